@@ -1,0 +1,3 @@
+module github.com/goweaver/weaver
+
+go 1.26.0
