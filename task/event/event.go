@@ -1,0 +1,175 @@
+// Package event is the closed set of things that happen to tasks, one Go type
+// each, and the Sink that receives them.
+//
+// Events are told after the fact: task.started just after the claim
+// committed, step.started just before the step's function runs, completed and
+// failed just after the write committed. They are derived, may be lost with
+// the process, and are never read to decide anything.
+package event
+
+import (
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// Event is one of the types of this package; no other type implements it.
+type Event interface {
+	// Type returns the event's name, for example "task.started".
+	Type() string
+	// Head returns what every event carries.
+	Head() Header
+	sealed()
+}
+
+// Header is what every event carries.
+type Header struct {
+	At        time.Time `json:"timestamp"`
+	Namespace string    `json:"namespace"`
+	TaskID    task.ID   `json:"task_id"`
+	TaskType  string    `json:"task_type"`
+	JobID     task.ID   `json:"job_id,omitzero"`
+	Node      string    `json:"node,omitempty"` // the task's name inside its job
+	AttemptNo int       `json:"attempt_no,omitempty"`
+}
+
+// Head implements Event.
+func (h Header) Head() Header { return h }
+func (Header) sealed()        {}
+
+// Sink receives events, synchronously and in order per task. A slow or
+// panicking sink delays that task only. It must be safe for concurrent use.
+type Sink interface {
+	Emit(Event)
+}
+
+// SinkFunc lets a function be a Sink.
+type SinkFunc func(Event)
+
+// Emit implements Sink.
+func (f SinkFunc) Emit(e Event) { f(e) }
+
+// The events of a task's life.
+type (
+	// TaskStarted follows the commit of the claim.
+	TaskStarted struct {
+		Header
+		Input json.RawMessage `json:"input,omitempty"`
+	}
+	// TaskSucceeded follows the commit of the last write.
+	TaskSucceeded struct {
+		Header
+		Output   json.RawMessage `json:"output,omitempty"`
+		Duration time.Duration   `json:"duration_ns"` // of this attempt
+	}
+	// TaskFailed says that the task ended for good.
+	TaskFailed struct {
+		Header
+		Error    task.Error    `json:"error"`
+		Duration time.Duration `json:"duration_ns"`
+	}
+	// TaskRetrying says that an attempt failed and another one will follow.
+	TaskRetrying struct {
+		Header
+		Error    task.Error    `json:"error"`
+		Delay    time.Duration `json:"delay_ns"`
+		Duration time.Duration `json:"duration_ns"`
+	}
+	// TaskSuspended says that the attempt left its worker to wait.
+	TaskSuspended struct {
+		Header
+		WakeAt   time.Time     `json:"wake_at"`
+		Duration time.Duration `json:"duration_ns"`
+	}
+	// TaskBlocked says that a person has to help.
+	TaskBlocked struct {
+		Header
+		Error    task.Error    `json:"error"`
+		Duration time.Duration `json:"duration_ns"`
+	}
+	// TaskCancelled says that a running task ended by cancel or deadline.
+	TaskCancelled struct {
+		Header
+		Error    task.Error    `json:"error"`
+		Duration time.Duration `json:"duration_ns"`
+	}
+)
+
+// The events inside an attempt.
+type (
+	// StepStarted comes just before the step's function runs.
+	StepStarted struct {
+		Header
+		Step  string `json:"step"`
+		Index int    `json:"index"`
+		Try   int    `json:"try"`
+	}
+	// StepCompleted follows the commit of the step's value.
+	StepCompleted struct {
+		Header
+		Step     string          `json:"step"`
+		Index    int             `json:"index"`
+		Output   json.RawMessage `json:"output,omitempty"`
+		Duration time.Duration   `json:"duration_ns"`
+	}
+	// StepFailed follows the commit of the failed try.
+	StepFailed struct {
+		Header
+		Step     string        `json:"step"`
+		Index    int           `json:"index"`
+		Try      int           `json:"try"`
+		Error    task.Error    `json:"error"`
+		Duration time.Duration `json:"duration_ns"`
+	}
+	// Progress is a report of the handler.
+	Progress struct {
+		Header
+		task.Progress
+	}
+	// LogWritten is a line of the task's log. Step is empty outside steps.
+	LogWritten struct {
+		Header
+		Step    string         `json:"step,omitempty"`
+		Level   slog.Level     `json:"level"`
+		Message string         `json:"message"`
+		Data    map[string]any `json:"data,omitempty"`
+	}
+)
+
+// Type implements Event.
+func (TaskStarted) Type() string { return "task.started" }
+
+// Type implements Event.
+func (TaskSucceeded) Type() string { return "task.succeeded" }
+
+// Type implements Event.
+func (TaskFailed) Type() string { return "task.failed" }
+
+// Type implements Event.
+func (TaskRetrying) Type() string { return "task.retrying" }
+
+// Type implements Event.
+func (TaskSuspended) Type() string { return "task.suspended" }
+
+// Type implements Event.
+func (TaskBlocked) Type() string { return "task.blocked" }
+
+// Type implements Event.
+func (TaskCancelled) Type() string { return "task.cancelled" }
+
+// Type implements Event.
+func (StepStarted) Type() string { return "step.started" }
+
+// Type implements Event.
+func (StepCompleted) Type() string { return "step.completed" }
+
+// Type implements Event.
+func (StepFailed) Type() string { return "step.failed" }
+
+// Type implements Event.
+func (Progress) Type() string { return "progress" }
+
+// Type implements Event.
+func (LogWritten) Type() string { return "log.written" }

@@ -1,0 +1,128 @@
+package task
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// ID identifies a task or a job: a ULID, 16 bytes in stores and 26 characters
+// for people. IDs sort by creation time (millisecond, then order of creation
+// inside one process), so "newest first" is descending ID order.
+type ID [16]byte
+
+// ParseID reads the 26-character form. It accepts lower case.
+func ParseID(s string) (ID, error) {
+	u, err := ulid.ParseStrict(s)
+	if err != nil {
+		return ID{}, fmt.Errorf("%q is not an id: want the 26 characters that enqueue or `task ls` printed: %w", s, err)
+	}
+	return ID(u), nil
+}
+
+// String returns the 26-character form, or "" for the zero ID.
+func (id ID) String() string {
+	if id.IsZero() {
+		return ""
+	}
+	return ulid.ULID(id).String()
+}
+
+// IsZero reports whether id was never set.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// Time returns the instant of creation, to the millisecond.
+func (id ID) Time() time.Time { return ulid.Time(ulid.ULID(id).Time()).UTC() }
+
+// Compare orders ids by creation: -1, 0 or +1.
+func (id ID) Compare(other ID) int { return ulid.ULID(id).Compare(ulid.ULID(other)) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler. Empty text is the zero ID.
+func (id *ID) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		*id = ID{}
+		return nil
+	}
+	parsed, err := ParseID(string(b))
+	if err != nil {
+		return err
+	}
+	*id = parsed
+	return nil
+}
+
+// IDs makes ids. One source per process keeps ids of the same millisecond in
+// the order in which they were made. The zero value is not usable; see NewIDs.
+type IDs struct {
+	mu      sync.Mutex
+	entropy *ulid.MonotonicEntropy
+}
+
+// NewIDs returns a source that reads randomness from r; nil means crypto/rand.
+// A seeded r makes ids repeatable, given a repeatable clock (testing/synctest).
+func NewIDs(r io.Reader) *IDs {
+	if r == nil {
+		r = rand.Reader
+	}
+	return &IDs{entropy: ulid.Monotonic(r, 0)}
+}
+
+// New returns a fresh id stamped with time.Now.
+func (s *IDs) New() ID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := ulid.Now()
+	id, err := ulid.New(now, s.entropy)
+	if err != nil {
+		// Monotonic entropy overflowed inside one millisecond (2^80 ids away
+		// from its random start): continue with the next millisecond.
+		id = ulid.MustNew(now+1, s.entropy)
+	}
+	return ID(id)
+}
+
+// LeaseID is the random half of a lease. Two claims never share one, even
+// when a restored store hands out the same epoch twice.
+type LeaseID [16]byte
+
+// NewLeaseID returns a random lease id.
+func NewLeaseID() LeaseID {
+	var id LeaseID
+	if _, err := rand.Read(id[:]); err != nil {
+		panic("crypto/rand: " + err.Error()) // documented never to happen
+	}
+	return id
+}
+
+// IsZero reports whether no lease is named.
+func (id LeaseID) IsZero() bool { return id == LeaseID{} }
+
+// String returns 32 hexadecimal characters, or "" for the zero value.
+func (id LeaseID) String() string {
+	if id.IsZero() {
+		return ""
+	}
+	return hex.EncodeToString(id[:])
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (id LeaseID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// Lease is the right to run one attempt of a task. Epoch gives order and is
+// shown to handlers; ID gives uniqueness; Generation names the life of the
+// store that granted it (it changes when a store is restored from a backup).
+// Stores compare all of them before a lease holder writes (LEASES R1, R2, R17).
+type Lease struct {
+	Task       ID      `json:"task_id"`
+	Epoch      int64   `json:"epoch"`
+	ID         LeaseID `json:"lease_id"`
+	Generation string  `json:"generation"`
+}

@@ -1,0 +1,132 @@
+package task
+
+import "time"
+
+// Budget limits a job. Zero fields set no limit.
+type Budget struct {
+	MaxAttemptsPerTask int           `json:"max_attempts_per_task,omitempty"`
+	MaxTotalAttempts   int           `json:"max_total_attempts,omitempty"`
+	MaxDuration        time.Duration `json:"max_duration_ns,omitempty"`
+	MaxCost            int64         `json:"max_cost,omitempty"` // micro-units
+	MaxRepairs         int           `json:"max_repairs,omitempty"`
+	MaxNoProgress      int           `json:"max_no_progress,omitempty"`
+}
+
+// NewJob is a job about to be stored with its tasks.
+type NewJob struct {
+	ID     ID
+	Name   string
+	Budget Budget
+	Meta   map[string]string
+}
+
+// JobState is where a job stands.
+type JobState string
+
+// The states of a job.
+const (
+	JobRunning   JobState = "running"
+	JobBlocked   JobState = "blocked"
+	JobSucceeded JobState = "succeeded"
+	JobFailed    JobState = "failed"
+	JobCancelled JobState = "cancelled"
+)
+
+// Terminal reports whether a job in this state has no unfinished task.
+func (s JobState) Terminal() bool {
+	return s == JobSucceeded || s == JobFailed || s == JobCancelled
+}
+
+// Job is one job as a reader sees it. Its state follows from its counters.
+type Job struct {
+	ID              ID                `json:"id"`
+	Name            string            `json:"name"`
+	State           JobState          `json:"state"`
+	Budget          Budget            `json:"budget"`
+	Meta            map[string]string `json:"meta,omitempty"`
+	Counters        JobCounters       `json:"counters"`
+	CancelRequested bool              `json:"cancel_requested,omitempty"`
+	CancelBy        string            `json:"cancel_by,omitempty"`
+	CancelReason    string            `json:"cancel_reason,omitempty"`
+	DeadlineAt      time.Time         `json:"deadline_at,omitzero"`
+	CreatedAt       time.Time         `json:"created_at"`
+	UpdatedAt       time.Time         `json:"updated_at"`
+	FinishedAt      time.Time         `json:"finished_at,omitzero"`
+}
+
+// JobCounters summarise a job's tasks. They change only with a task's move,
+// in the same transaction.
+type JobCounters struct {
+	Total      int `json:"total"`
+	Unfinished int `json:"unfinished"` // not in a terminal state
+	Movable    int `json:"movable"`    // unfinished and able to go on without a person: see Movable
+	Failed     int `json:"failed"`     // ended against the job: see Against
+	Succeeded  int `json:"succeeded"`
+}
+
+// Add returns c with d added to every field.
+func (c JobCounters) Add(d JobCounters) JobCounters {
+	c.Total += d.Total
+	c.Unfinished += d.Unfinished
+	c.Movable += d.Movable
+	c.Failed += d.Failed
+	c.Succeeded += d.Succeeded
+	return c
+}
+
+// Sub returns c with d taken from every field.
+func (c JobCounters) Sub(d JobCounters) JobCounters {
+	return c.Add(JobCounters{-d.Total, -d.Unfinished, -d.Movable, -d.Failed, -d.Succeeded})
+}
+
+// Count returns what one task contributes to its job's counters. A move's
+// change is Count(after).Sub(Count(before)); a claim changes nothing.
+func Count(s State, w Waiting, kind ErrorKind) JobCounters {
+	c := JobCounters{Total: 1}
+	if !s.Terminal() {
+		c.Unfinished = 1
+	}
+	if Movable(s, w) {
+		c.Movable = 1
+	}
+	if Against(s, kind) {
+		c.Failed = 1
+	}
+	if s == Succeeded {
+		c.Succeeded = 1
+	}
+	return c
+}
+
+// Movable reports whether a task can go on by itself: it is ready or running,
+// has a time ahead, or waits for a key that its holder will free. A task that
+// waits for its needs moves only if they do, and one of those then counts.
+func Movable(s State, w Waiting) bool {
+	switch s {
+	case Ready, Running:
+		return true
+	case Pending:
+		return w != WaitDeps && w != WaitChildren && w != WaitSignal
+	}
+	return false
+}
+
+// Against reports whether a task that ended so keeps its job from succeeding.
+func Against(s State, kind ErrorKind) bool {
+	return s == Failed || s == Cancelled && kind != KindNotNeeded
+}
+
+// JobStateOf derives a job's state from its counters.
+func JobStateOf(c JobCounters, cancelRequested bool) JobState {
+	switch {
+	case c.Movable > 0:
+		return JobRunning
+	case c.Unfinished > 0:
+		return JobBlocked
+	case cancelRequested:
+		return JobCancelled
+	case c.Failed > 0:
+		return JobFailed
+	}
+	return JobSucceeded
+}

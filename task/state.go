@@ -1,0 +1,137 @@
+package task
+
+// State is where a task stands. Stores keep it as this text.
+type State string
+
+// The states of a task (requirements §13.1).
+const (
+	Pending   State = "pending"   // waits: for a time, its needs, a key, a retry; see Waiting
+	Ready     State = "ready"     // due now, claimable
+	Running   State = "running"   // one attempt holds the lease
+	Succeeded State = "succeeded" // terminal
+	Failed    State = "failed"    // terminal; an operator may retry it
+	Cancelled State = "cancelled" // terminal; an operator may retry it
+	Blocked   State = "blocked"   // waits for a person
+)
+
+// States lists every state, in the order of a task's life.
+func States() []State {
+	return []State{Pending, Ready, Running, Succeeded, Failed, Cancelled, Blocked}
+}
+
+// Terminal reports whether a task in this state never moves by itself again.
+func (s State) Terminal() bool { return s == Succeeded || s == Failed || s == Cancelled }
+
+// Valid reports whether s is one of States.
+func (s State) Valid() bool {
+	_, ok := moves[s]
+	return ok
+}
+
+// moves is the whole law of state changes; no other move exists.
+var moves = map[State][]State{
+	Pending:   {Ready, Running, Cancelled, Blocked},
+	Ready:     {Running, Pending, Cancelled, Blocked},
+	Running:   {Succeeded, Failed, Cancelled, Blocked, Pending, Ready},
+	Blocked:   {Pending, Ready, Cancelled},
+	Failed:    {Pending, Ready}, // by an operator's retry only
+	Cancelled: {Pending, Ready}, // by an operator's retry only
+	Succeeded: {},
+}
+
+// CanMove reports whether a task may go from one state to the other.
+func CanMove(from, to State) bool {
+	for _, s := range moves[from] {
+		if s == to {
+			return true
+		}
+	}
+	return false
+}
+
+// Waiting says why a pending or blocked task does not run; empty in every
+// other state, and empty for a pending task that only waits for its due time
+// of the enqueue.
+type Waiting string
+
+// The reasons to wait (requirements §13.3).
+const (
+	WaitNone        Waiting = ""
+	WaitDelay       Waiting = "delay" // enqueued for later
+	WaitDeps        Waiting = "deps"
+	WaitRetry       Waiting = "retry"
+	WaitRepair      Waiting = "repair"
+	WaitManual      Waiting = "manual"
+	WaitBudget      Waiting = "budget"
+	WaitDeadline    Waiting = "deadline"
+	WaitSleep       Waiting = "sleep"
+	WaitSignal      Waiting = "signal"
+	WaitChildren    Waiting = "children"
+	WaitConcurrency Waiting = "concurrency"
+	WaitRate        Waiting = "rate"
+	WaitPaused      Waiting = "paused"
+)
+
+// ErrorKind classifies why a task or an attempt ended badly (requirements §22.3).
+type ErrorKind string
+
+// The closed set of error kinds.
+const (
+	KindNone             ErrorKind = ""
+	KindHandler          ErrorKind = "handler_error"
+	KindPanic            ErrorKind = "panic"
+	KindTimeout          ErrorKind = "timeout"
+	KindDecode           ErrorKind = "decode_error"
+	KindValidation       ErrorKind = "validation_error"
+	KindBudget           ErrorKind = "budget"
+	KindDeadline         ErrorKind = "deadline"
+	KindCancelled        ErrorKind = "cancelled"
+	KindLeaseExpired     ErrorKind = "lease_expired"
+	KindDependencyFailed ErrorKind = "dependency_failed"
+	KindNotNeeded        ErrorKind = "not_needed"
+	KindPoison           ErrorKind = "poison"
+	KindInternal         ErrorKind = "internal"
+)
+
+// Outcome is what an attempt reported.
+type Outcome string
+
+// The outcomes of an attempt. OutcomeNone marks one that still runs.
+const (
+	OutcomeNone          Outcome = ""
+	OutcomeSuccess       Outcome = "success"
+	OutcomeFailure       Outcome = "failure"
+	OutcomeBlocked       Outcome = "blocked"
+	OutcomeSuspended     Outcome = "suspended"
+	OutcomeCancelled     Outcome = "cancelled"
+	OutcomeDecodeFailed  Outcome = "decode_failed"
+	OutcomeDecompose     Outcome = "decompose"
+	OutcomeAddDependency Outcome = "add_dependency"
+	OutcomeReleased      Outcome = "released"   // drained: given back unfinished
+	OutcomeLeaseLost     Outcome = "lease_lost" // written by the reaper, never by a worker
+)
+
+// Counts reports whether an attempt that ended so counts against MaxAttempts.
+// Suspended, released, lost, decode-failed attempts and errors of the engine
+// itself do not.
+func Counts(o Outcome, kind ErrorKind) bool {
+	switch o {
+	case OutcomeSuccess, OutcomeFailure, OutcomeBlocked, OutcomeCancelled:
+		return kind != KindInternal
+	}
+	return false
+}
+
+// DecisionKind is what was chosen after an attempt that did not succeed.
+type DecisionKind string
+
+// The closed set of decisions (ADR-0005).
+const (
+	DecideRetry         DecisionKind = "retry"
+	DecideMarkDead      DecisionKind = "mark_dead"
+	DecideBlock         DecisionKind = "block"
+	DecideRepair        DecisionKind = "repair"
+	DecideDecompose     DecisionKind = "decompose"
+	DecideAddDependency DecisionKind = "add_dependency"
+	DecideSucceed       DecisionKind = "succeed"
+)

@@ -1,0 +1,205 @@
+package task
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Priorities run from 1 (first) to 9 (last).
+const (
+	MinPriority     = 1
+	DefaultPriority = 5
+	MaxPriority     = 9
+)
+
+// Defaults of a task's limits.
+const (
+	DefaultQueue       = "default"
+	DefaultMaxAttempts = 5
+	DefaultMaxRepairs  = 2
+	DefaultBackoff     = 2 * time.Second
+	DefaultBackoffMax  = time.Hour
+)
+
+// New is a task about to be stored: a draft that was validated, encoded and
+// given its ID. Every field is final; stores add states, times and counters.
+type New struct {
+	ID            ID
+	Type          string
+	Queue         string          // never empty
+	Input         json.RawMessage // valid JSON
+	SchemaVersion int             // ≥ 1
+	Priority      int             // 1 … 9
+
+	Delay       time.Duration // due this long after the enqueue, by the store's clock
+	At          time.Time     // due at this instant (the user's wish, as given); zero: Delay counts
+	ExpireAfter time.Duration // deadline, from the enqueue on; 0: none
+
+	MaxAttempts int           // ≥ 1
+	MaxRepairs  int           // ≥ 0
+	Backoff     time.Duration // first retry delay
+	BackoffMax  time.Duration // cap of the delay
+	Timeout     time.Duration // of one attempt; 0: none
+
+	IdempotencyKey   string // unique per (namespace, type) while the task exists; "": none
+	ConcurrencyKey   string // at most ConcurrencyLimit tasks with it run at once; "": none
+	ConcurrencyLimit int    // ≥ 1 when ConcurrencyKey is set
+
+	Labels   map[string]string // for filters
+	Metadata map[string]string // for handlers; not filterable
+
+	Node  string // name inside its job; "" outside jobs
+	Needs []Edge // edges to tasks of the same submission
+}
+
+// Task is one task as a reader sees it, whatever the store's layout.
+type Task struct {
+	ID       ID     `json:"id"`
+	JobID    ID     `json:"job_id,omitzero"`
+	ParentID ID     `json:"parent_task_id,omitzero"`
+	Node     string `json:"node,omitempty"`
+	Type     string `json:"task_type"`
+	Queue    string `json:"queue"`
+	Priority int    `json:"priority"`
+
+	State         State     `json:"state"`
+	Waiting       Waiting   `json:"waiting_reason,omitempty"`
+	ReadyAt       time.Time `json:"ready_at,omitzero"` // when it may run next; zero while its needs are open
+	RemainingDeps int       `json:"remaining_deps"`
+
+	Input         json.RawMessage `json:"input,omitempty"`
+	SchemaVersion int             `json:"schema_version"`
+	Output        json.RawMessage `json:"output,omitempty"` // succeeded tasks only
+	UnblockInput  json.RawMessage `json:"unblock_input,omitempty"`
+	Error         *Error          `json:"error,omitempty"` // the last one; nil after success
+	Progress      *Progress       `json:"progress,omitempty"`
+	StepCount     int             `json:"step_count"` // completed steps
+
+	AttemptNo     int `json:"attempt_no"`    // numbers the history, only grows
+	AttemptCount  int `json:"attempt_count"` // counts against MaxAttempts
+	MaxAttempts   int `json:"max_attempts"`
+	CrashCount    int `json:"crash_count"`    // leases lost in a row to a stopped process
+	SuspectLosses int `json:"suspect_losses"` // losses as a suspect among others (LEASES R7)
+	InternalCount int `json:"internal_count"` // engine errors in a row
+	RepairCount   int `json:"repair_count"`
+	MaxRepairs    int `json:"max_repairs"`
+
+	Backoff    time.Duration `json:"backoff_ns"`
+	BackoffMax time.Duration `json:"backoff_max_ns"`
+	Timeout    time.Duration `json:"timeout_ns,omitempty"`
+
+	IdempotencyKey   string            `json:"idempotency_key,omitempty"`
+	ConcurrencyKey   string            `json:"concurrency_key,omitempty"`
+	ConcurrencyLimit int               `json:"concurrency_limit,omitempty"`
+	Labels           map[string]string `json:"labels,omitempty"`
+	Metadata         map[string]string `json:"metadata,omitempty"`
+
+	CancelRequested bool      `json:"cancel_requested,omitempty"`
+	CancelKind      ErrorKind `json:"cancel_kind,omitempty"` // cancelled or deadline
+	CancelBy        string    `json:"cancel_by,omitempty"`
+	CancelReason    string    `json:"cancel_reason,omitempty"`
+
+	Epoch          int64     `json:"lease_epoch"`
+	LeaseID        LeaseID   `json:"lease_id,omitzero"` // set if and only if running
+	LeasedBy       string    `json:"leased_by,omitempty"`
+	LeaseExpiresAt time.Time `json:"lease_expires_at,omitzero"`
+	StartedVersion int       `json:"started_version,omitempty"` // code version of the first attempt
+
+	DeadlineAt time.Time `json:"deadline_at,omitzero"`
+	CreatedAt  time.Time `json:"created_at"` // the ID's time
+	UpdatedAt  time.Time `json:"updated_at"`
+	StartedAt  time.Time `json:"started_at,omitzero"` // of the current or last attempt
+	FinishedAt time.Time `json:"finished_at,omitzero"`
+}
+
+// Error is a recorded failure.
+type Error struct {
+	Kind    ErrorKind `json:"kind"`
+	Message string    `json:"message"`
+	Step    string    `json:"step,omitempty"`  // the step that failed, when one did
+	Stack   string    `json:"stack,omitempty"` // of a panic
+}
+
+// Progress is the latest progress report of a task. Total 0 means unknown.
+type Progress struct {
+	Current float64 `json:"current"`
+	Total   float64 `json:"total,omitempty"`
+	Message string  `json:"message,omitempty"`
+}
+
+// Attempt is one execution of a handler under one lease.
+type Attempt struct {
+	TaskID      ID        `json:"task_id"`
+	No          int       `json:"attempt_no"`
+	Epoch       int64     `json:"lease_epoch"`
+	LeaseID     LeaseID   `json:"lease_id"`
+	Worker      string    `json:"worker,omitempty"`
+	CodeVersion int       `json:"code_version,omitempty"`
+	StartedAt   time.Time `json:"started_at"`
+	FinishedAt  time.Time `json:"finished_at,omitzero"` // zero: it runs
+	Outcome     Outcome   `json:"outcome,omitempty"`    // empty: it runs
+	Error       *Error    `json:"error,omitempty"`
+	OutcomeHash string    `json:"outcome_hash,omitempty"`
+	StepsRun    []string  `json:"steps_run,omitempty"` // step functions this attempt started, in order; at most the first 1,000
+
+	// StepsUnreached names completed steps of earlier attempts that this one
+	// never asked for: a renamed or removed step, or a name that changes.
+	StepsUnreached []string `json:"steps_unreached,omitempty"`
+}
+
+// Decision is what was chosen after an attempt, and why.
+type Decision struct {
+	TaskID      ID           `json:"task_id"`
+	AttemptNo   int          `json:"attempt_no"`
+	At          time.Time    `json:"decided_at"`
+	Kind        DecisionKind `json:"kind"`
+	NextReadyAt time.Time    `json:"next_ready_at,omitzero"`
+	ChildIDs    []ID         `json:"child_task_ids,omitempty"`
+	Reason      Reason       `json:"reason"`
+}
+
+// Reason is the evidence behind a decision: enough to decide again and get
+// the same answer.
+type Reason struct {
+	Policy   string         `json:"policy"`             // which decider spoke
+	Version  int            `json:"version"`            // of that policy
+	Text     string         `json:"text"`               // one sentence for people
+	Evidence map[string]any `json:"evidence,omitempty"` // counters and attempts that were read
+	Change   string         `json:"change,omitempty"`   // what is different next time
+}
+
+// StepState is how a step try ended.
+type StepState string
+
+// A step is completed once and for all, or one of its tries failed.
+const (
+	StepCompleted StepState = "completed"
+	StepFailed    StepState = "failed"
+)
+
+// StepKind tells the users of the one name space of a task's steps apart.
+type StepKind string
+
+// The kinds of steps.
+const (
+	KindStep  StepKind = "step"
+	KindSleep StepKind = "sleep" // WakeAt is its value
+	KindStart StepKind = "start" // its value is the id of the enqueued task
+)
+
+// Step is one recorded try of a step. A completed one is the memory of its
+// name: it is never changed and its function never runs again.
+type Step struct {
+	TaskID      ID              `json:"task_id"`
+	Name        string          `json:"name"`
+	Index       int             `json:"index"` // given at the first call, stable across attempts
+	Kind        StepKind        `json:"kind"`
+	State       StepState       `json:"state"`
+	AttemptNo   int             `json:"attempt_no"`
+	Try         int             `json:"try"`              // 1, 2, … inside the attempt
+	Value       json.RawMessage `json:"value,omitempty"`  // completed
+	Error       *Error          `json:"error,omitempty"`  // failed, or completed by RecordError
+	WakeAt      time.Time       `json:"wake_at,omitzero"` // sleeps
+	StartedAt   time.Time       `json:"started_at"`
+	CompletedAt time.Time       `json:"completed_at"`
+}

@@ -1,0 +1,238 @@
+package task_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// legal is the law of moves once more, written independently of the code.
+const legal = `
+pending   > ready running cancelled blocked
+ready     > running pending cancelled blocked
+running   > succeeded failed cancelled blocked pending ready
+blocked   > pending ready cancelled
+failed    > pending ready
+cancelled > pending ready
+succeeded >
+`
+
+func TestMoves(t *testing.T) {
+	allowed := make(map[string]bool)
+	for line := range strings.Lines(strings.TrimSpace(legal)) {
+		from, tos, _ := strings.Cut(line, ">")
+		for _, to := range strings.Fields(tos) {
+			allowed[strings.TrimSpace(from)+">"+to] = true
+		}
+	}
+	for _, from := range task.States() {
+		for _, to := range task.States() {
+			want := allowed[string(from)+">"+string(to)]
+			if got := task.CanMove(from, to); got != want {
+				t.Errorf("CanMove(%s, %s) = %v, want %v", from, to, got, want)
+			}
+		}
+	}
+	if task.CanMove("pending", "nonsense") || task.State("nonsense").Valid() {
+		t.Error("a state that does not exist is valid")
+	}
+}
+
+func TestCheckTypeName(t *testing.T) {
+	for _, good := range []string{"acme.billing.charge.v1", "a.b.c.v10", "a_1.2.3_.v999"} {
+		if err := task.CheckTypeName(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for _, bad := range []string{
+		"", "sync-users", "acme.billing.charge", "acme.billing.charge.v0", "acme.billing.charge.v01", "Acme.billing.charge.v1",
+		"1acme.billing.charge.v1", "acme..charge.v1", "a.b.c.d.v1", "acme.billing.charge.v1 ", "acme.billing.charge.v1\n",
+		"a.b." + strings.Repeat("c", 255) + ".v1",
+	} {
+		err := task.CheckTypeName(bad)
+		if err == nil {
+			t.Errorf("%q is accepted", bad)
+			continue
+		}
+		if !strings.Contains(err.Error(), "bytes long") && !strings.Contains(err.Error(), "acme.billing.charge.v1") {
+			t.Errorf("%q: the error gives no example: %v", bad, err)
+		}
+	}
+}
+
+func TestIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ids := task.NewIDs(nil)
+		var all []task.ID
+		for i := range 5000 {
+			if i%1000 == 999 {
+				time.Sleep(time.Millisecond)
+			}
+			all = append(all, ids.New())
+		}
+		if !slices.IsSortedFunc(all, task.ID.Compare) {
+			t.Error("ids are not in the order of their creation")
+		}
+		if n := len(slices.Compact(slices.Clone(all))); n != len(all) {
+			t.Errorf("%d of %d ids are distinct", n, len(all))
+		}
+		if got := all[0].Time(); !got.Equal(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) {
+			t.Errorf("the first id's time is %s", got)
+		}
+	})
+}
+
+func TestIDsAreRepeatableFromASeed(t *testing.T) {
+	make5 := func() (ids []task.ID) {
+		synctest.Test(t, func(*testing.T) {
+			src := task.NewIDs(rand.NewChaCha8([32]byte{7}))
+			for range 5 {
+				ids = append(ids, src.New())
+			}
+		})
+		return ids
+	}
+	if a, b := make5(), make5(); !slices.Equal(a, b) {
+		t.Errorf("the same seed gave %v, then %v", a, b)
+	}
+}
+
+func TestIDText(t *testing.T) {
+	id := task.NewIDs(nil).New()
+	back, err := task.ParseID(strings.ToLower(id.String()))
+	if err != nil || back != id {
+		t.Errorf("ParseID(%s) = %v, %v", id, back, err)
+	}
+	var in struct{ A, B task.ID }
+	raw, err := json.Marshal(map[string]any{"A": id, "B": task.ID{}})
+	if err != nil || json.Unmarshal(raw, &in) != nil || in.A != id || !in.B.IsZero() {
+		t.Errorf("JSON round trip of %s: %s, %+v, %v", id, raw, in, err)
+	}
+	for _, bad := range []string{"", "x", "01K", id.String() + "0", strings.Repeat("U", 26)} {
+		if _, err := task.ParseID(bad); err == nil || !strings.Contains(err.Error(), "26 characters") {
+			t.Errorf("ParseID(%q): %v", bad, err)
+		}
+	}
+	if a, b := task.NewLeaseID(), task.NewLeaseID(); a == b {
+		t.Error("two lease ids are equal")
+	}
+}
+
+func TestFindCycle(t *testing.T) {
+	graph := func(edges ...string) ([]string, map[string][]string) {
+		needs := make(map[string][]string)
+		var order []string
+		for _, e := range edges {
+			from, to, _ := strings.Cut(e, ">")
+			needs[from] = append(needs[from], to)
+			order = append(order, from, to)
+		}
+		return order, needs
+	}
+	for _, tc := range []struct {
+		edges []string
+		want  string
+	}{
+		{[]string{"b>a", "c>a", "d>b", "d>c"}, ""},
+		{[]string{"a>a"}, "a → a"},
+		{[]string{"a>b", "b>c", "c>a"}, "a → b → c → a"},
+		{[]string{"x>a", "a>b", "b>a"}, "a → b → a"},
+	} {
+		if got := task.CycleString(task.FindCycle(graph(tc.edges...))); got != tc.want {
+			t.Errorf("%v: cycle %q, want %q", tc.edges, got, tc.want)
+		}
+	}
+	// A long chain must not overflow the stack, and its closing edge is found.
+	needs := make(map[string][]string)
+	var order []string
+	for i := range 200_000 {
+		order = append(order, fmt.Sprint(i))
+		needs[fmt.Sprint(i)] = []string{fmt.Sprint(i + 1)}
+	}
+	if c := task.FindCycle(order, needs); c != nil {
+		t.Errorf("a chain has a cycle of %d", len(c))
+	}
+	needs["200000"] = []string{"0"}
+	if c := task.FindCycle(order, needs); len(c) != 200_002 {
+		t.Errorf("the cycle has %d nodes", len(c))
+	}
+}
+
+func TestEdgesHold(t *testing.T) {
+	for _, tc := range []struct {
+		kind  task.EdgeKind
+		state task.State
+		holds bool
+		ok    bool
+	}{
+		{task.OnSuccess, task.Running, false, false},
+		{task.OnSuccess, task.Blocked, false, false},
+		{task.OnSuccess, task.Succeeded, true, true},
+		{task.OnSuccess, task.Failed, false, true},
+		{task.OnSuccess, task.Cancelled, false, true},
+		{task.OnFailed, task.Failed, true, true},
+		{task.OnFailed, task.Cancelled, false, true},
+		{task.OnFailed, task.Succeeded, false, true},
+		{task.OnDone, task.Cancelled, true, true},
+		{task.OnDone, task.Ready, false, false},
+	} {
+		if holds, ok := tc.kind.Holds(tc.state); holds != tc.holds || ok != tc.ok {
+			t.Errorf("%s.Holds(%s) = %v, %v", tc.kind, tc.state, holds, ok)
+		}
+	}
+}
+
+func TestJobState(t *testing.T) {
+	count := func(tasks ...task.JobCounters) (sum task.JobCounters) {
+		for _, c := range tasks {
+			sum = sum.Add(c)
+		}
+		return sum
+	}
+	done := task.Count(task.Succeeded, "", "")
+	for _, tc := range []struct {
+		name   string
+		of     task.JobCounters
+		cancel bool
+		want   task.JobState
+	}{
+		{"one runs", count(done, task.Count(task.Running, "", "")), false, task.JobRunning},
+		{"one retries later", count(done, task.Count(task.Pending, task.WaitRetry, "")), false, task.JobRunning},
+		{"one waits for its key", count(task.Count(task.Pending, task.WaitConcurrency, "")), false, task.JobRunning},
+		{"one is blocked, one needs it", count(task.Count(task.Blocked, task.WaitManual, ""), task.Count(task.Pending, task.WaitDeps, "")), false, task.JobBlocked},
+		{"all succeeded", count(done, done), false, task.JobSucceeded},
+		{"one failed", count(done, task.Count(task.Failed, "", task.KindHandler)), false, task.JobFailed},
+		{"one passed its deadline", count(done, task.Count(task.Cancelled, "", task.KindDeadline)), false, task.JobFailed},
+		{"one was not needed", count(done, task.Count(task.Cancelled, "", task.KindNotNeeded)), false, task.JobSucceeded},
+		{"cancelled", count(done, task.Count(task.Cancelled, "", task.KindCancelled)), true, task.JobCancelled},
+	} {
+		if got := task.JobStateOf(tc.of, tc.cancel); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+	if sum := done.Add(done).Sub(done).Sub(done); sum != (task.JobCounters{}) {
+		t.Errorf("counters do not cancel out: %+v", sum)
+	}
+}
+
+func TestCounts(t *testing.T) {
+	counting := []task.Outcome{task.OutcomeSuccess, task.OutcomeFailure, task.OutcomeBlocked, task.OutcomeCancelled}
+	free := []task.Outcome{task.OutcomeSuspended, task.OutcomeReleased, task.OutcomeLeaseLost, task.OutcomeDecodeFailed}
+	for _, o := range counting {
+		if !task.Counts(o, task.KindHandler) || task.Counts(o, task.KindInternal) {
+			t.Errorf("%s counts wrongly", o)
+		}
+	}
+	for _, o := range free {
+		if task.Counts(o, "") {
+			t.Errorf("%s counts against MaxAttempts", o)
+		}
+	}
+}
