@@ -1,0 +1,157 @@
+// Package decide is pure judgement: given what an attempt reported and what
+// is known of its task, what should happen next. Deciders do no I/O and read
+// no clock and no randomness, so that the same input gives the same decision
+// for ever (ADR-0005 of the requirements). They are asked after a failure, a
+// block or a failed decode; never after a success.
+package decide
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// Input is everything a Decider may look at.
+type Input struct {
+	Task    task.Task // as it was claimed: AttemptCount does not count this attempt yet
+	Outcome task.Outcome
+	Error   task.Error
+
+	Permanent  bool          // the handler said that retrying is useless
+	RetryAfter time.Duration // the handler's wish for the delay; 0: none
+	Left       time.Duration // to the task's deadline, by the store's clock; 0: no deadline
+}
+
+// Decision is what a Decider chose. The zero value means "no opinion".
+type Decision struct {
+	Kind   task.DecisionKind
+	Delay  time.Duration   // retry
+	Output json.RawMessage // succeed: the task's output, for a Decider that overrules a failure
+	Reason task.Reason
+}
+
+// Decider chooses what follows an attempt that did not succeed.
+// Implementations must be pure and safe for concurrent use.
+type Decider interface {
+	Decide(in Input) Decision
+}
+
+// Func lets a function be a Decider.
+type Func func(Input) Decision
+
+// Decide implements Decider.
+func (f Func) Decide(in Input) Decision { return f(in) }
+
+// Chain asks deciders in turn and takes the first opinion; Default has the
+// last word.
+func Chain(deciders ...Decider) Decider {
+	return Func(func(in Input) Decision {
+		for _, d := range deciders {
+			if dec := d.Decide(in); dec.Kind != "" {
+				return dec
+			}
+		}
+		return Default{}.Decide(in)
+	})
+}
+
+// Default is the policy of a task's own limits: retry with exponential
+// backoff until MaxAttempts, give up at once on a permanent error, block when
+// the handler asks for a person or the input cannot be read.
+type Default struct{}
+
+// policy and version name Default in stored reasons; raise the version when
+// the same input may lead to another decision.
+const (
+	policy        = "default"
+	policyVersion = 1
+)
+
+// Decide implements Decider.
+func (Default) Decide(in Input) Decision {
+	done := in.Task.AttemptCount + 1
+	reason := task.Reason{
+		Policy:  policy,
+		Version: policyVersion,
+		Evidence: map[string]any{
+			"attempt_no":    in.Task.AttemptNo,
+			"attempt_count": done,
+			"max_attempts":  in.Task.MaxAttempts,
+			"error_kind":    string(in.Error.Kind),
+		},
+	}
+	if in.Left > 0 {
+		reason.Evidence["left"] = in.Left.Truncate(time.Millisecond).String()
+	}
+	decide := func(kind task.DecisionKind, delay time.Duration, change, format string, args ...any) Decision {
+		reason.Text = fmt.Sprintf(format, args...)
+		reason.Change = change
+		return Decision{Kind: kind, Delay: delay, Reason: reason}
+	}
+
+	switch in.Outcome {
+	case task.OutcomeBlocked:
+		return decide(task.DecideBlock, 0, "", "the handler asked for a person: %s", in.Error.Message)
+	case task.OutcomeDecodeFailed:
+		return decide(task.DecideBlock, 0, "", "the input cannot be decoded; a person has to look")
+	}
+	switch {
+	case in.Permanent:
+		return decide(task.DecideMarkDead, 0, "", "the error is permanent: retrying cannot help")
+	case done >= in.Task.MaxAttempts:
+		return decide(task.DecideMarkDead, 0, "", "attempt %d of %d failed: no attempts are left", done, in.Task.MaxAttempts)
+	}
+	delay, how := in.RetryAfter, "as the handler asked"
+	if delay <= 0 {
+		delay, how = Backoff(in.Task, done), "by exponential backoff"
+	}
+	if in.Left > 0 && delay >= in.Left {
+		return decide(task.DecideMarkDead, 0, "", "the next attempt, %s from now, would start after the deadline, %s from now", round(delay), round(in.Left))
+	}
+	return decide(task.DecideRetry, delay, fmt.Sprintf("attempt %d after %s", done+1, round(delay)),
+		"attempt %d of %d failed: retry after %s, %s", done, in.Task.MaxAttempts, round(delay), how)
+}
+
+// Backoff returns the delay after the n-th failed attempt: base · 2^(n−1),
+// ±10 % by a hash of task and attempt, at most the task's cap.
+func Backoff(t task.Task, n int) time.Duration {
+	base, limit := t.Backoff, t.BackoffMax
+	if base <= 0 {
+		base = task.DefaultBackoff
+	}
+	if limit <= 0 {
+		limit = task.DefaultBackoffMax
+	}
+	delay := base
+	for i := 1; i < n && delay < limit; i++ {
+		delay *= 2
+	}
+	delay = min(delay, limit)
+
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%s/%d", t.ID, t.AttemptNo) // a hash takes every write
+	spread := float64(h.Sum64()%2001)/1000 - 1        // −1 … +1
+	return min(delay+time.Duration(float64(delay)*0.1*spread), limit)
+}
+
+func round(d time.Duration) time.Duration {
+	if d > time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}
+
+// Router chooses the handler of a task: it returns a registered task type's
+// name. Routing must be pure, like deciding.
+type Router interface {
+	Route(t task.Task) string
+}
+
+// Direct routes every task to the handler of its own type.
+type Direct struct{}
+
+// Route implements Router.
+func (Direct) Route(t task.Task) string { return t.Type }
