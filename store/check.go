@@ -1,0 +1,183 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// Violation is one invariant that a snapshot breaks.
+type Violation struct {
+	Invariant string // its name in the lease law: "I9"
+	ID        string // of the task or job, or the key, that shows it
+	Text      string // one sentence: what is wrong, with which ids
+}
+
+// String returns the violation as one line.
+func (v Violation) String() string { return v.Invariant + ": " + v.Text }
+
+// leaseGrace is how long after a lease's end its task may still read as
+// running: two intervals of the slowest reaper there is (I8).
+const leaseGrace = 2 * time.Minute
+
+// Check verifies the invariants that a single snapshot can show, on whatever
+// store it was taken from, and returns what it found, task by task:
+//
+//   - I3 what ended is at rest: a time of its end, no lease, nothing waiting
+//   - I4 the epochs of a task's attempts grow, up to its own
+//   - I6 one completed value per step name, as many as step_count says
+//   - I7 open needs are counted, and nothing runs before its needs allow it
+//   - I8 no lease is long over without having been taken away
+//   - I9 a task is claimable if and only if one row in its lane says so
+//   - I10 attempts stay within their limit and are all accounted for
+//   - I11 idempotency keys are unique, concurrency keys are held by those that
+//     run, and nobody waits for a key that is free
+//   - I12 the counters and the state of a job follow from its tasks
+//   - R2 a lease is set if and only if the task runs
+//
+// What takes two looks at a store (I1, I2, I5, and that terminal states are
+// never left) is for storetest.
+func Check(s *Snapshot) []Violation {
+	c := newChecker(s)
+	for i := range s.Tasks {
+		t := &s.Tasks[i]
+		c.rest(t)
+		c.lease(t)
+		c.attempts(t)
+		c.steps(t)
+		c.needs(t)
+		c.claimable(t)
+	}
+	c.orphans()
+	c.idempotency()
+	c.keys()
+	c.jobs()
+	return c.found
+}
+
+// checker is a snapshot with indexes, and what was found wrong with it.
+type checker struct {
+	*Snapshot
+	byID       map[task.ID]*task.Task
+	attemptsOf map[task.ID][]task.Attempt
+	stepsOf    map[task.ID][]task.Step
+	edgesOf    map[task.ID][]EdgeRow
+	dispatchOf map[task.ID][]DispatchRow
+	waitersOf  map[task.ID][]WaiterRow
+	found      []Violation
+}
+
+func newChecker(s *Snapshot) *checker {
+	c := &checker{
+		Snapshot:   s,
+		byID:       map[task.ID]*task.Task{},
+		attemptsOf: group(s.Attempts, func(a task.Attempt) task.ID { return a.TaskID }),
+		stepsOf:    group(s.Steps, func(st task.Step) task.ID { return st.TaskID }),
+		edgesOf:    group(s.Edges, func(e EdgeRow) task.ID { return e.Task }),
+		dispatchOf: group(s.Dispatch, func(d DispatchRow) task.ID { return d.Task }),
+		waitersOf:  group(s.Waiters, func(w WaiterRow) task.ID { return w.Task }),
+	}
+	for i := range s.Tasks {
+		c.byID[s.Tasks[i].ID] = &s.Tasks[i]
+	}
+	return c
+}
+
+func group[T any](rows []T, id func(T) task.ID) map[task.ID][]T {
+	m := map[task.ID][]T{}
+	for _, r := range rows {
+		m[id(r)] = append(m[id(r)], r)
+	}
+	return m
+}
+
+func (c *checker) report(invariant, id, format string, args ...any) {
+	c.found = append(c.found, Violation{Invariant: invariant, ID: id, Text: fmt.Sprintf(format, args...)})
+}
+
+// task reports something wrong with one task.
+func (c *checker) task(invariant string, t *task.Task, format string, args ...any) {
+	id := t.ID.String()
+	c.report(invariant, id, "task %s is %s and %s", id, t.State, fmt.Sprintf(format, args...))
+}
+
+// rest checks that what ended is at rest, and only that (I3).
+func (c *checker) rest(t *task.Task) {
+	rows := len(c.dispatchOf[t.ID]) + len(c.waitersOf[t.ID])
+	switch {
+	case !t.State.Valid():
+		c.task("I3", t, "that is no state")
+	case t.State.Terminal() && t.FinishedAt.IsZero():
+		c.task("I3", t, "has no finished_at")
+	case t.State.Terminal() && rows > 0:
+		c.task("I3", t, "is still dispatched or waits for its key, in %d rows", rows)
+	case !t.State.Terminal() && !t.FinishedAt.IsZero():
+		c.task("I3", t, "has finished_at %v", t.FinishedAt)
+	}
+	if t.Waiting != task.WaitNone && t.State != task.Pending && t.State != task.Blocked {
+		c.task("I3", t, "has the waiting reason %s", t.Waiting)
+	}
+}
+
+// lease checks that a task has a lease if and only if it runs (R2), and that
+// the lease is not long over (I8).
+func (c *checker) lease(t *task.Task) {
+	if t.State != task.Running {
+		if !t.LeaseID.IsZero() || t.LeasedBy != "" || !t.LeaseExpiresAt.IsZero() {
+			c.task("R2", t, "has a lease: id %q of worker %q until %v", t.LeaseID, t.LeasedBy, t.LeaseExpiresAt)
+		}
+		return
+	}
+	switch {
+	case t.LeaseID.IsZero():
+		c.task("R2", t, "has no lease id")
+	case t.LeaseExpiresAt.IsZero():
+		c.task("R2", t, "its lease has no end")
+	case t.LeaseExpiresAt.Add(leaseGrace).Before(c.Now):
+		c.task("I8", t, "its lease ended at %v, which is %v ago, and nobody took it away", t.LeaseExpiresAt, c.Now.Sub(t.LeaseExpiresAt))
+	}
+}
+
+// attempts checks the epochs of the attempts (I4) and their numbers (I10). A
+// running task's own attempt has no row yet.
+func (c *checker) attempts(t *task.Task) {
+	rows := slices.Clone(c.attemptsOf[t.ID])
+	slices.SortStableFunc(rows, func(a, b task.Attempt) int { return a.No - b.No })
+	ended := t.AttemptNo
+	if t.State == task.Running {
+		rows = append(rows, task.Attempt{No: t.AttemptNo, Epoch: t.Epoch})
+		ended--
+	}
+	for i, a := range rows {
+		if i > 0 && a.Epoch <= rows[i-1].Epoch {
+			c.task("I4", t, "the epoch of its attempt %d is %d, not above the %d of attempt %d", a.No, a.Epoch, rows[i-1].Epoch, rows[i-1].No)
+		}
+		if a.Epoch > t.Epoch {
+			c.task("I4", t, "the epoch of its attempt %d is %d, above its own, %d", a.No, a.Epoch, t.Epoch)
+		}
+	}
+	if n := len(c.attemptsOf[t.ID]); n > ended {
+		c.task("I10", t, "has %d ended attempts with attempt_no %d", n, t.AttemptNo)
+	}
+	if t.AttemptCount > t.MaxAttempts {
+		c.task("I10", t, "used %d attempts of %d", t.AttemptCount, t.MaxAttempts)
+	}
+}
+
+// steps checks that a step has one completed value, and that they are counted (I6).
+func (c *checker) steps(t *task.Task) {
+	completed := map[string]int{}
+	for _, s := range c.stepsOf[t.ID] {
+		if s.State == task.StepCompleted {
+			completed[s.Name]++
+			if completed[s.Name] == 2 {
+				c.task("I6", t, "its step %q is completed more than once", s.Name)
+			}
+		}
+	}
+	if len(completed) != t.StepCount {
+		c.task("I6", t, "has %d completed steps with step_count %d", len(completed), t.StepCount)
+	}
+}

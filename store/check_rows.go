@@ -1,0 +1,225 @@
+package store
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// needs checks a task's edges (I7). The count of open needs means nothing any
+// more once a task has ended: a retry counts them anew.
+func (c *checker) needs(t *task.Task) {
+	open := 0
+	for _, e := range c.edgesOf[t.ID] {
+		need, ok := c.byID[e.Needs]
+		switch {
+		case !ok:
+			c.task("I7", t, "needs task %s, which does not exist", e.Needs)
+		case !e.Done && need.State.Terminal():
+			c.task("I7", t, "its edge to task %s, which ended %s, is not done", e.Needs, need.State)
+		}
+		if !e.Done {
+			open++
+		}
+	}
+	waits := t.State == task.Pending && t.Waiting == task.WaitDeps
+	switch {
+	case !t.State.Terminal() && t.RemainingDeps != open:
+		c.task("I7", t, "has remaining_deps %d with %d open needs", t.RemainingDeps, open)
+	case waits && open == 0:
+		c.task("I7", t, "waits for its needs, which are all decided")
+	case open > 0 && !waits && t.State != task.Cancelled:
+		c.task("I7", t, "has %d open needs", open)
+	}
+}
+
+// rowsOf tells how many dispatch or waiter rows a task must have: it is
+// claimable, or not, or (a signal with or without a timeout) either will do.
+func rowsOf(t *task.Task) (least, most int) {
+	switch t.State {
+	case task.Ready:
+		return 1, 1
+	case task.Pending:
+		switch t.Waiting {
+		case task.WaitDeps, task.WaitChildren, task.WaitRepair:
+			return 0, 0
+		case task.WaitSignal:
+			return 0, 1
+		}
+		return 1, 1
+	}
+	return 0, 0
+}
+
+// claimable checks that a task's claimability and its rows agree (I9).
+func (c *checker) claimable(t *task.Task) {
+	ds, ws := c.dispatchOf[t.ID], c.waitersOf[t.ID]
+	least, most := rowsOf(t)
+	// What ended is the business of rest.
+	if n := len(ds) + len(ws); !t.State.Terminal() && (n < least || n > most) {
+		c.task("I9", t, "waits for %q, with %d dispatch rows and %d waiter rows", t.Waiting, len(ds), len(ws))
+	}
+	if t.CancelRequested && t.State != task.Running && !t.State.Terminal() {
+		c.task("I9", t, "was asked to cancel, which only running tasks are")
+	}
+	for _, d := range ds {
+		if d.Queue != t.Queue || d.Type != t.Type || d.Priority != t.Priority || d.ConcurrencyKey != t.ConcurrencyKey {
+			c.task("I9", t, "its dispatch row is of another lane: queue %q, type %q, priority %d, key %q instead of %q, %q, %d, %q",
+				d.Queue, d.Type, d.Priority, d.ConcurrencyKey, t.Queue, t.Type, t.Priority, t.ConcurrencyKey)
+		}
+		if t.State == task.Ready && d.AvailableAt.After(c.Now) {
+			c.task("I9", t, "its dispatch row is only due at %v", d.AvailableAt)
+		}
+	}
+	for _, w := range ws {
+		if w.Key != t.ConcurrencyKey {
+			c.task("I9", t, "waits for the key %q instead of %q", w.Key, t.ConcurrencyKey)
+		}
+		if w.DueAt.After(c.Now) {
+			c.task("I9", t, "waits for its key and is only due at %v", w.DueAt)
+		}
+	}
+}
+
+// orphans checks that every row belongs to a task that exists.
+func (c *checker) orphans() {
+	orphan := func(invariant, what string, id task.ID) {
+		if _, ok := c.byID[id]; !ok {
+			c.report(invariant, id.String(), "%s is of task %s, which does not exist", what, id)
+		}
+	}
+	for _, a := range c.Attempts {
+		orphan("I4", "an attempt", a.TaskID)
+	}
+	for _, d := range c.Decisions {
+		orphan("I4", "a decision", d.TaskID)
+	}
+	for _, s := range c.Steps {
+		orphan("I6", "a step", s.TaskID)
+	}
+	for _, e := range c.Edges {
+		orphan("I7", "an edge", e.Task)
+	}
+	for _, d := range c.Dispatch {
+		orphan("I9", "a dispatch row", d.Task)
+	}
+	for _, w := range c.Waiters {
+		orphan("I9", "a waiter row", w.Task)
+	}
+}
+
+// idempotency checks that a key names one task of a type (I11).
+func (c *checker) idempotency() {
+	type named struct{ taskType, key string }
+	first := map[named]task.ID{}
+	for _, t := range c.Tasks {
+		n := named{t.Type, t.IdempotencyKey}
+		if t.IdempotencyKey == "" {
+			continue
+		}
+		if other, ok := first[n]; ok {
+			c.report("I11", t.ID.String(), "tasks %s and %s of type %s have the same idempotency key %q", other, t.ID, t.Type, t.IdempotencyKey)
+			continue
+		}
+		first[n] = t.ID
+	}
+}
+
+// keyUse is what the tasks and rows of a snapshot say about one key.
+type keyUse struct {
+	row     *KeyRow
+	running []string // tasks
+	due     int      // dispatch rows that could be claimed now
+	waiting int
+}
+
+// keys checks that concurrency keys are held by the tasks that run, and that
+// nobody waits for a key with room for more (I11). Only due rows of queues
+// that are not paused fill a key: a row of tomorrow must not keep a waiter of
+// today. Held may be above the cap after a claim that lowered the cap.
+func (c *checker) keys() {
+	uses := c.keyUses()
+	for _, key := range sortedKeys(uses) {
+		u := uses[key]
+		held, limit := 0, 1
+		if u.row != nil {
+			held, limit = u.row.Held, u.row.Cap
+		}
+		if held != len(u.running) {
+			c.report("I11", key, "key %q is held %d times, and %d tasks run with it: [%s]", key, held, len(u.running), strings.Join(u.running, " "))
+		}
+		if u.waiting > 0 && held+u.due < limit {
+			c.report("I11", key, "key %q has %d waiters though %d hold it and %d are due, of %d", key, u.waiting, held, u.due, limit)
+		}
+	}
+}
+
+func (c *checker) keyUses() map[string]*keyUse {
+	uses := map[string]*keyUse{}
+	use := func(key string) *keyUse {
+		if uses[key] == nil {
+			uses[key] = &keyUse{}
+		}
+		return uses[key]
+	}
+	for i := range c.Keys {
+		use(c.Keys[i].Key).row = &c.Keys[i]
+	}
+	for _, t := range c.Tasks {
+		if t.State == task.Running && t.ConcurrencyKey != "" {
+			u := use(t.ConcurrencyKey)
+			u.running = append(u.running, t.ID.String())
+		}
+	}
+	for _, d := range c.Dispatch {
+		if d.ConcurrencyKey != "" && !d.AvailableAt.After(c.Now) && !slices.Contains(c.Paused, d.Queue) {
+			use(d.ConcurrencyKey).due++
+		}
+	}
+	for _, w := range c.Waiters {
+		use(w.Key).waiting++
+	}
+	return uses
+}
+
+func sortedKeys(uses map[string]*keyUse) []string {
+	var keys []string
+	for k := range uses {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// jobs checks that jobs are the sum of their tasks (I12).
+func (c *checker) jobs() {
+	sums := map[task.ID]task.JobCounters{}
+	known := map[task.ID]bool{}
+	for _, j := range c.Jobs {
+		known[j.ID] = true
+	}
+	for i := range c.Tasks {
+		t := &c.Tasks[i]
+		kind := task.KindNone
+		if t.Error != nil {
+			kind = t.Error.Kind
+		}
+		sums[t.JobID] = sums[t.JobID].Add(task.Count(t.State, t.Waiting, kind))
+		if !t.JobID.IsZero() && !known[t.JobID] {
+			c.task("I12", t, "belongs to job %s, which does not exist", t.JobID)
+		}
+	}
+	for _, j := range c.Jobs {
+		id := j.ID.String()
+		if j.Counters != sums[j.ID] {
+			c.report("I12", id, "job %s counts %+v, and its tasks are %+v", id, j.Counters, sums[j.ID])
+		}
+		if want := task.JobStateOf(j.Counters, j.CancelRequested); j.State != want {
+			c.report("I12", id, "job %s is %s, and its counters say %s", id, j.State, want)
+		}
+		if j.State.Terminal() == j.FinishedAt.IsZero() {
+			c.report("I12", id, "job %s is %s with finished_at %v", id, j.State, j.FinishedAt)
+		}
+	}
+}

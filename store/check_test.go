@@ -1,0 +1,284 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// The tasks of the sound snapshot, by what they do.
+const (
+	ready = iota
+	later
+	runs    // with the key
+	waits   // for the key
+	ended   // with an attempt, two steps and a decision
+	stuck   // blocked
+	first   // of the job, succeeded
+	second  // of the job, runs
+	third   // of the job, needs first and second
+	skipped // of the job, not needed any more
+	tasks
+)
+
+const taskType = "acme.test.check.v1"
+
+func id(n int) task.ID { return task.ID{15: byte(n + 1)} }
+
+var (
+	now   = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	jobID = id(100)
+	lease = task.LeaseID{1}
+)
+
+// sound returns a snapshot in which everything is in order, and a bit of
+// everything occurs.
+func sound() *store.Snapshot {
+	s := &store.Snapshot{Now: now, Tasks: make([]task.Task, tasks)}
+	for n := range s.Tasks {
+		s.Tasks[n] = task.Task{ID: id(n), Type: taskType, Queue: "q", Priority: 5, MaxAttempts: 3, State: task.Ready}
+	}
+	is := func(n int, state task.State, why task.Waiting) *task.Task {
+		t := &s.Tasks[n]
+		t.State, t.Waiting = state, why
+		switch {
+		case state.Terminal():
+			t.FinishedAt = now
+		case state == task.Running:
+			t.LeaseID, t.LeasedBy, t.LeaseExpiresAt = lease, "w", now.Add(time.Second)
+			t.Epoch, t.AttemptNo = 1, 1
+		}
+		return t
+	}
+	dispatch := func(n int, at time.Time) {
+		t := &s.Tasks[n]
+		s.Dispatch = append(s.Dispatch, store.DispatchRow{
+			Task: t.ID, Queue: t.Queue, Type: t.Type, Priority: t.Priority, AvailableAt: at, ConcurrencyKey: t.ConcurrencyKey,
+		})
+	}
+
+	dispatch(ready, now)
+	s.Tasks[ready].IdempotencyKey = "one"
+	is(later, task.Pending, task.WaitRetry).IdempotencyKey = "two"
+	dispatch(later, now.Add(time.Hour))
+
+	is(runs, task.Running, task.WaitNone).ConcurrencyKey = "k"
+	is(waits, task.Ready, task.WaitNone).ConcurrencyKey = "k"
+	s.Keys = []store.KeyRow{{Key: "k", Held: 1, Cap: 1}}
+	s.Waiters = []store.WaiterRow{{Key: "k", DueAt: now, Task: id(waits)}}
+
+	t := is(ended, task.Succeeded, task.WaitNone)
+	t.AttemptNo, t.AttemptCount, t.Epoch, t.StepCount = 2, 2, 5, 2
+	s.Attempts = []task.Attempt{{TaskID: id(ended), No: 1, Epoch: 3}, {TaskID: id(ended), No: 2, Epoch: 5}}
+	s.Decisions = []task.Decision{{TaskID: id(ended), AttemptNo: 1, Kind: task.DecideRetry}}
+	s.Steps = []task.Step{
+		{TaskID: id(ended), Name: "a", State: task.StepFailed},
+		{TaskID: id(ended), Name: "a", State: task.StepCompleted},
+		{TaskID: id(ended), Name: "b", Index: 1, State: task.StepCompleted},
+	}
+	is(stuck, task.Blocked, task.WaitManual)
+
+	is(first, task.Succeeded, task.WaitNone)
+	is(second, task.Running, task.WaitNone)
+	is(third, task.Pending, task.WaitDeps).RemainingDeps = 1
+	is(skipped, task.Cancelled, task.WaitNone).Error = &task.Error{Kind: task.KindNotNeeded}
+	for n := first; n <= skipped; n++ {
+		s.Tasks[n].JobID = jobID
+	}
+	s.Edges = []store.EdgeRow{
+		{Task: id(third), Needs: id(first), Kind: task.OnSuccess, Done: true},
+		{Task: id(third), Needs: id(second), Kind: task.OnDone},
+		{Task: id(skipped), Needs: id(first), Kind: task.OnFailed, Done: true},
+	}
+	s.Jobs = []task.Job{{ID: jobID, State: task.JobRunning, Counters: task.JobCounters{Total: 4, Unfinished: 2, Movable: 1, Succeeded: 1}}}
+	return s
+}
+
+func TestCheckFindsNothing(t *testing.T) {
+	t.Parallel()
+	if got := store.Check(sound()); len(got) != 0 {
+		t.Errorf("Check of a sound snapshot found %v", got)
+	}
+	if got := store.Check(&store.Snapshot{Now: now}); len(got) != 0 {
+		t.Errorf("Check of an empty snapshot found %v", got)
+	}
+}
+
+// Each case breaks one thing, which one check alone can see.
+func TestCheckFinds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		invariant string
+		of        task.ID
+		text      string // of the violation
+		break_    func(s *store.Snapshot)
+	}{
+		{"an unknown state", "I3", id(stuck), "no state", func(s *store.Snapshot) { s.Tasks[stuck].State, s.Tasks[stuck].Waiting = "stale", "" }},
+		{"an end without a time", "I3", id(ended), "no finished_at", func(s *store.Snapshot) { s.Tasks[ended].FinishedAt = time.Time{} }},
+		{"a time without an end", "I3", id(ready), "has finished_at", func(s *store.Snapshot) { s.Tasks[ready].FinishedAt = now }},
+		{"an ended task is dispatched", "I3", id(ended), "still dispatched", func(s *store.Snapshot) { dispatchLike(s, ended) }},
+		{"an ended task waits for its key", "I3", id(ended), "still dispatched", func(s *store.Snapshot) {
+			s.Tasks[ended].ConcurrencyKey = "k"
+			s.Waiters = append(s.Waiters, store.WaiterRow{Key: "k", DueAt: now, Task: id(ended)})
+		}},
+		{"a running task waits", "I3", id(runs), "waiting reason retry", func(s *store.Snapshot) { s.Tasks[runs].Waiting = task.WaitRetry }},
+		{"a ready task waits", "I3", id(ready), "waiting reason delay", func(s *store.Snapshot) { s.Tasks[ready].Waiting = task.WaitDelay }},
+
+		{"a lease id without a run", "R2", id(ready), "has a lease", func(s *store.Snapshot) { s.Tasks[ready].LeaseID = lease }},
+		{"a holder without a run", "R2", id(ended), "has a lease", func(s *store.Snapshot) { s.Tasks[ended].LeasedBy = "w" }},
+		{"a lease's end without a run", "R2", id(stuck), "has a lease", func(s *store.Snapshot) { s.Tasks[stuck].LeaseExpiresAt = now }},
+		{"a run without a lease id", "R2", id(runs), "no lease id", func(s *store.Snapshot) { s.Tasks[runs].LeaseID = task.LeaseID{} }},
+		{"a run without a lease's end", "R2", id(runs), "no end", func(s *store.Snapshot) { s.Tasks[runs].LeaseExpiresAt = time.Time{} }},
+
+		{"an epoch that falls", "I4", id(ended), "attempt 2 is 2, not above the 3 of attempt 1", func(s *store.Snapshot) { s.Attempts[1].Epoch = 2 }},
+		{"an epoch that stays", "I4", id(ended), "attempt 2 is 3, not above", func(s *store.Snapshot) { s.Attempts[1].Epoch = 3 }},
+		{"an epoch above the task's", "I4", id(ended), "above its own, 4", func(s *store.Snapshot) { s.Tasks[ended].Epoch = 4 }},
+		{"a run under an epoch that was used", "I4", id(runs), "attempt 2 is 1, not above the 1", func(s *store.Snapshot) {
+			s.Tasks[runs].AttemptNo = 2
+			s.Attempts = append(s.Attempts, task.Attempt{TaskID: id(runs), No: 1, Epoch: 1})
+		}},
+		{"an attempt of nobody", "I4", id(99), "an attempt is of task", func(s *store.Snapshot) { s.Attempts = append(s.Attempts, task.Attempt{TaskID: id(99)}) }},
+		{"a decision of nobody", "I4", id(99), "a decision is of task", func(s *store.Snapshot) { s.Decisions[0].TaskID = id(99) }},
+
+		{"a step completed twice", "I6", id(ended), `"a" is completed more than once`, func(s *store.Snapshot) { s.Steps[0].State = task.StepCompleted }},
+		{"a step that is not counted", "I6", id(ended), "2 completed steps with step_count 1", func(s *store.Snapshot) { s.Tasks[ended].StepCount = 1 }},
+		{"a step of nobody", "I6", id(99), "a step is of task", func(s *store.Snapshot) { s.Steps[0].TaskID = id(99) }},
+
+		{"a miscounted need", "I7", id(third), "remaining_deps 2 with 1 open", func(s *store.Snapshot) { s.Tasks[third].RemainingDeps = 2 }},
+		{"an edge to what ended", "I7", id(skipped), "ended succeeded, is not done", func(s *store.Snapshot) { s.Edges[2].Done = false }},
+		{"a wait for nothing", "I7", id(third), "all decided", func(s *store.Snapshot) { s.Edges[1].Done, s.Tasks[third].RemainingDeps = true, 0 }},
+		{"a blocked task with an open need", "I7", id(stuck), "1 open needs", func(s *store.Snapshot) { needs(s, stuck, second) }},
+		{"a ready task with an open need", "I7", id(ready), "1 open needs", func(s *store.Snapshot) { needs(s, ready, second) }},
+		{"a running task with an open need", "I7", id(runs), "1 open needs", func(s *store.Snapshot) { needs(s, runs, second) }},
+		{"a succeeded task with an open need", "I7", id(ended), "1 open needs", func(s *store.Snapshot) { needs(s, ended, second) }},
+		{"a need that is gone", "I7", id(third), "which does not exist", func(s *store.Snapshot) { s.Edges[0].Needs = id(99) }},
+		{"an edge of nobody", "I7", id(99), "an edge is of task", func(s *store.Snapshot) { s.Edges[2].Task = id(99) }},
+
+		{"a lease that ended long ago", "I8", id(second), "nobody took it away", func(s *store.Snapshot) {
+			s.Tasks[second].LeaseExpiresAt = now.Add(-2*time.Minute - time.Microsecond)
+		}},
+
+		{"a ready task without a row", "I9", id(ready), "0 dispatch rows and 0 waiter rows", func(s *store.Snapshot) { s.Dispatch = s.Dispatch[1:] }},
+		{"a delayed task without a row", "I9", id(later), "0 dispatch rows and 0 waiter rows", func(s *store.Snapshot) { s.Dispatch = s.Dispatch[:1] }},
+		{"two rows", "I9", id(ready), "2 dispatch rows", func(s *store.Snapshot) { dispatchLike(s, ready) }},
+		{"a waiter that is dispatched", "I9", id(waits), "1 dispatch rows and 1 waiter rows", func(s *store.Snapshot) { dispatchLike(s, waits) }},
+		{"a running task with a row", "I9", id(runs), "1 dispatch rows", func(s *store.Snapshot) { dispatchLike(s, runs) }},
+		{"a blocked task with a row", "I9", id(stuck), "1 dispatch rows", func(s *store.Snapshot) { dispatchLike(s, stuck) }},
+		{"a needy task with a row", "I9", id(third), "1 dispatch rows", func(s *store.Snapshot) { dispatchLike(s, third) }},
+		{"a row of another queue", "I9", id(ready), "another lane", func(s *store.Snapshot) { s.Dispatch[0].Queue = "x" }},
+		{"a row of another type", "I9", id(ready), "another lane", func(s *store.Snapshot) { s.Dispatch[0].Type = "x" }},
+		{"a row of another priority", "I9", id(ready), "another lane", func(s *store.Snapshot) { s.Dispatch[0].Priority = 1 }},
+		{"a row of another key", "I9", id(ready), "another lane", func(s *store.Snapshot) { s.Dispatch[0].ConcurrencyKey = "x" }},
+		{"a ready task that is due later", "I9", id(ready), "only due at", func(s *store.Snapshot) { s.Dispatch[0].AvailableAt = now.Add(time.Second) }},
+		{"a waiter of another key", "I9", id(waits), `waits for the key "k" instead of "x"`, func(s *store.Snapshot) { s.Tasks[waits].ConcurrencyKey = "x" }},
+		{"a waiter that is not due", "I9", id(waits), "only due at", func(s *store.Snapshot) { s.Waiters[0].DueAt = now.Add(time.Second) }},
+		{"a waiting task that is to be cancelled", "I9", id(later), "asked to cancel", func(s *store.Snapshot) { s.Tasks[later].CancelRequested = true }},
+		{"a dispatch row of nobody", "I9", id(99), "a dispatch row is of task", func(s *store.Snapshot) { s.Dispatch = append(s.Dispatch, store.DispatchRow{Task: id(99)}) }},
+		{"a waiter row of nobody", "I9", id(99), "a waiter row is of task", func(s *store.Snapshot) {
+			s.Waiters = append(s.Waiters, store.WaiterRow{Key: "k", DueAt: now, Task: id(99)})
+		}},
+
+		{"more attempts than allowed", "I10", id(ready), "used 4 attempts of 3", func(s *store.Snapshot) { s.Tasks[ready].AttemptCount = 4 }},
+		{"more attempts than numbers", "I10", id(ended), "2 ended attempts with attempt_no 1", func(s *store.Snapshot) { s.Tasks[ended].AttemptNo = 1 }},
+		{"an ended attempt under the number that runs", "I10", id(runs), "1 ended attempts with attempt_no 1", func(s *store.Snapshot) {
+			s.Tasks[runs].Epoch = 2
+			s.Attempts = append(s.Attempts, task.Attempt{TaskID: id(runs), No: 1, Epoch: 1})
+		}},
+
+		{"one idempotency key twice", "I11", id(later), "same idempotency key", func(s *store.Snapshot) { s.Tasks[later].IdempotencyKey = "one" }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := sound()
+			c.break_(s)
+			expect(t, store.Check(s), c.invariant, c.of.String(), c.text)
+		})
+	}
+}
+
+// Keys and jobs are told by name.
+func TestCheckFindsInKeysAndJobs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		invariant string
+		of        string
+		text      string
+		break_    func(s *store.Snapshot)
+	}{
+		{"a key held too often", "I11", "k", "held 2 times, and 1 tasks run", func(s *store.Snapshot) { s.Keys[0].Held = 2 }},
+		{"a key held by nobody on record", "I11", "x", "held 0 times, and 1 tasks run", func(s *store.Snapshot) { s.Tasks[second].ConcurrencyKey = "x" }},
+		{"a wait for a key with room", "I11", "k", "1 waiters though 1 hold it and 0 are due, of 2", func(s *store.Snapshot) { s.Keys[0].Cap = 2 }},
+		{"a wait for a key that only tomorrow's row is for", "I11", "k", "1 waiters though 1 hold it and 0 are due", func(s *store.Snapshot) {
+			s.Keys[0].Cap = 2
+			s.Tasks[later].ConcurrencyKey, s.Dispatch[1].ConcurrencyKey = "k", "k"
+		}},
+		{"a wait for a key that only a paused row is for", "I11", "k", "1 waiters though 1 hold it and 0 are due", func(s *store.Snapshot) {
+			s.Keys[0].Cap = 2
+			s.Tasks[ready].ConcurrencyKey, s.Dispatch[0].ConcurrencyKey = "k", "k"
+			s.Paused = []string{"q"}
+		}},
+		{"a wait for a key without a row", "I11", "x", "1 waiters though 0 hold it", func(s *store.Snapshot) {
+			s.Tasks[waits].ConcurrencyKey, s.Waiters[0].Key = "x", "x"
+		}},
+		{"miscounted tasks", "I12", jobID.String(), "and its tasks are", func(s *store.Snapshot) { s.Jobs[0].Counters.Failed = 1 }},
+		{"a job in another state", "I12", jobID.String(), "its counters say running", func(s *store.Snapshot) { s.Jobs[0].State = task.JobBlocked }},
+		{"a job that goes on and has ended", "I12", jobID.String(), "is running with finished_at", func(s *store.Snapshot) { s.Jobs[0].FinishedAt = now }},
+		{"a job that ended at no time", "I12", id(101).String(), "is succeeded with finished_at 0001", func(s *store.Snapshot) {
+			s.Jobs = append(s.Jobs, task.Job{ID: id(101), State: task.JobSucceeded, Counters: task.JobCounters{Total: 1, Succeeded: 1}})
+			s.Tasks[ended].JobID = id(101)
+		}},
+		{"a task of a job that is gone", "I12", id(ended).String(), "belongs to job", func(s *store.Snapshot) { s.Tasks[ended].JobID = id(99) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := sound()
+			c.break_(s)
+			expect(t, store.Check(s), c.invariant, c.of, c.text)
+		})
+	}
+}
+
+// A row due on a key that has room takes the waiter's place.
+func TestCheckAllowsAWaitForWhatIsDue(t *testing.T) {
+	t.Parallel()
+	s := sound()
+	s.Keys[0].Cap = 2
+	s.Tasks[ready].ConcurrencyKey, s.Dispatch[0].ConcurrencyKey = "k", "k"
+	if got := store.Check(s); len(got) != 0 {
+		t.Errorf("Check found %v", got)
+	}
+}
+
+// expect wants exactly one violation, and that one.
+func expect(t *testing.T, got []store.Violation, invariant, id, text string) {
+	t.Helper()
+	if len(got) != 1 {
+		t.Fatalf("Check found %d violations, want one: %v", len(got), got)
+	}
+	v := got[0]
+	if v.Invariant != invariant || v.ID != id || !strings.Contains(v.Text, text) {
+		t.Errorf("Check found %s of %s, %q; want %s of %s, %q", v.Invariant, v.ID, v.Text, invariant, id, text)
+	}
+	if !strings.Contains(v.Text, id) || !strings.HasPrefix(v.String(), invariant+": ") {
+		t.Errorf("the violation %q does not name the invariant and the id", v)
+	}
+}
+
+// dispatchLike adds a dispatch row of a task's own lane.
+func dispatchLike(s *store.Snapshot, n int) {
+	t := &s.Tasks[n]
+	s.Dispatch = append(s.Dispatch, store.DispatchRow{
+		Task: t.ID, Queue: t.Queue, Type: t.Type, Priority: t.Priority, AvailableAt: now, ConcurrencyKey: t.ConcurrencyKey,
+	})
+}
+
+// needs adds an open edge and counts it.
+func needs(s *store.Snapshot, n, need int) {
+	s.Edges = append(s.Edges, store.EdgeRow{Task: id(n), Needs: id(need), Kind: task.OnSuccess})
+	s.Tasks[n].RemainingDeps++
+}

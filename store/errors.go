@@ -1,0 +1,56 @@
+package store
+
+import "errors"
+
+// When a lease holder writes.
+var (
+	// ErrLeaseLost: another epoch or lease stands, or the task does not run.
+	// Nothing was written.
+	ErrLeaseLost = errors.New("the lease is lost: the task was taken over or ended")
+	// ErrConflict: this key or lease already stands for something else.
+	ErrConflict = errors.New("conflicts with what is recorded")
+	// ErrStepConflict: the step's name already has another value.
+	ErrStepConflict = errors.New("another value is recorded for this step")
+	// ErrCancelRequested: the task is to be cancelled; the value was not stored.
+	ErrCancelRequested = errors.New("the task is being cancelled")
+	// ErrStepTxTooLong: the step's transaction was rolled back.
+	ErrStepTxTooLong = errors.New("the step's transaction took too long and was rolled back")
+)
+
+// When something is asked for.
+var (
+	// ErrNotFound: no such task or job in this namespace.
+	ErrNotFound = errors.New("not found")
+	// ErrState: the task's state does not allow it; the message says which does.
+	ErrState = errors.New("not possible in this state")
+	// ErrBadCursor: the cursor did not come from a list.
+	ErrBadCursor = errors.New("bad cursor")
+	// ErrForeignTx: the transaction belongs to another driver or database.
+	ErrForeignTx = errors.New("the transaction belongs to another database driver")
+	// ErrRestartTx: the caller's transaction cannot go on; begin it again.
+	ErrRestartTx = errors.New("the transaction must be restarted")
+)
+
+// When the store itself has trouble.
+var (
+	// ErrNotMigrated: the schema is missing or older than this program.
+	ErrNotMigrated = errors.New("the store's schema is not migrated")
+	// ErrNewerSchema: the schema is newer than this program.
+	ErrNewerSchema = errors.New("the store's schema is newer than this program")
+	// ErrUnavailable: the store cannot be reached or answered too late.
+	ErrUnavailable = errors.New("the store is unavailable")
+	// ErrBusy: another writer kept the store locked for too long.
+	ErrBusy = errors.New("the store is locked by another writer")
+	// ErrFull: no space is left; nothing acknowledged was lost.
+	ErrFull = errors.New("no space is left for the store")
+	// ErrReadOnly: the store cannot be written.
+	ErrReadOnly = errors.New("the store is read-only")
+	// ErrNotDatabase: the file is not a database of this kind.
+	ErrNotDatabase = errors.New("not a database")
+	// ErrForeignDatabase: a database, but its tables are somebody else's.
+	ErrForeignDatabase = errors.New("the database holds other tables under Weaver's names")
+	// ErrUnknown: the caller gave up while its write was being committed.
+	ErrUnknown = errors.New("the outcome of the write is unknown")
+	// ErrClosed: the store was closed.
+	ErrClosed = errors.New("the store is closed")
+)

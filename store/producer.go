@@ -1,0 +1,113 @@
+package store
+
+import (
+	"encoding/json"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// Submission is what Enqueue stores together. With Job set every task belongs
+// to it and carries a Node name; edges name tasks of the same submission and
+// form no cycle (the caller checked). Tasks of a job carry no idempotency key.
+type Submission struct {
+	Job   *task.NewJob
+	Tasks []task.New
+}
+
+// Disposition says what an enqueue did.
+type Disposition string
+
+// The dispositions of an enqueue.
+const (
+	DispositionCreated   Disposition = "created"
+	DispositionExisting  Disposition = "existing"
+	DispositionCoalesced Disposition = "coalesced"
+)
+
+// Enqueued answers one task of a submission.
+type Enqueued struct {
+	ID          task.ID
+	Disposition Disposition
+}
+
+// Command is an operator's verb: one of the types below.
+type Command interface{ command() }
+
+// Audit says who acts and why. By is "" when nobody said.
+type Audit struct {
+	By     string
+	Reason string
+}
+
+type (
+	// CancelTask cancels a task. One that does not run ends cancelled at once.
+	// A running one is asked to (Asked in the result), which its worker learns
+	// with the next heartbeat; with Force its lease is revoked and it ends
+	// cancelled at once. A terminal task is left alone: ErrState.
+	CancelTask struct {
+		Audit
+		Task  task.ID
+		Force bool
+	}
+	// RetryTask revives a failed or cancelled task: attempt_count, crash_count
+	// and repair_count go to 0, the epoch rises, attempt_no and the completed
+	// steps stay, its job and the dependents that ended dependency_failed
+	// revive with it. Any other state: ErrState.
+	RetryTask struct {
+		Audit
+		Task task.ID
+	}
+	// UnblockTask lets a blocked task go on; Input (may be nil) is kept for
+	// the handler as UnblockInput. Any other state: ErrState.
+	UnblockTask struct {
+		Audit
+		Task  task.ID
+		Input json.RawMessage
+	}
+	// DeleteTask removes a terminal task outside any job, with all its
+	// records, and frees its idempotency key. Otherwise ErrState.
+	DeleteTask struct {
+		Audit
+		Task task.ID
+	}
+	// CancelJob asks every unfinished task of a job to cancel.
+	CancelJob struct {
+		Audit
+		Job task.ID
+	}
+	// PauseQueue keeps a queue's tasks from being claimed until ResumeQueue.
+	// Running ones go on. Both are idempotent.
+	PauseQueue struct {
+		Audit
+		Queue string
+	}
+	// ResumeQueue ends a pause.
+	ResumeQueue struct {
+		Audit
+		Queue string
+	}
+	// Restored says that the store was restored from a backup: a new
+	// generation makes every lease handed out before worthless (R17).
+	Restored struct {
+		Audit
+	}
+)
+
+func (CancelTask) command()  {}
+func (RetryTask) command()   {}
+func (UnblockTask) command() {}
+func (DeleteTask) command()  {}
+func (CancelJob) command()   {}
+func (PauseQueue) command()  {}
+func (ResumeQueue) command() {}
+func (Restored) command()    {}
+
+// CommandResult answers one command.
+type CommandResult struct {
+	Err   error
+	State task.State // of the task afterwards; "" for other commands
+	Asked bool       // CancelTask: it runs and was asked to end
+
+	// CancelJob: how many tasks ended at once, were asked to, had ended before.
+	Cancelled, AskedTasks, AlreadyDone int
+}

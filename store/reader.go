@@ -1,0 +1,134 @@
+package store
+
+import (
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// Filter selects tasks; empty fields select all.
+type Filter struct {
+	States []task.State      // any of them
+	Types  []string          // any of them
+	Queue  string            // this one
+	Job    task.ID           // of this job
+	Labels map[string]string // all of them
+	Limit  int               // 0: 50; at most 1,000
+	After  string            // cursor of the page before
+}
+
+// Page sizes of List and Jobs.
+const (
+	DefaultLimit = 50
+	MaxLimit     = 1000
+)
+
+// PageLimit returns the page size that a filter's Limit asks for.
+func PageLimit(limit int) int {
+	switch {
+	case limit <= 0:
+		return DefaultLimit
+	case limit > MaxLimit:
+		return MaxLimit
+	}
+	return limit
+}
+
+// JobFilter selects jobs; empty fields select all.
+type JobFilter struct {
+	IDs    []task.ID
+	Name   string
+	States []task.JobState
+	Limit  int
+	After  string
+}
+
+// History is everything recorded about one task.
+type History struct {
+	Task       task.Task
+	Attempts   []task.Attempt  // by number; the running one last, without FinishedAt
+	Decisions  []task.Decision // by attempt
+	Steps      []task.Step     // by index, then attempt and try
+	Needs      []Need          // what it waits or waited for
+	Dependents []Need          // who waits for it (ID and state are the dependent's)
+	Audit      []AuditEntry
+	Holders    []task.ID // running tasks with its concurrency key, while it waits for that
+	QueuePause *AuditEntry
+}
+
+// Need is one edge, seen from a task.
+type Need struct {
+	ID    task.ID       `json:"id"`
+	Node  string        `json:"node,omitempty"`
+	Kind  task.EdgeKind `json:"kind"`
+	State task.State    `json:"state"`
+	Done  bool          `json:"done"` // the edge was decided
+}
+
+// AuditEntry records one operator verb.
+type AuditEntry struct {
+	At     time.Time `json:"at"`
+	Actor  string    `json:"actor"`
+	Verb   string    `json:"verb"`
+	Target string    `json:"target"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// Queue is one queue with dispatch rows or a pause.
+type Queue struct {
+	Name   string `json:"queue"`
+	Due    int    `json:"due"`    // claimable now
+	Later  int    `json:"later"`  // claimable later
+	Paused bool   `json:"paused"` // by an operator
+}
+
+// Snapshot is every row of a namespace, sorted by key. Tasks carry their
+// stored state, not the derived one.
+type Snapshot struct {
+	Now        time.Time
+	Generation string
+	Tasks      []task.Task
+	Jobs       []task.Job
+	Edges      []EdgeRow
+	Attempts   []task.Attempt // ended ones
+	Decisions  []task.Decision
+	Steps      []task.Step
+	Dispatch   []DispatchRow
+	Keys       []KeyRow
+	Waiters    []WaiterRow
+	Audit      []AuditEntry
+	Paused     []string
+}
+
+// EdgeRow is one stored edge.
+type EdgeRow struct {
+	Task, Needs task.ID
+	Kind        task.EdgeKind
+	Done        bool // the needed task has ended and this edge was counted
+}
+
+// DispatchRow says that a task is claimable from AvailableAt on.
+type DispatchRow struct {
+	Task           task.ID
+	Queue, Type    string
+	Priority       int
+	AvailableAt    time.Time
+	ConcurrencyKey string
+}
+
+// KeyRow is the state of one concurrency key. Keys nobody holds may be absent.
+type KeyRow struct {
+	Key       string
+	Held, Cap int
+}
+
+// WaiterRow is a due task that waits for its key.
+type WaiterRow struct {
+	Key   string
+	DueAt time.Time
+	Task  task.ID
+}
+
+// Now is the clock of stores that live in this process, in the precision
+// that all stores keep.
+func Now() time.Time { return time.Now().UTC().Truncate(time.Microsecond).Round(0) }

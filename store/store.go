@@ -1,0 +1,193 @@
+// Package store is Weaver's first port: the truth. Every state change of a
+// task happens inside one transaction of a Store, and nothing outside it is
+// ever read to decide one.
+//
+// A Store is three interfaces: Producer (tasks come in, operators act),
+// Worker (leases, attempts, steps) and Reader (what people see), plus the
+// optional Notifier and StepTxer. The rules in their comments are those of
+// the project's lease law (R = leases, W = dispatch); package storetest is
+// their executable form, and package memstore their smallest implementation.
+//
+// What every method keeps:
+//
+//   - A method is one or several transactions; when it returns nil for an
+//     element, that element is durable. When it returns an error for the
+//     call, the outcome of the call is unknown unless the error says
+//     otherwise, and the same call may be made again: Enqueue is idempotent
+//     by task ID, Claim by lease ID (with Again), Finish and Record by their
+//     content.
+//   - Batches are not atomic across elements: losers drop out with their own
+//     error, winners commit. Enqueue is the exception: all or nothing.
+//   - Time is the store's clock. Callers send durations; the only instant a
+//     caller may send is a user's wish (task.New.At, Step.WakeAt).
+//   - Instants come back in UTC with microsecond precision.
+//   - The context bounds waiting and reading. Once a write has joined a group
+//     that is being committed, its caller's context no longer matters: it
+//     gets ErrUnknown and the write may or may not have happened.
+//   - All methods are safe for concurrent use.
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// Store is everything an engine needs. Namespaces separate environments: no
+// method reads or writes outside the namespace it is given.
+type Store interface {
+	Producer
+	Worker
+	Reader
+}
+
+// Producer is what submits work and what operators use.
+type Producer interface {
+	// Enqueue stores a submission in one transaction: tasks, their edges, the
+	// job when there is one, and the dispatch row of every task without open
+	// needs (W1). All or nothing. With a non-nil tx (made by the adapter's
+	// own constructor) it joins the caller's transaction and only inserts: it
+	// updates and locks no row that another role waits for.
+	//
+	// Results come in the order of sub.Tasks. A task whose (type, idempotency
+	// key) exists, in the store or earlier in the submission, is not stored:
+	// its result names the existing one, DispositionExisting. A task whose ID
+	// exists already was stored by an earlier try of the same call: nothing
+	// is written again and the result is DispositionCreated.
+	//
+	// Errors: ErrForeignTx (tx of another driver or store), ErrRestartTx,
+	// ErrReadOnly, ErrFull, ErrUnavailable.
+	Enqueue(ctx context.Context, ns string, tx Tx, sub Submission) ([]Enqueued, error)
+
+	// Operate applies operator commands, each in its own atomic step and
+	// audited. Results come in order; a command that cannot be applied has
+	// its error in its result (ErrNotFound, ErrState, ErrConflict) and
+	// changes nothing.
+	Operate(ctx context.Context, ns string, cmds ...Command) ([]CommandResult, error)
+}
+
+// Worker is what an engine uses to run tasks.
+type Worker interface {
+	// Join announces a worker process. From then on its leases can be told
+	// from those of a dead process. Joining again refreshes the row.
+	Join(ctx context.Context, ns string, w WorkerInfo) error
+
+	// Leave removes a worker that stops. Leases it still holds stay until
+	// they expire or are reaped.
+	Leave(ctx context.Context, ns string, id WorkerID) error
+
+	// Claim leases up to req.Limit due tasks of the asked lanes, highest
+	// priority first, then oldest due first (R3). For each it deletes the
+	// dispatch row, raises the epoch, and hands out the lease, only after the
+	// commit. Rows of other lanes, of paused queues, and rows that are not due
+	// are left alone. Keyed tasks obey their concurrency key: those over the
+	// cap move to the waiters with their original due time. With req.Again it
+	// claims nothing new and returns what an earlier call with the same
+	// LeaseID claimed and still holds.
+	Claim(ctx context.Context, ns string, req ClaimRequest) (ClaimResult, error)
+
+	// Heartbeat extends leases to now + TTL, never shortening one, and marks
+	// the worker as seen (R6). It makes no expiry test: an expired lease that
+	// nobody reaped is renewed. A worker whose row was forgotten while it was
+	// silent gets it back, and must be steady for a TTL before it may reap.
+	// Beats come in the order of req.Leases.
+	Heartbeat(ctx context.Context, ns string, req HeartbeatRequest) ([]Beat, error)
+
+	// Finish ends attempts (R2, R8): it writes task, attempt and decision,
+	// decides edges and releases dependents with their dispatch rows, frees
+	// the concurrency key and moves job counters, all in the transaction that
+	// passed the guard. One task appears once per batch. Element errors:
+	// ErrLeaseLost (nothing was written), ErrConflict (this lease already
+	// finished with another outcome: an alarm). Finishing twice with the same
+	// content succeeds once and answers success both times.
+	//
+	// A task whose cancel was requested ends cancelled unless the outcome is
+	// success.
+	Finish(ctx context.Context, ns string, fins ...Finish) ([]FinishResult, error)
+
+	// Record writes what a running attempt has to show, under its lease
+	// (R10): a step's value, a failed try, a sleep, tasks started by a step,
+	// progress. A completed step raises step_count, sets crash_count back to
+	// 0 and is inserted plainly. Element errors: ErrLeaseLost, ErrStepConflict
+	// (another value stands under this name), ErrCancelRequested (the task is
+	// to be cancelled: the value was not stored). The same record again, under
+	// the same lease, answers success once more.
+	Record(ctx context.Context, ns string, recs ...Record) ([]RecordResult, error)
+
+	// Reap ends what time has ended (R7): expired leases of workers go back
+	// to claimable, or fail as poison, or end cancelled; leases of processes
+	// known to be dead are taken at once; unstarted tasks past their deadline
+	// are cancelled and running ones asked to. It does nothing while the
+	// asking worker's own heartbeats were interrupted within the last TTL.
+	// It is right with any number of reapers at once.
+	Reap(ctx context.Context, ns string, req ReapRequest) (ReapResult, error)
+}
+
+// Reader is what people and programs see. Derived states are applied: a
+// pending task whose dispatch row is due reads as ready, one whose queue is
+// paused as pending/paused, one among the waiters of its key as
+// pending/concurrency.
+type Reader interface {
+	// Ready returns nil when the store can be used by this program, else
+	// ErrNotMigrated, ErrNewerSchema or ErrUnavailable.
+	Ready(ctx context.Context) error
+
+	// Tasks returns the named tasks that exist, in the order asked.
+	Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Task, error)
+
+	// List returns tasks newest first (by ID) and the cursor of the next page,
+	// "" at the end. A cursor that List did not make is ErrBadCursor.
+	List(ctx context.Context, ns string, f Filter) ([]task.Task, string, error)
+
+	// History returns everything recorded about one task; ErrNotFound.
+	History(ctx context.Context, ns string, id task.ID) (History, error)
+
+	// Jobs returns jobs newest first and the cursor of the next page.
+	Jobs(ctx context.Context, ns string, f JobFilter) ([]task.Job, string, error)
+
+	// Queues returns the queues that hold dispatch rows or are paused.
+	Queues(ctx context.Context, ns string) ([]Queue, error)
+
+	// Snapshot returns every row of the namespace as one consistent picture,
+	// for Check and for tests that compare stores.
+	Snapshot(ctx context.Context, ns string) (*Snapshot, error)
+}
+
+// Notifier is implemented by stores that can wake their users. Notices are
+// hints: losing one costs latency only.
+type Notifier interface {
+	// Notify calls fn, possibly concurrently, after commits in ns until stop
+	// returns. fn must not block and must not call the store. complete
+	// reports that no change escapes the notices, so that nobody needs to
+	// poll (a store in this process's memory).
+	Notify(ns string, fn func(Notice)) (stop func(), complete bool)
+}
+
+// Notice tells what may have changed.
+type Notice struct {
+	Due      bool      // dispatch rows that are due, or are due earlier than before
+	Settled  []task.ID // tasks that ended or blocked
+	Jobs     []task.ID // jobs whose state may have changed
+	Cancels  []task.ID // running tasks that were asked to cancel or lost their lease
+	External bool      // another process or a caller's own transaction wrote: anything may have changed
+}
+
+// StepTxer is implemented by stores that can run a step's function inside
+// the transaction that records it.
+type StepTxer interface {
+	// StepTx begins a transaction, runs fn with it, then guards and records
+	// rec with the value that fn returned, and commits (R10). fn may pass tx to
+	// Enqueue. An error of fn rolls back and is returned as it is. Other
+	// errors: those of Record, and ErrStepTxTooLong.
+	StepTx(ctx context.Context, ns string, rec Record, limit time.Duration, fn func(ctx context.Context, tx Tx) (json.RawMessage, error)) (RecordResult, error)
+}
+
+// Tx is a caller's transaction, wrapped by the adapter that knows its driver.
+type Tx interface {
+	// Driver names the adapter, for messages.
+	Driver() string
+	// Handle returns what user code works with: a *sql.Tx or a pgx.Tx.
+	Handle() any
+}
