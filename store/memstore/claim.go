@@ -1,0 +1,166 @@
+package memstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// suspectCrashes is how many lost leases in a row make a task a suspect (R7).
+const suspectCrashes = 2
+
+// Claim implements store.Worker.
+func (s *Store) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
+	if req.LeaseID.IsZero() {
+		return store.ClaimResult{}, errors.New("claim: the lease id is zero")
+	}
+	var res store.ClaimResult
+	err := s.do(ctx, ns, func(o *op) {
+		c := &claim{op: o, req: req, taken: map[string]int{}}
+		if req.Again {
+			c.lookUp()
+		} else {
+			c.run()
+		}
+		res = store.ClaimResult{Tasks: c.got, Now: o.now, Next: c.next()}
+	})
+	return res, err
+}
+
+// claim is one claim call.
+type claim struct {
+	*op
+	req      store.ClaimRequest
+	got      []store.Claimed
+	taken    map[string]int // by queue
+	suspects int            // taken by this call
+}
+
+// lookUp returns what an earlier call claimed under this lease and still holds.
+func (c *claim) lookUp() {
+	for _, r := range c.sorted(func(r *row) bool { return r.LeaseID == c.req.LeaseID }) {
+		c.handOut(r)
+	}
+}
+
+// run leases due tasks: the highest priority first, then the oldest.
+func (c *claim) run() {
+	for _, d := range c.candidates() {
+		if len(c.got) >= c.req.Limit {
+			break
+		}
+		r := c.tasks[d.Task]
+		switch {
+		case !c.roomIn(d.Queue) || c.expired(r) || !c.maySuspect(r):
+			// The row stays where it is.
+		case !c.free(r.ConcurrencyKey):
+			c.queueUp(d)
+		default:
+			c.lease(r)
+			c.handOut(r)
+		}
+	}
+}
+
+// candidates returns the due dispatch rows of the asked lanes in claim order.
+func (c *claim) candidates() []store.DispatchRow {
+	var rows []store.DispatchRow
+	for _, d := range c.dispatch {
+		if c.asked(d) && !d.AvailableAt.After(c.now) && (c.req.IDs == nil || slices.Contains(c.req.IDs, d.Task)) {
+			rows = append(rows, d)
+		}
+	}
+	slices.SortFunc(rows, func(a, b store.DispatchRow) int {
+		if a.Priority != b.Priority {
+			return a.Priority - b.Priority
+		}
+		if d := a.AvailableAt.Compare(b.AvailableAt); d != 0 {
+			return d
+		}
+		return a.Task.Compare(b.Task)
+	})
+	return rows
+}
+
+// asked reports whether a row is of a lane that this call may claim from (W2).
+func (c *claim) asked(d store.DispatchRow) bool {
+	_, known := c.req.Types[d.Type]
+	_, paused := c.paused[d.Queue]
+	return known && !paused && (c.req.Queues == nil || c.req.Queues[d.Queue] > 0)
+}
+
+// roomIn reports whether the queue has a slot left for this call.
+func (c *claim) roomIn(queue string) bool {
+	return c.req.Queues == nil || c.taken[queue] < c.req.Queues[queue]
+}
+
+// expired reports whether a task's deadline has passed: the reaper ends it.
+func (c *claim) expired(r *row) bool { return !r.DeadlineAt.IsZero() && !r.DeadlineAt.After(c.now) }
+
+// allowed is how many suspects a worker may run at once when this one is
+// among them: fewer with each loss it took part in, down to itself alone.
+func (c *claim) allowed(r *row) int { return max(1, c.req.Slots/8>>r.SuspectLosses) }
+
+// maySuspect reports whether a task is no suspect, or one that may run now.
+func (c *claim) maySuspect(r *row) bool {
+	return r.CrashCount < suspectCrashes || c.req.Suspects+c.suspects < c.allowed(r)
+}
+
+// lease gives a task away (R1, R3).
+func (c *claim) lease(r *row) {
+	delete(c.dispatch, r.ID)
+	r.AttemptNo++
+	r.Epoch++
+	c.move(r, task.Running, task.WaitNone, r.Error)
+	r.LeaseID = c.req.LeaseID
+	r.LeasedBy = c.req.Name
+	r.LeaseExpiresAt = instant(c.now.Add(c.req.TTL))
+	r.StartedAt = c.now
+	if r.StartedVersion == 0 {
+		r.StartedVersion = c.req.Types[r.Type]
+	}
+	r.worker = c.req.Worker
+	r.alone = c.allowed(r) == 1
+	if r.CrashCount >= suspectCrashes {
+		c.suspects++
+	}
+	c.taken[r.Queue]++
+	c.hold(r)
+}
+
+// handOut adds a leased task to the answer.
+func (c *claim) handOut(r *row) {
+	got := store.Claimed{
+		Task:    c.derived(r, c.now),
+		Lease:   task.Lease{Task: r.ID, Epoch: r.Epoch, ID: r.LeaseID, Generation: c.generation},
+		Steps:   copyAll(c.steps[r.ID], copyStep),
+		Suspect: r.CrashCount >= suspectCrashes,
+	}
+	if !r.DeadlineAt.IsZero() {
+		got.Left = r.DeadlineAt.Sub(c.now)
+	}
+	c.got = append(c.got, got)
+}
+
+// next tells when it is worth to ask for these lanes again. Rows that are due
+// and may not run (a suspect, a key that is taken) come back by themselves.
+func (c *claim) next() time.Duration {
+	var soonest time.Time
+	for _, d := range c.dispatch {
+		if !c.asked(d) {
+			continue
+		}
+		r := c.tasks[d.Task]
+		switch {
+		case d.AvailableAt.After(c.now):
+			soonest = earliest(soonest, d.AvailableAt)
+		case !c.expired(r) && c.maySuspect(r) && c.free(r.ConcurrencyKey):
+			return 0
+		}
+	}
+	return until(soonest, c.now)
+}

@@ -1,0 +1,64 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// History implements store.Reader.
+func (s *Store) History(ctx context.Context, ns string, id task.ID) (store.History, error) {
+	var h store.History
+	found := false
+	err := s.do(ctx, ns, func(o *op) {
+		var r *row
+		if r, found = o.tasks[id]; found {
+			h = o.history(r)
+		}
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("task %s: %w", id, store.ErrNotFound)
+	}
+	return h, err
+}
+
+func (o *op) history(r *row) store.History {
+	h := store.History{
+		Task:      o.derived(r, o.now),
+		Attempts:  copyAll(o.attempts[r.ID], copyAttempt),
+		Decisions: copyAll(o.decisions[r.ID], storedDecision),
+		Steps:     copyAll(o.steps[r.ID], copyStep),
+	}
+	if r.State == task.Running {
+		h.Attempts = append(h.Attempts, r.attempt())
+	}
+	for _, e := range o.needs[r.ID] {
+		h.Needs = append(h.Needs, o.need(e.Needs, e))
+	}
+	for _, e := range o.dependents[r.ID] {
+		h.Dependents = append(h.Dependents, o.need(e.Task, e))
+	}
+	for _, e := range o.audit {
+		if e.Target == r.ID.String() {
+			h.Audit = append(h.Audit, e)
+		}
+	}
+	if h.Task.Waiting == task.WaitConcurrency {
+		h.Holders = o.holders(r.ConcurrencyKey)
+	}
+	if e, ok := o.paused[r.Queue]; ok && !r.State.Terminal() {
+		h.QueuePause = &e
+	}
+	return h
+}
+
+// need shows the task at one end of an edge.
+func (o *op) need(id task.ID, e *store.EdgeRow) store.Need {
+	n := store.Need{ID: id, Kind: e.Kind, Done: e.Done}
+	if r, ok := o.tasks[id]; ok {
+		n.Node, n.State = r.Node, o.derived(r, o.now).State
+	}
+	return n
+}

@@ -1,0 +1,169 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Operate implements store.Producer.
+func (s *Store) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
+	out := make([]store.CommandResult, len(cmds))
+	err := s.do(ctx, ns, func(o *op) {
+		for i, cmd := range cmds {
+			out[i] = o.operate(cmd)
+			o.settle()
+		}
+	})
+	return out, err
+}
+
+// operate applies one command.
+func (o *op) operate(cmd store.Command) store.CommandResult {
+	switch cmd := cmd.(type) {
+	case store.CancelTask:
+		return o.cancel(cmd)
+	case store.CancelJob:
+		return o.cancelJob(cmd)
+	case store.RetryTask:
+		return o.retry(cmd)
+	case store.UnblockTask:
+		return o.unblock(cmd)
+	case store.DeleteTask:
+		return o.delete(cmd)
+	case store.PauseQueue:
+		o.pause(cmd)
+		return store.CommandResult{}
+	case store.ResumeQueue:
+		o.resume(cmd)
+		return store.CommandResult{}
+	case store.Restored:
+		o.restored(cmd)
+		return store.CommandResult{}
+	}
+	return store.CommandResult{Err: fmt.Errorf("%T is no command of this store", cmd)}
+}
+
+// note writes the audit entry of a verb.
+func (o *op) note(a store.Audit, verb, target string) store.AuditEntry {
+	e := store.AuditEntry{At: o.now, Actor: a.By, Verb: verb, Target: target, Reason: a.Reason}
+	o.audit = append(o.audit, e)
+	return e
+}
+
+// find returns the task of a command.
+func (o *op) find(id task.ID) (*row, store.CommandResult) {
+	r, ok := o.tasks[id]
+	if !ok {
+		return nil, store.CommandResult{Err: fmt.Errorf("task %s: %w", id, store.ErrNotFound)}
+	}
+	return r, store.CommandResult{}
+}
+
+// refuse says that a task's state does not allow what was asked.
+func refuse(r *row, want string) store.CommandResult {
+	return store.CommandResult{State: r.State, Err: fmt.Errorf("task %s is %s, %s: %w", r.ID, r.State, want, store.ErrState)}
+}
+
+// unblock lets a blocked task go on, with one attempt at least.
+func (o *op) unblock(cmd store.UnblockTask) store.CommandResult {
+	r, res := o.find(cmd.Task)
+	switch {
+	case res.Err != nil:
+		return res
+	case r.State != task.Blocked:
+		return refuse(r, "only blocked tasks can be unblocked")
+	}
+	r.AttemptCount = max(0, min(r.AttemptCount, r.MaxAttempts-1))
+	r.UnblockInput = copyRaw(cmd.Input)
+	o.offer(r, o.now, task.WaitNone, r.Error)
+	o.note(cmd.Audit, "unblock", r.ID.String())
+	return store.CommandResult{State: r.State}
+}
+
+// delete removes a task and everything recorded about it, except the audit.
+func (o *op) delete(cmd store.DeleteTask) store.CommandResult {
+	r, res := o.find(cmd.Task)
+	switch {
+	case res.Err != nil:
+		return res
+	case !r.State.Terminal():
+		return refuse(r, "only tasks that ended can be deleted")
+	case !r.JobID.IsZero():
+		return refuse(r, fmt.Sprintf("but belongs to job %s, whose tasks stay with it", r.JobID))
+	}
+	for _, e := range o.dependents[r.ID] {
+		if !e.Done {
+			return refuse(r, fmt.Sprintf("but task %s still waits for it", e.Task))
+		}
+	}
+	o.unlink(r.ID)
+	delete(o.tasks, r.ID)
+	if r.IdempotencyKey != "" {
+		delete(o.idempotent, idempotency{r.Type, r.IdempotencyKey})
+	}
+	delete(o.attempts, r.ID)
+	delete(o.decisions, r.ID)
+	delete(o.steps, r.ID)
+	o.note(cmd.Audit, "delete", r.ID.String())
+	return store.CommandResult{}
+}
+
+// unlink removes the edges at both sides of a task.
+func (sp *space) unlink(id task.ID) {
+	touches := func(e *store.EdgeRow) bool { return e.Task == id || e.Needs == id }
+	for _, e := range sp.needs[id] {
+		sp.dependents[e.Needs] = slices.DeleteFunc(sp.dependents[e.Needs], touches)
+	}
+	for _, e := range sp.dependents[id] {
+		sp.needs[e.Task] = slices.DeleteFunc(sp.needs[e.Task], touches)
+	}
+	delete(sp.needs, id)
+	delete(sp.dependents, id)
+}
+
+// pause keeps a queue from being claimed from. Its due rows no longer fill
+// the limits of their keys, so waiters of other queues may come forward.
+func (o *op) pause(cmd store.PauseQueue) {
+	e := o.note(cmd.Audit, "pause", cmd.Queue)
+	if _, ok := o.paused[cmd.Queue]; ok {
+		return
+	}
+	o.paused[cmd.Queue] = e
+	for _, key := range o.keysIn(cmd.Queue) {
+		o.wake(key)
+		o.tidy(key)
+	}
+}
+
+// keysIn returns the keys of a queue's dispatch rows.
+func (sp *space) keysIn(queue string) []string {
+	var keys []string
+	for _, d := range sp.dispatch {
+		if d.Queue == queue && d.ConcurrencyKey != "" {
+			keys = append(keys, d.ConcurrencyKey)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// resume ends a pause.
+func (o *op) resume(cmd store.ResumeQueue) {
+	o.note(cmd.Audit, "resume", cmd.Queue)
+	delete(o.paused, cmd.Queue)
+	o.notice.Due = true
+}
+
+// restored begins another life of the store: no lease of the one before is
+// worth anything. The tasks come back as their leases expire.
+func (o *op) restored(cmd store.Restored) {
+	o.note(cmd.Audit, "restored", "")
+	o.generation = newGeneration()
+	for _, r := range o.sorted(func(r *row) bool { return r.State == task.Running }) {
+		o.notice.Cancels = append(o.notice.Cancels, r.ID)
+	}
+}

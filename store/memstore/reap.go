@@ -1,0 +1,169 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// defaultReapLimit is how many rows of each kind one reap ends at most.
+const defaultReapLimit = 1000
+
+// silentTTLs is after how many TTLs of silence a worker is forgotten.
+const silentTTLs = 10
+
+// Reap implements store.Worker.
+func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (store.ReapResult, error) {
+	if req.Limit <= 0 {
+		req.Limit = defaultReapLimit
+	}
+	var res store.ReapResult
+	err := s.do(ctx, ns, func(o *op) {
+		if !o.mayReap(req) {
+			res = store.ReapResult{Paused: true, Next: -1}
+			return
+		}
+		for _, r := range o.lostLeases(req.Limit) {
+			res.Reaped = append(res.Reaped, o.reap(r, req.CrashBudget))
+			o.settle()
+		}
+		for _, r := range o.pastDeadline(req.Limit) {
+			if o.expire(r) {
+				res.Expired = append(res.Expired, r.ID)
+			}
+			o.settle()
+		}
+		o.forgetWorkers(req.TTL)
+		res.Next = o.nextReap()
+	})
+	return res, err
+}
+
+// mayReap reports whether the asker can trust its own silence to be others':
+// its heartbeats arrive, and have done so for a TTL.
+func (o *op) mayReap(req store.ReapRequest) bool {
+	w, ok := o.workers[req.Worker]
+	switch {
+	case !ok, o.now.Sub(w.lastSeen) > req.TTL:
+		return false
+	case !w.steady.IsZero() && o.now.Sub(w.steady) < req.TTL:
+		return false
+	}
+	return true
+}
+
+// lostLeases returns the running tasks whose leases are over: expired, or
+// held by a process known to be dead.
+func (o *op) lostLeases(limit int) []*row {
+	rows := o.sorted(func(r *row) bool {
+		return r.State == task.Running && (!r.LeaseExpiresAt.After(o.now) || o.dead[r.worker])
+	})
+	slices.SortStableFunc(rows, func(a, b *row) int { return a.LeaseExpiresAt.Compare(b.LeaseExpiresAt) })
+	return rows[:min(limit, len(rows))]
+}
+
+// reap takes one lease away and says what becomes of the task (R7).
+func (o *op) reap(r *row, budget int) store.Reaped {
+	crash := o.countCrash(r)
+	o.recordAttempt(r.attempt(), task.OutcomeLeaseLost, &task.Error{
+		Kind:    task.KindLeaseExpired,
+		Message: fmt.Sprintf("the lease of worker %q ended at %s without a report", r.LeasedBy, r.LeaseExpiresAt.Format(time.RFC3339Nano)),
+	})
+	r.Epoch++
+	o.revoke(r)
+	o.notice.Cancels = append(o.notice.Cancels, r.ID)
+	switch {
+	case r.CancelRequested:
+		o.end(r, task.Cancelled, r.cancelError())
+	case !r.DeadlineAt.IsZero() && !r.DeadlineAt.After(o.now):
+		o.end(r, task.Cancelled, deadlineError(r))
+	case crash && budget >= 0 && r.CrashCount >= budget:
+		o.end(r, task.Failed, &task.Error{
+			Kind:    task.KindPoison,
+			Message: fmt.Sprintf("%d leases were lost in a row to processes that stopped: the task seems to kill its worker", r.CrashCount),
+		})
+	default:
+		o.offer(r, o.now, task.WaitNone, r.Error)
+	}
+	return store.Reaped{Task: r.ID, State: r.State, Crash: crash}
+}
+
+// countCrash counts the loss of a lease against the task, and reports whether
+// it was held to have caused it: only if its process stopped, and, once the
+// task is a suspect, only if it ran alone.
+func (o *op) countCrash(r *row) bool {
+	ending := r.CancelRequested || !r.DeadlineAt.IsZero() && !r.DeadlineAt.After(o.now)
+	switch {
+	case ending || !o.stopped(r):
+		return false
+	case r.CrashCount < suspectCrashes || r.alone:
+		r.CrashCount++
+		return true
+	}
+	r.SuspectLosses++
+	return false
+}
+
+// stopped reports whether the process that holds a lease stopped before the
+// lease's end, rather than having lost touch with the store like everybody.
+func (o *op) stopped(r *row) bool {
+	w, ok := o.workers[r.worker]
+	return !ok || o.dead[r.worker] || w.lastSeen.Before(r.LeaseExpiresAt)
+}
+
+// pastDeadline returns the unfinished tasks whose deadline has passed and
+// that were not yet asked to end.
+func (o *op) pastDeadline(limit int) []*row {
+	rows := o.sorted(func(r *row) bool {
+		return !r.State.Terminal() && !r.CancelRequested && !r.DeadlineAt.IsZero() && !r.DeadlineAt.After(o.now)
+	})
+	slices.SortStableFunc(rows, func(a, b *row) int { return a.DeadlineAt.Compare(b.DeadlineAt) })
+	return rows[:min(limit, len(rows))]
+}
+
+// expire ends a task whose deadline has passed, or asks it to end.
+func (o *op) expire(r *row) bool {
+	switch {
+	case r.State.Terminal():
+		return false // by another one's deadline, in this very reap
+	case r.State == task.Running:
+		r.CancelRequested, r.CancelKind = true, task.KindDeadline
+		o.notice.Cancels = append(o.notice.Cancels, r.ID)
+	default:
+		o.end(r, task.Cancelled, deadlineError(r))
+	}
+	return true
+}
+
+// forgetWorkers removes workers that are gone and hold nothing.
+func (o *op) forgetWorkers(ttl time.Duration) {
+	holds := map[store.WorkerID]bool{}
+	for _, r := range o.tasks {
+		if r.State == task.Running {
+			holds[r.worker] = true
+		}
+	}
+	for id, w := range o.workers {
+		if !holds[id] && (o.dead[id] || o.now.Sub(w.lastSeen) > silentTTLs*ttl) {
+			delete(o.workers, id)
+		}
+	}
+}
+
+// nextReap tells when the next lease or deadline can expire.
+func (o *op) nextReap() time.Duration {
+	var soonest time.Time
+	for _, r := range o.tasks {
+		if r.State == task.Running {
+			soonest = earliest(soonest, r.LeaseExpiresAt)
+		}
+		if !r.State.Terminal() && !r.CancelRequested && !r.DeadlineAt.IsZero() {
+			soonest = earliest(soonest, r.DeadlineAt)
+		}
+	}
+	return until(soonest, o.now)
+}

@@ -1,0 +1,112 @@
+package memstore
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// space is everything in one namespace: one map or list per table.
+type space struct {
+	generation string
+	tasks      map[task.ID]*row
+	idempotent map[idempotency]task.ID // an index over tasks
+	jobs       map[task.ID]*task.Job
+	needs      map[task.ID][]*store.EdgeRow // edges by the task that waits
+	dependents map[task.ID][]*store.EdgeRow // the same edges by the task that is waited for
+	attempts   map[task.ID][]task.Attempt   // ended ones, by number
+	decisions  map[task.ID][]task.Decision  // by attempt
+	steps      map[task.ID][]task.Step      // by index, attempt and try
+	dispatch   map[task.ID]store.DispatchRow
+	keys       map[string]*store.KeyRow
+	waiters    map[task.ID]store.WaiterRow
+	paused     map[string]store.AuditEntry // by queue: who paused it
+	audit      []store.AuditEntry
+	workers    map[store.WorkerID]*worker
+}
+
+// row is a stored task. Its ReadyAt is the instant before which it was asked
+// not to run (a wish, a retry, a sleep), not what readers see.
+type row struct {
+	task.Task
+	worker store.WorkerID // of the running attempt
+	alone  bool           // it was claimed as the only suspect its worker allows
+}
+
+// idempotency is what an idempotency key is unique in.
+type idempotency struct{ taskType, key string }
+
+// worker is an announced process.
+type worker struct {
+	lastSeen time.Time
+	steady   time.Time // when its heartbeats came back after a gap; zero: there was none
+}
+
+func newSpace() *space {
+	return &space{
+		generation: newGeneration(),
+		tasks:      map[task.ID]*row{},
+		idempotent: map[idempotency]task.ID{},
+		jobs:       map[task.ID]*task.Job{},
+		needs:      map[task.ID][]*store.EdgeRow{},
+		dependents: map[task.ID][]*store.EdgeRow{},
+		attempts:   map[task.ID][]task.Attempt{},
+		decisions:  map[task.ID][]task.Decision{},
+		steps:      map[task.ID][]task.Step{},
+		dispatch:   map[task.ID]store.DispatchRow{},
+		keys:       map[string]*store.KeyRow{},
+		waiters:    map[task.ID]store.WaiterRow{},
+		paused:     map[string]store.AuditEntry{},
+		workers:    map[store.WorkerID]*worker{},
+	}
+}
+
+// sorted returns the tasks for which keep holds, oldest first.
+func (sp *space) sorted(keep func(r *row) bool) []*row {
+	var out []*row
+	for _, r := range sp.tasks {
+		if keep(r) {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b *row) int { return a.ID.Compare(b.ID) })
+	return out
+}
+
+// derived returns a copy of a task as a reader sees it now.
+func (sp *space) derived(r *row, now time.Time) task.Task {
+	t := copyTask(&r.Task)
+	_, paused := sp.paused[r.Queue]
+	store.Derive(&t, store.Standing{
+		Dispatch: sp.dispatch[r.ID].AvailableAt,
+		Waiter:   sp.waiters[r.ID].DueAt,
+		Paused:   paused,
+	}, now)
+	return t
+}
+
+func byStep(a, b task.Step) int {
+	if a.Index != b.Index {
+		return a.Index - b.Index
+	}
+	if a.AttemptNo != b.AttemptNo {
+		return a.AttemptNo - b.AttemptNo
+	}
+	if a.Try != b.Try {
+		return a.Try - b.Try
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+func byEdge(a, b *store.EdgeRow) int {
+	if c := a.Task.Compare(b.Task); c != 0 {
+		return c
+	}
+	if c := a.Needs.Compare(b.Needs); c != 0 {
+		return c
+	}
+	return strings.Compare(string(a.Kind), string(b.Kind))
+}

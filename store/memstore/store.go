@@ -1,0 +1,144 @@
+// Package memstore is the executable model of a store: every rule of package
+// store and of the lease law, written down as plainly as possible over maps
+// under one mutex. Random tests compare the real stores with it, and tests of
+// the engine run on it.
+//
+// Two things always hold: an operation happens wholly or not at all, because
+// it is judged before it writes, and nobody shares memory with the store,
+// because every value is copied on its way in and out.
+//
+// It keeps nothing when the process ends, makes no attempt to be fast, and is
+// not meant for production.
+package memstore
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Store is a store in this process's memory.
+type Store struct {
+	mu     sync.Mutex // guards spaces and dead
+	spaces map[string]*space
+	dead   map[store.WorkerID]bool // workers whose processes were declared dead
+
+	listeners listeners
+}
+
+// The port, and both of its optional halves.
+var (
+	_ store.Store    = (*Store)(nil)
+	_ store.Notifier = (*Store)(nil)
+	_ store.StepTxer = (*Store)(nil)
+	_ store.Tx       = (*Tx)(nil)
+)
+
+// New returns an empty store.
+func New() *Store {
+	return &Store{spaces: map[string]*space{}, dead: map[store.WorkerID]bool{}}
+}
+
+// Kill declares the process of a worker dead, as the free lock on its file
+// does for SQLite: from now on Reap takes its leases at once, and each counts
+// as a crash.
+func (s *Store) Kill(id store.WorkerID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dead[id] = true
+}
+
+// Ready implements store.Reader. Memory is always ready.
+func (s *Store) Ready(ctx context.Context) error { return ctx.Err() }
+
+// op is one operation: it has the namespace to itself, one instant that is
+// now for all it does, and a list of what its end will cause.
+type op struct {
+	*space
+	dead   map[store.WorkerID]bool
+	now    time.Time
+	ended  []*row       // tasks that ended and whose dependents are yet to be told
+	notice store.Notice // for the listeners, after the commit
+}
+
+// do runs fn as one operation and then tells the listeners. A context that
+// has ended stops it before it begins; after that nothing does.
+func (s *Store) do(ctx context.Context, ns string, fn func(o *op)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.listeners.tell(ns, s.locked(ns, fn))
+	return nil
+}
+
+func (s *Store) locked(ns string, fn func(o *op)) store.Notice {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := &op{space: s.space(ns), dead: s.dead, now: store.Now()}
+	fn(o)
+	return o.notice
+}
+
+// space returns a namespace, which exists as soon as it is named.
+func (s *Store) space(ns string) *space {
+	sp, ok := s.spaces[ns]
+	if !ok {
+		sp = newSpace()
+		s.spaces[ns] = sp
+	}
+	return sp
+}
+
+// newGeneration names a life of a store (R17).
+func newGeneration() string { return rand.Text() }
+
+// instant brings a caller's instant to the form that stores keep.
+func instant(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Microsecond).Round(0)
+}
+
+// later returns the later of two instants.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// earliest returns the earlier of two instants, of which zero means never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// until returns the time to an instant, at least 0, and -1 for never.
+func until(t, now time.Time) time.Duration {
+	if t.IsZero() {
+		return -1
+	}
+	return max(0, t.Sub(now))
+}
+
+// name tells a task in a message.
+func (r *row) name() string {
+	if r.Node != "" {
+		return `"` + r.Node + `" (` + r.ID.String() + ")"
+	}
+	return r.ID.String()
+}
+
+func kindOf(e *task.Error) task.ErrorKind {
+	if e == nil {
+		return task.KindNone
+	}
+	return e.Kind
+}

@@ -1,0 +1,221 @@
+package storetest
+
+import (
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+var retryScenes = []scene{
+	{"a failed task runs again and keeps its history", retryFailed},
+	{"a cancelled task runs again", retryCancelled},
+	{"a poisoned task starts with a clean record", retryPoisoned},
+	{"other states are refused", retryOtherStates},
+	{"a deadline that has passed is lifted", retryLiftsDeadline},
+	{"dependents and the job revive with it", retryRevives},
+	{"a dependent stays down while another need is down", retryDiamond},
+	{"a task whose need is down names that need", retryNamesNeed},
+	{"a task whose need is still open waits for it", retryWaitsForNeed},
+	{"a need that ends a second time is counted once", retryCountsOnce},
+	{"a wish to be late does not survive a retry", retryForgetsWish},
+	{"a dependent that was cancelled by somebody stays cancelled", retryLeavesCancelled},
+	{"a job that was cancelled runs again", retryCancelledJob},
+}
+
+func retryFailed(e *env) {
+	id := e.one()
+	c := e.a.take(id)
+	e.record(step(c, "paid", `1`))
+	e.finish(retry(c, 0))
+	e.finish(internalError(e.a.take(id), 0))
+	e.fail(id)
+	before := e.task(id)
+	e.pass(time.Second)
+	e.equal("the answer", e.operate(retryOf(id)), store.CommandResult{State: task.Ready})
+	t := e.is(id, task.Ready, task.WaitNone)
+	e.dueAt(id, e.now())
+	if t.AttemptCount != 0 || t.CrashCount != 0 || t.SuspectLosses != 0 || t.InternalCount != 0 || t.RepairCount != 0 {
+		e.Errorf("counters are left: %s", show(t))
+	}
+	if t.Error != nil || !t.FinishedAt.IsZero() || t.Epoch != before.Epoch+1 || t.AttemptNo != 3 || t.StepCount != 1 {
+		e.Errorf("the task was not revived: %s", show(t))
+	}
+	c = e.a.take(id)
+	e.equal("AttemptNo", c.Task.AttemptNo, 4)
+	e.equal("the steps kept", len(c.Steps), 1)
+	e.finish(success(c))
+	h := e.history(id)
+	e.equal("the attempts kept", len(h.Attempts), 4)
+	e.equal("the decisions kept", len(h.Decisions), 2)
+}
+
+func retryCancelled(e *env) {
+	id := e.one(after(time.Minute))
+	e.operate(cancelOf(id))
+	e.operate(retryOf(id))
+	t := e.is(id, task.Ready, task.WaitNone)
+	if t.CancelRequested || t.CancelKind != "" || t.CancelBy != "" || t.CancelReason != "" || t.Error != nil {
+		e.Errorf("the cancel is left: %s", show(t))
+	}
+	e.dueAt(id, e.now())
+	e.succeed(id)
+}
+
+func retryPoisoned(e *env) {
+	id := e.one()
+	e.crash(id, 3)
+	e.ended(id, task.Failed, task.KindPoison)
+	e.operate(retryOf(id))
+	e.equal("CrashCount", e.task(id).CrashCount, 0)
+	c := e.a.take(id)
+	if c.Suspect {
+		e.Errorf("a retried task is a suspect")
+	}
+	e.finish(success(c))
+}
+
+func retryOtherStates(e *env) {
+	for _, st := range stances {
+		s := &subject{queue: "retry/" + st.name}
+		st.reach(e, s)
+		t := e.task(s.id)
+		if t.State == task.Failed || t.State == task.Cancelled {
+			continue
+		}
+		err := e.turnedDown(retryOf(s.id), store.ErrState)
+		if msg := err.Error(); !strings.Contains(msg, s.id.String()) {
+			e.Errorf("the message %q does not name the id", msg)
+		}
+	}
+	e.turnedDown(retryOf(e.newID()), store.ErrNotFound)
+}
+
+func retryLiftsDeadline(e *env) {
+	passed, ahead := e.one(expires(2*time.Second)), e.one(expires(time.Minute))
+	e.fail(ahead)
+	e.pass(3 * time.Second)
+	e.reap()
+	e.ended(passed, task.Cancelled, task.KindDeadline)
+	e.operate(retryOf(passed))
+	e.operate(retryOf(ahead))
+	if t := e.task(passed); !t.DeadlineAt.IsZero() {
+		e.Errorf("the deadline is still %v", t.DeadlineAt)
+	}
+	e.near("the deadline ahead", e.task(ahead).DeadlineAt, e.now().Add(57*time.Second))
+	e.reap()
+	e.succeed(passed, ahead)
+}
+
+func retryRevives(e *env) {
+	g := e.job("a", "b: a", "c: b", "d: *a", "e: !a")
+	e.fail(g.id("a"))
+	e.succeed(g.id("d"), g.id("e"))
+	g.counts(task.JobFailed, 5, 0, 0, 3, 2)
+	epoch := e.task(g.id("c")).Epoch
+	e.operate(retryOf(g.id("a")))
+	e.is(g.id("a"), task.Ready, task.WaitNone)
+	for _, node := range []string{"b", "c"} {
+		t := e.is(g.id(node), task.Pending, task.WaitDeps)
+		if t.RemainingDeps != 1 || t.Error != nil || !t.FinishedAt.IsZero() {
+			e.Errorf("%s was not revived: %s", node, show(t))
+		}
+	}
+	if got := e.task(g.id("c")).Epoch; got <= epoch {
+		e.Errorf("the epoch of a revived task is %d after %d", got, epoch)
+	}
+	e.all(task.Succeeded, task.WaitNone, g.all("d", "e")...)
+	g.counts(task.JobRunning, 5, 3, 1, 0, 2)
+	e.succeed(g.all("a", "b", "c")...)
+	g.counts(task.JobSucceeded, 5, 0, 0, 0, 5)
+}
+
+func retryDiamond(e *env) {
+	g := e.job("a", "b", "c: a b", "d: c")
+	cs := e.a.takeAll(g.all("a", "b")...)
+	e.finish(dead(cs[0]))
+	e.finish(dead(cs[1]))
+	g.counts(task.JobFailed, 4, 0, 0, 4, 0)
+	e.operate(retryOf(g.id("a")))
+	e.ended(g.id("c"), task.Cancelled, task.KindDependencyFailed)
+	g.counts(task.JobRunning, 4, 1, 1, 3, 0)
+	e.succeed(g.id("a"))
+	e.ended(g.id("c"), task.Cancelled, task.KindDependencyFailed)
+	e.operate(retryOf(g.id("b")))
+	e.equal("RemainingDeps of c", e.is(g.id("c"), task.Pending, task.WaitDeps).RemainingDeps, 1)
+	e.is(g.id("d"), task.Pending, task.WaitDeps)
+	g.counts(task.JobRunning, 4, 3, 1, 0, 1)
+	e.succeed(g.all("b", "c", "d")...)
+	g.counts(task.JobSucceeded, 4, 0, 0, 0, 4)
+}
+
+func retryNamesNeed(e *env) {
+	g := e.job("a", "b: a")
+	e.fail(g.id("a"))
+	err := e.turnedDown(retryOf(g.id("b")), store.ErrState)
+	if msg := err.Error(); !strings.Contains(msg, g.id("a").String()) && !strings.Contains(msg, `"a"`) {
+		e.Errorf("the message %q does not name the need to retry first, %v (node a)", msg, g.id("a"))
+	}
+}
+
+func retryWaitsForNeed(e *env) {
+	g := e.job("a", "b: a")
+	e.operate(cancelOf(g.id("b")))
+	e.equal("the answer", e.operate(retryOf(g.id("b"))), store.CommandResult{State: task.Pending})
+	e.equal("RemainingDeps", e.is(g.id("b"), task.Pending, task.WaitDeps).RemainingDeps, 1)
+	e.notDispatched(g.id("b"))
+	g.counts(task.JobRunning, 2, 2, 1, 0, 0)
+	e.succeed(g.all("a", "b")...)
+	g.counts(task.JobSucceeded, 2, 0, 0, 0, 2)
+}
+
+func retryCountsOnce(e *env) {
+	g := e.job("a", "b", "c: *a *b")
+	e.fail(g.id("a"))
+	e.operate(retryOf(g.id("a")))
+	e.is(g.id("c"), task.Pending, task.WaitDeps)
+	e.succeed(g.id("a"))
+	e.equal("RemainingDeps", e.is(g.id("c"), task.Pending, task.WaitDeps).RemainingDeps, 1)
+	e.notDispatched(g.id("c"))
+	e.succeed(g.id("b"))
+	e.readyOnce(g.id("c"))
+}
+
+func retryForgetsWish(e *env) {
+	g := e.graph("a", "late: a").with("late", after(time.Minute)).submit()
+	e.operate(cancelOf(g.id("late")))
+	e.operate(retryOf(g.id("late")))
+	e.is(g.id("late"), task.Pending, task.WaitDeps)
+	e.succeed(g.id("a"))
+	e.is(g.id("late"), task.Ready, task.WaitNone)
+	e.dueAt(g.id("late"), e.now())
+}
+
+func retryLeavesCancelled(e *env) {
+	g := e.job("a", "b: a", "c: a")
+	e.operate(cancelOf(g.id("b")))
+	e.fail(g.id("a"))
+	e.operate(retryOf(g.id("a")))
+	e.ended(g.id("b"), task.Cancelled, task.KindCancelled)
+	e.is(g.id("c"), task.Pending, task.WaitDeps)
+	e.succeed(g.id("a"))
+	e.ended(g.id("b"), task.Cancelled, task.KindCancelled)
+	e.operate(retryOf(g.id("b")))
+	e.succeed(g.all("b", "c")...)
+	g.counts(task.JobSucceeded, 3, 0, 0, 0, 3)
+}
+
+func retryCancelledJob(e *env) {
+	g := e.job("a", "b")
+	g.cancelsJob()
+	g.counts(task.JobCancelled, 2, 0, 0, 2, 0)
+	e.operate(retryOf(g.id("a")))
+	j := g.counts(task.JobRunning, 2, 1, 1, 1, 0)
+	if j.CancelRequested || j.CancelBy != "" || j.CancelReason != "" {
+		e.Errorf("the cancel is left on the job: %+v", j)
+	}
+	e.operate(retryOf(g.id("b")))
+	e.succeed(g.all("a", "b")...)
+	g.counts(task.JobSucceeded, 2, 0, 0, 0, 2)
+}
