@@ -1,0 +1,111 @@
+package migrate_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/goweaver/weaver/internal/migrate"
+)
+
+func files(names ...string) fstest.MapFS {
+	fsys := fstest.MapFS{}
+	for _, n := range names {
+		fsys["m/"+n] = &fstest.MapFile{Data: []byte("-- " + n + "\n")}
+	}
+	return fsys
+}
+
+func load(t *testing.T, names ...string) []migrate.Migration {
+	t.Helper()
+	ms, err := migrate.Load(files(names...), "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ms
+}
+
+func applied(ms []migrate.Migration) []migrate.Applied {
+	var list []migrate.Applied
+	for _, m := range ms {
+		list = append(list, migrate.Applied{Version: m.Version, Name: m.Name, Checksum: m.Checksum, At: time.Unix(int64(m.Version), 0)})
+	}
+	return list
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	ms := load(t, "0002_more.sql", "0001_init.sql")
+	if len(ms) != 2 || ms[0].Name != "init" || ms[1].Version != 2 || ms[1].SQL != "-- 0002_more.sql\n" || ms[0].Checksum == ms[1].Checksum {
+		t.Errorf("loaded %+v", ms)
+	}
+	for _, wrong := range [][]string{{"0002_gap.sql"}, {"0001_a.sql", "0001_b.sql"}, {"0001_a.sql", "0003_c.sql"}, {"1_short.sql"}, {"0001_a.txt"}} {
+		if _, err := migrate.Load(files(wrong...), "m"); err == nil {
+			t.Errorf("%v was accepted", wrong)
+		}
+	}
+	if _, err := migrate.Load(files(), "none"); err == nil {
+		t.Error("a folder that is not there was accepted")
+	}
+}
+
+func TestChecksumIgnoresLineEnds(t *testing.T) {
+	t.Parallel()
+	sum := func(text string) string {
+		ms, err := migrate.Load(fstest.MapFS{"m/0001_a.sql": {Data: []byte(text)}}, "m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ms[0].Checksum
+	}
+	if sum("a\nb\n") != sum("a\r\nb\r\n") {
+		t.Error("the checksum depends on how lines end")
+	}
+	if sum("a\nb\n") == sum("a\nc\n") {
+		t.Error("the checksum does not depend on the text")
+	}
+}
+
+func TestPending(t *testing.T) {
+	t.Parallel()
+	known := load(t, "0001_a.sql", "0002_b.sql", "0003_c.sql")
+	for n := range 4 {
+		got, err := migrate.Pending(known, applied(known[:n]))
+		if err != nil || len(got) != 3-n || n < 3 && got[0].Version != n+1 {
+			t.Errorf("with %d applied: %v, %v", n, got, err)
+		}
+	}
+	if _, err := migrate.Pending(known[:2], applied(known)); !errors.Is(err, migrate.ErrNewer) {
+		t.Errorf("a newer database: %v", err)
+	}
+	edited := applied(known[:2])
+	edited[1].Checksum = "edited"
+	if _, err := migrate.Pending(known, edited); !errors.Is(err, migrate.ErrChanged) || !strings.Contains(err.Error(), "0002_b") {
+		t.Errorf("an edited migration: %v", err)
+	}
+	if _, err := migrate.Pending(known, applied(known[1:2])); !errors.Is(err, migrate.ErrChanged) {
+		t.Errorf("a gap: %v", err)
+	}
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	known := load(t, "0001_a.sql", "0002_b.sql")
+	list := migrate.List(known, applied(known[:1]))
+	if len(list) != 2 || list[0].AppliedAt.IsZero() || !list[1].AppliedAt.IsZero() || list[1].Name != "b" {
+		t.Errorf("list %+v", list)
+	}
+	if list := migrate.List(known[:1], applied(known)); len(list) != 2 || list[1].Name != "b" {
+		t.Errorf("a newer database's list %+v", list)
+	}
+}
+
+func TestScript(t *testing.T) {
+	t.Parallel()
+	s := migrate.Script(load(t, "0001_a.sql", "0002_b.sql"))
+	if a, b := strings.Index(s, "0001_a.sql"), strings.Index(s, "0002_b.sql"); a < 0 || b < a {
+		t.Errorf("script %q", s)
+	}
+}
