@@ -2,4 +2,14 @@ module github.com/goweaver/weaver
 
 go 1.26.0
 
-require github.com/oklog/ulid/v2 v2.1.2
+require (
+	github.com/ncruces/go-sqlite3 v0.35.6
+	github.com/oklog/ulid/v2 v2.1.2
+)
+
+require (
+	github.com/ncruces/go-sqlite3-wasm/v6 v6.3.35304 // indirect
+	github.com/ncruces/julianday v1.0.0 // indirect
+	github.com/ncruces/wbt v1.0.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+)

@@ -1,0 +1,96 @@
+package sqlite_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
+)
+
+// shortly is a busy timeout that a test lets pass.
+const shortly = 20 * time.Millisecond
+
+// Every kind of write says that the lock is taken, reads go on, and nothing is
+// left over when the lock is free again.
+func TestBusyWriters(t *testing.T) {
+	t.Parallel()
+	f := fileFixture(t, sqlite.BusyTimeout(shortly))
+	ids := f.enqueue(2)
+	held := f.claim("w", 1)
+	tx := fixtureOn(t, openFile(t, f.db.Path())).begin()
+
+	says(t, f.submit(t.Context(), f.drafts(1)), store.ErrBusy, f.db.Path(), "another process")
+	_, err := f.db.Claim(t.Context(), fixNS, fixClaim("w", 1))
+	says(t, err, store.ErrBusy)
+	_, err = f.db.Heartbeat(t.Context(), fixNS, store.HeartbeatRequest{Worker: "w", TTL: fixTTL, Leases: []task.Lease{held[0].Lease}})
+	says(t, err, store.ErrBusy)
+	says(t, f.db.Migrate(t.Context()), store.ErrBusy)
+	f.sound(ids...) // reads do not wait
+
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	f.finish(append(held, f.claim("w", 1)...)...)
+	f.sound(ids...)
+}
+
+// A write outside the caller's own open transaction cannot succeed. It must not
+// wait for ever, either.
+func TestBusyByOneself(t *testing.T) {
+	t.Parallel()
+	f := fileFixture(t, sqlite.BusyTimeout(shortly))
+	tx := f.begin()
+	says(t, f.submit(t.Context(), f.drafts(1)), store.ErrBusy, f.db.Path(), "an open transaction of the caller")
+	sub := f.drafts(1)
+	if _, err := f.db.Enqueue(t.Context(), fixNS, sqlite.Tx(tx), sub); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	f.sound(idsOf(sub)...)
+}
+
+// Writers wait for a lock that is given up in time.
+func TestBusyForAWhile(t *testing.T) {
+	t.Parallel()
+	f := fileFixture(t, sqlite.BusyTimeout(patience))
+	tx := fixtureOn(t, openFile(t, f.db.Path())).begin()
+	sub := f.drafts(1)
+	started, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		close(started)
+		done <- f.submit(context.Background(), sub)
+	}()
+	<-started
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Enqueue that waited for the lock: %v", err)
+	}
+	f.sound(idsOf(sub)...)
+}
+
+// A transaction that read before somebody else wrote cannot write any more:
+// its enqueue says so, and what to do.
+func TestBusyDeferredTransaction(t *testing.T) {
+	t.Parallel()
+	f := fileFixture(t, sqlite.BusyTimeout(patience)) // it is refused at once all the same
+	tx := f.begin()
+	for _, sql := range []string{"ROLLBACK", "BEGIN DEFERRED", "SELECT count(*) FROM tasks"} {
+		if _, err := tx.ExecContext(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := f.enqueue(1)
+	_, err := f.db.Enqueue(t.Context(), fixNS, sqlite.Tx(tx), f.drafts(1))
+	says(t, err, store.ErrRestartTx, f.db.Path(), "begin it immediate")
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	f.sound(kept...)
+}

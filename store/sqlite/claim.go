@@ -1,0 +1,338 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// suspectAfter is the crash_count from which on a task is a suspect (R7).
+const suspectAfter = 2
+
+// Claim implements store.Worker.
+func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
+	if req.LeaseID.IsZero() {
+		return store.ClaimResult{}, errors.New("claim tasks: the lease id is zero")
+	}
+	var got store.ClaimResult
+	err := db.write(ctx, "claim tasks", ns, max(1, req.Limit), func(t *tx) (err error) {
+		cl := claim{tx: t, req: &req, suspects: req.Suspects}
+		got, err = cl.run()
+		return err
+	})
+	if err != nil {
+		return store.ClaimResult{}, err
+	}
+	return got, nil
+}
+
+// claim is one claim call.
+type claim struct {
+	*tx
+	req      *store.ClaimRequest
+	paused   map[string]bool
+	left     map[string]int // free slots by queue; nil: no limits
+	suspects int            // that the worker runs, with those taken here
+	taken    []store.Claimed
+	keys     map[string]bool // of the tasks taken
+	stale    time.Duration   // others wrote, and their lanes are read this much later
+}
+
+// run claims what is due. Crash after the commit: the leases expire, or the
+// caller looks them up by its lease id.
+func (c *claim) run() (store.ClaimResult, error) {
+	if err := c.readGeneration(); err != nil {
+		return store.ClaimResult{}, err
+	}
+	if err := c.readPaused(); err != nil {
+		return store.ClaimResult{}, err
+	}
+	var err error
+	if c.stale, err = c.readLanes(); err != nil {
+		return store.ClaimResult{}, err
+	}
+	if c.req.Queues != nil {
+		c.left = make(map[string]int, len(c.req.Queues))
+		for q, n := range c.req.Queues {
+			c.left[q] = n
+		}
+	}
+	switch {
+	case c.req.Again:
+		err = c.again()
+	case c.req.IDs != nil:
+		err = c.hinted()
+	default:
+		err = c.scan()
+	}
+	if err == nil {
+		err = c.wakeAll(c.keys)
+	}
+	if err == nil && !c.req.Again {
+		err = c.insertClaim()
+	}
+	if err != nil {
+		return store.ClaimResult{}, err
+	}
+	next, err := c.next()
+	return store.ClaimResult{Tasks: c.taken, Now: c.now, Next: next}, err
+}
+
+const sqlPaused = `SELECT queue FROM paused_queues WHERE namespace = ?1`
+
+func (c *claim) readPaused() error {
+	st := c.stmt(sqlPaused).text(1, c.ns)
+	for st.next() {
+		if c.paused == nil {
+			c.paused = make(map[string]bool)
+		}
+		c.paused[st.colName(0)] = true
+	}
+	return st.done()
+}
+
+// serves reports whether the worker asked for a lane that is not paused.
+func (c *claim) serves(k laneKey) bool {
+	if _, ok := c.req.Types[k.typ]; !ok || c.paused[k.queue] {
+		return false
+	}
+	return c.req.Queues == nil || c.req.Queues[k.queue] > 0
+}
+
+func (c *claim) full() bool { return len(c.taken) >= c.req.Limit }
+
+// candidate is one due dispatch row with its task.
+type candidate struct {
+	dispatched
+	due   int64
+	fresh bool // plain and never claimed: everything not in it is zero
+	task  *task.Task
+	side  int64 // what of the task is in payloads
+	open  bool  // stored as claimable
+}
+
+// candidateColumns are read with the dispatch row, in one statement for a
+// whole chunk: RETURNING would cost SQLite a temporary table for each task
+// updated. Of a plain task that was never claimed they are all there is to
+// know; the others are read once more, whole.
+const candidateColumns = `
+  o.available_at, t.task_id, t.flags = 1 AND t.lease_epoch = 0, t.input, t.schema_version, t.max_attempts, t.max_repairs,
+  t.options_json, t.created_at, o.queue, o.task_type, o.priority, o.concurrency_key`
+
+func (s *stmt) scanCandidate(d *candidate) error {
+	r := s.row()
+	d.due, d.id, d.fresh = r.int(0), r.id(1), r.int(2) != 0
+	d.lane, d.key = laneKey{r.name(9), r.name(10), r.int(11)}, r.text(12)
+	if d.fresh {
+		t := d.task
+		t.ID, t.Type, t.Queue, t.Priority = d.id, d.lane.typ, d.lane.queue, int(d.lane.priority)
+		t.Input = r.bytes(3)
+		t.SchemaVersion, t.MaxAttempts, t.MaxRepairs = int(r.int(4)), int(r.int(5)), int(r.int(6))
+		r.options(7, t)
+		t.CreatedAt = r.time(8)
+		d.open = true
+	}
+	return r.err
+}
+
+const sqlTask = `SELECT ` + taskColumns + ` FROM tasks WHERE namespace = ?1 AND task_id = ?2`
+
+// whole reads the rest of a candidate's task.
+func (c *claim) whole(d *candidate) error {
+	if d.fresh {
+		return nil
+	}
+	st := c.stmt(sqlTask).text(1, c.ns).id(2, &d.id)
+	if st.one() {
+		r := st.row()
+		d.side = r.scanTask(d.task)
+		st.err = r.err
+	}
+	t := d.task
+	d.open = (t.State == task.Pending || t.State == task.Ready) && t.RemainingDeps == 0 && !t.CancelRequested
+	return st.done()
+}
+
+// try claims a candidate if it may run now. Otherwise its row stays (a
+// deadline that the reaper will judge, a suspect among too many others) or
+// goes to the waiters of its key.
+func (c *claim) try(d *candidate) error {
+	if err := c.whole(d); err != nil {
+		return err
+	}
+	t := d.task
+	switch {
+	case !d.open:
+		// Nothing here leaves a row to a task that is not claimable; left
+		// alone it would be met for ever.
+		_, err := c.undispatch(&d.id)
+		return err
+	case !c.inTime(t) || !c.maySuspect(t):
+		return nil
+	}
+	if d.key != "" {
+		if free, err := c.keyFree(d.key); err != nil {
+			return err
+		} else if !free {
+			return c.await(&d.id, d.key, d.due)
+		}
+	}
+	return c.take(d)
+}
+
+func (c *claim) inTime(t *task.Task) bool { return t.DeadlineAt.IsZero() || t.DeadlineAt.After(c.now) }
+
+// maySuspect reports whether a task is no suspect, or one that may run now.
+func (c *claim) maySuspect(t *task.Task) bool {
+	return t.CrashCount < suspectAfter || c.suspects < c.allowed(t)
+}
+
+// allowed is how many suspects the worker may run at once when this one is
+// among them: fewer with each loss it took part in, down to itself alone (R7).
+func (c *claim) allowed(t *task.Task) int { return max(1, c.req.Slots/8>>min(t.SuspectLosses, 62)) }
+
+// sqlClaimTask compares the epoch that was read in this transaction: the same
+// row, or an error.
+const sqlClaimTask = `
+UPDATE tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
+  lease_id = ?4, leased_by = ?5, lease_expires_at = ?6, started_at = ?7, updated_at = ?7, started_version = ?8
+WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id IS NULL`
+
+// sqlClaimSuspect remembers of a suspect whether it runs alone.
+const sqlClaimSuspect = `UPDATE tasks SET flags = (flags & ~4) | ?3 WHERE namespace = ?1 AND task_id = ?2`
+
+// take leases a task and deletes its dispatch row.
+func (c *claim) take(d *candidate) error {
+	t := d.task
+	if t.StartedVersion == 0 {
+		t.StartedVersion = c.req.Types[t.Type]
+	}
+	expires := c.mic + c.req.TTL.Microseconds()
+	n, err := c.stmt(sqlClaimTask).text(1, c.ns).id(2, &d.id).int(3, t.Epoch).lease(4, &c.req.LeaseID).text(5, c.req.Name).
+		int(6, expires).int(7, c.mic).int(8, int64(t.StartedVersion)).exec()
+	if err == nil && n != 1 {
+		err = fmt.Errorf("task %v changed while it was claimed", d.id)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := c.undispatch(&d.id); err != nil {
+		return err
+	}
+	t.State, t.Waiting = task.Running, task.WaitNone
+	t.AttemptNo++
+	t.Epoch++
+	t.LeaseID, t.LeasedBy, t.LeaseExpiresAt = c.req.LeaseID, c.req.Name, timeCol(expires).time()
+	t.StartedAt, t.UpdatedAt = c.now, c.now
+	c.taken = append(c.taken, store.Claimed{})
+	got := &c.taken[len(c.taken)-1]
+	got.Task = *t
+	if err := c.complete(got, d.side); err != nil {
+		return err
+	}
+	if got.Suspect {
+		c.suspects++
+		alone := int64(0)
+		if c.allowed(t) == 1 {
+			alone = flagAlone
+		}
+		if err := c.stmt(sqlClaimSuspect).text(1, c.ns).id(2, &d.id).int(3, alone).run(); err != nil {
+			return err
+		}
+	}
+	if c.left != nil {
+		c.left[d.lane.queue]--
+	}
+	if d.key == "" {
+		return nil
+	}
+	if c.keys == nil {
+		c.keys = make(map[string]bool)
+	}
+	c.keys[d.key] = true
+	return c.takeKey(d.key, t.ConcurrencyLimit)
+}
+
+// complete adds what a handler needs beside the task's row.
+func (c *claim) complete(got *store.Claimed, side int64) (err error) {
+	t := &got.Task
+	t.ReadyAt = time.Time{} // as readers see a running task
+	got.Lease = task.Lease{Task: t.ID, Epoch: t.Epoch, ID: t.LeaseID, Generation: c.gen}
+	got.Suspect = t.CrashCount >= suspectAfter
+	if !t.DeadlineAt.IsZero() {
+		got.Left = t.DeadlineAt.Sub(c.now)
+	}
+	if t.AttemptNo > 1 || c.req.Again {
+		if got.Steps, err = c.steps(c.ns, &t.ID); err != nil {
+			return err
+		}
+	}
+	return c.fetchSide(c.ns, t, side)
+}
+
+const sqlInsertClaim = `INSERT INTO claims (namespace, lease_id, worker_id, check_at, task_ids) VALUES (?1, ?2, ?3, ?4, ?5)`
+
+// insertClaim writes the row by which the reaper finds the leases.
+func (c *claim) insertClaim() error {
+	if len(c.taken) == 0 {
+		return nil
+	}
+	ids := make([]byte, 0, 16*len(c.taken))
+	for i := range c.taken {
+		ids = append(ids, c.taken[i].Task.ID[:]...)
+	}
+	c.fx.claimed = append(c.fx.claimed, claimMade{c.req.LeaseID, claimInfo{len(c.taken), c.req.Name, c.mic}})
+	return c.stmt(sqlInsertClaim).text(1, c.ns).lease(2, &c.req.LeaseID).text(3, string(c.req.Worker)).
+		int(4, c.mic+c.req.TTL.Microseconds()).blob(5, ids).run()
+}
+
+const (
+	sqlClaimIDs  = `SELECT task_ids FROM claims WHERE namespace = ?1 AND lease_id = ?2`
+	sqlHeldTasks = `SELECT ` + taskColumns + ` FROM tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
+)
+
+// again returns what an earlier call with the same lease id still holds.
+func (c *claim) again() error {
+	st := c.stmt(sqlClaimIDs).text(1, c.ns).lease(2, &c.req.LeaseID)
+	var ids []task.ID
+	if st.one() {
+		ids = splitIDs(st.raw.ColumnRawBlob(0))
+	}
+	if err := st.done(); err != nil {
+		return err
+	}
+	for i := range ids {
+		st := c.stmt(sqlHeldTasks).text(1, c.ns).id(2, &ids[i]).lease(3, &c.req.LeaseID)
+		var got store.Claimed
+		var side int64
+		held := st.one()
+		if held {
+			r := st.row()
+			side = r.scanTask(&got.Task)
+			st.err = r.err
+		}
+		if err := st.done(); err != nil {
+			return err
+		}
+		if !held {
+			continue
+		}
+		if err := c.complete(&got, side); err != nil {
+			return err
+		}
+		c.taken = append(c.taken, got)
+	}
+	return nil
+}
+
+// splitIDs reads ids written one after the other.
+func splitIDs(b []byte) []task.ID {
+	ids := make([]task.ID, len(b)/16)
+	_, _ = binary.Decode(b[:len(ids)*16], binary.BigEndian, ids) // arrays of bytes: only the length could be wrong
+	return ids
+}

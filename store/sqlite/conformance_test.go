@@ -1,0 +1,70 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/store/storetest"
+)
+
+// The suite is the specification. Concurrent scenes are repeated less than in
+// its default: each has its own file, and SQLite has one writer anyway.
+func TestConformanceFile(t *testing.T) {
+	t.Parallel()
+	h := harness("sqlite file", func(t *testing.T) *sqlite.DB {
+		return openFile(t, filepath.Join(t.TempDir(), "weaver.db"))
+	})
+	h.Second = func(t *testing.T, first store.Store) store.Store {
+		return openFile(t, first.(*sqlite.DB).Path())
+	}
+	h.Kill = func(_ *testing.T, s store.Store, w store.WorkerID) {
+		s.(*sqlite.DB).Kill("acme-test", w)
+	}
+	storetest.Run(t, h)
+}
+
+func TestConformanceMemory(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, harness("sqlite memory", func(t *testing.T) *sqlite.DB {
+		db, err := sqlite.OpenMemory(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { shut(t, db) })
+		if err := db.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}))
+}
+
+func harness(name string, open func(t *testing.T) *sqlite.DB) storetest.Harness {
+	return storetest.Harness{
+		Name:   name,
+		Repeat: repeat,
+		Open:   func(t *testing.T) store.Store { return open(t) },
+	}
+}
+
+// openFile opens and migrates a file, without waiting for the disk.
+func openFile(t testing.TB, path string, opts ...sqlite.Option) *sqlite.DB {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), path, append([]sqlite.Option{sqlite.Synchronous(sqlite.SyncOff)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shut(t, db) })
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func shut(t testing.TB, db *sqlite.DB) {
+	t.Helper()
+	if err := db.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}

@@ -1,0 +1,272 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// inlineMax is how long a text may be to stay on its task's row, which every
+// move rewrites. Longer ones go to payloads.
+const inlineMax = 512
+
+// Bits of tasks.flags, and the kinds in payloads that some stand for.
+const (
+	// flagPlain: no job, parent, node, need, deadline, key, label, metadata or
+	// long input. It never changes: what a task lacks here it cannot get.
+	flagPlain int64 = 1 << iota
+	// flagNeeded: an edge leads to it. Without, a finish asks no edge table.
+	flagNeeded
+	// flagAlone: it was claimed as the only suspect that its worker allows.
+	flagAlone
+	sideInput
+	sideOutput
+	sideUnblock
+
+	sides = sideInput | sideOutput | sideUnblock
+
+	kindInput   = "input"
+	kindOutput  = "output"
+	kindUnblock = "unblock_input"
+)
+
+// Enqueue implements store.Producer.
+func (db *DB) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.Submission) ([]store.Enqueued, error) {
+	var got []store.Enqueued
+	run := func(t *tx) (err error) {
+		got, err = t.enqueue(&sub, task.ID{})
+		return err
+	}
+	var err error
+	if in != nil {
+		err = db.inTx(ctx, "enqueue", ns, in, run)
+	} else {
+		err = db.write(ctx, "enqueue", ns, len(sub.Tasks), run)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return got, nil
+}
+
+const sqlInsertJob = `
+INSERT INTO jobs (namespace, job_id, name, state, budget_json, meta, total, unfinished, movable, failed, succeeded,
+  deadline_at, created_at, updated_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+ON CONFLICT DO NOTHING`
+
+// enqueue stores a submission. It only inserts, so that it can run in a
+// caller's transaction without waiting for anybody's row.
+// Crash here: nothing was acknowledged; the same call again stores it once.
+func (t *tx) enqueue(sub *store.Submission, parent task.ID) ([]store.Enqueued, error) {
+	in := insertion{tx: t, parent: parent, needed: neededOf(sub.Tasks)}
+	if sub.Job != nil {
+		in.job = sub.Job.ID
+		if d := sub.Job.Budget.MaxDuration; d > 0 {
+			in.deadline = t.now.Add(d)
+		}
+		if fresh, err := t.insertJob(sub, in.deadline); err != nil {
+			return nil, err
+		} else if fresh {
+			t.fx.notice.Jobs = append(t.fx.notice.Jobs, in.job)
+		}
+	}
+	got := make([]store.Enqueued, len(sub.Tasks))
+	for i := range sub.Tasks {
+		var err error
+		if got[i], err = in.task(&sub.Tasks[i]); err != nil {
+			return nil, err
+		}
+	}
+	return got, nil
+}
+
+func neededOf(tasks []task.New) map[task.ID]bool {
+	var needed map[task.ID]bool
+	for i := range tasks {
+		for _, e := range tasks[i].Needs {
+			if needed == nil {
+				needed = make(map[task.ID]bool)
+			}
+			needed[e.Needs] = true
+		}
+	}
+	return needed
+}
+
+func (t *tx) insertJob(sub *store.Submission, deadline time.Time) (fresh bool, err error) {
+	j := sub.Job
+	var c task.JobCounters
+	for i := range sub.Tasks {
+		state, waiting, _ := t.first(&sub.Tasks[i])
+		c = c.Add(task.Count(state, waiting, task.KindNone))
+	}
+	n, err := t.stmt(sqlInsertJob).text(1, t.ns).id(2, &j.ID).text(3, j.Name).text(4, string(task.JobStateOf(c, false))).
+		json(5, j.Budget).strings(6, j.Meta).
+		int(7, int64(c.Total)).int(8, int64(c.Unfinished)).int(9, int64(c.Movable)).int(10, int64(c.Failed)).int(11, int64(c.Succeeded)).
+		time(12, deadline).time(13, j.ID.Time()).int(14, t.mic).exec()
+	return n > 0, err
+}
+
+// first returns the state in which a new task is stored and the instant before
+// which it may not run, zero when there is no wish.
+func (t *tx) first(n *task.New) (task.State, task.Waiting, time.Time) {
+	wish := n.At.Truncate(time.Microsecond)
+	if n.At.IsZero() && n.Delay > 0 {
+		wish = t.now.Add(n.Delay).Truncate(time.Microsecond)
+	}
+	switch {
+	case len(n.Needs) > 0:
+		return task.Pending, task.WaitDeps, wish
+	case wish.After(t.now):
+		return task.Pending, task.WaitDelay, wish
+	}
+	return task.Ready, task.WaitNone, wish
+}
+
+// insertion stores the tasks of one submission.
+type insertion struct {
+	*tx
+	job, parent task.ID
+	deadline    time.Time // of the job
+	needed      map[task.ID]bool
+}
+
+const sqlInsertTask = `
+INSERT INTO tasks (namespace, task_id, task_type, queue, priority, state, waiting_reason, ready_at, remaining_deps, flags,
+  input, schema_version, max_attempts, max_repairs, options_json, job_id, parent_task_id, idempotency_key,
+  concurrency_key, deadline_at, created_at, updated_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)
+ON CONFLICT DO NOTHING`
+
+func (in *insertion) task(n *task.New) (store.Enqueued, error) {
+	state, waiting, wish := in.first(n)
+	deadline := in.deadline
+	if n.ExpireAfter > 0 {
+		if own := in.now.Add(n.ExpireAfter); deadline.IsZero() || own.Before(deadline) {
+			deadline = own
+		}
+	}
+	options, err := in.packOptions(n)
+	if err != nil {
+		return store.Enqueued{}, err
+	}
+	st := in.stmt(sqlInsertTask).text(1, in.ns).id(2, &n.ID).text(3, n.Type).text(4, n.Queue).int(5, int64(n.Priority)).
+		text(6, string(state)).orNull(7, string(waiting)).time(8, wish).int(9, int64(len(n.Needs))).int(10, in.flags(n, deadline))
+	if len(n.Input) > inlineMax {
+		st.null(11)
+	} else {
+		st.bytes(11, n.Input)
+	}
+	changed, err := st.int(12, int64(n.SchemaVersion)).int(13, int64(n.MaxAttempts)).int(14, int64(n.MaxRepairs)).orNull(15, options).
+		idOrNull(16, &in.job).idOrNull(17, &in.parent).orNull(18, n.IdempotencyKey).orNull(19, n.ConcurrencyKey).
+		time(20, deadline).int(21, n.ID.Time().UnixMicro()).int(22, in.mic).exec()
+	if err != nil {
+		return store.Enqueued{}, err
+	}
+	if changed == 0 {
+		return in.existing(n)
+	}
+	if err := in.companions(n, deadline); err != nil {
+		return store.Enqueued{}, err
+	}
+	if waiting != task.WaitDeps {
+		d := dispatched{n.ID, laneKey{n.Queue, n.Type, int64(n.Priority)}, n.ConcurrencyKey}
+		available := in.mic
+		if wish.After(in.now) {
+			available = wish.UnixMicro()
+		}
+		if err := in.dispatch(&d, available); err != nil {
+			return store.Enqueued{}, err
+		}
+	}
+	return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, nil
+}
+
+func (in *insertion) flags(n *task.New, deadline time.Time) (flags int64) {
+	if len(n.Input) > inlineMax {
+		flags |= sideInput
+	}
+	if in.needed[n.ID] {
+		flags |= flagNeeded
+	}
+	if flags == 0 && in.job.IsZero() && in.parent.IsZero() && n.Node == "" && len(n.Needs) == 0 && deadline.IsZero() &&
+		n.IdempotencyKey == "" && n.ConcurrencyKey == "" && len(n.Labels) == 0 && len(n.Metadata) == 0 {
+		flags = flagPlain
+	}
+	return flags
+}
+
+const (
+	sqlTaskExists = `SELECT 1 FROM tasks WHERE namespace = ?1 AND task_id = ?2`
+	sqlTaskByKey  = `SELECT task_id FROM tasks WHERE namespace = ?1 AND task_type = ?2 AND idempotency_key = ?3`
+)
+
+// existing says why an insert did nothing: an earlier try of the same call
+// stored the task, or its key is taken.
+func (in *insertion) existing(n *task.New) (store.Enqueued, error) {
+	st := in.stmt(sqlTaskExists).text(1, in.ns).id(2, &n.ID)
+	again := st.one()
+	if err := st.done(); err != nil || again {
+		return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, err
+	}
+	st = in.stmt(sqlTaskByKey).text(1, in.ns).text(2, n.Type).text(3, n.IdempotencyKey)
+	var id task.ID
+	if st.one() {
+		id = st.colID(0)
+	}
+	return store.Enqueued{ID: id, Disposition: store.DispositionExisting}, st.done()
+}
+
+const (
+	sqlInsertPayload = `INSERT INTO payloads (namespace, task_id, kind, data) VALUES (?1, ?2, ?3, ?4)`
+	sqlInsertEdge    = `INSERT INTO task_dependencies (namespace, task_id, depends_on_task_id, kind) VALUES (?1, ?2, ?3, ?4)`
+	sqlInsertTimer   = `INSERT INTO timers (namespace, due_at, task_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING`
+	sqlInsertLabel   = `INSERT INTO task_labels (namespace, key, value, task_id) VALUES (?1, ?2, ?3, ?4)`
+)
+
+// companions writes what most tasks do not have.
+func (in *insertion) companions(n *task.New, deadline time.Time) error {
+	if len(n.Input) > inlineMax {
+		if err := in.stmt(sqlInsertPayload).text(1, in.ns).id(2, &n.ID).text(3, kindInput).bytes(4, n.Input).run(); err != nil {
+			return err
+		}
+	}
+	for _, e := range n.Needs {
+		if err := in.stmt(sqlInsertEdge).text(1, in.ns).id(2, &n.ID).id(3, &e.Needs).text(4, string(e.Kind)).run(); err != nil {
+			return err
+		}
+	}
+	if !deadline.IsZero() {
+		if err := in.insertTimer(&n.ID, deadline); err != nil {
+			return err
+		}
+	}
+	for k, v := range n.Labels {
+		if err := in.stmt(sqlInsertLabel).text(1, in.ns).text(2, k).text(3, v).id(4, &n.ID).run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) insertTimer(id *task.ID, at time.Time) error {
+	return t.stmt(sqlInsertTimer).text(1, t.ns).time(2, at).id(3, id).run()
+}
+
+const sqlPutPayload = `
+INSERT INTO payloads (namespace, task_id, kind, data) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT DO UPDATE SET data = excluded.data`
+
+// aside stores a text beside its task's row if it is long. It returns what
+// belongs on the row, and the row's bit for it.
+func (t *tx) aside(id *task.ID, kind string, bit int64, text json.RawMessage) (json.RawMessage, int64, error) {
+	if len(text) <= inlineMax {
+		return text, 0, nil
+	}
+	err := t.stmt(sqlPutPayload).text(1, t.ns).id(2, id).text(3, kind).bytes(4, text).run()
+	return nil, bit, err
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package sqlite
+
+func isQuota(error) bool { return false }

@@ -1,0 +1,106 @@
+package sqlite
+
+import (
+	"context"
+	"strings"
+
+	"github.com/goweaver/weaver/store"
+)
+
+// SyncOff never waits for the disk: for tests that do not crash machines.
+const SyncOff = off
+
+// Kill drops the lock of a worker, as the end of its process would.
+func (db *DB) Kill(ns string, id store.WorkerID) {
+	path := db.lockPath(ns, id)
+	l := &db.locks
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f := l.held[path]; f != nil {
+		_ = f.Close()
+		delete(l.held, path)
+	}
+}
+
+// OnCommit puts fn around every COMMIT of the writer; nil takes it away.
+func (db *DB) OnCommit(fn func(commit func() error) error) { db.fault.onCommit = fn }
+
+// Exec runs SQL on the writer, outside any group.
+func (db *DB) Exec(ctx context.Context, sql string) (err error) {
+	if qerr := db.queue.Exclusive(ctx, func() { err = db.w.script(sql) }); qerr != nil {
+		return qerr
+	}
+	return err
+}
+
+// Write runs fn as an operation of the group commit.
+func (db *DB) Write(ctx context.Context, fn func(exec func(sql string) error) error) error {
+	return db.write(ctx, "test", "test", 1, func(t *tx) error { return fn(t.script) })
+}
+
+// Plan returns how the writer would run a statement: one line per step.
+func (db *DB) Plan(ctx context.Context, sql string) (plan []string, err error) {
+	qerr := db.queue.Exclusive(ctx, func() {
+		st, _, perr := db.w.raw.Prepare("EXPLAIN QUERY PLAN " + sql)
+		if err = perr; err != nil {
+			return
+		}
+		for st.Step() {
+			plan = append(plan, st.ColumnText(3))
+		}
+		err = st.Close()
+	})
+	if qerr != nil {
+		return nil, qerr
+	}
+	return plan, err
+}
+
+// Ephemeral reports whether a statement opens a temporary table when it runs.
+func (db *DB) Ephemeral(ctx context.Context, sql string) (found bool, err error) {
+	qerr := db.queue.Exclusive(ctx, func() {
+		st, _, perr := db.w.raw.Prepare("EXPLAIN " + sql)
+		if err = perr; err != nil {
+			return
+		}
+		for st.Step() {
+			found = found || strings.Contains(st.ColumnText(1), "Ephemeral") || strings.Contains(st.ColumnText(1), "Autoindex")
+		}
+		err = st.Close()
+	})
+	if qerr != nil {
+		return false, qerr
+	}
+	return found, err
+}
+
+// HotStatements are those that run for every task.
+var HotStatements = map[string]string{
+	"insert task":     sqlInsertTask,
+	"insert dispatch": sqlInsertDispatch,
+	"due of lane":     sqlDueOfLane,
+	"claim task":      sqlClaimTask,
+	"delete dispatch": sqlDeleteDispatch,
+	"succeed":         sqlSucceed,
+	"insert attempt":  sqlInsertAttempt,
+	"attempt of row":  sqlSucceedAttempt,
+	"guard":           sqlGuard,
+	"move":            sqlMove,
+	"step guard":      sqlStepGuard,
+	"insert step":     sqlInsertStep,
+	"beat":            sqlBeat,
+	"first of lane":   sqlFirstOfLane,
+	"future of lane":  sqlFutureOfLane,
+}
+
+// WarmStatements must find their rows by a key or an index, too.
+var WarmStatements = map[string]string{
+	"hinted": sqlHinted, "whole task": sqlTask, "held": sqlHeld, "look": sqlLook, "read task": sqlReadTask, "next lane": sqlNextLane,
+	"open edges": sqlOpenEdges, "edge done": sqlEdgeDone, "need met": sqlNeedMet, "dead need": sqlDeadNeed, "dependents": sqlDependents,
+	"due claims": sqlDueClaims, "due timers": sqlDueTimers, "next claim": sqlNextClaim, "next timer": sqlNextTimer, "delete timer": sqlDeleteTimer,
+	"due of key": sqlDueOfKey, "waiters": sqlWaiters, "delete waiter": sqlDelWaiter, "key": sqlKey, "finished": sqlFinished,
+	"task by key": sqlTaskByKey, "task exists": sqlTaskExists, "steps": sqlSteps, "payloads": sqlPayloads, "job": sqlJob, "job tasks": sqlJobTasks,
+	"ids of label": sqlIDsOfLabel, "ids of job": sqlIDsOfJob, "ids ended": sqlIDsEnded, "ids dispatched": sqlIDsDispatched,
+	"ids waiting": sqlIDsWaiting, "ids needy": sqlIDsNeedy, "ids all": sqlIDsAll, "audit of": sqlAuditOf, "attempts": sqlAttempts,
+	"generation": sqlGeneration, "seen": sqlSeen, "keys in queue": sqlKeysInQueue,
+}

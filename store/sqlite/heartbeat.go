@@ -1,0 +1,100 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/goweaver/weaver/internal/batch"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+const sqlJoin = `
+INSERT INTO workers (namespace, worker_id, name, ttl, last_seen, steady_since) VALUES (?1, ?2, ?3, ?4, ?5, 0)
+ON CONFLICT DO UPDATE SET name = excluded.name, ttl = excluded.ttl, last_seen = excluded.last_seen, steady_since = 0`
+
+// Join implements store.Worker. In a file it also takes the operating system's
+// lock by which others know that this process lives.
+// Crash between the two: a lock file without a row, which nobody looks at.
+func (db *DB) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
+	if err := db.holdLock(ns, w.ID); err != nil {
+		return fmt.Errorf("join worker %s: %w", w.ID, err)
+	}
+	return db.write(ctx, "join worker", ns, 1, func(t *tx) error {
+		return t.stmt(sqlJoin).text(1, ns).text(2, string(w.ID)).text(3, w.Name).duration(4, w.TTL).int(5, t.mic).run()
+	})
+}
+
+const sqlLeave = `DELETE FROM workers WHERE namespace = ?1 AND worker_id = ?2`
+
+// Leave implements store.Worker.
+func (db *DB) Leave(ctx context.Context, ns string, id store.WorkerID) error {
+	err := db.write(ctx, "leave", ns, 1, func(t *tx) error {
+		return t.stmt(sqlLeave).text(1, ns).text(2, string(id)).run()
+	})
+	if err == nil {
+		// Only now: without its row nobody asks whether the process lives.
+		db.locks.release(db.lockPath(ns, id))
+	}
+	return err
+}
+
+const (
+	// After a gap the worker must be steady for a while before it judges
+	// others; so must one whose row was forgotten in the gap.
+	sqlSeen = `
+INSERT INTO workers (namespace, worker_id, name, ttl, last_seen, steady_since) VALUES (?1, ?2, '', ?4, ?3, ?3)
+ON CONFLICT DO UPDATE SET steady_since = CASE WHEN ?3 - last_seen > ?4 THEN ?3 ELSE steady_since END, last_seen = ?3`
+
+	// No expiry test: an expired lease that nobody took may be renewed.
+	sqlBeat = `
+UPDATE tasks SET lease_expires_at = max(lease_expires_at, ?5)
+WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
+
+	sqlCancelAsked = `
+SELECT cancel_kind, cancel_by, cancel_reason FROM tasks WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 1`
+)
+
+// Heartbeat implements store.Worker. It goes before everything that waits to
+// be written.
+func (db *DB) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
+	beats := make([]store.Beat, len(req.Leases))
+	o := &op{ns: ns, run: func(t *tx) error {
+		if err := t.seen(&req); err != nil {
+			return err
+		}
+		for i := range req.Leases {
+			var err error
+			if beats[i], err = t.beat(&req.Leases[i], t.mic+req.TTL.Microseconds()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	err := db.submit(ctx, "heartbeat", &batch.Op[*op]{Do: o, Weight: len(req.Leases), Urgent: true})
+	if err != nil {
+		return nil, err
+	}
+	return beats, nil
+}
+
+func (t *tx) seen(req *store.HeartbeatRequest) error {
+	return t.stmt(sqlSeen).text(1, t.ns).text(2, string(req.Worker)).int(3, t.mic).duration(4, req.TTL).run()
+}
+
+func (t *tx) beat(l *task.Lease, until int64) (store.Beat, error) {
+	if ok, err := t.valid(l); err != nil || !ok {
+		return store.Beat{Lost: true}, err
+	}
+	n, err := t.stmt(sqlBeat).text(1, t.ns).id(2, &l.Task).int(3, l.Epoch).lease(4, &l.ID).int(5, until).exec()
+	if err != nil || n == 0 {
+		// There is one writer: nobody can hold the row, the lease is gone.
+		return store.Beat{Lost: err == nil}, err
+	}
+	var b store.Beat
+	st := t.stmt(sqlCancelAsked).text(1, t.ns).id(2, &l.Task)
+	if st.one() {
+		b = store.Beat{Cancel: task.ErrorKind(st.colName(0)), By: st.colText(1), Reason: st.colText(2)}
+	}
+	return b, st.done()
+}

@@ -1,0 +1,146 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+const (
+	sqlAttempts  = `SELECT ` + attemptColumns + ` FROM attempts WHERE namespace = ?1 AND task_id = ?2 ORDER BY attempt_no`
+	sqlDecisions = `SELECT ` + decisionColumns + ` FROM decisions WHERE namespace = ?1 AND task_id = ?2 ORDER BY attempt_no`
+	sqlNeeds     = `
+SELECT depends_on_task_id, kind, done FROM task_dependencies WHERE namespace = ?1 AND task_id = ?2 ORDER BY depends_on_task_id`
+	sqlNeededBy = `
+SELECT task_id, kind, done FROM task_dependencies INDEXED BY task_dependencies_by_need
+WHERE namespace = ?1 AND depends_on_task_id = ?2 ORDER BY task_id`
+	sqlAuditOf = `SELECT at, actor, verb, target, reason FROM audit WHERE namespace = ?1 AND target = ?2 ORDER BY audit_id`
+	sqlPauseOf = `SELECT at, actor, reason FROM paused_queues WHERE namespace = ?1 AND queue = ?2`
+	sqlKeyOf   = `SELECT concurrency_key FROM tasks WHERE namespace = ?1 AND task_id = ?2`
+)
+
+// History implements store.Reader.
+func (db *DB) History(ctx context.Context, ns string, id task.ID) (store.History, error) {
+	var h store.History
+	err := db.read(ctx, "read history", ns, func(v *view) error {
+		h = store.History{}
+		now := store.Now()
+		t, err := v.readTask(ns, &id, now)
+		if err != nil {
+			return err
+		}
+		if t == nil {
+			return fmt.Errorf("task %v: %w", id, store.ErrNotFound)
+		}
+		h.Task = *t
+		return v.history(&h, now)
+	})
+	return h, err
+}
+
+func (v *view) history(h *store.History, now time.Time) (err error) {
+	t := &h.Task
+	st := v.stmt(sqlAttempts).text(1, v.ns).id(2, &t.ID)
+	for st.next() {
+		h.Attempts = append(h.Attempts, st.scanAttempt())
+	}
+	if err := st.done(); err != nil {
+		return err
+	}
+	if t.State == task.Running {
+		h.Attempts = append(h.Attempts, task.Attempt{
+			TaskID: t.ID, No: t.AttemptNo, Epoch: t.Epoch, LeaseID: t.LeaseID, Worker: t.LeasedBy, StartedAt: t.StartedAt,
+		})
+	}
+	st = v.stmt(sqlDecisions).text(1, v.ns).id(2, &t.ID)
+	for st.next() {
+		h.Decisions = append(h.Decisions, st.scanDecision())
+	}
+	if err := st.done(); err != nil {
+		return err
+	}
+	if h.Steps, err = v.steps(v.ns, &t.ID); err != nil {
+		return err
+	}
+	if h.Needs, err = v.needs(sqlNeeds, &t.ID, now); err != nil {
+		return err
+	}
+	if h.Dependents, err = v.needs(sqlNeededBy, &t.ID, now); err != nil {
+		return err
+	}
+	if h.Audit, err = v.audit(v.stmt(sqlAuditOf).text(1, v.ns).text(2, t.ID.String())); err != nil {
+		return err
+	}
+	if t.Waiting == task.WaitConcurrency {
+		if h.Holders, err = v.holders(t.ConcurrencyKey); err != nil {
+			return err
+		}
+	}
+	if !t.State.Terminal() {
+		h.QueuePause, err = v.pause(t.Queue)
+	}
+	return err
+}
+
+// needs reads the edges at one side of a task, and the tasks at their other
+// ends.
+func (v *view) needs(sql string, id *task.ID, now time.Time) ([]store.Need, error) {
+	var list []store.Need
+	st := v.stmt(sql).text(1, v.ns).id(2, id)
+	for st.next() {
+		list = append(list, store.Need{ID: st.colID(0), Kind: task.EdgeKind(st.colName(1)), Done: st.colBool(2)})
+	}
+	if err := st.done(); err != nil {
+		return nil, err
+	}
+	for i := range list {
+		t, err := v.readTask(v.ns, &list[i].ID, now)
+		if err != nil {
+			return nil, err
+		}
+		if t != nil {
+			list[i].Node, list[i].State = t.Node, t.State
+		}
+	}
+	return list, nil
+}
+
+// audit reads at, actor, verb, target, reason.
+func (v *view) audit(st *stmt) ([]store.AuditEntry, error) {
+	var list []store.AuditEntry
+	for st.next() {
+		list = append(list, store.AuditEntry{At: st.colTime(0), Actor: st.colText(1), Verb: st.colText(2), Target: st.colText(3), Reason: st.colText(4)})
+	}
+	return list, st.done()
+}
+
+// holders returns the running tasks with a key.
+func (v *view) holders(key string) ([]task.ID, error) {
+	ids, err := v.running(v.ns)
+	if err != nil {
+		return nil, err
+	}
+	var list []task.ID
+	for i := range ids {
+		st := v.stmt(sqlKeyOf).text(1, v.ns).id(2, &ids[i])
+		if st.one() && st.colText(0) == key {
+			list = append(list, ids[i])
+		}
+		if err := st.done(); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func (v *view) pause(queue string) (*store.AuditEntry, error) {
+	st := v.stmt(sqlPauseOf).text(1, v.ns).text(2, queue)
+	if !st.one() {
+		return nil, st.done()
+	}
+	e := &store.AuditEntry{At: st.colTime(0), Actor: st.colText(1), Verb: "pause", Target: queue, Reason: st.colText(2)}
+	return e, st.done()
+}

@@ -1,0 +1,123 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/goweaver/weaver/store"
+)
+
+// Tx wraps a transaction of DB.DB, so that an enqueue joins it: the tasks and
+// the caller's own writes commit together or not at all. Begin it with BeginTx
+// of DB.DB: it takes the write lock at once.
+func Tx(tx *sql.Tx) store.Tx { return callerTx{tx} }
+
+type callerTx struct{ tx *sql.Tx }
+
+// Driver implements store.Tx.
+func (callerTx) Driver() string { return "sqlite" }
+
+// Handle implements store.Tx.
+func (t callerTx) Handle() any { return t.tx }
+
+// inTx runs fn in a caller's transaction, in a savepoint of its own. No
+// context reaches the statements: an interrupt would roll back the caller's
+// whole transaction, and what he does next would commit by itself.
+func (db *DB) inTx(ctx context.Context, doing, ns string, in store.Tx, fn func(*tx) error) error {
+	ct, ok := in.(callerTx)
+	if !ok {
+		return fmt.Errorf("%s: %w: it is of %s, this store is sqlite", doing, store.ErrForeignTx, in.Driver())
+	}
+	if ct.tx == nil {
+		return fmt.Errorf("%s: %w: the transaction is nil", doing, store.ErrForeignTx)
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	}
+	ctx = context.WithoutCancel(ctx)
+	if err := db.recognise(ctx, ct.tx); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	if _, err := ct.tx.ExecContext(ctx, sqlElement); err != nil {
+		return db.translateTx(doing, err)
+	}
+	err := db.call(ctx, ct.tx, func(u *userConn) error {
+		now := store.Now()
+		fx := &effects{ns: ns}
+		err := fn(&tx{conn: u.conn, db: db, ns: ns, now: now, mic: now.UnixMicro(), caller: true, fx: fx})
+		if err == nil {
+			u.pending = append(u.pending, fx) // here, under database/sql's lock
+		}
+		return err
+	})
+	if err != nil {
+		// When this fails too, the transaction is gone, and its commit will say so.
+		_, _ = ct.tx.ExecContext(ctx, sqlElementUndo)
+		_, _ = ct.tx.ExecContext(ctx, sqlElementRelease)
+		return db.translateTx(doing, err)
+	}
+	_, err = ct.tx.ExecContext(ctx, sqlElementRelease)
+	return db.translateTx(doing, err)
+}
+
+// recognise finds out whether a transaction is of this database.
+func (db *DB) recognise(ctx context.Context, tx *sql.Tx) error {
+	var token string
+	err := tx.QueryRowContext(ctx, "SELECT "+fnToken+"()").Scan(&token)
+	switch {
+	case errors.Is(err, sql.ErrTxDone):
+		return fmt.Errorf("the transaction has ended already: %w", err)
+	case err != nil:
+		return fmt.Errorf("%w: it does not know this store's connections (begin it with the store's DB()): %w", store.ErrForeignTx, err)
+	case token == db.token+noTransaction:
+		// A savepoint would begin another one, and its release commit it.
+		return fmt.Errorf("%w: the database rolled it back (a full disk, or its own ROLLBACK)", store.ErrRestartTx)
+	case token != db.token:
+		return fmt.Errorf("%w: it is of another database opened by this program, not of %s", store.ErrForeignTx, db.path)
+	}
+	return nil
+}
+
+// call runs fn on the connection of a transaction.
+func (db *DB) call(ctx context.Context, tx *sql.Tx, fn func(*userConn) error) error {
+	var failed error
+	id := db.calls.add(func(u *userConn) error {
+		failed = u.guarded(fn)
+		return failed
+	})
+	defer db.calls.remove(id)
+	err := tx.QueryRowContext(ctx, "SELECT "+fnCall+"(?)", id).Scan(new(any))
+	if failed != nil {
+		return failed // the function's text went through SQL; this is the error itself
+	}
+	return err
+}
+
+// guarded runs fn without the caller's context and catches its panic: it must
+// not cross the database's frames.
+func (u *userConn) guarded(fn func(*userConn) error) (err error) {
+	defer u.conn.interruptible(context.Background())()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic in a store operation: %v\n%s", p, debug.Stack())
+		}
+		if err != nil {
+			u.conn.reset()
+		}
+	}()
+	return fn(u)
+}
+
+// translateTx is translate for a caller's transaction: SQLite cannot wait for
+// a lock in a transaction that read before, so it must begin again.
+func (db *DB) translateTx(doing string, err error) error {
+	if err != nil && errors.Is(err, sqlite3.BUSY) {
+		return fmt.Errorf("%s: %s: %w (begin it immediate, as DB() does, so that it need not wait in its middle): %w", doing, db.path, store.ErrRestartTx, err)
+	}
+	return db.translate(doing, err)
+}

@@ -1,0 +1,156 @@
+package sqlite
+
+import (
+	"slices"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// Concurrency keys. A row of conc_keys exists while somebody holds or awaits
+// the key: held counts running tasks, cap is the limit that the task claimed
+// last asked for. Waiters are due tasks over the cap; they have no dispatch
+// row. Invariant: waiters ⇒ held + due dispatch rows of the key ≥ cap.
+
+const (
+	sqlKey       = `SELECT held, cap FROM conc_keys WHERE namespace = ?1 AND key = ?2`
+	sqlTakeKey   = `INSERT INTO conc_keys (namespace, key, held, cap) VALUES (?1, ?2, 1, ?3) ON CONFLICT DO UPDATE SET held = held + 1, cap = excluded.cap`
+	sqlDropKey   = `UPDATE conc_keys SET held = max(held - 1, 0) WHERE namespace = ?1 AND key = ?2`
+	sqlAddWaiter = `INSERT INTO conc_waiters (namespace, key, due_at, task_id) VALUES (?1, ?2, ?3, ?4)`
+	sqlDelWaiter = `DELETE FROM conc_waiters WHERE namespace = ?1 AND task_id = ?2`
+)
+
+// keyFree reports whether one more task may run under a key. Of a key that
+// nobody holds the limit is not known: it comes with the next claim.
+func (t *tx) keyFree(key string) (free bool, err error) {
+	st := t.stmt(sqlKey).text(1, t.ns).text(2, key)
+	free = true
+	if st.one() {
+		held := st.colInt(0)
+		free = held == 0 || held < st.colInt(1)
+	}
+	return free, st.done()
+}
+
+// takeKey counts a claimed task; its limit is the key's from now on.
+func (t *tx) takeKey(key string, limit int) error {
+	return t.stmt(sqlTakeKey).text(1, t.ns).text(2, key).int(3, int64(max(1, limit))).run()
+}
+
+// dropKey counts a task that left running. wake must follow.
+func (t *tx) dropKey(key string) error {
+	return t.stmt(sqlDropKey).text(1, t.ns).text(2, key).run()
+}
+
+// await moves a due task over the cap from dispatch to the waiters. Its own
+// row is not written: readers derive pending/concurrency.
+func (t *tx) await(id *task.ID, key string, due int64) error {
+	if _, err := t.undispatch(id); err != nil {
+		return err
+	}
+	return t.stmt(sqlAddWaiter).text(1, t.ns).text(2, key).int(3, due).id(4, id).run()
+}
+
+// unawait deletes a task's waiter row, if it has one.
+func (t *tx) unawait(id *task.ID) error {
+	return t.stmt(sqlDelWaiter).text(1, t.ns).id(2, id).run()
+}
+
+const (
+	sqlDueOfKey = `
+SELECT count(*) FROM outbox_events WHERE namespace = ?1 AND concurrency_key = ?2 AND available_at <= ?3
+AND queue NOT IN (SELECT queue FROM paused_queues WHERE namespace = ?1)`
+
+	sqlWaiters = `
+SELECT w.task_id, w.due_at, t.queue, t.task_type, t.priority,
+  EXISTS (SELECT 1 FROM paused_queues p WHERE p.namespace = w.namespace AND p.queue = t.queue)
+FROM conc_waiters w
+JOIN tasks t ON t.namespace = w.namespace AND t.task_id = w.task_id
+WHERE w.namespace = ?1 AND w.key = ?2 ORDER BY w.due_at, w.task_id LIMIT ?3`
+
+	sqlTidyKey = `
+DELETE FROM conc_keys WHERE namespace = ?1 AND key = ?2 AND held = 0
+AND NOT EXISTS (SELECT 1 FROM conc_waiters WHERE namespace = ?1 AND key = ?2)`
+)
+
+// wake moves the oldest waiters of a key back to dispatch, as many as could
+// run beside those that run or are due already. Whoever lowers held, raises
+// the cap, or takes a keyed dispatch row away without claiming it calls this.
+func (t *tx) wake(key string) error {
+	st := t.stmt(sqlKey).text(1, t.ns).text(2, key)
+	held, limit := int64(0), int64(1)
+	if st.one() {
+		held, limit = st.colInt(0), st.colInt(1)
+	}
+	if err := st.done(); err != nil {
+		return err
+	}
+	st = t.stmt(sqlDueOfKey).text(1, t.ns).text(2, key).int(3, t.mic)
+	due := int64(0)
+	if st.one() {
+		due = st.colInt(0)
+	}
+	if err := st.done(); err != nil {
+		return err
+	}
+	for n := limit - held - due; n > 0; {
+		woken, err := t.release(key, n)
+		if err != nil {
+			return err
+		}
+		if len(woken) == 0 {
+			break
+		}
+		for _, w := range woken {
+			if !w.paused { // of a paused queue: it cannot run now, so it takes nobody's place
+				n--
+			}
+		}
+	}
+	return t.stmt(sqlTidyKey).text(1, t.ns).text(2, key).run()
+}
+
+type waiter struct {
+	dispatched
+	due    int64
+	paused bool
+}
+
+// release moves up to n waiters back, with their original due time.
+func (t *tx) release(key string, n int64) ([]waiter, error) {
+	var woken []waiter
+	st := t.stmt(sqlWaiters).text(1, t.ns).text(2, key).int(3, n)
+	for st.next() {
+		woken = append(woken, waiter{dispatched{st.colID(0), laneKey{st.colName(2), st.colName(3), st.colInt(4)}, key}, st.colInt(1), st.colBool(5)})
+	}
+	if err := st.done(); err != nil {
+		return nil, err
+	}
+	for i := range woken {
+		w := &woken[i]
+		if err := t.unawait(&w.id); err != nil {
+			return nil, err
+		}
+		if err := t.dispatch(&w.dispatched, w.due); err != nil {
+			return nil, err
+		}
+	}
+	return woken, nil
+}
+
+// wakeAll wakes keys in a fixed order.
+func (t *tx) wakeAll(keys map[string]bool) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	sorted := make([]string, 0, len(keys))
+	for k := range keys {
+		sorted = append(sorted, k)
+	}
+	slices.Sort(sorted)
+	for _, k := range sorted {
+		if err := t.wake(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// newest comes after every id.
+var newest = bytes.Repeat([]byte{0xff}, 17)
+
+// cursor reads where a page begins.
+func cursor(after string) ([]byte, error) {
+	if after == "" {
+		return newest, nil
+	}
+	id, err := task.ParseID(after)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrBadCursor, err)
+	}
+	return id[:], nil
+}
+
+// Sources of ids, newest first, for lists. A list takes the narrowest ones
+// that hold every task it asks for; what a source holds too much, the filter
+// drops.
+const (
+	sqlIDsOfLabel = `SELECT task_id FROM task_labels WHERE namespace = ?1 AND key = ?4 AND value = ?5 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsOfJob   = `SELECT task_id FROM tasks WHERE namespace = ?1 AND job_id = ?4 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsEnded   = `
+SELECT task_id FROM tasks INDEXED BY tasks_by_end
+WHERE namespace = ?1 AND state = ?4 AND (state = 'failed' OR state = 'blocked' OR state = 'cancelled') AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsDispatched = `SELECT task_id FROM outbox_events WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsWaiting    = `
+SELECT task_id FROM conc_waiters INDEXED BY conc_waiters_by_task WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsNeedy = `
+SELECT DISTINCT task_id FROM task_dependencies INDEXED BY task_dependencies_open
+WHERE namespace = ?1 AND done = 0 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsAll = `
+SELECT task_id FROM tasks WHERE namespace = ?1 AND task_id < ?2 AND (?4 IS NULL OR queue = ?4) AND (?5 IS NULL OR task_type = ?5)
+ORDER BY task_id DESC LIMIT ?3`
+)
+
+// source yields up to limit ids that are older than before.
+type source func(v *view, before []byte, limit int) ([]task.ID, error)
+
+func fromSQL(sql string, bind func(st *stmt)) source {
+	return func(v *view, before []byte, limit int) ([]task.ID, error) {
+		st := v.stmt(sql).text(1, v.ns).blob(2, before).int(3, int64(limit))
+		if bind != nil {
+			bind(st)
+		}
+		return v.ids(st)
+	}
+}
+
+// fromRunning yields running tasks, through the claims that lease them.
+func fromRunning(v *view, before []byte, limit int) ([]task.ID, error) {
+	ids, err := v.running(v.ns)
+	if err != nil {
+		return nil, err
+	}
+	ids = slices.DeleteFunc(ids, func(id task.ID) bool { return bytes.Compare(id[:], before) >= 0 })
+	slices.SortFunc(ids, newestFirst)
+	return ids[:min(limit, len(ids))], nil
+}
+
+func newestFirst(a, b task.ID) int { return b.Compare(a) }
+
+const (
+	sqlAllClaims = `SELECT lease_id, task_ids FROM claims WHERE namespace = ?1`
+	sqlRuns      = `SELECT 1 FROM tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
+)
+
+// running returns the running tasks of a namespace.
+func (c *conn) running(ns string) ([]task.ID, error) {
+	var claims []claimRow
+	st := c.stmt(sqlAllClaims).text(1, ns)
+	for st.next() {
+		claims = append(claims, claimRow{lease: st.colLease(0), ids: splitIDs(st.raw.ColumnRawBlob(1))})
+	}
+	if err := st.done(); err != nil {
+		return nil, err
+	}
+	var ids []task.ID
+	for i := range claims {
+		for j := range claims[i].ids {
+			id := &claims[i].ids[j]
+			st := c.stmt(sqlRuns).text(1, ns).id(2, id).lease(3, &claims[i].lease)
+			if st.one() {
+				ids = append(ids, *id)
+			}
+			if err := st.done(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return ids, nil
+}
+
+// sources returns where the tasks of a filter are to be looked for.
+func sources(f *store.Filter) []source {
+	if len(f.Labels) > 0 {
+		k := slices.Min(slices.Collect(maps.Keys(f.Labels)))
+		return []source{fromSQL(sqlIDsOfLabel, func(st *stmt) { st.text(4, k).text(5, f.Labels[k]) })}
+	}
+	if !f.Job.IsZero() {
+		return []source{fromSQL(sqlIDsOfJob, func(st *stmt) { st.id(4, &f.Job) })}
+	}
+	if len(f.States) == 0 || slices.Contains(f.States, task.Succeeded) {
+		return []source{fromSQL(sqlIDsAll, func(st *stmt) {
+			st.orNull(4, f.Queue)
+			if len(f.Types) == 1 {
+				st.text(5, f.Types[0])
+			} else {
+				st.null(5)
+			}
+		})}
+	}
+	var list []source
+	if slices.Contains(f.States, task.Pending) {
+		list = append(list, fromSQL(sqlIDsWaiting, nil), fromSQL(sqlIDsNeedy, nil))
+	}
+	if slices.Contains(f.States, task.Pending) || slices.Contains(f.States, task.Ready) {
+		list = append(list, fromSQL(sqlIDsDispatched, nil))
+	}
+	if slices.Contains(f.States, task.Running) {
+		list = append(list, fromRunning)
+	}
+	for _, s := range []task.State{task.Failed, task.Blocked, task.Cancelled} {
+		if slices.Contains(f.States, s) {
+			list = append(list, fromSQL(sqlIDsEnded, func(st *stmt) { st.text(4, string(s)) }))
+		}
+	}
+	return list
+}
+
+// List implements store.Reader. It reads in short transactions, one per chunk
+// of candidates, so that a long search holds nobody up.
+func (db *DB) List(ctx context.Context, ns string, f store.Filter) ([]task.Task, string, error) {
+	before, err := cursor(f.After)
+	if err != nil {
+		return nil, "", err
+	}
+	limit := store.PageLimit(f.Limit)
+	from := sources(&f)
+	var list []task.Task
+	for {
+		var found []task.Task
+		var more bool
+		at := before
+		err := db.read(ctx, "list tasks", ns, func(v *view) (err error) {
+			found, at, more, err = v.search(&f, from, before, limit+1-len(list))
+			return err
+		})
+		if err != nil {
+			return nil, "", err
+		}
+		list = append(list, found...)
+		if len(list) > limit {
+			return list[:limit], list[limit-1].ID.String(), nil
+		}
+		if !more {
+			return list, "", nil
+		}
+		before = at
+	}
+}
+
+// search looks at one chunk of candidates. It returns where the next chunk
+// begins, and whether there may be one.
+func (v *view) search(f *store.Filter, from []source, before []byte, want int) (found []task.Task, at []byte, more bool, err error) {
+	const chunk = readChunk
+	n := min(chunk, max(want, 64))
+	var ids []task.ID
+	var floor *task.ID // older ones were not read from every source
+	for _, src := range from {
+		got, err := src(v, before, n)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		if len(got) == n && (floor == nil || got[n-1].Compare(*floor) > 0) {
+			floor = &got[n-1]
+		}
+		ids = append(ids, got...)
+	}
+	slices.SortFunc(ids, newestFirst)
+	ids = slices.Compact(ids)
+	now := store.Now()
+	for i := range ids {
+		if floor != nil && ids[i].Compare(*floor) < 0 {
+			break
+		}
+		if len(found) == want {
+			break
+		}
+		t, err := v.readTask(v.ns, &ids[i], now)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		if t != nil && selects(f, t) {
+			found = append(found, *t)
+		}
+	}
+	if floor == nil {
+		return found, nil, false, nil
+	}
+	return found, slices.Clone(floor[:]), true, nil
+}
+
+// selects reports whether a filter asks for a task.
+func selects(f *store.Filter, t *task.Task) bool {
+	if len(f.States) > 0 && !slices.Contains(f.States, t.State) ||
+		len(f.Types) > 0 && !slices.Contains(f.Types, t.Type) ||
+		f.Queue != "" && f.Queue != t.Queue ||
+		!f.Job.IsZero() && f.Job != t.JobID {
+		return false
+	}
+	for k, v := range f.Labels {
+		if got, ok := t.Labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+const attemptColumns = `task_id, attempt_no, lease_epoch, lease_id, worker, code_version, started_at, finished_at, outcome_kind, error_json,
+  outcome_json, outcome_hash`
+
+// scanAttempt reads attemptColumns.
+func (s *stmt) scanAttempt() task.Attempt {
+	a := task.Attempt{
+		TaskID: s.colID(0), No: int(s.colInt(1)), Epoch: s.colInt(2), LeaseID: s.colLease(3), Worker: s.colName(4), CodeVersion: int(s.colInt(5)),
+		StartedAt: s.colTime(6), FinishedAt: s.colTime(7), Outcome: task.Outcome(s.colName(8)), Error: s.colError(9), OutcomeHash: s.colText(11),
+	}
+	var o outcomeJSON
+	if s.colJSON(10, &o) {
+		a.StepsRun, a.StepsUnreached = o.Action.Steps, o.Action.Unreached
+	}
+	return a
+}
+
+const decisionColumns = `task_id, attempt_no, decided_at, decision_kind, next_ready_at, child_task_ids, reason_json`
+
+// scanDecision reads decisionColumns.
+func (s *stmt) scanDecision() task.Decision {
+	d := task.Decision{
+		TaskID: s.colID(0), AttemptNo: int(s.colInt(1)), At: s.colTime(2), Kind: task.DecisionKind(s.colName(3)), NextReadyAt: s.colTime(4),
+	}
+	s.colJSON(5, &d.ChildIDs)
+	s.colJSON(6, &d.Reason)
+	return d
+}

@@ -1,0 +1,143 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"sync"
+
+	"github.com/goweaver/weaver/store"
+)
+
+// Worker locks. Every worker of a file holds an operating-system lock on a
+// file of its own, in the folder <database>.workers. The system drops the lock
+// when the process ends, however it ends, so a lock that can be taken proves
+// its worker dead. No file, or a system without such locks, proves nothing:
+// those leases have to expire.
+
+// workerLocks are the locks that this DB holds.
+type workerLocks struct {
+	mu   sync.Mutex
+	held map[string]*os.File // by path
+}
+
+// lockPath names a worker's lock file. Ids are the caller's: hashed, they can
+// be no path.
+func (db *DB) lockPath(ns string, id store.WorkerID) string {
+	sum := sha256.Sum256([]byte(ns + "\x00" + string(id)))
+	return db.name + ".workers/" + hex.EncodeToString(sum[:12])
+}
+
+// holdLock takes a worker's lock, if it is not held already.
+func (db *DB) holdLock(ns string, id store.WorkerID) error {
+	if db.memory || !haveLocks {
+		return nil
+	}
+	path := db.lockPath(ns, id)
+	l := &db.locks
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held[path] != nil {
+		return nil
+	}
+	if err := os.MkdirAll(db.name+".workers", 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	if ok, err := tryLock(f); err != nil || !ok {
+		_ = f.Close()
+		if err == nil {
+			err = store.ErrConflict // somebody runs under the same id
+		}
+		return err
+	}
+	if l.held == nil {
+		l.held = make(map[string]*os.File)
+	}
+	l.held[path] = f
+	return nil
+}
+
+// release gives a lock up and removes its file.
+func (l *workerLocks) release(path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f := l.held[path]; f != nil {
+		_ = os.Remove(path) // a file left over is removed by a reaper
+		_ = f.Close()
+		delete(l.held, path)
+	}
+}
+
+// releaseAll drops the locks but leaves the files: who did not leave looks
+// dead, and its leases need not expire.
+func (l *workerLocks) releaseAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for path, f := range l.held {
+		_ = f.Close()
+		delete(l.held, path)
+	}
+}
+
+func (l *workerLocks) holds(path string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held[path] != nil
+}
+
+// deadLocks are workers proven dead, with their locks, which keep two reapers
+// from removing one file twice.
+type deadLocks map[store.WorkerID]*os.File
+
+const sqlWorkerIDs = `SELECT worker_id FROM workers WHERE namespace = ?1`
+
+// deadWorkers tries the locks of all other workers. It does so outside any
+// transaction; ids are random and never come back.
+func (db *DB) deadWorkers(ctx context.Context, ns string) (deadLocks, error) {
+	if db.memory || !haveLocks {
+		return nil, nil
+	}
+	var ids []store.WorkerID
+	err := db.read(ctx, "read workers", ns, func(v *view) error {
+		ids = nil
+		st := v.stmt(sqlWorkerIDs).text(1, ns)
+		for st.next() {
+			ids = append(ids, store.WorkerID(st.colText(0)))
+		}
+		return st.done()
+	})
+	if err != nil {
+		return nil, err
+	}
+	dead := make(deadLocks)
+	for _, id := range ids {
+		path := db.lockPath(ns, id)
+		if db.locks.holds(path) {
+			continue
+		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			continue // no proof
+		}
+		if ok, err := tryLock(f); err == nil && ok {
+			dead[id] = f
+			continue
+		}
+		_ = f.Close()
+	}
+	return dead, nil
+}
+
+// remove deletes the lock file of a worker that was forgotten.
+func (d deadLocks) remove(path string) { _ = os.Remove(path) } // left over, it is only a file
+
+func (d deadLocks) close() {
+	for _, f := range d {
+		_ = f.Close()
+	}
+}

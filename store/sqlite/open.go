@@ -1,0 +1,215 @@
+// Package sqlite is the embedded store: one SQLite file, or memory, and no
+// server. It is written in Go throughout and also serves the browser.
+//
+// What always holds:
+//
+//   - One connection writes, for all callers of the process: their operations
+//     share transactions (group commit), each in a savepoint, and no caller's
+//     context ever reaches a writing statement.
+//   - Readers have their own connections and read short snapshots beside the
+//     writer.
+//   - Safety never rests on the in-memory knowledge kept here (which lanes
+//     have rows, how many tasks of a claim still run): it only saves work.
+//   - No statement relies on a pragma of its connection.
+//
+// Several processes may share a file. Opening the same file with another
+// SQLite library inside this process is unsafe: POSIX locks belong to the
+// process, so that our closing of a connection drops that library's. Use DB.
+//
+// The package does not replicate, does not back up, and does not work on
+// network file systems that have no locks.
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/ncruces/go-sqlite3"
+	_ "github.com/ncruces/go-sqlite3/vfs/mvcc" // in-memory databases whose readers do not block the writer
+
+	"github.com/goweaver/weaver/internal/batch"
+
+	"github.com/goweaver/weaver/store"
+)
+
+// DB is an open database. It implements store.Store, store.Notifier and
+// store.StepTxer, and is safe for concurrent use.
+type DB struct {
+	path   string // for people; ":memory:" in memory
+	name   string // what connections open: a file name or a URI
+	memory bool
+	opts   options
+	token  string // tells our connections from those of other databases
+
+	queue   *batch.Queue[*op]
+	w       writer
+	readers readers
+	turn    chan struct{} // held while somebody of this process writes
+	lanes   lanes
+	claims  claims
+	locks   workerLocks
+
+	userOnce sync.Once
+	user     *sql.DB
+	calls    callTable
+
+	listeners listeners
+
+	fault faults // set by tests of this package only
+}
+
+var (
+	_ store.Store    = (*DB)(nil)
+	_ store.Notifier = (*DB)(nil)
+	_ store.StepTxer = (*DB)(nil)
+)
+
+// Open opens or creates the database in the file path. It does not migrate:
+// call Migrate, or let `weaver migrate up` do it.
+//
+// Errors: store.ErrNotDatabase, store.ErrForeignDatabase, store.ErrReadOnly,
+// store.ErrBusy, store.ErrUnavailable (the folder does not exist).
+func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
+	if path == "" {
+		return nil, fmt.Errorf("open sqlite: no file name given: name a file, or use OpenMemory")
+	}
+	abs, err := filepath.Abs(path) // a later chdir must not lead new connections elsewhere
+	if err != nil {
+		return nil, fmt.Errorf("open sqlite %q: %w", path, err)
+	}
+	if dir := filepath.Dir(abs); !isDir(dir) {
+		return nil, fmt.Errorf("open sqlite: %s: %w: the folder %s does not exist: create it first", path, store.ErrUnavailable, dir)
+	}
+	if _, err := os.Stat(abs); errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("open sqlite: %s: %w: check the permissions of its folder: %w", path, store.ErrUnavailable, err)
+	}
+	if isDir(abs) {
+		return nil, fmt.Errorf("open sqlite: %s: %w: it is a folder: name a file in it", path, store.ErrNotDatabase)
+	}
+	db := &DB{path: path, name: abs, opts: defaults()}
+	return db.open(ctx, opts)
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// OpenMemory opens an empty database in memory, which ends with Close. Every
+// DB has its own, and its DB method opens connections to the same data.
+func OpenMemory(ctx context.Context) (*DB, error) {
+	name := (&url.URL{Scheme: "file", OmitHost: true, Path: "/weaver-" + rand.Text(), RawQuery: "vfs=mvcc"}).String()
+	db := &DB{path: ":memory:", name: name, memory: true, opts: defaults()}
+	return db.open(ctx, nil)
+}
+
+func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
+	for _, o := range opts {
+		o(&db.opts)
+	}
+	db.token = rand.Text()
+	db.turn = make(chan struct{}, 1)
+	db.claims = make(claims)
+	db.readers.init(maxReaders)
+	db.queue = batch.New(maxGroup, db.commit)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("open sqlite %s: %w", db.path, context.Cause(ctx))
+	}
+	c, err := db.connect(ctx, false)
+	if err != nil {
+		return nil, db.translate("open sqlite", err)
+	}
+	db.w.conn, db.w.lanes = c, &db.lanes
+	if err := db.prepareFile(ctx, c); err != nil {
+		_ = c.close() // the first error tells more
+		return nil, db.translate("open sqlite", err)
+	}
+	db.w.watch()
+	// From here on others' commits are noticed: what Notify's users look at
+	// first may be older.
+	if err := db.w.look(); err != nil {
+		_ = c.close()
+		return nil, db.translate("open sqlite", err)
+	}
+	return db, nil
+}
+
+// connect opens one raw connection.
+func (db *DB) connect(ctx context.Context, readOnly bool) (*conn, error) {
+	flags := sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE
+	if db.memory {
+		flags |= sqlite3.OPEN_URI
+	}
+	raw, err := sqlite3.OpenFlags(db.name, flags)
+	if err != nil {
+		return nil, err
+	}
+	c := newConn(raw)
+	err = raw.BusyTimeout(db.opts.busy)
+	if err == nil {
+		err = c.script("PRAGMA temp_store=MEMORY; PRAGMA synchronous=" + db.opts.sync.pragma())
+	}
+	if err == nil && readOnly {
+		// Not a read-only file handle: after a crash the first reader may have
+		// to recover the log.
+		err = c.script("PRAGMA query_only=ON; PRAGMA cache_size=-8000")
+	}
+	if err != nil {
+		_ = c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// prepareFile makes sure that c's file is ours to use, and in WAL mode.
+func (db *DB) prepareFile(ctx context.Context, c *conn) error {
+	if err := c.script("PRAGMA cache_size=-32000"); err != nil {
+		return err
+	}
+	// The first read: it fails on a file that is no database.
+	if err := db.checkForeign(c); err != nil {
+		return err
+	}
+	if ro, _ := c.raw.ReadOnly("main"); ro {
+		return fmt.Errorf("the file cannot be written: %w", sqlite3.READONLY)
+	}
+	if db.memory {
+		return nil
+	}
+	// For new files only. A page holds some forty tasks then, and batches are a
+	// tenth faster than with half of it.
+	if err := c.script("PRAGMA page_size=8192"); err != nil {
+		return err
+	}
+	return db.useWAL(ctx, c)
+}
+
+// Path returns the file's name as it was given to Open, or ":memory:".
+func (db *DB) Path() string { return db.path }
+
+// Close waits for what is being written and closes all connections. Workers
+// that did not leave look dead from then on.
+func (db *DB) Close() error {
+	db.listeners.closeAll()
+	var errs []error
+	db.queue.Close(func() {
+		errs = append(errs, db.DB().Close()) // opened only now, it is closed for all who ask later
+		db.readers.close()
+		db.locks.releaseAll()
+		errs = append(errs, db.w.conn.close())
+	})
+	for _, err := range errs {
+		if err != nil {
+			return db.translate("close", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,280 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Operate implements store.Producer.
+func (db *DB) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
+	if len(cmds) == 0 {
+		return nil, nil
+	}
+	got := make([]store.CommandResult, len(cmds))
+	err := db.write(ctx, "operate", ns, len(cmds), func(t *tx) error {
+		for i, cmd := range cmds {
+			o := operation{moves: newMoves(t)}
+			if err := o.one(cmd, &got[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return got, nil
+}
+
+// operation is one operator command. What it changes, and its audit entry, are
+// in one transaction.
+type operation struct {
+	*moves
+}
+
+// one applies a command. Those that cannot be applied find out before they
+// write anything.
+func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
+	*got = store.CommandResult{}
+	var err error
+	switch cmd := cmd.(type) {
+	case store.CancelTask:
+		err = o.cancel(cmd, got)
+	case store.CancelJob:
+		err = o.cancelJob(cmd, got)
+	case store.RetryTask:
+		err = o.retry(cmd, got)
+	case store.UnblockTask:
+		err = o.unblock(cmd, got)
+	case store.DeleteTask:
+		err = o.delete(cmd, got)
+	case store.PauseQueue:
+		err = o.pause(cmd)
+	case store.ResumeQueue:
+		err = o.resume(cmd)
+	case store.Restored:
+		err = o.restored(cmd)
+	default:
+		got.Err = fmt.Errorf("%T is no command of this store", cmd)
+	}
+	if err != nil {
+		return err
+	}
+	return o.settle()
+}
+
+const sqlAudit = `
+INSERT INTO audit (namespace, audit_id, at, actor, verb, target, reason)
+SELECT ?1, coalesce((SELECT audit_id FROM audit WHERE namespace = ?1 ORDER BY audit_id DESC LIMIT 1), 0) + 1, ?2, ?3, ?4, ?5, ?6`
+
+// note writes the audit entry of a verb.
+func (o *operation) note(a store.Audit, verb, target string) error {
+	return o.stmt(sqlAudit).text(1, o.ns).int(2, o.mic).text(3, a.By).text(4, verb).text(5, target).text(6, a.Reason).run()
+}
+
+// find returns the task of a command, or nil and the reason in got.
+func (o *operation) find(id task.ID, got *store.CommandResult) (*where, error) {
+	w, err := o.look(&id)
+	if err == nil && w == nil {
+		got.Err = fmt.Errorf("task %v: %w", id, store.ErrNotFound)
+	}
+	return w, err
+}
+
+// refuse says that a task's state does not allow what was asked.
+func refuse(w *where, got *store.CommandResult, why string) error {
+	got.State = w.standing.state
+	got.Err = fmt.Errorf("task %v is %s, %s: %w", w.id, w.standing.state, why, store.ErrState)
+	return nil
+}
+
+// cancel ends a task, or asks its worker to.
+func (o *operation) cancel(cmd store.CancelTask, got *store.CommandResult) error {
+	w, err := o.find(cmd.Task, got)
+	if err != nil || w == nil {
+		return err
+	}
+	if w.standing.state.Terminal() {
+		return refuse(w, got, "a task that ended cannot be cancelled")
+	}
+	verb := "cancel"
+	if cmd.Force {
+		verb = "force_cancel"
+	}
+	if err := o.note(cmd.Audit, verb, w.id.String()); err != nil {
+		return err
+	}
+	if w.standing.state == task.Running && !cmd.Force {
+		got.State, got.Asked = task.Running, true
+		return o.ask(w, cmd.Audit)
+	}
+	got.State = task.Cancelled
+	return o.cancelNow(w, cmd.Audit)
+}
+
+const sqlAsk = `
+UPDATE tasks SET cancel_requested = 1, cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4
+WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
+
+// ask asks a running task to end. Who asked first stays on record; its
+// deadline need not be watched any more.
+func (o *operation) ask(w *where, a store.Audit) error {
+	o.fx.notice.Cancels = append(o.fx.notice.Cancels, w.id)
+	if w.asked {
+		return nil
+	}
+	if w.deadline != 0 {
+		if err := o.stmt(sqlDeleteTimer).text(1, o.ns).int(2, w.deadline).id(3, &w.id).run(); err != nil {
+			return err
+		}
+	}
+	return o.stmt(sqlAsk).text(1, o.ns).id(2, &w.id).orNull(3, a.By).orNull(4, a.Reason).run()
+}
+
+const sqlCancelledBy = `
+UPDATE tasks SET cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND task_id = ?2`
+
+// cancelNow ends a task as cancelled, taking its lease away if it runs.
+func (o *operation) cancelNow(w *where, a store.Audit) error {
+	failure := cancelError(task.KindCancelled, a.By, a.Reason, 0)
+	if w.standing.state == task.Running {
+		e := ending{state: task.Cancelled, outcome: task.OutcomeCancelled, failure: failure}
+		if _, err := o.revoke(w, &e, failure); err != nil {
+			return err
+		}
+	} else if err := o.end(w, task.Cancelled, failure); err != nil {
+		return err
+	}
+	return o.stmt(sqlCancelledBy).text(1, o.ns).id(2, &w.id).orNull(3, a.By).orNull(4, a.Reason).run()
+}
+
+const (
+	sqlJobTasks  = `SELECT task_id FROM tasks WHERE namespace = ?1 AND job_id = ?2 ORDER BY task_id`
+	sqlCancelJob = `
+UPDATE jobs SET cancel_requested = 1, cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND job_id = ?2 AND cancel_requested = 0`
+)
+
+// cancelJob ends the tasks of a job that do not run and asks the others to.
+// All of them end before their dependents are told: none may be released, or
+// end for a need, because another one ended a moment before.
+func (o *operation) cancelJob(cmd store.CancelJob, got *store.CommandResult) error {
+	st := o.stmt(sqlJob).text(1, o.ns).id(2, &cmd.Job)
+	found := st.one()
+	var total int
+	var state task.JobState
+	if found {
+		total, state = int(st.colInt(0)), task.JobState(st.colName(6))
+	}
+	if err := st.done(); err != nil {
+		return err
+	}
+	switch {
+	case !found:
+		got.Err = fmt.Errorf("job %v: %w", cmd.Job, store.ErrNotFound)
+		return nil
+	case state.Terminal():
+		got.AlreadyDone = total
+		return nil
+	}
+	if err := o.note(cmd.Audit, "cancel_job", cmd.Job.String()); err != nil {
+		return err
+	}
+	if err := o.stmt(sqlCancelJob).text(1, o.ns).id(2, &cmd.Job).orNull(3, cmd.By).orNull(4, cmd.Reason).run(); err != nil {
+		return err
+	}
+	o.judge(cmd.Job)
+	ids, err := o.ids(o.stmt(sqlJobTasks).text(1, o.ns).id(2, &cmd.Job))
+	if err != nil {
+		return err
+	}
+	for i := range ids {
+		w, err := o.look(&ids[i])
+		if err != nil || w == nil {
+			return err
+		}
+		switch {
+		case w.standing.state.Terminal():
+			got.AlreadyDone++
+		case w.standing.state == task.Running:
+			got.AskedTasks++
+			err = o.ask(w, cmd.Audit)
+		default:
+			got.Cancelled++
+			err = o.cancelNow(w, cmd.Audit)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ids reads a column of ids.
+func (c *conn) ids(st *stmt) ([]task.ID, error) {
+	var ids []task.ID
+	for st.next() {
+		ids = append(ids, st.colID(0))
+	}
+	return ids, st.done()
+}
+
+const (
+	sqlPause  = `INSERT INTO paused_queues (namespace, queue, at, actor, reason) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING`
+	sqlResume = `DELETE FROM paused_queues WHERE namespace = ?1 AND queue = ?2`
+
+	sqlKeysInQueue = `
+SELECT DISTINCT concurrency_key FROM outbox_events WHERE namespace = ?1 AND queue = ?2 AND concurrency_key IS NOT NULL`
+)
+
+// pause keeps a queue from being claimed from. Its due rows no longer fill the
+// limits of their keys, so waiters of other queues may come forward.
+func (o *operation) pause(cmd store.PauseQueue) error {
+	if err := o.note(cmd.Audit, "pause", cmd.Queue); err != nil {
+		return err
+	}
+	n, err := o.stmt(sqlPause).text(1, o.ns).text(2, cmd.Queue).int(3, o.mic).text(4, cmd.By).text(5, cmd.Reason).exec()
+	if err != nil || n == 0 {
+		return err
+	}
+	st := o.stmt(sqlKeysInQueue).text(1, o.ns).text(2, cmd.Queue)
+	for st.next() {
+		o.freed(st.colText(0))
+	}
+	return st.done()
+}
+
+func (o *operation) resume(cmd store.ResumeQueue) error {
+	if err := o.note(cmd.Audit, "resume", cmd.Queue); err != nil {
+		return err
+	}
+	o.fx.notice.Due = true
+	return o.stmt(sqlResume).text(1, o.ns).text(2, cmd.Queue).run()
+}
+
+const sqlNewGeneration = `
+INSERT INTO store_meta (namespace, key, value) VALUES (?1, 'generation', ?2) ON CONFLICT DO UPDATE SET value = excluded.value`
+
+// restored begins another life of the store: no lease of the one before is
+// worth anything. The tasks come back as their leases expire.
+func (o *operation) restored(cmd store.Restored) error {
+	if err := o.note(cmd.Audit, "restored", ""); err != nil {
+		return err
+	}
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // documented never to fail
+	if err := o.stmt(sqlNewGeneration).text(1, o.ns).text(2, hex.EncodeToString(b[:])).run(); err != nil {
+		return err
+	}
+	// Until the next transaction nothing is remembered: this one may yet be
+	// rolled back.
+	clear(o.db.w.generations)
+	o.db.w.restoring = true
+	running, err := o.running(o.ns)
+	o.fx.notice.Cancels = append(o.fx.notice.Cancels, running...)
+	return err
+}

@@ -1,0 +1,46 @@
+package sqlite
+
+import "time"
+
+// Sync says when a commit is on the disk.
+type Sync int
+
+const (
+	// Full waits for the disk at every commit: what was acknowledged survives
+	// a power failure. The default.
+	Full Sync = iota
+	// Normal waits only at checkpoints. A power failure or a crash of the
+	// operating system may take back the last commits, in order and without
+	// damage; a crash of the program alone takes back nothing.
+	Normal
+	// off never waits. For tests.
+	off
+)
+
+func (s Sync) pragma() string {
+	switch s {
+	case Normal:
+		return "NORMAL"
+	case off:
+		return "OFF"
+	}
+	return "FULL"
+}
+
+// Option changes how Open opens a database.
+type Option func(*options)
+
+type options struct {
+	sync Sync
+	busy time.Duration
+}
+
+func defaults() options { return options{sync: Full, busy: 5 * time.Second} }
+
+// Synchronous chooses between Full (the default) and Normal.
+func Synchronous(s Sync) Option { return func(o *options) { o.sync = s } }
+
+// BusyTimeout says how long to wait while another process or a caller's own
+// transaction holds the write lock, before store.ErrBusy. The default is 5
+// seconds; a lease should live longer than that.
+func BusyTimeout(d time.Duration) Option { return func(o *options) { o.busy = d } }

@@ -1,0 +1,355 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+const (
+	defaultReapLimit = 1000
+	// silentTTLs is after how many TTLs of silence a worker is forgotten.
+	silentTTLs = 10
+)
+
+// Reap implements store.Worker. Whose process is dead, as its free lock shows,
+// loses its leases at once; the others when they expire.
+func (db *DB) Reap(ctx context.Context, ns string, req store.ReapRequest) (store.ReapResult, error) {
+	if req.Limit <= 0 {
+		req.Limit = defaultReapLimit
+	}
+	dead, err := db.deadWorkers(ctx, ns)
+	if err != nil {
+		return store.ReapResult{}, err
+	}
+	defer dead.close()
+	var got store.ReapResult
+	var forgotten []string
+	err = db.write(ctx, "reap", ns, min(req.Limit, maxGroup), func(t *tx) (err error) {
+		r := reaping{moves: newMoves(t), req: &req, dead: dead}
+		got, err = r.run()
+		forgotten = r.forgotten
+		return err
+	})
+	if err != nil {
+		return store.ReapResult{}, err
+	}
+	for _, id := range forgotten {
+		dead.remove(db.lockPath(ns, store.WorkerID(id)))
+	}
+	return got, nil
+}
+
+// reaping is one reap.
+type reaping struct {
+	*moves
+	req       *store.ReapRequest
+	dead      deadLocks
+	soonest   int64 // when the next lease may expire
+	forgotten []string
+}
+
+func (r *reaping) run() (store.ReapResult, error) {
+	res := store.ReapResult{Next: -1}
+	if ok, err := r.mayReap(); err != nil || !ok {
+		res.Paused = err == nil
+		return res, err
+	}
+	r.soonest = math.MaxInt64
+	var err error
+	if res.Reaped, err = r.leases(); err != nil {
+		return res, err
+	}
+	if res.Expired, err = r.deadlines(); err != nil {
+		return res, err
+	}
+	if err := r.settle(); err != nil {
+		return res, err
+	}
+	if err := r.forgetWorkers(); err != nil {
+		return res, err
+	}
+	if err := r.nextTimer(); err != nil {
+		return res, err
+	}
+	if r.soonest != math.MaxInt64 {
+		res.Next = time.Duration(max(0, r.soonest-r.mic)) * time.Microsecond
+	}
+	return res, nil
+}
+
+const sqlWorker = `SELECT last_seen, steady_since FROM workers WHERE namespace = ?1 AND worker_id = ?2`
+
+// mayReap reports whether the asker may take the silence of others for theirs:
+// its own heartbeats arrive, and have done so for a TTL, and nobody held the
+// write lock for so long that others may still wait to renew.
+func (r *reaping) mayReap() (bool, error) {
+	st := r.stmt(sqlWorker).text(1, r.ns).text(2, string(r.req.Worker))
+	found := st.one()
+	var seen, steady int64
+	if found {
+		seen, steady = st.colInt(0), st.colInt(1)
+	}
+	if err := st.done(); err != nil || !found {
+		return false, err
+	}
+	ttl := r.req.TTL.Microseconds()
+	if r.mic-seen > ttl || steady != 0 && r.mic-steady < ttl {
+		return false, nil
+	}
+	w := &r.db.w
+	stalled := w.stalledFor > r.req.TTL/3 && r.now.Sub(w.stalled) < r.req.TTL
+	return !stalled, nil
+}
+
+const (
+	sqlDueClaims = `
+SELECT lease_id, worker_id, task_ids FROM claims WHERE namespace = ?1 AND check_at <= ?2 ORDER BY check_at LIMIT ?3`
+	sqlClaimsOf = `SELECT lease_id, worker_id, task_ids FROM claims WHERE namespace = ?1 AND worker_id = ?2`
+	sqlRearm    = `UPDATE claims SET check_at = ?3 WHERE namespace = ?1 AND lease_id = ?2`
+	sqlLeaseEnd = `SELECT lease_expires_at FROM tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
+)
+
+type claimRow struct {
+	lease  task.LeaseID
+	worker string
+	ids    []task.ID
+}
+
+// leases takes expired leases and those of dead workers, found through the
+// claims that granted them.
+func (r *reaping) leases() ([]store.Reaped, error) {
+	rows, err := r.claimRows(r.stmt(sqlDueClaims).text(1, r.ns).int(2, r.mic).int(3, int64(r.req.Limit)))
+	if err != nil {
+		return nil, err
+	}
+	for id := range r.dead {
+		of, err := r.claimRows(r.stmt(sqlClaimsOf).text(1, r.ns).text(2, string(id)))
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, of...)
+	}
+	var reaped []store.Reaped
+	for i := range rows {
+		if reaped, err = r.claim(&rows[i], reaped); err != nil {
+			return nil, err
+		}
+	}
+	return reaped, nil
+}
+
+func (r *reaping) claimRows(st *stmt) ([]claimRow, error) {
+	var rows []claimRow
+	for st.next() {
+		rows = append(rows, claimRow{st.colLease(0), st.colText(1), splitIDs(st.raw.ColumnRawBlob(2))})
+	}
+	return rows, st.done()
+}
+
+// claim takes what is over of one claim. A claim whose tasks all ended goes; a
+// claim with living leases is looked at again when the first of them ends.
+func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, error) {
+	_, dead := r.dead[store.WorkerID(c.worker)]
+	again := int64(math.MaxInt64)
+	for i := range c.ids {
+		st := r.stmt(sqlLeaseEnd).text(1, r.ns).id(2, &c.ids[i]).lease(3, &c.lease)
+		runs := st.one()
+		var expires int64
+		if runs {
+			expires = st.colInt(0)
+		}
+		if err := st.done(); err != nil {
+			return nil, err
+		}
+		switch {
+		case !runs:
+		case expires > r.mic && !dead, len(reaped) >= r.req.Limit:
+			again = min(again, expires)
+		default:
+			got, err := r.lease(&c.ids[i], c.worker, expires, dead)
+			if err != nil {
+				return nil, err
+			}
+			reaped = append(reaped, got)
+		}
+	}
+	if again == math.MaxInt64 {
+		return reaped, r.stmt(sqlDeleteClaim).text(1, r.ns).lease(2, &c.lease).run()
+	}
+	return reaped, r.stmt(sqlRearm).text(1, r.ns).lease(2, &c.lease).int(3, again).run()
+}
+
+const (
+	sqlCrashes = `
+SELECT crash_count, flags & 4, cancel_requested, cancel_kind, cancel_by, cancel_reason FROM tasks WHERE namespace = ?1 AND task_id = ?2`
+	sqlSetCrashes = `
+UPDATE tasks SET crash_count = crash_count + ?3, suspect_losses = suspect_losses + ?4 WHERE namespace = ?1 AND task_id = ?2`
+)
+
+// lease takes one lease away and says what becomes of the task (R7).
+func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (store.Reaped, error) {
+	w, err := r.look(id)
+	if err != nil || w == nil {
+		return store.Reaped{}, err
+	}
+	st := r.stmt(sqlCrashes).text(1, r.ns).id(2, id)
+	var crashes int64
+	var alone, cancelled bool
+	var failure *task.Error
+	if st.one() {
+		crashes, alone, cancelled = st.colInt(0), st.colBool(1), st.colBool(2)
+		if cancelled {
+			failure = cancelError(task.ErrorKind(st.colName(3)), st.colText(4), st.colText(5), w.deadline)
+		}
+	}
+	if err := st.done(); err != nil {
+		return store.Reaped{}, err
+	}
+	if !cancelled && w.deadline != 0 && w.deadline <= r.mic {
+		failure = cancelError(task.KindDeadline, "", "", w.deadline)
+	}
+	e := ending{state: task.Ready, outcome: task.OutcomeLeaseLost, readyAt: r.now}
+	crash := false
+	if failure != nil {
+		e.state, e.failure = task.Cancelled, failure
+	} else if crash, err = r.crashed(id, worker, expires, dead, crashes, alone); err != nil {
+		return store.Reaped{}, err
+	} else if crash && r.req.CrashBudget >= 0 && crashes+1 >= int64(r.req.CrashBudget) {
+		e.state = task.Failed
+		e.failure = &task.Error{
+			Kind:    task.KindPoison,
+			Message: fmt.Sprintf("%d leases were lost in a row to processes that stopped: the task seems to kill its worker", crashes+1),
+		}
+	}
+	_, err = r.revoke(w, &e, &task.Error{
+		Kind:    task.KindLeaseExpired,
+		Message: fmt.Sprintf("the lease of worker %q ended at %s without a report", w.worker, timeCol(expires).time().Format(time.RFC3339Nano)),
+	})
+	return store.Reaped{Task: *id, State: e.state, Crash: crash}, err
+}
+
+// crashed counts the loss of a lease against the task, and reports whether it
+// is held to have caused it: only if its process stopped, and, once the task
+// is a suspect, only if it ran alone.
+func (r *reaping) crashed(id *task.ID, worker string, expires int64, dead bool, crashes int64, alone bool) (bool, error) {
+	stopped := dead
+	if !dead {
+		st := r.stmt(sqlWorker).text(1, r.ns).text(2, worker)
+		stopped = !st.one() || st.colInt(0) < expires
+		if err := st.done(); err != nil {
+			return false, err
+		}
+	}
+	if !stopped {
+		return false, nil
+	}
+	crash, loss := crashes < suspectAfter || alone, int64(0)
+	if !crash {
+		loss = 1
+	}
+	return crash, r.stmt(sqlSetCrashes).text(1, r.ns).id(2, id).bool(3, crash).int(4, loss).run()
+}
+
+const (
+	sqlDueTimers = `SELECT due_at, task_id FROM timers WHERE namespace = ?1 AND due_at <= ?2 ORDER BY due_at, task_id LIMIT ?3`
+	sqlAskTime   = `
+UPDATE tasks SET cancel_requested = 1, cancel_kind = 'deadline' WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
+)
+
+// deadlines ends what did not start in time, and asks what runs to end.
+func (r *reaping) deadlines() ([]task.ID, error) {
+	type timer struct {
+		due int64
+		id  task.ID
+	}
+	var timers []timer
+	st := r.stmt(sqlDueTimers).text(1, r.ns).int(2, r.mic).int(3, int64(r.req.Limit))
+	for st.next() {
+		timers = append(timers, timer{st.colInt(0), st.colID(1)})
+	}
+	if err := st.done(); err != nil {
+		return nil, err
+	}
+	var expired []task.ID
+	for i := range timers {
+		tm := &timers[i]
+		if err := r.stmt(sqlDeleteTimer).text(1, r.ns).int(2, tm.due).id(3, &tm.id).run(); err != nil {
+			return nil, err
+		}
+		w, err := r.look(&tm.id)
+		if err != nil {
+			return nil, err
+		}
+		if w == nil || w.standing.state.Terminal() || w.asked {
+			continue
+		}
+		if w.standing.state == task.Running {
+			err = r.stmt(sqlAskTime).text(1, r.ns).id(2, &tm.id).run()
+			r.fx.notice.Cancels = append(r.fx.notice.Cancels, tm.id)
+		} else {
+			err = r.end(w, task.Cancelled, cancelError(task.KindDeadline, "", "", w.deadline))
+			if err == nil {
+				err = r.settleEdges() // one of the next may end by it
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		expired = append(expired, tm.id)
+	}
+	return expired, nil
+}
+
+const (
+	sqlForget = `
+DELETE FROM workers WHERE namespace = ?1 AND last_seen < ?2
+AND worker_id NOT IN (SELECT worker_id FROM claims WHERE namespace = ?1) RETURNING worker_id`
+	sqlForgetDead = `
+DELETE FROM workers WHERE namespace = ?1 AND worker_id = ?2
+AND worker_id NOT IN (SELECT worker_id FROM claims WHERE namespace = ?1) RETURNING worker_id`
+)
+
+// forgetWorkers removes workers that are gone and hold nothing.
+func (r *reaping) forgetWorkers() error {
+	st := r.stmt(sqlForget).text(1, r.ns).int(2, r.mic-silentTTLs*r.req.TTL.Microseconds())
+	for st.next() {
+		r.forgotten = append(r.forgotten, st.colText(0))
+	}
+	if err := st.done(); err != nil {
+		return err
+	}
+	for id := range r.dead {
+		st := r.stmt(sqlForgetDead).text(1, r.ns).text(2, string(id))
+		if st.one() {
+			r.forgotten = append(r.forgotten, string(id))
+		}
+		if err := st.done(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	sqlNextClaim = `SELECT check_at FROM claims WHERE namespace = ?1 ORDER BY check_at LIMIT 1`
+	sqlNextTimer = `SELECT due_at FROM timers WHERE namespace = ?1 ORDER BY due_at LIMIT 1`
+)
+
+// nextTimer finds when the next lease or deadline can expire.
+func (r *reaping) nextTimer() error {
+	for _, sql := range []string{sqlNextClaim, sqlNextTimer} {
+		st := r.stmt(sql).text(1, r.ns)
+		if st.one() {
+			r.soonest = min(r.soonest, st.colInt(0))
+		}
+		if err := st.done(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,303 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Record implements store.Worker.
+func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]store.RecordResult, error) {
+	if len(recs) == 0 {
+		return nil, nil
+	}
+	weight := len(recs)
+	for i := range recs {
+		weight += len(recs[i].Tasks)
+	}
+	got := make([]store.RecordResult, len(recs))
+	err := db.write(ctx, "record", ns, weight, func(t *tx) error {
+		for i := range recs {
+			if err := t.record(&recs[i], &got[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return got, nil
+}
+
+// record writes one record, or nothing of it.
+func (t *tx) record(rec *store.Record, got *store.RecordResult) error {
+	*got = store.RecordResult{}
+	if got.Err = checkRecord(rec); got.Err != nil {
+		return nil
+	}
+	ok, err := t.valid(&rec.Lease)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		got.Err = leaseLost(&rec.Lease, "the store was restored since")
+		return nil
+	}
+	if rec.Step == nil || rec.Step.State == task.StepFailed {
+		return t.recordTry(rec, got)
+	}
+	return t.recordCompleted(rec, got)
+}
+
+func checkRecord(rec *store.Record) error {
+	switch {
+	case rec.Step == nil && len(rec.Tasks) > 0:
+		return fmt.Errorf("record for task %v: tasks are started by a step, and there is none", rec.Lease.Task)
+	case rec.Step != nil && rec.Step.State != task.StepFailed && rec.Step.State != task.StepCompleted:
+		return fmt.Errorf("record for task %v: step %q has state %q", rec.Lease.Task, rec.Step.Name, rec.Step.State)
+	}
+	return nil
+}
+
+// sqlRecordGuard accepts a lease; a failed try and progress change nothing else.
+const sqlRecordGuard = `
+UPDATE tasks SET progress = coalesce(?5, progress)
+WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
+
+const sqlAttemptNo = `SELECT attempt_no, cancel_requested FROM tasks WHERE namespace = ?1 AND task_id = ?2`
+
+// recordTry writes a failed try and a progress report. Both are kept also when
+// the task is to be cancelled.
+func (t *tx) recordTry(rec *store.Record, got *store.RecordResult) error {
+	l := &rec.Lease
+	attempt, _, err := t.accept(sqlRecordGuard, rec)
+	if err != nil || attempt == 0 || rec.Step == nil {
+		if err == nil && attempt == 0 {
+			got.Err = leaseLost(l, "another attempt or an end stands")
+		}
+		return err
+	}
+	got.Step = t.asStored(rec, attempt)
+	fresh, err := t.insertStep(&got.Step, attempt, got.Step.Try)
+	if err != nil || fresh {
+		return err
+	}
+	stored, err := t.stored(&l.Task, rec.Step.Name, attempt, rec.Step.Try)
+	if stored != nil {
+		got.Step = *stored
+	}
+	return err
+}
+
+// accept passes a guard and returns the number of the attempt, 0 when the
+// lease is not good, and whether its task is to be cancelled.
+func (t *tx) accept(guard string, rec *store.Record) (attempt int, cancelled bool, err error) {
+	l := &rec.Lease
+	n, err := t.stmt(guard).text(1, t.ns).id(2, &l.Task).int(3, l.Epoch).lease(4, &l.ID).progress(5, rec.Progress).exec()
+	if err != nil || n == 0 {
+		return 0, false, err
+	}
+	st := t.stmt(sqlAttemptNo).text(1, t.ns).id(2, &l.Task)
+	if st.one() {
+		attempt, cancelled = int(st.colInt(0)), st.colBool(1)
+	}
+	return attempt, cancelled, st.done()
+}
+
+// asStored fills in what the store knows about a step.
+func (t *tx) asStored(rec *store.Record, attempt int) task.Step {
+	step := *rec.Step
+	step.TaskID, step.AttemptNo = rec.Lease.Task, attempt
+	step.StartedAt = t.now.Add(-rec.Elapsed).Truncate(time.Microsecond)
+	step.CompletedAt = t.now
+	if step.Kind == task.KindSleep && step.WakeAt.IsZero() {
+		step.WakeAt = t.now.Add(rec.Sleep)
+	}
+	if !step.WakeAt.IsZero() {
+		step.WakeAt = step.WakeAt.UTC().Truncate(time.Microsecond).Round(0)
+	}
+	return step
+}
+
+// nameStarted makes the id of a started task the step's value: with an
+// idempotency key it may be that of a task which exists already.
+func (t *tx) nameStarted(rec *store.Record, step *task.Step) error {
+	if step.Kind != task.KindStart || len(rec.Tasks) == 0 || rec.Tasks[0].IdempotencyKey == "" {
+		return nil
+	}
+	e, err := (&insertion{tx: t}).existing(&rec.Tasks[0])
+	if err != nil {
+		return err
+	}
+	if e.ID.IsZero() {
+		e.ID = rec.Tasks[0].ID
+	}
+	step.Value, err = json.Marshal(e.ID)
+	return err
+}
+
+// sqlStepGuard accepts a lease and counts the step that is about to be
+// inserted. A completed step forgives the crashes before it.
+const sqlStepGuard = `
+UPDATE tasks SET step_count = step_count + 1, crash_count = 0, suspect_losses = 0, progress = coalesce(?5, progress)
+WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
+
+var errUndo = errors.New("undo the element")
+
+// recordCompleted writes a completed step once and for all (R10): guard, then
+// a plain insert, whose key allows one per name. What cannot be stored is
+// undone to the savepoint, guard and all.
+// Crash after the commit: replay returns the recorded value, the step's
+// function does not run again.
+func (t *tx) recordCompleted(rec *store.Record, got *store.RecordResult) error {
+	return t.undoable(func() error {
+		l := &rec.Lease
+		attempt, cancelled, err := t.accept(sqlStepGuard, rec)
+		if err != nil {
+			return err
+		}
+		if attempt == 0 {
+			got.Err = leaseLost(l, "another attempt or an end stands")
+			return nil
+		}
+		got.Step = t.asStored(rec, attempt)
+		if err := t.nameStarted(rec, &got.Step); err != nil {
+			return err
+		}
+		fresh := false
+		if !cancelled {
+			if fresh, err = t.insertStep(&got.Step, 0, 0); err != nil {
+				return err
+			}
+		}
+		if !fresh {
+			if err := t.compareStep(rec, cancelled, got); err != nil {
+				return err
+			}
+			return errUndo
+		}
+		if len(rec.Tasks) == 0 {
+			return nil
+		}
+		got.Enqueued, err = t.enqueue(&store.Submission{Tasks: rec.Tasks}, l.Task)
+		return err
+	}, func() error {
+		if rec.Progress == nil || got.Err != nil && !errors.Is(got.Err, store.ErrCancelRequested) {
+			return nil
+		}
+		// A step that stands already, or is not wanted any more, may still say
+		// how far its task came.
+		return t.recordTry(&store.Record{Lease: rec.Lease, Progress: rec.Progress}, &store.RecordResult{})
+	})
+}
+
+const (
+	sqlElement        = "SAVEPOINT element"
+	sqlElementRelease = "RELEASE element"
+	sqlElementUndo    = "ROLLBACK TO element"
+)
+
+// undoable runs one element of a batch. When do returns errUndo, what it wrote
+// is undone, and then runs.
+func (t *tx) undoable(do, then func() error) error {
+	if err := t.stmt(sqlElement).run(); err != nil {
+		return err
+	}
+	err := do()
+	if err != nil && !errors.Is(err, errUndo) {
+		return err // the whole operation is rolled back
+	}
+	if err != nil {
+		if err := t.stmt(sqlElementUndo).run(); err != nil {
+			return err
+		}
+	}
+	if rerr := t.stmt(sqlElementRelease).run(); rerr != nil {
+		return rerr
+	}
+	if err != nil && then != nil {
+		return then()
+	}
+	return nil
+}
+
+const sqlInsertStep = `
+INSERT INTO steps (namespace, task_id, name, attempt_no, try, by_attempt, by_try, step_index, kind, state, value, error_json,
+  wake_at, started_at, completed_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+ON CONFLICT DO NOTHING`
+
+// insertStep reports false when the key is taken.
+func (t *tx) insertStep(s *task.Step, keyAttempt, keyTry int) (bool, error) {
+	n, err := t.stmt(sqlInsertStep).text(1, t.ns).id(2, &s.TaskID).text(3, s.Name).int(4, int64(keyAttempt)).int(5, int64(keyTry)).
+		int(6, int64(s.AttemptNo)).int(7, int64(s.Try)).int(8, int64(s.Index)).text(9, string(s.Kind)).text(10, string(s.State)).
+		bytes(11, s.Value).error(12, s.Error).time(13, s.WakeAt).time(14, s.StartedAt).time(15, s.CompletedAt).exec()
+	return n > 0, err
+}
+
+const sqlStep = `
+SELECT ` + stepColumns + ` FROM steps WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = ?4 AND try = ?5`
+
+// stored returns one recorded step, or nil.
+func (t *tx) stored(id *task.ID, name string, keyAttempt, keyTry int) (*task.Step, error) {
+	st := t.stmt(sqlStep).text(1, t.ns).id(2, id).text(3, name).int(4, int64(keyAttempt)).int(5, int64(keyTry))
+	if !st.one() {
+		return nil, st.done()
+	}
+	s := st.scanStep(*id)
+	return &s, st.done()
+}
+
+// compareStep answers a step that was not inserted: it stands already, as the
+// same value of the same attempt or as another one, or its task is to be
+// cancelled.
+func (t *tx) compareStep(rec *store.Record, cancelled bool, got *store.RecordResult) error {
+	l := &rec.Lease
+	stored, err := t.stored(&l.Task, rec.Step.Name, 0, 0)
+	if err != nil {
+		return err
+	}
+	if stored == nil && !cancelled {
+		return fmt.Errorf("step %q of task %v was neither inserted nor found", rec.Step.Name, l.Task)
+	}
+	again := got.Step
+	got.Step = task.Step{}
+	if stored == nil {
+		got.Err = fmt.Errorf("step %q of task %v: %w", rec.Step.Name, l.Task, store.ErrCancelRequested)
+		return nil
+	}
+	got.Step = *stored
+	// The clock moves on between the two.
+	same := stored.AttemptNo == again.AttemptNo && stored.Kind == again.Kind && bytes.Equal(stored.Value, again.Value) &&
+		reflect.DeepEqual(stored.Error, again.Error)
+	if !same {
+		got.Err = fmt.Errorf("step %q of task %v: %w: attempt %d recorded it", rec.Step.Name, l.Task, store.ErrStepConflict, stored.AttemptNo)
+		return nil
+	}
+	t.repeated = true
+	return t.startedBefore(rec.Tasks, got)
+}
+
+// startedBefore answers for tasks that were enqueued with their step.
+func (t *tx) startedBefore(tasks []task.New, got *store.RecordResult) error {
+	in := insertion{tx: t}
+	for i := range tasks {
+		e, err := in.existing(&tasks[i])
+		if err != nil {
+			return err
+		}
+		if e.ID.IsZero() { // deleted since
+			e = store.Enqueued{ID: tasks[i].ID, Disposition: store.DispositionCreated}
+		}
+		got.Enqueued = append(got.Enqueued, e)
+	}
+	return nil
+}

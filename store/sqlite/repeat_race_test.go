@@ -1,0 +1,7 @@
+//go:build race
+
+package sqlite_test
+
+// repeat is how often concurrent scenes play under the race detector, which
+// makes everything about ten times slower.
+const repeat = 10

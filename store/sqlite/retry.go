@@ -1,0 +1,262 @@
+package sqlite
+
+import (
+	"fmt"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+const (
+	// sqlDeadNeed finds a need that ended other than well.
+	sqlDeadNeed = `
+SELECT n.task_id, n.options_json, n.state FROM task_dependencies d
+JOIN tasks n ON n.namespace = d.namespace AND n.task_id = d.depends_on_task_id
+WHERE d.namespace = ?1 AND d.task_id = ?2 AND n.state IN ('failed', 'cancelled') ORDER BY n.task_id LIMIT 1`
+
+	sqlDependents = `
+SELECT task_id FROM task_dependencies INDEXED BY task_dependencies_by_need
+WHERE namespace = ?1 AND depends_on_task_id = ?2 ORDER BY task_id`
+
+	sqlReviveJob = `
+UPDATE jobs SET cancel_requested = 0, cancel_by = NULL, cancel_reason = NULL WHERE namespace = ?1 AND job_id = ?2`
+)
+
+// retry revives a failed or cancelled task and those that ended because of it.
+func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
+	w, err := o.find(cmd.Task, got)
+	if err != nil || w == nil {
+		return err
+	}
+	if s := w.standing.state; s != task.Failed && s != task.Cancelled {
+		return refuse(w, got, "only failed and cancelled tasks can be retried")
+	}
+	need, state, err := o.deadNeed(&w.id)
+	if err != nil {
+		return err
+	}
+	if need != "" {
+		return refuse(w, got, fmt.Sprintf("and needs task %s, which is %s: retry that one first", need, state))
+	}
+	if err := o.note(cmd.Audit, "retry", w.id.String()); err != nil {
+		return err
+	}
+	if got.State, err = o.revive(w); err != nil {
+		return err
+	}
+	if err := o.reviveDependents(w.id); err != nil || w.job.IsZero() {
+		return err
+	}
+	if err := o.stmt(sqlReviveJob).text(1, o.ns).id(2, &w.job).run(); err != nil {
+		return err
+	}
+	o.judge(w.job)
+	return nil
+}
+
+// reviveDependents brings back what ended because of a revived task, to the
+// last. Whoever has several such needs is looked at again with each of them,
+// so the last one brings it back.
+func (o *operation) reviveDependents(id task.ID) error {
+	for revived := []task.ID{id}; len(revived) > 0; revived = revived[1:] {
+		ids, err := o.ids(o.stmt(sqlDependents).text(1, o.ns).id(2, &revived[0]))
+		if err != nil {
+			return err
+		}
+		for i := range ids {
+			w, err := o.look(&ids[i])
+			if err != nil {
+				return err
+			}
+			if w == nil || w.standing.state != task.Cancelled || w.standing.kind != task.KindDependencyFailed {
+				continue
+			}
+			switch need, _, err := o.deadNeed(&w.id); {
+			case err != nil:
+				return err
+			case need != "":
+				continue
+			}
+			if _, err := o.revive(w); err != nil {
+				return err
+			}
+			revived = append(revived, w.id)
+		}
+	}
+	return nil
+}
+
+// deadNeed returns the name of a need that ended other than well, or "".
+func (o *operation) deadNeed(id *task.ID) (name string, state task.State, err error) {
+	st := o.stmt(sqlDeadNeed).text(1, o.ns).id(2, id)
+	if st.one() {
+		var t task.Task
+		st.err = o.unpackOptions(st.raw.ColumnRawText(1), &t)
+		w := where{held: held{id: st.colID(0)}, node: t.Node}
+		name, state = w.called(), task.State(st.colName(2))
+	}
+	return name, state, st.done()
+}
+
+const (
+	sqlReopenEdges = `
+UPDATE task_dependencies SET done = EXISTS (
+  SELECT 1 FROM tasks n WHERE n.namespace = ?1 AND n.task_id = depends_on_task_id AND n.state = 'succeeded')
+WHERE namespace = ?1 AND task_id = ?2`
+
+	sqlRevive = `
+UPDATE tasks SET state = ?3, waiting_reason = ?4, ready_at = NULL, finished_at = NULL, updated_at = ?5,
+  attempt_count = 0, crash_count = 0, suspect_losses = 0, internal_count = 0, repair_count = 0, lease_epoch = lease_epoch + 1,
+  last_error_kind = NULL, last_error_json = NULL, cancel_requested = 0, cancel_kind = NULL, cancel_by = NULL, cancel_reason = NULL,
+  deadline_at = CASE WHEN deadline_at > ?5 THEN deadline_at END, remaining_deps = ?6
+WHERE namespace = ?1 AND task_id = ?2`
+
+	sqlOpenNeeds = `
+SELECT count(*) FROM task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND done = 0`
+)
+
+// revive gives a task all its attempts back. What it did stays: its history,
+// its completed steps, and its number of attempts.
+func (o *operation) revive(w *where) (task.State, error) {
+	if err := o.stmt(sqlReopenEdges).text(1, o.ns).id(2, &w.id).run(); err != nil {
+		return "", err
+	}
+	st := o.stmt(sqlOpenNeeds).text(1, o.ns).id(2, &w.id)
+	open := int64(0)
+	if st.one() {
+		open = st.colInt(0)
+	}
+	if err := st.done(); err != nil {
+		return "", err
+	}
+	after := standing{state: task.Ready}
+	if open > 0 {
+		after = standing{state: task.Pending, waiting: task.WaitDeps}
+	}
+	err := o.stmt(sqlRevive).text(1, o.ns).id(2, &w.id).text(3, string(after.state)).orNull(4, string(after.waiting)).
+		int(5, o.mic).int(6, open).run()
+	if err != nil {
+		return "", err
+	}
+	o.counted(w.job, w.standing, after)
+	if w.deadline > o.mic {
+		if err := o.insertTimer(&w.id, timeCol(w.deadline).time()); err != nil {
+			return "", err
+		}
+	}
+	if open > 0 {
+		return after.state, nil
+	}
+	if _, err := o.undispatch(&w.id); err != nil { // W1: never rely on there being none
+		return "", err
+	}
+	return after.state, o.dispatch(w.dispatched(), o.mic)
+}
+
+const (
+	sqlUnblock = `
+UPDATE tasks SET state = 'ready', waiting_reason = NULL, updated_at = ?3, attempt_count = max(0, min(attempt_count, max_attempts - 1)),
+  flags = (flags & ~32) | ?4
+WHERE namespace = ?1 AND task_id = ?2`
+
+	sqlDeletePayload = `DELETE FROM payloads WHERE namespace = ?1 AND task_id = ?2 AND kind = ?3`
+)
+
+// unblock lets a blocked task go on, with one attempt at least.
+func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) error {
+	w, err := o.find(cmd.Task, got)
+	if err != nil || w == nil {
+		return err
+	}
+	if w.standing.state != task.Blocked {
+		return refuse(w, got, "only blocked tasks can be unblocked")
+	}
+	if err := o.note(cmd.Audit, "unblock", w.id.String()); err != nil {
+		return err
+	}
+	if err := o.stmt(sqlDeletePayload).text(1, o.ns).id(2, &w.id).text(3, kindUnblock).run(); err != nil {
+		return err
+	}
+	side := int64(0)
+	if len(cmd.Input) > 0 {
+		side = sideUnblock
+		if err := o.stmt(sqlInsertPayload).text(1, o.ns).id(2, &w.id).text(3, kindUnblock).bytes(4, cmd.Input).run(); err != nil {
+			return err
+		}
+	}
+	if err := o.stmt(sqlUnblock).text(1, o.ns).id(2, &w.id).int(3, o.mic).int(4, side).run(); err != nil {
+		return err
+	}
+	o.counted(w.job, w.standing, standing{state: task.Ready})
+	got.State = task.Ready
+	if _, err := o.undispatch(&w.id); err != nil {
+		return err
+	}
+	return o.dispatch(w.dispatched(), o.mic)
+}
+
+// sqlDelete removes everything about a task but its audit.
+var sqlDelete = []string{
+	`DELETE FROM tasks WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM payloads WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM attempts WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM decisions WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM steps WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM task_dependencies WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM task_dependencies WHERE namespace = ?1 AND depends_on_task_id = ?2`,
+}
+
+const (
+	sqlWaitsForIt = `
+SELECT task_id FROM task_dependencies INDEXED BY task_dependencies_by_need
+WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0 LIMIT 1`
+	sqlOptionsOf   = `SELECT options_json FROM tasks WHERE namespace = ?1 AND task_id = ?2`
+	sqlDeleteLabel = `DELETE FROM task_labels WHERE namespace = ?1 AND key = ?2 AND value = ?3 AND task_id = ?4`
+)
+
+// delete removes a task that ended outside any job.
+func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error {
+	w, err := o.find(cmd.Task, got)
+	if err != nil || w == nil {
+		return err
+	}
+	switch {
+	case !w.standing.state.Terminal():
+		return refuse(w, got, "only tasks that ended can be deleted")
+	case !w.job.IsZero():
+		return refuse(w, got, fmt.Sprintf("but belongs to job %v, whose tasks stay with it", w.job))
+	}
+	waiting, err := o.ids(o.stmt(sqlWaitsForIt).text(1, o.ns).id(2, &w.id))
+	if err != nil {
+		return err
+	}
+	if len(waiting) > 0 {
+		return refuse(w, got, fmt.Sprintf("but task %v still waits for it", waiting[0]))
+	}
+	if err := o.deleteLabels(&w.id); err != nil {
+		return err
+	}
+	for _, sql := range sqlDelete {
+		if err := o.stmt(sql).text(1, o.ns).id(2, &w.id).run(); err != nil {
+			return err
+		}
+	}
+	return o.note(cmd.Audit, "delete", w.id.String())
+}
+
+func (o *operation) deleteLabels(id *task.ID) error {
+	st := o.stmt(sqlOptionsOf).text(1, o.ns).id(2, id)
+	var t task.Task
+	if st.one() {
+		st.err = o.unpackOptions(st.raw.ColumnRawText(0), &t)
+	}
+	if err := st.done(); err != nil {
+		return err
+	}
+	for k, v := range t.Labels {
+		if err := o.stmt(sqlDeleteLabel).text(1, o.ns).text(2, k).text(3, v).id(4, id).run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

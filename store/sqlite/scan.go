@@ -1,0 +1,279 @@
+package sqlite
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+const sqlDueOfLane = `
+SELECT ` + candidateColumns + ` FROM outbox_events o
+CROSS JOIN tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
+WHERE o.namespace = ?1 AND o.queue = ?2 AND o.task_type = ?3 AND o.priority = ?4 AND o.available_at <= ?5
+  AND (o.available_at, o.task_id) > (?6, ?7)
+ORDER BY o.available_at, o.task_id LIMIT ?8`
+
+// maxChunk is how many rows of a lane are read at once.
+const maxChunk = 1000
+
+// laneCursor reads the due rows of one lane in order, a chunk at a time: the
+// rows are deleted meanwhile, and no statement may stand open over that.
+type laneCursor struct {
+	laneState
+	rows  []candidate
+	tasks []task.Task // of rows
+	at    int
+	ended bool // no due row is left behind those read
+	seen  int64
+	last  [16]byte
+	moved bool
+}
+
+// head returns the next due row, or nil. It reads up to n further ones.
+func (c *claim) head(l *laneCursor, n int) (*candidate, error) {
+	if l.at < len(l.rows) {
+		return &l.rows[l.at], nil
+	}
+	if l.ended {
+		return nil, nil
+	}
+	if cap(l.rows) < n {
+		l.rows, l.tasks = make([]candidate, 0, n), make([]task.Task, n)
+	}
+	l.rows, l.at = l.rows[:0], 0
+	st := c.stmt(sqlDueOfLane).text(1, c.ns).text(2, l.queue).text(3, l.typ).int(4, l.priority).int(5, c.mic).
+		int(6, l.seen).blob(7, l.last[:l.lastLen()]).int(8, int64(n))
+	for st.next() {
+		t := &l.tasks[len(l.rows)]
+		*t = task.Task{}
+		l.rows = append(l.rows, candidate{task: t})
+		if st.err = st.scanCandidate(&l.rows[len(l.rows)-1]); st.err != nil {
+			break
+		}
+	}
+	if err := st.done(); err != nil {
+		return nil, err
+	}
+	l.ended = len(l.rows) < n
+	if len(l.rows) == 0 {
+		return nil, nil
+	}
+	end := &l.rows[len(l.rows)-1]
+	l.seen, l.last, l.moved = end.due, end.id, true
+	return &l.rows[0], nil
+}
+
+// lastLen makes the first position come before every row.
+func (l *laneCursor) lastLen() int {
+	if l.moved {
+		return len(l.last)
+	}
+	return 0
+}
+
+func earlier(a, b *candidate) bool {
+	return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.id[:], b.id[:])) < 0
+}
+
+// scan claims the due rows of the asked lanes: by priority, then by due time
+// and id across the lanes of a priority.
+func (c *claim) scan() error {
+	lanes := c.db.lanes.asked(c.ns, c.serves)
+	for len(lanes) > 0 && !c.full() {
+		n := 1
+		for n < len(lanes) && lanes[n].priority == lanes[0].priority {
+			n++
+		}
+		if err := c.scanPriority(lanes[:n]); err != nil {
+			return err
+		}
+		lanes = lanes[n:]
+	}
+	return nil
+}
+
+// scanPriority merges lanes of one priority. They are sorted by their bound.
+func (c *claim) scanPriority(states []laneState) error {
+	var lanes []*laneCursor
+	for _, s := range states {
+		if s.bound > c.mic {
+			break // none of the rest has a due row
+		}
+		lanes = append(lanes, &laneCursor{laneState: s})
+	}
+	for len(lanes) > 0 {
+		if c.full() {
+			return nil
+		}
+		best, err := c.best(&lanes)
+		if err != nil || best == nil {
+			return err
+		}
+		if c.left != nil && c.left[best.queue] <= 0 {
+			lanes = slices.DeleteFunc(lanes, func(l *laneCursor) bool { return l.queue == best.queue })
+			continue
+		}
+		d := &best.rows[best.at]
+		best.at++
+		if err := c.try(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// best returns the lane with the earliest head and drops the exhausted ones.
+func (c *claim) best(lanes *[]*laneCursor) (*laneCursor, error) {
+	var best *laneCursor
+	var first *candidate
+	chunk := min(c.req.Limit-len(c.taken), maxChunk)
+	if n := len(*lanes); n > 1 {
+		chunk = chunk/n*2 + 1
+	}
+	kept := (*lanes)[:0]
+	for _, l := range *lanes {
+		d, err := c.head(l, chunk)
+		if err != nil {
+			return nil, err
+		}
+		if d == nil {
+			continue
+		}
+		kept = append(kept, l)
+		if first == nil || earlier(d, first) {
+			best, first = l, d
+		}
+	}
+	*lanes = kept
+	return best, nil
+}
+
+const sqlHinted = `
+SELECT ` + candidateColumns + ` FROM outbox_events o
+CROSS JOIN tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
+WHERE o.namespace = ?1 AND o.task_id = ?2 AND o.available_at <= ?3`
+
+// hinted claims what hints name, as far as it is due and asked for. Hints come
+// in any order; the claim has the order of all claims.
+func (c *claim) hinted() error {
+	var found []candidate
+	for i := range c.req.IDs {
+		st := c.stmt(sqlHinted).text(1, c.ns).id(2, &c.req.IDs[i]).int(3, c.mic)
+		if st.one() {
+			d := candidate{task: new(task.Task)}
+			st.err = st.scanCandidate(&d)
+			found = append(found, d)
+		}
+		if err := st.done(); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(found, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.lane.priority, b.lane.priority), cmp.Compare(a.due, b.due), bytes.Compare(a.id[:], b.id[:]))
+	})
+	found = slices.CompactFunc(found, func(a, b candidate) bool { return a.id == b.id })
+	for i := range found {
+		d := &found[i]
+		switch {
+		case !c.serves(d.lane) || c.left != nil && c.left[d.lane.queue] <= 0:
+			continue
+		case c.full():
+			return nil
+		}
+		if err := c.try(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	sqlFirstOfLane = `
+SELECT available_at FROM outbox_events
+WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4
+ORDER BY available_at LIMIT 1`
+
+	sqlFutureOfLane = `
+SELECT available_at FROM outbox_events
+WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND available_at > ?5
+ORDER BY available_at LIMIT 1`
+)
+
+// next returns how long until it is worth to ask for these lanes again, and
+// notes what it learns about them. Rows that are due and may not run (a
+// suspect, a passed deadline, a key that is taken) come back by themselves.
+func (c *claim) next() (time.Duration, error) {
+	lanes := c.db.lanes.asked(c.ns, c.serves)
+	slices.SortFunc(lanes, func(a, b laneState) int { return cmp.Compare(a.bound, b.bound) })
+	soonest := int64(noRows)
+	if c.stale > 0 {
+		soonest = c.mic + c.stale.Microseconds()
+	}
+	for i := range lanes {
+		l := &lanes[i]
+		if l.bound > c.mic && l.bound >= soonest {
+			break // its rows and those of the rest are due later
+		}
+		first, err := c.firstOf(sqlFirstOfLane, l)
+		if err != nil {
+			return 0, err
+		}
+		c.fx.seen = append(c.fx.seen, laneSeen{l.laneKey, l.version, first})
+		if first <= c.mic {
+			if could, err := c.couldRun(l); err != nil || could {
+				return 0, err
+			}
+			if first, err = c.firstOf(sqlFutureOfLane, l); err != nil {
+				return 0, err
+			}
+		}
+		soonest = min(soonest, first)
+	}
+	if soonest == noRows {
+		return -1, nil
+	}
+	return time.Duration(soonest-c.mic) * time.Microsecond, nil
+}
+
+// couldRun reports whether one of a lane's due rows could be claimed but for
+// the limits of this call.
+func (c *claim) couldRun(state *laneState) (bool, error) {
+	l := &laneCursor{laneState: *state}
+	for n := 1; ; n = 16 { // nearly always the first row tells
+		d, err := c.head(l, n)
+		if err != nil || d == nil {
+			return false, err
+		}
+		l.at++
+		if err := c.whole(d); err != nil {
+			return false, err
+		}
+		if !d.open || !c.inTime(d.task) || !c.maySuspect(d.task) {
+			continue
+		}
+		free := true
+		if d.key != "" {
+			if free, err = c.keyFree(d.key); err != nil {
+				return false, err
+			}
+		}
+		if free {
+			return true, nil
+		}
+	}
+}
+
+func (c *claim) firstOf(sql string, l *laneState) (int64, error) {
+	st := c.stmt(sql).text(1, c.ns).text(2, l.queue).text(3, l.typ).int(4, l.priority)
+	if sql == sqlFutureOfLane {
+		st.int(5, c.mic)
+	}
+	first := int64(noRows)
+	if st.one() {
+		first = st.colInt(0)
+	}
+	return first, st.done()
+}

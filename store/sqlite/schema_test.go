@@ -1,0 +1,213 @@
+package sqlite_test
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	_ "github.com/ncruces/go-sqlite3/driver"
+
+	"github.com/goweaver/weaver/internal/migrate"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite"
+)
+
+// unmigrated is a fixture on a fresh file without a schema.
+func unmigrated(t *testing.T, path string, opts ...sqlite.Option) *fixture {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), path, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shut(t, db) })
+	return fixtureOn(t, db)
+}
+
+// What failed for want of a schema must not stick in a prepared statement.
+func TestSchemaComesLater(t *testing.T) {
+	t.Parallel()
+	f := unmigrated(t, filepath.Join(t.TempDir(), "w.db"))
+	says(t, f.submit(t.Context(), f.drafts(1)), store.ErrNotMigrated, "weaver migrate up")
+	_, err := f.db.Claim(t.Context(), fixNS, fixClaim("w", 1))
+	says(t, err, store.ErrNotMigrated)
+	_, err = f.db.Snapshot(t.Context(), fixNS)
+	says(t, err, store.ErrNotMigrated)
+	if err := f.db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ids := f.enqueue(1)
+	f.finish(f.claim("w", 1)...)
+	f.sound(ids...)
+}
+
+func TestSchemaIsTheirs(t *testing.T) {
+	t.Parallel()
+	for _, create := range []string{
+		"CREATE TABLE tasks (id INTEGER PRIMARY KEY, title TEXT)",
+		"CREATE TABLE jobs (id INTEGER PRIMARY KEY)",
+		"CREATE TABLE schema_versions (version TEXT)",
+	} {
+		path := filepath.Join(t.TempDir(), "shop.db")
+		f := unmigrated(t, path) // opened before their tables came
+		f.exec(create)
+		says(t, f.db.Migrate(t.Context()), store.ErrForeignDatabase, path, "use a file of its own")
+		says(t, f.db.Ready(t.Context()), store.ErrForeignDatabase, path)
+		_, err := f.db.MigrationStatus(t.Context())
+		says(t, err, store.ErrForeignDatabase, path)
+		_, err = sqlite.Open(t.Context(), path)
+		says(t, err, store.ErrForeignDatabase, path, "use a file of its own")
+		if n := f.count("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"); n != 1 {
+			t.Errorf("after the refusal there are %d tables, want their one", n)
+		}
+	}
+}
+
+func TestSchemaIsNewer(t *testing.T) {
+	t.Parallel()
+	f := fileFixture(t)
+	f.exec("INSERT INTO schema_versions (version, name, checksum, applied_at) VALUES (2, 'from_the_future', 'x', 1)")
+	says(t, f.db.Ready(t.Context()), store.ErrNewerSchema, f.db.Path(), "0002_from_the_future", "newer version of the program")
+	says(t, f.db.Migrate(t.Context()), store.ErrNewerSchema, f.db.Path(), "0002_from_the_future")
+	list, err := f.db.MigrationStatus(t.Context())
+	if err != nil || len(list) != 2 || list[1].Name != "from_the_future" || list[1].AppliedAt.IsZero() {
+		t.Errorf("MigrationStatus = %v, %v; want the unknown migration too", list, err)
+	}
+}
+
+func TestSchemaWasEdited(t *testing.T) {
+	t.Parallel()
+	f := fileFixture(t)
+	f.exec("UPDATE schema_versions SET checksum = 'another' WHERE version = 1")
+	says(t, f.db.Ready(t.Context()), migrate.ErrChanged, "0001_init")
+	says(t, f.db.Migrate(t.Context()), migrate.ErrChanged, "0001_init")
+}
+
+func TestMigrateAgain(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "w.db")
+	first := openFile(t, path)
+	before, err := first.MigrationStatus(t.Context())
+	if err != nil || len(before) == 0 || before[0].Name != "init" || time.Since(before[0].AppliedAt) > patience {
+		t.Fatalf("MigrationStatus = %v, %v; want init, applied just now", before, err)
+	}
+	for _, db := range []*sqlite.DB{first, openFile(t, path)} {
+		if err := db.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		after, err := db.MigrationStatus(t.Context())
+		if err != nil || len(after) != len(before) || after[0] != before[0] {
+			t.Errorf("MigrationStatus after a second Migrate = %v, %v; want %v", after, err, before)
+		}
+	}
+}
+
+// childMigrates opens and migrates when it is told to.
+func childMigrates(ctx context.Context, path string, in *bufio.Scanner, out io.Writer) error {
+	fmt.Fprintln(out, "there")
+	if !in.Scan() {
+		return in.Err()
+	}
+	return opened(ctx, path, func(db *sqlite.DB) error {
+		if err := db.Migrate(ctx); err != nil {
+			return err
+		}
+		return db.Ready(ctx)
+	})
+}
+
+func TestMigrateFromProcesses(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "w.db")
+	var children []*child
+	for range 3 {
+		children = append(children, startChild(t, "migrate", path))
+	}
+	for _, c := range children {
+		c.hear()
+	}
+	for _, c := range children {
+		c.say("go") // all at once, on a file that is not there yet
+	}
+	for _, c := range children {
+		c.end()
+	}
+	f := unmigrated(t, path)
+	if err := f.db.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.count("SELECT count(*) FROM schema_versions WHERE version = 1"); n != 1 {
+		t.Errorf("migration 1 was recorded %d times", n)
+	}
+}
+
+// SQLite does not wait for the lock that the switch to write-ahead logging
+// needs, so Open does.
+func TestOpenWaitsToSwitchTheJournal(t *testing.T) {
+	t.Parallel()
+	for _, givesUp := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "w.db")
+			theirs, err := sql.Open("sqlite3", "file:"+path+"?_txlock=immediate")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer theirs.Close()
+			tx, err := theirs.BeginTx(t.Context(), nil) // they begin to make it
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.ExecContext(t.Context(), "CREATE TABLE orders (n INTEGER)"); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() {
+				db, err := sqlite.Open(context.Background(), path, sqlite.BusyTimeout(time.Second))
+				if err == nil {
+					err = db.Close()
+				}
+				done <- err
+			}()
+			synctest.Wait()
+			if givesUp {
+				if err := tx.Commit(); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-done; err != nil {
+					t.Errorf("Open beside somebody who writes for a moment: %v", err)
+				}
+				return
+			}
+			says(t, <-done, store.ErrBusy, path)
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestSynchronousAndJournal(t *testing.T) {
+	t.Parallel()
+	for want, opts := range map[string][]sqlite.Option{
+		"2": nil, // the default waits for the disk
+		"1": {sqlite.Synchronous(sqlite.Normal)},
+		"0": {sqlite.Synchronous(sqlite.SyncOff)},
+	} {
+		f := unmigrated(t, filepath.Join(t.TempDir(), "w.db"), opts...)
+		if got, err := f.db.WriterPragma(t.Context(), "synchronous"); err != nil || got != want {
+			t.Errorf("synchronous of the writer = %q, %v; want %s", got, err, want)
+		}
+		if got, err := f.db.WriterPragma(t.Context(), "journal_mode"); err != nil || got != "wal" {
+			t.Errorf("journal_mode = %q, %v; want wal", got, err)
+		}
+		// A caller's transaction is as durable as our own.
+		if got := fmt.Sprint(f.count("PRAGMA synchronous")); got != want {
+			t.Errorf("synchronous of the user's connections = %s, want %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package sqlite
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// moves gathers what follows from the moves of one operation: job counters
+// change once per job, keys are woken once per key, and edges are decided
+// after all guards.
+type moves struct {
+	*tx
+	jobs  map[task.ID]task.JobCounters // changes
+	keys  map[string]bool              // to be woken
+	ended []ended                      // whose edges are to be decided
+}
+
+type ended struct {
+	id    task.ID
+	state task.State
+}
+
+func newMoves(t *tx) *moves { return &moves{tx: t} }
+
+// standing is what a job's counters see of a task.
+type standing struct {
+	state   task.State
+	waiting task.Waiting
+	kind    task.ErrorKind
+}
+
+func (s standing) count() task.JobCounters { return task.Count(s.state, s.waiting, s.kind) }
+
+// counted notes a move for its job's counters.
+func (m *moves) counted(job task.ID, before, after standing) {
+	change := after.count().Sub(before.count())
+	if job.IsZero() || change == (task.JobCounters{}) {
+		return
+	}
+	if m.jobs == nil {
+		m.jobs = make(map[task.ID]task.JobCounters)
+	}
+	m.jobs[job] = m.jobs[job].Add(change)
+}
+
+// judge has a job's state derived anew though none of its tasks moved.
+func (m *moves) judge(job task.ID) {
+	if m.jobs == nil {
+		m.jobs = make(map[task.ID]task.JobCounters)
+	}
+	m.jobs[job] = m.jobs[job].Add(task.JobCounters{})
+}
+
+// freed notes that a key may have room.
+func (m *moves) freed(key string) {
+	if key == "" {
+		return
+	}
+	if m.keys == nil {
+		m.keys = make(map[string]bool)
+	}
+	m.keys[key] = true
+}
+
+const sqlDeleteTimer = `DELETE FROM timers WHERE namespace = ?1 AND due_at = ?2 AND task_id = ?3`
+
+// left does what follows when a task left running (h) for what e says.
+func (m *moves) left(h *held, e *ending) error {
+	m.counted(h.job, standing{state: task.Running}, standing{e.state, e.waiting, kindOf(e.ofTask())})
+	if h.key != "" {
+		// Before its own row is written: it queues again behind the waiters.
+		if err := m.dropKey(h.key); err != nil {
+			return err
+		}
+		if err := m.wake(h.key); err != nil {
+			return err
+		}
+	}
+	switch e.state {
+	case task.Pending, task.Ready:
+		at := max(e.readyAt.UnixMicro(), m.mic)
+		return m.dispatch(&dispatched{h.id, h.lane, h.key}, at)
+	case task.Blocked:
+		m.fx.notice.Settled = append(m.fx.notice.Settled, h.id)
+		return nil
+	}
+	return m.terminal(h, e.state)
+}
+
+// terminal notes an end: nobody need watch its deadline any more, and its
+// edges are to be decided.
+func (m *moves) terminal(h *held, state task.State) error {
+	m.fx.notice.Settled = append(m.fx.notice.Settled, h.id)
+	if h.flags&flagNeeded != 0 {
+		m.ended = append(m.ended, ended{h.id, state})
+	}
+	if h.deadline == 0 {
+		return nil
+	}
+	return m.stmt(sqlDeleteTimer).text(1, m.ns).int(2, h.deadline).id(3, &h.id).run()
+}
+
+// settle decides the edges of everything that ended, to the last, then the
+// counters of jobs, then the keys.
+func (m *moves) settle() error {
+	if err := m.settleEdges(); err != nil {
+		return err
+	}
+	if err := m.countJobs(); err != nil {
+		return err
+	}
+	return m.wakeAll(m.keys)
+}
+
+func (m *moves) settleEdges() error {
+	for len(m.ended) > 0 {
+		e := m.ended[0]
+		m.ended = m.ended[1:]
+		if err := m.decideEdges(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type edge struct {
+	child task.ID
+	kind  task.EdgeKind
+}
+
+const (
+	sqlOpenEdges = `
+SELECT task_id, kind FROM task_dependencies INDEXED BY task_dependencies_by_need
+WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0 ORDER BY task_id`
+	sqlEdgeDone = `UPDATE task_dependencies SET done = 1 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
+)
+
+func (m *moves) decideEdges(e ended) error {
+	var edges []edge
+	st := m.stmt(sqlOpenEdges).text(1, m.ns).id(2, &e.id)
+	for st.next() {
+		edges = append(edges, edge{st.colID(0), task.EdgeKind(st.colName(1))})
+	}
+	if err := st.done(); err != nil {
+		return err
+	}
+	for i := range edges {
+		ed := &edges[i]
+		if err := m.stmt(sqlEdgeDone).text(1, m.ns).id(2, &ed.child).id(3, &e.id).run(); err != nil {
+			return err
+		}
+		if err := m.decideEdge(ed, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const sqlNeedMet = `
+UPDATE tasks SET remaining_deps = remaining_deps - 1
+WHERE namespace = ?1 AND task_id = ?2 AND state = 'pending' AND waiting_reason = 'deps'
+RETURNING remaining_deps, ready_at, queue, task_type, priority, concurrency_key, job_id`
+
+// decideEdge brings a dependent one need nearer to its start, or ends it when
+// its need ended otherwise than it should. One that ended before stays as it is.
+func (m *moves) decideEdge(ed *edge, need ended) error {
+	if holds, _ := ed.kind.Holds(need.state); !holds { // it ended
+		return m.needFailed(ed, need)
+	}
+	st := m.stmt(sqlNeedMet).text(1, m.ns).id(2, &ed.child)
+	if !st.one() {
+		return st.done()
+	}
+	left, readyAt := st.colInt(0), st.colInt(1)
+	d := dispatched{ed.child, laneKey{st.colName(2), st.colName(3), st.colInt(4)}, st.colText(5)}
+	job := st.colID(6)
+	if err := st.done(); err != nil || left > 0 {
+		return err
+	}
+	return m.claimable(&d, job, standing{task.Pending, task.WaitDeps, task.KindNone}, readyAt, task.WaitDelay)
+}
+
+const sqlClaimable = `UPDATE tasks SET state = ?3, waiting_reason = ?4, updated_at = ?5 WHERE namespace = ?1 AND task_id = ?2`
+
+// claimable moves a task to ready, or to pending until readyAt, and writes its
+// dispatch row.
+func (m *moves) claimable(d *dispatched, job task.ID, before standing, readyAt int64, why task.Waiting) error {
+	after := standing{state: task.Ready}
+	at := m.mic
+	if readyAt > m.mic {
+		after = standing{state: task.Pending, waiting: why}
+		at = readyAt
+	}
+	err := m.stmt(sqlClaimable).text(1, m.ns).id(2, &d.id).text(3, string(after.state)).orNull(4, string(after.waiting)).int(5, m.mic).run()
+	if err != nil {
+		return err
+	}
+	m.counted(job, before, after)
+	return m.dispatch(d, at)
+}
+
+// needFailed ends a task whose needs cannot be met any more.
+func (m *moves) needFailed(ed *edge, need ended) error {
+	n, err := m.look(&need.id)
+	if err != nil {
+		return err
+	}
+	w, err := m.look(&ed.child)
+	if err != nil || w == nil || w.standing.state != task.Pending || w.standing.waiting != task.WaitDeps {
+		return err
+	}
+	failure := task.Error{Kind: task.KindDependencyFailed, Message: fmt.Sprintf("it needs task %s, which ended %s", n.called(), need.state)}
+	if ed.kind == task.OnFailed {
+		failure = task.Error{Kind: task.KindNotNeeded, Message: fmt.Sprintf("not needed: it runs if task %s fails, which ended %s", n.called(), need.state)}
+	}
+	return m.end(w, task.Cancelled, &failure)
+}
+
+const (
+	sqlJob = `
+SELECT total, unfinished, movable, failed, succeeded, cancel_requested, state FROM jobs WHERE namespace = ?1 AND job_id = ?2`
+	sqlCountJob = `
+UPDATE jobs SET total = ?3, unfinished = ?4, movable = ?5, failed = ?6, succeeded = ?7, state = ?8, updated_at = ?9,
+  finished_at = CASE WHEN ?10 THEN coalesce(finished_at, ?9) END
+WHERE namespace = ?1 AND job_id = ?2`
+)
+
+// countJobs applies the changes of the counters, jobs in a fixed order.
+func (m *moves) countJobs() error {
+	ids := slices.SortedFunc(maps.Keys(m.jobs), task.ID.Compare)
+	for i := range ids {
+		if err := m.countJob(&ids[i], m.jobs[ids[i]]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *moves) countJob(id *task.ID, change task.JobCounters) error {
+	st := m.stmt(sqlJob).text(1, m.ns).id(2, id)
+	if !st.one() {
+		return st.done()
+	}
+	c := task.JobCounters{
+		Total: int(st.colInt(0)), Unfinished: int(st.colInt(1)), Movable: int(st.colInt(2)), Failed: int(st.colInt(3)), Succeeded: int(st.colInt(4)),
+	}.Add(change)
+	state := task.JobStateOf(c, st.colBool(5))
+	if err := st.done(); err != nil {
+		return err
+	}
+	m.fx.notice.Jobs = append(m.fx.notice.Jobs, *id)
+	return m.stmt(sqlCountJob).text(1, m.ns).id(2, id).
+		int(3, int64(c.Total)).int(4, int64(c.Unfinished)).int(5, int64(c.Movable)).int(6, int64(c.Failed)).int(7, int64(c.Succeeded)).
+		text(8, string(state)).int(9, m.mic).bool(10, state.Terminal()).run()
+}

@@ -1,0 +1,88 @@
+package sqlite
+
+import (
+	"github.com/goweaver/weaver/task"
+)
+
+const sqlGeneration = `
+SELECT coalesce((SELECT value FROM store_meta WHERE namespace = ?1 AND key = 'generation'),
+  (SELECT value FROM store_meta WHERE namespace = '' AND key = 'generation'))`
+
+// generation reads the life of the store that leases belong to.
+func (c *conn) generation(ns string) (gen string, err error) {
+	st := c.stmt(sqlGeneration).text(1, ns)
+	if st.one() {
+		gen = st.colText(0)
+	}
+	return gen, st.done()
+}
+
+// readGeneration makes t.gen known. The writer remembers it while nobody else
+// commits (the data version tells) and no operation of its own changes it.
+func (t *tx) readGeneration() (err error) {
+	if t.gen != "" {
+		return nil
+	}
+	if t.caller {
+		t.gen, err = t.conn.generation(t.ns)
+		return err
+	}
+	w := &t.db.w
+	if t.gen = w.generations[t.ns]; t.gen != "" {
+		return nil
+	}
+	if t.gen, err = t.conn.generation(t.ns); err == nil && !w.restoring {
+		if w.generations == nil {
+			w.generations = make(map[string]string)
+		}
+		w.generations[t.ns] = t.gen
+	}
+	return err
+}
+
+// valid reports whether a lease was granted in this life of the store (R17).
+func (t *tx) valid(l *task.Lease) (bool, error) {
+	err := t.readGeneration()
+	return l.Generation == t.gen, err
+}
+
+const sqlInsertDispatch = `
+INSERT INTO outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`
+
+const sqlDeleteDispatch = `DELETE FROM outbox_events WHERE namespace = ?1 AND task_id = ?2`
+
+// dispatched is what a dispatch row needs to know about its task.
+type dispatched struct {
+	id   task.ID
+	lane laneKey
+	key  string // concurrency key
+}
+
+// dispatch makes a task claimable from available on (W1): it writes a fresh
+// row. Whoever might find an old one deletes it first.
+func (t *tx) dispatch(d *dispatched, available int64) error {
+	err := t.stmt(sqlInsertDispatch).text(1, t.ns).id(2, &d.id).text(3, d.lane.queue).text(4, d.lane.typ).
+		int(5, d.lane.priority).int(6, available).orNull(7, d.key).run()
+	if err != nil {
+		return err
+	}
+	t.laneAdded(d.lane, available)
+	t.fx.notice.Due = true
+	return nil
+}
+
+// undispatch makes a task unclaimable; it reports whether it was claimable.
+func (t *tx) undispatch(id *task.ID) (bool, error) {
+	n, err := t.stmt(sqlDeleteDispatch).text(1, t.ns).id(2, id).exec()
+	return n > 0, err
+}
+
+// laneAdded notes that a lane has a dispatch row.
+func (t *tx) laneAdded(k laneKey, available int64) {
+	if t.caller {
+		t.fx.lanes = append(t.fx.lanes, laneAdded{k, available})
+		return
+	}
+	t.db.lanes.add(t.ns, k, available)
+}

@@ -1,0 +1,200 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/ncruces/go-sqlite3"
+	sqlitedriver "github.com/ncruces/go-sqlite3/driver"
+)
+
+// DB returns a database/sql pool on the same database, for the user's own
+// tables and for transactions that enqueue (Tx). Its transactions begin
+// immediate: one that reads first and writes later cannot fail half-way for
+// somebody else's write. It is closed with the store.
+//
+// In memory a transaction's snapshot is its own, too; there is one writer at a
+// time, as in a file.
+func (db *DB) DB() *sql.DB {
+	db.userOnce.Do(func() { db.user = sql.OpenDB(connector{db}) })
+	return db.user
+}
+
+// connector opens the connections of the user's pool. They are the driver's,
+// with two functions by which we know them again and work on them.
+type connector struct{ db *DB }
+
+func (c connector) Driver() driver.Driver { return &sqlitedriver.SQLite{} }
+
+// dsn is the URI of the user's connections.
+func (db *DB) dsn() string {
+	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(db.name)}
+	if db.memory {
+		parsed, _ := url.Parse(db.name) // we made it
+		u.Path, u.RawQuery = parsed.Path, parsed.RawQuery
+	}
+	if !strings.HasPrefix(u.Path, "/") {
+		u.Path = "/" + u.Path // a Windows drive
+	}
+	q := u.Query()
+	q.Set("_txlock", "immediate")
+	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", db.opts.busy.Milliseconds()))
+	q.Add("_pragma", "synchronous("+db.opts.sync.pragma()+")")
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// Connect implements driver.Connector.
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	base, err := (&sqlitedriver.SQLite{}).OpenConnector(c.db.dsn())
+	if err != nil {
+		return nil, err
+	}
+	opened, err := base.Connect(ctx)
+	if err != nil {
+		return nil, c.db.translate("connect", err)
+	}
+	inner, ok := opened.(sqlitedriver.Conn)
+	if !ok {
+		_ = opened.Close()
+		return nil, fmt.Errorf("the driver's connection is a %T", opened)
+	}
+	u := &userConn{Conn: inner, db: c.db, conn: newConn(inner.Raw())}
+	if err := u.register(); err != nil {
+		_ = inner.Close()
+		return nil, err
+	}
+	return u, nil
+}
+
+// userConn is a connection of the user's pool. What we enqueued on it becomes
+// known when its transaction commits.
+type userConn struct {
+	sqlitedriver.Conn
+	db      *DB
+	conn    *conn
+	pending []*effects
+}
+
+// The SQL functions of our connections.
+const (
+	fnToken = "weaver_connection" // returns the token of the DB
+	fnCall  = "weaver_call"       // runs a function of this program on the connection
+)
+
+// noTransaction follows the token when the connection has no transaction.
+const noTransaction = " idle"
+
+func (u *userConn) register() error {
+	token := func(ctx sqlite3.Context, _ ...sqlite3.Value) {
+		if u.Raw().GetAutocommit() {
+			ctx.ResultText(u.db.token + noTransaction)
+			return
+		}
+		ctx.ResultText(u.db.token)
+	}
+	if err := u.Raw().CreateFunction(fnToken, 0, sqlite3.DIRECTONLY, token); err != nil {
+		return err
+	}
+	call := func(ctx sqlite3.Context, arg ...sqlite3.Value) {
+		if err := u.db.calls.run(arg[0].Int64(), u); err != nil {
+			ctx.ResultError(err)
+		}
+	}
+	return u.Raw().CreateFunction(fnCall, 1, sqlite3.DIRECTONLY, call)
+}
+
+// Close implements driver.Conn.
+func (u *userConn) Close() error {
+	u.conn.forget()
+	return u.Conn.Close()
+}
+
+// ExecContext implements driver.ExecerContext.
+func (u *userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	return u.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+// CheckNamedValue implements driver.NamedValueChecker.
+func (u *userConn) CheckNamedValue(arg *driver.NamedValue) error {
+	return u.Conn.(driver.NamedValueChecker).CheckNamedValue(arg)
+}
+
+// BeginTx implements driver.ConnBeginTx.
+func (u *userConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	u.pending = nil
+	tx, err := u.Conn.BeginTx(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return userTx{tx, u}, nil
+}
+
+type userTx struct {
+	driver.Tx
+	u *userConn
+}
+
+// Commit commits and tells what was enqueued.
+func (t userTx) Commit() error {
+	pending := t.u.pending
+	t.u.pending = nil
+	t.u.conn.reset()
+	if err := t.Tx.Commit(); err != nil {
+		return err
+	}
+	for _, fx := range pending {
+		t.u.db.apply(fx)
+	}
+	return nil
+}
+
+// Rollback implements driver.Tx.
+func (t userTx) Rollback() error {
+	t.u.pending = nil
+	t.u.conn.reset()
+	return t.Tx.Rollback()
+}
+
+// callTable holds the functions that are to run inside the SQL function
+// weaver_call: the one way onto the connection of a *sql.Tx that obeys
+// database/sql's locks, so that a rollback by an ended context waits for us.
+type callTable struct {
+	mu    sync.Mutex
+	next  int64
+	calls map[int64]func(*userConn) error
+}
+
+func (t *callTable) add(fn func(*userConn) error) (id int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.calls == nil {
+		t.calls = make(map[int64]func(*userConn) error)
+	}
+	t.next++
+	t.calls[t.next] = fn
+	return t.next
+}
+
+func (t *callTable) remove(id int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.calls, id)
+}
+
+func (t *callTable) run(id int64, u *userConn) error {
+	t.mu.Lock()
+	fn := t.calls[id]
+	t.mu.Unlock()
+	if fn == nil {
+		return errors.New("weaver_call is not for users")
+	}
+	return fn(u)
+}
