@@ -1,0 +1,251 @@
+package weaver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// DefaultNamespace is where programs that name none live.
+const DefaultNamespace = "default"
+
+// DefaultInlineLimit is the largest input, output or step value, in bytes,
+// that is kept in a row of the store.
+const DefaultInlineLimit = 64 << 10
+
+// ClientConfig configures a Client. The zero value works.
+type ClientConfig struct {
+	Namespace   string       // default DefaultNamespace
+	InlineLimit int          // bytes; default DefaultInlineLimit
+	Logger      *slog.Logger // default slog.Default()
+}
+
+// Client enqueues, reads and operates tasks of one namespace. It is safe for
+// concurrent use and holds nothing that must be closed.
+type Client struct {
+	store  store.Store
+	ns     string
+	limit  int
+	log    *slog.Logger
+	ids    *task.IDs
+	waits  waits
+	warned *sync.Map // task types whose bare enqueue was warned about
+	wake   func()    // of the engine that embeds this client
+}
+
+// NewClient returns a client of a store. The store need not be migrated yet.
+func NewClient(s Store, cfg ClientConfig) (*Client, error) {
+	if problems := cfg.problems(s); len(problems) > 0 {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
+	}
+	return newClient(s, cfg), nil
+}
+
+func (cfg ClientConfig) problems(s Store) []error {
+	var problems []error
+	if s == nil {
+		problems = append(problems, errors.New("the store is nil"))
+	}
+	if cfg.Namespace != "" {
+		if err := checkKey("Namespace", cfg.Namespace, 255); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	if cfg.InlineLimit < 0 {
+		problems = append(problems, fmt.Errorf("InlineLimit is %d: want a number of bytes, or 0 for the default, %d", cfg.InlineLimit, DefaultInlineLimit))
+	}
+	return problems
+}
+
+// newClient is NewClient with a configuration that was checked.
+func newClient(s Store, cfg ClientConfig) *Client {
+	if cfg.Namespace == "" {
+		cfg.Namespace = DefaultNamespace
+	}
+	if cfg.InlineLimit == 0 {
+		cfg.InlineLimit = DefaultInlineLimit
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	c := &Client{store: s, ns: cfg.Namespace, limit: cfg.InlineLimit, log: cfg.Logger, ids: task.NewIDs(nil), warned: new(sync.Map)}
+	c.waits.init(s, cfg.Namespace)
+	return c
+}
+
+// Namespace returns the namespace the client works in.
+func (c *Client) Namespace() string { return c.ns }
+
+// Store returns the store the client stands on.
+func (c *Client) Store() Store { return c.store }
+
+// Wake makes an idle engine of this process look for due tasks now: call it
+// after the commit of a transaction given to InTx. Without it the store's own
+// notices and the poll find the tasks a little later.
+func (c *Client) Wake() {
+	if c.wake != nil {
+		c.wake()
+	}
+	c.waits.recheck()
+}
+
+// Get reads one task; ErrNotFound.
+func (c *Client) Get(ctx context.Context, id TaskID) (TaskInfo, error) {
+	got, err := c.store.Tasks(ctx, c.ns, id)
+	if err != nil {
+		return TaskInfo{}, fmt.Errorf("get task %s: %w", id, err)
+	}
+	if len(got) == 0 {
+		return TaskInfo{}, fmt.Errorf("task %s in namespace %q: %w", id, c.ns, ErrNotFound)
+	}
+	return got[0], nil
+}
+
+// List reads tasks newest first, and the cursor of the next page, "" at the
+// end.
+func (c *Client) List(ctx context.Context, f Filter) ([]TaskInfo, string, error) {
+	for _, s := range f.States {
+		if !s.Valid() {
+			return nil, "", fmt.Errorf("list tasks: %q is no state; the states are %v", s, task.States())
+		}
+	}
+	ts, next, err := c.store.List(ctx, c.ns, f)
+	if err != nil {
+		return nil, "", fmt.Errorf("list tasks: %w", err)
+	}
+	return ts, next, nil
+}
+
+// History reads everything recorded about a task; ErrNotFound.
+func (c *Client) History(ctx context.Context, id TaskID) (History, error) {
+	h, err := c.store.History(ctx, c.ns, id)
+	if err != nil {
+		return History{}, fmt.Errorf("history of task %s: %w", id, err)
+	}
+	return h, nil
+}
+
+// Jobs reads jobs newest first, and the cursor of the next page.
+func (c *Client) Jobs(ctx context.Context, f JobFilter) ([]JobInfo, string, error) {
+	js, next, err := c.store.Jobs(ctx, c.ns, f)
+	if err != nil {
+		return nil, "", fmt.Errorf("list jobs: %w", err)
+	}
+	return js, next, nil
+}
+
+// OperateOption is an option of Cancel, Retry and the other verbs.
+type OperateOption interface{ applyOperate(*operateSettings) }
+
+type operateSettings struct {
+	audit store.Audit
+	force bool
+}
+
+type operateOption func(*operateSettings)
+
+func (o operateOption) applyOperate(s *operateSettings) { o(s) }
+
+// Reason says why; it is kept with the task and in the audit.
+func Reason(text string) OperateOption {
+	return operateOption(func(s *operateSettings) { s.audit.Reason = text })
+}
+
+// By says who; it is kept with the task and in the audit.
+func By(who string) OperateOption {
+	return operateOption(func(s *operateSettings) { s.audit.By = who })
+}
+
+// Force makes Cancel revoke the lease of a running task, so that it ends at
+// once, whatever its handler does.
+func Force() OperateOption {
+	return operateOption(func(s *operateSettings) { s.force = true })
+}
+
+func operateSet(opts []OperateOption) operateSettings {
+	var s operateSettings
+	for _, o := range opts {
+		o.applyOperate(&s)
+	}
+	return s
+}
+
+func (c *Client) operate(ctx context.Context, what string, cmd store.Command) (store.CommandResult, error) {
+	if engine.StepTxOf(ctx) != nil {
+		return store.CommandResult{}, fmt.Errorf("%s: %w", what, ErrNestedTx)
+	}
+	res, err := c.store.Operate(ctx, c.ns, cmd)
+	if err == nil {
+		err = res[0].Err
+	}
+	if err != nil {
+		return store.CommandResult{}, fmt.Errorf("%s: %w", what, err)
+	}
+	return res[0], nil
+}
+
+// Cancel ends a task. One that does not run is cancelled at once; the context
+// of a running one ends with cause ErrCancelled, and it ends cancelled unless
+// its handler still returns success. Terminal tasks: ErrState.
+func (c *Client) Cancel(ctx context.Context, id TaskID, opts ...OperateOption) error {
+	s := operateSet(opts)
+	_, err := c.operate(ctx, "cancel task "+id.String(), store.CancelTask{Audit: s.audit, Task: id, Force: s.force})
+	return err
+}
+
+// Retry revives a failed or cancelled task with all its attempts ahead; its
+// completed steps stay. Any other state: ErrState.
+func (c *Client) Retry(ctx context.Context, id TaskID, opts ...OperateOption) error {
+	_, err := c.operate(ctx, "retry task "+id.String(), store.RetryTask{Audit: operateSet(opts).audit, Task: id})
+	return err
+}
+
+// Unblock lets a blocked task go on. The input (nil for none) is encoded and
+// given to the handler by UnblockInput. Any other state: ErrState.
+func (c *Client) Unblock(ctx context.Context, id TaskID, input any, opts ...OperateOption) error {
+	cmd := store.UnblockTask{Audit: operateSet(opts).audit, Task: id}
+	if input != nil {
+		raw, err := encode(input)
+		if err == nil {
+			err = c.fits("unblock input", len(raw))
+		}
+		if err != nil {
+			return fmt.Errorf("unblock task %s: %w: %w", id, ErrInvalidInput, err)
+		}
+		cmd.Input = raw
+	}
+	_, err := c.operate(ctx, "unblock task "+id.String(), cmd)
+	return err
+}
+
+// Delete removes a terminal task and all its records, and frees its
+// idempotency key. Tasks of a job and unfinished tasks: ErrState.
+func (c *Client) Delete(ctx context.Context, id TaskID, opts ...OperateOption) error {
+	_, err := c.operate(ctx, "delete task "+id.String(), store.DeleteTask{Audit: operateSet(opts).audit, Task: id})
+	return err
+}
+
+// PauseQueue keeps the tasks of a queue from being started; running ones go on.
+func (c *Client) PauseQueue(ctx context.Context, queue string, opts ...OperateOption) error {
+	_, err := c.operate(ctx, "pause queue "+queue, store.PauseQueue{Audit: operateSet(opts).audit, Queue: queue})
+	return err
+}
+
+// ResumeQueue ends a pause.
+func (c *Client) ResumeQueue(ctx context.Context, queue string, opts ...OperateOption) error {
+	_, err := c.operate(ctx, "resume queue "+queue, store.ResumeQueue{Audit: operateSet(opts).audit, Queue: queue})
+	return err
+}
+
+func (c *Client) fits(what string, size int) error {
+	if size > c.limit {
+		return fmt.Errorf("%w: the %s is %d bytes, the limit is %d: pass a reference to where the data is kept, or raise InlineLimit in the Config (ClientConfig)", ErrTooLarge, what, size, c.limit)
+	}
+	return nil
+}

@@ -1,0 +1,325 @@
+package weaver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/task"
+)
+
+// Config configures an Engine. Only Handlers has no default.
+type Config struct {
+	Namespace    string         // default DefaultNamespace
+	Handlers     []Handler      // of the task types this worker runs; tasks of other types are left alone
+	Expect       []AnyType      // task types that must have a handler, checked by New
+	Concurrency  int            // handlers at once; default 10 × GOMAXPROCS
+	Queues       map[string]int // queues to serve, each with its own limit; default every queue
+	Lease        time.Duration  // how long a silent worker keeps its tasks; default 30 s, at least 1 s
+	Poll         time.Duration  // how often an idle worker looks by itself; default 1 s
+	DrainTimeout time.Duration  // how long Run waits for handlers once its context ended; default 30 s
+	Logger       *slog.Logger   // default slog.Default()
+	Decider      Decider        // default decide.Default{}
+	Router       Router         // default decide.Direct{}
+	Sink         Sink           // hears every event; default none
+	InlineLimit  int            // bytes; default DefaultInlineLimit
+	CrashBudget  int            // crashes in a row after which a task fails as poison; default 3, −1: never
+
+	// Middleware wraps every handler; the first is the outermost.
+	Middleware []func(HandlerFunc) HandlerFunc
+}
+
+// The defaults of Config.
+const (
+	DefaultLease        = 30 * time.Second
+	DefaultPoll         = time.Second
+	DefaultDrainTimeout = 30 * time.Second
+	DefaultCrashBudget  = 3
+)
+
+// Engine runs tasks in this process. It embeds a Client of its store and
+// namespace.
+type Engine struct {
+	*Client
+	inner *engine.Engine
+}
+
+// New checks the configuration and returns an Engine; Run starts it. Every
+// problem is reported at once: duplicate handlers, expected task types without
+// one, impossible values.
+func New(s Store, cfg Config) (*Engine, error) {
+	cc := ClientConfig{Namespace: cfg.Namespace, InlineLimit: cfg.InlineLimit, Logger: cfg.Logger}
+	if problems := append(cc.problems(s), cfg.problems()...); len(problems) > 0 {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
+	}
+	client := newClient(s, cc)
+	cfg = cfg.withDefaults()
+	inner := engine.New(engine.Config{
+		Store:        s,
+		Namespace:    client.ns,
+		Handlers:     cfg.handlers(),
+		Slots:        cfg.Concurrency,
+		Queues:       copyQueues(cfg.Queues),
+		TTL:          cfg.Lease,
+		Poll:         cfg.Poll,
+		DrainTimeout: cfg.DrainTimeout,
+		Log:          cfg.Logger,
+		Decider:      cfg.Decider,
+		Router:       cfg.Router,
+		Sink:         cfg.Sink,
+		InlineLimit:  client.limit,
+		CrashBudget:  cfg.CrashBudget,
+		IDs:          client.ids,
+	})
+	client.wake = inner.Wake
+	return &Engine{Client: client, inner: inner}, nil
+}
+
+// Run executes tasks until ctx ends and then drains: it claims nothing more,
+// waits up to DrainTimeout for its handlers, ends the contexts of the rest
+// (cause ErrDraining) and gives their leases back at no cost to the tasks. It
+// returns nil after a clean drain, a *RunningError naming handlers that never
+// returned, ErrNotMigrated or ErrNewerSchema before anything runs.
+func (e *Engine) Run(ctx context.Context) error { return advise(e.inner.Run(ctx)) }
+
+// RunUntilIdle is Run that returns by itself when nothing of its task types
+// and queues is due or running: for cron jobs and serverless functions. Tasks
+// that are due later, retries and sleeps among them, are left.
+func (e *Engine) RunUntilIdle(ctx context.Context) error { return advise(e.inner.RunUntilIdle(ctx)) }
+
+func advise(err error) error {
+	switch {
+	case errors.Is(err, ErrNotMigrated):
+		return fmt.Errorf("%w: run `weaver migrate up`, or call Migrate on the store at start", err)
+	case errors.Is(err, ErrNewerSchema):
+		return fmt.Errorf("%w: upgrade this program, `weaver migrate status` shows the versions", err)
+	}
+	return err
+}
+
+func (cfg Config) problems() []error {
+	var problems []error
+	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	seen := make(map[string]bool, len(cfg.Handlers))
+	for i, h := range cfg.Handlers {
+		switch {
+		case h.name == "":
+			complain("Handlers[%d] is empty: make handlers with a task type's Handler", i)
+		case h.problem != "":
+			complain("%s", h.problem)
+		case seen[h.name]:
+			complain("%s has two handlers: register each task type once", h.name)
+		}
+		seen[h.name] = true
+	}
+	for i, t := range cfg.Expect {
+		switch {
+		case t == nil:
+			complain("Expect[%d] is nil", i)
+		case !seen[t.Name()]:
+			complain("%s is expected but has no handler: add it to Config.Handlers", t.Name())
+		}
+	}
+	for name, v := range map[string]int64{
+		"Concurrency": int64(cfg.Concurrency), "Poll": int64(cfg.Poll), "DrainTimeout": int64(cfg.DrainTimeout),
+	} {
+		if v < 0 {
+			complain("%s is negative", name)
+		}
+	}
+	if cfg.Lease != 0 && cfg.Lease < time.Second {
+		complain("Lease is %s: want at least 1s", cfg.Lease)
+	}
+	if cfg.CrashBudget < -1 {
+		complain("CrashBudget is %d: want −1 (never), 0 (the default, %d) or more", cfg.CrashBudget, DefaultCrashBudget)
+	}
+	if cfg.Queues != nil && len(cfg.Queues) == 0 {
+		complain("Queues is empty: name the queues to serve, or leave it nil for all")
+	}
+	for q, n := range cfg.Queues {
+		if n < 1 {
+			complain("Queues[%q] is %d: want at least 1", q, n)
+		}
+	}
+	for i, m := range cfg.Middleware {
+		if m == nil {
+			complain("Middleware[%d] is nil", i)
+		}
+	}
+	sort.Slice(problems, func(i, j int) bool {
+		return strings.Compare(problems[i].Error(), problems[j].Error()) < 0
+	})
+	return problems
+}
+
+func (cfg Config) withDefaults() Config {
+	if cfg.Concurrency == 0 {
+		cfg.Concurrency = 10 * runtime.GOMAXPROCS(0)
+	}
+	if cfg.Lease == 0 {
+		cfg.Lease = DefaultLease
+	}
+	if cfg.Poll == 0 {
+		cfg.Poll = DefaultPoll
+	}
+	if cfg.DrainTimeout == 0 {
+		cfg.DrainTimeout = DefaultDrainTimeout
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.Decider == nil {
+		cfg.Decider = decide.Default{}
+	}
+	if cfg.Router == nil {
+		cfg.Router = decide.Direct{}
+	}
+	if cfg.CrashBudget == 0 {
+		cfg.CrashBudget = DefaultCrashBudget
+	}
+	return cfg
+}
+
+func (cfg Config) handlers() []engine.Handler {
+	hs := make([]engine.Handler, len(cfg.Handlers))
+	for i, h := range cfg.Handlers {
+		run := h.run
+		for j := len(cfg.Middleware) - 1; j >= 0; j-- {
+			run = cfg.Middleware[j](run)
+		}
+		if len(cfg.Middleware) > 0 {
+			run = storable(run)
+		}
+		hs[i] = engine.Handler{Type: h.name, CodeVersion: h.version, Run: run}
+	}
+	return hs
+}
+
+// storable checks what middleware made of an output. No output at all is null.
+func storable(run engine.HandlerFunc) engine.HandlerFunc {
+	return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+		out, err := run(ctx, input)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(out) == 0:
+			return json.RawMessage("null"), nil
+		}
+		if err := checkJSON(out); err != nil {
+			return nil, &engine.KindError{Kind: task.KindValidation, Err: fmt.Errorf("the output, as Middleware returned it, cannot be stored: %w", err)}
+		}
+		return out, nil
+	}
+}
+
+func copyQueues(q map[string]int) map[string]int {
+	if q == nil {
+		return nil
+	}
+	c := make(map[string]int, len(q))
+	for k, v := range q {
+		c[k] = v
+	}
+	return c
+}
+
+// Permanent says that retrying cannot help: the task fails at once, unless a
+// Decider knows better.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &engine.Verdict{Kind: engine.Permanent, Err: err}
+}
+
+// RetryAfter asks for the next attempt after d instead of the backoff. It
+// counts as an attempt.
+func RetryAfter(d time.Duration, err error) error {
+	if err == nil {
+		err = errors.New("asked to run again")
+	}
+	return &engine.Verdict{Kind: engine.RetryAfter, Delay: max(d, 0), Err: err}
+}
+
+// Blocked asks for a person: the task waits as blocked until Unblock, Cancel,
+// or its deadline.
+func Blocked(reason string) error {
+	return &engine.Verdict{Kind: engine.Blocked, Err: errors.New(reason)}
+}
+
+// Suspended reports whether err says that the task waits. Handlers that undo
+// things on errors, and deferred functions, check it first: a suspended
+// attempt did not fail.
+func Suspended(err error) bool { return errors.Is(err, engine.ErrSuspended) }
+
+// CurrentInfo describes the running attempt.
+type CurrentInfo struct {
+	TaskID         TaskID
+	JobID          JobID // zero outside jobs
+	Node           string
+	Type           string
+	Namespace      string
+	AttemptNo      int   // numbers the task's history
+	AttemptCount   int   // attempts that counted before this one
+	MaxAttempts    int   //
+	Epoch          int64 // rises with every lease of the task: a fencing token for partners
+	StartedVersion int   // code version of the task's first attempt
+	Labels         map[string]string
+	Metadata       map[string]string
+}
+
+// StepKey returns a key for a partner's idempotency header: the same for this
+// task and step name in every attempt, different for all others.
+func (c CurrentInfo) StepKey(name string) string { return c.TaskID.String() + ":" + name }
+
+// Current describes the attempt that ctx belongs to. Outside a handler it is
+// the zero value.
+func Current(ctx context.Context) CurrentInfo {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return CurrentInfo{}
+	}
+	t := a.Task()
+	return CurrentInfo{
+		TaskID:         t.ID,
+		JobID:          t.JobID,
+		Node:           t.Node,
+		Type:           t.Type,
+		Namespace:      a.Namespace(),
+		AttemptNo:      t.AttemptNo,
+		AttemptCount:   t.AttemptCount,
+		MaxAttempts:    t.MaxAttempts,
+		Epoch:          t.Epoch,
+		StartedVersion: t.StartedVersion,
+		Labels:         cloneMap(t.Labels),
+		Metadata:       cloneMap(t.Metadata),
+	}
+}
+
+// Progress reports how far the task is; total 0 means unknown. It is stored,
+// at most every 200 ms, and survives restarts. Its errors are those of a step.
+func Progress(ctx context.Context, current, total float64, message ...string) error {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return err
+	}
+	return a.Progress(ctx, task.Progress{Current: current, Total: total, Message: strings.Join(message, " ")})
+}
+
+// Log returns a logger that adds the task, the attempt and the step. Outside a
+// handler it is slog.Default().
+func Log(ctx context.Context) *slog.Logger {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return slog.Default()
+	}
+	return a.Log(ctx)
+}

@@ -1,0 +1,158 @@
+package weaver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Enqueuer stores drafts: a Client, an Engine, a TxClient, or InStepTx.
+type Enqueuer interface {
+	// EnqueueTasks stores the drafts in one transaction, all or none, and
+	// answers in their order.
+	EnqueueTasks(ctx context.Context, drafts ...Draft) ([]Enqueued, error)
+}
+
+// Enqueued answers one draft.
+type Enqueued struct {
+	ID          TaskID
+	Type        string
+	Disposition Disposition // created, or existing: the idempotency key was known
+}
+
+// EnqueueTasks implements Enqueuer. Every draft is checked before anything is
+// written. Inside the store it is one transaction; when it returns nil every
+// task is durable.
+func (c *Client) EnqueueTasks(ctx context.Context, drafts ...Draft) ([]Enqueued, error) {
+	if engine.StepTxOf(ctx) != nil {
+		return nil, fmt.Errorf("enqueue: %w", ErrNestedTx)
+	}
+	c.warnBare(ctx, drafts)
+	return c.enqueue(ctx, nil, drafts)
+}
+
+func (c *Client) enqueue(ctx context.Context, tx store.Tx, drafts []Draft) ([]Enqueued, error) {
+	if len(drafts) == 0 {
+		return nil, nil
+	}
+	sub := store.Submission{Tasks: make([]task.New, len(drafts))}
+	var problems []error
+	for i, d := range drafts {
+		t, err := c.admit(d)
+		if err != nil {
+			if len(drafts) > 1 {
+				err = fmt.Errorf("draft %d: %w", i, err)
+			}
+			problems = append(problems, err)
+		}
+		sub.Tasks[i] = t
+	}
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("enqueue: nothing was stored: %w", errors.Join(problems...))
+	}
+	got, err := c.store.Enqueue(ctx, c.ns, tx, sub)
+	if err != nil {
+		return nil, fmt.Errorf("enqueue: %w", err)
+	}
+	out := make([]Enqueued, len(got))
+	for i, g := range got {
+		out[i] = Enqueued{ID: g.ID, Type: drafts[i].typeName, Disposition: g.Disposition}
+	}
+	return out, nil
+}
+
+// admit turns a draft into a task to be stored.
+func (c *Client) admit(d Draft) (task.New, error) {
+	if d.err != nil {
+		return task.New{}, d.err
+	}
+	if d.typeName == "" {
+		return task.New{}, fmt.Errorf("%w: the draft is empty: make drafts with a task type's With", ErrInvalidInput)
+	}
+	if err := c.fits("input of "+d.typeName, len(d.input)); err != nil {
+		return task.New{}, err
+	}
+	s := &d.set
+	return task.New{
+		ID:               c.ids.New(),
+		Type:             d.typeName,
+		Queue:            s.queue,
+		Input:            d.input,
+		SchemaVersion:    s.schemaVersion,
+		Priority:         s.priority,
+		Delay:            s.delay,
+		At:               s.at,
+		ExpireAfter:      s.expireAfter,
+		MaxAttempts:      s.maxAttempts,
+		MaxRepairs:       task.DefaultMaxRepairs,
+		Backoff:          s.backoff,
+		BackoffMax:       s.backoffMax,
+		Timeout:          s.timeout,
+		IdempotencyKey:   s.idempotency,
+		ConcurrencyKey:   s.concurrency,
+		ConcurrencyLimit: s.concurrencyN,
+		Labels:           s.labels,
+		Metadata:         s.metadata,
+	}, nil
+}
+
+// warnBare warns, once per task type, of enqueues in a handler that every
+// attempt repeats.
+func (c *Client) warnBare(ctx context.Context, drafts []Draft) {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return
+	}
+	for _, d := range drafts {
+		if d.set.idempotency != "" || d.typeName == "" {
+			continue
+		}
+		if _, told := c.warned.LoadOrStore(d.typeName, true); !told {
+			c.log.Warn("enqueued in a handler without an idempotency key: every attempt enqueues again; use weaver.Start, or an IdempotencyKey",
+				"task_type", d.typeName, "handler", a.Task().Type, "task_id", a.Task().ID)
+		}
+	}
+}
+
+// TxClient enqueues inside a caller's transaction. Its tasks exist if and
+// only if that transaction commits, and nobody sees them before.
+type TxClient struct {
+	c  *Client
+	tx store.Tx
+}
+
+// InTx returns an Enqueuer that joins a transaction, wrapped by the store's
+// adapter: sqlite.Tx(tx). All rules of the client apply. Handles of such an
+// enqueue return ErrUnbound from Wait and Get. After the commit call Wake, or
+// let the store notice by itself.
+func (c *Client) InTx(tx store.Tx) *TxClient { return &TxClient{c: c, tx: tx} }
+
+// EnqueueTasks implements Enqueuer.
+func (t *TxClient) EnqueueTasks(ctx context.Context, drafts ...Draft) ([]Enqueued, error) {
+	if t.tx == nil {
+		return nil, fmt.Errorf("enqueue: %w: the transaction is nil", ErrForeignTx)
+	}
+	return t.c.enqueue(ctx, t.tx, drafts)
+}
+
+// InStepTx returns an Enqueuer that joins the transaction of the StepTx whose
+// context it is given: the tasks exist exactly if the step is recorded.
+// Outside a StepTx its EnqueueTasks returns ErrNoTask.
+func InStepTx(ctx context.Context) Enqueuer {
+	a, err := engine.From(ctx)
+	tx := engine.StepTxOf(ctx)
+	if err != nil || tx == nil {
+		return noStepTx{}
+	}
+	return (&Client{store: a.Store(), ns: a.Namespace(), limit: a.InlineLimit(), ids: a.IDs()}).InTx(tx)
+}
+
+type noStepTx struct{}
+
+func (noStepTx) EnqueueTasks(context.Context, ...Draft) ([]Enqueued, error) {
+	return nil, fmt.Errorf("InStepTx outside a StepTx: %w", ErrNoTask)
+}

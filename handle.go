@@ -1,0 +1,115 @@
+package weaver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// Handle is an enqueued task whose output is an Out.
+type Handle[Out any] struct {
+	got    Enqueued
+	client *Client // nil: made inside a transaction
+}
+
+// bound is implemented by enqueuers that can read back what they stored.
+type bound interface{ self() *Client }
+
+func (c *Client) self() *Client { return c }
+
+func newHandle[Out any](e Enqueuer, got Enqueued) *Handle[Out] {
+	h := &Handle[Out]{got: got}
+	if b, ok := e.(bound); ok {
+		h.client = b.self()
+	}
+	return h
+}
+
+// ID returns the task's id.
+func (h *Handle[Out]) ID() TaskID { return h.got.ID }
+
+// Disposition says whether the task was created or existed already.
+func (h *Handle[Out]) Disposition() Disposition { return h.got.Disposition }
+
+// Get reads the task; ErrUnbound for a handle of a transaction.
+func (h *Handle[Out]) Get(ctx context.Context) (TaskInfo, error) {
+	if h.client == nil {
+		return TaskInfo{}, ErrUnbound
+	}
+	return h.client.Get(ctx, h.got.ID)
+}
+
+// WaitOption is an option of Wait.
+type WaitOption interface{ applyWait(*waitSettings) }
+
+type waitSettings struct{ throughBlocked bool }
+
+type waitOption func(*waitSettings)
+
+func (o waitOption) applyWait(s *waitSettings) { o(s) }
+
+// WaitThroughBlocked lets Wait go on while the task is blocked, until
+// somebody unblocked it and it ended.
+func WaitThroughBlocked() WaitOption {
+	return waitOption(func(s *waitSettings) { s.throughBlocked = true })
+}
+
+// Wait returns the task's output when it succeeded, in whichever process. It
+// returns a *TaskError when the task failed or was cancelled, an error that is
+// ErrBlocked when it needs a person, and ctx's error when that ends first.
+func (h *Handle[Out]) Wait(ctx context.Context, opts ...WaitOption) (Out, error) {
+	var out Out
+	if h.client == nil {
+		return out, ErrUnbound
+	}
+	info, err := h.client.wait(ctx, h.got.ID, opts)
+	if err != nil {
+		return out, err
+	}
+	if len(info.Output) == 0 {
+		return out, nil // a Decider overruled the failure and gave no output
+	}
+	if err := json.Unmarshal(info.Output, &out); err != nil {
+		return out, fmt.Errorf("the output of task %s does not decode as %T: %w", info.ID, out, err)
+	}
+	return out, nil
+}
+
+// Wait waits for a task that is known by its id only; see Handle.Wait. The
+// output is in the returned task, encoded.
+func (c *Client) Wait(ctx context.Context, id TaskID, opts ...WaitOption) (TaskInfo, error) {
+	return c.wait(ctx, id, opts)
+}
+
+func (c *Client) wait(ctx context.Context, id TaskID, opts []WaitOption) (TaskInfo, error) {
+	var s waitSettings
+	for _, o := range opts {
+		o.applyWait(&s)
+	}
+	var info TaskInfo
+	err := c.waits.until(ctx, id, func(ctx context.Context) (done bool, err error) {
+		info, err = c.Get(ctx, id)
+		if err != nil {
+			return false, err
+		}
+		switch info.State {
+		case task.Succeeded:
+			return true, nil
+		case task.Failed, task.Cancelled:
+			return true, taskError(&info)
+		case task.Blocked:
+			if s.throughBlocked {
+				return false, nil
+			}
+			text := string(info.Waiting)
+			if info.Error != nil {
+				text += ": " + info.Error.Message
+			}
+			return true, fmt.Errorf("task %s (%s): %w: %s", id, info.Type, ErrBlocked, text)
+		}
+		return false, nil
+	})
+	return info, err
+}

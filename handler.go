@@ -1,0 +1,91 @@
+package weaver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/task"
+)
+
+// Handler is the code of one task type, made by Type.Handler.
+type Handler struct {
+	name    string
+	run     engine.HandlerFunc
+	version int
+	problem string // reported by New
+}
+
+// HandlerOption is an option of Type.Handler.
+type HandlerOption interface{ applyHandler(*handlerSettings) }
+
+type handlerSettings struct {
+	version int
+	verify  any // func(context.Context, Out) error
+}
+
+type handlerOption func(*handlerSettings)
+
+func (o handlerOption) applyHandler(s *handlerSettings) { o(s) }
+
+// CodeVersion numbers the handler's code; it is stored with each attempt, and
+// the first attempt's version stays readable (Current().StartedVersion).
+// Default 1.
+func CodeVersion(v int) HandlerOption {
+	return handlerOption(func(s *handlerSettings) { s.version = v })
+}
+
+// VerifySuccess checks the output of a handler that returned no error; its
+// error makes the attempt a failure, which is then decided like any other.
+func VerifySuccess[Out any](ok func(ctx context.Context, out Out) error) HandlerOption {
+	return handlerOption(func(s *handlerSettings) { s.verify = ok })
+}
+
+// Handler binds a function to the task type. The function may run more than
+// once for a task; what must not be repeated goes into Step. Its context ends
+// when the task is cancelled, times out, or its lease is lost; context.Cause
+// says which.
+func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error), opts ...HandlerOption) Handler {
+	set := handlerSettings{version: 1}
+	for _, o := range opts {
+		o.applyHandler(&set)
+	}
+	h := Handler{name: t.name, version: set.version}
+	if fn == nil {
+		h.problem = fmt.Sprintf("the handler of %s is nil", t.name)
+		return h
+	}
+	if set.version < 1 {
+		h.problem = fmt.Sprintf("CodeVersion(%d) of %s: want at least 1", set.version, t.name)
+		return h
+	}
+	var verify func(context.Context, Out) error
+	if set.verify != nil {
+		var ok bool
+		if verify, ok = set.verify.(func(context.Context, Out) error); !ok {
+			h.problem = fmt.Sprintf("VerifySuccess of %s is a %T, want a func(context.Context, %T) error", t.name, set.verify, *new(Out))
+			return h
+		}
+	}
+	h.run = func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+		var in In
+		if err := json.Unmarshal(input, &in); err != nil {
+			return nil, &engine.KindError{Kind: task.KindDecode, Err: fmt.Errorf("the input does not decode as %T: %w", in, err)}
+		}
+		out, err := fn(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		if Suspended(context.Cause(ctx)) {
+			return nil, ErrSuspended // the value of a suspended attempt means nothing
+		}
+		if verify != nil {
+			if err := verify(ctx, out); err != nil {
+				return nil, fmt.Errorf("verify the output: %w", err)
+			}
+		}
+		return encodeOutput("output", out)
+	}
+	return h
+}

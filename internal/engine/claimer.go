@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// claimLimit bounds one claim, whatever the number of slots.
+const claimLimit = 1000
+
+// claimLoop keeps the slots full until ctx ends or, with untilIdle, until a
+// claim that began with no attempt running found nothing due.
+func (e *Engine) claimLoop(ctx context.Context, untilIdle bool) error {
+	if untilIdle {
+		// What a dead process of this machine left behind is work too.
+		e.reap(ctx)
+	}
+	for ctx.Err() == nil {
+		req, idle := e.nextClaim()
+		if req.Limit == 0 {
+			wait(ctx, -1, e.claimKick)
+			continue
+		}
+		before := time.Now()
+		res, err := e.claim(ctx, req)
+		if err != nil {
+			continue // claim has waited and logged
+		}
+		for _, c := range res.Tasks {
+			e.start(c, before)
+		}
+		switch {
+		case len(res.Tasks) > 0:
+			kick(e.beatKick)
+			if res.Next == 0 {
+				continue
+			}
+		case res.Next == 0:
+			// Due, but not for us now: for a free slot of its queue, or for the
+			// reaper, because its deadline passed.
+			kick(e.reapKick)
+			wait(ctx, e.cfg.Poll, e.claimKick)
+			continue
+		case untilIdle && idle:
+			return nil
+		}
+		wait(ctx, e.pollAfter(res.Next), e.claimKick)
+	}
+	return nil
+}
+
+// nextClaim says what the free slots can take, and whether nothing runs.
+func (e *Engine) nextClaim() (req store.ClaimRequest, idle bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	req = store.ClaimRequest{
+		Worker:   e.worker,
+		Name:     e.name,
+		TTL:      e.cfg.TTL,
+		Limit:    min(e.cfg.Slots-len(e.running), claimLimit),
+		Types:    e.types,
+		Slots:    e.cfg.Slots,
+		Suspects: e.suspect,
+	}
+	if e.cfg.Queues != nil {
+		req.Queues = make(map[string]int, len(e.cfg.Queues))
+		free := 0
+		for q, limit := range e.cfg.Queues {
+			if n := limit - e.queues[q]; n > 0 {
+				req.Queues[q] = n
+				free += n
+			}
+		}
+		req.Limit = min(req.Limit, free)
+	}
+	return req, len(e.running) == 0
+}
+
+// pollAfter is how long to sleep when the next row is due after next (< 0:
+// none known). Stores that tell everything need no polling.
+func (e *Engine) pollAfter(next time.Duration) time.Duration {
+	if e.complete {
+		return next
+	}
+	poll := e.cfg.Poll*9/10 + rand.N(e.cfg.Poll/5+1)
+	if next >= 0 && next < poll {
+		return next
+	}
+	return poll
+}
+
+// claim leases tasks. A call whose answer was lost is looked up by its lease
+// id until the store answers, so that no lease is left without an attempt
+// (R3). It returns an error only when ctx ended or the lookup found that
+// nothing was claimed.
+func (e *Engine) claim(ctx context.Context, req store.ClaimRequest) (store.ClaimResult, error) {
+	req.LeaseID = task.NewLeaseID()
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		// Detached: a claim that commits while we drain must not be lost.
+		call, cancel := context.WithTimeout(e.hard, e.cfg.TTL)
+		res, err := e.cfg.Store.Claim(call, e.cfg.Namespace, req)
+		cancel()
+		if err == nil {
+			return res, nil
+		}
+		if ctx.Err() != nil {
+			return store.ClaimResult{}, err
+		}
+		e.log.Warn("claim tasks", "error", err, "retry_in", pause)
+		req.Again = true
+		wait(ctx, pause, nil)
+	}
+}
+
+// start gives a leased task to an executor. before is when the claim call
+// began: the lease is trusted from then on (R5).
+func (e *Engine) start(c store.Claimed, before time.Time) {
+	a := e.newAttempt(c, before)
+	e.mu.Lock()
+	e.running[leaseKey{c.Task.ID, c.Task.Epoch}] = a
+	e.queues[c.Task.Queue]++
+	if c.Suspect {
+		e.suspect++
+	}
+	e.mu.Unlock()
+	e.work.Go("attempt", func(context.Context) error {
+		e.execute(a)
+		return nil
+	})
+}
+
+// forget frees the slot of an attempt, once.
+func (e *Engine) forget(a *Attempt) {
+	key := leaseKey{a.task.ID, a.task.Epoch}
+	e.mu.Lock()
+	if e.running[key] != a {
+		e.mu.Unlock()
+		return
+	}
+	delete(e.running, key)
+	if e.queues[a.task.Queue]--; e.queues[a.task.Queue] == 0 {
+		delete(e.queues, a.task.Queue)
+	}
+	if a.suspect {
+		e.suspect--
+	}
+	e.mu.Unlock()
+	kick(e.claimKick)
+}

@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// What a handler's use of its context can be told.
+var (
+	// ErrNoTask: the context is not one that a handler was given.
+	ErrNoTask = errors.New("this context belongs to no task: pass the context that the handler was given, or one made from it")
+	// ErrAttemptOver: the handler has returned already.
+	ErrAttemptOver = errors.New("the attempt is over: a goroutine outlived its handler; wait for it before returning")
+	// ErrDuplicateStep: the name was used before in this attempt.
+	ErrDuplicateStep = errors.New("the step name was used twice in one attempt: names are the memory of a task, so each must be unique")
+	// ErrNestedStep: a step was begun inside another step.
+	ErrNestedStep = errors.New("a step cannot run inside another step: return from the outer one first")
+	// ErrNestedTx: a client was used inside StepTx.
+	ErrNestedTx = errors.New("a client cannot enqueue inside StepTx, which holds the store's writer: use weaver.InStepTx(ctx)")
+	// ErrTxType: the store's transactions are of another type.
+	ErrTxType = errors.New("wrong transaction type for this store")
+	// ErrStepTxUnsupported: the store has no transactions for user code.
+	ErrStepTxUnsupported = errors.New("this store cannot run steps inside its transactions")
+	// ErrSuspended: the task waits; the attempt is over and costs nothing.
+	ErrSuspended = errors.New("the task is suspended: return, the handler runs again when the wait is over")
+)
+
+// Why a handler's context ended (context.Cause).
+var (
+	// ErrCancelled: somebody cancelled the task.
+	ErrCancelled = errors.New("the task was cancelled")
+	// ErrDeadline: the task's deadline passed.
+	ErrDeadline = errors.New("the task's deadline has passed")
+	// ErrTimeout: the attempt ran longer than the task's timeout.
+	ErrTimeout = errors.New("the attempt timed out")
+	// ErrLeaseUncertain: the lease could not be renewed in time; another
+	// worker may take the task over.
+	ErrLeaseUncertain = errors.New("the lease could not be renewed in time")
+	// ErrDraining: the engine stops and gave its handlers up.
+	ErrDraining = errors.New("the engine is stopping")
+)
+
+// Verdict is an error with the handler's own judgement.
+type Verdict struct {
+	Kind  VerdictKind
+	Delay time.Duration // RetryAfter
+	Err   error
+}
+
+// VerdictKind tells the verdicts apart.
+type VerdictKind int
+
+// What a handler can say about its failure.
+const (
+	Permanent  VerdictKind = iota + 1 // retrying cannot help
+	RetryAfter                        // retry, but not before Delay
+	Blocked                           // a person has to help
+)
+
+// Error implements error.
+func (v *Verdict) Error() string { return v.Err.Error() }
+
+// Unwrap gives the handler's own error.
+func (v *Verdict) Unwrap() error { return v.Err }
+
+// StepError is the failure of a step, as its caller and a replay see it.
+type StepError struct {
+	Step    string
+	Kind    task.ErrorKind
+	Message string
+	Err     error // the step function's own error; nil when it was recorded by an earlier attempt
+}
+
+// Error implements error.
+func (e *StepError) Error() string { return fmt.Sprintf("step %q: %s", e.Step, e.Message) }
+
+// Unwrap gives the step function's own error.
+func (e *StepError) Unwrap() error { return e.Err }
+
+// PanicError is a panic of a handler or a step.
+type PanicError struct {
+	Value any
+	Stack string
+}
+
+// Error implements error.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// KindError gives an error its kind: decode_error for an input that cannot be
+// read, validation_error for a value that must not be stored, internal for
+// trouble of the engine itself.
+type KindError struct {
+	Kind task.ErrorKind
+	Step string
+	Err  error
+}
+
+// Error implements error.
+func (e *KindError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *KindError) Unwrap() error { return e.Err }
+
+// RunningError names handlers that did not return when the engine stopped.
+// Their leases were given back; whatever they still do is fenced off.
+type RunningError struct {
+	Tasks []string // "acme.billing.charge.v1 01J…"
+}
+
+// Error implements error.
+func (e *RunningError) Error() string {
+	return fmt.Sprintf("stopped, but %d handlers did not return after their context ended: %v", len(e.Tasks), e.Tasks)
+}

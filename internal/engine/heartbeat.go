@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// heartbeatLoop renews all leases of the process every TTL/3 in one call, at
+// once when a cancel may be waiting, and ends the attempts whose lease could
+// not be renewed in time (R5, R6).
+func (e *Engine) heartbeatLoop(ctx context.Context) error {
+	last := time.Now()
+	interval := e.cfg.TTL / 3
+	for ctx.Err() == nil {
+		running := e.attempts()
+		if len(running) == 0 && e.complete {
+			// Nobody outside this process can miss us, and nothing is leased.
+			wait(ctx, -1, e.beatKick)
+			if ctx.Err() != nil {
+				return nil
+			}
+			// Our row went unseen for lack of leases, not for lack of life.
+			if err := e.join(ctx); err != nil && ctx.Err() == nil {
+				e.log.Warn("announce this worker", "error", err)
+			}
+			last = time.Now()
+			continue
+		}
+		// Wait for the next beat, but not past the moment at which a lease
+		// stops being trusted.
+		due := interval - time.Since(last)
+		for _, a := range running {
+			if a.ctx.Err() == nil {
+				due = min(due, a.trustedFor())
+			}
+		}
+		kicked := false
+		if due > 0 {
+			kicked = waitKick(ctx, due, e.beatKick)
+		}
+		e.endUntrusted()
+		if !kicked && time.Since(last) < interval {
+			continue
+		}
+		if kicked && !e.needsBeat(last) {
+			continue
+		}
+		if e.beat(ctx) {
+			last = time.Now()
+			continue
+		}
+		// Trouble, or rows that could not be told: again within a second.
+		last = time.Now().Add(min(time.Second, e.cfg.TTL/12) - interval)
+	}
+	return nil
+}
+
+// needsBeat keeps kicks of the claimer, which only say that attempts exist
+// now, from becoming a heartbeat each.
+func (e *Engine) needsBeat(last time.Time) bool {
+	return e.cancelAsked.Swap(false) || time.Since(last) >= e.cfg.TTL/3
+}
+
+// waitKick is wait that says whether the kick ended it.
+func waitKick(ctx context.Context, d time.Duration, kicks <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-kicks:
+		return true
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return false
+}
+
+func (e *Engine) endUntrusted() {
+	for _, a := range e.attempts() {
+		if a.trustedFor() <= 0 {
+			a.end(ErrLeaseUncertain)
+		}
+	}
+}
+
+// beatLimit is how long a renewal may take: while it hangs nobody sees that a
+// lease is no longer to be trusted.
+func (e *Engine) beatLimit(running []*Attempt) time.Duration {
+	limit := e.cfg.TTL / 3
+	for _, a := range running {
+		if left := a.trustedFor(); left > 0 && a.ctx.Err() == nil {
+			limit = min(limit, left)
+		}
+	}
+	return limit
+}
+
+// beat renews once and reports whether every lease got an answer.
+func (e *Engine) beat(ctx context.Context) bool {
+	running := slices.DeleteFunc(e.attempts(), func(a *Attempt) bool {
+		return errors.Is(context.Cause(a.ctx), store.ErrLeaseLost)
+	})
+	req := store.HeartbeatRequest{Worker: e.worker, TTL: e.cfg.TTL, Leases: make([]task.Lease, len(running))}
+	for i, a := range running {
+		req.Leases[i] = a.lease
+	}
+	before := time.Now()
+	call, cancel := context.WithTimeout(ctx, e.beatLimit(running))
+	beats, err := e.cfg.Store.Heartbeat(call, e.cfg.Namespace, req)
+	cancel()
+	if err != nil {
+		if ctx.Err() == nil {
+			e.log.Warn("renew leases", "leases", len(running), "error", err)
+		}
+		return false
+	}
+	all := true
+	for i, b := range beats {
+		a := running[i]
+		switch {
+		case b.Lost:
+			a.end(store.ErrLeaseLost)
+			continue
+		case b.Retry:
+			all = false
+			continue
+		case b.Cancel != "":
+			a.askCancel(b.Cancel, b.By, b.Reason)
+		}
+		a.trust(before)
+	}
+	return all
+}

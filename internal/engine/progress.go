@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// progressEvery bounds how often a task's progress is written; the latest
+// report always is, at the end at the latest.
+const progressEvery = 200 * time.Millisecond
+
+// progress keeps the latest report that is not written yet.
+type progress struct {
+	latest  *task.Progress
+	written time.Time
+	timer   *time.Timer // writes latest when the handler reports no more
+}
+
+// take returns the unwritten report and forgets it.
+func (p *progress) take() *task.Progress {
+	latest := p.latest
+	p.latest = nil
+	return latest
+}
+
+// Progress reports how far the task is. It obeys the lease like a step.
+func (a *Attempt) Progress(ctx context.Context, p task.Progress) error {
+	for _, n := range []float64{p.Current, p.Total} {
+		if math.IsNaN(n) || math.IsInf(n, 0) {
+			return fmt.Errorf("progress: %v of %v: want finite numbers, and a total of 0 when it is unknown", p.Current, p.Total)
+		}
+	}
+	p.Message = storable(p.Message)
+	a.mu.Lock()
+	switch {
+	case a.over:
+		a.mu.Unlock()
+		return ErrAttemptOver
+	case a.suspended:
+		a.mu.Unlock()
+		return ErrSuspended
+	}
+	if err := a.alive(ctx); err != nil {
+		a.mu.Unlock()
+		return err
+	}
+	a.progress.latest = &p
+	due := progressEvery - time.Since(a.progress.written)
+	if due > 0 {
+		if a.progress.timer == nil {
+			a.progress.timer = time.AfterFunc(due, a.flushLate)
+		}
+		a.mu.Unlock()
+		a.e.emit(event.Progress{Header: a.header(), Progress: p})
+		return nil
+	}
+	a.mu.Unlock()
+	a.e.emit(event.Progress{Header: a.header(), Progress: p})
+	return a.flushProgress()
+}
+
+// flushLate writes the last report of a handler that went quiet. Its errors
+// are met again by whatever the attempt writes next.
+func (a *Attempt) flushLate() {
+	a.mu.Lock()
+	a.progress.timer = nil
+	over := a.over
+	a.mu.Unlock()
+	if !over {
+		_ = a.flushProgress()
+	}
+}
+
+func (a *Attempt) flushProgress() error {
+	a.mu.Lock()
+	p := a.progress.take()
+	a.progress.written = time.Now()
+	a.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	res := a.e.records.do(store.Record{Lease: a.lease, Progress: p})
+	if res.Err != nil {
+		a.mu.Lock()
+		if a.progress.latest == nil {
+			a.progress.latest = p // the end of the attempt writes it, if nothing newer comes
+		}
+		a.mu.Unlock()
+	}
+	return a.answer(res.Err)
+}
+
+func (a *Attempt) stopProgress() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.progress.timer != nil {
+		a.progress.timer.Stop()
+	}
+}
+
+// Log returns the logger of the task: the engine's, with the task, the
+// attempt and the step of ctx on every line. Each line is an event too.
+func (a *Attempt) Log(ctx context.Context) *slog.Logger {
+	l := a.e.log.With("task_id", a.task.ID, "task_type", a.task.Type, "attempt", a.task.AttemptNo)
+	step := InStep(ctx)
+	if step != "" {
+		l = l.With("step", step)
+	}
+	if a.e.cfg.Sink == nil {
+		return l
+	}
+	return slog.New(&tellHandler{Handler: l.Handler(), a: a, step: step})
+}
+
+// tellHandler turns log lines into events on their way to the real handler.
+type tellHandler struct {
+	slog.Handler
+	a     *Attempt
+	step  string
+	attrs []slog.Attr
+	group string
+}
+
+// Enabled lets events have the lines that the engine's logger drops.
+func (h *tellHandler) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelInfo
+}
+
+// Handle implements slog.Handler.
+func (h *tellHandler) Handle(ctx context.Context, r slog.Record) error {
+	data := make(map[string]any, len(h.attrs)+r.NumAttrs())
+	add := func(attr slog.Attr) bool {
+		data[h.group+attr.Key] = attr.Value.Resolve().Any()
+		return true
+	}
+	for _, attr := range h.attrs {
+		data[attr.Key] = attr.Value.Resolve().Any()
+	}
+	r.Attrs(add)
+	h.a.e.emit(event.LogWritten{Header: h.a.header(), Step: h.step, Level: r.Level, Message: r.Message, Data: data})
+	if !h.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h *tellHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	c := *h
+	c.Handler = h.Handler.WithAttrs(attrs)
+	c.attrs = append([]slog.Attr{}, h.attrs...)
+	for _, attr := range attrs {
+		attr.Key = h.group + attr.Key
+		c.attrs = append(c.attrs, attr)
+	}
+	return &c
+}
+
+// WithGroup implements slog.Handler.
+func (h *tellHandler) WithGroup(name string) slog.Handler {
+	c := *h
+	c.Handler = h.Handler.WithGroup(name)
+	c.group = h.group + name + "."
+	return &c
+}

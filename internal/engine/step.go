@@ -1,0 +1,402 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// StepOptions tune one step.
+type StepOptions struct {
+	Tries       int           // ≥ 1, inside this attempt
+	Backoff     time.Duration // before the second try; doubles
+	RecordError bool          // the last error is the step's result
+}
+
+// DefaultStepBackoff is the pause before a step's second try.
+const DefaultStepBackoff = 100 * time.Millisecond
+
+type stepKey struct{}
+
+// stepScope marks the context of a running step.
+type stepScope struct {
+	name string
+	tx   store.Tx // inside StepTx
+}
+
+// InStep returns the name of the step that ctx belongs to, "" outside steps.
+func InStep(ctx context.Context) string {
+	if s, ok := ctx.Value(stepKey{}).(*stepScope); ok {
+		return s.name
+	}
+	return ""
+}
+
+// StepTxOf returns the transaction of the StepTx that ctx belongs to, or nil.
+func StepTxOf(ctx context.Context) store.Tx {
+	if s, ok := ctx.Value(stepKey{}).(*stepScope); ok {
+		return s.tx
+	}
+	return nil
+}
+
+// enter begins the use of a step name: it returns the recorded step when
+// there is one, else the index under which to record it. The caller must call
+// leave when the error is nil and done is nil.
+func (a *Attempt) enter(ctx context.Context, name string) (done *task.Step, index int, err error) {
+	if outer := InStep(ctx); outer != "" {
+		return nil, 0, a.misuse(fmt.Errorf("step %q inside step %q: %w", name, outer, ErrNestedStep))
+	}
+	if err := checkStepName(name); err != nil {
+		return nil, 0, a.misuse(err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.over:
+		return nil, 0, fmt.Errorf("step %q: %w", name, ErrAttemptOver)
+	case a.fatal != nil:
+		return nil, 0, a.fatal
+	case a.suspended:
+		return nil, 0, ErrSuspended
+	}
+	m := a.memory[name]
+	if m == nil {
+		m = &memory{index: a.nextIndex}
+		a.nextIndex++
+		if a.memory == nil {
+			a.memory = make(map[string]*memory)
+		}
+		a.memory[name] = m
+	}
+	if m.used {
+		err := fmt.Errorf("step %q: %w", name, ErrDuplicateStep)
+		a.fatal = err
+		a.end(err)
+		return nil, 0, err
+	}
+	m.used = true
+	if m.done != nil {
+		return m.done, m.index, nil
+	}
+	if err := a.alive(ctx); err != nil {
+		return nil, 0, err
+	}
+	a.inFlight++
+	return nil, m.index, nil
+}
+
+// maxStepName is the longest step name, in bytes.
+const maxStepName = 255
+
+func checkStepName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("a step needs a name: it is the memory of the task")
+	case len(name) > maxStepName:
+		return fmt.Errorf("step %.40q…: the name is %d bytes long, at most %d are allowed", name, len(name), maxStepName)
+	case strings.ContainsRune(name, 0) || !utf8.ValidString(name):
+		return fmt.Errorf("step %q: the name must be UTF-8 without NUL", name)
+	}
+	return nil
+}
+
+// leave ends what enter began.
+func (a *Attempt) leave() {
+	a.mu.Lock()
+	if a.inFlight--; a.inFlight == 0 {
+		a.idle.Broadcast()
+	}
+	a.mu.Unlock()
+}
+
+// alive returns why no step may start now, or nil.
+func (a *Attempt) alive(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if a.trustedFor() <= 0 {
+		a.end(ErrLeaseUncertain)
+		return ErrLeaseUncertain
+	}
+	return nil
+}
+
+// misuse makes a programmer's error the attempt's outcome, whatever the
+// handler returns.
+func (a *Attempt) misuse(err error) error {
+	a.mu.Lock()
+	if a.fatal == nil && !a.over {
+		a.fatal = err
+	}
+	a.mu.Unlock()
+	a.end(err)
+	return err
+}
+
+// Step runs fn unless a step of this name is completed already, and makes its
+// value durable before it returns. On replay it returns the recorded bytes
+// and does not call fn.
+func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
+	done, index, err := a.enter(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if done != nil {
+		return replay(done)
+	}
+	defer a.leave()
+
+	for try := 1; ; try++ {
+		a.startStep(name, index, try)
+		begun := time.Now()
+		value, stepErr := a.runStep(ctx, &stepScope{name: name}, fn)
+		step := task.Step{Name: name, Index: index, Kind: task.KindStep, AttemptNo: a.task.AttemptNo, Try: try}
+		elapsed := time.Since(begun)
+
+		if stepErr == nil {
+			stepErr = a.e.tooLarge(name, "step value", len(value))
+		}
+		if stepErr == nil {
+			step.State, step.Value = task.StepCompleted, value
+			_, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed})
+			if err != nil {
+				return nil, err
+			}
+			a.e.emit(event.StepCompleted{Header: a.header(), Step: name, Index: index, Output: value, Duration: elapsed})
+			return value, nil
+		}
+		if !a.recordable(ctx, stepErr) {
+			return nil, stepErr
+		}
+
+		se := a.stepError(name, stepErr)
+		over := ctx.Err() != nil // then the error may be of the context's making
+		last := try >= opts.Tries || over || isFinal(stepErr)
+		step.State = task.StepFailed
+		step.Error = &task.Error{Kind: se.Kind, Message: se.Message, Step: name, Stack: stackOf(stepErr)}
+		if last && opts.RecordError && !over && se.Kind != task.KindValidation {
+			step.State = task.StepCompleted
+		}
+		if _, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed}); err != nil {
+			return nil, err
+		}
+		a.e.emit(event.StepFailed{Header: a.header(), Step: name, Index: index, Try: try, Error: *step.Error, Duration: elapsed})
+		if last {
+			return nil, a.failed(se)
+		}
+		wait(ctx, stepPause(opts.Backoff, try), nil)
+		if err := a.alive(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// failed is what the caller of a step is told: a value that cannot be stored
+// is a mistake of the program, which fails the task whatever the handler does.
+func (a *Attempt) failed(se *StepError) error {
+	if se.Kind == task.KindValidation {
+		return a.misuse(se)
+	}
+	return se
+}
+
+// stepPause is base · 2^(try−1), at most a day.
+func stepPause(base time.Duration, try int) time.Duration {
+	const most = 24 * time.Hour
+	for ; try > 1 && base < most; try-- {
+		base *= 2
+	}
+	return min(base, most)
+}
+
+// maxStepsRun is how many step names the record of an attempt keeps.
+const maxStepsRun = 1000
+
+// startStep notes and tells that a step's function is about to run.
+func (a *Attempt) startStep(name string, index, try int) {
+	a.mu.Lock()
+	if len(a.stepsRun) < maxStepsRun {
+		a.stepsRun = append(a.stepsRun, name)
+	}
+	a.mu.Unlock()
+	a.e.emit(event.StepStarted{Header: a.header(), Step: name, Index: index, Try: try})
+}
+
+// runStep calls fn with a marked context; a panic becomes its error.
+func (a *Attempt) runStep(ctx context.Context, scope *stepScope, fn func(context.Context) (json.RawMessage, error)) (value json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			value, err = nil, &PanicError{Value: p, Stack: string(debug.Stack())}
+		}
+	}()
+	return fn(context.WithValue(ctx, stepKey{}, scope))
+}
+
+// recordable reports whether a step's failure belongs to the step. What the
+// end of the attempt's own context caused is never recorded as its result.
+func (a *Attempt) recordable(ctx context.Context, err error) bool {
+	if a.ctx.Err() != nil {
+		return false
+	}
+	var kind *KindError
+	if errors.As(err, &kind) && kind.Kind == task.KindInternal {
+		return false
+	}
+	return !(ctx.Err() != nil && errors.Is(err, context.Canceled))
+}
+
+func (a *Attempt) stepError(name string, err error) *StepError {
+	se := &StepError{Step: name, Kind: kindOf(err), Message: storable(err.Error()), Err: err}
+	var inner *StepError
+	if errors.As(err, &inner) {
+		se.Message = inner.Message
+	}
+	return se
+}
+
+// isFinal reports whether trying the step again inside this attempt is
+// pointless: the handler said so, or its value cannot be stored.
+func isFinal(err error) bool {
+	var v *Verdict
+	var ke *KindError
+	return errors.As(err, &v) || errors.As(err, &ke)
+}
+
+func replay(done *task.Step) (json.RawMessage, error) {
+	if done.Error != nil {
+		return nil, &StepError{Step: done.Name, Kind: done.Error.Kind, Message: done.Error.Message}
+	}
+	return done.Value, nil
+}
+
+// tooLarge refuses a value that may not be stored in a row.
+func (e *Engine) tooLarge(name, what string, size int) error {
+	if size <= e.cfg.InlineLimit {
+		return nil
+	}
+	return &KindError{Kind: task.KindValidation, Err: fmt.Errorf("%s of %q is %d bytes, over the inline limit of %d: return less (for example a reference to where it is kept) or raise Config.InlineLimit", what, name, size, e.cfg.InlineLimit)}
+}
+
+// record writes under the lease and interprets the answer. It tries again
+// while the store has trouble, for as long as the lease may be trusted.
+func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordResult, error) {
+	rec.Lease = a.lease
+	// What was in flight when a cancel arrived is not stored.
+	if cause := context.Cause(a.ctx); cause != nil && rec.Step != nil && rec.Step.State == task.StepCompleted && isCancel(cause) {
+		return store.RecordResult{}, cause
+	}
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		a.mu.Lock()
+		over := a.over
+		a.mu.Unlock()
+		if over {
+			return store.RecordResult{}, ErrAttemptOver
+		}
+		if a.trustedFor() <= 0 {
+			a.end(ErrLeaseUncertain)
+			return store.RecordResult{}, ErrLeaseUncertain
+		}
+		res := a.e.records.do(rec)
+		err := a.answer(res.Err)
+		var trouble *KindError
+		if !errors.As(err, &trouble) {
+			return res, err
+		}
+		a.e.log.Warn("record a step", "task_id", a.task.ID, "error", res.Err, "retry_in", pause)
+		wait(a.ctx, pause, nil)
+		if a.ctx.Err() != nil {
+			return store.RecordResult{}, err
+		}
+	}
+}
+
+// answer turns a store's answer to a lease holder into the attempt's.
+func (a *Attempt) answer(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, store.ErrLeaseLost), errors.Is(err, store.ErrStepConflict):
+		a.end(err)
+		return err
+	case errors.Is(err, store.ErrCancelRequested):
+		a.end(ErrCancelled)
+		return ErrCancelled
+	}
+	return &KindError{Kind: task.KindInternal, Err: fmt.Errorf("record a step: %w", err)}
+}
+
+// recordBatch is the combiner's call.
+func (e *Engine) recordBatch(recs []store.Record) []store.RecordResult {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.hard), e.cfg.TTL)
+	defer cancel()
+	res, err := e.cfg.Store.Record(ctx, e.cfg.Namespace, recs...)
+	if err == nil {
+		return res
+	}
+	res = make([]store.RecordResult, len(recs))
+	for i := range res {
+		res[i].Err = err
+	}
+	return res
+}
+
+// StepTx is Step inside the store's transaction: the value and whatever fn
+// writes through the transaction commit together.
+func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Context, store.Tx) (json.RawMessage, error)) (json.RawMessage, error) {
+	st, ok := a.e.cfg.Store.(store.StepTxer)
+	if !ok {
+		return nil, a.misuse(fmt.Errorf("step %q: %w", name, ErrStepTxUnsupported))
+	}
+	done, index, err := a.enter(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if done != nil {
+		return replay(done)
+	}
+	defer a.leave()
+
+	a.startStep(name, index, 1)
+	begun := time.Now()
+	step := task.Step{Name: name, Index: index, Kind: task.KindStep, State: task.StepCompleted, AttemptNo: a.task.AttemptNo, Try: 1}
+	var stepErr error
+	res, err := st.StepTx(ctx, a.e.cfg.Namespace, store.Record{Lease: a.lease, Step: &step}, min(5*time.Second, a.e.cfg.TTL/3),
+		func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
+			value, err := a.runStep(ctx, &stepScope{name: name, tx: tx}, func(ctx context.Context) (json.RawMessage, error) { return fn(ctx, tx) })
+			if err == nil {
+				err = a.e.tooLarge(name, "step value", len(value))
+			}
+			stepErr = err
+			return value, err
+		})
+	elapsed := time.Since(begun)
+	if err == nil {
+		err = res.Err
+	}
+	switch {
+	case err == nil:
+		a.e.emit(event.StepCompleted{Header: a.header(), Step: name, Index: index, Output: res.Step.Value, Duration: elapsed})
+		return res.Step.Value, nil
+	case stepErr == nil && !errors.Is(err, store.ErrStepTxTooLong):
+		return nil, a.answer(err)
+	case !a.recordable(ctx, err):
+		return nil, err
+	}
+	se := a.stepError(name, err)
+	step.State, step.Error = task.StepFailed, &task.Error{Kind: se.Kind, Message: se.Message, Step: name, Stack: stackOf(err)}
+	if _, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed}); err != nil {
+		return nil, err
+	}
+	a.e.emit(event.StepFailed{Header: a.header(), Step: name, Index: index, Try: 1, Error: *step.Error, Duration: elapsed})
+	return nil, a.failed(se)
+}

@@ -1,0 +1,358 @@
+package weaver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Job is tasks to be submitted together, with needs between them and a
+// budget. Add collects mistakes; Submit reports them all.
+type Job struct {
+	name     string
+	budget   Budget
+	nodes    []*Node
+	byName   map[string]*Node
+	problems []error
+}
+
+// Node is a task of a job that is not submitted yet.
+type Node struct {
+	job   *Job
+	name  string
+	draft Draft
+	needs []need
+}
+
+type need struct {
+	name string
+	kind task.EdgeKind
+}
+
+// NewJob begins a job. At most one budget is taken.
+func NewJob(name string, budget ...Budget) *Job {
+	j := &Job{name: name, byName: make(map[string]*Node)}
+	if err := checkKey("NewJob", name, 255); err != nil {
+		j.problems = append(j.problems, err)
+	}
+	if len(budget) > 1 {
+		j.problems = append(j.problems, errors.New("NewJob takes one Budget"))
+	}
+	if len(budget) > 0 {
+		j.budget = budget[0]
+	}
+	b := j.budget
+	for _, later := range []struct {
+		field string
+		set   bool
+	}{
+		{"MaxTotalAttempts", b.MaxTotalAttempts != 0},
+		{"MaxCost", b.MaxCost != 0},
+		{"MaxRepairs", b.MaxRepairs != 0},
+		{"MaxNoProgress", b.MaxNoProgress != 0},
+	} {
+		if later.set {
+			j.problems = append(j.problems, fmt.Errorf("field %s of the budget: %w", later.field, ErrNotBuilt))
+		}
+	}
+	if b.MaxAttemptsPerTask < 0 || b.MaxDuration < 0 {
+		j.problems = append(j.problems, fmt.Errorf("%w: a budget cannot be negative", ErrInvalidOption))
+	}
+	return j
+}
+
+// NodeOption is an option of Add.
+type NodeOption interface{ applyNode(*Node) }
+
+type nodeOption func(*Node)
+
+func (o nodeOption) applyNode(n *Node) { o(n) }
+
+// Needs lets a task run when all these have succeeded. If one of them ends
+// otherwise the task is cancelled with error kind dependency_failed.
+func Needs(nodes ...*Node) NodeOption {
+	return nodeOption(func(n *Node) { n.add(task.OnSuccess, nodes) })
+}
+
+// NeedsNamed is Needs by name, for nodes that may be added later.
+func NeedsNamed(names ...string) NodeOption {
+	return nodeOption(func(n *Node) {
+		for _, name := range names {
+			n.needs = append(n.needs, need{name, task.OnSuccess})
+		}
+	})
+}
+
+// IfFailed lets a task run when one of these failed. Not built yet: Submit
+// refuses it.
+func IfFailed(...*Node) NodeOption {
+	return nodeOption(func(n *Node) {
+		n.job.problems = append(n.job.problems, fmt.Errorf("%q: IfFailed: %w", n.name, ErrNotBuilt))
+	})
+}
+
+// IfDone lets a task run when these have ended in any way. Not built yet:
+// Submit refuses it.
+func IfDone(...*Node) NodeOption {
+	return nodeOption(func(n *Node) {
+		n.job.problems = append(n.job.problems, fmt.Errorf("%q: IfDone: %w", n.name, ErrNotBuilt))
+	})
+}
+
+func (n *Node) add(kind task.EdgeKind, nodes []*Node) {
+	for _, other := range nodes {
+		switch {
+		case other == nil:
+			n.job.problems = append(n.job.problems, fmt.Errorf("%q needs a nil node", n.name))
+		case other.job != n.job:
+			n.job.problems = append(n.job.problems, fmt.Errorf("%q needs %q, which belongs to another job", n.name, other.name))
+		default:
+			n.needs = append(n.needs, need{other.name, kind})
+		}
+	}
+}
+
+// Name returns the node's name.
+func (n *Node) Name() string { return n.name }
+
+// Add adds a task under a name that is unique in the job.
+func (j *Job) Add(name string, d Draft, opts ...NodeOption) *Node {
+	n := &Node{job: j, name: name, draft: d}
+	if err := checkKey("Add", name, 255); err != nil {
+		j.problems = append(j.problems, err)
+	}
+	if j.byName[name] != nil {
+		j.problems = append(j.problems, fmt.Errorf("two tasks are named %q", name))
+	}
+	if d.set.idempotency != "" {
+		j.problems = append(j.problems, fmt.Errorf("%q: a task of a job cannot have an IdempotencyKey: an existing task belongs to no job or to another one", name))
+	}
+	j.byName[name] = n
+	j.nodes = append(j.nodes, n)
+	for _, o := range opts {
+		o.applyNode(n)
+	}
+	return n
+}
+
+// Submit stores the job and its tasks in one transaction. All mistakes are
+// reported at once, and then nothing is stored: ErrInvalidJob.
+func (c *Client) Submit(ctx context.Context, j *Job) (*JobHandle, error) {
+	if engine.StepTxOf(ctx) != nil {
+		return nil, fmt.Errorf("submit: %w", ErrNestedTx)
+	}
+	sub, err := c.submission(j)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.store.Enqueue(ctx, c.ns, nil, sub); err != nil {
+		return nil, fmt.Errorf("submit job %q: %w", j.name, err)
+	}
+	return &JobHandle{id: sub.Job.ID, client: c}, nil
+}
+
+func (c *Client) submission(j *Job) (store.Submission, error) {
+	problems := append([]error(nil), j.problems...)
+	if len(j.nodes) == 0 {
+		problems = append(problems, errors.New("the job is empty: Add at least one task"))
+	}
+	sub := store.Submission{
+		Job:   &task.NewJob{ID: c.ids.New(), Name: j.name, Budget: j.budget},
+		Tasks: make([]task.New, len(j.nodes)),
+	}
+	ids := make(map[string]task.ID, len(j.nodes))
+	for i, n := range j.nodes {
+		t, err := c.admit(n.draft)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%q: %w", n.name, err))
+			continue
+		}
+		t.Node = n.name
+		if limit := j.budget.MaxAttemptsPerTask; limit > 0 {
+			t.MaxAttempts = min(t.MaxAttempts, limit)
+		}
+		sub.Tasks[i] = t
+		ids[n.name] = t.ID
+	}
+
+	order := make([]string, 0, len(j.nodes))
+	graph := make(map[string][]string, len(j.nodes))
+	for i, n := range j.nodes {
+		order = append(order, n.name)
+		seen := make(map[string]bool, len(n.needs))
+		for _, nd := range n.needs {
+			if j.byName[nd.name] == nil {
+				problems = append(problems, fmt.Errorf("%q needs %q, which is not in the job", n.name, nd.name))
+				continue
+			}
+			if seen[nd.name] {
+				continue
+			}
+			seen[nd.name] = true
+			graph[n.name] = append(graph[n.name], nd.name)
+			sub.Tasks[i].Needs = append(sub.Tasks[i].Needs, task.Edge{Needs: ids[nd.name], Kind: nd.kind})
+		}
+	}
+	if cycle := task.FindCycle(order, graph); cycle != nil {
+		problems = append(problems, fmt.Errorf("the needs form a cycle: %s", task.CycleString(cycle)))
+	}
+	if len(problems) > 0 {
+		return store.Submission{}, fmt.Errorf("%w %q: nothing was stored: %w", ErrInvalidJob, j.name, errors.Join(problems...))
+	}
+	return sub, nil
+}
+
+// JobHandle is a submitted job.
+type JobHandle struct {
+	id     JobID
+	client *Client
+}
+
+// ID returns the job's id.
+func (h *JobHandle) ID() JobID { return h.id }
+
+// Wait returns the job's result when all its tasks have ended, in whichever
+// process. A job whose unfinished tasks all wait for a person is an error that
+// is ErrBlocked, with the result so far.
+func (h *JobHandle) Wait(ctx context.Context, opts ...WaitOption) (JobResult, error) {
+	return h.client.WaitJob(ctx, h.id, opts...)
+}
+
+// WaitJob is JobHandle.Wait for a job that is known by its id only.
+func (c *Client) WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (JobResult, error) {
+	var s waitSettings
+	for _, o := range opts {
+		o.applyWait(&s)
+	}
+	var res JobResult
+	err := c.waits.until(ctx, id, func(ctx context.Context) (bool, error) {
+		job, err := c.job(ctx, id)
+		if err != nil || !job.State.Terminal() && job.State != JobBlocked {
+			return false, err
+		}
+		if res, err = c.JobResult(ctx, id); err != nil {
+			return false, err
+		}
+		// Read after the job: somebody may have unblocked or retried it since.
+		if res.State == JobBlocked && !s.throughBlocked {
+			return true, fmt.Errorf("job %s (%s): %w: %s", id, res.Name, ErrBlocked, res.firstReason())
+		}
+		return res.State.Terminal(), nil
+	})
+	return res, err
+}
+
+func (c *Client) job(ctx context.Context, id JobID) (JobInfo, error) {
+	got, _, err := c.store.Jobs(ctx, c.ns, store.JobFilter{IDs: []task.ID{id}})
+	if err != nil {
+		return JobInfo{}, fmt.Errorf("get job %s: %w", id, err)
+	}
+	if len(got) == 0 {
+		return JobInfo{}, fmt.Errorf("job %s in namespace %q: %w", id, c.ns, ErrNotFound)
+	}
+	return got[0], nil
+}
+
+// JobStatus is a job and its tasks, in the order of their creation.
+type JobStatus struct {
+	JobInfo
+	Tasks []TaskInfo `json:"tasks"`
+}
+
+// JobStatus reads a job and all its tasks; ErrNotFound.
+func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
+	job, err := c.job(ctx, id)
+	if err != nil {
+		return JobStatus{}, err
+	}
+	st := JobStatus{JobInfo: job}
+	f := Filter{Job: id, Limit: store.MaxLimit}
+	for {
+		page, next, err := c.List(ctx, f)
+		if err != nil {
+			return JobStatus{}, fmt.Errorf("read the tasks of job %s: %w", id, err)
+		}
+		st.Tasks = append(st.Tasks, page...)
+		if next == "" {
+			break
+		}
+		f.After = next
+	}
+	for i, k := 0, len(st.Tasks)-1; i < k; i, k = i+1, k-1 {
+		st.Tasks[i], st.Tasks[k] = st.Tasks[k], st.Tasks[i]
+	}
+	return st, nil
+}
+
+// CancelAck says what CancelJob did.
+type CancelAck struct {
+	Cancelled   int // ended at once
+	Asked       int // run, and were asked to end
+	AlreadyDone int // had ended before
+}
+
+// CancelJob cancels every unfinished task of a job; see Cancel.
+func (c *Client) CancelJob(ctx context.Context, id JobID, opts ...OperateOption) (CancelAck, error) {
+	res, err := c.operate(ctx, "cancel job "+id.String(), store.CancelJob{Audit: operateSet(opts).audit, Job: id})
+	return CancelAck{Cancelled: res.Cancelled, Asked: res.AskedTasks, AlreadyDone: res.AlreadyDone}, err
+}
+
+// JobResult is how a job's tasks stand.
+type JobResult struct {
+	ID         JobID
+	Name       string
+	State      JobState
+	Completed  []JobTask // succeeded
+	Failed     []JobTask // failed
+	Incomplete []JobTask // cancelled, blocked, or not finished yet
+}
+
+// JobTask is one task of a JobResult.
+type JobTask struct {
+	ID       TaskID
+	Name     string
+	Type     string
+	State    State
+	Kind     ErrorKind
+	Reason   string // why it did not succeed, or what it waits for
+	Attempts int
+}
+
+// JobResult reads how the tasks of a job stand, finished or not; ErrNotFound.
+func (c *Client) JobResult(ctx context.Context, id JobID) (JobResult, error) {
+	st, err := c.JobStatus(ctx, id)
+	if err != nil {
+		return JobResult{}, err
+	}
+	res := JobResult{ID: id, Name: st.Name, State: st.State}
+	for _, t := range st.Tasks {
+		jt := JobTask{ID: t.ID, Name: t.Node, Type: t.Type, State: t.State, Attempts: t.AttemptCount}
+		if t.Error != nil && t.State != task.Succeeded {
+			jt.Kind, jt.Reason = t.Error.Kind, t.Error.Message
+		} else if t.Waiting != "" {
+			jt.Reason = "waits: " + string(t.Waiting)
+		}
+		switch t.State {
+		case task.Succeeded:
+			res.Completed = append(res.Completed, jt)
+		case task.Failed:
+			res.Failed = append(res.Failed, jt)
+		default:
+			res.Incomplete = append(res.Incomplete, jt)
+		}
+	}
+	return res, nil
+}
+
+func (r JobResult) firstReason() string {
+	for _, t := range r.Incomplete {
+		if t.State == task.Blocked {
+			return t.Name + ": " + t.Reason
+		}
+	}
+	return "its tasks wait for each other"
+}

@@ -1,0 +1,280 @@
+package weaver
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// settings are a task's options with the type's and the enqueue's applied.
+type settings struct {
+	queue         string
+	schemaVersion int
+	priority      int
+	maxAttempts   int
+	backoff       time.Duration
+	backoffMax    time.Duration
+	timeout       time.Duration
+	expireAfter   time.Duration
+	delay         time.Duration
+	at            time.Time
+	idempotency   string
+	concurrency   string
+	concurrencyN  int
+	labels        map[string]string
+	metadata      map[string]string
+	errs          []error
+}
+
+func defaults() settings {
+	return settings{
+		queue:         task.DefaultQueue,
+		schemaVersion: 1,
+		priority:      task.DefaultPriority,
+		maxAttempts:   task.DefaultMaxAttempts,
+		backoff:       task.DefaultBackoff,
+		backoffMax:    task.DefaultBackoffMax,
+	}
+}
+
+// clone returns settings whose maps may be changed.
+func (s settings) clone() settings {
+	s.labels = cloneMap(s.labels)
+	s.metadata = cloneMap(s.metadata)
+	s.errs = append([]error(nil), s.errs...)
+	return s
+}
+
+func cloneMap(m map[string]string) map[string]string {
+	if m == nil {
+		return nil
+	}
+	c := make(map[string]string, len(m))
+	for k, v := range m {
+		c[k] = v
+	}
+	return c
+}
+
+func (s *settings) problem(format string, args ...any) {
+	s.errs = append(s.errs, fmt.Errorf(format, args...))
+}
+
+// TypeOption is an option of Define.
+type TypeOption interface{ applyType(*settings) }
+
+// EnqueueOption is an option of Enqueue, With and the like.
+type EnqueueOption interface{ applyEnqueue(*settings) }
+
+// Option is an option of both: given to Define it is the default of the type,
+// given to an enqueue it holds for that task.
+type Option interface {
+	TypeOption
+	EnqueueOption
+}
+
+type option func(*settings)
+
+func (o option) applyType(s *settings)    { o(s) }
+func (o option) applyEnqueue(s *settings) { o(s) }
+
+type enqueueOption func(*settings)
+
+func (o enqueueOption) applyEnqueue(s *settings) { o(s) }
+
+// MaxAttempts limits how often a task may fail before it is given up;
+// default 5. Suspensions, drains, lost leases and errors of the engine itself
+// do not count.
+func MaxAttempts(n int) Option {
+	return option(func(s *settings) {
+		if n < 1 {
+			s.problem("MaxAttempts(%d): want at least 1", n)
+			return
+		}
+		s.maxAttempts = n
+	})
+}
+
+// NoRetry lets the first failure end the task: MaxAttempts(1).
+func NoRetry() Option { return MaxAttempts(1) }
+
+// Backoff is the pause before the second attempt; it doubles for each further
+// one, ± 10 %. Default 2 s.
+func Backoff(d time.Duration) Option {
+	return option(func(s *settings) {
+		if d <= 0 {
+			s.problem("Backoff(%s): want a positive duration", d)
+			return
+		}
+		s.backoff = d
+	})
+}
+
+// BackoffMax caps the pause between attempts; default 1 h.
+func BackoffMax(d time.Duration) Option {
+	return option(func(s *settings) {
+		if d <= 0 {
+			s.problem("BackoffMax(%s): want a positive duration", d)
+			return
+		}
+		s.backoffMax = d
+	})
+}
+
+// Timeout bounds one attempt: its context ends with cause ErrTimeout.
+// Default none.
+func Timeout(d time.Duration) Option {
+	return option(func(s *settings) {
+		if d < 0 {
+			s.problem("Timeout(%s): want a positive duration, or 0 for none", d)
+			return
+		}
+		s.timeout = d
+	})
+}
+
+// Queue names the line that the task waits in; default "default".
+func Queue(name string) Option {
+	return option(func(s *settings) {
+		if err := checkKey("Queue", name, 255); err != nil {
+			s.errs = append(s.errs, err)
+			return
+		}
+		s.queue = name
+	})
+}
+
+// Priority orders due tasks of a worker: 1 first, 9 last, default 5; equal
+// priorities run oldest due first.
+func Priority(p int) Option {
+	return option(func(s *settings) {
+		if p < task.MinPriority || p > task.MaxPriority {
+			s.problem("Priority(%d): want %d (first) to %d (last)", p, task.MinPriority, task.MaxPriority)
+			return
+		}
+		s.priority = p
+	})
+}
+
+// SchemaVersion numbers the shape of the input inside one major version of
+// the task type; default 1. It is stored with each task.
+func SchemaVersion(v int) Option {
+	return option(func(s *settings) {
+		if v < 1 {
+			s.problem("SchemaVersion(%d): want at least 1", v)
+			return
+		}
+		s.schemaVersion = v
+	})
+}
+
+// ExpireAfter sets the deadline of the task, counted from its enqueue. A task
+// that has not ended by then is cancelled with error kind deadline.
+func ExpireAfter(d time.Duration) Option {
+	return option(func(s *settings) {
+		if d <= 0 {
+			s.problem("ExpireAfter(%s): want a positive duration", d)
+			return
+		}
+		s.expireAfter = d
+	})
+}
+
+// Label attaches a value that lists can filter by.
+func Label(key, value string) Option {
+	return option(func(s *settings) { s.attach(&s.labels, "Label", key, value) })
+}
+
+// Metadata attaches a value that the handler can read (Current).
+func Metadata(key, value string) Option {
+	return option(func(s *settings) { s.attach(&s.metadata, "Metadata", key, value) })
+}
+
+func (s *settings) attach(m *map[string]string, option, key, value string) {
+	err := checkKey(option, key, 255)
+	if err == nil {
+		err = checkText(option+" "+key, value)
+	}
+	if err != nil {
+		s.errs = append(s.errs, err)
+		return
+	}
+	if *m == nil {
+		*m = make(map[string]string)
+	}
+	(*m)[key] = value
+}
+
+// IdempotencyKey makes the enqueue of one event happen once: while a task of
+// this type with this key exists, in any state, enqueueing again returns it
+// (DispositionExisting), whatever the input. Deleting it frees the key.
+func IdempotencyKey(key string) EnqueueOption {
+	return enqueueOption(func(s *settings) {
+		if err := checkKey("IdempotencyKey", key, 255); err != nil {
+			s.errs = append(s.errs, err)
+			return
+		}
+		s.idempotency = key
+	})
+}
+
+// ConcurrencyKey lets at most limit (default 1) tasks with this key run at
+// once, whatever their types; the others wait, oldest first. A task holds its
+// key only while it runs. The limit of the task claimed last holds.
+func ConcurrencyKey(key string, limit ...int) EnqueueOption {
+	return enqueueOption(func(s *settings) {
+		n := 1
+		if len(limit) > 0 {
+			n = limit[0]
+		}
+		if n < 1 || len(limit) > 1 {
+			s.problem("ConcurrencyKey(%q, %v): want one limit of at least 1", key, limit)
+			return
+		}
+		if err := checkKey("ConcurrencyKey", key, 255); err != nil {
+			s.errs = append(s.errs, err)
+			return
+		}
+		s.concurrency, s.concurrencyN = key, n
+	})
+}
+
+// Delay makes the task due this long after its enqueue.
+func Delay(d time.Duration) EnqueueOption {
+	return enqueueOption(func(s *settings) {
+		if d < 0 {
+			s.problem("Delay(%s): want a positive duration", d)
+			return
+		}
+		s.delay, s.at = d, time.Time{}
+	})
+}
+
+// At makes the task due at an instant; one that has passed means now.
+func At(t time.Time) EnqueueOption {
+	return enqueueOption(func(s *settings) { s.at, s.delay = t, 0 })
+}
+
+func checkKey(option, key string, limit int) error {
+	switch {
+	case key == "":
+		return fmt.Errorf("%s: the name is empty", option)
+	case len(key) > limit:
+		return fmt.Errorf("%s: %.40q… is %d bytes long, at most %d are allowed", option, key, len(key), limit)
+	}
+	return checkText(option, key)
+}
+
+// checkText refuses what some store could not keep.
+func checkText(option, text string) error {
+	switch {
+	case strings.ContainsRune(text, 0):
+		return fmt.Errorf("%s: %.40q contains a NUL byte", option, text)
+	case !utf8.ValidString(text):
+		return fmt.Errorf("%s: %.40q is not UTF-8", option, text)
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package weaver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store"
+)
+
+// StepOption is an option of Step and Do.
+type StepOption interface{ applyStep(*engine.StepOptions) }
+
+type stepOption func(*engine.StepOptions)
+
+func (o stepOption) applyStep(s *engine.StepOptions) { o(s) }
+
+// StepRetry tries the step up to n times inside the attempt; the pause before
+// the second try is base (default 100 ms) and doubles. Each failed try is
+// recorded.
+func StepRetry(n int, base ...time.Duration) StepOption {
+	return stepOption(func(s *engine.StepOptions) {
+		s.Tries = max(n, 1)
+		if len(base) > 0 {
+			s.Backoff = max(base[0], 0)
+		}
+	})
+}
+
+// RecordError makes the last error itself the step's result: it is recorded
+// like a value, and later attempts get it back as a *StepError without running
+// the function again.
+func RecordError() StepOption {
+	return stepOption(func(s *engine.StepOptions) { s.RecordError = true })
+}
+
+// Step runs fn once for the task: when it returned, its value is stored before
+// Step returns, and from then on every attempt gets that value back and fn
+// does not run. The name is the memory: it must be unique within the task, and
+// renaming a step runs it again. The value travels as JSON. Steps may run in
+// parallel goroutines; each keeps its value when another fails.
+//
+// An error of fn is returned as a *StepError. Errors of the engine: ErrNoTask,
+// ErrDuplicateStep, ErrNestedStep and a value that cannot be stored fail the
+// task at once; ErrCancelled, ErrLeaseLost, ErrSuspended and the like say that
+// the attempt is over: return.
+func Step[T any](ctx context.Context, name string, fn func(ctx context.Context) (T, error), opts ...StepOption) (T, error) {
+	var value T
+	a, err := engine.From(ctx)
+	if err != nil {
+		return value, fmt.Errorf("step %q: %w", name, err)
+	}
+	set := engine.StepOptions{Tries: 1, Backoff: engine.DefaultStepBackoff}
+	for _, o := range opts {
+		o.applyStep(&set)
+	}
+	raw, err := a.Step(ctx, name, set, func(ctx context.Context) (json.RawMessage, error) {
+		v, err := fn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return encodeOutput("value of step "+name, v)
+	})
+	if err != nil {
+		return value, err
+	}
+	return decodeStep[T](a, name, raw)
+}
+
+func decodeStep[T any](a *engine.Attempt, name string, raw json.RawMessage) (T, error) {
+	var value T
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return value, a.Undecodable(name, err)
+	}
+	return value, nil
+}
+
+// Do is Step for a function without a value.
+func Do(ctx context.Context, name string, fn func(ctx context.Context) error, opts ...StepOption) error {
+	_, err := Step(ctx, name, func(ctx context.Context) (None, error) { return None{}, fn(ctx) }, opts...)
+	return err
+}
+
+// StepTx is Step inside a transaction of the store: the value and everything
+// that fn writes through tx commit together, so they happen exactly once. Tx
+// is *sql.Tx on SQLite; another type is ErrTxType. Keep it short and let it
+// touch the database only: it holds the store's writer, and is rolled back
+// with ErrStepTxTooLong after the smaller of 5 s and a third of the lease. Give
+// fn's context to every statement: only then can a slow one be interrupted at
+// that limit.
+func StepTx[Tx, T any](ctx context.Context, name string, fn func(ctx context.Context, tx Tx) (T, error)) (T, error) {
+	var value T
+	a, err := engine.From(ctx)
+	if err != nil {
+		return value, fmt.Errorf("step %q: %w", name, err)
+	}
+	raw, err := a.StepTx(ctx, name, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
+		handle, ok := tx.Handle().(Tx)
+		if !ok {
+			return nil, Permanent(fmt.Errorf("%w: step %q wants a %s, this store (%s) gives a %T", ErrTxType, name, reflect.TypeFor[Tx](), tx.Driver(), tx.Handle()))
+		}
+		v, err := fn(ctx, handle)
+		if err != nil {
+			return nil, err
+		}
+		return encodeOutput("value of step "+name, v)
+	})
+	if err != nil {
+		return value, err
+	}
+	return decodeStep[T](a, name, raw)
+}
+
+// Sleep lets the task wait for d without a worker: the time is recorded under
+// the name, the handler must return ErrSuspended (any return does), and an
+// attempt that begins when the time has come gets nil from the same Sleep.
+// It survives restarts, costs no memory and no attempt. Steps that run beside
+// it are completed first.
+func Sleep(ctx context.Context, name string, d time.Duration) error {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return fmt.Errorf("sleep %q: %w", name, err)
+	}
+	return a.Sleep(ctx, name, max(d, 0), time.Time{})
+}
+
+// SleepUntil is Sleep until an instant.
+func SleepUntil(ctx context.Context, name string, t time.Time) error {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return fmt.Errorf("sleep %q: %w", name, err)
+	}
+	return a.Sleep(ctx, name, 0, t)
+}
+
+// TaskRef names a task that Start enqueued.
+type TaskRef struct {
+	ID   TaskID
+	Type string
+}
+
+// Start enqueues a task as a step: it happens once for this task, under the
+// name, and is not waited for.
+func Start[In, Out any](ctx context.Context, name string, t *Type[In, Out], in In, opts ...EnqueueOption) (TaskRef, error) {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return TaskRef{}, fmt.Errorf("start %q: %w", name, err)
+	}
+	c := Client{ids: a.IDs(), limit: a.InlineLimit()}
+	child, err := c.admit(t.With(in, opts...))
+	if err != nil {
+		return TaskRef{}, Permanent(fmt.Errorf("start %q: %w", name, err))
+	}
+	id, err := a.Start(ctx, name, child)
+	if err != nil {
+		return TaskRef{}, err
+	}
+	return TaskRef{ID: id, Type: t.name}, nil
+}
+
+// UnblockInput returns what the last Unblock of this task was given; ok is
+// false when there was none.
+func UnblockInput[T any](ctx context.Context) (value T, ok bool, err error) {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return value, false, err
+	}
+	raw := a.Task().UnblockInput
+	if len(raw) == 0 {
+		return value, false, nil
+	}
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return value, false, Blocked(fmt.Sprintf("the input given to unblock does not decode as %T: %v", value, err))
+	}
+	return value, true, nil
+}

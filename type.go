@@ -1,0 +1,258 @@
+package weaver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// None is the input or output of a task type that has none.
+type None = struct{}
+
+// Type is a task type: a named contract between those who enqueue tasks and
+// those who handle them. Producers and workers share its definition; In and
+// Out travel as JSON.
+type Type[In, Out any] struct {
+	name string
+	set  settings
+}
+
+// AnyType is a Type of any input and output.
+type AnyType interface {
+	// Name returns the task type's name.
+	Name() string
+	anyType()
+}
+
+// Define makes a task type. Name has the form owner.domain.action.vN, for
+// example "acme.billing.charge.v1" (requirements §4); the version rises when
+// the input changes incompatibly. Define panics on a bad name or option: it
+// is meant for package variables, and a program with such a mistake must not
+// start.
+func Define[In, Out any](name string, opts ...TypeOption) *Type[In, Out] {
+	if err := task.CheckTypeName(name); err != nil {
+		panic("weaver.Define: " + err.Error())
+	}
+	t := &Type[In, Out]{name: name, set: defaults()}
+	for _, o := range opts {
+		o.applyType(&t.set)
+	}
+	if err := errors.Join(t.set.errs...); err != nil {
+		panic(fmt.Sprintf("weaver.Define(%q): %v", name, err))
+	}
+	return t
+}
+
+// Name returns the task type's name.
+func (t *Type[In, Out]) Name() string { return t.name }
+func (t *Type[In, Out]) anyType()     {}
+
+// Draft is a task that is not enqueued yet. Its mistakes are reported by
+// whoever receives it.
+type Draft struct {
+	typeName string
+	input    json.RawMessage
+	set      settings
+	err      error
+}
+
+// With makes a draft: for EnqueueTasks, or for a Job's Add. The input is
+// validated (Validate() error, when it has one) and encoded at once.
+func (t *Type[In, Out]) With(in In, opts ...EnqueueOption) Draft {
+	d := Draft{typeName: t.name, set: t.set}
+	if err := validate(&in); err != nil {
+		d.err = fmt.Errorf("%w of %s: %w", ErrInvalidInput, t.name, err)
+		return d
+	}
+	raw, err := encode(in)
+	if err != nil {
+		d.err = fmt.Errorf("%w of %s: %w", ErrInvalidInput, t.name, err)
+		return d
+	}
+	d.input = raw
+	d.apply(opts)
+	return d
+}
+
+// NewDraft makes a draft of a task type that is only known by name, with
+// encoded input. Programs that have the Type use its With.
+func NewDraft(typeName string, input json.RawMessage, opts ...EnqueueOption) Draft {
+	d := Draft{typeName: typeName, input: input, set: defaults()}
+	if err := task.CheckTypeName(typeName); err != nil {
+		d.err = fmt.Errorf("%w: %w", ErrInvalidInput, err)
+		return d
+	}
+	if err := checkJSON(input); err != nil {
+		d.err = fmt.Errorf("%w of %s: %w", ErrInvalidInput, typeName, err)
+		return d
+	}
+	d.apply(opts)
+	return d
+}
+
+func (d *Draft) apply(opts []EnqueueOption) {
+	if len(opts) == 0 {
+		return
+	}
+	d.set = d.set.clone()
+	for _, o := range opts {
+		o.applyEnqueue(&d.set)
+	}
+	if err := errors.Join(d.set.errs...); err != nil {
+		d.err = fmt.Errorf("%w of %s: %w", ErrInvalidOption, d.typeName, err)
+	}
+}
+
+// Enqueue stores a task durably and returns a handle without waiting for it.
+func (t *Type[In, Out]) Enqueue(ctx context.Context, e Enqueuer, in In, opts ...EnqueueOption) (*Handle[Out], error) {
+	got, err := e.EnqueueTasks(ctx, t.With(in, opts...))
+	if err != nil {
+		return nil, err
+	}
+	return newHandle[Out](e, got[0]), nil
+}
+
+// EnqueueAndWait enqueues a task and waits for its output.
+func (t *Type[In, Out]) EnqueueAndWait(ctx context.Context, e Enqueuer, in In, opts ...EnqueueOption) (Out, error) {
+	h, err := t.Enqueue(ctx, e, in, opts...)
+	if err != nil {
+		var none Out
+		return none, err
+	}
+	return h.Wait(ctx)
+}
+
+// EnqueueMany stores one task per input in one transaction: all of them, or
+// none and an error. The options hold for every task.
+func (t *Type[In, Out]) EnqueueMany(ctx context.Context, e Enqueuer, ins []In, opts ...EnqueueOption) ([]*Handle[Out], error) {
+	drafts := make([]Draft, len(ins))
+	for i, in := range ins {
+		drafts[i] = t.With(in, opts...)
+		if drafts[i].set.idempotency != "" {
+			return nil, fmt.Errorf("%w: IdempotencyKey in EnqueueMany would give every task of %s the same key: use EnqueueTasks with one draft per key", ErrInvalidOption, t.name)
+		}
+		if drafts[i].err != nil {
+			return nil, fmt.Errorf("input %d: %w", i, drafts[i].err)
+		}
+	}
+	if len(drafts) == 0 {
+		return nil, nil
+	}
+	got, err := e.EnqueueTasks(ctx, drafts...)
+	if err != nil {
+		return nil, err
+	}
+	handles := make([]*Handle[Out], len(got))
+	for i, g := range got {
+		handles[i] = newHandle[Out](e, g)
+	}
+	return handles, nil
+}
+
+// TypedTask is a task with its input and output decoded. Output is the zero
+// value until the task succeeded.
+type TypedTask[In, Out any] struct {
+	TaskInfo
+	Input  In
+	Output Out
+}
+
+// Get reads one task of this type; ErrNotFound, ErrWrongType.
+func (t *Type[In, Out]) Get(ctx context.Context, c *Client, id TaskID) (TypedTask[In, Out], error) {
+	info, err := c.Get(ctx, id)
+	if err != nil {
+		return TypedTask[In, Out]{}, err
+	}
+	if info.Type != t.name {
+		return TypedTask[In, Out]{}, fmt.Errorf("task %s is a %s, not a %s: %w", id, info.Type, t.name, ErrWrongType)
+	}
+	return t.typed(info)
+}
+
+// List reads tasks of this type, newest first, and the cursor of the next
+// page, "" at the end.
+func (t *Type[In, Out]) List(ctx context.Context, c *Client, f Filter) ([]TypedTask[In, Out], string, error) {
+	f.Types = []string{t.name}
+	infos, next, err := c.List(ctx, f)
+	if err != nil {
+		return nil, "", err
+	}
+	typed := make([]TypedTask[In, Out], len(infos))
+	for i, info := range infos {
+		if typed[i], err = t.typed(info); err != nil {
+			return nil, "", err
+		}
+	}
+	return typed, next, nil
+}
+
+func (t *Type[In, Out]) typed(info TaskInfo) (TypedTask[In, Out], error) {
+	tt := TypedTask[In, Out]{TaskInfo: info}
+	if err := json.Unmarshal(info.Input, &tt.Input); err != nil {
+		return tt, fmt.Errorf("the input of task %s no longer decodes: %w", info.ID, err)
+	}
+	if len(info.Output) > 0 {
+		if err := json.Unmarshal(info.Output, &tt.Output); err != nil {
+			return tt, fmt.Errorf("the output of task %s no longer decodes: %w", info.ID, err)
+		}
+	}
+	return tt, nil
+}
+
+// Output returns, inside a handler of a job's task, the output of a task that
+// it needs, by its name in the job. Errors: ErrNoTask, ErrNoSuchNeed,
+// ErrNotSucceeded.
+func (t *Type[In, Out]) Output(ctx context.Context, node string) (Out, error) {
+	var out Out
+	a, err := engine.From(ctx)
+	if err != nil {
+		return out, err
+	}
+	needs, err := a.Needs(ctx)
+	if err != nil {
+		return out, err
+	}
+	need, ok := findNeed(needs, node)
+	if !ok {
+		return out, fmt.Errorf("%q: %w; it needs %v", node, ErrNoSuchNeed, needNames(needs))
+	}
+	if need.State != task.Succeeded {
+		return out, fmt.Errorf("%q is %s: %w", node, need.State, ErrNotSucceeded)
+	}
+	got, err := a.Store().Tasks(ctx, a.Namespace(), need.ID)
+	if err != nil {
+		return out, fmt.Errorf("read the output of %q: %w", node, err)
+	}
+	if len(got) == 0 {
+		return out, fmt.Errorf("%q (%s): %w", node, need.ID, ErrNotFound)
+	}
+	if got[0].Type != t.name {
+		return out, fmt.Errorf("%q is a %s, not a %s: %w", node, got[0].Type, t.name, ErrWrongType)
+	}
+	if err := json.Unmarshal(got[0].Output, &out); err != nil {
+		return out, fmt.Errorf("the output of %q no longer decodes: %w", node, err)
+	}
+	return out, nil
+}
+
+func findNeed(needs []store.Need, node string) (store.Need, bool) {
+	for _, n := range needs {
+		if n.Node == node {
+			return n, true
+		}
+	}
+	return store.Need{}, false
+}
+
+func needNames(needs []store.Need) []string {
+	names := make([]string, 0, len(needs))
+	for _, n := range needs {
+		names = append(names, n.Node)
+	}
+	return names
+}

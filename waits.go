@@ -1,0 +1,137 @@
+package weaver
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// waitPoll is how often a waiter looks by itself when the store cannot tell
+// of every change.
+const waitPoll = time.Second
+
+// waits wakes those who wait for a task or job to end. It listens to the
+// store only while somebody waits.
+type waits struct {
+	notifier store.Notifier // nil: poll only
+	ns       string
+
+	// listening guards the registration with the store. It is never taken by
+	// notices, so the store may hold locks of its own while it tells them.
+	listening sync.Mutex
+	waiters   int
+	stop      func()
+	complete  bool
+
+	mu   sync.Mutex
+	byID map[task.ID][]chan struct{}
+}
+
+func (w *waits) init(s store.Store, ns string) {
+	w.ns = ns
+	w.byID = make(map[task.ID][]chan struct{})
+	w.notifier, _ = s.(store.Notifier)
+}
+
+// until calls check until it is done: once now, and again whenever the task
+// or job may have changed.
+func (w *waits) until(ctx context.Context, id task.ID, check func(context.Context) (bool, error)) error {
+	changed, complete := w.add(id)
+	defer w.remove(id, changed)
+	for {
+		// Registered before the look: a change in between is not missed.
+		done, err := check(ctx)
+		if done || err != nil {
+			return err
+		}
+		if err := w.pause(ctx, changed, complete); err != nil {
+			return err
+		}
+	}
+}
+
+// pause returns when the task or job may have changed.
+func (w *waits) pause(ctx context.Context, changed <-chan struct{}, complete bool) error {
+	var poll <-chan time.Time
+	if !complete {
+		timer := time.NewTimer(waitPoll)
+		defer timer.Stop()
+		poll = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-changed:
+	case <-poll:
+	}
+	return nil
+}
+
+func (w *waits) add(id task.ID) (changed chan struct{}, complete bool) {
+	changed = make(chan struct{}, 1)
+	w.mu.Lock()
+	w.byID[id] = append(w.byID[id], changed)
+	w.mu.Unlock()
+
+	w.listening.Lock()
+	defer w.listening.Unlock()
+	w.waiters++
+	if w.waiters == 1 && w.notifier != nil {
+		w.stop, w.complete = w.notifier.Notify(w.ns, w.notice)
+	}
+	return changed, w.complete
+}
+
+func (w *waits) remove(id task.ID, changed chan struct{}) {
+	w.mu.Lock()
+	list := slices.DeleteFunc(w.byID[id], func(c chan struct{}) bool { return c == changed })
+	if len(list) == 0 {
+		delete(w.byID, id)
+	} else {
+		w.byID[id] = list
+	}
+	w.mu.Unlock()
+
+	w.listening.Lock()
+	defer w.listening.Unlock()
+	if w.waiters--; w.waiters == 0 && w.stop != nil {
+		w.stop() // waits for notices under way
+		w.stop = nil
+	}
+}
+
+// notice runs after commits and must not block.
+func (w *waits) notice(n store.Notice) {
+	if n.External {
+		w.recheck()
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, ids := range [][]task.ID{n.Settled, n.Jobs} {
+		for _, id := range ids {
+			w.signal(w.byID[id])
+		}
+	}
+}
+
+func (w *waits) recheck() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, list := range w.byID {
+		w.signal(list)
+	}
+}
+
+func (w *waits) signal(list []chan struct{}) {
+	for _, c := range list {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}

@@ -1,0 +1,122 @@
+// Package weaver is a durable task engine: a program defines typed tasks, and
+// Weaver runs them so that nothing acknowledged is lost, finished steps never
+// run twice, and every attempt and decision is on record.
+//
+// Define a task type and share it between those who enqueue and those who
+// handle:
+//
+//	var Charge = weaver.Define[Order, Receipt]("acme.billing.charge.v1", weaver.MaxAttempts(3))
+//
+// A worker opens a store, registers handlers and runs:
+//
+//	db, err := sqlite.Open(ctx, "app.db")
+//	err = db.Migrate(ctx)
+//	eng, err := weaver.New(db, weaver.Config{Handlers: []weaver.Handler{Charge.Handler(charge)}})
+//	err = eng.Run(ctx)
+//
+// A producer, in the same process or another one, enqueues:
+//
+//	h, err := Charge.Enqueue(ctx, eng, Order{ID: 7})
+//	receipt, err := h.Wait(ctx)
+//
+// # What is promised
+//
+// A handler may run more than once: after a crash, a lost lease, a retry. What
+// must not happen twice goes into a Step: its value is durable before Step
+// returns, and from then on the function never runs again for that task.
+// Delivery is at least once; steps that completed are kept; there is no
+// exactly-once execution of code outside steps.
+//
+// A worker that lost its lease writes nothing: the store compares the lease
+// with every write.
+//
+// # Waiting
+//
+// Sleep leaves the worker: the handler returns, and another attempt begins
+// when the time has come, replaying completed steps from memory. So code
+// outside steps runs again after every wait, and deferred functions run at
+// each suspension (see Suspended).
+//
+// The names of this package are those of the design: task type, task, job,
+// handler, attempt, step, outcome, decision, lease, queue, worker, draft.
+package weaver
+
+import (
+	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// The vocabulary, re-exported so that most programs import one package.
+type (
+	// TaskID identifies a task.
+	TaskID = task.ID
+	// JobID identifies a job.
+	JobID = task.ID
+	// State is where a task stands.
+	State = task.State
+	// JobState is where a job stands.
+	JobState = task.JobState
+	// ErrorKind classifies failures.
+	ErrorKind = task.ErrorKind
+	// TaskInfo is a task as readers see it.
+	TaskInfo = task.Task
+	// JobInfo is a job as readers see it.
+	JobInfo = task.Job
+	// AttemptInfo is one execution of a handler.
+	AttemptInfo = task.Attempt
+	// StepInfo is one recorded try of a step.
+	StepInfo = task.Step
+	// Budget limits a job.
+	Budget = task.Budget
+	// Filter selects tasks for List.
+	Filter = store.Filter
+	// JobFilter selects jobs for Jobs.
+	JobFilter = store.JobFilter
+	// History is everything recorded about one task.
+	History = store.History
+	// Store is what an engine and its clients stand on; the adapters
+	// (store/sqlite) implement it.
+	Store = store.Store
+	// Disposition says what an enqueue did.
+	Disposition = store.Disposition
+	// HandlerFunc is a handler below its types, as Middleware sees it.
+	HandlerFunc = engine.HandlerFunc
+	// Decider chooses what follows a failure.
+	Decider = decide.Decider
+	// Router chooses the handler of a task.
+	Router = decide.Router
+	// Sink receives events.
+	Sink = event.Sink
+)
+
+// The states of a task.
+const (
+	StatePending   = task.Pending
+	StateReady     = task.Ready
+	StateRunning   = task.Running
+	StateSucceeded = task.Succeeded
+	StateFailed    = task.Failed
+	StateCancelled = task.Cancelled
+	StateBlocked   = task.Blocked
+)
+
+// The states of a job.
+const (
+	JobRunning   = task.JobRunning
+	JobBlocked   = task.JobBlocked
+	JobSucceeded = task.JobSucceeded
+	JobFailed    = task.JobFailed
+	JobCancelled = task.JobCancelled
+)
+
+// What an enqueue did.
+const (
+	DispositionCreated  = store.DispositionCreated
+	DispositionExisting = store.DispositionExisting
+)
+
+// ParseID reads the 26 characters of a task's or job's id.
+func ParseID(s string) (TaskID, error) { return task.ParseID(s) }
