@@ -3,8 +3,10 @@ module github.com/goweaver/weaver
 go 1.26.0
 
 require (
+	github.com/alecthomas/kong v1.17.0
 	github.com/ncruces/go-sqlite3 v0.35.6
 	github.com/oklog/ulid/v2 v2.1.2
+	github.com/rogpeppe/go-internal v1.16.0
 )
 
 require (
@@ -12,4 +14,5 @@ require (
 	github.com/ncruces/julianday v1.0.0 // indirect
 	github.com/ncruces/wbt v1.0.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/tools v0.50.0 // indirect
 )

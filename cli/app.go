@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/goweaver/weaver"
+)
+
+// App is a command line program. The zero value is the weaver command.
+type App struct {
+	Name    string // of the program, in help and messages; default "weaver"
+	Version string // printed by the verb version; default the main module's version
+
+	// Handlers are the task types that this program can run. The verbs that
+	// this package has so far read and operate only, which needs no handler.
+	Handlers []weaver.Handler
+}
+
+func (a App) withDefaults() App {
+	if a.Name == "" {
+		a.Name = "weaver"
+	}
+	if a.Version == "" {
+		a.Version = buildVersion()
+	}
+	return a
+}
+
+// Main runs the command line of this process and exits with its code. An
+// interrupt ends the verb's context; a second one ends the process.
+func Main(app App) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(Run(ctx, app, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// Run runs one command line and returns its exit code; see the package
+// comment. Besides args it reads the environment: WEAVER_STORE,
+// WEAVER_NAMESPACE, WEAVER_DELIVERY, WEAVER_BUCKET and NO_COLOR.
+func Run(ctx context.Context, app App, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	app = app.withDefaults()
+	if len(args) == 0 { // a question, but not one that was answered
+		Run(ctx, app, []string{"--help"}, stdin, stderr, stderr)
+		return exitUsage
+	}
+	// Collected, so that writing has one place that can fail.
+	var out bytes.Buffer
+	err := run(ctx, app, args, stdin, stdout, &out)
+	if _, werr := stdout.Write(out.Bytes()); werr != nil && err == nil {
+		err = fmt.Errorf("write the result: %w", werr)
+	}
+	return report(stderr, app, err)
+}
+
+func run(ctx context.Context, app App, args []string, stdin io.Reader, terminal io.Writer, out *bytes.Buffer) error {
+	var g grammar
+	parser, err := newParser(app, &g, out)
+	if err != nil {
+		return err
+	}
+	kctx, err := parser.Parse(args)
+	switch {
+	case errors.Is(err, errHelp):
+		return nil
+	case err != nil:
+		return usageError(app, err)
+	}
+	s := newSession(app, g.Globals, stdin, out, isTerminal(terminal), time.Now())
+	kctx.BindTo(ctx, (*context.Context)(nil))
+	return kctx.Run(s)
+}
+
+// grammar is the command line, for kong.
+type grammar struct {
+	Help    helpFlag `short:"h" help:"Show help, also of a command."`
+	Globals globals  `embed:"" group:"global"`
+
+	Task    taskCmd    `cmd:"" help:"List, show and operate tasks."`
+	Job     jobCmd     `cmd:"" help:"List, show and cancel jobs."`
+	Queue   queueCmd   `cmd:"" help:"List, pause and resume queues."`
+	Why     whyCmd     `cmd:"" help:"Explain where a task or job stands, and what to do."`
+	Migrate migrateCmd `cmd:"" help:"Create or update the store's schema."`
+	Doctor  doctorCmd  `cmd:"" help:"Check that the store keeps its promises."`
+	Version versionCmd `cmd:"" help:"Show the version of this program."`
+}
+
+func newParser(app App, g *grammar, out io.Writer) (*kong.Kong, error) {
+	parser, err := kong.New(
+		g,
+		kong.Name(app.Name),
+		kong.Description("Read and operate the tasks of a Weaver store."),
+		kong.NoDefaultHelp(),
+		kong.Writers(out, out),
+		kong.Exit(func(int) {}), // errors are returned, never acted on here
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
+		kong.ExplicitGroups([]kong.Group{{Key: "global", Title: "Global flags:"}}),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("build the command line: %w", err)
+	}
+	return parser, nil
+}
+
+var errHelp = errors.New("help was shown")
+
+// helpFlag is kong's own, except that it does not exit the process.
+type helpFlag bool
+
+// IgnoreDefault implements kong's interface: the flag acts when it is given.
+func (helpFlag) IgnoreDefault() {}
+
+// BeforeReset shows the help before anything is checked.
+func (helpFlag) BeforeReset(ctx *kong.Context) error {
+	if err := ctx.PrintUsage(false); err != nil {
+		return err
+	}
+	return errHelp
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
+)
+
+// auditFlags say who acts and why.
+type auditFlags struct {
+	Reason string `placeholder:"TEXT" help:"Why; kept in the audit."`
+	By     string `placeholder:"NAME" help:"Who; kept in the audit. Default: the user of the operating system."`
+}
+
+// who is the actor: the one named, or the user of the operating system.
+func (a auditFlags) who() string {
+	if a.By != "" {
+		return a.By
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return os.Getenv("USER") // a user without an entry, as in some containers
+}
+
+func (a auditFlags) options() []weaver.OperateOption {
+	return []weaver.OperateOption{weaver.By(a.who()), weaver.Reason(a.Reason)}
+}
+
+// pageFlags choose a page of a list.
+type pageFlags struct {
+	Limit int    `default:"50" placeholder:"N" help:"How many at most, up to 1000."`
+	After string `placeholder:"CURSOR" help:"Go on where a page before ended: the cursor that it printed."`
+}
+
+func (p pageFlags) check(limit int) error {
+	if p.Limit < 1 || p.Limit > limit {
+		return badInput("", "--limit %d: want 1 to %d", p.Limit, limit)
+	}
+	return nil
+}
+
+// parseIDs reads ids, tells all bad ones at once, and takes each once.
+func parseIDs(args []string) ([]task.ID, error) {
+	var ids []task.ID
+	var problems []error
+	for _, a := range args {
+		id, err := task.ParseID(a)
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case !slices.Contains(ids, id):
+			ids = append(ids, id)
+		}
+	}
+	if len(problems) > 0 {
+		return nil, badInput("", "%w", errors.Join(problems...))
+	}
+	return ids, nil
+}
+
+func parseID(arg string) (task.ID, error) {
+	ids, err := parseIDs([]string{arg})
+	if err != nil {
+		return task.ID{}, err
+	}
+	return ids[0], nil
+}
+
+// parseLabels reads k=v pairs.
+func parseLabels(args []string) (map[string]string, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	labels := make(map[string]string, len(args))
+	for _, a := range args {
+		k, v, found := strings.Cut(a, "=")
+		if !found || k == "" {
+			return nil, badInput("", "--label %q: want KEY=VALUE, for example --label team=pay", a)
+		}
+		if old, twice := labels[k]; twice && old != v {
+			return nil, badInput("", "--label %s is given twice, as %q and %q: no task has both", k, old, v)
+		}
+		labels[k] = v
+	}
+	return labels, nil
+}
+
+// otherWords are what other engines and habits call our states.
+var otherWords = map[string]string{
+	"canceled": "cancelled", "aborted": "cancelled",
+	"complete": "succeeded", "completed": "succeeded", "done": "succeeded", "success": "succeeded", "successful": "succeeded",
+	"dead": "failed", "discarded": "failed", "error": "failed", "failure": "failed",
+	"available": "ready", "queued": "ready", "due": "ready",
+	"active": "running", "leased": "running", "started": "running",
+	"scheduled": "pending", "waiting": "pending", "retrying": "pending", "retryable": "pending", "delayed": "pending",
+}
+
+// parseStates reads state names; what is unknown is answered with the nearest.
+func parseStates[S ~string](args []string, known []S) ([]S, error) {
+	var states []S
+	for _, a := range args {
+		s := S(strings.ToLower(strings.TrimSpace(a)))
+		if !slices.Contains(known, s) {
+			return nil, badInput("", "--state %q is no state%s; the states are %s", a, didYouMean(string(s), known), join(known))
+		}
+		states = append(states, s)
+	}
+	return states, nil
+}
+
+func didYouMean[S ~string](word string, known []S) string {
+	if other, ok := otherWords[word]; ok && slices.Contains(known, S(other)) {
+		return fmt.Sprintf(" (did you mean %s?)", other)
+	}
+	best, bestDistance := S(""), 3 // more than two typos is another word
+	for _, k := range known {
+		d := distance(word, string(k))
+		if len(word) > 1 && strings.HasPrefix(string(k), word) {
+			d = 0
+		}
+		if d < bestDistance {
+			best, bestDistance = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %s?)", best)
+}
+
+func join[S ~string](words []S) string {
+	parts := make([]string, len(words))
+	for i, w := range words {
+		parts[i] = string(w)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// distance counts the typos between two words (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
+)
+
+// doctorCmd is the verb doctor.
+type doctorCmd struct {
+	PostRestore bool `help:"First tell the namespace that it was restored from a backup: leases handed out before become worthless."`
+	auditFlags
+}
+
+// Help is shown by doctor --help.
+func (doctorCmd) Help() string {
+	return "Doctor reads everything in the namespace as one picture and checks that it agrees with itself: states with dispatch rows, " +
+		"edges with the tasks they join, keys with who runs, jobs with their tasks. Exit code 1: it does not, and each violation is listed."
+}
+
+// checkup is what doctor found, for -o json.
+type checkup struct {
+	Store     string    `json:"store"`
+	Namespace string    `json:"namespace"`
+	Restored  bool      `json:"restored,omitempty"` // --post-restore was done
+	At        time.Time `json:"at"`
+	Tasks     int       `json:"tasks"`
+	Jobs      int       `json:"jobs"`
+	Attempts  int       `json:"attempts"`
+	Steps     int       `json:"steps"`
+	Clean     bool      `json:"clean"`
+
+	Violations []violation `json:"violations"`
+	Overdue    []violation `json:"overdue_leases,omitempty"` // --post-restore: to be taken back by the next worker
+}
+
+// violation is a store.Violation with its JSON names.
+type violation struct {
+	Invariant string `json:"invariant"`
+	ID        string `json:"id"`
+	Text      string `json:"text"`
+}
+
+// overdueLease is the invariant that only a worker that is up can keep.
+const overdueLease = "I8"
+
+// Run implements the verb.
+func (c *doctorCmd) Run(ctx context.Context, s *session) error {
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		found := checkup{Store: s.flags.Store, Namespace: client.Namespace()}
+		if c.PostRestore {
+			if err := c.restored(ctx, client); err != nil {
+				return err
+			}
+			found.Restored = true
+		}
+		snap, err := client.Store().Snapshot(ctx, client.Namespace())
+		if err != nil {
+			return fmt.Errorf("read the store: %w", err)
+		}
+		found.examine(snap)
+		if s.json() {
+			if err := s.writeJSON(found); err != nil {
+				return err
+			}
+		} else {
+			s.printCheckup(&found)
+		}
+		if !found.Clean {
+			return silent(exitFailed)
+		}
+		return nil
+	})
+}
+
+// restored begins a new life of the store (LEASES R17).
+func (c *doctorCmd) restored(ctx context.Context, client *weaver.Client) error {
+	res, err := client.Store().Operate(ctx, client.Namespace(), store.Restored{Audit: store.Audit{By: c.who(), Reason: c.Reason}})
+	if err == nil {
+		err = res[0].Err
+	}
+	if err != nil {
+		return fmt.Errorf("begin a new generation of the store: %w", err)
+	}
+	return nil
+}
+
+func (f *checkup) examine(snap *store.Snapshot) {
+	f.At = snap.Now
+	f.Tasks, f.Jobs, f.Attempts, f.Steps = len(snap.Tasks), len(snap.Jobs), len(snap.Attempts), len(snap.Steps)
+	f.Violations = []violation{}
+	for _, v := range store.Check(snap) {
+		if f.Restored && v.Invariant == overdueLease {
+			// What ran when the backup was made: as it must be, until a worker is up.
+			f.Overdue = append(f.Overdue, violation(v))
+			continue
+		}
+		f.Violations = append(f.Violations, violation(v))
+	}
+	f.Clean = len(f.Violations) == 0
+}
+
+func (s *session) printCheckup(f *checkup) {
+	if f.Restored {
+		s.printf("Namespace %q has a new generation: what was leased before the restore can write nothing any more.\n", f.Namespace)
+		if n := len(f.Overdue); n > 0 {
+			s.printf("%s ran when the backup was made: the next worker starts what ran again.\n", plural(n, "task"))
+		}
+	}
+	scope := fmt.Sprintf("%s, %s, %s and %s of namespace %q in %s",
+		plural(f.Tasks, "task"), plural(f.Jobs, "job"), plural(f.Attempts, "attempt"), plural(f.Steps, "step"), f.Namespace, f.Store)
+	if f.Clean {
+		s.printf("%s: %s.\n", s.paint.paint(green, "No violations"), scope)
+		return
+	}
+	s.printf("%s in %s:\n", s.paint.paint(red, plural(len(f.Violations), "violation")), scope)
+	defects := 0
+	for _, v := range f.Violations {
+		s.printf("%s\n", indent("  ", printable(v.Invariant+": "+v.Text)))
+		if v.Invariant != overdueLease {
+			defects++
+		}
+	}
+	if overdue := len(f.Violations) - defects; overdue > 0 {
+		s.printf("%s: no worker of this namespace has been up since. Start one and look again.\n", overdueLease)
+	}
+	if defects > 0 {
+		s.printf("This is a defect of the store, or somebody changed its rows by hand: stop the workers, keep a copy of the file, and report it.\n")
+	}
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/goweaver/weaver/store"
+)
+
+// The exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+	exitStore  = 3
+)
+
+// exitError gives an error its exit code and what to do about it.
+type exitError struct {
+	code   int
+	err    error
+	advice string // may be ""
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// badInput is an error of whoever typed the command.
+func badInput(advice, format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...), advice: advice}
+}
+
+// badStore says that the store cannot be used.
+func badStore(advice, format string, args ...any) error {
+	return &exitError{code: exitStore, err: fmt.Errorf(format, args...), advice: advice}
+}
+
+// usageError is what kong found wrong with the command line.
+func usageError(app App, err error) error {
+	help := app.Name + " --help"
+	var perr *kong.ParseError
+	if errors.As(err, &perr) && perr.Context != nil {
+		if cmd := perr.Context.Selected(); cmd != nil {
+			help = cmd.FullPath() + " --help"
+		}
+	}
+	return badInput(fmt.Sprintf("Run `%s` for what can be written.", help), "%w", err)
+}
+
+// storeErrors are those after which another command line would not help.
+var storeErrors = []error{
+	store.ErrUnavailable, store.ErrBusy, store.ErrFull, store.ErrReadOnly, store.ErrNotDatabase, store.ErrForeignDatabase,
+	store.ErrNotMigrated, store.ErrNewerSchema, store.ErrUnknown, store.ErrClosed,
+}
+
+// inputErrors are those that a person can avoid by asking for something else.
+var inputErrors = []error{store.ErrNotFound, store.ErrState, store.ErrBadCursor}
+
+// exitCode tells how the process ends after err.
+func exitCode(err error) int {
+	is := func(target error) bool { return errors.Is(err, target) }
+	var ee *exitError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &ee):
+		return ee.code
+	case slices.ContainsFunc(storeErrors, is):
+		return exitStore
+	case slices.ContainsFunc(inputErrors, is):
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// advice says what to do about an error; "" when its own text does, or nobody
+// knows.
+func advice(app App, err error) string {
+	var ee *exitError
+	if errors.As(err, &ee) {
+		return ee.advice
+	}
+	for _, known := range []struct {
+		err  error
+		text string
+	}{
+		{store.ErrNotFound, fmt.Sprintf("Check --store and --namespace; `%s task ls` and `%[1]s job ls` list what is there.", app.Name)},
+		{store.ErrState, fmt.Sprintf("`%s why ID` tells where a task stands and what can be done.", app.Name)},
+		{store.ErrBadCursor, "Give --after what the page before printed, with the same filters."},
+		{store.ErrNotMigrated, fmt.Sprintf("Run `%s migrate up`.", app.Name)},
+		{store.ErrNewerSchema, fmt.Sprintf("Use a newer %s; `%[1]s migrate status` shows the versions.", app.Name)},
+		{store.ErrBusy, "Another process has been writing for a long time: look for an open transaction, then try again."},
+		{store.ErrUnknown, "Whether it was done is not known: look before you do it again."},
+		{context.Canceled, "It was interrupted."},
+	} {
+		if errors.Is(err, known.err) {
+			return known.text
+		}
+	}
+	return ""
+}
+
+// errSilent ends a verb whose output has told everything.
+var errSilent = errors.New("told already")
+
+// silent gives an exit code without a message.
+func silent(code int) error { return &exitError{code: code, err: errSilent} }
+
+// report prints an error and returns the exit code.
+func report(w io.Writer, app App, err error) int {
+	if err != nil && !errors.Is(err, errSilent) {
+		lines := strings.ReplaceAll(printable(err.Error()), "\n", "\n"+app.Name+": ") // joined errors
+		fmt.Fprintf(w, "%s: %s\n", app.Name, lines)
+		if text := advice(app, err); text != "" {
+			fmt.Fprintf(w, "  %s\n", text)
+		}
+	}
+	return exitCode(err)
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// Reader is what explaining needs of a client.
+type Reader = reader
+
+// Why explains a task or job of r at an instant, as text and as the value
+// that -o json prints.
+func Why(ctx context.Context, r Reader, now time.Time, depth int, id task.ID) (string, any, error) {
+	var out bytes.Buffer
+	s := newSession(App{}.withDefaults(), globals{}, strings.NewReader(""), &out, false, now)
+	s.clock.zone = time.UTC
+	e := explainer{read: r, clock: s.clock, command: s.command, depth: depth}
+	x, err := e.explain(ctx, id)
+	if err != nil {
+		return "", nil, err
+	}
+	s.printExplanation(x)
+	return out.String(), x, nil
+}
+
+// RunOnTerminal is Run for a person's screen: it returns what the screen shows.
+func RunOnTerminal(ctx context.Context, args ...string) (string, error) {
+	screen, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // a character device, as a screen is
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = screen.Close() }()
+	var out bytes.Buffer
+	err = run(ctx, App{}.withDefaults(), args, strings.NewReader(""), screen, &out)
+	return out.String(), err
+}
+
+// Command writes a command line for a program that was called with args and
+// asks for a store and a namespace.
+func Command(store, namespace string, args ...string) string {
+	return newSession(App{}.withDefaults(), globals{Store: store, Namespace: namespace}, nil, nil, false, time.Now()).command(args...)
+}
+
+// Report prints an error as the program does, and returns its exit code.
+func Report(w io.Writer, err error) int { return report(w, App{}.withDefaults(), err) }
+
+// Table prints rows under a header, the first cell of each row in red.
+func Table(colours bool, head []string, rows ...[]string) string {
+	t := newTable(head...)
+	for _, row := range rows {
+		cells := []cell{{row[0], red}}
+		for _, text := range row[1:] {
+			cells = append(cells, plain(text))
+		}
+		t.add(cells...)
+	}
+	var out bytes.Buffer
+	t.print(&out, painter{on: colours}, "")
+	return out.String()
+}
+
+// DidYouMean offers the known word that is nearest.
+func DidYouMean(word string, known ...string) string { return didYouMean(word, known) }
+
+// Took tells how long something lasted.
+func Took(d time.Duration) string { return took(time.Time{}, time.Time{}.Add(d)) }
+
+// Setting tells a duration that somebody chose.
+func Setting(d time.Duration) string { return setting(d) }
+
+// Span tells how a duration reads.
+func Span(d time.Duration) string { return span(d) }
+
+// When tells how an instant reads at another one.
+func When(now, t time.Time) string { return clock{now: now, zone: time.UTC}.when(t) }
+
+// OneLine makes a recorded text fit into a line.
+func OneLine(text string, limit int) string { return oneLine(text, limit) }
+
+// Quote makes a word safe for a shell.
+func Quote(word string) string { return quote(word) }

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// jobCmd groups the verbs of jobs.
+type jobCmd struct {
+	Ls     jobLsCmd     `cmd:"" help:"List jobs, newest first."`
+	Show   jobShowCmd   `cmd:"" help:"Show a job and its tasks."`
+	Cancel jobCancelCmd `cmd:"" help:"Cancel jobs with all their tasks."`
+}
+
+var jobStates = []task.JobState{task.JobRunning, task.JobBlocked, task.JobSucceeded, task.JobFailed, task.JobCancelled}
+
+type jobLsCmd struct {
+	State []string `placeholder:"STATE" help:"Only jobs in these states: running, blocked, succeeded, failed, cancelled."`
+	Name  string   `placeholder:"NAME" help:"Only jobs of this name."`
+	pageFlags
+}
+
+type jobPage struct {
+	Jobs []task.Job `json:"jobs"`
+	Next string     `json:"next,omitempty"` // cursor of the next page
+}
+
+// Run implements the verb.
+func (c *jobLsCmd) Run(ctx context.Context, s *session) error {
+	if err := c.check(store.MaxLimit); err != nil {
+		return err
+	}
+	states, err := parseStates(c.State, jobStates)
+	if err != nil {
+		return err
+	}
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		jobs, next, err := client.Jobs(ctx, weaver.JobFilter{Name: c.Name, States: states, Limit: c.Limit, After: c.After})
+		if err != nil {
+			return err
+		}
+		if s.json() {
+			return s.writeJSON(jobPage{orEmpty(jobs), next})
+		}
+		if len(jobs) == 0 {
+			match := ""
+			if len(states) > 0 || c.Name != "" {
+				match = " match"
+			}
+			s.printf("No jobs%s in namespace %q of %s.\n", match, client.Namespace(), s.flags.Store)
+			return nil
+		}
+		s.jobTable(jobs).print(s.out, s.paint, "")
+		if next != "" {
+			s.printf("\nThere is more: add --after %s\n", next)
+		}
+		return nil
+	})
+}
+
+func (s *session) jobTable(jobs []task.Job) *table {
+	t := newTable("ID", "NAME", "STATE", "ENDED", "FAILED", "CREATED", "FINISHED")
+	for i := range jobs {
+		j := &jobs[i]
+		t.add(
+			plain(j.ID.String()),
+			plain(oneLine(j.Name, maxNote)),
+			cell{string(j.State), stateColors[string(j.State)]},
+			plain(fmt.Sprintf("%d/%d", j.Counters.Total-j.Counters.Unfinished, j.Counters.Total)),
+			plain(number(j.Counters.Failed)),
+			plain(s.clock.when(j.CreatedAt)),
+			plain(s.clock.when(j.FinishedAt)),
+		)
+	}
+	return t
+}
+
+type jobShowCmd struct {
+	ID string `arg:"" name:"id" help:"The job."`
+}
+
+// Run implements the verb.
+func (c *jobShowCmd) Run(ctx context.Context, s *session) error {
+	id, err := parseID(c.ID)
+	if err != nil {
+		return err
+	}
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		st, err := client.JobStatus(ctx, id)
+		if err != nil {
+			return s.absent(ctx, client, "job", id, err)
+		}
+		if s.json() {
+			return s.writeJSON(st)
+		}
+		s.printJob(&st)
+		return nil
+	})
+}
+
+func (s *session) printJob(st *weaver.JobStatus) {
+	j, c := &st.JobInfo, s.clock
+	s.printf("%s\n\n", s.paint.paint(bold, fmt.Sprintf("Job %s %q", j.ID, oneLine(j.Name, maxNote))))
+	s.stateField(string(j.State), c.jobStanding(j))
+	s.field("budget", budget(j.Budget))
+	s.field("deadline", c.when(j.DeadlineAt))
+	if j.CancelRequested {
+		s.field("cancelled", "asked"+by(j.CancelBy, j.CancelReason))
+	}
+	s.field("metadata", pairs(j.Meta))
+	s.field("created", c.when(j.CreatedAt))
+	s.field("finished", c.when(j.FinishedAt))
+	s.section("Tasks", s.taskTable(st.Tasks))
+}
+
+func budget(b task.Budget) string {
+	text := ""
+	add := func(name, value string) {
+		if text != "" {
+			text += ", "
+		}
+		text += name + " " + value
+	}
+	if b.MaxAttemptsPerTask > 0 {
+		add("attempts per task", fmt.Sprint(b.MaxAttemptsPerTask))
+	}
+	if b.MaxDuration > 0 {
+		add("duration", setting(b.MaxDuration))
+	}
+	return text
+}
+
+type jobCancelCmd struct {
+	IDs []string `arg:"" name:"id" help:"Jobs."`
+	auditFlags
+}
+
+// jobCancelled is what became of one job, for -o json.
+type jobCancelled struct {
+	ID          task.ID `json:"id"`
+	Verb        string  `json:"verb"`
+	Done        bool    `json:"done"`
+	Cancelled   int     `json:"cancelled"`    // tasks that ended at once
+	Asked       int     `json:"asked"`        // tasks that run and were asked to end
+	AlreadyDone int     `json:"already_done"` // tasks that had ended before
+	Error       string  `json:"error,omitempty"`
+}
+
+// Run implements the verb.
+func (c *jobCancelCmd) Run(ctx context.Context, s *session) error {
+	ids, err := parseIDs(c.IDs)
+	if err != nil {
+		return err
+	}
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		results := make([]jobCancelled, len(ids))
+		var errs []error
+		for i, id := range ids {
+			ack, err := client.CancelJob(ctx, id, c.options()...)
+			err = s.absent(ctx, client, "job", id, err)
+			results[i] = jobCancelled{ID: id, Verb: "cancel", Done: err == nil, Cancelled: ack.Cancelled, Asked: ack.Asked, AlreadyDone: ack.AlreadyDone}
+			if err != nil {
+				results[i].Error = err.Error()
+				errs = append(errs, err)
+			}
+		}
+		if s.json() {
+			if err := s.writeJSON(map[string]any{"results": results}); err != nil {
+				return err
+			}
+			return worst(s.app, errs)
+		}
+		for _, r := range results {
+			if r.Done {
+				s.printf("%s\n", r.sentence())
+			}
+		}
+		return worst(s.app, errs)
+	})
+}
+
+func (r jobCancelled) sentence() string {
+	if r.Cancelled+r.Asked == 0 {
+		return fmt.Sprintf("%s had ended already, with %s.", r.ID, plural(r.AlreadyDone, "task"))
+	}
+	text := fmt.Sprintf("%s: %s cancelled", r.ID, plural(r.Cancelled, "task"))
+	if r.Asked > 0 {
+		text += fmt.Sprintf(", %d running and asked to end", r.Asked)
+	}
+	if r.AlreadyDone > 0 {
+		text += fmt.Sprintf(", %d had ended before", r.AlreadyDone)
+	}
+	return text + "."
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/store/sqlite"
+)
+
+// migrateCmd groups the verbs of the schema.
+type migrateCmd struct {
+	Up     migrateUpCmd     `cmd:"" help:"Create the store's file, or update its schema."`
+	Status migrateStatusCmd `cmd:"" help:"Show which migrations the store has."`
+	Print  migratePrintCmd  `cmd:"" help:"Print the schema as SQL."`
+}
+
+// migration is one migration, for -o json.
+type migration struct {
+	Version   int       `json:"version"`
+	Name      string    `json:"name"`
+	AppliedAt time.Time `json:"applied_at,omitzero"`
+}
+
+func migrationsOf(list []sqlite.MigrationStatus, which func(sqlite.MigrationStatus) bool) []migration {
+	found := []migration{}
+	for _, m := range list {
+		if which(m) {
+			found = append(found, migration(m))
+		}
+	}
+	return found
+}
+
+func isPending(m sqlite.MigrationStatus) bool { return m.AppliedAt.IsZero() }
+
+type migrateUpCmd struct{}
+
+// Run implements the verb.
+func (migrateUpCmd) Run(ctx context.Context, s *session) error {
+	return s.withDB(ctx, true, func(db *sqlite.DB) error {
+		before, err := db.MigrationStatus(ctx)
+		if err != nil {
+			return err
+		}
+		if err := db.Migrate(ctx); err != nil {
+			return err
+		}
+		applied := migrationsOf(before, isPending)
+		if s.json() {
+			return s.writeJSON(map[string]any{"store": s.flags.Store, "applied": applied})
+		}
+		if len(applied) == 0 {
+			s.printf("%s is up to date: %s.\n", s.flags.Store, plural(len(before), "migration"))
+			return nil
+		}
+		for _, m := range applied {
+			s.printf("%s: applied %04d_%s\n", s.flags.Store, m.Version, m.Name)
+		}
+		return nil
+	})
+}
+
+type migrateStatusCmd struct{}
+
+// Run implements the verb.
+func (migrateStatusCmd) Run(ctx context.Context, s *session) error {
+	return s.withDB(ctx, false, func(db *sqlite.DB) error {
+		list, err := db.MigrationStatus(ctx)
+		if err != nil {
+			return err
+		}
+		if s.json() {
+			return s.writeJSON(map[string]any{
+				"store":      s.flags.Store,
+				"migrations": migrationsOf(list, func(sqlite.MigrationStatus) bool { return true }),
+				"pending":    len(migrationsOf(list, isPending)),
+			})
+		}
+		t := newTable("VERSION", "NAME", "APPLIED")
+		for _, m := range list {
+			applied := cell{"pending", yellow}
+			if !m.AppliedAt.IsZero() {
+				applied = plain(s.clock.when(m.AppliedAt))
+			}
+			t.add(plain(fmt.Sprintf("%04d", m.Version)), plain(m.Name), applied)
+		}
+		t.print(s.out, s.paint, "")
+		if n := len(migrationsOf(list, isPending)); n > 0 {
+			s.printf("\n%s to apply: run `%s`.\n", plural(n, "migration"), s.command("migrate", "up"))
+		}
+		return nil
+	})
+}
+
+type migratePrintCmd struct{}
+
+// Run implements the verb.
+func (migratePrintCmd) Run(_ context.Context, s *session) error {
+	if _, err := storePath(s.flags.Store); err != nil {
+		return err
+	}
+	sql := new(sqlite.DB).MigrationSQL()
+	if s.json() {
+		return s.writeJSON(map[string]any{"sql": sql})
+	}
+	s.printf("%s\n", sql)
+	return nil
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+)
+
+const defaultStore = "sqlite:weaver.db"
+
+// globals are the flags of every verb.
+type globals struct {
+	Store     string `env:"WEAVER_STORE" default:"sqlite:weaver.db" placeholder:"sqlite:PATH" help:"Where tasks are kept; default: sqlite:weaver.db"`
+	Namespace string `env:"WEAVER_NAMESPACE" default:"default" placeholder:"NAME" help:"Environment in the store; default: default"`
+	Output    string `short:"o" enum:"text,json" default:"text" placeholder:"FORMAT" help:"How to print: text or json."`
+	NoColor   bool   `help:"No colours, also on a terminal ($$NO_COLOR)."`
+	Delivery  string `env:"WEAVER_DELIVERY" hidden:"" help:"Not built yet."`
+	Bucket    string `env:"WEAVER_BUCKET" hidden:"" help:"Not built yet."`
+}
+
+// session is one run of the program: what was asked for globally, and where
+// results go.
+type session struct {
+	app   App
+	flags globals
+	stdin io.Reader
+	out   *bytes.Buffer
+	paint painter
+	clock clock
+}
+
+func newSession(app App, g globals, stdin io.Reader, out *bytes.Buffer, terminal bool, now time.Time) *session {
+	g.Store = cmp.Or(g.Store, defaultStore) // an empty variable is none
+	g.Namespace = cmp.Or(g.Namespace, weaver.DefaultNamespace)
+	plain := g.NoColor || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
+	return &session{
+		app: app, flags: g, stdin: stdin, out: out,
+		paint: painter{on: terminal && !plain},
+		clock: clock{now: now, zone: time.Local},
+	}
+}
+
+// json reports whether -o json was given.
+func (s *session) json() bool { return s.flags.Output == "json" }
+
+// command writes a command line for people to use, with the global flags
+// that it needs to mean the same store and namespace.
+func (s *session) command(args ...string) string {
+	words := []string{s.app.Name}
+	if s.flags.Store != cmp.Or(os.Getenv("WEAVER_STORE"), defaultStore) {
+		words = append(words, "--store", quote(s.flags.Store))
+	}
+	if s.flags.Namespace != cmp.Or(os.Getenv("WEAVER_NAMESPACE"), weaver.DefaultNamespace) {
+		words = append(words, "--namespace", quote(s.flags.Namespace))
+	}
+	for _, a := range args {
+		words = append(words, quote(a))
+	}
+	return strings.Join(words, " ")
+}
+
+// quote makes a word safe to paste into a shell.
+func quote(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

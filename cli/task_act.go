@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
+)
+
+type taskRetryCmd struct {
+	IDs []string `arg:"" name:"id" help:"Failed or cancelled tasks."`
+	auditFlags
+}
+
+// Help is shown by task retry --help.
+func (taskRetryCmd) Help() string {
+	return "A retried task has all its attempts ahead again; its recorded steps stay and do not run again. " +
+		"Its job and the tasks that were cancelled because of it revive with it."
+}
+
+// Run implements the verb.
+func (c *taskRetryCmd) Run(ctx context.Context, s *session) error {
+	return s.operate(ctx, "retry", c.IDs, func(client *weaver.Client, id task.ID) error {
+		return client.Retry(ctx, id, c.options()...)
+	})
+}
+
+type taskCancelCmd struct {
+	IDs   []string `arg:"" name:"id" help:"Tasks that have not ended."`
+	Force bool     `help:"Take the lease of a running task away, so that it ends at once, whatever its handler does."`
+	auditFlags
+}
+
+// Help is shown by task cancel --help.
+func (taskCancelCmd) Help() string {
+	return "A task that does not run ends at once. A running one is asked: the context of its handler ends, and it is cancelled " +
+		"unless the handler still returns success."
+}
+
+// Run implements the verb.
+func (c *taskCancelCmd) Run(ctx context.Context, s *session) error {
+	return s.operate(ctx, "cancel", c.IDs, func(client *weaver.Client, id task.ID) error {
+		opts := c.options()
+		if c.Force {
+			opts = append(opts, weaver.Force())
+		}
+		return client.Cancel(ctx, id, opts...)
+	})
+}
+
+type taskUnblockCmd struct {
+	IDs   []string `arg:"" name:"id" help:"Blocked tasks."`
+	Input string   `placeholder:"JSON|FILE|-" help:"An answer for the handler (weaver.UnblockInput): JSON, a file that holds it, or - for the standard input."`
+	auditFlags
+}
+
+// Run implements the verb.
+func (c *taskUnblockCmd) Run(ctx context.Context, s *session) error {
+	raw, err := readInput(c.Input, s.stdin)
+	if err != nil {
+		return err
+	}
+	return s.operate(ctx, "unblock", c.IDs, func(client *weaver.Client, id task.ID) error {
+		var input any // nil: none
+		if raw != nil {
+			input = raw
+		}
+		err := client.Unblock(ctx, id, input, c.options()...)
+		if errors.Is(err, weaver.ErrInvalidInput) || errors.Is(err, weaver.ErrTooLarge) {
+			return badInput("", "--input: %w", err)
+		}
+		return err
+	})
+}
+
+// readInput reads what --input names; nil when it was not given.
+func readInput(arg string, stdin io.Reader) (json.RawMessage, error) {
+	if arg == "" {
+		return nil, nil
+	}
+	from := "the standard input"
+	var raw []byte
+	var err error
+	switch {
+	case arg == "-":
+		raw, err = io.ReadAll(stdin)
+	case json.Valid([]byte(arg)):
+		return json.RawMessage(arg), nil // a file of such a name: write ./name
+	default:
+		from = arg
+		raw, err = os.ReadFile(arg)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, badInput("Text needs quotes of its own: --input '\"yes\"'.", "--input %q is neither JSON nor a file", arg)
+	case err != nil:
+		return nil, badInput("", "--input: read %s: %w", from, err)
+	case !json.Valid(raw):
+		return nil, badInput("", "--input: %s holds no JSON value", from)
+	}
+	return raw, nil
+}
+
+type taskDeleteCmd struct {
+	IDs []string `arg:"" name:"id" help:"Tasks that have ended and belong to no job."`
+	auditFlags
+}
+
+// Help is shown by task delete --help.
+func (taskDeleteCmd) Help() string {
+	return "The task, its attempts, decisions and steps are gone, and its idempotency key is free again. The audit keeps that it was deleted."
+}
+
+// Run implements the verb.
+func (c *taskDeleteCmd) Run(ctx context.Context, s *session) error {
+	return s.operate(ctx, "delete", c.IDs, func(client *weaver.Client, id task.ID) error {
+		return client.Delete(ctx, id, c.options()...)
+	})
+}
+
+// operated is what became of one task, for -o json.
+type operated struct {
+	ID      task.ID      `json:"id"`
+	Verb    string       `json:"verb"`
+	Done    bool         `json:"done"`
+	Asked   bool         `json:"asked,omitempty"` // cancel: it runs and was asked to end
+	State   task.State   `json:"state,omitempty"` // afterwards; "" when it was deleted
+	Waiting task.Waiting `json:"waiting_reason,omitempty"`
+	Error   string       `json:"error,omitempty"`
+}
+
+// operate applies a verb to tasks, one after the other: what cannot be done
+// to one does not keep the others from it. The exit code is that of the worst.
+func (s *session) operate(ctx context.Context, verb string, args []string, do func(*weaver.Client, task.ID) error) error {
+	ids, err := parseIDs(args)
+	if err != nil {
+		return err
+	}
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		results := make([]operated, len(ids))
+		var errs []error
+		for i, id := range ids {
+			results[i] = operated{ID: id, Verb: verb}
+			err := s.absent(ctx, client, "task", id, do(client, id))
+			if err == nil && verb != "delete" {
+				err = results[i].look(ctx, client)
+			}
+			if err != nil {
+				results[i].Error = err.Error()
+				errs = append(errs, err)
+				continue
+			}
+			results[i].Done = true
+		}
+		if s.json() {
+			if err := s.writeJSON(map[string]any{"results": results}); err != nil {
+				return err
+			}
+		} else {
+			for i := range results {
+				if results[i].Done {
+					s.printf("%s\n", results[i].sentence())
+				}
+			}
+		}
+		return worst(s.app, errs)
+	})
+}
+
+// look reads where the task stands now.
+func (o *operated) look(ctx context.Context, client *weaver.Client) error {
+	t, err := client.Get(ctx, o.ID)
+	if err != nil {
+		return fmt.Errorf("%s was done, but its effect cannot be read: %w", o.Verb, err)
+	}
+	o.State, o.Waiting = t.State, t.Waiting
+	o.Asked = o.Verb == "cancel" && t.CancelRequested && !t.State.Terminal()
+	return nil
+}
+
+func (o *operated) sentence() string {
+	state := string(o.State)
+	if o.Waiting != "" {
+		state += " (" + string(o.Waiting) + ")"
+	}
+	switch {
+	case o.Verb == "delete":
+		return fmt.Sprintf("%s is deleted.", o.ID)
+	case o.Asked:
+		return fmt.Sprintf("%s is running and was asked to end; its worker hears of it with the next heartbeat. --force ends it at once.", o.ID)
+	case o.Verb == "cancel" && o.State == task.Cancelled:
+		return fmt.Sprintf("%s is cancelled.", o.ID)
+	}
+	return fmt.Sprintf("%s: %s done, it is now %s.", o.ID, o.Verb, state)
+}
+
+// worst joins errors, with the exit code of the most serious one: a store
+// that fails outweighs a wrong id.
+func worst(app App, errs []error) error {
+	if len(errs) < 2 {
+		return errors.Join(errs...)
+	}
+	all := &exitError{err: errors.Join(errs...)}
+	for _, err := range errs {
+		if code := exitCode(err); code > all.code {
+			all.code, all.advice = code, advice(app, err)
+		}
+	}
+	return all
+}

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// taskShowCmd is the verb task show.
+type taskShowCmd struct {
+	ID string `arg:"" name:"id" help:"The task."`
+}
+
+// taskView is what task show prints as JSON: the task's own fields, and what
+// is recorded about it.
+type taskView struct {
+	task.Task
+	Attempts   []task.Attempt     `json:"attempts"`
+	Decisions  []task.Decision    `json:"decisions"`
+	Steps      []task.Step        `json:"steps"`
+	Needs      []store.Need       `json:"needs,omitempty"`
+	Dependents []store.Need       `json:"dependents,omitempty"`
+	Audit      []store.AuditEntry `json:"audit,omitempty"`
+	Holders    []task.ID          `json:"key_holders,omitempty"`
+	QueuePause *store.AuditEntry  `json:"queue_pause,omitempty"`
+}
+
+// Run implements the verb.
+func (c *taskShowCmd) Run(ctx context.Context, s *session) error {
+	id, err := parseID(c.ID)
+	if err != nil {
+		return err
+	}
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		h, err := client.History(ctx, id)
+		if err != nil {
+			return s.absent(ctx, client, "task", id, err)
+		}
+		if s.json() {
+			return s.writeJSON(viewOf(&h))
+		}
+		s.printTask(&h)
+		return nil
+	})
+}
+
+func viewOf(h *store.History) taskView {
+	return taskView{
+		Task: h.Task, Attempts: orEmpty(h.Attempts), Decisions: orEmpty(h.Decisions), Steps: orEmpty(h.Steps),
+		Needs: h.Needs, Dependents: h.Dependents, Audit: h.Audit, Holders: h.Holders, QueuePause: h.QueuePause,
+	}
+}
+
+// orEmpty makes nil print as [].
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
+
+const fieldWidth = 15
+
+// field prints one named value, unless it is empty.
+func (s *session) field(name, value string) {
+	if value != "" {
+		s.printf("%s%*s%s\n", s.paint.paint(bold, name), fieldWidth-len(name), "", value)
+	}
+}
+
+// stateField prints a state, and below it what that means.
+func (s *session) stateField(state, standing string) {
+	s.field("state", s.paint.paint(stateColors[state], state))
+	s.field("", stop("It "+standing))
+}
+
+func (s *session) heading(text string) { s.printf("\n%s\n", s.paint.paint(bold, text)) }
+
+func (s *session) printTask(h *store.History) {
+	t, c := &h.Task, s.clock
+	s.printf("%s\n\n", s.paint.paint(bold, fmt.Sprintf("Task %s, of type %s", t.ID, t.Type)))
+	s.stateField(string(t.State), c.standing(h))
+	if !t.JobID.IsZero() {
+		s.field("job", fmt.Sprintf("%s, as %q", t.JobID, oneLine(t.Node, maxNote)))
+	}
+	s.field("started by", t.ParentID.String())
+	s.field("queue", fmt.Sprintf("%s, priority %d", oneLine(t.Queue, maxNote), t.Priority))
+	s.field("attempts", fmt.Sprintf("%d of %d used, %d made", t.AttemptCount, t.MaxAttempts, t.AttemptNo))
+	if t.CrashCount > 0 {
+		s.field("crashes", fmt.Sprintf("%d in a row", t.CrashCount))
+	}
+	if t.Progress != nil {
+		s.field("progress", progress(t.Progress))
+	}
+	s.field("due", c.when(t.ReadyAt))
+	s.field("deadline", c.when(t.DeadlineAt))
+	if t.Timeout > 0 {
+		s.field("timeout", setting(t.Timeout)+" per attempt")
+	}
+	s.field("backoff", fmt.Sprintf("%s, doubling up to %s", setting(t.Backoff), setting(t.BackoffMax)))
+	if t.State == task.Running {
+		s.field("lease", fmt.Sprintf("epoch %d, held by %s, ends %s", t.Epoch, oneLine(t.LeasedBy, maxNote), c.when(t.LeaseExpiresAt)))
+	}
+	if t.CancelRequested {
+		s.field("asked to end", string(t.CancelKind)+by(t.CancelBy, t.CancelReason))
+	}
+	if t.ConcurrencyKey != "" {
+		s.field("concurrency", fmt.Sprintf("key %q, %d at once", oneLine(t.ConcurrencyKey, maxNote), t.ConcurrencyLimit))
+	}
+	s.field("idempotency", oneLine(t.IdempotencyKey, maxNote))
+	s.field("labels", pairs(t.Labels))
+	s.field("metadata", pairs(t.Metadata))
+	s.field("created", c.when(t.CreatedAt))
+	s.field("started", c.when(t.StartedAt))
+	s.field("finished", c.when(t.FinishedAt))
+	s.field("input", fmt.Sprintf("%s (schema version %d)", jsonText(t.Input), t.SchemaVersion))
+	s.field("unblock input", jsonText(t.UnblockInput))
+	s.field("output", jsonText(t.Output))
+	s.printError(t.Error)
+	s.printHistory(h)
+}
+
+func (s *session) printError(e *task.Error) {
+	if e == nil {
+		return
+	}
+	s.heading("Error")
+	s.printf("%s\n", indent("  ", printable(errorHead(e)+": "+e.Message)))
+	if e.Stack != "" {
+		s.printf("%s\n", indent("    ", printable(e.Stack)))
+	}
+}
+
+func (s *session) printHistory(h *store.History) {
+	s.section("Attempts", s.attemptTable(h.Attempts))
+	s.section("Decisions", s.decisionTable(h.Decisions))
+	s.section("Steps", s.stepTable(h.Steps))
+	s.section("Needs", s.needTable(h.Needs))
+	s.section("Needed by", s.needTable(h.Dependents))
+	s.section("Operators", s.auditTable(h.Audit))
+}
+
+// section prints a table under a heading, unless it has no rows.
+func (s *session) section(title string, t *table) {
+	if len(t.rows) > 0 {
+		s.heading(title)
+		t.print(s.out, s.paint, "  ")
+	}
+}
+
+func (s *session) attemptTable(attempts []task.Attempt) *table {
+	t := newTable("NO", "STARTED", "TOOK", "OUTCOME", "WORKER", "CODE", "ERROR")
+	for i := range attempts {
+		a := &attempts[i]
+		outcome, lasted, problem := string(a.Outcome), took(a.StartedAt, a.FinishedAt), ""
+		if a.FinishedAt.IsZero() {
+			outcome, lasted = "running", took(a.StartedAt, s.clock.now)
+		}
+		if a.Error != nil {
+			problem = failure(a.Error, maxNote)
+		}
+		t.add(plain(fmt.Sprint(a.No)), plain(s.clock.when(a.StartedAt)), plain(lasted), plain(outcome),
+			plain(oneLine(a.Worker, maxNote)), plain(number(a.CodeVersion)), plain(problem))
+	}
+	return t
+}
+
+// number prints zero as nothing.
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func (s *session) decisionTable(decisions []task.Decision) *table {
+	t := newTable("AFTER", "DECISION", "DUE", "POLICY", "REASON")
+	for _, d := range decisions {
+		t.add(plain(fmt.Sprintf("attempt %d", d.AttemptNo)), plain(string(d.Kind)), plain(s.clock.when(d.NextReadyAt)),
+			plain(fmt.Sprintf("%s v%d", oneLine(d.Reason.Policy, maxNote), d.Reason.Version)), plain(oneLine(d.Reason.Text, maxMessage)))
+	}
+	return t
+}
+
+func (s *session) stepTable(steps []task.Step) *table {
+	t := newTable("NO", "NAME", "KIND", "STATE", "ATTEMPT", "TRY", "TOOK", "RESULT")
+	for i := range steps {
+		st := &steps[i]
+		result := oneLine(string(st.Value), maxNote)
+		switch {
+		case st.Error != nil:
+			result = failure(&task.Error{Kind: st.Error.Kind, Message: st.Error.Message}, maxNote) // the row names the step
+		case st.Kind == task.KindSleep:
+			result = "wakes " + s.clock.when(st.WakeAt)
+		}
+		color := ""
+		if st.State == task.StepFailed {
+			color = red
+		}
+		t.add(plain(fmt.Sprint(st.Index)), plain(oneLine(st.Name, maxNote)), plain(string(st.Kind)), cell{string(st.State), color},
+			plain(fmt.Sprint(st.AttemptNo)), plain(fmt.Sprint(st.Try)), plain(stepTook(st)), plain(result))
+	}
+	return t
+}
+
+func stepTook(st *task.Step) string {
+	if st.Kind != task.KindStep || st.CompletedAt.IsZero() {
+		return ""
+	}
+	return took(st.StartedAt, st.CompletedAt)
+}
+
+func (s *session) needTable(needs []store.Need) *table {
+	t := newTable("ID", "NAME", "IF", "STATE")
+	for _, n := range needs {
+		t.add(plain(n.ID.String()), plain(oneLine(n.Node, maxNote)), plain(string(n.Kind)), cell{string(n.State), stateColors[string(n.State)]})
+	}
+	return t
+}
+
+func (s *session) auditTable(entries []store.AuditEntry) *table {
+	t := newTable("AT", "WHO", "DID", "WHY")
+	for _, a := range entries {
+		t.add(plain(s.clock.when(a.At)), plain(oneLine(a.Actor, maxNote)), plain(a.Verb), plain(oneLine(a.Reason, maxMessage)))
+	}
+	return t
+}

@@ -1,0 +1,164 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/cli"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// The instant at which the tests ask, and what lies around it.
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return now.Add(-d) }
+func in(d time.Duration) time.Time  { return now.Add(d) }
+
+// id returns 00000000000000000000000000 with n at its end.
+func id(n byte) task.ID { return task.ID{15: n} }
+
+const charge = "acme.billing.charge.v1"
+
+// book is a store of ready-made histories.
+type book struct {
+	tasks []weaver.History
+	jobs  []weaver.JobStatus
+	list  []weaver.TaskInfo // what List answers
+	more  string            // with this cursor
+}
+
+func (b book) History(_ context.Context, want task.ID) (weaver.History, error) {
+	for _, h := range b.tasks {
+		if h.Task.ID == want {
+			return h, nil
+		}
+	}
+	return weaver.History{}, fmt.Errorf("task %s: %w", want, store.ErrNotFound)
+}
+
+func (b book) Get(ctx context.Context, want task.ID) (weaver.TaskInfo, error) {
+	h, err := b.History(ctx, want)
+	return h.Task, err
+}
+
+func (b book) List(context.Context, weaver.Filter) ([]weaver.TaskInfo, string, error) {
+	return b.list, b.more, nil
+}
+
+func (b book) JobStatus(_ context.Context, want task.ID) (weaver.JobStatus, error) {
+	for _, j := range b.jobs {
+		if j.ID == want {
+			return j, nil
+		}
+	}
+	return weaver.JobStatus{}, fmt.Errorf("job %s: %w", want, store.ErrNotFound)
+}
+
+// a is a task with usual values.
+func a(n byte, state task.State, change ...func(*store.History)) store.History {
+	h := store.History{Task: task.Task{
+		ID: id(n), Type: charge, Queue: "billing", Priority: 5, State: state,
+		AttemptNo: 0, MaxAttempts: 5, CreatedAt: ago(time.Hour),
+	}}
+	if state.Terminal() {
+		h.Task.FinishedAt = ago(time.Minute)
+	}
+	for _, c := range change {
+		c(&h)
+	}
+	return h
+}
+
+func named(node string) func(*store.History) {
+	return func(h *store.History) { h.Task.Node, h.Task.JobID = node, id(99) }
+}
+
+func waits(w task.Waiting, due time.Time) func(*store.History) {
+	return func(h *store.History) { h.Task.Waiting, h.Task.ReadyAt = w, due }
+}
+
+func failed(kind task.ErrorKind, message string) func(*store.History) {
+	return func(h *store.History) { h.Task.Error = &task.Error{Kind: kind, Message: message} }
+}
+
+func needs(list ...store.Need) func(*store.History) {
+	return func(h *store.History) { h.Needs = list }
+}
+
+func need(h store.History, done bool) store.Need {
+	return store.Need{ID: h.Task.ID, Node: h.Task.Node, Kind: task.OnSuccess, State: h.Task.State, Done: done}
+}
+
+func runs(no int, worker string, since, leaseEnd time.Time) func(*store.History) {
+	return func(h *store.History) {
+		t := &h.Task
+		t.AttemptNo, t.LeasedBy, t.StartedAt, t.LeaseExpiresAt = no, worker, since, leaseEnd
+	}
+}
+
+// tried adds an attempt that took one second.
+func tried(no int, worker string, at time.Time, o task.Outcome, e *task.Error) func(*store.History) {
+	return func(h *store.History) {
+		h.Task.AttemptNo = no
+		if task.Counts(o, task.KindNone) {
+			h.Task.AttemptCount++
+		}
+		h.Attempts = append(h.Attempts, task.Attempt{TaskID: h.Task.ID, No: no, Worker: worker, StartedAt: at, FinishedAt: at.Add(time.Second), Outcome: o, Error: e})
+	}
+}
+
+// decided adds the decision after the last attempt.
+func decided(kind task.DecisionKind, due time.Time, text string) func(*store.History) {
+	return func(h *store.History) {
+		h.Decisions = append(h.Decisions, task.Decision{
+			TaskID: h.Task.ID, AttemptNo: h.Task.AttemptNo, Kind: kind, NextReadyAt: due,
+			Reason: task.Reason{Policy: "default", Version: 1, Text: text},
+		})
+	}
+}
+
+func with(change func(t *task.Task)) func(*store.History) {
+	return func(h *store.History) { change(&h.Task) }
+}
+
+// why asks for the first task of the histories.
+func why(t *testing.T, hs ...store.History) string {
+	t.Helper()
+	return ask(t, book{tasks: hs}, hs[0].Task.ID)
+}
+
+func ask(t *testing.T, b book, about task.ID) string {
+	t.Helper()
+	text, _, err := cli.Why(t.Context(), b, now, 10, about)
+	if err != nil {
+		t.Fatalf("why %v: %v", about, err)
+	}
+	return text
+}
+
+// says fails the test for every line that the text does not have.
+func says(t *testing.T, text string, lines ...string) {
+	t.Helper()
+	have := strings.Split(text, "\n")
+	for _, line := range lines {
+		if !slices.Contains(have, line) {
+			t.Errorf("this line is missing:\n%s\nin:\n%s", line, text)
+		}
+	}
+}
+
+// neverSays fails the test for every part that the text has.
+func neverSays(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("%q should not be in:\n%s", part, text)
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package clitest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
+)
+
+// The task types of the sessions.
+var (
+	okType    = weaver.Define[int, string]("acme.demo.ok.v1", weaver.Queue("work"))
+	failType  = weaver.Define[int, string]("acme.demo.fail.v1", weaver.Queue("work"), weaver.NoRetry())
+	retryType = weaver.Define[int, string]("acme.demo.retry.v1", weaver.Queue("work"), weaver.MaxAttempts(3), weaver.Backoff(time.Hour))
+	askType   = weaver.Define[int, string]("acme.demo.ask.v1", weaver.Queue("work"))
+	sleepType = weaver.Define[int, string]("acme.demo.sleep.v1", weaver.Queue("work"))
+	sumType   = weaver.Define[weaver.None, string]("acme.demo.sum.v1", weaver.Queue("work"))
+)
+
+func ok(ctx context.Context, n int) (string, error) {
+	doubled, err := weaver.Step(ctx, "double", func(context.Context) (int, error) { return 2 * n, nil })
+	return fmt.Sprintf("got %d", doubled), err
+}
+
+func fail(ctx context.Context, _ int) (string, error) {
+	if _, err := weaver.Step(ctx, "prepare", func(context.Context) (int, error) { return 1, nil }); err != nil {
+		return "", err
+	}
+	err := weaver.Do(ctx, "charge", func(context.Context) error { return errors.New("card refused\nby the bank \x1b[31m") })
+	return "", err
+}
+
+func retry(context.Context, int) (string, error) { return "", errors.New("the bank is closed") }
+
+func ask(ctx context.Context, _ int) (string, error) {
+	answer, given, err := weaver.UnblockInput[string](ctx)
+	if err != nil || given {
+		return answer, err
+	}
+	return "", weaver.Blocked("needs an approved budget")
+}
+
+func sleep(ctx context.Context, _ int) (string, error) {
+	return "rested", weaver.Sleep(ctx, "cool-down", 24*time.Hour)
+}
+
+func sum(context.Context, weaver.None) (string, error) { return "summed", nil }
+
+// seeds are what a session can begin with; each returns the ids that the
+// session gets as variables.
+var seeds = map[string]func(*world) map[string]task.ID{
+	"ready": func(w *world) map[string]task.ID {
+		h, err := okType.Enqueue(w.ctx, w.client, 21, weaver.Label("team", "pay"), weaver.Metadata("tenant", "t1"), weaver.Priority(2))
+		return w.one("READY", h.ID(), err)
+	},
+	"succeeded": func(w *world) map[string]task.ID {
+		h, err := okType.Enqueue(w.ctx, w.client, 21, weaver.Label("team", "pay"), weaver.IdempotencyKey("evt-1"))
+		w.check(err)
+		w.work()
+		return w.one("SUCCEEDED", h.ID(), nil)
+	},
+	"failed": func(w *world) map[string]task.ID {
+		h, err := failType.Enqueue(w.ctx, w.client, 1, weaver.Label("team", "ops"))
+		w.check(err)
+		w.work()
+		return w.one("FAILED", h.ID(), nil)
+	},
+	"retry": func(w *world) map[string]task.ID {
+		h, err := retryType.Enqueue(w.ctx, w.client, 1)
+		w.check(err)
+		w.work()
+		return w.one("RETRY", h.ID(), nil)
+	},
+	"blocked": func(w *world) map[string]task.ID {
+		h, err := askType.Enqueue(w.ctx, w.client, 1)
+		w.check(err)
+		w.work()
+		return w.one("BLOCKED", h.ID(), nil)
+	},
+	"sleeping": func(w *world) map[string]task.ID {
+		h, err := sleepType.Enqueue(w.ctx, w.client, 1)
+		w.check(err)
+		w.work()
+		return w.one("SLEEPING", h.ID(), nil)
+	},
+	"delayed": func(w *world) map[string]task.ID {
+		h, err := okType.Enqueue(w.ctx, w.client, 1, weaver.Delay(time.Hour), weaver.ExpireAfter(2*time.Hour))
+		return w.one("DELAYED", h.ID(), err)
+	},
+	"expired": func(w *world) map[string]task.ID {
+		h, err := okType.Enqueue(w.ctx, w.client, 1, weaver.ExpireAfter(time.Microsecond))
+		w.check(err)
+		w.reap()
+		return w.one("EXPIRED", h.ID(), nil)
+	},
+	"running": func(w *world) map[string]task.ID {
+		h, err := okType.Enqueue(w.ctx, w.client, 1)
+		w.check(err)
+		w.claim(time.Hour)
+		return w.one("RUNNING", h.ID(), nil)
+	},
+	"crashed": func(w *world) map[string]task.ID { return w.one("CRASHED", w.crash(1), nil) },
+	"poison":  func(w *world) map[string]task.ID { return w.one("POISON", w.crash(3), nil) },
+	"key": func(w *world) map[string]task.ID {
+		holder, err := okType.Enqueue(w.ctx, w.client, 1, weaver.ConcurrencyKey("org_1"))
+		w.check(err)
+		waiter, err := okType.Enqueue(w.ctx, w.client, 2, weaver.ConcurrencyKey("org_1"))
+		w.check(err)
+		w.claim(time.Hour)
+		return map[string]task.ID{"HOLDER": holder.ID(), "WAITER": waiter.ID()}
+	},
+	"unreached": func(w *world) map[string]task.ID {
+		h, err := failType.Enqueue(w.ctx, w.client, 1)
+		w.check(err)
+		w.work()
+		w.check(w.client.Retry(w.ctx, h.ID(), weaver.By("ops")))
+		w.run(failType.Handler(func(context.Context, int) (string, error) { return "done otherwise", nil }, weaver.CodeVersion(2)))
+		return w.one("UNREACHED", h.ID(), nil)
+	},
+	"job": func(w *world) map[string]task.ID {
+		j := weaver.NewJob("nightly", weaver.Budget{MaxAttemptsPerTask: 3, MaxDuration: time.Hour})
+		extract := j.Add("extract", askType.With(1))
+		load := j.Add("load", okType.With(1))
+		clean := j.Add("clean", sumType.With(weaver.None{}), weaver.Needs(extract))
+		j.Add("sum", sumType.With(weaver.None{}), weaver.Needs(clean, load))
+		return w.submit(j)
+	},
+	"failedjob": func(w *world) map[string]task.ID {
+		j := weaver.NewJob("nightly")
+		extract := j.Add("extract", failType.With(1))
+		j.Add("sum", sumType.With(weaver.None{}), weaver.Needs(extract))
+		return w.submit(j)
+	},
+	"many": func(w *world) map[string]task.ID {
+		_, err := okType.EnqueueMany(w.ctx, w.client, []int{1, 2, 3, 4, 5})
+		w.check(err)
+		return nil
+	},
+	"empty": func(*world) map[string]task.ID { return nil },
+}
+
+// seed fills the store weaver.db, in the session's namespace:
+//
+//	seed blocked     # makes a task, and $BLOCKED is its id
+func seed(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: seed NAME…")
+	}
+	for _, name := range args {
+		plant, known := seeds[name]
+		if !known {
+			ts.Fatalf("there is no seed %q", name)
+		}
+		w := openWorld(ts)
+		ids := plant(w)
+		w.close()
+		for variable, id := range ids {
+			ts.Setenv(variable, id.String())
+		}
+	}
+}
+
+// runSQL changes the store behind the program's back:
+//
+//	sql 'UPDATE tasks SET step_count = 7'
+func runSQL(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: sql STATEMENT")
+	}
+	w := openWorld(ts)
+	defer w.close()
+	_, err := w.db.DB().ExecContext(w.ctx, args[0])
+	w.check(err)
+}
+
+// world is an open store and who works on it.
+type world struct {
+	ts     *testscript.TestScript
+	ctx    context.Context
+	db     *sqlite.DB
+	client *weaver.Client
+}
+
+func openWorld(ts *testscript.TestScript) *world {
+	w := &world{ts: ts, ctx: context.Background()}
+	var err error
+	w.db, err = sqlite.Open(w.ctx, ts.MkAbs("weaver.db"))
+	w.check(err)
+	w.check(w.db.Migrate(w.ctx))
+	w.client, err = weaver.NewClient(w.db, weaver.ClientConfig{Namespace: ts.Getenv("WEAVER_NAMESPACE")})
+	w.check(err)
+	return w
+}
+
+func (w *world) close() { w.check(w.db.Close()) }
+
+func (w *world) check(err error) {
+	if err != nil {
+		w.ts.Fatalf("seed: %v", err)
+	}
+}
+
+func (w *world) one(variable string, id task.ID, err error) map[string]task.ID {
+	w.check(err)
+	return map[string]task.ID{variable: id}
+}
+
+// work runs everything that is due to its end.
+func (w *world) work() {
+	w.run(okType.Handler(ok), failType.Handler(fail), retryType.Handler(retry), askType.Handler(ask), sleepType.Handler(sleep), sumType.Handler(sum))
+}
+
+func (w *world) run(handlers ...weaver.Handler) {
+	eng, err := weaver.New(w.db, weaver.Config{Namespace: w.client.Namespace(), Handlers: handlers, Logger: slog.New(slog.DiscardHandler)})
+	w.check(err)
+	w.check(eng.RunUntilIdle(w.ctx))
+}
+
+func (w *world) submit(j *weaver.Job) map[string]task.ID {
+	h, err := w.client.Submit(w.ctx, j)
+	w.check(err)
+	w.work()
+	st, err := w.client.JobStatus(w.ctx, h.ID())
+	w.check(err)
+	ids := map[string]task.ID{"JOB": h.ID()}
+	for _, t := range st.Tasks {
+		ids[strings.ToUpper(t.Node)] = t.ID
+	}
+	return ids
+}
+
+// claim leases what is due, as a worker would that then says nothing more.
+func (w *world) claim(ttl time.Duration) {
+	ns := w.client.Namespace()
+	w.check(w.db.Join(w.ctx, ns, store.WorkerInfo{ID: "silent", Name: "web1:7", TTL: ttl}))
+	_, err := w.db.Claim(w.ctx, ns, store.ClaimRequest{
+		Worker: "silent", Name: "web1:7", LeaseID: task.NewLeaseID(), TTL: ttl, Limit: 10, Slots: 10, Types: map[string]int{okType.Name(): 1},
+	})
+	w.check(err)
+}
+
+// reap does what every worker does now and then.
+func (w *world) reap() {
+	ns := w.client.Namespace()
+	w.check(w.db.Join(w.ctx, ns, store.WorkerInfo{ID: "reaper", Name: "web2:8", TTL: time.Hour}))
+	_, err := w.db.Reap(w.ctx, ns, store.ReapRequest{Worker: "reaper", TTL: time.Hour, CrashBudget: weaver.DefaultCrashBudget})
+	w.check(err)
+	w.check(w.db.Leave(w.ctx, ns, "reaper"))
+}
+
+// crash loses the lease of a task n times: its process ends without a word.
+func (w *world) crash(n int) task.ID {
+	h, err := okType.Enqueue(w.ctx, w.client, 1)
+	w.check(err)
+	for range n {
+		w.claim(time.Hour)
+		w.close() // the end of the process: its lock is free
+		*w = *openWorld(w.ts)
+		w.reap()
+	}
+	return h.ID()
+}
