@@ -1,0 +1,21 @@
+module github.com/goweaver/weaver/bench
+
+go 1.26.0
+
+replace github.com/goweaver/weaver => ../
+
+require (
+	github.com/goweaver/weaver v0.0.0
+	github.com/mattn/go-sqlite3 v1.14.52
+	github.com/mikestefanello/backlite v0.6.0
+)
+
+require (
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/ncruces/go-sqlite3 v0.35.6 // indirect
+	github.com/ncruces/go-sqlite3-wasm/v6 v6.3.35304 // indirect
+	github.com/ncruces/julianday v1.0.0 // indirect
+	github.com/ncruces/wbt v1.0.0 // indirect
+	github.com/oklog/ulid/v2 v2.1.2 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+)
