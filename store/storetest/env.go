@@ -53,7 +53,7 @@ func newEnv(t *testing.T, h Harness) *env {
 	t.Helper()
 	e := &env{T: t, h: h, s: h.Open(t), ns: namespace, ids: task.NewIDs(nil), known: map[task.ID]bool{}, alive: new([]*worker)}
 	if err := e.s.Ready(t.Context()); err != nil {
-		t.Fatalf("Ready of a fresh store: %v", err)
+		t.Fatalf("Ready of a fresh %s: %v", h.Name, err)
 	}
 	e.staff()
 	return e

@@ -20,8 +20,8 @@
 // Instants and durations are compared to the microsecond where they are handed
 // through, and with a tolerance where the store's clock made them.
 //
-// The suite asks for behaviour only: no scene knows a table, a statement or a field
-// of a store. The package needs the standard library, task and store.
+// The suite asks for behaviour only: no scene knows a table, a statement or a
+// field of a store. The package needs the standard library, task and store.
 package storetest
 
 import (
@@ -33,7 +33,7 @@ import (
 
 // Harness opens stores of one kind.
 type Harness struct {
-	// Name of the kind, for test names.
+	// Name of the kind, for messages.
 	Name string
 
 	// Open returns a fresh, empty, migrated store that t.Cleanup closes. It is
