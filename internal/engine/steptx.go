@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// StepTx is Step inside the store's transaction: the value and whatever fn
+// writes through the transaction commit together.
+func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Context, store.Tx) (json.RawMessage, error)) (json.RawMessage, error) {
+	st, ok := a.e.cfg.Store.(store.StepTxer)
+	if !ok {
+		return nil, a.misuse(fmt.Errorf("step %q: %w", name, ErrStepTxUnsupported))
+	}
+	done, index, err := a.enter(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if done != nil {
+		return replay(done)
+	}
+	defer a.leave()
+
+	a.startStep(name, index, 1)
+	begun := time.Now()
+	step := task.Step{Name: name, Index: index, Kind: task.KindStep, State: task.StepCompleted, AttemptNo: a.task.AttemptNo, Try: 1}
+	var stepErr error
+	res, err := st.StepTx(ctx, a.e.cfg.Namespace, store.Record{Lease: a.lease, Step: &step}, min(5*time.Second, a.e.cfg.TTL/3),
+		func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
+			value, err := a.runStep(ctx, &stepScope{name: name, tx: tx}, func(ctx context.Context) (json.RawMessage, error) { return fn(ctx, tx) })
+			if err == nil {
+				err = a.e.tooLarge(name, "step value", len(value))
+			}
+			stepErr = err
+			return value, err
+		})
+	elapsed := time.Since(begun)
+	if err == nil {
+		err = res.Err
+	}
+	switch {
+	case err == nil:
+		a.e.emit(event.StepCompleted{Header: a.header(), Step: name, Index: index, Output: res.Step.Value, Duration: elapsed})
+		return res.Step.Value, nil
+	case stepErr == nil && !errors.Is(err, store.ErrStepTxTooLong):
+		return nil, a.answer(err)
+	case !a.recordable(ctx, err):
+		return nil, err
+	}
+	se := a.stepError(name, err)
+	step.State, step.Error = task.StepFailed, &task.Error{Kind: se.Kind, Message: se.Message, Step: name, Stack: stackOf(err)}
+	if _, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed}); err != nil {
+		return nil, err
+	}
+	a.e.emit(event.StepFailed{Header: a.header(), Step: name, Index: index, Try: 1, Error: *step.Error, Duration: elapsed})
+	return nil, a.failed(se)
+}
