@@ -323,3 +323,9 @@ func Log(ctx context.Context) *slog.Logger {
 	}
 	return a.Log(ctx)
 }
+
+// An Engine is a Client in all respects.
+var (
+	_ Reader   = (*Engine)(nil)
+	_ Enqueuer = (*Engine)(nil)
+)

@@ -162,8 +162,14 @@ type TypedTask[In, Out any] struct {
 	Output Out
 }
 
+// Reader reads tasks: a Client or an Engine.
+type Reader interface {
+	Get(ctx context.Context, id TaskID) (TaskInfo, error)
+	List(ctx context.Context, f Filter) (tasks []TaskInfo, next string, err error)
+}
+
 // Get reads one task of this type; ErrNotFound, ErrWrongType.
-func (t *Type[In, Out]) Get(ctx context.Context, c *Client, id TaskID) (TypedTask[In, Out], error) {
+func (t *Type[In, Out]) Get(ctx context.Context, c Reader, id TaskID) (TypedTask[In, Out], error) {
 	info, err := c.Get(ctx, id)
 	if err != nil {
 		return TypedTask[In, Out]{}, err
@@ -176,7 +182,7 @@ func (t *Type[In, Out]) Get(ctx context.Context, c *Client, id TaskID) (TypedTas
 
 // List reads tasks of this type, newest first, and the cursor of the next
 // page, "" at the end.
-func (t *Type[In, Out]) List(ctx context.Context, c *Client, f Filter) ([]TypedTask[In, Out], string, error) {
+func (t *Type[In, Out]) List(ctx context.Context, c Reader, f Filter) ([]TypedTask[In, Out], string, error) {
 	f.Types = []string{t.name}
 	infos, next, err := c.List(ctx, f)
 	if err != nil {
