@@ -95,6 +95,12 @@ func (e *Engine) Run(ctx context.Context) error { return advise(e.inner.Run(ctx)
 // that are due later, retries and sleeps among them, are left.
 func (e *Engine) RunUntilIdle(ctx context.Context) error { return advise(e.inner.RunUntilIdle(ctx)) }
 
+// StopNow makes Run stop without the patience of DrainTimeout: it claims
+// nothing more and ends the contexts of all handlers (cause ErrDraining) at
+// once. Their leases go back at no cost to the tasks. It does not wait; Run
+// returns when the handlers have. Without a Run it does nothing.
+func (e *Engine) StopNow() { e.inner.StopNow() }
+
 func advise(err error) error {
 	switch {
 	case errors.Is(err, ErrNotMigrated):
@@ -272,6 +278,7 @@ type CurrentInfo struct {
 	MaxAttempts    int   //
 	Epoch          int64 // rises with every lease of the task: a fencing token for partners
 	StartedVersion int   // code version of the task's first attempt
+	InlineLimit    int   // bytes that an input, output or step value may have
 	Labels         map[string]string
 	Metadata       map[string]string
 }
@@ -299,6 +306,7 @@ func Current(ctx context.Context) CurrentInfo {
 		MaxAttempts:    t.MaxAttempts,
 		Epoch:          t.Epoch,
 		StartedVersion: t.StartedVersion,
+		InlineLimit:    a.InlineLimit(),
 		Labels:         cloneMap(t.Labels),
 		Metadata:       cloneMap(t.Metadata),
 	}
@@ -312,6 +320,18 @@ func Progress(ctx context.Context, current, total float64, message ...string) er
 		return err
 	}
 	return a.Progress(ctx, task.Progress{Current: current, Total: total, Message: strings.Join(message, " ")})
+}
+
+// Emit tells those who listen to the engine's events (Config.Sink) a piece of
+// the handler's live output: a chunk of a named stream, say a line of
+// "stdout". It is not stored: what must be kept belongs into the output or a
+// Step. Listeners run before Emit returns. Errors: ErrNoTask, ErrAttemptOver.
+func Emit(ctx context.Context, stream string, data any) error {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return err
+	}
+	return a.Emit(stream, data)
 }
 
 // Log returns a logger that adds the task, the attempt and the step. Outside a

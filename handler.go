@@ -17,6 +17,9 @@ type Handler struct {
 	problem string // reported by New
 }
 
+// Name returns the name of the handler's task type.
+func (h Handler) Name() string { return h.name }
+
 // HandlerOption is an option of Type.Handler.
 type HandlerOption interface{ applyHandler(*handlerSettings) }
 

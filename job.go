@@ -15,6 +15,7 @@ import (
 type Job struct {
 	name     string
 	budget   Budget
+	meta     map[string]string
 	nodes    []*Node
 	byName   map[string]*Node
 	problems []error
@@ -63,6 +64,22 @@ func NewJob(name string, budget ...Budget) *Job {
 		j.problems = append(j.problems, fmt.Errorf("%w: a budget cannot be negative", ErrInvalidOption))
 	}
 	return j
+}
+
+// Metadata attaches a value to the job that readers see (JobInfo.Meta).
+func (j *Job) Metadata(key, value string) {
+	err := checkKey("Metadata", key, 255)
+	if err == nil {
+		err = checkText("Metadata "+key, value)
+	}
+	if err != nil {
+		j.problems = append(j.problems, err)
+		return
+	}
+	if j.meta == nil {
+		j.meta = make(map[string]string)
+	}
+	j.meta[key] = value
 }
 
 // NodeOption is an option of Add.
@@ -161,7 +178,7 @@ func (c *Client) submission(j *Job) (store.Submission, error) {
 		problems = append(problems, errors.New("the job is empty: Add at least one task"))
 	}
 	sub := store.Submission{
-		Job:   &task.NewJob{ID: c.ids.New(), Name: j.name, Budget: j.budget},
+		Job:   &task.NewJob{ID: c.ids.New(), Name: j.name, Budget: j.budget, Meta: cloneMap(j.meta)},
 		Tasks: make([]task.New, len(j.nodes)),
 	}
 	ids := make(map[string]task.ID, len(j.nodes))
@@ -230,7 +247,7 @@ func (c *Client) WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (Job
 	}
 	var res JobResult
 	err := c.waits.until(ctx, id, func(ctx context.Context) (bool, error) {
-		job, err := c.job(ctx, id)
+		job, err := c.Job(ctx, id)
 		if err != nil || !job.State.Terminal() && job.State != JobBlocked {
 			return false, err
 		}
@@ -246,7 +263,8 @@ func (c *Client) WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (Job
 	return res, err
 }
 
-func (c *Client) job(ctx context.Context, id JobID) (JobInfo, error) {
+// Job reads one job without its tasks; ErrNotFound.
+func (c *Client) Job(ctx context.Context, id JobID) (JobInfo, error) {
 	got, _, err := c.store.Jobs(ctx, c.ns, store.JobFilter{IDs: []task.ID{id}})
 	if err != nil {
 		return JobInfo{}, fmt.Errorf("get job %s: %w", id, err)
@@ -265,7 +283,7 @@ type JobStatus struct {
 
 // JobStatus reads a job and all its tasks; ErrNotFound.
 func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
-	job, err := c.job(ctx, id)
+	job, err := c.Job(ctx, id)
 	if err != nil {
 		return JobStatus{}, err
 	}

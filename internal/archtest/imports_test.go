@@ -34,6 +34,7 @@ const (
 	xsys    = "golang.org/x/sys"
 	kong    = "github.com/alecthomas/kong"
 	mpb     = "github.com/vbauerster/mpb/v8"
+	xterm   = "golang.org/x/term"
 )
 
 // houseOrder is the import graph: one line per package, also for packages
@@ -71,17 +72,23 @@ var houseOrder = map[string]rule{
 		ours:     join(all, "internal/..."),
 		testLibs: []string{"pgregory.net/rapid", "github.com/anishathalye/porcupine", "go.uber.org/goleak"},
 	},
-	"internal/clitest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/rogpeppe/go-internal"}},
+	"internal/clitest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/rogpeppe/go-internal", "github.com/creack/pty"}},
+	"internal/pipeline": {
+		ours:     join(face, "builtin"),
+		libs:     []string{"github.com/goccy/go-yaml"},
+		testLibs: []string{"github.com/santhosh-tekuri/jsonschema/v6"},
+	},
+	"internal/monitor": {ours: join(face, "internal/group"), libs: []string{mpb, xterm}},
 	"internal/webtest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/chromedp/chromedp"}},
 
 	".":            {ours: join(ports, "internal/engine", "internal/group"), libs: []string{ulid}},
 	"weavertest":   {ours: join(face, "store/sqlite", "store/memstore")},
 	"schema":       {ours: face, libs: []string{"github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
 	"httpapi":      {ours: join(face, "schema", "internal/group"), libs: []string{"github.com/prometheus/client_golang"}},
-	"builtin":      {ours: join(face, "internal/group")},
+	"builtin":      {ours: join(face, "internal/group"), libs: []string{xsys}},
 	"ordertask":    {ours: face},
 	"dashboard":    {ours: join(face, "schema", "httpapi")},
-	"cli":          {ours: join(join(doors, adapters...), "dashboard", "internal/group"), libs: []string{kong, mpb, "github.com/goccy/go-yaml"}},
+	"cli":          {ours: join(join(doors, adapters...), "dashboard", "internal/group", "internal/pipeline", "internal/monitor"), libs: []string{kong, xterm}},
 	"cmd/...":      {ours: join(face, "cli", "builtin", "ordertask")},
 	"browser":      {ours: join(join(doors, adapters...), "dashboard", "internal/group")},
 	"examples/...": {ours: all, libs: []string{mpb}},

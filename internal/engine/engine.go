@@ -84,7 +84,8 @@ type Engine struct {
 	finishes *combiner[store.Finish, store.FinishResult]
 	records  *combiner[store.Record, store.RecordResult]
 
-	hard context.Context // ends when Run gives everything up; a scope, set by Run
+	hard  context.Context         // ends when Run gives everything up; a scope, set by Run
+	hurry context.CancelCauseFunc // ends the patience of the drain; set by Run
 	work *group.Group    // the attempts
 }
 
@@ -163,6 +164,10 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	hard, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer giveUp(nil)
 	e.hard = hard
+	patience, hurry := context.WithCancelCause(hard)
+	e.mu.Lock()
+	e.hurry = hurry
+	e.mu.Unlock()
 	e.work = group.New(hard)
 
 	if n, ok := e.cfg.Store.(store.Notifier); ok {
@@ -180,8 +185,10 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	// A role that failed ends the run: leases must not be taken unrenewed.
 	unwatch := context.AfterFunc(roles.Context(), func() { stopClaiming(context.Cause(roles.Context())) })
 	defer unwatch()
+	unhurry := context.AfterFunc(patience, func() { stopClaiming(context.Cause(patience)) })
+	defer unhurry()
 	claimErr := e.claimLoop(claiming, untilIdle)
-	drainErr := e.drain(giveUp)
+	drainErr := e.drain(patience, giveUp)
 	roles.Cancel(ErrDraining)
 	roleErr := roles.Wait()
 
@@ -222,17 +229,27 @@ func (e *Engine) notice(n store.Notice) {
 	}
 }
 
+// StopNow ends the claiming and the patience of the drain.
+func (e *Engine) StopNow() {
+	e.mu.Lock()
+	hurry := e.hurry
+	e.mu.Unlock()
+	if hurry != nil {
+		hurry(ErrDraining)
+	}
+}
+
 // drain ends the attempts: patiently, then with their contexts, then without
 // them.
-func (e *Engine) drain(giveUp context.CancelCauseFunc) error {
+func (e *Engine) drain(patience context.Context, giveUp context.CancelCauseFunc) error {
 	e.draining.Store(true)
-	if e.idleWithin(e.cfg.DrainTimeout) {
+	if e.idleWithin(patience, e.cfg.DrainTimeout) {
 		return nil
 	}
 	for _, a := range e.attempts() {
 		a.end(ErrDraining)
 	}
-	if e.idleWithin(drainGrace) {
+	if e.idleWithin(e.hard, drainGrace) {
 		return nil
 	}
 
@@ -257,9 +274,9 @@ func (e *Engine) drain(giveUp context.CancelCauseFunc) error {
 	return stuck
 }
 
-// idleWithin reports whether every attempt ended within d.
-func (e *Engine) idleWithin(d time.Duration) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.hard), d)
+// idleWithin reports whether every attempt ended within d, and before ctx.
+func (e *Engine) idleWithin(ctx context.Context, d time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	var still *group.StillRunningError
 	return !errors.As(e.work.WaitContext(ctx), &still) // attempts report their own errors

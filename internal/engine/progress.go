@@ -105,6 +105,19 @@ func (a *Attempt) stopProgress() {
 	}
 }
 
+// Emit tells the sink a piece of live output. Nothing is stored, so it needs
+// no lease; an attempt that is over is silent.
+func (a *Attempt) Emit(stream string, data any) error {
+	a.mu.Lock()
+	over := a.over
+	a.mu.Unlock()
+	if over {
+		return ErrAttemptOver
+	}
+	a.e.emit(event.StreamChunk{Header: a.header(), Stream: stream, Data: data})
+	return nil
+}
+
 // Log returns the logger of the task: the engine's, with the task, the
 // attempt and the step of ctx on every line. Each line is an event too.
 func (a *Attempt) Log(ctx context.Context) *slog.Logger {

@@ -128,6 +128,13 @@ type (
 		Header
 		task.Progress
 	}
+	// StreamChunk is a piece of the handler's live output (weaver.Emit). It is
+	// told and not stored.
+	StreamChunk struct {
+		Header
+		Stream string `json:"stream"` // which of the handler's streams, for example "stdout"
+		Data   any    `json:"data"`
+	}
 	// LogWritten is a line of the task's log. Step is empty outside steps.
 	LogWritten struct {
 		Header
@@ -170,6 +177,9 @@ func (StepFailed) Type() string { return "step.failed" }
 
 // Type implements Event.
 func (Progress) Type() string { return "progress" }
+
+// Type implements Event.
+func (StreamChunk) Type() string { return "stream.chunk" }
 
 // Type implements Event.
 func (LogWritten) Type() string { return "log.written" }

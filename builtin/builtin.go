@@ -1,0 +1,71 @@
+// Package builtin has task types that need no Go code: run a command
+// (weaver.exec.run.v1) and call a URL (weaver.http.request.v1). They are what
+// `weaver run` and `weaver worker` bring along; a program of your own can
+// register their Handlers beside its own types.
+//
+// Whoever may enqueue tasks for a worker with these handlers can run any
+// command as that worker's user: register them only where that is meant.
+// Inputs, the environment of a command included, are stored as they are.
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver"
+)
+
+// Run runs a command: one process group per attempt, ended when the attempt
+// ends. See RunInput and RunOutput.
+var Run = weaver.Define[RunInput, RunOutput]("weaver.exec.run.v1")
+
+// Request calls a URL. See RequestInput and RequestOutput.
+var Request = weaver.Define[RequestInput, RequestOutput]("weaver.http.request.v1")
+
+// Config configures the handlers. The zero value works.
+type Config struct {
+	// NoPrivateNetwork makes Request refuse loopback, private, link-local and
+	// other addresses that are not public, checked on the address that is
+	// dialled, also after redirects.
+	NoPrivateNetwork bool
+}
+
+// Handlers returns the handlers of this package's task types.
+func Handlers(cfg Config) []weaver.Handler {
+	r := newRequester(cfg)
+	return []weaver.Handler{
+		Run.Handler(run),
+		Request.Handler(r.request),
+	}
+}
+
+// Duration is a time.Duration that JSON writes as "1m30s".
+type Duration time.Duration
+
+// MarshalJSON implements json.Marshaler.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// UnmarshalJSON implements json.Unmarshaler. It takes a Go duration, such as
+// "90s" or "1m30s".
+func (d *Duration) UnmarshalJSON(raw []byte) error {
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return fmt.Errorf(`%s is no duration: write a text such as "90s" or "1m30s"`, raw)
+	}
+	parsed, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf(`%q is no duration: write for example "90s" or "1m30s"`, text)
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+// limited returns ctx, ended after d with cause weaver.ErrTimeout when d > 0.
+func limited(ctx context.Context, d Duration) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, time.Duration(d), weaver.ErrTimeout)
+}

@@ -1,0 +1,60 @@
+// Package pipeline reads jobs from YAML files: it answers every mistake with
+// its place and a way out, before anything is stored, and turns a file
+// without mistakes into a weaver.Job of builtin (or other) task types.
+//
+// It reads no other file and runs nothing.
+package pipeline
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/goweaver/weaver/builtin"
+)
+
+// Pipeline is a file without mistakes.
+type Pipeline struct {
+	Name       string
+	Budget     Budget
+	Labels     map[string]string // of every task
+	Env        map[string]string // of every command
+	InheritEnv []string          // of every command
+	Dir        string            // of every command; as written
+	Tasks      []Task            // in the order of the file
+}
+
+// Budget limits the whole job; zero fields set no limit.
+type Budget struct {
+	MaxAttemptsPerTask int
+	MaxDuration        time.Duration
+}
+
+// Task is one task of a pipeline. Exactly one of Argv, Shell, HTTP and Type
+// is given.
+type Task struct {
+	Name  string
+	Argv  []string              // run: [a, b]
+	Shell string                // run: "a b"
+	HTTP  *builtin.RequestInput // http: {…}
+	Type  string                // type: acme.billing.charge.v1, with Input
+	Input json.RawMessage
+
+	Needs            []string
+	Retry            Retry
+	Timeout          time.Duration
+	Env              map[string]string
+	InheritEnv       []string
+	Dir              string // as written
+	Labels           map[string]string
+	ConcurrencyKey   string
+	ConcurrencyLimit int
+	Priority         int // 0: the default
+}
+
+// Retry says how often a task is attempted, and the pauses between. Zero
+// fields mean that the file does not say.
+type Retry struct {
+	MaxAttempts int
+	Base        time.Duration
+	Max         time.Duration
+}
