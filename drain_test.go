@@ -52,6 +52,52 @@ func TestDrain(t *testing.T) {
 		equal(w, "output", result(w, h), "x")
 	})
 
+	scene(t, "StopNow spends no patience, before the end of Run's context and after it", func(w *world) {
+		for _, drainFirst := range []bool{false, true} {
+			e := w.start(w.store, weaver.Config{DrainTimeout: time.Hour, Handlers: []weaver.Handler{
+				typ.Handler(func(ctx context.Context, _ string) (string, error) {
+					<-ctx.Done()
+					return "", context.Cause(ctx)
+				}),
+			}})
+			h := enqueue(w, typ, "x")
+			synctest.Wait()
+			began := time.Now()
+			if drainFirst {
+				time.AfterFunc(time.Minute, e.StopNow)
+				w.must(e.stop())
+				equal(w, "time of the drain", time.Since(began), time.Minute)
+			} else {
+				e.StopNow()
+				select {
+				case <-e.ended:
+				case <-time.After(time.Minute):
+					w.Error("Run goes on")
+				}
+				w.must(e.stop())
+				equal(w, "time of the drain", time.Since(began), 0)
+			}
+			got := w.get(h.ID())
+			equal(w, "state", got.State, weaver.StateReady)
+			equal(w, "attempts that count", got.AttemptCount, 0)
+			w.must(w.client.Cancel(w.Context(), h.ID()))
+		}
+	})
+
+	scene(t, "StopNow without a Run does nothing, and holds for one Run only", func(w *world) {
+		e := w.newEngine(w.store, weaver.Config{Handlers: []weaver.Handler{
+			typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil }),
+		}})
+		e.StopNow()
+		h := enqueue(w, typ, "x")
+		w.must(e.RunUntilIdle(w.Context()))
+		equal(w, "output", result(w, h), "x")
+		e.StopNow()
+		h = enqueue(w, typ, "y")
+		w.must(e.RunUntilIdle(w.Context()))
+		equal(w, "output", result(w, h), "y")
+	})
+
 	scene(t, "does not wait for steps that would begin now", func(w *world) {
 		ran := 0
 		e := w.start(w.store, weaver.Config{DrainTimeout: time.Second, Handlers: []weaver.Handler{

@@ -97,6 +97,7 @@ func TestSink(t *testing.T) {
 			return in, nil
 		})}})
 		result(w, enqueue(w, typ, "x"))
+		synctest.Wait() // the sink hears of the end after those who wait for it
 		var told []string
 		for _, ev := range r.events {
 			if line, ok := ev.(event.LogWritten); ok {
@@ -112,6 +113,23 @@ func TestSink(t *testing.T) {
 		if weaver.Log(w.Context()) != slog.Default() {
 			w.Error("outside of a handler Log is not slog.Default")
 		}
+	})
+
+	scene(t, "hears live output while the attempt lasts", func(w *world) {
+		r := &recorder{}
+		var kept context.Context
+		w.runConfig(w.store, weaver.Config{Sink: r, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
+			kept = ctx
+			return in, weaver.Emit(ctx, "stdout", "a line\n")
+		})}})
+		h := enqueue(w, typ, "x")
+		equal(w, "output", result(w, h), "x")
+		synctest.Wait()
+		equal(w, "events", fmt.Sprint(r.types()), "[task.started stream.chunk task.succeeded]")
+		chunk := r.events[1].(event.StreamChunk)
+		equal(w, "chunk", fmt.Sprintf("%t %d %s %q", chunk.TaskID == h.ID(), chunk.AttemptNo, chunk.Stream, chunk.Data), `true 1 stdout "a line\n"`)
+		wantError(w, weaver.Emit(kept, "stdout", "too late"), weaver.ErrAttemptOver)
+		wantError(w, weaver.Emit(w.Context(), "stdout", "nobody's"), weaver.ErrNoTask)
 	})
 
 	scene(t, "that panics touches no task", func(w *world) {

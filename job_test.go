@@ -71,6 +71,23 @@ func TestJob(t *testing.T) {
 		return j
 	}
 
+	scene(t, "carries its metadata", func(w *world) {
+		j := diamond()
+		j.Metadata("file", "/etc/nightly.yaml")
+		h := submit(w, j)
+		info, err := w.client.Job(w.Context(), h.ID())
+		w.must(err)
+		equal(w, "metadata", fmt.Sprint(info.Meta), "map[file:/etc/nightly.yaml]")
+		_, err = w.client.Job(w.Context(), weaver.JobID{1})
+		wantError(w, err, weaver.ErrNotFound)
+
+		j = diamond()
+		j.Metadata("", "x")
+		j.Metadata("k", "a\x00b")
+		_, err = w.client.Submit(w.Context(), j)
+		wantError(w, err, weaver.ErrInvalidJob, "Metadata: the name is empty", `Metadata k: "a\x00b" contains a NUL byte`)
+	})
+
 	scene(t, "runs a diamond in order and hands outputs on", func(w *world) {
 		h := submit(w, diamond())
 		st, err := w.client.JobStatus(w.Context(), h.ID())

@@ -104,7 +104,8 @@ func (w *world) newClient() *weaver.Client {
 // engine is one that runs.
 type engine struct {
 	*weaver.Engine
-	stop func() error // ends Run and returns its error
+	stop  func() error  // ends Run and returns its error
+	ended chan struct{} // closed when Run has returned
 }
 
 // run starts an engine, on the world's store unless the scene gives another.
@@ -130,9 +131,12 @@ func (w *world) start(s weaver.Store, cfg weaver.Config) *engine {
 	w.Helper()
 	eng := w.newEngine(s, cfg)
 	ctx, cancel := context.WithCancel(w.Context())
-	done := make(chan error, 1)
-	go func() { done <- eng.Run(ctx) }()
-	return &engine{Engine: eng, stop: sync.OnceValue(func() error {
+	done, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		done <- eng.Run(ctx)
+	}()
+	return &engine{Engine: eng, ended: ended, stop: sync.OnceValue(func() error {
 		cancel()
 		return <-done
 	})}
