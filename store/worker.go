@@ -32,6 +32,13 @@ type ClaimRequest struct {
 	IDs     []task.ID      // only these (hints); nil: any
 	Again   bool           // look up what LeaseID already claimed
 
+	// Wait lets the store hold a call that finds nothing due, for at most that
+	// long, to answer it from the very transaction that makes something due.
+	// Such a call ends early, with nothing, when Wake receives or its context
+	// ends. A store may answer at once instead.
+	Wait time.Duration
+	Wake <-chan struct{}
+
 	// Suspects (R7): tasks with crash_count ≥ 2 are claimed only while the
 	// worker runs fewer than max(1, Slots/8 >> task.SuspectLosses) of them.
 	Slots    int // all slots of the worker
@@ -43,6 +50,7 @@ type ClaimResult struct {
 	Tasks []Claimed
 	Now   time.Time     // the store's clock at the claim
 	Next  time.Duration // until the next dispatch row of these lanes is due; 0: more are due now; <0: none known
+	Held  time.Duration // how long the call waited, by Wait, before this claim; 0: it was answered at once
 }
 
 // Claimed is one leased task, with what earlier attempts recorded.

@@ -19,17 +19,23 @@ func (e *Engine) claimLoop(ctx context.Context, untilIdle bool) error {
 		// What a dead process of this machine left behind is work too.
 		e.reap(ctx)
 	}
+	stop := context.AfterFunc(ctx, func() { kick(e.claimKick) })
+	defer stop()
 	for ctx.Err() == nil {
 		req, idle := e.nextClaim()
 		if req.Limit == 0 {
 			wait(ctx, -1, e.claimKick)
 			continue
 		}
+		if !untilIdle {
+			req.Wait, req.Wake = e.holdFor(), e.claimKick
+		}
 		before := time.Now()
 		res, err := e.claim(ctx, req)
 		if err != nil {
 			continue // claim has waited and logged
 		}
+		before = before.Add(res.Held)
 		for _, c := range res.Tasks {
 			e.start(c, before)
 		}
@@ -39,6 +45,8 @@ func (e *Engine) claimLoop(ctx context.Context, untilIdle bool) error {
 			if res.Next == 0 {
 				continue
 			}
+		case res.Held > 0:
+			continue // the store waited in our place
 		case res.Next == 0:
 			// Due, but not for us now: for a free slot of its queue, or for the
 			// reaper, because its deadline passed.
@@ -80,6 +88,15 @@ func (e *Engine) nextClaim() (req store.ClaimRequest, idle bool) {
 	return req, len(e.running) == 0
 }
 
+// holdFor is how long the store may hold a claim that finds nothing: until we
+// would look by ourselves.
+func (e *Engine) holdFor() time.Duration {
+	if d := e.pollAfter(-1); d >= 0 {
+		return d
+	}
+	return e.cfg.TTL
+}
+
 // pollAfter is how long to sleep when the next row is due after next (< 0:
 // none known). Stores that tell everything need no polling.
 func (e *Engine) pollAfter(next time.Duration) time.Duration {
@@ -101,7 +118,7 @@ func (e *Engine) claim(ctx context.Context, req store.ClaimRequest) (store.Claim
 	req.LeaseID = task.NewLeaseID()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		// Detached: a claim that commits while we drain must not be lost.
-		call, cancel := context.WithTimeout(e.hard, e.cfg.TTL)
+		call, cancel := context.WithTimeout(e.hard, e.cfg.TTL+req.Wait)
 		res, err := e.cfg.Store.Claim(call, e.cfg.Namespace, req)
 		cancel()
 		if err == nil {

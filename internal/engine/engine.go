@@ -86,7 +86,7 @@ type Engine struct {
 
 	hard  context.Context         // ends when Run gives everything up; a scope, set by Run
 	hurry context.CancelCauseFunc // ends the patience of the drain; set by Run
-	work *group.Group    // the attempts
+	work  *group.Group            // the attempts
 }
 
 type leaseKey struct {

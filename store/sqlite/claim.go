@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/goweaver/weaver/internal/batch"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -19,17 +20,48 @@ func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (sto
 	if req.LeaseID.IsZero() {
 		return store.ClaimResult{}, errors.New("claim tasks: the lease id is zero")
 	}
-	var got store.ClaimResult
-	err := db.write(ctx, "claim tasks", ns, max(1, req.Limit), func(t *tx) (err error) {
-		cl := claim{tx: t, req: &req, suspects: req.Suspects}
-		got, err = cl.run()
-		return err
-	})
-	if err != nil {
-		return store.ClaimResult{}, err
+	const doing = "claim tasks"
+	began := time.Now()
+	claimInto := func(got *store.ClaimResult) func(*tx) error {
+		return func(t *tx) (err error) {
+			cl := claim{tx: t, req: &req, suspects: req.Suspects}
+			*got, err = cl.run()
+			return err
+		}
 	}
-	return got, nil
+	var got, later store.ClaimResult
+	o, wait := &op{ns: ns, run: claimInto(&got)}, (*parked)(nil)
+	if req.Wait > 0 && !req.Again && req.IDs == nil {
+		wait = &parked{o: &op{ns: ns, run: claimInto(&later)}, done: make(chan error, 1)}
+		o.run = func(t *tx) error {
+			err := claimInto(&got)(t)
+			if willing(&got) {
+				t.fx.park = wait
+			}
+			return err
+		}
+	}
+	err := db.submit(ctx, doing, &batch.Op[*op]{Do: o, Weight: max(1, req.Limit)})
+	switch {
+	case err != nil:
+		return store.ClaimResult{}, err
+	case wait == nil || !willing(&got):
+		return got, nil
+	}
+	answered, err := db.await(ctx, wait, &req, got.Next)
+	switch {
+	case err != nil:
+		return store.ClaimResult{}, db.translate(doing, err)
+	case !answered:
+		return store.ClaimResult{Now: store.Now(), Next: -1, Held: max(1, time.Since(began))}, nil
+	}
+	later.Held = wait.boarded.Sub(began)
+	return later, nil
 }
+
+// willing reports whether a claim may be parked: rows that are due, but not
+// for this worker now, would be met again by every group.
+func willing(got *store.ClaimResult) bool { return len(got.Tasks) == 0 && got.Next != 0 }
 
 // claim is one claim call.
 type claim struct {

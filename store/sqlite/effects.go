@@ -15,16 +15,20 @@ type effects struct {
 	seen    []laneSeen
 	claimed []claimMade
 	ended   []leaseEnds // tasks that left running, by lease
+	park    *parked     // the claim found nothing and is willing to wait
 }
 
 // publish makes the effects of committed operations known.
-func (db *DB) publish(ops []*batch.Op[*op]) {
+func (db *DB) publish(ops []*batch.Op[*op], riders []*parked) {
 	external := db.w.external
 	db.w.external = false
 	for _, o := range ops {
 		if o.Err == nil && o.Do != nil {
 			db.apply(&o.Do.fx)
 		}
+	}
+	for _, c := range riders {
+		db.apply(&c.o.fx)
 	}
 	if external {
 		db.listeners.tellAll(store.Notice{External: true})
@@ -38,6 +42,9 @@ func (db *DB) apply(fx *effects) {
 	}
 	db.lanes.settle(fx.ns, fx.seen)
 	db.claims.apply(fx)
+	if fx.park != nil {
+		db.parking.add(fx.park)
+	}
 	if n := &fx.notice; n.Due || len(n.Settled) > 0 || len(n.Jobs) > 0 || len(n.Cancels) > 0 {
 		db.listeners.tell(fx.ns, *n)
 	}

@@ -55,6 +55,7 @@ type DB struct {
 	turn    chan struct{} // held while somebody of this process writes
 	lanes   lanes
 	claims  claims
+	parking parking
 	locks   workerLocks
 
 	userOnce sync.Once
@@ -201,6 +202,7 @@ func (db *DB) Close() error {
 	db.listeners.closeAll()
 	var errs []error
 	db.queue.Close(func() {
+		db.parking.closeAll()
 		errs = append(errs, db.DB().Close()) // opened only now, it is closed for all who ask later
 		db.readers.close()
 		db.locks.releaseAll()

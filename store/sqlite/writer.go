@@ -98,20 +98,25 @@ func (db *DB) submit(ctx context.Context, doing string, o *batch.Op[*op]) error 
 // commit is the queue's commit function: it runs with the lead.
 func (db *DB) commit(g *batch.Group[*op]) {
 	w := &db.w
-	ops := db.commitGroup(g)
-	db.publish(ops)
+	ops, riders := db.commitGroup(g)
+	db.publish(ops, riders)
 	g.Deliver()
+	db.parking.answer(riders)
 	w.checkpointIfLong()
 }
 
 // commitGroup is commit as far as the database is concerned. Whatever happens
 // in it, the turn is given back and no transaction stays open: a panic must
 // not keep everybody else from writing.
-func (db *DB) commitGroup(g *batch.Group[*op]) (ops []*batch.Op[*op]) {
+func (db *DB) commitGroup(g *batch.Group[*op]) (ops []*batch.Op[*op], riders []*parked) {
 	// Step transactions of this process write through other connections. The
 	// turn keeps us from polling SQLite's lock against them, and is fair.
 	db.turn <- struct{}{}
+	ended := false
 	defer func() {
+		if !ended { // a panic
+			db.parking.lose()
+		}
 		if !db.w.raw.GetAutocommit() {
 			db.w.rollback() // after a panic
 		}
@@ -125,17 +130,24 @@ func (db *DB) commitGroup(g *batch.Group[*op]) (ops []*batch.Op[*op]) {
 			o.Err = err
 		}
 	case len(ops) == 1:
-		ops[0].Err = db.finishAlone(ops[0].Do)
-	case !db.together(ops):
+		riders, ops[0].Err = db.finishAlone(ops[0].Do)
+	default:
+		var ok bool
+		if riders, ok = db.together(ops); ok {
+			break
+		}
 		// Nothing of the group is in the database. Each operation again, with
 		// a transaction of its own: the one at fault gets the error.
 		for _, o := range ops {
 			if o.Err = db.w.begin(); o.Err == nil {
-				o.Err = db.finishAlone(o.Do)
+				var more []*parked
+				more, o.Err = db.finishAlone(o.Do)
+				riders = append(riders, more...)
 			}
 		}
 	}
-	return ops
+	ended = true
+	return ops, riders
 }
 
 // begin starts the transaction and looks whether others wrote.
@@ -180,12 +192,33 @@ func (w *writer) look() error {
 	return nil
 }
 
-// finishAlone runs one operation in the open transaction and ends that.
-func (db *DB) finishAlone(o *op) error {
+// finishAlone runs one operation in the open transaction and ends that. What
+// only its riders lose is not its error: it is done once more, without them.
+func (db *DB) finishAlone(o *op) (riders []*parked, err error) {
+	for _, take := range []bool{true, false} {
+		var again bool
+		if riders, again, err = db.tryAlone(o, take); !again {
+			return riders, err
+		}
+		if err = db.w.begin(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+func (db *DB) tryAlone(o *op, take bool) (riders []*parked, again bool, err error) {
 	w := &db.w
-	err := db.runOp(o)
+	err = db.runOp(o)
 	if err == nil && w.raw.GetAutocommit() {
 		err = errFlipped
+	}
+	if err == nil && take {
+		var ok bool
+		if riders, ok = db.ride(o); !ok {
+			w.rollback()
+			return nil, true, errFlipped
+		}
 	}
 	if err == nil {
 		// Crash here: nothing was acknowledged; the log's next reader drops
@@ -194,43 +227,54 @@ func (db *DB) finishAlone(o *op) error {
 	}
 	if err != nil {
 		w.rollback()
+		db.parking.back(riders...)
+		return nil, false, err
 	}
-	return err
+	return riders, false, nil
 }
 
 // together runs a group in the open transaction, each operation in its own
 // savepoint, and commits. It reports false when the whole transaction is lost
 // and has to be done again; otherwise the errors of the operations stand.
-func (db *DB) together(ops []*batch.Op[*op]) bool {
+func (db *DB) together(ops []*batch.Op[*op]) (riders []*parked, ok bool) {
 	w := &db.w
+	done := make([]*op, 0, len(ops))
 	for _, o := range ops {
 		if w.stmt(sqlSavepoint).run() != nil {
 			w.rollback()
-			return false
+			return nil, false
 		}
 		o.Err = db.runOp(o.Do)
 		// An interrupt, a full disk or an I/O error inside a statement rolls
 		// back everything, and the next statement would commit by itself.
 		if w.raw.GetAutocommit() {
 			w.reset()
-			return false
+			return nil, false
 		}
 		if o.Err != nil && w.stmt(sqlUndo).run() != nil {
 			w.rollback()
-			return false
+			return nil, false
 		}
 		if w.stmt(sqlRelease).run() != nil {
 			w.rollback()
-			return false
+			return nil, false
 		}
+		if o.Err == nil {
+			done = append(done, o.Do)
+		}
+	}
+	if riders, ok = db.ride(done...); !ok {
+		w.rollback()
+		return nil, false
 	}
 	// Crash here: nothing was acknowledged, nothing is there after recovery.
 	err := db.fault.commit(func() error { return w.stmt(sqlCommit).run() })
 	if err != nil {
 		w.rollback()
-		return false
+		db.parking.back(riders...)
+		return nil, false
 	}
-	return true
+	return riders, true
 }
 
 var errFlipped = errors.New("the database rolled the transaction back")
@@ -291,7 +335,7 @@ func (w *writer) checkpointIfLong() {
 func (db *DB) peek() {
 	db.queue.TryExclusive(func() {
 		if db.w.look() == nil {
-			db.publish(nil)
+			db.publish(nil, nil)
 		}
 	})
 }
