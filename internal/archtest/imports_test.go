@@ -78,7 +78,7 @@ var houseOrder = map[string]rule{
 		libs:     []string{"github.com/goccy/go-yaml"},
 		testLibs: []string{"github.com/santhosh-tekuri/jsonschema/v6"},
 	},
-	"internal/monitor": {ours: join(face, "internal/group"), libs: []string{mpb, xterm}},
+	"internal/monitor": {ours: join(face, "internal/group"), libs: []string{"github.com/rivo/uniseg", xterm}},
 	"internal/webtest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/chromedp/chromedp"}},
 
 	".":            {ours: join(ports, "internal/engine", "internal/group"), libs: []string{ulid}},
@@ -88,7 +88,7 @@ var houseOrder = map[string]rule{
 	"builtin":      {ours: join(face, "internal/group"), libs: []string{xsys}},
 	"ordertask":    {ours: face},
 	"dashboard":    {ours: join(face, "schema", "httpapi")},
-	"cli":          {ours: join(join(doors, adapters...), "dashboard", "internal/group", "internal/pipeline", "internal/monitor"), libs: []string{kong, xterm}},
+	"cli":          {ours: join(join(doors, adapters...), "dashboard", "internal/group", "internal/pipeline", "internal/monitor"), libs: []string{kong}},
 	"cmd/...":      {ours: join(face, "cli", "builtin", "ordertask")},
 	"browser":      {ours: join(join(doors, adapters...), "dashboard", "internal/group")},
 	"examples/...": {ours: all, libs: []string{mpb}},

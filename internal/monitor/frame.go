@@ -1,0 +1,144 @@
+package monitor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// frame is the tree as it is drawn once: copied from the model, so that the
+// model is free while lines are made of it.
+type frame struct {
+	rows  []row
+	rest  string // of the tasks without a row; "" when there are none
+	tally tally
+	since time.Duration
+}
+
+type row struct {
+	branch, glyph, name, long, short, try, note, color string
+}
+
+// A frame leaves the last line of the terminal to the cursor, and one line to
+// the total.
+const linesBeside = 2
+
+func (m *model) frame(columns, lines int, begun, now time.Time) *frame {
+	shown, rest := m.choose(lines-linesBeside, now)
+	f := &frame{tally: count(m.nodes), since: now.Sub(begun)}
+	branches := m.forest().branches(shown, max(1, columns/13))
+	for i, n := range shown {
+		r := row{branch: branches[i], glyph: n.glyph(), name: n.name, note: n.note(), color: n.color()}
+		r.long, r.short = n.status(now)
+		if try := n.try(); try > 1 {
+			r.try = fmt.Sprintf("try %d", try)
+			if n.max > 0 {
+				r.try += fmt.Sprintf("/%d", n.max)
+			}
+		}
+		f.rows = append(f.rows, r)
+	}
+	if len(rest) > 0 && lines > linesBeside {
+		if len(shown) == 0 {
+			f.rest = fmt.Sprintf("%s: %s", plural(len(rest), "task"), count(rest).words())
+		} else {
+			f.rest = fmt.Sprintf("… %d more: %s", len(rest), count(rest).words())
+		}
+	}
+	return f
+}
+
+// Columns of the tree. A screen below narrow shows the short states; a note
+// that would get fewer than minNote columns is left out.
+const (
+	narrow  = 60
+	minNote = 10
+	gap     = 2
+	steady  = len("succeeded 12.3s") // so that the notes do not jump at every change
+)
+
+// text makes the frame's lines, none of them wider than the screen.
+func (f *frame) text(p painter, columns int) []string {
+	var left, state int
+	for _, r := range f.rows {
+		state = max(state, width(r.state(columns)))
+		left = max(left, width(r.branch)+2+width(r.name))
+	}
+	if columns >= narrow {
+		state = max(state, steady)
+	}
+	state = min(state, columns/2)
+	left = min(left, columns-gap-state)
+	if room := columns * 9 / 20; left > room && columns >= narrow {
+		left = room
+	}
+	note := columns - left - gap - state - gap
+	lines := make([]string, 0, len(f.rows)+2)
+	for _, r := range f.rows {
+		lines = append(lines, r.text(p, r.state(columns), left, state, note))
+	}
+	if f.rest != "" {
+		lines = append(lines, p.paint(faint, cut(f.rest, columns)))
+	}
+	return append(lines, f.total(p, columns))
+}
+
+func (r *row) state(columns int) string {
+	if columns < narrow {
+		return r.short
+	}
+	return r.long
+}
+
+func (r *row) text(p painter, status string, left, state, note int) string {
+	branch := cut(r.branch, max(0, left-4))
+	name := cut(r.name, left-width(branch)-2)
+	line := p.paint(faint, branch) + p.paint(r.color, r.glyph) + " " + name
+	used := width(branch) + 2 + width(name)
+	add := func(column int, color, text string) {
+		if text != "" {
+			line += strings.Repeat(" ", column-used) + p.paint(color, text)
+			used = column + width(text)
+		}
+	}
+	add(left+gap, r.color, cut(status, state))
+	if note >= minNote {
+		at := left + gap + state + gap
+		add(at, yellow, cut(r.try, note))
+		if r.try != "" {
+			note -= width(r.try) + gap
+			at += width(r.try) + gap
+		}
+		if note >= minNote {
+			add(at, faint, cut(r.note, note))
+		}
+	}
+	return line
+}
+
+// total is the last line: "[#####.....] 12/40 done · 3 running · 0:42".
+func (f *frame) total(p painter, columns int) string {
+	t := f.tally
+	head := fmt.Sprintf("%d/%d done", t.done(), t.total)
+	tail := watch(f.since)
+	for _, part := range []struct {
+		n    int
+		word string
+	}{{t.running, "running"}, {t.failed, "failed"}, {t.blocked, "blocked"}, {t.retrying, "retrying"}, {t.cancelled, "cancelled"}} {
+		longer := fmt.Sprintf("%s · %d %s", head, part.n, part.word)
+		if part.n > 0 && width(longer)+3+width(tail) <= columns {
+			head = longer
+		}
+	}
+	line := head + " · " + tail
+	bar := min(30, columns/4, columns-width(line)-3)
+	if bar < 5 || t.total == 0 {
+		return cut(line, columns)
+	}
+	full := bar * t.done() / t.total
+	color := green
+	if t.failed+t.cancelled > 0 {
+		color = red
+	}
+	return "[" + p.paint(color, strings.Repeat("#", full)) + p.paint(faint, strings.Repeat(".", bar-full)) + "] " + line
+}

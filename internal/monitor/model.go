@@ -1,0 +1,292 @@
+package monitor
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// model is what is known of a job, from events (quick, of this process only)
+// and from pictures of the store (late, of all processes). It does no I/O,
+// knows no clock, and is not safe for concurrent use.
+type model struct {
+	id        task.ID
+	job       string // its name, as given
+	name      string // the same, printable
+	namespace string
+	state     task.JobState
+	nodes     []*node // in the order of their creation; only grows
+	byID      map[task.ID]*node
+	byName    map[string]*node // by the name that needs use
+	shape     *forest          // nil: to be made
+}
+
+// node is one task of the model.
+type node struct {
+	id      task.ID
+	key     string  // its name as needs and events have it
+	name    string  // printable
+	parent  task.ID // the task that called it
+	needs   []*node
+	state   task.State
+	waiting task.Waiting
+	dueAt   time.Time // pending: when it goes on
+	open    int       // needs that the store says are open
+	lock    string    // concurrency key
+
+	attempt int   // AttemptNo
+	epoch   int64 // of the last picture
+	counted int   // attempts that count against max
+	max     int
+	asked   bool // to end
+
+	begun time.Time     // of the current or last attempt
+	ended time.Time     // of the last attempt
+	took  time.Duration // of the last attempt
+
+	err      *task.Error
+	cancelBy string // who and why
+	said     string // its last line, of whatever kind
+	progress task.Progress
+	streams  map[string]*assembler // of the current attempt
+	output   bool                  // the current attempt wrote a line
+	here     bool                  // events tell of the current attempt
+	mention  time.Time             // when the Lines view last told its progress
+}
+
+// change is something to tell: an event, a note, or else a line.
+type change struct {
+	node  *node // nil: the job
+	event event.Event
+	line  string // of output; a chunk's event comes before its lines
+	note  string // a change that is no event, as the end of a sentence
+}
+
+func newModel(st weaver.JobStatus, needs map[string][]string) *model {
+	m := &model{
+		id: st.ID, job: st.Name, name: oneLine(st.Name, maxName), state: st.State,
+		byID: make(map[task.ID]*node, len(st.Tasks)), byName: make(map[string]*node, len(st.Tasks)),
+	}
+	for i := range st.Tasks {
+		m.add(st.Tasks[i].ID, st.Tasks[i].Node).settle(&st.Tasks[i])
+	}
+	for _, n := range m.nodes {
+		for _, name := range needs[n.key] {
+			if other := m.byName[name]; other != nil && other != n {
+				n.needs = append(n.needs, other)
+			}
+		}
+	}
+	return m
+}
+
+// maxName is how many columns of a name are shown at most.
+const maxName = 120
+
+func (m *model) add(id task.ID, name string) *node {
+	key := cmp.Or(name, id.String())
+	n := &node{id: id, key: key, name: oneLine(key, maxName), state: task.Pending}
+	m.nodes = append(m.nodes, n)
+	m.byID[id] = n
+	if name != "" {
+		m.byName[name] = n
+	}
+	m.shape = nil
+	return n
+}
+
+// hear takes an event and returns what is to be told of it: nothing when it
+// is of another job, or told before by a picture.
+func (m *model) hear(ev event.Event) []change {
+	h := ev.Head()
+	if h.JobID != m.id || h.TaskID.IsZero() {
+		return nil
+	}
+	m.namespace = cmp.Or(h.Namespace, m.namespace)
+	n := m.byID[h.TaskID]
+	if n == nil { // a task that was added while the job ran
+		n = m.add(h.TaskID, h.Node)
+	}
+	n.here = n.here || h.AttemptNo >= n.attempt
+	switch ev := ev.(type) {
+	case event.TaskStarted:
+		if !n.goesTo(h.AttemptNo, task.Running) {
+			return nil
+		}
+		n.start(h.AttemptNo, h.At)
+		return []change{{node: n, event: ev}}
+	case event.StreamChunk:
+		return n.chunk(ev)
+	case event.Progress:
+		n.report(ev.Progress)
+		return []change{{node: n, event: ev}}
+	case event.LogWritten:
+		n.show(oneLine(ev.Message, maxLine))
+		return []change{{node: n, event: ev}}
+	case event.StepStarted:
+		n.show("step " + oneLine(ev.Step, maxName))
+		return []change{{node: n, event: ev}}
+	}
+	end, ok := endOf(ev)
+	if !ok {
+		return []change{{node: n, event: ev}} // of a step: nothing changes
+	}
+	if !n.goesTo(h.AttemptNo, end.state) {
+		return nil
+	}
+	told := n.finish(h.AttemptNo, h.At, end)
+	return append(told, change{node: n, event: ev})
+}
+
+// ending is how an attempt ended.
+type ending struct {
+	state   task.State
+	waiting task.Waiting
+	err     *task.Error
+	took    time.Duration
+	dueAt   time.Time
+	counts  bool
+}
+
+func endOf(ev event.Event) (ending, bool) {
+	of := func(s task.State, err task.Error, took time.Duration) (ending, bool) {
+		return ending{state: s, err: &err, took: took, counts: err.Kind != task.KindInternal}, true
+	}
+	switch ev := ev.(type) {
+	case event.TaskSucceeded:
+		return ending{state: task.Succeeded, took: ev.Duration, counts: true}, true
+	case event.TaskFailed:
+		return of(task.Failed, ev.Error, ev.Duration)
+	case event.TaskBlocked:
+		return of(task.Blocked, ev.Error, ev.Duration)
+	case event.TaskCancelled:
+		return of(task.Cancelled, ev.Error, ev.Duration)
+	case event.TaskRetrying:
+		end, _ := of(task.Pending, ev.Error, ev.Duration)
+		end.waiting, end.dueAt = task.WaitRetry, ev.At.Add(ev.Delay)
+		return end, true
+	case event.TaskSuspended:
+		return ending{state: task.Pending, waiting: task.WaitSleep, took: ev.Duration, dueAt: ev.WakeAt}, true
+	}
+	return ending{}, false
+}
+
+// goesTo reports whether an event is news: the way of a task is attempt 1
+// running, attempt 1 over, attempt 2 running, …, and an event of the way
+// behind was told by a picture.
+func (n *node) goesTo(attempt int, s task.State) bool {
+	return attempt > n.attempt || attempt == n.attempt && n.state == task.Running && s != task.Running
+}
+
+func (n *node) start(attempt int, at time.Time) {
+	n.attempt, n.state, n.waiting, n.dueAt = attempt, task.Running, task.WaitNone, time.Time{}
+	n.begun, n.ended, n.took = at, time.Time{}, 0
+	n.asked, n.output, n.streams = false, false, nil
+	n.said, n.progress, n.mention = "", task.Progress{}, at
+}
+
+// finish ends an attempt: its unfinished lines are told first.
+func (n *node) finish(attempt int, at time.Time, end ending) []change {
+	told := n.flush()
+	if attempt > n.attempt { // whose start nobody told
+		n.begun = at.Add(-end.took)
+	}
+	n.attempt, n.state, n.waiting, n.dueAt = attempt, end.state, end.waiting, end.dueAt
+	n.ended, n.took, n.asked = at, end.took, false
+	n.err = end.err
+	if end.counts {
+		n.counted++
+	}
+	if end.err != nil {
+		n.say(headline(end.err.Message))
+	}
+	return told
+}
+
+// say keeps the last line of a task that says something.
+func (n *node) say(line string) {
+	if strings.TrimSpace(line) != "" {
+		n.said = line
+	}
+}
+
+// show is say for what an attempt says while it runs: what comes late does
+// not cover how it ended.
+func (n *node) show(line string) {
+	if n.state == task.Running {
+		n.say(line)
+	}
+}
+
+func (n *node) report(p task.Progress) {
+	n.progress = p
+	n.show(progress(p))
+}
+
+// chunk takes a block of live output.
+func (n *node) chunk(ev event.StreamChunk) []change {
+	told := []change{{node: n, event: ev}}
+	block, ok := ev.Data.(string)
+	if !ok || ev.Stream != "stdout" && ev.Stream != "stderr" {
+		return told
+	}
+	if n.streams == nil {
+		n.streams = make(map[string]*assembler, 2)
+	}
+	a := n.streams[ev.Stream]
+	if a == nil {
+		a = new(assembler)
+		n.streams[ev.Stream] = a
+	}
+	a.write(block, func(line string) {
+		n.show(line)
+		told = append(told, n.line(line))
+	})
+	n.show(a.seen())
+	return told
+}
+
+func (n *node) line(text string) change {
+	n.output = true
+	return change{node: n, line: text}
+}
+
+// flush ends the streams of an attempt.
+func (n *node) flush() (told []change) {
+	for _, name := range []string{"stdout", "stderr"} {
+		if a := n.streams[name]; a != nil {
+			if last := a.rest(); last != "" {
+				n.say(last)
+				told = append(told, n.line(last))
+			}
+		}
+	}
+	n.streams = nil
+	return told
+}
+
+// try is the number of the current or last attempt among those that count.
+func (n *node) try() int {
+	if n.state == task.Running {
+		return n.counted + 1
+	}
+	return n.counted
+}
+
+// retrying reports whether a failed attempt will be followed by another one.
+func (n *node) retrying() bool { return n.state == task.Pending && n.waiting == task.WaitRetry }
+
+// openNeeds are those that did not succeed yet.
+func (n *node) openNeeds() []*node {
+	var open []*node
+	for _, other := range n.needs {
+		if other.state != task.Succeeded {
+			open = append(open, other)
+		}
+	}
+	return open
+}

@@ -1,0 +1,291 @@
+// Package monitor shows a job while it runs: as a tree that is redrawn on a
+// terminal, as plain lines in a pipe, or as a stream of JSON objects.
+//
+// It learns of the job in two ways. Events are quick but come from the
+// engines of this process only; pictures of the store (Reconcile) also show
+// what other processes do. Both meet in a model, which puts each change in
+// its place: nothing is told twice, and a picture that is older than an event
+// does not undo it.
+//
+// What tasks print is shown, never obeyed: escape sequences and control
+// characters of commands do not reach the terminal.
+//
+// It decides nothing, reads no store, and starts no goroutine: Run draws.
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// Format is how a job is shown.
+type Format int
+
+// The formats.
+const (
+	Tree  Format = iota // the tasks as a tree, redrawn in place; for terminals
+	Lines               // a line with a time per change and line of output
+	JSON                // an object per event and line; see task/event
+)
+
+// Config configures a Monitor.
+type Config struct {
+	Out       io.Writer      // default os.Stdout
+	Format    Format         // default Tree
+	Color     bool           // paint states
+	Zone      *time.Location // of the times in Lines; default time.Local
+	Namespace string         // of events that the monitor makes itself; default that of the events it heard
+
+	// Size returns the columns and rows of the terminal; it is asked before
+	// every drawing. Default: those of Out when it is a terminal, else 80 and
+	// 24. A size of 0 counts as 80 or 24.
+	Size func() (width, height int)
+}
+
+// Monitor shows one job. Its methods are safe for concurrent use. The order
+// of things is New, Run while the job runs, Summary.
+type Monitor struct {
+	cfg     Config
+	job     task.ID
+	begun   time.Time
+	resumed bool
+	needs   map[string][]string
+	paint   painter
+	screen  screen
+	wake    chan struct{} // something to write; capacity 1
+	deaf    atomic.Bool   // Emit does nothing any more
+
+	mu      sync.Mutex
+	room    sync.Cond // of mu: pending became shorter, or Run ends
+	phase   phase
+	model   *model
+	tails   tails
+	pending []byte   // Lines and JSON: not written yet
+	above   []string // Tree: lines to go above it
+	lost    int      // of above: there were too many
+	err     error    // of a write after Run
+}
+
+type phase uint8
+
+const (
+	waiting phase = iota // for Run
+	drawing
+	closing // Emit is deaf, Run writes what is left
+	ended   // what is said is written at once
+	summed  // the JSON stream is complete
+)
+
+// maxPending is how many bytes wait for a slow reader of Lines and JSON
+// before Emit does, and maxAbove how many lines for a slow terminal.
+const (
+	maxPending = 1 << 20
+	maxAbove   = 1000
+)
+
+// redrawEvery is how often the tree is drawn at most.
+const redrawEvery = 100 * time.Millisecond
+
+// New returns a monitor of the job st, as the store has it now. needs gives
+// the names of the tasks that a task needs, by its name.
+func New(cfg Config, st weaver.JobStatus, needs map[string][]string) *Monitor {
+	if cfg.Out == nil {
+		cfg.Out = os.Stdout
+	}
+	if cfg.Zone == nil {
+		cfg.Zone = time.Local
+	}
+	m := &Monitor{
+		cfg: cfg, job: st.ID, begun: time.Now(), needs: needs, paint: painter{cfg.Color}, screen: screen{out: cfg.Out},
+		wake: make(chan struct{}, 1), model: newModel(st, needs), tails: make(tails),
+	}
+	m.room.L = &m.mu
+	m.model.namespace = cfg.Namespace
+	for i := range st.Tasks {
+		m.resumed = m.resumed || st.Tasks[i].AttemptNo > 0 || st.Tasks[i].State.Terminal()
+	}
+	if cfg.Format == JSON {
+		m.put(encode(event.JobStarted{JobHeader: m.model.header(m.begun), Tasks: len(st.Tasks), Resumed: m.resumed}))
+	}
+	return m
+}
+
+// Emit implements event.Sink. Events of other jobs are ignored, and so is
+// everything once Run has ended. With Tree it never waits for Out. With Lines
+// and JSON nothing is dropped: it waits while a MiB of text is unwritten, also
+// for Run to begin.
+func (m *Monitor) Emit(ev event.Event) {
+	if m.deaf.Load() || ev.Head().JobID != m.job {
+		return
+	}
+	ev = plain(ev)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.phase >= closing {
+		return
+	}
+	m.tell(m.model.hear(ev), time.Now())
+	for m.phase <= drawing && len(m.pending) > maxPending {
+		m.room.Wait()
+	}
+}
+
+// Reconcile compares what is known with the job as the store has it. Changes
+// that no event told are told now, as events: what other processes did, and
+// what became of tasks whose needs did not succeed.
+func (m *Monitor) Reconcile(st weaver.JobStatus) {
+	if st.ID != m.job {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	m.tell(m.model.look(st, now), now)
+	for m.phase == drawing && len(m.pending) > maxPending {
+		m.room.Wait()
+	}
+}
+
+// Note tells the person something, above the tree or as a line. It never
+// waits for Out while Run runs. JSON does not have it.
+func (m *Monitor) Note(format string, args ...any) {
+	if m.cfg.Format == JSON {
+		return
+	}
+	for _, line := range printableLines(fmt.Sprintf(format, args...)) {
+		m.say(line, "")
+	}
+}
+
+// Run draws until ctx ends, and then the last state once. Everything that was
+// told before is on Out when it returns. An Out that blocks keeps it, one that
+// fails ends it with the error. It is called once.
+func (m *Monitor) Run(ctx context.Context) error {
+	m.mu.Lock()
+	if m.phase != waiting {
+		m.mu.Unlock()
+		return errors.New("the monitor's Run was called before: make a new one for another run")
+	}
+	m.phase = drawing
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.deaf.Store(true)
+		m.phase = ended
+		m.room.Broadcast()
+	}()
+	step := m.write
+	if m.cfg.Format == Tree {
+		step = m.draw
+	}
+	tick := time.NewTicker(redrawEvery)
+	defer tick.Stop()
+	for {
+		if ctx.Err() != nil {
+			m.finish()
+		}
+		more, err := step()
+		switch {
+		case err != nil:
+			return fmt.Errorf("show the job: %w", err)
+		case ctx.Err() == nil:
+			m.pause(ctx, tick.C)
+		case !more:
+			return nil
+		}
+	}
+}
+
+// pause waits for something to do.
+func (m *Monitor) pause(ctx context.Context, tick <-chan time.Time) {
+	if m.cfg.Format != Tree {
+		tick = nil
+	}
+	select {
+	case <-ctx.Done():
+	case <-m.wake:
+	case <-tick:
+	}
+}
+
+// finish makes Emit deaf, so that what is left to write comes to an end.
+func (m *Monitor) finish() {
+	m.deaf.Store(true)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.phase = closing
+	m.room.Broadcast()
+}
+
+// write writes what is pending and reports whether that is not all. When it
+// is all and Run ends, what is said from then on is written at once.
+func (m *Monitor) write() (more bool, err error) {
+	m.mu.Lock()
+	pending := m.pending
+	m.pending = nil
+	if m.phase == closing && len(pending) == 0 {
+		m.phase = ended
+	}
+	m.room.Broadcast()
+	m.mu.Unlock()
+	if len(pending) == 0 {
+		return false, nil
+	}
+	_, err = m.cfg.Out.Write(pending)
+	return true, err
+}
+
+// draw is write for the tree.
+func (m *Monitor) draw() (more bool, err error) {
+	columns, rows := m.size()
+	m.mu.Lock()
+	f := m.model.frame(columns, rows, m.begun, time.Now())
+	above := m.takeAbove()
+	m.mu.Unlock()
+	if err := m.screen.draw(above, f.text(m.paint, columns), columns, rows); err != nil {
+		return false, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.phase == closing && len(m.above) == 0 {
+		m.phase = ended
+	}
+	return len(m.above) > 0, nil
+}
+
+// size is the terminal's, with at least the columns that the tree needs.
+func (m *Monitor) size() (columns, rows int) {
+	columns, rows = m.askSize()
+	if columns <= 0 {
+		columns = 80
+	}
+	if rows <= 0 {
+		rows = 24
+	}
+	return max(columns, 20), rows
+}
+
+func (m *Monitor) askSize() (columns, rows int) {
+	if m.cfg.Size != nil {
+		return m.cfg.Size()
+	}
+	if f, ok := m.cfg.Out.(*os.File); ok {
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil {
+			return columns, rows
+		}
+	}
+	return 0, 0
+}

@@ -1,0 +1,110 @@
+package monitor
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
+)
+
+// duration is how long the last attempt of a task took, or takes until now.
+func duration(t *weaver.TaskInfo, now time.Time) time.Duration {
+	switch {
+	case t.StartedAt.IsZero():
+		return 0
+	case t.State == task.Running:
+		return max(0, now.Sub(t.StartedAt))
+	case t.FinishedAt.IsZero():
+		return 0 // between two attempts: when the last one ended is not known
+	}
+	return max(0, t.FinishedAt.Sub(t.StartedAt))
+}
+
+// attempts is how many a task took, the current one included.
+func attempts(t *weaver.TaskInfo) int {
+	if t.State == task.Running {
+		return t.AttemptCount + 1
+	}
+	return t.AttemptCount
+}
+
+// criticalPath returns the tasks that the end of a job waited for: the one
+// that finished last, before it the need of that which finished last, and so
+// on. Tasks that were never started did not keep anybody waiting.
+func criticalPath(tasks []weaver.TaskInfo, needs map[string][]string) []*weaver.TaskInfo {
+	ran := make(map[string]*weaver.TaskInfo, len(tasks))
+	var last *weaver.TaskInfo
+	later := func(t, than *weaver.TaskInfo) bool {
+		return t != nil && (than == nil || t.FinishedAt.After(than.FinishedAt))
+	}
+	for i := range tasks {
+		t := &tasks[i]
+		if t.StartedAt.IsZero() || t.FinishedAt.IsZero() || !t.State.Terminal() {
+			continue
+		}
+		if t.Node != "" {
+			ran[t.Node] = t
+		}
+		if later(t, last) {
+			last = t
+		}
+	}
+	var path []*weaver.TaskInfo
+	for last != nil {
+		path = append(path, last)
+		names := needs[last.Node]
+		delete(ran, last.Node) // a circle would not end
+		last = nil
+		for _, name := range names {
+			if need := ran[name]; later(need, last) {
+				last = need
+			}
+		}
+	}
+	slices.Reverse(path)
+	return path
+}
+
+// pathText is the path for people, folded at its arrows.
+func pathText(path []*weaver.TaskInfo, total time.Duration, columns int) string {
+	const ends = 10 // shown at each end of a long path
+	var sum time.Duration
+	var parts []string
+	for i, t := range path {
+		d := duration(t, t.FinishedAt)
+		sum += d
+		switch {
+		case len(path) <= 2*ends+1 || i < ends || i >= len(path)-ends:
+			parts = append(parts, taskName(t, max(8, columns-20))+" "+took(d))
+		case i == ends:
+			parts = append(parts, "… "+plural(len(path)-2*ends, "more task"))
+		}
+	}
+	var lines []string
+	line := "Critical path: "
+	for i, part := range parts {
+		word := part + " →"
+		if i == len(parts)-1 {
+			word = part
+		}
+		line = fold(&lines, line, word+" ", columns)
+	}
+	line = fold(&lines, line, "("+took(sum)+" of "+took(total)+")", columns)
+	return strings.Join(append(lines, line), "\n")
+}
+
+// fold adds a word to a line, or begins a new one when it does not fit.
+func fold(lines *[]string, line, word string, columns int) string {
+	if width(strings.TrimRight(line+word, " ")) > columns && strings.TrimSpace(line) != "" {
+		*lines = append(*lines, strings.TrimRight(line, " "))
+		line = "  "
+	}
+	return line + word
+}
+
+func taskName(t *weaver.TaskInfo, limit int) string {
+	return oneLine(cmp.Or(t.Node, t.ID.String()), min(limit, maxName))
+}

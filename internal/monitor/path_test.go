@@ -1,0 +1,141 @@
+package monitor
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+func TestCriticalPath(t *testing.T) {
+	t.Parallel()
+	run := func(j *Job, name string, from, to float64) {
+		j.Starts(name, At(from))
+		j.Succeeds(name, At(to))
+	}
+	for _, tc := range []struct {
+		name  string
+		tasks []string
+		life  func(j *Job)
+		want  string
+	}{
+		{"nothing ran", []string{"a", "b < a"}, func(*Job) {}, ""},
+		{"an empty job", nil, func(*Job) {}, ""},
+		{"alone", []string{"a", "b"}, func(j *Job) {
+			run(j, "a", 0, 2)
+			run(j, "b", 0, 1)
+		}, "a 2s"},
+		{"diamond", []string{"fetch", "left < fetch", "right < fetch", "join < left right"}, func(j *Job) {
+			run(j, "fetch", 0, 1)
+			run(j, "left", 1, 5)
+			run(j, "right", 1.5, 3)
+			run(j, "join", 5.5, 6)
+		}, "fetch 1s, left 4s, join 500ms"},
+		{"the last need counts, not the longest", []string{"long", "late", "end < long late"}, func(j *Job) {
+			run(j, "long", 0, 8)
+			run(j, "late", 8.5, 9)
+			run(j, "end", 9, 10)
+		}, "late 500ms, end 1s"},
+		{"a failure, and what it cancelled", []string{"a", "b < a", "c < b"}, func(j *Job) {
+			run(j, "a", 0, 1)
+			j.Starts("b", At(1))
+			j.Fails("b", "no", At(3))
+		}, "a 1s, b 2s"},
+		{"only the last attempt", []string{"a", "b < a"}, func(j *Job) {
+			j.Starts("a", At(0))
+			j.Retries("a", "no", time.Second, At(4))
+			run(j, "a", 5, 6)
+			run(j, "b", 6, 7)
+		}, "a 1s, b 1s"},
+		{"resumed after a day", []string{"a", "b < a"}, func(j *Job) {
+			run(j, "a", 0, 60)
+			run(j, "b", 86400, 86401)
+		}, "a 1m, b 1s"},
+		{"while it runs", []string{"a", "b < a", "c"}, func(j *Job) {
+			run(j, "a", 0, 1)
+			j.Starts("b", At(1))
+			j.Starts("c", At(1))
+			j.Blocks("c", "?", At(2))
+		}, "a 1s"},
+		{"a circle", []string{"a < b", "b < a"}, func(j *Job) {
+			run(j, "a", 0, 1)
+			run(j, "b", 1, 2)
+		}, "a 1s, b 1s"},
+		{"a need that is not there", []string{"a < ghost"}, func(j *Job) { run(j, "a", 0, 1) }, "a 1s"},
+	} {
+		j := JobOf(tc.tasks...)
+		tc.life(j)
+		var got []string
+		for _, step := range criticalPath(j.Tasks, j.Needs) {
+			got = append(got, step.Node+" "+took(duration(step, At(0))))
+		}
+		if text := strings.Join(got, ", "); text != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, text, tc.want)
+		}
+	}
+}
+
+func TestPathText(t *testing.T) {
+	t.Parallel()
+	chain := func(n int, name string) *Job {
+		var tasks []string
+		for i := range n {
+			text := fmt.Sprintf(name, i)
+			if i > 0 {
+				text += " < " + fmt.Sprintf(name, i-1)
+			}
+			tasks = append(tasks, text)
+		}
+		j := JobOf(tasks...)
+		for i := range n {
+			j.Starts(fmt.Sprintf(name, i), At(float64(i)))
+			j.Succeeds(fmt.Sprintf(name, i), At(float64(i)+1))
+		}
+		return j
+	}
+	text := func(j *Job, columns int) string {
+		return pathText(criticalPath(j.Tasks, j.Needs), 100*time.Second, columns)
+	}
+	if got, want := text(chain(3, "t%d"), 80), "Critical path: t0 1s → t1 1s → t2 1s (3s of 1m40s)"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got, want := text(chain(4, "task-%d"), 40), "Critical path: task-0 1s → task-1 1s →\n  task-2 1s → task-3 1s (4s of 1m40s)"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	long := text(chain(50, "t%d"), 200)
+	if !strings.Contains(long, "t9 1s → … 30 more tasks → t40 1s") || !strings.Contains(long, "(50s of 1m40s)") {
+		t.Errorf("a long path: %s", long)
+	}
+	for columns := 40; columns < 100; columns++ {
+		for line := range strings.Lines(text(chain(30, "日本語の長い名前-%d"), columns)) {
+			if line = strings.TrimRight(line, "\n"); width(line) > columns || strings.TrimRight(line, " ") != line {
+				t.Errorf("a line of %d columns on %d: %q", width(line), columns, line)
+			}
+		}
+	}
+}
+
+func TestDurationOfATask(t *testing.T) {
+	t.Parallel()
+	j := JobOf("a")
+	a := j.Task("a")
+	look := func(wantTook time.Duration, wantAttempts int) {
+		t.Helper()
+		if d, n := duration(a, At(9)), attempts(a); d != wantTook || n != wantAttempts {
+			t.Errorf("%s: %s, %d attempts, want %s, %d", a.State, d, n, wantTook, wantAttempts)
+		}
+	}
+	look(0, 0)
+	j.Starts("a", At(1))
+	look(8*time.Second, 1)
+	j.Retries("a", "no", 0, At(2))
+	look(0, 1)
+	j.Starts("a", At(3))
+	look(6*time.Second, 2)
+	j.Blocks("a", "no", At(4))
+	look(0, 2)
+	a.State, a.StartedAt, a.FinishedAt = task.Succeeded, At(5), At(4) // clocks
+	look(0, 2)
+}

@@ -1,0 +1,199 @@
+package monitor
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// look compares a picture with the model and returns what nobody has told:
+// what other processes did, and what follows from the end of a task for those
+// that needed it.
+func (m *model) look(st weaver.JobStatus, now time.Time) []change {
+	var told []change
+	for i := range st.Tasks {
+		t := &st.Tasks[i]
+		n := m.byID[t.ID]
+		if n == nil {
+			n = m.add(t.ID, t.Node)
+		}
+		if n.parent != t.ParentID {
+			n.parent, m.shape = t.ParentID, nil
+		}
+		if n.isPast(t) {
+			continue
+		}
+		for _, ev := range n.untold(t, m.namespace) {
+			if ended, ok := endOf(ev); ok {
+				told = append(told, n.finish(t.AttemptNo, ev.Head().At, ended)...)
+			} else {
+				told = append(told, n.flush()...)
+				n.start(t.AttemptNo, ev.Head().At)
+				n.here = false
+			}
+			told = append(told, change{node: n, event: ev})
+		}
+		if note := n.turn(t); note != "" {
+			told = append(told, n.flush()...)
+			told = append(told, change{node: n, note: note})
+		}
+		n.settle(t)
+	}
+	if st.State == task.JobBlocked && m.state != task.JobBlocked {
+		told = append(told, change{event: m.blocked(now)})
+	}
+	m.state = st.State
+	return told
+}
+
+// isPast reports whether a picture of a task is older than what is known. A
+// task's way is attempt 1 running, attempt 1 over, attempt 2 running, …, and
+// it never goes back. While it is between two attempts, persons and needs may
+// move it to and fro, but out of a terminal state only by a retry, which
+// raises the epoch.
+func (n *node) isPast(t *weaver.TaskInfo) bool {
+	switch {
+	case t.AttemptNo != n.attempt:
+		return t.AttemptNo < n.attempt
+	case t.Epoch < n.epoch:
+		return true
+	case t.State == task.Running || n.state == task.Running:
+		return t.State == task.Running && n.state != task.Running
+	case n.state.Terminal():
+		return t.State != n.state && t.Epoch == n.epoch
+	}
+	return false
+}
+
+// untold are the events between what is known and a picture, as they would
+// have been told. Of several attempts only the last one can be known.
+func (n *node) untold(t *weaver.TaskInfo, namespace string) []event.Event {
+	h := event.Header{Namespace: namespace, TaskID: t.ID, TaskType: t.Type, JobID: t.JobID, Node: t.Node, AttemptNo: t.AttemptNo}
+	at := func(when ...time.Time) event.Header {
+		h.At = cmp.Or(cmp.Or(when...), t.UpdatedAt).UTC()
+		return h
+	}
+	var told []event.Event
+	if t.AttemptNo > n.attempt {
+		told = append(told, event.TaskStarted{Header: at(t.StartedAt), Input: t.Input})
+	}
+	ran := t.AttemptNo > n.attempt || n.state == task.Running // and does not, if the picture says so
+	if t.State == task.Running || !ran && t.State == n.state {
+		return told
+	}
+	var took time.Duration
+	end := cmp.Or(t.FinishedAt, t.UpdatedAt)
+	if ran && !t.StartedAt.IsZero() {
+		took = max(0, end.Sub(t.StartedAt))
+	}
+	switch t.State {
+	case task.Succeeded:
+		return append(told, event.TaskSucceeded{Header: at(t.FinishedAt), Output: t.Output, Duration: took})
+	case task.Failed:
+		return append(told, event.TaskFailed{Header: at(t.FinishedAt), Error: errorOf(t), Duration: took})
+	case task.Cancelled:
+		return append(told, event.TaskCancelled{Header: at(t.FinishedAt), Error: errorOf(t), Duration: took})
+	case task.Blocked:
+		return append(told, event.TaskBlocked{Header: at(), Error: errorOf(t), Duration: took})
+	}
+	switch {
+	case !ran:
+	case t.Waiting == task.WaitRetry:
+		told = append(told, event.TaskRetrying{Header: at(), Error: errorOf(t), Delay: max(0, t.ReadyAt.Sub(t.UpdatedAt)), Duration: took})
+	case t.Waiting == task.WaitSleep:
+		told = append(told, event.TaskSuspended{Header: at(), WakeAt: t.ReadyAt, Duration: took})
+	}
+	return told
+}
+
+// errorOf is the error of a task that did not succeed; a cancel has none.
+func errorOf(t *weaver.TaskInfo) task.Error {
+	if t.Error != nil && (t.State != task.Cancelled || endsTask(t.Error.Kind)) {
+		return *t.Error
+	}
+	if t.State == task.Cancelled {
+		return task.Error{Kind: cmp.Or(t.CancelKind, task.KindCancelled), Message: who(t)}
+	}
+	return task.Error{}
+}
+
+// endsTask reports whether an error is the reason of a cancel, and not that
+// of an earlier attempt.
+func endsTask(kind task.ErrorKind) bool {
+	switch kind {
+	case task.KindCancelled, task.KindDeadline, task.KindDependencyFailed, task.KindNotNeeded, task.KindBudget:
+		return true
+	}
+	return false
+}
+
+// who is who asked a task to end, and why: "ops: too late".
+func who(t *weaver.TaskInfo) string {
+	if t.CancelBy != "" && t.CancelReason != "" {
+		return t.CancelBy + ": " + t.CancelReason
+	}
+	return t.CancelBy + t.CancelReason
+}
+
+// turn is what a picture shows and no event tells, as the end of a sentence.
+func (n *node) turn(t *weaver.TaskInfo) string {
+	if t.State != task.Pending && t.State != task.Ready {
+		return ""
+	}
+	switch n.state { // after the untold events
+	case task.Running:
+		return "has left its worker, and begins again"
+	case task.Blocked:
+		return "is unblocked"
+	case task.Failed, task.Cancelled:
+		return "is tried again"
+	}
+	return ""
+}
+
+// settle takes over what a picture says. Times that an event told stay: they
+// are those of this machine's clock.
+func (n *node) settle(t *weaver.TaskInfo) {
+	if t.State == task.Running && n.state != task.Running || t.AttemptNo != n.attempt {
+		n.begun, n.ended, n.took = time.Time{}, time.Time{}, 0
+	}
+	n.state, n.waiting, n.dueAt = t.State, t.Waiting, t.ReadyAt
+	n.attempt, n.epoch, n.counted, n.max = t.AttemptNo, t.Epoch, t.AttemptCount, t.MaxAttempts
+	n.open, n.lock, n.asked, n.parent = t.RemainingDeps, t.ConcurrencyKey, t.CancelRequested, t.ParentID
+	n.cancelBy = oneLine(who(t), maxLine)
+	if n.begun.IsZero() {
+		n.begun = t.StartedAt
+	}
+	if n.ended.IsZero() && !t.FinishedAt.IsZero() {
+		n.ended = t.FinishedAt
+		if !t.StartedAt.IsZero() {
+			n.took = max(0, t.FinishedAt.Sub(t.StartedAt))
+		}
+	}
+	switch {
+	case n.here:
+	case t.State == task.Running && t.Progress != nil && *t.Progress != n.progress:
+		n.report(*t.Progress)
+	case t.Error != nil && n.err == nil && t.State != task.Succeeded:
+		n.err = t.Error
+		n.say(headline(t.Error.Message))
+	}
+}
+
+// blocked is the event of a job that cannot go on without a person.
+func (m *model) blocked(now time.Time) event.JobBlocked {
+	names := []string{}
+	for _, n := range m.nodes {
+		if n.state == task.Blocked {
+			names = append(names, n.key)
+		}
+	}
+	return event.JobBlocked{JobHeader: m.header(now), Blocked: names}
+}
+
+func (m *model) header(now time.Time) event.JobHeader {
+	return event.JobHeader{At: now.UTC(), Namespace: m.namespace, JobID: m.id, Name: m.job}
+}

@@ -1,0 +1,143 @@
+package monitor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
+)
+
+// column is one of the table. It is left out while the names have less room
+// than it leaves to them: 0 for a column that stays.
+type column struct {
+	head   string
+	leaves int
+	cells  []string
+}
+
+func (c *column) width() int {
+	w := width(c.head)
+	for _, cell := range c.cells {
+		w = max(w, width(cell))
+	}
+	return w
+}
+
+// minNames is how much room the names need beside the attempts.
+const minNames = 20
+
+// table prints the tasks: what went wrong, and then the longest.
+func (s *summary) table(b *strings.Builder) {
+	rows := s.rows()
+	more := max(0, len(rows)-maxRows)
+	rows = rows[:len(rows)-more]
+	names := column{head: "TASK"}
+	state, took := column{head: "STATE"}, column{head: "TOOK"}
+	tries, share := column{head: "ATTEMPTS", leaves: minNames}, column{leaves: maxName}
+	longest := time.Duration(0)
+	for _, t := range rows {
+		longest = max(longest, duration(t, s.now))
+	}
+	for _, t := range rows {
+		names.cells = append(names.cells, taskName(t, maxName))
+		state.cells = append(state.cells, string(t.State))
+		tries.cells = append(tries.cells, fmt.Sprint(attempts(t)))
+		took.cells = append(took.cells, s.took(t))
+		share.cells = append(share.cells, bar(duration(t, s.now), longest))
+	}
+	columns := []*column{&state, &tries, &took, &share}
+	for i := len(columns) - 1; i >= 0; i-- {
+		if s.room(columns) < min(columns[i].leaves, names.width()) {
+			columns = slices.Delete(columns, i, i+1)
+		}
+	}
+	room := max(4, min(s.room(columns), names.width()))
+
+	line := func(name string, cell func(*column) string, paint func(column *column, text string) string) {
+		text, blank := paint(&names, cut(name, room)), room-width(cut(name, room))
+		for _, c := range columns {
+			content := cell(c)
+			if content != "" {
+				text += strings.Repeat(" ", blank+gap) + paint(c, content)
+				blank = 0
+			} else {
+				blank += gap
+			}
+			blank += c.width() - width(content)
+		}
+		b.WriteString(text + "\n")
+	}
+	line(names.head, func(c *column) string { return c.head }, func(_ *column, text string) string { return s.paint.paint(bold, text) })
+	for i, t := range rows {
+		line(names.cells[i], func(c *column) string { return c.cells[i] }, func(c *column, text string) string {
+			switch c {
+			case &state:
+				return s.paint.paint(stateColors[t.State], text)
+			case &share:
+				return s.paint.paint(faint, text)
+			}
+			return text
+		})
+	}
+	if more > 0 {
+		fmt.Fprintf(b, "and %d more\n", more)
+	}
+}
+
+// room is what columns leave to the names.
+func (s *summary) room(columns []*column) int {
+	room := s.columns
+	for _, c := range columns {
+		room -= gap + c.width()
+	}
+	return room
+}
+
+// rows are the tasks in the order of the table.
+func (s *summary) rows() []*weaver.TaskInfo {
+	rows := make([]*weaver.TaskInfo, len(s.st.Tasks))
+	for i := range s.st.Tasks {
+		rows[i] = &s.st.Tasks[i]
+	}
+	trouble := func(t *weaver.TaskInfo) int {
+		switch t.State {
+		case task.Failed:
+			return 0
+		case task.Blocked:
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(rows, func(a, b *weaver.TaskInfo) int {
+		return cmp.Or(
+			cmp.Compare(trouble(a), trouble(b)),
+			cmp.Compare(duration(b, s.now), duration(a, s.now)),
+		)
+	})
+	return rows
+}
+
+// took is how long a task took; "" when it was not started.
+func (s *summary) took(t *weaver.TaskInfo) string {
+	if t.StartedAt.IsZero() || t.State != task.Running && t.FinishedAt.IsZero() {
+		return ""
+	}
+	return took(duration(t, s.now))
+}
+
+// bar draws a share of the longest.
+func bar(d, longest time.Duration) string {
+	if longest <= 0 {
+		return ""
+	}
+	const full = 20
+	n := int(full * d / longest)
+	if n == 0 && d > 0 {
+		n = 1
+	}
+	return strings.Repeat("#", n)
+}

@@ -1,0 +1,73 @@
+package event
+
+import (
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// JobHeader is what every event of a job carries. No task is its own, so that
+// TaskID, TaskType, Node and AttemptNo of Head are empty, and its JSON does not
+// have them.
+type JobHeader struct {
+	At        time.Time `json:"timestamp"`
+	Namespace string    `json:"namespace,omitempty"`
+	JobID     task.ID   `json:"job_id"`
+	Name      string    `json:"name"`
+}
+
+// Head implements Event.
+func (h JobHeader) Head() Header {
+	return Header{At: h.At, Namespace: h.Namespace, JobID: h.JobID}
+}
+
+func (JobHeader) sealed() {}
+
+// The events of a job's life. They are derived by whoever watches a job.
+type (
+	// JobStarted says that a process begins to work on a job.
+	JobStarted struct {
+		JobHeader
+		Tasks   int  `json:"tasks"`
+		Resumed bool `json:"resumed"` // some of its tasks were attempted, or ended, before
+	}
+	// JobBlocked says that a job cannot go on without a person.
+	JobBlocked struct {
+		JobHeader
+		Blocked []string `json:"blocked"` // names of the tasks that wait for the person
+	}
+	// JobFinished says how the tasks of a job stand when the process that
+	// worked on it is done with it. State tells whether they have ended: a run
+	// that was interrupted leaves a running job.
+	JobFinished struct {
+		JobHeader
+		State    task.JobState `json:"state"`
+		Duration time.Duration `json:"duration_ns"` // since it was submitted
+		Tasks    []JobTask     `json:"tasks"`       // in the order of their creation
+
+		// CriticalPath names the tasks that the end of the job waited for, one
+		// after the other, and CriticalPathDuration is how long their last
+		// attempts took together.
+		CriticalPath         []string      `json:"critical_path"`
+		CriticalPathDuration time.Duration `json:"critical_path_duration_ns"`
+	}
+)
+
+// JobTask is a task of JobFinished.
+type JobTask struct {
+	Name     string        `json:"name"`
+	ID       task.ID       `json:"id"`
+	State    task.State    `json:"state"`
+	Attempts int           `json:"attempts"`
+	Duration time.Duration `json:"duration_ns"` // of the last attempt
+	Error    *task.Error   `json:"error,omitempty"`
+}
+
+// Type implements Event.
+func (JobStarted) Type() string { return "job.started" }
+
+// Type implements Event.
+func (JobBlocked) Type() string { return "job.blocked" }
+
+// Type implements Event.
+func (JobFinished) Type() string { return "job.finished" }
