@@ -3,11 +3,24 @@ package builtin
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goweaver/weaver"
 )
 
 // RunInput says which command to run. One of Argv and Shell is given.
+//
+// The command has no input (/dev/null) and no terminal. On Unix it leads a
+// session and process group of its own, and everything in that group ends with
+// the attempt: what it left in the background when it exits; all of it when
+// the task is cancelled or runs out of time (SIGTERM, and SIGKILL after 10 s),
+// when the lease is lost (SIGKILL at once), when the worker stops (SIGTERM,
+// and SIGKILL after 1 s), and when the worker itself is killed. A daemon that
+// made a session of its own is left alone.
 type RunInput struct {
-	Argv  []string `json:"argv,omitempty"`  // program and arguments; the program is looked up in PATH
+	Argv  []string `json:"argv,omitempty"`  // program and arguments; the program is looked up in the command's PATH
 	Shell string   `json:"shell,omitempty"` // a line for /bin/sh -c
 
 	// Env is added to the command's environment, which otherwise has PATH,
@@ -23,10 +36,11 @@ type RunInput struct {
 }
 
 // RunOutput is what a command that exited with 0 left behind. Each stream
-// keeps its end when it is too long: the whole output fits the inline limit.
+// keeps its end when it is too long: the whole output fits the inline limit,
+// and no stream keeps more than 256 KiB.
 type RunOutput struct {
 	ExitCode        int    `json:"exit_code"`
-	Stdout          string `json:"stdout,omitempty"` // UTF-8; other bytes are replaced by U+FFFD
+	Stdout          string `json:"stdout,omitempty"` // UTF-8; other bytes and NUL are replaced by U+FFFD
 	Stderr          string `json:"stderr,omitempty"`
 	StdoutBytes     int64  `json:"stdout_bytes"` // written in all
 	StderrBytes     int64  `json:"stderr_bytes"`
@@ -34,4 +48,117 @@ type RunOutput struct {
 	StderrTruncated bool   `json:"stderr_truncated,omitempty"`
 }
 
-func run(context.Context, RunInput) (RunOutput, error) { return RunOutput{}, errors.New("TODO") }
+// Validate reports everything that is wrong with the input, so that it is
+// refused when it is enqueued.
+func (in RunInput) Validate() error {
+	var problems []error
+	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	switch {
+	case len(in.Argv) == 0 && in.Shell == "":
+		complain("nothing to run: give argv (a program and its arguments) or shell (a line for /bin/sh)")
+	case len(in.Argv) > 0 && in.Shell != "":
+		complain("argv and shell are both given: keep one of them")
+	case len(in.Argv) > 0 && in.Argv[0] == "":
+		complain("argv[0] is empty: it names the program")
+	}
+	nul := func(what, s string) {
+		if strings.ContainsRune(s, 0) {
+			complain("%s contains a NUL character, which no command can be given", what)
+		}
+	}
+	for i, arg := range in.Argv {
+		nul(fmt.Sprintf("argv[%d]", i), arg)
+	}
+	nul("shell", in.Shell)
+	nul("dir", in.Dir)
+	for _, name := range sortedKeys(in.Env) {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			complain("env has a variable %q: a name is not empty and has neither = nor NUL", name)
+		}
+		nul("env."+name, in.Env[name])
+	}
+	for i, name := range in.InheritEnv {
+		if name == "" || strings.ContainsAny(strings.TrimSuffix(name, "*"), "=*\x00") {
+			complain(`inherit_env[%d] is %q: write a name, the beginning of names as in "AWS_*", or "*"`, i, name)
+		}
+	}
+	if in.Timeout < 0 {
+		complain("timeout is negative")
+	}
+	return errors.Join(problems...)
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// run is the handler of Run.
+func run(ctx context.Context, in RunInput) (RunOutput, error) {
+	if err := in.Validate(); err != nil {
+		return RunOutput{}, weaver.Permanent(fmt.Errorf("run a command: %w", err)) // a draft made by name was not validated
+	}
+	ctx, cancel := limited(ctx, in.Timeout)
+	defer cancel()
+	if ctx.Err() != nil {
+		return RunOutput{}, context.Cause(ctx)
+	}
+	info := weaver.Current(ctx)
+	c, err := newCommand(in, info)
+	if err != nil {
+		return RunOutput{}, err
+	}
+	limit := info.InlineLimit
+	if limit == 0 {
+		limit = weaver.DefaultInlineLimit
+	}
+	out, err := openOutput(ctx, limit)
+	if err != nil {
+		return RunOutput{}, fmt.Errorf("run %s: make pipes for the output: %w", c.argv[0], err)
+	}
+	defer out.close()
+
+	ended, err := c.run(ctx, out)
+	if err != nil {
+		return RunOutput{}, err
+	}
+	if err := out.wait(ended.stopped != nil); err != nil {
+		return RunOutput{}, fmt.Errorf("read the output of %s: %w", c.argv[0], err)
+	}
+	if ended.stopped == nil && ended.code == 0 {
+		return out.result(limit), nil
+	}
+	failure := &ExitError{Code: ended.code, Signal: ended.signal}
+	failure.Tail, failure.Last = out.lastWords()
+	if ended.stopped != nil {
+		return RunOutput{}, fmt.Errorf("%w: the command was told to end: %w", ended.stopped, failure)
+	}
+	return RunOutput{}, failure
+}
+
+// ExitError says how a command ended that did not succeed.
+type ExitError struct {
+	Code   int    // exit status; -1 when a signal ended it
+	Signal string // that ended it, such as "killed"; "" when none did
+	Tail   string // the last lines that it wrote: to stderr, or else to stdout; at most 20, and 4 KiB
+	Last   string // the last of these, to stderr if there is one; at most 200 bytes
+}
+
+// Error implements error. Its first line says the most, for lists.
+func (e *ExitError) Error() string {
+	how := fmt.Sprintf("exit status %d", e.Code)
+	if e.Signal != "" {
+		how = "ended by signal: " + e.Signal
+	}
+	switch e.Tail {
+	case "":
+		return how + "; it wrote nothing"
+	case e.Last:
+		return how + ": " + e.Last
+	}
+	return how + ": " + e.Last + "\nIt wrote last:\n" + e.Tail
+}

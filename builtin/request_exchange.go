@@ -1,0 +1,166 @@
+package builtin
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/goweaver/weaver"
+)
+
+const (
+	maxRetryAfter = time.Hour
+	maxRefusal    = 64 << 10 // bytes read of a body that only makes a message
+	maxExcerpt    = 500      // characters
+)
+
+// retried are the statuses that another attempt may not meet.
+var retried = []int{
+	http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
+	http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+}
+
+// errRedirect: another attempt would be led to the same place.
+var errRedirect = errors.New("redirect refused")
+
+// exchange is one attempt's request with its redirects: it knows what to say
+// when something goes wrong.
+type exchange struct {
+	in          RequestInput
+	first, last *http.Request // last: after redirects
+}
+
+// String names the request: "POST https://example.com/a".
+func (x *exchange) String() string {
+	name := func(r *http.Request) string { return r.Method + " " + printable(withoutUser(r.URL)) }
+	if x.last == x.first {
+		return name(x.first)
+	}
+	return name(x.first) + ", redirected to " + name(x.last)
+}
+
+// redirect implements http.Client.CheckRedirect.
+func (x *exchange) redirect(req *http.Request, via []*http.Request) error {
+	limit := x.in.maxRedirects()
+	if limit == 0 {
+		return http.ErrUseLastResponse
+	}
+	x.last = req
+	if len(via) > limit {
+		return fmt.Errorf("%w: max_redirects allows %d; call the address where the chain ends, or raise max_redirects", errRedirect, limit)
+	}
+	if !webScheme(req.URL) {
+		return fmt.Errorf("%w: it leads to no http or https URL", errRedirect)
+	}
+	// net/http drops credentials on the way to another host, but not when the
+	// same host sends us to where everybody can listen.
+	if x.first.URL.Scheme == "https" && req.URL.Scheme == "http" {
+		req.Header.Del("Authorization")
+		req.Header.Del("Cookie")
+	}
+	// And it tells the next host the query of the last URL.
+	if x.first.Header.Get("Referer") == "" {
+		req.Header.Del("Referer")
+	}
+	return nil
+}
+
+// broken is the attempt's error when there is no whole answer. ctx is the
+// handler's; that of the request ends with RequestInput.Timeout, too.
+func (x *exchange) broken(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", x, context.Cause(ctx))
+	}
+	if inner := x.first.Context(); inner.Err() != nil {
+		return fmt.Errorf("%s: no whole answer within %s: %w", x, time.Duration(x.in.Timeout), context.Cause(inner))
+	}
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		err = ue.Err // its URL has the user's name
+	}
+	if p, ok := errors.AsType[*privateError](err); ok {
+		return weaver.Permanent(fmt.Errorf("%s: %s is %w", x, x.last.URL.Hostname(), p))
+	}
+	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
+	err = fmt.Errorf("%s: %w", x, err)
+	if certificate || errors.Is(err, errRedirect) {
+		return weaver.Permanent(err)
+	}
+	return err
+}
+
+// refused is the attempt's error when the status is not expected.
+func (x *exchange) refused(ctx context.Context, resp *http.Response) error {
+	body := &beginning{room: maxRefusal}
+	_ = body.read(resp, maxRefusal) // part of a message is better than none
+	if ctx.Err() != nil {
+		return x.broken(ctx, ctx.Err())
+	}
+	text := strings.TrimSpace(fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
+	if said := printable(string(body.kept)); said != "" {
+		text += ": " + said
+	}
+	if resp.StatusCode/100 == 3 && x.in.maxRedirects() == 0 {
+		text += fmt.Sprintf(" (to take it as the answer, give expect: [%d])", resp.StatusCode)
+	}
+	err := fmt.Errorf("%s: %s", x, text)
+	switch {
+	case !slices.Contains(retried, resp.StatusCode):
+		return weaver.Permanent(err)
+	case retryAfter(resp.Header) > 0:
+		return weaver.RetryAfter(retryAfter(resp.Header), err)
+	}
+	return err
+}
+
+// retryAfter reads the pause that a server asks for, in seconds or as a date
+// (RFC 9110, section 10.2.3). 0: it asks for none that is left.
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if at, err := http.ParseTime(text); err == nil {
+		return min(max(time.Until(at), 0), maxRetryAfter)
+	}
+	seconds, err := strconv.ParseUint(text, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return maxRetryAfter
+	case err != nil:
+		return 0
+	}
+	return time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
+}
+
+// printable keeps the characters of a text that a line can show, at most
+// maxExcerpt.
+func printable(text string) string {
+	var line strings.Builder
+	kept, space := 0, false
+	for _, r := range text {
+		switch {
+		case unicode.IsSpace(r):
+			space = kept > 0
+			continue
+		case r == utf8.RuneError || !unicode.IsPrint(r):
+			continue
+		case space && kept < maxExcerpt:
+			line.WriteByte(' ')
+			kept++
+		}
+		space = false
+		if kept >= maxExcerpt {
+			line.WriteString("…")
+			break
+		}
+		line.WriteRune(r)
+		kept++
+	}
+	return line.String()
+}

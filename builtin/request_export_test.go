@@ -1,0 +1,54 @@
+package builtin
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"unicode/utf8"
+
+	"github.com/goweaver/weaver"
+)
+
+// RequestOver returns the handler of Request on a network of the test's own,
+// and what closes its idle connections.
+func RequestOver(dial func(ctx context.Context, network, address string) (net.Conn, error), trusted *x509.CertPool) (weaver.Handler, func()) {
+	r := newRequester(Config{})
+	r.transport.Proxy = nil
+	r.transport.DialContext = dial
+	r.transport.TLSClientConfig = &tls.Config{RootCAs: trusted}
+	return Request.Handler(r.request), r.transport.CloseIdleConnections
+}
+
+// RequestRefusing returns a handler of Request that may not dial what refuse
+// has an error for.
+func RequestRefusing(refuse func(netip.AddrPort) error) weaver.Handler {
+	r := &requester{newTransport(refuse)}
+	return Request.Handler(r.request)
+}
+
+// RequestDirectly requests without an engine.
+func RequestDirectly(ctx context.Context, in RequestInput) (RequestOutput, error) {
+	r := newRequester(Config{})
+	defer r.transport.CloseIdleConnections()
+	return r.request(ctx, in)
+}
+
+// ReadBeginning reads a body and returns how much of it was kept.
+func ReadBeginning(body io.Reader, room int) (kept int, n int64, err error) {
+	b := &beginning{room: room}
+	err = b.read(&http.Response{Body: io.NopCloser(body)}, maxBody)
+	return len(b.kept), b.n, err
+}
+
+// RefusePrivate is what Config.NoPrivateNetwork refuses.
+var RefusePrivate = refusePrivate
+
+// PrivateKind says why an address is not public, "" when it is.
+var PrivateKind = privateKind
+
+// RuneSize is how many bytes of JSON a character is taken to need.
+func RuneSize(r rune) int { return runeLen(r, utf8.RuneLen(r)) }

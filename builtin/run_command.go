@@ -1,0 +1,253 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/goweaver/weaver"
+)
+
+// command is what is needed to start a process.
+type command struct {
+	path string // of the program, found
+	argv []string
+	env  []string
+	dir  string
+}
+
+// newCommand builds the environment and finds the program. Its errors are
+// permanent.
+func newCommand(in RunInput, info weaver.CurrentInfo) (command, error) {
+	c := command{argv: in.Argv, dir: in.Dir}
+	if in.Shell != "" {
+		c.argv = []string{"/bin/sh", "-c", in.Shell}
+	}
+	env := newEnvironment(in, info)
+	c.env = env.list
+	var err error
+	if c.path, err = find(c.argv[0], c.dir, env.path); err != nil {
+		return c, c.explain(err)
+	}
+	return c, nil
+}
+
+// ending is how a command ended.
+type ending struct {
+	code    int    // -1: by a signal
+	signal  string // its name
+	stopped error  // the cause for which it was told to end before it had
+}
+
+// run runs the command until everything in its process group is gone. It
+// starts the readers of out.
+func (c command) run(ctx context.Context, out *output) (ending, error) {
+	p, forget, err := c.lead(ctx, out)
+	if err != nil {
+		return ending{}, c.explain(err)
+	}
+	state, err := p.clear()
+	forget()
+	if err != nil {
+		return ending{}, fmt.Errorf("wait for %s: %w", c.argv[0], err)
+	}
+	how := ending{code: state.ExitCode(), stopped: p.stopped}
+	if s, ok := state.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		how.signal = s.Signal().String()
+	}
+	return how, nil
+}
+
+// lead starts the command and returns when its leader has ended. From then on
+// until forget the end of ctx still ends the rest of the group.
+func (c command) lead(ctx context.Context, out *output) (p *process, forget func(), err error) {
+	// The leader is killed when the thread that forked it ends
+	// (PR_SET_PDEATHSIG). The Go runtime ends threads when a goroutine dies
+	// that is locked to one, which anybody in the program may do: this thread
+	// is kept for us until the leader has ended. It costs no thread more, as
+	// waiting takes one anyway.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	p, err = startProcess(c, out)
+	if err != nil {
+		return nil, nil, err
+	}
+	out.read(ctx)
+	told := make(chan struct{})
+	unwatch := context.AfterFunc(ctx, func() {
+		defer close(told)
+		p.end(context.Cause(ctx))
+	})
+	p.zombie = p.awaitLeader()
+	return p, func() {
+		if !unwatch() {
+			<-told
+		}
+	}, nil
+}
+
+// find returns the path of a program. Relative directories in PATH are those
+// of the command, empty ones are ignored: they are there by mistake.
+func find(name, dir, path string) (string, error) {
+	if filepath.Base(name) != name {
+		if relativeToDir {
+			return name, nil
+		}
+		return lookIn(dir, name)
+	}
+	for _, in := range filepath.SplitList(path) {
+		if in == "" {
+			continue
+		}
+		full := filepath.Join(in, name)
+		if filepath.IsAbs(full) {
+			if found, err := exec.LookPath(full); err == nil {
+				return found, nil
+			}
+		} else if found, err := lookIn(dir, full); err == nil {
+			return found, nil
+		}
+	}
+	return "", &notInPath{name: name, path: path}
+}
+
+func lookIn(dir, name string) (string, error) {
+	full, err := filepath.Abs(filepath.Join(dir, name))
+	if err != nil {
+		return "", err
+	}
+	return exec.LookPath(full)
+}
+
+type notInPath struct{ name, path string }
+
+// Error implements error.
+func (e *notInPath) Error() string {
+	if e.path == "" {
+		return fmt.Sprintf("the program %q cannot be found, because the command has no PATH: give its full path, or set PATH in env", e.name)
+	}
+	return fmt.Sprintf("no directory of PATH (%s) has an executable program %q: install it on this worker, give its full path, or set PATH in env", e.path, e.name)
+}
+
+// explain says why the command did not start. What another attempt would meet
+// again is permanent.
+func (c command) explain(err error) error {
+	if why := c.mistake(err); why != nil {
+		return weaver.Permanent(fmt.Errorf("run a command: %w", why))
+	}
+	return fmt.Errorf("start %s: %w", c.argv[0], err)
+}
+
+// mistake returns nil when the cause may go away by itself: no memory, too
+// many processes or files.
+func (c command) mistake(err error) error {
+	// The kernel does not tell the directory's trouble from the program's.
+	if c.dir != "" {
+		switch info, err := os.Stat(c.dir); {
+		case errors.Is(err, os.ErrNotExist):
+			return fmt.Errorf("the directory %q does not exist on this worker: create it, or change dir", c.dir)
+		case err != nil:
+			return fmt.Errorf("the directory %q cannot be used: %w", c.dir, err)
+		case !info.IsDir():
+			return fmt.Errorf("%q is not a directory: change dir", c.dir)
+		}
+	}
+	path := c.path
+	if path == "" {
+		path = c.argv[0]
+	}
+	if c.dir != "" && !filepath.IsAbs(path) {
+		path = filepath.Join(c.dir, path)
+	}
+	info, statErr := os.Stat(path)
+	var lost *notInPath
+	switch {
+	case errors.As(err, &lost):
+		return lost
+	case errors.Is(statErr, os.ErrNotExist):
+		return fmt.Errorf("the program %q does not exist on this worker: install it, or correct the path", path)
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%q exists, but not what runs it: look at its first line (#!), or at the loader it was linked for", path)
+	case statErr == nil && info.IsDir():
+		return fmt.Errorf("%q is a directory, not a program", path)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("%q may not be executed by this worker's user, or its directory %q not entered: chmod +x, or run the worker as another user", path, c.dir)
+	case errors.Is(err, syscall.ENOEXEC):
+		return fmt.Errorf("%q is no program of this system: a script needs a first line such as #!/bin/sh", path)
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
+		return fmt.Errorf("the program %q cannot be reached: %w", path, err)
+	case errors.Is(err, syscall.E2BIG):
+		return fmt.Errorf("the arguments and environment of %q are too long for this system (%w): write them to a file", path, err)
+	}
+	return nil
+}
+
+// environment is the environment of a command.
+type environment struct {
+	list []string
+	have map[string]bool
+	path string
+}
+
+func newEnvironment(in RunInput, info weaver.CurrentInfo) *environment {
+	e := &environment{list: make([]string, 0, len(in.Env)+8), have: make(map[string]bool, len(in.Env)+8)}
+	// What comes first wins.
+	for _, name := range sortedKeys(in.Env) {
+		e.add(name, in.Env[name])
+	}
+	if info.TaskID != (weaver.TaskID{}) {
+		e.add("WEAVER_TASK_ID", info.TaskID.String())
+		e.add("WEAVER_ATTEMPT", strconv.Itoa(info.AttemptNo))
+	}
+	if info.JobID != (weaver.JobID{}) {
+		e.add("WEAVER_JOB_ID", info.JobID.String())
+		e.add("WEAVER_TASK_NAME", info.Node)
+	}
+	// Not in a job, or no handler at all: those of a task that runs this
+	// worker are not ours to pass on.
+	for _, name := range []string{"WEAVER_TASK_ID", "WEAVER_ATTEMPT", "WEAVER_JOB_ID", "WEAVER_TASK_NAME"} {
+		e.have[name] = true
+	}
+	for _, name := range alwaysInherited {
+		e.inherit(name)
+	}
+	for _, name := range in.InheritEnv {
+		e.inherit(name)
+	}
+	return e
+}
+
+func (e *environment) add(name, value string) {
+	if e.have[name] {
+		return
+	}
+	e.have[name] = true
+	e.list = append(e.list, name+"="+value)
+	if name == "PATH" {
+		e.path = value
+	}
+}
+
+// inherit takes over a variable of the worker, or all that a pattern matches.
+func (e *environment) inherit(pattern string) {
+	prefix, many := strings.CutSuffix(pattern, "*")
+	if !many {
+		if value, ok := os.LookupEnv(pattern); ok {
+			e.add(pattern, value)
+		}
+		return
+	}
+	for _, pair := range os.Environ() {
+		name, value, ok := strings.Cut(pair, "=")
+		if ok && name != "" && strings.HasPrefix(name, prefix) {
+			e.add(name, value)
+		}
+	}
+}

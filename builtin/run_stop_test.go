@@ -1,0 +1,260 @@
+//go:build unix && !aix
+
+package builtin_test
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// Shell lines for commands that run until they are ended.
+const (
+	// forever has a child, which holds the witness too, and dies of SIGTERM
+	// once it is ready: a shell that has just forked may lose one.
+	forever = `sh -c 'echo ready; exec sleep 1000' & wait`
+	// stubborn hears SIGTERM and goes on.
+	stubborn = `trap 'echo term >&9' TERM; while :; do ` + forever + `; done`
+	// obedient hears SIGTERM and exits with 0.
+	obedient = `trap 'echo bye; exit 0' TERM; while :; do ` + forever + `; done`
+)
+
+func TestRunTimeout(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, weaver.Config{})
+	limit := 300 * time.Millisecond
+	for name, c := range map[string]struct {
+		line string
+		says []string
+	}{
+		"ends a command":            {"echo working; " + forever, []string{"timed out", "told to end: ended by signal: terminated", "working"}},
+		"kills one that ignores it": {stubborn, []string{"timed out", "ended by signal: killed"}},
+		"is never a success":        {obedient, []string{"timed out", "exit status 0", "bye"}},
+	} {
+		for whose, ask := range map[string]func(builtin.RunInput) (builtin.RunInput, []weaver.EnqueueOption){
+			"the input's": func(in builtin.RunInput) (builtin.RunInput, []weaver.EnqueueOption) {
+				in.Timeout = builtin.Duration(limit)
+				return in, nil
+			},
+			"the task's": func(in builtin.RunInput) (builtin.RunInput, []weaver.EnqueueOption) {
+				return in, []weaver.EnqueueOption{weaver.Timeout(limit)}
+			},
+		} {
+			t.Run(whose+" "+name, func(t *testing.T) {
+				t.Parallel()
+				w := newWitness(t)
+				s := &shop{TB: t, Engine: s.Engine}
+				in, opts := ask(w.shell(c.line))
+				s.fails(s.enqueue(in, opts...), weaver.StateFailed, task.KindTimeout, c.says...)
+				w.end()
+			})
+		}
+	}
+}
+
+func TestRunTimeoutIsATimeout(t *testing.T) {
+	t.Parallel()
+	_, err := builtin.RunCommand(t.Context(), builtin.RunInput{Argv: []string{"sleep", "1000"}, Timeout: builtin.Duration(time.Millisecond)})
+	var how *builtin.ExitError
+	if !errors.Is(err, weaver.ErrTimeout) || !errors.As(err, &how) || how.Signal != "terminated" {
+		t.Errorf("run = %v, want ErrTimeout and how it ended", err)
+	}
+}
+
+func TestRunCancel(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, weaver.Config{})
+	for _, line := range []string{forever, stubborn, obedient} {
+		w := newWitness(t)
+		h := s.enqueue(w.shell(line))
+		s.says(h.ID(), "ready")
+		if err := s.Cancel(t.Context(), h.ID()); err != nil {
+			t.Fatal(err)
+		}
+		s.fails(h, weaver.StateCancelled, task.KindCancelled)
+		heard := w.end()
+		if line == stubborn && !slices.Equal(heard, []string{"term"}) {
+			t.Errorf("a command that ignores SIGTERM heard %q, want it once", heard)
+		}
+		if line == obedient {
+			s.says(h.ID(), "bye") // output is live until the end
+		}
+	}
+}
+
+func TestRunDeadline(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, weaver.Config{})
+	w := newWitness(t)
+	s.fails(s.enqueue(w.shell(stubborn), weaver.ExpireAfter(time.Second)), weaver.StateCancelled, task.KindDeadline)
+	if heard := w.end(); !slices.Equal(heard, []string{"term"}) {
+		t.Errorf("heard %q, want SIGTERM first", heard)
+	}
+}
+
+// A stopped process hears SIGTERM only when it goes on.
+func TestRunCancelsAStoppedCommand(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, weaver.Config{})
+	w := newWitness(t)
+	h := s.enqueue(w.shell(`trap 'echo term >&9; exit 1' TERM; (kill -STOP $$; echo stopped >&9) & wait`))
+	w.hears("stopped")
+	if err := s.Cancel(t.Context(), h.ID()); err != nil {
+		t.Fatal(err)
+	}
+	s.fails(h, weaver.StateCancelled, task.KindCancelled)
+	if heard := w.end(); !slices.Contains(heard, "term") {
+		t.Errorf("heard %q, want SIGTERM", heard)
+	}
+}
+
+// What the leader leaves behind when it is cancelled has as much time as it.
+func TestRunCancelIsPatientWithTheGroup(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, weaver.Config{})
+	w := newWitness(t)
+	h := s.enqueue(w.shell(`sh -c 'trap "sleep 0.8; echo cleaned >&9; exit" TERM; while :; do sh -c "echo ready; exec sleep 1000" & wait; done'; echo never`))
+	s.says(h.ID(), "ready")
+	if err := s.Cancel(t.Context(), h.ID()); err != nil {
+		t.Fatal(err)
+	}
+	s.fails(h, weaver.StateCancelled, task.KindCancelled)
+	if heard := w.end(); !slices.Equal(heard, []string{"cleaned"}) {
+		t.Errorf("heard %q: a member of the group had no time to clean up", heard)
+	}
+}
+
+// Force leaves no time: another worker may run the task again.
+func TestRunForceKills(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, weaver.Config{})
+	w := newWitness(t)
+	h := s.enqueue(w.shell(stubborn))
+	s.says(h.ID(), "ready")
+	if err := s.Cancel(t.Context(), h.ID(), weaver.Force()); err != nil {
+		t.Fatal(err)
+	}
+	if heard := w.end(); len(heard) > 0 {
+		t.Errorf("the command heard %q, want SIGKILL at once", heard)
+	}
+	s.fails(h, weaver.StateCancelled, task.KindCancelled)
+}
+
+// A worker that stops gives the task back at no cost, and ends the command
+// within the time that the engine leaves it.
+func TestRunDrain(t *testing.T) {
+	t.Parallel()
+	for name, line := range map[string]string{"forever": forever, "stubborn": stubborn, "obedient": obedient} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t, weaver.Config{})
+			w := newWitness(t)
+			h := s.enqueue(w.shell(line))
+			s.says(h.ID(), "ready")
+			s.StopNow()
+			err := <-s.done
+			s.done <- err // for the cleanup
+			heard := w.end()
+			info, getErr := h.Get(t.Context())
+			if getErr != nil || info.State != weaver.StateReady || info.AttemptCount != 0 || info.AttemptNo != 1 {
+				t.Errorf("the task is %s with %d of %d attempts counted, %v; want it ready and none", info.State, info.AttemptCount, info.AttemptNo, getErr)
+			}
+			if line == stubborn && !slices.Equal(heard, []string{"term"}) {
+				t.Errorf("heard %q, want SIGTERM first", heard)
+			}
+		})
+	}
+}
+
+func TestRunEndsBackgroundChildren(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, weaver.Config{})
+	for name, line := range map[string]string{
+		"quiet":   `sleep 1000 >/dev/null 2>&1 & echo done`,
+		"talking": `sleep 1000 & echo done`,
+		"stubborn": `mkfifo "$WITNESS.up"
+			(trap '' TERM; echo up >"$WITNESS.up"; while :; do sleep 1; done) >/dev/null 2>&1 &
+			read -r up <"$WITNESS.up"; echo done`,
+		"failing": `sleep 1000 & exit 3`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWitness(t)
+			out, err := s.enqueueOn(t, w.shell(line)).Wait(t.Context())
+			if (err != nil) != (name == "failing") || err == nil && out.Stdout != "done\n" {
+				t.Errorf("got %+v, %v", out, err)
+			}
+			w.end()
+		})
+	}
+}
+
+// The command had ended when the cancel came: only its children are ended by
+// it, and its own result counts.
+func TestRunCancelAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, weaver.Config{})
+	w := newWitness(t)
+	// The child is told to end when its parent has.
+	h := s.enqueue(w.shell(`mkfifo "$WITNESS.up"
+		(trap 'echo orphan' TERM; echo up >"$WITNESS.up"; while :; do sleep 1000 & wait; done) &
+		read -r up <"$WITNESS.up"; exit 0`))
+	s.says(h.ID(), "orphan")
+	if err := s.Cancel(t.Context(), h.ID()); err != nil && !errors.Is(err, weaver.ErrState) {
+		t.Fatal(err)
+	}
+	if out, err := h.Wait(t.Context()); err != nil || out.Stdout != "orphan\n" {
+		t.Errorf("got %+v, %v; want the success that it was", out, err)
+	}
+	w.end()
+}
+
+// A daemon that made a session of its own lives on, and what it holds open
+// keeps neither the task nor a goroutine.
+func TestRunLeavesDaemons(t *testing.T) {
+	s := newShop(t, weaver.Config{})
+	in := asHelper("daemon", "")
+	out := s.run(in)
+	pid, err := strconv.Atoi(strings.TrimSpace(out.Stdout))
+	if err != nil {
+		t.Fatalf("stdout = %q", out.Stdout)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("the daemon was gone: %v", err)
+	}
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	if strings.Contains(string(stacks), "builtin.(*stream)") {
+		t.Errorf("a reader goes on:\n%s", stacks)
+	}
+}
+
+// A listener that is slow loses nothing, although the command has long ended.
+func TestRunSlowListener(t *testing.T) {
+	t.Parallel()
+	w := newWitness(t)
+	slow := event.SinkFunc(func(e event.Event) {
+		// What it waits for is that time passes.
+		if c, ok := e.(event.StreamChunk); ok && strings.HasPrefix(c.Data.(string), "first") {
+			<-w.gone
+			<-time.After(builtin.PipePatience + 500*time.Millisecond)
+		} else if ok {
+			<-time.After(50 * time.Millisecond)
+		}
+	})
+	s := newShop(t, weaver.Config{Sink: slow})
+	out := s.run(w.shell(`echo first; head -c 50000 /dev/zero | tr '\0' b; echo last`))
+	if out.StdoutBytes != 50011 || !strings.HasSuffix(out.Stdout, "blast\n") {
+		t.Errorf("%d bytes that end in %q, want 50011 and the last line", out.StdoutBytes, out.Stdout[max(0, len(out.Stdout)-10):])
+	}
+}
