@@ -2,6 +2,10 @@
 // its place and a way out, before anything is stored, and turns a file
 // without mistakes into a weaver.Job of builtin (or other) task types.
 //
+// A file is text from anywhere: Parse never panics, and its time and memory
+// are bounded by MaxSize and the limits of guard.go. What Parse accepts, Job
+// turns into a job without problems.
+//
 // It reads no other file and runs nothing.
 package pipeline
 
@@ -10,6 +14,13 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/builtin"
+)
+
+// Limits of a file.
+const (
+	MaxSize  = 1 << 20 // bytes
+	MaxTasks = 10_000
+	MaxName  = 100 // bytes of the name of a pipeline or of a task
 )
 
 // Pipeline is a file without mistakes.
@@ -47,7 +58,7 @@ type Task struct {
 	Dir              string // as written
 	Labels           map[string]string
 	ConcurrencyKey   string
-	ConcurrencyLimit int
+	ConcurrencyLimit int // 0: the default
 	Priority         int // 0: the default
 }
 
@@ -57,4 +68,13 @@ type Retry struct {
 	MaxAttempts int
 	Base        time.Duration
 	Max         time.Duration
+}
+
+// Needs returns what each task waits for.
+func (p *Pipeline) Needs() map[string][]string {
+	needs := make(map[string][]string, len(p.Tasks))
+	for _, t := range p.Tasks {
+		needs[t.Name] = append([]string(nil), t.Needs...)
+	}
+	return needs
 }

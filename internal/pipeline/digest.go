@@ -1,0 +1,53 @@
+package pipeline
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// Digest is the hexadecimal SHA-256 of what the pipeline runs and how: two
+// files with the same digest make the same job, in any directory. Comments,
+// descriptions, formatting, aliases, and the order of keys, of tasks and of
+// needs do not count.
+func (p *Pipeline) Digest() string {
+	byName := make(map[string]*Task, len(p.Tasks))
+	for i := range p.Tasks {
+		byName[p.Tasks[i].Name] = &p.Tasks[i]
+	}
+	sum := sha256.New()
+	// This line changes whenever the encoding does.
+	sum.Write([]byte("weaver pipeline 1\n"))
+	sum.Write(canonical(map[string]any{
+		"name":                  p.Name,
+		"max_attempts_per_task": p.Budget.MaxAttemptsPerTask,
+		"max_duration_ns":       p.Budget.MaxDuration,
+	}))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		d := p.definition(byName[name], "")
+		d.Needs = slices.Sorted(slices.Values(d.Needs))
+		sum.Write(canonical(d))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// canonical is a line of JSON with sorted keys, also inside of inputs, and
+// numbers as they are written.
+func canonical(v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return []byte(err.Error() + "\n") // a Pipeline that nobody parsed, with an Input that is no JSON
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var sorted any
+	if err := dec.Decode(&sorted); err == nil {
+		if again, err := json.Marshal(sorted); err == nil {
+			raw = again
+		}
+	}
+	return append(raw, '\n')
+}

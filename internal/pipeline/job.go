@@ -1,0 +1,150 @@
+package pipeline
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/builtin"
+)
+
+// JobOptions are what a file does not say.
+type JobOptions struct {
+	// BaseDir is an absolute directory: dirs of the file are relative to it,
+	// and a command without one runs in it. Default: those of the worker.
+	BaseDir  string
+	Queue    string            // of every task; default "default"
+	Metadata map[string]string // of the job
+}
+
+// Job makes the job that the pipeline describes, its tasks in the order of the
+// file.
+func (p *Pipeline) Job(opts JobOptions) *weaver.Job {
+	job := weaver.NewJob(p.Name, weaver.Budget{MaxAttemptsPerTask: p.Budget.MaxAttemptsPerTask, MaxDuration: p.Budget.MaxDuration})
+	for _, key := range slices.Sorted(maps.Keys(opts.Metadata)) {
+		job.Metadata(key, opts.Metadata[key])
+	}
+	for i := range p.Tasks {
+		d := p.definition(&p.Tasks[i], opts.BaseDir)
+		job.Add(d.Name, d.draft(opts.Queue), weaver.NeedsNamed(d.Needs...))
+	}
+	return job
+}
+
+// definition is a task with what it has from the pipeline. Job makes drafts of
+// definitions and nothing else, and Digest is over all of them, so that nothing
+// can change what runs and not the digest.
+type definition struct {
+	Name             string                `json:"name"`
+	Run              *builtin.RunInput     `json:"run,omitempty"`
+	Request          *builtin.RequestInput `json:"request,omitempty"`
+	Type             string                `json:"type,omitempty"`
+	Input            json.RawMessage       `json:"input,omitempty"`
+	Needs            []string              `json:"needs,omitempty"`
+	MaxAttempts      int                   `json:"max_attempts"`
+	Backoff          time.Duration         `json:"backoff_ns,omitempty"`
+	BackoffMax       time.Duration         `json:"backoff_max_ns,omitempty"`
+	Timeout          time.Duration         `json:"timeout_ns,omitempty"`
+	Labels           map[string]string     `json:"labels,omitempty"`
+	ConcurrencyKey   string                `json:"concurrency_key,omitempty"`
+	ConcurrencyLimit int                   `json:"concurrency_limit,omitempty"`
+	Priority         int                   `json:"priority,omitempty"`
+}
+
+// definition resolves a task. Attempts are counted in this order: what the
+// task says, else what the budget allows, else one, for not every command may
+// run twice.
+func (p *Pipeline) definition(t *Task, baseDir string) definition {
+	d := definition{
+		Name:             t.Name,
+		Request:          t.HTTP,
+		Type:             t.Type,
+		Input:            t.Input,
+		Needs:            t.Needs,
+		MaxAttempts:      cmp.Or(t.Retry.MaxAttempts, p.Budget.MaxAttemptsPerTask, 1),
+		Backoff:          t.Retry.Base,
+		BackoffMax:       t.Retry.Max,
+		Timeout:          t.Timeout,
+		Labels:           merge(p.Labels, t.Labels),
+		ConcurrencyKey:   t.ConcurrencyKey,
+		ConcurrencyLimit: t.ConcurrencyLimit,
+		Priority:         t.Priority,
+	}
+	if t.Type != "" && t.Input == nil {
+		d.Input = json.RawMessage("null") // decodes into the zero value of any input
+	}
+	if t.Shell != "" || t.Argv != nil {
+		d.Run = &builtin.RunInput{
+			Argv:       t.Argv,
+			Shell:      t.Shell,
+			Env:        merge(p.Env, t.Env),
+			InheritEnv: union(p.InheritEnv, t.InheritEnv),
+			Dir:        resolve(baseDir, cmp.Or(t.Dir, p.Dir)),
+		}
+	}
+	return d
+}
+
+func (d definition) draft(queue string) weaver.Draft {
+	opts := []weaver.EnqueueOption{weaver.MaxAttempts(d.MaxAttempts)}
+	if queue != "" {
+		opts = append(opts, weaver.Queue(queue))
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.Labels)) {
+		opts = append(opts, weaver.Label(key, d.Labels[key]))
+	}
+	if d.Backoff > 0 {
+		opts = append(opts, weaver.Backoff(d.Backoff))
+	}
+	if d.BackoffMax > 0 {
+		opts = append(opts, weaver.BackoffMax(d.BackoffMax))
+	}
+	if d.Timeout > 0 {
+		opts = append(opts, weaver.Timeout(d.Timeout))
+	}
+	if d.ConcurrencyKey != "" {
+		opts = append(opts, weaver.ConcurrencyKey(d.ConcurrencyKey, max(1, d.ConcurrencyLimit)))
+	}
+	if d.Priority > 0 {
+		opts = append(opts, weaver.Priority(d.Priority))
+	}
+	switch {
+	case d.Run != nil:
+		return builtin.Run.With(*d.Run, opts...)
+	case d.Request != nil:
+		return builtin.Request.With(*d.Request, opts...)
+	}
+	return weaver.NewDraft(d.Type, d.Input, opts...)
+}
+
+// merge returns a and b, where b wins.
+func merge(a, b map[string]string) map[string]string {
+	if len(a)+len(b) == 0 {
+		return nil
+	}
+	m := make(map[string]string, len(a)+len(b))
+	maps.Copy(m, a)
+	maps.Copy(m, b)
+	return m
+}
+
+// union returns the names of both, sorted: their order means nothing.
+func union(a, b []string) []string {
+	names := slices.Sorted(slices.Values(slices.Concat(a, b)))
+	return slices.Compact(names)
+}
+
+// resolve makes a directory of the file absolute, if the base is.
+func resolve(base, dir string) string {
+	switch {
+	case dir == "":
+		return base
+	case filepath.IsAbs(dir), base == "":
+		return filepath.Clean(dir)
+	}
+	return filepath.Join(base, dir)
+}

@@ -1,0 +1,84 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// checkNeeds fills in what each task waits for.
+func (l *taskList) checkNeeds() {
+	graph := make(map[string][]string, len(l.p.Tasks))
+	for i := range l.p.Tasks {
+		t := &l.p.Tasks[i]
+		where := "task " + quote(t.Name)
+		first := make(map[string]spot)
+		for _, need := range l.needs[t.Name] {
+			name, at := need.value.text, need.spot()
+			_, known := l.places[name]
+			before, again := first[name]
+			switch {
+			case name == t.Name:
+				l.r.add(at, where+" needs itself", "remove it")
+			case !known:
+				l.r.addSuggesting(at, fmt.Sprintf("%s needs %s, which is not in the pipeline", where, quote(name)), func() string { return l.adviseNeed(name) })
+			case again:
+				l.r.add(at, fmt.Sprintf("%s needs %s twice, first in line %d", where, quote(name), before.line), "remove one of them")
+			default:
+				first[name] = at
+				t.Needs = append(t.Needs, name)
+			}
+		}
+		graph[t.Name] = slices.Clone(t.Needs)
+	}
+	l.checkCycles(graph)
+}
+
+// adviseNeed also knows "a, b" and "a b" for [a, b].
+func (l *taskList) adviseNeed(name string) string {
+	names := strings.FieldsFunc(name, func(r rune) bool { return r == ',' || r == ' ' })
+	all := len(names) > 1
+	for _, n := range names {
+		_, known := l.places[n]
+		all = all && known
+	}
+	if all {
+		return fmt.Sprintf("write [%s]", strings.Join(names, ", "))
+	}
+	return adviseName(name, l.order)
+}
+
+// checkCycles reports a few cycles: with one need less, each is gone.
+func (l *taskList) checkCycles(graph map[string][]string) {
+	const few = 5
+	for range few {
+		cycle := task.FindCycle(l.order, graph)
+		if cycle == nil {
+			return
+		}
+		from, to := cycle[0], cycle[1]
+		at := l.places[from]
+		for _, need := range l.needs[from] {
+			if need.value.text == to {
+				at = need.spot()
+			}
+		}
+		l.r.add(at, "the needs form a cycle: "+printCycle(cycle), "each task waits for the next one for ever; remove one of these needs")
+		graph[from] = slices.DeleteFunc(graph[from], func(n string) bool { return n == to })
+	}
+}
+
+// printCycle leaves out the middle of a long cycle.
+func printCycle(cycle []string) string {
+	const most = 12
+	names := make([]string, 0, most)
+	for _, n := range cycle {
+		names = append(names, cut(n))
+	}
+	if left := len(names) - most; left > 0 {
+		names = slices.Concat(names[:most/2], []string{fmt.Sprintf("(%d more)", left)}, names[len(names)-most/2:])
+	}
+	return task.CycleString(names)
+}

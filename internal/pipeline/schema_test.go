@@ -1,0 +1,213 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/goweaver/weaver/internal/pipeline"
+)
+
+const schemaID = "https://github.com/goweaver/weaver/pipeline.schema.json"
+
+func compile(t testing.TB) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(pipeline.Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	if err := c.AddResource(schemaID, doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile(schemaID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// Mistakes that only Parse sees: how values depend on each other, what stands
+// twice, and limits in bytes. Files that no library can read are not here.
+var onlyParse = map[string]string{
+	"tab-between-spaces":    "a library takes the tab for nothing",
+	"tab-in-text":           "a library loses the tab",
+	"tab-in-quotes":         "a library loses what follows the quotes",
+	"not-utf8":              "bytes",
+	"control-character":     "bytes",
+	"cycle":                 "needs",
+	"cycle-of-many":         "needs",
+	"two-cycles":            "needs",
+	"need-unknown":          "needs",
+	"need-itself":           "needs",
+	"need-list-as-text":     "needs",
+	"surrogate":             "the text is read",
+	"anchor-before-key":     "YAML",
+	"alias-as-key":          "YAML",
+	"tag":                   "YAML",
+	"two-documents":         "a library reads the first one",
+	"after-the-end":         "a library reads the first one",
+	"text-begins-with-bang": "YAML",
+}
+
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	schema := compile(t)
+	for name, src := range files(t, "ok") {
+		doc, ok := asJSON(src)
+		if !ok {
+			t.Errorf("%s cannot be read", name)
+			continue
+		}
+		if err := schema.Validate(doc); err != nil {
+			t.Errorf("the schema refuses ok/%s: %v", name, err)
+		}
+	}
+	for name, src := range files(t, "bad") {
+		if name == "alias-bomb" {
+			continue // a library writes all aliases out, for days
+		}
+		doc, readable := asJSON(src)
+		accepted := readable && schema.Validate(doc) == nil
+		if why := onlyParse[name]; accepted && why == "" {
+			t.Errorf("the schema accepts bad/%s, which is a mistake of its form", name)
+		} else if !accepted && why != "" {
+			t.Errorf("bad/%s is refused (readable: %t): take it out of onlyParse (%s)", name, readable, why)
+		}
+	}
+}
+
+// The schema and Parse know the same keys, and an editor can say something
+// about each.
+func TestSchemaHasTheKeys(t *testing.T) {
+	t.Parallel()
+	var root map[string]any
+	if err := json.Unmarshal(pipeline.Schema(), &root); err != nil {
+		t.Fatal(err)
+	}
+	at := func(path string) map[string]any {
+		v := root
+		for _, step := range strings.Fields(path) {
+			next, ok := v[step].(map[string]any)
+			if !ok && step == "mapping" { // the alternative that is a mapping
+				for _, a := range v["oneOf"].([]any) {
+					if alternative := a.(map[string]any); alternative["type"] == "object" {
+						next, ok = alternative, true
+					}
+				}
+			}
+			if !ok {
+				t.Fatalf("the schema has no %s in %s", step, path)
+			}
+			v = next
+		}
+		return v
+	}
+	paths := map[string]string{
+		"the pipeline": "",
+		"the budget":   "properties budget",
+		"a task":       "$defs task",
+		"http":         "$defs task properties http",
+		"retry":        "$defs task properties retry",
+		"concurrency":  "$defs task properties concurrency mapping",
+	}
+	if got, want := slices.Sorted(maps.Keys(pipeline.Keys())), slices.Sorted(maps.Keys(paths)); !slices.Equal(got, want) {
+		t.Fatalf("Parse has the levels %q, this test %q", got, want)
+	}
+	for level, keys := range pipeline.Keys() {
+		object := at(paths[level])
+		properties := object["properties"].(map[string]any)
+		want := slices.Sorted(slices.Values(keys))
+		if got := slices.Sorted(maps.Keys(properties)); !slices.Equal(got, want) {
+			t.Errorf("%s: the schema has the keys %q, Parse %q", level, got, want)
+		}
+		if object["additionalProperties"] != false {
+			t.Errorf("%s: the schema allows any other key", level)
+		}
+		for key, p := range properties {
+			p := p.(map[string]any)
+			if p["description"] == nil || p["examples"] == nil {
+				t.Errorf("%s: the schema has no description or no examples of %q", level, key)
+			}
+		}
+	}
+}
+
+// The examples that editors show are themselves right.
+func TestSchemaExamples(t *testing.T) {
+	t.Parallel()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(pipeline.Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case []any:
+			for i, inner := range v {
+				walk(path+"/"+string(rune('0'+i)), inner)
+			}
+		case map[string]any:
+			for key, inner := range v {
+				walk(path+"/"+key, inner)
+			}
+			examples, ok := v["examples"].([]any)
+			if !ok {
+				return
+			}
+			c := jsonschema.NewCompiler()
+			if err := c.AddResource(schemaID, doc); err != nil {
+				t.Fatal(err)
+			}
+			schema, err := c.Compile(schemaID + "#" + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, example := range examples {
+				seen++
+				if err := schema.Validate(example); err != nil {
+					t.Errorf("%s: the example %v is wrong: %v", path, example, err)
+				}
+			}
+		}
+	}
+	walk("", doc)
+	if seen < 30 {
+		t.Errorf("only %d examples found", seen)
+	}
+}
+
+// A key that the tables have is read: a value that nothing takes is refused.
+func TestEveryKeyIsRead(t *testing.T) {
+	t.Parallel()
+	form := map[string]string{
+		"the pipeline": "KEY: [[[]]]\n",
+		"the budget":   "budget: {KEY: [[[]]]}\n",
+		"a task":       "tasks: {a: {KEY: [[[]]]}}\n",
+		"http":         "tasks: {a: {http: {KEY: [[[]]]}}}\n",
+		"retry":        "tasks: {a: {retry: {KEY: [[[]]]}}}\n",
+		"concurrency":  "tasks: {a: {concurrency: {KEY: [[[]]]}}}\n",
+	}
+	for level, keys := range pipeline.Keys() {
+		for _, key := range keys {
+			if key == "json" || key == "input" {
+				continue // these take anything
+			}
+			e := mistakes(t, []byte(strings.Replace(form[level], "KEY", key, 1)))
+			found := false
+			for _, p := range e.Problems {
+				found = found || strings.Contains(p.Message, `"`+key+`"`) && strings.Contains(p.Message, "a list")
+			}
+			if !found {
+				t.Errorf("%s: a list of lists in %q is not complained of: %v", level, key, e)
+			}
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// level is a mapping of the file whose keys are known.
+type level struct {
+	name    string            // "a task"
+	keys    []string          // in the order of the documentation
+	example string            // how a key of this level is reached
+	later   map[string]string // keys of API.md that are not built yet, and what to do meanwhile
+	others  map[string]string // what other tools call our keys
+}
+
+var (
+	pipelineLevel = &level{
+		name:    "the pipeline",
+		keys:    []string{"name", "description", "budget", "env", "inherit_env", "dir", "labels", "tasks"},
+		example: "KEY: …",
+		others: map[string]string{
+			"jobs": "tasks", "steps": "tasks", "stages": "tasks", "services": "tasks", "title": "name",
+			"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "directory": "dir", "tags": "labels", "limits": "budget",
+		},
+	}
+	budgetLevel = &level{
+		name:    "the budget",
+		keys:    []string{"max_attempts_per_task", "max_duration"},
+		example: "budget: {KEY: …}",
+		later: map[string]string{
+			"max_total_attempts": "use max_attempts_per_task", "max_cost": "remove it",
+			"max_repairs": "remove it", "max_no_progress": "use max_duration",
+		},
+		others: map[string]string{"max_attempts": "max_attempts_per_task", "attempts": "max_attempts_per_task", "retries": "max_attempts_per_task", "timeout": "max_duration", "duration": "max_duration"},
+	}
+	taskLevel = &level{
+		name:    "a task",
+		keys:    []string{"description", "run", "http", "type", "input", "needs", "retry", "timeout", "env", "inherit_env", "dir", "labels", "concurrency", "priority"},
+		example: "tasks: {build: {KEY: …}}",
+		later: map[string]string{
+			"if":        "remove it: a task runs when all that it needs succeeded",
+			"artifacts": "remove it, and keep files in a directory that the tasks share",
+		},
+		others: map[string]string{
+			"command": "run", "cmd": "run", "script": "run", "shell": "run", "exec": "run", "args": "run",
+			"depends_on": "needs", "dependson": "needs", "depends": "needs", "dependencies": "needs", "requires": "needs", "after": "needs", "need": "needs",
+			"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "working-directory": "dir", "directory": "dir",
+			"retries": "retry", "attempts": "retry", "backoff": "retry", "with": "input", "uses": "type", "payload": "input", "tags": "labels",
+			"request": "http", "curl": "http", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "timeout", "mutex": "concurrency", "lock": "concurrency",
+		},
+	}
+	httpLevel = &level{
+		name:    "http",
+		keys:    []string{"method", "url", "headers", "json", "body", "expect", "timeout", "max_redirects"},
+		example: "http: {KEY: …}",
+		others:  map[string]string{"uri": "url", "verb": "method", "header": "headers", "data": "body", "payload": "json", "status": "expect", "statuses": "expect", "expected": "expect", "redirects": "max_redirects"},
+	}
+	retryLevel = &level{
+		name:    "retry",
+		keys:    []string{"max_attempts", "base", "max"},
+		example: "retry: {KEY: …}",
+		others: map[string]string{
+			"attempts": "max_attempts", "limit": "max_attempts", "count": "max_attempts", "times": "max_attempts", "max_retries": "max_attempts", "retries": "max_attempts",
+			"delay": "base", "backoff": "base", "wait": "base", "interval": "base", "initial": "base", "min": "base", "max_delay": "max", "max_backoff": "max", "backoff_max": "max", "cap": "max",
+		},
+	}
+	concurrencyLevel = &level{
+		name:    "concurrency",
+		keys:    []string{"key", "limit"},
+		example: "concurrency: {KEY: …}",
+		others:  map[string]string{"group": "key", "name": "key", "max": "limit"},
+	}
+	levels = []*level{pipelineLevel, taskLevel, httpLevel, retryLevel, concurrencyLevel, budgetLevel}
+)
+
+// adviseKey says what may be meant by a key that a level does not have.
+func adviseKey(key string, at *level) string {
+	known, elsewhere := at.guess(key)
+	switch {
+	case elsewhere != nil:
+		return fmt.Sprintf("%q belongs to %s: %s", key, elsewhere.name, strings.Replace(elsewhere.example, "KEY", key, 1))
+	case known != "":
+		return fmt.Sprintf("did you mean %q?", known)
+	}
+	return fmt.Sprintf("the keys of %s are %s", at.name, strings.Join(at.keys, ", "))
+}
+
+// guess returns the key of the level that may be meant, or the other level
+// that has the key.
+func (l *level) guess(key string) (known string, elsewhere *level) {
+	lower := strings.ToLower(key)
+	if slices.Contains(l.keys, lower) {
+		return lower, nil
+	}
+	if known := l.others[lower]; known != "" {
+		return known, nil
+	}
+	for _, other := range levels {
+		if other != l && slices.Contains(other.keys, key) {
+			return "", other
+		}
+	}
+	return nearest(lower, l.keys), nil
+}
+
+// lacks reports whether a mapping has none of the keys, and no unknown key
+// that may be meant for one: that is complained of already.
+func (l *level) lacks(m *node, keys ...string) bool {
+	for _, e := range m.entries {
+		name := e.name
+		if !slices.Contains(l.keys, name) {
+			name, _ = l.guess(name)
+		}
+		if slices.Contains(keys, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// adviseName says which of the names may be meant, or what there is.
+func adviseName(name string, known []string) string {
+	if best := nearest(name, known); best != "" {
+		return fmt.Sprintf("did you mean %q?", best)
+	}
+	const few = 8
+	shown := make([]string, 0, few)
+	for _, k := range known[:min(len(known), few)] {
+		shown = append(shown, quote(k))
+	}
+	if len(known) > few {
+		return fmt.Sprintf("the tasks are %s and %d more", strings.Join(shown, ", "), len(known)-few)
+	}
+	return "the tasks are " + strings.Join(shown, ", ")
+}
+
+// nearest returns the word that is at most two typos away, fewer for a short
+// word, or "".
+func nearest(word string, known []string) string {
+	limit := min(2, len(word)/2)
+	best := ""
+	for _, k := range known {
+		if strings.EqualFold(word, k) {
+			return k
+		}
+		if d := distance(word, k, limit); d <= limit && (best == "" || d < distance(word, best, limit)) {
+			best = k
+		}
+		if best == "" && len(word) > 2 && strings.HasPrefix(k, word) {
+			best = k
+		}
+	}
+	return best
+}
+
+// distance counts the typos between two words (Levenshtein), and stops
+// counting above the limit.
+func distance(a, b string, limit int) int {
+	if len(a)-len(b) > limit || len(b)-len(a) > limit {
+		return limit + 1
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		least := row[0]
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			least = min(least, row[j+1])
+		}
+		if least > limit {
+			return limit + 1
+		}
+	}
+	return row[len(b)]
+}

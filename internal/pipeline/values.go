@@ -1,0 +1,173 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What a scalar without quotes stands for (YAML 1.2 core schema: yes, no, on
+// and off are texts).
+type plain int
+
+const (
+	plainText plain = iota
+	plainNull
+	plainTrue
+	plainFalse
+	plainNumber    // as JSON writes it
+	plainOddNumber // for some readers of YAML, and not as JSON writes it
+)
+
+var (
+	jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+	oddNumber  = regexp.MustCompile(`^[-+]?(0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?|\.[0-9][0-9_]*([eE][-+]?[0-9]+)?|\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+)
+
+func plainKind(text string) plain {
+	switch text {
+	case "", "~", "null", "Null", "NULL":
+		return plainNull
+	case "true", "True", "TRUE":
+		return plainTrue
+	case "false", "False", "FALSE":
+		return plainFalse
+	}
+	switch {
+	case jsonNumber.MatchString(text):
+		return plainNumber
+	case oddNumber.MatchString(text):
+		return plainOddNumber
+	}
+	return plainText
+}
+
+// maxDepthJSON bounds what aliases can build from shallow parts; stores take
+// 1,000 levels.
+const maxDepthJSON = 2 * maxDepth
+
+// json appends a value as JSON: keys in the order of the file, numbers as
+// they are written.
+func (d *decoder) json(to []byte, n *node, where string, depth int) []byte {
+	if depth > maxDepthJSON {
+		d.r.add(n.at, fmt.Sprintf("%s nests deeper than %d levels", where, maxDepthJSON), "keep such data in a file of its own")
+		return append(to, "null"...)
+	}
+	switch n.kind {
+	case nothing:
+		return append(to, "null"...)
+	case list:
+		to = append(to, '[')
+		for i, item := range n.items {
+			if i > 0 {
+				to = append(to, ',')
+			}
+			to = d.json(to, item, where, depth+1)
+		}
+		return append(to, ']')
+	case mapping:
+		d.onlyOnce(n, where)
+		to = append(to, '{')
+		for i, e := range n.entries {
+			if i > 0 {
+				to = append(to, ',')
+			}
+			d.storable(e.at, "a key of "+where, e.name)
+			to = append(appendText(to, e.name), ':')
+			to = d.json(to, e.value, where, depth+1)
+		}
+		return append(to, '}')
+	}
+	what := plainText
+	if n.plain {
+		what = plainKind(n.text)
+	}
+	switch what {
+	case plainTrue:
+		return append(to, "true"...)
+	case plainFalse:
+		return append(to, "false"...)
+	case plainNumber:
+		return append(to, n.text...)
+	case plainOddNumber:
+		d.r.add(n.at, fmt.Sprintf("%s in %s is no number of JSON", cut(n.text), where), fmt.Sprintf("write %s for the text, or the number in decimal digits", quote(n.text)))
+		return append(to, "null"...)
+	}
+	d.storable(n.at, "a text in "+where, n.text)
+	return appendText(to, n.text)
+}
+
+func appendText(to []byte, text string) []byte {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		return append(to, `""`...) // no string is refused
+	}
+	return append(to, raw...)
+}
+
+// wholeNumber reads a number without sign tricks, and one that is too large
+// as the largest.
+func wholeNumber(text string) (int, bool) {
+	if !jsonNumber.MatchString(text) || strings.ContainsAny(text, ".eE") {
+		return 0, false
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil || n != 0
+}
+
+var (
+	goDuration   = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`)
+	saidDuration = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) *([a-z]+)\.?$`)
+)
+
+var units = map[string]string{
+	"ms": "ms", "msec": "ms", "msecs": "ms", "millis": "ms", "millisecond": "ms", "milliseconds": "ms",
+	"s": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s",
+	"m": "m", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
+	"h": "h", "hr": "h", "hrs": "h", "hour": "h", "hours": "h",
+}
+
+var days = map[string]int{"d": 1, "day": 1, "days": 1, "w": 7, "week": 7, "weeks": 7}
+
+// parseDuration reads 90s, 1m30s, 1.5h. The problem goes on after "… is
+// "text", "; the hint is "" when there is nothing to guess.
+func parseDuration(text string) (length time.Duration, problem, hint string) {
+	if goDuration.MatchString(text) {
+		length, err := time.ParseDuration(text)
+		switch {
+		case err != nil:
+			return 0, "longer than can be counted", "leave the key out for no limit"
+		case length == 0:
+			return 0, "which leaves no time", "leave the key out for no limit"
+		case length < time.Millisecond:
+			return 0, "and less than a millisecond", ""
+		}
+		return length, "", ""
+	}
+	lower := strings.ToLower(strings.TrimSpace(text))
+	if jsonNumber.MatchString(lower) && !strings.HasPrefix(lower, "-") {
+		if strings.Trim(lower, "0.") == "" {
+			return 0, "which leaves no time", "leave the key out for no limit"
+		}
+		return 0, "a number without a unit", fmt.Sprintf("write %ss for seconds, or %sm for minutes", cut(lower), cut(lower))
+	}
+	if strings.HasPrefix(lower, "-") {
+		return 0, "and cannot be negative", ""
+	}
+	problem = "which is no duration"
+	if said := saidDuration.FindStringSubmatch(lower); said != nil {
+		if unit := units[said[2]]; unit != "" {
+			return 0, problem, fmt.Sprintf("write %s%s", cut(said[1]), unit)
+		}
+		if n, err := strconv.Atoi(said[1]); err == nil && days[said[2]] > 0 && n < 100_000 {
+			return 0, problem, fmt.Sprintf("write %dh", 24*n*days[said[2]])
+		}
+	}
+	if tight := strings.Join(strings.Fields(lower), ""); goDuration.MatchString(tight) {
+		return 0, problem, "write " + cut(tight)
+	}
+	return 0, problem, ""
+}
