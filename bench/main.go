@@ -6,7 +6,7 @@
 // language or a server are quoted with the figure that was measured for them
 // on a machine of this kind (see quoted).
 //
-//	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,enqueue] [-cpuprofile FILE]'
+//	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,enqueue,pipeline] [-cpuprofile FILE]'
 //
 // Built by hand it needs the linker flag that the Makefile gives it: both
 // SQLite drivers in this program register themselves as "sqlite3", and that
@@ -42,7 +42,7 @@ var quoted = struct {
 func main() {
 	n := flag.Int("n", 50000, "no-op tasks per run; other benchmarks scale from it")
 	runs := flag.Int("runs", 5, "runs of each; the median and the range are reported")
-	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, enqueue; default all")
+	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, enqueue, pipeline; default all")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
 	if *profile != "" {
@@ -182,6 +182,13 @@ func run(ctx context.Context, n, runs int, only string) error {
 		row("single enqueues/s, 1 goroutine, FULL", one.String(), "", "")
 		row("single enqueues/s, 64 goroutines, FULL", many.String(), "1 goroutine "+one.String(), ratio(many.median()/one.median()))
 		row("enqueues/s in batches of 1,000, FULL", batch.String(), "", "")
+	}
+	if want("pipeline") {
+		ours, theirs, err := pipelines(ctx, runs)
+		if err != nil {
+			return err
+		}
+		row("ms per command, weaver run, 8 slots, FULL", ours.String(), "xargs -P 8 "+theirs.String(), ratio(ours.median()/theirs.median()))
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ type App struct {
 	Name    string // of the program, in help and messages; default "weaver"
 	Version string // printed by the verb version; default the main module's version
 
-	// Handlers are the task types that this program can run. The verbs that
-	// this package has so far read and operate only, which needs no handler.
+	// Handlers are the task types that this program can run, beside those of
+	// package builtin: run and worker use them.
 	Handlers []weaver.Handler
 }
 
@@ -37,7 +37,8 @@ func (a App) withDefaults() App {
 }
 
 // Main runs the command line of this process and exits with its code. An
-// interrupt ends the verb's context; a second one ends the process.
+// interrupt ends the verb's context; a second one ends the process, except
+// that run and worker give their commands the time to end.
 func Main(app App) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -55,14 +56,20 @@ func Run(ctx context.Context, app App, args []string, stdin io.Reader, stdout, s
 	}
 	// Collected, so that writing has one place that can fail.
 	var out bytes.Buffer
-	err := run(ctx, app, args, stdin, stdout, &out)
+	err := run(ctx, app, args, streams{stdin, stdout, stderr}, &out)
 	if _, werr := stdout.Write(out.Bytes()); werr != nil && err == nil {
 		err = fmt.Errorf("write the result: %w", werr)
 	}
 	return report(stderr, app, err)
 }
 
-func run(ctx context.Context, app App, args []string, stdin io.Reader, terminal io.Writer, out *bytes.Buffer) error {
+// streams are those of the process.
+type streams struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+func run(ctx context.Context, app App, args []string, std streams, out *bytes.Buffer) error {
 	var g grammar
 	parser, err := newParser(app, &g, out)
 	if err != nil {
@@ -75,7 +82,7 @@ func run(ctx context.Context, app App, args []string, stdin io.Reader, terminal 
 	case err != nil:
 		return usageError(app, err)
 	}
-	s := newSession(app, g.Globals, stdin, out, isTerminal(terminal), time.Now())
+	s := newSession(app, g.Globals, std, out, time.Now())
 	kctx.BindTo(ctx, (*context.Context)(nil))
 	return kctx.Run(s)
 }
@@ -85,6 +92,9 @@ type grammar struct {
 	Help    helpFlag `short:"h" help:"Show help, also of a command."`
 	Globals globals  `embed:"" group:"global"`
 
+	Run     runCmd     `cmd:"" help:"Run a pipeline from a file, or go on with it."`
+	Submit  submitCmd  `cmd:"" help:"Store a pipeline or a single task for a worker to run."`
+	Worker  workerCmd  `cmd:"" help:"Run the tasks of a store until interrupted."`
 	Task    taskCmd    `cmd:"" help:"List, show and operate tasks."`
 	Job     jobCmd     `cmd:"" help:"List, show and cancel jobs."`
 	Queue   queueCmd   `cmd:"" help:"List, pause and resume queues."`
@@ -98,12 +108,12 @@ func newParser(app App, g *grammar, out io.Writer) (*kong.Kong, error) {
 	parser, err := kong.New(
 		g,
 		kong.Name(app.Name),
-		kong.Description("Read and operate the tasks of a Weaver store."),
+		kong.Description("Run, read and operate the tasks of a Weaver store."),
 		kong.NoDefaultHelp(),
 		kong.Writers(out, out),
 		kong.Exit(func(int) {}), // errors are returned, never acted on here
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
-		kong.ExplicitGroups([]kong.Group{{Key: "global", Title: "Global flags:"}}),
+		kong.ExplicitGroups([]kong.Group{{Key: "task", Title: "Flags of a single task:"}, {Key: "global", Title: "Global flags:"}}),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("build the command line: %w", err)

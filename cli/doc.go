@@ -1,19 +1,20 @@
 // Package cli is the whole weaver command as a package, so that a program
 // with task types of its own can be the same command:
 //
-//	func main() { cli.Main(cli.App{Name: "acme"}) }
+//	func main() { cli.Main(cli.App{Name: "acme", Handlers: handlers}) }
 //
-// Its verbs read a store and act on it for people: they list, show and
-// explain tasks and jobs, retry, cancel and unblock them, pause queues,
-// migrate and check the store. They run no tasks.
+// The verbs run, submit and worker do work: pipelines from files, the task
+// types of package builtin, and those of the program. The others read a store
+// and act on it for people: they list, show and explain tasks and jobs, retry,
+// cancel and unblock them, pause queues, migrate and check the store.
 //
 // What always holds:
 //
-//   - Verbs that do not create a store never do: a file that is not there is
-//     an error, not an empty list.
+//   - Verbs that do no work and do not migrate never create a store: a file
+//     that is not there is an error, not an empty list.
 //   - Results go to the standard output, everything else to the standard
 //     error. With -o json a result is one JSON object with the field names of
-//     package task.
+//     package task; run and worker print a stream of them, one per line.
 //   - Text is for people: colours only on a terminal, control characters of
 //     recorded texts never reach it.
 //   - The exit code is 0 when it is done, 1 when the work failed or doctor

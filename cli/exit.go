@@ -115,6 +115,11 @@ func silent(code int) error { return &exitError{code: code, err: errSilent} }
 // report prints an error and returns the exit code.
 func report(w io.Writer, app App, err error) int {
 	if err != nil && !errors.Is(err, errSilent) {
+		var raw rawText
+		if errors.As(err, &raw) {
+			fmt.Fprintf(w, "%s\n%s: %s\n", strings.TrimRight(string(raw), "\n"), app.Name, advice(app, err))
+			return exitCode(err)
+		}
 		lines := strings.ReplaceAll(printable(err.Error()), "\n", "\n"+app.Name+": ") // joined errors
 		fmt.Fprintf(w, "%s: %s\n", app.Name, lines)
 		if text := advice(app, err); text != "" {

@@ -18,7 +18,7 @@ type Reader = reader
 // that -o json prints.
 func Why(ctx context.Context, r Reader, now time.Time, depth int, id task.ID) (string, any, error) {
 	var out bytes.Buffer
-	s := newSession(App{}.withDefaults(), globals{}, strings.NewReader(""), &out, false, now)
+	s := newSession(App{}.withDefaults(), globals{}, streams{}, &out, now)
 	s.clock.zone = time.UTC
 	e := explainer{read: r, clock: s.clock, command: s.command, depth: depth}
 	x, err := e.explain(ctx, id)
@@ -37,14 +37,14 @@ func RunOnTerminal(ctx context.Context, args ...string) (string, error) {
 	}
 	defer func() { _ = screen.Close() }()
 	var out bytes.Buffer
-	err = run(ctx, App{}.withDefaults(), args, strings.NewReader(""), screen, &out)
+	err = run(ctx, App{}.withDefaults(), args, streams{strings.NewReader(""), screen, io.Discard}, &out)
 	return out.String(), err
 }
 
 // Command writes a command line for a program that was called with args and
 // asks for a store and a namespace.
 func Command(store, namespace string, args ...string) string {
-	return newSession(App{}.withDefaults(), globals{Store: store, Namespace: namespace}, nil, nil, false, time.Now()).command(args...)
+	return newSession(App{}.withDefaults(), globals{Store: store, Namespace: namespace}, streams{}, nil, time.Now()).command(args...)
 }
 
 // Report prints an error as the program does, and returns its exit code.

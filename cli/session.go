@@ -29,19 +29,25 @@ type session struct {
 	app   App
 	flags globals
 	stdin io.Reader
-	out   *bytes.Buffer
+	out   *bytes.Buffer // the result of a verb that ends soon
+	live  io.Writer     // the standard output, for verbs that tell as they go
+	errs  io.Writer     // the standard error
 	paint painter
 	clock clock
+
+	terminal bool // live is a person's screen
 }
 
-func newSession(app App, g globals, stdin io.Reader, out *bytes.Buffer, terminal bool, now time.Time) *session {
+func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Time) *session {
 	g.Store = cmp.Or(g.Store, defaultStore) // an empty variable is none
 	g.Namespace = cmp.Or(g.Namespace, weaver.DefaultNamespace)
 	plain := g.NoColor || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
+	terminal := isTerminal(std.stdout)
 	return &session{
-		app: app, flags: g, stdin: stdin, out: out,
-		paint: painter{on: terminal && !plain},
-		clock: clock{now: now, zone: time.Local},
+		app: app, flags: g, stdin: std.stdin, out: out, live: std.stdout, errs: std.stderr,
+		paint:    painter{on: terminal && !plain},
+		clock:    clock{now: now, zone: time.Local},
+		terminal: terminal && os.Getenv("TERM") != "dumb",
 	}
 }
 

@@ -1,20 +1,23 @@
 package clitest_test
 
 import (
-	"errors"
-	"os/exec"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/cli"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"weaver": func() { cli.Main(cli.App{}) },
-		"acme":   func() { cli.Main(cli.App{Name: "acme", Version: "v1.2.3"}) },
+		"acme":   func() { cli.Main(cli.App{Name: "acme", Version: "v1.2.3", Handlers: ownHandlers()}) },
 	})
 }
 
@@ -25,7 +28,9 @@ func TestSessions(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails": fails,
 			"seed":  seed,
+			"serve": serve,
 			"sql":   runSQL,
+			"tty":   tty,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TZ", "UTC")
@@ -38,6 +43,27 @@ func TestSessions(t *testing.T) {
 	})
 }
 
+// ownHandlers are those of a program that is not the weaver command itself.
+func ownHandlers() []weaver.Handler {
+	greet := weaver.Define[string, string]("acme.demo.greet.v1")
+	return []weaver.Handler{greet.Handler(func(_ context.Context, name string) (string, error) { return "hello " + name, nil })}
+}
+
+// serve starts a web server and sets the variable URL to its address:
+//
+//	serve     # GET /data.csv answers rows, POST /hook answers 200
+func serve(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: serve")
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /data.csv", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a,1\nb,2\n") })
+	mux.HandleFunc("POST /hook", func(http.ResponseWriter, *http.Request) {})
+	server := httptest.NewServer(mux)
+	ts.Defer(server.Close)
+	ts.Setenv("URL", server.URL)
+}
+
 // fails runs a program that must end with an exit code:
 //
 //	fails 2 weaver task ls --limit 0
@@ -47,14 +73,7 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	err = ts.Exec(args[1], args[2:]...)
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		ts.Fatalf("it ended well, want exit code %d", want)
-	case !errors.As(err, &exit):
-		ts.Fatalf("run %s: %v", args[1], err)
-	case exit.ExitCode() != want:
-		ts.Fatalf("the exit code is %d, want %d", exit.ExitCode(), want)
+	if code := exitCode(ts, ts.Exec(args[1], args[2:]...)); code != want {
+		ts.Fatalf("the exit code is %d, want %d", code, want)
 	}
 }

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// interrupts tells a verb that runs tasks what the person at the keyboard
+// wants: the first signal asks it to drain, the second to stop now.
+type interrupts struct {
+	drain context.Context // ends with the first signal, or with the verb's context
+	now   context.Context // ends with the second
+}
+
+// listen begins to watch for signals until stop is called. It counts them
+// itself: Main ends the verb's context at the first one, too, and which of
+// both hears of a signal earlier is not known.
+func listen(ctx context.Context, run func(name string, fn func(context.Context) error)) (in interrupts, stop func()) {
+	drain, startDrain := context.WithCancel(ctx)
+	now, startNow := context.WithCancel(context.WithoutCancel(ctx))
+	heard := make(chan os.Signal, 2)
+	signal.Notify(heard, wanted()...)
+	done := make(chan struct{})
+	run("signals", func(context.Context) error {
+		for _, begin := range []context.CancelFunc{startDrain, startNow} {
+			select {
+			case <-heard:
+				begin()
+			case <-done:
+				return nil
+			}
+		}
+		return nil
+	})
+	return interrupts{drain, now}, func() {
+		signal.Stop(heard)
+		close(done)
+		startDrain()
+		startNow()
+	}
+}
+
+// wanted are the signals that ask to end, without those that the process was
+// started to ignore (nohup).
+func wanted() []os.Signal {
+	var signals []os.Signal
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			signals = append(signals, s)
+		}
+	}
+	return signals
+}

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/pipeline"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// What a job of a file says about itself, in its metadata.
+const (
+	metaFile       = "weaver.file"       // the absolute path
+	metaDefinition = "weaver.definition" // pipeline.Digest
+)
+
+// pipelineFile is a file whose mistakes, if any, were told.
+type pipelineFile struct {
+	*pipeline.Pipeline
+	given string // the path as it was typed
+	path  string // absolute: with the name it tells which job this is
+}
+
+// pipelineFlags choose what happens when the job of a file is unfinished.
+type pipelineFlags struct {
+	Resume bool `xor:"unfinished" help:"Go on with the unfinished job as it was submitted, although the file changed since."`
+	Fresh  bool `xor:"unfinished" help:"Cancel the unfinished job and begin a new one."`
+}
+
+// maxRead bounds what is read of a file that is no pipeline at all. It is more
+// than Parse accepts, so that the message can tell the size.
+const maxRead = 16 * pipeline.MaxSize
+
+func readPipeline(given string) (*pipelineFile, error) {
+	path, err := filepath.Abs(given)
+	if err != nil {
+		return nil, badInput("", "%s: %w", given, err)
+	}
+	src, err := readAtMost(given, maxRead)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, badInput("Give the path of a YAML file; `weaver run --schema` prints what it may contain.", "%s: there is no such file", given)
+	case err != nil:
+		return nil, badInput("", "read the pipeline: %w", err)
+	}
+	p, err := pipeline.Parse(src)
+	var mistakes *pipeline.Error
+	switch {
+	case errors.As(err, &mistakes):
+		return nil, &exitError{code: exitUsage, err: rawText(mistakes.Format(given, src)), advice: "nothing was run"}
+	case err != nil:
+		return nil, badInput("", "%s: %w", given, err)
+	}
+	return &pipelineFile{Pipeline: p, given: given, path: path}, nil
+}
+
+// rawText is an error that is several lines for people, without the program's
+// name before each.
+type rawText string
+
+func (t rawText) Error() string { return string(t) }
+
+// readAtMost reads a file, but no more of it than could be of use.
+func readAtMost(path string, limit int64) (src []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
+// queue is the line of this file's tasks: a run of it serves no other, so it
+// starts nothing that somebody else submitted.
+func (f *pipelineFile) queue() string {
+	sum := sha256.Sum256([]byte(f.path))
+	return fmt.Sprintf("%s@%s", f.Name, hex.EncodeToString(sum[:4]))
+}
+
+func (f *pipelineFile) job() *weaver.Job {
+	return f.Job(pipeline.JobOptions{
+		BaseDir:  filepath.Dir(f.path),
+		Queue:    f.queue(),
+		Metadata: map[string]string{metaFile: f.path, metaDefinition: f.Digest()},
+	})
+}
+
+// start is how a job of a file came to run.
+type start struct {
+	id      weaver.JobID
+	resumed bool
+	same    bool         // the job is what the file says now
+	ended   weaver.JobID // the unfinished job that --fresh cancelled
+}
+
+// begin finds the unfinished job of a file or submits a new one (API §2).
+// Two processes that begin the same file at the same moment get one job: the
+// file is locked meanwhile.
+func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, flags pipelineFlags) (start, error) {
+	unlock, err := lockFile(f.path)
+	if err != nil {
+		return start{}, badInput("", "lock %s: %w", f.given, err)
+	}
+	defer unlock()
+	old, err := unfinished(ctx, c, f)
+	if err != nil {
+		return start{}, err
+	}
+	st := start{same: true}
+	if old != nil {
+		st.same = old.Meta[metaDefinition] == f.Digest()
+		switch {
+		case !st.same && !flags.Resume && !flags.Fresh:
+			return start{}, s.changed(f, old)
+		case !flags.Fresh:
+			st.id, st.resumed = old.ID, true
+			return st, nil
+		}
+		if _, err := c.CancelJob(ctx, old.ID, weaver.By(auditFlags{}.who()), weaver.Reason("a fresh job of "+f.path+" was begun")); err != nil {
+			return start{}, err
+		}
+		st.ended, st.same = old.ID, true
+	}
+	h, err := c.Submit(ctx, f.job())
+	switch {
+	case errors.Is(err, weaver.ErrInvalidJob), errors.Is(err, weaver.ErrInvalidInput):
+		return start{}, badInput("", "%s: %w", f.given, err)
+	case err != nil:
+		return start{}, err
+	}
+	st.id = h.ID()
+	return st, nil
+}
+
+// unfinished returns the latest unfinished job of a file, or nil. A job that
+// is being cancelled is as good as over.
+func unfinished(ctx context.Context, c *weaver.Client, f *pipelineFile) (*weaver.JobInfo, error) {
+	filter := weaver.JobFilter{Name: f.Name, States: []task.JobState{task.JobRunning, task.JobBlocked}, Limit: store.MaxLimit}
+	for {
+		jobs, next, err := c.Jobs(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		for i := range jobs {
+			if jobs[i].Meta[metaFile] == f.path && !jobs[i].CancelRequested {
+				return &jobs[i], nil
+			}
+		}
+		if next == "" {
+			return nil, nil
+		}
+		filter.After = next
+	}
+}
+
+// changed says that the file is no longer what its unfinished job is.
+func (s *session) changed(f *pipelineFile, old *weaver.JobInfo) error {
+	again := s.command("run", f.given)
+	return badInput(
+		fmt.Sprintf("Run `%s --resume` to go on with the job as it was submitted, or `%s --fresh` to cancel it and begin a new one.", again, again),
+		"%s changed since its job %s was submitted (%s), and that job is unfinished: %d of its %d tasks have ended",
+		f.given, old.ID, s.clock.rel(old.CreatedAt), old.Counters.Total-old.Counters.Unfinished, old.Counters.Total)
+}

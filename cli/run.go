@@ -1,0 +1,307 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/internal/group"
+	"github.com/goweaver/weaver/internal/monitor"
+	"github.com/goweaver/weaver/internal/pipeline"
+	"github.com/goweaver/weaver/store/sqlite"
+)
+
+type runCmd struct {
+	File   string `arg:"" optional:"" name:"file" help:"The pipeline, a YAML file."`
+	Schema bool   `help:"Print the JSON Schema of pipeline files, for editors, and run nothing."`
+	pipelineFlags
+	workFlags
+}
+
+// workFlags are those of the verbs that run tasks.
+type workFlags struct {
+	Slots            int           `placeholder:"N" help:"How many tasks run at once. Default: the number of processors, at least 4."`
+	DrainTimeout     time.Duration `default:"30s" placeholder:"DURATION" help:"How long running tasks may go on after the first interrupt."`
+	NoPrivateNetwork bool          `help:"Let http tasks reach public addresses only."`
+}
+
+func (f *workFlags) check() error {
+	if f.Slots < 0 {
+		return badInput("", "--slots %d: want at least 1", f.Slots)
+	}
+	if f.Slots == 0 {
+		f.Slots = max(runtime.NumCPU(), 4)
+	}
+	if f.DrainTimeout <= 0 {
+		return badInput("A second interrupt stops at once.", "--drain-timeout %s: want a positive duration", f.DrainTimeout)
+	}
+	return nil
+}
+
+func (f *workFlags) builtins() []weaver.Handler {
+	return builtin.Handlers(builtin.Config{NoPrivateNetwork: f.NoPrivateNetwork})
+}
+
+// Run implements the verb.
+func (c *runCmd) Run(ctx context.Context, s *session) error {
+	switch {
+	case c.Schema && c.File != "":
+		return badInput("", "--schema prints the schema and runs nothing: leave %s out", c.File)
+	case c.Schema:
+		s.printf("%s\n", pipeline.Schema())
+		return nil
+	case c.File == "":
+		return badInput("", "run needs a file: %s run FILE.yaml", s.app.Name)
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	file, err := readPipeline(c.File)
+	if err != nil {
+		return err
+	}
+	handlers := appOver(c.builtins(), s.app.Handlers)
+	if err := runnable(file, handlers); err != nil {
+		return err
+	}
+	return s.withWork(ctx, func(db *sqlite.DB) error {
+		r := &pipelineRun{session: s, flags: c, file: file}
+		return r.run(ctx, db, handlers)
+	})
+}
+
+// appOver are the handlers of both; where both have one, the program's own.
+func appOver(ours, app []weaver.Handler) []weaver.Handler {
+	named := make(map[string]bool, len(app))
+	for _, h := range app {
+		named[h.Name()] = true
+	}
+	all := append([]weaver.Handler(nil), app...)
+	for _, h := range ours {
+		if !named[h.Name()] {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// runnable refuses a file with tasks that nobody here could run.
+func runnable(f *pipelineFile, handlers []weaver.Handler) error {
+	known := make(map[string]bool, len(handlers))
+	for _, h := range handlers {
+		known[h.Name()] = true
+	}
+	for _, t := range f.Tasks {
+		if t.Type != "" && !known[t.Type] {
+			return badInput("Run it with the program that has this task type, or submit it for a worker that has.",
+				"%s: task %q is of type %s, for which this program has no handler", f.given, t.Name, t.Type)
+		}
+	}
+	return nil
+}
+
+// pipelineRun is one `run FILE`: an engine for the file's queue, and a
+// monitor of its job.
+type pipelineRun struct {
+	*session
+	flags *runCmd
+	file  *pipelineFile
+
+	client  *weaver.Client
+	job     start
+	monitor *monitor.Monitor
+}
+
+func (r *pipelineRun) run(ctx context.Context, db *sqlite.DB, handlers []weaver.Handler) error {
+	var err error
+	if r.client, err = weaver.NewClient(db, weaver.ClientConfig{Namespace: r.session.flags.Namespace}); err != nil {
+		return badInput("", "--namespace: %w", err)
+	}
+	if r.job, err = r.begin(ctx, r.client, r.file, r.flags.pipelineFlags); err != nil {
+		return err
+	}
+	status, err := r.client.JobStatus(ctx, r.job.id)
+	if err != nil {
+		return err
+	}
+	needs, err := r.needs(ctx, status)
+	if err != nil {
+		return err
+	}
+	r.monitor = monitor.New(r.monitorConfig(), status, needs)
+	eng, err := weaver.New(db, weaver.Config{
+		Namespace:    r.client.Namespace(),
+		Handlers:     handlers,
+		Concurrency:  r.flags.Slots,
+		Queues:       map[string]int{r.file.queue(): r.flags.Slots},
+		DrainTimeout: r.flags.DrainTimeout,
+		Logger:       r.monitor.Logger(),
+		Sink:         r.monitor,
+	})
+	if err != nil {
+		return err
+	}
+	r.greet(status)
+	workErr := r.work(ctx, eng)
+
+	// What is told at the end is what the store has, also after an interrupt.
+	final, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	status, err = r.client.JobStatus(final, r.job.id)
+	if err != nil {
+		return errors.Join(workErr, err)
+	}
+	if err := r.monitor.Summary(status); err != nil {
+		return errors.Join(workErr, fmt.Errorf("write the result: %w", err))
+	}
+	return r.verdict(status, workErr)
+}
+
+func (r *pipelineRun) monitorConfig() monitor.Config {
+	cfg := monitor.Config{Out: r.live, Namespace: r.client.Namespace(), Format: monitor.Lines, Color: r.paint.on, Zone: r.clock.zone}
+	switch {
+	case r.json():
+		cfg.Format = monitor.JSON
+	case r.terminal:
+		cfg.Format = monitor.Tree
+	}
+	return cfg
+}
+
+// needs is the job's graph: the file's, or the store's when the file changed.
+func (r *pipelineRun) needs(ctx context.Context, st weaver.JobStatus) (map[string][]string, error) {
+	if r.job.same {
+		return r.file.Needs(), nil
+	}
+	needs := make(map[string][]string, len(st.Tasks))
+	for _, t := range st.Tasks {
+		h, err := r.client.History(ctx, t.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range h.Needs {
+			needs[t.Node] = append(needs[t.Node], n.Node)
+		}
+	}
+	return needs, nil
+}
+
+// greet says which job this is.
+func (r *pipelineRun) greet(st weaver.JobStatus) {
+	c := st.Counters
+	switch {
+	case r.job.resumed:
+		r.monitor.Note("%s: job %s goes on, %d of its %d tasks have ended", st.Name, st.ID, c.Total-c.Unfinished, c.Total)
+		if !r.job.same {
+			r.monitor.Note("%s changed since: the job is run as it was submitted", r.file.given)
+		}
+	case r.job.ended != (weaver.JobID{}):
+		r.monitor.Note("%s: job %s, %s; the unfinished job %s was cancelled", st.Name, st.ID, plural(c.Total, "task"), r.job.ended)
+	default:
+		r.monitor.Note("%s: job %s, %s", st.Name, st.ID, plural(c.Total, "task"))
+	}
+}
+
+// work runs the engine and draws until the job has ended or cannot go on, or
+// somebody interrupts.
+func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) error {
+	g := group.New(context.WithoutCancel(ctx))
+	asked, stopListening := listen(ctx, g.Go)
+	engineCtx, stopEngine := context.WithCancel(asked.drain)
+	defer stopEngine()
+	drawCtx, stopDrawing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopDrawing()
+
+	g.Go("draw", func(context.Context) error { return r.monitor.Run(drawCtx) })
+	g.Go("watch", func(context.Context) error { return r.watch(drawCtx) })
+	g.Go("wait", func(context.Context) error {
+		defer stopEngine()
+		_, err := eng.WaitJob(engineCtx, r.job.id)
+		if engineCtx.Err() != nil || errors.Is(err, weaver.ErrBlocked) {
+			return nil // verdict says what became of it
+		}
+		return err
+	})
+	unsay := context.AfterFunc(asked.drain, func() {
+		r.monitor.Note("Stopping: running tasks may end within %s; interrupt again to stop them now.", setting(r.flags.DrainTimeout))
+	})
+	unstop := context.AfterFunc(asked.now, func() {
+		r.monitor.Note("Stopping now.")
+		eng.StopNow()
+	})
+	err := eng.Run(engineCtx)
+	unsay()
+	unstop()
+	stopEngine()
+	stopListening()
+	r.look(context.WithoutCancel(ctx)) // the last thing drawn is what the store has
+	stopDrawing()
+	return errors.Join(err, g.Wait())
+}
+
+// look shows the monitor what the store has.
+func (r *pipelineRun) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if st, err := r.client.JobStatus(ctx, r.job.id); err == nil {
+		r.monitor.Reconcile(st)
+	} // else the engine met the store's trouble too, and told it
+}
+
+// watchEvery is how often the store is read for what happened elsewhere.
+const watchEvery = time.Second
+
+// watch tells the monitor what other processes do, and what follows from the
+// end of a task for those that needed it.
+func (r *pipelineRun) watch(ctx context.Context) error {
+	pause := watchEvery
+	for {
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+		began := time.Now()
+		r.look(ctx)
+		// A large job is read less often, so that watching stays cheap.
+		pause = max(watchEvery, 20*time.Since(began))
+	}
+}
+
+// verdict is the exit code, and what can be done when the job has not ended.
+func (r *pipelineRun) verdict(st weaver.JobStatus, workErr error) error {
+	switch {
+	case workErr != nil:
+		return workErr
+	case st.State == weaver.JobSucceeded:
+		return nil
+	case st.State == weaver.JobFailed, st.State == weaver.JobCancelled:
+		r.hint("`%s` tells why; `%s` and the same run again go on from there.",
+			r.command("why", st.ID.String()), r.command("task", "retry", "ID"))
+		return silent(exitFailed)
+	case st.State == weaver.JobBlocked:
+		return &exitError{
+			code:   exitFailed,
+			err:    fmt.Errorf("job %s is blocked: none of its unfinished tasks can go on without a person", st.ID),
+			advice: fmt.Sprintf("`%s` tells what is needed.", r.command("why", st.ID.String())),
+		}
+	}
+	return &exitError{
+		code:   exitFailed,
+		err:    fmt.Errorf("stopped: %d of the %d tasks of job %s have ended", st.Counters.Total-st.Counters.Unfinished, st.Counters.Total, st.ID),
+		advice: fmt.Sprintf("Go on with `%s`.", r.command("run", r.file.given)),
+	}
+}
+
+// hint is a line for people at the end of the result.
+func (r *pipelineRun) hint(format string, args ...any) {
+	if !r.json() {
+		r.printf(format+"\n", args...)
+	}
+}

@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
+)
+
+type submitCmd struct {
+	What  string `arg:"" name:"file|type" help:"A pipeline (a .yaml or .yml file), or the name of a task type."`
+	Input string `arg:"" optional:"" name:"json" help:"The input of a single task; - reads it from the standard input. Default: null."`
+	pipelineFlags
+	taskFlags
+}
+
+// taskFlags are the options of a single task.
+type taskFlags struct {
+	IdempotencyKey string        `placeholder:"KEY" group:"task" help:"Enqueue it once, however often this is run."`
+	ConcurrencyKey string        `placeholder:"KEY" group:"task" help:"Run no two tasks with this key at once."`
+	Queue          string        `placeholder:"NAME" group:"task" help:"The line it waits in. Default: default."`
+	Priority       int           `placeholder:"N" group:"task" help:"1 (first) to 9 (last). Default: 5."`
+	Delay          time.Duration `placeholder:"DURATION" group:"task" help:"Start it no sooner than that."`
+	MaxAttempts    int           `placeholder:"N" group:"task" help:"Give up after so many failures. Default: 5."`
+	Timeout        time.Duration `placeholder:"DURATION" group:"task" help:"The limit of one attempt. Default: none."`
+	Label          []string      `placeholder:"KEY=VALUE" group:"task" help:"Attach a label that lists can filter by; may be repeated."`
+}
+
+// submitted is what became of a submit, for -o json.
+type submitted struct {
+	JobID       string `json:"job_id,omitempty"`
+	TaskID      string `json:"task_id,omitempty"`
+	Name        string `json:"name,omitempty"`      // of the job
+	Type        string `json:"task_type,omitempty"` // of the task
+	Disposition string `json:"disposition"`         // created or existing
+	Cancelled   string `json:"cancelled_job_id,omitempty"`
+}
+
+// Run implements the verb.
+func (c *submitCmd) Run(ctx context.Context, s *session) error {
+	if task.CheckTypeName(c.What) == nil {
+		return c.submitTask(ctx, s)
+	}
+	if ext := strings.ToLower(c.What); !strings.HasSuffix(ext, ".yaml") && !strings.HasSuffix(ext, ".yml") {
+		return badInput("Give a file such as nightly.yaml, or a task type such as acme.mail.send.v1.", "submit %q: this is neither a .yaml file nor the name of a task type", c.What)
+	}
+	switch {
+	case c.Input != "":
+		return badInput("", "submit %s: a pipeline takes no further input, but %q was given", c.What, c.Input)
+	case !c.isZero():
+		return badInput("Write them into the file.", "submit %s: the flags of a single task do not hold for a pipeline", c.What)
+	}
+	file, err := readPipeline(c.What)
+	if err != nil {
+		return err
+	}
+	return s.withProducer(ctx, func(client *weaver.Client) error {
+		st, err := s.begin(ctx, client, file, c.pipelineFlags)
+		if err != nil {
+			return err
+		}
+		got := submitted{JobID: st.id.String(), Name: file.Name, Disposition: "created"}
+		if st.resumed {
+			got.Disposition = "existing"
+		}
+		if st.ended != (weaver.JobID{}) {
+			got.Cancelled = st.ended.String()
+		}
+		if s.json() {
+			return s.writeJSON(got)
+		}
+		if st.resumed {
+			s.printf("%s: job %s is unfinished and goes on; nothing was added.\n", file.Name, st.id)
+		} else {
+			s.printf("%s: job %s, %s.\n", file.Name, st.id, plural(len(file.Tasks), "task"))
+		}
+		if got.Cancelled != "" {
+			s.printf("The unfinished job %s was cancelled.\n", got.Cancelled)
+		}
+		s.printf("A worker runs it: `%s`; `%s` shows it.\n", s.command("worker", "--handlers", "builtin"), s.command("job", "show", got.JobID))
+		return nil
+	})
+}
+
+// withProducer is withWork with a client.
+func (s *session) withProducer(ctx context.Context, fn func(*weaver.Client) error) error {
+	return s.withWork(ctx, func(db *sqlite.DB) error {
+		client, err := weaver.NewClient(db, weaver.ClientConfig{Namespace: s.flags.Namespace})
+		if err != nil {
+			return badInput("", "--namespace: %w", err)
+		}
+		return fn(client)
+	})
+}
+
+func (f *taskFlags) isZero() bool {
+	return len(f.Label) == 0 && f.IdempotencyKey == "" && f.ConcurrencyKey == "" && f.Queue == "" &&
+		f.Priority == 0 && f.Delay == 0 && f.MaxAttempts == 0 && f.Timeout == 0
+}
+
+func (f *taskFlags) options() ([]weaver.EnqueueOption, error) {
+	var opts []weaver.EnqueueOption
+	add := func(given bool, o weaver.EnqueueOption) {
+		if given {
+			opts = append(opts, o)
+		}
+	}
+	add(f.IdempotencyKey != "", weaver.IdempotencyKey(f.IdempotencyKey))
+	add(f.ConcurrencyKey != "", weaver.ConcurrencyKey(f.ConcurrencyKey))
+	add(f.Queue != "", weaver.Queue(f.Queue))
+	add(f.Priority != 0, weaver.Priority(f.Priority))
+	add(f.Delay != 0, weaver.Delay(f.Delay))
+	add(f.MaxAttempts != 0, weaver.MaxAttempts(f.MaxAttempts))
+	add(f.Timeout != 0, weaver.Timeout(f.Timeout))
+	labels, err := parseLabels(f.Label)
+	for k, v := range labels {
+		opts = append(opts, weaver.Label(k, v))
+	}
+	return opts, err
+}
+
+func (c *submitCmd) submitTask(ctx context.Context, s *session) error {
+	if c.Resume || c.Fresh {
+		return badInput("", "--resume and --fresh are about pipelines, not about a single task")
+	}
+	input, err := c.readInput(s.stdin)
+	if err != nil {
+		return err
+	}
+	opts, err := c.options()
+	if err != nil {
+		return err
+	}
+	draft, err := draftOf(c.What, input, opts)
+	if err != nil {
+		return err
+	}
+	return s.withProducer(ctx, func(client *weaver.Client) error {
+		got, err := client.EnqueueTasks(ctx, draft)
+		switch {
+		case errors.Is(err, weaver.ErrInvalidInput), errors.Is(err, weaver.ErrInvalidOption), errors.Is(err, weaver.ErrTooLarge):
+			return badInput("", "submit: %w", err)
+		case err != nil:
+			return err
+		}
+		res := submitted{TaskID: got[0].ID.String(), Type: c.What, Disposition: string(got[0].Disposition)}
+		if s.json() {
+			return s.writeJSON(res)
+		}
+		if res.Disposition == "existing" {
+			s.printf("Task %s has this idempotency key already; nothing was added.\n", res.TaskID)
+			return nil
+		}
+		s.printf("Task %s of type %s.\n", res.TaskID, res.Type)
+		return nil
+	})
+}
+
+// maxInput bounds what is read from the standard input; the store's own limit
+// is far lower and has the better message.
+const maxInput = 8 << 20
+
+func (c *submitCmd) readInput(stdin io.Reader) (json.RawMessage, error) {
+	text := c.Input
+	switch text {
+	case "":
+		return json.RawMessage("null"), nil
+	case "-":
+		raw, err := io.ReadAll(io.LimitReader(stdin, maxInput+1))
+		if err != nil {
+			return nil, fmt.Errorf("read the input: %w", err)
+		}
+		if len(raw) > maxInput {
+			return nil, badInput("Pass a reference to where the data is kept.", "the input is larger than %d MiB", maxInput>>20)
+		}
+		text = string(raw)
+	}
+	raw := bytes.TrimSpace([]byte(text))
+	var probe any
+	if err := json.Unmarshal(raw, &probe); err != nil {
+		return nil, badInput(`Quote it for the shell: submit `+c.What+` '{"key": "value"}'.`, "the input is not JSON: %w", err)
+	}
+	return raw, nil
+}
+
+// draftOf checks the input of the types that every program knows; of others
+// only their workers know what is right.
+func draftOf(typeName string, input json.RawMessage, opts []weaver.EnqueueOption) (weaver.Draft, error) {
+	switch typeName {
+	case builtin.Run.Name():
+		return typedDraft(builtin.Run, input, opts)
+	case builtin.Request.Name():
+		return typedDraft(builtin.Request, input, opts)
+	}
+	return weaver.NewDraft(typeName, input, opts...), nil
+}
+
+func typedDraft[In, Out any](t *weaver.Type[In, Out], input json.RawMessage, opts []weaver.EnqueueOption) (weaver.Draft, error) {
+	var in In
+	dec := json.NewDecoder(bytes.NewReader(input))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&in); err != nil {
+		return weaver.Draft{}, badInput("", "the input of %s: %w", t.Name(), err)
+	}
+	return t.With(in, slices.Clip(opts)...), nil
+}

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/group"
+	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task/event"
+)
+
+type workerCmd struct {
+	Handlers  []string `placeholder:"SET" help:"Which task types to run: app (those of this program), builtin (commands and URLs), or both. Default: app when this program has any, else builtin."`
+	Queue     []string `placeholder:"NAME[=N]" help:"Serve this queue only, at most N tasks of it at once; may be repeated. Default: every queue."`
+	UntilIdle bool     `help:"End when nothing is due or running any more; what is due later is left."`
+	workFlags
+}
+
+// Run implements the verb.
+func (c *workerCmd) Run(ctx context.Context, s *session) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	handlers, err := c.handlers(s)
+	if err != nil {
+		return err
+	}
+	queues, err := c.queues()
+	if err != nil {
+		return err
+	}
+	return s.withWork(ctx, func(db *sqlite.DB) error {
+		teller := &workTeller{w: s.live, clock: s.clock, json: s.json()}
+		eng, err := weaver.New(db, weaver.Config{
+			Namespace:    s.flags.Namespace,
+			Handlers:     handlers,
+			Concurrency:  c.Slots,
+			Queues:       queues,
+			DrainTimeout: c.DrainTimeout,
+			Logger:       slog.New(slog.NewTextHandler(s.errs, &slog.HandlerOptions{Level: slog.LevelWarn})),
+			Sink:         teller,
+		})
+		if err != nil {
+			return badInput("", "%w", err)
+		}
+		names := make([]string, len(handlers))
+		for i, h := range handlers {
+			names[i] = h.Name()
+		}
+		slices.Sort(names)
+		teller.say("worker on %s, namespace %q, %s: %s", s.flags.Store, s.flags.Namespace, plural(c.Slots, "slot"), strings.Join(names, ", "))
+		err = c.work(ctx, eng, teller)
+		teller.say("worker stopped: %s run, %d succeeded, %d failed", plural(teller.started, "attempt"), teller.succeeded, teller.failed)
+		return err
+	})
+}
+
+func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, teller *workTeller) error {
+	g := group.New(context.WithoutCancel(ctx))
+	asked, stopListening := listen(ctx, g.Go)
+	unsay := context.AfterFunc(asked.drain, func() {
+		teller.say("stopping: running tasks may end within %s; interrupt again to stop them now", setting(c.DrainTimeout))
+	})
+	unstop := context.AfterFunc(asked.now, func() {
+		teller.say("stopping now")
+		eng.StopNow()
+	})
+	work := eng.Run
+	if c.UntilIdle {
+		work = eng.RunUntilIdle
+	}
+	err := work(asked.drain)
+	unsay()
+	unstop()
+	stopListening()
+	return errors.Join(err, g.Wait())
+}
+
+// handlers are those that --handlers asks for.
+func (c *workerCmd) handlers(s *session) ([]weaver.Handler, error) {
+	sets := c.Handlers
+	if len(sets) == 0 {
+		sets = []string{"builtin"}
+		if len(s.app.Handlers) > 0 {
+			sets = []string{"app"}
+		}
+	}
+	var app, ours []weaver.Handler
+	for _, set := range sets {
+		switch set {
+		case "app":
+			if len(s.app.Handlers) == 0 {
+				return nil, badInput("Use --handlers builtin, or a program of your own that gives its handlers to cli.Main.", "--handlers app: %s has no task types of its own", s.app.Name)
+			}
+			app = s.app.Handlers
+		case "builtin":
+			ours = c.builtins()
+		default:
+			known := []string{"app", "builtin"}
+			return nil, badInput("", "--handlers %q is not known%s; the sets are %s", set, didYouMean(set, known), join(known))
+		}
+	}
+	return appOver(ours, app), nil
+}
+
+// queues are those that --queue names; nil means every queue.
+func (c *workerCmd) queues() (map[string]int, error) {
+	if len(c.Queue) == 0 {
+		return nil, nil
+	}
+	queues := make(map[string]int, len(c.Queue))
+	for _, arg := range c.Queue {
+		name, limit, limited := strings.Cut(arg, "=")
+		n := c.Slots
+		if limited {
+			var err error
+			if n, err = strconv.Atoi(limit); err != nil || n < 1 {
+				return nil, badInput("", "--queue %q: want NAME or NAME=N with N at least 1, for example --queue billing=4", arg)
+			}
+		}
+		switch _, twice := queues[name]; {
+		case name == "":
+			return nil, badInput("", "--queue %q: the name is empty", arg)
+		case twice:
+			return nil, badInput("", "--queue %s is given twice", name)
+		}
+		queues[name] = n
+	}
+	return queues, nil
+}
+
+// workTeller tells what a worker does: a line for each start and end of an
+// attempt, or with -o json each event as an object.
+type workTeller struct {
+	w     io.Writer
+	clock clock
+	json  bool
+
+	mu                         sync.Mutex
+	started, succeeded, failed int
+}
+
+// say tells people about the worker itself.
+func (t *workTeller) say(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.json {
+		return
+	}
+	t.line(time.Now(), fmt.Sprintf(format, args...))
+}
+
+// line writes what nobody waits for; a reader that went away keeps no task
+// from running.
+func (t *workTeller) line(at time.Time, text string) {
+	_, _ = fmt.Fprintf(t.w, "%s %s\n", at.In(t.clock.zone).Format("2006-01-02 15:04:05"), printable(text))
+}
+
+// Emit implements weaver.Sink.
+func (t *workTeller) Emit(ev event.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := t.count(ev)
+	if t.json {
+		t.object(ev)
+		return
+	}
+	if text == "" {
+		return
+	}
+	h := ev.Head()
+	name := h.TaskType
+	if h.Node != "" {
+		name = h.Node
+	}
+	t.line(h.At, fmt.Sprintf("%s %s: %s", h.TaskID, oneLine(name, maxNote), text))
+}
+
+// count keeps the figures and words what happened; "" is not worth a line.
+func (t *workTeller) count(ev event.Event) string {
+	switch ev := ev.(type) {
+	case event.TaskStarted:
+		t.started++
+		return fmt.Sprintf("attempt %d started", ev.AttemptNo)
+	case event.TaskSucceeded:
+		t.succeeded++
+		return "succeeded in " + took(time.Time{}, time.Time{}.Add(ev.Duration))
+	case event.TaskFailed:
+		t.failed++
+		return "failed: " + failure(&ev.Error, maxMessage)
+	case event.TaskRetrying:
+		return fmt.Sprintf("attempt %d failed, retry in %s: %s", ev.AttemptNo, setting(ev.Delay.Round(time.Millisecond)), failure(&ev.Error, maxMessage))
+	case event.TaskSuspended:
+		return "sleeps until " + t.clock.abs(ev.WakeAt)
+	case event.TaskBlocked:
+		return "blocked: " + failure(&ev.Error, maxMessage)
+	case event.TaskCancelled:
+		return "cancelled: " + failure(&ev.Error, maxMessage)
+	}
+	return ""
+}
+
+func (t *workTeller) object(ev event.Event) {
+	raw, err := json.Marshal(ev)
+	if err != nil {
+		return // a value of the user's that is no JSON: the event is lost, not the task
+	}
+	_, _ = fmt.Fprintf(t.w, "{\"event\":%q,%s\n", ev.Type(), raw[1:])
+}

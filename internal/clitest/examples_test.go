@@ -1,0 +1,120 @@
+package clitest_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// example copies a folder of examples, so that a run leaves nothing there.
+func example(t *testing.T, name string) (dir string) {
+	t.Helper()
+	source, err := os.OpenRoot(filepath.Join("..", "..", "examples", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = source.Close() }()
+	dir = filepath.Join(t.TempDir(), name)
+	if err := os.CopyFS(dir, withoutLeftovers{source.FS()}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// withoutLeftovers hides what earlier runs by hand left in an example.
+type withoutLeftovers struct{ fs.FS }
+
+// ReadDir implements fs.ReadDirFS.
+func (f withoutLeftovers) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(f.FS, name)
+	var kept []fs.DirEntry
+	for _, e := range entries {
+		switch e.Name() {
+		case "work", "out", "backups", "restored":
+		default:
+			kept = append(kept, e)
+		}
+	}
+	return kept, err
+}
+
+func runExample(t *testing.T, dir string, args ...string) *process {
+	t.Helper()
+	p := start(t, dir, append([]string{"run"}, args...)...)
+	if code := p.end(); code != 0 {
+		t.Fatalf("exit code %d:\n%s%s", code, p.told.String(), p.stderr.String())
+	}
+	return p
+}
+
+func TestExampleNightly(t *testing.T) {
+	t.Parallel()
+	dir := example(t, "nightly")
+	// Outside of this module the downloader needs one of its own.
+	write(t, filepath.Join(dir, "go.mod"), "module example.com/nightly\n\ngo 1.26\n")
+	around := filepath.Join(t.TempDir(), "nightly")
+	if code := startProgram(t, dir, "go", "build", "-o", around, ".").end(); code != 0 {
+		t.Fatalf("go build: exit code %d", code)
+	}
+	line := startProgram(t, dir, around, "serve", "127.0.0.1:0").await("serving http://")
+	_, rest, _ := strings.Cut(line, "http://")
+	address, _, _ := strings.Cut(rest, "/")
+	path := filepath.Join(dir, "nightly.yaml")
+	write(t, path, strings.ReplaceAll(read(t, path), "127.0.0.1:9123", address))
+
+	// Killed while it fetches, and run again.
+	first := start(t, dir, "run", "nightly.yaml")
+	first.await("prepare: succeeded")
+	first.signal(syscall.SIGKILL)
+	first.end()
+	second := runExample(t, dir, "nightly.yaml")
+	second.says("goes on, 1 of its 7 tasks have ended", "nightly-report succeeded in ")
+	if got, want := read(t, filepath.Join(dir, "work", "report.txt")), "Ada           12.50\nGrace        120.00\n"; got != want {
+		t.Errorf("the report is\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestExampleBuild(t *testing.T) {
+	t.Parallel()
+	dir := example(t, "build")
+	// Three of its four targets would have the whole standard library compiled.
+	path := filepath.Join(dir, "build.yaml")
+	text := read(t, path)
+	for _, other := range []string{"GOOS: darwin, GOARCH: arm64", "GOOS: windows, GOARCH: amd64", "GOOS: linux, GOARCH: arm64"} {
+		if !strings.Contains(text, other) {
+			t.Fatalf("the example has no target %s", other)
+		}
+		text = strings.ReplaceAll(text, other, "GOOS: linux, GOARCH: amd64")
+	}
+	write(t, path, text)
+	p := runExample(t, dir, "build.yaml")
+	p.says("build-and-test succeeded in ", "8 tasks.", "release| ")
+
+	// A failing test, mended.
+	test := filepath.Join(dir, "hello", "main_test.go")
+	good := read(t, test)
+	write(t, test, strings.ReplaceAll(good, "hello, Ada", "goodbye, Ada"))
+	p = start(t, dir, "run", "build.yaml")
+	if code := p.end(); code != 1 {
+		t.Fatalf("exit code %d, want 1:\n%s", code, p.told.String())
+	}
+	p.says(`greet says "hello, Ada"`, "build-and-test failed after ", "1 of 8 tasks failed, 1 was cancelled")
+}
+
+func TestExampleBackup(t *testing.T) {
+	t.Parallel()
+	dir := example(t, "backup")
+	for range 5 {
+		runExample(t, dir, "backup.yaml").says("restore| identical: 2 files", "backup succeeded in ")
+	}
+	archives, err := filepath.Glob(filepath.Join(dir, "backups", "*.tar"))
+	if err != nil || len(archives) != 3 {
+		t.Errorf("%d archives are left (error %v), want the last 3", len(archives), err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "restored")); err == nil {
+		t.Error("the restored copy is left")
+	}
+}

@@ -1,0 +1,80 @@
+package clitest_test
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// deaf is a pipeline whose command does not end when it is asked to, and says
+// which process it is.
+const deaf = `name: deaf
+tasks:
+  deaf: {run: "trap '' TERM INT; echo up; while :; do sleep 1; done"}
+`
+
+func TestInterruptTwice(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []string{"run", "worker"} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "deaf.yaml"), deaf)
+			args := []string{"run", "deaf.yaml"}
+			running := "deaf| up"
+			if verb == "worker" {
+				if code := start(t, dir, "submit", "deaf.yaml").end(); code != 0 {
+					t.Fatalf("submit: exit code %d", code)
+				}
+				args, running = []string{"worker", "--handlers", "builtin"}, "deaf: attempt 1 started"
+			}
+			p := start(t, dir, args...)
+			p.await(running)
+			p.signal(syscall.SIGINT)
+			p.await("topping: running tasks may end within 30s; interrupt again to stop them now")
+			p.signal(syscall.SIGINT)
+			want := map[string]int{"run": 1, "worker": 0}[verb]
+			if code := p.end(); code != want {
+				t.Errorf("exit code %d, want %d", code, want)
+			}
+			p.says("topping now")
+
+			// The task is as if it had not been started.
+			ls := start(t, dir, "task", "ls", "-o", "json")
+			ls.end()
+			if got := ls.told.String(); !strings.Contains(got, `"state": "ready"`) || !strings.Contains(got, `"attempt_count": 0,`) {
+				t.Errorf("the task was not given back at no cost:\n%s", got)
+			}
+			if code := start(t, dir, "doctor").end(); code != 0 {
+				t.Errorf("doctor: exit code %d", code)
+			}
+		})
+	}
+}
+
+// A terminal that is closed, and a supervisor that stops the service, are
+// asked to wait for what runs, too.
+func TestOtherSignalsDrain(t *testing.T) {
+	t.Parallel()
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(s.String(), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "two.yaml"), `name: two
+tasks:
+  first: {run: "echo up; while ! test -f go; do sleep 0.05; done"}
+  second: {run: "true", needs: [first]}
+`)
+			p := start(t, dir, "run", "two.yaml")
+			p.await("first| up")
+			p.signal(s)
+			p.await("Stopping: ")
+			write(t, filepath.Join(dir, "go"), "")
+			if code := p.end(); code != 1 {
+				t.Errorf("exit code %d, want 1", code)
+			}
+			p.says("first: succeeded", "stopped: 1 of the 2 tasks")
+		})
+	}
+}

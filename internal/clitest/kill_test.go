@@ -1,0 +1,114 @@
+package clitest_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// ledger is a pipeline of which every task writes its name when it begins and
+// when it ends. The tasks of one lane follow each other.
+func ledger() string {
+	var b strings.Builder
+	b.WriteString("name: ledger\ntasks:\n")
+	for _, lane := range []string{"a", "b"} {
+		for i := range 4 {
+			needs := ""
+			if i > 0 {
+				needs = fmt.Sprintf(", needs: [%s%d]", lane, i-1)
+			}
+			fmt.Fprintf(&b, "  %s%d: {run: \"echo begin %[1]s%[2]d >>ledger; echo line; sleep 0.03; echo end %[1]s%[2]d >>ledger\"%[3]s}\n", lane, i, needs)
+		}
+	}
+	b.WriteString("  last: {run: \"echo end last >>ledger\", needs: [a3, b3]}\n")
+	return b.String()
+}
+
+// Killed after any of its first lines, a run goes on with the same job: what
+// had succeeded is not run again, and everything ends.
+func TestRunIsKilled(t *testing.T) {
+	t.Parallel()
+	for _, lines := range []int{0, 1, 2, 3, 5, 8, 11, 14, 17, 20} {
+		t.Run(fmt.Sprintf("after line %d", lines), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "ledger.yaml"), ledger())
+			first := start(t, dir, "run", "-o", "json", "ledger.yaml")
+			for range lines {
+				if _, more := first.next(); !more {
+					t.Fatalf("it ended before it was killed:\n%s%s", first.told.String(), first.stderr.String())
+				}
+			}
+			first.signal(syscall.SIGKILL)
+			if code := first.end(); code != -1 {
+				t.Fatalf("exit code %d: it was not killed", code)
+			}
+			known := nodes(first.told.String(), "task.succeeded")
+			before := strings.Count(read(t, filepath.Join(dir, "ledger")), "\n")
+
+			second := start(t, dir, "run", "-o", "json", "ledger.yaml")
+			if code := second.end(); code != 0 {
+				t.Fatalf("exit code %d:\n%s%s", code, second.told.String(), second.stderr.String())
+			}
+			again := nodes(second.told.String(), "task.started")
+			for _, node := range known {
+				if slices.Contains(again, node) {
+					t.Errorf("%s had succeeded and was run again", node)
+				}
+			}
+			if lines > 0 && job(t, first.told.String()) != job(t, second.told.String()) {
+				t.Error("the second run is another job")
+			}
+
+			// A killed command wrote nothing more: each end stands once, except
+			// that a command may have ended without anybody to record it.
+			entries := strings.Split(strings.TrimSpace(read(t, filepath.Join(dir, "ledger"))), "\n")
+			ends := map[string]int{}
+			for i, e := range entries {
+				name, ended := strings.CutPrefix(e, "end ")
+				if !ended {
+					continue
+				}
+				if ends[name]++; ends[name] > 2 || ends[name] == 2 && i < before {
+					t.Errorf("%s ended %d times", name, ends[name])
+				}
+			}
+			if len(ends) != 9 || !strings.HasSuffix(entries[len(entries)-1], "last") {
+				t.Errorf("the ledger is not complete:\n%s", strings.Join(entries, "\n"))
+			}
+			if code := start(t, dir, "doctor").end(); code != 0 {
+				t.Errorf("doctor: exit code %d", code)
+			}
+		})
+	}
+}
+
+// nodes returns the names of the tasks that a stream of events tells of.
+func nodes(stream, event string) []string {
+	var names []string
+	for line := range strings.Lines(stream) {
+		if strings.HasPrefix(line, `{"event":"`+event+`"`) {
+			names = append(names, field(line, "node"))
+		}
+	}
+	return names
+}
+
+func job(t *testing.T, stream string) string {
+	t.Helper()
+	id := field(stream, "job_id")
+	if id == "" {
+		t.Fatalf("no job in the stream:\n%s", stream)
+	}
+	return id
+}
+
+// field is the first text under a key.
+func field(line, key string) string {
+	_, rest, _ := strings.Cut(line, `"`+key+`":"`)
+	value, _, _ := strings.Cut(rest, `"`)
+	return value
+}

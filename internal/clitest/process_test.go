@@ -1,0 +1,131 @@
+package clitest_test
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// process is the weaver command as a process of its own, in a folder of its
+// own, whose standard output is read while it runs.
+type process struct {
+	*testing.T
+	cmd    *exec.Cmd
+	out    *bufio.Reader
+	told   bytes.Buffer // the standard output so far
+	stderr bytes.Buffer
+}
+
+// program is the path of the weaver command, which is this test's binary.
+func program(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "weaver")
+	if err := os.Symlink(self, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func start(t *testing.T, dir string, args ...string) *process {
+	t.Helper()
+	return startProgram(t, dir, program(t), args...)
+}
+
+func startProgram(t *testing.T, dir, name string, args ...string) *process {
+	t.Helper()
+	p := &process{T: t, cmd: exec.Command(name, args...)}
+	p.cmd.Dir = dir
+	p.cmd.Env = append(os.Environ(), "WEAVER_STORE=", "WEAVER_NAMESPACE=", "TZ=UTC", "GORACE=atexit_sleep_ms=0")
+	p.cmd.Stderr = &p.stderr
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.out = bufio.NewReader(stdout)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			_ = p.cmd.Process.Kill()
+			_ = p.cmd.Wait()
+		}
+	})
+	return p
+}
+
+// next reads a line of the standard output; false at its end.
+func (p *process) next() (string, bool) {
+	line, err := p.out.ReadString('\n')
+	p.told.WriteString(line)
+	return strings.TrimSuffix(line, "\n"), err == nil
+}
+
+// await reads until a line contains text, and returns it.
+func (p *process) await(text string) string {
+	p.Helper()
+	for {
+		line, more := p.next()
+		if strings.Contains(line, text) {
+			return line
+		}
+		if !more {
+			p.Fatalf("the output ended before %q:\n%s%s", text, p.told.String(), p.stderr.String())
+		}
+	}
+}
+
+func (p *process) signal(s syscall.Signal) {
+	p.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// end reads to the end and returns the exit code, −1 after a signal.
+func (p *process) end() int {
+	p.Helper()
+	for {
+		if _, more := p.next(); !more {
+			break
+		}
+	}
+	_ = p.cmd.Wait() // the code says it
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// says checks the output of a process that ended.
+func (p *process) says(texts ...string) {
+	p.Helper()
+	all := p.told.String() + p.stderr.String()
+	for _, text := range texts {
+		if !strings.Contains(all, text) {
+			p.Errorf("it does not say %q:\n%s", text, all)
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
