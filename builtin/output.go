@@ -232,10 +232,27 @@ func lastLine(s string) string {
 	return s[:cut] + "…"
 }
 
+// overwritten is a text as a terminal shows it: of a line that was written
+// over and over, as progress bars are, the last version.
+func overwritten(s string) string {
+	if !strings.Contains(s, "\r") {
+		return s
+	}
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		text, end := strings.TrimRight(line, "\r\n"), ""
+		if strings.HasSuffix(line, "\n") {
+			end = "\n"
+		}
+		b.WriteString(text[strings.LastIndexByte(text, '\r')+1:] + end)
+	}
+	return b.String()
+}
+
 // lastLines returns the end of a text, without the line end, and whether
 // something is missing before it.
 func lastLines(s string, lines, size int) (end string, cut bool) {
-	s = strings.TrimRight(s, "\r\n")
+	s = strings.TrimRight(overwritten(s), "\r\n")
 	end = s[len(s)-min(len(s), size):]
 	end = end[brokenStart([]byte(end)):]
 	at := len(end)

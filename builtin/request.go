@@ -41,7 +41,7 @@ type RequestInput struct {
 
 	Expect       []int    `json:"expect,omitempty"`        // statuses that mean success; default 200 to 299
 	Timeout      Duration `json:"timeout,omitempty"`       // of one attempt, body included; default 30s
-	MaxRedirects *int     `json:"max_redirects,omitempty"` // default 10; 0: a redirect is the answer, for Expect to judge
+	MaxRedirects *int     `json:"max_redirects,omitempty"` // default 10, but none that turns a POST into a GET; 0: a redirect is the answer, for Expect to judge
 }
 
 // RequestOutput is the answer. The body keeps its beginning when it is too

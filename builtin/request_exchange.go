@@ -61,6 +61,9 @@ func (x *exchange) redirect(req *http.Request, via []*http.Request) error {
 	if !webScheme(req.URL) {
 		return fmt.Errorf("%w: it leads to no http or https URL", errRedirect)
 	}
+	if x.in.MaxRedirects == nil && req.Method != x.first.Method {
+		return fmt.Errorf("%w: it turns %s into %s, so that what was sent would get lost: call the URL that it leads to, or set max_redirects to follow it all the same", errRedirect, x.first.Method, req.Method)
+	}
 	// net/http drops credentials on the way to another host, but not when the
 	// same host sends us to where everybody can listen.
 	if x.first.URL.Scheme == "https" && req.URL.Scheme == "http" {

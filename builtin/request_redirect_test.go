@@ -60,16 +60,25 @@ func TestRequestRedirectBody(t *testing.T) {
 			v := &visits{}
 			w.serve("a.test", to(code, "http://b.test/"))
 			w.serve("b.test", v.serve)
-			w.run(builtin.RequestInput{URL: "http://a.test/", Body: "order"})
+			w.run(builtin.RequestInput{URL: "http://a.test/", Body: "order", MaxRedirects: new(1)})
 			if got := v.last(w); got.method+" "+got.body != want {
 				w.Errorf("b.test got %s %q, want %q", got.method, got.body, want)
 			}
 		})
 	}
+	webScene(t, "is not lost without a word", func(w *webWorld) {
+		v := &visits{}
+		w.serve("a.test", to(302, "http://b.test/"))
+		w.serve("b.test", v.serve)
+		w.fails(1, builtin.RequestInput{URL: "http://a.test/", Body: "order"}, "it turns POST into GET", "set max_redirects")
+		if n := len(v.all()); n != 0 {
+			w.Errorf("b.test was called %d times", n)
+		}
+	})
 	webScene(t, "a failure behind a redirect names both", func(w *webWorld) {
 		w.serve("a.test", to(303, "http://b.test/x"))
 		w.serve("b.test", status(404))
-		w.fails(1, builtin.RequestInput{URL: "http://a.test/", Body: "order"}, "POST http://a.test/, redirected to GET http://b.test/x: 404 Not Found")
+		w.fails(1, builtin.RequestInput{URL: "http://a.test/", Body: "order", MaxRedirects: new(1)}, "POST http://a.test/, redirected to GET http://b.test/x: 404 Not Found")
 	})
 }
 

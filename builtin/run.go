@@ -21,7 +21,7 @@ import (
 // made a session of its own is left alone.
 type RunInput struct {
 	Argv  []string `json:"argv,omitempty"`  // program and arguments; the program is looked up in the command's PATH
-	Shell string   `json:"shell,omitempty"` // a line for /bin/sh -c
+	Shell string   `json:"shell,omitempty"` // for /bin/sh -c; with several lines, begin with set -e
 
 	// Env is added to the command's environment, which otherwise has PATH,
 	// HOME and LANG of the worker, those of InheritEnv, and WEAVER_TASK_ID,

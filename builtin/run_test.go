@@ -231,6 +231,7 @@ func TestRunFails(t *testing.T) {
 		"with much on stderr":     {"seq 1 1000 >&2; echo out; exit 1", "exit status 1: 1000\nIt wrote last:\n" + seq(981, 1000)},
 		"with much on stdout":     {"seq 1 1000; echo err >&2; exit 1", "exit status 1: err"},
 		"with very long lines":    {"for i in 1 2; do head -c 10000 /dev/zero | tr '\\0' x; echo; done; exit 1", "exit status 1: " + strings.Repeat("x", 197) + "…\nIt wrote last:\n" + strings.Repeat("x", 4096)},
+		"after a progress bar":    {"printf 'start\\nprogress\\r50%%\\r100%%\\r\\n'; exit 3", "exit status 3: 100%\nIt wrote last:\nstart\n100%"},
 		"as the shell says":       {"no-such-program-in-a-shell 2>/dev/null", "exit status 127; it wrote nothing"},
 		"with both, 21 lines":     {"seq 1 10; seq 1 10 >&2; exit 1", "exit status 1: 10\nIt wrote last:\n" + seq(1, 10)},
 		"with both, 20 lines":     {"seq 1 9; seq 1 10 >&2; exit 1", "exit status 1: 10\nIt wrote last:\n" + seq(1, 10) + "\nand to stdout:\n" + seq(1, 9)},

@@ -108,7 +108,7 @@ func newParser(app App, g *grammar, out io.Writer) (*kong.Kong, error) {
 	parser, err := kong.New(
 		g,
 		kong.Name(app.Name),
-		kong.Description("Run, read and operate the tasks of a Weaver store."),
+		kong.Description("Run, read and operate the tasks of a Weaver store. Exit codes: 0 done, 1 work failed, 2 usage or bad input, 3 store unreachable."),
 		kong.NoDefaultHelp(),
 		kong.Writers(out, out),
 		kong.Exit(func(int) {}), // errors are returned, never acted on here

@@ -39,5 +39,6 @@ func (s *session) migrateNew(ctx context.Context, db *sqlite.DB, notReady error)
 	if err := db.Migrate(ctx); err != nil {
 		return fmt.Errorf("create the store %s: %w", s.flags.Store, err)
 	}
+	s.created = true
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/pipeline"
@@ -105,7 +106,7 @@ type start struct {
 // begin finds the unfinished job of a file or submits a new one (API §2).
 // Two processes that begin the same file at the same moment get one job: the
 // file is locked meanwhile.
-func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, flags pipelineFlags) (start, error) {
+func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, verb string, flags pipelineFlags) (start, error) {
 	unlock, err := lockFile(f.path)
 	if err != nil {
 		return start{}, badInput("", "lock %s: %w", f.given, err)
@@ -120,12 +121,12 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 		st.same = old.Meta[metaDefinition] == f.Digest()
 		switch {
 		case !st.same && !flags.Resume && !flags.Fresh:
-			return start{}, s.changed(f, old)
+			return start{}, s.changed(f, old, verb)
 		case !flags.Fresh:
 			st.id, st.resumed = old.ID, true
 			return st, nil
 		}
-		if _, err := c.CancelJob(ctx, old.ID, weaver.By(auditFlags{}.who()), weaver.Reason("a fresh job of "+f.path+" was begun")); err != nil {
+		if err := s.replace(ctx, c, old.ID, f); err != nil {
 			return start{}, err
 		}
 		st.ended, st.same = old.ID, true
@@ -139,6 +140,44 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 	}
 	st.id = h.ID()
 	return st, nil
+}
+
+// endWithin is how long --fresh waits for the commands of the job that it
+// cancels: what they get to end by themselves, and the way there.
+const endWithin = 15 * time.Second
+
+// replace cancels the unfinished job of a file and returns when nothing of it
+// runs any more: two jobs of one file would work on the same files.
+func (s *session) replace(ctx context.Context, c *weaver.Client, id weaver.JobID, f *pipelineFile) error {
+	who, why := weaver.By(auditFlags{}.who()), weaver.Reason("a fresh job of "+f.path+" was begun")
+	ack, err := c.CancelJob(ctx, id, who, why)
+	if err != nil || ack.Asked == 0 {
+		return err
+	}
+	// What ran in a process that was killed ends when somebody reaps it.
+	reaper := store.WorkerInfo{ID: store.WorkerID(task.NewIDs(nil).New().String()), Name: "fresh", TTL: weaver.DefaultLease}
+	if err := c.Store().Join(ctx, c.Namespace(), reaper); err != nil {
+		return err
+	}
+	defer func() { _ = c.Store().Leave(context.WithoutCancel(ctx), c.Namespace(), reaper.ID) }()
+	if _, err := c.Store().Reap(ctx, c.Namespace(), store.ReapRequest{Worker: reaper.ID, TTL: reaper.TTL, CrashBudget: -1}); err != nil {
+		return err
+	}
+	patience, cancel := context.WithTimeout(ctx, endWithin)
+	defer cancel()
+	_, err = c.WaitJob(patience, id)
+	if ctx.Err() != nil || patience.Err() == nil {
+		return err
+	}
+	// Their worker is silent. Force takes the lease away: when it comes back
+	// it may write nothing, and kills what it runs.
+	st, err := c.JobStatus(ctx, id)
+	for i := range st.Tasks {
+		if err == nil && st.Tasks[i].State == task.Running {
+			err = c.Cancel(ctx, st.Tasks[i].ID, who, why, weaver.Force())
+		}
+	}
+	return err
 }
 
 // unfinished returns the latest unfinished job of a file, or nil. A job that
@@ -163,8 +202,8 @@ func unfinished(ctx context.Context, c *weaver.Client, f *pipelineFile) (*weaver
 }
 
 // changed says that the file is no longer what its unfinished job is.
-func (s *session) changed(f *pipelineFile, old *weaver.JobInfo) error {
-	again := s.command("run", f.given)
+func (s *session) changed(f *pipelineFile, old *weaver.JobInfo, verb string) error {
+	again := s.command(verb, f.given)
 	return badInput(
 		fmt.Sprintf("Run `%s --resume` to go on with the job as it was submitted, or `%s --fresh` to cancel it and begin a new one.", again, again),
 		"%s changed since its job %s was submitted (%s), and that job is unfinished: %d of its %d tasks have ended",

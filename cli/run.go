@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,7 +122,7 @@ func (r *pipelineRun) run(ctx context.Context, db *sqlite.DB, handlers []weaver.
 	if r.client, err = weaver.NewClient(db, weaver.ClientConfig{Namespace: r.session.flags.Namespace}); err != nil {
 		return badInput("", "--namespace: %w", err)
 	}
-	if r.job, err = r.begin(ctx, r.client, r.file, r.flags.pipelineFlags); err != nil {
+	if r.job, err = r.begin(ctx, r.client, r.file, "run", r.flags.pipelineFlags); err != nil {
 		return err
 	}
 	status, err := r.client.JobStatus(ctx, r.job.id)
@@ -139,6 +140,7 @@ func (r *pipelineRun) run(ctx context.Context, db *sqlite.DB, handlers []weaver.
 		Concurrency:  r.flags.Slots,
 		Queues:       map[string]int{r.file.queue(): r.flags.Slots},
 		DrainTimeout: r.flags.DrainTimeout,
+		CrashBudget:  -1, // a person starts each run, and a command cannot take this process with it
 		Logger:       r.monitor.Logger(),
 		Sink:         r.monitor,
 	})
@@ -283,7 +285,7 @@ func (r *pipelineRun) verdict(st weaver.JobStatus, workErr error) error {
 		return nil
 	case st.State == weaver.JobFailed, st.State == weaver.JobCancelled:
 		r.hint("`%s` tells why; `%s` and the same run again go on from there.",
-			r.command("why", st.ID.String()), r.command("task", "retry", "ID"))
+			r.command("why", st.ID.String()), r.command("task", "retry", failedID(st)))
 		return silent(exitFailed)
 	case st.State == weaver.JobBlocked:
 		return &exitError{
@@ -297,6 +299,21 @@ func (r *pipelineRun) verdict(st weaver.JobStatus, workErr error) error {
 		err:    fmt.Errorf("stopped: %d of the %d tasks of job %s have ended", st.Counters.Total-st.Counters.Unfinished, st.Counters.Total, st.ID),
 		advice: fmt.Sprintf("Go on with `%s`.", r.command("run", r.file.given)),
 	}
+}
+
+// failedID is the task to retry: the one that failed, when it is one.
+func failedID(st weaver.JobStatus) string {
+	id := ""
+	for i := range st.Tasks {
+		if st.Tasks[i].State != weaver.StateFailed {
+			continue
+		}
+		if id != "" {
+			return "ID"
+		}
+		id = st.Tasks[i].ID.String()
+	}
+	return cmp.Or(id, "ID")
 }
 
 // hint is a line for people at the end of the result.

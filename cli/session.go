@@ -36,6 +36,7 @@ type session struct {
 	clock clock
 
 	terminal bool // live is a person's screen
+	created  bool // the store was not there before
 }
 
 func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Time) *session {

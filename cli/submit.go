@@ -65,7 +65,7 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	return s.withProducer(ctx, func(client *weaver.Client) error {
-		st, err := s.begin(ctx, client, file, c.pipelineFlags)
+		st, err := s.begin(ctx, client, file, "submit", c.pipelineFlags)
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,11 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 		if got.Cancelled != "" {
 			s.printf("The unfinished job %s was cancelled.\n", got.Cancelled)
 		}
-		s.printf("A worker runs it: `%s`; `%s` shows it.\n", s.command("worker", "--handlers", "builtin"), s.command("job", "show", got.JobID))
+		worker := []string{"worker"}
+		if len(s.app.Handlers) > 0 {
+			worker = append(worker, "--handlers", "app,builtin")
+		}
+		s.printf("A worker runs it: `%s`; `%s` shows it.\n", s.command(worker...), s.command("job", "show", got.JobID))
 		return nil
 	})
 }

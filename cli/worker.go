@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,6 +59,9 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 			names[i] = h.Name()
 		}
 		slices.Sort(names)
+		if path, err := filepath.Abs(db.Path()); err == nil && s.created {
+			teller.say("there was no store: %s is new, and nothing waits in it yet", path)
+		}
 		teller.say("worker on %s, namespace %q, %s: %s", s.flags.Store, s.flags.Namespace, plural(c.Slots, "slot"), strings.Join(names, ", "))
 		err = c.work(ctx, eng, teller)
 		teller.say("worker stopped: %s run, %d succeeded, %d failed", plural(teller.started, "attempt"), teller.succeeded, teller.failed)

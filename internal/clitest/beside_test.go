@@ -53,6 +53,31 @@ func TestRunBesideAWorker(t *testing.T) {
 	}
 }
 
+// What another process does is told while it does it, not only in the end.
+func TestRunTellsOfAWorker(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "held.yaml"), `name: held
+tasks:
+  a: {run: "while ! test -f go; do sleep 0.05; done"}
+  b: {run: "while ! test -f go; do sleep 0.05; done"}
+`)
+	worker := start(t, dir, "worker", "--slots", "1")
+	worker.await("worker on ")
+	run := start(t, dir, "run", "--slots", "1", "held.yaml")
+	first := run.await(": started")
+	second := run.await(": started")
+	if a := strings.Contains(first+second, " a: "); !a || !strings.Contains(first+second, " b: ") {
+		t.Errorf("it told of %q and %q, want a and b", first, second)
+	}
+	write(t, filepath.Join(dir, "go"), "")
+	if code := run.end(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	worker.signal(syscall.SIGTERM)
+	worker.await("worker stopped: 1 attempt run, 1 succeeded")
+}
+
 // Started by several at the same moment, a file is one job, and its commands
 // are run once.
 func TestRunsAtOnce(t *testing.T) {

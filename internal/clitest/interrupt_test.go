@@ -78,3 +78,20 @@ tasks:
 		})
 	}
 }
+
+// A run that was started to outlive its terminal does so.
+func TestNohup(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "one.yaml"), "name: one\ntasks:\n  a: {run: \"echo up; while ! test -f go; do sleep 0.05; done\"}\n")
+	p := startProgram(t, dir, "sh", "-c", "trap '' HUP; exec "+program(t)+" run one.yaml")
+	p.await("a| up")
+	p.signal(syscall.SIGHUP)
+	write(t, filepath.Join(dir, "go"), "")
+	if code := p.end(); code != 0 {
+		t.Errorf("exit code %d:\n%s%s", code, p.told.String(), p.stderr.String())
+	}
+	if strings.Contains(p.told.String(), "Stopping") {
+		t.Error("it stopped")
+	}
+}

@@ -86,6 +86,64 @@ func TestRunIsKilled(t *testing.T) {
 	}
 }
 
+// However often it is killed, a run is gone on with: each time a person began
+// it, and no command can take the process with it.
+func TestRunIsKilledOften(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "long.yaml"), "name: long\ntasks:\n  pay: {run: \"echo pay >>ledger\"}\n  long: {run: \"echo up; while ! test -f go; do sleep 0.05; done\", needs: [pay]}\n")
+	for range 5 {
+		p := start(t, dir, "run", "long.yaml")
+		p.await("long| up")
+		p.signal(syscall.SIGKILL)
+		p.end()
+	}
+	write(t, filepath.Join(dir, "go"), "")
+	p := start(t, dir, "run", "long.yaml")
+	if code := p.end(); code != 0 {
+		t.Errorf("exit code %d:\n%s%s", code, p.told.String(), p.stderr.String())
+	}
+	if got := read(t, filepath.Join(dir, "ledger")); got != "pay\n" {
+		t.Errorf("the ledger is %q: what had finished was run again", got)
+	}
+}
+
+// A fresh job begins when nothing of the old one runs any more, whether its
+// process lives or was killed.
+func TestFreshWaitsForTheOld(t *testing.T) {
+	t.Parallel()
+	for _, killed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("killed %t", killed), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "held.yaml"), `name: held
+tasks:
+  a: {run: "trap 'sleep 0.2; echo ended >>ledger; exit 1' TERM; echo begun >>ledger; echo up; while :; do sleep 0.05; done"}
+`)
+			old := start(t, dir, "run", "held.yaml")
+			old.await("a| up")
+			want := "begun\nended\nbegun\n"
+			if killed {
+				old.signal(syscall.SIGKILL)
+				old.end()
+				want = "begun\nbegun\n"
+			}
+			fresh := start(t, dir, "run", "--fresh", "held.yaml")
+			fresh.await("a| up")
+			if got := read(t, filepath.Join(dir, "ledger")); got != want {
+				t.Errorf("the ledger is %q, want %q", got, want)
+			}
+			fresh.signal(syscall.SIGKILL)
+			fresh.end()
+			if !killed {
+				if code := old.end(); code != 1 {
+					t.Errorf("the old run's exit code is %d, want 1", code)
+				}
+			}
+		})
+	}
+}
+
 // nodes returns the names of the tasks that a stream of events tells of.
 func nodes(stream, event string) []string {
 	var names []string

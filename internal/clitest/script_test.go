@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/builtin"
 	"github.com/goweaver/weaver/cli"
 )
 
@@ -18,6 +19,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"weaver": func() { cli.Main(cli.App{}) },
 		"acme":   func() { cli.Main(cli.App{Name: "acme", Version: "v1.2.3", Handlers: ownHandlers()}) },
+		"twice":  func() { cli.Main(cli.App{Handlers: builtin.Handlers(builtin.Config{})}) },
 	})
 }
 

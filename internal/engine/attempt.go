@@ -203,7 +203,10 @@ func (a *Attempt) call(h Handler) (out json.RawMessage, err error) {
 			out, err = nil, &PanicError{Value: p, Stack: string(debug.Stack())}
 		}
 		if err != nil && errors.Is(context.Cause(ctx), ErrTimeout) && a.ctx.Err() == nil {
-			err = &KindError{Kind: task.KindTimeout, Err: errors.Join(ErrTimeout, err)}
+			if !errors.Is(err, ErrTimeout) {
+				err = errors.Join(ErrTimeout, err)
+			}
+			err = &KindError{Kind: task.KindTimeout, Err: fmt.Errorf("limit %s: %w", a.task.Timeout, err)}
 		}
 	}()
 	return h.Run(ctx, a.task.Input)

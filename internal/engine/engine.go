@@ -80,6 +80,7 @@ type Engine struct {
 	reapKick    chan struct{} // a lease or deadline may now be the next to expire
 	draining    atomic.Bool
 	cancelAsked atomic.Bool // a running task may have been asked to cancel
+	elsewhere   atomic.Bool // another process wrote, and did perhaps that
 
 	finishes *combiner[store.Finish, store.FinishResult]
 	records  *combiner[store.Record, store.RecordResult]
@@ -211,6 +212,10 @@ func (e *Engine) notice(n store.Notice) {
 	if n.Due || n.External {
 		kick(e.claimKick)
 		kick(e.reapKick)
+	}
+	if n.External {
+		e.elsewhere.Store(true)
+		kick(e.beatKick)
 	}
 	if len(n.Cancels) == 0 {
 		return

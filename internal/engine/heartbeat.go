@@ -34,20 +34,19 @@ func (e *Engine) heartbeatLoop(ctx context.Context) error {
 		// Wait for the next beat, but not past the moment at which a lease
 		// stops being trusted.
 		due := interval - time.Since(last)
+		if e.elsewhere.Load() {
+			due = min(due, soon-time.Since(last))
+		}
 		for _, a := range running {
 			if a.ctx.Err() == nil {
 				due = min(due, a.trustedFor())
 			}
 		}
-		kicked := false
 		if due > 0 {
-			kicked = waitKick(ctx, due, e.beatKick)
+			wait(ctx, due, e.beatKick)
 		}
 		e.endUntrusted()
-		if !kicked && time.Since(last) < interval {
-			continue
-		}
-		if kicked && !e.needsBeat(last) {
+		if !e.needsBeat(last) {
 			continue
 		}
 		if e.beat(ctx) {
@@ -60,23 +59,17 @@ func (e *Engine) heartbeatLoop(ctx context.Context) error {
 	return nil
 }
 
+// soon is how long after a heartbeat the next one comes when another process
+// wrote: it may have been a cancel. Not sooner, or busy processes that share a
+// store would make each other beat all the time.
+const soon = time.Second
+
 // needsBeat keeps kicks of the claimer, which only say that attempts exist
 // now, from becoming a heartbeat each.
 func (e *Engine) needsBeat(last time.Time) bool {
-	return e.cancelAsked.Swap(false) || time.Since(last) >= e.cfg.TTL/3
-}
-
-// waitKick is wait that says whether the kick ended it.
-func waitKick(ctx context.Context, d time.Duration, kicks <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-kicks:
-		return true
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-	return false
+	since := time.Since(last)
+	elsewhere := since >= soon && e.elsewhere.Swap(false)
+	return e.cancelAsked.Swap(false) || elsewhere || since >= e.cfg.TTL/3
 }
 
 func (e *Engine) endUntrusted() {

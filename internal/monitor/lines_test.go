@@ -130,7 +130,7 @@ func TestLines(t *testing.T) {
 00:00:05 fetch: failed in attempt 2 after 1s: exit status 4
 00:00:05 old: read from="a b" rows=3 took=1s
 00:00:06 clean: cancelled: fetch did not succeed
-00:00:06 old: has left its worker, and begins again
+00:00:06 old: was stopped, and begins again with the next worker
 00:00:06 nightly-report: blocked: ask waits for a person
 00:00:06 after the run
 `)

@@ -298,7 +298,7 @@ func TestPicturesAlone(t *testing.T) {
 	j.Starts("b", At(10))
 	m.look(j.Picture(), At(10))
 	j.Task("b").State = task.Ready
-	check(t, "a lost worker", m.look(j.Picture(), At(11)), "b: has left its worker, and begins again")
+	check(t, "a lost worker", m.look(j.Picture(), At(11)), "b: was stopped, and begins again with the next worker")
 	// It sleeps.
 	j.Starts("b", At(11))
 	b := j.Task("b")

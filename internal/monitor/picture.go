@@ -145,7 +145,7 @@ func (n *node) turn(t *weaver.TaskInfo) string {
 	}
 	switch n.state { // after the untold events
 	case task.Running:
-		return "has left its worker, and begins again"
+		return "was stopped, and begins again with the next worker"
 	case task.Blocked:
 		return "is unblocked"
 	case task.Failed, task.Cancelled:

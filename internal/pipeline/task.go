@@ -172,6 +172,9 @@ func (l *taskList) run(e entry, where string, t *Task) {
 			l.wrongItem(e, entry{value: item}, where, "[python3, clean.py]")
 		case i == 0 && strings.TrimSpace(item.text) == "":
 			l.r.add(item.at, fmt.Sprintf("%q of %s begins with an empty text, and not with a program", e.name, where), "write for example run: [python3, clean.py]")
+		case i == 0 && strings.Contains(item.text, " ") && !strings.ContainsAny(item.text, `/\`):
+			l.r.add(item.at, fmt.Sprintf("%q of %s begins with %s, which is no program: a list is one command and its arguments", e.name, where, quote(item.text)),
+				"write for example run: [python3, clean.py], or several commands as a text, one per line: run: |")
 		case l.storable(item.at, fmt.Sprintf("%q of %s", e.name, where), item.text):
 			t.Argv = append(t.Argv, item.text)
 		}
