@@ -68,7 +68,7 @@ func TestSink(t *testing.T) {
 			"task.started", "step.started", "log.written", "step.completed", "task.suspended",
 			"task.started", "progress", "task.succeeded",
 		}
-		synctest.Wait() // events come after what Wait saw
+		synctest.Wait()
 		if got := r.types(); !slices.Equal(got, want) {
 			w.Errorf("events:\n got %q\nwant %q", got, want)
 		}
@@ -135,6 +135,7 @@ func TestSink(t *testing.T) {
 	scene(t, "that panics touches no task", func(w *world) {
 		w.runConfig(w.store, weaver.Config{Sink: event.SinkFunc(func(event.Event) { panic("boom") }), Handlers: []weaver.Handler{handler}})
 		equal(w, "output", result(w, enqueue(w, typ, "x")), "x")
+		synctest.Wait()
 		if len(w.log.lines(w, "the event sink panicked")) == 0 {
 			w.Error("the log does not tell of the panic")
 		}
@@ -153,7 +154,9 @@ func TestSink(t *testing.T) {
 			return "", ctx.Err()
 		})}})
 		fails(w, enqueue(w, typ, "fail"))
+		synctest.Wait() // events come after what those who wait saw
 		blocks(w, enqueue(w, typ, "block"))
+		synctest.Wait()
 		h := enqueue(w, typ, "wait")
 		time.Sleep(time.Second)
 		w.must(e.Cancel(w.Context(), h.ID()))
