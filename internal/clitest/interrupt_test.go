@@ -53,11 +53,12 @@ func TestInterruptTwice(t *testing.T) {
 	}
 }
 
-// A terminal that is closed, and a supervisor that stops the service, are
-// asked to wait for what runs, too.
-func TestOtherSignalsDrain(t *testing.T) {
+// Once: what runs may end, nothing new begins, and it says how to go on. A
+// terminal that is closed and a supervisor that stops the service are asked
+// to wait, too.
+func TestInterruptOnce(t *testing.T) {
 	t.Parallel()
-	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
@@ -74,7 +75,15 @@ tasks:
 			if code := p.end(); code != 1 {
 				t.Errorf("exit code %d, want 1", code)
 			}
-			p.says("first: succeeded", "stopped: 1 of the 2 tasks")
+			p.says("first: succeeded", "stopped: 1 of the 2 tasks", "Go on with `weaver run two.yaml`.")
+			if strings.Contains(p.told.String(), "second: started") {
+				t.Error("it began another task")
+			}
+			p = start(t, dir, "run", "two.yaml")
+			if code := p.end(); code != 0 {
+				t.Errorf("the next run's exit code is %d", code)
+			}
+			p.says("1 of its 2 tasks have ended", "two succeeded in ")
 		})
 	}
 }
