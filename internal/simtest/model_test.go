@@ -1,0 +1,192 @@
+package simtest_test
+
+import (
+	"flag"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/memstore"
+	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
+
+	"pgregory.net/rapid"
+)
+
+// modelSteps is the average number of actions in a sequence.
+const modelSteps = 60
+
+// TestModel plays the same random operations against memstore, which is the
+// model, and against SQLite, and compares every answer and, after every
+// action, all rows of both. Each sequence lives in a bubble of its own, so
+// both stores read the same clock and instants are compared exactly; ids are
+// drawn by the test, so they are equal, too.
+//
+// A failure prints its seed and the shortest sequence found. To play it again:
+//
+//	go test ./internal/simtest -run TestModel -rapid.seed=N
+//
+// To soak, from a random seed:
+//
+//	go test ./internal/simtest -run TestModel -rapid.seed=0 -rapid.checks=20000 -rapid.steps=100 -timeout 2h
+//
+// What is not played: processes that die (a memory database has only one, and
+// the stores' hooks for it differ), several callers at once (that is for
+// storetest and the histories beside this test), and Wait of a claim.
+func TestModel(t *testing.T) {
+	// The flags belong to the process: one test at a time may turn them.
+	unlessGiven(t, "rapid.checks", strconv.Itoa(modelChecks))
+	unlessGiven(t, "rapid.steps", strconv.Itoa(modelSteps))
+	unlessGiven(t, "rapid.seed", "1")          // the same sequences each time: chance is for the soak
+	unlessGiven(t, "rapid.nofailfile", "true") // the seed tells as much, and leaves no file in the tree
+	rapid.Check(t, func(t *rapid.T) { rapid.SyncTest(t, playModel) })
+}
+
+// unlessGiven sets a flag for this test, unless the command line or the
+// environment did.
+func unlessGiven(t *testing.T, name, value string) {
+	t.Helper()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	f := flag.Lookup(name)
+	own := map[string]string{"rapid.checks": "100", "rapid.steps": "30", "rapid.seed": "0", "rapid.nofailfile": "false"}
+	if given || f.DefValue != own[name] { // rapid reads its environment into the defaults
+		return
+	}
+	before := f.Value.String()
+	if err := f.Value.Set(value); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Value.Set(before) }) // a value it had
+}
+
+// playModel is one sequence.
+func playModel(t *rapid.T) {
+	lite, err := sqlite.OpenMemory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := lite.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	if err := lite.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p := &pair{T: t, mem: memstore.New(), lite: lite, generations: map[string]string{}}
+	p.snapshots()
+	for _, w := range modelWorkers {
+		p.join(w)
+	}
+	t.Repeat(map[string]func(*rapid.T){
+		"":                 p.check,
+		"enqueue":          p.enqueueSome,
+		"enqueue a job":    p.enqueueJob,
+		"enqueue again":    p.enqueueAgain,
+		"claim":            p.claimSome,
+		"claim more":       p.claimSome,
+		"claim hinted":     p.claimHinted,
+		"claim again":      p.claimAgain,
+		"finish":           p.finishSome,
+		"finish more":      p.finishSome,
+		"finish one":       p.finishSome,
+		"finish again":     p.finishAgain,
+		"record":           p.recordSome,
+		"record more":      p.recordSome,
+		"record again":     p.recordAgain,
+		"sleep":            p.sleepAndSuspend,
+		"heartbeat":        p.heartbeat,
+		"reap":             p.reap,
+		"reap in time":     p.beatAndReap,
+		"time":             p.pass,
+		"more time":        p.pass,
+		"operate on tasks": p.operateTasks,
+		"operate more":     p.operateTasks,
+		"operate":          p.operateRest,
+		"leave or join":    p.leaveOrJoin,
+		"read":             p.readSome,
+	})
+}
+
+// namespace of the sequences; there is one store for each.
+const modelNamespace = "model"
+
+// modelTTL is that of most leases.
+const modelTTL = 3 * time.Second
+
+// modelWorkers are joined from the start. The first one is the keeper, which
+// claims, too.
+var modelWorkers = []store.WorkerID{"keeper", "ann", "bob"}
+
+// pair is two stores that are told the same, and what the test remembers of it.
+type pair struct {
+	*rapid.T
+	mem  *memstore.Store
+	lite *sqlite.DB
+
+	// generations maps those of the model to those of the other store: each
+	// store draws its own. All leases kept here are the model's.
+	generations map[string]string
+
+	ids     []task.ID // that tasks were drafted with, deleted ones among them
+	jobs    []task.ID
+	subs    []store.Submission
+	claims  []store.ClaimRequest
+	held    []store.Claimed // leases that may still stand
+	lost    []store.Claimed // leases that were used up or lost: stale
+	fins    []store.Finish
+	records []store.Record
+	drawn   uint64 // ids so far
+}
+
+// stores are both stores, the model first.
+func (p *pair) stores() [2]store.Store { return [2]store.Store{p.mem, p.lite} }
+
+// lease returns a lease of the model as store i knows it.
+func (p *pair) lease(i int, l task.Lease) task.Lease {
+	if i == 1 {
+		l.Generation = p.generations[l.Generation]
+	}
+	return l
+}
+
+// snapshots takes the picture of both stores and learns their generations.
+func (p *pair) snapshots() [2]*store.Snapshot {
+	p.Helper()
+	var snaps [2]*store.Snapshot
+	for i, s := range p.stores() {
+		snap, err := s.Snapshot(p.Context(), modelNamespace)
+		if err != nil {
+			p.Fatalf("Snapshot of store %d: %v", i, err)
+		}
+		snaps[i] = snap
+	}
+	p.generations[snaps[0].Generation] = snaps[1].Generation
+	return snaps
+}
+
+// check compares everything that both stores hold, and judges it.
+func (p *pair) check(*rapid.T) {
+	synctest.Wait()
+	snaps := p.snapshots()
+	for i, s := range snaps {
+		for _, v := range store.Check(s) {
+			// Nobody is obliged to reap here, and the clock makes great leaps.
+			if v.Invariant != "I8" {
+				p.Errorf("%s: store.Check: %v", modelNames[i], v)
+			}
+		}
+	}
+	p.same("Snapshot", rowsComparable(snaps[0]), rowsComparable(snaps[1]))
+	var ids []task.ID
+	for _, t := range snaps[0].Tasks {
+		ids = append(ids, t.ID)
+	}
+	askAs(p, "Tasks", func(_ int, s store.Store) ([]task.Task, error) {
+		return s.Tasks(p.Context(), modelNamespace, ids...)
+	}, shown)
+	ask(p, "Queues", func(_ int, s store.Store) ([]store.Queue, error) { return s.Queues(p.Context(), modelNamespace) })
+}
