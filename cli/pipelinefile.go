@@ -41,7 +41,7 @@ type pipelineFlags struct {
 // than Parse accepts, so that the message can tell the size.
 const maxRead = 16 * pipeline.MaxSize
 
-func readPipeline(given string) (*pipelineFile, error) {
+func (s *session) readPipeline(given string) (*pipelineFile, error) {
 	path, err := filepath.Abs(given)
 	if err != nil {
 		return nil, badInput("", "%s: %w", given, err)
@@ -49,7 +49,7 @@ func readPipeline(given string) (*pipelineFile, error) {
 	src, err := readAtMost(given, maxRead)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, badInput("Give the path of a YAML file; `weaver run --schema` prints what it may contain.", "%s: there is no such file", given)
+		return nil, badInput(fmt.Sprintf("Give the path of a YAML file; `%s run --schema` prints what it may contain.", s.app.Name), "%s: there is no such file", given)
 	case err != nil:
 		return nil, badInput("", "read the pipeline: %w", err)
 	}

@@ -61,7 +61,7 @@ func (c *runCmd) Run(ctx context.Context, s *session) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	file, err := readPipeline(c.File)
+	file, err := s.readPipeline(c.File)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 	case !c.isZero():
 		return badInput("Write them into the file.", "submit %s: the flags of a single task do not hold for a pipeline", c.What)
 	}
-	file, err := readPipeline(c.What)
+	file, err := s.readPipeline(c.What)
 	if err != nil {
 		return err
 	}
