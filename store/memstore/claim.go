@@ -25,6 +25,7 @@ func (s *Store) Claim(ctx context.Context, ns string, req store.ClaimRequest) (s
 			c.lookUp()
 		} else {
 			c.run()
+			o.settle()
 		}
 		res = store.ClaimResult{Tasks: c.got, Now: o.now, Next: c.next()}
 	})

@@ -15,7 +15,6 @@ func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]
 	err := s.do(ctx, ns, func(o *op) {
 		for i := range fins {
 			out[i] = o.finish(&fins[i])
-			o.settle()
 		}
 	})
 	return out, err

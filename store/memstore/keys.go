@@ -1,6 +1,8 @@
 package memstore
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/goweaver/weaver/store"
@@ -23,7 +25,7 @@ func (o *op) hold(r *row) {
 	k := o.key(r.ConcurrencyKey, r.ConcurrencyLimit)
 	k.Held++
 	k.Cap = r.ConcurrencyLimit
-	o.wake(r.ConcurrencyKey)
+	o.freed[r.ConcurrencyKey] = true // by a limit that is higher than the last one's
 }
 
 // drop gives a task's key back as it leaves running.
@@ -32,8 +34,7 @@ func (o *op) drop(r *row) {
 		return
 	}
 	o.keys[r.ConcurrencyKey].Held--
-	o.wake(r.ConcurrencyKey)
-	o.tidy(r.ConcurrencyKey)
+	o.freed[r.ConcurrencyKey] = true
 }
 
 // queueUp moves a due task from dispatch to the waiters of its key, with the
@@ -41,6 +42,15 @@ func (o *op) drop(r *row) {
 func (o *op) queueUp(d store.DispatchRow) {
 	delete(o.dispatch, d.Task)
 	o.waiters[d.Task] = store.WaiterRow{Key: d.ConcurrencyKey, DueAt: d.AvailableAt, Task: d.Task}
+}
+
+// wakeFreed wakes the keys that may have room now.
+func (o *op) wakeFreed() {
+	for _, key := range slices.Sorted(maps.Keys(o.freed)) {
+		o.wake(key)
+		o.tidy(key)
+	}
+	clear(o.freed)
 }
 
 // wake moves the oldest waiters of a key back to dispatch, until those that

@@ -134,8 +134,7 @@ func (o *op) pause(cmd store.PauseQueue) {
 	}
 	o.paused[cmd.Queue] = e
 	for _, key := range o.keysIn(cmd.Queue) {
-		o.wake(key)
-		o.tidy(key)
+		o.freed[key] = true
 	}
 }
 

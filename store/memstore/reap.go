@@ -29,14 +29,13 @@ func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (sto
 		}
 		for _, r := range o.lostLeases(req.Limit) {
 			res.Reaped = append(res.Reaped, o.reap(r, req.CrashBudget))
-			o.settle()
 		}
+		o.settle() // those who end for a need have no deadline to miss any more
 		for _, r := range o.pastDeadline(req.Limit) {
-			if o.expire(r) {
-				res.Expired = append(res.Expired, r.ID)
-			}
-			o.settle()
+			o.expire(r)
+			res.Expired = append(res.Expired, r.ID)
 		}
+		o.settle()
 		o.forgetWorkers(req.TTL)
 		res.Next = o.nextReap()
 	})
@@ -126,17 +125,13 @@ func (o *op) pastDeadline(limit int) []*row {
 }
 
 // expire ends a task whose deadline has passed, or asks it to end.
-func (o *op) expire(r *row) bool {
-	switch {
-	case r.State.Terminal():
-		return false // by another one's deadline, in this very reap
-	case r.State == task.Running:
-		r.CancelRequested, r.CancelKind = true, task.KindDeadline
-		o.notice.Cancels = append(o.notice.Cancels, r.ID)
-	default:
+func (o *op) expire(r *row) {
+	if r.State != task.Running {
 		o.end(r, task.Cancelled, deadlineError(r))
+		return
 	}
-	return true
+	r.CancelRequested, r.CancelKind = true, task.KindDeadline
+	o.notice.Cancels = append(o.notice.Cancels, r.ID)
 }
 
 // forgetWorkers removes workers that are gone and hold nothing.

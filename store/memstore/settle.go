@@ -2,6 +2,8 @@ package memstore
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -43,8 +45,8 @@ func (o *op) judge(j *task.Job) {
 // the instant it asked for.
 func (o *op) release(r *row) { o.offer(r, r.ReadyAt, task.WaitDelay, r.Error) }
 
-// offer makes a task claimable from an instant on (W1): its dispatch row is
-// written together with the state. why tells what it waits for until then.
+// offer makes a task claimable from an instant on (W1): its dispatch row comes
+// with the same operation (settle). why tells what it waits for until then.
 func (o *op) offer(r *row, at time.Time, why task.Waiting, err *task.Error) {
 	at = later(at, o.now)
 	if at.After(o.now) {
@@ -52,24 +54,21 @@ func (o *op) offer(r *row, at time.Time, why task.Waiting, err *task.Error) {
 	} else {
 		o.move(r, task.Ready, task.WaitNone, err)
 	}
-	o.dispatch[r.ID] = store.DispatchRow{
+	o.offers = append(o.offers, store.DispatchRow{
 		Task: r.ID, Queue: r.Queue, Type: r.Type, Priority: r.Priority,
 		AvailableAt: at, ConcurrencyKey: r.ConcurrencyKey,
-	}
-	o.notice.Due = true
+	})
 }
 
 // withdraw takes back the claimability of a task that does not run: its
 // dispatch row, for which a waiter of the same key may come forward, or its
 // place among the waiters.
 func (o *op) withdraw(r *row) {
-	_, dispatched := o.dispatch[r.ID]
 	delete(o.dispatch, r.ID)
 	delete(o.waiters, r.ID)
-	if dispatched {
-		o.wake(r.ConcurrencyKey)
+	if r.ConcurrencyKey != "" {
+		o.freed[r.ConcurrencyKey] = true
 	}
-	o.tidy(r.ConcurrencyKey)
 }
 
 // end moves a task into a terminal state. Its dependents are told by settle.
@@ -81,36 +80,73 @@ func (o *op) end(r *row, s task.State, err *task.Error) {
 	o.notice.Settled = append(o.notice.Settled, r.ID)
 }
 
-// settle decides the edges towards all tasks that ended in this operation,
-// and towards those that end because of it, until none is left.
+// settle does what follows from the moves of a batch, when all of them are
+// made, so that it does not depend on their order (LEASES §3, §4):
+//
+//   - keys with room wake their waiters, which are older than anybody who is
+//     about to queue again
+//   - tasks that are claimable again get their dispatch rows
+//   - the edges towards all that ended are decided, then those towards what
+//     ended by that, until none is left
 func (o *op) settle() {
+	o.wakeFreed()
+	o.dispatchOffers()
 	for len(o.ended) > 0 {
-		need := o.ended[0]
-		o.ended = o.ended[1:]
+		ended := o.ended
+		o.ended = nil
+		o.decide(ended)
+		o.dispatchOffers()
+	}
+}
+
+func (o *op) dispatchOffers() {
+	for _, d := range o.offers {
+		o.dispatch[d.Task] = d
+		o.notice.Due = true
+	}
+	o.offers = nil
+}
+
+// decide counts the edges whose needs have ended. Each dependent is so many
+// needs nearer to its start, or will never run. One that ended before stays as
+// it is.
+func (o *op) decide(ended []*row) {
+	decided := map[*row][]*store.EdgeRow{}
+	for _, need := range ended {
 		for _, e := range o.dependents[need.ID] {
 			if !e.Done {
-				o.decide(e, need)
+				e.Done = true
+				decided[o.tasks[e.Task]] = append(decided[o.tasks[e.Task]], e)
 			}
+		}
+	}
+	for _, r := range slices.SortedFunc(maps.Keys(decided), func(a, b *row) int { return a.ID.Compare(b.ID) }) {
+		if r.State != task.Pending || r.Waiting != task.WaitDeps {
+			continue
+		}
+		r.RemainingDeps -= len(decided[r])
+		if e := o.blame(decided[r]); e != nil {
+			o.end(r, task.Cancelled, unmet(e.Kind, o.tasks[e.Needs]))
+		} else if r.RemainingDeps == 0 {
+			o.release(r)
 		}
 	}
 }
 
-// decide counts one edge, whose need has ended: the dependent is one need
-// nearer to its start, or will never run. One that ended before stays as it is.
-func (o *op) decide(e *store.EdgeRow, need *row) {
-	e.Done = true
-	r := o.tasks[e.Task]
-	if r.State != task.Pending || r.Waiting != task.WaitDeps {
-		return
+// blame returns the edge for which a dependent cannot run any more, or nil. Of
+// several, one whose need should have succeeded counts before one whose need
+// should have failed, for the job is judged by it; then the oldest need.
+func (o *op) blame(decided []*store.EdgeRow) (worst *store.EdgeRow) {
+	for _, e := range decided {
+		if holds, _ := e.Kind.Holds(o.tasks[e.Needs].State); holds { // it ended
+			continue
+		}
+		first := worst == nil || worst.Kind == e.Kind && e.Needs.Compare(worst.Needs) < 0
+		if first || worst.Kind == task.OnFailed && e.Kind == task.OnSuccess {
+			worst = e
+		}
 	}
-	if holds, _ := e.Kind.Holds(need.State); !holds {
-		o.end(r, task.Cancelled, unmet(e.Kind, need))
-		return
-	}
-	r.RemainingDeps--
-	if r.RemainingDeps == 0 {
-		o.release(r)
-	}
+	return worst
 }
 
 // unmet is the error of a task whose need ended so that it cannot run.

@@ -56,13 +56,19 @@ func (s *Store) Kill(id store.WorkerID) {
 func (s *Store) Ready(ctx context.Context) error { return ctx.Err() }
 
 // op is one operation: it has the namespace to itself, one instant that is
-// now for all it does, and a list of what its end will cause.
+// now for all it does, and lists of what its moves will cause (settle).
 type op struct {
 	*space
 	dead   map[store.WorkerID]bool
 	now    time.Time
-	ended  []*row       // tasks that ended and whose dependents are yet to be told
-	notice store.Notice // for the listeners, after the commit
+	freed  map[string]bool     // keys that may have room for waiters
+	offers []store.DispatchRow // of tasks that are claimable again
+	ended  []*row              // tasks that ended and whose dependents are yet to be told
+	notice store.Notice        // for the listeners, after the commit
+}
+
+func newOp(sp *space, dead map[store.WorkerID]bool, now time.Time) *op {
+	return &op{space: sp, dead: dead, now: now, freed: map[string]bool{}}
 }
 
 // do runs fn as one operation and then tells the listeners. A context that
@@ -78,8 +84,9 @@ func (s *Store) do(ctx context.Context, ns string, fn func(o *op)) error {
 func (s *Store) locked(ns string, fn func(o *op)) store.Notice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := &op{space: s.space(ns), dead: s.dead, now: store.Now()}
+	o := newOp(s.space(ns), s.dead, store.Now())
 	fn(o)
+	o.settle()
 	return o.notice
 }
 

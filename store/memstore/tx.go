@@ -91,8 +91,10 @@ func (s *Store) apply(ns string, rec store.Record, subs []buffered, notices map[
 	}
 	now := store.Now()
 	in := func(ns string, do func(o *op)) {
-		o := &op{space: s.space(ns), dead: s.dead, now: now, notice: notices[ns]}
+		o := newOp(s.space(ns), s.dead, now)
+		o.notice = notices[ns]
 		do(o)
+		o.settle()
 		notices[ns] = o.notice
 	}
 	var res store.RecordResult

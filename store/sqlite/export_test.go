@@ -96,7 +96,7 @@ var HotStatements = map[string]string{
 // WarmStatements must find their rows by a key or an index, too.
 var WarmStatements = map[string]string{
 	"hinted": sqlHinted, "whole task": sqlTask, "held": sqlHeld, "look": sqlLook, "read task": sqlReadTask, "next lane": sqlNextLane,
-	"open edges": sqlOpenEdges, "edge done": sqlEdgeDone, "need met": sqlNeedMet, "dead need": sqlDeadNeed, "dependents": sqlDependents,
+	"open edges": sqlOpenEdges, "edge done": sqlEdgeDone, "need met": sqlNeedsEnded, "dead need": sqlDeadNeed, "dependents": sqlDependents,
 	"due claims": sqlDueClaims, "due timers": sqlDueTimers, "next claim": sqlNextClaim, "next timer": sqlNextTimer, "delete timer": sqlDeleteTimer,
 	"due of key": sqlDueOfKey, "waiters": sqlWaiters, "delete waiter": sqlDelWaiter, "key": sqlKey, "finished": sqlFinished,
 	"task by key": sqlTaskByKey, "task exists": sqlTaskExists, "steps": sqlSteps, "payloads": sqlPayloads, "job": sqlJob, "job tasks": sqlJobTasks,

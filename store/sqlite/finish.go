@@ -280,7 +280,7 @@ func (f *finishing) decide(e *ending, h *held) error {
 
 const (
 	sqlFinished = `
-SELECT outcome_hash FROM attempts WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4 AND outcome_hash IS NOT NULL`
+SELECT outcome_hash FROM attempts WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3 AND outcome_hash IS NOT NULL`
 	sqlState = `SELECT state, waiting_reason FROM tasks WHERE namespace = ?1 AND task_id = ?2`
 )
 
@@ -289,7 +289,7 @@ SELECT outcome_hash FROM attempts WHERE namespace = ?1 AND task_id = ?2 AND leas
 // hash.
 func (f *finishing) compare(fin *store.Finish, hash string, got *store.FinishResult) error {
 	l := &fin.Lease
-	st := f.stmt(sqlFinished).text(1, f.ns).id(2, &l.Task).int(3, l.Epoch).lease(4, &l.ID)
+	st := f.stmt(sqlFinished).text(1, f.ns).id(2, &l.Task).lease(3, &l.ID)
 	var stored string
 	if st.one() {
 		stored = st.colText(0)

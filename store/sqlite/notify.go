@@ -21,6 +21,7 @@ type listeners struct {
 	pollMu sync.Mutex
 	poller *group.Group
 	users  int
+	closed bool // the store was closed: nothing is looked for any more
 }
 
 type listener struct {
@@ -31,7 +32,7 @@ type listener struct {
 // Notify implements store.Notifier. Notices of this process's own commits come
 // at once, also of callers' transactions on DB; those of other processes, and
 // of other DBs on the same file, within some 20 ms. In memory there are no
-// others, and complete is true.
+// others, and complete is true. A DB that was closed tells nothing more.
 func (db *DB) Notify(ns string, fn func(store.Notice)) (stop func(), complete bool) {
 	l := &db.listeners
 	l.mu.Lock()
@@ -62,7 +63,7 @@ func (db *DB) startPolling() {
 	l := &db.listeners
 	l.pollMu.Lock()
 	defer l.pollMu.Unlock()
-	if l.users++; l.users > 1 || l.poller != nil {
+	if l.users++; l.users > 1 || l.poller != nil || l.closed {
 		return
 	}
 	l.poller = group.New(context.Background())
@@ -106,6 +107,7 @@ func (l *listeners) closeAll() {
 	l.mu.Unlock()
 	l.pollMu.Lock()
 	defer l.pollMu.Unlock()
+	l.closed = true
 	l.endPoller()
 }
 

@@ -64,6 +64,10 @@ func (r *reaping) run() (store.ReapResult, error) {
 	if res.Reaped, err = r.leases(); err != nil {
 		return res, err
 	}
+	// Those who end for a need have no deadline to miss any more.
+	if err := r.settle(); err != nil {
+		return res, err
+	}
 	if res.Expired, err = r.deadlines(); err != nil {
 		return res, err
 	}
@@ -293,9 +297,6 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 			r.fx.notice.Cancels = append(r.fx.notice.Cancels, tm.id)
 		} else {
 			err = r.end(w, task.Cancelled, cancelError(task.KindDeadline, "", "", w.deadline))
-			if err == nil {
-				err = r.settleEdges() // one of the next may end by it
-			}
 		}
 		if err != nil {
 			return nil, err

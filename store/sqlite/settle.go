@@ -8,14 +8,20 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// moves gathers what follows from the moves of one operation: job counters
-// change once per job, keys are woken once per key, and edges are decided
-// after all guards.
+// moves gathers what follows from the moves of one batch, to be done by settle
+// when all of them are made.
 type moves struct {
 	*tx
-	jobs  map[task.ID]task.JobCounters // changes
-	keys  map[string]bool              // to be woken
-	ended []ended                      // whose edges are to be decided
+	keys   map[string]bool              // to be woken
+	offers []offer                      // tasks that are claimable again
+	ended  []ended                      // whose edges are to be decided
+	jobs   map[task.ID]task.JobCounters // changes
+}
+
+// offer is a dispatch row to be written.
+type offer struct {
+	dispatched
+	at int64
 }
 
 type ended struct {
@@ -71,18 +77,15 @@ const sqlDeleteTimer = `DELETE FROM timers WHERE namespace = ?1 AND due_at = ?2 
 func (m *moves) left(h *held, e *ending) error {
 	m.counted(h.job, standing{state: task.Running}, standing{e.state, e.waiting, kindOf(e.ofTask())})
 	if h.key != "" {
-		// Before its own row is written: it queues again behind the waiters.
 		if err := m.dropKey(h.key); err != nil {
 			return err
 		}
-		if err := m.wake(h.key); err != nil {
-			return err
-		}
+		m.freed(h.key)
 	}
 	switch e.state {
 	case task.Pending, task.Ready:
-		at := max(e.readyAt.UnixMicro(), m.mic)
-		return m.dispatch(&dispatched{h.id, h.lane, h.key}, at)
+		m.offers = append(m.offers, offer{dispatched{h.id, h.lane, h.key}, max(e.readyAt.UnixMicro(), m.mic)})
+		return nil
 	case task.Blocked:
 		m.fx.notice.Settled = append(m.fx.notice.Settled, h.id)
 		return nil
@@ -103,82 +106,136 @@ func (m *moves) terminal(h *held, state task.State) error {
 	return m.stmt(sqlDeleteTimer).text(1, m.ns).int(2, h.deadline).id(3, &h.id).run()
 }
 
-// settle decides the edges of everything that ended, to the last, then the
-// counters of jobs, then the keys.
+// settle does what follows from the moves of a batch, in steps that each see
+// the ones before, so that it does not depend on the order of the moves
+// (LEASES §3, §4):
+//
+//   - keys with room wake their waiters, which are older than anybody who is
+//     about to queue again
+//   - tasks that are claimable again get their dispatch rows
+//   - the edges towards all that ended are decided, then those towards what
+//     ended by that, until none is left
+//   - the counters of jobs change, once for each job
 func (m *moves) settle() error {
-	if err := m.settleEdges(); err != nil {
+	if err := m.wakeAll(m.keys); err != nil {
 		return err
+	}
+	for i := range m.offers {
+		if err := m.dispatch(&m.offers[i].dispatched, m.offers[i].at); err != nil {
+			return err
+		}
+	}
+	for len(m.ended) > 0 {
+		ended := m.ended
+		m.ended = nil
+		if err := m.decideEdges(ended); err != nil {
+			return err
+		}
 	}
 	if err := m.countJobs(); err != nil {
 		return err
 	}
-	return m.wakeAll(m.keys)
-}
-
-func (m *moves) settleEdges() error {
-	for len(m.ended) > 0 {
-		e := m.ended[0]
-		m.ended = m.ended[1:]
-		if err := m.decideEdges(e); err != nil {
-			return err
-		}
-	}
+	*m = moves{tx: m.tx}
 	return nil
 }
 
+// edge is one that was open and whose need has ended.
 type edge struct {
 	child task.ID
 	kind  task.EdgeKind
+	need  ended
+}
+
+// unmet reports whether the need ended otherwise than it should.
+func (e *edge) unmet() bool {
+	holds, _ := e.kind.Holds(e.need.state) // it ended
+	return !holds
+}
+
+// worse orders edges for which a dependent cannot run: one whose need should
+// have succeeded counts before one whose need should have failed, for the job
+// is judged by it; then the oldest need.
+func worse(a, b *edge) int {
+	if a.kind != b.kind {
+		if a.kind == task.OnSuccess {
+			return -1
+		}
+		return 1
+	}
+	return a.need.id.Compare(b.need.id)
 }
 
 const (
 	sqlOpenEdges = `
 SELECT task_id, kind FROM task_dependencies INDEXED BY task_dependencies_by_need
-WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0 ORDER BY task_id`
+WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0`
 	sqlEdgeDone = `UPDATE task_dependencies SET done = 1 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
 )
 
-func (m *moves) decideEdges(e ended) error {
+// decideEdges marks the open edges towards what ended, and then looks at each
+// dependent once, with all of its edges that were marked: two needs of one
+// task in one batch both count.
+func (m *moves) decideEdges(ended []ended) error {
 	var edges []edge
-	st := m.stmt(sqlOpenEdges).text(1, m.ns).id(2, &e.id)
-	for st.next() {
-		edges = append(edges, edge{st.colID(0), task.EdgeKind(st.colName(1))})
-	}
-	if err := st.done(); err != nil {
-		return err
+	for _, need := range ended {
+		st := m.stmt(sqlOpenEdges).text(1, m.ns).id(2, &need.id)
+		for st.next() {
+			edges = append(edges, edge{st.colID(0), task.EdgeKind(st.colName(1)), need})
+		}
+		if err := st.done(); err != nil {
+			return err
+		}
 	}
 	for i := range edges {
-		ed := &edges[i]
-		if err := m.stmt(sqlEdgeDone).text(1, m.ns).id(2, &ed.child).id(3, &e.id).run(); err != nil {
+		if err := m.stmt(sqlEdgeDone).text(1, m.ns).id(2, &edges[i].child).id(3, &edges[i].need.id).run(); err != nil {
 			return err
 		}
-		if err := m.decideEdge(ed, e); err != nil {
+	}
+	slices.SortStableFunc(edges, func(a, b edge) int { return a.child.Compare(b.child) })
+	for len(edges) > 0 {
+		n := 1
+		for n < len(edges) && edges[n].child == edges[0].child {
+			n++
+		}
+		if err := m.decideChild(edges[:n]); err != nil {
 			return err
 		}
+		edges = edges[n:]
 	}
 	return nil
 }
 
-const sqlNeedMet = `
-UPDATE tasks SET remaining_deps = remaining_deps - 1
+const sqlNeedsEnded = `
+UPDATE tasks SET remaining_deps = remaining_deps - ?3
 WHERE namespace = ?1 AND task_id = ?2 AND state = 'pending' AND waiting_reason = 'deps'
 RETURNING remaining_deps, ready_at, queue, task_type, priority, concurrency_key, job_id`
 
-// decideEdge brings a dependent one need nearer to its start, or ends it when
-// its need ended otherwise than it should. One that ended before stays as it is.
-func (m *moves) decideEdge(ed *edge, need ended) error {
-	if holds, _ := ed.kind.Holds(need.state); !holds { // it ended
-		return m.needFailed(ed, need)
-	}
-	st := m.stmt(sqlNeedMet).text(1, m.ns).id(2, &ed.child)
+// decideChild brings a dependent so many needs nearer to its start, or ends it
+// when one of them ended otherwise than it should. One that ended before stays
+// as it is.
+func (m *moves) decideChild(edges []edge) error {
+	child := edges[0].child
+	st := m.stmt(sqlNeedsEnded).text(1, m.ns).id(2, &child).int(3, int64(len(edges)))
 	if !st.one() {
 		return st.done()
 	}
 	left, readyAt := st.colInt(0), st.colInt(1)
-	d := dispatched{ed.child, laneKey{st.colName(2), st.colName(3), st.colInt(4)}, st.colText(5)}
+	d := dispatched{child, laneKey{st.colName(2), st.colName(3), st.colInt(4)}, st.colText(5)}
 	job := st.colID(6)
-	if err := st.done(); err != nil || left > 0 {
+	if err := st.done(); err != nil {
 		return err
+	}
+	var blame *edge
+	for i := range edges {
+		if e := &edges[i]; e.unmet() && (blame == nil || worse(e, blame) < 0) {
+			blame = e
+		}
+	}
+	switch {
+	case blame != nil:
+		return m.needFailed(blame)
+	case left > 0:
+		return nil
 	}
 	return m.claimable(&d, job, standing{task.Pending, task.WaitDeps, task.KindNone}, readyAt, task.WaitDelay)
 }
@@ -203,20 +260,20 @@ func (m *moves) claimable(d *dispatched, job task.ID, before standing, readyAt i
 }
 
 // needFailed ends a task whose needs cannot be met any more.
-func (m *moves) needFailed(ed *edge, need ended) error {
-	n, err := m.look(&need.id)
+func (m *moves) needFailed(e *edge) error {
+	need, err := m.look(&e.need.id)
 	if err != nil {
 		return err
 	}
-	w, err := m.look(&ed.child)
-	if err != nil || w == nil || w.standing.state != task.Pending || w.standing.waiting != task.WaitDeps {
+	child, err := m.look(&e.child)
+	if err != nil {
 		return err
 	}
-	failure := task.Error{Kind: task.KindDependencyFailed, Message: fmt.Sprintf("it needs task %s, which ended %s", n.called(), need.state)}
-	if ed.kind == task.OnFailed {
-		failure = task.Error{Kind: task.KindNotNeeded, Message: fmt.Sprintf("not needed: it runs if task %s fails, which ended %s", n.called(), need.state)}
+	failure := task.Error{Kind: task.KindDependencyFailed, Message: fmt.Sprintf("it needs task %s, which ended %s", need.called(), e.need.state)}
+	if e.kind == task.OnFailed {
+		failure = task.Error{Kind: task.KindNotNeeded, Message: fmt.Sprintf("not needed: it runs if task %s fails, which ended %s", need.called(), e.need.state)}
 	}
-	return m.end(w, task.Cancelled, &failure)
+	return m.end(child, task.Cancelled, &failure)
 }
 
 const (

@@ -102,6 +102,7 @@ func acts(t *testing.T, h Harness) []act {
 		{"Finish", finishScenes},
 		{"FinishGuard", finishGuardScenes},
 		{"FinishCancelled", finishCancelledScenes},
+		{"Batch", batchScenes},
 		{"Record", recordScenes},
 		{"RecordGuard", recordGuardScenes},
 		{"Cancel", cancelScenes},
