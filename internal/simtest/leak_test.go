@@ -359,3 +359,19 @@ var leakDays = []struct {
 		d.must(two.stop())
 	}},
 }
+
+// A listener that comes when the file is closed hears nothing, and nothing
+// goes on looking at the file for it.
+func TestNobodyListensToAClosedFile(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "weaver.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stop, _ := db.Notify("default", func(store.Notice) {})
+	goleak.VerifyNone(t, before)
+	stop()
+}

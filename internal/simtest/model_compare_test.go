@@ -27,10 +27,16 @@ func ask[A any](p *pair, what string, question func(i int, s store.Store) (A, er
 // free to choose. It returns both answers.
 func askAs[A any](p *pair, what string, question func(i int, s store.Store) (A, error), normal func(A) A) [2]A {
 	p.Helper()
+	return askAt(p, p.stores(), what, question, normal)
+}
+
+// askAt is askAs of the given stores.
+func askAt[A any](p *pair, stores [2]store.Store, what string, question func(i int, s store.Store) (A, error), normal func(A) A) [2]A {
+	p.Helper()
 	p.Log(what)
 	var answers [2]A
 	var errs [2]error
-	for i, s := range p.stores() {
+	for i, s := range stores {
 		answers[i], errs[i] = question(i, s)
 		if errs[i] != nil && sentinel(errs[i]) == "" {
 			p.Fatalf("%s of %s: %v", what, modelNames[i], errs[i])
@@ -57,7 +63,7 @@ func (p *pair) same(what string, model, other any) {
 // sentinels are all errors that callers branch on.
 var sentinels = []error{
 	store.ErrLeaseLost, store.ErrConflict, store.ErrStepConflict, store.ErrCancelRequested, store.ErrNotFound,
-	store.ErrState, store.ErrBadCursor,
+	store.ErrState, store.ErrBadCursor, store.ErrRestartTx, errStep,
 }
 
 // sentinel returns the text of the sentinel that err wraps, or "".
@@ -166,38 +172,11 @@ func ordered(steps []task.Step) []task.Step {
 	return steps
 }
 
-// shown is tasks without what stores are free to say. Of several needs that
-// ended in one batch any may be told first: so any of them may be named as the
-// one to blame, and how many others were counted before is chance.
-func shown(tasks []task.Task) []task.Task {
-	tasks = slices.Clone(tasks)
-	for i := range tasks {
-		if forNeed(&tasks[i]) {
-			tasks[i].Error = &task.Error{Kind: tasks[i].Error.Kind}
-			tasks[i].RemainingDeps = 0
-		}
-	}
-	return tasks
-}
-
-// forNeed reports whether a task ended because of one that it needs.
-func forNeed(t *task.Task) bool {
-	return t.State == task.Cancelled && t.Error != nil && (t.Error.Kind == task.KindDependencyFailed || t.Error.Kind == task.KindNotNeeded)
-}
-
 // rowsComparable takes out of a snapshot what stores are free to choose.
 func rowsComparable(s *store.Snapshot) *store.Snapshot {
 	c := *s
 	c.Generation = "" // each store draws its own
-	c.Tasks, c.Steps = shown(s.Tasks), ordered(s.Steps)
-	// Of the edges of a task that ended for a need, any may be counted (shown).
-	c.Edges = slices.Clone(s.Edges)
-	for i := range c.Edges {
-		j, found := slices.BinarySearchFunc(c.Tasks, c.Edges[i].Task, func(t task.Task, id task.ID) int { return t.ID.Compare(id) })
-		if found && forNeed(&c.Tasks[j]) {
-			c.Edges[i].Done = false
-		}
-	}
+	c.Steps = ordered(s.Steps)
 	// "Keys nobody holds may be absent" (store.Snapshot).
 	c.Keys = slices.DeleteFunc(slices.Clone(s.Keys), func(k store.KeyRow) bool { return k.Held == 0 })
 	return &c
@@ -206,16 +185,8 @@ func rowsComparable(s *store.Snapshot) *store.Snapshot {
 // historyComparable puts the lists of a history that have no order into one.
 func historyComparable(h store.History) store.History {
 	byID := func(a, b store.Need) int { return a.ID.Compare(b.ID) }
-	h.Task, h.Steps = shown([]task.Task{h.Task})[0], ordered(h.Steps)
+	h.Steps = ordered(h.Steps)
 	h.Needs, h.Dependents, h.Holders = slices.Clone(h.Needs), slices.Clone(h.Dependents), slices.Clone(h.Holders)
-	if forNeed(&h.Task) { // as in rowsComparable
-		for i := range h.Needs {
-			h.Needs[i].Done = false
-		}
-	}
-	for i := range h.Dependents {
-		h.Dependents[i].Done = false // judged by the snapshot's edges
-	}
 	slices.SortFunc(h.Needs, byID)
 	slices.SortFunc(h.Dependents, byID)
 	slices.SortFunc(h.Holders, task.ID.Compare)

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -94,11 +93,6 @@ func (p *pair) enqueueSome(*rapid.T) {
 }
 
 // enqueueJob submits a random graph: each node may need any of those before.
-//
-// One known difference is kept out of it: no node has the concurrency key of a
-// node before it. When a due task is cancelled, the model wakes a waiter of
-// its key and then releases dependents; SQLite releases dependents first, and
-// one with the same key takes the place of the waiter, which was due earlier.
 func (p *pair) enqueueJob(*rapid.T) {
 	sub := store.Submission{Job: &task.NewJob{ID: p.newID(), Name: pick(p, []string{"import", "export"}, "name")}}
 	if p.rarely(4, "with a budget") {
@@ -107,9 +101,6 @@ func (p *pair) enqueueJob(*rapid.T) {
 	for i := range 2 + p.number(5, "nodes") {
 		n := p.draft()
 		n.Node = fmt.Sprint("n", i)
-		if slices.ContainsFunc(sub.Tasks, func(o task.New) bool { return o.ConcurrencyKey == n.ConcurrencyKey }) {
-			n.ConcurrencyKey, n.ConcurrencyLimit = "", 0
-		}
 		for j := range i {
 			if p.rarely(2, "edge") {
 				n.Needs = append(n.Needs, task.Edge{Needs: sub.Tasks[j].ID, Kind: pick(p, edgeKinds, "kind")})

@@ -2,6 +2,8 @@ package simtest_test
 
 import (
 	"flag"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -32,9 +34,12 @@ const modelSteps = 60
 //
 //	go test ./internal/simtest -run TestModel -rapid.seed=0 -rapid.checks=20000 -rapid.steps=100 -timeout 2h
 //
-// What is not played: processes that die (a memory database has only one, and
-// the stores' hooks for it differ), several callers at once (that is for
-// storetest and the histories beside this test), and Wait of a claim.
+// One sequence in three plays on a file that two processes have open, as far as
+// the store can tell them apart: two handles, of which the second dies now and
+// then with the workers that joined through it.
+//
+// What is not played: several callers at once (that is for storetest and the
+// histories beside this test), and Wait of a claim.
 func TestModel(t *testing.T) {
 	// The flags belong to the process: one test at a time may turn them.
 	unlessGiven(t, "rapid.checks", strconv.Itoa(modelChecks))
@@ -64,21 +69,26 @@ func unlessGiven(t *testing.T, name, value string) {
 
 // playModel is one sequence.
 func playModel(t *rapid.T) {
-	lite, err := sqlite.OpenMemory(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	p := &pair{T: t, mem: memstore.New(), generations: map[string]string{}, workers: []store.WorkerID{"keeper", "ann", "bob"}}
+	if p.rarely(3, "on a file") {
+		dir, err := os.MkdirTemp("", "weaver-model")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) }) // rapid has no folder of a test
+		p.path = filepath.Join(dir, "weaver.db")
+		p.first, p.second = p.open(), p.open()
+	} else {
+		p.first = p.open()
 	}
 	t.Cleanup(func() {
-		if err := lite.Close(); err != nil {
-			t.Errorf("Close: %v", err)
+		p.shut(p.first)
+		if p.second != nil {
+			p.shut(p.second)
 		}
 	})
-	if err := lite.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	p := &pair{T: t, mem: memstore.New(), lite: lite, generations: map[string]string{}}
 	p.snapshots()
-	for _, w := range modelWorkers {
+	for _, w := range p.workers {
 		p.join(w)
 	}
 	t.Repeat(map[string]func(*rapid.T){
@@ -107,6 +117,8 @@ func playModel(t *rapid.T) {
 		"operate more":     p.operateTasks,
 		"operate":          p.operateRest,
 		"leave or join":    p.leaveOrJoin,
+		"step transaction": p.stepTx,
+		"kill":             p.killProcess,
 		"read":             p.readSome,
 	})
 }
@@ -117,15 +129,42 @@ const modelNamespace = "model"
 // modelTTL is that of most leases.
 const modelTTL = 3 * time.Second
 
-// modelWorkers are joined from the start. The first one is the keeper, which
-// claims, too.
-var modelWorkers = []store.WorkerID{"keeper", "ann", "bob"}
+// open opens the database under test: the file, or a new one in memory.
+func (p *pair) open() *sqlite.DB {
+	p.Helper()
+	db, err := sqlite.OpenMemory(p.Context())
+	if p.path != "" {
+		db, err = sqlite.Open(p.Context(), p.path, sqlite.Synchronous(sqlite.Normal))
+	}
+	if err == nil {
+		err = db.Migrate(p.Context())
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+	return db
+}
+
+func (p *pair) shut(db *sqlite.DB) {
+	p.Helper()
+	if err := db.Close(); err != nil {
+		p.Errorf("Close: %v", err)
+	}
+}
 
 // pair is two stores that are told the same, and what the test remembers of it.
 type pair struct {
 	*rapid.T
-	mem  *memstore.Store
-	lite *sqlite.DB
+	mem    *memstore.Store
+	first  *sqlite.DB
+	second *sqlite.DB // another process's, of the same file; nil in memory
+	path   string     // of the file; "" in memory
+	asked  int        // questions so far: every third one goes to the second handle
+
+	// workers are joined from the start. The first one is the keeper, which
+	// claims, too; the last one is of the second process.
+	workers []store.WorkerID
+	dead    int // processes
 
 	// generations maps those of the model to those of the other store: each
 	// store draws its own. All leases kept here are the model's.
@@ -143,7 +182,21 @@ type pair struct {
 }
 
 // stores are both stores, the model first.
-func (p *pair) stores() [2]store.Store { return [2]store.Store{p.mem, p.lite} }
+func (p *pair) stores() [2]store.Store {
+	p.asked++
+	if p.second != nil && p.asked%3 == 0 {
+		return [2]store.Store{p.mem, p.second}
+	}
+	return [2]store.Store{p.mem, p.first}
+}
+
+// home are both stores, as the process of a worker has them.
+func (p *pair) home(id store.WorkerID) [2]store.Store {
+	if p.second != nil && id == p.workers[len(p.workers)-1] {
+		return [2]store.Store{p.mem, p.second}
+	}
+	return [2]store.Store{p.mem, p.first}
+}
 
 // lease returns a lease of the model as store i knows it.
 func (p *pair) lease(i int, l task.Lease) task.Lease {
@@ -185,8 +238,8 @@ func (p *pair) check(*rapid.T) {
 	for _, t := range snaps[0].Tasks {
 		ids = append(ids, t.ID)
 	}
-	askAs(p, "Tasks", func(_ int, s store.Store) ([]task.Task, error) {
+	ask(p, "Tasks", func(_ int, s store.Store) ([]task.Task, error) {
 		return s.Tasks(p.Context(), modelNamespace, ids...)
-	}, shown)
+	})
 	ask(p, "Queues", func(_ int, s store.Store) ([]store.Queue, error) { return s.Queues(p.Context(), modelNamespace) })
 }

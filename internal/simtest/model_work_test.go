@@ -1,7 +1,9 @@
 package simtest_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,17 +16,17 @@ import (
 
 // join announces a worker to both stores.
 func (p *pair) join(id store.WorkerID) {
-	ask(p, "Join "+string(id), func(_ int, s store.Store) (struct{}, error) {
+	askAt(p, p.home(id), "Join "+string(id), func(_ int, s store.Store) (struct{}, error) {
 		return struct{}{}, s.Join(p.Context(), modelNamespace, store.WorkerInfo{ID: id, Name: string(id), TTL: modelTTL})
-	})
+	}, func(a struct{}) struct{} { return a })
 }
 
 func (p *pair) leaveOrJoin(*rapid.T) {
-	id := pick(p, modelWorkers, "worker")
+	id := pick(p, p.workers, "worker")
 	if p.rarely(2, "leave") {
-		ask(p, "Leave "+string(id), func(_ int, s store.Store) (struct{}, error) {
+		askAt(p, p.home(id), "Leave "+string(id), func(_ int, s store.Store) (struct{}, error) {
 			return struct{}{}, s.Leave(p.Context(), modelNamespace, id)
-		})
+		}, func(a struct{}) struct{} { return a })
 		return
 	}
 	p.join(id)
@@ -32,7 +34,7 @@ func (p *pair) leaveOrJoin(*rapid.T) {
 
 // request makes a claim.
 func (p *pair) request() store.ClaimRequest {
-	w := pick(p, modelWorkers, "worker")
+	w := pick(p, p.workers, "worker")
 	r := store.ClaimRequest{
 		Worker: w, Name: string(w), LeaseID: p.newLeaseID(), TTL: modelTTL, Limit: 1 + p.number(6, "limit"),
 		Types: map[string]int{modelTypes[0]: 1, modelTypes[1]: 2}, Slots: pick(p, []int{8, 32}, "slots"),
@@ -164,27 +166,13 @@ func (p *pair) ending(c store.Claimed) store.Finish {
 	return f
 }
 
-// finishSome ends one to three attempts, each task once. At most one of them
-// has a concurrency key, and it comes first: when a task ends, the model counts
-// the dependents that the elements before it released among those due for its
-// key, while SQLite releases dependents after all guards of a batch, and so
-// may have woken a waiter more. Both are within the law (LEASES §4). Nor are there
-// two of one job: of two needs that end, the one told first says whether the
-// dependent ends dependency_failed or not_needed, and the port sets no order.
+// finishSome ends one to three attempts, each task once.
 func (p *pair) finishSome(*rapid.T) {
 	var fins []store.Finish
-	keyed, jobs := false, map[task.ID]bool{}
 	for range 1 + p.number(3, "attempts") {
 		c, ok := p.drawLease()
 		if ok && !slices.ContainsFunc(fins, func(f store.Finish) bool { return f.Lease.Task == c.Lease.Task }) {
-			switch {
-			case !c.Task.JobID.IsZero() && jobs[c.Task.JobID]:
-			case c.Task.ConcurrencyKey == "":
-				fins = append(fins, p.ending(c))
-			case !keyed:
-				fins, keyed = slices.Insert(fins, 0, p.ending(c)), true
-			}
-			jobs[c.Task.JobID] = true
+			fins = append(fins, p.ending(c))
 		}
 	}
 	p.finish(fins...)
@@ -280,6 +268,51 @@ func (p *pair) record(recs ...store.Record) []store.RecordResult {
 	})
 }
 
+// errStep is what a step's function fails with.
+var errStep = errors.New("the step failed")
+
+// stepTx runs a step in a transaction, with or without tasks enqueued by it,
+// in which it fails now and then.
+func (p *pair) stepTx(*rapid.T) {
+	c, ok := p.drawLease()
+	if !ok {
+		return
+	}
+	i := p.number(3, "step")
+	rec := store.Record{Lease: c.Lease, Elapsed: time.Millisecond, Step: &task.Step{
+		Name: fmt.Sprint("tx", i), Index: 7 + i, Kind: task.KindStep, State: task.StepCompleted, Try: 1,
+	}}
+	value := json.RawMessage(fmt.Sprint(p.number(2, "value")))
+	fails := p.rarely(4, "fails")
+	var subs []store.Submission
+	for range p.number(3, "enqueues") {
+		n := p.draft()
+		if p.rarely(2, "idempotent") {
+			n.IdempotencyKey = fmt.Sprint("once", p.number(3, "idempotency key"))
+		}
+		subs = append(subs, store.Submission{Tasks: []task.New{n}})
+	}
+	var told [2][][]store.Enqueued
+	ask(p, fmt.Sprintf("StepTx %+v", rec), func(i int, s store.Store) (store.RecordResult, error) {
+		own := rec
+		own.Lease = p.lease(i, rec.Lease)
+		return s.(store.StepTxer).StepTx(p.Context(), modelNamespace, own, time.Minute, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
+			for _, sub := range subs {
+				got, err := s.Enqueue(ctx, modelNamespace, tx, sub)
+				if err != nil {
+					return nil, err
+				}
+				told[i] = append(told[i], got)
+			}
+			if fails {
+				return nil, errStep
+			}
+			return value, nil
+		})
+	})
+	p.same("what the step's transaction enqueued", told[0], told[1])
+}
+
 // sleepAndSuspend records a sleep and, mostly, ends the attempt until then.
 func (p *pair) sleepAndSuspend(*rapid.T) {
 	c, ok := p.drawLease()
@@ -307,7 +340,7 @@ func (p *pair) heartbeat(*rapid.T) {
 			leases = []task.Lease{c.Lease}
 		}
 	}
-	p.beat(pick(p, modelWorkers, "worker"), leases...)
+	p.beat(pick(p, p.workers, "worker"), leases...)
 }
 
 func (p *pair) beat(id store.WorkerID, leases ...task.Lease) {
