@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/goweaver/weaver/internal/batch"
@@ -71,8 +70,9 @@ type claim struct {
 	left     map[string]int // free slots by queue; nil: no limits
 	suspects int            // that the worker runs, with those taken here
 	taken    []store.Claimed
-	keys     map[string]bool // of the tasks taken
-	stale    time.Duration   // others wrote, and their lanes are read this much later
+	first    map[int][]task.ID // plain ones taken for the first time, by code version: not yet written
+	keys     map[string]bool   // of the tasks taken
+	stale    time.Duration     // others wrote, and their lanes are read this much later
 }
 
 // run claims what is due. Crash after the commit: the leases expire, or the
@@ -101,6 +101,9 @@ func (c *claim) run() (store.ClaimResult, error) {
 		err = c.hinted()
 	default:
 		err = c.scan()
+	}
+	if err == nil {
+		err = c.writeFirst()
 	}
 	if err == nil {
 		err = c.wakeAll(c.keys)
@@ -228,68 +231,6 @@ func (c *claim) maySuspect(t *task.Task) bool {
 // among them: fewer with each loss it took part in, down to itself alone (R7).
 func (c *claim) allowed(t *task.Task) int { return max(1, c.req.Slots/8>>min(t.SuspectLosses, 62)) }
 
-// sqlClaimTask compares the epoch that was read in this transaction: the same
-// row, or an error.
-const sqlClaimTask = `
-UPDATE tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
-  lease_id = ?4, leased_by = ?5, lease_expires_at = ?6, started_at = ?7, updated_at = ?7, started_version = ?8
-WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id IS NULL`
-
-// sqlClaimSuspect remembers of a suspect whether it runs alone.
-const sqlClaimSuspect = `UPDATE tasks SET flags = (flags & ~4) | ?3 WHERE namespace = ?1 AND task_id = ?2`
-
-// take leases a task and deletes its dispatch row.
-func (c *claim) take(d *candidate) error {
-	t := d.task
-	if t.StartedVersion == 0 {
-		t.StartedVersion = c.req.Types[t.Type]
-	}
-	expires := c.mic + c.req.TTL.Microseconds()
-	n, err := c.stmt(sqlClaimTask).text(1, c.ns).id(2, &d.id).int(3, t.Epoch).lease(4, &c.req.LeaseID).text(5, c.req.Name).
-		int(6, expires).int(7, c.mic).int(8, int64(t.StartedVersion)).exec()
-	if err == nil && n != 1 {
-		err = fmt.Errorf("task %v changed while it was claimed", d.id)
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := c.undispatch(&d.id); err != nil {
-		return err
-	}
-	t.State, t.Waiting = task.Running, task.WaitNone
-	t.AttemptNo++
-	t.Epoch++
-	t.LeaseID, t.LeasedBy, t.LeaseExpiresAt = c.req.LeaseID, c.req.Name, timeCol(expires).time()
-	t.StartedAt, t.UpdatedAt = c.now, c.now
-	c.taken = append(c.taken, store.Claimed{})
-	got := &c.taken[len(c.taken)-1]
-	got.Task = *t
-	if err := c.complete(got, d.side); err != nil {
-		return err
-	}
-	if got.Suspect {
-		c.suspects++
-		alone := int64(0)
-		if c.allowed(t) == 1 {
-			alone = flagAlone
-		}
-		if err := c.stmt(sqlClaimSuspect).text(1, c.ns).id(2, &d.id).int(3, alone).run(); err != nil {
-			return err
-		}
-	}
-	if c.left != nil {
-		c.left[d.lane.queue]--
-	}
-	if d.key == "" {
-		return nil
-	}
-	if c.keys == nil {
-		c.keys = make(map[string]bool)
-	}
-	c.keys[d.key] = true
-	return c.takeKey(d.key, t.ConcurrencyLimit)
-}
-
 // complete adds what a handler needs beside the task's row.
 func (c *claim) complete(got *store.Claimed, side int64) (err error) {
 	t := &got.Task
@@ -320,7 +261,7 @@ func (c *claim) insertClaim() error {
 	}
 	c.fx.claimed = append(c.fx.claimed, claimMade{c.req.LeaseID, claimInfo{len(c.taken), c.req.Name, c.mic}})
 	return c.stmt(sqlInsertClaim).text(1, c.ns).lease(2, &c.req.LeaseID).text(3, string(c.req.Worker)).
-		int(4, c.mic+c.req.TTL.Microseconds()).blob(5, ids).run()
+		int(4, c.expires()).blob(5, ids).run()
 }
 
 const (

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/goweaver/weaver/store"
@@ -103,4 +104,18 @@ var WarmStatements = map[string]string{
 	"ids of label": sqlIDsOfLabel, "ids of job": sqlIDsOfJob, "ids ended": sqlIDsEnded, "ids dispatched": sqlIDsDispatched,
 	"ids waiting": sqlIDsWaiting, "ids needy": sqlIDsNeedy, "ids all": sqlIDsAll, "audit of": sqlAuditOf, "attempts": sqlAttempts,
 	"generation": sqlGeneration, "seen": sqlSeen, "keys in queue": sqlKeysInQueue,
+}
+
+// ChunkStatements write a chunk of rows, by name and number of rows.
+func ChunkStatements() map[string]string {
+	all := make(map[string]string)
+	for name, sqls := range map[string]chunkSQL{
+		"claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "succeed many": sqlSucceedMany,
+		"insert attempts": sqlInsertAttempts, "steps guard": sqlStepsGuard, "insert steps": sqlInsertSteps,
+	} {
+		for n, sql := range sqls {
+			all[fmt.Sprint(name, " ", n)] = sql
+		}
+	}
+	return all
 }

@@ -27,6 +27,9 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 				return err
 			}
 		}
+		if err := f.finishMany(); err != nil {
+			return err
+		}
 		// Separate statements, each seeing the ones before: edges after all
 		// guards, so that two needs of one task in one batch both count.
 		return f.settle()
@@ -40,10 +43,11 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 // finishing is one batch of ends.
 type finishing struct {
 	*moves
+	successes map[task.LeaseID][]success // put aside, by claim
+	order     []task.LeaseID             // of successes
 }
 
-// one ends one attempt. The guard is an UPDATE, never an earlier SELECT, and
-// everything else is driven by the row it returned (R2).
+// one ends one attempt, or puts it aside to be ended together with others.
 // Crash after the commit: the caller asks again and R8 answers success.
 func (f *finishing) one(fin *store.Finish, hash string, got *store.FinishResult) error {
 	if got.Err = check(fin); got.Err != nil {
@@ -57,13 +61,22 @@ func (f *finishing) one(fin *store.Finish, hash string, got *store.FinishResult)
 		got.Err = leaseLost(&fin.Lease, "the store was restored since")
 		return nil
 	}
+	if aside, err := f.putAside(fin, hash, got); err != nil || aside {
+		return err
+	}
+	return f.singly(fin, hash, got)
+}
+
+// singly ends one attempt. The guard is an UPDATE, never an earlier SELECT, and
+// everything else is driven by the row it returned (R2).
+func (f *finishing) singly(fin *store.Finish, hash string, got *store.FinishResult) error {
 	if fin.Outcome == task.OutcomeSuccess {
 		if done, err := f.succeed(fin, hash, got); err != nil || done {
 			return err
 		}
 	}
 	var h held
-	ok, err = f.guard(fin, &h)
+	ok, err := f.guard(fin, &h)
 	if err != nil {
 		return err
 	}
@@ -133,9 +146,14 @@ func (f *finishing) succeed(fin *store.Finish, hash string, got *store.FinishRes
 	if err != nil {
 		return false, err
 	}
+	return true, f.succeeded(fin, got)
+}
+
+// succeeded is what follows when a plain task ended well.
+func (f *finishing) succeeded(fin *store.Finish, got *store.FinishResult) error {
 	got.State = task.Succeeded
-	f.fx.notice.Settled = append(f.fx.notice.Settled, l.Task)
-	return true, f.endLease(l.ID)
+	f.fx.notice.Settled = append(f.fx.notice.Settled, fin.Lease.Task)
+	return f.endLease(fin.Lease.ID)
 }
 
 func leaseLost(l *task.Lease, why string) error {

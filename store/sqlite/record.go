@@ -24,12 +24,13 @@ func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]st
 	}
 	got := make([]store.RecordResult, len(recs))
 	err := db.write(ctx, "record", ns, weight, func(t *tx) error {
+		r := recording{tx: t}
 		for i := range recs {
-			if err := t.record(&recs[i], &got[i]); err != nil {
+			if err := r.one(&recs[i], &got[i]); err != nil {
 				return err
 			}
 		}
-		return nil
+		return r.recordMany()
 	})
 	if err != nil {
 		return nil, err
@@ -37,20 +38,38 @@ func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]st
 	return got, nil
 }
 
-// record writes one record, or nothing of it.
-func (t *tx) record(rec *store.Record, got *store.RecordResult) error {
-	*got = store.RecordResult{}
-	if got.Err = checkRecord(rec); got.Err != nil {
-		return nil
-	}
-	ok, err := t.valid(&rec.Lease)
-	if err != nil {
+// one writes one record of a batch, or puts it aside to be written together
+// with others.
+func (r *recording) one(rec *store.Record, got *store.RecordResult) error {
+	ok, err := r.acceptable(rec, got)
+	if err != nil || !ok || r.putAside(rec, got) {
 		return err
 	}
-	if !ok {
-		got.Err = leaseLost(&rec.Lease, "the store was restored since")
-		return nil
+	return r.recordOne(rec, got)
+}
+
+// acceptable reports whether a record makes sense, in this life of the store.
+func (t *tx) acceptable(rec *store.Record, got *store.RecordResult) (bool, error) {
+	*got = store.RecordResult{}
+	if got.Err = checkRecord(rec); got.Err != nil {
+		return false, nil
 	}
+	ok, err := t.valid(&rec.Lease)
+	if err == nil && !ok {
+		got.Err = leaseLost(&rec.Lease, "the store was restored since")
+	}
+	return ok, err
+}
+
+// record writes one record, or nothing of it.
+func (t *tx) record(rec *store.Record, got *store.RecordResult) error {
+	if ok, err := t.acceptable(rec, got); err != nil || !ok {
+		return err
+	}
+	return t.recordOne(rec, got)
+}
+
+func (t *tx) recordOne(rec *store.Record, got *store.RecordResult) error {
 	if rec.Step == nil || rec.Step.State == task.StepFailed {
 		return t.recordTry(rec, got)
 	}

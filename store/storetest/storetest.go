@@ -103,6 +103,7 @@ func acts(t *testing.T, h Harness) []act {
 		{"FinishGuard", finishGuardScenes},
 		{"FinishCancelled", finishCancelledScenes},
 		{"Batch", batchScenes},
+		{"Many", manyScenes},
 		{"Record", recordScenes},
 		{"RecordGuard", recordGuardScenes},
 		{"Cancel", cancelScenes},

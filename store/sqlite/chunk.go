@@ -1,0 +1,76 @@
+package sqlite
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// A statement costs about as much as the row that it writes: its cursors are
+// opened and closed, its bindings cross into SQLite. So what happens alike to
+// many tasks of a batch (first claims, steps and ends of plain tasks) is
+// written by statements that take a chunk of them.
+//
+// The guard stays what it is, once for each row (R2). How many rows it
+// accepted is all that a chunk asks: when some are missing, the chunk is
+// undone and its tasks are done one by one, which tells who lost its lease.
+
+// chunkSizes are how many rows there are statements for, the most first.
+var chunkSizes = []int{32, 8}
+
+// chunkSQL is one statement for each size.
+type chunkSQL map[int]string
+
+func newChunkSQL(of func(n int) string) chunkSQL {
+	sqls := make(chunkSQL, len(chunkSizes))
+	for _, n := range chunkSizes {
+		sqls[n] = of(n)
+	}
+	return sqls
+}
+
+// params returns n numbered parameters.
+func params(first, n int) string {
+	return repeat(n, ", ", func(i int) string { return fmt.Sprint("?", first+i) })
+}
+
+func repeat(n int, sep string, each func(i int) string) string {
+	parts := make([]string, n)
+	for i := range parts {
+		parts[i] = each(i)
+	}
+	return strings.Join(parts, sep)
+}
+
+// inChunks calls many with each chunk of rows and one with each of the rest.
+func inChunks[T any](rows []T, many func(chunk []T) error, one func(row T) error) error {
+	for _, n := range chunkSizes {
+		for len(rows) >= n {
+			if err := many(rows[:n]); err != nil {
+				return err
+			}
+			rows = rows[n:]
+		}
+	}
+	for _, r := range rows {
+		if err := one(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sqlUndispatchMany is sqlDeleteDispatch for a chunk.
+var sqlUndispatchMany = newChunkSQL(func(n int) string {
+	return `DELETE FROM outbox_events WHERE namespace = ?1 AND task_id IN (` + params(2, n) + `)`
+})
+
+// undispatchMany makes tasks unclaimable.
+func (t *tx) undispatchMany(ids []task.ID) error {
+	st := t.stmt(sqlUndispatchMany[len(ids)]).text(1, t.ns)
+	for i := range ids {
+		st.id(2+i, &ids[i])
+	}
+	return st.run()
+}

@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// success is the good end of a task's first attempt, to be written together
+// with others of the same claim. Whether the task is as plain as that takes,
+// the guard finds out.
+type success struct {
+	fin   *store.Finish
+	hash  string
+	steps []byte
+	got   *store.FinishResult
+}
+
+// putAside puts a finish aside for finishMany, and reports whether it did: a
+// first attempt, of a claim whose worker and time are known.
+func (f *finishing) putAside(fin *store.Finish, hash string, got *store.FinishResult) (bool, error) {
+	l := &fin.Lease
+	if fin.Outcome != task.OutcomeSuccess || l.Epoch != 1 || fin.Progress != nil || len(fin.Output) > inlineMax {
+		return false, nil
+	}
+	if _, ok := f.db.claims[l.ID]; !ok {
+		return false, nil
+	}
+	steps, err := stepsRun(fin)
+	if err != nil {
+		return false, err
+	}
+	if f.successes == nil {
+		f.successes = make(map[task.LeaseID][]success)
+	}
+	if f.successes[l.ID] == nil {
+		f.order = append(f.order, l.ID)
+	}
+	f.successes[l.ID] = append(f.successes[l.ID], success{fin, hash, steps, got})
+	return true, nil
+}
+
+// finishMany ends what was put aside.
+func (f *finishing) finishMany() error {
+	for _, lease := range f.order {
+		err := inChunks(f.successes[lease], func(chunk []success) error {
+			done := false
+			err := f.undoable(func() (err error) {
+				if done, err = f.succeedMany(chunk); err == nil && !done {
+					err = errUndo
+				}
+				return err
+			}, nil)
+			for i := 0; i < len(chunk) && err == nil; i++ {
+				if c := &chunk[i]; done {
+					err = f.succeeded(c.fin, c.got)
+				} else {
+					err = f.singly(c.fin, c.hash, c.got)
+				}
+			}
+			return err
+		}, func(s success) error { return f.singly(s.fin, s.hash, s.got) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sqlSucceedMany is sqlSucceed, and sqlInsertAttempts its sqlInsertAttempt,
+// for a chunk of first attempts of one claim.
+var (
+	sqlSucceedMany = newChunkSQL(func(n int) string {
+		return `
+UPDATE tasks SET state = 'succeeded', output = CASE task_id` + repeat(n, "", func(i int) string {
+			return " WHEN " + params(4+i, 1) + " THEN " + params(4+n+i, 1)
+		}) + ` END, attempt_count = 1, lease_id = NULL, lease_expires_at = NULL, updated_at = ?3, finished_at = ?3
+WHERE namespace = ?1 AND task_id IN (` + params(4, n) + `) AND lease_epoch = 1 AND lease_id = ?2 AND flags = 1`
+	})
+
+	sqlInsertAttempts = newChunkSQL(func(n int) string {
+		return `
+INSERT INTO attempts (namespace, lease_id, worker, started_at, finished_at, attempt_no, lease_epoch, outcome_kind,
+  task_id, code_version, outcome_json, outcome_hash)
+VALUES ` + repeat(n, ", ", func(i int) string {
+			return "(?1, ?2, ?3, ?4, ?5, 1, 1, 'success', " + params(6+4*i, 4) + ")"
+		})
+	})
+)
+
+// succeedMany ends a chunk of tasks of one claim well. It reports false when
+// the guard did not accept all of them; then what it wrote must be undone.
+func (f *finishing) succeedMany(chunk []success) (bool, error) {
+	n, lease := len(chunk), &chunk[0].fin.Lease.ID
+	st := f.stmt(sqlSucceedMany[n]).text(1, f.ns).lease(2, lease).int(3, f.mic)
+	for i := range chunk {
+		st.id(4+i, &chunk[i].fin.Lease.Task).bytes(4+n+i, chunk[i].fin.Output)
+	}
+	if accepted, err := st.exec(); err != nil || accepted != n {
+		return false, err
+	}
+	c := f.db.claims[*lease]
+	st = f.stmt(sqlInsertAttempts[n]).text(1, f.ns).lease(2, lease).orNull(3, c.worker).int(4, c.startedAt).int(5, f.mic)
+	for i := range chunk {
+		s, p := &chunk[i], 6+4*i
+		st.id(p, &s.fin.Lease.Task).int(p+1, int64(s.fin.CodeVersion)).bytes(p+2, s.steps).orNull(p+3, s.hash)
+	}
+	return true, st.run()
+}

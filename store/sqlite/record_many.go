@@ -1,0 +1,106 @@
+package sqlite
+
+import (
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// recording is one batch of records.
+type recording struct {
+	*tx
+	steps map[task.LeaseID][]plainStep // put aside, by claim
+	order []task.LeaseID               // of steps
+}
+
+// plainStep is the value of a step of a task's first attempt, to be written
+// together with others of the same claim.
+type plainStep struct {
+	rec *store.Record
+	got *store.RecordResult
+}
+
+// putAside keeps a record for recordMany, and reports whether it did: a value
+// and nothing else, of a first attempt, which is what its epoch says.
+func (r *recording) putAside(rec *store.Record, got *store.RecordResult) bool {
+	s := rec.Step
+	if s == nil || s.State != task.StepCompleted || s.Kind != task.KindStep ||
+		len(rec.Tasks) > 0 || rec.Progress != nil || rec.Lease.Epoch != 1 {
+		return false
+	}
+	lease := rec.Lease.ID
+	if r.steps == nil {
+		r.steps = make(map[task.LeaseID][]plainStep)
+	}
+	if r.steps[lease] == nil {
+		r.order = append(r.order, lease)
+	}
+	r.steps[lease] = append(r.steps[lease], plainStep{rec, got})
+	return true
+}
+
+// recordMany writes what was put aside.
+func (r *recording) recordMany() error {
+	for _, lease := range r.order {
+		err := inChunks(r.steps[lease], func(chunk []plainStep) error {
+			done := false
+			err := r.undoable(func() (err error) {
+				if done, err = r.insertSteps(chunk); err == nil && !done {
+					err = errUndo
+				}
+				return err
+			}, nil)
+			for i := 0; i < len(chunk) && err == nil && !done; i++ {
+				err = r.recordCompleted(chunk[i].rec, chunk[i].got)
+			}
+			return err
+		}, func(s plainStep) error { return r.recordCompleted(s.rec, s.got) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sqlStepsGuard is sqlStepGuard for a chunk of tasks, none of which is to be
+// cancelled, and sqlInsertSteps their sqlInsertStep. In a first attempt there
+// is no crash to forgive.
+var (
+	sqlStepsGuard = newChunkSQL(func(n int) string {
+		return `
+UPDATE tasks SET step_count = step_count + 1
+WHERE namespace = ?1 AND task_id IN (` + params(3, n) + `) AND lease_epoch = 1 AND lease_id = ?2 AND cancel_requested = 0`
+	})
+
+	sqlInsertSteps = newChunkSQL(func(n int) string {
+		return `
+INSERT INTO steps (namespace, completed_at, attempt_no, try, by_attempt, kind, state,
+  task_id, name, by_try, step_index, value, error_json, started_at)
+VALUES ` + repeat(n, ", ", func(i int) string {
+			return "(?1, ?2, 0, 0, 1, 'step', 'completed', " + params(3+7*i, 7) + ")"
+		}) + `
+ON CONFLICT DO NOTHING`
+	})
+)
+
+// insertSteps writes a chunk of steps of one claim. It reports false when the
+// guard did not accept all of them, or one stands already; then what it wrote
+// must be undone.
+func (r *recording) insertSteps(chunk []plainStep) (bool, error) {
+	n := len(chunk)
+	st := r.stmt(sqlStepsGuard[n]).text(1, r.ns).lease(2, &chunk[0].rec.Lease.ID)
+	for i := range chunk {
+		st.id(3+i, &chunk[i].rec.Lease.Task)
+	}
+	if accepted, err := st.exec(); err != nil || accepted != n {
+		return false, err
+	}
+	st = r.stmt(sqlInsertSteps[n]).text(1, r.ns).time(2, r.now)
+	for i := range chunk {
+		s, p := &chunk[i].got.Step, 3+7*i
+		*s = r.asStored(chunk[i].rec, 1)
+		st.id(p, &s.TaskID).text(p+1, s.Name).int(p+2, int64(s.Try)).int(p+3, int64(s.Index)).
+			bytes(p+4, s.Value).error(p+5, s.Error).time(p+6, s.StartedAt)
+	}
+	inserted, err := st.exec()
+	return inserted == n, err
+}

@@ -1,0 +1,116 @@
+package sqlite
+
+import (
+	"fmt"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// sqlClaimTask compares the epoch that was read in this transaction: the same
+// row, or an error.
+const sqlClaimTask = `
+UPDATE tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
+  lease_id = ?4, leased_by = ?5, lease_expires_at = ?6, started_at = ?7, updated_at = ?7, started_version = ?8
+WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id IS NULL`
+
+// sqlClaimSuspect remembers of a suspect whether it runs alone.
+const sqlClaimSuspect = `UPDATE tasks SET flags = (flags & ~4) | ?3 WHERE namespace = ?1 AND task_id = ?2`
+
+// take leases a task and deletes its dispatch row.
+func (c *claim) take(d *candidate) error {
+	t := d.task
+	if t.StartedVersion == 0 {
+		t.StartedVersion = c.req.Types[t.Type]
+	}
+	if d.fresh {
+		if c.first == nil {
+			c.first = make(map[int][]task.ID)
+		}
+		c.first[t.StartedVersion] = append(c.first[t.StartedVersion], d.id)
+	} else if err := c.write(&d.id, t.Epoch, t.StartedVersion); err != nil {
+		return err
+	}
+	t.State, t.Waiting = task.Running, task.WaitNone
+	t.AttemptNo++
+	t.Epoch++
+	t.LeaseID, t.LeasedBy, t.LeaseExpiresAt = c.req.LeaseID, c.req.Name, timeCol(c.expires()).time()
+	t.StartedAt, t.UpdatedAt = c.now, c.now
+	c.taken = append(c.taken, store.Claimed{})
+	got := &c.taken[len(c.taken)-1]
+	got.Task = *t
+	if err := c.complete(got, d.side); err != nil {
+		return err
+	}
+	if got.Suspect {
+		c.suspects++
+		alone := int64(0)
+		if c.allowed(t) == 1 {
+			alone = flagAlone
+		}
+		if err := c.stmt(sqlClaimSuspect).text(1, c.ns).id(2, &d.id).int(3, alone).run(); err != nil {
+			return err
+		}
+	}
+	if c.left != nil {
+		c.left[d.lane.queue]--
+	}
+	if d.key == "" {
+		return nil
+	}
+	if c.keys == nil {
+		c.keys = make(map[string]bool)
+	}
+	c.keys[d.key] = true
+	return c.takeKey(d.key, t.ConcurrencyLimit)
+}
+
+// expires is when the leases of this claim end.
+func (c *claim) expires() int64 { return c.mic + c.req.TTL.Microseconds() }
+
+// write leases one task.
+func (c *claim) write(id *task.ID, epoch int64, version int) error {
+	n, err := c.stmt(sqlClaimTask).text(1, c.ns).id(2, id).int(3, epoch).lease(4, &c.req.LeaseID).text(5, c.req.Name).
+		int(6, c.expires()).int(7, c.mic).int(8, int64(version)).exec()
+	if err == nil && n != 1 {
+		err = fmt.Errorf("task %v changed while it was claimed", *id)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = c.undispatch(id)
+	return err
+}
+
+// sqlClaimMany is sqlClaimTask for a chunk of tasks that were never claimed.
+var sqlClaimMany = newChunkSQL(func(n int) string {
+	return `
+UPDATE tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
+  lease_id = ?2, leased_by = ?3, lease_expires_at = ?4, started_at = ?5, updated_at = ?5, started_version = ?6
+WHERE namespace = ?1 AND task_id IN (` + params(7, n) + `) AND lease_epoch = 0 AND lease_id IS NULL`
+})
+
+// writeFirst leases the plain tasks that were taken for the first time.
+func (c *claim) writeFirst() error {
+	for version, ids := range c.first {
+		err := inChunks(ids, func(chunk []task.ID) error {
+			st := c.stmt(sqlClaimMany[len(chunk)]).text(1, c.ns).lease(2, &c.req.LeaseID).text(3, c.req.Name).
+				int(4, c.expires()).int(5, c.mic).int(6, int64(version))
+			for i := range chunk {
+				st.id(7+i, &chunk[i])
+			}
+			n, err := st.exec()
+			if err == nil && n != len(chunk) {
+				err = fmt.Errorf("%d of %d tasks changed while they were claimed", len(chunk)-n, len(chunk))
+			}
+			if err != nil {
+				return err
+			}
+			return c.undispatchMany(chunk)
+		}, func(id task.ID) error { return c.write(&id, 0, version) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,255 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// manyScenes are about batches that are large enough for a store to write what
+// happens alike to many tasks by other statements than what happens to one.
+var manyScenes = []scene{
+	{"a batch of many reads as the same ones one by one", manyAsOne},
+	{"losers among many drop out and the others stand", manyLosers},
+	{"of many an element may come twice", manyTwice},
+	{"many with an epoch of before are refused", manyForged},
+	{"many in one namespace touch none of the same ids in another", manyNamespaces},
+	{"many that run for the second time keep what the first time left", manyAgain},
+	{"many of several claims and types", manyClaims},
+}
+
+// many is more than one statement of any store is likely to take, and no
+// multiple of anything.
+const many = 77
+
+// twice plays a story in two namespaces, once with all writes of a kind in one
+// batch and once with each by itself, and compares every row and answer.
+func (e *env) twice(play func(e *env, alone bool) []string) {
+	e.Helper()
+	began := e.now()
+	single := e.in(otherNamespace)
+	single.follow(e)
+	batched := play(e, false)
+	if !e.now().Equal(began) {
+		e.Fatal("the story takes time, so that instants cannot be compared")
+	}
+	e.equal("the answers one by one", play(single, true), batched)
+	a, b := e.snap(), single.snap()
+	a.Generation, b.Generation = "", ""
+	for _, s := range []*store.Snapshot{a, b} {
+		for i := range s.Audit {
+			s.Audit[i].Target = ""
+		}
+	}
+	e.sameJSON("what is stored after a batch", a, b)
+}
+
+// showEach records all in one batch, or one by one, and tells the answers.
+func (e *env) showEach(alone bool, rs []store.Record) (told []string) {
+	e.Helper()
+	for _, batch := range batches(alone, rs) {
+		got, err := e.s.Record(e.Context(), e.ns, batch...)
+		if err != nil || len(got) != len(batch) {
+			e.Fatalf("Record of %d answered %d, %v", len(batch), len(got), err)
+		}
+		for _, r := range got {
+			told = append(told, fmt.Sprintf("%s %s %v", r.Step.Name, r.Step.Value, sentinelOf(r.Err)))
+		}
+	}
+	return told
+}
+
+// endEach is showEach for finishes.
+func (e *env) endEach(alone bool, fs []store.Finish) (told []string) {
+	e.Helper()
+	for _, batch := range batches(alone, fs) {
+		for _, r := range e.finishAll(batch...) {
+			told = append(told, fmt.Sprintf("%s %s %v", r.State, r.Waiting, sentinelOf(r.Err)))
+		}
+	}
+	return told
+}
+
+func batches[E any](alone bool, all []E) [][]E {
+	if !alone {
+		return [][]E{all}
+	}
+	var each [][]E
+	for i := range all {
+		each = append(each, all[i:i+1])
+	}
+	return each
+}
+
+// sentinelOf returns what callers branch on.
+func sentinelOf(err error) error {
+	for _, s := range []error{store.ErrLeaseLost, store.ErrConflict, store.ErrStepConflict, store.ErrCancelRequested} {
+		if errors.Is(err, s) {
+			return s
+		}
+	}
+	return err
+}
+
+// work returns a record and a good end for every claimed task, all different.
+func work(cs []store.Claimed) (rs []store.Record, fs []store.Finish) {
+	for i, c := range cs {
+		r := step(c, "s", fmt.Sprint(i))
+		r.Elapsed = time.Duration(i) * time.Millisecond
+		f := success(c)
+		f.Output = fmt.Appendf(nil, `"output %d"`, i)
+		f.CodeVersion = 1 + i%3
+		if i%2 == 0 {
+			f.StepsRun = []string{"s", fmt.Sprint("t", i)}
+		}
+		rs, fs = append(rs, r), append(fs, f)
+	}
+	return rs, fs
+}
+
+func manyAsOne(e *env) {
+	e.twice(func(e *env, alone bool) []string {
+		rs, fs := work(e.a.gets(e.many(many)))
+		return append(e.showEach(alone, rs), e.endEach(alone, fs)...)
+	})
+}
+
+// losers are what can be wrong with one of many, before its work is shown.
+var losers = []struct {
+	name string
+	make func(e *env, c store.Claimed, r *store.Record, f *store.Finish)
+}{
+	{"gone", func(e *env, c store.Claimed, _ *store.Record, _ *store.Finish) { e.operate(forceOf(c.Task.ID)) }},
+	{"to be cancelled", func(e *env, c store.Claimed, _ *store.Record, _ *store.Finish) { e.operate(cancelOf(c.Task.ID)) }},
+	{"recorded with another value", func(e *env, c store.Claimed, _ *store.Record, _ *store.Finish) { e.record(step(c, "s", `"other"`)) }},
+	{"recorded before", func(e *env, _ store.Claimed, r *store.Record, _ *store.Finish) { e.record(*r) }},
+	{"ended before", func(e *env, _ store.Claimed, _ *store.Record, f *store.Finish) { e.finish(*f) }},
+	{"ended otherwise", func(e *env, c store.Claimed, _ *store.Record, _ *store.Finish) { e.finish(block(c)) }},
+	{"of a later epoch", func(_ *env, _ store.Claimed, r *store.Record, f *store.Finish) { r.Lease.Epoch, f.Lease.Epoch = 2, 2 }},
+	{"of another lease", func(_ *env, _ store.Claimed, r *store.Record, f *store.Finish) {
+		r.Lease.ID[3] ^= 1
+		f.Lease.ID[3] ^= 1
+	}},
+	{"of an unknown task", func(_ *env, _ store.Claimed, r *store.Record, f *store.Finish) {
+		r.Lease.Task[3] ^= 1
+		f.Lease.Task[3] ^= 1
+	}},
+	{"with progress", func(_ *env, _ store.Claimed, r *store.Record, f *store.Finish) {
+		r.Progress, f.Progress = &task.Progress{Current: 1, Total: 2}, &task.Progress{Current: 2, Total: 2}
+	}},
+	{"with much to say", func(_ *env, _ store.Claimed, r *store.Record, f *store.Finish) {
+		r.Step.Value = fmt.Appendf(nil, "%q", strings.Repeat("v", 9000))
+		f.Output = fmt.Appendf(nil, "%q", strings.Repeat("o", 9000))
+	}},
+	{"with nothing to say", func(_ *env, _ store.Claimed, _ *store.Record, f *store.Finish) { f.Output = nil }},
+}
+
+func manyLosers(e *env) {
+	e.twice(func(e *env, alone bool) (told []string) {
+		for _, l := range losers {
+			cs := e.a.takeAll(e.many(many / 2)...)
+			rs, fs := work(cs)
+			l.make(e, cs[5], &rs[5], &fs[5])
+			told = append(told, l.name)
+			told = append(told, e.showEach(alone, rs)...)
+			told = append(told, e.endEach(alone, fs)...)
+		}
+		return told
+	})
+}
+
+func manyTwice(e *env) {
+	e.twice(func(e *env, alone bool) []string {
+		rs, fs := work(e.a.gets(e.many(many)))
+		rs, fs = append(rs, rs[1], rs[many-1]), append(fs, fs[1], fs[many-1])
+		return append(e.showEach(alone, rs), e.endEach(alone, fs)...)
+	})
+}
+
+// Epochs and lease ids are both compared: an old epoch with the lease id of
+// today is worth nothing.
+func manyForged(e *env) {
+	cs := e.a.gets(e.many(many))
+	var fs []store.Finish
+	for _, c := range cs {
+		fs = append(fs, retry(c, 0))
+	}
+	e.finishAll(fs...)
+	rs, fs := work(e.b.claim().Tasks)
+	for i := range rs {
+		rs[i].Lease.Epoch, fs[i].Lease.Epoch = 1, 1
+	}
+	e.unchanged("what forged leases show", func() {
+		for _, told := range append(e.showEach(false, rs), e.endEach(false, fs)...) {
+			if !strings.Contains(told, store.ErrLeaseLost.Error()) {
+				e.Fatalf("a forged lease was told %q", told)
+			}
+		}
+	})
+}
+
+func manyNamespaces(e *env) {
+	other := e.in(otherNamespace)
+	other.follow(e)
+	var rs [2][]store.Record
+	var fs [2][]store.Finish
+	ids, same := e.many(many), other.many(many)
+	e.equal("the ids", ids, same)
+	rs[0], fs[0] = work(e.a.gets(ids)) // leaves what is due in the other one
+	rs[1], fs[1] = work(other.a.gets(same))
+	for i, here := range []*env{e, other} {
+		there := []*env{other, e}[i]
+		there.unchanged("what is done in another namespace", func() {
+			here.showEach(false, rs[i])
+			here.endEach(false, fs[i])
+		})
+	}
+}
+
+func manyAgain(e *env) {
+	e.twice(func(e *env, alone bool) []string {
+		cs := e.a.gets(e.many(many))
+		rs, fs := work(cs)
+		told := e.showEach(alone, rs)
+		for i := range fs {
+			fs[i] = retry(cs[i], 0)
+		}
+		told = append(told, e.endEach(alone, fs)...)
+		cs = e.b.claim().Tasks
+		for _, c := range cs {
+			told = append(told, fmt.Sprint(c.Task.AttemptNo, c.Lease.Epoch, len(c.Steps)))
+		}
+		rs, fs = work(cs)
+		for i := range rs {
+			rs[i].Step.Name = "u"
+		}
+		told = append(told, e.showEach(alone, rs)...)
+		return append(told, e.endEach(alone, fs)...)
+	})
+}
+
+func manyClaims(e *env) {
+	e.twice(func(e *env, alone bool) []string {
+		var rs []store.Record
+		var fs []store.Finish
+		for i := range 4 {
+			opts := [][]opt{{}, {typed(beta)}, {labels("k", "v")}, {key("k", many)}}[i]
+			ids := e.many(many/2, opts...)
+			r, f := work([]*worker{e.a, e.b}[i%2].takeAll(ids...))
+			rs, fs = append(rs, r...), append(fs, f...)
+		}
+		// One of each claim after the other.
+		half := len(rs) / 4
+		mixed, ends := make([]store.Record, 0, len(rs)), make([]store.Finish, 0, len(fs))
+		for i := range half {
+			for j := range 4 {
+				mixed, ends = append(mixed, rs[j*half+i]), append(ends, fs[j*half+i])
+			}
+		}
+		return append(e.showEach(alone, mixed), e.endEach(alone, ends)...)
+	})
+}
