@@ -2,11 +2,12 @@
 // and reports ratios: absolute figures move between machines and hours.
 //
 // Every Weaver figure is with what users get: attempts recorded, and
-// synchronous=FULL unless the row says NORMAL. Peers that need another
-// language or a server are quoted with the figure that was measured for them
-// on a machine of this kind (see quoted).
+// synchronous=FULL unless the row says NORMAL. backlite runs in this program,
+// @coji/durably is installed from npm when -durably is given; peers that need a
+// server are quoted with the figure that was measured for them on a machine of
+// this kind (see quoted).
 //
-//	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,enqueue,pipeline] [-cpuprofile FILE]'
+//	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,enqueue,claim,pipeline] [-durably] [-cpuprofile FILE]'
 //
 // Built by hand it needs the linker flag that the Makefile gives it: both
 // SQLite drivers in this program register themselves as "sqlite3", and that
@@ -23,26 +24,24 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 )
 
 // quoted are peers' figures that this program does not measure itself, per
 // second: 2 vCPU, Node 20 (@coji/durably 0.15.0 on a libsql file), DBOS
 // Transact Go v1.2.0.
 var quoted = struct {
-	durablyOneStep, durablySequential          float64
-	dbosOneStep, dbosSequentialNormal          float64
-	backliteIdleP50, durablyIdleP50, riverIdle time.Duration
+	durablyOneStep, durablySequential float64
+	dbosOneStep, dbosSequentialNormal float64
 }{
 	durablyOneStep: 241, durablySequential: 805,
 	dbosOneStep: 2400, dbosSequentialNormal: 9698,
-	backliteIdleP50: 320 * time.Microsecond, durablyIdleP50: 11300 * time.Microsecond, riverIdle: 2 * time.Millisecond,
 }
 
 func main() {
 	n := flag.Int("n", 50000, "no-op tasks per run; other benchmarks scale from it")
 	runs := flag.Int("runs", 5, "runs of each; the median and the range are reported")
-	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, enqueue, pipeline; default all")
+	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, enqueue, claim, pipeline; default all")
+	npm := flag.Bool("durably", false, "install @coji/durably from npm and run it beside (needs node and npm)")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
 	if *profile != "" {
@@ -56,7 +55,7 @@ func main() {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	if err := run(context.Background(), *n, *runs, *only); err != nil {
+	if err := run(context.Background(), *n, *runs, *only, *npm); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -84,112 +83,180 @@ func human(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-func run(ctx context.Context, n, runs int, only string) error {
-	want := func(name string) bool { return only == "" || slices.Contains(strings.Split(only, ","), name) }
-	fmt.Printf("%s %s/%s, %d CPUs, %d runs each: median (range)\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runs)
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	defer func() { _ = w.Flush() }() // a table on stdout
-	row := func(cols ...string) { fmt.Fprintln(w, strings.Join(cols, "\t")) }
-	row("benchmark", "Weaver", "peer", "ratio")
+// report is a table of what was measured.
+type report struct {
+	n, runs int
+	durably *durably // nil: quoted
+	w       *tabwriter.Writer
+}
 
-	if want("noop") {
-		var ours, oursNormal, theirs figure
-		for range runs {
-			// Alternating, so that a slow minute of the machine hits both.
-			for _, m := range []struct {
-				to *figure
-				fn func() (float64, error)
-			}{
-				{&ours, func() (float64, error) { return noop(ctx, n, full) }},
-				{&theirs, func() (float64, error) { return backliteNoop(ctx, n) }},
-				{&oursNormal, func() (float64, error) { return noop(ctx, n, normal) }},
-			} {
-				v, err := m.fn()
-				if err != nil {
-					return err
-				}
-				*m.to = append(*m.to, v)
-			}
+func (r *report) row(cols ...string) { fmt.Fprintln(r.w, strings.Join(cols, "\t")) }
+
+// benchmarks in the order of the report.
+var benchmarks = []struct {
+	name string
+	run  func(r *report, ctx context.Context) error
+}{
+	{"noop", (*report).noop},
+	{"step", (*report).step},
+	{"seq", (*report).sequential},
+	{"idle", (*report).idle},
+	{"enqueue", (*report).enqueue},
+	{"claim", (*report).claim},
+	{"pipeline", (*report).pipeline},
+}
+
+func run(ctx context.Context, n, runs int, only string, npm bool) error {
+	fmt.Printf("%s %s/%s, %d CPUs, %d runs each: median (range)\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runs)
+	r := &report{n: n, runs: runs, w: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
+	defer func() { _ = r.w.Flush() }() // a table on stdout
+	if npm {
+		var err error
+		if r.durably, err = newDurably(ctx); err != nil {
+			return err
 		}
-		row("no-op tasks/s, FULL", ours.String(), "backlite NORMAL "+theirs.String(), ratio(ours.median()/theirs.median()))
-		row("no-op tasks/s, NORMAL", oursNormal.String(), "backlite NORMAL "+theirs.String(), ratio(oursNormal.median()/theirs.median()))
+		defer r.durably.remove()
 	}
-	measure := func(fn func() (float64, error)) (figure, error) {
-		var f figure
-		for range runs {
+	r.row("benchmark", "Weaver", "peer", "ratio")
+	for _, b := range benchmarks {
+		if only != "" && !slices.Contains(strings.Split(only, ","), b.name) {
+			continue
+		}
+		if err := b.run(r, ctx); err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+	}
+	return nil
+}
+
+// measure takes each of several quantities once per run, by turns, so that a
+// slow minute of the machine hits them all.
+func (r *report) measure(each ...func() (float64, error)) ([]figure, error) {
+	figures := make([]figure, len(each))
+	for range r.runs {
+		for i, fn := range each {
 			v, err := fn()
 			if err != nil {
 				return nil, err
 			}
-			f = append(f, v)
+			figures[i] = append(figures[i], v)
 		}
-		return f, nil
 	}
-	if want("step") {
-		f, err := measure(func() (float64, error) { return oneStep(ctx, n/2, full) })
+	return figures, nil
+}
+
+// besides measures one quantity and, if it is installed, durably's.
+func (r *report) besides(ctx context.Context, what string, n int, asQuoted float64, ours func() (float64, error)) (f figure, peer float64, name string, err error) {
+	each := []func() (float64, error){ours}
+	if r.durably != nil {
+		each = append(each, func() (float64, error) { return r.durably.perSecond(ctx, what, n) })
+	}
+	figures, err := r.measure(each...)
+	if err != nil {
+		return nil, 0, "", err
+	}
+	if r.durably == nil {
+		return figures[0], asQuoted, fmt.Sprintf("durably %.0f (quoted)", asQuoted), nil
+	}
+	return figures[0], figures[1].median(), "durably " + figures[1].String(), nil
+}
+
+func (r *report) noop(ctx context.Context) error {
+	f, err := r.measure(
+		func() (float64, error) { return noop(ctx, r.n, full) },
+		func() (float64, error) { return backliteNoop(ctx, r.n) },
+		func() (float64, error) { return noop(ctx, r.n, normal) },
+	)
+	if err != nil {
+		return err
+	}
+	peer := "backlite NORMAL " + f[1].String()
+	r.row("no-op tasks/s, FULL", f[0].String(), peer, ratio(f[0].median()/f[1].median()))
+	r.row("no-op tasks/s, NORMAL", f[2].String(), peer, ratio(f[2].median()/f[1].median()))
+	return nil
+}
+
+func (r *report) step(ctx context.Context) error {
+	f, peer, name, err := r.besides(ctx, "step", 2000, quoted.durablyOneStep, func() (float64, error) { return oneStep(ctx, r.n/2, full) })
+	if err != nil {
+		return err
+	}
+	r.row("one-step tasks/s, FULL", f.String(), name, ratio(f.median()/peer))
+	r.row("", "", fmt.Sprintf("DBOS %.0f (quoted)", quoted.dbosOneStep), ratio(f.median()/quoted.dbosOneStep))
+	return nil
+}
+
+func (r *report) sequential(ctx context.Context) error {
+	n := max(r.n/10, 100)
+	f, peer, name, err := r.besides(ctx, "seq", 1000, quoted.durablySequential, func() (float64, error) { return sequential(ctx, n, full) })
+	if err != nil {
+		return err
+	}
+	r.row("sequential steps/s of one task, FULL", f.String(), name, ratio(f.median()/peer))
+	fs, err := r.measure(func() (float64, error) { return sequential(ctx, n, normal) })
+	if err != nil {
+		return err
+	}
+	r.row("sequential steps/s of one task, NORMAL", fs[0].String(),
+		fmt.Sprintf("DBOS NORMAL %.0f (quoted)", quoted.dbosSequentialNormal), ratio(fs[0].median()/quoted.dbosSequentialNormal))
+	return nil
+}
+
+func (r *report) idle(ctx context.Context) error {
+	var p50, p99, peer figure
+	for range r.runs {
+		lat, err := idle(ctx, 300, full)
 		if err != nil {
 			return err
 		}
-		row("one-step tasks/s, FULL", f.String(), fmt.Sprintf("durably %.0f (quoted)", quoted.durablyOneStep), ratio(f.median()/quoted.durablyOneStep))
-		row("", "", fmt.Sprintf("DBOS %.0f (quoted)", quoted.dbosOneStep), ratio(f.median()/quoted.dbosOneStep))
-	}
-	if want("seq") {
-		for _, mode := range []syncMode{full, normal} {
-			f, err := measure(func() (float64, error) { return sequential(ctx, max(n/10, 100), mode) })
-			if err != nil {
-				return err
-			}
-			peer, name := quoted.durablySequential, "durably"
-			if mode == normal {
-				peer, name = quoted.dbosSequentialNormal, "DBOS NORMAL"
-			}
-			row("sequential steps/s of one task, "+mode.String(), f.String(), fmt.Sprintf("%s %.0f (quoted)", name, peer), ratio(f.median()/peer))
-		}
-	}
-	if want("idle") {
-		var p50, p99, peer figure
-		for range runs {
-			lat, err := idle(ctx, 300, full)
-			if err != nil {
-				return err
-			}
-			slices.Sort(lat)
-			p50 = append(p50, float64(lat[len(lat)/2])/1e6)
-			p99 = append(p99, float64(lat[len(lat)*99/100])/1e6)
-			theirs, err := backliteIdle(ctx, 300)
-			if err != nil {
-				return err
-			}
-			slices.Sort(theirs)
-			peer = append(peer, float64(theirs[len(theirs)/2])/1e6)
-		}
-		row("idle enqueue → handler, ms p50, FULL", p50.String(), "backlite NORMAL "+peer.String(), ratio(p50.median()/peer.median()))
-		row("idle enqueue → handler, ms p99, FULL", p99.String(), "", "")
-	}
-	if want("enqueue") {
-		one, err := measure(func() (float64, error) { return enqueueSingle(ctx, n/10, 1, full) })
+		slices.Sort(lat)
+		p50 = append(p50, float64(lat[len(lat)/2])/1e6)
+		p99 = append(p99, float64(lat[len(lat)*99/100])/1e6)
+		theirs, err := backliteIdle(ctx, 300)
 		if err != nil {
 			return err
 		}
-		many, err := measure(func() (float64, error) { return enqueueSingle(ctx, n/2, 64, full) })
-		if err != nil {
-			return err
-		}
-		batch, err := measure(func() (float64, error) { return enqueueBatch(ctx, n, full) })
-		if err != nil {
-			return err
-		}
-		row("single enqueues/s, 1 goroutine, FULL", one.String(), "", "")
-		row("single enqueues/s, 64 goroutines, FULL", many.String(), "1 goroutine "+one.String(), ratio(many.median()/one.median()))
-		row("enqueues/s in batches of 1,000, FULL", batch.String(), "", "")
+		slices.Sort(theirs)
+		peer = append(peer, float64(theirs[len(theirs)/2])/1e6)
 	}
-	if want("pipeline") {
-		ours, theirs, err := pipelines(ctx, runs)
-		if err != nil {
-			return err
-		}
-		row("ms per command, weaver run, 8 slots, FULL", ours.String(), "xargs -P 8 "+theirs.String(), ratio(ours.median()/theirs.median()))
+	r.row("idle enqueue → handler, ms p50, FULL", p50.String(), "backlite NORMAL "+peer.String(), ratio(p50.median()/peer.median()))
+	r.row("idle enqueue → handler, ms p99, FULL", p99.String(), "", "")
+	return nil
+}
+
+func (r *report) enqueue(ctx context.Context) error {
+	f, err := r.measure(
+		func() (float64, error) { return enqueueSingle(ctx, r.n/10, 1, full) },
+		func() (float64, error) { return enqueueSingle(ctx, r.n/2, 64, full) },
+		func() (float64, error) { return enqueueBatch(ctx, r.n, full) },
+	)
+	if err != nil {
+		return err
 	}
+	r.row("single enqueues/s, 1 goroutine, FULL", f[0].String(), "", "")
+	r.row("single enqueues/s, 64 goroutines, FULL", f[1].String(), "1 goroutine "+f[0].String(), ratio(f[1].median()/f[0].median()))
+	r.row("enqueues/s in batches of 1,000, FULL", f[2].String(), "", "")
+	return nil
+}
+
+func (r *report) claim(ctx context.Context) error {
+	f, err := r.measure(
+		func() (float64, error) { return claims(ctx, 100_000) },
+		func() (float64, error) { return claims(ctx, 0) },
+	)
+	if err != nil {
+		return err
+	}
+	r.row(fmt.Sprintf("µs to claim %d, FULL, 100,000 finished", claimSize), f[0].String(), "a new file "+f[1].String(), ratio(f[0].median()/f[1].median()))
+	return nil
+}
+
+func (r *report) pipeline(ctx context.Context) error {
+	ours, theirs, err := pipelines(ctx, r.runs)
+	if err != nil {
+		return err
+	}
+	r.row("ms per command, weaver run, 8 slots, FULL", ours.String(), "xargs -P 8 "+theirs.String(), ratio(ours.median()/theirs.median()))
 	return nil
 }
 

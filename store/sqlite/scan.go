@@ -116,6 +116,9 @@ func (c *claim) scanPriority(states []laneState) error {
 			lanes = slices.DeleteFunc(lanes, func(l *laneCursor) bool { return l.queue == best.queue })
 			continue
 		}
+		if best.at == 0 {
+			c.taken = slices.Grow(c.taken, min(len(best.rows), c.req.Limit-len(c.taken)))
+		}
 		d := &best.rows[best.at]
 		best.at++
 		if err := c.try(d); err != nil {
