@@ -105,8 +105,8 @@ func NoRetry() Option { return MaxAttempts(1) }
 // one, ± 10 %. Default 2 s.
 func Backoff(d time.Duration) Option {
 	return option(func(s *settings) {
-		if d <= 0 {
-			s.problem("Backoff(%s): want a positive duration", d)
+		if d < time.Microsecond {
+			s.problem("Backoff(%s): want at least a microsecond", d)
 			return
 		}
 		s.backoff = d
@@ -116,8 +116,8 @@ func Backoff(d time.Duration) Option {
 // BackoffMax caps the pause between attempts; default 1 h.
 func BackoffMax(d time.Duration) Option {
 	return option(func(s *settings) {
-		if d <= 0 {
-			s.problem("BackoffMax(%s): want a positive duration", d)
+		if d < time.Microsecond {
+			s.problem("BackoffMax(%s): want at least a microsecond", d)
 			return
 		}
 		s.backoffMax = d
@@ -128,8 +128,8 @@ func BackoffMax(d time.Duration) Option {
 // Default none.
 func Timeout(d time.Duration) Option {
 	return option(func(s *settings) {
-		if d < 0 {
-			s.problem("Timeout(%s): want a positive duration, or 0 for none", d)
+		if d < 0 || d > 0 && d < time.Microsecond {
+			s.problem("Timeout(%s): want at least a microsecond, or 0 for none", d)
 			return
 		}
 		s.timeout = d
@@ -255,7 +255,13 @@ func Delay(d time.Duration) EnqueueOption {
 
 // At makes the task due at an instant; one that has passed means now.
 func At(t time.Time) EnqueueOption {
-	return enqueueOption(func(s *settings) { s.at, s.delay = t, 0 })
+	return enqueueOption(func(s *settings) {
+		if t.UTC().Year() > 9999 {
+			s.problem("At(%s): want an instant before the year 10000", t)
+			return
+		}
+		s.at, s.delay = t, 0
+	})
 }
 
 func checkKey(option, key string, limit int) error {

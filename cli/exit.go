@@ -123,7 +123,7 @@ func report(w io.Writer, app App, err error) int {
 		lines := strings.ReplaceAll(printable(err.Error()), "\n", "\n"+app.Name+": ") // joined errors
 		fmt.Fprintf(w, "%s: %s\n", app.Name, lines)
 		if text := advice(app, err); text != "" {
-			fmt.Fprintf(w, "  %s\n", text)
+			fmt.Fprintf(w, "  %s\n", printable(text))
 		}
 	}
 	return exitCode(err)

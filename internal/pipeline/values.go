@@ -132,6 +132,15 @@ var units = map[string]string{
 
 var days = map[string]int{"d": 1, "day": 1, "days": 1, "w": 7, "week": 7, "weeks": 7}
 
+// takes reports whether a hint may offer a duration.
+func takes(text string) bool {
+	if !goDuration.MatchString(text) {
+		return false
+	}
+	_, problem, _ := parseDuration(text)
+	return problem == ""
+}
+
 // parseDuration reads 90s, 1m30s, 1.5h. The problem goes on after "… is
 // "text", "; the hint is "" when there is nothing to guess.
 func parseDuration(text string) (length time.Duration, problem, hint string) {
@@ -152,6 +161,9 @@ func parseDuration(text string) (length time.Duration, problem, hint string) {
 		if strings.Trim(lower, "0.") == "" {
 			return 0, "which leaves no time", "leave the key out for no limit"
 		}
+		if !takes(lower+"s") || !takes(lower+"m") {
+			return 0, "a number without a unit", ""
+		}
 		return 0, "a number without a unit", fmt.Sprintf("write %ss for seconds, or %sm for minutes", cut(lower), cut(lower))
 	}
 	if strings.HasPrefix(lower, "-") {
@@ -159,14 +171,14 @@ func parseDuration(text string) (length time.Duration, problem, hint string) {
 	}
 	problem = "which is no duration"
 	if said := saidDuration.FindStringSubmatch(lower); said != nil {
-		if unit := units[said[2]]; unit != "" {
+		if unit := units[said[2]]; unit != "" && takes(said[1]+unit) {
 			return 0, problem, fmt.Sprintf("write %s%s", cut(said[1]), unit)
 		}
-		if n, err := strconv.Atoi(said[1]); err == nil && days[said[2]] > 0 && n < 100_000 {
+		if n, err := strconv.Atoi(said[1]); err == nil && days[said[2]] > 0 && n > 0 && n < 15_000 {
 			return 0, problem, fmt.Sprintf("write %dh", 24*n*days[said[2]])
 		}
 	}
-	if tight := strings.Join(strings.Fields(lower), ""); goDuration.MatchString(tight) {
+	if tight := strings.Join(strings.Fields(lower), ""); takes(tight) {
 		return 0, problem, "write " + cut(tight)
 	}
 	return 0, problem, ""

@@ -33,7 +33,7 @@ func (s *Store) List(ctx context.Context, ns string, f store.Filter) ([]task.Tas
 	var found []task.Task
 	err = s.do(ctx, ns, func(o *op) {
 		for _, r := range o.tasks {
-			if t := o.derived(r, o.now); selects(&f, &t) && older(t.ID, before) {
+			if t := o.derived(r, o.now); selects(&f, &t) && (f.After == "" || t.ID.Compare(before) < 0) {
 				found = append(found, t)
 			}
 		}
@@ -70,8 +70,6 @@ func parseCursor(after string) (task.ID, error) {
 	return id, nil
 }
 
-func older(id, before task.ID) bool { return before.IsZero() || id.Compare(before) < 0 }
-
 // page sorts rows newest first and cuts them to a page. The cursor is the
 // last ID of a page that another one follows.
 func page[T any](rows []T, limit int, id func(T) task.ID) ([]T, string) {
@@ -93,7 +91,7 @@ func (s *Store) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.
 	var found []task.Job
 	err = s.do(ctx, ns, func(o *op) {
 		for _, j := range o.jobs {
-			if older(j.ID, before) &&
+			if (f.After == "" || j.ID.Compare(before) < 0) &&
 				(len(f.IDs) == 0 || slices.Contains(f.IDs, j.ID)) &&
 				(f.Name == "" || f.Name == j.Name) &&
 				(len(f.States) == 0 || slices.Contains(f.States, j.State)) {

@@ -30,6 +30,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/ncruces/go-sqlite3"
@@ -81,6 +82,9 @@ var (
 func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
 	if path == "" {
 		return nil, fmt.Errorf("open sqlite: no file name given: name a file, or use OpenMemory")
+	}
+	if strings.ContainsRune(path, 0) { // SQLite would open the file named by what is before it
+		return nil, fmt.Errorf("open sqlite: %q: %w: the name contains a NUL byte", path, store.ErrUnavailable)
 	}
 	abs, err := filepath.Abs(path) // a later chdir must not lead new connections elsewhere
 	if err != nil {
@@ -145,11 +149,15 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 
 // connect opens one raw connection.
 func (db *DB) connect(ctx context.Context, readOnly bool) (*conn, error) {
-	flags := sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE
-	if db.memory {
+	name, flags := db.name, sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE
+	switch {
+	case db.memory:
 		flags |= sqlite3.OPEN_URI
+	case db.opts.vfs != "":
+		u := db.uri()
+		name, flags = u.String(), flags|sqlite3.OPEN_URI
 	}
-	raw, err := sqlite3.OpenFlags(db.name, flags)
+	raw, err := sqlite3.OpenFlags(name, flags)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,7 @@ type Option func(*options)
 type options struct {
 	sync Sync
 	busy time.Duration
+	vfs  string // SQLite's file layer, "" for the operating system's; set by tests of this package only
 }
 
 func defaults() options { return options{sync: Full, busy: 5 * time.Second} }

@@ -33,8 +33,8 @@ type connector struct{ db *DB }
 
 func (c connector) Driver() driver.Driver { return &sqlitedriver.SQLite{} }
 
-// dsn is the URI of the user's connections.
-func (db *DB) dsn() string {
+// uri names the database for SQLite.
+func (db *DB) uri() url.URL {
 	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(db.name)}
 	if db.memory {
 		parsed, _ := url.Parse(db.name) // we made it
@@ -43,6 +43,15 @@ func (db *DB) dsn() string {
 	if !strings.HasPrefix(u.Path, "/") {
 		u.Path = "/" + u.Path // a Windows drive
 	}
+	if db.opts.vfs != "" {
+		u.RawQuery = url.Values{"vfs": {db.opts.vfs}}.Encode()
+	}
+	return u
+}
+
+// dsn is the URI of the user's connections.
+func (db *DB) dsn() string {
+	u := db.uri()
 	q := u.Query()
 	q.Set("_txlock", "immediate")
 	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", db.opts.busy.Milliseconds()))

@@ -1,0 +1,222 @@
+package cli_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/goweaver/weaver/cli"
+)
+
+// Whatever --store says: a file and nothing else is named, or the answer is
+// bad input. Reading verbs create nothing, and what is printed is text for a
+// terminal that gives no password away.
+func FuzzStoreURL(f *testing.F) {
+	for _, given := range []string{
+		"sqlite:weaver.db", "sqlite:a b.db", "sqlite:100%.db", "sqlite:%41.db", "sqlite:a?mode=memory", "sqlite:a#b", "sqlite:", "sqlite", "sqlite:a\x00b", "sqlite:\xff",
+		"sqlite:.", "sqlite:..", "sqlite::memory:", "sqlite:file:a.db", "SQLITE:a.db", "sqlite://a.db", "sqlite:a:b", "memory:", "memory", "file:a.db", "weaver.db", "", " ", ":", "a@b?c",
+		"postgres://u@h/db", "postgresql:", "mysql://h", "redis:x", "C:\\weaver.db", "https://example.com/%zz", "é:a", "sqlite:a\nb", "sqlite: ", "a:b@c",
+	} {
+		f.Add(given, "mysql", "h/db")
+		f.Add(given, "postgres", "h:5432/db?sslmode=disable")
+	}
+	const secret = "hunter2"
+	f.Fuzz(func(t *testing.T, given, scheme, rest string) {
+		path, err := cli.StorePath(given)
+		if kind, name, found := strings.Cut(given, ":"); err == nil {
+			if !found || kind != "sqlite" || name != path || path == "" || path == ":memory:" || strings.HasPrefix(path, "//") {
+				t.Errorf("%q names the file %q", given, path)
+			}
+		} else {
+			var stderr bytes.Buffer
+			if code := cli.Report(&stderr, err); code != 2 || !strings.Contains(stderr.String(), "--store") {
+				t.Errorf("%q: exit code %d, %s", given, code, stderr.String())
+			}
+		}
+		t.Chdir(t.TempDir())
+		if !strings.ContainsAny(given, "/") && path != ".." { // no file of this machine
+			var stdout, stderr bytes.Buffer
+			code := cli.Run(t.Context(), cli.App{}, []string{"--store=" + given, "task", "ls"}, strings.NewReader(""), &stdout, &stderr)
+			want := 3 // no such file
+			if err != nil && given != "" {
+				want = 2
+			}
+			if code != want || stdout.Len() > 0 {
+				t.Errorf("%q: exit code %d, want %d, %q, %q", given, code, want, stdout.String(), stderr.String())
+			}
+			checkText(t, given, stderr.String())
+			if entries, err := os.ReadDir("."); err != nil || len(entries) > 0 {
+				t.Errorf("%q: %v was created, %v", given, entries, err)
+			}
+		}
+
+		// What is before an @ is a password, except in a path.
+		const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		if withSecret := scheme + "://user:" + secret + "@" + rest; scheme != "" && strings.Trim(scheme, letters) == "" && scheme != "sqlite" {
+			_, err := cli.StorePath(withSecret)
+			var stderr bytes.Buffer
+			if code := cli.Report(&stderr, err); code != 2 || strings.Contains(stderr.String(), secret) {
+				t.Errorf("%q: exit code %d, %s", withSecret, code, stderr.String())
+			}
+			checkText(t, withSecret, stderr.String())
+		}
+	})
+}
+
+// checkText wants lines of text that do nothing to a terminal.
+func checkText(t *testing.T, what, text string) {
+	t.Helper()
+	odd := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
+	if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, odd) {
+		t.Errorf("%q: the answer is no printable text: %q", what, text)
+	}
+}
+
+// What is quoted means itself to a shell.
+func FuzzQuote(f *testing.F) {
+	for _, word := range []string{"", "a", "a b", "it's", "''", `a\b`, "$(x)", "a;b", "~", "#", "a\nb", "é", "\xff", "-o", "a=b", "*", "!"} {
+		f.Add(word)
+	}
+	f.Fuzz(func(t *testing.T, word string) {
+		quoted := cli.Quote(word)
+		if back, err := unquote(quoted); err != nil || back != word {
+			t.Errorf("%q is quoted as %s, which is %q, %v", word, quoted, back, err)
+		}
+	})
+}
+
+// unquote reads one word as a shell does (POSIX.1, 2.2), and refuses
+// characters that mean something there.
+func unquote(s string) (string, error) {
+	var b strings.Builder
+	if s == "" {
+		return "", fmt.Errorf("no word")
+	}
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\'':
+			end := strings.IndexByte(s[i+1:], '\'')
+			if end < 0 {
+				return "", fmt.Errorf("no closing quote")
+			}
+			b.WriteString(s[i+1 : i+1+end])
+			i += end + 1
+		case c == '\\' && i+1 < len(s) && s[i+1] != '\n':
+			i++
+			b.WriteByte(s[i])
+		case c == '~' && i == 0, c == '#' && i == 0, c >= 0x80, strings.IndexByte("|&;<>()$`\\\" \t\n*?[]{}!", c) >= 0:
+			return "", fmt.Errorf("%q has a meaning of its own", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), nil
+}
+
+// A recorded text becomes one line that is not too long, and stays so.
+func FuzzOneLine(f *testing.F) {
+	for _, text := range []string{"", "plain", "日本語", " two\n lines\t", "bell\a and \x1b[2J", "日本語のとても長いメッセージ", "\xff\xfe", "a\u2028b", "\u202ereversed", "e\u0301", "\u00a0", "\ufeff"} {
+		f.Add(text, uint8(8))
+		f.Add(text, uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, text string, limit uint8) {
+		most := 1 + int(limit)
+		got := cli.OneLine(text, most)
+		if utf8.RuneCountInString(got) > most || strings.Contains(got, "\n") || got != "" && !utf8.ValidString(got) {
+			t.Errorf("%q in %d: %q", text, most, got)
+		}
+		if got != "" {
+			checkText(t, text, got)
+		}
+		if again := cli.OneLine(got, most); again != strings.Join(strings.Fields(got), " ") {
+			t.Errorf("%q in %d: %q, and again %q", text, most, got, again)
+		}
+		if plain := strings.Join(strings.Fields(text), " "); plain == text && utf8.RuneCountInString(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) && utf8.ValidString(text) && got != text {
+			t.Errorf("%q fits into %d and became %q", text, most, got)
+		}
+	})
+}
+
+// Labels are read as what is before and after the first =, or refused.
+func FuzzLabels(f *testing.F) {
+	for _, pair := range [][2]string{{"a=b", "c=d"}, {"a=b", "a=b"}, {"a=b", "a=c"}, {"a", "b=c"}, {"=a", "b=c"}, {"a=", "a=="}, {"a=b=c", "é=\xff"}, {"", "a=b"}} {
+		f.Add(pair[0], pair[1])
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		want, bad := make(map[string]string), false
+		for _, arg := range []string{a, b} {
+			i := strings.Index(arg, "=")
+			if i < 1 {
+				bad = true
+				continue
+			}
+			if old, ok := want[arg[:i]]; ok && old != arg[i+1:] {
+				bad = true
+			}
+			want[arg[:i]] = arg[i+1:]
+		}
+		got, err := cli.ParseLabels(a, b)
+		if (err != nil) != bad || err == nil && !maps.Equal(got, want) {
+			t.Errorf("%q, %q: %v, %v; want %v", a, b, got, err, want)
+		}
+		if err != nil {
+			var stderr bytes.Buffer
+			if code := cli.Report(&stderr, err); code != 2 {
+				t.Errorf("%q, %q: exit code %d", a, b, code)
+			}
+			checkText(t, a+", "+b, stderr.String())
+		}
+	})
+}
+
+// A duration that somebody chose is printed so that it can be typed again. A
+// distance has at most two units and is not off by more than one of the
+// smaller.
+func FuzzSpans(f *testing.F) {
+	for _, d := range []int64{0, 1, -1, 999_999_999, int64(time.Minute), int64(90 * time.Second), int64(10 * time.Minute), int64(time.Hour), int64(25 * time.Hour), int64(48 * time.Hour), math.MaxInt64, math.MinInt64, int64(time.Hour + time.Second), int64(100 * time.Minute)} {
+		f.Add(d)
+	}
+	f.Fuzz(func(t *testing.T, ns int64) {
+		d := time.Duration(ns)
+		if back, err := time.ParseDuration(cli.Setting(d)); err != nil || back != d {
+			t.Errorf("%v is printed as %s, which is %v, %v", d, cli.Setting(d), back, err)
+		}
+		if d < 0 {
+			return // callers turn those around
+		}
+		span := cli.Span(d)
+		days, rest := time.Duration(0), span
+		if before, after, found := strings.Cut(span, "d"); found {
+			if _, err := fmt.Sscanf(before, "%d", &days); err != nil {
+				t.Fatalf("%v: %s: %v", d, span, err)
+			}
+			if rest = after; rest == "" {
+				rest = "0s"
+			}
+		}
+		got, err := time.ParseDuration(rest)
+		got += days * 24 * time.Hour
+		smaller := time.Second
+		switch {
+		case d >= 24*time.Hour:
+			smaller = time.Hour
+		case d >= time.Hour:
+			smaller = time.Minute
+		}
+		if units := strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) {
+				return r
+			}
+			return -1
+		}, span); err != nil || got > d || d-got >= smaller || len(units) > 2 {
+			t.Errorf("%v is %s: %v, %v", d, span, got, err)
+		}
+	})
+}
