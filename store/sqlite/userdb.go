@@ -90,6 +90,7 @@ type userConn struct {
 	db      *DB
 	conn    *conn
 	pending []*effects
+	tx      context.Context // of the open transaction; a scope, set by BeginTx
 }
 
 // The SQL functions of our connections.
@@ -126,11 +127,6 @@ func (u *userConn) Close() error {
 	return u.Conn.Close()
 }
 
-// ExecContext implements driver.ExecerContext.
-func (u *userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	return u.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
-}
-
 // CheckNamedValue implements driver.NamedValueChecker.
 func (u *userConn) CheckNamedValue(arg *driver.NamedValue) error {
 	return u.Conn.(driver.NamedValueChecker).CheckNamedValue(arg)
@@ -143,6 +139,7 @@ func (u *userConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.T
 	if err != nil {
 		return nil, err
 	}
+	u.tx = ctx
 	return userTx{tx, u}, nil
 }
 
@@ -154,7 +151,7 @@ type userTx struct {
 // Commit commits and tells what was enqueued.
 func (t userTx) Commit() error {
 	pending := t.u.pending
-	t.u.pending = nil
+	t.u.pending, t.u.tx = nil, nil
 	t.u.conn.reset()
 	if err := t.Tx.Commit(); err != nil {
 		return err
@@ -167,7 +164,7 @@ func (t userTx) Commit() error {
 
 // Rollback implements driver.Tx.
 func (t userTx) Rollback() error {
-	t.u.pending = nil
+	t.u.pending, t.u.tx = nil, nil
 	t.u.conn.reset()
 	return t.Tx.Rollback()
 }

@@ -1,0 +1,68 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+)
+
+// within is the context of a statement in a transaction: it ends with the
+// statement's own context, or with the transaction's, which a user need not
+// have given to the statement. SQLite is asked to stop by Err alone.
+type within struct {
+	context.Context
+	tx context.Context
+}
+
+// Err implements context.Context.
+func (w within) Err() error {
+	if err := w.Context.Err(); err != nil {
+		return err
+	}
+	return w.tx.Err()
+}
+
+// bounded returns ctx, ended by the end of the connection's transaction too.
+func (u *userConn) bounded(ctx context.Context) context.Context {
+	if u.tx == nil || u.tx == ctx {
+		return ctx
+	}
+	return within{ctx, u.tx}
+}
+
+// ExecContext implements driver.ExecerContext.
+func (u *userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if query != "" { // else it is the driver's own way to a savepoint, known by its context
+		ctx = u.bounded(ctx)
+	}
+	return u.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+// PrepareContext implements driver.ConnPrepareContext.
+func (u *userConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	st, err := u.Conn.(driver.ConnPrepareContext).PrepareContext(u.bounded(ctx), query)
+	if err != nil {
+		return nil, err
+	}
+	return userStmt{st, u}, nil
+}
+
+// userStmt is a statement of the user's pool.
+type userStmt struct {
+	driver.Stmt
+	u *userConn
+}
+
+// ExecContext implements driver.StmtExecContext.
+func (s userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	return s.Stmt.(driver.StmtExecContext).ExecContext(s.u.bounded(ctx), args)
+}
+
+// QueryContext implements driver.StmtQueryContext.
+func (s userStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	return s.Stmt.(driver.StmtQueryContext).QueryContext(s.u.bounded(ctx), args)
+}
+
+// CheckNamedValue implements driver.NamedValueChecker.
+func (s userStmt) CheckNamedValue(arg *driver.NamedValue) error {
+	return s.Stmt.(driver.NamedValueChecker).CheckNamedValue(arg)
+}
