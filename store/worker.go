@@ -39,10 +39,12 @@ type ClaimRequest struct {
 	Wait time.Duration
 	Wake <-chan struct{}
 
-	// Suspects (R7): tasks with crash_count ≥ 2 are claimed only while the
-	// worker runs fewer than max(1, Slots/8 >> task.SuspectLosses) of them.
+	// Suspects (R7): a task with crash_count ≥ 2 is claimed only while the
+	// worker runs fewer of them than its company, max(1, Slots/8 >>
+	// task.SuspectLosses), and than that of every suspect that runs.
 	Slots    int // all slots of the worker
 	Suspects int // suspects it runs now
+	Company  int // the smallest Claimed.Company of those; 0: no limit
 }
 
 // ClaimResult is what a claim got.
@@ -59,6 +61,7 @@ type Claimed struct {
 	Lease   task.Lease
 	Steps   []task.Step   // completed and failed, by index; nil on a first attempt
 	Suspect bool          // counts as a suspect while it runs
+	Company int           // of a suspect: how many may run while it does, itself among them
 	Left    time.Duration // to the deadline; 0: no deadline
 }
 

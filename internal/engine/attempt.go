@@ -22,7 +22,7 @@ type Attempt struct {
 	e       *Engine
 	task    task.Task
 	lease   task.Lease
-	suspect bool
+	company int // of a suspect: how many may run while it does
 	begun   time.Time // just after the claim
 	now     time.Time // the store's clock at begun
 
@@ -73,7 +73,7 @@ func From(ctx context.Context) (*Attempt, error) {
 }
 
 func (e *Engine) newAttempt(c store.Claimed, before time.Time) *Attempt {
-	a := &Attempt{e: e, task: c.Task, lease: c.Lease, suspect: c.Suspect, begun: time.Now(), now: c.Task.StartedAt}
+	a := &Attempt{e: e, task: c.Task, lease: c.Lease, company: c.Company, begun: time.Now(), now: c.Task.StartedAt}
 	a.idle.L = &a.mu
 	a.trust(before)
 	if len(c.Steps) > 0 {

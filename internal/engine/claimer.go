@@ -72,7 +72,12 @@ func (e *Engine) nextClaim() (req store.ClaimRequest, idle bool) {
 		Limit:    min(e.cfg.Slots-len(e.running), claimLimit),
 		Types:    e.types,
 		Slots:    e.cfg.Slots,
-		Suspects: e.suspect,
+	}
+	for a := range e.suspects {
+		req.Suspects++
+		if req.Company == 0 || a.company < req.Company {
+			req.Company = a.company
+		}
 	}
 	if e.cfg.Queues != nil {
 		req.Queues = make(map[string]int, len(e.cfg.Queues))
@@ -141,7 +146,7 @@ func (e *Engine) start(c store.Claimed, before time.Time) {
 	e.running[leaseKey{c.Task.ID, c.Task.Epoch}] = a
 	e.queues[c.Task.Queue]++
 	if c.Suspect {
-		e.suspect++
+		e.suspects[a] = struct{}{}
 	}
 	e.mu.Unlock()
 	e.work.Go("attempt", func(context.Context) error {
@@ -162,9 +167,7 @@ func (e *Engine) forget(a *Attempt) {
 	if e.queues[a.task.Queue]--; e.queues[a.task.Queue] == 0 {
 		delete(e.queues, a.task.Queue)
 	}
-	if a.suspect {
-		e.suspect--
-	}
+	delete(e.suspects, a)
 	e.mu.Unlock()
 	kick(e.claimKick)
 }

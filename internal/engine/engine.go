@@ -69,11 +69,11 @@ type Engine struct {
 	started  time.Time // origin of trusted-until offsets
 	complete bool      // the store's notices miss nothing: no polling
 
-	mu      sync.Mutex
-	active  bool // Run was called
-	running map[leaseKey]*Attempt
-	queues  map[string]int // running, by queue
-	suspect int            // suspects running
+	mu       sync.Mutex
+	active   bool // Run was called
+	running  map[leaseKey]*Attempt
+	queues   map[string]int        // running, by queue
+	suspects map[*Attempt]struct{} // running
 
 	claimKick   chan struct{} // work may be due, or a slot became free
 	beatKick    chan struct{} // heartbeat now: a cancel may wait
@@ -106,6 +106,7 @@ func New(cfg Config) *Engine {
 		started:   time.Now(),
 		running:   make(map[leaseKey]*Attempt),
 		queues:    make(map[string]int),
+		suspects:  make(map[*Attempt]struct{}),
 		claimKick: make(chan struct{}, 1),
 		beatKick:  make(chan struct{}, 1),
 		reapKick:  make(chan struct{}, 1),

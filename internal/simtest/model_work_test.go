@@ -52,6 +52,7 @@ func (p *pair) request() store.ClaimRequest {
 		r.TTL = 20 * time.Second
 	}
 	r.Suspects = p.number(2, "suspects")
+	r.Company = p.number(3, "company")
 	return r
 }
 

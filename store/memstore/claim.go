@@ -20,7 +20,7 @@ func (s *Store) Claim(ctx context.Context, ns string, req store.ClaimRequest) (s
 	}
 	var res store.ClaimResult
 	err := s.do(ctx, ns, func(o *op) {
-		c := &claim{op: o, req: req, taken: map[string]int{}}
+		c := &claim{op: o, req: req, taken: map[string]int{}, suspects: req.Suspects, company: req.Company}
 		if req.Again {
 			c.lookUp()
 		} else {
@@ -38,7 +38,8 @@ type claim struct {
 	req      store.ClaimRequest
 	got      []store.Claimed
 	taken    map[string]int // by queue
-	suspects int            // taken by this call
+	suspects int            // that the worker runs, with those taken here
+	company  int            // the smallest company of those; 0: no limit
 }
 
 // lookUp returns what an earlier call claimed under this lease and still holds.
@@ -106,9 +107,13 @@ func (c *claim) expired(r *row) bool { return !r.DeadlineAt.IsZero() && !r.Deadl
 // among them: fewer with each loss it took part in, down to itself alone.
 func (c *claim) allowed(r *row) int { return max(1, c.req.Slots/8>>r.SuspectLosses) }
 
-// maySuspect reports whether a task is no suspect, or one that may run now.
+// maySuspect reports whether a task is no suspect, or one that may run now:
+// neither it nor any that runs has company enough.
 func (c *claim) maySuspect(r *row) bool {
-	return r.CrashCount < suspectCrashes || c.req.Suspects+c.suspects < c.allowed(r)
+	if r.CrashCount < suspectCrashes {
+		return true
+	}
+	return c.suspects < c.allowed(r) && (c.company == 0 || c.suspects < c.company)
 }
 
 // lease gives a task away (R1, R3).
@@ -128,6 +133,9 @@ func (c *claim) lease(r *row) {
 	r.alone = c.allowed(r) == 1
 	if r.CrashCount >= suspectCrashes {
 		c.suspects++
+		if c.company == 0 || c.allowed(r) < c.company {
+			c.company = c.allowed(r)
+		}
 	}
 	c.taken[r.Queue]++
 	c.hold(r)
@@ -140,6 +148,9 @@ func (c *claim) handOut(r *row) {
 		Lease:   task.Lease{Task: r.ID, Epoch: r.Epoch, ID: r.LeaseID, Generation: c.generation},
 		Steps:   copyAll(c.steps[r.ID], copyStep),
 		Suspect: r.CrashCount >= suspectCrashes,
+	}
+	if got.Suspect {
+		got.Company = c.allowed(r)
 	}
 	if !r.DeadlineAt.IsZero() {
 		got.Left = r.DeadlineAt.Sub(c.now)

@@ -23,7 +23,7 @@ func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (sto
 	began := time.Now()
 	claimInto := func(got *store.ClaimResult) func(*tx) error {
 		return func(t *tx) (err error) {
-			cl := claim{tx: t, req: &req, suspects: req.Suspects}
+			cl := claim{tx: t, req: &req, suspects: req.Suspects, company: req.Company}
 			*got, err = cl.run()
 			return err
 		}
@@ -69,6 +69,7 @@ type claim struct {
 	paused   map[string]bool
 	left     map[string]int // free slots by queue; nil: no limits
 	suspects int            // that the worker runs, with those taken here
+	company  int            // the smallest company of those; 0: no limit
 	taken    []store.Claimed
 	first    map[int][]task.ID // plain ones taken for the first time, by code version: not yet written
 	keys     map[string]bool   // of the tasks taken
@@ -222,9 +223,13 @@ func (c *claim) try(d *candidate) error {
 
 func (c *claim) inTime(t *task.Task) bool { return t.DeadlineAt.IsZero() || t.DeadlineAt.After(c.now) }
 
-// maySuspect reports whether a task is no suspect, or one that may run now.
+// maySuspect reports whether a task is no suspect, or one that may run now:
+// neither it nor any that runs has company enough.
 func (c *claim) maySuspect(t *task.Task) bool {
-	return t.CrashCount < suspectAfter || c.suspects < c.allowed(t)
+	if t.CrashCount < suspectAfter {
+		return true
+	}
+	return c.suspects < c.allowed(t) && (c.company == 0 || c.suspects < c.company)
 }
 
 // allowed is how many suspects the worker may run at once when this one is
@@ -236,7 +241,9 @@ func (c *claim) complete(got *store.Claimed, side int64) (err error) {
 	t := &got.Task
 	t.ReadyAt = time.Time{} // as readers see a running task
 	got.Lease = task.Lease{Task: t.ID, Epoch: t.Epoch, ID: t.LeaseID, Generation: c.gen}
-	got.Suspect = t.CrashCount >= suspectAfter
+	if got.Suspect = t.CrashCount >= suspectAfter; got.Suspect {
+		got.Company = c.allowed(t)
+	}
 	if !t.DeadlineAt.IsZero() {
 		got.Left = t.DeadlineAt.Sub(c.now)
 	}

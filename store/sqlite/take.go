@@ -44,8 +44,11 @@ func (c *claim) take(d *candidate) error {
 	}
 	if got.Suspect {
 		c.suspects++
+		if c.company == 0 || got.Company < c.company {
+			c.company = got.Company
+		}
 		alone := int64(0)
-		if c.allowed(t) == 1 {
+		if got.Company == 1 {
 			alone = flagAlone
 		}
 		if err := c.stmt(sqlClaimSuspect).text(1, c.ns).id(2, &d.id).int(3, alone).run(); err != nil {

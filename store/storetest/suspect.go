@@ -15,6 +15,7 @@ var suspectScenes = []scene{
 	{"a suspect that may not run holds nobody up", suspectInFront},
 	{"suspects are counted across lanes and hints", suspectHints},
 	{"losses among others halve the company and convict nobody", lossesHalve},
+	{"a suspect that must be alone gets no company", aloneIsAlone},
 	{"a suspect that succeeds is cleared", suspectCleared},
 	{"one poison task does not condemn its neighbours", poisonAlone},
 }
@@ -109,6 +110,32 @@ func lossesHalve(e *env) {
 	if !strings.Contains(t.Error.Message, "3") {
 		e.Errorf("the message %q does not say that 3 leases were lost in a row", t.Error.Message)
 	}
+}
+
+// Only a loss while alone convicts, so alone must mean alone: one more suspect
+// beside it could be the one that kills the process.
+func aloneIsAlone(e *env) {
+	ids := e.suspects(2)
+	worn, other := ids[0], ids[1]
+	for range 2 { // losses among others: from 4 at once to 1
+		got := e.worker("doomed").claim(slots(32, 1), only(worn)).Tasks
+		e.equal("the suspects claimed", len(got), 1)
+		e.pass(ttl + ttl/3)
+		e.reap()
+	}
+	cs := e.a.claim(slots(32, 0), only(worn)).Tasks
+	e.equal("the suspects claimed", len(cs), 1)
+	e.equal("the company of one that must be alone", cs[0].Company, 1)
+	e.a.getsNothing(slots(32, 1), company(cs[0].Company))
+	e.next(-1, slots(32, 1), company(cs[0].Company))
+	e.finish(released(cs[0]))
+
+	cs = e.a.claim(slots(32, 0)).Tasks
+	e.equal("the suspects claimed at once", len(cs), 1)
+	e.finish(released(cs[0]))
+	got := e.b.claim(slots(32, 2), company(4), only(other)).Tasks
+	e.equal("the suspects claimed beside two with company for four", len(got), 1)
+	e.equal("the company of one without losses among others", got[0].Company, 4)
 }
 
 func suspectCleared(e *env) {

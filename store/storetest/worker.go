@@ -66,6 +66,7 @@ func types(known map[string]int) ask { return func(r *store.ClaimRequest) { r.Ty
 func slots(all, suspects int) ask {
 	return func(r *store.ClaimRequest) { r.Slots, r.Suspects = all, suspects }
 }
+func company(n int) ask            { return func(r *store.ClaimRequest) { r.Company = n } }
 func under(lease task.LeaseID) ask { return func(r *store.ClaimRequest) { r.LeaseID = lease } }
 func lookUp(lease task.LeaseID) ask {
 	return func(r *store.ClaimRequest) { r.LeaseID, r.Again = lease, true }
