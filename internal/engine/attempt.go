@@ -22,7 +22,7 @@ type Attempt struct {
 	e       *Engine
 	task    task.Task
 	lease   task.Lease
-	company int // of a suspect: how many may run while it does
+	company int       // of a suspect: how many may run while it does
 	begun   time.Time // just after the claim
 	now     time.Time // the store's clock at begun
 

@@ -66,12 +66,12 @@ func (e *Engine) nextClaim() (req store.ClaimRequest, idle bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	req = store.ClaimRequest{
-		Worker:   e.worker,
-		Name:     e.name,
-		TTL:      e.cfg.TTL,
-		Limit:    min(e.cfg.Slots-len(e.running), claimLimit),
-		Types:    e.types,
-		Slots:    e.cfg.Slots,
+		Worker: e.worker,
+		Name:   e.name,
+		TTL:    e.cfg.TTL,
+		Limit:  min(e.cfg.Slots-len(e.running), claimLimit),
+		Types:  e.types,
+		Slots:  e.cfg.Slots,
 	}
 	for a := range e.suspects {
 		req.Suspects++

@@ -175,8 +175,28 @@ func kindOf(err error) task.ErrorKind {
 		return se.Kind
 	case errors.Is(err, ErrTimeout):
 		return task.KindTimeout
+	case isTrouble(err):
+		return task.KindInternal
 	}
 	return task.KindHandler
+}
+
+// isTrouble reports whether an error that came out of a handler is trouble of
+// the store that the handler met (an output to be read, a task to be
+// enqueued), and no doing of its own. Whoever gives it a verdict has judged it.
+func isTrouble(err error) bool {
+	var v *Verdict
+	if errors.As(err, &v) {
+		return false
+	}
+	for _, t := range []error{
+		store.ErrUnavailable, store.ErrBusy, store.ErrFull, store.ErrReadOnly, store.ErrUnknown, store.ErrRestartTx,
+	} {
+		if errors.Is(err, t) {
+			return true
+		}
+	}
+	return false
 }
 
 func stackOf(err error) string {

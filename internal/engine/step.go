@@ -249,7 +249,7 @@ func (a *Attempt) recordable(ctx context.Context, err error) bool {
 		return false
 	}
 	var kind *KindError
-	if errors.As(err, &kind) && kind.Kind == task.KindInternal {
+	if errors.As(err, &kind) && kind.Kind == task.KindInternal || isTrouble(err) {
 		return false
 	}
 	return !(ctx.Err() != nil && errors.Is(err, context.Canceled))
