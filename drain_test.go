@@ -238,3 +238,33 @@ func TestRunUntilIdle(t *testing.T) {
 		result(w, h)
 	})
 }
+
+// Who is told to stop before he began has ended well.
+func TestStoppedBeforeItBegan(t *testing.T) {
+	typ := weaver.Define[string, string]("engine.stopped.run.v1")
+	h := typ.Handler(func(context.Context, string) (string, error) { return "", nil })
+	scene(t, "before the first look at the store", func(w *world) {
+		ctx, cancel := context.WithCancel(w.Context())
+		cancel()
+		if err := w.newEngine(w.store, weaver.Config{Handlers: []weaver.Handler{h}}).Run(ctx); err != nil {
+			w.Errorf("Run: %v, want nil", err)
+		}
+	})
+	scene(t, "while it joins", func(w *world) {
+		ctx, cancel := context.WithCancel(w.Context())
+		f := newFaults(w, w.store)
+		f.set(nil, func(call string) error { // the store did it
+			if call != "Join" {
+				return nil
+			}
+			cancel()
+			return context.Canceled
+		})
+		if err := w.newEngine(f, weaver.Config{Handlers: []weaver.Handler{h}}).Run(ctx); err != nil {
+			w.Errorf("Run: %v, want nil", err)
+		}
+		if f.count("Join") != 1 || f.count("Leave") != 1 {
+			w.Errorf("it joined %d times and left %d times, want once each", f.count("Join"), f.count("Leave"))
+		}
+	})
+}

@@ -142,6 +142,15 @@ func (e *Engine) Run(ctx context.Context) error { return e.run(ctx, false) }
 // running. Tasks that are due later (retries, sleeps, delays) are left.
 func (e *Engine) RunUntilIdle(ctx context.Context) error { return e.run(ctx, true) }
 
+// unlessEnded returns what went wrong, unless the engine was told to stop
+// before it began: that is a clean end.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
 func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	e.mu.Lock()
 	if e.active {
@@ -157,10 +166,11 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	}()
 
 	if err := e.cfg.Store.Ready(ctx); err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	if err := e.join(ctx); err != nil {
-		return fmt.Errorf("join as a worker: %w", err)
+		_ = e.leave(ctx) // it may have joined all the same; what is left over is forgotten in time
+		return unlessEnded(ctx, fmt.Errorf("join as a worker: %w", err))
 	}
 	e.draining.Store(false)
 	hard, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -194,17 +204,20 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	roles.Cancel(ErrDraining)
 	roleErr := roles.Wait()
 
-	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	leaveErr := e.cfg.Store.Leave(leave, e.cfg.Namespace, e.worker)
-	if leaveErr != nil {
-		leaveErr = fmt.Errorf("leave as a worker: %w", leaveErr)
-	}
-	return errors.Join(claimErr, drainErr, roleErr, leaveErr)
+	return errors.Join(claimErr, drainErr, roleErr, e.leave(ctx))
 }
 
 func (e *Engine) join(ctx context.Context) error {
 	return e.cfg.Store.Join(ctx, e.cfg.Namespace, store.WorkerInfo{ID: e.worker, Name: e.name, TTL: e.cfg.TTL})
+}
+
+func (e *Engine) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := e.cfg.Store.Leave(ctx, e.cfg.Namespace, e.worker); err != nil {
+		return fmt.Errorf("leave as a worker: %w", err)
+	}
+	return nil
 }
 
 // notice hears of commits, possibly on a goroutine that holds the store's

@@ -77,6 +77,9 @@ type leaseEnds struct {
 const maxClaims = 1 << 16
 
 func (c claims) apply(fx *effects) {
+	if len(fx.claimed)+len(fx.ended) == 0 {
+		return // perhaps of a caller's transaction, which is applied beside the leader
+	}
 	if len(c) >= maxClaims {
 		clear(c)
 	}

@@ -27,7 +27,7 @@ SELECT task_id, queue, task_type, priority, available_at, concurrency_key FROM o
 func (db *DB) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	var s *store.Snapshot
 	err := db.read(ctx, "snapshot", ns, func(v *view) error {
-		s = &store.Snapshot{Now: store.Now()}
+		s = new(store.Snapshot)
 		return v.snapshot(s)
 	})
 	if err != nil {
@@ -40,6 +40,9 @@ func (v *view) snapshot(s *store.Snapshot) (err error) {
 	if s.Generation, err = v.generation(v.ns); err != nil {
 		return err
 	}
+	// Now that something was read the picture is fixed. A clock read before
+	// could be behind what the picture shows.
+	s.Now = store.Now()
 	if err := v.snapTasks(s); err != nil {
 		return err
 	}
