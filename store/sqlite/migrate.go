@@ -142,7 +142,7 @@ func (db *DB) Ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return db.read(ctx, "check the schema", "", func(v *view) error {
+	err = db.read(ctx, "check the schema", "", func(v *view) error {
 		if err := db.checkForeign(v.conn); err != nil {
 			return err
 		}
@@ -155,6 +155,29 @@ func (db *DB) Ready(ctx context.Context) error {
 			err = fmt.Errorf("%s: %w: %d of %d migrations are missing: %s", db.path, store.ErrNotMigrated, len(pending), len(known), migrateAdvice)
 		}
 		return err
+	})
+	if err != nil || !db.refused.Load() {
+		return err
+	}
+	return db.Writable(ctx)
+}
+
+// A row that comes and goes in one transaction changes nothing, and has a page
+// written. (To set a value to what it is does not: SQLite compares.)
+const (
+	sqlProbe   = `INSERT INTO schema_versions (version, name, checksum, applied_at) VALUES (-1, 'probe', '', 0)`
+	sqlUnprobe = `DELETE FROM schema_versions WHERE version = -1`
+)
+
+// Writable writes something that changes nothing, and returns what keeps the
+// database from being written: store.ErrFull, store.ErrReadOnly,
+// store.ErrUnavailable, store.ErrBusy.
+func (db *DB) Writable(ctx context.Context) error {
+	return db.write(ctx, "check that it can be written", "", 1, func(t *tx) error {
+		if err := t.stmt(sqlProbe).run(); err != nil {
+			return err
+		}
+		return t.stmt(sqlUnprobe).run()
 	})
 }
 

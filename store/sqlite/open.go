@@ -32,6 +32,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ncruces/go-sqlite3"
 	_ "github.com/ncruces/go-sqlite3/vfs/mvcc" // in-memory databases whose readers do not block the writer
@@ -64,6 +65,8 @@ type DB struct {
 	calls    callTable
 
 	listeners listeners
+
+	refused atomic.Bool // the last group could not be written; Ready tries again
 
 	fault faults // set by tests of this package only
 }
@@ -144,7 +147,24 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 		_ = c.close()
 		return nil, db.translate("open sqlite", err)
 	}
+	if !db.memory && db.opts.sync != off {
+		syncFolder(filepath.Dir(db.name))
+	}
 	return db, nil
+}
+
+// syncFolder makes the names in a folder last: that of the new log, without
+// which its commits are nowhere, and that a new file's first journal is gone,
+// which would take back everything since. SQLite wants its file layer to do
+// this; the driver's (v0.35.6) syncs the file once more instead. Some systems
+// cannot, and some need not.
+func syncFolder(dir string) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	_ = f.Sync() // not every file system can
+	_ = f.Close()
 }
 
 // connect opens one raw connection.
@@ -153,7 +173,7 @@ func (db *DB) connect(ctx context.Context, readOnly bool) (*conn, error) {
 	switch {
 	case db.memory:
 		flags |= sqlite3.OPEN_URI
-	case db.opts.vfs != "":
+	default:
 		u := db.uri()
 		name, flags = u.String(), flags|sqlite3.OPEN_URI
 	}

@@ -43,8 +43,8 @@ func (db *DB) uri() url.URL {
 	if !strings.HasPrefix(u.Path, "/") {
 		u.Path = "/" + u.Path // a Windows drive
 	}
-	if db.opts.vfs != "" {
-		u.RawQuery = url.Values{"vfs": {db.opts.vfs}}.Encode()
+	if !db.memory {
+		u.RawQuery = url.Values{"vfs": {layer(db.opts.vfs)}}.Encode()
 	}
 	return u
 }

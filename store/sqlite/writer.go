@@ -99,10 +99,31 @@ func (db *DB) submit(ctx context.Context, doing string, o *batch.Op[*op]) error 
 func (db *DB) commit(g *batch.Group[*op]) {
 	w := &db.w
 	ops, riders := db.commitGroup(g)
+	db.noteRefusal(ops)
 	db.publish(ops, riders)
 	g.Deliver()
 	db.parking.answer(riders)
 	w.checkpointIfLong()
+}
+
+// noteRefusal remembers for Ready whether the disk takes what is written: not,
+// when it refused every operation of the last group.
+func (db *DB) noteRefusal(ops []*batch.Op[*op]) {
+	refused := len(ops) > 0
+	for _, o := range ops {
+		refused = refused && diskRefused(o.Err)
+	}
+	if len(ops) > 0 {
+		db.refused.Store(refused)
+	}
+}
+
+func diskRefused(err error) bool {
+	if err == nil {
+		return false
+	}
+	_, kind := classify(err)
+	return errors.Is(kind, store.ErrFull) || errors.Is(kind, store.ErrReadOnly) || errors.Is(kind, store.ErrUnavailable)
 }
 
 // commitGroup is commit as far as the database is concerned. Whatever happens

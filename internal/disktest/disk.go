@@ -1,0 +1,191 @@
+package disktest
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/ncruces/go-sqlite3/vfs"
+)
+
+// Kind is what an operation does to a file.
+type Kind uint8
+
+// The kinds of operations that change files, or make changes last.
+const (
+	Write Kind = iota
+	Truncate
+	Allocate // makes the file longer, before it is written
+	Sync
+	Open // for writing
+	Delete
+	Kinds // how many there are
+)
+
+// String returns the kind's name.
+func (k Kind) String() string {
+	return [...]string{"write", "truncate", "allocate", "sync", "open", "delete", "kinds"}[k]
+}
+
+// Op is one operation that a Plan is asked about.
+type Op struct {
+	Kind  Kind
+	Log   bool  // on a write-ahead log or a journal, not on the database itself
+	N     int   // counts the operations of this kind since Fail, from 1
+	Off   int64 // Write: where; Truncate, Allocate: the new size
+	Len   int   // Write: how much
+	Grows bool  // it needs space that the file does not have yet
+}
+
+// Fault is how an operation fails.
+type Fault struct {
+	Err  error
+	Keep int // Write: so many bytes reach the file before the error
+}
+
+// Plan decides about an operation: nil lets it through. It is called for one
+// operation at a time.
+type Plan func(Op) *Fault
+
+// Disk is a VFS under a name of its own. Use New.
+type Disk struct {
+	name string
+	os   vfs.VFSFilename
+
+	mu     sync.Mutex // held while a file changes, so that there is one order
+	plan   Plan
+	counts [Kinds]int
+	faults int
+	hist   *History
+}
+
+// New registers a disk that works, until Close.
+func New() *Disk {
+	d := &Disk{name: "disktest-" + strings.ToLower(rand.Text()), os: vfs.Find("os").(vfs.VFSFilename)}
+	vfs.Register(d.name, d)
+	return d
+}
+
+// Name is what a database is opened with: file:…?vfs=NAME.
+func (d *Disk) Name() string { return d.name }
+
+// Close takes the name back. No file of the disk may be open.
+func (d *Disk) Close() { vfs.Unregister(d.name) }
+
+// Fail has plan asked about every operation from now on, and starts counting
+// anew. A nil plan lets everything through again.
+func (d *Disk) Fail(plan Plan) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.plan, d.counts, d.faults = plan, [Kinds]int{}, 0
+}
+
+// Count returns how many operations of a kind there were since Fail.
+func (d *Disk) Count(k Kind) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.counts[k]
+}
+
+// Faults returns how many operations failed since Fail.
+func (d *Disk) Faults() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.faults
+}
+
+// Record begins a history. The named files, as far as they exist, count as
+// synced with what they hold now; nothing else may be written.
+func (d *Disk) Record(paths ...string) (*History, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h := &History{disk: d, base: make(map[string][]byte, len(paths))}
+	for _, p := range paths {
+		b, err := os.ReadFile(p)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			h.base[p] = nil
+		case err != nil:
+			return nil, fmt.Errorf("record %s: %w", p, err)
+		default:
+			h.base[p] = append([]byte{}, b...)
+		}
+	}
+	d.hist = h
+	return h, nil
+}
+
+// judge counts an operation and asks the plan about it. d.mu is held.
+func (d *Disk) judge(op Op) *Fault {
+	d.counts[op.Kind]++
+	op.N = d.counts[op.Kind]
+	if d.plan == nil {
+		return nil
+	}
+	f := d.plan(op)
+	if f != nil {
+		d.faults++
+	}
+	return f
+}
+
+func (d *Disk) note(e entry) {
+	if d.hist != nil {
+		d.hist.entries = append(d.hist.entries, e)
+	}
+}
+
+// Open implements vfs.VFS. SQLite calls OpenFilename instead.
+func (d *Disk) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	return d.os.Open(name, flags)
+}
+
+// OpenFilename implements vfs.VFSFilename.
+func (d *Disk) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	log := flags&(vfs.OPEN_WAL|vfs.OPEN_MAIN_JOURNAL|vfs.OPEN_SUPER_JOURNAL) != 0
+	if name == nil || !log && flags&vfs.OPEN_MAIN_DB == 0 {
+		return d.os.OpenFilename(name, flags) // temporary files
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if flags&vfs.OPEN_READWRITE != 0 {
+		if f := d.judge(Op{Kind: Open, Log: log}); f != nil {
+			return nil, flags, f.Err
+		}
+	}
+	inner, flags, err := d.os.OpenFilename(name, flags)
+	if err != nil {
+		return nil, flags, err
+	}
+	f, ok := inner.(osFile)
+	if !ok {
+		return nil, flags, errors.Join(fmt.Errorf("the system's %T lacks what a write-ahead log needs", inner), inner.Close())
+	}
+	return &file{osFile: f, d: d, path: name.String(), log: log, folder: log && flags&vfs.OPEN_CREATE != 0}, flags, nil
+}
+
+// Delete implements vfs.VFS.
+func (d *Disk) Delete(name string, _ bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if f := d.judge(Op{Kind: Delete, Log: true}); f != nil {
+		return f.Err
+	}
+	if err := d.os.Delete(name, false); err != nil {
+		return err
+	}
+	d.note(entry{kind: Delete, path: name})
+	return nil
+}
+
+// Access implements vfs.VFS.
+func (d *Disk) Access(name string, flags vfs.AccessFlag) (bool, error) {
+	return d.os.Access(name, flags)
+}
+
+// FullPathname implements vfs.VFS.
+func (d *Disk) FullPathname(name string) (string, error) { return d.os.FullPathname(name) }

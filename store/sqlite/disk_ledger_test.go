@@ -1,0 +1,219 @@
+package sqlite_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// ledger keeps what callers asked for and what they were told, with the
+// positions in the disk's history between which it happened.
+type ledger struct {
+	now func() int
+
+	mu    sync.Mutex
+	calls []*deed
+}
+
+// deed is one call.
+type deed struct {
+	what       string
+	begin, end int
+	err        error
+	over       bool
+	// shows returns how many of its marks are in the file, and of how many.
+	shows func(f *found) (marks, of int)
+}
+
+// amount says how much of a deed is in a file.
+type amount int
+
+const (
+	nothing amount = iota
+	half
+	entire
+	idle // it had nothing to do
+)
+
+func (d *deed) amount(f *found) amount {
+	n, of := d.shows(f)
+	switch {
+	case of == 0:
+		return idle
+	case n == 0:
+		return nothing
+	case n == of:
+		return entire
+	}
+	return half
+}
+
+// do runs a call and keeps it.
+func (l *ledger) do(what string, shows func(*found) (int, int), call func() error) error {
+	d := &deed{what: what, shows: shows, begin: l.now()}
+	l.mu.Lock()
+	l.calls = append(l.calls, d)
+	l.mu.Unlock()
+	err := call()
+	end := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d.err, d.end, d.over = err, end, true
+	return err
+}
+
+// errs returns the errors that callers got.
+func (l *ledger) errs() (errs []error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range l.calls {
+		if d.err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", d.what, d.err))
+		}
+	}
+	return errs
+}
+
+// verdict is how a file answers what callers were told.
+type verdict struct {
+	acked int      // calls that were acknowledged
+	lost  []string // of them, those that the file does not hold
+	wrong []string // everything else that must not be
+}
+
+// always is a position behind every history.
+const always = int(^uint(0) >> 1)
+
+// judge compares the ledger with the file as it was at a position of the
+// history. What got an error must not be there, or may with maybe.
+func (l *ledger) judge(f *found, at int, maybe bool) (v verdict) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var gone *deed
+	for _, d := range l.calls {
+		if d.shows == nil {
+			continue
+		}
+		got := d.amount(f)
+		if got == idle {
+			continue
+		}
+		told := d.over && d.end <= at
+		switch {
+		case got == half:
+			n, of := d.shows(f)
+			v.wrong = append(v.wrong, fmt.Sprintf("%s is there by half: %d of %d", d.what, n, of))
+		case told && d.err == nil:
+			v.acked++
+			switch {
+			case got == nothing:
+				v.lost = append(v.lost, d.what+" was acknowledged and is gone")
+				if gone == nil || d.end < gone.end {
+					gone = d
+				}
+			case gone != nil && d.begin >= gone.end:
+				v.wrong = append(v.wrong, fmt.Sprintf("%s is there, and %s, which was acknowledged before it began, is gone", d.what, gone.what))
+			}
+		case told && got == entire && !errors.Is(d.err, store.ErrUnknown) && !maybe:
+			v.wrong = append(v.wrong, fmt.Sprintf("%s is there, its caller was told: %v", d.what, d.err))
+		case d.begin > at && got == entire:
+			v.wrong = append(v.wrong, d.what+" is there before it was asked for")
+		}
+	}
+	return v
+}
+
+func tally(ok ...bool) (n int) {
+	for _, b := range ok {
+		if b {
+			n++
+		}
+	}
+	return n
+}
+
+// What calls leave in a file.
+
+// showsAll adds up what the parts of a call leave.
+func showsAll(parts []func(*found) (int, int)) func(*found) (int, int) {
+	return func(f *found) (n, of int) {
+		for _, shows := range parts {
+			pn, pof := shows(f)
+			n, of = n+pn, of+pof
+		}
+		return n, of
+	}
+}
+
+func showsTasks(sub store.Submission, order string) func(*found) (int, int) {
+	return func(f *found) (n, of int) {
+		for i := range sub.Tasks {
+			n += tally(f.tasks[sub.Tasks[i].ID] != nil)
+		}
+		of = len(sub.Tasks)
+		if sub.Job != nil {
+			of++
+			for i := range f.snap.Jobs {
+				n += tally(f.snap.Jobs[i].ID == sub.Job.ID)
+			}
+		}
+		if order != "" {
+			of++
+			n += tally(f.orders[order])
+		}
+		return n, of
+	}
+}
+
+// showsLease counts the tasks that run or ran under a lease: as many as were
+// claimed, or nothing.
+func showsLease(id task.LeaseID, claimed *[]store.Claimed) func(*found) (int, int) {
+	return func(f *found) (n, of int) {
+		for _, t := range f.tasks {
+			n += tally(t.LeaseID == id)
+		}
+		for i := range f.snap.Attempts {
+			n += tally(f.snap.Attempts[i].LeaseID == id)
+		}
+		if *claimed == nil {
+			return n, n
+		}
+		return n, len(*claimed)
+	}
+}
+
+func showsStep(id task.ID, name, value, order string) func(*found) (int, int) {
+	return func(f *found) (n, of int) {
+		for i := range f.snap.Steps {
+			s := &f.snap.Steps[i]
+			n += tally(s.TaskID == id && s.Name == name && string(s.Value) == value)
+		}
+		if order == "" {
+			return n, 1
+		}
+		return n + tally(f.orders[order]), 2
+	}
+}
+
+// showsEnd counts the task's state and the row of its attempt.
+func showsEnd(l task.Lease, outcome task.Outcome, state task.State) func(*found) (int, int) {
+	return func(f *found) (n, of int) {
+		t := f.tasks[l.Task]
+		n = tally(t != nil && t.State == state)
+		for i := range f.snap.Attempts {
+			a := &f.snap.Attempts[i]
+			n += tally(a.TaskID == l.Task && a.LeaseID == l.ID && a.Outcome == outcome)
+		}
+		return n, 2
+	}
+}
+
+func showsState(id task.ID, state task.State) func(*found) (int, int) {
+	return func(f *found) (int, int) {
+		t := f.tasks[id]
+		return tally(t != nil && t.State == state), 1
+	}
+}

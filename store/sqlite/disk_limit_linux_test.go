@@ -1,0 +1,174 @@
+package sqlite_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite"
+)
+
+func init() { roles["limited"] = childIsLimited }
+
+// childIsLimited writes from several goroutines while the system limits how
+// long its files may become. A limit needs no rights and is met like the end of
+// a disk: a write arrives in part, and the next one not at all.
+func childIsLimited(ctx context.Context, path string, in *bufio.Scanner, out io.Writer) error {
+	signal.Ignore(syscall.SIGXFSZ) // or the first such write ends the process
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
+		return err
+	}
+	db, err := sqlite.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	for in.Scan() {
+		var bytes uint64
+		switch n, _ := fmt.Sscanf(in.Text(), "limit %d", &bytes); {
+		case n == 1:
+			err = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: bytes, Max: old.Max})
+		case in.Text() == "lift":
+			err = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old)
+		default:
+			err = limitedWork(ctx, db, out)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(in.Err(), db.Close())
+}
+
+// limitedWork writes until a call of each goroutine fails, or a while, and
+// says what became of each call.
+func limitedWork(ctx context.Context, db *sqlite.DB, out io.Writer) error {
+	var mu sync.Mutex // a line is written at once
+	var wg sync.WaitGroup
+	for i := range 6 {
+		wg.Go(func() {
+			for range 12 {
+				ids, err := storm(ctx, db, i)
+				mu.Lock()
+				if err == nil {
+					fmt.Fprintln(out, "stored", strings.Trim(fmt.Sprint(ids), "[]"))
+				} else {
+					fmt.Fprintln(out, "refused", strings.Trim(fmt.Sprint(ids), "[]"))
+					fmt.Fprintf(out, "told %v %v %q\n", errors.Is(err, store.ErrFull), errors.Is(err, store.ErrUnavailable), err)
+				}
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	_, err := fmt.Fprintln(out, "done")
+	return err
+}
+
+// limited is what the other process said.
+type limited struct {
+	stored, refused []string
+	told            []string
+}
+
+func (l *limited) hear(c *child) {
+	c.t.Helper()
+	for {
+		verb, rest, _ := strings.Cut(c.hear(), " ")
+		switch verb {
+		case "stored":
+			l.stored = append(l.stored, strings.Fields(rest)...)
+		case "refused":
+			l.refused = append(l.refused, strings.Fields(rest)...)
+		case "told":
+			l.told = append(l.told, rest)
+		case "done":
+			return
+		}
+	}
+}
+
+// The system refuses to make files longer, from any size on. The process ends
+// there, or goes on when the limit is gone: what it was told is stored is
+// there, what it was told is not stored is not.
+func TestFileSizeLimit(t *testing.T) {
+	t.Parallel()
+	image, err := blank()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	limits := of(6, 60)
+	for i := range limits {
+		path := filepath.Join(t.TempDir(), "w.db")
+		if err := os.WriteFile(path, image, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// At any place in a page, and of a sector.
+		bytes := len(image) + 1 + i*1_000_003/limits
+		c := startChild(t, "limited", path)
+		var said limited
+		c.say(fmt.Sprint("limit ", bytes))
+		c.say("work")
+		said.hear(c)
+		told += len(said.told)
+		for _, s := range said.told {
+			var full, unavailable bool
+			if _, err := fmt.Sscan(s, &full, &unavailable); err != nil || !full && (causesAreTold || !unavailable) {
+				t.Errorf("files of at most %d bytes: a caller was told %s", bytes, s)
+			}
+		}
+		if i%2 == 0 {
+			c.kill()
+		} else {
+			c.say("lift")
+			before := len(said.told)
+			c.say("work")
+			said.hear(c)
+			if len(said.told) != before {
+				t.Errorf("after a limit of %d bytes was lifted: %v", bytes, said.told[before:])
+			}
+			c.end()
+		}
+		said.check(t, path, bytes)
+	}
+	t.Logf("%d limits, %d calls refused", limits, told)
+	if told == 0 {
+		t.Error("no limit was met")
+	}
+}
+
+func (l *limited) check(t *testing.T, path string, bytes int) {
+	t.Helper()
+	f, bad, err := look(t, path)
+	if err != nil || len(bad) > 0 {
+		t.Fatalf("files of at most %d bytes: %v %v", bytes, err, bad)
+	}
+	there := make(map[string]bool)
+	for id := range f.tasks {
+		there[id.String()] = true
+	}
+	for _, id := range l.stored {
+		if !there[id] {
+			t.Errorf("files of at most %d bytes: task %s was acknowledged and is gone", bytes, id)
+		}
+	}
+	for _, id := range l.refused {
+		if there[id] {
+			t.Errorf("files of at most %d bytes: task %s was refused and is there", bytes, id)
+		}
+	}
+}
