@@ -42,6 +42,9 @@ func (e *Engine) claimLoop(ctx context.Context, untilIdle bool) error {
 		switch {
 		case len(res.Tasks) > 0:
 			kick(e.beatKick)
+			if e.reapLate.Load() {
+				kick(e.reapKick) // these leases may end before the reaper would look again
+			}
 			if res.Next == 0 {
 				continue
 			}

@@ -81,6 +81,7 @@ type Engine struct {
 	draining    atomic.Bool
 	cancelAsked atomic.Bool // a running task may have been asked to cancel
 	elsewhere   atomic.Bool // another process wrote, and did perhaps that
+	reapLate    atomic.Bool // the reaper sleeps for longer than a new lease lasts
 
 	finishes *combiner[store.Finish, store.FinishResult]
 	records  *combiner[store.Record, store.RecordResult]
@@ -207,7 +208,10 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	return errors.Join(claimErr, drainErr, roleErr, e.leave(ctx))
 }
 
+// join has a limit: while it hangs, nobody beats and nobody reaps.
 func (e *Engine) join(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, max(e.cfg.TTL/3, time.Second))
+	defer cancel()
 	return e.cfg.Store.Join(ctx, e.cfg.Namespace, store.WorkerInfo{ID: e.worker, Name: e.name, TTL: e.cfg.TTL})
 }
 

@@ -23,6 +23,7 @@ func (e *Engine) reapLoop(ctx context.Context) error {
 		if next >= 0 {
 			next = max(next, time.Millisecond)
 		}
+		e.reapLate.Store(next < 0 || next > e.cfg.TTL)
 		wait(ctx, next, e.reapKick)
 	}
 	return nil

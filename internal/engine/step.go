@@ -158,6 +158,9 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 
 	for try := 1; ; try++ {
 		a.startStep(name, index, try)
+		if err := a.alive(ctx); err != nil { // a listener may have taken its time
+			return nil, err
+		}
 		begun := time.Now()
 		value, stepErr := a.runStep(ctx, &stepScope{name: name}, fn)
 		step := task.Step{Name: name, Index: index, Kind: task.KindStep, AttemptNo: a.task.AttemptNo, Try: try}

@@ -70,7 +70,8 @@ func (o *op) finishedBefore(f *store.Finish) store.FinishResult {
 		case a.LeaseID != f.Lease.ID || a.OutcomeHash == "":
 			// Another attempt; or this one, but not its worker ended it.
 		case a.OutcomeHash == f.Hash():
-			return store.FinishResult{State: r.State, Waiting: r.Waiting}
+			state, waiting := f.Became(a.Outcome, a.FinishedAt)
+			return store.FinishResult{State: state, Waiting: waiting}
 		default:
 			return store.FinishResult{Err: fmt.Errorf("attempt %d of task %s ended with outcome %s already: %w", a.No, r.ID, a.Outcome, store.ErrConflict)}
 		}

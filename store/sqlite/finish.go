@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -298,8 +299,7 @@ func (f *finishing) decide(e *ending, h *held) error {
 
 const (
 	sqlFinished = `
-SELECT outcome_hash FROM attempts WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3 AND outcome_hash IS NOT NULL`
-	sqlState = `SELECT state, waiting_reason FROM tasks WHERE namespace = ?1 AND task_id = ?2`
+SELECT outcome_hash, outcome_kind, finished_at FROM attempts WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3 AND outcome_hash IS NOT NULL`
 )
 
 // compare is R8: a finish whose guard matched nothing was made before, or
@@ -309,8 +309,10 @@ func (f *finishing) compare(fin *store.Finish, hash string, got *store.FinishRes
 	l := &fin.Lease
 	st := f.stmt(sqlFinished).text(1, f.ns).id(2, &l.Task).lease(3, &l.ID)
 	var stored string
+	var outcome task.Outcome
+	var at time.Time
 	if st.one() {
-		stored = st.colText(0)
+		stored, outcome, at = st.colText(0), task.Outcome(st.colName(1)), st.colTime(2)
 	}
 	if err := st.done(); err != nil {
 		return err
@@ -320,11 +322,8 @@ func (f *finishing) compare(fin *store.Finish, hash string, got *store.FinishRes
 		got.Err = leaseLost(l, "another attempt or an end stands")
 		return nil
 	case hash:
-		st := f.stmt(sqlState).text(1, f.ns).id(2, &l.Task)
-		if st.one() {
-			got.State, got.Waiting = task.State(st.colName(0)), task.Waiting(st.colName(1))
-		}
-		return st.done()
+		got.State, got.Waiting = fin.Became(outcome, at)
+		return nil
 	}
 	got.Err = fmt.Errorf("task %v, epoch %d: %w: this lease already ended with another outcome", l.Task, l.Epoch, store.ErrConflict)
 	return nil

@@ -72,17 +72,29 @@ func (c *conn) readTx(ctx context.Context, fn func() error) error {
 }
 
 func (r *readers) get(ctx context.Context, db *DB) (*conn, error) {
+	c, err := r.pop()
+	if c != nil || err != nil {
+		return c, err
+	}
+	// Not under the lock: SQLite may have to wait here, and others wait for
+	// the lock without an end.
+	return db.connect(ctx, true)
+}
+
+// pop returns an idle connection, or nil.
+func (r *readers) pop() (*conn, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return nil, batch.ErrClosed
 	}
-	if n := len(r.idle); n > 0 {
-		c := r.idle[n-1]
-		r.idle = r.idle[:n-1]
-		return c, nil
+	n := len(r.idle)
+	if n == 0 {
+		return nil, nil
 	}
-	return db.connect(ctx, true)
+	c := r.idle[n-1]
+	r.idle = r.idle[:n-1]
+	return c, nil
 }
 
 func (r *readers) put(c *conn) {

@@ -22,6 +22,7 @@ var batchScenes = []scene{
 	{"who ends for a need that a reap ended misses no deadline", reapNeedsFirst},
 	{"tasks past their deadline in one reap all end for it", reapDeadlinesTogether},
 	{"a later epoch does not make a report a new one", sameReportLaterEpoch},
+	{"a report told again is answered with what it led to then", answeredAsThen},
 }
 
 // bothOrders plays a story for each order of two elements.
@@ -178,4 +179,30 @@ func sameReportLaterEpoch(e *env) {
 	want := e.finish(f)
 	f.Lease.Epoch++
 	e.equal("the same report once more", e.finish(f), want)
+}
+
+// The engine tells listeners what it is answered, so a failed attempt whose
+// answer was lost must not be told as the success of the next one.
+func answeredAsThen(e *env) {
+	ends := map[string]func(c store.Claimed) store.Finish{
+		"retried":  func(c store.Claimed) store.Finish { return retry(c, time.Second) },
+		"at once":  func(c store.Claimed) store.Finish { return retry(c, 0) },
+		"released": released,
+		"asleep":   func(c store.Claimed) store.Finish { return suspend(c, e.now().Add(time.Second)) },
+		"awake":    func(c store.Claimed) store.Finish { return suspend(c, e.now()) },
+	}
+	for name, end := range ends {
+		id := e.one()
+		f := end(e.a.take(id))
+		want := e.finish(f)
+		e.pass(2 * time.Second)
+		e.succeed(id)
+		e.equal(name+": the answer to the report once more", e.finish(f), want)
+	}
+	c := e.a.take(e.one())
+	e.operate(cancelOf(c.Task.ID))
+	want := e.finish(dead(c))
+	e.equal("the answer of one that was cancelled", want.State, task.Cancelled)
+	e.operate(retryOf(c.Task.ID))
+	e.equal("the answer once more", e.finish(dead(c)), want)
 }
