@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/typo"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -119,9 +120,10 @@ func didYouMean[S ~string](word string, known []S) string {
 	if other, ok := otherWords[word]; ok && slices.Contains(known, S(other)) {
 		return fmt.Sprintf(" (did you mean %s?)", other)
 	}
-	best, bestDistance := S(""), 3 // more than two typos is another word
+	const limit = 2 // more typos make another word
+	best, bestDistance := S(""), limit+1
 	for _, k := range known {
-		d := distance(word, string(k))
+		d := typo.Distance(word, string(k), limit)
 		if len(word) > 1 && strings.HasPrefix(string(k), word) {
 			d = 0
 		}
@@ -141,25 +143,4 @@ func join[S ~string](words []S) string {
 		parts[i] = string(w)
 	}
 	return strings.Join(parts, ", ")
-}
-
-// distance counts the typos between two words (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -107,19 +108,19 @@ func (s *session) printCheckup(f *checkup) {
 	if f.Restored {
 		s.printf("Namespace %q has a new generation: what was leased before the restore can write nothing any more.\n", f.Namespace)
 		if n := len(f.Overdue); n > 0 {
-			s.printf("%s ran when the backup was made: the next worker starts what ran again.\n", plural(n, "task"))
+			s.printf("%s ran when the backup was made: the next worker starts what ran again.\n", text.Plural(n, "task"))
 		}
 	}
 	scope := fmt.Sprintf("%s, %s, %s and %s of namespace %q in %s",
-		plural(f.Tasks, "task"), plural(f.Jobs, "job"), plural(f.Attempts, "attempt"), plural(f.Steps, "step"), f.Namespace, f.Store)
+		text.Plural(f.Tasks, "task"), text.Plural(f.Jobs, "job"), text.Plural(f.Attempts, "attempt"), text.Plural(f.Steps, "step"), f.Namespace, f.Store)
 	if f.Clean {
-		s.printf("%s: %s.\n", s.paint.paint(green, "No violations"), scope)
+		s.printf("%s: %s.\n", s.paint.Paint(text.Green, "No violations"), scope)
 		return
 	}
-	s.printf("%s in %s:\n", s.paint.paint(red, plural(len(f.Violations), "violation")), scope)
+	s.printf("%s in %s:\n", s.paint.Paint(text.Red, text.Plural(len(f.Violations), "violation")), scope)
 	defects := 0
 	for _, v := range f.Violations {
-		s.printf("%s\n", indent("  ", printable(v.Invariant+": "+v.Text)))
+		s.printf("%s\n", indent("  ", text.Printable(v.Invariant+": "+v.Text)))
 		if v.Invariant != overdueLease {
 			defects++
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -60,7 +62,7 @@ var storeErrors = []error{
 }
 
 // inputErrors are those that a person can avoid by asking for something else.
-var inputErrors = []error{store.ErrNotFound, store.ErrState, store.ErrBadCursor}
+var inputErrors = []error{store.ErrNotFound, store.ErrState, store.ErrBadCursor, weaver.ErrInvalidOption}
 
 // exitCode tells how the process ends after err.
 func exitCode(err error) int {
@@ -99,11 +101,18 @@ func advice(app App, err error) string {
 		{store.ErrUnknown, "Whether it was done is not known: look before you do it again."},
 		{context.Canceled, "It was interrupted."},
 	} {
-		if errors.Is(err, known.err) {
+		if errors.Is(err, known.err) && !told(err, known.text) {
 			return known.text
 		}
 	}
 	return ""
+}
+
+// told reports whether an error's own text has the command of the advice.
+func told(err error, advice string) bool {
+	_, command, found := strings.Cut(advice, "`")
+	command, _, _ = strings.Cut(command, "`")
+	return found && strings.Contains(err.Error(), "`"+command+"`")
 }
 
 // errSilent ends a verb whose output has told everything.
@@ -120,10 +129,10 @@ func report(w io.Writer, app App, err error) int {
 			fmt.Fprintf(w, "%s\n%s: %s\n", strings.TrimRight(string(raw), "\n"), app.Name, advice(app, err))
 			return exitCode(err)
 		}
-		lines := strings.ReplaceAll(printable(err.Error()), "\n", "\n"+app.Name+": ") // joined errors
+		lines := strings.ReplaceAll(text.Printable(err.Error()), "\n", "\n"+app.Name+": ") // joined errors
 		fmt.Fprintf(w, "%s: %s\n", app.Name, lines)
-		if text := advice(app, err); text != "" {
-			fmt.Fprintf(w, "  %s\n", printable(text))
+		if what := advice(app, err); what != "" {
+			fmt.Fprintf(w, "  %s\n", text.Printable(what))
 		}
 	}
 	return exitCode(err)

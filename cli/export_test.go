@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -54,14 +55,14 @@ func Report(w io.Writer, err error) int { return report(w, App{}.withDefaults(),
 func Table(colours bool, head []string, rows ...[]string) string {
 	t := newTable(head...)
 	for _, row := range rows {
-		cells := []cell{{row[0], red}}
+		cells := []cell{{row[0], text.Red}}
 		for _, text := range row[1:] {
 			cells = append(cells, plain(text))
 		}
 		t.add(cells...)
 	}
 	var out bytes.Buffer
-	t.print(&out, painter{on: colours}, "")
+	t.print(&out, text.Painter{On: colours}, "")
 	return out.String()
 }
 
@@ -75,7 +76,7 @@ func Took(d time.Duration) string { return took(time.Time{}, time.Time{}.Add(d))
 func Setting(d time.Duration) string { return setting(d) }
 
 // Span tells how a duration reads.
-func Span(d time.Duration) string { return span(d) }
+func Span(d time.Duration) string { return text.Span(d) }
 
 // When tells how an instant reads at another one.
 func When(now, t time.Time) string { return clock{now: now, zone: time.UTC}.when(t) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -69,7 +70,7 @@ func (s *session) jobTable(jobs []task.Job) *table {
 		t.add(
 			plain(j.ID.String()),
 			plain(oneLine(j.Name, maxNote)),
-			cell{string(j.State), stateColors[string(j.State)]},
+			cell{string(j.State), text.StateColor(j.State)},
 			plain(fmt.Sprintf("%d/%d", j.Counters.Total-j.Counters.Unfinished, j.Counters.Total)),
 			plain(number(j.Counters.Failed)),
 			plain(s.clock.when(j.CreatedAt)),
@@ -104,7 +105,7 @@ func (c *jobShowCmd) Run(ctx context.Context, s *session) error {
 
 func (s *session) printJob(st *weaver.JobStatus) {
 	j, c := &st.JobInfo, s.clock
-	s.printf("%s\n\n", s.paint.paint(bold, fmt.Sprintf("Job %s %q", j.ID, oneLine(j.Name, maxNote))))
+	s.printf("%s\n\n", s.paint.Paint(text.Bold, fmt.Sprintf("Job %s %q", j.ID, oneLine(j.Name, maxNote))))
 	s.stateField(string(j.State), c.jobStanding(j))
 	s.field("budget", budget(j.Budget))
 	s.field("deadline", c.when(j.DeadlineAt))
@@ -185,9 +186,9 @@ func (c *jobCancelCmd) Run(ctx context.Context, s *session) error {
 
 func (r jobCancelled) sentence() string {
 	if r.Cancelled+r.Asked == 0 {
-		return fmt.Sprintf("%s had ended already, with %s.", r.ID, plural(r.AlreadyDone, "task"))
+		return fmt.Sprintf("%s had ended already, with %s.", r.ID, text.Plural(r.AlreadyDone, "task"))
 	}
-	text := fmt.Sprintf("%s: %s cancelled", r.ID, plural(r.Cancelled, "task"))
+	text := fmt.Sprintf("%s: %s cancelled", r.ID, text.Plural(r.Cancelled, "task"))
 	if r.Asked > 0 {
 		text += fmt.Sprintf(", %d running and asked to end", r.Asked)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
@@ -51,7 +52,7 @@ func (migrateUpCmd) Run(ctx context.Context, s *session) error {
 			return s.writeJSON(map[string]any{"store": s.flags.Store, "applied": applied})
 		}
 		if len(applied) == 0 {
-			s.printf("%s is up to date: %s.\n", s.flags.Store, plural(len(before), "migration"))
+			s.printf("%s is up to date: %s.\n", s.flags.Store, text.Plural(len(before), "migration"))
 			return nil
 		}
 		for _, m := range applied {
@@ -79,7 +80,7 @@ func (migrateStatusCmd) Run(ctx context.Context, s *session) error {
 		}
 		t := newTable("VERSION", "NAME", "APPLIED")
 		for _, m := range list {
-			applied := cell{"pending", yellow}
+			applied := cell{"pending", text.Yellow}
 			if !m.AppliedAt.IsZero() {
 				applied = plain(s.clock.when(m.AppliedAt))
 			}
@@ -87,7 +88,7 @@ func (migrateStatusCmd) Run(ctx context.Context, s *session) error {
 		}
 		t.print(s.out, s.paint, "")
 		if n := len(migrationsOf(list, isPending)); n > 0 {
-			s.printf("\n%s to apply: run `%s`.\n", plural(n, "migration"), s.command("migrate", "up"))
+			s.printf("\n%s to apply: run `%s`.\n", text.Plural(n, "migration"), s.command("migrate", "up"))
 		}
 		return nil
 	})

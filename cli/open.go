@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"strings"
 
@@ -24,12 +23,16 @@ func storePath(given string) (string, error) {
 	case scheme == "postgres" || scheme == "postgresql":
 		// The URL itself may hold a password.
 		return "", badInput(storeForms, "--store %s://…: PostgreSQL is not built yet", scheme)
-	case !found && !strings.ContainsAny(given, "@?"):
+	case !found && harmless(given):
 		return "", badInput(fmt.Sprintf("Did you mean --store sqlite:%s?", given), "--store %q is no store: it does not say of which kind", given)
+	case !found:
+		return "", badInput(storeForms, "--store %q is no store: it does not say of which kind", redact(given))
 	case scheme != "sqlite":
-		return "", badInput(storeForms, "--store %q: unknown kind of store %q", redact(given), scheme)
+		return "", badInput(storeForms, "--store %q: unknown kind of store", redact(given))
 	case rest == "":
 		return "", badInput(storeForms, "--store %q names no file", given)
+	case strings.HasPrefix(rest, "//") && !harmless(given):
+		return "", badInput(storeForms, "--store %q: the path follows the colon, without //", redact(given))
 	case strings.HasPrefix(rest, "//"):
 		return "", badInput(fmt.Sprintf("Did you mean --store sqlite:%s?", strings.TrimPrefix(rest, "//")), "--store %q: the path follows the colon, without //", given)
 	case rest == ":memory:":
@@ -38,12 +41,22 @@ func storePath(given string) (string, error) {
 	return rest, nil
 }
 
-// redact hides the password of a URL.
+// harmless reports whether a store that was named is surely no more than a
+// scheme and a path. Where a password may stand differs from database to
+// database (user:password@host, ?password=, password=), so what has a sign of
+// any of these is never printed.
+func harmless(given string) bool { return !strings.ContainsAny(given, "@?#=&;") }
+
+// redact is how a store that was named may be printed: as it is, or its scheme
+// and dots.
 func redact(given string) string {
-	if u, err := url.Parse(given); err == nil {
-		return u.Redacted()
+	if harmless(given) {
+		return given
 	}
-	scheme, _, _ := strings.Cut(given, ":")
+	scheme, _, found := strings.Cut(given, ":")
+	if !found || !harmless(scheme) {
+		return "…"
+	}
 	return scheme + ":…"
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -36,7 +37,7 @@ func (queueLsCmd) Run(ctx context.Context, s *session) error {
 		for _, q := range queues {
 			state := plain("open")
 			if q.Paused {
-				state = cell{"paused", yellow}
+				state = cell{"paused", text.Yellow}
 			}
 			t.add(plain(oneLine(q.Name, maxNote)), plain(fmt.Sprint(q.Due)), plain(fmt.Sprint(q.Later)), state)
 		}

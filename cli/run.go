@@ -13,6 +13,7 @@ import (
 	"github.com/goweaver/weaver/internal/group"
 	"github.com/goweaver/weaver/internal/monitor"
 	"github.com/goweaver/weaver/internal/pipeline"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
@@ -164,7 +165,7 @@ func (r *pipelineRun) run(ctx context.Context, db *sqlite.DB, handlers []weaver.
 }
 
 func (r *pipelineRun) monitorConfig() monitor.Config {
-	cfg := monitor.Config{Out: r.live, Namespace: r.client.Namespace(), Format: monitor.Lines, Color: r.paint.on, Zone: r.clock.zone}
+	cfg := monitor.Config{Out: r.live, Namespace: r.client.Namespace(), Format: monitor.Lines, Color: r.paint.On, Zone: r.clock.zone}
 	switch {
 	case r.json():
 		cfg.Format = monitor.JSON
@@ -202,9 +203,9 @@ func (r *pipelineRun) greet(st weaver.JobStatus) {
 			r.monitor.Note("%s changed since: the job is run as it was submitted", r.file.given)
 		}
 	case r.job.ended != (weaver.JobID{}):
-		r.monitor.Note("%s: job %s, %s; the unfinished job %s was cancelled", st.Name, st.ID, plural(c.Total, "task"), r.job.ended)
+		r.monitor.Note("%s: job %s, %s; the unfinished job %s was cancelled", st.Name, st.ID, text.Plural(c.Total, "task"), r.job.ended)
 	default:
-		r.monitor.Note("%s: job %s, %s", st.Name, st.ID, plural(c.Total, "task"))
+		r.monitor.Note("%s: job %s, %s", st.Name, st.ID, text.Plural(c.Total, "task"))
 	}
 }
 

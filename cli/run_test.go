@@ -169,6 +169,8 @@ func TestReport(t *testing.T) {
 		{fmt.Errorf("x: %w", store.ErrState), 2, "weaver: x: not possible in this state\n  `weaver why ID`"},
 		{fmt.Errorf("x: %w", store.ErrBadCursor), 2, "weaver: x: bad cursor\n  Give --after"},
 		{fmt.Errorf("x: %w", store.ErrNotMigrated), 3, "weaver: x: the store's schema is not migrated\n  Run `weaver migrate up`.\n"},
+		{fmt.Errorf("x: %w (run `weaver migrate up`)", store.ErrNotMigrated), 3, "weaver: x: the store's schema is not migrated (run `weaver migrate up`)\n"},
+		{fmt.Errorf("x: %w: By: \"\" is not UTF-8", weaver.ErrInvalidOption), 2, "weaver: x: invalid option: By: \"\" is not UTF-8\n"},
 		{fmt.Errorf("x: %w", store.ErrNewerSchema), 3, "weaver: x: the store's schema is newer than this program\n  Use a newer weaver"},
 		{fmt.Errorf("x: %w", store.ErrBusy), 3, "weaver: x: the store is locked by another writer\n  Another process"},
 		{fmt.Errorf("x: %w", store.ErrUnavailable), 3, "weaver: x: the store is unavailable\n"},
@@ -177,7 +179,7 @@ func TestReport(t *testing.T) {
 		{errors.New("red \x1b[31m"), 1, "weaver: red �[31m\n"},
 	} {
 		var w strings.Builder
-		if code := cli.Report(&w, tt.err); code != tt.code || !strings.HasPrefix(w.String(), tt.text) {
+		if code := cli.Report(&w, tt.err); code != tt.code || !strings.HasPrefix(w.String(), tt.text) || strings.HasSuffix(tt.text, "\n") && w.String() != tt.text {
 			t.Errorf("%v: exit code %d and\n%s\nwant %d and\n%s", tt.err, code, w.String(), tt.code, tt.text)
 		}
 	}

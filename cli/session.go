@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
 )
 
 const defaultStore = "sqlite:weaver.db"
@@ -32,7 +33,7 @@ type session struct {
 	out   *bytes.Buffer // the result of a verb that ends soon
 	live  io.Writer     // the standard output, for verbs that tell as they go
 	errs  io.Writer     // the standard error
-	paint painter
+	paint text.Painter
 	clock clock
 
 	terminal bool // live is a person's screen
@@ -46,7 +47,7 @@ func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Tim
 	terminal := isTerminal(std.stdout)
 	return &session{
 		app: app, flags: g, stdin: std.stdin, out: out, live: std.stdout, errs: std.stderr,
-		paint:    painter{on: terminal && !plain},
+		paint:    text.Painter{On: terminal && !plain},
 		clock:    clock{now: now, zone: time.Local},
 		terminal: terminal && os.Getenv("TERM") != "dumb",
 	}

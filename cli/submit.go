@@ -13,6 +13,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
 )
@@ -24,16 +25,16 @@ type submitCmd struct {
 	taskFlags
 }
 
-// taskFlags are the options of a single task.
+// taskFlags are the options of a single task; nil is one that was not given.
 type taskFlags struct {
-	IdempotencyKey string        `placeholder:"KEY" group:"task" help:"Enqueue it once, however often this is run."`
-	ConcurrencyKey string        `placeholder:"KEY" group:"task" help:"Run no two tasks with this key at once."`
-	Queue          string        `placeholder:"NAME" group:"task" help:"The line it waits in. Default: default."`
-	Priority       int           `placeholder:"N" group:"task" help:"1 (first) to 9 (last). Default: 5."`
-	Delay          time.Duration `placeholder:"DURATION" group:"task" help:"Start it no sooner than that."`
-	MaxAttempts    int           `placeholder:"N" group:"task" help:"Give up after so many failures. Default: 5."`
-	Timeout        time.Duration `placeholder:"DURATION" group:"task" help:"The limit of one attempt. Default: none."`
-	Label          []string      `placeholder:"KEY=VALUE" group:"task" help:"Attach a label that lists can filter by; may be repeated."`
+	IdempotencyKey *string        `placeholder:"KEY" group:"task" help:"Enqueue it once, however often this is run."`
+	ConcurrencyKey *string        `placeholder:"KEY" group:"task" help:"Run no two tasks with this key at once."`
+	Queue          *string        `placeholder:"NAME" group:"task" help:"The line it waits in. Default: default."`
+	Priority       *int           `placeholder:"N" group:"task" help:"1 (first) to 9 (last). Default: 5."`
+	Delay          *time.Duration `placeholder:"DURATION" group:"task" help:"Start it no sooner than that."`
+	MaxAttempts    *int           `placeholder:"N" group:"task" help:"Give up after so many failures. Default: 5."`
+	Timeout        *time.Duration `placeholder:"DURATION" group:"task" help:"The limit of one attempt. Default: none."`
+	Label          []string       `sep:"none" placeholder:"KEY=VALUE" group:"task" help:"Attach a label that lists can filter by; may be repeated."`
 }
 
 // submitted is what became of a submit, for -o json.
@@ -82,7 +83,7 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 		if st.resumed {
 			s.printf("%s: job %s is unfinished and goes on; nothing was added.\n", file.Name, st.id)
 		} else {
-			s.printf("%s: job %s, %s.\n", file.Name, st.id, plural(len(file.Tasks), "task"))
+			s.printf("%s: job %s, %s.\n", file.Name, st.id, text.Plural(len(file.Tasks), "task"))
 		}
 		if got.Cancelled != "" {
 			s.printf("The unfinished job %s was cancelled.\n", got.Cancelled)
@@ -108,24 +109,33 @@ func (s *session) withProducer(ctx context.Context, fn func(*weaver.Client) erro
 }
 
 func (f *taskFlags) isZero() bool {
-	return len(f.Label) == 0 && f.IdempotencyKey == "" && f.ConcurrencyKey == "" && f.Queue == "" &&
-		f.Priority == 0 && f.Delay == 0 && f.MaxAttempts == 0 && f.Timeout == 0
+	return len(f.Label) == 0 && f.IdempotencyKey == nil && f.ConcurrencyKey == nil && f.Queue == nil &&
+		f.Priority == nil && f.Delay == nil && f.MaxAttempts == nil && f.Timeout == nil
 }
 
 func (f *taskFlags) options() ([]weaver.EnqueueOption, error) {
 	var opts []weaver.EnqueueOption
-	add := func(given bool, o weaver.EnqueueOption) {
-		if given {
-			opts = append(opts, o)
-		}
+	if f.IdempotencyKey != nil {
+		opts = append(opts, weaver.IdempotencyKey(*f.IdempotencyKey))
 	}
-	add(f.IdempotencyKey != "", weaver.IdempotencyKey(f.IdempotencyKey))
-	add(f.ConcurrencyKey != "", weaver.ConcurrencyKey(f.ConcurrencyKey))
-	add(f.Queue != "", weaver.Queue(f.Queue))
-	add(f.Priority != 0, weaver.Priority(f.Priority))
-	add(f.Delay != 0, weaver.Delay(f.Delay))
-	add(f.MaxAttempts != 0, weaver.MaxAttempts(f.MaxAttempts))
-	add(f.Timeout != 0, weaver.Timeout(f.Timeout))
+	if f.ConcurrencyKey != nil {
+		opts = append(opts, weaver.ConcurrencyKey(*f.ConcurrencyKey))
+	}
+	if f.Queue != nil {
+		opts = append(opts, weaver.Queue(*f.Queue))
+	}
+	if f.Priority != nil {
+		opts = append(opts, weaver.Priority(*f.Priority))
+	}
+	if f.Delay != nil {
+		opts = append(opts, weaver.Delay(*f.Delay))
+	}
+	if f.MaxAttempts != nil {
+		opts = append(opts, weaver.MaxAttempts(*f.MaxAttempts))
+	}
+	if f.Timeout != nil {
+		opts = append(opts, weaver.Timeout(*f.Timeout))
+	}
 	labels, err := parseLabels(f.Label)
 	for k, v := range labels {
 		opts = append(opts, weaver.Label(k, v))

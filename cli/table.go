@@ -3,7 +3,8 @@ package cli
 import (
 	"io"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/goweaver/weaver/internal/text"
 )
 
 // cell is one field of a table. Its colour does not count as width, which is
@@ -24,16 +25,16 @@ func (t *table) add(cells ...cell) { t.rows = append(t.rows, cells) }
 
 // print writes the table behind a margin, without columns that are empty in
 // every row.
-func (t *table) print(w io.Writer, p painter, margin string) {
+func (t *table) print(w io.Writer, p text.Painter, margin string) {
 	widths := make([]int, len(t.head))
 	for _, row := range t.rows {
 		for i, c := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
+			widths[i] = max(widths[i], text.Width(c.text))
 		}
 	}
 	header := make([]cell, len(t.head))
 	for i, h := range t.head {
-		header[i] = cell{h, bold}
+		header[i] = cell{h, text.Bold}
 	}
 	for _, row := range append([][]cell{header}, t.rows...) {
 		var line, gap strings.Builder
@@ -43,10 +44,10 @@ func (t *table) print(w io.Writer, p painter, margin string) {
 			}
 			if c.text != "" {
 				line.WriteString(gap.String())
-				line.WriteString(p.paint(c.color, c.text))
+				line.WriteString(p.Paint(c.color, c.text))
 				gap.Reset()
 			}
-			pad := max(widths[i], utf8.RuneCountInString(t.head[i])) - utf8.RuneCountInString(c.text)
+			pad := max(widths[i], text.Width(t.head[i])) - text.Width(c.text)
 			gap.WriteString(strings.Repeat(" ", pad+2))
 		}
 		_, _ = io.WriteString(w, margin+line.String()+"\n") // into memory

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -101,12 +102,12 @@ func (s *session) taskTable(tasks []task.Task) *table {
 		t.add(
 			plain(k.ID.String()),
 			plain(oneLine(k.Node, maxNote)),
-			cell{string(k.State), stateColors[string(k.State)]},
+			cell{string(k.State), text.StateColor(k.State)},
 			plain(k.Type),
 			plain(oneLine(k.Queue, maxNote)),
 			plain(fmt.Sprintf("%d/%d", k.AttemptCount, k.MaxAttempts)),
 			plain(s.clock.when(k.CreatedAt)),
-			cell{s.clock.note(k), faint},
+			cell{s.clock.note(k), text.Faint},
 		)
 	}
 	return t

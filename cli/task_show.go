@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -71,21 +72,21 @@ const fieldWidth = 15
 // field prints one named value, unless it is empty.
 func (s *session) field(name, value string) {
 	if value != "" {
-		s.printf("%s%*s%s\n", s.paint.paint(bold, name), fieldWidth-len(name), "", value)
+		s.printf("%s%*s%s\n", s.paint.Paint(text.Bold, name), fieldWidth-len(name), "", value)
 	}
 }
 
 // stateField prints a state, and below it what that means.
 func (s *session) stateField(state, standing string) {
-	s.field("state", s.paint.paint(stateColors[state], state))
-	s.field("", stop("It "+standing))
+	s.field("state", s.paint.Paint(text.StateColor(state), state))
+	s.field("", text.Stop("It "+standing))
 }
 
-func (s *session) heading(text string) { s.printf("\n%s\n", s.paint.paint(bold, text)) }
+func (s *session) heading(what string) { s.printf("\n%s\n", s.paint.Paint(text.Bold, what)) }
 
 func (s *session) printTask(h *store.History) {
 	t, c := &h.Task, s.clock
-	s.printf("%s\n\n", s.paint.paint(bold, fmt.Sprintf("Task %s, of type %s", t.ID, t.Type)))
+	s.printf("%s\n\n", s.paint.Paint(text.Bold, fmt.Sprintf("Task %s, of type %s", t.ID, t.Type)))
 	s.stateField(string(t.State), c.standing(h))
 	if !t.JobID.IsZero() {
 		s.field("job", fmt.Sprintf("%s, as %q", t.JobID, oneLine(t.Node, maxNote)))
@@ -132,9 +133,9 @@ func (s *session) printError(e *task.Error) {
 		return
 	}
 	s.heading("Error")
-	s.printf("%s\n", indent("  ", printable(errorHead(e)+": "+e.Message)))
+	s.printf("%s\n", indent("  ", text.Printable(errorHead(e)+": "+e.Message)))
 	if e.Stack != "" {
-		s.printf("%s\n", indent("    ", printable(e.Stack)))
+		s.printf("%s\n", indent("    ", text.Printable(e.Stack)))
 	}
 }
 
@@ -202,7 +203,7 @@ func (s *session) stepTable(steps []task.Step) *table {
 		}
 		color := ""
 		if st.State == task.StepFailed {
-			color = red
+			color = text.Red
 		}
 		t.add(plain(fmt.Sprint(st.Index)), plain(oneLine(st.Name, maxNote)), plain(string(st.Kind)), cell{string(st.State), color},
 			plain(fmt.Sprint(st.AttemptNo)), plain(fmt.Sprint(st.Try)), plain(stepTook(st)), plain(result))
@@ -220,7 +221,7 @@ func stepTook(st *task.Step) string {
 func (s *session) needTable(needs []store.Need) *table {
 	t := newTable("ID", "NAME", "IF", "STATE")
 	for _, n := range needs {
-		t.add(plain(n.ID.String()), plain(oneLine(n.Node, maxNote)), plain(string(n.Kind)), cell{string(n.State), stateColors[string(n.State)]})
+		t.add(plain(n.ID.String()), plain(oneLine(n.Node, maxNote)), plain(string(n.Kind)), cell{string(n.State), text.StateColor(n.State)})
 	}
 	return t
 }

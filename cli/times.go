@@ -1,9 +1,10 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
 	"time"
+
+	"github.com/goweaver/weaver/internal/text"
 )
 
 // clock tells people when things are, seen from one instant.
@@ -20,13 +21,13 @@ func (c clock) rel(t time.Time) string {
 	d := t.Sub(c.now)
 	switch {
 	case d <= -time.Second:
-		return span(-d) + " ago"
+		return text.Span(-d) + " ago"
 	case d < 0:
 		return "just now"
 	case d < time.Second:
 		return "in a moment"
 	}
-	return "in " + span(d)
+	return "in " + text.Span(d)
 }
 
 // when is both: "3m ago (2026-11-20T12:00:03Z)"; "" for the zero instant.
@@ -40,27 +41,6 @@ func (c clock) when(t time.Time) string {
 // passed reports whether an instant is known and over.
 func (c clock) passed(t time.Time) bool { return !t.IsZero() && !t.After(c.now) }
 
-// span is a distance with at most two units.
-func span(d time.Duration) string {
-	const day = 24 * time.Hour
-	two := func(big, small time.Duration, b, s string) string {
-		d = d.Truncate(small)
-		if rest := d % big; rest != 0 {
-			return fmt.Sprintf("%d%s%d%s", d/big, b, rest/small, s)
-		}
-		return fmt.Sprintf("%d%s", d/big, b)
-	}
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < time.Hour:
-		return two(time.Minute, time.Second, "m", "s")
-	case d < day:
-		return two(time.Hour, time.Minute, "h", "m")
-	}
-	return two(day, time.Hour, "d", "h")
-}
-
 // took is how long something lasted, to three digits or so.
 func took(from, to time.Time) string {
 	d := to.Sub(from)
@@ -68,7 +48,7 @@ func took(from, to time.Time) string {
 	case d < time.Millisecond:
 		return "<1ms"
 	case d >= time.Minute:
-		return span(d)
+		return text.Span(d)
 	case d >= 10*time.Second:
 		return d.Round(100 * time.Millisecond).String()
 	}

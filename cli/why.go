@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -131,7 +132,7 @@ func (e *explainer) task(ctx context.Context, h *store.History) (*explanation, e
 	x := &explanation{
 		Kind: "task", ID: t.ID, JobID: t.JobID, Name: t.Node, Type: t.Type,
 		State: string(t.State), Waiting: t.Waiting, Until: t.ReadyAt,
-		Summary: stop("It " + e.clock.standing(h)),
+		Summary: text.Stop("It " + e.clock.standing(h)),
 		Past:    e.past(h),
 		Notes:   e.notes(h),
 	}
@@ -163,7 +164,7 @@ func (e *explainer) workers(ctx context.Context, t *task.Task) (string, error) {
 	if len(running) == 0 {
 		return fmt.Sprintf("No task of type %s is running: look whether a worker is up that handles this type and serves queue %q.", t.Type, oneLine(t.Queue, maxNote)), nil
 	}
-	count := plural(len(running), "task")
+	count := text.Plural(len(running), "task")
 	if next != "" {
 		count = fmt.Sprintf("At least %d tasks", len(running))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -48,7 +49,7 @@ func (e *explainer) needs(ctx context.Context, h *store.History, begin string, d
 	var causes []cause
 	for i, n := range open {
 		if i == maxCauses {
-			causes = append(causes, cause{Kind: causeMore, Sentence: fmt.Sprintf("%s %s more: `%s` lists them.", begin, plural(len(open)-i, "task"), e.command("task", "show", h.Task.ID.String()))})
+			causes = append(causes, cause{Kind: causeMore, Sentence: fmt.Sprintf("%s %s more: `%s` lists them.", begin, text.Plural(len(open)-i, "task"), e.command("task", "show", h.Task.ID.String()))})
 			break
 		}
 		c, err := e.need(ctx, n, begin, depth)
@@ -85,7 +86,7 @@ func (e *explainer) need(ctx context.Context, n store.Need, begin string, depth 
 		c.Sentence += fmt.Sprintf("; `%s` goes on from there.", e.command("why", n.ID.String()))
 		return c, nil
 	}
-	c.Sentence = stop(c.Sentence)
+	c.Sentence = text.Stop(c.Sentence)
 	e.seen[n.ID] = true
 	c.Because, err = e.causes(ctx, &h, short(&h.Task), depth+1)
 	return c, err
@@ -110,7 +111,7 @@ func (e *explainer) holders(ctx context.Context, h *store.History, subject strin
 	var causes []cause
 	for i, id := range h.Holders {
 		if i == maxCauses {
-			causes = append(causes, cause{Kind: causeMore, Sentence: fmt.Sprintf("%s more hold it.", plural(len(h.Holders)-i, "task"))})
+			causes = append(causes, cause{Kind: causeMore, Sentence: fmt.Sprintf("%s more hold it.", text.Plural(len(h.Holders)-i, "task"))})
 			break
 		}
 		t, err := e.read.Get(ctx, id)
@@ -136,7 +137,7 @@ func (e *explainer) pause(h *store.History) []cause {
 	if p == nil {
 		return nil
 	}
-	return []cause{{Kind: causePause, Sentence: stop("The queue was paused " + e.clock.when(p.At) + by(p.Actor, p.Reason))}}
+	return []cause{{Kind: causePause, Sentence: text.Stop("The queue was paused " + e.clock.when(p.At) + by(p.Actor, p.Reason))}}
 }
 
 // act offers what a person can do about the task that was asked for, or about

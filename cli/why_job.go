@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -13,13 +14,13 @@ import (
 func (e *explainer) job(ctx context.Context, st *weaver.JobStatus) (*explanation, error) {
 	x := &explanation{
 		Kind: "job", ID: st.ID, Name: st.Name, State: string(st.State),
-		Summary: stop("It " + e.clock.jobStanding(&st.JobInfo)),
+		Summary: text.Stop("It " + e.clock.jobStanding(&st.JobInfo)),
 		Notes:   e.jobNotes(st),
 	}
 	tasks := decisive(st)
 	for i := range tasks {
 		if i == maxCauses {
-			x.Because = append(x.Because, cause{Kind: causeMore, Sentence: fmt.Sprintf("%s more like these: `%s` lists them.", plural(len(tasks)-i, "task"), e.command("job", "show", st.ID.String()))})
+			x.Because = append(x.Because, cause{Kind: causeMore, Sentence: fmt.Sprintf("%s more like these: `%s` lists them.", text.Plural(len(tasks)-i, "task"), e.command("job", "show", st.ID.String()))})
 			break
 		}
 		c, err := e.jobTask(ctx, &tasks[i])
@@ -40,7 +41,7 @@ func (e *explainer) jobTask(ctx context.Context, t *task.Task) (cause, error) {
 	if err != nil {
 		return cause{}, err
 	}
-	c := cause{Kind: causeTask, TaskID: t.ID, State: h.Task.State, Sentence: stop("Task " + label(&h.Task) + " " + e.clock.standing(&h))}
+	c := cause{Kind: causeTask, TaskID: t.ID, State: h.Task.State, Sentence: text.Stop("Task " + label(&h.Task) + " " + e.clock.standing(&h))}
 	if e.seen[t.ID] {
 		return c, nil
 	}
@@ -89,18 +90,18 @@ func (c clock) jobStanding(j *task.Job) string {
 	n := j.Counters
 	switch j.State {
 	case task.JobRunning:
-		return fmt.Sprintf("is running: %d of its %s have not ended, %d of them can go on without help", n.Unfinished, plural(n.Total, "task"), n.Movable)
+		return fmt.Sprintf("is running: %d of its %s have not ended, %d of them can go on without help", n.Unfinished, text.Plural(n.Total, "task"), n.Movable)
 	case task.JobBlocked:
-		return fmt.Sprintf("is blocked: %d of its %s have not ended, and none of them can go on without a person", n.Unfinished, plural(n.Total, "task"))
+		return fmt.Sprintf("is blocked: %d of its %s have not ended, and none of them can go on without a person", n.Unfinished, text.Plural(n.Total, "task"))
 	case task.JobSucceeded:
 		if n.Succeeded == n.Total {
-			return fmt.Sprintf("succeeded %s, with its %s", c.when(j.FinishedAt), plural(n.Total, "task"))
+			return fmt.Sprintf("succeeded %s, with its %s", c.when(j.FinishedAt), text.Plural(n.Total, "task"))
 		}
-		return fmt.Sprintf("succeeded %s: %d of its %s succeeded, the others were not needed", c.when(j.FinishedAt), n.Succeeded, plural(n.Total, "task"))
+		return fmt.Sprintf("succeeded %s: %d of its %s succeeded, the others were not needed", c.when(j.FinishedAt), n.Succeeded, text.Plural(n.Total, "task"))
 	case task.JobFailed:
-		return fmt.Sprintf("failed %s: %d of its %s failed or were cancelled, %d succeeded", c.when(j.FinishedAt), n.Failed, plural(n.Total, "task"), n.Succeeded)
+		return fmt.Sprintf("failed %s: %d of its %s failed or were cancelled, %d succeeded", c.when(j.FinishedAt), n.Failed, text.Plural(n.Total, "task"), n.Succeeded)
 	}
-	return fmt.Sprintf("was cancelled %s%s; %d of its %s had succeeded", c.when(j.FinishedAt), by(j.CancelBy, j.CancelReason), n.Succeeded, plural(n.Total, "task"))
+	return fmt.Sprintf("was cancelled %s%s; %d of its %s had succeeded", c.when(j.FinishedAt), by(j.CancelBy, j.CancelReason), n.Succeeded, text.Plural(n.Total, "task"))
 }
 
 func (e *explainer) jobNotes(st *weaver.JobStatus) []string {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -37,14 +38,14 @@ func (e *explainer) leaseNote(t *task.Task) string {
 	if e.clock.passed(t.LeaseExpiresAt) {
 		return fmt.Sprintf("Its lease ended %s and was not renewed: the worker died or is cut off. Any worker of this namespace that is up takes the task back; if none is, start one.", e.clock.when(t.LeaseExpiresAt))
 	}
-	text := fmt.Sprintf("Its lease lasts until %s unless the worker renews it, which it does as long as it lives.", e.clock.abs(t.LeaseExpiresAt))
+	note := fmt.Sprintf("Its lease lasts until %s unless the worker renews it, which it does as long as it lives.", e.clock.abs(t.LeaseExpiresAt))
 	if t.Timeout > 0 {
-		text += fmt.Sprintf(" The attempt times out %s.", e.clock.when(t.StartedAt.Add(t.Timeout)))
+		note += fmt.Sprintf(" The attempt times out %s.", e.clock.when(t.StartedAt.Add(t.Timeout)))
 	}
 	if t.Progress != nil {
-		text += stop(" Its last report: " + progress(t.Progress))
+		note += text.Stop(" Its last report: " + progress(t.Progress))
 	}
-	return text
+	return note
 }
 
 // cancelNote: a request that the handler has not obeyed, or did not have to.
@@ -59,7 +60,7 @@ func cancelNote(t *task.Task) string {
 	if t.State == task.Succeeded {
 		return what + ", but its handler returned success all the same."
 	}
-	return stop(what) + " Its worker hears of it with the next heartbeat and ends the handler's context; then it is up to the handler to return."
+	return text.Stop(what) + " Its worker hears of it with the next heartbeat and ends the handler's context; then it is up to the handler to return."
 }
 
 // crashNote: leases lost in a row, which end as poison.
@@ -139,7 +140,7 @@ func (e *explainer) pauseNote(h *store.History) string {
 	if p == nil || t.Waiting == task.WaitPaused || t.State == task.Running || t.State.Terminal() {
 		return ""
 	}
-	return stop(fmt.Sprintf("Its queue %q is paused as well, since %s%s", oneLine(t.Queue, maxNote), e.clock.when(p.At), by(p.Actor, p.Reason)))
+	return text.Stop(fmt.Sprintf("Its queue %q is paused as well, since %s%s", oneLine(t.Queue, maxNote), e.clock.when(p.At), by(p.Actor, p.Reason)))
 }
 
 // stepsNote: what another attempt does not do again.

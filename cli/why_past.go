@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -50,7 +51,7 @@ func (e *explainer) attempt(a *task.Attempt, d *task.Decision, steps []task.Step
 		b.WriteString(" and is running" + ranSteps(a) + ".")
 		return b.String()
 	}
-	b.WriteString(stop(fmt.Sprintf(" and %s after %s%s%s", outcome(a), took(a.StartedAt, a.FinishedAt), reasonOf(a), ranSteps(a))))
+	b.WriteString(text.Stop(fmt.Sprintf(" and %s after %s%s%s", outcome(a), took(a.StartedAt, a.FinishedAt), reasonOf(a), ranSteps(a))))
 	if n := failedTries(a, steps); n > 1 {
 		fmt.Fprintf(&b, " %d tries of its steps failed.", n)
 	}
@@ -120,29 +121,29 @@ func failedTries(a *task.Attempt, steps []task.Step) int {
 
 // decision is what was chosen after an attempt, and why.
 func (e *explainer) decision(d *task.Decision) string {
-	text := ""
+	said := ""
 	switch d.Kind {
 	case task.DecideRetry:
-		text = "It was decided to retry"
+		said = "It was decided to retry"
 		if !d.NextReadyAt.IsZero() {
-			text += ", due " + e.clock.when(d.NextReadyAt)
+			said += ", due " + e.clock.when(d.NextReadyAt)
 		}
 	case task.DecideMarkDead:
-		text = "It was decided to give up"
+		said = "It was decided to give up"
 	case task.DecideBlock:
-		text = "It was decided to wait for a person"
+		said = "It was decided to wait for a person"
 	case task.DecideSucceed:
-		text = "It was decided that the task succeeded all the same"
+		said = "It was decided that the task succeeded all the same"
 	default:
-		text = "It was decided: " + string(d.Kind)
+		said = "It was decided: " + string(d.Kind)
 	}
 	if d.Reason.Text != "" {
-		text += ": " + oneLine(d.Reason.Text, maxMessage)
+		said += ": " + oneLine(d.Reason.Text, maxMessage)
 	}
 	if d.Reason.Policy != "" && d.Reason.Policy != "default" {
-		text += fmt.Sprintf(" (by the policy %q)", d.Reason.Policy)
+		said += fmt.Sprintf(" (by the policy %q)", d.Reason.Policy)
 	}
-	return stop(text)
+	return text.Stop(said)
 }
 
 // verbsDone is how the audited verbs read in the past tense.
@@ -161,11 +162,11 @@ func (c clock) operated(a *store.AuditEntry) string {
 	if did == "" {
 		did = "did " + a.Verb
 	}
-	text := fmt.Sprintf("%s %s %s", oneLine(who, maxNote), did, c.when(a.At))
+	said := fmt.Sprintf("%s %s %s", oneLine(who, maxNote), did, c.when(a.At))
 	if a.Reason != "" {
-		text += ": " + oneLine(a.Reason, maxMessage)
+		said += ": " + oneLine(a.Reason, maxMessage)
 	}
-	return stop(text)
+	return text.Stop(said)
 }
 
 // maxNames is how many names a sentence lists.
@@ -184,9 +185,9 @@ func quoted(list []string) string {
 	for _, n := range list[:min(len(list), maxNames)] {
 		parts = append(parts, fmt.Sprintf("%q", oneLine(n, maxNote)))
 	}
-	text := strings.Join(parts, ", ")
+	said := strings.Join(parts, ", ")
 	if more := len(list) - len(parts); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
+		said += fmt.Sprintf(" and %d more", more)
 	}
-	return text
+	return said
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -22,14 +23,14 @@ func (s *session) printExplanation(x *explanation) {
 	if !x.JobID.IsZero() {
 		title += fmt.Sprintf(", in job %s", x.JobID)
 	}
-	s.printf("%s\n\n%s\n", s.paint.paint(bold, title), s.paint.paint(stateColors[x.State], x.Summary))
+	s.printf("%s\n\n%s\n", s.paint.Paint(text.Bold, title), s.paint.Paint(text.StateColor(x.State), x.Summary))
 	s.printCauses(x.Because, "  ")
 	for _, n := range x.Notes {
 		s.printf("%s\n", n)
 	}
 	s.printPast(x.Past)
 	if len(x.Actions) > 0 {
-		s.printf("\n%s\n", s.paint.paint(bold, "What you can do"))
+		s.printf("\n%s\n", s.paint.Paint(text.Bold, "What you can do"))
 		for _, a := range x.Actions {
 			s.printf("  %s\n      %s\n", a.Command, a.Effect)
 		}
@@ -38,7 +39,7 @@ func (s *session) printExplanation(x *explanation) {
 
 func (s *session) printCauses(causes []cause, margin string) {
 	for _, c := range causes {
-		s.printf("%s%s\n", margin, s.paint.paint(stateColors[string(c.State)], c.Sentence))
+		s.printf("%s%s\n", margin, s.paint.Paint(text.StateColor(c.State), c.Sentence))
 		s.printCauses(c.Because, margin+"  ")
 	}
 }
@@ -50,7 +51,7 @@ func (s *session) printPast(past []happening) {
 	if len(past) == 0 {
 		return
 	}
-	s.printf("\n%s\n", s.paint.paint(bold, "What happened"))
+	s.printf("\n%s\n", s.paint.Paint(text.Bold, "What happened"))
 	if early := len(past) - maxPast; early > 0 {
 		s.printf("  %s, which -o json tells.\n", summarize(past[:early]))
 		past = past[early:]
@@ -78,9 +79,9 @@ func summarize(past []happening) string {
 	for _, o := range order {
 		parts = append(parts, fmt.Sprintf("%d %s", counts[o], o))
 	}
-	text := fmt.Sprintf("Before that: %s (%s)", plural(len(past)-verbs, "attempt"), strings.Join(parts, ", "))
+	line := fmt.Sprintf("Before that: %s (%s)", text.Plural(len(past)-verbs, "attempt"), strings.Join(parts, ", "))
 	if verbs > 0 {
-		text += fmt.Sprintf(" and %s of operators", plural(verbs, "verb"))
+		line += fmt.Sprintf(" and %s of operators", text.Plural(verbs, "verb"))
 	}
-	return text
+	return line
 }

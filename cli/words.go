@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -101,7 +102,7 @@ func (c clock) pendingNote(t *task.Task) string {
 	case task.WaitNone, task.WaitDelay:
 		return "due" + due
 	case task.WaitDeps:
-		return "needs " + plural(t.RemainingDeps, "more task")
+		return "needs " + text.Plural(t.RemainingDeps, "more task")
 	case task.WaitRetry:
 		return "retries" + due + ": " + failure(t.Error, maxNote)
 	case task.WaitSleep:
@@ -279,7 +280,7 @@ func needsOpen(needs []store.Need) string {
 		}
 	}
 	if open == len(needs) {
-		return "waits for " + plural(open, "other task")
+		return "waits for " + text.Plural(open, "other task")
 	}
 	return fmt.Sprintf("waits for %d of the %d tasks that it needs", open, len(needs))
 }

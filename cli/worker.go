@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/group"
+	"github.com/goweaver/weaver/internal/monitor"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task/event"
 )
@@ -62,9 +63,9 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 		if path, err := filepath.Abs(db.Path()); err == nil && s.created {
 			teller.say("there was no store: %s is new, and nothing waits in it yet", path)
 		}
-		teller.say("worker on %s, namespace %q, %s: %s", s.flags.Store, s.flags.Namespace, plural(c.Slots, "slot"), strings.Join(names, ", "))
+		teller.say("worker on %s, namespace %q, %s: %s", s.flags.Store, s.flags.Namespace, text.Plural(c.Slots, "slot"), strings.Join(names, ", "))
 		err = c.work(ctx, eng, teller)
-		teller.say("worker stopped: %s run, %d succeeded, %d failed", plural(teller.started, "attempt"), teller.succeeded, teller.failed)
+		teller.say("worker stopped: %s run, %d succeeded, %d failed", text.Plural(teller.started, "attempt"), teller.succeeded, teller.failed)
 		return err
 	})
 }
@@ -151,6 +152,7 @@ type workTeller struct {
 	json  bool
 
 	mu                         sync.Mutex
+	encoder                    monitor.Encoder
 	started, succeeded, failed int
 }
 
@@ -166,20 +168,25 @@ func (t *workTeller) say(format string, args ...any) {
 
 // line writes what nobody waits for; a reader that went away keeps no task
 // from running.
-func (t *workTeller) line(at time.Time, text string) {
-	_, _ = fmt.Fprintf(t.w, "%s %s\n", at.In(t.clock.zone).Format("2006-01-02 15:04:05"), printable(text))
+func (t *workTeller) line(at time.Time, said string) {
+	_, _ = fmt.Fprintf(t.w, "%s %s\n", at.In(t.clock.zone).Format("2006-01-02 15:04:05"), text.Printable(said))
 }
 
 // Emit implements weaver.Sink.
 func (t *workTeller) Emit(ev event.Event) {
+	if t.json {
+		ev = monitor.Plain(ev)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	text := t.count(ev)
+	said := t.count(ev)
 	if t.json {
-		t.object(ev)
+		for _, line := range t.encoder.Lines(ev) {
+			_, _ = fmt.Fprintln(t.w, line) // a reader that went away, see line
+		}
 		return
 	}
-	if text == "" {
+	if said == "" {
 		return
 	}
 	h := ev.Head()
@@ -187,7 +194,7 @@ func (t *workTeller) Emit(ev event.Event) {
 	if h.Node != "" {
 		name = h.Node
 	}
-	t.line(h.At, fmt.Sprintf("%s %s: %s", h.TaskID, oneLine(name, maxNote), text))
+	t.line(h.At, fmt.Sprintf("%s %s: %s", h.TaskID, oneLine(name, maxNote), said))
 }
 
 // count keeps the figures and words what happened; "" is not worth a line.
@@ -212,12 +219,4 @@ func (t *workTeller) count(ev event.Event) string {
 		return "cancelled: " + failure(&ev.Error, maxMessage)
 	}
 	return ""
-}
-
-func (t *workTeller) object(ev event.Event) {
-	raw, err := json.Marshal(ev)
-	if err != nil {
-		return // a value of the user's that is no JSON: the event is lost, not the task
-	}
-	_, _ = fmt.Fprintf(t.w, "{\"event\":%q,%s\n", ev.Type(), raw[1:])
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/goweaver/weaver/internal/text"
 )
 
 // frame is the tree as it is drawn once: copied from the model, so that the
@@ -40,7 +42,7 @@ func (m *model) frame(columns, lines int, begun, now time.Time) *frame {
 	}
 	if len(rest) > 0 && lines > linesBeside {
 		if len(shown) == 0 {
-			f.rest = fmt.Sprintf("%s: %s", plural(len(rest), "task"), count(rest).words())
+			f.rest = fmt.Sprintf("%s: %s", text.Plural(len(rest), "task"), count(rest).words())
 		} else {
 			f.rest = fmt.Sprintf("… %d more: %s", len(rest), count(rest).words())
 		}
@@ -58,11 +60,11 @@ const (
 )
 
 // text makes the frame's lines, none of them wider than the screen.
-func (f *frame) text(p painter, columns int) []string {
+func (f *frame) text(p text.Painter, columns int) []string {
 	var left, state int
 	for _, r := range f.rows {
-		state = max(state, width(r.state(columns)))
-		left = max(left, width(r.branch)+2+width(r.name))
+		state = max(state, text.Width(r.state(columns)))
+		left = max(left, text.Width(r.branch)+2+text.Width(r.name))
 	}
 	if columns >= narrow {
 		state = max(state, steady)
@@ -78,7 +80,7 @@ func (f *frame) text(p painter, columns int) []string {
 		lines = append(lines, r.text(p, r.state(columns), left, state, note))
 	}
 	if f.rest != "" {
-		lines = append(lines, p.paint(faint, cut(f.rest, columns)))
+		lines = append(lines, p.Paint(text.Faint, text.Cut(f.rest, columns)))
 	}
 	return append(lines, f.total(p, columns))
 }
@@ -90,34 +92,34 @@ func (r *row) state(columns int) string {
 	return r.long
 }
 
-func (r *row) text(p painter, status string, left, state, note int) string {
-	branch := cut(r.branch, max(0, left-4))
-	name := cut(r.name, left-width(branch)-2)
-	line := p.paint(faint, branch) + p.paint(r.color, r.glyph) + " " + name
-	used := width(branch) + 2 + width(name)
-	add := func(column int, color, text string) {
-		if text != "" {
-			line += strings.Repeat(" ", column-used) + p.paint(color, text)
-			used = column + width(text)
+func (r *row) text(p text.Painter, status string, left, state, note int) string {
+	branch := text.Cut(r.branch, max(0, left-4))
+	name := text.Cut(r.name, left-text.Width(branch)-2)
+	line := p.Paint(text.Faint, branch) + p.Paint(r.color, r.glyph) + " " + name
+	used := text.Width(branch) + 2 + text.Width(name)
+	add := func(column int, color, part string) {
+		if part != "" {
+			line += strings.Repeat(" ", column-used) + p.Paint(color, part)
+			used = column + text.Width(part)
 		}
 	}
-	add(left+gap, r.color, cut(status, state))
+	add(left+gap, r.color, text.Cut(status, state))
 	if note >= minNote {
 		at := left + gap + state + gap
-		add(at, yellow, cut(r.try, note))
+		add(at, text.Yellow, text.Cut(r.try, note))
 		if r.try != "" {
-			note -= width(r.try) + gap
-			at += width(r.try) + gap
+			note -= text.Width(r.try) + gap
+			at += text.Width(r.try) + gap
 		}
 		if note >= minNote {
-			add(at, faint, cut(r.note, note))
+			add(at, text.Faint, text.Cut(r.note, note))
 		}
 	}
 	return line
 }
 
 // total is the last line: "[#####.....] 12/40 done · 3 running · 0:42".
-func (f *frame) total(p painter, columns int) string {
+func (f *frame) total(p text.Painter, columns int) string {
 	t := f.tally
 	head := fmt.Sprintf("%d/%d done", t.done(), t.total)
 	tail := watch(f.since)
@@ -126,19 +128,19 @@ func (f *frame) total(p painter, columns int) string {
 		word string
 	}{{t.running, "running"}, {t.failed, "failed"}, {t.blocked, "blocked"}, {t.retrying, "retrying"}, {t.cancelled, "cancelled"}} {
 		longer := fmt.Sprintf("%s · %d %s", head, part.n, part.word)
-		if part.n > 0 && width(longer)+3+width(tail) <= columns {
+		if part.n > 0 && text.Width(longer)+3+text.Width(tail) <= columns {
 			head = longer
 		}
 	}
 	line := head + " · " + tail
-	bar := min(30, columns/4, columns-width(line)-3)
+	bar := min(30, columns/4, columns-text.Width(line)-3)
 	if bar < 5 || t.total == 0 {
-		return cut(line, columns)
+		return text.Cut(line, columns)
 	}
 	full := bar * t.done() / t.total
-	color := green
+	color := text.Green
 	if t.failed+t.cancelled > 0 {
-		color = red
+		color = text.Red
 	}
-	return "[" + p.paint(color, strings.Repeat("#", full)) + p.paint(faint, strings.Repeat(".", bar-full)) + "] " + line
+	return "[" + p.Paint(color, strings.Repeat("#", full)) + p.Paint(text.Faint, strings.Repeat(".", bar-full)) + "] " + line
 }

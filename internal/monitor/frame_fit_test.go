@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -21,7 +22,7 @@ func TestFramesFit(t *testing.T) {
 					continue // slow
 				}
 				f := m.frame(columns, rows, Start, At(65))
-				lines, painted := f.text(painter{}, columns), f.text(painter{on: true}, columns)
+				lines, painted := f.text(text.Painter{}, columns), f.text(text.Painter{On: true}, columns)
 				if len(lines) > max(1, rows-1) {
 					t.Errorf("%s on %d × %d: %d lines", name, columns, rows, len(lines))
 				}
@@ -29,7 +30,7 @@ func TestFramesFit(t *testing.T) {
 					t.Errorf("%s on %d × %d has no colours", name, columns, rows)
 				}
 				for i, line := range lines {
-					if w := width(line); w > columns || strings.Contains(line, "\x1b") || strings.TrimRight(line, " ") != line {
+					if w := text.Width(line); w > columns || strings.Contains(line, "\x1b") || strings.TrimRight(line, " ") != line {
 						t.Errorf("%s on %d × %d: a line of %d columns: %q", name, columns, rows, w, line)
 					}
 					if plainText(painted[i]) != line {
@@ -56,8 +57,8 @@ func TestFramesOfHostileTasks(t *testing.T) {
 	m.hear(j.Starts("b"+evil, At(0)))
 	m.hear(j.Fails("b"+evil, evil+evil, At(1)))
 	for _, columns := range []int{20, 40, 80, 120} {
-		for _, line := range m.frame(columns, 24, Start, At(2)).text(painter{}, columns) {
-			if strings.ContainsAny(line, "\x1b\a\r\n\u202e\u009b") || strings.Contains(line, "own") || width(line) > columns {
+		for _, line := range m.frame(columns, 24, Start, At(2)).text(text.Painter{}, columns) {
+			if strings.ContainsAny(line, "\x1b\a\r\n\u202e\u009b") || strings.Contains(line, "own") || text.Width(line) > columns {
 				t.Errorf("a line lets something through: %q", line)
 			}
 		}

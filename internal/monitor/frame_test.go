@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )
@@ -187,7 +188,7 @@ func TestFrames(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			lines := tc.m.frame(tc.cols, tc.rows, Start, At(65)).text(painter{}, tc.cols)
+			lines := tc.m.frame(tc.cols, tc.rows, Start, At(65)).text(text.Painter{}, tc.cols)
 			if got := strings.Join(lines, "\n"); got != strings.Trim(tc.want, "\n") {
 				t.Errorf("%d × %d:\n%s\nwant:\n%s", tc.cols, tc.rows, got, strings.Trim(tc.want, "\n"))
 			}

@@ -14,8 +14,35 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// encode makes an event a line of the JSON view: its type first, its own
-// fields after it.
+// Encoder makes the lines of JSON that tell events, of a job as of a worker.
+// In them a block of output does not end inside a character: its rest comes
+// with the next one, or with the end of the attempt. The zero value is ready;
+// it is not for concurrent use.
+type Encoder struct{ tails tails }
+
+// Lines are the objects that tell an event that Plain has seen, without line
+// breaks: most often one.
+func (e *Encoder) Lines(ev event.Event) []string {
+	if e.tails == nil {
+		e.tails = make(tails)
+	}
+	if chunk, ok := ev.(event.StreamChunk); ok {
+		whole, some := e.tails.whole(chunk)
+		if !some {
+			return nil
+		}
+		return []string{encode(whole)}
+	}
+	var lines []string
+	if _, over := endOf(ev); over {
+		for _, owed := range e.tails.end(ev.Head()) {
+			lines = append(lines, encode(owed))
+		}
+	}
+	return append(lines, encode(ev))
+}
+
+// encode makes an event an object: its type first, its own fields after it.
 func encode(ev event.Event) string {
 	raw, err := marshal(ev)
 	if err != nil { // whoever reads the stream still learns that it happened
@@ -42,9 +69,9 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
-// plain replaces what handlers put into an event by plain values: their code
+// Plain replaces what handlers put into an event by plain values: their code
 // (MarshalJSON, String, Error) runs here, and never while a lock is held.
-func plain(ev event.Event) event.Event {
+func Plain(ev event.Event) event.Event {
 	switch ev := ev.(type) {
 	case event.LogWritten:
 		ev.Data = maps.Clone(ev.Data)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -17,12 +18,12 @@ const progressEvery = 10 * time.Second
 
 // sentence is a change as a line, without the time, and its colour; "" when
 // the Lines view does not tell it.
-func (m *model) sentence(c change, zone *time.Location, now time.Time) (text, color string) {
+func (m *model) sentence(c change, zone *time.Location, now time.Time) (line, color string) {
 	n := c.node
 	switch {
 	case n == nil:
 		if ev, ok := c.event.(event.JobBlocked); ok {
-			return m.name + ": blocked: " + blockedTasks(ev.Blocked), magenta
+			return m.name + ": blocked: " + blockedTasks(ev.Blocked), text.Magenta
 		}
 		return "", ""
 	case c.note != "":
@@ -52,28 +53,28 @@ func blockedTasks(keys []string) string {
 	return fmt.Sprintf("%s %s for a person", strings.Join(list, ", "), verb)
 }
 
-func (n *node) sentence(ev event.Event, zone *time.Location, now time.Time) (text, color string) {
+func (n *node) sentence(ev event.Event, zone *time.Location, now time.Time) (line, color string) {
 	switch ev := ev.(type) {
 	case event.TaskStarted:
 		return n.starts(), ""
 	case event.TaskSucceeded:
-		return "succeeded in " + took(ev.Duration), green
+		return "succeeded in " + took(ev.Duration), text.Green
 	case event.TaskFailed:
-		return fmt.Sprintf("failed%s after %s: %s", n.tries(), took(ev.Duration), failure(&ev.Error)), red
+		return fmt.Sprintf("failed%s after %s: %s", n.tries(), took(ev.Duration), failure(&ev.Error)), text.Red
 	case event.TaskRetrying:
-		return fmt.Sprintf("attempt %d failed: %s; retry in %s", max(1, n.counted), failure(&ev.Error), until(ev.Delay)), yellow
+		return fmt.Sprintf("attempt %d failed: %s; retry in %s", max(1, n.counted), failure(&ev.Error), until(ev.Delay)), text.Yellow
 	case event.TaskSuspended:
 		if ev.WakeAt.IsZero() {
 			return "waits", ""
 		}
 		return "asleep until " + ev.WakeAt.In(zone).Format(time.DateTime), ""
 	case event.TaskBlocked:
-		return "blocked: " + failure(&ev.Error), magenta
+		return "blocked: " + failure(&ev.Error), text.Magenta
 	case event.TaskCancelled:
 		if why := n.cancelled(); why != "" {
-			return "cancelled: " + why, yellow
+			return "cancelled: " + why, text.Yellow
 		}
-		return "cancelled", yellow
+		return "cancelled", text.Yellow
 	case event.Progress:
 		if n.output || now.Sub(n.mention) < progressEvery {
 			return "", ""

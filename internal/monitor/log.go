@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -78,9 +79,9 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 		h.m.say(object("log", raw), "")
 		return nil
 	}
-	color := yellow
+	color := text.Yellow
 	if r.Level >= slog.LevelError {
-		color = red
+		color = text.Red
 	}
 	h.m.say(h.m.logLine(r, attrs), color)
 	return nil

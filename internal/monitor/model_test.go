@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )
@@ -260,7 +261,7 @@ func TestForeignAndUnknownTasks(t *testing.T) {
 		t.Errorf("drawn:\n%s", got)
 	}
 	empty := newModel(weaver.JobStatus{}, nil)
-	if f := empty.frame(80, 24, Start, At(1)); len(f.text(painter{}, 80)) != 1 {
+	if f := empty.frame(80, 24, Start, At(1)); len(f.text(text.Painter{}, 80)) != 1 {
 		t.Error("a job without tasks is more than its total")
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )
@@ -62,7 +63,7 @@ type Monitor struct {
 	begun   time.Time
 	resumed bool
 	needs   map[string][]string
-	paint   painter
+	paint   text.Painter
 	screen  screen
 	wake    chan struct{} // something to write; capacity 1
 	deaf    atomic.Bool   // Emit does nothing any more
@@ -71,7 +72,7 @@ type Monitor struct {
 	room    sync.Cond // of mu: pending became shorter, or Run ends
 	phase   phase
 	model   *model
-	tails   tails
+	encoder Encoder
 	pending []byte   // Lines and JSON: not written yet
 	above   []string // Tree: lines to go above it
 	lost    int      // of above: there were too many
@@ -108,8 +109,8 @@ func New(cfg Config, st weaver.JobStatus, needs map[string][]string) *Monitor {
 		cfg.Zone = time.Local
 	}
 	m := &Monitor{
-		cfg: cfg, job: st.ID, begun: time.Now(), needs: needs, paint: painter{cfg.Color}, screen: screen{out: cfg.Out},
-		wake: make(chan struct{}, 1), model: newModel(st, needs), tails: make(tails),
+		cfg: cfg, job: st.ID, begun: time.Now(), needs: needs, paint: text.Painter{On: cfg.Color}, screen: screen{out: cfg.Out},
+		wake: make(chan struct{}, 1), model: newModel(st, needs),
 	}
 	m.room.L = &m.mu
 	m.model.namespace = cfg.Namespace
@@ -130,7 +131,7 @@ func (m *Monitor) Emit(ev event.Event) {
 	if m.deaf.Load() || ev.Head().JobID != m.job {
 		return
 	}
-	ev = plain(ev)
+	ev = Plain(ev)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.phase >= closing {

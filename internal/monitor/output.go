@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/goweaver/weaver/internal/text"
 )
 
 // maxLine is how many characters a line of output has at most; longer ones
@@ -235,16 +237,16 @@ func printableLines(text string) []string {
 }
 
 // oneLine makes a recorded text a printable line of at most limit columns.
-func oneLine(text string, limit int) string {
-	joined := strings.Join(printableLines(text), " ")
-	return cut(strings.Join(strings.Fields(joined), " "), limit)
+func oneLine(recorded string, limit int) string {
+	joined := strings.Join(printableLines(recorded), " ")
+	return text.Cut(strings.Join(strings.Fields(joined), " "), limit)
 }
 
 // firstLine is the first line of a recorded text that says something.
-func firstLine(text string, limit int) string {
-	for _, line := range printableLines(text) {
+func firstLine(recorded string, limit int) string {
+	for _, line := range printableLines(recorded) {
 		if line = strings.Join(strings.Fields(line), " "); line != "" {
-			return cut(line, limit)
+			return text.Cut(line, limit)
 		}
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -80,7 +81,7 @@ func pathText(path []*weaver.TaskInfo, total time.Duration, columns int) string 
 		case len(path) <= 2*ends+1 || i < ends || i >= len(path)-ends:
 			parts = append(parts, taskName(t, max(8, columns-20))+" "+took(d))
 		case i == ends:
-			parts = append(parts, "… "+plural(len(path)-2*ends, "more task"))
+			parts = append(parts, "… "+text.Plural(len(path)-2*ends, "more task"))
 		}
 	}
 	var lines []string
@@ -98,7 +99,7 @@ func pathText(path []*weaver.TaskInfo, total time.Duration, columns int) string 
 
 // fold adds a word to a line, or begins a new one when it does not fit.
 func fold(lines *[]string, line, word string, columns int) string {
-	if width(strings.TrimRight(line+word, " ")) > columns && strings.TrimSpace(line) != "" {
+	if text.Width(strings.TrimRight(line+word, " ")) > columns && strings.TrimSpace(line) != "" {
 		*lines = append(*lines, strings.TrimRight(line, " "))
 		line = "  "
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -95,23 +96,23 @@ func TestPathText(t *testing.T) {
 		}
 		return j
 	}
-	text := func(j *Job, columns int) string {
+	shown := func(j *Job, columns int) string {
 		return pathText(criticalPath(j.Tasks, j.Needs), 100*time.Second, columns)
 	}
-	if got, want := text(chain(3, "t%d"), 80), "Critical path: t0 1s → t1 1s → t2 1s (3s of 1m40s)"; got != want {
+	if got, want := shown(chain(3, "t%d"), 80), "Critical path: t0 1s → t1 1s → t2 1s (3s of 1m40s)"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got, want := text(chain(4, "task-%d"), 40), "Critical path: task-0 1s → task-1 1s →\n  task-2 1s → task-3 1s (4s of 1m40s)"; got != want {
+	if got, want := shown(chain(4, "task-%d"), 40), "Critical path: task-0 1s → task-1 1s →\n  task-2 1s → task-3 1s (4s of 1m40s)"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	long := text(chain(50, "t%d"), 200)
+	long := shown(chain(50, "t%d"), 200)
 	if !strings.Contains(long, "t9 1s → … 30 more tasks → t40 1s") || !strings.Contains(long, "(50s of 1m40s)") {
 		t.Errorf("a long path: %s", long)
 	}
 	for columns := 40; columns < 100; columns++ {
-		for line := range strings.Lines(text(chain(30, "日本語の長い名前-%d"), columns)) {
-			if line = strings.TrimRight(line, "\n"); width(line) > columns || strings.TrimRight(line, " ") != line {
-				t.Errorf("a line of %d columns on %d: %q", width(line), columns, line)
+		for line := range strings.Lines(shown(chain(30, "日本語の長い名前-%d"), columns)) {
+			if line = strings.TrimRight(line, "\n"); text.Width(line) > columns || strings.TrimRight(line, " ") != line {
+				t.Errorf("a line of %d columns on %d: %q", text.Width(line), columns, line)
 			}
 		}
 	}

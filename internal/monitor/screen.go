@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/goweaver/weaver/internal/text"
 )
 
 // screen draws frames over each other at the bottom of a terminal, below
@@ -68,7 +70,7 @@ func (s *screen) height(columns int) int {
 	}
 	rows := 0
 	for _, line := range s.drawn {
-		w := width(strings.Join(printableLines(line), "")) // without colours
+		w := text.Width(strings.Join(printableLines(line), "")) // without colours
 		rows += max(1, (w+columns-1)/columns)
 	}
 	return rows

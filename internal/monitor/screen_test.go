@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/goweaver/weaver/internal/text"
 )
 
 // Terminal is a small model of one: it understands what screen writes, and
@@ -85,7 +87,7 @@ func (s *Terminal) put(r rune) {
 		s.x = 0
 		return
 	}
-	w := width(string(r))
+	w := text.Width(string(r))
 	if w == 0 {
 		if s.x > 0 {
 			s.lines[s.y][s.x-1] += string(r)

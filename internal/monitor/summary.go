@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )
@@ -56,7 +57,7 @@ const unlimited = 200
 type summary struct {
 	st      weaver.JobStatus
 	needs   map[string][]string
-	paint   painter
+	paint   text.Painter
 	columns int
 	since   time.Time // of a job that was begun before: when this run did
 	now     time.Time
@@ -114,7 +115,7 @@ func (s *summary) complaints(b *strings.Builder) {
 		if n := attempts(t); n > 1 && t.State == task.Failed {
 			head += fmt.Sprintf(" in attempt %d", n)
 		}
-		fmt.Fprintf(b, "\n%s\n", s.paint.paint(stateColors[t.State], head+":"))
+		fmt.Fprintf(b, "\n%s\n", s.paint.Paint(text.StateColor(t.State), head+":"))
 		for _, line := range errorLines(t.Error) {
 			fmt.Fprintf(b, "%s\n", strings.TrimRight("  "+line, " "))
 		}
@@ -138,7 +139,7 @@ func errorLines(e *task.Error) []string {
 		lines[0] = string(e.Kind) + ": " + lines[0]
 	}
 	if n := len(lines); n > maxErrorLines {
-		lines = slices.Concat(lines[:1], []string{fmt.Sprintf("… %s", plural(n-maxErrorLines, "line"))}, lines[n-maxErrorLines+1:])
+		lines = slices.Concat(lines[:1], []string{fmt.Sprintf("… %s", text.Plural(n-maxErrorLines, "line"))}, lines[n-maxErrorLines+1:])
 	}
 	return lines
 }
@@ -154,7 +155,7 @@ func (s *summary) sentence() string {
 			unneeded++
 		}
 	}
-	total, all := len(s.st.Tasks), plural(len(s.st.Tasks), "task")
+	total, all := len(s.st.Tasks), text.Plural(len(s.st.Tasks), "task")
 	lost := n[task.Cancelled] - unneeded
 	left := total - n[task.Succeeded] - n[task.Failed] - n[task.Cancelled]
 	time := took(s.total())
@@ -203,19 +204,11 @@ func (s *summary) sentence() string {
 		count, rest, _ := strings.Cut(parts[0], " ")
 		parts[0] = fmt.Sprintf("%s of %s %s", count, all, rest)
 	}
-	text := fmt.Sprintf("%s %s %s: %s", oneLine(s.st.Name, maxName), s.paint.paint(jobColors[s.st.State], state), time, strings.Join(parts, ", "))
+	line := fmt.Sprintf("%s %s %s: %s", oneLine(s.st.Name, maxName), s.paint.Paint(text.StateColor(s.st.State), state), time, strings.Join(parts, ", "))
 	if s.st.State == task.JobCancelled {
 		if by := who(&weaver.TaskInfo{CancelBy: s.st.CancelBy, CancelReason: s.st.CancelReason}); by != "" {
-			text += fmt.Sprintf(" (%s)", oneLine(by, maxName))
+			line += fmt.Sprintf(" (%s)", oneLine(by, maxName))
 		}
 	}
-	return stop(text)
-}
-
-var jobColors = map[task.JobState]string{
-	task.JobRunning:   cyan,
-	task.JobBlocked:   magenta,
-	task.JobSucceeded: green,
-	task.JobFailed:    red,
-	task.JobCancelled: yellow,
+	return text.Stop(line)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -97,7 +98,7 @@ Critical path: fetch 1.2s → clean 2.1s
 		t.Errorf("40 columns:\n%s\nwant:\n%s", table, want)
 	}
 	painted := failedJob().summary(80, At(99))
-	painted.paint.on = true
+	painted.paint.On = true
 	if text := painted.text(); !strings.Contains(text, "\x1b[31mfailed\x1b[0m") || strings.Join(printableLines(text), "\n")+"\n" != wide {
 		t.Errorf("with colours:\n%s", text)
 	}
@@ -129,8 +130,8 @@ func TestSummaryFits(t *testing.T) {
 			t.Errorf("%d columns: %d lines, the last is %q", columns, len(lines), lines[len(lines)-1])
 		}
 		for _, line := range lines {
-			if width(line) > columns || strings.TrimRight(line, " ") != line {
-				t.Errorf("%d columns: a line of %d: %q", columns, width(line), line)
+			if text.Width(line) > columns || strings.TrimRight(line, " ") != line {
+				t.Errorf("%d columns: a line of %d: %q", columns, text.Width(line), line)
 			}
 		}
 		for i, want := range []string{"-050", "-150", "-250", "-051", "-151", "-251", "-299", "-298"} {

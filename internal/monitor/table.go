@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -20,9 +21,9 @@ type column struct {
 }
 
 func (c *column) width() int {
-	w := width(c.head)
+	w := text.Width(c.head)
 	for _, cell := range c.cells {
-		w = max(w, width(cell))
+		w = max(w, text.Width(cell))
 	}
 	return w
 }
@@ -58,29 +59,29 @@ func (s *summary) table(b *strings.Builder) {
 	room := max(4, min(s.room(columns), names.width()))
 
 	line := func(name string, cell func(*column) string, paint func(column *column, text string) string) {
-		text, blank := paint(&names, cut(name, room)), room-width(cut(name, room))
+		row, blank := paint(&names, text.Cut(name, room)), room-text.Width(text.Cut(name, room))
 		for _, c := range columns {
 			content := cell(c)
 			if content != "" {
-				text += strings.Repeat(" ", blank+gap) + paint(c, content)
+				row += strings.Repeat(" ", blank+gap) + paint(c, content)
 				blank = 0
 			} else {
 				blank += gap
 			}
-			blank += c.width() - width(content)
+			blank += c.width() - text.Width(content)
 		}
-		b.WriteString(text + "\n")
+		b.WriteString(row + "\n")
 	}
-	line(names.head, func(c *column) string { return c.head }, func(_ *column, text string) string { return s.paint.paint(bold, text) })
+	line(names.head, func(c *column) string { return c.head }, func(_ *column, head string) string { return s.paint.Paint(text.Bold, head) })
 	for i, t := range rows {
-		line(names.cells[i], func(c *column) string { return c.cells[i] }, func(c *column, text string) string {
+		line(names.cells[i], func(c *column) string { return c.cells[i] }, func(c *column, content string) string {
 			switch c {
 			case &state:
-				return s.paint.paint(stateColors[t.State], text)
+				return s.paint.Paint(text.StateColor(t.State), content)
 			case &share:
-				return s.paint.paint(faint, text)
+				return s.paint.Paint(text.Faint, content)
 			}
-			return text
+			return content
 		})
 	}
 	if more > 0 {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -27,24 +28,14 @@ func (m *Monitor) tell(changes []change, now time.Time) {
 
 // object adds an event to the JSON stream.
 func (m *Monitor) object(ev event.Event) {
-	if chunk, ok := ev.(event.StreamChunk); ok {
-		whole, some := m.tails.whole(chunk)
-		if some {
-			m.put(encode(whole))
-		}
-		return
+	for _, line := range m.encoder.Lines(ev) {
+		m.put(line)
 	}
-	if _, over := endOf(ev); over {
-		for _, owed := range m.tails.end(ev.Head()) {
-			m.put(encode(owed))
-		}
-	}
-	m.put(encode(ev))
 }
 
 // line adds a line with the time to the Lines view.
-func (m *Monitor) line(text, color string, now time.Time) {
-	m.put(m.paint.paint(faint, now.In(m.cfg.Zone).Format(time.TimeOnly)) + " " + m.paint.paint(color, text))
+func (m *Monitor) line(said, color string, now time.Time) {
+	m.put(m.paint.Paint(text.Faint, now.In(m.cfg.Zone).Format(time.TimeOnly)) + " " + m.paint.Paint(color, said))
 }
 
 // put adds a line to what Run writes.
@@ -78,7 +69,7 @@ func (m *Monitor) say(text, color string) {
 		m.above = m.above[1:]
 		m.lost++
 	}
-	m.above = append(m.above, m.paint.paint(color, text))
+	m.above = append(m.above, m.paint.Paint(color, text))
 	if m.phase >= ended {
 		m.flush()
 	}
@@ -88,7 +79,7 @@ func (m *Monitor) say(text, color string) {
 func (m *Monitor) takeAbove() []string {
 	above := m.above
 	if m.lost > 0 {
-		above = append([]string{fmt.Sprintf("(%s could not be shown: the terminal was too slow)", plural(m.lost, "line"))}, above...)
+		above = append([]string{fmt.Sprintf("(%s could not be shown: the terminal was too slow)", text.Plural(m.lost, "line"))}, above...)
 	}
 	m.above, m.lost = nil, 0
 	return above

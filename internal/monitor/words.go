@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -19,15 +20,6 @@ var glyphs = map[task.State]string{
 	task.Blocked:   "⏸",
 }
 
-var stateColors = map[task.State]string{
-	task.Ready:     blue,
-	task.Running:   cyan,
-	task.Succeeded: green,
-	task.Failed:    red,
-	task.Cancelled: yellow,
-	task.Blocked:   magenta,
-}
-
 func (n *node) glyph() string {
 	if n.retrying() {
 		return "↻"
@@ -37,9 +29,9 @@ func (n *node) glyph() string {
 
 func (n *node) color() string {
 	if n.retrying() {
-		return yellow
+		return text.Yellow
 	}
-	return stateColors[n.state]
+	return text.StateColor(n.state)
 }
 
 // status is a task's state in a word or two, and a shorter form for narrow
@@ -47,7 +39,7 @@ func (n *node) color() string {
 func (n *node) status(now time.Time) (long, short string) {
 	switch n.state {
 	case task.Running:
-		d := span(now.Sub(n.begun))
+		d := text.Span(now.Sub(n.begun))
 		if n.asked {
 			return "ending " + d, "ending"
 		}
@@ -98,7 +90,7 @@ func (n *node) waits() string {
 		if len(n.needs) > 0 {
 			return "" // all have succeeded: it will be ready in a moment
 		}
-		return "needs " + plural(n.open, "more task")
+		return "needs " + text.Plural(n.open, "more task")
 	case task.WaitConcurrency:
 		return fmt.Sprintf("waits for key %q", oneLine(n.lock, maxName))
 	case task.WaitPaused:

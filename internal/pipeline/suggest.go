@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/goweaver/weaver/internal/typo"
 )
 
 // level is a mapping of the file whose keys are known.
@@ -145,7 +147,7 @@ func nearest(word string, known []string) string {
 		if strings.EqualFold(word, k) {
 			return k
 		}
-		if d := distance(word, k, limit); d <= limit && (best == "" || d < distance(word, best, limit)) {
+		if d := typo.Distance(word, k, limit); d <= limit && (best == "" || d < typo.Distance(word, best, limit)) {
 			best = k
 		}
 		if best == "" && len(word) > 2 && strings.HasPrefix(k, word) {
@@ -153,34 +155,4 @@ func nearest(word string, known []string) string {
 		}
 	}
 	return best
-}
-
-// distance counts the typos between two words (Levenshtein), and stops
-// counting above the limit.
-func distance(a, b string, limit int) int {
-	if len(a)-len(b) > limit || len(b)-len(a) > limit {
-		return limit + 1
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		least := row[0]
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-			least = min(least, row[j+1])
-		}
-		if least > limit {
-			return limit + 1
-		}
-	}
-	return row[len(b)]
 }

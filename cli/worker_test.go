@@ -1,0 +1,63 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/cli"
+)
+
+// Whatever a handler emits, the stream of a worker is JSON line by line, and
+// nothing in it is lost or cut in the middle.
+func TestWorkerTellsEventsAsJSON(t *testing.T) {
+	t.Parallel()
+	odd := weaver.Define[weaver.None, weaver.None]("test.worker.odd.v1")
+	app := cli.App{Handlers: []weaver.Handler{odd.Handler(func(ctx context.Context, _ weaver.None) (weaver.None, error) {
+		for _, block := range []any{"caf\xc3", "\xa9 <b>", math.Inf(1), "open\xe6\x97"} {
+			if err := weaver.Emit(ctx, "stdout", block); err != nil {
+				return weaver.None{}, err
+			}
+		}
+		return weaver.None{}, nil
+	})}}
+	store := "sqlite:" + filepath.Join(t.TempDir(), "weaver.db")
+	run := func(args ...string) string {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		if code := cli.Run(t.Context(), app, append([]string{"--store", store}, args...), strings.NewReader(""), &stdout, &stderr); code != 0 {
+			t.Fatalf("%q: exit code %d: %s", args, code, stderr.String())
+		}
+		return stdout.String()
+	}
+	run("submit", odd.Name(), "{}")
+	var events, blocks []string
+	out := run("worker", "--until-idle", "-o", "json")
+	for line := range strings.Lines(out) {
+		var ev struct {
+			Event string
+			Data  any
+		}
+		if err := json.Unmarshal([]byte(line), &ev); err != nil {
+			t.Errorf("%v: %s", err, line)
+		}
+		events = append(events, ev.Event)
+		if text, ok := ev.Data.(string); ok {
+			blocks = append(blocks, text)
+		}
+	}
+	if got, want := strings.Join(events, " "), "task.started stream.chunk stream.chunk stream.chunk stream.chunk stream.chunk task.succeeded"; got != want {
+		t.Errorf("events %s, want %s", got, want)
+	}
+	if got, want := strings.Join(blocks, "|"), "caf|é <b>|+Inf|open|\ufffd\ufffd"; got != want {
+		t.Errorf("blocks %q, want %q", got, want)
+	}
+	if !strings.Contains(out, "<b>") {
+		t.Errorf("what people write is escaped: %s", out)
+	}
+}
