@@ -2,9 +2,11 @@ package weaver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/goweaver/weaver/internal/engine"
@@ -53,7 +55,7 @@ func (cfg ClientConfig) problems(s Store) []error {
 		problems = append(problems, errors.New("the store is nil"))
 	}
 	if cfg.Namespace != "" {
-		if err := checkKey("Namespace", cfg.Namespace, 255); err != nil {
+		if err := checkKey("Namespace", cfg.Namespace, maxName); err != nil {
 			problems = append(problems, err)
 		}
 	}
@@ -75,7 +77,7 @@ func newClient(s Store, cfg ClientConfig) *Client {
 		cfg.Logger = slog.Default()
 	}
 	c := &Client{store: s, ns: cfg.Namespace, limit: cfg.InlineLimit, log: cfg.Logger, ids: task.NewIDs(nil), warned: new(sync.Map)}
-	c.waits.init(s, cfg.Namespace)
+	c.waits.init(s, cfg.Namespace, cfg.Logger)
 	return c
 }
 
@@ -99,7 +101,7 @@ func (c *Client) Wake() {
 func (c *Client) Get(ctx context.Context, id TaskID) (TaskInfo, error) {
 	got, err := c.store.Tasks(ctx, c.ns, id)
 	if err != nil {
-		return TaskInfo{}, fmt.Errorf("get task %s: %w", id, err)
+		return TaskInfo{}, doing("get task "+id.String(), err)
 	}
 	if len(got) == 0 {
 		return TaskInfo{}, fmt.Errorf("task %s in namespace %q: %w", id, c.ns, ErrNotFound)
@@ -108,16 +110,17 @@ func (c *Client) Get(ctx context.Context, id TaskID) (TaskInfo, error) {
 }
 
 // List reads tasks newest first, and the cursor of the next page, "" at the
-// end.
+// end. A state that does not exist: ErrInvalidOption; a cursor that came from
+// no list: ErrBadCursor.
 func (c *Client) List(ctx context.Context, f Filter) ([]TaskInfo, string, error) {
 	for _, s := range f.States {
 		if !s.Valid() {
-			return nil, "", fmt.Errorf("list tasks: %q is no state; the states are %v", s, task.States())
+			return nil, "", fmt.Errorf("list tasks: %w: %q is no state; the states are %v", ErrInvalidOption, s, task.States())
 		}
 	}
 	ts, next, err := c.store.List(ctx, c.ns, f)
 	if err != nil {
-		return nil, "", fmt.Errorf("list tasks: %w", err)
+		return nil, "", doing("list tasks", err)
 	}
 	return ts, next, nil
 }
@@ -126,16 +129,23 @@ func (c *Client) List(ctx context.Context, f Filter) ([]TaskInfo, string, error)
 func (c *Client) History(ctx context.Context, id TaskID) (History, error) {
 	h, err := c.store.History(ctx, c.ns, id)
 	if err != nil {
-		return History{}, fmt.Errorf("history of task %s: %w", id, err)
+		return History{}, doing("read the history of task "+id.String(), err)
 	}
 	return h, nil
 }
 
-// Jobs reads jobs newest first, and the cursor of the next page.
+var jobStates = []JobState{JobRunning, JobBlocked, JobSucceeded, JobFailed, JobCancelled}
+
+// Jobs reads jobs newest first, and the cursor of the next page; see List.
 func (c *Client) Jobs(ctx context.Context, f JobFilter) ([]JobInfo, string, error) {
+	for _, s := range f.States {
+		if !slices.Contains(jobStates, s) {
+			return nil, "", fmt.Errorf("list jobs: %w: %q is no state of a job; the states are %v", ErrInvalidOption, s, jobStates)
+		}
+	}
 	js, next, err := c.store.Jobs(ctx, c.ns, f)
 	if err != nil {
-		return nil, "", fmt.Errorf("list jobs: %w", err)
+		return nil, "", doing("list jobs", err)
 	}
 	return js, next, nil
 }
@@ -168,24 +178,24 @@ func Force() OperateOption {
 	return operateOption(func(s *operateSettings) { s.force = true })
 }
 
-func operateSet(opts []OperateOption) operateSettings {
+// operate applies an operator's verb.
+func (c *Client) operate(ctx context.Context, what string, opts []OperateOption, verb func(operateSettings) store.Command) (store.CommandResult, error) {
+	if engine.StepTxOf(ctx) != nil {
+		return store.CommandResult{}, fmt.Errorf("%s: %w", what, ErrNestedTx)
+	}
 	var s operateSettings
 	for _, o := range opts {
 		o.applyOperate(&s)
 	}
-	return s
-}
-
-func (c *Client) operate(ctx context.Context, what string, cmd store.Command) (store.CommandResult, error) {
-	if engine.StepTxOf(ctx) != nil {
-		return store.CommandResult{}, fmt.Errorf("%s: %w", what, ErrNestedTx)
+	if err := errors.Join(checkText("By", s.audit.By), checkText("Reason", s.audit.Reason)); err != nil {
+		return store.CommandResult{}, fmt.Errorf("%s: %w: %w", what, ErrInvalidOption, err)
 	}
-	res, err := c.store.Operate(ctx, c.ns, cmd)
+	res, err := c.store.Operate(ctx, c.ns, verb(s))
 	if err == nil {
 		err = res[0].Err
 	}
 	if err != nil {
-		return store.CommandResult{}, fmt.Errorf("%s: %w", what, err)
+		return store.CommandResult{}, doing(what, err)
 	}
 	return res[0], nil
 }
@@ -194,52 +204,73 @@ func (c *Client) operate(ctx context.Context, what string, cmd store.Command) (s
 // of a running one ends with cause ErrCancelled, and it ends cancelled unless
 // its handler still returns success. Terminal tasks: ErrState.
 func (c *Client) Cancel(ctx context.Context, id TaskID, opts ...OperateOption) error {
-	s := operateSet(opts)
-	_, err := c.operate(ctx, "cancel task "+id.String(), store.CancelTask{Audit: s.audit, Task: id, Force: s.force})
+	_, err := c.operate(ctx, "cancel task "+id.String(), opts, func(s operateSettings) store.Command {
+		return store.CancelTask{Audit: s.audit, Task: id, Force: s.force}
+	})
 	return err
 }
 
 // Retry revives a failed or cancelled task with all its attempts ahead; its
 // completed steps stay. Any other state: ErrState.
 func (c *Client) Retry(ctx context.Context, id TaskID, opts ...OperateOption) error {
-	_, err := c.operate(ctx, "retry task "+id.String(), store.RetryTask{Audit: operateSet(opts).audit, Task: id})
+	_, err := c.operate(ctx, "retry task "+id.String(), opts, func(s operateSettings) store.Command {
+		return store.RetryTask{Audit: s.audit, Task: id}
+	})
 	return err
 }
 
 // Unblock lets a blocked task go on. The input (nil for none) is encoded and
 // given to the handler by UnblockInput. Any other state: ErrState.
 func (c *Client) Unblock(ctx context.Context, id TaskID, input any, opts ...OperateOption) error {
-	cmd := store.UnblockTask{Audit: operateSet(opts).audit, Task: id}
+	var raw json.RawMessage
 	if input != nil {
-		raw, err := encode(input)
-		if err == nil {
+		var err error
+		if raw, err = json.Marshal(input); err == nil {
 			err = c.fits("unblock input", len(raw))
+		}
+		if err == nil {
+			err = checkJSON(raw)
 		}
 		if err != nil {
 			return fmt.Errorf("unblock task %s: %w: %w", id, ErrInvalidInput, err)
 		}
-		cmd.Input = raw
 	}
-	_, err := c.operate(ctx, "unblock task "+id.String(), cmd)
+	_, err := c.operate(ctx, "unblock task "+id.String(), opts, func(s operateSettings) store.Command {
+		return store.UnblockTask{Audit: s.audit, Task: id, Input: raw}
+	})
 	return err
 }
 
 // Delete removes a terminal task and all its records, and frees its
 // idempotency key. Tasks of a job and unfinished tasks: ErrState.
 func (c *Client) Delete(ctx context.Context, id TaskID, opts ...OperateOption) error {
-	_, err := c.operate(ctx, "delete task "+id.String(), store.DeleteTask{Audit: operateSet(opts).audit, Task: id})
+	_, err := c.operate(ctx, "delete task "+id.String(), opts, func(s operateSettings) store.Command {
+		return store.DeleteTask{Audit: s.audit, Task: id}
+	})
 	return err
 }
 
-// PauseQueue keeps the tasks of a queue from being started; running ones go on.
+// PauseQueue keeps the tasks of a queue from being started; running ones go
+// on. A name that no queue can have: ErrInvalidOption.
 func (c *Client) PauseQueue(ctx context.Context, queue string, opts ...OperateOption) error {
-	_, err := c.operate(ctx, "pause queue "+queue, store.PauseQueue{Audit: operateSet(opts).audit, Queue: queue})
-	return err
+	return c.operateQueue(ctx, "pause queue", queue, opts, func(s operateSettings) store.Command {
+		return store.PauseQueue{Audit: s.audit, Queue: queue}
+	})
 }
 
 // ResumeQueue ends a pause.
 func (c *Client) ResumeQueue(ctx context.Context, queue string, opts ...OperateOption) error {
-	_, err := c.operate(ctx, "resume queue "+queue, store.ResumeQueue{Audit: operateSet(opts).audit, Queue: queue})
+	return c.operateQueue(ctx, "resume queue", queue, opts, func(s operateSettings) store.Command {
+		return store.ResumeQueue{Audit: s.audit, Queue: queue}
+	})
+}
+
+func (c *Client) operateQueue(ctx context.Context, what, queue string, opts []OperateOption, verb func(operateSettings) store.Command) error {
+	// The length is left alone: no task can wait in a queue of a longer name.
+	if err := checkKey("queue", queue, len(queue)); err != nil {
+		return fmt.Errorf("%s: %w: %w", what, ErrInvalidOption, err)
+	}
+	_, err := c.operate(ctx, what+" "+queue, opts, verb)
 	return err
 }
 

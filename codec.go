@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/goweaver/weaver/internal/engine"
@@ -62,82 +62,155 @@ func checkJSON(raw json.RawMessage) error {
 	if !utf8.Valid(raw) {
 		return errors.New("$: contains bytes that are not UTF-8")
 	}
-	// Everything else that is refused needs an escape or an object of raw JSON;
-	// most payloads are accepted by one look.
-	if !bytes.Contains(raw, []byte(`\u`)) && bytes.Count(raw, []byte(`{`)) <= 1 && bytes.Count(raw, []byte(`[`)) == 0 && bytes.Count(raw, []byte(`:`)) < 2 {
-		if json.Valid(raw) {
-			return nil
+	text, syntax := string(raw), error(nil)
+	if !json.Valid(raw) {
+		// What comes before the mistake is walked all the same: it has the path,
+		// and may have the first reason.
+		var at *json.SyntaxError
+		syntax = json.Unmarshal(raw, new(json.RawMessage))
+		if errors.As(syntax, &at) && at.Offset > 0 {
+			text = text[:at.Offset-1]
 		}
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	c := checker{raw: raw, dec: dec}
-	if err := c.value("$", 0); err != nil {
+	w := walk{text: text}
+	if err := w.all(); err != nil {
 		return err
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+	switch {
+	case syntax == nil:
+		return nil
+	case json.NewDecoder(bytes.NewReader(raw)).Decode(new(json.RawMessage)) == nil:
 		return errors.New("$: something follows the JSON value")
 	}
-	return nil
+	return fmt.Errorf("%s: not JSON: %w", w.path(), syntax)
 }
 
-type checker struct {
-	raw []byte
-	dec *json.Decoder
+// walk goes once over JSON that is valid as far as it goes. It remembers the
+// way to where it is, and makes a path of it only for a complaint: payloads
+// have many values and few mistakes.
+type walk struct {
+	text  string
+	pos   int
+	stack []level // above its end: levels that were left, whose maps are used again
 }
 
-func (c *checker) value(path string, depth int) error {
-	before := c.dec.InputOffset()
-	tok, err := c.dec.Token()
-	if err != nil {
-		return fmt.Errorf("%s: not JSON: %w", path, err)
-	}
-	switch t := tok.(type) {
-	case string:
-		return c.text(path, before)
-	case json.Delim:
-		if depth == maxDepth {
-			return fmt.Errorf("%.80s…: nested deeper than %d levels", path, maxDepth)
-		}
-		if t == '[' {
-			for i := 0; c.dec.More(); i++ {
-				if err := c.value(path+"["+strconv.Itoa(i)+"]", depth+1); err != nil {
-					return err
-				}
+// level is an object or an array around the place of a walk.
+type level struct {
+	object bool
+	index  int    // in an array
+	key    string // in an object: of the value that is read, when named
+	named  bool
+	seen   map[string]struct{} // the keys of an object
+}
+
+func (w *walk) all() error {
+	for w.pos < len(w.text) {
+		c := w.text[w.pos]
+		switch c {
+		case '"':
+			if err := w.quoted(); err != nil {
+				return err
 			}
-		} else {
-			seen := make(map[string]bool)
-			for c.dec.More() {
-				at := c.dec.InputOffset()
-				key, err := c.dec.Token()
-				if err != nil {
-					return fmt.Errorf("%s: not JSON: %w", path, err)
-				}
-				name, _ := key.(string) // a key is a string, or Token failed
-				inner := path + "." + name
-				if err := c.text(inner, at); err != nil {
-					return err
-				}
-				if seen[name] {
-					return fmt.Errorf("%s: the key stands twice", inner)
-				}
-				seen[name] = true
-				if err := c.value(inner, depth+1); err != nil {
-					return err
-				}
+			continue
+		case '{', '[':
+			if len(w.stack) == maxDepth {
+				return fmt.Errorf("%.80s…: nested deeper than %d levels", w.path(), maxDepth)
 			}
+			w.enter(c == '{')
+		case '}', ']':
+			w.stack = w.stack[:len(w.stack)-1]
+		case ',':
+			top := &w.stack[len(w.stack)-1]
+			top.index++
+			top.named = false
 		}
-		if _, err := c.dec.Token(); err != nil {
-			return fmt.Errorf("%s: not JSON: %w", path, err)
-		}
+		w.pos++
 	}
 	return nil
 }
 
-// text checks the escapes of the string token that ends at the decoder's
-// offset and begins somewhere after from.
-func (c *checker) text(path string, from int64) error {
-	s := c.raw[from:c.dec.InputOffset()]
+// manyKeys is how many keys a map may have had that is used again: emptying a
+// map takes as long as it was large.
+const manyKeys = 32
+
+func (w *walk) enter(object bool) {
+	n := len(w.stack)
+	if n == cap(w.stack) {
+		w.stack = append(w.stack, level{object: object})
+		return
+	}
+	w.stack = w.stack[:n+1]
+	top := &w.stack[n]
+	seen := top.seen
+	if len(seen) > manyKeys {
+		seen = nil
+	}
+	clear(seen)
+	*top = level{object: object, seen: seen}
+}
+
+// quoted takes a string: a key where one is due, else a value. One that does
+// not end is left to the complaint about the syntax.
+func (w *walk) quoted() error {
+	end, escaped := w.pos+1, false
+	for end < len(w.text) && w.text[end] != '"' {
+		if w.text[end] == '\\' {
+			escaped = true
+			end++
+		}
+		end++
+	}
+	if end >= len(w.text) {
+		w.pos = len(w.text)
+		return nil
+	}
+	quoted := w.text[w.pos : end+1]
+	w.pos = end + 1
+	var top *level
+	if n := len(w.stack); n > 0 && w.stack[n-1].object && !w.stack[n-1].named {
+		top = &w.stack[n-1]
+		top.key, top.named = quoted[1:len(quoted)-1], true
+		if escaped {
+			if err := json.Unmarshal([]byte(quoted), &top.key); err != nil {
+				return fmt.Errorf("%s: not JSON: %w", w.path(), err)
+			}
+		}
+	}
+	if escaped {
+		if problem := badEscape(quoted); problem != "" {
+			return fmt.Errorf("%s: %s", w.path(), problem)
+		}
+	}
+	if top == nil {
+		return nil
+	}
+	if _, twice := top.seen[top.key]; twice {
+		return fmt.Errorf("%s: the key stands twice", w.path())
+	}
+	if top.seen == nil {
+		top.seen = make(map[string]struct{})
+	}
+	top.seen[top.key] = struct{}{}
+	return nil
+}
+
+// path names the place of the walk: $.orders[3].id
+func (w *walk) path() string {
+	var b strings.Builder
+	b.WriteByte('$')
+	for _, l := range w.stack {
+		switch {
+		case !l.object:
+			fmt.Fprintf(&b, "[%d]", l.index)
+		case l.named:
+			b.WriteString("." + l.key)
+		}
+	}
+	return b.String()
+}
+
+// badEscape says what is wrong with the escapes of a quoted string.
+func badEscape(s string) string {
 	for i := 0; i+1 < len(s); i++ {
 		if s[i] != '\\' {
 			continue
@@ -149,25 +222,25 @@ func (c *checker) text(path string, from int64) error {
 		r := hex4(s[i+1:])
 		switch {
 		case r == 0:
-			return fmt.Errorf("%s: contains a NUL character", path)
+			return "contains a NUL character"
 		case r >= 0xDC00 && r <= 0xDFFF:
-			return fmt.Errorf("%s: contains a lone surrogate", path)
+			return "contains a lone surrogate"
 		case r >= 0xD800 && r <= 0xDBFF:
 			if len(s) < i+11 || s[i+5] != '\\' || s[i+6] != 'u' {
-				return fmt.Errorf("%s: contains a lone surrogate", path)
+				return "contains a lone surrogate"
 			}
 			if low := hex4(s[i+7:]); low < 0xDC00 || low > 0xDFFF {
-				return fmt.Errorf("%s: contains a lone surrogate", path)
+				return "contains a lone surrogate"
 			}
 			i += 6
 		}
 		i += 4
 	}
-	return nil
+	return ""
 }
 
-func hex4(s []byte) int {
-	n, err := strconv.ParseUint(string(s[:min(4, len(s))]), 16, 32)
+func hex4(s string) int {
+	n, err := strconv.ParseUint(s[:min(4, len(s))], 16, 32)
 	if err != nil {
 		return -1
 	}

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,10 +17,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Config configures an Engine. Only Handlers has no default.
+// Config configures an Engine. The zero value works: an engine without
+// Handlers runs no task, and still ends what has passed its deadline and gives
+// back the tasks of workers that died.
 type Config struct {
 	Namespace    string         // default DefaultNamespace
-	Handlers     []Handler      // of the task types this worker runs; tasks of other types are left alone
+	Handlers     []Handler      // of the task types this worker runs; tasks of other types are left alone; default none
 	Expect       []AnyType      // task types that must have a handler, checked by New
 	Concurrency  int            // handlers at once; default 10 × GOMAXPROCS
 	Queues       map[string]int // queues to serve, each with its own limit; default every queue
@@ -33,7 +36,8 @@ type Config struct {
 	InlineLimit  int            // bytes; default DefaultInlineLimit
 	CrashBudget  int            // crashes in a row after which a task fails as poison; default 3, −1: never
 
-	// Middleware wraps every handler; the first is the outermost.
+	// Middleware wraps every handler; the first is the outermost. New calls
+	// each once for each handler; none may return nil.
 	Middleware []func(HandlerFunc) HandlerFunc
 }
 
@@ -60,14 +64,18 @@ func New(s Store, cfg Config) (*Engine, error) {
 	if problems := append(cc.problems(s), cfg.problems()...); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
 	}
+	handlers, problems := cfg.handlers()
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
+	}
 	client := newClient(s, cc)
 	cfg = cfg.withDefaults()
 	inner := engine.New(engine.Config{
 		Store:        s,
 		Namespace:    client.ns,
-		Handlers:     cfg.handlers(),
+		Handlers:     handlers,
 		Slots:        cfg.Concurrency,
-		Queues:       copyQueues(cfg.Queues),
+		Queues:       maps.Clone(cfg.Queues),
 		TTL:          cfg.Lease,
 		Poll:         cfg.Poll,
 		DrainTimeout: cfg.DrainTimeout,
@@ -88,28 +96,18 @@ func New(s Store, cfg Config) (*Engine, error) {
 // (cause ErrDraining) and gives their leases back at no cost to the tasks. It
 // returns nil after a clean drain, a *RunningError naming handlers that never
 // returned, ErrNotMigrated or ErrNewerSchema before anything runs.
-func (e *Engine) Run(ctx context.Context) error { return advise(e.inner.Run(ctx)) }
+func (e *Engine) Run(ctx context.Context) error { return e.inner.Run(ctx) }
 
 // RunUntilIdle is Run that returns by itself when nothing of its task types
 // and queues is due or running: for cron jobs and serverless functions. Tasks
 // that are due later, retries and sleeps among them, are left.
-func (e *Engine) RunUntilIdle(ctx context.Context) error { return advise(e.inner.RunUntilIdle(ctx)) }
+func (e *Engine) RunUntilIdle(ctx context.Context) error { return e.inner.RunUntilIdle(ctx) }
 
 // StopNow makes Run stop without the patience of DrainTimeout: it claims
 // nothing more and ends the contexts of all handlers (cause ErrDraining) at
 // once. Their leases go back at no cost to the tasks. It does not wait; Run
 // returns when the handlers have. Without a Run it does nothing.
 func (e *Engine) StopNow() { e.inner.StopNow() }
-
-func advise(err error) error {
-	switch {
-	case errors.Is(err, ErrNotMigrated):
-		return fmt.Errorf("%w: run `weaver migrate up`, or call Migrate on the store at start", err)
-	case errors.Is(err, ErrNewerSchema):
-		return fmt.Errorf("%w: upgrade this program, `weaver migrate status` shows the versions", err)
-	}
-	return err
-}
 
 func (cfg Config) problems() []error {
 	var problems []error
@@ -151,6 +149,9 @@ func (cfg Config) problems() []error {
 		complain("Queues is empty: name the queues to serve, or leave it nil for all")
 	}
 	for q, n := range cfg.Queues {
+		if err := checkKey("Queues", q, maxName); err != nil {
+			problems = append(problems, err)
+		}
 		if n < 1 {
 			complain("Queues[%q] is %d: want at least 1", q, n)
 		}
@@ -160,9 +161,7 @@ func (cfg Config) problems() []error {
 			complain("Middleware[%d] is nil", i)
 		}
 	}
-	sort.Slice(problems, func(i, j int) bool {
-		return strings.Compare(problems[i].Error(), problems[j].Error()) < 0
-	})
+	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return problems
 }
 
@@ -194,19 +193,25 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-func (cfg Config) handlers() []engine.Handler {
-	hs := make([]engine.Handler, len(cfg.Handlers))
+// handlers are those that the engine calls, wrapped by the middleware, which
+// is the user's code and runs here only once the rest of the configuration is
+// known to be good.
+func (cfg Config) handlers() (hs []engine.Handler, problems []error) {
+	hs = make([]engine.Handler, len(cfg.Handlers))
 	for i, h := range cfg.Handlers {
 		run := h.run
 		for j := len(cfg.Middleware) - 1; j >= 0; j-- {
-			run = cfg.Middleware[j](run)
+			if run = cfg.Middleware[j](run); run == nil {
+				problems = append(problems, fmt.Errorf("for the handler of %s Middleware[%d] returned nil: return the handler itself to leave it as it is", h.name, j))
+				break
+			}
 		}
 		if len(cfg.Middleware) > 0 {
 			run = storable(run)
 		}
 		hs[i] = engine.Handler{Type: h.name, CodeVersion: h.version, Run: run}
 	}
-	return hs
+	return hs, problems
 }
 
 // storable checks what middleware made of an output. No output at all is null.
@@ -224,17 +229,6 @@ func storable(run engine.HandlerFunc) engine.HandlerFunc {
 		}
 		return out, nil
 	}
-}
-
-func copyQueues(q map[string]int) map[string]int {
-	if q == nil {
-		return nil
-	}
-	c := make(map[string]int, len(q))
-	for k, v := range q {
-		c[k] = v
-	}
-	return c
 }
 
 // Permanent says that retrying cannot help: the task fails at once, unless a
@@ -275,7 +269,7 @@ type CurrentInfo struct {
 	Namespace      string
 	AttemptNo      int   // numbers the task's history
 	AttemptCount   int   // attempts that counted before this one
-	MaxAttempts    int   //
+	MaxAttempts    int   // attempts that may count
 	Epoch          int64 // rises with every lease of the task: a fencing token for partners
 	StartedVersion int   // code version of the task's first attempt
 	InlineLimit    int   // bytes that an input, output or step value may have
@@ -307,8 +301,8 @@ func Current(ctx context.Context) CurrentInfo {
 		Epoch:          t.Epoch,
 		StartedVersion: t.StartedVersion,
 		InlineLimit:    a.InlineLimit(),
-		Labels:         cloneMap(t.Labels),
-		Metadata:       cloneMap(t.Metadata),
+		Labels:         maps.Clone(t.Labels),
+		Metadata:       maps.Clone(t.Metadata),
 	}
 }
 

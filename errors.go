@@ -3,6 +3,7 @@ package weaver
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/store"
@@ -57,15 +58,30 @@ var (
 	ErrWrongType = errors.New("the task is of another type")
 )
 
-// When the store has trouble.
+// When the store has trouble. An engine that runs waits and goes on by
+// itself; these are for those who enqueue, read and operate.
 var (
-	ErrUnavailable     = store.ErrUnavailable
-	ErrBusy            = store.ErrBusy
-	ErrFull            = store.ErrFull
-	ErrReadOnly        = store.ErrReadOnly
-	ErrNotDatabase     = store.ErrNotDatabase
+	// ErrUnavailable: the store cannot be reached or answered too late; try again.
+	ErrUnavailable = store.ErrUnavailable
+	// ErrBusy: another writer kept the store locked for too long. Look for an
+	// open transaction, then try again.
+	ErrBusy = store.ErrBusy
+	// ErrFull: no space is left. Nothing acknowledged was lost; make room and go on.
+	ErrFull = store.ErrFull
+	// ErrReadOnly: the store cannot be written; check the permissions of the file
+	// and its folder.
+	ErrReadOnly = store.ErrReadOnly
+	// ErrNotDatabase: the file is not a database of this kind, or is damaged. Name
+	// another one, or restore it from a backup.
+	ErrNotDatabase = store.ErrNotDatabase
+	// ErrForeignDatabase: a database, but its tables are somebody else's; give
+	// Weaver a file of its own.
 	ErrForeignDatabase = store.ErrForeignDatabase
-	ErrUnknown         = store.ErrUnknown
+	// ErrUnknown: the caller gave up while its write was being committed. Look
+	// before doing it again, or enqueue with an IdempotencyKey.
+	ErrUnknown = store.ErrUnknown
+	// ErrClosed: the store was closed, or is being closed; open it again.
+	ErrClosed = store.ErrClosed
 )
 
 // Inside handlers.
@@ -80,6 +96,9 @@ var (
 	ErrDuplicateStep = engine.ErrDuplicateStep
 	// ErrNestedStep: a step began inside another one.
 	ErrNestedStep = engine.ErrNestedStep
+	// ErrStepConflict: the store has another value for this step than the attempt
+	// wants to write. The recorded one stands.
+	ErrStepConflict = store.ErrStepConflict
 	// ErrTxType: StepTx asks for another transaction type than the store's.
 	ErrTxType = engine.ErrTxType
 	// ErrStepTxTooLong: the step's transaction was rolled back.
@@ -90,15 +109,51 @@ var (
 	ErrNotSucceeded = errors.New("the needed task has not succeeded")
 )
 
-// Why a handler's context ended: context.Cause returns one of these.
+// Why a handler's context ended: context.Cause returns one of these. Return
+// soon, whatever it is; the comments say what becomes of the task.
 var (
-	ErrCancelled      = engine.ErrCancelled
-	ErrDeadline       = engine.ErrDeadline
-	ErrTimeout        = engine.ErrTimeout
-	ErrLeaseLost      = store.ErrLeaseLost
+	// ErrCancelled: somebody cancelled the task; it ends cancelled unless the
+	// handler succeeds all the same.
+	ErrCancelled = engine.ErrCancelled
+	// ErrDeadline: the task's or the job's time is over; it ends cancelled.
+	ErrDeadline = engine.ErrDeadline
+	// ErrTimeout: the attempt took longer than Timeout allows. It counts as a
+	// failure, and the task is tried again while attempts are left.
+	ErrTimeout = engine.ErrTimeout
+	// ErrLeaseLost: another worker has the task, or somebody ended it. Nothing
+	// that this attempt still writes is kept.
+	ErrLeaseLost = store.ErrLeaseLost
+	// ErrLeaseUncertain: the store was not reached for so long that the lease may
+	// have expired. The task may run elsewhere by now.
 	ErrLeaseUncertain = engine.ErrLeaseUncertain
-	ErrDraining       = engine.ErrDraining
+	// ErrDraining: the engine stops; the task is given back at no cost and runs
+	// again.
+	ErrDraining = engine.ErrDraining
 )
+
+// storeVerbs are how stores begin their errors.
+var storeVerbs = []string{"enqueue: ", "operate: ", "list tasks: ", "list jobs: ", "read tasks: ", "read history: "}
+
+// doing says what the client was asked for, in place of the store's word for
+// it: the two side by side would read "list tasks: list tasks: …".
+func doing(what string, err error) error {
+	text := err.Error()
+	for _, verb := range storeVerbs {
+		if rest, ok := strings.CutPrefix(text, verb); ok {
+			return &askedError{text: what + ": " + rest, err: err}
+		}
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// askedError is a store's error in the words of who asked.
+type askedError struct {
+	text string
+	err  error
+}
+
+func (e *askedError) Error() string { return e.text }
+func (e *askedError) Unwrap() error { return e.err }
 
 // TaskError is what Wait returns for a task that failed or was cancelled.
 type TaskError struct {
@@ -113,7 +168,27 @@ type TaskError struct {
 
 // Error implements error.
 func (e *TaskError) Error() string {
-	return fmt.Sprintf("task %s (%s) %s after %d attempts: %s: %s", e.ID, e.Type, e.State, e.Attempts, e.Kind, e.Message)
+	attempts := "attempts"
+	if e.Attempts == 1 {
+		attempts = "attempt"
+	}
+	text := fmt.Sprintf("task %s (%s) %s after %d %s", e.ID, e.Type, e.State, e.Attempts, attempts)
+	// What has been said is not said again: that a cancelled task was cancelled.
+	kind, message := string(e.Kind), e.Message
+	said := kind == string(e.State)
+	if rest, ok := strings.CutPrefix(message, kind); ok && (rest == "" || rest[0] == ':' || rest[0] == ' ') {
+		if said {
+			message = strings.TrimLeft(rest, ": ")
+		}
+		said = true
+	}
+	if kind != "" && !said {
+		text += ": " + kind
+	}
+	if message != "" {
+		text += ": " + message
+	}
+	return text
 }
 
 func taskError(t *task.Task) *TaskError {

@@ -58,7 +58,9 @@ func WaitThroughBlocked() WaitOption {
 
 // Wait returns the task's output when it succeeded, in whichever process. It
 // returns a *TaskError when the task failed or was cancelled, an error that is
-// ErrBlocked when it needs a person, and ctx's error when that ends first.
+// ErrBlocked when it needs a person, and ctx's error when that ends first. A
+// store that is away or busy for a while does not end it: give ctx a limit if
+// something else should happen then.
 func (h *Handle[Out]) Wait(ctx context.Context, opts ...WaitOption) (Out, error) {
 	var out Out
 	if h.client == nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/store"
@@ -37,7 +39,7 @@ type need struct {
 // NewJob begins a job. At most one budget is taken.
 func NewJob(name string, budget ...Budget) *Job {
 	j := &Job{name: name, byName: make(map[string]*Node)}
-	if err := checkKey("NewJob", name, 255); err != nil {
+	if err := checkKey("NewJob", name, maxName); err != nil {
 		j.problems = append(j.problems, err)
 	}
 	if len(budget) > 1 {
@@ -68,7 +70,7 @@ func NewJob(name string, budget ...Budget) *Job {
 
 // Metadata attaches a value to the job that readers see (JobInfo.Meta).
 func (j *Job) Metadata(key, value string) {
-	err := checkKey("Metadata", key, 255)
+	err := checkKey("Metadata", key, maxName)
 	if err == nil {
 		err = checkText("Metadata "+key, value)
 	}
@@ -139,7 +141,7 @@ func (n *Node) Name() string { return n.name }
 // Add adds a task under a name that is unique in the job.
 func (j *Job) Add(name string, d Draft, opts ...NodeOption) *Node {
 	n := &Node{job: j, name: name, draft: d}
-	if err := checkKey("Add", name, 255); err != nil {
+	if err := checkKey("Add", name, maxName); err != nil {
 		j.problems = append(j.problems, err)
 	}
 	if j.byName[name] != nil {
@@ -167,18 +169,18 @@ func (c *Client) Submit(ctx context.Context, j *Job) (*JobHandle, error) {
 		return nil, err
 	}
 	if _, err := c.store.Enqueue(ctx, c.ns, nil, sub); err != nil {
-		return nil, fmt.Errorf("submit job %q: %w", j.name, err)
+		return nil, doing(fmt.Sprintf("submit job %q", j.name), err)
 	}
 	return &JobHandle{id: sub.Job.ID, client: c}, nil
 }
 
 func (c *Client) submission(j *Job) (store.Submission, error) {
-	problems := append([]error(nil), j.problems...)
+	problems := slices.Clone(j.problems)
 	if len(j.nodes) == 0 {
 		problems = append(problems, errors.New("the job is empty: Add at least one task"))
 	}
 	sub := store.Submission{
-		Job:   &task.NewJob{ID: c.ids.New(), Name: j.name, Budget: j.budget, Meta: cloneMap(j.meta)},
+		Job:   &task.NewJob{ID: c.ids.New(), Name: j.name, Budget: j.budget, Meta: maps.Clone(j.meta)},
 		Tasks: make([]task.New, len(j.nodes)),
 	}
 	ids := make(map[string]task.ID, len(j.nodes))
@@ -267,7 +269,7 @@ func (c *Client) WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (Job
 func (c *Client) Job(ctx context.Context, id JobID) (JobInfo, error) {
 	got, _, err := c.store.Jobs(ctx, c.ns, store.JobFilter{IDs: []task.ID{id}})
 	if err != nil {
-		return JobInfo{}, fmt.Errorf("get job %s: %w", id, err)
+		return JobInfo{}, doing("get job "+id.String(), err)
 	}
 	if len(got) == 0 {
 		return JobInfo{}, fmt.Errorf("job %s in namespace %q: %w", id, c.ns, ErrNotFound)
@@ -292,7 +294,7 @@ func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
 	for {
 		page, next, err := c.List(ctx, f)
 		if err != nil {
-			return JobStatus{}, fmt.Errorf("read the tasks of job %s: %w", id, err)
+			return JobStatus{}, doing("read the tasks of job "+id.String(), err)
 		}
 		st.Tasks = append(st.Tasks, page...)
 		if next == "" {
@@ -300,9 +302,7 @@ func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
 		}
 		f.After = next
 	}
-	for i, k := 0, len(st.Tasks)-1; i < k; i, k = i+1, k-1 {
-		st.Tasks[i], st.Tasks[k] = st.Tasks[k], st.Tasks[i]
-	}
+	slices.Reverse(st.Tasks)
 	return st, nil
 }
 
@@ -315,7 +315,9 @@ type CancelAck struct {
 
 // CancelJob cancels every unfinished task of a job; see Cancel.
 func (c *Client) CancelJob(ctx context.Context, id JobID, opts ...OperateOption) (CancelAck, error) {
-	res, err := c.operate(ctx, "cancel job "+id.String(), store.CancelJob{Audit: operateSet(opts).audit, Job: id})
+	res, err := c.operate(ctx, "cancel job "+id.String(), opts, func(s operateSettings) store.Command {
+		return store.CancelJob{Audit: s.audit, Job: id}
+	})
 	return CancelAck{Cancelled: res.Cancelled, Asked: res.AskedTasks, AlreadyDone: res.AlreadyDone}, err
 }
 

@@ -2,6 +2,8 @@ package weaver
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -42,21 +44,10 @@ func defaults() settings {
 
 // clone returns settings whose maps may be changed.
 func (s settings) clone() settings {
-	s.labels = cloneMap(s.labels)
-	s.metadata = cloneMap(s.metadata)
-	s.errs = append([]error(nil), s.errs...)
+	s.labels = maps.Clone(s.labels)
+	s.metadata = maps.Clone(s.metadata)
+	s.errs = slices.Clone(s.errs)
 	return s
-}
-
-func cloneMap(m map[string]string) map[string]string {
-	if m == nil {
-		return nil
-	}
-	c := make(map[string]string, len(m))
-	for k, v := range m {
-		c[k] = v
-	}
-	return c
 }
 
 func (s *settings) problem(format string, args ...any) {
@@ -139,7 +130,7 @@ func Timeout(d time.Duration) Option {
 // Queue names the line that the task waits in; default "default".
 func Queue(name string) Option {
 	return option(func(s *settings) {
-		if err := checkKey("Queue", name, 255); err != nil {
+		if err := checkKey("Queue", name, maxName); err != nil {
 			s.errs = append(s.errs, err)
 			return
 		}
@@ -194,7 +185,7 @@ func Metadata(key, value string) Option {
 }
 
 func (s *settings) attach(m *map[string]string, option, key, value string) {
-	err := checkKey(option, key, 255)
+	err := checkKey(option, key, maxName)
 	if err == nil {
 		err = checkText(option+" "+key, value)
 	}
@@ -213,7 +204,7 @@ func (s *settings) attach(m *map[string]string, option, key, value string) {
 // (DispositionExisting), whatever the input. Deleting it frees the key.
 func IdempotencyKey(key string) EnqueueOption {
 	return enqueueOption(func(s *settings) {
-		if err := checkKey("IdempotencyKey", key, 255); err != nil {
+		if err := checkKey("IdempotencyKey", key, maxName); err != nil {
 			s.errs = append(s.errs, err)
 			return
 		}
@@ -234,7 +225,7 @@ func ConcurrencyKey(key string, limit ...int) EnqueueOption {
 			s.problem("ConcurrencyKey(%q, %v): want one limit of at least 1", key, limit)
 			return
 		}
-		if err := checkKey("ConcurrencyKey", key, 255); err != nil {
+		if err := checkKey("ConcurrencyKey", key, maxName); err != nil {
 			s.errs = append(s.errs, err)
 			return
 		}
@@ -246,7 +237,7 @@ func ConcurrencyKey(key string, limit ...int) EnqueueOption {
 func Delay(d time.Duration) EnqueueOption {
 	return enqueueOption(func(s *settings) {
 		if d < 0 {
-			s.problem("Delay(%s): want a positive duration", d)
+			s.problem("Delay(%s): want 0 or more", d)
 			return
 		}
 		s.delay, s.at = d, time.Time{}
@@ -256,13 +247,19 @@ func Delay(d time.Duration) EnqueueOption {
 // At makes the task due at an instant; one that has passed means now.
 func At(t time.Time) EnqueueOption {
 	return enqueueOption(func(s *settings) {
-		if t.UTC().Year() > 9999 {
+		if !keepable(t) {
 			s.problem("At(%s): want an instant before the year 10000", t)
 			return
 		}
 		s.at, s.delay = t, 0
 	})
 }
+
+// maxName is how long names and keys may be, in bytes.
+const maxName = 255
+
+// keepable reports whether stores and JSON can tell an instant.
+func keepable(t time.Time) bool { return t.UTC().Year() <= 9999 }
 
 func checkKey(option, key string, limit int) error {
 	switch {

@@ -88,9 +88,8 @@ func Do(ctx context.Context, name string, fn func(ctx context.Context) error, op
 // that fn writes through tx commit together, so they happen exactly once. Tx
 // is *sql.Tx on SQLite; another type is ErrTxType. Keep it short and let it
 // touch the database only: it holds the store's writer, and is rolled back
-// with ErrStepTxTooLong after the smaller of 5 s and a third of the lease. Give
-// fn's context to every statement: only then can a slow one be interrupted at
-// that limit.
+// with ErrStepTxTooLong after the smaller of 5 s and a third of the lease; a
+// statement that runs then is interrupted, whichever context it was given.
 func StepTx[Tx, T any](ctx context.Context, name string, fn func(ctx context.Context, tx Tx) (T, error)) (T, error) {
 	var value T
 	a, err := engine.From(ctx)
@@ -127,11 +126,15 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	return a.Sleep(ctx, name, max(d, 0), time.Time{})
 }
 
-// SleepUntil is Sleep until an instant.
+// SleepUntil is Sleep until an instant, which lies before the year 10000; a
+// later one fails the task at once.
 func SleepUntil(ctx context.Context, name string, t time.Time) error {
 	a, err := engine.From(ctx)
 	if err != nil {
 		return fmt.Errorf("sleep %q: %w", name, err)
+	}
+	if !keepable(t) {
+		return Permanent(fmt.Errorf("sleep %q: %w: SleepUntil(%s): want an instant before the year 10000", name, ErrInvalidOption, t))
 	}
 	return a.Sleep(ctx, name, 0, t)
 }

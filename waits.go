@@ -2,6 +2,9 @@ package weaver
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +22,7 @@ const waitPoll = time.Second
 type waits struct {
 	notifier store.Notifier // nil: poll only
 	ns       string
+	log      *slog.Logger
 
 	// listening guards the registration with the store. It is never taken by
 	// notices, so the store may hold locks of its own while it tells them.
@@ -31,24 +35,35 @@ type waits struct {
 	byID map[task.ID][]chan struct{}
 }
 
-func (w *waits) init(s store.Store, ns string) {
-	w.ns = ns
+func (w *waits) init(s store.Store, ns string, log *slog.Logger) {
+	w.ns, w.log = ns, log
 	w.byID = make(map[task.ID][]chan struct{})
 	w.notifier, _ = s.(store.Notifier)
 }
 
 // until calls check until it is done: once now, and again whenever the task
-// or job may have changed.
+// or job may have changed. A store that cannot be reached for a while says
+// nothing about the task: until looks again at the pace of the poll, and says
+// so once.
 func (w *waits) until(ctx context.Context, id task.ID, check func(context.Context) (bool, error)) error {
 	changed, complete := w.add(id)
 	defer w.remove(id, changed)
+	told := false
 	for {
 		// Registered before the look: a change in between is not missed.
-		done, err := check(ctx)
-		if done || err != nil {
-			return err
+		done, trouble := check(ctx)
+		away := !done && (errors.Is(trouble, ErrUnavailable) || errors.Is(trouble, ErrBusy))
+		if done || trouble != nil && !away {
+			return trouble
 		}
-		if err := w.pause(ctx, changed, complete); err != nil {
+		if away && !told && ctx.Err() == nil {
+			w.log.Warn("the store cannot be read; the wait goes on", "id", id, "error", trouble)
+			told = true
+		}
+		if err := w.pause(ctx, changed, complete && !away); err != nil {
+			if away {
+				return fmt.Errorf("%w; the last look: %w", err, trouble)
+			}
 			return err
 		}
 	}

@@ -48,8 +48,11 @@ type Duration time.Duration
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
 
 // UnmarshalJSON implements json.Unmarshaler. It takes a Go duration, such as
-// "90s" or "1m30s".
+// "90s" or "1m30s". By the convention of package json null changes nothing.
 func (d *Duration) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "null" {
+		return nil
+	}
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
 		return fmt.Errorf(`%s is no duration: write a text such as "90s" or "1m30s"`, raw)

@@ -14,7 +14,7 @@ import (
 
 const (
 	firstBlock = 4 << 10   // most commands write less
-	fullBlock  = 32 << 10  //
+	fullBlock  = 32 << 10  // of those that go on
 	minTail    = 4 << 10   // what errors show
 	maxTail    = 256 << 10 // of each stream, whatever the inline limit
 

@@ -5,11 +5,11 @@ import "time"
 // Budget limits a job. Zero fields set no limit.
 type Budget struct {
 	MaxAttemptsPerTask int           `json:"max_attempts_per_task,omitempty"`
-	MaxTotalAttempts   int           `json:"max_total_attempts,omitempty"`
+	MaxTotalAttempts   int           `json:"max_total_attempts,omitempty"` // not built yet: Submit refuses it
 	MaxDuration        time.Duration `json:"max_duration_ns,omitempty"`
-	MaxCost            int64         `json:"max_cost,omitempty"` // micro-units
-	MaxRepairs         int           `json:"max_repairs,omitempty"`
-	MaxNoProgress      int           `json:"max_no_progress,omitempty"`
+	MaxCost            int64         `json:"max_cost,omitempty"`        // micro-units; not built yet: Submit refuses it
+	MaxRepairs         int           `json:"max_repairs,omitempty"`     // not built yet: Submit refuses it
+	MaxNoProgress      int           `json:"max_no_progress,omitempty"` // not built yet: Submit refuses it
 }
 
 // NewJob is a job about to be stored with its tasks.

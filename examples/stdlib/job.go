@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -126,17 +125,5 @@ func submit(ctx context.Context, client *weaver.Client, cfg config, show *displa
 		return weaver.JobInfo{}, err
 	}
 	show.say("new job %s: %d packages of %s; state in %s", handle.ID(), len(pkgs), goroot, cfg.database())
-	return readJob(ctx, client, handle.ID())
-}
-
-// readJob reads a job with its counters, and without its tasks.
-func readJob(ctx context.Context, client *weaver.Client, id weaver.JobID) (weaver.JobInfo, error) {
-	found, _, err := client.Jobs(ctx, weaver.JobFilter{IDs: []weaver.JobID{id}})
-	if err != nil {
-		return weaver.JobInfo{}, err
-	}
-	if len(found) == 0 {
-		return weaver.JobInfo{}, fmt.Errorf("job %s: %w", id, weaver.ErrNotFound)
-	}
-	return found[0], nil
+	return client.Job(ctx, handle.ID())
 }

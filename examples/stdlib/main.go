@@ -56,7 +56,7 @@ type config struct {
 	dir     string        // the work folder
 	goroot  string        // the Go source tree to count
 	limit   int           // packages at most; 0: all
-	workers int           // tasks at once
+	slots   int           // tasks at once
 	pace    time.Duration // pause in every count, so that there is time to kill
 	nap     time.Duration // how long the sleeping task sleeps
 	fresh   bool          // give an unfinished job up and start anew
@@ -121,7 +121,7 @@ func parse(args []string, stderr io.Writer) (cfg config, verb string, err error)
 	if verb == "run" {
 		fs.StringVar(&cfg.goroot, "goroot", "", "the Go `tree` to count (default: what go env GOROOT says)")
 		fs.IntVar(&cfg.limit, "limit", 0, "count at most `n` packages (default: all)")
-		fs.IntVar(&cfg.workers, "workers", 4, "run `n` tasks at once")
+		fs.IntVar(&cfg.slots, "slots", 4, "run `n` tasks at once")
 		fs.DurationVar(&cfg.pace, "pace", 150*time.Millisecond, "pause this long in every package; 0 runs at full speed")
 		fs.DurationVar(&cfg.nap, "nap", 1500*time.Millisecond, "how long the sleeping task sleeps")
 		fs.BoolVar(&cfg.fresh, "fresh", false, "give an unfinished job up and start a new one")
@@ -135,8 +135,8 @@ func parse(args []string, stderr io.Writer) (cfg config, verb string, err error)
 		fmt.Fprintln(stderr, err)
 		return cfg, verb, err
 	}
-	if verb == "run" && (cfg.limit < 0 || cfg.workers < 1 || cfg.pace < 0 || cfg.nap < 0) {
-		err := errors.New("--limit, --pace and --nap cannot be negative, and --workers must be at least 1")
+	if verb == "run" && (cfg.limit < 0 || cfg.slots < 1 || cfg.pace < 0 || cfg.nap < 0) {
+		err := errors.New("--limit, --pace and --nap cannot be negative, and --slots must be at least 1")
 		fmt.Fprintln(stderr, err)
 		return cfg, verb, err
 	}

@@ -105,7 +105,7 @@ func (d *display) start(ctx context.Context, client *weaver.Client, job weaver.J
 		cancel()
 		watching.Wait()
 		// The last look, also after Ctrl-C, which has ended the context.
-		if last, err := readJob(context.WithoutCancel(ctx), client, job.ID); err == nil {
+		if last, err := client.Job(context.WithoutCancel(ctx), job.ID); err == nil {
 			show(last)
 		}
 		end()
@@ -118,7 +118,7 @@ func (d *display) watch(ctx context.Context, client *weaver.Client, id weaver.Jo
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		job, err := readJob(ctx, client, id)
+		job, err := client.Job(ctx, id)
 		if err == nil { // else it shows nothing this time; the engine reports the store's trouble
 			show(job)
 		}

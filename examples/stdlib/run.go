@@ -50,7 +50,7 @@ func run(ctx context.Context, cfg config) (err error) {
 	eng, err := weaver.New(db, weaver.Config{
 		Handlers:    w.handlers(),
 		Expect:      []weaver.AnyType{Count, Flaky, Nap, Report},
-		Concurrency: cfg.workers,
+		Concurrency: cfg.slots,
 		Logger:      slog.New(slog.NewTextHandler(show, &slog.HandlerOptions{Level: level})),
 		Sink:        show,
 
@@ -115,7 +115,7 @@ func interrupted(client *weaver.Client, job weaver.JobInfo, show *display) error
 	// The run's context has ended; reading the counters is all that is left.
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	job, err := readJob(ctx, client, job.ID)
+	job, err := client.Job(ctx, job.ID)
 	if err != nil {
 		return err
 	}

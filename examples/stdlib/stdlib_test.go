@@ -85,7 +85,7 @@ func (o *output) requires(t *testing.T, texts ...string) {
 func smallConfig(t *testing.T) (config, *output) {
 	t.Helper()
 	out := &output{}
-	return config{dir: filepath.Join(t.TempDir(), "work"), goroot: smallTree(t), workers: 4, nap: 500 * time.Millisecond, out: out}, out
+	return config{dir: filepath.Join(t.TempDir(), "work"), goroot: smallTree(t), slots: 4, nap: 500 * time.Millisecond, out: out}, out
 }
 
 func (c config) read(t *testing.T, name string) string {
@@ -226,7 +226,7 @@ func TestVerifyFindsRepeatedSteps(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--nonsense"}, {"now"}, {"verify", "--pace", "1s"}, {"--workers", "0"}, {"--limit", "-1"}} {
+	for _, args := range [][]string{{"--nonsense"}, {"now"}, {"verify", "--pace", "1s"}, {"--slots", "0"}, {"--limit", "-1"}} {
 		var stderr bytes.Buffer
 		if code := command(t.Context(), args, &stderr, &stderr); code != exitUsage || stderr.Len() == 0 {
 			t.Errorf("%q: exit code %d and %q, want %d and a reason", args, code, &stderr, exitUsage)

@@ -67,6 +67,7 @@ var houseOrder = map[string]rule{
 	"internal/migrate":    {ours: join(words, "store")},
 	"internal/engine":     {ours: join(ports, "internal/group", "internal/batch")},
 	"internal/faultstore": {ours: join(words, "store")},
+	"internal/guards":     {ours: []string{"internal/group"}},
 	"internal/archtest":   {},
 	"internal/stormtest":  {},
 	"internal/disktest":   {libs: []string{ncruces}},

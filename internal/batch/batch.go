@@ -32,8 +32,9 @@ var (
 	// ErrTaken: the caller's context ended while its operation was being
 	// committed; whether it was is not known. It wraps the context's cause.
 	ErrTaken = errors.New("gave up while the operation was being committed")
-	// ErrClosed: the queue takes no more operations.
-	ErrClosed = errors.New("the queue is closed")
+	// ErrClosed: the queue takes no more operations. Its text reaches users, to
+	// whom a queue is a line of tasks.
+	ErrClosed = errors.New("no more operations are taken")
 )
 
 // Op is one operation. It is used once. What it is given must not be changed

@@ -1,5 +1,6 @@
-// Package group owns goroutines: every `go` statement of the module outside
-// tests is here, and whoever starts a Group waits for it.
+// Package group owns goroutines: every `go` statement of the library and its
+// command is here (tests, conformance suites and examples have their own), and
+// whoever starts a Group waits for it.
 //
 // A Group's functions share a context and end together: the first of them
 // that fails ends the context for all, with its error as the cause. A panic

@@ -65,7 +65,7 @@ func parseCursor(after string) (task.ID, error) {
 	}
 	id, err := task.ParseID(after)
 	if err != nil {
-		return task.ID{}, fmt.Errorf("%w: %w", store.ErrBadCursor, err)
+		return task.ID{}, fmt.Errorf("%w: %q did not come from a list", store.ErrBadCursor, after)
 	}
 	return id, nil
 }

@@ -21,7 +21,7 @@ func cursor(after string) ([]byte, error) {
 	}
 	id, err := task.ParseID(after)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", store.ErrBadCursor, err)
+		return nil, fmt.Errorf("%w: %q did not come from a list", store.ErrBadCursor, after)
 	}
 	return id[:], nil
 }

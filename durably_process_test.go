@@ -91,7 +91,7 @@ func durablyProcesses(t *testing.T) {
 		_, err = db.DB().ExecContext(t.Context(), "INSERT INTO schema_versions (version, name, checksum, applied_at) VALUES (9999, 'later', 'x', 0)")
 		w.must(err)
 		wantError(t, db.Migrate(t.Context()), weaver.ErrNewerSchema)
-		wantError(t, w.newEngine(db, weaver.Config{}).Run(t.Context()), weaver.ErrNewerSchema, "upgrade this program")
+		wantError(t, w.newEngine(db, weaver.Config{}).Run(t.Context()), weaver.ErrNewerSchema, "newer version of the program")
 	})
 
 	t.Run("53 a result is waited for from another process", func(t *testing.T) {

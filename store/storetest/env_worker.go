@@ -1,0 +1,282 @@
+package storetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// worker is a process with an engine, reduced to what it asks of the store.
+type worker struct {
+	e    *env
+	id   store.WorkerID
+	name string
+}
+
+// worker joins a new one. It falls silent at once (its leases are not renewed
+// while time passes) unless it stays.
+func (e *env) worker(name string) *worker {
+	e.Helper()
+	e.workers++
+	w := &worker{e: e, id: store.WorkerID(fmt.Sprintf("%s-%s-%d", e.ns, name, e.workers)), name: name}
+	w.join()
+	return w
+}
+
+func (w *worker) join() {
+	w.e.Helper()
+	info := store.WorkerInfo{ID: w.id, Name: w.name, TTL: ttl}
+	if err := w.e.s.Join(w.e.Context(), w.e.ns, info); err != nil {
+		w.e.Fatalf("Join of %s: %v", w.name, err)
+	}
+}
+
+// stay makes pass beat for this worker (not for its leases).
+func (w *worker) stay() { *w.e.alive = append(*w.e.alive, w) }
+
+// quiet takes stay back.
+func (w *worker) quiet() {
+	*w.e.alive = slices.DeleteFunc(*w.e.alive, func(o *worker) bool { return o == w })
+}
+
+// beat extends leases and marks the worker as seen.
+func (w *worker) beat(leases ...task.Lease) []store.Beat {
+	w.e.Helper()
+	beats, err := w.e.s.Heartbeat(w.e.Context(), w.e.ns, store.HeartbeatRequest{Worker: w.id, TTL: ttl, Leases: leases})
+	if err != nil {
+		w.e.Fatalf("Heartbeat of %s: %v", w.name, err)
+	}
+	if len(beats) != len(leases) {
+		w.e.Fatalf("Heartbeat of %d leases answered %d", len(leases), len(beats))
+	}
+	return beats
+}
+
+// ask changes a claim.
+type ask func(*store.ClaimRequest)
+
+func limit(n int) ask                { return func(r *store.ClaimRequest) { r.Limit = n } }
+func only(ids ...task.ID) ask        { return func(r *store.ClaimRequest) { r.IDs = ids } }
+func queues(free map[string]int) ask { return func(r *store.ClaimRequest) { r.Queues = free } }
+func types(known map[string]int) ask { return func(r *store.ClaimRequest) { r.Types = known } }
+func slots(all, suspects int) ask {
+	return func(r *store.ClaimRequest) { r.Slots, r.Suspects = all, suspects }
+}
+func company(n int) ask            { return func(r *store.ClaimRequest) { r.Company = n } }
+func under(lease task.LeaseID) ask { return func(r *store.ClaimRequest) { r.LeaseID = lease } }
+func lookUp(lease task.LeaseID) ask {
+	return func(r *store.ClaimRequest) { r.LeaseID, r.Again = lease, true }
+}
+func claimTTL(d time.Duration) ask { return func(r *store.ClaimRequest) { r.TTL = d } }
+func (w *worker) request(asks ...ask) store.ClaimRequest {
+	r := store.ClaimRequest{
+		Worker: w.id, Name: w.name, LeaseID: w.e.newLease(), TTL: ttl, Limit: 1000,
+		Types: map[string]int{alpha: 1, beta: 1}, Slots: 8,
+	}
+	for _, a := range asks {
+		a(&r)
+	}
+	return r
+}
+
+// claim asks for work and returns the whole answer.
+func (w *worker) claim(asks ...ask) store.ClaimResult {
+	w.e.Helper()
+	got, err := w.e.s.Claim(w.e.Context(), w.e.ns, w.request(asks...))
+	if err != nil {
+		w.e.Fatalf("Claim by %s: %v", w.name, err)
+	}
+	return got
+}
+
+// take claims exactly this task.
+func (w *worker) take(id task.ID) store.Claimed {
+	w.e.Helper()
+	got := w.claim(only(id))
+	if len(got.Tasks) != 1 || got.Tasks[0].Task.ID != id {
+		t := w.e.task(id)
+		w.e.Fatalf("%s claimed %d tasks instead of %v, which is %s/%s", w.name, len(got.Tasks), id, t.State, t.Waiting)
+	}
+	return got.Tasks[0]
+}
+
+// takeAll claims exactly these tasks in one call, in their order.
+func (w *worker) takeAll(ids ...task.ID) []store.Claimed {
+	w.e.Helper()
+	got := w.claim(only(ids...)).Tasks
+	if len(got) != len(ids) {
+		w.e.Fatalf("%s claimed %d tasks of %d", w.name, len(got), len(ids))
+	}
+	slices.SortFunc(got, func(x, y store.Claimed) int {
+		return slices.Index(ids, x.Task.ID) - slices.Index(ids, y.Task.ID)
+	})
+	return got
+}
+
+// gets claims whatever is due and compares the tasks, in the order claimed.
+func (w *worker) gets(want []task.ID, asks ...ask) []store.Claimed {
+	w.e.Helper()
+	got := w.claim(asks...).Tasks
+	if !slices.Equal(claimedIDs(got), want) {
+		w.e.Fatalf("%s claimed %v, want %v", w.name, claimedIDs(got), want)
+	}
+	return got
+}
+
+// getsNothing claims and expects nothing.
+func (w *worker) getsNothing(asks ...ask) {
+	w.e.Helper()
+	if got := w.claim(asks...).Tasks; len(got) != 0 {
+		w.e.Fatalf("%s claimed %v, want nothing", w.name, claimedIDs(got))
+	}
+}
+
+func claimedIDs(cs []store.Claimed) []task.ID {
+	var ids []task.ID
+	for _, c := range cs {
+		ids = append(ids, c.Task.ID)
+	}
+	return ids
+}
+
+// reap asks for a reap as the keeper and expects it to be allowed.
+func (e *env) reap() store.ReapResult {
+	e.Helper()
+	return e.reapWith(3)
+}
+
+// reapWith reaps under another crash budget.
+func (e *env) reapWith(budget int) store.ReapResult {
+	e.Helper()
+	got := e.keeper.reap(store.ReapRequest{CrashBudget: budget})
+	if got.Paused {
+		e.Fatalf("the keeper beat all the time and may not reap")
+	}
+	return got
+}
+
+// reap asks for a reap as this worker.
+func (w *worker) reap(r store.ReapRequest) store.ReapResult {
+	w.e.Helper()
+	r.Worker, r.TTL = w.id, ttl
+	got, err := w.e.s.Reap(w.e.Context(), w.e.ns, r)
+	if err != nil {
+		w.e.Fatalf("Reap by %s: %v", w.name, err)
+	}
+	return got
+}
+
+// expire lets the lease of an attempt run out and be reaped.
+func (e *env) expire(c store.Claimed) store.Reaped {
+	e.Helper()
+	e.pass(ttl + ttl/3)
+	for _, r := range e.reap().Reaped {
+		if r.Task == c.Task.ID {
+			return r
+		}
+	}
+	e.Fatalf("the expired lease of %v was not reaped", c.Task.ID)
+	return store.Reaped{}
+}
+
+// crash lets n processes in a row die with the task.
+func (e *env) crash(id task.ID, n int) {
+	e.Helper()
+	for range n {
+		e.expire(e.worker("doomed").take(id))
+	}
+}
+
+// The ways in which an attempt ends.
+
+func success(c store.Claimed) store.Finish {
+	return store.Finish{Lease: c.Lease, Outcome: task.OutcomeSuccess, Output: json.RawMessage(`"done"`), Elapsed: time.Millisecond, CodeVersion: 1}
+}
+
+// failure ends an attempt with a handler's error and what was decided on it.
+func failure(c store.Claimed, kind task.DecisionKind, delay time.Duration) store.Finish {
+	return store.Finish{
+		Lease: c.Lease, Outcome: task.OutcomeFailure, Error: &task.Error{Kind: task.KindHandler, Message: "no luck"},
+		Decision: &task.Decision{Kind: kind, Reason: task.Reason{Policy: "test", Version: 1, Text: "the test says so"}},
+		Delay:    delay, Elapsed: time.Millisecond, CodeVersion: 1,
+	}
+}
+
+func retry(c store.Claimed, delay time.Duration) store.Finish {
+	return failure(c, task.DecideRetry, delay)
+}
+func dead(c store.Claimed) store.Finish  { return failure(c, task.DecideMarkDead, 0) }
+func block(c store.Claimed) store.Finish { return failure(c, task.DecideBlock, 0) }
+
+func internalError(c store.Claimed, delay time.Duration) store.Finish {
+	return store.Finish{Lease: c.Lease, Outcome: task.OutcomeFailure, Error: &task.Error{Kind: task.KindInternal, Message: "no bucket"}, Delay: delay}
+}
+
+func suspend(c store.Claimed, until time.Time) store.Finish {
+	return store.Finish{Lease: c.Lease, Outcome: task.OutcomeSuspended, WakeAt: until}
+}
+
+func released(c store.Claimed) store.Finish {
+	return store.Finish{Lease: c.Lease, Outcome: task.OutcomeReleased}
+}
+
+func cancelled(c store.Claimed) store.Finish {
+	return store.Finish{Lease: c.Lease, Outcome: task.OutcomeCancelled, Error: &task.Error{Kind: task.KindCancelled, Message: "gave up"}}
+}
+
+// finish ends an attempt and expects the store to accept it.
+func (e *env) finish(f store.Finish) store.FinishResult {
+	e.Helper()
+	got := e.finishAll(f)[0]
+	if got.Err != nil {
+		e.Fatalf("Finish with %s: %v", f.Outcome, got.Err)
+	}
+	return got
+}
+
+// finishAll ends attempts in one batch.
+func (e *env) finishAll(fs ...store.Finish) []store.FinishResult {
+	e.Helper()
+	got, err := e.s.Finish(e.Context(), e.ns, fs...)
+	if err != nil {
+		e.Fatalf("Finish of %d: %v", len(fs), err)
+	}
+	if len(got) != len(fs) {
+		e.Fatalf("Finish of %d answered %d", len(fs), len(got))
+	}
+	return got
+}
+
+// refused expects a finish to be turned away, with nothing written.
+func (e *env) refused(f store.Finish, want error) {
+	e.Helper()
+	e.unchanged(fmt.Sprintf("Finish with %s", f.Outcome), func() {
+		e.wantErr("Finish with "+string(f.Outcome), e.finishAll(f)[0].Err, want)
+	})
+}
+
+// succeed runs tasks to success, one after the other.
+func (e *env) succeed(ids ...task.ID) {
+	e.Helper()
+	for _, id := range ids {
+		e.finish(success(e.a.take(id)))
+	}
+}
+
+// fail runs tasks to failure.
+func (e *env) fail(ids ...task.ID) {
+	e.Helper()
+	for _, id := range ids {
+		e.finish(dead(e.a.take(id)))
+	}
+}
+
+// blockTask runs a task until it is blocked.
+func (e *env) blockTask(id task.ID) {
+	e.Helper()
+	e.finish(block(e.a.take(id)))
+}
