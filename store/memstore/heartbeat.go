@@ -12,7 +12,7 @@ import (
 func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 	return s.do(ctx, ns, func(o *op) {
 		delete(o.dead, w.ID)
-		o.workers[w.ID] = &worker{lastSeen: o.now}
+		o.workers[w.ID] = &worker{lastSeen: o.now, joined: true}
 	})
 }
 

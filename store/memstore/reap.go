@@ -55,11 +55,18 @@ func (o *op) mayReap(req store.ReapRequest) bool {
 	return true
 }
 
+// seenDead reports whether a worker's process is known to be dead: it is
+// watched from the worker's Join until the worker is forgotten.
+func (o *op) seenDead(id store.WorkerID) bool {
+	w, ok := o.workers[id]
+	return ok && w.joined && o.dead[id]
+}
+
 // lostLeases returns the running tasks whose leases are over: expired, or
 // held by a process known to be dead.
 func (o *op) lostLeases(limit int) []*row {
 	rows := o.sorted(func(r *row) bool {
-		return r.State == task.Running && (!r.LeaseExpiresAt.After(o.now) || o.dead[r.worker])
+		return r.State == task.Running && (!r.LeaseExpiresAt.After(o.now) || o.seenDead(r.worker))
 	})
 	slices.SortStableFunc(rows, func(a, b *row) int { return a.LeaseExpiresAt.Compare(b.LeaseExpiresAt) })
 	return rows[:min(limit, len(rows))]
@@ -111,7 +118,7 @@ func (o *op) countCrash(r *row) bool {
 // lease's end, rather than having lost touch with the store like everybody.
 func (o *op) stopped(r *row) bool {
 	w, ok := o.workers[r.worker]
-	return !ok || o.dead[r.worker] || w.lastSeen.Before(r.LeaseExpiresAt)
+	return !ok || o.seenDead(r.worker) || w.lastSeen.Before(r.LeaseExpiresAt)
 }
 
 // pastDeadline returns the unfinished tasks whose deadline has passed and
@@ -143,7 +150,7 @@ func (o *op) forgetWorkers(ttl time.Duration) {
 		}
 	}
 	for id, w := range o.workers {
-		if !holds[id] && (o.dead[id] || o.now.Sub(w.lastSeen) > silentTTLs*ttl) {
+		if !holds[id] && (o.seenDead(id) || o.now.Sub(w.lastSeen) > silentTTLs*ttl) {
 			delete(o.workers, id)
 		}
 	}

@@ -43,6 +43,7 @@ type idempotency struct{ taskType, key string }
 type worker struct {
 	lastSeen time.Time
 	steady   time.Time // when its heartbeats came back after a gap; zero: there was none
+	joined   bool      // and not forgotten since: its death can be seen
 }
 
 func newSpace() *space {

@@ -38,8 +38,13 @@ func (db *DB) holdLock(ns string, id store.WorkerID) error {
 	l := &db.locks
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.held[path] != nil {
-		return nil
+	if f := l.held[path]; f != nil {
+		if isAt(f, path) {
+			return nil
+		}
+		// It was forgotten while it was silent, and its file removed.
+		_ = f.Close()
+		delete(l.held, path)
 	}
 	if err := os.MkdirAll(db.name+".workers", 0o755); err != nil {
 		return err
@@ -60,6 +65,16 @@ func (db *DB) holdLock(ns string, id store.WorkerID) error {
 	}
 	l.held[path] = f
 	return nil
+}
+
+// isAt reports whether a path still leads to an open file.
+func isAt(f *os.File, path string) bool {
+	open, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(path)
+	return err == nil && os.SameFile(open, named)
 }
 
 // release gives a lock up and removes its file.
