@@ -19,7 +19,7 @@ everywhere = @for m in $(MODULES); do (cd "$$m" && $(1)) || exit 1; done
 
 .PHONY: help
 help: ## List what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## Run the example that needs nothing but Go (examples/stdlib)
@@ -33,9 +33,36 @@ test: ## Run all tests, and build for the browser (js/wasm)
 race: ## Run all tests under the race detector, concurrent scenes at a fraction of their size
 	@cc="$$(scripts/cc.sh)"; set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout=30m ./...
 
+# What takes long, each by itself: hours on two cores.
+SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-guards soak-long soak-race
+.PHONY: soak $(SOAKS)
+soak: $(SOAKS) ## Run everything in full size: about four hours (docs/reliability.md); or one of soak-NAME
+
+# A seed is printed when one fails; SEED=N plays it again.
+SEED ?= 0
+soak-model: ## 20,000 sequences of 100 operations on the model and on SQLite
+	$(GO) test ./internal/simtest -run '^TestModel$$' -rapid.seed=$(SEED) -rapid.checks=20000 -rapid.steps=100 -timeout=4h
+
+soak-sweep: ## Every fault at every store call of every scenario
+	WEAVER_SWEEP=full $(GO) test ./internal/simtest -run 'Sweep' -v -timeout=1h
+
+soak-simulation: ## 20,000 seeds of the deterministic simulation
+	WEAVER_DST=20000 $(GO) test ./internal/dst -timeout=4h
+
+soak-disk: ## Every write and sync of the disk faults, every power cut
+	WEAVER_DISK=full $(GO) test ./store/sqlite ./internal/disktest -run 'Disk|Power|Log|Limit|Sync|Images' -v -timeout=1h
+
+soak-storm: ## 200 processes killed in the middle of work
+	WEAVER_STORM=full $(GO) test ./internal/stormtest -run '^TestKillStorm$$' -v -timeout=1h
+
+soak-guards: ## Remove every guard, one at a time, and see its test fail
+	$(GO) run ./internal/guards
+
+soak-long: ## Twenty minutes of mixed load: goroutines, files, memory, log
+	WEAVER_SOAK=20m $(GO) test ./internal/stormtest -run '^TestLongRun$$' -v -timeout=1h
+
 SOAK ?= 20
-.PHONY: soak
-soak: ## Run the tests of stores and engine SOAK times (20) under the race detector
+soak-race: ## The tests of stores and engine SOAK times (20) under the race detector
 	@cc="$$(scripts/cc.sh)"; set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on -count=$(SOAK) -timeout=4h ./store/... ./internal/engine/...
 
 # Flags for the benchmarks, as in: make bench BENCH='-runs 1 -only noop'

@@ -1,6 +1,7 @@
 // Package simtest plays the whole of Weaver against models of it: random
-// operations on two stores at once, histories judged for linearizability, and
-// drains that leave no goroutine behind. It has tests only, and it alone may
+// operations on two stores at once, histories judged for linearizability, a
+// fault at every call of real work, and drains that leave no goroutine behind.
+// It has tests only, and it alone may
 // import the libraries that they need (rapid, porcupine, goleak).
 //
 // What holds for every test here: a run is repeatable from the seed that it

@@ -33,7 +33,7 @@ func TestSlowStatementsEndWithTheirTransaction(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			defer st.Close()
+			defer func() { _ = st.Close() }() // its row told the error
 			var n int
 			return st.QueryRow().Scan(&n)
 		},

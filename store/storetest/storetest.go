@@ -120,14 +120,17 @@ func acts(t *testing.T, h Harness) []act {
 		{"Concurrent", concurrentScenes},
 		{"Crossing", crossingScenes},
 		{"Walk", walkScenes},
+		{"Guard", guardScenes},
+		{"GuardMore", guardMoreScenes},
+		{"GuardTwin", guardTwinScenes},
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := h.Open(t)
 		if _, ok := s.(store.StepTxer); ok {
-			all = append(all, act{"StepTx", stepTxScenes})
+			all = append(all, act{"StepTx", stepTxScenes}, act{"GuardStepTx", guardStepTxScenes})
 		}
 		if _, ok := s.(store.Notifier); ok {
-			all = append(all, act{"Notify", notifyScenes})
+			all = append(all, act{"Notify", notifyScenes}, act{"GuardNotify", guardNotifyScenes})
 		}
 	})
 	return all

@@ -1,0 +1,123 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goweaver/weaver/internal/batch"
+)
+
+// late is a context that turns out to have ended when somebody waits for its
+// end, and not before ready is closed: what happens until then is seen at the
+// same moment.
+type late struct {
+	context.Context
+	ready <-chan struct{}
+	asked chan struct{}
+}
+
+func newLate(ready <-chan struct{}) *late {
+	return &late{context.Background(), ready, make(chan struct{}, 1)}
+}
+
+// Done implements context.Context.
+func (l *late) Done() <-chan struct{} {
+	l.asked <- struct{}{}
+	<-l.ready
+	ended := make(chan struct{})
+	close(ended)
+	return ended
+}
+
+var errLate = errors.New("too late")
+
+// Err implements context.Context. Only who was woken by Done asks for more
+// than whether it may begin.
+func (l *late) Err() error {
+	select {
+	case <-l.ready:
+		return errLate
+	default:
+		return nil
+	}
+}
+
+// Whoever gives up at the very moment of its answer has its answer.
+func TestGivingUpTooLate(t *testing.T) {
+	t.Parallel()
+	for range 30 { // which of the two is seen first is left to chance
+		synctest.Test(t, func(t *testing.T) {
+			l := newLog(t, 10)
+			ready := make(chan struct{})
+			ctx := newLate(ready)
+			answer := make(chan error, 1)
+			l.q.TryExclusive(func() {
+				go func() { answer <- l.q.Do(ctx, &batch.Op[string]{Do: "a"}) }()
+				<-ctx.asked
+				// Behind it another one, which is led when both are in the queue.
+				go func() {
+					if err := l.q.Do(context.Background(), &batch.Op[string]{Do: "b", Urgent: true}); err != nil {
+						t.Errorf("b: %v", err)
+					}
+					close(ready) // a is done as well
+				}()
+				synctest.Wait()
+			})
+			if err := <-answer; err != nil {
+				t.Fatalf("an operation that was done answered %v", err)
+			}
+		})
+	}
+}
+
+// The lead that is handed to somebody who gives up goes to the next.
+func TestTheLeadOfWhoGivesUp(t *testing.T) {
+	t.Parallel()
+	for range 30 {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLog(t, 10)
+			ready := make(chan struct{})
+			ctx := newLate(ready)
+			answer := make(chan error, 1)
+			l.q.TryExclusive(func() {
+				go func() { answer <- l.q.Do(ctx, &batch.Op[string]{Do: "a"}) }()
+				<-ctx.asked
+			})
+			close(ready) // a has the lead
+			if err := <-answer; err != nil && !errors.Is(err, errLate) {
+				t.Fatalf("a: %v", err)
+			}
+			limit, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := l.q.Do(limit, &batch.Op[string]{Do: "b"}); err != nil {
+				t.Fatalf("after somebody gave up the lead: %v", err)
+			}
+		})
+	}
+}
+
+// A commit that panics before it took anything fails those who wait, once.
+func TestPanicBeforeTake(t *testing.T) {
+	t.Parallel()
+	l := newLog(t, 10)
+	panics := 0
+	l.before = func() {
+		if panics++; panics == 1 {
+			panic("boom")
+		}
+	}
+	err := l.q.Do(t.Context(), &batch.Op[string]{Do: "a"})
+	if err == nil || !strings.Contains(err.Error(), "boom") {
+		t.Errorf("the operation answered %v, want the panic", err)
+	}
+	if err := l.q.Do(t.Context(), &batch.Op[string]{Do: "b"}); err != nil {
+		t.Errorf("the next one answered %v", err)
+	}
+	if panics != 2 {
+		t.Errorf("the commit function ran %d times, want 2", panics)
+	}
+}

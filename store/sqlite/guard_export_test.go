@@ -1,0 +1,10 @@
+package sqlite
+
+// OnOp calls fn before each operation of the group commit, whose error it may
+// be; nil takes it away.
+func (db *DB) OnOp(fn func() error) {
+	db.fault.onOp = nil
+	if fn != nil {
+		db.fault.onOp = func(*conn) error { return fn() }
+	}
+}
