@@ -15,6 +15,7 @@ var workerScenes = []scene{
 	{"a worker that joins again is steady", joinAgain},
 	{"a worker that left may not reap, and its leases expire", leaveHolding},
 	{"a process known to be dead is reaped at once, else by expiry", killed},
+	{"a worker that joins after it was forgotten can be seen to die", killedAfterOblivion},
 	{"leaving twice, and without having joined", leaveTwice},
 }
 
@@ -142,6 +143,21 @@ func killed(e *env) {
 	e.equal("CrashCount", e.task(ids[0]).CrashCount, 1)
 	e.equal("the number claimed again", len(e.b.claim().Tasks), 2)
 	e.finish(success(c))
+}
+
+func killedAfterOblivion(e *env) {
+	w := e.worker("sleeper")
+	e.pass(40 * ttl)
+	e.reap()
+	w.join()
+	id := e.one()
+	c := w.take(id)
+	if e.h.Kill == nil {
+		e.expire(c)
+		return
+	}
+	e.h.Kill(e.T, e.s, w.id)
+	e.equal("the reaped", e.reap().Reaped, []store.Reaped{{Task: id, State: task.Ready, Crash: true}})
 }
 
 func leaveTwice(e *env) {
