@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,7 +20,8 @@ type doctorCmd struct {
 // Help is shown by doctor --help.
 func (doctorCmd) Help() string {
 	return "Doctor reads everything in the namespace as one picture and checks that it agrees with itself: states with dispatch rows, " +
-		"edges with the tasks they join, keys with who runs, jobs with their tasks. Exit code 1: it does not, and each violation is listed."
+		"edges with the tasks they join, keys with who runs, jobs with their tasks. Exit code 1: it does not, and each violation is listed; " +
+		"or the store cannot be written, and why."
 }
 
 // checkup is what doctor found, for -o json.
@@ -33,6 +35,7 @@ type checkup struct {
 	Attempts  int       `json:"attempts"`
 	Steps     int       `json:"steps"`
 	Clean     bool      `json:"clean"`
+	Refuses   string    `json:"cannot_be_written,omitempty"` // why nothing can be stored now
 
 	Violations []violation `json:"violations"`
 	Overdue    []violation `json:"overdue_leases,omitempty"` // --post-restore: to be taken back by the next worker
@@ -63,6 +66,9 @@ func (c *doctorCmd) Run(ctx context.Context, s *session) error {
 			return fmt.Errorf("read the store: %w", err)
 		}
 		found.examine(snap)
+		if err := writable(ctx, client.Store()); err != nil {
+			found.Refuses = err.Error()
+		}
 		if s.json() {
 			if err := s.writeJSON(found); err != nil {
 				return err
@@ -70,7 +76,7 @@ func (c *doctorCmd) Run(ctx context.Context, s *session) error {
 		} else {
 			s.printCheckup(&found)
 		}
-		if !found.Clean {
+		if !found.Clean || found.Refuses != "" {
 			return silent(exitFailed)
 		}
 		return nil
@@ -85,6 +91,21 @@ func (c *doctorCmd) restored(ctx context.Context, client *weaver.Client) error {
 	}
 	if err != nil {
 		return fmt.Errorf("begin a new generation of the store: %w", err)
+	}
+	return nil
+}
+
+// writable returns what keeps a store from being written, if it can tell. That
+// somebody else writes just now is no trouble.
+func writable(ctx context.Context, s weaver.Store) error {
+	w, ok := s.(interface {
+		Writable(ctx context.Context) error
+	})
+	if !ok {
+		return nil
+	}
+	if err := w.Writable(ctx); !errors.Is(err, store.ErrBusy) {
+		return err
 	}
 	return nil
 }
@@ -110,6 +131,9 @@ func (s *session) printCheckup(f *checkup) {
 		if n := len(f.Overdue); n > 0 {
 			s.printf("%s ran when the backup was made: the next worker starts what ran again.\n", text.Plural(n, "task"))
 		}
+	}
+	if f.Refuses != "" {
+		s.printf("%s: %s.\n", s.paint.Paint(text.Red, "Nothing can be stored"), text.Printable(f.Refuses))
 	}
 	scope := fmt.Sprintf("%s, %s, %s and %s of namespace %q in %s",
 		text.Plural(f.Tasks, "task"), text.Plural(f.Jobs, "job"), text.Plural(f.Attempts, "attempt"), text.Plural(f.Steps, "step"), f.Namespace, f.Store)

@@ -86,3 +86,6 @@ func OneLine(text string, limit int) string { return oneLine(text, limit) }
 
 // Quote makes a word safe for a shell.
 func Quote(word string) string { return quote(word) }
+
+// Writable is what doctor asks a store.
+var Writable = writable

@@ -21,7 +21,7 @@ const (
 	leaseNamespace = "simtest"
 	leaseType      = "simtest.lease.v1"
 	leaseTasks     = 8
-	leasePlayers   = 24
+	leasePlayers   = 32
 	leaseMemory    = 6 // leases of a task that players remember, lost ones among them
 )
 

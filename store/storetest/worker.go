@@ -16,6 +16,7 @@ var workerScenes = []scene{
 	{"a worker that left may not reap, and its leases expire", leaveHolding},
 	{"a process known to be dead is reaped at once, else by expiry", killed},
 	{"a worker that joins after it was forgotten can be seen to die", killedAfterOblivion},
+	{"the death of a worker that was forgotten and only beats again shows with its leases", killedUnwatched},
 	{"leaving twice, and without having joined", leaveTwice},
 }
 
@@ -158,6 +159,21 @@ func killedAfterOblivion(e *env) {
 	}
 	e.h.Kill(e.T, e.s, w.id)
 	e.equal("the reaped", e.reap().Reaped, []store.Reaped{{Task: id, State: task.Ready, Crash: true}})
+}
+
+// Its process is not watched any more, and nothing else must be made of that.
+func killedUnwatched(e *env) {
+	w := e.worker("sleeper")
+	e.pass(40 * ttl)
+	e.reap()
+	w.beat()
+	id := e.one()
+	c := w.take(id)
+	if e.h.Kill != nil {
+		e.h.Kill(e.T, e.s, w.id)
+	}
+	e.equal("the reaped", len(e.reap().Reaped), 0)
+	e.equal("the reaped when the lease has ended", e.expire(c), store.Reaped{Task: id, State: task.Ready, Crash: true})
 }
 
 func leaveTwice(e *env) {
