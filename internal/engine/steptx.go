@@ -34,9 +34,6 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 	var stepErr error
 	res, err := st.StepTx(ctx, a.e.cfg.Namespace, store.Record{Lease: a.lease, Step: &step}, min(5*time.Second, a.e.cfg.TTL/3),
 		func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
-			if err := a.alive(ctx); err != nil { // the writer may have been waited for
-				return nil, err
-			}
 			value, err := a.runStep(ctx, &stepScope{name: name, tx: tx}, func(ctx context.Context) (json.RawMessage, error) { return fn(ctx, tx) })
 			if err == nil {
 				err = a.e.tooLarge(name, "step value", len(value))
