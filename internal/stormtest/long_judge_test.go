@@ -41,8 +41,8 @@ var columns = []column{
 	{"open files", func(s sample) int64 { return s.fds }, 6, 0},
 	{"resident memory", func(s sample) int64 { return s.rss }, 16 * mib, 25},
 	{"heap", func(s sample) int64 { return s.heap }, 2 * mib, 25},
-	// Up to 16 MiB it grows until a checkpoint lets it start over.
-	{"log file", func(s sample) int64 { return s.wal }, 16 * mib, 25},
+	// Readers may keep it from starting over; it is cut down to 64 MiB then.
+	{"log file", func(s sample) int64 { return max(0, s.wal-64*mib) }, 16 * mib, 25},
 	// Tasks of jobs stay, with all that is recorded about them.
 	{"database file", func(s sample) int64 { return s.file - s.kept*keptBytes }, mib, 25},
 	{"rows", func(s sample) int64 { return s.rows }, 200, 25},
