@@ -3,12 +3,14 @@ package weaver_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -55,6 +57,51 @@ func TestNoStepStartsAfterASlowListener(t *testing.T) {
 			if slow {
 				w.Error("no step was told of")
 			}
+		})
+	}
+}
+
+// told is a store whose heartbeats ask every task to end for one reason.
+type told struct {
+	store.Store
+	cancel task.ErrorKind
+}
+
+func (s *told) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
+	beats, err := s.Store.Heartbeat(ctx, ns, req)
+	for i := range beats {
+		beats[i].Cancel = s.cancel
+	}
+	return beats, err
+}
+
+// Whether a cancel or a passed deadline, the cause is the store's, and after it
+// listeners hear of no step.
+func TestTheStoreSaysWhyATaskHasToEnd(t *testing.T) {
+	typ := weaver.Define[string, string]("engine.told.run.v1")
+	for kind, cause := range map[task.ErrorKind]error{task.KindCancelled: weaver.ErrCancelled, task.KindDeadline: weaver.ErrDeadline} {
+		scene(t, string(kind), func(w *world) {
+			h := enqueue(w, typ, "x")
+			ended := make(chan error, 1)
+			w.runConfig(&told{w.store, kind}, weaver.Config{
+				Sink: event.SinkFunc(func(e event.Event) {
+					if _, ok := e.(event.StepStarted); ok {
+						w.Error("listeners heard of a step")
+					}
+				}),
+				Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+					<-ctx.Done()
+					if err := weaver.Do(ctx, "s", func(context.Context) error { return nil }); err == nil {
+						w.Error("a step ran after the end")
+					}
+					ended <- context.Cause(ctx)
+					return "", ctx.Err()
+				})},
+			})
+			if got := <-ended; !errors.Is(got, cause) {
+				w.Errorf("the context ended with %v, want %v", got, cause)
+			}
+			fails(w, h)
 		})
 	}
 }
