@@ -36,7 +36,7 @@ race: ## Run all tests under the race detector, concurrent scenes at a fraction 
 # What takes long, each by itself: hours on two cores.
 SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-guards soak-long soak-race
 .PHONY: soak $(SOAKS)
-soak: $(SOAKS) ## Run everything in full size: about four hours (docs/reliability.md); or one of soak-NAME
+soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); or one of soak-NAME
 
 # A seed is printed when one fails; SEED=N plays it again.
 SEED ?= 0
