@@ -61,20 +61,6 @@ func TestNoStepStartsAfterASlowListener(t *testing.T) {
 	}
 }
 
-// told is a store whose heartbeats ask every task to end for one reason.
-type told struct {
-	store.Store
-	cancel task.ErrorKind
-}
-
-func (s *told) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
-	beats, err := s.Store.Heartbeat(ctx, ns, req)
-	for i := range beats {
-		beats[i].Cancel = s.cancel
-	}
-	return beats, err
-}
-
 // Whether a cancel or a passed deadline, the cause is the store's, and after it
 // listeners hear of no step.
 func TestTheStoreSaysWhyATaskHasToEnd(t *testing.T) {
@@ -83,7 +69,15 @@ func TestTheStoreSaysWhyATaskHasToEnd(t *testing.T) {
 		scene(t, string(kind), func(w *world) {
 			h := enqueue(w, typ, "x")
 			ended := make(chan error, 1)
-			w.runConfig(&told{w.store, kind}, weaver.Config{
+			s := newScripted(w)
+			s.heartbeat = func(_ context.Context, _ store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
+				beats, err := real()
+				for i := range beats {
+					beats[i].Cancel = kind
+				}
+				return beats, err
+			}
+			w.runConfig(s, weaver.Config{
 				Sink: event.SinkFunc(func(e event.Event) {
 					if _, ok := e.(event.StepStarted); ok {
 						w.Error("listeners heard of a step")

@@ -1,0 +1,188 @@
+package weaver_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+func TestRenewal(t *testing.T) {
+	typ := weaver.Define[string, string]("engine.renewal.run.v1")
+	// trusting returns a handler that ends with its context, or after two leases.
+	trusting := func(cause *error, ended *time.Duration) weaver.Handler {
+		return typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			if weaver.Current(ctx).AttemptNo > 1 {
+				return "again", nil
+			}
+			began := time.Now()
+			select {
+			case <-ctx.Done():
+			case <-time.After(2 * weaver.DefaultLease):
+				return "ok", nil
+			}
+			*cause, *ended = context.Cause(ctx), time.Since(began)
+			return "", ctx.Err()
+		})
+	}
+	// untold answers that nothing could be told about any lease.
+	untold := func(req store.HeartbeatRequest) ([]store.Beat, error) {
+		beats := make([]store.Beat, len(req.Leases))
+		for i := range beats {
+			beats[i].Retry = true
+		}
+		return beats, nil
+	}
+
+	scene(t, "that could not be told is asked for again within a second", func(w *world) {
+		began := time.Now()
+		s := newScripted(w)
+		s.heartbeat = func(_ context.Context, req store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
+			if time.Since(began) < 23*time.Second {
+				return untold(req)
+			}
+			return real()
+		}
+		var cause error
+		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, new(time.Duration))}})
+		if got := result(w, enqueue(w, typ, "")); got != "ok" {
+			w.Errorf("the handler was ended for %v, though its lease could be renewed in time", cause)
+		}
+	})
+
+	scene(t, "that can not be told does not count as one", func(w *world) {
+		s := newScripted(w)
+		s.heartbeat = func(_ context.Context, req store.HeartbeatRequest, _ func() ([]store.Beat, error)) ([]store.Beat, error) {
+			return untold(req)
+		}
+		var cause error
+		var ended time.Duration
+		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, &ended)}})
+		equal(w, "output", result(w, enqueue(w, typ, "")), "again")
+		if !errors.Is(cause, weaver.ErrLeaseUncertain) {
+			w.Errorf("the handler was ended for %v, want ErrLeaseUncertain", cause)
+		}
+		equal(w, "trusted for", ended, 25*time.Second)
+	})
+
+	scene(t, "that failed is tried again within a second", func(w *world) {
+		f := newFaults(w, w.store)
+		var cause error
+		w.runConfig(f, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, new(time.Duration))}})
+		h := enqueue(w, typ, "")
+		time.Sleep(5 * time.Second)
+		f.cut()
+		time.Sleep(18 * time.Second)
+		f.mend()
+		if got := result(w, h); got != "ok" {
+			w.Errorf("the handler was ended for %v, though its lease could be renewed in time", cause)
+		}
+	})
+
+	scene(t, "that hangs since before the lease keeps nobody from seeing its end", func(w *world) {
+		s := newScripted(w)
+		s.heartbeat = func(ctx context.Context, _ store.HeartbeatRequest, _ func() ([]store.Beat, error)) ([]store.Beat, error) {
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
+		var cause error
+		var ended time.Duration
+		w.runConfig(quiet{s}, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, &ended)}})
+		time.Sleep(11 * time.Second) // the first heartbeat hangs, with nothing to renew
+		equal(w, "output", result(w, enqueue(w, typ, "")), "again")
+		if !errors.Is(cause, weaver.ErrLeaseUncertain) {
+			w.Errorf("the handler was ended for %v, want ErrLeaseUncertain", cause)
+		}
+		equal(w, "trusted for", ended, 25*time.Second)
+	})
+
+	scene(t, "is not asked for when the lease is lost", func(w *world) {
+		s := newScripted(w)
+		var mu sync.Mutex
+		var asked []task.Lease
+		s.heartbeat = func(_ context.Context, req store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked = append(asked, req.Leases...)
+			return real()
+		}
+		release := make(chan struct{})
+		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(context.Context, string) (string, error) {
+			<-release // whatever its context says
+			return "", nil
+		})}})
+		h := enqueue(w, typ, "")
+		synctest.Wait()
+		w.must(w.client.Cancel(w.Context(), h.ID(), weaver.Force()))
+		synctest.Wait()
+		mu.Lock()
+		equal(w, "the lease that is lost was asked for", len(asked), 1)
+		asked = nil
+		mu.Unlock()
+		time.Sleep(2 * weaver.DefaultLease)
+		mu.Lock()
+		equal(w, "leases asked for since", len(asked), 0)
+		mu.Unlock()
+		close(release)
+	})
+}
+
+func TestReaperOfAnEngine(t *testing.T) {
+	typ := weaver.Define[string, string]("engine.reaper.run.v1")
+	nobody := weaver.Define[string, string]("engine.reaper.nobody.v1")
+	ok := typ.Handler(func(context.Context, string) (string, error) { return "ok", nil })
+
+	scene(t, "asks again when it has to pause", func(w *world) {
+		s := newScripted(w)
+		began := time.Now()
+		s.reap = func(real func() (store.ReapResult, error)) (store.ReapResult, error) {
+			if time.Since(began) < time.Second {
+				return store.ReapResult{Paused: true, Next: -1}, nil
+			}
+			return real()
+		}
+		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{ok}})
+		h := enqueue(w, nobody, "", weaver.ExpireAfter(time.Minute))
+		time.Sleep(time.Minute + weaver.DefaultLease)
+		w.wantState(h.ID(), weaver.StateCancelled)
+	})
+
+	scene(t, "goes on until nothing is left", func(w *world) {
+		s := newScripted(w)
+		var mu sync.Mutex
+		calls := 0
+		s.reap = func(real func() (store.ReapResult, error)) (store.ReapResult, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if calls++; calls == 1 {
+				return store.ReapResult{Reaped: make([]store.Reaped, 1000), Next: time.Hour}, nil
+			}
+			return real()
+		}
+		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{ok}})
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		equal(w, "calls, of which the first found as much as it may", calls, 2)
+	})
+
+	scene(t, "wakes the claimer", func(w *world) {
+		h := enqueue(w, typ, "")
+		dead := store.WorkerID("dead")
+		w.must(w.store.Join(w.Context(), weaver.DefaultNamespace, store.WorkerInfo{ID: dead, Name: "dead", TTL: time.Second}))
+		got, err := w.store.Claim(w.Context(), weaver.DefaultNamespace, store.ClaimRequest{
+			Worker: dead, Name: "dead", LeaseID: task.NewLeaseID(), TTL: time.Second, Limit: 1, Types: map[string]int{typ.Name(): 1}, Slots: 1,
+		})
+		w.must(err)
+		equal(w, "tasks claimed", len(got.Tasks), 1)
+		w.runConfig(quiet{w.store}, weaver.Config{Poll: time.Hour, Handlers: []weaver.Handler{ok}})
+		time.Sleep(weaver.DefaultLease)
+		w.wantState(h.ID(), weaver.StateSucceeded)
+	})
+}

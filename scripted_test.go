@@ -1,0 +1,79 @@
+package weaver_test
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// scripted is a store of which a test answers some calls itself.
+type scripted struct {
+	*faults
+	heartbeat func(ctx context.Context, req store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error)
+	reap      func(real func() (store.ReapResult, error)) (store.ReapResult, error)
+	record    func(real func() ([]store.RecordResult, error)) ([]store.RecordResult, error)
+	finish    func(ctx context.Context, real func() ([]store.FinishResult, error)) ([]store.FinishResult, error)
+	stepTx    func(limit time.Duration) error
+	history   func() error
+}
+
+func newScripted(w *world) *scripted { return &scripted{faults: newFaults(w, w.store)} }
+
+// Heartbeat implements store.Worker.
+func (s *scripted) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
+	call := func() ([]store.Beat, error) { return s.faults.Heartbeat(ctx, ns, req) }
+	if s.heartbeat == nil {
+		return call()
+	}
+	return s.heartbeat(ctx, req, call)
+}
+
+// Reap implements store.Worker.
+func (s *scripted) Reap(ctx context.Context, ns string, req store.ReapRequest) (store.ReapResult, error) {
+	call := func() (store.ReapResult, error) { return s.faults.Reap(ctx, ns, req) }
+	if s.reap == nil {
+		return call()
+	}
+	return s.reap(call)
+}
+
+// Record implements store.Worker.
+func (s *scripted) Record(ctx context.Context, ns string, recs ...store.Record) ([]store.RecordResult, error) {
+	call := func() ([]store.RecordResult, error) { return s.faults.Record(ctx, ns, recs...) }
+	if s.record == nil {
+		return call()
+	}
+	return s.record(call)
+}
+
+// Finish implements store.Worker.
+func (s *scripted) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]store.FinishResult, error) {
+	call := func() ([]store.FinishResult, error) { return s.faults.Finish(ctx, ns, fins...) }
+	if s.finish == nil {
+		return call()
+	}
+	return s.finish(ctx, call)
+}
+
+// StepTx implements store.StepTxer.
+func (s *scripted) StepTx(ctx context.Context, ns string, rec store.Record, limit time.Duration, fn func(context.Context, store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
+	if s.stepTx != nil {
+		if err := s.stepTx(limit); err != nil {
+			return store.RecordResult{}, err
+		}
+	}
+	return s.faults.StepTx(ctx, ns, rec, limit, fn)
+}
+
+// History implements store.Reader.
+func (s *scripted) History(ctx context.Context, ns string, id task.ID) (store.History, error) {
+	if s.history != nil {
+		if err := s.history(); err != nil {
+			return store.History{}, err
+		}
+	}
+	return s.faults.Store.History(ctx, ns, id)
+}
