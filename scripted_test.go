@@ -12,6 +12,8 @@ import (
 // scripted is a store of which a test answers some calls itself.
 type scripted struct {
 	*faults
+	ready     func() error
+	claim     func(ctx context.Context, real func() (store.ClaimResult, error)) (store.ClaimResult, error)
 	heartbeat func(ctx context.Context, req store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error)
 	reap      func(real func() (store.ReapResult, error)) (store.ReapResult, error)
 	record    func(real func() ([]store.RecordResult, error)) ([]store.RecordResult, error)
@@ -21,6 +23,23 @@ type scripted struct {
 }
 
 func newScripted(w *world) *scripted { return &scripted{faults: newFaults(w, w.store)} }
+
+// Ready implements store.Reader.
+func (s *scripted) Ready(ctx context.Context) error {
+	if s.ready != nil {
+		return s.ready()
+	}
+	return s.faults.Ready(ctx)
+}
+
+// Claim implements store.Worker.
+func (s *scripted) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
+	call := func() (store.ClaimResult, error) { return s.faults.Claim(ctx, ns, req) }
+	if s.claim == nil {
+		return call()
+	}
+	return s.claim(ctx, call)
+}
 
 // Heartbeat implements store.Worker.
 func (s *scripted) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {

@@ -111,6 +111,7 @@ func acts(t *testing.T, h Harness) []act {
 		{"Operate", operateScenes},
 		{"Key", keyScenes},
 		{"KeyWake", keyWakeScenes},
+		{"KeyCap", keyCapScenes},
 		{"Reap", reapScenes},
 		{"Worker", workerScenes},
 		{"Deadline", deadlineScenes},
@@ -123,6 +124,7 @@ func acts(t *testing.T, h Harness) []act {
 		{"Guard", guardScenes},
 		{"GuardMore", guardMoreScenes},
 		{"GuardTwin", guardTwinScenes},
+		{"TwinRow", twinRowScenes},
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := h.Open(t)

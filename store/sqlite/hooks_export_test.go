@@ -1,0 +1,26 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+)
+
+// Read runs fn in a read transaction.
+func (db *DB) Read(ctx context.Context, fn func(exec func(sql string) error) error) error {
+	return db.read(ctx, "test", "test", func(v *view) error { return fn(v.script) })
+}
+
+// InTx runs fn as an operation in a caller's transaction.
+func (db *DB) InTx(ctx context.Context, in store.Tx, fn func(exec func(sql string) error) error) error {
+	return db.inTx(ctx, "test", "test", in, func(t *tx) error { return fn(t.script) })
+}
+
+// LanesTook makes believe that the lanes of a namespace, which must have been
+// read before, took so long to read.
+func (db *DB) LanesTook(ns string, d time.Duration) {
+	db.lanes.mu.Lock()
+	defer db.lanes.mu.Unlock()
+	db.lanes.spaces[ns].took = d
+}

@@ -1,0 +1,77 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goweaver/weaver/store/sqlite"
+)
+
+// A schema is there whole or not at all, and a failure is nobody else's: when
+// its reason is gone Migrate makes all of it.
+func TestMigrateAllOrNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // where a busy timeout takes no time
+		f := unmigrated(t, filepath.Join(t.TempDir(), "w.db"), sqlite.BusyTimeout(shortly))
+		f.exec("CREATE TABLE audit (what TEXT)") // which the schema makes near its end
+		if err := f.db.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "0001_init") {
+			t.Errorf("Migrate beside a table of that name: %v", err)
+		}
+		if n := f.count("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"); n != 1 {
+			t.Errorf("after a migration that failed there are %d tables, want the one that was there", n)
+		}
+		f.exec("DROP TABLE audit")
+		if err := f.db.Migrate(t.Context()); err != nil {
+			t.Errorf("Migrate when nothing is in its way: %v", err)
+		}
+		f.sound(f.enqueue(1)...)
+	})
+}
+
+// Migrate waits for what is being written: there is one writing connection.
+func TestMigrateBesideAWriter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := memory(t)
+		release := committing(t, db)
+		migrated := make(chan error, 1)
+		go func() { migrated <- db.Migrate(t.Context()) }()
+		synctest.Wait()
+		select {
+		case err := <-migrated:
+			t.Errorf("Migrate did not wait for the group: %v", err)
+			migrated <- nil
+		default:
+		}
+		release()
+		if err := <-migrated; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Migrate waits for another process that writes, and does not mind what it
+// wrote: a transaction that had read before would have to begin again.
+func TestMigrateBesideAnotherProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // where the busy handler's sleep takes no time
+		path := filepath.Join(t.TempDir(), "w.db")
+		db, other := raw(t, path, sqlite.BusyTimeout(time.Minute)), raw(t, path)
+		theirs := begin(t, other)
+		if _, err := theirs.ExecContext(t.Context(), "CREATE TABLE orders (n INTEGER)"); err != nil {
+			t.Fatal(err)
+		}
+		migrated := make(chan error, 1)
+		go func() { migrated <- db.Migrate(t.Context()) }()
+		time.Sleep(time.Second)
+		if err := theirs.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-migrated; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+)
+
+// What a worker of the same id holds in another namespace does not keep the
+// row of one that is gone: it would be looked at by every reap, and its lock
+// file would stay.
+func TestForgottenInTheirOwnNamespace(t *testing.T) {
+	t.Parallel()
+	for name, gone := range map[string]func(f *fixture){
+		"the silent": func(*fixture) { time.Sleep(12 * fixTTL) },
+		"the dead":   func(f *fixture) { f.db.Kill(fixNS, "same") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "weaver.db")))
+				const elsewhere = "acme-prod"
+				f.join("same")
+				if err := f.db.Join(t.Context(), elsewhere, store.WorkerInfo{ID: "same", Name: "host:1", TTL: fixTTL}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := f.db.Enqueue(t.Context(), elsewhere, nil, f.drafts(1)); err != nil {
+					t.Fatal(err)
+				}
+				got, err := f.db.Claim(t.Context(), elsewhere, fixClaim("same", 1))
+				if err != nil || len(got.Tasks) != 1 {
+					t.Fatalf("Claim elsewhere = %d tasks, %v", len(got.Tasks), err)
+				}
+				gone(f)
+				f.join("keeper")
+				if _, err := f.db.Reap(t.Context(), fixNS, store.ReapRequest{Worker: "keeper", TTL: fixTTL, CrashBudget: 3}); err != nil {
+					t.Fatal(err)
+				}
+				for ns, want := range map[string]int{fixNS: 0, elsewhere: 1} {
+					if n := f.count("SELECT count(*) FROM workers WHERE worker_id = 'same' AND namespace = ?", ns); n != want {
+						t.Errorf("%s has %d rows of the worker, want %d", ns, n, want)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package sqlite_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
+)
+
+// Groups and step transactions of one process take turns, however long they
+// take. Waiting for SQLite's lock they would give up after the busy timeout.
+
+// hasty is a file of which nobody waits long for the lock. In a bubble the
+// busy handler's sleep takes no time.
+func hasty(t *testing.T) *sqlite.DB {
+	t.Helper()
+	return openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.BusyTimeout(shortly))
+}
+
+func valueless(context.Context, store.Tx) (json.RawMessage, error) { return nil, nil }
+
+func TestAHeartbeatWaitsForAStepTransaction(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := hasty(t)
+		c := claimOne(t, db)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := db.StepTx(t.Context(), benchNS, stepOf(c, "slow"), time.Minute, func(context.Context, store.Tx) (json.RawMessage, error) {
+				time.Sleep(time.Second)
+				return nil, nil
+			})
+			ended <- err
+		}()
+		synctest.Wait()
+		beats, err := db.Heartbeat(t.Context(), benchNS, store.HeartbeatRequest{Worker: "w", TTL: time.Minute, Leases: []task.Lease{c.Lease}})
+		if err != nil || beats[0].Lost {
+			t.Errorf("the heartbeat beside it: %+v, %v", beats, err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// committing holds the commit of a write until release is called, which waits
+// for its end.
+func committing(t *testing.T, db *sqlite.DB) (release func()) {
+	t.Helper()
+	goOn, ended := make(chan struct{}), make(chan error, 1)
+	db.OnCommit(func(commit func() error) error { <-goOn; return commit() })
+	go func() { ended <- db.Write(t.Context(), func(execSQL) error { return nil }) }()
+	synctest.Wait()
+	return func() {
+		t.Helper()
+		close(goOn)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		db.OnCommit(nil)
+	}
+}
+
+func TestAStepTransactionWaitsForAGroup(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := hasty(t)
+		c := claimOne(t, db)
+		release := committing(t, db)
+		stepped := make(chan error, 1)
+		go func() {
+			_, err := db.StepTx(t.Context(), benchNS, stepOf(c, "waits"), time.Minute, valueless)
+			stepped <- err
+		}()
+		time.Sleep(time.Second)
+		release()
+		if err := <-stepped; err != nil {
+			t.Errorf("the step transaction beside it: %v", err)
+		}
+	})
+}
+
+func TestAStepTransactionWaitsNoLongerThanItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := hasty(t)
+		c := claimOne(t, db)
+		release := committing(t, db)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		stepped := make(chan error, 1)
+		go func() {
+			_, err := db.StepTx(ctx, benchNS, stepOf(c, "gives up"), time.Minute, valueless)
+			stepped <- err
+		}()
+		synctest.Wait()
+		cancel(errOwn)
+		synctest.Wait()
+		select {
+		case err := <-stepped:
+			if !errors.Is(err, errOwn) {
+				t.Errorf("a step transaction whose context ended while it waited: %v", err)
+			}
+		default:
+			t.Error("a step transaction whose context ended waits for the group")
+		}
+		release()
+		// It took no turn, so it owes none.
+		if _, err := db.StepTx(t.Context(), benchNS, stepOf(c, "next"), time.Minute, valueless); err != nil {
+			t.Errorf("the next one: %v", err)
+		}
+	})
+}
