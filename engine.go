@@ -100,7 +100,9 @@ func (e *Engine) Run(ctx context.Context) error { return e.inner.Run(ctx) }
 
 // RunUntilIdle is Run that returns by itself when nothing of its task types
 // and queues is due or running: for cron jobs and serverless functions. Tasks
-// that are due later, retries and sleeps among them, are left.
+// that are due later, retries and sleeps among them, are left. When it finds
+// leases of others that have expired it stays until it may take them over, up
+// to a lease length: their workers may be about to come back.
 func (e *Engine) RunUntilIdle(ctx context.Context) error { return e.inner.RunUntilIdle(ctx) }
 
 // StopNow makes Run stop without the patience of DrainTimeout: it claims

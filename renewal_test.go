@@ -172,6 +172,64 @@ func TestReaperOfAnEngine(t *testing.T) {
 		equal(w, "calls, of which the first found as much as it may", calls, 2)
 	})
 
+	// In memory an idle engine renews nothing. It must be steady all the same
+	// when somebody else's leases expire.
+	scene(t, "may judge others though it idles", func(w *world) {
+		h := enqueue(w, nobody, "")
+		w.run(ok)
+		time.Sleep(time.Hour)
+		dead := store.WorkerInfo{ID: "dead", Name: "dead", TTL: weaver.DefaultLease}
+		w.must(w.store.Join(w.Context(), weaver.DefaultNamespace, dead))
+		got, err := w.store.Claim(w.Context(), weaver.DefaultNamespace, store.ClaimRequest{
+			Worker: dead.ID, Name: dead.Name, LeaseID: task.NewLeaseID(), TTL: dead.TTL, Limit: 1, Types: map[string]int{nobody.Name(): 1}, Slots: 1,
+		})
+		w.must(err)
+		equal(w, "tasks claimed", len(got.Tasks), 1)
+		enqueue(w, nobody, "", weaver.ExpireAfter(time.Hour)) // the reaper hears of it, and looks when what can expire
+		time.Sleep(2*weaver.DefaultLease + time.Second)
+		w.wantState(h.ID(), weaver.StateReady)
+	})
+
+	// On a store that cannot prove a process dead its leases expire, and a
+	// newcomer must wait before it takes them.
+	scene(t, "is waited for by who runs until nothing is left", func(w *world) {
+		h := enqueue(w, typ, "")
+		dead := store.WorkerInfo{ID: "dead", Name: "dead", TTL: time.Second}
+		w.must(w.store.Join(w.Context(), weaver.DefaultNamespace, dead))
+		claim := store.ClaimRequest{
+			Worker: dead.ID, Name: dead.Name, LeaseID: task.NewLeaseID(), TTL: dead.TTL, Limit: 1, Types: map[string]int{typ.Name(): 1}, Slots: 1,
+		}
+		got, err := w.store.Claim(w.Context(), weaver.DefaultNamespace, claim)
+		w.must(err)
+		equal(w, "tasks claimed", len(got.Tasks), 1)
+		time.Sleep(time.Hour)
+		began := time.Now()
+		w.must(w.newEngine(w.store, weaver.Config{Handlers: []weaver.Handler{ok}}).RunUntilIdle(w.Context()))
+		w.wantState(h.ID(), weaver.StateSucceeded)
+		if took := time.Since(began); took > 2*weaver.DefaultLease {
+			w.Errorf("it ran for %v, want little more than a lease", took)
+		}
+
+		// Somebody who comes back in time keeps his lease, and ends the wait.
+		enqueue(w, typ, "")
+		claim.LeaseID = task.NewLeaseID()
+		got, err = w.store.Claim(w.Context(), weaver.DefaultNamespace, claim)
+		w.must(err)
+		time.Sleep(time.Hour)
+		idle := make(chan error)
+		go func() {
+			idle <- w.newEngine(w.store, weaver.Config{Handlers: []weaver.Handler{ok}}).RunUntilIdle(w.Context())
+		}()
+		time.Sleep(time.Second)
+		beats, err := w.store.Heartbeat(w.Context(), weaver.DefaultNamespace, store.HeartbeatRequest{
+			Worker: dead.ID, TTL: time.Hour, Leases: []task.Lease{got.Tasks[0].Lease},
+		})
+		w.must(err)
+		equal(w, "lost", beats[0].Lost, false)
+		w.must(<-idle)
+		w.wantState(got.Tasks[0].Task.ID, weaver.StateRunning)
+	})
+
 	scene(t, "wakes the claimer", func(w *world) {
 		h := enqueue(w, typ, "")
 		dead := store.WorkerID("dead")
@@ -182,7 +240,7 @@ func TestReaperOfAnEngine(t *testing.T) {
 		w.must(err)
 		equal(w, "tasks claimed", len(got.Tasks), 1)
 		w.runConfig(quiet{w.store}, weaver.Config{Poll: time.Hour, Handlers: []weaver.Handler{ok}})
-		time.Sleep(weaver.DefaultLease)
+		time.Sleep(2 * weaver.DefaultLease) // for one a newcomer judges nobody
 		w.wantState(h.ID(), weaver.StateSucceeded)
 	})
 }

@@ -71,7 +71,9 @@ type Producer interface {
 // Worker is what an engine uses to run tasks.
 type Worker interface {
 	// Join announces a worker process. From then on its leases can be told
-	// from those of a dead process. Joining again refreshes the row.
+	// from those of a dead process. Joining again is a sign of life like a
+	// heartbeat. A newcomer must be steady for a TTL before it may judge
+	// others (Reap).
 	Join(ctx context.Context, ns string, w WorkerInfo) error
 
 	// Leave removes a worker that stops. Leases it still holds stay until
@@ -91,7 +93,7 @@ type Worker interface {
 	// Heartbeat extends leases to now + TTL, never shortening one, and marks
 	// the worker as seen (R6). It makes no expiry test: an expired lease that
 	// nobody reaped is renewed. A worker whose row was forgotten while it was
-	// silent gets it back, and must be steady for a TTL before it may reap.
+	// silent gets it back, as a newcomer.
 	// Beats come in the order of req.Leases.
 	Heartbeat(ctx context.Context, ns string, req HeartbeatRequest) ([]Beat, error)
 
@@ -119,9 +121,18 @@ type Worker interface {
 	// Reap ends what time has ended (R7): expired leases of workers go back
 	// to claimable, or fail as poison, or end cancelled; leases of processes
 	// known to be dead are taken at once; unstarted tasks past their deadline
-	// are cancelled and running ones asked to. It does nothing while the
-	// asking worker's own heartbeats were interrupted within the last TTL.
-	// It is right with any number of reapers at once.
+	// are cancelled and running ones asked to. It is right with any number of
+	// reapers at once.
+	//
+	// After an outage of the store every lease looks expired, and its holders
+	// are about to renew it. So expired leases are left alone, and the result
+	// says Paused, unless the asking worker is steady: it was heard of (Join,
+	// Heartbeat) at most TTL/2 ago, and for a TTL before that without a gap
+	// of more than TTL/2.
+	//
+	// A lost lease counts as a crash if its process is known to be dead, or
+	// was last heard of more than half of its TTL before the lease's end. A
+	// worker without a row, which has left, did not crash.
 	Reap(ctx context.Context, ns string, req ReapRequest) (ReapResult, error)
 }
 

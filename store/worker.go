@@ -210,8 +210,8 @@ type ReapRequest struct {
 type ReapResult struct {
 	Reaped  []Reaped
 	Expired []task.ID     // ended or asked to end by their deadline
-	Next    time.Duration // until the next lease or deadline can expire; <0: none known
-	Paused  bool          // nothing was done: the asker's own heartbeats were interrupted
+	Next    time.Duration // until the next lease or deadline can expire, or, paused, until the asker may be steady; <0: none known
+	Paused  bool          // expired leases were left alone: the asker is not steady
 }
 
 // Reaped is one lease that was taken away.

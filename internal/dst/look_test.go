@@ -39,8 +39,9 @@ func (c *reaping) reap(res store.ReapResult) string {
 			if t.LeaseExpiresAt.After(now) && !w.declared[p.worker] {
 				w.failf("R7: the lease of %s/%d is taken from %s %v before its end", w.label(t.ID), t.Epoch, p.name, t.LeaseExpiresAt.Sub(now))
 			}
-			troubled := known.revoked || known.Generation != w.gen || p.trouble.After(t.LeaseExpiresAt.Add(-w.ttl*4/3))
-			cutOff := p.dead.Load() || p.over.Load() || p.stopping || troubled && p.seen.Before(t.LeaseExpiresAt)
+			ends := p.dead.Load() || p.over.Load() || p.stopping
+			troubled := p.trouble.After(t.LeaseExpiresAt.Add(-w.ttl * 4 / 3))
+			silent := p.seen.Before(t.LeaseExpiresAt.Add(-w.ttl / 2))
 			excused := known.orphan || known.revoked || p.dead.Load() || p.stopping
 			for _, since := range []time.Time{p.trouble, p.frozen, w.outage} {
 				excused = excused || since.After(known.claimed)
@@ -51,8 +52,12 @@ func (c *reaping) reap(res store.ReapResult) string {
 			if w.forgotten(known) {
 				w.failf("R6: %s forgot its lease of %s/%d", p.name, w.label(t.ID), t.Epoch)
 			}
-			if r.Crash && !cutOff {
+			if r.Crash && !ends && !(troubled && silent) {
 				w.failf("R7: the loss of %s/%d counts as a crash of %s, which is well", w.label(t.ID), t.Epoch, p.name)
+			}
+			lost := known.heard.IsZero() || known.told || known.revoked || known.Generation != w.gen
+			if !ends && !troubled && !lost {
+				w.failf("R7: the lease of %s/%d is taken from %s, which is well", w.label(t.ID), t.Epoch, p.name)
 			}
 			w.count("leases reaped", 1)
 			if r.Crash {

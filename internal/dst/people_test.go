@@ -229,11 +229,10 @@ func (w *world) pause(p *process) {
 	w.after(p.place)
 }
 
-// cutOff puts the store out of everybody's reach. Only an outage that is
-// longer than a TTL, and after which nobody joins for a TTL, makes all reapers
-// pause: after others the leases of healthy processes may be taken.
+// cutOff puts the store out of everybody's reach, for less than a lease lasts
+// or for longer.
 func (w *world) cutOff() {
-	end := time.Now().Add(w.ttl*3/2 + time.Duration(w.rnd.Int64N(int64(2*w.ttl))))
+	end := time.Now().Add(w.ttl/4 + time.Duration(w.rnd.Int64N(int64(2*w.ttl))))
 	if end.After(w.outage) {
 		w.outage = end
 	}
@@ -261,7 +260,7 @@ func (w *world) after(place int) {
 		w.put(&item{name: "start after " + old.name, after: d, ready: old.over.Load, do: start})
 	}
 	start = func() {
-		switch rest := time.Until(w.outage.Add(w.ttl)); {
+		switch rest := time.Until(w.outage); {
 		case w.procs[place] != old:
 		case rest > 0 && !w.calm:
 			later(rest)

@@ -13,7 +13,8 @@ import (
 const claimLimit = 1000
 
 // claimLoop keeps the slots full until ctx ends or, with untilIdle, until a
-// claim that began with no attempt running found nothing due.
+// claim that began with no attempt running found nothing due, and no lease of
+// others waits to be taken.
 func (e *Engine) claimLoop(ctx context.Context, untilIdle bool) error {
 	if untilIdle {
 		// What a dead process of this machine left behind is work too.
@@ -56,7 +57,7 @@ func (e *Engine) claimLoop(ctx context.Context, untilIdle bool) error {
 			kick(e.reapKick)
 			wait(ctx, e.cfg.Poll, e.claimKick)
 			continue
-		case untilIdle && idle:
+		case untilIdle && idle && !e.reapPaused.Load():
 			return nil
 		}
 		wait(ctx, e.pollAfter(res.Next), e.claimKick)

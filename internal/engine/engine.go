@@ -82,6 +82,7 @@ type Engine struct {
 	cancelAsked atomic.Bool // a running task may have been asked to cancel
 	elsewhere   atomic.Bool // another process wrote, and did perhaps that
 	reapLate    atomic.Bool // the reaper sleeps for longer than a new lease lasts
+	reapPaused  atomic.Bool // expired leases are there that we may not judge yet
 
 	finishes *combiner[store.Finish, store.FinishResult]
 	records  *combiner[store.Record, store.RecordResult]
@@ -140,7 +141,8 @@ func (e *Engine) Wake() { kick(e.claimKick) }
 func (e *Engine) Run(ctx context.Context) error { return e.run(ctx, false) }
 
 // RunUntilIdle is Run that ends by itself when nothing of its lanes is due or
-// running. Tasks that are due later (retries, sleeps, delays) are left.
+// running. Tasks that are due later (retries, sleeps, delays) are left; expired
+// leases are waited for until this worker may take them.
 func (e *Engine) RunUntilIdle(ctx context.Context) error { return e.run(ctx, true) }
 
 // unlessEnded returns what went wrong, unless the engine was told to stop

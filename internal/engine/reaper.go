@@ -49,14 +49,17 @@ func (e *Engine) reap(ctx context.Context) time.Duration {
 		if err != nil {
 			return e.reapTrouble(ctx, err)
 		}
-		if res.Paused {
-			return e.cfg.TTL / 3
-		}
 		if len(res.Reaped) > 0 {
 			e.tellReaped(res.Reaped)
+		}
+		if e.reapPaused.Swap(res.Paused) && !res.Paused || len(res.Reaped) > 0 {
 			kick(e.claimKick)
 		}
-		if len(res.Reaped) < limit && len(res.Expired) < limit {
+		switch {
+		case len(res.Reaped) >= limit || len(res.Expired) >= limit:
+		case res.Paused && (res.Next < 0 || res.Next > e.cfg.TTL/3):
+			return e.cfg.TTL / 3 // show life often enough to be steady in time
+		default:
 			return res.Next
 		}
 	}

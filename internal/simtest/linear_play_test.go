@@ -51,16 +51,16 @@ func playLeases(t *testing.T, seed uint64, stores ...store.Store) []porcupine.Op
 	g.enqueue(stores[0])
 	start := make(chan struct{})
 	var wg sync.WaitGroup
+	var players []*leasePlayer
 	for i := range leasePlayers {
 		p := &leasePlayer{
 			leaseGame: g, no: i, s: stores[i%len(stores)], rng: rand.New(rand.NewPCG(seed, uint64(i))),
 			id: store.WorkerID(fmt.Sprint("worker", i)), reaper: store.WorkerID(fmt.Sprint("reaper", i)),
 		}
-		for _, id := range []store.WorkerID{p.id, p.reaper} {
-			if err := p.s.Join(t.Context(), leaseNamespace, store.WorkerInfo{ID: id, Name: "simtest", TTL: time.Hour}); err != nil {
-				t.Fatalf("Join: %v", err)
-			}
-		}
+		players = append(players, p)
+	}
+	g.join(players)
+	for _, p := range players {
 		wg.Go(func() {
 			<-start
 			for range leaseMoves {
@@ -78,6 +78,23 @@ func playLeases(t *testing.T, seed uint64, stores ...store.Store) []porcupine.Op
 		t.Errorf("store.Check: %v", v)
 	}
 	return g.history
+}
+
+// join announces everybody, and has the reapers seen for as long as it takes
+// to be steady.
+func (g *leaseGame) join(players []*leasePlayer) {
+	g.t.Helper()
+	const ttl = time.Hour
+	for i := range 3 {
+		time.Sleep(time.Duration(min(i, 1)) * ttl / 2)
+		for _, p := range players {
+			for _, id := range []store.WorkerID{p.id, p.reaper} {
+				if err := p.s.Join(g.t.Context(), leaseNamespace, store.WorkerInfo{ID: id, Name: "simtest", TTL: ttl}); err != nil {
+					g.t.Fatalf("Join: %v", err)
+				}
+			}
+		}
+	}
 }
 
 func (g *leaseGame) enqueue(s store.Store) {

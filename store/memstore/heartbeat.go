@@ -12,7 +12,8 @@ import (
 func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 	return s.do(ctx, ns, func(o *op) {
 		delete(o.dead, w.ID)
-		o.workers[w.ID] = &worker{lastSeen: o.now, joined: true}
+		o.seen(w.ID, w.TTL)
+		o.workers[w.ID].ttl, o.workers[w.ID].joined = w.TTL, true
 	})
 }
 
@@ -33,18 +34,25 @@ func (s *Store) Heartbeat(ctx context.Context, ns string, req store.HeartbeatReq
 	return beats, err
 }
 
-// seen marks a worker as alive. Coming back after a gap it must be steady for
-// a while before it may judge others (R7); so must one that was forgotten.
+// seen marks a worker as alive. A new one, and one that comes back after a gap,
+// must be steady for a while before it may judge others (R7).
 func (o *op) seen(id store.WorkerID, ttl time.Duration) {
 	w, ok := o.workers[id]
 	if !ok {
-		w = &worker{lastSeen: o.now, steady: o.now}
+		w = &worker{ttl: ttl}
 		o.workers[id] = w
 	}
-	if o.now.Sub(w.lastSeen) > ttl {
+	if !ok || w.interrupted(o.now, ttl) {
 		w.steady = o.now
 	}
 	w.lastSeen = o.now
+}
+
+// interrupted reports whether a heartbeat of the worker is missing: there is
+// one every third of a TTL. A store that was away long enough to let the lease
+// of a healthy worker expire, two thirds of a TTL, shows in every worker.
+func (w *worker) interrupted(now time.Time, ttl time.Duration) bool {
+	return now.Sub(w.lastSeen) > ttl/2
 }
 
 // beat extends one lease, never shortening it.

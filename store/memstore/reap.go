@@ -23,11 +23,9 @@ func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (sto
 	}
 	var res store.ReapResult
 	err := s.do(ctx, ns, func(o *op) {
-		if !o.mayReap(req) {
-			res = store.ReapResult{Paused: true, Next: -1}
-			return
-		}
-		for _, r := range o.lostLeases(req.Limit) {
+		judges, steadyIn := o.judges(req)
+		lost, left := o.lostLeases(judges)
+		for _, r := range lost[:min(req.Limit, len(lost))] {
 			res.Reaped = append(res.Reaped, o.reap(r, req.CrashBudget))
 		}
 		o.settle() // those who end for a need have no deadline to miss any more
@@ -37,22 +35,24 @@ func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (sto
 		}
 		o.settle()
 		o.forgetWorkers(req.TTL)
-		res.Next = o.nextReap()
+		res.Paused = left
+		res.Next = o.nextReap(judges, steadyIn)
 	})
 	return res, err
 }
 
-// mayReap reports whether the asker can trust its own silence to be others':
-// its heartbeats arrive, and have done so for a TTL.
-func (o *op) mayReap(req store.ReapRequest) bool {
+// judges reports whether the asker may take the silence of others for theirs,
+// and not for the store's: it has itself been heard of without a gap for a
+// TTL. If not, it also tells when it may at the earliest.
+func (o *op) judges(req store.ReapRequest) (bool, time.Duration) {
 	w, ok := o.workers[req.Worker]
 	switch {
-	case !ok, o.now.Sub(w.lastSeen) > req.TTL:
-		return false
-	case !w.steady.IsZero() && o.now.Sub(w.steady) < req.TTL:
-		return false
+	case !ok || w.interrupted(o.now, req.TTL):
+		return false, req.TTL
+	case o.now.Sub(w.steady) < req.TTL:
+		return false, req.TTL - o.now.Sub(w.steady)
 	}
-	return true
+	return true, 0
 }
 
 // seenDead reports whether a worker's process is known to be dead: it is
@@ -62,14 +62,24 @@ func (o *op) seenDead(id store.WorkerID) bool {
 	return ok && w.joined && o.dead[id]
 }
 
-// lostLeases returns the running tasks whose leases are over: expired, or
-// held by a process known to be dead.
-func (o *op) lostLeases(limit int) []*row {
-	rows := o.sorted(func(r *row) bool {
-		return r.State == task.Running && (!r.LeaseExpiresAt.After(o.now) || o.seenDead(r.worker))
+// lostLeases returns the running tasks whose leases are over: held by a
+// process known to be dead, or expired. It reports whether expired ones had to
+// be left because the asker may not judge their workers.
+func (o *op) lostLeases(judges bool) (lost []*row, left bool) {
+	lost = o.sorted(func(r *row) bool {
+		switch {
+		case r.State != task.Running:
+			return false
+		case o.seenDead(r.worker):
+			return true
+		case r.LeaseExpiresAt.After(o.now):
+			return false
+		}
+		left = left || !judges
+		return judges
 	})
-	slices.SortStableFunc(rows, func(a, b *row) int { return a.LeaseExpiresAt.Compare(b.LeaseExpiresAt) })
-	return rows[:min(limit, len(rows))]
+	slices.SortStableFunc(lost, func(a, b *row) int { return a.LeaseExpiresAt.Compare(b.LeaseExpiresAt) })
+	return lost, left
 }
 
 // reap takes one lease away and says what becomes of the task (R7).
@@ -114,11 +124,13 @@ func (o *op) countCrash(r *row) bool {
 	return false
 }
 
-// stopped reports whether the process that holds a lease stopped before the
-// lease's end, rather than having lost touch with the store like everybody.
+// stopped reports whether the process that held a lease is known to have
+// stopped before the lease's end. Who was heard of when he should have renewed
+// it lives, and lost it for another reason: he never learned of it, or the
+// store was restored. Who left, or whose row a restore took, did not crash.
 func (o *op) stopped(r *row) bool {
 	w, ok := o.workers[r.worker]
-	return !ok || o.seenDead(r.worker) || w.lastSeen.Before(r.LeaseExpiresAt)
+	return ok && (o.seenDead(r.worker) || w.lastSeen.Before(r.LeaseExpiresAt.Add(-w.ttl/2)))
 }
 
 // pastDeadline returns the unfinished tasks whose deadline has passed and
@@ -156,12 +168,17 @@ func (o *op) forgetWorkers(ttl time.Duration) {
 	}
 }
 
-// nextReap tells when the next lease or deadline can expire.
-func (o *op) nextReap() time.Duration {
+// nextReap tells when the next lease or deadline can expire. To one who may
+// not judge yet a lease is not over before he may.
+func (o *op) nextReap(judges bool, steadyIn time.Duration) time.Duration {
 	var soonest time.Time
 	for _, r := range o.tasks {
 		if r.State == task.Running {
-			soonest = earliest(soonest, r.LeaseExpiresAt)
+			end := r.LeaseExpiresAt
+			if !judges && !end.After(o.now) {
+				end = o.now.Add(steadyIn)
+			}
+			soonest = earliest(soonest, end)
 		}
 		if !r.State.Terminal() && !r.CancelRequested && !r.DeadlineAt.IsZero() {
 			soonest = earliest(soonest, r.DeadlineAt)

@@ -41,8 +41,9 @@ type idempotency struct{ taskType, key string }
 
 // worker is an announced process.
 type worker struct {
+	ttl      time.Duration // of its leases
 	lastSeen time.Time
-	steady   time.Time // when its heartbeats came back after a gap; zero: there was none
+	steady   time.Time // since when it has been seen without a gap
 	joined   bool      // and not forgotten since: its death can be seen
 }
 

@@ -3,15 +3,24 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/goweaver/weaver/internal/batch"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-const sqlJoin = `
-INSERT INTO workers (namespace, worker_id, name, ttl, last_seen, steady_since) VALUES (?1, ?2, ?3, ?4, ?5, 0)
-ON CONFLICT DO UPDATE SET name = excluded.name, ttl = excluded.ttl, last_seen = excluded.last_seen, steady_since = 0`
+const (
+	// sqlSeen marks a worker as alive. A new one, and one of which a heartbeat
+	// is missing (there is one every third of a TTL), must be steady for a
+	// while before it judges others. A store that was away long enough to let
+	// the lease of a healthy worker expire, two thirds of a TTL, shows in
+	// every worker.
+	sqlSeen = `
+INSERT INTO workers (namespace, worker_id, name, ttl, last_seen, steady_since) VALUES (?1, ?2, '', ?4, ?3, ?3)
+ON CONFLICT DO UPDATE SET steady_since = CASE WHEN ?3 - last_seen > ?4 / 2 THEN ?3 ELSE steady_since END, last_seen = ?3`
+	sqlJoin = `UPDATE workers SET name = ?3, ttl = ?4 WHERE namespace = ?1 AND worker_id = ?2`
+)
 
 // Join implements store.Worker. In a file it also takes the operating system's
 // lock by which others know that this process lives.
@@ -21,7 +30,10 @@ func (db *DB) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 		return fmt.Errorf("join worker %s: %w", w.ID, err)
 	}
 	return db.write(ctx, "join worker", ns, 1, func(t *tx) error {
-		return t.stmt(sqlJoin).text(1, ns).text(2, string(w.ID)).text(3, w.Name).duration(4, w.TTL).int(5, t.mic).run()
+		if err := t.seen(w.ID, w.TTL); err != nil {
+			return err
+		}
+		return t.stmt(sqlJoin).text(1, ns).text(2, string(w.ID)).text(3, w.Name).duration(4, w.TTL).run()
 	})
 }
 
@@ -40,12 +52,6 @@ func (db *DB) Leave(ctx context.Context, ns string, id store.WorkerID) error {
 }
 
 const (
-	// After a gap the worker must be steady for a while before it judges
-	// others; so must one whose row was forgotten in the gap.
-	sqlSeen = `
-INSERT INTO workers (namespace, worker_id, name, ttl, last_seen, steady_since) VALUES (?1, ?2, '', ?4, ?3, ?3)
-ON CONFLICT DO UPDATE SET steady_since = CASE WHEN ?3 - last_seen > ?4 THEN ?3 ELSE steady_since END, last_seen = ?3`
-
 	// No expiry test: an expired lease that nobody took may be renewed.
 	sqlBeat = `
 UPDATE tasks SET lease_expires_at = max(lease_expires_at, ?5)
@@ -60,7 +66,7 @@ SELECT cancel_kind, cancel_by, cancel_reason FROM tasks WHERE namespace = ?1 AND
 func (db *DB) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
 	beats := make([]store.Beat, len(req.Leases))
 	o := &op{ns: ns, run: func(t *tx) error {
-		if err := t.seen(&req); err != nil {
+		if err := t.seen(req.Worker, req.TTL); err != nil {
 			return err
 		}
 		for i := range req.Leases {
@@ -78,8 +84,8 @@ func (db *DB) Heartbeat(ctx context.Context, ns string, req store.HeartbeatReque
 	return beats, nil
 }
 
-func (t *tx) seen(req *store.HeartbeatRequest) error {
-	return t.stmt(sqlSeen).text(1, t.ns).text(2, string(req.Worker)).int(3, t.mic).duration(4, req.TTL).run()
+func (t *tx) seen(id store.WorkerID, ttl time.Duration) error {
+	return t.stmt(sqlSeen).text(1, t.ns).text(2, string(id)).int(3, t.mic).duration(4, ttl).run()
 }
 
 func (t *tx) beat(l *task.Lease, until int64) (store.Beat, error) {

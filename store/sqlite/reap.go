@@ -49,18 +49,19 @@ type reaping struct {
 	*moves
 	req       *store.ReapRequest
 	dead      deadLocks
+	steadyAt  int64 // when the asker may judge others at the earliest; ≤ now: it may
+	left      bool  // an expired lease was left because it may not
 	soonest   int64 // when the next lease may expire
 	forgotten []string
 }
 
 func (r *reaping) run() (store.ReapResult, error) {
 	res := store.ReapResult{Next: -1}
-	if ok, err := r.mayReap(); err != nil || !ok {
-		res.Paused = err == nil
-		return res, err
-	}
 	r.soonest = math.MaxInt64
 	var err error
+	if r.steadyAt, err = r.judgesAt(); err != nil {
+		return res, err
+	}
 	if res.Reaped, err = r.leases(); err != nil {
 		return res, err
 	}
@@ -80,35 +81,35 @@ func (r *reaping) run() (store.ReapResult, error) {
 	if err := r.nextTimer(); err != nil {
 		return res, err
 	}
+	res.Paused = r.left
 	if r.soonest != math.MaxInt64 {
 		res.Next = time.Duration(max(0, r.soonest-r.mic)) * time.Microsecond
 	}
 	return res, nil
 }
 
-const sqlWorker = `SELECT last_seen, steady_since FROM workers WHERE namespace = ?1 AND worker_id = ?2`
+const sqlWorker = `SELECT last_seen, steady_since, ttl FROM workers WHERE namespace = ?1 AND worker_id = ?2`
 
-// mayReap reports whether the asker may take the silence of others for theirs:
-// its own heartbeats arrive, and have done so for a TTL, and nobody held the
-// write lock for so long that others may still wait to renew.
-func (r *reaping) mayReap() (bool, error) {
+// judgesAt tells when the asker may take the silence of others for theirs, and
+// not for the store's: once it has itself been heard of without a gap for a
+// TTL, and nobody held the write lock for so long that others may still wait
+// to renew.
+func (r *reaping) judgesAt() (int64, error) {
 	st := r.stmt(sqlWorker).text(1, r.ns).text(2, string(r.req.Worker))
-	found := st.one()
-	var seen, steady int64
-	if found {
-		seen, steady = st.colInt(0), st.colInt(1)
-	}
-	if err := st.done(); err != nil || !found {
-		return false, err
-	}
 	ttl := r.req.TTL.Microseconds()
-	if r.mic-seen > ttl || steady != 0 && r.mic-steady < ttl {
-		return false, nil
+	at := r.mic + ttl
+	if st.one() {
+		if seen, steady := st.colInt(0), st.colInt(1); r.mic-seen <= ttl/2 {
+			at = steady + ttl
+		}
 	}
-	w := &r.db.w
-	stalled := w.stalledFor > r.req.TTL/3 && r.now.Sub(w.stalled) < r.req.TTL
-	return !stalled, nil
+	if w := &r.db.w; w.stalledFor > r.req.TTL/3 {
+		at = max(at, w.stalled.UnixMicro()+ttl)
+	}
+	return at, st.done()
 }
+
+func (r *reaping) judges() bool { return r.steadyAt <= r.mic }
 
 const (
 	sqlDueClaims = `
@@ -172,8 +173,11 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 		}
 		switch {
 		case !runs:
-		case expires > r.mic && !dead, len(reaped) >= r.req.Limit:
+		case expires <= r.mic && !dead && !r.judges():
+			r.left = true
 			again = min(again, expires)
+		case expires > r.mic && !dead, len(reaped) >= r.req.Limit:
+			again, r.soonest = min(again, expires), min(r.soonest, expires)
 		default:
 			got, err := r.lease(&c.ids[i], c.worker, expires, dead)
 			if err != nil {
@@ -241,22 +245,24 @@ func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (s
 // is held to have caused it: only if its process stopped, and, once the task
 // is a suspect, only if it ran alone.
 func (r *reaping) crashed(id *task.ID, worker string, expires int64, dead bool, crashes int64, alone bool) (bool, error) {
-	stopped := dead
-	if !dead {
-		st := r.stmt(sqlWorker).text(1, r.ns).text(2, worker)
-		stopped = !st.one() || st.colInt(0) < expires
-		if err := st.done(); err != nil {
-			return false, err
-		}
-	}
-	if !stopped {
-		return false, nil
+	if stopped, err := r.stopped(worker, expires); err != nil || !stopped && !dead {
+		return false, err
 	}
 	crash, loss := crashes < suspectAfter || alone, int64(0)
 	if !crash {
 		loss = 1
 	}
 	return crash, r.stmt(sqlSetCrashes).text(1, r.ns).id(2, id).bool(3, crash).int(4, loss).run()
+}
+
+// stopped reports whether a worker fell silent before the end of a lease. Who
+// was heard of when he should have renewed it lives, and lost it for another
+// reason: he never learned of it, or the store was restored. Who left, or
+// whose row a restore took, did not crash.
+func (r *reaping) stopped(worker string, expires int64) (bool, error) {
+	st := r.stmt(sqlWorker).text(1, r.ns).text(2, worker)
+	stopped := st.one() && st.colInt(0) < expires-st.colInt(2)/2
+	return stopped, st.done()
 }
 
 const (
@@ -337,14 +343,21 @@ func (r *reaping) forgetWorkers() error {
 }
 
 const (
-	sqlNextClaim = `SELECT check_at FROM claims WHERE namespace = ?1 ORDER BY check_at LIMIT 1`
+	sqlNextClaim = `SELECT check_at FROM claims WHERE namespace = ?1 AND check_at > ?2 ORDER BY check_at LIMIT 1`
 	sqlNextTimer = `SELECT due_at FROM timers WHERE namespace = ?1 ORDER BY due_at LIMIT 1`
 )
 
-// nextTimer finds when the next lease or deadline can expire.
+// nextTimer finds when the next lease or deadline can expire. To one who may
+// not judge yet a lease is not over before he may.
 func (r *reaping) nextTimer() error {
-	for _, sql := range []string{sqlNextClaim, sqlNextTimer} {
-		st := r.stmt(sql).text(1, r.ns)
+	after := int64(math.MinInt64)
+	if r.left {
+		after, r.soonest = r.mic, min(r.soonest, r.steadyAt)
+	}
+	for _, st := range []*stmt{
+		r.stmt(sqlNextClaim).text(1, r.ns).int(2, after),
+		r.stmt(sqlNextTimer).text(1, r.ns),
+	} {
 		if st.one() {
 			r.soonest = min(r.soonest, st.colInt(0))
 		}

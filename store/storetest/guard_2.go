@@ -24,7 +24,6 @@ var guardMoreScenes = []scene{
 	{"a deadline stands after a retry", deadlineAfterRetry},
 	{"a cancel that was asked for does not outlive a retry", cancelBeforeRetry},
 	{"labels and needs of a deleted task go with it", deletedWithEdges},
-	{"R7 a worker that joins again need not be steady first", joinSteady},
 	{"R7 a suspect that must be alone gets no company in the same call", aloneInACall},
 	{"a worker that leaves takes nobody with it", leaveAlone},
 	{"the cancel of a job spares all others", cancelOneJob},
@@ -202,17 +201,6 @@ func sameLeaseOtherTask(e *env) {
 	other.Output = json.RawMessage(`"other"`)
 	e.operate(forceOf(y))
 	e.refused(other, store.ErrLeaseLost)
-}
-
-func joinSteady(e *env) {
-	w := e.worker("again")
-	e.prey()
-	w.beat()
-	w.mayNot()
-	w.join()
-	if got := w.reap(store.ReapRequest{CrashBudget: 3}); got.Paused {
-		e.Error("a worker that joined again may not reap")
-	}
 }
 
 func leaveAlone(e *env) {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -191,12 +192,23 @@ func twinWorker(e *env) {
 	there.id = here.id
 	there.join()
 	there.stay()
-	e.pass(2 * ttl)
+	e.prey()
+	other.prey()
 	here.mayNot() // it was silent; who beat is another one
 	here.beat()
 	here.leave()
-	if got := there.reap(store.ReapRequest{CrashBudget: 3}); got.Paused {
-		e.Error("a worker may not reap, because one of its id elsewhere was silent, or left")
+	there.may() // whatever one of its id elsewhere did
+
+	// Nor does it know how long the other's leases are.
+	here.join()
+	id := e.one()
+	here.take(id)
+	if err := e.s.Join(e.Context(), other.ns, store.WorkerInfo{ID: there.id, Name: there.name, TTL: 4 * ttl}); err != nil {
+		e.Fatalf("Join: %v", err)
+	}
+	e.pass(ttl)
+	if got := e.reap().Reaped; !slices.Contains(got, store.Reaped{Task: id, State: task.Ready, Crash: true}) {
+		e.Errorf("reaped %+v, want a crash of %v", got, id)
 	}
 }
 

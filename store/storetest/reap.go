@@ -21,6 +21,8 @@ var reapScenes = []scene{
 	{"a lease that was extended does not hide another that was not", reapEachByItself},
 	{"Next is the time to the next expiry", reapNext},
 	{"R7 a lease lost by a process that lives is no crash", reapNoCrash},
+	{"R7 who was heard of when he should have renewed lives", reapHeardOf},
+	{"R7 how long a worker may be silent is a matter of its own leases", reapSlowBeats},
 	{"R-14 a second reap does nothing", reapTwice},
 	{"R-20 the store is gone for 2 × TTL three times: nobody is poisoned", storeGone},
 }
@@ -190,6 +192,40 @@ func reapNoCrash(e *env) {
 		e.Errorf("CrashCount = %d, SuspectLosses = %d, Epoch = %d, want 0, 0, %d", t.CrashCount, t.SuspectLosses, t.Epoch, c.Lease.Epoch+1)
 	}
 	e.equal("the outcome", e.lastAttempt(id).Outcome, task.OutcomeLeaseLost)
+}
+
+// A reap comes between two heartbeats. Only silence for more than half of the
+// lease says that one of them is missing.
+func reapHeardOf(e *env) {
+	for _, c := range []struct {
+		last  time.Duration // when it was last heard of
+		crash bool
+	}{{2 * ttl / 3, false}, {ttl / 2, false}, {ttl/2 - time.Millisecond, true}, {ttl / 3, true}} {
+		w := e.worker("deaf")
+		id := e.one()
+		w.take(id)
+		e.pass(c.last)
+		w.beat() // it does not know of the lease
+		e.pass(ttl - c.last)
+		e.equal("the reaped", e.reap().Reaped, []store.Reaped{{Task: id, State: task.Ready, Crash: c.crash}})
+	}
+}
+
+func reapSlowBeats(e *env) {
+	const long = 4 * ttl
+	w := e.worker("slow")
+	if err := e.s.Join(e.Context(), e.ns, store.WorkerInfo{ID: w.id, Name: w.name, TTL: long}); err != nil {
+		e.Fatalf("Join: %v", err)
+	}
+	e.worker("quick")
+	id := e.one()
+	if got := w.claim(func(r *store.ClaimRequest) { r.TTL = long }).Tasks; len(got) != 1 {
+		e.Fatalf("claimed %v, want one", claimedIDs(got))
+	}
+	e.pass(long - ttl)
+	w.beat()
+	e.pass(ttl)
+	e.equal("the reaped", e.reap().Reaped, []store.Reaped{{Task: id, State: task.Ready}})
 }
 
 func reapTwice(e *env) {

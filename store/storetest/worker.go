@@ -8,12 +8,16 @@ import (
 )
 
 var workerScenes = []scene{
-	{"R7 a worker that never joined may not reap", reapStranger},
+	{"R7 a worker that never joined may not judge, and then waits a TTL", reapStranger},
 	{"R7 a worker whose heartbeats were interrupted waits a TTL", reapInterrupted},
+	{"R7 a heartbeat that is missing is an interruption", reapMissing},
+	{"R7 an outage of less than a lease takes nobody's lease", shortOutage},
 	{"R7 a steady worker may reap", reapSteady},
 	{"R7 a forgotten worker is back with its heartbeat, and waits a TTL", backFromOblivion},
-	{"a worker that joins again is steady", joinAgain},
-	{"a worker that left may not reap, and its leases expire", leaveHolding},
+	{"R7 joining again is a heartbeat", joinAgain},
+	{"R7 deadlines and the dead wait for nobody", pausedReap},
+	{"R7 a paused reaper is told when to come again", pausedNext},
+	{"a worker that left may not judge, and its leases expire", leaveHolding},
 	{"a process known to be dead is reaped at once, else by expiry", killed},
 	{"a worker that joins after it was forgotten can be seen to die", killedAfterOblivion},
 	{"the death of a worker that was forgotten and only beats again shows with its leases", killedUnwatched},
@@ -31,13 +35,21 @@ func (w *worker) mayNot() {
 	})
 }
 
-// prey is a task with an expired lease and one past its deadline.
-func (e *env) prey() {
+// may expects a reap to take one lease.
+func (w *worker) may() {
+	w.e.Helper()
+	if got := w.reap(store.ReapRequest{CrashBudget: 3}); got.Paused || len(got.Reaped) != 1 {
+		w.e.Errorf("the reap of %s answered %+v, want one lease", w.name, got)
+	}
+}
+
+// prey is a task whose lease has expired.
+func (e *env) prey() task.ID {
 	e.Helper()
 	id := e.one()
-	e.one(expires(time.Second))
 	e.worker("doomed").take(id)
 	e.pass(ttl + ttl/3)
+	return id
 }
 
 func reapStranger(e *env) {
@@ -45,10 +57,12 @@ func reapStranger(e *env) {
 	stranger := &worker{e: e, id: "stranger", name: "stranger"}
 	stranger.mayNot()
 	stranger.join()
-	got := stranger.reap(store.ReapRequest{CrashBudget: 3})
-	if got.Paused || len(got.Reaped) != 1 || len(got.Expired) != 1 {
-		e.Errorf("the reap after Join answered %+v, want one of each", got)
-	}
+	stranger.mayNot()
+	stranger.stay()
+	e.pass(ttl - time.Millisecond)
+	stranger.mayNot()
+	e.pass(time.Millisecond)
+	stranger.may()
 }
 
 func reapInterrupted(e *env) {
@@ -61,9 +75,43 @@ func reapInterrupted(e *env) {
 	e.pass(ttl - time.Second)
 	w.mayNot()
 	e.pass(2 * time.Second)
-	if got := w.reap(store.ReapRequest{CrashBudget: 3}); got.Paused || len(got.Reaped) != 1 || len(got.Expired) != 1 {
-		e.Errorf("the reap of a worker that is steady again answered %+v, want one of each", got)
+	w.may()
+}
+
+// Beats come every TTL/3. One that comes after half a TTL is late; after that
+// one was missed.
+func reapMissing(e *env) {
+	late, missed := e.worker("late"), e.worker("missed")
+	late.stay()
+	missed.stay()
+	e.prey()
+	late.quiet()
+	missed.quiet()
+	e.pass(ttl / 2)
+	late.beat()
+	e.pass(time.Millisecond)
+	missed.mayNot() // it may have been away itself
+	missed.beat()
+	missed.mayNot()
+	late.may()
+}
+
+// The store goes away just after a renewal and comes back when the leases have
+// just expired. Whoever comes first may not take them.
+func shortOutage(e *env) {
+	c := e.a.take(e.one())
+	e.keeper.beat()
+	e.silence(ttl/3 - time.Millisecond)
+	e.keeper.beat()
+	e.silence(2*ttl/3 + 2*time.Millisecond)
+	e.keeper.mayNot()
+	e.keeper.beat()
+	e.keeper.mayNot()
+	e.equal("the beat of who holds it", e.a.beat(c.Lease), []store.Beat{{}})
+	if got := e.keeper.reap(store.ReapRequest{CrashBudget: 3}); got.Paused || len(got.Reaped) != 0 {
+		e.Errorf("the reap with nothing to take answered %+v", got)
 	}
+	e.finish(success(c))
 }
 
 func backFromOblivion(e *env) {
@@ -74,28 +122,75 @@ func backFromOblivion(e *env) {
 	lost.mayNot()
 	lost.stay()
 	e.pass(ttl + time.Second)
-	if got := lost.reap(store.ReapRequest{CrashBudget: 3}); got.Paused || len(got.Reaped) != 1 || len(got.Expired) != 1 {
-		e.Errorf("the reap of a worker that is back answered %+v, want one of each", got)
-	}
+	lost.may()
 }
 
 func reapSteady(e *env) {
 	w := e.worker("steady")
 	w.stay()
 	e.prey()
-	if got := w.reap(store.ReapRequest{CrashBudget: 3}); got.Paused || len(got.Reaped) != 1 {
-		e.Errorf("the reap of a steady worker answered %+v", got)
-	}
+	w.may()
 }
 
 func joinAgain(e *env) {
-	w := e.worker("again")
+	again, beats := e.worker("again"), e.worker("beats")
+	beats.stay()
 	e.prey()
-	w.mayNot()
-	w.join()
-	if got := w.reap(store.ReapRequest{CrashBudget: 3}); got.Paused {
-		e.Errorf("a worker that joined again may not reap")
+	again.mayNot()
+	again.join() // after a gap
+	again.mayNot()
+	beats.join() // without one
+	beats.may()
+}
+
+func pausedReap(e *env) {
+	dead, silent := e.worker("dead"), e.worker("silent")
+	ids := e.many(3)
+	dead.take(ids[0])
+	silent.take(ids[1])
+	silent.take(e.one(expires(time.Second)))
+	late := e.one(expires(time.Second))
+	e.pass(ttl + ttl/3)
+	known := dead.die()
+	w := e.worker("newcomer")
+	got := w.reap(store.ReapRequest{CrashBudget: 3})
+	e.equal("paused", got.Paused, true)
+	e.equal("ended or asked to end by their deadline", len(got.Expired), 2)
+	e.is(late, task.Cancelled, task.WaitNone)
+	e.is(ids[1], task.Running, task.WaitNone)
+	want := []store.Reaped{{Task: ids[0], State: task.Ready, Crash: true}}
+	if !known {
+		want = nil
 	}
+	e.equal("the reaped", got.Reaped, want)
+}
+
+func pausedNext(e *env) {
+	e.prey()
+	w := e.worker("newcomer")
+	next := func(want time.Duration) {
+		e.Helper()
+		if got := w.reap(store.ReapRequest{CrashBudget: 3}); !got.Paused || got.Next != want {
+			e.Errorf("the reap answered %+v, want it paused and Next = %v", got, want)
+		}
+	}
+	next(ttl)
+	w.stay()
+	e.pass(ttl / 3)
+	next(ttl - ttl/3)
+	id := e.one(expires(ttl / 3))
+	next(ttl / 3)
+	e.operate(cancelOf(id))
+	w.quiet()
+	e.pass(ttl/2 + time.Millisecond)
+	next(ttl) // it was interrupted, and has to beat for a TTL from now on
+
+	// Of one claim, one lease is left and another was renewed.
+	cs := e.worker("half").takeAll(e.many(2)...)
+	e.pass(ttl / 2)
+	e.a.beat(cs[0].Lease)
+	e.pass(ttl / 2)
+	next(ttl / 2)
 }
 
 func (w *worker) leave() {
@@ -111,13 +206,11 @@ func leaveHolding(e *env) {
 	c := w.take(kept)
 	w.take(lost)
 	w.leave()
-	w.mayNot()
 	e.finish(success(c))
 	e.pass(ttl + ttl/3)
-	reaped := e.reap().Reaped
-	if len(reaped) != 1 || reaped[0].Task != lost || reaped[0].State != task.Ready {
-		e.Errorf("reaped %v, want the task left behind", reaped)
-	}
+	w.mayNot()
+	// Leaving is no crash.
+	e.equal("the reaped", e.reap().Reaped, []store.Reaped{{Task: lost, State: task.Ready}})
 }
 
 func killed(e *env) {
