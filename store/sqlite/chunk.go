@@ -61,6 +61,51 @@ func inChunks[T any](rows []T, many func(chunk []T) error, one func(row T) error
 	return nil
 }
 
+// aside keeps what may be written together, by claim, in the order in which
+// the claims were met.
+type aside[T any] struct {
+	rows  map[task.LeaseID][]T
+	order []task.LeaseID
+}
+
+func (a *aside[T]) put(lease task.LeaseID, row T) {
+	if a.rows == nil {
+		a.rows = make(map[task.LeaseID][]T)
+	}
+	if a.rows[lease] == nil {
+		a.order = append(a.order, lease)
+	}
+	a.rows[lease] = append(a.rows[lease], row)
+}
+
+// write writes what was put aside: many takes a chunk of one claim, and one
+// the rest. When many reports that not all of the chunk was accepted, what it
+// wrote is undone, and one takes each row by itself, which tells who was not.
+func (a *aside[T]) write(t *tx, many func(chunk []T) (bool, error), one func(row T) error) error {
+	for _, lease := range a.order {
+		err := inChunks(a.rows[lease], func(chunk []T) error {
+			return t.undoable(func() error {
+				accepted, err := many(chunk)
+				if err == nil && !accepted {
+					err = errUndo
+				}
+				return err
+			}, func() error {
+				for _, row := range chunk {
+					if err := one(row); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}, one)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sqlUndispatchMany is sqlDeleteDispatch for a chunk.
 var sqlUndispatchMany = newChunkSQL(func(n int) string {
 	return `DELETE FROM outbox_events WHERE namespace = ?1 AND task_id IN (` + params(2, n) + `)`

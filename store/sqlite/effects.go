@@ -11,7 +11,6 @@ import (
 type effects struct {
 	ns      string
 	notice  store.Notice
-	lanes   []laneAdded // of callers' transactions; the writer's own are added at once
 	seen    []laneSeen
 	claimed []claimMade
 	ended   []leaseEnds // tasks that left running, by lease
@@ -23,7 +22,7 @@ func (db *DB) publish(ops []*batch.Op[*op], riders []*parked) {
 	external := db.w.external
 	db.w.external = false
 	for _, o := range ops {
-		if o.Err == nil && o.Do != nil {
+		if o.Err == nil {
 			db.apply(&o.Do.fx)
 		}
 	}
@@ -37,9 +36,6 @@ func (db *DB) publish(ops []*batch.Op[*op], riders []*parked) {
 
 // apply makes one operation's effects known. It may run beside the writer.
 func (db *DB) apply(fx *effects) {
-	for _, l := range fx.lanes {
-		db.lanes.add(fx.ns, l.key, l.available)
-	}
 	db.lanes.settle(fx.ns, fx.seen)
 	db.claims.apply(fx)
 	if fx.park != nil {

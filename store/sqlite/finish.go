@@ -44,8 +44,7 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 // finishing is one batch of ends.
 type finishing struct {
 	*moves
-	successes map[task.LeaseID][]success // put aside, by claim
-	order     []task.LeaseID             // of successes
+	successes aside[success]
 }
 
 // one ends one attempt, or puts it aside to be ended together with others.

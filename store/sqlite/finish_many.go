@@ -15,7 +15,7 @@ type success struct {
 	got   *store.FinishResult
 }
 
-// putAside puts a finish aside for finishMany, and reports whether it did: a
+// putAside keeps a finish for finishMany, and reports whether it did: a
 // first attempt, of a claim whose worker and time are known.
 func (f *finishing) putAside(fin *store.Finish, hash string, got *store.FinishResult) (bool, error) {
 	l := &fin.Lease
@@ -29,41 +29,13 @@ func (f *finishing) putAside(fin *store.Finish, hash string, got *store.FinishRe
 	if err != nil {
 		return false, err
 	}
-	if f.successes == nil {
-		f.successes = make(map[task.LeaseID][]success)
-	}
-	if f.successes[l.ID] == nil {
-		f.order = append(f.order, l.ID)
-	}
-	f.successes[l.ID] = append(f.successes[l.ID], success{fin, hash, steps, got})
+	f.successes.put(l.ID, success{fin, hash, steps, got})
 	return true, nil
 }
 
 // finishMany ends what was put aside.
 func (f *finishing) finishMany() error {
-	for _, lease := range f.order {
-		err := inChunks(f.successes[lease], func(chunk []success) error {
-			done := false
-			err := f.undoable(func() (err error) {
-				if done, err = f.succeedMany(chunk); err == nil && !done {
-					err = errUndo
-				}
-				return err
-			}, nil)
-			for i := 0; i < len(chunk) && err == nil; i++ {
-				if c := &chunk[i]; done {
-					err = f.succeeded(c.fin, c.got)
-				} else {
-					err = f.singly(c.fin, c.hash, c.got)
-				}
-			}
-			return err
-		}, func(s success) error { return f.singly(s.fin, s.hash, s.got) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return f.successes.write(f.tx, f.succeedMany, func(s success) error { return f.singly(s.fin, s.hash, s.got) })
 }
 
 // sqlSucceedMany is sqlSucceed, and sqlInsertAttempts its sqlInsertAttempt,
@@ -104,5 +76,13 @@ func (f *finishing) succeedMany(chunk []success) (bool, error) {
 		s, p := &chunk[i], 6+4*i
 		st.id(p, &s.fin.Lease.Task).int(p+1, int64(s.fin.CodeVersion)).bytes(p+2, s.steps).orNull(p+3, s.hash)
 	}
-	return true, st.run()
+	if err := st.run(); err != nil {
+		return false, err
+	}
+	for i := range chunk {
+		if err := f.succeeded(chunk[i].fin, chunk[i].got); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }

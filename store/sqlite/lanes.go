@@ -40,11 +40,6 @@ type lane struct {
 	version uint64
 }
 
-type laneAdded struct {
-	key       laneKey
-	available int64
-}
-
 // laneSeen is what a claim found out about a lane. It holds once the claim is
 // committed, if nothing was added to the lane meanwhile.
 type laneSeen struct {
@@ -55,8 +50,8 @@ type laneSeen struct {
 
 const noRows = math.MaxInt64
 
-// add notes a dispatch row. Doing so too early, or for a row that is rolled
-// back, costs one probe.
+// add notes a dispatch row, by whoever holds the write lock: no claim looks
+// before he commits. A row that is rolled back costs one probe.
 func (l *lanes) add(ns string, key laneKey, available int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -47,3 +47,39 @@ func TestForgottenInTheirOwnNamespace(t *testing.T) {
 		})
 	}
 }
+
+// Of a claim whose tasks ended through another process a row is left until the
+// reaper looks at it. It holds nothing, and keeps nobody from being forgotten.
+func TestForgottenThoughAClaimIsLeft(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ ended, left int }{
+		"nothing runs":    {2, 0},
+		"one of two runs": {1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "weaver.db")
+				f, other := fixtureOn(t, openFile(t, path)), fixtureOn(t, openFile(t, path))
+				f.join("silent")
+				f.enqueue(2)
+				req := fixClaim("silent", 2)
+				req.TTL = 20 * fixTTL
+				got, err := f.db.Claim(t.Context(), fixNS, req)
+				if err != nil || len(got.Tasks) != 2 {
+					t.Fatalf("Claim = %d tasks, %v", len(got.Tasks), err)
+				}
+				other.finish(got.Tasks[:c.ended]...)
+				time.Sleep(12 * fixTTL)
+				f.join("keeper")
+				if _, err := f.db.Reap(t.Context(), fixNS, store.ReapRequest{Worker: "keeper", TTL: fixTTL, CrashBudget: 3}); err != nil {
+					t.Fatal(err)
+				}
+				for _, table := range []string{"claims", "workers"} {
+					if n := f.count("SELECT count(*) FROM " + table + " WHERE worker_id = 'silent'"); n != c.left {
+						t.Errorf("%s has %d rows of the worker, want %d", table, n, c.left)
+					}
+				}
+			})
+		})
+	}
+}

@@ -323,7 +323,11 @@ AND worker_id NOT IN (SELECT worker_id FROM claims WHERE namespace = ?1) RETURNI
 
 // forgetWorkers removes workers that are gone and hold nothing.
 func (r *reaping) forgetWorkers() error {
-	st := r.stmt(sqlForget).text(1, r.ns).int(2, r.mic-silentTTLs*r.req.TTL.Microseconds())
+	silent := r.mic - silentTTLs*r.req.TTL.Microseconds()
+	if err := r.tidyClaims(silent); err != nil {
+		return err
+	}
+	st := r.stmt(sqlForget).text(1, r.ns).int(2, silent)
 	for st.next() {
 		r.forgotten = append(r.forgotten, st.colText(0))
 	}
@@ -340,6 +344,29 @@ func (r *reaping) forgetWorkers() error {
 		}
 	}
 	return nil
+}
+
+const sqlClaimsOfSilent = `
+SELECT lease_id, worker_id, task_ids FROM claims WHERE namespace = ?1
+AND worker_id IN (SELECT worker_id FROM workers WHERE namespace = ?1 AND last_seen < ?2)`
+
+// tidyClaims deletes what is left over of the claims of silent workers. Rows
+// whose tasks ended through other processes would otherwise look like leases
+// until their time comes.
+func (r *reaping) tidyClaims(silent int64) error {
+	rows, err := r.claimRows(r.stmt(sqlClaimsOfSilent).text(1, r.ns).int(2, silent))
+	for i := 0; i < len(rows) && err == nil; i++ {
+		c, runs := &rows[i], false
+		for j := 0; j < len(c.ids) && err == nil && !runs; j++ {
+			st := r.stmt(sqlLeaseEnd).text(1, r.ns).id(2, &c.ids[j]).lease(3, &c.lease)
+			runs = st.one()
+			err = st.done()
+		}
+		if err == nil && !runs {
+			err = r.stmt(sqlDeleteClaim).text(1, r.ns).lease(2, &c.lease).run()
+		}
+	}
+	return err
 }
 
 const (

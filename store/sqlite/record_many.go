@@ -8,8 +8,7 @@ import (
 // recording is one batch of records.
 type recording struct {
 	*tx
-	steps map[task.LeaseID][]plainStep // put aside, by claim
-	order []task.LeaseID               // of steps
+	steps aside[plainStep]
 }
 
 // plainStep is the value of a step of a task's first attempt, to be written
@@ -27,38 +26,13 @@ func (r *recording) putAside(rec *store.Record, got *store.RecordResult) bool {
 		len(rec.Tasks) > 0 || rec.Progress != nil || rec.Lease.Epoch != 1 {
 		return false
 	}
-	lease := rec.Lease.ID
-	if r.steps == nil {
-		r.steps = make(map[task.LeaseID][]plainStep)
-	}
-	if r.steps[lease] == nil {
-		r.order = append(r.order, lease)
-	}
-	r.steps[lease] = append(r.steps[lease], plainStep{rec, got})
+	r.steps.put(rec.Lease.ID, plainStep{rec, got})
 	return true
 }
 
 // recordMany writes what was put aside.
 func (r *recording) recordMany() error {
-	for _, lease := range r.order {
-		err := inChunks(r.steps[lease], func(chunk []plainStep) error {
-			done := false
-			err := r.undoable(func() (err error) {
-				if done, err = r.insertSteps(chunk); err == nil && !done {
-					err = errUndo
-				}
-				return err
-			}, nil)
-			for i := 0; i < len(chunk) && err == nil && !done; i++ {
-				err = r.recordCompleted(chunk[i].rec, chunk[i].got)
-			}
-			return err
-		}, func(s plainStep) error { return r.recordCompleted(s.rec, s.got) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.steps.write(r.tx, r.insertSteps, func(s plainStep) error { return r.recordCompleted(s.rec, s.got) })
 }
 
 // sqlStepsGuard is sqlStepGuard for a chunk of tasks, none of which is to be

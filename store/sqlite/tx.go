@@ -67,7 +67,7 @@ func (t *tx) dispatch(d *dispatched, available int64) error {
 	if err != nil {
 		return err
 	}
-	t.laneAdded(d.lane, available)
+	t.db.lanes.add(t.ns, d.lane, available)
 	t.fx.notice.Due = true
 	return nil
 }
@@ -76,13 +76,4 @@ func (t *tx) dispatch(d *dispatched, available int64) error {
 func (t *tx) undispatch(id *task.ID) (bool, error) {
 	n, err := t.stmt(sqlDeleteDispatch).text(1, t.ns).id(2, id).exec()
 	return n > 0, err
-}
-
-// laneAdded notes that a lane has a dispatch row.
-func (t *tx) laneAdded(k laneKey, available int64) {
-	if t.caller {
-		t.fx.lanes = append(t.fx.lanes, laneAdded{k, available})
-		return
-	}
-	t.db.lanes.add(t.ns, k, available)
 }

@@ -312,7 +312,6 @@ func (db *DB) runOp(o *op) (err error) {
 		}
 		if err != nil {
 			w.reset()
-			o.fx = effects{}
 		}
 	}()
 	if err := db.fault.op(w.conn); err != nil {
