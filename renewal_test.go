@@ -102,6 +102,28 @@ func TestRenewal(t *testing.T) {
 		equal(w, "trusted for", ended, 25*time.Second)
 	})
 
+	// An engine in memory that was idle announces itself before it renews.
+	scene(t, "goes on when the announcement before it hangs", func(w *world) {
+		s := newScripted(w)
+		joined := 0
+		s.join = func(ctx context.Context, real func() error) error {
+			if joined++; joined == 1 {
+				return real()
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		var cause error
+		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, new(time.Duration))}})
+		time.Sleep(time.Hour)
+		if got := result(w, enqueue(w, typ, "")); got != "ok" {
+			w.Errorf("the handler was ended for %v", cause)
+		}
+		if n := s.count("Heartbeat"); joined < 2 || n < 4 {
+			w.Errorf("the engine announced itself %d times and renewed %d times in two leases, want 2 and 4 at least", joined, n)
+		}
+	})
+
 	scene(t, "is not asked for when the lease is lost", func(w *world) {
 		s := newScripted(w)
 		var mu sync.Mutex

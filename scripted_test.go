@@ -13,6 +13,7 @@ import (
 type scripted struct {
 	*faults
 	ready     func() error
+	join      func(ctx context.Context, real func() error) error
 	claim     func(ctx context.Context, real func() (store.ClaimResult, error)) (store.ClaimResult, error)
 	heartbeat func(ctx context.Context, req store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error)
 	reap      func(real func() (store.ReapResult, error)) (store.ReapResult, error)
@@ -30,6 +31,15 @@ func (s *scripted) Ready(ctx context.Context) error {
 		return s.ready()
 	}
 	return s.faults.Ready(ctx)
+}
+
+// Join implements store.Worker.
+func (s *scripted) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
+	call := func() error { return s.faults.Join(ctx, ns, w) }
+	if s.join == nil {
+		return call()
+	}
+	return s.join(ctx, call)
 }
 
 // Claim implements store.Worker.

@@ -70,12 +70,12 @@ var sweepKinds = []sweepKind{
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			all = append(all, db)
-			return newGatedFile(db)
+			return db
 		}
 		return sweepGround{
 			eyes: open(),
 			open: open,
-			bury: func(s store.Store, _ []store.WorkerID) { w.must(s.(gatedFile).Close()) }, // its locks are free
+			bury: func(s store.Store, _ []store.WorkerID) { w.must(s.(*sqlite.DB).Close()) }, // its locks are free
 			tidy: func() {
 				for _, db := range all {
 					w.must(db.Close())

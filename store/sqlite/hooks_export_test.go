@@ -4,8 +4,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"github.com/goweaver/weaver/store"
 )
+
+// OnSyncFolder has fn called instead of syncing a folder.
+func OnSyncFolder(fn func(dir string)) Option { return func(o *options) { o.syncFolder = fn } }
 
 // Read runs fn in a read transaction.
 func (db *DB) Read(ctx context.Context, fn func(exec func(sql string) error) error) error {
@@ -23,4 +28,19 @@ func (db *DB) LanesTook(ns string, d time.Duration) {
 	db.lanes.mu.Lock()
 	defer db.lanes.mu.Unlock()
 	db.lanes.spaces[ns].took = d
+}
+
+// BeforeReads has fn called before each statement of the readers that exist.
+func (db *DB) BeforeReads(fn func(sql string)) {
+	db.readers.mu.Lock()
+	defer db.readers.mu.Unlock()
+	for _, c := range db.readers.idle {
+		err := c.raw.Trace(sqlite3.TRACE_STMT, func(_ sqlite3.TraceEvent, _, sql any) error {
+			fn(sql.(string))
+			return nil
+		})
+		if err != nil {
+			panic(err)
+		}
+	}
 }

@@ -148,7 +148,7 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 		return nil, db.translate("open sqlite", err)
 	}
 	if !db.memory && db.opts.sync != off {
-		syncFolder(filepath.Dir(db.name))
+		db.opts.syncFolder(filepath.Dir(db.name))
 	}
 	return db, nil
 }

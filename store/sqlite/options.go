@@ -33,10 +33,13 @@ type Option func(*options)
 type options struct {
 	sync Sync
 	busy time.Duration
-	vfs  string // SQLite's file layer, "" for the operating system's; set by tests of this package only
+
+	// Set by tests of this package only.
+	vfs        string // SQLite's file layer, "" for the operating system's
+	syncFolder func(dir string)
 }
 
-func defaults() options { return options{sync: Full, busy: 5 * time.Second} }
+func defaults() options { return options{sync: Full, busy: 5 * time.Second, syncFolder: syncFolder} }
 
 // Synchronous chooses between Full (the default) and Normal.
 func Synchronous(s Sync) Option { return func(o *options) { o.sync = s } }

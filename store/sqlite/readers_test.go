@@ -1,9 +1,19 @@
 package sqlite_test
 
 import (
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
 
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite"
 )
 
 // A reader's connection cannot write, and so never holds anybody's lock.
@@ -12,4 +22,101 @@ func TestReadersCannotWrite(t *testing.T) {
 	f := fileFixture(t)
 	err := f.db.Read(t.Context(), func(exec func(sql string) error) error { return exec("DELETE FROM tasks") })
 	says(t, err, store.ErrReadOnly)
+}
+
+// taken is a file layer on which nobody who comes new can lock a file, as long
+// as it says so.
+type taken struct {
+	vfs.VFSFilename
+	by atomic.Bool // somebody
+}
+
+// OpenFilename implements vfs.VFSFilename.
+func (l *taken) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	f, flags, err := l.VFSFilename.OpenFilename(name, flags)
+	if whole, ok := f.(wholeFile); ok {
+		f = &takenFile{whole, l}
+	}
+	return f, flags, err
+}
+
+type wholeFile interface {
+	vfs.FileLockState
+	vfs.FileHasMoved
+	vfs.FileSizeHint
+	vfs.FilePersistWAL
+	vfs.FilePowersafeOverwrite
+	vfs.FileSharedMemory
+}
+
+type takenFile struct {
+	wholeFile
+	layer *taken
+}
+
+// Lock implements vfs.File.
+func (f *takenFile) Lock(lock vfs.LockLevel) error {
+	if f.layer.by.Load() {
+		return sqlite3.BUSY
+	}
+	return f.wholeFile.Lock(lock)
+}
+
+// The first reader opens a connection and has to wait in SQLite. The next ones
+// must not wait for him, but as he does: in SQLite, which has a limit for it.
+func TestReadersConnectBesideEachOther(t *testing.T) {
+	t.Parallel()
+	layer := &taken{VFSFilename: vfs.Find("").(vfs.VFSFilename)}
+	vfs.Register("taken", layer)
+	t.Cleanup(func() { vfs.Unregister("taken") })
+	synctest.Test(t, func(t *testing.T) {
+		db := openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.VFS("taken"))
+		layer.by.Store(true)
+		done := make(chan error, 3)
+		for range cap(done) {
+			go func() {
+				_, err := db.Snapshot(t.Context(), fixNS)
+				done <- err
+			}()
+		}
+		time.Sleep(time.Second)
+		if len(done) > 0 {
+			t.Fatalf("a read went on while nobody can: %v", <-done)
+		}
+		layer.by.Store(false)
+		for range cap(done) {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// The clock of a snapshot must not be behind what it shows, or what is due
+// would look as if it were not. Here a task comes just before the picture is
+// fixed, which is when its first statement begins.
+func TestTheClockOfASnapshot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "w.db")))
+		if _, err := f.db.Snapshot(t.Context(), fixNS); err != nil { // its connection stays open
+			t.Fatal(err)
+		}
+		came := sync.OnceFunc(func() {
+			time.Sleep(time.Second)
+			f.enqueue(1)
+		})
+		f.db.BeforeReads(func(sql string) {
+			if strings.HasPrefix(strings.TrimSpace(sql), "SELECT") {
+				came()
+			}
+		})
+		snap, err := f.db.Snapshot(t.Context(), fixNS)
+		if err != nil || len(snap.Tasks) != 1 {
+			t.Fatalf("the snapshot shows %+v, %v, want one task", snap, err)
+		}
+		if at := snap.Tasks[0].CreatedAt; snap.Now.Before(at) {
+			t.Errorf("the clock of the snapshot shows %v, and its task is of %v", snap.Now, at)
+		}
+	})
 }
