@@ -211,13 +211,13 @@ func (cfg Config) handlers() (hs []engine.Handler, problems []error) {
 		if len(cfg.Middleware) > 0 {
 			run = storable(run)
 		}
-		hs[i] = engine.Handler{Type: h.name, CodeVersion: h.version, Run: run}
+		hs[i] = engine.Handler{Type: h.name, CodeVersion: h.version, Run: engine.HandlerFunc(run)}
 	}
 	return hs, problems
 }
 
 // storable checks what middleware made of an output. No output at all is null.
-func storable(run engine.HandlerFunc) engine.HandlerFunc {
+func storable(run HandlerFunc) HandlerFunc {
 	return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		out, err := run(ctx, input)
 		switch {

@@ -201,11 +201,11 @@ func taskError(t *task.Task) *TaskError {
 
 // StepError is the failure of a step, as its caller sees it. On a replay of
 // RecordError it carries the recorded message and no Err.
-type StepError = engine.StepError
+type StepError = task.StepError
 
 // PanicError is a panic of a step's function.
-type PanicError = engine.PanicError
+type PanicError = task.PanicError
 
 // RunningError is what Run returns when handlers ignored the end of their
 // context: it names them.
-type RunningError = engine.RunningError
+type RunningError = task.RunningError

@@ -9,10 +9,14 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
+// HandlerFunc is a handler below its types, as Middleware sees it: the encoded
+// input in, the encoded output or the error out.
+type HandlerFunc func(ctx context.Context, input json.RawMessage) (json.RawMessage, error)
+
 // Handler is the code of one task type, made by Type.Handler.
 type Handler struct {
 	name    string
-	run     engine.HandlerFunc
+	run     HandlerFunc
 	version int
 	problem string // reported by New
 }

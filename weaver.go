@@ -43,7 +43,6 @@ package weaver
 
 import (
 	"github.com/goweaver/weaver/decide"
-	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
@@ -82,8 +81,6 @@ type (
 	Store = store.Store
 	// Disposition says what an enqueue did.
 	Disposition = store.Disposition
-	// HandlerFunc is a handler below its types, as Middleware sees it.
-	HandlerFunc = engine.HandlerFunc
 	// Decider chooses what follows a failure.
 	Decider = decide.Decider
 	// Router chooses the handler of a task.

@@ -200,7 +200,7 @@ func (a *Attempt) call(h Handler) (out json.RawMessage, err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			out, err = nil, &PanicError{Value: p, Stack: string(debug.Stack())}
+			out, err = nil, &task.PanicError{Value: p, Stack: string(debug.Stack())}
 		}
 		if err != nil && errors.Is(context.Cause(ctx), ErrTimeout) && a.ctx.Err() == nil {
 			if !errors.Is(err, ErrTimeout) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/goweaver/weaver/task"
 )
 
 // batches is a call that doubles numbers, and remembers what it was given.
@@ -154,9 +156,9 @@ func TestStepPause(t *testing.T) {
 func TestKindOf(t *testing.T) {
 	for want, err := range map[string]error{
 		"handler_error":    errors.New("no"),
-		"panic":            fmt.Errorf("wrapped: %w", &PanicError{Value: "boom"}),
+		"panic":            fmt.Errorf("wrapped: %w", &task.PanicError{Value: "boom"}),
 		"timeout":          errors.Join(ErrTimeout, errors.New("no")),
-		"validation_error": &StepError{Step: "s", Kind: "validation_error", Message: "no"},
+		"validation_error": &task.StepError{Step: "s", Kind: "validation_error", Message: "no"},
 		"decode_error":     fmt.Errorf("wrapped: %w", &KindError{Kind: "decode_error", Err: errors.New("no")}),
 	} {
 		if got := kindOf(err); string(got) != want {

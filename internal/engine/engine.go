@@ -136,7 +136,7 @@ func (e *Engine) Wake() { kick(e.claimKick) }
 // Run executes tasks until ctx ends, then drains: it claims nothing more,
 // waits up to DrainTimeout for its handlers, ends the contexts of those that
 // still run (ErrDraining) and gives their leases back. It returns nil after a
-// clean drain and a *RunningError when handlers ignored the end of their
+// clean drain and a *task.RunningError when handlers ignored the end of their
 // context.
 func (e *Engine) Run(ctx context.Context) error { return e.run(ctx, false) }
 
@@ -280,7 +280,7 @@ func (e *Engine) drain(patience context.Context, giveUp context.CancelCauseFunc)
 
 	// These handlers ignore their context. Their leases go back now, so that
 	// another worker can start at once; the fence keeps them from writing.
-	stuck := &RunningError{}
+	stuck := &task.RunningError{}
 	for _, a := range e.attempts() {
 		if !a.abandon() {
 			continue

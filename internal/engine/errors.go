@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/goweaver/weaver/task"
@@ -66,29 +65,6 @@ func (v *Verdict) Error() string { return v.Err.Error() }
 // Unwrap gives the handler's own error.
 func (v *Verdict) Unwrap() error { return v.Err }
 
-// StepError is the failure of a step, as its caller and a replay see it.
-type StepError struct {
-	Step    string
-	Kind    task.ErrorKind
-	Message string
-	Err     error // the step function's own error; nil when it was recorded by an earlier attempt
-}
-
-// Error implements error.
-func (e *StepError) Error() string { return fmt.Sprintf("step %q: %s", e.Step, e.Message) }
-
-// Unwrap gives the step function's own error.
-func (e *StepError) Unwrap() error { return e.Err }
-
-// PanicError is a panic of a handler or a step.
-type PanicError struct {
-	Value any
-	Stack string
-}
-
-// Error implements error.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
-
 // KindError gives an error its kind: decode_error for an input that cannot be
 // read, validation_error for a value that must not be stored, internal for
 // trouble of the engine itself.
@@ -103,14 +79,3 @@ func (e *KindError) Error() string { return e.Err.Error() }
 
 // Unwrap gives the cause.
 func (e *KindError) Unwrap() error { return e.Err }
-
-// RunningError names handlers that did not return when the engine stopped.
-// Their leases were given back; whatever they still do is fenced off.
-type RunningError struct {
-	Tasks []string // "acme.billing.charge.v1 01J…"
-}
-
-// Error implements error.
-func (e *RunningError) Error() string {
-	return fmt.Sprintf("stopped, but %d handlers did not return after their context ended: %v", len(e.Tasks), e.Tasks)
-}

@@ -150,7 +150,7 @@ func (e *Engine) decide(in decide.Input) (dec decide.Decision) {
 // taskError is what is recorded of an error.
 func (a *Attempt) taskError(err error) *task.Error {
 	te := &task.Error{Kind: kindOf(err), Message: storable(err.Error()), Stack: stackOf(err)}
-	var se *StepError
+	var se *task.StepError
 	var ke *KindError
 	switch {
 	case errors.As(err, &se):
@@ -164,8 +164,8 @@ func (a *Attempt) taskError(err error) *task.Error {
 // kindOf classifies an error that a handler or a step returned.
 func kindOf(err error) task.ErrorKind {
 	var ke *KindError
-	var pe *PanicError
-	var se *StepError
+	var pe *task.PanicError
+	var se *task.StepError
 	switch {
 	case errors.As(err, &ke):
 		return ke.Kind
@@ -200,7 +200,7 @@ func isTrouble(err error) bool {
 }
 
 func stackOf(err error) string {
-	var pe *PanicError
+	var pe *task.PanicError
 	if errors.As(err, &pe) {
 		return storable(pe.Stack)
 	}

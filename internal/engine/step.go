@@ -206,7 +206,7 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 
 // failed is what the caller of a step is told: a value that cannot be stored
 // is a mistake of the program, which fails the task whatever the handler does.
-func (a *Attempt) failed(se *StepError) error {
+func (a *Attempt) failed(se *task.StepError) error {
 	if se.Kind == task.KindValidation {
 		return a.misuse(se)
 	}
@@ -239,7 +239,7 @@ func (a *Attempt) startStep(name string, index, try int) {
 func (a *Attempt) runStep(ctx context.Context, scope *stepScope, fn func(context.Context) (json.RawMessage, error)) (value json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			value, err = nil, &PanicError{Value: p, Stack: string(debug.Stack())}
+			value, err = nil, &task.PanicError{Value: p, Stack: string(debug.Stack())}
 		}
 	}()
 	return fn(context.WithValue(ctx, stepKey{}, scope))
@@ -258,9 +258,9 @@ func (a *Attempt) recordable(ctx context.Context, err error) bool {
 	return !(ctx.Err() != nil && errors.Is(err, context.Canceled))
 }
 
-func (a *Attempt) stepError(name string, err error) *StepError {
-	se := &StepError{Step: name, Kind: kindOf(err), Message: storable(err.Error()), Err: err}
-	var inner *StepError
+func (a *Attempt) stepError(name string, err error) *task.StepError {
+	se := &task.StepError{Step: name, Kind: kindOf(err), Message: storable(err.Error()), Err: err}
+	var inner *task.StepError
 	if errors.As(err, &inner) {
 		se.Message = inner.Message
 	}
@@ -277,7 +277,7 @@ func isFinal(err error) bool {
 
 func replay(done *task.Step) (json.RawMessage, error) {
 	if done.Error != nil {
-		return nil, &StepError{Step: done.Name, Kind: done.Error.Kind, Message: done.Error.Message}
+		return nil, &task.StepError{Step: done.Name, Kind: done.Error.Kind, Message: done.Error.Message}
 	}
 	return done.Value, nil
 }

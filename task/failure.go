@@ -1,0 +1,39 @@
+package task
+
+import "fmt"
+
+// StepError is the failure of a step, as its caller sees it. A replay of a
+// recorded failure gives the recorded message and no Err.
+type StepError struct {
+	Step    string
+	Kind    ErrorKind
+	Message string
+	Err     error // what the step's function returned; nil when an earlier attempt recorded the failure
+}
+
+// Error implements error.
+func (e *StepError) Error() string { return fmt.Sprintf("step %q: %s", e.Step, e.Message) }
+
+// Unwrap gives what the step's function returned.
+func (e *StepError) Unwrap() error { return e.Err }
+
+// PanicError is a panic of a handler or of a step's function.
+type PanicError struct {
+	Value any    // what was given to panic
+	Stack string // of the goroutine, as debug.Stack tells it
+}
+
+// Error implements error.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// RunningError is what an engine returns when it stopped and handlers had
+// ignored the end of their contexts: it names them. Their leases were given
+// back; whatever they still do is fenced off.
+type RunningError struct {
+	Tasks []string // type and id of each: "acme.billing.charge.v1 01J…"
+}
+
+// Error implements error.
+func (e *RunningError) Error() string {
+	return fmt.Sprintf("stopped, but %d handlers did not return after their context ended: %v", len(e.Tasks), e.Tasks)
+}
