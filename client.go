@@ -173,7 +173,7 @@ func By(who string) OperateOption {
 }
 
 // Force makes Cancel revoke the lease of a running task, so that it ends at
-// once, whatever its handler does.
+// once, whatever its handler does. Other verbs refuse it: ErrInvalidOption.
 func Force() OperateOption {
 	return operateOption(func(s *operateSettings) { s.force = true })
 }
@@ -190,7 +190,11 @@ func (c *Client) operate(ctx context.Context, what string, opts []OperateOption,
 	if err := errors.Join(checkText("By", s.audit.By), checkText("Reason", s.audit.Reason)); err != nil {
 		return store.CommandResult{}, fmt.Errorf("%s: %w: %w", what, ErrInvalidOption, err)
 	}
-	res, err := c.store.Operate(ctx, c.ns, verb(s))
+	cmd := verb(s)
+	if _, cancels := cmd.(store.CancelTask); s.force && !cancels {
+		return store.CommandResult{}, fmt.Errorf("%s: %w: Force is an option of Cancel only", what, ErrInvalidOption)
+	}
+	res, err := c.store.Operate(ctx, c.ns, cmd)
 	if err == nil {
 		err = res[0].Err
 	}

@@ -93,6 +93,16 @@ func TestBadReads(t *testing.T) {
 		w.must(err)
 		_, err = number.Get(w.Context(), w.client, old[0].ID)
 		wantError(w, err, nil, "input", old[0].ID.String(), "no longer decodes")
+
+		// It does not keep the others from being listed.
+		good := enqueue(w, number, 8)
+		list, next, err := number.List(w.Context(), w.client, weaver.Filter{})
+		w.must(err)
+		if len(list) != 2 || next != "" || list[0].ID != good.ID() || list[0].Input != 8 || list[0].DecodeError != nil {
+			w.Errorf("listed %+v and %q, want the good one first", list, next)
+		}
+		wantError(w, list[1].DecodeError, nil, "input", old[0].ID.String(), "no longer decodes")
+		equal(w, "what was stored", string(list[1].TaskInfo.Input), `"seven"`)
 	})
 }
 

@@ -62,6 +62,28 @@ func TestOperatorsWriteWhatStoresCanKeep(t *testing.T) {
 	})
 }
 
+func TestOnlyCancelTakesForce(t *testing.T) {
+	typ := weaver.Define[string, string]("mistakes.operators.force.v1")
+	inWorld(t, func(w *world) {
+		id := enqueue(w, typ, "").ID()
+		for verb, do := range map[string]func(...weaver.OperateOption) error{
+			"retry task":   func(o ...weaver.OperateOption) error { return w.client.Retry(w.Context(), id, o...) },
+			"unblock task": func(o ...weaver.OperateOption) error { return w.client.Unblock(w.Context(), id, nil, o...) },
+			"delete task":  func(o ...weaver.OperateOption) error { return w.client.Delete(w.Context(), id, o...) },
+			"pause queue":  func(o ...weaver.OperateOption) error { return w.client.PauseQueue(w.Context(), "q", o...) },
+			"resume queue": func(o ...weaver.OperateOption) error { return w.client.ResumeQueue(w.Context(), "q", o...) },
+			"cancel job": func(o ...weaver.OperateOption) error {
+				_, err := w.client.CancelJob(w.Context(), id, o...)
+				return err
+			},
+		} {
+			wantError(w, do(weaver.Force()), weaver.ErrInvalidOption, verb, "Force is an option of Cancel only")
+		}
+		w.wantState(id, weaver.StateReady)
+		w.must(w.client.Cancel(w.Context(), id, weaver.Force()))
+	})
+}
+
 func TestNewRefusesQueuesAndMiddlewareThatCannotBe(t *testing.T) {
 	typ := weaver.Define[int, int]("mistakes.new.wrapped.v1")
 	run := typ.Handler(func(_ context.Context, n int) (int, error) { return n, nil })

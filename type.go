@@ -158,8 +158,9 @@ func (t *Type[In, Out]) EnqueueMany(ctx context.Context, e Enqueuer, ins []In, o
 // value until the task succeeded.
 type TypedTask[In, Out any] struct {
 	TaskInfo
-	Input  In
-	Output Out
+	Input       In
+	Output      Out
+	DecodeError error // why Input or Output is not what was stored: that does not fit the type any more
 }
 
 // Reader reads tasks: a Client or an Engine.
@@ -168,7 +169,8 @@ type Reader interface {
 	List(ctx context.Context, f Filter) (tasks []TaskInfo, next string, err error)
 }
 
-// Get reads one task of this type; ErrNotFound, ErrWrongType.
+// Get reads one task of this type; ErrNotFound, ErrWrongType. A payload that
+// does not fit the type any more is an error; what could be read comes with it.
 func (t *Type[In, Out]) Get(ctx context.Context, c Reader, id TaskID) (TypedTask[In, Out], error) {
 	info, err := c.Get(ctx, id)
 	if err != nil {
@@ -177,11 +179,13 @@ func (t *Type[In, Out]) Get(ctx context.Context, c Reader, id TaskID) (TypedTask
 	if info.Type != t.name {
 		return TypedTask[In, Out]{}, fmt.Errorf("task %s is a %s, not a %s: %w", id, info.Type, t.name, ErrWrongType)
 	}
-	return t.typed(info)
+	typed := t.typed(info)
+	return typed, typed.DecodeError
 }
 
 // List reads tasks of this type, newest first, and the cursor of the next
-// page, "" at the end.
+// page, "" at the end. A task whose payload does not fit the type any more is
+// listed with its DecodeError.
 func (t *Type[In, Out]) List(ctx context.Context, c Reader, f Filter) ([]TypedTask[In, Out], string, error) {
 	f.Types = []string{t.name}
 	infos, next, err := c.List(ctx, f)
@@ -190,24 +194,22 @@ func (t *Type[In, Out]) List(ctx context.Context, c Reader, f Filter) ([]TypedTa
 	}
 	typed := make([]TypedTask[In, Out], len(infos))
 	for i, info := range infos {
-		if typed[i], err = t.typed(info); err != nil {
-			return nil, "", err
-		}
+		typed[i] = t.typed(info)
 	}
 	return typed, next, nil
 }
 
-func (t *Type[In, Out]) typed(info TaskInfo) (TypedTask[In, Out], error) {
+func (t *Type[In, Out]) typed(info TaskInfo) TypedTask[In, Out] {
 	tt := TypedTask[In, Out]{TaskInfo: info}
 	if err := json.Unmarshal(info.Input, &tt.Input); err != nil {
-		return tt, fmt.Errorf("the input of task %s no longer decodes: %w", info.ID, err)
+		tt.DecodeError = fmt.Errorf("the input of task %s no longer decodes: %w", info.ID, err)
 	}
 	if len(info.Output) > 0 {
 		if err := json.Unmarshal(info.Output, &tt.Output); err != nil {
-			return tt, fmt.Errorf("the output of task %s no longer decodes: %w", info.ID, err)
+			tt.DecodeError = errors.Join(tt.DecodeError, fmt.Errorf("the output of task %s no longer decodes: %w", info.ID, err))
 		}
 	}
-	return tt, nil
+	return tt
 }
 
 // Output returns, inside a handler of a job's task, the output of a task that

@@ -14,7 +14,6 @@ package weavertest
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"strings"
 	"testing"
@@ -176,14 +175,13 @@ func RequireEnqueued[In, Out any](t testing.TB, e *Env, typ *weaver.Type[In, Out
 			t.Fatalf("weavertest: %v", err)
 		}
 		for _, task := range page {
+			if task.DecodeError != nil {
+				t.Fatalf("weavertest: %v", task.DecodeError)
+			}
 			if match == nil || match(task.Input) {
 				found = append([]weaver.TypedTask[In, Out]{task}, found...)
 			}
-			raw, err := json.Marshal(task.Input)
-			if err != nil {
-				t.Fatalf("weavertest: %v", err)
-			}
-			seen = append(seen, string(raw))
+			seen = append(seen, string(task.TaskInfo.Input))
 		}
 		if next == "" {
 			break
