@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/task"
@@ -15,6 +16,23 @@ type Filter struct {
 	Labels map[string]string // all of them
 	Limit  int               // 0: 50; at most 1,000
 	After  string            // cursor of the page before
+}
+
+// Selects reports whether the filter asks for a task. Its page (Limit, After)
+// is not looked at.
+func (f *Filter) Selects(t *task.Task) bool {
+	if len(f.States) > 0 && !slices.Contains(f.States, t.State) ||
+		len(f.Types) > 0 && !slices.Contains(f.Types, t.Type) ||
+		f.Queue != "" && f.Queue != t.Queue ||
+		!f.Job.IsZero() && f.Job != t.JobID {
+		return false
+	}
+	for k, v := range f.Labels {
+		if got, ok := t.Labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
 }
 
 // Page sizes of List and Jobs.

@@ -172,19 +172,10 @@ func (o *op) after(d time.Duration) time.Time { return instant(o.now.Add(max(0, 
 
 // cancelError says who cancelled the task, and why.
 func (r *row) cancelError() *task.Error {
-	if r.CancelKind == task.KindDeadline {
-		return deadlineError(r)
-	}
-	text := "cancelled"
-	if r.CancelBy != "" {
-		text += " by " + r.CancelBy
-	}
-	if r.CancelReason != "" {
-		text += ": " + r.CancelReason
-	}
-	return &task.Error{Kind: task.KindCancelled, Message: text}
+	return store.CancelError(r.CancelKind, r.CancelBy, r.CancelReason, r.DeadlineAt)
 }
 
-func deadlineError(r *row) *task.Error {
-	return &task.Error{Kind: task.KindDeadline, Message: "its deadline passed at " + r.DeadlineAt.Format(time.RFC3339Nano)}
+// deadlineError says that the task's deadline passed.
+func (r *row) deadlineError() *task.Error {
+	return store.CancelError(task.KindDeadline, "", "", r.DeadlineAt)
 }

@@ -33,29 +33,13 @@ func (s *Store) List(ctx context.Context, ns string, f store.Filter) ([]task.Tas
 	var found []task.Task
 	err = s.do(ctx, ns, func(o *op) {
 		for _, r := range o.tasks {
-			if t := o.derived(r, o.now); selects(&f, &t) && (f.After == "" || t.ID.Compare(before) < 0) {
+			if t := o.derived(r, o.now); f.Selects(&t) && (f.After == "" || t.ID.Compare(before) < 0) {
 				found = append(found, t)
 			}
 		}
 	})
 	out, next := page(found, f.Limit, func(t task.Task) task.ID { return t.ID })
 	return out, next, err
-}
-
-// selects reports whether a filter asks for a task.
-func selects(f *store.Filter, t *task.Task) bool {
-	if len(f.States) > 0 && !slices.Contains(f.States, t.State) ||
-		len(f.Types) > 0 && !slices.Contains(f.Types, t.Type) ||
-		f.Queue != "" && f.Queue != t.Queue ||
-		!f.Job.IsZero() && f.Job != t.JobID {
-		return false
-	}
-	for k, v := range f.Labels {
-		if got, ok := t.Labels[k]; !ok || got != v {
-			return false
-		}
-	}
-	return true
 }
 
 // parseCursor reads the ID behind which a page begins; zero: at the newest.

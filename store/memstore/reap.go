@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -85,10 +84,7 @@ func (o *op) lostLeases(judges bool) (lost []*row, left bool) {
 // reap takes one lease away and says what becomes of the task (R7).
 func (o *op) reap(r *row, budget int) store.Reaped {
 	crash := o.countCrash(r)
-	o.recordAttempt(r.attempt(), task.OutcomeLeaseLost, &task.Error{
-		Kind:    task.KindLeaseExpired,
-		Message: fmt.Sprintf("the lease of worker %q ended at %s without a report", r.LeasedBy, r.LeaseExpiresAt.Format(time.RFC3339Nano)),
-	})
+	o.recordAttempt(r.attempt(), task.OutcomeLeaseLost, store.LeaseLostError(r.LeasedBy, r.LeaseExpiresAt))
 	r.Epoch++
 	o.revoke(r)
 	o.notice.Cancels = append(o.notice.Cancels, r.ID)
@@ -96,12 +92,9 @@ func (o *op) reap(r *row, budget int) store.Reaped {
 	case r.CancelRequested:
 		o.end(r, task.Cancelled, r.cancelError())
 	case !r.DeadlineAt.IsZero() && !r.DeadlineAt.After(o.now):
-		o.end(r, task.Cancelled, deadlineError(r))
+		o.end(r, task.Cancelled, r.deadlineError())
 	case crash && budget >= 0 && r.CrashCount >= budget:
-		o.end(r, task.Failed, &task.Error{
-			Kind:    task.KindPoison,
-			Message: fmt.Sprintf("%d leases were lost in a row to processes that stopped: the task seems to kill its worker", r.CrashCount),
-		})
+		o.end(r, task.Failed, store.PoisonError(r.CrashCount))
 	default:
 		o.offer(r, o.now, task.WaitNone, r.Error)
 	}
@@ -146,7 +139,7 @@ func (o *op) pastDeadline(limit int) []*row {
 // expire ends a task whose deadline has passed, or asks it to end.
 func (o *op) expire(r *row) {
 	if r.State != task.Running {
-		o.end(r, task.Cancelled, deadlineError(r))
+		o.end(r, task.Cancelled, r.deadlineError())
 		return
 	}
 	r.CancelRequested, r.CancelKind = true, task.KindDeadline

@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -126,7 +125,7 @@ func (o *op) decide(ended []*row) {
 		}
 		r.RemainingDeps -= len(decided[r])
 		if e := o.blame(decided[r]); e != nil {
-			o.end(r, task.Cancelled, unmet(e.Kind, o.tasks[e.Needs]))
+			o.end(r, task.Cancelled, store.UnmetError(e.Kind, o.tasks[e.Needs].name(), o.tasks[e.Needs].State))
 		} else if r.RemainingDeps == 0 {
 			o.release(r)
 		}
@@ -147,18 +146,4 @@ func (o *op) blame(decided []*store.EdgeRow) (worst *store.EdgeRow) {
 		}
 	}
 	return worst
-}
-
-// unmet is the error of a task whose need ended so that it cannot run.
-func unmet(kind task.EdgeKind, need *row) *task.Error {
-	if kind == task.OnFailed {
-		return &task.Error{
-			Kind:    task.KindNotNeeded,
-			Message: fmt.Sprintf("not needed: it runs if task %s fails, which ended %s", need.name(), need.State),
-		}
-	}
-	return &task.Error{
-		Kind:    task.KindDependencyFailed,
-		Message: fmt.Sprintf("it needs task %s, which ended %s", need.name(), need.State),
-	}
 }

@@ -136,12 +136,7 @@ func until(t, now time.Time) time.Duration {
 }
 
 // name tells a task in a message.
-func (r *row) name() string {
-	if r.Node != "" {
-		return `"` + r.Node + `" (` + r.ID.String() + ")"
-	}
-	return r.ID.String()
-}
+func (r *row) name() string { return store.TaskName(r.Node, r.ID) }
 
 func kindOf(e *task.Error) task.ErrorKind {
 	if e == nil {

@@ -48,7 +48,7 @@ func (f *finishing) judge(fin *store.Finish, h *held) ending {
 	if h.cancelled != "" {
 		return ending{
 			state: task.Cancelled, outcome: task.OutcomeCancelled,
-			failure: cancelError(h.cancelled, h.by, h.reason, h.deadline),
+			failure: store.CancelError(h.cancelled, h.by, h.reason, timeCol(h.deadline).time()),
 		}
 	}
 	e := ending{outcome: fin.Outcome, failure: fin.Error}
@@ -102,21 +102,6 @@ func (f *finishing) decided(fin *store.Finish, e *ending) {
 	default:
 		e.state = task.Failed
 	}
-}
-
-// cancelError says who cancelled a task, and why.
-func cancelError(kind task.ErrorKind, by, reason string, deadline int64) *task.Error {
-	if kind == task.KindDeadline {
-		return &task.Error{Kind: kind, Message: "its deadline passed at " + timeCol(deadline).time().Format(time.RFC3339Nano)}
-	}
-	text := "cancelled"
-	if by != "" {
-		text += " by " + by
-	}
-	if reason != "" {
-		text += ": " + reason
-	}
-	return &task.Error{Kind: kind, Message: text}
 }
 
 // check refuses what no engine reports.

@@ -203,7 +203,7 @@ func (v *view) search(f *store.Filter, from []source, before []byte, want int) (
 		if err != nil {
 			return nil, nil, false, err
 		}
-		if t != nil && selects(f, t) {
+		if t != nil && f.Selects(t) {
 			found = append(found, *t)
 		}
 	}
@@ -211,22 +211,6 @@ func (v *view) search(f *store.Filter, from []source, before []byte, want int) (
 		return found, nil, false, nil
 	}
 	return found, slices.Clone(floor[:]), true, nil
-}
-
-// selects reports whether a filter asks for a task.
-func selects(f *store.Filter, t *task.Task) bool {
-	if len(f.States) > 0 && !slices.Contains(f.States, t.State) ||
-		len(f.Types) > 0 && !slices.Contains(f.Types, t.Type) ||
-		f.Queue != "" && f.Queue != t.Queue ||
-		!f.Job.IsZero() && f.Job != t.JobID {
-		return false
-	}
-	for k, v := range f.Labels {
-		if got, ok := t.Labels[k]; !ok || got != v {
-			return false
-		}
-	}
-	return true
 }
 
 const attemptColumns = `task_id, attempt_no, lease_epoch, lease_id, worker, code_version, started_at, finished_at, outcome_kind, error_json,

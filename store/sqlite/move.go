@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -42,12 +43,7 @@ func (m *moves) look(id *task.ID) (*where, error) {
 }
 
 // called names a task for people: by its node, if it has one.
-func (w *where) called() string {
-	if w.node != "" {
-		return `"` + w.node + `" (` + w.id.String() + ")"
-	}
-	return w.id.String()
-}
+func (w *where) called() string { return store.TaskName(w.node, w.id) }
 
 func (w *where) dispatched() *dispatched { return &dispatched{w.id, w.lane, w.key} }
 

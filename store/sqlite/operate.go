@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -141,7 +142,7 @@ UPDATE tasks SET cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4 W
 
 // cancelNow ends a task as cancelled, taking its lease away if it runs.
 func (o *operation) cancelNow(w *where, a store.Audit) error {
-	failure := cancelError(task.KindCancelled, a.By, a.Reason, 0)
+	failure := store.CancelError(task.KindCancelled, a.By, a.Reason, time.Time{})
 	if w.standing.state == task.Running {
 		e := ending{state: task.Cancelled, outcome: task.OutcomeCancelled, failure: failure}
 		if _, err := o.revoke(w, &e, failure); err != nil {

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"time"
 
@@ -207,19 +206,20 @@ func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (s
 	}
 	st := r.stmt(sqlCrashes).text(1, r.ns).id(2, id)
 	var crashes int64
+	deadline := timeCol(w.deadline).time()
 	var alone, cancelled bool
 	var failure *task.Error
 	if st.one() {
 		crashes, alone, cancelled = st.colInt(0), st.colBool(1), st.colBool(2)
 		if cancelled {
-			failure = cancelError(task.ErrorKind(st.colName(3)), st.colText(4), st.colText(5), w.deadline)
+			failure = store.CancelError(task.ErrorKind(st.colName(3)), st.colText(4), st.colText(5), deadline)
 		}
 	}
 	if err := st.done(); err != nil {
 		return store.Reaped{}, err
 	}
 	if !cancelled && w.deadline != 0 && w.deadline <= r.mic {
-		failure = cancelError(task.KindDeadline, "", "", w.deadline)
+		failure = store.CancelError(task.KindDeadline, "", "", deadline)
 	}
 	e := ending{state: task.Ready, outcome: task.OutcomeLeaseLost, readyAt: r.now}
 	crash := false
@@ -229,15 +229,9 @@ func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (s
 		return store.Reaped{}, err
 	} else if crash && r.req.CrashBudget >= 0 && crashes+1 >= int64(r.req.CrashBudget) {
 		e.state = task.Failed
-		e.failure = &task.Error{
-			Kind:    task.KindPoison,
-			Message: fmt.Sprintf("%d leases were lost in a row to processes that stopped: the task seems to kill its worker", crashes+1),
-		}
+		e.failure = store.PoisonError(int(crashes) + 1)
 	}
-	_, err = r.revoke(w, &e, &task.Error{
-		Kind:    task.KindLeaseExpired,
-		Message: fmt.Sprintf("the lease of worker %q ended at %s without a report", w.worker, timeCol(expires).time().Format(time.RFC3339Nano)),
-	})
+	_, err = r.revoke(w, &e, store.LeaseLostError(w.worker, timeCol(expires).time()))
 	return store.Reaped{Task: *id, State: e.state, Crash: crash}, err
 }
 
@@ -302,7 +296,7 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 			err = r.stmt(sqlAskTime).text(1, r.ns).id(2, &tm.id).run()
 			r.fx.notice.Cancels = append(r.fx.notice.Cancels, tm.id)
 		} else {
-			err = r.end(w, task.Cancelled, cancelError(task.KindDeadline, "", "", w.deadline))
+			err = r.end(w, task.Cancelled, store.CancelError(task.KindDeadline, "", "", timeCol(w.deadline).time()))
 		}
 		if err != nil {
 			return nil, err

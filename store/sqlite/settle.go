@@ -1,10 +1,10 @@
 package sqlite
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -269,11 +269,7 @@ func (m *moves) needFailed(e *edge) error {
 	if err != nil {
 		return err
 	}
-	failure := task.Error{Kind: task.KindDependencyFailed, Message: fmt.Sprintf("it needs task %s, which ended %s", need.called(), e.need.state)}
-	if e.kind == task.OnFailed {
-		failure = task.Error{Kind: task.KindNotNeeded, Message: fmt.Sprintf("not needed: it runs if task %s fails, which ended %s", need.called(), e.need.state)}
-	}
-	return m.end(child, task.Cancelled, &failure)
+	return m.end(child, task.Cancelled, store.UnmetError(e.kind, need.called(), e.need.state))
 }
 
 const (
