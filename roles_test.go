@@ -54,6 +54,45 @@ func TestRolesOfAnEngine(t *testing.T) {
 		w.wantState(h.ID(), weaver.StateSucceeded)
 	})
 
+	scene(t, "look up in time what they claimed, though a look hangs", func(w *world) {
+		s := newScripted(w)
+		calls := 0
+		s.claim = func(ctx context.Context, real func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+			switch calls++; calls {
+			case 1:
+				_, _ = real()
+				return store.ClaimResult{}, store.ErrUnavailable
+			case 2:
+				<-ctx.Done()
+				return store.ClaimResult{}, context.Cause(ctx)
+			}
+			return real()
+		}
+		h := enqueue(w, typ, "x")
+		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{echo}})
+		time.Sleep(weaver.DefaultLease * 2 / 3)
+		w.wantState(h.ID(), weaver.StateSucceeded)
+		equal(w, "attempts", w.get(h.ID()).AttemptNo, 1)
+	})
+
+	// In memory an idle engine renews nothing, and after the restore it is idle.
+	scene(t, "are not held to have crashed after a restore", func(w *world) {
+		w.runConfig(w.store, weaver.Config{CrashBudget: 1, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
+			if weaver.Current(ctx).AttemptNo > 1 {
+				return in, nil
+			}
+			<-ctx.Done()
+			return "", ctx.Err()
+		})}})
+		h := enqueue(w, typ, "x")
+		synctest.Wait()
+		_, err := w.store.Operate(w.Context(), weaver.DefaultNamespace, store.Restored{})
+		w.must(err)
+		time.Sleep(2 * weaver.DefaultLease)
+		w.wantState(h.ID(), weaver.StateSucceeded) // one crash would have been the end
+		equal(w, "the first attempt", w.history(h.ID()).Attempts[0].Outcome, task.OutcomeLeaseLost)
+	})
+
 	// An engine that runs until nothing is left would otherwise find nothing
 	// due, and be gone before its reaper has looked.
 	scene(t, "take over what a dead process left before they find nothing to do", func(w *world) {

@@ -49,6 +49,7 @@ type judge struct {
 	before   map[task.ID]task.Task
 	names    map[task.ID]string
 	handlers map[leaseKey]context.Context // those that run
+	lookups  map[task.LeaseID]bool        // claims whose answers were asked for again
 }
 
 func (w *world) leaseOf(l task.Lease) *lease { return w.leases[leaseKey{l.Task, l.Epoch}] }
@@ -120,6 +121,19 @@ func (w *world) confirm(leases []task.Lease, beats []store.Beat, asked time.Time
 			known.trusted = asked.Add(w.trustFor())
 		}
 	}
+}
+
+// lookUp notes that a process asks again what it claimed.
+func (w *world) lookUp(id task.LeaseID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lookups[id] = true
+}
+
+func (w *world) lookedUp(id task.LeaseID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lookups[id]
 }
 
 // hear notes that an answer of the store arrived.

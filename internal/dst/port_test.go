@@ -125,6 +125,7 @@ func (s *port) Claim(ctx context.Context, _ string, req store.ClaimRequest) (sto
 	name := "claim"
 	if req.Again {
 		name = "claim again"
+		p.w.lookUp(req.LeaseID)
 	}
 	var skew time.Duration
 	err := s.call(ctx, item{name: name}, func() string {

@@ -126,8 +126,12 @@ func (e *Engine) pollAfter(next time.Duration) time.Duration {
 func (e *Engine) claim(ctx context.Context, req store.ClaimRequest) (store.ClaimResult, error) {
 	req.LeaseID = task.NewLeaseID()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		limit := e.cfg.TTL + req.Wait
+		if req.Again {
+			limit = e.cfg.TTL / 3 // a lookup that hangs for longer finds leases that are over
+		}
 		// Detached: a claim that commits while we drain must not be lost.
-		call, cancel := context.WithTimeout(e.hard, e.cfg.TTL+req.Wait)
+		call, cancel := context.WithTimeout(e.hard, limit)
 		res, err := e.cfg.Store.Claim(call, e.cfg.Namespace, req)
 		cancel()
 		if err == nil {

@@ -16,10 +16,16 @@ import (
 func (e *Engine) heartbeatLoop(ctx context.Context) error {
 	last := time.Now()
 	interval := e.cfg.TTL / 3
+	var held time.Time // when we last had a lease
 	for ctx.Err() == nil {
 		running := e.attempts()
-		if len(running) == 0 && e.complete {
+		if len(running) > 0 {
+			held = time.Now()
+		}
+		if e.complete && time.Since(held) > e.cfg.TTL {
 			// Nobody outside this process can miss us, and nothing is leased.
+			// (Of what was lost, by a restore for one, our silence would make
+			// a crash.)
 			wait(ctx, -1, e.beatKick)
 			if ctx.Err() != nil {
 				return nil
