@@ -309,7 +309,9 @@ func Current(ctx context.Context) CurrentInfo {
 }
 
 // Progress reports how far the task is; total 0 means unknown. It is stored,
-// at most every 200 ms, and survives restarts. Its errors are those of a step.
+// at most every 200 ms, and survives restarts. Its errors are those of a step,
+// but for trouble of the store: a report that cannot be written now is written
+// with the next one, or with the end of the attempt.
 func Progress(ctx context.Context, current, total float64, message ...string) error {
 	a, err := engine.From(ctx)
 	if err != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -87,14 +88,20 @@ func (a *Attempt) flushProgress() error {
 		return nil
 	}
 	res := a.e.records.do(store.Record{Lease: a.lease, Progress: p})
-	if res.Err != nil {
-		a.mu.Lock()
-		if a.progress.latest == nil {
-			a.progress.latest = p // the end of the attempt writes it, if nothing newer comes
-		}
-		a.mu.Unlock()
+	err := a.answer(res.Err)
+	var trouble *KindError
+	if !errors.As(err, &trouble) {
+		return err
 	}
-	return a.answer(res.Err)
+	// Trouble of the store is no reason to end an attempt for a report: the
+	// next one writes it, or the end of the attempt.
+	a.e.log.Warn("record progress", "task_id", a.task.ID, "error", res.Err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.progress.latest == nil {
+		a.progress.latest = p
+	}
+	return nil
 }
 
 func (a *Attempt) stopProgress() {
