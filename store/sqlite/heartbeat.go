@@ -24,17 +24,21 @@ ON CONFLICT DO UPDATE SET steady_since = CASE WHEN ?3 - last_seen > ?4 / 2 THEN 
 
 // Join implements store.Worker. In a file it also takes the operating system's
 // lock by which others know that this process lives.
-// Crash between the two: a lock file without a row, which nobody looks at.
+// Crash between the two: a lock file without a row, which a later Join removes.
 func (db *DB) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 	if err := db.holdLock(ns, w.ID); err != nil {
 		return fmt.Errorf("join worker %s: %w", w.ID, err)
 	}
-	return db.write(ctx, "join worker", ns, 1, func(t *tx) error {
+	err := db.write(ctx, "join worker", ns, 1, func(t *tx) error {
 		if err := t.seen(w.ID, w.TTL); err != nil {
 			return err
 		}
 		return t.stmt(sqlJoin).text(1, ns).text(2, string(w.ID)).text(3, w.Name).duration(4, w.TTL).run()
 	})
+	if err == nil {
+		db.sweepLocks(ctx)
+	}
+	return err
 }
 
 const sqlLeave = `DELETE FROM workers WHERE namespace = ?1 AND worker_id = ?2`

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/goweaver/weaver/store"
 )
@@ -146,6 +147,49 @@ func (db *DB) deadWorkers(ctx context.Context, ns string) (deadLocks, error) {
 		_ = f.Close()
 	}
 	return dead, nil
+}
+
+const sqlAllWorkers = `SELECT namespace, worker_id FROM workers`
+
+// youngLock is how long a lock file may wait for its worker's row: Join takes
+// the lock first.
+const youngLock = time.Minute
+
+// sweepLocks removes lock files that prove nothing to anybody: those of
+// workers that were killed before they had a row, or that another file of this
+// name had. What it cannot remove stays; it is only a file.
+func (db *DB) sweepLocks(ctx context.Context) {
+	if db.memory || !haveLocks {
+		return
+	}
+	known := make(map[string]bool)
+	err := db.read(ctx, "read workers", "", func(v *view) error {
+		st := v.stmt(sqlAllWorkers)
+		for st.next() {
+			known[db.lockPath(st.colText(0), store.WorkerID(st.colText(1)))] = true
+		}
+		return st.done()
+	})
+	if err != nil {
+		return
+	}
+	// Those that came after the rows were read are young.
+	files, _ := os.ReadDir(db.name + ".workers")
+	for _, f := range files {
+		path := db.name + ".workers/" + f.Name()
+		info, err := f.Info()
+		if err != nil || known[path] || time.Since(info.ModTime()) < youngLock {
+			continue
+		}
+		lock, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if ok, err := tryLock(lock); err == nil && ok {
+			_ = os.Remove(path)
+		}
+		_ = lock.Close()
+	}
 }
 
 // remove deletes the lock file of a worker that was forgotten.
