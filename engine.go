@@ -101,8 +101,9 @@ func (e *Engine) Run(ctx context.Context) error { return e.inner.Run(ctx) }
 // RunUntilIdle is Run that returns by itself when nothing of its task types
 // and queues is due or running: for cron jobs and serverless functions. Tasks
 // that are due later, retries and sleeps among them, are left. When it finds
-// leases of others that have expired it stays until it may take them over, up
-// to a lease length: their workers may be about to come back.
+// leases of others that have expired it stays until it may take them over,
+// about a lease length, two at most: their workers may be about to come back.
+// Where ctx ends sooner they are left, and nil is returned all the same.
 func (e *Engine) RunUntilIdle(ctx context.Context) error { return e.inner.RunUntilIdle(ctx) }
 
 // StopNow makes Run stop without the patience of DrainTimeout: it claims

@@ -178,6 +178,81 @@ func TestTrustInALease(t *testing.T) {
 		equal(w, "trusted for", ended, 25*time.Second)
 	})
 
+	// The claim's answer takes longer than the lease is trusted.
+	scene(t, "that is over when the lease comes begins nothing", func(w *world) {
+		s := newScripted(w)
+		calls := 0
+		var begun atomic.Int32
+		s.claim = func(_ context.Context, real func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+			calls++
+			got, err := real()
+			if calls == 1 {
+				time.Sleep(26 * time.Second)
+			}
+			return got, err
+		}
+		hs, err := typ.EnqueueMany(w.Context(), w.client, make([]string, 50))
+		w.must(err)
+		w.runConfig(s, weaver.Config{Concurrency: len(hs), Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
+			if begun.Add(1); ctx.Err() != nil {
+				w.Errorf("a handler began with a context that had ended: %v", context.Cause(ctx))
+			}
+			return in, nil
+		})}})
+		for _, h := range hs {
+			result(w, h)
+			equal(w, "the first attempt", w.history(h.ID()).Attempts[0].Outcome, task.OutcomeReleased)
+		}
+		equal(w, "handlers begun", int(begun.Load()), len(hs))
+	})
+
+	// In memory a claim waits in the store until something is due.
+	scene(t, "begins with the ride of a claim that waited", func(w *world) {
+		w.run(typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil }))
+		time.Sleep(weaver.DefaultLease - time.Second)
+		h := enqueue(w, typ, "x")
+		result(w, h)
+		equal(w, "attempts", w.get(h.ID()).AttemptNo, 1)
+	})
+
+	// It comes just in time, while a heartbeat hangs that was sent without it.
+	scene(t, "does not outlast a heartbeat that hangs without it", func(w *world) {
+		s, began := newScripted(w), time.Now()
+		s.claim = func(_ context.Context, real func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+			got, err := real()
+			if len(got.Tasks) > 0 && got.Tasks[0].Task.Priority == 1 && got.Tasks[0].Task.AttemptNo == 1 {
+				time.Sleep(22 * time.Second)
+			}
+			return got, err
+		}
+		s.heartbeat = func(ctx context.Context, _ store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
+			if at := time.Since(began); at < 29*time.Second || at > 33*time.Second {
+				return real()
+			}
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
+		var ended time.Duration
+		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
+			switch {
+			case in == "first":
+				time.Sleep(time.Minute)
+			case weaver.Current(ctx).AttemptNo == 1:
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Hour):
+				}
+				ended = time.Since(began)
+			}
+			return in, ctx.Err()
+		})}})
+		first := enqueue(w, typ, "first")
+		time.Sleep(15 * time.Second)
+		result(w, enqueue(w, typ, "late", weaver.Priority(1)))
+		result(w, first)
+		equal(w, "the late one ended after", ended, 40*time.Second)
+	})
+
 	scene(t, "is asked for by every step itself", func(w *world) {
 		release := make(chan struct{})
 		s := &slow{faults: newFaults(w, w.store), beat: func(context.Context) error {

@@ -2,6 +2,7 @@ package weaver_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -167,15 +168,15 @@ func TestOutcomesOnTheirWay(t *testing.T) {
 	scene(t, "of the engine's own errors end the task at last", func(w *world) {
 		s := newScripted(w)
 		attempts := 0
-		s.record = func(real func() ([]store.RecordResult, error)) ([]store.RecordResult, error) {
+		s.stepTx = func(time.Duration) error {
 			if attempts <= 12 {
-				return nil, store.ErrFull
+				return store.ErrFull
 			}
-			return real()
+			return nil
 		}
 		w.runConfig(s, weaver.Config{Lease: 3 * time.Second, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			attempts++
-			return "ok", weaver.Progress(ctx, 1, 2)
+			return weaver.StepTx(ctx, "save", func(context.Context, *sql.Tx) (string, error) { return "ok", nil })
 		})}})
 		h := enqueue(w, typ, "")
 		if err := wait(w, h); err == nil {

@@ -85,6 +85,23 @@ func TestRenewal(t *testing.T) {
 		}
 	})
 
+	scene(t, "that hangs once is tried again in time", func(w *world) {
+		s, hung := newScripted(w), false
+		s.heartbeat = func(ctx context.Context, req store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
+			if hung || len(req.Leases) == 0 {
+				return real()
+			}
+			hung = true
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
+		var cause error
+		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, new(time.Duration))}})
+		if got := result(w, enqueue(w, typ, "")); got != "ok" || !hung {
+			w.Errorf("the handler was ended for %v, though its lease could be renewed in time", cause)
+		}
+	})
+
 	scene(t, "that hangs since before the lease keeps nobody from seeing its end", func(w *world) {
 		s := newScripted(w)
 		s.heartbeat = func(ctx context.Context, _ store.HeartbeatRequest, _ func() ([]store.Beat, error)) ([]store.Beat, error) {
@@ -124,6 +141,24 @@ func TestRenewal(t *testing.T) {
 		}
 	})
 
+	// After so long the worker may be forgotten, and with its row the proof that
+	// it lives; a heartbeat brings back the row only.
+	scene(t, "begins with an announcement after a long silence", func(w *world) {
+		began := time.Now()
+		s := newScripted(w)
+		s.heartbeat = func(_ context.Context, _ store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
+			if time.Since(began) < time.Hour {
+				return nil, store.ErrUnavailable
+			}
+			return real()
+		}
+		w.runConfig(quiet{s}, weaver.Config{Handlers: []weaver.Handler{trusting(new(error), new(time.Duration))}})
+		time.Sleep(weaver.DefaultLease)
+		equal(w, "announcements at first", s.count("Join"), 1)
+		time.Sleep(2 * time.Hour)
+		equal(w, "announcements in all", s.count("Join"), 2)
+	})
+
 	scene(t, "is not asked for when the lease is lost", func(w *world) {
 		s := newScripted(w)
 		var mu sync.Mutex
@@ -153,6 +188,21 @@ func TestRenewal(t *testing.T) {
 		mu.Unlock()
 		close(release)
 	})
+}
+
+// lost is a task whose worker fell silent an hour ago, without a trace.
+func lost(w *world, typ *weaver.Type[string, string]) *weaver.Handle[string] {
+	w.Helper()
+	h := enqueue(w, typ, "")
+	dead := store.WorkerInfo{ID: "dead", Name: "dead", TTL: time.Second}
+	w.must(w.store.Join(w.Context(), weaver.DefaultNamespace, dead))
+	got, err := w.store.Claim(w.Context(), weaver.DefaultNamespace, store.ClaimRequest{
+		Worker: dead.ID, Name: dead.Name, LeaseID: task.NewLeaseID(), TTL: dead.TTL, Limit: 1, Types: map[string]int{typ.Name(): 1}, Slots: 1,
+	})
+	w.must(err)
+	equal(w, "tasks claimed", len(got.Tasks), 1)
+	time.Sleep(time.Hour)
+	return h
 }
 
 func TestReaperOfAnEngine(t *testing.T) {
@@ -250,6 +300,49 @@ func TestReaperOfAnEngine(t *testing.T) {
 		equal(w, "lost", beats[0].Lost, false)
 		w.must(<-idle)
 		w.wantState(got.Tasks[0].Task.ID, weaver.StateRunning)
+	})
+
+	// A claim of one who waits for the reaper finds nothing, and its answer is
+	// on its way while the reaper makes the task ready.
+	scene(t, "is not overtaken by a claim that found nothing", func(w *world) {
+		h := lost(w, typ)
+		s, late := newScripted(w), false
+		s.claim = func(_ context.Context, real func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+			got, err := real()
+			if !late {
+				late = true
+				time.Sleep(2 * weaver.DefaultLease)
+			}
+			return got, err
+		}
+		w.must(w.newEngine(quiet{s}, weaver.Config{Handlers: []weaver.Handler{ok}}).RunUntilIdle(w.Context()))
+		w.wantState(h.ID(), weaver.StateSucceeded)
+	})
+
+	scene(t, "is not waited for without an end", func(w *world) {
+		s := newScripted(w)
+		s.reap = func(func() (store.ReapResult, error)) (store.ReapResult, error) {
+			return store.ReapResult{Paused: true, Next: weaver.DefaultLease}, nil
+		}
+		began := time.Now()
+		w.must(w.newEngine(s, weaver.Config{Handlers: []weaver.Handler{ok}}).RunUntilIdle(w.Context()))
+		if took := time.Since(began); took < weaver.DefaultLease || took > 3*weaver.DefaultLease {
+			w.Errorf("it waited for %v, want two leases", took)
+		}
+	})
+
+	// The store sees a heartbeat when it commits it, and answers later.
+	scene(t, "may judge others though the store is slow", func(w *world) {
+		h := lost(w, typ)
+		s := newScripted(w)
+		s.heartbeat = func(_ context.Context, _ store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
+			got, err := real()
+			time.Sleep(weaver.DefaultLease / 5)
+			return got, err
+		}
+		w.runConfig(quiet{s}, weaver.Config{Handlers: []weaver.Handler{ok}})
+		time.Sleep(2 * weaver.DefaultLease)
+		w.wantState(h.ID(), weaver.StateSucceeded)
 	})
 
 	scene(t, "wakes the claimer", func(w *world) {

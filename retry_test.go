@@ -2,6 +2,7 @@ package weaver_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -265,7 +266,7 @@ func TestErrorsOfTheEngineItself(t *testing.T) {
 	scene(t, "are retried without the decider and without counting, ten times", func(w *world) {
 		f := newFaults(w, w.store)
 		f.set(func(call string) error {
-			if call == "Record" {
+			if call == "StepTx" {
 				return store.ErrFull
 			}
 			return nil
@@ -276,7 +277,7 @@ func TestErrorsOfTheEngineItself(t *testing.T) {
 			Decider: decide.Func(func(decide.Input) decide.Decision { w.Error("the decider was asked"); return decide.Decision{} }),
 			Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 				attempts++
-				return "", weaver.Progress(ctx, 1, 2)
+				return weaver.StepTx(ctx, "save", func(context.Context, *sql.Tx) (string, error) { return "", nil })
 			})},
 		}
 		w.runConfig(f, cfg)

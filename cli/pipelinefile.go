@@ -154,7 +154,8 @@ func (s *session) replace(ctx context.Context, c *weaver.Client, id weaver.JobID
 	if err != nil || ack.Asked == 0 {
 		return err
 	}
-	// What ran in a process that was killed ends when somebody reaps it.
+	// What ran in a process that was killed ends when somebody reaps it. (Where
+	// its death cannot be proven a newcomer may not: Force ends it below.)
 	reaper := store.WorkerInfo{ID: store.WorkerID(task.NewIDs(nil).New().String()), Name: "fresh", TTL: weaver.DefaultLease}
 	if err := c.Store().Join(ctx, c.Namespace(), reaper); err != nil {
 		return err

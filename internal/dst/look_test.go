@@ -98,8 +98,7 @@ func (w *world) forgotten(known *lease) bool {
 
 // heeds judges that no handler goes on under a lease that can no longer be
 // trusted: its context ends (R5). A frozen process learns of it when it goes
-// on, and a lease that was claimed while a heartbeat hung is only looked at
-// after that.
+// on.
 func (w *world) heeds() {
 	const slack = 100 * time.Millisecond
 	w.mu.Lock()
@@ -107,10 +106,8 @@ func (w *world) heeds() {
 	for key, ctx := range w.handlers {
 		known := w.leases[key]
 		since := known.trusted
-		for _, excuse := range []time.Time{known.proc.frozen, known.heard.Add(w.ttl / 3)} {
-			if excuse.After(since) {
-				since = excuse
-			}
+		if frozen := known.proc.frozen; frozen.After(since) {
+			since = frozen
 		}
 		if over := time.Since(since); over > slack && ctx.Err() == nil && !known.proc.dead.Load() {
 			w.failLocked("R5: the handler of %s/%d goes on %v after its lease could be trusted", w.names[key.task], key.epoch, over)

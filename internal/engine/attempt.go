@@ -161,6 +161,12 @@ func (e *Engine) execute(a *Attempt) {
 			e.complete1(a, out, err)
 		} // else the drain gave up on this handler and released its lease
 	}()
+	if a.ctx.Err() != nil {
+		// Nothing may begin any more: not even what the handler does outside
+		// before it looks at its context (R5).
+		err = context.Cause(a.ctx)
+		return
+	}
 	h, routeErr := e.route(a.task)
 	if routeErr != nil {
 		err = &KindError{Kind: task.KindInternal, Err: routeErr}

@@ -16,14 +16,12 @@ const claimLimit = 1000
 // claim that began with no attempt running found nothing due, and no lease of
 // others waits to be taken.
 func (e *Engine) claimLoop(ctx context.Context, untilIdle bool) error {
-	if untilIdle {
-		// What a dead process of this machine left behind is work too.
-		e.reap(ctx)
-	}
 	stop := context.AfterFunc(ctx, func() { kick(e.claimKick) })
 	defer stop()
 	for ctx.Err() == nil {
 		req, idle := e.nextClaim()
+		// Asked before the claim: what is taken over meanwhile it may miss.
+		idle = idle && !e.waitsToJudge()
 		if req.Limit == 0 {
 			wait(ctx, -1, e.claimKick)
 			continue
@@ -57,7 +55,7 @@ func (e *Engine) claimLoop(ctx context.Context, untilIdle bool) error {
 			kick(e.reapKick)
 			wait(ctx, e.cfg.Poll, e.claimKick)
 			continue
-		case untilIdle && idle && !e.reapPaused.Load():
+		case untilIdle && idle:
 			return nil
 		}
 		wait(ctx, e.pollAfter(res.Next), e.claimKick)
@@ -157,6 +155,10 @@ func (e *Engine) start(c store.Claimed, before time.Time) {
 		e.suspects[a] = struct{}{}
 	}
 	e.mu.Unlock()
+	if a.trustedFor() <= 0 {
+		a.end(ErrLeaseUncertain) // the answer came too late
+	}
+	e.watch(a)
 	e.work.Go("attempt", func(context.Context) error {
 		e.execute(a)
 		return nil

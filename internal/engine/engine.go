@@ -78,11 +78,13 @@ type Engine struct {
 	claimKick   chan struct{} // work may be due, or a slot became free
 	beatKick    chan struct{} // heartbeat now: a cancel may wait
 	reapKick    chan struct{} // a lease or deadline may now be the next to expire
+	trustKick   chan struct{} // an attempt is trusted for less long than trustLoop sleeps
 	draining    atomic.Bool
-	cancelAsked atomic.Bool // a running task may have been asked to cancel
-	elsewhere   atomic.Bool // another process wrote, and did perhaps that
-	reapLate    atomic.Bool // the reaper sleeps for longer than a new lease lasts
-	reapPaused  atomic.Bool // expired leases are there that we may not judge yet
+	cancelAsked atomic.Bool  // a running task may have been asked to cancel
+	elsewhere   atomic.Bool  // another process wrote, and did perhaps that
+	reapLate    atomic.Bool  // the reaper sleeps for longer than a new lease lasts
+	trustLook   atomic.Int64 // when trustLoop looks again, as an offset from started
+	reapPaused  atomic.Int64 // since when expired leases are there that we may not judge; an offset from started, 0: none are
 
 	finishes *combiner[store.Finish, store.FinishResult]
 	records  *combiner[store.Record, store.RecordResult]
@@ -112,6 +114,7 @@ func New(cfg Config) *Engine {
 		claimKick: make(chan struct{}, 1),
 		beatKick:  make(chan struct{}, 1),
 		reapKick:  make(chan struct{}, 1),
+		trustKick: make(chan struct{}, 1),
 	}
 	for _, h := range cfg.Handlers {
 		e.handlers[h.Type] = h
@@ -142,7 +145,7 @@ func (e *Engine) Run(ctx context.Context) error { return e.run(ctx, false) }
 
 // RunUntilIdle is Run that ends by itself when nothing of its lanes is due or
 // running. Tasks that are due later (retries, sleeps, delays) are left; expired
-// leases are waited for until this worker may take them.
+// leases are waited for until this worker may take them, two TTLs at most.
 func (e *Engine) RunUntilIdle(ctx context.Context) error { return e.run(ctx, true) }
 
 // unlessEnded returns what went wrong, unless the engine was told to stop
@@ -191,9 +194,15 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 		e.complete = complete
 	}
 
+	if untilIdle {
+		// What a dead process of this machine left behind is work too. Before
+		// the reaper looks by itself, or the later answer could be forgotten.
+		e.reap(ctx)
+	}
 	// The roles outlive the claimer: leases must be kept while draining.
 	roles := group.New(hard)
 	roles.Go("heartbeat", e.heartbeatLoop)
+	roles.Go("trust", e.trustLoop)
 	roles.Go("reaper", e.reapLoop)
 	claiming, stopClaiming := context.WithCancelCause(ctx)
 	defer stopClaiming(nil)

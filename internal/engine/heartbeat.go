@@ -10,11 +10,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// heartbeatLoop renews all leases of the process every TTL/3 in one call, at
-// once when a cancel may be waiting, and ends the attempts whose lease could
-// not be renewed in time (R5, R6).
+// heartbeatLoop renews all leases of the process every TTL/3 in one call, and
+// at once when a cancel may be waiting (R6).
 func (e *Engine) heartbeatLoop(ctx context.Context) error {
 	last := time.Now()
+	seen := last.Round(0) // when the store last saw us
 	interval := e.cfg.TTL / 3
 	var held time.Time // when we last had a lease
 	for ctx.Err() == nil {
@@ -31,38 +31,45 @@ func (e *Engine) heartbeatLoop(ctx context.Context) error {
 				return nil
 			}
 			// Our row went unseen for lack of leases, not for lack of life.
-			if err := e.join(ctx); err != nil && ctx.Err() == nil {
-				e.log.Warn("announce this worker", "error", err)
-			}
+			e.announce(ctx)
 			last = time.Now()
+			seen = last.Round(0)
 			continue
 		}
-		// Wait for the next beat, but not past the moment at which a lease
-		// stops being trusted.
 		due := interval - time.Since(last)
 		if e.elsewhere.Load() {
 			due = min(due, soon-time.Since(last))
 		}
-		for _, a := range running {
-			if a.ctx.Err() == nil {
-				due = min(due, a.trustedFor())
-			}
-		}
 		if due > 0 {
 			wait(ctx, due, e.beatKick)
 		}
-		e.endUntrusted()
 		if !e.needsBeat(last) {
 			continue
 		}
+		// From before the call, or a slow store would see us less often than
+		// it takes to be steady.
+		asked := time.Now()
 		if e.beat(ctx) {
-			last = time.Now()
+			if asked.Round(0).Sub(seen) > e.cfg.TTL {
+				// Our row may have been forgotten, and with it the proof that
+				// we live. (By the clock on the wall: the other one stands
+				// still while the machine sleeps.)
+				e.announce(ctx)
+			}
+			last, seen = asked, asked.Round(0)
 			continue
 		}
 		// Trouble, or rows that could not be told: again within a second.
 		last = time.Now().Add(min(time.Second, e.cfg.TTL/12) - interval)
 	}
 	return nil
+}
+
+// announce joins again.
+func (e *Engine) announce(ctx context.Context) {
+	if err := e.join(ctx); err != nil && ctx.Err() == nil {
+		e.log.Warn("announce this worker", "error", err)
+	}
 }
 
 // soon is how long after a heartbeat the next one comes when another process
@@ -78,26 +85,6 @@ func (e *Engine) needsBeat(last time.Time) bool {
 	return e.cancelAsked.Swap(false) || elsewhere || since >= e.cfg.TTL/3
 }
 
-func (e *Engine) endUntrusted() {
-	for _, a := range e.attempts() {
-		if a.trustedFor() <= 0 {
-			a.end(ErrLeaseUncertain)
-		}
-	}
-}
-
-// beatLimit is how long a renewal may take: while it hangs nobody sees that a
-// lease is no longer to be trusted.
-func (e *Engine) beatLimit(running []*Attempt) time.Duration {
-	limit := e.cfg.TTL / 3
-	for _, a := range running {
-		if left := a.trustedFor(); left > 0 && a.ctx.Err() == nil {
-			limit = min(limit, left)
-		}
-	}
-	return limit
-}
-
 // beat renews once and reports whether every lease got an answer.
 func (e *Engine) beat(ctx context.Context) bool {
 	running := slices.DeleteFunc(e.attempts(), func(a *Attempt) bool {
@@ -108,7 +95,9 @@ func (e *Engine) beat(ctx context.Context) bool {
 		req.Leases[i] = a.lease
 	}
 	before := time.Now()
-	call, cancel := context.WithTimeout(ctx, e.beatLimit(running))
+	// While a renewal hangs no lease is renewed: the next try must come while
+	// they are trusted.
+	call, cancel := context.WithTimeout(ctx, e.cfg.TTL/3)
 	beats, err := e.cfg.Store.Heartbeat(call, e.cfg.Namespace, req)
 	cancel()
 	if err != nil {

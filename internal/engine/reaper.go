@@ -52,7 +52,7 @@ func (e *Engine) reap(ctx context.Context) time.Duration {
 		if len(res.Reaped) > 0 {
 			e.tellReaped(res.Reaped)
 		}
-		if e.reapPaused.Swap(res.Paused) && !res.Paused || len(res.Reaped) > 0 {
+		if e.notePause(res.Paused) || len(res.Reaped) > 0 {
 			kick(e.claimKick)
 		}
 		switch {
@@ -63,6 +63,24 @@ func (e *Engine) reap(ctx context.Context) time.Duration {
 			return res.Next
 		}
 	}
+}
+
+// notePause remembers since when the reaper is paused, and reports whether who
+// waits for its end should look.
+func (e *Engine) notePause(paused bool) (look bool) {
+	if !paused {
+		return e.reapPaused.Swap(0) != 0
+	}
+	e.reapPaused.CompareAndSwap(0, int64(max(time.Since(e.started), 1)))
+	return !e.waitsToJudge()
+}
+
+// waitsToJudge reports whether there are expired leases that this worker may
+// take soon. After two TTLs it should have been let to: a store that answers
+// too slowly never lets it.
+func (e *Engine) waitsToJudge() bool {
+	since := time.Duration(e.reapPaused.Load())
+	return since != 0 && time.Since(e.started)-since < 2*e.cfg.TTL
 }
 
 // tellReaped logs what was taken over: one line for what goes on, as it does

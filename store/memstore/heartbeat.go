@@ -50,9 +50,11 @@ func (o *op) seen(id store.WorkerID, ttl time.Duration) {
 
 // interrupted reports whether a heartbeat of the worker is missing: there is
 // one every third of a TTL. A store that was away long enough to let the lease
-// of a healthy worker expire, two thirds of a TTL, shows in every worker.
+// of a healthy worker expire, two thirds of a TTL, shows in every worker. A
+// clock that went back says nothing about how long it was.
 func (w *worker) interrupted(now time.Time, ttl time.Duration) bool {
-	return now.Sub(w.lastSeen) > ttl/2
+	gap := now.Sub(w.lastSeen)
+	return gap > ttl/2 || gap < 0
 }
 
 // beat extends one lease, never shortening it.

@@ -33,7 +33,7 @@ func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (sto
 			res.Expired = append(res.Expired, r.ID)
 		}
 		o.settle()
-		o.forgetWorkers(req.TTL)
+		o.forgetWorkers(req, judges)
 		res.Paused = left
 		res.Next = o.nextReap(judges, steadyIn)
 	})
@@ -146,8 +146,9 @@ func (o *op) expire(r *row) {
 	o.notice.Cancels = append(o.notice.Cancels, r.ID)
 }
 
-// forgetWorkers removes workers that are gone and hold nothing.
-func (o *op) forgetWorkers(ttl time.Duration) {
+// forgetWorkers removes workers that hold nothing and are gone: dead, or silent
+// for long to somebody who may judge that.
+func (o *op) forgetWorkers(req store.ReapRequest, judges bool) {
 	holds := map[store.WorkerID]bool{}
 	for _, r := range o.tasks {
 		if r.State == task.Running {
@@ -155,7 +156,8 @@ func (o *op) forgetWorkers(ttl time.Duration) {
 		}
 	}
 	for id, w := range o.workers {
-		if !holds[id] && (o.seenDead(id) || o.now.Sub(w.lastSeen) > silentTTLs*ttl) {
+		silent := judges && o.now.Sub(w.lastSeen) > silentTTLs*max(w.ttl, req.TTL)
+		if !holds[id] && (o.seenDead(id) || silent) {
 			delete(o.workers, id)
 		}
 	}

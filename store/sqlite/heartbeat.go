@@ -15,10 +15,10 @@ const (
 	// is missing (there is one every third of a TTL), must be steady for a
 	// while before it judges others. A store that was away long enough to let
 	// the lease of a healthy worker expire, two thirds of a TTL, shows in
-	// every worker.
+	// every worker. A clock that went back says nothing about how long it was.
 	sqlSeen = `
 INSERT INTO workers (namespace, worker_id, name, ttl, last_seen, steady_since) VALUES (?1, ?2, '', ?4, ?3, ?3)
-ON CONFLICT DO UPDATE SET steady_since = CASE WHEN ?3 - last_seen > ?4 / 2 THEN ?3 ELSE steady_since END, last_seen = ?3`
+ON CONFLICT DO UPDATE SET steady_since = CASE WHEN ?3 - last_seen > ?4 / 2 OR ?3 < last_seen THEN ?3 ELSE steady_since END, last_seen = ?3`
 	sqlJoin = `UPDATE workers SET name = ?3, ttl = ?4 WHERE namespace = ?1 AND worker_id = ?2`
 )
 

@@ -98,12 +98,12 @@ func (r *reaping) judgesAt() (int64, error) {
 	ttl := r.req.TTL.Microseconds()
 	at := r.mic + ttl
 	if st.one() {
-		if seen, steady := st.colInt(0), st.colInt(1); r.mic-seen <= ttl/2 {
+		if seen, steady := st.colInt(0), st.colInt(1); r.mic >= seen && r.mic-seen <= ttl/2 {
 			at = steady + ttl
 		}
 	}
 	if w := &r.db.w; w.stalledFor > r.req.TTL/3 {
-		at = max(at, w.stalled.UnixMicro()+ttl)
+		at = max(at, r.mic+ttl-time.Since(w.stalled).Microseconds())
 	}
 	return at, st.done()
 }
@@ -308,25 +308,20 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 
 const (
 	sqlForget = `
-DELETE FROM workers WHERE namespace = ?1 AND last_seen < ?2
+DELETE FROM workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * max(ttl, ?4)
 AND worker_id NOT IN (SELECT worker_id FROM claims WHERE namespace = ?1) RETURNING worker_id`
 	sqlForgetDead = `
 DELETE FROM workers WHERE namespace = ?1 AND worker_id = ?2
 AND worker_id NOT IN (SELECT worker_id FROM claims WHERE namespace = ?1) RETURNING worker_id`
 )
 
-// forgetWorkers removes workers that are gone and hold nothing.
+// forgetWorkers removes workers that hold nothing and are gone: dead, or silent
+// for long to somebody who may judge that.
 func (r *reaping) forgetWorkers() error {
-	silent := r.mic - silentTTLs*r.req.TTL.Microseconds()
-	if err := r.tidyClaims(silent); err != nil {
-		return err
-	}
-	st := r.stmt(sqlForget).text(1, r.ns).int(2, silent)
-	for st.next() {
-		r.forgotten = append(r.forgotten, st.colText(0))
-	}
-	if err := st.done(); err != nil {
-		return err
+	if r.judges() {
+		if err := r.forgetSilent(); err != nil {
+			return err
+		}
 	}
 	for id := range r.dead {
 		st := r.stmt(sqlForgetDead).text(1, r.ns).text(2, string(id))
@@ -340,15 +335,29 @@ func (r *reaping) forgetWorkers() error {
 	return nil
 }
 
+func (r *reaping) forgetSilent() error {
+	silent := func(sql string) *stmt {
+		return r.stmt(sql).text(1, r.ns).int(2, r.mic).int(3, silentTTLs).duration(4, r.req.TTL)
+	}
+	if err := r.tidyClaims(silent(sqlClaimsOfSilent)); err != nil {
+		return err
+	}
+	st := silent(sqlForget)
+	for st.next() {
+		r.forgotten = append(r.forgotten, st.colText(0))
+	}
+	return st.done()
+}
+
 const sqlClaimsOfSilent = `
 SELECT lease_id, worker_id, task_ids FROM claims WHERE namespace = ?1
-AND worker_id IN (SELECT worker_id FROM workers WHERE namespace = ?1 AND last_seen < ?2)`
+AND worker_id IN (SELECT worker_id FROM workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * max(ttl, ?4))`
 
 // tidyClaims deletes what is left over of the claims of silent workers. Rows
 // whose tasks ended through other processes would otherwise look like leases
 // until their time comes.
-func (r *reaping) tidyClaims(silent int64) error {
-	rows, err := r.claimRows(r.stmt(sqlClaimsOfSilent).text(1, r.ns).int(2, silent))
+func (r *reaping) tidyClaims(of *stmt) error {
+	rows, err := r.claimRows(of)
 	for i := 0; i < len(rows) && err == nil; i++ {
 		c, runs := &rows[i], false
 		for j := 0; j < len(c.ids) && err == nil && !runs; j++ {

@@ -55,3 +55,22 @@ func TestReapPausesAfterAStall(t *testing.T) {
 		}
 	})
 }
+
+// The wall's clock is set back by an hour. Who was seen an hour ahead has not
+// been seen for an hour: nobody knows. But he need not wait for the hour.
+func TestAClockThatGoesBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := fileFixture(t)
+		f.steady("reaper")
+		f.enqueue(1)
+		f.claim("doomed", 1)
+		f.exec("UPDATE workers SET last_seen = last_seen + ?, steady_since = steady_since + ?", time.Hour.Microseconds(), time.Hour.Microseconds())
+		f.steady("reaper")
+		f.steady("reaper")
+		got, err := f.db.Reap(t.Context(), fixNS, store.ReapRequest{Worker: "reaper", TTL: fixTTL, CrashBudget: 3})
+		if err != nil || len(got.Reaped) != 1 || got.Paused {
+			t.Errorf("the reap answered %+v, %v, want one lease", got, err)
+		}
+	})
+}

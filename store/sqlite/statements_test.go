@@ -15,6 +15,7 @@ import (
 var scans = map[string]string{
 	"sqlOurTables":     "sqlite_schema has a row per table",
 	"sqlVersions":      "a row per migration",
+	"sqlAllWorkers":    "a worker that joins compares all rows with the lock files",
 	"sqlNewGeneration": "writes one row",
 }
 

@@ -17,6 +17,8 @@ var workerScenes = []scene{
 	{"R7 joining again is a heartbeat", joinAgain},
 	{"R7 deadlines and the dead wait for nobody", pausedReap},
 	{"R7 a paused reaper is told when to come again", pausedNext},
+	{"R7 who may not judge forgets nobody", unsteadyForgets},
+	{"R7 after how long a worker is forgotten is a matter of its own leases", slowIsRemembered},
 	{"a worker that left may not judge, and its leases expire", leaveHolding},
 	{"a process known to be dead is reaped at once, else by expiry", killed},
 	{"a worker that joins after it was forgotten can be seen to die", killedAfterOblivion},
@@ -112,6 +114,37 @@ func shortOutage(e *env) {
 		e.Errorf("the reap with nothing to take answered %+v", got)
 	}
 	e.finish(success(c))
+}
+
+// remembered expects that the loss of a task shows as a crash, at once where
+// death can be proven, which takes a row of the worker.
+func (w *worker) remembered() {
+	w.e.Helper()
+	id := w.e.one()
+	c := w.take(id)
+	want := store.Reaped{Task: id, State: task.Ready, Crash: true}
+	if w.die() {
+		w.e.equal("the reaped", w.e.reap().Reaped, []store.Reaped{want})
+		return
+	}
+	w.e.equal("the reaped when the lease has ended", w.e.expire(c), want)
+}
+
+func unsteadyForgets(e *env) {
+	w := e.worker("silent")
+	e.pass(12 * ttl)
+	e.worker("newcomer").reap(store.ReapRequest{CrashBudget: 3})
+	w.remembered()
+}
+
+func slowIsRemembered(e *env) {
+	w := e.worker("slow")
+	if err := e.s.Join(e.Context(), e.ns, store.WorkerInfo{ID: w.id, Name: w.name, TTL: 4 * ttl}); err != nil {
+		e.Fatalf("Join: %v", err)
+	}
+	e.pass(12 * ttl) // three of its leases
+	e.reap()
+	w.remembered()
 }
 
 func backFromOblivion(e *env) {
