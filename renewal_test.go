@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,9 +123,9 @@ func TestRenewal(t *testing.T) {
 	// An engine in memory that was idle announces itself before it renews.
 	scene(t, "goes on when the announcement before it hangs", func(w *world) {
 		s := newScripted(w)
-		joined := 0
+		var joined atomic.Int32 // by two roles of the engine
 		s.join = func(ctx context.Context, real func() error) error {
-			if joined++; joined == 1 {
+			if joined.Add(1) == 1 {
 				return real()
 			}
 			<-ctx.Done()
@@ -136,8 +137,8 @@ func TestRenewal(t *testing.T) {
 		if got := result(w, enqueue(w, typ, "")); got != "ok" {
 			w.Errorf("the handler was ended for %v", cause)
 		}
-		if n := s.count("Heartbeat"); joined < 2 || n < 4 {
-			w.Errorf("the engine announced itself %d times and renewed %d times in two leases, want 2 and 4 at least", joined, n)
+		if j, n := joined.Load(), s.count("Heartbeat"); j < 2 || n < 4 {
+			w.Errorf("the engine announced itself %d times and renewed %d times in two leases, want 2 and 4 at least", j, n)
 		}
 	})
 

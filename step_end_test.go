@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -259,10 +260,11 @@ func TestProgressOfTheEndedAndTheLate(t *testing.T) {
 	})
 
 	scene(t, "that could not be written does not replace a newer one", func(w *world) {
-		s, refused := newScripted(w), 0
+		s := newScripted(w)
+		var refused atomic.Int32
 		s.record = func(func() ([]store.RecordResult, error)) ([]store.RecordResult, error) {
 			time.Sleep(50 * time.Millisecond)
-			refused++
+			refused.Add(1)
 			return nil, store.ErrUnavailable
 		}
 		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
@@ -274,8 +276,8 @@ func TestProgressOfTheEndedAndTheLate(t *testing.T) {
 		})}})
 		h := enqueue(w, typ, "")
 		result(w, h)
-		if got := w.get(h.ID()).Progress; got == nil || got.Current != 2 || refused == 0 {
-			w.Errorf("progress = %+v, %d reports were refused, want the newer report after one", got, refused)
+		if got := w.get(h.ID()).Progress; got == nil || got.Current != 2 || refused.Load() == 0 {
+			w.Errorf("progress = %+v, %d reports were refused, want the newer report after one", got, refused.Load())
 		}
 	})
 }
