@@ -192,7 +192,7 @@ func (c *Client) operate(ctx context.Context, what string, opts []OperateOption,
 	}
 	cmd := verb(s)
 	if _, cancels := cmd.(store.CancelTask); s.force && !cancels {
-		return store.CommandResult{}, fmt.Errorf("%s: %w: Force is an option of Cancel only", what, ErrInvalidOption)
+		return store.CommandResult{}, fmt.Errorf("%s: %w: Force is an option of Cancel only: leave it out here", what, ErrInvalidOption)
 	}
 	res, err := c.store.Operate(ctx, c.ns, cmd)
 	if err == nil {

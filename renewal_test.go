@@ -347,14 +347,7 @@ func TestReaperOfAnEngine(t *testing.T) {
 	})
 
 	scene(t, "wakes the claimer", func(w *world) {
-		h := enqueue(w, typ, "")
-		dead := store.WorkerID("dead")
-		w.must(w.store.Join(w.Context(), weaver.DefaultNamespace, store.WorkerInfo{ID: dead, Name: "dead", TTL: time.Second}))
-		got, err := w.store.Claim(w.Context(), weaver.DefaultNamespace, store.ClaimRequest{
-			Worker: dead, Name: "dead", LeaseID: task.NewLeaseID(), TTL: time.Second, Limit: 1, Types: map[string]int{typ.Name(): 1}, Slots: 1,
-		})
-		w.must(err)
-		equal(w, "tasks claimed", len(got.Tasks), 1)
+		h := lost(w, typ)
 		w.runConfig(quiet{w.store}, weaver.Config{Poll: time.Hour, Handlers: []weaver.Handler{ok}})
 		time.Sleep(2 * weaver.DefaultLease) // for one a newcomer judges nobody
 		w.wantState(h.ID(), weaver.StateSucceeded)

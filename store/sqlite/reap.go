@@ -239,8 +239,10 @@ func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (s
 // is held to have caused it: only if its process stopped, and, once the task
 // is a suspect, only if it ran alone.
 func (r *reaping) crashed(id *task.ID, worker string, expires int64, dead bool, crashes int64, alone bool) (bool, error) {
-	if stopped, err := r.stopped(worker, expires); err != nil || !stopped && !dead {
-		return false, err
+	if !dead {
+		if stopped, err := r.stopped(worker, expires); err != nil || !stopped {
+			return false, err
+		}
 	}
 	crash, loss := crashes < suspectAfter || alone, int64(0)
 	if !crash {
