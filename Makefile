@@ -34,32 +34,29 @@ race: ## Run all tests under the race detector, concurrent scenes at a fraction 
 	@cc="$$(scripts/cc.sh)"; set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout=30m ./...
 
 # What takes long, each by itself: hours on two cores.
-SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-guards soak-long soak-race
+SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-long soak-race
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); or one of soak-NAME
 
 # A seed is printed when one fails; SEED=N plays it again.
 SEED ?= 0
 soak-model: ## 20,000 sequences of 100 operations on the model and on SQLite
-	$(GO) test ./internal/simtest -run '^TestModel$$' -rapid.seed=$(SEED) -rapid.checks=20000 -rapid.steps=100 -timeout=4h
+	$(GO) test ./internal/systemtest/model -run '^TestModel$$' -rapid.seed=$(SEED) -rapid.checks=20000 -rapid.steps=100 -timeout=4h
 
 soak-sweep: ## Every fault at every store call of every scenario
-	WEAVER_SWEEP=full $(GO) test ./internal/simtest -run 'Sweep' -v -timeout=1h
+	WEAVER_SWEEP=full $(GO) test ./internal/systemtest/sweep -run Sweep -v -timeout=1h
 
 soak-simulation: ## 20,000 seeds of the deterministic simulation
-	WEAVER_DST=20000 $(GO) test ./internal/dst -timeout=4h
+	WEAVER_SIMULATION=20000 $(GO) test ./internal/systemtest/simulation -timeout=4h
 
 soak-disk: ## Every write and sync of the disk faults, every power cut
 	WEAVER_DISK=full $(GO) test ./store/sqlite ./internal/disktest -run 'Disk|Power|Log|Limit|Sync|Images' -v -timeout=1h
 
 soak-storm: ## 200 processes killed in the middle of work
-	WEAVER_STORM=full $(GO) test ./internal/stormtest -run '^TestKillStorm$$' -v -timeout=1h
-
-soak-guards: ## Remove every guard, one at a time, and see its test fail
-	$(GO) run ./internal/guards
+	WEAVER_STORM=full $(GO) test ./internal/systemtest/soak -run '^TestKillStorm$$' -v -timeout=1h
 
 soak-long: ## Twenty minutes of mixed load: goroutines, files, memory, log
-	WEAVER_SOAK=20m $(GO) test ./internal/stormtest -run '^TestLongRun$$' -v -timeout=1h
+	WEAVER_SOAK=20m $(GO) test ./internal/systemtest/soak -run '^TestLongRun$$' -v -timeout=1h
 
 SOAK ?= 20
 soak-race: ## The tests of stores and engine SOAK times (20) under the race detector

@@ -216,7 +216,7 @@ func TestReaperOfAnEngine(t *testing.T) {
 		began := time.Now()
 		s.reap = func(real func() (store.ReapResult, error)) (store.ReapResult, error) {
 			if time.Since(began) < time.Second {
-				return store.ReapResult{Paused: true, Next: -1}, nil
+				return store.ReapResult{WarmingUp: true, Next: -1}, nil
 			}
 			return real()
 		}
@@ -323,7 +323,7 @@ func TestReaperOfAnEngine(t *testing.T) {
 	scene(t, "is not waited for without an end", func(w *world) {
 		s := newScripted(w)
 		s.reap = func(func() (store.ReapResult, error)) (store.ReapResult, error) {
-			return store.ReapResult{Paused: true, Next: weaver.DefaultLease}, nil
+			return store.ReapResult{WarmingUp: true, Next: weaver.DefaultLease}, nil
 		}
 		began := time.Now()
 		w.must(w.newEngine(s, weaver.Config{Handlers: []weaver.Handler{ok}}).RunUntilIdle(w.Context()))

@@ -26,12 +26,12 @@ func (s *suspecting) Claim(ctx context.Context, ns string, req store.ClaimReques
 	res, err := s.Store.Claim(ctx, ns, req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if said := fmt.Sprintf("%d of %d", req.Suspects, req.Company); !slices.Contains(s.said, said) {
+	if said := fmt.Sprintf("%d of %d", req.Quarantined, req.QuarantineLimit); !slices.Contains(s.said, said) {
 		s.said = append(s.said, said)
 	}
 	for i := range res.Tasks {
 		c := &res.Tasks[i]
-		c.Suspect, c.Company = true, s.company[string(c.Task.Input)]
+		c.Quarantined, c.QuarantineLimit = true, s.company[string(c.Task.Input)]
 	}
 	return res, err
 }

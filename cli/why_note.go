@@ -66,7 +66,7 @@ func cancelNote(t *task.Task) string {
 // crashNote: leases lost in a row, which end as poison.
 func crashNote(h *store.History) string {
 	t := &h.Task
-	if t.CrashCount == 0 && t.SuspectLosses == 0 || t.State == task.Succeeded {
+	if t.CrashCount == 0 && t.QuarantineLosses == 0 || t.State == task.Succeeded {
 		return ""
 	}
 	var workers []string

@@ -22,7 +22,7 @@ type Input struct {
 
 	Permanent  bool          // the handler said that retrying is useless
 	RetryAfter time.Duration // the handler's wish for the delay; 0: none
-	Left       time.Duration // to the task's deadline, by the store's clock; 0: no deadline
+	TimeLeft   time.Duration // to the task's deadline, by the store's clock; 0: no deadline
 }
 
 // Decision is what a Decider chose. The zero value means "no opinion".
@@ -83,8 +83,8 @@ func (Default) Decide(in Input) Decision {
 			"error_kind":    string(in.Error.Kind),
 		},
 	}
-	if in.Left > 0 {
-		reason.Evidence["left"] = in.Left.Truncate(time.Millisecond).String()
+	if in.TimeLeft > 0 {
+		reason.Evidence["left"] = in.TimeLeft.Truncate(time.Millisecond).String()
 	}
 	decide := func(kind task.DecisionKind, delay time.Duration, change, format string, args ...any) Decision {
 		reason.Text = fmt.Sprintf(format, args...)
@@ -108,8 +108,8 @@ func (Default) Decide(in Input) Decision {
 	if delay <= 0 {
 		delay, how = Backoff(in.Task, done), "by exponential backoff"
 	}
-	if in.Left > 0 && delay >= in.Left {
-		return decide(task.DecideMarkDead, 0, "", "the next attempt, %s from now, would start after the deadline, %s from now", round(delay), round(in.Left))
+	if in.TimeLeft > 0 && delay >= in.TimeLeft {
+		return decide(task.DecideMarkDead, 0, "", "the next attempt, %s from now, would start after the deadline, %s from now", round(delay), round(in.TimeLeft))
 	}
 	return decide(task.DecideRetry, delay, fmt.Sprintf("attempt %d after %s", done+1, round(delay)),
 		"attempt %d of %d failed: retry after %s, %s", done, in.Task.MaxAttempts, round(delay), how)

@@ -29,8 +29,8 @@ func TestDefault(t *testing.T) {
 		{"last fails", failing(4, 5), task.DecideMarkDead},
 		{"no retries", failing(0, 1), task.DecideMarkDead},
 		{"permanent", with(failing(0, 5), func(in *decide.Input) { in.Permanent = true }), task.DecideMarkDead},
-		{"deadline before the retry", with(failing(0, 5), func(in *decide.Input) { in.Left = time.Second }), task.DecideMarkDead},
-		{"deadline after the retry", with(failing(0, 5), func(in *decide.Input) { in.Left = time.Minute }), task.DecideRetry},
+		{"deadline before the retry", with(failing(0, 5), func(in *decide.Input) { in.TimeLeft = time.Second }), task.DecideMarkDead},
+		{"deadline after the retry", with(failing(0, 5), func(in *decide.Input) { in.TimeLeft = time.Minute }), task.DecideRetry},
 		{"blocked", with(failing(0, 5), func(in *decide.Input) { in.Outcome = task.OutcomeBlocked }), task.DecideBlock},
 		{"undecodable", with(failing(0, 5), func(in *decide.Input) { in.Outcome = task.OutcomeDecodeFailed }), task.DecideBlock},
 	} {

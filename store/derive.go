@@ -6,8 +6,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Standing is what decides, beside a task's own row, how it reads.
-type Standing struct {
+// Availability is what decides, beside a task's own row, how it reads.
+type Availability struct {
 	Dispatch time.Time // available_at of its dispatch row; zero: it has none
 	Waiter   time.Time // due_at of its row among the waiters of its key; zero: it has none
 	Paused   bool      // its queue is paused
@@ -17,7 +17,7 @@ type Standing struct {
 // whose dispatch row came due is ready, one whose queue is paused or whose key
 // is taken is pending for that reason. ReadyAt becomes the time from which it
 // is claimable.
-func Derive(t *task.Task, s Standing, now time.Time) {
+func Derive(t *task.Task, s Availability, now time.Time) {
 	if t.State != task.Pending && t.State != task.Ready {
 		if t.State != task.Blocked {
 			t.ReadyAt = time.Time{}

@@ -179,7 +179,7 @@ type Notifier interface {
 // Notice tells what may have changed.
 type Notice struct {
 	Due      bool      // dispatch rows that are due, or are due earlier than before
-	Settled  []task.ID // tasks that ended or blocked
+	Tasks    []task.ID // tasks that ended or blocked
 	Jobs     []task.ID // jobs whose state may have changed
 	Cancels  []task.ID // running tasks that were asked to cancel or lost their lease
 	External bool      // another process or a caller's own transaction wrote: anything may have changed

@@ -42,27 +42,27 @@ type ClaimRequest struct {
 	// Suspects (R7): a task with crash_count ≥ 2 is claimed only while the
 	// worker runs fewer of them than its company, max(1, Slots/8 >>
 	// task.SuspectLosses), and than that of every suspect that runs.
-	Slots    int // all slots of the worker
-	Suspects int // suspects it runs now
-	Company  int // the smallest Claimed.Company of those; 0: no limit
+	Slots           int // all slots of the worker
+	Quarantined     int // suspects it runs now
+	QuarantineLimit int // the smallest Claimed.Company of those; 0: no limit
 }
 
 // ClaimResult is what a claim got.
 type ClaimResult struct {
-	Tasks []Claimed
-	Now   time.Time     // the store's clock at the claim
-	Next  time.Duration // until the next dispatch row of these lanes is due; 0: more are due now; <0: none known
-	Held  time.Duration // how long the call waited, by Wait, before this claim; 0: it was answered at once
+	Tasks  []Claimed
+	Now    time.Time     // the store's clock at the claim
+	Next   time.Duration // until the next dispatch row of these lanes is due; 0: more are due now; <0: none known
+	Waited time.Duration // how long the call waited, by Wait, before this claim; 0: it was answered at once
 }
 
 // Claimed is one leased task, with what earlier attempts recorded.
 type Claimed struct {
-	Task    task.Task // State running, AttemptNo already raised
-	Lease   task.Lease
-	Steps   []task.Step   // completed and failed, by index; nil on a first attempt
-	Suspect bool          // counts as a suspect while it runs
-	Company int           // of a suspect: how many may run while it does, itself among them
-	Left    time.Duration // to the deadline; 0: no deadline
+	Task            task.Task // State running, AttemptNo already raised
+	Lease           task.Lease
+	Steps           []task.Step   // completed and failed, by index; nil on a first attempt
+	Quarantined     bool          // counts as a suspect while it runs
+	QuarantineLimit int           // of a suspect: how many may run while it does, itself among them
+	TimeLeft        time.Duration // to the deadline; 0: no deadline
 }
 
 // HeartbeatRequest extends leases.
@@ -136,11 +136,11 @@ func (f *Finish) Hash() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Became returns what a finish made of its task, for a store that is told it
+// ReplayedResult returns what a finish made of its task, for a store that is told it
 // again: the outcome that it recorded, at an instant, is cancelled when the
 // task was to be cancelled, else the finish's own. What the task has become
 // since does not matter.
-func (f *Finish) Became(recorded task.Outcome, at time.Time) (task.State, task.Waiting) {
+func (f *Finish) ReplayedResult(recorded task.Outcome, at time.Time) (task.State, task.Waiting) {
 	switch {
 	case recorded == task.OutcomeCancelled:
 		return task.Cancelled, task.WaitNone
@@ -208,10 +208,10 @@ type ReapRequest struct {
 
 // ReapResult is what a reap did.
 type ReapResult struct {
-	Reaped  []Reaped
-	Expired []task.ID     // ended or asked to end by their deadline
-	Next    time.Duration // until the next lease or deadline can expire, or, paused, until the asker may be steady; <0: none known
-	Paused  bool          // expired leases were left alone: the asker is not steady
+	Reaped    []Reaped
+	Expired   []task.ID     // ended or asked to end by their deadline
+	Next      time.Duration // until the next lease or deadline can expire, or, paused, until the asker may be steady; <0: none known
+	WarmingUp bool          // expired leases were left alone: the asker is not steady
 }
 
 // Reaped is one lease that was taken away.

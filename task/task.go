@@ -75,14 +75,14 @@ type Task struct {
 	Progress      *Progress       `json:"progress,omitempty"`
 	StepCount     int             `json:"step_count"` // completed steps
 
-	AttemptNo     int `json:"attempt_no"`    // numbers the history, only grows
-	AttemptCount  int `json:"attempt_count"` // counts against MaxAttempts
-	MaxAttempts   int `json:"max_attempts"`
-	CrashCount    int `json:"crash_count"`    // leases lost in a row to a stopped process
-	SuspectLosses int `json:"suspect_losses"` // losses as a suspect among others (LEASES R7)
-	InternalCount int `json:"internal_count"` // engine errors in a row
-	RepairCount   int `json:"repair_count"`
-	MaxRepairs    int `json:"max_repairs"`
+	AttemptNo        int `json:"attempt_no"`    // numbers the history, only grows
+	AttemptCount     int `json:"attempt_count"` // counts against MaxAttempts
+	MaxAttempts      int `json:"max_attempts"`
+	CrashCount       int `json:"crash_count"`    // leases lost in a row to a stopped process
+	QuarantineLosses int `json:"suspect_losses"` // losses as a suspect among others (LEASES R7)
+	InternalCount    int `json:"internal_count"` // engine errors in a row
+	RepairCount      int `json:"repair_count"`
+	MaxRepairs       int `json:"max_repairs"`
 
 	Backoff    time.Duration `json:"backoff_ns"`
 	BackoffMax time.Duration `json:"backoff_max_ns"`

@@ -21,7 +21,7 @@ var (
 	words    = []string{"task", "task/event"}
 	ports    = join(words, "decide", "store", "delivery", "blob", "order")
 	adapters = []string{"store/memstore", "store/sqlite", "store/postgres", "delivery/redis", "delivery/kafka", "blob/s3"}
-	plumbing = []string{"internal/group", "internal/batch", "internal/migrate"}
+	plumbing = []string{"internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify"}
 	face     = join(ports, ".")
 	doors    = join(face, "schema", "httpapi", "builtin", "ordertask")
 	all      = join(join(doors, adapters...), "weavertest", "dashboard", "cli")
@@ -55,34 +55,39 @@ var houseOrder = map[string]rule{
 	"blob/blobtest":         {ours: join(words, "blob")},
 	"order/ordertest":       {ours: join(words, "order")},
 
-	"store/memstore": {ours: join(words, "store", "order")},
-	"store/sqlite":   {ours: join(join(words, plumbing...), "store", "order"), libs: []string{ncruces, xsys}},
-	"store/postgres": {ours: join(join(words, plumbing...), "store", "order"), libs: []string{"github.com/jackc/pgx/v5"}},
-	"delivery/redis": {ours: join(join(words, plumbing...), "delivery"), libs: []string{"github.com/redis/rueidis"}},
-	"delivery/kafka": {ours: join(join(words, plumbing...), "delivery"), libs: []string{"github.com/twmb/franz-go"}},
-	"blob/s3":        {ours: join(join(words, plumbing...), "blob"), libs: []string{"github.com/minio/minio-go/v7"}},
+	"store/memstore":            {ours: join(words, "store", "order", "internal/rules", "internal/notify")},
+	"store/sqlite":              {ours: join(join(words, plumbing...), "store", "order"), libs: []string{ncruces, xsys}},
+	"store/sqlite/internal/...": {ours: join(join(words, plumbing...), "store"), libs: []string{ncruces, xsys}},
+	"store/postgres":            {ours: join(join(words, plumbing...), "store", "order"), libs: []string{"github.com/jackc/pgx/v5"}},
+	"delivery/redis":            {ours: join(join(words, plumbing...), "delivery"), libs: []string{"github.com/redis/rueidis"}},
+	"delivery/kafka":            {ours: join(join(words, plumbing...), "delivery"), libs: []string{"github.com/twmb/franz-go"}},
+	"blob/s3":                   {ours: join(join(words, plumbing...), "blob"), libs: []string{"github.com/minio/minio-go/v7"}},
 
 	"internal/group":      {},
 	"internal/batch":      {ours: []string{"internal/group"}},
 	"internal/migrate":    {ours: join(words, "store")},
+	"internal/rules":      {ours: join(words, "store")},
+	"internal/propagate":  {ours: join(words, "store", "internal/rules")},
+	"internal/lane":       {ours: join(words, "store")},
+	"internal/notify":     {ours: join(words, "store")},
 	"internal/engine":     {ours: join(ports, "internal/group", "internal/batch")},
 	"internal/faultstore": {ours: join(words, "store")},
 	"internal/guards":     {ours: []string{"internal/group"}},
+	"internal/mutants":    {ours: []string{"internal/group"}},
 	"internal/archtest":   {},
-	"internal/stormtest":  {},
 	"internal/disktest":   {libs: []string{ncruces}},
-	"internal/simtest": {
+	"internal/systemtest/...": {
 		ours:     join(all, "internal/..."),
 		testLibs: []string{"pgregory.net/rapid", "github.com/anishathalye/porcupine", "go.uber.org/goleak"},
 	},
-	"internal/dst":     {ours: join(all, "internal/...")},
 	"internal/clitest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/rogpeppe/go-internal", "github.com/creack/pty"}},
 	"internal/pipeline": {
 		ours:     join(face, "builtin", "internal/typo"),
 		libs:     []string{"github.com/goccy/go-yaml"},
 		testLibs: []string{"github.com/santhosh-tekuri/jsonschema/v6"},
 	},
-	"internal/monitor": {ours: join(face, "internal/group", "internal/text"), libs: []string{"github.com/rivo/uniseg", xterm}},
+	"internal/explain": {ours: join(face, "internal/text")},
+	"internal/monitor": {ours: join(face, "internal/explain", "internal/group", "internal/text"), libs: []string{"github.com/rivo/uniseg", xterm}},
 	"internal/text":    {ours: words, libs: []string{"github.com/rivo/uniseg"}},
 	"internal/typo":    {},
 	"internal/webtest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/chromedp/chromedp"}},
@@ -94,7 +99,7 @@ var houseOrder = map[string]rule{
 	"builtin":      {ours: join(face, "internal/group"), libs: []string{xsys}},
 	"ordertask":    {ours: face},
 	"dashboard":    {ours: join(face, "schema", "httpapi")},
-	"cli":          {ours: join(join(doors, adapters...), "dashboard", "internal/group", "internal/pipeline", "internal/monitor", "internal/text", "internal/typo"), libs: []string{kong}},
+	"cli":          {ours: join(join(doors, adapters...), "dashboard", "internal/group", "internal/explain", "internal/pipeline", "internal/monitor", "internal/text", "internal/typo"), libs: []string{kong}},
 	"cmd/...":      {ours: join(face, "cli", "builtin", "ordertask")},
 	"browser":      {ours: join(join(doors, adapters...), "dashboard", "internal/group")},
 	"examples/...": {ours: all, libs: []string{mpb}},
@@ -172,7 +177,7 @@ func TestTestsUseTheStandardLibrary(t *testing.T) {
 		for imported := range p.testImports {
 			_, ours := relative(imported)
 			if !ours && !standard(imported) && !fromModule(join(r.libs, r.testLibs...), imported) {
-				t.Errorf("the tests of %s import %s: write them with package testing alone, or put them into internal/simtest (rapid, porcupine, goleak), "+
+				t.Errorf("the tests of %s import %s: write them with package testing alone, or put them into internal/systemtest (rapid, porcupine, goleak), "+
 					"internal/clitest (testscript) or internal/webtest (chromedp)", name, imported)
 			}
 		}
@@ -196,7 +201,7 @@ func TestAdaptersStandApart(t *testing.T) {
 
 func TestOnlyTheTopImportsAdapters(t *testing.T) {
 	t.Parallel()
-	top := []string{"cli", "cmd/...", "examples/...", "browser", "weavertest", "internal/simtest", "internal/clitest", "internal/webtest"}
+	top := []string{"cli", "cmd/...", "examples/...", "browser", "weavertest", "internal/systemtest/...", "internal/clitest", "internal/webtest"}
 	for name, p := range packages(t) {
 		if allowed(top, name) || slices.Contains(adapters, name) {
 			continue

@@ -73,7 +73,7 @@ func From(ctx context.Context) (*Attempt, error) {
 }
 
 func (e *Engine) newAttempt(c store.Claimed, before time.Time) *Attempt {
-	a := &Attempt{e: e, task: c.Task, lease: c.Lease, company: c.Company, begun: time.Now(), now: c.Task.StartedAt}
+	a := &Attempt{e: e, task: c.Task, lease: c.Lease, company: c.QuarantineLimit, begun: time.Now(), now: c.Task.StartedAt}
 	a.idle.L = &a.mu
 	a.trust(before)
 	if len(c.Steps) > 0 {
@@ -92,9 +92,9 @@ func (e *Engine) newAttempt(c store.Claimed, before time.Time) *Attempt {
 		a.nextIndex = max(a.nextIndex, s.Index+1)
 	}
 	a.ctx, a.cancel = context.WithCancelCause(context.WithValue(e.hard, attemptKey{}, a))
-	if c.Left > 0 {
+	if c.TimeLeft > 0 {
 		var stop context.CancelFunc
-		a.ctx, stop = context.WithTimeoutCause(a.ctx, c.Left, ErrDeadline)
+		a.ctx, stop = context.WithTimeoutCause(a.ctx, c.TimeLeft, ErrDeadline)
 		a.stopTimer(stop)
 	}
 	return a

@@ -34,7 +34,7 @@ func (e *Engine) claimLoop(ctx context.Context, untilIdle bool) error {
 		if err != nil {
 			continue // claim has waited and logged
 		}
-		before = before.Add(res.Held)
+		before = before.Add(res.Waited)
 		for _, c := range res.Tasks {
 			e.start(c, before)
 		}
@@ -47,7 +47,7 @@ func (e *Engine) claimLoop(ctx context.Context, untilIdle bool) error {
 			if res.Next == 0 {
 				continue
 			}
-		case res.Held > 0:
+		case res.Waited > 0:
 			continue // the store waited in our place
 		case res.Next == 0:
 			// Due, but not for us now: for a free slot of its queue, or for the
@@ -76,9 +76,9 @@ func (e *Engine) nextClaim() (req store.ClaimRequest, idle bool) {
 		Slots:  e.cfg.Slots,
 	}
 	for a := range e.suspects {
-		req.Suspects++
-		if req.Company == 0 || a.company < req.Company {
-			req.Company = a.company
+		req.Quarantined++
+		if req.QuarantineLimit == 0 || a.company < req.QuarantineLimit {
+			req.QuarantineLimit = a.company
 		}
 	}
 	if e.cfg.Queues != nil {
@@ -151,7 +151,7 @@ func (e *Engine) start(c store.Claimed, before time.Time) {
 	e.mu.Lock()
 	e.running[leaseKey{c.Task.ID, c.Task.Epoch}] = a
 	e.queues[c.Task.Queue]++
-	if c.Suspect {
+	if c.Quarantined {
 		e.suspects[a] = struct{}{}
 	}
 	e.mu.Unlock()

@@ -94,7 +94,7 @@ func (a *Attempt) judge(fin store.Finish, outcome task.Outcome, err error, perma
 	fin.Outcome, fin.Error = outcome, a.taskError(err)
 	in := decide.Input{Task: a.task, Outcome: outcome, Error: *fin.Error, Permanent: permanent}
 	if !a.task.DeadlineAt.IsZero() {
-		in.Left = max(a.task.DeadlineAt.Sub(a.storeNow()), 1)
+		in.TimeLeft = max(a.task.DeadlineAt.Sub(a.storeNow()), 1)
 	}
 	var v *Verdict
 	if errors.As(err, &v) && v.Kind == RetryAfter {

@@ -52,12 +52,12 @@ func (e *Engine) reap(ctx context.Context) time.Duration {
 		if len(res.Reaped) > 0 {
 			e.tellReaped(res.Reaped)
 		}
-		if e.notePause(res.Paused) || len(res.Reaped) > 0 {
+		if e.notePause(res.WarmingUp) || len(res.Reaped) > 0 {
 			kick(e.claimKick)
 		}
 		switch {
 		case len(res.Reaped) >= limit || len(res.Expired) >= limit:
-		case res.Paused && (res.Next < 0 || res.Next > e.cfg.TTL/3):
+		case res.WarmingUp && (res.Next < 0 || res.Next > e.cfg.TTL/3):
 			return e.cfg.TTL / 3 // show life often enough to be steady in time
 		default:
 			return res.Next

@@ -20,7 +20,7 @@ func (s *Store) Claim(ctx context.Context, ns string, req store.ClaimRequest) (s
 	}
 	var res store.ClaimResult
 	err := s.do(ctx, ns, func(o *op) {
-		c := &claim{op: o, req: req, taken: map[string]int{}, suspects: req.Suspects, company: req.Company}
+		c := &claim{op: o, req: req, taken: map[string]int{}, suspects: req.Quarantined, company: req.QuarantineLimit}
 		if req.Again {
 			c.lookUp()
 		} else {
@@ -105,7 +105,7 @@ func (c *claim) expired(r *row) bool { return !r.DeadlineAt.IsZero() && !r.Deadl
 
 // allowed is how many suspects a worker may run at once when this one is
 // among them: fewer with each loss it took part in, down to itself alone.
-func (c *claim) allowed(r *row) int { return max(1, c.req.Slots/8>>r.SuspectLosses) }
+func (c *claim) allowed(r *row) int { return max(1, c.req.Slots/8>>r.QuarantineLosses) }
 
 // maySuspect reports whether a task is no suspect, or one that may run now:
 // neither it nor any that runs has company enough.
@@ -144,16 +144,16 @@ func (c *claim) lease(r *row) {
 // handOut adds a leased task to the answer.
 func (c *claim) handOut(r *row) {
 	got := store.Claimed{
-		Task:    c.derived(r, c.now),
-		Lease:   task.Lease{Task: r.ID, Epoch: r.Epoch, ID: r.LeaseID, Generation: c.generation},
-		Steps:   copyAll(c.steps[r.ID], copyStep),
-		Suspect: r.CrashCount >= suspectCrashes,
+		Task:        c.derived(r, c.now),
+		Lease:       task.Lease{Task: r.ID, Epoch: r.Epoch, ID: r.LeaseID, Generation: c.generation},
+		Steps:       copyAll(c.steps[r.ID], copyStep),
+		Quarantined: r.CrashCount >= suspectCrashes,
 	}
-	if got.Suspect {
-		got.Company = c.allowed(r)
+	if got.Quarantined {
+		got.QuarantineLimit = c.allowed(r)
 	}
 	if !r.DeadlineAt.IsZero() {
-		got.Left = r.DeadlineAt.Sub(c.now)
+		got.TimeLeft = r.DeadlineAt.Sub(c.now)
 	}
 	c.got = append(c.got, got)
 }

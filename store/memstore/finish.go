@@ -70,7 +70,7 @@ func (o *op) finishedBefore(f *store.Finish) store.FinishResult {
 		case a.LeaseID != f.Lease.ID || a.OutcomeHash == "":
 			// Another attempt; or this one, but not its worker ended it.
 		case a.OutcomeHash == f.Hash():
-			state, waiting := f.Became(a.Outcome, a.FinishedAt)
+			state, waiting := f.ReplayedResult(a.Outcome, a.FinishedAt)
 			return store.FinishResult{State: state, Waiting: waiting}
 		default:
 			return store.FinishResult{Err: fmt.Errorf("attempt %d of task %s ended with outcome %s already: %w", a.No, r.ID, a.Outcome, store.ErrConflict)}
@@ -154,7 +154,7 @@ func (o *op) carryOut(d task.DecisionKind, r *row, f *store.Finish, err *task.Er
 		o.end(r, task.Failed, err)
 	case task.DecideBlock:
 		o.move(r, task.Blocked, task.WaitManual, err)
-		o.notice.Settled = append(o.notice.Settled, r.ID)
+		o.notice.Tasks = append(o.notice.Tasks, r.ID)
 	case task.DecideSucceed:
 		o.succeed(r, f)
 	}
@@ -163,7 +163,7 @@ func (o *op) carryOut(d task.DecisionKind, r *row, f *store.Finish, err *task.Er
 // succeed ends a task well. Only success and completed steps forgive crashes.
 func (o *op) succeed(r *row, f *store.Finish) {
 	r.Output = copyRaw(f.Output)
-	r.CrashCount, r.SuspectLosses = 0, 0
+	r.CrashCount, r.QuarantineLosses = 0, 0
 	o.end(r, task.Succeeded, nil)
 }
 

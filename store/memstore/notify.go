@@ -40,7 +40,7 @@ func (s *Store) Notify(ns string, fn func(store.Notice)) (stop func(), complete 
 // tell calls the listeners of a namespace, after the commit and without the
 // store's lock. Each gets lists of its own.
 func (l *listeners) tell(ns string, n store.Notice) {
-	if !n.Due && !n.External && len(n.Settled)+len(n.Jobs)+len(n.Cancels) == 0 {
+	if !n.Due && !n.External && len(n.Tasks)+len(n.Jobs)+len(n.Cancels) == 0 {
 		return
 	}
 	n.Jobs = distinct(n.Jobs)
@@ -48,7 +48,7 @@ func (l *listeners) tell(ns string, n store.Notice) {
 	defer l.mu.RUnlock()
 	for _, fn := range l.fns[ns] {
 		own := n
-		own.Settled, own.Jobs, own.Cancels = copyList(n.Settled), copyList(n.Jobs), copyList(n.Cancels)
+		own.Tasks, own.Jobs, own.Cancels = copyList(n.Tasks), copyList(n.Jobs), copyList(n.Cancels)
 		fn(own)
 	}
 }

@@ -34,7 +34,7 @@ func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (sto
 		}
 		o.settle()
 		o.forgetWorkers(req, judges)
-		res.Paused = left
+		res.WarmingUp = left
 		res.Next = o.nextReap(judges, steadyIn)
 	})
 	return res, err
@@ -113,7 +113,7 @@ func (o *op) countCrash(r *row) bool {
 		r.CrashCount++
 		return true
 	}
-	r.SuspectLosses++
+	r.QuarantineLosses++
 	return false
 }
 

@@ -101,7 +101,7 @@ func (o *op) completed(r *row, step task.Step, start []task.New) store.RecordRes
 	}
 	o.addStep(step)
 	r.StepCount++
-	r.CrashCount, r.SuspectLosses = 0, 0
+	r.CrashCount, r.QuarantineLosses = 0, 0
 	res := store.RecordResult{Step: copyStep(step)}
 	if len(start) > 0 {
 		res.Enqueued = o.enqueue(store.Submission{Tasks: start}, r.ID)

@@ -53,7 +53,7 @@ func (o *op) deadNeed(r *row) *row {
 // revive gives a task all its attempts back. What it did stays: its history,
 // its completed steps, and its number of attempts.
 func (o *op) revive(r *row) {
-	r.AttemptCount, r.CrashCount, r.SuspectLosses, r.InternalCount, r.RepairCount = 0, 0, 0, 0, 0
+	r.AttemptCount, r.CrashCount, r.QuarantineLosses, r.InternalCount, r.RepairCount = 0, 0, 0, 0, 0
 	r.CancelRequested, r.CancelKind, r.CancelBy, r.CancelReason = false, task.KindNone, "", ""
 	r.FinishedAt, r.ReadyAt = time.Time{}, time.Time{}
 	if !r.DeadlineAt.After(o.now) {

@@ -76,7 +76,7 @@ func (o *op) end(r *row, s task.State, err *task.Error) {
 	o.move(r, s, task.WaitNone, err)
 	r.FinishedAt = o.now
 	o.ended = append(o.ended, r)
-	o.notice.Settled = append(o.notice.Settled, r.ID)
+	o.notice.Tasks = append(o.notice.Tasks, r.ID)
 }
 
 // settle does what follows from the moves of a batch, when all of them are

@@ -82,7 +82,7 @@ func (sp *space) sorted(keep func(r *row) bool) []*row {
 func (sp *space) derived(r *row, now time.Time) task.Task {
 	t := copyTask(&r.Task)
 	_, paused := sp.paused[r.Queue]
-	store.Derive(&t, store.Standing{
+	store.Derive(&t, store.Availability{
 		Dispatch: sp.dispatch[r.ID].AvailableAt,
 		Waiter:   sp.waiters[r.ID].DueAt,
 		Paused:   paused,

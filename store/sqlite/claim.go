@@ -23,7 +23,7 @@ func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (sto
 	began := time.Now()
 	claimInto := func(got *store.ClaimResult) func(*tx) error {
 		return func(t *tx) (err error) {
-			cl := claim{tx: t, req: &req, suspects: req.Suspects, company: req.Company}
+			cl := claim{tx: t, req: &req, suspects: req.Quarantined, company: req.QuarantineLimit}
 			*got, err = cl.run()
 			return err
 		}
@@ -52,9 +52,9 @@ func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (sto
 	case err != nil:
 		return store.ClaimResult{}, db.translate(doing, err)
 	case !answered:
-		return store.ClaimResult{Now: store.Now(), Next: -1, Held: max(1, time.Since(began))}, nil
+		return store.ClaimResult{Now: store.Now(), Next: -1, Waited: max(1, time.Since(began))}, nil
 	}
-	later.Held = wait.boarded.Sub(began)
+	later.Waited = wait.boarded.Sub(began)
 	return later, nil
 }
 
@@ -234,18 +234,18 @@ func (c *claim) maySuspect(t *task.Task) bool {
 
 // allowed is how many suspects the worker may run at once when this one is
 // among them: fewer with each loss it took part in, down to itself alone (R7).
-func (c *claim) allowed(t *task.Task) int { return max(1, c.req.Slots/8>>min(t.SuspectLosses, 62)) }
+func (c *claim) allowed(t *task.Task) int { return max(1, c.req.Slots/8>>min(t.QuarantineLosses, 62)) }
 
 // complete adds what a handler needs beside the task's row.
 func (c *claim) complete(got *store.Claimed, side int64) (err error) {
 	t := &got.Task
 	t.ReadyAt = time.Time{} // as readers see a running task
 	got.Lease = task.Lease{Task: t.ID, Epoch: t.Epoch, ID: t.LeaseID, Generation: c.gen}
-	if got.Suspect = t.CrashCount >= suspectAfter; got.Suspect {
-		got.Company = c.allowed(t)
+	if got.Quarantined = t.CrashCount >= suspectAfter; got.Quarantined {
+		got.QuarantineLimit = c.allowed(t)
 	}
 	if !t.DeadlineAt.IsZero() {
-		got.Left = t.DeadlineAt.Sub(c.now)
+		got.TimeLeft = t.DeadlineAt.Sub(c.now)
 	}
 	if t.AttemptNo > 1 || c.req.Again {
 		if got.Steps, err = c.steps(c.ns, &t.ID); err != nil {

@@ -41,7 +41,7 @@ func (db *DB) apply(fx *effects) {
 	if fx.park != nil {
 		db.parking.add(fx.park)
 	}
-	if n := &fx.notice; n.Due || len(n.Settled) > 0 || len(n.Jobs) > 0 || len(n.Cancels) > 0 {
+	if n := &fx.notice; n.Due || len(n.Tasks) > 0 || len(n.Jobs) > 0 || len(n.Cancels) > 0 {
 		db.listeners.tell(fx.ns, *n)
 	}
 }

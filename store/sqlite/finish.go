@@ -152,7 +152,7 @@ func (f *finishing) succeed(fin *store.Finish, hash string, got *store.FinishRes
 // succeeded is what follows when a plain task ended well.
 func (f *finishing) succeeded(fin *store.Finish, got *store.FinishResult) error {
 	got.State = task.Succeeded
-	f.fx.notice.Settled = append(f.fx.notice.Settled, fin.Lease.Task)
+	f.fx.notice.Tasks = append(f.fx.notice.Tasks, fin.Lease.Task)
 	return f.endLease(fin.Lease.ID)
 }
 
@@ -321,7 +321,7 @@ func (f *finishing) compare(fin *store.Finish, hash string, got *store.FinishRes
 		got.Err = leaseLost(l, "another attempt or an end stands")
 		return nil
 	case hash:
-		got.State, got.Waiting = fin.Became(outcome, at)
+		got.State, got.Waiting = fin.ReplayedResult(outcome, at)
 		return nil
 	}
 	got.Err = fmt.Errorf("task %v, epoch %d: %w: this lease already ended with another outcome", l.Task, l.Epoch, store.ErrConflict)

@@ -86,8 +86,8 @@ func TestClaimsThatWait(t *testing.T) {
 		if l.commits != 1 {
 			l.Errorf("%d commits for an enqueue and its claim, want 1", l.commits)
 		}
-		if a.Held != time.Minute {
-			l.Errorf("held for %s, want 1m: a lease must not be trusted from before", a.Held)
+		if a.Waited != time.Minute {
+			l.Errorf("held for %s, want 1m: a lease must not be trusted from before", a.Waited)
 		}
 		l.finish(tasks...)
 		l.sound(ids...)
@@ -124,8 +124,8 @@ func TestClaimsThatWait(t *testing.T) {
 		began := time.Now()
 		ch := l.park(l.Context(), time.Minute)
 		a := <-ch
-		if l.got(a, 0); a.at.Sub(began) != time.Minute || a.Held != time.Minute {
-			l.Errorf("it waited %s and says %s, want 1m", a.at.Sub(began), a.Held)
+		if l.got(a, 0); a.at.Sub(began) != time.Minute || a.Waited != time.Minute {
+			l.Errorf("it waited %s and says %s, want 1m", a.at.Sub(began), a.Waited)
 		}
 		ids := l.enqueue(1)
 		if got := l.claim("w", 1); len(got) != 1 {
@@ -148,8 +148,8 @@ func TestClaimsThatWait(t *testing.T) {
 		ids := l.enqueue(1)
 		began := time.Now()
 		a := <-l.park(l.Context(), time.Hour, func(r *store.ClaimRequest) { r.Limit = 0 })
-		if l.got(a, 0); !a.at.Equal(began) || a.Next != 0 || a.Held != 0 {
-			l.Errorf("answered after %s, next %s, held %s; want at once", a.at.Sub(began), a.Next, a.Held)
+		if l.got(a, 0); !a.at.Equal(began) || a.Next != 0 || a.Waited != 0 {
+			l.Errorf("answered after %s, next %s, held %s; want at once", a.at.Sub(began), a.Next, a.Waited)
 		}
 		l.sound(ids...)
 	})
@@ -159,7 +159,7 @@ func TestClaimsThatWait(t *testing.T) {
 		ch := l.park(l.Context(), time.Hour, func(r *store.ClaimRequest) { r.Wake = wake })
 		wake <- struct{}{}
 		a := <-ch
-		if l.got(a, 0); a.Held == 0 {
+		if l.got(a, 0); a.Waited == 0 {
 			l.Error("the claim does not say that it waited: its caller would wait once more")
 		}
 	})

@@ -130,7 +130,7 @@ func TestDeadProcess(t *testing.T) {
 	reap := func() store.ReapResult {
 		t.Helper()
 		got, err := a.Reap(t.Context(), benchNS, store.ReapRequest{Worker: "a", TTL: time.Minute, CrashBudget: 3})
-		if err != nil || got.Paused {
+		if err != nil || got.WarmingUp {
 			t.Fatalf("Reap = %+v, %v", got, err)
 		}
 		return got

@@ -27,7 +27,7 @@ func (c *conn) readTask(ns string, id *task.ID, now time.Time) (*task.Task, erro
 	t := new(task.Task)
 	r := st.row()
 	side := r.scanTask(t)
-	stands := store.Standing{Dispatch: r.time(taskColumnCount), Waiter: r.time(taskColumnCount + 1), Paused: r.int(taskColumnCount+2) != 0}
+	stands := store.Availability{Dispatch: r.time(taskColumnCount), Waiter: r.time(taskColumnCount + 1), Paused: r.int(taskColumnCount+2) != 0}
 	st.err = r.err
 	if err := st.done(); err != nil {
 		return nil, err

@@ -80,7 +80,7 @@ func (r *reaping) run() (store.ReapResult, error) {
 	if err := r.nextTimer(); err != nil {
 		return res, err
 	}
-	res.Paused = r.left
+	res.WarmingUp = r.left
 	if r.soonest != math.MaxInt64 {
 		res.Next = time.Duration(max(0, r.soonest-r.mic)) * time.Microsecond
 	}

@@ -103,7 +103,7 @@ func (r *rowValues) scanTask(t *task.Task) (side int64) {
 	t.AttemptCount = int(r.int(14))
 	t.StepCount = int(r.int(15))
 	t.CrashCount = int(r.int(16))
-	t.SuspectLosses = int(r.int(17))
+	t.QuarantineLosses = int(r.int(17))
 	t.InternalCount = int(r.int(18))
 	t.RepairCount = int(r.int(19))
 	t.StartedVersion = int(r.int(20))

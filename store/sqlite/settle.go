@@ -87,7 +87,7 @@ func (m *moves) left(h *held, e *ending) error {
 		m.offers = append(m.offers, offer{dispatched{h.id, h.lane, h.key}, max(e.readyAt.UnixMicro(), m.mic)})
 		return nil
 	case task.Blocked:
-		m.fx.notice.Settled = append(m.fx.notice.Settled, h.id)
+		m.fx.notice.Tasks = append(m.fx.notice.Tasks, h.id)
 		return nil
 	}
 	return m.terminal(h, e.state)
@@ -96,7 +96,7 @@ func (m *moves) left(h *held, e *ending) error {
 // terminal notes an end: nobody need watch its deadline any more, and its
 // edges are to be decided.
 func (m *moves) terminal(h *held, state task.State) error {
-	m.fx.notice.Settled = append(m.fx.notice.Settled, h.id)
+	m.fx.notice.Tasks = append(m.fx.notice.Tasks, h.id)
 	if h.flags&flagNeeded != 0 {
 		m.ended = append(m.ended, ended{h.id, state})
 	}

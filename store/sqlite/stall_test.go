@@ -44,7 +44,7 @@ func TestReapPausesAfterAStall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return got.Paused
+			return got.WarmingUp
 		}
 		if !reap() {
 			t.Error("the reaper judges others right after a stall")
@@ -69,7 +69,7 @@ func TestAClockThatGoesBack(t *testing.T) {
 		f.steady("reaper")
 		f.steady("reaper")
 		got, err := f.db.Reap(t.Context(), fixNS, store.ReapRequest{Worker: "reaper", TTL: fixTTL, CrashBudget: 3})
-		if err != nil || len(got.Reaped) != 1 || got.Paused {
+		if err != nil || len(got.Reaped) != 1 || got.WarmingUp {
 			t.Errorf("the reap answered %+v, %v, want one lease", got, err)
 		}
 	})

@@ -42,13 +42,13 @@ func (c *claim) take(d *candidate) error {
 	if err := c.complete(got, d.side); err != nil {
 		return err
 	}
-	if got.Suspect {
+	if got.Quarantined {
 		c.suspects++
-		if c.company == 0 || got.Company < c.company {
-			c.company = got.Company
+		if c.company == 0 || got.QuarantineLimit < c.company {
+			c.company = got.QuarantineLimit
 		}
 		alone := int64(0)
-		if got.Company == 1 {
+		if got.QuarantineLimit == 1 {
 			alone = flagAlone
 		}
 		if err := c.stmt(sqlClaimSuspect).text(1, c.ns).id(2, &d.id).int(3, alone).run(); err != nil {

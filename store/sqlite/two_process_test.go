@@ -97,7 +97,7 @@ func TestKilledProcessLosesItsLeases(t *testing.T) {
 	reap := func() []store.Reaped {
 		t.Helper()
 		got, err := f.db.Reap(t.Context(), fixNS, store.ReapRequest{Worker: "here", TTL: fixTTL, CrashBudget: 3})
-		if err != nil || got.Paused {
+		if err != nil || got.WarmingUp {
 			t.Fatalf("Reap = %+v, %v", got, err)
 		}
 		return got.Reaped

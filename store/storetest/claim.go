@@ -64,9 +64,9 @@ func claimContent(e *env) {
 	e.near("LeaseExpiresAt", c.Task.LeaseExpiresAt, now.Add(ttl))
 	e.near("StartedAt", c.Task.StartedAt, now)
 	e.near("UpdatedAt", c.Task.UpdatedAt, now)
-	e.nearly("Left", c.Left, 59*time.Second)
-	if c.Steps != nil || c.Suspect {
-		e.Errorf("a first attempt has steps %v and is a suspect: %v", c.Steps, c.Suspect)
+	e.nearly("Left", c.TimeLeft, 59*time.Second)
+	if c.Steps != nil || c.Quarantined {
+		e.Errorf("a first attempt has steps %v and is a suspect: %v", c.Steps, c.Quarantined)
 	}
 	want := before
 	want.State, want.ReadyAt, want.AttemptNo, want.Epoch, want.LeaseID = task.Running, time.Time{}, 1, before.Epoch+1, lease

@@ -183,9 +183,9 @@ func expiryBecomesDeadline(e *env) {
 	e.near("DeadlineAt", e.task(id).DeadlineAt, want)
 	e.pass(4 * time.Second)
 	c := e.a.take(id)
-	e.nearly("the time left", c.Left, 6*time.Second)
-	if other := e.a.take(e.one()); other.Left != 0 {
-		e.Errorf("a task without a deadline has %v left, want 0", other.Left)
+	e.nearly("the time left", c.TimeLeft, 6*time.Second)
+	if other := e.a.take(e.one()); other.TimeLeft != 0 {
+		e.Errorf("a task without a deadline has %v left, want 0", other.TimeLeft)
 	}
 }
 

@@ -201,9 +201,9 @@ func (e *env) verify() {
 // readsAsDerived compares the Reader with store.Derive over the snapshot.
 func (e *env) readsAsDerived(snap *store.Snapshot) {
 	e.Helper()
-	standing := make(map[task.ID]store.Standing, len(snap.Dispatch))
+	standing := make(map[task.ID]store.Availability, len(snap.Dispatch))
 	for _, d := range snap.Dispatch {
-		standing[d.Task] = store.Standing{Dispatch: d.AvailableAt, Paused: slices.Contains(snap.Paused, d.Queue)}
+		standing[d.Task] = store.Availability{Dispatch: d.AvailableAt, Paused: slices.Contains(snap.Paused, d.Queue)}
 	}
 	for _, w := range snap.Waiters {
 		s := standing[w.Task]

@@ -64,9 +64,9 @@ func only(ids ...task.ID) ask        { return func(r *store.ClaimRequest) { r.ID
 func queues(free map[string]int) ask { return func(r *store.ClaimRequest) { r.Queues = free } }
 func types(known map[string]int) ask { return func(r *store.ClaimRequest) { r.Types = known } }
 func slots(all, suspects int) ask {
-	return func(r *store.ClaimRequest) { r.Slots, r.Suspects = all, suspects }
+	return func(r *store.ClaimRequest) { r.Slots, r.Quarantined = all, suspects }
 }
-func company(n int) ask            { return func(r *store.ClaimRequest) { r.Company = n } }
+func company(n int) ask            { return func(r *store.ClaimRequest) { r.QuarantineLimit = n } }
 func under(lease task.LeaseID) ask { return func(r *store.ClaimRequest) { r.LeaseID = lease } }
 func lookUp(lease task.LeaseID) ask {
 	return func(r *store.ClaimRequest) { r.LeaseID, r.Again = lease, true }
@@ -153,7 +153,7 @@ func (e *env) reap() store.ReapResult {
 func (e *env) reapWith(budget int) store.ReapResult {
 	e.Helper()
 	got := e.keeper.reap(store.ReapRequest{CrashBudget: budget})
-	if got.Paused {
+	if got.WarmingUp {
 		e.Fatalf("the keeper beat all the time and may not reap")
 	}
 	return got

@@ -184,10 +184,10 @@ func stepForgivesLosses(e *env) {
 	}
 	e.pass(ttl + ttl/3)
 	e.reap()
-	e.equal("SuspectLosses", e.task(ids[0]).SuspectLosses, 1)
+	e.equal("SuspectLosses", e.task(ids[0]).QuarantineLosses, 1)
 	c := e.a.take(ids[0])
 	e.record(step(c, "s", `1`))
-	e.equal("SuspectLosses after a step", e.task(ids[0]).SuspectLosses, 0)
+	e.equal("SuspectLosses after a step", e.task(ids[0]).QuarantineLosses, 0)
 	e.equal("CrashCount after a step", e.task(ids[0]).CrashCount, 0)
 }
 

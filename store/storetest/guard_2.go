@@ -146,11 +146,11 @@ func retryForgivesLosses(e *env) {
 	e.worker("doomed").claim(slots(16, 0))
 	e.pass(ttl + ttl/3)
 	e.reap()
-	e.equal("SuspectLosses", e.task(ids[0]).SuspectLosses, 1)
+	e.equal("SuspectLosses", e.task(ids[0]).QuarantineLosses, 1)
 	e.operate(cancelOf(ids[0]))
 	e.operate(retryOf(ids[0]))
 	t := e.task(ids[0])
-	e.equal("SuspectLosses after a retry", t.SuspectLosses, 0)
+	e.equal("SuspectLosses after a retry", t.QuarantineLosses, 0)
 	e.equal("CrashCount after a retry", t.CrashCount, 0)
 }
 
@@ -231,7 +231,7 @@ func aloneInACall(e *env) {
 		}
 		e.expire(got[0])
 	}
-	e.equal("SuspectLosses", e.task(lonely).SuspectLosses, 2)
+	e.equal("SuspectLosses", e.task(lonely).QuarantineLosses, 2)
 	e.a.gets([]task.ID{lonely}, slots(32, 0))
 }
 

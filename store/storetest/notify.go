@@ -58,7 +58,7 @@ func (r *ear) hears(do func()) store.Notice {
 	for _, n := range r.all {
 		sum.Due = sum.Due || n.Due
 		sum.External = sum.External || n.External
-		sum.Settled = append(sum.Settled, n.Settled...)
+		sum.Tasks = append(sum.Tasks, n.Tasks...)
 		sum.Jobs = append(sum.Jobs, n.Jobs...)
 		sum.Cancels = append(sum.Cancels, n.Cancels...)
 	}
@@ -103,7 +103,7 @@ func noticesSettled(e *env) {
 	ear := e.listen()
 	settled := func(what string, id task.ID, do func()) {
 		e.Helper()
-		if got := ear.hears(do); !slices.Contains(got.Settled, id) {
+		if got := ear.hears(do); !slices.Contains(got.Tasks, id) {
 			e.Errorf("%s: the end was not announced: %+v", what, got)
 		}
 	}
@@ -159,7 +159,7 @@ func noticesNothing(e *env) {
 	c := e.a.take(id)
 	quiet := func(what string, do func()) {
 		e.Helper()
-		if got := ear.hears(do); got.Due || len(got.Settled) != 0 || len(got.Cancels) != 0 {
+		if got := ear.hears(do); got.Due || len(got.Tasks) != 0 || len(got.Cancels) != 0 {
 			e.Errorf("%s announced %+v", what, got)
 		}
 	}
@@ -177,7 +177,7 @@ func noticesElsewhere(e *env) {
 	other := e.in(otherNamespace)
 	ear := e.listen()
 	got := ear.hears(func() { other.succeed(other.one()) })
-	if got.Due || len(got.Settled) != 0 {
+	if got.Due || len(got.Tasks) != 0 {
 		e.Errorf("another namespace's work announced %+v", got)
 	}
 }

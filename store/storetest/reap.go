@@ -188,8 +188,8 @@ func reapNoCrash(e *env) {
 	c := w.take(id)
 	e.equal("the reaped", e.expire(c), store.Reaped{Task: id, State: task.Ready})
 	t := e.task(id)
-	if t.CrashCount != 0 || t.SuspectLosses != 0 || t.Epoch != c.Lease.Epoch+1 {
-		e.Errorf("CrashCount = %d, SuspectLosses = %d, Epoch = %d, want 0, 0, %d", t.CrashCount, t.SuspectLosses, t.Epoch, c.Lease.Epoch+1)
+	if t.CrashCount != 0 || t.QuarantineLosses != 0 || t.Epoch != c.Lease.Epoch+1 {
+		e.Errorf("CrashCount = %d, SuspectLosses = %d, Epoch = %d, want 0, 0, %d", t.CrashCount, t.QuarantineLosses, t.Epoch, c.Lease.Epoch+1)
 	}
 	e.equal("the outcome", e.lastAttempt(id).Outcome, task.OutcomeLeaseLost)
 }
@@ -252,11 +252,11 @@ func storeGone(e *env) {
 		e.silence(2 * ttl)
 		// It is back. Whoever comes first may not judge the others.
 		e.unchanged("a reap before any heartbeat", func() {
-			e.equal("paused", e.keeper.reap(store.ReapRequest{CrashBudget: 1}).Paused, true)
+			e.equal("paused", e.keeper.reap(store.ReapRequest{CrashBudget: 1}).WarmingUp, true)
 		})
 		e.keeper.beat()
 		e.unchanged("a reap just after the first heartbeat", func() {
-			e.equal("paused", e.keeper.reap(store.ReapRequest{CrashBudget: 1}).Paused, true)
+			e.equal("paused", e.keeper.reap(store.ReapRequest{CrashBudget: 1}).WarmingUp, true)
 		})
 		beats(e.a, a)
 		e.pass(ttl / 3)

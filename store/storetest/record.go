@@ -215,8 +215,8 @@ func stepForgivesCrashes(e *env) {
 	c := e.a.take(id)
 	e.record(step(c, "s", `1`))
 	t := e.task(id)
-	if t.CrashCount != 0 || t.SuspectLosses != 0 {
-		e.Errorf("after a completed step CrashCount = %d and SuspectLosses = %d, want 0", t.CrashCount, t.SuspectLosses)
+	if t.CrashCount != 0 || t.QuarantineLosses != 0 {
+		e.Errorf("after a completed step CrashCount = %d and SuspectLosses = %d, want 0", t.CrashCount, t.QuarantineLosses)
 	}
 }
 

@@ -36,7 +36,7 @@ func retryFailed(e *env) {
 	e.equal("the answer", e.operate(retryOf(id)), store.CommandResult{State: task.Ready})
 	t := e.is(id, task.Ready, task.WaitNone)
 	e.dueAt(id, e.now())
-	if t.AttemptCount != 0 || t.CrashCount != 0 || t.SuspectLosses != 0 || t.InternalCount != 0 || t.RepairCount != 0 {
+	if t.AttemptCount != 0 || t.CrashCount != 0 || t.QuarantineLosses != 0 || t.InternalCount != 0 || t.RepairCount != 0 {
 		e.Errorf("counters are left: %s", show(t))
 	}
 	if t.Error != nil || !t.FinishedAt.IsZero() || t.Epoch != before.Epoch+1 || t.AttemptNo != 3 || t.StepCount != 1 {
@@ -70,7 +70,7 @@ func retryPoisoned(e *env) {
 	e.operate(retryOf(id))
 	e.equal("CrashCount", e.task(id).CrashCount, 0)
 	c := e.a.take(id)
-	if c.Suspect {
+	if c.Quarantined {
 		e.Errorf("a retried task is a suspect")
 	}
 	e.finish(success(c))

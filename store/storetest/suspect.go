@@ -41,8 +41,8 @@ func twiceIsSuspect(e *env) {
 	id := e.one()
 	for crashes := range 3 {
 		c := e.worker("doomed").take(id)
-		if c.Task.CrashCount != crashes || c.Suspect != (crashes >= 2) {
-			e.Errorf("after %d crashes CrashCount = %d, Suspect = %v", crashes, c.Task.CrashCount, c.Suspect)
+		if c.Task.CrashCount != crashes || c.Quarantined != (crashes >= 2) {
+			e.Errorf("after %d crashes CrashCount = %d, Suspect = %v", crashes, c.Task.CrashCount, c.Quarantined)
 		}
 		if crashes < 2 {
 			e.expire(c)
@@ -54,7 +54,7 @@ func oneSuspect(e *env) {
 	ids := e.suspects(3)
 	for _, n := range []int{0, 1, 8, 15} {
 		got := e.a.claim(slots(n, 0)).Tasks
-		if len(got) != 1 || !got[0].Suspect {
+		if len(got) != 1 || !got[0].Quarantined {
 			e.Fatalf("a worker with %d slots claimed %d suspects, want 1", n, len(got))
 		}
 		e.a.getsNothing(slots(n, 1))
@@ -99,8 +99,8 @@ func lossesHalve(e *env) {
 		got := e.reap().Reaped
 		e.equal("the reaped", got, []store.Reaped{{Task: id, State: task.Ready}})
 		t := e.task(id)
-		if t.CrashCount != 2 || t.SuspectLosses != losses+1 {
-			e.Fatalf("after a loss among others CrashCount = %d and SuspectLosses = %d, want 2 and %d", t.CrashCount, t.SuspectLosses, losses+1)
+		if t.CrashCount != 2 || t.QuarantineLosses != losses+1 {
+			e.Fatalf("after a loss among others CrashCount = %d and SuspectLosses = %d, want 2 and %d", t.CrashCount, t.QuarantineLosses, losses+1)
 		}
 		e.a.getsNothing(slots(32, allowed/2))
 	}
@@ -125,9 +125,9 @@ func aloneIsAlone(e *env) {
 	}
 	cs := e.a.claim(slots(32, 0), only(worn)).Tasks
 	e.equal("the suspects claimed", len(cs), 1)
-	e.equal("the company of one that must be alone", cs[0].Company, 1)
-	e.a.getsNothing(slots(32, 1), company(cs[0].Company))
-	e.next(-1, slots(32, 1), company(cs[0].Company))
+	e.equal("the company of one that must be alone", cs[0].QuarantineLimit, 1)
+	e.a.getsNothing(slots(32, 1), company(cs[0].QuarantineLimit))
+	e.next(-1, slots(32, 1), company(cs[0].QuarantineLimit))
 	e.finish(released(cs[0]))
 
 	cs = e.a.claim(slots(32, 0)).Tasks
@@ -135,7 +135,7 @@ func aloneIsAlone(e *env) {
 	e.finish(released(cs[0]))
 	got := e.b.claim(slots(32, 2), company(4), only(other)).Tasks
 	e.equal("the suspects claimed beside two with company for four", len(got), 1)
-	e.equal("the company of one without losses among others", got[0].Company, 4)
+	e.equal("the company of one without losses among others", got[0].QuarantineLimit, 4)
 }
 
 func suspectCleared(e *env) {
@@ -145,8 +145,8 @@ func suspectCleared(e *env) {
 	e.reap()
 	e.succeed(id)
 	t := e.task(id)
-	if t.CrashCount != 0 || t.SuspectLosses != 0 {
-		e.Errorf("after success CrashCount = %d and SuspectLosses = %d, want 0", t.CrashCount, t.SuspectLosses)
+	if t.CrashCount != 0 || t.QuarantineLosses != 0 {
+		e.Errorf("after success CrashCount = %d and SuspectLosses = %d, want 0", t.CrashCount, t.QuarantineLosses)
 	}
 }
 

@@ -31,7 +31,7 @@ func (w *worker) mayNot() {
 	w.e.Helper()
 	w.e.unchanged("a paused reap", func() {
 		got := w.reap(store.ReapRequest{CrashBudget: 3})
-		if !got.Paused || len(got.Reaped) != 0 || len(got.Expired) != 0 {
+		if !got.WarmingUp || len(got.Reaped) != 0 || len(got.Expired) != 0 {
 			w.e.Errorf("the reap of %s answered %+v, want only Paused", w.name, got)
 		}
 	})
@@ -40,7 +40,7 @@ func (w *worker) mayNot() {
 // may expects a reap to take one lease.
 func (w *worker) may() {
 	w.e.Helper()
-	if got := w.reap(store.ReapRequest{CrashBudget: 3}); got.Paused || len(got.Reaped) != 1 {
+	if got := w.reap(store.ReapRequest{CrashBudget: 3}); got.WarmingUp || len(got.Reaped) != 1 {
 		w.e.Errorf("the reap of %s answered %+v, want one lease", w.name, got)
 	}
 }
@@ -110,7 +110,7 @@ func shortOutage(e *env) {
 	e.keeper.beat()
 	e.keeper.mayNot()
 	e.equal("the beat of who holds it", e.a.beat(c.Lease), []store.Beat{{}})
-	if got := e.keeper.reap(store.ReapRequest{CrashBudget: 3}); got.Paused || len(got.Reaped) != 0 {
+	if got := e.keeper.reap(store.ReapRequest{CrashBudget: 3}); got.WarmingUp || len(got.Reaped) != 0 {
 		e.Errorf("the reap with nothing to take answered %+v", got)
 	}
 	e.finish(success(c))
@@ -187,7 +187,7 @@ func pausedReap(e *env) {
 	known := dead.die()
 	w := e.worker("newcomer")
 	got := w.reap(store.ReapRequest{CrashBudget: 3})
-	e.equal("paused", got.Paused, true)
+	e.equal("paused", got.WarmingUp, true)
 	e.equal("ended or asked to end by their deadline", len(got.Expired), 2)
 	e.is(late, task.Cancelled, task.WaitNone)
 	e.is(ids[1], task.Running, task.WaitNone)
@@ -203,7 +203,7 @@ func pausedNext(e *env) {
 	w := e.worker("newcomer")
 	next := func(want time.Duration) {
 		e.Helper()
-		if got := w.reap(store.ReapRequest{CrashBudget: 3}); !got.Paused || got.Next != want {
+		if got := w.reap(store.ReapRequest{CrashBudget: 3}); !got.WarmingUp || got.Next != want {
 			e.Errorf("the reap answered %+v, want it paused and Next = %v", got, want)
 		}
 	}

@@ -1,9 +1,0 @@
-//go:build race
-
-package dst_test
-
-// Under the race detector fewer seeds say as much.
-const (
-	seeds = 30
-	twice = 5
-)

@@ -1,9 +1,0 @@
-//go:build race
-
-package simtest_test
-
-// Under the race detector fewer histories say as much.
-const (
-	leaseHistories = 2
-	leaseMoves     = 20
-)

@@ -1,9 +1,0 @@
-//go:build !race
-
-package simtest_test
-
-// How many histories are played on each store, and the calls of one player.
-const (
-	leaseHistories = 6
-	leaseMoves     = 20
-)

@@ -1,7 +1,0 @@
-//go:build race
-
-package simtest_test
-
-// modelChecks is how many sequences TestModel plays under the race detector,
-// which makes everything about ten times slower.
-const modelChecks = 50

@@ -1,0 +1,19 @@
+// Package systemtest groups the tests that run the whole of Weaver against an
+// independent judge of what happened. Each has a package of its own:
+//
+//   - model compares random operations on a store with package memstore.
+//   - linearizability checks concurrent histories of store calls.
+//   - sweep injects a fault at every store call of real engine work.
+//   - simulation runs several engines in an order that one seed chooses.
+//   - soak kills real processes, and keeps one under load for a long time.
+//   - leak checks that a drained engine leaves no goroutine behind.
+//
+// A run is repeatable from the seed that it prints when it fails. Time is the
+// fake clock of testing/synctest wherever a clock matters. A short size runs
+// with every `go test`; a flag or an environment variable asks for the long
+// one (docs/reliability.md).
+//
+// They have tests only, and they alone import the libraries that these need
+// (rapid, porcupine, goleak). A defect found here is first reproduced in the
+// suite of the package that has it.
+package systemtest

@@ -1,0 +1,147 @@
+package linearizability_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/memstore"
+	"github.com/goweaver/weaver/store/sqlite"
+)
+
+// leasePatience is how long porcupine may think about one history. A history
+// that is in order takes milliseconds.
+const leasePatience = 3 * time.Second
+
+// leaseStores opens an empty store of each kind: one or more handles of it.
+var leaseStores = []struct {
+	name string
+	open func(t *testing.T) []store.Store
+}{
+	{"memstore", func(*testing.T) []store.Store { return []store.Store{memstore.New()} }},
+	{"sqlite memory", func(t *testing.T) []store.Store {
+		db, err := sqlite.OpenMemory(t.Context())
+		return []store.Store{readyLeases(t, db, err)}
+	}},
+	{"sqlite file", func(t *testing.T) []store.Store {
+		return []store.Store{openLeases(t, filepath.Join(t.TempDir(), "weaver.db"))}
+	}},
+	{"sqlite file, two handles", func(t *testing.T) []store.Store {
+		path := filepath.Join(t.TempDir(), "weaver.db")
+		return []store.Store{openLeases(t, path), openLeases(t, path)}
+	}},
+}
+
+func openLeases(t *testing.T, path string) *sqlite.DB {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), path, sqlite.Synchronous(sqlite.Normal))
+	return readyLeases(t, db, err)
+}
+
+func readyLeases(t *testing.T, db *sqlite.DB, err error) *sqlite.DB {
+	t.Helper()
+	if err == nil {
+		err = db.Migrate(t.Context())
+	}
+	if err != nil {
+		t.Fatalf("open a store: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return db
+}
+
+// TestLeasesAreLinearizable plays histories of many goroutines who claim,
+// beat, finish, cancel, retry and reap the same few tasks, and looks for an
+// order of their calls that the sequential model accepts.
+func TestLeasesAreLinearizable(t *testing.T) {
+	for _, kind := range leaseStores {
+		t.Run(kind.name, func(t *testing.T) {
+			ops, thought := 0, time.Duration(0)
+			for i := range leaseHistories {
+				seed := rand.Uint64()&^1 | uint64(i%2)
+				history := leaseHistory(t, seed, kind.open)
+				began := time.Now()
+				result := porcupine.CheckOperationsTimeout(leaseModel, history, leasePatience)
+				thought += time.Since(began)
+				ops += len(history)
+				if result != porcupine.Ok {
+					t.Fatalf("seed %d: the history of %d operations is %s: %s", seed, len(history), result, explainLeases(history))
+				}
+			}
+			if want := leaseHistories * leasePlayers * leaseMoves * 9 / 10; ops < want {
+				t.Errorf("%d operations, want %d at least: too few to mean something", ops, want)
+			}
+			t.Logf("%d operations in %d histories, checked in %v", ops, leaseHistories, thought)
+		})
+	}
+}
+
+// TestBrokenLeasesAreFound plays the same on stores of which one guard was
+// taken away. Each must be found out.
+func TestBrokenLeasesAreFound(t *testing.T) {
+	for _, lie := range leaseLies {
+		t.Run(lie.name, func(t *testing.T) {
+			liar := lie.tell(memstore.New())
+			seed := rand.Uint64()
+			history := leaseHistory(t, seed, func(*testing.T) []store.Store { return []store.Store{liar} })
+			if result := porcupine.CheckOperationsTimeout(leaseModel, history, leasePatience); result != porcupine.Illegal {
+				t.Errorf("seed %d: a history of %d operations is %s, want %s", seed, len(history), result, porcupine.Illegal)
+			}
+		})
+	}
+}
+
+// leaseHistory plays one history in a bubble, and leaves it to be judged
+// outside, where time is real.
+func leaseHistory(t *testing.T, seed uint64, open func(t *testing.T) []store.Store) []porcupine.Operation {
+	t.Helper()
+	var history []porcupine.Operation
+	synctest.Test(t, func(t *testing.T) { history = playLeases(t, seed, open(t)...) })
+	return history
+}
+
+// explainLeases shows how far each task's history that is not in order can be
+// explained, and what comes then.
+func explainLeases(history []porcupine.Operation) string {
+	var text strings.Builder
+	for _, part := range leasePartition(history) {
+		result, info := porcupine.CheckOperationsVerbose(leaseModel, part, leasePatience)
+		if result == porcupine.Ok {
+			continue
+		}
+		var best []porcupine.Operation
+		for _, order := range info.PartialLinearizationsOperations()[0] {
+			if len(order) > len(best) {
+				best = order
+			}
+		}
+		fmt.Fprintf(&text, "\ntask %s, %d of %d operations can be put in order; the last of them and the calls that follow:", part[0].Input.(leaseCall).task, len(best), len(part))
+		done := map[int64]bool{}
+		for _, o := range best {
+			done[o.Call] = true
+		}
+		left := slices.DeleteFunc(slices.Clone(part), func(o porcupine.Operation) bool { return done[o.Call] })
+		slices.SortFunc(left, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+		for _, o := range slices.Concat(best[max(0, len(best)-12):], left[:min(8, len(left))]) {
+			mark := "  "
+			if !done[o.Call] {
+				mark = "? "
+			}
+			fmt.Fprintf(&text, "\n%s[%d, %d] %s", mark, o.Call, o.Return, leaseModel.DescribeOperation(o.Input, o.Output))
+		}
+	}
+	return text.String()
+}

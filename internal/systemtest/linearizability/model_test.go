@@ -1,0 +1,226 @@
+package linearizability_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// leaseVerb is what somebody did to one task.
+type leaseVerb string
+
+const (
+	leaseClaim  leaseVerb = "claim"
+	leaseBeat   leaseVerb = "heartbeat"
+	leaseFinish leaseVerb = "finish"
+	leaseCancel leaseVerb = "cancel"
+	leaseForce  leaseVerb = "force"
+	leaseRetry  leaseVerb = "retry"
+	leaseReap   leaseVerb = "reap"
+	leaseRead   leaseVerb = "read"
+)
+
+// leaseCall is one operation on one task.
+type leaseCall struct {
+	verb    leaseVerb
+	task    task.ID
+	lease   task.Lease   // of a heartbeat and a finish; the id alone of a claim
+	outcome task.Outcome // of a finish
+	long    bool         // a claim or heartbeat for an hour: no reaper may come before
+}
+
+// leaseReply is what the store answered.
+type leaseReply struct {
+	err   leaseError
+	none  bool       // a claim that did not get the task, a reap that did not take its lease
+	state task.State // after the move; of a read, what stands
+	lease task.Lease // that a claim handed out; of a read, epoch and id that stand
+	asked bool       // a heartbeat says, or a cancel answers, that the task was asked to end
+}
+
+// leaseError is the answer of a store that refused.
+type leaseError string
+
+const (
+	leaseAccepted leaseError = ""
+	leaseLost     leaseError = "lease lost"
+	leaseConflict leaseError = "conflict"
+	leaseState    leaseError = "state"
+)
+
+// leaseStanding is all that the sequential model knows of a task. Before its
+// first claim it is ready with epoch 0.
+type leaseStanding struct {
+	state task.State
+	epoch int64
+	lease task.LeaseID // zero: free
+	long  bool         // the lease ends in an hour, otherwise it is over already
+	asked bool         // to end cancelled
+	over  string       // "id=outcome;" for every lease that its holder finished
+}
+
+// holds reports whether a lease is the one that stands (R2).
+func (s leaseStanding) holds(l task.Lease) bool {
+	return s.state == task.Running && s.epoch == l.Epoch && s.lease == l.ID
+}
+
+// freed is the standing after the lease ended: the epoch is raised by by.
+func (s leaseStanding) freed(to task.State, by int64) leaseStanding {
+	s.state, s.lease, s.long, s.asked = to, task.LeaseID{}, false, s.asked && !to.Terminal() && to != task.Ready
+	s.epoch += by
+	return s
+}
+
+// leaseStep is the law: may the store give this answer to this call where the
+// task stands so, and how does it stand afterwards?
+func leaseStep(s leaseStanding, c leaseCall, r leaseReply) (bool, leaseStanding) {
+	switch c.verb {
+	case leaseClaim:
+		return s.claim(c, r)
+	case leaseBeat:
+		if r.err == leaseLost || !s.holds(c.lease) {
+			return r.err == leaseLost && !s.holds(c.lease), s
+		}
+		ok := r.asked == s.asked
+		s.long = s.long || c.long
+		return ok, s
+	case leaseFinish:
+		return s.finish(c, r)
+	case leaseCancel, leaseForce:
+		return s.cancel(c, r)
+	case leaseRetry:
+		if s.state != task.Cancelled && s.state != task.Failed {
+			return r.err == leaseState, s
+		}
+		return r.err == leaseAccepted && r.state == task.Ready, s.freed(task.Ready, 1)
+	case leaseReap:
+		if s.state != task.Running || s.long || r.none {
+			// What is over must be taken, and nothing else may be.
+			return r.none && (s.state != task.Running || s.long), s
+		}
+		to := task.Ready
+		if s.asked {
+			to = task.Cancelled
+		}
+		return r.state == to, s.freed(to, 1)
+	case leaseRead:
+		return r.state == s.state && r.lease.Epoch == s.epoch && r.lease.ID == s.lease, s
+	}
+	panic("no verb: " + string(c.verb))
+}
+
+// claim: of what is claimable, and only of that; it raises the epoch by one (R1).
+func (s leaseStanding) claim(c leaseCall, r leaseReply) (bool, leaseStanding) {
+	if s.state != task.Ready || r.none {
+		return s.state != task.Ready && r.none, s
+	}
+	ok := r.lease.Epoch == s.epoch+1 && r.lease.ID == c.lease.ID
+	s.state, s.epoch, s.lease, s.long = task.Running, r.lease.Epoch, r.lease.ID, c.long
+	return ok, s
+}
+
+// leaseForged is added to the epoch of a lease to make one that nobody was
+// given: id and epoch must both be right (R2). No task of a history lives for
+// so many epochs.
+const leaseForged = 1_000
+
+// finish: the holder's is accepted, the same again is accepted once more,
+// another one under the same lease is a conflict, all others lost it (R8).
+func (s leaseStanding) finish(c leaseCall, r leaseReply) (bool, leaseStanding) {
+	if !s.holds(c.lease) {
+		mine := c.lease.ID.String() + "="
+		switch {
+		case c.lease.Epoch >= leaseForged && strings.Contains(s.over, mine):
+			return true, s // the law leaves open whether this is the report of before
+		case strings.Contains(s.over, mine+string(c.outcome)+";"):
+			return r.err == leaseAccepted, s
+		case strings.Contains(s.over, mine):
+			return r.err == leaseConflict, s
+		}
+		return r.err == leaseLost, s
+	}
+	to, by := task.Ready, int64(0)
+	switch {
+	case c.outcome == task.OutcomeSuccess:
+		to = task.Succeeded
+	case s.asked:
+		to = task.Cancelled
+	case c.outcome == task.OutcomeReleased:
+		by = 1
+	}
+	ok := r.err == leaseAccepted && r.state == to
+	s.over += c.lease.ID.String() + "=" + string(c.outcome) + ";"
+	return ok, s.freed(to, by)
+}
+
+// cancel: what ended is left alone; what runs is asked to end, or its lease
+// is revoked by force; all else ends at once (R16).
+func (s leaseStanding) cancel(c leaseCall, r leaseReply) (bool, leaseStanding) {
+	switch {
+	case s.state.Terminal():
+		return r.err == leaseState, s
+	case s.state == task.Running && c.verb == leaseCancel:
+		s.asked = true
+		return r.err == leaseAccepted && r.asked, s
+	case s.state == task.Running:
+		return r.err == leaseAccepted && r.state == task.Cancelled, s.freed(task.Cancelled, 1)
+	}
+	return r.err == leaseAccepted && r.state == task.Cancelled, s.freed(task.Cancelled, 0)
+}
+
+// leaseModel is the law in the form that porcupine checks histories against,
+// task by task.
+var leaseModel = porcupine.Model{
+	Partition: leasePartition,
+	Init:      func() any { return leaseStanding{state: task.Ready} },
+	Step: func(state, in, out any) (bool, any) {
+		return leaseStep(state.(leaseStanding), in.(leaseCall), out.(leaseReply))
+	},
+	DescribeOperation: func(in, out any) string { return describeLease(in.(leaseCall), out.(leaseReply)) },
+}
+
+func leasePartition(history []porcupine.Operation) [][]porcupine.Operation {
+	var parts [][]porcupine.Operation
+	index := map[task.ID]int{}
+	for _, o := range history {
+		id := o.Input.(leaseCall).task
+		i, ok := index[id]
+		if !ok {
+			i = len(parts)
+			index[id] = i
+			parts = append(parts, nil)
+		}
+		parts[i] = append(parts[i], o)
+	}
+	return parts
+}
+
+func describeLease(c leaseCall, r leaseReply) string {
+	text := string(c.verb)
+	if !c.lease.ID.IsZero() {
+		text += fmt.Sprintf(" lease %.6s of epoch %d", c.lease.ID, c.lease.Epoch)
+	}
+	if c.outcome != task.OutcomeNone {
+		text += " as " + string(c.outcome)
+	}
+	if c.long {
+		text += " for long"
+	}
+	switch {
+	case r.err != leaseAccepted:
+		return text + ": " + string(r.err)
+	case r.none:
+		return text + ": nothing"
+	}
+	text += ": ok " + string(r.state)
+	if !r.lease.ID.IsZero() || r.lease.Epoch > 0 {
+		text += fmt.Sprintf(", lease %.6s of epoch %d", r.lease.ID, r.lease.Epoch)
+	}
+	if r.asked {
+		text += ", asked to end"
+	}
+	return text
+}

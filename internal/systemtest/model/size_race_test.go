@@ -1,0 +1,7 @@
+//go:build race
+
+package model_test
+
+// modelChecks is how many sequences TestModel plays under the race detector,
+// which makes everything about ten times slower.
+const modelChecks = 50

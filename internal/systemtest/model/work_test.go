@@ -1,0 +1,355 @@
+package model_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+
+	"pgregory.net/rapid"
+)
+
+// join announces a worker to both stores.
+func (p *pair) join(id store.WorkerID) {
+	askAt(p, p.home(id), "Join "+string(id), func(_ int, s store.Store) (struct{}, error) {
+		return struct{}{}, s.Join(p.Context(), modelNamespace, store.WorkerInfo{ID: id, Name: string(id), TTL: modelTTL})
+	}, func(a struct{}) struct{} { return a })
+}
+
+func (p *pair) leaveOrJoin(*rapid.T) {
+	id := pick(p, p.workers, "worker")
+	if p.rarely(2, "leave") {
+		askAt(p, p.home(id), "Leave "+string(id), func(_ int, s store.Store) (struct{}, error) {
+			return struct{}{}, s.Leave(p.Context(), modelNamespace, id)
+		}, func(a struct{}) struct{} { return a })
+		return
+	}
+	p.join(id)
+}
+
+// request makes a claim.
+func (p *pair) request() store.ClaimRequest {
+	w := pick(p, p.workers, "worker")
+	r := store.ClaimRequest{
+		Worker: w, Name: string(w), LeaseID: p.newLeaseID(), TTL: modelTTL, Limit: 1 + p.number(6, "limit"),
+		Types: map[string]int{modelTypes[0]: 1, modelTypes[1]: 2}, Slots: pick(p, []int{8, 32}, "slots"),
+	}
+	if p.rarely(5, "one type") {
+		delete(r.Types, pick(p, modelTypes, "unknown type"))
+	}
+	if p.rarely(4, "some queues") {
+		r.Queues = map[string]int{}
+		for _, q := range modelQueues {
+			r.Queues[q] = p.number(3, "slots of "+q)
+		}
+	}
+	if p.rarely(5, "long lease") {
+		r.TTL = 20 * time.Second
+	}
+	r.Quarantined = p.number(2, "suspects")
+	r.QuarantineLimit = p.number(3, "company")
+	return r
+}
+
+func (p *pair) claimSome(*rapid.T) { p.claim(p.request()) }
+
+// claimHinted claims some tasks by id.
+func (p *pair) claimHinted(*rapid.T) {
+	if len(p.ids) == 0 {
+		return
+	}
+	r := p.request()
+	for range 1 + p.number(3, "hints") {
+		if id := pick(p, p.ids, "hint"); !slices.Contains(r.IDs, id) {
+			r.IDs = append(r.IDs, id)
+		}
+	}
+	p.claim(r)
+}
+
+// claimAgain looks up what an earlier claim got and still holds.
+func (p *pair) claimAgain(*rapid.T) {
+	if len(p.claims) > 0 {
+		r := pick(p, p.claims, "claim")
+		r.Again = true
+		p.askClaim(r)
+	}
+}
+
+func (p *pair) claim(r store.ClaimRequest) {
+	p.claims = append(p.claims, r)
+	p.held = append(p.held, p.askClaim(r)...)
+}
+
+func (p *pair) askClaim(r store.ClaimRequest) []store.Claimed {
+	return askAs(p, fmt.Sprintf("Claim %+v", r), func(_ int, s store.Store) (store.ClaimResult, error) {
+		got, err := s.Claim(p.Context(), modelNamespace, r)
+		if r.Again { // no order is set for what is looked up
+			slices.SortFunc(got.Tasks, func(a, b store.Claimed) int { return a.Task.ID.Compare(b.Task.ID) })
+		}
+		return got, err
+	}, claimComparable)[0].Tasks
+}
+
+// claimComparable takes out of a claim's answer what stores are free to choose.
+func claimComparable(r store.ClaimResult) store.ClaimResult {
+	r.Tasks = slices.Clone(r.Tasks)
+	for i := range r.Tasks {
+		r.Tasks[i].Lease.Generation = "" // each store draws its own
+		r.Tasks[i].Steps = ordered(r.Tasks[i].Steps)
+	}
+	return r
+}
+
+// lease draws one that was handed out, most often one that may still stand.
+func (p *pair) drawLease() (store.Claimed, bool) {
+	switch {
+	case len(p.held) > 0 && (len(p.lost) == 0 || !p.rarely(6, "stale")):
+		return pick(p, p.held, "lease"), true
+	case len(p.lost) > 0:
+		return pick(p, p.lost, "stale lease"), true
+	}
+	return store.Claimed{}, false
+}
+
+// letGo remembers that a lease does not stand any more.
+func (p *pair) letGo(l task.Lease) {
+	p.held = slices.DeleteFunc(p.held, func(c store.Claimed) bool {
+		if c.Lease == l {
+			p.lost = append(p.lost, c)
+		}
+		return c.Lease == l
+	})
+}
+
+// ending makes one of the reports with which an attempt can end.
+func (p *pair) ending(c store.Claimed) store.Finish {
+	f := store.Finish{Lease: c.Lease, Elapsed: time.Millisecond, CodeVersion: 1}
+	decide := func(k task.DecisionKind) {
+		f.Outcome, f.Error = task.OutcomeFailure, &task.Error{Kind: task.KindHandler, Message: "no luck", Step: "s1"}
+		f.Decision = &task.Decision{Kind: k, Reason: task.Reason{
+			Policy: "test", Version: 1, Text: "the test says so", Evidence: map[string]any{"attempts": 3, "kind": "handler_error"},
+		}}
+	}
+	switch p.number(10, "ending") {
+	case 0, 1, 2:
+		f.Outcome, f.Output = task.OutcomeSuccess, json.RawMessage(`"done"`)
+		f.StepsRun = []string{"s1", "s2"}
+	case 3:
+		decide(task.DecideRetry)
+		f.Delay = pick(p, delays, "delay")
+	case 4:
+		decide(task.DecideMarkDead)
+	case 5:
+		decide(task.DecideBlock)
+		if p.rarely(2, "reported blocked") {
+			f.Outcome = task.OutcomeBlocked
+		}
+	case 6:
+		f.Outcome, f.Error = task.OutcomeFailure, &task.Error{Kind: task.KindInternal, Message: "no bucket"}
+		f.Delay = pick(p, delays, "delay") - time.Millisecond // below 0: it gives up
+	case 7:
+		f.Outcome = task.OutcomeReleased
+	case 8:
+		f.Outcome, f.Error = task.OutcomeCancelled, &task.Error{Kind: task.KindCancelled, Message: "gave up"}
+	case 9:
+		decide(pick(p, []task.DecisionKind{task.DecideSucceed, task.DecideBlock, task.DecideRetry}, "of a bad payload"))
+		f.Outcome, f.StepsUnreached = task.OutcomeDecodeFailed, []string{"s0"}
+	}
+	if p.rarely(4, "with progress") {
+		f.Progress = &task.Progress{Current: float64(p.number(5, "current")), Total: 5}
+	}
+	return f
+}
+
+// finishSome ends one to three attempts, each task once.
+func (p *pair) finishSome(*rapid.T) {
+	var fins []store.Finish
+	for range 1 + p.number(3, "attempts") {
+		c, ok := p.drawLease()
+		if ok && !slices.ContainsFunc(fins, func(f store.Finish) bool { return f.Lease.Task == c.Lease.Task }) {
+			fins = append(fins, p.ending(c))
+		}
+	}
+	p.finish(fins...)
+}
+
+// finishAgain repeats a report as it was, or with another content.
+func (p *pair) finishAgain(*rapid.T) {
+	if len(p.fins) == 0 {
+		return
+	}
+	f := pick(p, p.fins, "report")
+	if p.rarely(3, "another content") {
+		f = p.ending(store.Claimed{Lease: f.Lease})
+	}
+	p.finish(f)
+}
+
+func (p *pair) finish(fins ...store.Finish) {
+	if len(fins) == 0 {
+		return
+	}
+	ask(p, told("Finish", fins), func(i int, s store.Store) ([]store.FinishResult, error) {
+		own := slices.Clone(fins)
+		for j := range own {
+			own[j].Lease = p.lease(i, own[j].Lease)
+		}
+		return s.Finish(p.Context(), modelNamespace, own...)
+	})
+	for _, f := range fins {
+		p.fins = append(p.fins, f)
+		p.letGo(f.Lease)
+	}
+}
+
+// note makes something that a running attempt has to show.
+func (p *pair) note(c store.Claimed) store.Record {
+	r := store.Record{Lease: c.Lease, Elapsed: time.Millisecond}
+	i := p.number(3, "step")
+	step := task.Step{Name: fmt.Sprint("s", i), Index: i, Kind: task.KindStep, State: task.StepCompleted, Try: 1}
+	switch p.number(6, "record") {
+	case 0, 1:
+		step.Value = json.RawMessage(fmt.Sprint(p.number(2, "value")))
+	case 2:
+		step.State, step.Try = task.StepFailed, 1+p.number(2, "try")
+		step.Error = &task.Error{Kind: task.KindHandler, Message: "not this time", Step: step.Name}
+	case 3:
+		step.Error = &task.Error{Kind: task.KindHandler, Message: "never"} // by RecordError
+	case 4:
+		n := p.draft()
+		if p.rarely(2, "idempotent") {
+			n.IdempotencyKey = fmt.Sprint("once", p.number(3, "idempotency key"))
+		}
+		value, _ := json.Marshal(n.ID) // an id is text
+		step = task.Step{Name: fmt.Sprint("start", i), Index: 4 + i, Kind: task.KindStart, State: task.StepCompleted, Try: 1, Value: value}
+		r.Tasks = []task.New{n}
+	case 5:
+		r.Progress = &task.Progress{Current: float64(i), Total: 3, Message: "on the way"}
+		return r
+	}
+	r.Step = &step
+	return r
+}
+
+// recordSome writes one to three records, perhaps of the same attempt.
+func (p *pair) recordSome(*rapid.T) {
+	var recs []store.Record
+	for range 1 + p.number(3, "records") {
+		if c, ok := p.drawLease(); ok {
+			recs = append(recs, p.note(c))
+		}
+	}
+	p.record(recs...)
+}
+
+// recordAgain repeats a record, as a worker does whose reply was lost.
+func (p *pair) recordAgain(*rapid.T) {
+	if len(p.records) > 0 {
+		p.record(pick(p, p.records, "record"))
+	}
+}
+
+func (p *pair) record(recs ...store.Record) []store.RecordResult {
+	if len(recs) == 0 {
+		return nil
+	}
+	p.records = append(p.records, recs...)
+	return ask(p, told("Record", recs), func(i int, s store.Store) ([]store.RecordResult, error) {
+		own := slices.Clone(recs)
+		for j := range own {
+			own[j].Lease = p.lease(i, own[j].Lease)
+		}
+		return s.Record(p.Context(), modelNamespace, own...)
+	})
+}
+
+// errStep is what a step's function fails with.
+var errStep = errors.New("the step failed")
+
+// stepTx runs a step in a transaction, with or without tasks enqueued by it,
+// in which it fails now and then.
+func (p *pair) stepTx(*rapid.T) {
+	c, ok := p.drawLease()
+	if !ok {
+		return
+	}
+	i := p.number(3, "step")
+	rec := store.Record{Lease: c.Lease, Elapsed: time.Millisecond, Step: &task.Step{
+		Name: fmt.Sprint("tx", i), Index: 7 + i, Kind: task.KindStep, State: task.StepCompleted, Try: 1,
+	}}
+	value := json.RawMessage(fmt.Sprint(p.number(2, "value")))
+	fails := p.rarely(4, "fails")
+	var subs []store.Submission
+	for range p.number(3, "enqueues") {
+		n := p.draft()
+		if p.rarely(2, "idempotent") {
+			n.IdempotencyKey = fmt.Sprint("once", p.number(3, "idempotency key"))
+		}
+		subs = append(subs, store.Submission{Tasks: []task.New{n}})
+	}
+	var told [2][][]store.Enqueued
+	ask(p, fmt.Sprintf("StepTx %+v", rec), func(i int, s store.Store) (store.RecordResult, error) {
+		own := rec
+		own.Lease = p.lease(i, rec.Lease)
+		return s.(store.StepTxer).StepTx(p.Context(), modelNamespace, own, time.Minute, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
+			for _, sub := range subs {
+				got, err := s.Enqueue(ctx, modelNamespace, tx, sub)
+				if err != nil {
+					return nil, err
+				}
+				told[i] = append(told[i], got)
+			}
+			if fails {
+				return nil, errStep
+			}
+			return value, nil
+		})
+	})
+	p.same("what the step's transaction enqueued", told[0], told[1])
+}
+
+// sleepAndSuspend records a sleep and, mostly, ends the attempt until then.
+func (p *pair) sleepAndSuspend(*rapid.T) {
+	c, ok := p.drawLease()
+	if !ok {
+		return
+	}
+	got := p.record(store.Record{Lease: c.Lease, Sleep: pick(p, delays, "sleep"), Step: &task.Step{
+		Name: "nap", Index: 3, Kind: task.KindSleep, State: task.StepCompleted, Try: 1,
+	}})
+	if got[0].Err == nil && !p.rarely(4, "goes on") {
+		p.finish(store.Finish{Lease: c.Lease, Outcome: task.OutcomeSuspended, WakeAt: got[0].Step.WakeAt})
+	}
+}
+
+// heartbeat marks a worker as seen and extends all of the leases, some, none.
+func (p *pair) heartbeat(*rapid.T) {
+	var leases []task.Lease
+	switch p.number(3, "leases") {
+	case 0:
+		for _, c := range p.held {
+			leases = append(leases, c.Lease)
+		}
+	case 1:
+		if c, ok := p.drawLease(); ok {
+			leases = []task.Lease{c.Lease}
+		}
+	}
+	p.beat(pick(p, p.workers, "worker"), leases...)
+}
+
+func (p *pair) beat(id store.WorkerID, leases ...task.Lease) {
+	ask(p, fmt.Sprintf("Heartbeat of %s %v", id, leases), func(i int, s store.Store) ([]store.Beat, error) {
+		own := slices.Clone(leases)
+		for j := range own {
+			own[j] = p.lease(i, own[j])
+		}
+		return s.Heartbeat(p.Context(), modelNamespace, store.HeartbeatRequest{Worker: id, TTL: modelTTL, Leases: own})
+	})
+}

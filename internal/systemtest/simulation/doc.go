@@ -1,0 +1,18 @@
+// Package dst simulates a whole Weaver from one seed: three engines, their
+// heartbeats and reapers, producers, operators and waiters over one store in
+// memory, in one testing/synctest bubble. It has tests only.
+//
+// Whoever calls the store, begins or ends a piece of work, or hears of a
+// commit first waits at one gate. When nothing moves any more, the world lets
+// exactly one of those who wait pass, chosen by a seeded generator from a
+// sorted list, or lets time pass. So the interleaving is a function of the
+// seed, and a failure is repeated by its seed alone.
+//
+// On the way calls are slow, fail, lose their answers, or are carried out long
+// after their caller gave up; notices are lost, doubled and late; processes
+// freeze for longer than their leases last, die, stop and start again; the
+// clocks of workers are off by hours.
+//
+// What holds for every seed is in judge_test.go. The package shows nothing
+// about a real store: only the engine's part, and the model's, are played.
+package simulation

@@ -1,0 +1,367 @@
+package simulation_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/memstore"
+	"github.com/goweaver/weaver/task"
+)
+
+// errFault is what a call answers whose fate is not good.
+var errFault = fmt.Errorf("injected: %w", store.ErrUnavailable)
+
+// port is what one process sees of the store. Each call passes the gate on
+// its way there, and often on its way back.
+type port struct {
+	store.Store // what nobody calls here
+	p           *process
+}
+
+var (
+	_ store.Notifier = (*port)(nil)
+	_ store.StepTxer = (*port)(nil)
+)
+
+func (s *port) mem() *memstore.Store { return s.p.w.mem }
+
+// call lets one call happen, or not. do is the call, and says what came of it.
+func (s *port) call(ctx context.Context, it item, do func() string) error {
+	p := s.p
+	it.proc, it.ctx, it.call = p, ctx, true
+	it.do = func() { p.w.result(do()) }
+	f := p.w.park(&it)
+	if f != goesOn {
+		if f == gone {
+			return store.ErrClosed
+		}
+		if f == unheard {
+			p.w.result(do())
+		}
+		return fmt.Errorf("%s: %w", it.name, errFault)
+	}
+	p.w.result(do())
+	if p.stream("reply").IntN(4) > 0 {
+		return nil
+	}
+	if p.w.park(&item{proc: p, name: "reply " + it.name, ctx: ctx}) == gone {
+		return store.ErrClosed
+	}
+	return nil
+}
+
+// Ready implements store.Reader.
+func (s *port) Ready(context.Context) error { return nil }
+
+// Join implements store.Worker. The first one is spared: Run would end.
+func (s *port) Join(ctx context.Context, _ string, info store.WorkerInfo) error {
+	first := s.p.worker == ""
+	s.p.worker = info.ID
+	join := func() string {
+		s.p.seen = store.Now()
+		return answer(s.mem().Join(context.Background(), ns, info))
+	}
+	if first {
+		if !s.p.point(context.Background(), 0, "join first") {
+			return store.ErrClosed
+		}
+		s.p.w.result(join())
+		return nil
+	}
+	return s.call(ctx, item{name: "join of " + role()}, join)
+}
+
+// role tells the two loops of an engine apart that may join at once.
+func role() string {
+	pcs := make([]uintptr, 8)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	for {
+		f, more := frames.Next()
+		if strings.HasSuffix(f.Function, "heartbeatLoop") {
+			return "heartbeat"
+		}
+		if !more {
+			return "reaper"
+		}
+	}
+}
+
+// Leave implements store.Worker.
+func (s *port) Leave(ctx context.Context, _ string, id store.WorkerID) error {
+	return s.call(ctx, item{name: "leave"}, func() string { return answer(s.mem().Leave(context.Background(), ns, id)) })
+}
+
+// Claim implements store.Worker. To an engine whose notices get lost it is a
+// store that holds calls, in the place of the engine's own poll.
+func (s *port) Claim(ctx context.Context, _ string, req store.ClaimRequest) (store.ClaimResult, error) {
+	p := s.p
+	asked := time.Now()
+	if first, ok := p.firstAsk[req.LeaseID]; ok {
+		asked = first
+	}
+	p.firstAsk[req.LeaseID] = asked
+	var held time.Duration
+	if p.lossy && !req.Again && !p.more && time.Since(p.lastClaim) <= time.Microsecond {
+		if !p.hold(req.Wake, p.poll(), "hold") {
+			if held = time.Since(asked); held > 0 {
+				p.more = true
+				return store.ClaimResult{Now: store.Now().Add(p.skew), Next: -1, Waited: held}, nil
+			}
+		}
+		if p.dead.Load() {
+			return store.ClaimResult{}, store.ErrClosed
+		}
+		held = time.Since(asked)
+	}
+	p.more = false
+	var res store.ClaimResult
+	name := "claim"
+	if req.Again {
+		name = "claim again"
+		p.w.lookUp(req.LeaseID)
+	}
+	var skew time.Duration
+	err := s.call(ctx, item{name: name}, func() string {
+		skew = p.skew
+		var err error
+		res, err = s.mem().Claim(context.Background(), ns, req)
+		res.Waited = held
+		return p.w.claimed(p, req, res, skew) + answer(err)
+	})
+	if err != nil {
+		return store.ClaimResult{}, err
+	}
+	p.w.trust(res, asked.Add(held))
+	p.lastClaim, p.more, p.next = time.Now(), len(res.Tasks) > 0 && res.Next == 0, res.Next
+	return shiftClaim(res, skew), nil
+}
+
+// poll is how long the engine would wait before it claims again.
+func (p *process) poll() time.Duration {
+	d := 900*time.Millisecond + time.Duration(p.stream("poll").IntN(200_000))*time.Microsecond
+	if p.next > 0 && p.next < d {
+		return p.next
+	}
+	return d
+}
+
+// hold waits at the gate for d, and reports false when wake ended that.
+func (p *process) hold(wake <-chan struct{}, d time.Duration, name string) bool {
+	if p.dead.Load() {
+		return true
+	}
+	it := &item{proc: p, name: name, after: d, open: make(chan fate, 1)}
+	p.w.put(it)
+	select {
+	case <-it.open:
+		return true
+	case <-wake:
+		p.w.leave(it)
+		return false
+	}
+}
+
+// Heartbeat implements store.Worker. The engine lists leases in any order.
+func (s *port) Heartbeat(ctx context.Context, _ string, req store.HeartbeatRequest) ([]store.Beat, error) {
+	asked := time.Now()
+	order := make([]int, len(req.Leases))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return byLease(req.Leases[a], req.Leases[b]) })
+	sorted := req
+	sorted.Leases = make([]task.Lease, len(order))
+	for to, from := range order {
+		sorted.Leases[to] = req.Leases[from]
+	}
+	var beats []store.Beat
+	err := s.call(ctx, item{name: "heartbeat"}, func() string {
+		s.p.beats(sorted.Leases, asked)
+		check := s.p.w.beforeWrite(sorted.Leases)
+		var err error
+		beats, err = s.mem().Heartbeat(context.Background(), ns, sorted)
+		return check.heartbeat(beats) + answer(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.p.w.confirm(sorted.Leases, beats, asked)
+	out := make([]store.Beat, len(order))
+	for to, from := range order {
+		out[from] = beats[to]
+	}
+	return out, nil
+}
+
+// Finish implements store.Worker.
+func (s *port) Finish(ctx context.Context, _ string, fins ...store.Finish) ([]store.FinishResult, error) {
+	s.p.finishing.Store(true)
+	defer s.p.finishing.Store(false)
+	leases := make([]task.Lease, len(fins))
+	shifted := slices.Clone(fins)
+	for i := range fins {
+		leases[i] = fins[i].Lease
+		if !fins[i].WakeAt.IsZero() {
+			shifted[i].WakeAt = fins[i].WakeAt.Add(-s.p.w.skewOf(fins[i].Lease))
+		}
+	}
+	var res []store.FinishResult
+	err := s.call(ctx, item{name: "finish"}, func() string {
+		check := s.p.w.beforeWrite(leases)
+		var err error
+		res, err = s.mem().Finish(context.Background(), ns, shifted...)
+		return check.finish(shifted, res) + answer(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range res {
+		s.p.w.hear(leases[i], res[i].Err)
+	}
+	return res, nil
+}
+
+// Record implements store.Worker.
+func (s *port) Record(ctx context.Context, _ string, recs ...store.Record) ([]store.RecordResult, error) {
+	leases := make([]task.Lease, len(recs))
+	for i := range recs {
+		leases[i] = recs[i].Lease
+	}
+	var res []store.RecordResult
+	err := s.call(ctx, item{name: "record"}, func() string {
+		check := s.p.w.beforeWrite(leases)
+		var err error
+		res, err = s.mem().Record(context.Background(), ns, recs...)
+		return check.record(recs, res) + answer(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range res {
+		s.p.w.hear(leases[i], res[i].Err)
+		res[i].Step = shiftStep(res[i].Step, s.p.w.skewOf(leases[i]))
+	}
+	return res, nil
+}
+
+// Reap implements store.Worker. The jitter of the engine's loop is hidden
+// behind a call that takes a little longer.
+func (s *port) Reap(ctx context.Context, _ string, req store.ReapRequest) (store.ReapResult, error) {
+	p := s.p
+	if p.lossy {
+		ctx = withoutDeadline(ctx)
+		usual := p.lastReap.Add(req.TTL/3 + req.TTL/30 + time.Millisecond)
+		if !p.hold(ctx.Done(), max(0, time.Until(usual)), "reaper") || p.dead.Load() {
+			return store.ReapResult{}, store.ErrClosed
+		}
+	}
+	var res store.ReapResult
+	err := s.call(ctx, item{name: "reap"}, func() string {
+		check := p.w.beforeReap()
+		var err error
+		res, err = s.mem().Reap(context.Background(), ns, req)
+		return check.reap(res) + answer(err)
+	})
+	p.lastReap = time.Now()
+	return res, err
+}
+
+// StepTx implements store.StepTxer.
+func (s *port) StepTx(ctx context.Context, _ string, rec store.Record, limit time.Duration, fn func(context.Context, store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
+	w := s.p.w
+	var check *written
+	f := goesOn
+	res, err := s.mem().StepTx(ctx, ns, rec, limit, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
+		value, err := fn(ctx, tx)
+		if err != nil {
+			return nil, err
+		}
+		f = w.park(&item{proc: s.p, name: fmt.Sprintf("commit %s/%d %s", w.label(rec.Lease.Task), rec.Lease.Epoch, rec.Step.Name), ctx: ctx, call: true, do: func() {}})
+		switch f {
+		case gone:
+			return nil, store.ErrClosed
+		case refused, late:
+			return nil, errFault
+		}
+		check = w.beforeWrite([]task.Lease{rec.Lease})
+		step := *rec.Step
+		step.Value = value
+		rec.Step = &step
+		return value, nil
+	})
+	switch {
+	case check == nil:
+		return res, err
+	case err == nil, errors.Is(err, store.ErrLeaseLost), errors.Is(err, store.ErrStepConflict), errors.Is(err, store.ErrCancelRequested):
+		res.Err = err
+		w.result(check.record([]store.Record{rec}, []store.RecordResult{res}))
+	}
+	if f == unheard {
+		return store.RecordResult{}, errFault
+	}
+	w.hear(rec.Lease, err)
+	return res, err
+}
+
+// Enqueue implements store.Producer, for handlers inside StepTx.
+func (s *port) Enqueue(ctx context.Context, _ string, tx store.Tx, sub store.Submission) ([]store.Enqueued, error) {
+	if s.p.dead.Load() {
+		return nil, store.ErrClosed
+	}
+	return s.mem().Enqueue(ctx, ns, tx, sub)
+}
+
+// Tasks implements store.Reader.
+func (s *port) Tasks(ctx context.Context, _ string, ids ...task.ID) ([]task.Task, error) {
+	var got []task.Task
+	err := s.call(ctx, item{name: fmt.Sprintf("tasks %s", s.p.w.label(ids[0]))}, func() string {
+		var err error
+		got, err = s.mem().Tasks(context.Background(), ns, ids...)
+		return answer(err)
+	})
+	return got, err
+}
+
+// History implements store.Reader.
+func (s *port) History(ctx context.Context, _ string, id task.ID) (store.History, error) {
+	var h store.History
+	err := s.call(ctx, item{name: "history " + s.p.w.label(id)}, func() string {
+		var err error
+		h, err = s.mem().History(context.Background(), ns, id)
+		return answer(err)
+	})
+	return h, err
+}
+
+// withoutDeadline returns a context that ends when ctx is cancelled, and not
+// with its deadline.
+func withoutDeadline(ctx context.Context) context.Context {
+	inner, cancel := context.WithCancel(context.Background())
+	context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			cancel()
+		}
+	})
+	return inner
+}
+
+func answer(err error) string {
+	if err != nil {
+		return " error: " + err.Error()
+	}
+	return ""
+}
+
+func byLease(a, b task.Lease) int {
+	if c := a.Task.Compare(b.Task); c != 0 {
+		return c
+	}
+	return int(a.Epoch - b.Epoch)
+}

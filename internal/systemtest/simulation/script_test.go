@@ -1,0 +1,245 @@
+package simulation_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store/memstore"
+)
+
+// script is the input of a task: what its handler does, one thing after the
+// other.
+type script struct {
+	Do       []deed `json:"do"`
+	Stubborn bool   `json:"stubborn,omitempty"` // goes on after a step that failed
+}
+
+type deed struct {
+	What string `json:"what"`
+	For  int    `json:"for,omitempty"` // milliseconds
+	N    int    `json:"n,omitempty"`
+}
+
+var taskType = weaver.Define[script, []string]("sim.dst.play.v1")
+
+var (
+	errDead = errors.New("the process is dead")
+	errDeed = errors.New("as the script says")
+)
+
+// player is one attempt at a script.
+type player struct {
+	p   *process
+	a   *engine.Attempt
+	tag string // T3/2
+}
+
+// run is the handler. It ends at the gate, whatever happens: the ends of
+// attempts meet in the engine's batches.
+func (p *process) run(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return nil, err
+	}
+	y := &player{p: p, a: a, tag: fmt.Sprintf("%s/%d", p.w.label(a.Task().ID), a.Task().Epoch)}
+	defer p.w.attend(ctx, a.Task())()
+	var s script
+	if err := json.Unmarshal(input, &s); err != nil {
+		return nil, err
+	}
+	var values []string
+	alive := p.point(ctx, 0, "begin "+y.tag)
+	for i, d := range s.Do {
+		if err != nil || !alive {
+			break
+		}
+		var v string
+		if v, err = y.play(ctx, i, d); v != "" {
+			values = append(values, v)
+		}
+		if err != nil && s.Stubborn && d.What == "step" {
+			err = nil
+		}
+	}
+	end := &item{proc: p, name: "end " + y.tag, ready: func() bool {
+		// Released leases free their slots without a word: one at a time.
+		cause := context.Cause(ctx)
+		quiet := errors.Is(cause, engine.ErrDraining) || errors.Is(cause, engine.ErrLeaseUncertain)
+		return !quiet || !p.finishing.Load()
+	}}
+	if !alive || p.w.park(end) == gone {
+		return nil, errDead
+	}
+	if errors.Is(err, errPanic) {
+		panic("as the script says")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(values)
+}
+
+var errPanic = errors.New("panic")
+
+// play does one thing. Only points and steps take time.
+func (y *player) play(ctx context.Context, i int, d deed) (string, error) {
+	name, long := fmt.Sprintf("s%d", i), time.Duration(d.For)*time.Millisecond
+	t := y.a.Task()
+	switch d.What {
+	case "work":
+		if !y.p.point(ctx, long, "work "+y.tag+" "+name) {
+			return "", errDead
+		}
+		return "", context.Cause(ctx)
+	case "step":
+		return weaver.Step(ctx, name, y.step(name, long, d.N), weaver.StepRetry(3, 20*time.Millisecond))
+	case "both":
+		return y.both(ctx, name, long)
+	case "tx":
+		return weaver.StepTx(ctx, name, func(ctx context.Context, _ *memstore.Tx) (string, error) {
+			v, err := y.step(name, long, 0)(ctx)
+			if err != nil {
+				return "", err
+			}
+			_, err = taskType.Enqueue(ctx, weaver.InStepTx(ctx), leaf, weaver.MaxAttempts(2))
+			return v, err
+		})
+	case "sleep":
+		if !y.p.point(ctx, 0, "before "+y.tag+" "+name) {
+			return "", errDead
+		}
+		return "", weaver.Sleep(ctx, name, long)
+	case "start":
+		if !y.p.point(ctx, 0, "before "+y.tag+" "+name) {
+			return "", errDead
+		}
+		var opts []weaver.EnqueueOption
+		if d.N > 0 {
+			opts = append(opts, weaver.IdempotencyKey(fmt.Sprintf("started %d", d.N)))
+		}
+		_, err := weaver.Start(ctx, name, taskType, leaf, opts...)
+		return "", err
+	case "progress":
+		if !y.p.point(ctx, 0, "before "+y.tag+" "+name) {
+			return "", errDead
+		}
+		return "", weaver.Progress(ctx, float64(i), float64(d.N))
+	case "needs":
+		if !y.p.point(ctx, 0, "before "+y.tag+" "+name) {
+			return "", errDead
+		}
+		_, err := y.a.Needs(ctx)
+		return "", err
+	case "fail":
+		if t.AttemptCount < d.N {
+			return "", errDeed
+		}
+	case "panic":
+		if t.AttemptCount < d.N {
+			return "", errPanic
+		}
+	case "again":
+		if t.AttemptCount < d.N {
+			return "", weaver.RetryAfter(long, errDeed)
+		}
+	case "permanent":
+		return "", weaver.Permanent(errDeed)
+	case "blocked":
+		if _, ok, _ := weaver.UnblockInput[string](ctx); !ok {
+			return "", weaver.Blocked("as the script says")
+		}
+	case "die":
+		if t.AttemptNo <= d.N {
+			y.p.w.put(&item{name: "death by " + y.tag, after: long, do: func() { y.p.w.fell(y.p) }})
+			y.p.point(context.Background(), time.Hour, "die "+y.tag)
+			return "", errDead
+		}
+	}
+	return "", nil
+}
+
+var leaf = script{Do: []deed{{What: "step", For: 50}}}
+
+// step is a step's function: it takes its time, and fails the first n times.
+// Half of them do not care that their context ended.
+func (y *player) step(name string, long time.Duration, n int) func(context.Context) (string, error) {
+	try := 0
+	return func(ctx context.Context) (string, error) {
+		try++
+		y.p.w.begins(y.p, y.a.Task(), name)
+		if !y.p.point(ctx, long, fmt.Sprintf("step %s %s try %d", y.tag, name, try)) {
+			return "", errDead
+		}
+		switch {
+		case ctx.Err() != nil && y.a.Task().ID[15]%2 == 0:
+			return "", context.Cause(ctx)
+		case try <= n:
+			return "", errDeed
+		}
+		return fmt.Sprintf("%s by %s try %d", name, y.tag, try), nil
+	}
+}
+
+// both runs two steps beside each other.
+func (y *player) both(ctx context.Context, name string, long time.Duration) (string, error) {
+	var wg sync.WaitGroup
+	errs := make([]error, 2)
+	for i := range errs {
+		wg.Go(func() {
+			each := fmt.Sprintf("%s.%d", name, i)
+			// They take their names one after the other, or the index of each
+			// would be a matter of luck.
+			if !y.p.point(ctx, 0, "beside "+y.tag+" "+each) {
+				errs[i] = errDead
+				return
+			}
+			_, errs[i] = weaver.Step(ctx, each, y.step(each, long/time.Duration(i+1), 0))
+		})
+	}
+	wg.Wait()
+	return "", errors.Join(errs...)
+}
+
+// drawScript writes a script.
+func drawScript(rng *rand.Rand, long time.Duration) script {
+	var s script
+	ms := func(most time.Duration) int { return 1 + rng.IntN(int(most.Milliseconds())) }
+	for range 1 + rng.IntN(4) {
+		d := deed{For: ms(long / 4)}
+		switch rng.IntN(16) {
+		case 0, 1, 2, 3:
+			d.What, d.N = "step", max(0, rng.IntN(6)-3)
+		case 4:
+			d.What = "both"
+		case 5:
+			d.What = "tx"
+		case 6, 7:
+			d.What, d.For = "sleep", ms(long)
+		case 8:
+			d.What, d.N = "start", rng.IntN(3)
+		case 9:
+			d.What, d.N = "progress", 4
+		case 10, 11:
+			d.What, d.N = []string{"fail", "panic", "again"}[rng.IntN(3)], 1+rng.IntN(2)
+		case 12:
+			d.What = "blocked"
+		case 13:
+			d.What, d.For = "work", ms(2*long) // longer than a lease, perhaps
+		default:
+			d.What = "work"
+		}
+		s.Do = append(s.Do, d)
+	}
+	s.Stubborn = rng.IntN(2) == 0
+	if rng.IntN(12) == 0 {
+		s.Do = append(s.Do, deed{What: "permanent"})
+	}
+	return s
+}

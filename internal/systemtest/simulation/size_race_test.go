@@ -1,0 +1,9 @@
+//go:build race
+
+package simulation_test
+
+// Under the race detector fewer seeds say as much.
+const (
+	seeds = 30
+	twice = 5
+)

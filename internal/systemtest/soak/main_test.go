@@ -1,0 +1,230 @@
+package soak_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// childEnv makes this test binary a worker or a producer. It holds the
+// process's orders as JSON.
+const childEnv = "WEAVER_STORM_CHILD"
+
+// patience is how long a test waits for what must come, before it fails.
+const patience = 5 * time.Minute
+
+func TestMain(m *testing.M) {
+	raw := os.Getenv(childEnv)
+	if raw == "" {
+		os.Exit(m.Run())
+	}
+	if err := childMain(raw); err != nil {
+		fmt.Fprintln(os.Stderr, trouble, err)
+		os.Exit(1)
+	}
+}
+
+// trouble begins the last line of a process that could not go on.
+const trouble = "process:"
+
+// gaveUp reports whether a process ended by itself, from what it said.
+func gaveUp(stderr string) bool {
+	for _, word := range []string{trouble + " ", "panic: ", "fatal error: "} {
+		if strings.HasPrefix(stderr, word) || strings.Contains(stderr, "\n"+word) {
+			return true
+		}
+	}
+	return false
+}
+
+// orders are what a process is told.
+type orders struct {
+	Role  string        // worker or producer
+	Dir   string        // where everything is
+	Life  int           // its number; process ids may come back
+	Plan  plan          // how it helps to kill it
+	Pause time.Duration // the longest a step function takes
+	Tasks int           // producer: how many there are to be in the end
+	Nodes int           // producer: of the job
+}
+
+// plan is the part of its own death that a process has to play.
+type plan struct {
+	// A worker says, after so many lines of the step log, that the moment has
+	// come. A producer kills itself, Delay after so many acknowledgements.
+	Lines int64
+
+	// A worker kills itself in the Nth call of this method of the store: Delay
+	// after the call began (for StepTx: after its function returned) or, with
+	// After, when the store has answered and nobody has heard it yet.
+	Call  string
+	Nth   int
+	After bool
+	Delay time.Duration
+}
+
+func childMain(raw string) error {
+	var o orders
+	if err := json.Unmarshal([]byte(raw), &o); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	switch o.Role {
+	case "worker":
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		w, err := newWorker(ctx, o, honest)
+		if err != nil {
+			return err
+		}
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin) // its end is the wish to drain
+			w.log.process(saysProcess, phaseDrain)
+			stop()
+		}()
+		return w.run(ctx)
+	case "producer":
+		return runProducer(ctx, o, os.Stdin)
+	}
+	return fmt.Errorf("no role %q", o.Role)
+}
+
+// process is a worker or producer.
+type process struct {
+	t      testing.TB
+	life   int
+	role   string
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	moment chan struct{} // closed when it says that the moment of its plan has come
+	ended  chan struct{} // closed after its end; then cmd.ProcessState says how
+}
+
+// dieNow is kill -9 from inside.
+func dieNow(log *witness, how string) {
+	log.process(saysKill, how)
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Kill()
+	}
+	if err != nil {
+		panic(err)
+	}
+	select {}
+}
+
+// startProcess starts a process, and kills it at the end of the test if it
+// still runs.
+func startProcess(t testing.TB, o orders) *process {
+	t.Helper()
+	raw, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := os.Create(filepath.Join(o.Dir, fmt.Sprintf("stderr-%d", o.Life)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, life: o.Life, role: o.Role, cmd: exec.Command(os.Args[0]), moment: make(chan struct{}), ended: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), childEnv+"="+string(raw))
+	p.cmd.Stderr = stderr
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = stderr.Close() // the process has its own
+	go func() {
+		defer close(p.ended)
+		said := false
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			if !said && lines.Text() == momentWord {
+				said = true
+				close(p.moment)
+			}
+		}
+		_ = p.cmd.Wait() // ProcessState keeps it
+	}()
+	t.Cleanup(p.kill)
+	return p
+}
+
+// momentWord is what a process prints at the moment of its plan.
+const momentWord = "moment"
+
+// kill is kill -9. It returns when the process is gone.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
+	<-p.ended
+}
+
+// gone reports whether the process has ended.
+func (p *process) gone() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// tell sends a line.
+func (p *process) tell(line string) {
+	_, _ = io.WriteString(p.stdin, line+"\n") // it may have been killed
+}
+
+// askToEnd closes what the process listens to: a worker drains, a producer
+// ends when it has done what it was told.
+func (p *process) askToEnd() { _ = p.stdin.Close() } // it may have ended
+
+// end waits for the end of a process that was asked for it.
+func (p *process) end() {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	select {
+	case <-p.ended:
+	case <-ctx.Done():
+		p.t.Fatalf("the %s of life %d does not end", p.role, p.life)
+	}
+	if !p.cmd.ProcessState.Success() {
+		p.t.Errorf("the %s of life %d: %v", p.role, p.life, p.cmd.ProcessState)
+	}
+}
+
+// readLines calls fn with the whole lines of a file; none when it is missing.
+func readLines(path string, fn func(line string) error) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for n := 1; len(text) > 0; n++ {
+		line, rest, whole := bytes.Cut(text, []byte("\n"))
+		if !whole {
+			return fmt.Errorf("%s:%d: the line %q is torn", path, n, line)
+		}
+		if err := fn(string(line)); err != nil {
+			return fmt.Errorf("%s:%d: %w", path, n, err)
+		}
+		text = rest
+	}
+	return nil
+}

@@ -1,0 +1,13 @@
+//go:build race
+
+package soak_test
+
+import "time"
+
+// Under the race detector everything takes several times as long.
+var shortStorm = stormSize{kills: 5, tasks: 100, nodes: 20, pause: 40 * time.Millisecond}
+
+const shortRun = 10 * time.Second
+
+// lastMoment is when a worker is killed whose plan found nothing to do.
+const lastMoment = 4 * time.Second

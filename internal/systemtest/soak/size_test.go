@@ -1,0 +1,60 @@
+package soak_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// stormSize is how much a storm has to do.
+type stormSize struct {
+	kills int           // of workers
+	tasks int           // that the producer enqueues, one by one or some at once
+	nodes int           // of the job
+	pause time.Duration // the longest a step function takes
+}
+
+// fullStorm is what WEAVER_STORM=full asks for.
+var fullStorm = stormSize{kills: 200, tasks: 5000, nodes: 500, pause: 40 * time.Millisecond}
+
+func sizeOfStorm(t *testing.T) stormSize {
+	t.Helper()
+	switch size := os.Getenv("WEAVER_STORM"); size {
+	case "":
+		return shortStorm
+	case "full":
+		return fullStorm
+	default:
+		t.Fatalf("WEAVER_STORM is %q: want full, or nothing", size)
+		return stormSize{}
+	}
+}
+
+// seedOfStorm is that of the schedule: when which process is killed.
+func seedOfStorm(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv("WEAVER_STORM_SEED")
+	if text == "" {
+		return 1
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("WEAVER_STORM_SEED: %v", err)
+	}
+	return seed
+}
+
+// lengthOfRun is how long the long run takes.
+func lengthOfRun(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("WEAVER_SOAK")
+	if text == "" {
+		return shortRun
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < shortRun {
+		t.Fatalf("WEAVER_SOAK is %q: want a duration of at least %s", text, shortRun)
+	}
+	return d
+}

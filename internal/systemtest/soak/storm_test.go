@@ -1,0 +1,277 @@
+package soak_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store/sqlite"
+)
+
+// TestKillStorm kills workers of 8 slots, and producers, at any moment: while
+// they start, in the functions of steps, in calls to the store before and
+// after the commit, while they drain. At times two workers share the file.
+// When the storm is over a worker runs in peace, and then everything that was
+// acknowledged must be done, and done right.
+func TestKillStorm(t *testing.T) {
+	t.Parallel()
+	s := newStorm(t, sizeOfStorm(t), seedOfStorm(t))
+	for s.kills < s.size.kills {
+		s.round()
+	}
+	s.calm()
+	e := s.evidence()
+	for _, v := range e.judge() {
+		t.Errorf("violation: %s", v)
+	}
+	t.Logf("seed %d\n%s", s.seed, e.figures())
+	if t.Failed() {
+		t.Logf("what the processes said:\n%s", e.said())
+	}
+}
+
+// storm is a stage with a producer, a worker, and at times a second one.
+type storm struct {
+	testing.TB
+	dir  string
+	size stormSize
+	seed uint64
+	rng  *rand.Rand
+	log  *witness // of this process, which says who is born and killed
+
+	lives    int
+	kills    int // of workers
+	pids     map[int]int
+	deck     []int // of the blows to come
+	producer *process
+	second   *process
+}
+
+func newStorm(t testing.TB, size stormSize, seed uint64) *storm {
+	t.Helper()
+	s := &storm{TB: t, dir: t.ArtifactDir(), size: size, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), pids: make(map[int]int)}
+	var err error
+	if s.log, err = openWitness(s.dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the storm of seed %d", seed)
+		}
+		if err := s.log.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func (s *storm) start(role string, p plan) *process {
+	s.lives++
+	s.sayOf(s.lives, saysBorn, role)
+	proc := startProcess(s, orders{
+		Role: role, Dir: s.dir, Life: s.lives, Plan: p, Pause: s.size.pause, Tasks: s.size.tasks, Nodes: s.size.nodes,
+	})
+	s.pids[proc.life] = proc.cmd.Process.Pid
+	return proc
+}
+
+func (s *storm) sayOf(life int, what, name string) {
+	s.log.write(line{life: life, what: what, task: "-", name: name})
+}
+
+// kill is kill -9, said before it is done. It reports false when the process
+// had ended by itself.
+func (s *storm) kill(p *process, why string) bool {
+	if !p.gone() {
+		s.sayOf(p.life, saysKill, why)
+	}
+	p.kill()
+	// The exit code of a kill is not the same on every system.
+	if said := stderrOf(s.dir, p.life); gaveUp(said) {
+		s.Fatalf("the %s of life %d ended by itself: %v\n%s", p.role, p.life, p.cmd.ProcessState, said)
+	}
+	return !p.cmd.ProcessState.Success()
+}
+
+// blow is how the worker of a round is killed.
+type blow struct {
+	name  string
+	plan  plan
+	after time.Duration // after its start or, with drain, after it was asked to end
+	drain bool
+}
+
+// choose chooses the next blow. Each kind is there to hit what the others
+// would hit by luck only, and ten in a row have all of them.
+func (s *storm) choose() blow {
+	if len(s.deck) == 0 {
+		s.deck = s.rng.Perm(10)
+	}
+	card := s.deck[0]
+	s.deck = s.deck[1:]
+	p := plan{Nth: 1 + s.rng.IntN(25), After: s.rng.IntN(2) == 0, Delay: s.upTo(2 * time.Millisecond)}
+	switch card {
+	case 0:
+		return blow{name: "after-a-while", after: s.upTo(600 * time.Millisecond)}
+	case 1:
+		return blow{name: "at-start-up", after: s.upTo(100 * time.Millisecond)}
+	case 2:
+		return blow{name: "after-lines", plan: plan{Lines: 1 + s.rng.Int64N(150)}, after: lastMoment}
+	case 3:
+		return blow{name: "in-a-drain", plan: plan{Lines: 1 + s.rng.Int64N(100)}, after: s.upTo(40 * time.Millisecond), drain: true}
+	case 4:
+		p.Call = "Claim"
+	case 5:
+		p.Call = "Finish"
+	case 6:
+		p.Call = "Record"
+	case 7, 8:
+		p.Call, p.Nth, p.After = "StepTx", 1+s.rng.IntN(4), card == 7 // they are few
+	case 9:
+		p.Call, p.Nth = []string{"Reap", "Join"}[s.rng.IntN(2)], 1 // there may be only one
+	}
+	return blow{name: "in-a-call", plan: p, after: lastMoment}
+}
+
+func (s *storm) upTo(d time.Duration) time.Duration { return time.Duration(s.rng.Int64N(int64(d))) }
+
+// round starts a worker and kills it.
+func (s *storm) round() {
+	s.feed()
+	b := s.choose()
+	w := s.start("worker", b.plan)
+	s.company()
+	s.strike(w, b)
+}
+
+// strike waits for the moment of a blow and kills.
+func (s *storm) strike(w *process, b blow) {
+	if b.drain {
+		s.await(w, lastMoment)
+		w.askToEnd()
+		timer := time.NewTimer(b.after)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-w.ended:
+		}
+	} else {
+		s.await(w, b.after)
+	}
+	if s.kill(w, b.name) {
+		s.kills++
+	}
+}
+
+// await waits for the moment that the worker's plan names, but not for long.
+func (s *storm) await(w *process, longest time.Duration) {
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	select {
+	case <-w.moment:
+	case <-w.ended: // it killed itself
+	case <-timer.C:
+	}
+}
+
+// company lets a second worker come and go. Its end is a kill or a drain.
+func (s *storm) company() {
+	switch {
+	case s.second == nil && s.rng.IntN(4) == 0:
+		s.second = s.start("worker", plan{})
+	case s.second != nil && s.rng.IntN(3) == 0:
+		s.second.askToEnd()
+		s.second.end()
+		s.second = nil
+	case s.second != nil && s.rng.IntN(3) == 0 && s.kills < s.size.kills-1:
+		if s.kill(s.second, "the-second") {
+			s.kills++
+		}
+		s.second = nil
+	}
+}
+
+// feed has a producer that enqueues as fast as the storm goes on, and a little
+// faster, so that no worker lacks work. Each producer kills itself, just after
+// it wrote down that some tasks are acknowledged.
+func (s *storm) feed() {
+	if s.producer != nil && s.producer.gone() {
+		s.kill(s.producer, "") // says if it should not have ended
+		s.producer = nil
+	}
+	if s.producer == nil {
+		most := max(1, s.size.tasks/bundle/8)
+		s.producer = s.start("producer", plan{Lines: 1 + s.rng.Int64N(int64(most)), Delay: s.upTo(2 * time.Millisecond)})
+	}
+	s.producer.tell(fmt.Sprint((s.kills + 2) * s.size.tasks / s.size.kills))
+}
+
+// calm lets the rest be enqueued and done.
+func (s *storm) calm() {
+	s.sayOf(0, saysProcess, "calm")
+	if s.producer != nil {
+		s.kill(s.producer, "the-producer")
+	}
+	last := s.start("producer", plan{})
+	last.tell(fmt.Sprint(s.size.tasks))
+	last.askToEnd()
+	w := s.start("worker", plan{})
+	last.end()
+	done := s.untilDone()
+	for _, p := range []*process{s.second, w} {
+		switch {
+		case p == nil:
+		case done:
+			p.askToEnd()
+			p.end()
+		default:
+			s.kill(p, "in-the-end") // the evidence says more
+		}
+	}
+}
+
+// untilDone waits until every task has ended. It reports false when that
+// takes too long.
+func (s *storm) untilDone() bool {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	db, err := sqlite.Open(ctx, databasePath(s.dir))
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer db.Close()
+	client, err := weaver.NewClient(db, weaver.ClientConfig{Logger: stderrLog()})
+	if err != nil {
+		s.Fatal(err)
+	}
+	for {
+		if ctx.Err() != nil {
+			s.Error("the tasks do not come to an end")
+			return false
+		}
+		open, _, err := client.List(ctx, weaver.Filter{
+			States: []weaver.State{weaver.StatePending, weaver.StateReady, weaver.StateRunning}, Limit: 200,
+		})
+		if err != nil {
+			s.Fatalf("while waiting for the end: %v\n%s", err, stderrOf(s.dir, s.lives))
+		}
+		if len(open) == 0 {
+			return true
+		}
+		for _, task := range open {
+			_, err := client.Wait(ctx, task.ID)
+			if ctx.Err() != nil {
+				s.Errorf("task %s is %s and does not end", task.ID, task.State)
+				return false
+			}
+			if _, failed := errors.AsType[*weaver.TaskError](err); err != nil && !failed && !errors.Is(err, weaver.ErrBlocked) {
+				s.Fatal(err)
+			}
+		}
+	}
+}

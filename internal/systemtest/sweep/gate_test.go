@@ -1,0 +1,13 @@
+package sweep_test
+
+// gate is a lock whose waiters let the bubble's clock go on. With a mutex they
+// would not, and if its holder sleeps, nobody ever wakes up.
+type gate chan struct{}
+
+func newGate() gate { return make(gate, 1) }
+
+// pass waits for the gate, and returns what opens it for the next one.
+func (g gate) pass() (leave func()) {
+	g <- struct{}{}
+	return func() { <-g }
+}

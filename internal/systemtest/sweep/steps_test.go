@@ -1,0 +1,252 @@
+package sweep_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/task"
+)
+
+// deciderFunc is a Decider that lets some failures succeed with an output.
+func deciderFunc(output func(kind task.ErrorKind, message string) string) weaver.Decider {
+	return decide.Func(func(in decide.Input) decide.Decision {
+		out := output(in.Error.Kind, in.Error.Message)
+		if out == "" {
+			return decide.Decision{}
+		}
+		return decide.Decision{Kind: task.DecideSucceed, Output: []byte(out), Reason: task.Reason{Policy: "sweep", Text: "let it pass"}}
+	})
+}
+
+// sweepSteps are scenes of what happens inside a task.
+var sweepSteps = []sweepScene{
+	{
+		name:   "steps",
+		onFile: true,
+		handlers: runs(sweepN, func(ctx context.Context, _ *sweepWorld, n int) (int, error) {
+			for i := range 3 {
+				v, err := value(ctx, fmt.Sprint("add ", i), n+i)
+				if err != nil {
+					return 0, err
+				}
+				n = v
+			}
+			return n, nil
+		}),
+		play: func(w *sweepWorld) {
+			succeeds(w, sweepEnqueue(w, sweepN, 1), 4)
+		},
+	},
+	{
+		name: "parallel steps",
+		handlers: runs(sweepN, func(ctx context.Context, _ *sweepWorld, n int) (int, error) {
+			var wg sync.WaitGroup
+			got, errs := make([]int, n), make([]error, n)
+			for i := range n {
+				wg.Go(func() { got[i], errs[i] = value(ctx, fmt.Sprint("part ", i), i) })
+			}
+			wg.Wait()
+			sum := 0
+			for _, v := range got {
+				sum += v
+			}
+			return sum, errors.Join(errs...)
+		}),
+		play: func(w *sweepWorld) {
+			a, b := sweepEnqueue(w, sweepN, 4), sweepEnqueue(w, sweepN, 3)
+			succeeds(w, a, 6)
+			succeeds(w, b, 3)
+		},
+	},
+	{
+		name: "failed tries of a step",
+		handlers: runs(sweepN, func(ctx context.Context, w *sweepWorld, n int) (int, error) {
+			before, err := value(ctx, "before", 10)
+			if err != nil {
+				return 0, err
+			}
+			tries := 0
+			v, err := step(ctx, "flaky", func(context.Context) (int, error) {
+				if tries++; tries < 3 || weaver.Current(ctx).AttemptCount == 0 {
+					return 0, fmt.Errorf("try %d", tries)
+				}
+				return n, nil
+			}, weaver.StepRetry(3, 50*time.Millisecond))
+			return before + v, err
+		}),
+		play: func(w *sweepWorld) {
+			succeeds(w, sweepEnqueue(w, sweepN, 5), 15)
+		},
+	},
+	{
+		name: "a recorded error",
+		handlers: runs(sweepA, func(ctx context.Context, _ *sweepWorld, in string) (string, error) {
+			_, err := step(ctx, "refused", func(context.Context) (string, error) {
+				return "", errors.New("the partner said no")
+			}, weaver.RecordError(), weaver.StepRetry(2, time.Millisecond))
+			se, ok := errors.AsType[*weaver.StepError](err)
+			if !ok || se.Message != "the partner said no" {
+				return "", err
+			}
+			if weaver.Current(ctx).AttemptCount == 0 {
+				return "", errors.New("once more, with the error on record")
+			}
+			return in, nil
+		}),
+		play: func(w *sweepWorld) {
+			succeeds(w, sweepEnqueue(w, sweepA, "x"), "x")
+		},
+	},
+	{
+		name:  "steps inside the store's transaction",
+		loose: "trouble inside a step's transaction ends the attempt, at no cost",
+		handlers: both(runs(sweepA, func(ctx context.Context, _ *sweepWorld, in string) (string, error) {
+			one, err := stepTx(ctx, "one", func(ctx context.Context, insert func(string) error) (string, error) {
+				if _, err := sweepB.Enqueue(ctx, weaver.InStepTx(ctx), in+" child"); err != nil {
+					return "", err
+				}
+				return "1", insert(in + " one")
+			})
+			if err != nil {
+				return "", err
+			}
+			two, err := stepTx(ctx, "two", func(_ context.Context, insert func(string) error) (string, error) {
+				return "2", insert(in + " two")
+			})
+			return one + two, err
+		}), runs(sweepB, echo)),
+		play: func(w *sweepWorld) {
+			w.table()
+			a, b := sweepEnqueue(w, sweepA, "a"), sweepEnqueue(w, sweepA, "b")
+			succeeds(w, a, "12")
+			succeeds(w, b, "12")
+			w.rows("a one", "a two", "b one", "b two")
+			w.children(sweepB, 2)
+		},
+	},
+	{
+		name:  "a step's transaction that is rolled back",
+		loose: "trouble inside a step's transaction ends the attempt, at no cost",
+		handlers: both(runs(sweepA, func(ctx context.Context, _ *sweepWorld, in string) (string, error) {
+			return stepTx(ctx, "save", func(ctx context.Context, insert func(string) error) (string, error) {
+				if _, err := sweepB.Enqueue(ctx, weaver.InStepTx(ctx), "child"); err != nil {
+					return "", err
+				}
+				if err := insert(in); err != nil {
+					return "", err
+				}
+				if weaver.Current(ctx).AttemptCount == 0 {
+					return "", errors.New("roll it back")
+				}
+				return in, nil
+			})
+		}), runs(sweepB, echo)),
+		play: func(w *sweepWorld) {
+			w.table()
+			succeeds(w, sweepEnqueue(w, sweepA, "x"), "x")
+			w.rows("x")
+			w.children(sweepB, 1)
+		},
+	},
+	{
+		name: "tasks that a step starts",
+		handlers: both(runs(sweepA, func(ctx context.Context, _ *sweepWorld, in string) (string, error) {
+			one, err := weaver.Start(ctx, "one", sweepB, in)
+			if err != nil {
+				return "", err
+			}
+			keyed, err := weaver.Start(ctx, "keyed", sweepB, in, weaver.IdempotencyKey("k"))
+			if err != nil {
+				return "", err
+			}
+			again, err := weaver.Start(ctx, "again", sweepB, in, weaver.IdempotencyKey("k"))
+			if err != nil {
+				return "", err
+			}
+			if again.ID != keyed.ID || one.ID == keyed.ID {
+				return "", weaver.Permanent(errors.New("one key names two tasks"))
+			}
+			if weaver.Current(ctx).AttemptCount == 0 {
+				return "", errors.New("once more")
+			}
+			return in, nil
+		}), runs(sweepB, echo)),
+		play: func(w *sweepWorld) {
+			succeeds(w, sweepEnqueue(w, sweepA, "x"), "x")
+			w.children(sweepB, 2)
+		},
+	},
+	{
+		name:   "sleeps",
+		onFile: true,
+		handlers: runs(sweepN, func(ctx context.Context, _ *sweepWorld, n int) (int, error) {
+			v, err := value(ctx, "before", n+1)
+			if err != nil {
+				return 0, err
+			}
+			if err := weaver.Sleep(ctx, "nap", 10*time.Second); err != nil {
+				return 0, err
+			}
+			wake, err := step(ctx, "@wake", func(context.Context) (time.Time, error) {
+				return time.Now().Add(5 * time.Second).Truncate(time.Microsecond), nil // as precise as stores are
+			})
+			if err != nil {
+				return 0, err
+			}
+			if err := weaver.SleepUntil(ctx, "until", wake); err != nil {
+				return 0, err
+			}
+			if time.Now().Before(wake) {
+				return 0, weaver.Permanent(errors.New("woken too early"))
+			}
+			return value(ctx, "after", v+1)
+		}),
+		play: func(w *sweepWorld) {
+			h := sweepEnqueue(w, sweepN, 1)
+			succeeds(w, h, 3)
+		},
+	},
+	{
+		name:  "progress",
+		loose: "a report that cannot be stored ends the attempt",
+		handlers: runs(sweepN, func(ctx context.Context, _ *sweepWorld, n int) (int, error) {
+			for i := range n {
+				if err := weaver.Progress(ctx, float64(i+1), float64(n), "on it"); err != nil {
+					return 0, err
+				}
+				if err := rest(ctx, 150*time.Millisecond); err != nil {
+					return 0, err
+				}
+			}
+			return n, nil
+		}),
+		play: func(w *sweepWorld) {
+			h := sweepEnqueue(w, sweepN, 5)
+			succeeds(w, h, 5)
+			info, err := h.Get(w.ctx)
+			w.must(err)
+			if p := info.Progress; p == nil || p.Current != 5 || p.Total != 5 {
+				w.wrong("the progress is %+v, want 5 of 5", p)
+			}
+		},
+	},
+}
+
+// children waits for the tasks of a type that another one started, and checks
+// that they are that many.
+func (w *sweepWorld) children(typ *weaver.Type[string, string], want int) {
+	got, _, err := typ.List(w.ctx, w.client, weaver.Filter{})
+	w.must(err)
+	if len(got) != want {
+		w.wrong("%d tasks were started, want %d", len(got), want)
+	}
+	for _, t := range got {
+		_, err := w.client.Wait(w.ctx, t.ID)
+		w.must(err)
+	}
+}
