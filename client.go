@@ -155,6 +155,7 @@ type OperateOption interface{ applyOperate(*operateSettings) }
 
 type operateSettings struct {
 	audit store.Audit
+	seen  store.Seen
 	force bool
 }
 
@@ -176,6 +177,14 @@ func By(who string) OperateOption {
 // once, whatever its handler does. Other verbs refuse it: ErrInvalidOption.
 func Force() OperateOption {
 	return operateOption(func(s *operateSettings) { s.force = true })
+}
+
+// SeenEpoch makes Cancel, Retry, Unblock and Delete act only on the task that
+// was seen: when its epoch (TaskInfo.Epoch) is another one by now, which it is
+// after every claim and every operator's verb that moved it, nothing changes
+// and the answer is [ErrChanged].
+func SeenEpoch(epoch int64) OperateOption {
+	return operateOption(func(s *operateSettings) { s.seen = store.Seen{Epoch: epoch} })
 }
 
 // operate applies an operator's verb.
@@ -209,7 +218,7 @@ func (c *Client) operate(ctx context.Context, what string, opts []OperateOption,
 // its handler still returns success. Terminal tasks: ErrState.
 func (c *Client) Cancel(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "cancel task "+id.String(), opts, func(s operateSettings) store.Command {
-		return store.CancelTask{Audit: s.audit, Task: id, Force: s.force}
+		return store.CancelTask{Audit: s.audit, Seen: s.seen, Task: id, Force: s.force}
 	})
 	return err
 }
@@ -218,7 +227,7 @@ func (c *Client) Cancel(ctx context.Context, id TaskID, opts ...OperateOption) e
 // completed steps stay. Any other state: ErrState.
 func (c *Client) Retry(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "retry task "+id.String(), opts, func(s operateSettings) store.Command {
-		return store.RetryTask{Audit: s.audit, Task: id}
+		return store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id}
 	})
 	return err
 }
@@ -240,7 +249,7 @@ func (c *Client) Unblock(ctx context.Context, id TaskID, input any, opts ...Oper
 		}
 	}
 	_, err := c.operate(ctx, "unblock task "+id.String(), opts, func(s operateSettings) store.Command {
-		return store.UnblockTask{Audit: s.audit, Task: id, Input: raw}
+		return store.UnblockTask{Audit: s.audit, Seen: s.seen, Task: id, Input: raw}
 	})
 	return err
 }
@@ -249,7 +258,7 @@ func (c *Client) Unblock(ctx context.Context, id TaskID, input any, opts ...Oper
 // idempotency key. Tasks of a job and unfinished tasks: ErrState.
 func (c *Client) Delete(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "delete task "+id.String(), opts, func(s operateSettings) store.Command {
-		return store.DeleteTask{Audit: s.audit, Task: id}
+		return store.DeleteTask{Audit: s.audit, Seen: s.seen, Task: id}
 	})
 	return err
 }

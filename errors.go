@@ -48,6 +48,8 @@ var (
 	ErrNotFound = store.ErrNotFound
 	// ErrState: the state of the task does not allow it.
 	ErrState = store.ErrState
+	// ErrChanged: the task is not the one that was seen any more; see SeenEpoch.
+	ErrChanged = store.ErrChanged
 	// ErrBadCursor: the cursor did not come from a list.
 	ErrBadCursor = store.ErrBadCursor
 	// ErrBlocked: the task that is waited for needs a person.
@@ -132,7 +134,7 @@ var (
 )
 
 // storeVerbs are how stores begin their errors.
-var storeVerbs = []string{"enqueue: ", "operate: ", "list tasks: ", "list jobs: ", "read tasks: ", "read history: "}
+var storeVerbs = []string{"enqueue: ", "operate: ", "list tasks: ", "list jobs: ", "read tasks: ", "read history: ", "read job: ", "read needs: "}
 
 // doing says what the client was asked for, in place of the store's word for
 // it: the two side by side would read "list tasks: list tasks: …".

@@ -142,9 +142,3 @@ func (f *faults) StepTx(ctx context.Context, ns string, rec store.Record, limit 
 // quiet is a store that tells nobody anything, like one in another process:
 // its users poll.
 type quiet struct{ store.Store }
-
-// Claim implements store.Worker: nobody answers a claim later.
-func (q quiet) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
-	req.Wait = 0
-	return q.Store.Claim(ctx, ns, req)
-}

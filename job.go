@@ -267,14 +267,14 @@ func (c *Client) WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (Job
 
 // Job reads one job without its tasks; ErrNotFound.
 func (c *Client) Job(ctx context.Context, id JobID) (JobInfo, error) {
-	got, _, err := c.store.Jobs(ctx, c.ns, store.JobFilter{IDs: []task.ID{id}})
-	if err != nil {
+	job, err := c.store.Job(ctx, c.ns, id)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return JobInfo{}, fmt.Errorf("job %s in namespace %q: %w", id, c.ns, ErrNotFound)
+	case err != nil:
 		return JobInfo{}, doing("get job "+id.String(), err)
 	}
-	if len(got) == 0 {
-		return JobInfo{}, fmt.Errorf("job %s in namespace %q: %w", id, c.ns, ErrNotFound)
-	}
-	return got[0], nil
+	return job, nil
 }
 
 // JobStatus is a job and its tasks, in the order of their creation.

@@ -20,7 +20,7 @@ type scripted struct {
 	record    func(real func() ([]store.RecordResult, error)) ([]store.RecordResult, error)
 	finish    func(ctx context.Context, real func() ([]store.FinishResult, error)) ([]store.FinishResult, error)
 	stepTx    func(limit time.Duration) error
-	history   func() error
+	needs     func() error
 }
 
 func newScripted(w *world) *scripted { return &scripted{faults: newFaults(w, w.store)} }
@@ -97,12 +97,12 @@ func (s *scripted) StepTx(ctx context.Context, ns string, rec store.Record, limi
 	return s.faults.StepTx(ctx, ns, rec, limit, fn)
 }
 
-// History implements store.Reader.
-func (s *scripted) History(ctx context.Context, ns string, id task.ID) (store.History, error) {
-	if s.history != nil {
-		if err := s.history(); err != nil {
-			return store.History{}, err
+// Needs implements store.Reader.
+func (s *scripted) Needs(ctx context.Context, ns string, id task.ID) ([]store.Need, error) {
+	if s.needs != nil {
+		if err := s.needs(); err != nil {
+			return nil, err
 		}
 	}
-	return s.faults.Store.History(ctx, ns, id)
+	return s.faults.Store.Needs(ctx, ns, id)
 }

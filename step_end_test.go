@@ -149,7 +149,7 @@ func TestStepsAndTheEndOfTheirContext(t *testing.T) {
 
 	scene(t, "record no failure of the engine itself", func(w *world) {
 		s := newScripted(w)
-		s.history = func() error { return store.ErrUnavailable }
+		s.needs = func() error { return store.ErrUnavailable }
 		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			if weaver.Current(ctx).AttemptNo > 1 {
 				return "ok", nil

@@ -37,12 +37,12 @@ func (a *away) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Tas
 	return a.Store.Tasks(ctx, ns, ids...)
 }
 
-// Jobs implements store.Reader.
-func (a *away) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.Job, string, error) {
+// Job implements store.Reader.
+func (a *away) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) {
 	if err := a.look(); err != nil {
-		return nil, "", err
+		return task.Job{}, err
 	}
-	return a.Store.Jobs(ctx, ns, f)
+	return a.Store.Job(ctx, ns, id)
 }
 
 func TestWaitOutlivesAStoreThatIsAway(t *testing.T) {

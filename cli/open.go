@@ -126,8 +126,7 @@ func (s *session) absent(ctx context.Context, c *weaver.Client, kind string, id 
 	if _, terr := c.Get(ctx, id); terr == nil && kind == "job" {
 		return badInput(fmt.Sprintf("`%s` shows it.", s.command("task", "show", id.String())), "%s is a task, not a job", id)
 	}
-	jobs, _, jerr := c.Jobs(ctx, weaver.JobFilter{IDs: []task.ID{id}})
-	if jerr == nil && len(jobs) > 0 && kind == "task" {
+	if _, jerr := c.Job(ctx, id); jerr == nil && kind == "task" {
 		return badInput(fmt.Sprintf("`%s` shows it.", s.command("job", "show", id.String())), "%s is a job, not a task", id)
 	}
 	return fmt.Errorf("no %s %s in namespace %q of %s: %w", kind, id, c.Namespace(), s.flags.Store, store.ErrNotFound)

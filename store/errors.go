@@ -23,6 +23,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrState: the task's state does not allow it; the message says which does.
 	ErrState = errors.New("not possible in this state")
+	// ErrChanged: the task is not the one that the operator saw any more.
+	ErrChanged = errors.New("the task has changed meanwhile")
 	// ErrBadCursor: the cursor did not come from a list.
 	ErrBadCursor = errors.New("bad cursor")
 	// ErrForeignTx: the transaction belongs to another driver or database.

@@ -29,8 +29,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
-	"time"
 
 	"github.com/goweaver/weaver/task"
 )
@@ -63,7 +61,7 @@ type Producer interface {
 
 	// Operate applies operator commands, each in its own atomic step and
 	// audited. Results come in order; a command that cannot be applied has
-	// its error in its result (ErrNotFound, ErrState, ErrConflict) and
+	// its error in its result (ErrNotFound, ErrState, ErrChanged) and
 	// changes nothing.
 	Operate(ctx context.Context, ns string, cmds ...Command) ([]CommandResult, error)
 }
@@ -155,6 +153,13 @@ type Reader interface {
 	// History returns everything recorded about one task; ErrNotFound.
 	History(ctx context.Context, ns string, id task.ID) (History, error)
 
+	// Needs returns what a task needs, by the need's ID; nothing for a task that
+	// does not exist. It reads one row for each need.
+	Needs(ctx context.Context, ns string, id task.ID) ([]Need, error)
+
+	// Job returns one job; ErrNotFound.
+	Job(ctx context.Context, ns string, id task.ID) (task.Job, error)
+
 	// Jobs returns jobs newest first and the cursor of the next page.
 	Jobs(ctx context.Context, ns string, f JobFilter) ([]task.Job, string, error)
 
@@ -164,41 +169,4 @@ type Reader interface {
 	// Snapshot returns every row of the namespace as one consistent picture,
 	// for Check and for tests that compare stores.
 	Snapshot(ctx context.Context, ns string) (*Snapshot, error)
-}
-
-// Notifier is implemented by stores that can wake their users. Notices are
-// hints: losing one costs latency only.
-type Notifier interface {
-	// Notify calls fn, possibly concurrently, after commits in ns until stop
-	// returns. fn must not block and must not call the store. complete
-	// reports that no change escapes the notices, so that nobody needs to
-	// poll (a store in this process's memory).
-	Notify(ns string, fn func(Notice)) (stop func(), complete bool)
-}
-
-// Notice tells what may have changed.
-type Notice struct {
-	Due      bool      // dispatch rows that are due, or are due earlier than before
-	Tasks    []task.ID // tasks that ended or blocked
-	Jobs     []task.ID // jobs whose state may have changed
-	Cancels  []task.ID // running tasks that were asked to cancel or lost their lease
-	External bool      // another process or a caller's own transaction wrote: anything may have changed
-}
-
-// StepTxer is implemented by stores that can run a step's function inside
-// the transaction that records it.
-type StepTxer interface {
-	// StepTx begins a transaction, runs fn with it, then guards and records
-	// rec with the value that fn returned, and commits (R10). fn may pass tx to
-	// Enqueue. An error of fn rolls back and is returned as it is. Other
-	// errors: those of Record, and ErrStepTxTooLong.
-	StepTx(ctx context.Context, ns string, rec Record, limit time.Duration, fn func(ctx context.Context, tx Tx) (json.RawMessage, error)) (RecordResult, error)
-}
-
-// Tx is a caller's transaction, wrapped by the adapter that knows its driver.
-type Tx interface {
-	// Driver names the adapter, for messages.
-	Driver() string
-	// Handle returns what user code works with: a *sql.Tx or a pgx.Tx.
-	Handle() any
 }

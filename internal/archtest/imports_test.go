@@ -76,6 +76,7 @@ var houseOrder = map[string]rule{
 	"internal/mutants":    {ours: []string{"internal/group"}},
 	"internal/archtest":   {},
 	"internal/disktest":   {libs: []string{ncruces}},
+	"internal/systemtest": {},
 	"internal/systemtest/...": {
 		ours:     join(all, "internal/..."),
 		testLibs: []string{"pgregory.net/rapid", "github.com/anishathalye/porcupine", "go.uber.org/goleak"},

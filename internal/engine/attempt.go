@@ -265,7 +265,7 @@ func (a *Attempt) Needs(ctx context.Context) ([]store.Need, error) {
 	if a.needsRead {
 		return a.needs, nil
 	}
-	hist, err := a.e.cfg.Store.History(ctx, a.e.cfg.Namespace, a.task.ID)
+	needs, err := a.e.cfg.Store.Needs(ctx, a.e.cfg.Namespace, a.task.ID)
 	if err != nil {
 		err = fmt.Errorf("read the needs of task %s: %w", a.task.ID, err)
 		if ctx.Err() != nil {
@@ -273,6 +273,6 @@ func (a *Attempt) Needs(ctx context.Context) ([]store.Need, error) {
 		}
 		return nil, &KindError{Kind: task.KindInternal, Err: err}
 	}
-	a.needs, a.needsRead = hist.Needs, true
+	a.needs, a.needsRead = needs, true
 	return a.needs, nil
 }

@@ -26,11 +26,12 @@ func (e *Engine) claimLoop(ctx context.Context, untilIdle bool) error {
 			wait(ctx, -1, e.claimKick)
 			continue
 		}
+		hold := time.Duration(0)
 		if !untilIdle {
-			req.Wait, req.Wake = e.holdFor(), e.claimKick
+			hold = e.holdFor()
 		}
 		before := time.Now()
-		res, err := e.claim(ctx, req)
+		res, err := e.claim(ctx, req, hold)
 		if err != nil {
 			continue // claim has waited and logged
 		}
@@ -121,16 +122,16 @@ func (e *Engine) pollAfter(next time.Duration) time.Duration {
 // id until the store answers, so that no lease is left without an attempt
 // (R3). It returns an error only when ctx ended or the lookup found that
 // nothing was claimed.
-func (e *Engine) claim(ctx context.Context, req store.ClaimRequest) (store.ClaimResult, error) {
+func (e *Engine) claim(ctx context.Context, req store.ClaimRequest, hold time.Duration) (store.ClaimResult, error) {
 	req.LeaseID = task.NewLeaseID()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		limit := e.cfg.TTL + req.Wait
+		limit := e.cfg.TTL + hold
 		if req.Again {
 			limit = e.cfg.TTL / 3 // a lookup that hangs for longer finds leases that are over
 		}
 		// Detached: a claim that commits while we drain must not be lost.
 		call, cancel := context.WithTimeout(e.hard, limit)
-		res, err := e.cfg.Store.Claim(call, e.cfg.Namespace, req)
+		res, err := e.claimOnce(call, req, hold)
 		cancel()
 		if err == nil {
 			return res, nil
@@ -142,6 +143,14 @@ func (e *Engine) claim(ctx context.Context, req store.ClaimRequest) (store.Claim
 		req.Again = true
 		wait(ctx, pause, nil)
 	}
+}
+
+// claimOnce asks the store once, and lets it wait for up to hold if it can.
+func (e *Engine) claimOnce(ctx context.Context, req store.ClaimRequest, hold time.Duration) (store.ClaimResult, error) {
+	if w, ok := e.cfg.Store.(store.WaitingClaimer); ok && hold > 0 && !req.Again {
+		return w.ClaimOrWait(ctx, e.cfg.Namespace, req, hold, e.claimKick)
+	}
+	return e.cfg.Store.Claim(ctx, e.cfg.Namespace, req)
 }
 
 // start gives a leased task to an executor. before is when the claim call

@@ -88,6 +88,14 @@ func (s *spy) History(context.Context, string, task.ID) (store.History, error) {
 	return store.History{Holders: make([]task.ID, 1)}, s.err("History")
 }
 
+func (s *spy) Needs(context.Context, string, task.ID) ([]store.Need, error) {
+	return make([]store.Need, 1), s.err("Needs")
+}
+
+func (s *spy) Job(context.Context, string, task.ID) (task.Job, error) {
+	return task.Job{Name: "job"}, s.err("Job")
+}
+
 func (s *spy) Jobs(context.Context, string, store.JobFilter) ([]task.Job, string, error) {
 	return make([]task.Job, 1), "next", s.err("Jobs")
 }
@@ -169,6 +177,14 @@ var methods = []method{
 	{"History", func(ctx context.Context, s store.Store) (bool, error) {
 		r, err := s.History(ctx, "ns", task.ID{})
 		return len(r.Holders) > 0, err
+	}},
+	{"Needs", func(ctx context.Context, s store.Store) (bool, error) {
+		r, err := s.Needs(ctx, "ns", task.ID{})
+		return len(r) > 0, err
+	}},
+	{"Job", func(ctx context.Context, s store.Store) (bool, error) {
+		r, err := s.Job(ctx, "ns", task.ID{})
+		return r.Name != "", err
 	}},
 	{"Jobs", func(ctx context.Context, s store.Store) (bool, error) {
 		r, next, err := s.Jobs(ctx, "ns", store.JobFilter{})

@@ -74,6 +74,18 @@ func (v view) Claim(ctx context.Context, ns string, req store.ClaimRequest) (sto
 	})
 }
 
+// ClaimOrWait implements store.WaitingClaimer: as the store below does, or by
+// answering at once. To the faults it is a Claim.
+func (v view) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest, wait time.Duration, wake <-chan struct{}) (store.ClaimResult, error) {
+	below, ok := v.p.inner.(store.WaitingClaimer)
+	if !ok {
+		return v.Claim(ctx, ns, req)
+	}
+	return through(ctx, v.p, "Claim", func(ctx context.Context) (store.ClaimResult, error) {
+		return below.ClaimOrWait(ctx, ns, req, wait, wake)
+	})
+}
+
 // Heartbeat implements store.Worker.
 func (v view) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
 	return through(ctx, v.p, "Heartbeat", func(ctx context.Context) ([]store.Beat, error) {
@@ -131,6 +143,20 @@ func (v view) List(ctx context.Context, ns string, f store.Filter) ([]task.Task,
 func (v view) History(ctx context.Context, ns string, id task.ID) (store.History, error) {
 	return through(ctx, v.p, "History", func(ctx context.Context) (store.History, error) {
 		return v.p.inner.History(ctx, ns, id)
+	})
+}
+
+// Needs implements store.Reader.
+func (v view) Needs(ctx context.Context, ns string, id task.ID) ([]store.Need, error) {
+	return through(ctx, v.p, "Needs", func(ctx context.Context) ([]store.Need, error) {
+		return v.p.inner.Needs(ctx, ns, id)
+	})
+}
+
+// Job implements store.Reader.
+func (v view) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) {
+	return through(ctx, v.p, "Job", func(ctx context.Context) (task.Job, error) {
+		return v.p.inner.Job(ctx, ns, id)
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 
 // cancel ends a task, or asks its worker to.
 func (o *op) cancel(cmd store.CancelTask) store.CommandResult {
-	r, res := o.find(cmd.Task)
+	r, res := o.find(cmd.Task, cmd.Seen)
 	switch {
 	case res.Err != nil:
 		return res

@@ -54,11 +54,14 @@ func (o *op) note(a store.Audit, verb, target string) store.AuditEntry {
 	return e
 }
 
-// find returns the task of a command.
-func (o *op) find(id task.ID) (*row, store.CommandResult) {
+// find returns the task of a command, if it is still the one that was seen.
+func (o *op) find(id task.ID, seen store.Seen) (*row, store.CommandResult) {
 	r, ok := o.tasks[id]
-	if !ok {
+	switch {
+	case !ok:
 		return nil, store.CommandResult{Err: fmt.Errorf("task %s: %w", id, store.ErrNotFound)}
+	case seen.Epoch != 0 && seen.Epoch != r.Epoch:
+		return nil, store.CommandResult{State: r.State, Err: fmt.Errorf("task %s has epoch %d, not %d: %w", id, r.Epoch, seen.Epoch, store.ErrChanged)}
 	}
 	return r, store.CommandResult{}
 }
@@ -70,7 +73,7 @@ func refuse(r *row, want string) store.CommandResult {
 
 // unblock lets a blocked task go on, with one attempt at least.
 func (o *op) unblock(cmd store.UnblockTask) store.CommandResult {
-	r, res := o.find(cmd.Task)
+	r, res := o.find(cmd.Task, cmd.Seen)
 	switch {
 	case res.Err != nil:
 		return res
@@ -86,7 +89,7 @@ func (o *op) unblock(cmd store.UnblockTask) store.CommandResult {
 
 // delete removes a task and everything recorded about it, except the audit.
 func (o *op) delete(cmd store.DeleteTask) store.CommandResult {
-	r, res := o.find(cmd.Task)
+	r, res := o.find(cmd.Task, cmd.Seen)
 	switch {
 	case res.Err != nil:
 		return res

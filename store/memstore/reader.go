@@ -66,6 +66,34 @@ func page[T any](rows []T, limit int, id func(T) task.ID) ([]T, string) {
 	return rows, id(rows[size-1]).String()
 }
 
+// Needs implements store.Reader.
+func (s *Store) Needs(ctx context.Context, ns string, id task.ID) ([]store.Need, error) {
+	var needs []store.Need
+	err := s.do(ctx, ns, func(o *op) {
+		for _, e := range o.needs[id] {
+			needs = append(needs, o.need(e.Needs, e))
+		}
+	})
+	return needs, err
+}
+
+// Job implements store.Reader.
+func (s *Store) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) {
+	var job *task.Job
+	err := s.do(ctx, ns, func(o *op) {
+		if j, ok := o.jobs[id]; ok {
+			job = new(copyJob(j))
+		}
+	})
+	switch {
+	case err != nil:
+		return task.Job{}, err
+	case job == nil:
+		return task.Job{}, fmt.Errorf("job %s: %w", id, store.ErrNotFound)
+	}
+	return *job, nil
+}
+
 // Jobs implements store.Reader.
 func (s *Store) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.Job, string, error) {
 	before, err := parseCursor(f.After)
@@ -76,7 +104,6 @@ func (s *Store) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.
 	err = s.do(ctx, ns, func(o *op) {
 		for _, j := range o.jobs {
 			if (f.After == "" || j.ID.Compare(before) < 0) &&
-				(len(f.IDs) == 0 || slices.Contains(f.IDs, j.ID)) &&
 				(f.Name == "" || f.Name == j.Name) &&
 				(len(f.States) == 0 || slices.Contains(f.States, j.State)) {
 				found = append(found, copyJob(j))

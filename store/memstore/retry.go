@@ -10,7 +10,7 @@ import (
 
 // retry revives a failed or cancelled task and those that ended because of it.
 func (o *op) retry(cmd store.RetryTask) store.CommandResult {
-	r, res := o.find(cmd.Task)
+	r, res := o.find(cmd.Task, cmd.Seen)
 	switch {
 	case res.Err != nil:
 		return res

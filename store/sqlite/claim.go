@@ -16,6 +16,11 @@ const suspectAfter = 2
 
 // Claim implements store.Worker.
 func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
+	return db.ClaimOrWait(ctx, ns, req, 0, nil)
+}
+
+// ClaimOrWait implements store.WaitingClaimer.
+func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest, limit time.Duration, wake <-chan struct{}) (store.ClaimResult, error) {
 	if req.LeaseID.IsZero() {
 		return store.ClaimResult{}, errors.New("claim tasks: the lease id is zero")
 	}
@@ -30,7 +35,7 @@ func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (sto
 	}
 	var got, later store.ClaimResult
 	o, wait := &op{ns: ns, run: claimInto(&got)}, (*parked)(nil)
-	if req.Wait > 0 && !req.Again && req.IDs == nil {
+	if limit > 0 && !req.Again && req.IDs == nil {
 		wait = &parked{o: &op{ns: ns, run: claimInto(&later)}, done: make(chan error, 1)}
 		o.run = func(t *tx) error {
 			err := claimInto(&got)(t)
@@ -47,7 +52,7 @@ func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (sto
 	case wait == nil || !willing(&got):
 		return got, nil
 	}
-	answered, err := db.await(ctx, wait, &req, got.Next)
+	answered, err := db.await(ctx, wait, limit, wake, got.Next)
 	switch {
 	case err != nil:
 		return store.ClaimResult{}, db.translate(doing, err)

@@ -132,10 +132,8 @@ func TestAClaimIsParkedBeforeItsCallerGoesOn(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 		defer cancel()
 		req := fixClaim("w", 1)
-		req.Wait = time.Hour
 		wake := make(chan struct{}, 1)
 		wake <- struct{}{}
-		req.Wake = wake
 		began := time.Now()
 		later := f.drafts(1, func(n *task.New) { n.Delay = 3 * time.Hour })
 		grouped(t, f.db,
@@ -145,9 +143,9 @@ func TestAClaimIsParkedBeforeItsCallerGoesOn(t *testing.T) {
 				}
 			},
 			func() {
-				got, err := f.db.Claim(ctx, fixNS, req)
+				got, err := f.db.ClaimOrWait(ctx, fixNS, req, time.Hour, wake)
 				if err != nil || len(got.Tasks) != 0 {
-					t.Errorf("Claim = %+v, %v", got, err)
+					t.Errorf("ClaimOrWait = %+v, %v", got, err)
 				}
 			})
 		if waited := time.Since(began); waited != 0 {

@@ -85,6 +85,15 @@ func (v *view) history(h *store.History, now time.Time) (err error) {
 	return err
 }
 
+// Needs implements store.Reader.
+func (db *DB) Needs(ctx context.Context, ns string, id task.ID) (needs []store.Need, err error) {
+	err = db.read(ctx, "read needs", ns, func(v *view) (err error) {
+		needs, err = v.needs(sqlNeeds, &id, store.Now())
+		return err
+	})
+	return needs, err
+}
+
 // needs reads the edges at one side of a task, and the tasks at their other
 // ends.
 func (v *view) needs(sql string, id *task.ID, now time.Time) ([]store.Need, error) {

@@ -79,12 +79,20 @@ func (o *operation) note(a store.Audit, verb, target string) error {
 }
 
 // find returns the task of a command, or nil and the reason in got.
-func (o *operation) find(id task.ID, got *store.CommandResult) (*where, error) {
+func (o *operation) find(id task.ID, seen store.Seen, got *store.CommandResult) (*where, error) {
 	w, err := o.look(&id)
-	if err == nil && w == nil {
+	switch {
+	case err != nil:
+		return nil, err
+	case w == nil:
 		got.Err = fmt.Errorf("task %v: %w", id, store.ErrNotFound)
+		return nil, nil
+	case seen.Epoch != 0 && seen.Epoch != w.epoch:
+		got.State = w.standing.state
+		got.Err = fmt.Errorf("task %v has epoch %d, not %d: %w", id, w.epoch, seen.Epoch, store.ErrChanged)
+		return nil, nil
 	}
-	return w, err
+	return w, nil
 }
 
 // refuse says that a task's state does not allow what was asked.
@@ -96,7 +104,7 @@ func refuse(w *where, got *store.CommandResult, why string) error {
 
 // cancel ends a task, or asks its worker to.
 func (o *operation) cancel(cmd store.CancelTask, got *store.CommandResult) error {
-	w, err := o.find(cmd.Task, got)
+	w, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || w == nil {
 		return err
 	}

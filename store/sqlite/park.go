@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/batch"
-	"github.com/goweaver/weaver/store"
 )
 
 // parking holds claims that found nothing due (ClaimRequest.Wait). A group
@@ -109,8 +108,7 @@ func (p *parking) lose() {
 // await waits for a parked claim to be answered. It reports false when
 // nothing came in time, before a wake-up, or before the caller's context
 // ended.
-func (db *DB) await(ctx context.Context, c *parked, req *store.ClaimRequest, next time.Duration) (answered bool, err error) {
-	wait := req.Wait
+func (db *DB) await(ctx context.Context, c *parked, wait time.Duration, wake <-chan struct{}, next time.Duration) (answered bool, err error) {
 	if next > 0 {
 		wait = min(wait, next)
 	}
@@ -120,7 +118,7 @@ func (db *DB) await(ctx context.Context, c *parked, req *store.ClaimRequest, nex
 	case err := <-c.done:
 		return true, err
 	case <-timer.C:
-	case <-req.Wake:
+	case <-wake:
 	case <-ctx.Done():
 	}
 	if db.parking.leave(c) {

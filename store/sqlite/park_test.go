@@ -51,14 +51,19 @@ type answer struct {
 // park asks for work that is not there yet and returns when the claim waits.
 func (l *lot) park(ctx context.Context, wait time.Duration, change ...func(*store.ClaimRequest)) <-chan answer {
 	l.Helper()
+	return l.parkUntil(ctx, wait, nil, change...)
+}
+
+// parkUntil is park for a claim that wake ends early.
+func (l *lot) parkUntil(ctx context.Context, wait time.Duration, wake <-chan struct{}, change ...func(*store.ClaimRequest)) <-chan answer {
+	l.Helper()
 	req := fixClaim("w", 10)
-	req.Wait = wait
 	for _, c := range change {
 		c(&req)
 	}
 	ch := make(chan answer, 1)
 	go func() {
-		res, err := l.db.Claim(ctx, fixNS, req)
+		res, err := l.db.ClaimOrWait(ctx, fixNS, req, wait, wake)
 		ch <- answer{res, err, time.Now()}
 	}()
 	synctest.Wait()
@@ -156,7 +161,7 @@ func TestClaimsThatWait(t *testing.T) {
 
 	inLot(t, "end when they are woken, and say that they waited", func(l *lot) {
 		wake := make(chan struct{}, 1)
-		ch := l.park(l.Context(), time.Hour, func(r *store.ClaimRequest) { r.Wake = wake })
+		ch := l.parkUntil(l.Context(), time.Hour, wake)
 		wake <- struct{}{}
 		a := <-ch
 		if l.got(a, 0); a.Waited == 0 {

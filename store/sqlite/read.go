@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -108,6 +109,28 @@ func (s *stmt) scanJob() task.Job {
 	return j
 }
 
+const sqlReadJob = `SELECT ` + jobColumns + ` FROM jobs WHERE namespace = ?1 AND job_id = ?2`
+
+// Job implements store.Reader.
+func (db *DB) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) {
+	var job *task.Job
+	err := db.read(ctx, "read job", ns, func(v *view) error {
+		job = nil
+		st := v.stmt(sqlReadJob).text(1, ns).id(2, &id)
+		if st.one() {
+			job = new(st.scanJob())
+		}
+		return st.done()
+	})
+	switch {
+	case err != nil:
+		return task.Job{}, err
+	case job == nil:
+		return task.Job{}, fmt.Errorf("job %v: %w", id, store.ErrNotFound)
+	}
+	return *job, nil
+}
+
 const sqlJobs = `SELECT ` + jobColumns + ` FROM jobs WHERE namespace = ?1 AND job_id < ?2 ORDER BY job_id DESC LIMIT ?3`
 
 // Jobs implements store.Reader.
@@ -148,7 +171,6 @@ func (db *DB) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.Jo
 }
 
 func selectsJob(f *store.JobFilter, j *task.Job) bool {
-	return (len(f.IDs) == 0 || slices.Contains(f.IDs, j.ID)) &&
-		(f.Name == "" || f.Name == j.Name) &&
+	return (f.Name == "" || f.Name == j.Name) &&
 		(len(f.States) == 0 || slices.Contains(f.States, j.State))
 }

@@ -24,7 +24,7 @@ UPDATE jobs SET cancel_requested = 0, cancel_by = NULL, cancel_reason = NULL WHE
 
 // retry revives a failed or cancelled task and those that ended because of it.
 func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
-	w, err := o.find(cmd.Task, got)
+	w, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || w == nil {
 		return err
 	}
@@ -164,7 +164,7 @@ WHERE namespace = ?1 AND task_id = ?2`
 
 // unblock lets a blocked task go on, with one attempt at least.
 func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) error {
-	w, err := o.find(cmd.Task, got)
+	w, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || w == nil {
 		return err
 	}
@@ -216,7 +216,7 @@ WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0 LIMIT 1`
 
 // delete removes a task that ended outside any job.
 func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error {
-	w, err := o.find(cmd.Task, got)
+	w, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || w == nil {
 		return err
 	}

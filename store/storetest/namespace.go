@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -31,8 +32,11 @@ func readersStayInside(e *env) {
 	if got, _, err := e.s.List(e.Context(), other.ns, store.Filter{}); err != nil || len(got) != 0 {
 		e.Errorf("List elsewhere = %v, %v", got, err)
 	}
-	if got, _, err := e.s.Jobs(e.Context(), other.ns, store.JobFilter{IDs: []task.ID{g.sub.Job.ID}}); err != nil || len(got) != 0 {
+	if got, _, err := e.s.Jobs(e.Context(), other.ns, store.JobFilter{}); err != nil || len(got) != 0 {
 		e.Errorf("Jobs elsewhere = %v, %v", got, err)
+	}
+	if _, err := e.s.Job(e.Context(), other.ns, g.sub.Job.ID); !errors.Is(err, store.ErrNotFound) {
+		e.Errorf("Job elsewhere: %v", err)
 	}
 	if got, err := e.s.Queues(e.Context(), other.ns); err != nil || len(got) != 0 {
 		e.Errorf("Queues elsewhere = %v, %v", got, err)

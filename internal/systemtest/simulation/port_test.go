@@ -98,9 +98,14 @@ func (s *port) Leave(ctx context.Context, _ string, id store.WorkerID) error {
 	return s.call(ctx, item{name: "leave"}, func() string { return answer(s.mem().Leave(context.Background(), ns, id)) })
 }
 
-// Claim implements store.Worker. To an engine whose notices get lost it is a
-// store that holds calls, in the place of the engine's own poll.
-func (s *port) Claim(ctx context.Context, _ string, req store.ClaimRequest) (store.ClaimResult, error) {
+// Claim implements store.Worker.
+func (s *port) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
+	return s.ClaimOrWait(ctx, ns, req, 0, nil)
+}
+
+// ClaimOrWait implements store.WaitingClaimer. For an engine whose notices get
+// lost it waits in the place of the engine's own poll.
+func (s *port) ClaimOrWait(ctx context.Context, _ string, req store.ClaimRequest, _ time.Duration, wake <-chan struct{}) (store.ClaimResult, error) {
 	p := s.p
 	asked := time.Now()
 	if first, ok := p.firstAsk[req.LeaseID]; ok {
@@ -109,7 +114,7 @@ func (s *port) Claim(ctx context.Context, _ string, req store.ClaimRequest) (sto
 	p.firstAsk[req.LeaseID] = asked
 	var held time.Duration
 	if p.lossy && !req.Again && !p.more && time.Since(p.lastClaim) <= time.Microsecond {
-		if !p.hold(req.Wake, p.poll(), "hold") {
+		if !p.hold(wake, p.poll(), "hold") {
 			if held = time.Since(asked); held > 0 {
 				p.more = true
 				return store.ClaimResult{Now: store.Now().Add(p.skew), Next: -1, Waited: held}, nil

@@ -46,7 +46,7 @@ func (c courier) Operate(ctx context.Context, ns string, cmds ...store.Command) 
 	return carry(ctx, c, func(s store.Store, again bool) ([]store.CommandResult, error) {
 		got, err := s.Operate(ctx, ns, cmds...)
 		for i := range got {
-			if again && (errors.Is(got[i].Err, store.ErrState) || errors.Is(got[i].Err, store.ErrNotFound)) {
+			if again && (errors.Is(got[i].Err, store.ErrState) || errors.Is(got[i].Err, store.ErrChanged) || errors.Is(got[i].Err, store.ErrNotFound)) {
 				got[i].Err = nil
 			}
 		}
@@ -71,6 +71,16 @@ func (c courier) List(ctx context.Context, ns string, f store.Filter) (rows []ta
 // History implements store.Reader.
 func (c courier) History(ctx context.Context, ns string, id task.ID) (store.History, error) {
 	return carry(ctx, c, func(s store.Store, _ bool) (store.History, error) { return s.History(ctx, ns, id) })
+}
+
+// Needs implements store.Reader.
+func (c courier) Needs(ctx context.Context, ns string, id task.ID) ([]store.Need, error) {
+	return carry(ctx, c, func(s store.Store, _ bool) ([]store.Need, error) { return s.Needs(ctx, ns, id) })
+}
+
+// Job implements store.Reader.
+func (c courier) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) {
+	return carry(ctx, c, func(s store.Store, _ bool) (task.Job, error) { return s.Job(ctx, ns, id) })
 }
 
 // Jobs implements store.Reader.

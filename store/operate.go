@@ -6,30 +6,6 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Submission is what Enqueue stores together. With Job set every task belongs
-// to it and carries a Node name; edges name tasks of the same submission and
-// form no cycle (the caller checked). Tasks of a job carry no idempotency key.
-type Submission struct {
-	Job   *task.NewJob
-	Tasks []task.New
-}
-
-// Disposition says what an enqueue did.
-type Disposition string
-
-// The dispositions of an enqueue.
-const (
-	DispositionCreated   Disposition = "created"
-	DispositionExisting  Disposition = "existing"
-	DispositionCoalesced Disposition = "coalesced"
-)
-
-// Enqueued answers one task of a submission.
-type Enqueued struct {
-	ID          task.ID
-	Disposition Disposition
-}
-
 // Command is an operator's verb: one of the types below.
 type Command interface{ command() }
 
@@ -39,6 +15,13 @@ type Audit struct {
 	Reason string
 }
 
+// Seen is the version of the task that the operator decided on (R16).
+type Seen struct {
+	// Epoch is the lease epoch that was seen; 0: whatever it is now. A command
+	// whose task has another epoch by now changes nothing: ErrChanged.
+	Epoch int64
+}
+
 type (
 	// CancelTask cancels a task. One that does not run ends cancelled at once.
 	// A running one is asked to (Asked in the result), which its worker learns
@@ -46,6 +29,7 @@ type (
 	// cancelled at once. A terminal task is left alone: ErrState.
 	CancelTask struct {
 		Audit
+		Seen
 		Task  task.ID
 		Force bool
 	}
@@ -55,12 +39,14 @@ type (
 	// revive with it. Any other state: ErrState.
 	RetryTask struct {
 		Audit
+		Seen
 		Task task.ID
 	}
 	// UnblockTask lets a blocked task go on; Input (may be nil) is kept for
 	// the handler as UnblockInput. Any other state: ErrState.
 	UnblockTask struct {
 		Audit
+		Seen
 		Task  task.ID
 		Input json.RawMessage
 	}
@@ -68,6 +54,7 @@ type (
 	// records, and frees its idempotency key. Otherwise ErrState.
 	DeleteTask struct {
 		Audit
+		Seen
 		Task task.ID
 	}
 	// CancelJob asks every unfinished task of a job to cancel.

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// ClaimRequest asks for work.
+type ClaimRequest struct {
+	Worker  WorkerID
+	Name    string       // kept as leased_by
+	LeaseID task.LeaseID // fresh for every call
+	TTL     time.Duration
+	Limit   int            // free slots
+	Types   map[string]int // task types this worker knows, each with its code version
+	Queues  map[string]int // free slots per queue; nil: every queue, up to Limit
+	IDs     []task.ID      // only these (hints); nil: any
+	Again   bool           // look up what LeaseID already claimed
+
+	// Quarantine (R7): a task with crash_count ≥ 2 is claimed only while the
+	// worker runs fewer of them than the task's own quarantine limit,
+	// max(1, Slots/8 >> task.QuarantineLosses), and than the limit of every
+	// quarantined task that it runs already.
+	Slots           int // all slots of the worker
+	Quarantined     int // quarantined tasks it runs now
+	QuarantineLimit int // the smallest limit of those; 0: none
+}
+
+// ClaimResult is what a claim got.
+type ClaimResult struct {
+	Tasks  []Claimed
+	Now    time.Time     // the store's clock at the claim
+	Next   time.Duration // until the next dispatch row of these lanes is due; 0: more are due now; <0: none known
+	Waited time.Duration // how long ClaimOrWait waited before this claim; 0: it was answered at once
+}
+
+// Claimed is one leased task, with what earlier attempts recorded.
+type Claimed struct {
+	Task            task.Task // State running, AttemptNo already raised
+	Lease           task.Lease
+	Steps           []task.Step   // completed and failed, by index; nil on a first attempt
+	Quarantined     bool          // counts as a suspect while it runs
+	QuarantineLimit int           // if quarantined: how many such tasks may run beside each other, this one included
+	TimeLeft        time.Duration // to the deadline; 0: no deadline
+}
+
+// WaitingClaimer is implemented by stores that can hold a claim that finds
+// nothing due and answer it from the very transaction that makes something due,
+// so that an idle worker's next task is stored and leased by one commit.
+type WaitingClaimer interface {
+	// ClaimOrWait is Claim that, when nothing is due, waits for at most wait. It
+	// returns early with nothing when wake receives or ctx ends. A call with
+	// Again or IDs does not wait, and a store may always answer at once.
+	ClaimOrWait(ctx context.Context, ns string, req ClaimRequest, wait time.Duration, wake <-chan struct{}) (ClaimResult, error)
+}

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// Finish is how an attempt ends. What the task becomes follows from Outcome
+// and, where one was made, Decision:
+//
+//	success                         → succeeded, with Output
+//	failure, blocked, decode_failed → as Decision says: retry (pending/retry, due after Delay),
+//	                                  mark_dead (failed), block (blocked/manual), succeed (succeeded)
+//	failure with kind internal      → no Decision: pending/retry after Delay; with Delay < 0 failed
+//	suspended                       → pending/sleep until WakeAt (ready when that has passed)
+//	cancelled                       → cancelled, with the kind of Error
+//	released                        → ready at once, nothing counted
+type Finish struct {
+	Lease    task.Lease
+	Outcome  task.Outcome
+	Output   json.RawMessage // success
+	Error    *task.Error     // every other outcome but suspended and released
+	Decision *task.Decision  // TaskID, AttemptNo, At and NextReadyAt are filled in by the store
+	Delay    time.Duration   // of the retry
+	WakeAt   time.Time       // suspended: an instant that Record gave
+	Progress *task.Progress  // last report not yet written
+
+	Elapsed     time.Duration // of the attempt
+	CodeVersion int
+
+	StepsRun       []string // kept with the attempt
+	StepsUnreached []string // kept with the attempt
+}
+
+// Hash identifies the content of a finish: the same attempt reported twice
+// has the same hash (R8). Times and progress do not count.
+func (f *Finish) Hash() string {
+	b := make([]byte, 0, 256+len(f.Output))
+	// Lengths before texts, so that no two contents read the same.
+	text := func(s string) {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	text(string(f.Outcome))
+	text(string(f.Output))
+	if e := f.Error; e != nil {
+		b = append(b, 1)
+		for _, s := range []string{string(e.Kind), e.Message, e.Step, e.Stack} {
+			text(s)
+		}
+	}
+	if d := f.Decision; d != nil {
+		b = append(b, 2)
+		text(string(d.Kind))
+		text(d.Reason.Text)
+	}
+	b = binary.AppendVarint(b, int64(f.Delay))
+	b = binary.AppendVarint(b, f.WakeAt.UnixMicro())
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
+
+// ReplayedResult returns what a finish made of its task, for a store that is told it
+// again: the outcome that it recorded, at an instant, is cancelled when the
+// task was to be cancelled, else the finish's own. What the task has become
+// since does not matter.
+func (f *Finish) ReplayedResult(recorded task.Outcome, at time.Time) (task.State, task.Waiting) {
+	switch {
+	case recorded == task.OutcomeCancelled:
+		return task.Cancelled, task.WaitNone
+	case f.Outcome == task.OutcomeSuccess:
+		return task.Succeeded, task.WaitNone
+	case f.Outcome == task.OutcomeSuspended && f.WakeAt.After(at):
+		return task.Pending, task.WaitSleep
+	case f.Outcome == task.OutcomeSuspended:
+		return task.Ready, task.WaitNone
+	case f.Outcome == task.OutcomeReleased:
+		return task.Ready, task.WaitNone
+	}
+	kind := task.DecideRetry
+	if f.Decision != nil {
+		kind = f.Decision.Kind
+	} else if f.Delay < 0 {
+		kind = task.DecideMarkDead
+	}
+	switch kind {
+	case task.DecideMarkDead:
+		return task.Failed, task.WaitNone
+	case task.DecideBlock:
+		return task.Blocked, task.WaitManual
+	case task.DecideSucceed:
+		return task.Succeeded, task.WaitNone
+	}
+	if f.Delay <= 0 {
+		return task.Ready, task.WaitNone
+	}
+	return task.Pending, task.WaitRetry
+}
+
+// FinishResult answers one Finish. Told again (R8), the state is still the one
+// that the attempt led to.
+type FinishResult struct {
+	Err     error
+	State   task.State   // after the move
+	Waiting task.Waiting // with it
+}

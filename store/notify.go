@@ -1,0 +1,24 @@
+package store
+
+import (
+	"github.com/goweaver/weaver/task"
+)
+
+// Notifier is implemented by stores that can wake their users. Notices are
+// hints: losing one costs latency only.
+type Notifier interface {
+	// Notify calls fn, possibly concurrently, after commits in ns until stop
+	// returns. fn must not block and must not call the store. complete
+	// reports that no change escapes the notices, so that nobody needs to
+	// poll (a store in this process's memory).
+	Notify(ns string, fn func(Notice)) (stop func(), complete bool)
+}
+
+// Notice tells what may have changed.
+type Notice struct {
+	Due      bool      // dispatch rows that are due, or are due earlier than before
+	Tasks    []task.ID // tasks that ended or blocked
+	Jobs     []task.ID // jobs whose state may have changed
+	Cancels  []task.ID // running tasks that were asked to cancel or lost their lease
+	External bool      // another process or a caller's own transaction wrote: anything may have changed
+}
