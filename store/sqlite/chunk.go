@@ -108,7 +108,7 @@ func (a *aside[T]) write(t *tx, many func(chunk []T) (bool, error), one func(row
 
 // sqlUndispatchMany is sqlDeleteDispatch for a chunk.
 var sqlUndispatchMany = newChunkSQL(func(n int) string {
-	return `DELETE FROM outbox_events WHERE namespace = ?1 AND task_id IN (` + params(2, n) + `)`
+	return `DELETE FROM weaver_outbox_events WHERE namespace = ?1 AND task_id IN (` + params(2, n) + `)`
 })
 
 // undispatchMany makes tasks unclaimable.

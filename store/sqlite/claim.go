@@ -124,7 +124,7 @@ func (c *claim) run() (store.ClaimResult, error) {
 	return store.ClaimResult{Tasks: c.taken, Now: c.now, Next: next}, err
 }
 
-const sqlPaused = `SELECT queue FROM paused_queues WHERE namespace = ?1`
+const sqlPaused = `SELECT queue FROM weaver_paused_queues WHERE namespace = ?1`
 
 func (c *claim) readPaused() error {
 	st := c.stmt(sqlPaused).text(1, c.ns)
@@ -150,11 +150,11 @@ func (c *claim) full() bool { return len(c.taken) >= c.req.Limit }
 // candidate is one due dispatch row with its task.
 type candidate struct {
 	dispatched
-	due   int64
-	fresh bool // plain and never claimed: everything not in it is zero
-	task  *task.Task
-	side  int64 // what of the task is in payloads
-	open  bool  // stored as claimable
+	due      int64
+	fresh    bool // plain and never claimed: everything not in it is zero
+	task     *task.Task
+	payloads bool // weaver_payloads may have rows of it
+	open     bool // stored as claimable
 }
 
 // candidateColumns are read with the dispatch row, in one statement for a
@@ -162,7 +162,7 @@ type candidate struct {
 // updated. Of a plain task that was never claimed they are all there is to
 // know; the others are read once more, whole.
 const candidateColumns = `
-  o.available_at, t.task_id, t.flags = 1 AND t.lease_epoch = 0, t.input, t.schema_version, t.max_attempts, t.max_repairs,
+  o.available_at, t.task_id, t.plain AND t.lease_epoch = 0, t.input, t.schema_version, t.max_attempts, t.max_repairs,
   t.options_json, t.created_at, o.queue, o.task_type, o.priority, o.concurrency_key`
 
 func (s *stmt) scanCandidate(d *candidate) error {
@@ -181,7 +181,7 @@ func (s *stmt) scanCandidate(d *candidate) error {
 	return r.err
 }
 
-const sqlTask = `SELECT ` + taskColumns + ` FROM tasks WHERE namespace = ?1 AND task_id = ?2`
+const sqlTask = `SELECT ` + taskColumns + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
 // whole reads the rest of a candidate's task.
 func (c *claim) whole(d *candidate) error {
@@ -191,7 +191,7 @@ func (c *claim) whole(d *candidate) error {
 	st := c.stmt(sqlTask).text(1, c.ns).id(2, &d.id)
 	if st.one() {
 		r := st.row()
-		d.side = r.scanTask(d.task)
+		d.payloads = r.scanTask(d.task)
 		st.err = r.err
 	}
 	t := d.task
@@ -242,7 +242,7 @@ func (c *claim) maySuspect(t *task.Task) bool {
 func (c *claim) allowed(t *task.Task) int { return max(1, c.req.Slots/8>>min(t.QuarantineLosses, 62)) }
 
 // complete adds what a handler needs beside the task's row.
-func (c *claim) complete(got *store.Claimed, side int64) (err error) {
+func (c *claim) complete(got *store.Claimed, payloads bool) (err error) {
 	t := &got.Task
 	t.ReadyAt = time.Time{} // as readers see a running task
 	got.Lease = task.Lease{Task: t.ID, Epoch: t.Epoch, ID: t.LeaseID, Generation: c.gen}
@@ -257,10 +257,10 @@ func (c *claim) complete(got *store.Claimed, side int64) (err error) {
 			return err
 		}
 	}
-	return c.fetchSide(c.ns, t, side)
+	return c.fetchPayloads(c.ns, t, payloads)
 }
 
-const sqlInsertClaim = `INSERT INTO claims (namespace, lease_id, worker_id, check_at, task_ids) VALUES (?1, ?2, ?3, ?4, ?5)`
+const sqlInsertClaim = `INSERT INTO weaver_claims (namespace, lease_id, worker_id, check_at, task_ids) VALUES (?1, ?2, ?3, ?4, ?5)`
 
 // insertClaim writes the row by which the reaper finds the leases.
 func (c *claim) insertClaim() error {
@@ -277,8 +277,8 @@ func (c *claim) insertClaim() error {
 }
 
 const (
-	sqlClaimIDs  = `SELECT task_ids FROM claims WHERE namespace = ?1 AND lease_id = ?2`
-	sqlHeldTasks = `SELECT ` + taskColumns + ` FROM tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
+	sqlClaimIDs  = `SELECT task_ids FROM weaver_claims WHERE namespace = ?1 AND lease_id = ?2`
+	sqlHeldTasks = `SELECT ` + taskColumns + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
 )
 
 // again returns what an earlier call with the same lease id still holds.
@@ -294,11 +294,11 @@ func (c *claim) again() error {
 	for i := range ids {
 		st := c.stmt(sqlHeldTasks).text(1, c.ns).id(2, &ids[i]).lease(3, &c.req.LeaseID)
 		var got store.Claimed
-		var side int64
+		var payloads bool
 		held := st.one()
 		if held {
 			r := st.row()
-			side = r.scanTask(&got.Task)
+			payloads = r.scanTask(&got.Task)
 			st.err = r.err
 		}
 		if err := st.done(); err != nil {
@@ -307,7 +307,7 @@ func (c *claim) again() error {
 		if !held {
 			continue
 		}
-		if err := c.complete(&got, side); err != nil {
+		if err := c.complete(&got, payloads); err != nil {
 			return err
 		}
 		c.taken = append(c.taken, got)

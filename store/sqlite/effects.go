@@ -114,4 +114,4 @@ func (t *tx) endLease(lease task.LeaseID) error {
 	return t.stmt(sqlDeleteClaim).text(1, t.ns).lease(2, &lease).run()
 }
 
-const sqlDeleteClaim = `DELETE FROM claims WHERE namespace = ?1 AND lease_id = ?2`
+const sqlDeleteClaim = `DELETE FROM weaver_claims WHERE namespace = ?1 AND lease_id = ?2`

@@ -10,24 +10,11 @@ import (
 )
 
 // inlineMax is how long a text may be to stay on its task's row, which every
-// move rewrites. Longer ones go to payloads.
+// transition rewrites. Longer ones go to weaver_payloads.
 const inlineMax = 512
 
-// Bits of tasks.flags, and the kinds in payloads that some stand for.
+// Kinds of out-of-line texts in weaver_payloads.
 const (
-	// flagPlain: no job, parent, node, need, deadline, key, label, metadata or
-	// long input. It never changes: what a task lacks here it cannot get.
-	flagPlain int64 = 1 << iota
-	// flagNeeded: an edge leads to it. Without, a finish asks no edge table.
-	flagNeeded
-	// flagAlone: it was claimed as the only suspect that its worker allows.
-	flagAlone
-	sideInput
-	sideOutput
-	sideUnblock
-
-	sides = sideInput | sideOutput | sideUnblock
-
 	kindInput   = "input"
 	kindOutput  = "output"
 	kindUnblock = "unblock_input"
@@ -53,7 +40,7 @@ func (db *DB) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.Sub
 }
 
 const sqlInsertJob = `
-INSERT INTO jobs (namespace, job_id, name, state, budget_json, meta, total, unfinished, movable, failed, succeeded,
+INSERT INTO weaver_jobs (namespace, job_id, name, state, budget_json, meta, total, unfinished, movable, failed, succeeded,
   deadline_at, created_at, updated_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 ON CONFLICT DO NOTHING`
@@ -136,10 +123,10 @@ type insertion struct {
 }
 
 const sqlInsertTask = `
-INSERT INTO tasks (namespace, task_id, task_type, queue, priority, state, waiting_reason, ready_at, remaining_deps, flags,
-  input, schema_version, max_attempts, max_repairs, options_json, job_id, parent_task_id, idempotency_key,
+INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, waiting_reason, ready_at, remaining_deps, plain,
+  needed, has_payloads, input, schema_version, max_attempts, max_repairs, options_json, job_id, parent_task_id, idempotency_key,
   concurrency_key, deadline_at, created_at, updated_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)
 ON CONFLICT DO NOTHING`
 
 func (in *insertion) task(n *task.New) (store.Enqueued, error) {
@@ -154,16 +141,18 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 	if err != nil {
 		return store.Enqueued{}, err
 	}
+	long, needed := len(n.Input) > inlineMax, in.needed[n.ID]
 	st := in.stmt(sqlInsertTask).text(1, in.ns).id(2, &n.ID).text(3, n.Type).text(4, n.Queue).int(5, int64(n.Priority)).
-		text(6, string(state)).orNull(7, string(waiting)).time(8, wish).int(9, int64(len(n.Needs))).int(10, in.flags(n, deadline))
-	if len(n.Input) > inlineMax {
-		st.null(11)
+		text(6, string(state)).orNull(7, string(waiting)).time(8, wish).int(9, int64(len(n.Needs))).
+		bool(10, !long && !needed && in.plain(n, deadline)).bool(11, needed).bool(12, long)
+	if long {
+		st.null(13)
 	} else {
-		st.bytes(11, n.Input)
+		st.bytes(13, n.Input)
 	}
-	changed, err := st.int(12, int64(n.SchemaVersion)).int(13, int64(n.MaxAttempts)).int(14, int64(n.MaxRepairs)).orNull(15, options).
-		idOrNull(16, &in.job).idOrNull(17, &in.parent).orNull(18, n.IdempotencyKey).orNull(19, n.ConcurrencyKey).
-		time(20, deadline).int(21, n.ID.Time().UnixMicro()).int(22, in.mic).exec()
+	changed, err := st.int(14, int64(n.SchemaVersion)).int(15, int64(n.MaxAttempts)).int(16, int64(n.MaxRepairs)).orNull(17, options).
+		idOrNull(18, &in.job).idOrNull(19, &in.parent).orNull(20, n.IdempotencyKey).orNull(21, n.ConcurrencyKey).
+		time(22, deadline).int(23, n.ID.Time().UnixMicro()).int(24, in.mic).exec()
 	if err != nil {
 		return store.Enqueued{}, err
 	}
@@ -186,23 +175,15 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 	return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, nil
 }
 
-func (in *insertion) flags(n *task.New, deadline time.Time) (flags int64) {
-	if len(n.Input) > inlineMax {
-		flags |= sideInput
-	}
-	if in.needed[n.ID] {
-		flags |= flagNeeded
-	}
-	if flags == 0 && in.job.IsZero() && in.parent.IsZero() && n.Node == "" && len(n.Needs) == 0 && deadline.IsZero() &&
-		n.IdempotencyKey == "" && n.ConcurrencyKey == "" && len(n.Labels) == 0 && len(n.Metadata) == 0 {
-		flags = flagPlain
-	}
-	return flags
+// plain reports whether a task has nothing beside its row and its dispatch row.
+func (in *insertion) plain(n *task.New, deadline time.Time) bool {
+	return in.job.IsZero() && in.parent.IsZero() && n.Node == "" && len(n.Needs) == 0 && deadline.IsZero() &&
+		n.IdempotencyKey == "" && n.ConcurrencyKey == "" && len(n.Labels) == 0 && len(n.Metadata) == 0
 }
 
 const (
-	sqlTaskExists = `SELECT 1 FROM tasks WHERE namespace = ?1 AND task_id = ?2`
-	sqlTaskByKey  = `SELECT task_id FROM tasks WHERE namespace = ?1 AND task_type = ?2 AND idempotency_key = ?3`
+	sqlTaskExists = `SELECT 1 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+	sqlTaskByKey  = `SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND task_type = ?2 AND idempotency_key = ?3`
 )
 
 // existing says why an insert did nothing: an earlier try of the same call
@@ -222,10 +203,10 @@ func (in *insertion) existing(n *task.New) (store.Enqueued, error) {
 }
 
 const (
-	sqlInsertPayload = `INSERT INTO payloads (namespace, task_id, kind, data) VALUES (?1, ?2, ?3, ?4)`
-	sqlInsertEdge    = `INSERT INTO task_dependencies (namespace, task_id, depends_on_task_id, kind) VALUES (?1, ?2, ?3, ?4)`
-	sqlInsertTimer   = `INSERT INTO timers (namespace, due_at, task_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING`
-	sqlInsertLabel   = `INSERT INTO task_labels (namespace, key, value, task_id) VALUES (?1, ?2, ?3, ?4)`
+	sqlInsertPayload = `INSERT INTO weaver_payloads (namespace, task_id, kind, data) VALUES (?1, ?2, ?3, ?4)`
+	sqlInsertEdge    = `INSERT INTO weaver_task_dependencies (namespace, task_id, depends_on_task_id, kind) VALUES (?1, ?2, ?3, ?4)`
+	sqlInsertTimer   = `INSERT INTO weaver_timers (namespace, due_at, task_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING`
+	sqlInsertLabel   = `INSERT INTO weaver_task_labels (namespace, key, value, task_id) VALUES (?1, ?2, ?3, ?4)`
 )
 
 // companions writes what most tasks do not have.
@@ -258,15 +239,14 @@ func (t *tx) insertTimer(id *task.ID, at time.Time) error {
 }
 
 const sqlPutPayload = `
-INSERT INTO payloads (namespace, task_id, kind, data) VALUES (?1, ?2, ?3, ?4)
+INSERT INTO weaver_payloads (namespace, task_id, kind, data) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT DO UPDATE SET data = excluded.data`
 
-// aside stores a text beside its task's row if it is long. It returns what
-// belongs on the row, and the row's bit for it.
-func (t *tx) aside(id *task.ID, kind string, bit int64, text json.RawMessage) (json.RawMessage, int64, error) {
+// outOfLine stores a text in weaver_payloads if it is long. It returns what
+// belongs on the task's row, and whether the text was long.
+func (t *tx) outOfLine(id *task.ID, kind string, text json.RawMessage) (inline json.RawMessage, long bool, err error) {
 	if len(text) <= inlineMax {
-		return text, 0, nil
+		return text, false, nil
 	}
-	err := t.stmt(sqlPutPayload).text(1, t.ns).id(2, id).text(3, kind).bytes(4, text).run()
-	return nil, bit, err
+	return nil, true, t.stmt(sqlPutPayload).text(1, t.ns).id(2, id).text(3, kind).bytes(4, text).run()
 }

@@ -108,15 +108,15 @@ func (f *finishing) singly(fin *store.Finish, hash string, got *store.FinishResu
 // back: RETURNING costs SQLite a temporary table each time.
 const (
 	sqlSucceed = `
-UPDATE tasks SET state = 'succeeded', output = ?5, attempt_count = 1, lease_id = NULL, lease_expires_at = NULL,
+UPDATE weaver_tasks SET state = 'succeeded', output = ?5, attempt_count = 1, lease_id = NULL, lease_expires_at = NULL,
   updated_at = ?6, finished_at = ?6
-WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4 AND flags = 1 AND attempt_no = 1`
+WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4 AND plain AND attempt_no = 1`
 
 	sqlSucceedAttempt = `
-INSERT INTO attempts (namespace, task_id, attempt_no, lease_epoch, lease_id, worker, code_version, started_at, finished_at,
+INSERT INTO weaver_attempts (namespace, task_id, attempt_no, lease_epoch, lease_id, worker, code_version, started_at, finished_at,
   outcome_kind, outcome_json, outcome_hash)
 SELECT namespace, task_id, 1, lease_epoch, ?3, leased_by, ?4, started_at, ?5, 'success', ?6, ?7
-FROM tasks WHERE namespace = ?1 AND task_id = ?2`
+FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 )
 
 // succeed ends a plain task well. It reports false when the task is not that
@@ -171,7 +171,7 @@ type held struct {
 	job       task.ID
 	lane      laneKey
 	key       string
-	flags     int64
+	needed    bool
 	deadline  int64
 
 	cancelled task.ErrorKind // why it was asked to end; "" when it was not
@@ -183,13 +183,13 @@ type held struct {
 // reads the row, which nobody else can change before the commit.
 const (
 	sqlGuard = `
-UPDATE tasks SET progress = coalesce(?5, progress)
+UPDATE weaver_tasks SET progress = coalesce(?5, progress)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
 	sqlHeld = `
-SELECT attempt_no, leased_by, started_at, job_id, concurrency_key, flags, deadline_at, queue, task_type, priority,
+SELECT attempt_no, leased_by, started_at, job_id, concurrency_key, needed, deadline_at, queue, task_type, priority,
   CASE WHEN cancel_requested THEN cancel_kind END, cancel_by, cancel_reason
-FROM tasks WHERE namespace = ?1 AND task_id = ?2`
+FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 )
 
 func (f *finishing) guard(fin *store.Finish, h *held) (bool, error) {
@@ -206,32 +206,32 @@ func (f *finishing) guard(fin *store.Finish, h *held) (bool, error) {
 	*h = held{
 		id: l.Task, epoch: l.Epoch, leaseID: l.ID,
 		attemptNo: int(r.int(0)), worker: r.name(1), startedAt: r.int(2), job: r.id(3), key: r.text(4),
-		flags: r.int(5), deadline: r.int(6), lane: laneKey{r.name(7), r.name(8), r.int(9)},
+		needed: r.int(5) != 0, deadline: r.int(6), lane: laneKey{r.name(7), r.name(8), r.int(9)},
 		cancelled: task.ErrorKind(r.name(10)), by: r.text(11), reason: r.text(12),
 	}
 	return true, st.done()
 }
 
 const sqlMove = `
-UPDATE tasks SET state = ?3, waiting_reason = ?4, ready_at = CASE WHEN ?5 THEN ?6 ELSE ready_at END,
-  output = ?7, flags = (flags & ~16) | ?8,
+UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = CASE WHEN ?5 THEN ?6 ELSE ready_at END,
+  output = ?7, has_payloads = max(has_payloads, ?8),
   last_error_kind = CASE WHEN ?9 THEN last_error_kind ELSE ?10 END,
   last_error_json = CASE WHEN ?9 THEN last_error_json ELSE ?11 END,
   attempt_count = attempt_count + ?12, crash_count = CASE WHEN ?17 THEN 0 ELSE crash_count END,
-  suspect_losses = CASE WHEN ?17 THEN 0 ELSE suspect_losses END, internal_count = CASE WHEN ?13 THEN internal_count + 1 ELSE 0 END,
+  quarantine_losses = CASE WHEN ?17 THEN 0 ELSE quarantine_losses END, internal_count = CASE WHEN ?13 THEN internal_count + 1 ELSE 0 END,
   lease_epoch = lease_epoch + ?14, lease_id = NULL, lease_expires_at = NULL, updated_at = ?15, finished_at = ?16
 WHERE namespace = ?1 AND task_id = ?2`
 
 // write moves the task whose guard passed in this transaction.
 func (f *finishing) write(e *ending, h *held) error {
-	output, side, err := f.aside(&h.id, kindOutput, sideOutput, e.output)
+	output, long, err := f.outOfLine(&h.id, kindOutput, e.output)
 	if err != nil {
 		return err
 	}
 	counts := task.Counts(e.outcome, kindOf(e.failure))
 	failure := e.ofTask()
 	st := f.stmt(sqlMove).text(1, f.ns).id(2, &h.id).text(3, string(e.state)).orNull(4, string(e.waiting)).
-		bool(5, e.setReady).time(6, e.readyAt).bytes(7, output).int(8, side).
+		bool(5, e.setReady).time(6, e.readyAt).bytes(7, output).bool(8, long).
 		bool(9, e.keep).orNull(10, string(kindOf(failure))).error(11, failure).
 		bool(12, counts).bool(13, e.internal).bool(14, e.revoke).int(15, f.mic).bool(17, e.forgive)
 	if e.state.Terminal() {
@@ -243,7 +243,7 @@ func (f *finishing) write(e *ending, h *held) error {
 }
 
 const sqlInsertAttempt = `
-INSERT INTO attempts (namespace, task_id, attempt_no, lease_epoch, lease_id, worker, code_version, started_at, finished_at,
+INSERT INTO weaver_attempts (namespace, task_id, attempt_no, lease_epoch, lease_id, worker, code_version, started_at, finished_at,
   outcome_kind, error_kind, error_json, outcome_json, outcome_hash)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)`
 
@@ -281,7 +281,7 @@ func (t *tx) insertAttempt(h *held, version int, o task.Outcome, failure *task.E
 }
 
 const sqlInsertDecision = `
-INSERT INTO decisions (namespace, task_id, attempt_no, decided_at, decision_kind, next_ready_at, child_task_ids, reason_json)
+INSERT INTO weaver_decisions (namespace, task_id, attempt_no, decided_at, decision_kind, next_ready_at, child_task_ids, reason_json)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
 
 func (f *finishing) decide(e *ending, h *held) error {
@@ -298,7 +298,7 @@ func (f *finishing) decide(e *ending, h *held) error {
 
 const (
 	sqlFinished = `
-SELECT outcome_hash, outcome_kind, finished_at FROM attempts WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3 AND outcome_hash IS NOT NULL`
+SELECT outcome_hash, outcome_kind, finished_at FROM weaver_attempts WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3 AND outcome_hash IS NOT NULL`
 )
 
 // compare is R8: a finish whose guard matched nothing was made before, or

@@ -43,15 +43,15 @@ func (f *finishing) finishMany() error {
 var (
 	sqlSucceedMany = newChunkSQL(func(n int) string {
 		return `
-UPDATE tasks SET state = 'succeeded', output = CASE task_id` + repeat(n, "", func(i int) string {
+UPDATE weaver_tasks SET state = 'succeeded', output = CASE task_id` + repeat(n, "", func(i int) string {
 			return " WHEN " + params(4+i, 1) + " THEN " + params(4+n+i, 1)
 		}) + ` END, attempt_count = 1, lease_id = NULL, lease_expires_at = NULL, updated_at = ?3, finished_at = ?3
-WHERE namespace = ?1 AND task_id IN (` + params(4, n) + `) AND lease_epoch = 1 AND lease_id = ?2 AND flags = 1`
+WHERE namespace = ?1 AND task_id IN (` + params(4, n) + `) AND lease_epoch = 1 AND lease_id = ?2 AND plain`
 	})
 
 	sqlInsertAttempts = newChunkSQL(func(n int) string {
 		return `
-INSERT INTO attempts (namespace, lease_id, worker, started_at, finished_at, attempt_no, lease_epoch, outcome_kind,
+INSERT INTO weaver_attempts (namespace, lease_id, worker, started_at, finished_at, attempt_no, lease_epoch, outcome_kind,
   task_id, code_version, outcome_json, outcome_hash)
 VALUES ` + repeat(n, ", ", func(i int) string {
 			return "(?1, ?2, ?3, ?4, ?5, 1, 1, 'success', " + params(6+4*i, 4) + ")"

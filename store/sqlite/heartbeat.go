@@ -17,9 +17,9 @@ const (
 	// the lease of a healthy worker expire, two thirds of a TTL, shows in
 	// every worker. A clock that went back says nothing about how long it was.
 	sqlSeen = `
-INSERT INTO workers (namespace, worker_id, name, ttl, last_seen, steady_since) VALUES (?1, ?2, '', ?4, ?3, ?3)
-ON CONFLICT DO UPDATE SET steady_since = CASE WHEN ?3 - last_seen > ?4 / 2 OR ?3 < last_seen THEN ?3 ELSE steady_since END, last_seen = ?3`
-	sqlJoin = `UPDATE workers SET name = ?3, ttl = ?4 WHERE namespace = ?1 AND worker_id = ?2`
+INSERT INTO weaver_workers (namespace, worker_id, name, ttl, last_seen, heartbeats_since) VALUES (?1, ?2, '', ?4, ?3, ?3)
+ON CONFLICT DO UPDATE SET heartbeats_since = CASE WHEN ?3 - last_seen > ?4 / 2 OR ?3 < last_seen THEN ?3 ELSE heartbeats_since END, last_seen = ?3`
+	sqlJoin = `UPDATE weaver_workers SET name = ?3, ttl = ?4 WHERE namespace = ?1 AND worker_id = ?2`
 )
 
 // Join implements store.Worker. In a file it also takes the operating system's
@@ -41,7 +41,7 @@ func (db *DB) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 	return err
 }
 
-const sqlLeave = `DELETE FROM workers WHERE namespace = ?1 AND worker_id = ?2`
+const sqlLeave = `DELETE FROM weaver_workers WHERE namespace = ?1 AND worker_id = ?2`
 
 // Leave implements store.Worker.
 func (db *DB) Leave(ctx context.Context, ns string, id store.WorkerID) error {
@@ -58,11 +58,11 @@ func (db *DB) Leave(ctx context.Context, ns string, id store.WorkerID) error {
 const (
 	// No expiry test: an expired lease that nobody took may be renewed.
 	sqlBeat = `
-UPDATE tasks SET lease_expires_at = max(lease_expires_at, ?5)
+UPDATE weaver_tasks SET lease_expires_at = max(lease_expires_at, ?5)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
 	sqlCancelAsked = `
-SELECT cancel_kind, cancel_by, cancel_reason FROM tasks WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 1`
+SELECT cancel_kind, cancel_by, cancel_reason FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 1`
 )
 
 // Heartbeat implements store.Worker. It goes before everything that waits to

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	sqlAttempts  = `SELECT ` + attemptColumns + ` FROM attempts WHERE namespace = ?1 AND task_id = ?2 ORDER BY attempt_no`
-	sqlDecisions = `SELECT ` + decisionColumns + ` FROM decisions WHERE namespace = ?1 AND task_id = ?2 ORDER BY attempt_no`
+	sqlAttempts  = `SELECT ` + attemptColumns + ` FROM weaver_attempts WHERE namespace = ?1 AND task_id = ?2 ORDER BY attempt_no`
+	sqlDecisions = `SELECT ` + decisionColumns + ` FROM weaver_decisions WHERE namespace = ?1 AND task_id = ?2 ORDER BY attempt_no`
 	sqlNeeds     = `
-SELECT depends_on_task_id, kind, done FROM task_dependencies WHERE namespace = ?1 AND task_id = ?2 ORDER BY depends_on_task_id`
+SELECT depends_on_task_id, kind, done FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 ORDER BY depends_on_task_id`
 	sqlNeededBy = `
-SELECT task_id, kind, done FROM task_dependencies INDEXED BY task_dependencies_by_need
+SELECT task_id, kind, done FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
 WHERE namespace = ?1 AND depends_on_task_id = ?2 ORDER BY task_id`
-	sqlAuditOf = `SELECT at, actor, verb, target, reason FROM audit WHERE namespace = ?1 AND target = ?2 ORDER BY audit_id`
-	sqlPauseOf = `SELECT at, actor, reason FROM paused_queues WHERE namespace = ?1 AND queue = ?2`
-	sqlKeyOf   = `SELECT concurrency_key FROM tasks WHERE namespace = ?1 AND task_id = ?2`
+	sqlAuditOf = `SELECT at, actor, verb, target, reason FROM weaver_audit WHERE namespace = ?1 AND target = ?2 ORDER BY audit_id`
+	sqlPauseOf = `SELECT at, actor, reason FROM weaver_paused_queues WHERE namespace = ?1 AND queue = ?2`
+	sqlKeyOf   = `SELECT concurrency_key FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 )
 
 // History implements store.Reader.

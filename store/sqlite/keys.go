@@ -12,11 +12,11 @@ import (
 // row. Invariant: waiters ⇒ held + due dispatch rows of the key ≥ cap.
 
 const (
-	sqlKey       = `SELECT held, cap FROM conc_keys WHERE namespace = ?1 AND key = ?2`
-	sqlTakeKey   = `INSERT INTO conc_keys (namespace, key, held, cap) VALUES (?1, ?2, 1, ?3) ON CONFLICT DO UPDATE SET held = held + 1, cap = excluded.cap`
-	sqlDropKey   = `UPDATE conc_keys SET held = max(held - 1, 0) WHERE namespace = ?1 AND key = ?2`
-	sqlAddWaiter = `INSERT INTO conc_waiters (namespace, key, due_at, task_id) VALUES (?1, ?2, ?3, ?4)`
-	sqlDelWaiter = `DELETE FROM conc_waiters WHERE namespace = ?1 AND task_id = ?2`
+	sqlKey       = `SELECT held, cap FROM weaver_conc_keys WHERE namespace = ?1 AND key = ?2`
+	sqlTakeKey   = `INSERT INTO weaver_conc_keys (namespace, key, held, cap) VALUES (?1, ?2, 1, ?3) ON CONFLICT DO UPDATE SET held = held + 1, cap = excluded.cap`
+	sqlDropKey   = `UPDATE weaver_conc_keys SET held = max(held - 1, 0) WHERE namespace = ?1 AND key = ?2`
+	sqlAddWaiter = `INSERT INTO weaver_conc_waiters (namespace, key, due_at, task_id) VALUES (?1, ?2, ?3, ?4)`
+	sqlDelWaiter = `DELETE FROM weaver_conc_waiters WHERE namespace = ?1 AND task_id = ?2`
 )
 
 // keyFree reports whether one more task may run under a key. Of a key that
@@ -57,19 +57,19 @@ func (t *tx) unawait(id *task.ID) error {
 
 const (
 	sqlDueOfKey = `
-SELECT count(*) FROM outbox_events WHERE namespace = ?1 AND concurrency_key = ?2 AND available_at <= ?3
-AND queue NOT IN (SELECT queue FROM paused_queues WHERE namespace = ?1)`
+SELECT count(*) FROM weaver_outbox_events WHERE namespace = ?1 AND concurrency_key = ?2 AND available_at <= ?3
+AND queue NOT IN (SELECT queue FROM weaver_paused_queues WHERE namespace = ?1)`
 
 	sqlWaiters = `
 SELECT w.task_id, w.due_at, t.queue, t.task_type, t.priority,
-  EXISTS (SELECT 1 FROM paused_queues p WHERE p.namespace = w.namespace AND p.queue = t.queue)
-FROM conc_waiters w
-JOIN tasks t ON t.namespace = w.namespace AND t.task_id = w.task_id
+  EXISTS (SELECT 1 FROM weaver_paused_queues p WHERE p.namespace = w.namespace AND p.queue = t.queue)
+FROM weaver_conc_waiters w
+JOIN weaver_tasks t ON t.namespace = w.namespace AND t.task_id = w.task_id
 WHERE w.namespace = ?1 AND w.key = ?2 ORDER BY w.due_at, w.task_id LIMIT ?3`
 
 	sqlTidyKey = `
-DELETE FROM conc_keys WHERE namespace = ?1 AND key = ?2 AND held = 0
-AND NOT EXISTS (SELECT 1 FROM conc_waiters WHERE namespace = ?1 AND key = ?2)`
+DELETE FROM weaver_conc_keys WHERE namespace = ?1 AND key = ?2 AND held = 0
+AND NOT EXISTS (SELECT 1 FROM weaver_conc_waiters WHERE namespace = ?1 AND key = ?2)`
 )
 
 // wake moves the oldest waiters of a key back to dispatch, as many as could

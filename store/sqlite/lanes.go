@@ -166,7 +166,7 @@ func (l *lanes) replace(ns string, read map[laneKey]int64, at time.Time, took ti
 // sqlNextLane finds the lane after the given one by jumping over all rows of
 // it: a loose index scan, one probe per lane.
 const sqlNextLane = `
-SELECT queue, task_type, priority, available_at FROM outbox_events
+SELECT queue, task_type, priority, available_at FROM weaver_outbox_events
 WHERE namespace = ?1 AND (queue, task_type, priority) > (?2, ?3, ?4)
 ORDER BY queue, task_type, priority, available_at LIMIT 1`
 

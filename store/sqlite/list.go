@@ -30,19 +30,19 @@ func cursor(after string) ([]byte, error) {
 // that hold every task it asks for; what a source holds too much, the filter
 // drops.
 const (
-	sqlIDsOfLabel = `SELECT task_id FROM task_labels WHERE namespace = ?1 AND key = ?4 AND value = ?5 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
-	sqlIDsOfJob   = `SELECT task_id FROM tasks WHERE namespace = ?1 AND job_id = ?4 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsOfLabel = `SELECT task_id FROM weaver_task_labels WHERE namespace = ?1 AND key = ?4 AND value = ?5 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsOfJob   = `SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND job_id = ?4 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsEnded   = `
-SELECT task_id FROM tasks INDEXED BY tasks_by_end
+SELECT task_id FROM weaver_tasks INDEXED BY weaver_tasks_by_end
 WHERE namespace = ?1 AND state = ?4 AND (state = 'failed' OR state = 'blocked' OR state = 'cancelled') AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
-	sqlIDsDispatched = `SELECT task_id FROM outbox_events WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsDispatched = `SELECT task_id FROM weaver_outbox_events WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsWaiting    = `
-SELECT task_id FROM conc_waiters INDEXED BY conc_waiters_by_task WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+SELECT task_id FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsNeedy = `
-SELECT DISTINCT task_id FROM task_dependencies INDEXED BY task_dependencies_open
+SELECT DISTINCT task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_open
 WHERE namespace = ?1 AND done = 0 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsAll = `
-SELECT task_id FROM tasks WHERE namespace = ?1 AND task_id < ?2 AND (?4 IS NULL OR queue = ?4) AND (?5 IS NULL OR task_type = ?5)
+SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND task_id < ?2 AND (?4 IS NULL OR queue = ?4) AND (?5 IS NULL OR task_type = ?5)
 ORDER BY task_id DESC LIMIT ?3`
 )
 
@@ -73,8 +73,8 @@ func fromRunning(v *view, before []byte, limit int) ([]task.ID, error) {
 func newestFirst(a, b task.ID) int { return b.Compare(a) }
 
 const (
-	sqlAllClaims = `SELECT lease_id, task_ids FROM claims WHERE namespace = ?1`
-	sqlRuns      = `SELECT 1 FROM tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
+	sqlAllClaims = `SELECT lease_id, task_ids FROM weaver_claims WHERE namespace = ?1`
+	sqlRuns      = `SELECT 1 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
 )
 
 // running returns the running tasks of a namespace.

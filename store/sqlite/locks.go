@@ -110,7 +110,7 @@ func (l *workerLocks) holds(path string) bool {
 // from removing one file twice.
 type deadLocks map[store.WorkerID]*os.File
 
-const sqlWorkerIDs = `SELECT worker_id FROM workers WHERE namespace = ?1`
+const sqlWorkerIDs = `SELECT worker_id FROM weaver_workers WHERE namespace = ?1`
 
 // deadWorkers tries the locks of all other workers. It does so outside any
 // transaction; ids are random and never come back.
@@ -149,7 +149,7 @@ func (db *DB) deadWorkers(ctx context.Context, ns string) (deadLocks, error) {
 	return dead, nil
 }
 
-const sqlAllWorkers = `SELECT namespace, worker_id FROM workers`
+const sqlAllWorkers = `SELECT namespace, worker_id FROM weaver_workers`
 
 // youngLock is how long a lock file may wait for its worker's row: Join takes
 // the lock first.

@@ -61,7 +61,7 @@ func TestJoinSweepsLockFiles(t *testing.T) {
 
 	dead := old(added(elsewhere, "acme-prod", "dead"))
 	joining := old(added(elsewhere, fixNS, "joining")) // has its lock, but no row yet
-	f.exec("DELETE FROM workers WHERE worker_id = 'joining'")
+	f.exec("DELETE FROM weaver_workers WHERE worker_id = 'joining'")
 	elsewhere.db.Kill("acme-prod", "dead")
 	young, left := file("young"), old(file("left"))
 	mine := added(f, fixNS, "mine")

@@ -31,16 +31,16 @@ type MigrationStatus struct {
 }
 
 const sqlCreateVersions = `
-CREATE TABLE IF NOT EXISTS schema_versions (
+CREATE TABLE IF NOT EXISTS weaver_schema_versions (
   version    INTEGER PRIMARY KEY,
   name       TEXT NOT NULL,
   checksum   TEXT NOT NULL,
   applied_at INTEGER NOT NULL
 )`
 
-const sqlVersions = `SELECT version, name, checksum, applied_at FROM schema_versions ORDER BY version`
+const sqlVersions = `SELECT version, name, checksum, applied_at FROM weaver_schema_versions ORDER BY version`
 
-const sqlAddVersion = `INSERT INTO schema_versions (version, name, checksum, applied_at) VALUES (?1, ?2, ?3, ?4)`
+const sqlAddVersion = `INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (?1, ?2, ?3, ?4)`
 
 // Migrate brings the schema up to this program's version. It is idempotent,
 // and any number of processes may call it at once. Errors:
@@ -90,7 +90,7 @@ func (db *DB) migrate(known []migrate.Migration) error {
 	return w.script(sqlCommit)
 }
 
-// applied returns what schema_versions says.
+// applied returns what weaver_schema_versions records.
 func (c *conn) applied() ([]migrate.Applied, error) {
 	var list []migrate.Applied
 	st := c.stmt(sqlVersions)
@@ -165,8 +165,8 @@ func (db *DB) Ready(ctx context.Context) error {
 // A row that comes and goes in one transaction changes nothing, and has a page
 // written. (To set a value to what it is does not: SQLite compares.)
 const (
-	sqlProbe   = `INSERT INTO schema_versions (version, name, checksum, applied_at) VALUES (-1, 'probe', '', 0)`
-	sqlUnprobe = `DELETE FROM schema_versions WHERE version = -1`
+	sqlProbe   = `INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (-1, 'probe', '', 0)`
+	sqlUnprobe = `DELETE FROM weaver_schema_versions WHERE version = -1`
 )
 
 // Writable writes something that changes nothing, and returns what keeps the
@@ -182,13 +182,15 @@ func (db *DB) Writable(ctx context.Context) error {
 }
 
 // sqlOurTables finds tables under our most telling names, and the columns of
-// schema_versions if there is one.
+// weaver_schema_versions if there is one.
 const sqlOurTables = `
-SELECT name, (SELECT count(*) FROM pragma_table_info('schema_versions') WHERE name IN ('version', 'name', 'checksum', 'applied_at'))
-FROM sqlite_schema WHERE type = 'table' AND name IN ('schema_versions', 'tasks', 'jobs', 'outbox_events') ORDER BY name = 'schema_versions' DESC`
+SELECT name, (SELECT count(*) FROM pragma_table_info('weaver_schema_versions') WHERE name IN ('version', 'name', 'checksum', 'applied_at'))
+FROM sqlite_schema WHERE type = 'table' AND name IN ('weaver_schema_versions', 'weaver_tasks', 'weaver_jobs', 'weaver_outbox_events')
+ORDER BY name = 'weaver_schema_versions' DESC`
 
-// checkForeign refuses a database in which somebody else's tables have our
-// names: without our schema_versions they are not ours.
+// checkForeign returns store.ErrForeignDatabase when tables have our names
+// and Weaver did not make them: without our weaver_schema_versions they are
+// another program's.
 func (db *DB) checkForeign(c *conn) error {
 	st := c.stmt(sqlOurTables)
 	var table string
@@ -199,7 +201,7 @@ func (db *DB) checkForeign(c *conn) error {
 	if err := st.done(); err != nil {
 		return err
 	}
-	if table == "" || table == "schema_versions" && columns == 4 {
+	if table == "" || table == "weaver_schema_versions" && columns == 4 {
 		return nil
 	}
 	return fmt.Errorf("%s: %w: it has a table %s that Weaver did not make: use a file of its own", db.path, store.ErrForeignDatabase, table)

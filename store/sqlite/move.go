@@ -15,9 +15,9 @@ type where struct {
 }
 
 const sqlLook = `
-SELECT attempt_no, leased_by, started_at, job_id, concurrency_key, flags, deadline_at, queue, task_type, priority,
+SELECT attempt_no, leased_by, started_at, job_id, concurrency_key, needed, deadline_at, queue, task_type, priority,
   state, waiting_reason, last_error_kind, lease_epoch, lease_id, cancel_requested, options_json
-FROM tasks WHERE namespace = ?1 AND task_id = ?2`
+FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
 // look returns nil when there is no such task.
 func (m *moves) look(id *task.ID) (*where, error) {
@@ -29,7 +29,7 @@ func (m *moves) look(id *task.ID) (*where, error) {
 	w := &where{
 		held: held{
 			id: *id, attemptNo: int(r.int(0)), worker: r.name(1), startedAt: r.int(2), job: r.id(3), key: r.text(4),
-			flags: r.int(5), deadline: r.int(6), lane: laneKey{r.name(7), r.name(8), r.int(9)}, epoch: r.int(13),
+			needed: r.int(5) != 0, deadline: r.int(6), lane: laneKey{r.name(7), r.name(8), r.int(9)}, epoch: r.int(13),
 		},
 		standing: standing{task.State(r.name(10)), task.Waiting(r.name(11)), task.ErrorKind(r.name(12))},
 		asked:    r.int(15) != 0,
@@ -58,7 +58,7 @@ func (m *moves) withdraw(w *where) error {
 }
 
 const sqlEnd = `
-UPDATE tasks SET state = ?3, waiting_reason = NULL, last_error_kind = ?4, last_error_json = ?5, updated_at = ?6, finished_at = ?6
+UPDATE weaver_tasks SET state = ?3, waiting_reason = NULL, last_error_kind = ?4, last_error_json = ?5, updated_at = ?6, finished_at = ?6
 WHERE namespace = ?1 AND task_id = ?2`
 
 // end moves a task that does not run into a terminal state.
@@ -75,7 +75,7 @@ func (m *moves) end(w *where, state task.State, failure *task.Error) error {
 }
 
 const sqlRevoke = `
-UPDATE tasks SET state = ?5, lease_epoch = lease_epoch + 1, lease_id = NULL, lease_expires_at = NULL, waiting_reason = NULL, updated_at = ?6
+UPDATE weaver_tasks SET state = ?5, lease_epoch = lease_epoch + 1, lease_id = NULL, lease_expires_at = NULL, waiting_reason = NULL, updated_at = ?6
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
 // revoke takes the lease of a running task and ends its attempt; what becomes

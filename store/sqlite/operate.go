@@ -70,8 +70,8 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 }
 
 const sqlAudit = `
-INSERT INTO audit (namespace, audit_id, at, actor, verb, target, reason)
-SELECT ?1, coalesce((SELECT audit_id FROM audit WHERE namespace = ?1 ORDER BY audit_id DESC LIMIT 1), 0) + 1, ?2, ?3, ?4, ?5, ?6`
+INSERT INTO weaver_audit (namespace, audit_id, at, actor, verb, target, reason)
+SELECT ?1, coalesce((SELECT audit_id FROM weaver_audit WHERE namespace = ?1 ORDER BY audit_id DESC LIMIT 1), 0) + 1, ?2, ?3, ?4, ?5, ?6`
 
 // note writes the audit entry of a verb.
 func (o *operation) note(a store.Audit, verb, target string) error {
@@ -127,7 +127,7 @@ func (o *operation) cancel(cmd store.CancelTask, got *store.CommandResult) error
 }
 
 const sqlAsk = `
-UPDATE tasks SET cancel_requested = 1, cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4
+UPDATE weaver_tasks SET cancel_requested = 1, cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4
 WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
 
 // ask asks a running task to end. Who asked first stays on record; its
@@ -146,7 +146,7 @@ func (o *operation) ask(w *where, a store.Audit) error {
 }
 
 const sqlCancelledBy = `
-UPDATE tasks SET cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND task_id = ?2`
+UPDATE weaver_tasks SET cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND task_id = ?2`
 
 // cancelNow ends a task as cancelled, taking its lease away if it runs.
 func (o *operation) cancelNow(w *where, a store.Audit) error {
@@ -163,9 +163,9 @@ func (o *operation) cancelNow(w *where, a store.Audit) error {
 }
 
 const (
-	sqlJobTasks  = `SELECT task_id FROM tasks WHERE namespace = ?1 AND job_id = ?2 ORDER BY task_id`
+	sqlJobTasks  = `SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND job_id = ?2 ORDER BY task_id`
 	sqlCancelJob = `
-UPDATE jobs SET cancel_requested = 1, cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND job_id = ?2 AND cancel_requested = 0`
+UPDATE weaver_jobs SET cancel_requested = 1, cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND job_id = ?2 AND cancel_requested = 0`
 )
 
 // cancelJob ends the tasks of a job that do not run and asks the others to.
@@ -233,11 +233,11 @@ func (c *conn) ids(st *stmt) ([]task.ID, error) {
 }
 
 const (
-	sqlPause  = `INSERT INTO paused_queues (namespace, queue, at, actor, reason) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING`
-	sqlResume = `DELETE FROM paused_queues WHERE namespace = ?1 AND queue = ?2`
+	sqlPause  = `INSERT INTO weaver_paused_queues (namespace, queue, at, actor, reason) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING`
+	sqlResume = `DELETE FROM weaver_paused_queues WHERE namespace = ?1 AND queue = ?2`
 
 	sqlKeysInQueue = `
-SELECT DISTINCT concurrency_key FROM outbox_events WHERE namespace = ?1 AND queue = ?2 AND concurrency_key IS NOT NULL`
+SELECT DISTINCT concurrency_key FROM weaver_outbox_events WHERE namespace = ?1 AND queue = ?2 AND concurrency_key IS NOT NULL`
 )
 
 // pause keeps a queue from being claimed from. Its due rows no longer fill the
@@ -266,7 +266,7 @@ func (o *operation) resume(cmd store.ResumeQueue) error {
 }
 
 const sqlNewGeneration = `
-INSERT INTO store_meta (namespace, key, value) VALUES (?1, 'generation', ?2) ON CONFLICT DO UPDATE SET value = excluded.value`
+INSERT INTO weaver_store_meta (namespace, key, value) VALUES (?1, 'generation', ?2) ON CONFLICT DO UPDATE SET value = excluded.value`
 
 // restored begins another life of the store: no lease of the one before is
 // worth anything. The tasks come back as their leases expire.

@@ -293,7 +293,7 @@ func TestStepTxTooLong(t *testing.T) {
 func TestErrorsNameTheFile(t *testing.T) {
 	t.Parallel()
 	db := openFile(t, filepath.Join(t.TempDir(), "w.db"))
-	if err := db.Exec(t.Context(), "DROP TABLE outbox_events"); err != nil {
+	if err := db.Exec(t.Context(), "DROP TABLE weaver_outbox_events"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := db.Enqueue(t.Context(), benchNS, nil, newTasks(task.NewIDs(nil), 1))

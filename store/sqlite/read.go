@@ -14,10 +14,10 @@ import (
 // and pauses.
 const sqlReadTask = `
 SELECT ` + taskColumns + `,
-  (SELECT available_at FROM outbox_events o WHERE o.namespace = ?1 AND o.task_id = ?2),
-  CASE WHEN concurrency_key IS NOT NULL THEN (SELECT due_at FROM conc_waiters w WHERE w.namespace = ?1 AND w.task_id = ?2) END,
-  EXISTS (SELECT 1 FROM paused_queues p WHERE p.namespace = ?1 AND p.queue = tasks.queue)
-FROM tasks WHERE namespace = ?1 AND task_id = ?2`
+  (SELECT available_at FROM weaver_outbox_events o WHERE o.namespace = ?1 AND o.task_id = ?2),
+  CASE WHEN concurrency_key IS NOT NULL THEN (SELECT due_at FROM weaver_conc_waiters w WHERE w.namespace = ?1 AND w.task_id = ?2) END,
+  EXISTS (SELECT 1 FROM weaver_paused_queues p WHERE p.namespace = ?1 AND p.queue = weaver_tasks.queue)
+FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
 // readTask reads a task as readers see it at now; nil when there is none.
 func (c *conn) readTask(ns string, id *task.ID, now time.Time) (*task.Task, error) {
@@ -27,14 +27,14 @@ func (c *conn) readTask(ns string, id *task.ID, now time.Time) (*task.Task, erro
 	}
 	t := new(task.Task)
 	r := st.row()
-	side := r.scanTask(t)
+	payloads := r.scanTask(t)
 	stands := store.Availability{Dispatch: r.time(taskColumnCount), Waiter: r.time(taskColumnCount + 1), Paused: r.int(taskColumnCount+2) != 0}
 	st.err = r.err
 	if err := st.done(); err != nil {
 		return nil, err
 	}
 	store.Derive(t, stands, now)
-	return t, c.fetchSide(ns, t, side)
+	return t, c.fetchPayloads(ns, t, payloads)
 }
 
 // readChunk is how many tasks one read transaction reads at most.
@@ -65,10 +65,10 @@ func (db *DB) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Task
 }
 
 const sqlQueues = `
-SELECT queue, sum(available_at <= ?2), sum(available_at > ?2), 0 FROM outbox_events INDEXED BY outbox_events_by_lane
+SELECT queue, sum(available_at <= ?2), sum(available_at > ?2), 0 FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_lane
 WHERE namespace = ?1 GROUP BY queue
 UNION ALL
-SELECT queue, 0, 0, 1 FROM paused_queues WHERE namespace = ?1
+SELECT queue, 0, 0, 1 FROM weaver_paused_queues WHERE namespace = ?1
 ORDER BY 1`
 
 // Queues implements store.Reader.
@@ -109,7 +109,7 @@ func (s *stmt) scanJob() task.Job {
 	return j
 }
 
-const sqlReadJob = `SELECT ` + jobColumns + ` FROM jobs WHERE namespace = ?1 AND job_id = ?2`
+const sqlReadJob = `SELECT ` + jobColumns + ` FROM weaver_jobs WHERE namespace = ?1 AND job_id = ?2`
 
 // Job implements store.Reader.
 func (db *DB) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) {
@@ -131,7 +131,7 @@ func (db *DB) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) 
 	return *job, nil
 }
 
-const sqlJobs = `SELECT ` + jobColumns + ` FROM jobs WHERE namespace = ?1 AND job_id < ?2 ORDER BY job_id DESC LIMIT ?3`
+const sqlJobs = `SELECT ` + jobColumns + ` FROM weaver_jobs WHERE namespace = ?1 AND job_id < ?2 ORDER BY job_id DESC LIMIT ?3`
 
 // Jobs implements store.Reader.
 func (db *DB) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.Job, string, error) {

@@ -87,7 +87,7 @@ func (r *reaping) run() (store.ReapResult, error) {
 	return res, nil
 }
 
-const sqlWorker = `SELECT last_seen, steady_since, ttl FROM workers WHERE namespace = ?1 AND worker_id = ?2`
+const sqlWorker = `SELECT last_seen, heartbeats_since, ttl FROM weaver_workers WHERE namespace = ?1 AND worker_id = ?2`
 
 // judgesAt tells when the asker may take the silence of others for theirs, and
 // not for the store's: once it has itself been heard of without a gap for a
@@ -112,10 +112,10 @@ func (r *reaping) judges() bool { return r.steadyAt <= r.mic }
 
 const (
 	sqlDueClaims = `
-SELECT lease_id, worker_id, task_ids FROM claims WHERE namespace = ?1 AND check_at <= ?2 ORDER BY check_at LIMIT ?3`
-	sqlClaimsOf = `SELECT lease_id, worker_id, task_ids FROM claims WHERE namespace = ?1 AND worker_id = ?2`
-	sqlRearm    = `UPDATE claims SET check_at = ?3 WHERE namespace = ?1 AND lease_id = ?2`
-	sqlLeaseEnd = `SELECT lease_expires_at FROM tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
+SELECT lease_id, worker_id, task_ids FROM weaver_claims WHERE namespace = ?1 AND check_at <= ?2 ORDER BY check_at LIMIT ?3`
+	sqlClaimsOf = `SELECT lease_id, worker_id, task_ids FROM weaver_claims WHERE namespace = ?1 AND worker_id = ?2`
+	sqlRearm    = `UPDATE weaver_claims SET check_at = ?3 WHERE namespace = ?1 AND lease_id = ?2`
+	sqlLeaseEnd = `SELECT lease_expires_at FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
 )
 
 type claimRow struct {
@@ -193,9 +193,9 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 
 const (
 	sqlCrashes = `
-SELECT crash_count, flags & 4, cancel_requested, cancel_kind, cancel_by, cancel_reason FROM tasks WHERE namespace = ?1 AND task_id = ?2`
+SELECT crash_count, isolated, cancel_requested, cancel_kind, cancel_by, cancel_reason FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 	sqlSetCrashes = `
-UPDATE tasks SET crash_count = crash_count + ?3, suspect_losses = suspect_losses + ?4 WHERE namespace = ?1 AND task_id = ?2`
+UPDATE weaver_tasks SET crash_count = crash_count + ?3, quarantine_losses = quarantine_losses + ?4 WHERE namespace = ?1 AND task_id = ?2`
 )
 
 // lease takes one lease away and says what becomes of the task (R7).
@@ -207,10 +207,10 @@ func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (s
 	st := r.stmt(sqlCrashes).text(1, r.ns).id(2, id)
 	var crashes int64
 	deadline := timeCol(w.deadline).time()
-	var alone, cancelled bool
+	var isolated, cancelled bool
 	var failure *task.Error
 	if st.one() {
-		crashes, alone, cancelled = st.colInt(0), st.colBool(1), st.colBool(2)
+		crashes, isolated, cancelled = st.colInt(0), st.colBool(1), st.colBool(2)
 		if cancelled {
 			failure = store.CancelError(task.ErrorKind(st.colName(3)), st.colText(4), st.colText(5), deadline)
 		}
@@ -225,7 +225,7 @@ func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (s
 	crash := false
 	if failure != nil {
 		e.state, e.failure = task.Cancelled, failure
-	} else if crash, err = r.crashed(id, worker, expires, dead, crashes, alone); err != nil {
+	} else if crash, err = r.crashed(id, worker, expires, dead, crashes, isolated); err != nil {
 		return store.Reaped{}, err
 	} else if crash && r.req.CrashBudget >= 0 && crashes+1 >= int64(r.req.CrashBudget) {
 		e.state = task.Failed
@@ -238,13 +238,13 @@ func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (s
 // crashed counts the loss of a lease against the task, and reports whether it
 // is held to have caused it: only if its process stopped, and, once the task
 // is a suspect, only if it ran alone.
-func (r *reaping) crashed(id *task.ID, worker string, expires int64, dead bool, crashes int64, alone bool) (bool, error) {
+func (r *reaping) crashed(id *task.ID, worker string, expires int64, dead bool, crashes int64, isolated bool) (bool, error) {
 	if !dead {
 		if stopped, err := r.stopped(worker, expires); err != nil || !stopped {
 			return false, err
 		}
 	}
-	crash, loss := crashes < suspectAfter || alone, int64(0)
+	crash, loss := crashes < suspectAfter || isolated, int64(0)
 	if !crash {
 		loss = 1
 	}
@@ -262,9 +262,9 @@ func (r *reaping) stopped(worker string, expires int64) (bool, error) {
 }
 
 const (
-	sqlDueTimers = `SELECT due_at, task_id FROM timers WHERE namespace = ?1 AND due_at <= ?2 ORDER BY due_at, task_id LIMIT ?3`
+	sqlDueTimers = `SELECT due_at, task_id FROM weaver_timers WHERE namespace = ?1 AND due_at <= ?2 ORDER BY due_at, task_id LIMIT ?3`
 	sqlAskTime   = `
-UPDATE tasks SET cancel_requested = 1, cancel_kind = 'deadline' WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
+UPDATE weaver_tasks SET cancel_requested = 1, cancel_kind = 'deadline' WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
 )
 
 // deadlines ends what did not start in time, and asks what runs to end.
@@ -310,11 +310,11 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 
 const (
 	sqlForget = `
-DELETE FROM workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * max(ttl, ?4)
-AND worker_id NOT IN (SELECT worker_id FROM claims WHERE namespace = ?1) RETURNING worker_id`
+DELETE FROM weaver_workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * max(ttl, ?4)
+AND worker_id NOT IN (SELECT worker_id FROM weaver_claims WHERE namespace = ?1) RETURNING worker_id`
 	sqlForgetDead = `
-DELETE FROM workers WHERE namespace = ?1 AND worker_id = ?2
-AND worker_id NOT IN (SELECT worker_id FROM claims WHERE namespace = ?1) RETURNING worker_id`
+DELETE FROM weaver_workers WHERE namespace = ?1 AND worker_id = ?2
+AND worker_id NOT IN (SELECT worker_id FROM weaver_claims WHERE namespace = ?1) RETURNING worker_id`
 )
 
 // forgetWorkers removes workers that hold nothing and are gone: dead, or silent
@@ -352,8 +352,8 @@ func (r *reaping) forgetSilent() error {
 }
 
 const sqlClaimsOfSilent = `
-SELECT lease_id, worker_id, task_ids FROM claims WHERE namespace = ?1
-AND worker_id IN (SELECT worker_id FROM workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * max(ttl, ?4))`
+SELECT lease_id, worker_id, task_ids FROM weaver_claims WHERE namespace = ?1
+AND worker_id IN (SELECT worker_id FROM weaver_workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * max(ttl, ?4))`
 
 // tidyClaims deletes what is left over of the claims of silent workers. Rows
 // whose tasks ended through other processes would otherwise look like leases
@@ -375,8 +375,8 @@ func (r *reaping) tidyClaims(of *stmt) error {
 }
 
 const (
-	sqlNextClaim = `SELECT check_at FROM claims WHERE namespace = ?1 AND check_at > ?2 ORDER BY check_at LIMIT 1`
-	sqlNextTimer = `SELECT due_at FROM timers WHERE namespace = ?1 ORDER BY due_at LIMIT 1`
+	sqlNextClaim = `SELECT check_at FROM weaver_claims WHERE namespace = ?1 AND check_at > ?2 ORDER BY check_at LIMIT 1`
+	sqlNextTimer = `SELECT due_at FROM weaver_timers WHERE namespace = ?1 ORDER BY due_at LIMIT 1`
 )
 
 // nextTimer finds when the next lease or deadline can expire. To one who may

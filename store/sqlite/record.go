@@ -88,10 +88,10 @@ func checkRecord(rec *store.Record) error {
 
 // sqlRecordGuard accepts a lease; a failed try and progress change nothing else.
 const sqlRecordGuard = `
-UPDATE tasks SET progress = coalesce(?5, progress)
+UPDATE weaver_tasks SET progress = coalesce(?5, progress)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
-const sqlAttemptNo = `SELECT attempt_no, cancel_requested FROM tasks WHERE namespace = ?1 AND task_id = ?2`
+const sqlAttemptNo = `SELECT attempt_no, cancel_requested FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
 // recordTry writes a failed try and a progress report. Both are kept also when
 // the task is to be cancelled.
@@ -166,7 +166,7 @@ func (t *tx) nameStarted(rec *store.Record, step *task.Step) error {
 // sqlStepGuard accepts a lease and counts the step that is about to be
 // inserted. A completed step forgives the crashes before it.
 const sqlStepGuard = `
-UPDATE tasks SET step_count = step_count + 1, crash_count = 0, suspect_losses = 0, progress = coalesce(?5, progress)
+UPDATE weaver_tasks SET step_count = step_count + 1, crash_count = 0, quarantine_losses = 0, progress = coalesce(?5, progress)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
 var errUndo = errors.New("undo the element")
@@ -249,7 +249,7 @@ func (t *tx) undoable(do, then func() error) error {
 }
 
 const sqlInsertStep = `
-INSERT INTO steps (namespace, task_id, name, attempt_no, try, by_attempt, by_try, step_index, kind, state, value, error_json,
+INSERT INTO weaver_steps (namespace, task_id, name, attempt_no, try, by_attempt, by_try, step_index, kind, state, value, error_json,
   wake_at, started_at, completed_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
 ON CONFLICT DO NOTHING`
@@ -263,7 +263,7 @@ func (t *tx) insertStep(s *task.Step, keyAttempt, keyTry int) (bool, error) {
 }
 
 const sqlStep = `
-SELECT ` + stepColumns + ` FROM steps WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = ?4 AND try = ?5`
+SELECT ` + stepColumns + ` FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = ?4 AND try = ?5`
 
 // stored returns one recorded step, or nil.
 func (t *tx) stored(id *task.ID, name string, keyAttempt, keyTry int) (*task.Step, error) {

@@ -41,13 +41,13 @@ func (r *recording) recordMany() error {
 var (
 	sqlStepsGuard = newChunkSQL(func(n int) string {
 		return `
-UPDATE tasks SET step_count = step_count + 1
+UPDATE weaver_tasks SET step_count = step_count + 1
 WHERE namespace = ?1 AND task_id IN (` + params(3, n) + `) AND lease_epoch = 1 AND lease_id = ?2 AND cancel_requested = 0`
 	})
 
 	sqlInsertSteps = newChunkSQL(func(n int) string {
 		return `
-INSERT INTO steps (namespace, completed_at, attempt_no, try, by_attempt, kind, state,
+INSERT INTO weaver_steps (namespace, completed_at, attempt_no, try, by_attempt, kind, state,
   task_id, name, by_try, step_index, value, error_json, started_at)
 VALUES ` + repeat(n, ", ", func(i int) string {
 			return "(?1, ?2, 0, 0, 1, 'step', 'completed', " + params(3+7*i, 7) + ")"

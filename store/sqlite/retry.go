@@ -10,16 +10,16 @@ import (
 const (
 	// sqlDeadNeed finds a need that ended other than well.
 	sqlDeadNeed = `
-SELECT n.task_id, n.options_json, n.state FROM task_dependencies d
-JOIN tasks n ON n.namespace = d.namespace AND n.task_id = d.depends_on_task_id
+SELECT n.task_id, n.options_json, n.state FROM weaver_task_dependencies d
+JOIN weaver_tasks n ON n.namespace = d.namespace AND n.task_id = d.depends_on_task_id
 WHERE d.namespace = ?1 AND d.task_id = ?2 AND n.state IN ('failed', 'cancelled') ORDER BY n.task_id LIMIT 1`
 
 	sqlDependents = `
-SELECT task_id FROM task_dependencies INDEXED BY task_dependencies_by_need
+SELECT task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
 WHERE namespace = ?1 AND depends_on_task_id = ?2 ORDER BY task_id`
 
 	sqlReviveJob = `
-UPDATE jobs SET cancel_requested = 0, cancel_by = NULL, cancel_reason = NULL WHERE namespace = ?1 AND job_id = ?2`
+UPDATE weaver_jobs SET cancel_requested = 0, cancel_by = NULL, cancel_reason = NULL WHERE namespace = ?1 AND job_id = ?2`
 )
 
 // retry revives a failed or cancelled task and those that ended because of it.
@@ -100,19 +100,19 @@ func (o *operation) deadNeed(id *task.ID) (name string, state task.State, err er
 
 const (
 	sqlReopenEdges = `
-UPDATE task_dependencies SET done = EXISTS (
-  SELECT 1 FROM tasks n WHERE n.namespace = ?1 AND n.task_id = depends_on_task_id AND n.state = 'succeeded')
+UPDATE weaver_task_dependencies SET done = EXISTS (
+  SELECT 1 FROM weaver_tasks n WHERE n.namespace = ?1 AND n.task_id = depends_on_task_id AND n.state = 'succeeded')
 WHERE namespace = ?1 AND task_id = ?2`
 
 	sqlRevive = `
-UPDATE tasks SET state = ?3, waiting_reason = ?4, ready_at = NULL, finished_at = NULL, updated_at = ?5,
-  attempt_count = 0, crash_count = 0, suspect_losses = 0, internal_count = 0, repair_count = 0, lease_epoch = lease_epoch + 1,
+UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = NULL, finished_at = NULL, updated_at = ?5,
+  attempt_count = 0, crash_count = 0, quarantine_losses = 0, internal_count = 0, repair_count = 0, lease_epoch = lease_epoch + 1,
   last_error_kind = NULL, last_error_json = NULL, cancel_requested = 0, cancel_kind = NULL, cancel_by = NULL, cancel_reason = NULL,
   deadline_at = CASE WHEN deadline_at > ?5 THEN deadline_at END, remaining_deps = ?6
 WHERE namespace = ?1 AND task_id = ?2`
 
 	sqlOpenNeeds = `
-SELECT count(*) FROM task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND done = 0`
+SELECT count(*) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND done = 0`
 )
 
 // revive gives a task all its attempts back. What it did stays: its history,
@@ -155,11 +155,11 @@ func (o *operation) revive(w *where) (task.State, error) {
 
 const (
 	sqlUnblock = `
-UPDATE tasks SET state = 'ready', waiting_reason = NULL, updated_at = ?3, attempt_count = max(0, min(attempt_count, max_attempts - 1)),
-  flags = (flags & ~32) | ?4
+UPDATE weaver_tasks SET state = 'ready', waiting_reason = NULL, updated_at = ?3, attempt_count = max(0, min(attempt_count, max_attempts - 1)),
+  has_payloads = max(has_payloads, ?4)
 WHERE namespace = ?1 AND task_id = ?2`
 
-	sqlDeletePayload = `DELETE FROM payloads WHERE namespace = ?1 AND task_id = ?2 AND kind = ?3`
+	sqlDeletePayload = `DELETE FROM weaver_payloads WHERE namespace = ?1 AND task_id = ?2 AND kind = ?3`
 )
 
 // unblock lets a blocked task go on, with one attempt at least.
@@ -177,14 +177,12 @@ func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) err
 	if err := o.stmt(sqlDeletePayload).text(1, o.ns).id(2, &w.id).text(3, kindUnblock).run(); err != nil {
 		return err
 	}
-	side := int64(0)
 	if len(cmd.Input) > 0 {
-		side = sideUnblock
 		if err := o.stmt(sqlInsertPayload).text(1, o.ns).id(2, &w.id).text(3, kindUnblock).bytes(4, cmd.Input).run(); err != nil {
 			return err
 		}
 	}
-	if err := o.stmt(sqlUnblock).text(1, o.ns).id(2, &w.id).int(3, o.mic).int(4, side).run(); err != nil {
+	if err := o.stmt(sqlUnblock).text(1, o.ns).id(2, &w.id).int(3, o.mic).bool(4, len(cmd.Input) > 0).run(); err != nil {
 		return err
 	}
 	o.counted(w.job, w.standing, standing{state: task.Ready})
@@ -197,21 +195,21 @@ func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) err
 
 // sqlDelete removes everything about a task but its audit.
 var sqlDelete = []string{
-	`DELETE FROM tasks WHERE namespace = ?1 AND task_id = ?2`,
-	`DELETE FROM payloads WHERE namespace = ?1 AND task_id = ?2`,
-	`DELETE FROM attempts WHERE namespace = ?1 AND task_id = ?2`,
-	`DELETE FROM decisions WHERE namespace = ?1 AND task_id = ?2`,
-	`DELETE FROM steps WHERE namespace = ?1 AND task_id = ?2`,
-	`DELETE FROM task_dependencies WHERE namespace = ?1 AND task_id = ?2`,
-	`DELETE FROM task_dependencies WHERE namespace = ?1 AND depends_on_task_id = ?2`,
+	`DELETE FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_payloads WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_attempts WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_decisions WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_task_dependencies WHERE namespace = ?1 AND depends_on_task_id = ?2`,
 }
 
 const (
 	sqlWaitsForIt = `
-SELECT task_id FROM task_dependencies INDEXED BY task_dependencies_by_need
+SELECT task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
 WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0 LIMIT 1`
-	sqlOptionsOf   = `SELECT options_json FROM tasks WHERE namespace = ?1 AND task_id = ?2`
-	sqlDeleteLabel = `DELETE FROM task_labels WHERE namespace = ?1 AND key = ?2 AND value = ?3 AND task_id = ?4`
+	sqlOptionsOf   = `SELECT options_json FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+	sqlDeleteLabel = `DELETE FROM weaver_task_labels WHERE namespace = ?1 AND key = ?2 AND value = ?3 AND task_id = ?4`
 )
 
 // delete removes a task that ended outside any job.

@@ -8,8 +8,8 @@ import (
 )
 
 // taskColumns are the columns that scanTask reads, in its order.
-const taskColumns = `task_id, task_type, queue, priority, state, waiting_reason, ready_at, remaining_deps, flags,
-  lease_epoch, lease_id, leased_by, lease_expires_at, attempt_no, attempt_count, step_count, crash_count, suspect_losses,
+const taskColumns = `task_id, task_type, queue, priority, state, waiting_reason, ready_at, remaining_deps, has_payloads,
+  lease_epoch, lease_id, leased_by, lease_expires_at, attempt_no, attempt_count, step_count, crash_count, quarantine_losses,
   internal_count, repair_count, started_version, input, schema_version, output, last_error_json, progress, max_attempts,
   max_repairs, options_json, job_id, parent_task_id, idempotency_key, concurrency_key, cancel_requested, cancel_kind,
   cancel_by, cancel_reason, deadline_at, created_at, updated_at, started_at, finished_at`
@@ -82,8 +82,8 @@ func (r *rowValues) progress(i int) *task.Progress {
 	return &p
 }
 
-// scanTask reads taskColumns. It returns the bits of what is in payloads.
-func (r *rowValues) scanTask(t *task.Task) (side int64) {
+// scanTask reads taskColumns. It reports whether the task may have payloads.
+func (r *rowValues) scanTask(t *task.Task) (payloads bool) {
 	t.ID = r.id(0)
 	t.Type = r.name(1)
 	t.Queue = r.name(2)
@@ -92,7 +92,7 @@ func (r *rowValues) scanTask(t *task.Task) (side int64) {
 	t.Waiting = task.Waiting(r.name(5))
 	t.ReadyAt = r.time(6)
 	t.RemainingDeps = int(r.int(7))
-	side = r.int(8) & sides
+	payloads = r.int(8) != 0
 	t.Epoch = r.int(9)
 	if lease := r.raw(10); lease != nil {
 		copy(t.LeaseID[:], lease)
@@ -128,7 +128,7 @@ func (r *rowValues) scanTask(t *task.Task) (side int64) {
 	t.UpdatedAt = r.time(39)
 	t.StartedAt = r.time(40)
 	t.FinishedAt = r.time(41)
-	return side
+	return payloads
 }
 
 func (r *rowValues) options(i int, t *task.Task) {
@@ -137,11 +137,11 @@ func (r *rowValues) options(i int, t *task.Task) {
 	}
 }
 
-const sqlPayloads = `SELECT kind, data FROM payloads WHERE namespace = ?1 AND task_id = ?2`
+const sqlPayloads = `SELECT kind, data FROM weaver_payloads WHERE namespace = ?1 AND task_id = ?2`
 
-// fetchSide adds to t what its row only has a bit for.
-func (c *conn) fetchSide(ns string, t *task.Task, side int64) error {
-	if side == 0 {
+// fetchPayloads adds the out-of-line texts of a task that may have any.
+func (c *conn) fetchPayloads(ns string, t *task.Task, payloads bool) error {
+	if !payloads {
 		return nil
 	}
 	st := c.stmt(sqlPayloads).text(1, ns).id(2, &t.ID)
@@ -161,7 +161,7 @@ func (c *conn) fetchSide(ns string, t *task.Task, side int64) error {
 const stepColumns = `name, step_index, kind, state, by_attempt, by_try, value, error_json, wake_at, started_at, completed_at`
 
 const sqlSteps = `
-SELECT ` + stepColumns + ` FROM steps WHERE namespace = ?1 AND task_id = ?2
+SELECT ` + stepColumns + ` FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2
 ORDER BY step_index, by_attempt, by_try, name`
 
 // steps returns everything a task's attempts recorded, by index.

@@ -10,8 +10,8 @@ import (
 )
 
 const sqlDueOfLane = `
-SELECT ` + candidateColumns + ` FROM outbox_events o
-CROSS JOIN tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
+SELECT ` + candidateColumns + ` FROM weaver_outbox_events o
+CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
 WHERE o.namespace = ?1 AND o.queue = ?2 AND o.task_type = ?3 AND o.priority = ?4 AND o.available_at <= ?5
   AND (o.available_at, o.task_id) > (?6, ?7)
 ORDER BY o.available_at, o.task_id LIMIT ?8`
@@ -155,8 +155,8 @@ func (c *claim) best(lanes *[]*laneCursor) (*laneCursor, error) {
 }
 
 const sqlHinted = `
-SELECT ` + candidateColumns + ` FROM outbox_events o
-CROSS JOIN tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
+SELECT ` + candidateColumns + ` FROM weaver_outbox_events o
+CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
 WHERE o.namespace = ?1 AND o.task_id = ?2 AND o.available_at <= ?3`
 
 // hinted claims what hints name, as far as it is due and asked for. Hints come
@@ -195,12 +195,12 @@ func (c *claim) hinted() error {
 
 const (
 	sqlFirstOfLane = `
-SELECT available_at FROM outbox_events
+SELECT available_at FROM weaver_outbox_events
 WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4
 ORDER BY available_at LIMIT 1`
 
 	sqlFutureOfLane = `
-SELECT available_at FROM outbox_events
+SELECT available_at FROM weaver_outbox_events
 WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND available_at > ?5
 ORDER BY available_at LIMIT 1`
 )

@@ -71,7 +71,7 @@ func (m *moves) freed(key string) {
 	m.keys[key] = true
 }
 
-const sqlDeleteTimer = `DELETE FROM timers WHERE namespace = ?1 AND due_at = ?2 AND task_id = ?3`
+const sqlDeleteTimer = `DELETE FROM weaver_timers WHERE namespace = ?1 AND due_at = ?2 AND task_id = ?3`
 
 // left does what follows when a task left running (h) for what e says.
 func (m *moves) left(h *held, e *ending) error {
@@ -97,7 +97,7 @@ func (m *moves) left(h *held, e *ending) error {
 // edges are to be decided.
 func (m *moves) terminal(h *held, state task.State) error {
 	m.fx.notice.Tasks = append(m.fx.notice.Tasks, h.id)
-	if h.flags&flagNeeded != 0 {
+	if h.needed {
 		m.ended = append(m.ended, ended{h.id, state})
 	}
 	if h.deadline == 0 {
@@ -167,9 +167,9 @@ func worse(a, b *edge) int {
 
 const (
 	sqlOpenEdges = `
-SELECT task_id, kind FROM task_dependencies INDEXED BY task_dependencies_by_need
+SELECT task_id, kind FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
 WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0`
-	sqlEdgeDone = `UPDATE task_dependencies SET done = 1 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
+	sqlEdgeDone = `UPDATE weaver_task_dependencies SET done = 1 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
 )
 
 // decideEdges marks the open edges towards what ended, and then looks at each
@@ -206,7 +206,7 @@ func (m *moves) decideEdges(ended []ended) error {
 }
 
 const sqlNeedsEnded = `
-UPDATE tasks SET remaining_deps = remaining_deps - ?3
+UPDATE weaver_tasks SET remaining_deps = remaining_deps - ?3
 WHERE namespace = ?1 AND task_id = ?2 AND state = 'pending' AND waiting_reason = 'deps'
 RETURNING remaining_deps, ready_at, queue, task_type, priority, concurrency_key, job_id`
 
@@ -240,7 +240,7 @@ func (m *moves) decideChild(edges []edge) error {
 	return m.claimable(&d, job, standing{task.Pending, task.WaitDeps, task.KindNone}, readyAt, task.WaitDelay)
 }
 
-const sqlClaimable = `UPDATE tasks SET state = ?3, waiting_reason = ?4, updated_at = ?5 WHERE namespace = ?1 AND task_id = ?2`
+const sqlClaimable = `UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, updated_at = ?5 WHERE namespace = ?1 AND task_id = ?2`
 
 // claimable moves a task to ready, or to pending until readyAt, and writes its
 // dispatch row.
@@ -274,9 +274,9 @@ func (m *moves) needFailed(e *edge) error {
 
 const (
 	sqlJob = `
-SELECT total, unfinished, movable, failed, succeeded, cancel_requested, state FROM jobs WHERE namespace = ?1 AND job_id = ?2`
+SELECT total, unfinished, movable, failed, succeeded, cancel_requested, state FROM weaver_jobs WHERE namespace = ?1 AND job_id = ?2`
 	sqlCountJob = `
-UPDATE jobs SET total = ?3, unfinished = ?4, movable = ?5, failed = ?6, succeeded = ?7, state = ?8, updated_at = ?9,
+UPDATE weaver_jobs SET total = ?3, unfinished = ?4, movable = ?5, failed = ?6, succeeded = ?7, state = ?8, updated_at = ?9,
   finished_at = CASE WHEN ?10 THEN coalesce(finished_at, ?9) END
 WHERE namespace = ?1 AND job_id = ?2`
 )

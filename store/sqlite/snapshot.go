@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	sqlSnapTasks     = `SELECT ` + taskColumns + ` FROM tasks WHERE namespace = ?1 ORDER BY task_id`
-	sqlSnapJobs      = `SELECT ` + jobColumns + ` FROM jobs WHERE namespace = ?1 ORDER BY job_id`
-	sqlSnapEdges     = `SELECT task_id, depends_on_task_id, kind, done FROM task_dependencies WHERE namespace = ?1 ORDER BY task_id, depends_on_task_id`
-	sqlSnapAttempts  = `SELECT ` + attemptColumns + ` FROM attempts WHERE namespace = ?1 ORDER BY task_id, attempt_no`
-	sqlSnapDecisions = `SELECT ` + decisionColumns + ` FROM decisions WHERE namespace = ?1 ORDER BY task_id, attempt_no`
-	sqlSnapSteps     = `SELECT ` + stepColumns + `, task_id FROM steps WHERE namespace = ?1 ORDER BY task_id, step_index, by_attempt, by_try, name`
+	sqlSnapTasks     = `SELECT ` + taskColumns + ` FROM weaver_tasks WHERE namespace = ?1 ORDER BY task_id`
+	sqlSnapJobs      = `SELECT ` + jobColumns + ` FROM weaver_jobs WHERE namespace = ?1 ORDER BY job_id`
+	sqlSnapEdges     = `SELECT task_id, depends_on_task_id, kind, done FROM weaver_task_dependencies WHERE namespace = ?1 ORDER BY task_id, depends_on_task_id`
+	sqlSnapAttempts  = `SELECT ` + attemptColumns + ` FROM weaver_attempts WHERE namespace = ?1 ORDER BY task_id, attempt_no`
+	sqlSnapDecisions = `SELECT ` + decisionColumns + ` FROM weaver_decisions WHERE namespace = ?1 ORDER BY task_id, attempt_no`
+	sqlSnapSteps     = `SELECT ` + stepColumns + `, task_id FROM weaver_steps WHERE namespace = ?1 ORDER BY task_id, step_index, by_attempt, by_try, name`
 	sqlSnapDispatch  = `
-SELECT task_id, queue, task_type, priority, available_at, concurrency_key FROM outbox_events WHERE namespace = ?1 ORDER BY task_id`
-	sqlSnapKeys    = `SELECT key, held, cap FROM conc_keys WHERE namespace = ?1 ORDER BY key`
-	sqlSnapWaiters = `SELECT key, due_at, task_id FROM conc_waiters WHERE namespace = ?1 ORDER BY key, due_at, task_id`
-	sqlSnapAudit   = `SELECT at, actor, verb, target, reason FROM audit WHERE namespace = ?1 ORDER BY audit_id`
+SELECT task_id, queue, task_type, priority, available_at, concurrency_key FROM weaver_outbox_events WHERE namespace = ?1 ORDER BY task_id`
+	sqlSnapKeys    = `SELECT key, held, cap FROM weaver_conc_keys WHERE namespace = ?1 ORDER BY key`
+	sqlSnapWaiters = `SELECT key, due_at, task_id FROM weaver_conc_waiters WHERE namespace = ?1 ORDER BY key, due_at, task_id`
+	sqlSnapAudit   = `SELECT at, actor, verb, target, reason FROM weaver_audit WHERE namespace = ?1 ORDER BY audit_id`
 )
 
 // Snapshot implements store.Reader. It is one read transaction, long on a
@@ -84,12 +84,12 @@ func (v *view) snapshot(s *store.Snapshot) (err error) {
 }
 
 func (v *view) snapTasks(s *store.Snapshot) error {
-	var sides []int64
+	var payloads []bool
 	st := v.stmt(sqlSnapTasks).text(1, v.ns)
 	for st.next() {
 		r := st.row()
 		s.Tasks = append(s.Tasks, task.Task{})
-		sides = append(sides, r.scanTask(&s.Tasks[len(s.Tasks)-1]))
+		payloads = append(payloads, r.scanTask(&s.Tasks[len(s.Tasks)-1]))
 		if r.err != nil {
 			st.err = r.err
 		}
@@ -98,7 +98,7 @@ func (v *view) snapTasks(s *store.Snapshot) error {
 		return err
 	}
 	for i := range s.Tasks {
-		if err := v.fetchSide(v.ns, &s.Tasks[i], sides[i]); err != nil {
+		if err := v.fetchPayloads(v.ns, &s.Tasks[i], payloads[i]); err != nil {
 			return err
 		}
 	}

@@ -10,12 +10,12 @@ import (
 // sqlClaimTask compares the epoch that was read in this transaction: the same
 // row, or an error.
 const sqlClaimTask = `
-UPDATE tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
+UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
   lease_id = ?4, leased_by = ?5, lease_expires_at = ?6, started_at = ?7, updated_at = ?7, started_version = ?8
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id IS NULL`
 
-// sqlClaimSuspect remembers of a suspect whether it runs alone.
-const sqlClaimSuspect = `UPDATE tasks SET flags = (flags & ~4) | ?3 WHERE namespace = ?1 AND task_id = ?2`
+// sqlSetIsolated records whether a quarantined task is the only one of its worker.
+const sqlSetIsolated = `UPDATE weaver_tasks SET isolated = ?3 WHERE namespace = ?1 AND task_id = ?2`
 
 // take leases a task and deletes its dispatch row.
 func (c *claim) take(d *candidate) error {
@@ -39,7 +39,7 @@ func (c *claim) take(d *candidate) error {
 	c.taken = append(c.taken, store.Claimed{})
 	got := &c.taken[len(c.taken)-1]
 	got.Task = *t
-	if err := c.complete(got, d.side); err != nil {
+	if err := c.complete(got, d.payloads); err != nil {
 		return err
 	}
 	if got.Quarantined {
@@ -47,11 +47,7 @@ func (c *claim) take(d *candidate) error {
 		if c.company == 0 || got.QuarantineLimit < c.company {
 			c.company = got.QuarantineLimit
 		}
-		alone := int64(0)
-		if got.QuarantineLimit == 1 {
-			alone = flagAlone
-		}
-		if err := c.stmt(sqlClaimSuspect).text(1, c.ns).id(2, &d.id).int(3, alone).run(); err != nil {
+		if err := c.stmt(sqlSetIsolated).text(1, c.ns).id(2, &d.id).bool(3, got.QuarantineLimit == 1).run(); err != nil {
 			return err
 		}
 	}
@@ -88,7 +84,7 @@ func (c *claim) write(id *task.ID, epoch int64, version int) error {
 // sqlClaimMany is sqlClaimTask for a chunk of tasks that were never claimed.
 var sqlClaimMany = newChunkSQL(func(n int) string {
 	return `
-UPDATE tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
+UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
   lease_id = ?2, leased_by = ?3, lease_expires_at = ?4, started_at = ?5, updated_at = ?5, started_version = ?6
 WHERE namespace = ?1 AND task_id IN (` + params(7, n) + `) AND lease_epoch = 0 AND lease_id IS NULL`
 })

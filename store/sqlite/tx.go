@@ -5,8 +5,8 @@ import (
 )
 
 const sqlGeneration = `
-SELECT coalesce((SELECT value FROM store_meta WHERE namespace = ?1 AND key = 'generation'),
-  (SELECT value FROM store_meta WHERE namespace = '' AND key = 'generation'))`
+SELECT coalesce((SELECT value FROM weaver_store_meta WHERE namespace = ?1 AND key = 'generation'),
+  (SELECT value FROM weaver_store_meta WHERE namespace = '' AND key = 'generation'))`
 
 // generation reads the life of the store that leases belong to.
 func (c *conn) generation(ns string) (gen string, err error) {
@@ -47,10 +47,10 @@ func (t *tx) valid(l *task.Lease) (bool, error) {
 }
 
 const sqlInsertDispatch = `
-INSERT INTO outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key)
+INSERT INTO weaver_outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`
 
-const sqlDeleteDispatch = `DELETE FROM outbox_events WHERE namespace = ?1 AND task_id = ?2`
+const sqlDeleteDispatch = `DELETE FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = ?2`
 
 // dispatched is what a dispatch row needs to know about its task.
 type dispatched struct {

@@ -23,7 +23,7 @@ var valueScenes = []scene{
 
 // odd are names that a store must treat as any other.
 var odd = []string{
-	"'; DROP TABLE tasks; --", `"quoted"`, "%", "_", "a%b", "*", "?", ":x", "$1", "@p", `back\slash`, "tab\tand\nline",
+	"'; DROP TABLE weaver_tasks; --", `"quoted"`, "%", "_", "a%b", "*", "?", ":x", "$1", "@p", `back\slash`, "tab\tand\nline",
 	" spaces ", "日本語", "e\u0301", "🦉", "null", "0", "-1", "{}", "[]", "a=b&c=d",
 }
 
