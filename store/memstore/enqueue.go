@@ -25,7 +25,7 @@ func (s *Store) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.S
 }
 
 // enqueue stores what is new in a submission, in its order, and names what
-// stands already.
+// exists already.
 func (o *op) enqueue(sub store.Submission, parent task.ID) []store.Enqueued {
 	out := make([]store.Enqueued, len(sub.Tasks))
 	for i := range sub.Tasks {
@@ -40,7 +40,7 @@ func (o *op) enqueue(sub store.Submission, parent task.ID) []store.Enqueued {
 	return out
 }
 
-// known tells whether a task stands already: by its ID, stored by an earlier
+// known reports whether a task exists already: by its ID, stored by an earlier
 // try of the same call, or by its idempotency key.
 func (sp *space) known(n *task.New) (store.Enqueued, bool) {
 	if _, ok := sp.tasks[n.ID]; ok {

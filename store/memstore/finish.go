@@ -19,7 +19,7 @@ func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]
 	return out, err
 }
 
-// finish ends one attempt, if its lease is the one that stands.
+// finish ends one attempt, if its lease is valid.
 func (o *op) finish(f *store.Finish) store.FinishResult {
 	if err := rules.CheckFinish(f); err != nil {
 		return store.FinishResult{Err: err}
@@ -49,7 +49,7 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 	return store.FinishResult{State: r.State, Waiting: r.Waiting}
 }
 
-// finishedBefore answers a finish whose lease does not stand (R8): it is the
+// finishedBefore answers a finish whose lease is not valid (R8): it is the
 // same report once more, or a contradiction, or too late.
 func (o *op) finishedBefore(f *store.Finish, lost error) store.FinishResult {
 	if f.Lease.Generation != o.generation {

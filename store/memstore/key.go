@@ -17,7 +17,7 @@ func (o *op) hasRoom(key string) bool {
 }
 
 // hold takes a task's key as it is claimed. The limit of the task claimed
-// last is the one that stands.
+// last is the one that holds.
 func (o *op) hold(r *row) {
 	if r.ConcurrencyKey == "" {
 		return

@@ -20,7 +20,7 @@ func (s *Store) Record(ctx context.Context, ns string, recs ...store.Record) ([]
 	return out, err
 }
 
-// record writes one record, if its lease is the one that stands.
+// record writes one record, if its lease is valid.
 func (o *op) record(rec *store.Record) store.RecordResult {
 	if err := rules.CheckRecord(rec); err != nil {
 		return store.RecordResult{Err: err}

@@ -155,10 +155,10 @@ func (s *Store) preview(subs []buffered) [][]store.Enqueued {
 			n := &b.sub.Tasks[i]
 			id := inSpace[task.ID]{b.ns, n.ID}
 			key := inSpace[idempotency]{b.ns, idempotency{n.Type, n.IdempotencyKey}}
-			known, stands := s.space(b.ns).known(n)
+			known, exists := s.space(b.ns).known(n)
 			first, taken := keys[key]
 			switch {
-			case stands:
+			case exists:
 				out[i] = known
 			case !ids[id] && n.IdempotencyKey != "" && taken:
 				out[i] = store.Enqueued{ID: first, Disposition: store.DispositionExisting}
