@@ -1,7 +1,7 @@
-// Package decide is pure judgement: given what an attempt reported and what
+// Package decide is pure: given what an attempt reported and what
 // is known of its task, what should happen next. Deciders do no I/O and read
 // no clock and no randomness, so that the same input gives the same decision
-// for ever (ADR-0005 of the requirements). They are asked after a failure, a
+// for ever. They are asked after a failure, a
 // block or a failed decode; never after a success.
 package decide
 

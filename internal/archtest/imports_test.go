@@ -83,7 +83,7 @@ var houseOrder = map[string]rule{
 	},
 	"internal/clitest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/rogpeppe/go-internal", "github.com/creack/pty"}},
 	"internal/pipeline": {
-		ours:     join(face, "builtin", "internal/typo"),
+		ours:     join(face, "builtin", "internal/text", "internal/typo"),
 		libs:     []string{"github.com/goccy/go-yaml"},
 		testLibs: []string{"github.com/santhosh-tekuri/jsonschema/v6"},
 	},

@@ -1,7 +1,7 @@
 // Package event is the closed set of things that happen to tasks, one Go type
 // each, and the Sink that receives them.
 //
-// Events are told after the fact: task.started just after the claim
+// Events follow the fact: task.started comes just after the claim
 // committed, step.started just before the step's function runs, completed and
 // failed just after the write committed. They are derived, may be lost with
 // the process, and are never read to decide anything.
@@ -129,7 +129,7 @@ type (
 		task.Progress
 	}
 	// StreamChunk is a piece of the handler's live output (weaver.Emit). It is
-	// told and not stored.
+	// emitted and not stored.
 	StreamChunk struct {
 		Header
 		Stream string `json:"stream"` // which of the handler's streams, for example "stdout"

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -24,7 +25,7 @@ func (s *Store) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.S
 }
 
 // enqueue stores what is new in a submission, in its order, and names what
-// stands already.
+// exists already.
 func (o *op) enqueue(sub store.Submission, parent task.ID) []store.Enqueued {
 	out := make([]store.Enqueued, len(sub.Tasks))
 	for i := range sub.Tasks {
@@ -39,7 +40,7 @@ func (o *op) enqueue(sub store.Submission, parent task.ID) []store.Enqueued {
 	return out
 }
 
-// known tells whether a task stands already: by its ID, stored by an earlier
+// known reports whether a task exists already: by its ID, stored by an earlier
 // try of the same call, or by its idempotency key.
 func (sp *space) known(n *task.New) (store.Enqueued, bool) {
 	if _, ok := sp.tasks[n.ID]; ok {
@@ -53,16 +54,17 @@ func (sp *space) known(n *task.New) (store.Enqueued, bool) {
 	return store.Enqueued{}, false
 }
 
-// insert stores a new task with its edges, and makes it claimable when it
-// needs nobody.
+// insert stores a new task with its edges, and makes it claimable when it has no
+// needs.
 func (o *op) insert(n *task.New, job *task.NewJob, parent task.ID) {
 	r := &row{Task: newTask(n, o.now)}
 	r.ParentID = parent
+	var jobDeadline time.Time
 	if job != nil {
 		j := o.jobOf(job)
-		r.JobID = j.ID
-		r.DeadlineAt = earliest(r.DeadlineAt, j.DeadlineAt)
+		r.JobID, jobDeadline = j.ID, j.DeadlineAt
 	}
+	r.DeadlineAt = rules.Deadline(n, jobDeadline, o.now)
 	o.tasks[r.ID] = r
 	if r.IdempotencyKey != "" {
 		o.idempotent[idempotency{r.Type, r.IdempotencyKey}] = r.ID
@@ -71,14 +73,14 @@ func (o *op) insert(n *task.New, job *task.NewJob, parent task.ID) {
 		o.link(&store.EdgeRow{Task: r.ID, Needs: edge.Needs, Kind: edge.Kind})
 	}
 	r.RemainingDeps = len(n.Needs)
-	r.State, r.Waiting = task.Pending, task.WaitDeps
+	r.State, r.Waiting, r.ReadyAt = rules.FirstState(n, o.now)
 	o.count(r, task.JobCounters{}, task.Count(r.State, r.Waiting, task.KindNone))
 	if r.RemainingDeps == 0 {
-		o.release(r)
+		o.makeReady(r, r.ReadyAt, task.WaitDelay, nil)
 	}
 }
 
-// newTask translates a draft. State and edges come later.
+// newTask translates a draft. State, deadline and edges come later.
 func newTask(n *task.New, now time.Time) task.Task {
 	t := task.Task{
 		ID: n.ID, Node: n.Node, Type: n.Type, Queue: n.Queue, Priority: n.Priority,
@@ -88,15 +90,6 @@ func newTask(n *task.New, now time.Time) task.Task {
 		IdempotencyKey: n.IdempotencyKey, ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit,
 		Labels: copyMap(n.Labels), Metadata: copyMap(n.Metadata),
 		CreatedAt: n.ID.Time(), UpdatedAt: now,
-	}
-	switch {
-	case !n.At.IsZero():
-		t.ReadyAt = instant(n.At)
-	case n.Delay > 0:
-		t.ReadyAt = instant(now.Add(n.Delay))
-	}
-	if n.ExpireAfter > 0 {
-		t.DeadlineAt = instant(now.Add(n.ExpireAfter))
 	}
 	return t
 }
@@ -110,9 +103,7 @@ func (o *op) jobOf(n *task.NewJob) *task.Job {
 		ID: n.ID, Name: n.Name, Budget: n.Budget, Meta: copyMap(n.Meta),
 		CreatedAt: n.ID.Time(), UpdatedAt: o.now,
 	}
-	if n.Budget.MaxDuration > 0 {
-		j.DeadlineAt = instant(o.now.Add(n.Budget.MaxDuration))
-	}
+	j.DeadlineAt = rules.JobDeadline(n.Budget, o.now)
 	o.jobs[j.ID] = j
 	return j
 }

@@ -5,19 +5,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-// free reports whether one more task with the key may run. Of a key that
-// nobody holds the limit is not known: it comes with the next claim.
-func (o *op) free(key string) bool {
+// hasRoom reports whether one more task with the key may run.
+func (o *op) hasRoom(key string) bool {
 	k, ok := o.keys[key]
-	return key == "" || !ok || k.Held == 0 || k.Held < k.Cap
+	return key == "" || !ok || rules.KeyHasRoom(k.Held, k.Cap)
 }
 
 // hold takes a task's key as it is claimed. The limit of the task claimed
-// last is the one that stands.
+// last is the one that holds.
 func (o *op) hold(r *row) {
 	if r.ConcurrencyKey == "" {
 		return
@@ -58,16 +58,16 @@ func (o *op) wakeFreed() {
 func (o *op) wake(key string) {
 	k, ok := o.keys[key]
 	if !ok {
-		return // without a key row nobody waits
+		return // without a key row no task waits
 	}
-	for k.Held+o.due(key) < k.Cap {
+	for rules.KeyWakes(k.Held, o.due(key), k.Cap) > 0 {
 		w, ok := o.oldestWaiter(key)
 		if !ok {
 			return
 		}
 		r := o.tasks[w.Task]
 		delete(o.waiters, w.Task)
-		// The task's own row is not written: only where it stands changes.
+		// The task's own row is not written: readers derive its state.
 		o.dispatch[w.Task] = store.DispatchRow{
 			Task: r.ID, Queue: r.Queue, Type: r.Type, Priority: r.Priority,
 			AvailableAt: w.DueAt, ConcurrencyKey: key,
@@ -108,7 +108,7 @@ func (o *op) key(key string, limit int) *store.KeyRow {
 	return k
 }
 
-// tidy removes a key that nobody holds or waits for.
+// tidy removes a key that no task holds or waits for.
 func (o *op) tidy(key string) {
 	if k, ok := o.keys[key]; ok && k.Held == 0 {
 		if _, waits := o.oldestWaiter(key); !waits {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -89,7 +90,7 @@ func (s *Store) Job(ctx context.Context, ns string, id task.ID) (task.Job, error
 	case err != nil:
 		return task.Job{}, err
 	case job == nil:
-		return task.Job{}, fmt.Errorf("job %s: %w", id, store.ErrNotFound)
+		return task.Job{}, rules.JobNotFound(id)
 	}
 	return *job, nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Tx is the transaction of one StepTx. What is enqueued through it is kept
-// aside, and stored together with the step or not at all.
+// Tx is the transaction of one StepTx. What is enqueued through it is held
+// back, and stored together with the step or not at all.
 type Tx struct {
 	store *Store
 
@@ -67,8 +67,8 @@ func (s *Store) StepTx(ctx context.Context, ns string, rec store.Record, limit t
 	return s.commit(ctx, ns, rec, subs)
 }
 
-// commit records the step of a transaction, stores what it enqueued, and tells
-// the listeners of every namespace it wrote to.
+// commit records the step of a transaction, stores what it enqueued, and notifies the
+// listeners of every namespace that it wrote to.
 func (s *Store) commit(ctx context.Context, ns string, rec store.Record, subs []buffered) (store.RecordResult, error) {
 	if err := ctx.Err(); err != nil {
 		return store.RecordResult{}, err
@@ -76,7 +76,7 @@ func (s *Store) commit(ctx context.Context, ns string, rec store.Record, subs []
 	notices := map[string]store.Notice{}
 	res := s.apply(ns, rec, subs, notices)
 	for ns, n := range notices {
-		s.listeners.tell(ns, n)
+		s.listeners.Notify(ns, n)
 	}
 	return res, res.Err
 }
@@ -94,8 +94,8 @@ func (s *Store) apply(ns string, rec store.Record, subs []buffered, notices map[
 		o := newOp(s.space(ns), s.dead, now)
 		o.notice = notices[ns]
 		do(o)
-		o.settle()
-		notices[ns] = o.notice
+		o.propagate()
+		notices[ns] = o.result()
 	}
 	var res store.RecordResult
 	recorded := false
@@ -113,7 +113,7 @@ func (s *Store) apply(ns string, rec store.Record, subs []buffered, notices map[
 	return res
 }
 
-// enqueue answers as the store stands now and keeps the submission aside.
+// enqueue answers as the store is now and holds the submission back.
 func (t *Tx) enqueue(ctx context.Context, ns string, sub store.Submission) ([]store.Enqueued, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -155,10 +155,10 @@ func (s *Store) preview(subs []buffered) [][]store.Enqueued {
 			n := &b.sub.Tasks[i]
 			id := inSpace[task.ID]{b.ns, n.ID}
 			key := inSpace[idempotency]{b.ns, idempotency{n.Type, n.IdempotencyKey}}
-			known, stands := s.space(b.ns).known(n)
+			known, exists := s.space(b.ns).known(n)
 			first, taken := keys[key]
 			switch {
-			case stands:
+			case exists:
 				out[i] = known
 			case !ids[id] && n.IdempotencyKey != "" && taken:
 				out[i] = store.Enqueued{ID: first, Disposition: store.DispositionExisting}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 
@@ -51,6 +53,46 @@ func FuzzParse(f *testing.F) {
 		if doc, ok := asJSON(src); ok {
 			if err := schema.Validate(doc); err != nil {
 				t.Errorf("Parse accepts what the schema refuses: %v", err)
+			}
+		}
+	})
+}
+
+// Every mistake is at a place that the file has: in a line, at one of its
+// characters or just behind the last, and not longer than the line.
+func FuzzPlaces(f *testing.F) {
+	for _, dir := range []string{"ok", "bad"} {
+		for _, src := range files(f, dir) {
+			f.Add(src, uint16(0), byte('x'))
+		}
+	}
+	f.Fuzz(func(t *testing.T, src []byte, at uint16, b byte) {
+		src = slices.Clone(src)
+		if len(src) > 0 { // a good file with a typo
+			src[int(at)%len(src)] = b
+		}
+		_, err := pipeline.Parse(src)
+		if err == nil {
+			return
+		}
+		var e *pipeline.Error
+		if !errors.As(err, &e) {
+			t.Fatalf("%T: %v", err, err)
+		}
+		checkShape(t, e, src)
+		text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(src), "\ufeff"))
+		lines := strings.Split(text, "\n")
+		for _, p := range e.Problems {
+			if p.Line > len(lines) {
+				t.Errorf("%+v: the file has %d lines", p, len(lines))
+				continue
+			}
+			n := utf8.RuneCountInString(lines[p.Line-1])
+			if p.Column > n+1 || p.Column-1+p.Length > n+1 {
+				t.Errorf("%+v: the line has %d characters: %q", p, n, lines[p.Line-1])
+			}
+			if strings.ContainsAny(p.Message, "\n\r\x00\x1b") || !utf8.ValidString(p.Message+p.Hint) {
+				t.Errorf("%+v: the message is no line of text", p)
 			}
 		}
 	})
