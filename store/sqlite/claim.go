@@ -6,12 +6,10 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/batch"
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
-
-// suspectAfter is the crash_count from which on a task is a suspect (R7).
-const suspectAfter = 2
 
 // Claim implements store.Worker.
 func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
@@ -27,7 +25,7 @@ func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest
 	began := time.Now()
 	claimInto := func(got *store.ClaimResult) func(*tx) error {
 		return func(t *tx) (err error) {
-			cl := claim{tx: t, req: &req, suspects: req.Quarantined, company: req.QuarantineLimit}
+			cl := claim{tx: t, req: &req, quarantine: rules.NewQuarantine(&req)}
 			*got, err = cl.run()
 			return err
 		}
@@ -69,15 +67,14 @@ func willing(got *store.ClaimResult) bool { return len(got.Tasks) == 0 && got.Ne
 // claim is one claim call.
 type claim struct {
 	*tx
-	req      *store.ClaimRequest
-	paused   map[string]bool
-	left     map[string]int // free slots by queue; nil: no limits
-	suspects int            // that the worker runs, with those taken here
-	company  int            // the smallest company of those; 0: no limit
-	taken    []store.Claimed
-	first    map[int][]task.ID // plain ones taken for the first time, by code version: not yet written
-	keys     map[string]bool   // of the tasks taken
-	stale    time.Duration     // others wrote, and their lanes are read this much later
+	req        *store.ClaimRequest
+	paused     map[string]bool
+	left       map[string]int // free slots by queue; nil: no limits
+	quarantine rules.Quarantine
+	taken      []store.Claimed
+	first      map[int][]task.ID // plain ones taken for the first time, by code version: not yet written
+	keys       map[string]bool   // of the tasks taken
+	stale      time.Duration     // others wrote, and their lanes are read this much later
 }
 
 // run claims what is due. Crash after the commit: the leases expire, or the
@@ -111,7 +108,7 @@ func (c *claim) run() (store.ClaimResult, error) {
 		err = c.writeFirst()
 	}
 	if err == nil {
-		err = c.wakeAll(c.keys)
+		err = c.wakeKeys(c.keys)
 	}
 	if err == nil && !c.req.Again {
 		err = c.insertClaim()
@@ -176,7 +173,7 @@ func (c *claim) try(d *candidate) error {
 		// alone it would be met for ever.
 		_, err := c.undispatch(&d.id)
 		return err
-	case !c.inTime(t) || !c.maySuspect(t):
+	case !c.mayRun(t):
 		return nil
 	}
 	if d.key != "" {
@@ -189,28 +186,19 @@ func (c *claim) try(d *candidate) error {
 	return c.take(d)
 }
 
-func (c *claim) inTime(t *task.Task) bool { return t.DeadlineAt.IsZero() || t.DeadlineAt.After(c.now) }
-
-// maySuspect reports whether a task is no suspect, or one that may run now:
-// neither it nor any that runs has company enough.
-func (c *claim) maySuspect(t *task.Task) bool {
-	if t.CrashCount < suspectAfter {
-		return true
-	}
-	return c.suspects < c.allowed(t) && (c.company == 0 || c.suspects < c.company)
+// mayRun reports whether a due task may run now: its deadline has not passed (the
+// reaper ends it otherwise), and quarantine does not hold it back.
+func (c *claim) mayRun(t *task.Task) bool {
+	return !rules.Past(t.DeadlineAt, c.now) && c.quarantine.HasRoom(t.CrashCount, t.QuarantineLosses)
 }
-
-// allowed is how many suspects the worker may run at once when this one is
-// among them: fewer with each loss it took part in, down to itself alone (R7).
-func (c *claim) allowed(t *task.Task) int { return max(1, c.req.Slots/8>>min(t.QuarantineLosses, 62)) }
 
 // complete adds what a handler needs beside the task's row.
 func (c *claim) complete(got *store.Claimed, payloads bool) (err error) {
 	t := &got.Task
 	t.ReadyAt = time.Time{} // as readers see a running task
 	got.Lease = task.Lease{Task: t.ID, Epoch: t.Epoch, ID: t.LeaseID, Generation: c.gen}
-	if got.Quarantined = t.CrashCount >= suspectAfter; got.Quarantined {
-		got.QuarantineLimit = c.allowed(t)
+	if got.Quarantined = rules.Quarantined(t.CrashCount); got.Quarantined {
+		got.QuarantineLimit = rules.QuarantineLimit(c.req.Slots, t.QuarantineLosses)
 	}
 	if !t.DeadlineAt.IsZero() {
 		got.TimeLeft = t.DeadlineAt.Sub(c.now)

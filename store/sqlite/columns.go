@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"github.com/goweaver/weaver/internal/propagate"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 	"github.com/goweaver/weaver/task"
@@ -155,7 +156,7 @@ var leaseColumns = conn.Columns[leaseRow]{
 // operators, the reaper, and the ends of its needs.
 type taskRow struct {
 	leaseRow     // of the lease, if it runs
-	contribution jobContribution
+	contribution propagate.Contribution
 	crashes      int
 	isolated     bool
 	asked        bool // to cancel
@@ -165,9 +166,9 @@ type taskRow struct {
 // taskRowColumns follow leaseColumns.
 var (
 	taskRowColumns = conn.Columns[taskRow]{
-		conn.Col("state", func(w *taskRow, r *conn.Row, i int) { w.contribution.state = task.State(r.Name(i)) }),
-		conn.Col("waiting_reason", func(w *taskRow, r *conn.Row, i int) { w.contribution.waiting = task.Waiting(r.Name(i)) }),
-		conn.Col("last_error_kind", func(w *taskRow, r *conn.Row, i int) { w.contribution.kind = task.ErrorKind(r.Name(i)) }),
+		conn.Col("state", func(w *taskRow, r *conn.Row, i int) { w.contribution.State = task.State(r.Name(i)) }),
+		conn.Col("waiting_reason", func(w *taskRow, r *conn.Row, i int) { w.contribution.Waiting = task.Waiting(r.Name(i)) }),
+		conn.Col("last_error_kind", func(w *taskRow, r *conn.Row, i int) { w.contribution.Kind = task.ErrorKind(r.Name(i)) }),
 		conn.Col("crash_count", func(w *taskRow, r *conn.Row, i int) { w.crashes = int(r.Int(i)) }),
 		conn.Col("isolated", func(w *taskRow, r *conn.Row, i int) { w.isolated = r.Bool(i) }),
 		conn.Col("cancel_requested", func(w *taskRow, r *conn.Row, i int) { w.asked = r.Bool(i) }),

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -52,9 +53,7 @@ func (t *tx) enqueue(sub *store.Submission, parent task.ID) ([]store.Enqueued, e
 	in := insertion{tx: t, parent: parent, needed: neededOf(sub.Tasks)}
 	if sub.Job != nil {
 		in.job = sub.Job.ID
-		if d := sub.Job.Budget.MaxDuration; d > 0 {
-			in.deadline = t.now.Add(d)
-		}
+		in.deadline = rules.JobDeadline(sub.Job.Budget, t.now)
 		if fresh, err := t.insertJob(sub, in.deadline); err != nil {
 			return nil, err
 		} else if fresh {
@@ -88,7 +87,7 @@ func (t *tx) insertJob(sub *store.Submission, deadline time.Time) (fresh bool, e
 	j := sub.Job
 	var c task.JobCounters
 	for i := range sub.Tasks {
-		state, waiting, _ := t.first(&sub.Tasks[i])
+		state, waiting, _ := rules.FirstState(&sub.Tasks[i], t.now)
 		c = c.Add(task.Count(state, waiting, task.KindNone))
 	}
 	n, err := t.stmt(sqlInsertJob).Text(1, t.ns).ID(2, &j.ID).Text(3, j.Name).Text(4, string(task.JobStateOf(c, false))).
@@ -96,22 +95,6 @@ func (t *tx) insertJob(sub *store.Submission, deadline time.Time) (fresh bool, e
 		Int(7, int64(c.Total)).Int(8, int64(c.Unfinished)).Int(9, int64(c.Movable)).Int(10, int64(c.Failed)).Int(11, int64(c.Succeeded)).
 		Time(12, deadline).Time(13, j.ID.Time()).Int(14, t.mic).Exec()
 	return n > 0, err
-}
-
-// first returns the state in which a new task is stored and the instant before
-// which it may not run, zero when there is no wish.
-func (t *tx) first(n *task.New) (task.State, task.Waiting, time.Time) {
-	wish := n.At.Truncate(time.Microsecond)
-	if n.At.IsZero() && n.Delay > 0 {
-		wish = t.now.Add(n.Delay).Truncate(time.Microsecond)
-	}
-	switch {
-	case len(n.Needs) > 0:
-		return task.Pending, task.WaitDeps, wish
-	case wish.After(t.now):
-		return task.Pending, task.WaitDelay, wish
-	}
-	return task.Ready, task.WaitNone, wish
 }
 
 // insertion stores the tasks of one submission.
@@ -130,20 +113,15 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?
 ON CONFLICT DO NOTHING`
 
 func (in *insertion) task(n *task.New) (store.Enqueued, error) {
-	state, waiting, wish := in.first(n)
-	deadline := in.deadline
-	if n.ExpireAfter > 0 {
-		if own := in.now.Add(n.ExpireAfter); deadline.IsZero() || own.Before(deadline) {
-			deadline = own
-		}
-	}
+	state, waiting, notBefore := rules.FirstState(n, in.now)
+	deadline := rules.Deadline(n, in.deadline, in.now)
 	options, err := in.conn.PackOptions(n)
 	if err != nil {
 		return store.Enqueued{}, err
 	}
 	long, needed := len(n.Input) > inlineMax, in.needed[n.ID]
 	st := in.stmt(sqlInsertTask).Text(1, in.ns).ID(2, &n.ID).Text(3, n.Type).Text(4, n.Queue).Int(5, int64(n.Priority)).
-		Text(6, string(state)).OrNull(7, string(waiting)).Time(8, wish).Int(9, int64(len(n.Needs))).
+		Text(6, string(state)).OrNull(7, string(waiting)).Time(8, notBefore).Int(9, int64(len(n.Needs))).
 		Bool(10, !long && !needed && in.plain(n, deadline)).Bool(11, needed).Bool(12, long)
 	if long {
 		st.Null(13)
@@ -165,8 +143,8 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 	if waiting != task.WaitDeps {
 		d := dispatched{n.ID, laneKey{n.Queue, n.Type, int64(n.Priority)}, n.ConcurrencyKey}
 		available := in.mic
-		if wish.After(in.now) {
-			available = wish.UnixMicro()
+		if notBefore.After(in.now) {
+			available = notBefore.UnixMicro()
 		}
 		if err := in.dispatch(&d, available); err != nil {
 			return store.Enqueued{}, err

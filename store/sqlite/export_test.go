@@ -82,11 +82,9 @@ var HotStatements = map[string]string{
 	"due of lane":     sqlDueOfLane,
 	"claim task":      sqlClaimTask,
 	"delete dispatch": sqlDeleteDispatch,
-	"succeed":         sqlSucceed,
 	"insert attempt":  sqlInsertAttempt,
-	"attempt of row":  sqlSucceedAttempt,
 	"guard":           sqlGuard,
-	"move":            sqlMove,
+	"transition":      sqlTransition,
 	"step guard":      sqlStepGuard,
 	"insert step":     sqlInsertStep,
 	"beat":            sqlBeat,
@@ -97,7 +95,7 @@ var HotStatements = map[string]string{
 // WarmStatements must find their rows by a key or an index, too.
 var WarmStatements = map[string]string{
 	"hinted": sqlHinted, "whole task": sqlTask, "held": sqlLeaseRow, "look": sqlTaskRow, "read task": sqlReadTask, "next lane": sqlNextLane,
-	"open edges": sqlOpenEdges, "edge done": sqlEdgeDone, "need met": sqlNeedsEnded, "dead need": sqlDeadNeed, "dependents": sqlDependents,
+	"open edges": sqlOpenEdges, "edge done": sqlEdgeDone, "lower needs": sqlLowerNeeds, "retry needs": sqlRetryNeeds, "dependents": sqlDependents,
 	"due claims": sqlDueClaims, "due timers": sqlDueTimers, "next claim": sqlNextClaim, "next timer": sqlNextTimer, "delete timer": sqlDeleteTimer,
 	"due of key": sqlDueOfKey, "waiters": sqlWaiters, "delete waiter": sqlDelWaiter, "key": sqlKey, "finished": sqlFinished,
 	"task by key": sqlTaskByKey, "task exists": sqlTaskExists, "steps": sqlSteps, "payloads": sqlPayloads, "job": sqlJob, "job tasks": sqlJobTasks,
@@ -110,7 +108,7 @@ var WarmStatements = map[string]string{
 func ChunkStatements() map[string]string {
 	all := make(map[string]string)
 	for name, sqls := range map[string]chunkSQL{
-		"claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "succeed many": sqlSucceedMany,
+		"claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "succeed": sqlSucceed,
 		"insert attempts": sqlInsertAttempts, "steps guard": sqlStepsGuard, "insert steps": sqlInsertSteps,
 	} {
 		for n, sql := range sqls {
@@ -122,7 +120,7 @@ func ChunkStatements() map[string]string {
 
 // ColumnLists are the generated lists in statements, by their table's name.
 var ColumnLists = map[string]string{
-	"taskColumns": taskColumns.List(), "candidateColumns": candidateColumns.List(), "freshColumns": freshColumns.List(),
+	"taskColumns": taskColumns.List(), "dependentColumns": dependentColumns.List(), "workerColumns": workerColumns.List(), "retryNeedColumns": retryNeedColumns.List(), "candidateColumns": candidateColumns.List(), "freshColumns": freshColumns.List(),
 	"leaseColumns": leaseColumns.List(), "taskRowColumns": taskRowColumns.List(), "jobColumns": jobColumns.List(),
 	"stepColumns": stepColumns.List(), "attemptColumns": attemptColumns.List(), "decisionColumns": decisionColumns.List(),
 	"auditColumns": auditColumns.List(), "claimColumns": claimColumns.List(), "edgeColumns": edgeColumns.List(),

@@ -6,19 +6,15 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/batch"
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
 const (
-	// sqlSeen marks a worker as alive. A new one, and one of which a heartbeat
-	// is missing (there is one every third of a TTL), must be steady for a
-	// while before it judges others. A store that was away long enough to let
-	// the lease of a healthy worker expire, two thirds of a TTL, shows in
-	// every worker. A clock that went back says nothing about how long it was.
 	sqlSeen = `
-INSERT INTO weaver_workers (namespace, worker_id, name, ttl, last_seen, heartbeats_since) VALUES (?1, ?2, '', ?4, ?3, ?3)
-ON CONFLICT DO UPDATE SET heartbeats_since = CASE WHEN ?3 - last_seen > ?4 / 2 OR ?3 < last_seen THEN ?3 ELSE heartbeats_since END, last_seen = ?3`
+INSERT INTO weaver_workers (namespace, worker_id, name, ttl, last_seen, heartbeats_since) VALUES (?1, ?2, '', ?3, ?4, ?5)
+ON CONFLICT DO UPDATE SET last_seen = excluded.last_seen, heartbeats_since = excluded.heartbeats_since`
 	sqlJoin = `UPDATE weaver_workers SET name = ?3, ttl = ?4 WHERE namespace = ?1 AND worker_id = ?2`
 )
 
@@ -88,8 +84,17 @@ func (db *DB) Heartbeat(ctx context.Context, ns string, req store.HeartbeatReque
 	return beats, nil
 }
 
+// seen notes a sign of life of a worker.
 func (t *tx) seen(id store.WorkerID, ttl time.Duration) error {
-	return t.stmt(sqlSeen).Text(1, t.ns).Text(2, string(id)).Int(3, t.mic).Duration(4, ttl).Run()
+	w, err := t.worker(id)
+	if err != nil {
+		return err
+	}
+	if w == nil {
+		w = &rules.Worker{TTL: ttl}
+	}
+	seen := w.Seen(ttl, t.now)
+	return t.stmt(sqlSeen).Text(1, t.ns).Text(2, string(id)).Duration(3, seen.TTL).Time(4, seen.LastSeen).Time(5, seen.Since).Run()
 }
 
 func (t *tx) beat(l *task.Lease, until int64) (store.Beat, error) {

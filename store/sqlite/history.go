@@ -2,9 +2,9 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 	"time"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -33,7 +33,7 @@ func (db *DB) History(ctx context.Context, ns string, id task.ID) (store.History
 			return err
 		}
 		if t == nil {
-			return fmt.Errorf("task %v: %w", id, store.ErrNotFound)
+			return rules.NotFound(id)
 		}
 		h.Task = *t
 		return v.history(&h, now)

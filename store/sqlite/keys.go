@@ -1,12 +1,11 @@
 package sqlite
 
 import (
-	"slices"
-
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/task"
 )
 
-// Concurrency keys. A row of conc_keys exists while somebody holds or awaits
+// Concurrency keys. A row of weaver_conc_keys exists while tasks hold or await
 // the key: held counts running tasks, cap is the limit that the task claimed
 // last asked for. Waiters are due tasks over the cap; they have no dispatch
 // row. Invariant: waiters ⇒ held + due dispatch rows of the key ≥ cap.
@@ -19,14 +18,12 @@ const (
 	sqlDelWaiter = `DELETE FROM weaver_conc_waiters WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// keyFree reports whether one more task may run under a key. Of a key that
-// nobody holds the limit is not known: it comes with the next claim.
+// keyFree reports whether one more task may run under a key.
 func (t *tx) keyFree(key string) (free bool, err error) {
 	st := t.stmt(sqlKey).Text(1, t.ns).Text(2, key)
 	free = true
 	if st.One() {
-		held := st.ColInt(0)
-		free = held == 0 || held < st.ColInt(1)
+		free = rules.KeyHasRoom(int(st.ColInt(0)), int(st.ColInt(1)))
 	}
 	return free, st.Done()
 }
@@ -36,7 +33,7 @@ func (t *tx) takeKey(key string, limit int) error {
 	return t.stmt(sqlTakeKey).Text(1, t.ns).Text(2, key).Int(3, int64(max(1, limit))).Run()
 }
 
-// dropKey counts a task that left running. wake must follow.
+// dropKey counts a task that left running. wakeKey must follow.
 func (t *tx) dropKey(key string) error {
 	return t.stmt(sqlDropKey).Text(1, t.ns).Text(2, key).Run()
 }
@@ -72,28 +69,28 @@ DELETE FROM weaver_conc_keys WHERE namespace = ?1 AND key = ?2 AND held = 0
 AND NOT EXISTS (SELECT 1 FROM weaver_conc_waiters WHERE namespace = ?1 AND key = ?2)`
 )
 
-// wake moves the oldest waiters of a key back to dispatch, as many as could
-// run beside those that run or are due already. Whoever lowers held, raises
-// the cap, or takes a keyed dispatch row away without claiming it calls this.
-func (t *tx) wake(key string) error {
+// wakeKey moves the oldest waiters of a key back to dispatch, as many as could
+// run beside those that run or are due already. It follows whatever lowers held,
+// raises the cap, or takes a keyed dispatch row away without claiming it.
+func (t *tx) wakeKey(key string) error {
 	st := t.stmt(sqlKey).Text(1, t.ns).Text(2, key)
-	held, limit := int64(0), int64(1)
+	held, limit := 0, 1
 	if st.One() {
-		held, limit = st.ColInt(0), st.ColInt(1)
+		held, limit = int(st.ColInt(0)), int(st.ColInt(1))
 	}
 	if err := st.Done(); err != nil {
 		return err
 	}
 	st = t.stmt(sqlDueOfKey).Text(1, t.ns).Text(2, key).Int(3, t.mic)
-	due := int64(0)
+	due := 0
 	if st.One() {
-		due = st.ColInt(0)
+		due = int(st.ColInt(0))
 	}
 	if err := st.Done(); err != nil {
 		return err
 	}
-	for n := limit - held - due; n > 0; {
-		woken, err := t.release(key, n)
+	for n := rules.KeyWakes(held, due, limit); n > 0; {
+		woken, err := t.dispatchWaiters(key, n)
 		if err != nil {
 			return err
 		}
@@ -101,7 +98,7 @@ func (t *tx) wake(key string) error {
 			break
 		}
 		for _, w := range woken {
-			if !w.paused { // of a paused queue: it cannot run now, so it takes nobody's place
+			if !w.paused { // of a paused queue: it cannot run now and takes no place
 				n--
 			}
 		}
@@ -115,10 +112,10 @@ type waiter struct {
 	paused bool
 }
 
-// release moves up to n waiters back, with their original due time.
-func (t *tx) release(key string, n int64) ([]waiter, error) {
+// dispatchWaiters moves up to n waiters to dispatch, with their original due time.
+func (t *tx) dispatchWaiters(key string, n int) ([]waiter, error) {
 	var woken []waiter
-	st := t.stmt(sqlWaiters).Text(1, t.ns).Text(2, key).Int(3, n)
+	st := t.stmt(sqlWaiters).Text(1, t.ns).Text(2, key).Int(3, int64(n))
 	for st.Next() {
 		woken = append(woken, waiter{dispatched{st.ColID(0), laneKey{st.ColName(2), st.ColName(3), st.ColInt(4)}, key}, st.ColInt(1), st.ColBool(5)})
 	}
@@ -135,22 +132,4 @@ func (t *tx) release(key string, n int64) ([]waiter, error) {
 		}
 	}
 	return woken, nil
-}
-
-// wakeAll wakes keys in a fixed order.
-func (t *tx) wakeAll(keys map[string]bool) error {
-	if len(keys) == 0 {
-		return nil
-	}
-	sorted := make([]string, 0, len(keys))
-	for k := range keys {
-		sorted = append(sorted, k)
-	}
-	slices.Sort(sorted)
-	for _, k := range sorted {
-		if err := t.wake(k); err != nil {
-			return err
-		}
-	}
-	return nil
 }

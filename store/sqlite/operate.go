@@ -4,9 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
-	"time"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -19,7 +18,7 @@ func (db *DB) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]
 	got := make([]store.CommandResult, len(cmds))
 	err := db.write(ctx, "operate", ns, len(cmds), func(t *tx) error {
 		for i, cmd := range cmds {
-			o := operation{moves: newMoves(t)}
+			o := operation{tx: t, moves: moves{tx: t}}
 			if err := o.one(cmd, &got[i]); err != nil {
 				return err
 			}
@@ -35,7 +34,8 @@ func (db *DB) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]
 // operation is one operator command. What it changes, and its audit entry, are
 // in one transaction.
 type operation struct {
-	*moves
+	tx    *tx
+	moves moves
 }
 
 // one applies a command. Those that cannot be applied find out before they
@@ -61,12 +61,12 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 	case store.Restored:
 		err = o.restored(cmd)
 	default:
-		got.Err = fmt.Errorf("%T is no command of this store", cmd)
+		got.Err = rules.UnknownCommand(cmd)
 	}
 	if err != nil {
 		return err
 	}
-	return o.settle()
+	return o.moves.propagate()
 }
 
 const sqlAudit = `
@@ -75,91 +75,82 @@ SELECT ?1, coalesce((SELECT audit_id FROM weaver_audit WHERE namespace = ?1 ORDE
 
 // note writes the audit entry of a verb.
 func (o *operation) note(a store.Audit, verb, target string) error {
-	return o.stmt(sqlAudit).Text(1, o.ns).Int(2, o.mic).Text(3, a.By).Text(4, verb).Text(5, target).Text(6, a.Reason).Run()
+	return o.tx.stmt(sqlAudit).Text(1, o.tx.ns).Int(2, o.tx.mic).Text(3, a.By).Text(4, verb).Text(5, target).Text(6, a.Reason).Run()
 }
 
-// find returns the task of a command, or nil and the reason in got.
+// find returns the task of a command, with its state in got; or nil, with the
+// reason.
 func (o *operation) find(id task.ID, seen store.Seen, got *store.CommandResult) (*taskRow, error) {
-	w, err := o.look(&id)
+	row, err := o.moves.taskRow(&id)
 	switch {
 	case err != nil:
 		return nil, err
-	case w == nil:
-		got.Err = fmt.Errorf("task %v: %w", id, store.ErrNotFound)
-		return nil, nil
-	case seen.Epoch != 0 && seen.Epoch != w.epoch:
-		got.State = w.contribution.state
-		got.Err = fmt.Errorf("task %v has epoch %d, not %d: %w", id, w.epoch, seen.Epoch, store.ErrChanged)
+	case row == nil:
+		got.Err = rules.NotFound(id)
 		return nil, nil
 	}
-	return w, nil
-}
-
-// refuse says that a task's state does not allow what was asked.
-func refuse(w *taskRow, got *store.CommandResult, why string) error {
-	got.State = w.contribution.state
-	got.Err = fmt.Errorf("task %v is %s, %s: %w", w.id, w.contribution.state, why, store.ErrState)
-	return nil
+	got.State = row.contribution.State
+	if got.Err = rules.CheckSeen(id, seen, row.epoch); got.Err != nil {
+		return nil, nil
+	}
+	return row, nil
 }
 
 // cancel ends a task, or asks its worker to.
 func (o *operation) cancel(cmd store.CancelTask, got *store.CommandResult) error {
-	w, err := o.find(cmd.Task, cmd.Seen, got)
-	if err != nil || w == nil {
+	row, err := o.find(cmd.Task, cmd.Seen, got)
+	if err != nil || row == nil {
 		return err
 	}
-	if w.contribution.state.Terminal() {
-		return refuse(w, got, "a task that ended cannot be cancelled")
+	if got.Err = rules.CheckCancel(row.id, row.contribution.State); got.Err != nil {
+		return nil
 	}
-	verb := "cancel"
-	if cmd.Force {
-		verb = "force_cancel"
-	}
-	if err := o.note(cmd.Audit, verb, w.id.String()); err != nil {
+	if err := o.note(cmd.Audit, rules.CancelVerb(cmd.Force), row.id.String()); err != nil {
 		return err
 	}
-	if w.contribution.state == task.Running && !cmd.Force {
-		got.State, got.Asked = task.Running, true
-		return o.ask(w, cmd.Audit)
+	if row.contribution.State == task.Running && !cmd.Force {
+		got.Asked = true
+		return o.ask(row, cmd.Audit)
 	}
 	got.State = task.Cancelled
-	return o.cancelNow(w, cmd.Audit)
+	return o.cancelNow(row, cmd.Audit)
 }
 
 const sqlAsk = `
 UPDATE weaver_tasks SET cancel_requested = 1, cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4
 WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
 
-// ask asks a running task to end. Who asked first stays on record; its
+// ask asks a running task to end. The first request stays on record; the
 // deadline need not be watched any more.
-func (o *operation) ask(w *taskRow, a store.Audit) error {
-	o.fx.notice.Cancels = append(o.fx.notice.Cancels, w.id)
-	if w.asked {
+func (o *operation) ask(row *taskRow, a store.Audit) error {
+	t := o.tx
+	t.fx.notice.Cancels = append(t.fx.notice.Cancels, row.id)
+	if row.asked {
 		return nil
 	}
-	if w.deadline != 0 {
-		if err := o.stmt(sqlDeleteTimer).Text(1, o.ns).Int(2, w.deadline).ID(3, &w.id).Run(); err != nil {
-			return err
-		}
+	if err := t.deleteTimer(&row.id, row.deadline); err != nil {
+		return err
 	}
-	return o.stmt(sqlAsk).Text(1, o.ns).ID(2, &w.id).OrNull(3, a.By).OrNull(4, a.Reason).Run()
+	return t.stmt(sqlAsk).Text(1, t.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Run()
 }
 
 const sqlCancelledBy = `
 UPDATE weaver_tasks SET cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND task_id = ?2`
 
 // cancelNow ends a task as cancelled, taking its lease away if it runs.
-func (o *operation) cancelNow(w *taskRow, a store.Audit) error {
-	failure := store.CancelError(task.KindCancelled, a.By, a.Reason, time.Time{})
-	if w.contribution.state == task.Running {
-		e := transition{state: task.Cancelled, outcome: task.OutcomeCancelled, failure: failure}
-		if _, err := o.revoke(w, &e, failure); err != nil {
-			return err
-		}
-	} else if err := o.end(w, task.Cancelled, failure); err != nil {
+func (o *operation) cancelNow(row *taskRow, a store.Audit) error {
+	failure := rules.CancelFailure(rules.CancelRequest{Kind: task.KindCancelled, By: a.By, Reason: a.Reason}, row.deadlineAt())
+	var err error
+	if row.contribution.State == task.Running {
+		to := rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: failure}
+		err = o.moves.revoke(row, &to, failure)
+	} else {
+		err = o.moves.end(row, task.Cancelled, failure)
+	}
+	if err != nil {
 		return err
 	}
-	return o.stmt(sqlCancelledBy).Text(1, o.ns).ID(2, &w.id).OrNull(3, a.By).OrNull(4, a.Reason).Run()
+	return o.tx.stmt(sqlCancelledBy).Text(1, o.tx.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Run()
 }
 
 const (
@@ -168,53 +159,47 @@ const (
 UPDATE weaver_jobs SET cancel_requested = 1, cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND job_id = ?2 AND cancel_requested = 0`
 )
 
-// cancelJob ends the tasks of a job that do not run and asks the others to.
-// All of them end before their dependents are told: none may be released, or
-// end for a need, because another one ended a moment before.
+// cancelJob ends the tasks of a job that do not run and asks the others to. All
+// of them end before their dependents are looked at: none may start, or end for a
+// need, because another one ended a moment before.
 func (o *operation) cancelJob(cmd store.CancelJob, got *store.CommandResult) error {
-	st := o.stmt(sqlJob).Text(1, o.ns).ID(2, &cmd.Job)
-	found := st.One()
-	var total int
-	var state task.JobState
-	if found {
-		total, state = int(st.ColInt(0)), task.JobState(st.ColName(6))
-	}
-	if err := st.Done(); err != nil {
-		return err
-	}
+	t := o.tx
+	job, err := t.job(&cmd.Job)
 	switch {
-	case !found:
-		got.Err = fmt.Errorf("job %v: %w", cmd.Job, store.ErrNotFound)
+	case err != nil:
+		return err
+	case job == nil:
+		got.Err = rules.JobNotFound(cmd.Job)
 		return nil
-	case state.Terminal():
-		got.AlreadyDone = total
+	case job.State.Terminal():
+		got.AlreadyDone = job.Counters.Total
 		return nil
 	}
 	if err := o.note(cmd.Audit, "cancel_job", cmd.Job.String()); err != nil {
 		return err
 	}
-	if err := o.stmt(sqlCancelJob).Text(1, o.ns).ID(2, &cmd.Job).OrNull(3, cmd.By).OrNull(4, cmd.Reason).Run(); err != nil {
+	if err := t.stmt(sqlCancelJob).Text(1, t.ns).ID(2, &cmd.Job).OrNull(3, cmd.By).OrNull(4, cmd.Reason).Run(); err != nil {
 		return err
 	}
-	o.judge(cmd.Job)
-	ids, err := ids(o.stmt(sqlJobTasks).Text(1, o.ns).ID(2, &cmd.Job))
+	o.moves.pending.Recount(cmd.Job)
+	ids, err := ids(t.stmt(sqlJobTasks).Text(1, t.ns).ID(2, &cmd.Job))
 	if err != nil {
 		return err
 	}
 	for i := range ids {
-		w, err := o.look(&ids[i])
-		if err != nil || w == nil {
+		row, err := o.moves.taskRow(&ids[i])
+		if err != nil || row == nil {
 			return err
 		}
 		switch {
-		case w.contribution.state.Terminal():
+		case row.contribution.State.Terminal():
 			got.AlreadyDone++
-		case w.contribution.state == task.Running:
+		case row.contribution.State == task.Running:
 			got.AskedTasks++
-			err = o.ask(w, cmd.Audit)
+			err = o.ask(row, cmd.Audit)
 		default:
 			got.Cancelled++
-			err = o.cancelNow(w, cmd.Audit)
+			err = o.cancelNow(row, cmd.Audit)
 		}
 		if err != nil {
 			return err
@@ -237,13 +222,13 @@ func (o *operation) pause(cmd store.PauseQueue) error {
 	if err := o.note(cmd.Audit, "pause", cmd.Queue); err != nil {
 		return err
 	}
-	n, err := o.stmt(sqlPause).Text(1, o.ns).Text(2, cmd.Queue).Int(3, o.mic).Text(4, cmd.By).Text(5, cmd.Reason).Exec()
+	n, err := o.tx.stmt(sqlPause).Text(1, o.tx.ns).Text(2, cmd.Queue).Int(3, o.tx.mic).Text(4, cmd.By).Text(5, cmd.Reason).Exec()
 	if err != nil || n == 0 {
 		return err
 	}
-	st := o.stmt(sqlKeysInQueue).Text(1, o.ns).Text(2, cmd.Queue)
+	st := o.tx.stmt(sqlKeysInQueue).Text(1, o.tx.ns).Text(2, cmd.Queue)
 	for st.Next() {
-		o.freed(st.ColText(0))
+		o.moves.pending.FreeKey(st.ColText(0))
 	}
 	return st.Done()
 }
@@ -252,8 +237,8 @@ func (o *operation) resume(cmd store.ResumeQueue) error {
 	if err := o.note(cmd.Audit, "resume", cmd.Queue); err != nil {
 		return err
 	}
-	o.fx.notice.Due = true
-	return o.stmt(sqlResume).Text(1, o.ns).Text(2, cmd.Queue).Run()
+	o.tx.fx.notice.Due = true
+	return o.tx.stmt(sqlResume).Text(1, o.tx.ns).Text(2, cmd.Queue).Run()
 }
 
 const sqlNewGeneration = `
@@ -267,14 +252,14 @@ func (o *operation) restored(cmd store.Restored) error {
 	}
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // documented never to fail
-	if err := o.stmt(sqlNewGeneration).Text(1, o.ns).Text(2, hex.EncodeToString(b[:])).Run(); err != nil {
+	if err := o.tx.stmt(sqlNewGeneration).Text(1, o.tx.ns).Text(2, hex.EncodeToString(b[:])).Run(); err != nil {
 		return err
 	}
 	// Until the next transaction nothing is remembered: this one may yet be
 	// rolled back.
-	clear(o.db.w.generations)
-	o.db.w.restoring = true
-	running, err := o.running()
-	o.fx.notice.Cancels = append(o.fx.notice.Cancels, running...)
+	clear(o.tx.db.w.generations)
+	o.tx.db.w.restoring = true
+	running, err := o.tx.running()
+	o.tx.fx.notice.Cancels = append(o.tx.fx.notice.Cancels, running...)
 	return err
 }

@@ -2,9 +2,9 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -64,20 +64,18 @@ func (db *DB) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
 	return list, err
 }
 
-var sqlReadJob = `SELECT ` + jobColumns.List() + ` FROM weaver_jobs WHERE namespace = ?1 AND job_id = ?2`
-
 // Job implements store.Reader.
 func (db *DB) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) {
 	var job *task.Job
 	err := db.read(ctx, "read job", ns, func(v *view) (err error) {
-		job, err = jobColumns.One(v.stmt(sqlReadJob).Text(1, ns).ID(2, &id))
+		job, err = v.job(&id)
 		return err
 	})
 	switch {
 	case err != nil:
 		return task.Job{}, err
 	case job == nil:
-		return task.Job{}, fmt.Errorf("job %v: %w", id, store.ErrNotFound)
+		return task.Job{}, rules.JobNotFound(id)
 	}
 	return *job, nil
 }

@@ -7,21 +7,16 @@ import (
 
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-const (
-	defaultReapLimit = 1000
-	// silentTTLs is after how many TTLs of silence a worker is forgotten.
-	silentTTLs = 10
-)
-
-// Reap implements store.Worker. Whose process is dead, as its free lock shows,
-// loses its leases at once; the others when they expire.
+// Reap implements store.Worker. A worker whose process is dead, as its free lock
+// shows, loses its leases at once; the others when they expire.
 func (db *DB) Reap(ctx context.Context, ns string, req store.ReapRequest) (store.ReapResult, error) {
 	if req.Limit <= 0 {
-		req.Limit = defaultReapLimit
+		req.Limit = rules.DefaultReapLimit
 	}
 	dead, err := db.deadWorkers(ctx, ns)
 	if err != nil {
@@ -31,7 +26,7 @@ func (db *DB) Reap(ctx context.Context, ns string, req store.ReapRequest) (store
 	var got store.ReapResult
 	var forgotten []string
 	err = db.write(ctx, "reap", ns, min(req.Limit, maxGroup), func(t *tx) (err error) {
-		r := reaping{moves: newMoves(t), req: &req, dead: dead}
+		r := reaping{tx: t, moves: moves{tx: t}, req: &req, dead: dead}
 		got, err = r.run()
 		forgotten = r.forgotten
 		return err
@@ -47,33 +42,35 @@ func (db *DB) Reap(ctx context.Context, ns string, req store.ReapRequest) (store
 
 // reaping is one reap.
 type reaping struct {
-	*moves
-	req       *store.ReapRequest
-	dead      deadLocks
-	steadyAt  int64 // when the asker may judge others at the earliest; ≤ now: it may
-	left      bool  // an expired lease was left because it may not
-	soonest   int64 // when the next lease may expire
-	forgotten []string
+	tx         *tx
+	moves      moves
+	req        *store.ReapRequest
+	dead       deadLocks
+	eligibleAt int64 // when the worker that asks may take expired leases; ≤ now: it may
+	passedOver bool  // an expired lease was left because it may not
+	soonest    int64 // when the next lease may expire
+	forgotten  []string
 }
 
 func (r *reaping) run() (store.ReapResult, error) {
 	res := store.ReapResult{Next: -1}
 	r.soonest = math.MaxInt64
-	var err error
-	if r.steadyAt, err = r.judgesAt(); err != nil {
+	asks, err := r.tx.worker(r.req.Worker)
+	if err != nil {
 		return res, err
 	}
+	r.eligibleAt = rules.ReaperEligibleAt(asks, r.req.TTL, r.tx.db.w.stall(), r.tx.now).UnixMicro()
 	if res.Reaped, err = r.leases(); err != nil {
 		return res, err
 	}
-	// Those who end for a need have no deadline to miss any more.
-	if err := r.settle(); err != nil {
+	// What ends for a need has no deadline to miss any more.
+	if err := r.moves.propagate(); err != nil {
 		return res, err
 	}
 	if res.Expired, err = r.deadlines(); err != nil {
 		return res, err
 	}
-	if err := r.settle(); err != nil {
+	if err := r.moves.propagate(); err != nil {
 		return res, err
 	}
 	if err := r.forgetWorkers(); err != nil {
@@ -82,35 +79,28 @@ func (r *reaping) run() (store.ReapResult, error) {
 	if err := r.nextTimer(); err != nil {
 		return res, err
 	}
-	res.WarmingUp = r.left
+	res.WarmingUp = r.passedOver
 	if r.soonest != math.MaxInt64 {
-		res.Next = time.Duration(max(0, r.soonest-r.mic)) * time.Microsecond
+		res.Next = time.Duration(max(0, r.soonest-r.tx.mic)) * time.Microsecond
 	}
 	return res, nil
 }
 
-const sqlWorker = `SELECT last_seen, heartbeats_since, ttl FROM weaver_workers WHERE namespace = ?1 AND worker_id = ?2`
-
-// judgesAt tells when the asker may take the silence of others for theirs, and
-// not for the store's: once it has itself been heard of without a gap for a
-// TTL, and nobody held the write lock for so long that others may still wait
-// to renew.
-func (r *reaping) judgesAt() (int64, error) {
-	st := r.stmt(sqlWorker).Text(1, r.ns).Text(2, string(r.req.Worker))
-	ttl := r.req.TTL.Microseconds()
-	at := r.mic + ttl
-	if st.One() {
-		if seen, steady := st.ColInt(0), st.ColInt(1); r.mic >= seen && r.mic-seen <= ttl/2 {
-			at = steady + ttl
-		}
-	}
-	if w := &r.db.w; w.stalledFor > r.req.TTL/3 {
-		at = max(at, r.mic+ttl-time.Since(w.stalled).Microseconds())
-	}
-	return at, st.Done()
+var workerColumns = conn.Columns[rules.Worker]{
+	conn.Col("ttl", func(w *rules.Worker, r *conn.Row, i int) { w.TTL = r.Duration(i) }),
+	conn.Col("last_seen", func(w *rules.Worker, r *conn.Row, i int) { w.LastSeen = r.Time(i) }),
+	conn.Col("heartbeats_since", func(w *rules.Worker, r *conn.Row, i int) { w.Since = r.Time(i) }),
 }
 
-func (r *reaping) judges() bool { return r.steadyAt <= r.mic }
+var sqlWorker = `SELECT ` + workerColumns.List() + ` FROM weaver_workers WHERE namespace = ?1 AND worker_id = ?2`
+
+// worker returns what is known of a worker, nil if it has no row.
+func (t *tx) worker(id store.WorkerID) (*rules.Worker, error) {
+	return workerColumns.One(t.stmt(sqlWorker).Text(1, t.ns).Text(2, string(id)))
+}
+
+// eligible reports whether the worker that asks may take expired leases.
+func (r *reaping) eligible() bool { return r.eligibleAt <= r.tx.mic }
 
 var (
 	sqlDueClaims = `
@@ -123,12 +113,12 @@ SELECT ` + claimColumns.List() + ` FROM weaver_claims WHERE namespace = ?1 AND c
 // leases takes expired leases and those of dead workers, found through the
 // claims that granted them.
 func (r *reaping) leases() ([]store.Reaped, error) {
-	rows, err := claimColumns.All(r.stmt(sqlDueClaims).Text(1, r.ns).Int(2, r.mic).Int(3, int64(r.req.Limit)))
+	rows, err := claimColumns.All(r.tx.stmt(sqlDueClaims).Text(1, r.tx.ns).Int(2, r.tx.mic).Int(3, int64(r.req.Limit)))
 	if err != nil {
 		return nil, err
 	}
 	for id := range r.dead {
-		of, err := claimColumns.All(r.stmt(sqlClaimsOf).Text(1, r.ns).Text(2, string(id)))
+		of, err := claimColumns.All(r.tx.stmt(sqlClaimsOf).Text(1, r.tx.ns).Text(2, string(id)))
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +139,7 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 	_, dead := r.dead[store.WorkerID(c.worker)]
 	again := int64(math.MaxInt64)
 	for i := range c.ids {
-		st := r.stmt(sqlLeaseEnd).Text(1, r.ns).ID(2, &c.ids[i]).Lease(3, &c.lease)
+		st := r.tx.stmt(sqlLeaseEnd).Text(1, r.tx.ns).ID(2, &c.ids[i]).Lease(3, &c.lease)
 		runs := st.One()
 		var expires int64
 		if runs {
@@ -160,10 +150,10 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 		}
 		switch {
 		case !runs:
-		case expires <= r.mic && !dead && !r.judges():
-			r.left = true
+		case expires <= r.tx.mic && !dead && !r.eligible():
+			r.passedOver = true
 			again = min(again, expires)
-		case expires > r.mic && !dead, len(reaped) >= r.req.Limit:
+		case expires > r.tx.mic && !dead, len(reaped) >= r.req.Limit:
 			again, r.soonest = min(again, expires), min(r.soonest, expires)
 		default:
 			got, err := r.lease(&c.ids[i], c.worker, expires, dead)
@@ -174,9 +164,9 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 		}
 	}
 	if again == math.MaxInt64 {
-		return reaped, r.stmt(sqlDeleteClaim).Text(1, r.ns).Lease(2, &c.lease).Run()
+		return reaped, r.tx.stmt(sqlDeleteClaim).Text(1, r.tx.ns).Lease(2, &c.lease).Run()
 	}
-	return reaped, r.stmt(sqlRearm).Text(1, r.ns).Lease(2, &c.lease).Int(3, again).Run()
+	return reaped, r.tx.stmt(sqlRearm).Text(1, r.tx.ns).Lease(2, &c.lease).Int(3, again).Run()
 }
 
 const sqlSetCrashes = `
@@ -184,61 +174,34 @@ UPDATE weaver_tasks SET crash_count = crash_count + ?3, quarantine_losses = quar
 
 // lease takes one lease away and says what becomes of the task (R7).
 func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (store.Reaped, error) {
-	w, err := r.look(id)
-	if err != nil || w == nil {
+	row, err := r.moves.taskRow(id)
+	if err != nil || row == nil {
 		return store.Reaped{}, err
 	}
-	var failure *task.Error
-	deadline := conn.Instant(w.deadline)
-	switch {
-	case w.asked:
-		failure = store.CancelError(w.cancelled, w.by, w.reason, deadline)
-	case w.deadline != 0 && w.deadline <= r.mic:
-		failure = store.CancelError(task.KindDeadline, "", "", deadline)
-	}
-	e := transition{state: task.Ready, outcome: task.OutcomeLeaseLost, readyAt: r.now}
-	crash := false
-	if failure != nil {
-		e.state, e.failure = task.Cancelled, failure
-	} else if crash, err = r.crashed(w, worker, expires, dead); err != nil {
-		return store.Reaped{}, err
-	} else if crash && r.req.CrashBudget >= 0 && w.crashes+1 >= r.req.CrashBudget {
-		e.state = task.Failed
-		e.failure = store.PoisonError(w.crashes + 1)
-	}
-	_, err = r.revoke(w, &e, store.LeaseLostError(w.worker, conn.Instant(expires)))
-	return store.Reaped{Task: *id, State: e.state, Crash: crash}, err
-}
-
-// crashed counts the loss of a lease against the task, and reports whether it
-// is held to have caused it: only if its process stopped, and, once the task
-// is a suspect, only if it ran alone.
-func (r *reaping) crashed(w *taskRow, worker string, expires int64, dead bool) (bool, error) {
+	end := conn.Instant(expires)
 	if !dead {
-		if stopped, err := r.stopped(worker, expires); err != nil || !stopped {
-			return false, err
+		w, err := r.tx.worker(store.WorkerID(worker))
+		if err != nil {
+			return store.Reaped{}, err
+		}
+		dead = w.Stopped(end)
+	}
+	loss := rules.ResolveLoss(&rules.LostLease{
+		Stopped: dead, Crashes: row.crashes, Isolated: row.isolated, Cancel: row.cancelRequest(), Deadline: row.deadlineAt(),
+	}, r.req.CrashBudget, r.tx.now)
+	if loss.Crash || loss.QuarantineLoss {
+		err := r.tx.stmt(sqlSetCrashes).Text(1, r.tx.ns).ID(2, id).Bool(3, loss.Crash).Bool(4, loss.QuarantineLoss).Run()
+		if err != nil {
+			return store.Reaped{}, err
 		}
 	}
-	crash, loss := w.crashes < suspectAfter || w.isolated, int64(0)
-	if !crash {
-		loss = 1
-	}
-	return crash, r.stmt(sqlSetCrashes).Text(1, r.ns).ID(2, &w.id).Bool(3, crash).Int(4, loss).Run()
-}
-
-// stopped reports whether a worker fell silent before the end of a lease. Who
-// was heard of when he should have renewed it lives, and lost it for another
-// reason: he never learned of it, or the store was restored. Who left, or
-// whose row a restore took, did not crash.
-func (r *reaping) stopped(worker string, expires int64) (bool, error) {
-	st := r.stmt(sqlWorker).Text(1, r.ns).Text(2, worker)
-	stopped := st.One() && st.ColInt(0) < expires-st.ColInt(2)/2
-	return stopped, st.Done()
+	err = r.moves.revoke(row, &loss.Transition, rules.LeaseLostFailure(row.worker, end))
+	return store.Reaped{Task: *id, State: loss.State, Crash: loss.Crash}, err
 }
 
 const (
-	sqlDueTimers = `SELECT due_at, task_id FROM weaver_timers WHERE namespace = ?1 AND due_at <= ?2 ORDER BY due_at, task_id LIMIT ?3`
-	sqlAskTime   = `
+	sqlDueTimers   = `SELECT due_at, task_id FROM weaver_timers WHERE namespace = ?1 AND due_at <= ?2 ORDER BY due_at, task_id LIMIT ?3`
+	sqlAskDeadline = `
 UPDATE weaver_tasks SET cancel_requested = 1, cancel_kind = 'deadline' WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
 )
 
@@ -249,7 +212,7 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 		id  task.ID
 	}
 	var timers []timer
-	st := r.stmt(sqlDueTimers).Text(1, r.ns).Int(2, r.mic).Int(3, int64(r.req.Limit))
+	st := r.tx.stmt(sqlDueTimers).Text(1, r.tx.ns).Int(2, r.tx.mic).Int(3, int64(r.req.Limit))
 	for st.Next() {
 		timers = append(timers, timer{st.ColInt(0), st.ColID(1)})
 	}
@@ -259,21 +222,21 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 	var expired []task.ID
 	for i := range timers {
 		tm := &timers[i]
-		if err := r.stmt(sqlDeleteTimer).Text(1, r.ns).Int(2, tm.due).ID(3, &tm.id).Run(); err != nil {
+		if err := r.tx.stmt(sqlDeleteTimer).Text(1, r.tx.ns).Int(2, tm.due).ID(3, &tm.id).Run(); err != nil {
 			return nil, err
 		}
-		w, err := r.look(&tm.id)
+		row, err := r.moves.taskRow(&tm.id)
 		if err != nil {
 			return nil, err
 		}
-		if w == nil || w.contribution.state.Terminal() || w.asked {
+		if row == nil || row.contribution.State.Terminal() || row.asked {
 			continue
 		}
-		if w.contribution.state == task.Running {
-			err = r.stmt(sqlAskTime).Text(1, r.ns).ID(2, &tm.id).Run()
-			r.fx.notice.Cancels = append(r.fx.notice.Cancels, tm.id)
+		if row.contribution.State == task.Running {
+			err = r.tx.stmt(sqlAskDeadline).Text(1, r.tx.ns).ID(2, &tm.id).Run()
+			r.tx.fx.notice.Cancels = append(r.tx.fx.notice.Cancels, tm.id)
 		} else {
-			err = r.end(w, task.Cancelled, store.CancelError(task.KindDeadline, "", "", conn.Instant(w.deadline)))
+			err = r.moves.end(row, task.Cancelled, rules.DeadlineFailure(row.deadlineAt()))
 		}
 		if err != nil {
 			return nil, err
@@ -293,15 +256,15 @@ AND worker_id NOT IN (SELECT worker_id FROM weaver_claims WHERE namespace = ?1) 
 )
 
 // forgetWorkers removes workers that hold nothing and are gone: dead, or silent
-// for long to somebody who may judge that.
+// for long, if the worker that asks is eligible to reap.
 func (r *reaping) forgetWorkers() error {
-	if r.judges() {
+	if r.eligible() {
 		if err := r.forgetSilent(); err != nil {
 			return err
 		}
 	}
 	for id := range r.dead {
-		st := r.stmt(sqlForgetDead).Text(1, r.ns).Text(2, string(id))
+		st := r.tx.stmt(sqlForgetDead).Text(1, r.tx.ns).Text(2, string(id))
 		if st.One() {
 			r.forgotten = append(r.forgotten, string(id))
 		}
@@ -314,7 +277,7 @@ func (r *reaping) forgetWorkers() error {
 
 func (r *reaping) forgetSilent() error {
 	silent := func(sql string) *conn.Stmt {
-		return r.stmt(sql).Text(1, r.ns).Int(2, r.mic).Int(3, silentTTLs).Duration(4, r.req.TTL)
+		return r.tx.stmt(sql).Text(1, r.tx.ns).Int(2, r.tx.mic).Int(3, rules.ForgetAfter).Duration(4, r.req.TTL)
 	}
 	if err := r.tidyClaims(silent(sqlClaimsOfSilent)); err != nil {
 		return err
@@ -338,12 +301,12 @@ func (r *reaping) tidyClaims(of *conn.Stmt) error {
 	for i := 0; i < len(rows) && err == nil; i++ {
 		c, runs := &rows[i], false
 		for j := 0; j < len(c.ids) && err == nil && !runs; j++ {
-			st := r.stmt(sqlLeaseEnd).Text(1, r.ns).ID(2, &c.ids[j]).Lease(3, &c.lease)
+			st := r.tx.stmt(sqlLeaseEnd).Text(1, r.tx.ns).ID(2, &c.ids[j]).Lease(3, &c.lease)
 			runs = st.One()
 			err = st.Done()
 		}
 		if err == nil && !runs {
-			err = r.stmt(sqlDeleteClaim).Text(1, r.ns).Lease(2, &c.lease).Run()
+			err = r.tx.stmt(sqlDeleteClaim).Text(1, r.tx.ns).Lease(2, &c.lease).Run()
 		}
 	}
 	return err
@@ -354,16 +317,16 @@ const (
 	sqlNextTimer = `SELECT due_at FROM weaver_timers WHERE namespace = ?1 ORDER BY due_at LIMIT 1`
 )
 
-// nextTimer finds when the next lease or deadline can expire. To one who may
-// not judge yet a lease is not over before he may.
+// nextTimer finds when the next lease or deadline can expire. To a worker that is
+// not eligible yet a lease is not over before it is.
 func (r *reaping) nextTimer() error {
 	after := int64(math.MinInt64)
-	if r.left {
-		after, r.soonest = r.mic, min(r.soonest, r.steadyAt)
+	if r.passedOver {
+		after, r.soonest = r.tx.mic, min(r.soonest, r.eligibleAt)
 	}
 	for _, st := range []*conn.Stmt{
-		r.stmt(sqlNextClaim).Text(1, r.ns).Int(2, after),
-		r.stmt(sqlNextTimer).Text(1, r.ns),
+		r.tx.stmt(sqlNextClaim).Text(1, r.tx.ns).Int(2, after),
+		r.tx.stmt(sqlNextTimer).Text(1, r.tx.ns),
 	} {
 		if st.One() {
 			r.soonest = min(r.soonest, st.ColInt(0))

@@ -252,7 +252,7 @@ func (c *claim) couldRun(state *laneState) (bool, error) {
 		if err := c.whole(d); err != nil {
 			return false, err
 		}
-		if !d.open || !c.inTime(d.task) || !c.maySuspect(d.task) {
+		if !d.open || !c.mayRun(d.task) {
 			continue
 		}
 		free := true

@@ -5,6 +5,7 @@ import (
 
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -44,12 +45,8 @@ func (c *claim) take(d *candidate) error {
 	if err := c.complete(got, d.payloads); err != nil {
 		return err
 	}
-	if got.Quarantined {
-		c.suspects++
-		if c.company == 0 || got.QuarantineLimit < c.company {
-			c.company = got.QuarantineLimit
-		}
-		if err := c.stmt(sqlSetIsolated).Text(1, c.ns).ID(2, &d.id).Bool(3, got.QuarantineLimit == 1).Run(); err != nil {
+	if limit := c.quarantine.Add(t.CrashCount, t.QuarantineLosses); limit > 0 {
+		if err := c.stmt(sqlSetIsolated).Text(1, c.ns).ID(2, &d.id).Bool(3, rules.Isolated(limit)).Run(); err != nil {
 			return err
 		}
 	}
@@ -108,7 +105,7 @@ func (c *claim) writeFirst() error {
 				return err
 			}
 			return c.undispatchMany(chunk)
-		}, func(id task.ID) error { return c.write(&id, 0, version) })
+		})
 		if err != nil {
 			return err
 		}

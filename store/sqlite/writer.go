@@ -12,6 +12,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/goweaver/weaver/internal/batch"
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -190,6 +191,11 @@ func (w *writer) begin() error {
 
 // minStall is TTL/3 of the shortest lease.
 const minStall = time.Second / 3
+
+// stall is the last wait for the write lock.
+func (w *writer) stall() rules.Stall {
+	return rules.Stall{Waited: w.stalledFor, Ago: time.Since(w.stalled)}
+}
 
 // look compares the data version, which other connections' commits change.
 func (w *writer) look() error {

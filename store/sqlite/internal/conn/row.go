@@ -108,6 +108,9 @@ func (r *Row) Name(i int) string { return r.st.conn.intern(r.Raw(i)) }
 // Time returns an instant; the zero one for NULL.
 func (r *Row) Time(i int) time.Time { return Instant(r.Int(i)) }
 
+// Duration returns a duration; 0 for NULL.
+func (r *Row) Duration(i int) time.Duration { return time.Duration(r.Int(i)) * time.Microsecond }
+
 // ID returns a task's or job's id; the zero one for NULL.
 func (r *Row) ID(i int) (id task.ID) {
 	copy(id[:], r.Raw(i))

@@ -1,14 +1,15 @@
 package sqlite
 
 import (
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
 // recording is one batch of records.
 type recording struct {
-	*tx
-	steps aside[plainStep]
+	tx    *tx
+	steps byClaim[plainStep] // to be written in chunks
 }
 
 // plainStep is the value of a step of a task's first attempt, to be written
@@ -18,26 +19,17 @@ type plainStep struct {
 	got *store.RecordResult
 }
 
-// putAside keeps a record for recordMany, and reports whether it did: a value
-// and nothing else, of a first attempt, which is what its epoch says.
-func (r *recording) putAside(rec *store.Record, got *store.RecordResult) bool {
+// chunkableStep reports whether a record is the value of a step and nothing else,
+// of a first attempt, which is what its epoch says.
+func chunkableStep(rec *store.Record) bool {
 	s := rec.Step
-	if s == nil || s.State != task.StepCompleted || s.Kind != task.KindStep ||
-		len(rec.Tasks) > 0 || rec.Progress != nil || rec.Lease.Epoch != 1 {
-		return false
-	}
-	r.steps.put(rec.Lease.ID, plainStep{rec, got})
-	return true
+	return s != nil && s.State == task.StepCompleted && s.Kind == task.KindStep &&
+		len(rec.Tasks) == 0 && rec.Progress == nil && rec.Lease.Epoch == 1
 }
 
-// recordMany writes what was put aside.
-func (r *recording) recordMany() error {
-	return r.steps.write(r.tx, r.insertSteps, func(s plainStep) error { return r.recordCompleted(s.rec, s.got) })
-}
-
-// sqlStepsGuard is sqlStepGuard for a chunk of tasks, none of which is to be
-// cancelled, and sqlInsertSteps their sqlInsertStep. In a first attempt there
-// is no crash to forgive.
+// sqlStepsGuard is sqlStepGuard for a chunk of tasks, none of which was asked to
+// cancel, and sqlInsertSteps their sqlInsertStep. A first attempt has no crashes
+// before it.
 var (
 	sqlStepsGuard = newChunkSQL(func(n int) string {
 		return `
@@ -57,21 +49,22 @@ ON CONFLICT DO NOTHING`
 )
 
 // insertSteps writes a chunk of steps of one claim. It reports false when the
-// guard did not accept all of them, or one stands already; then what it wrote
-// must be undone.
+// guard did not accept all of them, or one is recorded already; then what it
+// wrote must be undone.
 func (r *recording) insertSteps(chunk []plainStep) (bool, error) {
+	t := r.tx
 	n := len(chunk)
-	st := r.stmt(sqlStepsGuard[n]).Text(1, r.ns).Lease(2, &chunk[0].rec.Lease.ID)
+	st := t.stmt(sqlStepsGuard[n]).Text(1, t.ns).Lease(2, &chunk[0].rec.Lease.ID)
 	for i := range chunk {
 		st.ID(3+i, &chunk[i].rec.Lease.Task)
 	}
 	if accepted, err := st.Exec(); err != nil || accepted != n {
 		return false, err
 	}
-	st = r.stmt(sqlInsertSteps[n]).Text(1, r.ns).Time(2, r.now)
+	st = t.stmt(sqlInsertSteps[n]).Text(1, t.ns).Time(2, t.now)
 	for i := range chunk {
 		s, p := &chunk[i].got.Step, 3+7*i
-		*s = r.asStored(chunk[i].rec, 1)
+		*s = rules.StoredStep(chunk[i].rec, 1, t.now)
 		st.ID(p, &s.TaskID).Text(p+1, s.Name).Int(p+2, int64(s.Try)).Int(p+3, int64(s.Index)).
 			Bytes(p+4, s.Value).Error(p+5, s.Error).Time(p+6, s.StartedAt)
 	}
