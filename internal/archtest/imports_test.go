@@ -56,8 +56,8 @@ var houseOrder = map[string]rule{
 	"order/ordertest":       {ours: join(words, "order")},
 
 	"store/memstore":            {ours: join(words, "store", "order", "internal/rules", "internal/notify")},
-	"store/sqlite":              {ours: join(join(words, plumbing...), "store", "order"), libs: []string{ncruces, xsys}},
-	"store/sqlite/internal/...": {ours: join(join(words, plumbing...), "store"), libs: []string{ncruces, xsys}},
+	"store/sqlite":              {ours: join(join(words, plumbing...), "store", "order", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
+	"store/sqlite/internal/...": {ours: join(join(words, plumbing...), "store", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
 	"store/postgres":            {ours: join(join(words, plumbing...), "store", "order"), libs: []string{"github.com/jackc/pgx/v5"}},
 	"delivery/redis":            {ours: join(join(words, plumbing...), "delivery"), libs: []string{"github.com/redis/rueidis"}},
 	"delivery/kafka":            {ours: join(join(words, plumbing...), "delivery"), libs: []string{"github.com/twmb/franz-go"}},

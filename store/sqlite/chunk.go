@@ -113,9 +113,9 @@ var sqlUndispatchMany = newChunkSQL(func(n int) string {
 
 // undispatchMany makes tasks unclaimable.
 func (t *tx) undispatchMany(ids []task.ID) error {
-	st := t.stmt(sqlUndispatchMany[len(ids)]).text(1, t.ns)
+	st := t.stmt(sqlUndispatchMany[len(ids)]).Text(1, t.ns)
 	for i := range ids {
-		st.id(2+i, &ids[i])
+		st.ID(2+i, &ids[i])
 	}
-	return st.run()
+	return st.Run()
 }

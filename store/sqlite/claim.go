@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"time"
 
@@ -127,14 +126,14 @@ func (c *claim) run() (store.ClaimResult, error) {
 const sqlPaused = `SELECT queue FROM weaver_paused_queues WHERE namespace = ?1`
 
 func (c *claim) readPaused() error {
-	st := c.stmt(sqlPaused).text(1, c.ns)
-	for st.next() {
+	st := c.stmt(sqlPaused).Text(1, c.ns)
+	for st.Next() {
 		if c.paused == nil {
 			c.paused = make(map[string]bool)
 		}
-		c.paused[st.colName(0)] = true
+		c.paused[st.ColName(0)] = true
 	}
-	return st.done()
+	return st.Done()
 }
 
 // serves reports whether the worker asked for a lane that is not paused.
@@ -147,56 +146,20 @@ func (c *claim) serves(k laneKey) bool {
 
 func (c *claim) full() bool { return len(c.taken) >= c.req.Limit }
 
-// candidate is one due dispatch row with its task.
-type candidate struct {
-	dispatched
-	due      int64
-	fresh    bool // plain and never claimed: everything not in it is zero
-	task     *task.Task
-	payloads bool // weaver_payloads may have rows of it
-	open     bool // stored as claimable
-}
-
-// candidateColumns are read with the dispatch row, in one statement for a
-// whole chunk: RETURNING would cost SQLite a temporary table for each task
-// updated. Of a plain task that was never claimed they are all there is to
-// know; the others are read once more, whole.
-const candidateColumns = `
-  o.available_at, t.task_id, t.plain AND t.lease_epoch = 0, t.input, t.schema_version, t.max_attempts, t.max_repairs,
-  t.options_json, t.created_at, o.queue, o.task_type, o.priority, o.concurrency_key`
-
-func (s *stmt) scanCandidate(d *candidate) error {
-	r := s.row()
-	d.due, d.id, d.fresh = r.int(0), r.id(1), r.int(2) != 0
-	d.lane, d.key = laneKey{r.name(9), r.name(10), r.int(11)}, r.text(12)
-	if d.fresh {
-		t := d.task
-		t.ID, t.Type, t.Queue, t.Priority = d.id, d.lane.typ, d.lane.queue, int(d.lane.priority)
-		t.Input = r.bytes(3)
-		t.SchemaVersion, t.MaxAttempts, t.MaxRepairs = int(r.int(4)), int(r.int(5)), int(r.int(6))
-		r.options(7, t)
-		t.CreatedAt = r.time(8)
-		d.open = true
-	}
-	return r.err
-}
-
-const sqlTask = `SELECT ` + taskColumns + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+var sqlTask = `SELECT ` + taskSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
 // whole reads the rest of a candidate's task.
 func (c *claim) whole(d *candidate) error {
 	if d.fresh {
 		return nil
 	}
-	st := c.stmt(sqlTask).text(1, c.ns).id(2, &d.id)
-	if st.one() {
-		r := st.row()
-		d.payloads = r.scanTask(d.task)
-		st.err = r.err
+	st := c.stmt(sqlTask).Text(1, c.ns).ID(2, &d.id)
+	if st.One() {
+		d.payloads = scanTask(st.Row(), d.task)
 	}
 	t := d.task
 	d.open = (t.State == task.Pending || t.State == task.Ready) && t.RemainingDeps == 0 && !t.CancelRequested
-	return st.done()
+	return st.Done()
 }
 
 // try claims a candidate if it may run now. Otherwise its row stays (a
@@ -253,11 +216,11 @@ func (c *claim) complete(got *store.Claimed, payloads bool) (err error) {
 		got.TimeLeft = t.DeadlineAt.Sub(c.now)
 	}
 	if t.AttemptNo > 1 || c.req.Again {
-		if got.Steps, err = c.steps(c.ns, &t.ID); err != nil {
+		if got.Steps, err = c.steps(&t.ID); err != nil {
 			return err
 		}
 	}
-	return c.fetchPayloads(c.ns, t, payloads)
+	return c.fetchPayloads(t, payloads)
 }
 
 const sqlInsertClaim = `INSERT INTO weaver_claims (namespace, lease_id, worker_id, check_at, task_ids) VALUES (?1, ?2, ?3, ?4, ?5)`
@@ -272,36 +235,34 @@ func (c *claim) insertClaim() error {
 		ids = append(ids, c.taken[i].Task.ID[:]...)
 	}
 	c.fx.claimed = append(c.fx.claimed, claimMade{c.req.LeaseID, claimInfo{len(c.taken), c.req.Name, c.mic}})
-	return c.stmt(sqlInsertClaim).text(1, c.ns).lease(2, &c.req.LeaseID).text(3, string(c.req.Worker)).
-		int(4, c.expires()).blob(5, ids).run()
+	return c.stmt(sqlInsertClaim).Text(1, c.ns).Lease(2, &c.req.LeaseID).Text(3, string(c.req.Worker)).
+		Int(4, c.expires()).Blob(5, ids).Run()
 }
 
-const (
+var (
 	sqlClaimIDs  = `SELECT task_ids FROM weaver_claims WHERE namespace = ?1 AND lease_id = ?2`
-	sqlHeldTasks = `SELECT ` + taskColumns + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
+	sqlHeldTasks = `SELECT ` + taskSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
 )
 
 // again returns what an earlier call with the same lease id still holds.
 func (c *claim) again() error {
-	st := c.stmt(sqlClaimIDs).text(1, c.ns).lease(2, &c.req.LeaseID)
+	st := c.stmt(sqlClaimIDs).Text(1, c.ns).Lease(2, &c.req.LeaseID)
 	var ids []task.ID
-	if st.one() {
-		ids = splitIDs(st.raw.ColumnRawBlob(0))
+	if st.One() {
+		ids = st.ColIDs(0)
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return err
 	}
 	for i := range ids {
-		st := c.stmt(sqlHeldTasks).text(1, c.ns).id(2, &ids[i]).lease(3, &c.req.LeaseID)
+		st := c.stmt(sqlHeldTasks).Text(1, c.ns).ID(2, &ids[i]).Lease(3, &c.req.LeaseID)
 		var got store.Claimed
 		var payloads bool
-		held := st.one()
+		held := st.One()
 		if held {
-			r := st.row()
-			payloads = r.scanTask(&got.Task)
-			st.err = r.err
+			payloads = scanTask(st.Row(), &got.Task)
 		}
-		if err := st.done(); err != nil {
+		if err := st.Done(); err != nil {
 			return err
 		}
 		if !held {
@@ -313,11 +274,4 @@ func (c *claim) again() error {
 		c.taken = append(c.taken, got)
 	}
 	return nil
-}
-
-// splitIDs reads ids written one after the other.
-func splitIDs(b []byte) []task.ID {
-	ids := make([]task.ID, len(b)/16)
-	_, _ = binary.Decode(b[:len(ids)*16], binary.BigEndian, ids) // arrays of bytes: only the length could be wrong
-	return ids
 }

@@ -111,7 +111,7 @@ func (t *tx) endLease(lease task.LeaseID) error {
 	if info, ok := t.db.claims[lease]; !ok || ended < info.tasks {
 		return nil // more of them run, or another process claimed it
 	}
-	return t.stmt(sqlDeleteClaim).text(1, t.ns).lease(2, &lease).run()
+	return t.stmt(sqlDeleteClaim).Text(1, t.ns).Lease(2, &lease).Run()
 }
 
 const sqlDeleteClaim = `DELETE FROM weaver_claims WHERE namespace = ?1 AND lease_id = ?2`

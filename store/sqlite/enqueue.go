@@ -91,10 +91,10 @@ func (t *tx) insertJob(sub *store.Submission, deadline time.Time) (fresh bool, e
 		state, waiting, _ := t.first(&sub.Tasks[i])
 		c = c.Add(task.Count(state, waiting, task.KindNone))
 	}
-	n, err := t.stmt(sqlInsertJob).text(1, t.ns).id(2, &j.ID).text(3, j.Name).text(4, string(task.JobStateOf(c, false))).
-		json(5, j.Budget).strings(6, j.Meta).
-		int(7, int64(c.Total)).int(8, int64(c.Unfinished)).int(9, int64(c.Movable)).int(10, int64(c.Failed)).int(11, int64(c.Succeeded)).
-		time(12, deadline).time(13, j.ID.Time()).int(14, t.mic).exec()
+	n, err := t.stmt(sqlInsertJob).Text(1, t.ns).ID(2, &j.ID).Text(3, j.Name).Text(4, string(task.JobStateOf(c, false))).
+		JSON(5, j.Budget).Strings(6, j.Meta).
+		Int(7, int64(c.Total)).Int(8, int64(c.Unfinished)).Int(9, int64(c.Movable)).Int(10, int64(c.Failed)).Int(11, int64(c.Succeeded)).
+		Time(12, deadline).Time(13, j.ID.Time()).Int(14, t.mic).Exec()
 	return n > 0, err
 }
 
@@ -137,22 +137,22 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 			deadline = own
 		}
 	}
-	options, err := in.packOptions(n)
+	options, err := in.conn.PackOptions(n)
 	if err != nil {
 		return store.Enqueued{}, err
 	}
 	long, needed := len(n.Input) > inlineMax, in.needed[n.ID]
-	st := in.stmt(sqlInsertTask).text(1, in.ns).id(2, &n.ID).text(3, n.Type).text(4, n.Queue).int(5, int64(n.Priority)).
-		text(6, string(state)).orNull(7, string(waiting)).time(8, wish).int(9, int64(len(n.Needs))).
-		bool(10, !long && !needed && in.plain(n, deadline)).bool(11, needed).bool(12, long)
+	st := in.stmt(sqlInsertTask).Text(1, in.ns).ID(2, &n.ID).Text(3, n.Type).Text(4, n.Queue).Int(5, int64(n.Priority)).
+		Text(6, string(state)).OrNull(7, string(waiting)).Time(8, wish).Int(9, int64(len(n.Needs))).
+		Bool(10, !long && !needed && in.plain(n, deadline)).Bool(11, needed).Bool(12, long)
 	if long {
-		st.null(13)
+		st.Null(13)
 	} else {
-		st.bytes(13, n.Input)
+		st.Bytes(13, n.Input)
 	}
-	changed, err := st.int(14, int64(n.SchemaVersion)).int(15, int64(n.MaxAttempts)).int(16, int64(n.MaxRepairs)).orNull(17, options).
-		idOrNull(18, &in.job).idOrNull(19, &in.parent).orNull(20, n.IdempotencyKey).orNull(21, n.ConcurrencyKey).
-		time(22, deadline).int(23, n.ID.Time().UnixMicro()).int(24, in.mic).exec()
+	changed, err := st.Int(14, int64(n.SchemaVersion)).Int(15, int64(n.MaxAttempts)).Int(16, int64(n.MaxRepairs)).OrNull(17, options).
+		IDOrNull(18, &in.job).IDOrNull(19, &in.parent).OrNull(20, n.IdempotencyKey).OrNull(21, n.ConcurrencyKey).
+		Time(22, deadline).Int(23, n.ID.Time().UnixMicro()).Int(24, in.mic).Exec()
 	if err != nil {
 		return store.Enqueued{}, err
 	}
@@ -189,17 +189,17 @@ const (
 // existing says why an insert did nothing: an earlier try of the same call
 // stored the task, or its key is taken.
 func (in *insertion) existing(n *task.New) (store.Enqueued, error) {
-	st := in.stmt(sqlTaskExists).text(1, in.ns).id(2, &n.ID)
-	again := st.one()
-	if err := st.done(); err != nil || again {
+	st := in.stmt(sqlTaskExists).Text(1, in.ns).ID(2, &n.ID)
+	again := st.One()
+	if err := st.Done(); err != nil || again {
 		return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, err
 	}
-	st = in.stmt(sqlTaskByKey).text(1, in.ns).text(2, n.Type).text(3, n.IdempotencyKey)
+	st = in.stmt(sqlTaskByKey).Text(1, in.ns).Text(2, n.Type).Text(3, n.IdempotencyKey)
 	var id task.ID
-	if st.one() {
-		id = st.colID(0)
+	if st.One() {
+		id = st.ColID(0)
 	}
-	return store.Enqueued{ID: id, Disposition: store.DispositionExisting}, st.done()
+	return store.Enqueued{ID: id, Disposition: store.DispositionExisting}, st.Done()
 }
 
 const (
@@ -212,12 +212,12 @@ const (
 // companions writes what most tasks do not have.
 func (in *insertion) companions(n *task.New, deadline time.Time) error {
 	if len(n.Input) > inlineMax {
-		if err := in.stmt(sqlInsertPayload).text(1, in.ns).id(2, &n.ID).text(3, kindInput).bytes(4, n.Input).run(); err != nil {
+		if err := in.stmt(sqlInsertPayload).Text(1, in.ns).ID(2, &n.ID).Text(3, kindInput).Bytes(4, n.Input).Run(); err != nil {
 			return err
 		}
 	}
 	for _, e := range n.Needs {
-		if err := in.stmt(sqlInsertEdge).text(1, in.ns).id(2, &n.ID).id(3, &e.Needs).text(4, string(e.Kind)).run(); err != nil {
+		if err := in.stmt(sqlInsertEdge).Text(1, in.ns).ID(2, &n.ID).ID(3, &e.Needs).Text(4, string(e.Kind)).Run(); err != nil {
 			return err
 		}
 	}
@@ -227,7 +227,7 @@ func (in *insertion) companions(n *task.New, deadline time.Time) error {
 		}
 	}
 	for k, v := range n.Labels {
-		if err := in.stmt(sqlInsertLabel).text(1, in.ns).text(2, k).text(3, v).id(4, &n.ID).run(); err != nil {
+		if err := in.stmt(sqlInsertLabel).Text(1, in.ns).Text(2, k).Text(3, v).ID(4, &n.ID).Run(); err != nil {
 			return err
 		}
 	}
@@ -235,7 +235,7 @@ func (in *insertion) companions(n *task.New, deadline time.Time) error {
 }
 
 func (t *tx) insertTimer(id *task.ID, at time.Time) error {
-	return t.stmt(sqlInsertTimer).text(1, t.ns).time(2, at).id(3, id).run()
+	return t.stmt(sqlInsertTimer).Text(1, t.ns).Time(2, at).ID(3, id).Run()
 }
 
 const sqlPutPayload = `
@@ -248,5 +248,5 @@ func (t *tx) outOfLine(id *task.ID, kind string, text json.RawMessage) (inline j
 	if len(text) <= inlineMax {
 		return text, false, nil
 	}
-	return nil, true, t.stmt(sqlPutPayload).text(1, t.ns).id(2, id).text(3, kind).bytes(4, text).run()
+	return nil, true, t.stmt(sqlPutPayload).Text(1, t.ns).ID(2, id).Text(3, kind).Bytes(4, text).Run()
 }

@@ -28,7 +28,7 @@ func (db *DB) OnCommit(fn func(commit func() error) error) { db.fault.onCommit =
 
 // Exec runs SQL on the writer, outside any group.
 func (db *DB) Exec(ctx context.Context, sql string) (err error) {
-	if qerr := db.queue.Exclusive(ctx, func() { err = db.w.script(sql) }); qerr != nil {
+	if qerr := db.queue.Exclusive(ctx, func() { err = db.w.conn.Script(sql) }); qerr != nil {
 		return qerr
 	}
 	return err
@@ -36,13 +36,13 @@ func (db *DB) Exec(ctx context.Context, sql string) (err error) {
 
 // Write runs fn as an operation of the group commit.
 func (db *DB) Write(ctx context.Context, fn func(exec func(sql string) error) error) error {
-	return db.write(ctx, "test", "test", 1, func(t *tx) error { return fn(t.script) })
+	return db.write(ctx, "test", "test", 1, func(t *tx) error { return fn(t.conn.Script) })
 }
 
 // Plan returns how the writer would run a statement: one line per step.
 func (db *DB) Plan(ctx context.Context, sql string) (plan []string, err error) {
 	qerr := db.queue.Exclusive(ctx, func() {
-		st, _, perr := db.w.raw.Prepare("EXPLAIN QUERY PLAN " + sql)
+		st, _, perr := db.w.conn.Raw().Prepare("EXPLAIN QUERY PLAN " + sql)
 		if err = perr; err != nil {
 			return
 		}
@@ -60,7 +60,7 @@ func (db *DB) Plan(ctx context.Context, sql string) (plan []string, err error) {
 // Ephemeral reports whether a statement opens a temporary table when it runs.
 func (db *DB) Ephemeral(ctx context.Context, sql string) (found bool, err error) {
 	qerr := db.queue.Exclusive(ctx, func() {
-		st, _, perr := db.w.raw.Prepare("EXPLAIN " + sql)
+		st, _, perr := db.w.conn.Raw().Prepare("EXPLAIN " + sql)
 		if err = perr; err != nil {
 			return
 		}
@@ -96,7 +96,7 @@ var HotStatements = map[string]string{
 
 // WarmStatements must find their rows by a key or an index, too.
 var WarmStatements = map[string]string{
-	"hinted": sqlHinted, "whole task": sqlTask, "held": sqlHeld, "look": sqlLook, "read task": sqlReadTask, "next lane": sqlNextLane,
+	"hinted": sqlHinted, "whole task": sqlTask, "held": sqlLeaseRow, "look": sqlTaskRow, "read task": sqlReadTask, "next lane": sqlNextLane,
 	"open edges": sqlOpenEdges, "edge done": sqlEdgeDone, "need met": sqlNeedsEnded, "dead need": sqlDeadNeed, "dependents": sqlDependents,
 	"due claims": sqlDueClaims, "due timers": sqlDueTimers, "next claim": sqlNextClaim, "next timer": sqlNextTimer, "delete timer": sqlDeleteTimer,
 	"due of key": sqlDueOfKey, "waiters": sqlWaiters, "delete waiter": sqlDelWaiter, "key": sqlKey, "finished": sqlFinished,
@@ -119,3 +119,15 @@ func ChunkStatements() map[string]string {
 	}
 	return all
 }
+
+// ColumnLists are the generated lists in statements, by their table's name.
+var ColumnLists = map[string]string{
+	"taskColumns": taskColumns.List(), "candidateColumns": candidateColumns.List(), "freshColumns": freshColumns.List(),
+	"leaseColumns": leaseColumns.List(), "taskRowColumns": taskRowColumns.List(), "jobColumns": jobColumns.List(),
+	"stepColumns": stepColumns.List(), "attemptColumns": attemptColumns.List(), "decisionColumns": decisionColumns.List(),
+	"auditColumns": auditColumns.List(), "claimColumns": claimColumns.List(), "edgeColumns": edgeColumns.List(),
+	"dispatchColumns": dispatchColumns.List(), "keyColumns": keyColumns.List(), "waiterColumns": waiterColumns.List(),
+}
+
+// DeleteStatements remove a task.
+var DeleteStatements = sqlDelete

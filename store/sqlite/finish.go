@@ -75,7 +75,7 @@ func (f *finishing) singly(fin *store.Finish, hash string, got *store.FinishResu
 			return err
 		}
 	}
-	var h held
+	var h leaseRow
 	ok, err := f.guard(fin, &h)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (f *finishing) succeed(fin *store.Finish, hash string, got *store.FinishRes
 	if fin.Progress != nil || len(fin.Output) > inlineMax {
 		return false, nil
 	}
-	n, err := f.stmt(sqlSucceed).text(1, f.ns).id(2, &l.Task).int(3, l.Epoch).lease(4, &l.ID).bytes(5, fin.Output).int(6, f.mic).exec()
+	n, err := f.stmt(sqlSucceed).Text(1, f.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Bytes(5, fin.Output).Int(6, f.mic).Exec()
 	if err != nil || n == 0 {
 		return false, err
 	}
@@ -137,11 +137,11 @@ func (f *finishing) succeed(fin *store.Finish, hash string, got *store.FinishRes
 	if c, ok := f.db.claims[l.ID]; ok {
 		// What the claim of this process knows need not be read back from the
 		// row.
-		h := held{id: l.Task, attemptNo: 1, epoch: l.Epoch, leaseID: l.ID, worker: c.worker, startedAt: c.startedAt}
+		h := leaseRow{dispatched: dispatched{id: l.Task}, attemptNo: 1, epoch: l.Epoch, leaseID: l.ID, worker: c.worker, startedAt: c.startedAt}
 		err = f.insertAttempt(&h, fin.CodeVersion, fin.Outcome, nil, steps, hash)
 	} else {
-		err = f.stmt(sqlSucceedAttempt).text(1, f.ns).id(2, &l.Task).lease(3, &l.ID).int(4, int64(fin.CodeVersion)).int(5, f.mic).
-			bytes(6, steps).orNull(7, hash).run()
+		err = f.stmt(sqlSucceedAttempt).Text(1, f.ns).ID(2, &l.Task).Lease(3, &l.ID).Int(4, int64(fin.CodeVersion)).Int(5, f.mic).
+			Bytes(6, steps).OrNull(7, hash).Run()
 	}
 	if err != nil {
 		return false, err
@@ -160,56 +160,26 @@ func leaseLost(l *task.Lease, why string) error {
 	return fmt.Errorf("task %v, epoch %d: %w (%s)", l.Task, l.Epoch, store.ErrLeaseLost, why)
 }
 
-// held is what a guard returns about the task whose lease it accepted.
-type held struct {
-	id        task.ID
-	attemptNo int
-	epoch     int64
-	leaseID   task.LeaseID
-	worker    string
-	startedAt int64
-	job       task.ID
-	lane      laneKey
-	key       string
-	needed    bool
-	deadline  int64
-
-	cancelled task.ErrorKind // why it was asked to end; "" when it was not
-	by        string
-	reason    string
-}
-
-// sqlGuard accepts a lease and changes nothing but progress; sqlHeld then
+// sqlGuard accepts a lease and changes nothing but progress; sqlLeaseRow then
 // reads the row, which nobody else can change before the commit.
-const (
-	sqlGuard = `
+const sqlGuard = `
 UPDATE weaver_tasks SET progress = coalesce(?5, progress)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
-	sqlHeld = `
-SELECT attempt_no, leased_by, started_at, job_id, concurrency_key, needed, deadline_at, queue, task_type, priority,
-  CASE WHEN cancel_requested THEN cancel_kind END, cancel_by, cancel_reason
-FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
-)
+var sqlLeaseRow = `SELECT ` + leaseColumns.List() + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
-func (f *finishing) guard(fin *store.Finish, h *held) (bool, error) {
+func (f *finishing) guard(fin *store.Finish, h *leaseRow) (bool, error) {
 	l := &fin.Lease
-	n, err := f.stmt(sqlGuard).text(1, f.ns).id(2, &l.Task).int(3, l.Epoch).lease(4, &l.ID).progress(5, fin.Progress).exec()
+	n, err := f.stmt(sqlGuard).Text(1, f.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Progress(5, fin.Progress).Exec()
 	if err != nil || n == 0 {
 		return false, err
 	}
-	st := f.stmt(sqlHeld).text(1, f.ns).id(2, &l.Task)
-	if !st.one() {
-		return false, st.done()
+	st := f.stmt(sqlLeaseRow).Text(1, f.ns).ID(2, &l.Task)
+	if !st.One() {
+		return false, st.Done()
 	}
-	r := st.row()
-	*h = held{
-		id: l.Task, epoch: l.Epoch, leaseID: l.ID,
-		attemptNo: int(r.int(0)), worker: r.name(1), startedAt: r.int(2), job: r.id(3), key: r.text(4),
-		needed: r.int(5) != 0, deadline: r.int(6), lane: laneKey{r.name(7), r.name(8), r.int(9)},
-		cancelled: task.ErrorKind(r.name(10)), by: r.text(11), reason: r.text(12),
-	}
-	return true, st.done()
+	leaseColumns.Scan(st.Row(), 0, h)
+	return true, st.Done()
 }
 
 const sqlMove = `
@@ -223,23 +193,23 @@ UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = CASE WHEN ?5
 WHERE namespace = ?1 AND task_id = ?2`
 
 // write moves the task whose guard passed in this transaction.
-func (f *finishing) write(e *ending, h *held) error {
+func (f *finishing) write(e *transition, h *leaseRow) error {
 	output, long, err := f.outOfLine(&h.id, kindOutput, e.output)
 	if err != nil {
 		return err
 	}
 	counts := task.Counts(e.outcome, kindOf(e.failure))
 	failure := e.ofTask()
-	st := f.stmt(sqlMove).text(1, f.ns).id(2, &h.id).text(3, string(e.state)).orNull(4, string(e.waiting)).
-		bool(5, e.setReady).time(6, e.readyAt).bytes(7, output).bool(8, long).
-		bool(9, e.keep).orNull(10, string(kindOf(failure))).error(11, failure).
-		bool(12, counts).bool(13, e.internal).bool(14, e.revoke).int(15, f.mic).bool(17, e.forgive)
+	st := f.stmt(sqlMove).Text(1, f.ns).ID(2, &h.id).Text(3, string(e.state)).OrNull(4, string(e.waiting)).
+		Bool(5, e.setReady).Time(6, e.readyAt).Bytes(7, output).Bool(8, long).
+		Bool(9, e.keep).OrNull(10, string(kindOf(failure))).Error(11, failure).
+		Bool(12, counts).Bool(13, e.internal).Bool(14, e.revoke).Int(15, f.mic).Bool(17, e.forgive)
 	if e.state.Terminal() {
-		st.int(16, f.mic)
+		st.Int(16, f.mic)
 	} else {
-		st.null(16)
+		st.Null(16)
 	}
-	return st.run()
+	return st.Run()
 }
 
 const sqlInsertAttempt = `
@@ -265,7 +235,7 @@ func stepsRun(fin *store.Finish) ([]byte, error) {
 	return json.Marshal(o)
 }
 
-func (f *finishing) attempt(fin *store.Finish, e *ending, h *held, hash string) error {
+func (f *finishing) attempt(fin *store.Finish, e *transition, h *leaseRow, hash string) error {
 	steps, err := stepsRun(fin)
 	if err != nil {
 		return err
@@ -274,26 +244,26 @@ func (f *finishing) attempt(fin *store.Finish, e *ending, h *held, hash string) 
 }
 
 // insertAttempt writes the row of an attempt that ended now.
-func (t *tx) insertAttempt(h *held, version int, o task.Outcome, failure *task.Error, outcome []byte, hash string) error {
-	return t.stmt(sqlInsertAttempt).text(1, t.ns).id(2, &h.id).int(3, int64(h.attemptNo)).int(4, h.epoch).lease(5, &h.leaseID).
-		orNull(6, h.worker).int(7, int64(version)).int(8, h.startedAt).int(9, t.mic).text(10, string(o)).
-		orNull(11, string(kindOf(failure))).error(12, failure).bytes(13, outcome).orNull(14, hash).run()
+func (t *tx) insertAttempt(h *leaseRow, version int, o task.Outcome, failure *task.Error, outcome []byte, hash string) error {
+	return t.stmt(sqlInsertAttempt).Text(1, t.ns).ID(2, &h.id).Int(3, int64(h.attemptNo)).Int(4, h.epoch).Lease(5, &h.leaseID).
+		OrNull(6, h.worker).Int(7, int64(version)).Int(8, h.startedAt).Int(9, t.mic).Text(10, string(o)).
+		OrNull(11, string(kindOf(failure))).Error(12, failure).Bytes(13, outcome).OrNull(14, hash).Run()
 }
 
 const sqlInsertDecision = `
 INSERT INTO weaver_decisions (namespace, task_id, attempt_no, decided_at, decision_kind, next_ready_at, child_task_ids, reason_json)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
 
-func (f *finishing) decide(e *ending, h *held) error {
+func (f *finishing) decide(e *transition, h *leaseRow) error {
 	d := e.decision
-	st := f.stmt(sqlInsertDecision).text(1, f.ns).id(2, &h.id).int(3, int64(h.attemptNo)).int(4, f.mic).text(5, string(d.Kind)).
-		time(6, d.NextReadyAt)
+	st := f.stmt(sqlInsertDecision).Text(1, f.ns).ID(2, &h.id).Int(3, int64(h.attemptNo)).Int(4, f.mic).Text(5, string(d.Kind)).
+		Time(6, d.NextReadyAt)
 	if len(d.ChildIDs) > 0 {
-		st.json(7, d.ChildIDs)
+		st.JSON(7, d.ChildIDs)
 	} else {
-		st.null(7)
+		st.Null(7)
 	}
-	return st.json(8, d.Reason).run()
+	return st.JSON(8, d.Reason).Run()
 }
 
 const (
@@ -306,14 +276,14 @@ SELECT outcome_hash, outcome_kind, finished_at FROM weaver_attempts WHERE namesp
 // hash.
 func (f *finishing) compare(fin *store.Finish, hash string, got *store.FinishResult) error {
 	l := &fin.Lease
-	st := f.stmt(sqlFinished).text(1, f.ns).id(2, &l.Task).lease(3, &l.ID)
+	st := f.stmt(sqlFinished).Text(1, f.ns).ID(2, &l.Task).Lease(3, &l.ID)
 	var stored string
 	var outcome task.Outcome
 	var at time.Time
-	if st.one() {
-		stored, outcome, at = st.colText(0), task.Outcome(st.colName(1)), st.colTime(2)
+	if st.One() {
+		stored, outcome, at = st.ColText(0), task.Outcome(st.ColName(1)), st.ColTime(2)
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return err
 	}
 	switch stored {

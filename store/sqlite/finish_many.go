@@ -63,20 +63,20 @@ VALUES ` + repeat(n, ", ", func(i int) string {
 // the guard did not accept all of them; then what it wrote must be undone.
 func (f *finishing) succeedMany(chunk []success) (bool, error) {
 	n, lease := len(chunk), &chunk[0].fin.Lease.ID
-	st := f.stmt(sqlSucceedMany[n]).text(1, f.ns).lease(2, lease).int(3, f.mic)
+	st := f.stmt(sqlSucceedMany[n]).Text(1, f.ns).Lease(2, lease).Int(3, f.mic)
 	for i := range chunk {
-		st.id(4+i, &chunk[i].fin.Lease.Task).bytes(4+n+i, chunk[i].fin.Output)
+		st.ID(4+i, &chunk[i].fin.Lease.Task).Bytes(4+n+i, chunk[i].fin.Output)
 	}
-	if accepted, err := st.exec(); err != nil || accepted != n {
+	if accepted, err := st.Exec(); err != nil || accepted != n {
 		return false, err
 	}
 	c := f.db.claims[*lease]
-	st = f.stmt(sqlInsertAttempts[n]).text(1, f.ns).lease(2, lease).orNull(3, c.worker).int(4, c.startedAt).int(5, f.mic)
+	st = f.stmt(sqlInsertAttempts[n]).Text(1, f.ns).Lease(2, lease).OrNull(3, c.worker).Int(4, c.startedAt).Int(5, f.mic)
 	for i := range chunk {
 		s, p := &chunk[i], 6+4*i
-		st.id(p, &s.fin.Lease.Task).int(p+1, int64(s.fin.CodeVersion)).bytes(p+2, s.steps).orNull(p+3, s.hash)
+		st.ID(p, &s.fin.Lease.Task).Int(p+1, int64(s.fin.CodeVersion)).Bytes(p+2, s.steps).OrNull(p+3, s.hash)
 	}
-	if err := st.run(); err != nil {
+	if err := st.Run(); err != nil {
 		return false, err
 	}
 	for i := range chunk {

@@ -33,7 +33,7 @@ func (db *DB) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 		if err := t.seen(w.ID, w.TTL); err != nil {
 			return err
 		}
-		return t.stmt(sqlJoin).text(1, ns).text(2, string(w.ID)).text(3, w.Name).duration(4, w.TTL).run()
+		return t.stmt(sqlJoin).Text(1, ns).Text(2, string(w.ID)).Text(3, w.Name).Duration(4, w.TTL).Run()
 	})
 	if err == nil {
 		db.sweepLocks(ctx)
@@ -46,7 +46,7 @@ const sqlLeave = `DELETE FROM weaver_workers WHERE namespace = ?1 AND worker_id 
 // Leave implements store.Worker.
 func (db *DB) Leave(ctx context.Context, ns string, id store.WorkerID) error {
 	err := db.write(ctx, "leave", ns, 1, func(t *tx) error {
-		return t.stmt(sqlLeave).text(1, ns).text(2, string(id)).run()
+		return t.stmt(sqlLeave).Text(1, ns).Text(2, string(id)).Run()
 	})
 	if err == nil {
 		// Only now: without its row nobody asks whether the process lives.
@@ -89,22 +89,22 @@ func (db *DB) Heartbeat(ctx context.Context, ns string, req store.HeartbeatReque
 }
 
 func (t *tx) seen(id store.WorkerID, ttl time.Duration) error {
-	return t.stmt(sqlSeen).text(1, t.ns).text(2, string(id)).int(3, t.mic).duration(4, ttl).run()
+	return t.stmt(sqlSeen).Text(1, t.ns).Text(2, string(id)).Int(3, t.mic).Duration(4, ttl).Run()
 }
 
 func (t *tx) beat(l *task.Lease, until int64) (store.Beat, error) {
 	if ok, err := t.valid(l); err != nil || !ok {
 		return store.Beat{Lost: true}, err
 	}
-	n, err := t.stmt(sqlBeat).text(1, t.ns).id(2, &l.Task).int(3, l.Epoch).lease(4, &l.ID).int(5, until).exec()
+	n, err := t.stmt(sqlBeat).Text(1, t.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Int(5, until).Exec()
 	if err != nil || n == 0 {
 		// There is one writer: nobody can hold the row, the lease is gone.
 		return store.Beat{Lost: err == nil}, err
 	}
 	var b store.Beat
-	st := t.stmt(sqlCancelAsked).text(1, t.ns).id(2, &l.Task)
-	if st.one() {
-		b = store.Beat{Cancel: task.ErrorKind(st.colName(0)), By: st.colText(1), Reason: st.colText(2)}
+	st := t.stmt(sqlCancelAsked).Text(1, t.ns).ID(2, &l.Task)
+	if st.One() {
+		b = store.Beat{Cancel: task.ErrorKind(st.ColName(0)), By: st.ColText(1), Reason: st.ColText(2)}
 	}
-	return b, st.done()
+	return b, st.Done()
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-const (
-	sqlAttempts  = `SELECT ` + attemptColumns + ` FROM weaver_attempts WHERE namespace = ?1 AND task_id = ?2 ORDER BY attempt_no`
-	sqlDecisions = `SELECT ` + decisionColumns + ` FROM weaver_decisions WHERE namespace = ?1 AND task_id = ?2 ORDER BY attempt_no`
+var (
+	sqlAttempts  = `SELECT ` + attemptColumns.List() + ` FROM weaver_attempts WHERE namespace = ?1 AND task_id = ?2 ORDER BY attempt_no`
+	sqlDecisions = `SELECT ` + decisionColumns.List() + ` FROM weaver_decisions WHERE namespace = ?1 AND task_id = ?2 ORDER BY attempt_no`
 	sqlNeeds     = `
 SELECT depends_on_task_id, kind, done FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 ORDER BY depends_on_task_id`
 	sqlNeededBy = `
 SELECT task_id, kind, done FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
 WHERE namespace = ?1 AND depends_on_task_id = ?2 ORDER BY task_id`
-	sqlAuditOf = `SELECT at, actor, verb, target, reason FROM weaver_audit WHERE namespace = ?1 AND target = ?2 ORDER BY audit_id`
+	sqlAuditOf = `SELECT ` + auditColumns.List() + ` FROM weaver_audit WHERE namespace = ?1 AND target = ?2 ORDER BY audit_id`
 	sqlPauseOf = `SELECT at, actor, reason FROM weaver_paused_queues WHERE namespace = ?1 AND queue = ?2`
 	sqlKeyOf   = `SELECT concurrency_key FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 )
@@ -28,7 +28,7 @@ func (db *DB) History(ctx context.Context, ns string, id task.ID) (store.History
 	err := db.read(ctx, "read history", ns, func(v *view) error {
 		h = store.History{}
 		now := store.Now()
-		t, err := v.readTask(ns, &id, now)
+		t, err := v.readTask(&id, now)
 		if err != nil {
 			return err
 		}
@@ -43,11 +43,7 @@ func (db *DB) History(ctx context.Context, ns string, id task.ID) (store.History
 
 func (v *view) history(h *store.History, now time.Time) (err error) {
 	t := &h.Task
-	st := v.stmt(sqlAttempts).text(1, v.ns).id(2, &t.ID)
-	for st.next() {
-		h.Attempts = append(h.Attempts, st.scanAttempt())
-	}
-	if err := st.done(); err != nil {
+	if h.Attempts, err = attemptColumns.All(v.stmt(sqlAttempts).Text(1, v.ns).ID(2, &t.ID)); err != nil {
 		return err
 	}
 	if t.State == task.Running {
@@ -55,14 +51,10 @@ func (v *view) history(h *store.History, now time.Time) (err error) {
 			TaskID: t.ID, No: t.AttemptNo, Epoch: t.Epoch, LeaseID: t.LeaseID, Worker: t.LeasedBy, StartedAt: t.StartedAt,
 		})
 	}
-	st = v.stmt(sqlDecisions).text(1, v.ns).id(2, &t.ID)
-	for st.next() {
-		h.Decisions = append(h.Decisions, st.scanDecision())
-	}
-	if err := st.done(); err != nil {
+	if h.Decisions, err = decisionColumns.All(v.stmt(sqlDecisions).Text(1, v.ns).ID(2, &t.ID)); err != nil {
 		return err
 	}
-	if h.Steps, err = v.steps(v.ns, &t.ID); err != nil {
+	if h.Steps, err = v.steps(&t.ID); err != nil {
 		return err
 	}
 	if h.Needs, err = v.needs(sqlNeeds, &t.ID, now); err != nil {
@@ -71,7 +63,7 @@ func (v *view) history(h *store.History, now time.Time) (err error) {
 	if h.Dependents, err = v.needs(sqlNeededBy, &t.ID, now); err != nil {
 		return err
 	}
-	if h.Audit, err = v.audit(v.stmt(sqlAuditOf).text(1, v.ns).text(2, t.ID.String())); err != nil {
+	if h.Audit, err = auditColumns.All(v.stmt(sqlAuditOf).Text(1, v.ns).Text(2, t.ID.String())); err != nil {
 		return err
 	}
 	if t.Waiting == task.WaitConcurrency {
@@ -98,15 +90,15 @@ func (db *DB) Needs(ctx context.Context, ns string, id task.ID) (needs []store.N
 // ends.
 func (v *view) needs(sql string, id *task.ID, now time.Time) ([]store.Need, error) {
 	var list []store.Need
-	st := v.stmt(sql).text(1, v.ns).id(2, id)
-	for st.next() {
-		list = append(list, store.Need{ID: st.colID(0), Kind: task.EdgeKind(st.colName(1)), Done: st.colBool(2)})
+	st := v.stmt(sql).Text(1, v.ns).ID(2, id)
+	for st.Next() {
+		list = append(list, store.Need{ID: st.ColID(0), Kind: task.EdgeKind(st.ColName(1)), Done: st.ColBool(2)})
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return nil, err
 	}
 	for i := range list {
-		t, err := v.readTask(v.ns, &list[i].ID, now)
+		t, err := v.readTask(&list[i].ID, now)
 		if err != nil {
 			return nil, err
 		}
@@ -117,28 +109,19 @@ func (v *view) needs(sql string, id *task.ID, now time.Time) ([]store.Need, erro
 	return list, nil
 }
 
-// audit reads at, actor, verb, target, reason.
-func (v *view) audit(st *stmt) ([]store.AuditEntry, error) {
-	var list []store.AuditEntry
-	for st.next() {
-		list = append(list, store.AuditEntry{At: st.colTime(0), Actor: st.colText(1), Verb: st.colText(2), Target: st.colText(3), Reason: st.colText(4)})
-	}
-	return list, st.done()
-}
-
 // holders returns the running tasks with a key.
 func (v *view) holders(key string) ([]task.ID, error) {
-	ids, err := v.running(v.ns)
+	ids, err := v.running()
 	if err != nil {
 		return nil, err
 	}
 	var list []task.ID
 	for i := range ids {
-		st := v.stmt(sqlKeyOf).text(1, v.ns).id(2, &ids[i])
-		if st.one() && st.colText(0) == key {
+		st := v.stmt(sqlKeyOf).Text(1, v.ns).ID(2, &ids[i])
+		if st.One() && st.ColText(0) == key {
 			list = append(list, ids[i])
 		}
-		if err := st.done(); err != nil {
+		if err := st.Done(); err != nil {
 			return nil, err
 		}
 	}
@@ -146,10 +129,10 @@ func (v *view) holders(key string) ([]task.ID, error) {
 }
 
 func (v *view) pause(queue string) (*store.AuditEntry, error) {
-	st := v.stmt(sqlPauseOf).text(1, v.ns).text(2, queue)
-	if !st.one() {
-		return nil, st.done()
+	st := v.stmt(sqlPauseOf).Text(1, v.ns).Text(2, queue)
+	if !st.One() {
+		return nil, st.Done()
 	}
-	e := &store.AuditEntry{At: st.colTime(0), Actor: st.colText(1), Verb: "pause", Target: queue, Reason: st.colText(2)}
-	return e, st.done()
+	e := &store.AuditEntry{At: st.ColTime(0), Actor: st.ColText(1), Verb: "pause", Target: queue, Reason: st.ColText(2)}
+	return e, st.Done()
 }

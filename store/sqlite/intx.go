@@ -49,7 +49,7 @@ func (db *DB) inTx(ctx context.Context, doing, ns string, in store.Tx, fn func(*
 	err := db.call(ctx, ct.tx, func(u *userConn) error {
 		now := store.Now()
 		fx := &effects{ns: ns}
-		err := fn(&tx{conn: u.conn, db: db, ns: ns, now: now, mic: now.UnixMicro(), caller: true, fx: fx})
+		err := fn(&tx{view: view{u.conn, ns}, db: db, now: now, mic: now.UnixMicro(), caller: true, fx: fx})
 		if err == nil {
 			u.pending = append(u.pending, fx) // here, under database/sql's lock
 		}
@@ -101,13 +101,13 @@ func (db *DB) call(ctx context.Context, tx *sql.Tx, fn func(*userConn) error) er
 // guarded runs fn without the caller's context and catches its panic: it must
 // not cross the database's frames.
 func (u *userConn) guarded(fn func(*userConn) error) (err error) {
-	defer u.conn.interruptible(context.Background())()
+	defer u.conn.Interruptible(context.Background())()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic in a store operation: %v\n%s", p, debug.Stack())
 		}
 		if err != nil {
-			u.conn.reset()
+			u.conn.Reset()
 		}
 	}()
 	return fn(u)

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-// ending is what becomes of a task and its attempt.
-type ending struct {
+// transition is what becomes of a task and its attempt.
+type transition struct {
 	state    task.State
 	waiting  task.Waiting
 	readyAt  time.Time   // pending and ready
@@ -33,7 +35,7 @@ func kindOf(e *task.Error) task.ErrorKind {
 }
 
 // ofTask is the error that the task shows afterwards.
-func (e *ending) ofTask() *task.Error {
+func (e *transition) ofTask() *task.Error {
 	if e.state == task.Succeeded {
 		return nil
 	}
@@ -41,17 +43,17 @@ func (e *ending) ofTask() *task.Error {
 }
 
 // judge says what a finish means. It is pure.
-func (f *finishing) judge(fin *store.Finish, h *held) ending {
+func (f *finishing) judge(fin *store.Finish, h *leaseRow) transition {
 	if fin.Outcome == task.OutcomeSuccess {
-		return ending{state: task.Succeeded, outcome: fin.Outcome, output: fin.Output, forgive: true}
+		return transition{state: task.Succeeded, outcome: fin.Outcome, output: fin.Output, forgive: true}
 	}
 	if h.cancelled != "" {
-		return ending{
+		return transition{
 			state: task.Cancelled, outcome: task.OutcomeCancelled,
-			failure: store.CancelError(h.cancelled, h.by, h.reason, timeCol(h.deadline).time()),
+			failure: store.CancelError(h.cancelled, h.by, h.reason, conn.Instant(h.deadline)),
 		}
 	}
-	e := ending{outcome: fin.Outcome, failure: fin.Error}
+	e := transition{outcome: fin.Outcome, failure: fin.Error}
 	switch fin.Outcome {
 	case task.OutcomeSuspended:
 		e.failure, e.keep = nil, true
@@ -69,7 +71,7 @@ func (f *finishing) judge(fin *store.Finish, h *held) ending {
 }
 
 // later makes the task wait until an instant, or ready when that has passed.
-func (e *ending) later(now, at time.Time, why task.Waiting) {
+func (e *transition) later(now, at time.Time, why task.Waiting) {
 	e.readyAt, e.setReady = at, true
 	e.state = task.Ready
 	if at.After(now) {
@@ -79,7 +81,7 @@ func (e *ending) later(now, at time.Time, why task.Waiting) {
 
 // decided applies the decision on a failure; errors of the engine itself come
 // without one.
-func (f *finishing) decided(fin *store.Finish, e *ending) {
+func (f *finishing) decided(fin *store.Finish, e *transition) {
 	kind := task.DecideRetry
 	switch {
 	case fin.Decision != nil:

@@ -22,23 +22,23 @@ const (
 // keyFree reports whether one more task may run under a key. Of a key that
 // nobody holds the limit is not known: it comes with the next claim.
 func (t *tx) keyFree(key string) (free bool, err error) {
-	st := t.stmt(sqlKey).text(1, t.ns).text(2, key)
+	st := t.stmt(sqlKey).Text(1, t.ns).Text(2, key)
 	free = true
-	if st.one() {
-		held := st.colInt(0)
-		free = held == 0 || held < st.colInt(1)
+	if st.One() {
+		held := st.ColInt(0)
+		free = held == 0 || held < st.ColInt(1)
 	}
-	return free, st.done()
+	return free, st.Done()
 }
 
 // takeKey counts a claimed task; its limit is the key's from now on.
 func (t *tx) takeKey(key string, limit int) error {
-	return t.stmt(sqlTakeKey).text(1, t.ns).text(2, key).int(3, int64(max(1, limit))).run()
+	return t.stmt(sqlTakeKey).Text(1, t.ns).Text(2, key).Int(3, int64(max(1, limit))).Run()
 }
 
 // dropKey counts a task that left running. wake must follow.
 func (t *tx) dropKey(key string) error {
-	return t.stmt(sqlDropKey).text(1, t.ns).text(2, key).run()
+	return t.stmt(sqlDropKey).Text(1, t.ns).Text(2, key).Run()
 }
 
 // await moves a due task over the cap from dispatch to the waiters. Its own
@@ -47,12 +47,12 @@ func (t *tx) await(id *task.ID, key string, due int64) error {
 	if _, err := t.undispatch(id); err != nil {
 		return err
 	}
-	return t.stmt(sqlAddWaiter).text(1, t.ns).text(2, key).int(3, due).id(4, id).run()
+	return t.stmt(sqlAddWaiter).Text(1, t.ns).Text(2, key).Int(3, due).ID(4, id).Run()
 }
 
 // unawait deletes a task's waiter row, if it has one.
 func (t *tx) unawait(id *task.ID) error {
-	return t.stmt(sqlDelWaiter).text(1, t.ns).id(2, id).run()
+	return t.stmt(sqlDelWaiter).Text(1, t.ns).ID(2, id).Run()
 }
 
 const (
@@ -76,20 +76,20 @@ AND NOT EXISTS (SELECT 1 FROM weaver_conc_waiters WHERE namespace = ?1 AND key =
 // run beside those that run or are due already. Whoever lowers held, raises
 // the cap, or takes a keyed dispatch row away without claiming it calls this.
 func (t *tx) wake(key string) error {
-	st := t.stmt(sqlKey).text(1, t.ns).text(2, key)
+	st := t.stmt(sqlKey).Text(1, t.ns).Text(2, key)
 	held, limit := int64(0), int64(1)
-	if st.one() {
-		held, limit = st.colInt(0), st.colInt(1)
+	if st.One() {
+		held, limit = st.ColInt(0), st.ColInt(1)
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return err
 	}
-	st = t.stmt(sqlDueOfKey).text(1, t.ns).text(2, key).int(3, t.mic)
+	st = t.stmt(sqlDueOfKey).Text(1, t.ns).Text(2, key).Int(3, t.mic)
 	due := int64(0)
-	if st.one() {
-		due = st.colInt(0)
+	if st.One() {
+		due = st.ColInt(0)
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return err
 	}
 	for n := limit - held - due; n > 0; {
@@ -106,7 +106,7 @@ func (t *tx) wake(key string) error {
 			}
 		}
 	}
-	return t.stmt(sqlTidyKey).text(1, t.ns).text(2, key).run()
+	return t.stmt(sqlTidyKey).Text(1, t.ns).Text(2, key).Run()
 }
 
 type waiter struct {
@@ -118,11 +118,11 @@ type waiter struct {
 // release moves up to n waiters back, with their original due time.
 func (t *tx) release(key string, n int64) ([]waiter, error) {
 	var woken []waiter
-	st := t.stmt(sqlWaiters).text(1, t.ns).text(2, key).int(3, n)
-	for st.next() {
-		woken = append(woken, waiter{dispatched{st.colID(0), laneKey{st.colName(2), st.colName(3), st.colInt(4)}, key}, st.colInt(1), st.colBool(5)})
+	st := t.stmt(sqlWaiters).Text(1, t.ns).Text(2, key).Int(3, n)
+	for st.Next() {
+		woken = append(woken, waiter{dispatched{st.ColID(0), laneKey{st.ColName(2), st.ColName(3), st.ColInt(4)}, key}, st.ColInt(1), st.ColBool(5)})
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return nil, err
 	}
 	for i := range woken {

@@ -182,13 +182,13 @@ func (t *tx) readLanes() (wait time.Duration, err error) {
 	read := make(map[laneKey]int64)
 	var k laneKey
 	for {
-		st := t.stmt(sqlNextLane).text(1, t.ns).text(2, k.queue).text(3, k.typ).int(4, k.priority)
-		found := st.one()
+		st := t.stmt(sqlNextLane).Text(1, t.ns).Text(2, k.queue).Text(3, k.typ).Int(4, k.priority)
+		found := st.One()
 		if found {
-			k = laneKey{st.colName(0), st.colName(1), st.colInt(2)}
-			read[k] = st.colInt(3)
+			k = laneKey{st.ColName(0), st.ColName(1), st.ColInt(2)}
+			read[k] = st.ColInt(3)
 		}
-		if err := st.done(); err != nil {
+		if err := st.Done(); err != nil {
 			return 0, err
 		}
 		if !found {

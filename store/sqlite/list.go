@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -49,19 +51,19 @@ ORDER BY task_id DESC LIMIT ?3`
 // source yields up to limit ids that are older than before.
 type source func(v *view, before []byte, limit int) ([]task.ID, error)
 
-func fromSQL(sql string, bind func(st *stmt)) source {
+func fromSQL(sql string, bind func(st *conn.Stmt)) source {
 	return func(v *view, before []byte, limit int) ([]task.ID, error) {
-		st := v.stmt(sql).text(1, v.ns).blob(2, before).int(3, int64(limit))
+		st := v.stmt(sql).Text(1, v.ns).Blob(2, before).Int(3, int64(limit))
 		if bind != nil {
 			bind(st)
 		}
-		return v.ids(st)
+		return ids(st)
 	}
 }
 
 // fromRunning yields running tasks, through the claims that lease them.
 func fromRunning(v *view, before []byte, limit int) ([]task.ID, error) {
-	ids, err := v.running(v.ns)
+	ids, err := v.running()
 	if err != nil {
 		return nil, err
 	}
@@ -72,53 +74,22 @@ func fromRunning(v *view, before []byte, limit int) ([]task.ID, error) {
 
 func newestFirst(a, b task.ID) int { return b.Compare(a) }
 
-const (
-	sqlAllClaims = `SELECT lease_id, task_ids FROM weaver_claims WHERE namespace = ?1`
-	sqlRuns      = `SELECT 1 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
-)
-
-// running returns the running tasks of a namespace.
-func (c *conn) running(ns string) ([]task.ID, error) {
-	var claims []claimRow
-	st := c.stmt(sqlAllClaims).text(1, ns)
-	for st.next() {
-		claims = append(claims, claimRow{lease: st.colLease(0), ids: splitIDs(st.raw.ColumnRawBlob(1))})
-	}
-	if err := st.done(); err != nil {
-		return nil, err
-	}
-	var ids []task.ID
-	for i := range claims {
-		for j := range claims[i].ids {
-			id := &claims[i].ids[j]
-			st := c.stmt(sqlRuns).text(1, ns).id(2, id).lease(3, &claims[i].lease)
-			if st.one() {
-				ids = append(ids, *id)
-			}
-			if err := st.done(); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return ids, nil
-}
-
 // sources returns where the tasks of a filter are to be looked for.
 func sources(f *store.Filter) []source {
 	if len(f.Labels) > 0 {
 		k := slices.Min(slices.Collect(maps.Keys(f.Labels)))
-		return []source{fromSQL(sqlIDsOfLabel, func(st *stmt) { st.text(4, k).text(5, f.Labels[k]) })}
+		return []source{fromSQL(sqlIDsOfLabel, func(st *conn.Stmt) { st.Text(4, k).Text(5, f.Labels[k]) })}
 	}
 	if !f.Job.IsZero() {
-		return []source{fromSQL(sqlIDsOfJob, func(st *stmt) { st.id(4, &f.Job) })}
+		return []source{fromSQL(sqlIDsOfJob, func(st *conn.Stmt) { st.ID(4, &f.Job) })}
 	}
 	if len(f.States) == 0 || slices.Contains(f.States, task.Succeeded) {
-		return []source{fromSQL(sqlIDsAll, func(st *stmt) {
-			st.orNull(4, f.Queue)
+		return []source{fromSQL(sqlIDsAll, func(st *conn.Stmt) {
+			st.OrNull(4, f.Queue)
 			if len(f.Types) == 1 {
-				st.text(5, f.Types[0])
+				st.Text(5, f.Types[0])
 			} else {
-				st.null(5)
+				st.Null(5)
 			}
 		})}
 	}
@@ -134,7 +105,7 @@ func sources(f *store.Filter) []source {
 	}
 	for _, s := range []task.State{task.Failed, task.Blocked, task.Cancelled} {
 		if slices.Contains(f.States, s) {
-			list = append(list, fromSQL(sqlIDsEnded, func(st *stmt) { st.text(4, string(s)) }))
+			list = append(list, fromSQL(sqlIDsEnded, func(st *conn.Stmt) { st.Text(4, string(s)) }))
 		}
 	}
 	return list
@@ -199,7 +170,7 @@ func (v *view) search(f *store.Filter, from []source, before []byte, want int) (
 		if len(found) == want {
 			break
 		}
-		t, err := v.readTask(v.ns, &ids[i], now)
+		t, err := v.readTask(&ids[i], now)
 		if err != nil {
 			return nil, nil, false, err
 		}
@@ -211,32 +182,4 @@ func (v *view) search(f *store.Filter, from []source, before []byte, want int) (
 		return found, nil, false, nil
 	}
 	return found, slices.Clone(floor[:]), true, nil
-}
-
-const attemptColumns = `task_id, attempt_no, lease_epoch, lease_id, worker, code_version, started_at, finished_at, outcome_kind, error_json,
-  outcome_json, outcome_hash`
-
-// scanAttempt reads attemptColumns.
-func (s *stmt) scanAttempt() task.Attempt {
-	a := task.Attempt{
-		TaskID: s.colID(0), No: int(s.colInt(1)), Epoch: s.colInt(2), LeaseID: s.colLease(3), Worker: s.colName(4), CodeVersion: int(s.colInt(5)),
-		StartedAt: s.colTime(6), FinishedAt: s.colTime(7), Outcome: task.Outcome(s.colName(8)), Error: s.colError(9), OutcomeHash: s.colText(11),
-	}
-	var o outcomeJSON
-	if s.colJSON(10, &o) {
-		a.StepsRun, a.StepsUnreached = o.Action.Steps, o.Action.Unreached
-	}
-	return a
-}
-
-const decisionColumns = `task_id, attempt_no, decided_at, decision_kind, next_ready_at, child_task_ids, reason_json`
-
-// scanDecision reads decisionColumns.
-func (s *stmt) scanDecision() task.Decision {
-	d := task.Decision{
-		TaskID: s.colID(0), AttemptNo: int(s.colInt(1)), At: s.colTime(2), Kind: task.DecisionKind(s.colName(3)), NextReadyAt: s.colTime(4),
-	}
-	s.colJSON(5, &d.ChildIDs)
-	s.colJSON(6, &d.Reason)
-	return d
 }

@@ -121,11 +121,11 @@ func (db *DB) deadWorkers(ctx context.Context, ns string) (deadLocks, error) {
 	var ids []store.WorkerID
 	err := db.read(ctx, "read workers", ns, func(v *view) error {
 		ids = nil
-		st := v.stmt(sqlWorkerIDs).text(1, ns)
-		for st.next() {
-			ids = append(ids, store.WorkerID(st.colText(0)))
+		st := v.stmt(sqlWorkerIDs).Text(1, ns)
+		for st.Next() {
+			ids = append(ids, store.WorkerID(st.ColText(0)))
 		}
-		return st.done()
+		return st.Done()
 	})
 	if err != nil {
 		return nil, err
@@ -165,10 +165,10 @@ func (db *DB) sweepLocks(ctx context.Context) {
 	known := make(map[string]bool)
 	err := db.read(ctx, "read workers", "", func(v *view) error {
 		st := v.stmt(sqlAllWorkers)
-		for st.next() {
-			known[db.lockPath(st.colText(0), store.WorkerID(st.colText(1)))] = true
+		for st.Next() {
+			known[db.lockPath(st.ColText(0), store.WorkerID(st.ColText(1)))] = true
 		}
-		return st.done()
+		return st.Done()
 	})
 	if err != nil {
 		return

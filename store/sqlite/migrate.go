@@ -9,8 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ncruces/go-sqlite3"
-	"github.com/ncruces/go-sqlite3/vfs"
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
 	"github.com/goweaver/weaver/internal/migrate"
 	"github.com/goweaver/weaver/store"
@@ -60,44 +59,44 @@ func (db *DB) Migrate(ctx context.Context) error {
 // then find everything done.
 func (db *DB) migrate(known []migrate.Migration) error {
 	w := &db.w
-	if err := w.script(sqlBegin); err != nil {
+	if err := w.conn.Script(sqlBegin); err != nil {
 		return err
 	}
 	defer w.rollback()
 	if err := db.checkForeign(w.conn); err != nil {
 		return err
 	}
-	if err := w.script(sqlCreateVersions); err != nil {
+	if err := w.conn.Script(sqlCreateVersions); err != nil {
 		return err
 	}
-	applied, err := w.applied()
+	had, err := applied(w.conn)
 	if err != nil {
 		return err
 	}
-	pending, err := migrate.Pending(known, applied)
+	pending, err := migrate.Pending(known, had)
 	if err != nil || len(pending) == 0 {
 		return err
 	}
 	for _, m := range pending {
-		if err := w.script(m.SQL); err != nil {
+		if err := w.conn.Script(m.SQL); err != nil {
 			return fmt.Errorf("migration %04d_%s: %w", m.Version, m.Name, err)
 		}
-		if err := w.stmt(sqlAddVersion).int(1, int64(m.Version)).text(2, m.Name).text(3, m.Checksum).time(4, store.Now()).run(); err != nil {
+		if err := w.conn.Stmt(sqlAddVersion).Int(1, int64(m.Version)).Text(2, m.Name).Text(3, m.Checksum).Time(4, store.Now()).Run(); err != nil {
 			return err
 		}
 	}
 	// Crash here: the schema stays as it was, and Migrate starts over.
-	return w.script(sqlCommit)
+	return w.conn.Script(sqlCommit)
 }
 
 // applied returns what weaver_schema_versions records.
-func (c *conn) applied() ([]migrate.Applied, error) {
+func applied(c *conn.Conn) ([]migrate.Applied, error) {
 	var list []migrate.Applied
-	st := c.stmt(sqlVersions)
-	for st.next() {
-		list = append(list, migrate.Applied{Version: int(st.colInt(0)), Name: st.colText(1), Checksum: st.colText(2), At: st.colTime(3)})
+	st := c.Stmt(sqlVersions)
+	for st.Next() {
+		list = append(list, migrate.Applied{Version: int(st.ColInt(0)), Name: st.ColText(1), Checksum: st.ColText(2), At: st.ColTime(3)})
 	}
-	return list, st.done()
+	return list, st.Done()
 }
 
 // MigrationStatus lists the migrations of this program and of the database.
@@ -106,12 +105,12 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]MigrationStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	var applied []migrate.Applied
+	var had []migrate.Applied
 	err = db.read(ctx, "read the schema version", "", func(v *view) error {
 		if err := db.checkForeign(v.conn); err != nil {
 			return err
 		}
-		applied, err = v.applied()
+		had, err = applied(v.conn)
 		if errors.Is(db.translate("", err), store.ErrNotMigrated) {
 			err = nil // no table: nothing was applied
 		}
@@ -121,7 +120,7 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]MigrationStatus, error) {
 		return nil, err
 	}
 	var list []MigrationStatus
-	for _, s := range migrate.List(known, applied) {
+	for _, s := range migrate.List(known, had) {
 		list = append(list, MigrationStatus(s))
 	}
 	return list, nil
@@ -146,13 +145,13 @@ func (db *DB) Ready(ctx context.Context) error {
 		if err := db.checkForeign(v.conn); err != nil {
 			return err
 		}
-		applied, err := v.applied()
+		had, err := applied(v.conn)
 		if err != nil {
 			return err
 		}
-		pending, err := migrate.Pending(known, applied)
+		pending, err := migrate.Pending(known, had)
 		if err == nil && len(pending) > 0 {
-			err = fmt.Errorf("%s: %w: %d of %d migrations are missing: %s", db.path, store.ErrNotMigrated, len(pending), len(known), migrateAdvice)
+			err = fmt.Errorf("%s: %w: %d of %d migrations are missing: %s", db.path, store.ErrNotMigrated, len(pending), len(known), conn.MigrateAdvice)
 		}
 		return err
 	})
@@ -174,10 +173,10 @@ const (
 // store.ErrUnavailable, store.ErrBusy.
 func (db *DB) Writable(ctx context.Context) error {
 	return db.write(ctx, "check that it can be written", "", 1, func(t *tx) error {
-		if err := t.stmt(sqlProbe).run(); err != nil {
+		if err := t.stmt(sqlProbe).Run(); err != nil {
 			return err
 		}
-		return t.stmt(sqlUnprobe).run()
+		return t.stmt(sqlUnprobe).Run()
 	})
 }
 
@@ -191,77 +190,18 @@ ORDER BY name = 'weaver_schema_versions' DESC`
 // checkForeign returns store.ErrForeignDatabase when tables have our names
 // and Weaver did not make them: without our weaver_schema_versions they are
 // another program's.
-func (db *DB) checkForeign(c *conn) error {
-	st := c.stmt(sqlOurTables)
+func (db *DB) checkForeign(c *conn.Conn) error {
+	st := c.Stmt(sqlOurTables)
 	var table string
 	var columns int64
-	if st.one() {
-		table, columns = st.colText(0), st.colInt(1)
+	if st.One() {
+		table, columns = st.ColText(0), st.ColInt(1)
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return err
 	}
 	if table == "" || table == "weaver_schema_versions" && columns == 4 {
 		return nil
 	}
 	return fmt.Errorf("%s: %w: it has a table %s that Weaver did not make: use a file of its own", db.path, store.ErrForeignDatabase, table)
-}
-
-const (
-	sqlJournalMode = "PRAGMA journal_mode"
-	sqlUseWAL      = "PRAGMA journal_mode=WAL"
-)
-
-// useWAL switches the file to write-ahead logging, once in its life.
-func (db *DB) useWAL(ctx context.Context, c *conn) error {
-	if !vfs.SupportsSharedMemory {
-		return nil // one process, one journal: slower, and just as safe
-	}
-	limit := fmt.Sprintf("PRAGMA journal_size_limit=%d", walLimit)
-	// SQLite does not wait for the lock that the switch needs: another process
-	// that opens the same new file may hold it for a moment.
-	deadline := time.Now().Add(db.opts.busy)
-	for {
-		mode, err := c.pragma(sqlJournalMode)
-		if err == nil && mode != "wal" {
-			mode, err = c.pragma(sqlUseWAL)
-		}
-		switch {
-		case err == nil && mode == "wal":
-			return c.script(limit)
-		case err == nil:
-			return fmt.Errorf("write-ahead logging is not possible here (journal mode %s): %w", mode, sqlite3.CANTOPEN)
-		case !errors.Is(err, sqlite3.BUSY) || time.Now().After(deadline):
-			return err
-		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
-			return err
-		}
-	}
-}
-
-// pragma runs a statement and returns its only value.
-func (c *conn) pragma(sql string) (string, error) {
-	st, _, err := c.raw.Prepare(sql)
-	if err != nil {
-		return "", err
-	}
-	defer st.Close()
-	var v string
-	if st.Step() {
-		v = st.ColumnText(0)
-	}
-	return v, st.Err()
-}
-
-// pause waits, but not longer than ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

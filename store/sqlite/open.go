@@ -34,6 +34,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+
 	"github.com/ncruces/go-sqlite3"
 	_ "github.com/ncruces/go-sqlite3/vfs/mvcc" // in-memory databases whose readers do not block the writer
 
@@ -53,7 +55,7 @@ type DB struct {
 
 	queue   *batch.Queue[*op]
 	w       writer
-	readers readers
+	readers *conn.Pool
 	turn    chan struct{} // held while somebody of this process writes
 	lanes   lanes
 	claims  claims
@@ -126,25 +128,25 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	db.token = rand.Text()
 	db.turn = make(chan struct{}, 1)
 	db.claims = make(claims)
-	db.readers.init(maxReaders)
+	db.readers = conn.NewPool(maxReaders, func() (*conn.Conn, error) { return db.connect(true) })
 	db.queue = batch.New(maxGroup, db.commit)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open sqlite %s: %w", db.path, context.Cause(ctx))
 	}
-	c, err := db.connect(ctx, false)
+	c, err := db.connect(false)
 	if err != nil {
 		return nil, db.translate("open sqlite", err)
 	}
 	db.w.conn, db.w.lanes = c, &db.lanes
 	if err := db.prepareFile(ctx, c); err != nil {
-		_ = c.close() // the first error tells more
+		_ = c.Close() // the first error tells more
 		return nil, db.translate("open sqlite", err)
 	}
 	db.w.watch()
 	// From here on others' commits are noticed: what Notify's users look at
 	// first may be older.
 	if err := db.w.look(); err != nil {
-		_ = c.close()
+		_ = c.Close()
 		return nil, db.translate("open sqlite", err)
 	}
 	if !db.memory && db.opts.sync != off {
@@ -168,46 +170,22 @@ func syncFolder(dir string) {
 }
 
 // connect opens one raw connection.
-func (db *DB) connect(ctx context.Context, readOnly bool) (*conn, error) {
-	name, flags := db.name, sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE
-	switch {
-	case db.memory:
-		flags |= sqlite3.OPEN_URI
-	default:
+func (db *DB) connect(readOnly bool) (*conn.Conn, error) {
+	cfg := conn.Config{Name: db.name, URI: true, Busy: db.opts.busy, Synchronous: db.opts.sync.pragma(), ReadOnly: readOnly}
+	if !db.memory {
 		u := db.uri()
-		name, flags = u.String(), flags|sqlite3.OPEN_URI
+		cfg.Name = u.String()
 	}
-	raw, err := sqlite3.OpenFlags(name, flags)
-	if err != nil {
-		return nil, err
-	}
-	c := newConn(raw)
-	err = raw.BusyTimeout(db.opts.busy)
-	if err == nil {
-		err = c.script("PRAGMA temp_store=MEMORY; PRAGMA synchronous=" + db.opts.sync.pragma())
-	}
-	if err == nil && readOnly {
-		// Not a read-only file handle: after a crash the first reader may have
-		// to recover the log.
-		err = c.script("PRAGMA query_only=ON; PRAGMA cache_size=-8000")
-	}
-	if err != nil {
-		_ = c.close()
-		return nil, err
-	}
-	return c, nil
+	return conn.Open(cfg)
 }
 
 // prepareFile makes sure that c's file is ours to use, and in WAL mode.
-func (db *DB) prepareFile(ctx context.Context, c *conn) error {
-	if err := c.script("PRAGMA cache_size=-32000"); err != nil {
-		return err
-	}
+func (db *DB) prepareFile(ctx context.Context, c *conn.Conn) error {
 	// The first read: it fails on a file that is no database.
 	if err := db.checkForeign(c); err != nil {
 		return err
 	}
-	if ro, _ := c.raw.ReadOnly("main"); ro {
+	if ro, _ := c.Raw().ReadOnly("main"); ro {
 		return fmt.Errorf("the file cannot be written: %w", sqlite3.READONLY)
 	}
 	if db.memory {
@@ -215,10 +193,10 @@ func (db *DB) prepareFile(ctx context.Context, c *conn) error {
 	}
 	// For new files only. A page holds some forty tasks then, and batches are a
 	// tenth faster than with half of it.
-	if err := c.script("PRAGMA page_size=8192"); err != nil {
+	if err := c.Script("PRAGMA page_size=8192"); err != nil {
 		return err
 	}
-	return db.useWAL(ctx, c)
+	return c.UseWAL(ctx, db.opts.busy, walLimit)
 }
 
 // Path returns the file's name as it was given to Open, or ":memory:".
@@ -232,9 +210,9 @@ func (db *DB) Close() error {
 	db.queue.Close(func() {
 		db.parking.closeAll()
 		errs = append(errs, db.DB().Close()) // opened only now, it is closed for all who ask later
-		db.readers.close()
+		db.readers.Close()
 		db.locks.releaseAll()
-		errs = append(errs, db.w.conn.close())
+		errs = append(errs, db.w.conn.Close())
 	})
 	for _, err := range errs {
 		if err != nil {

@@ -75,11 +75,11 @@ SELECT ?1, coalesce((SELECT audit_id FROM weaver_audit WHERE namespace = ?1 ORDE
 
 // note writes the audit entry of a verb.
 func (o *operation) note(a store.Audit, verb, target string) error {
-	return o.stmt(sqlAudit).text(1, o.ns).int(2, o.mic).text(3, a.By).text(4, verb).text(5, target).text(6, a.Reason).run()
+	return o.stmt(sqlAudit).Text(1, o.ns).Int(2, o.mic).Text(3, a.By).Text(4, verb).Text(5, target).Text(6, a.Reason).Run()
 }
 
 // find returns the task of a command, or nil and the reason in got.
-func (o *operation) find(id task.ID, seen store.Seen, got *store.CommandResult) (*where, error) {
+func (o *operation) find(id task.ID, seen store.Seen, got *store.CommandResult) (*taskRow, error) {
 	w, err := o.look(&id)
 	switch {
 	case err != nil:
@@ -88,7 +88,7 @@ func (o *operation) find(id task.ID, seen store.Seen, got *store.CommandResult) 
 		got.Err = fmt.Errorf("task %v: %w", id, store.ErrNotFound)
 		return nil, nil
 	case seen.Epoch != 0 && seen.Epoch != w.epoch:
-		got.State = w.standing.state
+		got.State = w.contribution.state
 		got.Err = fmt.Errorf("task %v has epoch %d, not %d: %w", id, w.epoch, seen.Epoch, store.ErrChanged)
 		return nil, nil
 	}
@@ -96,9 +96,9 @@ func (o *operation) find(id task.ID, seen store.Seen, got *store.CommandResult) 
 }
 
 // refuse says that a task's state does not allow what was asked.
-func refuse(w *where, got *store.CommandResult, why string) error {
-	got.State = w.standing.state
-	got.Err = fmt.Errorf("task %v is %s, %s: %w", w.id, w.standing.state, why, store.ErrState)
+func refuse(w *taskRow, got *store.CommandResult, why string) error {
+	got.State = w.contribution.state
+	got.Err = fmt.Errorf("task %v is %s, %s: %w", w.id, w.contribution.state, why, store.ErrState)
 	return nil
 }
 
@@ -108,7 +108,7 @@ func (o *operation) cancel(cmd store.CancelTask, got *store.CommandResult) error
 	if err != nil || w == nil {
 		return err
 	}
-	if w.standing.state.Terminal() {
+	if w.contribution.state.Terminal() {
 		return refuse(w, got, "a task that ended cannot be cancelled")
 	}
 	verb := "cancel"
@@ -118,7 +118,7 @@ func (o *operation) cancel(cmd store.CancelTask, got *store.CommandResult) error
 	if err := o.note(cmd.Audit, verb, w.id.String()); err != nil {
 		return err
 	}
-	if w.standing.state == task.Running && !cmd.Force {
+	if w.contribution.state == task.Running && !cmd.Force {
 		got.State, got.Asked = task.Running, true
 		return o.ask(w, cmd.Audit)
 	}
@@ -132,34 +132,34 @@ WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
 
 // ask asks a running task to end. Who asked first stays on record; its
 // deadline need not be watched any more.
-func (o *operation) ask(w *where, a store.Audit) error {
+func (o *operation) ask(w *taskRow, a store.Audit) error {
 	o.fx.notice.Cancels = append(o.fx.notice.Cancels, w.id)
 	if w.asked {
 		return nil
 	}
 	if w.deadline != 0 {
-		if err := o.stmt(sqlDeleteTimer).text(1, o.ns).int(2, w.deadline).id(3, &w.id).run(); err != nil {
+		if err := o.stmt(sqlDeleteTimer).Text(1, o.ns).Int(2, w.deadline).ID(3, &w.id).Run(); err != nil {
 			return err
 		}
 	}
-	return o.stmt(sqlAsk).text(1, o.ns).id(2, &w.id).orNull(3, a.By).orNull(4, a.Reason).run()
+	return o.stmt(sqlAsk).Text(1, o.ns).ID(2, &w.id).OrNull(3, a.By).OrNull(4, a.Reason).Run()
 }
 
 const sqlCancelledBy = `
 UPDATE weaver_tasks SET cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND task_id = ?2`
 
 // cancelNow ends a task as cancelled, taking its lease away if it runs.
-func (o *operation) cancelNow(w *where, a store.Audit) error {
+func (o *operation) cancelNow(w *taskRow, a store.Audit) error {
 	failure := store.CancelError(task.KindCancelled, a.By, a.Reason, time.Time{})
-	if w.standing.state == task.Running {
-		e := ending{state: task.Cancelled, outcome: task.OutcomeCancelled, failure: failure}
+	if w.contribution.state == task.Running {
+		e := transition{state: task.Cancelled, outcome: task.OutcomeCancelled, failure: failure}
 		if _, err := o.revoke(w, &e, failure); err != nil {
 			return err
 		}
 	} else if err := o.end(w, task.Cancelled, failure); err != nil {
 		return err
 	}
-	return o.stmt(sqlCancelledBy).text(1, o.ns).id(2, &w.id).orNull(3, a.By).orNull(4, a.Reason).run()
+	return o.stmt(sqlCancelledBy).Text(1, o.ns).ID(2, &w.id).OrNull(3, a.By).OrNull(4, a.Reason).Run()
 }
 
 const (
@@ -172,14 +172,14 @@ UPDATE weaver_jobs SET cancel_requested = 1, cancel_by = ?3, cancel_reason = ?4 
 // All of them end before their dependents are told: none may be released, or
 // end for a need, because another one ended a moment before.
 func (o *operation) cancelJob(cmd store.CancelJob, got *store.CommandResult) error {
-	st := o.stmt(sqlJob).text(1, o.ns).id(2, &cmd.Job)
-	found := st.one()
+	st := o.stmt(sqlJob).Text(1, o.ns).ID(2, &cmd.Job)
+	found := st.One()
 	var total int
 	var state task.JobState
 	if found {
-		total, state = int(st.colInt(0)), task.JobState(st.colName(6))
+		total, state = int(st.ColInt(0)), task.JobState(st.ColName(6))
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return err
 	}
 	switch {
@@ -193,11 +193,11 @@ func (o *operation) cancelJob(cmd store.CancelJob, got *store.CommandResult) err
 	if err := o.note(cmd.Audit, "cancel_job", cmd.Job.String()); err != nil {
 		return err
 	}
-	if err := o.stmt(sqlCancelJob).text(1, o.ns).id(2, &cmd.Job).orNull(3, cmd.By).orNull(4, cmd.Reason).run(); err != nil {
+	if err := o.stmt(sqlCancelJob).Text(1, o.ns).ID(2, &cmd.Job).OrNull(3, cmd.By).OrNull(4, cmd.Reason).Run(); err != nil {
 		return err
 	}
 	o.judge(cmd.Job)
-	ids, err := o.ids(o.stmt(sqlJobTasks).text(1, o.ns).id(2, &cmd.Job))
+	ids, err := ids(o.stmt(sqlJobTasks).Text(1, o.ns).ID(2, &cmd.Job))
 	if err != nil {
 		return err
 	}
@@ -207,9 +207,9 @@ func (o *operation) cancelJob(cmd store.CancelJob, got *store.CommandResult) err
 			return err
 		}
 		switch {
-		case w.standing.state.Terminal():
+		case w.contribution.state.Terminal():
 			got.AlreadyDone++
-		case w.standing.state == task.Running:
+		case w.contribution.state == task.Running:
 			got.AskedTasks++
 			err = o.ask(w, cmd.Audit)
 		default:
@@ -221,15 +221,6 @@ func (o *operation) cancelJob(cmd store.CancelJob, got *store.CommandResult) err
 		}
 	}
 	return nil
-}
-
-// ids reads a column of ids.
-func (c *conn) ids(st *stmt) ([]task.ID, error) {
-	var ids []task.ID
-	for st.next() {
-		ids = append(ids, st.colID(0))
-	}
-	return ids, st.done()
 }
 
 const (
@@ -246,15 +237,15 @@ func (o *operation) pause(cmd store.PauseQueue) error {
 	if err := o.note(cmd.Audit, "pause", cmd.Queue); err != nil {
 		return err
 	}
-	n, err := o.stmt(sqlPause).text(1, o.ns).text(2, cmd.Queue).int(3, o.mic).text(4, cmd.By).text(5, cmd.Reason).exec()
+	n, err := o.stmt(sqlPause).Text(1, o.ns).Text(2, cmd.Queue).Int(3, o.mic).Text(4, cmd.By).Text(5, cmd.Reason).Exec()
 	if err != nil || n == 0 {
 		return err
 	}
-	st := o.stmt(sqlKeysInQueue).text(1, o.ns).text(2, cmd.Queue)
-	for st.next() {
-		o.freed(st.colText(0))
+	st := o.stmt(sqlKeysInQueue).Text(1, o.ns).Text(2, cmd.Queue)
+	for st.Next() {
+		o.freed(st.ColText(0))
 	}
-	return st.done()
+	return st.Done()
 }
 
 func (o *operation) resume(cmd store.ResumeQueue) error {
@@ -262,7 +253,7 @@ func (o *operation) resume(cmd store.ResumeQueue) error {
 		return err
 	}
 	o.fx.notice.Due = true
-	return o.stmt(sqlResume).text(1, o.ns).text(2, cmd.Queue).run()
+	return o.stmt(sqlResume).Text(1, o.ns).Text(2, cmd.Queue).Run()
 }
 
 const sqlNewGeneration = `
@@ -276,14 +267,14 @@ func (o *operation) restored(cmd store.Restored) error {
 	}
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // documented never to fail
-	if err := o.stmt(sqlNewGeneration).text(1, o.ns).text(2, hex.EncodeToString(b[:])).run(); err != nil {
+	if err := o.stmt(sqlNewGeneration).Text(1, o.ns).Text(2, hex.EncodeToString(b[:])).Run(); err != nil {
 		return err
 	}
 	// Until the next transaction nothing is remembered: this one may yet be
 	// rolled back.
 	clear(o.db.w.generations)
 	o.db.w.restoring = true
-	running, err := o.running(o.ns)
+	running, err := o.running()
 	o.fx.notice.Cancels = append(o.fx.notice.Cancels, running...)
 	return err
 }

@@ -150,7 +150,7 @@ func (db *DB) ride(ops ...*op) (riders []*parked, ok bool) {
 		c := riders[i]
 		got, ok := db.rideOne(c.o)
 		if !ok {
-			w.reset()
+			w.conn.Reset()
 			db.parking.back(riders...)
 			return nil, false
 		}
@@ -168,17 +168,17 @@ func (db *DB) ride(ops ...*op) (riders []*parked, ok bool) {
 // fails stays parked: it asks again by itself.
 func (db *DB) rideOne(o *op) (got, ok bool) {
 	w := &db.w
-	if w.stmt(sqlSavepoint).run() != nil {
+	if w.conn.Stmt(sqlSavepoint).Run() != nil {
 		return false, false
 	}
 	err := db.runOp(o)
-	if w.raw.GetAutocommit() {
+	if w.conn.Autocommit() {
 		return false, false
 	}
-	if err != nil && w.stmt(sqlUndo).run() != nil {
+	if err != nil && w.conn.Stmt(sqlUndo).Run() != nil {
 		return false, false
 	}
-	if w.stmt(sqlRelease).run() != nil {
+	if w.conn.Stmt(sqlRelease).Run() != nil {
 		return false, false
 	}
 	return err == nil && len(o.fx.claimed) > 0, true

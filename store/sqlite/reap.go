@@ -5,6 +5,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -94,45 +96,39 @@ const sqlWorker = `SELECT last_seen, heartbeats_since, ttl FROM weaver_workers W
 // TTL, and nobody held the write lock for so long that others may still wait
 // to renew.
 func (r *reaping) judgesAt() (int64, error) {
-	st := r.stmt(sqlWorker).text(1, r.ns).text(2, string(r.req.Worker))
+	st := r.stmt(sqlWorker).Text(1, r.ns).Text(2, string(r.req.Worker))
 	ttl := r.req.TTL.Microseconds()
 	at := r.mic + ttl
-	if st.one() {
-		if seen, steady := st.colInt(0), st.colInt(1); r.mic >= seen && r.mic-seen <= ttl/2 {
+	if st.One() {
+		if seen, steady := st.ColInt(0), st.ColInt(1); r.mic >= seen && r.mic-seen <= ttl/2 {
 			at = steady + ttl
 		}
 	}
 	if w := &r.db.w; w.stalledFor > r.req.TTL/3 {
 		at = max(at, r.mic+ttl-time.Since(w.stalled).Microseconds())
 	}
-	return at, st.done()
+	return at, st.Done()
 }
 
 func (r *reaping) judges() bool { return r.steadyAt <= r.mic }
 
-const (
+var (
 	sqlDueClaims = `
-SELECT lease_id, worker_id, task_ids FROM weaver_claims WHERE namespace = ?1 AND check_at <= ?2 ORDER BY check_at LIMIT ?3`
-	sqlClaimsOf = `SELECT lease_id, worker_id, task_ids FROM weaver_claims WHERE namespace = ?1 AND worker_id = ?2`
+SELECT ` + claimColumns.List() + ` FROM weaver_claims WHERE namespace = ?1 AND check_at <= ?2 ORDER BY check_at LIMIT ?3`
+	sqlClaimsOf = `SELECT ` + claimColumns.List() + ` FROM weaver_claims WHERE namespace = ?1 AND worker_id = ?2`
 	sqlRearm    = `UPDATE weaver_claims SET check_at = ?3 WHERE namespace = ?1 AND lease_id = ?2`
 	sqlLeaseEnd = `SELECT lease_expires_at FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
 )
 
-type claimRow struct {
-	lease  task.LeaseID
-	worker string
-	ids    []task.ID
-}
-
 // leases takes expired leases and those of dead workers, found through the
 // claims that granted them.
 func (r *reaping) leases() ([]store.Reaped, error) {
-	rows, err := r.claimRows(r.stmt(sqlDueClaims).text(1, r.ns).int(2, r.mic).int(3, int64(r.req.Limit)))
+	rows, err := claimColumns.All(r.stmt(sqlDueClaims).Text(1, r.ns).Int(2, r.mic).Int(3, int64(r.req.Limit)))
 	if err != nil {
 		return nil, err
 	}
 	for id := range r.dead {
-		of, err := r.claimRows(r.stmt(sqlClaimsOf).text(1, r.ns).text(2, string(id)))
+		of, err := claimColumns.All(r.stmt(sqlClaimsOf).Text(1, r.ns).Text(2, string(id)))
 		if err != nil {
 			return nil, err
 		}
@@ -147,27 +143,19 @@ func (r *reaping) leases() ([]store.Reaped, error) {
 	return reaped, nil
 }
 
-func (r *reaping) claimRows(st *stmt) ([]claimRow, error) {
-	var rows []claimRow
-	for st.next() {
-		rows = append(rows, claimRow{st.colLease(0), st.colText(1), splitIDs(st.raw.ColumnRawBlob(2))})
-	}
-	return rows, st.done()
-}
-
 // claim takes what is over of one claim. A claim whose tasks all ended goes; a
 // claim with living leases is looked at again when the first of them ends.
 func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, error) {
 	_, dead := r.dead[store.WorkerID(c.worker)]
 	again := int64(math.MaxInt64)
 	for i := range c.ids {
-		st := r.stmt(sqlLeaseEnd).text(1, r.ns).id(2, &c.ids[i]).lease(3, &c.lease)
-		runs := st.one()
+		st := r.stmt(sqlLeaseEnd).Text(1, r.ns).ID(2, &c.ids[i]).Lease(3, &c.lease)
+		runs := st.One()
 		var expires int64
 		if runs {
-			expires = st.colInt(0)
+			expires = st.ColInt(0)
 		}
-		if err := st.done(); err != nil {
+		if err := st.Done(); err != nil {
 			return nil, err
 		}
 		switch {
@@ -186,17 +174,13 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 		}
 	}
 	if again == math.MaxInt64 {
-		return reaped, r.stmt(sqlDeleteClaim).text(1, r.ns).lease(2, &c.lease).run()
+		return reaped, r.stmt(sqlDeleteClaim).Text(1, r.ns).Lease(2, &c.lease).Run()
 	}
-	return reaped, r.stmt(sqlRearm).text(1, r.ns).lease(2, &c.lease).int(3, again).run()
+	return reaped, r.stmt(sqlRearm).Text(1, r.ns).Lease(2, &c.lease).Int(3, again).Run()
 }
 
-const (
-	sqlCrashes = `
-SELECT crash_count, isolated, cancel_requested, cancel_kind, cancel_by, cancel_reason FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
-	sqlSetCrashes = `
+const sqlSetCrashes = `
 UPDATE weaver_tasks SET crash_count = crash_count + ?3, quarantine_losses = quarantine_losses + ?4 WHERE namespace = ?1 AND task_id = ?2`
-)
 
 // lease takes one lease away and says what becomes of the task (R7).
 func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (store.Reaped, error) {
@@ -204,51 +188,42 @@ func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (s
 	if err != nil || w == nil {
 		return store.Reaped{}, err
 	}
-	st := r.stmt(sqlCrashes).text(1, r.ns).id(2, id)
-	var crashes int64
-	deadline := timeCol(w.deadline).time()
-	var isolated, cancelled bool
 	var failure *task.Error
-	if st.one() {
-		crashes, isolated, cancelled = st.colInt(0), st.colBool(1), st.colBool(2)
-		if cancelled {
-			failure = store.CancelError(task.ErrorKind(st.colName(3)), st.colText(4), st.colText(5), deadline)
-		}
-	}
-	if err := st.done(); err != nil {
-		return store.Reaped{}, err
-	}
-	if !cancelled && w.deadline != 0 && w.deadline <= r.mic {
+	deadline := conn.Instant(w.deadline)
+	switch {
+	case w.asked:
+		failure = store.CancelError(w.cancelled, w.by, w.reason, deadline)
+	case w.deadline != 0 && w.deadline <= r.mic:
 		failure = store.CancelError(task.KindDeadline, "", "", deadline)
 	}
-	e := ending{state: task.Ready, outcome: task.OutcomeLeaseLost, readyAt: r.now}
+	e := transition{state: task.Ready, outcome: task.OutcomeLeaseLost, readyAt: r.now}
 	crash := false
 	if failure != nil {
 		e.state, e.failure = task.Cancelled, failure
-	} else if crash, err = r.crashed(id, worker, expires, dead, crashes, isolated); err != nil {
+	} else if crash, err = r.crashed(w, worker, expires, dead); err != nil {
 		return store.Reaped{}, err
-	} else if crash && r.req.CrashBudget >= 0 && crashes+1 >= int64(r.req.CrashBudget) {
+	} else if crash && r.req.CrashBudget >= 0 && w.crashes+1 >= r.req.CrashBudget {
 		e.state = task.Failed
-		e.failure = store.PoisonError(int(crashes) + 1)
+		e.failure = store.PoisonError(w.crashes + 1)
 	}
-	_, err = r.revoke(w, &e, store.LeaseLostError(w.worker, timeCol(expires).time()))
+	_, err = r.revoke(w, &e, store.LeaseLostError(w.worker, conn.Instant(expires)))
 	return store.Reaped{Task: *id, State: e.state, Crash: crash}, err
 }
 
 // crashed counts the loss of a lease against the task, and reports whether it
 // is held to have caused it: only if its process stopped, and, once the task
 // is a suspect, only if it ran alone.
-func (r *reaping) crashed(id *task.ID, worker string, expires int64, dead bool, crashes int64, isolated bool) (bool, error) {
+func (r *reaping) crashed(w *taskRow, worker string, expires int64, dead bool) (bool, error) {
 	if !dead {
 		if stopped, err := r.stopped(worker, expires); err != nil || !stopped {
 			return false, err
 		}
 	}
-	crash, loss := crashes < suspectAfter || isolated, int64(0)
+	crash, loss := w.crashes < suspectAfter || w.isolated, int64(0)
 	if !crash {
 		loss = 1
 	}
-	return crash, r.stmt(sqlSetCrashes).text(1, r.ns).id(2, id).bool(3, crash).int(4, loss).run()
+	return crash, r.stmt(sqlSetCrashes).Text(1, r.ns).ID(2, &w.id).Bool(3, crash).Int(4, loss).Run()
 }
 
 // stopped reports whether a worker fell silent before the end of a lease. Who
@@ -256,9 +231,9 @@ func (r *reaping) crashed(id *task.ID, worker string, expires int64, dead bool, 
 // reason: he never learned of it, or the store was restored. Who left, or
 // whose row a restore took, did not crash.
 func (r *reaping) stopped(worker string, expires int64) (bool, error) {
-	st := r.stmt(sqlWorker).text(1, r.ns).text(2, worker)
-	stopped := st.one() && st.colInt(0) < expires-st.colInt(2)/2
-	return stopped, st.done()
+	st := r.stmt(sqlWorker).Text(1, r.ns).Text(2, worker)
+	stopped := st.One() && st.ColInt(0) < expires-st.ColInt(2)/2
+	return stopped, st.Done()
 }
 
 const (
@@ -274,31 +249,31 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 		id  task.ID
 	}
 	var timers []timer
-	st := r.stmt(sqlDueTimers).text(1, r.ns).int(2, r.mic).int(3, int64(r.req.Limit))
-	for st.next() {
-		timers = append(timers, timer{st.colInt(0), st.colID(1)})
+	st := r.stmt(sqlDueTimers).Text(1, r.ns).Int(2, r.mic).Int(3, int64(r.req.Limit))
+	for st.Next() {
+		timers = append(timers, timer{st.ColInt(0), st.ColID(1)})
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return nil, err
 	}
 	var expired []task.ID
 	for i := range timers {
 		tm := &timers[i]
-		if err := r.stmt(sqlDeleteTimer).text(1, r.ns).int(2, tm.due).id(3, &tm.id).run(); err != nil {
+		if err := r.stmt(sqlDeleteTimer).Text(1, r.ns).Int(2, tm.due).ID(3, &tm.id).Run(); err != nil {
 			return nil, err
 		}
 		w, err := r.look(&tm.id)
 		if err != nil {
 			return nil, err
 		}
-		if w == nil || w.standing.state.Terminal() || w.asked {
+		if w == nil || w.contribution.state.Terminal() || w.asked {
 			continue
 		}
-		if w.standing.state == task.Running {
-			err = r.stmt(sqlAskTime).text(1, r.ns).id(2, &tm.id).run()
+		if w.contribution.state == task.Running {
+			err = r.stmt(sqlAskTime).Text(1, r.ns).ID(2, &tm.id).Run()
 			r.fx.notice.Cancels = append(r.fx.notice.Cancels, tm.id)
 		} else {
-			err = r.end(w, task.Cancelled, store.CancelError(task.KindDeadline, "", "", timeCol(w.deadline).time()))
+			err = r.end(w, task.Cancelled, store.CancelError(task.KindDeadline, "", "", conn.Instant(w.deadline)))
 		}
 		if err != nil {
 			return nil, err
@@ -326,11 +301,11 @@ func (r *reaping) forgetWorkers() error {
 		}
 	}
 	for id := range r.dead {
-		st := r.stmt(sqlForgetDead).text(1, r.ns).text(2, string(id))
-		if st.one() {
+		st := r.stmt(sqlForgetDead).Text(1, r.ns).Text(2, string(id))
+		if st.One() {
 			r.forgotten = append(r.forgotten, string(id))
 		}
-		if err := st.done(); err != nil {
+		if err := st.Done(); err != nil {
 			return err
 		}
 	}
@@ -338,37 +313,37 @@ func (r *reaping) forgetWorkers() error {
 }
 
 func (r *reaping) forgetSilent() error {
-	silent := func(sql string) *stmt {
-		return r.stmt(sql).text(1, r.ns).int(2, r.mic).int(3, silentTTLs).duration(4, r.req.TTL)
+	silent := func(sql string) *conn.Stmt {
+		return r.stmt(sql).Text(1, r.ns).Int(2, r.mic).Int(3, silentTTLs).Duration(4, r.req.TTL)
 	}
 	if err := r.tidyClaims(silent(sqlClaimsOfSilent)); err != nil {
 		return err
 	}
 	st := silent(sqlForget)
-	for st.next() {
-		r.forgotten = append(r.forgotten, st.colText(0))
+	for st.Next() {
+		r.forgotten = append(r.forgotten, st.ColText(0))
 	}
-	return st.done()
+	return st.Done()
 }
 
-const sqlClaimsOfSilent = `
-SELECT lease_id, worker_id, task_ids FROM weaver_claims WHERE namespace = ?1
+var sqlClaimsOfSilent = `
+SELECT ` + claimColumns.List() + ` FROM weaver_claims WHERE namespace = ?1
 AND worker_id IN (SELECT worker_id FROM weaver_workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * max(ttl, ?4))`
 
 // tidyClaims deletes what is left over of the claims of silent workers. Rows
 // whose tasks ended through other processes would otherwise look like leases
 // until their time comes.
-func (r *reaping) tidyClaims(of *stmt) error {
-	rows, err := r.claimRows(of)
+func (r *reaping) tidyClaims(of *conn.Stmt) error {
+	rows, err := claimColumns.All(of)
 	for i := 0; i < len(rows) && err == nil; i++ {
 		c, runs := &rows[i], false
 		for j := 0; j < len(c.ids) && err == nil && !runs; j++ {
-			st := r.stmt(sqlLeaseEnd).text(1, r.ns).id(2, &c.ids[j]).lease(3, &c.lease)
-			runs = st.one()
-			err = st.done()
+			st := r.stmt(sqlLeaseEnd).Text(1, r.ns).ID(2, &c.ids[j]).Lease(3, &c.lease)
+			runs = st.One()
+			err = st.Done()
 		}
 		if err == nil && !runs {
-			err = r.stmt(sqlDeleteClaim).text(1, r.ns).lease(2, &c.lease).run()
+			err = r.stmt(sqlDeleteClaim).Text(1, r.ns).Lease(2, &c.lease).Run()
 		}
 	}
 	return err
@@ -386,14 +361,14 @@ func (r *reaping) nextTimer() error {
 	if r.left {
 		after, r.soonest = r.mic, min(r.soonest, r.steadyAt)
 	}
-	for _, st := range []*stmt{
-		r.stmt(sqlNextClaim).text(1, r.ns).int(2, after),
-		r.stmt(sqlNextTimer).text(1, r.ns),
+	for _, st := range []*conn.Stmt{
+		r.stmt(sqlNextClaim).Text(1, r.ns).Int(2, after),
+		r.stmt(sqlNextTimer).Text(1, r.ns),
 	} {
-		if st.one() {
-			r.soonest = min(r.soonest, st.colInt(0))
+		if st.One() {
+			r.soonest = min(r.soonest, st.ColInt(0))
 		}
-		if err := st.done(); err != nil {
+		if err := st.Done(); err != nil {
 			return err
 		}
 	}

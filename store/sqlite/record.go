@@ -120,15 +120,15 @@ func (t *tx) recordTry(rec *store.Record, got *store.RecordResult) error {
 // lease is not good, and whether its task is to be cancelled.
 func (t *tx) accept(guard string, rec *store.Record) (attempt int, cancelled bool, err error) {
 	l := &rec.Lease
-	n, err := t.stmt(guard).text(1, t.ns).id(2, &l.Task).int(3, l.Epoch).lease(4, &l.ID).progress(5, rec.Progress).exec()
+	n, err := t.stmt(guard).Text(1, t.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Progress(5, rec.Progress).Exec()
 	if err != nil || n == 0 {
 		return 0, false, err
 	}
-	st := t.stmt(sqlAttemptNo).text(1, t.ns).id(2, &l.Task)
-	if st.one() {
-		attempt, cancelled = int(st.colInt(0)), st.colBool(1)
+	st := t.stmt(sqlAttemptNo).Text(1, t.ns).ID(2, &l.Task)
+	if st.One() {
+		attempt, cancelled = int(st.ColInt(0)), st.ColBool(1)
 	}
-	return attempt, cancelled, st.done()
+	return attempt, cancelled, st.Done()
 }
 
 // asStored fills in what the store knows about a step.
@@ -227,7 +227,7 @@ const (
 // undoable runs one element of a batch. When do returns errUndo, what it wrote
 // is undone, and then runs.
 func (t *tx) undoable(do, then func() error) error {
-	if err := t.stmt(sqlElement).run(); err != nil {
+	if err := t.stmt(sqlElement).Run(); err != nil {
 		return err
 	}
 	err := do()
@@ -235,11 +235,11 @@ func (t *tx) undoable(do, then func() error) error {
 		return err // the whole operation is rolled back
 	}
 	if err != nil {
-		if err := t.stmt(sqlElementUndo).run(); err != nil {
+		if err := t.stmt(sqlElementUndo).Run(); err != nil {
 			return err
 		}
 	}
-	if rerr := t.stmt(sqlElementRelease).run(); rerr != nil {
+	if rerr := t.stmt(sqlElementRelease).Run(); rerr != nil {
 		return rerr
 	}
 	if err != nil && then != nil {
@@ -256,23 +256,18 @@ ON CONFLICT DO NOTHING`
 
 // insertStep reports false when the key is taken.
 func (t *tx) insertStep(s *task.Step, keyAttempt, keyTry int) (bool, error) {
-	n, err := t.stmt(sqlInsertStep).text(1, t.ns).id(2, &s.TaskID).text(3, s.Name).int(4, int64(keyAttempt)).int(5, int64(keyTry)).
-		int(6, int64(s.AttemptNo)).int(7, int64(s.Try)).int(8, int64(s.Index)).text(9, string(s.Kind)).text(10, string(s.State)).
-		bytes(11, s.Value).error(12, s.Error).time(13, s.WakeAt).time(14, s.StartedAt).time(15, s.CompletedAt).exec()
+	n, err := t.stmt(sqlInsertStep).Text(1, t.ns).ID(2, &s.TaskID).Text(3, s.Name).Int(4, int64(keyAttempt)).Int(5, int64(keyTry)).
+		Int(6, int64(s.AttemptNo)).Int(7, int64(s.Try)).Int(8, int64(s.Index)).Text(9, string(s.Kind)).Text(10, string(s.State)).
+		Bytes(11, s.Value).Error(12, s.Error).Time(13, s.WakeAt).Time(14, s.StartedAt).Time(15, s.CompletedAt).Exec()
 	return n > 0, err
 }
 
-const sqlStep = `
-SELECT ` + stepColumns + ` FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = ?4 AND try = ?5`
+var sqlStep = `
+SELECT ` + stepColumns.List() + ` FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = ?4 AND try = ?5`
 
 // stored returns one recorded step, or nil.
 func (t *tx) stored(id *task.ID, name string, keyAttempt, keyTry int) (*task.Step, error) {
-	st := t.stmt(sqlStep).text(1, t.ns).id(2, id).text(3, name).int(4, int64(keyAttempt)).int(5, int64(keyTry))
-	if !st.one() {
-		return nil, st.done()
-	}
-	s := st.scanStep(*id)
-	return &s, st.done()
+	return stepColumns.One(t.stmt(sqlStep).Text(1, t.ns).ID(2, id).Text(3, name).Int(4, int64(keyAttempt)).Int(5, int64(keyTry)))
 }
 
 // compareStep answers a step that was not inserted: it stands already, as the

@@ -61,20 +61,20 @@ ON CONFLICT DO NOTHING`
 // must be undone.
 func (r *recording) insertSteps(chunk []plainStep) (bool, error) {
 	n := len(chunk)
-	st := r.stmt(sqlStepsGuard[n]).text(1, r.ns).lease(2, &chunk[0].rec.Lease.ID)
+	st := r.stmt(sqlStepsGuard[n]).Text(1, r.ns).Lease(2, &chunk[0].rec.Lease.ID)
 	for i := range chunk {
-		st.id(3+i, &chunk[i].rec.Lease.Task)
+		st.ID(3+i, &chunk[i].rec.Lease.Task)
 	}
-	if accepted, err := st.exec(); err != nil || accepted != n {
+	if accepted, err := st.Exec(); err != nil || accepted != n {
 		return false, err
 	}
-	st = r.stmt(sqlInsertSteps[n]).text(1, r.ns).time(2, r.now)
+	st = r.stmt(sqlInsertSteps[n]).Text(1, r.ns).Time(2, r.now)
 	for i := range chunk {
 		s, p := &chunk[i].got.Step, 3+7*i
 		*s = r.asStored(chunk[i].rec, 1)
-		st.id(p, &s.TaskID).text(p+1, s.Name).int(p+2, int64(s.Try)).int(p+3, int64(s.Index)).
-			bytes(p+4, s.Value).error(p+5, s.Error).time(p+6, s.StartedAt)
+		st.ID(p, &s.TaskID).Text(p+1, s.Name).Int(p+2, int64(s.Try)).Int(p+3, int64(s.Index)).
+			Bytes(p+4, s.Value).Error(p+5, s.Error).Time(p+6, s.StartedAt)
 	}
-	inserted, err := st.exec()
+	inserted, err := st.Exec()
 	return inserted == n, err
 }

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"fmt"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -28,7 +30,7 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 	if err != nil || w == nil {
 		return err
 	}
-	if s := w.standing.state; s != task.Failed && s != task.Cancelled {
+	if s := w.contribution.state; s != task.Failed && s != task.Cancelled {
 		return refuse(w, got, "only failed and cancelled tasks can be retried")
 	}
 	need, state, err := o.deadNeed(&w.id)
@@ -47,7 +49,7 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 	if err := o.reviveDependents(w.id); err != nil || w.job.IsZero() {
 		return err
 	}
-	if err := o.stmt(sqlReviveJob).text(1, o.ns).id(2, &w.job).run(); err != nil {
+	if err := o.stmt(sqlReviveJob).Text(1, o.ns).ID(2, &w.job).Run(); err != nil {
 		return err
 	}
 	o.judge(w.job)
@@ -59,7 +61,7 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 // so the last one brings it back.
 func (o *operation) reviveDependents(id task.ID) error {
 	for revived := []task.ID{id}; len(revived) > 0; revived = revived[1:] {
-		ids, err := o.ids(o.stmt(sqlDependents).text(1, o.ns).id(2, &revived[0]))
+		ids, err := ids(o.stmt(sqlDependents).Text(1, o.ns).ID(2, &revived[0]))
 		if err != nil {
 			return err
 		}
@@ -68,7 +70,7 @@ func (o *operation) reviveDependents(id task.ID) error {
 			if err != nil {
 				return err
 			}
-			if w == nil || w.standing.state != task.Cancelled || w.standing.kind != task.KindDependencyFailed {
+			if w == nil || w.contribution.state != task.Cancelled || w.contribution.kind != task.KindDependencyFailed {
 				continue
 			}
 			switch need, _, err := o.deadNeed(&w.id); {
@@ -88,14 +90,13 @@ func (o *operation) reviveDependents(id task.ID) error {
 
 // deadNeed returns the name of a need that ended other than well, or "".
 func (o *operation) deadNeed(id *task.ID) (name string, state task.State, err error) {
-	st := o.stmt(sqlDeadNeed).text(1, o.ns).id(2, id)
-	if st.one() {
+	st := o.stmt(sqlDeadNeed).Text(1, o.ns).ID(2, id)
+	if st.One() {
 		var t task.Task
-		st.err = o.unpackOptions(st.raw.ColumnRawText(1), &t)
-		w := where{held: held{id: st.colID(0)}, node: t.Node}
-		name, state = w.called(), task.State(st.colName(2))
+		st.ColOptions(1, &t)
+		name, state = store.TaskName(t.Node, st.ColID(0)), task.State(st.ColName(2))
 	}
-	return name, state, st.done()
+	return name, state, st.Done()
 }
 
 const (
@@ -117,30 +118,30 @@ SELECT count(*) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id =
 
 // revive gives a task all its attempts back. What it did stays: its history,
 // its completed steps, and its number of attempts.
-func (o *operation) revive(w *where) (task.State, error) {
-	if err := o.stmt(sqlReopenEdges).text(1, o.ns).id(2, &w.id).run(); err != nil {
+func (o *operation) revive(w *taskRow) (task.State, error) {
+	if err := o.stmt(sqlReopenEdges).Text(1, o.ns).ID(2, &w.id).Run(); err != nil {
 		return "", err
 	}
-	st := o.stmt(sqlOpenNeeds).text(1, o.ns).id(2, &w.id)
+	st := o.stmt(sqlOpenNeeds).Text(1, o.ns).ID(2, &w.id)
 	open := int64(0)
-	if st.one() {
-		open = st.colInt(0)
+	if st.One() {
+		open = st.ColInt(0)
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return "", err
 	}
-	after := standing{state: task.Ready}
+	after := jobContribution{state: task.Ready}
 	if open > 0 {
-		after = standing{state: task.Pending, waiting: task.WaitDeps}
+		after = jobContribution{state: task.Pending, waiting: task.WaitDeps}
 	}
-	err := o.stmt(sqlRevive).text(1, o.ns).id(2, &w.id).text(3, string(after.state)).orNull(4, string(after.waiting)).
-		int(5, o.mic).int(6, open).run()
+	err := o.stmt(sqlRevive).Text(1, o.ns).ID(2, &w.id).Text(3, string(after.state)).OrNull(4, string(after.waiting)).
+		Int(5, o.mic).Int(6, open).Run()
 	if err != nil {
 		return "", err
 	}
-	o.counted(w.job, w.standing, after)
+	o.counted(w.job, w.contribution, after)
 	if w.deadline > o.mic {
-		if err := o.insertTimer(&w.id, timeCol(w.deadline).time()); err != nil {
+		if err := o.insertTimer(&w.id, conn.Instant(w.deadline)); err != nil {
 			return "", err
 		}
 	}
@@ -168,24 +169,24 @@ func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) err
 	if err != nil || w == nil {
 		return err
 	}
-	if w.standing.state != task.Blocked {
+	if w.contribution.state != task.Blocked {
 		return refuse(w, got, "only blocked tasks can be unblocked")
 	}
 	if err := o.note(cmd.Audit, "unblock", w.id.String()); err != nil {
 		return err
 	}
-	if err := o.stmt(sqlDeletePayload).text(1, o.ns).id(2, &w.id).text(3, kindUnblock).run(); err != nil {
+	if err := o.stmt(sqlDeletePayload).Text(1, o.ns).ID(2, &w.id).Text(3, kindUnblock).Run(); err != nil {
 		return err
 	}
 	if len(cmd.Input) > 0 {
-		if err := o.stmt(sqlInsertPayload).text(1, o.ns).id(2, &w.id).text(3, kindUnblock).bytes(4, cmd.Input).run(); err != nil {
+		if err := o.stmt(sqlInsertPayload).Text(1, o.ns).ID(2, &w.id).Text(3, kindUnblock).Bytes(4, cmd.Input).Run(); err != nil {
 			return err
 		}
 	}
-	if err := o.stmt(sqlUnblock).text(1, o.ns).id(2, &w.id).int(3, o.mic).bool(4, len(cmd.Input) > 0).run(); err != nil {
+	if err := o.stmt(sqlUnblock).Text(1, o.ns).ID(2, &w.id).Int(3, o.mic).Bool(4, len(cmd.Input) > 0).Run(); err != nil {
 		return err
 	}
-	o.counted(w.job, w.standing, standing{state: task.Ready})
+	o.counted(w.job, w.contribution, jobContribution{state: task.Ready})
 	got.State = task.Ready
 	if _, err := o.undispatch(&w.id); err != nil {
 		return err
@@ -219,12 +220,12 @@ func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error
 		return err
 	}
 	switch {
-	case !w.standing.state.Terminal():
+	case !w.contribution.state.Terminal():
 		return refuse(w, got, "only tasks that ended can be deleted")
 	case !w.job.IsZero():
 		return refuse(w, got, fmt.Sprintf("but belongs to job %v, whose tasks stay with it", w.job))
 	}
-	waiting, err := o.ids(o.stmt(sqlWaitsForIt).text(1, o.ns).id(2, &w.id))
+	waiting, err := ids(o.stmt(sqlWaitsForIt).Text(1, o.ns).ID(2, &w.id))
 	if err != nil {
 		return err
 	}
@@ -235,7 +236,7 @@ func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error
 		return err
 	}
 	for _, sql := range sqlDelete {
-		if err := o.stmt(sql).text(1, o.ns).id(2, &w.id).run(); err != nil {
+		if err := o.stmt(sql).Text(1, o.ns).ID(2, &w.id).Run(); err != nil {
 			return err
 		}
 	}
@@ -243,16 +244,16 @@ func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error
 }
 
 func (o *operation) deleteLabels(id *task.ID) error {
-	st := o.stmt(sqlOptionsOf).text(1, o.ns).id(2, id)
+	st := o.stmt(sqlOptionsOf).Text(1, o.ns).ID(2, id)
 	var t task.Task
-	if st.one() {
-		st.err = o.unpackOptions(st.raw.ColumnRawText(0), &t)
+	if st.One() {
+		st.ColOptions(0, &t)
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return err
 	}
 	for k, v := range t.Labels {
-		if err := o.stmt(sqlDeleteLabel).text(1, o.ns).text(2, k).text(3, v).id(4, id).run(); err != nil {
+		if err := o.stmt(sqlDeleteLabel).Text(1, o.ns).Text(2, k).Text(3, v).ID(4, id).Run(); err != nil {
 			return err
 		}
 	}

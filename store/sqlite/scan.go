@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-const sqlDueOfLane = `
-SELECT ` + candidateColumns + ` FROM weaver_outbox_events o
+var sqlDueOfLane = `
+SELECT ` + candidateSelect + ` FROM weaver_outbox_events o
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
 WHERE o.namespace = ?1 AND o.queue = ?2 AND o.task_type = ?3 AND o.priority = ?4 AND o.available_at <= ?5
   AND (o.available_at, o.task_id) > (?6, ?7)
@@ -44,17 +44,15 @@ func (c *claim) head(l *laneCursor, n int) (*candidate, error) {
 		l.rows, l.tasks = make([]candidate, 0, n), make([]task.Task, n)
 	}
 	l.rows, l.at = l.rows[:0], 0
-	st := c.stmt(sqlDueOfLane).text(1, c.ns).text(2, l.queue).text(3, l.typ).int(4, l.priority).int(5, c.mic).
-		int(6, l.seen).blob(7, l.last[:l.lastLen()]).int(8, int64(n))
-	for st.next() {
+	st := c.stmt(sqlDueOfLane).Text(1, c.ns).Text(2, l.queue).Text(3, l.typ).Int(4, l.priority).Int(5, c.mic).
+		Int(6, l.seen).Blob(7, l.last[:l.lastLen()]).Int(8, int64(n))
+	for st.Next() {
 		t := &l.tasks[len(l.rows)]
 		*t = task.Task{}
 		l.rows = append(l.rows, candidate{task: t})
-		if st.err = st.scanCandidate(&l.rows[len(l.rows)-1]); st.err != nil {
-			break
-		}
+		scanCandidate(st.Row(), &l.rows[len(l.rows)-1])
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return nil, err
 	}
 	l.ended = len(l.rows) < n
@@ -154,8 +152,8 @@ func (c *claim) best(lanes *[]*laneCursor) (*laneCursor, error) {
 	return best, nil
 }
 
-const sqlHinted = `
-SELECT ` + candidateColumns + ` FROM weaver_outbox_events o
+var sqlHinted = `
+SELECT ` + candidateSelect + ` FROM weaver_outbox_events o
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
 WHERE o.namespace = ?1 AND o.task_id = ?2 AND o.available_at <= ?3`
 
@@ -164,13 +162,13 @@ WHERE o.namespace = ?1 AND o.task_id = ?2 AND o.available_at <= ?3`
 func (c *claim) hinted() error {
 	var found []candidate
 	for i := range c.req.IDs {
-		st := c.stmt(sqlHinted).text(1, c.ns).id(2, &c.req.IDs[i]).int(3, c.mic)
-		if st.one() {
+		st := c.stmt(sqlHinted).Text(1, c.ns).ID(2, &c.req.IDs[i]).Int(3, c.mic)
+		if st.One() {
 			d := candidate{task: new(task.Task)}
-			st.err = st.scanCandidate(&d)
+			scanCandidate(st.Row(), &d)
 			found = append(found, d)
 		}
-		if err := st.done(); err != nil {
+		if err := st.Done(); err != nil {
 			return err
 		}
 	}
@@ -270,13 +268,13 @@ func (c *claim) couldRun(state *laneState) (bool, error) {
 }
 
 func (c *claim) firstOf(sql string, l *laneState) (int64, error) {
-	st := c.stmt(sql).text(1, c.ns).text(2, l.queue).text(3, l.typ).int(4, l.priority)
+	st := c.stmt(sql).Text(1, c.ns).Text(2, l.queue).Text(3, l.typ).Int(4, l.priority)
 	if sql == sqlFutureOfLane {
-		st.int(5, c.mic)
+		st.Int(5, c.mic)
 	}
 	first := int64(noRows)
-	if st.one() {
-		first = st.colInt(0)
+	if st.One() {
+		first = st.ColInt(0)
 	}
-	return first, st.done()
+	return first, st.Done()
 }

@@ -31,17 +31,17 @@ type ended struct {
 
 func newMoves(t *tx) *moves { return &moves{tx: t} }
 
-// standing is what a job's counters see of a task.
-type standing struct {
+// jobContribution is what a job's counters see of a task.
+type jobContribution struct {
 	state   task.State
 	waiting task.Waiting
 	kind    task.ErrorKind
 }
 
-func (s standing) count() task.JobCounters { return task.Count(s.state, s.waiting, s.kind) }
+func (s jobContribution) count() task.JobCounters { return task.Count(s.state, s.waiting, s.kind) }
 
 // counted notes a move for its job's counters.
-func (m *moves) counted(job task.ID, before, after standing) {
+func (m *moves) counted(job task.ID, before, after jobContribution) {
 	change := after.count().Sub(before.count())
 	if job.IsZero() || change == (task.JobCounters{}) {
 		return
@@ -74,8 +74,8 @@ func (m *moves) freed(key string) {
 const sqlDeleteTimer = `DELETE FROM weaver_timers WHERE namespace = ?1 AND due_at = ?2 AND task_id = ?3`
 
 // left does what follows when a task left running (h) for what e says.
-func (m *moves) left(h *held, e *ending) error {
-	m.counted(h.job, standing{state: task.Running}, standing{e.state, e.waiting, kindOf(e.ofTask())})
+func (m *moves) left(h *leaseRow, e *transition) error {
+	m.counted(h.job, jobContribution{state: task.Running}, jobContribution{e.state, e.waiting, kindOf(e.ofTask())})
 	if h.key != "" {
 		if err := m.dropKey(h.key); err != nil {
 			return err
@@ -95,7 +95,7 @@ func (m *moves) left(h *held, e *ending) error {
 
 // terminal notes an end: nobody need watch its deadline any more, and its
 // edges are to be decided.
-func (m *moves) terminal(h *held, state task.State) error {
+func (m *moves) terminal(h *leaseRow, state task.State) error {
 	m.fx.notice.Tasks = append(m.fx.notice.Tasks, h.id)
 	if h.needed {
 		m.ended = append(m.ended, ended{h.id, state})
@@ -103,7 +103,7 @@ func (m *moves) terminal(h *held, state task.State) error {
 	if h.deadline == 0 {
 		return nil
 	}
-	return m.stmt(sqlDeleteTimer).text(1, m.ns).int(2, h.deadline).id(3, &h.id).run()
+	return m.stmt(sqlDeleteTimer).Text(1, m.ns).Int(2, h.deadline).ID(3, &h.id).Run()
 }
 
 // settle does what follows from the moves of a batch, in steps that each see
@@ -178,16 +178,16 @@ WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0`
 func (m *moves) decideEdges(ended []ended) error {
 	var edges []edge
 	for _, need := range ended {
-		st := m.stmt(sqlOpenEdges).text(1, m.ns).id(2, &need.id)
-		for st.next() {
-			edges = append(edges, edge{st.colID(0), task.EdgeKind(st.colName(1)), need})
+		st := m.stmt(sqlOpenEdges).Text(1, m.ns).ID(2, &need.id)
+		for st.Next() {
+			edges = append(edges, edge{st.ColID(0), task.EdgeKind(st.ColName(1)), need})
 		}
-		if err := st.done(); err != nil {
+		if err := st.Done(); err != nil {
 			return err
 		}
 	}
 	for i := range edges {
-		if err := m.stmt(sqlEdgeDone).text(1, m.ns).id(2, &edges[i].child).id(3, &edges[i].need.id).run(); err != nil {
+		if err := m.stmt(sqlEdgeDone).Text(1, m.ns).ID(2, &edges[i].child).ID(3, &edges[i].need.id).Run(); err != nil {
 			return err
 		}
 	}
@@ -215,14 +215,14 @@ RETURNING remaining_deps, ready_at, queue, task_type, priority, concurrency_key,
 // as it is.
 func (m *moves) decideChild(edges []edge) error {
 	child := edges[0].child
-	st := m.stmt(sqlNeedsEnded).text(1, m.ns).id(2, &child).int(3, int64(len(edges)))
-	if !st.one() {
-		return st.done()
+	st := m.stmt(sqlNeedsEnded).Text(1, m.ns).ID(2, &child).Int(3, int64(len(edges)))
+	if !st.One() {
+		return st.Done()
 	}
-	left, readyAt := st.colInt(0), st.colInt(1)
-	d := dispatched{child, laneKey{st.colName(2), st.colName(3), st.colInt(4)}, st.colText(5)}
-	job := st.colID(6)
-	if err := st.done(); err != nil {
+	left, readyAt := st.ColInt(0), st.ColInt(1)
+	d := dispatched{child, laneKey{st.ColName(2), st.ColName(3), st.ColInt(4)}, st.ColText(5)}
+	job := st.ColID(6)
+	if err := st.Done(); err != nil {
 		return err
 	}
 	var blame *edge
@@ -237,21 +237,21 @@ func (m *moves) decideChild(edges []edge) error {
 	case left > 0:
 		return nil
 	}
-	return m.claimable(&d, job, standing{task.Pending, task.WaitDeps, task.KindNone}, readyAt, task.WaitDelay)
+	return m.claimable(&d, job, jobContribution{task.Pending, task.WaitDeps, task.KindNone}, readyAt, task.WaitDelay)
 }
 
 const sqlClaimable = `UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, updated_at = ?5 WHERE namespace = ?1 AND task_id = ?2`
 
 // claimable moves a task to ready, or to pending until readyAt, and writes its
 // dispatch row.
-func (m *moves) claimable(d *dispatched, job task.ID, before standing, readyAt int64, why task.Waiting) error {
-	after := standing{state: task.Ready}
+func (m *moves) claimable(d *dispatched, job task.ID, before jobContribution, readyAt int64, why task.Waiting) error {
+	after := jobContribution{state: task.Ready}
 	at := m.mic
 	if readyAt > m.mic {
-		after = standing{state: task.Pending, waiting: why}
+		after = jobContribution{state: task.Pending, waiting: why}
 		at = readyAt
 	}
-	err := m.stmt(sqlClaimable).text(1, m.ns).id(2, &d.id).text(3, string(after.state)).orNull(4, string(after.waiting)).int(5, m.mic).run()
+	err := m.stmt(sqlClaimable).Text(1, m.ns).ID(2, &d.id).Text(3, string(after.state)).OrNull(4, string(after.waiting)).Int(5, m.mic).Run()
 	if err != nil {
 		return err
 	}
@@ -293,19 +293,19 @@ func (m *moves) countJobs() error {
 }
 
 func (m *moves) countJob(id *task.ID, change task.JobCounters) error {
-	st := m.stmt(sqlJob).text(1, m.ns).id(2, id)
-	if !st.one() {
-		return st.done()
+	st := m.stmt(sqlJob).Text(1, m.ns).ID(2, id)
+	if !st.One() {
+		return st.Done()
 	}
 	c := task.JobCounters{
-		Total: int(st.colInt(0)), Unfinished: int(st.colInt(1)), Movable: int(st.colInt(2)), Failed: int(st.colInt(3)), Succeeded: int(st.colInt(4)),
+		Total: int(st.ColInt(0)), Unfinished: int(st.ColInt(1)), Movable: int(st.ColInt(2)), Failed: int(st.ColInt(3)), Succeeded: int(st.ColInt(4)),
 	}.Add(change)
-	state := task.JobStateOf(c, st.colBool(5))
-	if err := st.done(); err != nil {
+	state := task.JobStateOf(c, st.ColBool(5))
+	if err := st.Done(); err != nil {
 		return err
 	}
 	m.fx.notice.Jobs = append(m.fx.notice.Jobs, *id)
-	return m.stmt(sqlCountJob).text(1, m.ns).id(2, id).
-		int(3, int64(c.Total)).int(4, int64(c.Unfinished)).int(5, int64(c.Movable)).int(6, int64(c.Failed)).int(7, int64(c.Succeeded)).
-		text(8, string(state)).int(9, m.mic).bool(10, state.Terminal()).run()
+	return m.stmt(sqlCountJob).Text(1, m.ns).ID(2, id).
+		Int(3, int64(c.Total)).Int(4, int64(c.Unfinished)).Int(5, int64(c.Movable)).Int(6, int64(c.Failed)).Int(7, int64(c.Succeeded)).
+		Text(8, string(state)).Int(9, m.mic).Bool(10, state.Terminal()).Run()
 }

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"fmt"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -34,7 +36,7 @@ func (c *claim) take(d *candidate) error {
 	t.State, t.Waiting = task.Running, task.WaitNone
 	t.AttemptNo++
 	t.Epoch++
-	t.LeaseID, t.LeasedBy, t.LeaseExpiresAt = c.req.LeaseID, c.req.Name, timeCol(c.expires()).time()
+	t.LeaseID, t.LeasedBy, t.LeaseExpiresAt = c.req.LeaseID, c.req.Name, conn.Instant(c.expires())
 	t.StartedAt, t.UpdatedAt = c.now, c.now
 	c.taken = append(c.taken, store.Claimed{})
 	got := &c.taken[len(c.taken)-1]
@@ -47,7 +49,7 @@ func (c *claim) take(d *candidate) error {
 		if c.company == 0 || got.QuarantineLimit < c.company {
 			c.company = got.QuarantineLimit
 		}
-		if err := c.stmt(sqlSetIsolated).text(1, c.ns).id(2, &d.id).bool(3, got.QuarantineLimit == 1).run(); err != nil {
+		if err := c.stmt(sqlSetIsolated).Text(1, c.ns).ID(2, &d.id).Bool(3, got.QuarantineLimit == 1).Run(); err != nil {
 			return err
 		}
 	}
@@ -69,8 +71,8 @@ func (c *claim) expires() int64 { return c.mic + c.req.TTL.Microseconds() }
 
 // write leases one task.
 func (c *claim) write(id *task.ID, epoch int64, version int) error {
-	n, err := c.stmt(sqlClaimTask).text(1, c.ns).id(2, id).int(3, epoch).lease(4, &c.req.LeaseID).text(5, c.req.Name).
-		int(6, c.expires()).int(7, c.mic).int(8, int64(version)).exec()
+	n, err := c.stmt(sqlClaimTask).Text(1, c.ns).ID(2, id).Int(3, epoch).Lease(4, &c.req.LeaseID).Text(5, c.req.Name).
+		Int(6, c.expires()).Int(7, c.mic).Int(8, int64(version)).Exec()
 	if err == nil && n != 1 {
 		err = fmt.Errorf("task %v changed while it was claimed", *id)
 	}
@@ -93,12 +95,12 @@ WHERE namespace = ?1 AND task_id IN (` + params(7, n) + `) AND lease_epoch = 0 A
 func (c *claim) writeFirst() error {
 	for version, ids := range c.first {
 		err := inChunks(ids, func(chunk []task.ID) error {
-			st := c.stmt(sqlClaimMany[len(chunk)]).text(1, c.ns).lease(2, &c.req.LeaseID).text(3, c.req.Name).
-				int(4, c.expires()).int(5, c.mic).int(6, int64(version))
+			st := c.stmt(sqlClaimMany[len(chunk)]).Text(1, c.ns).Lease(2, &c.req.LeaseID).Text(3, c.req.Name).
+				Int(4, c.expires()).Int(5, c.mic).Int(6, int64(version))
 			for i := range chunk {
-				st.id(7+i, &chunk[i])
+				st.ID(7+i, &chunk[i])
 			}
-			n, err := st.exec()
+			n, err := st.Exec()
 			if err == nil && n != len(chunk) {
 				err = fmt.Errorf("%d of %d tasks changed while they were claimed", len(chunk)-n, len(chunk))
 			}

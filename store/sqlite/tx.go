@@ -4,19 +4,6 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-const sqlGeneration = `
-SELECT coalesce((SELECT value FROM weaver_store_meta WHERE namespace = ?1 AND key = 'generation'),
-  (SELECT value FROM weaver_store_meta WHERE namespace = '' AND key = 'generation'))`
-
-// generation reads the life of the store that leases belong to.
-func (c *conn) generation(ns string) (gen string, err error) {
-	st := c.stmt(sqlGeneration).text(1, ns)
-	if st.one() {
-		gen = st.colText(0)
-	}
-	return gen, st.done()
-}
-
 // readGeneration makes t.gen known. The writer remembers it while nobody else
 // commits (the data version tells) and no operation of its own changes it.
 func (t *tx) readGeneration() (err error) {
@@ -24,14 +11,14 @@ func (t *tx) readGeneration() (err error) {
 		return nil
 	}
 	if t.caller {
-		t.gen, err = t.conn.generation(t.ns)
+		t.gen, err = t.view.generation()
 		return err
 	}
 	w := &t.db.w
 	if t.gen = w.generations[t.ns]; t.gen != "" {
 		return nil
 	}
-	if t.gen, err = t.conn.generation(t.ns); err == nil && !w.restoring {
+	if t.gen, err = t.view.generation(); err == nil && !w.restoring {
 		if w.generations == nil {
 			w.generations = make(map[string]string)
 		}
@@ -62,8 +49,8 @@ type dispatched struct {
 // dispatch makes a task claimable from available on (W1): it writes a fresh
 // row. Whoever might find an old one deletes it first.
 func (t *tx) dispatch(d *dispatched, available int64) error {
-	err := t.stmt(sqlInsertDispatch).text(1, t.ns).id(2, &d.id).text(3, d.lane.queue).text(4, d.lane.typ).
-		int(5, d.lane.priority).int(6, available).orNull(7, d.key).run()
+	err := t.stmt(sqlInsertDispatch).Text(1, t.ns).ID(2, &d.id).Text(3, d.lane.queue).Text(4, d.lane.typ).
+		Int(5, d.lane.priority).Int(6, available).OrNull(7, d.key).Run()
 	if err != nil {
 		return err
 	}
@@ -74,6 +61,6 @@ func (t *tx) dispatch(d *dispatched, available int64) error {
 
 // undispatch makes a task unclaimable; it reports whether it was claimable.
 func (t *tx) undispatch(id *task.ID) (bool, error) {
-	n, err := t.stmt(sqlDeleteDispatch).text(1, t.ns).id(2, id).exec()
+	n, err := t.stmt(sqlDeleteDispatch).Text(1, t.ns).ID(2, id).Exec()
 	return n > 0, err
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+
 	"github.com/ncruces/go-sqlite3"
 	sqlitedriver "github.com/ncruces/go-sqlite3/driver"
 )
@@ -44,7 +46,7 @@ func (db *DB) uri() url.URL {
 		u.Path = "/" + u.Path // a Windows drive
 	}
 	if !db.memory {
-		u.RawQuery = url.Values{"vfs": {layer(db.opts.vfs)}}.Encode()
+		u.RawQuery = url.Values{"vfs": {conn.Layer(db.opts.vfs)}}.Encode()
 	}
 	return u
 }
@@ -75,7 +77,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		_ = opened.Close()
 		return nil, fmt.Errorf("the driver's connection is a %T", opened)
 	}
-	u := &userConn{Conn: inner, db: c.db, conn: newConn(inner.Raw())}
+	u := &userConn{Conn: inner, db: c.db, conn: conn.New(inner.Raw())}
 	if err := u.register(); err != nil {
 		_ = inner.Close()
 		return nil, err
@@ -88,7 +90,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 type userConn struct {
 	sqlitedriver.Conn
 	db      *DB
-	conn    *conn
+	conn    *conn.Conn
 	pending []*effects
 	tx      context.Context // of the open transaction; a scope, set by BeginTx
 }
@@ -123,7 +125,7 @@ func (u *userConn) register() error {
 
 // Close implements driver.Conn.
 func (u *userConn) Close() error {
-	u.conn.forget()
+	u.conn.Forget()
 	return u.Conn.Close()
 }
 
@@ -152,7 +154,7 @@ type userTx struct {
 func (t userTx) Commit() error {
 	pending := t.u.pending
 	t.u.pending, t.u.tx = nil, nil
-	t.u.conn.reset()
+	t.u.conn.Reset()
 	if err := t.Tx.Commit(); err != nil {
 		return err
 	}
@@ -165,7 +167,7 @@ func (t userTx) Commit() error {
 // Rollback implements driver.Tx.
 func (t userTx) Rollback() error {
 	t.u.pending, t.u.tx = nil, nil
-	t.u.conn.reset()
+	t.u.conn.Reset()
 	return t.Tx.Rollback()
 }
 

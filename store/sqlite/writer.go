@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/goweaver/weaver/internal/batch"
@@ -36,9 +38,8 @@ type op struct {
 
 // tx is what an operation sees of its transaction.
 type tx struct {
-	*conn
+	view
 	db  *DB
-	ns  string
 	now time.Time // the store's clock, taken once per operation
 	mic int64     // now, as stored
 	gen string    // the store's generation, once it was read
@@ -50,7 +51,7 @@ type tx struct {
 
 // writer is the connection that writes, and what its leader knows about it.
 type writer struct {
-	*conn
+	conn        *conn.Conn
 	lanes       *lanes
 	dataVersion int64 // as last seen: it changes when another connection commits
 	seenVersion bool
@@ -67,7 +68,7 @@ type writer struct {
 // checkpoints, which would run inside COMMIT, before anybody got an answer.
 func (w *writer) watch() {
 	w.checkpoint = checkpointPages
-	w.raw.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
+	w.conn.Raw().WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
 		if pages < w.walPages {
 			w.checkpoint = checkpointPages // it started over
 		}
@@ -138,7 +139,7 @@ func (db *DB) commitGroup(g *batch.Group[*op]) (ops []*batch.Op[*op], riders []*
 		if !ended { // a panic
 			db.parking.lose()
 		}
-		if !db.w.raw.GetAutocommit() {
+		if !db.w.conn.Autocommit() {
 			db.w.rollback() // after a panic
 		}
 		<-db.turn
@@ -174,7 +175,7 @@ func (db *DB) commitGroup(g *batch.Group[*op]) (ops []*batch.Op[*op], riders []*
 // begin starts the transaction and looks whether others wrote.
 func (w *writer) begin() error {
 	start := time.Now()
-	if err := w.stmt(sqlBegin).run(); err != nil {
+	if err := w.conn.Stmt(sqlBegin).Run(); err != nil {
 		return err
 	}
 	if waited := time.Since(start); waited > minStall {
@@ -192,12 +193,12 @@ const minStall = time.Second / 3
 
 // look compares the data version, which other connections' commits change.
 func (w *writer) look() error {
-	st := w.stmt(sqlDataVersion)
+	st := w.conn.Stmt(sqlDataVersion)
 	var v int64
-	if st.one() {
-		v = st.colInt(0)
+	if st.One() {
+		v = st.ColInt(0)
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return err
 	}
 	if w.seenVersion && v != w.dataVersion {
@@ -231,7 +232,7 @@ func (db *DB) finishAlone(o *op) (riders []*parked, err error) {
 func (db *DB) tryAlone(o *op, take bool) (riders []*parked, again bool, err error) {
 	w := &db.w
 	err = db.runOp(o)
-	if err == nil && w.raw.GetAutocommit() {
+	if err == nil && w.conn.Autocommit() {
 		err = errFlipped
 	}
 	if err == nil && take {
@@ -244,7 +245,7 @@ func (db *DB) tryAlone(o *op, take bool) (riders []*parked, again bool, err erro
 	if err == nil {
 		// Crash here: nothing was acknowledged; the log's next reader drops
 		// what has no commit mark.
-		err = db.fault.commit(func() error { return w.stmt(sqlCommit).run() })
+		err = db.fault.commit(func() error { return w.conn.Stmt(sqlCommit).Run() })
 	}
 	if err != nil {
 		w.rollback()
@@ -261,22 +262,22 @@ func (db *DB) together(ops []*batch.Op[*op]) (riders []*parked, ok bool) {
 	w := &db.w
 	done := make([]*op, 0, len(ops))
 	for _, o := range ops {
-		if w.stmt(sqlSavepoint).run() != nil {
+		if w.conn.Stmt(sqlSavepoint).Run() != nil {
 			w.rollback()
 			return nil, false
 		}
 		o.Err = db.runOp(o.Do)
 		// An interrupt, a full disk or an I/O error inside a statement rolls
 		// back everything, and the next statement would commit by itself.
-		if w.raw.GetAutocommit() {
-			w.reset()
+		if w.conn.Autocommit() {
+			w.conn.Reset()
 			return nil, false
 		}
-		if o.Err != nil && w.stmt(sqlUndo).run() != nil {
+		if o.Err != nil && w.conn.Stmt(sqlUndo).Run() != nil {
 			w.rollback()
 			return nil, false
 		}
-		if w.stmt(sqlRelease).run() != nil {
+		if w.conn.Stmt(sqlRelease).Run() != nil {
 			w.rollback()
 			return nil, false
 		}
@@ -289,7 +290,7 @@ func (db *DB) together(ops []*batch.Op[*op]) (riders []*parked, ok bool) {
 		return nil, false
 	}
 	// Crash here: nothing was acknowledged, nothing is there after recovery.
-	err := db.fault.commit(func() error { return w.stmt(sqlCommit).run() })
+	err := db.fault.commit(func() error { return w.conn.Stmt(sqlCommit).Run() })
 	if err != nil {
 		w.rollback()
 		db.parking.back(riders...)
@@ -305,13 +306,13 @@ func (db *DB) runOp(o *op) (err error) {
 	w := &db.w
 	now := store.Now()
 	o.fx = effects{ns: o.ns}
-	t := tx{conn: w.conn, db: db, ns: o.ns, now: now, mic: now.UnixMicro(), fx: &o.fx}
+	t := tx{view: view{w.conn, o.ns}, db: db, now: now, mic: now.UnixMicro(), fx: &o.fx}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic in a store operation: %v\n%s", p, debug.Stack())
 		}
 		if err != nil {
-			w.reset()
+			w.conn.Reset()
 		}
 	}()
 	if err := db.fault.op(w.conn); err != nil {
@@ -322,16 +323,9 @@ func (db *DB) runOp(o *op) (err error) {
 
 // rollback ends the transaction if there still is one.
 func (w *writer) rollback() {
-	w.reset()
-	if !w.raw.GetAutocommit() {
-		_ = w.stmt(sqlRollback).run() // the caller has the error that counts
-	}
-}
-
-// reset ends statements that an error left in the middle of their rows.
-func (c *conn) reset() {
-	for _, s := range c.stmts {
-		_ = s.raw.Reset() // repeats the error that its user got
+	w.conn.Reset()
+	if !w.conn.Autocommit() {
+		_ = w.conn.Stmt(sqlRollback).Run() // the caller has the error that counts
 	}
 }
 
@@ -348,7 +342,7 @@ func (w *writer) checkpointIfLong() {
 	}
 	w.checkpoint = w.walPages + checkpointPages
 	// Its failure harms nobody: the log stays, and the next one tries again.
-	_, _, _ = w.raw.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
+	_, _, _ = w.conn.Raw().WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
 }
 
 // peek looks for others' commits if nobody is writing; a writer looks itself.

@@ -1,4 +1,4 @@
-package sqlite
+package conn
 
 import (
 	"encoding/json"
@@ -7,9 +7,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// taskOptions is what tasks.options_json holds: what is fixed at the enqueue and
-// nobody selects by. Durations are microseconds. Tasks of one type mostly have
-// the same, so both directions remember.
+// taskOptions is what weaver_tasks.options_json holds: values that are fixed at the
+// enqueue and that no statement selects by. Durations are microseconds. Most
+// tasks of one type have the same options, so both directions are cached.
 type taskOptions struct {
 	Backoff    int64             `json:"backoff,omitempty"`
 	BackoffMax int64             `json:"backoff_max,omitempty"`
@@ -30,10 +30,9 @@ type commonOptions struct {
 	limit                        int
 }
 
-// maxRemembered bounds what a connection remembers of its rows.
-const maxRemembered = 4096
-
-func (c *conn) packOptions(n *task.New) (string, error) {
+// PackOptions returns what options_json holds of a new task, "" for the usual
+// options.
+func (c *Conn) PackOptions(n *task.New) (string, error) {
 	key := commonOptions{n.Backoff.Microseconds(), n.BackoffMax.Microseconds(), n.Timeout.Microseconds(), n.ConcurrencyLimit}
 	common := n.Node == "" && len(n.Labels) == 0 && len(n.Metadata) == 0
 	if common && key == usualOptions {
@@ -59,7 +58,7 @@ func (c *conn) packOptions(n *task.New) (string, error) {
 }
 
 // unpackOptions sets the fields of t that raw holds.
-func (c *conn) unpackOptions(raw []byte, t *task.Task) error {
+func (c *Conn) unpackOptions(raw []byte, t *task.Task) error {
 	if len(raw) == 0 {
 		t.Backoff, t.BackoffMax = micros(usualOptions.backoff), micros(usualOptions.backoffMax)
 		return nil

@@ -1,4 +1,4 @@
-package sqlite
+package conn
 
 import (
 	"errors"
@@ -12,12 +12,12 @@ import (
 // layers guards the registration of our file layers.
 var layers sync.Mutex
 
-// layer returns the name of the file layer that our connections use: the one
+// Layer returns the name of the file layer that our connections use: the one
 // called base ("" is the operating system's), with errors that keep their
 // cause. The driver forgets what the system said with the next call, and
 // SQLite cleans up after an error through the same file layer; SQLite's own
 // codes stay.
-func layer(base string) string {
+func Layer(base string) string {
 	layers.Lock()
 	defer layers.Unlock()
 	name := "weaver"
@@ -35,19 +35,19 @@ func layer(base string) string {
 	return name
 }
 
-// files is a file layer whose files say why they cannot be written.
+// files is a file layer whose errors keep what the operating system said.
 type files struct{ vfs.VFSFilename }
 
 // OpenFilename implements vfs.VFSFilename.
 func (l files) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
 	f, flags, err := l.VFSFilename.OpenFilename(name, flags)
 	if whole, ok := f.(wholeFile); ok {
-		f = &tellingFile{whole}
+		f = &causeFile{whole}
 	}
 	return f, flags, err
 }
 
-// wholeFile is what a file must be able to do for us. (Memory is not mapped.)
+// wholeFile is what the store needs of a file. (Memory is not mapped.)
 type wholeFile interface {
 	vfs.FileLockState
 	vfs.FileHasMoved
@@ -57,24 +57,24 @@ type wholeFile interface {
 	vfs.FileSharedMemory
 }
 
-type tellingFile struct{ wholeFile }
+type causeFile struct{ wholeFile }
 
 // WriteAt implements vfs.File.
-func (f *tellingFile) WriteAt(p []byte, off int64) (int, error) {
+func (f *causeFile) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.wholeFile.WriteAt(p, off)
-	return n, telling(err)
+	return n, withCause(err)
 }
 
 // Truncate implements vfs.File.
-func (f *tellingFile) Truncate(size int64) error { return telling(f.wholeFile.Truncate(size)) }
+func (f *causeFile) Truncate(size int64) error { return withCause(f.wholeFile.Truncate(size)) }
 
 // Sync implements vfs.File.
-func (f *tellingFile) Sync(flags vfs.SyncFlag) error { return telling(f.wholeFile.Sync(flags)) }
+func (f *causeFile) Sync(flags vfs.SyncFlag) error { return withCause(f.wholeFile.Sync(flags)) }
 
 // SizeHint implements vfs.FileSizeHint.
-func (f *tellingFile) SizeHint(size int64) error { return telling(f.wholeFile.SizeHint(size)) }
+func (f *causeFile) SizeHint(size int64) error { return withCause(f.wholeFile.SizeHint(size)) }
 
-func telling(err error) error {
+func withCause(err error) error {
 	switch {
 	case err == nil:
 		return nil

@@ -1,5 +1,5 @@
 //go:build !unix
 
-package sqlite
+package conn
 
 func isQuota(error) bool { return false }
