@@ -14,7 +14,7 @@ import (
 //
 // The guard stays what it is, once for each row (R2). How many rows it
 // accepted is all that a chunk asks: when some are missing, the chunk is
-// undone and its tasks are done one by one, which tells who lost its lease.
+// undone and its tasks are done one by one, which shows which of them lost their leases.
 
 // chunkSizes are how many rows there are statements for, the most first.
 var chunkSizes = []int{32, 8}
@@ -61,29 +61,29 @@ func inChunks[T any](rows []T, many func(chunk []T) error, one func(row T) error
 	return nil
 }
 
-// aside keeps what may be written together, by claim, in the order in which
+// leaseBatch collects rows to be written together, by claim, in the order in which
 // the claims were met.
-type aside[T any] struct {
+type leaseBatch[T any] struct {
 	rows  map[task.LeaseID][]T
 	order []task.LeaseID
 }
 
-func (a *aside[T]) put(lease task.LeaseID, row T) {
-	if a.rows == nil {
-		a.rows = make(map[task.LeaseID][]T)
+func (b *leaseBatch[T]) add(lease task.LeaseID, row T) {
+	if b.rows == nil {
+		b.rows = make(map[task.LeaseID][]T)
 	}
-	if a.rows[lease] == nil {
-		a.order = append(a.order, lease)
+	if b.rows[lease] == nil {
+		b.order = append(b.order, lease)
 	}
-	a.rows[lease] = append(a.rows[lease], row)
+	b.rows[lease] = append(b.rows[lease], row)
 }
 
-// write writes what was put aside: many takes a chunk of one claim, and one
+// write writes the rows: many takes a chunk of one claim, and one
 // the rest. When many reports that not all of the chunk was accepted, what it
-// wrote is undone, and one takes each row by itself, which tells who was not.
-func (a *aside[T]) write(t *tx, many func(chunk []T) (bool, error), one func(row T) error) error {
-	for _, lease := range a.order {
-		err := inChunks(a.rows[lease], func(chunk []T) error {
+// wrote is undone, and one takes each row by itself, which shows which was not.
+func (b *leaseBatch[T]) write(t *tx, many func(chunk []T) (bool, error), one func(row T) error) error {
+	for _, lease := range b.order {
+		err := inChunks(b.rows[lease], func(chunk []T) error {
 			return t.undoable(func() error {
 				accepted, err := many(chunk)
 				if err == nil && !accepted {

@@ -21,7 +21,7 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 	}
 	got := make([]store.FinishResult, len(fins))
 	err := db.write(ctx, "finish attempts", ns, len(fins), func(t *tx) error {
-		f := finishing{moves: newMoves(t)}
+		f := finishing{tx: t, moves: newMoves(t)}
 		for i := range fins {
 			got[i] = store.FinishResult{}
 			if err := f.one(&fins[i], hashes[i], &got[i]); err != nil {
@@ -33,7 +33,7 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 		}
 		// Separate statements, each seeing the ones before: edges after all
 		// guards, so that two needs of one task in one batch both count.
-		return f.settle()
+		return f.moves.propagate()
 	})
 	if err != nil {
 		return nil, err
@@ -43,17 +43,18 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 
 // finishing is one batch of ends.
 type finishing struct {
-	*moves
-	successes aside[success]
+	tx        *tx
+	moves     *moves
+	successes leaseBatch[success]
 }
 
-// one ends one attempt, or puts it aside to be ended together with others.
+// one ends one attempt, or adds it to a batch of attempts that end together.
 // Crash after the commit: the caller asks again and R8 answers success.
 func (f *finishing) one(fin *store.Finish, hash string, got *store.FinishResult) error {
 	if got.Err = check(fin); got.Err != nil {
 		return nil
 	}
-	ok, err := f.valid(&fin.Lease)
+	ok, err := f.tx.valid(&fin.Lease)
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (f *finishing) one(fin *store.Finish, hash string, got *store.FinishResult)
 		got.Err = leaseLost(&fin.Lease, "the store was restored since")
 		return nil
 	}
-	if aside, err := f.putAside(fin, hash, got); err != nil || aside {
+	if batched, err := f.batch(fin, hash, got); err != nil || batched {
 		return err
 	}
 	return f.singly(fin, hash, got)
@@ -83,7 +84,7 @@ func (f *finishing) singly(fin *store.Finish, hash string, got *store.FinishResu
 	if !ok {
 		return f.compare(fin, hash, got)
 	}
-	end := f.judge(fin, &h)
+	end := f.resolve(fin, &h)
 	if err := f.write(&end, &h); err != nil {
 		return err
 	}
@@ -95,15 +96,15 @@ func (f *finishing) singly(fin *store.Finish, hash string, got *store.FinishResu
 			return err
 		}
 	}
-	if err := f.endLease(fin.Lease.ID); err != nil {
+	if err := f.tx.endLease(fin.Lease.ID); err != nil {
 		return err
 	}
 	got.State, got.Waiting = end.state, end.waiting
-	return f.left(&h, &end)
+	return f.moves.afterRunning(&h, &end)
 }
 
 // sqlSucceed is guard and move in one statement, for the first attempt of a
-// plain task that nobody waits for: most of them. What such a task cannot have
+// plain task: most of them. What such a task cannot have
 // (an error, crashes, a long output) it need not clear. It asks for no row
 // back: RETURNING costs SQLite a temporary table each time.
 const (
@@ -126,7 +127,7 @@ func (f *finishing) succeed(fin *store.Finish, hash string, got *store.FinishRes
 	if fin.Progress != nil || len(fin.Output) > inlineMax {
 		return false, nil
 	}
-	n, err := f.stmt(sqlSucceed).Text(1, f.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Bytes(5, fin.Output).Int(6, f.mic).Exec()
+	n, err := f.tx.stmt(sqlSucceed).Text(1, f.tx.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Bytes(5, fin.Output).Int(6, f.tx.mic).Exec()
 	if err != nil || n == 0 {
 		return false, err
 	}
@@ -134,13 +135,13 @@ func (f *finishing) succeed(fin *store.Finish, hash string, got *store.FinishRes
 	if err != nil {
 		return false, err
 	}
-	if c, ok := f.db.claims[l.ID]; ok {
+	if c, ok := f.tx.fx.Claim(l.ID); ok {
 		// What the claim of this process knows need not be read back from the
 		// row.
-		h := leaseRow{dispatched: dispatched{id: l.Task}, attemptNo: 1, epoch: l.Epoch, leaseID: l.ID, worker: c.worker, startedAt: c.startedAt}
-		err = f.insertAttempt(&h, fin.CodeVersion, fin.Outcome, nil, steps, hash)
+		h := leaseRow{dispatched: dispatched{id: l.Task}, attemptNo: 1, epoch: l.Epoch, leaseID: l.ID, worker: c.Worker, startedAt: c.StartedAt}
+		err = f.tx.insertAttempt(&h, fin.CodeVersion, fin.Outcome, nil, steps, hash)
 	} else {
-		err = f.stmt(sqlSucceedAttempt).Text(1, f.ns).ID(2, &l.Task).Lease(3, &l.ID).Int(4, int64(fin.CodeVersion)).Int(5, f.mic).
+		err = f.tx.stmt(sqlSucceedAttempt).Text(1, f.tx.ns).ID(2, &l.Task).Lease(3, &l.ID).Int(4, int64(fin.CodeVersion)).Int(5, f.tx.mic).
 			Bytes(6, steps).OrNull(7, hash).Run()
 	}
 	if err != nil {
@@ -152,8 +153,8 @@ func (f *finishing) succeed(fin *store.Finish, hash string, got *store.FinishRes
 // succeeded is what follows when a plain task ended well.
 func (f *finishing) succeeded(fin *store.Finish, got *store.FinishResult) error {
 	got.State = task.Succeeded
-	f.fx.notice.Tasks = append(f.fx.notice.Tasks, fin.Lease.Task)
-	return f.endLease(fin.Lease.ID)
+	f.tx.fx.Notice.Tasks = append(f.tx.fx.Notice.Tasks, fin.Lease.Task)
+	return f.tx.endLease(fin.Lease.ID)
 }
 
 func leaseLost(l *task.Lease, why string) error {
@@ -161,7 +162,7 @@ func leaseLost(l *task.Lease, why string) error {
 }
 
 // sqlGuard accepts a lease and changes nothing but progress; sqlLeaseRow then
-// reads the row, which nobody else can change before the commit.
+// reads the row, which no other transaction can change before the commit.
 const sqlGuard = `
 UPDATE weaver_tasks SET progress = coalesce(?5, progress)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
@@ -170,11 +171,11 @@ var sqlLeaseRow = `SELECT ` + leaseColumns.List() + ` FROM weaver_tasks WHERE na
 
 func (f *finishing) guard(fin *store.Finish, h *leaseRow) (bool, error) {
 	l := &fin.Lease
-	n, err := f.stmt(sqlGuard).Text(1, f.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Progress(5, fin.Progress).Exec()
+	n, err := f.tx.stmt(sqlGuard).Text(1, f.tx.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Progress(5, fin.Progress).Exec()
 	if err != nil || n == 0 {
 		return false, err
 	}
-	st := f.stmt(sqlLeaseRow).Text(1, f.ns).ID(2, &l.Task)
+	st := f.tx.stmt(sqlLeaseRow).Text(1, f.tx.ns).ID(2, &l.Task)
 	if !st.One() {
 		return false, st.Done()
 	}
@@ -194,18 +195,18 @@ WHERE namespace = ?1 AND task_id = ?2`
 
 // write moves the task whose guard passed in this transaction.
 func (f *finishing) write(e *transition, h *leaseRow) error {
-	output, long, err := f.outOfLine(&h.id, kindOutput, e.output)
+	output, long, err := f.tx.outOfLine(&h.id, kindOutput, e.output)
 	if err != nil {
 		return err
 	}
 	counts := task.Counts(e.outcome, kindOf(e.failure))
 	failure := e.ofTask()
-	st := f.stmt(sqlMove).Text(1, f.ns).ID(2, &h.id).Text(3, string(e.state)).OrNull(4, string(e.waiting)).
+	st := f.tx.stmt(sqlMove).Text(1, f.tx.ns).ID(2, &h.id).Text(3, string(e.state)).OrNull(4, string(e.waiting)).
 		Bool(5, e.setReady).Time(6, e.readyAt).Bytes(7, output).Bool(8, long).
 		Bool(9, e.keep).OrNull(10, string(kindOf(failure))).Error(11, failure).
-		Bool(12, counts).Bool(13, e.internal).Bool(14, e.revoke).Int(15, f.mic).Bool(17, e.forgive)
+		Bool(12, counts).Bool(13, e.internal).Bool(14, e.revoke).Int(15, f.tx.mic).Bool(17, e.forgive)
 	if e.state.Terminal() {
-		st.Int(16, f.mic)
+		st.Int(16, f.tx.mic)
 	} else {
 		st.Null(16)
 	}
@@ -240,7 +241,7 @@ func (f *finishing) attempt(fin *store.Finish, e *transition, h *leaseRow, hash 
 	if err != nil {
 		return err
 	}
-	return f.insertAttempt(h, fin.CodeVersion, e.outcome, e.failure, steps, hash)
+	return f.tx.insertAttempt(h, fin.CodeVersion, e.outcome, e.failure, steps, hash)
 }
 
 // insertAttempt writes the row of an attempt that ended now.
@@ -256,7 +257,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
 
 func (f *finishing) decide(e *transition, h *leaseRow) error {
 	d := e.decision
-	st := f.stmt(sqlInsertDecision).Text(1, f.ns).ID(2, &h.id).Int(3, int64(h.attemptNo)).Int(4, f.mic).Text(5, string(d.Kind)).
+	st := f.tx.stmt(sqlInsertDecision).Text(1, f.tx.ns).ID(2, &h.id).Int(3, int64(h.attemptNo)).Int(4, f.tx.mic).Text(5, string(d.Kind)).
 		Time(6, d.NextReadyAt)
 	if len(d.ChildIDs) > 0 {
 		st.JSON(7, d.ChildIDs)
@@ -276,7 +277,7 @@ SELECT outcome_hash, outcome_kind, finished_at FROM weaver_attempts WHERE namesp
 // hash.
 func (f *finishing) compare(fin *store.Finish, hash string, got *store.FinishResult) error {
 	l := &fin.Lease
-	st := f.stmt(sqlFinished).Text(1, f.ns).ID(2, &l.Task).Lease(3, &l.ID)
+	st := f.tx.stmt(sqlFinished).Text(1, f.tx.ns).ID(2, &l.Task).Lease(3, &l.ID)
 	var stored string
 	var outcome task.Outcome
 	var at time.Time
@@ -288,7 +289,7 @@ func (f *finishing) compare(fin *store.Finish, hash string, got *store.FinishRes
 	}
 	switch stored {
 	case "":
-		got.Err = leaseLost(l, "another attempt or an end stands")
+		got.Err = leaseLost(l, "the task is in another attempt, or has ended")
 		return nil
 	case hash:
 		got.State, got.Waiting = fin.ReplayedResult(outcome, at)

@@ -15,25 +15,25 @@ type success struct {
 	got   *store.FinishResult
 }
 
-// putAside keeps a finish for finishMany, and reports whether it did: a
+// batch adds a finish to those for finishMany, and reports whether it did: a
 // first attempt, of a claim whose worker and time are known.
-func (f *finishing) putAside(fin *store.Finish, hash string, got *store.FinishResult) (bool, error) {
+func (f *finishing) batch(fin *store.Finish, hash string, got *store.FinishResult) (bool, error) {
 	l := &fin.Lease
 	if fin.Outcome != task.OutcomeSuccess || l.Epoch != 1 || fin.Progress != nil || len(fin.Output) > inlineMax {
 		return false, nil
 	}
-	if _, ok := f.db.claims[l.ID]; !ok {
+	if _, ok := f.tx.fx.Claim(l.ID); !ok {
 		return false, nil
 	}
 	steps, err := stepsRun(fin)
 	if err != nil {
 		return false, err
 	}
-	f.successes.put(l.ID, success{fin, hash, steps, got})
+	f.successes.add(l.ID, success{fin, hash, steps, got})
 	return true, nil
 }
 
-// finishMany ends what was put aside.
+// finishMany ends the attempts of the batch.
 func (f *finishing) finishMany() error {
 	return f.successes.write(f.tx, f.succeedMany, func(s success) error { return f.singly(s.fin, s.hash, s.got) })
 }
@@ -63,15 +63,15 @@ VALUES ` + repeat(n, ", ", func(i int) string {
 // the guard did not accept all of them; then what it wrote must be undone.
 func (f *finishing) succeedMany(chunk []success) (bool, error) {
 	n, lease := len(chunk), &chunk[0].fin.Lease.ID
-	st := f.stmt(sqlSucceedMany[n]).Text(1, f.ns).Lease(2, lease).Int(3, f.mic)
+	st := f.tx.stmt(sqlSucceedMany[n]).Text(1, f.tx.ns).Lease(2, lease).Int(3, f.tx.mic)
 	for i := range chunk {
 		st.ID(4+i, &chunk[i].fin.Lease.Task).Bytes(4+n+i, chunk[i].fin.Output)
 	}
 	if accepted, err := st.Exec(); err != nil || accepted != n {
 		return false, err
 	}
-	c := f.db.claims[*lease]
-	st = f.stmt(sqlInsertAttempts[n]).Text(1, f.ns).Lease(2, lease).OrNull(3, c.worker).Int(4, c.startedAt).Int(5, f.mic)
+	c, _ := f.tx.fx.Claim(*lease)
+	st = f.tx.stmt(sqlInsertAttempts[n]).Text(1, f.tx.ns).Lease(2, lease).OrNull(3, c.Worker).Int(4, c.StartedAt).Int(5, f.tx.mic)
 	for i := range chunk {
 		s, p := &chunk[i], 6+4*i
 		st.ID(p, &s.fin.Lease.Task).Int(p+1, int64(s.fin.CodeVersion)).Bytes(p+2, s.steps).OrNull(p+3, s.hash)

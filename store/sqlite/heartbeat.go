@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/goweaver/weaver/internal/batch"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
 const (
-	// sqlSeen marks a worker as alive. A new one, and one of which a heartbeat
-	// is missing (there is one every third of a TTL), must be steady for a
-	// while before it judges others. A store that was away long enough to let
+	// sqlSeen records a heartbeat. A new worker, and one that missed a heartbeat
+	// (there is one every third of a TTL), must warm up before it is eligible
+	// to reap. A store that was away long enough to let
 	// the lease of a healthy worker expire, two thirds of a TTL, shows in
 	// every worker. A clock that went back says nothing about how long it was.
 	sqlSeen = `
@@ -49,14 +48,14 @@ func (db *DB) Leave(ctx context.Context, ns string, id store.WorkerID) error {
 		return t.stmt(sqlLeave).Text(1, ns).Text(2, string(id)).Run()
 	})
 	if err == nil {
-		// Only now: without its row nobody asks whether the process lives.
+		// Only now: without its row no reaper looks at the lock.
 		db.locks.release(db.lockPath(ns, id))
 	}
 	return err
 }
 
 const (
-	// No expiry test: an expired lease that nobody took may be renewed.
+	// No expiry test: an expired lease that was not reaped may be renewed.
 	sqlBeat = `
 UPDATE weaver_tasks SET lease_expires_at = max(lease_expires_at, ?5)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
@@ -69,7 +68,7 @@ SELECT cancel_kind, cancel_by, cancel_reason FROM weaver_tasks WHERE namespace =
 // be written.
 func (db *DB) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
 	beats := make([]store.Beat, len(req.Leases))
-	o := &op{ns: ns, run: func(t *tx) error {
+	op := db.op(ns, len(req.Leases), func(t *tx) error {
 		if err := t.seen(req.Worker, req.TTL); err != nil {
 			return err
 		}
@@ -80,10 +79,10 @@ func (db *DB) Heartbeat(ctx context.Context, ns string, req store.HeartbeatReque
 			}
 		}
 		return nil
-	}}
-	err := db.submit(ctx, "heartbeat", &batch.Op[*op]{Do: o, Weight: len(req.Leases), Urgent: true})
-	if err != nil {
-		return nil, err
+	})
+	op.Urgent = true
+	if err := db.writer.Do(ctx, op); err != nil {
+		return nil, db.translate("heartbeat", err)
 	}
 	return beats, nil
 }
@@ -98,7 +97,7 @@ func (t *tx) beat(l *task.Lease, until int64) (store.Beat, error) {
 	}
 	n, err := t.stmt(sqlBeat).Text(1, t.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Int(5, until).Exec()
 	if err != nil || n == 0 {
-		// There is one writer: nobody can hold the row, the lease is gone.
+		// There is one writer, so the row cannot be locked: the lease is lost.
 		return store.Beat{Lost: err == nil}, err
 	}
 	var b store.Beat

@@ -42,8 +42,8 @@ func (e *transition) ofTask() *task.Error {
 	return e.failure
 }
 
-// judge says what a finish means. It is pure.
-func (f *finishing) judge(fin *store.Finish, h *leaseRow) transition {
+// resolve returns what a finish means. It is pure.
+func (f *finishing) resolve(fin *store.Finish, h *leaseRow) transition {
 	if fin.Outcome == task.OutcomeSuccess {
 		return transition{state: task.Succeeded, outcome: fin.Outcome, output: fin.Output, forgive: true}
 	}
@@ -57,10 +57,10 @@ func (f *finishing) judge(fin *store.Finish, h *leaseRow) transition {
 	switch fin.Outcome {
 	case task.OutcomeSuspended:
 		e.failure, e.keep = nil, true
-		e.later(f.now, fin.WakeAt.Truncate(time.Microsecond), task.WaitSleep)
+		e.later(f.tx.now, fin.WakeAt.Truncate(time.Microsecond), task.WaitSleep)
 	case task.OutcomeReleased:
 		e.failure, e.keep, e.revoke = nil, true, true
-		e.state, e.readyAt = task.Ready, f.now
+		e.state, e.readyAt = task.Ready, f.tx.now
 	case task.OutcomeCancelled:
 		e.state = task.Cancelled
 	default:
@@ -93,7 +93,7 @@ func (f *finishing) decided(fin *store.Finish, e *transition) {
 	}
 	switch kind {
 	case task.DecideRetry:
-		e.later(f.now, f.now.Add(max(0, fin.Delay)).Truncate(time.Microsecond), task.WaitRetry)
+		e.later(f.tx.now, f.tx.now.Add(max(0, fin.Delay)).Truncate(time.Microsecond), task.WaitRetry)
 		if e.decision != nil {
 			e.decision.NextReadyAt = e.readyAt
 		}

@@ -3,10 +3,12 @@ package sqlite
 import (
 	"slices"
 
+	"github.com/goweaver/weaver/internal/lane"
+
 	"github.com/goweaver/weaver/task"
 )
 
-// Concurrency keys. A row of conc_keys exists while somebody holds or awaits
+// Concurrency keys. A row of weaver_conc_keys exists while tasks hold or await
 // the key: held counts running tasks, cap is the limit that the task claimed
 // last asked for. Waiters are due tasks over the cap; they have no dispatch
 // row. Invariant: waiters ⇒ held + due dispatch rows of the key ≥ cap.
@@ -20,7 +22,7 @@ const (
 )
 
 // keyFree reports whether one more task may run under a key. Of a key that
-// nobody holds the limit is not known: it comes with the next claim.
+// no task holds the limit is not known: it comes with the next claim.
 func (t *tx) keyFree(key string) (free bool, err error) {
 	st := t.stmt(sqlKey).Text(1, t.ns).Text(2, key)
 	free = true
@@ -73,8 +75,9 @@ AND NOT EXISTS (SELECT 1 FROM weaver_conc_waiters WHERE namespace = ?1 AND key =
 )
 
 // wake moves the oldest waiters of a key back to dispatch, as many as could
-// run beside those that run or are due already. Whoever lowers held, raises
-// the cap, or takes a keyed dispatch row away without claiming it calls this.
+// run beside those that run or are due already. Operations that
+// lower held, raise the cap, or take a keyed dispatch row away without
+// claiming it call this.
 func (t *tx) wake(key string) error {
 	st := t.stmt(sqlKey).Text(1, t.ns).Text(2, key)
 	held, limit := int64(0), int64(1)
@@ -101,7 +104,7 @@ func (t *tx) wake(key string) error {
 			break
 		}
 		for _, w := range woken {
-			if !w.paused { // of a paused queue: it cannot run now, so it takes nobody's place
+			if !w.paused { // of a paused queue: it cannot run now, so it takes no place
 				n--
 			}
 		}
@@ -120,7 +123,7 @@ func (t *tx) release(key string, n int64) ([]waiter, error) {
 	var woken []waiter
 	st := t.stmt(sqlWaiters).Text(1, t.ns).Text(2, key).Int(3, n)
 	for st.Next() {
-		woken = append(woken, waiter{dispatched{st.ColID(0), laneKey{st.ColName(2), st.ColName(3), st.ColInt(4)}, key}, st.ColInt(1), st.ColBool(5)})
+		woken = append(woken, waiter{dispatched{st.ColID(0), lane.Key{Queue: st.ColName(2), Type: st.ColName(3), Priority: st.ColInt(4)}, key}, st.ColInt(1), st.ColBool(5)})
 	}
 	if err := st.Done(); err != nil {
 		return nil, err

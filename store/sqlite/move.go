@@ -9,7 +9,7 @@ var sqlTaskRow = `SELECT ` + taskRowSelect + ` FROM weaver_tasks WHERE namespace
 
 // look returns nil when there is no such task.
 func (m *moves) look(id *task.ID) (*taskRow, error) {
-	st := m.stmt(sqlTaskRow).Text(1, m.ns).ID(2, id)
+	st := m.tx.stmt(sqlTaskRow).Text(1, m.tx.ns).ID(2, id)
 	if !st.One() {
 		return nil, st.Done()
 	}
@@ -23,14 +23,14 @@ func (w *taskRow) called() string { return store.TaskName(w.node, w.id) }
 
 func (w *taskRow) dispatched() *dispatched { return &dispatched{w.id, w.lane, w.key} }
 
-// withdraw makes a task that does not run unclaimable, before anything else
+// unschedule makes a task that does not run unclaimable, before anything else
 // touches it (R15).
-func (m *moves) withdraw(w *taskRow) error {
-	if _, err := m.undispatch(&w.id); err != nil || w.key == "" {
+func (m *moves) unschedule(w *taskRow) error {
+	if _, err := m.tx.undispatch(&w.id); err != nil || w.key == "" {
 		return err
 	}
 	m.freed(w.key) // a waiter may take its place
-	return m.unawait(&w.id)
+	return m.tx.unawait(&w.id)
 }
 
 const sqlEnd = `
@@ -39,10 +39,10 @@ WHERE namespace = ?1 AND task_id = ?2`
 
 // end moves a task that does not run into a terminal state.
 func (m *moves) end(w *taskRow, state task.State, failure *task.Error) error {
-	if err := m.withdraw(w); err != nil {
+	if err := m.unschedule(w); err != nil {
 		return err
 	}
-	err := m.stmt(sqlEnd).Text(1, m.ns).ID(2, &w.id).Text(3, string(state)).OrNull(4, string(kindOf(failure))).Error(5, failure).Int(6, m.mic).Run()
+	err := m.tx.stmt(sqlEnd).Text(1, m.tx.ns).ID(2, &w.id).Text(3, string(state)).OrNull(4, string(kindOf(failure))).Error(5, failure).Int(6, m.tx.mic).Run()
 	if err != nil {
 		return err
 	}
@@ -57,24 +57,24 @@ WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 // revoke takes the lease of a running task and ends its attempt; what becomes
 // of the task is e. It does nothing and reports false when the lease is not
 // the one that was looked at.
-// Crash after the commit: its holder hears of it with its next write or beat.
+// Crash after the commit: its worker observes it with its next write or heartbeat.
 func (m *moves) revoke(w *taskRow, e *transition, attempt *task.Error) (bool, error) {
-	n, err := m.stmt(sqlRevoke).Text(1, m.ns).ID(2, &w.id).Int(3, w.epoch).Lease(4, &w.leaseID).Text(5, string(e.state)).Int(6, m.mic).Exec()
+	n, err := m.tx.stmt(sqlRevoke).Text(1, m.tx.ns).ID(2, &w.id).Int(3, w.epoch).Lease(4, &w.leaseID).Text(5, string(e.state)).Int(6, m.tx.mic).Exec()
 	if err != nil || n == 0 {
 		return false, err
 	}
-	if err := m.insertAttempt(&w.leaseRow, 0, e.outcome, attempt, nil, ""); err != nil {
+	if err := m.tx.insertAttempt(&w.leaseRow, 0, e.outcome, attempt, nil, ""); err != nil {
 		return false, err
 	}
 	if e.state.Terminal() {
-		err := m.stmt(sqlEnd).Text(1, m.ns).ID(2, &w.id).Text(3, string(e.state)).OrNull(4, string(kindOf(e.failure))).Error(5, e.failure).Int(6, m.mic).Run()
+		err := m.tx.stmt(sqlEnd).Text(1, m.tx.ns).ID(2, &w.id).Text(3, string(e.state)).OrNull(4, string(kindOf(e.failure))).Error(5, e.failure).Int(6, m.tx.mic).Run()
 		if err != nil {
 			return false, err
 		}
 	}
-	if err := m.endLease(w.leaseID); err != nil {
+	if err := m.tx.endLease(w.leaseID); err != nil {
 		return false, err
 	}
-	m.fx.notice.Cancels = append(m.fx.notice.Cancels, w.id)
-	return true, m.left(&w.leaseRow, e)
+	m.tx.fx.Notice.Cancels = append(m.tx.fx.Notice.Cancels, w.id)
+	return true, m.afterRunning(&w.leaseRow, e)
 }

@@ -19,7 +19,7 @@ func (db *DB) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]
 	got := make([]store.CommandResult, len(cmds))
 	err := db.write(ctx, "operate", ns, len(cmds), func(t *tx) error {
 		for i, cmd := range cmds {
-			o := operation{moves: newMoves(t)}
+			o := operation{tx: t, moves: newMoves(t)}
 			if err := o.one(cmd, &got[i]); err != nil {
 				return err
 			}
@@ -35,7 +35,8 @@ func (db *DB) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]
 // operation is one operator command. What it changes, and its audit entry, are
 // in one transaction.
 type operation struct {
-	*moves
+	tx    *tx
+	moves *moves
 }
 
 // one applies a command. Those that cannot be applied find out before they
@@ -66,7 +67,7 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 	if err != nil {
 		return err
 	}
-	return o.settle()
+	return o.moves.propagate()
 }
 
 const sqlAudit = `
@@ -75,12 +76,12 @@ SELECT ?1, coalesce((SELECT audit_id FROM weaver_audit WHERE namespace = ?1 ORDE
 
 // note writes the audit entry of a verb.
 func (o *operation) note(a store.Audit, verb, target string) error {
-	return o.stmt(sqlAudit).Text(1, o.ns).Int(2, o.mic).Text(3, a.By).Text(4, verb).Text(5, target).Text(6, a.Reason).Run()
+	return o.tx.stmt(sqlAudit).Text(1, o.tx.ns).Int(2, o.tx.mic).Text(3, a.By).Text(4, verb).Text(5, target).Text(6, a.Reason).Run()
 }
 
 // find returns the task of a command, or nil and the reason in got.
 func (o *operation) find(id task.ID, seen store.Seen, got *store.CommandResult) (*taskRow, error) {
-	w, err := o.look(&id)
+	w, err := o.moves.look(&id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -130,19 +131,19 @@ const sqlAsk = `
 UPDATE weaver_tasks SET cancel_requested = 1, cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4
 WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
 
-// ask asks a running task to end. Who asked first stays on record; its
+// ask asks a running task to end. The first request stays on record; its
 // deadline need not be watched any more.
 func (o *operation) ask(w *taskRow, a store.Audit) error {
-	o.fx.notice.Cancels = append(o.fx.notice.Cancels, w.id)
+	o.tx.fx.Notice.Cancels = append(o.tx.fx.Notice.Cancels, w.id)
 	if w.asked {
 		return nil
 	}
 	if w.deadline != 0 {
-		if err := o.stmt(sqlDeleteTimer).Text(1, o.ns).Int(2, w.deadline).ID(3, &w.id).Run(); err != nil {
+		if err := o.tx.stmt(sqlDeleteTimer).Text(1, o.tx.ns).Int(2, w.deadline).ID(3, &w.id).Run(); err != nil {
 			return err
 		}
 	}
-	return o.stmt(sqlAsk).Text(1, o.ns).ID(2, &w.id).OrNull(3, a.By).OrNull(4, a.Reason).Run()
+	return o.tx.stmt(sqlAsk).Text(1, o.tx.ns).ID(2, &w.id).OrNull(3, a.By).OrNull(4, a.Reason).Run()
 }
 
 const sqlCancelledBy = `
@@ -153,13 +154,13 @@ func (o *operation) cancelNow(w *taskRow, a store.Audit) error {
 	failure := store.CancelError(task.KindCancelled, a.By, a.Reason, time.Time{})
 	if w.contribution.state == task.Running {
 		e := transition{state: task.Cancelled, outcome: task.OutcomeCancelled, failure: failure}
-		if _, err := o.revoke(w, &e, failure); err != nil {
+		if _, err := o.moves.revoke(w, &e, failure); err != nil {
 			return err
 		}
-	} else if err := o.end(w, task.Cancelled, failure); err != nil {
+	} else if err := o.moves.end(w, task.Cancelled, failure); err != nil {
 		return err
 	}
-	return o.stmt(sqlCancelledBy).Text(1, o.ns).ID(2, &w.id).OrNull(3, a.By).OrNull(4, a.Reason).Run()
+	return o.tx.stmt(sqlCancelledBy).Text(1, o.tx.ns).ID(2, &w.id).OrNull(3, a.By).OrNull(4, a.Reason).Run()
 }
 
 const (
@@ -169,10 +170,10 @@ UPDATE weaver_jobs SET cancel_requested = 1, cancel_by = ?3, cancel_reason = ?4 
 )
 
 // cancelJob ends the tasks of a job that do not run and asks the others to.
-// All of them end before their dependents are told: none may be released, or
+// All of them end before their dependents are looked at: none may be released, or
 // end for a need, because another one ended a moment before.
 func (o *operation) cancelJob(cmd store.CancelJob, got *store.CommandResult) error {
-	st := o.stmt(sqlJob).Text(1, o.ns).ID(2, &cmd.Job)
+	st := o.tx.stmt(sqlJob).Text(1, o.tx.ns).ID(2, &cmd.Job)
 	found := st.One()
 	var total int
 	var state task.JobState
@@ -193,16 +194,16 @@ func (o *operation) cancelJob(cmd store.CancelJob, got *store.CommandResult) err
 	if err := o.note(cmd.Audit, "cancel_job", cmd.Job.String()); err != nil {
 		return err
 	}
-	if err := o.stmt(sqlCancelJob).Text(1, o.ns).ID(2, &cmd.Job).OrNull(3, cmd.By).OrNull(4, cmd.Reason).Run(); err != nil {
+	if err := o.tx.stmt(sqlCancelJob).Text(1, o.tx.ns).ID(2, &cmd.Job).OrNull(3, cmd.By).OrNull(4, cmd.Reason).Run(); err != nil {
 		return err
 	}
-	o.judge(cmd.Job)
-	ids, err := ids(o.stmt(sqlJobTasks).Text(1, o.ns).ID(2, &cmd.Job))
+	o.moves.recount(cmd.Job)
+	ids, err := ids(o.tx.stmt(sqlJobTasks).Text(1, o.tx.ns).ID(2, &cmd.Job))
 	if err != nil {
 		return err
 	}
 	for i := range ids {
-		w, err := o.look(&ids[i])
+		w, err := o.moves.look(&ids[i])
 		if err != nil || w == nil {
 			return err
 		}
@@ -237,13 +238,13 @@ func (o *operation) pause(cmd store.PauseQueue) error {
 	if err := o.note(cmd.Audit, "pause", cmd.Queue); err != nil {
 		return err
 	}
-	n, err := o.stmt(sqlPause).Text(1, o.ns).Text(2, cmd.Queue).Int(3, o.mic).Text(4, cmd.By).Text(5, cmd.Reason).Exec()
+	n, err := o.tx.stmt(sqlPause).Text(1, o.tx.ns).Text(2, cmd.Queue).Int(3, o.tx.mic).Text(4, cmd.By).Text(5, cmd.Reason).Exec()
 	if err != nil || n == 0 {
 		return err
 	}
-	st := o.stmt(sqlKeysInQueue).Text(1, o.ns).Text(2, cmd.Queue)
+	st := o.tx.stmt(sqlKeysInQueue).Text(1, o.tx.ns).Text(2, cmd.Queue)
 	for st.Next() {
-		o.freed(st.ColText(0))
+		o.moves.freed(st.ColText(0))
 	}
 	return st.Done()
 }
@@ -252,8 +253,8 @@ func (o *operation) resume(cmd store.ResumeQueue) error {
 	if err := o.note(cmd.Audit, "resume", cmd.Queue); err != nil {
 		return err
 	}
-	o.fx.notice.Due = true
-	return o.stmt(sqlResume).Text(1, o.ns).Text(2, cmd.Queue).Run()
+	o.tx.fx.Notice.Due = true
+	return o.tx.stmt(sqlResume).Text(1, o.tx.ns).Text(2, cmd.Queue).Run()
 }
 
 const sqlNewGeneration = `
@@ -267,14 +268,11 @@ func (o *operation) restored(cmd store.Restored) error {
 	}
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // documented never to fail
-	if err := o.stmt(sqlNewGeneration).Text(1, o.ns).Text(2, hex.EncodeToString(b[:])).Run(); err != nil {
+	if err := o.tx.stmt(sqlNewGeneration).Text(1, o.tx.ns).Text(2, hex.EncodeToString(b[:])).Run(); err != nil {
 		return err
 	}
-	// Until the next transaction nothing is remembered: this one may yet be
-	// rolled back.
-	clear(o.db.w.generations)
-	o.db.w.restoring = true
-	running, err := o.running()
-	o.fx.notice.Cancels = append(o.fx.notice.Cancels, running...)
+	o.tx.fx.ChangeGeneration()
+	running, err := o.tx.running()
+	o.tx.fx.Notice.Cancels = append(o.tx.fx.Notice.Cancels, running...)
 	return err
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
+
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
 	"github.com/goweaver/weaver/store"
@@ -17,8 +19,8 @@ const (
 	silentTTLs = 10
 )
 
-// Reap implements store.Worker. Whose process is dead, as its free lock shows,
-// loses its leases at once; the others when they expire.
+// Reap implements store.Worker. A worker whose process is dead, as its free
+// lock shows, loses its leases at once; other leases end when they expire.
 func (db *DB) Reap(ctx context.Context, ns string, req store.ReapRequest) (store.ReapResult, error) {
 	if req.Limit <= 0 {
 		req.Limit = defaultReapLimit
@@ -30,8 +32,8 @@ func (db *DB) Reap(ctx context.Context, ns string, req store.ReapRequest) (store
 	defer dead.close()
 	var got store.ReapResult
 	var forgotten []string
-	err = db.write(ctx, "reap", ns, min(req.Limit, maxGroup), func(t *tx) (err error) {
-		r := reaping{moves: newMoves(t), req: &req, dead: dead}
+	err = db.write(ctx, "reap", ns, min(req.Limit, commit.MaxWeight), func(t *tx) (err error) {
+		r := reaping{tx: t, moves: newMoves(t), req: &req, dead: dead}
 		got, err = r.run()
 		forgotten = r.forgotten
 		return err
@@ -47,33 +49,34 @@ func (db *DB) Reap(ctx context.Context, ns string, req store.ReapRequest) (store
 
 // reaping is one reap.
 type reaping struct {
-	*moves
-	req       *store.ReapRequest
-	dead      deadLocks
-	steadyAt  int64 // when the asker may judge others at the earliest; ≤ now: it may
-	left      bool  // an expired lease was left because it may not
-	soonest   int64 // when the next lease may expire
-	forgotten []string
+	tx         *tx
+	moves      *moves
+	req        *store.ReapRequest
+	dead       deadLocks
+	eligibleAt int64 // from when on the caller is eligible to reap silent workers; ≤ now: it is
+	warmingUp  bool  // an expired lease was not reaped because it is not
+	soonest    int64 // when the next lease may expire
+	forgotten  []string
 }
 
 func (r *reaping) run() (store.ReapResult, error) {
 	res := store.ReapResult{Next: -1}
 	r.soonest = math.MaxInt64
 	var err error
-	if r.steadyAt, err = r.judgesAt(); err != nil {
+	if r.eligibleAt, err = r.readEligibleAt(); err != nil {
 		return res, err
 	}
 	if res.Reaped, err = r.leases(); err != nil {
 		return res, err
 	}
-	// Those who end for a need have no deadline to miss any more.
-	if err := r.settle(); err != nil {
+	// Tasks that ended because of a need have no deadline any more.
+	if err := r.moves.propagate(); err != nil {
 		return res, err
 	}
 	if res.Expired, err = r.deadlines(); err != nil {
 		return res, err
 	}
-	if err := r.settle(); err != nil {
+	if err := r.moves.propagate(); err != nil {
 		return res, err
 	}
 	if err := r.forgetWorkers(); err != nil {
@@ -82,35 +85,35 @@ func (r *reaping) run() (store.ReapResult, error) {
 	if err := r.nextTimer(); err != nil {
 		return res, err
 	}
-	res.WarmingUp = r.left
+	res.WarmingUp = r.warmingUp
 	if r.soonest != math.MaxInt64 {
-		res.Next = time.Duration(max(0, r.soonest-r.mic)) * time.Microsecond
+		res.Next = time.Duration(max(0, r.soonest-r.tx.mic)) * time.Microsecond
 	}
 	return res, nil
 }
 
 const sqlWorker = `SELECT last_seen, heartbeats_since, ttl FROM weaver_workers WHERE namespace = ?1 AND worker_id = ?2`
 
-// judgesAt tells when the asker may take the silence of others for theirs, and
-// not for the store's: once it has itself been heard of without a gap for a
-// TTL, and nobody held the write lock for so long that others may still wait
-// to renew.
-func (r *reaping) judgesAt() (int64, error) {
-	st := r.stmt(sqlWorker).Text(1, r.ns).Text(2, string(r.req.Worker))
+// readEligibleAt returns from when on the caller is eligible to reap: once its
+// own heartbeats came without a gap for a TTL, and no process held the write
+// lock for so long that others may still wait to renew. Before, the silence of
+// other workers may be the store's.
+func (r *reaping) readEligibleAt() (int64, error) {
+	st := r.tx.stmt(sqlWorker).Text(1, r.tx.ns).Text(2, string(r.req.Worker))
 	ttl := r.req.TTL.Microseconds()
-	at := r.mic + ttl
+	at := r.tx.mic + ttl
 	if st.One() {
-		if seen, steady := st.ColInt(0), st.ColInt(1); r.mic >= seen && r.mic-seen <= ttl/2 {
-			at = steady + ttl
+		if seen, since := st.ColInt(0), st.ColInt(1); r.tx.mic >= seen && r.tx.mic-seen <= ttl/2 {
+			at = since + ttl
 		}
 	}
-	if w := &r.db.w; w.stalledFor > r.req.TTL/3 {
-		at = max(at, r.mic+ttl-time.Since(w.stalled).Microseconds())
+	if until, d := r.tx.db.writer.Stalled(); d > r.req.TTL/3 {
+		at = max(at, r.tx.mic+ttl-time.Since(until).Microseconds())
 	}
 	return at, st.Done()
 }
 
-func (r *reaping) judges() bool { return r.steadyAt <= r.mic }
+func (r *reaping) eligible() bool { return r.eligibleAt <= r.tx.mic }
 
 var (
 	sqlDueClaims = `
@@ -123,12 +126,12 @@ SELECT ` + claimColumns.List() + ` FROM weaver_claims WHERE namespace = ?1 AND c
 // leases takes expired leases and those of dead workers, found through the
 // claims that granted them.
 func (r *reaping) leases() ([]store.Reaped, error) {
-	rows, err := claimColumns.All(r.stmt(sqlDueClaims).Text(1, r.ns).Int(2, r.mic).Int(3, int64(r.req.Limit)))
+	rows, err := claimColumns.All(r.tx.stmt(sqlDueClaims).Text(1, r.tx.ns).Int(2, r.tx.mic).Int(3, int64(r.req.Limit)))
 	if err != nil {
 		return nil, err
 	}
 	for id := range r.dead {
-		of, err := claimColumns.All(r.stmt(sqlClaimsOf).Text(1, r.ns).Text(2, string(id)))
+		of, err := claimColumns.All(r.tx.stmt(sqlClaimsOf).Text(1, r.tx.ns).Text(2, string(id)))
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +152,7 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 	_, dead := r.dead[store.WorkerID(c.worker)]
 	again := int64(math.MaxInt64)
 	for i := range c.ids {
-		st := r.stmt(sqlLeaseEnd).Text(1, r.ns).ID(2, &c.ids[i]).Lease(3, &c.lease)
+		st := r.tx.stmt(sqlLeaseEnd).Text(1, r.tx.ns).ID(2, &c.ids[i]).Lease(3, &c.lease)
 		runs := st.One()
 		var expires int64
 		if runs {
@@ -160,10 +163,10 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 		}
 		switch {
 		case !runs:
-		case expires <= r.mic && !dead && !r.judges():
-			r.left = true
+		case expires <= r.tx.mic && !dead && !r.eligible():
+			r.warmingUp = true
 			again = min(again, expires)
-		case expires > r.mic && !dead, len(reaped) >= r.req.Limit:
+		case expires > r.tx.mic && !dead, len(reaped) >= r.req.Limit:
 			again, r.soonest = min(again, expires), min(r.soonest, expires)
 		default:
 			got, err := r.lease(&c.ids[i], c.worker, expires, dead)
@@ -174,9 +177,9 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 		}
 	}
 	if again == math.MaxInt64 {
-		return reaped, r.stmt(sqlDeleteClaim).Text(1, r.ns).Lease(2, &c.lease).Run()
+		return reaped, r.tx.stmt(sqlDeleteClaim).Text(1, r.tx.ns).Lease(2, &c.lease).Run()
 	}
-	return reaped, r.stmt(sqlRearm).Text(1, r.ns).Lease(2, &c.lease).Int(3, again).Run()
+	return reaped, r.tx.stmt(sqlRearm).Text(1, r.tx.ns).Lease(2, &c.lease).Int(3, again).Run()
 }
 
 const sqlSetCrashes = `
@@ -184,7 +187,7 @@ UPDATE weaver_tasks SET crash_count = crash_count + ?3, quarantine_losses = quar
 
 // lease takes one lease away and says what becomes of the task (R7).
 func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (store.Reaped, error) {
-	w, err := r.look(id)
+	w, err := r.moves.look(id)
 	if err != nil || w == nil {
 		return store.Reaped{}, err
 	}
@@ -193,10 +196,10 @@ func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (s
 	switch {
 	case w.asked:
 		failure = store.CancelError(w.cancelled, w.by, w.reason, deadline)
-	case w.deadline != 0 && w.deadline <= r.mic:
+	case w.deadline != 0 && w.deadline <= r.tx.mic:
 		failure = store.CancelError(task.KindDeadline, "", "", deadline)
 	}
-	e := transition{state: task.Ready, outcome: task.OutcomeLeaseLost, readyAt: r.now}
+	e := transition{state: task.Ready, outcome: task.OutcomeLeaseLost, readyAt: r.tx.now}
 	crash := false
 	if failure != nil {
 		e.state, e.failure = task.Cancelled, failure
@@ -206,32 +209,32 @@ func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (s
 		e.state = task.Failed
 		e.failure = store.PoisonError(w.crashes + 1)
 	}
-	_, err = r.revoke(w, &e, store.LeaseLostError(w.worker, conn.Instant(expires)))
+	_, err = r.moves.revoke(w, &e, store.LeaseLostError(w.worker, conn.Instant(expires)))
 	return store.Reaped{Task: *id, State: e.state, Crash: crash}, err
 }
 
-// crashed counts the loss of a lease against the task, and reports whether it
-// is held to have caused it: only if its process stopped, and, once the task
-// is a suspect, only if it ran alone.
+// crashed counts the loss of a lease against the task, and reports whether the
+// task counts as its cause: only if its process stopped, and, once the task is
+// quarantined, only if it ran isolated.
 func (r *reaping) crashed(w *taskRow, worker string, expires int64, dead bool) (bool, error) {
 	if !dead {
 		if stopped, err := r.stopped(worker, expires); err != nil || !stopped {
 			return false, err
 		}
 	}
-	crash, loss := w.crashes < suspectAfter || w.isolated, int64(0)
+	crash, loss := w.crashes < quarantineAfter || w.isolated, int64(0)
 	if !crash {
 		loss = 1
 	}
-	return crash, r.stmt(sqlSetCrashes).Text(1, r.ns).ID(2, &w.id).Bool(3, crash).Int(4, loss).Run()
+	return crash, r.tx.stmt(sqlSetCrashes).Text(1, r.tx.ns).ID(2, &w.id).Bool(3, crash).Int(4, loss).Run()
 }
 
-// stopped reports whether a worker fell silent before the end of a lease. Who
-// was heard of when he should have renewed it lives, and lost it for another
-// reason: he never learned of it, or the store was restored. Who left, or
-// whose row a restore took, did not crash.
+// stopped reports whether a worker fell silent before the end of a lease. One
+// whose heartbeat came when the lease should have been renewed runs, and lost
+// it for another reason: it never learned of the lease, or the store was
+// restored. One that left, or whose row a restore took, did not crash.
 func (r *reaping) stopped(worker string, expires int64) (bool, error) {
-	st := r.stmt(sqlWorker).Text(1, r.ns).Text(2, worker)
+	st := r.tx.stmt(sqlWorker).Text(1, r.tx.ns).Text(2, worker)
 	stopped := st.One() && st.ColInt(0) < expires-st.ColInt(2)/2
 	return stopped, st.Done()
 }
@@ -249,7 +252,7 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 		id  task.ID
 	}
 	var timers []timer
-	st := r.stmt(sqlDueTimers).Text(1, r.ns).Int(2, r.mic).Int(3, int64(r.req.Limit))
+	st := r.tx.stmt(sqlDueTimers).Text(1, r.tx.ns).Int(2, r.tx.mic).Int(3, int64(r.req.Limit))
 	for st.Next() {
 		timers = append(timers, timer{st.ColInt(0), st.ColID(1)})
 	}
@@ -259,10 +262,10 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 	var expired []task.ID
 	for i := range timers {
 		tm := &timers[i]
-		if err := r.stmt(sqlDeleteTimer).Text(1, r.ns).Int(2, tm.due).ID(3, &tm.id).Run(); err != nil {
+		if err := r.tx.stmt(sqlDeleteTimer).Text(1, r.tx.ns).Int(2, tm.due).ID(3, &tm.id).Run(); err != nil {
 			return nil, err
 		}
-		w, err := r.look(&tm.id)
+		w, err := r.moves.look(&tm.id)
 		if err != nil {
 			return nil, err
 		}
@@ -270,10 +273,10 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 			continue
 		}
 		if w.contribution.state == task.Running {
-			err = r.stmt(sqlAskTime).Text(1, r.ns).ID(2, &tm.id).Run()
-			r.fx.notice.Cancels = append(r.fx.notice.Cancels, tm.id)
+			err = r.tx.stmt(sqlAskTime).Text(1, r.tx.ns).ID(2, &tm.id).Run()
+			r.tx.fx.Notice.Cancels = append(r.tx.fx.Notice.Cancels, tm.id)
 		} else {
-			err = r.end(w, task.Cancelled, store.CancelError(task.KindDeadline, "", "", conn.Instant(w.deadline)))
+			err = r.moves.end(w, task.Cancelled, store.CancelError(task.KindDeadline, "", "", conn.Instant(w.deadline)))
 		}
 		if err != nil {
 			return nil, err
@@ -293,15 +296,15 @@ AND worker_id NOT IN (SELECT worker_id FROM weaver_claims WHERE namespace = ?1) 
 )
 
 // forgetWorkers removes workers that hold nothing and are gone: dead, or silent
-// for long to somebody who may judge that.
+// for long, when the caller is eligible.
 func (r *reaping) forgetWorkers() error {
-	if r.judges() {
+	if r.eligible() {
 		if err := r.forgetSilent(); err != nil {
 			return err
 		}
 	}
 	for id := range r.dead {
-		st := r.stmt(sqlForgetDead).Text(1, r.ns).Text(2, string(id))
+		st := r.tx.stmt(sqlForgetDead).Text(1, r.tx.ns).Text(2, string(id))
 		if st.One() {
 			r.forgotten = append(r.forgotten, string(id))
 		}
@@ -314,7 +317,7 @@ func (r *reaping) forgetWorkers() error {
 
 func (r *reaping) forgetSilent() error {
 	silent := func(sql string) *conn.Stmt {
-		return r.stmt(sql).Text(1, r.ns).Int(2, r.mic).Int(3, silentTTLs).Duration(4, r.req.TTL)
+		return r.tx.stmt(sql).Text(1, r.tx.ns).Int(2, r.tx.mic).Int(3, silentTTLs).Duration(4, r.req.TTL)
 	}
 	if err := r.tidyClaims(silent(sqlClaimsOfSilent)); err != nil {
 		return err
@@ -330,7 +333,7 @@ var sqlClaimsOfSilent = `
 SELECT ` + claimColumns.List() + ` FROM weaver_claims WHERE namespace = ?1
 AND worker_id IN (SELECT worker_id FROM weaver_workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * max(ttl, ?4))`
 
-// tidyClaims deletes what is left over of the claims of silent workers. Rows
+// tidyClaims deletes the claims of silent workers whose tasks do not run. Rows
 // whose tasks ended through other processes would otherwise look like leases
 // until their time comes.
 func (r *reaping) tidyClaims(of *conn.Stmt) error {
@@ -338,12 +341,12 @@ func (r *reaping) tidyClaims(of *conn.Stmt) error {
 	for i := 0; i < len(rows) && err == nil; i++ {
 		c, runs := &rows[i], false
 		for j := 0; j < len(c.ids) && err == nil && !runs; j++ {
-			st := r.stmt(sqlLeaseEnd).Text(1, r.ns).ID(2, &c.ids[j]).Lease(3, &c.lease)
+			st := r.tx.stmt(sqlLeaseEnd).Text(1, r.tx.ns).ID(2, &c.ids[j]).Lease(3, &c.lease)
 			runs = st.One()
 			err = st.Done()
 		}
 		if err == nil && !runs {
-			err = r.stmt(sqlDeleteClaim).Text(1, r.ns).Lease(2, &c.lease).Run()
+			err = r.tx.stmt(sqlDeleteClaim).Text(1, r.tx.ns).Lease(2, &c.lease).Run()
 		}
 	}
 	return err
@@ -354,16 +357,16 @@ const (
 	sqlNextTimer = `SELECT due_at FROM weaver_timers WHERE namespace = ?1 ORDER BY due_at LIMIT 1`
 )
 
-// nextTimer finds when the next lease or deadline can expire. To one who may
-// not judge yet a lease is not over before he may.
+// nextTimer finds when the next lease or deadline can expire. Until the
+// caller is eligible a lease does not end before that.
 func (r *reaping) nextTimer() error {
 	after := int64(math.MinInt64)
-	if r.left {
-		after, r.soonest = r.mic, min(r.soonest, r.steadyAt)
+	if r.warmingUp {
+		after, r.soonest = r.tx.mic, min(r.soonest, r.eligibleAt)
 	}
 	for _, st := range []*conn.Stmt{
-		r.stmt(sqlNextClaim).Text(1, r.ns).Int(2, after),
-		r.stmt(sqlNextTimer).Text(1, r.ns),
+		r.tx.stmt(sqlNextClaim).Text(1, r.tx.ns).Int(2, after),
+		r.tx.stmt(sqlNextTimer).Text(1, r.tx.ns),
 	} {
 		if st.One() {
 			r.soonest = min(r.soonest, st.ColInt(0))

@@ -38,14 +38,14 @@ func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]st
 	return got, nil
 }
 
-// one writes one record of a batch, or puts it aside to be written together
-// with others.
+// one writes one record, or adds it to a batch of records that are written
+// together.
 func (r *recording) one(rec *store.Record, got *store.RecordResult) error {
-	ok, err := r.acceptable(rec, got)
-	if err != nil || !ok || r.putAside(rec, got) {
+	ok, err := r.tx.acceptable(rec, got)
+	if err != nil || !ok || r.batch(rec, got) {
 		return err
 	}
-	return r.recordOne(rec, got)
+	return r.tx.recordOne(rec, got)
 }
 
 // acceptable reports whether a record makes sense, in this life of the store.
@@ -100,7 +100,7 @@ func (t *tx) recordTry(rec *store.Record, got *store.RecordResult) error {
 	attempt, _, err := t.accept(sqlRecordGuard, rec)
 	if err != nil || attempt == 0 || rec.Step == nil {
 		if err == nil && attempt == 0 {
-			got.Err = leaseLost(l, "another attempt or an end stands")
+			got.Err = leaseLost(l, "the task is in another attempt, or has ended")
 		}
 		return err
 	}
@@ -184,7 +184,7 @@ func (t *tx) recordCompleted(rec *store.Record, got *store.RecordResult) error {
 			return err
 		}
 		if attempt == 0 {
-			got.Err = leaseLost(l, "another attempt or an end stands")
+			got.Err = leaseLost(l, "the task is in another attempt, or has ended")
 			return nil
 		}
 		got.Step = t.asStored(rec, attempt)
@@ -212,8 +212,8 @@ func (t *tx) recordCompleted(rec *store.Record, got *store.RecordResult) error {
 		if rec.Progress == nil || got.Err != nil && !errors.Is(got.Err, store.ErrCancelRequested) {
 			return nil
 		}
-		// A step that stands already, or is not wanted any more, may still say
-		// how far its task came.
+		// The record of a step that is stored already, or that is not wanted any
+		// more, may still report progress.
 		return t.recordTry(&store.Record{Lease: rec.Lease, Progress: rec.Progress}, &store.RecordResult{})
 	})
 }
@@ -270,7 +270,7 @@ func (t *tx) stored(id *task.ID, name string, keyAttempt, keyTry int) (*task.Ste
 	return stepColumns.One(t.stmt(sqlStep).Text(1, t.ns).ID(2, id).Text(3, name).Int(4, int64(keyAttempt)).Int(5, int64(keyTry)))
 }
 
-// compareStep answers a step that was not inserted: it stands already, as the
+// compareStep answers a step that was not inserted: it is stored already, as the
 // same value of the same attempt or as another one, or its task is to be
 // cancelled.
 func (t *tx) compareStep(rec *store.Record, cancelled bool, got *store.RecordResult) error {

@@ -7,8 +7,8 @@ import (
 
 // recording is one batch of records.
 type recording struct {
-	*tx
-	steps aside[plainStep]
+	tx    *tx
+	steps leaseBatch[plainStep]
 }
 
 // plainStep is the value of a step of a task's first attempt, to be written
@@ -18,21 +18,21 @@ type plainStep struct {
 	got *store.RecordResult
 }
 
-// putAside keeps a record for recordMany, and reports whether it did: a value
+// batch adds a record to those for recordMany, and reports whether it did: a value
 // and nothing else, of a first attempt, which is what its epoch says.
-func (r *recording) putAside(rec *store.Record, got *store.RecordResult) bool {
+func (r *recording) batch(rec *store.Record, got *store.RecordResult) bool {
 	s := rec.Step
 	if s == nil || s.State != task.StepCompleted || s.Kind != task.KindStep ||
 		len(rec.Tasks) > 0 || rec.Progress != nil || rec.Lease.Epoch != 1 {
 		return false
 	}
-	r.steps.put(rec.Lease.ID, plainStep{rec, got})
+	r.steps.add(rec.Lease.ID, plainStep{rec, got})
 	return true
 }
 
-// recordMany writes what was put aside.
+// recordMany writes the batch.
 func (r *recording) recordMany() error {
-	return r.steps.write(r.tx, r.insertSteps, func(s plainStep) error { return r.recordCompleted(s.rec, s.got) })
+	return r.steps.write(r.tx, r.insertSteps, func(s plainStep) error { return r.tx.recordCompleted(s.rec, s.got) })
 }
 
 // sqlStepsGuard is sqlStepGuard for a chunk of tasks, none of which is to be
@@ -57,21 +57,21 @@ ON CONFLICT DO NOTHING`
 )
 
 // insertSteps writes a chunk of steps of one claim. It reports false when the
-// guard did not accept all of them, or one stands already; then what it wrote
+// guard did not accept all of them, or one is stored already; then what it wrote
 // must be undone.
 func (r *recording) insertSteps(chunk []plainStep) (bool, error) {
 	n := len(chunk)
-	st := r.stmt(sqlStepsGuard[n]).Text(1, r.ns).Lease(2, &chunk[0].rec.Lease.ID)
+	st := r.tx.stmt(sqlStepsGuard[n]).Text(1, r.tx.ns).Lease(2, &chunk[0].rec.Lease.ID)
 	for i := range chunk {
 		st.ID(3+i, &chunk[i].rec.Lease.Task)
 	}
 	if accepted, err := st.Exec(); err != nil || accepted != n {
 		return false, err
 	}
-	st = r.stmt(sqlInsertSteps[n]).Text(1, r.ns).Time(2, r.now)
+	st = r.tx.stmt(sqlInsertSteps[n]).Text(1, r.tx.ns).Time(2, r.tx.now)
 	for i := range chunk {
 		s, p := &chunk[i].got.Step, 3+7*i
-		*s = r.asStored(chunk[i].rec, 1)
+		*s = r.tx.asStored(chunk[i].rec, 1)
 		st.ID(p, &s.TaskID).Text(p+1, s.Name).Int(p+2, int64(s.Try)).Int(p+3, int64(s.Index)).
 			Bytes(p+4, s.Value).Error(p+5, s.Error).Time(p+6, s.StartedAt)
 	}

@@ -49,24 +49,24 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 	if err := o.reviveDependents(w.id); err != nil || w.job.IsZero() {
 		return err
 	}
-	if err := o.stmt(sqlReviveJob).Text(1, o.ns).ID(2, &w.job).Run(); err != nil {
+	if err := o.tx.stmt(sqlReviveJob).Text(1, o.tx.ns).ID(2, &w.job).Run(); err != nil {
 		return err
 	}
-	o.judge(w.job)
+	o.moves.recount(w.job)
 	return nil
 }
 
 // reviveDependents brings back what ended because of a revived task, to the
-// last. Whoever has several such needs is looked at again with each of them,
+// last. A task with several such needs is looked at again with each of them,
 // so the last one brings it back.
 func (o *operation) reviveDependents(id task.ID) error {
 	for revived := []task.ID{id}; len(revived) > 0; revived = revived[1:] {
-		ids, err := ids(o.stmt(sqlDependents).Text(1, o.ns).ID(2, &revived[0]))
+		ids, err := ids(o.tx.stmt(sqlDependents).Text(1, o.tx.ns).ID(2, &revived[0]))
 		if err != nil {
 			return err
 		}
 		for i := range ids {
-			w, err := o.look(&ids[i])
+			w, err := o.moves.look(&ids[i])
 			if err != nil {
 				return err
 			}
@@ -90,7 +90,7 @@ func (o *operation) reviveDependents(id task.ID) error {
 
 // deadNeed returns the name of a need that ended other than well, or "".
 func (o *operation) deadNeed(id *task.ID) (name string, state task.State, err error) {
-	st := o.stmt(sqlDeadNeed).Text(1, o.ns).ID(2, id)
+	st := o.tx.stmt(sqlDeadNeed).Text(1, o.tx.ns).ID(2, id)
 	if st.One() {
 		var t task.Task
 		st.ColOptions(1, &t)
@@ -119,10 +119,10 @@ SELECT count(*) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id =
 // revive gives a task all its attempts back. What it did stays: its history,
 // its completed steps, and its number of attempts.
 func (o *operation) revive(w *taskRow) (task.State, error) {
-	if err := o.stmt(sqlReopenEdges).Text(1, o.ns).ID(2, &w.id).Run(); err != nil {
+	if err := o.tx.stmt(sqlReopenEdges).Text(1, o.tx.ns).ID(2, &w.id).Run(); err != nil {
 		return "", err
 	}
-	st := o.stmt(sqlOpenNeeds).Text(1, o.ns).ID(2, &w.id)
+	st := o.tx.stmt(sqlOpenNeeds).Text(1, o.tx.ns).ID(2, &w.id)
 	open := int64(0)
 	if st.One() {
 		open = st.ColInt(0)
@@ -134,24 +134,24 @@ func (o *operation) revive(w *taskRow) (task.State, error) {
 	if open > 0 {
 		after = jobContribution{state: task.Pending, waiting: task.WaitDeps}
 	}
-	err := o.stmt(sqlRevive).Text(1, o.ns).ID(2, &w.id).Text(3, string(after.state)).OrNull(4, string(after.waiting)).
-		Int(5, o.mic).Int(6, open).Run()
+	err := o.tx.stmt(sqlRevive).Text(1, o.tx.ns).ID(2, &w.id).Text(3, string(after.state)).OrNull(4, string(after.waiting)).
+		Int(5, o.tx.mic).Int(6, open).Run()
 	if err != nil {
 		return "", err
 	}
-	o.counted(w.job, w.contribution, after)
-	if w.deadline > o.mic {
-		if err := o.insertTimer(&w.id, conn.Instant(w.deadline)); err != nil {
+	o.moves.counted(w.job, w.contribution, after)
+	if w.deadline > o.tx.mic {
+		if err := o.tx.insertTimer(&w.id, conn.Instant(w.deadline)); err != nil {
 			return "", err
 		}
 	}
 	if open > 0 {
 		return after.state, nil
 	}
-	if _, err := o.undispatch(&w.id); err != nil { // W1: never rely on there being none
+	if _, err := o.tx.undispatch(&w.id); err != nil { // W1: never rely on there being none
 		return "", err
 	}
-	return after.state, o.dispatch(w.dispatched(), o.mic)
+	return after.state, o.tx.dispatch(w.dispatched(), o.tx.mic)
 }
 
 const (
@@ -175,23 +175,23 @@ func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) err
 	if err := o.note(cmd.Audit, "unblock", w.id.String()); err != nil {
 		return err
 	}
-	if err := o.stmt(sqlDeletePayload).Text(1, o.ns).ID(2, &w.id).Text(3, kindUnblock).Run(); err != nil {
+	if err := o.tx.stmt(sqlDeletePayload).Text(1, o.tx.ns).ID(2, &w.id).Text(3, kindUnblock).Run(); err != nil {
 		return err
 	}
 	if len(cmd.Input) > 0 {
-		if err := o.stmt(sqlInsertPayload).Text(1, o.ns).ID(2, &w.id).Text(3, kindUnblock).Bytes(4, cmd.Input).Run(); err != nil {
+		if err := o.tx.stmt(sqlInsertPayload).Text(1, o.tx.ns).ID(2, &w.id).Text(3, kindUnblock).Bytes(4, cmd.Input).Run(); err != nil {
 			return err
 		}
 	}
-	if err := o.stmt(sqlUnblock).Text(1, o.ns).ID(2, &w.id).Int(3, o.mic).Bool(4, len(cmd.Input) > 0).Run(); err != nil {
+	if err := o.tx.stmt(sqlUnblock).Text(1, o.tx.ns).ID(2, &w.id).Int(3, o.tx.mic).Bool(4, len(cmd.Input) > 0).Run(); err != nil {
 		return err
 	}
-	o.counted(w.job, w.contribution, jobContribution{state: task.Ready})
+	o.moves.counted(w.job, w.contribution, jobContribution{state: task.Ready})
 	got.State = task.Ready
-	if _, err := o.undispatch(&w.id); err != nil {
+	if _, err := o.tx.undispatch(&w.id); err != nil {
 		return err
 	}
-	return o.dispatch(w.dispatched(), o.mic)
+	return o.tx.dispatch(w.dispatched(), o.tx.mic)
 }
 
 // sqlDelete removes everything about a task but its audit.
@@ -225,7 +225,7 @@ func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error
 	case !w.job.IsZero():
 		return refuse(w, got, fmt.Sprintf("but belongs to job %v, whose tasks stay with it", w.job))
 	}
-	waiting, err := ids(o.stmt(sqlWaitsForIt).Text(1, o.ns).ID(2, &w.id))
+	waiting, err := ids(o.tx.stmt(sqlWaitsForIt).Text(1, o.tx.ns).ID(2, &w.id))
 	if err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error
 		return err
 	}
 	for _, sql := range sqlDelete {
-		if err := o.stmt(sql).Text(1, o.ns).ID(2, &w.id).Run(); err != nil {
+		if err := o.tx.stmt(sql).Text(1, o.tx.ns).ID(2, &w.id).Run(); err != nil {
 			return err
 		}
 	}
@@ -244,7 +244,7 @@ func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error
 }
 
 func (o *operation) deleteLabels(id *task.ID) error {
-	st := o.stmt(sqlOptionsOf).Text(1, o.ns).ID(2, id)
+	st := o.tx.stmt(sqlOptionsOf).Text(1, o.tx.ns).ID(2, id)
 	var t task.Task
 	if st.One() {
 		st.ColOptions(0, &t)
@@ -253,7 +253,7 @@ func (o *operation) deleteLabels(id *task.ID) error {
 		return err
 	}
 	for k, v := range t.Labels {
-		if err := o.stmt(sqlDeleteLabel).Text(1, o.ns).Text(2, k).Text(3, v).ID(4, id).Run(); err != nil {
+		if err := o.tx.stmt(sqlDeleteLabel).Text(1, o.tx.ns).Text(2, k).Text(3, v).ID(4, id).Run(); err != nil {
 			return err
 		}
 	}

@@ -4,22 +4,24 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/goweaver/weaver/internal/lane"
+
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-// moves gathers what follows from the moves of one batch, to be done by settle
+// moves gathers what follows from the moves of one batch, to be done by propagate
 // when all of them are made.
 type moves struct {
-	*tx
-	keys   map[string]bool              // to be woken
-	offers []offer                      // tasks that are claimable again
-	ended  []ended                      // whose edges are to be decided
-	jobs   map[task.ID]task.JobCounters // changes
+	tx    *tx
+	keys  map[string]bool              // to be woken
+	ready []madeReady                  // tasks that are claimable again
+	ended []ended                      // whose edges are to be decided
+	jobs  map[task.ID]task.JobCounters // changes
 }
 
-// offer is a dispatch row to be written.
-type offer struct {
+// madeReady is a dispatch row to be written.
+type madeReady struct {
 	dispatched
 	at int64
 }
@@ -52,8 +54,8 @@ func (m *moves) counted(job task.ID, before, after jobContribution) {
 	m.jobs[job] = m.jobs[job].Add(change)
 }
 
-// judge has a job's state derived anew though none of its tasks moved.
-func (m *moves) judge(job task.ID) {
+// recount has a job's state derived anew though none of its tasks changed.
+func (m *moves) recount(job task.ID) {
 	if m.jobs == nil {
 		m.jobs = make(map[task.ID]task.JobCounters)
 	}
@@ -73,55 +75,55 @@ func (m *moves) freed(key string) {
 
 const sqlDeleteTimer = `DELETE FROM weaver_timers WHERE namespace = ?1 AND due_at = ?2 AND task_id = ?3`
 
-// left does what follows when a task left running (h) for what e says.
-func (m *moves) left(h *leaseRow, e *transition) error {
+// afterRunning does what follows when a task left running (h) for what e says.
+func (m *moves) afterRunning(h *leaseRow, e *transition) error {
 	m.counted(h.job, jobContribution{state: task.Running}, jobContribution{e.state, e.waiting, kindOf(e.ofTask())})
 	if h.key != "" {
-		if err := m.dropKey(h.key); err != nil {
+		if err := m.tx.dropKey(h.key); err != nil {
 			return err
 		}
 		m.freed(h.key)
 	}
 	switch e.state {
 	case task.Pending, task.Ready:
-		m.offers = append(m.offers, offer{dispatched{h.id, h.lane, h.key}, max(e.readyAt.UnixMicro(), m.mic)})
+		m.ready = append(m.ready, madeReady{dispatched{h.id, h.lane, h.key}, max(e.readyAt.UnixMicro(), m.tx.mic)})
 		return nil
 	case task.Blocked:
-		m.fx.notice.Tasks = append(m.fx.notice.Tasks, h.id)
+		m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, h.id)
 		return nil
 	}
 	return m.terminal(h, e.state)
 }
 
-// terminal notes an end: nobody need watch its deadline any more, and its
+// terminal notes an end: its deadline need not be watched any more, and its
 // edges are to be decided.
 func (m *moves) terminal(h *leaseRow, state task.State) error {
-	m.fx.notice.Tasks = append(m.fx.notice.Tasks, h.id)
+	m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, h.id)
 	if h.needed {
 		m.ended = append(m.ended, ended{h.id, state})
 	}
 	if h.deadline == 0 {
 		return nil
 	}
-	return m.stmt(sqlDeleteTimer).Text(1, m.ns).Int(2, h.deadline).ID(3, &h.id).Run()
+	return m.tx.stmt(sqlDeleteTimer).Text(1, m.tx.ns).Int(2, h.deadline).ID(3, &h.id).Run()
 }
 
-// settle does what follows from the moves of a batch, in steps that each see
+// propagate does what follows from the moves of a batch, in steps that each see
 // the ones before, so that it does not depend on the order of the moves
 // (LEASES §3, §4):
 //
-//   - keys with room wake their waiters, which are older than anybody who is
-//     about to queue again
+//   - keys with room wake their waiters, which are older than tasks that
+//     are about to queue again
 //   - tasks that are claimable again get their dispatch rows
 //   - the edges towards all that ended are decided, then those towards what
-//     ended by that, until none is left
+//     ended by that, until there is none
 //   - the counters of jobs change, once for each job
-func (m *moves) settle() error {
-	if err := m.wakeAll(m.keys); err != nil {
+func (m *moves) propagate() error {
+	if err := m.tx.wakeAll(m.keys); err != nil {
 		return err
 	}
-	for i := range m.offers {
-		if err := m.dispatch(&m.offers[i].dispatched, m.offers[i].at); err != nil {
+	for i := range m.ready {
+		if err := m.tx.dispatch(&m.ready[i].dispatched, m.ready[i].at); err != nil {
 			return err
 		}
 	}
@@ -154,7 +156,7 @@ func (e *edge) unmet() bool {
 
 // worse orders edges for which a dependent cannot run: one whose need should
 // have succeeded counts before one whose need should have failed, for the job
-// is judged by it; then the oldest need.
+// counts it as failed; then the oldest need.
 func worse(a, b *edge) int {
 	if a.kind != b.kind {
 		if a.kind == task.OnSuccess {
@@ -178,7 +180,7 @@ WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0`
 func (m *moves) decideEdges(ended []ended) error {
 	var edges []edge
 	for _, need := range ended {
-		st := m.stmt(sqlOpenEdges).Text(1, m.ns).ID(2, &need.id)
+		st := m.tx.stmt(sqlOpenEdges).Text(1, m.tx.ns).ID(2, &need.id)
 		for st.Next() {
 			edges = append(edges, edge{st.ColID(0), task.EdgeKind(st.ColName(1)), need})
 		}
@@ -187,7 +189,7 @@ func (m *moves) decideEdges(ended []ended) error {
 		}
 	}
 	for i := range edges {
-		if err := m.stmt(sqlEdgeDone).Text(1, m.ns).ID(2, &edges[i].child).ID(3, &edges[i].need.id).Run(); err != nil {
+		if err := m.tx.stmt(sqlEdgeDone).Text(1, m.tx.ns).ID(2, &edges[i].child).ID(3, &edges[i].need.id).Run(); err != nil {
 			return err
 		}
 	}
@@ -215,12 +217,12 @@ RETURNING remaining_deps, ready_at, queue, task_type, priority, concurrency_key,
 // as it is.
 func (m *moves) decideChild(edges []edge) error {
 	child := edges[0].child
-	st := m.stmt(sqlNeedsEnded).Text(1, m.ns).ID(2, &child).Int(3, int64(len(edges)))
+	st := m.tx.stmt(sqlNeedsEnded).Text(1, m.tx.ns).ID(2, &child).Int(3, int64(len(edges)))
 	if !st.One() {
 		return st.Done()
 	}
 	left, readyAt := st.ColInt(0), st.ColInt(1)
-	d := dispatched{child, laneKey{st.ColName(2), st.ColName(3), st.ColInt(4)}, st.ColText(5)}
+	d := dispatched{child, lane.Key{Queue: st.ColName(2), Type: st.ColName(3), Priority: st.ColInt(4)}, st.ColText(5)}
 	job := st.ColID(6)
 	if err := st.Done(); err != nil {
 		return err
@@ -246,17 +248,17 @@ const sqlClaimable = `UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, u
 // dispatch row.
 func (m *moves) claimable(d *dispatched, job task.ID, before jobContribution, readyAt int64, why task.Waiting) error {
 	after := jobContribution{state: task.Ready}
-	at := m.mic
-	if readyAt > m.mic {
+	at := m.tx.mic
+	if readyAt > m.tx.mic {
 		after = jobContribution{state: task.Pending, waiting: why}
 		at = readyAt
 	}
-	err := m.stmt(sqlClaimable).Text(1, m.ns).ID(2, &d.id).Text(3, string(after.state)).OrNull(4, string(after.waiting)).Int(5, m.mic).Run()
+	err := m.tx.stmt(sqlClaimable).Text(1, m.tx.ns).ID(2, &d.id).Text(3, string(after.state)).OrNull(4, string(after.waiting)).Int(5, m.tx.mic).Run()
 	if err != nil {
 		return err
 	}
 	m.counted(job, before, after)
-	return m.dispatch(d, at)
+	return m.tx.dispatch(d, at)
 }
 
 // needFailed ends a task whose needs cannot be met any more.
@@ -293,7 +295,7 @@ func (m *moves) countJobs() error {
 }
 
 func (m *moves) countJob(id *task.ID, change task.JobCounters) error {
-	st := m.stmt(sqlJob).Text(1, m.ns).ID(2, id)
+	st := m.tx.stmt(sqlJob).Text(1, m.tx.ns).ID(2, id)
 	if !st.One() {
 		return st.Done()
 	}
@@ -304,8 +306,8 @@ func (m *moves) countJob(id *task.ID, change task.JobCounters) error {
 	if err := st.Done(); err != nil {
 		return err
 	}
-	m.fx.notice.Jobs = append(m.fx.notice.Jobs, *id)
-	return m.stmt(sqlCountJob).Text(1, m.ns).ID(2, id).
+	m.tx.fx.Notice.Jobs = append(m.tx.fx.Notice.Jobs, *id)
+	return m.tx.stmt(sqlCountJob).Text(1, m.tx.ns).ID(2, id).
 		Int(3, int64(c.Total)).Int(4, int64(c.Unfinished)).Int(5, int64(c.Movable)).Int(6, int64(c.Failed)).Int(7, int64(c.Succeeded)).
-		Text(8, string(state)).Int(9, m.mic).Bool(10, state.Terminal()).Run()
+		Text(8, string(state)).Int(9, m.tx.mic).Bool(10, state.Terminal()).Run()
 }
