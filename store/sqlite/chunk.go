@@ -14,7 +14,7 @@ import (
 //
 // The guard stays what it is, once for each row (R2). How many rows it
 // accepted is all that a chunk asks: when some are missing, the chunk is
-// undone and its tasks are done one by one, which tells who lost its lease.
+// undone and its tasks are done one by one, which finds out whose lease is lost.
 
 // chunkSizes are how many rows there are statements for, the most first. With
 // a size of one no row is left over.

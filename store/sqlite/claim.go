@@ -5,9 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/goweaver/weaver/internal/batch"
+	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -31,69 +32,73 @@ func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest
 		}
 	}
 	var got, later store.ClaimResult
-	o, wait := &op{ns: ns, run: claimInto(&got)}, (*parked)(nil)
+	run, waiting := claimInto(&got), (*commit.WaitingClaim)(nil)
 	if limit > 0 && !req.Again && req.IDs == nil {
-		wait = &parked{o: &op{ns: ns, run: claimInto(&later)}, done: make(chan error, 1)}
-		o.run = func(t *tx) error {
+		waiting = commit.NewWaitingClaim(ns, db.op(ns, 0, claimInto(&later)).Run)
+		run = func(t *tx) error {
 			err := claimInto(&got)(t)
-			if willing(&got) {
-				t.fx.park = wait
+			if mayWait(&got) {
+				t.fx.Wait(waiting)
 			}
 			return err
 		}
 	}
-	err := db.submit(ctx, doing, &batch.Op[*op]{Do: o, Weight: max(1, req.Limit)})
+	err := db.write(ctx, doing, ns, max(1, req.Limit), run)
 	switch {
 	case err != nil:
 		return store.ClaimResult{}, err
-	case wait == nil || !willing(&got):
+	case waiting == nil || !mayWait(&got):
 		return got, nil
 	}
-	answered, err := db.await(ctx, wait, limit, wake, got.Next)
+	if got.Next > 0 {
+		limit = min(limit, got.Next)
+	}
+	answered, err := db.writer.Wait(ctx, waiting, limit, wake)
 	switch {
 	case err != nil:
 		return store.ClaimResult{}, db.translate(doing, err)
 	case !answered:
 		return store.ClaimResult{Now: store.Now(), Next: -1, Waited: max(1, time.Since(began))}, nil
 	}
-	later.Waited = wait.boarded.Sub(began)
+	later.Waited = waiting.TakenAt().Sub(began)
 	return later, nil
 }
 
-// willing reports whether a claim may be parked: rows that are due, but not
-// for this worker now, would be met again by every group.
-func willing(got *store.ClaimResult) bool { return len(got.Tasks) == 0 && got.Next != 0 }
+// mayWait reports whether a claim that got this may wait. With rows that are
+// due, but that this worker may not take now, it may not: every group would
+// run it for nothing.
+func mayWait(got *store.ClaimResult) bool { return len(got.Tasks) == 0 && got.Next != 0 }
 
 // claim is one claim call.
 type claim struct {
-	*tx
+	tx         *tx
 	req        *store.ClaimRequest
 	paused     map[string]bool
-	left       map[string]int // free slots by queue; nil: no limits
+	slots      map[string]int // free ones by queue; nil: no limits
 	quarantine rules.Quarantine
 	taken      []store.Claimed
-	first      map[int][]task.ID // plain ones taken for the first time, by code version: not yet written
+	first      map[int][]task.ID // plain ones claimed for the first time, by code version: not yet written
 	keys       map[string]bool   // of the tasks taken
-	stale      time.Duration     // others wrote, and their lanes are read this much later
+	stale      time.Duration     // there were external writes, whose lanes are read this much later
 }
 
 // run claims what is due. Crash after the commit: the leases expire, or the
 // caller looks them up by its lease id.
 func (c *claim) run() (store.ClaimResult, error) {
-	if err := c.readGeneration(); err != nil {
+	if err := c.tx.readGeneration(); err != nil {
 		return store.ClaimResult{}, err
 	}
 	if err := c.readPaused(); err != nil {
 		return store.ClaimResult{}, err
 	}
 	var err error
-	if c.stale, err = c.readLanes(); err != nil {
+	if c.stale, err = c.tx.readLanes(); err != nil {
 		return store.ClaimResult{}, err
 	}
 	if c.req.Queues != nil {
-		c.left = make(map[string]int, len(c.req.Queues))
+		c.slots = make(map[string]int, len(c.req.Queues))
 		for q, n := range c.req.Queues {
-			c.left[q] = n
+			c.slots[q] = n
 		}
 	}
 	switch {
@@ -108,7 +113,7 @@ func (c *claim) run() (store.ClaimResult, error) {
 		err = c.writeFirst()
 	}
 	if err == nil {
-		err = c.wakeKeys(c.keys)
+		err = c.tx.wakeKeys(c.keys)
 	}
 	if err == nil && !c.req.Again {
 		err = c.insertClaim()
@@ -117,13 +122,13 @@ func (c *claim) run() (store.ClaimResult, error) {
 		return store.ClaimResult{}, err
 	}
 	next, err := c.next()
-	return store.ClaimResult{Tasks: c.taken, Now: c.now, Next: next}, err
+	return store.ClaimResult{Tasks: c.taken, Now: c.tx.now, Next: next}, err
 }
 
 const sqlPaused = `SELECT queue FROM weaver_paused_queues WHERE namespace = ?1`
 
 func (c *claim) readPaused() error {
-	st := c.stmt(sqlPaused).Text(1, c.ns)
+	st := c.tx.stmt(sqlPaused).Text(1, c.tx.ns)
 	for st.Next() {
 		if c.paused == nil {
 			c.paused = make(map[string]bool)
@@ -134,23 +139,23 @@ func (c *claim) readPaused() error {
 }
 
 // serves reports whether the worker asked for a lane that is not paused.
-func (c *claim) serves(k laneKey) bool {
-	if _, ok := c.req.Types[k.typ]; !ok || c.paused[k.queue] {
+func (c *claim) serves(k lane.Key) bool {
+	if _, ok := c.req.Types[k.Type]; !ok || c.paused[k.Queue] {
 		return false
 	}
-	return c.req.Queues == nil || c.req.Queues[k.queue] > 0
+	return c.req.Queues == nil || c.req.Queues[k.Queue] > 0
 }
 
 func (c *claim) full() bool { return len(c.taken) >= c.req.Limit }
 
 var sqlTask = `SELECT ` + taskSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
-// whole reads the rest of a candidate's task.
-func (c *claim) whole(d *candidate) error {
+// readRest reads the rest of a candidate's task.
+func (c *claim) readRest(d *candidate) error {
 	if d.fresh {
 		return nil
 	}
-	st := c.stmt(sqlTask).Text(1, c.ns).ID(2, &d.id)
+	st := c.tx.stmt(sqlTask).Text(1, c.tx.ns).ID(2, &d.id)
 	if st.One() {
 		d.payloads = scanTask(st.Row(), d.task)
 	}
@@ -160,27 +165,27 @@ func (c *claim) whole(d *candidate) error {
 }
 
 // try claims a candidate if it may run now. Otherwise its row stays (a
-// deadline that the reaper will judge, a suspect among too many others) or
-// goes to the waiters of its key.
+// deadline, which is the reaper's; too many other quarantined tasks) or goes
+// to the waiters of its key.
 func (c *claim) try(d *candidate) error {
-	if err := c.whole(d); err != nil {
+	if err := c.readRest(d); err != nil {
 		return err
 	}
 	t := d.task
 	switch {
 	case !d.open:
-		// Nothing here leaves a row to a task that is not claimable; left
-		// alone it would be met for ever.
-		_, err := c.undispatch(&d.id)
+		// No operation leaves a row to a task that is not claimable; every
+		// claim would meet it again.
+		_, err := c.tx.undispatch(&d.id)
 		return err
 	case !c.mayRun(t):
 		return nil
 	}
 	if d.key != "" {
-		if free, err := c.keyFree(d.key); err != nil {
+		if free, err := c.tx.keyFree(d.key); err != nil {
 			return err
 		} else if !free {
-			return c.await(&d.id, d.key, d.due)
+			return c.tx.await(&d.id, d.key, d.due)
 		}
 	}
 	return c.take(d)
@@ -189,26 +194,26 @@ func (c *claim) try(d *candidate) error {
 // mayRun reports whether a due task may run now: its deadline has not passed (the
 // reaper ends it otherwise), and quarantine does not hold it back.
 func (c *claim) mayRun(t *task.Task) bool {
-	return !rules.Past(t.DeadlineAt, c.now) && c.quarantine.HasRoom(t.CrashCount, t.QuarantineLosses)
+	return !rules.Past(t.DeadlineAt, c.tx.now) && c.quarantine.HasRoom(t.CrashCount, t.QuarantineLosses)
 }
 
 // complete adds what a handler needs beside the task's row.
 func (c *claim) complete(got *store.Claimed, payloads bool) (err error) {
 	t := &got.Task
 	t.ReadyAt = time.Time{} // as readers see a running task
-	got.Lease = task.Lease{Task: t.ID, Epoch: t.Epoch, ID: t.LeaseID, Generation: c.gen}
+	got.Lease = task.Lease{Task: t.ID, Epoch: t.Epoch, ID: t.LeaseID, Generation: c.tx.gen}
 	if got.Quarantined = rules.Quarantined(t.CrashCount); got.Quarantined {
 		got.QuarantineLimit = rules.QuarantineLimit(c.req.Slots, t.QuarantineLosses)
 	}
 	if !t.DeadlineAt.IsZero() {
-		got.TimeLeft = t.DeadlineAt.Sub(c.now)
+		got.TimeLeft = t.DeadlineAt.Sub(c.tx.now)
 	}
 	if t.AttemptNo > 1 || c.req.Again {
-		if got.Steps, err = c.steps(&t.ID); err != nil {
+		if got.Steps, err = c.tx.steps(&t.ID); err != nil {
 			return err
 		}
 	}
-	return c.fetchPayloads(t, payloads)
+	return c.tx.fetchPayloads(t, payloads)
 }
 
 const sqlInsertClaim = `INSERT INTO weaver_claims (namespace, lease_id, worker_id, check_at, task_ids) VALUES (?1, ?2, ?3, ?4, ?5)`
@@ -222,8 +227,8 @@ func (c *claim) insertClaim() error {
 	for i := range c.taken {
 		ids = append(ids, c.taken[i].Task.ID[:]...)
 	}
-	c.fx.claimed = append(c.fx.claimed, claimMade{c.req.LeaseID, claimInfo{len(c.taken), c.req.Name, c.mic}})
-	return c.stmt(sqlInsertClaim).Text(1, c.ns).Lease(2, &c.req.LeaseID).Text(3, string(c.req.Worker)).
+	c.tx.fx.Claimed(c.req.LeaseID, commit.Claim{Tasks: len(c.taken), Worker: c.req.Name, StartedAt: c.tx.mic})
+	return c.tx.stmt(sqlInsertClaim).Text(1, c.tx.ns).Lease(2, &c.req.LeaseID).Text(3, string(c.req.Worker)).
 		Int(4, c.expires()).Blob(5, ids).Run()
 }
 
@@ -234,7 +239,7 @@ var (
 
 // again returns what an earlier call with the same lease id still holds.
 func (c *claim) again() error {
-	st := c.stmt(sqlClaimIDs).Text(1, c.ns).Lease(2, &c.req.LeaseID)
+	st := c.tx.stmt(sqlClaimIDs).Text(1, c.tx.ns).Lease(2, &c.req.LeaseID)
 	var ids []task.ID
 	if st.One() {
 		ids = st.ColIDs(0)
@@ -243,7 +248,7 @@ func (c *claim) again() error {
 		return err
 	}
 	for i := range ids {
-		st := c.stmt(sqlHeldTasks).Text(1, c.ns).ID(2, &ids[i]).Lease(3, &c.req.LeaseID)
+		st := c.tx.stmt(sqlHeldTasks).Text(1, c.tx.ns).ID(2, &ids[i]).Lease(3, &c.req.LeaseID)
 		var got store.Claimed
 		var payloads bool
 		held := st.One()

@@ -11,7 +11,7 @@ import (
 // the list of a table and scan with the same table; no statement counts
 // columns by hand.
 
-// taskColumns are those of a whole task, but for taskSelect's last one.
+// taskColumns are those of a task; taskSelect has one more.
 var taskColumns = conn.Columns[task.Task]{
 	conn.Col("task_id", func(t *task.Task, r *conn.Row, i int) { t.ID = r.ID(i) }),
 	conn.Col("task_type", func(t *task.Task, r *conn.Row, i int) { t.Type = r.Name(i) }),
@@ -81,15 +81,16 @@ type candidate struct {
 // A claim reads dispatch rows together with what it needs of their tasks, in
 // one statement for a whole chunk: RETURNING would cost SQLite a temporary
 // table for each task updated. Of a plain task that was never claimed
-// freshColumns are all there is to know more; the others are read once more, whole.
+// freshColumns are all there is to know more; of
+// the others claims read the row once more.
 var (
 	candidateColumns = conn.Columns[candidate]{
 		conn.Col("o.available_at", func(d *candidate, r *conn.Row, i int) { d.due = r.Int(i) }),
 		conn.Col("o.task_id", func(d *candidate, r *conn.Row, i int) { d.id = r.ID(i) }),
 		conn.Col("t.plain AND t.lease_epoch = 0", func(d *candidate, r *conn.Row, i int) { d.fresh = r.Bool(i) }),
-		conn.Col("o.queue", func(d *candidate, r *conn.Row, i int) { d.lane.queue = r.Name(i) }),
-		conn.Col("o.task_type", func(d *candidate, r *conn.Row, i int) { d.lane.typ = r.Name(i) }),
-		conn.Col("o.priority", func(d *candidate, r *conn.Row, i int) { d.lane.priority = r.Int(i) }),
+		conn.Col("o.queue", func(d *candidate, r *conn.Row, i int) { d.lane.Queue = r.Name(i) }),
+		conn.Col("o.task_type", func(d *candidate, r *conn.Row, i int) { d.lane.Type = r.Name(i) }),
+		conn.Col("o.priority", func(d *candidate, r *conn.Row, i int) { d.lane.Priority = r.Int(i) }),
 		conn.Col("o.concurrency_key", func(d *candidate, r *conn.Row, i int) { d.key = r.Text(i) }),
 	}
 
@@ -110,13 +111,13 @@ func scanCandidate(r *conn.Row, d *candidate) {
 	candidateColumns.Scan(r, 0, d)
 	if d.open = d.fresh; d.fresh {
 		t := d.task
-		t.ID, t.Type, t.Queue, t.Priority = d.id, d.lane.typ, d.lane.queue, int(d.lane.priority)
+		t.ID, t.Type, t.Queue, t.Priority = d.id, d.lane.Type, d.lane.Queue, int(d.lane.Priority)
 		freshColumns.Scan(r, len(candidateColumns), t)
 	}
 }
 
-// leaseRow is what those who end an attempt need to know of its task. Of a
-// task that does not run the lease is its last one.
+// leaseRow is a task as seen by operations that end its attempt. Of a task
+// that does not run the lease is its last one.
 type leaseRow struct {
 	dispatched
 	attemptNo int
@@ -135,9 +136,9 @@ type leaseRow struct {
 
 var leaseColumns = conn.Columns[leaseRow]{
 	conn.Col("task_id", func(l *leaseRow, r *conn.Row, i int) { l.id = r.ID(i) }),
-	conn.Col("queue", func(l *leaseRow, r *conn.Row, i int) { l.lane.queue = r.Name(i) }),
-	conn.Col("task_type", func(l *leaseRow, r *conn.Row, i int) { l.lane.typ = r.Name(i) }),
-	conn.Col("priority", func(l *leaseRow, r *conn.Row, i int) { l.lane.priority = r.Int(i) }),
+	conn.Col("queue", func(l *leaseRow, r *conn.Row, i int) { l.lane.Queue = r.Name(i) }),
+	conn.Col("task_type", func(l *leaseRow, r *conn.Row, i int) { l.lane.Type = r.Name(i) }),
+	conn.Col("priority", func(l *leaseRow, r *conn.Row, i int) { l.lane.Priority = r.Int(i) }),
 	conn.Col("concurrency_key", func(l *leaseRow, r *conn.Row, i int) { l.key = r.Text(i) }),
 	conn.Col("attempt_no", func(l *leaseRow, r *conn.Row, i int) { l.attemptNo = int(r.Int(i)) }),
 	conn.Col("lease_epoch", func(l *leaseRow, r *conn.Row, i int) { l.epoch = r.Int(i) }),
@@ -152,8 +153,8 @@ var leaseColumns = conn.Columns[leaseRow]{
 	conn.Col("cancel_reason", func(l *leaseRow, r *conn.Row, i int) { l.reason = r.Text(i) }),
 }
 
-// taskRow is what those who change a task without its lease need to know:
-// operators, the reaper, and the ends of its needs.
+// taskRow is a task as seen by operations that change it without its lease:
+// operator commands, the reaper, and the ends of its needs.
 type taskRow struct {
 	leaseRow     // of the lease, if it runs
 	contribution propagate.Contribution

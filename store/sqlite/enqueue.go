@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/goweaver/weaver/internal/lane"
+
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -47,7 +49,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 ON CONFLICT DO NOTHING`
 
 // enqueue stores a submission. It only inserts, so that it can run in a
-// caller's transaction without waiting for anybody's row.
+// caller's transaction without waiting for a row lock.
 // Crash here: nothing was acknowledged; the same call again stores it once.
 func (t *tx) enqueue(sub *store.Submission, parent task.ID) ([]store.Enqueued, error) {
 	in := insertion{tx: t, parent: parent, needed: neededOf(sub.Tasks)}
@@ -57,7 +59,7 @@ func (t *tx) enqueue(sub *store.Submission, parent task.ID) ([]store.Enqueued, e
 		if fresh, err := t.insertJob(sub, in.deadline); err != nil {
 			return nil, err
 		} else if fresh {
-			t.fx.notice.Jobs = append(t.fx.notice.Jobs, in.job)
+			t.fx.Notice.Jobs = append(t.fx.Notice.Jobs, in.job)
 		}
 	}
 	got := make([]store.Enqueued, len(sub.Tasks))
@@ -99,7 +101,7 @@ func (t *tx) insertJob(sub *store.Submission, deadline time.Time) (fresh bool, e
 
 // insertion stores the tasks of one submission.
 type insertion struct {
-	*tx
+	tx          *tx
 	job, parent task.ID
 	deadline    time.Time // of the job
 	needed      map[task.ID]bool
@@ -113,14 +115,14 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?
 ON CONFLICT DO NOTHING`
 
 func (in *insertion) task(n *task.New) (store.Enqueued, error) {
-	state, waiting, notBefore := rules.FirstState(n, in.now)
-	deadline := rules.Deadline(n, in.deadline, in.now)
-	options, err := in.conn.PackOptions(n)
+	state, waiting, notBefore := rules.FirstState(n, in.tx.now)
+	deadline := rules.Deadline(n, in.deadline, in.tx.now)
+	options, err := in.tx.conn.PackOptions(n)
 	if err != nil {
 		return store.Enqueued{}, err
 	}
 	long, needed := len(n.Input) > inlineMax, in.needed[n.ID]
-	st := in.stmt(sqlInsertTask).Text(1, in.ns).ID(2, &n.ID).Text(3, n.Type).Text(4, n.Queue).Int(5, int64(n.Priority)).
+	st := in.tx.stmt(sqlInsertTask).Text(1, in.tx.ns).ID(2, &n.ID).Text(3, n.Type).Text(4, n.Queue).Int(5, int64(n.Priority)).
 		Text(6, string(state)).OrNull(7, string(waiting)).Time(8, notBefore).Int(9, int64(len(n.Needs))).
 		Bool(10, !long && !needed && in.plain(n, deadline)).Bool(11, needed).Bool(12, long)
 	if long {
@@ -130,7 +132,7 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 	}
 	changed, err := st.Int(14, int64(n.SchemaVersion)).Int(15, int64(n.MaxAttempts)).Int(16, int64(n.MaxRepairs)).OrNull(17, options).
 		IDOrNull(18, &in.job).IDOrNull(19, &in.parent).OrNull(20, n.IdempotencyKey).OrNull(21, n.ConcurrencyKey).
-		Time(22, deadline).Int(23, n.ID.Time().UnixMicro()).Int(24, in.mic).Exec()
+		Time(22, deadline).Int(23, n.ID.Time().UnixMicro()).Int(24, in.tx.mic).Exec()
 	if err != nil {
 		return store.Enqueued{}, err
 	}
@@ -141,12 +143,12 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 		return store.Enqueued{}, err
 	}
 	if waiting != task.WaitDeps {
-		d := dispatched{n.ID, laneKey{n.Queue, n.Type, int64(n.Priority)}, n.ConcurrencyKey}
-		available := in.mic
-		if notBefore.After(in.now) {
+		d := dispatched{n.ID, lane.Key{Queue: n.Queue, Type: n.Type, Priority: int64(n.Priority)}, n.ConcurrencyKey}
+		available := in.tx.mic
+		if notBefore.After(in.tx.now) {
 			available = notBefore.UnixMicro()
 		}
-		if err := in.dispatch(&d, available); err != nil {
+		if err := in.tx.dispatch(&d, available); err != nil {
 			return store.Enqueued{}, err
 		}
 	}
@@ -167,12 +169,12 @@ const (
 // existing says why an insert did nothing: an earlier try of the same call
 // stored the task, or its key is taken.
 func (in *insertion) existing(n *task.New) (store.Enqueued, error) {
-	st := in.stmt(sqlTaskExists).Text(1, in.ns).ID(2, &n.ID)
+	st := in.tx.stmt(sqlTaskExists).Text(1, in.tx.ns).ID(2, &n.ID)
 	again := st.One()
 	if err := st.Done(); err != nil || again {
 		return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, err
 	}
-	st = in.stmt(sqlTaskByKey).Text(1, in.ns).Text(2, n.Type).Text(3, n.IdempotencyKey)
+	st = in.tx.stmt(sqlTaskByKey).Text(1, in.tx.ns).Text(2, n.Type).Text(3, n.IdempotencyKey)
 	var id task.ID
 	if st.One() {
 		id = st.ColID(0)
@@ -190,22 +192,22 @@ const (
 // companions writes what most tasks do not have.
 func (in *insertion) companions(n *task.New, deadline time.Time) error {
 	if len(n.Input) > inlineMax {
-		if err := in.stmt(sqlInsertPayload).Text(1, in.ns).ID(2, &n.ID).Text(3, kindInput).Bytes(4, n.Input).Run(); err != nil {
+		if err := in.tx.stmt(sqlInsertPayload).Text(1, in.tx.ns).ID(2, &n.ID).Text(3, kindInput).Bytes(4, n.Input).Run(); err != nil {
 			return err
 		}
 	}
 	for _, e := range n.Needs {
-		if err := in.stmt(sqlInsertEdge).Text(1, in.ns).ID(2, &n.ID).ID(3, &e.Needs).Text(4, string(e.Kind)).Run(); err != nil {
+		if err := in.tx.stmt(sqlInsertEdge).Text(1, in.tx.ns).ID(2, &n.ID).ID(3, &e.Needs).Text(4, string(e.Kind)).Run(); err != nil {
 			return err
 		}
 	}
 	if !deadline.IsZero() {
-		if err := in.insertTimer(&n.ID, deadline); err != nil {
+		if err := in.tx.insertTimer(&n.ID, deadline); err != nil {
 			return err
 		}
 	}
 	for k, v := range n.Labels {
-		if err := in.stmt(sqlInsertLabel).Text(1, in.ns).Text(2, k).Text(3, v).ID(4, &n.ID).Run(); err != nil {
+		if err := in.tx.stmt(sqlInsertLabel).Text(1, in.tx.ns).Text(2, k).Text(3, v).ID(4, &n.ID).Run(); err != nil {
 			return err
 		}
 	}

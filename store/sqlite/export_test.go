@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 )
 
 // SyncOff never waits for the disk: for tests that do not crash machines.
@@ -24,11 +25,11 @@ func (db *DB) Kill(ns string, id store.WorkerID) {
 }
 
 // OnCommit puts fn around every COMMIT of the writer; nil takes it away.
-func (db *DB) OnCommit(fn func(commit func() error) error) { db.fault.onCommit = fn }
+func (db *DB) OnCommit(fn func(commit func() error) error) { db.faults.OnCommit = fn }
 
 // Exec runs SQL on the writer, outside any group.
 func (db *DB) Exec(ctx context.Context, sql string) (err error) {
-	if qerr := db.queue.Exclusive(ctx, func() { err = db.w.conn.Script(sql) }); qerr != nil {
+	if qerr := db.writer.Exclusive(ctx, func(c *conn.Conn) { err = c.Script(sql) }); qerr != nil {
 		return qerr
 	}
 	return err
@@ -41,8 +42,8 @@ func (db *DB) Write(ctx context.Context, fn func(exec func(sql string) error) er
 
 // Plan returns how the writer would run a statement: one line per step.
 func (db *DB) Plan(ctx context.Context, sql string) (plan []string, err error) {
-	qerr := db.queue.Exclusive(ctx, func() {
-		st, _, perr := db.w.conn.Raw().Prepare("EXPLAIN QUERY PLAN " + sql)
+	qerr := db.writer.Exclusive(ctx, func(c *conn.Conn) {
+		st, _, perr := c.Raw().Prepare("EXPLAIN QUERY PLAN " + sql)
 		if err = perr; err != nil {
 			return
 		}
@@ -59,8 +60,8 @@ func (db *DB) Plan(ctx context.Context, sql string) (plan []string, err error) {
 
 // Ephemeral reports whether a statement opens a temporary table when it runs.
 func (db *DB) Ephemeral(ctx context.Context, sql string) (found bool, err error) {
-	qerr := db.queue.Exclusive(ctx, func() {
-		st, _, perr := db.w.conn.Raw().Prepare("EXPLAIN " + sql)
+	qerr := db.writer.Exclusive(ctx, func(c *conn.Conn) {
+		st, _, perr := c.Raw().Prepare("EXPLAIN " + sql)
 		if err = perr; err != nil {
 			return
 		}
@@ -125,6 +126,7 @@ var ColumnLists = map[string]string{
 	"stepColumns": stepColumns.List(), "attemptColumns": attemptColumns.List(), "decisionColumns": decisionColumns.List(),
 	"auditColumns": auditColumns.List(), "claimColumns": claimColumns.List(), "edgeColumns": edgeColumns.List(),
 	"dispatchColumns": dispatchColumns.List(), "keyColumns": keyColumns.List(), "waiterColumns": waiterColumns.List(),
+	"versionColumns": versionColumns.List(),
 }
 
 // DeleteStatements remove a task.

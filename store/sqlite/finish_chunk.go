@@ -13,7 +13,7 @@ func (f *finishing) chunkable(fin *store.Finish) bool {
 	if fin.Outcome != task.OutcomeSuccess || l.Epoch != 1 || fin.Progress != nil || len(fin.Output) > inlineMax {
 		return false
 	}
-	_, known := f.moves.tx.db.claims[l.ID]
+	_, known := f.moves.tx.fx.Claim(l.ID)
 	return known
 }
 
@@ -52,8 +52,8 @@ func (f *finishing) succeedMany(chunk []*report) (bool, error) {
 	if accepted, err := st.Exec(); err != nil || accepted != n {
 		return false, err
 	}
-	claim := t.db.claims[*lease]
-	st = t.stmt(sqlInsertAttempts[n]).Text(1, t.ns).Lease(2, lease).OrNull(3, claim.worker).Int(4, claim.startedAt).Int(5, t.mic)
+	claim, _ := t.fx.Claim(*lease)
+	st = t.stmt(sqlInsertAttempts[n]).Text(1, t.ns).Lease(2, lease).OrNull(3, claim.Worker).Int(4, claim.StartedAt).Int(5, t.mic)
 	for i, r := range chunk {
 		p := 6 + 4*i
 		st.ID(p, &r.fin.Lease.Task).Int(p+1, int64(r.fin.CodeVersion)).Bytes(p+2, r.steps).OrNull(p+3, r.hash)
@@ -63,7 +63,7 @@ func (f *finishing) succeedMany(chunk []*report) (bool, error) {
 	}
 	for _, r := range chunk {
 		r.got.State = task.Succeeded
-		t.fx.notice.Tasks = append(t.fx.notice.Tasks, r.fin.Lease.Task)
+		t.fx.Notice.Tasks = append(t.fx.Notice.Tasks, r.fin.Lease.Task)
 		if err := t.endLease(*lease); err != nil {
 			return false, err
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/goweaver/weaver/internal/batch"
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -45,14 +44,14 @@ func (db *DB) Leave(ctx context.Context, ns string, id store.WorkerID) error {
 		return t.stmt(sqlLeave).Text(1, ns).Text(2, string(id)).Run()
 	})
 	if err == nil {
-		// Only now: without its row nobody asks whether the process lives.
+		// Only now: without its row no process asks whether this one lives.
 		db.locks.release(db.lockPath(ns, id))
 	}
 	return err
 }
 
 const (
-	// No expiry test: an expired lease that nobody took may be renewed.
+	// No expiry test: an expired lease that no reaper took may be renewed.
 	sqlBeat = `
 UPDATE weaver_tasks SET lease_expires_at = max(lease_expires_at, ?5)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
@@ -65,7 +64,7 @@ SELECT cancel_kind, cancel_by, cancel_reason FROM weaver_tasks WHERE namespace =
 // be written.
 func (db *DB) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
 	beats := make([]store.Beat, len(req.Leases))
-	o := &op{ns: ns, run: func(t *tx) error {
+	op := db.op(ns, len(req.Leases), func(t *tx) error {
 		if err := t.seen(req.Worker, req.TTL); err != nil {
 			return err
 		}
@@ -76,10 +75,10 @@ func (db *DB) Heartbeat(ctx context.Context, ns string, req store.HeartbeatReque
 			}
 		}
 		return nil
-	}}
-	err := db.submit(ctx, "heartbeat", &batch.Op[*op]{Do: o, Weight: len(req.Leases), Urgent: true})
-	if err != nil {
-		return nil, err
+	})
+	op.Urgent = true
+	if err := db.writer.Do(ctx, op); err != nil {
+		return nil, db.translate("heartbeat", err)
 	}
 	return beats, nil
 }
@@ -103,7 +102,7 @@ func (t *tx) beat(l *task.Lease, until int64) (store.Beat, error) {
 	}
 	n, err := t.stmt(sqlBeat).Text(1, t.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Int(5, until).Exec()
 	if err != nil || n == 0 {
-		// There is one writer: nobody can hold the row, the lease is gone.
+		// There is one writer, so no other holds the row: the lease is gone.
 		return store.Beat{Lost: err == nil}, err
 	}
 	var b store.Beat

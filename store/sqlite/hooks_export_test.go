@@ -8,6 +8,7 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
+	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -27,9 +28,11 @@ func (db *DB) InTx(ctx context.Context, in store.Tx, fn func(exec func(sql strin
 // LanesTook makes believe that the lanes of a namespace, which must have been
 // read before, took so long to read.
 func (db *DB) LanesTook(ns string, d time.Duration) {
-	db.lanes.mu.Lock()
-	defer db.lanes.mu.Unlock()
-	db.lanes.spaces[ns].took = d
+	read := make(map[lane.Key]int64)
+	for _, l := range db.lanes.Lanes(ns, func(lane.Key) bool { return true }) {
+		read[l.Key] = l.Bound
+	}
+	db.lanes.Replace(ns, read, time.Now(), d)
 }
 
 // BeforeReads has fn called before each statement of the readers that exist.

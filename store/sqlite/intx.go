@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
+
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/goweaver/weaver/store"
@@ -27,7 +29,7 @@ func (t callerTx) Handle() any { return t.tx }
 
 // inTx runs fn in a caller's transaction, in a savepoint of its own. No
 // context reaches the statements: an interrupt would roll back the caller's
-// whole transaction, and what he does next would commit by itself.
+// whole transaction, and its next statements would commit by themselves.
 func (db *DB) inTx(ctx context.Context, doing, ns string, in store.Tx, fn func(*tx) error) error {
 	ct, ok := in.(callerTx)
 	if !ok {
@@ -48,8 +50,8 @@ func (db *DB) inTx(ctx context.Context, doing, ns string, in store.Tx, fn func(*
 	}
 	err := db.call(ctx, ct.tx, func(u *userConn) error {
 		now := store.Now()
-		fx := &effects{ns: ns}
-		err := fn(&tx{view: view{u.conn, ns}, db: db, now: now, mic: now.UnixMicro(), caller: true, fx: fx})
+		fx := &commit.Effects{NS: ns}
+		err := fn(&tx{view: view{u.conn, ns}, db: db, now: now, mic: now.UnixMicro(), fx: fx})
 		if err == nil {
 			u.pending = append(u.pending, fx) // here, under database/sql's lock
 		}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/task"
 )
@@ -117,7 +118,7 @@ func (t *tx) dispatchWaiters(key string, n int) ([]waiter, error) {
 	var woken []waiter
 	st := t.stmt(sqlWaiters).Text(1, t.ns).Text(2, key).Int(3, int64(n))
 	for st.Next() {
-		woken = append(woken, waiter{dispatched{st.ColID(0), laneKey{st.ColName(2), st.ColName(3), st.ColInt(4)}, key}, st.ColInt(1), st.ColBool(5)})
+		woken = append(woken, waiter{dispatched{st.ColID(0), lane.Key{Queue: st.ColName(2), Type: st.ColName(3), Priority: st.ColInt(4)}, key}, st.ColInt(1), st.ColBool(5)})
 	}
 	if err := st.Done(); err != nil {
 		return nil, err

@@ -112,7 +112,7 @@ func sources(f *store.Filter) []source {
 }
 
 // List implements store.Reader. It reads in short transactions, one per chunk
-// of candidates, so that a long search holds nobody up.
+// of candidates, so that a long search delays no other caller.
 func (db *DB) List(ctx context.Context, ns string, f store.Filter) ([]task.Task, string, error) {
 	before, err := cursor(f.After)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 const haveLocks = true
 
-// tryLock takes the lock of an open file if nobody has it. flock belongs to
+// tryLock takes the lock of an open file if it is free. flock belongs to
 // the open file, not to the process: two DBs of one process see each other's.
 func tryLock(f *os.File) (bool, error) {
 	for {

@@ -57,7 +57,7 @@ func (db *DB) holdLock(ns string, id store.WorkerID) error {
 	if ok, err := tryLock(f); err != nil || !ok {
 		_ = f.Close()
 		if err == nil {
-			err = store.ErrConflict // somebody runs under the same id
+			err = store.ErrConflict // another process runs under the same id
 		}
 		return err
 	}
@@ -83,14 +83,14 @@ func (l *workerLocks) release(path string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.held[path]; f != nil {
-		_ = os.Remove(path) // a file left over is removed by a reaper
+		_ = os.Remove(path) // a reaper removes a file that remains
 		_ = f.Close()
 		delete(l.held, path)
 	}
 }
 
-// releaseAll drops the locks but leaves the files: who did not leave looks
-// dead, and its leases need not expire.
+// releaseAll drops the locks and keeps the files: a worker that did not leave
+// looks dead, and its leases need not expire.
 func (l *workerLocks) releaseAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,7 +155,7 @@ const sqlAllWorkers = `SELECT namespace, worker_id FROM weaver_workers`
 // the lock first.
 const youngLock = time.Minute
 
-// sweepLocks removes lock files that prove nothing to anybody: those of
+// sweepLocks removes lock files that prove nothing: those of
 // workers that were killed before they had a row, or that another file of this
 // name had. What it cannot remove stays; it is only a file.
 func (db *DB) sweepLocks(ctx context.Context) {
@@ -193,7 +193,7 @@ func (db *DB) sweepLocks(ctx context.Context) {
 }
 
 // remove deletes the lock file of a worker that was forgotten.
-func (d deadLocks) remove(path string) { _ = os.Remove(path) } // left over, it is only a file
+func (d deadLocks) remove(path string) { _ = os.Remove(path) } // one that remains does no harm
 
 func (d deadLocks) close() {
 	for _, f := range d {

@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS weaver_schema_versions (
   applied_at INTEGER NOT NULL
 )`
 
-const sqlVersions = `SELECT version, name, checksum, applied_at FROM weaver_schema_versions ORDER BY version`
+var sqlVersions = `SELECT ` + versionColumns.List() + ` FROM weaver_schema_versions ORDER BY version`
 
 const sqlAddVersion = `INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (?1, ?2, ?3, ?4)`
 
@@ -51,52 +51,61 @@ func (db *DB) Migrate(ctx context.Context) error {
 		return err
 	}
 	var failed error
-	err = db.queue.Exclusive(ctx, func() { failed = db.migrate(known) })
+	err = db.writer.Exclusive(ctx, func(c *conn.Conn) { failed = db.migrate(c, known) })
 	return db.translate("migrate", errors.Join(err, failed))
 }
 
 // migrate runs with the lead. The write lock makes a second process wait, and
 // then find everything done.
-func (db *DB) migrate(known []migrate.Migration) error {
-	w := &db.w
-	if err := w.conn.Script(sqlBegin); err != nil {
+func (db *DB) migrate(c *conn.Conn, known []migrate.Migration) error {
+	if err := c.Script("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	defer w.rollback()
-	if err := db.checkForeign(w.conn); err != nil {
-		return err
-	}
-	if err := w.conn.Script(sqlCreateVersions); err != nil {
-		return err
-	}
-	had, err := applied(w.conn)
-	if err != nil {
-		return err
-	}
-	pending, err := migrate.Pending(known, had)
-	if err != nil || len(pending) == 0 {
-		return err
-	}
-	for _, m := range pending {
-		if err := w.conn.Script(m.SQL); err != nil {
-			return fmt.Errorf("migration %04d_%s: %w", m.Version, m.Name, err)
+	defer func() {
+		c.Reset()
+		if !c.Autocommit() {
+			_ = c.Script("ROLLBACK") // the caller has the error that counts
 		}
-		if err := w.conn.Stmt(sqlAddVersion).Int(1, int64(m.Version)).Text(2, m.Name).Text(3, m.Checksum).Time(4, store.Now()).Run(); err != nil {
-			return err
-		}
+	}()
+	if err := db.checkForeign(c); err != nil {
+		return err
+	}
+	if n, err := migrate.Run(schema{c}, known, store.Now()); err != nil || n == 0 {
+		return err
 	}
 	// Crash here: the schema stays as it was, and Migrate starts over.
-	return w.conn.Script(sqlCommit)
+	return c.Script("COMMIT")
 }
 
-// applied returns what weaver_schema_versions records.
-func applied(c *conn.Conn) ([]migrate.Applied, error) {
-	var list []migrate.Applied
-	st := c.Stmt(sqlVersions)
-	for st.Next() {
-		list = append(list, migrate.Applied{Version: int(st.ColInt(0)), Name: st.ColText(1), Checksum: st.ColText(2), At: st.ColTime(3)})
+// schema is the database as package migrate sees it.
+type schema struct{ conn *conn.Conn }
+
+// Applied implements migrate.Database.
+func (s schema) Applied() ([]migrate.Applied, error) {
+	if err := s.conn.Script(sqlCreateVersions); err != nil {
+		return nil, err
 	}
-	return list, st.Done()
+	return s.read()
+}
+
+// Exec implements migrate.Database.
+func (s schema) Exec(sql string) error { return s.conn.Script(sql) }
+
+// Record implements migrate.Database.
+func (s schema) Record(a migrate.Applied) error {
+	return s.conn.Stmt(sqlAddVersion).Int(1, int64(a.Version)).Text(2, a.Name).Text(3, a.Checksum).Time(4, a.At).Run()
+}
+
+var versionColumns = conn.Columns[migrate.Applied]{
+	conn.Col("version", func(a *migrate.Applied, r *conn.Row, i int) { a.Version = int(r.Int(i)) }),
+	conn.Col("name", func(a *migrate.Applied, r *conn.Row, i int) { a.Name = r.Text(i) }),
+	conn.Col("checksum", func(a *migrate.Applied, r *conn.Row, i int) { a.Checksum = r.Text(i) }),
+	conn.Col("applied_at", func(a *migrate.Applied, r *conn.Row, i int) { a.At = r.Time(i) }),
+}
+
+// read returns what weaver_schema_versions records.
+func (s schema) read() ([]migrate.Applied, error) {
+	return versionColumns.All(s.conn.Stmt(sqlVersions))
 }
 
 // MigrationStatus lists the migrations of this program and of the database.
@@ -105,12 +114,12 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]MigrationStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	var had []migrate.Applied
+	var applied []migrate.Applied
 	err = db.read(ctx, "read the schema version", "", func(v *view) error {
 		if err := db.checkForeign(v.conn); err != nil {
 			return err
 		}
-		had, err = applied(v.conn)
+		applied, err = schema{v.conn}.read()
 		if errors.Is(db.translate("", err), store.ErrNotMigrated) {
 			err = nil // no table: nothing was applied
 		}
@@ -120,13 +129,13 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]MigrationStatus, error) {
 		return nil, err
 	}
 	var list []MigrationStatus
-	for _, s := range migrate.List(known, had) {
+	for _, s := range migrate.List(known, applied) {
 		list = append(list, MigrationStatus(s))
 	}
 	return list, nil
 }
 
-// MigrationSQL returns the whole schema as SQL, for people.
+// MigrationSQL returns the whole schema as SQL.
 func (db *DB) MigrationSQL() string {
 	known, err := migrations()
 	if err != nil {
@@ -145,17 +154,17 @@ func (db *DB) Ready(ctx context.Context) error {
 		if err := db.checkForeign(v.conn); err != nil {
 			return err
 		}
-		had, err := applied(v.conn)
+		applied, err := schema{v.conn}.read()
 		if err != nil {
 			return err
 		}
-		pending, err := migrate.Pending(known, had)
+		pending, err := migrate.Pending(known, applied)
 		if err == nil && len(pending) > 0 {
 			err = fmt.Errorf("%s: %w: %d of %d migrations are missing: %s", db.path, store.ErrNotMigrated, len(pending), len(known), conn.MigrateAdvice)
 		}
 		return err
 	})
-	if err != nil || !db.refused.Load() {
+	if err != nil || !db.writer.Refused() {
 		return err
 	}
 	return db.Writable(ctx)

@@ -20,8 +20,8 @@ type moves struct {
 // propagate does what follows from the moves so far.
 func (m *moves) propagate() error {
 	res, err := m.pending.Run(ops{m.tx}, m.tx.now)
-	m.tx.fx.notice.Tasks = append(m.tx.fx.notice.Tasks, res.Ended...)
-	m.tx.fx.notice.Jobs = append(m.tx.fx.notice.Jobs, res.Jobs...)
+	m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, res.Ended...)
+	m.tx.fx.Notice.Jobs = append(m.tx.fx.Notice.Jobs, res.Jobs...)
 	return err
 }
 
@@ -109,7 +109,7 @@ func (m *moves) revoke(row *taskRow, t *rules.Transition, attempt *task.Error) e
 	if err := m.tx.endLease(row.leaseID); err != nil {
 		return err
 	}
-	m.tx.fx.notice.Cancels = append(m.tx.fx.notice.Cancels, row.id)
+	m.tx.fx.Notice.Cancels = append(m.tx.fx.Notice.Cancels, row.id)
 	return m.afterRunning(&row.leaseRow, t)
 }
 
@@ -132,7 +132,7 @@ func (m *moves) afterRunning(row *leaseRow, t *rules.Transition) error {
 		m.pending.Dispatch(row.dispatchRow(at))
 		return nil
 	case task.Blocked:
-		m.tx.fx.notice.Tasks = append(m.tx.fx.notice.Tasks, row.id)
+		m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, row.id)
 		return nil
 	}
 	return m.ended(row, t.State)
@@ -143,7 +143,7 @@ const sqlDeleteTimer = `DELETE FROM weaver_timers WHERE namespace = ?1 AND due_a
 // ended notes the end of a task: its deadline is not watched any more, and the
 // edges that lead to it are marked.
 func (m *moves) ended(row *leaseRow, state task.State) error {
-	m.tx.fx.notice.Tasks = append(m.tx.fx.notice.Tasks, row.id)
+	m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, row.id)
 	m.pending.End(row.id, state, row.needed)
 	return m.tx.deleteTimer(&row.id, row.deadline)
 }
@@ -159,6 +159,6 @@ func (t *tx) deleteTimer(id *task.ID, deadline int64) error {
 // dispatchRow is the row by which the task is claimable from an instant on.
 func (d *dispatched) dispatchRow(at time.Time) store.DispatchRow {
 	return store.DispatchRow{
-		Task: d.id, Queue: d.lane.queue, Type: d.lane.typ, Priority: int(d.lane.priority), AvailableAt: at, ConcurrencyKey: d.key,
+		Task: d.id, Queue: d.lane.Queue, Type: d.lane.Type, Priority: int(d.lane.Priority), AvailableAt: at, ConcurrencyKey: d.key,
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -26,12 +27,12 @@ func TestNextWhenLanesAreReadLate(t *testing.T) {
 	if err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	many := make(map[laneKey]int64)
-	for i := range int64(fewLanes + 1) {
-		many[laneKey{"q", "nobody.v1", i}] = noRows - 1
+	many := make(map[lane.Key]int64)
+	for i := range int64(lane.Few + 1) {
+		many[lane.Key{Queue: "q", Type: "other.v1", Priority: i}] = lane.Empty - 1
 	}
-	db.lanes.replace(ns, many, time.Now(), took)
-	db.lanes.invalidate()
+	db.lanes.Replace(ns, many, time.Now(), took)
+	db.lanes.Invalidate()
 	got, err := db.Claim(t.Context(), ns, store.ClaimRequest{
 		Worker: "w", LeaseID: task.NewLeaseID(), TTL: time.Second, Limit: 1, Slots: 1, Types: map[string]int{"some.v1": 1},
 	})

@@ -21,6 +21,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -32,14 +33,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
 	"github.com/ncruces/go-sqlite3"
 	_ "github.com/ncruces/go-sqlite3/vfs/mvcc" // in-memory databases whose readers do not block the writer
 
-	"github.com/goweaver/weaver/internal/batch"
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 
 	"github.com/goweaver/weaver/store"
 )
@@ -47,19 +48,15 @@ import (
 // DB is an open database. It implements store.Store, store.Notifier and
 // store.StepTxer, and is safe for concurrent use.
 type DB struct {
-	path   string // for people; ":memory:" in memory
+	path   string // as in messages; ":memory:" in memory
 	name   string // what connections open: a file name or a URI
 	memory bool
 	opts   options
-	token  string // tells our connections from those of other databases
+	token  string // distinguishes our connections from those of other databases
 
-	queue   *batch.Queue[*op]
-	w       writer
+	writer  *commit.Writer
+	lanes   lane.Cache
 	readers *conn.Pool
-	turn    chan struct{} // held while somebody of this process writes
-	lanes   lanes
-	claims  claims
-	parking parking
 	locks   workerLocks
 
 	userOnce sync.Once
@@ -68,9 +65,7 @@ type DB struct {
 
 	listeners listeners
 
-	refused atomic.Bool // the last group could not be written; Ready tries again
-
-	fault faults // set by tests of this package only
+	faults commit.Faults // set by tests of this package only
 }
 
 var (
@@ -126,10 +121,7 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 		o(&db.opts)
 	}
 	db.token = rand.Text()
-	db.turn = make(chan struct{}, 1)
-	db.claims = make(claims)
 	db.readers = conn.NewPool(maxReaders, func() (*conn.Conn, error) { return db.connect(true) })
-	db.queue = batch.New(maxGroup, db.commit)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open sqlite %s: %w", db.path, context.Cause(ctx))
 	}
@@ -137,16 +129,16 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	if err != nil {
 		return nil, db.translate("open sqlite", err)
 	}
-	db.w.conn, db.w.lanes = c, &db.lanes
-	if err := db.prepareFile(ctx, c); err != nil {
-		_ = c.Close() // the first error tells more
-		return nil, db.translate("open sqlite", err)
+	err = db.prepareFile(ctx, c)
+	if err == nil {
+		// From here on external commits are noticed: what Notify's users look at
+		// first may be older.
+		db.writer, err = commit.New(commit.Config{
+			Conn: c, Lanes: &db.lanes, Notify: db.listeners.notify, NotifyAll: db.listeners.notifyAll, Faults: &db.faults,
+		})
 	}
-	db.w.watch()
-	// From here on others' commits are noticed: what Notify's users look at
-	// first may be older.
-	if err := db.w.look(); err != nil {
-		_ = c.Close()
+	if err != nil {
+		_ = c.Close() // the first error has the cause
 		return nil, db.translate("open sqlite", err)
 	}
 	if !db.memory && db.opts.sync != off {
@@ -179,6 +171,9 @@ func (db *DB) connect(readOnly bool) (*conn.Conn, error) {
 	return conn.Open(cfg)
 }
 
+// walLimit is what the log's file is cut down to once it was copied.
+const walLimit = 64 << 20
+
 // prepareFile makes sure that c's file is ours to use, and in WAL mode.
 func (db *DB) prepareFile(ctx context.Context, c *conn.Conn) error {
 	// The first read: it fails on a file that is no database.
@@ -206,18 +201,11 @@ func (db *DB) Path() string { return db.path }
 // that did not leave look dead from then on.
 func (db *DB) Close() error {
 	db.listeners.closeAll()
-	var errs []error
-	db.queue.Close(func() {
-		db.parking.closeAll()
-		errs = append(errs, db.DB().Close()) // opened only now, it is closed for all who ask later
+	var user error
+	err := db.writer.Close(func() {
+		user = db.DB().Close() // opened only now, it is closed for all later callers
 		db.readers.Close()
 		db.locks.releaseAll()
-		errs = append(errs, db.w.conn.Close())
 	})
-	for _, err := range errs {
-		if err != nil {
-			return db.translate("close", err)
-		}
-	}
-	return nil
+	return db.translate("close", cmp.Or(user, err))
 }

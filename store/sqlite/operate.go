@@ -124,7 +124,7 @@ WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
 // deadline need not be watched any more.
 func (o *operation) ask(row *taskRow, a store.Audit) error {
 	t := o.tx
-	t.fx.notice.Cancels = append(t.fx.notice.Cancels, row.id)
+	t.fx.Notice.Cancels = append(t.fx.Notice.Cancels, row.id)
 	if row.asked {
 		return nil
 	}
@@ -237,7 +237,7 @@ func (o *operation) resume(cmd store.ResumeQueue) error {
 	if err := o.note(cmd.Audit, "resume", cmd.Queue); err != nil {
 		return err
 	}
-	o.tx.fx.notice.Due = true
+	o.tx.fx.Notice.Due = true
 	return o.tx.stmt(sqlResume).Text(1, o.tx.ns).Text(2, cmd.Queue).Run()
 }
 
@@ -255,11 +255,8 @@ func (o *operation) restored(cmd store.Restored) error {
 	if err := o.tx.stmt(sqlNewGeneration).Text(1, o.tx.ns).Text(2, hex.EncodeToString(b[:])).Run(); err != nil {
 		return err
 	}
-	// Until the next transaction nothing is remembered: this one may yet be
-	// rolled back.
-	clear(o.tx.db.w.generations)
-	o.tx.db.w.restoring = true
+	o.tx.fx.ChangeGeneration()
 	running, err := o.tx.running()
-	o.tx.fx.notice.Cancels = append(o.tx.fx.notice.Cancels, running...)
+	o.tx.fx.Notice.Cancels = append(o.tx.fx.Notice.Cancels, running...)
 	return err
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"slices"
 
+	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/internal/propagate"
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
@@ -30,7 +31,7 @@ func (o ops) WakeKeys(keys []string) error {
 func (o ops) InsertDispatch(rows []store.DispatchRow) error {
 	for i := range rows {
 		r := &rows[i]
-		d := dispatched{r.Task, laneKey{r.Queue, r.Type, int64(r.Priority)}, r.ConcurrencyKey}
+		d := dispatched{r.Task, lane.Key{Queue: r.Queue, Type: r.Type, Priority: int64(r.Priority)}, r.ConcurrencyKey}
 		if err := o.tx.dispatch(&d, r.AvailableAt.UnixMicro()); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
 	"github.com/goweaver/weaver/internal/rules"
@@ -25,7 +26,7 @@ func (db *DB) Reap(ctx context.Context, ns string, req store.ReapRequest) (store
 	defer dead.close()
 	var got store.ReapResult
 	var forgotten []string
-	err = db.write(ctx, "reap", ns, min(req.Limit, maxGroup), func(t *tx) (err error) {
+	err = db.write(ctx, "reap", ns, min(req.Limit, commit.MaxWeight), func(t *tx) (err error) {
 		r := reaping{tx: t, moves: moves{tx: t}, req: &req, dead: dead}
 		got, err = r.run()
 		forgotten = r.forgotten
@@ -59,7 +60,9 @@ func (r *reaping) run() (store.ReapResult, error) {
 	if err != nil {
 		return res, err
 	}
-	r.eligibleAt = rules.ReaperEligibleAt(asks, r.req.TTL, r.tx.db.w.stall(), r.tx.now).UnixMicro()
+	until, waited := r.tx.db.writer.Stalled()
+	stall := rules.Stall{Waited: waited, Ago: r.tx.now.Sub(until)}
+	r.eligibleAt = rules.ReaperEligibleAt(asks, r.req.TTL, stall, r.tx.now).UnixMicro()
 	if res.Reaped, err = r.leases(); err != nil {
 		return res, err
 	}
@@ -234,7 +237,7 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 		}
 		if row.contribution.State == task.Running {
 			err = r.tx.stmt(sqlAskDeadline).Text(1, r.tx.ns).ID(2, &tm.id).Run()
-			r.tx.fx.notice.Cancels = append(r.tx.fx.notice.Cancels, tm.id)
+			r.tx.fx.Notice.Cancels = append(r.tx.fx.Notice.Cancels, tm.id)
 		} else {
 			err = r.moves.end(row, task.Cancelled, rules.DeadlineFailure(row.deadlineAt()))
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goweaver/weaver/internal/lane"
+
 	"github.com/goweaver/weaver/task"
 )
 
@@ -22,11 +24,11 @@ const maxChunk = 1000
 // laneCursor reads the due rows of one lane in order, a chunk at a time: the
 // rows are deleted meanwhile, and no statement may stand open over that.
 type laneCursor struct {
-	laneState
+	state lane.State
 	rows  []candidate
 	tasks []task.Task // of rows
 	at    int
-	ended bool // no due row is left behind those read
+	ended bool // there is no due row behind those read
 	seen  int64
 	last  [16]byte
 	moved bool
@@ -44,7 +46,7 @@ func (c *claim) head(l *laneCursor, n int) (*candidate, error) {
 		l.rows, l.tasks = make([]candidate, 0, n), make([]task.Task, n)
 	}
 	l.rows, l.at = l.rows[:0], 0
-	st := c.stmt(sqlDueOfLane).Text(1, c.ns).Text(2, l.queue).Text(3, l.typ).Int(4, l.priority).Int(5, c.mic).
+	st := c.tx.stmt(sqlDueOfLane).Text(1, c.tx.ns).Text(2, l.state.Queue).Text(3, l.state.Type).Int(4, l.state.Priority).Int(5, c.tx.mic).
 		Int(6, l.seen).Blob(7, l.last[:l.lastLen()]).Int(8, int64(n))
 	for st.Next() {
 		t := &l.tasks[len(l.rows)]
@@ -79,10 +81,10 @@ func earlier(a, b *candidate) bool {
 // scan claims the due rows of the asked lanes: by priority, then by due time
 // and id across the lanes of a priority.
 func (c *claim) scan() error {
-	lanes := c.db.lanes.asked(c.ns, c.serves)
+	lanes := c.tx.db.lanes.Lanes(c.tx.ns, c.serves)
 	for len(lanes) > 0 && !c.full() {
 		n := 1
-		for n < len(lanes) && lanes[n].priority == lanes[0].priority {
+		for n < len(lanes) && lanes[n].Priority == lanes[0].Priority {
 			n++
 		}
 		if err := c.scanPriority(lanes[:n]); err != nil {
@@ -94,13 +96,13 @@ func (c *claim) scan() error {
 }
 
 // scanPriority merges lanes of one priority. They are sorted by their bound.
-func (c *claim) scanPriority(states []laneState) error {
+func (c *claim) scanPriority(states []lane.State) error {
 	var lanes []*laneCursor
 	for _, s := range states {
-		if s.bound > c.mic {
+		if s.Bound > c.tx.mic {
 			break // none of the rest has a due row
 		}
-		lanes = append(lanes, &laneCursor{laneState: s})
+		lanes = append(lanes, &laneCursor{state: s})
 	}
 	for len(lanes) > 0 {
 		if c.full() {
@@ -110,8 +112,8 @@ func (c *claim) scanPriority(states []laneState) error {
 		if err != nil || best == nil {
 			return err
 		}
-		if c.left != nil && c.left[best.queue] <= 0 {
-			lanes = slices.DeleteFunc(lanes, func(l *laneCursor) bool { return l.queue == best.queue })
+		if c.slots != nil && c.slots[best.state.Queue] <= 0 {
+			lanes = slices.DeleteFunc(lanes, func(l *laneCursor) bool { return l.state.Queue == best.state.Queue })
 			continue
 		}
 		if best.at == 0 {
@@ -162,7 +164,7 @@ WHERE o.namespace = ?1 AND o.task_id = ?2 AND o.available_at <= ?3`
 func (c *claim) hinted() error {
 	var found []candidate
 	for i := range c.req.IDs {
-		st := c.stmt(sqlHinted).Text(1, c.ns).ID(2, &c.req.IDs[i]).Int(3, c.mic)
+		st := c.tx.stmt(sqlHinted).Text(1, c.tx.ns).ID(2, &c.req.IDs[i]).Int(3, c.tx.mic)
 		if st.One() {
 			d := candidate{task: new(task.Task)}
 			scanCandidate(st.Row(), &d)
@@ -173,13 +175,13 @@ func (c *claim) hinted() error {
 		}
 	}
 	slices.SortFunc(found, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.lane.priority, b.lane.priority), cmp.Compare(a.due, b.due), bytes.Compare(a.id[:], b.id[:]))
+		return cmp.Or(cmp.Compare(a.lane.Priority, b.lane.Priority), cmp.Compare(a.due, b.due), bytes.Compare(a.id[:], b.id[:]))
 	})
 	found = slices.CompactFunc(found, func(a, b candidate) bool { return a.id == b.id })
 	for i := range found {
 		d := &found[i]
 		switch {
-		case !c.serves(d.lane) || c.left != nil && c.left[d.lane.queue] <= 0:
+		case !c.serves(d.lane) || c.slots != nil && c.slots[d.lane.Queue] <= 0:
 			continue
 		case c.full():
 			return nil
@@ -205,25 +207,26 @@ ORDER BY available_at LIMIT 1`
 
 // next returns how long until it is worth to ask for these lanes again, and
 // notes what it learns about them. Rows that are due and may not run (a
-// suspect, a passed deadline, a key that is taken) come back by themselves.
+// quarantined task, a passed deadline, a key that is taken) come back by
+// themselves.
 func (c *claim) next() (time.Duration, error) {
-	lanes := c.db.lanes.asked(c.ns, c.serves)
-	slices.SortFunc(lanes, func(a, b laneState) int { return cmp.Compare(a.bound, b.bound) })
-	soonest := int64(noRows)
+	lanes := c.tx.db.lanes.Lanes(c.tx.ns, c.serves)
+	slices.SortFunc(lanes, func(a, b lane.State) int { return cmp.Compare(a.Bound, b.Bound) })
+	soonest := int64(lane.Empty)
 	if c.stale > 0 {
-		soonest = c.mic + c.stale.Microseconds()
+		soonest = c.tx.mic + c.stale.Microseconds()
 	}
 	for i := range lanes {
 		l := &lanes[i]
-		if l.bound > c.mic && l.bound >= soonest {
+		if l.Bound > c.tx.mic && l.Bound >= soonest {
 			break // its rows and those of the rest are due later
 		}
 		first, err := c.firstOf(sqlFirstOfLane, l)
 		if err != nil {
 			return 0, err
 		}
-		c.fx.seen = append(c.fx.seen, laneSeen{l.laneKey, l.version, first})
-		if first <= c.mic {
+		c.tx.fx.Lanes = append(c.tx.fx.Lanes, l.Saw(first))
+		if first <= c.tx.mic {
 			if could, err := c.couldRun(l); err != nil || could {
 				return 0, err
 			}
@@ -233,23 +236,23 @@ func (c *claim) next() (time.Duration, error) {
 		}
 		soonest = min(soonest, first)
 	}
-	if soonest == noRows {
+	if soonest == lane.Empty {
 		return -1, nil
 	}
-	return time.Duration(soonest-c.mic) * time.Microsecond, nil
+	return time.Duration(soonest-c.tx.mic) * time.Microsecond, nil
 }
 
 // couldRun reports whether one of a lane's due rows could be claimed but for
 // the limits of this call.
-func (c *claim) couldRun(state *laneState) (bool, error) {
-	l := &laneCursor{laneState: *state}
-	for n := 1; ; n = 16 { // nearly always the first row tells
+func (c *claim) couldRun(state *lane.State) (bool, error) {
+	l := &laneCursor{state: *state}
+	for n := 1; ; n = 16 { // nearly always the first row decides
 		d, err := c.head(l, n)
 		if err != nil || d == nil {
 			return false, err
 		}
 		l.at++
-		if err := c.whole(d); err != nil {
+		if err := c.readRest(d); err != nil {
 			return false, err
 		}
 		if !d.open || !c.mayRun(d.task) {
@@ -257,7 +260,7 @@ func (c *claim) couldRun(state *laneState) (bool, error) {
 		}
 		free := true
 		if d.key != "" {
-			if free, err = c.keyFree(d.key); err != nil {
+			if free, err = c.tx.keyFree(d.key); err != nil {
 				return false, err
 			}
 		}
@@ -267,12 +270,12 @@ func (c *claim) couldRun(state *laneState) (bool, error) {
 	}
 }
 
-func (c *claim) firstOf(sql string, l *laneState) (int64, error) {
-	st := c.stmt(sql).Text(1, c.ns).Text(2, l.queue).Text(3, l.typ).Int(4, l.priority)
+func (c *claim) firstOf(sql string, l *lane.State) (int64, error) {
+	st := c.tx.stmt(sql).Text(1, c.tx.ns).Text(2, l.Queue).Text(3, l.Type).Int(4, l.Priority)
 	if sql == sqlFutureOfLane {
-		st.Int(5, c.mic)
+		st.Int(5, c.tx.mic)
 	}
-	first := int64(noRows)
+	first := int64(lane.Empty)
 	if st.One() {
 		first = st.ColInt(0)
 	}

@@ -13,7 +13,7 @@ import (
 
 // StepTx implements store.StepTxer. The transaction is one of DB's own
 // connections, outside the group commit: a user's function must not run with
-// the lead, for its panic or its silence would be everybody's. It does hold
+// the lead, for its panic or its silence would be every caller's. It does hold
 // this process's turn to write, as it holds SQLite's write lock anyway:
 // waiting for the turn is fair and exact, where waiting for the lock is
 // polling. When it ends, the writer is next, and heartbeats are first there.
@@ -25,7 +25,8 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 	if rec.Step == nil {
 		return store.RecordResult{}, fmt.Errorf("%s for task %v: there is no step to record", doing, rec.Lease.Task)
 	}
-	if err := take(ctx, db.turn); err != nil {
+	giveBack, err := db.writer.Turn(ctx)
+	if err != nil {
 		return store.RecordResult{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	cancel := context.CancelFunc(func() {})
@@ -35,10 +36,10 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 	}
 	// Exactly one of the two gives the turn back: the end of the context, for
 	// an fn that goes on, or we.
-	ended := context.AfterFunc(inner, func() { <-db.turn })
+	ended := context.AfterFunc(inner, giveBack)
 	defer func() {
 		if ended() {
-			<-db.turn
+			giveBack()
 		}
 		cancel()
 	}()
@@ -63,7 +64,7 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 	defer func() {
 		if p := recover(); p != nil {
 			_ = sqlTx.Rollback()
-			panic(p) // the user's: his attempt reports it
+			panic(p) // the user's: the attempt reports it
 		}
 	}()
 	value, err := fn(ctx, Tx(sqlTx))
@@ -109,14 +110,4 @@ func (db *DB) stepTxError(ctx, inner context.Context, doing string, limit time.D
 		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
 	}
 	return db.translate(doing, err)
-}
-
-// take waits for a token.
-func take(ctx context.Context, tokens chan struct{}) error {
-	select {
-	case tokens <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -38,7 +38,7 @@ func (c *claim) take(d *candidate) error {
 	t.AttemptNo++
 	t.Epoch++
 	t.LeaseID, t.LeasedBy, t.LeaseExpiresAt = c.req.LeaseID, c.req.Name, conn.Instant(c.expires())
-	t.StartedAt, t.UpdatedAt = c.now, c.now
+	t.StartedAt, t.UpdatedAt = c.tx.now, c.tx.now
 	c.taken = append(c.taken, store.Claimed{})
 	got := &c.taken[len(c.taken)-1]
 	got.Task = *t
@@ -46,12 +46,12 @@ func (c *claim) take(d *candidate) error {
 		return err
 	}
 	if limit := c.quarantine.Add(t.CrashCount, t.QuarantineLosses); limit > 0 {
-		if err := c.stmt(sqlSetIsolated).Text(1, c.ns).ID(2, &d.id).Bool(3, rules.Isolated(limit)).Run(); err != nil {
+		if err := c.tx.stmt(sqlSetIsolated).Text(1, c.tx.ns).ID(2, &d.id).Bool(3, rules.Isolated(limit)).Run(); err != nil {
 			return err
 		}
 	}
-	if c.left != nil {
-		c.left[d.lane.queue]--
+	if c.slots != nil {
+		c.slots[d.lane.Queue]--
 	}
 	if d.key == "" {
 		return nil
@@ -60,23 +60,23 @@ func (c *claim) take(d *candidate) error {
 		c.keys = make(map[string]bool)
 	}
 	c.keys[d.key] = true
-	return c.takeKey(d.key, t.ConcurrencyLimit)
+	return c.tx.takeKey(d.key, t.ConcurrencyLimit)
 }
 
 // expires is when the leases of this claim end.
-func (c *claim) expires() int64 { return c.mic + c.req.TTL.Microseconds() }
+func (c *claim) expires() int64 { return c.tx.mic + c.req.TTL.Microseconds() }
 
 // write leases one task.
 func (c *claim) write(id *task.ID, epoch int64, version int) error {
-	n, err := c.stmt(sqlClaimTask).Text(1, c.ns).ID(2, id).Int(3, epoch).Lease(4, &c.req.LeaseID).Text(5, c.req.Name).
-		Int(6, c.expires()).Int(7, c.mic).Int(8, int64(version)).Exec()
+	n, err := c.tx.stmt(sqlClaimTask).Text(1, c.tx.ns).ID(2, id).Int(3, epoch).Lease(4, &c.req.LeaseID).Text(5, c.req.Name).
+		Int(6, c.expires()).Int(7, c.tx.mic).Int(8, int64(version)).Exec()
 	if err == nil && n != 1 {
 		err = fmt.Errorf("task %v changed while it was claimed", *id)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = c.undispatch(id)
+	_, err = c.tx.undispatch(id)
 	return err
 }
 
@@ -92,8 +92,8 @@ WHERE namespace = ?1 AND task_id IN (` + params(7, n) + `) AND lease_epoch = 0 A
 func (c *claim) writeFirst() error {
 	for version, ids := range c.first {
 		err := inChunks(ids, func(chunk []task.ID) error {
-			st := c.stmt(sqlClaimMany[len(chunk)]).Text(1, c.ns).Lease(2, &c.req.LeaseID).Text(3, c.req.Name).
-				Int(4, c.expires()).Int(5, c.mic).Int(6, int64(version))
+			st := c.tx.stmt(sqlClaimMany[len(chunk)]).Text(1, c.tx.ns).Lease(2, &c.req.LeaseID).Text(3, c.req.Name).
+				Int(4, c.expires()).Int(5, c.tx.mic).Int(6, int64(version))
 			for i := range chunk {
 				st.ID(7+i, &chunk[i])
 			}
@@ -104,7 +104,7 @@ func (c *claim) writeFirst() error {
 			if err != nil {
 				return err
 			}
-			return c.undispatchMany(chunk)
+			return c.tx.undispatchMany(chunk)
 		})
 		if err != nil {
 			return err

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
+
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
 	"github.com/ncruces/go-sqlite3"
@@ -20,7 +22,7 @@ import (
 // DB returns a database/sql pool on the same database, for the user's own
 // tables and for transactions that enqueue (Tx). Its transactions begin
 // immediate: one that reads first and writes later cannot fail half-way for
-// somebody else's write. It is closed with the store.
+// another connection's write. It is closed with the store.
 //
 // In memory a transaction's snapshot is its own, too; there is one writer at a
 // time, as in a file.
@@ -91,7 +93,7 @@ type userConn struct {
 	sqlitedriver.Conn
 	db      *DB
 	conn    *conn.Conn
-	pending []*effects
+	pending []*commit.Effects
 	tx      context.Context // of the open transaction; a scope, set by BeginTx
 }
 
@@ -150,7 +152,7 @@ type userTx struct {
 	u *userConn
 }
 
-// Commit commits and tells what was enqueued.
+// Commit commits and notifies listeners of what was enqueued.
 func (t userTx) Commit() error {
 	pending := t.u.pending
 	t.u.pending, t.u.tx = nil, nil
@@ -159,7 +161,7 @@ func (t userTx) Commit() error {
 		return err
 	}
 	for _, fx := range pending {
-		t.u.db.apply(fx)
+		t.u.db.writer.Apply(fx)
 	}
 	return nil
 }
