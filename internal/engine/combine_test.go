@@ -15,17 +15,23 @@ import (
 
 // batches is a call that doubles numbers, and remembers what it was given.
 type batches struct {
-	mu   sync.Mutex
-	seen [][]int
-	gate chan struct{} // each call waits for one; nil: none does
+	mu     sync.Mutex
+	seen   [][]int
+	gate   chan struct{}     // each call waits for one; nil: none does
+	refuse func([]int) error // nil: refuses nothing
 }
 
-func (b *batches) run(qs []int) []string {
+func (b *batches) run(qs []int) ([]string, error) {
 	b.mu.Lock()
 	b.seen = append(b.seen, slices.Clone(qs))
 	b.mu.Unlock()
 	if b.gate != nil {
 		<-b.gate
+	}
+	if b.refuse != nil {
+		if err := b.refuse(qs); err != nil {
+			return nil, err
+		}
 	}
 	rs := make([]string, len(qs))
 	for i, q := range qs {
@@ -34,18 +40,28 @@ func (b *batches) run(qs []int) []string {
 		}
 		rs[i] = fmt.Sprint(2 * q)
 	}
-	return rs
+	return rs, nil
 }
 
 func newDoubler(b *batches) *combiner[int, string] {
 	return newCombiner(b.run, func(err error) string { return "error: " + err.Error() })
 }
 
-func TestCombinerServesACallerAloneAtOnce(t *testing.T) {
+// must is do of a first try that is not refused.
+func must(t *testing.T, c *combiner[int, string], q int) string {
+	t.Helper()
+	r, err := c.do(q, 1)
+	if err != nil {
+		t.Errorf("do(%d): %v", q, err)
+	}
+	return r
+}
+
+func TestCombinerServesASingleCallerAtOnce(t *testing.T) {
 	b := &batches{}
 	c := newDoubler(b)
 	for i := range 3 {
-		if got := c.do(i); got != fmt.Sprint(2*i) {
+		if got := must(t, c, i); got != fmt.Sprint(2*i) {
 			t.Errorf("do(%d) = %s", i, got)
 		}
 	}
@@ -54,7 +70,7 @@ func TestCombinerServesACallerAloneAtOnce(t *testing.T) {
 	}
 }
 
-func TestCombinerCombinesACrowd(t *testing.T) {
+func TestCombinerCombinesManyCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &batches{gate: make(chan struct{})}
 		c := newDoubler(b)
@@ -62,14 +78,14 @@ func TestCombinerCombinesACrowd(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range n {
 			wg.Go(func() {
-				if got := c.do(i); got != fmt.Sprint(2*i) {
-					t.Errorf("do(%d) = %s: the answer of somebody else", i, got)
+				if got := must(t, c, i); got != fmt.Sprint(2*i) {
+					t.Errorf("do(%d) = %s: the answer to another call", i, got)
 				}
 			})
 			synctest.Wait() // so that the order of arrival is known
 		}
-		b.gate <- struct{}{} // the first, who came alone
-		b.gate <- struct{}{} // everybody who came meanwhile, led by one of them
+		b.gate <- struct{}{} // the first, which came alone
+		b.gate <- struct{}{} // all that came meanwhile, led by one of them
 		wg.Wait()
 		want := []int{}
 		for i := range n {
@@ -87,7 +103,7 @@ func TestCombinerBoundsABatch(t *testing.T) {
 		c := newDoubler(b)
 		var wg sync.WaitGroup
 		for i := range 1 + combinedMax + 5 {
-			wg.Go(func() { c.do(i) })
+			wg.Go(func() { must(t, c, i) })
 		}
 		synctest.Wait()
 		close(b.gate)
@@ -111,7 +127,7 @@ func TestCombinerSurvivesAPanic(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, q := range []int{1, -2, 3} { // the second and third share a call
 			wg.Go(func() {
-				r := c.do(q)
+				r := must(t, c, q)
 				mu.Lock()
 				defer mu.Unlock()
 				answers[q] = r
@@ -128,7 +144,7 @@ func TestCombinerSurvivesAPanic(t *testing.T) {
 				t.Errorf("do(%d) in the call that panicked answered %q", q, answers[q])
 			}
 		}
-		if got := c.do(4); got != "8" {
+		if got := must(t, c, 4); got != "8" {
 			t.Errorf("after the panic: %q", got)
 		}
 	})
