@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -148,6 +150,69 @@ func TestCombinerSurvivesAPanic(t *testing.T) {
 			t.Errorf("after the panic: %q", got)
 		}
 	})
+}
+
+// crowd has every q written by one call, as the given try of each, and returns
+// which were refused.
+func crowd(c *combiner[int, string], b *batches, try int, qs ...int) (refused []int) {
+	b.gate = make(chan struct{})
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = c.do(100, 1) }) // occupies the queue while the others come
+	synctest.Wait()
+	for _, q := range qs {
+		wg.Go(func() {
+			r, err := c.do(q, try)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				refused = append(refused, q)
+			} else if r != fmt.Sprint(2*q) {
+				refused = append(refused, -q)
+			}
+		})
+		synctest.Wait()
+	}
+	close(b.gate)
+	wg.Wait()
+	slices.Sort(refused)
+	return refused
+}
+
+func TestCombinerSplitsABatchRefusedThreeTimes(t *testing.T) {
+	bad := errors.New("a bad row")
+	for _, c := range []struct {
+		name    string
+		try     int
+		err     error
+		refused []int
+		seen    string
+	}{
+		{"the second time", 2, bad, []int{0, 1, 2, 3, 4, 5, 6}, "[[0 1 2 3 4 5 6]]"},
+		{"the third time", 3, bad, []int{4}, "[[0 1 2 3 4 5 6] [0 1 2] [3 4 5 6] [3 4] [3] [4] [5 6]]"},
+		{"the store cannot write", 3, fmt.Errorf("write: %w", store.ErrBusy), []int{0, 1, 2, 3, 4, 5, 6}, "[[0 1 2 3 4 5 6]]"},
+		{"the store is closed", 3, store.ErrClosed, []int{0, 1, 2, 3, 4, 5, 6}, "[[0 1 2 3 4 5 6]]"},
+		{"no answer in time", 3, context.DeadlineExceeded, []int{0, 1, 2, 3, 4, 5, 6}, "[[0 1 2 3 4 5 6]]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &batches{refuse: func(qs []int) error {
+					if slices.Contains(qs, 4) {
+						return c.err
+					}
+					return nil
+				}}
+				d := newDoubler(b)
+				refused := crowd(d, b, c.try, 0, 1, 2, 3, 4, 5, 6)
+				if !slices.Equal(refused, c.refused) {
+					t.Errorf("refused %v, want %v", refused, c.refused)
+				}
+				if got := fmt.Sprint(b.seen[1:]); got != c.seen {
+					t.Errorf("calls %s, want %s", got, c.seen)
+				}
+			})
+		})
+	}
 }
 
 func TestStepPause(t *testing.T) {
