@@ -227,7 +227,7 @@ func (a *Attempt) unreached() []string {
 	return names
 }
 
-// Needs returns what the task needed, with how that ended. It is read once.
+// Needs returns the tasks that the task needed, with how they ended. It is read once.
 func (a *Attempt) Needs(ctx context.Context) ([]store.Need, error) {
 	a.needsMu.Lock()
 	defer a.needsMu.Unlock()

@@ -23,7 +23,7 @@ func (a *Attempt) released() store.Finish {
 	return store.Finish{Lease: a.lease, Outcome: task.OutcomeReleased, Elapsed: time.Since(a.begun), CodeVersion: a.version, StepsRun: a.stepsRun}
 }
 
-// outcome turns what the handler returned into what the store is told. ok is
+// outcome turns what the handler returned into what the store is to write. ok is
 // false when nothing may be written because the lease is lost.
 func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok bool) {
 	a.mu.Lock()
@@ -98,7 +98,7 @@ func (a *Attempt) decide(fin store.Finish, outcome task.Outcome, err error, perm
 	}
 	var v *Verdict
 	if errors.As(err, &v) && v.Kind == RetryAfter {
-		in.RetryAfter = max(v.Delay, 1) // at once is a wish too
+		in.RetryAfter = max(v.Delay, 1) // 0 would mean that the handler asked for nothing
 	}
 	dec := a.env.askDecider(in)
 	fin.Delay = dec.Delay

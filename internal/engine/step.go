@@ -101,7 +101,7 @@ const maxStepName = 255
 func checkStepName(name string) error {
 	switch {
 	case name == "":
-		return errors.New("a step needs a name: it is the memory of the task")
+		return errors.New("a step needs a name: its value is recorded under it")
 	case len(name) > maxStepName:
 		return fmt.Errorf("step %.40q…: the name is %d bytes long, at most %d are allowed", name, len(name), maxStepName)
 	case strings.ContainsRune(name, 0) || !utf8.ValidString(name):
@@ -159,7 +159,7 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 
 	for try := 1; ; try++ {
 		a.startStep(name, index, try)
-		if err := a.checkValidity(ctx); err != nil { // a listener may have taken its time
+		if err := a.checkValidity(ctx); err != nil { // the event sink may have taken its time
 			return nil, err
 		}
 		begun := time.Now()
@@ -184,7 +184,7 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		}
 
 		se := a.stepError(name, stepErr)
-		over := ctx.Err() != nil // then the error may be of the context's making
+		over := ctx.Err() != nil // then the context may have caused the error
 		last := try >= opts.Tries || over || isFinal(stepErr)
 		step.State = task.StepFailed
 		step.Error = &task.Error{Kind: se.Kind, Message: se.Message, Step: name, Stack: stackOf(stepErr)}
@@ -318,7 +318,8 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 	}
 }
 
-// answer turns a store's answer to a lease holder into the attempt's.
+// answer turns the store's error for a record into the attempt's, and ends the
+// attempt when it may not go on.
 func (a *Attempt) answer(err error) error {
 	switch {
 	case err == nil:

@@ -29,13 +29,13 @@ func (v *validityChecker) run(ctx context.Context) error {
 			if a.ctx.Err() != nil {
 				continue
 			}
-			left := a.validFor()
-			if left <= 0 {
+			valid := a.validFor()
+			if valid <= 0 {
 				a.end(ErrLeaseUncertain)
 				continue
 			}
-			if next < 0 || left < next {
-				next = left
+			if next < 0 || valid < next {
+				next = valid
 			}
 		}
 		if next >= 0 {
