@@ -101,7 +101,7 @@ func (c *Client) Wake() {
 func (c *Client) Get(ctx context.Context, id TaskID) (TaskInfo, error) {
 	got, err := c.store.Tasks(ctx, c.ns, id)
 	if err != nil {
-		return TaskInfo{}, doing("get task "+id.String(), err)
+		return TaskInfo{}, fmt.Errorf("get task %s: %w", id, err)
 	}
 	if len(got) == 0 {
 		return TaskInfo{}, fmt.Errorf("task %s in namespace %q: %w", id, c.ns, ErrNotFound)
@@ -120,7 +120,7 @@ func (c *Client) List(ctx context.Context, f Filter) ([]TaskInfo, string, error)
 	}
 	ts, next, err := c.store.List(ctx, c.ns, f)
 	if err != nil {
-		return nil, "", doing("list tasks", err)
+		return nil, "", fmt.Errorf("list tasks: %w", err)
 	}
 	return ts, next, nil
 }
@@ -129,7 +129,7 @@ func (c *Client) List(ctx context.Context, f Filter) ([]TaskInfo, string, error)
 func (c *Client) History(ctx context.Context, id TaskID) (History, error) {
 	h, err := c.store.History(ctx, c.ns, id)
 	if err != nil {
-		return History{}, doing("read the history of task "+id.String(), err)
+		return History{}, fmt.Errorf("read the history of task %s: %w", id, err)
 	}
 	return h, nil
 }
@@ -145,7 +145,7 @@ func (c *Client) Jobs(ctx context.Context, f JobFilter) ([]JobInfo, string, erro
 	}
 	js, next, err := c.store.Jobs(ctx, c.ns, f)
 	if err != nil {
-		return nil, "", doing("list jobs", err)
+		return nil, "", fmt.Errorf("list jobs: %w", err)
 	}
 	return js, next, nil
 }
@@ -208,7 +208,7 @@ func (c *Client) operate(ctx context.Context, what string, opts []OperateOption,
 		err = res[0].Err
 	}
 	if err != nil {
-		return store.CommandResult{}, doing(what, err)
+		return store.CommandResult{}, fmt.Errorf("%s: %w", what, err)
 	}
 	return res[0], nil
 }

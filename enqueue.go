@@ -56,7 +56,7 @@ func (c *Client) enqueue(ctx context.Context, tx store.Tx, drafts []Draft) ([]En
 	}
 	got, err := c.store.Enqueue(ctx, c.ns, tx, sub)
 	if err != nil {
-		return nil, doing("enqueue", err)
+		return nil, fmt.Errorf("enqueue: %w", err)
 	}
 	out := make([]Enqueued, len(got))
 	for i, g := range got {

@@ -133,30 +133,6 @@ var (
 	ErrDraining = engine.ErrDraining
 )
 
-// storeVerbs are how stores begin their errors.
-var storeVerbs = []string{"enqueue: ", "operate: ", "list tasks: ", "list jobs: ", "read tasks: ", "read history: ", "read job: ", "read needs: "}
-
-// doing says what the client was asked for, in place of the store's word for
-// it: the two side by side would read "list tasks: list tasks: …".
-func doing(what string, err error) error {
-	text := err.Error()
-	for _, verb := range storeVerbs {
-		if rest, ok := strings.CutPrefix(text, verb); ok {
-			return &askedError{text: what + ": " + rest, err: err}
-		}
-	}
-	return fmt.Errorf("%s: %w", what, err)
-}
-
-// askedError is a store's error in the words of who asked.
-type askedError struct {
-	text string
-	err  error
-}
-
-func (e *askedError) Error() string { return e.text }
-func (e *askedError) Unwrap() error { return e.err }
-
 // TaskError is what Wait returns for a task that failed or was cancelled.
 type TaskError struct {
 	ID         TaskID

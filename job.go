@@ -169,7 +169,7 @@ func (c *Client) Submit(ctx context.Context, j *Job) (*JobHandle, error) {
 		return nil, err
 	}
 	if _, err := c.store.Enqueue(ctx, c.ns, nil, sub); err != nil {
-		return nil, doing(fmt.Sprintf("submit job %q", j.name), err)
+		return nil, fmt.Errorf("submit job %q: %w", j.name, err)
 	}
 	return &JobHandle{id: sub.Job.ID, client: c}, nil
 }
@@ -272,7 +272,7 @@ func (c *Client) Job(ctx context.Context, id JobID) (JobInfo, error) {
 	case errors.Is(err, ErrNotFound):
 		return JobInfo{}, fmt.Errorf("job %s in namespace %q: %w", id, c.ns, ErrNotFound)
 	case err != nil:
-		return JobInfo{}, doing("get job "+id.String(), err)
+		return JobInfo{}, fmt.Errorf("get job %s: %w", id, err)
 	}
 	return job, nil
 }
@@ -292,9 +292,9 @@ func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
 	st := JobStatus{JobInfo: job}
 	f := Filter{Job: id, Limit: store.MaxLimit}
 	for {
-		page, next, err := c.List(ctx, f)
+		page, next, err := c.store.List(ctx, c.ns, f)
 		if err != nil {
-			return JobStatus{}, doing("read the tasks of job "+id.String(), err)
+			return JobStatus{}, fmt.Errorf("read the tasks of job %s: %w", id, err)
 		}
 		st.Tasks = append(st.Tasks, page...)
 		if next == "" {
