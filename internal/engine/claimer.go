@@ -36,7 +36,7 @@ func (c *claimer) run(ctx context.Context) error {
 	defer unwake()
 	for ctx.Err() == nil {
 		req := store.ClaimRequest{Worker: c.worker, Name: c.name, TTL: c.TTL, Types: c.types}
-		idle := c.slots.offer(&req)
+		idle := c.slots.fill(&req)
 		// Asked before the claim, which may miss what is taken over meanwhile.
 		idle = idle && !c.reaper.waitsForWarmUp()
 		if req.Limit == 0 {

@@ -76,33 +76,33 @@ func TestClaimerWaitsForAFreeSlot(t *testing.T) {
 	})
 }
 
-func TestSlotsOfferWhatIsFree(t *testing.T) {
+func TestSlotsFillAClaimWithWhatIsFree(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		e := f.env(true)
 		e.slots = newSlots(5, map[string]int{"a": 2, "b": 9})
 		attempt := func(queue string, limit int) *Attempt {
 			return &Attempt{task: task.Task{ID: f.ids.New(), Queue: queue}, quarantineLimit: limit}
 		}
-		offer := func() (store.ClaimRequest, bool) {
+		request := func() (store.ClaimRequest, bool) {
 			var req store.ClaimRequest
-			idle := e.slots.offer(&req)
+			idle := e.slots.fill(&req)
 			return req, idle
 		}
-		if req, idle := offer(); !idle || req.Limit != 5 || req.Slots != 5 || req.Queues["a"] != 2 || req.Queues["b"] != 9 {
+		if req, idle := request(); !idle || req.Limit != 5 || req.Slots != 5 || req.Queues["a"] != 2 || req.Queues["b"] != 9 {
 			t.Errorf("idle %v, %+v", idle, req)
 		}
 		one, two := attempt("a", 0), attempt("a", 3)
 		e.slots.take(one, false)
 		e.slots.take(two, true)
 		e.slots.take(attempt("b", 2), true)
-		req, idle := offer()
+		req, idle := request()
 		if _, full := req.Queues["a"]; full || idle || req.Limit != 2 || req.Queues["b"] != 8 || req.Quarantined != 2 || req.QuarantineLimit != 2 {
 			t.Errorf("idle %v, %+v", idle, req)
 		}
 		if !e.slots.release(two) || e.slots.release(two) {
 			t.Error("release must report true once")
 		}
-		if req, _ := offer(); req.Limit != 3 || req.Queues["a"] != 1 || req.Quarantined != 1 {
+		if req, _ := request(); req.Limit != 3 || req.Queues["a"] != 1 || req.Quarantined != 1 {
 			t.Errorf("%+v", req)
 		}
 		if !e.slots.runsAny([]task.ID{two.task.ID, one.task.ID}) || e.slots.runsAny([]task.ID{two.task.ID}) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,12 +21,12 @@ func TestARefusedFinishStallsNoOther(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		ids := f.enqueue(8)
 		bad := ids[3]
-		alone := 0 // refused calls with the bad finish only
+		var alone atomic.Int32 // refused calls with the bad finish only
 		f.refuseFinish = func(fins []store.Finish) error {
 			for _, fin := range fins {
 				if fin.Lease.Task == bad {
 					if len(fins) == 1 {
-						alone++
+						alone.Add(1)
 					}
 					return errBadRow
 				}
@@ -54,8 +55,8 @@ func TestARefusedFinishStallsNoOther(t *testing.T) {
 		}
 
 		time.Sleep(time.Minute)
-		if alone < 12 || f.state(bad) != task.Running {
-			t.Errorf("the refused finish was tried %d times by itself, and its task is %s: want one try each 5 s at least, while the lease is kept", alone, f.state(bad))
+		if alone.Load() < 12 || f.state(bad) != task.Running {
+			t.Errorf("the refused finish was tried %d times by itself, and its task is %s: want one try each 5 s at least, while the lease is kept", alone.Load(), f.state(bad))
 		}
 		f.accept()
 		time.Sleep(5 * time.Second)

@@ -61,9 +61,9 @@ func (s *slots) release(a *Attempt) bool {
 	return true
 }
 
-// offer sets in a claim what the free slots can take, and reports whether
+// fill sets in a claim what the free slots can take, and reports whether
 // nothing runs.
-func (s *slots) offer(req *store.ClaimRequest) (idle bool) {
+func (s *slots) fill(req *store.ClaimRequest) (idle bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	req.Slots = s.limit
