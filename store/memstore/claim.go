@@ -14,7 +14,7 @@ import (
 // Claim implements store.Worker.
 func (s *Store) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
 	if req.LeaseID.IsZero() {
-		return store.ClaimResult{}, errors.New("claim: the lease id is zero")
+		return store.ClaimResult{}, errors.New("the lease id is zero")
 	}
 	var res store.ClaimResult
 	err := s.do(ctx, ns, func(o *op) {

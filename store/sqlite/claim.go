@@ -20,9 +20,8 @@ func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (sto
 // ClaimOrWait implements store.WaitingClaimer.
 func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest, limit time.Duration, wake <-chan struct{}) (store.ClaimResult, error) {
 	if req.LeaseID.IsZero() {
-		return store.ClaimResult{}, errors.New("claim tasks: the lease id is zero")
+		return store.ClaimResult{}, errors.New("the lease id is zero")
 	}
-	const doing = "claim tasks"
 	began := time.Now()
 	claimInto := func(got *store.ClaimResult) func(*tx) error {
 		return func(t *tx) (err error) {
@@ -43,7 +42,7 @@ func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest
 			return err
 		}
 	}
-	err := db.write(ctx, doing, ns, max(1, req.Limit), run)
+	err := db.write(ctx, ns, max(1, req.Limit), run)
 	switch {
 	case err != nil:
 		return store.ClaimResult{}, err
@@ -56,7 +55,7 @@ func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest
 	answered, err := db.writer.Wait(ctx, waiting, limit, wake)
 	switch {
 	case err != nil:
-		return store.ClaimResult{}, db.translate(doing, err)
+		return store.ClaimResult{}, db.translate(err)
 	case !answered:
 		return store.ClaimResult{Now: store.Now(), Next: -1, Waited: max(1, time.Since(began))}, nil
 	}

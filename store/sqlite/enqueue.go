@@ -32,9 +32,9 @@ func (db *DB) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.Sub
 	}
 	var err error
 	if in != nil {
-		err = db.inTx(ctx, "enqueue", ns, in, run)
+		err = db.inTx(ctx, ns, in, run)
 	} else {
-		err = db.write(ctx, "enqueue", ns, len(sub.Tasks), run)
+		err = db.write(ctx, ns, len(sub.Tasks), run)
 	}
 	if err != nil {
 		return nil, err

@@ -11,21 +11,22 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// translate turns what the driver and the queue say into the errors of the
-// port, with the file's path and what to do about it. Errors that are the
-// port's already pass through.
-func (db *DB) translate(doing string, err error) error {
+// translate turns what the driver and the queue say into the errors of the port,
+// with the file's path and what to do about it. Errors that are the port's
+// already pass through. It says nothing of what the caller was doing: clients of
+// the store do.
+func (db *DB) translate(err error) error {
 	if err == nil {
 		return nil
 	}
 	advice, kind := classify(err)
 	switch {
 	case kind == nil:
-		return fmt.Errorf("%s: %w", doing, err)
+		return err
 	case advice == "":
-		return fmt.Errorf("%s: %s: %w: %w", doing, db.path, kind, err)
+		return fmt.Errorf("%s: %w: %w", db.path, kind, err)
 	}
-	return fmt.Errorf("%s: %s: %w (%s): %w", doing, db.path, kind, advice, err)
+	return fmt.Errorf("%s: %w (%s): %w", db.path, kind, advice, err)
 }
 
 func classify(err error) (advice string, kind error) {

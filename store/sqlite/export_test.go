@@ -37,7 +37,7 @@ func (db *DB) Exec(ctx context.Context, sql string) (err error) {
 
 // Write runs fn as an operation of the group commit.
 func (db *DB) Write(ctx context.Context, fn func(exec func(sql string) error) error) error {
-	return db.write(ctx, "test", "test", 1, func(t *tx) error { return fn(t.conn.Script) })
+	return db.write(ctx, "test", 1, func(t *tx) error { return fn(t.conn.Script) })
 }
 
 // Plan returns how the writer would run a statement: one line per step.

@@ -20,7 +20,7 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 		hashes[i] = fins[i].Hash()
 	}
 	got := make([]store.FinishResult, len(fins))
-	err := db.write(ctx, "finish attempts", ns, len(fins), func(t *tx) error {
+	err := db.write(ctx, ns, len(fins), func(t *tx) error {
 		f := finishing{moves: moves{tx: t}}
 		for i := range fins {
 			got[i] = store.FinishResult{}

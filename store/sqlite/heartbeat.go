@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
@@ -22,9 +21,9 @@ ON CONFLICT DO UPDATE SET last_seen = excluded.last_seen, heartbeats_since = exc
 // Crash between the two: a lock file without a row, which a later Join removes.
 func (db *DB) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 	if err := db.holdLock(ns, w.ID); err != nil {
-		return fmt.Errorf("join worker %s: %w", w.ID, err)
+		return err
 	}
-	err := db.write(ctx, "join worker", ns, 1, func(t *tx) error {
+	err := db.write(ctx, ns, 1, func(t *tx) error {
 		if err := t.seen(w.ID, w.TTL); err != nil {
 			return err
 		}
@@ -40,7 +39,7 @@ const sqlLeave = `DELETE FROM weaver_workers WHERE namespace = ?1 AND worker_id 
 
 // Leave implements store.Worker.
 func (db *DB) Leave(ctx context.Context, ns string, id store.WorkerID) error {
-	err := db.write(ctx, "leave", ns, 1, func(t *tx) error {
+	err := db.write(ctx, ns, 1, func(t *tx) error {
 		return t.stmt(sqlLeave).Text(1, ns).Text(2, string(id)).Run()
 	})
 	if err == nil {
@@ -78,7 +77,7 @@ func (db *DB) Heartbeat(ctx context.Context, ns string, req store.HeartbeatReque
 	})
 	op.Urgent = true
 	if err := db.writer.Do(ctx, op); err != nil {
-		return nil, db.translate("heartbeat", err)
+		return nil, db.translate(err)
 	}
 	return beats, nil
 }

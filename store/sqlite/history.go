@@ -25,7 +25,7 @@ WHERE namespace = ?1 AND depends_on_task_id = ?2 ORDER BY task_id`
 // History implements store.Reader.
 func (db *DB) History(ctx context.Context, ns string, id task.ID) (store.History, error) {
 	var h store.History
-	err := db.read(ctx, "read history", ns, func(v *view) error {
+	err := db.read(ctx, ns, func(v *view) error {
 		h = store.History{}
 		now := store.Now()
 		t, err := v.readTask(&id, now)
@@ -79,7 +79,7 @@ func (v *view) history(h *store.History, now time.Time) (err error) {
 
 // Needs implements store.Reader.
 func (db *DB) Needs(ctx context.Context, ns string, id task.ID) (needs []store.Need, err error) {
-	err = db.read(ctx, "read needs", ns, func(v *view) (err error) {
+	err = db.read(ctx, ns, func(v *view) (err error) {
 		needs, err = v.needs(sqlNeeds, &id, store.Now())
 		return err
 	})

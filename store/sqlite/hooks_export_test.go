@@ -17,12 +17,12 @@ func OnSyncFolder(fn func(dir string)) Option { return func(o *options) { o.sync
 
 // Read runs fn in a read transaction.
 func (db *DB) Read(ctx context.Context, fn func(exec func(sql string) error) error) error {
-	return db.read(ctx, "test", "test", func(v *view) error { return fn(v.conn.Script) })
+	return db.read(ctx, "", func(v *view) error { return fn(v.conn.Script) })
 }
 
 // InTx runs fn as an operation in a caller's transaction.
 func (db *DB) InTx(ctx context.Context, in store.Tx, fn func(exec func(sql string) error) error) error {
-	return db.inTx(ctx, "test", "test", in, func(t *tx) error { return fn(t.conn.Script) })
+	return db.inTx(ctx, "test", in, func(t *tx) error { return fn(t.conn.Script) })
 }
 
 // LanesTook makes believe that the lanes of a namespace, which must have been

@@ -125,7 +125,7 @@ func (db *DB) List(ctx context.Context, ns string, f store.Filter) ([]task.Task,
 		var found []task.Task
 		var more bool
 		at := before
-		err := db.read(ctx, "list tasks", ns, func(v *view) (err error) {
+		err := db.read(ctx, ns, func(v *view) (err error) {
 			found, at, more, err = v.search(&f, from, before, limit+1-len(list))
 			return err
 		})

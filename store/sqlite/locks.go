@@ -119,7 +119,7 @@ func (db *DB) deadWorkers(ctx context.Context, ns string) (deadLocks, error) {
 		return nil, nil
 	}
 	var ids []store.WorkerID
-	err := db.read(ctx, "read workers", ns, func(v *view) error {
+	err := db.read(ctx, ns, func(v *view) error {
 		ids = nil
 		st := v.stmt(sqlWorkerIDs).Text(1, ns)
 		for st.Next() {
@@ -163,7 +163,7 @@ func (db *DB) sweepLocks(ctx context.Context) {
 		return
 	}
 	known := make(map[string]bool)
-	err := db.read(ctx, "read workers", "", func(v *view) error {
+	err := db.read(ctx, "", func(v *view) error {
 		st := v.stmt(sqlAllWorkers)
 		for st.Next() {
 			known[db.lockPath(st.ColText(0), store.WorkerID(st.ColText(1)))] = true

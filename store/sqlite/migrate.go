@@ -52,7 +52,10 @@ func (db *DB) Migrate(ctx context.Context) error {
 	}
 	var failed error
 	err = db.writer.Exclusive(ctx, func(c *conn.Conn) { failed = db.migrate(c, known) })
-	return db.translate("migrate", errors.Join(err, failed))
+	if err := db.translate(errors.Join(err, failed)); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
 }
 
 // migrate runs with the lead. The write lock makes a second process wait, and
@@ -115,18 +118,18 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]MigrationStatus, error) {
 		return nil, err
 	}
 	var applied []migrate.Applied
-	err = db.read(ctx, "read the schema version", "", func(v *view) error {
+	err = db.read(ctx, "", func(v *view) error {
 		if err := db.checkForeign(v.conn); err != nil {
 			return err
 		}
 		applied, err = schema{v.conn}.read()
-		if errors.Is(db.translate("", err), store.ErrNotMigrated) {
+		if errors.Is(db.translate(err), store.ErrNotMigrated) {
 			err = nil // no table: nothing was applied
 		}
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the schema's version: %w", err)
 	}
 	var list []MigrationStatus
 	for _, s := range migrate.List(known, applied) {
@@ -150,7 +153,7 @@ func (db *DB) Ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = db.read(ctx, "check the schema", "", func(v *view) error {
+	err = db.read(ctx, "", func(v *view) error {
 		if err := db.checkForeign(v.conn); err != nil {
 			return err
 		}
@@ -164,10 +167,13 @@ func (db *DB) Ready(ctx context.Context) error {
 		}
 		return err
 	})
-	if err != nil || !db.writer.Refused() {
-		return err
+	if err != nil {
+		return fmt.Errorf("check the schema: %w", err)
 	}
-	return db.Writable(ctx)
+	if db.writer.Refused() {
+		return db.Writable(ctx)
+	}
+	return nil
 }
 
 // A row that comes and goes in one transaction changes nothing, and has a page
@@ -181,12 +187,16 @@ const (
 // database from being written: store.ErrFull, store.ErrReadOnly,
 // store.ErrUnavailable, store.ErrBusy.
 func (db *DB) Writable(ctx context.Context) error {
-	return db.write(ctx, "check that it can be written", "", 1, func(t *tx) error {
+	err := db.write(ctx, "", 1, func(t *tx) error {
 		if err := t.stmt(sqlProbe).Run(); err != nil {
 			return err
 		}
 		return t.stmt(sqlUnprobe).Run()
 	})
+	if err != nil {
+		return fmt.Errorf("check that it can be written: %w", err)
+	}
+	return nil
 }
 
 // sqlOurTables finds tables under our most telling names, and the columns of

@@ -127,7 +127,7 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	}
 	c, err := db.connect(false)
 	if err != nil {
-		return nil, db.translate("open sqlite", err)
+		return nil, fmt.Errorf("open sqlite: %w", db.translate(err))
 	}
 	err = db.prepareFile(ctx, c)
 	if err == nil {
@@ -139,7 +139,7 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	}
 	if err != nil {
 		_ = c.Close() // the first error has the cause
-		return nil, db.translate("open sqlite", err)
+		return nil, fmt.Errorf("open sqlite: %w", db.translate(err))
 	}
 	if !db.memory && db.opts.sync != off {
 		db.opts.syncFolder(filepath.Dir(db.name))
@@ -207,5 +207,8 @@ func (db *DB) Close() error {
 		db.readers.Close()
 		db.locks.releaseAll()
 	})
-	return db.translate("close", cmp.Or(user, err))
+	if err := db.translate(cmp.Or(user, err)); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
 }

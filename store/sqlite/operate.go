@@ -16,7 +16,7 @@ func (db *DB) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]
 		return nil, nil
 	}
 	got := make([]store.CommandResult, len(cmds))
-	err := db.write(ctx, "operate", ns, len(cmds), func(t *tx) error {
+	err := db.write(ctx, ns, len(cmds), func(t *tx) error {
 		for i, cmd := range cmds {
 			o := operation{tx: t, moves: moves{tx: t}}
 			if err := o.one(cmd, &got[i]); err != nil {

@@ -16,7 +16,7 @@ const readChunk = 1000
 func (db *DB) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Task, error) {
 	var list []task.Task
 	for chunk := range slices.Chunk(ids, readChunk) {
-		err := db.read(ctx, "read tasks", ns, func(v *view) error {
+		err := db.read(ctx, ns, func(v *view) error {
 			now := store.Now()
 			for i := range chunk {
 				t, err := v.readTask(&chunk[i], now)
@@ -46,7 +46,7 @@ ORDER BY 1`
 // Queues implements store.Reader.
 func (db *DB) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
 	var list []store.Queue
-	err := db.read(ctx, "read queues", ns, func(v *view) error {
+	err := db.read(ctx, ns, func(v *view) error {
 		list = nil
 		st := v.stmt(sqlQueues).Text(1, ns).Int(2, store.Now().UnixMicro())
 		for st.Next() {
@@ -67,7 +67,7 @@ func (db *DB) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
 // Job implements store.Reader.
 func (db *DB) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) {
 	var job *task.Job
-	err := db.read(ctx, "read job", ns, func(v *view) (err error) {
+	err := db.read(ctx, ns, func(v *view) (err error) {
 		job, err = v.job(&id)
 		return err
 	})
@@ -92,7 +92,7 @@ func (db *DB) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.Jo
 	var list []task.Job
 	for {
 		var chunk []task.Job
-		err := db.read(ctx, "list jobs", ns, func(v *view) (err error) {
+		err := db.read(ctx, ns, func(v *view) (err error) {
 			chunk, err = jobColumns.All(v.stmt(sqlJobs).Text(1, ns).Blob(2, before).Int(3, readChunk))
 			return err
 		})

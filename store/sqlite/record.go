@@ -20,7 +20,7 @@ func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]st
 		weight += len(recs[i].Tasks)
 	}
 	got := make([]store.RecordResult, len(recs))
-	err := db.write(ctx, "record", ns, weight, func(t *tx) error {
+	err := db.write(ctx, ns, weight, func(t *tx) error {
 		r := recording{tx: t}
 		for i := range recs {
 			if err := r.add(&recs[i], &got[i]); err != nil {

@@ -27,7 +27,7 @@ var (
 // large database: for checks and tests.
 func (db *DB) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	var s *store.Snapshot
-	err := db.read(ctx, "snapshot", ns, func(v *view) error {
+	err := db.read(ctx, ns, func(v *view) error {
 		s = new(store.Snapshot)
 		return v.snapshot(s)
 	})

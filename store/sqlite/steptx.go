@@ -21,13 +21,12 @@ import (
 // When the limit passes, the running statement is interrupted, the transaction
 // is rolled back and the turn is given up, even if fn goes on.
 func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit time.Duration, fn func(ctx context.Context, tx store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
-	const doing = "step transaction"
 	if rec.Step == nil {
-		return store.RecordResult{}, fmt.Errorf("%s for task %v: there is no step to record", doing, rec.Lease.Task)
+		return store.RecordResult{}, fmt.Errorf("step transaction of task %v: there is no step to record", rec.Lease.Task)
 	}
 	giveBack, err := db.writer.Turn(ctx)
 	if err != nil {
-		return store.RecordResult{}, fmt.Errorf("%s: %w", doing, err)
+		return store.RecordResult{}, err
 	}
 	cancel := context.CancelFunc(func() {})
 	inner := ctx
@@ -46,14 +45,14 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 
 	tx, err := db.DB().BeginTx(inner, nil)
 	if err != nil {
-		return store.RecordResult{}, db.stepTxError(ctx, inner, doing, limit, err)
+		return store.RecordResult{}, db.stepTxError(ctx, inner, limit, err)
 	}
 	got, err := db.stepTx(inner, ns, rec, tx, fn)
 	if err != nil {
 		// Crash here, or anywhere before the commit: the function's writes and
 		// its value are gone together, and the step runs again.
 		_ = tx.Rollback() // the context's end may have done it
-		return got, db.stepTxError(ctx, inner, doing, limit, err)
+		return got, db.stepTxError(ctx, inner, limit, err)
 	}
 	return got, nil
 }
@@ -78,7 +77,7 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 	step.Value = value
 	rec.Step = &step
 	repeated := false
-	err = db.inTx(ctx, "record step", ns, Tx(sqlTx), func(t *tx) error {
+	err = db.inTx(ctx, ns, Tx(sqlTx), func(t *tx) error {
 		err := t.record(&rec, &got)
 		repeated = t.repeated
 		return err
@@ -99,15 +98,15 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 // userError keeps what the function returned as it is.
 type userError struct{ error }
 
-func (db *DB) stepTxError(ctx, inner context.Context, doing string, limit time.Duration, err error) error {
+func (db *DB) stepTxError(ctx, inner context.Context, limit time.Duration, err error) error {
 	var user userError
 	switch {
 	case ctx.Err() == nil && inner.Err() != nil:
-		return fmt.Errorf("%s: %w (limit %v)", doing, store.ErrStepTxTooLong, limit)
+		return fmt.Errorf("%w (limit %v)", store.ErrStepTxTooLong, limit)
 	case errors.As(err, &user):
 		return user.error
 	case ctx.Err() != nil:
-		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+		return context.Cause(ctx)
 	}
-	return db.translate(doing, err)
+	return db.translate(err)
 }

@@ -32,8 +32,8 @@ func (db *DB) op(ns string, weight int, fn func(*tx) error) *commit.Op {
 }
 
 // write has fn committed together with what other callers write meanwhile.
-func (db *DB) write(ctx context.Context, doing, ns string, weight int, fn func(*tx) error) error {
-	return db.translate(doing, db.writer.Do(ctx, db.op(ns, weight, fn)))
+func (db *DB) write(ctx context.Context, ns string, weight int, fn func(*tx) error) error {
+	return db.translate(db.writer.Do(ctx, db.op(ns, weight, fn)))
 }
 
 // readGeneration makes t.gen known.

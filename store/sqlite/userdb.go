@@ -72,7 +72,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	opened, err := base.Connect(ctx)
 	if err != nil {
-		return nil, c.db.translate("connect", err)
+		return nil, fmt.Errorf("connect: %w", c.db.translate(err))
 	}
 	inner, ok := opened.(sqlitedriver.Conn)
 	if !ok {

@@ -21,9 +21,9 @@ type view struct {
 func (v *view) stmt(sql string) *conn.Stmt { return v.conn.Stmt(sql) }
 
 // read runs fn in a read transaction of its own.
-func (db *DB) read(ctx context.Context, doing, ns string, fn func(*view) error) error {
+func (db *DB) read(ctx context.Context, ns string, fn func(*view) error) error {
 	err := db.readers.Read(ctx, func(c *conn.Conn) error { return fn(&view{conn: c, ns: ns}) })
-	return db.translate(doing, err)
+	return db.translate(err)
 }
 
 // sqlReadTask reads a task with where it stands among dispatch rows, waiters

@@ -23,8 +23,8 @@ func (a *Attempt) released() store.Finish {
 	return store.Finish{Lease: a.lease, Outcome: task.OutcomeReleased, Elapsed: time.Since(a.begun), CodeVersion: a.version, StepsRun: a.stepsRun}
 }
 
-// outcome turns what the handler returned into what the store is told. ok is
-// false when nothing may be written because the lease is lost (R9).
+// outcome turns what the handler returned into what the store is to write. ok is
+// false when nothing may be written because the lease is lost.
 func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok bool) {
 	a.mu.Lock()
 	fin = store.Finish{
@@ -46,17 +46,17 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 	case fatal != nil:
 		var v *Verdict
 		if errors.As(fatal, &v) && v.Kind == Blocked {
-			return a.judge(fin, task.OutcomeBlocked, fatal, false), true
+			return a.decide(fin, task.OutcomeBlocked, fatal, false), true
 		}
-		return a.judge(fin, task.OutcomeFailure, fatal, true), true
+		return a.decide(fin, task.OutcomeFailure, fatal, true), true
 	case suspended:
 		// Whatever the handler returned is ignored: a swallowed or wrapped
 		// ErrSuspended suspends all the same.
 		fin.Outcome, fin.WakeAt = task.OutcomeSuspended, wakeAt
 		return fin, true
 	case err == nil:
-		if large := a.e.tooLarge(a.task.Type, "output", len(out)); large != nil {
-			return a.judge(fin, task.OutcomeFailure, large, true), true
+		if large := a.env.checkSize(a.task.Type, "output", len(out)); large != nil {
+			return a.decide(fin, task.OutcomeFailure, large, true), true
 		}
 		fin.Outcome, fin.Output = task.OutcomeSuccess, out
 		return fin, true
@@ -73,7 +73,7 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 	kind := kindOf(err)
 	switch {
 	case v != nil && v.Kind == Blocked:
-		return a.judge(fin, task.OutcomeBlocked, err, false), true
+		return a.decide(fin, task.OutcomeBlocked, err, false), true
 	case kind == task.KindInternal:
 		fin.Outcome, fin.Error = task.OutcomeFailure, a.taskError(err)
 		fin.Delay = decide.Backoff(a.task, a.task.InternalCount+1)
@@ -83,14 +83,14 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		}
 		return fin, true
 	case kind == task.KindDecode:
-		return a.judge(fin, task.OutcomeDecodeFailed, err, false), true
+		return a.decide(fin, task.OutcomeDecodeFailed, err, false), true
 	}
 	permanent := v != nil && v.Kind == Permanent || kind == task.KindValidation || errors.Is(err, ErrNoTask)
-	return a.judge(fin, task.OutcomeFailure, err, permanent), true
+	return a.decide(fin, task.OutcomeFailure, err, permanent), true
 }
 
-// judge asks the Decider.
-func (a *Attempt) judge(fin store.Finish, outcome task.Outcome, err error, permanent bool) store.Finish {
+// decide completes a finish with what the Decider chose.
+func (a *Attempt) decide(fin store.Finish, outcome task.Outcome, err error, permanent bool) store.Finish {
 	fin.Outcome, fin.Error = outcome, a.taskError(err)
 	in := decide.Input{Task: a.task, Outcome: outcome, Error: *fin.Error, Permanent: permanent}
 	if !a.task.DeadlineAt.IsZero() {
@@ -98,31 +98,31 @@ func (a *Attempt) judge(fin store.Finish, outcome task.Outcome, err error, perma
 	}
 	var v *Verdict
 	if errors.As(err, &v) && v.Kind == RetryAfter {
-		in.RetryAfter = max(v.Delay, 1) // at once is a wish too
+		in.RetryAfter = max(v.Delay, 1) // 0 would mean that the handler asked for nothing
 	}
-	dec := a.e.decide(in)
+	dec := a.env.askDecider(in)
 	fin.Delay = dec.Delay
 	fin.Decision = &task.Decision{Kind: dec.Kind, Reason: dec.Reason}
 	fin.Output = dec.Output
 	return fin
 }
 
-// decide asks the configured Decider; one that panics or answers what cannot
-// be done is overruled by the default, which says so in the reason.
-func (e *Engine) decide(in decide.Input) (dec decide.Decision) {
+// askDecider asks the configured Decider; one that panics or answers what
+// cannot be done is overruled by the default, which says so in the reason.
+func (e *env) askDecider(in decide.Input) (dec decide.Decision) {
 	overrule := func(why string) {
 		dec = decide.Default{}.Decide(in)
 		dec.Reason.Text = why + "; the default decided: " + dec.Reason.Text
-		e.log.Error("the decider failed", "task_id", in.Task.ID, "reason", why)
+		e.Log.Error("the decider failed", "task_id", in.Task.ID, "reason", why)
 	}
 	defer func() {
 		if p := recover(); p != nil {
 			overrule(fmt.Sprintf("the decider panicked: %v", p))
 		}
 	}()
-	dec = e.cfg.Decider.Decide(in)
+	dec = e.Decider.Decide(in)
 	dec.Delay = max(dec.Delay, 0)
-	dec.Reason.Text, dec.Reason.Change = storable(dec.Reason.Text), storable(dec.Reason.Change)
+	dec.Reason.Text, dec.Reason.Change = sanitize(dec.Reason.Text), sanitize(dec.Reason.Change)
 	if _, err := json.Marshal(dec.Reason); err != nil {
 		overrule("the decider gave evidence that is not JSON: " + err.Error())
 		return dec
@@ -138,7 +138,7 @@ func (e *Engine) decide(in decide.Input) (dec decide.Decision) {
 		}
 		if !json.Valid(dec.Output) {
 			overrule("the decider chose succeed with an output that is not JSON")
-		} else if err := e.tooLarge(in.Task.Type, "output", len(dec.Output)); err != nil {
+		} else if err := e.checkSize(in.Task.Type, "output", len(dec.Output)); err != nil {
 			overrule(err.Error())
 		}
 	default:
@@ -149,7 +149,7 @@ func (e *Engine) decide(in decide.Input) (dec decide.Decision) {
 
 // taskError is what is recorded of an error.
 func (a *Attempt) taskError(err error) *task.Error {
-	te := &task.Error{Kind: kindOf(err), Message: storable(err.Error()), Stack: stackOf(err)}
+	te := &task.Error{Kind: kindOf(err), Message: sanitize(err.Error()), Stack: stackOf(err)}
 	var se *task.StepError
 	var ke *KindError
 	switch {
@@ -175,16 +175,16 @@ func kindOf(err error) task.ErrorKind {
 		return se.Kind
 	case errors.Is(err, ErrTimeout):
 		return task.KindTimeout
-	case isTrouble(err):
+	case isTransient(err):
 		return task.KindInternal
 	}
 	return task.KindHandler
 }
 
-// isTrouble reports whether an error that came out of a handler is trouble of
-// the store that the handler met (an output to be read, a task to be
-// enqueued), and no doing of its own. Whoever gives it a verdict has judged it.
-func isTrouble(err error) bool {
+// isTransient reports whether err is a transient store error. One that came out
+// of a handler was met by it (an output to be read, a task to be enqueued), and
+// is no failure of its own, unless the handler gave it a verdict.
+func isTransient(err error) bool {
 	var v *Verdict
 	if errors.As(err, &v) {
 		return false
@@ -202,7 +202,7 @@ func isTrouble(err error) bool {
 func stackOf(err error) string {
 	var pe *task.PanicError
 	if errors.As(err, &pe) {
-		return storable(pe.Stack)
+		return sanitize(pe.Stack)
 	}
 	return ""
 }
@@ -210,10 +210,10 @@ func stackOf(err error) string {
 // maxText is how much of an error's or a report's text is kept, in bytes.
 const maxText = 16 << 10
 
-// storable returns a text that every store can keep: UTF-8 without NUL, and
+// sanitize returns a text that every store can keep: UTF-8 without NUL, and
 // not too much of it. One message that a store refuses would keep the results
 // of all other attempts from being written.
-func storable(s string) string {
+func sanitize(s string) string {
 	if len(s) > maxText {
 		s = fmt.Sprintf("%s… (%d bytes in all)", s[:maxText], len(s))
 	}
@@ -241,7 +241,7 @@ func cancelError(cause error, ask cancelAsk) *task.Error {
 // Undecodable ends the attempt with a recorded value that no longer fits its
 // type: it is never silently run again; a person decides.
 func (a *Attempt) Undecodable(step string, err error) error {
-	return a.misuse(&Verdict{Kind: Blocked, Err: &KindError{
+	return a.failFatally(&Verdict{Kind: Blocked, Err: &KindError{
 		Kind: task.KindDecode,
 		Step: step,
 		Err:  fmt.Errorf("the recorded value of step %q no longer decodes: %w; give the step a new name to run it again, or bring the old type back", step, err),
