@@ -153,6 +153,6 @@ func (s *session) printCheckup(f *checkup) {
 		s.printf("%s: no worker of this namespace has been up since, or not for a whole lease yet. Start one, and look again after that.\n", overdueLease)
 	}
 	if defects > 0 {
-		s.printf("This is a defect of the store, or somebody changed its rows by hand: stop the workers, keep a copy of the file, and report it.\n")
+		s.printf("This is a defect of the store, or its rows were changed by hand: stop the workers, keep a copy of the file, and report it.\n")
 	}
 }

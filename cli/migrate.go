@@ -82,7 +82,7 @@ func (migrateStatusCmd) Run(ctx context.Context, s *session) error {
 		for _, m := range list {
 			applied := cell{"pending", text.Yellow}
 			if !m.AppliedAt.IsZero() {
-				applied = plain(s.clock.when(m.AppliedAt))
+				applied = plain(s.clock.When(m.AppliedAt))
 			}
 			t.add(plain(fmt.Sprintf("%04d", m.Version)), plain(m.Name), applied)
 		}

@@ -208,5 +208,5 @@ func (s *session) changed(f *pipelineFile, old *weaver.JobInfo, verb string) err
 	return badInput(
 		fmt.Sprintf("Run `%s --resume` to go on with the job as it was submitted, or `%s --fresh` to cancel it and begin a new one.", again, again),
 		"%s changed since its job %s was submitted (%s), and that job is unfinished: %d of its %d tasks have ended",
-		f.given, old.ID, s.clock.rel(old.CreatedAt), old.Counters.Total-old.Counters.Unfinished, old.Counters.Total)
+		f.given, old.ID, s.clock.Rel(old.CreatedAt), old.Counters.Total-old.Counters.Unfinished, old.Counters.Total)
 }

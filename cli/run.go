@@ -165,7 +165,7 @@ func (r *pipelineRun) run(ctx context.Context, db *sqlite.DB, handlers []weaver.
 }
 
 func (r *pipelineRun) monitorConfig() monitor.Config {
-	cfg := monitor.Config{Out: r.live, Namespace: r.client.Namespace(), Format: monitor.Lines, Color: r.paint.On, Zone: r.clock.zone}
+	cfg := monitor.Config{Out: r.live, Namespace: r.client.Namespace(), Format: monitor.Lines, Color: r.paint.On, Zone: r.clock.Zone}
 	switch {
 	case r.json():
 		cfg.Format = monitor.JSON
@@ -230,7 +230,7 @@ func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) error {
 		return err
 	})
 	unsay := context.AfterFunc(asked.drain, func() {
-		r.monitor.Note("Stopping: running tasks may end within %s; interrupt again to stop them now.", setting(r.flags.DrainTimeout))
+		r.monitor.Note("Stopping: running tasks may end within %s; interrupt again to stop them now.", text.Setting(r.flags.DrainTimeout))
 	})
 	unstop := context.AfterFunc(asked.now, func() {
 		r.monitor.Note("Stopping now.")

@@ -35,7 +35,7 @@ func fresh(t *testing.T) weaver.TaskID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := weaver.Define[int, int](charge).Enqueue(t.Context(), client, 1)
+	h, err := weaver.Define[int, int]("acme.billing.charge.v1").Enqueue(t.Context(), client, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

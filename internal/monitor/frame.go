@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
 )
 
@@ -13,7 +14,7 @@ import (
 type frame struct {
 	rows  []row
 	rest  string // of the tasks without a row; "" when there are none
-	tally tally
+	tally explain.Tally
 	since time.Duration
 }
 
@@ -40,11 +41,11 @@ func (m *model) frame(columns, lines int, begun, now time.Time) *frame {
 		}
 		f.rows = append(f.rows, r)
 	}
-	if len(rest) > 0 && lines > linesBeside {
+	if unshown := count(rest); len(rest) > 0 && lines > linesBeside {
 		if len(shown) == 0 {
-			f.rest = fmt.Sprintf("%s: %s", text.Plural(len(rest), "task"), count(rest).words())
+			f.rest = fmt.Sprintf("%s: %s", text.Plural(len(rest), "task"), unshown.Words())
 		} else {
-			f.rest = fmt.Sprintf("… %d more: %s", len(rest), count(rest).words())
+			f.rest = fmt.Sprintf("… %d more: %s", len(rest), unshown.Words())
 		}
 	}
 	return f
@@ -120,26 +121,23 @@ func (r *row) text(p text.Painter, status string, left, state, note int) string 
 
 // total is the last line: "[#####.....] 12/40 done · 3 running · 0:42".
 func (f *frame) total(p text.Painter, columns int) string {
-	t := f.tally
-	head := fmt.Sprintf("%d/%d done", t.done(), t.total)
+	t := &f.tally
+	head := fmt.Sprintf("%d/%d done", t.Done(), t.Total)
 	tail := watch(f.since)
-	for _, part := range []struct {
-		n    int
-		word string
-	}{{t.running, "running"}, {t.failed, "failed"}, {t.blocked, "blocked"}, {t.retrying, "retrying"}, {t.cancelled, "cancelled"}} {
-		longer := fmt.Sprintf("%s · %d %s", head, part.n, part.word)
-		if part.n > 0 && text.Width(longer)+3+text.Width(tail) <= columns {
+	for _, part := range t.News() {
+		longer := head + " · " + part.String()
+		if text.Width(longer)+3+text.Width(tail) <= columns {
 			head = longer
 		}
 	}
 	line := head + " · " + tail
 	bar := min(30, columns/4, columns-text.Width(line)-3)
-	if bar < 5 || t.total == 0 {
+	if bar < 5 || t.Total == 0 {
 		return text.Cut(line, columns)
 	}
-	full := bar * t.done() / t.total
+	full := bar * t.Done() / t.Total
 	color := text.Green
-	if t.failed+t.cancelled > 0 {
+	if t.Failed+t.Cancelled > 0 {
 		color = text.Red
 	}
 	return "[" + p.Paint(color, strings.Repeat("#", full)) + p.Paint(text.Faint, strings.Repeat(".", bar-full)) + "] " + line

@@ -17,7 +17,7 @@ func night(t *testing.T) *model {
 	j := JobOf("fetch", "load", "clean < fetch", "report < clean load", "mail < report",
 		"翻訳する < fetch", "archive < 翻訳する", "approve", "nap", "sign", "a-task-with-a-name-that-is-longer-than-others < load")
 	m := j.model()
-	hear := func(ev event.Event) { m.hear(ev) }
+	hear := func(ev event.Event) { m.observe(ev) }
 	hear(j.Starts("fetch", At(0)))
 	hear(j.Prints("fetch", "get https://example.com\n 40 %\r100 %\n"))
 	hear(j.Succeeds("fetch", At(1.234)))
@@ -37,7 +37,7 @@ func night(t *testing.T) *model {
 	hear(event.TaskSuspended{Header: j.Head("nap", At(6)), WakeAt: At(200)})
 	hear(j.Starts("sign", At(60)))
 	hear(j.Retries("sign", "no ink\nleft", 7*time.Second, At(61)))
-	m.look(j.Picture(), At(62))
+	m.reconcile(j.Snapshot(), At(62))
 	return m
 }
 
@@ -56,19 +56,19 @@ func many(t *testing.T) *model {
 	m := j.model()
 	for i := range 206 {
 		name := fmt.Sprintf("task-%03d", i)
-		m.hear(j.Starts(name, At(float64(i)/4)))
+		m.observe(j.Starts(name, At(float64(i)/4)))
 		switch {
 		case i == 180:
-			m.hear(j.Retries(name, "try me again", time.Minute, At(60)))
+			m.observe(j.Retries(name, "try me again", time.Minute, At(60)))
 		case i == 190:
-			m.hear(j.Blocks(name, "help", At(61)))
+			m.observe(j.Blocks(name, "help", At(61)))
 		case i < 202:
-			m.hear(j.Succeeds(name, At(float64(i)/4+1)))
+			m.observe(j.Succeeds(name, At(float64(i)/4+1)))
 		default:
-			m.hear(j.Prints(name, "at work"))
+			m.observe(j.Prints(name, "at work"))
 		}
 	}
-	m.look(j.Picture(), At(62))
+	m.reconcile(j.Snapshot(), At(62))
 	return m
 }
 

@@ -70,7 +70,7 @@ func (s *screen) height(columns int) int {
 	}
 	rows := 0
 	for _, line := range s.drawn {
-		w := text.Width(strings.Join(printableLines(line), "")) // without colours
+		w := text.Width(strings.Join(text.Lines(line), "")) // without colours
 		rows += max(1, (w+columns-1)/columns)
 	}
 	return rows

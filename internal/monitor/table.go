@@ -127,7 +127,7 @@ func (s *summary) took(t *weaver.TaskInfo) string {
 	if t.StartedAt.IsZero() || t.State != task.Running && t.FinishedAt.IsZero() {
 		return ""
 	}
-	return took(duration(t, s.now))
+	return text.Took(duration(t, s.now))
 }
 
 // bar draws a share of the longest.

@@ -1,12 +1,11 @@
-package cli_test
+package explain_test
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/cli"
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -15,9 +14,9 @@ import (
 // follow from them.
 func jobOf(change func(*task.Job), hs ...store.History) book {
 	j := task.Job{ID: id(99), Name: "nightly", CreatedAt: ago(time.Hour)}
-	st := weaver.JobStatus{}
+	var tasks []task.Task
 	for _, h := range hs {
-		st.Tasks = append(st.Tasks, h.Task)
+		tasks = append(tasks, h.Task)
 		j.Counters = j.Counters.Add(task.Count(h.Task.State, h.Task.Waiting, errorKind(&h.Task)))
 	}
 	if change != nil {
@@ -26,8 +25,7 @@ func jobOf(change func(*task.Job), hs ...store.History) book {
 	if j.State = task.JobStateOf(j.Counters, j.CancelRequested); j.State.Terminal() {
 		j.FinishedAt = ago(time.Minute)
 	}
-	st.JobInfo = j
-	return book{tasks: hs, jobs: []weaver.JobStatus{st}}
+	return book{tasks: hs, job: j, inJob: tasks}
 }
 
 func errorKind(t *task.Task) task.ErrorKind {
@@ -92,7 +90,7 @@ func TestWhyJob(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			says(t, ask(t, tt.b, id(99)), tt.want...)
+			says(t, shown(tt.b.explain(t, task.ID{}, 10)), tt.want...)
 		})
 	}
 }
@@ -103,9 +101,49 @@ func TestWhyJobTellsAFewTasks(t *testing.T) {
 	for n := range byte(8) {
 		hs = append(hs, a(n+1, task.Failed, named(fmt.Sprintf("n%d", n)), failed(task.KindHandler, "boom")))
 	}
-	text, _, err := cli.Why(t.Context(), jobOf(nil, hs...), now, 10, id(99))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := shown(jobOf(nil, hs...).explain(t, task.ID{}, 10))
 	says(t, text, "  3 tasks more like these: `weaver job show 00000000000000000000000033` lists them.")
+}
+
+func TestJobResult(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		states        string // of the tasks: s f c n(ot needed) b p
+		job           task.JobState
+		state, detail string
+	}{
+		{"sssssss", task.JobSucceeded, "succeeded in", "7 tasks"},
+		{"s", task.JobSucceeded, "succeeded in", "1 task"},
+		{"ssn", task.JobSucceeded, "succeeded in", "2 of 3 tasks succeeded, 1 was not needed"},
+		{"ssssfcc", task.JobFailed, "failed after", "1 of 7 tasks failed, 2 were cancelled"},
+		{"f", task.JobFailed, "failed after", "1 of 1 task failed"},
+		{"sc", task.JobFailed, "failed after", "1 of 2 tasks was cancelled"},
+		{"sscc", task.JobCancelled, "was cancelled after", "2 of 4 tasks succeeded, 2 were cancelled (ops: too late)"},
+		{"sbpp", task.JobBlocked, "is blocked after", "1 of 4 tasks waits for a person, 2 are left"},
+		{"sbbp", task.JobBlocked, "is blocked after", "2 of 4 tasks wait for a person, 1 is left"},
+		{"sfcpp", task.JobRunning, "is not finished after", "1 of 5 tasks succeeded, 1 failed, 2 are left, 1 was cancelled"},
+		{"", task.JobRunning, "is not finished after", ""},
+	} {
+		tasks := make([]task.Task, len(tc.states))
+		for i, c := range tc.states {
+			switch k := &tasks[i]; c {
+			case 's':
+				k.State = task.Succeeded
+			case 'f':
+				k.State = task.Failed
+			case 'c':
+				k.State, k.Error = task.Cancelled, &task.Error{Kind: task.KindDependencyFailed}
+			case 'n':
+				k.State, k.Error = task.Cancelled, &task.Error{Kind: task.KindNotNeeded}
+			case 'b':
+				k.State = task.Blocked
+			case 'p':
+				k.State = task.Pending
+			}
+		}
+		j := task.Job{State: tc.job, CancelBy: "ops", CancelReason: "too late"}
+		if state, detail := explain.JobResult(&j, tasks); state != tc.state || detail != tc.detail {
+			t.Errorf("%s: %q, %q; want %q, %q", tc.states, state, detail, tc.state, tc.detail)
+		}
+	}
 }

@@ -1,21 +1,21 @@
-package cli_test
+package explain_test
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/cli"
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
 // The instant at which the tests ask, and what lies around it.
-var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+var (
+	now   = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	clock = explain.Clock{Now: now, Zone: time.UTC}
+)
 
 func ago(d time.Duration) time.Time { return now.Add(-d) }
 func in(d time.Duration) time.Time  { return now.Add(d) }
@@ -25,39 +25,71 @@ func id(n byte) task.ID { return task.ID{15: n} }
 
 const charge = "acme.billing.charge.v1"
 
-// book is a store of ready-made histories.
+// book are ready-made histories and jobs.
 type book struct {
-	tasks []weaver.History
-	jobs  []weaver.JobStatus
-	list  []weaver.TaskInfo // what List answers
-	more  string            // with this cursor
+	tasks   []store.History
+	job     task.Job // with inJob
+	inJob   []task.Task
+	running explain.Running
 }
 
-func (b book) History(_ context.Context, want task.ID) (weaver.History, error) {
-	for _, h := range b.tasks {
-		if h.Task.ID == want {
-			return h, nil
+// explain asks about a task, or about the job with the zero ID, and reads the
+// histories that are missing from the book.
+func (b book) explain(t *testing.T, about task.ID, depth int) *explain.Explanation {
+	t.Helper()
+	e := explain.Explainer{
+		Clock:   clock,
+		Command: func(args ...string) string { return "weaver " + strings.Join(args, " ") },
+		Depth:   depth,
+	}
+	known := make(explain.Known)
+	for range 100 {
+		x, missing := e.Job(&b.job, b.inJob, known)
+		if !about.IsZero() {
+			x, missing = e.Task(b.history(about), b.running, known)
+		}
+		if len(missing) == 0 {
+			return x
+		}
+		for _, id := range missing {
+			if _, twice := known[id]; twice {
+				t.Fatalf("the history of %s is missing, though it is known", id)
+			}
+			known[id] = b.history(id)
 		}
 	}
-	return weaver.History{}, fmt.Errorf("task %s: %w", want, store.ErrNotFound)
+	t.Fatal("there is always a history missing")
+	return nil
 }
 
-func (b book) Get(ctx context.Context, want task.ID) (weaver.TaskInfo, error) {
-	h, err := b.History(ctx, want)
-	return h.Task, err
-}
-
-func (b book) List(context.Context, weaver.Filter) ([]weaver.TaskInfo, string, error) {
-	return b.list, b.more, nil
-}
-
-func (b book) JobStatus(_ context.Context, want task.ID) (weaver.JobStatus, error) {
-	for _, j := range b.jobs {
-		if j.ID == want {
-			return j, nil
+func (b book) history(want task.ID) *store.History {
+	for i := range b.tasks {
+		if b.tasks[i].Task.ID == want {
+			return &b.tasks[i]
 		}
 	}
-	return weaver.JobStatus{}, fmt.Errorf("job %s: %w", want, store.ErrNotFound)
+	return nil
+}
+
+// shown is an explanation as lines, as the command line prints it.
+func shown(x *explain.Explanation) string {
+	lines := []string{x.Title(), x.Summary}
+	var causes func(list []explain.Cause, margin string)
+	causes = func(list []explain.Cause, margin string) {
+		for _, c := range list {
+			lines = append(lines, margin+c.Sentence)
+			causes(c.Because, margin+"  ")
+		}
+	}
+	causes(x.Because, "  ")
+	lines = append(lines, x.Notes...)
+	for _, h := range x.Past {
+		lines = append(lines, "  "+h.Sentence)
+	}
+	for _, a := range x.Actions {
+		lines = append(lines, "  "+a.Command, "      "+a.Effect)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // a is a task with usual values.
@@ -130,16 +162,7 @@ func with(change func(t *task.Task)) func(*store.History) {
 // why asks for the first task of the histories.
 func why(t *testing.T, hs ...store.History) string {
 	t.Helper()
-	return ask(t, book{tasks: hs}, hs[0].Task.ID)
-}
-
-func ask(t *testing.T, b book, about task.ID) string {
-	t.Helper()
-	text, _, err := cli.Why(t.Context(), b, now, 10, about)
-	if err != nil {
-		t.Fatalf("why %v: %v", about, err)
-	}
-	return text
+	return shown(book{tasks: hs}.explain(t, hs[0].Task.ID, 10))
 }
 
 // says fails the test for every line that the text does not have.

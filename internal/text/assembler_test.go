@@ -1,7 +1,6 @@
-package monitor
+package text
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -10,11 +9,11 @@ import (
 
 // assembled writes blocks and returns the lines; the last one is unfinished.
 func assembled(blocks ...string) (lines []string) {
-	var a assembler
+	var a Assembler
 	for _, b := range blocks {
-		a.write(b, func(line string) { lines = append(lines, line) })
+		a.Write(b, func(line string) { lines = append(lines, line) })
 	}
-	return append(lines, a.rest())
+	return append(lines, a.Rest())
 }
 
 func TestAssembler(t *testing.T) {
@@ -90,7 +89,7 @@ func FuzzAssembler(f *testing.F) {
 					t.Errorf("%q lets %U through: %q", in, r, line)
 				}
 			}
-			if !utf8.ValidString(line) || utf8.RuneCountInString(line) > maxLine {
+			if !utf8.ValidString(line) || utf8.RuneCountInString(line) > MaxLine {
 				t.Errorf("%q makes the line %q", in, line)
 			}
 		}
@@ -99,7 +98,7 @@ func FuzzAssembler(f *testing.F) {
 
 func TestSeen(t *testing.T) {
 	t.Parallel()
-	var a assembler
+	var a Assembler
 	for _, step := range []struct{ block, want string }{
 		{" 10", " 10"},
 		{" %\r", " 10 %"}, // until the next one is written
@@ -108,25 +107,9 @@ func TestSeen(t *testing.T) {
 		{"31m!", " 20 %!"},
 		{"\n", ""},
 	} {
-		a.write(step.block, func(string) {})
-		if got := a.seen(); got != step.want {
+		a.Write(step.block, func(string) {})
+		if got := a.Seen(); got != step.want {
 			t.Errorf("after %q: %q, want %q", step.block, got, step.want)
 		}
-	}
-}
-
-func TestRecordedTexts(t *testing.T) {
-	t.Parallel()
-	if got := oneLine("a\x1b[31m\n\n  b\tc\r\n\x07", 80); got != "a b c \ufffd" {
-		t.Errorf("oneLine = %q", got)
-	}
-	if got := firstLine("\n \n  exit  status 3\nmore", 80); got != "exit status 3" {
-		t.Errorf("firstLine = %q", got)
-	}
-	if got := firstLine("\n", 80); got != "" {
-		t.Errorf("firstLine of nothing = %q", got)
-	}
-	if got := fmt.Sprintf("%q", printableLines("a\n\nb\n")); got != `["a" "" "b"]` {
-		t.Errorf("printableLines = %s", got)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// tell shows changes. The caller holds m.mu, as for every function here but say.
-func (m *Monitor) tell(changes []change, now time.Time) {
+// show shows changes. The caller holds m.mu, as for every function here but say.
+func (m *Monitor) show(changes []change, now time.Time) {
 	for _, c := range changes {
 		switch m.cfg.Format {
 		case Lines:
@@ -51,7 +51,7 @@ func (m *Monitor) put(line string) {
 	}
 }
 
-// say shows a printable line of ours without waiting for Out while Run runs.
+// say shows a printable line without waiting for Out while Run runs.
 func (m *Monitor) say(text, color string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,7 @@ func (m *Monitor) takeAbove() []string {
 	return above
 }
 
-// flush writes what waits, without Run. Summary returns its error.
+// flush writes what is pending, without Run. Summary returns its error.
 func (m *Monitor) flush() {
 	var b strings.Builder
 	b.Write(m.pending)

@@ -5,15 +5,16 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )
 
-// look compares a picture with the model and returns what nobody has told:
-// what other processes did, and what follows from the end of a task for those
-// that needed it.
-func (m *model) look(st weaver.JobStatus, now time.Time) []change {
-	var told []change
+// reconcile compares a snapshot of the store with the model and returns the
+// changes that no event told: what other processes did, and what follows from
+// the end of a task for those that needed it.
+func (m *model) reconcile(st weaver.JobStatus, now time.Time) []change {
+	var shown []change
 	for i := range st.Tasks {
 		t := &st.Tasks[i]
 		n := m.byID[t.ID]
@@ -26,34 +27,34 @@ func (m *model) look(st weaver.JobStatus, now time.Time) []change {
 		if n.isPast(t) {
 			continue
 		}
-		for _, ev := range n.untold(t, m.namespace) {
+		for _, ev := range n.missed(t, m.namespace) {
 			if ended, ok := endOf(ev); ok {
-				told = append(told, n.finish(t.AttemptNo, ev.Head().At, ended)...)
+				shown = append(shown, n.finish(t.AttemptNo, ev.Head().At, ended)...)
 			} else {
-				told = append(told, n.flush()...)
+				shown = append(shown, n.flush()...)
 				n.start(t.AttemptNo, ev.Head().At)
 				n.here = false
 			}
-			told = append(told, change{node: n, event: ev})
+			shown = append(shown, change{node: n, event: ev})
 		}
-		if note := n.turn(t); note != "" {
-			told = append(told, n.flush()...)
-			told = append(told, change{node: n, note: note})
+		if note := explain.Turn(n.state, t.State); note != "" {
+			shown = append(shown, n.flush()...)
+			shown = append(shown, change{node: n, note: note})
 		}
-		n.settle(t)
+		n.adopt(t)
 	}
 	if st.State == task.JobBlocked && m.state != task.JobBlocked {
-		told = append(told, change{event: m.blocked(now)})
+		shown = append(shown, change{event: m.blocked(now)})
 	}
 	m.state = st.State
-	return told
+	return shown
 }
 
-// isPast reports whether a picture of a task is older than what is known. A
-// task's way is attempt 1 running, attempt 1 over, attempt 2 running, …, and
-// it never goes back. While it is between two attempts, persons and needs may
-// move it to and fro, but out of a terminal state only by a retry, which
-// raises the epoch.
+// isPast reports whether a snapshot of a task is older than what is known. A
+// task goes through attempt 1 running, attempt 1 over, attempt 2 running, …,
+// and never goes back. While it is between two attempts, operators and needs
+// may change its state both ways, but out of a terminal state only by a retry,
+// which raises the epoch.
 func (n *node) isPast(t *weaver.TaskInfo) bool {
 	switch {
 	case t.AttemptNo != n.attempt:
@@ -68,21 +69,21 @@ func (n *node) isPast(t *weaver.TaskInfo) bool {
 	return false
 }
 
-// untold are the events between what is known and a picture, as they would
-// have been told. Of several attempts only the last one can be known.
-func (n *node) untold(t *weaver.TaskInfo, namespace string) []event.Event {
+// missed are the events between what is known and a snapshot, as an engine
+// would have emitted them. Of several attempts only the last one can be known.
+func (n *node) missed(t *weaver.TaskInfo, namespace string) []event.Event {
 	h := event.Header{Namespace: namespace, TaskID: t.ID, TaskType: t.Type, JobID: t.JobID, Node: t.Node, AttemptNo: t.AttemptNo}
 	at := func(when ...time.Time) event.Header {
 		h.At = cmp.Or(cmp.Or(when...), t.UpdatedAt).UTC()
 		return h
 	}
-	var told []event.Event
+	var shown []event.Event
 	if t.AttemptNo > n.attempt {
-		told = append(told, event.TaskStarted{Header: at(t.StartedAt), Input: t.Input})
+		shown = append(shown, event.TaskStarted{Header: at(t.StartedAt), Input: t.Input})
 	}
-	ran := t.AttemptNo > n.attempt || n.state == task.Running // and does not, if the picture says so
+	ran := t.AttemptNo > n.attempt || n.state == task.Running // and does not, if the snapshot says so
 	if t.State == task.Running || !ran && t.State == n.state {
-		return told
+		return shown
 	}
 	var took time.Duration
 	end := cmp.Or(t.FinishedAt, t.UpdatedAt)
@@ -91,22 +92,22 @@ func (n *node) untold(t *weaver.TaskInfo, namespace string) []event.Event {
 	}
 	switch t.State {
 	case task.Succeeded:
-		return append(told, event.TaskSucceeded{Header: at(t.FinishedAt), Output: t.Output, Duration: took})
+		return append(shown, event.TaskSucceeded{Header: at(t.FinishedAt), Output: t.Output, Duration: took})
 	case task.Failed:
-		return append(told, event.TaskFailed{Header: at(t.FinishedAt), Error: errorOf(t), Duration: took})
+		return append(shown, event.TaskFailed{Header: at(t.FinishedAt), Error: errorOf(t), Duration: took})
 	case task.Cancelled:
-		return append(told, event.TaskCancelled{Header: at(t.FinishedAt), Error: errorOf(t), Duration: took})
+		return append(shown, event.TaskCancelled{Header: at(t.FinishedAt), Error: errorOf(t), Duration: took})
 	case task.Blocked:
-		return append(told, event.TaskBlocked{Header: at(), Error: errorOf(t), Duration: took})
+		return append(shown, event.TaskBlocked{Header: at(), Error: errorOf(t), Duration: took})
 	}
 	switch {
 	case !ran:
 	case t.Waiting == task.WaitRetry:
-		told = append(told, event.TaskRetrying{Header: at(), Error: errorOf(t), Delay: max(0, t.ReadyAt.Sub(t.UpdatedAt)), Duration: took})
+		shown = append(shown, event.TaskRetrying{Header: at(), Error: errorOf(t), Delay: max(0, t.ReadyAt.Sub(t.UpdatedAt)), Duration: took})
 	case t.Waiting == task.WaitSleep:
-		told = append(told, event.TaskSuspended{Header: at(), WakeAt: t.ReadyAt, Duration: took})
+		shown = append(shown, event.TaskSuspended{Header: at(), WakeAt: t.ReadyAt, Duration: took})
 	}
-	return told
+	return shown
 }
 
 // errorOf is the error of a task that did not succeed; a cancel has none.
@@ -115,7 +116,7 @@ func errorOf(t *weaver.TaskInfo) task.Error {
 		return *t.Error
 	}
 	if t.State == task.Cancelled {
-		return task.Error{Kind: cmp.Or(t.CancelKind, task.KindCancelled), Message: who(t)}
+		return task.Error{Kind: cmp.Or(t.CancelKind, task.KindCancelled), Message: explain.Who(t.CancelBy, t.CancelReason)}
 	}
 	return task.Error{}
 }
@@ -130,40 +131,16 @@ func endsTask(kind task.ErrorKind) bool {
 	return false
 }
 
-// who is who asked a task to end, and why: "ops: too late".
-func who(t *weaver.TaskInfo) string {
-	if t.CancelBy != "" && t.CancelReason != "" {
-		return t.CancelBy + ": " + t.CancelReason
-	}
-	return t.CancelBy + t.CancelReason
-}
-
-// turn is what a picture shows and no event tells, as the end of a sentence.
-func (n *node) turn(t *weaver.TaskInfo) string {
-	if t.State != task.Pending && t.State != task.Ready {
-		return ""
-	}
-	switch n.state { // after the untold events
-	case task.Running:
-		return "was stopped, and begins again with the next worker"
-	case task.Blocked:
-		return "is unblocked"
-	case task.Failed, task.Cancelled:
-		return "is tried again"
-	}
-	return ""
-}
-
-// settle takes over what a picture says. Times that an event told stay: they
+// adopt takes over what a snapshot says. Times that an event told stay: they
 // are those of this machine's clock.
-func (n *node) settle(t *weaver.TaskInfo) {
+func (n *node) adopt(t *weaver.TaskInfo) {
 	if t.State == task.Running && n.state != task.Running || t.AttemptNo != n.attempt {
 		n.begun, n.ended, n.took = time.Time{}, time.Time{}, 0
 	}
 	n.state, n.waiting, n.dueAt = t.State, t.Waiting, t.ReadyAt
 	n.attempt, n.epoch, n.counted, n.max = t.AttemptNo, t.Epoch, t.AttemptCount, t.MaxAttempts
 	n.open, n.lock, n.asked, n.parent = t.RemainingDeps, t.ConcurrencyKey, t.CancelRequested, t.ParentID
-	n.cancelBy = oneLine(who(t), maxLine)
+	n.cancelBy, n.cancelReason = t.CancelBy, t.CancelReason
 	if n.begun.IsZero() {
 		n.begun = t.StartedAt
 	}
@@ -179,7 +156,7 @@ func (n *node) settle(t *weaver.TaskInfo) {
 		n.report(*t.Progress)
 	case t.Error != nil && n.err == nil && t.State != task.Succeeded:
 		n.err = t.Error
-		n.say(headline(t.Error.Message))
+		n.say(explain.Head(t.Error.Message))
 	}
 }
 

@@ -1,4 +1,4 @@
-package cli_test
+package explain_test
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goweaver/weaver/cli"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -52,7 +51,7 @@ func TestWhyFollowsCancelledNeedsToTheRoot(t *testing.T) {
 	says(t, text,
 		"It was cancelled 1m ago (2026-11-20T11:59:00Z), because it was not needed.",
 		`  It needed "load" (00000000000000000000000004) to fail, which succeeded 1m ago (2026-11-20T11:59:00Z).`)
-	neverSays(t, text, "What you can do")
+	neverSays(t, text, "weaver task")
 }
 
 // When the need was retried in the meantime nothing is left to retry but the
@@ -94,13 +93,10 @@ func TestWhyDepthLimit(t *testing.T) {
 		chain = append(chain, a(n, task.Pending, named(fmt.Sprintf("n%d", n)), waits(task.WaitDeps, time.Time{}), needs(need(chain[len(chain)-1], false))))
 	}
 	b := book{tasks: chain}
-	text, _, err := cli.Why(t.Context(), b, now, 3, id(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := shown(b.explain(t, id(1), 3))
 	says(t, text, "      \"n3\" waits for \"n4\" (00000000000000000000000004), which waits for 1 other task; `weaver why 00000000000000000000000004` goes on from there.")
 	neverSays(t, text, `"n5"`)
-	if text, _, _ = cli.Why(t.Context(), b, now, 30, id(1)); !strings.Contains(text, "weaver task unblock "+id(20).String()) {
+	if text = shown(b.explain(t, id(1), 30)); !strings.Contains(text, "weaver task unblock "+id(20).String()) {
 		t.Errorf("with enough depth the root is not found:\n%s", text)
 	}
 }

@@ -1,32 +1,30 @@
-package monitor
+package text
 
 import (
 	"bytes"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/goweaver/weaver/internal/text"
 )
 
-// maxLine is how many characters a line of output has at most; longer ones
-// are told in pieces.
-const maxLine = 4000
+// MaxLine is how many characters a line of an [Assembler] has at most; a
+// longer line is split.
+const MaxLine = 4000
 
-// assembler makes printable lines of a stream that arrives in arbitrary
+// Assembler makes printable lines of a stream that arrives in arbitrary
 // blocks: a block may end inside a line, a character or an escape sequence.
 // Escape sequences are dropped wholly, other control characters replaced.
 // The zero value is ready.
-type assembler struct {
+type Assembler struct {
 	split  [utf8.UTFMax]byte // the first bytes of a character
 	nsplit int
-	where  position
+	pos    position
 	fresh  bool // the next character begins the line anew: progress bars rewrite theirs
 	line   []byte
 	chars  int // of line
 }
 
-// position is where in an escape sequence a stream is.
+// position is the place of a stream relative to escape sequences.
 type position uint8
 
 const (
@@ -38,8 +36,8 @@ const (
 	inEnd              // after an ESC in a string: half an ST
 )
 
-// write takes a block and hands out every line that it completes.
-func (a *assembler) write(block string, line func(string)) {
+// Write takes a block and hands out every line that it completes.
+func (a *Assembler) Write(block string, line func(string)) {
 	if a.nsplit > 0 {
 		block = string(a.split[:a.nsplit]) + block
 		a.nsplit = 0
@@ -62,65 +60,65 @@ func (a *assembler) write(block string, line func(string)) {
 }
 
 // plain is how many bytes of a block can be taken over as they are.
-func (a *assembler) plain(block string) int {
-	if a.where != inText || a.fresh {
+func (a *Assembler) plain(block string) int {
+	if a.pos != inText || a.fresh {
 		return 0
 	}
 	n := 0
-	for n < len(block) && a.chars+n < maxLine && block[n] >= ' ' && block[n] < 0x7f {
+	for n < len(block) && a.chars+n < MaxLine && block[n] >= ' ' && block[n] < 0x7f {
 		n++
 	}
 	return n
 }
 
-// rest ends the stream and returns its unfinished line, which may be empty.
-func (a *assembler) rest() string {
-	if a.nsplit > 0 && a.where == inText && a.chars < maxLine {
+// Rest ends the stream and returns its unfinished line, which may be empty.
+func (a *Assembler) Rest() string {
+	if a.nsplit > 0 && a.pos == inText && a.chars < MaxLine {
 		a.add(utf8.RuneError, nil)
 	}
-	text := a.seen()
-	*a = assembler{}
+	text := a.Seen()
+	*a = Assembler{}
 	return text
 }
 
-// seen is the unfinished line so far.
-func (a *assembler) seen() string { return string(bytes.TrimRight(a.line, " ")) }
+// Seen returns the unfinished line so far.
+func (a *Assembler) Seen() string { return string(bytes.TrimRight(a.line, " ")) }
 
-func (a *assembler) empty() { a.line, a.chars, a.fresh = a.line[:0], 0, false }
+func (a *Assembler) empty() { a.line, a.chars, a.fresh = a.line[:0], 0, false }
 
-func (a *assembler) rune(r rune, line func(string)) {
-	if a.where == inText {
+func (a *Assembler) rune(r rune, line func(string)) {
+	if a.pos == inText {
 		a.text(r, line)
 		return
 	}
 	// A line break ends every sequence: one that is never closed must not
 	// swallow the rest of the output.
 	if r == '\n' || r == '\x18' || r == '\x1a' {
-		a.where = inText
+		a.pos = inText
 		if r == '\n' {
 			a.text(r, line)
 		}
 		return
 	}
-	switch a.where {
+	switch a.pos {
 	case inEscape:
 		a.escape(r, line)
 	case inCharset:
 		if r < 0x20 || r > 0x2f {
-			a.where = inText // the character that is named
+			a.pos = inText // the character that is named
 		}
 	case inControl:
 		a.control(r, line)
 	case inString:
 		switch r {
 		case '\a', '\u009c':
-			a.where = inText
+			a.pos = inText
 		case '\x1b':
-			a.where = inEnd
+			a.pos = inEnd
 		}
 	case inEnd:
 		if r == '\\' {
-			a.where = inText
+			a.pos = inText
 			return
 		}
 		a.escape(r, line)
@@ -128,47 +126,47 @@ func (a *assembler) rune(r rune, line func(string)) {
 }
 
 // escape takes what follows an ESC.
-func (a *assembler) escape(r rune, line func(string)) {
+func (a *Assembler) escape(r rune, line func(string)) {
 	switch {
 	case r == '[':
-		a.where = inControl
+		a.pos = inControl
 	case strings.ContainsRune("]PX^_", r):
-		a.where = inString
+		a.pos = inString
 	case r >= 0x20 && r <= 0x2f:
-		a.where = inCharset
+		a.pos = inCharset
 	case r >= 0x30 && r <= 0x7e:
-		a.where = inText
+		a.pos = inText
 	case r == '\x1b':
-		a.where = inEscape
+		a.pos = inEscape
 	default:
-		a.where = inText
+		a.pos = inText
 		a.text(r, line)
 	}
 }
 
 // control takes the inside of a control sequence.
-func (a *assembler) control(r rune, line func(string)) {
+func (a *Assembler) control(r rune, line func(string)) {
 	switch {
 	case r >= 0x20 && r <= 0x3f: // parameters
 	case r >= 0x40 && r <= 0x7e:
-		a.where = inText
+		a.pos = inText
 		if r == 'G' { // the cursor goes to a column: what spinners do
 			a.fresh = true
 		}
 	case r == '\x1b':
-		a.where = inEscape
+		a.pos = inEscape
 	default:
-		a.where = inText
+		a.pos = inText
 		a.text(r, line)
 	}
 }
 
 // text takes a character outside escape sequences.
-func (a *assembler) text(r rune, line func(string)) {
+func (a *Assembler) text(r rune, line func(string)) {
 	switch r {
 	case '\n':
 		if line != nil {
-			line(a.seen())
+			line(a.Seen())
 		}
 		a.empty()
 	case '\r':
@@ -184,21 +182,21 @@ func (a *assembler) text(r rune, line func(string)) {
 			a.add(' ', line)
 		}
 	case '\x1b':
-		a.where = inEscape
+		a.pos = inEscape
 	case '\u009b':
-		a.where = inControl
+		a.pos = inControl
 	case '\u0090', '\u0098', '\u009d', '\u009e', '\u009f':
-		a.where = inString
+		a.pos = inString
 	default:
 		a.add(r, line)
 	}
 }
 
-func (a *assembler) add(r rune, line func(string)) {
+func (a *Assembler) add(r rune, line func(string)) {
 	if a.fresh {
 		a.empty()
 	}
-	if a.chars == maxLine {
+	if a.chars == MaxLine {
 		if line != nil {
 			line(string(a.line))
 		}
@@ -222,32 +220,4 @@ func shown(r rune) rune {
 		return r
 	}
 	return utf8.RuneError
-}
-
-// printableLines makes a recorded text printable, line by line.
-func printableLines(text string) []string {
-	var a assembler
-	var lines []string
-	keep := func(line string) { lines = append(lines, line) }
-	a.write(text, keep)
-	if last := a.rest(); last != "" {
-		keep(last)
-	}
-	return lines
-}
-
-// oneLine makes a recorded text a printable line of at most limit columns.
-func oneLine(recorded string, limit int) string {
-	joined := strings.Join(printableLines(recorded), " ")
-	return text.Cut(strings.Join(strings.Fields(joined), " "), limit)
-}
-
-// firstLine is the first line of a recorded text that says something.
-func firstLine(recorded string, limit int) string {
-	for _, line := range printableLines(recorded) {
-		if line = strings.Join(strings.Fields(line), " "); line != "" {
-			return text.Cut(line, limit)
-		}
-	}
-	return ""
 }

@@ -1,6 +1,7 @@
-package cli
+package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,9 +12,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// happening is one thing of a task's past: an attempt with what was decided
-// after it, or an operator's verb.
-type happening struct {
+// Happening is one thing of a task's past: an attempt with the decision after
+// it, or an operator's command.
+type Happening struct {
 	At       time.Time         `json:"at"`
 	Attempt  *task.Attempt     `json:"attempt,omitempty"`
 	Decision *task.Decision    `json:"decision,omitempty"`
@@ -21,42 +22,71 @@ type happening struct {
 	Sentence string            `json:"sentence"`
 }
 
-// past tells what happened, in order.
-func (e *explainer) past(h *store.History) []happening {
-	var past []happening
+// Past tells what happened to a task, in the order of time. The result refers
+// to h.
+func (c Clock) Past(h *store.History) []Happening {
+	var past []Happening
 	for i := range h.Attempts {
 		a := &h.Attempts[i]
-		ha := happening{At: a.StartedAt, Attempt: a}
+		ha := Happening{At: a.StartedAt, Attempt: a}
 		if k := slices.IndexFunc(h.Decisions, func(d task.Decision) bool { return d.AttemptNo == a.No }); k >= 0 {
 			ha.Decision = &h.Decisions[k]
 		}
-		ha.Sentence = e.attempt(a, ha.Decision, h.Steps)
+		ha.Sentence = c.Attempt(a, ha.Decision, h.Steps)
 		past = append(past, ha)
 	}
 	for i := range h.Audit {
 		entry := &h.Audit[i]
-		past = append(past, happening{At: entry.At, Audit: entry, Sentence: e.clock.operated(entry)})
+		past = append(past, Happening{At: entry.At, Audit: entry, Sentence: c.Operated(entry)})
 	}
-	slices.SortStableFunc(past, func(a, b happening) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(past, func(a, b Happening) int { return a.At.Compare(b.At) })
 	return past
 }
 
-func (e *explainer) attempt(a *task.Attempt, d *task.Decision, steps []task.Step) string {
+// Earlier counts happenings that are not told one by one: "Before that: 4
+// attempts (4 suspended)".
+func Earlier(past []Happening) string {
+	counts := make(map[task.Outcome]int)
+	var order []task.Outcome
+	commands := 0
+	for _, h := range past {
+		if h.Attempt == nil {
+			commands++
+			continue
+		}
+		if counts[h.Attempt.Outcome]++; counts[h.Attempt.Outcome] == 1 {
+			order = append(order, h.Attempt.Outcome)
+		}
+	}
+	var parts []string
+	for _, o := range order {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[o], o))
+	}
+	line := fmt.Sprintf("Before that: %s (%s)", text.Plural(len(past)-commands, "attempt"), strings.Join(parts, ", "))
+	if commands > 0 {
+		line += fmt.Sprintf(" and %s of operators", text.Plural(commands, "command"))
+	}
+	return line
+}
+
+// Attempt tells of one attempt: where it ran, how it ended, and what was
+// decided after it. d may be nil; steps are those of the task.
+func (c Clock) Attempt(a *task.Attempt, d *task.Decision, steps []task.Step) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Attempt %d began %s", a.No, e.clock.when(a.StartedAt))
+	fmt.Fprintf(&b, "Attempt %d began %s", a.No, c.When(a.StartedAt))
 	if a.Worker != "" {
-		fmt.Fprintf(&b, " on %s", oneLine(a.Worker, maxNote))
+		fmt.Fprintf(&b, " on %s", text.OneLine(a.Worker, MaxNote))
 	}
 	if a.FinishedAt.IsZero() {
 		b.WriteString(" and is running" + ranSteps(a) + ".")
 		return b.String()
 	}
-	b.WriteString(text.Stop(fmt.Sprintf(" and %s after %s%s%s", outcome(a), took(a.StartedAt, a.FinishedAt), reasonOf(a), ranSteps(a))))
+	b.WriteString(text.Stop(fmt.Sprintf(" and %s after %s%s%s", outcome(a), text.Took(a.FinishedAt.Sub(a.StartedAt)), reasonOf(a), ranSteps(a))))
 	if n := failedTries(a, steps); n > 1 {
 		fmt.Fprintf(&b, " %d tries of its steps failed.", n)
 	}
 	if d != nil {
-		b.WriteString(" " + e.decision(d))
+		b.WriteString(" " + c.Decision(d))
 	}
 	return b.String()
 }
@@ -91,42 +121,42 @@ func outcome(a *task.Attempt) string {
 	return "ended (" + string(a.Outcome) + ")"
 }
 
-// reasonOf is the error of an attempt, unless its verb says all there is.
+// reasonOf is the error of an attempt, unless the verb of its outcome has it.
 func reasonOf(a *task.Attempt) string {
 	if a.Error == nil || a.Outcome == task.OutcomeLeaseLost {
 		return ""
 	}
 	if a.Outcome == task.OutcomeFailure || a.Error.Step != "" {
-		return ": " + failure(a.Error, maxMessage)
+		return ": " + Failure(a.Error, MaxMessage)
 	}
-	return ": " + oneLine(a.Error.Message, maxMessage)
+	return ": " + text.OneLine(a.Error.Message, MaxMessage)
 }
 
 func ranSteps(a *task.Attempt) string {
 	if len(a.StepsRun) == 0 {
 		return ""
 	}
-	return "; it ran " + names("step", a.StepsRun)
+	return "; it ran " + named("step", a.StepsRun)
 }
 
 func failedTries(a *task.Attempt, steps []task.Step) int {
 	n := 0
-	for _, st := range steps {
-		if st.AttemptNo == a.No && st.State == task.StepFailed {
+	for i := range steps {
+		if steps[i].AttemptNo == a.No && steps[i].State == task.StepFailed {
 			n++
 		}
 	}
 	return n
 }
 
-// decision is what was chosen after an attempt, and why.
-func (e *explainer) decision(d *task.Decision) string {
+// Decision tells what was decided after an attempt, and why.
+func (c Clock) Decision(d *task.Decision) string {
 	said := ""
 	switch d.Kind {
 	case task.DecideRetry:
 		said = "It was decided to retry"
 		if !d.NextReadyAt.IsZero() {
-			said += ", due " + e.clock.when(d.NextReadyAt)
+			said += ", due " + c.When(d.NextReadyAt)
 		}
 	case task.DecideMarkDead:
 		said = "It was decided to give up"
@@ -138,56 +168,26 @@ func (e *explainer) decision(d *task.Decision) string {
 		said = "It was decided: " + string(d.Kind)
 	}
 	if d.Reason.Text != "" {
-		said += ": " + oneLine(d.Reason.Text, maxMessage)
+		said += ": " + text.OneLine(d.Reason.Text, MaxMessage)
 	}
 	if d.Reason.Policy != "" && d.Reason.Policy != "default" {
-		said += fmt.Sprintf(" (by the policy %q)", d.Reason.Policy)
+		said += fmt.Sprintf(" (by the policy %q)", text.OneLine(d.Reason.Policy, MaxNote))
 	}
 	return text.Stop(said)
 }
 
-// verbsDone is how the audited verbs read in the past tense.
-var verbsDone = map[string]string{
+// operated is how the audited commands read in the past tense.
+var operated = map[string]string{
 	"cancel": "cancelled it", "force_cancel": "cancelled it by force", "retry": "retried it", "unblock": "unblocked it",
 	"cancel_job": "cancelled its job", "pause": "paused its queue", "resume": "resumed its queue",
 }
 
-// operated is an operator's verb as a sentence.
-func (c clock) operated(a *store.AuditEntry) string {
-	who := a.Actor
-	if who == "" {
-		who = "somebody"
-	}
-	did := verbsDone[a.Verb]
-	if did == "" {
-		did = "did " + a.Verb
-	}
-	said := fmt.Sprintf("%s %s %s", oneLine(who, maxNote), did, c.when(a.At))
+// Operated tells of an operator's command.
+func (c Clock) Operated(a *store.AuditEntry) string {
+	actor := cmp.Or(text.OneLine(a.Actor, MaxNote), "An operator")
+	said := fmt.Sprintf("%s %s %s", actor, cmp.Or(operated[a.Verb], "did "+a.Verb), c.When(a.At))
 	if a.Reason != "" {
-		said += ": " + oneLine(a.Reason, maxMessage)
+		said += ": " + text.OneLine(a.Reason, MaxMessage)
 	}
 	return text.Stop(said)
-}
-
-// maxNames is how many names a sentence lists.
-const maxNames = 8
-
-// names lists things by name: `step "a"`, `steps "a", "b" and 3 more`.
-func names(noun string, list []string) string {
-	if len(list) > 1 {
-		noun += "s"
-	}
-	return noun + " " + quoted(list)
-}
-
-func quoted(list []string) string {
-	parts := make([]string, 0, maxNames)
-	for _, n := range list[:min(len(list), maxNames)] {
-		parts = append(parts, fmt.Sprintf("%q", oneLine(n, maxNote)))
-	}
-	said := strings.Join(parts, ", ")
-	if more := len(list) - len(parts); more > 0 {
-		said += fmt.Sprintf(" and %d more", more)
-	}
-	return said
 }
