@@ -33,7 +33,6 @@ const (
 	ncruces = "github.com/ncruces/go-sqlite3"
 	xsys    = "golang.org/x/sys"
 	kong    = "github.com/alecthomas/kong"
-	mpb     = "github.com/vbauerster/mpb/v8"
 	xterm   = "golang.org/x/term"
 )
 
@@ -98,7 +97,7 @@ var houseOrder = map[string]rule{
 	"cli":          {ours: join(join(doors, adapters...), "dashboard", "internal/group", "internal/pipeline", "internal/monitor", "internal/explain", "internal/text", "internal/typo"), libs: []string{kong}},
 	"cmd/...":      {ours: join(face, "cli", "builtin", "ordertask")},
 	"browser":      {ours: join(join(doors, adapters...), "dashboard", "internal/group")},
-	"examples/...": {ours: all, libs: []string{mpb}},
+	"examples/...": {ours: all},
 }
 
 func join(names []string, more ...string) []string { return slices.Concat(names, more) }

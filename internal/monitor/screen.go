@@ -12,11 +12,11 @@ import (
 // screen draws frames over each other at the bottom of a terminal, below
 // lines that stay. Each drawing is one write.
 //
-// It is not mpb's: mpb asks the terminal for its size and draws nothing on
-// one without (0×0), counts the lines to go back by the width they were drawn
-// for (a narrowed terminal has folded them since), hides write errors, blocks
-// whoever writes a line above while the terminal is slow, and its goroutines
-// end after its Wait.
+// A library for progress bars (mpb) was tried and rejected: it draws nothing on
+// a terminal without a size (0×0), counts the lines to go back by the width
+// they were drawn for (a narrowed terminal has folded them since), hides write
+// errors, blocks writers of lines above while the terminal is slow, and its
+// goroutines end after its Wait.
 type screen struct {
 	out     io.Writer
 	drawn   []string // the lines below which the cursor is
