@@ -95,12 +95,10 @@ func (c *doctorCmd) restored(ctx context.Context, client *weaver.Client) error {
 	return nil
 }
 
-// writable returns what keeps a store from being written, if it can tell. That
-// somebody else writes just now is no trouble.
-func writable(ctx context.Context, s weaver.Store) error {
-	w, ok := s.(interface {
-		Writable(ctx context.Context) error
-	})
+// writable returns what keeps a store from being written, if it can tell.
+// Another writer that is at work just now does not.
+func writable(ctx context.Context, s store.Store) error {
+	w, ok := s.(writeProber)
 	if !ok {
 		return nil
 	}

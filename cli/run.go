@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/internal/monitor"
 	"github.com/goweaver/weaver/internal/pipeline"
 	"github.com/goweaver/weaver/internal/text"
-	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/store"
 )
 
 type runCmd struct {
@@ -70,9 +70,9 @@ func (c *runCmd) Run(ctx context.Context, s *session) error {
 	if err := runnable(file, handlers); err != nil {
 		return err
 	}
-	return s.withWork(ctx, func(db *sqlite.DB) error {
+	return s.withWork(ctx, func(st store.Store) error {
 		r := &pipelineRun{session: s, flags: c, file: file}
-		return r.run(ctx, db, handlers)
+		return r.run(ctx, st, handlers)
 	})
 }
 
@@ -118,9 +118,9 @@ type pipelineRun struct {
 	monitor *monitor.Monitor
 }
 
-func (r *pipelineRun) run(ctx context.Context, db *sqlite.DB, handlers []weaver.Handler) error {
+func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver.Handler) error {
 	var err error
-	if r.client, err = weaver.NewClient(db, weaver.ClientConfig{Namespace: r.session.flags.Namespace}); err != nil {
+	if r.client, err = weaver.NewClient(st, weaver.ClientConfig{Namespace: r.session.flags.Namespace}); err != nil {
 		return badInput("", "--namespace: %w", err)
 	}
 	if r.job, err = r.begin(ctx, r.client, r.file, "run", r.flags.pipelineFlags); err != nil {
@@ -135,7 +135,7 @@ func (r *pipelineRun) run(ctx context.Context, db *sqlite.DB, handlers []weaver.
 		return err
 	}
 	r.monitor = monitor.New(r.monitorConfig(), status, needs)
-	eng, err := weaver.New(db, weaver.Config{
+	eng, err := weaver.New(st, weaver.Config{
 		Namespace:    r.client.Namespace(),
 		Handlers:     handlers,
 		Concurrency:  r.flags.Slots,

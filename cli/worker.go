@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +16,7 @@ import (
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/group"
 	"github.com/goweaver/weaver/internal/text"
-	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -41,9 +40,9 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.withWork(ctx, func(db *sqlite.DB) error {
+	return s.withWork(ctx, func(st store.Store) error {
 		log := &workLog{w: s.live, clock: s.clock, json: s.json()}
-		eng, err := weaver.New(db, weaver.Config{
+		eng, err := weaver.New(st, weaver.Config{
 			Namespace:    s.flags.Namespace,
 			Handlers:     handlers,
 			Concurrency:  c.Slots,
@@ -60,8 +59,8 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 			names[i] = h.Name()
 		}
 		slices.Sort(names)
-		if path, err := filepath.Abs(db.Path()); err == nil && s.created {
-			log.say("there was no store: %s is new, and no task waits in it yet", path)
+		if s.created {
+			log.say("there was no store: %s is new, and no task waits in it yet", storePlace(s.flags.Store))
 		}
 		log.say("worker on %s, namespace %q, %s: %s", s.flags.Store, s.flags.Namespace, text.Plural(c.Slots, "slot"), strings.Join(names, ", "))
 		err = c.work(ctx, eng, log)
