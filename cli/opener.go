@@ -22,8 +22,8 @@ type openedStore interface {
 	io.Closer
 }
 
-// writeProber is implemented by stores that can tell whether they can be
-// written now.
+// writeProber is implemented by stores that can test whether they accept
+// writes now.
 type writeProber interface {
 	// Writable writes something that changes nothing, and returns what keeps
 	// the store from being written: store.ErrFull, store.ErrReadOnly,

@@ -8,7 +8,7 @@ import (
 	"github.com/goweaver/weaver/cli"
 )
 
-// Whatever form a store has that we don't know, no password of it is printed.
+// The password of a store in an unknown form is not printed.
 func TestStoresKeepTheirPasswords(t *testing.T) {
 	t.Parallel()
 	for store, want := range map[string]string{

@@ -77,13 +77,13 @@ func (c *runCmd) Run(ctx context.Context, s *session) error {
 }
 
 // appOver are the handlers of both; where both have one, the program's own.
-func appOver(ours, app []weaver.Handler) []weaver.Handler {
+func appOver(builtins, app []weaver.Handler) []weaver.Handler {
 	named := make(map[string]bool, len(app))
 	for _, h := range app {
 		named[h.Name()] = true
 	}
 	all := append([]weaver.Handler(nil), app...)
-	for _, h := range ours {
+	for _, h := range builtins {
 		if !named[h.Name()] {
 			all = append(all, h)
 		}
@@ -91,7 +91,7 @@ func appOver(ours, app []weaver.Handler) []weaver.Handler {
 	return all
 }
 
-// runnable refuses a file with tasks that nobody here could run.
+// runnable refuses a file with tasks for which this program has no handler.
 func runnable(f *pipelineFile, handlers []weaver.Handler) error {
 	known := make(map[string]bool, len(handlers))
 	for _, h := range handlers {
@@ -151,7 +151,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	r.greet(status)
 	workErr := r.work(ctx, eng)
 
-	// What is told at the end is what the store has, also after an interrupt.
+	// The summary is of what the store has, also after an interrupt.
 	final, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	status, err = r.client.JobStatus(final, r.job.id)
@@ -210,7 +210,7 @@ func (r *pipelineRun) greet(st weaver.JobStatus) {
 }
 
 // work runs the engine and draws until the job has ended or cannot go on, or
-// somebody interrupts.
+// an interrupt.
 func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) error {
 	g := group.New(context.WithoutCancel(ctx))
 	asked, stopListening := listen(ctx, g.Go)
@@ -229,16 +229,16 @@ func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) error {
 		}
 		return err
 	})
-	unsay := context.AfterFunc(asked.drain, func() {
+	stopNote := context.AfterFunc(asked.drain, func() {
 		r.monitor.Note("Stopping: running tasks may end within %s; interrupt again to stop them now.", text.Setting(r.flags.DrainTimeout))
 	})
-	unstop := context.AfterFunc(asked.now, func() {
+	stopNow := context.AfterFunc(asked.now, func() {
 		r.monitor.Note("Stopping now.")
 		eng.StopNow()
 	})
 	err := eng.Run(engineCtx)
-	unsay()
-	unstop()
+	stopNote()
+	stopNow()
 	stopEngine()
 	stopListening()
 	r.look(context.WithoutCancel(ctx)) // the last thing drawn is what the store has
@@ -252,13 +252,13 @@ func (r *pipelineRun) look(ctx context.Context) {
 	defer cancel()
 	if st, err := r.client.JobStatus(ctx, r.job.id); err == nil {
 		r.monitor.Reconcile(st)
-	} // else the engine met the store's trouble too, and told it
+	} // else the engine met the store's error too, and logged it
 }
 
-// watchEvery is how often the store is read for what happened elsewhere.
+// watchEvery is how often the store is read for what other processes did.
 const watchEvery = time.Second
 
-// watch tells the monitor what other processes do, and what follows from the
+// watch notifies the monitor of what other processes do, and what follows from the
 // end of a task for those that needed it.
 func (r *pipelineRun) watch(ctx context.Context) error {
 	pause := watchEvery

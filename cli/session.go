@@ -32,7 +32,7 @@ type session struct {
 	flags globals
 	stdin io.Reader
 	out   *bytes.Buffer // the result of a verb that ends soon
-	live  io.Writer     // the standard output, for verbs that tell as they go
+	live  io.Writer     // the standard output, for verbs that print as they go
 	errs  io.Writer     // the standard error
 	paint text.Painter
 	clock explain.Clock

@@ -78,9 +78,9 @@ func (s *session) field(name, value string) {
 }
 
 // stateField prints a state, and below it what that means.
-func (s *session) stateField(state, standing string) {
+func (s *session) stateField(state, meaning string) {
 	s.field("state", s.paint.Paint(text.StateColor(state), state))
-	s.field("", text.Stop("It "+standing))
+	s.field("", text.Stop("It "+meaning))
 }
 
 func (s *session) heading(what string) { s.printf("\n%s\n", s.paint.Paint(text.Bold, what)) }

@@ -18,8 +18,8 @@ type whyCmd struct {
 
 // Help is shown by why --help.
 func (whyCmd) Help() string {
-	return "It tells in sentences where the task stands and what it waits for, follows its needs to the root cause, " +
-		"tells what each attempt did and what was decided after it, and which commands let it go on."
+	return "It explains in sentences where the task stands and what it waits for, follows its needs to the root cause, " +
+		"lists what each attempt did and what was decided after it, and which commands let it go on."
 }
 
 // Run implements the verb.

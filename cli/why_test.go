@@ -118,6 +118,6 @@ func TestWhyPastIsShort(t *testing.T) {
 		t.Errorf("%q is missing in:\n%s", want, text)
 	}
 	if n := strings.Count(text, "Attempt "); n != 10 {
-		t.Errorf("told %d attempts, want 10", n)
+		t.Errorf("%d attempts are shown, want 10", n)
 	}
 }

@@ -23,7 +23,7 @@ import (
 type workerCmd struct {
 	Handlers  []string `placeholder:"SET" help:"Which task types to run: app (those of this program), builtin (commands and URLs), or both. Default: app when this program has any, else builtin."`
 	Queue     []string `placeholder:"NAME[=N]" help:"Serve this queue only, at most N tasks of it at once; may be repeated. Default: every queue."`
-	UntilIdle bool     `help:"End when nothing is due or running any more; what is due later is left."`
+	UntilIdle bool     `help:"End when nothing is due or running any more; what is due later stays."`
 	workFlags
 }
 
@@ -72,10 +72,10 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, log *workLog) error {
 	g := group.New(context.WithoutCancel(ctx))
 	asked, stopListening := listen(ctx, g.Go)
-	unsay := context.AfterFunc(asked.drain, func() {
+	stopNote := context.AfterFunc(asked.drain, func() {
 		log.say("stopping: running tasks may end within %s; interrupt again to stop them now", text.Setting(c.DrainTimeout))
 	})
-	unstop := context.AfterFunc(asked.now, func() {
+	stopNow := context.AfterFunc(asked.now, func() {
 		log.say("stopping now")
 		eng.StopNow()
 	})
@@ -84,8 +84,8 @@ func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, log *workLog) 
 		work = eng.RunUntilIdle
 	}
 	err := work(asked.drain)
-	unsay()
-	unstop()
+	stopNote()
+	stopNow()
 	stopListening()
 	return errors.Join(err, g.Wait())
 }
@@ -99,7 +99,7 @@ func (c *workerCmd) handlers(s *session) ([]weaver.Handler, error) {
 			sets = []string{"app"}
 		}
 	}
-	var app, ours []weaver.Handler
+	var app, builtins []weaver.Handler
 	for _, set := range sets {
 		switch set {
 		case "app":
@@ -108,13 +108,13 @@ func (c *workerCmd) handlers(s *session) ([]weaver.Handler, error) {
 			}
 			app = s.app.Handlers
 		case "builtin":
-			ours = c.builtins()
+			builtins = c.builtins()
 		default:
 			known := []string{"app", "builtin"}
 			return nil, badInput("", "--handlers %q is not known%s; the sets are %s", set, didYouMean(set, known), join(known))
 		}
 	}
-	return appOver(ours, app), nil
+	return appOver(builtins, app), nil
 }
 
 // queues are those that --queue names; nil means every queue.

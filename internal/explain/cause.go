@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// maxCauses is how many needs, holders or tasks of a job are told one by one.
+// maxCauses is how many needs, holders or tasks of a job are listed one by one.
 const maxCauses = 5
 
 // walk is the making of one explanation: it follows waits from task to task.
@@ -62,7 +62,7 @@ func (w *walk) causes(h *store.History, subject string, depth int) []Cause {
 	return nil
 }
 
-// needs tells of the needs that count, those that want a person first.
+// needs lists the needs that count, those that want a person first.
 func (w *walk) needs(h *store.History, begin string, depth int, counts func(store.Need) bool) []Cause {
 	open := slices.DeleteFunc(slices.Clone(h.Needs), func(n store.Need) bool { return !counts(n) })
 	slices.SortStableFunc(open, func(a, b store.Need) int { return urgency(b.State) - urgency(a.State) })
@@ -118,7 +118,7 @@ func condition(k task.EdgeKind) string {
 	return ""
 }
 
-// holders tells which tasks have the concurrency key.
+// holders lists the tasks that have the concurrency key.
 func (w *walk) holders(h *store.History, subject string) []Cause {
 	if len(h.Holders) == 0 {
 		return []Cause{{Kind: CauseKey, Sentence: "No task holds the key right now: a worker takes it as soon as it has a free slot."}}
@@ -141,12 +141,12 @@ func (w *walk) holders(h *store.History, subject string) []Cause {
 			Sentence: fmt.Sprintf("The key is held by %s, which %s; %s runs when it leaves, after those that were due earlier.",
 				Label(&holder.Task), w.TaskState(holder), waiter),
 		})
-		w.offer(Action{w.Command("why", id.String()), "tells why the holder has not ended"})
+		w.add(Action{w.Command("why", id.String()), "tells why the holder has not ended"})
 	}
 	return causes
 }
 
-// pause tells who stopped the queue.
+// pause says by which operator the queue was paused.
 func (w *walk) pause(h *store.History) []Cause {
 	p := h.QueuePause
 	if p == nil {
@@ -155,34 +155,34 @@ func (w *walk) pause(h *store.History) []Cause {
 	return []Cause{{Kind: CausePause, Sentence: text.Stop("The queue was paused " + w.When(p.At) + By(p.Actor, p.Reason))}}
 }
 
-// act offers what a person can do about the task that was asked for, or about
+// act adds what a person can do about the task that was asked for, or about
 // one that is the root of its wait.
 func (w *walk) act(h *store.History, depth int) {
 	t := &h.Task
 	id, name, asked := t.ID.String(), Short(t), depth == 1
 	switch {
 	case t.State == task.Blocked:
-		w.offer(Action{w.Command("task", "unblock", id), "lets " + name + " go on; --input gives its handler an answer"})
+		w.add(Action{w.Command("task", "unblock", id), "lets " + name + " go on; --input gives its handler an answer"})
 		if asked {
-			w.offer(Action{w.Command("task", "cancel", id), "gives " + name + " up, and with it what needs it"})
+			w.add(Action{w.Command("task", "cancel", id), "gives " + name + " up, and with it what needs it"})
 		}
 	case t.State == task.Failed, t.State == task.Cancelled && kindOf(t) != task.KindNotNeeded:
 		effect := "starts " + name + " again with all its attempts ahead; recorded steps stay"
 		if slices.ContainsFunc(h.Dependents, func(n store.Need) bool { return n.State == task.Cancelled }) {
 			effect += ", and what was cancelled because of it revives"
 		}
-		w.offer(Action{w.Command("task", "retry", id), effect})
+		w.add(Action{w.Command("task", "retry", id), effect})
 	case t.State == task.Running && t.CancelRequested:
-		w.offer(Action{w.Command("task", "cancel", "--force", id), "takes the lease of " + name + " away and ends it at once, whatever its handler does"})
+		w.add(Action{w.Command("task", "cancel", "--force", id), "takes the lease of " + name + " away and ends it at once, whatever its handler does"})
 	case t.State == task.Running && asked:
-		w.offer(Action{w.Command("task", "cancel", id), "asks " + name + " to end"})
+		w.add(Action{w.Command("task", "cancel", id), "asks " + name + " to end"})
 	case t.State == task.Pending && t.Waiting == task.WaitPaused:
-		w.offer(Action{w.Command("queue", "resume", t.Queue), "lets the tasks of the queue run"})
+		w.add(Action{w.Command("queue", "resume", t.Queue), "lets the tasks of the queue run"})
 	}
 }
 
-// offer adds an action once.
-func (w *walk) offer(a Action) {
+// add adds an action once.
+func (w *walk) add(a Action) {
 	if !slices.Contains(w.actions, a) {
 		w.actions = append(w.actions, a)
 	}

@@ -54,8 +54,8 @@ func TestWhyFollowsCancelledNeedsToTheRoot(t *testing.T) {
 	neverSays(t, text, "weaver task")
 }
 
-// When the need was retried in the meantime nothing is left to retry but the
-// task itself.
+// When the need was retried in the meantime only the task itself can be
+// retried.
 func TestWhyCancelledNeedIsGoneOn(t *testing.T) {
 	t.Parallel()
 	extract := a(3, task.Running, named("extract"))
@@ -80,7 +80,7 @@ func TestWhyNeedsThatWantAPersonComeFirst(t *testing.T) {
 		`  It waits for "stuck" (0000000000000000000000000G), which is blocked and waits for a person.`,
 		"  It waits for 2 tasks more: `weaver task show 00000000000000000000000001` lists them.")
 	if strings.Index(text, `"stuck"`) > strings.Index(text, `"n0"`) {
-		t.Errorf("the blocked need is not told first:\n%s", text)
+		t.Errorf("the blocked need is not listed first:\n%s", text)
 	}
 }
 

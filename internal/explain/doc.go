@@ -1,7 +1,7 @@
 // Package explain turns recorded values into English: task and job states,
 // attempts, decisions, operator commands and waits become sentences. The
-// command line and the monitor of a running job tell the same with the same
-// words, because both take them from here.
+// command line and the monitor of a running job use the same words, because
+// both take them from here.
 //
 // Every function is pure: values in, text out. The package reads no store and
 // no clock ([Clock] has the instant as a field), and knows no terminal:

@@ -93,7 +93,7 @@ func InAttempt(counted int) string {
 	return fmt.Sprintf(" in attempt %d", counted)
 }
 
-// Turn is a change that no event tells, as the end of a sentence that begins
+// Turn is a change for which there is no event, as the end of a sentence that begins
 // with the task: one out of a state back to pending or ready. It is "" for
 // other changes.
 func Turn(from, to task.State) string {

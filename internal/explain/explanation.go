@@ -122,7 +122,7 @@ func (e *Explainer) Task(h *store.History, running Running, known Known) (x *Exp
 	return x, w.missing
 }
 
-// workersNote tells whether tasks like this one run anywhere: the store knows
+// workersNote says whether tasks like this one run anywhere: the store knows
 // what runs, not which workers could run it.
 func workersNote(t *task.Task, running Running) string {
 	n := len(running.Tasks)

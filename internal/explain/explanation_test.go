@@ -24,7 +24,7 @@ func TestWhyReady(t *testing.T) {
 	says(t, shown(b.explain(t, id(1), 10)), "At least 2 tasks of its type are running, for example on web1:7: it comes when a slot is free and what is due before it has started.")
 }
 
-// A finished task tells which recorded steps had no part in its end.
+// The notes of a finished task name recorded steps that had no part in its end.
 func TestWhyUnreachedSteps(t *testing.T) {
 	t.Parallel()
 	h := a(1, task.Succeeded, tried(1, "web1:7", ago(time.Minute), task.OutcomeSuccess, nil))
@@ -76,7 +76,7 @@ func TestWhyDependents(t *testing.T) {
 	neverSays(t, why(t, a(1, task.Succeeded, dependents(task.Cancelled, true))), "because of it")
 }
 
-// What text tells in lines, JSON tells in fields.
+// What text has in lines, JSON has in fields.
 func TestWhyJSON(t *testing.T) {
 	t.Parallel()
 	extract := a(3, task.Blocked, named("extract"), waits(task.WaitManual, time.Time{}))

@@ -43,7 +43,7 @@ func (w *walk) jobTask(t *task.Task) Cause {
 		return c
 	}
 	w.seen[t.ID] = true
-	// Depth two, as for the need of a task: what is offered serves the job.
+	// Depth two, as for the need of a task: the actions are those that serve the job.
 	c.Because = w.causes(h, Short(&h.Task), 2)
 	return c
 }

@@ -22,7 +22,7 @@ type Happening struct {
 	Sentence string            `json:"sentence"`
 }
 
-// Past tells what happened to a task, in the order of time. The result refers
+// Past lists what happened to a task, in the order of time. The result refers
 // to h.
 func (c Clock) Past(h *store.History) []Happening {
 	var past []Happening
@@ -43,7 +43,7 @@ func (c Clock) Past(h *store.History) []Happening {
 	return past
 }
 
-// Earlier counts happenings that are not told one by one: "Before that: 4
+// Earlier counts happenings that are not listed one by one: "Before that: 4
 // attempts (4 suspended)".
 func Earlier(past []Happening) string {
 	counts := make(map[task.Outcome]int)
@@ -69,7 +69,7 @@ func Earlier(past []Happening) string {
 	return line
 }
 
-// Attempt tells of one attempt: where it ran, how it ended, and what was
+// Attempt describes one attempt: where it ran, how it ended, and what was
 // decided after it. d may be nil; steps are those of the task.
 func (c Clock) Attempt(a *task.Attempt, d *task.Decision, steps []task.Step) string {
 	var b strings.Builder
@@ -149,7 +149,7 @@ func failedTries(a *task.Attempt, steps []task.Step) int {
 	return n
 }
 
-// Decision tells what was decided after an attempt, and why.
+// Decision says what was decided after an attempt, and why.
 func (c Clock) Decision(d *task.Decision) string {
 	said := ""
 	switch d.Kind {
@@ -182,7 +182,7 @@ var operated = map[string]string{
 	"cancel_job": "cancelled its job", "pause": "paused its queue", "resume": "resumed its queue",
 }
 
-// Operated tells of an operator's command.
+// Operated describes an operator's command.
 func (c Clock) Operated(a *store.AuditEntry) string {
 	actor := cmp.Or(text.OneLine(a.Actor, MaxNote), "An operator")
 	said := fmt.Sprintf("%s %s %s", actor, cmp.Or(operated[a.Verb], "did "+a.Verb), c.When(a.At))

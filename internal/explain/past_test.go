@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Each attempt is told with what was decided after it, and operators' verbs
+// Each attempt is described with what was decided after it, and operators' verbs
 // stand where they happened.
 func TestWhyPast(t *testing.T) {
 	t.Parallel()

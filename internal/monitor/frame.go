@@ -52,33 +52,33 @@ func (m *model) frame(columns, lines int, begun, now time.Time) *frame {
 }
 
 // Columns of the tree. A screen below narrow shows the short states; a note
-// that would get fewer than minNote columns is left out.
+// that would get fewer than minNote columns is not shown.
 const (
-	narrow  = 60
-	minNote = 10
-	gap     = 2
-	steady  = len("succeeded 12.3s") // so that the notes do not jump at every change
+	narrow   = 60
+	minNote  = 10
+	gap      = 2
+	minState = len("succeeded 12.3s") // so that the notes do not jump at every change
 )
 
 // text makes the frame's lines, none of them wider than the screen.
 func (f *frame) text(p text.Painter, columns int) []string {
-	var left, state int
+	var names, state int
 	for _, r := range f.rows {
 		state = max(state, text.Width(r.state(columns)))
-		left = max(left, text.Width(r.branch)+2+text.Width(r.name))
+		names = max(names, text.Width(r.branch)+2+text.Width(r.name))
 	}
 	if columns >= narrow {
-		state = max(state, steady)
+		state = max(state, minState)
 	}
 	state = min(state, columns/2)
-	left = min(left, columns-gap-state)
-	if room := columns * 9 / 20; left > room && columns >= narrow {
-		left = room
+	names = min(names, columns-gap-state)
+	if room := columns * 9 / 20; names > room && columns >= narrow {
+		names = room
 	}
-	note := columns - left - gap - state - gap
+	note := columns - names - gap - state - gap
 	lines := make([]string, 0, len(f.rows)+2)
 	for _, r := range f.rows {
-		lines = append(lines, r.text(p, r.state(columns), left, state, note))
+		lines = append(lines, r.text(p, r.state(columns), names, state, note))
 	}
 	if f.rest != "" {
 		lines = append(lines, p.Paint(text.Faint, text.Cut(f.rest, columns)))
@@ -93,9 +93,9 @@ func (r *row) state(columns int) string {
 	return r.long
 }
 
-func (r *row) text(p text.Painter, status string, left, state, note int) string {
-	branch := text.Cut(r.branch, max(0, left-4))
-	name := text.Cut(r.name, left-text.Width(branch)-2)
+func (r *row) text(p text.Painter, status string, names, state, note int) string {
+	branch := text.Cut(r.branch, max(0, names-4))
+	name := text.Cut(r.name, names-text.Width(branch)-2)
 	line := p.Paint(text.Faint, branch) + p.Paint(r.color, r.glyph) + " " + name
 	used := text.Width(branch) + 2 + text.Width(name)
 	add := func(column int, color, part string) {
@@ -104,9 +104,9 @@ func (r *row) text(p text.Painter, status string, left, state, note int) string 
 			used = column + text.Width(part)
 		}
 	}
-	add(left+gap, r.color, text.Cut(status, state))
+	add(names+gap, r.color, text.Cut(status, state))
 	if note >= minNote {
-		at := left + gap + state + gap
+		at := names + gap + state + gap
 		add(at, text.Yellow, text.Cut(r.try, note))
 		if r.try != "" {
 			note -= text.Width(r.try) + gap

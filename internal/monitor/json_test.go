@@ -43,7 +43,7 @@ func TestJSON(t *testing.T) {
 		time.Sleep(time.Second)
 		m.Emit(j.Retries("fetch", "exit status 3", time.Second, time.Now()))
 		time.Sleep(time.Second)
-		j.Starts("fetch", time.Now()) // elsewhere
+		j.Starts("fetch", time.Now()) // in another process
 		time.Sleep(time.Second)
 		m.Reconcile(j.Snapshot())
 		j.Fails("fetch", "exit status 4", time.Now())

@@ -101,7 +101,7 @@ func TestLines(t *testing.T) {
 		m.Emit(j.Succeeds("load", time.Now()))
 		m.Emit(j.Fails("fetch", "exit status 4\nfatal", time.Now()))
 		m.Emit(event.LogWritten{Header: j.Head("old", time.Now()), Message: "read", Data: map[string]any{"rows": 3, "from": "a b", "took": time.Second}})
-		m.Emit(event.LogWritten{Header: j.Head("old", time.Now()), Level: slog.LevelWarn, Message: "the engine's logger tells it"})
+		m.Emit(event.LogWritten{Header: j.Head("old", time.Now()), Level: slog.LevelWarn, Message: "the engine's logger shows it"})
 		pass(time.Second)
 		old.State, j.State = task.Ready, task.JobBlocked
 		m.Reconcile(j.Snapshot())
@@ -137,7 +137,7 @@ func TestLines(t *testing.T) {
 	})
 }
 
-func TestLinesTellProgressOfQuietTasks(t *testing.T) {
+func TestLinesShowProgressOfQuietTasks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		j := monitor.JobOf("quiet", "loud")

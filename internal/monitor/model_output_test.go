@@ -25,7 +25,7 @@ func TestTries(t *testing.T) {
 	tries(1) // a sleep does not count
 	m.observe(event.TaskRetrying{Header: j.Head("a", At(4)), Error: task.Error{Kind: task.KindInternal}})
 	m.observe(j.Starts("a", At(5)))
-	tries(1) // nor does trouble of the engine
+	tries(1) // nor does an error of the engine
 	m.observe(j.Retries("a", "no", 0, At(6)))
 	tries(1)
 	m.observe(j.Starts("a", At(7)))

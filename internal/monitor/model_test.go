@@ -13,8 +13,8 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// told lists changes: "fetch task.started 1", "fetch| line", "fetch: note".
-func told(changes []change) []string {
+// listed lists changes: "fetch task.started 1", "fetch| line", "fetch: note".
+func listed(changes []change) []string {
 	var all []string
 	for _, c := range changes {
 		switch {
@@ -33,16 +33,16 @@ func told(changes []change) []string {
 
 func check(t *testing.T, what string, got []change, want ...string) {
 	t.Helper()
-	if list := told(got); !slices.Equal(list, want) {
-		t.Errorf("%s tells %q, want %q", what, list, want)
+	if list := listed(got); !slices.Equal(list, want) {
+		t.Errorf("%s shows %q, want %q", what, list, want)
 	}
 }
 
 // fact is one thing that happened: the event of it, and the store after it.
 type fact struct {
-	event    event.Event // nil: none is told
+	event    event.Event // nil: none is emitted
 	snapshot weaver.JobStatus
-	key      string // how it is told
+	key      string // how it is shown
 }
 
 // life is what can happen to one task, and what a person may know of it.
@@ -109,7 +109,7 @@ func lives() []life {
 }
 
 // Snapshots come late, events may belong to another process and are then not
-// told at all. However they meet, nothing goes back, nothing is told twice,
+// emitted at all. However they meet, nothing goes back, nothing is shown twice,
 // the order is that of the facts, and the end is known.
 func TestEventsAndSnapshotsInEveryOrder(t *testing.T) {
 	t.Parallel()
@@ -118,7 +118,7 @@ func TestEventsAndSnapshotsInEveryOrder(t *testing.T) {
 			t.Parallel()
 			facts := l.facts(JobOf("a", "b < a"))
 			runs := 0
-			for mask := range 1 << len(facts) { // which events are told
+			for mask := range 1 << len(facts) { // which events are emitted
 				walk(facts, mask, nil, func(way []int) {
 					runs++
 					meet(t, facts, way)
@@ -136,7 +136,7 @@ func TestEventsAndSnapshotsInEveryOrder(t *testing.T) {
 
 // walk finds every way in which events and snapshots can reach a model. A step
 // 2i is the event of fact i, and 2i+1 its snapshot; a snapshot of a fact is seen
-// after it, but perhaps before its event, which is told after the commit.
+// after it, but perhaps before its event, which is emitted after the commit.
 func walk(facts []fact, mask int, way []int, visit func([]int)) {
 	var step func(events, snapshots int, way []int)
 	step = func(events, snapshots int, way []int) {
@@ -150,7 +150,7 @@ func walk(facts []fact, mask int, way []int, visit func([]int)) {
 		if events < len(facts) {
 			step(events+1, snapshots, append(slices.Clip(way), 2*events))
 		}
-		// At most one fact is in the store whose event was not told yet.
+		// At most one fact is in the store whose event was not emitted yet.
 		if snapshots < len(facts) && snapshots <= events {
 			step(events, snapshots+1, append(slices.Clip(way), 2*snapshots+1))
 		}
@@ -166,9 +166,9 @@ func meet(t *testing.T, facts []fact, way []int) {
 	place := 0
 	for _, step := range way {
 		if step%2 == 0 {
-			all = append(all, told(m.observe(facts[step/2].event))...)
+			all = append(all, listed(m.observe(facts[step/2].event))...)
 		} else {
-			all = append(all, told(m.reconcile(facts[step/2].snapshot, At(9)))...)
+			all = append(all, listed(m.reconcile(facts[step/2].snapshot, At(9)))...)
 		}
 		now := 2 * n.attempt
 		if n.state != task.Running {
@@ -183,7 +183,7 @@ func meet(t *testing.T, facts []fact, way []int) {
 	if n.state != last.State || n.attempt != last.AttemptNo {
 		t.Errorf("way %v ends as attempt %d, %s, want %d, %s", way, n.attempt, n.state, last.AttemptNo, last.State)
 	}
-	// What was told is a part of the facts, in their order.
+	// What was shown is a part of the facts, in their order.
 	at := 0
 	var keys []string
 	for _, f := range facts {
@@ -195,13 +195,13 @@ func meet(t *testing.T, facts []fact, way []int) {
 		}
 		i := slices.Index(keys[at:], key)
 		if i < 0 {
-			t.Errorf("way %v tells %q twice or too late: %q", way, key, all)
+			t.Errorf("way %v shows %q twice or too late: %q", way, key, all)
 			return
 		}
 		at += i + 1
 	}
 	if at != len(facts) {
-		t.Errorf("way %v does not tell the end: %q", way, all)
+		t.Errorf("way %v does not show the end: %q", way, all)
 	}
 }
 
@@ -249,8 +249,8 @@ func TestForeignAndUnknownTasks(t *testing.T) {
 	m := j.model()
 	other := event.TaskStarted{Header: event.Header{JobID: ID(99), TaskID: j.Tasks[0].ID, AttemptNo: 1}}
 	check(t, "an event of another job", m.observe(other))
-	alone := event.TaskStarted{Header: event.Header{TaskID: j.Tasks[0].ID, AttemptNo: 1}}
-	check(t, "an event of a task without a job", m.observe(alone))
+	outside := event.TaskStarted{Header: event.Header{TaskID: j.Tasks[0].ID, AttemptNo: 1}}
+	check(t, "an event of a task without a job", m.observe(outside))
 	check(t, "an event of a job", m.observe(event.JobStarted{JobHeader: event.JobHeader{JobID: j.ID}}))
 
 	j.Tasks = append(j.Tasks, weaver.TaskInfo{ID: ID(7), JobID: j.ID, Node: "child", ParentID: j.Tasks[0].ID, State: task.Ready})
@@ -272,14 +272,14 @@ func TestSnapshotsAlone(t *testing.T) {
 	m := j.model()
 	j.Starts("a", At(1))
 	j.Task("a").Progress = &task.Progress{Current: 1, Total: 4, Message: "reading"}
-	check(t, "a start elsewhere", m.reconcile(j.Snapshot(), At(2)), "a task.started 1")
+	check(t, "a start in another process", m.reconcile(j.Snapshot(), At(2)), "a task.started 1")
 	a := m.byName["a"]
 	if a.note() != "1 of 4: reading" || !a.begun.Equal(At(1)) {
 		t.Errorf("a says %q since %s", a.note(), a.begun)
 	}
 	j.Retries("a", "exit status 3\nlast words", 4*time.Second, At(2))
 	got := m.reconcile(j.Snapshot(), At(2))
-	check(t, "a retry elsewhere", got, "a task.retrying 1")
+	check(t, "a retry in another process", got, "a task.retrying 1")
 	if ev := got[0].event.(event.TaskRetrying); ev.Delay != 4*time.Second || ev.Duration != time.Second || ev.Error.Message == "" || !ev.At.Equal(At(2)) {
 		t.Errorf("the event: %+v", ev)
 	}
@@ -308,7 +308,7 @@ func TestSnapshotsAlone(t *testing.T) {
 	if long, short := m.byName["b"].status(At(12)); long != "wakes in 8s" || short != "asleep" {
 		t.Errorf("b: %s, %s", long, short)
 	}
-	// Somebody cancels what does not run.
+	// An operator cancels what does not run.
 	c := j.Task("c")
 	c.State, c.FinishedAt, c.CancelBy, c.CancelReason = task.Cancelled, At(12), "ops", "too late"
 	got = m.reconcile(j.Snapshot(), At(12))

@@ -159,7 +159,7 @@ func (m *Monitor) Reconcile(st weaver.JobStatus) {
 	}
 }
 
-// Note tells the person something, above the tree or as a line. It never
+// Note shows a message, above the tree or as a line. It never
 // waits for Out while Run runs. JSON does not have it.
 func (m *Monitor) Note(format string, args ...any) {
 	if m.cfg.Format == JSON {

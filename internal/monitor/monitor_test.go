@@ -104,7 +104,7 @@ func (g *gate) Write(p []byte) (int, error) {
 	return g.output.Write(p)
 }
 
-func TestABlockedTerminalBlocksNobody(t *testing.T) {
+func TestABlockedTerminalBlocksNoTask(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		j := monitor.JobOf("a")
@@ -131,7 +131,7 @@ func TestABlockedTerminalBlocksNobody(t *testing.T) {
 	})
 }
 
-// In Lines and JSON nothing is lost: who tells more than is read waits.
+// In Lines and JSON nothing is lost: Emit waits when more is emitted than read.
 func TestASlowPipeHoldsEmitBack(t *testing.T) {
 	t.Parallel()
 	for _, format := range []monitor.Format{monitor.Lines, monitor.JSON} {
@@ -153,7 +153,7 @@ func TestASlowPipeHoldsEmitBack(t *testing.T) {
 			if done {
 				t.Error("Emit did not wait")
 			}
-			m.Logger().Error("whoever logs does not wait")
+			m.Logger().Error("logging does not wait")
 			m.Note("nor who has something to say")
 			close(out.open)
 			emit.Wait()
@@ -311,7 +311,7 @@ func TestEventsOfOthersAreIgnored(t *testing.T) {
 		m.Reconcile(other)
 		end()
 		if out.String() != "" {
-			t.Errorf("it tells %q", out.String())
+			t.Errorf("it shows %q", out.String())
 		}
 	})
 }

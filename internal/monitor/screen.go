@@ -24,7 +24,7 @@ type screen struct {
 }
 
 // Control sequences. Wrapping is off while a frame is drawn: a terminal that
-// takes a character for wider than we do cuts the line, and the frame keeps
+// takes a character for wider than package text does cuts the line, and the frame keeps
 // its height.
 const (
 	wrapOff   = "\x1b[?7l"

@@ -20,7 +20,7 @@ const (
 	maxErrorLines = 20 // the last ones of each
 )
 
-// Summary tells how the job ended, or how it stands: its tasks, the critical
+// Summary tells how the job ended, or how far it is: its tasks, the critical
 // path, what went wrong, and a sentence. With JSON it is the last object,
 // job.finished. It is called once, when Run has returned; changes that were not
 // shown yet come first.

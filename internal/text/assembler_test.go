@@ -74,7 +74,7 @@ func TestAssembler(t *testing.T) {
 	}
 }
 
-// Whatever a command prints, nothing of it can act on a terminal.
+// No output of a command can act on a terminal.
 func FuzzAssembler(f *testing.F) {
 	f.Add("a\x1b[31mb\x1b]0;t\a\xff\u202e", 3)
 	f.Fuzz(func(t *testing.T, in string, at int) {

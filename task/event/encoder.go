@@ -68,7 +68,7 @@ func endsAttempt(ev Event) bool {
 // encode makes an event an object: its type first, its own fields after it.
 func encode(ev Event) string {
 	raw, err := marshal(ev)
-	if err != nil { // a reader of the stream still learns that it happened
+	if err != nil { // a reader of the stream still sees that it happened
 		raw, _ = marshal(struct {
 			Header
 			EncodeError string `json:"encode_error"`
@@ -143,7 +143,7 @@ type tail struct {
 	stream string
 }
 
-// whole returns the chunk with whole characters only; false when none is left.
+// whole returns the chunk with whole characters only; false when there are none.
 func (t tails) whole(ev StreamChunk) (StreamChunk, bool) {
 	block, ok := ev.Data.(string)
 	if !ok {

@@ -82,7 +82,7 @@ func TestEncodeEveryEvent(t *testing.T) {
 	}
 }
 
-// What cannot be encoded is told all the same.
+// What cannot be encoded is written all the same.
 func TestEncodeOddValues(t *testing.T) {
 	t.Parallel()
 	var enc event.Encoder

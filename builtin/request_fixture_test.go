@@ -109,9 +109,9 @@ func (l *lanListener) Close() error {
 
 func (l *lanListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
 
-// webWorld is the stage of one scene: a network, and a store with a worker
+// webFixture is the environment of one case: a network, and a store with a worker
 // that requests URLs of it.
-type webWorld struct {
+type webFixture struct {
 	*testing.T
 	*lan
 	env *weavertest.Env
@@ -121,17 +121,17 @@ type webWorld struct {
 	errs []error // what the handler returned, attempt by attempt
 }
 
-func webScene(t *testing.T, name string, play func(w *webWorld)) {
+func webCase(t *testing.T, name string, play func(w *webFixture)) {
 	t.Helper()
-	webSceneLimit(t, name, 0, play)
+	webCaseLimit(t, name, 0, play)
 }
 
-// webSceneLimit is webScene with an inline limit.
-func webSceneLimit(t *testing.T, name string, inlineLimit int, play func(w *webWorld)) {
+// webCaseLimit is webCase with an inline limit.
+func webCaseLimit(t *testing.T, name string, inlineLimit int, play func(w *webFixture)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := &webWorld{T: t, lan: &lan{t: t, trusted: x509.NewCertPool(), hosts: make(map[string]*lanListener), down: make(map[string]error)}}
+			w := &webFixture{T: t, lan: &lan{t: t, trusted: x509.NewCertPool(), hosts: make(map[string]*lanListener), down: make(map[string]error)}}
 			handler, closeIdle := builtin.RequestOver(w.dial, w.trusted)
 			w.cfg = weaver.Config{InlineLimit: inlineLimit, Handlers: []weaver.Handler{handler}, Middleware: []func(weaver.HandlerFunc) weaver.HandlerFunc{w.watch}}
 			w.env = weavertest.NewConfig(t, w.cfg)
@@ -142,7 +142,7 @@ func webSceneLimit(t *testing.T, name string, inlineLimit int, play func(w *webW
 }
 
 // watch is middleware that keeps the handler's errors.
-func (w *webWorld) watch(next weaver.HandlerFunc) weaver.HandlerFunc {
+func (w *webFixture) watch(next weaver.HandlerFunc) weaver.HandlerFunc {
 	return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		out, err := next(ctx, input)
 		w.mu.Lock()
@@ -153,7 +153,7 @@ func (w *webWorld) watch(next weaver.HandlerFunc) weaver.HandlerFunc {
 }
 
 // engine is a worker that runs until it is stopped.
-func (w *webWorld) engine() (e *weaver.Engine, stop func()) {
+func (w *webFixture) engine() (e *weaver.Engine, stop func()) {
 	w.Helper()
 	e, err := weaver.New(w.env.DB(), w.cfg)
 	if err != nil {
@@ -172,20 +172,20 @@ func (w *webWorld) engine() (e *weaver.Engine, stop func()) {
 }
 
 // run requests what must succeed.
-func (w *webWorld) run(in builtin.RequestInput, opts ...weaver.EnqueueOption) builtin.RequestOutput {
+func (w *webFixture) run(in builtin.RequestInput, opts ...weaver.EnqueueOption) builtin.RequestOutput {
 	w.Helper()
 	return weavertest.Run(w.T, w.env, builtin.Request, in, opts...)
 }
 
 // fails requests what must fail, after so many attempts and with a message
 // that says all of says.
-func (w *webWorld) fails(attempts int, in builtin.RequestInput, says ...string) {
+func (w *webFixture) fails(attempts int, in builtin.RequestInput, says ...string) {
 	w.Helper()
 	_ = w.failure(attempts, in, says...)
 }
 
 // failure is fails for those who look closer.
-func (w *webWorld) failure(attempts int, in builtin.RequestInput, says ...string) *weaver.TaskError {
+func (w *webFixture) failure(attempts int, in builtin.RequestInput, says ...string) *weaver.TaskError {
 	w.Helper()
 	_, err := weavertest.RunErr(w.T, w.env, builtin.Request, in, weaver.MaxAttempts(3))
 	te, ok := errors.AsType[*weaver.TaskError](err)

@@ -47,11 +47,11 @@ func newShop(t testing.TB, cfg weaver.Config) *shop {
 		t.Fatal(err)
 	}
 	s := &shop{TB: t, done: make(chan error, 1), change: make(chan struct{})}
-	hear := cfg.Sink
+	next := cfg.Sink
 	cfg.Sink = event.SinkFunc(func(e event.Event) {
 		s.note(e)
-		if hear != nil {
-			hear.Emit(e)
+		if next != nil {
+			next.Emit(e)
 		}
 	})
 	cfg.Handlers = builtin.Handlers(builtin.Config{})
@@ -191,7 +191,7 @@ type witness struct {
 	path  string
 	lines chan string
 	gone  chan struct{}
-	heard []string
+	got   []string
 }
 
 // newWitness makes a pipe. Commands open it with `exec 9>"$WITNESS"`.
@@ -234,22 +234,22 @@ func (w *witness) shell(line string) builtin.RunInput {
 	return builtin.RunInput{Shell: `exec 9>"$WITNESS"; ` + line, Env: w.env()}
 }
 
-// hears waits for a line.
-func (w *witness) hears(want string) {
+// awaits waits for a line.
+func (w *witness) awaits(want string) {
 	w.t.Helper()
 	limit := time.After(20 * time.Second)
 	for {
 		select {
 		case line, ok := <-w.lines:
 			if !ok {
-				w.t.Fatalf("the processes are gone, and none has said %q, only %q", want, w.heard)
+				w.t.Fatalf("the processes are gone, and none has said %q, only %q", want, w.got)
 			}
-			w.heard = append(w.heard, line)
+			w.got = append(w.got, line)
 			if line == want {
 				return
 			}
 		case <-limit:
-			w.t.Fatalf("waited too long for %q, heard %q", want, w.heard)
+			w.t.Fatalf("waited too long for %q, got %q", want, w.got)
 		}
 	}
 }
@@ -259,7 +259,7 @@ func (w *witness) end() []string {
 	w.t.Helper()
 	within(w.t, w.gone, "the processes to end")
 	for line := range w.lines {
-		w.heard = append(w.heard, line)
+		w.got = append(w.got, line)
 	}
-	return w.heard
+	return w.got
 }
