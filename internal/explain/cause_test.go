@@ -113,6 +113,13 @@ func TestWhyDiamond(t *testing.T) {
 	if n := strings.Count(text, "weaver task unblock"); n != 1 {
 		t.Errorf("the same help is offered %d times:\n%s", n, text)
 	}
+
+	// What is behind it too.
+	below := a(5, task.Blocked, named("below"), waits(task.WaitManual, time.Time{}))
+	root = a(4, task.Pending, named("root"), waits(task.WaitDeps, time.Time{}), needs(need(below, false)))
+	if text := why(t, top, left, right, root, below); strings.Count(text, `"root" waits for "below"`) != 1 {
+		t.Errorf("the causes of the need are not listed once:\n%s", text)
+	}
 }
 
 func TestWhyNeedIsGone(t *testing.T) {

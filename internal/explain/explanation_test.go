@@ -76,6 +76,17 @@ func TestWhyDependents(t *testing.T) {
 	neverSays(t, why(t, a(1, task.Succeeded, dependents(task.Cancelled, true))), "because of it")
 }
 
+// Until is known while a task waits for a time, and not afterwards.
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[task.State]time.Time{task.Pending: in(time.Hour), task.Ready: {}, task.Running: {}, task.Failed: {}} {
+		h := a(1, state, waits(task.WaitNone, in(time.Hour)))
+		if x := (book{tasks: []store.History{h}}).explain(t, id(1), 10); !x.Until.Equal(want) {
+			t.Errorf("%s until %v, want %v", state, x.Until, want)
+		}
+	}
+}
+
 // What text has in lines, JSON has in fields.
 func TestWhyJSON(t *testing.T) {
 	t.Parallel()
