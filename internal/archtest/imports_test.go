@@ -33,7 +33,6 @@ const (
 	ncruces = "github.com/ncruces/go-sqlite3"
 	xsys    = "golang.org/x/sys"
 	kong    = "github.com/alecthomas/kong"
-	mpb     = "github.com/vbauerster/mpb/v8"
 	xterm   = "golang.org/x/term"
 )
 
@@ -87,8 +86,8 @@ var houseOrder = map[string]rule{
 		libs:     []string{"github.com/goccy/go-yaml"},
 		testLibs: []string{"github.com/santhosh-tekuri/jsonschema/v6"},
 	},
-	"internal/explain": {ours: join(face, "internal/text")},
-	"internal/monitor": {ours: join(face, "internal/explain", "internal/group", "internal/text"), libs: []string{"github.com/rivo/uniseg", xterm}},
+	"internal/monitor": {ours: join(face, "internal/group", "internal/explain", "internal/text"), libs: []string{"github.com/rivo/uniseg", xterm}},
+	"internal/explain": {ours: join(words, "store", "internal/text")},
 	"internal/text":    {ours: words, libs: []string{"github.com/rivo/uniseg"}},
 	"internal/typo":    {},
 	"internal/webtest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/chromedp/chromedp"}},
@@ -100,10 +99,10 @@ var houseOrder = map[string]rule{
 	"builtin":      {ours: join(face, "internal/group"), libs: []string{xsys}},
 	"ordertask":    {ours: face},
 	"dashboard":    {ours: join(face, "schema", "httpapi")},
-	"cli":          {ours: join(join(doors, adapters...), "dashboard", "internal/group", "internal/explain", "internal/pipeline", "internal/monitor", "internal/text", "internal/typo"), libs: []string{kong}},
+	"cli":          {ours: join(join(doors, adapters...), "dashboard", "internal/group", "internal/pipeline", "internal/monitor", "internal/explain", "internal/text", "internal/typo"), libs: []string{kong}},
 	"cmd/...":      {ours: join(face, "cli", "builtin", "ordertask")},
 	"browser":      {ours: join(join(doors, adapters...), "dashboard", "internal/group")},
-	"examples/...": {ours: all, libs: []string{mpb}},
+	"examples/...": {ours: all},
 }
 
 func join(names []string, more ...string) []string { return slices.Concat(names, more) }

@@ -23,11 +23,7 @@ var migrations = sync.OnceValues(func() ([]migrate.Migration, error) {
 })
 
 // MigrationStatus is one migration, as the database has it.
-type MigrationStatus struct {
-	Version   int
-	Name      string
-	AppliedAt time.Time // zero: not applied
-}
+type MigrationStatus = store.MigrationStatus
 
 const sqlCreateVersions = `
 CREATE TABLE IF NOT EXISTS weaver_schema_versions (

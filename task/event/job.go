@@ -23,7 +23,7 @@ func (h JobHeader) Head() Header {
 
 func (JobHeader) sealed() {}
 
-// The events of a job's life. They are derived by the process that watches a job.
+// The events of a job's life. A process that watches a job derives them.
 type (
 	// JobStarted says that a process begins to work on a job.
 	JobStarted struct {
@@ -36,8 +36,8 @@ type (
 		JobHeader
 		Blocked []string `json:"blocked"` // names of the tasks that wait for the person
 	}
-	// JobFinished says in which states the tasks of a job are when the process that
-	// worked on it is done with it. State says whether they have ended: a run
+	// JobFinished says how the tasks of a job stand when the process that
+	// worked on it is done with it. State tells whether they have ended: a run
 	// that was interrupted leaves a running job.
 	JobFinished struct {
 		JobHeader
