@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
