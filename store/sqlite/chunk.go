@@ -16,15 +16,15 @@ import (
 // accepted is all that a chunk asks: when some are missing, the chunk is
 // undone and its tasks are done one by one, which shows which of them lost their leases.
 
-// chunkSizes are how many rows there are statements for, the most first.
+// chunkSizes are how many rows make a chunk, the most first.
 var chunkSizes = []int{32, 8}
 
-// chunkSQL is one statement for each size.
+// chunkSQL is one statement for each size, and one for a single row.
 type chunkSQL map[int]string
 
 func newChunkSQL(of func(n int) string) chunkSQL {
 	sqls := make(chunkSQL, len(chunkSizes))
-	for _, n := range chunkSizes {
+	for _, n := range append([]int{1}, chunkSizes...) {
 		sqls[n] = of(n)
 	}
 	return sqls

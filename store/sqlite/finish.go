@@ -71,11 +71,6 @@ func (f *finishing) one(fin *store.Finish, hash string, got *store.FinishResult)
 // singly ends one attempt. The guard is an UPDATE, never an earlier SELECT, and
 // everything else is driven by the row it returned (R2).
 func (f *finishing) singly(fin *store.Finish, hash string, got *store.FinishResult) error {
-	if fin.Outcome == task.OutcomeSuccess {
-		if done, err := f.succeed(fin, hash, got); err != nil || done {
-			return err
-		}
-	}
 	var h leaseRow
 	ok, err := f.guard(fin, &h)
 	if err != nil {
@@ -101,60 +96,6 @@ func (f *finishing) singly(fin *store.Finish, hash string, got *store.FinishResu
 	}
 	got.State, got.Waiting = end.state, end.waiting
 	return f.moves.afterRunning(&h, &end)
-}
-
-// sqlSucceed is guard and move in one statement, for the first attempt of a
-// plain task: most of them. What such a task cannot have
-// (an error, crashes, a long output) it need not clear. It asks for no row
-// back: RETURNING costs SQLite a temporary table each time.
-const (
-	sqlSucceed = `
-UPDATE weaver_tasks SET state = 'succeeded', output = ?5, attempt_count = 1, lease_id = NULL, lease_expires_at = NULL,
-  updated_at = ?6, finished_at = ?6
-WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4 AND plain AND attempt_no = 1`
-
-	sqlSucceedAttempt = `
-INSERT INTO weaver_attempts (namespace, task_id, attempt_no, lease_epoch, lease_id, worker, code_version, started_at, finished_at,
-  outcome_kind, outcome_json, outcome_hash)
-SELECT namespace, task_id, 1, lease_epoch, ?3, leased_by, ?4, started_at, ?5, 'success', ?6, ?7
-FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
-)
-
-// succeed ends a plain task well. It reports false when the task is not that
-// plain, or the lease not good; then nothing was written.
-func (f *finishing) succeed(fin *store.Finish, hash string, got *store.FinishResult) (bool, error) {
-	l := &fin.Lease
-	if fin.Progress != nil || len(fin.Output) > inlineMax {
-		return false, nil
-	}
-	n, err := f.tx.stmt(sqlSucceed).Text(1, f.tx.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Bytes(5, fin.Output).Int(6, f.tx.mic).Exec()
-	if err != nil || n == 0 {
-		return false, err
-	}
-	steps, err := stepsRun(fin)
-	if err != nil {
-		return false, err
-	}
-	if c, ok := f.tx.fx.Claim(l.ID); ok {
-		// What the claim of this process knows need not be read back from the
-		// row.
-		h := leaseRow{dispatched: dispatched{id: l.Task}, attemptNo: 1, epoch: l.Epoch, leaseID: l.ID, worker: c.Worker, startedAt: c.StartedAt}
-		err = f.tx.insertAttempt(&h, fin.CodeVersion, fin.Outcome, nil, steps, hash)
-	} else {
-		err = f.tx.stmt(sqlSucceedAttempt).Text(1, f.tx.ns).ID(2, &l.Task).Lease(3, &l.ID).Int(4, int64(fin.CodeVersion)).Int(5, f.tx.mic).
-			Bytes(6, steps).OrNull(7, hash).Run()
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, f.succeeded(fin, got)
-}
-
-// succeeded is what follows when a plain task ended well.
-func (f *finishing) succeeded(fin *store.Finish, got *store.FinishResult) error {
-	got.State = task.Succeeded
-	f.tx.fx.Notice.Tasks = append(f.tx.fx.Notice.Tasks, fin.Lease.Task)
-	return f.tx.endLease(fin.Lease.ID)
 }
 
 func leaseLost(l *task.Lease, why string) error {

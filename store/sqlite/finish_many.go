@@ -5,9 +5,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// success is the good end of a task's first attempt, to be written together
-// with others of the same claim. Whether the task is as plain as that takes,
-// the guard finds out.
+// success is the success of a task's first attempt, to be written together
+// with others of the same claim. The guard finds out whether the task is plain.
 type success struct {
 	fin   *store.Finish
 	hash  string
@@ -35,11 +34,20 @@ func (f *finishing) batch(fin *store.Finish, hash string, got *store.FinishResul
 
 // finishMany ends the attempts of the batch.
 func (f *finishing) finishMany() error {
-	return f.successes.write(f.tx, f.succeedMany, func(s success) error { return f.singly(s.fin, s.hash, s.got) })
+	return f.successes.write(f.tx, f.succeedMany, func(s success) error {
+		// One row needs no savepoint: a guard that does not accept it wrote nothing.
+		if accepted, err := f.succeedMany([]success{s}); err != nil || accepted {
+			return err
+		}
+		return f.singly(s.fin, s.hash, s.got)
+	})
 }
 
-// sqlSucceedMany is sqlSucceed, and sqlInsertAttempts its sqlInsertAttempt,
-// for a chunk of first attempts of one claim.
+// sqlSucceedMany is guard and transition in one statement, for a chunk of first
+// attempts of plain tasks of one claim. What such a task cannot have (an
+// error, crashes, a long output) it need not clear. It asks for no rows back:
+// RETURNING costs SQLite a temporary table each time. sqlInsertAttempts is
+// sqlInsertAttempt for the same chunk.
 var (
 	sqlSucceedMany = newChunkSQL(func(n int) string {
 		return `
@@ -80,7 +88,9 @@ func (f *finishing) succeedMany(chunk []success) (bool, error) {
 		return false, err
 	}
 	for i := range chunk {
-		if err := f.succeeded(chunk[i].fin, chunk[i].got); err != nil {
+		chunk[i].got.State = task.Succeeded
+		f.tx.fx.Notice.Tasks = append(f.tx.fx.Notice.Tasks, chunk[i].fin.Lease.Task)
+		if err := f.tx.endLease(*lease); err != nil {
 			return false, err
 		}
 	}
