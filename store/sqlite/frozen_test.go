@@ -192,8 +192,10 @@ func writeFrozen(t *testing.T) {
 	if err := f.submit(t.Context(), sub); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.claim("w", 1); len(got) != 1 {
-		t.Fatal("the job's first task was not claimed")
+	forever := fixClaim("w", 1)
+	forever.TTL = 1_000_000 * time.Hour // the file must be in order for as long
+	if got, err := f.db.Claim(t.Context(), fixNS, forever); err != nil || len(got.Tasks) != 1 {
+		t.Fatalf("the job's first task was not claimed: %+v, %v", got, err)
 	}
 	f.enqueue(1, func(n *task.New) { n.Queue = "paused" })
 	f.enqueue(1, func(n *task.New) {
