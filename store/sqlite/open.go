@@ -1,23 +1,3 @@
-// Package sqlite is the embedded store: one SQLite file, or memory, and no
-// server. It is written in Go throughout and also serves the browser.
-//
-// What always holds:
-//
-//   - One connection writes, for all callers of the process: their operations
-//     share transactions (group commit), each in a savepoint, and no caller's
-//     context ever reaches a writing statement.
-//   - Readers have their own connections and read short snapshots beside the
-//     writer.
-//   - Safety never rests on the in-memory knowledge kept here (which lanes
-//     have rows, how many tasks of a claim still run): it only saves work.
-//   - No statement relies on a pragma of its connection.
-//
-// Several processes may share a file. Opening the same file with another
-// SQLite library inside this process is unsafe: POSIX locks belong to the
-// process, so that our closing of a connection drops that library's. Use DB.
-//
-// The package does not replicate, does not back up, and does not work on
-// network file systems that have no locks.
 package sqlite
 
 import (
