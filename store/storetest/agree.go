@@ -1,12 +1,47 @@
 package storetest
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
+
+// readsAsDerived compares the Reader with store.Derive over the snapshot.
+func (e *env) readsAsDerived(snap *store.Snapshot) {
+	e.Helper()
+	available := make(map[task.ID]store.Availability, len(snap.Dispatch))
+	for _, d := range snap.Dispatch {
+		available[d.Task] = store.Availability{Dispatch: d.AvailableAt, Paused: slices.Contains(snap.Paused, d.Queue)}
+	}
+	for _, w := range snap.Waiters {
+		s := available[w.Task]
+		s.Waiter = w.DueAt
+		available[w.Task] = s
+	}
+	var ids []task.ID
+	for _, t := range snap.Tasks {
+		ids = append(ids, t.ID)
+	}
+	for i, got := range e.tasks(ids...) {
+		want := snap.Tasks[i]
+		store.Derive(&want, available[want.ID], snap.Now)
+		if !reflect.DeepEqual(got, want) {
+			e.Errorf("Tasks and Snapshot with Derive differ:\n got %s\nwant %s", show(got), show(want))
+			return
+		}
+	}
+}
+
+// show prints a task for a message, without its bulk.
+func show(t task.Task) string {
+	if len(t.Input) > 100 {
+		t.Input = nil
+	}
+	return fmt.Sprintf("%+v", t)
+}
 
 // readersAgree compares what readers say about one task with the snapshot.
 func (e *env) readersAgree(snap *store.Snapshot, id task.ID) {
@@ -36,9 +71,7 @@ func (e *env) listsAgree(snap *store.Snapshot, t task.Task) {
 				want = append(want, o.ID)
 			}
 		}
-		if !slices.Equal(got, want) {
-			e.Errorf("List(%+v) = %v, the snapshot says %v", f, got, want)
-		}
+		e.check(slices.Equal(got, want), "List(%+v) = %v, the snapshot says %v", f, got, want)
 	}
 	list(store.Filter{Types: []string{t.Type}}, func(o task.Task) bool { return o.Type == t.Type })
 	list(store.Filter{Queue: t.Queue}, func(o task.Task) bool { return o.Queue == t.Queue })

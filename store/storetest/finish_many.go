@@ -10,16 +10,123 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// manyScenes are about batches that are large enough for a store to write what
-// happens alike to many tasks by other statements than what happens to one.
-var manyScenes = []scene{
-	{"a batch of many reads as the same ones one by one", manyAsOne},
-	{"losers among many drop out and the others stand", manyLosers},
-	{"of many an element may come twice", manyTwice},
-	{"many with an epoch of before are refused", manyForged},
-	{"many in one namespace touch none of the same ids in another", manyNamespaces},
-	{"many that run for the second time keep what the first time left", manyAgain},
-	{"many of several claims and types", manyClaims},
+var finishManyCases = []testCase{
+	{"a batch of many writes what the same ones write one by one", func(e *env) {
+		e.twice(func(e *env, alone bool) []string {
+			rs, fs := work(e.a.gets(e.many(many)))
+			return append(e.showEach(alone, rs), e.endEach(alone, fs)...)
+		})
+	}},
+	{"one odd element of many ends as it does by itself", func(e *env) {
+		e.twice(func(e *env, alone bool) (told []string) {
+			for _, l := range losers {
+				cs := e.a.takeAll(e.many(many / 2)...)
+				rs, fs := work(cs)
+				l.make(e, cs[5], &rs[5], &fs[5])
+				told = append(told, l.name)
+				told = append(told, e.showEach(alone, rs)...)
+				told = append(told, e.endEach(alone, fs)...)
+			}
+			return told
+		})
+	}},
+	{"an element may come twice in a batch of many", func(e *env) {
+		e.twice(func(e *env, alone bool) []string {
+			rs, fs := work(e.a.gets(e.many(many)))
+			rs, fs = append(rs, rs[1], rs[many-1]), append(fs, fs[1], fs[many-1])
+			return append(e.showEach(alone, rs), e.endEach(alone, fs)...)
+		})
+	}},
+	{"many leases of an earlier epoch are refused", func(e *env) {
+		// Epochs and lease ids are both compared: an old epoch with the lease id of
+		// today is worth nothing.
+		cs := e.a.gets(e.many(many))
+		var fs []store.Finish
+		for _, c := range cs {
+			fs = append(fs, retry(c, 0))
+		}
+		e.finishAll(fs...)
+		rs, fs := work(e.b.claim().Tasks)
+		for i := range rs {
+			rs[i].Lease.Epoch, fs[i].Lease.Epoch = 1, 1
+		}
+		e.unchanged("what forged leases show", func() {
+			for _, told := range append(e.showEach(false, rs), e.endEach(false, fs)...) {
+				e.require(strings.Contains(told, store.ErrLeaseLost.Error()), "a forged lease was told %q", told)
+			}
+		})
+	}},
+	{"many second attempts keep what the first left", func(e *env) {
+		e.twice(func(e *env, alone bool) []string {
+			cs := e.a.gets(e.many(many))
+			rs, fs := work(cs)
+			told := e.showEach(alone, rs)
+			for i := range fs {
+				fs[i] = retry(cs[i], 0)
+			}
+			told = append(told, e.endEach(alone, fs)...)
+			cs = e.b.claim().Tasks
+			for _, c := range cs {
+				told = append(told, fmt.Sprint(c.Task.AttemptNo, c.Lease.Epoch, len(c.Steps)))
+			}
+			rs, fs = work(cs)
+			for i := range rs {
+				rs[i].Step.Name = "u"
+			}
+			told = append(told, e.showEach(alone, rs)...)
+			return append(told, e.endEach(alone, fs)...)
+		})
+	}},
+	{"a batch of several claims and types writes what single ones write", func(e *env) {
+		e.twice(func(e *env, alone bool) []string {
+			var rs []store.Record
+			var fs []store.Finish
+			for i := range 4 {
+				opts := [][]opt{{}, {typed(beta)}, {labels("k", "v")}, {key("k", many)}}[i]
+				ids := e.many(many/2, opts...)
+				r, f := work([]*worker{e.a, e.b}[i%2].takeAll(ids...))
+				rs, fs = append(rs, r...), append(fs, f...)
+			}
+			// One of each claim after the other.
+			half := len(rs) / 4
+			mixed, ends := make([]store.Record, 0, len(rs)), make([]store.Finish, 0, len(fs))
+			for i := range half {
+				for j := range 4 {
+					mixed, ends = append(mixed, rs[j*half+i]), append(ends, fs[j*half+i])
+				}
+			}
+			return append(e.showEach(alone, mixed), e.endEach(alone, ends)...)
+		})
+	}},
+	{"the last progress is stored with the end", func(e *env) {
+		for _, n := range []int{1, 10} {
+			ids := e.many(n)
+			var fins []store.Finish
+			for i, c := range e.a.takeAll(ids...) {
+				f := success(c)
+				f.Progress = &task.Progress{Current: float64(i), Total: 10}
+				fins = append(fins, f)
+			}
+			for _, got := range e.finishAll(fins...) {
+				e.wantErr("the finish", got.Err, nil)
+			}
+			for i, t := range e.tasks(ids...) {
+				e.equal("the progress", t.Progress, &task.Progress{Current: float64(i), Total: 10})
+			}
+		}
+	}},
+	{"many attempts that another handle finishes name their worker", func(e *env) {
+		ids := e.many(10)
+		fins := finishes(e.a.takeAll(ids...), success)
+		if _, err := e.second().Finish(e.Context(), e.ns, fins...); err != nil {
+			e.Fatalf("Finish through another handle: %v", err)
+		}
+		for _, id := range ids {
+			a := e.lastAttempt(id)
+			e.equal("the worker", a.Worker, e.a.name)
+			e.near("the start", a.StartedAt, e.now())
+		}
+	}},
 }
 
 // many is more than one statement of any store is likely to take, and no
@@ -53,9 +160,7 @@ func (e *env) showEach(alone bool, rs []store.Record) (told []string) {
 	e.Helper()
 	for _, batch := range batches(alone, rs) {
 		got, err := e.s.Record(e.Context(), e.ns, batch...)
-		if err != nil || len(got) != len(batch) {
-			e.Fatalf("Record of %d answered %d, %v", len(batch), len(got), err)
-		}
+		e.require(err == nil && len(got) == len(batch), "Record of %d answered %d, %v", len(batch), len(got), err)
 		for _, r := range got {
 			told = append(told, fmt.Sprintf("%s %s %v", r.Step.Name, r.Step.Value, sentinelOf(r.Err)))
 		}
@@ -74,15 +179,12 @@ func (e *env) endEach(alone bool, fs []store.Finish) (told []string) {
 	return told
 }
 
+// batches returns what goes into each call.
 func batches[E any](alone bool, all []E) [][]E {
-	if !alone {
-		return [][]E{all}
+	if alone {
+		return each(all)
 	}
-	var each [][]E
-	for i := range all {
-		each = append(each, all[i:i+1])
-	}
-	return each
+	return [][]E{all}
 }
 
 // sentinelOf returns what callers branch on.
@@ -109,13 +211,6 @@ func work(cs []store.Claimed) (rs []store.Record, fs []store.Finish) {
 		rs, fs = append(rs, r), append(fs, f)
 	}
 	return rs, fs
-}
-
-func manyAsOne(e *env) {
-	e.twice(func(e *env, alone bool) []string {
-		rs, fs := work(e.a.gets(e.many(many)))
-		return append(e.showEach(alone, rs), e.endEach(alone, fs)...)
-	})
 }
 
 // losers are what can be wrong with one of many, before its work is shown.
@@ -146,110 +241,4 @@ var losers = []struct {
 		f.Output = fmt.Appendf(nil, "%q", strings.Repeat("o", 9000))
 	}},
 	{"with nothing to say", func(_ *env, _ store.Claimed, _ *store.Record, f *store.Finish) { f.Output = nil }},
-}
-
-func manyLosers(e *env) {
-	e.twice(func(e *env, alone bool) (told []string) {
-		for _, l := range losers {
-			cs := e.a.takeAll(e.many(many / 2)...)
-			rs, fs := work(cs)
-			l.make(e, cs[5], &rs[5], &fs[5])
-			told = append(told, l.name)
-			told = append(told, e.showEach(alone, rs)...)
-			told = append(told, e.endEach(alone, fs)...)
-		}
-		return told
-	})
-}
-
-func manyTwice(e *env) {
-	e.twice(func(e *env, alone bool) []string {
-		rs, fs := work(e.a.gets(e.many(many)))
-		rs, fs = append(rs, rs[1], rs[many-1]), append(fs, fs[1], fs[many-1])
-		return append(e.showEach(alone, rs), e.endEach(alone, fs)...)
-	})
-}
-
-// Epochs and lease ids are both compared: an old epoch with the lease id of
-// today is worth nothing.
-func manyForged(e *env) {
-	cs := e.a.gets(e.many(many))
-	var fs []store.Finish
-	for _, c := range cs {
-		fs = append(fs, retry(c, 0))
-	}
-	e.finishAll(fs...)
-	rs, fs := work(e.b.claim().Tasks)
-	for i := range rs {
-		rs[i].Lease.Epoch, fs[i].Lease.Epoch = 1, 1
-	}
-	e.unchanged("what forged leases show", func() {
-		for _, told := range append(e.showEach(false, rs), e.endEach(false, fs)...) {
-			if !strings.Contains(told, store.ErrLeaseLost.Error()) {
-				e.Fatalf("a forged lease was told %q", told)
-			}
-		}
-	})
-}
-
-func manyNamespaces(e *env) {
-	other := e.in(otherNamespace)
-	other.follow(e)
-	var rs [2][]store.Record
-	var fs [2][]store.Finish
-	ids, same := e.many(many), other.many(many)
-	e.equal("the ids", ids, same)
-	rs[0], fs[0] = work(e.a.gets(ids)) // leaves what is due in the other one
-	rs[1], fs[1] = work(other.a.gets(same))
-	for i, here := range []*env{e, other} {
-		there := []*env{other, e}[i]
-		there.unchanged("what is done in another namespace", func() {
-			here.showEach(false, rs[i])
-			here.endEach(false, fs[i])
-		})
-	}
-}
-
-func manyAgain(e *env) {
-	e.twice(func(e *env, alone bool) []string {
-		cs := e.a.gets(e.many(many))
-		rs, fs := work(cs)
-		told := e.showEach(alone, rs)
-		for i := range fs {
-			fs[i] = retry(cs[i], 0)
-		}
-		told = append(told, e.endEach(alone, fs)...)
-		cs = e.b.claim().Tasks
-		for _, c := range cs {
-			told = append(told, fmt.Sprint(c.Task.AttemptNo, c.Lease.Epoch, len(c.Steps)))
-		}
-		rs, fs = work(cs)
-		for i := range rs {
-			rs[i].Step.Name = "u"
-		}
-		told = append(told, e.showEach(alone, rs)...)
-		return append(told, e.endEach(alone, fs)...)
-	})
-}
-
-func manyClaims(e *env) {
-	e.twice(func(e *env, alone bool) []string {
-		var rs []store.Record
-		var fs []store.Finish
-		for i := range 4 {
-			opts := [][]opt{{}, {typed(beta)}, {labels("k", "v")}, {key("k", many)}}[i]
-			ids := e.many(many/2, opts...)
-			r, f := work([]*worker{e.a, e.b}[i%2].takeAll(ids...))
-			rs, fs = append(rs, r...), append(fs, f...)
-		}
-		// One of each claim after the other.
-		half := len(rs) / 4
-		mixed, ends := make([]store.Record, 0, len(rs)), make([]store.Finish, 0, len(fs))
-		for i := range half {
-			for j := range 4 {
-				mixed, ends = append(mixed, rs[j*half+i]), append(ends, fs[j*half+i])
-			}
-		}
-		return append(e.showEach(alone, mixed), e.endEach(alone, ends)...)
-	})
 }
