@@ -6,6 +6,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -57,6 +58,14 @@ func (e *env) sameJSON(what string, got, want any) {
 	g, err1 := json.Marshal(got)
 	w, err2 := json.Marshal(want)
 	e.check(err1 == nil && err2 == nil && bytes.Equal(g, w), "%s = %s, want %s", what, g, w)
+}
+
+// contains expects a text to contain all parts.
+func (e *env) contains(what, text string, parts ...string) {
+	e.Helper()
+	for _, p := range parts {
+		e.check(strings.Contains(text, p), "%s %q does not contain %q", what, text, p)
+	}
 }
 
 // wantErr compares errors.

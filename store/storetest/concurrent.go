@@ -101,9 +101,7 @@ var concurrentCases = []testCase{
 				default:
 					e.Errorf("reaped: %v, finish: %v, the task is %s", taken[id], got[i].Err, t.State)
 				}
-				if n := len(e.history(id).Attempts); n != 1 {
-					e.Errorf("%d attempts, want 1", n)
-				}
+				e.equal("the attempts", len(e.history(id).Attempts), 1)
 			}
 		}
 	}},
@@ -135,9 +133,7 @@ var concurrentCases = []testCase{
 					e.Errorf("finish: %v, force: %v, the task is %s", got[i].Err, forced[i].Err, t.State)
 				}
 			}
-			if held, _ := e.keyRow("k"); held != 0 {
-				e.Errorf("the key is held by %d at the end", held)
-			}
+			e.keyHeld("k", 0, 100)
 		}
 	}},
 	{"R-14 two reapers at once have one effect each", func(e *env) {

@@ -18,9 +18,7 @@ var edgeCases = []testCase{
 				what := fmt.Sprintf("%s edge of a %s need", kind, end.state)
 				id := g.id(node)
 				if holds, _ := kind.Holds(end.state); holds {
-					if t := e.task(id); t.State != task.Ready || t.RemainingDeps != 0 {
-						e.Errorf("%s: the dependent is %s with %d open needs, want ready", what, t.State, t.RemainingDeps)
-					}
+					e.equal(what+": RemainingDeps", e.is(id, task.Ready, task.WaitNone).RemainingDeps, 0)
 					e.dueAt(id, e.now())
 					continue
 				}

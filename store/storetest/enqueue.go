@@ -55,17 +55,14 @@ var enqueueCases = []testCase{
 		for i, t := range e.tasks(ids...) {
 			e.equal("the input of a task", string(t.Input), fmt.Sprint(i))
 		}
-		if got := e.submit(store.Submission{}); len(got) != 0 {
-			e.Errorf("an empty submission answered %v", got)
-		}
+		e.equal("the answers to an empty submission", len(e.submit(store.Submission{})), 0)
 	}},
 	{"empty maps read as nil", func(e *env) {
 		n := e.draft()
 		n.Labels, n.Metadata = map[string]string{}, map[string]string{}
 		e.enqueue(n)
-		if t := e.task(n.ID); t.Labels != nil || t.Metadata != nil {
-			e.Errorf("empty maps read as %#v and %#v, want nil", t.Labels, t.Metadata)
-		}
+		t := e.task(n.ID)
+		e.check(t.Labels == nil && t.Metadata == nil, "empty maps read as %#v and %#v, want nil", t.Labels, t.Metadata)
 	}},
 	{"the store shares no memory with its caller", func(e *env) {
 		n := e.draft(labels("team", "a"))
@@ -124,9 +121,7 @@ var enqueueCases = []testCase{
 		wish := time.Now().Add(7 * time.Second).Add(123456789).In(time.FixedZone("home", 5*3600))
 		id := e.one(at(wish), after(time.Hour))
 		t := e.is(id, task.Pending, task.WaitDelay)
-		if want := wish.UTC().Truncate(time.Microsecond); !t.ReadyAt.Equal(want) {
-			e.Errorf("ReadyAt = %v, want %v: At counts, not Delay", t.ReadyAt, want)
-		}
+		e.equal("ReadyAt, by At and not by Delay", t.ReadyAt, wish.UTC().Truncate(time.Microsecond))
 		e.a.getsNothing()
 		e.pass(8 * time.Second)
 		e.a.gets([]task.ID{id})
@@ -143,9 +138,7 @@ var enqueueCases = []testCase{
 		e.pass(4 * time.Second)
 		c := e.a.take(id)
 		e.nearly("the time left", c.TimeLeft, 6*time.Second)
-		if other := e.a.take(e.one()); other.TimeLeft != 0 {
-			e.Errorf("a task without a deadline has %v left, want 0", other.TimeLeft)
-		}
+		e.equal("the time left without a deadline", e.a.take(e.one()).TimeLeft, time.Duration(0))
 	}},
 	{"a transaction of another driver is refused and nothing is stored", func(e *env) {
 		e.unchanged("an enqueue with a foreign transaction", func() {

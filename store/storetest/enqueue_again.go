@@ -24,9 +24,7 @@ var enqueueAgainCases = []testCase{
 			name := "key-" + string(state)
 			id := e.one(once(name))
 			reach(id)
-			if got := e.task(id); got.State != state {
-				e.Fatalf("the task is %s, want %s", got.State, state)
-			}
+			e.equal("the state", e.task(id).State, state)
 			e.existing(e.draft(once(name), input(`"other"`), queue("other"), priority(1)), id)
 		}
 	}},
@@ -39,9 +37,7 @@ var enqueueAgainCases = []testCase{
 			{ID: drafts[0].ID, Disposition: store.DispositionExisting},
 			{ID: drafts[0].ID, Disposition: store.DispositionExisting},
 		})
-		if n := len(e.snap().Tasks); n != 1 {
-			e.Errorf("%d tasks are stored, want 1", n)
-		}
+		e.equal("the tasks stored", len(e.snap().Tasks), 1)
 		e.equal("the answers to the same call again", e.submit(store.Submission{Tasks: drafts}), got)
 		e.a.gets([]task.ID{drafts[0].ID})
 	}},
@@ -57,9 +53,7 @@ var enqueueAgainCases = []testCase{
 			{ID: drafts[4].ID, Disposition: store.DispositionCreated},
 		}
 		e.equal("the answers", got, want)
-		if n := len(e.snap().Tasks); n != 4 {
-			e.Errorf("%d tasks are stored, want 4", n)
-		}
+		e.equal("the tasks stored", len(e.snap().Tasks), 4)
 	}},
 	{"an idempotency key belongs to one task type", func(e *env) {
 		e.one(once("k"), typed(alpha))

@@ -26,9 +26,7 @@ var finishCases = []testCase{
 			case o.kind != task.KindNone && (t.Error == nil || *t.Error != *f.Error):
 				e.Errorf("%s: the error is %v, want %v", o.name, t.Error, f.Error)
 			}
-			if has := len(e.dispatch(id)) == 1; has != (o.state == task.Pending || o.state == task.Ready) {
-				e.Errorf("%s: has a dispatch row: %v", o.name, has)
-			}
+			e.equal(o.name+": has a dispatch row", len(e.dispatch(id)) == 1, o.state == task.Pending || o.state == task.Ready)
 			h := e.history(id)
 			e.check(len(h.Attempts) == 1 && h.Attempts[0].Outcome == f.Outcome, "%s: attempts %+v, want one with %s", o.name, h.Attempts, f.Outcome)
 			e.check((len(h.Decisions) == 1) == o.decided, "%s: decisions %+v", o.name, h.Decisions)
@@ -95,15 +93,13 @@ var finishCases = []testCase{
 			if task.Counts(f.Outcome, kind) {
 				want = 1
 			}
-			if t := e.task(id); t.AttemptCount != want || t.AttemptNo != 1 {
-				e.Errorf("%s: AttemptCount = %d and AttemptNo = %d, want %d and 1", o.name, t.AttemptCount, t.AttemptNo, want)
-			}
+			t := e.task(id)
+			e.equal(o.name+": AttemptCount and AttemptNo", [2]int{t.AttemptCount, t.AttemptNo}, [2]int{want, 1})
 		}
 		lost := e.one()
 		e.expire(e.a.take(lost))
-		if t := e.task(lost); t.AttemptCount != 0 || t.AttemptNo != 1 {
-			e.Errorf("lost: AttemptCount = %d and AttemptNo = %d, want 0 and 1", t.AttemptCount, t.AttemptNo)
-		}
+		t := e.task(lost)
+		e.equal("lost: AttemptCount and AttemptNo", [2]int{t.AttemptCount, t.AttemptNo}, [2]int{0, 1})
 	}},
 	{"engine errors in a row are counted", func(e *env) {
 		id := e.one()
@@ -162,9 +158,7 @@ var finishCases = []testCase{
 		lost.Outcome = task.OutcomeLeaseLost
 		for what, f := range map[string]store.Finish{"an outcome of the reaper's": lost, "a failure that nobody decided": undecided, "an unknown decision": odd} {
 			e.unchanged(what, func() {
-				if got := e.finishAll(f)[0]; got.Err == nil {
-					e.Errorf("%s answered %+v", what, got)
-				}
+				e.check(e.finishAll(f)[0].Err != nil, "%s was accepted", what)
 			})
 		}
 		e.finish(success(c))
@@ -268,9 +262,7 @@ func (e *env) endsCancelled(what string, id task.ID, kind task.ErrorKind, words 
 		e.check(t.Error == nil || strings.Contains(t.Error.Message, w), "%s: the message %q does not contain %q", what, t.Error.Message, w)
 	}
 	h := e.history(id)
-	if got := h.Attempts[len(h.Attempts)-1].Outcome; got != task.OutcomeCancelled {
-		e.Errorf("%s: the attempt's outcome is %s, want cancelled", what, got)
-	}
+	e.equal(what+": the attempt's outcome", h.Attempts[len(h.Attempts)-1].Outcome, task.OutcomeCancelled)
 	e.check(len(h.Decisions) == 0, "%s: a decision was written: %+v", what, h.Decisions)
 	e.notDispatched(id)
 }

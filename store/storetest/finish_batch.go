@@ -21,9 +21,7 @@ var finishBatchCases = []testCase{
 			e.equal(outcomes[i].name, r, store.FinishResult{State: outcomes[i].state, Waiting: outcomes[i].waiting})
 			e.is(ids[i], outcomes[i].state, outcomes[i].waiting)
 		}
-		if got := e.finishAll(); len(got) != 0 {
-			e.Errorf("an empty batch answered %v", got)
-		}
+		e.equal("the answers to an empty batch", len(e.finishAll()), 0)
 	}},
 	{"of two needs in one batch the one that should have succeeded counts", func(e *env) {
 		bothOrders(func(turn func(...store.Finish) []store.Finish) {
@@ -114,9 +112,7 @@ var finishBatchCases = []testCase{
 				cs := e.a.takeAll(g.all("a", "b")...)
 				e.finishOK(first.end(cs[0]), second.end(cs[1]))
 				e.readyOnce(g.id("child"))
-				if j := g.read(); !j.State.Terminal() {
-					e.Errorf("%s and %s: the job is %s", first.name, second.name, j.State)
-				}
+				e.check(g.read().State.Terminal(), "%s and %s: the job has not ended", first.name, second.name)
 			}
 		}
 	}},

@@ -57,9 +57,7 @@ var finishLeaseCases = []testCase{
 			for range 3 {
 				e.unchanged(o.name+" again", func() { e.equal(o.name+" again", e.finish(f), first) })
 			}
-			if got := len(e.history(g.id("a")).Attempts); got != 1 {
-				e.Errorf("%s: %d attempts, want 1", o.name, got)
-			}
+			e.equal(o.name+": the attempts", len(e.history(g.id("a")).Attempts), 1)
 		}
 	}},
 	{"R-07 the same finish again succeeds after later attempts", func(e *env) {

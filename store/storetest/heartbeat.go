@@ -90,9 +90,8 @@ var heartbeatCases = []testCase{
 		e.equal("the beat before the deadline", e.a.beat(c.Lease), []store.Beat{{}})
 		e.pass(2 * time.Second)
 		e.reap()
-		if got := e.a.beat(c.Lease)[0]; got.Cancel != task.KindDeadline || got.Lost || got.Retry {
-			e.Errorf("the beat after the deadline = %+v, want Cancel deadline", got)
-		}
+		got := e.a.beat(c.Lease)[0]
+		e.check(got.Cancel == task.KindDeadline && !got.Lost && !got.Retry, "the heartbeat after the deadline answered %+v, want Cancel deadline", got)
 	}},
 	{"a heartbeat extends hundreds of leases", func(e *env) {
 		cs := e.a.takeAll(e.many(500)...)
@@ -100,8 +99,6 @@ var heartbeatCases = []testCase{
 		e.pass(2 * time.Second)
 		e.equal("the beats", e.a.beat(leases...), make([]store.Beat, len(leases)))
 		e.pass(2 * time.Second)
-		if got := e.reap().Reaped; len(got) != 0 {
-			e.Errorf("reaped %d tasks whose leases were extended", len(got))
-		}
+		e.reapsNothing()
 	}},
 }

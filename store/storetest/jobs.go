@@ -124,9 +124,8 @@ var jobCases = []testCase{
 		id := g.id("a")
 		movable := func(what string) {
 			e.Helper()
-			if j := g.read(); j.Counters.Movable != 1 || j.State != task.JobRunning {
-				e.Errorf("%s: the job is %s with %+v", what, j.State, j.Counters)
-			}
+			j := g.read()
+			e.check(j.Counters.Movable == 1 && j.State == task.JobRunning, "%s: the job is %s with %+v", what, j.State, j.Counters)
 		}
 		movable("delayed")
 		e.pass(2 * time.Second)

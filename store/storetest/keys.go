@@ -25,9 +25,7 @@ var keyCases = []testCase{
 			}
 			e.finish(success(c))
 		}
-		if held, _ := e.keyRow("k"); held != 0 {
-			e.Errorf("the key is held by %d after the end of all", held)
-		}
+		e.keyHeld("k", 0, 0)
 		e.equal("the waiters", len(e.snap().Waiters), 0)
 	}},
 	{"a cap of n admits n holders", func(e *env) {
@@ -37,9 +35,7 @@ var keyCases = []testCase{
 		for i := 3; i < 8; i++ {
 			e.finish(success(running[0]))
 			running = append(running[1:], e.b.gets(ids[i:i+1])...)
-			if held, _ := e.keyRow("k"); held != 3 {
-				e.Fatalf("the key is held by %d, want 3", held)
-			}
+			e.keyHeld("k", 3, 3)
 		}
 		for _, c := range running {
 			e.finish(success(c))
@@ -55,9 +51,8 @@ var keyCases = []testCase{
 		t := e.is(id, task.Pending, task.WaitConcurrency)
 		e.near("ReadyAt", t.ReadyAt, due)
 		e.notDispatched(id)
-		if w := e.snap().Waiters; len(w) != 1 || w[0].Task != id || w[0].Key != "k" {
-			e.Fatalf("the waiters are %v, want one", w)
-		}
+		w := e.snap().Waiters
+		e.require(len(w) == 1 && w[0].Task == id && w[0].Key == "k", "the waiters are %v, want one", w)
 		e.near("due_at", e.snap().Waiters[0].DueAt, due)
 		e.pass(time.Second)
 		e.finish(success(c))
@@ -108,9 +103,7 @@ var keyCases = []testCase{
 		e.is(d, task.Pending, task.WaitConcurrency)
 		e.finish(success(cc))
 		e.a.gets([]task.ID{d})
-		if held, limit := e.keyRow("k"); held != 1 || limit != 3 {
-			e.Errorf("the key is held by %d of %d, want 1 of 3", held, limit)
-		}
+		e.keyHeld("k", 1, 3)
 	}},
 	{"a raised cap wakes those it has room for", func(e *env) {
 		first := e.one(key("k", 1))
@@ -139,12 +132,8 @@ var keyCases = []testCase{
 		holders := e.history(ids[2]).Holders
 		slices.SortFunc(holders, task.ID.Compare)
 		e.equal("the holders", holders, ids[:2])
-		if h := e.history(ids[0]).Holders; len(h) != 0 {
-			e.Errorf("a running task waits for the holders %v", h)
-		}
-		if h := e.history(e.one()).Holders; len(h) != 0 {
-			e.Errorf("a task without a key waits for the holders %v", h)
-		}
+		e.equal("the holders before a running task", len(e.history(ids[0]).Holders), 0)
+		e.equal("the holders before a task without a key", len(e.history(e.one()).Holders), 0)
 	}},
 	{"a dependent queues at its release", func(e *env) {
 		g := e.graph("a", "b: a").with("b", key("k", 1)).submit()
@@ -154,9 +143,7 @@ var keyCases = []testCase{
 		e.succeed(g.id("a"))
 		e.a.getsNothing()
 		e.is(g.id("b"), task.Pending, task.WaitConcurrency)
-		if j := g.read(); j.State != task.JobRunning || j.Counters.Movable != 1 {
-			e.Errorf("the job is %s with %+v while its task waits for a key", j.State, j.Counters)
-		}
+		g.counts(task.JobRunning, 2, 1, 1, 0, 1)
 		e.finish(success(c))
 		e.a.gets([]task.ID{g.id("b")})
 	}},
@@ -229,6 +216,13 @@ func (e *env) keyRow(name string) (held, limit int) {
 		}
 	}
 	return 0, 0
+}
+
+// keyHeld expects how many hold a key and how many may, 0 and 0 without a row.
+func (e *env) keyHeld(name string, held, limit int) {
+	e.Helper()
+	h, l := e.keyRow(name)
+	e.check(h == held && (l == limit || h == 0), "the key %s is held by %d of %d, want %d of %d", name, h, l, held, limit)
 }
 
 // wokenWithCap makes two tasks of a key with a cap of two due, of which none

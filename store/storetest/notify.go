@@ -15,9 +15,8 @@ var notifyCases = []testCase{
 		l := e.listen()
 		due := func(what string, do func()) {
 			e.Helper()
-			if got := l.during(do); !got.Due {
-				e.Errorf("%s: nothing due was announced: %+v", what, got)
-			}
+			got := l.during(do)
+			e.check(got.Due, "%s: nothing due was announced: %+v", what, got)
 		}
 		g := e.graph("a", "b: a")
 		due("an enqueue", func() { g.submit() })
@@ -48,9 +47,8 @@ var notifyCases = []testCase{
 		l := e.listen()
 		settled := func(what string, id task.ID, do func()) {
 			e.Helper()
-			if got := l.during(do); !slices.Contains(got.Tasks, id) {
-				e.Errorf("%s: the end was not announced: %+v", what, got)
-			}
+			got := l.during(do)
+			e.check(slices.Contains(got.Tasks, id), "%s: the end was not announced: %+v", what, got)
 		}
 		for _, o := range outcomes {
 			if id := e.one(); o.state.Terminal() || o.state == task.Blocked {
@@ -77,9 +75,8 @@ var notifyCases = []testCase{
 		l := e.listen()
 		asked := func(what string, id task.ID, do func()) {
 			e.Helper()
-			if got := l.during(do); !slices.Contains(got.Cancels, id) {
-				e.Errorf("%s: the running task was not announced: %+v", what, got)
-			}
+			got := l.during(do)
+			e.check(slices.Contains(got.Cancels, id), "%s: the running task was not announced: %+v", what, got)
 		}
 		id := e.one()
 		e.a.take(id)
@@ -108,9 +105,8 @@ var notifyCases = []testCase{
 		c := e.a.take(id)
 		quiet := func(what string, do func()) {
 			e.Helper()
-			if got := l.during(do); got.Due || len(got.Tasks) != 0 || len(got.Cancels) != 0 {
-				e.Errorf("%s announced %+v", what, got)
-			}
+			got := l.during(do)
+			e.check(!got.Due && len(got.Tasks) == 0 && len(got.Cancels) == 0, "%s announced %+v", what, got)
 		}
 		quiet("a beat", func() { e.a.beat(c.Lease) })
 		quiet("a step", func() { e.record(step(c, "s", `1`)) })
@@ -141,9 +137,7 @@ var notifyCases = []testCase{
 		y.mu.Unlock()
 		e.check(n != 0, "the second listener heard nothing")
 		x.stop()
-		if got := y.during(func() { e.one() }); !got.Due {
-			e.Errorf("the second listener heard nothing after the first stopped")
-		}
+		e.check(y.during(func() { e.one() }).Due, "the second listener got nothing after the first stopped")
 	}},
 	{"another handle's work is announced", func(e *env) {
 		other := e.second()

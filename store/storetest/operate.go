@@ -26,9 +26,8 @@ var operateCases = []testCase{
 			e.equal("the state answered", got[i].State, want)
 		}
 		e.is(failed, task.Cancelled, task.WaitNone)
-		if got, err := e.s.Operate(e.Context(), e.ns); err != nil || len(got) != 0 {
-			e.Errorf("no command answered %v, %v", got, err)
-		}
+		got, err = e.s.Operate(e.Context(), e.ns)
+		e.check(err == nil && len(got) == 0, "no command answered %v, %v", got, err)
 	}},
 	{"every verb is audited", func(e *env) {
 		var want []store.AuditEntry

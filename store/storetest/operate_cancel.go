@@ -75,9 +75,7 @@ var cancelCases = []testCase{
 		e.a.getsNothing()
 		e.a.getsNothing(only(now, later))
 		e.next(-1)
-		if rows := e.snap().Dispatch; len(rows) != 0 {
-			e.Errorf("dispatch rows are left: %v", rows)
-		}
+		e.equal("the dispatch rows", len(e.snap().Dispatch), 0)
 	}},
 	{"a terminal task is left alone", func(e *env) {
 		for _, end := range ends {
@@ -85,9 +83,7 @@ var cancelCases = []testCase{
 			end.end(e, id)
 			for _, cmd := range []store.Command{cancelOf(id), forceOf(id)} {
 				err := e.commandRefused(cmd, store.ErrState)
-				if msg := err.Error(); !strings.Contains(msg, id.String()) || !strings.Contains(msg, string(end.state)) {
-					e.Errorf("the message %q does not name the id %v and the state %s", msg, id, end.state)
-				}
+				e.contains("the refusal", err.Error(), id.String(), string(end.state))
 			}
 		}
 		e.commandRefused(cancelOf(e.newID()), store.ErrNotFound)
@@ -121,9 +117,7 @@ var cancelCases = []testCase{
 		for _, b := range e.a.beat(cs[0].Lease, cs[1].Lease) {
 			e.equal("the beat", b, store.Beat{Cancel: task.KindCancelled, By: admin.By, Reason: admin.Reason})
 		}
-		if j := g.read(); j.State != task.JobRunning {
-			e.Errorf("the job is %s while tasks run", j.State)
-		}
+		e.equal("the job while tasks run", g.read().State, task.JobRunning)
 		e.finish(success(cs[0]))
 		e.finish(retry(cs[1], 0))
 		e.is(g.id("a"), task.Succeeded, task.WaitNone)
@@ -145,9 +139,8 @@ var cancelCases = []testCase{
 		e.equal("the second answer", second, store.CommandResult{AskedTasks: 1, AlreadyDone: 1})
 		e.finish(cancelled(c))
 		e.endsCancelled("asked twice", g.id("a"), task.KindCancelled, admin.By, admin.Reason)
-		if j := g.counts(task.JobCancelled, 2, 0, 0, 2, 0); j.CancelBy != admin.By || j.CancelReason != admin.Reason {
-			e.Errorf("the job says that %q cancelled it first: %q", j.CancelBy, j.CancelReason)
-		}
+		j := g.counts(task.JobCancelled, 2, 0, 0, 2, 0)
+		e.equal("the actor and reason", store.Audit{By: j.CancelBy, Reason: j.CancelReason}, admin)
 	}},
 	{"a job's cancel reaches no other task", func(e *env) {
 		id := e.one()
@@ -170,7 +163,6 @@ func (g *graph) cancelsJob() [3]int {
 // expireNothing lets every lease run out and expects nothing to be reaped.
 func (e *env) expireNothing() {
 	e.Helper()
-	if got := e.reapExpired(); len(got.Reaped) != 0 || len(got.Expired) != 0 {
-		e.Errorf("reaped %v and ended %v, want nothing", got.Reaped, got.Expired)
-	}
+	e.pass(ttl + ttl/3)
+	e.reapsNothing()
 }

@@ -15,9 +15,7 @@ var pauseCases = []testCase{
 		e.a.gets([]task.ID{other})
 		r := e.a.claim(only(paused, later))
 		e.check(len(r.Tasks) == 0, "claimed %v of a paused queue", claimedIDs(r.Tasks))
-		if r := e.a.claim(); r.Next >= 0 {
-			e.Errorf("only paused rows are left and Next = %v", r.Next)
-		}
+		e.next(-1)
 		e.all(task.Pending, task.WaitPaused, paused, later)
 		e.operate(resumeOf("slow"))
 		e.all(task.Ready, task.WaitNone, paused, later)
@@ -33,9 +31,7 @@ var pauseCases = []testCase{
 		e.equal("the paused queues", e.snap().Paused, []string{"slow"})
 		e.operate(resumeOf("slow"))
 		e.is(id, task.Ready, task.WaitNone)
-		if p := e.history(id).QueuePause; p != nil {
-			e.Errorf("the history still says %+v about a pause", p)
-		}
+		e.check(e.history(id).QueuePause == nil, "the history still shows a pause")
 		e.equal("the paused queues", len(e.snap().Paused), 0)
 	}},
 	{"pause and resume are idempotent", func(e *env) {

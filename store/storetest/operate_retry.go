@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -67,9 +66,7 @@ var retryCases = []testCase{
 				continue
 			}
 			err := e.commandRefused(retryOf(s.id), store.ErrState)
-			if msg := err.Error(); !strings.Contains(msg, s.id.String()) {
-				e.Errorf("the message %q does not name the id", msg)
-			}
+			e.contains("the refusal", err.Error(), s.id.String())
 		}
 		e.commandRefused(retryOf(e.newID()), store.ErrNotFound)
 	}},
@@ -102,9 +99,7 @@ var retryCases = []testCase{
 			t := e.is(g.id(node), task.Pending, task.WaitDeps)
 			e.check(t.RemainingDeps == 1 && t.Error == nil && t.FinishedAt.IsZero(), "%s was not revived: %s", node, show(t))
 		}
-		if got := e.task(g.id("c")).Epoch; got <= epoch {
-			e.Errorf("the epoch of a revived task is %d after %d", got, epoch)
-		}
+		e.check(e.task(g.id("c")).Epoch > epoch, "the epoch of a revived task did not grow")
 		e.all(task.Succeeded, task.WaitNone, g.all("d", "e")...)
 		g.counts(task.JobRunning, 5, 3, 1, 0, 2)
 		e.succeed(g.all("a", "b", "c")...)
@@ -132,9 +127,7 @@ var retryCases = []testCase{
 		g := e.job("a", "b: a")
 		e.fail(g.id("a"))
 		err := e.commandRefused(retryOf(g.id("b")), store.ErrState)
-		if msg := err.Error(); !strings.Contains(msg, g.id("a").String()) && !strings.Contains(msg, `"a"`) {
-			e.Errorf("the message %q does not name the need to retry first, %v (node a)", msg, g.id("a"))
-		}
+		e.contains("the refusal, which names the need to retry first", err.Error(), `"a"`)
 	}},
 	{"a task whose need is open waits for it", func(e *env) {
 		g := e.job("a", "b: a")

@@ -21,9 +21,8 @@ var readCases = []testCase{
 			have = append(have, t.ID)
 		}
 		e.equal("the tasks", have, []task.ID{ids[3], ids[0], ids[4]})
-		if got, err := e.s.Tasks(e.Context(), e.ns); err != nil || len(got) != 0 {
-			e.Errorf("Tasks of nothing = %v, %v", got, err)
-		}
+		got, err = e.s.Tasks(e.Context(), e.ns)
+		e.check(err == nil && len(got) == 0, "Tasks of nothing = %v, %v", got, err)
 		all := e.many(1500)
 		slices.Reverse(all)
 		for i, t := range e.tasks(all...) {
@@ -97,6 +96,52 @@ var readCases = []testCase{
 		})
 		e.equal("the dependents", h.Dependents, []store.Need{{ID: g.id("d"), Node: "d", Kind: task.OnFailed, State: task.Pending}})
 	}},
+	{"Job returns the job that Jobs lists", func(e *env) {
+		g := e.job("a", "b: a")
+		e.job("a")
+		e.succeed(g.id("a"))
+		list, _, err := e.s.Jobs(e.Context(), e.ns, store.JobFilter{})
+		e.require(err == nil && len(list) == 2, "Jobs = %v, %v", list, err)
+		e.equal("the job", g.read(), list[1])
+	}},
+	{"Job of an unknown id, or of a task's, is not found", func(e *env) {
+		g := e.job("a")
+		for _, id := range []task.ID{e.newID(), g.id("a"), {}} {
+			_, err := e.s.Job(e.Context(), e.ns, id)
+			e.wantErr("Job", err, store.ErrNotFound)
+		}
+	}},
+	{"Needs returns what a task needs, by ID", func(e *env) {
+		g := e.job("a", "b", "c", "d", "e: *d !b a *c")
+		e.succeed(g.id("a"))
+		e.fail(g.id("b"))
+		e.blockTask(g.id("c"))
+		e.a.take(g.id("d"))
+		want := []store.Need{
+			{ID: g.id("a"), Node: "a", Kind: task.OnSuccess, State: task.Succeeded, Done: true},
+			{ID: g.id("b"), Node: "b", Kind: task.OnFailed, State: task.Failed, Done: true},
+			{ID: g.id("c"), Node: "c", Kind: task.OnDone, State: task.Blocked},
+			{ID: g.id("d"), Node: "d", Kind: task.OnDone, State: task.Running},
+		}
+		e.equal("the needs", e.needs(g.id("e")), want)
+		e.equal("the needs in the history", e.history(g.id("e")).Needs, want)
+	}},
+	{"Needs of tasks without a job have no node and the state that readers see", func(e *env) {
+		paused, later, needy := e.draft(queue("paused")), e.draft(after(time.Second)), e.draft()
+		needy.Needs = []task.Edge{{Needs: later.ID, Kind: task.OnSuccess}, {Needs: paused.ID, Kind: task.OnSuccess}}
+		e.enqueue(paused, later, needy)
+		e.operate(pauseOf("paused"))
+		e.pass(2 * time.Second)
+		e.equal("the needs", e.needs(needy.ID), []store.Need{
+			{ID: paused.ID, Kind: task.OnSuccess, State: task.Pending}, {ID: later.ID, Kind: task.OnSuccess, State: task.Ready},
+		})
+	}},
+	{"Needs is empty for a task without needs and for unknown ids", func(e *env) {
+		g := e.job("a", "b: a")
+		for _, id := range []task.ID{g.id("a"), e.one(), e.newID(), g.sub.Job.ID, {}} {
+			e.equal("the number of needs", len(e.needs(id)), 0)
+		}
+	}},
 	{"a queue counts what is due and what comes later", func(e *env) {
 		e.many(3, queue("x"))
 		e.many(2, queue("x"), typed(beta), priority(1))
@@ -158,12 +203,8 @@ var readCases = []testCase{
 	{"an empty store reads as empty", func(e *env) {
 		s := e.snap()
 		e.check(s.Generation != "" && len(s.Tasks)+len(s.Jobs)+len(s.Dispatch)+len(s.Audit) == 0, "the snapshot of an empty store is %+v", s)
-		if list, next, err := e.s.List(e.Context(), e.ns, store.Filter{}); err != nil || len(list) != 0 || next != "" {
-			e.Errorf("List = %v, %q, %v", list, next, err)
-		}
-		if list, next, err := e.s.Jobs(e.Context(), e.ns, store.JobFilter{}); err != nil || len(list) != 0 || next != "" {
-			e.Errorf("Jobs = %v, %q, %v", list, next, err)
-		}
+		e.lists(store.Filter{})
+		e.jobsList(store.JobFilter{})
 		e.equal("the queues", e.queueList(), map[string]store.Queue{})
 		e.a.getsNothing()
 	}},
@@ -178,11 +219,17 @@ var readCases = []testCase{
 			e.history(g.id("a"))
 			g.read()
 			e.queueList()
-			if _, _, err := e.s.List(e.Context(), e.ns, store.Filter{States: []task.State{task.Ready}}); err != nil {
-				e.Errorf("List: %v", err)
-			}
+			e.list(store.Filter{States: []task.State{task.Ready}})
 		})
 	}},
+}
+
+// needs reads what a task needs.
+func (e *env) needs(id task.ID) []store.Need {
+	e.Helper()
+	got, err := e.s.Needs(e.Context(), e.ns, id)
+	e.require(err == nil, "Needs of %v: %v", id, err)
+	return got
 }
 
 // queueList reads the queues by name.

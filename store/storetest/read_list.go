@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -157,12 +156,10 @@ var listCases = []testCase{
 		e.many(3)
 		_, good := e.list(store.Filter{Limit: 1})
 		for _, cursor := range []string{"garbage", "0", "'", good + "x", good[:len(good)-1], "\x00\xff"} {
-			if _, _, err := e.s.List(e.Context(), e.ns, store.Filter{After: cursor}); !errors.Is(err, store.ErrBadCursor) {
-				e.Errorf("List after %q: %v, want %q", cursor, err, store.ErrBadCursor)
-			}
-			if _, _, err := e.s.Jobs(e.Context(), e.ns, store.JobFilter{After: cursor}); !errors.Is(err, store.ErrBadCursor) {
-				e.Errorf("Jobs after %q: %v, want %q", cursor, err, store.ErrBadCursor)
-			}
+			_, _, err := e.s.List(e.Context(), e.ns, store.Filter{After: cursor})
+			e.wantErr(fmt.Sprintf("List after %q", cursor), err, store.ErrBadCursor)
+			_, _, err = e.s.Jobs(e.Context(), e.ns, store.JobFilter{After: cursor})
+			e.wantErr(fmt.Sprintf("Jobs after %q", cursor), err, store.ErrBadCursor)
 		}
 	}},
 	{"Jobs returns the newest first and filters", func(e *env) {
@@ -207,9 +204,8 @@ var listCases = []testCase{
 			}
 			e.check(slices.Equal(got, want), "pages of %d show %d jobs, want each of %d once, newest first", limit, len(got), len(want))
 		}
-		if got, next, err := e.s.Jobs(e.Context(), e.ns, store.JobFilter{}); err != nil || len(got) != 50 || next == "" {
-			e.Errorf("a page without a limit has %d jobs and the cursor %q, %v", len(got), next, err)
-		}
+		got, next, err := e.s.Jobs(e.Context(), e.ns, store.JobFilter{})
+		e.check(err == nil && len(got) == 50 && next != "", "a page without a limit has %d jobs and the cursor %q, %v", len(got), next, err)
 	}},
 }
 

@@ -126,9 +126,7 @@ var reapCases = []testCase{
 		e.is(long, task.Running, task.WaitNone)
 	}},
 	{"Next is the time to the next expiry", func(e *env) {
-		if got := e.reap().Next; got >= 0 {
-			e.Errorf("Next = %v with nothing to expire, want < 0", got)
-		}
+		e.check(e.reap().Next < 0, "Next is not negative with nothing to expire")
 		e.one(expires(20 * time.Second))
 		e.nearly("Next with a deadline", e.reap().Next, 20*time.Second)
 		c := e.a.take(e.one())

@@ -51,9 +51,7 @@ var reapCrashCases = []testCase{
 		w.join(long)
 		e.worker("quick")
 		id := e.one()
-		if got := w.claim(func(r *store.ClaimRequest) { r.TTL = long }).Tasks; len(got) != 1 {
-			e.Fatalf("claimed %v, want one", claimedIDs(got))
-		}
+		e.equal("the number claimed", len(w.claim(claimTTL(long)).Tasks), 1)
 		e.pass(long - ttl)
 		w.beat()
 		e.pass(ttl)
@@ -91,9 +89,7 @@ var reapCrashCases = []testCase{
 		c := w.take(e.one())
 		w.die()
 		w.join(ttl)
-		if got := e.reap().Reaped; len(got) != 0 {
-			e.Errorf("reaped %+v of a process that joined again", got)
-		}
+		e.reapsNothing()
 		e.finish(success(c))
 	}},
 	{"R7 a silent worker keeps its row while it holds leases", func(e *env) {
@@ -104,18 +100,15 @@ var reapCrashCases = []testCase{
 		e.reap()
 		e.is(id, task.Running, task.WaitNone)
 		known := w.die()
-		if got := e.reap().Reaped; (len(got) == 1) != known {
-			e.Errorf("reaped %+v; the process is known to be dead: %v", got, known)
-		}
+		e.equal("reaped at once, if the process is known to be dead", len(e.reap().Reaped) == 1, known)
 	}},
 	{"R7 a dead worker keeps its row while leases of it are left", func(e *env) {
 		w := e.worker("doomed")
 		w.takeAll(e.many(3)...)
 		known := w.die()
 		for range 3 {
-			if got := e.reaper.reap(store.ReapRequest{CrashBudget: 3, Limit: 1}).Reaped; (len(got) == 1) != known {
-				e.Errorf("reaped %+v; the process is known to be dead: %v", got, known)
-			}
+			got := e.reaper.reap(store.ReapRequest{CrashBudget: 3, Limit: 1}).Reaped
+			e.equal("reaped at once, if the process is known to be dead", len(got) == 1, known)
 		}
 	}},
 	{"R7 a worker that joins after its row was removed can be seen to die", func(e *env) {
@@ -164,9 +157,7 @@ var reapCrashCases = []testCase{
 				beats(e.a, a)
 				beats(e.b, b)
 			}
-			if got := e.reapWith(1).Reaped; len(got) != 0 {
-				e.Fatalf("reaped %v, whose workers live", got)
-			}
+			e.equal("the reaped, whose workers live", len(e.reapWith(1).Reaped), 0)
 		}
 		for i, t := range e.tasks(ids...) {
 			e.check(t.CrashCount == 0 && t.AttemptNo == 1, "CrashCount = %d, AttemptNo = %d, want 0 and 1", t.CrashCount, t.AttemptNo)

@@ -61,9 +61,7 @@ var reapEligibleCases = []testCase{
 		e.reaper.beat()
 		e.reaper.warmsUp()
 		e.equal("the beat of who holds it", e.a.beat(c.Lease), []store.Beat{{}})
-		if got := e.reaper.reap(store.ReapRequest{CrashBudget: 3}); got.WarmingUp || len(got.Reaped) != 0 {
-			e.Errorf("the reap with nothing to take answered %+v", got)
-		}
+		e.reapsNothing()
 		e.finish(success(c))
 	}},
 	{"R7 a worker whose row was removed is back with its heartbeat and warms up", func(e *env) {
@@ -112,9 +110,8 @@ var reapEligibleCases = []testCase{
 		w := e.worker("newcomer")
 		next := func(want time.Duration) {
 			e.Helper()
-			if got := w.reap(store.ReapRequest{CrashBudget: 3}); !got.WarmingUp || got.Next != want {
-				e.Errorf("the reap answered %+v, want it paused and Next = %v", got, want)
-			}
+			got := w.reap(store.ReapRequest{CrashBudget: 3})
+			e.check(got.WarmingUp && got.Next == want, "the reap answered %+v, want it warming up and Next = %v", got, want)
 		}
 		next(ttl)
 		w.stay()
@@ -170,9 +167,7 @@ var reapEligibleCases = []testCase{
 	{"a worker that leaves removes no other", func(e *env) {
 		e.expiredLease()
 		e.worker("leaver").leave()
-		if got := e.reap(); len(got.Reaped) != 1 {
-			e.Errorf("after somebody else left the reaper reaped %+v, want one", got.Reaped)
-		}
+		e.equal("the number reaped after another worker left", len(e.reap().Reaped), 1)
 	}},
 }
 
@@ -188,9 +183,8 @@ func (w *worker) warmsUp() {
 // may expects a reap to take one lease.
 func (w *worker) reapsOne() {
 	w.e.Helper()
-	if got := w.reap(store.ReapRequest{CrashBudget: 3}); got.WarmingUp || len(got.Reaped) != 1 {
-		w.e.Errorf("the reap of %s answered %+v, want one lease", w.name, got)
-	}
+	got := w.reap(store.ReapRequest{CrashBudget: 3})
+	w.e.check(!got.WarmingUp && len(got.Reaped) == 1, "the reap of %s answered %+v, want one lease", w.name, got)
 }
 
 // expiredLease is a task whose lease has expired.

@@ -25,9 +25,7 @@ var recordCases = []testCase{
 		}
 		e.equal("the step answered", got, want)
 		e.equal("the steps stored", e.steps(id), []task.Step{want})
-		if t := e.task(id); t.StepCount != 1 {
-			e.Errorf("StepCount = %d, want 1", t.StepCount)
-		}
+		e.equal("StepCount", e.task(id).StepCount, 1)
 		e.finish(retry(c, 0))
 		again := e.b.take(id)
 		e.equal("the steps of the next attempt", again.Steps, []task.Step{want})
@@ -67,9 +65,7 @@ var recordCases = []testCase{
 		}
 		e.equal("the last try", steps[3].State, task.StepCompleted)
 		e.finish(retry(c, 0))
-		if got := len(e.a.take(id).Steps); got != 4 {
-			e.Errorf("the next attempt gets %d tries, want 4: completed and failed", got)
-		}
+		e.equal("the tries that the next attempt gets, failed ones too", len(e.a.take(id).Steps), 4)
 	}},
 	{"tries are told apart by step, attempt and number", func(e *env) {
 		id := e.one(attempts(5))

@@ -125,9 +125,7 @@ var recordLeaseCases = []testCase{
 		for _, r := range e.kinds(cs[1]) {
 			e.recordRefused(r, store.ErrLeaseLost)
 		}
-		if got := e.recordAll(); len(got) != 0 {
-			e.Errorf("an empty batch answered %v", got)
-		}
+		e.equal("the answers to an empty batch", len(e.recordAll()), 0)
 	}},
 	{"a refused start enqueues nothing", func(e *env) {
 		c := e.a.take(e.one())
@@ -142,9 +140,7 @@ var recordLeaseCases = []testCase{
 		odd.Step.State = "begun"
 		for what, r := range map[string]store.Record{"a start without a step": {Lease: c.Lease, Tasks: e.drafts(1)}, "a step that neither failed nor completed": odd} {
 			e.unchanged(what, func() {
-				if got := e.recordAll(r)[0]; got.Err == nil {
-					e.Errorf("%s answered %+v", what, got)
-				}
+				e.check(e.recordAll(r)[0].Err != nil, "%s was accepted", what)
 			})
 		}
 	}},

@@ -34,9 +34,8 @@ var stepTxCases = []testCase{
 	{"an error of the function rolls back and comes back as it is", func(e *env) {
 		c := e.a.take(e.one())
 		own := errors.New("own")
-		if err := e.rolledBack(c, time.Second, func(context.Context) (json.RawMessage, error) { return nil, own }); !identical(err, own) {
-			e.Errorf("StepTx returned %v, want the function's error itself", err)
-		}
+		err := e.rolledBack(c, time.Second, func(context.Context) (json.RawMessage, error) { return nil, own })
+		e.check(identical(err, own), "StepTx returned %v, want the function's error itself", err)
 		e.withTx(c, e.enqueuing(e.draft(), returnsOne))
 	}},
 	{"a panic of the function rolls back", func(e *env) {

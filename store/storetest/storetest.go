@@ -123,6 +123,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"Edges", edgeCases},
 		{"Jobs", jobCases},
 		{"Namespaces", namespaceCases},
+		{"NamespaceWorkers", namespaceWorkerCases},
 		{"Verbs", verbCases},
 		{"Concurrent", concurrentCases},
 		{"ConcurrentSubmit", concurrentSubmitCases},

@@ -33,9 +33,8 @@ var valueCases = []testCase{
 			e.equal("the message", e.task(n.ID).Error.Message, name)
 			e.equal("the steps run", e.lastAttempt(n.ID).StepsRun, []string{name})
 			e.operate(store.RetryTask{Audit: store.Audit{By: name, Reason: name}, Task: n.ID})
-			if a := e.history(n.ID).Audit; len(a) != 1 || a[0].Actor != name || a[0].Reason != name {
-				e.Errorf("%q came back changed from the audit: %+v", name, a)
-			}
+			a := e.history(n.ID).Audit
+			e.check(len(a) == 1 && a[0].Actor == name && a[0].Reason == name, "%q came back changed from the audit: %+v", name, a)
 		}
 		for i, name := range odd {
 			e.lists(store.Filter{Queue: name}, ids[i])

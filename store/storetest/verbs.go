@@ -111,9 +111,7 @@ var verbCases = []testCase{
 		grows := func(what string, do func()) {
 			e.Helper()
 			do()
-			if now := e.task(id).Epoch; now != last+1 {
-				e.Errorf("%s: the epoch is %d after %d, want one more", what, now, last)
-			}
+			e.equal("the epoch after "+what, e.task(id).Epoch, last+1)
 			last = e.task(id).Epoch
 		}
 		var c store.Claimed
