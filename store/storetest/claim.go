@@ -28,7 +28,7 @@ var claimCases = []testCase{
 		e.near("StartedAt", c.Task.StartedAt, now)
 		e.near("UpdatedAt", c.Task.UpdatedAt, now)
 		e.nearly("Left", c.TimeLeft, 59*time.Second)
-		e.check(c.Steps == nil && !c.Quarantined, "a first attempt has steps %v and is a suspect: %v", c.Steps, c.Quarantined)
+		e.check(c.Steps == nil && !c.Quarantined, "a first attempt has steps %v and is quarantined: %v", c.Steps, c.Quarantined)
 		want := before
 		want.State, want.ReadyAt, want.AttemptNo, want.Epoch, want.LeaseID = task.Running, time.Time{}, 1, before.Epoch+1, lease
 		want.LeasedBy, want.StartedVersion = "A", 12
@@ -160,13 +160,13 @@ var claimCases = []testCase{
 	}},
 	{"hints obey lanes, limits and free slots", func(e *env) {
 		ids := e.many(4)
-		strange, elsewhere := e.one(typed("acme.test.unknown.v1")), e.one(queue("other"))
-		hints := only(append(slices.Clone(ids), strange, elsewhere)...)
+		unknown, other := e.one(typed("acme.test.unknown.v1")), e.one(queue("other"))
+		hints := only(append(slices.Clone(ids), unknown, other)...)
 		free := func(n int) ask { return queues(map[string]int{task.DefaultQueue: n}) }
 		e.a.gets(ids[:2], hints, limit(2), free(5))
 		e.a.gets(ids[2:3], hints, free(1))
 		e.a.gets(ids[3:], hints, free(5))
-		e.a.gets([]task.ID{elsewhere}, hints)
+		e.a.gets([]task.ID{other}, hints)
 	}},
 	{"a hint that comes twice starts its task once", func(e *env) {
 		x, y := e.one(), e.one()
@@ -183,7 +183,7 @@ var claimCases = []testCase{
 }
 
 // claimAgain returns what the running attempt of a task would have been
-// handed, for a scene that did not keep it.
+// handed, for a case that did not keep it.
 func (w *worker) claimAgain(id task.ID) store.Claimed {
 	w.e.Helper()
 	t := w.e.task(id)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,7 @@ var claimQuarantineCases = []testCase{
 		id := e.one()
 		for crashes := range 3 {
 			c := e.worker("doomed").take(id)
-			e.check(c.Task.CrashCount == crashes && c.Quarantined == (crashes >= 2), "after %d crashes CrashCount = %d, Suspect = %v", crashes, c.Task.CrashCount, c.Quarantined)
+			e.check(c.Task.CrashCount == crashes && c.Quarantined == (crashes >= 2), "after %d crashes CrashCount = %d, Quarantined = %v", crashes, c.Task.CrashCount, c.Quarantined)
 			if crashes < 2 {
 				e.expire(c)
 			}
@@ -23,7 +24,7 @@ var claimQuarantineCases = []testCase{
 		ids := e.quarantined(3)
 		for _, n := range []int{0, 1, 8, 15} {
 			got := e.a.claim(slots(n, 0)).Tasks
-			e.require(len(got) == 1 && got[0].Quarantined, "a worker with %d slots claimed %d suspects, want 1", n, len(got))
+			e.require(len(got) == 1 && got[0].Quarantined, "a worker with %d slots claimed %d quarantined tasks, want 1", n, len(got))
 			e.a.getsNothing(slots(n, 1))
 			e.finish(released(got[0]))
 		}
@@ -32,9 +33,9 @@ var claimQuarantineCases = []testCase{
 	{"a large worker runs quarantined tasks in an eighth of its slots", func(e *env) {
 		e.quarantined(6)
 		first := e.a.claim(slots(32, 1)).Tasks
-		e.equal("the suspects claimed beside one, with 32 slots", len(first), 3)
+		e.equal("the quarantined tasks claimed beside one, with 32 slots", len(first), 3)
 		e.a.getsNothing(slots(32, 4))
-		e.equal("the suspects claimed by another worker", len(e.b.claim(slots(16, 0)).Tasks), 2)
+		e.equal("the quarantined tasks claimed by another worker", len(e.b.claim(slots(16, 0)).Tasks), 2)
 	}},
 	{"a quarantined task that may not run holds up no other", func(e *env) {
 		ids := e.quarantined(2)
@@ -49,17 +50,17 @@ var claimQuarantineCases = []testCase{
 	{"a hint obeys the quarantine limit", func(e *env) {
 		ids := e.quarantined(2)
 		e.a.getsNothing(slots(8, 1), only(ids...))
-		e.equal("the suspects claimed by hint", len(e.a.claim(slots(8, 0), only(ids...)).Tasks), 1)
+		e.equal("the quarantined tasks claimed by hint", len(e.a.claim(slots(8, 0), only(ids...)).Tasks), 1)
 	}},
 	{"a loss among others halves the quarantine limit and is no crash", func(e *env) {
 		id := e.quarantined(1)[0]
 		for losses, allowed := range []int{4, 2} {
 			r := e.worker("doomed").claim(slots(32, allowed-1))
-			e.require(len(r.Tasks) == 1, "after %d losses a suspect was not claimed beside %d others", losses, allowed-1)
+			e.require(len(r.Tasks) == 1, "after %d losses the task was not claimed beside %d others", losses, allowed-1)
 			got := e.reapExpired().Reaped
 			e.equal("the reaped", got, []store.Reaped{{Task: id, State: task.Ready}})
 			t := e.task(id)
-			e.require(t.CrashCount == 2 && t.QuarantineLosses == losses+1, "after a loss among others CrashCount = %d and SuspectLosses = %d, want 2 and %d", t.CrashCount, t.QuarantineLosses, losses+1)
+			e.require(t.CrashCount == 2 && t.QuarantineLosses == losses+1, "after a loss among others CrashCount = %d and QuarantineLosses = %d, want 2 and %d", t.CrashCount, t.QuarantineLosses, losses+1)
 			e.a.getsNothing(slots(32, allowed/2))
 		}
 		c := e.worker("doomed").claim(slots(32, 0)).Tasks[0]
@@ -91,6 +92,14 @@ var claimQuarantineCases = []testCase{
 			"success":             func(id task.ID) { e.succeed(id) },
 			"a completed step":    func(id task.ID) { e.record(step(e.a.take(id), "s", `1`)) },
 			"an operator's retry": func(id task.ID) { e.operate(cancelOf(id)); e.operate(retryOf(id)) },
+			"an operator's retry of a poison task": func(id task.ID) {
+				e.crash(id, 1)
+				e.ended(id, task.Failed, task.KindPoison)
+				e.operate(retryOf(id))
+				c := e.a.take(id)
+				e.check(!c.Quarantined, "a retried task is quarantined")
+				e.finish(released(c))
+			},
 		} {
 			id := e.quarantined(1)[0]
 			e.loseAmongOthers(id, 1)
@@ -105,24 +114,18 @@ var claimQuarantineCases = []testCase{
 		poison := e.one(priority(1))
 		others := e.many(neighbours)
 		// A process of 16 slots dies whenever it runs the poison task; each claim
-		// takes as many suspects as it may.
+		// takes as many quarantined tasks as it may.
 		for range 40 {
 			if e.task(poison).State.Terminal() {
 				break
 			}
 			w := e.worker("doomed")
 			got := w.claim(slots(16, 0), limit(16)).Tasks
-			died := false
-			for _, c := range got {
-				died = died || c.Task.ID == poison
-			}
-			if died {
+			if slices.Contains(claimedIDs(got), poison) {
 				e.reapExpired()
 				continue
 			}
-			for _, c := range got {
-				e.finish(success(c))
-			}
+			e.finishOK(finishes(got, success)...)
 		}
 		e.ended(poison, task.Failed, task.KindPoison)
 		for _, t := range e.tasks(others...) {
@@ -131,7 +134,7 @@ var claimQuarantineCases = []testCase{
 	}},
 }
 
-// suspects makes tasks that have crashed twice.
+// quarantined makes tasks that have crashed twice.
 func (e *env) quarantined(n int, opts ...opt) []task.ID {
 	e.Helper()
 	ids := e.many(n, opts...)

@@ -12,32 +12,23 @@ import (
 
 var concurrentCases = []testCase{
 	{"R3 every task is claimed by one worker", func(e *env) {
-		const racers = 4
 		both := e.stores()
 		ids := e.many(e.h.Repeat)
 		var mu sync.Mutex
 		owner := map[task.ID]int{}
-		var race []func()
-		for i := range racers {
-			race = append(race, func() {
-				for range 2 * e.h.Repeat {
-					got, err := both[i%2].Claim(e.Context(), e.ns, e.a.request(limit(3)))
-					if err != nil {
-						e.Errorf("Claim: %v", err)
-						return
-					}
-					if len(got.Tasks) == 0 {
-						return
-					}
-					mu.Lock()
-					for _, c := range got.Tasks {
-						owner[c.Task.ID]++
-					}
-					mu.Unlock()
+		e.race(4, func(i int) {
+			for range 2 * e.h.Repeat {
+				got := e.claimOn(both[i%2], limit(3))
+				if len(got) == 0 {
+					return
 				}
-			})
-		}
-		e.together(race...)
+				mu.Lock()
+				for _, c := range got {
+					owner[c.Task.ID]++
+				}
+				mu.Unlock()
+			}
+		})
 		for _, id := range ids {
 			e.check(owner[id] == 1, "task %v was claimed %d times", id, owner[id])
 		}
@@ -67,9 +58,7 @@ var concurrentCases = []testCase{
 			for _, id := range children {
 				e.dueAt(id, e.now())
 			}
-			for _, c := range e.a.takeAll(children...) {
-				e.finish(success(c))
-			}
+			e.finishOK(finishes(e.a.takeAll(children...), success)...)
 		}
 	}},
 	{"R-10 a finish and a reap at the same instant do not contradict", func(e *env) {
@@ -82,12 +71,7 @@ var concurrentCases = []testCase{
 			var reaped store.ReapResult
 			e.together(
 				func() { got = e.finishEach(both[0], fs) },
-				func() {
-					var err error
-					if reaped, err = both[1].Reap(e.Context(), e.ns, store.ReapRequest{Worker: e.reaper.id, TTL: ttl, CrashBudget: 3}); err != nil {
-						e.Errorf("Reap: %v", err)
-					}
-				},
+				func() { reaped = e.reapOn(both[1]) },
 			)
 			taken := map[task.ID]bool{}
 			for _, r := range reaped.Reaped {
@@ -144,16 +128,7 @@ var concurrentCases = []testCase{
 			e.worker("doomed").takeAll(ids...)
 			e.pass(ttl + ttl/3)
 			var got [3]store.ReapResult
-			var race []func()
-			for i := range got {
-				race = append(race, func() {
-					var err error
-					if got[i], err = both[i%2].Reap(e.Context(), e.ns, store.ReapRequest{Worker: e.reaper.id, TTL: ttl, CrashBudget: 3}); err != nil {
-						e.Errorf("Reap: %v", err)
-					}
-				})
-			}
-			e.together(race...)
+			e.race(len(got), func(i int) { got[i] = e.reapOn(both[i%2]) })
 			reaped, expired := map[task.ID]int{}, map[task.ID]int{}
 			for _, r := range got {
 				for _, x := range r.Reaped {
@@ -171,9 +146,7 @@ var concurrentCases = []testCase{
 			for _, id := range late {
 				e.check(expired[id] == 1, "a task was ended by its deadline %d times", expired[id])
 			}
-			for _, c := range e.a.takeAll(ids...) {
-				e.finish(success(c))
-			}
+			e.finishOK(finishes(e.a.takeAll(ids...), success)...)
 		}
 	}},
 	{"R-22 a key never has more holders than its cap", func(e *env) {
@@ -181,35 +154,23 @@ var concurrentCases = []testCase{
 		both := e.stores()
 		ids := e.many(e.h.Repeat/2, key("k", most))
 		var running atomic.Int64
-		var race []func()
-		for i := range 4 {
-			race = append(race, func() {
-				for n := range e.h.Repeat / 4 {
-					got, err := both[i%2].Claim(e.Context(), e.ns, e.a.request(limit(1)))
-					if err != nil {
-						e.Errorf("Claim: %v", err)
-						return
+		e.race(4, func(i int) {
+			for n := range e.h.Repeat / 4 {
+				got := e.claimOn(both[i%2], limit(1))
+				now := running.Add(int64(len(got)))
+				e.check(now <= most, "%d tasks with the key run, at most %d may", now, most)
+				for _, c := range got {
+					f := success(c)
+					if n%3 == 0 {
+						f = retry(c, 0)
 					}
-					if now := running.Add(int64(len(got.Tasks))); now > most {
-						e.Errorf("%d tasks with the key run, at most %d may", now, most)
-					}
-					for _, c := range got.Tasks {
-						f := success(c)
-						if n%3 == 0 {
-							f = retry(c, 0)
-						}
-						// Counted down before the store can hand the key on.
-						running.Add(-1)
-						e.finishEach(both[i%2], []store.Finish{f})
-					}
+					running.Add(-1) // before the store can hand the key on
+					e.finishEach(both[i%2], []store.Finish{f})
 				}
-			})
-		}
-		e.together(race...)
-		for range len(ids) {
-			for _, c := range e.a.claim().Tasks {
-				e.finish(success(c))
 			}
+		})
+		for range len(ids) {
+			e.finishOK(finishes(e.a.claim().Tasks, success)...)
 		}
 		for _, t := range e.tasks(ids...) {
 			e.check(t.State == task.Succeeded, "a task with a key is %s/%s at the end", t.State, t.Waiting)
@@ -219,46 +180,57 @@ var concurrentCases = []testCase{
 		both := e.stores()
 		e.many(e.h.Repeat)
 		var finished atomic.Int64
-		work := func(s store.Store) func() {
-			return func() {
-				for range 2 * e.h.Repeat {
-					r := e.a.request(limit(10))
-					got, err := s.Claim(e.Context(), e.ns, r)
-					if err != nil {
-						e.Errorf("Claim: %v", err)
-						return
-					}
-					if len(got.Tasks) == 0 {
-						return
-					}
-					leases := leasesOf(got.Tasks)
-					beats, err := s.Heartbeat(e.Context(), e.ns, store.HeartbeatRequest{Worker: e.a.id, TTL: ttl, Leases: leases})
-					if err != nil {
-						e.Errorf("Heartbeat: %v", err)
-						return
-					}
-					for _, b := range beats {
-						e.check(b == (store.Beat{}), "the beat of a fresh lease answered %+v", b)
-					}
-					for _, f := range finishes(got.Tasks, success) {
-						if _, err := s.Record(e.Context(), e.ns, store.Record{Lease: f.Lease, Progress: &task.Progress{Current: 1}}); err != nil {
-							e.Errorf("Record: %v", err)
-						}
-					}
-					for _, r := range e.finishEach(s, finishes(got.Tasks, success)) {
-						e.check(r.Err == nil, "Finish: %v", r.Err)
-						finished.Add(1)
-					}
+		e.race(3, func(i int) {
+			s := both[i%2]
+			for range 2 * e.h.Repeat {
+				got := e.claimOn(s, limit(10))
+				if len(got) == 0 {
+					return
+				}
+				beats, err := s.Heartbeat(e.Context(), e.ns, store.HeartbeatRequest{Worker: e.a.id, TTL: ttl, Leases: leasesOf(got)})
+				e.check(err == nil, "Heartbeat: %v", err)
+				for _, b := range beats {
+					e.check(b == (store.Beat{}), "the heartbeat of a fresh lease answered %+v", b)
+				}
+				for _, c := range got {
+					_, err := s.Record(e.Context(), e.ns, store.Record{Lease: c.Lease, Progress: &task.Progress{Current: 1}})
+					e.check(err == nil, "Record: %v", err)
+				}
+				for _, r := range e.finishEach(s, finishes(got, success)) {
+					e.check(r.Err == nil, "Finish: %v", r.Err)
+					finished.Add(1)
 				}
 			}
-		}
-		e.together(work(both[0]), work(both[1]), work(both[0]))
+		})
 		e.equal("the tasks finished", finished.Load(), int64(e.h.Repeat))
 	}},
 }
 
-// batches says how to play Repeat tasks in batches of size n.
+// batches says in how many batches of size n Repeat tasks run.
 func (e *env) batches(n int) int { return max(1, e.h.Repeat/n) }
+
+// race runs a function n times at the same moment. It must not call Fatal.
+func (e *env) race(n int, fn func(i int)) {
+	var fns []func()
+	for i := range n {
+		fns = append(fns, func() { fn(i) })
+	}
+	e.together(fns...)
+}
+
+// claimOn claims through a handle, on any goroutine.
+func (e *env) claimOn(s store.Store, asks ...ask) []store.Claimed {
+	got, err := s.Claim(e.Context(), e.ns, e.a.request(asks...))
+	e.check(err == nil, "Claim: %v", err)
+	return got.Tasks
+}
+
+// reapOn reaps through a handle, on any goroutine.
+func (e *env) reapOn(s store.Store) store.ReapResult {
+	got, err := s.Reap(e.Context(), e.ns, store.ReapRequest{Worker: e.reaper.id, TTL: ttl, CrashBudget: 3})
+	e.check(err == nil, "Reap: %v", err)
+	return got
+}
 
 // finishEach calls Finish once per element, each on its own, and returns the
 // results.

@@ -32,9 +32,8 @@ var concurrentGraphCases = []testCase{
 			var claimed []store.Claimed
 			operate := func(s store.Store, cmds ...store.Command) {
 				for _, cmd := range cmds {
-					if _, err := s.Operate(e.Context(), e.ns, cmd); err != nil {
-						e.Errorf("Operate: %v", err)
-					}
+					_, err := s.Operate(e.Context(), e.ns, cmd)
+					e.check(err == nil, "Operate: %v", err)
 				}
 			}
 			e.together(
@@ -42,12 +41,7 @@ var concurrentGraphCases = []testCase{
 				func() { operate(both[1], pauseOf(q), resumeOf(q)) },
 				func() {
 					for range 5 {
-						got, err := both[1].Claim(e.Context(), e.ns, e.a.request(queues(map[string]int{q: 2})))
-						if err != nil {
-							e.Errorf("Claim: %v", err)
-							return
-						}
-						claimed = append(claimed, got.Tasks...)
+						claimed = append(claimed, e.claimOn(both[1], queues(map[string]int{q: 2}))...)
 					}
 				},
 			)
@@ -58,9 +52,7 @@ var concurrentGraphCases = []testCase{
 			}
 			for _, c := range claimed {
 				rows[c.Task.ID] += 1
-				if t := e.task(c.Task.ID); t.State != task.Running || t.LeaseID != c.Lease.ID {
-					e.Errorf("a claimed task is %s", t.State)
-				}
+				e.equal("the lease of a claimed task", e.task(c.Task.ID).LeaseID, c.Lease.ID)
 			}
 			for _, id := range ids {
 				e.check(rows[id] == 1, "a task has %d dispatch rows and leases, want one", rows[id])
@@ -87,9 +79,8 @@ var concurrentGraphCases = []testCase{
 				func() { got[1] = e.finishEach(both[1], finishes(cs[width/2:], dead)) },
 				func() {
 					var err error
-					if cancel, err = both[0].Operate(e.Context(), e.ns, cancelJobOf(g.sub.Job.ID)); err != nil {
-						e.Errorf("Operate: %v", err)
-					}
+					cancel, err = both[0].Operate(e.Context(), e.ns, cancelJobOf(g.sub.Job.ID))
+					e.check(err == nil, "Operate: %v", err)
 				},
 			)
 			for _, half := range got {
@@ -107,14 +98,13 @@ var concurrentGraphCases = []testCase{
 				sum = sum.Add(task.Count(t.State, t.Waiting, kind))
 				e.check(t.State.Terminal(), "a task of the cancelled job is %s/%s", t.State, t.Waiting)
 			}
-			if j := g.read(); j.Counters != sum || !j.State.Terminal() {
-				e.Errorf("the job is %s with %+v, its tasks add up to %+v", j.State, j.Counters, sum)
-			}
+			j := g.read()
+			e.check(j.Counters == sum && j.State.Terminal(), "the job is %s with %+v, its tasks add up to %+v", j.State, j.Counters, sum)
 		}
 	}},
 }
 
-// atOnce plays graphs: the tasks of two nodes finish at the same instant, on
+// atOnce runs graphs: the tasks of two nodes finish at the same instant, on
 // two handles.
 func (e *env) atOnce(nodes [2]string, ends [2]func(store.Claimed) store.Finish, spec []string, then func(g *graph)) {
 	e.Helper()

@@ -10,27 +10,15 @@ import (
 var concurrentSubmitCases = []testCase{
 	{"R-13 one of many submissions of a key creates the task", func(e *env) {
 		const racers = 4
-		other := e.second()
+		both := e.stores()
 		for range e.h.Repeat / racers {
-			name := once(e.newID().String())
-			answers := make([]store.Enqueued, racers)
-			var race []func()
-			for i := range racers {
-				s := e.s
-				if i%2 == 1 {
-					s = other
-				}
-				n := e.draft(name)
-				race = append(race, func() {
-					got, err := s.Enqueue(e.Context(), e.ns, nil, store.Submission{Tasks: []task.New{n}})
-					if err != nil {
-						e.Errorf("Enqueue: %v", err)
-						return
-					}
+			drafts, answers := e.drafts(racers, once(e.newID().String())), make([]store.Enqueued, racers)
+			e.race(racers, func(i int) {
+				got, err := both[i%2].Enqueue(e.Context(), e.ns, nil, store.Submission{Tasks: drafts[i : i+1]})
+				if e.check(err == nil, "Enqueue: %v", err); err == nil {
 					answers[i] = got[0]
-				})
-			}
-			e.together(race...)
+				}
+			})
 			created := 0
 			for _, a := range answers {
 				if a.Disposition == store.DispositionCreated {
@@ -56,9 +44,8 @@ var concurrentSubmitCases = []testCase{
 		}
 		put := func() {
 			for range times {
-				if _, err := e.s.Enqueue(e.Context(), e.ns, nil, store.Submission{Tasks: e.drafts(size)}); err != nil {
-					e.Errorf("Enqueue: %v", err)
-				}
+				_, err := e.s.Enqueue(e.Context(), e.ns, nil, store.Submission{Tasks: e.drafts(size)})
+				e.check(err == nil, "Enqueue: %v", err)
 			}
 		}
 		e.together(put, put, look)
@@ -111,10 +98,8 @@ var concurrentSubmitCases = []testCase{
 			e.together(race...)
 			for i, id := range ids {
 				t := e.task(id)
-				if ended := t.State == task.Succeeded; !isUnknown(errs[i]) && ended != (errs[i] == nil) {
-					e.Errorf("Finish answered %v and the task is %s", errs[i], t.State)
-				}
-				e.finish(fs[i]) // the same finish again is right whatever happened
+				e.check(isUnknown(errs[i]) || (t.State == task.Succeeded) == (errs[i] == nil), "Finish answered %v and the task is %s", errs[i], t.State)
+				e.finish(fs[i]) // right, whatever happened
 				e.is(id, task.Succeeded, task.WaitNone)
 			}
 		}

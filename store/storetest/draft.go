@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The task types of the suite. Workers know both unless told otherwise.
+// The task types of the suite. Workers know both unless a claim says otherwise.
 const (
 	alpha = "acme.test.alpha.v1"
 	beta  = "acme.test.beta.v1"

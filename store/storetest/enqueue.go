@@ -40,11 +40,14 @@ var enqueueCases = []testCase{
 		}})
 	}},
 	{"a new task is ready and has one dispatch row", func(e *env) {
-		id := e.one()
+		n := e.draft()
+		n.Labels, n.Metadata = map[string]string{}, map[string]string{}
+		id := e.enqueue(n)[0]
 		t := e.is(id, task.Ready, task.WaitNone)
 		e.near("ReadyAt", t.ReadyAt, e.now())
 		e.dueAt(id, e.now())
 		e.check(t.RemainingDeps == 0 && t.AttemptNo == 0 && t.AttemptCount == 0 && t.LeaseID.IsZero() && t.StartedAt.IsZero() && t.FinishedAt.IsZero(), "a new task looks used: %s", show(t))
+		e.check(t.Labels == nil && t.Metadata == nil, "empty maps read as %#v and %#v, want nil", t.Labels, t.Metadata)
 	}},
 	{"the results come in the order of a thousand tasks", func(e *env) {
 		drafts := e.drafts(1000)
@@ -56,13 +59,6 @@ var enqueueCases = []testCase{
 			e.equal("the input of a task", string(t.Input), fmt.Sprint(i))
 		}
 		e.equal("the answers to an empty submission", len(e.submit(store.Submission{})), 0)
-	}},
-	{"empty maps read as nil", func(e *env) {
-		n := e.draft()
-		n.Labels, n.Metadata = map[string]string{}, map[string]string{}
-		e.enqueue(n)
-		t := e.task(n.ID)
-		e.check(t.Labels == nil && t.Metadata == nil, "empty maps read as %#v and %#v, want nil", t.Labels, t.Metadata)
 	}},
 	{"the store shares no memory with its caller", func(e *env) {
 		n := e.draft(labels("team", "a"))
@@ -117,18 +113,13 @@ var enqueueCases = []testCase{
 			e.finish(success(e.a.gets([]task.ID{id})[0]))
 		}
 	}},
-	{"an instant counts before a delay and is kept as given", func(e *env) {
+	{"an instant counts before a delay, is kept as given, and is due when it has passed", func(e *env) {
 		wish := time.Now().Add(7 * time.Second).Add(123456789).In(time.FixedZone("home", 5*3600))
 		id := e.one(at(wish), after(time.Hour))
 		t := e.is(id, task.Pending, task.WaitDelay)
 		e.equal("ReadyAt, by At and not by Delay", t.ReadyAt, wish.UTC().Truncate(time.Microsecond))
-		e.a.getsNothing()
+		e.a.gets([]task.ID{e.one(at(time.Now().Add(-time.Hour)))}) // an instant that has passed
 		e.pass(8 * time.Second)
-		e.a.gets([]task.ID{id})
-	}},
-	{"an instant that has passed is due at once", func(e *env) {
-		id := e.one(at(time.Now().Add(-time.Hour)))
-		e.is(id, task.Ready, task.WaitNone)
 		e.a.gets([]task.ID{id})
 	}},
 	{"an expiry becomes the deadline", func(e *env) {

@@ -24,19 +24,15 @@ var finishBatchCases = []testCase{
 		e.equal("the answers to an empty batch", len(e.finishAll()), 0)
 	}},
 	{"of two needs in one batch the one that should have succeeded counts", func(e *env) {
-		bothOrders(func(turn func(...store.Finish) []store.Finish) {
-			g := e.job("a", "b", "c: a !b")
-			cs := e.a.takeAll(g.all("a", "b")...)
-			e.finishAll(turn(dead(cs[0]), success(cs[1]))...)
-			e.ended(g.id("c"), task.Cancelled, task.KindDependencyFailed)
-			g.counts(task.JobFailed, 3, 0, 0, 2, 1)
-		})
-		bothOrders(func(turn func(...store.Finish) []store.Finish) {
-			g := e.job("b", "a", "c: a !b")
-			cs := e.a.takeAll(g.all("a", "b")...)
-			e.finishAll(turn(dead(cs[0]), success(cs[1]))...)
-			e.ended(g.id("c"), task.Cancelled, task.KindDependencyFailed)
-		})
+		for _, nodes := range [][]string{{"a", "b", "c: a !b"}, {"b", "a", "c: a !b"}} {
+			bothOrders(func(turn func(...store.Finish) []store.Finish) {
+				g := e.job(nodes...)
+				cs := e.a.takeAll(g.all("a", "b")...)
+				e.finishAll(turn(dead(cs[0]), success(cs[1]))...)
+				e.ended(g.id("c"), task.Cancelled, task.KindDependencyFailed)
+				g.counts(task.JobFailed, 3, 0, 0, 2, 1)
+			})
+		}
 	}},
 	{"of two needs of a kind in one batch the oldest is named", func(e *env) {
 		bothOrders(func(turn func(...store.Finish) []store.Finish) {
@@ -61,16 +57,10 @@ var finishBatchCases = []testCase{
 		e.finishAll(success(cs[0]), dead(cs[1]))
 		e.ended(g.id("c"), task.Cancelled, task.KindDependencyFailed)
 		e.equal("RemainingDeps", e.task(g.id("c")).RemainingDeps, 1)
-		done := 0
-		for _, row := range e.snap().Edges {
-			if row.Done {
-				done++
-			}
-		}
-		e.equal("the edges that are done", done, 2)
+		e.equal("the edges that are done", len(of(e.snap().Edges, func(r store.EdgeRow) bool { return r.Done })), 2)
 	}},
 	{"what ends by a batch ends those that depend on it", func(e *env) {
-		// c hears of b, which ends because of a, a round after it heard of x.
+		// c observes the end of b, which follows from that of a, a round after x.
 		g := e.job("a", "x", "b: a", "c: b x", "d: *c")
 		cs := e.a.takeAll(g.all("a", "x")...)
 		e.finishAll(dead(cs[0]), success(cs[1]))
@@ -162,10 +152,10 @@ var finishBatchCases = []testCase{
 	}},
 }
 
-// bothOrders plays a story for each order of two elements.
-func bothOrders(play func(turn func(fs ...store.Finish) []store.Finish)) {
-	play(func(fs ...store.Finish) []store.Finish { return fs })
-	play(func(fs ...store.Finish) []store.Finish {
+// bothOrders runs a check for each order of two elements.
+func bothOrders(check func(turn func(fs ...store.Finish) []store.Finish)) {
+	check(func(fs ...store.Finish) []store.Finish { return fs })
+	check(func(fs ...store.Finish) []store.Finish {
 		slices.Reverse(fs)
 		return fs
 	})

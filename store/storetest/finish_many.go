@@ -12,73 +12,67 @@ import (
 
 var finishManyCases = []testCase{
 	{"a batch of many writes what the same ones write one by one", func(e *env) {
-		e.twice(func(e *env, alone bool) []string {
+		e.twice(func(e *env, single bool) []string {
 			rs, fs := work(e.a.gets(e.many(many)))
-			return append(e.showEach(alone, rs), e.endEach(alone, fs)...)
+			return append(e.recordEach(single, rs), e.finishEachOrAll(single, fs)...)
 		})
 	}},
 	{"one odd element of many ends as it does by itself", func(e *env) {
-		e.twice(func(e *env, alone bool) (told []string) {
+		e.twice(func(e *env, single bool) (answers []string) {
 			for _, l := range losers {
 				cs := e.a.takeAll(e.many(many / 2)...)
 				rs, fs := work(cs)
 				l.make(e, cs[5], &rs[5], &fs[5])
-				told = append(told, l.name)
-				told = append(told, e.showEach(alone, rs)...)
-				told = append(told, e.endEach(alone, fs)...)
+				answers = append(answers, l.name)
+				answers = append(answers, e.recordEach(single, rs)...)
+				answers = append(answers, e.finishEachOrAll(single, fs)...)
 			}
-			return told
+			return answers
 		})
 	}},
 	{"an element may come twice in a batch of many", func(e *env) {
-		e.twice(func(e *env, alone bool) []string {
+		e.twice(func(e *env, single bool) []string {
 			rs, fs := work(e.a.gets(e.many(many)))
 			rs, fs = append(rs, rs[1], rs[many-1]), append(fs, fs[1], fs[many-1])
-			return append(e.showEach(alone, rs), e.endEach(alone, fs)...)
+			return append(e.recordEach(single, rs), e.finishEachOrAll(single, fs)...)
 		})
 	}},
 	{"many leases of an earlier epoch are refused", func(e *env) {
-		// Epochs and lease ids are both compared: an old epoch with the lease id of
-		// today is worth nothing.
-		cs := e.a.gets(e.many(many))
-		var fs []store.Finish
-		for _, c := range cs {
-			fs = append(fs, retry(c, 0))
-		}
-		e.finishAll(fs...)
+		// An old epoch with the lease id of today is refused.
+		e.finishAll(finishes(e.a.gets(e.many(many)), func(c store.Claimed) store.Finish { return retry(c, 0) })...)
 		rs, fs := work(e.b.claim().Tasks)
 		for i := range rs {
 			rs[i].Lease.Epoch, fs[i].Lease.Epoch = 1, 1
 		}
 		e.unchanged("what forged leases show", func() {
-			for _, told := range append(e.showEach(false, rs), e.endEach(false, fs)...) {
-				e.require(strings.Contains(told, store.ErrLeaseLost.Error()), "a forged lease was told %q", told)
+			for _, answers := range append(e.recordEach(false, rs), e.finishEachOrAll(false, fs)...) {
+				e.require(strings.Contains(answers, store.ErrLeaseLost.Error()), "a forged lease got %q", answers)
 			}
 		})
 	}},
 	{"many second attempts keep what the first left", func(e *env) {
-		e.twice(func(e *env, alone bool) []string {
+		e.twice(func(e *env, single bool) []string {
 			cs := e.a.gets(e.many(many))
 			rs, fs := work(cs)
-			told := e.showEach(alone, rs)
+			answers := e.recordEach(single, rs)
 			for i := range fs {
 				fs[i] = retry(cs[i], 0)
 			}
-			told = append(told, e.endEach(alone, fs)...)
+			answers = append(answers, e.finishEachOrAll(single, fs)...)
 			cs = e.b.claim().Tasks
 			for _, c := range cs {
-				told = append(told, fmt.Sprint(c.Task.AttemptNo, c.Lease.Epoch, len(c.Steps)))
+				answers = append(answers, fmt.Sprint(c.Task.AttemptNo, c.Lease.Epoch, len(c.Steps)))
 			}
 			rs, fs = work(cs)
 			for i := range rs {
 				rs[i].Step.Name = "u"
 			}
-			told = append(told, e.showEach(alone, rs)...)
-			return append(told, e.endEach(alone, fs)...)
+			answers = append(answers, e.recordEach(single, rs)...)
+			return append(answers, e.finishEachOrAll(single, fs)...)
 		})
 	}},
 	{"a batch of several claims and types writes what single ones write", func(e *env) {
-		e.twice(func(e *env, alone bool) []string {
+		e.twice(func(e *env, single bool) []string {
 			var rs []store.Record
 			var fs []store.Finish
 			for i := range 4 {
@@ -95,7 +89,7 @@ var finishManyCases = []testCase{
 					mixed, ends = append(mixed, rs[j*half+i]), append(ends, fs[j*half+i])
 				}
 			}
-			return append(e.showEach(alone, mixed), e.endEach(alone, ends)...)
+			return append(e.recordEach(single, mixed), e.finishEachOrAll(single, ends)...)
 		})
 	}},
 	{"the last progress is stored with the end", func(e *env) {
@@ -107,9 +101,7 @@ var finishManyCases = []testCase{
 				f.Progress = &task.Progress{Current: float64(i), Total: 10}
 				fins = append(fins, f)
 			}
-			for _, got := range e.finishAll(fins...) {
-				e.wantErr("the finish", got.Err, nil)
-			}
+			e.finishOK(fins...)
 			for i, t := range e.tasks(ids...) {
 				e.equal("the progress", t.Progress, &task.Progress{Current: float64(i), Total: 10})
 			}
@@ -132,19 +124,16 @@ var finishManyCases = []testCase{
 // multiple of anything.
 const many = 77
 
-// twice plays a story in two namespaces, once with all writes of a kind in one
-// batch and once with each by itself, and compares every row and answer.
-func (e *env) twice(play func(e *env, alone bool) []string) {
+// twice runs the same calls in two namespaces, once with all writes of a kind
+// in one batch and once with each by itself, and compares every row and answer.
+func (e *env) twice(run func(e *env, single bool) []string) {
 	e.Helper()
 	began := e.now()
-	single := e.in(otherNamespace)
-	single.follow(e)
-	batched := play(e, false)
-	if !e.now().Equal(began) {
-		e.Fatal("the story takes time, so that instants cannot be compared")
-	}
-	e.equal("the answers one by one", play(single, true), batched)
-	a, b := e.snap(), single.snap()
+	other := e.sameIDs()
+	batched := run(e, false)
+	e.require(e.now().Equal(began), "the calls take time, so that instants cannot be compared")
+	e.equal("the answers one by one", run(other, true), batched)
+	a, b := e.snap(), other.snap()
 	a.Generation, b.Generation = "", ""
 	for _, s := range []*store.Snapshot{a, b} {
 		for i := range s.Audit {
@@ -154,33 +143,33 @@ func (e *env) twice(play func(e *env, alone bool) []string) {
 	e.sameJSON("what is stored after a batch", a, b)
 }
 
-// showEach records all in one batch, or one by one, and tells the answers.
-func (e *env) showEach(alone bool, rs []store.Record) (told []string) {
+// recordEach records all in one batch, or one by one, and returns the answers.
+func (e *env) recordEach(single bool, rs []store.Record) (answers []string) {
 	e.Helper()
-	for _, batch := range batches(alone, rs) {
+	for _, batch := range batches(single, rs) {
 		got, err := e.s.Record(e.Context(), e.ns, batch...)
 		e.require(err == nil && len(got) == len(batch), "Record of %d answered %d, %v", len(batch), len(got), err)
 		for _, r := range got {
-			told = append(told, fmt.Sprintf("%s %s %v", r.Step.Name, r.Step.Value, sentinelOf(r.Err)))
+			answers = append(answers, fmt.Sprintf("%s %s %v", r.Step.Name, r.Step.Value, sentinelOf(r.Err)))
 		}
 	}
-	return told
+	return answers
 }
 
-// endEach is showEach for finishes.
-func (e *env) endEach(alone bool, fs []store.Finish) (told []string) {
+// finishEachOrAll is recordEach for finishes.
+func (e *env) finishEachOrAll(single bool, fs []store.Finish) (answers []string) {
 	e.Helper()
-	for _, batch := range batches(alone, fs) {
+	for _, batch := range batches(single, fs) {
 		for _, r := range e.finishAll(batch...) {
-			told = append(told, fmt.Sprintf("%s %s %v", r.State, r.Waiting, sentinelOf(r.Err)))
+			answers = append(answers, fmt.Sprintf("%s %s %v", r.State, r.Waiting, sentinelOf(r.Err)))
 		}
 	}
-	return told
+	return answers
 }
 
 // batches returns what goes into each call.
-func batches[E any](alone bool, all []E) [][]E {
-	if alone {
+func batches[E any](single bool, all []E) [][]E {
+	if single {
 		return each(all)
 	}
 	return [][]E{all}
@@ -212,12 +201,12 @@ func work(cs []store.Claimed) (rs []store.Record, fs []store.Finish) {
 	return rs, fs
 }
 
-// losers are what can be wrong with one of many, before its work is shown.
+// losers are what can be odd about one of many, before its work is recorded.
 var losers = []struct {
 	name string
 	make func(e *env, c store.Claimed, r *store.Record, f *store.Finish)
 }{
-	{"gone", func(e *env, c store.Claimed, _ *store.Record, _ *store.Finish) { e.operate(forceOf(c.Task.ID)) }},
+	{"taken by force", func(e *env, c store.Claimed, _ *store.Record, _ *store.Finish) { e.operate(forceOf(c.Task.ID)) }},
 	{"to be cancelled", func(e *env, c store.Claimed, _ *store.Record, _ *store.Finish) { e.operate(cancelOf(c.Task.ID)) }},
 	{"recorded with another value", func(e *env, c store.Claimed, _ *store.Record, _ *store.Finish) { e.record(step(c, "s", `"other"`)) }},
 	{"recorded before", func(e *env, _ store.Claimed, r *store.Record, _ *store.Finish) { e.record(*r) }},
@@ -235,9 +224,9 @@ var losers = []struct {
 	{"with progress", func(_ *env, _ store.Claimed, r *store.Record, f *store.Finish) {
 		r.Progress, f.Progress = &task.Progress{Current: 1, Total: 2}, &task.Progress{Current: 2, Total: 2}
 	}},
-	{"with much to say", func(_ *env, _ store.Claimed, r *store.Record, f *store.Finish) {
+	{"with big values", func(_ *env, _ store.Claimed, r *store.Record, f *store.Finish) {
 		r.Step.Value = fmt.Appendf(nil, "%q", strings.Repeat("v", 9000))
 		f.Output = fmt.Appendf(nil, "%q", strings.Repeat("o", 9000))
 	}},
-	{"with nothing to say", func(_ *env, _ store.Claimed, _ *store.Record, f *store.Finish) { f.Output = nil }},
+	{"without an output", func(_ *env, _ store.Claimed, _ *store.Record, f *store.Finish) { f.Output = nil }},
 }

@@ -34,7 +34,7 @@ var heartbeatCases = []testCase{
 	{"R-01 a heartbeat before the reap keeps an expired lease", func(e *env) {
 		c := e.a.take(e.one())
 		e.pass(ttl + ttl/3)
-		e.equal("the beat of an expired lease that nobody reaped", e.a.beat(c.Lease), []store.Beat{{}})
+		e.equal("the heartbeat of an expired lease that was not reaped", e.a.beat(c.Lease), []store.Beat{{}})
 		e.reapsNothing()
 		e.is(c.Task.ID, task.Running, task.WaitNone)
 		e.finish(success(c))
@@ -83,15 +83,6 @@ var heartbeatCases = []testCase{
 			e.equal("the beat", e.a.beat(c.Lease), []store.Beat{{Cancel: task.KindCancelled, By: admin.By, Reason: admin.Reason}})
 			e.near("LeaseExpiresAt", e.task(c.Task.ID).LeaseExpiresAt, e.now().Add(ttl))
 		}
-	}},
-	{"a heartbeat carries the deadline", func(e *env) {
-		c := e.a.take(e.one(expires(2 * time.Second)))
-		e.pass(time.Second)
-		e.equal("the beat before the deadline", e.a.beat(c.Lease), []store.Beat{{}})
-		e.pass(2 * time.Second)
-		e.reap()
-		got := e.a.beat(c.Lease)[0]
-		e.check(got.Cancel == task.KindDeadline && !got.Lost && !got.Retry, "the heartbeat after the deadline answered %+v, want Cancel deadline", got)
 	}},
 	{"a heartbeat extends hundreds of leases", func(e *env) {
 		cs := e.a.takeAll(e.many(500)...)

@@ -81,8 +81,7 @@ var jobCases = []testCase{
 		g := e.job(append(spec, last)...)
 		e.succeed(g.id("first"))
 		g.counts(task.JobRunning, n+2, n+1, n, 0, 1)
-		fs := finishes(e.a.takeAll(g.all(middle...)...), success)
-		e.finishOK(fs...)
+		e.finishOK(finishes(e.a.takeAll(g.all(middle...)...), success)...)
 		e.equal("RemainingDeps of the last", e.is(g.id("last"), task.Ready, task.WaitNone).RemainingDeps, 0)
 		e.dueAt(g.id("last"), e.now())
 		e.succeed(g.id("last"))
@@ -138,6 +137,9 @@ var jobCases = []testCase{
 		c = e.a.take(id)
 		e.finish(released(c))
 		movable("released")
+		e.finish(retry(e.a.take(id), time.Second))
+		movable("to be retried")
+		e.pass(2 * time.Second)
 		e.operate(pauseOf(task.DefaultQueue))
 		movable("paused")
 		e.operate(resumeOf(task.DefaultQueue))
@@ -145,15 +147,6 @@ var jobCases = []testCase{
 		movable("lost")
 		e.succeed(id)
 		g.counts(task.JobSucceeded, 1, 0, 0, 0, 1)
-	}},
-	{"a task that waits for its retry keeps the job running", func(e *env) {
-		g := e.job("a", "b: a")
-		e.finish(retry(e.a.take(g.id("a")), 5*time.Second))
-		g.counts(task.JobRunning, 2, 2, 1, 0, 0)
-		e.is(g.id("b"), task.Pending, task.WaitDeps)
-		e.pass(6 * time.Second)
-		e.succeed(g.id("a"), g.id("b"))
-		g.counts(task.JobSucceeded, 2, 0, 0, 0, 2)
 	}},
 	{"a dependent keeps its own delay", func(e *env) {
 		g := e.graph("a", "late: a", "early: a").with("late", after(10*time.Second)).with("early", after(time.Second)).submit()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -18,11 +19,8 @@ var keyCases = []testCase{
 		for i, id := range ids {
 			c := e.a.gets([]task.ID{id})[0]
 			e.b.getsNothing()
-			held, limit := e.keyRow("k")
-			e.check(held == 1 && limit == 1, "the key is held by %d of %d, want 1 of 1", held, limit)
-			for _, later := range ids[i+1:] {
-				e.is(later, task.Pending, task.WaitConcurrency)
-			}
+			e.keyHeld("k", 1, 1)
+			e.all(task.Pending, task.WaitConcurrency, ids[i+1:]...)
 			e.finish(success(c))
 		}
 		e.keyHeld("k", 0, 0)
@@ -37,9 +35,7 @@ var keyCases = []testCase{
 			running = append(running[1:], e.b.gets(ids[i:i+1])...)
 			e.keyHeld("k", 3, 3)
 		}
-		for _, c := range running {
-			e.finish(success(c))
-		}
+		e.finishOK(finishes(running, success)...)
 	}},
 	{"those over the cap wait with their original due time", func(e *env) {
 		holder := e.one(key("k", 1))
@@ -111,9 +107,7 @@ var keyCases = []testCase{
 		rest := e.many(4, key("k", 3))
 		c := e.a.take(first)
 		e.a.getsNothing()
-		for _, id := range rest {
-			e.is(id, task.Pending, task.WaitConcurrency)
-		}
+		e.all(task.Pending, task.WaitConcurrency, rest...)
 		e.finish(success(c))
 		// The key lets one more in, whose cap then makes room for two others.
 		e.a.gets(rest[:1], limit(1))
@@ -176,53 +170,40 @@ var keyCases = []testCase{
 		e.finish(success(c))
 		e.equal("rows of keys", len(e.snap().Keys), 0)
 	}},
-	{"the cap of a key with waiters is kept without holders", func(e *env) {
+	{"the cap of a key with waiters is kept without holders, and that of others is not", func(e *env) {
 		e.capKept(e.wokenWithCap("k"))
-	}},
-	{"the cap of a key with waiters is kept when another key loses its own", func(e *env) {
 		ids := e.wokenWithCap("x")
-		e.succeed(e.one(key("y", 1)))
-		e.capKept(ids)
-	}},
-	{"the cap of a key without waiters goes while another key has some", func(e *env) {
-		e.wokenWithCap("x")
 		e.succeed(e.one(key("y", 1)))
 		var keys []string
 		for _, k := range e.snap().Keys {
 			keys = append(keys, k.Key)
 		}
-		e.equal("keys with a row", keys, []string{"x"})
+		e.equal("keys with a row", keys, []string{"k", "x"})
+		e.capKept(ids)
 	}},
 	{"Next counts what a raised cap let in", func(e *env) {
 		c := e.a.take(e.one(key("k", 1)))
 		waiter := e.one(key("k", 1))
 		e.b.getsNothing()
 		raises := e.one(key("k", 2))
-		e.finish(success(c)) // who raises the cap is due already: nobody is woken
+		e.finish(success(c)) // the task that raises the cap is due already: none is woken
 		e.is(waiter, task.Pending, task.WaitConcurrency)
 		got := e.a.claim()
 		e.equal("the claimed", claimedIDs(got.Tasks), []task.ID{raises})
-		e.equal("the time until it is worth to ask again", got.Next, time.Duration(0))
+		e.equal("Next", got.Next, time.Duration(0))
 		e.b.gets([]task.ID{waiter})
 	}},
 }
 
-// keyRow returns how many hold a key and how many may.
-func (e *env) keyRow(name string) (held, limit int) {
-	e.Helper()
-	for _, k := range e.snap().Keys {
-		if k.Key == name {
-			return k.Held, k.Cap
-		}
-	}
-	return 0, 0
-}
-
-// keyHeld expects how many hold a key and how many may, 0 and 0 without a row.
+// keyHeld expects how many hold a key and how many may. A key without holders
+// may be absent.
 func (e *env) keyHeld(name string, held, limit int) {
 	e.Helper()
-	h, l := e.keyRow(name)
-	e.check(h == held && (l == limit || h == 0), "the key %s is held by %d of %d, want %d of %d", name, h, l, held, limit)
+	var got store.KeyRow
+	for _, k := range of(e.snap().Keys, func(k store.KeyRow) bool { return k.Key == name }) {
+		got = k
+	}
+	e.check(got.Held == held && (held == 0 || got.Cap == limit), "the key %s is held by %d of %d, want %d of %d", name, got.Held, got.Cap, held, limit)
 }
 
 // wokenWithCap makes two tasks of a key with a cap of two due, of which none
@@ -239,7 +220,7 @@ func (e *env) wokenWithCap(name string) []task.ID {
 	return ids[2:]
 }
 
-// capKept expects that the cap was not forgotten: who waits takes the place of
+// capKept expects that the cap is still known: the waiter takes the place of
 // one that goes away, beside the one that is still due.
 func (e *env) capKept(ids []task.ID) {
 	e.Helper()

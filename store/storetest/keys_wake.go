@@ -48,8 +48,8 @@ var keyWakeCases = []testCase{
 		e.a.gets([]task.ID{first})
 	}},
 	{"R-22 every order of claims and ends keeps the cap and drops no task", func(e *env) {
-		// Two holders at most; every order of claims and leavings of four tasks.
-		for round, order := range permutations([]string{"claim", "finish", "retry", "cancel waiter"}) {
+		// Two holders at most; every order of four operations.
+		for round, order := range permutations("claim", "finish", "retry", "cancel waiter") {
 			k := key(fmt.Sprint("k", round), 2)
 			ids := e.many(5, k)
 			running := e.a.takeAll(ids[:2]...)
@@ -69,15 +69,12 @@ var keyWakeCases = []testCase{
 						e.operate(cancelOf(ids[4]))
 					}
 				}
-				if held, _ := e.keyRow(fmt.Sprint("k", round)); held != len(running) || held > 2 {
-					e.Errorf("%v: after %s the key is held by %d, %d run", order, op, held, len(running))
-				}
+				e.keyHeld(fmt.Sprint("k", round), len(running), 2)
+				e.check(len(running) <= 2, "%v: after %s %d tasks run", order, op, len(running))
 			}
-			// Whatever is left runs to its end.
+			// The other tasks run to their end.
 			for range 6 {
-				for _, c := range running {
-					e.finish(success(c))
-				}
+				e.finishOK(finishes(running, success)...)
 				running = e.a.claim(only(ids...)).Tasks
 			}
 			for _, t := range e.tasks(ids...) {
@@ -113,8 +110,8 @@ var keyWakeCases = []testCase{
 		x, y := e.many(3, key("x", 1)), e.one(key("y", 1))
 		cs := e.a.takeAll(x[0], y)
 		e.b.getsNothing()
-		e.finish(success(cs[0])) // x[1] is woken, nobody holds x
-		e.finish(success(cs[1])) // nobody needs y any more
+		e.finish(success(cs[0])) // x[1] is woken, and x has no holder
+		e.finish(success(cs[1])) // y has neither holders nor waiters
 		e.operate(cancelOf(x[1]))
 		e.b.gets(x[2:])
 	}},
@@ -203,13 +200,13 @@ var keyWakeCases = []testCase{
 	}},
 }
 
-// leave is a way in which a holder leaves running.
+// holderEnd is a way in which a holder stops running.
 type holderEnd struct {
 	name string
 	do   func(e *env, c store.Claimed)
 }
 
-// leaves lists them all: every end of an attempt, and every loss of a lease.
+// holderEnds lists them all: every end of an attempt, and every loss of a lease.
 func holderEnds() []holderEnd {
 	var out []holderEnd
 	for _, o := range outcomes {

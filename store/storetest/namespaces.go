@@ -135,8 +135,8 @@ var namespaceCases = []testCase{
 		for i, here := range []*env{e, other} {
 			there := []*env{other, e}[i]
 			there.unchanged("a batch in another namespace", func() {
-				here.showEach(false, rs[i])
-				here.endEach(false, fs[i])
+				here.recordEach(false, rs[i])
+				here.finishEachOrAll(false, fs[i])
 			})
 		}
 	}},

@@ -45,7 +45,7 @@ var notifyCases = []testCase{
 	}},
 	{"an end is announced", func(e *env) {
 		l := e.listen()
-		settled := func(what string, id task.ID, do func()) {
+		ended := func(what string, id task.ID, do func()) {
 			e.Helper()
 			got := l.during(do)
 			e.check(slices.Contains(got.Tasks, id), "%s: the end was not announced: %+v", what, got)
@@ -53,23 +53,23 @@ var notifyCases = []testCase{
 		for _, o := range outcomes {
 			if id := e.one(); o.state.Terminal() || o.state == task.Blocked {
 				c := e.a.take(id)
-				settled(o.name, id, func() { e.finish(o.end(c)) })
+				ended(o.name, id, func() { e.finish(o.end(c)) })
 			}
 		}
 		id := e.one()
-		settled("a cancel", id, func() { e.operate(cancelOf(id)) })
+		ended("a cancel", id, func() { e.operate(cancelOf(id)) })
 		id = e.one()
 		e.a.take(id)
-		settled("force", id, func() { e.operate(forceOf(id)) })
+		ended("force", id, func() { e.operate(forceOf(id)) })
 		g := e.job("a", "b: a")
-		settled("a failed need", g.id("b"), func() { e.fail(g.id("a")) })
+		ended("a failed need", g.id("b"), func() { e.fail(g.id("a")) })
 		id = e.one(expires(time.Second))
 		e.pass(2 * time.Second)
-		settled("a deadline", id, func() { e.reap() })
+		ended("a deadline", id, func() { e.reap() })
 		id = e.one()
 		e.crash(id, 2)
 		c := e.worker("doomed").take(id)
-		settled("poison", id, func() { e.expire(c) })
+		ended("poison", id, func() { e.expire(c) })
 	}},
 	{"a cancel is announced for running tasks", func(e *env) {
 		l := e.listen()
@@ -127,7 +127,7 @@ var notifyCases = []testCase{
 		l := e.listen()
 		l.stop()
 		got := l.during(func() { e.succeed(e.one()) })
-		e.equal("what was heard after stop", got, store.Notice{})
+		e.equal("what was notified after stop", got, store.Notice{})
 	}},
 	{"every listener is notified", func(e *env) {
 		x, y := e.listen(), e.listen()
@@ -135,7 +135,7 @@ var notifyCases = []testCase{
 		y.mu.Lock()
 		n := len(y.all)
 		y.mu.Unlock()
-		e.check(n != 0, "the second listener heard nothing")
+		e.check(n != 0, "the second listener got nothing")
 		x.stop()
 		e.check(y.during(func() { e.one() }).Due, "the second listener got nothing after the first stopped")
 	}},
@@ -144,16 +144,15 @@ var notifyCases = []testCase{
 		l := e.listen()
 		n := e.draft()
 		got := l.during(func() {
-			if _, err := other.Enqueue(e.Context(), e.ns, nil, store.Submission{Tasks: []task.New{n}}); err != nil {
-				e.Errorf("Enqueue: %v", err)
-			}
+			_, err := other.Enqueue(e.Context(), e.ns, nil, store.Submission{Tasks: []task.New{n}})
+			e.check(err == nil, "Enqueue: %v", err)
 		})
 		e.check(got.Due || got.External, "the other handle's enqueue announced %+v, want Due or External", got)
 		e.a.gets([]task.ID{n.ID})
 	}},
 }
 
-// ear collects notices.
+// listener collects notices.
 type listener struct {
 	e    *env
 	mu   sync.Mutex
@@ -174,7 +173,7 @@ func (e *env) listen() *listener {
 	return r
 }
 
-// hears does something and returns what was announced, as one notice.
+// during does something and returns what was announced, as one notice.
 func (r *listener) during(do func()) store.Notice {
 	r.e.Helper()
 	r.mu.Lock()

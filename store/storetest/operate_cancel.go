@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -31,9 +30,7 @@ var cancelCases = []testCase{
 				e.equal(st.name, got, store.CommandResult{State: task.Cancelled})
 				t := e.ended(s.id, task.Cancelled, task.KindCancelled)
 				e.near("FinishedAt", t.FinishedAt, e.now())
-				for _, want := range []string{admin.By, admin.Reason} {
-					e.check(strings.Contains(t.Error.Message, want), "%s: the message %q does not contain %q", st.name, t.Error.Message, want)
-				}
+				e.contains(st.name+": the message", t.Error.Message, admin.By, admin.Reason)
 				e.check(t.CancelBy == admin.By && t.CancelReason == admin.Reason, "%s: cancelled by %q because %q", st.name, t.CancelBy, t.CancelReason)
 				e.notDispatched(s.id)
 				e.check(!e.waits(s.id), "%s: still among the waiters", st.name)
@@ -107,7 +104,7 @@ var cancelCases = []testCase{
 			e.notDispatched(g.id(node))
 		}
 		j := g.counts(task.JobCancelled, 6, 0, 0, 5, 1)
-		e.check(j.CancelRequested && j.CancelBy == admin.By && j.CancelReason == admin.Reason, "the job does not say who cancelled it and why: %+v", j)
+		e.check(j.CancelRequested && j.CancelBy == admin.By && j.CancelReason == admin.Reason, "the actor and reason are not on the job: %+v", j)
 	}},
 	{"a job's running tasks are asked", func(e *env) {
 		g := e.job("a", "b", "c: a", "d: *b")

@@ -47,16 +47,6 @@ var retryCases = []testCase{
 			e.finish(success(c))
 		}
 	}},
-	{"a poison task starts with a clean record", func(e *env) {
-		id := e.one()
-		e.crash(id, 3)
-		e.ended(id, task.Failed, task.KindPoison)
-		e.operate(retryOf(id))
-		e.equal("CrashCount", e.task(id).CrashCount, 0)
-		c := e.a.take(id)
-		e.check(!c.Quarantined, "a retried task is a suspect")
-		e.finish(success(c))
-	}},
 	{"a retry in every other state is refused", func(e *env) {
 		for _, st := range situations {
 			s := &subject{queue: "retry/" + st.name}

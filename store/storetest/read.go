@@ -78,24 +78,6 @@ var readCases = []testCase{
 		})
 		e.equal("the attempts of the snapshot", len(e.snap().Attempts), 1)
 	}},
-	{"a history of an unknown task is not found", func(e *env) {
-		_, err := e.s.History(e.Context(), e.ns, e.newID())
-		e.wantErr("History", err, store.ErrNotFound)
-	}},
-	{"a history shows both ends of an edge", func(e *env) {
-		g := e.job("a", "b", "c: a *b", "d: !c")
-		e.succeed(g.id("a"))
-		h := e.history(g.id("c"))
-		needs := map[string]store.Need{}
-		for _, n := range h.Needs {
-			needs[n.Node] = n
-		}
-		e.equal("the needs", needs, map[string]store.Need{
-			"a": {ID: g.id("a"), Node: "a", Kind: task.OnSuccess, State: task.Succeeded, Done: true},
-			"b": {ID: g.id("b"), Node: "b", Kind: task.OnDone, State: task.Ready},
-		})
-		e.equal("the dependents", h.Dependents, []store.Need{{ID: g.id("d"), Node: "d", Kind: task.OnFailed, State: task.Pending}})
-	}},
 	{"Job returns the job that Jobs lists", func(e *env) {
 		g := e.job("a", "b: a")
 		e.job("a")
@@ -104,15 +86,19 @@ var readCases = []testCase{
 		e.require(err == nil && len(list) == 2, "Jobs = %v, %v", list, err)
 		e.equal("the job", g.read(), list[1])
 	}},
-	{"Job of an unknown id, or of a task's, is not found", func(e *env) {
+	{"Job and History of an id that names none are not found", func(e *env) {
 		g := e.job("a")
 		for _, id := range []task.ID{e.newID(), g.id("a"), {}} {
 			_, err := e.s.Job(e.Context(), e.ns, id)
 			e.wantErr("Job", err, store.ErrNotFound)
 		}
+		for _, id := range []task.ID{e.newID(), g.sub.Job.ID, {}} {
+			_, err := e.s.History(e.Context(), e.ns, id)
+			e.wantErr("History", err, store.ErrNotFound)
+		}
 	}},
-	{"Needs returns what a task needs, by ID", func(e *env) {
-		g := e.job("a", "b", "c", "d", "e: *d !b a *c")
+	{"Needs and a history return what a task needs, by ID", func(e *env) {
+		g := e.job("a", "b", "c", "d", "e: *d !b a *c", "f: !e")
 		e.succeed(g.id("a"))
 		e.fail(g.id("b"))
 		e.blockTask(g.id("c"))
@@ -124,7 +110,9 @@ var readCases = []testCase{
 			{ID: g.id("d"), Node: "d", Kind: task.OnDone, State: task.Running},
 		}
 		e.equal("the needs", e.needs(g.id("e")), want)
-		e.equal("the needs in the history", e.history(g.id("e")).Needs, want)
+		h := e.history(g.id("e"))
+		e.equal("the needs in the history", h.Needs, want)
+		e.equal("the dependents", h.Dependents, []store.Need{{ID: g.id("f"), Node: "f", Kind: task.OnFailed, State: task.Pending}})
 	}},
 	{"Needs of tasks without a job have no node and the state that readers see", func(e *env) {
 		paused, later, needy := e.draft(queue("paused")), e.draft(after(time.Second)), e.draft()

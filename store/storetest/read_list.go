@@ -258,7 +258,7 @@ func (e *env) pagesShow(f store.Filter, want ...task.ID) {
 	e.check(slices.Equal(got, want), "the pages of %+v show %d tasks, want each of %d once, newest first", f, len(got), len(want))
 }
 
-// cast enqueues one task of every situation and returns the ids by the state
+// everySituation enqueues one task of every situation and returns the ids by the state
 // that readers see.
 func (e *env) everySituation(name string) map[task.State][]task.ID {
 	e.Helper()

@@ -33,9 +33,7 @@ var reapCases = []testCase{
 	{"a lease that has not expired is left alone", func(e *env) {
 		c := e.a.take(e.one())
 		e.pass(ttl - time.Second)
-		e.unchanged("a reap before the lease's end", func() {
-			e.reapsNothing()
-		})
+		e.unchanged("a reap before the lease's end", e.reapsNothing)
 		e.finish(success(c))
 	}},
 	{"a task is poison after as many crashes as the budget allows", func(e *env) {
@@ -137,9 +135,7 @@ var reapCases = []testCase{
 	{"R-14 a second reap does nothing", func(e *env) {
 		e.a.takeAll(e.many(3)...)
 		e.equal("the number reaped", len(e.reapExpired().Reaped), 3)
-		e.unchanged("a second reap", func() {
-			e.reapsNothing()
-		})
+		e.unchanged("a second reap", e.reapsNothing)
 	}},
 	{"leases lost in one reap free their keys before they queue again", func(e *env) {
 		ids := e.many(2, key("k", 2))

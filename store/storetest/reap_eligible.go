@@ -44,14 +44,14 @@ var reapEligibleCases = []testCase{
 		e.pass(ttl / 2)
 		late.beat()
 		e.pass(time.Millisecond)
-		missed.warmsUp() // it may have been away itself
+		missed.warmsUp() // the store may have been away for it alone
 		missed.beat()
 		missed.warmsUp()
 		late.reapsOne()
 	}},
 	{"R7 an outage of less than a TTL takes no lease", func(e *env) {
 		// The store goes away just after a renewal and comes back when the leases have
-		// just expired. Whoever comes first may not take them.
+		// just expired. The first worker to reap must not take them.
 		c := e.a.take(e.one())
 		e.reaper.beat()
 		e.silence(ttl/3 - time.Millisecond)
@@ -60,7 +60,7 @@ var reapEligibleCases = []testCase{
 		e.reaper.warmsUp()
 		e.reaper.beat()
 		e.reaper.warmsUp()
-		e.equal("the beat of who holds it", e.a.beat(c.Lease), []store.Beat{{}})
+		e.equal("the heartbeat of the holder", e.a.beat(c.Lease), []store.Beat{{}})
 		e.reapsNothing()
 		e.finish(success(c))
 	}},
@@ -95,7 +95,7 @@ var reapEligibleCases = []testCase{
 		known := dead.die()
 		w := e.worker("newcomer")
 		got := w.reap(store.ReapRequest{CrashBudget: 3})
-		e.equal("paused", got.WarmingUp, true)
+		e.equal("WarmingUp", got.WarmingUp, true)
 		e.equal("ended or asked to end by their deadline", len(got.Expired), 2)
 		e.is(late, task.Cancelled, task.WaitNone)
 		e.is(ids[1], task.Running, task.WaitNone)
@@ -105,7 +105,7 @@ var reapEligibleCases = []testCase{
 		}
 		e.equal("the reaped", got.Reaped, want)
 	}},
-	{"R7 a reaper that warms up is told when it can be eligible", func(e *env) {
+	{"R7 a reap that warms up answers when it can be eligible", func(e *env) {
 		e.expiredLease()
 		w := e.worker("newcomer")
 		next := func(want time.Duration) {
@@ -156,38 +156,35 @@ var reapEligibleCases = []testCase{
 		// Leaving is no crash.
 		e.equal("the reaped", e.reap().Reaped, []store.Reaped{{Task: lost, State: task.Ready}})
 	}},
-	{"a worker may leave twice, and without having joined", func(e *env) {
+	{"a worker may leave twice, and without having joined, and removes no other", func(e *env) {
 		w := e.worker("leaver")
 		w.leave()
 		w.leave()
 		e.stranger("stranger").leave()
+		e.expiredLease()
+		e.equal("the number reaped after other workers left", len(e.reap().Reaped), 1)
 		w.join(ttl)
 		e.finish(success(w.take(e.one())))
 	}},
-	{"a worker that leaves removes no other", func(e *env) {
-		e.expiredLease()
-		e.worker("leaver").leave()
-		e.equal("the number reaped after another worker left", len(e.reap().Reaped), 1)
-	}},
 }
 
-// warmsUp expects a reap to be paused and to do nothing.
+// warmsUp expects a reap to warm up and to do nothing.
 func (w *worker) warmsUp() {
 	w.e.Helper()
-	w.e.unchanged("a paused reap", func() {
+	w.e.unchanged("a reap that warms up", func() {
 		got := w.reap(store.ReapRequest{CrashBudget: 3})
-		w.e.check(got.WarmingUp && len(got.Reaped) == 0 && len(got.Expired) == 0, "the reap of %s answered %+v, want only Paused", w.name, got)
+		w.e.check(got.WarmingUp && len(got.Reaped) == 0 && len(got.Expired) == 0, "the reap of %s answered %+v, want only WarmingUp", w.name, got)
 	})
 }
 
-// may expects a reap to take one lease.
+// reapsOne expects a reap to take one lease.
 func (w *worker) reapsOne() {
 	w.e.Helper()
 	got := w.reap(store.ReapRequest{CrashBudget: 3})
 	w.e.check(!got.WarmingUp && len(got.Reaped) == 1, "the reap of %s answered %+v, want one lease", w.name, got)
 }
 
-// expiredLease is a task whose lease has expired.
+// expiredLease returns a task whose lease has expired.
 func (e *env) expiredLease() task.ID {
 	e.Helper()
 	id := e.one()

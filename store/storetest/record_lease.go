@@ -12,13 +12,9 @@ var recordLeaseCases = []testCase{
 		c := e.a.take(e.one())
 		e.record(step(c, "one", `1`))
 		e.expire(c)
-		for _, r := range e.kinds(c) {
-			e.recordRefused(r, store.ErrLeaseLost)
-		}
+		e.recordsRefused(c)
 		b := e.b.take(c.Task.ID)
-		for _, r := range e.kinds(c) {
-			e.recordRefused(r, store.ErrLeaseLost)
-		}
+		e.recordsRefused(c)
 		e.equal("what B was handed", len(b.Steps), 1)
 		e.record(step(b, "two", `2`))
 		e.recordRefused(step(c, "two", `2`), store.ErrLeaseLost)
@@ -28,9 +24,7 @@ var recordLeaseCases = []testCase{
 		for _, o := range outcomes {
 			c := e.a.take(e.one())
 			e.finish(o.end(c))
-			for _, r := range e.kinds(c) {
-				e.recordRefused(r, store.ErrLeaseLost)
-			}
+			e.recordsRefused(c)
 		}
 	}},
 	{"the same record after its lease was lost is not written twice", func(e *env) {
@@ -122,9 +116,7 @@ var recordLeaseCases = []testCase{
 			e.equal("StepCount", e.task(ids[i]).StepCount, want)
 			e.equal("the steps", len(e.steps(ids[i])), want)
 		}
-		for _, r := range e.kinds(cs[1]) {
-			e.recordRefused(r, store.ErrLeaseLost)
-		}
+		e.recordsRefused(cs[1])
 		e.equal("the answers to an empty batch", len(e.recordAll()), 0)
 	}},
 	{"a refused start enqueues nothing", func(e *env) {
@@ -139,11 +131,17 @@ var recordLeaseCases = []testCase{
 		odd := step(c, "s", `1`)
 		odd.Step.State = "begun"
 		for what, r := range map[string]store.Record{"a start without a step": {Lease: c.Lease, Tasks: e.drafts(1)}, "a step that neither failed nor completed": odd} {
-			e.unchanged(what, func() {
-				e.check(e.recordAll(r)[0].Err != nil, "%s was accepted", what)
-			})
+			e.unchanged(what, func() { e.check(e.recordAll(r)[0].Err != nil, "%s was accepted", what) })
 		}
 	}},
+}
+
+// recordsRefused expects every kind of record to find its lease lost.
+func (e *env) recordsRefused(c store.Claimed) {
+	e.Helper()
+	for _, r := range e.kinds(c) {
+		e.recordRefused(r, store.ErrLeaseLost)
+	}
 }
 
 // recordRefused expects a record to be refused, with nothing written.

@@ -8,15 +8,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// subject is a task in some state, and what others hold of it.
+// subject is a task in some state, and the tasks and leases that belong to it.
 type subject struct {
 	id     task.ID
 	queue  string        // its own
 	last   store.Claimed // its latest lease, if it ever ran
 	need   task.ID       // what it waits for, if anything
-	other  task.ID       // and the need that nobody touches
+	other  task.ID       // and the need that stays open
 	job    task.ID       // of both, if there is one
-	holder store.Claimed // who has its key, if it waits for that
+	holder store.Claimed // the holder of its key, if it waits for that
 	full   bool          // with everything that a task can have
 }
 

@@ -59,8 +59,8 @@ var stepTxCases = []testCase{
 		e.withTx(b, e.enqueuing(e.draft(), returnsOne))
 	}},
 	{"a lease lost while the function runs rolls back, or the step was first", func(e *env) {
-		// The revocation may have to wait for the step's transaction. Whoever
-		// commits first is right, and the other one does not contradict.
+		// The revocation may have to wait for the step's transaction. The
+		// one that commits first is right, and the other does not contradict it.
 		id := e.one()
 		c := e.a.take(id)
 		n := e.draft()
@@ -69,9 +69,8 @@ var stepTxCases = []testCase{
 		e.together(
 			func() { result, err = e.stepTx(c, time.Second, e.enqueuing(n, returnsOne)) },
 			func() {
-				if _, err := e.s.Operate(e.Context(), e.ns, forceOf(id)); err != nil {
-					e.Errorf("Operate: %v", err)
-				}
+				_, err := e.s.Operate(e.Context(), e.ns, forceOf(id))
+				e.check(err == nil, "Operate: %v", err)
 			},
 		)
 		stored := len(e.steps(id)) == 1
@@ -104,17 +103,13 @@ var stepTxCases = []testCase{
 	}},
 	{"a function that takes too long is rolled back", func(e *env) {
 		c := e.a.take(e.one())
-		waits := func(ctx context.Context) { <-ctx.Done() }
-		err := e.rolledBack(c, time.Second/2, func(ctx context.Context) (json.RawMessage, error) {
-			waits(ctx)
-			return nil, ctx.Err()
-		})
-		e.wantErr("StepTx whose function gives up", err, store.ErrStepTxTooLong)
-		err = e.rolledBack(c, time.Second/2, func(ctx context.Context) (json.RawMessage, error) {
-			waits(ctx)
-			return json.RawMessage(`1`), nil
-		})
-		e.wantErr("StepTx whose function does not care", err, store.ErrStepTxTooLong)
+		for what, end := range map[string]func(ctx context.Context) (json.RawMessage, error){
+			"gives up": func(ctx context.Context) (json.RawMessage, error) { return nil, ctx.Err() },
+			"returns":  returnsOne,
+		} {
+			err := e.rolledBack(c, time.Second/2, func(ctx context.Context) (json.RawMessage, error) { <-ctx.Done(); return end(ctx) })
+			e.wantErr("StepTx whose function "+what+" after its time", err, store.ErrStepTxTooLong)
+		}
 		e.a.beat(c.Lease)
 		e.withTx(c, e.enqueuing(e.draft(), returnsOne))
 		e.finish(success(c))
@@ -166,10 +161,7 @@ var stepTxCases = []testCase{
 			e.b.beat(leases...)
 		}
 		e.reapsNothing()
-		for _, c := range others {
-			e.finish(success(c))
-		}
-		e.finish(success(slow))
+		e.finishOK(finishes(append(others, slow), success)...)
 	}},
 }
 
@@ -221,14 +213,3 @@ func (e *env) withTx(c store.Claimed, fn txFunc) task.Step {
 
 // identical is == on purpose: the error must come back as it is, not wrapped.
 func identical(a, b any) bool { return a == b }
-
-func stepTxAgain(e *env) {
-	c := e.a.take(e.one())
-	n := e.draft()
-	first := e.withTx(c, e.enqueuing(n, returnsOne))
-	e.unchanged("the same step", func() {
-		got, err := e.stepTx(c, time.Second, e.enqueuing(n, returnsOne))
-		e.require(err == nil && got.Err == nil, "StepTx: %v, %v", err, got.Err)
-		e.equal("the step", got.Step, first)
-	})
-}
