@@ -3,7 +3,10 @@ package storetest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -151,8 +154,208 @@ var enqueueCases = []testCase{
 	}},
 }
 
+var valueCases = []testCase{
+	{"odd names are names", func(e *env) {
+		var ids []task.ID
+		for i, name := range odd {
+			n := e.draft(queue(name), once(name), key(name, 1), labels("k", name, name, "v"), input(fmt.Sprintf("%q", name)))
+			n.Metadata = map[string]string{name: name}
+			e.enqueue(n)
+			ids = append(ids, n.ID)
+			got := e.task(n.ID)
+			e.check(got.Queue == name && got.IdempotencyKey == name && got.ConcurrencyKey == name && got.Labels["k"] == name &&
+				got.Labels[name] == "v" && got.Metadata[name] == name && string(got.Input) == string(n.Input), "%q came back changed: %s", name, show(got))
+			e.existing(e.draft(once(name)), n.ID)
+			c := e.a.gets(ids[i:], queues(map[string]int{name: 1}))[0]
+			e.record(step(c, name, fmt.Sprintf("%q", name)))
+			e.equal("the step", e.steps(n.ID)[0].Name, name)
+			f := dead(c)
+			f.Error.Message = name
+			f.StepsRun = []string{name}
+			e.finish(f)
+			e.equal("the message", e.task(n.ID).Error.Message, name)
+			e.equal("the steps run", e.lastAttempt(n.ID).StepsRun, []string{name})
+			e.operate(store.RetryTask{Audit: store.Audit{By: name, Reason: name}, Task: n.ID})
+			a := e.history(n.ID).Audit
+			e.check(len(a) == 1 && a[0].Actor == name && a[0].Reason == name, "%q came back changed from the audit: %+v", name, a)
+		}
+		for i, name := range odd {
+			e.lists(store.Filter{Queue: name}, ids[i])
+			e.lists(store.Filter{Labels: map[string]string{"k": name}}, ids[i])
+			e.lists(store.Filter{Labels: map[string]string{name: "v"}}, ids[i])
+		}
+	}},
+	{"names differ by case and by accents", func(e *env) {
+		names := []string{"key", "KEY", "Key", "k\u00e9y", "ke\u0301y", "key "}
+		var ids []task.ID
+		for _, name := range names {
+			ids = append(ids, e.one(queue(name), once(name), key(name, 1), labels("k", name)))
+		}
+		for i, name := range names {
+			e.lists(store.Filter{Queue: name}, ids[i])
+			e.lists(store.Filter{Labels: map[string]string{"k": name}}, ids[i])
+		}
+		e.equal("the tasks claimed", len(e.a.claim().Tasks), len(names))
+	}},
+	{"JSON comes back byte by byte", func(e *env) {
+		for _, raw := range []string{
+			`null`,
+			`{ "n": 12345678901234567890.000, "e": 1E+400, "s": "\u00e9<>&", "b":1, "a":2 }`,
+			`"` + strings.Repeat("0123456789ABCDEF", 200<<10/16) + `"`,
+		} {
+			same := func(what string, got json.RawMessage) {
+				e.Helper()
+				e.check(string(got) == raw, "%s of %d bytes came back with %d: %.100s", what, len(raw), len(got), got)
+			}
+			id := e.one(input(raw))
+			same("an input", e.task(id).Input)
+			c := e.a.take(id)
+			same("a claimed input", c.Task.Input)
+			same("a recorded value", e.record(step(c, "s", raw)).Step.Value)
+			same("a stored value", e.steps(id)[0].Value)
+			e.finish(retry(c, 0))
+			c = e.a.take(id)
+			same("a value handed out", c.Steps[0].Value)
+			f := success(c)
+			f.Output = json.RawMessage(raw)
+			e.finish(f)
+			same("an output", e.task(id).Output)
+		}
+	}},
+	{"numbers keep their limits", func(e *env) {
+		n := e.draft(priority(task.MaxPriority), attempts(math.MaxInt32), key("k", math.MaxInt32))
+		n.SchemaVersion, n.MaxRepairs = math.MaxInt32, math.MaxInt32
+		const longest = time.Duration(math.MaxInt64 / 1000 * 1000) // stores keep microseconds
+		n.Backoff, n.BackoffMax, n.Timeout = time.Microsecond, longest, longest
+		e.enqueue(n)
+		got := e.task(n.ID)
+		e.check(got.Priority == n.Priority && got.MaxAttempts == n.MaxAttempts && got.MaxRepairs == n.MaxRepairs && got.SchemaVersion == n.SchemaVersion &&
+			got.Backoff == n.Backoff && got.BackoffMax == n.BackoffMax && got.Timeout == n.Timeout && got.ConcurrencyLimit == n.ConcurrencyLimit, "limits came back changed: %s", show(got))
+		c := e.a.take(n.ID)
+		for _, p := range []task.Progress{{Current: 0.1, Total: 0.3}, {Current: math.MaxFloat64, Total: math.SmallestNonzeroFloat64}, {}, {Current: -1}} {
+			e.record(store.Record{Lease: c.Lease, Progress: &p})
+			e.equal("the progress", e.task(n.ID).Progress, &p)
+		}
+		g := e.graph("a")
+		g.sub.Job.Budget = task.Budget{MaxCost: math.MaxInt64, MaxTotalAttempts: math.MaxInt32}
+		g.submit()
+		e.equal("the budget", g.read().Budget, g.sub.Job.Budget)
+	}},
+	{"instants far away are kept", func(e *env) {
+		far := time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC)
+		late := e.one(at(far), expires(100*365*24*time.Hour))
+		e.equal("ReadyAt", e.task(late).ReadyAt, far)
+		early := e.one(at(time.Date(1901, 1, 1, 0, 0, 0, 0, time.UTC)))
+		e.a.gets([]task.ID{early})
+		e.is(late, task.Pending, task.WaitDelay)
+		e.expiresOnly(early)
+	}},
+}
+
+var enqueueAgainCases = []testCase{
+	{"a taken idempotency key returns the existing task in every state", func(e *env) {
+		states := map[task.State]func(task.ID){
+			task.Pending:   func(id task.ID) { e.finish(retry(e.a.take(id), time.Minute)) },
+			task.Ready:     func(task.ID) {},
+			task.Running:   func(id task.ID) { e.a.take(id) },
+			task.Succeeded: func(id task.ID) { e.succeed(id) },
+			task.Failed:    func(id task.ID) { e.fail(id) },
+			task.Cancelled: func(id task.ID) { e.operate(cancelOf(id)) },
+			task.Blocked:   func(id task.ID) { e.blockTask(id) },
+		}
+		for state, reach := range states {
+			name := "key-" + string(state)
+			id := e.one(once(name))
+			reach(id)
+			e.equal("the state", e.task(id).State, state)
+			e.existing(e.draft(once(name), input(`"other"`), queue("other"), priority(1)), id)
+		}
+	}},
+	{"duplicates inside one submission return the first", func(e *env) {
+		drafts := e.drafts(3, once("same"))
+		drafts[1].Input = json.RawMessage(`"second"`)
+		got := e.submit(store.Submission{Tasks: drafts})
+		e.equal("the answers", got, []store.Enqueued{
+			{ID: drafts[0].ID, Disposition: store.DispositionCreated},
+			{ID: drafts[0].ID, Disposition: store.DispositionExisting},
+			{ID: drafts[0].ID, Disposition: store.DispositionExisting},
+		})
+		e.equal("the tasks stored", len(e.snap().Tasks), 1)
+		e.equal("the answers to the same call again", e.submit(store.Submission{Tasks: drafts}), got)
+		e.a.gets([]task.ID{drafts[0].ID})
+	}},
+	{"new and existing tasks mix in the order submitted", func(e *env) {
+		old := e.one(once("old"))
+		drafts := []task.New{e.draft(), e.draft(once("old")), e.draft(once("new")), e.draft(once("old")), e.draft()}
+		got := e.submit(store.Submission{Tasks: drafts})
+		want := []store.Enqueued{
+			{ID: drafts[0].ID, Disposition: store.DispositionCreated},
+			{ID: old, Disposition: store.DispositionExisting},
+			{ID: drafts[2].ID, Disposition: store.DispositionCreated},
+			{ID: old, Disposition: store.DispositionExisting},
+			{ID: drafts[4].ID, Disposition: store.DispositionCreated},
+		}
+		e.equal("the answers", got, want)
+		e.equal("the tasks stored", len(e.snap().Tasks), 4)
+	}},
+	{"an idempotency key belongs to one task type", func(e *env) {
+		e.one(once("k"), typed(alpha))
+		id := e.one(once("k"), typed(beta))
+		e.existing(e.draft(once("k"), typed(beta)), id)
+	}},
+	{"the same submission again writes nothing, even after its tasks ended", func(e *env) {
+		sub := store.Submission{Tasks: append(e.drafts(4), e.draft(once("k")), e.draft(after(time.Minute)))}
+		first := e.submit(sub)
+		again := func() {
+			e.Helper()
+			e.unchanged("the same submission", func() { e.equal("the answers", e.submit(sub), first) })
+		}
+		again()
+		e.succeed(first[0].ID)
+		e.fail(first[1].ID)
+		c := e.a.take(first[2].ID)
+		again()
+		e.a.gets([]task.ID{first[3].ID, first[4].ID})
+		e.finish(success(c))
+	}},
+	{"the same job again writes nothing", func(e *env) {
+		g := e.job("a", "b: a", "c: a b")
+		e.succeed(g.id("a"))
+		e.unchanged("the same job", func() {
+			for i, q := range e.submit(g.sub) {
+				e.check(q.ID == g.sub.Tasks[i].ID && q.Disposition == store.DispositionCreated, "Enqueue answered %v for %v", q, g.sub.Tasks[i].ID)
+			}
+		})
+	}},
+}
+
 // foreign is a transaction of a driver that no store knows.
 type foreign struct{}
 
 func (foreign) Driver() string { return "foreign" }
 func (foreign) Handle() any    { return nil }
+
+// existing submits a draft whose key is taken and expects the other task.
+func (e *env) existing(n task.New, want task.ID) {
+	e.Helper()
+	e.unchanged("an enqueue with a taken key", func() {
+		got := e.submit(store.Submission{Tasks: []task.New{n}})[0]
+		e.check(got.ID == want && got.Disposition == store.DispositionExisting, "Enqueue answered %v, want the existing %v", got, want)
+	})
+}
+
+func isUnknown(err error) bool { return errors.Is(err, store.ErrUnknown) }
+
+// odd are names that a store must treat as any other.
+var odd = []string{
+	"'; DROP TABLE tasks; --", `"quoted"`, "%", "_", "a%b", "*", "?", ":x", "$1", "@p", `back\slash`, "tab\tand\nline",
+	" spaces ", "日本語", "e\u0301", "🦉", "null", "0", "-1", "{}", "[]", "a=b&c=d",
+}
+
+// expiresOnly lets the lease of one task run out and expects a reap to
+// touch nothing else.
+func (e *env) expiresOnly(id task.ID) {
+	e.Helper()
+	got := e.reapExpired()
+	e.check(len(got.Reaped) == 1 && got.Reaped[0].Task == id && len(got.Expired) == 0, "reaped %v and ended %v, want only %v reaped", got.Reaped, got.Expired, id)
+}

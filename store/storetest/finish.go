@@ -8,7 +8,7 @@ import (
 )
 
 var finishCases = []testCase{
-	{"every outcome with every decision leads to its state", func(e *env) {
+	{"every outcome with every decision leads to its state, and counts as the vocabulary says", func(e *env) {
 		for _, o := range outcomes {
 			id := e.one()
 			c := e.a.take(id)
@@ -24,6 +24,7 @@ var finishCases = []testCase{
 			} else {
 				e.equal(o.name+": the error", t.Error, f.Error)
 			}
+			e.equal(o.name+": AttemptCount and AttemptNo", [2]int{t.AttemptCount, t.AttemptNo}, [2]int{counted(f), 1})
 			e.equal(o.name+": has a dispatch row", len(e.dispatch(id)) == 1, o.state == task.Pending || o.state == task.Ready)
 			h := e.history(id)
 			e.check(len(h.Attempts) == 1 && h.Attempts[0].Outcome == f.Outcome, "%s: attempts %+v, want one with %s", o.name, h.Attempts, f.Outcome)
@@ -81,27 +82,6 @@ var finishCases = []testCase{
 		h = e.history(id)
 		e.check(len(h.Decisions) == 2 && h.Decisions[1].AttemptNo == 2 && h.Decisions[1].NextReadyAt.IsZero(), "decisions %+v, want a second one, of attempt 2, without NextReadyAt", h.Decisions)
 		e.sameJSON("the decisions of the snapshot", e.snap().Decisions, h.Decisions)
-	}},
-	{"an attempt counts as the vocabulary says", func(e *env) {
-		for _, o := range outcomes {
-			id := e.one()
-			f := o.end(e.a.take(id))
-			e.finish(f)
-			kind := task.KindNone
-			if f.Error != nil {
-				kind = f.Error.Kind
-			}
-			want := 0
-			if task.Counts(f.Outcome, kind) {
-				want = 1
-			}
-			t := e.task(id)
-			e.equal(o.name+": AttemptCount and AttemptNo", [2]int{t.AttemptCount, t.AttemptNo}, [2]int{want, 1})
-		}
-		lost := e.one()
-		e.expire(e.a.take(lost))
-		t := e.task(lost)
-		e.equal("lost: AttemptCount and AttemptNo", [2]int{t.AttemptCount, t.AttemptNo}, [2]int{0, 1})
 	}},
 	{"engine errors in a row are counted", func(e *env) {
 		id := e.one()
@@ -210,6 +190,14 @@ type outcome struct {
 	waiting task.Waiting
 	kind    task.ErrorKind // of the task's error
 	decided bool           // a decision is written
+}
+
+// counted returns how many attempts a finish uses up.
+func counted(f store.Finish) int {
+	if f.Error != nil && task.Counts(f.Outcome, f.Error.Kind) || f.Error == nil && task.Counts(f.Outcome, task.KindNone) {
+		return 1
+	}
+	return 0
 }
 
 // decided changes the outcome and error kind of a decided failure.

@@ -66,10 +66,6 @@ var keyCases = []testCase{
 		e.finish(success(c))
 		e.b.gets([]task.ID{y}, queues(map[string]int{"y": 1}))
 	}},
-	{"different keys do not meet", func(e *env) {
-		x, y := e.many(2, key("x", 1)), e.many(2, key("y", 1))
-		e.a.gets([]task.ID{x[0], y[0]})
-	}},
 	{"a claim of keyed and plain tasks takes all that may run", func(e *env) {
 		keyed := e.many(3, key("k", 1))
 		plain := e.many(3)

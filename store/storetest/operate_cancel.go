@@ -139,14 +139,6 @@ var cancelCases = []testCase{
 		j := g.counts(task.JobCancelled, 2, 0, 0, 2, 0)
 		e.equal("the actor and reason", store.Audit{By: j.CancelBy, Reason: j.CancelReason}, admin)
 	}},
-	{"a job's cancel reaches no other task", func(e *env) {
-		id := e.one()
-		here, there := e.job("a"), e.job("a")
-		e.operate(cancelJobOf(here.sub.Job.ID))
-		e.is(here.id("a"), task.Cancelled, task.WaitNone)
-		e.is(there.id("a"), task.Ready, task.WaitNone)
-		e.is(id, task.Ready, task.WaitNone)
-	}},
 }
 
 // cancelsJob cancels a job and returns how many tasks ended, were asked, had
