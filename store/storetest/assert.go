@@ -238,11 +238,7 @@ func (e *env) readsAsDerived(snap *store.Snapshot) {
 		s.Waiter = w.DueAt
 		available[w.Task] = s
 	}
-	var ids []task.ID
-	for _, t := range snap.Tasks {
-		ids = append(ids, t.ID)
-	}
-	for i, got := range e.tasks(ids...) {
+	for i, got := range e.tasks(mapped(snap.Tasks, idOf)...) {
 		want := snap.Tasks[i]
 		store.Derive(&want, available[want.ID], snap.Now)
 		if !reflect.DeepEqual(got, want) {
@@ -302,6 +298,17 @@ func (e *env) listsAgree(snap *store.Snapshot, t task.Task) {
 	if t.State != task.Pending && t.State != task.Ready {
 		list(store.Filter{States: []task.State{t.State}}, func(o task.Task) bool { return o.State == t.State })
 	}
+}
+
+func idOf(t task.Task) task.ID { return t.ID }
+
+// mapped returns what f makes of each row.
+func mapped[T, U any](rows []T, f func(T) U) []U {
+	var out []U
+	for _, r := range rows {
+		out = append(out, f(r))
+	}
+	return out
 }
 
 // of returns the rows for which keep holds.

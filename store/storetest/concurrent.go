@@ -350,10 +350,7 @@ func (e *env) finishEach(s store.Store, fs []store.Finish) []store.FinishResult 
 // allOrNothing compares what a submit answered with what is stored.
 func (e *env) allOrNothing(drafts []task.New, got []store.Enqueued, err error) {
 	e.Helper()
-	var ids []task.ID
-	for _, n := range drafts {
-		ids = append(ids, n.ID)
-	}
+	ids := mapped(drafts, func(n task.New) task.ID { return n.ID })
 	stored, readErr := e.s.Tasks(e.Context(), e.ns, ids...)
 	switch {
 	case readErr != nil:

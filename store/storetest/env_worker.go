@@ -145,20 +145,12 @@ func (w *worker) getsNothing(asks ...ask) {
 
 // claimedIDs returns the tasks of leases.
 func claimedIDs(cs []store.Claimed) []task.ID {
-	var ids []task.ID
-	for _, c := range cs {
-		ids = append(ids, c.Task.ID)
-	}
-	return ids
+	return mapped(cs, func(c store.Claimed) task.ID { return c.Task.ID })
 }
 
 // leasesOf returns the leases of claimed tasks.
 func leasesOf(cs []store.Claimed) []task.Lease {
-	var leases []task.Lease
-	for _, c := range cs {
-		leases = append(leases, c.Lease)
-	}
-	return leases
+	return mapped(cs, func(c store.Claimed) task.Lease { return c.Lease })
 }
 
 // reap asks the reaper for a reap and expects it to be eligible.
@@ -283,11 +275,7 @@ func (e *env) finishOK(fs ...store.Finish) {
 
 // finishes ends each claimed task in one way.
 func finishes(cs []store.Claimed, end func(store.Claimed) store.Finish) []store.Finish {
-	var fs []store.Finish
-	for _, c := range cs {
-		fs = append(fs, end(c))
-	}
-	return fs
+	return mapped(cs, end)
 }
 
 // finishRefused expects a finish to be refused, with nothing written.

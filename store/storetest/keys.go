@@ -170,10 +170,7 @@ var keyCases = []testCase{
 		e.capKept(e.wokenWithCap("k"))
 		ids := e.wokenWithCap("x")
 		e.succeed(e.one(key("y", 1)))
-		var keys []string
-		for _, k := range e.snap().Keys {
-			keys = append(keys, k.Key)
-		}
+		keys := mapped(e.snap().Keys, func(k store.KeyRow) string { return k.Key })
 		e.equal("keys with a row", keys, []string{"k", "x"})
 		e.capKept(ids)
 	}},

@@ -59,9 +59,7 @@ var cancelCases = []testCase{
 		e.check(t.Epoch == c.Lease.Epoch+1 && t.LeaseID.IsZero() && t.LeasedBy == "" && t.LeaseExpiresAt.IsZero(), "the lease was not revoked: %s", show(t))
 		a := e.lastAttempt(id)
 		e.check(a.Outcome == task.OutcomeCancelled && a.No == 1 && a.LeaseID == c.Lease.ID && !a.FinishedAt.IsZero(), "the attempt was not ended: %+v", a)
-		e.equal("the beat", e.a.beat(c.Lease), []store.Beat{{Lost: true}})
-		e.finishRefused(success(c), store.ErrLeaseLost)
-		e.recordRefused(step(c, "s", `1`), store.ErrLeaseLost)
+		e.powerless("a revoked lease", c)
 		e.expireNothing()
 	}},
 	{"a cancelled task leaves no row behind", func(e *env) {

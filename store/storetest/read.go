@@ -16,11 +16,7 @@ var readCases = []testCase{
 		asked := []task.ID{ids[3], e.newID(), ids[0], ids[4]}
 		got, err := e.s.Tasks(e.Context(), e.ns, asked...)
 		e.require(err == nil, "Tasks: %v", err)
-		var have []task.ID
-		for _, t := range got {
-			have = append(have, t.ID)
-		}
-		e.equal("the tasks", have, []task.ID{ids[3], ids[0], ids[4]})
+		e.equal("the tasks", mapped(got, idOf), []task.ID{ids[3], ids[0], ids[4]})
 		got, err = e.s.Tasks(e.Context(), e.ns)
 		e.check(err == nil && len(got) == 0, "Tasks of nothing = %v, %v", got, err)
 		all := e.many(1500)
@@ -41,19 +37,10 @@ var readCases = []testCase{
 		e.operate(unblockOf(id, ""))
 		e.succeed(id)
 		h := e.history(id)
-		var attempts, decisions, steps, audit []string
-		for _, a := range h.Attempts {
-			attempts = append(attempts, fmt.Sprint(a.No, a.Outcome, a.Worker))
-		}
-		for _, d := range h.Decisions {
-			decisions = append(decisions, fmt.Sprint(d.AttemptNo, d.Kind))
-		}
-		for _, s := range h.Steps {
-			steps = append(steps, fmt.Sprint(s.Name, s.AttemptNo, s.State))
-		}
-		for _, a := range h.Audit {
-			audit = append(audit, a.Verb+" "+a.Target)
-		}
+		attempts := mapped(h.Attempts, func(a task.Attempt) string { return fmt.Sprint(a.No, a.Outcome, a.Worker) })
+		decisions := mapped(h.Decisions, func(d task.Decision) string { return fmt.Sprint(d.AttemptNo, d.Kind) })
+		steps := mapped(h.Steps, func(s task.Step) string { return fmt.Sprint(s.Name, s.AttemptNo, s.State) })
+		audit := mapped(h.Audit, func(a store.AuditEntry) string { return a.Verb + " " + a.Target })
 		e.equal("the task", h.Task, e.task(id))
 		e.equal("the attempts", attempts, []string{
 			fmt.Sprint(1, task.OutcomeFailure, "A"), fmt.Sprint(2, task.OutcomeLeaseLost, "B"),

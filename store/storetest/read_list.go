@@ -123,10 +123,7 @@ var listCases = []testCase{
 			"tier 1":  {store.Filter{Labels: map[string]string{"team": "red", "tier": "1"}}, 50, func(t task.Task) bool { return t.Queue == "paused" }},
 			"job":     {store.Filter{Job: g.sub.Job.ID}, 50, func(t task.Task) bool { return !t.JobID.IsZero() }},
 		} {
-			var want []task.ID
-			for _, t := range of(all, c.belongs) {
-				want = append(want, t.ID)
-			}
+			want := mapped(of(all, c.belongs), idOf)
 			e.equal("the "+what+" tasks", len(want), c.count)
 			c.filter.Limit = 13
 			e.pagesShow(c.filter, want...)
@@ -195,9 +192,7 @@ var listCases = []testCase{
 			for range 100 {
 				page, next, err := e.s.Jobs(e.Context(), e.ns, f)
 				e.require(err == nil, "Jobs: %v", err)
-				for _, j := range page {
-					got = append(got, j.ID)
-				}
+				got = append(got, mapped(page, jobIDOf)...)
 				if f.After = next; next == "" {
 					break
 				}
@@ -214,11 +209,7 @@ func (e *env) list(f store.Filter) ([]task.ID, string) {
 	e.Helper()
 	got, next, err := e.s.List(e.Context(), e.ns, f)
 	e.require(err == nil, "List(%+v): %v", f, err)
-	var ids []task.ID
-	for _, t := range got {
-		ids = append(ids, t.ID)
-	}
-	return ids, next
+	return mapped(got, idOf), next
 }
 
 // lists expects a filter to select exactly these, newest first.
@@ -284,15 +275,11 @@ func (e *env) jobsList(f store.JobFilter, want ...*graph) {
 	e.Helper()
 	got, next, err := e.s.Jobs(e.Context(), e.ns, f)
 	e.require(err == nil && next == "", "Jobs(%+v): cursor %q, %v", f, next, err)
-	var names, wanted []string
-	for _, j := range got {
-		names = append(names, j.ID.String())
-	}
-	for _, g := range want {
-		wanted = append(wanted, g.sub.Job.ID.String())
-	}
-	e.equal(fmt.Sprintf("Jobs(%+v)", f), names, wanted)
+	wanted := mapped(want, func(g *graph) task.ID { return g.sub.Job.ID })
+	e.equal(fmt.Sprintf("Jobs(%+v)", f), mapped(got, jobIDOf), wanted)
 }
+
+func jobIDOf(j task.Job) task.ID { return j.ID }
 
 // each returns a list of lists of one.
 func each[T any](all []T) [][]T {

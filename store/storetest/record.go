@@ -72,10 +72,7 @@ var recordCases = []testCase{
 		for range 2 {
 			e.equal("the attempt of a try", e.record(try(second, "s", 1)).Step.AttemptNo, 2)
 		}
-		var got []string
-		for _, s := range e.steps(id) {
-			got = append(got, fmt.Sprint(s.Name, s.AttemptNo, s.Try))
-		}
+		got := mapped(e.steps(id), func(s task.Step) string { return fmt.Sprint(s.Name, s.AttemptNo, s.Try) })
 		slices.Sort(got)
 		e.equal("the tries", got, []string{"s1 1", "s1 2", "s2 1", "t1 1"})
 	}},
@@ -105,10 +102,7 @@ var recordCases = []testCase{
 		r := step(c, "b", `1`)
 		r.Step.Index = 1
 		e.record(r)
-		var got []string
-		for _, s := range e.steps(id) {
-			got = append(got, fmt.Sprintf("%d %s %s", s.Index, s.Name, s.State))
-		}
+		got := mapped(e.steps(id), func(s task.Step) string { return fmt.Sprintf("%d %s %s", s.Index, s.Name, s.State) })
 		e.equal("the steps", got, []string{"0 a completed", "1 b failed", "1 b completed", "2 c completed"})
 	}},
 	{"a sleep wakes by the store's clock", func(e *env) {

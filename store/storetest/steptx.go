@@ -146,10 +146,7 @@ var stepTxCases = []testCase{
 				func() {
 					for range 10 {
 						beats, err := e.s.Heartbeat(e.Context(), e.ns, store.HeartbeatRequest{Worker: e.b.id, TTL: ttl, Leases: leases})
-						if err != nil {
-							e.Errorf("Heartbeat: %v", err)
-							return
-						}
+						e.check(err == nil, "Heartbeat: %v", err)
 						for _, b := range beats {
 							e.check(!b.Lost && b.Cancel == "", "the beat of a lease beside a slow StepTx answered %+v", b)
 						}

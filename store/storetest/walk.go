@@ -120,11 +120,11 @@ func (w *walker) step() (did string, pause time.Duration) {
 	case 3, 4, 5:
 		got := w.a.claim(limit(1+w.rand.IntN(4)), slots(32, 0))
 		w.held = append(w.held, got.Tasks...)
-		return "claim: " + told(got), 0
+		return "claim: " + printed(got), 0
 	case 6, 7, 8, 9:
 		return w.end(), 0
 	case 10, 11:
-		return w.showSomething(), 0
+		return w.recordSomething(), 0
 	case 12:
 		return "time", time.Duration(w.order.IntN(2000)) * time.Millisecond
 	case 13:
@@ -138,8 +138,8 @@ func (w *walker) step() (did string, pause time.Duration) {
 	}
 }
 
-// told prints an answer, less what differs between stores.
-func told(answer any) string {
+// printed returns an answer as text, less what differs between stores.
+func printed(answer any) string {
 	if r, ok := answer.(store.ClaimResult); ok {
 		r.Tasks = slices.Clone(r.Tasks)
 		for i := range r.Tasks {
@@ -190,12 +190,12 @@ func (w *walker) end() string {
 	return fmt.Sprintf("%s: %v", did, w.finishAll(fs...))
 }
 
-func (w *walker) showSomething() string {
+func (w *walker) recordSomething() string {
 	c, child := pick(w, w.held), w.draft(w.options()...)
 	name, value := fmt.Sprint("s", w.rand.IntN(3)), fmt.Sprint(w.rand.IntN(2))
 	r := pick(w, []store.Record{step(c, name, value), step(c, name, value), try(c, name, 1), sleep(c, "nap", time.Second), start(c, "start", child)})
 	got := w.recordAll(r)[0]
-	return fmt.Sprintf("record of %v: %s %v %v", c.Task.ID, told(got.Step), got.Enqueued, got.Err)
+	return fmt.Sprintf("record of %v: %s %v %v", c.Task.ID, printed(got.Step), got.Enqueued, got.Err)
 }
 
 func (w *walker) command() string {
