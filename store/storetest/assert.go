@@ -191,15 +191,16 @@ func (e *env) command(cmd store.Command) store.CommandResult {
 	return got[0]
 }
 
-// commandRefused expects a command to be refused, with nothing written.
-func (e *env) commandRefused(cmd store.Command, want error) error {
+// commandRefused expects a command to be refused, with nothing written, and
+// returns the message.
+func (e *env) commandRefused(cmd store.Command, want error) (message string) {
 	e.Helper()
-	var err error
 	e.unchanged("a refused command", func() {
-		err = e.command(cmd).Err
+		err := e.command(cmd).Err
 		e.wantErr("Operate", err, want)
+		message = err.Error()
 	})
-	return err
+	return message
 }
 
 // admin is the operator of the suite.

@@ -84,6 +84,7 @@ func under(lease task.LeaseID) ask   { return func(r *store.ClaimRequest) { r.Le
 func slots(all, quarantined int) ask {
 	return func(r *store.ClaimRequest) { r.Slots, r.Quarantined = all, quarantined }
 }
+
 func lookUp(lease task.LeaseID) ask {
 	return func(r *store.ClaimRequest) { r.LeaseID, r.Again = lease, true }
 }

@@ -77,8 +77,7 @@ var cancelCases = []testCase{
 			id := e.one()
 			end.end(e, id)
 			for _, cmd := range []store.Command{cancelOf(id), forceOf(id)} {
-				err := e.commandRefused(cmd, store.ErrState)
-				e.contains("the refusal", err.Error(), id.String(), string(end.state))
+				e.contains("the refusal", e.commandRefused(cmd, store.ErrState), id.String(), string(end.state))
 			}
 		}
 		e.commandRefused(cancelOf(e.newID()), store.ErrNotFound)

@@ -55,8 +55,7 @@ var retryCases = []testCase{
 			if t.State == task.Failed || t.State == task.Cancelled {
 				continue
 			}
-			err := e.commandRefused(retryOf(s.id), store.ErrState)
-			e.contains("the refusal", err.Error(), s.id.String())
+			e.contains("the refusal", e.commandRefused(retryOf(s.id), store.ErrState), s.id.String())
 		}
 		e.commandRefused(retryOf(e.newID()), store.ErrNotFound)
 	}},
@@ -116,8 +115,7 @@ var retryCases = []testCase{
 	{"a task whose need is down names that need", func(e *env) {
 		g := e.job("a", "b: a")
 		e.fail(g.id("a"))
-		err := e.commandRefused(retryOf(g.id("b")), store.ErrState)
-		e.contains("the refusal, which names the need to retry first", err.Error(), `"a"`)
+		e.contains("the refusal, which names the need to retry first", e.commandRefused(retryOf(g.id("b")), store.ErrState), `"a"`)
 	}},
 	{"a task whose need is open waits for it", func(e *env) {
 		g := e.job("a", "b: a")
