@@ -301,7 +301,8 @@ func (e *env) listsAgree(snap *store.Snapshot, t task.Task) {
 	}
 }
 
-func idOf(t task.Task) task.ID { return t.ID }
+func idOf(t task.Task) task.ID   { return t.ID }
+func draftID(n task.New) task.ID { return n.ID }
 
 // mapped returns what f makes of each row.
 func mapped[T, U any](rows []T, f func(T) U) []U {

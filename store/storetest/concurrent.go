@@ -350,7 +350,7 @@ func (e *env) finishEach(s store.Store, fs []store.Finish) []store.FinishResult 
 // allOrNothing compares what a submit answered with what is stored.
 func (e *env) allOrNothing(drafts []task.New, got []store.Enqueued, err error) {
 	e.Helper()
-	ids := mapped(drafts, func(n task.New) task.ID { return n.ID })
+	ids := mapped(drafts, draftID)
 	stored, readErr := e.s.Tasks(e.Context(), e.ns, ids...)
 	switch {
 	case readErr != nil:

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -90,7 +89,7 @@ var concurrentGraphCases = []testCase{
 			}
 			e.check(len(cancel) == 1 && cancel[0].Err == nil && cancel[0].Cancelled+cancel[0].AskedTasks+cancel[0].AlreadyDone == 2*width, "CancelJob of %d tasks answered %+v", 2*width, cancel)
 			var sum task.JobCounters
-			for _, t := range e.tasks(g.all(nodeNames(spec)...)...) {
+			for _, t := range e.tasks(mapped(g.sub.Tasks, draftID)...) {
 				kind := task.KindNone
 				if t.Error != nil {
 					kind = t.Error.Kind
@@ -131,14 +130,4 @@ func (e *env) atOnce(nodes [2]string, ends [2]func(store.Claimed) store.Finish, 
 			then(g)
 		}
 	}
-}
-
-// nodeNames returns the names in a graph's specification.
-func nodeNames(spec []string) []string {
-	var out []string
-	for _, s := range spec {
-		name, _, _ := strings.Cut(s, ":")
-		out = append(out, name)
-	}
-	return out
 }

@@ -59,7 +59,8 @@ func (e *env) on(s store.Store, ns string) *env {
 	e.Helper()
 	other := &env{T: e.T, h: e.h, s: s, ns: ns, ids: e.ids, known: map[task.ID]bool{}, alive: e.alive}
 	e.others = append(e.others, other)
-	e.require(s.Ready(e.Context()) == nil, "a fresh %s is not ready", e.h.Name)
+	err := s.Ready(e.Context())
+	e.require(err == nil, "Ready of a fresh %s: %v", e.h.Name, err)
 	other.reaper = other.worker("reaper")
 	other.reaper.stay()
 	other.a, other.b = other.worker("A"), other.worker("B")

@@ -50,10 +50,21 @@ func walkBeside(e *env, seed uint64) {
 		e.require(did == want, "verb %d of seed %d differs beside the same IDs:\n got %s\nwant %s", i, seed, did, want)
 		other.step()
 		e.require(e.now().Equal(began), "the verbs take time, so that instants cannot be compared")
-		if i%10 == 0 {
+		if i%20 == 0 {
 			got, want := e.snap(), alone.snap()
 			got.Generation, want.Generation = "", ""
 			e.sameJSON("what is stored beside the same IDs", got, want)
+			e.equal("the queues", e.queueList(), alone.queueList())
+			filters := mapped(w.graphs, func(g *graph) store.Filter { return store.Filter{Job: g.sub.Job.ID} })
+			for _, f := range append(filters, store.Filter{Queue: "q0"}, store.Filter{Labels: map[string]string{"team": "1"}}, store.Filter{States: []task.State{task.Failed}}) {
+				f.Limit = store.MaxLimit
+				e.lists(f, mapped(of(want.Tasks, func(t task.Task) bool { return f.Selects(&t) }), idOf)...)
+			}
+			for _, id := range w.ids[max(0, len(w.ids)-5):] {
+				got, err := e.s.History(e.Context(), e.ns, id)
+				want, err2 := alone.s.History(e.Context(), e.ns, id)
+				e.equal("the history", fmt.Sprint(printed(got), err), fmt.Sprint(printed(want), err2))
+			}
 			e.require(!e.Failed(), "verb %d of seed %d: %s", i, seed, did)
 		}
 		e.pass(pause)
