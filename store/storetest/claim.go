@@ -256,12 +256,8 @@ var claimLaneCases = []testCase{
 		got := e.a.gets(want, types(known), queues(free))
 		e.equal("the version of the last", got[len(got)-1].Task.StartedVersion, 291)
 	}},
-	{"Next is negative when nothing is left", func(e *env) {
+	{"Next is negative when nothing is left, and zero when a limit left something", func(e *env) {
 		e.next(-1)
-		e.one()
-		e.next(-1)
-	}},
-	{"Next is zero when a limit left something", func(e *env) {
 		e.many(3)
 		e.one(after(5 * time.Second))
 		e.next(0, limit(1))

@@ -37,8 +37,7 @@ var enqueueCases = []testCase{
 		}
 		e.equal("the task", got, want)
 
-		rows := e.dispatch(n.ID)
-		e.equal("its dispatch rows", rows, []store.DispatchRow{{
+		e.equal("its dispatch rows", e.dispatch(n.ID), []store.DispatchRow{{
 			Task: n.ID, Queue: "billing", Type: beta, Priority: 2, AvailableAt: got.ReadyAt, ConcurrencyKey: "customer-9",
 		}})
 	}},
@@ -127,8 +126,7 @@ var enqueueCases = []testCase{
 	}},
 	{"an expiry becomes the deadline", func(e *env) {
 		id := e.one(expires(10 * time.Second))
-		want := e.now().Add(10 * time.Second)
-		e.near("DeadlineAt", e.task(id).DeadlineAt, want)
+		e.near("DeadlineAt", e.task(id).DeadlineAt, e.now().Add(10*time.Second))
 		e.pass(4 * time.Second)
 		c := e.a.take(id)
 		e.nearly("the time left", c.TimeLeft, 6*time.Second)

@@ -186,8 +186,7 @@ var finishLeaseCases = []testCase{
 		ids := e.many(5)
 		cs := e.a.takeAll(ids...)
 		e.operate(forceOf(ids[2]))
-		fs := finishes(cs, success)
-		for i, r := range e.finishAll(fs...) {
+		for i, r := range e.finishAll(finishes(cs, success)...) {
 			if i == 2 {
 				e.wantErr("the loser", r.Err, store.ErrLeaseLost)
 				continue

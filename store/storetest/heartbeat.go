@@ -81,8 +81,7 @@ var heartbeatCases = []testCase{
 		}
 	}},
 	{"a heartbeat extends hundreds of leases", func(e *env) {
-		cs := e.a.takeAll(e.many(500)...)
-		leases := leasesOf(cs)
+		leases := leasesOf(e.a.takeAll(e.many(500)...))
 		e.pass(2 * time.Second)
 		e.equal("the beats", e.a.beat(leases...), make([]store.Beat, len(leases)))
 		e.pass(2 * time.Second)

@@ -214,14 +214,6 @@ var jobCases = []testCase{
 		e.succeed(g.id("a"), g.id("b"))
 		g.counts(task.JobSucceeded, 3, 0, 0, 0, 3)
 	}},
-	{"a job fails with a task and finishes with the last", func(e *env) {
-		g := e.job("a", "b", "c: a")
-		e.fail(g.id("a"))
-		e.ended(g.id("c"), task.Cancelled, task.KindDependencyFailed)
-		g.counts(task.JobRunning, 3, 1, 1, 2, 0)
-		e.succeed(g.id("b"))
-		g.counts(task.JobFailed, 3, 0, 0, 2, 1)
-	}},
 	{"the counters follow every wait of a task", func(e *env) {
 		g := e.graph("a").with("a", after(time.Second)).submit()
 		id := g.id("a")

@@ -200,6 +200,38 @@ var namespaceWorkerCases = []testCase{
 		e.pass(2 * time.Second)
 		e.equal("reaped here", e.reap().Reaped, []store.Reaped{{Task: here, State: task.Ready, Crash: true}})
 	}},
+	{"R7 a crash counts by what is known of the task in its own namespace", func(e *env) {
+		other := e.sameIDs()
+		ids := e.many(2)
+		other.many(2)
+		both := []struct {
+			in                 *env
+			quarantined, asked task.ID
+		}{{e, ids[0], ids[1]}, {other, ids[1], ids[0]}}
+		for _, c := range both {
+			c.in.crash(c.quarantined, 2)
+			c.in.worker("doomed").takeAll(ids...)
+		}
+		for _, c := range both {
+			c.in.operate(cancelOf(c.asked))
+		}
+		e.pass(ttl + ttl/3)
+		for _, c := range both {
+			c.in.reap()
+			c.in.ended(c.quarantined, task.Failed, task.KindPoison)
+			c.in.ended(c.asked, task.Cancelled, task.KindCancelled)
+		}
+	}},
+	{"a lease that is renewed in another namespace expires here", func(e *env) {
+		other := e.sameIDs()
+		here, there := []store.Claimed{e.a.take(e.one()), e.a.take(e.one())}, []store.Claimed{other.a.take(other.one()), other.a.take(other.one())}
+		e.pass(ttl / 3)
+		e.a.beat(here[0].Lease)
+		other.a.beat(there[1].Lease)
+		e.pass(ttl - time.Second/2)
+		e.equal("reaped here", mapped(e.reap().Reaped, func(r store.Reaped) task.ID { return r.Task }), []task.ID{here[1].Task.ID})
+		e.equal("reaped there", mapped(other.reap().Reaped, func(r store.Reaped) task.ID { return r.Task }), []task.ID{there[0].Task.ID})
+	}},
 	{"a lease lookup finds the tasks of its own namespace", func(e *env) {
 		other := e.sameIDs()
 		ids, lease := e.many(3, input(`"here"`)), task.NewLeaseID()

@@ -58,19 +58,14 @@ var pauseCases = []testCase{
 		e.a.gets([]task.ID{here})
 		e.is(there, task.Pending, task.WaitPaused)
 	}},
-	{"a pause leaves running tasks alone", func(e *env) {
-		c := e.a.take(e.one())
-		e.operate(pauseOf(task.DefaultQueue))
-		e.equal("the beat", e.a.beat(c.Lease), []store.Beat{{}})
-		e.record(step(c, "s", `1`))
-		e.finish(success(c))
-	}},
-	{"tasks enqueued, retried and released into a pause wait", func(e *env) {
+	{"running tasks go on in a pause; those enqueued, retried and released into it wait", func(e *env) {
 		g := e.job("a", "b: a")
 		again, given := e.one(), e.one()
 		cs := e.a.takeAll(g.id("a"), again, given)
 		e.operate(pauseOf(task.DefaultQueue))
 		fresh := e.one()
+		e.equal("the heartbeat of a running task", e.a.beat(cs[0].Lease), []store.Beat{{}})
+		e.record(step(cs[0], "s", `1`))
 		e.finishAll(success(cs[0]), retry(cs[1], 0), released(cs[2]))
 		e.all(task.Pending, task.WaitPaused, fresh, g.id("b"), again, given)
 		e.a.getsNothing()

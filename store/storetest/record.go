@@ -105,7 +105,7 @@ var recordCases = []testCase{
 		got := mapped(e.steps(id), func(s task.Step) string { return fmt.Sprintf("%d %s %s", s.Index, s.Name, s.State) })
 		e.equal("the steps", got, []string{"0 a completed", "1 b failed", "1 b completed", "2 c completed"})
 	}},
-	{"a sleep wakes by the store's clock", func(e *env) {
+	{"a sleep wakes by the store's clock, or at the instant given", func(e *env) {
 		id := e.one()
 		c := e.a.take(id)
 		r := sleep(c, "nap", 5*time.Second)
@@ -123,12 +123,9 @@ var recordCases = []testCase{
 		e.pass(5 * time.Second)
 		steps := e.a.take(id).Steps
 		e.equal("the steps of the next attempt", steps, []task.Step{got})
-	}},
-	{"a sleep until an instant keeps it", func(e *env) {
-		c := e.a.take(e.one())
-		r := sleep(c, "nap", time.Hour)
+		r = sleep(e.a.take(e.one()), "until", time.Hour)
 		r.Step.WakeAt = e.now().Add(9 * time.Second)
-		e.equal("WakeAt", e.record(r).Step.WakeAt, r.Step.WakeAt)
+		e.equal("WakeAt as given", e.record(r).Step.WakeAt, r.Step.WakeAt)
 	}},
 	{"a start enqueues with its step", func(e *env) {
 		parent := e.one()

@@ -82,13 +82,11 @@ var stepTxCases = []testCase{
 		e.check((err == nil) == stored && (err == nil || errors.Is(err, store.ErrLeaseLost)), "StepTx returned %v, step stored: %v", err, stored)
 		e.ended(id, task.Cancelled, task.KindCancelled)
 	}},
-	{"another value under a recorded name rolls back", func(e *env) {
+	{"another value under a recorded name and a cancel request roll back", func(e *env) {
 		c := e.a.take(e.one())
 		e.record(step(c, "tx", `2`))
 		e.wantErr("StepTx", e.rolledBack(c, time.Second, returnsOne), store.ErrStepConflict)
-	}},
-	{"a cancel request rolls back", func(e *env) {
-		c := e.a.take(e.one())
+		c = e.a.take(e.one())
 		e.operate(cancelOf(c.Task.ID))
 		e.wantErr("StepTx", e.rolledBack(c, time.Second, returnsOne), store.ErrCancelRequested)
 	}},
