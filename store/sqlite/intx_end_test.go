@@ -41,7 +41,7 @@ func TestInTxUnderAnEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errOwn)
 	_, err := s.db.Enqueue(ctx, benchNS, sqlite.Tx(tx), newTasks(task.NewIDs(nil), 1))
-	failure(t, err, errOwn, "enqueue")
+	failure(t, err, errOwn, "own error")
 	commits(t, s, tx, "caller")
 	if n := count(t, s.db, "SELECT count(*) FROM weaver_tasks"); n != 0 {
 		t.Errorf("%d tasks were stored", n)

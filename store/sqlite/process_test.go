@@ -297,7 +297,7 @@ func TestErrorsNameTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := db.Enqueue(t.Context(), benchNS, nil, newTasks(task.NewIDs(nil), 1))
-	if err == nil || !strings.Contains(err.Error(), db.Path()) || !strings.Contains(err.Error(), "enqueue") {
-		t.Errorf("the error %v does not say what was done to which file", err)
+	if err == nil || !strings.Contains(err.Error(), db.Path()) {
+		t.Errorf("the error %v does not name the file", err)
 	}
 }

@@ -1,7 +1,7 @@
 package storetest
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -10,35 +10,30 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-var moveScenes = []scene{
-	{"I3 every operation in every state makes legal moves only", everyMove},
-	{"a terminal task is left alone by everything but an operator", terminalAbsorbs},
-}
-
-// subject is a task in some state, and what others hold of it.
+// subject is a task in some state, and the tasks and leases that belong to it.
 type subject struct {
 	id     task.ID
 	queue  string        // its own
 	last   store.Claimed // its latest lease, if it ever ran
 	need   task.ID       // what it waits for, if anything
-	other  task.ID       // and the need that nobody touches
+	other  task.ID       // and the need that stays open
 	job    task.ID       // of both, if there is one
-	holder store.Claimed // who has its key, if it waits for that
-	rich   bool          // with everything that a task can have
+	holder store.Claimed // the holder of its key, if it waits for that
+	full   bool          // with everything that a task can have
 }
 
 // lifetime of the subjects that have everything.
 const lifetime = 10 * time.Minute
 
-// stance is a way to stand in a state.
-type stance struct {
+// situation is a way to stand in a state.
+type situation struct {
 	name  string
 	reach func(e *env, s *subject)
 }
 
 // own gives the subject a task in its own queue.
 func (s *subject) own(e *env, opts ...opt) {
-	if s.rich {
+	if s.full {
 		opts = append([]opt{labels("team", "red"), once(s.queue), expires(lifetime)}, opts...)
 	}
 	s.id = e.one(append(opts, queue(s.queue))...)
@@ -47,7 +42,7 @@ func (s *subject) own(e *env, opts ...opt) {
 // run claims the subject.
 func (s *subject) run(e *env) {
 	s.last = e.a.take(s.id)
-	if s.rich {
+	if s.full {
 		e.record(step(s.last, "done", `1`))
 		e.record(try(s.last, "next", 1))
 	}
@@ -91,9 +86,9 @@ func (s *subject) endNeed(e *env, end func(store.Claimed) store.Finish) {
 	}
 }
 
-func (s *subject) pause(e *env) { e.operate(store.PauseQueue{Queue: s.queue}) }
+func (s *subject) pause(e *env) { e.operate(pauseOf(s.queue)) }
 
-var stances = []stance{
+var situations = []situation{
 	{"delayed", func(e *env, s *subject) { s.own(e, after(3*time.Second)) }},
 	{"delayed and due", func(e *env, s *subject) { s.own(e, after(time.Second)); e.pass(2 * time.Second) }},
 	{"needy", func(e *env, s *subject) { s.needy(e) }},
@@ -123,7 +118,7 @@ var stances = []stance{
 	{"failed in a paused queue", func(e *env, s *subject) { s.ran(e, dead); s.pause(e) }},
 	{"cancelled", func(e *env, s *subject) { s.own(e); e.operate(cancelOf(s.id)) }},
 	{"cancelled while needy", func(e *env, s *subject) { s.needy(e); e.operate(cancelOf(s.id)) }},
-	{"cancelled with its job", func(e *env, s *subject) { s.needy(e); e.operate(store.CancelJob{Audit: admin, Job: s.job}) }},
+	{"cancelled with its job", func(e *env, s *subject) { s.needy(e); e.operate(cancelJobOf(s.job)) }},
 	{"blocked", func(e *env, s *subject) { s.ran(e, block) }},
 	{"blocked in a paused queue", func(e *env, s *subject) { s.ran(e, block); s.pause(e) }},
 }
@@ -174,58 +169,144 @@ var verbs = []verb{
 	ending("released", released),
 	commanding("cancel", func(s *subject) store.Command { return cancelOf(s.id) }),
 	commanding("force", func(s *subject) store.Command { return forceOf(s.id) }),
-	commanding("cancel the job", func(s *subject) store.Command { return store.CancelJob{Audit: admin, Job: s.job} }),
+	commanding("cancel the job", func(s *subject) store.Command { return cancelJobOf(s.job) }),
 	commanding("retry", func(s *subject) store.Command { return retryOf(s.id) }),
 	commanding("retry the need", func(s *subject) store.Command { return retryOf(s.need) }),
-	commanding("unblock", func(s *subject) store.Command { return store.UnblockTask{Task: s.id, Input: answer} }),
-	commanding("delete", func(s *subject) store.Command { return store.DeleteTask{Task: s.id} }),
-	commanding("pause", func(s *subject) store.Command { return store.PauseQueue{Queue: s.queue} }),
-	commanding("resume", func(s *subject) store.Command { return store.ResumeQueue{Queue: s.queue} }),
+	commanding("unblock", func(s *subject) store.Command { return unblockOf(s.id, answer) }),
+	commanding("delete", func(s *subject) store.Command { return deleteOf(s.id) }),
+	commanding("pause", func(s *subject) store.Command { return pauseOf(s.queue) }),
+	commanding("resume", func(s *subject) store.Command { return resumeOf(s.queue) }),
 	commanding("restored", func(*subject) store.Command { return store.Restored{} }),
 	{"the need succeeds", func(e *env, s *subject) { s.endNeed(e, success) }},
 	{"the need fails", func(e *env, s *subject) { s.endNeed(e, dead) }},
 	{"the holder ends", func(e *env, s *subject) { e.finishAll(success(s.holder)) }},
 }
 
-// answer is what a person says to a blocked task: at length.
-var answer = json.RawMessage(`"` + strings.Repeat("yes ", 1<<10) + `"`)
+// answer is the input of an unblock, big enough to be stored out of line.
+var answer = `"` + strings.Repeat("yes ", 1<<10) + `"`
 
-// move is a change of state.
-type move struct{ from, to task.State }
-
-func everyMove(e *env) {
-	seen := map[move]bool{}
-	for _, st := range stances {
-		here := e.in(st.name)
-		for _, v := range verbs {
-			s := &subject{queue: v.name}
-			st.reach(here, s)
-			stored, read := here.states(s.id)
-			v.do(here, s)
-			storedAfter, readAfter := here.states(s.id)
-			what := fmt.Sprintf("%s on a task that is %s", v.name, st.name)
-			for _, m := range []move{{stored, storedAfter}, {read, readAfter}} {
-				seen[m] = true
-				switch {
-				case m.to == "" && !(v.name == "delete" && m.from.Terminal()):
-					e.Errorf("%s: a %s task is gone", what, m.from)
-				case m.to != "" && m.from != m.to && !task.CanMove(m.from, m.to):
-					e.Errorf("%s: %s became %s", what, m.from, m.to)
+var verbCases = []testCase{
+	{"I3 every verb in every situation makes legal moves only", func(e *env) {
+		seen := map[move]bool{}
+		for _, st := range situations {
+			here := e.in(st.name)
+			for _, v := range verbs {
+				s := &subject{queue: v.name}
+				st.reach(here, s)
+				stored, read := here.states(s.id)
+				v.do(here, s)
+				storedAfter, readAfter := here.states(s.id)
+				what := fmt.Sprintf("%s on a task that is %s", v.name, st.name)
+				for _, m := range []move{{stored, storedAfter}, {read, readAfter}} {
+					seen[m] = true
+					switch {
+					case m.to == "" && !(v.name == "delete" && m.from.Terminal()):
+						e.Errorf("%s: a %s task is gone", what, m.from)
+					case m.to != "" && m.from != m.to && !task.CanMove(m.from, m.to):
+						e.Errorf("%s: %s became %s", what, m.from, m.to)
+					}
+				}
+			}
+			here.close()
+		}
+		// Nothing in this port blocks a task that does not run.
+		unused := map[move]bool{{task.Pending, task.Blocked}: true, {task.Ready, task.Blocked}: true}
+		for _, from := range task.States() {
+			for _, to := range task.States() {
+				if m := (move{from, to}); task.CanMove(from, to) && !seen[m] && !unused[m] {
+					e.Errorf("no operation moved a task from %s to %s", from, to)
 				}
 			}
 		}
-		here.close()
-	}
-	// Nothing in this port blocks a task that does not run.
-	unused := map[move]bool{{task.Pending, task.Blocked}: true, {task.Ready, task.Blocked}: true}
-	for _, from := range task.States() {
-		for _, to := range task.States() {
-			if m := (move{from, to}); task.CanMove(from, to) && !seen[m] && !unused[m] {
-				e.Errorf("no operation moved a task from %s to %s", from, to)
+	}},
+	{"I3 a terminal task changes by an operator only", func(e *env) {
+		for _, st := range situations {
+			s := &subject{queue: "terminal/" + st.name}
+			st.reach(e, s)
+			before := e.task(s.id)
+			if !before.State.Terminal() {
+				continue
+			}
+			for _, v := range verbs {
+				switch v.name {
+				case "retry", "retry the need", "delete", "restored", "time", "reap":
+					continue
+				}
+				v.do(e, s)
+				e.equal("a terminal task after "+v.name, e.task(s.id), before)
 			}
 		}
-	}
+	}},
+	{"a call whose context has ended changes nothing", func(e *env) {
+		c := e.a.take(e.one())
+		e.one()
+		ctx, cancel := context.WithCancel(e.Context())
+		cancel()
+		for what, call := range map[string]func() error{
+			"Enqueue": func() error {
+				_, err := e.s.Enqueue(ctx, e.ns, nil, store.Submission{Tasks: []task.New{e.draft()}})
+				return err
+			},
+			"Claim": func() error { _, err := e.s.Claim(ctx, e.ns, e.b.request()); return err },
+			"Heartbeat": func() error {
+				_, err := e.s.Heartbeat(ctx, e.ns, store.HeartbeatRequest{Worker: e.a.id, TTL: time.Hour, Leases: []task.Lease{c.Lease}})
+				return err
+			},
+			"Record":  func() error { _, err := e.s.Record(ctx, e.ns, step(c, "s", `1`)); return err },
+			"Finish":  func() error { _, err := e.s.Finish(ctx, e.ns, success(c)); return err },
+			"Operate": func() error { _, err := e.s.Operate(ctx, e.ns, cancelOf(c.Task.ID)); return err },
+		} {
+			e.unchanged(what+" after the end of its context", func() {
+				e.check(call() != nil, "%s answered no error", what)
+			})
+		}
+	}},
+	{"W1 whatever makes a task claimable leaves one dispatch row", func(e *env) {
+		id := e.one(attempts(100))
+		enter := []func(){
+			func() { e.finish(retry(e.a.take(id), 0)) },
+			func() { e.finish(released(e.a.take(id))) },
+			func() { e.finish(suspend(e.a.take(id), e.now())) },
+			func() { e.expire(e.a.take(id)) },
+			func() { e.operate(cancelOf(id)); e.operate(retryOf(id)) },
+			func() { e.blockTask(id); e.operate(unblockOf(id, "")) },
+			func() { e.fail(id); e.operate(retryOf(id)) },
+			func() { e.finish(internalError(e.a.take(id), 0)) },
+		}
+		for range 2 {
+			for _, do := range enter {
+				do()
+				e.dueAt(id, e.now())
+			}
+		}
+		e.succeed(id)
+	}},
+	{"R1 the epoch grows at every claim and every revocation", func(e *env) {
+		id := e.one(attempts(100))
+		last := e.task(id).Epoch
+		grows := func(what string, do func()) {
+			e.Helper()
+			do()
+			e.equal("the epoch after "+what, e.task(id).Epoch, last+1)
+			last = e.task(id).Epoch
+		}
+		var c store.Claimed
+		claim := func() { c = e.a.take(id) }
+		grows("a claim", claim)
+		grows("a reap", func() { e.expire(c) })
+		grows("a claim", claim)
+		grows("a release", func() { e.finish(released(c)) })
+		grows("a claim", claim)
+		grows("a forced cancel", func() { e.operate(forceOf(id)) })
+		grows("an operator's retry", func() { e.operate(retryOf(id)) })
+		grows("a claim", claim)
+		e.finish(retry(c, 0))
+		e.equal("the epoch after a retry", e.task(id).Epoch, last)
+	}},
 }
+
+// move is a change of state.
+type move struct{ from, to task.State }
 
 // states returns a task's stored state and the one that readers see, "" when
 // it is gone.
@@ -237,30 +318,9 @@ func (e *env) states(id task.ID) (stored, read task.State) {
 		}
 	}
 	got, err := e.s.Tasks(e.Context(), e.ns, id)
-	if err != nil {
-		e.Fatalf("Tasks: %v", err)
-	}
+	e.require(err == nil, "Tasks: %v", err)
 	if len(got) == 1 {
 		read = got[0].State
 	}
 	return stored, read
-}
-
-func terminalAbsorbs(e *env) {
-	for _, st := range stances {
-		s := &subject{queue: "terminal/" + st.name}
-		st.reach(e, s)
-		before := e.task(s.id)
-		if !before.State.Terminal() {
-			continue
-		}
-		for _, v := range verbs {
-			switch v.name {
-			case "retry", "retry the need", "delete", "restored", "time", "reap":
-				continue
-			}
-			v.do(e, s)
-			e.equal("a terminal task after "+v.name, e.task(s.id), before)
-		}
-	}
 }
