@@ -49,9 +49,10 @@ type DB struct {
 }
 
 var (
-	_ store.Store    = (*DB)(nil)
-	_ store.Notifier = (*DB)(nil)
-	_ store.StepTxer = (*DB)(nil)
+	_ store.Store          = (*DB)(nil)
+	_ store.Notifier       = (*DB)(nil)
+	_ store.StepTxer       = (*DB)(nil)
+	_ store.WaitingClaimer = (*DB)(nil)
 )
 
 // Open opens or creates the database in the file path. It does not migrate:

@@ -38,6 +38,7 @@ const (
 	boundID
 )
 
+// Int binds an integer.
 func (s *Stmt) Int(i int, v int64) *Stmt {
 	if s.err != nil {
 		return s
@@ -49,6 +50,7 @@ func (s *Stmt) Int(i int, v int64) *Stmt {
 	return s
 }
 
+// Null binds NULL.
 func (s *Stmt) Null(i int) *Stmt {
 	if s.err != nil {
 		return s
@@ -60,6 +62,7 @@ func (s *Stmt) Null(i int) *Stmt {
 	return s
 }
 
+// Text binds a text that is likely to come again.
 func (s *Stmt) Text(i int, v string) *Stmt {
 	if s.err != nil {
 		return s
@@ -92,6 +95,7 @@ func (s *Stmt) Bytes(i int, v []byte) *Stmt {
 	return s
 }
 
+// Blob binds bytes.
 func (s *Stmt) Blob(i int, v []byte) *Stmt {
 	if s.err != nil {
 		return s
@@ -101,6 +105,7 @@ func (s *Stmt) Blob(i int, v []byte) *Stmt {
 	return s
 }
 
+// ID binds a task's or job's id.
 func (s *Stmt) ID(i int, v *task.ID) *Stmt { return s.Blob(i, v[:]) }
 
 // IDOrNull binds NULL for the zero ID.
@@ -131,8 +136,10 @@ func (s *Stmt) Time(i int, v time.Time) *Stmt {
 	return s.Int(i, v.UnixMicro())
 }
 
+// Duration binds a duration, in microseconds.
 func (s *Stmt) Duration(i int, v time.Duration) *Stmt { return s.Int(i, v.Microseconds()) }
 
+// Bool binds 0 or 1.
 func (s *Stmt) Bool(i int, v bool) *Stmt {
 	if v {
 		return s.Int(i, 1)
@@ -219,20 +226,26 @@ func (s *Stmt) Done() error {
 // follow.
 func (s *Stmt) One() bool { return s.Next() }
 
-func (s *Stmt) ColInt(i int) int64      { return s.raw.ColumnInt64(i) }
-func (s *Stmt) ColBool(i int) bool      { return s.raw.ColumnInt64(i) != 0 }
-func (s *Stmt) ColText(i int) string    { return string(s.raw.ColumnRawText(i)) }
-func (s *Stmt) ColName(i int) string    { return s.conn.intern(s.raw.ColumnRawText(i)) }
-func (s *Stmt) ColBytes(i int) []byte   { return append([]byte(nil), s.raw.ColumnRawText(i)...) }
-func (s *Stmt) IsNull(i int) bool       { return s.raw.ColumnType(i) == sqlite3.NULL }
+// ColInt returns an integer column; 0 for NULL.
+func (s *Stmt) ColInt(i int) int64 { return s.raw.ColumnInt64(i) }
+
+// ColBool returns a boolean column; false for NULL.
+func (s *Stmt) ColBool(i int) bool { return s.raw.ColumnInt64(i) != 0 }
+
+// ColText returns a text column.
+func (s *Stmt) ColText(i int) string { return string(s.raw.ColumnRawText(i)) }
+
+// ColName returns a text column that many rows have in common; equal ones are one string.
+func (s *Stmt) ColName(i int) string { return s.conn.intern(s.raw.ColumnRawText(i)) }
+
+// ColBytes returns a copy of a text column; nil for NULL.
+func (s *Stmt) ColBytes(i int) []byte { return append([]byte(nil), s.raw.ColumnRawText(i)...) }
+
+// ColTime returns an instant; the zero one for NULL.
 func (s *Stmt) ColTime(i int) time.Time { return Instant(s.raw.ColumnInt64(i)) }
 
+// ColID returns an id; the zero one for NULL.
 func (s *Stmt) ColID(i int) (id task.ID) {
-	copy(id[:], s.raw.ColumnRawBlob(i))
-	return id
-}
-
-func (s *Stmt) ColLease(i int) (id task.LeaseID) {
 	copy(id[:], s.raw.ColumnRawBlob(i))
 	return id
 }
@@ -261,29 +274,4 @@ func Instant(micros int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(micros).UTC()
-}
-
-// ColJSON decodes a column into v and reports whether it held anything.
-func (s *Stmt) ColJSON(i int, v any) bool {
-	raw := s.raw.ColumnRawText(i)
-	if len(raw) == 0 {
-		return false
-	}
-	if err := json.Unmarshal(raw, v); err != nil && s.err == nil {
-		s.err = err
-	}
-	return true
-}
-
-func (s *Stmt) ColError(i int) *task.Error {
-	var e task.Error
-	if !s.ColJSON(i, &e) {
-		return nil
-	}
-	return &e
-}
-
-func (s *Stmt) ColMap(i int) (m map[string]string) {
-	s.ColJSON(i, &m)
-	return m
 }
