@@ -40,6 +40,13 @@ func (db *DB) Write(ctx context.Context, fn func(exec func(sql string) error) er
 	return db.write(ctx, "test", 1, func(t *tx) error { return fn(t.conn.Script) })
 }
 
+// ReadSteps returns how many steps the statements of the readers have made since
+// the last call.
+func (db *DB) ReadSteps() (n int) {
+	db.readers.Idle(func(c *conn.Conn) { n += c.Steps() })
+	return n
+}
+
 // Plan returns how the writer would run a statement: one line per step.
 func (db *DB) Plan(ctx context.Context, sql string) (plan []string, err error) {
 	qerr := db.writer.Exclusive(ctx, func(c *conn.Conn) {

@@ -152,6 +152,16 @@ func (c *Conn) Stmt(sql string) *Stmt {
 	return s
 }
 
+// Steps returns how many steps the programs of its statements have made since
+// the last call: a measure of how much was read and written that does not depend
+// on the machine.
+func (c *Conn) Steps() (n int) {
+	for _, s := range c.stmts {
+		n += s.raw.Status(sqlite3.STMTSTATUS_VM_STEP, true)
+	}
+	return n
+}
+
 // intern returns b as a string, the same one for equal bytes.
 func (c *Conn) intern(b []byte) string {
 	if len(b) == 0 {
