@@ -65,44 +65,7 @@ func (f *Finish) Hash() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// ReplayedResult returns what a finish made of its task, for a store that is told it
-// again: the outcome that it recorded, at an instant, is cancelled when the
-// task was to be cancelled, else the finish's own. What the task has become
-// since does not matter.
-func (f *Finish) ReplayedResult(recorded task.Outcome, at time.Time) (task.State, task.Waiting) {
-	switch {
-	case recorded == task.OutcomeCancelled:
-		return task.Cancelled, task.WaitNone
-	case f.Outcome == task.OutcomeSuccess:
-		return task.Succeeded, task.WaitNone
-	case f.Outcome == task.OutcomeSuspended && f.WakeAt.After(at):
-		return task.Pending, task.WaitSleep
-	case f.Outcome == task.OutcomeSuspended:
-		return task.Ready, task.WaitNone
-	case f.Outcome == task.OutcomeReleased:
-		return task.Ready, task.WaitNone
-	}
-	kind := task.DecideRetry
-	if f.Decision != nil {
-		kind = f.Decision.Kind
-	} else if f.Delay < 0 {
-		kind = task.DecideMarkDead
-	}
-	switch kind {
-	case task.DecideMarkDead:
-		return task.Failed, task.WaitNone
-	case task.DecideBlock:
-		return task.Blocked, task.WaitManual
-	case task.DecideSucceed:
-		return task.Succeeded, task.WaitNone
-	}
-	if f.Delay <= 0 {
-		return task.Ready, task.WaitNone
-	}
-	return task.Pending, task.WaitRetry
-}
-
-// FinishResult answers one Finish. Told again (R8), the state is still the one
+// FinishResult answers one Finish. Reported again (R8), the state is still the one
 // that the attempt led to.
 type FinishResult struct {
 	Err     error

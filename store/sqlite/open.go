@@ -22,6 +22,7 @@ import (
 	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 
+	"github.com/goweaver/weaver/internal/notify"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -43,7 +44,8 @@ type DB struct {
 	user     *sql.DB
 	calls    callTable
 
-	listeners listeners
+	listeners notify.Listeners
+	poller    poller
 
 	faults commit.Faults // set by tests of this package only
 }
@@ -115,7 +117,7 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 		// From here on external commits are noticed: what Notify's users look at
 		// first may be older.
 		db.writer, err = commit.New(commit.Config{
-			Conn: c, Lanes: &db.lanes, Notify: db.listeners.notify, NotifyAll: db.listeners.notifyAll, Faults: &db.faults,
+			Conn: c, Lanes: &db.lanes, Notify: db.listeners.Notify, NotifyAll: db.listeners.NotifyAll, Faults: &db.faults,
 		})
 	}
 	if err != nil {
@@ -181,7 +183,8 @@ func (db *DB) Path() string { return db.path }
 // Close waits for what is being written and closes all connections. Workers
 // that did not leave look dead from then on.
 func (db *DB) Close() error {
-	db.listeners.closeAll()
+	db.listeners.Close()
+	db.poller.close()
 	var user error
 	err := db.writer.Close(func() {
 		user = db.DB().Close() // opened only now, it is closed for all later callers
