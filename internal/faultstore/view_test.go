@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/faultstore"
+	"github.com/goweaver/weaver/internal/storehook"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/task"
@@ -116,49 +117,42 @@ func TestAnErrorOfTheStepsFunctionIsItsOwn(t *testing.T) {
 	}
 }
 
-// listened counts who listens to a store.
-type listened struct {
-	*memstore.Store
-	asked int
-}
-
-func (l *listened) Notify(ns string, fn func(store.Notice)) (stop func(), complete bool) {
-	l.asked++
-	return l.Store.Notify(ns, fn)
-}
-
-func TestADeadProcessHearsNothing(t *testing.T) {
+func TestADeadProcessGetsNoNotices(t *testing.T) {
 	t.Parallel()
 	for _, f := range []faultstore.Fault{faultstore.None, faultstore.CrashBefore, faultstore.CrashAfter, faultstore.ErrorBefore} {
-		s := &listened{Store: memstore.New()}
-		p := faultstore.New(s, faultstore.At("Notify", 1, f))
-		heard := 0
-		stop, complete := p.Store().(store.Notifier).Notify("ns", func(store.Notice) { heard++ })
-		tell := func() {
+		s, asked := memstore.New(), 0
+		counted := storehook.New(s, storehook.Hooks{Notify: func(fn func(store.Notice), next func(func(store.Notice)) (func(), bool)) (func(), bool) {
+			asked++
+			return next(fn)
+		}})
+		p := faultstore.New(counted, faultstore.At("Notify", 1, f))
+		got := 0
+		stop, complete := p.Store().(store.Notifier).Notify("ns", func(store.Notice) { got++ })
+		write := func() {
 			if _, err := s.Enqueue(t.Context(), "ns", nil, store.Submission{Tasks: []task.New{draft()}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		tell()
+		write()
 		lives := f == faultstore.None || f == faultstore.ErrorBefore // which Notify does not have
-		if lives != (heard == 1) || lives != !p.Died() || lives && !complete {
-			t.Errorf("%s at Notify: heard %d notices (complete: %v), died: %v", f, heard, complete, p.Died())
+		if lives != (got == 1) || lives != !p.Died() || lives && !complete {
+			t.Errorf("%s at Notify: got %d notices (complete: %v), died: %v", f, got, complete, p.Died())
 		}
-		if asked := s.asked == 1; asked == (f == faultstore.CrashBefore) {
+		if asked := asked == 1; asked == (f == faultstore.CrashBefore) {
 			t.Errorf("%s at Notify: the store below was asked: %v", f, asked)
 		}
 		p.Die()
-		tell()
-		if heard > 1 {
-			t.Errorf("%s at Notify: a dead process heard a notice", f)
+		write()
+		if got > 1 {
+			t.Errorf("%s at Notify: a dead process got a notice", f)
 		}
 		stop()
-		if _, complete := p.Store().(store.Notifier).Notify("ns", func(store.Notice) { heard = 99 }); complete {
+		if _, complete := p.Store().(store.Notifier).Notify("ns", func(store.Notice) { got = 99 }); complete {
 			t.Error("a dead process was promised notices")
 		}
-		tell()
-		if heard == 99 {
-			t.Error("a dead process began to listen")
+		write()
+		if got == 99 {
+			t.Error("a dead process was registered")
 		}
 	}
 }
