@@ -19,8 +19,8 @@ func TestContextOfAHandler(t *testing.T) {
 	// A deadline has a timer of its own, which must not speak first.
 	scene(t, "that has a deadline says why it ended", func(w *world) {
 		var cause error
-		f := newFaults(w, w.store)
-		w.runConfig(f, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		f := newFaults(w)
+		w.runConfig(f.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			<-ctx.Done()
 			cause = context.Cause(ctx)
 			return "", ctx.Err()
@@ -36,10 +36,10 @@ func TestContextOfAHandler(t *testing.T) {
 	})
 
 	scene(t, "that was asked to end twice names who asked first", func(w *world) {
-		s := newScripted(w)
+		s := newFaults(w)
 		beats := 0
-		s.heartbeat = func(_ context.Context, _ store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
-			got, err := real()
+		s.hooks.Heartbeat = func(_ context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
+			got, err := next()
 			for i := range got {
 				got[i] = store.Beat{Cancel: task.KindCancelled, By: "the second", Reason: "it is late"}
 				if beats++; beats == 1 {
@@ -48,7 +48,7 @@ func TestContextOfAHandler(t *testing.T) {
 			}
 			return got, err
 		}
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			<-ctx.Done()
 			time.Sleep(weaver.DefaultLease) // in no hurry
 			return "", ctx.Err()

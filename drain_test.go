@@ -129,8 +129,8 @@ func TestDrain(t *testing.T) {
 
 	scene(t, "names handlers that do not return, and fences them off", func(w *world) {
 		leave, late := make(chan struct{}), make(chan error, 1)
-		f := newFaults(w, w.store)
-		e := w.start(f, weaver.Config{DrainTimeout: time.Second, Handlers: []weaver.Handler{
+		f := newFaults(w)
+		e := w.start(f.store, weaver.Config{DrainTimeout: time.Second, Handlers: []weaver.Handler{
 			typ.Handler(func(ctx context.Context, _ string) (string, error) {
 				<-leave // deaf
 				late <- weaver.Do(ctx, "late", func(context.Context) error { return nil })
@@ -252,7 +252,7 @@ func TestStoppedBeforeItBegan(t *testing.T) {
 	})
 	scene(t, "while it joins", func(w *world) {
 		ctx, cancel := context.WithCancel(w.Context())
-		f := newFaults(w, w.store)
+		f := newFaults(w)
 		f.set(nil, func(call string) error { // the store did it
 			if call != "Join" {
 				return nil
@@ -260,7 +260,7 @@ func TestStoppedBeforeItBegan(t *testing.T) {
 			cancel()
 			return context.Canceled
 		})
-		if err := w.newEngine(f, weaver.Config{Handlers: []weaver.Handler{h}}).Run(ctx); err != nil {
+		if err := w.newEngine(f.store, weaver.Config{Handlers: []weaver.Handler{h}}).Run(ctx); err != nil {
 			w.Errorf("Run: %v, want nil", err)
 		}
 		if f.count("Join") != 1 || f.count("Leave") != 1 {

@@ -111,8 +111,8 @@ func durablyEnqueue(t *testing.T) {
 		w.must(err)
 		equal(w, "stored after two refusals", len(list), 0)
 
-		f := newFaults(w, w.store)
-		through, err := weaver.NewClient(f, weaver.ClientConfig{})
+		f := newFaults(w)
+		through, err := weaver.NewClient(f.store, weaver.ClientConfig{})
 		w.must(err)
 		got, err := through.EnqueueTasks(w.Context(),
 			typ.With("x", weaver.IdempotencyKey("1")), typ.With("y", weaver.IdempotencyKey("2")), typ.With("z", weaver.IdempotencyKey("1")))

@@ -63,8 +63,8 @@ func durablyWorker(t *testing.T) {
 			<-ctx.Done()
 			return 0, context.Cause(ctx)
 		})
-		f := newFaults(w, w.store)
-		dying := w.start(f, weaver.Config{Handlers: []weaver.Handler{handler}})
+		f := newFaults(w)
+		dying := w.start(f.store, weaver.Config{Handlers: []weaver.Handler{handler}})
 		h := enqueue(w, typ, 1)
 		synctest.Wait()
 		w.run(handler) // the survivor
@@ -96,8 +96,8 @@ func durablyWorker(t *testing.T) {
 			return n, nil
 		})
 		for _, poll := range []time.Duration{0, 20 * time.Second} {
-			f := newFaults(w, w.store)
-			e := w.start(quiet{f}, weaver.Config{Handlers: []weaver.Handler{handler}, Poll: poll, Lease: 9 * time.Second})
+			f := newFaults(w)
+			e := w.start(polled(f.store), weaver.Config{Handlers: []weaver.Handler{handler}, Poll: poll, Lease: 9 * time.Second})
 			synctest.Wait() // the first look found nothing
 			asked := time.Now()
 			h := enqueue(w, typ, 1)

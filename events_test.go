@@ -196,7 +196,7 @@ func TestWait(t *testing.T) {
 
 	scene(t, "polls a store that tells nothing", func(w *world) {
 		w.run(handler)
-		client, err := weaver.NewClient(quiet{w.store}, weaver.ClientConfig{})
+		client, err := weaver.NewClient(polled(w.store), weaver.ClientConfig{})
 		w.must(err)
 		h, err := typ.Enqueue(w.Context(), client, "x")
 		w.must(err)
@@ -209,7 +209,7 @@ func TestWait(t *testing.T) {
 
 	scene(t, "Wake lets an engine look at once", func(w *world) {
 		var began time.Time
-		e := w.runConfig(quiet{w.store}, weaver.Config{Poll: time.Hour, Handlers: []weaver.Handler{typ.Handler(func(_ context.Context, in string) (string, error) {
+		e := w.runConfig(polled(w.store), weaver.Config{Poll: time.Hour, Handlers: []weaver.Handler{typ.Handler(func(_ context.Context, in string) (string, error) {
 			began = time.Now()
 			return in, nil
 		})}})

@@ -41,7 +41,7 @@ func TestLostLease(t *testing.T) {
 		scene(t, "writes nothing: "+name, func(w *world) {
 			g := newGate()
 			// The loser hears nothing before its next heartbeat.
-			w.runConfig(quiet{w.store}, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			w.runConfig(polled(w.store), weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 				g.in <- struct{}{}
 				<-g.out
 				return end(ctx)
@@ -68,8 +68,8 @@ func TestLostLease(t *testing.T) {
 	scene(t, "ends the handler's context and starts no step", func(w *world) {
 		running := make(chan struct{})
 		var cause error
-		f := newFaults(w, w.store)
-		w.runConfig(f, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		f := newFaults(w)
+		w.runConfig(f.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			close(running)
 			<-ctx.Done()
 			cause = context.Cause(ctx)
@@ -87,12 +87,12 @@ func TestLostLease(t *testing.T) {
 	})
 
 	scene(t, "is not trusted when it could not be renewed in time", func(w *world) {
-		f := newFaults(w, w.store)
+		f := newFaults(w)
 		running := make(chan struct{}, 1)
 		var cause error
 		var ended time.Duration
 		attempts := 0
-		w.runConfig(f, weaver.Config{Lease: 30 * time.Second, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		w.runConfig(f.store, weaver.Config{Lease: 30 * time.Second, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			if attempts++; attempts > 1 {
 				return "ok", nil
 			}
@@ -116,34 +116,6 @@ func TestLostLease(t *testing.T) {
 	})
 }
 
-// slow is a store whose leases' answers come when the test says so.
-type slow struct {
-	*faults
-	beat func(ctx context.Context) error // before each heartbeat
-	late time.Duration                   // each answer to Claim and Heartbeat
-}
-
-// Heartbeat implements store.Worker.
-func (s *slow) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
-	if s.beat != nil {
-		if err := s.beat(ctx); err != nil {
-			return nil, err
-		}
-	}
-	res, err := s.faults.Heartbeat(ctx, ns, req)
-	time.Sleep(s.late)
-	return res, err
-}
-
-// Claim implements store.Worker.
-func (s *slow) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
-	res, err := s.faults.Claim(ctx, ns, req)
-	if len(res.Tasks) > 0 {
-		time.Sleep(s.late)
-	}
-	return res, err
-}
-
 // A lease of 30 s is trusted for 25 s from the moment at which the last
 // renewal, or the claim, was asked for.
 func TestTrustInALease(t *testing.T) {
@@ -151,16 +123,17 @@ func TestTrustInALease(t *testing.T) {
 
 	scene(t, "does not outlast a heartbeat that hangs", func(w *world) {
 		var hangs atomic.Bool
-		s := &slow{faults: newFaults(w, w.store), beat: func(ctx context.Context) error {
+		s := newFaults(w)
+		s.hooks.Heartbeat = func(ctx context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
 			if !hangs.Load() {
-				return nil
+				return next()
 			}
 			<-ctx.Done()
-			return context.Cause(ctx)
-		}}
+			return nil, context.Cause(ctx)
+		}
 		var cause error
 		var ended time.Duration
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			if weaver.Current(ctx).AttemptNo > 1 {
 				return "ok", nil
 			}
@@ -180,12 +153,12 @@ func TestTrustInALease(t *testing.T) {
 
 	// The claim's answer takes longer than the lease is trusted.
 	scene(t, "that is over when the lease comes begins nothing", func(w *world) {
-		s := newScripted(w)
+		s := newFaults(w)
 		calls := 0
 		var begun atomic.Int32
-		s.claim = func(_ context.Context, real func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+		s.hooks.Claim = func(_ context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
 			calls++
-			got, err := real()
+			got, err := next()
 			if calls == 1 {
 				time.Sleep(26 * time.Second)
 			}
@@ -193,7 +166,7 @@ func TestTrustInALease(t *testing.T) {
 		}
 		hs, err := typ.EnqueueMany(w.Context(), w.client, make([]string, 50))
 		w.must(err)
-		w.runConfig(s, weaver.Config{Concurrency: len(hs), Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
+		w.runConfig(s.store, weaver.Config{Concurrency: len(hs), Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
 			if begun.Add(1); ctx.Err() != nil {
 				w.Errorf("a handler began with a context that had ended: %v", context.Cause(ctx))
 			}
@@ -217,23 +190,23 @@ func TestTrustInALease(t *testing.T) {
 
 	// It comes just in time, while a heartbeat hangs that was sent without it.
 	scene(t, "does not outlast a heartbeat that hangs without it", func(w *world) {
-		s, began := newScripted(w), time.Now()
-		s.claim = func(_ context.Context, real func() (store.ClaimResult, error)) (store.ClaimResult, error) {
-			got, err := real()
+		s, began := newFaults(w), time.Now()
+		s.hooks.Claim = func(_ context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+			got, err := next()
 			if len(got.Tasks) > 0 && got.Tasks[0].Task.Priority == 1 && got.Tasks[0].Task.AttemptNo == 1 {
 				time.Sleep(22 * time.Second)
 			}
 			return got, err
 		}
-		s.heartbeat = func(ctx context.Context, _ store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
+		s.hooks.Heartbeat = func(ctx context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
 			if at := time.Since(began); at < 29*time.Second || at > 33*time.Second {
-				return real()
+				return next()
 			}
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		}
 		var ended time.Duration
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
+		w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
 			switch {
 			case in == "first":
 				time.Sleep(time.Minute)
@@ -255,11 +228,12 @@ func TestTrustInALease(t *testing.T) {
 
 	scene(t, "is asked for by every step itself", func(w *world) {
 		release := make(chan struct{})
-		s := &slow{faults: newFaults(w, w.store), beat: func(context.Context) error {
-			<-release // deaf: nobody else looks at the lease meanwhile
-			return nil
-		}}
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		s := newFaults(w)
+		s.hooks.Heartbeat = func(_ context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
+			<-release // no other role checks the lease meanwhile
+			return next()
+		}
+		w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			nothing := func(context.Context) error { return nil }
 			time.Sleep(25*time.Second - time.Millisecond)
 			if err := weaver.Do(ctx, "in time", nothing); err != nil {
@@ -278,9 +252,22 @@ func TestTrustInALease(t *testing.T) {
 
 	scene(t, "counts from before the claim and the heartbeat", func(w *world) {
 		for _, beats := range []bool{false, true} {
-			s := &slow{faults: newFaults(w, w.store), late: 3 * time.Second}
+			const late = 3 * time.Second // each answer to Claim and Heartbeat
+			s := newFaults(w)
+			s.hooks.Heartbeat = func(_ context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
+				got, err := next()
+				time.Sleep(late)
+				return got, err
+			}
+			s.hooks.Claim = func(_ context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+				got, err := next()
+				if len(got.Tasks) > 0 {
+					time.Sleep(late)
+				}
+				return got, err
+			}
 			var ended time.Time
-			e := w.start(s, weaver.Config{DrainTimeout: time.Millisecond, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			e := w.start(s.store, weaver.Config{DrainTimeout: time.Millisecond, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 				if beats {
 					time.Sleep(12 * time.Second) // past the question of the first renewal
 				}
@@ -309,8 +296,8 @@ func TestTrustInALease(t *testing.T) {
 func TestStoreThatIsGoneForAWhile(t *testing.T) {
 	typ := weaver.Define[int, int]("engine.gone.run.v1", weaver.NoRetry())
 	scene(t, "loses nothing and costs no attempt", func(w *world) {
-		f := newFaults(w, w.store)
-		w.runConfig(f, weaver.Config{Concurrency: 5, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, n int) (int, error) {
+		f := newFaults(w)
+		w.runConfig(f.store, weaver.Config{Concurrency: 5, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, n int) (int, error) {
 			time.Sleep(10 * time.Second)
 			return weaver.Step(ctx, "once", func(context.Context) (int, error) { return n * n, nil })
 		})}})
@@ -336,8 +323,8 @@ func TestStoreThatIsGoneForAWhile(t *testing.T) {
 	})
 
 	scene(t, "an enqueue through it says so", func(w *world) {
-		f := newFaults(w, w.store)
-		client, err := weaver.NewClient(f, weaver.ClientConfig{})
+		f := newFaults(w)
+		client, err := weaver.NewClient(f.store, weaver.ClientConfig{})
 		w.must(err)
 		f.cut()
 		_, err = typ.Enqueue(w.Context(), client, 1)
@@ -345,15 +332,15 @@ func TestStoreThatIsGoneForAWhile(t *testing.T) {
 	})
 
 	scene(t, "a worker cannot start without it", func(w *world) {
-		f := newFaults(w, w.store)
+		f := newFaults(w)
 		f.cut()
-		wantError(w, w.newEngine(f, weaver.Config{}).Run(w.Context()), weaver.ErrUnavailable, "join as a worker")
+		wantError(w, w.newEngine(f.store, weaver.Config{}).Run(w.Context()), weaver.ErrUnavailable, "join as a worker")
 	})
 
 	scene(t, "a drain without it ends", func(w *world) {
-		f := newFaults(w, w.store)
+		f := newFaults(w)
 		running := make(chan struct{})
-		e := w.start(f, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, n int) (int, error) {
+		e := w.start(f.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, n int) (int, error) {
 			close(running)
 			time.Sleep(time.Second)
 			return n, nil

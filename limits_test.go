@@ -84,14 +84,9 @@ func TestDeadline(t *testing.T) {
 	})
 
 	scene(t, "of a running task is kept by its own worker", func(w *world) {
-		f := newFaults(w, w.store)
-		f.set(func(call string) error {
-			if call == "Reap" { // so that the store is never told
-				return store.ErrUnavailable
-			}
-			return nil
-		}, nil)
-		w.runConfig(f, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		f := newFaults(w)
+		f.fail("Reap", store.ErrUnavailable) // the store does not end the task itself
+		w.runConfig(f.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			_, err := weaver.Step(ctx, "in flight", func(ctx context.Context) (string, error) {
 				<-ctx.Done()
 				return "too late", nil
@@ -227,7 +222,7 @@ func TestCancel(t *testing.T) {
 
 	scene(t, "another process hears with its next heartbeat", func(w *world) {
 		running := make(chan struct{})
-		w.runConfig(quiet{w.store}, weaver.Config{Lease: 30 * time.Second, Handlers: []weaver.Handler{
+		w.runConfig(polled(w.store), weaver.Config{Lease: 30 * time.Second, Handlers: []weaver.Handler{
 			typ.Handler(func(ctx context.Context, _ string) (string, error) {
 				close(running)
 				<-ctx.Done()
@@ -246,7 +241,7 @@ func TestCancel(t *testing.T) {
 
 	scene(t, "a step that ends before the worker heard is not stored", func(w *world) {
 		g := newGate()
-		w.runConfig(quiet{w.store}, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		w.runConfig(polled(w.store), weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			if err := g.pass(ctx); err != nil {
 				return "", err
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -27,19 +26,14 @@ func TestNoStepStartsAfterASlowListener(t *testing.T) {
 		},
 	} {
 		scene(t, name, func(w *world) {
-			f := newFaults(w, w.store)
+			f := newFaults(w)
 			slow := true
-			w.runConfig(f, weaver.Config{
+			w.runConfig(f.store, weaver.Config{
 				Lease: ttl,
 				Sink: event.SinkFunc(func(e event.Event) {
 					if _, ok := e.(event.StepStarted); ok && slow {
 						slow = false
-						f.set(func(call string) error {
-							if call == "Heartbeat" {
-								return fmt.Errorf("%w: the test cut the line", store.ErrUnavailable)
-							}
-							return nil
-						}, nil)
+						f.fail("Heartbeat", store.ErrUnavailable)
 						time.Sleep(2 * ttl)
 						f.mend()
 					}
@@ -69,15 +63,15 @@ func TestTheStoreSaysWhyATaskHasToEnd(t *testing.T) {
 		scene(t, string(kind), func(w *world) {
 			h := enqueue(w, typ, "x")
 			ended := make(chan error, 1)
-			s := newScripted(w)
-			s.heartbeat = func(_ context.Context, _ store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
-				beats, err := real()
+			s := newFaults(w)
+			s.hooks.Heartbeat = func(_ context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
+				beats, err := next()
 				for i := range beats {
 					beats[i].Cancel = kind
 				}
 				return beats, err
 			}
-			w.runConfig(s, weaver.Config{
+			w.runConfig(s.store, weaver.Config{
 				Sink: event.SinkFunc(func(e event.Event) {
 					if _, ok := e.(event.StepStarted); ok {
 						w.Error("listeners heard of a step")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/internal/storehook"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -74,16 +75,16 @@ func TestOutcomesOnTheirWay(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.outcomes.run.v1", weaver.NoRetry())
 
 	scene(t, "arrive although the drain has given up", func(w *world) {
-		s := newScripted(w)
-		s.finish = func(ctx context.Context, real func() ([]store.FinishResult, error)) ([]store.FinishResult, error) {
+		s := newFaults(w)
+		s.hooks.Finish = func(ctx context.Context, _ []store.Finish, next func() ([]store.FinishResult, error)) ([]store.FinishResult, error) {
 			select {
 			case <-time.After(10 * time.Second):
-				return real()
+				return next()
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
 			}
 		}
-		e := w.start(s, weaver.Config{DrainTimeout: time.Second, Handlers: []weaver.Handler{
+		e := w.start(s.store, weaver.Config{DrainTimeout: time.Second, Handlers: []weaver.Handler{
 			typ.Handler(func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "ok", nil }),
 		}})
 		h := enqueue(w, typ, "")
@@ -95,7 +96,7 @@ func TestOutcomesOnTheirWay(t *testing.T) {
 
 	scene(t, "of a lease that was lost are no trouble of the engine", func(w *world) {
 		g := newGate()
-		w.runConfig(quiet{w.store}, weaver.Config{Handlers: []weaver.Handler{
+		w.runConfig(polled(w.store), weaver.Config{Handlers: []weaver.Handler{
 			typ.Handler(func(ctx context.Context, _ string) (string, error) { return "ok", g.pass(ctx) }),
 		}})
 		h := enqueue(w, typ, "")
@@ -108,11 +109,11 @@ func TestOutcomesOnTheirWay(t *testing.T) {
 	})
 
 	scene(t, "of a deadline that the store has not seen are cancelled, and what was in flight is not kept", func(w *world) {
-		s := newScripted(w)
-		s.reap = func(func() (store.ReapResult, error)) (store.ReapResult, error) {
+		s := newFaults(w)
+		s.hooks.Reap = func(context.Context, store.ReapRequest, func() (store.ReapResult, error)) (store.ReapResult, error) {
 			return store.ReapResult{Next: -1}, nil // nobody judges deadlines
 		}
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			return weaver.Step(ctx, "late", func(ctx context.Context) (string, error) {
 				<-ctx.Done()
 				return "late", nil
@@ -166,15 +167,15 @@ func TestOutcomesOnTheirWay(t *testing.T) {
 	})
 
 	scene(t, "of the engine's own errors end the task at last", func(w *world) {
-		s := newScripted(w)
+		s := newFaults(w)
 		attempts := 0
-		s.stepTx = func(time.Duration) error {
+		s.hooks.StepTx = func(_ context.Context, _ *storehook.StepTx, next func() (store.RecordResult, error)) (store.RecordResult, error) {
 			if attempts <= 12 {
-				return store.ErrFull
+				return store.RecordResult{}, store.ErrFull
 			}
-			return nil
+			return next()
 		}
-		w.runConfig(s, weaver.Config{Lease: 3 * time.Second, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		w.runConfig(s.store, weaver.Config{Lease: 3 * time.Second, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			attempts++
 			return weaver.StepTx(ctx, "save", func(context.Context, *sql.Tx) (string, error) { return "ok", nil })
 		})}})

@@ -17,8 +17,8 @@ func TestPoison(t *testing.T) {
 	// crashing runs an engine whose process dies d after it started.
 	crashing := func(w *world, d time.Duration, cfg weaver.Config) {
 		w.Helper()
-		f := newFaults(w, w.store)
-		e := w.start(f, cfg)
+		f := newFaults(w)
+		e := w.start(f.store, cfg)
 		time.Sleep(d)
 		f.cut()
 		if e.stop() == nil {
@@ -123,8 +123,8 @@ func TestPoison(t *testing.T) {
 			// The process dies of the deadly task, one second after it began;
 			// without it, it lives long enough for everybody else.
 			died := make(chan struct{})
-			f := newFaults(w, w.store)
-			e := w.start(f, weaver.Config{Concurrency: 60, DrainTimeout: time.Millisecond, Lease: 6 * time.Second, Handlers: []weaver.Handler{
+			f := newFaults(w)
+			e := w.start(f.store, weaver.Config{Concurrency: 60, DrainTimeout: time.Millisecond, Lease: 6 * time.Second, Handlers: []weaver.Handler{
 				deadly.Handler(func(ctx context.Context, in string) (string, error) {
 					if in == "deadly" {
 						time.AfterFunc(time.Second, func() { close(died) })

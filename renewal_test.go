@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/storehook"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -43,28 +44,28 @@ func TestRenewal(t *testing.T) {
 
 	scene(t, "that could not be told is asked for again within a second", func(w *world) {
 		began := time.Now()
-		s := newScripted(w)
-		s.heartbeat = func(_ context.Context, req store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
+		s := newFaults(w)
+		s.hooks.Heartbeat = func(_ context.Context, req store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
 			if time.Since(began) < 23*time.Second {
 				return untold(req)
 			}
-			return real()
+			return next()
 		}
 		var cause error
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, new(time.Duration))}})
+		w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, new(time.Duration))}})
 		if got := result(w, enqueue(w, typ, "")); got != "ok" {
 			w.Errorf("the handler was ended for %v, though its lease could be renewed in time", cause)
 		}
 	})
 
 	scene(t, "that can not be told does not count as one", func(w *world) {
-		s := newScripted(w)
-		s.heartbeat = func(_ context.Context, req store.HeartbeatRequest, _ func() ([]store.Beat, error)) ([]store.Beat, error) {
+		s := newFaults(w)
+		s.hooks.Heartbeat = func(_ context.Context, req store.HeartbeatRequest, _ func() ([]store.Beat, error)) ([]store.Beat, error) {
 			return untold(req)
 		}
 		var cause error
 		var ended time.Duration
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, &ended)}})
+		w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, &ended)}})
 		equal(w, "output", result(w, enqueue(w, typ, "")), "again")
 		if !errors.Is(cause, weaver.ErrLeaseUncertain) {
 			w.Errorf("the handler was ended for %v, want ErrLeaseUncertain", cause)
@@ -73,9 +74,9 @@ func TestRenewal(t *testing.T) {
 	})
 
 	scene(t, "that failed is tried again within a second", func(w *world) {
-		f := newFaults(w, w.store)
+		f := newFaults(w)
 		var cause error
-		w.runConfig(f, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, new(time.Duration))}})
+		w.runConfig(f.store, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, new(time.Duration))}})
 		h := enqueue(w, typ, "")
 		time.Sleep(5 * time.Second)
 		f.cut()
@@ -87,31 +88,31 @@ func TestRenewal(t *testing.T) {
 	})
 
 	scene(t, "that hangs once is tried again in time", func(w *world) {
-		s, hung := newScripted(w), false
-		s.heartbeat = func(ctx context.Context, req store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
+		s, hung := newFaults(w), false
+		s.hooks.Heartbeat = func(ctx context.Context, req store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
 			if hung || len(req.Leases) == 0 {
-				return real()
+				return next()
 			}
 			hung = true
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		}
 		var cause error
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, new(time.Duration))}})
+		w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, new(time.Duration))}})
 		if got := result(w, enqueue(w, typ, "")); got != "ok" || !hung {
 			w.Errorf("the handler was ended for %v, though its lease could be renewed in time", cause)
 		}
 	})
 
 	scene(t, "that hangs since before the lease keeps nobody from seeing its end", func(w *world) {
-		s := newScripted(w)
-		s.heartbeat = func(ctx context.Context, _ store.HeartbeatRequest, _ func() ([]store.Beat, error)) ([]store.Beat, error) {
+		s := newFaults(w)
+		s.hooks.Heartbeat = func(ctx context.Context, _ store.HeartbeatRequest, _ func() ([]store.Beat, error)) ([]store.Beat, error) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		}
 		var cause error
 		var ended time.Duration
-		w.runConfig(quiet{s}, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, &ended)}})
+		w.runConfig(polled(s.store), weaver.Config{Handlers: []weaver.Handler{trusting(&cause, &ended)}})
 		time.Sleep(11 * time.Second) // the first heartbeat hangs, with nothing to renew
 		equal(w, "output", result(w, enqueue(w, typ, "")), "again")
 		if !errors.Is(cause, weaver.ErrLeaseUncertain) {
@@ -122,17 +123,17 @@ func TestRenewal(t *testing.T) {
 
 	// An engine in memory that was idle announces itself before it renews.
 	scene(t, "goes on when the announcement before it hangs", func(w *world) {
-		s := newScripted(w)
+		s := newFaults(w)
 		var joined atomic.Int32 // by two roles of the engine
-		s.join = func(ctx context.Context, real func() error) error {
+		s.hooks.Join = func(ctx context.Context, _ store.WorkerInfo, next func() (storehook.None, error)) (storehook.None, error) {
 			if joined.Add(1) == 1 {
-				return real()
+				return next()
 			}
 			<-ctx.Done()
-			return context.Cause(ctx)
+			return storehook.None{}, context.Cause(ctx)
 		}
 		var cause error
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, new(time.Duration))}})
+		w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{trusting(&cause, new(time.Duration))}})
 		time.Sleep(time.Hour)
 		if got := result(w, enqueue(w, typ, "")); got != "ok" {
 			w.Errorf("the handler was ended for %v", cause)
@@ -146,14 +147,14 @@ func TestRenewal(t *testing.T) {
 	// it lives; a heartbeat brings back the row only.
 	scene(t, "begins with an announcement after a long silence", func(w *world) {
 		began := time.Now()
-		s := newScripted(w)
-		s.heartbeat = func(_ context.Context, _ store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
+		s := newFaults(w)
+		s.hooks.Heartbeat = func(_ context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
 			if time.Since(began) < time.Hour {
 				return nil, store.ErrUnavailable
 			}
-			return real()
+			return next()
 		}
-		w.runConfig(quiet{s}, weaver.Config{Handlers: []weaver.Handler{trusting(new(error), new(time.Duration))}})
+		w.runConfig(polled(s.store), weaver.Config{Handlers: []weaver.Handler{trusting(new(error), new(time.Duration))}})
 		time.Sleep(weaver.DefaultLease)
 		equal(w, "announcements at first", s.count("Join"), 1)
 		time.Sleep(2 * time.Hour)
@@ -161,17 +162,17 @@ func TestRenewal(t *testing.T) {
 	})
 
 	scene(t, "is not asked for when the lease is lost", func(w *world) {
-		s := newScripted(w)
+		s := newFaults(w)
 		var mu sync.Mutex
 		var asked []task.Lease
-		s.heartbeat = func(_ context.Context, req store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
+		s.hooks.Heartbeat = func(_ context.Context, req store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			asked = append(asked, req.Leases...)
-			return real()
+			return next()
 		}
 		release := make(chan struct{})
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(context.Context, string) (string, error) {
+		w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(context.Context, string) (string, error) {
 			<-release // whatever its context says
 			return "", nil
 		})}})
@@ -212,33 +213,33 @@ func TestReaperOfAnEngine(t *testing.T) {
 	ok := typ.Handler(func(context.Context, string) (string, error) { return "ok", nil })
 
 	scene(t, "asks again when it has to pause", func(w *world) {
-		s := newScripted(w)
+		s := newFaults(w)
 		began := time.Now()
-		s.reap = func(real func() (store.ReapResult, error)) (store.ReapResult, error) {
+		s.hooks.Reap = func(_ context.Context, _ store.ReapRequest, next func() (store.ReapResult, error)) (store.ReapResult, error) {
 			if time.Since(began) < time.Second {
 				return store.ReapResult{WarmingUp: true, Next: -1}, nil
 			}
-			return real()
+			return next()
 		}
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{ok}})
+		w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{ok}})
 		h := enqueue(w, nobody, "", weaver.ExpireAfter(time.Minute))
 		time.Sleep(time.Minute + weaver.DefaultLease)
 		w.wantState(h.ID(), weaver.StateCancelled)
 	})
 
 	scene(t, "goes on until nothing is left", func(w *world) {
-		s := newScripted(w)
+		s := newFaults(w)
 		var mu sync.Mutex
 		calls := 0
-		s.reap = func(real func() (store.ReapResult, error)) (store.ReapResult, error) {
+		s.hooks.Reap = func(_ context.Context, _ store.ReapRequest, next func() (store.ReapResult, error)) (store.ReapResult, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if calls++; calls == 1 {
 				return store.ReapResult{Reaped: make([]store.Reaped, 1000), Next: time.Hour}, nil
 			}
-			return real()
+			return next()
 		}
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{ok}})
+		w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{ok}})
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
@@ -307,26 +308,26 @@ func TestReaperOfAnEngine(t *testing.T) {
 	// on its way while the reaper makes the task ready.
 	scene(t, "is not overtaken by a claim that found nothing", func(w *world) {
 		h := lost(w, typ)
-		s, late := newScripted(w), false
-		s.claim = func(_ context.Context, real func() (store.ClaimResult, error)) (store.ClaimResult, error) {
-			got, err := real()
+		s, late := newFaults(w), false
+		s.hooks.Claim = func(_ context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+			got, err := next()
 			if !late {
 				late = true
 				time.Sleep(2 * weaver.DefaultLease)
 			}
 			return got, err
 		}
-		w.must(w.newEngine(quiet{s}, weaver.Config{Handlers: []weaver.Handler{ok}}).RunUntilIdle(w.Context()))
+		w.must(w.newEngine(polled(s.store), weaver.Config{Handlers: []weaver.Handler{ok}}).RunUntilIdle(w.Context()))
 		w.wantState(h.ID(), weaver.StateSucceeded)
 	})
 
 	scene(t, "is not waited for without an end", func(w *world) {
-		s := newScripted(w)
-		s.reap = func(func() (store.ReapResult, error)) (store.ReapResult, error) {
+		s := newFaults(w)
+		s.hooks.Reap = func(context.Context, store.ReapRequest, func() (store.ReapResult, error)) (store.ReapResult, error) {
 			return store.ReapResult{WarmingUp: true, Next: weaver.DefaultLease}, nil
 		}
 		began := time.Now()
-		w.must(w.newEngine(s, weaver.Config{Handlers: []weaver.Handler{ok}}).RunUntilIdle(w.Context()))
+		w.must(w.newEngine(s.store, weaver.Config{Handlers: []weaver.Handler{ok}}).RunUntilIdle(w.Context()))
 		if took := time.Since(began); took < weaver.DefaultLease || took > 3*weaver.DefaultLease {
 			w.Errorf("it waited for %v, want two leases", took)
 		}
@@ -335,20 +336,20 @@ func TestReaperOfAnEngine(t *testing.T) {
 	// The store sees a heartbeat when it commits it, and answers later.
 	scene(t, "may judge others though the store is slow", func(w *world) {
 		h := lost(w, typ)
-		s := newScripted(w)
-		s.heartbeat = func(_ context.Context, _ store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
-			got, err := real()
+		s := newFaults(w)
+		s.hooks.Heartbeat = func(_ context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
+			got, err := next()
 			time.Sleep(weaver.DefaultLease / 5)
 			return got, err
 		}
-		w.runConfig(quiet{s}, weaver.Config{Handlers: []weaver.Handler{ok}})
+		w.runConfig(polled(s.store), weaver.Config{Handlers: []weaver.Handler{ok}})
 		time.Sleep(2 * weaver.DefaultLease)
 		w.wantState(h.ID(), weaver.StateSucceeded)
 	})
 
 	scene(t, "wakes the claimer", func(w *world) {
 		h := lost(w, typ)
-		w.runConfig(quiet{w.store}, weaver.Config{Poll: time.Hour, Handlers: []weaver.Handler{ok}})
+		w.runConfig(polled(w.store), weaver.Config{Poll: time.Hour, Handlers: []weaver.Handler{ok}})
 		time.Sleep(2 * weaver.DefaultLease) // for one a newcomer judges nobody
 		w.wantState(h.ID(), weaver.StateSucceeded)
 	})

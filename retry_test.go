@@ -264,13 +264,8 @@ func TestDecider(t *testing.T) {
 func TestErrorsOfTheEngineItself(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.internal.run.v1", weaver.NoRetry())
 	scene(t, "are retried without the decider and without counting, ten times", func(w *world) {
-		f := newFaults(w, w.store)
-		f.set(func(call string) error {
-			if call == "StepTx" {
-				return store.ErrFull
-			}
-			return nil
-		}, nil)
+		f := newFaults(w)
+		f.fail("StepTx", store.ErrFull)
 		attempts := 0
 		cfg := weaver.Config{
 			Lease:   3 * time.Second,
@@ -280,7 +275,7 @@ func TestErrorsOfTheEngineItself(t *testing.T) {
 				return weaver.StepTx(ctx, "save", func(context.Context, *sql.Tx) (string, error) { return "", nil })
 			})},
 		}
-		w.runConfig(f, cfg)
+		w.runConfig(f.store, cfg)
 		h := enqueue(w, typ, "")
 		te := failure(w, h)
 		equal(w, "kind", te.Kind, task.KindInternal)

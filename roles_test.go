@@ -21,21 +21,21 @@ func TestRolesOfAnEngine(t *testing.T) {
 	echo := typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil })
 
 	scene(t, "do not begin on a store that is not for them", func(w *world) {
-		s := newScripted(w)
-		s.ready = func() error { return fmt.Errorf("look at the schema: %w", store.ErrNewerSchema) }
+		s := newFaults(w)
+		s.fail("Ready", fmt.Errorf("look at the schema: %w", store.ErrNewerSchema))
 		h := enqueue(w, typ, "x")
 		ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 		defer cancel()
-		wantError(w, w.newEngine(s, weaver.Config{Handlers: []weaver.Handler{echo}}).Run(ctx), store.ErrNewerSchema, "look at the schema")
+		wantError(w, w.newEngine(s.store, weaver.Config{Handlers: []weaver.Handler{echo}}).Run(ctx), store.ErrNewerSchema, "look at the schema")
 		equal(w, "workers that joined", s.count("Join"), 0)
 		w.wantState(h.ID(), weaver.StateReady)
 	})
 
 	// The claim commits, and its answer is on its way when Run's context ends.
 	scene(t, "take what was claimed when the drain began", func(w *world) {
-		s := newScripted(w)
-		s.claim = func(ctx context.Context, real func() (store.ClaimResult, error)) (store.ClaimResult, error) {
-			got, err := real()
+		s := newFaults(w)
+		s.hooks.Claim = func(ctx context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+			got, err := next()
 			if err != nil || len(got.Tasks) == 0 {
 				return got, err
 			}
@@ -46,7 +46,7 @@ func TestRolesOfAnEngine(t *testing.T) {
 				return store.ClaimResult{}, context.Cause(ctx)
 			}
 		}
-		e := w.start(s, weaver.Config{Handlers: []weaver.Handler{echo}})
+		e := w.start(s.store, weaver.Config{Handlers: []weaver.Handler{echo}})
 		h := enqueue(w, typ, "x")
 		time.Sleep(time.Second)
 		w.wantState(h.ID(), weaver.StateRunning)
@@ -55,21 +55,21 @@ func TestRolesOfAnEngine(t *testing.T) {
 	})
 
 	scene(t, "look up in time what they claimed, though a look hangs", func(w *world) {
-		s := newScripted(w)
+		s := newFaults(w)
 		calls := 0
-		s.claim = func(ctx context.Context, real func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+		s.hooks.Claim = func(ctx context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
 			switch calls++; calls {
 			case 1:
-				_, _ = real()
+				_, _ = next()
 				return store.ClaimResult{}, store.ErrUnavailable
 			case 2:
 				<-ctx.Done()
 				return store.ClaimResult{}, context.Cause(ctx)
 			}
-			return real()
+			return next()
 		}
 		h := enqueue(w, typ, "x")
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{echo}})
+		w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{echo}})
 		time.Sleep(weaver.DefaultLease * 2 / 3)
 		w.wantState(h.ID(), weaver.StateSucceeded)
 		equal(w, "attempts", w.get(h.ID()).AttemptNo, 1)
@@ -109,23 +109,23 @@ func TestRolesOfAnEngine(t *testing.T) {
 		w.must(err)
 		equal(w, "tasks claimed by the dead", len(got.Tasks), 1)
 		w.must(other.Close()) // as if its process had ended: it did not leave
-		s := newScripted(w)
-		s.reap = func(real func() (store.ReapResult, error)) (store.ReapResult, error) {
+		s := newFaults(w)
+		s.hooks.Reap = func(_ context.Context, _ store.ReapRequest, next func() (store.ReapResult, error)) (store.ReapResult, error) {
 			time.Sleep(time.Second) // it takes its time
-			return real()
+			return next()
 		}
-		w.must(w.newEngine(s, weaver.Config{Handlers: []weaver.Handler{echo}}).RunUntilIdle(w.Context()))
+		w.must(w.newEngine(s.store, weaver.Config{Handlers: []weaver.Handler{echo}}).RunUntilIdle(w.Context()))
 		w.wantState(h.ID(), weaver.StateSucceeded)
 	})
 
 	// Without its heartbeat an engine must not go on claiming, and whoever
 	// runs it must hear why.
 	scene(t, "end together when one of them fails", func(w *world) {
-		s := newScripted(w)
-		s.heartbeat = func(context.Context, store.HeartbeatRequest, func() ([]store.Beat, error)) ([]store.Beat, error) {
+		s := newFaults(w)
+		s.hooks.Heartbeat = func(context.Context, store.HeartbeatRequest, func() ([]store.Beat, error)) ([]store.Beat, error) {
 			panic("a bug of the store")
 		}
-		e := w.start(s, weaver.Config{DrainTimeout: time.Second, Handlers: []weaver.Handler{
+		e := w.start(s.store, weaver.Config{DrainTimeout: time.Second, Handlers: []weaver.Handler{
 			typ.Handler(func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", ctx.Err() }),
 		}})
 		h := enqueue(w, typ, "x")
@@ -191,8 +191,8 @@ func TestOtherProcessesAreHeard(t *testing.T) {
 
 	pair("without making anybody beat all the time", func(w, other *world) {
 		var ended time.Time
-		f := newFaults(w, w.store)
-		w.runConfig(f, weaver.Config{Handlers: []weaver.Handler{deaf(&ended)}})
+		f := newFaults(w)
+		w.runConfig(f.store, weaver.Config{Handlers: []weaver.Handler{deaf(&ended)}})
 		h := enqueue(w, typ, "")
 		synctest.Wait()
 		before := f.count("Heartbeat")

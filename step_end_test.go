@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/storehook"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -38,17 +39,17 @@ func TestRefusedSteps(t *testing.T) {
 		}},
 	} {
 		scene(t, "end the attempt: "+name, func(w *world) {
-			s := newScripted(w)
-			s.stepTx = func(time.Duration) error { return refuse.why }
+			s := newFaults(w)
+			s.fail("StepTx", refuse.why)
 			records := 0
-			s.record = func(real func() ([]store.RecordResult, error)) ([]store.RecordResult, error) {
+			s.hooks.Record = func(_ context.Context, _ []store.Record, next func() ([]store.RecordResult, error)) ([]store.RecordResult, error) {
 				if records++; records > 3 {
-					return real() // whoever goes on asking shall come to an end
+					return next() // whoever goes on asking shall come to an end
 				}
 				return []store.RecordResult{{Err: refuse.why}}, nil
 			}
 			steps := 0
-			w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 				if weaver.Current(ctx).AttemptNo > 1 {
 					return "ok", nil
 				}
@@ -71,12 +72,12 @@ func TestRefusedSteps(t *testing.T) {
 
 	scene(t, "under a lease that is no longer trusted are not even asked for", func(w *world) {
 		deaf := make(chan struct{})
-		s := newScripted(w)
-		s.heartbeat = func(_ context.Context, _ store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
+		s := newFaults(w)
+		s.hooks.Heartbeat = func(_ context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
 			<-deaf // nobody else looks at the lease meanwhile
-			return real()
+			return next()
 		}
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			if weaver.Current(ctx).AttemptNo > 1 {
 				return "ok", nil
 			}
@@ -120,11 +121,11 @@ func TestStepsAndTheEndOfTheirContext(t *testing.T) {
 		},
 	} {
 		scene(t, "record no failure after it: "+name, func(w *world) {
-			s := newScripted(w)
-			s.reap = func(func() (store.ReapResult, error)) (store.ReapResult, error) {
+			s := newFaults(w)
+			s.hooks.Reap = func(context.Context, store.ReapRequest, func() (store.ReapResult, error)) (store.ReapResult, error) {
 				return store.ReapResult{Next: -1}, nil
 			}
-			w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 				return "", step(ctx)
 			})}})
 			h := enqueue(w, typ, "", weaver.ExpireAfter(time.Second))
@@ -148,9 +149,9 @@ func TestStepsAndTheEndOfTheirContext(t *testing.T) {
 	})
 
 	scene(t, "record no failure of the engine itself", func(w *world) {
-		s := newScripted(w)
-		s.needs = func() error { return store.ErrUnavailable }
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		s := newFaults(w)
+		s.fail("Needs", store.ErrUnavailable)
+		w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			if weaver.Current(ctx).AttemptNo > 1 {
 				return "ok", nil
 			}
@@ -176,10 +177,13 @@ func TestTransactionsOfSteps(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.steptx.limits.v1", weaver.NoRetry())
 	for lease, want := range map[time.Duration]time.Duration{3 * time.Second: time.Second, 30 * time.Second: 5 * time.Second} {
 		scene(t, "end after the smaller of 5 s and a third of the lease: "+lease.String(), func(w *world) {
-			s := newScripted(w)
+			s := newFaults(w)
 			var limit time.Duration
-			s.stepTx = func(d time.Duration) error { limit = d; return nil }
-			w.runConfig(s, weaver.Config{Lease: lease, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			s.hooks.StepTx = func(_ context.Context, c *storehook.StepTx, next func() (store.RecordResult, error)) (store.RecordResult, error) {
+				limit = c.Limit
+				return next()
+			}
+			w.runConfig(s.store, weaver.Config{Lease: lease, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 				return weaver.StepTx(ctx, "s", func(context.Context, *sql.Tx) (string, error) { return "ok", nil })
 			})}})
 			result(w, enqueue(w, typ, ""))
@@ -260,14 +264,14 @@ func TestProgressOfTheEndedAndTheLate(t *testing.T) {
 	})
 
 	scene(t, "that could not be written does not replace a newer one", func(w *world) {
-		s := newScripted(w)
+		s := newFaults(w)
 		var refused atomic.Int32
-		s.record = func(func() ([]store.RecordResult, error)) ([]store.RecordResult, error) {
+		s.hooks.Record = func(context.Context, []store.Record, func() ([]store.RecordResult, error)) ([]store.RecordResult, error) {
 			time.Sleep(50 * time.Millisecond)
 			refused.Add(1)
 			return nil, store.ErrUnavailable
 		}
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		w.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			first := make(chan error, 1)
 			go func() { first <- weaver.Progress(ctx, 1, 2) }()
 			time.Sleep(10 * time.Millisecond)

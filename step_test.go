@@ -133,9 +133,9 @@ func TestStep(t *testing.T) {
 	})
 
 	scene(t, "a short trouble of the store is waited out", func(w *world) {
-		f := newFaults(w, w.store)
+		f := newFaults(w)
 		ran := 0
-		w.runConfig(f, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		w.runConfig(f.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			return weaver.Step(ctx, "fetch", func(context.Context) (string, error) {
 				ran++
 				f.cut()
@@ -150,17 +150,17 @@ func TestStep(t *testing.T) {
 	})
 
 	scene(t, "a lost answer of the store is asked for again", func(w *world) {
-		f := newFaults(w, w.store)
+		f := newFaults(w)
 		lost := map[string]bool{}
 		f.set(nil, func(call string) error {
-			if lost[call] || call == "Join" || call == "Leave" {
+			if lost[call] || call == "Ready" || call == "Join" || call == "Leave" {
 				return nil
 			}
 			lost[call] = true
 			return fmt.Errorf("%s: %w: the answer was lost", call, store.ErrUnavailable)
 		})
 		ran, attempts := 0, 0
-		w.runConfig(f, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		w.runConfig(f.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			attempts++
 			if err := weaver.Do(ctx, "first", func(context.Context) error { ran++; return nil }); err != nil {
 				return "", err
@@ -212,8 +212,8 @@ func TestProgress(t *testing.T) {
 	typ := weaver.Define[int, int]("engine.progress.run.v1")
 
 	scene(t, "is written every 200 ms at most, and the latest always", func(w *world) {
-		f := newFaults(w, w.store)
-		w.runConfig(f, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, n int) (int, error) {
+		f := newFaults(w)
+		w.runConfig(f.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, n int) (int, error) {
 			for i := range 1000 { // for ten seconds
 				if err := weaver.Progress(ctx, float64(i), 1000); err != nil {
 					return 0, err
@@ -239,8 +239,8 @@ func TestProgress(t *testing.T) {
 	})
 
 	scene(t, "of the end comes with the end", func(w *world) {
-		f := newFaults(w, w.store)
-		w.runConfig(f, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, n int) (int, error) {
+		f := newFaults(w)
+		w.runConfig(f.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, n int) (int, error) {
 			return n, errors.Join(weaver.Progress(ctx, 1, 2), weaver.Progress(ctx, 2, 2, "done"))
 		})}})
 		h := enqueue(w, typ, 1)
@@ -265,8 +265,8 @@ func TestProgress(t *testing.T) {
 	})
 
 	scene(t, "that could not be written comes with the end", func(w *world) {
-		f := newFaults(w, w.store)
-		w.runConfig(f, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, n int) (int, error) {
+		f := newFaults(w)
+		w.runConfig(f.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, n int) (int, error) {
 			f.cut()
 			if err := weaver.Progress(ctx, 1, 2); err != nil {
 				w.Errorf("Progress ends an attempt for %v", err)

@@ -9,39 +9,34 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/storehook"
 	"github.com/goweaver/weaver/store"
 )
 
-// suspecting is a store that takes every task for a suspect, and remembers
-// what the worker says of those it runs.
-type suspecting struct {
-	store.Store
-	company map[string]int // of a task, by its input
-
-	mu   sync.Mutex
-	said []string
-}
-
-func (s *suspecting) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
-	res, err := s.Store.Claim(ctx, ns, req)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if said := fmt.Sprintf("%d of %d", req.Quarantined, req.QuarantineLimit); !slices.Contains(s.said, said) {
-		s.said = append(s.said, said)
-	}
-	for i := range res.Tasks {
-		c := &res.Tasks[i]
-		c.Quarantined, c.QuarantineLimit = true, s.company[string(c.Task.Input)]
-	}
-	return res, err
-}
-
-// A worker names the suspects that it runs, and the smallest company that one
-// of them may have (R7): the store gives it no other one beyond that.
-func TestAWorkerNamesItsSuspects(t *testing.T) {
+// A claim reports how many quarantined tasks the worker runs, and the smallest
+// quarantine limit among them: the store leases no further one beyond it.
+func TestClaimsReportQuarantinedTasks(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.suspects.run.v1")
-	scene(t, "as they come and go", func(w *world) {
-		s := &suspecting{Store: w.store, company: map[string]int{`"four"`: 4, `"one"`: 1, `"two"`: 2}}
+	scene(t, "as they begin and end", func(w *world) {
+		limits := map[string]int{`"four"`: 4, `"one"`: 1, `"two"`: 2} // by input
+		var mu sync.Mutex
+		var reports []string
+		s := storehook.New(w.store, &storehook.Hooks{
+			Hide: storehook.AllOptional,
+			Claim: func(_ context.Context, req store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+				res, err := next()
+				mu.Lock()
+				defer mu.Unlock()
+				if r := fmt.Sprintf("%d of %d", req.Quarantined, req.QuarantineLimit); !slices.Contains(reports, r) {
+					reports = append(reports, r)
+				}
+				for i := range res.Tasks {
+					c := &res.Tasks[i]
+					c.Quarantined, c.QuarantineLimit = true, limits[string(c.Task.Input)]
+				}
+				return res, err
+			},
+		})
 		end := map[string]chan struct{}{"four": make(chan struct{}), "one": make(chan struct{}), "two": make(chan struct{})}
 		w.runConfig(s, weaver.Config{Concurrency: 8, Handlers: []weaver.Handler{
 			typ.Handler(func(_ context.Context, in string) (string, error) {
@@ -59,11 +54,11 @@ func TestAWorkerNamesItsSuspects(t *testing.T) {
 			result(w, handles[[]int{1, 0, 2}[i]])
 			time.Sleep(5 * time.Second)
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
 		want := []string{"0 of 0", "1 of 4", "2 of 1", "3 of 1", "2 of 2", "1 of 2"}
-		if !slices.Equal(s.said, want) {
-			w.Errorf("the worker said %q, want %q", s.said, want)
+		if !slices.Equal(reports, want) {
+			w.Errorf("the claims reported %q, want %q", reports, want)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/internal/storehook"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
 )
@@ -238,12 +238,9 @@ func TestStepTx(t *testing.T) {
 
 	inDB(t, "writes nothing for a lease that is lost", func(w *world, db *sqlite.DB) {
 		g := newGate()
-		// A worker that hears nothing before its next heartbeat.
-		deaf := struct {
-			weaver.Store
-			store.StepTxer
-		}{db, db}
-		w.runConfig(deaf, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (int, error) {
+		// Without notices the worker learns of it from its next heartbeat.
+		s := storehook.New(db, &storehook.Hooks{Hide: storehook.Notifier | storehook.WaitingClaimer})
+		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (int, error) {
 			if err := g.pass(ctx); err != nil {
 				return 0, err
 			}

@@ -9,43 +9,33 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/internal/storehook"
 	"github.com/goweaver/weaver/task"
 )
 
-// away is a store whose reads fail while it is told an error.
-type away struct {
-	store.Store
-	store.Notifier
-	trouble atomic.Pointer[error]
-	reads   atomic.Int32
+// unreadable is a store whose reads fail while it has an error.
+type unreadable struct {
+	store weaver.Store
+	err   atomic.Pointer[error]
+	reads atomic.Int32
 }
 
-func (a *away) look() error {
-	a.reads.Add(1)
-	if err := a.trouble.Load(); err != nil {
-		return fmt.Errorf("the test keeps it away: %w", *err)
-	}
-	return nil
+func newUnreadable(s weaver.Store, err error) *unreadable {
+	u := &unreadable{}
+	u.err.Store(&err)
+	u.store = storehook.New(s, &storehook.Hooks{Around: func(ctx context.Context, c *storehook.Call, next func(context.Context) error) error {
+		if c.Method == "Tasks" || c.Method == "Job" {
+			u.reads.Add(1)
+			if err := u.err.Load(); err != nil {
+				return fmt.Errorf("the test makes it unreadable: %w", *err)
+			}
+		}
+		return next(ctx)
+	}})
+	return u
 }
 
-// Tasks implements store.Reader.
-func (a *away) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Task, error) {
-	if err := a.look(); err != nil {
-		return nil, err
-	}
-	return a.Store.Tasks(ctx, ns, ids...)
-}
-
-// Job implements store.Reader.
-func (a *away) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) {
-	if err := a.look(); err != nil {
-		return task.Job{}, err
-	}
-	return a.Store.Job(ctx, ns, id)
-}
-
-func TestWaitOutlivesAStoreThatIsAway(t *testing.T) {
+func TestWaitOutlivesAnUnreadableStore(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.wait.echo.v1")
 	echo := typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil })
 	// begin enqueues through the store behind, and returns the wait of a client
@@ -56,17 +46,16 @@ func TestWaitOutlivesAStoreThatIsAway(t *testing.T) {
 			return func(ctx context.Context) error { _, err := c.Wait(ctx, id); return err }
 		},
 		"WaitJob": func(w *world, c *weaver.Client) func(context.Context) error {
-			j := weaver.NewJob("away")
+			j := weaver.NewJob("unreadable")
 			j.Add("only", typ.With("x"))
 			h, err := w.client.Submit(w.Context(), j)
 			w.must(err)
 			return func(ctx context.Context) error { _, err := c.WaitJob(ctx, h.ID()); return err }
 		},
 	}
-	play := func(w *world, sentinel error, start func(w *world, c *weaver.Client) func(context.Context) error) (*away, func(context.Context) error) {
-		front := &away{Store: w.store, Notifier: w.store.(store.Notifier)}
-		front.trouble.Store(&sentinel)
-		c, err := weaver.NewClient(front, weaver.ClientConfig{Logger: w.log.logger()})
+	play := func(w *world, sentinel error, start func(w *world, c *weaver.Client) func(context.Context) error) (*unreadable, func(context.Context) error) {
+		front := newUnreadable(w.store, sentinel)
+		c, err := weaver.NewClient(front.store, weaver.ClientConfig{Logger: w.log.logger()})
 		w.must(err)
 		return front, start(w, c)
 	}
@@ -82,7 +71,7 @@ func TestWaitOutlivesAStoreThatIsAway(t *testing.T) {
 				if looks := front.reads.Load(); looks < 55 || looks > 65 {
 					w.Errorf("it looked %d times in a minute, want about one a second", looks)
 				}
-				front.trouble.Store(nil)
+				front.err.Store(nil)
 				w.must(<-got)
 				equal(w, "warnings", len(w.log.lines(w, "the store cannot be read; the wait goes on")), 1)
 			})
@@ -92,7 +81,7 @@ func TestWaitOutlivesAStoreThatIsAway(t *testing.T) {
 			ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 			defer cancel()
 			err := wait(ctx)
-			wantError(w, err, context.DeadlineExceeded, "the test keeps it away")
+			wantError(w, err, context.DeadlineExceeded, "the test makes it unreadable")
 			wantError(w, err, weaver.ErrUnavailable)
 		})
 		scene(t, name+" ends at once when the store is closed", func(w *world) {

@@ -133,7 +133,7 @@ func (s full) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest
 func TestTheViewHasTheOptionalInterfacesOfTheStoreBelow(t *testing.T) {
 	t.Parallel()
 	for hide := range storehook.AllOptional + 1 {
-		below := storehook.New(full{memstore.New()}, storehook.Hooks{Hide: hide})
+		below := storehook.New(full{memstore.New()}, &storehook.Hooks{Hide: hide})
 		view := faultstore.New(below, nil).Store()
 		_, notifies := view.(store.Notifier)
 		_, transacts := view.(store.StepTxer)

@@ -26,7 +26,7 @@ var errSpy = errors.New("the spy's own error")
 
 func newSpy(ok bool) *spy {
 	s := &spy{ok: ok, ctx: make(chan context.Context, 1)}
-	s.Store = storehook.New(nil, storehook.Hooks{
+	s.Store = storehook.New(nil, &storehook.Hooks{
 		Around: func(ctx context.Context, c *storehook.Call, next func(context.Context) error) error {
 			s.calls = append(s.calls, c.Method)
 			if c.Method == "Claim" && s.hold != nil {

@@ -11,7 +11,7 @@ import (
 // Store returns the store as the process sees it, with the optional
 // interfaces of the store below.
 func (p *Process) Store() store.Store {
-	return storehook.New(p.inner, storehook.Hooks{
+	return storehook.New(p.inner, &storehook.Hooks{
 		Around: p.call,
 		Join: func(_ context.Context, w store.WorkerInfo, next func() (storehook.None, error)) (storehook.None, error) {
 			p.mu.Lock()

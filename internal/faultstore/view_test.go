@@ -121,7 +121,7 @@ func TestADeadProcessGetsNoNotices(t *testing.T) {
 	t.Parallel()
 	for _, f := range []faultstore.Fault{faultstore.None, faultstore.CrashBefore, faultstore.CrashAfter, faultstore.ErrorBefore} {
 		s, asked := memstore.New(), 0
-		counted := storehook.New(s, storehook.Hooks{Notify: func(fn func(store.Notice), next func(func(store.Notice)) (func(), bool)) (func(), bool) {
+		counted := storehook.New(s, &storehook.Hooks{Notify: func(fn func(store.Notice), next func(func(store.Notice)) (func(), bool)) (func(), bool) {
 			asked++
 			return next(fn)
 		}})

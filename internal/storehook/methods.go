@@ -12,7 +12,7 @@ import (
 // hooked implements store.Store.
 type hooked struct {
 	below store.Store
-	hooks Hooks
+	hooks *Hooks
 }
 
 // Enqueue implements store.Producer.

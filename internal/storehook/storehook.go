@@ -6,7 +6,7 @@
 // method alike, and then the method's own hook, which sees its arguments and
 // its answer:
 //
-//	s := storehook.New(below, storehook.Hooks{
+//	s := storehook.New(below, &storehook.Hooks{
 //		Finish: func(ctx context.Context, fins []store.Finish, next func() ([]store.FinishResult, error)) ([]store.FinishResult, error) {
 //			time.Sleep(time.Second)
 //			return next()
@@ -111,8 +111,10 @@ type Page[T any] struct {
 	Next string
 }
 
-// New returns a store that calls the hooks and forwards to the store below.
-func New(below store.Store, h Hooks) store.Store {
+// New returns a store that calls the hooks and forwards to the store below. It
+// reads h.Hide at once and the hooks with each call: a test that sets them
+// after New does so before the store is used.
+func New(below store.Store, h *Hooks) store.Store {
 	s := &hooked{below, h}
 	var has Optional
 	if _, ok := below.(store.Notifier); ok {

@@ -24,9 +24,9 @@ var errSpy = errors.New("the spy's own error")
 
 // spies returns hooks that record their arguments and answer with a value that
 // is not zero and errSpy.
-func spies(got *spied) storehook.Hooks {
-	var h storehook.Hooks
-	v := reflect.ValueOf(&h).Elem()
+func spies(got *spied) *storehook.Hooks {
+	h := &storehook.Hooks{}
+	v := reflect.ValueOf(h).Elem()
 	for i := range v.NumField() {
 		f := v.Field(i)
 		if f.Kind() != reflect.Func || f.Type().NumIn() != 3 || v.Type().Field(i).Name == "Around" {
@@ -108,7 +108,7 @@ func TestEveryMethodIsForwarded(t *testing.T) {
 		if outer.calls != 1 || reached != m.Name {
 			t.Errorf("%s: its hook was called %d times, and Around for %q", m.Name, outer.calls, reached)
 		}
-		_, answer := call(storehook.New(below, storehook.Hooks{}), m)
+		_, answer := call(storehook.New(below, &storehook.Hooks{}), m)
 		if inner.calls != 1 || !reflect.DeepEqual(inner.args, outer.args) {
 			t.Errorf("%s: the store below was called %d times, with %+v, want %+v", m.Name, inner.calls, inner.args, outer.args)
 		}
@@ -129,7 +129,7 @@ func TestEveryMethodIsForwarded(t *testing.T) {
 
 func TestTheNamespaceIsForwarded(t *testing.T) {
 	t.Parallel()
-	s := storehook.New(memstore.New(), storehook.Hooks{})
+	s := storehook.New(memstore.New(), &storehook.Hooks{})
 	pause(t, s)
 	for ns, want := range map[string]int{"ns": 1, "other": 0} {
 		if n := paused(t, s, ns); n != want {
@@ -160,7 +160,7 @@ func paused(t *testing.T, s store.Store, ns string) int {
 func TestAroundDecidesWhatTheCallerGets(t *testing.T) {
 	t.Parallel()
 	other := errors.New("another error")
-	answered := storehook.New(nil, storehook.Hooks{
+	answered := storehook.New(nil, &storehook.Hooks{
 		Queues: func(context.Context, storehook.None, func() ([]store.Queue, error)) ([]store.Queue, error) {
 			return make([]store.Queue, 1), nil
 		},
@@ -188,7 +188,7 @@ func TestAroundDecidesWhatTheCallerGets(t *testing.T) {
 			return nil
 		}, true, true, nil},
 	} {
-		s := storehook.New(answered, storehook.Hooks{Around: c.around})
+		s := storehook.New(answered, &storehook.Hooks{Around: c.around})
 		qs, _ := s.Queues(t.Context(), "ns")
 		if got := len(qs) == 1; got != c.queues {
 			t.Errorf("%s: the answer of a call that succeeds came: %v", name, got)
@@ -210,7 +210,7 @@ func wrap(err error) error {
 func TestAroundMayNameAnotherStore(t *testing.T) {
 	t.Parallel()
 	a, b := memstore.New(), memstore.New()
-	s := storehook.New(a, storehook.Hooks{Around: func(ctx context.Context, c *storehook.Call, next func(context.Context) error) error {
+	s := storehook.New(a, &storehook.Hooks{Around: func(ctx context.Context, c *storehook.Call, next func(context.Context) error) error {
 		c.Store = b
 		return next(ctx)
 	}})
@@ -231,8 +231,8 @@ func (s full) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest
 func TestOptionalInterfaces(t *testing.T) {
 	t.Parallel()
 	for hide := range storehook.AllOptional + 1 {
-		s := storehook.New(full{memstore.New()}, storehook.Hooks{Hide: hide})
-		twice := storehook.New(s, storehook.Hooks{}) // has what the store below has, and no more
+		s := storehook.New(full{memstore.New()}, &storehook.Hooks{Hide: hide})
+		twice := storehook.New(s, &storehook.Hooks{}) // has what the store below has, and no more
 		for _, s := range []store.Store{s, twice} {
 			_, notifies := s.(store.Notifier)
 			_, transacts := s.(store.StepTxer)
@@ -248,7 +248,7 @@ func TestOptionalInterfaces(t *testing.T) {
 func TestOptionalMethodsAreForwarded(t *testing.T) {
 	t.Parallel()
 	var called []string
-	s := storehook.New(full{memstore.New()}, storehook.Hooks{
+	s := storehook.New(full{memstore.New()}, &storehook.Hooks{
 		Claim: func(_ context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
 			called = append(called, "Claim")
 			return next()
