@@ -23,10 +23,10 @@ type faults struct {
 	calls  map[string]int
 }
 
-func newFaults(w *world) *faults {
+func newFaults(fx *fixture) *faults {
 	f := &faults{calls: map[string]int{}}
 	f.hooks = storehook.Hooks{Around: f.call, Hide: storehook.WaitingClaimer}
-	f.store = storehook.New(w.store, &f.hooks)
+	f.store = storehook.New(fx.store, &f.hooks)
 	return f
 }
 

@@ -28,9 +28,9 @@ func openStore(t testing.TB) weaver.Store {
 }
 
 // everyStore returns an empty store of each kind.
-func everyStore(w *world) []weaver.Store {
-	w.Helper()
-	return []weaver.Store{memstore.New(), openMemory(w), openFile(w, filepath.Join(w.TempDir(), "weaver.db"))}
+func everyStore(fx *fixture) []weaver.Store {
+	fx.Helper()
+	return []weaver.Store{memstore.New(), openMemory(fx), openFile(fx, filepath.Join(fx.TempDir(), "weaver.db"))}
 }
 
 func openMemory(t testing.TB) *sqlite.DB {
@@ -63,40 +63,41 @@ func ready(t testing.TB, db *sqlite.DB, err error) *sqlite.DB {
 	return db
 }
 
-// world is the stage of one scene: an empty store, a client, and what the
-// engines log, in a bubble where hours cost nothing.
-type world struct {
+// fixture is what one test runs on: an empty store, a client, and the log of
+// the engines, in a bubble whose clock leaps.
+type fixture struct {
 	*testing.T
 	store  weaver.Store
 	client *weaver.Client
 	log    *logbook
 }
 
-// scene is a subtest that plays in a world of its own.
-func scene(t *testing.T, name string, play func(w *world)) {
+// subtest runs fn with a fixture of its own, in a bubble.
+func subtest(t *testing.T, name string, fn func(fx *fixture)) {
 	t.Helper()
-	t.Run(name, func(t *testing.T) { inWorld(t, play) })
+	t.Run(name, func(t *testing.T) { inBubble(t, fn) })
 }
 
-func inWorld(t *testing.T, play func(w *world)) {
+// inBubble runs fn with a fixture, in a bubble.
+func inBubble(t *testing.T, fn func(fx *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		play(newWorld(t, openStore(t)))
+		fn(newFixture(t, openStore(t)))
 	})
 }
 
-func newWorld(t *testing.T, s weaver.Store) *world {
+func newFixture(t *testing.T, s weaver.Store) *fixture {
 	t.Helper()
-	w := &world{T: t, store: s, log: &logbook{}}
-	w.client = w.newClient()
-	return w
+	fx := &fixture{T: t, store: s, log: &logbook{}}
+	fx.client = fx.newClient()
+	return fx
 }
 
-func (w *world) newClient() *weaver.Client {
-	w.Helper()
-	c, err := weaver.NewClient(w.store, weaver.ClientConfig{Logger: w.log.logger()})
+func (fx *fixture) newClient() *weaver.Client {
+	fx.Helper()
+	c, err := weaver.NewClient(fx.store, weaver.ClientConfig{Logger: fx.log.logger()})
 	if err != nil {
-		w.Fatalf("NewClient: %v", err)
+		fx.Fatalf("NewClient: %v", err)
 	}
 	return c
 }
@@ -108,29 +109,29 @@ type engine struct {
 	ended chan struct{} // closed when Run has returned
 }
 
-// run starts an engine, on the world's store unless the scene gives another.
-// It is stopped, without an error, when the scene ends.
-func (w *world) run(handlers ...weaver.Handler) *engine {
-	w.Helper()
-	return w.runConfig(w.store, weaver.Config{Handlers: handlers})
+// run starts an engine on the fixture's store; runConfig starts one on any.
+// The engine is stopped, without an error, when the test ends.
+func (fx *fixture) run(handlers ...weaver.Handler) *engine {
+	fx.Helper()
+	return fx.runConfig(fx.store, weaver.Config{Handlers: handlers})
 }
 
-func (w *world) runConfig(s weaver.Store, cfg weaver.Config) *engine {
-	w.Helper()
-	e := w.start(s, cfg)
-	w.Cleanup(func() {
+func (fx *fixture) runConfig(s weaver.Store, cfg weaver.Config) *engine {
+	fx.Helper()
+	e := fx.start(s, cfg)
+	fx.Cleanup(func() {
 		if err := e.stop(); err != nil {
-			w.Errorf("Run: %v", err)
+			fx.Errorf("Run: %v", err)
 		}
 	})
 	return e
 }
 
-// start is runConfig for engines that the scene stops itself.
-func (w *world) start(s weaver.Store, cfg weaver.Config) *engine {
-	w.Helper()
-	eng := w.newEngine(s, cfg)
-	ctx, cancel := context.WithCancel(w.Context())
+// start is runConfig for engines that the test stops itself.
+func (fx *fixture) start(s weaver.Store, cfg weaver.Config) *engine {
+	fx.Helper()
+	eng := fx.newEngine(s, cfg)
+	ctx, cancel := context.WithCancel(fx.Context())
 	done, ended := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -142,126 +143,126 @@ func (w *world) start(s weaver.Store, cfg weaver.Config) *engine {
 	})}
 }
 
-func (w *world) newEngine(s weaver.Store, cfg weaver.Config) *weaver.Engine {
-	w.Helper()
+func (fx *fixture) newEngine(s weaver.Store, cfg weaver.Config) *weaver.Engine {
+	fx.Helper()
 	if cfg.Logger == nil {
-		cfg.Logger = w.log.logger()
+		cfg.Logger = fx.log.logger()
 	}
 	eng, err := weaver.New(s, cfg)
 	if err != nil {
-		w.Fatalf("New: %v", err)
+		fx.Fatalf("New: %v", err)
 	}
 	return eng
 }
 
 // idle runs everything that is due and returns.
-func (w *world) idle(handlers ...weaver.Handler) {
-	w.Helper()
-	if err := w.newEngine(w.store, weaver.Config{Handlers: handlers}).RunUntilIdle(w.Context()); err != nil {
-		w.Fatalf("RunUntilIdle: %v", err)
+func (fx *fixture) idle(handlers ...weaver.Handler) {
+	fx.Helper()
+	if err := fx.newEngine(fx.store, weaver.Config{Handlers: handlers}).RunUntilIdle(fx.Context()); err != nil {
+		fx.Fatalf("RunUntilIdle: %v", err)
 	}
 }
 
 // enqueue stores one task.
-func enqueue[In, Out any](w *world, typ *weaver.Type[In, Out], in In, opts ...weaver.EnqueueOption) *weaver.Handle[Out] {
-	w.Helper()
-	h, err := typ.Enqueue(w.Context(), w.client, in, opts...)
+func enqueue[In, Out any](fx *fixture, typ *weaver.Type[In, Out], in In, opts ...weaver.EnqueueOption) *weaver.Handle[Out] {
+	fx.Helper()
+	h, err := typ.Enqueue(fx.Context(), fx.client, in, opts...)
 	if err != nil {
-		w.Fatalf("Enqueue: %v", err)
+		fx.Fatalf("Enqueue: %v", err)
 	}
 	return h
 }
 
 // result waits for a task that must succeed.
-func result[Out any](w *world, h *weaver.Handle[Out]) Out {
-	w.Helper()
-	out, err := h.Wait(w.Context())
+func result[Out any](fx *fixture, h *weaver.Handle[Out]) Out {
+	fx.Helper()
+	out, err := h.Wait(fx.Context())
 	if err != nil {
-		w.Fatalf("Wait: %v", err)
+		fx.Fatalf("Wait: %v", err)
 	}
 	return out
 }
 
 // failure waits for a task that must fail or be cancelled.
-func failure[Out any](w *world, h *weaver.Handle[Out]) *weaver.TaskError {
-	w.Helper()
-	_, err := h.Wait(w.Context())
+func failure[Out any](fx *fixture, h *weaver.Handle[Out]) *weaver.TaskError {
+	fx.Helper()
+	_, err := h.Wait(fx.Context())
 	te, ok := errors.AsType[*weaver.TaskError](err)
 	if !ok {
-		w.Fatalf("Wait: %v, want a *weaver.TaskError", err)
+		fx.Fatalf("Wait: %v, want a *weaver.TaskError", err)
 	}
 	return te
 }
 
-// fails is failure for those who do not look closer.
-func fails[Out any](w *world, h *weaver.Handle[Out]) {
-	w.Helper()
-	_ = failure(w, h)
+// fails is failure without its result.
+func fails[Out any](fx *fixture, h *weaver.Handle[Out]) {
+	fx.Helper()
+	_ = failure(fx, h)
 }
 
 // blocked waits for a task that must block.
-func blocked[Out any](w *world, h *weaver.Handle[Out]) error {
-	w.Helper()
-	_, err := h.Wait(w.Context())
+func blocked[Out any](fx *fixture, h *weaver.Handle[Out]) error {
+	fx.Helper()
+	_, err := h.Wait(fx.Context())
 	if !errors.Is(err, weaver.ErrBlocked) {
-		w.Fatalf("Wait: %v, want an error that is ErrBlocked", err)
+		fx.Fatalf("Wait: %v, want an error that is ErrBlocked", err)
 	}
 	return err
 }
 
-// blocks is blocked for those who do not look closer.
-func blocks[Out any](w *world, h *weaver.Handle[Out]) {
-	w.Helper()
-	_ = blocked(w, h)
+// blocks is blocked without its result.
+func blocks[Out any](fx *fixture, h *weaver.Handle[Out]) {
+	fx.Helper()
+	_ = blocked(fx, h)
 }
 
-func (w *world) get(id weaver.TaskID) weaver.TaskInfo {
-	w.Helper()
-	info, err := w.client.Get(w.Context(), id)
+func (fx *fixture) get(id weaver.TaskID) weaver.TaskInfo {
+	fx.Helper()
+	info, err := fx.client.Get(fx.Context(), id)
 	if err != nil {
-		w.Fatalf("Get: %v", err)
+		fx.Fatalf("Get: %v", err)
 	}
 	return info
 }
 
-func (w *world) history(id weaver.TaskID) weaver.History {
-	w.Helper()
-	h, err := w.client.History(w.Context(), id)
+func (fx *fixture) history(id weaver.TaskID) weaver.History {
+	fx.Helper()
+	h, err := fx.client.History(fx.Context(), id)
 	if err != nil {
-		w.Fatalf("History: %v", err)
+		fx.Fatalf("History: %v", err)
 	}
 	return h
 }
 
-func (w *world) wantState(id weaver.TaskID, want weaver.State) {
-	w.Helper()
-	if got := w.get(id); got.State != want {
-		w.Errorf("task %s is %s (%s, error %+v), want %s", id, got.State, got.Waiting, got.Error, want)
+func (fx *fixture) wantState(id weaver.TaskID, want weaver.State) {
+	fx.Helper()
+	if got := fx.get(id); got.State != want {
+		fx.Errorf("task %s is %s (%s, error %+v), want %s", id, got.State, got.Waiting, got.Error, want)
 	}
 }
 
 // outcomes returns how a task's attempts ended, in order.
-func (w *world) outcomes(id weaver.TaskID) []task.Outcome {
-	w.Helper()
+func (fx *fixture) outcomes(id weaver.TaskID) []task.Outcome {
+	fx.Helper()
 	var all []task.Outcome
-	for _, a := range w.history(id).Attempts {
+	for _, a := range fx.history(id).Attempts {
 		all = append(all, a.Outcome)
 	}
 	return all
 }
 
-func (w *world) wantOutcomes(id weaver.TaskID, want ...task.Outcome) {
-	w.Helper()
-	if got := w.outcomes(id); !slices.Equal(got, want) {
-		w.Errorf("attempts ended %v, want %v", got, want)
+func (fx *fixture) wantOutcomes(id weaver.TaskID, want ...task.Outcome) {
+	fx.Helper()
+	if got := fx.outcomes(id); !slices.Equal(got, want) {
+		fx.Errorf("attempts ended %v, want %v", got, want)
 	}
 }
 
 // must fails the test at once unless err is nil.
-func (w *world) must(err error) {
-	w.Helper()
+func (fx *fixture) must(err error) {
+	fx.Helper()
 	if err != nil {
-		w.Fatal(err)
+		fx.Fatal(err)
 	}
 }
 
