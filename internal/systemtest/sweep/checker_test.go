@@ -2,20 +2,19 @@ package sweep_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/storehook"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-// sweepWatch is what the test knows of the store's past.
-type sweepWatch struct {
+// checker compares snapshots of the store with what it knows of its past.
+type checker struct {
 	lock     gate             // guards the rest
 	acked    map[task.ID]bool // enqueues that were acknowledged
 	tasks    map[task.ID]task.Task
@@ -40,31 +39,32 @@ type tryKey struct {
 	attempt, try int
 }
 
-// look takes a picture of the store and compares it with the last one: what
-// is wrong in it by itself, and what changed that must never change.
-func (w *sweepWorld) look(when string) *store.Snapshot {
-	v := &w.watch
-	defer v.lock.pass()() // pictures are compared in the order in which they were taken
-	// The play may be over its limit; a last look is still wanted.
-	snap, err := w.ground.eyes.Snapshot(context.WithoutCancel(w.ctx), weaver.DefaultNamespace)
+// check takes a snapshot of the store and compares it with the last one. It
+// reports what is wrong in the snapshot by itself, and what changed that must
+// never change.
+func (fx *fixture) check(when string) *store.Snapshot {
+	v := &fx.checker
+	defer v.lock.pass()() // snapshots are compared in the order in which they were taken
+	// The run may be over its limit; a last check is still wanted.
+	snap, err := fx.backend.observer.Snapshot(context.WithoutCancel(fx.ctx), weaver.DefaultNamespace)
 	if err != nil {
-		w.wrong("%s: Snapshot: %v", when, err)
+		fx.errorf("%s: Snapshot: %v", when, err)
 		return nil
 	}
 	for _, bad := range store.Check(snap) {
-		if bad.Invariant != "I8" { // the clock leaps, and a scene may have nobody who reaps
-			w.wrong("%s: store.Check: %v", when, bad)
+		if bad.Invariant != "I8" { // the clock leaps, and no process may be left that reaps
+			fx.errorf("%s: store.Check: %v", when, bad)
 		}
 	}
 	for _, text := range v.compare(snap) {
-		w.wrong("%s: %s", when, text)
+		fx.errorf("%s: %s", when, text)
 	}
 	return snap
 }
 
-// compare returns what changed since the last picture and must not, and keeps
+// compare returns what changed since the last snapshot and must not, and keeps
 // the new one.
-func (v *sweepWatch) compare(snap *store.Snapshot) (bad []string) {
+func (v *checker) compare(snap *store.Snapshot) (bad []string) {
 	wrong := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	retries, deleted := 0, map[string]bool{}
 	for _, a := range snap.Audit {
@@ -163,83 +163,53 @@ func (v *sweepWatch) compare(snap *store.Snapshot) (bad []string) {
 }
 
 // ack keeps what was promised.
-func (v *sweepWatch) ack(got []store.Enqueued) {
+func (v *checker) ack(got []store.Enqueued) {
 	defer v.lock.pass()()
 	for _, e := range got {
 		v.acked[e.ID] = true
 	}
 }
 
-// watchedStore is a store that the test looks at after every write.
-type watchedStore struct {
-	store.Store
-	store.Notifier
-	store.StepTxer
-	w *sweepWorld
+// checked returns the store with a check after every write. Its claims do not
+// wait.
+func (fx *fixture) checked(s store.Store) store.Store {
+	return storehook.New(s, &storehook.Hooks{
+		Hide: storehook.WaitingClaimer,
+		Enqueue: func(_ context.Context, sub storehook.Submission, next func() ([]store.Enqueued, error)) ([]store.Enqueued, error) {
+			got, err := next()
+			if sub.Tx == nil {
+				fx.check("after Enqueue")
+			}
+			return got, err
+		},
+		Operate: checkAfter[[]store.Command, []store.CommandResult](fx, "Operate", nil),
+		Claim: checkAfter[store.ClaimRequest](fx, "Claim", func(got store.ClaimResult) bool {
+			return len(got.Tasks) > 0
+		}),
+		Finish: checkAfter[[]store.Finish, []store.FinishResult](fx, "Finish", nil),
+		Record: checkAfter[[]store.Record, []store.RecordResult](fx, "Record", nil),
+		Reap: checkAfter[store.ReapRequest](fx, "Reap", func(got store.ReapResult) bool {
+			return len(got.Reaped)+len(got.Expired) > 0
+		}),
+		StepTx: checkAfter[*storehook.StepTx, store.RecordResult](fx, "StepTx", nil),
+	})
 }
 
-func (w *sweepWorld) watched(s store.Store) store.Store {
-	return watchedStore{s, s.(store.Notifier), s.(store.StepTxer), w}
-}
-
-// Enqueue implements store.Producer.
-func (s watchedStore) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.Submission) ([]store.Enqueued, error) {
-	got, err := s.Store.Enqueue(ctx, ns, tx, sub)
-	if tx == nil {
-		s.w.look("after Enqueue")
+// checkAfter returns a hook that checks the store after a call that wrote or
+// failed; a nil wrote stands for a method that always writes.
+func checkAfter[A, R any](fx *fixture, method string, wrote func(R) bool) storehook.Hook[A, R] {
+	return func(_ context.Context, _ A, next func() (R, error)) (R, error) {
+		got, err := next()
+		if wrote == nil || err != nil || wrote(got) {
+			fx.check("after " + method)
+		}
+		return got, err
 	}
-	return got, err
 }
 
-// Operate implements store.Producer.
-func (s watchedStore) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
-	got, err := s.Store.Operate(ctx, ns, cmds...)
-	s.w.look("after Operate")
-	return got, err
-}
-
-// Claim implements store.Worker.
-func (s watchedStore) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
-	got, err := s.Store.Claim(ctx, ns, req)
-	if len(got.Tasks) > 0 || err != nil {
-		s.w.look("after Claim")
-	}
-	return got, err
-}
-
-// Finish implements store.Worker.
-func (s watchedStore) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]store.FinishResult, error) {
-	got, err := s.Store.Finish(ctx, ns, fins...)
-	s.w.look("after Finish")
-	return got, err
-}
-
-// Record implements store.Worker.
-func (s watchedStore) Record(ctx context.Context, ns string, recs ...store.Record) ([]store.RecordResult, error) {
-	got, err := s.Store.Record(ctx, ns, recs...)
-	s.w.look("after Record")
-	return got, err
-}
-
-// Reap implements store.Worker.
-func (s watchedStore) Reap(ctx context.Context, ns string, req store.ReapRequest) (store.ReapResult, error) {
-	got, err := s.Store.Reap(ctx, ns, req)
-	if len(got.Reaped)+len(got.Expired) > 0 || err != nil {
-		s.w.look("after Reap")
-	}
-	return got, err
-}
-
-// StepTx implements store.StepTxer.
-func (s watchedStore) StepTx(ctx context.Context, ns string, rec store.Record, limit time.Duration, fn func(context.Context, store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
-	got, err := s.StepTxer.StepTx(ctx, ns, rec, limit, fn)
-	s.w.look("after StepTx")
-	return got, err
-}
-
-// digest is the end of a play without what may differ between plays: ids,
+// digest is the end of a run without what may differ between runs: ids,
 // times, epochs, and attempts that did not count.
-func (w *sweepWorld) digest(snap *store.Snapshot) []string {
+func (fx *fixture) digest(snap *store.Snapshot) []string {
 	steps := map[task.ID][]string{}
 	for _, s := range snap.Steps {
 		if s.State == task.StepCompleted {
