@@ -151,8 +151,8 @@ func listsDiffer(path string, a, b reflect.Value) string {
 	return ""
 }
 
-// told writes down an operation for the log of a failure.
-func told(verb string, what any) string {
+// describe returns an operation for the log of a failure.
+func describe(verb string, what any) string {
 	b, err := json.Marshal(what)
 	if err != nil {
 		return fmt.Sprintf("%s %+v", verb, what)

@@ -18,17 +18,16 @@ import (
 )
 
 const (
-	leaseNamespace = "simtest"
-	leaseType      = "simtest.lease.v1"
-	leaseTasks     = 8
-	leasePlayers   = 32
-	leaseMemory    = 6 // leases of a task that players remember, lost ones among them
+	namespace    = "simtest"
+	leaseType    = "simtest.lease.v1"
+	leaseTasks   = 8
+	leaseClients = 32
+	leasesKept   = 6 // leases of a task that clients keep, lost ones among them
 )
 
-// leaseGame is one history in the making: players who share what they know
-// about a few tasks, so that everybody also uses leases of others and leases
-// long lost.
-type leaseGame struct {
+// workload records one history: clients share the leases that they know of a few
+// tasks, so that each also uses leases of others and leases long lost.
+type workload struct {
 	t     *testing.T
 	ids   []task.ID
 	clock atomic.Int64 // ticks at every call and return: orders them without trusting a clock
@@ -41,36 +40,36 @@ type leaseGame struct {
 	history []porcupine.Operation
 }
 
-// playLeases lets the players loose on an empty store, each on one of the
+// recordHistory runs the clients on an empty store, each on one of the
 // given handles of it, and returns what happened. In a bubble, so that the
 // store's clock stands still and a lease of length 0 is over at once while
 // one of an hour never is.
-func playLeases(t *testing.T, seed uint64, stores ...store.Store) []porcupine.Operation {
+func recordHistory(t *testing.T, seed uint64, stores ...store.Store) []porcupine.Operation {
 	t.Helper()
-	g := &leaseGame{t: t, known: map[task.ID][]task.Lease{}, successes: 1 + 2*int(seed%2)}
+	g := &workload{t: t, known: map[task.ID][]task.Lease{}, successes: 1 + 2*int(seed%2)}
 	g.enqueue(stores[0])
 	start := make(chan struct{})
 	var wg sync.WaitGroup
-	var players []*leasePlayer
-	for i := range leasePlayers {
-		p := &leasePlayer{
-			leaseGame: g, no: i, s: stores[i%len(stores)], rng: rand.New(rand.NewPCG(seed, uint64(i))),
+	var clients []*client
+	for i := range leaseClients {
+		c := &client{
+			workload: g, no: i, s: stores[i%len(stores)], rng: rand.New(rand.NewPCG(seed, uint64(i))),
 			id: store.WorkerID(fmt.Sprint("worker", i)), reaper: store.WorkerID(fmt.Sprint("reaper", i)),
 		}
-		players = append(players, p)
+		clients = append(clients, c)
 	}
-	g.join(players)
-	for _, p := range players {
+	g.join(clients)
+	for _, c := range clients {
 		wg.Go(func() {
 			<-start
-			for range leaseMoves {
-				p.move()
+			for range leaseCalls {
+				c.callOnce()
 			}
 		})
 	}
 	close(start)
 	wg.Wait()
-	snap, err := stores[0].Snapshot(t.Context(), leaseNamespace)
+	snap, err := stores[0].Snapshot(t.Context(), namespace)
 	if err != nil {
 		t.Fatalf("Snapshot: %v", err)
 	}
@@ -80,16 +79,16 @@ func playLeases(t *testing.T, seed uint64, stores ...store.Store) []porcupine.Op
 	return g.history
 }
 
-// join announces everybody, and has the reapers seen for as long as it takes
-// to be steady.
-func (g *leaseGame) join(players []*leasePlayer) {
+// join joins every worker, and has the reapers seen for as long as their warm-up
+// takes.
+func (g *workload) join(clients []*client) {
 	g.t.Helper()
 	const ttl = time.Hour
 	for i := range 3 {
 		time.Sleep(time.Duration(min(i, 1)) * ttl / 2)
-		for _, p := range players {
-			for _, id := range []store.WorkerID{p.id, p.reaper} {
-				if err := p.s.Join(g.t.Context(), leaseNamespace, store.WorkerInfo{ID: id, Name: "simtest", TTL: ttl}); err != nil {
+		for _, c := range clients {
+			for _, id := range []store.WorkerID{c.id, c.reaper} {
+				if err := c.s.Join(g.t.Context(), namespace, store.WorkerInfo{ID: id, Name: "simtest", TTL: ttl}); err != nil {
 					g.t.Fatalf("Join: %v", err)
 				}
 			}
@@ -97,7 +96,7 @@ func (g *leaseGame) join(players []*leasePlayer) {
 	}
 }
 
-func (g *leaseGame) enqueue(s store.Store) {
+func (g *workload) enqueue(s store.Store) {
 	g.t.Helper()
 	ids := task.NewIDs(nil)
 	var sub store.Submission
@@ -109,42 +108,42 @@ func (g *leaseGame) enqueue(s store.Store) {
 			Priority: task.DefaultPriority, MaxAttempts: 1 << 20, Backoff: task.DefaultBackoff, BackoffMax: task.DefaultBackoffMax,
 		})
 	}
-	if _, err := s.Enqueue(g.t.Context(), leaseNamespace, nil, sub); err != nil {
+	if _, err := s.Enqueue(g.t.Context(), namespace, nil, sub); err != nil {
 		g.t.Fatalf("Enqueue: %v", err)
 	}
 }
 
-// leasePlayer is one goroutine. It reaps under another name, because short
-// heartbeats make a worker look unsteady, and such may not reap.
-type leasePlayer struct {
-	*leaseGame
+// client is one goroutine. It reaps as another worker, because a worker with
+// short heartbeats is not eligible to reap.
+type client struct {
+	*workload
 	no         int
 	s          store.Store
 	rng        *rand.Rand
 	id, reaper store.WorkerID
 }
 
-// move makes one call.
-func (p *leasePlayer) move() {
-	switch n := p.rng.IntN(100); {
+// callOnce makes one call.
+func (c *client) callOnce() {
+	switch n := c.rng.IntN(100); {
 	case n < 28:
-		p.claim(1, p.ids[p.rng.IntN(leaseTasks)])
+		c.claim(1, c.ids[c.rng.IntN(leaseTasks)])
 	case n < 36:
-		p.claim(1 + p.rng.IntN(3))
+		c.claim(1 + c.rng.IntN(3))
 	case n < 62:
-		p.finish()
+		c.finish()
 	case n < 74:
-		p.beat()
+		c.beat()
 	case n < 78:
-		p.reap()
+		c.reap()
 	case n < 81:
-		p.operate(leaseForce)
+		c.operate(leaseForce)
 	case n < 83:
-		p.operate(leaseCancel)
+		c.operate(leaseCancel)
 	case n < 92:
-		p.operate(leaseRetry)
+		c.operate(leaseRetry)
 	default:
-		p.read()
+		c.read()
 	}
 }
 
@@ -156,24 +155,24 @@ type leaseEvent struct {
 
 // timed makes a call and records what it meant for each task: an operation
 // per task, all with the call's interval.
-func (p *leasePlayer) timed(do func() []leaseEvent) {
-	began := p.clock.Add(1)
+func (c *client) timed(do func() []leaseEvent) {
+	began := c.clock.Add(1)
 	events := do()
-	ended := p.clock.Add(1)
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	ended := c.clock.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, e := range events {
-		p.history = append(p.history, porcupine.Operation{ClientId: p.no, Input: e.call, Call: began, Output: e.reply, Return: ended})
+		c.history = append(c.history, porcupine.Operation{ClientId: c.no, Input: e.call, Call: began, Output: e.reply, Return: ended})
 		if e.call.verb == leaseClaim && !e.reply.none {
-			all := append(p.known[e.call.task], e.reply.lease)
-			p.known[e.call.task] = all[max(0, len(all)-leaseMemory):]
+			all := append(c.known[e.call.task], e.reply.lease)
+			c.known[e.call.task] = all[max(0, len(all)-leasesKept):]
 		}
 	}
 }
 
 // ttl is an hour for one in n, and nothing for the others.
-func (p *leasePlayer) ttl(n int) (ttl time.Duration, long bool) {
-	if p.rng.IntN(n) == 0 {
+func (c *client) ttl(n int) (ttl time.Duration, long bool) {
+	if c.rng.IntN(n) == 0 {
 		return time.Hour, true
 	}
 	return 0, false
@@ -181,21 +180,21 @@ func (p *leasePlayer) ttl(n int) (ttl time.Duration, long bool) {
 
 // leases returns leases of n tasks at most: the latest known, or one from
 // before, or, rarely, the latest with an epoch or an id that it never had.
-func (p *leasePlayer) leases(n int) []task.Lease {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (c *client) leases(n int) []task.Lease {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var some []task.Lease
-	for _, i := range p.rng.Perm(leaseTasks)[:n] {
-		known := p.known[p.ids[i]]
+	for _, i := range c.rng.Perm(leaseTasks)[:n] {
+		known := c.known[c.ids[i]]
 		switch last := len(known) - 1; {
 		case last < 0:
-		case p.rng.IntN(3) == 0:
-			some = append(some, known[p.rng.IntN(len(known))])
-		case p.rng.IntN(16) == 0:
+		case c.rng.IntN(3) == 0:
+			some = append(some, known[c.rng.IntN(len(known))])
+		case c.rng.IntN(16) == 0:
 			forged := known[last]
-			forged.Epoch += leaseForged
+			forged.Epoch += forgedEpoch
 			some = append(some, forged)
-		case p.rng.IntN(10) == 0:
+		case c.rng.IntN(10) == 0:
 			forged := known[last]
 			forged.ID = task.NewLeaseID()
 			some = append(some, forged)
@@ -208,17 +207,17 @@ func (p *leasePlayer) leases(n int) []task.Lease {
 
 // claim asks for one task by its id, or for any. Only a claim by id says
 // something about a task when it gets nothing.
-func (p *leasePlayer) claim(limit int, ids ...task.ID) {
-	ttl, long := p.ttl(3)
-	// Very many slots: a task whose leases were lost is no suspect here.
+func (c *client) claim(limit int, ids ...task.ID) {
+	ttl, long := c.ttl(3)
+	// Very many slots: a task whose leases were lost is not quarantined here.
 	req := store.ClaimRequest{
-		Worker: p.id, Name: "simtest", LeaseID: task.NewLeaseID(), TTL: ttl, Limit: limit,
+		Worker: c.id, Name: "simtest", LeaseID: task.NewLeaseID(), TTL: ttl, Limit: limit,
 		Types: map[string]int{leaseType: 1}, IDs: ids, Slots: 1 << 30,
 	}
-	p.timed(func() (events []leaseEvent) {
-		res, err := p.s.Claim(p.t.Context(), leaseNamespace, req)
+	c.timed(func() (events []leaseEvent) {
+		res, err := c.s.Claim(c.t.Context(), namespace, req)
 		if err != nil {
-			p.t.Errorf("Claim: %v", err)
+			c.t.Errorf("Claim: %v", err)
 			return nil
 		}
 		call := leaseCall{verb: leaseClaim, lease: task.Lease{ID: req.LeaseID}, long: long}
@@ -234,13 +233,13 @@ func (p *leasePlayer) claim(limit int, ids ...task.ID) {
 	})
 }
 
-func (p *leasePlayer) finish() {
-	leases := p.leases(1 + p.rng.IntN(2))
+func (c *client) finish() {
+	leases := c.leases(1 + c.rng.IntN(2))
 	var fins []store.Finish
 	for _, l := range leases {
 		f := store.Finish{Lease: l, Outcome: task.OutcomeReleased, CodeVersion: 1}
-		switch n := p.rng.IntN(10); {
-		case n < p.successes:
+		switch n := c.rng.IntN(10); {
+		case n < c.successes:
 			f.Outcome, f.Output = task.OutcomeSuccess, json.RawMessage(`"done"`)
 		case n < 7:
 			f.Outcome, f.Error = task.OutcomeFailure, &task.Error{Kind: task.KindHandler, Message: "no luck"}
@@ -251,27 +250,27 @@ func (p *leasePlayer) finish() {
 	if len(fins) == 0 {
 		return
 	}
-	p.timed(func() (events []leaseEvent) {
-		res, err := p.s.Finish(p.t.Context(), leaseNamespace, fins...)
+	c.timed(func() (events []leaseEvent) {
+		res, err := c.s.Finish(c.t.Context(), namespace, fins...)
 		if err != nil {
-			p.t.Errorf("Finish: %v", err)
+			c.t.Errorf("Finish: %v", err)
 			return nil
 		}
 		for i, f := range fins {
 			call := leaseCall{verb: leaseFinish, task: f.Lease.Task, lease: f.Lease, outcome: f.Outcome}
-			events = append(events, leaseEvent{call, leaseReply{err: p.refusal(res[i].Err), state: res[i].State}})
+			events = append(events, leaseEvent{call, leaseReply{err: c.refusal(res[i].Err), state: res[i].State}})
 		}
 		return events
 	})
 }
 
-func (p *leasePlayer) beat() {
-	ttl, long := p.ttl(5)
-	req := store.HeartbeatRequest{Worker: p.id, TTL: ttl, Leases: p.leases(1 + p.rng.IntN(3))}
-	p.timed(func() (events []leaseEvent) {
-		beats, err := p.s.Heartbeat(p.t.Context(), leaseNamespace, req)
+func (c *client) beat() {
+	ttl, long := c.ttl(5)
+	req := store.HeartbeatRequest{Worker: c.id, TTL: ttl, Leases: c.leases(1 + c.rng.IntN(3))}
+	c.timed(func() (events []leaseEvent) {
+		beats, err := c.s.Heartbeat(c.t.Context(), namespace, req)
 		if err != nil {
-			p.t.Errorf("Heartbeat: %v", err)
+			c.t.Errorf("Heartbeat: %v", err)
 			return nil
 		}
 		for i, b := range beats {
@@ -291,14 +290,14 @@ func (p *leasePlayer) beat() {
 
 // reap is an operation on every task: what is over must be taken, and what is
 // not taken was not over.
-func (p *leasePlayer) reap() {
-	p.timed(func() (events []leaseEvent) {
-		res, err := p.s.Reap(p.t.Context(), leaseNamespace, store.ReapRequest{Worker: p.reaper, TTL: time.Hour, CrashBudget: -1})
+func (c *client) reap() {
+	c.timed(func() (events []leaseEvent) {
+		res, err := c.s.Reap(c.t.Context(), namespace, store.ReapRequest{Worker: c.reaper, TTL: time.Hour, CrashBudget: -1})
 		if err != nil || res.WarmingUp {
-			p.t.Errorf("Reap: paused %t, %v", res.WarmingUp, err)
+			c.t.Errorf("Reap: paused %t, %v", res.WarmingUp, err)
 			return nil
 		}
-		for _, id := range p.ids {
+		for _, id := range c.ids {
 			reply := leaseReply{none: true}
 			if i := slices.IndexFunc(res.Reaped, func(r store.Reaped) bool { return r.Task == id }); i >= 0 {
 				reply = leaseReply{state: res.Reaped[i].State}
@@ -309,28 +308,28 @@ func (p *leasePlayer) reap() {
 	})
 }
 
-func (p *leasePlayer) operate(verb leaseVerb) {
-	id := p.ids[p.rng.IntN(leaseTasks)]
+func (c *client) operate(verb leaseVerb) {
+	id := c.ids[c.rng.IntN(leaseTasks)]
 	var cmd store.Command = store.CancelTask{Task: id, Force: verb == leaseForce}
 	if verb == leaseRetry {
 		cmd = store.RetryTask{Task: id}
 	}
-	p.timed(func() []leaseEvent {
-		res, err := p.s.Operate(p.t.Context(), leaseNamespace, cmd)
+	c.timed(func() []leaseEvent {
+		res, err := c.s.Operate(c.t.Context(), namespace, cmd)
 		if err != nil {
-			p.t.Errorf("Operate: %v", err)
+			c.t.Errorf("Operate: %v", err)
 			return nil
 		}
-		return []leaseEvent{{leaseCall{verb: verb, task: id}, leaseReply{err: p.refusal(res[0].Err), state: res[0].State, asked: res[0].Asked}}}
+		return []leaseEvent{{leaseCall{verb: verb, task: id}, leaseReply{err: c.refusal(res[0].Err), state: res[0].State, asked: res[0].Asked}}}
 	})
 }
 
-func (p *leasePlayer) read() {
-	two := p.rng.Perm(leaseTasks)[:2]
-	p.timed(func() (events []leaseEvent) {
-		tasks, err := p.s.Tasks(p.t.Context(), leaseNamespace, p.ids[two[0]], p.ids[two[1]])
+func (c *client) read() {
+	two := c.rng.Perm(leaseTasks)[:2]
+	c.timed(func() (events []leaseEvent) {
+		tasks, err := c.s.Tasks(c.t.Context(), namespace, c.ids[two[0]], c.ids[two[1]])
 		if err != nil || len(tasks) != len(two) {
-			p.t.Errorf("Tasks: %d of %d, %v", len(tasks), len(two), err)
+			c.t.Errorf("Tasks: %d of %d, %v", len(tasks), len(two), err)
 			return nil
 		}
 		for _, t := range tasks {
@@ -342,7 +341,7 @@ func (p *leasePlayer) read() {
 }
 
 // refusal names the sentinel of an answer.
-func (p *leasePlayer) refusal(err error) leaseError {
+func (c *client) refusal(err error) leaseError {
 	switch {
 	case err == nil:
 		return leaseAccepted
@@ -353,6 +352,6 @@ func (p *leasePlayer) refusal(err error) leaseError {
 	case errors.Is(err, store.ErrState):
 		return leaseState
 	}
-	p.t.Errorf("an answer that no call here can get: %v", err)
+	c.t.Errorf("an answer that no call here can get: %v", err)
 	return leaseError(err.Error())
 }
