@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	namespace    = "simtest"
-	leaseType    = "simtest.lease.v1"
+	namespace    = "linearizability"
+	leaseType    = "systemtest.lease.v1"
 	leaseTasks   = 8
 	leaseClients = 32
 	leasesKept   = 6 // leases of a task that clients keep, lost ones among them
@@ -88,7 +88,7 @@ func (g *workload) join(clients []*client) {
 		time.Sleep(time.Duration(min(i, 1)) * ttl / 2)
 		for _, c := range clients {
 			for _, id := range []store.WorkerID{c.id, c.reaper} {
-				if err := c.s.Join(g.t.Context(), namespace, store.WorkerInfo{ID: id, Name: "simtest", TTL: ttl}); err != nil {
+				if err := c.s.Join(g.t.Context(), namespace, store.WorkerInfo{ID: id, Name: "linearizability", TTL: ttl}); err != nil {
 					g.t.Fatalf("Join: %v", err)
 				}
 			}
@@ -211,7 +211,7 @@ func (c *client) claim(limit int, ids ...task.ID) {
 	ttl, long := c.ttl(3)
 	// Very many slots: a task whose leases were lost is not quarantined here.
 	req := store.ClaimRequest{
-		Worker: c.id, Name: "simtest", LeaseID: task.NewLeaseID(), TTL: ttl, Limit: limit,
+		Worker: c.id, Name: "linearizability", LeaseID: task.NewLeaseID(), TTL: ttl, Limit: limit,
 		Types: map[string]int{leaseType: 1}, IDs: ids, Slots: 1 << 30,
 	}
 	c.timed(func() (events []leaseEvent) {
@@ -243,7 +243,7 @@ func (c *client) finish() {
 			f.Outcome, f.Output = task.OutcomeSuccess, json.RawMessage(`"done"`)
 		case n < 7:
 			f.Outcome, f.Error = task.OutcomeFailure, &task.Error{Kind: task.KindHandler, Message: "no luck"}
-			f.Decision = &task.Decision{Kind: task.DecideRetry, Reason: task.Reason{Policy: "simtest", Version: 1, Text: "again"}}
+			f.Decision = &task.Decision{Kind: task.DecideRetry, Reason: task.Reason{Policy: "linearizability", Version: 1, Text: "again"}}
 		}
 		fins = append(fins, f)
 	}

@@ -27,7 +27,7 @@ type action struct {
 	N    int    `json:"n,omitempty"`
 }
 
-var taskType = weaver.Define[script, []string]("sim.dst.play.v1")
+var taskType = weaver.Define[script, []string]("systemtest.simulation.run.v1")
 
 var (
 	errDead     = errors.New("the process is dead")

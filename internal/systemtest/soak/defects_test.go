@@ -12,20 +12,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/storehook"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-// calmSize is that of a day without a storm.
-var calmSize = stormSize{tasks: 40, nodes: 8, pause: time.Millisecond}
+// undisturbedSize is the size of a run without kills.
+var undisturbedSize = stormSize{tasks: 40, nodes: 8, pause: time.Millisecond}
 
-// calmDay runs a producer and a worker in this process, until everything is
-// done or enough was seen.
-func calmDay(t *testing.T, l lies, enough <-chan struct{}) *storm {
+// undisturbedRun runs a producer and a worker in this process, until everything
+// is done or enough is closed.
+func undisturbedRun(t *testing.T, l defects, enough <-chan struct{}) *storm {
 	t.Helper()
-	s := newStorm(t, calmSize, 0)
+	s := newStorm(t, undisturbedSize, 0)
 	s.lives, s.pids = 2, nil
-	o := orders{Dir: s.dir, Life: 1, Pause: s.size.pause, Tasks: s.size.tasks, Nodes: s.size.nodes}
+	o := childConfig{Dir: s.dir, Life: 1, Pause: s.size.pause, Tasks: s.size.tasks, Nodes: s.size.nodes}
 	if err := runProducer(t.Context(), o, strings.NewReader(fmt.Sprintln(o.Tasks))); err != nil {
 		t.Fatalf("the producer: %v", err)
 	}
@@ -41,7 +43,7 @@ func calmDay(t *testing.T, l lies, enough <-chan struct{}) *storm {
 	if enough != nil {
 		<-enough
 	} else if !s.untilDone() {
-		t.Error("a calm day does not end")
+		t.Error("a run without kills does not end")
 	}
 	stop()
 	if err := <-ran; err != nil {
@@ -59,65 +61,65 @@ func kindsOf(found []string) (kinds []string) {
 	return slices.Compact(kinds)
 }
 
-// TestForgeriesAreFound changes the evidence of a day on which nothing went
-// wrong. The judge must see each change for what it is.
-func TestForgeriesAreFound(t *testing.T) {
+// TestFalseEvidenceIsFound changes the evidence of a run without kills. The check
+// must report each change as what it is.
+func TestFalseEvidenceIsFound(t *testing.T) {
 	t.Parallel()
-	whole := calmDay(t, honest, nil).evidence()
-	if found := whole.judge(); len(found) > 0 {
-		t.Fatalf("violations on a calm day:\n%s", strings.Join(found, "\n"))
+	whole := undisturbedRun(t, noDefects, nil).evidence()
+	if found := whole.check(); len(found) > 0 {
+		t.Fatalf("violations in a run without kills:\n%s", strings.Join(found, "\n"))
 	}
-	for name, f := range forgeries {
+	for name, f := range falseEvidence {
 		t.Run(name, func(t *testing.T) {
 			e := whole.clone()
 			f.forge(e)
-			if found := e.judge(); !slices.Contains(kindsOf(found), f.kind) {
+			if found := e.check(); !slices.Contains(kindsOf(found), f.kind) {
 				t.Errorf("no violation of the kind %q was found, but %q", f.kind, found)
 			}
 		})
 	}
 }
 
-// forgeries are changes of the evidence, and the kind of violation that each
+// falseEvidence are changes of the evidence, and the kind of violation that each
 // is. The evidence is of life 2, with every kind of task.
-var forgeries = map[string]struct {
+var falseEvidence = map[string]struct {
 	kind  string
 	forge func(e *evidence)
 }{
 	"a start by a later attempt": {"started", func(e *evidence) {
-		l := e.line(saysStart, "plain")
+		l := e.line(lineStart, "plain")
 		l.attempt++
 		e.log = append(e.log, l)
 	}},
 	"a start by the same attempt, after the record": {"started", func(e *evidence) {
-		l := e.line(saysStart, "plain")
+		l := e.line(lineStart, "plain")
 		l.at = time.Unix(0, l.at).Add(time.Hour).UnixNano()
 		e.log = append(e.log, l)
 	}},
-	"a second start":      {"tries", func(e *evidence) { e.log = append(e.log, e.line(saysStart, "plain")) }},
-	"a third try":         {"tries", func(e *evidence) { e.log = append(e.log, e.line(saysStart, "shaky")) }},
-	"a start is missing":  {"tries", func(e *evidence) { e.drop(e.line(saysStart, "tx")) }},
-	"a return is missing": {"tries", func(e *evidence) { e.drop(e.line(saysReturn, "tx")) }},
+	"a second start":      {"tries", func(e *evidence) { e.log = append(e.log, e.line(lineStart, "plain")) }},
+	"a third try":         {"tries", func(e *evidence) { e.log = append(e.log, e.line(lineStart, "shaky")) }},
+	"a start is missing":  {"tries", func(e *evidence) { e.drop(e.line(lineStart, "tx")) }},
+	"a return is missing": {"tries", func(e *evidence) { e.drop(e.line(lineReturn, "tx")) }},
 	"a forgotten value": {"forgotten", func(e *evidence) {
-		l := e.line(saysKept, "plain")
+		l := e.line(lineKept, "plain")
 		l.name = "one@7"
 		e.log = append(e.log, l)
 	}},
-	"a second call":         {"attempts", func(e *evidence) { e.log = append(e.log, e.line(saysEnter, "plain")) }},
-	"a line of nobody":      {"unknown", func(e *evidence) { e.log = append(e.log, line{what: saysStart, task: "nobody", name: "one"}) }},
+	"a second call":         {"attempts", func(e *evidence) { e.log = append(e.log, e.line(lineEnter, "plain")) }},
+	"a line of no task":     {"unknown", func(e *evidence) { e.log = append(e.log, line{what: lineStart, task: "unknown", name: "one"}) }},
 	"a lost task":           {"lost", func(e *evidence) { e.acks = append(e.acks, ack{3, task.NewIDs(nil).New().String()}) }},
 	"a lost job":            {"lost", func(e *evidence) { e.acks = append(e.acks, ack{jobAck, task.NewIDs(nil).New().String()}) }},
 	"an exchanged task":     {"lost", func(e *evidence) { e.acks[len(e.acks)-1].n-- }},
 	"a number is missing":   {"numbers", func(e *evidence) { e.size.tasks++ }},
 	"a number too many":     {"numbers", func(e *evidence) { e.size.tasks-- }},
-	"a row without task":    {"half", func(e *evidence) { e.orders = append(e.orders, orderRow{99, "nobody"}) }},
+	"a row without task":    {"half", func(e *evidence) { e.orders = append(e.orders, orderRow{99, "unknown"}) }},
 	"a task without row":    {"half", func(e *evidence) { e.orders = e.orders[1:] }},
 	"an effect is missing":  {"effect", func(e *evidence) { e.effects = e.effects[1:] }},
 	"an effect twice":       {"effect", func(e *evidence) { e.effects = append(e.effects, e.effects[0]) }},
 	"of another attempt":    {"effect", func(e *evidence) { e.effects[0].attempt++ }},
 	"of another process":    {"effect", func(e *evidence) { e.effects[0].life++ }},
 	"of a step without tx":  {"effect", func(e *evidence) { e.effects[0].step = "one" }},
-	"of a step unheard of":  {"effect", func(e *evidence) { e.effects[0].step = "zero" }},
+	"of an unknown step":    {"effect", func(e *evidence) { e.effects[0].step = "zero" }},
 	"a failed task":         {"state", func(e *evidence) { e.task("plain").State = task.Failed }},
 	"another output":        {"output", func(e *evidence) { e.task("plain").Output = json.RawMessage(`{"N":1}`) }},
 	"another sum":           {"output", func(e *evidence) { e.task("node").Output = json.RawMessage(`{}`) }},
@@ -126,23 +128,23 @@ var forgeries = map[string]struct {
 	"another value":         {"step", func(e *evidence) { e.step("plain").Value = json.RawMessage(`{}`) }},
 	"an attempt is missing": {"attempts", func(e *evidence) { e.snap.Attempts = e.snap.Attempts[1:] }},
 	"a failed attempt":      {"attempts", func(e *evidence) { e.attempt("plain").Outcome = task.OutcomeFailure }},
-	"a poisoned attempt":    {"attempts", func(e *evidence) { e.attempt("plain").Outcome = task.OutcomeCancelled }},
+	"a cancelled attempt":   {"attempts", func(e *evidence) { e.attempt("plain").Outcome = task.OutcomeCancelled }},
 	"a miscounted attempt":  {"attempts", func(e *evidence) { e.task("plain").AttemptCount++ }},
 	"a failure forgotten":   {"attempts", func(e *evidence) { e.attempt("flaky").Outcome = task.OutcomeReleased }},
-	"a lease lost alive": {"leases", func(e *evidence) {
+	"a lease lost without a kill": {"leases", func(e *evidence) {
 		e.pids = map[int]int{}
 		e.attempt("plain").Outcome = task.OutcomeLeaseLost
 	}},
 	"a worker's row is left": {"leases", func(e *evidence) { e.pids, e.workers = map[int]int{}, 1 }},
 	"a key held twice": {"key", func(e *evidence) {
-		l := e.line(saysEnter, "keyed")
+		l := e.line(lineEnter, "keyed")
 		for range 1 + limitOf(l.name) {
 			l.task += "x"
 			e.log = append(e.log, l)
 		}
 	}},
 	"a node too early": {"order", func(e *evidence) {
-		l := e.line(saysEnter, "node")
+		l := e.line(lineEnter, "node")
 		e.log = append([]line{l}, e.log...)
 	}},
 	"no job":             {"job", func(e *evidence) { e.snap.Jobs = nil }},
@@ -153,8 +155,8 @@ var forgeries = map[string]struct {
 		e.snap.Dispatch = append(e.snap.Dispatch, store.DispatchRow{Task: e.task("plain").ID})
 	}},
 	"a broken page": {"integrity", func(e *evidence) { e.integrity = "row 1 missing from index" }},
-	"an alarm":      {"complaint", func(e *evidence) { e.stderr[2] = "time=now level=ERROR msg=oh\n" }},
-	"a panic":       {"complaint", func(e *evidence) { e.stderr[2] = "panic: oh\n" }},
+	"an error":      {"logged", func(e *evidence) { e.stderr[2] = "time=now level=ERROR msg=oh\n" }},
+	"a panic":       {"logged", func(e *evidence) { e.stderr[2] = "panic: oh\n" }},
 }
 
 // clone returns evidence that may be changed, down to the fields of its rows.
@@ -199,27 +201,25 @@ func (e *evidence) attempt(kind string) *task.Attempt {
 	return &e.snap.Attempts[slices.IndexFunc(e.snap.Attempts, func(a task.Attempt) bool { return a.TaskID == id })]
 }
 
-// TestLyingStoresAreFound runs calm days on stores that lose what they were
-// told to keep.
-func TestLyingStoresAreFound(t *testing.T) {
+// TestLossyStoresAreFound runs without kills on stores that lose what they
+// acknowledged.
+func TestLossyStoresAreFound(t *testing.T) {
 	t.Parallel()
 	forgot := make(chan struct{})
-	for name, lie := range map[string]struct {
+	for name, c := range map[string]struct {
 		store  func(s store.Store) store.Store
 		enough <-chan struct{}
 		kinds  []string
 	}{
 		"completed steps are not handed out again": {func(s store.Store) store.Store {
-			return &forgetful{probe: s.(*probe), noticed: sync.OnceFunc(func() { close(forgot) })}
+			return withoutSteps(s, sync.OnceFunc(func() { close(forgot) }))
 		}, forgot, []string{"started"}},
-		"completed steps are not stored": {func(s store.Store) store.Store {
-			return &pretender{probe: s.(*probe)}
-		}, nil, []string{"step", "output"}},
+		"completed steps are not stored": {losingSteps, nil, []string{"step", "output"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found := calmDay(t, lies{store: lie.store}, lie.enough).evidence().judge()
-			for _, kind := range lie.kinds {
+			found := undisturbedRun(t, defects{store: c.store}, c.enough).evidence().check()
+			for _, kind := range c.kinds {
 				if !slices.Contains(kindsOf(found), kind) {
 					t.Errorf("no violation of the kind %q was found, but %q", kind, found)
 				}
@@ -228,45 +228,47 @@ func TestLyingStoresAreFound(t *testing.T) {
 	}
 }
 
-// forgetful does not tell later attempts what earlier ones completed.
-type forgetful struct {
-	*probe
-	noticed func() // that a step was completed again
+// withoutSteps returns a store whose claims do not return the steps that earlier
+// attempts completed. noticed is called when a step was completed again.
+func withoutSteps(s store.Store, noticed func()) store.Store {
+	return storehook.New(s, &storehook.Hooks{
+		Claim: func(_ context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+			res, err := next()
+			for i := range res.Tasks {
+				res.Tasks[i].Steps = nil
+			}
+			return res, err
+		},
+		Record: func(_ context.Context, _ []store.Record, next func() ([]store.RecordResult, error)) ([]store.RecordResult, error) {
+			res, err := next()
+			for _, r := range res {
+				if errors.Is(r.Err, store.ErrStepConflict) {
+					noticed()
+				}
+			}
+			return res, err
+		},
+	})
 }
 
-func (f *forgetful) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
-	res, err := f.probe.Claim(ctx, ns, req)
-	for i := range res.Tasks {
-		res.Tasks[i].Steps = nil
-	}
-	return res, err
-}
-
-func (f *forgetful) Record(ctx context.Context, ns string, recs ...store.Record) ([]store.RecordResult, error) {
-	res, err := f.probe.Record(ctx, ns, recs...)
-	for _, r := range res {
-		if errors.Is(r.Err, store.ErrStepConflict) {
-			f.noticed()
-		}
-	}
-	return res, err
-}
-
-// pretender acknowledges completed steps and does not store them.
-type pretender struct{ *probe }
-
-func (p *pretender) Record(ctx context.Context, ns string, recs ...store.Record) ([]store.RecordResult, error) {
-	res := make([]store.RecordResult, len(recs))
-	for i, rec := range recs {
-		if rec.Step != nil && rec.Step.Kind == task.KindStep && rec.Step.State == task.StepCompleted {
-			res[i].Step = *rec.Step
-			continue
-		}
-		got, err := p.probe.Record(ctx, ns, rec)
-		if err != nil {
-			return nil, err
-		}
-		res[i] = got[0]
-	}
-	return res, nil
+// losingSteps returns a store that acknowledges completed steps and does not
+// store them.
+func losingSteps(s store.Store) store.Store {
+	return storehook.New(s, &storehook.Hooks{
+		Record: func(ctx context.Context, recs []store.Record, _ func() ([]store.RecordResult, error)) ([]store.RecordResult, error) {
+			res := make([]store.RecordResult, len(recs))
+			for i, rec := range recs {
+				if rec.Step != nil && rec.Step.Kind == task.KindStep && rec.Step.State == task.StepCompleted {
+					res[i].Step = *rec.Step
+					continue
+				}
+				got, err := s.Record(ctx, weaver.DefaultNamespace, rec)
+				if err != nil {
+					return nil, err
+				}
+				res[i] = got[0]
+			}
+			return res, nil
+		},
+	})
 }

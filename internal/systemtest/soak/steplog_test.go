@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// witness is the step log: one line for whatever functions of the user do,
+// stepLog is the step log: one line for everything that functions of the user do,
 // written by one call to a file that is open for appending, so that a kill
 // does not tear it and the lines of several processes do not mix. Nothing of
 // the engine or the store is asked.
-type witness struct {
+type stepLog struct {
 	file   *os.File
 	life   int
 	lines  atomic.Int64 // about tasks
-	moment int64        // after so many of them, tell the parent
+	moment int64        // after so many of them, notify the parent
 }
 
 // What the lines say.
 const (
-	saysBorn    = "born"    // the parent is about to start a process
-	saysProcess = "process" // a phase of a process: name says which
-	saysKill    = "kill"    // a process is about to be killed
-	saysEnter   = "enter"   // a handler was called; name is its concurrency key
-	saysExit    = "exit"    // it returns; name is ok or no
-	saysStart   = "start"   // the function of the step name was called
-	saysReturn  = "return"  // it returns a value
-	saysFail    = "fail"    // it returns an error
-	saysKept    = "kept"    // the handler has the value: name is that of the step, and the attempt that made it
+	lineBorn    = "born"    // the parent is about to start a process
+	lineProcess = "process" // a phase of a process: name says which
+	lineKill    = "kill"    // a process is about to be killed
+	lineEnter   = "enter"   // a handler was called; name is its concurrency key
+	lineExit    = "exit"    // it returns; name is ok or no
+	lineStart   = "start"   // the function of the step name was called
+	lineReturn  = "return"  // it returns a value
+	lineFail    = "fail"    // it returns an error
+	lineKept    = "kept"    // the handler has the value: name is that of the step, and the attempt that made it
 )
 
 // The phases of a worker.
@@ -53,21 +53,21 @@ type line struct {
 	name    string
 }
 
-func witnessPath(dir string) string { return filepath.Join(dir, "steps.log") }
+func stepLogPath(dir string) string { return filepath.Join(dir, "steps.log") }
 
-func openWitness(dir string, life int) (*witness, error) {
-	f, err := os.OpenFile(witnessPath(dir), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+func openStepLog(dir string, life int) (*stepLog, error) {
+	f, err := os.OpenFile(stepLogPath(dir), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	return &witness{file: f, life: life}, nil
+	return &stepLog{file: f, life: life}, nil
 }
 
-func (w *witness) close() error { return w.file.Close() }
+func (w *stepLog) close() error { return w.file.Close() }
 
-// say appends a line about a task. A witness that cannot write proves nothing:
-// it ends the process.
-func (w *witness) say(what, task string, attempt int, name string) {
+// task appends a line about a task. A log that cannot be written proves nothing:
+// the process panics.
+func (w *stepLog) task(what, task string, attempt int, name string) {
 	w.write(line{life: w.life, what: what, task: task, attempt: attempt, name: name})
 	if w.lines.Add(1) == w.moment {
 		fmt.Println(momentWord)
@@ -75,11 +75,11 @@ func (w *witness) say(what, task string, attempt int, name string) {
 }
 
 // process appends a line about this process.
-func (w *witness) process(what, name string) {
+func (w *stepLog) process(what, name string) {
 	w.write(line{life: w.life, what: what, task: "-", name: name})
 }
 
-func (w *witness) write(l line) {
+func (w *stepLog) write(l line) {
 	l.at = time.Now().UnixNano()
 	if _, err := w.file.WriteString(l.String() + "\n"); err != nil {
 		panic(fmt.Sprintf("the step log: %v", err))
@@ -90,8 +90,8 @@ func (l line) String() string {
 	return fmt.Sprintf("%d %d %s %s %d %s", l.at, l.life, l.what, l.task, l.attempt, l.name)
 }
 
-func readWitness(dir string) (all []line, err error) {
-	err = readLines(witnessPath(dir), func(text string) error {
+func readStepLog(dir string) (all []line, err error) {
+	err = readLines(stepLogPath(dir), func(text string) error {
 		f := strings.Split(text, " ")
 		if len(f) != 6 {
 			return fmt.Errorf("%q has %d words, want 6", text, len(f))

@@ -91,7 +91,7 @@ func (e *evidence) children(all []*records) {
 		delete(of, r.ID.String())
 	}
 	for parent, ids := range of {
-		e.report("children", "tasks %v were enqueued by %s, which the store does not know", ids, parent)
+		e.report("children", "tasks %v were enqueued by %s, which the store does not have", ids, parent)
 	}
 }
 
@@ -146,9 +146,9 @@ func (e *evidence) job(all []*records) {
 		n, ok := name[l.task]
 		switch {
 		case !ok:
-		case l.what == saysExit && l.name == "ok":
+		case l.what == lineExit && l.name == "ok":
 			finished[n] = true
-		case l.what == saysEnter:
+		case l.what == lineEnter:
 			for _, need := range nodes[n].in.Needs {
 				if !finished[need] {
 					e.report("order", "%s of the job was called before %s had returned: %s", n, need, l)
@@ -227,22 +227,22 @@ func (e *evidence) recorded(r *records) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.steps)) {
 		if !expected[name] {
-			e.report("step", "task %s (%s) has a step %s, which nobody called", r.ID, r.in.Kind, name)
+			e.report("step", "task %s (%s) has a step %s, which no handler called", r.ID, r.in.Kind, name)
 		}
 	}
 	for name := range r.effects {
 		if !expected[name] {
-			e.report("effect", "task %s (%s) left rows as step %s, which it has not", r.ID, r.in.Kind, name)
+			e.report("effect", "task %s (%s) left rows as step %s, which it does not have", r.ID, r.in.Kind, name)
 		}
 	}
 }
 
-// complaints: nothing that a process logged is an error, and none gave up.
-func (e *evidence) complaints() {
+// loggedErrors: no process logged an error, and none ended by itself.
+func (e *evidence) loggedErrors() {
 	for life, text := range e.stderr {
 		for l := range strings.Lines(text) {
-			if strings.Contains(l, "level=ERROR") || gaveUp(l) {
-				e.report("complaint", "life %d said %s", life, strings.TrimSpace(l))
+			if strings.Contains(l, "level=ERROR") || endedByItself(l) {
+				e.report("logged", "process %d logged %s", life, strings.TrimSpace(l))
 			}
 		}
 	}

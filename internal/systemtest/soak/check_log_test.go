@@ -17,17 +17,17 @@ type call struct {
 	attempt int
 }
 
-// started compares the witness's lines with the records of the steps: no
-// function was started after its value had been committed. That is judged by
+// started compares the step log with the records of the steps: no function was
+// started after its value had been committed. That is checked by
 // the number of the attempt, which rises with every claim, and by the clock.
 func (e *evidence) started(r *records) {
 	starts, returns := make(map[call]int), make(map[call]int)
 	for _, l := range r.lines {
 		c := call{l.name, l.attempt}
-		if l.what == saysReturn {
+		if l.what == lineReturn {
 			returns[c]++
 		}
-		if l.what != saysStart {
+		if l.what != lineStart {
 			continue
 		}
 		starts[c]++
@@ -68,10 +68,10 @@ func (e *evidence) started(r *records) {
 	}
 }
 
-// kept: a value that a handler was given is the one that stands in the end.
+// kept: a value that a handler was given is the one that is stored in the end.
 func (e *evidence) kept(r *records) {
 	for _, l := range r.lines {
-		if l.what != saysKept {
+		if l.what != lineKept {
 			continue
 		}
 		name, by, _ := strings.Cut(l.name, "@")
@@ -124,7 +124,7 @@ func (e *evidence) tried(r *records) {
 	}
 	calls := make(map[int]int)
 	for _, l := range r.lines {
-		if l.what == saysEnter {
+		if l.what == lineEnter {
 			calls[l.attempt]++
 		}
 	}
@@ -149,16 +149,16 @@ func (e *evidence) exclusive() {
 	for _, l := range e.log {
 		h := holder{l.life, l.task}
 		switch l.what {
-		case saysKill:
+		case lineKill:
 			dying[l.life] = true
 			for _, holders := range running {
 				maps.DeleteFunc(holders, func(h holder, _ line) bool { return h.life == l.life })
 			}
-		case saysExit:
+		case lineExit:
 			for _, holders := range running {
 				delete(holders, h)
 			}
-		case saysEnter:
+		case lineEnter:
 			if l.name == "-" || dying[l.life] {
 				continue
 			}
@@ -189,7 +189,7 @@ func (e *evidence) lost() {
 	}
 	allowed := make(map[string]int) // by process id
 	for _, l := range e.log {
-		if l.what == saysKill {
+		if l.what == lineKill {
 			allowed[fmt.Sprint(e.pids[l.life])] += slots
 		}
 	}
@@ -205,7 +205,7 @@ func (e *evidence) lost() {
 		}
 	}
 	if e.workers != 0 {
-		e.report("leases", "the store still believes in %d workers, and all have ended", e.workers)
+		e.report("leases", "the store still has %d workers, and all have ended", e.workers)
 	}
 }
 

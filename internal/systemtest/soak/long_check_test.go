@@ -33,9 +33,9 @@ type column struct {
 	share int64 // in percent, beside that
 }
 
-// columns are all that must be flat. The number of those who use the store at
-// once is the same all the time, so that goroutines, files and rows only
-// depend on what is under way at that moment.
+// columns are all that must be flat. The number of concurrent users of the store
+// is constant, so that goroutines, files and rows only depend on what is in
+// flight at that moment.
 var columns = []column{
 	{"goroutines", func(s sample) int64 { return s.goroutines }, 8, 0},
 	// A reader's connection, of three files, is opened when it is first needed;
@@ -53,14 +53,14 @@ var columns = []column{
 // keptBytes is what a task of a job takes in the file for ever, at most.
 const keptBytes = 4 << 10
 
-// leastSamples is how many it takes to judge.
+// leastSamples is how many a check needs.
 const leastSamples = 24
 
-// growths says what was not flat.
+// growths returns what was not flat.
 func growths(samples []sample) (found []string) {
 	n := len(samples)
 	if n < leastSamples {
-		return []string{fmt.Sprintf("there are %d samples, too few to judge", n)}
+		return []string{fmt.Sprintf("there are %d samples, too few to check", n)}
 	}
 	second, last := samples[n/4:n/2], samples[n-n/4:]
 	for _, c := range columns {
@@ -92,7 +92,7 @@ func (s sample) String() string {
 		s.at.Round(100*time.Millisecond), s.goroutines, s.fds, m(s.rss), m(s.heap), m(s.wal), m(s.file), s.rows, s.kept, s.done)
 }
 
-// TestGrowthIsFound judges series that were made up.
+// TestGrowthIsFound checks series that were made up.
 func TestGrowthIsFound(t *testing.T) {
 	t.Parallel()
 	flat := sample{goroutines: 40, fds: 20, rss: 60 * mib, heap: 5 * mib, wal: 16 * mib, file: 2 * mib, rows: 300}
@@ -140,6 +140,6 @@ func TestGrowthIsFound(t *testing.T) {
 		}
 	}
 	if found := growths(series(func(int64, *sample) {})[:leastSamples-1]); len(found) == 0 {
-		t.Error("too few samples are judged")
+		t.Error("too few samples are accepted")
 	}
 }
