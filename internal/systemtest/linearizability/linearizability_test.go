@@ -81,7 +81,7 @@ func TestLeasesAreLinearizable(t *testing.T) {
 					t.Fatalf("seed %d: the history of %d operations is %s: %s", seed, len(history), result, explainLeases(history))
 				}
 			}
-			if want := leaseHistories * leaseClients * leaseCalls * 9 / 10; ops < want {
+			if want := leaseHistories * leaseClients * callsPerClient * 9 / 10; ops < want {
 				t.Errorf("%d operations, want %d at least: too few to mean something", ops, want)
 			}
 			t.Logf("%d operations in %d histories, checked in %v", ops, leaseHistories, thought)

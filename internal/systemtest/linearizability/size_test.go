@@ -5,5 +5,5 @@ package linearizability_test
 // How many histories are recorded on each store, and the calls of one client.
 const (
 	leaseHistories = 6
-	leaseCalls     = 20
+	callsPerClient = 20
 )

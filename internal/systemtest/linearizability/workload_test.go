@@ -62,7 +62,7 @@ func recordHistory(t *testing.T, seed uint64, stores ...store.Store) []porcupine
 	for _, c := range clients {
 		wg.Go(func() {
 			<-start
-			for range leaseCalls {
+			for range callsPerClient {
 				c.callOnce()
 			}
 		})

@@ -157,7 +157,7 @@ func storeMethods() []string {
 // sweep runs one case without a fault, and then with each fault at each call
 // that it made.
 func sweep(t *testing.T, kind storeKind, tc *testCase, totals *totals, offset, every int) {
-	ref := runCase(t, kind, tc, injection{point: "without a fault"}, nil, nil)
+	ref := reference(t, kind, tc)
 	points, missed, all := 0, 0, 0
 	for _, c := range ref.calls {
 		for _, f := range c.Faults() {
@@ -189,6 +189,20 @@ func sweep(t *testing.T, kind storeKind, tc *testCase, totals *totals, offset, e
 		totals.methods[kind.name+" "+c.Method] = true
 	}
 	t.Logf("%d calls, %d points of %d, %d not reached", len(ref.calls), points, all, missed)
+}
+
+var references sync.Map // of *result, by kind of store and case
+
+// reference returns the result of the case without a fault. It runs once.
+func reference(t *testing.T, kind storeKind, tc *testCase) *result {
+	t.Helper()
+	key := kind.name + "/" + tc.name
+	if ref, ok := references.Load(key); ok {
+		return ref.(*result)
+	}
+	ref := runCase(t, kind, tc, injection{point: "without a fault"}, nil, nil)
+	references.Store(key, ref)
+	return ref
 }
 
 // result is what a run led to.
