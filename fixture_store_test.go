@@ -12,7 +12,7 @@ import (
 
 // faults is the fixture's store as one worker uses it: calls fail, or their
 // replies get lost, or a hook answers them. Other users of the fixture's store
-// are not affected. Claims do not wait in it.
+// are not affected.
 type faults struct {
 	store weaver.Store
 	hooks storehook.Hooks // set before the store is used; Around is taken
@@ -25,7 +25,7 @@ type faults struct {
 
 func newFaults(fx *fixture) *faults {
 	f := &faults{calls: map[string]int{}}
-	f.hooks = storehook.Hooks{Around: f.call, Hide: storehook.WaitingClaimer}
+	f.hooks = storehook.Hooks{Around: f.call}
 	f.store = storehook.New(fx.store, &f.hooks)
 	return f
 }

@@ -177,7 +177,7 @@ func rowsComparable(s *store.Snapshot) *store.Snapshot {
 	c := *s
 	c.Generation = "" // each store draws its own
 	c.Steps = ordered(s.Steps)
-	// "Keys nobody holds may be absent" (store.Snapshot).
+	// Keys without a holder may be absent (store.Snapshot).
 	c.Keys = slices.DeleteFunc(slices.Clone(s.Keys), func(k store.KeyRow) bool { return k.Held == 0 })
 	return &c
 }

@@ -90,7 +90,7 @@ func (sim *simulation) claimed(p *process, req store.ClaimRequest, res store.Cla
 		}
 		sim.mu.Unlock()
 		if c.Lease.ID != req.LeaseID || c.Task.State != task.Running {
-			sim.failf("%s is handed out %s, with a lease that nobody asked for", name, c.Task.State)
+			sim.failf("%s is handed out %s, with another lease than the one asked for", name, c.Task.State)
 		}
 	}
 	return b.String()

@@ -128,7 +128,7 @@ func TestGrowthIsFound(t *testing.T) {
 		"a log that never restarts":  {"log file", func(i int64, s *sample) { s.wal += i * 2 * mib }},
 		"rows outside of the store":  {"database file", func(i int64, s *sample) { s.file += i * mib / 10 }},
 		"more than jobs can be":      {"database file", func(i int64, s *sample) { s.kept = i; s.file += i * 100_000 }},
-		"rows that nobody deletes":   {"rows", func(i int64, s *sample) { s.rows += 20 * i }},
+		"rows that are not deleted":  {"rows", func(i int64, s *sample) { s.rows += 20 * i }},
 		"nothing is done any more":   {"stood still", func(i int64, s *sample) { s.done = min(i, n/2) }},
 	} {
 		found := growths(series(c.change))

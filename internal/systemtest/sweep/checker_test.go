@@ -170,11 +170,9 @@ func (v *checker) ack(got []store.Enqueued) {
 	}
 }
 
-// checked returns the store with a check after every write. Its claims do not
-// wait.
+// checked returns the store with a check after every write.
 func (fx *fixture) checked(s store.Store) store.Store {
 	return storehook.New(s, &storehook.Hooks{
-		Hide: storehook.WaitingClaimer,
 		Enqueue: func(_ context.Context, sub storehook.Submission, next func() ([]store.Enqueued, error)) ([]store.Enqueued, error) {
 			got, err := next()
 			if sub.Tx == nil {
