@@ -236,6 +236,13 @@ func runCase(t *testing.T, kind storeKind, tc *testCase, inj injection, ref *res
 		fx := &fixture{T: t, ctx: ctx, kind: kind, tc: tc, point: inj.point, next: inj.next, known: tolerated, changed: make(chan struct{}), marks: map[string]chan struct{}{}, counts: map[string]int{}}
 		fx.checker.lock, fx.checker.acked = newGate(), map[task.ID]bool{}
 		defer func() {
+			if t.Failed() {
+				for i, p := range fx.all {
+					t.Logf("process %d made %d calls and was struck by %v", i+1, len(p.fault.Calls()), p.fault.Struck())
+				}
+			}
+		}()
+		defer func() {
 			if p := recover(); p != nil {
 				if _, ok := p.(abort); !ok {
 					panic(p)
