@@ -43,8 +43,8 @@ SEED ?= 0
 soak-model: ## 20,000 sequences of 100 operations on the model and on SQLite
 	$(GO) test ./internal/systemtest/model -run '^TestModel$$' -rapid.seed=$(SEED) -rapid.checks=20000 -rapid.steps=100 -timeout=4h
 
-soak-sweep: ## Every fault at every store call of every scenario
-	WEAVER_SWEEP=full $(GO) test ./internal/systemtest/sweep -run Sweep -v -timeout=1h
+soak-sweep: ## Every fault at every store call of every case, alone and in pairs
+	WEAVER_SWEEP=full $(GO) test ./internal/systemtest/sweep -run Sweep -v -timeout=6h
 
 soak-simulation: ## 20,000 seeds of the deterministic simulation
 	WEAVER_SIMULATION=20000 $(GO) test ./internal/systemtest/simulation -timeout=4h

@@ -2,28 +2,30 @@ package weaver_test
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
 // crowd counts how many handlers of each kind run at once.
-type crowd struct {
+type concurrency struct {
 	mu        sync.Mutex
 	now, most map[string]int
 }
 
-func newCrowd() *crowd { return &crowd{now: map[string]int{}, most: map[string]int{}} }
+func newConcurrency() *concurrency {
+	return &concurrency{now: map[string]int{}, most: map[string]int{}}
+}
 
 // stay runs for a second as one of a kind.
-func (c *crowd) stay(kind string) {
+func (c *concurrency) stay(kind string) {
 	c.mu.Lock()
 	c.now[kind]++
 	c.most[kind] = max(c.most[kind], c.now[kind])
@@ -34,81 +36,28 @@ func (c *crowd) stay(kind string) {
 	c.mu.Unlock()
 }
 
-func TestMiddleware(t *testing.T) {
-	typ := weaver.Define[string, string]("engine.middleware.run.v1")
-	scene(t, "wraps every handler, the first outermost", func(w *world) {
-		var trace []string
-		named := func(name string) func(weaver.HandlerFunc) weaver.HandlerFunc {
-			return func(next weaver.HandlerFunc) weaver.HandlerFunc {
-				return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
-					trace = append(trace, name+" in "+string(input))
-					out, err := next(ctx, input)
-					trace = append(trace, name+" out "+string(out))
-					return out, err
-				}
-			}
-		}
-		w.runConfig(w.store, weaver.Config{
-			Middleware: []func(weaver.HandlerFunc) weaver.HandlerFunc{named("outer"), named("inner")},
-			Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
-				trace = append(trace, "handler of "+weaver.Current(ctx).Type)
-				return in + "!", nil
-			})},
-		})
-		result(w, enqueue(w, typ, "x"))
-		want := []string{`outer in "x"`, `inner in "x"`, "handler of engine.middleware.run.v1", `inner out "x!"`, `outer out "x!"`}
-		if !slices.Equal(trace, want) {
-			w.Errorf("trace:\n got %q\nwant %q", trace, want)
-		}
-	})
-}
-
-func TestMiddlewareThatAnswersItself(t *testing.T) {
-	typ := weaver.Define[string, string]("engine.middleware.own.v1", weaver.NoRetry())
-	scene(t, "must return JSON, or nothing", func(w *world) {
-		w.runConfig(w.store, weaver.Config{
-			Middleware: []func(weaver.HandlerFunc) weaver.HandlerFunc{func(weaver.HandlerFunc) weaver.HandlerFunc {
-				return func(_ context.Context, input json.RawMessage) (json.RawMessage, error) {
-					var out string
-					err := json.Unmarshal(input, &out)
-					return json.RawMessage(out), err
-				}
-			}},
-			Handlers: []weaver.Handler{typ.Handler(func(context.Context, string) (string, error) {
-				w.Error("the handler ran")
-				return "", nil
-			})},
-		})
-		equal(w, "its own output", result(w, enqueue(w, typ, `"mine"`)), "mine")
-		equal(w, "no output", result(w, enqueue(w, typ, "")), "")
-		te := failure(w, enqueue(w, typ, `{"a":`))
-		equal(w, "kind", te.Kind, task.KindValidation)
-		wantError(w, te, nil, "Middleware", "cannot be stored", "$.a")
-	})
-}
-
 func TestSlots(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.slots.run.v1")
 
-	scene(t, "bound the handlers that run at once", func(w *world) {
-		c := newCrowd()
-		w.runConfig(w.store, weaver.Config{Concurrency: 3, Handlers: []weaver.Handler{typ.Handler(func(_ context.Context, in string) (string, error) {
+	subtest(t, "bound the handlers that run at once", func(fx *fixture) {
+		c := newConcurrency()
+		fx.runConfig(fx.store, weaver.Config{Concurrency: 3, Handlers: []weaver.Handler{typ.Handler(func(_ context.Context, in string) (string, error) {
 			c.stay("all")
 			return in, nil
 		})}})
-		hs, err := typ.EnqueueMany(w.Context(), w.client, make([]string, 10))
-		w.must(err)
+		hs, err := typ.EnqueueMany(fx.Context(), fx.client, make([]string, 10))
+		fx.must(err)
 		began := time.Now()
 		for _, h := range hs {
-			result(w, h)
+			result(fx, h)
 		}
-		equal(w, "most at once", c.most["all"], 3)
-		equal(w, "time", time.Since(began).Round(100*time.Millisecond), 4*time.Second)
+		equal(fx, "most at once", c.most["all"], 3)
+		equal(fx, "time", time.Since(began).Round(100*time.Millisecond), 4*time.Second)
 	})
 
-	scene(t, "are shared by queues within their own limits, and other queues are left alone", func(w *world) {
-		c := newCrowd()
-		w.runConfig(w.store, weaver.Config{
+	subtest(t, "are shared by queues within their own limits, and other queues are left alone", func(fx *fixture) {
+		c := newConcurrency()
+		fx.runConfig(fx.store, weaver.Config{
 			Concurrency: 10,
 			Queues:      map[string]int{"slow": 1, "fast": 4},
 			Handlers: []weaver.Handler{typ.Handler(func(_ context.Context, in string) (string, error) {
@@ -119,96 +68,148 @@ func TestSlots(t *testing.T) {
 		var hs []*weaver.Handle[string]
 		for range 8 {
 			for _, q := range []string{"slow", "fast"} {
-				hs = append(hs, enqueue(w, typ, q, weaver.Queue(q)))
+				hs = append(hs, enqueue(fx, typ, q, weaver.Queue(q)))
 			}
 		}
-		other := enqueue(w, typ, "other", weaver.Queue("other"))
+		other := enqueue(fx, typ, "other", weaver.Queue("other"))
 		began := time.Now()
 		for _, h := range hs {
-			result(w, h)
+			result(fx, h)
 		}
-		equal(w, "most of slow", c.most["slow"], 1)
-		equal(w, "most of fast", c.most["fast"], 4)
-		equal(w, "time of eight slow ones", time.Since(began).Round(100*time.Millisecond), 8*time.Second)
-		w.wantState(other.ID(), weaver.StateReady)
+		equal(fx, "most of slow", c.most["slow"], 1)
+		equal(fx, "most of fast", c.most["fast"], 4)
+		equal(fx, "time of eight slow ones", time.Since(began).Round(100*time.Millisecond), 8*time.Second)
+		fx.wantState(other.ID(), weaver.StateReady)
 	})
 
-	scene(t, "are given by priority, then by age", func(w *world) {
+	subtest(t, "are given by priority, then by age", func(fx *fixture) {
 		var order []string
 		for i, p := range []int{5, 9, 1, 5, 1, 9} {
-			enqueue(w, typ, fmt.Sprint(p, "-", i), weaver.Priority(p))
+			enqueue(fx, typ, fmt.Sprint(p, "-", i), weaver.Priority(p))
 		}
-		w.must(w.newEngine(w.store, weaver.Config{Concurrency: 1, Handlers: []weaver.Handler{typ.Handler(func(_ context.Context, in string) (string, error) {
+		fx.must(fx.newEngine(fx.store, weaver.Config{Concurrency: 1, Handlers: []weaver.Handler{typ.Handler(func(_ context.Context, in string) (string, error) {
 			order = append(order, in)
 			return in, nil
-		})}}).RunUntilIdle(w.Context()))
-		equal(w, "order", fmt.Sprint(order), "[1-2 1-4 5-0 5-3 9-1 9-5]")
+		})}}).RunUntilIdle(fx.Context()))
+		equal(fx, "order", fmt.Sprint(order), "[1-2 1-4 5-0 5-3 9-1 9-5]")
 	})
 
-	scene(t, "are given when a task is due", func(w *world) {
+	subtest(t, "are given when a task is due", func(fx *fixture) {
 		var began []string
-		w.run(typ.Handler(func(_ context.Context, in string) (string, error) {
+		fx.run(typ.Handler(func(_ context.Context, in string) (string, error) {
 			began = append(began, fmt.Sprint(in, " ", time.Now().UTC().Format(time.TimeOnly)))
 			return in, nil
 		}))
 		midnight := time.Now() // as every bubble begins
 		for _, h := range []*weaver.Handle[string]{
-			enqueue(w, typ, "past", weaver.At(midnight.Add(-time.Hour))),
-			enqueue(w, typ, "at", weaver.At(midnight.Add(time.Hour))),
-			enqueue(w, typ, "delay", weaver.Delay(2*time.Hour)),
-			enqueue(w, typ, "last wins", weaver.Delay(time.Minute), weaver.At(midnight.Add(3*time.Hour))),
+			enqueue(fx, typ, "past", weaver.At(midnight.Add(-time.Hour))),
+			enqueue(fx, typ, "at", weaver.At(midnight.Add(time.Hour))),
+			enqueue(fx, typ, "delay", weaver.Delay(2*time.Hour)),
+			enqueue(fx, typ, "last wins", weaver.Delay(time.Minute), weaver.At(midnight.Add(3*time.Hour))),
 		} {
-			result(w, h)
+			result(fx, h)
 		}
-		equal(w, "starts", fmt.Sprint(began), "[past 00:00:00 at 01:00:00 delay 02:00:00 last wins 03:00:00]")
+		equal(fx, "starts", fmt.Sprint(began), "[past 00:00:00 at 01:00:00 delay 02:00:00 last wins 03:00:00]")
 	})
 
-	scene(t, "a paused queue starts nothing, and goes on when resumed", func(w *world) {
+	subtest(t, "a paused queue starts nothing, and goes on when resumed", func(fx *fixture) {
 		g := newGate()
-		w.run(typ.Handler(func(ctx context.Context, in string) (string, error) { return in, g.pass(ctx) }))
-		running := enqueue(w, typ, "running", weaver.Queue("billing"))
+		fx.run(typ.Handler(func(ctx context.Context, in string) (string, error) { return in, g.pass(ctx) }))
+		running := enqueue(fx, typ, "running", weaver.Queue("billing"))
 		<-g.in
-		w.must(w.client.PauseQueue(w.Context(), "billing", weaver.By("ops"), weaver.Reason("month end")))
-		waiting := enqueue(w, typ, "waiting", weaver.Queue("billing"))
+		fx.must(fx.client.PauseQueue(fx.Context(), "billing", weaver.By("ops"), weaver.Reason("month end")))
+		waiting := enqueue(fx, typ, "waiting", weaver.Queue("billing"))
 		g.open()
-		equal(w, "a running one ends", result(w, running), "running")
+		equal(fx, "a running one ends", result(fx, running), "running")
 		time.Sleep(time.Hour)
-		got := w.get(waiting.ID())
-		equal(w, "state", got.State, weaver.StatePending)
-		equal(w, "it waits for", got.Waiting, task.WaitPaused)
-		pause := w.history(waiting.ID()).QueuePause
+		got := fx.get(waiting.ID())
+		equal(fx, "state", got.State, weaver.StatePending)
+		equal(fx, "it waits for", got.Waiting, task.WaitPaused)
+		pause := fx.history(waiting.ID()).QueuePause
 		if pause == nil || pause.Actor != "ops" || pause.Reason != "month end" {
-			w.Errorf("the history's pause: %+v", pause)
+			fx.Errorf("the history's pause: %+v", pause)
 		}
 		resumed := time.Now()
-		w.must(w.client.ResumeQueue(w.Context(), "billing"))
+		fx.must(fx.client.ResumeQueue(fx.Context(), "billing"))
 		<-g.in
-		equal(w, "time to its start", time.Since(resumed), 0)
+		equal(fx, "time to its start", time.Since(resumed), 0)
 		g.open()
-		result(w, waiting)
+		result(fx, waiting)
 	})
 
-	scene(t, "tasks of unknown types are left alone", func(w *world) {
+	subtest(t, "tasks of unknown types are left alone", func(fx *fixture) {
 		unknown := weaver.Define[string, string]("engine.slots.unknown.v1")
-		h := enqueue(w, unknown, "x")
-		w.run(typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil }))
-		result(w, enqueue(w, typ, "x"))
-		w.wantState(h.ID(), weaver.StateReady)
+		h := enqueue(fx, unknown, "x")
+		fx.run(typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil }))
+		result(fx, enqueue(fx, typ, "x"))
+		fx.wantState(h.ID(), weaver.StateReady)
 	})
 
-	scene(t, "other namespaces are left alone", func(w *world) {
-		dev, err := weaver.NewClient(w.store, weaver.ClientConfig{Namespace: "acme-dev"})
-		w.must(err)
-		h, err := typ.Enqueue(w.Context(), dev, "x")
-		w.must(err)
+	subtest(t, "other namespaces are left alone", func(fx *fixture) {
+		dev, err := weaver.NewClient(fx.store, weaver.ClientConfig{Namespace: "acme-dev"})
+		fx.must(err)
+		h, err := typ.Enqueue(fx.Context(), dev, "x")
+		fx.must(err)
 		handler := typ.Handler(func(ctx context.Context, _ string) (string, error) { return weaver.Current(ctx).Namespace, nil })
-		w.run(handler)
-		equal(w, "namespace", result(w, enqueue(w, typ, "x")), weaver.DefaultNamespace)
-		got, err := h.Get(w.Context())
-		w.must(err)
-		equal(w, "state there", got.State, weaver.StateReady)
-		w.runConfig(w.store, weaver.Config{Namespace: "acme-dev", Handlers: []weaver.Handler{handler}})
-		equal(w, "namespace", result(w, h), "acme-dev")
+		fx.run(handler)
+		equal(fx, "namespace", result(fx, enqueue(fx, typ, "x")), weaver.DefaultNamespace)
+		got, err := h.Get(fx.Context())
+		fx.must(err)
+		equal(fx, "state there", got.State, weaver.StateReady)
+		fx.runConfig(fx.store, weaver.Config{Namespace: "acme-dev", Handlers: []weaver.Handler{handler}})
+		equal(fx, "namespace", result(fx, h), "acme-dev")
+	})
+}
+
+// The return of an abandoned handler must not free the slot of another attempt.
+func TestSlotsAfterAnAbandonedHandler(t *testing.T) {
+	typ := weaver.Define[string, string]("engine.slots.given.v1", weaver.Queue("narrow"))
+	inBubble(t, func(fx *fixture) {
+		var mu sync.Mutex
+		running, most := 0, 0
+		release := make(chan struct{})
+		eng := fx.newEngine(fx.store, weaver.Config{
+			Queues: map[string]int{"narrow": 1}, DrainTimeout: time.Second,
+			Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
+				if in == "stuck" && weaver.Current(ctx).AttemptNo == 1 {
+					<-release
+					return in, nil
+				}
+				mu.Lock()
+				running++
+				most = max(most, running)
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+				running--
+				mu.Unlock()
+				return in, nil
+			})},
+		})
+		ctx, cancel := context.WithCancel(fx.Context())
+		done := make(chan error, 1)
+		go func() { done <- eng.Run(ctx) }()
+		stuck := enqueue(fx, typ, "stuck")
+		synctest.Wait()
+		cancel()
+		var names *weaver.RunningError
+		if err := <-done; !errors.As(err, &names) {
+			fx.Errorf("Run = %v, want a *RunningError", err)
+		}
+		close(release)
+		synctest.Wait()
+
+		ctx, cancel = context.WithCancel(fx.Context())
+		go func() { done <- eng.Run(ctx) }()
+		hs := []*weaver.Handle[string]{stuck, enqueue(fx, typ, "a"), enqueue(fx, typ, "b")}
+		for _, h := range hs {
+			result(fx, h)
+		}
+		cancel()
+		fx.must(<-done)
+		mu.Lock()
+		defer mu.Unlock()
+		equal(fx, "handlers of the queue at once", most, 1)
 	})
 }
 
@@ -217,35 +218,35 @@ func TestConcurrencyKey(t *testing.T) {
 	other := weaver.Define[string, string]("engine.keys.other.v1")
 
 	for _, limit := range []int{1, 3} {
-		scene(t, fmt.Sprintf("lets %d run at once, across types, and drops none", limit), func(w *world) {
-			c := newCrowd()
+		subtest(t, fmt.Sprintf("lets %d run at once, across types, and drops none", limit), func(fx *fixture) {
+			c := newConcurrency()
 			handler := func(_ context.Context, in string) (string, error) {
 				c.stay(in)
 				return in, nil
 			}
-			w.run(typ.Handler(handler), other.Handler(handler))
+			fx.run(typ.Handler(handler), other.Handler(handler))
 			var hs []*weaver.Handle[string]
 			for i := range 12 {
 				k := []*weaver.Type[string, string]{typ, other}[i%2]
-				hs = append(hs, enqueue(w, k, "org_1", weaver.ConcurrencyKey("org_1", limit)))
-				hs = append(hs, enqueue(w, k, "org_2", weaver.ConcurrencyKey("org_2", limit)))
+				hs = append(hs, enqueue(fx, k, "org_1", weaver.ConcurrencyKey("org_1", limit)))
+				hs = append(hs, enqueue(fx, k, "org_2", weaver.ConcurrencyKey("org_2", limit)))
 			}
-			free := enqueue(w, typ, "free")
+			free := enqueue(fx, typ, "free")
 			began := time.Now()
-			result(w, free)
-			equal(w, "a task without the key waits for nobody", time.Since(began).Round(100*time.Millisecond), time.Second)
+			result(fx, free)
+			equal(fx, "a task without the key does not wait", time.Since(began).Round(100*time.Millisecond), time.Second)
 			for _, h := range hs {
-				result(w, h)
+				result(fx, h)
 			}
-			equal(w, "most with the first key", c.most["org_1"], limit)
-			equal(w, "most with the second key", c.most["org_2"], limit)
-			equal(w, "time", time.Since(began).Round(100*time.Millisecond), time.Duration(12/limit)*time.Second)
+			equal(fx, "most with the first key", c.most["org_1"], limit)
+			equal(fx, "most with the second key", c.most["org_2"], limit)
+			equal(fx, "time", time.Since(began).Round(100*time.Millisecond), time.Duration(12/limit)*time.Second)
 		})
 	}
 
-	scene(t, "is free while its holder sleeps, retries, or is blocked", func(w *world) {
+	subtest(t, "is free while its holder sleeps, retries, or is blocked", func(fx *fixture) {
 		attempts := 0
-		w.run(typ.Handler(func(ctx context.Context, in string) (string, error) {
+		fx.run(typ.Handler(func(ctx context.Context, in string) (string, error) {
 			if in == "next" {
 				return in, nil
 			}
@@ -257,19 +258,124 @@ func TestConcurrencyKey(t *testing.T) {
 			}
 			return in, weaver.Sleep(ctx, "nap", time.Hour)
 		}))
-		holder := enqueue(w, typ, "holder", weaver.ConcurrencyKey("k"))
+		holder := enqueue(fx, typ, "holder", weaver.ConcurrencyKey("k"))
 		for range 3 {
 			synctest.Wait()
 			began := time.Now()
-			result(w, enqueue(w, typ, "next", weaver.ConcurrencyKey("k")))
-			equal(w, "wait for the key", time.Since(began), 0)
-			if got := w.get(holder.ID()); got.State == weaver.StateBlocked {
-				w.must(w.client.Unblock(w.Context(), holder.ID(), nil))
+			result(fx, enqueue(fx, typ, "next", weaver.ConcurrencyKey("k")))
+			equal(fx, "wait for the key", time.Since(began), 0)
+			if got := fx.get(holder.ID()); got.State == weaver.StateBlocked {
+				fx.must(fx.client.Unblock(fx.Context(), holder.ID(), nil))
 			} else {
 				time.Sleep(61 * time.Minute)
 			}
 		}
-		equal(w, "output", result(w, holder), "holder")
-		equal(w, "runs of the holder", attempts, 4)
+		equal(fx, "output", result(fx, holder), "holder")
+		equal(fx, "runs of the holder", attempts, 4)
+	})
+}
+
+func TestClaimer(t *testing.T) {
+	typ := weaver.Define[int, int]("engine.claimer.run.v1")
+
+	subtest(t, "the oldest goes first", func(fx *fixture) {
+		var order []int
+		for i := range 5 {
+			enqueue(fx, typ, i, weaver.Delay(time.Duration(5-i)*time.Second)) // the last is due first
+		}
+		time.Sleep(time.Minute)
+		cfg := weaver.Config{Concurrency: 1, Handlers: []weaver.Handler{typ.Handler(func(_ context.Context, n int) (int, error) {
+			order = append(order, n)
+			return n, nil
+		})}}
+		fx.must(fx.newEngine(fx.store, cfg).RunUntilIdle(fx.Context()))
+		equal(fx, "order", fmt.Sprint(order), "[4 3 2 1 0]")
+	})
+
+	subtest(t, "the poll interval and the lease are configurable", func(fx *fixture) {
+		// A store without notices is polled.
+		began := time.Time{}
+		handler := typ.Handler(func(_ context.Context, n int) (int, error) {
+			began = time.Now()
+			time.Sleep(time.Minute)
+			return n, nil
+		})
+		for _, poll := range []time.Duration{0, 20 * time.Second} {
+			f := newFaults(fx)
+			e := fx.start(polled(f.store), weaver.Config{Handlers: []weaver.Handler{handler}, Poll: poll, Lease: 9 * time.Second})
+			synctest.Wait() // the first look found nothing
+			asked := time.Now()
+			h := enqueue(fx, typ, 1)
+			_ = result(fx, h)
+			if poll == 0 {
+				poll = weaver.DefaultPoll
+			}
+			near(fx, "time from the enqueue to the next look", began.Sub(asked), poll)
+			if beats := f.count("Heartbeat"); beats < 19 || beats > 30 {
+				fx.Errorf("%d heartbeats in a minute, want one per third of 9s", beats)
+			}
+			fx.must(e.stop())
+		}
+	})
+
+	subtest(t, "enqueue wakes an idle worker at once", func(fx *fixture) {
+		var began time.Time
+		fx.run(typ.Handler(func(_ context.Context, n int) (int, error) {
+			began = time.Now()
+			return n, nil
+		}))
+		time.Sleep(time.Hour + 123*time.Millisecond)
+		asked := time.Now()
+		result(fx, enqueue(fx, typ, 1))
+		equal(fx, "time from the enqueue to the handler", began.Sub(asked), 0)
+	})
+}
+
+func TestRepliesOfClaims(t *testing.T) {
+	typ := weaver.Define[string, string]("engine.run.errors.v1", weaver.NoRetry())
+	echo := typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil })
+
+	// The claim commits, and its answer is on its way when Run's context ends.
+	subtest(t, "arrive when the drain has begun, and the tasks run", func(fx *fixture) {
+		s := newFaults(fx)
+		s.hooks.Claim = func(ctx context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+			got, err := next()
+			if err != nil || len(got.Tasks) == 0 {
+				return got, err
+			}
+			select {
+			case <-time.After(2 * time.Second):
+				return got, nil
+			case <-ctx.Done():
+				return store.ClaimResult{}, context.Cause(ctx)
+			}
+		}
+		e := fx.start(s.store, weaver.Config{Handlers: []weaver.Handler{echo}})
+		h := enqueue(fx, typ, "x")
+		time.Sleep(time.Second)
+		fx.wantState(h.ID(), weaver.StateRunning)
+		fx.must(e.stop())
+		fx.wantState(h.ID(), weaver.StateSucceeded)
+	})
+
+	subtest(t, "are lost, and the claim is repeated in time though a call hangs", func(fx *fixture) {
+		s := newFaults(fx)
+		calls := 0
+		s.hooks.Claim = func(ctx context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+			switch calls++; calls {
+			case 1:
+				_, _ = next()
+				return store.ClaimResult{}, store.ErrUnavailable
+			case 2:
+				<-ctx.Done()
+				return store.ClaimResult{}, context.Cause(ctx)
+			}
+			return next()
+		}
+		h := enqueue(fx, typ, "x")
+		fx.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{echo}})
+		time.Sleep(weaver.DefaultLease * 2 / 3)
+		fx.wantState(h.ID(), weaver.StateSucceeded)
+		equal(fx, "attempts", fx.get(h.ID()).AttemptNo, 1)
 	})
 }

@@ -110,7 +110,7 @@ func FuzzIdempotencyKey(f *testing.F) {
 }
 
 // Names of queues, labels, metadata and concurrency keys are refused with a
-// reason, or kept as they are and told apart by every store.
+// reason, or kept as they are and distinguished by every store.
 func FuzzNames(f *testing.F) {
 	for _, n := range names {
 		f.Add(n[0], n[1])
@@ -121,7 +121,7 @@ func FuzzNames(f *testing.F) {
 		named := func(name, value string) weaver.Draft {
 			return weaver.NewDraft("fuzz.names.any.v1", []byte(`1`), weaver.Queue(name), weaver.Label(name, value), weaver.Metadata(name, value), weaver.ConcurrencyKey(name))
 		}
-		good := nameable(a) && keepable(b)
+		good := nameable(a) && storableText(b)
 		for name, c := range stores.clients(t) {
 			_, err := c.EnqueueTasks(t.Context(), named(a, b))
 			if !good {

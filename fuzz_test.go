@@ -45,12 +45,12 @@ func (s *fuzzStores) clients(t *testing.T) map[string]*weaver.Client {
 }
 
 // keepable is what every store can keep as a text, said once more.
-func keepable(text string) bool {
+func storableText(text string) bool {
 	return utf8.ValidString(text) && !strings.Contains(text, "\x00")
 }
 
 // nameable is what can be a name or a key.
-func nameable(text string) bool { return text != "" && len(text) <= 255 && keepable(text) }
+func nameable(text string) bool { return text != "" && len(text) <= 255 && storableText(text) }
 
 // list returns all tasks that a filter selects.
 func list(t *testing.T, c *weaver.Client, f weaver.Filter) []weaver.TaskInfo {

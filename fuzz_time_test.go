@@ -94,7 +94,7 @@ func FuzzAt(f *testing.F) {
 				t.Fatalf("%s: At(%v): %v", name, at, err)
 			}
 			if _, err := json.Marshal(info); err != nil {
-				t.Errorf("%s: At(%v): nobody can print the task: %v", name, at, err)
+				t.Errorf("%s: At(%v): the task cannot be printed: %v", name, at, err)
 			}
 			if at.After(info.UpdatedAt.Add(time.Minute)) {
 				if info.State != weaver.StatePending || !info.ReadyAt.Equal(at.Truncate(time.Microsecond)) {

@@ -12,33 +12,33 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-func submit(w *world, j *weaver.Job) *weaver.JobHandle {
-	w.Helper()
-	h, err := w.client.Submit(w.Context(), j)
+func submit(fx *fixture, j *weaver.Job) *weaver.JobHandle {
+	fx.Helper()
+	h, err := fx.client.Submit(fx.Context(), j)
 	if err != nil {
-		w.Fatalf("Submit: %v", err)
+		fx.Fatalf("Submit: %v", err)
 	}
 	return h
 }
 
-func jobResult(w *world, h *weaver.JobHandle) weaver.JobResult {
-	w.Helper()
-	res, err := h.Wait(w.Context())
+func jobResult(fx *fixture, h *weaver.JobHandle) weaver.JobResult {
+	fx.Helper()
+	res, err := h.Wait(fx.Context())
 	if err != nil {
-		w.Fatalf("Wait: %v", err)
+		fx.Fatalf("Wait: %v", err)
 	}
 	return res
 }
 
 // named returns a task of a result by its name in the job.
-func named(w *world, tasks []weaver.JobTask, name string) weaver.JobTask {
-	w.Helper()
+func named(fx *fixture, tasks []weaver.JobTask, name string) weaver.JobTask {
+	fx.Helper()
 	for _, t := range tasks {
 		if t.Name == name {
 			return t
 		}
 	}
-	w.Fatalf("%q is not among %+v", name, tasks)
+	fx.Fatalf("%q is not among %+v", name, tasks)
 	return weaver.JobTask{}
 }
 
@@ -71,118 +71,118 @@ func TestJob(t *testing.T) {
 		return j
 	}
 
-	scene(t, "carries its metadata", func(w *world) {
+	subtest(t, "carries its metadata", func(fx *fixture) {
 		j := diamond()
 		j.Metadata("file", "/etc/nightly.yaml")
-		h := submit(w, j)
-		info, err := w.client.Job(w.Context(), h.ID())
-		w.must(err)
-		equal(w, "metadata", fmt.Sprint(info.Meta), "map[file:/etc/nightly.yaml]")
-		_, err = w.client.Job(w.Context(), weaver.JobID{1})
-		wantError(w, err, weaver.ErrNotFound)
+		h := submit(fx, j)
+		info, err := fx.client.Job(fx.Context(), h.ID())
+		fx.must(err)
+		equal(fx, "metadata", fmt.Sprint(info.Meta), "map[file:/etc/nightly.yaml]")
+		_, err = fx.client.Job(fx.Context(), weaver.JobID{1})
+		wantError(fx, err, weaver.ErrNotFound)
 
 		j = diamond()
 		j.Metadata("", "x")
 		j.Metadata("k", "a\x00b")
-		_, err = w.client.Submit(w.Context(), j)
-		wantError(w, err, weaver.ErrInvalidJob, "Metadata: the name is empty", `Metadata k: "a\x00b" contains a NUL byte`)
+		_, err = fx.client.Submit(fx.Context(), j)
+		wantError(fx, err, weaver.ErrInvalidJob, "Metadata: the name is empty", `Metadata k: "a\x00b" contains a NUL byte`)
 	})
 
-	scene(t, "runs a diamond in order and hands outputs on", func(w *world) {
-		h := submit(w, diamond())
-		st, err := w.client.JobStatus(w.Context(), h.ID())
-		w.must(err)
-		equal(w, "state", st.State, weaver.JobRunning)
-		equal(w, "tasks", len(st.Tasks), 4)
-		equal(w, "the first", st.Tasks[0].Node, "extract")
-		equal(w, "the last waits for", st.Tasks[3].Waiting, task.WaitDeps)
-		equal(w, "its open needs", st.Tasks[3].RemainingDeps, 2)
+	subtest(t, "runs a diamond in order and hands outputs on", func(fx *fixture) {
+		h := submit(fx, diamond())
+		st, err := fx.client.JobStatus(fx.Context(), h.ID())
+		fx.must(err)
+		equal(fx, "state", st.State, weaver.JobRunning)
+		equal(fx, "tasks", len(st.Tasks), 4)
+		equal(fx, "the first", st.Tasks[0].Node, "extract")
+		equal(fx, "the last waits for", st.Tasks[3].Waiting, task.WaitDeps)
+		equal(fx, "its open needs", st.Tasks[3].RemainingDeps, 2)
 
-		w.run(extractHandler, sumHandler, reportHandler)
-		res := jobResult(w, h)
-		equal(w, "state", res.State, weaver.JobSucceeded)
-		equal(w, "completed", len(res.Completed), 4)
-		equal(w, "failed and incomplete", len(res.Failed)+len(res.Incomplete), 0)
-		got, err := report.Get(w.Context(), w.client, named(w, res.Completed, "report").ID)
-		w.must(err)
-		equal(w, "the report", got.Output, fmt.Sprint("total: 12 of job ", h.ID()))
+		fx.run(extractHandler, sumHandler, reportHandler)
+		res := jobResult(fx, h)
+		equal(fx, "state", res.State, weaver.JobSucceeded)
+		equal(fx, "completed", len(res.Completed), 4)
+		equal(fx, "failed and incomplete", len(res.Failed)+len(res.Incomplete), 0)
+		got, err := report.Get(fx.Context(), fx.client, named(fx, res.Completed, "report").ID)
+		fx.must(err)
+		equal(fx, "the report", got.Output, fmt.Sprint("total: 12 of job ", h.ID()))
 	})
 
-	scene(t, "a failure passes on, and a retry revives what it took with it", func(w *world) {
+	subtest(t, "a failure fails the dependents, and a retry revives them", func(fx *fixture) {
 		broken := true
-		w.run(extractHandler, reportHandler, sum.Handler(func(ctx context.Context, _ weaver.None) (int, error) {
+		fx.run(extractHandler, reportHandler, sum.Handler(func(ctx context.Context, _ weaver.None) (int, error) {
 			if broken && weaver.Current(ctx).Node == "sum" {
 				return 0, errNo
 			}
 			return 6, nil
 		}))
-		h := submit(w, diamond())
-		res := jobResult(w, h)
-		equal(w, "state", res.State, weaver.JobFailed)
-		failed := named(w, res.Failed, "sum")
-		equal(w, "attempts of the failed one", failed.Attempts, 3)
-		equal(w, "its reason", failed.Reason, "no")
-		lost := named(w, res.Incomplete, "report")
-		equal(w, "kind of the one that needs it", lost.Kind, task.KindDependencyFailed)
-		equal(w, "its state", lost.State, weaver.StateCancelled)
-		wantError(w, errors.New(lost.Reason), nil, "sum")
-		equal(w, "completed beside it", len(res.Completed), 2)
+		h := submit(fx, diamond())
+		res := jobResult(fx, h)
+		equal(fx, "state", res.State, weaver.JobFailed)
+		failed := named(fx, res.Failed, "sum")
+		equal(fx, "attempts of the failed one", failed.Attempts, 3)
+		equal(fx, "its reason", failed.Reason, "no")
+		lost := named(fx, res.Incomplete, "report")
+		equal(fx, "kind of the one that needs it", lost.Kind, task.KindDependencyFailed)
+		equal(fx, "its state", lost.State, weaver.StateCancelled)
+		wantError(fx, errors.New(lost.Reason), nil, "sum")
+		equal(fx, "completed beside it", len(res.Completed), 2)
 
 		broken = false
-		wantError(w, w.client.Retry(w.Context(), lost.ID), weaver.ErrState, "sum")
-		w.must(w.client.Retry(w.Context(), failed.ID))
-		res = jobResult(w, h)
-		equal(w, "state after the retry", res.State, weaver.JobSucceeded)
-		equal(w, "completed", len(res.Completed), 4)
+		wantError(fx, fx.client.Retry(fx.Context(), lost.ID), weaver.ErrState, "sum")
+		fx.must(fx.client.Retry(fx.Context(), failed.ID))
+		res = jobResult(fx, h)
+		equal(fx, "state after the retry", res.State, weaver.JobSucceeded)
+		equal(fx, "completed", len(res.Completed), 4)
 	})
 
-	scene(t, "a failure runs down a whole chain", func(w *world) {
-		w.run(report.Handler(func(_ context.Context, in string) (string, error) { return "", weaver.Permanent(errNo) }))
+	subtest(t, "a failure runs down a whole chain", func(fx *fixture) {
+		fx.run(report.Handler(func(_ context.Context, in string) (string, error) { return "", weaver.Permanent(errNo) }))
 		j := weaver.NewJob("chain")
 		j.Add("0", report.With(""))
 		for i := 1; i < 50; i++ {
 			j.Add(fmt.Sprint(i), report.With(""), weaver.NeedsNamed(fmt.Sprint(i-1)))
 		}
-		res := jobResult(w, submit(w, j))
-		equal(w, "failed", len(res.Failed), 1)
-		equal(w, "lost with it", len(res.Incomplete), 49)
+		res := jobResult(fx, submit(fx, j))
+		equal(fx, "failed", len(res.Failed), 1)
+		equal(fx, "lost with it", len(res.Incomplete), 49)
 		for _, t := range res.Incomplete {
-			equal(w, "kind", t.Kind, task.KindDependencyFailed)
-			equal(w, "attempts", t.Attempts, 0)
+			equal(fx, "kind", t.Kind, task.KindDependencyFailed)
+			equal(fx, "attempts", t.Attempts, 0)
 		}
 	})
 
-	scene(t, "Output tells what is wrong", func(w *world) {
+	subtest(t, "Output reports what is wrong", func(fx *fixture) {
 		j := weaver.NewJob("wrong")
 		a := j.Add("extract", extract.With("day"))
 		j.Add("other", extract.With("day"))
 		j.Add("report", report.With(""), weaver.Needs(a))
 		var ghost, wrong error
-		w.run(extractHandler, report.Handler(func(ctx context.Context, _ string) (string, error) {
+		fx.run(extractHandler, report.Handler(func(ctx context.Context, _ string) (string, error) {
 			_, ghost = extract.Output(ctx, "other")
 			_, wrong = sum.Output(ctx, "extract")
 			return "", nil
 		}))
-		jobResult(w, submit(w, j))
-		wantError(w, ghost, weaver.ErrNoSuchNeed, `"other"`, "[extract]")
-		wantError(w, wrong, weaver.ErrWrongType, `"extract"`, extract.Name(), sum.Name())
-		_, err := extract.Output(w.Context(), "extract")
-		wantError(w, err, weaver.ErrNoTask)
+		jobResult(fx, submit(fx, j))
+		wantError(fx, ghost, weaver.ErrNoSuchNeed, `"other"`, "[extract]")
+		wantError(fx, wrong, weaver.ErrWrongType, `"extract"`, extract.Name(), sum.Name())
+		_, err := extract.Output(fx.Context(), "extract")
+		wantError(fx, err, weaver.ErrNoTask)
 	})
 
-	scene(t, "MaxAttemptsPerTask is the tighter limit", func(w *world) {
-		w.run(report.Handler(func(context.Context, string) (string, error) { return "", errNo }),
+	subtest(t, "MaxAttemptsPerTask is the tighter limit", func(fx *fixture) {
+		fx.run(report.Handler(func(context.Context, string) (string, error) { return "", errNo }),
 			sum.Handler(func(context.Context, weaver.None) (int, error) { return 0, errNo }))
 		j := weaver.NewJob("tight", weaver.Budget{MaxAttemptsPerTask: 4})
 		j.Add("five of its own", report.With(""))
 		j.Add("three of its own", sum.With(weaver.None{}))
-		res := jobResult(w, submit(w, j))
-		equal(w, "attempts of the one with more", named(w, res.Failed, "five of its own").Attempts, 4)
-		equal(w, "attempts of the one with less", named(w, res.Failed, "three of its own").Attempts, 3)
+		res := jobResult(fx, submit(fx, j))
+		equal(fx, "attempts of the one with more", named(fx, res.Failed, "five of its own").Attempts, 4)
+		equal(fx, "attempts of the one with less", named(fx, res.Failed, "three of its own").Attempts, 3)
 	})
 
-	scene(t, "MaxDuration ends what is left", func(w *world) {
-		w.run(report.Handler(func(ctx context.Context, _ string) (string, error) {
+	subtest(t, "MaxDuration ends the remaining tasks", func(fx *fixture) {
+		fx.run(report.Handler(func(ctx context.Context, _ string) (string, error) {
 			<-ctx.Done()
 			return "", context.Cause(ctx)
 		}))
@@ -191,45 +191,45 @@ func TestJob(t *testing.T) {
 		j.Add("waits", report.With(""), weaver.Needs(runs))
 		j.Add("own", report.With("", weaver.ExpireAfter(time.Second)))
 		began := time.Now()
-		h := submit(w, j)
-		st, err := w.client.JobStatus(w.Context(), h.ID())
-		w.must(err)
-		near(w, "the job's deadline", st.DeadlineAt.Sub(began), time.Minute)
-		res := jobResult(w, h)
-		near(w, "time", time.Since(began), time.Minute)
-		equal(w, "state", res.State, weaver.JobFailed)
+		h := submit(fx, j)
+		st, err := fx.client.JobStatus(fx.Context(), h.ID())
+		fx.must(err)
+		near(fx, "the job's deadline", st.DeadlineAt.Sub(began), time.Minute)
+		res := jobResult(fx, h)
+		near(fx, "time", time.Since(began), time.Minute)
+		equal(fx, "state", res.State, weaver.JobFailed)
 		for _, name := range []string{"runs", "own"} {
-			equal(w, "kind of "+name, named(w, res.Incomplete, name).Kind, task.KindDeadline)
+			equal(fx, "kind of "+name, named(fx, res.Incomplete, name).Kind, task.KindDeadline)
 		}
-		equal(w, "state of waits", named(w, res.Incomplete, "waits").State, weaver.StateCancelled)
+		equal(fx, "state of waits", named(fx, res.Incomplete, "waits").State, weaver.StateCancelled)
 	})
 
-	scene(t, "CancelJob cancels, asks, and counts", func(w *world) {
+	subtest(t, "CancelJob cancels waiting tasks, asks running ones to end, and counts both", func(fx *fixture) {
 		g := newGate()
-		w.run(extractHandler, report.Handler(func(ctx context.Context, _ string) (string, error) { return "", g.pass(ctx) }))
+		fx.run(extractHandler, report.Handler(func(ctx context.Context, _ string) (string, error) { return "", g.pass(ctx) }))
 		j := weaver.NewJob("stop me")
 		done := j.Add("done", extract.With("day"))
 		runs := j.Add("runs", report.With(""), weaver.Needs(done))
 		j.Add("waits", report.With(""), weaver.Needs(runs))
 		j.Add("later", report.With("", weaver.Delay(time.Hour)))
-		h := submit(w, j)
+		h := submit(fx, j)
 		<-g.in
-		ack, err := w.client.CancelJob(w.Context(), h.ID(), weaver.By("ops"), weaver.Reason("wrong day"))
-		w.must(err)
-		equal(w, "acknowledgement", ack, weaver.CancelAck{Cancelled: 2, Asked: 1, AlreadyDone: 1})
-		res := jobResult(w, h)
-		equal(w, "state", res.State, weaver.JobCancelled)
-		equal(w, "completed", len(res.Completed), 1)
-		equal(w, "cancelled", len(res.Incomplete), 3)
-		wantError(w, errors.New(named(w, res.Incomplete, "later").Reason), nil, "ops", "wrong day")
+		ack, err := fx.client.CancelJob(fx.Context(), h.ID(), weaver.By("ops"), weaver.Reason("wrong day"))
+		fx.must(err)
+		equal(fx, "acknowledgement", ack, weaver.CancelAck{Cancelled: 2, Asked: 1, AlreadyDone: 1})
+		res := jobResult(fx, h)
+		equal(fx, "state", res.State, weaver.JobCancelled)
+		equal(fx, "completed", len(res.Completed), 1)
+		equal(fx, "cancelled", len(res.Incomplete), 3)
+		wantError(fx, errors.New(named(fx, res.Incomplete, "later").Reason), nil, "ops", "wrong day")
 
-		ack, err = w.client.CancelJob(w.Context(), h.ID())
-		w.must(err)
-		equal(w, "acknowledgement of a finished job", ack, weaver.CancelAck{AlreadyDone: 4})
+		ack, err = fx.client.CancelJob(fx.Context(), h.ID())
+		fx.must(err)
+		equal(fx, "acknowledgement of a finished job", ack, weaver.CancelAck{AlreadyDone: 4})
 	})
 
-	scene(t, "a job whose tasks wait for a person is blocked", func(w *world) {
-		w.run(extractHandler, report.Handler(func(ctx context.Context, _ string) (string, error) {
+	subtest(t, "a job whose tasks are blocked is blocked", func(fx *fixture) {
+		fx.run(extractHandler, report.Handler(func(ctx context.Context, _ string) (string, error) {
 			if _, ok, err := weaver.UnblockInput[bool](ctx); ok || err != nil {
 				return "approved", err
 			}
@@ -238,44 +238,113 @@ func TestJob(t *testing.T) {
 		j := weaver.NewJob("approve me")
 		a := j.Add("approval", report.With(""))
 		j.Add("next", extract.With(""), weaver.Needs(a))
-		h := submit(w, j)
-		res, err := h.Wait(w.Context())
-		wantError(w, err, weaver.ErrBlocked, h.ID().String(), "approve me", "approval", "needs an approval")
-		equal(w, "state", res.State, weaver.JobBlocked)
+		h := submit(fx, j)
+		res, err := h.Wait(fx.Context())
+		wantError(fx, err, weaver.ErrBlocked, h.ID().String(), "approve me", "approval", "needs an approval")
+		equal(fx, "state", res.State, weaver.JobBlocked)
 		through := make(chan weaver.JobResult, 1)
 		go func() {
-			res, err := h.Wait(w.Context(), weaver.WaitThroughBlocked())
+			res, err := h.Wait(fx.Context(), weaver.WaitThroughBlocked())
 			if err != nil {
-				w.Error(err)
+				fx.Error(err)
 			}
 			through <- res
 		}()
 		synctest.Wait()
-		w.must(w.client.Unblock(w.Context(), named(w, res.Incomplete, "approval").ID, true))
-		equal(w, "state in the end", (<-through).State, weaver.JobSucceeded)
+		fx.must(fx.client.Unblock(fx.Context(), named(fx, res.Incomplete, "approval").ID, true))
+		equal(fx, "state in the end", (<-through).State, weaver.JobSucceeded)
 	})
 
-	scene(t, "jobs are listed and read", func(w *world) {
+	subtest(t, "jobs are listed and read", func(fx *fixture) {
 		var hs []*weaver.JobHandle
 		for i := range 5 {
 			j := weaver.NewJob(fmt.Sprint("job ", i%2))
 			j.Add("extract", extract.With("day"))
-			hs = append(hs, submit(w, j))
+			hs = append(hs, submit(fx, j))
 		}
-		w.idle(extractHandler)
-		page, next, err := w.client.Jobs(w.Context(), weaver.JobFilter{Limit: 3})
-		w.must(err)
-		equal(w, "first page", len(page), 3)
-		equal(w, "newest first", page[0].ID, hs[4].ID())
-		page, next, err = w.client.Jobs(w.Context(), weaver.JobFilter{Limit: 3, After: next})
-		w.must(err)
-		equal(w, "second page", len(page), 2)
-		equal(w, "cursor", next, "")
-		page, _, err = w.client.Jobs(w.Context(), weaver.JobFilter{Name: "job 1", States: []weaver.JobState{weaver.JobSucceeded}})
-		w.must(err)
-		equal(w, "by name and state", len(page), 2)
-		res, err := w.client.JobResult(w.Context(), hs[0].ID())
-		w.must(err)
-		equal(w, "name", res.Name, "job 0")
+		fx.idle(extractHandler)
+		page, next, err := fx.client.Jobs(fx.Context(), weaver.JobFilter{Limit: 3})
+		fx.must(err)
+		equal(fx, "first page", len(page), 3)
+		equal(fx, "newest first", page[0].ID, hs[4].ID())
+		page, next, err = fx.client.Jobs(fx.Context(), weaver.JobFilter{Limit: 3, After: next})
+		fx.must(err)
+		equal(fx, "second page", len(page), 2)
+		equal(fx, "cursor", next, "")
+		page, _, err = fx.client.Jobs(fx.Context(), weaver.JobFilter{Name: "job 1", States: []weaver.JobState{weaver.JobSucceeded}})
+		fx.must(err)
+		equal(fx, "by name and state", len(page), 2)
+		res, err := fx.client.JobResult(fx.Context(), hs[0].ID())
+		fx.must(err)
+		equal(fx, "name", res.Name, "job 0")
 	})
+}
+
+func TestSubmitRefusesInvalidJobs(t *testing.T) {
+	typ := weaver.Define[string, string]("invalid.jobs.run.v1")
+	charge := weaver.Define[order, order]("invalid.jobs.charge.v1")
+	for name, c := range map[string]struct {
+		job      func() *weaver.Job
+		sentinel error
+		words    []string
+	}{
+		"an empty job": {
+			func() *weaver.Job { return weaver.NewJob("nightly") },
+			weaver.ErrInvalidJob,
+			[]string{`"nightly"`, "the job is empty", "Add at least one task"},
+		},
+		"a cycle": {func() *weaver.Job {
+			j := weaver.NewJob("nightly")
+			j.Add("a", typ.With(""), weaver.NeedsNamed("c"))
+			j.Add("b", typ.With(""), weaver.NeedsNamed("a"))
+			j.Add("c", typ.With(""), weaver.NeedsNamed("b"))
+			return j
+		}, weaver.ErrInvalidJob, []string{"cycle", "a → c → b → a"}},
+		"a task that needs itself": {func() *weaver.Job {
+			j := weaver.NewJob("nightly")
+			j.Add("a", typ.With(""), weaver.NeedsNamed("a"))
+			return j
+		}, weaver.ErrInvalidJob, []string{"a → a"}},
+		"IfFailed": {func() *weaver.Job {
+			j := weaver.NewJob("nightly")
+			j.Add("alert", typ.With(""), weaver.IfFailed(j.Add("a", typ.With(""))))
+			return j
+		}, weaver.ErrNotBuilt, []string{`"alert"`, "IfFailed", "not built yet"}},
+		"IfDone": {func() *weaver.Job {
+			j := weaver.NewJob("nightly")
+			j.Add("clean", typ.With(""), weaver.IfDone(j.Add("a", typ.With(""))))
+			return j
+		}, weaver.ErrNotBuilt, []string{`"clean"`, "IfDone", "not built yet"}},
+		"budgets to come": {func() *weaver.Job {
+			j := weaver.NewJob("nightly", weaver.Budget{MaxTotalAttempts: 1, MaxCost: 1, MaxRepairs: 1, MaxNoProgress: 1})
+			j.Add("a", typ.With(""))
+			return j
+		}, weaver.ErrNotBuilt, []string{"MaxTotalAttempts", "MaxCost", "MaxRepairs", "MaxNoProgress", "not built yet"}},
+		"a negative budget": {func() *weaver.Job {
+			j := weaver.NewJob("nightly", weaver.Budget{MaxDuration: -1})
+			j.Add("a", typ.With(""))
+			return j
+		}, weaver.ErrInvalidOption, []string{"budget", "negative"}},
+		"everything at once": {func() *weaver.Job {
+			j, other := weaver.NewJob(""), weaver.NewJob("other")
+			j.Add("a", typ.With("", weaver.IdempotencyKey("k")))
+			j.Add("a", charge.With(order{Total: -1}), weaver.Needs(other.Add("x", typ.With("")), nil))
+			j.Add("b", typ.With(""), weaver.NeedsNamed("ghost"))
+			return j
+		}, weaver.ErrInvalidJob, []string{
+			"NewJob: the name is empty", `two tasks are named "a"`, "IdempotencyKey", "Total is -1",
+			`"a" needs "x", which belongs to another job`, `"a" needs a nil node`, `"b" needs "ghost", which is not in the job`, "nothing was stored",
+		}},
+	} {
+		subtest(t, name, func(fx *fixture) {
+			_, err := fx.client.Submit(fx.Context(), c.job())
+			wantError(fx, err, weaver.ErrInvalidJob)
+			wantError(fx, err, c.sentinel, c.words...)
+			list, _, err := fx.client.List(fx.Context(), weaver.Filter{})
+			fx.must(err)
+			jobs, _, err := fx.client.Jobs(fx.Context(), weaver.JobFilter{})
+			fx.must(err)
+			equal(fx, "stored", len(list)+len(jobs), 0)
+		})
+	}
 }

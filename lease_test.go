@@ -15,10 +15,10 @@ import (
 
 // revoke takes the lease of a running task away, as a reaper on another node
 // would, and lets the task be claimed again.
-func (w *world) revoke(id weaver.TaskID) {
-	w.Helper()
-	w.must(w.client.Cancel(w.Context(), id, weaver.Force()))
-	w.must(w.client.Retry(w.Context(), id))
+func (fx *fixture) revoke(id weaver.TaskID) {
+	fx.Helper()
+	fx.must(fx.client.Cancel(fx.Context(), id, weaver.Force()))
+	fx.must(fx.client.Retry(fx.Context(), id))
 }
 
 func TestLostLease(t *testing.T) {
@@ -38,61 +38,61 @@ func TestLostLease(t *testing.T) {
 			return "", err
 		},
 	} {
-		scene(t, "writes nothing: "+name, func(w *world) {
+		subtest(t, "writes nothing: "+name, func(fx *fixture) {
 			g := newGate()
-			// The loser hears nothing before its next heartbeat.
-			w.runConfig(quiet{w.store}, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			// Without notices the loser learns of it from its next heartbeat.
+			fx.runConfig(polled(fx.store), weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 				g.in <- struct{}{}
 				<-g.out
 				return end(ctx)
 			})}})
-			h := enqueue(w, typ, "")
+			h := enqueue(fx, typ, "")
 			<-g.in
-			w.revoke(h.ID())
-			w.idle(typ.Handler(func(context.Context, string) (string, error) { return "by the winner", nil }))
-			before := w.history(h.ID())
+			fx.revoke(h.ID())
+			fx.idle(typ.Handler(func(context.Context, string) (string, error) { return "by the winner", nil }))
+			before := fx.history(h.ID())
 			g.open()
 			time.Sleep(2 * weaver.DefaultLease)
-			after := w.history(h.ID())
-			equal(w, "output", string(after.Task.Output), `"by the winner"`)
-			equal(w, "attempts", len(after.Attempts), len(before.Attempts))
-			equal(w, "decisions", len(after.Decisions), 0)
-			equal(w, "recorded steps", len(after.Steps), 0)
-			equal(w, "progress", after.Task.Progress, nil)
-			list, _, err := w.client.List(w.Context(), weaver.Filter{})
-			w.must(err)
-			equal(w, "tasks", len(list), 1)
+			after := fx.history(h.ID())
+			equal(fx, "output", string(after.Task.Output), `"by the winner"`)
+			equal(fx, "attempts", len(after.Attempts), len(before.Attempts))
+			equal(fx, "decisions", len(after.Decisions), 0)
+			equal(fx, "recorded steps", len(after.Steps), 0)
+			equal(fx, "progress", after.Task.Progress, nil)
+			list, _, err := fx.client.List(fx.Context(), weaver.Filter{})
+			fx.must(err)
+			equal(fx, "tasks", len(list), 1)
 		})
 	}
 
-	scene(t, "ends the handler's context and starts no step", func(w *world) {
+	subtest(t, "ends the handler's context and starts no step", func(fx *fixture) {
 		running := make(chan struct{})
 		var cause error
-		f := newFaults(w, w.store)
-		w.runConfig(f, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		f := newFaults(fx)
+		fx.runConfig(f.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			close(running)
 			<-ctx.Done()
 			cause = context.Cause(ctx)
-			return "", weaver.Do(ctx, "late", func(context.Context) error { w.Error("a step began without a lease"); return nil })
+			return "", weaver.Do(ctx, "late", func(context.Context) error { fx.Error("a step began without a lease"); return nil })
 		})}})
-		h := enqueue(w, typ, "")
+		h := enqueue(fx, typ, "")
 		<-running
-		w.must(w.client.Cancel(w.Context(), h.ID(), weaver.Force()))
+		fx.must(fx.client.Cancel(fx.Context(), h.ID(), weaver.Force()))
 		synctest.Wait()
 		if !errors.Is(cause, weaver.ErrLeaseLost) {
-			w.Errorf("cause = %v, want ErrLeaseLost", cause)
+			fx.Errorf("cause = %v, want ErrLeaseLost", cause)
 		}
-		w.wantState(h.ID(), weaver.StateCancelled)
-		equal(w, "results that it tried to write", f.count("Finish"), 0)
+		fx.wantState(h.ID(), weaver.StateCancelled)
+		equal(fx, "results that it tried to write", f.count("Finish"), 0)
 	})
 
-	scene(t, "is not trusted when it could not be renewed in time", func(w *world) {
-		f := newFaults(w, w.store)
+	subtest(t, "is the local verdict when it could not be renewed in time", func(fx *fixture) {
+		f := newFaults(fx)
 		running := make(chan struct{}, 1)
 		var cause error
 		var ended time.Duration
 		attempts := 0
-		w.runConfig(f, weaver.Config{Lease: 30 * time.Second, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		fx.runConfig(f.store, weaver.Config{Lease: 30 * time.Second, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			if attempts++; attempts > 1 {
 				return "ok", nil
 			}
@@ -100,67 +100,40 @@ func TestLostLease(t *testing.T) {
 			running <- struct{}{}
 			<-ctx.Done()
 			cause, ended = context.Cause(ctx), time.Since(began)
-			return "", weaver.Do(ctx, "late", func(context.Context) error { w.Error("a step began under an uncertain lease"); return nil })
+			return "", weaver.Do(ctx, "late", func(context.Context) error { fx.Error("a step began under an uncertain lease"); return nil })
 		})}})
-		h := enqueue(w, typ, "")
+		h := enqueue(fx, typ, "")
 		<-running
 		f.cut()
 		time.AfterFunc(28*time.Second, f.mend) // before the lease expires in the store
-		equal(w, "output", result(w, h), "ok")
+		equal(fx, "output", result(fx, h), "ok")
 		if !errors.Is(cause, weaver.ErrLeaseUncertain) {
-			w.Errorf("cause = %v, want ErrLeaseUncertain", cause)
+			fx.Errorf("cause = %v, want ErrLeaseUncertain", cause)
 		}
-		equal(w, "trusted for the TTL less a sixth", ended, 25*time.Second)
-		w.wantOutcomes(h.ID(), task.OutcomeReleased, task.OutcomeSuccess)
-		equal(w, "attempts that count", w.get(h.ID()).AttemptCount, 1)
+		equal(fx, "valid for the TTL less a sixth", ended, 25*time.Second)
+		fx.wantOutcomes(h.ID(), task.OutcomeReleased, task.OutcomeSuccess)
+		equal(fx, "attempts that count", fx.get(h.ID()).AttemptCount, 1)
 	})
 }
 
-// slow is a store whose leases' answers come when the test says so.
-type slow struct {
-	*faults
-	beat func(ctx context.Context) error // before each heartbeat
-	late time.Duration                   // each answer to Claim and Heartbeat
-}
-
-// Heartbeat implements store.Worker.
-func (s *slow) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
-	if s.beat != nil {
-		if err := s.beat(ctx); err != nil {
-			return nil, err
-		}
-	}
-	res, err := s.faults.Heartbeat(ctx, ns, req)
-	time.Sleep(s.late)
-	return res, err
-}
-
-// Claim implements store.Worker.
-func (s *slow) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
-	res, err := s.faults.Claim(ctx, ns, req)
-	if len(res.Tasks) > 0 {
-		time.Sleep(s.late)
-	}
-	return res, err
-}
-
-// A lease of 30 s is trusted for 25 s from the moment at which the last
+// A lease of 30 s is locally valid for 25 s from the moment at which the last
 // renewal, or the claim, was asked for.
-func TestTrustInALease(t *testing.T) {
-	typ := weaver.Define[string, string]("engine.trust.run.v1")
+func TestLocalLeaseValidity(t *testing.T) {
+	typ := weaver.Define[string, string]("engine.validity.run.v1")
 
-	scene(t, "does not outlast a heartbeat that hangs", func(w *world) {
+	subtest(t, "does not outlast a heartbeat that hangs", func(fx *fixture) {
 		var hangs atomic.Bool
-		s := &slow{faults: newFaults(w, w.store), beat: func(ctx context.Context) error {
+		s := newFaults(fx)
+		s.hooks.Heartbeat = func(ctx context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
 			if !hangs.Load() {
-				return nil
+				return next()
 			}
 			<-ctx.Done()
-			return context.Cause(ctx)
-		}}
+			return nil, context.Cause(ctx)
+		}
 		var cause error
 		var ended time.Duration
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		fx.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			if weaver.Current(ctx).AttemptNo > 1 {
 				return "ok", nil
 			}
@@ -171,69 +144,70 @@ func TestTrustInALease(t *testing.T) {
 			hangs.Store(false)
 			return "", ctx.Err()
 		})}})
-		equal(w, "output", result(w, enqueue(w, typ, "")), "ok")
+		equal(fx, "output", result(fx, enqueue(fx, typ, "")), "ok")
 		if !errors.Is(cause, weaver.ErrLeaseUncertain) {
-			w.Errorf("cause = %v, want ErrLeaseUncertain", cause)
+			fx.Errorf("cause = %v, want ErrLeaseUncertain", cause)
 		}
-		equal(w, "trusted for", ended, 25*time.Second)
+		equal(fx, "the lease was valid for", ended, 25*time.Second)
 	})
 
-	// The claim's answer takes longer than the lease is trusted.
-	scene(t, "that is over when the lease comes begins nothing", func(w *world) {
-		s := newScripted(w)
+	// The claim's answer takes longer than the lease is valid.
+	subtest(t, "that is over when the claim's answer arrives starts no handler", func(fx *fixture) {
+		s := newFaults(fx)
 		calls := 0
 		var begun atomic.Int32
-		s.claim = func(_ context.Context, real func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+		s.hooks.Claim = func(_ context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
 			calls++
-			got, err := real()
+			got, err := next()
 			if calls == 1 {
 				time.Sleep(26 * time.Second)
 			}
 			return got, err
 		}
-		hs, err := typ.EnqueueMany(w.Context(), w.client, make([]string, 50))
-		w.must(err)
-		w.runConfig(s, weaver.Config{Concurrency: len(hs), Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
+		hs, err := typ.EnqueueMany(fx.Context(), fx.client, make([]string, 50))
+		fx.must(err)
+		fx.runConfig(s.store, weaver.Config{Concurrency: len(hs), Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
 			if begun.Add(1); ctx.Err() != nil {
-				w.Errorf("a handler began with a context that had ended: %v", context.Cause(ctx))
+				fx.Errorf("a handler began with a context that had ended: %v", context.Cause(ctx))
 			}
 			return in, nil
 		})}})
 		for _, h := range hs {
-			result(w, h)
-			equal(w, "the first attempt", w.history(h.ID()).Attempts[0].Outcome, task.OutcomeReleased)
+			result(fx, h)
+			equal(fx, "the first attempt", fx.history(h.ID()).Attempts[0].Outcome, task.OutcomeReleased)
 		}
-		equal(w, "handlers begun", int(begun.Load()), len(hs))
+		equal(fx, "handlers begun", int(begun.Load()), len(hs))
 	})
 
 	// In memory a claim waits in the store until something is due.
-	scene(t, "begins with the ride of a claim that waited", func(w *world) {
-		w.run(typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil }))
+	subtest(t, "begins with the answer of a claim that waited", func(fx *fixture) {
+		fx.run(typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil }))
 		time.Sleep(weaver.DefaultLease - time.Second)
-		h := enqueue(w, typ, "x")
-		result(w, h)
-		equal(w, "attempts", w.get(h.ID()).AttemptNo, 1)
+		h := enqueue(fx, typ, "x")
+		result(fx, h)
+		equal(fx, "attempts", fx.get(h.ID()).AttemptNo, 1)
 	})
 
-	// It comes just in time, while a heartbeat hangs that was sent without it.
-	scene(t, "does not outlast a heartbeat that hangs without it", func(w *world) {
-		s, began := newScripted(w), time.Now()
-		s.claim = func(_ context.Context, real func() (store.ClaimResult, error)) (store.ClaimResult, error) {
-			got, err := real()
+	// The claim's answer arrives just in time, while a heartbeat hangs that was
+	// sent without the new lease.
+	subtest(t, "does not outlast a heartbeat that hangs without it", func(fx *fixture) {
+		s, began := newFaults(fx), time.Now()
+		s.hooks.Claim = func(_ context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+			got, err := next()
 			if len(got.Tasks) > 0 && got.Tasks[0].Task.Priority == 1 && got.Tasks[0].Task.AttemptNo == 1 {
 				time.Sleep(22 * time.Second)
 			}
 			return got, err
 		}
-		s.heartbeat = func(ctx context.Context, _ store.HeartbeatRequest, real func() ([]store.Beat, error)) ([]store.Beat, error) {
+		s.hooks.Heartbeat = func(ctx context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
 			if at := time.Since(began); at < 29*time.Second || at > 33*time.Second {
-				return real()
+				return next()
 			}
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		}
 		var ended time.Duration
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
+		fx.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
 			switch {
 			case in == "first":
 				time.Sleep(time.Minute)
@@ -246,41 +220,58 @@ func TestTrustInALease(t *testing.T) {
 			}
 			return in, ctx.Err()
 		})}})
-		first := enqueue(w, typ, "first")
+		first := enqueue(fx, typ, "first")
 		time.Sleep(15 * time.Second)
-		result(w, enqueue(w, typ, "late", weaver.Priority(1)))
-		result(w, first)
-		equal(w, "the late one ended after", ended, 40*time.Second)
+		result(fx, enqueue(fx, typ, "late", weaver.Priority(1)))
+		result(fx, first)
+		equal(fx, "the late one ended after", ended, 40*time.Second)
 	})
 
-	scene(t, "is asked for by every step itself", func(w *world) {
+	subtest(t, "is checked by every step itself", func(fx *fixture) {
 		release := make(chan struct{})
-		s := &slow{faults: newFaults(w, w.store), beat: func(context.Context) error {
-			<-release // deaf: nobody else looks at the lease meanwhile
-			return nil
-		}}
-		w.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		s := newFaults(fx)
+		s.hooks.Heartbeat = func(_ context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
+			<-release // no other role checks the lease meanwhile
+			return next()
+		}
+		fx.runConfig(s.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			nothing := func(context.Context) error { return nil }
 			time.Sleep(25*time.Second - time.Millisecond)
 			if err := weaver.Do(ctx, "in time", nothing); err != nil {
-				w.Errorf("Step under a lease that is trusted returned %v", err)
+				fx.Errorf("Step under a valid lease returned %v", err)
 			}
 			time.Sleep(time.Millisecond)
-			began := func(context.Context) error { w.Error("a step began under a lease that is not trusted"); return nil }
+			began := func(context.Context) error {
+				fx.Error("a step began under a lease that is no longer valid")
+				return nil
+			}
 			if err := weaver.Do(ctx, "too late", began); !errors.Is(err, weaver.ErrLeaseUncertain) {
-				w.Errorf("Step under a lease that is not trusted returned %v", err)
+				fx.Errorf("Step under a lease that is no longer valid returned %v", err)
 			}
 			close(release)
 			return "ok", nil
 		})}})
-		result(w, enqueue(w, typ, ""))
+		result(fx, enqueue(fx, typ, ""))
 	})
 
-	scene(t, "counts from before the claim and the heartbeat", func(w *world) {
+	subtest(t, "counts from before the claim and the heartbeat", func(fx *fixture) {
 		for _, beats := range []bool{false, true} {
-			s := &slow{faults: newFaults(w, w.store), late: 3 * time.Second}
+			const late = 3 * time.Second // each answer to Claim and Heartbeat
+			s := newFaults(fx)
+			s.hooks.Heartbeat = func(_ context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
+				got, err := next()
+				time.Sleep(late)
+				return got, err
+			}
+			s.hooks.Claim = func(_ context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+				got, err := next()
+				if len(got.Tasks) > 0 {
+					time.Sleep(late)
+				}
+				return got, err
+			}
 			var ended time.Time
-			e := w.start(s, weaver.Config{DrainTimeout: time.Millisecond, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			e := fx.start(s.store, weaver.Config{DrainTimeout: time.Millisecond, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 				if beats {
 					time.Sleep(12 * time.Second) // past the question of the first renewal
 				}
@@ -291,84 +282,17 @@ func TestTrustInALease(t *testing.T) {
 			})}})
 			synctest.Wait()
 			asked := time.Now()
-			h := enqueue(w, typ, "")
+			h := enqueue(fx, typ, "")
 			time.Sleep(time.Minute)
 			want := 25 * time.Second
 			if beats {
 				want += 13 * time.Second // a third of the lease after the claim's answer
 			}
 			if e.stop() == nil {
-				w.Error("Run without a store stopped without an error")
+				fx.Error("Run without a store stopped without an error")
 			}
-			equal(w, "trusted since the claim was asked for", ended.Sub(asked).Round(time.Second), want)
-			w.must(w.client.Cancel(w.Context(), h.ID(), weaver.Force()))
+			equal(fx, "valid since the claim was asked for", ended.Sub(asked).Round(time.Second), want)
+			fx.must(fx.client.Cancel(fx.Context(), h.ID(), weaver.Force()))
 		}
-	})
-}
-
-func TestStoreThatIsGoneForAWhile(t *testing.T) {
-	typ := weaver.Define[int, int]("engine.gone.run.v1", weaver.NoRetry())
-	scene(t, "loses nothing and costs no attempt", func(w *world) {
-		f := newFaults(w, w.store)
-		w.runConfig(f, weaver.Config{Concurrency: 5, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, n int) (int, error) {
-			time.Sleep(10 * time.Second)
-			return weaver.Step(ctx, "once", func(context.Context) (int, error) { return n * n, nil })
-		})}})
-		var hs []*weaver.Handle[int]
-		for n := range 60 {
-			hs = append(hs, enqueue(w, typ, n))
-		}
-		for range 4 {
-			time.Sleep(15 * time.Second)
-			f.cut()
-			time.Sleep(2 * weaver.DefaultLease)
-			f.mend()
-		}
-		for n, h := range hs {
-			equal(w, "output", result(w, h), n*n)
-			got := w.get(h.ID())
-			equal(w, "attempts that count", got.AttemptCount, 1)
-			equal(w, "crashes", got.CrashCount, 0)
-			if got.StepCount != 1 {
-				w.Errorf("task %d has %d completed steps", n, got.StepCount)
-			}
-		}
-	})
-
-	scene(t, "an enqueue through it says so", func(w *world) {
-		f := newFaults(w, w.store)
-		client, err := weaver.NewClient(f, weaver.ClientConfig{})
-		w.must(err)
-		f.cut()
-		_, err = typ.Enqueue(w.Context(), client, 1)
-		wantError(w, err, weaver.ErrUnavailable, "enqueue")
-	})
-
-	scene(t, "a worker cannot start without it", func(w *world) {
-		f := newFaults(w, w.store)
-		f.cut()
-		wantError(w, w.newEngine(f, weaver.Config{}).Run(w.Context()), weaver.ErrUnavailable, "join as a worker")
-	})
-
-	scene(t, "a drain without it ends", func(w *world) {
-		f := newFaults(w, w.store)
-		running := make(chan struct{})
-		e := w.start(f, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, n int) (int, error) {
-			close(running)
-			time.Sleep(time.Second)
-			return n, nil
-		})}})
-		h := enqueue(w, typ, 7)
-		<-running
-		f.cut()
-		began := time.Now()
-		wantError(w, e.stop(), weaver.ErrUnavailable, "leave as a worker")
-		if took := time.Since(began); took > 10*time.Second {
-			w.Errorf("the drain took %s", took)
-		}
-		equal(w, "lines about the lost result", len(w.log.lines(w, "the result of an attempt could not be written")), 1)
-		f.mend()
-		w.run(typ.Handler(func(_ context.Context, n int) (int, error) { return n, nil }))
-		equal(w, "output", result(w, h), 7)
 	})
 }

@@ -3,11 +3,15 @@ package weaver_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/storehook"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -15,17 +19,17 @@ func TestPoison(t *testing.T) {
 	deadly := weaver.Define[string, string]("engine.poison.run.v1")
 
 	// crashing runs an engine whose process dies d after it started.
-	crashing := func(w *world, d time.Duration, cfg weaver.Config) {
-		w.Helper()
-		f := newFaults(w, w.store)
-		e := w.start(f, cfg)
+	crashing := func(fx *fixture, d time.Duration, cfg weaver.Config) {
+		fx.Helper()
+		f := newFaults(fx)
+		e := fx.start(f.store, cfg)
 		time.Sleep(d)
 		f.cut()
 		if e.stop() == nil {
-			w.Error("the crashed worker stopped without an error")
+			fx.Error("the crashed worker stopped without an error")
 		}
 	}
-	hang := func(w *world, started *atomic.Int32) weaver.Handler {
+	hang := func(fx *fixture, started *atomic.Int32) weaver.Handler {
 		return deadly.Handler(func(ctx context.Context, in string) (string, error) {
 			if in == "fine" && weaver.Current(ctx).AttemptNo > 10 {
 				return in, nil
@@ -36,28 +40,28 @@ func TestPoison(t *testing.T) {
 		})
 	}
 
-	scene(t, "a task that keeps killing its worker fails", func(w *world) {
-		h := enqueue(w, deadly, "deadly")
+	subtest(t, "a task that keeps killing its worker fails", func(fx *fixture) {
+		h := enqueue(fx, deadly, "deadly")
 		var started atomic.Int32
-		// One slot: it is alone, so that nobody else can be to blame.
-		cfg := weaver.Config{Concurrency: 1, DrainTimeout: time.Millisecond, Lease: 6 * time.Second, Handlers: []weaver.Handler{hang(w, &started)}}
+		// One slot: it runs isolated, so that no other task can be the cause.
+		cfg := weaver.Config{Concurrency: 1, DrainTimeout: time.Millisecond, Lease: 6 * time.Second, Handlers: []weaver.Handler{hang(fx, &started)}}
 		for range 3 {
-			crashing(w, time.Minute, cfg)
+			crashing(fx, time.Minute, cfg)
 		}
-		w.run() // reaps the last lease
-		te := failure(w, h)
-		equal(w, "kind", te.Kind, task.KindPoison)
-		wantError(w, te, nil, "3 leases", "in a row")
-		equal(w, "attempts that count", te.Attempts, 0)
-		equal(w, "starts", started.Load(), 3)
-		w.wantOutcomes(h.ID(), task.OutcomeLeaseLost, task.OutcomeLeaseLost, task.OutcomeLeaseLost)
+		fx.run() // reaps the last lease
+		te := failure(fx, h)
+		equal(fx, "kind", te.Kind, task.KindPoison)
+		wantError(fx, te, nil, "3 leases", "in a row")
+		equal(fx, "attempts that count", te.Attempts, 0)
+		equal(fx, "starts", started.Load(), 3)
+		fx.wantOutcomes(h.ID(), task.OutcomeLeaseLost, task.OutcomeLeaseLost, task.OutcomeLeaseLost)
 
-		w.must(w.client.Retry(w.Context(), h.ID()))
-		equal(w, "crashes after a retry", w.get(h.ID()).CrashCount, 0)
+		fx.must(fx.client.Retry(fx.Context(), h.ID()))
+		equal(fx, "crashes after a retry", fx.get(h.ID()).CrashCount, 0)
 	})
 
-	scene(t, "a completed step forgives the crashes before it", func(w *world) {
-		h := enqueue(w, deadly, "deadly")
+	subtest(t, "a completed step resets the crash count", func(fx *fixture) {
+		h := enqueue(fx, deadly, "deadly")
 		attempts := 0
 		handler := deadly.Handler(func(ctx context.Context, in string) (string, error) {
 			if attempts++; attempts > 6 {
@@ -70,61 +74,61 @@ func TestPoison(t *testing.T) {
 			return "", ctx.Err()
 		})
 		for range 6 {
-			crashing(w, time.Minute, weaver.Config{DrainTimeout: time.Millisecond, Lease: 6 * time.Second, Handlers: []weaver.Handler{handler}})
+			crashing(fx, time.Minute, weaver.Config{DrainTimeout: time.Millisecond, Lease: 6 * time.Second, Handlers: []weaver.Handler{handler}})
 		}
-		w.run(handler)
-		equal(w, "output", result(w, h), "deadly")
+		fx.run(handler)
+		equal(fx, "output", result(fx, h), "deadly")
 	})
 
-	scene(t, "CrashBudget -1 never gives up", func(w *world) {
-		h := enqueue(w, deadly, "deadly")
+	subtest(t, "CrashBudget -1 never gives up", func(fx *fixture) {
+		h := enqueue(fx, deadly, "deadly")
 		var started atomic.Int32
 		for range 6 {
-			crashing(w, time.Minute, weaver.Config{CrashBudget: -1, DrainTimeout: time.Millisecond, Lease: 6 * time.Second, Handlers: []weaver.Handler{hang(w, &started)}})
+			crashing(fx, time.Minute, weaver.Config{CrashBudget: -1, DrainTimeout: time.Millisecond, Lease: 6 * time.Second, Handlers: []weaver.Handler{hang(fx, &started)}})
 		}
-		if got := w.get(h.ID()); got.State.Terminal() {
-			w.Errorf("the task is %s", got.State)
+		if got := fx.get(h.ID()); got.State.Terminal() {
+			fx.Errorf("the task is %s", got.State)
 		}
-		equal(w, "starts", started.Load(), 6)
+		equal(fx, "starts", started.Load(), 6)
 	})
 
-	scene(t, "a worker runs few suspects at once", func(w *world) {
-		hs, err := deadly.EnqueueMany(w.Context(), w.client, make([]string, 12))
-		w.must(err)
+	subtest(t, "a worker runs few quarantined tasks at once", func(fx *fixture) {
+		hs, err := deadly.EnqueueMany(fx.Context(), fx.client, make([]string, 12))
+		fx.must(err)
 		var started atomic.Int32
-		cfg := weaver.Config{Concurrency: 16, DrainTimeout: time.Millisecond, Lease: 6 * time.Second, Handlers: []weaver.Handler{hang(w, &started)}}
+		cfg := weaver.Config{Concurrency: 16, DrainTimeout: time.Millisecond, Lease: 6 * time.Second, Handlers: []weaver.Handler{hang(fx, &started)}}
 		for range 2 {
-			crashing(w, time.Minute, cfg)
+			crashing(fx, time.Minute, cfg)
 		}
-		equal(w, "starts", started.Load(), 24)
-		c := newCrowd()
+		equal(fx, "starts", started.Load(), 24)
+		c := newConcurrency()
 		cfg.Handlers = []weaver.Handler{deadly.Handler(func(_ context.Context, in string) (string, error) {
-			c.stay("suspects")
+			c.stay("quarantined")
 			return in, nil
 		})}
-		w.runConfig(w.store, cfg)
+		fx.runConfig(fx.store, cfg)
 		for _, h := range hs {
-			result(w, h)
+			result(fx, h)
 		}
-		equal(w, "most at once: an eighth of the slots", c.most["suspects"], 2)
+		equal(fx, "most at once: an eighth of the slots", c.most["quarantined"], 2)
 	})
 
-	scene(t, "its neighbours are not condemned with it", func(w *world) {
+	subtest(t, "the tasks beside it are not marked as poison", func(fx *fixture) {
 		var hs []*weaver.Handle[string]
 		for range 50 {
-			hs = append(hs, enqueue(w, deadly, "fine"))
+			hs = append(hs, enqueue(fx, deadly, "fine"))
 		}
-		bad := enqueue(w, deadly, "deadly")
+		bad := enqueue(fx, deadly, "deadly")
 		killed := false
 		for round := 0; !killed; round++ {
 			if round == 100 {
-				w.Fatal("the deadly task survives for ever")
+				fx.Fatal("the deadly task survives for ever")
 			}
 			// The process dies of the deadly task, one second after it began;
-			// without it, it lives long enough for everybody else.
+			// without it, the process lives long enough for all the others.
 			died := make(chan struct{})
-			f := newFaults(w, w.store)
-			e := w.start(f, weaver.Config{Concurrency: 60, DrainTimeout: time.Millisecond, Lease: 6 * time.Second, Handlers: []weaver.Handler{
+			f := newFaults(fx)
+			e := fx.start(f.store, weaver.Config{Concurrency: 60, DrainTimeout: time.Millisecond, Lease: 6 * time.Second, Handlers: []weaver.Handler{
 				deadly.Handler(func(ctx context.Context, in string) (string, error) {
 					if in == "deadly" {
 						time.AfterFunc(time.Second, func() { close(died) })
@@ -146,12 +150,62 @@ func TestPoison(t *testing.T) {
 				killed = true
 			}
 			if err := e.stop(); killed && err != nil {
-				w.Errorf("the worker that lives: %v", err)
+				fx.Errorf("the worker that lives: %v", err)
 			}
 		}
-		equal(w, "the deadly one", failure(w, bad).Kind, task.KindPoison)
+		equal(fx, "the deadly one", failure(fx, bad).Kind, task.KindPoison)
 		for _, h := range hs {
-			equal(w, "a neighbour", result(w, h), "fine")
+			equal(fx, "a neighbour", result(fx, h), "fine")
+		}
+	})
+}
+
+// A claim reports how many quarantined tasks the worker runs, and the smallest
+// quarantine limit among them: the store leases no further one beyond it.
+func TestClaimsReportQuarantinedTasks(t *testing.T) {
+	typ := weaver.Define[string, string]("engine.quarantine.run.v1")
+	subtest(t, "as they begin and end", func(fx *fixture) {
+		limits := map[string]int{`"four"`: 4, `"one"`: 1, `"two"`: 2} // by input
+		var mu sync.Mutex
+		var reports []string
+		s := storehook.New(fx.store, &storehook.Hooks{
+			Hide: storehook.AllOptional,
+			Claim: func(_ context.Context, req store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+				res, err := next()
+				mu.Lock()
+				defer mu.Unlock()
+				if r := fmt.Sprintf("%d of %d", req.Quarantined, req.QuarantineLimit); !slices.Contains(reports, r) {
+					reports = append(reports, r)
+				}
+				for i := range res.Tasks {
+					c := &res.Tasks[i]
+					c.Quarantined, c.QuarantineLimit = true, limits[string(c.Task.Input)]
+				}
+				return res, err
+			},
+		})
+		end := map[string]chan struct{}{"four": make(chan struct{}), "one": make(chan struct{}), "two": make(chan struct{})}
+		fx.runConfig(s, weaver.Config{Concurrency: 8, Handlers: []weaver.Handler{
+			typ.Handler(func(_ context.Context, in string) (string, error) {
+				<-end[in]
+				return in, nil
+			}),
+		}})
+		var handles []*weaver.Handle[string]
+		for _, in := range []string{"four", "one", "two"} {
+			handles = append(handles, enqueue(fx, typ, in))
+			time.Sleep(5 * time.Second)
+		}
+		for i, in := range []string{"one", "four", "two"} {
+			close(end[in])
+			result(fx, handles[[]int{1, 0, 2}[i]])
+			time.Sleep(5 * time.Second)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		want := []string{"0 of 0", "1 of 4", "2 of 1", "3 of 1", "2 of 2", "1 of 2"}
+		if !slices.Equal(reports, want) {
+			fx.Errorf("the claims reported %q, want %q", reports, want)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package weaver_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -16,7 +17,7 @@ import (
 func TestSleep(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.sleep.run.v1", weaver.NoRetry())
 
-	scene(t, "leaves the worker, replays, and costs no attempt", func(w *world) {
+	subtest(t, "leaves the worker, replays, and costs no attempt", func(fx *fixture) {
 		attempts, ran := 0, 0
 		cfg := weaver.Config{Concurrency: 1, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
 			if in == "other" {
@@ -31,36 +32,36 @@ func TestSleep(t *testing.T) {
 			}
 			return "rested", weaver.Do(ctx, "after", func(context.Context) error { ran++; return nil })
 		})}}
-		w.runConfig(w.store, cfg)
+		fx.runConfig(fx.store, cfg)
 		began := time.Now()
-		h := enqueue(w, typ, "")
+		h := enqueue(fx, typ, "")
 		synctest.Wait()
-		got := w.get(h.ID())
-		equal(w, "state", got.State, weaver.StatePending)
-		equal(w, "it waits for", got.Waiting, task.WaitSleep)
-		near(w, "time to its wake-up", time.Until(got.ReadyAt), 24*time.Hour)
-		equal(w, "the only slot is free", result(w, enqueue(w, typ, "other")), "other")
+		got := fx.get(h.ID())
+		equal(fx, "state", got.State, weaver.StatePending)
+		equal(fx, "it waits for", got.Waiting, task.WaitSleep)
+		near(fx, "time to its wake-up", time.Until(got.ReadyAt), 24*time.Hour)
+		equal(fx, "the only slot is free", result(fx, enqueue(fx, typ, "other")), "other")
 
-		equal(w, "output", result(w, h), "rested")
-		near(w, "time", time.Since(began), 24*time.Hour)
-		equal(w, "runs of the handler", attempts, 2)
-		equal(w, "runs of the steps", ran, 2)
-		w.wantOutcomes(h.ID(), task.OutcomeSuspended, task.OutcomeSuccess)
-		equal(w, "attempts that count", w.get(h.ID()).AttemptCount, 1) // with NoRetry a second one would not be
+		equal(fx, "output", result(fx, h), "rested")
+		near(fx, "time", time.Since(began), 24*time.Hour)
+		equal(fx, "runs of the handler", attempts, 2)
+		equal(fx, "runs of the steps", ran, 2)
+		fx.wantOutcomes(h.ID(), task.OutcomeSuspended, task.OutcomeSuccess)
+		equal(fx, "attempts that count", fx.get(h.ID()).AttemptCount, 1) // with NoRetry a second one would not be
 	})
 
-	scene(t, "survives the engine", func(w *world) {
+	subtest(t, "survives the engine", func(fx *fixture) {
 		handler := typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			return "rested", weaver.SleepUntil(ctx, "until", time.Date(2000, 1, 3, 9, 0, 0, 0, time.UTC))
 		})
-		h := enqueue(w, typ, "")
-		w.idle(handler) // it is gone when the task wakes
+		h := enqueue(fx, typ, "")
+		fx.idle(handler) // it is gone when the task wakes
 		time.Sleep(time.Until(time.Date(2000, 1, 3, 8, 59, 59, 0, time.UTC)))
-		w.idle(handler)
-		w.wantState(h.ID(), weaver.StatePending)
+		fx.idle(handler)
+		fx.wantState(h.ID(), weaver.StatePending)
 		time.Sleep(time.Second)
-		w.idle(handler)
-		equal(w, "output", result(w, h), "rested")
+		fx.idle(handler)
+		equal(fx, "output", result(fx, h), "rested")
 	})
 
 	for name, ignore := range map[string]func(error) (string, error){
@@ -70,36 +71,36 @@ func TestSleep(t *testing.T) {
 		"answered with a panic":     func(error) (string, error) { panic("no") },
 		"answered with a bad value": func(error) (string, error) { return string(make([]byte, weaver.DefaultInlineLimit)), nil },
 	} {
-		scene(t, "suspends although the error is "+name, func(w *world) {
+		subtest(t, "suspends although the error is "+name, func(fx *fixture) {
 			attempts := 0
-			w.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
 				attempts++
 				if err := weaver.Sleep(ctx, "nap", time.Hour); err != nil {
 					if !weaver.Suspended(err) || !weaver.Suspended(context.Cause(ctx)) {
-						w.Errorf("Sleep returned %v and the context's cause is %v", err, context.Cause(ctx))
+						fx.Errorf("Sleep returned %v and the context's cause is %v", err, context.Cause(ctx))
 					}
-					if err := weaver.Do(ctx, "early", func(context.Context) error { w.Error("a step began in a suspended attempt"); return nil }); !weaver.Suspended(err) {
-						w.Errorf("Step in a suspended attempt returned %v", err)
+					if err := weaver.Do(ctx, "early", func(context.Context) error { fx.Error("a step began in a suspended attempt"); return nil }); !weaver.Suspended(err) {
+						fx.Errorf("Step in a suspended attempt returned %v", err)
 					}
 					if err := weaver.Progress(ctx, 1, 2); !weaver.Suspended(err) {
-						w.Errorf("Progress in a suspended attempt returned %v", err)
+						fx.Errorf("Progress in a suspended attempt returned %v", err)
 					}
 					if _, err := weaver.Start(ctx, "child", typ, ""); !weaver.Suspended(err) {
-						w.Errorf("Start in a suspended attempt returned %v", err)
+						fx.Errorf("Start in a suspended attempt returned %v", err)
 					}
 					return ignore(err)
 				}
 				return "rested", nil
 			}))
-			h := enqueue(w, typ, "")
-			equal(w, "output", result(w, h), "rested")
-			equal(w, "attempts", attempts, 2)
-			w.wantOutcomes(h.ID(), task.OutcomeSuspended, task.OutcomeSuccess)
+			h := enqueue(fx, typ, "")
+			equal(fx, "output", result(fx, h), "rested")
+			equal(fx, "attempts", attempts, 2)
+			fx.wantOutcomes(h.ID(), task.OutcomeSuspended, task.OutcomeSuccess)
 		})
 	}
 
-	scene(t, "ends the attempt for steps on record, too", func(w *world) {
-		w.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
+	subtest(t, "ends the attempt for steps on record, too", func(fx *fixture) {
+		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			recorded := func() error { return weaver.Do(ctx, "recorded", func(context.Context) error { return nil }) }
 			switch weaver.Current(ctx).AttemptNo {
 			case 1:
@@ -107,18 +108,18 @@ func TestSleep(t *testing.T) {
 			case 2:
 				err := errors.Join(weaver.Sleep(ctx, "nap", time.Hour), weaver.Sleep(ctx, "again", time.Hour))
 				if !weaver.Suspended(recorded()) {
-					w.Error("a recorded step was replayed in a suspended attempt")
+					fx.Error("a recorded step was replayed in a suspended attempt")
 				}
 				return "", err
 			}
 			return "rested", nil
 		}))
-		equal(w, "output", result(w, enqueue(w, typ, "")), "rested")
+		equal(fx, "output", result(fx, enqueue(fx, typ, "")), "rested")
 	})
 
-	scene(t, "lets a step beside it end and be kept", func(w *world) {
+	subtest(t, "lets a parallel step end and be stored", func(fx *fixture) {
 		ran := 0
-		w.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			beside := make(chan error, 1)
 			begun := make(chan struct{}, 1)
 			go func() {
@@ -135,14 +136,14 @@ func TestSleep(t *testing.T) {
 			return "rested", errors.Join(err, <-beside)
 		}))
 		began := time.Now()
-		equal(w, "output", result(w, enqueue(w, typ, "")), "rested")
-		equal(w, "runs of the step", ran, 1)
-		near(w, "the time of the sleep counts from its call", time.Since(began), time.Hour)
+		equal(fx, "output", result(fx, enqueue(fx, typ, "")), "rested")
+		equal(fx, "runs of the step", ran, 1)
+		near(fx, "the time of the sleep counts from its call", time.Since(began), time.Hour)
 	})
 
-	scene(t, "runs deferred functions at each suspension", func(w *world) {
+	subtest(t, "runs deferred functions at each suspension", func(fx *fixture) {
 		deferred, undone := 0, 0
-		w.run(typ.Handler(func(ctx context.Context, _ string) (out string, err error) {
+		fx.run(typ.Handler(func(ctx context.Context, _ string) (out string, err error) {
 			defer func() {
 				deferred++
 				if err != nil && !weaver.Suspended(err) {
@@ -156,47 +157,47 @@ func TestSleep(t *testing.T) {
 			}
 			return "rested", nil
 		}))
-		result(w, enqueue(w, typ, ""))
-		equal(w, "deferred functions", deferred, 4)
-		equal(w, "undone", undone, 0)
+		result(fx, enqueue(fx, typ, ""))
+		equal(fx, "deferred functions", deferred, 4)
+		equal(fx, "undone", undone, 0)
 	})
 
-	scene(t, "of no length does not suspend", func(w *world) {
-		w.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
+	subtest(t, "of no length does not suspend", func(fx *fixture) {
+		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			return "ok", errors.Join(
 				weaver.Sleep(ctx, "zero", 0), weaver.Sleep(ctx, "negative", -time.Hour),
 				weaver.SleepUntil(ctx, "past", time.Now().Add(-time.Hour)))
 		}))
-		h := enqueue(w, typ, "")
-		equal(w, "output", result(w, h), "ok")
-		equal(w, "attempts", len(w.outcomes(h.ID())), 1)
+		h := enqueue(fx, typ, "")
+		equal(fx, "output", result(fx, h), "ok")
+		equal(fx, "attempts", len(fx.outcomes(h.ID())), 1)
 	})
 
-	scene(t, "keeps its time when the duration changes", func(w *world) {
+	subtest(t, "keeps its time when the duration changes", func(fx *fixture) {
 		attempts := 0
-		w.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			attempts++
 			return "ok", weaver.Sleep(ctx, "nap", time.Duration(attempts)*time.Hour)
 		}))
 		began := time.Now()
-		result(w, enqueue(w, typ, ""))
-		near(w, "time", time.Since(began), time.Hour)
+		result(fx, enqueue(fx, typ, ""))
+		near(fx, "time", time.Since(began), time.Hour)
 	})
 
-	scene(t, "of a cancelled task ends", func(w *world) {
-		w.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
+	subtest(t, "of a cancelled task ends", func(fx *fixture) {
+		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			return "", weaver.Sleep(ctx, "nap", 24*time.Hour)
 		}))
-		h := enqueue(w, typ, "")
+		h := enqueue(fx, typ, "")
 		synctest.Wait()
-		w.must(w.client.Cancel(w.Context(), h.ID()))
-		equal(w, "state", failure(w, h).State, weaver.StateCancelled)
+		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
+		equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
 	})
 
-	scene(t, "in a thousand tasks at once", func(w *world) {
+	subtest(t, "in a thousand tasks at once", func(fx *fixture) {
 		const n = 1000
 		var running, most atomic.Int32
-		w.runConfig(w.store, weaver.Config{Concurrency: 10, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
+		fx.runConfig(fx.store, weaver.Config{Concurrency: 10, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
 			if now := running.Add(1); now > most.Load() {
 				most.Store(now)
 			}
@@ -204,14 +205,14 @@ func TestSleep(t *testing.T) {
 			return in, weaver.Sleep(ctx, "nap", time.Hour)
 		})}})
 		began := time.Now()
-		hs, err := typ.EnqueueMany(w.Context(), w.client, make([]string, n))
-		w.must(err)
+		hs, err := typ.EnqueueMany(fx.Context(), fx.client, make([]string, n))
+		fx.must(err)
 		for _, h := range hs {
-			result(w, h)
+			result(fx, h)
 		}
-		near(w, "time for all", time.Since(began), time.Hour)
+		near(fx, "time for all", time.Since(began), time.Hour)
 		if most.Load() > 10 {
-			w.Errorf("%d handlers at once, want at most 10", most.Load())
+			fx.Errorf("%d handlers at once, want at most 10", most.Load())
 		}
 	})
 }
@@ -220,9 +221,9 @@ func TestStart(t *testing.T) {
 	parent := weaver.Define[string, weaver.TaskRef]("engine.start.parent.v1")
 	child := weaver.Define[string, string]("engine.start.child.v1")
 
-	scene(t, "enqueues once, whatever happens to the parent", func(w *world) {
+	subtest(t, "enqueues once, whatever happens to the parent", func(fx *fixture) {
 		var refs []weaver.TaskRef
-		w.run(parent.Handler(func(ctx context.Context, _ string) (weaver.TaskRef, error) {
+		fx.run(parent.Handler(func(ctx context.Context, _ string) (weaver.TaskRef, error) {
 			ref, err := weaver.Start(ctx, "mail", child, "paid", weaver.Delay(time.Hour), weaver.Label("team", "pay"))
 			if err != nil {
 				return ref, err
@@ -232,31 +233,81 @@ func TestStart(t *testing.T) {
 			}
 			return ref, nil
 		}))
-		h := enqueue(w, parent, "")
-		ref := result(w, h)
+		h := enqueue(fx, parent, "")
+		ref := result(fx, h)
 		for _, r := range refs {
-			equal(w, "the reference in every attempt", r, ref)
+			equal(fx, "the reference in every attempt", r, ref)
 		}
-		list, _, err := child.List(w.Context(), w.client, weaver.Filter{})
-		w.must(err)
-		equal(w, "children", len(list), 1)
-		equal(w, "its id", list[0].ID, ref.ID)
-		equal(w, "its parent", list[0].ParentID, h.ID())
-		equal(w, "its input", list[0].Input, "paid")
-		equal(w, "its label", list[0].Labels["team"], "pay")
-		equal(w, "it is not awaited", list[0].State, weaver.StatePending)
+		list, _, err := child.List(fx.Context(), fx.client, weaver.Filter{})
+		fx.must(err)
+		equal(fx, "children", len(list), 1)
+		equal(fx, "its id", list[0].ID, ref.ID)
+		equal(fx, "its parent", list[0].ParentID, h.ID())
+		equal(fx, "its input", list[0].Input, "paid")
+		equal(fx, "its label", list[0].Labels["team"], "pay")
+		equal(fx, "it is not awaited", list[0].State, weaver.StatePending)
 	})
 
-	scene(t, "names the task that an idempotency key already has", func(w *world) {
+	subtest(t, "names the task that an idempotency key already has", func(fx *fixture) {
 		attempts := 0
-		w.run(parent.Handler(func(ctx context.Context, _ string) (weaver.TaskRef, error) {
+		fx.run(parent.Handler(func(ctx context.Context, _ string) (weaver.TaskRef, error) {
 			ref, err := weaver.Start(ctx, "mail", child, "again", weaver.IdempotencyKey("evt-1"))
 			if attempts++; attempts == 1 && err == nil {
 				err = errors.New("again")
 			}
 			return ref, err
 		}))
-		first := enqueue(w, child, "first", weaver.IdempotencyKey("evt-1"), weaver.Delay(time.Hour))
-		equal(w, "the reference, replayed", result(w, enqueue(w, parent, "")).ID, first.ID())
+		first := enqueue(fx, child, "first", weaver.IdempotencyKey("evt-1"), weaver.Delay(time.Hour))
+		equal(fx, "the reference, replayed", result(fx, enqueue(fx, parent, "")).ID, first.ID())
+	})
+}
+
+func TestSleepUntilAfterTheLastInstant(t *testing.T) {
+	typ := weaver.Define[time.Time, string]("invalid.sleep.until.v1")
+	last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	subtest(t, "fails the task at once", func(fx *fixture) {
+		h := enqueue(fx, typ, last)
+		fx.idle(typ.Handler(func(ctx context.Context, _ time.Time) (string, error) {
+			return "", weaver.SleepUntil(ctx, "nap", last.Add(time.Second))
+		}))
+		te := failure(fx, h)
+		wantError(fx, te, nil, `sleep "nap"`, "SleepUntil(10000-01-01", "before the year 10000")
+		equal(fx, "attempts", te.Attempts, 1)
+		equal(fx, "recorded steps", len(fx.history(h.ID()).Steps), 0)
+	})
+	subtest(t, "the last instant is kept", func(fx *fixture) {
+		h := enqueue(fx, typ, last)
+		fx.idle(typ.Handler(func(ctx context.Context, until time.Time) (string, error) {
+			return "", weaver.SleepUntil(ctx, "nap", until)
+		}))
+		got := fx.get(h.ID())
+		equal(fx, "it waits for", got.Waiting, task.WaitSleep)
+		equal(fx, "due", got.ReadyAt, last)
+		_, err := json.Marshal(got)
+		fx.must(err)
+	})
+}
+
+func TestParallelSleeps(t *testing.T) {
+	typ := weaver.Define[string, string]("engine.sleeps.beside.v1")
+	subtest(t, "end with the shortest", func(fx *fixture) {
+		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			if weaver.Current(ctx).AttemptNo > 1 {
+				return "rested", nil
+			}
+			done := make(chan error, 3)
+			go func() { done <- weaver.Sleep(ctx, "long", time.Hour) }()
+			go func() {
+				time.Sleep(time.Second) // after the long one has begun to wait for the step
+				done <- weaver.Sleep(ctx, "short", 10*time.Minute)
+			}()
+			go func() {
+				done <- weaver.Do(ctx, "work", func(context.Context) error { time.Sleep(10 * time.Second); return nil })
+			}()
+			return "", errors.Join(<-done, <-done, <-done)
+		}))
+		began := time.Now()
+		result(fx, enqueue(fx, typ, ""))
+		near(fx, "the task slept", time.Since(began), 10*time.Minute)
 	})
 }

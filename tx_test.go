@@ -7,31 +7,33 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/storehook"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
 )
 
-// inDB is a scene on a database with a table of the user's own.
-func inDB(t *testing.T, name string, play func(w *world, db *sqlite.DB)) {
+// inDB is subtest on a database with a table of the user's own.
+func inDB(t *testing.T, name string, fn func(fx *fixture, db *sqlite.DB)) {
 	t.Helper()
-	scene(t, name, func(w *world) {
-		db := openMemory(w)
-		_, err := db.DB().ExecContext(w.Context(), "CREATE TABLE users (name TEXT PRIMARY KEY)")
-		w.must(err)
-		play(newWorld(w.T, db), db)
+	subtest(t, name, func(fx *fixture) {
+		db := openMemory(fx)
+		_, err := db.DB().ExecContext(fx.Context(), "CREATE TABLE users (name TEXT PRIMARY KEY)")
+		fx.must(err)
+		fn(newFixture(fx.T, db), db)
 	})
 }
 
 // users counts the rows of the user's table.
-func users(w *world, db *sqlite.DB) int {
-	w.Helper()
+func users(fx *fixture, db *sqlite.DB) int {
+	fx.Helper()
 	var n int
-	w.must(db.DB().QueryRowContext(w.Context(), "SELECT count(*) FROM users").Scan(&n))
+	fx.must(db.DB().QueryRowContext(fx.Context(), "SELECT count(*) FROM users").Scan(&n))
 	return n
 }
 
@@ -44,99 +46,105 @@ func TestInTx(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.tx.run.v1")
 	echo := typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil })
 
-	inDB(t, "what commits is enqueued, together with the caller's rows", func(w *world, db *sqlite.DB) {
-		e := w.run(echo)
-		tx, err := db.DB().BeginTx(w.Context(), nil)
-		w.must(err)
-		w.must(addUser(w.Context(), tx, "ann"))
-		h, err := typ.Enqueue(w.Context(), e.InTx(sqlite.Tx(tx)), "ann")
-		w.must(err)
-		_, err = h.Wait(w.Context())
-		wantError(w, err, weaver.ErrUnbound, "after the commit")
-		_, err = h.Get(w.Context())
-		wantError(w, err, weaver.ErrUnbound)
-		_, err = w.client.Get(w.Context(), h.ID())
-		wantError(w, err, weaver.ErrNotFound) // nobody sees it before
+	inDB(t, "what commits is enqueued, together with the caller's rows", func(fx *fixture, db *sqlite.DB) {
+		e := fx.run(echo)
+		tx, err := db.DB().BeginTx(fx.Context(), nil)
+		fx.must(err)
+		fx.must(addUser(fx.Context(), tx, "ann"))
+		h, err := typ.Enqueue(fx.Context(), e.InTx(sqlite.Tx(tx)), "ann")
+		fx.must(err)
+		_, err = h.Wait(fx.Context())
+		wantError(fx, err, weaver.ErrUnbound, "after the commit")
+		_, err = h.Get(fx.Context())
+		wantError(fx, err, weaver.ErrUnbound)
+		_, err = fx.client.Get(fx.Context(), h.ID())
+		wantError(fx, err, weaver.ErrNotFound) // no other reader sees it before the commit
 
 		committed := time.Now()
-		w.must(tx.Commit())
+		fx.must(tx.Commit())
 		e.Wake()
-		got, err := w.client.Wait(w.Context(), h.ID())
-		w.must(err)
-		equal(w, "state", got.State, weaver.StateSucceeded)
-		equal(w, "time from the commit", time.Since(committed), 0)
-		equal(w, "users", users(w, db), 1)
+		got, err := fx.client.Wait(fx.Context(), h.ID())
+		fx.must(err)
+		equal(fx, "state", got.State, weaver.StateSucceeded)
+		equal(fx, "time from the commit", time.Since(committed), 0)
+		equal(fx, "users", users(fx, db), 1)
 	})
 
-	inDB(t, "what is rolled back never was", func(w *world, db *sqlite.DB) {
-		w.run(typ.Handler(func(context.Context, string) (string, error) { w.Error("it ran"); return "", nil }))
-		tx, err := db.DB().BeginTx(w.Context(), nil)
-		w.must(err)
-		w.must(addUser(w.Context(), tx, "ann"))
-		h, err := typ.Enqueue(w.Context(), w.client.InTx(sqlite.Tx(tx)), "ann", weaver.IdempotencyKey("evt-1"))
-		w.must(err)
-		w.must(tx.Rollback())
+	inDB(t, "a rollback leaves nothing", func(fx *fixture, db *sqlite.DB) {
+		fx.run(typ.Handler(func(context.Context, string) (string, error) { fx.Error("it ran"); return "", nil }))
+		tx, err := db.DB().BeginTx(fx.Context(), nil)
+		fx.must(err)
+		fx.must(addUser(fx.Context(), tx, "ann"))
+		h, err := typ.Enqueue(fx.Context(), fx.client.InTx(sqlite.Tx(tx)), "ann", weaver.IdempotencyKey("evt-1"))
+		fx.must(err)
+		fx.must(tx.Rollback())
 		time.Sleep(time.Hour)
-		_, err = w.client.Get(w.Context(), h.ID())
-		wantError(w, err, weaver.ErrNotFound)
-		equal(w, "users", users(w, db), 0)
-		equal(w, "the key is free", enqueue(w, weaver.Define[string, string](typ.Name()), "x", weaver.IdempotencyKey("evt-1"), weaver.Delay(time.Hour)).Disposition(), weaver.DispositionCreated)
+		_, err = fx.client.Get(fx.Context(), h.ID())
+		wantError(fx, err, weaver.ErrNotFound)
+		equal(fx, "users", users(fx, db), 0)
+		equal(fx, "the key is free", enqueue(fx, weaver.Define[string, string](typ.Name()), "x", weaver.IdempotencyKey("evt-1"), weaver.Delay(time.Hour)).Disposition(), weaver.DispositionCreated)
 	})
 
-	inDB(t, "all rules of the client hold", func(w *world, db *sqlite.DB) {
+	inDB(t, "the checks of the client apply", func(fx *fixture, db *sqlite.DB) {
 		charge := weaver.Define[order, order]("engine.tx.charge.v1")
-		first := enqueue(w, typ, "x", weaver.IdempotencyKey("evt-1"))
-		tx, err := db.DB().BeginTx(w.Context(), nil)
-		w.must(err)
-		in := w.client.InTx(sqlite.Tx(tx))
-		_, err = charge.Enqueue(w.Context(), in, order{Total: -1})
-		wantError(w, err, weaver.ErrInvalidInput, "Total is -1")
-		again, err := typ.Enqueue(w.Context(), in, "y", weaver.IdempotencyKey("evt-1"))
-		w.must(err)
-		equal(w, "disposition", again.Disposition(), weaver.DispositionExisting)
-		equal(w, "id", again.ID(), first.ID())
-		many, err := typ.EnqueueMany(w.Context(), in, []string{"a", "b"})
-		w.must(err)
-		w.must(tx.Commit())
-		w.idle(echo)
+		first := enqueue(fx, typ, "x", weaver.IdempotencyKey("evt-1"))
+		tx, err := db.DB().BeginTx(fx.Context(), nil)
+		fx.must(err)
+		in := fx.client.InTx(sqlite.Tx(tx))
+		_, err = charge.Enqueue(fx.Context(), in, order{Total: -1})
+		wantError(fx, err, weaver.ErrInvalidInput, "Total is -1")
+		again, err := typ.Enqueue(fx.Context(), in, "y", weaver.IdempotencyKey("evt-1"))
+		fx.must(err)
+		equal(fx, "disposition", again.Disposition(), weaver.DispositionExisting)
+		equal(fx, "id", again.ID(), first.ID())
+		many, err := typ.EnqueueMany(fx.Context(), in, []string{"a", "b"})
+		fx.must(err)
+		fx.must(tx.Commit())
+		fx.idle(echo)
 		for _, h := range many {
-			w.wantState(h.ID(), weaver.StateSucceeded)
+			fx.wantState(h.ID(), weaver.StateSucceeded)
 		}
 	})
 
-	inDB(t, "a transaction of another driver is refused", func(w *world, _ *sqlite.DB) {
+	inDB(t, "a transaction of another driver is refused", func(fx *fixture, _ *sqlite.DB) {
 		other := sql.OpenDB(otherDriver{})
-		tx, err := other.BeginTx(w.Context(), nil)
-		w.must(err)
-		_, err = typ.Enqueue(w.Context(), w.client.InTx(sqlite.Tx(tx)), "x")
-		wantError(w, err, weaver.ErrForeignTx, "another database driver", "begin it with the store's DB()")
-		w.must(tx.Rollback())
-		w.must(other.Close())
+		tx, err := other.BeginTx(fx.Context(), nil)
+		fx.must(err)
+		_, err = typ.Enqueue(fx.Context(), fx.client.InTx(sqlite.Tx(tx)), "x")
+		wantError(fx, err, weaver.ErrForeignTx, "another database driver", "begin it with the store's DB()")
+		fx.must(tx.Rollback())
+		fx.must(other.Close())
 	})
 
 	t.Run("a transaction of another database is refused", func(t *testing.T) {
-		w := newWorld(t, openMemory(t))
+		fx := newFixture(t, openMemory(t))
 		other := openFile(t, filepath.Join(t.TempDir(), "other.db"))
 		tx, err := other.DB().BeginTx(t.Context(), nil)
-		w.must(err)
-		_, err = typ.Enqueue(t.Context(), w.client.InTx(sqlite.Tx(tx)), "x")
+		fx.must(err)
+		_, err = typ.Enqueue(t.Context(), fx.client.InTx(sqlite.Tx(tx)), "x")
 		wantError(t, err, weaver.ErrForeignTx)
-		w.must(tx.Rollback())
-		_, err = typ.Enqueue(t.Context(), w.client.InTx(sqlite.Tx(nil)), "x")
+		fx.must(tx.Rollback())
+		_, err = typ.Enqueue(t.Context(), fx.client.InTx(sqlite.Tx(nil)), "x")
 		wantError(t, err, weaver.ErrForeignTx, "nil")
 	})
 }
 
-// otherDriver is a database driver that knows no statement.
+// otherDriver is a database driver that supports no statement.
 type otherDriver struct{}
 
 func (d otherDriver) Connect(context.Context) (driver.Conn, error) { return d, nil }
-func (d otherDriver) Driver() driver.Driver                        { return d }
-func (d otherDriver) Open(string) (driver.Conn, error)             { return d, nil }
-func (d otherDriver) Begin() (driver.Tx, error)                    { return d, nil }
-func (otherDriver) Commit() error                                  { return nil }
-func (otherDriver) Rollback() error                                { return nil }
-func (otherDriver) Close() error                                   { return nil }
+
+func (d otherDriver) Driver() driver.Driver { return d }
+
+func (d otherDriver) Open(string) (driver.Conn, error) { return d, nil }
+
+func (d otherDriver) Begin() (driver.Tx, error) { return d, nil }
+
+func (otherDriver) Commit() error { return nil }
+
+func (otherDriver) Rollback() error { return nil }
+
+func (otherDriver) Close() error { return nil }
 
 func (otherDriver) Prepare(query string) (driver.Stmt, error) {
 	return nil, fmt.Errorf("syntax error in %q", query)
@@ -146,9 +154,9 @@ func TestStepTx(t *testing.T) {
 	typ := weaver.Define[string, int]("engine.steptx.run.v1", weaver.MaxAttempts(3))
 	child := weaver.Define[string, string]("engine.steptx.child.v1")
 
-	inDB(t, "commits the value and the caller's rows together, once", func(w *world, db *sqlite.DB) {
+	inDB(t, "commits the value and the caller's rows together, once", func(fx *fixture, db *sqlite.DB) {
 		attempts, ran := 0, 0
-		w.run(typ.Handler(func(ctx context.Context, in string) (int, error) {
+		fx.run(typ.Handler(func(ctx context.Context, in string) (int, error) {
 			n, err := weaver.StepTx(ctx, "save", func(ctx context.Context, tx *sql.Tx) (int, error) {
 				ran++
 				if _, err := child.Enqueue(ctx, weaver.InStepTx(ctx), in); err != nil {
@@ -161,23 +169,23 @@ func TestStepTx(t *testing.T) {
 			}
 			return n, err
 		}))
-		h := enqueue(w, typ, "ann")
-		equal(w, "value", result(w, h), 7)
-		equal(w, "runs of the step", ran, 1)
-		equal(w, "users", users(w, db), 1)
-		list, _, err := child.List(w.Context(), w.client, weaver.Filter{})
-		w.must(err)
-		equal(w, "tasks enqueued in the step", len(list), 1)
-		equal(w, "completed steps", w.get(h.ID()).StepCount, 1)
+		h := enqueue(fx, typ, "ann")
+		equal(fx, "value", result(fx, h), 7)
+		equal(fx, "runs of the step", ran, 1)
+		equal(fx, "users", users(fx, db), 1)
+		list, _, err := child.List(fx.Context(), fx.client, weaver.Filter{})
+		fx.must(err)
+		equal(fx, "tasks enqueued in the step", len(list), 1)
+		equal(fx, "completed steps", fx.get(h.ID()).StepCount, 1)
 	})
 
-	inDB(t, "takes everything back when the function fails or panics", func(w *world, db *sqlite.DB) {
+	inDB(t, "is rolled back when the function fails or panics", func(fx *fixture, db *sqlite.DB) {
 		for i, fail := range []func() error{
 			func() error { return errors.New("no") },
 			func() error { panic("boom") },
 		} {
 			attempts := 0
-			e := w.start(w.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (int, error) {
+			e := fx.start(fx.store, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (int, error) {
 				attempts++
 				return weaver.StepTx(ctx, "save", func(ctx context.Context, tx *sql.Tx) (int, error) {
 					if err := addUser(ctx, tx, in); err != nil {
@@ -192,27 +200,27 @@ func TestStepTx(t *testing.T) {
 					return attempts, nil
 				})
 			})}})
-			h := enqueue(w, typ, fmt.Sprint("user ", i))
-			equal(w, "value", result(w, h), 3)
-			equal(w, "users", users(w, db), i+1)
-			list, _, err := child.List(w.Context(), w.client, weaver.Filter{})
-			w.must(err)
-			equal(w, "tasks enqueued in steps", len(list), i+1)
+			h := enqueue(fx, typ, fmt.Sprint("user ", i))
+			equal(fx, "value", result(fx, h), 3)
+			equal(fx, "users", users(fx, db), i+1)
+			list, _, err := child.List(fx.Context(), fx.client, weaver.Filter{})
+			fx.must(err)
+			equal(fx, "tasks enqueued in steps", len(list), i+1)
 			var failed int
-			for _, s := range w.history(h.ID()).Steps {
+			for _, s := range fx.history(h.ID()).Steps {
 				if s.State == task.StepFailed {
 					failed++
 				}
 			}
-			equal(w, "failed tries on record", failed, 2)
-			w.must(e.stop())
+			equal(fx, "failed tries on record", failed, 2)
+			fx.must(e.stop())
 		}
 	})
 
-	inDB(t, "is rolled back when it takes too long", func(w *world, db *sqlite.DB) {
+	inDB(t, "is rolled back when it takes too long", func(fx *fixture, db *sqlite.DB) {
 		attempts := 0
 		var tooLong error
-		w.runConfig(w.store, weaver.Config{Lease: 6 * time.Second, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (int, error) {
+		fx.runConfig(fx.store, weaver.Config{Lease: 6 * time.Second, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (int, error) {
 			attempts++
 			n, err := weaver.StepTx(ctx, "save", func(ctx context.Context, tx *sql.Tx) (int, error) {
 				if err := addUser(ctx, tx, in); err != nil {
@@ -229,21 +237,18 @@ func TestStepTx(t *testing.T) {
 			}
 			return n, err
 		})}})
-		h := enqueue(w, typ, "ann")
-		equal(w, "value", result(w, h), 2)
-		wantError(w, tooLong, weaver.ErrStepTxTooLong, `step "save"`, "2s")
-		equal(w, "users", users(w, db), 1)
-		w.wantOutcomes(h.ID(), task.OutcomeFailure, task.OutcomeSuccess)
+		h := enqueue(fx, typ, "ann")
+		equal(fx, "value", result(fx, h), 2)
+		wantError(fx, tooLong, weaver.ErrStepTxTooLong, `step "save"`, "2s")
+		equal(fx, "users", users(fx, db), 1)
+		fx.wantOutcomes(h.ID(), task.OutcomeFailure, task.OutcomeSuccess)
 	})
 
-	inDB(t, "writes nothing for a lease that is lost", func(w *world, db *sqlite.DB) {
+	inDB(t, "writes nothing for a lease that is lost", func(fx *fixture, db *sqlite.DB) {
 		g := newGate()
-		// A worker that hears nothing before its next heartbeat.
-		deaf := struct {
-			weaver.Store
-			store.StepTxer
-		}{db, db}
-		w.runConfig(deaf, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (int, error) {
+		// Without notices the worker learns of it from its next heartbeat.
+		s := storehook.New(db, &storehook.Hooks{Hide: storehook.Notifier | storehook.WaitingClaimer})
+		fx.runConfig(s, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (int, error) {
 			if err := g.pass(ctx); err != nil {
 				return 0, err
 			}
@@ -252,55 +257,118 @@ func TestStepTx(t *testing.T) {
 				return 1, errors.Join(err, addUser(ctx, tx, in))
 			})
 			if !errors.Is(err, weaver.ErrLeaseLost) || !errors.Is(context.Cause(ctx), weaver.ErrLeaseLost) {
-				w.Errorf("StepTx returned %v and the context's cause is %v, want ErrLeaseLost", err, context.Cause(ctx))
+				fx.Errorf("StepTx returned %v and the context's cause is %v, want ErrLeaseLost", err, context.Cause(ctx))
 			}
 			return n, nil
 		})}})
-		h := enqueue(w, typ, "ann")
+		h := enqueue(fx, typ, "ann")
 		<-g.in
-		w.must(w.client.Cancel(w.Context(), h.ID(), weaver.Force()))
+		fx.must(fx.client.Cancel(fx.Context(), h.ID(), weaver.Force()))
 		g.open()
 		time.Sleep(2 * weaver.DefaultLease)
-		w.wantState(h.ID(), weaver.StateCancelled)
-		equal(w, "users", users(w, db), 0)
-		equal(w, "recorded steps", len(w.history(h.ID()).Steps), 0)
-		list, _, err := child.List(w.Context(), w.client, weaver.Filter{})
-		w.must(err)
-		equal(w, "tasks enqueued", len(list), 0)
+		fx.wantState(h.ID(), weaver.StateCancelled)
+		equal(fx, "users", users(fx, db), 0)
+		equal(fx, "recorded steps", len(fx.history(h.ID()).Steps), 0)
+		list, _, err := child.List(fx.Context(), fx.client, weaver.Filter{})
+		fx.must(err)
+		equal(fx, "tasks enqueued", len(list), 0)
 	})
 }
 
-func TestBareEnqueueInHandler(t *testing.T) {
-	parent := weaver.Define[string, string]("engine.bare.parent.v1")
-	child := weaver.Define[string, string]("engine.bare.child.v1")
-	const warning = "enqueued in a handler without an idempotency key: every attempt enqueues again; use weaver.Start, or an IdempotencyKey"
-	scene(t, "is warned about, once per type", func(w *world) {
-		w.run(parent.Handler(func(ctx context.Context, in string) (string, error) {
-			for range 2 {
-				if _, err := child.Enqueue(ctx, w.client, in); err != nil {
-					return "", err
-				}
+func TestTransactionsOfSteps(t *testing.T) {
+	typ := weaver.Define[string, string]("engine.steptx.limits.v1", weaver.NoRetry())
+	for lease, want := range map[time.Duration]time.Duration{3 * time.Second: time.Second, 30 * time.Second: 5 * time.Second} {
+		subtest(t, "end after the smaller of 5 s and a third of the lease: "+lease.String(), func(fx *fixture) {
+			s := newFaults(fx)
+			var limit time.Duration
+			s.hooks.StepTx = func(_ context.Context, c *storehook.StepTx, next func() (store.RecordResult, error)) (store.RecordResult, error) {
+				limit = c.Limit
+				return next()
 			}
-			_, err := child.Enqueue(ctx, w.client, in, weaver.IdempotencyKey(weaver.Current(ctx).StepKey("child")))
-			return in, err
-		}))
-		h := enqueue(w, parent, "x")
-		result(w, h)
-		result(w, enqueue(w, parent, "y"))
-		lines := w.log.lines(w, warning)
-		if len(lines) != 1 {
-			w.Fatalf("%d warnings, want 1", len(lines))
+			fx.runConfig(s.store, weaver.Config{Lease: lease, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+				return weaver.StepTx(ctx, "s", func(context.Context, *sql.Tx) (string, error) { return "ok", nil })
+			})}})
+			result(fx, enqueue(fx, typ, ""))
+			equal(fx, "limit", limit, want)
+		})
+	}
+
+	subtest(t, "store no value over the inline limit", func(fx *fixture) {
+		fx.runConfig(fx.store, weaver.Config{InlineLimit: 100, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			_, err := weaver.StepTx(ctx, "s", func(context.Context, *sql.Tx) (string, error) { return strings.Repeat("x", 101), nil })
+			return "ok", err
+		})}})
+		h := enqueue(fx, typ, "")
+		equal(fx, "kind", failure(fx, h).Kind, task.KindValidation)
+		for _, s := range fx.history(h.ID()).Steps {
+			if s.State == task.StepCompleted {
+				fx.Errorf("the step is recorded as completed: %+v", s)
+			}
 		}
-		equal(w, "task type", lines[0]["task_type"], any(child.Name()))
-		equal(w, "handler", lines[0]["handler"], any(parent.Name()))
-		equal(w, "task", lines[0]["task_id"], any(h.ID().String()))
 	})
-	scene(t, "with a key, or outside, is fine", func(w *world) {
-		w.run(parent.Handler(func(ctx context.Context, in string) (string, error) {
-			_, err := child.Enqueue(ctx, w.client, in, weaver.IdempotencyKey("k"))
-			return in, err
+}
+
+// foreignTx is a transaction of a database that is not the store's.
+type foreignTx struct{}
+
+// Driver implements store.Tx.
+func (foreignTx) Driver() string { return "postgres" }
+
+// Handle implements store.Tx.
+func (foreignTx) Handle() any { return nil }
+
+func TestTransactionMistakes(t *testing.T) {
+	typ := weaver.Define[string, string]("invalid.tx.run.v1")
+
+	subtest(t, "InTx with another driver's transaction", func(fx *fixture) {
+		_, err := typ.Enqueue(fx.Context(), fx.client.InTx(foreignTx{}), "x")
+		wantError(fx, err, weaver.ErrForeignTx, "postgres")
+		_, err = typ.Enqueue(fx.Context(), fx.client.InTx(nil), "x")
+		wantError(fx, err, weaver.ErrForeignTx, "nil")
+	})
+
+	subtest(t, "a client inside StepTx", func(fx *fixture) {
+		var errs []error
+		fx.run(typ.Handler(func(ctx context.Context, in string) (string, error) {
+			return weaver.StepTx(ctx, "save", func(ctx context.Context, _ *sql.Tx) (string, error) {
+				_, err := typ.Enqueue(ctx, fx.client, "child")
+				errs = append(errs, err)
+				_, err = fx.client.Submit(ctx, weaver.NewJob("x"))
+				errs = append(errs, err, fx.client.Cancel(ctx, weaver.TaskID{1}))
+				return in, nil
+			})
 		}))
-		result(w, enqueue(w, parent, "x"))
-		equal(w, "warnings", len(w.log.lines(w, warning)), 0)
+		equal(fx, "output", result(fx, enqueue(fx, typ, "x")), "x")
+		for _, err := range errs {
+			wantError(fx, err, weaver.ErrNestedTx, "weaver.InStepTx(ctx)")
+		}
+		equal(fx, "calls refused", len(errs), 3)
+	})
+
+	subtest(t, "StepTx with another type of transaction", func(fx *fixture) {
+		type pgxTx interface {
+			Begin(context.Context) (any, error)
+		}
+		fx.run(typ.Handler(func(ctx context.Context, in string) (string, error) {
+			out, err := weaver.StepTx(ctx, "save", func(context.Context, pgxTx) (string, error) { return in, nil })
+			if !errors.Is(err, weaver.ErrTxType) {
+				fx.Errorf("StepTx returned %v", err)
+			}
+			return out, err
+		}))
+		te := failure(fx, enqueue(fx, typ, "x"))
+		wantError(fx, te, nil, `step "save"`, "pgxTx", "*sql.Tx")
+		equal(fx, "attempts", te.Attempts, 1)
+	})
+
+	subtest(t, "StepTx on a store without transactions", func(fx *fixture) {
+		fx.runConfig(struct{ store.Store }{fx.store}, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
+			return weaver.StepTx(ctx, "save", func(context.Context, *sql.Tx) (string, error) { return in, nil })
+		})}})
+		h := enqueue(fx, typ, "x")
+		fx.client.Wake()
+		te := failure(fx, h)
+		wantError(fx, te, nil, `step "save"`, "cannot run steps inside its transactions")
+		equal(fx, "kind", te.Kind, task.KindHandler)
 	})
 }

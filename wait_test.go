@@ -2,126 +2,168 @@ package weaver_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/store"
-	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/internal/storehook"
 )
 
-// away is a store whose reads fail while it is told an error.
-type away struct {
-	store.Store
-	store.Notifier
-	trouble atomic.Pointer[error]
-	reads   atomic.Int32
+func TestWait(t *testing.T) {
+	typ := weaver.Define[string, string]("engine.wait.run.v1")
+	handler := typ.Handler(func(_ context.Context, in string) (string, error) {
+		time.Sleep(90 * time.Second)
+		return in, nil
+	})
+
+	subtest(t, "many wait for one, each at once", func(fx *fixture) {
+		fx.run(handler)
+		h := enqueue(fx, typ, "x")
+		began := time.Now()
+		var wg sync.WaitGroup
+		for range 20 {
+			client := fx.newClient()
+			wg.Go(func() {
+				info, err := client.Wait(fx.Context(), h.ID())
+				if err != nil || string(info.Output) != `"x"` {
+					fx.Errorf("Wait: %v, %s", err, info.Output)
+				}
+				equal(fx, "time", time.Since(began), 90*time.Second)
+			})
+		}
+		wg.Wait()
+	})
+
+	subtest(t, "polls a store without notices", func(fx *fixture) {
+		fx.run(handler)
+		client, err := weaver.NewClient(polled(fx.store), weaver.ClientConfig{})
+		fx.must(err)
+		h, err := typ.Enqueue(fx.Context(), client, "x")
+		fx.must(err)
+		began := time.Now()
+		equal(fx, "output", result(fx, h), "x")
+		if took := time.Since(began); took < 90*time.Second || took > 92*time.Second {
+			fx.Errorf("it took %s, want 90s and a poll", took)
+		}
+	})
+
+	subtest(t, "Wake lets an engine look at once", func(fx *fixture) {
+		var began time.Time
+		e := fx.runConfig(polled(fx.store), weaver.Config{Poll: time.Hour, Handlers: []weaver.Handler{typ.Handler(func(_ context.Context, in string) (string, error) {
+			began = time.Now()
+			return in, nil
+		})}})
+		synctest.Wait()
+		h := enqueue(fx, typ, "x")
+		time.Sleep(time.Minute)
+		fx.wantState(h.ID(), weaver.StateReady)
+		woken := time.Now()
+		e.Wake()
+		result(fx, h)
+		equal(fx, "time to its start", began.Sub(woken), 0)
+	})
+
+	subtest(t, "ends with its context", func(fx *fixture) {
+		h := enqueue(fx, typ, "x")
+		cause := errors.New("the caller went home")
+		ctx, cancel := context.WithTimeoutCause(fx.Context(), time.Minute, cause)
+		defer cancel()
+		_, err := h.Wait(ctx)
+		wantError(fx, err, cause)
+	})
+
+	subtest(t, "says what is wrong with an output of another type", func(fx *fixture) {
+		fx.run(handler)
+		h := enqueue(fx, typ, "x")
+		result(fx, h)
+		number := weaver.Define[string, int](typ.Name())
+		again, err := number.Enqueue(fx.Context(), fx.client, "x", weaver.Delay(0))
+		fx.must(err)
+		_, err = again.Wait(fx.Context())
+		wantError(fx, err, nil, "output", again.ID().String(), "does not decode as int")
+	})
 }
 
-func (a *away) look() error {
-	a.reads.Add(1)
-	if err := a.trouble.Load(); err != nil {
-		return fmt.Errorf("the test keeps it away: %w", *err)
-	}
-	return nil
+// unreadable is a store whose reads fail while it has an error.
+type unreadable struct {
+	store weaver.Store
+	err   atomic.Pointer[error]
+	reads atomic.Int32
 }
 
-// Tasks implements store.Reader.
-func (a *away) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Task, error) {
-	if err := a.look(); err != nil {
-		return nil, err
-	}
-	return a.Store.Tasks(ctx, ns, ids...)
+func newUnreadable(s weaver.Store, err error) *unreadable {
+	u := &unreadable{}
+	u.err.Store(&err)
+	u.store = storehook.New(s, &storehook.Hooks{Around: func(ctx context.Context, c *storehook.Call, next func(context.Context) error) error {
+		if c.Method == "Tasks" || c.Method == "Job" {
+			u.reads.Add(1)
+			if err := u.err.Load(); err != nil {
+				return fmt.Errorf("the test makes it unreadable: %w", *err)
+			}
+		}
+		return next(ctx)
+	}})
+	return u
 }
 
-// Job implements store.Reader.
-func (a *away) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) {
-	if err := a.look(); err != nil {
-		return task.Job{}, err
-	}
-	return a.Store.Job(ctx, ns, id)
-}
-
-func TestWaitOutlivesAStoreThatIsAway(t *testing.T) {
+func TestWaitOutlivesAnUnreadableStore(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.wait.echo.v1")
 	echo := typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil })
 	// begin enqueues through the store behind, and returns the wait of a client
 	// of the one in front.
-	begin := map[string]func(w *world, c *weaver.Client) func(context.Context) error{
-		"Wait": func(w *world, c *weaver.Client) func(context.Context) error {
-			id := enqueue(w, typ, "x").ID()
+	begin := map[string]func(fx *fixture, c *weaver.Client) func(context.Context) error{
+		"Wait": func(fx *fixture, c *weaver.Client) func(context.Context) error {
+			id := enqueue(fx, typ, "x").ID()
 			return func(ctx context.Context) error { _, err := c.Wait(ctx, id); return err }
 		},
-		"WaitJob": func(w *world, c *weaver.Client) func(context.Context) error {
-			j := weaver.NewJob("away")
+		"WaitJob": func(fx *fixture, c *weaver.Client) func(context.Context) error {
+			j := weaver.NewJob("unreadable")
 			j.Add("only", typ.With("x"))
-			h, err := w.client.Submit(w.Context(), j)
-			w.must(err)
+			h, err := fx.client.Submit(fx.Context(), j)
+			fx.must(err)
 			return func(ctx context.Context) error { _, err := c.WaitJob(ctx, h.ID()); return err }
 		},
 	}
-	play := func(w *world, sentinel error, start func(w *world, c *weaver.Client) func(context.Context) error) (*away, func(context.Context) error) {
-		front := &away{Store: w.store, Notifier: w.store.(store.Notifier)}
-		front.trouble.Store(&sentinel)
-		c, err := weaver.NewClient(front, weaver.ClientConfig{Logger: w.log.logger()})
-		w.must(err)
-		return front, start(w, c)
+	setUp := func(fx *fixture, sentinel error, start func(fx *fixture, c *weaver.Client) func(context.Context) error) (*unreadable, func(context.Context) error) {
+		front := newUnreadable(fx.store, sentinel)
+		c, err := weaver.NewClient(front.store, weaver.ClientConfig{Logger: fx.log.logger()})
+		fx.must(err)
+		return front, start(fx, c)
 	}
 	for name, start := range begin {
 		for _, sentinel := range []error{weaver.ErrUnavailable, weaver.ErrBusy} {
-			scene(t, name+" goes on after: "+sentinel.Error(), func(w *world) {
-				front, wait := play(w, sentinel, start)
+			subtest(t, name+" goes on after: "+sentinel.Error(), func(fx *fixture) {
+				front, wait := setUp(fx, sentinel, start)
 				got := make(chan error, 1)
-				go func() { got <- wait(w.Context()) }()
-				w.idle(echo) // it ends while nobody can see it
+				go func() { got <- wait(fx.Context()) }()
+				fx.idle(echo) // it ends while the store cannot be read
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				if looks := front.reads.Load(); looks < 55 || looks > 65 {
-					w.Errorf("it looked %d times in a minute, want about one a second", looks)
+					fx.Errorf("it looked %d times in a minute, want about one a second", looks)
 				}
-				front.trouble.Store(nil)
-				w.must(<-got)
-				equal(w, "warnings", len(w.log.lines(w, "the store cannot be read; the wait goes on")), 1)
+				front.err.Store(nil)
+				fx.must(<-got)
+				equal(fx, "warnings", len(fx.log.lines(fx, "the store cannot be read; the wait goes on")), 1)
 			})
 		}
-		scene(t, name+" ends with its context, and tells of both", func(w *world) {
-			_, wait := play(w, weaver.ErrUnavailable, start)
-			ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+		subtest(t, name+" ends with its context, and reports both errors", func(fx *fixture) {
+			_, wait := setUp(fx, weaver.ErrUnavailable, start)
+			ctx, cancel := context.WithTimeout(fx.Context(), time.Minute)
 			defer cancel()
 			err := wait(ctx)
-			wantError(w, err, context.DeadlineExceeded, "the test keeps it away")
-			wantError(w, err, weaver.ErrUnavailable)
+			wantError(fx, err, context.DeadlineExceeded, "the test makes it unreadable")
+			wantError(fx, err, weaver.ErrUnavailable)
 		})
-		scene(t, name+" ends at once when the store is closed", func(w *world) {
-			front, wait := play(w, weaver.ErrClosed, start)
-			wantError(w, wait(w.Context()), weaver.ErrClosed)
-			equal(w, "looks", front.reads.Load(), 1)
+		subtest(t, name+" ends at once when the store is closed", func(fx *fixture) {
+			front, wait := setUp(fx, weaver.ErrClosed, start)
+			wantError(fx, wait(fx.Context()), weaver.ErrClosed)
+			equal(fx, "looks", front.reads.Load(), 1)
 		})
-	}
-}
-
-func TestTaskErrorSaysNothingTwice(t *testing.T) {
-	const id = "01JCZ000000000000000000000"
-	parsed, err := weaver.ParseID(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for want, e := range map[string]weaver.TaskError{
-		"failed after 5 attempts: handler_error: boom":           {State: weaver.StateFailed, Attempts: 5, Kind: task.KindHandler, Message: "boom"},
-		"failed after 1 attempt: timeout: the attempt timed out": {State: weaver.StateFailed, Attempts: 1, Kind: task.KindTimeout, Message: "the attempt timed out"},
-		"failed after 2 attempts: panic: index out of range":     {State: weaver.StateFailed, Attempts: 2, Kind: task.KindPanic, Message: "panic: index out of range"},
-		"cancelled after 0 attempts: x":                          {State: weaver.StateCancelled, Kind: task.KindCancelled, Message: "cancelled: x"},
-		"cancelled after 0 attempts: by ann: x":                  {State: weaver.StateCancelled, Kind: task.KindCancelled, Message: "cancelled by ann: x"},
-		"cancelled after 0 attempts":                             {State: weaver.StateCancelled, Kind: task.KindCancelled, Message: "cancelled"},
-		"cancelled after 0 attempts: deadline: it has passed":    {State: weaver.StateCancelled, Kind: task.KindDeadline, Message: "it has passed"},
-		"failed after 3 attempts":                                {State: weaver.StateFailed, Attempts: 3},
-	} {
-		e.ID, e.Type = parsed, "a.b.c.v1"
-		if got := e.Error(); got != "task "+id+" (a.b.c.v1) "+want {
-			t.Errorf("%q, want …%q", got, want)
-		}
 	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -116,7 +117,17 @@ func (c *claimer) claim(ctx context.Context, req store.ClaimRequest, hold time.D
 		call, cancel := context.WithTimeout(c.work, limit)
 		res, err := c.ask(call, req, hold)
 		cancel()
-		if err == nil {
+		switch {
+		case err == nil && !req.Again:
+			return res, nil
+		case err == nil:
+			// The lost call may have used up a wake-up, and the slots that it
+			// counted have changed: nothing follows from what the lookup says of
+			// further work.
+			c.wake.Set()
+			if len(res.Tasks) == 0 {
+				return store.ClaimResult{}, errNothingClaimed
+			}
 			return res, nil
 		}
 		if ctx.Err() != nil {
@@ -127,6 +138,8 @@ func (c *claimer) claim(ctx context.Context, req store.ClaimRequest, hold time.D
 		wait(ctx, pause, nil)
 	}
 }
+
+var errNothingClaimed = errors.New("the claim whose answer was lost got nothing")
 
 // ask calls the store once, and lets it wait for up to hold if it can.
 func (c *claimer) ask(ctx context.Context, req store.ClaimRequest, hold time.Duration) (store.ClaimResult, error) {

@@ -110,3 +110,44 @@ func TestSlotsFillAClaimWithWhatIsFree(t *testing.T) {
 		}
 	})
 }
+
+// losesAnswer is a store whose first claim that waits takes a wake-up, and then
+// its answer is lost; the lookup knows of nothing to come.
+type losesAnswer struct {
+	*fixture
+	lost bool
+}
+
+func (s *losesAnswer) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest, _ time.Duration, wake <-chan struct{}) (store.ClaimResult, error) {
+	if s.lost {
+		return s.Claim(ctx, ns, req)
+	}
+	<-wake
+	s.lost = true
+	return store.ClaimResult{}, store.ErrUnavailable
+}
+
+func (s *losesAnswer) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
+	if req.Again {
+		return store.ClaimResult{Next: -1}, nil
+	}
+	return s.fixture.Claim(ctx, ns, req)
+}
+
+// A wake-up that a claim took is not lost with the claim's answer.
+func TestClaimerClaimsAgainAfterALostAnswer(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		cfg := f.config(func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage("1"), nil })
+		cfg.Store = &losesAnswer{fixture: f}
+		e := New(cfg)
+		stop := f.start(e)
+		defer stop()
+		synctest.Wait()
+		ids := f.enqueue(1)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s := f.state(ids[0]); s != task.Succeeded {
+			t.Errorf("a minute after the answer was lost the task is %s", s)
+		}
+	})
+}

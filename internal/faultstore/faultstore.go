@@ -1,17 +1,17 @@
-// Package faultstore shows a real store to one process, and lets something go
-// wrong at a chosen call: the store has trouble, an answer gets lost after the
-// commit, or the process dies just before or just after the call.
+// Package faultstore gives one process its view of a real store and injects
+// faults at chosen calls: an error before the call, a reply that is lost after
+// the commit, or the death of the process just before or just after the call.
 //
-// Between faults the calls go to the store below unchanged, so a test that
-// uses it says something about that very store. What always holds:
+// Calls without a fault go to the store below unchanged, so a test that uses
+// the view tests that store. What always holds:
 //
-//   - A process that died stays dead. What it had under way is cancelled, none
-//     of its later calls reach the store, no answer and no notice reaches it,
-//     and Dead tells when the store has seen the last of it.
-//   - Who looks for store.Notifier or store.StepTxer finds them if and only if
-//     the store below has them.
-//   - A fault strikes at most the call that the plan names. There is no
-//     randomness and no time in here.
+//   - A process that died stays dead. Its calls in flight are cancelled, none
+//     of its later calls reaches the store, it gets no answer and no notice,
+//     and Dead is closed when its last call has ended.
+//   - The view has the optional interfaces of the port (store.Notifier,
+//     store.StepTxer, store.WaitingClaimer) that the store below has.
+//   - A fault strikes only calls for which the plan returns it. The package
+//     uses neither randomness nor time.
 //
 // It does not corrupt data, does not delay calls and does not reorder them.
 package faultstore
@@ -35,7 +35,7 @@ const (
 	ErrorBefore       // store.ErrUnavailable, and nothing happened
 	ReplyLost         // the store did it, and the caller gets an error
 	CrashBefore       // the process dies before the call
-	CrashAfter        // the store did it, and the process died before the answer came
+	CrashAfter        // the store did it, and the process dies before the answer arrives
 )
 
 // String returns the fault's name.
@@ -75,12 +75,12 @@ func (c Call) Faults() []Fault {
 	return []Fault{ErrorBefore, ReplyLost, CrashBefore, CrashAfter}
 }
 
-// Plan is asked before every call what is to go wrong with it, one call at a
-// time. It must not use the process. A fault that is not among the call's
-// Faults does nothing.
+// Plan returns the fault of a call. It is called before every call, one call
+// at a time, and must not use the process. A fault that is not among the
+// call's Faults does nothing.
 type Plan func(Call) Fault
 
-// At strikes the nth call of a method.
+// At returns a plan that strikes the nth call of a method.
 func At(method string, nth int, f Fault) Plan {
 	return func(c Call) Fault {
 		if c.Method == method && c.Nth == nth {
@@ -90,7 +90,7 @@ func At(method string, nth int, f Fault) Plan {
 	}
 }
 
-// AtCall strikes the nth call of all.
+// AtCall returns a plan that strikes the nth call of the process.
 func AtCall(n int, f Fault) Plan {
 	return func(c Call) Fault {
 		if c.N == n {
@@ -101,26 +101,26 @@ func AtCall(n int, f Fault) Plan {
 }
 
 var (
-	// ErrInjected: every error that a plan caused is this one, beside the
-	// store's error that it pretends to be.
+	// ErrInjected is wrapped by every error that a plan causes, beside the
+	// store's error that it stands for.
 	ErrInjected = errors.New("injected fault")
-	// ErrDead: the process that calls is dead. To code that asks it reads as a
-	// closed store, so that nothing is tried again.
+	// ErrDead is returned to a dead process. It wraps store.ErrClosed, so that
+	// the caller does not try again.
 	ErrDead = fmt.Errorf("this process is dead: %w", store.ErrClosed)
 )
 
-// Process is a store as one process sees it.
+// Process is one process that uses a store.
 type Process struct {
 	inner store.Store
 	plan  Plan
 
 	life context.Context // ends when the process dies; a scope
 	end  context.CancelCauseFunc
-	gone chan struct{} // closed when it is dead and nothing is under way
+	gone chan struct{} // closed when it is dead and no call is in flight
 
 	mu      sync.Mutex // guards the rest
 	dead    bool
-	under   int // calls that are under way
+	flight  int // calls in flight
 	calls   []Call
 	count   map[string]int
 	struck  []Strike
@@ -136,7 +136,7 @@ type Strike struct {
 // String returns what happened to which call.
 func (s Strike) String() string { return s.Fault.String() + " at " + s.Call.String() }
 
-// New returns a process that uses a store. A nil plan lets everything through.
+// New returns a process that uses a store. A nil plan injects nothing.
 func New(inner store.Store, plan Plan) *Process {
 	if plan == nil {
 		plan = func(Call) Fault { return None }
@@ -155,21 +155,21 @@ func (p *Process) Die() {
 	}
 	p.dead = true
 	p.end(ErrDead)
-	if p.under == 0 {
+	if p.flight == 0 {
 		close(p.gone)
 	}
 }
 
-// Died reports whether the process is dead. Code that runs in its name should
-// then do nothing more.
+// Died reports whether the process is dead. Code that runs as part of the
+// process should then do nothing more.
 func (p *Process) Died() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.dead
 }
 
-// Dead is closed when the process is dead and the store has seen the last of
-// it: what was under way has ended, one way or the other.
+// Dead returns a channel that is closed when the process is dead and its last
+// call has ended.
 func (p *Process) Dead() <-chan struct{} { return p.gone }
 
 // Calls returns the calls so far, in the order in which they began.
@@ -193,14 +193,14 @@ func (p *Process) Workers() []store.WorkerID {
 	return slices.Clone(p.workers)
 }
 
-// enter begins a call: it is counted, and under way until leave.
+// enter begins a call: it is counted, and in flight until leave.
 func (p *Process) enter(method string) (Strike, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.dead {
 		return Strike{}, ErrDead
 	}
-	p.under++
+	p.flight++
 	p.count[method]++
 	c := Call{N: len(p.calls) + 1, Method: method, Nth: p.count[method]}
 	p.calls = append(p.calls, c)
@@ -213,22 +213,22 @@ func (p *Process) enter(method string) (Strike, error) {
 	return s, nil
 }
 
-// leave ends a call. Its error says that nobody is left to hear the answer.
+// leave ends a call. It returns ErrDead if the process has died meanwhile.
 func (p *Process) leave() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.under--
+	p.flight--
 	if !p.dead {
 		return nil
 	}
-	if p.under == 0 {
+	if p.flight == 0 {
 		close(p.gone)
 	}
 	return ErrDead
 }
 
 // bound returns a context that also ends when the process dies: a claim that
-// the store holds for a dead process would lease tasks to nobody.
+// waits in the store must not lease tasks to a dead process.
 func (p *Process) bound(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unbind := context.AfterFunc(p.life, func() { cancel(context.Cause(p.life)) })
@@ -238,49 +238,13 @@ func (p *Process) bound(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// trouble is the error that a call gets. A lost reply reads now as the one
-// and now as the other: nobody may draw conclusions from which it is.
-func (s Strike) trouble() error {
+// err is the error that the call returns. A lost reply reads as ErrUnknown for
+// every other call and as ErrUnavailable for the rest: the caller must not
+// conclude from the error whether the write happened.
+func (s Strike) err() error {
 	looks := store.ErrUnavailable
 	if s.Fault == ReplyLost && s.N%2 == 1 {
 		looks = store.ErrUnknown
 	}
 	return fmt.Errorf("%s: %w (%w)", s.Call, looks, ErrInjected)
-}
-
-// through makes one call, and lets the plan's fault happen to it.
-func through[R any](ctx context.Context, p *Process, method string, do func(context.Context) (R, error)) (R, error) {
-	var none R
-	s, err := p.enter(method)
-	if err != nil {
-		return none, err
-	}
-	switch s.Fault {
-	case ErrorBefore:
-		err = s.trouble()
-	case CrashBefore:
-		p.Die()
-	}
-	res := none
-	if s.Fault != ErrorBefore && s.Fault != CrashBefore {
-		ctx, release := p.bound(ctx)
-		res, err = do(ctx)
-		release()
-	}
-	switch s.Fault {
-	case ReplyLost:
-		res, err = none, s.trouble()
-	case CrashAfter:
-		p.Die()
-	}
-	if dead := p.leave(); dead != nil {
-		return none, dead
-	}
-	return res, err
-}
-
-// only is through for methods that return an error alone.
-func only(ctx context.Context, p *Process, method string, do func(context.Context) error) error {
-	_, err := through(ctx, p, method, func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx) })
-	return err
 }

@@ -3,82 +3,74 @@ package faultstore_test
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/goweaver/weaver/internal/faultstore"
+	"github.com/goweaver/weaver/internal/storehook"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/memstore"
 )
 
 var everyFault = []faultstore.Fault{faultstore.None, faultstore.ErrorBefore, faultstore.ReplyLost, faultstore.CrashBefore, faultstore.CrashAfter}
 
 func TestEveryMethodGoesThroughUnchanged(t *testing.T) {
 	t.Parallel()
-	for _, m := range methods {
-		spy := &spy{}
+	for _, m := range methods() {
+		spy := newSpy(false)
 		p := faultstore.New(spy, nil)
-		got, err := m.call(t.Context(), p.Store())
-		if !slices.Equal(spy.calls, []string{m.name}) {
-			t.Errorf("%s: the store below saw %v", m.name, spy.calls)
+		got, err := call(t.Context(), p.Store(), m)
+		if !slices.Equal(spy.calls, []string{m}) {
+			t.Errorf("%s: the store below saw %v", m, spy.calls)
 		}
 		if !errors.Is(err, errSpy) || errors.Is(err, faultstore.ErrInjected) {
-			t.Errorf("%s: error %v, want the store's own", m.name, err)
+			t.Errorf("%s: error %v, want the store's own", m, err)
 		}
 		if !got {
-			t.Errorf("%s: the answer that came with the error is lost", m.name)
+			t.Errorf("%s: the answer that came with the error is lost", m)
 		}
-		if calls := p.Calls(); len(calls) != 1 || calls[0] != (faultstore.Call{N: 1, Method: m.name, Nth: 1}) {
-			t.Errorf("%s: recorded as %v", m.name, calls)
-		}
-	}
-}
-
-func TestMethodsAreComplete(t *testing.T) {
-	t.Parallel()
-	for i := range reflect.TypeFor[store.Store]().NumMethod() {
-		name := reflect.TypeFor[store.Store]().Method(i).Name
-		if !slices.ContainsFunc(methods, func(m method) bool { return m.name == name }) {
-			t.Errorf("no test calls %s", name)
+		if calls := p.Calls(); len(calls) != 1 || calls[0] != (faultstore.Call{N: 1, Method: m, Nth: 1}) {
+			t.Errorf("%s: recorded as %v", m, calls)
 		}
 	}
 }
 
 func TestFaultsStrikeEveryMethod(t *testing.T) {
 	t.Parallel()
-	for _, m := range methods {
+	for _, m := range methods() {
 		for _, f := range everyFault[1:] {
-			spy := &spy{well: true}
-			p := faultstore.New(spy, faultstore.At(m.name, 2, f))
+			spy := newSpy(true)
+			p := faultstore.New(spy, faultstore.At(m, 2, f))
 			s := p.Store()
-			if _, err := m.call(t.Context(), s); err != nil {
-				t.Errorf("%s before the %s: %v", m.name, f, err)
+			if _, err := call(t.Context(), s, m); err != nil {
+				t.Errorf("%s before the %s: %v", m, f, err)
 			}
-			got, err := m.call(t.Context(), s)
+			got, err := call(t.Context(), s, m)
 			if got {
-				t.Errorf("%s: %s: the answer came through", m.name, f)
+				t.Errorf("%s: %s: the answer came through", m, f)
 			}
 			crash := f == faultstore.CrashBefore || f == faultstore.CrashAfter
 			if want := faultstore.ErrInjected; !crash && !errors.Is(err, want) || crash && !errors.Is(err, faultstore.ErrDead) {
-				t.Errorf("%s: %s: error %v", m.name, f, err)
+				t.Errorf("%s: %s: error %v", m, f, err)
 			}
 			seen := map[faultstore.Fault]int{faultstore.ErrorBefore: 1, faultstore.ReplyLost: 2, faultstore.CrashBefore: 1, faultstore.CrashAfter: 2}
 			if len(spy.calls) != seen[f] {
-				t.Errorf("%s: %s: the store below saw %v", m.name, f, spy.calls)
+				t.Errorf("%s: %s: the store below saw %v", m, f, spy.calls)
 			}
 			if p.Died() != crash {
-				t.Errorf("%s: %s: died: %v", m.name, f, p.Died())
+				t.Errorf("%s: %s: died: %v", m, f, p.Died())
 			}
 			struck := p.Struck()
-			if len(struck) != 1 || struck[0].Fault != f || struck[0].Method != m.name || struck[0].Nth != 2 {
-				t.Errorf("%s: %s: struck %v", m.name, f, struck)
+			if len(struck) != 1 || struck[0].Fault != f || struck[0].Method != m || struck[0].Nth != 2 {
+				t.Errorf("%s: %s: struck %v", m, f, struck)
 			}
-			_, err = m.call(t.Context(), s)
+			_, err = call(t.Context(), s, m)
 			if !crash && err != nil || crash && !errors.Is(err, faultstore.ErrDead) {
-				t.Errorf("%s after the %s: %v", m.name, f, err)
+				t.Errorf("%s after the %s: %v", m, f, err)
 			}
 			if after := len(spy.calls) - seen[f]; after != 1 && !crash || after != 0 && crash {
-				t.Errorf("%s after the %s: the store below saw %d calls more", m.name, f, after)
+				t.Errorf("%s after the %s: the store below saw %d calls more", m, f, after)
 			}
 		}
 	}
@@ -98,7 +90,7 @@ func TestErrorsReadLikeTheStores(t *testing.T) {
 		{1, faultstore.CrashBefore, store.ErrClosed},
 		{2, faultstore.CrashAfter, store.ErrClosed},
 	} {
-		p := faultstore.New(&spy{well: true}, faultstore.AtCall(c.n, c.f))
+		p := faultstore.New(newSpy(true), faultstore.AtCall(c.n, c.f))
 		var err error
 		for range c.n {
 			err = p.Store().Ready(t.Context())
@@ -112,7 +104,7 @@ func TestErrorsReadLikeTheStores(t *testing.T) {
 func TestAPlanIsAskedOncePerCall(t *testing.T) {
 	t.Parallel()
 	var asked []faultstore.Call
-	p := faultstore.New(&spy{well: true}, func(c faultstore.Call) faultstore.Fault {
+	p := faultstore.New(newSpy(true), func(c faultstore.Call) faultstore.Fault {
 		asked = append(asked, c)
 		return faultstore.Fault(99) // no fault there is
 	})
@@ -130,47 +122,39 @@ func TestAPlanIsAskedOncePerCall(t *testing.T) {
 	}
 }
 
-func TestAbilitiesAreThoseOfTheStoreBelow(t *testing.T) {
+// full is a store with every optional interface.
+type full struct{ *memstore.Store }
+
+// ClaimOrWait implements store.WaitingClaimer.
+func (s full) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest, _ time.Duration, _ <-chan struct{}) (store.ClaimResult, error) {
+	return s.Claim(ctx, ns, req)
+}
+
+func TestTheViewHasTheOptionalInterfacesOfTheStoreBelow(t *testing.T) {
 	t.Parallel()
-	s := &spy{}
-	for _, c := range []struct {
-		below               store.Store
-		notifies, transacts bool
-	}{
-		{s, false, false},
-		{struct {
-			*spy
-			spyNotifier
-		}{spy: s}, true, false},
-		{struct {
-			*spy
-			spyStepTxer
-		}{spy: s}, false, true},
-		{struct {
-			*spy
-			spyNotifier
-			spyStepTxer
-		}{spy: s}, true, true},
-	} {
-		seen := faultstore.New(c.below, nil).Store()
-		_, notifies := seen.(store.Notifier)
-		_, transacts := seen.(store.StepTxer)
-		if notifies != c.notifies || transacts != c.transacts {
-			t.Errorf("over a store with Notifier %v and StepTxer %v one sees %v and %v", c.notifies, c.transacts, notifies, transacts)
+	for hide := range storehook.AllOptional + 1 {
+		below := storehook.New(full{memstore.New()}, &storehook.Hooks{Hide: hide})
+		view := faultstore.New(below, nil).Store()
+		_, notifies := view.(store.Notifier)
+		_, transacts := view.(store.StepTxer)
+		_, waits := view.(store.WaitingClaimer)
+		if notifies != (hide&storehook.Notifier == 0) || transacts != (hide&storehook.StepTxer == 0) || waits != (hide&storehook.WaitingClaimer == 0) {
+			t.Errorf("over a store without %03b the view has Notifier %v, StepTxer %v, WaitingClaimer %v", hide, notifies, transacts, waits)
 		}
 	}
 }
 
-func TestDeathEndsWhatIsUnderWay(t *testing.T) {
+func TestDeathEndsCallsInFlight(t *testing.T) {
 	t.Parallel()
-	spy := &spy{hold: make(chan struct{}), held: make(chan struct{})}
+	spy := newSpy(false)
+	spy.hold = make(chan struct{})
 	p := faultstore.New(spy, nil)
 	answer := make(chan error)
 	go func() {
 		_, err := p.Store().Claim(t.Context(), "ns", store.ClaimRequest{})
 		answer <- err
 	}()
-	ctx := <-spy.in()
+	ctx := <-spy.ctx
 	p.Die()
 	p.Die() // once is enough
 	<-ctx.Done()
@@ -179,7 +163,7 @@ func TestDeathEndsWhatIsUnderWay(t *testing.T) {
 	}
 	select {
 	case <-p.Dead():
-		t.Error("Dead is closed while a claim is under way")
+		t.Error("Dead is closed while a claim is in flight")
 	default:
 	}
 	close(spy.hold)
@@ -189,9 +173,10 @@ func TestDeathEndsWhatIsUnderWay(t *testing.T) {
 	<-p.Dead()
 }
 
-func TestAContextThatEndsIsPassedOn(t *testing.T) {
+func TestTheEndOfAContextReachesTheStore(t *testing.T) {
 	t.Parallel()
-	spy := &spy{hold: make(chan struct{}), held: make(chan struct{})}
+	spy := newSpy(false)
+	spy.hold = make(chan struct{})
 	p := faultstore.New(spy, nil)
 	given, cancel := context.WithCancelCause(t.Context())
 	done := make(chan struct{})
@@ -199,7 +184,7 @@ func TestAContextThatEndsIsPassedOn(t *testing.T) {
 		defer close(done)
 		_, _ = p.Store().Claim(given, "ns", store.ClaimRequest{})
 	}()
-	ctx := <-spy.in()
+	ctx := <-spy.ctx
 	why := errors.New("enough")
 	cancel(why)
 	<-ctx.Done()
@@ -215,7 +200,7 @@ func TestAContextThatEndsIsPassedOn(t *testing.T) {
 
 func TestWorkersAreThoseThatJoined(t *testing.T) {
 	t.Parallel()
-	p := faultstore.New(&spy{well: true}, nil)
+	p := faultstore.New(newSpy(true), nil)
 	for _, id := range []store.WorkerID{"a", "b"} {
 		if err := p.Store().Join(t.Context(), "ns", store.WorkerInfo{ID: id}); err != nil {
 			t.Error(err)

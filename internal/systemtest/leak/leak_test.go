@@ -21,7 +21,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// leakStores opens an empty store of each kind, and says how to close it.
+// leakStores open an empty store of each kind and return its Close.
 var leakStores = []struct {
 	name string
 	open func(t *testing.T) (s weaver.Store, shut func() error)
@@ -50,23 +50,23 @@ func migrated(t *testing.T, db *sqlite.DB, err error) (weaver.Store, func() erro
 	return db, db.Close
 }
 
-// leakRounds is how often each day is lived: what leaks once in a while shows
-// itself, and what the first round left behind would meet the second.
+// leakRounds is how often each case runs, so that rare leaks show, and so that
+// what the first round leaves meets the second.
 const leakRounds = 3
 
-// TestNoGoroutineIsLeft lives through a worker's days on each store, in real
-// time, and closes everything: no goroutine may be left. It is not parallel,
-// because the goroutines of others could not be told from ours.
+// TestNoGoroutineIsLeft runs the cases of a worker on each store, in real time,
+// and closes everything: no goroutine may be left. It is not parallel, because
+// goroutines of other tests could not be distinguished from its own.
 func TestNoGoroutineIsLeft(t *testing.T) {
 	// The one thing ignored: what ran before this test, such as the test
 	// binary's own signal handling.
 	before := goleak.IgnoreCurrent()
 	for _, kind := range leakStores {
-		for _, day := range leakDays {
-			t.Run(kind.name+"/"+day.name, func(t *testing.T) {
+		for _, c := range leakCases {
+			t.Run(kind.name+"/"+c.name, func(t *testing.T) {
 				for range leakRounds {
 					s, shut := kind.open(t)
-					day.live(&leakDay{T: t, store: s, client: leakClient(t, s)})
+					c.run(&fixture{T: t, store: s, client: leakClient(t, s)})
 					if err := shut(); err != nil {
 						t.Fatalf("close the store: %v", err)
 					}
@@ -81,33 +81,33 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 // when it is closed.
 func TestLeaksAreFound(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	leaks := map[string]func(d *leakDay) (end func()){
-		"an engine that runs": func(d *leakDay) func() {
-			e := d.start(weaver.Config{Handlers: leakHandlers(nil)})
-			d.succeeds(leakSteps, "x")
-			return func() { d.must(e.stop()) }
+	leaks := map[string]func(fx *fixture) (end func()){
+		"an engine that runs": func(fx *fixture) func() {
+			e := fx.start(weaver.Config{Handlers: leakHandlers(nil)})
+			fx.succeeds(leakSteps, "x")
+			return func() { fx.must(e.stop()) }
 		},
-		"somebody who listens to a file": func(d *leakDay) func() {
-			s, shut := leakStores[2].open(d.T)
+		"a listener of a file": func(fx *fixture) func() {
+			s, shut := leakStores[2].open(fx.T)
 			stop, _ := s.(store.Notifier).Notify(weaver.DefaultNamespace, func(store.Notice) {})
 			return func() {
 				stop()
-				d.must(shut())
+				fx.must(shut())
 			}
 		},
-		"handlers that do not return, on every store": func(d *leakDay) func() {
+		"handlers that do not return, on every store": func(fx *fixture) func() {
 			leave := make(chan struct{})
 			var shuts, stops []func() error
 			for _, kind := range leakStores {
-				s, shut := kind.open(d.T)
-				e := (&leakDay{T: d.T, store: s, client: leakClient(d.T, s)}).startDeaf(leave)
+				s, shut := kind.open(fx.T)
+				e := (&fixture{T: fx.T, store: s, client: leakClient(fx.T, s)}).startIgnoring(leave)
 				shuts, stops = append(shuts, shut), append(stops, e.stop)
 			}
 			var wg sync.WaitGroup // each Run waits two seconds more for its handler
 			for _, stop := range stops {
 				wg.Go(func() {
 					if _, ok := errors.AsType[*weaver.RunningError](stop()); !ok {
-						d.Error("Run does not name the handler that did not return")
+						fx.Error("Run does not name the handler that did not return")
 					}
 				})
 			}
@@ -115,7 +115,7 @@ func TestLeaksAreFound(t *testing.T) {
 			return func() {
 				close(leave)
 				for _, shut := range shuts {
-					d.must(shut())
+					fx.must(shut())
 				}
 			}
 		},
@@ -123,7 +123,7 @@ func TestLeaksAreFound(t *testing.T) {
 	for name, leak := range leaks {
 		t.Run(name, func(t *testing.T) {
 			s := memstore.New()
-			end := leak(&leakDay{T: t, store: s, client: leakClient(t, s)})
+			end := leak(&fixture{T: t, store: s, client: leakClient(t, s)})
 			if err := goleak.Find(before); err == nil {
 				t.Error("goleak found nothing")
 			}
@@ -133,8 +133,8 @@ func TestLeaksAreFound(t *testing.T) {
 	}
 }
 
-// leakDay is the stage of one day: an open store, and a client of it.
-type leakDay struct {
+// fixture is what one case uses: an open store, and a client of it.
+type fixture struct {
 	*testing.T
 	store  weaver.Store
 	client *weaver.Client
@@ -151,10 +151,10 @@ func leakClient(t *testing.T, s weaver.Store) *weaver.Client {
 
 var leakLog = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-func (d *leakDay) must(err error) {
-	d.Helper()
+func (fx *fixture) must(err error) {
+	fx.Helper()
 	if err != nil {
-		d.Fatal(err)
+		fx.Fatal(err)
 	}
 }
 
@@ -164,18 +164,18 @@ type leakEngine struct {
 	stop func() error // ends Run and returns its error
 }
 
-func (d *leakDay) engine(cfg weaver.Config) *weaver.Engine {
-	d.Helper()
+func (fx *fixture) engine(cfg weaver.Config) *weaver.Engine {
+	fx.Helper()
 	cfg.Logger = leakLog
-	e, err := weaver.New(d.store, cfg)
-	d.must(err)
+	e, err := weaver.New(fx.store, cfg)
+	fx.must(err)
 	return e
 }
 
-func (d *leakDay) start(cfg weaver.Config) leakEngine {
-	d.Helper()
-	e := d.engine(cfg)
-	ctx, cancel := context.WithCancel(d.Context())
+func (fx *fixture) start(cfg weaver.Config) leakEngine {
+	fx.Helper()
+	e := fx.engine(cfg)
+	ctx, cancel := context.WithCancel(fx.Context())
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx) }()
 	return leakEngine{Engine: e, stop: func() error {
@@ -184,61 +184,61 @@ func (d *leakDay) start(cfg weaver.Config) leakEngine {
 	}}
 }
 
-func (d *leakDay) enqueue(typ *weaver.Type[string, string], in string) *weaver.Handle[string] {
-	d.Helper()
-	h, err := typ.Enqueue(d.Context(), d.client, in)
-	d.must(err)
+func (fx *fixture) enqueue(typ *weaver.Type[string, string], in string) *weaver.Handle[string] {
+	fx.Helper()
+	h, err := typ.Enqueue(fx.Context(), fx.client, in)
+	fx.must(err)
 	return h
 }
 
-// succeeds runs a task to its good end.
-func (d *leakDay) succeeds(typ *weaver.Type[string, string], in string) {
-	d.Helper()
-	out, err := d.enqueue(typ, in).Wait(d.Context())
-	d.must(err)
+// succeeds runs a task that must succeed.
+func (fx *fixture) succeeds(typ *weaver.Type[string, string], in string) {
+	fx.Helper()
+	out, err := fx.enqueue(typ, in).Wait(fx.Context())
+	fx.must(err)
 	if out != in {
-		d.Errorf("%s answered %q, want %q", typ.Name(), out, in)
+		fx.Errorf("%s answered %q, want %q", typ.Name(), out, in)
 	}
 }
 
-// fails runs a task to its bad end.
-func (d *leakDay) fails(typ *weaver.Type[string, string]) {
-	d.Helper()
-	_, err := d.enqueue(typ, "x").Wait(d.Context())
+// fails runs a task that must fail.
+func (fx *fixture) fails(typ *weaver.Type[string, string]) {
+	fx.Helper()
+	_, err := fx.enqueue(typ, "x").Wait(fx.Context())
 	if _, ok := errors.AsType[*weaver.TaskError](err); !ok {
-		d.Errorf("%s ended with %v, want a *weaver.TaskError", typ.Name(), err)
+		fx.Errorf("%s ended with %v, want a *weaver.TaskError", typ.Name(), err)
 	}
 }
 
-// startDeaf starts an engine whose handler ignores its context until leave is
+// startIgnoring starts an engine whose handler ignores its context until leave is
 // closed.
-func (d *leakDay) startDeaf(leave <-chan struct{}) leakEngine {
-	d.Helper()
+func (fx *fixture) startIgnoring(leave <-chan struct{}) leakEngine {
+	fx.Helper()
 	in := make(chan struct{}, 1)
-	e := d.start(weaver.Config{DrainTimeout: time.Millisecond, Handlers: []weaver.Handler{
+	e := fx.start(weaver.Config{DrainTimeout: time.Millisecond, Handlers: []weaver.Handler{
 		leakGate.Handler(func(context.Context, string) (string, error) {
 			in <- struct{}{}
 			<-leave
 			return "", nil
 		}),
 	}})
-	d.enqueue(leakGate, "x")
+	fx.enqueue(leakGate, "x")
 	<-in
 	return e
 }
 
-// The task types of these days.
+// The task types of the cases.
 var (
-	leakSteps = weaver.Define[string, string]("simtest.leak.steps.v1")
-	leakSleep = weaver.Define[string, string]("simtest.leak.sleep.v1")
-	leakFlaky = weaver.Define[string, string]("simtest.leak.flaky.v1", weaver.MaxAttempts(3), weaver.Backoff(time.Millisecond))
-	leakFail  = weaver.Define[string, string]("simtest.leak.fail.v1", weaver.NoRetry())
-	leakPanic = weaver.Define[string, string]("simtest.leak.panic.v1", weaver.NoRetry())
-	leakSlow  = weaver.Define[string, string]("simtest.leak.slow.v1", weaver.NoRetry(), weaver.Timeout(5*time.Millisecond))
-	leakGate  = weaver.Define[string, string]("simtest.leak.gate.v1")
+	leakSteps = weaver.Define[string, string]("systemtest.leak.steps.v1")
+	leakSleep = weaver.Define[string, string]("systemtest.leak.sleep.v1")
+	leakFlaky = weaver.Define[string, string]("systemtest.leak.flaky.v1", weaver.MaxAttempts(3), weaver.Backoff(time.Millisecond))
+	leakFail  = weaver.Define[string, string]("systemtest.leak.fail.v1", weaver.NoRetry())
+	leakPanic = weaver.Define[string, string]("systemtest.leak.panic.v1", weaver.NoRetry())
+	leakSlow  = weaver.Define[string, string]("systemtest.leak.slow.v1", weaver.NoRetry(), weaver.Timeout(5*time.Millisecond))
+	leakGate  = weaver.Define[string, string]("systemtest.leak.gate.v1")
 )
 
-// leakHandlers are handlers of all of them; that of leakGate tells in that it
+// leakHandlers are handlers of all of them; that of leakGate sends to in when it
 // runs, and waits for the end of its context.
 func leakHandlers(in chan<- struct{}) []weaver.Handler {
 	wait := func(ctx context.Context, _ string) (string, error) {
@@ -274,95 +274,95 @@ func leakHandlers(in chan<- struct{}) []weaver.Handler {
 	)
 }
 
-// leakDays are the days of a worker.
-var leakDays = []struct {
+// leakCases are cases of a worker's life.
+var leakCases = []struct {
 	name string
-	live func(d *leakDay)
+	run  func(fx *fixture)
 }{
-	{"tasks of every kind", func(d *leakDay) {
-		e := d.start(weaver.Config{Handlers: leakHandlers(nil)})
-		d.succeeds(leakSteps, "a")
-		d.succeeds(leakSleep, "b")
-		d.succeeds(leakFlaky, "c")
-		d.fails(leakFail)
-		d.fails(leakPanic)
-		d.fails(leakSlow)
-		d.must(e.stop())
+	{"tasks of every kind", func(fx *fixture) {
+		e := fx.start(weaver.Config{Handlers: leakHandlers(nil)})
+		fx.succeeds(leakSteps, "a")
+		fx.succeeds(leakSleep, "b")
+		fx.succeeds(leakFlaky, "c")
+		fx.fails(leakFail)
+		fx.fails(leakPanic)
+		fx.fails(leakSlow)
+		fx.must(e.stop())
 	}},
-	{"a command", func(d *leakDay) {
-		e := d.start(weaver.Config{Handlers: leakHandlers(nil)})
+	{"a command", func(fx *fixture) {
+		e := fx.start(weaver.Config{Handlers: leakHandlers(nil)})
 		self, err := os.Executable()
-		d.must(err)
-		h, err := builtin.Run.Enqueue(d.Context(), d.client, builtin.RunInput{
+		fx.must(err)
+		h, err := builtin.Run.Enqueue(fx.Context(), fx.client, builtin.RunInput{
 			Argv: []string{self, "-test.run=^$"},
-			Env:  map[string]string{"GORACE": "atexit_sleep_ms=0"}, // otherwise the race detector takes a second to say nothing
+			Env:  map[string]string{"GORACE": "atexit_sleep_ms=0"}, // otherwise the race detector takes a second at exit
 		})
-		d.must(err)
-		_, err = h.Wait(d.Context())
-		d.must(err)
-		d.must(e.stop())
+		fx.must(err)
+		_, err = h.Wait(fx.Context())
+		fx.must(err)
+		fx.must(e.stop())
 	}},
-	{"StopNow, and cancels of what runs and what waits", func(d *leakDay) {
+	{"StopNow, and cancels of what runs and what waits", func(fx *fixture) {
 		in := make(chan struct{})
-		e := d.start(weaver.Config{Handlers: leakHandlers(in), DrainTimeout: time.Hour})
-		h := d.enqueue(leakGate, "x")
+		e := fx.start(weaver.Config{Handlers: leakHandlers(in), DrainTimeout: time.Hour})
+		h := fx.enqueue(leakGate, "x")
 		<-in
-		d.must(d.client.Cancel(d.Context(), h.ID()))
-		if _, err := h.Wait(d.Context()); err == nil {
-			d.Error("a cancelled task succeeded")
+		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
+		if _, err := h.Wait(fx.Context()); err == nil {
+			fx.Error("a cancelled task succeeded")
 		}
-		d.enqueue(leakGate, "y")
+		fx.enqueue(leakGate, "y")
 		<-in
 		e.StopNow()
-		d.must(e.stop())
+		fx.must(e.stop())
 	}},
-	{"RunUntilIdle, twice with one engine and once with a context that has ended", func(d *leakDay) {
-		e := d.engine(weaver.Config{Handlers: leakHandlers(nil)})
+	{"RunUntilIdle, twice with one engine and once with a context that has ended", func(fx *fixture) {
+		e := fx.engine(weaver.Config{Handlers: leakHandlers(nil)})
 		for range 2 {
 			for range 20 {
-				d.enqueue(leakSteps, "x")
+				fx.enqueue(leakSteps, "x")
 			}
-			d.enqueue(leakSleep, "x") // is left, or not
-			d.must(e.RunUntilIdle(d.Context()))
+			fx.enqueue(leakSleep, "x") // it may or may not run
+			fx.must(e.RunUntilIdle(fx.Context()))
 		}
-		ctx, cancel := context.WithCancel(d.Context())
+		ctx, cancel := context.WithCancel(fx.Context())
 		cancel()
-		_ = e.RunUntilIdle(ctx) // whatever it says
+		_ = e.RunUntilIdle(ctx) // with or without an error
 	}},
-	{"a handler that returns long after its context ended", func(d *leakDay) {
+	{"a handler that returns long after its context ended", func(fx *fixture) {
 		leave := make(chan struct{})
-		e := d.startDeaf(leave)
+		e := fx.startIgnoring(leave)
 		time.AfterFunc(20*time.Millisecond, func() { close(leave) })
-		d.must(e.stop())
+		fx.must(e.stop())
 	}},
-	{"a listener that the store's Close ends", func(d *leakDay) {
-		if s, ok := d.store.(store.Notifier); ok {
+	{"a listener that the store's Close ends", func(fx *fixture) {
+		if s, ok := fx.store.(store.Notifier); ok {
 			s.Notify(weaver.DefaultNamespace, func(store.Notice) {})
 		}
-		d.enqueue(leakSteps, "x")
+		fx.enqueue(leakSteps, "x")
 	}},
-	{"two engines, and waits that are given up", func(d *leakDay) {
+	{"two engines, and waits that are given up", func(fx *fixture) {
 		in := make(chan struct{}, 2)
-		one, two := d.start(weaver.Config{Handlers: leakHandlers(in)}), d.start(weaver.Config{Handlers: leakHandlers(in), DrainTimeout: time.Millisecond})
-		h := d.enqueue(leakGate, "x")
+		one, two := fx.start(weaver.Config{Handlers: leakHandlers(in)}), fx.start(weaver.Config{Handlers: leakHandlers(in), DrainTimeout: time.Millisecond})
+		h := fx.enqueue(leakGate, "x")
 		<-in
-		ctx, cancel := context.WithTimeout(d.Context(), time.Millisecond)
+		ctx, cancel := context.WithTimeout(fx.Context(), time.Millisecond)
 		defer cancel()
 		if _, err := h.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			d.Errorf("Wait: %v, want that its context ended", err)
+			fx.Errorf("Wait: %v, want that its context ended", err)
 		}
 		for range 20 {
-			d.succeeds(leakSteps, "z")
+			fx.succeeds(leakSteps, "z")
 		}
 		one.StopNow()
-		d.must(one.stop())
-		d.must(two.stop())
+		fx.must(one.stop())
+		fx.must(two.stop())
 	}},
 }
 
-// A listener that comes when the file is closed hears nothing, and nothing
-// goes on looking at the file for it.
-func TestNobodyListensToAClosedFile(t *testing.T) {
+// A listener that registers after Close gets no notices, and no goroutine checks
+// the file for it.
+func TestClosedFileHasNoListeners(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "weaver.db"))
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// leasePatience is how long porcupine may think about one history. A history
-// that is in order takes milliseconds.
-const leasePatience = 3 * time.Second
+// checkTimeout bounds the check of one history. A history that is in order takes
+// milliseconds.
+const checkTimeout = 3 * time.Second
 
 // leaseStores opens an empty store of each kind: one or more handles of it.
 var leaseStores = []struct {
@@ -63,7 +63,7 @@ func readyLeases(t *testing.T, db *sqlite.DB, err error) *sqlite.DB {
 	return db
 }
 
-// TestLeasesAreLinearizable plays histories of many goroutines who claim,
+// TestLeasesAreLinearizable records histories of many goroutines that claim,
 // beat, finish, cancel, retry and reap the same few tasks, and looks for an
 // order of their calls that the sequential model accepts.
 func TestLeasesAreLinearizable(t *testing.T) {
@@ -72,16 +72,16 @@ func TestLeasesAreLinearizable(t *testing.T) {
 			ops, thought := 0, time.Duration(0)
 			for i := range leaseHistories {
 				seed := rand.Uint64()&^1 | uint64(i%2)
-				history := leaseHistory(t, seed, kind.open)
+				history := historyOf(t, seed, kind.open)
 				began := time.Now()
-				result := porcupine.CheckOperationsTimeout(leaseModel, history, leasePatience)
+				result := porcupine.CheckOperationsTimeout(leaseModel, history, checkTimeout)
 				thought += time.Since(began)
 				ops += len(history)
 				if result != porcupine.Ok {
 					t.Fatalf("seed %d: the history of %d operations is %s: %s", seed, len(history), result, explainLeases(history))
 				}
 			}
-			if want := leaseHistories * leasePlayers * leaseMoves * 9 / 10; ops < want {
+			if want := leaseHistories * leaseClients * callsPerClient * 9 / 10; ops < want {
 				t.Errorf("%d operations, want %d at least: too few to mean something", ops, want)
 			}
 			t.Logf("%d operations in %d histories, checked in %v", ops, leaseHistories, thought)
@@ -89,27 +89,27 @@ func TestLeasesAreLinearizable(t *testing.T) {
 	}
 }
 
-// TestBrokenLeasesAreFound plays the same on stores of which one guard was
-// taken away. Each must be found out.
+// TestBrokenLeasesAreFound records histories of stores that break one rule. The
+// check must find each.
 func TestBrokenLeasesAreFound(t *testing.T) {
-	for _, lie := range leaseLies {
-		t.Run(lie.name, func(t *testing.T) {
-			liar := lie.tell(memstore.New())
+	for _, c := range brokenStores {
+		t.Run(c.name, func(t *testing.T) {
+			s := c.make(memstore.New())
 			seed := rand.Uint64()
-			history := leaseHistory(t, seed, func(*testing.T) []store.Store { return []store.Store{liar} })
-			if result := porcupine.CheckOperationsTimeout(leaseModel, history, leasePatience); result != porcupine.Illegal {
+			history := historyOf(t, seed, func(*testing.T) []store.Store { return []store.Store{s} })
+			if result := porcupine.CheckOperationsTimeout(leaseModel, history, checkTimeout); result != porcupine.Illegal {
 				t.Errorf("seed %d: a history of %d operations is %s, want %s", seed, len(history), result, porcupine.Illegal)
 			}
 		})
 	}
 }
 
-// leaseHistory plays one history in a bubble, and leaves it to be judged
-// outside, where time is real.
-func leaseHistory(t *testing.T, seed uint64, open func(t *testing.T) []store.Store) []porcupine.Operation {
+// historyOf records one history in a bubble. It is checked outside, where time
+// is real.
+func historyOf(t *testing.T, seed uint64, open func(t *testing.T) []store.Store) []porcupine.Operation {
 	t.Helper()
 	var history []porcupine.Operation
-	synctest.Test(t, func(t *testing.T) { history = playLeases(t, seed, open(t)...) })
+	synctest.Test(t, func(t *testing.T) { history = recordHistory(t, seed, open(t)...) })
 	return history
 }
 
@@ -118,7 +118,7 @@ func leaseHistory(t *testing.T, seed uint64, open func(t *testing.T) []store.Sto
 func explainLeases(history []porcupine.Operation) string {
 	var text strings.Builder
 	for _, part := range leasePartition(history) {
-		result, info := porcupine.CheckOperationsVerbose(leaseModel, part, leasePatience)
+		result, info := porcupine.CheckOperationsVerbose(leaseModel, part, checkTimeout)
 		if result == porcupine.Ok {
 			continue
 		}

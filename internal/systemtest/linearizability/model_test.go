@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// leaseVerb is what somebody did to one task.
+// leaseVerb is what a call does to one task.
 type leaseVerb string
 
 const (
@@ -36,8 +36,8 @@ type leaseCall struct {
 type leaseReply struct {
 	err   leaseError
 	none  bool       // a claim that did not get the task, a reap that did not take its lease
-	state task.State // after the move; of a read, what stands
-	lease task.Lease // that a claim handed out; of a read, epoch and id that stand
+	state task.State // after the call; of a read, the current one
+	lease task.Lease // that a claim handed out; of a read, the current epoch and id
 	asked bool       // a heartbeat says, or a cancel answers, that the task was asked to end
 }
 
@@ -51,9 +51,9 @@ const (
 	leaseState    leaseError = "state"
 )
 
-// leaseStanding is all that the sequential model knows of a task. Before its
+// taskState is all that the sequential model knows of a task. Before its
 // first claim it is ready with epoch 0.
-type leaseStanding struct {
+type taskState struct {
 	state task.State
 	epoch int64
 	lease task.LeaseID // zero: free
@@ -62,21 +62,21 @@ type leaseStanding struct {
 	over  string       // "id=outcome;" for every lease that its holder finished
 }
 
-// holds reports whether a lease is the one that stands (R2).
-func (s leaseStanding) holds(l task.Lease) bool {
+// holds reports whether a lease is the current one: task, epoch and id match.
+func (s taskState) holds(l task.Lease) bool {
 	return s.state == task.Running && s.epoch == l.Epoch && s.lease == l.ID
 }
 
-// freed is the standing after the lease ended: the epoch is raised by by.
-func (s leaseStanding) freed(to task.State, by int64) leaseStanding {
+// freed is the state after the lease ended: the epoch is raised by by.
+func (s taskState) freed(to task.State, by int64) taskState {
 	s.state, s.lease, s.long, s.asked = to, task.LeaseID{}, false, s.asked && !to.Terminal() && to != task.Ready
 	s.epoch += by
 	return s
 }
 
-// leaseStep is the law: may the store give this answer to this call where the
-// task stands so, and how does it stand afterwards?
-func leaseStep(s leaseStanding, c leaseCall, r leaseReply) (bool, leaseStanding) {
+// leaseStep is the sequential model: it reports whether the store may give this
+// answer to this call in this state of the task, and returns the next state.
+func leaseStep(s taskState, c leaseCall, r leaseReply) (bool, taskState) {
 	switch c.verb {
 	case leaseClaim:
 		return s.claim(c, r)
@@ -112,8 +112,8 @@ func leaseStep(s leaseStanding, c leaseCall, r leaseReply) (bool, leaseStanding)
 	panic("no verb: " + string(c.verb))
 }
 
-// claim: of what is claimable, and only of that; it raises the epoch by one (R1).
-func (s leaseStanding) claim(c leaseCall, r leaseReply) (bool, leaseStanding) {
+// claim: of what is claimable, and only of that; it raises the epoch by one.
+func (s taskState) claim(c leaseCall, r leaseReply) (bool, taskState) {
 	if s.state != task.Ready || r.none {
 		return s.state != task.Ready && r.none, s
 	}
@@ -122,19 +122,19 @@ func (s leaseStanding) claim(c leaseCall, r leaseReply) (bool, leaseStanding) {
 	return ok, s
 }
 
-// leaseForged is added to the epoch of a lease to make one that nobody was
-// given: id and epoch must both be right (R2). No task of a history lives for
-// so many epochs.
-const leaseForged = 1_000
+// forgedEpoch is added to the epoch of a lease to make one that was never handed
+// out: id and epoch must both match. No task of a history lives for so many
+// epochs.
+const forgedEpoch = 1_000
 
 // finish: the holder's is accepted, the same again is accepted once more,
-// another one under the same lease is a conflict, all others lost it (R8).
-func (s leaseStanding) finish(c leaseCall, r leaseReply) (bool, leaseStanding) {
+// another one under the same lease is a conflict, all others lost it.
+func (s taskState) finish(c leaseCall, r leaseReply) (bool, taskState) {
 	if !s.holds(c.lease) {
 		mine := c.lease.ID.String() + "="
 		switch {
-		case c.lease.Epoch >= leaseForged && strings.Contains(s.over, mine):
-			return true, s // the law leaves open whether this is the report of before
+		case c.lease.Epoch >= forgedEpoch && strings.Contains(s.over, mine):
+			return true, s // the rules leave open whether this is a repeated report
 		case strings.Contains(s.over, mine+string(c.outcome)+";"):
 			return r.err == leaseAccepted, s
 		case strings.Contains(s.over, mine):
@@ -157,8 +157,8 @@ func (s leaseStanding) finish(c leaseCall, r leaseReply) (bool, leaseStanding) {
 }
 
 // cancel: what ended is left alone; what runs is asked to end, or its lease
-// is revoked by force; all else ends at once (R16).
-func (s leaseStanding) cancel(c leaseCall, r leaseReply) (bool, leaseStanding) {
+// is revoked by force; all else ends at once.
+func (s taskState) cancel(c leaseCall, r leaseReply) (bool, taskState) {
 	switch {
 	case s.state.Terminal():
 		return r.err == leaseState, s
@@ -171,13 +171,13 @@ func (s leaseStanding) cancel(c leaseCall, r leaseReply) (bool, leaseStanding) {
 	return r.err == leaseAccepted && r.state == task.Cancelled, s.freed(task.Cancelled, 0)
 }
 
-// leaseModel is the law in the form that porcupine checks histories against,
+// leaseModel is the model in the form that porcupine checks histories against,
 // task by task.
 var leaseModel = porcupine.Model{
 	Partition: leasePartition,
-	Init:      func() any { return leaseStanding{state: task.Ready} },
+	Init:      func() any { return taskState{state: task.Ready} },
 	Step: func(state, in, out any) (bool, any) {
-		return leaseStep(state.(leaseStanding), in.(leaseCall), out.(leaseReply))
+		return leaseStep(state.(taskState), in.(leaseCall), out.(leaseReply))
 	},
 	DescribeOperation: func(in, out any) string { return describeLease(in.(leaseCall), out.(leaseReply)) },
 }

@@ -5,5 +5,5 @@ package linearizability_test
 // Under the race detector fewer histories say as much.
 const (
 	leaseHistories = 2
-	leaseMoves     = 20
+	callsPerClient = 20
 )

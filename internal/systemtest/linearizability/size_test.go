@@ -2,8 +2,8 @@
 
 package linearizability_test
 
-// How many histories are played on each store, and the calls of one player.
+// How many histories are recorded on each store, and the calls of one client.
 const (
 	leaseHistories = 6
-	leaseMoves     = 20
+	callsPerClient = 20
 )

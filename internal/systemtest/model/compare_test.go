@@ -151,8 +151,8 @@ func listsDiffer(path string, a, b reflect.Value) string {
 	return ""
 }
 
-// told writes down an operation for the log of a failure.
-func told(verb string, what any) string {
+// describe returns an operation for the log of a failure.
+func describe(verb string, what any) string {
 	b, err := json.Marshal(what)
 	if err != nil {
 		return fmt.Sprintf("%s %+v", verb, what)
@@ -177,7 +177,7 @@ func rowsComparable(s *store.Snapshot) *store.Snapshot {
 	c := *s
 	c.Generation = "" // each store draws its own
 	c.Steps = ordered(s.Steps)
-	// "Keys nobody holds may be absent" (store.Snapshot).
+	// Keys without a holder may be absent (store.Snapshot).
 	c.Keys = slices.DeleteFunc(slices.Clone(s.Keys), func(k store.KeyRow) bool { return k.Held == 0 })
 	return &c
 }

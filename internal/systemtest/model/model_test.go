@@ -20,13 +20,13 @@ import (
 // modelSteps is the average number of actions in a sequence.
 const modelSteps = 60
 
-// TestModel plays the same random operations against memstore, which is the
-// model, and against SQLite, and compares every answer and, after every
+// TestModel applies the same random operations to memstore, which is the
+// model, and to SQLite, and compares every answer and, after every
 // action, all rows of both. Each sequence lives in a bubble of its own, so
 // both stores read the same clock and instants are compared exactly; ids are
 // drawn by the test, so they are equal, too.
 //
-// A failure prints its seed and the shortest sequence found. To play it again:
+// A failure prints its seed and the shortest sequence found. To repeat it:
 //
 //	go test ./internal/systemtest/model -run TestModel -rapid.seed=N
 //
@@ -34,19 +34,19 @@ const modelSteps = 60
 //
 //	go test ./internal/systemtest/model -run TestModel -rapid.seed=0 -rapid.checks=20000 -rapid.steps=100 -timeout 2h
 //
-// One sequence in three plays on a file that two processes have open, as far as
-// the store can tell them apart: two handles, of which the second dies now and
+// One sequence in three uses a file that two processes have open, as far as
+// the store can distinguish them: two handles, of which the second dies now and
 // then with the workers that joined through it.
 //
-// What is not played: several callers at once (that is for storetest and the
+// What is not covered: several callers at once (that is for storetest and the
 // histories beside this test), and Wait of a claim.
 func TestModel(t *testing.T) {
 	// The flags belong to the process: one test at a time may turn them.
 	unlessGiven(t, "rapid.checks", strconv.Itoa(modelChecks))
 	unlessGiven(t, "rapid.steps", strconv.Itoa(modelSteps))
 	unlessGiven(t, "rapid.seed", "1")          // the same sequences each time: chance is for the soak
-	unlessGiven(t, "rapid.nofailfile", "true") // the seed tells as much, and leaves no file in the tree
-	rapid.Check(t, func(t *rapid.T) { rapid.SyncTest(t, playModel) })
+	unlessGiven(t, "rapid.nofailfile", "true") // the seed is enough, and leaves no file in the tree
+	rapid.Check(t, func(t *rapid.T) { rapid.SyncTest(t, runSequence) })
 }
 
 // unlessGiven sets a flag for this test, unless the command line or the
@@ -67,9 +67,9 @@ func unlessGiven(t *testing.T, name, value string) {
 	t.Cleanup(func() { _ = f.Value.Set(before) }) // a value it had
 }
 
-// playModel is one sequence.
-func playModel(t *rapid.T) {
-	p := &pair{T: t, mem: memstore.New(), generations: map[string]string{}, workers: []store.WorkerID{"keeper", "ann", "bob"}}
+// runSequence is one sequence.
+func runSequence(t *rapid.T) {
+	p := &pair{T: t, mem: memstore.New(), generations: map[string]string{}, workers: []store.WorkerID{"reaper", "ann", "bob"}}
 	if p.rarely(3, "on a file") {
 		dir, err := os.MkdirTemp("", "weaver-model")
 		if err != nil {
@@ -124,7 +124,7 @@ func playModel(t *rapid.T) {
 }
 
 // namespace of the sequences; there is one store for each.
-const modelNamespace = "model"
+const namespace = "model"
 
 // modelTTL is that of most leases.
 const modelTTL = 3 * time.Second
@@ -152,7 +152,7 @@ func (p *pair) shut(db *sqlite.DB) {
 	}
 }
 
-// pair is two stores that are told the same, and what the test remembers of it.
+// pair is two stores that get the same calls, and what the test keeps of them.
 type pair struct {
 	*rapid.T
 	mem    *memstore.Store
@@ -161,7 +161,7 @@ type pair struct {
 	path   string     // of the file; "" in memory
 	asked  int        // questions so far: every third one goes to the second handle
 
-	// workers are joined from the start. The first one is the keeper, which
+	// workers are joined from the start. The first one is the reaper, which
 	// claims, too; the last one is of the second process.
 	workers []store.WorkerID
 	dead    int // processes
@@ -174,7 +174,7 @@ type pair struct {
 	jobs    []task.ID
 	subs    []store.Submission
 	claims  []store.ClaimRequest
-	held    []store.Claimed // leases that may still stand
+	held    []store.Claimed // leases that may still be valid
 	lost    []store.Claimed // leases that were used up or lost: stale
 	fins    []store.Finish
 	records []store.Record
@@ -206,12 +206,12 @@ func (p *pair) lease(i int, l task.Lease) task.Lease {
 	return l
 }
 
-// snapshots takes the picture of both stores and learns their generations.
+// snapshots takes a snapshot of both stores and keeps their generations.
 func (p *pair) snapshots() [2]*store.Snapshot {
 	p.Helper()
 	var snaps [2]*store.Snapshot
 	for i, s := range p.stores() {
-		snap, err := s.Snapshot(p.Context(), modelNamespace)
+		snap, err := s.Snapshot(p.Context(), namespace)
 		if err != nil {
 			p.Fatalf("Snapshot of store %d: %v", i, err)
 		}
@@ -221,13 +221,13 @@ func (p *pair) snapshots() [2]*store.Snapshot {
 	return snaps
 }
 
-// check compares everything that both stores hold, and judges it.
+// check compares everything that both stores hold, and checks the invariants.
 func (p *pair) check(*rapid.T) {
 	synctest.Wait()
 	snaps := p.snapshots()
 	for i, s := range snaps {
 		for _, v := range store.Check(s) {
-			// Nobody is obliged to reap here, and the clock makes great leaps.
+			// No worker has to reap here, and the clock makes great leaps.
 			if v.Invariant != "I8" {
 				p.Errorf("%s: store.Check: %v", modelNames[i], v)
 			}
@@ -239,7 +239,7 @@ func (p *pair) check(*rapid.T) {
 		ids = append(ids, t.ID)
 	}
 	ask(p, "Tasks", func(_ int, s store.Store) ([]task.Task, error) {
-		return s.Tasks(p.Context(), modelNamespace, ids...)
+		return s.Tasks(p.Context(), namespace, ids...)
 	})
-	ask(p, "Queues", func(_ int, s store.Store) ([]store.Queue, error) { return s.Queues(p.Context(), modelNamespace) })
+	ask(p, "Queues", func(_ int, s store.Store) ([]store.Queue, error) { return s.Queues(p.Context(), namespace) })
 }

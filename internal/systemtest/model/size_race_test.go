@@ -2,6 +2,6 @@
 
 package model_test
 
-// modelChecks is how many sequences TestModel plays under the race detector,
+// modelChecks is how many sequences TestModel runs under the race detector,
 // which makes everything about ten times slower.
 const modelChecks = 50

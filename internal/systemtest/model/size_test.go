@@ -2,5 +2,5 @@
 
 package model_test
 
-// modelChecks is how many sequences TestModel plays.
+// modelChecks is how many sequences TestModel runs.
 const modelChecks = 500

@@ -125,12 +125,12 @@ func (p *pair) submit(sub store.Submission) {
 }
 
 func (p *pair) enqueue(sub store.Submission) {
-	ask(p, told("Enqueue", sub), func(_ int, s store.Store) ([]store.Enqueued, error) {
-		return s.Enqueue(p.Context(), modelNamespace, nil, sub)
+	ask(p, describe("Enqueue", sub), func(_ int, s store.Store) ([]store.Enqueued, error) {
+		return s.Enqueue(p.Context(), namespace, nil, sub)
 	})
 }
 
-// audit says who gives a command.
+// audit names the operator of a command.
 func (p *pair) audit() store.Audit {
 	return pick(p, []store.Audit{{}, {By: "ann"}, {By: "bob", Reason: "tired of it"}}, "audit")
 }
@@ -175,7 +175,7 @@ func (p *pair) operateRest(*rapid.T) {
 
 func (p *pair) operate(cmds ...store.Command) {
 	ask(p, fmt.Sprintf("Operate %+v", cmds), func(_ int, s store.Store) ([]store.CommandResult, error) {
-		return s.Operate(p.Context(), modelNamespace, cmds...)
+		return s.Operate(p.Context(), namespace, cmds...)
 	})
 }
 
@@ -184,7 +184,7 @@ func (p *pair) readSome(*rapid.T) {
 	if len(p.ids) > 0 {
 		id := pick(p, p.ids, "task")
 		askAs(p, "History", func(_ int, s store.Store) (store.History, error) {
-			return s.History(p.Context(), modelNamespace, id)
+			return s.History(p.Context(), namespace, id)
 		}, historyComparable)
 	}
 	f := store.Filter{Limit: 1 + p.number(5, "page")}
@@ -202,9 +202,9 @@ func (p *pair) readSome(*rapid.T) {
 			f.Job = pick(p, p.jobs, "job")
 		}
 	}
-	ask(p, told("List", f), func(_ int, s store.Store) ([][]task.ID, error) { return p.pages(s, f) })
+	ask(p, describe("List", f), func(_ int, s store.Store) ([][]task.ID, error) { return p.pages(s, f) })
 	ask(p, "Jobs", func(_ int, s store.Store) ([]task.Job, error) {
-		jobs, _, err := s.Jobs(p.Context(), modelNamespace, store.JobFilter{Limit: f.Limit})
+		jobs, _, err := s.Jobs(p.Context(), namespace, store.JobFilter{Limit: f.Limit})
 		return jobs, err
 	})
 }
@@ -212,7 +212,7 @@ func (p *pair) readSome(*rapid.T) {
 // pages reads a list to its end. Cursors are the stores' own.
 func (p *pair) pages(s store.Store, f store.Filter) (pages [][]task.ID, err error) {
 	for {
-		tasks, next, err := s.List(p.Context(), modelNamespace, f)
+		tasks, next, err := s.List(p.Context(), namespace, f)
 		if err != nil {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ func (p *pair) reap(*rapid.T) {
 	p.askReap(pick(p, p.workers, "worker"), pick(p, []time.Duration{modelTTL, time.Hour}, "ttl"))
 }
 
-// beatAndReap lets time pass as it does for a keeper that never falls silent,
+// beatAndReap lets time pass as it does for a reaper that never falls silent,
 // and reaps.
 func (p *pair) beatAndReap(*rapid.T) {
 	for range 1 + p.number(6, "beats") {
@@ -27,8 +27,8 @@ func (p *pair) beatAndReap(*rapid.T) {
 
 func (p *pair) askReap(w store.WorkerID, ttl time.Duration) {
 	req := store.ReapRequest{Worker: w, TTL: ttl, CrashBudget: pick(p, []int{3, 1, -1}, "budget")}
-	got := askAs(p, told("Reap", req), func(_ int, s store.Store) (store.ReapResult, error) {
-		return s.Reap(p.Context(), modelNamespace, req)
+	got := askAs(p, describe("Reap", req), func(_ int, s store.Store) (store.ReapResult, error) {
+		return s.Reap(p.Context(), namespace, req)
 	}, reapComparable)
 	// A store may ask to be called early: SQLite keeps the first end of the
 	// leases of a claim, and looks again then. It must not be late.
@@ -52,7 +52,7 @@ func reapComparable(r store.ReapResult) store.ReapResult {
 	return r
 }
 
-// pass lets time go by: a little, past a lease, past every deadline. Nobody
+// pass lets time go by: a little, past a lease, past every deadline. No worker
 // beats meanwhile.
 func (p *pair) pass(*rapid.T) {
 	time.Sleep(pick(p, []time.Duration{
@@ -68,7 +68,7 @@ func (p *pair) killProcess(*rapid.T) {
 	}
 	last := len(p.workers) - 1
 	p.Log("kill the process of " + string(p.workers[last]))
-	// Closing lets go of the locks by which others tell that a process lives,
+	// Closing releases the locks that prove to others that the process lives,
 	// as the end of the process does.
 	p.shut(p.second)
 	p.mem.Kill(p.workers[last])

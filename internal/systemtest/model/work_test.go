@@ -17,7 +17,7 @@ import (
 // join announces a worker to both stores.
 func (p *pair) join(id store.WorkerID) {
 	askAt(p, p.home(id), "Join "+string(id), func(_ int, s store.Store) (struct{}, error) {
-		return struct{}{}, s.Join(p.Context(), modelNamespace, store.WorkerInfo{ID: id, Name: string(id), TTL: modelTTL})
+		return struct{}{}, s.Join(p.Context(), namespace, store.WorkerInfo{ID: id, Name: string(id), TTL: modelTTL})
 	}, func(a struct{}) struct{} { return a })
 }
 
@@ -25,7 +25,7 @@ func (p *pair) leaveOrJoin(*rapid.T) {
 	id := pick(p, p.workers, "worker")
 	if p.rarely(2, "leave") {
 		askAt(p, p.home(id), "Leave "+string(id), func(_ int, s store.Store) (struct{}, error) {
-			return struct{}{}, s.Leave(p.Context(), modelNamespace, id)
+			return struct{}{}, s.Leave(p.Context(), namespace, id)
 		}, func(a struct{}) struct{} { return a })
 		return
 	}
@@ -88,7 +88,7 @@ func (p *pair) claim(r store.ClaimRequest) {
 
 func (p *pair) askClaim(r store.ClaimRequest) []store.Claimed {
 	return askAs(p, fmt.Sprintf("Claim %+v", r), func(_ int, s store.Store) (store.ClaimResult, error) {
-		got, err := s.Claim(p.Context(), modelNamespace, r)
+		got, err := s.Claim(p.Context(), namespace, r)
 		if r.Again { // no order is set for what is looked up
 			slices.SortFunc(got.Tasks, func(a, b store.Claimed) int { return a.Task.ID.Compare(b.Task.ID) })
 		}
@@ -106,7 +106,7 @@ func claimComparable(r store.ClaimResult) store.ClaimResult {
 	return r
 }
 
-// lease draws one that was handed out, most often one that may still stand.
+// lease draws one that was handed out, most often one that may still be valid.
 func (p *pair) drawLease() (store.Claimed, bool) {
 	switch {
 	case len(p.held) > 0 && (len(p.lost) == 0 || !p.rarely(6, "stale")):
@@ -117,7 +117,7 @@ func (p *pair) drawLease() (store.Claimed, bool) {
 	return store.Claimed{}, false
 }
 
-// letGo remembers that a lease does not stand any more.
+// letGo notes that a lease is no longer valid.
 func (p *pair) letGo(l task.Lease) {
 	p.held = slices.DeleteFunc(p.held, func(c store.Claimed) bool {
 		if c.Lease == l {
@@ -195,12 +195,12 @@ func (p *pair) finish(fins ...store.Finish) {
 	if len(fins) == 0 {
 		return
 	}
-	ask(p, told("Finish", fins), func(i int, s store.Store) ([]store.FinishResult, error) {
+	ask(p, describe("Finish", fins), func(i int, s store.Store) ([]store.FinishResult, error) {
 		own := slices.Clone(fins)
 		for j := range own {
 			own[j].Lease = p.lease(i, own[j].Lease)
 		}
-		return s.Finish(p.Context(), modelNamespace, own...)
+		return s.Finish(p.Context(), namespace, own...)
 	})
 	for _, f := range fins {
 		p.fins = append(p.fins, f)
@@ -260,12 +260,12 @@ func (p *pair) record(recs ...store.Record) []store.RecordResult {
 		return nil
 	}
 	p.records = append(p.records, recs...)
-	return ask(p, told("Record", recs), func(i int, s store.Store) ([]store.RecordResult, error) {
+	return ask(p, describe("Record", recs), func(i int, s store.Store) ([]store.RecordResult, error) {
 		own := slices.Clone(recs)
 		for j := range own {
 			own[j].Lease = p.lease(i, own[j].Lease)
 		}
-		return s.Record(p.Context(), modelNamespace, own...)
+		return s.Record(p.Context(), namespace, own...)
 	})
 }
 
@@ -297,9 +297,9 @@ func (p *pair) stepTx(*rapid.T) {
 	ask(p, fmt.Sprintf("StepTx %+v", rec), func(i int, s store.Store) (store.RecordResult, error) {
 		own := rec
 		own.Lease = p.lease(i, rec.Lease)
-		return s.(store.StepTxer).StepTx(p.Context(), modelNamespace, own, time.Minute, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
+		return s.(store.StepTxer).StepTx(p.Context(), namespace, own, time.Minute, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
 			for _, sub := range subs {
-				got, err := s.Enqueue(ctx, modelNamespace, tx, sub)
+				got, err := s.Enqueue(ctx, namespace, tx, sub)
 				if err != nil {
 					return nil, err
 				}
@@ -350,6 +350,6 @@ func (p *pair) beat(id store.WorkerID, leases ...task.Lease) {
 		for j := range own {
 			own[j] = p.lease(i, own[j])
 		}
-		return s.Heartbeat(p.Context(), modelNamespace, store.HeartbeatRequest{Worker: id, TTL: modelTTL, Leases: own})
+		return s.Heartbeat(p.Context(), namespace, store.HeartbeatRequest{Worker: id, TTL: modelTTL, Leases: own})
 	})
 }

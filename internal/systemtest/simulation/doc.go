@@ -1,11 +1,11 @@
-// Package dst simulates a whole Weaver from one seed: three engines, their
+// Package simulation runs a whole Weaver from one seed: three engines, their
 // heartbeats and reapers, producers, operators and waiters over one store in
 // memory, in one testing/synctest bubble. It has tests only.
 //
-// Whoever calls the store, begins or ends a piece of work, or hears of a
-// commit first waits at one gate. When nothing moves any more, the world lets
-// exactly one of those who wait pass, chosen by a seeded generator from a
-// sorted list, or lets time pass. So the interleaving is a function of the
+// Every call of the store, every begin and end of a piece of work and every
+// notice of a commit first waits at one gate. When no goroutine can go on, the
+// simulation lets exactly one of the waiting pass, chosen by a seeded generator
+// from a sorted list, or lets time pass. So the interleaving is a function of the
 // seed, and a failure is repeated by its seed alone.
 //
 // On the way calls are slow, fail, lose their answers, or are carried out long
@@ -13,6 +13,6 @@
 // freeze for longer than their leases last, die, stop and start again; the
 // clocks of workers are off by hours.
 //
-// What holds for every seed is in judge_test.go. The package shows nothing
-// about a real store: only the engine's part, and the model's, are played.
+// What holds for every seed is in checker_test.go and invariant_test.go. The
+// package shows nothing about a real store: it runs the engine on memstore.
 package simulation

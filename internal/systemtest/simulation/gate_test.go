@@ -12,42 +12,43 @@ import (
 	"time"
 )
 
-// fate is what becomes of one who waited at the gate.
-type fate uint8
+// outcome is what becomes of an item that waited at the gate.
+type outcome uint8
 
 const (
-	goesOn  fate = iota // it happens, and the caller is answered
-	refused             // it never happens
-	unheard             // it happens, and the answer is lost
-	late                // the caller gives up first, then it happens
-	gone                // the caller's process is dead
+	proceeds  outcome = iota // it happens, and the caller is answered
+	refused                  // it never happens
+	replyLost                // it happens, and the answer is lost
+	late                     // the caller gives up first, then it happens
+	gone                     // the caller's process is dead
 )
 
-func (f fate) String() string {
+func (f outcome) String() string {
 	return [...]string{"", " refused", " unheard", " late", " gone"}[f]
 }
 
-// item is one who waits at the gate: a goroutine, or something that the world
-// does itself.
+// item waits at the gate: a goroutine, or something that the simulation does
+// itself.
 type item struct {
-	proc  *process        // nil: the world
-	name  string          // no two who wait at one time share it
+	proc  *process        // nil: the simulation
+	name  string          // no two items that wait at one time share it
 	ctx   context.Context // may be nil; its end opens the gate early
 	after time.Duration   // not sooner than this after it came
 	ready func() bool     // nil, or must hold too
 	call  bool            // to the store: faults may meet it
-	do    func()          // what the world does; for a call: what happens late
-	open  chan fate       // nil: the world does it
+	do    func()          // what the simulation does; for a call: what happens late
+	open  chan outcome    // nil: the simulation does it
 
-	key      string
-	came     time.Time
-	admitted bool
-	left     bool // it went away by itself
-	at       time.Time
-	fate     fate
+	key       string
+	came      time.Time
+	scheduled bool
+	gone      bool // it went away by itself
+	at        time.Time
+	outcome   outcome
 }
 
-// whose names the item for the log and for the order of those who wait.
+// whose names the item for the log and for the order of the waiting. The names
+// are part of what a seed means: with other names it leads to another run.
 func (it *item) whose() string {
 	if it.proc == nil {
 		return "world " + it.name
@@ -57,14 +58,14 @@ func (it *item) whose() string {
 
 func (it *item) expired() bool { return it.ctx != nil && it.ctx.Err() != nil }
 
-// gate is where everybody waits, and the log of who passed.
+// gate is where all items wait, and the log of those that passed.
 type gate struct {
 	seed    uint64
-	rng     *rand.Rand // who passes next
+	rng     *rand.Rand // which item passes next
 	begun   time.Time
 	arrived chan struct{}
 
-	mu       sync.Mutex // guards the rest; nobody waits while holding it
+	mu       sync.Mutex // guards the rest; no goroutine waits while holding it
 	waiting  []*item
 	passages int
 	lines    []string
@@ -91,7 +92,7 @@ func (g *gate) logf(format string, args ...any) {
 	g.lines = append(g.lines, fmt.Sprintf("%12.6f ", time.Since(g.begun).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// result adds to the line of whoever passed last.
+// result adds to the line of the item that passed last.
 func (g *gate) result(text string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -114,8 +115,8 @@ func (g *gate) signal() {
 }
 
 // park waits at the gate.
-func (g *gate) park(it *item) fate {
-	it.open = make(chan fate, 1)
+func (g *gate) park(it *item) outcome {
+	it.open = make(chan outcome, 1)
 	if it.ctx != nil {
 		stop := context.AfterFunc(it.ctx, g.signal)
 		defer stop()
@@ -127,31 +128,31 @@ func (g *gate) park(it *item) fate {
 	return <-it.open
 }
 
-// leave takes back an item that nobody let pass.
+// leave takes back an item that has not passed.
 func (g *gate) leave(it *item) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	it.left = true
+	it.gone = true
 }
 
-// sorted returns those who wait, by name.
+// sorted returns the waiting items, by name.
 func (g *gate) sorted() []*item {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.waiting = slices.DeleteFunc(g.waiting, func(it *item) bool { return it.left })
+	g.waiting = slices.DeleteFunc(g.waiting, func(it *item) bool { return it.gone })
 	slices.SortFunc(g.waiting, func(a, b *item) int { return strings.Compare(a.key, b.key) })
 	return slices.Clone(g.waiting)
 }
 
-// turn lets one pass, or lets time pass until somebody may.
-func (w *world) turn(until time.Time) {
+// turn lets one item pass, or lets time pass until one may.
+func (sim *simulation) turn(until time.Time) {
 	synctest.Wait()
 	now := time.Now()
 	next := until
 	var able []*item
-	for _, it := range w.sorted() {
-		if !it.admitted {
-			w.admit(it)
+	for _, it := range sim.sorted() {
+		if !it.scheduled {
+			sim.schedule(it)
 		}
 		at := it.at
 		if it.expired() {
@@ -173,55 +174,55 @@ func (w *world) turn(until time.Time) {
 		timer := time.NewTimer(next.Sub(now))
 		defer timer.Stop()
 		select {
-		case <-w.arrived:
+		case <-sim.arrived:
 		case <-timer.C:
 		}
 		return
 	}
-	w.pass(able[w.rng.IntN(len(able))])
+	sim.open(able[sim.rng.IntN(len(able))])
 	// No two pass at the same instant, so that hardly any two timers that they
 	// set ever end at the same instant.
-	time.Sleep(time.Microsecond + time.Duration(w.rng.IntN(50_000)))
+	time.Sleep(time.Microsecond + time.Duration(sim.rng.IntN(50_000)))
 }
 
-// admit decides what will become of an item, and when.
-func (w *world) admit(it *item) {
-	it.admitted = true
+// schedule decides what will become of an item, and when.
+func (sim *simulation) schedule(it *item) {
+	it.scheduled = true
 	it.at = it.came.Add(it.after)
 	if it.proc == nil || it.open == nil {
 		return
 	}
 	class, _, _ := strings.Cut(it.name, " ")
-	delay, f := w.fault(it.proc, class, it.call)
-	it.at, it.fate = it.at.Add(delay), f
+	delay, f := sim.fault(it.proc, class, it.call)
+	it.at, it.outcome = it.at.Add(delay), f
 }
 
-func (w *world) pass(it *item) {
-	w.mu.Lock()
-	w.waiting = slices.DeleteFunc(w.waiting, func(other *item) bool { return other == it })
-	w.passages++
-	w.mu.Unlock()
+func (sim *simulation) open(it *item) {
+	sim.mu.Lock()
+	sim.waiting = slices.DeleteFunc(sim.waiting, func(other *item) bool { return other == it })
+	sim.passages++
+	sim.mu.Unlock()
 	if it.call && it.expired() {
 		class, _, _ := strings.Cut(it.name, " ")
-		it.fate = w.afterEnd(it.proc.stream(class))
+		it.outcome = sim.afterEnd(it.proc.stream(class))
 	}
-	if it.call && it.fate != goesOn && !w.outage.After(it.came) {
-		it.proc.trouble = time.Now() // of its own
+	if it.call && it.outcome != proceeds && !sim.outage.After(it.came) {
+		it.proc.faultUntil = time.Now() // of this process alone
 	}
-	w.logf("%s%s", it.key, it.fate)
-	if it.fate != goesOn {
-		w.count("calls"+it.fate.String(), 1)
+	sim.logf("%s%s", it.key, it.outcome)
+	if it.outcome != proceeds {
+		sim.count("calls"+it.outcome.String(), 1)
 	}
 	if it.open == nil {
 		it.do()
 		return
 	}
-	if it.fate == late {
-		w.put(&item{name: fmt.Sprintf("late %s %d", it.key, w.passages), after: time.Duration(w.rng.Int64N(int64(2 * w.ttl))), do: func() {
-			w.tooLate = true
+	if it.outcome == late {
+		sim.put(&item{name: fmt.Sprintf("late %s %d", it.key, sim.passages), after: time.Duration(sim.rng.Int64N(int64(2 * sim.ttl))), do: func() {
+			sim.tooLate = true
 			it.do()
-			w.tooLate = false
+			sim.tooLate = false
 		}})
 	}
-	it.open <- it.fate
+	it.open <- it.outcome
 }

@@ -9,94 +9,93 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ear is one listener of a process: what it will hear, and what it hears of
-// that.
-type ear struct {
+// listener is one listener of a process, with the notices under way to it.
+type listener struct {
 	p       *process
 	fn      func(store.Notice)
-	heard   int
-	pending *store.Notice // on its way
+	sent    int
+	pending *store.Notice // under way
 	gone    bool
 }
 
-// Notify implements store.Notifier. Notices to a process that believes them
-// complete are late and come twice; to others they get lost too, or come as a
-// mere hint that something changed.
+// Notify implements store.Notifier. Notices to a process for which they are
+// complete are late and come twice; to others they get lost too, or say
+// External only.
 func (s *port) Notify(_ string, fn func(store.Notice)) (stop func(), complete bool) {
-	e := &ear{p: s.p, fn: fn}
-	end, _ := s.mem().Notify(ns, e.tell)
+	l := &listener{p: s.p, fn: fn}
+	end, _ := s.mem().Notify(ns, l.committed)
 	return func() {
 		end()
-		e.p.w.mu.Lock()
-		defer e.p.w.mu.Unlock()
-		e.gone = true
+		l.p.sim.mu.Lock()
+		defer l.p.sim.mu.Unlock()
+		l.gone = true
 	}, !s.p.lossy
 }
 
-// tell is called by whoever committed: it only notes that there is news.
-func (e *ear) tell(n store.Notice) {
+// committed is called after each commit: it only notes the notice.
+func (l *listener) committed(n store.Notice) {
 	engine := n.Due || n.External || len(n.Cancels) > 0
 	waiter := n.External || len(n.Tasks)+len(n.Jobs) > 0
-	if e.p.eng != nil && !engine || e.p.eng == nil && !waiter {
-		return // nobody here cares
+	if l.p.eng != nil && !engine || l.p.eng == nil && !waiter {
+		return // the listener does not use it
 	}
-	if e.p.dead.Load() {
+	if l.p.dead.Load() {
 		return
 	}
-	if old := e.pending; old != nil { // both in one
+	if old := l.pending; old != nil { // both in one
 		old.Due, old.External = old.Due || n.Due, old.External || n.External
 		old.Tasks = append(old.Tasks, n.Tasks...)
 		old.Jobs = append(old.Jobs, n.Jobs...)
 		old.Cancels = append(old.Cancels, n.Cancels...)
 		return
 	}
-	e.pending = &n
-	e.send(&n, func() { e.pending = nil })
+	l.pending = &n
+	l.send(&n, func() { l.pending = nil })
 }
 
 // send lets a notice travel.
-func (e *ear) send(n *store.Notice, arrive func()) {
-	rng := e.p.stream("notice")
-	e.heard++
+func (l *listener) send(n *store.Notice, arrive func()) {
+	rng := l.p.stream("notice")
+	l.sent++
 	delay := time.Duration(rng.IntN(2000)) * time.Microsecond
-	if rng.Float64() < e.p.w.slow {
+	if rng.Float64() < l.p.sim.slow {
 		delay = time.Duration(rng.Int64N(int64(2 * time.Second)))
 	}
-	drop, twice, vague := rng.Float64() < e.p.w.drop, rng.Float64() < e.p.w.twice, rng.Float64() < e.p.w.drop
-	e.p.w.put(&item{proc: e.p, name: fmt.Sprintf("notice %d", e.heard), after: delay, do: func() {
+	drop, twice, vague := rng.Float64() < l.p.sim.drop, rng.Float64() < l.p.sim.twice, rng.Float64() < l.p.sim.drop
+	l.p.sim.put(&item{proc: l.p, name: fmt.Sprintf("notice %d", l.sent), after: delay, do: func() {
 		arrive()
-		if e.deaf() {
+		if l.ended() {
 			return
 		}
-		if twice && !e.p.w.calm {
+		if twice && !l.p.sim.calm {
 			again := *n
-			e.send(&again, func() {})
+			l.send(&again, func() {})
 		}
 		switch {
-		case !e.p.lossy:
-		case drop || e.p.w.calm && e.p.w.drop > 0: // in the end it hears nothing at all
-			e.p.w.result(" lost")
+		case !l.p.lossy:
+		case drop || l.p.sim.calm && l.p.sim.drop > 0: // in the end no notice arrives
+			l.p.sim.result(" lost")
 			return
 		case vague:
-			e.p.w.result(" vague")
-			e.fn(store.Notice{External: true})
+			l.p.sim.result(" vague")
+			l.fn(store.Notice{External: true})
 			return
 		}
-		e.p.w.result(e.text(n))
-		e.fn(*n)
+		l.p.sim.result(l.text(n))
+		l.fn(*n)
 	}})
 }
 
-func (e *ear) deaf() bool {
-	e.p.w.mu.Lock()
-	defer e.p.w.mu.Unlock()
-	return e.gone
+func (l *listener) ended() bool {
+	l.p.sim.mu.Lock()
+	defer l.p.sim.mu.Unlock()
+	return l.gone
 }
 
-func (e *ear) text(n *store.Notice) string {
+func (l *listener) text(n *store.Notice) string {
 	var names []string
 	for _, id := range slices.Concat(n.Cancels, n.Tasks) {
-		names = append(names, e.p.w.label(id))
+		names = append(names, l.p.sim.label(id))
 	}
 	return fmt.Sprintf(" due=%v %v", n.Due, names)
 }

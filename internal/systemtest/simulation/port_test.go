@@ -15,13 +15,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// errFault is what a call answers whose fate is not good.
+// errFault is the error of a call that is refused or whose reply is lost.
 var errFault = fmt.Errorf("injected: %w", store.ErrUnavailable)
 
 // port is what one process sees of the store. Each call passes the gate on
 // its way there, and often on its way back.
 type port struct {
-	store.Store // what nobody calls here
+	store.Store // methods that no process calls here
 	p           *process
 }
 
@@ -30,28 +30,28 @@ var (
 	_ store.StepTxer = (*port)(nil)
 )
 
-func (s *port) mem() *memstore.Store { return s.p.w.mem }
+func (s *port) mem() *memstore.Store { return s.p.sim.mem }
 
 // call lets one call happen, or not. do is the call, and says what came of it.
 func (s *port) call(ctx context.Context, it item, do func() string) error {
 	p := s.p
 	it.proc, it.ctx, it.call = p, ctx, true
-	it.do = func() { p.w.result(do()) }
-	f := p.w.park(&it)
-	if f != goesOn {
+	it.do = func() { p.sim.result(do()) }
+	f := p.sim.park(&it)
+	if f != proceeds {
 		if f == gone {
 			return store.ErrClosed
 		}
-		if f == unheard {
-			p.w.result(do())
+		if f == replyLost {
+			p.sim.result(do())
 		}
 		return fmt.Errorf("%s: %w", it.name, errFault)
 	}
-	p.w.result(do())
+	p.sim.result(do())
 	if p.stream("reply").IntN(4) > 0 {
 		return nil
 	}
-	if p.w.park(&item{proc: p, name: "reply " + it.name, ctx: ctx}) == gone {
+	if p.sim.park(&item{proc: p, name: "reply " + it.name, ctx: ctx}) == gone {
 		return store.ErrClosed
 	}
 	return nil
@@ -72,7 +72,7 @@ func (s *port) Join(ctx context.Context, _ string, info store.WorkerInfo) error 
 		if !s.p.point(context.Background(), 0, "join first") {
 			return store.ErrClosed
 		}
-		s.p.w.result(join())
+		s.p.sim.result(join())
 		return nil
 	}
 	return s.call(ctx, item{name: "join of " + role()}, join)
@@ -130,7 +130,7 @@ func (s *port) ClaimOrWait(ctx context.Context, _ string, req store.ClaimRequest
 	name := "claim"
 	if req.Again {
 		name = "claim again"
-		p.w.lookUp(req.LeaseID)
+		p.sim.claimRepeated(req.LeaseID)
 	}
 	var skew time.Duration
 	err := s.call(ctx, item{name: name}, func() string {
@@ -138,12 +138,12 @@ func (s *port) ClaimOrWait(ctx context.Context, _ string, req store.ClaimRequest
 		var err error
 		res, err = s.mem().Claim(context.Background(), ns, req)
 		res.Waited = held
-		return p.w.claimed(p, req, res, skew) + answer(err)
+		return p.sim.claimed(p, req, res, skew) + answer(err)
 	})
 	if err != nil {
 		return store.ClaimResult{}, err
 	}
-	p.w.trust(res, asked.Add(held))
+	p.sim.claimAnswered(res, asked.Add(held))
 	p.lastClaim, p.more, p.next = time.Now(), len(res.Tasks) > 0 && res.Next == 0, res.Next
 	return shiftClaim(res, skew), nil
 }
@@ -162,13 +162,13 @@ func (p *process) hold(wake <-chan struct{}, d time.Duration, name string) bool 
 	if p.dead.Load() {
 		return true
 	}
-	it := &item{proc: p, name: name, after: d, open: make(chan fate, 1)}
-	p.w.put(it)
+	it := &item{proc: p, name: name, after: d, open: make(chan outcome, 1)}
+	p.sim.put(it)
 	select {
 	case <-it.open:
 		return true
 	case <-wake:
-		p.w.leave(it)
+		p.sim.leave(it)
 		return false
 	}
 }
@@ -189,7 +189,7 @@ func (s *port) Heartbeat(ctx context.Context, _ string, req store.HeartbeatReque
 	var beats []store.Beat
 	err := s.call(ctx, item{name: "heartbeat"}, func() string {
 		s.p.beats(sorted.Leases, asked)
-		check := s.p.w.beforeWrite(sorted.Leases)
+		check := s.p.sim.beforeWrite(sorted.Leases)
 		var err error
 		beats, err = s.mem().Heartbeat(context.Background(), ns, sorted)
 		return check.heartbeat(beats) + answer(err)
@@ -197,7 +197,7 @@ func (s *port) Heartbeat(ctx context.Context, _ string, req store.HeartbeatReque
 	if err != nil {
 		return nil, err
 	}
-	s.p.w.confirm(sorted.Leases, beats, asked)
+	s.p.sim.beatAnswered(sorted.Leases, beats, asked)
 	out := make([]store.Beat, len(order))
 	for to, from := range order {
 		out[from] = beats[to]
@@ -214,12 +214,12 @@ func (s *port) Finish(ctx context.Context, _ string, fins ...store.Finish) ([]st
 	for i := range fins {
 		leases[i] = fins[i].Lease
 		if !fins[i].WakeAt.IsZero() {
-			shifted[i].WakeAt = fins[i].WakeAt.Add(-s.p.w.skewOf(fins[i].Lease))
+			shifted[i].WakeAt = fins[i].WakeAt.Add(-s.p.sim.skewOf(fins[i].Lease))
 		}
 	}
 	var res []store.FinishResult
 	err := s.call(ctx, item{name: "finish"}, func() string {
-		check := s.p.w.beforeWrite(leases)
+		check := s.p.sim.beforeWrite(leases)
 		var err error
 		res, err = s.mem().Finish(context.Background(), ns, shifted...)
 		return check.finish(shifted, res) + answer(err)
@@ -228,7 +228,7 @@ func (s *port) Finish(ctx context.Context, _ string, fins ...store.Finish) ([]st
 		return nil, err
 	}
 	for i := range res {
-		s.p.w.hear(leases[i], res[i].Err)
+		s.p.sim.writeAnswered(leases[i], res[i].Err)
 	}
 	return res, nil
 }
@@ -241,7 +241,7 @@ func (s *port) Record(ctx context.Context, _ string, recs ...store.Record) ([]st
 	}
 	var res []store.RecordResult
 	err := s.call(ctx, item{name: "record"}, func() string {
-		check := s.p.w.beforeWrite(leases)
+		check := s.p.sim.beforeWrite(leases)
 		var err error
 		res, err = s.mem().Record(context.Background(), ns, recs...)
 		return check.record(recs, res) + answer(err)
@@ -250,8 +250,8 @@ func (s *port) Record(ctx context.Context, _ string, recs ...store.Record) ([]st
 		return nil, err
 	}
 	for i := range res {
-		s.p.w.hear(leases[i], res[i].Err)
-		res[i].Step = shiftStep(res[i].Step, s.p.w.skewOf(leases[i]))
+		s.p.sim.writeAnswered(leases[i], res[i].Err)
+		res[i].Step = shiftStep(res[i].Step, s.p.sim.skewOf(leases[i]))
 	}
 	return res, nil
 }
@@ -269,7 +269,7 @@ func (s *port) Reap(ctx context.Context, _ string, req store.ReapRequest) (store
 	}
 	var res store.ReapResult
 	err := s.call(ctx, item{name: "reap"}, func() string {
-		check := p.w.beforeReap()
+		check := p.sim.beforeReap()
 		var err error
 		res, err = s.mem().Reap(context.Background(), ns, req)
 		return check.reap(res) + answer(err)
@@ -280,22 +280,22 @@ func (s *port) Reap(ctx context.Context, _ string, req store.ReapRequest) (store
 
 // StepTx implements store.StepTxer.
 func (s *port) StepTx(ctx context.Context, _ string, rec store.Record, limit time.Duration, fn func(context.Context, store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
-	w := s.p.w
+	sim := s.p.sim
 	var check *written
-	f := goesOn
+	f := proceeds
 	res, err := s.mem().StepTx(ctx, ns, rec, limit, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
 		value, err := fn(ctx, tx)
 		if err != nil {
 			return nil, err
 		}
-		f = w.park(&item{proc: s.p, name: fmt.Sprintf("commit %s/%d %s", w.label(rec.Lease.Task), rec.Lease.Epoch, rec.Step.Name), ctx: ctx, call: true, do: func() {}})
+		f = sim.park(&item{proc: s.p, name: fmt.Sprintf("commit %s/%d %s", sim.label(rec.Lease.Task), rec.Lease.Epoch, rec.Step.Name), ctx: ctx, call: true, do: func() {}})
 		switch f {
 		case gone:
 			return nil, store.ErrClosed
 		case refused, late:
 			return nil, errFault
 		}
-		check = w.beforeWrite([]task.Lease{rec.Lease})
+		check = sim.beforeWrite([]task.Lease{rec.Lease})
 		step := *rec.Step
 		step.Value = value
 		rec.Step = &step
@@ -306,12 +306,12 @@ func (s *port) StepTx(ctx context.Context, _ string, rec store.Record, limit tim
 		return res, err
 	case err == nil, errors.Is(err, store.ErrLeaseLost), errors.Is(err, store.ErrStepConflict), errors.Is(err, store.ErrCancelRequested):
 		res.Err = err
-		w.result(check.record([]store.Record{rec}, []store.RecordResult{res}))
+		sim.result(check.record([]store.Record{rec}, []store.RecordResult{res}))
 	}
-	if f == unheard {
+	if f == replyLost {
 		return store.RecordResult{}, errFault
 	}
-	w.hear(rec.Lease, err)
+	sim.writeAnswered(rec.Lease, err)
 	return res, err
 }
 
@@ -326,7 +326,7 @@ func (s *port) Enqueue(ctx context.Context, _ string, tx store.Tx, sub store.Sub
 // Tasks implements store.Reader.
 func (s *port) Tasks(ctx context.Context, _ string, ids ...task.ID) ([]task.Task, error) {
 	var got []task.Task
-	err := s.call(ctx, item{name: fmt.Sprintf("tasks %s", s.p.w.label(ids[0]))}, func() string {
+	err := s.call(ctx, item{name: fmt.Sprintf("tasks %s", s.p.sim.label(ids[0]))}, func() string {
 		var err error
 		got, err = s.mem().Tasks(context.Background(), ns, ids...)
 		return answer(err)
@@ -337,7 +337,7 @@ func (s *port) Tasks(ctx context.Context, _ string, ids ...task.ID) ([]task.Task
 // History implements store.Reader.
 func (s *port) History(ctx context.Context, _ string, id task.ID) (store.History, error) {
 	var h store.History
-	err := s.call(ctx, item{name: "history " + s.p.w.label(id)}, func() string {
+	err := s.call(ctx, item{name: "history " + s.p.sim.label(id)}, func() string {
 		var err error
 		h, err = s.mem().History(context.Background(), ns, id)
 		return answer(err)

@@ -17,10 +17,10 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// process is one life of a process: an engine, what it sees of the store, and
-// its troubles.
+// process is one life of a process: an engine, its view of the store, and its
+// faults.
 type process struct {
-	w      *world
+	sim    *simulation
 	name   string // "e2.1": the second life of the third process
 	place  int
 	slots  int
@@ -30,14 +30,14 @@ type process struct {
 	worker store.WorkerID
 	skew   time.Duration // how far off the store's clock reads here
 
-	dead     atomic.Bool
-	over     atomic.Bool // Run has returned
-	stopping bool
-	frozen   time.Time // nothing passes before
-	trouble  time.Time // it alone was cut off, in one way or another, until then
-	seen     time.Time // the store heard of it last
-	beat     time.Time // when the last heartbeat was sent that got there
-	streams  map[string]*rand.Rand
+	dead       atomic.Bool
+	over       atomic.Bool // Run has returned
+	stopping   bool
+	frozen     time.Time // nothing passes before
+	faultUntil time.Time // it alone was cut off, in one way or another, until then
+	seen       time.Time // the last call that reached the store
+	beat       time.Time // when the last heartbeat that arrived was sent
+	streams    map[string]*rand.Rand
 
 	finishing atomic.Bool // a Finish is under way
 	lastClaim time.Time   // when the last claim was answered
@@ -48,20 +48,20 @@ type process struct {
 }
 
 // start begins a life of the process at a place.
-func (w *world) start(place int) {
-	life := w.lives[place]
-	w.lives[place]++
+func (sim *simulation) start(place int) {
+	life := sim.lives[place]
+	sim.lives[place]++
 	p := &process{
-		w: w, name: fmt.Sprintf("e%d.%d", place, life), place: place,
-		slots: w.slots[place], lossy: w.lossy[place], skew: w.drawSkew(),
+		sim: sim, name: fmt.Sprintf("e%d.%d", place, life), place: place,
+		slots: sim.slots[place], lossy: sim.lossy[place], skew: sim.drawSkew(),
 		streams: map[string]*rand.Rand{}, firstAsk: map[task.LeaseID]time.Time{},
 	}
 	cfg := engine.Config{
-		Store:        &port{Store: w.mem, p: p},
+		Store:        &port{Store: sim.mem, p: p},
 		Namespace:    ns,
 		Handlers:     []engine.Handler{{Type: taskType.Name(), CodeVersion: 1, Run: p.run}},
 		Slots:        p.slots,
-		TTL:          w.ttl,
+		TTL:          sim.ttl,
 		Poll:         time.Second,
 		DrainTimeout: 3 * time.Second,
 		Log:          slog.New(logGate{p}),
@@ -70,11 +70,11 @@ func (w *world) start(place int) {
 		Sink:         event.SinkFunc(p.emit),
 		InlineLimit:  64 << 10,
 		CrashBudget:  crashBudget,
-		IDs:          task.NewIDs(w.entropy(p.name)),
+		IDs:          task.NewIDs(sim.idSource(p.name)),
 	}
 	if p.lossy {
-		// The engine's jitter comes from a generator that nobody can seed. With
-		// this poll there is none, and the port waits in the engine's place.
+		// The engine's jitter comes from a generator without a seed. With this poll
+		// there is none, and the port waits in the engine's place.
 		cfg.Poll = 4 * time.Nanosecond
 	}
 	if place == 2 {
@@ -83,50 +83,50 @@ func (w *world) start(place int) {
 	p.eng = engine.New(cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.stop = cancel
-	w.procs[place] = p
-	w.logf("world start %s slots=%d lossy=%v skew=%v", p.name, p.slots, p.lossy, p.skew)
-	w.running.Add(1)
+	sim.procs[place] = p
+	sim.logf("world start %s slots=%d lossy=%v skew=%v", p.name, p.slots, p.lossy, p.skew)
+	sim.running.Add(1)
 	go func() {
-		defer w.running.Done()
+		defer sim.running.Done()
 		err := p.eng.Run(ctx)
 		cancel()
 		p.over.Store(true)
-		if deaf, ok := errors.AsType[*task.RunningError](err); ok && (w.freezes > 0 || w.tardy > 0 || w.slow > 0) {
-			w.count("handlers given up", len(deaf.Tasks)) // they were frozen, or their calls took long
+		if running, ok := errors.AsType[*task.RunningError](err); ok && (sim.freezes > 0 || sim.tardy > 0 || sim.slow > 0) {
+			sim.count("handlers given up", len(running.Tasks)) // they were frozen, or their calls took long
 			err = nil
 		}
-		if err != nil && !p.dead.Load() && !w.broken.Load() && !strings.Contains(err.Error(), errFault.Error()) {
-			w.failf("%s: Run: %v", p.name, err)
+		if err != nil && !p.dead.Load() && !sim.broken.Load() && !strings.Contains(err.Error(), errFault.Error()) {
+			sim.failf("%s: Run: %v", p.name, err)
 		}
-		w.signal()
+		sim.signal()
 	}()
 }
 
 // kill ends a process in the middle of whatever it does: nothing of it has an
 // effect from now on.
-func (w *world) kill(p *process, declare bool) {
+func (sim *simulation) kill(p *process, declare bool) {
 	p.dead.Store(true)
 	p.frozen = time.Time{}
-	w.mu.Lock()
-	for _, it := range w.waiting {
+	sim.mu.Lock()
+	for _, it := range sim.waiting {
 		if it.proc == p {
-			it.left = true
+			it.gone = true
 			if it.open != nil {
 				it.open <- gone
 			}
 		}
 	}
-	w.mu.Unlock()
+	sim.mu.Unlock()
 	p.stop()
 	if declare && p.worker != "" {
-		w.mem.Kill(p.worker)
-		w.declared[p.worker] = true
+		sim.mem.Kill(p.worker)
+		sim.declared[p.worker] = true
 	}
 }
 
 func (p *process) stream(class string) *rand.Rand {
 	if p.streams[class] == nil {
-		p.streams[class] = p.w.stream(p.name + " " + class)
+		p.streams[class] = p.sim.stream(p.name + " " + class)
 	}
 	return p.streams[class]
 }
@@ -134,7 +134,7 @@ func (p *process) stream(class string) *rand.Rand {
 // point is a place in the code of a process at which it waits at the gate,
 // for at least d. It reports false when the process is dead.
 func (p *process) point(ctx context.Context, d time.Duration, name string) bool {
-	return p.w.park(&item{proc: p, name: name, ctx: ctx, after: d}) != gone
+	return p.sim.park(&item{proc: p, name: name, ctx: ctx, after: d}) != gone
 }
 
 // emit keeps the ends of attempts apart: those of one batch come at once, and
@@ -148,9 +148,9 @@ func (p *process) emit(ev event.Event) {
 	case event.TaskStarted, event.StepStarted, event.StepCompleted, event.StepFailed, event.Progress:
 		return
 	case event.TaskSucceeded:
-		p.w.told(p, h)
+		p.sim.announced(p, h)
 	}
-	p.point(context.Background(), 0, fmt.Sprintf("event %s %s/%d", ev.Type(), p.w.label(h.TaskID), h.AttemptNo))
+	p.point(context.Background(), 0, fmt.Sprintf("event %s %s/%d", ev.Type(), p.sim.label(h.TaskID), h.AttemptNo))
 }
 
 // logGate keeps the logging goroutines apart: those of a failed batch go on at
@@ -166,7 +166,7 @@ func (g logGate) Handle(_ context.Context, r slog.Record) error {
 	r.Attrs(func(a slog.Attr) bool {
 		switch v := a.Value.Any().(type) {
 		case task.ID:
-			name += " " + g.p.w.label(v)
+			name += " " + g.p.sim.label(v)
 		case int64:
 			if a.Key == "epoch" {
 				name += fmt.Sprintf("/%d", v)

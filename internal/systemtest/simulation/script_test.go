@@ -17,25 +17,25 @@ import (
 // script is the input of a task: what its handler does, one thing after the
 // other.
 type script struct {
-	Do       []deed `json:"do"`
-	Stubborn bool   `json:"stubborn,omitempty"` // goes on after a step that failed
+	Do       []action `json:"do"`
+	Stubborn bool     `json:"stubborn,omitempty"` // goes on after a step that failed
 }
 
-type deed struct {
+type action struct {
 	What string `json:"what"`
 	For  int    `json:"for,omitempty"` // milliseconds
 	N    int    `json:"n,omitempty"`
 }
 
-var taskType = weaver.Define[script, []string]("sim.dst.play.v1")
+var taskType = weaver.Define[script, []string]("systemtest.simulation.run.v1")
 
 var (
-	errDead = errors.New("the process is dead")
-	errDeed = errors.New("as the script says")
+	errDead     = errors.New("the process is dead")
+	errScripted = errors.New("as the script says")
 )
 
-// player is one attempt at a script.
-type player struct {
+// player is one attempt that runs a script.
+type attempt struct {
 	p   *process
 	a   *engine.Attempt
 	tag string // T3/2
@@ -48,8 +48,8 @@ func (p *process) run(ctx context.Context, input json.RawMessage) (json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	y := &player{p: p, a: a, tag: fmt.Sprintf("%s/%d", p.w.label(a.Task().ID), a.Task().Epoch)}
-	defer p.w.attend(ctx, a.Task())()
+	y := &attempt{p: p, a: a, tag: fmt.Sprintf("%s/%d", p.sim.label(a.Task().ID), a.Task().Epoch)}
+	defer p.sim.watch(ctx, a.Task())()
 	var s script
 	if err := json.Unmarshal(input, &s); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (p *process) run(ctx context.Context, input json.RawMessage) (json.RawMessa
 			break
 		}
 		var v string
-		if v, err = y.play(ctx, i, d); v != "" {
+		if v, err = y.do(ctx, i, d); v != "" {
 			values = append(values, v)
 		}
 		if err != nil && s.Stubborn && d.What == "step" {
@@ -69,12 +69,12 @@ func (p *process) run(ctx context.Context, input json.RawMessage) (json.RawMessa
 		}
 	}
 	end := &item{proc: p, name: "end " + y.tag, ready: func() bool {
-		// Released leases free their slots without a word: one at a time.
+		// Released leases free their slots without an event: one at a time.
 		cause := context.Cause(ctx)
 		quiet := errors.Is(cause, engine.ErrDraining) || errors.Is(cause, engine.ErrLeaseUncertain)
 		return !quiet || !p.finishing.Load()
 	}}
-	if !alive || p.w.park(end) == gone {
+	if !alive || p.sim.park(end) == gone {
 		return nil, errDead
 	}
 	if errors.Is(err, errPanic) {
@@ -88,8 +88,8 @@ func (p *process) run(ctx context.Context, input json.RawMessage) (json.RawMessa
 
 var errPanic = errors.New("panic")
 
-// play does one thing. Only points and steps take time.
-func (y *player) play(ctx context.Context, i int, d deed) (string, error) {
+// do does one action. Only points and steps take time.
+func (y *attempt) do(ctx context.Context, i int, d action) (string, error) {
 	name, long := fmt.Sprintf("s%d", i), time.Duration(d.For)*time.Millisecond
 	t := y.a.Task()
 	switch d.What {
@@ -101,7 +101,7 @@ func (y *player) play(ctx context.Context, i int, d deed) (string, error) {
 	case "step":
 		return weaver.Step(ctx, name, y.step(name, long, d.N), weaver.StepRetry(3, 20*time.Millisecond))
 	case "both":
-		return y.both(ctx, name, long)
+		return y.parallel(ctx, name, long)
 	case "tx":
 		return weaver.StepTx(ctx, name, func(ctx context.Context, _ *memstore.Tx) (string, error) {
 			v, err := y.step(name, long, 0)(ctx)
@@ -139,7 +139,7 @@ func (y *player) play(ctx context.Context, i int, d deed) (string, error) {
 		return "", err
 	case "fail":
 		if t.AttemptCount < d.N {
-			return "", errDeed
+			return "", errScripted
 		}
 	case "panic":
 		if t.AttemptCount < d.N {
@@ -147,17 +147,17 @@ func (y *player) play(ctx context.Context, i int, d deed) (string, error) {
 		}
 	case "again":
 		if t.AttemptCount < d.N {
-			return "", weaver.RetryAfter(long, errDeed)
+			return "", weaver.RetryAfter(long, errScripted)
 		}
 	case "permanent":
-		return "", weaver.Permanent(errDeed)
+		return "", weaver.Permanent(errScripted)
 	case "blocked":
 		if _, ok, _ := weaver.UnblockInput[string](ctx); !ok {
 			return "", weaver.Blocked("as the script says")
 		}
 	case "die":
 		if t.AttemptNo <= d.N {
-			y.p.w.put(&item{name: "death by " + y.tag, after: long, do: func() { y.p.w.fell(y.p) }})
+			y.p.sim.put(&item{name: "death by " + y.tag, after: long, do: func() { y.p.sim.crash(y.p) }})
 			y.p.point(context.Background(), time.Hour, "die "+y.tag)
 			return "", errDead
 		}
@@ -165,15 +165,15 @@ func (y *player) play(ctx context.Context, i int, d deed) (string, error) {
 	return "", nil
 }
 
-var leaf = script{Do: []deed{{What: "step", For: 50}}}
+var leaf = script{Do: []action{{What: "step", For: 50}}}
 
 // step is a step's function: it takes its time, and fails the first n times.
 // Half of them do not care that their context ended.
-func (y *player) step(name string, long time.Duration, n int) func(context.Context) (string, error) {
+func (y *attempt) step(name string, long time.Duration, n int) func(context.Context) (string, error) {
 	try := 0
 	return func(ctx context.Context) (string, error) {
 		try++
-		y.p.w.begins(y.p, y.a.Task(), name)
+		y.p.sim.stepBegins(y.p, y.a.Task(), name)
 		if !y.p.point(ctx, long, fmt.Sprintf("step %s %s try %d", y.tag, name, try)) {
 			return "", errDead
 		}
@@ -181,21 +181,21 @@ func (y *player) step(name string, long time.Duration, n int) func(context.Conte
 		case ctx.Err() != nil && y.a.Task().ID[15]%2 == 0:
 			return "", context.Cause(ctx)
 		case try <= n:
-			return "", errDeed
+			return "", errScripted
 		}
 		return fmt.Sprintf("%s by %s try %d", name, y.tag, try), nil
 	}
 }
 
 // both runs two steps beside each other.
-func (y *player) both(ctx context.Context, name string, long time.Duration) (string, error) {
+func (y *attempt) parallel(ctx context.Context, name string, long time.Duration) (string, error) {
 	var wg sync.WaitGroup
 	errs := make([]error, 2)
 	for i := range errs {
 		wg.Go(func() {
 			each := fmt.Sprintf("%s.%d", name, i)
 			// They take their names one after the other, or the index of each
-			// would be a matter of luck.
+			// would be random.
 			if !y.p.point(ctx, 0, "beside "+y.tag+" "+each) {
 				errs[i] = errDead
 				return
@@ -212,7 +212,7 @@ func drawScript(rng *rand.Rand, long time.Duration) script {
 	var s script
 	ms := func(most time.Duration) int { return 1 + rng.IntN(int(most.Milliseconds())) }
 	for range 1 + rng.IntN(4) {
-		d := deed{For: ms(long / 4)}
+		d := action{For: ms(long / 4)}
 		switch rng.IntN(16) {
 		case 0, 1, 2, 3:
 			d.What, d.N = "step", max(0, rng.IntN(6)-3)
@@ -239,7 +239,7 @@ func drawScript(rng *rand.Rand, long time.Duration) script {
 	}
 	s.Stubborn = rng.IntN(2) == 0
 	if rng.IntN(12) == 0 {
-		s.Do = append(s.Do, deed{What: "permanent"})
+		s.Do = append(s.Do, action{What: "permanent"})
 	}
 	return s
 }

@@ -27,16 +27,16 @@ func env(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// happens is what must come to pass somewhere in all seeds.
-var happens = []string{
+// mustHappen is what must occur somewhere in all seeds.
+var mustHappen = []string{
 	"tasks succeeded", "tasks failed", "tasks cancelled", "tasks blocked", "tasks poisoned",
 	"leases reaped", "crashes", "deadlines passed", "claims found again",
 	"finishes again", "finishes refused", "records refused", "heartbeats refused",
 	"calls refused", "calls unheard", "calls late",
 }
 
-// TestSimulation plays seeds 1, 2, 3 … WEAVER_SIMULATION=20000 plays so many,
-// WEAVER_SIMULATION_FROM=301 begins there, and WEAVER_SIMULATION_SEED=7 plays seed 7 and
+// TestSimulation runs seeds 1, 2, 3 … WEAVER_SIMULATION=20000 runs so many,
+// WEAVER_SIMULATION_FROM=301 begins there, and WEAVER_SIMULATION_SEED=7 runs seed 7 and
 // prints its log (with -v).
 func TestSimulation(t *testing.T) {
 	t.Parallel()
@@ -58,7 +58,7 @@ func TestSimulation(t *testing.T) {
 				t.Parallel()
 				failed := 0
 				for seed := from + lane; seed < from+total && failed < 3; seed += lanes {
-					lines, wrong, counts := guarded(t, seed)
+					lines, wrong, counts := simulateWatched(t, seed)
 					if len(wrong) > 0 {
 						failed++
 						t.Errorf("seed %d (WEAVER_SIMULATION_SEED=%d prints its log):\n%s", seed, seed, strings.Join(lines[max(0, len(lines)-12):], "\n"))
@@ -75,24 +75,24 @@ func TestSimulation(t *testing.T) {
 	for _, what := range slices.Sorted(maps.Keys(tally)) {
 		t.Logf("%8d %s", tally[what], what)
 	}
-	// Worlds in which these do not happen prove nothing.
-	for _, what := range happens {
+	// Runs in which these do not occur prove nothing.
+	for _, what := range mustHappen {
 		if tally[what] == 0 && total >= 300 {
 			t.Errorf("in %d seeds there were no %s", total, what)
 		}
 	}
 }
 
-// guarded is simulate, and names the seed if the world never gets quiet: then
-// somebody in it runs in circles, and no time passes for them.
-func guarded(t *testing.T, seed int) (lines, wrong []string, tally map[string]int) {
+// simulateWatched is simulate, and names the seed if the run never comes to
+// rest: then a goroutine runs in circles, and no virtual time passes.
+func simulateWatched(t *testing.T, seed int) (lines, wrong []string, tally map[string]int) {
 	watchdog := time.AfterFunc(3*time.Minute, func() { panic(fmt.Sprintf("seed %d never gets quiet", seed)) })
 	defer watchdog.Stop()
 	return simulate(t, uint64(seed))
 }
 
-// TestSameSeedSameLog plays seeds twice. Whatever differs shows that
-// something besides the seed decides what happens.
+// TestSameSeedSameLog runs seeds twice. A difference shows that something besides
+// the seed decides what happens.
 func TestSameSeedSameLog(t *testing.T) {
 	t.Parallel()
 	for seed := 1; seed <= env(t, "WEAVER_SIMULATION_TWICE", twice); seed++ {
@@ -110,7 +110,7 @@ func TestSameSeedSameLog(t *testing.T) {
 	}
 }
 
-// hash is what two plays of a seed have in common.
+// hash is what two runs of a seed have in common.
 func hash(lines []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
 	return hex.EncodeToString(sum[:])

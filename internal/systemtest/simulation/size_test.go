@@ -2,8 +2,8 @@
 
 package simulation_test
 
-// seeds is how many are played by every run of the tests.
+// seeds is how many every run of the tests covers.
 const (
 	seeds = 300
-	twice = 20 // of them are played twice, for their logs
+	twice = 20 // of them run twice, for their logs
 )

@@ -14,30 +14,30 @@ import (
 )
 
 // wait lets a client, in a process of its own, wait for a task to end. What
-// it is told must be so.
-func (w *world) wait() {
-	id := w.tasks[w.rnd.IntN(len(w.tasks))]
+// the client returns must be so.
+func (sim *simulation) wait() {
+	id := sim.tasks[sim.rnd.IntN(len(sim.tasks))]
 	p := &process{
-		w: w, name: fmt.Sprintf("c%d", len(w.waiters)), lossy: w.rnd.IntN(2) == 0,
+		sim: sim, name: fmt.Sprintf("c%d", len(sim.waiters)), lossy: sim.rnd.IntN(2) == 0,
 		streams: map[string]*rand.Rand{}, firstAsk: map[task.LeaseID]time.Time{},
 	}
-	client, err := weaver.NewClient(&port{Store: w.mem, p: p}, weaver.ClientConfig{Namespace: ns, Logger: slog.New(slog.DiscardHandler)})
+	client, err := weaver.NewClient(&port{Store: sim.mem, p: p}, weaver.ClientConfig{Namespace: ns, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		w.failf("new client: %v", err)
+		sim.failf("new client: %v", err)
 		return
 	}
-	w.result(" " + p.name + " waits for " + w.label(id))
+	sim.result(" " + p.name + " waits for " + sim.label(id))
 	ctx, cancel := context.WithCancel(context.Background())
 	p.stop = cancel
-	w.waiters = append(w.waiters, p)
-	w.running.Go(func() {
-		defer w.signal()
+	sim.waiters = append(sim.waiters, p)
+	sim.running.Go(func() {
+		defer sim.signal()
 		defer p.over.Store(true)
 		defer cancel()
 		for !p.dead.Load() {
 			info, err := client.Wait(ctx, id, weaver.WaitThroughBlocked())
 			if !errors.Is(err, errFault) {
-				w.answered(p, id, info, err)
+				sim.answered(p, id, info, err)
 				return
 			}
 			p.point(ctx, time.Second, "pause")
@@ -45,18 +45,18 @@ func (w *world) wait() {
 	})
 }
 
-// answered judges what a waiter was told.
-func (w *world) answered(p *process, id task.ID, info weaver.TaskInfo, err error) {
+// answered checks what the client returned.
+func (sim *simulation) answered(p *process, id task.ID, info weaver.TaskInfo, err error) {
 	var failed *weaver.TaskError
 	switch {
 	case p.dead.Load():
 	case errors.Is(err, store.ErrNotFound):
-		if !w.deleted[id] {
-			w.failf("%s: %s is not found", p.name, w.label(id))
+		if !sim.deleted[id] {
+			sim.failf("%s: %s is not found", p.name, sim.label(id))
 		}
 	case err == nil && info.State == task.Succeeded:
 	case errors.As(err, &failed) && (info.State == task.Failed || info.State == task.Cancelled):
 	default:
-		w.failf("%s: the wait for %s, which is %s, ended with %v", p.name, w.label(id), info.State, err)
+		sim.failf("%s: the wait for %s, which is %s, ended with %v", p.name, sim.label(id), info.State, err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// evidence is everything that a storm left behind.
+// evidence is everything that the processes of a storm left.
 type evidence struct {
 	size      stormSize
 	dir       string
@@ -30,9 +30,9 @@ type evidence struct {
 	calls     map[int][]string
 	stderr    map[int]string
 	lockFiles int
-	workers   int // rows of workers that the store believes in
+	workers   int // rows of workers in the store
 
-	found []string // by judge
+	found []string // by check
 }
 
 // effect is a row that a StepTx wrote.
@@ -59,7 +59,7 @@ func (s *storm) evidence() *evidence {
 
 func collect(ctx context.Context, dir string, size stormSize, pids map[int]int, lives int) (e *evidence, err error) {
 	e = &evidence{size: size, dir: dir, pids: pids, calls: make(map[int][]string), stderr: make(map[int]string)}
-	if e.log, err = readWitness(dir); err != nil {
+	if e.log, err = readStepLog(dir); err != nil {
 		return nil, err
 	}
 	if e.acks, err = readAcks(dir); err != nil {
@@ -131,8 +131,8 @@ func stderrOf(dir string, life int) string {
 	return string(text)
 }
 
-// said is the end of what the processes complained about.
-func (e *evidence) said() string {
+// stderrTails is the end of each process's stderr.
+func (e *evidence) stderrTails() string {
 	var b strings.Builder
 	for life := range len(e.stderr) {
 		if text := e.stderr[life]; text != "" {
@@ -203,14 +203,14 @@ func (e *evidence) sorted() (all []*records) {
 	return all
 }
 
-// report adds a violation. The kind comes first, so that the controls can ask
-// for it.
+// report adds a violation. The kind comes first, so that the tests with false
+// evidence can ask for it.
 func (e *evidence) report(kind, format string, args ...any) {
 	e.found = append(e.found, kind+": "+fmt.Sprintf(format, args...))
 }
 
-// judge returns everything that is wrong, sorted.
-func (e *evidence) judge() []string {
+// check returns every violation, sorted.
+func (e *evidence) check() []string {
 	e.found = nil
 	if e.integrity != "ok" {
 		e.report("integrity", "PRAGMA integrity_check says %s", e.integrity)
@@ -232,7 +232,7 @@ func (e *evidence) judge() []string {
 	}
 	e.exclusive()
 	e.lost()
-	e.complaints()
+	e.loggedErrors()
 	slices.Sort(e.found)
 	return e.found
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// lifeStory is what the log says about one process.
-type lifeStory struct {
+// lifeSummary is what the log says about one process.
+type lifeSummary struct {
 	role         string
 	born, killed time.Time
 	how          string // it was killed
-	phase        string // the last one it told
+	phase        string // the last one it logged
 	first        time.Time
 	open         int // handlers that were running when it ended
 	steps, txs   int // functions of Step and StepTx that were
 }
 
-func (e *evidence) stories() map[int]*lifeStory {
-	stories := make(map[int]*lifeStory)
+func (e *evidence) lives() map[int]*lifeSummary {
+	stories := make(map[int]*lifeSummary)
 	txs := make(map[string]bool)
 	for _, recipe := range recipes {
 		for _, m := range recipe {
@@ -34,7 +34,7 @@ func (e *evidence) stories() map[int]*lifeStory {
 	for _, l := range e.log {
 		s := stories[l.life]
 		if s == nil {
-			s = &lifeStory{}
+			s = &lifeSummary{}
 			stories[l.life] = s
 		}
 		count := &s.steps
@@ -42,31 +42,31 @@ func (e *evidence) stories() map[int]*lifeStory {
 			count = &s.txs
 		}
 		switch l.what {
-		case saysBorn:
+		case lineBorn:
 			s.born, s.role = time.Unix(0, l.at), l.name
-		case saysProcess:
+		case lineProcess:
 			s.phase = l.name
-		case saysKill:
+		case lineKill:
 			s.killed, s.how = time.Unix(0, l.at), l.name
-		case saysEnter:
+		case lineEnter:
 			s.open++
-		case saysExit:
+		case lineExit:
 			s.open--
-		case saysStart:
+		case lineStart:
 			if s.first.IsZero() {
 				s.first = time.Unix(0, l.at)
 			}
 			*count++
-		case saysReturn, saysFail:
+		case lineReturn, lineFail:
 			*count--
 		}
 	}
 	return stories
 }
 
-// figures tells what the storm hit, and how long it took to go on.
+// figures reports what the kills hit, and how long it took to go on.
 func (e *evidence) figures() string {
-	stories := e.stories()
+	stories := e.lives()
 	hits, hows, calls := make(map[string]int), make(map[string]int), make(map[string]int)
 	kills, producers := 0, 0
 	for id, s := range stories {
@@ -116,7 +116,7 @@ func (e *evidence) figures() string {
 
 // continuations are the times from the start of a worker to its first step,
 // and from the kill before that start, if the worker was started for it.
-func continuations(stories map[int]*lifeStory) (restarts, gaps []time.Duration) {
+func continuations(stories map[int]*lifeSummary) (restarts, gaps []time.Duration) {
 	var killed time.Time
 	for _, id := range slices.Sorted(maps.Keys(stories)) {
 		s := stories[id]
@@ -139,7 +139,7 @@ func continuations(stories map[int]*lifeStory) (restarts, gaps []time.Duration) 
 
 // takeovers are the times from a worker's death to the end of each lease that
 // it held.
-func (e *evidence) takeovers(stories map[int]*lifeStory) (all []time.Duration) {
+func (e *evidence) takeovers(stories map[int]*lifeSummary) (all []time.Duration) {
 	killed := make(map[string][]time.Time) // by process id, which may come back
 	for life, s := range stories {
 		if !s.killed.IsZero() {

@@ -37,12 +37,12 @@ type stamp struct {
 }
 
 var (
-	workType  = weaver.Define[order, receipt]("stormtest.storm.work.v1", weaver.MaxAttempts(3), weaver.Backoff(20*time.Millisecond))
-	childType = weaver.Define[order, receipt]("stormtest.storm.child.v1", weaver.NoRetry())
-	nodeType  = weaver.Define[order, receipt]("stormtest.storm.node.v1", weaver.NoRetry())
+	workType  = weaver.Define[order, receipt]("systemtest.storm.work.v1", weaver.MaxAttempts(3), weaver.Backoff(20*time.Millisecond))
+	childType = weaver.Define[order, receipt]("systemtest.storm.child.v1", weaver.NoRetry())
+	nodeType  = weaver.Define[order, receipt]("systemtest.storm.node.v1", weaver.NoRetry())
 )
 
-// verb is what one move of a recipe does.
+// verb is what one step of a recipe does.
 type verb int
 
 const (
@@ -62,7 +62,7 @@ type move struct {
 	names []string // of steps
 }
 
-// recipes say what the handler of a kind does.
+// recipes are what the handler of a kind does.
 var recipes = map[string][]move{
 	"plain":    {{doStep, []string{"one"}}, {doStep, []string{"two"}}, {doStep, []string{"three"}}},
 	"tx":       {{doStep, []string{"one"}}, {doTx, []string{"save"}}, {doStep, []string{"two"}}},
@@ -112,13 +112,13 @@ func (w *worker) handle(ctx context.Context, in order) (out receipt, err error) 
 	if in.Parent == "" {
 		key, _ = keyOf(in)
 	}
-	w.log.say(saysEnter, cur.TaskID.String(), cur.AttemptNo, key)
+	w.log.task(lineEnter, cur.TaskID.String(), cur.AttemptNo, key)
 	defer func() {
 		how := "ok"
 		if err != nil {
 			how = "no"
 		}
-		w.log.say(saysExit, cur.TaskID.String(), cur.AttemptNo, how)
+		w.log.task(lineExit, cur.TaskID.String(), cur.AttemptNo, how)
 	}()
 	out.N = in.N
 	for _, m := range recipes[in.Kind] {
@@ -127,7 +127,7 @@ func (w *worker) handle(ctx context.Context, in order) (out receipt, err error) 
 			return out, err
 		}
 		for _, s := range stamps {
-			w.log.say(saysKept, cur.TaskID.String(), cur.AttemptNo, fmt.Sprintf("%s@%d", s.Step, s.Attempt))
+			w.log.task(lineKept, cur.TaskID.String(), cur.AttemptNo, fmt.Sprintf("%s@%d", s.Step, s.Attempt))
 		}
 		out.Steps = append(out.Steps, stamps...)
 	}
@@ -168,7 +168,7 @@ func (w *worker) move(ctx context.Context, in order, m move) (stamps []stamp, er
 			return nil, err
 		}
 		s, err = weaver.Step(ctx, m.names[0], func(ctx context.Context) (stamp, error) {
-			return w.witnessed(ctx, in, m.names[0], func(s *stamp) error {
+			return w.logged(ctx, in, m.names[0], func(s *stamp) error {
 				s.Sum = sum
 				return w.work(ctx)
 			})
@@ -180,24 +180,24 @@ func (w *worker) move(ctx context.Context, in order, m move) (stamps []stamp, er
 
 var errShaky = errors.New("the first try fails")
 
-// witnessed is the function of a step: it leaves a line when it starts and
+// logged is the function of a step: it logs a line when it starts and
 // when it returns, and stamps its value.
-func (w *worker) witnessed(ctx context.Context, in order, name string, fn func(s *stamp) error) (stamp, error) {
+func (w *worker) logged(ctx context.Context, in order, name string, fn func(s *stamp) error) (stamp, error) {
 	cur := weaver.Current(ctx)
 	id := cur.TaskID.String()
-	w.log.say(saysStart, id, cur.AttemptNo, name)
+	w.log.task(lineStart, id, cur.AttemptNo, name)
 	s := stamp{N: in.N, Step: name, Attempt: cur.AttemptNo, Life: w.log.life}
 	if err := fn(&s); err != nil {
-		w.log.say(saysFail, id, cur.AttemptNo, name)
+		w.log.task(lineFail, id, cur.AttemptNo, name)
 		return s, err
 	}
-	w.log.say(saysReturn, id, cur.AttemptNo, name)
+	w.log.task(lineReturn, id, cur.AttemptNo, name)
 	return s, nil
 }
 
 func (w *worker) step(ctx context.Context, in order, name string, fn func(context.Context) error, opts ...weaver.StepOption) (stamp, error) {
 	return weaver.Step(ctx, name, func(ctx context.Context) (stamp, error) {
-		return w.witnessed(ctx, in, name, func(*stamp) error { return fn(ctx) })
+		return w.logged(ctx, in, name, func(*stamp) error { return fn(ctx) })
 	}, opts...)
 }
 
@@ -206,7 +206,7 @@ func (w *worker) step(ctx context.Context, in order, name string, fn func(contex
 func (w *worker) stepTx(ctx context.Context, in order, m move) (stamp, error) {
 	name := m.names[0]
 	return weaver.StepTx(ctx, name, func(ctx context.Context, tx *sql.Tx) (stamp, error) {
-		return w.witnessed(ctx, in, name, func(s *stamp) error {
+		return w.logged(ctx, in, name, func(s *stamp) error {
 			cur := weaver.Current(ctx)
 			if m.do == doHand {
 				got, err := weaver.InStepTx(ctx).EnqueueTasks(ctx, childType.With(order{N: in.N, Kind: "child", Parent: cur.TaskID.String()}))

@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	soakWork = weaver.Define[order, receipt]("stormtest.soak.work.v1", weaver.Backoff(5*time.Millisecond))
-	soakGate = weaver.Define[int, int]("stormtest.soak.gate.v1", weaver.NoRetry(), weaver.Queue("gates"))
+	soakWork = weaver.Define[order, receipt]("systemtest.soak.work.v1", weaver.Backoff(5*time.Millisecond))
+	soakGate = weaver.Define[int, int]("systemtest.soak.gate.v1", weaver.NoRetry(), weaver.Queue("gates"))
 )
 
 // soakKinds are those of soakWork.
@@ -67,16 +67,16 @@ func (s *soak) work(ctx context.Context, in order) (out receipt, err error) {
 	return out, err
 }
 
-// live starts everybody. Their number stays the same, and so does what they
-// do; only tasks of jobs are kept.
-func (s *soak) live(ctx context.Context) {
+// startUsers starts all users of the store. Their number is constant, and so is
+// what they do; only tasks of jobs are kept.
+func (s *soak) startUsers(ctx context.Context) {
 	s.run(s.db, "", slots)
 	s.run(s.second, jobsNamespace, 2)
 	for range 6 {
-		s.every(ctx, 15*time.Millisecond, "a customer", func(ctx context.Context) error { return s.customer(ctx, s.here) })
+		s.every(ctx, 15*time.Millisecond, "a customer", func(ctx context.Context) error { return s.customer(ctx, s.clientA) })
 	}
 	for range 2 {
-		s.every(ctx, 15*time.Millisecond, "a customer of the second handle", func(ctx context.Context) error { return s.customer(ctx, s.beside) })
+		s.every(ctx, 15*time.Millisecond, "a customer of the second handle", func(ctx context.Context) error { return s.customer(ctx, s.clientB) })
 	}
 	s.every(ctx, time.Second, "a job", s.job)
 	s.every(ctx, 30*time.Millisecond, "a cancel of a running task", s.cancelRunning)
@@ -84,13 +84,13 @@ func (s *soak) live(ctx context.Context) {
 	s.every(ctx, 20*time.Millisecond, "a reader", s.read)
 	s.every(ctx, 300*time.Millisecond, "a doctor", s.doctor)
 	s.every(ctx, 10*time.Millisecond, "a listener", s.listen)
-	s.every(ctx, 20*time.Millisecond, "a wait that is given up", s.giveUp)
+	s.every(ctx, 20*time.Millisecond, "a wait that is given up", s.waitInVain)
 	s.every(ctx, 20*time.Millisecond, "a transaction that is rolled back", s.rollBack)
-	s.every(ctx, 200*time.Millisecond, "a visitor", s.visit)
+	s.every(ctx, 200*time.Millisecond, "a visitor", s.openThirdHandle)
 	s.every(ctx, time.Second, "the audit", s.prune)
 }
 
-// customer has a task done, and forgets it.
+// customer has a task done, and deletes it.
 func (s *soak) customer(ctx context.Context, c *weaver.Client) error {
 	n := int(s.numbers.Add(1))
 	in := order{N: n, Kind: soakKinds[n%len(soakKinds)]}
@@ -143,19 +143,19 @@ func (s *soak) job(ctx context.Context) error {
 }
 
 func (s *soak) cancelRunning(ctx context.Context) error {
-	h, err := soakGate.Enqueue(ctx, s.here, 0)
+	h, err := soakGate.Enqueue(ctx, s.clientA, 0)
 	if err != nil {
 		return err
 	}
-	return s.cancel(ctx, h, s.here)
+	return s.cancel(ctx, h, s.clientA)
 }
 
 func (s *soak) cancelWaiting(ctx context.Context) error {
-	h, err := soakGate.Enqueue(ctx, s.beside, 0, weaver.Delay(time.Hour))
+	h, err := soakGate.Enqueue(ctx, s.clientB, 0, weaver.Delay(time.Hour))
 	if err != nil {
 		return err
 	}
-	return s.cancel(ctx, h, s.beside)
+	return s.cancel(ctx, h, s.clientB)
 }
 
 func (s *soak) cancel(ctx context.Context, h *weaver.Handle[int], c *weaver.Client) error {
@@ -172,7 +172,7 @@ func (s *soak) cancel(ctx context.Context, h *weaver.Handle[int], c *weaver.Clie
 
 // read looks at lists, queues and the history of a task, by both handles.
 func (s *soak) read(ctx context.Context) error {
-	for _, c := range []*weaver.Client{s.here, s.beside} {
+	for _, c := range []*weaver.Client{s.clientA, s.clientB} {
 		var last weaver.TaskID
 		for cursor := "-"; cursor != ""; {
 			if cursor == "-" {
@@ -200,7 +200,7 @@ func (s *soak) read(ctx context.Context) error {
 	return err
 }
 
-// doctor looks for violations in the middle of it all.
+// doctor looks for violations during the run.
 func (s *soak) doctor(ctx context.Context) error {
 	snap, err := s.second.Snapshot(ctx, weaver.DefaultNamespace)
 	if err != nil {
@@ -212,7 +212,7 @@ func (s *soak) doctor(ctx context.Context) error {
 	return nil
 }
 
-// listen hears of some commits and goes.
+// listen registers for notices, gets some, and ends.
 func (s *soak) listen(ctx context.Context) error {
 	for _, db := range []*sqlite.DB{s.db, s.second} {
 		heard := make(chan struct{}, 1)
@@ -233,9 +233,9 @@ func (s *soak) listen(ctx context.Context) error {
 	return nil
 }
 
-// giveUp waits for what does not come.
-func (s *soak) giveUp(ctx context.Context) error {
-	for _, c := range []*weaver.Client{s.here, s.beside} {
+// waitInVain waits for a task that does not end, until its context ends.
+func (s *soak) waitInVain(ctx context.Context) error {
+	for _, c := range []*weaver.Client{s.clientA, s.clientB} {
 		h, err := soakGate.Enqueue(ctx, c, 0, weaver.Delay(time.Hour))
 		if err != nil {
 			return err
@@ -260,15 +260,16 @@ func (s *soak) rollBack(ctx context.Context) error {
 		return err
 	}
 	defer tx.Rollback()
-	_, err = s.beside.InTx(sqlite.Tx(tx)).EnqueueTasks(ctx, soakWork.With(order{N: -1}))
+	_, err = s.clientB.InTx(sqlite.Tx(tx)).EnqueueTasks(ctx, soakWork.With(order{N: -1}))
 	return err
 }
 
-// visit opens the file a third time, helps a little and leaves. It takes no
-// gates: of a cancel by another handle it would hear after a second only.
-func (s *soak) visit(ctx context.Context) error {
-	s.visits.Lock()
-	defer s.visits.Unlock()
+// openThirdHandle opens the file a third time, runs an engine for a while and
+// closes it. It runs no gates: of a cancel by another handle it would learn after
+// a second only.
+func (s *soak) openThirdHandle(ctx context.Context) error {
+	s.handles.Lock()
+	defer s.handles.Unlock()
 	db, err := sqlite.Open(ctx, s.path, sqlite.BusyTimeout(busy))
 	if err != nil {
 		return err
@@ -289,8 +290,8 @@ func (s *soak) visit(ctx context.Context) error {
 	return errors.Join(err, listErr, db.Close())
 }
 
-// prune removes old entries of the audit, which remembers deleted tasks for
-// ever, so that the file can be flat.
+// prune removes old entries of the audit, which keeps deleted tasks for ever, so
+// that the file can be flat.
 func (s *soak) prune(ctx context.Context) error {
 	_, err := s.db.DB().ExecContext(ctx, "DELETE FROM weaver_audit WHERE at < ?", time.Now().Add(-time.Second).UnixMicro())
 	return err

@@ -9,7 +9,7 @@ import (
 // descriptors is how many files this process has open.
 func descriptors() (int, error) {
 	open, err := os.ReadDir("/proc/self/fd")
-	return len(open) - 1, err // one of them was for the look
+	return len(open) - 1, err // one of them was for the reading
 }
 
 // resident is how much memory this process has, in bytes.

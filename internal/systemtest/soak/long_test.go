@@ -18,17 +18,17 @@ import (
 )
 
 // TestLongRun keeps an engine of 8 slots busy for a while, with everything
-// that a program may do to its store at the same time, and looks at the
-// process now and then: goroutines, open files, memory, the files of the
-// database. None of it may grow. It is not parallel: what others in this
-// process have open could not be told from its own.
+// that a program may do to its store at the same time, and samples the process
+// now and then: goroutines, open files, memory, the files of the
+// database. None of it may grow. It is not parallel: what other tests of
+// this process have open could not be distinguished from its own.
 func TestLongRun(t *testing.T) {
 	length := lengthOfRun(t)
 	s := newSoak(t)
 	empty := s.rows()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	s.live(ctx)
+	s.startUsers(ctx)
 	s.sample(length)
 	stop()
 	s.users.Wait()
@@ -41,19 +41,19 @@ func TestLongRun(t *testing.T) {
 	}
 }
 
-// soak is a file with two handles on it and those who use them.
+// soak is a file with two handles on it and their users.
 type soak struct {
 	testing.TB
 	path  string
 	begun time.Time
 
-	db, second   *sqlite.DB
-	here, beside *weaver.Client // of the two handles, in the same namespace
-	jobs         *weaver.Client // of a namespace of its own: jobs cannot be deleted
+	db, second       *sqlite.DB
+	clientA, clientB *weaver.Client // of the two handles, in the same namespace
+	jobs             *weaver.Client // of a namespace of its own: jobs cannot be deleted
 
 	users   sync.WaitGroup
 	engines []func() error // end and return what Run did
-	visits  sync.Mutex     // held by a visitor, and while the process is looked at: a whole handle more is no leak
+	handles sync.Mutex     // held while a third handle is open, and while the process is sampled: that handle is no leak
 	numbers atomic.Int64
 	done    atomic.Int64
 	samples []sample
@@ -73,7 +73,7 @@ func newSoak(t testing.TB) *soak {
 		s.must(err)
 		return c
 	}
-	s.here, s.beside, s.jobs = client(s.db, ""), client(s.second, ""), client(s.second, jobsNamespace)
+	s.clientA, s.clientB, s.jobs = client(s.db, ""), client(s.second, ""), client(s.second, jobsNamespace)
 	return s
 }
 
@@ -132,7 +132,7 @@ func (s *soak) every(ctx context.Context, pause time.Duration, what string, do f
 				return
 			case <-tick.C:
 			}
-			own, cancel := context.WithTimeout(s.Context(), patience)
+			own, cancel := context.WithTimeout(s.Context(), timeout)
 			err := do(own)
 			cancel()
 			if err != nil {
@@ -143,8 +143,8 @@ func (s *soak) every(ctx context.Context, pause time.Duration, what string, do f
 	})
 }
 
-// sample looks at the process for so long, and until it has enough samples
-// for a judgement.
+// sample samples the process for so long, and until it has enough samples for a
+// check.
 func (s *soak) sample(length time.Duration) {
 	s.Helper()
 	s.Log(sampleHead)
@@ -152,16 +152,16 @@ func (s *soak) sample(length time.Duration) {
 	defer tick.Stop()
 	for len(s.samples) < leastSamples || time.Since(s.begun) < length {
 		<-tick.C
-		look := s.look()
+		look := s.sampleNow()
 		s.samples = append(s.samples, look)
 		s.Log(look)
 	}
 }
 
-func (s *soak) look() (l sample) {
+func (s *soak) sampleNow() (l sample) {
 	s.Helper()
-	s.visits.Lock()
-	defer s.visits.Unlock()
+	s.handles.Lock()
+	defer s.handles.Unlock()
 	l.at, l.done = time.Since(s.begun), s.done.Load()
 	l.goroutines = int64(runtime.NumGoroutine())
 	fds, err := descriptors()

@@ -20,8 +20,8 @@ import (
 // process's orders as JSON.
 const childEnv = "WEAVER_STORM_CHILD"
 
-// patience is how long a test waits for what must come, before it fails.
-const patience = 5 * time.Minute
+// timeout is how long a test waits for what must happen, before it fails.
+const timeout = 5 * time.Minute
 
 func TestMain(m *testing.M) {
 	raw := os.Getenv(childEnv)
@@ -29,17 +29,17 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	if err := childMain(raw); err != nil {
-		fmt.Fprintln(os.Stderr, trouble, err)
+		fmt.Fprintln(os.Stderr, failedPrefix, err)
 		os.Exit(1)
 	}
 }
 
-// trouble begins the last line of a process that could not go on.
-const trouble = "process:"
+// failedPrefix begins the last line of a process that could not go on.
+const failedPrefix = "process:"
 
-// gaveUp reports whether a process ended by itself, from what it said.
-func gaveUp(stderr string) bool {
-	for _, word := range []string{trouble + " ", "panic: ", "fatal error: "} {
+// endedByItself reports whether a process ended by itself, from its stderr.
+func endedByItself(stderr string) bool {
+	for _, word := range []string{failedPrefix + " ", "panic: ", "fatal error: "} {
 		if strings.HasPrefix(stderr, word) || strings.Contains(stderr, "\n"+word) {
 			return true
 		}
@@ -47,8 +47,8 @@ func gaveUp(stderr string) bool {
 	return false
 }
 
-// orders are what a process is told.
-type orders struct {
+// childConfig is what a process is given.
+type childConfig struct {
 	Role  string        // worker or producer
 	Dir   string        // where everything is
 	Life  int           // its number; process ids may come back
@@ -58,15 +58,15 @@ type orders struct {
 	Nodes int           // producer: of the job
 }
 
-// plan is the part of its own death that a process has to play.
+// plan is how a process helps to kill it at the right moment.
 type plan struct {
-	// A worker says, after so many lines of the step log, that the moment has
+	// A worker reports, after so many lines of the step log, that the moment has
 	// come. A producer kills itself, Delay after so many acknowledgements.
 	Lines int64
 
 	// A worker kills itself in the Nth call of this method of the store: Delay
 	// after the call began (for StepTx: after its function returned) or, with
-	// After, when the store has answered and nobody has heard it yet.
+	// After, when the store has answered and the answer was not used yet.
 	Call  string
 	Nth   int
 	After bool
@@ -74,7 +74,7 @@ type plan struct {
 }
 
 func childMain(raw string) error {
-	var o orders
+	var o childConfig
 	if err := json.Unmarshal([]byte(raw), &o); err != nil {
 		return err
 	}
@@ -83,13 +83,13 @@ func childMain(raw string) error {
 	case "worker":
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		w, err := newWorker(ctx, o, honest)
+		w, err := newWorker(ctx, o, noDefects)
 		if err != nil {
 			return err
 		}
 		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin) // its end is the wish to drain
-			w.log.process(saysProcess, phaseDrain)
+			_, _ = io.Copy(io.Discard, os.Stdin) // its end asks for a drain
+			w.log.process(lineProcess, phaseDrain)
 			stop()
 		}()
 		return w.run(ctx)
@@ -106,13 +106,13 @@ type process struct {
 	role   string
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
-	moment chan struct{} // closed when it says that the moment of its plan has come
-	ended  chan struct{} // closed after its end; then cmd.ProcessState says how
+	moment chan struct{} // closed when it reports the moment of its plan
+	ended  chan struct{} // closed after its end; then cmd.ProcessState is set
 }
 
 // dieNow is kill -9 from inside.
-func dieNow(log *witness, how string) {
-	log.process(saysKill, how)
+func dieNow(log *stepLog, how string) {
+	log.process(lineKill, how)
 	self, err := os.FindProcess(os.Getpid())
 	if err == nil {
 		err = self.Kill()
@@ -125,7 +125,7 @@ func dieNow(log *witness, how string) {
 
 // startProcess starts a process, and kills it at the end of the test if it
 // still runs.
-func startProcess(t testing.TB, o orders) *process {
+func startProcess(t testing.TB, o childConfig) *process {
 	t.Helper()
 	raw, err := json.Marshal(o)
 	if err != nil {
@@ -183,19 +183,19 @@ func (p *process) gone() bool {
 	}
 }
 
-// tell sends a line.
-func (p *process) tell(line string) {
+// send sends a line.
+func (p *process) send(line string) {
 	_, _ = io.WriteString(p.stdin, line+"\n") // it may have been killed
 }
 
-// askToEnd closes what the process listens to: a worker drains, a producer
-// ends when it has done what it was told.
+// askToEnd closes the stdin of the process: a worker drains, a producer ends when
+// it has enqueued all that it was asked for.
 func (p *process) askToEnd() { _ = p.stdin.Close() } // it may have ended
 
 // end waits for the end of a process that was asked for it.
 func (p *process) end() {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	select {
 	case <-p.ended:

@@ -11,27 +11,53 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goweaver/weaver/internal/storehook"
 	"github.com/goweaver/weaver/store"
-	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// probe is the store with two additions: it notes which calls are under way,
-// and it is where a process dies whose plan names a call.
+// probe observes the calls of one worker process: it records which are in
+// flight, and it kills the process in the call that the plan names.
 type probe struct {
-	*sqlite.DB
 	plan  plan
 	gauge *gauge
-	log   *witness
+	log   *stepLog
 
 	mu   sync.Mutex
 	seen int // calls of the plan's method
 }
 
-var (
-	_ store.Store    = (*probe)(nil)
-	_ store.Notifier = (*probe)(nil)
-	_ store.StepTxer = (*probe)(nil)
-)
+// store returns the store as the worker uses it.
+func (p *probe) store(below store.Store) store.Store {
+	return storehook.New(below, &storehook.Hooks{
+		Join:      observed[store.WorkerInfo, storehook.None](p, "Join", nil),
+		Leave:     observed[store.WorkerID, storehook.None](p, "Leave", nil),
+		Claim:     observed[store.ClaimRequest](p, "Claim", func(res store.ClaimResult) bool { return len(res.Tasks) > 0 }),
+		Heartbeat: observed[store.HeartbeatRequest, []store.Beat](p, "Heartbeat", nil),
+		Finish:    observed[[]store.Finish, []store.FinishResult](p, "Finish", nil),
+		Record:    observed[[]store.Record, []store.RecordResult](p, "Record", nil),
+		Reap:      observed[store.ReapRequest](p, "Reap", func(res store.ReapResult) bool { return len(res.Reaped) > 0 }),
+		StepTx: func(_ context.Context, c *storehook.StepTx, next func() (store.RecordResult, error)) (store.RecordResult, error) {
+			defer p.begin("StepTx")(true)
+			run := c.Func
+			c.Func = func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
+				defer p.soon("StepTx") // to be hit between its end and that of the commit
+				return run(ctx, tx)
+			}
+			return next()
+		},
+	})
+}
+
+// observed returns the hook of a method. A call that did nothing useful does
+// not count for a kill after it.
+func observed[A, R any](p *probe, method string, useful func(R) bool) storehook.Hook[A, R] {
+	return func(_ context.Context, _ A, next func() (R, error)) (R, error) {
+		end := p.begin(method)
+		res, err := next()
+		end(useful == nil || useful(res))
+		return res, err
+	}
+}
 
 // begin notes that a call begins; the returned function, that it ended.
 // useful says whether the call had anything to do: only those are counted.
@@ -64,53 +90,6 @@ func (p *probe) counted() bool {
 }
 
 func (p *probe) die() { dieNow(p.log, "in-"+p.plan.Call) }
-
-func (p *probe) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
-	defer p.begin("Join")(true)
-	return p.DB.Join(ctx, ns, w)
-}
-
-func (p *probe) Leave(ctx context.Context, ns string, id store.WorkerID) error {
-	defer p.begin("Leave")(true)
-	return p.DB.Leave(ctx, ns, id)
-}
-
-func (p *probe) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
-	end := p.begin("Claim")
-	res, err := p.DB.Claim(ctx, ns, req)
-	end(len(res.Tasks) > 0)
-	return res, err
-}
-
-func (p *probe) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
-	defer p.begin("Heartbeat")(true)
-	return p.DB.Heartbeat(ctx, ns, req)
-}
-
-func (p *probe) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]store.FinishResult, error) {
-	defer p.begin("Finish")(true)
-	return p.DB.Finish(ctx, ns, fins...)
-}
-
-func (p *probe) Record(ctx context.Context, ns string, recs ...store.Record) ([]store.RecordResult, error) {
-	defer p.begin("Record")(true)
-	return p.DB.Record(ctx, ns, recs...)
-}
-
-func (p *probe) StepTx(ctx context.Context, ns string, rec store.Record, limit time.Duration, fn func(context.Context, store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
-	defer p.begin("StepTx")(true)
-	return p.DB.StepTx(ctx, ns, rec, limit, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
-		defer p.soon("StepTx") // to be hit between its end and that of the commit
-		return fn(ctx, tx)
-	})
-}
-
-func (p *probe) Reap(ctx context.Context, ns string, req store.ReapRequest) (store.ReapResult, error) {
-	end := p.begin("Reap")
-	res, err := p.DB.Reap(ctx, ns, req)
-	end(len(res.Reaped) > 0)
-	return res, err
-}
 
 // gauge is a file of a byte for each method of the store: how many calls of it
 // are under way. It outlives a kill.

@@ -22,30 +22,31 @@ import (
 // bundle is how many consecutive numbers are enqueued together.
 const bundle = 5
 
-// inCallersTx says whether a bundle is enqueued in a transaction of the user,
-// who writes into his table, too.
+// inCallersTx reports whether a bundle is enqueued in a transaction of the user
+// that also writes a row of the user's table.
 func inCallersTx(n int) bool { return n/bundle%3 == 2 }
 
 const jobName = "storm"
 
-// producer enqueues what is missing up to the number that it was told last.
+// producer enqueues what is missing up to the number that it was sent last.
 type producer struct {
-	db     *sqlite.DB
-	client *weaver.Client
-	acks   *os.File
-	acked  map[int]bool
-	log    *witness
-	plan   plan
-	told   atomic.Int64 // bundles that were acknowledged
+	db      *sqlite.DB
+	client  *weaver.Client
+	acks    *os.File
+	acked   map[int]bool
+	log     *stepLog
+	plan    plan
+	bundles atomic.Int64 // that were acknowledged
 }
 
 func acksPath(dir string) string { return filepath.Join(dir, "acknowledged") }
 
 // runProducer reads numbers from in, a line each, and enqueues all tasks below
-// them. What was acknowledged stands in a file; what an earlier life enqueued
-// without hearing of it is enqueued again, under the same idempotency key.
-func runProducer(ctx context.Context, o orders, in io.Reader) error {
-	log, err := openWitness(o.Dir, o.Life)
+// them. What was acknowledged is written to a file; what an earlier process
+// enqueued without an acknowledgement is enqueued again, under the same
+// idempotency key.
+func runProducer(ctx context.Context, o childConfig, in io.Reader) error {
+	log, err := openStepLog(o.Dir, o.Life)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (p *producer) enqueue(ctx context.Context, target int) error {
 
 const sqlOrder = `INSERT INTO orders (n, task) VALUES (?, ?)`
 
-// bundle enqueues some tasks and writes down that they are acknowledged.
+// bundle enqueues some tasks and records that they are acknowledged.
 func (p *producer) bundle(ctx context.Context, ns []int) error {
 	drafts := make([]weaver.Draft, len(ns))
 	for i, n := range ns {
@@ -151,14 +152,14 @@ func (p *producer) bundle(ctx context.Context, ns []int) error {
 	return p.acknowledged(ns, got)
 }
 
-// acknowledged writes down, at once, what Enqueue had returned.
+// acknowledged records, at once, what Enqueue had returned.
 func (p *producer) acknowledged(ns []int, got []weaver.Enqueued) error {
 	var text strings.Builder
 	for i, e := range got {
 		fmt.Fprintf(&text, "%d %s\n", ns[i], e.ID)
 	}
 	_, err := p.acks.WriteString(text.String())
-	if p.told.Add(1) == p.plan.Lines {
+	if p.bundles.Add(1) == p.plan.Lines {
 		time.AfterFunc(p.plan.Delay, func() { dieNow(p.log, "the-producer") })
 	}
 	return err

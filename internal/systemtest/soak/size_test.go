@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// stormSize is how much a storm has to do.
+// stormSize is how much work a storm has.
 type stormSize struct {
 	kills int           // of workers
 	tasks int           // that the producer enqueues, one by one or some at once

@@ -15,7 +15,7 @@ import (
 // TestKillStorm kills workers of 8 slots, and producers, at any moment: while
 // they start, in the functions of steps, in calls to the store before and
 // after the commit, while they drain. At times two workers share the file.
-// When the storm is over a worker runs in peace, and then everything that was
+// After the last kill a worker runs to the end, and then everything that was
 // acknowledged must be done, and done right.
 func TestKillStorm(t *testing.T) {
 	t.Parallel()
@@ -23,30 +23,30 @@ func TestKillStorm(t *testing.T) {
 	for s.kills < s.size.kills {
 		s.round()
 	}
-	s.calm()
+	s.finish()
 	e := s.evidence()
-	for _, v := range e.judge() {
+	for _, v := range e.check() {
 		t.Errorf("violation: %s", v)
 	}
 	t.Logf("seed %d\n%s", s.seed, e.figures())
 	if t.Failed() {
-		t.Logf("what the processes said:\n%s", e.said())
+		t.Logf("the stderr of the processes:\n%s", e.stderrTails())
 	}
 }
 
-// storm is a stage with a producer, a worker, and at times a second one.
+// storm runs a producer, a worker, and at times a second worker, and kills them.
 type storm struct {
 	testing.TB
 	dir  string
 	size stormSize
 	seed uint64
 	rng  *rand.Rand
-	log  *witness // of this process, which says who is born and killed
+	log  *stepLog // of this process: starts and kills
 
 	lives    int
 	kills    int // of workers
 	pids     map[int]int
-	deck     []int // of the blows to come
+	kinds    []int // of the kills to come
 	producer *process
 	second   *process
 }
@@ -55,7 +55,7 @@ func newStorm(t testing.TB, size stormSize, seed uint64) *storm {
 	t.Helper()
 	s := &storm{TB: t, dir: t.ArtifactDir(), size: size, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), pids: make(map[int]int)}
 	var err error
-	if s.log, err = openWitness(s.dir, 0); err != nil {
+	if s.log, err = openStepLog(s.dir, 0); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -71,8 +71,8 @@ func newStorm(t testing.TB, size stormSize, seed uint64) *storm {
 
 func (s *storm) start(role string, p plan) *process {
 	s.lives++
-	s.sayOf(s.lives, saysBorn, role)
-	proc := startProcess(s, orders{
+	s.sayOf(s.lives, lineBorn, role)
+	proc := startProcess(s, childConfig{
 		Role: role, Dir: s.dir, Life: s.lives, Plan: p, Pause: s.size.pause, Tasks: s.size.tasks, Nodes: s.size.nodes,
 	})
 	s.pids[proc.life] = proc.cmd.Process.Pid
@@ -83,46 +83,46 @@ func (s *storm) sayOf(life int, what, name string) {
 	s.log.write(line{life: life, what: what, task: "-", name: name})
 }
 
-// kill is kill -9, said before it is done. It reports false when the process
+// kill is kill -9, logged before it is done. It reports false when the process
 // had ended by itself.
 func (s *storm) kill(p *process, why string) bool {
 	if !p.gone() {
-		s.sayOf(p.life, saysKill, why)
+		s.sayOf(p.life, lineKill, why)
 	}
 	p.kill()
 	// The exit code of a kill is not the same on every system.
-	if said := stderrOf(s.dir, p.life); gaveUp(said) {
+	if said := stderrOf(s.dir, p.life); endedByItself(said) {
 		s.Fatalf("the %s of life %d ended by itself: %v\n%s", p.role, p.life, p.cmd.ProcessState, said)
 	}
 	return !p.cmd.ProcessState.Success()
 }
 
-// blow is how the worker of a round is killed.
-type blow struct {
+// killing is how the worker of a round is killed.
+type killing struct {
 	name  string
 	plan  plan
 	after time.Duration // after its start or, with drain, after it was asked to end
 	drain bool
 }
 
-// choose chooses the next blow. Each kind is there to hit what the others
-// would hit by luck only, and ten in a row have all of them.
-func (s *storm) choose() blow {
-	if len(s.deck) == 0 {
-		s.deck = s.rng.Perm(10)
+// choose chooses how to kill next. Each kind hits what the others would hit by
+// chance only, and ten in a row have all of them.
+func (s *storm) choose() killing {
+	if len(s.kinds) == 0 {
+		s.kinds = s.rng.Perm(10)
 	}
-	card := s.deck[0]
-	s.deck = s.deck[1:]
+	card := s.kinds[0]
+	s.kinds = s.kinds[1:]
 	p := plan{Nth: 1 + s.rng.IntN(25), After: s.rng.IntN(2) == 0, Delay: s.upTo(2 * time.Millisecond)}
 	switch card {
 	case 0:
-		return blow{name: "after-a-while", after: s.upTo(600 * time.Millisecond)}
+		return killing{name: "after-a-while", after: s.upTo(600 * time.Millisecond)}
 	case 1:
-		return blow{name: "at-start-up", after: s.upTo(100 * time.Millisecond)}
+		return killing{name: "at-start-up", after: s.upTo(100 * time.Millisecond)}
 	case 2:
-		return blow{name: "after-lines", plan: plan{Lines: 1 + s.rng.Int64N(150)}, after: lastMoment}
+		return killing{name: "after-lines", plan: plan{Lines: 1 + s.rng.Int64N(150)}, after: lastMoment}
 	case 3:
-		return blow{name: "in-a-drain", plan: plan{Lines: 1 + s.rng.Int64N(100)}, after: s.upTo(40 * time.Millisecond), drain: true}
+		return killing{name: "in-a-drain", plan: plan{Lines: 1 + s.rng.Int64N(100)}, after: s.upTo(40 * time.Millisecond), drain: true}
 	case 4:
 		p.Call = "Claim"
 	case 5:
@@ -134,35 +134,35 @@ func (s *storm) choose() blow {
 	case 9:
 		p.Call, p.Nth = []string{"Reap", "Join"}[s.rng.IntN(2)], 1 // there may be only one
 	}
-	return blow{name: "in-a-call", plan: p, after: lastMoment}
+	return killing{name: "in-a-call", plan: p, after: lastMoment}
 }
 
 func (s *storm) upTo(d time.Duration) time.Duration { return time.Duration(s.rng.Int64N(int64(d))) }
 
 // round starts a worker and kills it.
 func (s *storm) round() {
-	s.feed()
-	b := s.choose()
-	w := s.start("worker", b.plan)
-	s.company()
-	s.strike(w, b)
+	s.keepProducer()
+	k := s.choose()
+	w := s.start("worker", k.plan)
+	s.secondWorker()
+	s.carryOut(w, k)
 }
 
-// strike waits for the moment of a blow and kills.
-func (s *storm) strike(w *process, b blow) {
-	if b.drain {
+// carryOut waits for the moment of a kill and kills.
+func (s *storm) carryOut(w *process, k killing) {
+	if k.drain {
 		s.await(w, lastMoment)
 		w.askToEnd()
-		timer := time.NewTimer(b.after)
+		timer := time.NewTimer(k.after)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
 		case <-w.ended:
 		}
 	} else {
-		s.await(w, b.after)
+		s.await(w, k.after)
 	}
-	if s.kill(w, b.name) {
+	if s.kill(w, k.name) {
 		s.kills++
 	}
 }
@@ -178,8 +178,8 @@ func (s *storm) await(w *process, longest time.Duration) {
 	}
 }
 
-// company lets a second worker come and go. Its end is a kill or a drain.
-func (s *storm) company() {
+// secondWorker starts a second worker at times, and ends it by a kill or a drain.
+func (s *storm) secondWorker() {
 	switch {
 	case s.second == nil && s.rng.IntN(4) == 0:
 		s.second = s.start("worker", plan{})
@@ -195,29 +195,29 @@ func (s *storm) company() {
 	}
 }
 
-// feed has a producer that enqueues as fast as the storm goes on, and a little
-// faster, so that no worker lacks work. Each producer kills itself, just after
-// it wrote down that some tasks are acknowledged.
-func (s *storm) feed() {
+// keepProducer keeps a producer that enqueues a little faster than the kills go
+// on, so that no worker lacks work. Each producer kills itself just after it
+// recorded acknowledgements.
+func (s *storm) keepProducer() {
 	if s.producer != nil && s.producer.gone() {
-		s.kill(s.producer, "") // says if it should not have ended
+		s.kill(s.producer, "") // fails the test if it should not have ended
 		s.producer = nil
 	}
 	if s.producer == nil {
 		most := max(1, s.size.tasks/bundle/8)
 		s.producer = s.start("producer", plan{Lines: 1 + s.rng.Int64N(int64(most)), Delay: s.upTo(2 * time.Millisecond)})
 	}
-	s.producer.tell(fmt.Sprint((s.kills + 2) * s.size.tasks / s.size.kills))
+	s.producer.send(fmt.Sprint((s.kills + 2) * s.size.tasks / s.size.kills))
 }
 
-// calm lets the rest be enqueued and done.
-func (s *storm) calm() {
-	s.sayOf(0, saysProcess, "calm")
+// finish lets the rest be enqueued and done.
+func (s *storm) finish() {
+	s.sayOf(0, lineProcess, "calm")
 	if s.producer != nil {
 		s.kill(s.producer, "the-producer")
 	}
 	last := s.start("producer", plan{})
-	last.tell(fmt.Sprint(s.size.tasks))
+	last.send(fmt.Sprint(s.size.tasks))
 	last.askToEnd()
 	w := s.start("worker", plan{})
 	last.end()
@@ -238,7 +238,7 @@ func (s *storm) calm() {
 // takes too long.
 func (s *storm) untilDone() bool {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	db, err := sqlite.Open(ctx, databasePath(s.dir))
 	if err != nil {

@@ -19,7 +19,7 @@ const slots = 8
 
 // worker is one life of a worker process.
 type worker struct {
-	log    *witness
+	log    *stepLog
 	pause  time.Duration
 	db     *sqlite.DB
 	store  store.Store
@@ -27,24 +27,24 @@ type worker struct {
 	effect func(ctx context.Context, tx *sql.Tx, task string, s stamp) error
 }
 
-// lies are the ways in which the controls break a worker; honest has none.
-type lies struct {
+// defects are the ways in which a test breaks a worker on purpose.
+type defects struct {
 	store  func(s store.Store) store.Store
 	effect func(db *sqlite.DB) func(ctx context.Context, tx *sql.Tx, task string, s stamp) error
 }
 
-var honest lies
+var noDefects defects
 
 func databasePath(dir string) string { return filepath.Join(dir, "weaver.db") }
 
 // newWorker does what a worker does before it runs.
-func newWorker(ctx context.Context, o orders, l lies) (*worker, error) {
-	log, err := openWitness(o.Dir, o.Life)
+func newWorker(ctx context.Context, o childConfig, l defects) (*worker, error) {
+	log, err := openStepLog(o.Dir, o.Life)
 	if err != nil {
 		return nil, err
 	}
 	log.moment = o.Plan.Lines
-	log.process(saysProcess, phaseUp)
+	log.process(lineProcess, phaseUp)
 	g, err := newGauge(o.Dir, o.Life)
 	if err != nil {
 		return nil, err
@@ -53,9 +53,9 @@ func newWorker(ctx context.Context, o orders, l lies) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	log.process(saysProcess, phaseOpen)
+	log.process(lineProcess, phaseOpen)
 	w := &worker{log: log, pause: o.Pause, db: db, gauge: g, effect: insertEffect}
-	w.store = &probe{DB: db, plan: o.Plan, gauge: g, log: log}
+	w.store = (&probe{plan: o.Plan, gauge: g, log: log}).store(db)
 	if l.store != nil {
 		w.store = l.store(w.store)
 	}
@@ -69,9 +69,9 @@ func newWorker(ctx context.Context, o orders, l lies) (*worker, error) {
 func (w *worker) run(ctx context.Context) error {
 	eng, err := weaver.New(w.store, weaver.Config{
 		Handlers: w.handlers(), Concurrency: slots, Logger: stderrLog(),
-		// A storm kills whatever runs. Three kills in a row before a task comes
-		// to the end of a step are no fault of the task here, but the engine
-		// cannot tell them from one that kills its workers.
+		// Every process is killed. Three kills in a row before a task completes a
+		// step are not caused by the task here, but the engine cannot distinguish
+		// them from those of a task that kills its workers.
 		CrashBudget: -1,
 	})
 	if err != nil {
@@ -79,15 +79,15 @@ func (w *worker) run(ctx context.Context) error {
 	}
 	runErr := eng.Run(ctx)
 	if errors.Is(runErr, context.Canceled) {
-		runErr = nil // it was asked to end before it had begun, and says so
+		runErr = nil // it was asked to end before it had begun, and reports that
 	}
-	w.log.process(saysProcess, phaseLeft)
+	w.log.process(lineProcess, phaseLeft)
 	closeErr := w.db.Close()
-	w.log.process(saysProcess, phaseEnd)
+	w.log.process(lineProcess, phaseEnd)
 	return errors.Join(runErr, closeErr, w.gauge.close(), w.log.close())
 }
 
-// stderrLog is for what needs attention; the judge looks for errors in it.
+// stderrLog is for warnings and errors; check looks for errors in it.
 func stderrLog() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
@@ -102,8 +102,8 @@ CREATE TABLE IF NOT EXISTS orders (n INTEGER NOT NULL, task TEXT NOT NULL);`
 // tests run on busy machines, and shorter than a lease.
 const busy = 20 * time.Second
 
-// openDatabase opens the file as any program does at its start: whoever comes
-// first makes the tables.
+// openDatabase opens the file as any program does at its start: the first process
+// makes the tables.
 func openDatabase(ctx context.Context, dir string) (*sqlite.DB, error) {
 	db, err := sqlite.Open(ctx, databasePath(dir), sqlite.BusyTimeout(busy))
 	if err != nil {

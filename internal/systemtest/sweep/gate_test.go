@@ -1,7 +1,7 @@
 package sweep_test
 
 // gate is a lock whose waiters let the bubble's clock go on. With a mutex they
-// would not, and if its holder sleeps, nobody ever wakes up.
+// would not, and a holder that sleeps would never wake up.
 type gate chan struct{}
 
 func newGate() gate { return make(gate, 1) }

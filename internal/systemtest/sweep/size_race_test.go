@@ -2,6 +2,9 @@
 
 package sweep_test
 
-// sweepEvery says which points a plain run of TestSweep plays on each store
+// sampleEvery is which points a plain run of TestSweep covers on each store
 // under the race detector: every nth.
-var sweepEvery = map[string]int{"memstore": 13, "sqlite memory": 67, "sqlite file": 67}
+var sampleEvery = map[string]int{"memstore": 13, "sqlite memory": 67, "sqlite file": 67}
+
+// pairEvery is the same for the pairs of TestSweepTwoFaults. 0: none.
+var pairEvery = map[string]int{"memstore": 1009}

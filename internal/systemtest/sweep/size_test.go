@@ -2,6 +2,9 @@
 
 package sweep_test
 
-// sweepEvery says which points a plain run of TestSweep plays on each store:
+// sampleEvery is which points a plain run of TestSweep covers on each store:
 // every nth.
-var sweepEvery = map[string]int{"memstore": 3, "sqlite memory": 7, "sqlite file": 11}
+var sampleEvery = map[string]int{"memstore": 3, "sqlite memory": 7, "sqlite file": 11}
+
+// pairEvery is the same for the pairs of TestSweepTwoFaults.
+var pairEvery = map[string]int{"memstore": 499, "sqlite memory": 2003, "sqlite file": 4001}

@@ -23,12 +23,12 @@ func deciderFunc(output func(kind task.ErrorKind, message string) string) weaver
 	})
 }
 
-// sweepSteps are scenes of what happens inside a task.
-var sweepSteps = []sweepScene{
+// stepCases are cases of what happens inside a task.
+var stepCases = []testCase{
 	{
 		name:   "steps",
 		onFile: true,
-		handlers: runs(sweepN, func(ctx context.Context, _ *sweepWorld, n int) (int, error) {
+		handlers: handles(typeN, func(ctx context.Context, _ *fixture, n int) (int, error) {
 			for i := range 3 {
 				v, err := value(ctx, fmt.Sprint("add ", i), n+i)
 				if err != nil {
@@ -38,13 +38,13 @@ var sweepSteps = []sweepScene{
 			}
 			return n, nil
 		}),
-		play: func(w *sweepWorld) {
-			succeeds(w, sweepEnqueue(w, sweepN, 1), 4)
+		run: func(fx *fixture) {
+			succeeds(fx, enqueue(fx, typeN, 1), 4)
 		},
 	},
 	{
 		name: "parallel steps",
-		handlers: runs(sweepN, func(ctx context.Context, _ *sweepWorld, n int) (int, error) {
+		handlers: handles(typeN, func(ctx context.Context, _ *fixture, n int) (int, error) {
 			var wg sync.WaitGroup
 			got, errs := make([]int, n), make([]error, n)
 			for i := range n {
@@ -57,15 +57,15 @@ var sweepSteps = []sweepScene{
 			}
 			return sum, errors.Join(errs...)
 		}),
-		play: func(w *sweepWorld) {
-			a, b := sweepEnqueue(w, sweepN, 4), sweepEnqueue(w, sweepN, 3)
-			succeeds(w, a, 6)
-			succeeds(w, b, 3)
+		run: func(fx *fixture) {
+			a, b := enqueue(fx, typeN, 4), enqueue(fx, typeN, 3)
+			succeeds(fx, a, 6)
+			succeeds(fx, b, 3)
 		},
 	},
 	{
 		name: "failed tries of a step",
-		handlers: runs(sweepN, func(ctx context.Context, w *sweepWorld, n int) (int, error) {
+		handlers: handles(typeN, func(ctx context.Context, fx *fixture, n int) (int, error) {
 			before, err := value(ctx, "before", 10)
 			if err != nil {
 				return 0, err
@@ -79,13 +79,13 @@ var sweepSteps = []sweepScene{
 			}, weaver.StepRetry(3, 50*time.Millisecond))
 			return before + v, err
 		}),
-		play: func(w *sweepWorld) {
-			succeeds(w, sweepEnqueue(w, sweepN, 5), 15)
+		run: func(fx *fixture) {
+			succeeds(fx, enqueue(fx, typeN, 5), 15)
 		},
 	},
 	{
 		name: "a recorded error",
-		handlers: runs(sweepA, func(ctx context.Context, _ *sweepWorld, in string) (string, error) {
+		handlers: handles(typeA, func(ctx context.Context, _ *fixture, in string) (string, error) {
 			_, err := step(ctx, "refused", func(context.Context) (string, error) {
 				return "", errors.New("the partner said no")
 			}, weaver.RecordError(), weaver.StepRetry(2, time.Millisecond))
@@ -98,16 +98,16 @@ var sweepSteps = []sweepScene{
 			}
 			return in, nil
 		}),
-		play: func(w *sweepWorld) {
-			succeeds(w, sweepEnqueue(w, sweepA, "x"), "x")
+		run: func(fx *fixture) {
+			succeeds(fx, enqueue(fx, typeA, "x"), "x")
 		},
 	},
 	{
-		name:  "steps inside the store's transaction",
-		loose: "trouble inside a step's transaction ends the attempt, at no cost",
-		handlers: both(runs(sweepA, func(ctx context.Context, _ *sweepWorld, in string) (string, error) {
+		name:      "steps inside the store's transaction",
+		tolerates: "a store error inside a step's transaction ends the attempt, at no cost",
+		handlers: handleBoth(handles(typeA, func(ctx context.Context, _ *fixture, in string) (string, error) {
 			one, err := stepTx(ctx, "one", func(ctx context.Context, insert func(string) error) (string, error) {
-				if _, err := sweepB.Enqueue(ctx, weaver.InStepTx(ctx), in+" child"); err != nil {
+				if _, err := typeB.Enqueue(ctx, weaver.InStepTx(ctx), in+" child"); err != nil {
 					return "", err
 				}
 				return "1", insert(in + " one")
@@ -119,22 +119,22 @@ var sweepSteps = []sweepScene{
 				return "2", insert(in + " two")
 			})
 			return one + two, err
-		}), runs(sweepB, echo)),
-		play: func(w *sweepWorld) {
-			w.table()
-			a, b := sweepEnqueue(w, sweepA, "a"), sweepEnqueue(w, sweepA, "b")
-			succeeds(w, a, "12")
-			succeeds(w, b, "12")
-			w.rows("a one", "a two", "b one", "b two")
-			w.children(sweepB, 2)
+		}), handles(typeB, echo)),
+		run: func(fx *fixture) {
+			fx.table()
+			a, b := enqueue(fx, typeA, "a"), enqueue(fx, typeA, "b")
+			succeeds(fx, a, "12")
+			succeeds(fx, b, "12")
+			fx.rows("a one", "a two", "b one", "b two")
+			fx.children(typeB, 2)
 		},
 	},
 	{
-		name:  "a step's transaction that is rolled back",
-		loose: "trouble inside a step's transaction ends the attempt, at no cost",
-		handlers: both(runs(sweepA, func(ctx context.Context, _ *sweepWorld, in string) (string, error) {
+		name:      "a step's transaction that is rolled back",
+		tolerates: "a store error inside a step's transaction ends the attempt, at no cost",
+		handlers: handleBoth(handles(typeA, func(ctx context.Context, _ *fixture, in string) (string, error) {
 			return stepTx(ctx, "save", func(ctx context.Context, insert func(string) error) (string, error) {
-				if _, err := sweepB.Enqueue(ctx, weaver.InStepTx(ctx), "child"); err != nil {
+				if _, err := typeB.Enqueue(ctx, weaver.InStepTx(ctx), "child"); err != nil {
 					return "", err
 				}
 				if err := insert(in); err != nil {
@@ -145,26 +145,26 @@ var sweepSteps = []sweepScene{
 				}
 				return in, nil
 			})
-		}), runs(sweepB, echo)),
-		play: func(w *sweepWorld) {
-			w.table()
-			succeeds(w, sweepEnqueue(w, sweepA, "x"), "x")
-			w.rows("x")
-			w.children(sweepB, 1)
+		}), handles(typeB, echo)),
+		run: func(fx *fixture) {
+			fx.table()
+			succeeds(fx, enqueue(fx, typeA, "x"), "x")
+			fx.rows("x")
+			fx.children(typeB, 1)
 		},
 	},
 	{
 		name: "tasks that a step starts",
-		handlers: both(runs(sweepA, func(ctx context.Context, _ *sweepWorld, in string) (string, error) {
-			one, err := weaver.Start(ctx, "one", sweepB, in)
+		handlers: handleBoth(handles(typeA, func(ctx context.Context, _ *fixture, in string) (string, error) {
+			one, err := weaver.Start(ctx, "one", typeB, in)
 			if err != nil {
 				return "", err
 			}
-			keyed, err := weaver.Start(ctx, "keyed", sweepB, in, weaver.IdempotencyKey("k"))
+			keyed, err := weaver.Start(ctx, "keyed", typeB, in, weaver.IdempotencyKey("k"))
 			if err != nil {
 				return "", err
 			}
-			again, err := weaver.Start(ctx, "again", sweepB, in, weaver.IdempotencyKey("k"))
+			again, err := weaver.Start(ctx, "again", typeB, in, weaver.IdempotencyKey("k"))
 			if err != nil {
 				return "", err
 			}
@@ -175,16 +175,16 @@ var sweepSteps = []sweepScene{
 				return "", errors.New("once more")
 			}
 			return in, nil
-		}), runs(sweepB, echo)),
-		play: func(w *sweepWorld) {
-			succeeds(w, sweepEnqueue(w, sweepA, "x"), "x")
-			w.children(sweepB, 2)
+		}), handles(typeB, echo)),
+		run: func(fx *fixture) {
+			succeeds(fx, enqueue(fx, typeA, "x"), "x")
+			fx.children(typeB, 2)
 		},
 	},
 	{
 		name:   "sleeps",
 		onFile: true,
-		handlers: runs(sweepN, func(ctx context.Context, _ *sweepWorld, n int) (int, error) {
+		handlers: handles(typeN, func(ctx context.Context, _ *fixture, n int) (int, error) {
 			v, err := value(ctx, "before", n+1)
 			if err != nil {
 				return 0, err
@@ -206,15 +206,15 @@ var sweepSteps = []sweepScene{
 			}
 			return value(ctx, "after", v+1)
 		}),
-		play: func(w *sweepWorld) {
-			h := sweepEnqueue(w, sweepN, 1)
-			succeeds(w, h, 3)
+		run: func(fx *fixture) {
+			h := enqueue(fx, typeN, 1)
+			succeeds(fx, h, 3)
 		},
 	},
 	{
-		name:  "progress",
-		loose: "a report that cannot be stored ends the attempt",
-		handlers: runs(sweepN, func(ctx context.Context, _ *sweepWorld, n int) (int, error) {
+		name:      "progress",
+		tolerates: "a report that cannot be stored ends the attempt",
+		handlers: handles(typeN, func(ctx context.Context, _ *fixture, n int) (int, error) {
 			for i := range n {
 				if err := weaver.Progress(ctx, float64(i+1), float64(n), "on it"); err != nil {
 					return 0, err
@@ -225,13 +225,13 @@ var sweepSteps = []sweepScene{
 			}
 			return n, nil
 		}),
-		play: func(w *sweepWorld) {
-			h := sweepEnqueue(w, sweepN, 5)
-			succeeds(w, h, 5)
-			info, err := h.Get(w.ctx)
-			w.must(err)
+		run: func(fx *fixture) {
+			h := enqueue(fx, typeN, 5)
+			succeeds(fx, h, 5)
+			info, err := h.Get(fx.ctx)
+			fx.must(err)
 			if p := info.Progress; p == nil || p.Current != 5 || p.Total != 5 {
-				w.wrong("the progress is %+v, want 5 of 5", p)
+				fx.errorf("the progress is %+v, want 5 of 5", p)
 			}
 		},
 	},
@@ -239,14 +239,14 @@ var sweepSteps = []sweepScene{
 
 // children waits for the tasks of a type that another one started, and checks
 // that they are that many.
-func (w *sweepWorld) children(typ *weaver.Type[string, string], want int) {
-	got, _, err := typ.List(w.ctx, w.client, weaver.Filter{})
-	w.must(err)
+func (fx *fixture) children(typ *weaver.Type[string, string], want int) {
+	got, _, err := typ.List(fx.ctx, fx.client, weaver.Filter{})
+	fx.must(err)
 	if len(got) != want {
-		w.wrong("%d tasks were started, want %d", len(got), want)
+		fx.errorf("%d tasks were started, want %d", len(got), want)
 	}
 	for _, t := range got {
-		_, err := w.client.Wait(w.ctx, t.ID)
-		w.must(err)
+		_, err := fx.client.Wait(fx.ctx, t.ID)
+		fx.must(err)
 	}
 }

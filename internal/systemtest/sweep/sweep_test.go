@@ -20,126 +20,126 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// sweepScene is a piece of real work: what the engine's handlers do, and what
-// a caller asks for and must get. It must come to the same end whatever
-// happens once on the way.
-type sweepScene struct {
+// testCase is a piece of real work: what the engine's handlers do, and what a
+// caller asks for and must get. It must end in the same way with a fault as
+// without.
+type testCase struct {
 	name      string
-	cfg       weaver.Config // of the engines; the world fills in handlers and defaults
-	handlers  func(w *sweepWorld) []weaver.Handler
-	play      func(w *sweepWorld)
+	cfg       weaver.Config // of the engines; the fixture fills in handlers and defaults
+	handlers  func(fx *fixture) []weaver.Handler
+	run       func(fx *fixture)
 	untilIdle bool // engines use RunUntilIdle, again and again
 	onlySQL   bool // users' own transactions
-	onFile    bool // is played on a file, too
+	onFile    bool // runs on a file, too
 
-	loses bool // undisturbed, too, leases are lost
-	// loose scenes may tell other events and run step functions more often
-	// when a call fails, and say why.
-	loose string
+	losesLeases bool // leases are lost without a fault, too
+	// tolerates says why a failed call may lead to other events and to more
+	// starts of step functions. "" means that it may not.
+	tolerates string
 }
 
-func (sc *sweepScene) playsOn(kind sweepKind) bool {
+func (tc *testCase) runsOn(kind storeKind) bool {
 	if kind.file {
-		return sc.onFile
+		return tc.onFile
 	}
-	return kind.sql || !sc.onlySQL
+	return kind.sql || !tc.onlySQL
 }
 
-// sweepKnown is what the sweep found and nobody has mended yet: the play ends
-// differently there, or tells other events. A full sweep says when one is gone.
-var sweepKnown []*knownTrouble
+// knownFailures are what the sweep found and what is not fixed yet: the run
+// ends differently there, or has other events. A full sweep fails when one is
+// gone.
+var knownFailures []*knownFailure
 
-type knownTrouble struct {
-	scene, method string
-	why           string
-	shown         atomic.Int64
+type knownFailure struct {
+	testCase, method string
+	why              string
+	shown            atomic.Int64
 }
 
-// known returns what is known of a point. Crashes there must do no harm.
-func known(sc *sweepScene, c faultstore.Call, f faultstore.Fault) *knownTrouble {
-	for _, k := range sweepKnown {
-		if k.scene == sc.name && k.method == c.Method && (f == faultstore.ErrorBefore || f == faultstore.ReplyLost) {
+// known returns the known failure of a point. Crashes there must do no harm.
+func known(tc *testCase, c faultstore.Call, f faultstore.Fault) *knownFailure {
+	for _, k := range knownFailures {
+		if k.testCase == tc.name && k.method == c.Method && (f == faultstore.ErrorBefore || f == faultstore.ReplyLost) {
 			return k
 		}
 	}
 	return nil
 }
 
-// sweepTotals are what a sweep covered.
-type sweepTotals struct {
+// totals are what a sweep covered.
+type totals struct {
 	mu      sync.Mutex
-	scenes  int
-	points  int             // played
-	missed  int             // played, and the call did not come
+	cases   int
+	points  int             // run
+	missed  int             // run, and the call did not come
 	all     int             // known
-	methods map[string]bool // called undisturbed: kind of store and method
+	methods map[string]bool // called without a fault: kind of store and method
 }
 
-// TestSweep plays scenes of real engine work, on each store, and lets
-// something go wrong at every call of the store in turn: the store is in
-// trouble; it does the work and the answer is lost; the process dies before
-// the call, or after it. Whoever lives asks again, another process takes a
-// dead one's place, and the scene must end as it does without any fault:
+// TestSweep runs cases of real engine work on each store, and injects a fault
+// at every call of the store in turn: the store returns an error; it does the
+// work and the reply is lost; the process dies before the call, or after it. A
+// caller repeats its request, another process replaces a dead one, and the case
+// must end as it does without any fault:
 //
 //   - every task and job ends in the same state, with the same output, attempts
 //     that counted and completed steps
 //   - no step function starts after its completed row was committed; without a
-//     crash none starts more often than undisturbed, no lease is lost, and
-//     listeners hear the same of every end
+//     crash none starts more often than without a fault, no lease is lost, and
+//     listeners get the same events of every end
 //   - after every write, and just after a crash, store.Check finds nothing, no
 //     terminal state was left, no epoch fell, no attempt is recorded twice or
 //     changed, no completed step changed, and what was acknowledged exists
 //
-// A plain run plays a part of the points, always the same. All of them:
+// A plain run covers a part of the points, always the same. All of them:
 //
 //	WEAVER_SWEEP=full go test ./internal/systemtest/sweep -run Sweep -v -timeout 30m
 //
-// One scene: -run 'Sweep/on/memstore/sleeps'.
+// One case: -run 'Sweep/on/memstore/sleeps'.
 //
-// What is not played: two faults in one play, and faults of the process that
-// takes over.
+// TestSweepTwoFaults does the same with two faults in one run.
 func TestSweep(t *testing.T) {
 	full := os.Getenv("WEAVER_SWEEP") == "full"
-	totals := &sweepTotals{methods: map[string]bool{}}
+	totals := &totals{methods: map[string]bool{}}
 	want := 0
 	t.Run("on", func(t *testing.T) { // ends when its parallel parts have
-		for _, kind := range sweepKinds {
-			for i := range sweepScenes {
-				sc := &sweepScenes[i]
-				if !sc.playsOn(kind) {
+		for _, kind := range storeKinds {
+			for i := range testCases {
+				tc := &testCases[i]
+				if !tc.runsOn(kind) {
 					continue
 				}
 				want++
-				t.Run(kind.name+"/"+sc.name, func(t *testing.T) {
+				t.Run(kind.name+"/"+tc.name, func(t *testing.T) {
 					t.Parallel()
-					every := sweepEvery[kind.name]
+					every := sampleEvery[kind.name]
 					if full {
 						every = 1
 					}
-					sweep(t, kind, sc, totals, i, every)
+					sweep(t, kind, tc, totals, i, every)
 				})
 			}
 		}
 	})
-	t.Logf("%d scenes of %d, %d points of %d, %d of them not reached", totals.scenes, want, totals.points, totals.all, totals.missed)
-	if totals.scenes < want {
+	t.Logf("%d cases of %d, %d points of %d, %d of them not reached", totals.cases, want, totals.points, totals.all, totals.missed)
+	if totals.cases < want {
 		return // only some were asked for
 	}
-	for _, k := range sweepKnown {
+	for _, k := range knownFailures {
 		if full && k.shown.Load() == 0 {
-			t.Errorf("%s at %s: it no longer shows that %s: take it off the list", k.scene, k.method, k.why)
+			t.Errorf("%s at %s: it no longer shows that %s: take it off the list", k.testCase, k.method, k.why)
 		}
-		t.Logf("%s at %s: shown %d times: %s", k.scene, k.method, k.shown.Load(), k.why)
+		t.Logf("%s at %s: shown %d times: %s", k.testCase, k.method, k.shown.Load(), k.why)
 	}
-	for _, kind := range sweepKinds {
+	for _, kind := range storeKinds {
 		for _, m := range storeMethods() {
 			if !kind.file && !totals.methods[kind.name+" "+m] {
-				t.Errorf("no scene on %s calls %s", kind.name, m)
+				t.Errorf("no case on %s calls %s", kind.name, m)
 			}
 		}
 	}
 	if totals.missed*20 > totals.points {
-		t.Errorf("%d of %d points were not reached: the scenes are not repeatable enough", totals.missed, totals.points)
+		t.Errorf("%d of %d points were not reached: the cases are not repeatable enough", totals.missed, totals.points)
 	}
 }
 
@@ -154,131 +154,160 @@ func storeMethods() []string {
 	return names
 }
 
-// sweep plays one scene without a fault, and then with each fault at each
-// call that it made. It ends with the first violation.
-func sweep(t *testing.T, kind sweepKind, sc *sweepScene, totals *sweepTotals, offset, every int) {
-	dry := playSweep(t, kind, sc, "without a fault", nil, nil, nil)
+// sweep runs one case without a fault, and then with each fault at each call
+// that it made.
+func sweep(t *testing.T, kind storeKind, tc *testCase, totals *totals, offset, every int) {
+	ref := reference(t, kind, tc)
 	points, missed, all := 0, 0, 0
-	for _, c := range dry.calls {
+	for _, c := range ref.calls {
 		for _, f := range c.Faults() {
 			all++
 			if (all+offset)%every != 0 {
 				continue
 			}
 			points++
-			point, plan := fmt.Sprintf("%s at %s", f, c), faultstore.At(c.Method, c.Nth, f)
-			var got *sweepResult
+			inj := injection{point: fmt.Sprintf("%s at %s", f, c), first: faultstore.At(c.Method, c.Nth, f)}
+			var got *result
 			for range 3 { // goroutines race: the call may not come each time
-				if got = playSweep(t, kind, sc, point, plan, dry, known(sc, c, f)); got.struck {
+				if got = runCase(t, kind, tc, inj, ref, known(tc, c, f)); len(got.strikes) > 0 {
 					break
 				}
 			}
-			if !got.struck {
+			if len(got.strikes) == 0 {
 				missed++
-				t.Log("not reached: " + point)
+				t.Log("not reached: " + inj.point)
 			}
 		}
 	}
 	totals.mu.Lock()
 	defer totals.mu.Unlock()
-	totals.scenes++
+	totals.cases++
 	totals.points += points
 	totals.missed += missed
 	totals.all += all
-	for _, c := range dry.calls {
+	for _, c := range ref.calls {
 		totals.methods[kind.name+" "+c.Method] = true
 	}
-	t.Logf("%d calls, %d points of %d, %d not reached", len(dry.calls), points, all, missed)
+	t.Logf("%d calls, %d points of %d, %d not reached", len(ref.calls), points, all, missed)
 }
 
-// sweepResult is what a play came to.
-type sweepResult struct {
-	calls  []faultstore.Call // of the first process
-	struck bool
-	digest []string
-	told   map[string]int
-}
+var references sync.Map // of *result, by kind of store and case
 
-// playSweep plays a scene in a bubble of its own. Without dry it is the play
-// that the others are compared with.
-func playSweep(t *testing.T, kind sweepKind, sc *sweepScene, point string, plan faultstore.Plan, dry *sweepResult, tolerated *knownTrouble) *sweepResult {
+// reference returns the result of the case without a fault. It runs once.
+func reference(t *testing.T, kind storeKind, tc *testCase) *result {
 	t.Helper()
-	res := &sweepResult{}
+	key := kind.name + "/" + tc.name
+	if ref, ok := references.Load(key); ok {
+		return ref.(*result)
+	}
+	ref := runCase(t, kind, tc, injection{point: "without a fault"}, nil, nil)
+	references.Store(key, ref)
+	return ref
+}
+
+// result is what a run led to.
+type result struct {
+	calls   []faultstore.Call // of the first process
+	strikes []faultstore.Strike
+	digest  []string
+	counts  map[string]int
+}
+
+// injection is what goes wrong in a run.
+type injection struct {
+	point string          // for messages
+	first faultstore.Plan // of the first process
+	next  faultstore.Plan // of every process that replaces another one
+}
+
+// runCase runs a case in a bubble of its own. Without a reference it is the run
+// that the others are compared with.
+func runCase(t *testing.T, kind storeKind, tc *testCase, inj injection, ref *result, tolerated *knownFailure) *result {
+	t.Helper()
+	res := &result{}
 	defer func() {
 		if p := recover(); p != nil { // a deadlock, most likely
-			panic(fmt.Sprintf("scene %q on %s, %s: %v", sc.name, kind.name, point, p))
+			panic(fmt.Sprintf("case %q on %s, %s: %v", tc.name, kind.name, inj.point, p))
 		}
 	}()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeoutCause(t.Context(), kind.limit, errSweepHangs)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), kind.limit, errHangs)
 		defer cancel()
-		w := &sweepWorld{T: t, ctx: ctx, kind: kind, scene: sc, point: point, known: tolerated, changed: make(chan struct{}), marks: map[string]chan struct{}{}, told: map[string]int{}}
-		w.watch.lock, w.watch.acked = newGate(), map[task.ID]bool{}
+		fx := &fixture{T: t, ctx: ctx, kind: kind, tc: tc, point: inj.point, next: inj.next, known: tolerated, changed: make(chan struct{}), marks: map[string]chan struct{}{}, counts: map[string]int{}}
+		fx.checker.lock, fx.checker.acked = newGate(), map[task.ID]bool{}
+		defer func() {
+			if t.Failed() {
+				for i, p := range fx.all {
+					t.Logf("process %d made %d calls and was struck by %v", i+1, len(p.fault.Calls()), p.fault.Struck())
+				}
+			}
+		}()
 		defer func() {
 			if p := recover(); p != nil {
-				if _, ok := p.(sweepStop); !ok {
+				if _, ok := p.(abort); !ok {
 					panic(p)
 				}
 			}
 		}()
-		w.ground = kind.build(w)
-		defer w.ground.tidy()
-		client, err := weaver.NewClient(callerStore{courier: courier{w}}, weaver.ClientConfig{Logger: sweepLog})
-		w.must(err)
-		w.client = client
-		first := w.begin(plan)
+		fx.backend = kind.build(fx)
+		defer fx.backend.close()
+		client, err := weaver.NewClient(fx.callerStore(), weaver.ClientConfig{Logger: discardLog})
+		fx.must(err)
+		fx.client = client
+		first := fx.begin(inj.first)
 		func() {
-			defer w.end()
-			sc.play(w)
+			defer fx.end()
+			tc.run(fx)
 		}()
-		if errors.Is(context.Cause(ctx), errSweepHangs) {
-			w.giveUp("%v", errSweepHangs)
+		if errors.Is(context.Cause(ctx), errHangs) {
+			fx.fatal("%v", errHangs)
 		}
-		snap := w.look("in the end")
+		snap := fx.check("in the end")
 		for _, a := range snap.Attempts {
 			if a.Outcome == task.OutcomeLeaseLost {
-				w.told["a lost lease"]++
+				fx.counts["a lost lease"]++
 			}
 		}
-		res.calls, res.digest, res.told = first.fault.Calls(), w.digest(snap), w.told
-		struck := first.fault.Struck()
-		res.struck = len(struck) > 0
-		if dry == nil {
-			if n := w.told["a lost lease"]; n > 0 && !sc.loses {
-				w.wrong("%d leases were lost", n)
+		res.calls, res.digest, res.counts = first.fault.Calls(), fx.digest(snap), fx.counts
+		for _, p := range fx.all {
+			res.strikes = append(res.strikes, p.fault.Struck()...)
+		}
+		if ref == nil {
+			if n := fx.counts["a lost lease"]; n > 0 && !tc.losesLeases {
+				fx.errorf("%d leases were lost", n)
 			}
 			return
 		}
-		w.compareWith(dry, res, struck)
+		fx.compareWith(ref, res)
 	})
 	return res
 }
 
-var errSweepHangs = errors.New("the scene hangs: its limit of time has passed")
+var errHangs = errors.New("the case hangs: its limit of time has passed")
 
-// compareWith compares the end of a disturbed play with that of the
-// undisturbed one.
-func (w *sweepWorld) compareWith(dry, res *sweepResult, struck []faultstore.Strike) {
+// compareWith compares the end of a run with that of the run without a fault.
+func (fx *fixture) compareWith(ref, res *result) {
 	differs := func(format string, args ...any) {
-		if w.known != nil {
-			w.known.shown.Add(1)
+		if fx.known != nil {
+			fx.known.shown.Add(1)
 			return
 		}
-		w.wrong(format, args...)
+		fx.errorf(format, args...)
 	}
-	if !slices.Equal(res.digest, dry.digest) {
-		differs("it ended differently. Now:\n\t%s\nundisturbed:\n\t%s",
-			strings.Join(only(res.digest, dry.digest), "\n\t"), strings.Join(only(dry.digest, res.digest), "\n\t"))
+	if !slices.Equal(res.digest, ref.digest) {
+		differs("it ended differently. Now:\n\t%s\nwithout a fault:\n\t%s",
+			strings.Join(only(res.digest, ref.digest), "\n\t"), strings.Join(only(ref.digest, res.digest), "\n\t"))
 	}
-	if len(struck) == 0 || w.scene.loose != "" {
+	if len(res.strikes) == 0 || fx.tc.tolerates != "" {
 		return
 	}
-	s := struck[0]
-	if s.Fault == faultstore.CrashBefore || s.Fault == faultstore.CrashAfter || strings.HasPrefix(s.Method, "StepTx") {
-		return // the work since the last commit is done again
+	for _, s := range res.strikes {
+		if s.Fault == faultstore.CrashBefore || s.Fault == faultstore.CrashAfter || strings.HasPrefix(s.Method, "StepTx") {
+			return // the work since the last commit is done again
+		}
 	}
-	if !maps.Equal(res.told, dry.told) {
-		differs("what happened to the tasks:\n\t%v\nundisturbed:\n\t%v", res.told, dry.told)
+	if !maps.Equal(res.counts, ref.counts) {
+		differs("what happened to the tasks:\n\t%v\nwithout a fault:\n\t%v", res.counts, ref.counts)
 	}
 }
 

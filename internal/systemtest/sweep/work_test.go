@@ -14,66 +14,66 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// sweepWork are scenes of plain tasks.
-var sweepWork = []sweepScene{
+// workCases are cases of plain tasks.
+var workCases = []testCase{
 	{
 		name:     "one task",
 		onFile:   true,
-		handlers: runs(sweepA, echo),
-		play: func(w *sweepWorld) {
-			succeeds(w, sweepEnqueue(w, sweepA, "x"), "x")
+		handlers: handles(typeA, echo),
+		run: func(fx *fixture) {
+			succeeds(fx, enqueue(fx, typeA, "x"), "x")
 		},
 	},
 	{
 		name: "many tasks",
-		handlers: runs(sweepN, func(_ context.Context, _ *sweepWorld, n int) (int, error) {
+		handlers: handles(typeN, func(_ context.Context, _ *fixture, n int) (int, error) {
 			return 2 * n, nil
 		}),
-		play: func(w *sweepWorld) {
-			hs, err := sweepN.EnqueueMany(w.ctx, w.client, []int{1, 2, 3, 4, 5, 6, 7})
-			w.must(err)
+		run: func(fx *fixture) {
+			hs, err := typeN.EnqueueMany(fx.ctx, fx.client, []int{1, 2, 3, 4, 5, 6, 7})
+			fx.must(err)
 			for i, h := range hs {
-				succeeds(w, h, 2*(i+1))
+				succeeds(fx, h, 2*(i+1))
 			}
 		},
 	},
 	{
 		name:     "idempotency keys",
-		handlers: runs(sweepA, echo),
-		play: func(w *sweepWorld) {
-			one := sweepEnqueue(w, sweepA, "first", weaver.IdempotencyKey("k"))
-			two := sweepEnqueue(w, sweepA, "second", weaver.IdempotencyKey("k"))
-			got, err := w.client.EnqueueTasks(w.ctx,
-				sweepA.With("third", weaver.IdempotencyKey("k")),
-				sweepA.With("other", weaver.IdempotencyKey("l")),
-				sweepA.With("more", weaver.IdempotencyKey("l")))
-			w.must(err)
+		handlers: handles(typeA, echo),
+		run: func(fx *fixture) {
+			one := enqueue(fx, typeA, "first", weaver.IdempotencyKey("k"))
+			two := enqueue(fx, typeA, "second", weaver.IdempotencyKey("k"))
+			got, err := fx.client.EnqueueTasks(fx.ctx,
+				typeA.With("third", weaver.IdempotencyKey("k")),
+				typeA.With("other", weaver.IdempotencyKey("l")),
+				typeA.With("more", weaver.IdempotencyKey("l")))
+			fx.must(err)
 			if two.ID() != one.ID() || got[0].ID != one.ID() || got[2].ID != got[1].ID || two.Disposition() != weaver.DispositionExisting {
-				w.wrong("a key named two tasks: %s, %s (%s), %v", one.ID(), two.ID(), two.Disposition(), got)
+				fx.errorf("a key named two tasks: %s, %s (%s), %v", one.ID(), two.ID(), two.Disposition(), got)
 			}
-			succeeds(w, one, "first")
-			_, err = w.client.Wait(w.ctx, got[1].ID)
-			w.must(err)
+			succeeds(fx, one, "first")
+			_, err = fx.client.Wait(fx.ctx, got[1].ID)
+			fx.must(err)
 		},
 	},
 	{
 		name: "retries by the Decider",
-		handlers: runs(sweepN, func(ctx context.Context, _ *sweepWorld, n int) (int, error) {
+		handlers: handles(typeN, func(ctx context.Context, _ *fixture, n int) (int, error) {
 			if weaver.Current(ctx).AttemptCount < n {
 				return 0, fmt.Errorf("not yet, after %d", weaver.Current(ctx).AttemptCount)
 			}
 			return n, nil
 		}),
-		play: func(w *sweepWorld) {
-			h := sweepEnqueue(w, sweepN, 2)
-			gone := sweepEnqueue(w, sweepN, 1, weaver.Metadata("must", "fail"))
-			succeeds(w, h, 2)
-			succeeds(w, gone, 1)
+		run: func(fx *fixture) {
+			h := enqueue(fx, typeN, 2)
+			gone := enqueue(fx, typeN, 1, weaver.Metadata("must", "fail"))
+			succeeds(fx, h, 2)
+			succeeds(fx, gone, 1)
 		},
 	},
 	{
 		name: "failures of every kind",
-		handlers: runs(sweepA, func(ctx context.Context, _ *sweepWorld, in string) (string, error) {
+		handlers: handles(typeA, func(ctx context.Context, _ *fixture, in string) (string, error) {
 			switch in {
 			case "permanent":
 				return "", weaver.Permanent(errors.New("no way"))
@@ -86,10 +86,10 @@ var sweepWork = []sweepScene{
 			}
 			return strings.Repeat("x", 70_000), nil // too large
 		}),
-		play: func(w *sweepWorld) {
+		run: func(fx *fixture) {
 			fail := func(in string, kind weaver.ErrorKind, opts ...weaver.EnqueueOption) func() {
-				h := sweepEnqueue(w, sweepA, in, opts...)
-				return func() { ends(w, h.ID(), weaver.StateFailed, kind) }
+				h := enqueue(fx, typeA, in, opts...)
+				return func() { ends(fx, h.ID(), weaver.StateFailed, kind) }
 			}
 			for _, check := range []func(){
 				fail("permanent", task.KindHandler),
@@ -104,27 +104,27 @@ var sweepWork = []sweepScene{
 	},
 	{
 		name: "payloads at the limit",
-		handlers: runs(sweepA, func(ctx context.Context, _ *sweepWorld, in string) (string, error) {
+		handlers: handles(typeA, func(ctx context.Context, _ *fixture, in string) (string, error) {
 			return value(ctx, "copy", in)
 		}),
-		play: func(w *sweepWorld) {
+		run: func(fx *fixture) {
 			large := strings.Repeat("x", weaver.DefaultInlineLimit-2)
-			if _, err := sweepA.Enqueue(w.ctx, w.client, large+"x"); !errors.Is(err, weaver.ErrTooLarge) {
-				w.wrong("an input over the limit: %v", err)
+			if _, err := typeA.Enqueue(fx.ctx, fx.client, large+"x"); !errors.Is(err, weaver.ErrTooLarge) {
+				fx.errorf("an input over the limit: %v", err)
 			}
-			succeeds(w, sweepEnqueue(w, sweepA, large), large)
+			succeeds(fx, enqueue(fx, typeA, large), large)
 		},
 	},
 	{
-		name:     "an input that cannot be read",
-		loose:    "the retried Finish answers with the state of now, and the caller has moved the task on",
-		handlers: runs(sweepN, func(_ context.Context, _ *sweepWorld, n int) (int, error) { return n, nil }),
-		play: func(w *sweepWorld) {
-			got, err := w.client.EnqueueTasks(w.ctx, weaver.NewDraft(sweepN.Name(), json.RawMessage(`"no number"`)))
-			w.must(err)
-			blocks(w, got[0].ID)
-			w.must(w.client.Cancel(w.ctx, got[0].ID))
-			ends(w, got[0].ID, weaver.StateCancelled, task.KindCancelled)
+		name:      "an input that cannot be read",
+		tolerates: "the retried Finish answers with the state of now, and the caller has moved the task on",
+		handlers:  handles(typeN, func(_ context.Context, _ *fixture, n int) (int, error) { return n, nil }),
+		run: func(fx *fixture) {
+			got, err := fx.client.EnqueueTasks(fx.ctx, weaver.NewDraft(typeN.Name(), json.RawMessage(`"no number"`)))
+			fx.must(err)
+			blocks(fx, got[0].ID)
+			fx.must(fx.client.Cancel(fx.ctx, got[0].ID))
+			ends(fx, got[0].ID, weaver.StateCancelled, task.KindCancelled)
 		},
 	},
 	{
@@ -135,7 +135,7 @@ var sweepWork = []sweepScene{
 			}
 			return ""
 		})},
-		handlers: runs(sweepA, func(ctx context.Context, _ *sweepWorld, in string) (string, error) {
+		handlers: handles(typeA, func(ctx context.Context, _ *fixture, in string) (string, error) {
 			if in == "overrule" {
 				return "", errors.New("good enough")
 			}
@@ -146,16 +146,16 @@ var sweepWork = []sweepScene{
 			}
 			return nil
 		})),
-		play: func(w *sweepWorld) {
-			verified, overruled := sweepEnqueue(w, sweepA, "verify"), sweepEnqueue(w, sweepA, "overrule")
-			succeeds(w, verified, "1")
-			succeeds(w, overruled, "overruled")
+		run: func(fx *fixture) {
+			verified, overruled := enqueue(fx, typeA, "verify"), enqueue(fx, typeA, "overrule")
+			succeeds(fx, verified, "1")
+			succeeds(fx, overruled, "overruled")
 		},
 	},
 	{
 		name: "concurrency keys",
-		handlers: runs(sweepN, func(ctx context.Context, w *sweepWorld, limit int) (int, error) {
-			letGo := w.hold(ctx, fmt.Sprint("key ", limit), limit)
+		handlers: handles(typeN, func(ctx context.Context, fx *fixture, limit int) (int, error) {
+			letGo := fx.hold(ctx, fmt.Sprint("key ", limit), limit)
 			err := rest(ctx, 200*time.Millisecond)
 			letGo()
 			if err != nil {
@@ -163,41 +163,41 @@ var sweepWork = []sweepScene{
 			}
 			return limit, weaver.Sleep(ctx, "nap", time.Second) // the key is free meanwhile
 		}),
-		play: func(w *sweepWorld) {
+		run: func(fx *fixture) {
 			var hs []*weaver.Handle[int]
 			for _, limit := range []int{1, 2, 1, 2, 1, 2, 2} {
-				hs = append(hs, sweepEnqueue(w, sweepN, limit, weaver.ConcurrencyKey(fmt.Sprint("key ", limit), limit)))
+				hs = append(hs, enqueue(fx, typeN, limit, weaver.ConcurrencyKey(fmt.Sprint("key ", limit), limit)))
 			}
 			for _, h := range hs {
-				_, err := h.Wait(w.ctx)
-				w.must(err)
+				_, err := h.Wait(fx.ctx)
+				fx.must(err)
 			}
 		},
 	},
 	{
 		name: "priorities in a paused queue",
 		cfg:  weaver.Config{Concurrency: 1, Queues: map[string]int{"line": 1}},
-		handlers: runs(sweepN, func(ctx context.Context, w *sweepWorld, n int) (int, error) {
-			w.note(fmt.Sprint(n))
+		handlers: handles(typeN, func(ctx context.Context, fx *fixture, n int) (int, error) {
+			fx.note(fmt.Sprint(n))
 			return n, rest(ctx, 10*time.Millisecond)
 		}),
-		play: func(w *sweepWorld) {
-			w.must(w.client.PauseQueue(w.ctx, "line", weaver.By("ann"), weaver.Reason("lunch")))
+		run: func(fx *fixture) {
+			fx.must(fx.client.PauseQueue(fx.ctx, "line", weaver.By("ann"), weaver.Reason("lunch")))
 			var hs []*weaver.Handle[int]
 			for _, p := range []int{5, 9, 1, 3} {
-				hs = append(hs, sweepEnqueue(w, sweepN, p, weaver.Priority(p), weaver.Queue("line")))
+				hs = append(hs, enqueue(fx, typeN, p, weaver.Priority(p), weaver.Queue("line")))
 			}
-			sleep(w.ctx, time.Second)
-			if len(w.order) > 0 {
-				w.wrong("%v started in a paused queue", w.order)
+			sleep(fx.ctx, time.Second)
+			if len(fx.order) > 0 {
+				fx.errorf("%v started in a paused queue", fx.order)
 			}
-			w.must(w.client.ResumeQueue(w.ctx, "line"))
+			fx.must(fx.client.ResumeQueue(fx.ctx, "line"))
 			for i, p := range []int{5, 9, 1, 3} {
-				succeeds(w, hs[i], p)
+				succeeds(fx, hs[i], p)
 			}
 			// What a dead process held comes back late.
-			if want := []string{"1", "3", "5", "9"}; !w.crashed() && !slices.Equal(w.order, want) {
-				w.wrong("they started in the order %v, want %v", w.order, want)
+			if want := []string{"1", "3", "5", "9"}; !fx.crashed() && !slices.Equal(fx.order, want) {
+				fx.errorf("they started in the order %v, want %v", fx.order, want)
 			}
 		},
 	},
@@ -205,78 +205,83 @@ var sweepWork = []sweepScene{
 		name:      "until idle",
 		untilIdle: true,
 		onFile:    true,
-		handlers: runs(sweepN, func(ctx context.Context, _ *sweepWorld, n int) (int, error) {
+		handlers: handles(typeN, func(ctx context.Context, _ *fixture, n int) (int, error) {
 			if err := weaver.Sleep(ctx, "nap", 3*time.Second); err != nil {
 				return 0, err
 			}
 			return value(ctx, "n", n)
 		}),
-		play: func(w *sweepWorld) {
-			hs, err := sweepN.EnqueueMany(w.ctx, w.client, []int{1, 2, 3})
-			w.must(err)
+		run: func(fx *fixture) {
+			hs, err := typeN.EnqueueMany(fx.ctx, fx.client, []int{1, 2, 3})
+			fx.must(err)
 			for i, h := range hs {
-				succeeds(w, h, i+1)
+				succeeds(fx, h, i+1)
 			}
 		},
 	},
 	{
 		name:     "reading",
-		handlers: runs(sweepA, echo),
-		play: func(w *sweepWorld) {
-			hs, err := sweepA.EnqueueMany(w.ctx, w.client, []string{"a", "b", "c", "d", "e"}, weaver.Label("color", "red"))
-			w.must(err)
-			later := sweepEnqueue(w, sweepA, "later", weaver.Delay(time.Hour), weaver.Queue("slow"))
+		handlers: handles(typeA, echo),
+		run: func(fx *fixture) {
+			hs, err := typeA.EnqueueMany(fx.ctx, fx.client, []string{"a", "b", "c", "d", "e"}, weaver.Label("color", "red"))
+			fx.must(err)
+			later := enqueue(fx, typeA, "later", weaver.Delay(time.Hour), weaver.Queue("slow"))
 			for _, h := range hs {
-				_, err := h.Wait(w.ctx)
-				w.must(err)
+				_, err := h.Wait(fx.ctx)
+				fx.must(err)
 			}
 			f, seen := weaver.Filter{Limit: 2, Labels: map[string]string{"color": "red"}}, 0
 			for more := true; more; more = f.After != "" {
-				page, next, err := w.client.List(w.ctx, f)
-				w.must(err)
+				page, next, err := fx.client.List(fx.ctx, f)
+				fx.must(err)
 				seen, f.After = seen+len(page), next
 			}
 			if seen != len(hs) {
-				w.wrong("the pages list %d tasks, want %d", seen, len(hs))
+				fx.errorf("the pages list %d tasks, want %d", seen, len(hs))
 			}
-			h, err := w.client.History(w.ctx, hs[0].ID())
-			w.must(err)
+			h, err := fx.client.History(fx.ctx, hs[0].ID())
+			fx.must(err)
 			if n := len(h.Attempts); h.Task.State != weaver.StateSucceeded || n < 1 || h.Attempts[n-1].Outcome != task.OutcomeSuccess {
-				w.wrong("the history is %+v", h)
+				fx.errorf("the history is %+v", h)
 			}
-			qs, err := w.client.Store().Queues(w.ctx, w.client.Namespace())
-			w.must(err)
+			qs, err := fx.client.Store().Queues(fx.ctx, fx.client.Namespace())
+			fx.must(err)
 			if len(qs) != 1 || qs[0].Name != "slow" || qs[0].Later != 1 {
-				w.wrong("the queues are %+v", qs)
+				fx.errorf("the queues are %+v", qs)
 			}
-			w.must(w.client.Store().Ready(w.ctx))
-			snap, err := w.client.Store().Snapshot(w.ctx, w.client.Namespace())
-			w.must(err)
+			fx.must(fx.client.Store().Ready(fx.ctx))
+			jobs, _, err := fx.client.Jobs(fx.ctx, weaver.JobFilter{})
+			fx.must(err)
+			if len(jobs) > 0 {
+				fx.errorf("the jobs are %+v", jobs)
+			}
+			snap, err := fx.client.Store().Snapshot(fx.ctx, fx.client.Namespace())
+			fx.must(err)
 			if len(snap.Tasks) != len(hs)+1 {
-				w.wrong("the snapshot has %d tasks", len(snap.Tasks))
+				fx.errorf("the snapshot has %d tasks", len(snap.Tasks))
 			}
-			w.must(w.client.Cancel(w.ctx, later.ID()))
+			fx.must(fx.client.Cancel(fx.ctx, later.ID()))
 		},
 	},
 	{
 		name: "two processes share the work",
 		cfg:  weaver.Config{Concurrency: 2},
-		handlers: runs(sweepN, func(ctx context.Context, _ *sweepWorld, n int) (int, error) {
+		handlers: handles(typeN, func(ctx context.Context, _ *fixture, n int) (int, error) {
 			if err := rest(ctx, 300*time.Millisecond); err != nil {
 				return 0, err
 			}
 			return value(ctx, "n", n)
 		}),
 		onFile: true,
-		play: func(w *sweepWorld) {
-			w.beside()
-			hs, err := sweepN.EnqueueMany(w.ctx, w.client, []int{1, 2, 3, 4, 5, 6})
-			w.must(err)
+		run: func(fx *fixture) {
+			fx.beside()
+			hs, err := typeN.EnqueueMany(fx.ctx, fx.client, []int{1, 2, 3, 4, 5, 6})
+			fx.must(err)
 			var wg sync.WaitGroup
 			for i, h := range hs {
 				wg.Go(func() {
-					if got, err := h.Wait(w.ctx); err != nil || got != i+1 {
-						w.wrong("task %s gave %v, %v", h.ID(), got, err)
+					if got, err := h.Wait(fx.ctx); err != nil || got != i+1 {
+						fx.errorf("task %s gave %v, %v", h.ID(), got, err)
 					}
 				})
 			}

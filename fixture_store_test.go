@@ -1,0 +1,101 @@
+package weaver_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/storehook"
+	"github.com/goweaver/weaver/store"
+)
+
+// faults is the fixture's store as one worker uses it: calls fail, or their
+// replies get lost, or a hook answers them. Other users of the fixture's store
+// are not affected.
+type faults struct {
+	store weaver.Store
+	hooks storehook.Hooks // set before the store is used; Around is taken
+
+	mu     sync.Mutex
+	before func(method string) error // an error keeps the call from the store
+	after  func(method string) error // an error replaces the answer of a call that succeeded
+	calls  map[string]int
+}
+
+func newFaults(fx *fixture) *faults {
+	f := &faults{calls: map[string]int{}}
+	f.hooks = storehook.Hooks{Around: f.call}
+	f.store = storehook.New(fx.store, &f.hooks)
+	return f
+}
+
+// cut lets no call but Ready through from now on; mend ends that.
+func (f *faults) cut() {
+	f.set(func(method string) error {
+		if method == "Ready" {
+			return nil
+		}
+		return fmt.Errorf("%s: %w: the test cut the connection", method, store.ErrUnavailable)
+	}, nil)
+}
+
+func (f *faults) mend() { f.set(nil, nil) }
+
+// fail makes every call of one method fail.
+func (f *faults) fail(method string, err error) {
+	f.set(func(m string) error {
+		if m == method {
+			return err
+		}
+		return nil
+	}, nil)
+}
+
+func (f *faults) set(before, after func(method string) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.before, f.after = before, after
+}
+
+// count returns how often a method was called.
+func (f *faults) count(method string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[method]
+}
+
+func (f *faults) call(ctx context.Context, c *storehook.Call, next func(context.Context) error) error {
+	if err := f.enter(c.Method); err != nil {
+		return err
+	}
+	if err := next(ctx); err != nil {
+		return err
+	}
+	return f.leave(c.Method)
+}
+
+func (f *faults) enter(method string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls[method]++
+	if f.before == nil {
+		return nil
+	}
+	return f.before(method)
+}
+
+func (f *faults) leave(method string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.after == nil {
+		return nil
+	}
+	return f.after(method)
+}
+
+// polled returns the store without its optional interfaces, like one that
+// other processes write to and that sends no notices: its users poll.
+func polled(s weaver.Store) weaver.Store {
+	return storehook.New(s, &storehook.Hooks{Hide: storehook.AllOptional})
+}

@@ -1,0 +1,205 @@
+// Package storehook lets a test observe and change the calls that reach a
+// store, without a wrapper type for each test.
+//
+// [New] returns a store that forwards every method of the port to the store
+// below it. On the way each call passes [Hooks].Around, which sees every
+// method alike, and then the method's own hook, which sees its arguments and
+// its answer:
+//
+//	s := storehook.New(below, &storehook.Hooks{
+//		Finish: func(ctx context.Context, fins []store.Finish, next func() ([]store.FinishResult, error)) ([]store.FinishResult, error) {
+//			time.Sleep(time.Second)
+//			return next()
+//		},
+//	})
+//
+// Hooks run on the goroutine of the caller and may run concurrently. The
+// returned store has the optional interfaces (store.Notifier, store.StepTxer,
+// store.WaitingClaimer) that the store below has, less those that the test
+// hides.
+//
+// A method that is added to the port gets a hook in Hooks and a method in
+// methods.go; nothing else forwards the port by hand.
+package storehook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Hook stands in place of one method. next calls the method of the store
+// below with the arguments of the call. A hook may call it any number of
+// times, and what the hook returns is the answer of the method.
+type Hook[A, R any] func(ctx context.Context, args A, next func() (R, error)) (R, error)
+
+// Hooks are what a store asks on the way to the one below. All of them may be
+// nil.
+type Hooks struct {
+	// Around is called for every call but Notify. next makes the call, through
+	// the method's own hook, and returns its error. The caller gets the error
+	// that Around returns; it gets the answer too if that error is nil or wraps
+	// the one that next returned last, and no answer otherwise.
+	Around func(ctx context.Context, c *Call, next func(context.Context) error) error
+
+	Enqueue   Hook[Submission, []store.Enqueued]
+	Operate   Hook[[]store.Command, []store.CommandResult]
+	Join      Hook[store.WorkerInfo, None]
+	Leave     Hook[store.WorkerID, None]
+	Claim     Hook[store.ClaimRequest, store.ClaimResult] // and ClaimOrWait
+	Heartbeat Hook[store.HeartbeatRequest, []store.Beat]
+	Finish    Hook[[]store.Finish, []store.FinishResult]
+	Record    Hook[[]store.Record, []store.RecordResult]
+	Reap      Hook[store.ReapRequest, store.ReapResult]
+	Ready     Hook[None, None]
+	Tasks     Hook[[]task.ID, []task.Task]
+	List      Hook[store.Filter, Page[task.Task]]
+	History   Hook[task.ID, store.History]
+	Needs     Hook[task.ID, []store.Need]
+	Job       Hook[task.ID, task.Job]
+	Jobs      Hook[store.JobFilter, Page[task.Job]]
+	Queues    Hook[None, []store.Queue]
+	Snapshot  Hook[None, *store.Snapshot]
+
+	StepTx Hook[*StepTx, store.RecordResult]
+	Notify func(fn func(store.Notice), next func(func(store.Notice)) (func(), bool)) (stop func(), complete bool)
+
+	Hide Optional // interfaces of the store below that the returned store lacks
+}
+
+// Optional is a set of the port's optional interfaces.
+type Optional int
+
+// The optional interfaces.
+const (
+	Notifier Optional = 1 << iota
+	StepTxer
+	WaitingClaimer
+
+	AllOptional = Notifier | StepTxer | WaitingClaimer
+)
+
+// Call is one call as Around sees it.
+type Call struct {
+	Method string      // its name in the port; ClaimOrWait is a Claim
+	Store  store.Store // the store that the call goes to; Around may name another one
+}
+
+// None stands for the arguments or the answer of a method that has none.
+type None = struct{}
+
+// Submission is what Enqueue is given.
+type Submission struct {
+	Tx store.Tx
+	store.Submission
+}
+
+// StepTx is what StepTx is given. A hook may change it before it calls next.
+type StepTx struct {
+	Record store.Record
+	Limit  time.Duration
+	Func   func(context.Context, store.Tx) (json.RawMessage, error)
+}
+
+// Page is the answer of a method that returns a cursor.
+type Page[T any] struct {
+	Rows []T
+	Next string
+}
+
+// New returns a store that calls the hooks and forwards to the store below. It
+// reads h.Hide at once and the hooks with each call: a test that sets them
+// after New does so before the store is used.
+func New(below store.Store, h *Hooks) store.Store {
+	s := &hooked{below, h}
+	var has Optional
+	if _, ok := below.(store.Notifier); ok {
+		has |= Notifier
+	}
+	if _, ok := below.(store.StepTxer); ok {
+		has |= StepTxer
+	}
+	if _, ok := below.(store.WaitingClaimer); ok {
+		has |= WaitingClaimer
+	}
+	type (
+		n = notifier
+		x = stepTxer
+		w = waitingClaimer
+	)
+	switch has &^ h.Hide {
+	case Notifier:
+		return struct {
+			*hooked
+			n
+		}{s, n{s}}
+	case StepTxer:
+		return struct {
+			*hooked
+			x
+		}{s, x{s}}
+	case WaitingClaimer:
+		return struct {
+			*hooked
+			w
+		}{s, w{s}}
+	case Notifier | StepTxer:
+		return struct {
+			*hooked
+			n
+			x
+		}{s, n{s}, x{s}}
+	case Notifier | WaitingClaimer:
+		return struct {
+			*hooked
+			n
+			w
+		}{s, n{s}, w{s}}
+	case StepTxer | WaitingClaimer:
+		return struct {
+			*hooked
+			x
+			w
+		}{s, x{s}, w{s}}
+	case AllOptional:
+		return struct {
+			*hooked
+			n
+			x
+			w
+		}{s, n{s}, x{s}, w{s}}
+	}
+	return s
+}
+
+// through makes one call by way of Around and the method's hook.
+func through[A, R any](ctx context.Context, s *hooked, method string, hook Hook[A, R], ns string, args A,
+	call func(below store.Store, ctx context.Context, ns string, args A) (R, error),
+) (R, error) {
+	var res R
+	var last error
+	c := &Call{Method: method, Store: s.below}
+	next := func(ctx context.Context) error {
+		below := func() (R, error) { return call(c.Store, ctx, ns, args) }
+		if hook != nil {
+			res, last = hook(ctx, args, below)
+		} else {
+			res, last = below()
+		}
+		return last
+	}
+	if s.hooks.Around == nil {
+		err := next(ctx)
+		return res, err
+	}
+	err := s.hooks.Around(ctx, c, next)
+	if err != nil && !errors.Is(err, last) {
+		var none R
+		return none, err
+	}
+	return res, err
+}

@@ -1,0 +1,324 @@
+package simulation_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/memstore"
+	"github.com/goweaver/weaver/task"
+)
+
+const (
+	ns          = "sim"
+	places      = 3 // engines at a time
+	crashBudget = 3
+
+	// checkEvery is after how many passages the whole store is checked.
+	checkEvery = 64
+
+	// maxPassages and maxTime end a run that should have come to rest, as failed
+	// with its unfinished tasks.
+	maxPassages = 60_000
+	maxTime     = 30 * time.Minute
+)
+
+// simulation is the run of one seed.
+type simulation struct {
+	gate
+	checker
+	faultPlan
+	mem *memstore.Store
+	rnd *rand.Rand // what operators do, and when
+
+	procs   [places]*process
+	lives   [places]int
+	running sync.WaitGroup // engines and waiters
+	waiters []*process
+	outage  time.Time   // no process reaches the store before
+	tooLate bool        // what happens now does so after its caller gave up
+	calm    bool        // no more faults
+	broken  atomic.Bool // a violation was found
+	wrong   []string
+
+	tasks   []task.ID // submitted, in order
+	jobs    []task.ID
+	ids     *task.IDs
+	deadly  map[task.ID]bool
+	deleted map[task.ID]bool
+	crashes map[task.ID]int
+	tally   map[string]int // what happened how often
+}
+
+// faultPlan is what a seed draws: a shape, and how likely each fault is.
+type faultPlan struct {
+	ttl   time.Duration
+	slots [places]int
+	lossy [places]bool
+
+	fail, lose, tardy, slow float64 // of a call
+	drop, twice             float64 // of a notice
+
+	freezes, kills, stops, jumps, restores int
+	outages                                int  // of the store, for every process
+	declare                                bool // deaths are known to the store at once
+	skewed                                 bool // clocks differ
+	poison                                 int  // tasks that kill their process
+	onlyPoison                             bool // and nothing else goes wrong
+	length                                 time.Duration
+	loads                                  int
+}
+
+func (sim *simulation) drawFaults() {
+	r := sim.stream("troubles")
+	some := func(most float64) float64 {
+		if r.IntN(2) == 0 {
+			return 0
+		}
+		return most * r.Float64()
+	}
+	few := func(most int) int { return r.IntN(2) * (1 + r.IntN(most)) }
+	sim.ttl = []time.Duration{3 * time.Second, 6 * time.Second, 12 * time.Second}[r.IntN(3)]
+	sim.slots = [places]int{8, 7, 5}
+	kind := r.IntN(3) // all get every notice, none does, or some do
+	for i := range sim.lossy {
+		sim.lossy[i] = kind == 1 || kind == 2 && r.IntN(2) == 0
+	}
+	sim.fail, sim.lose, sim.tardy, sim.slow = some(0.08), some(0.08), some(0.02), some(0.1)
+	sim.drop, sim.twice = some(0.8), some(0.3)
+	sim.freezes, sim.kills, sim.stops, sim.jumps, sim.restores = few(4), few(4), few(2), few(3), r.IntN(5)/4
+	if kind == 1 { // a store in memory, whose notices are complete, is always reachable
+		sim.outages = r.IntN(4)
+	}
+	if sim.outages > 0 && r.IntN(2) == 0 { // and nothing else goes wrong
+		sim.fail, sim.lose, sim.tardy, sim.freezes = 0, 0, 0, 0
+		sim.slow = 0.3
+	}
+	sim.declare = r.IntN(2) == 0
+	sim.skewed = sim.jumps > 0
+	sim.poison = r.IntN(4) / 3
+	if sim.onlyPoison = sim.poison > 0 && r.IntN(2) == 0; sim.onlyPoison {
+		sim.fail, sim.lose, sim.tardy, sim.freezes, sim.kills, sim.stops, sim.restores, sim.outages = 0, 0, 0, 0, 0, 0, 0, 0
+	}
+	sim.length = 8 * sim.ttl
+	sim.loads = 14 + r.IntN(8)
+}
+
+func (sim *simulation) drawSkew() time.Duration {
+	if !sim.skewed {
+		return 0
+	}
+	return time.Duration(sim.rnd.Int64N(int64(12*time.Hour))-int64(6*time.Hour)) / time.Microsecond * time.Microsecond
+}
+
+// fault decides what happens to an item that came to the gate.
+func (sim *simulation) fault(p *process, class string, call bool) (delay time.Duration, f outcome) {
+	rng := p.stream(class)
+	delay = time.Duration(rng.IntN(1000)) * time.Microsecond
+	hit, slow := rng.Float64(), rng.Float64()
+	switch {
+	case sim.calm || !call:
+		return delay, proceeds
+	case p.eng != nil && sim.outage.After(time.Now()):
+		return delay, refused
+	}
+	if slow < sim.slow {
+		delay += time.Duration(rng.Int64N(int64(sim.ttl / 6)))
+	}
+	// So slow that callers give up. The engine joins without a deadline.
+	if slow < sim.tardy && class != "join" && !p.stopping {
+		delay += time.Duration(rng.Int64N(int64(2 * sim.ttl)))
+	}
+	switch {
+	case hit < sim.fail:
+		return delay, refused
+	case hit < sim.fail+sim.lose:
+		return delay, replyLost
+	}
+	return delay, proceeds
+}
+
+// afterEnd decides what becomes of a call whose caller gave up.
+func (sim *simulation) afterEnd(rng *rand.Rand) outcome {
+	if sim.calm {
+		return refused
+	}
+	return []outcome{refused, replyLost, late}[rng.IntN(3)]
+}
+
+func (sim *simulation) failf(format string, args ...any) {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	sim.failLocked(format, args...)
+}
+
+func (sim *simulation) failLocked(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	sim.broken.Store(true)
+	sim.wrong = append(sim.wrong, text)
+	sim.lines = append(sim.lines, "VIOLATION "+text)
+}
+
+// count tallies what happened.
+func (sim *simulation) count(what string, n int) {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	sim.tally[what] += n
+}
+
+// label names a task for the log, in the order of first use.
+func (sim *simulation) label(id task.ID) string {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	if sim.names[id] == "" {
+		sim.names[id] = fmt.Sprintf("T%d", len(sim.names)+1)
+	}
+	return sim.names[id]
+}
+
+// idSource is the source of the ids of one process or of the operators.
+func (sim *simulation) idSource(name string) io.Reader {
+	var key [32]byte
+	copy(key[:], fmt.Sprintf("%d %s", sim.seed, name))
+	return rand.NewChaCha8(key)
+}
+
+// simulate runs one seed and returns its log, the violations, and how often what
+// happened.
+func simulate(t *testing.T, seed uint64) (lines, wrong []string, tally map[string]int) {
+	synctest.Test(t, func(t *testing.T) {
+		sim := &simulation{
+			mem: memstore.New(), deadly: map[task.ID]bool{}, deleted: map[task.ID]bool{}, crashes: map[task.ID]int{}, tally: map[string]int{},
+			checker: checker{
+				leases: map[leaseKey]*lease{}, epochs: map[task.ID]int64{}, values: map[string]string{}, acked: map[task.ID]bool{},
+				declared: map[store.WorkerID]bool{}, before: map[task.ID]task.Task{}, names: map[task.ID]string{},
+				handlers: map[leaseKey]context.Context{}, lookups: map[task.LeaseID]bool{},
+			},
+		}
+		sim.init(seed)
+		sim.rnd = sim.stream("people")
+		sim.ids = task.NewIDs(sim.idSource("people"))
+		sim.drawFaults()
+		sim.logf("world %+v", sim.faultPlan)
+		sim.run()
+		if sim.broken.Load() {
+			sim.end()
+		}
+		sim.running.Wait()
+		sim.count("passages", sim.passages)
+		lines, wrong, tally = sim.lines, sim.wrong, sim.tally
+	})
+	return lines, wrong, tally
+}
+
+// run is the run of one seed: a time with faults, then a time without, in which
+// every task must end, then the engines stop.
+func (sim *simulation) run() {
+	sim.checkStore()
+	for i := range places {
+		sim.start(i)
+	}
+	sim.planRun()
+	evening := time.Now().Add(sim.length)
+	if !sim.until("the evening", evening, func() bool { return !time.Now().Before(evening) }) {
+		return
+	}
+	sim.endFaults()
+	deadline := time.Now().Add(maxTime)
+	if !sim.until("all tasks ended", deadline, func() bool { return sim.passages%20 == 0 && sim.allEnded() }) {
+		return
+	}
+	heard := func() bool {
+		return !slices.ContainsFunc(sim.waiters, func(p *process) bool { return !p.over.Load() })
+	}
+	if !sim.until("all waiters heard", deadline, heard) {
+		return
+	}
+	for _, p := range sim.procs {
+		sim.halt(p)
+	}
+	sim.until("the engines stopped", deadline, func() bool {
+		for _, p := range sim.procs {
+			if !p.over.Load() {
+				return false
+			}
+		}
+		return true
+	})
+	sim.checkStore()
+}
+
+// until lets the simulation go on until done holds, and reports false when it never
+// did or something went wrong.
+func (sim *simulation) until(what string, deadline time.Time, done func() bool) bool {
+	for !done() {
+		sim.turn(deadline)
+		sim.checkContexts()
+		if sim.passages%checkEvery == 0 {
+			sim.checkStore()
+		}
+		if sim.broken.Load() {
+			return false
+		}
+		if (sim.passages > maxPassages || time.Now().After(deadline)) && !done() {
+			sim.failf("not yet %s after %d passages and %v:\n\t%s", what, sim.passages, time.Since(sim.begun), strings.Join(sim.unfinished(), "\n\t"))
+			return false
+		}
+	}
+	return true
+}
+
+func (sim *simulation) allEnded() bool {
+	for _, p := range sim.procs {
+		if p.dead.Load() || p.over.Load() {
+			return false
+		}
+	}
+	return len(sim.unfinished()) == 0
+}
+
+// end stops a run with a violation.
+func (sim *simulation) end() {
+	for _, p := range slices.Concat(sim.procs[:], sim.waiters) {
+		sim.kill(p, false)
+	}
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	for _, it := range sim.waiting {
+		if it.open != nil && !it.gone {
+			it.open <- gone
+		}
+	}
+}
+
+// endFaults ends the faults, and what operators had stopped goes on.
+func (sim *simulation) endFaults() {
+	sim.calm = true
+	sim.logf("world is calm")
+	for _, p := range sim.procs {
+		if now := time.Now(); p.frozen.After(now) {
+			p.frozen = now
+		}
+	}
+	for _, q := range queues {
+		sim.operate(store.ResumeQueue{Queue: q})
+	}
+	sim.unblockAll()
+}
+
+// unblockAll unblocks what is blocked, now and then, until the end.
+func (sim *simulation) unblockAll() {
+	for _, t := range sim.list(task.Blocked) {
+		sim.operate(store.UnblockTask{Task: t.ID, Input: []byte(`"go on"`)})
+	}
+	sim.put(&item{name: "help", after: 5 * time.Second, do: sim.unblockAll})
+}

@@ -1,0 +1,338 @@
+package sweep_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/faultstore"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/memstore"
+	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// storeKind is a kind of store.
+type storeKind struct {
+	name  string
+	sql   bool
+	file  bool
+	limit time.Duration // of virtual time for one run; what takes longer hangs
+	build func(fx *fixture) backend
+}
+
+// backend is a store that outlives processes.
+type backend struct {
+	observer   store.Store                                   // the test's own view
+	open       func() store.Store                            // for a new process
+	afterDeath func(s store.Store, workers []store.WorkerID) // after a process died
+	close      func()                                        // when all is over
+}
+
+var storeKinds = []storeKind{
+	{name: "memstore", limit: 3 * time.Minute, build: func(*fixture) backend {
+		s := memstore.New()
+		return backend{
+			observer: s,
+			open:     func() store.Store { return s },
+			afterDeath: func(_ store.Store, workers []store.WorkerID) {
+				for _, id := range workers {
+					s.Kill(id)
+				}
+			},
+			close: func() {},
+		}
+	}},
+	{name: "sqlite memory", sql: true, limit: 3 * time.Minute, build: func(fx *fixture) backend {
+		db, err := sqlite.OpenMemory(fx.ctx)
+		fx.migrate(db, err)
+		return backend{
+			observer:   db,
+			open:       func() store.Store { return db },
+			afterDeath: func(store.Store, []store.WorkerID) {}, // no proof of its death: its leases expire
+			close:      func() { fx.must(db.Close()) },
+		}
+	}},
+	{name: "sqlite file", sql: true, file: true, limit: 3 * time.Minute, build: func(fx *fixture) backend {
+		path := filepath.Join(fx.TempDir(), "weaver.db")
+		var all []*sqlite.DB
+		open := func() store.Store {
+			db, err := sqlite.Open(fx.ctx, path, sqlite.Synchronous(sqlite.Normal)) // no power fails here
+			fx.migrate(db, err)
+			fx.mu.Lock()
+			defer fx.mu.Unlock()
+			all = append(all, db)
+			return db
+		}
+		return backend{
+			observer:   open(),
+			open:       open,
+			afterDeath: func(s store.Store, _ []store.WorkerID) { fx.must(s.(*sqlite.DB).Close()) }, // its locks are free
+			close: func() {
+				for _, db := range all {
+					fx.must(db.Close())
+				}
+			},
+		}
+	}},
+}
+
+// fixture is what one run of a case uses: a store, processes that start, stop
+// and die, and a caller that repeats its requests until it gets an answer.
+type fixture struct {
+	*testing.T
+	ctx     context.Context // ends at the limit of virtual time; a scope
+	kind    storeKind
+	tc      *testCase
+	point   string          // which fault at which call
+	next    faultstore.Plan // of every process that replaces another one
+	known   *knownFailure   // what is known to be wrong there; usually nil
+	backend backend
+	client  *weaver.Client // the caller's
+	checker checker
+
+	mu      sync.Mutex
+	over    bool // the run has ended: a process that dies now is not replaced
+	process *process
+	changed chan struct{} // closed when process or over changes
+	all     []*process
+	marks   map[string]chan struct{}
+	counts  map[string]int // step functions that started, and events, by task type
+	order   []string       // what note recorded
+	holders []*holder      // of concurrency keys
+}
+
+// process is one process: an engine on the store as that process sees it.
+type process struct {
+	fx       *fixture
+	base     store.Store
+	fault    *faultstore.Process
+	engine   *weaver.Engine
+	cancel   context.CancelFunc
+	ended    chan struct{} // closed when the engine runs no more
+	replaced chan struct{} // closed when, beside that, a dead process is replaced
+	abandons atomic.Bool   // it may end with a handler that does not return
+}
+
+// abort ends a run early, and says why.
+type abort string
+
+// errorf reports a violation, with the point at which it showed.
+func (fx *fixture) errorf(format string, args ...any) {
+	fx.Helper()
+	fx.Errorf("%s\n\tcase %q on %s, %s", fmt.Sprintf(format, args...), fx.tc.name, fx.kind.name, fx.point)
+}
+
+// fatal is errorf, and ends the run. Only the goroutine of the case may call
+// it.
+func (fx *fixture) fatal(format string, args ...any) {
+	fx.Helper()
+	fx.errorf(format, args...)
+	panic(abort(fmt.Sprintf(format, args...)))
+}
+
+func (fx *fixture) must(err error) {
+	fx.Helper()
+	if err != nil {
+		fx.fatal("%v", err)
+	}
+}
+
+func (fx *fixture) migrate(db *sqlite.DB, err error) {
+	if err == nil {
+		err = db.Migrate(fx.ctx)
+	}
+	fx.must(err)
+}
+
+var discardLog = slog.New(slog.DiscardHandler)
+
+// begin starts a process, which is the one that callers talk to from now on.
+func (fx *fixture) begin(plan faultstore.Plan) *process {
+	return fx.start(plan, func(p *process) {
+		fx.process = p
+		close(fx.changed)
+		fx.changed = make(chan struct{})
+	})
+}
+
+// beside starts a process that no caller knows.
+func (fx *fixture) beside() { fx.start(nil, func(*process) {}) }
+
+// start starts a process that is made known before it lives: it may be dead,
+// and replaced, a moment later.
+func (fx *fixture) start(plan faultstore.Plan, known func(*process)) *process {
+	p := &process{fx: fx, base: fx.backend.open(), ended: make(chan struct{}), replaced: make(chan struct{})}
+	p.fault = faultstore.New(fx.checked(p.base), plan)
+	cfg := fx.tc.cfg
+	cfg.Logger = discardLog
+	cfg.Handlers = fx.tc.handlers(fx)
+	if cfg.Lease == 0 {
+		cfg.Lease = 6 * time.Second
+	}
+	if cfg.Concurrency == 0 {
+		cfg.Concurrency = 4
+	}
+	cfg.Sink = p
+	cfg.Middleware = append(cfg.Middleware, p.withProcess)
+	eng, err := weaver.New(p.fault.Store(), cfg)
+	if err != nil {
+		panic(err) // a mistake of the case
+	}
+	p.engine = eng
+	ctx, cancel := context.WithCancel(fx.ctx)
+	p.cancel = cancel
+	fx.mu.Lock()
+	fx.all = append(fx.all, p)
+	known(p)
+	fx.mu.Unlock()
+	go p.run(ctx)
+	go p.awaitDeath()
+	return p
+}
+
+// run runs the engine until it is stopped. One that could not start is
+// started again, as service managers do.
+func (p *process) run(ctx context.Context) {
+	defer close(p.ended)
+	for ctx.Err() == nil && !p.fault.Died() {
+		run := p.engine.Run
+		if p.fx.tc.untilIdle {
+			run = p.engine.RunUntilIdle
+		}
+		err := run(ctx)
+		if errors.Is(err, context.Canceled) {
+			return // stopped before it began
+		}
+		_, deaf := errors.AsType[*weaver.RunningError](err)
+		if err != nil && !injected(err) && !(deaf && p.abandons.Load()) && p.fx.ctx.Err() == nil {
+			p.fx.errorf("the engine returned %v", err)
+		}
+		sleep(ctx, time.Second)
+	}
+}
+
+// ours reports whether the fault explains an error.
+func injected(err error) bool {
+	return errors.Is(err, faultstore.ErrInjected) || errors.Is(err, faultstore.ErrDead)
+}
+
+// follow waits for the death of the process, and lets another one take over.
+func (p *process) awaitDeath() {
+	defer close(p.replaced)
+	select {
+	case <-p.fault.Dead():
+	case <-p.ended:
+		if !p.fault.Died() {
+			return
+		}
+		<-p.fault.Dead()
+	}
+	fx := p.fx
+	fx.check("just after a process died")
+	p.engine.StopNow() // a dead engine runs on in this bubble: end it
+	p.cancel()
+	fx.backend.afterDeath(p.base, p.fault.Workers())
+	fx.mu.Lock()
+	over := fx.over
+	fx.mu.Unlock()
+	if !over {
+		fx.begin(fx.next)
+	}
+}
+
+// stop ends the process in good order.
+func (p *process) stop() {
+	p.cancel()
+	<-p.ended
+	<-p.replaced
+}
+
+// restart stops the process that callers talk to and starts another one.
+func (fx *fixture) restart() {
+	p, err := fx.living(fx.ctx)
+	fx.must(err)
+	if p.stop(); !p.fault.Died() {
+		fx.begin(fx.next)
+	}
+}
+
+// living returns the process that callers talk to, when there is one.
+func (fx *fixture) living(ctx context.Context) (*process, error) {
+	for {
+		fx.mu.Lock()
+		p, changed := fx.process, fx.changed
+		fx.mu.Unlock()
+		if p != nil && !p.fault.Died() {
+			return p, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// end stops every process, and returns when each has ended.
+func (fx *fixture) end() {
+	fx.mu.Lock()
+	fx.over = true
+	fx.mu.Unlock()
+	for i := 0; ; i++ { // while they stop they may still be replaced
+		fx.mu.Lock()
+		if i == len(fx.all) {
+			fx.mu.Unlock()
+			break
+		}
+		p := fx.all[i]
+		fx.mu.Unlock()
+		p.stop()
+	}
+}
+
+type processKey struct{}
+
+// mark lets a handler's context name its process. In a dead process no
+// handler starts.
+func (p *process) withProcess(next weaver.HandlerFunc) weaver.HandlerFunc {
+	return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+		if p.fault.Died() {
+			return nil, faultstore.ErrDead
+		}
+		return next(context.WithValue(ctx, processKey{}, p), input)
+	}
+}
+
+// Emit implements weaver.Sink: it counts the events.
+func (p *process) Emit(ev event.Event) {
+	switch ev.(type) {
+	case event.LogWritten, event.Progress, event.StreamChunk, event.TaskStarted, event.StepStarted:
+		return // may be sent any number of times
+	}
+	p.fx.mu.Lock()
+	defer p.fx.mu.Unlock()
+	if !p.fault.Died() {
+		p.fx.counts[ev.Type()+" "+ev.Head().TaskType]++
+	}
+}
+
+func processOf(ctx context.Context) *process {
+	return ctx.Value(processKey{}).(*process)
+}
+
+// sleep waits for a while, or for the end of ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
