@@ -84,7 +84,7 @@ func role() string {
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
 	for {
 		f, more := frames.Next()
-		if strings.HasSuffix(f.Function, "heartbeatLoop") {
+		if strings.Contains(f.Function, "(*heartbeater)") {
 			return "heartbeat"
 		}
 		if !more {
