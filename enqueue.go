@@ -77,28 +77,9 @@ func (c *Client) toNew(d Draft) (task.New, error) {
 	if err := c.checkSize("input of "+d.typeName, len(d.input)); err != nil {
 		return task.New{}, err
 	}
-	s := &d.set
-	return task.New{
-		ID:               c.ids.New(),
-		Type:             d.typeName,
-		Queue:            s.queue,
-		Input:            d.input,
-		SchemaVersion:    s.schemaVersion,
-		Priority:         s.priority,
-		Delay:            s.delay,
-		At:               s.at,
-		ExpireAfter:      s.expireAfter,
-		MaxAttempts:      s.maxAttempts,
-		MaxRepairs:       task.DefaultMaxRepairs,
-		Backoff:          s.backoff,
-		BackoffMax:       s.backoffMax,
-		Timeout:          s.timeout,
-		IdempotencyKey:   s.idempotency,
-		ConcurrencyKey:   s.concurrency,
-		ConcurrencyLimit: s.concurrencyN,
-		Labels:           s.labels,
-		Metadata:         s.metadata,
-	}, nil
+	n := d.set.task
+	n.ID, n.Type, n.Input = c.ids.New(), d.typeName, d.input
+	return n, nil
 }
 
 // warnUnkeyed warns, once per task type, of enqueues in a handler that every
@@ -109,7 +90,7 @@ func (c *Client) warnUnkeyed(ctx context.Context, drafts []Draft) {
 		return
 	}
 	for _, d := range drafts {
-		if d.set.idempotency != "" || d.typeName == "" {
+		if d.set.task.IdempotencyKey != "" || d.typeName == "" {
 			continue
 		}
 		if _, warned := c.warned.LoadOrStore(d.typeName, true); !warned {

@@ -147,7 +147,7 @@ func (j *Job) Add(name string, d Draft, opts ...NodeOption) *Node {
 	if j.byName[name] != nil {
 		j.problems = append(j.problems, fmt.Errorf("two tasks are named %q", name))
 	}
-	if d.set.idempotency != "" {
+	if d.set.task.IdempotencyKey != "" {
 		j.problems = append(j.problems, fmt.Errorf("%q: a task of a job cannot have an IdempotencyKey: an existing task belongs to no job or to another one", name))
 	}
 	j.byName[name] = n

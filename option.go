@@ -13,39 +13,26 @@ import (
 
 // settings are a task's options with the type's and the enqueue's applied.
 type settings struct {
-	queue         string
-	schemaVersion int
-	priority      int
-	maxAttempts   int
-	backoff       time.Duration
-	backoffMax    time.Duration
-	timeout       time.Duration
-	expireAfter   time.Duration
-	delay         time.Duration
-	at            time.Time
-	idempotency   string
-	concurrency   string
-	concurrencyN  int
-	labels        map[string]string
-	metadata      map[string]string
-	errs          []error
+	task task.New // without what the enqueue itself gives it: ID, type, input, needs
+	errs []error
 }
 
 func defaults() settings {
-	return settings{
-		queue:         task.DefaultQueue,
-		schemaVersion: 1,
-		priority:      task.DefaultPriority,
-		maxAttempts:   task.DefaultMaxAttempts,
-		backoff:       task.DefaultBackoff,
-		backoffMax:    task.DefaultBackoffMax,
-	}
+	return settings{task: task.New{
+		Queue:         task.DefaultQueue,
+		SchemaVersion: 1,
+		Priority:      task.DefaultPriority,
+		MaxAttempts:   task.DefaultMaxAttempts,
+		MaxRepairs:    task.DefaultMaxRepairs,
+		Backoff:       task.DefaultBackoff,
+		BackoffMax:    task.DefaultBackoffMax,
+	}}
 }
 
 // clone returns settings whose maps may be changed.
 func (s settings) clone() settings {
-	s.labels = maps.Clone(s.labels)
-	s.metadata = maps.Clone(s.metadata)
+	s.task.Labels = maps.Clone(s.task.Labels)
+	s.task.Metadata = maps.Clone(s.task.Metadata)
 	s.errs = slices.Clone(s.errs)
 	return s
 }
@@ -85,7 +72,7 @@ func MaxAttempts(n int) Option {
 			s.problem("MaxAttempts(%d): want at least 1", n)
 			return
 		}
-		s.maxAttempts = n
+		s.task.MaxAttempts = n
 	})
 }
 
@@ -100,7 +87,7 @@ func Backoff(d time.Duration) Option {
 			s.problem("Backoff(%s): want at least a microsecond", d)
 			return
 		}
-		s.backoff = d
+		s.task.Backoff = d
 	})
 }
 
@@ -111,7 +98,7 @@ func BackoffMax(d time.Duration) Option {
 			s.problem("BackoffMax(%s): want at least a microsecond", d)
 			return
 		}
-		s.backoffMax = d
+		s.task.BackoffMax = d
 	})
 }
 
@@ -123,7 +110,7 @@ func Timeout(d time.Duration) Option {
 			s.problem("Timeout(%s): want at least a microsecond, or 0 for none", d)
 			return
 		}
-		s.timeout = d
+		s.task.Timeout = d
 	})
 }
 
@@ -134,7 +121,7 @@ func Queue(name string) Option {
 			s.errs = append(s.errs, err)
 			return
 		}
-		s.queue = name
+		s.task.Queue = name
 	})
 }
 
@@ -146,7 +133,7 @@ func Priority(p int) Option {
 			s.problem("Priority(%d): want %d (first) to %d (last)", p, task.MinPriority, task.MaxPriority)
 			return
 		}
-		s.priority = p
+		s.task.Priority = p
 	})
 }
 
@@ -158,7 +145,7 @@ func SchemaVersion(v int) Option {
 			s.problem("SchemaVersion(%d): want at least 1", v)
 			return
 		}
-		s.schemaVersion = v
+		s.task.SchemaVersion = v
 	})
 }
 
@@ -170,18 +157,18 @@ func ExpireAfter(d time.Duration) Option {
 			s.problem("ExpireAfter(%s): want a positive duration", d)
 			return
 		}
-		s.expireAfter = d
+		s.task.ExpireAfter = d
 	})
 }
 
 // Label attaches a value that lists can filter by.
 func Label(key, value string) Option {
-	return option(func(s *settings) { s.attach(&s.labels, "Label", key, value) })
+	return option(func(s *settings) { s.attach(&s.task.Labels, "Label", key, value) })
 }
 
 // Metadata attaches a value that the handler can read (Current).
 func Metadata(key, value string) Option {
-	return option(func(s *settings) { s.attach(&s.metadata, "Metadata", key, value) })
+	return option(func(s *settings) { s.attach(&s.task.Metadata, "Metadata", key, value) })
 }
 
 func (s *settings) attach(m *map[string]string, option, key, value string) {
@@ -208,7 +195,7 @@ func IdempotencyKey(key string) EnqueueOption {
 			s.errs = append(s.errs, err)
 			return
 		}
-		s.idempotency = key
+		s.task.IdempotencyKey = key
 	})
 }
 
@@ -229,7 +216,7 @@ func ConcurrencyKey(key string, limit ...int) EnqueueOption {
 			s.errs = append(s.errs, err)
 			return
 		}
-		s.concurrency, s.concurrencyN = key, n
+		s.task.ConcurrencyKey, s.task.ConcurrencyLimit = key, n
 	})
 }
 
@@ -240,7 +227,7 @@ func Delay(d time.Duration) EnqueueOption {
 			s.problem("Delay(%s): want 0 or more", d)
 			return
 		}
-		s.delay, s.at = d, time.Time{}
+		s.task.Delay, s.task.At = d, time.Time{}
 	})
 }
 
@@ -251,7 +238,7 @@ func At(t time.Time) EnqueueOption {
 			s.problem("At(%s): want an instant before the year 10000", t)
 			return
 		}
-		s.at, s.delay = t, 0
+		s.task.At, s.task.Delay = t, 0
 	})
 }
 

@@ -132,7 +132,7 @@ func (t *Type[In, Out]) EnqueueMany(ctx context.Context, e Enqueuer, ins []In, o
 	drafts := make([]Draft, len(ins))
 	for i, in := range ins {
 		drafts[i] = t.With(in, opts...)
-		if drafts[i].set.idempotency != "" {
+		if drafts[i].set.task.IdempotencyKey != "" {
 			return nil, fmt.Errorf("%w: IdempotencyKey in EnqueueMany would give every task of %s the same key: use EnqueueTasks with one draft per key", ErrInvalidOption, t.name)
 		}
 		if drafts[i].err != nil {
