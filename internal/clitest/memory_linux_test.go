@@ -2,13 +2,17 @@ package clitest_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
 // However much a command writes, the memory stays small.
-func TestMuchOutput(t *testing.T) {
+func TestE2EMuchOutput(t *testing.T) {
+	if os.Getenv("WEAVER_E2E") == "" {
+		t.Skip("make e2e runs this")
+	}
 	t.Parallel()
 	for _, format := range []string{"text", "json"} {
 		t.Run(format, func(t *testing.T) {
