@@ -235,7 +235,14 @@ type forgetful struct {
 }
 
 func (f *forgetful) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
-	res, err := f.probe.Claim(ctx, ns, req)
+	return withoutSteps(f.probe.Claim(ctx, ns, req))
+}
+
+func (f *forgetful) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest, wait time.Duration, wake <-chan struct{}) (store.ClaimResult, error) {
+	return withoutSteps(f.probe.ClaimOrWait(ctx, ns, req, wait, wake))
+}
+
+func withoutSteps(res store.ClaimResult, err error) (store.ClaimResult, error) {
 	for i := range res.Tasks {
 		res.Tasks[i].Steps = nil
 	}

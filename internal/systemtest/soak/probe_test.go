@@ -28,9 +28,10 @@ type probe struct {
 }
 
 var (
-	_ store.Store    = (*probe)(nil)
-	_ store.Notifier = (*probe)(nil)
-	_ store.StepTxer = (*probe)(nil)
+	_ store.Store          = (*probe)(nil)
+	_ store.Notifier       = (*probe)(nil)
+	_ store.StepTxer       = (*probe)(nil)
+	_ store.WaitingClaimer = (*probe)(nil)
 )
 
 // begin notes that a call begins; the returned function, that it ended.
@@ -78,6 +79,13 @@ func (p *probe) Leave(ctx context.Context, ns string, id store.WorkerID) error {
 func (p *probe) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
 	end := p.begin("Claim")
 	res, err := p.DB.Claim(ctx, ns, req)
+	end(len(res.Tasks) > 0)
+	return res, err
+}
+
+func (p *probe) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest, wait time.Duration, wake <-chan struct{}) (store.ClaimResult, error) {
+	end := p.begin("Claim")
+	res, err := p.DB.ClaimOrWait(ctx, ns, req, wait, wake)
 	end(len(res.Tasks) > 0)
 	return res, err
 }
