@@ -82,7 +82,11 @@ tasks:
 // are run once.
 func TestRunsAtOnce(t *testing.T) {
 	t.Parallel()
-	for round := range 4 {
+	rounds := 4
+	if testing.Short() {
+		rounds = 1
+	}
+	for round := range rounds {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "once.yaml"), "name: once\ntasks:\n  a: {run: \"echo a >>ledger; sleep 0.3\"}\n  b: {run: \"echo b >>ledger\", needs: [a]}\n")
 		if code := start(t, dir, "migrate", "up").end(); code != 0 {

@@ -3,4 +3,4 @@
 package model_test
 
 // modelChecks is how many sequences TestModel plays.
-const modelChecks = 500
+const modelChecks = 300
