@@ -37,7 +37,7 @@ type Client struct {
 	log    *slog.Logger
 	ids    *task.IDs
 	waits  waits
-	warned *sync.Map // task types whose bare enqueue was warned about
+	warned *sync.Map // task types of which an enqueue without key was warned about
 	wake   func()    // of the engine that embeds this client
 }
 
@@ -84,7 +84,7 @@ func newClient(s Store, cfg ClientConfig) *Client {
 // Namespace returns the namespace the client works in.
 func (c *Client) Namespace() string { return c.ns }
 
-// Store returns the store the client stands on.
+// Store returns the store that the client uses.
 func (c *Client) Store() Store { return c.store }
 
 // Wake makes an idle engine of this process look for due tasks now: call it
@@ -101,7 +101,7 @@ func (c *Client) Wake() {
 func (c *Client) Get(ctx context.Context, id TaskID) (TaskInfo, error) {
 	got, err := c.store.Tasks(ctx, c.ns, id)
 	if err != nil {
-		return TaskInfo{}, doing("get task "+id.String(), err)
+		return TaskInfo{}, fmt.Errorf("get task %s: %w", id, err)
 	}
 	if len(got) == 0 {
 		return TaskInfo{}, fmt.Errorf("task %s in namespace %q: %w", id, c.ns, ErrNotFound)
@@ -120,7 +120,7 @@ func (c *Client) List(ctx context.Context, f Filter) ([]TaskInfo, string, error)
 	}
 	ts, next, err := c.store.List(ctx, c.ns, f)
 	if err != nil {
-		return nil, "", doing("list tasks", err)
+		return nil, "", fmt.Errorf("list tasks: %w", err)
 	}
 	return ts, next, nil
 }
@@ -129,7 +129,7 @@ func (c *Client) List(ctx context.Context, f Filter) ([]TaskInfo, string, error)
 func (c *Client) History(ctx context.Context, id TaskID) (History, error) {
 	h, err := c.store.History(ctx, c.ns, id)
 	if err != nil {
-		return History{}, doing("read the history of task "+id.String(), err)
+		return History{}, fmt.Errorf("read the history of task %s: %w", id, err)
 	}
 	return h, nil
 }
@@ -145,7 +145,7 @@ func (c *Client) Jobs(ctx context.Context, f JobFilter) ([]JobInfo, string, erro
 	}
 	js, next, err := c.store.Jobs(ctx, c.ns, f)
 	if err != nil {
-		return nil, "", doing("list jobs", err)
+		return nil, "", fmt.Errorf("list jobs: %w", err)
 	}
 	return js, next, nil
 }
@@ -168,9 +168,9 @@ func Reason(text string) OperateOption {
 	return operateOption(func(s *operateSettings) { s.audit.Reason = text })
 }
 
-// By says who; it is kept with the task and in the audit.
-func By(who string) OperateOption {
-	return operateOption(func(s *operateSettings) { s.audit.By = who })
+// By names the operator; it is kept with the task and in the audit.
+func By(operator string) OperateOption {
+	return operateOption(func(s *operateSettings) { s.audit.By = operator })
 }
 
 // Force makes Cancel revoke the lease of a running task, so that it ends at
@@ -208,7 +208,7 @@ func (c *Client) operate(ctx context.Context, what string, opts []OperateOption,
 		err = res[0].Err
 	}
 	if err != nil {
-		return store.CommandResult{}, doing(what, err)
+		return store.CommandResult{}, fmt.Errorf("%s: %w", what, err)
 	}
 	return res[0], nil
 }
@@ -239,7 +239,7 @@ func (c *Client) Unblock(ctx context.Context, id TaskID, input any, opts ...Oper
 	if input != nil {
 		var err error
 		if raw, err = json.Marshal(input); err == nil {
-			err = c.fits("unblock input", len(raw))
+			err = c.checkSize("unblock input", len(raw))
 		}
 		if err == nil {
 			err = checkJSON(raw)
@@ -279,7 +279,7 @@ func (c *Client) ResumeQueue(ctx context.Context, queue string, opts ...OperateO
 }
 
 func (c *Client) operateQueue(ctx context.Context, what, queue string, opts []OperateOption, verb func(operateSettings) store.Command) error {
-	// The length is left alone: no task can wait in a queue of a longer name.
+	// Any length is accepted: no task can wait in a queue of a longer name.
 	if err := checkKey("queue", queue, len(queue)); err != nil {
 		return fmt.Errorf("%s: %w: %w", what, ErrInvalidOption, err)
 	}
@@ -287,7 +287,8 @@ func (c *Client) operateQueue(ctx context.Context, what, queue string, opts []Op
 	return err
 }
 
-func (c *Client) fits(what string, size int) error {
+// checkSize refuses a payload over the inline limit: ErrTooLarge.
+func (c *Client) checkSize(what string, size int) error {
 	if size > c.limit {
 		return fmt.Errorf("%w: the %s is %d bytes, the limit is %d: pass a reference to where the data is kept, or raise InlineLimit in the Config (ClientConfig)", ErrTooLarge, what, size, c.limit)
 	}

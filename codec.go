@@ -91,7 +91,7 @@ func checkJSON(raw json.RawMessage) error {
 type walk struct {
 	text  string
 	pos   int
-	stack []level // above its end: levels that were left, whose maps are used again
+	stack []level // above its end: levels that the walk is out of, whose maps are used again
 }
 
 // level is an object or an array around the place of a walk.
@@ -150,7 +150,7 @@ func (w *walk) enter(object bool) {
 }
 
 // quoted takes a string: a key where one is due, else a value. One that does
-// not end is left to the complaint about the syntax.
+// not end is reported as a syntax error.
 func (w *walk) quoted() error {
 	end, escaped := w.pos+1, false
 	for end < len(w.text) && w.text[end] != '"' {

@@ -88,7 +88,7 @@ func durablyProcesses(t *testing.T) {
 		equal(t, "tasks after migrating again", len(list), 1)
 
 		// A newer program was here.
-		_, err = db.DB().ExecContext(t.Context(), "INSERT INTO schema_versions (version, name, checksum, applied_at) VALUES (9999, 'later', 'x', 0)")
+		_, err = db.DB().ExecContext(t.Context(), "INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (9999, 'later', 'x', 0)")
 		w.must(err)
 		wantError(t, db.Migrate(t.Context()), weaver.ErrNewerSchema)
 		wantError(t, w.newEngine(db, weaver.Config{}).Run(t.Context()), weaver.ErrNewerSchema, "newer version of the program")

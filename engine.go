@@ -32,7 +32,7 @@ type Config struct {
 	Logger       *slog.Logger   // default slog.Default()
 	Decider      Decider        // default decide.Default{}
 	Router       Router         // default decide.Direct{}
-	Sink         Sink           // hears every event; default none
+	Sink         Sink           // receives every event; default none
 	InlineLimit  int            // bytes; default DefaultInlineLimit
 	CrashBudget  int            // crashes in a row after which a task fails as poison; default 3, −1: never
 
@@ -106,10 +106,10 @@ func (e *Engine) Run(ctx context.Context) error { return e.inner.Run(ctx) }
 // Where ctx ends sooner they are left, and nil is returned all the same.
 func (e *Engine) RunUntilIdle(ctx context.Context) error { return e.inner.RunUntilIdle(ctx) }
 
-// StopNow makes Run stop without the patience of DrainTimeout: it claims
-// nothing more and ends the contexts of all handlers (cause ErrDraining) at
-// once. Their leases go back at no cost to the tasks. It does not wait; Run
-// returns when the handlers have. Without a Run it does nothing.
+// StopNow makes Run stop without waiting for DrainTimeout: it claims nothing
+// more and ends the contexts of all handlers (cause ErrDraining) at once. Their
+// leases go back at no cost to the tasks. It does not wait; Run returns when the
+// handlers have. Without a Run it does nothing.
 func (e *Engine) StopNow() { e.inner.StopNow() }
 
 func (cfg Config) problems() []error {
@@ -210,15 +210,15 @@ func (cfg Config) handlers() (hs []engine.Handler, problems []error) {
 			}
 		}
 		if len(cfg.Middleware) > 0 {
-			run = storable(run)
+			run = checkOutput(run)
 		}
 		hs[i] = engine.Handler{Type: h.name, CodeVersion: h.version, Run: engine.HandlerFunc(run)}
 	}
 	return hs, problems
 }
 
-// storable checks what middleware made of an output. No output at all is null.
-func storable(run HandlerFunc) HandlerFunc {
+// checkOutput checks what middleware made of an output. No output at all is null.
+func checkOutput(run HandlerFunc) HandlerFunc {
 	return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		out, err := run(ctx, input)
 		switch {
@@ -311,8 +311,8 @@ func Current(ctx context.Context) CurrentInfo {
 
 // Progress reports how far the task is; total 0 means unknown. It is stored,
 // at most every 200 ms, and survives restarts. Its errors are those of a step,
-// but for trouble of the store: a report that cannot be written now is written
-// with the next one, or with the end of the attempt.
+// but for store errors: a report that cannot be written now is written with the
+// next one, or with the end of the attempt.
 func Progress(ctx context.Context, current, total float64, message ...string) error {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -321,10 +321,10 @@ func Progress(ctx context.Context, current, total float64, message ...string) er
 	return a.Progress(ctx, task.Progress{Current: current, Total: total, Message: strings.Join(message, " ")})
 }
 
-// Emit tells those who listen to the engine's events (Config.Sink) a piece of
-// the handler's live output: a chunk of a named stream, say a line of
-// "stdout". It is not stored: what must be kept belongs into the output or a
-// Step. Listeners run before Emit returns. Errors: ErrNoTask, ErrAttemptOver.
+// Emit gives the engine's event sink (Config.Sink) a piece of the handler's live
+// output: a chunk of a named stream, say a line of "stdout". It is not stored:
+// what must be kept belongs into the output or a Step. The sink has returned
+// when Emit returns. Errors: ErrNoTask, ErrAttemptOver.
 func Emit(ctx context.Context, stream string, data any) error {
 	a, err := engine.From(ctx)
 	if err != nil {

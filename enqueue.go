@@ -31,7 +31,7 @@ func (c *Client) EnqueueTasks(ctx context.Context, drafts ...Draft) ([]Enqueued,
 	if engine.StepTxOf(ctx) != nil {
 		return nil, fmt.Errorf("enqueue: %w", ErrNestedTx)
 	}
-	c.warnBare(ctx, drafts)
+	c.warnUnkeyed(ctx, drafts)
 	return c.enqueue(ctx, nil, drafts)
 }
 
@@ -42,7 +42,7 @@ func (c *Client) enqueue(ctx context.Context, tx store.Tx, drafts []Draft) ([]En
 	sub := store.Submission{Tasks: make([]task.New, len(drafts))}
 	var problems []error
 	for i, d := range drafts {
-		t, err := c.admit(d)
+		t, err := c.toNew(d)
 		if err != nil {
 			if len(drafts) > 1 {
 				err = fmt.Errorf("draft %d: %w", i, err)
@@ -56,7 +56,7 @@ func (c *Client) enqueue(ctx context.Context, tx store.Tx, drafts []Draft) ([]En
 	}
 	got, err := c.store.Enqueue(ctx, c.ns, tx, sub)
 	if err != nil {
-		return nil, doing("enqueue", err)
+		return nil, fmt.Errorf("enqueue: %w", err)
 	}
 	out := make([]Enqueued, len(got))
 	for i, g := range got {
@@ -65,15 +65,16 @@ func (c *Client) enqueue(ctx context.Context, tx store.Tx, drafts []Draft) ([]En
 	return out, nil
 }
 
-// admit turns a draft into a task to be stored.
-func (c *Client) admit(d Draft) (task.New, error) {
+// toNew turns a draft into the task to be stored, with an id, or returns what
+// is wrong with the draft.
+func (c *Client) toNew(d Draft) (task.New, error) {
 	if d.err != nil {
 		return task.New{}, d.err
 	}
 	if d.typeName == "" {
 		return task.New{}, fmt.Errorf("%w: the draft is empty: make drafts with a task type's With", ErrInvalidInput)
 	}
-	if err := c.fits("input of "+d.typeName, len(d.input)); err != nil {
+	if err := c.checkSize("input of "+d.typeName, len(d.input)); err != nil {
 		return task.New{}, err
 	}
 	s := &d.set
@@ -100,9 +101,9 @@ func (c *Client) admit(d Draft) (task.New, error) {
 	}, nil
 }
 
-// warnBare warns, once per task type, of enqueues in a handler that every
-// attempt repeats.
-func (c *Client) warnBare(ctx context.Context, drafts []Draft) {
+// warnUnkeyed warns, once per task type, of enqueues in a handler that every
+// attempt repeats because they have no idempotency key.
+func (c *Client) warnUnkeyed(ctx context.Context, drafts []Draft) {
 	a, err := engine.From(ctx)
 	if err != nil {
 		return
@@ -111,7 +112,7 @@ func (c *Client) warnBare(ctx context.Context, drafts []Draft) {
 		if d.set.idempotency != "" || d.typeName == "" {
 			continue
 		}
-		if _, told := c.warned.LoadOrStore(d.typeName, true); !told {
+		if _, warned := c.warned.LoadOrStore(d.typeName, true); !warned {
 			c.log.Warn("enqueued in a handler without an idempotency key: every attempt enqueues again; use weaver.Start, or an IdempotencyKey",
 				"task_type", d.typeName, "handler", a.Task().Type, "task_id", a.Task().ID)
 		}
@@ -119,7 +120,7 @@ func (c *Client) warnBare(ctx context.Context, drafts []Draft) {
 }
 
 // TxClient enqueues inside a caller's transaction. Its tasks exist if and
-// only if that transaction commits, and nobody sees them before.
+// only if that transaction commits, and no reader sees them before.
 type TxClient struct {
 	c  *Client
 	tx store.Tx

@@ -60,8 +60,8 @@ var (
 	ErrWrongType = errors.New("the task is of another type")
 )
 
-// When the store has trouble. An engine that runs waits and goes on by
-// itself; these are for those who enqueue, read and operate.
+// When the store cannot be used. An engine that runs waits and goes on by
+// itself; calls that enqueue, read and operate return these.
 var (
 	// ErrUnavailable: the store cannot be reached or answered too late; try again.
 	ErrUnavailable = store.ErrUnavailable
@@ -76,8 +76,8 @@ var (
 	// ErrNotDatabase: the file is not a database of this kind, or is damaged. Name
 	// another one, or restore it from a backup.
 	ErrNotDatabase = store.ErrNotDatabase
-	// ErrForeignDatabase: a database, but its tables are somebody else's; give
-	// Weaver a file of its own.
+	// ErrForeignDatabase: a database whose tables are not Weaver's; give Weaver a
+	// file of its own.
 	ErrForeignDatabase = store.ErrForeignDatabase
 	// ErrUnknown: the caller gave up while its write was being committed. Look
 	// before doing it again, or enqueue with an IdempotencyKey.
@@ -99,7 +99,7 @@ var (
 	// ErrNestedStep: a step began inside another one.
 	ErrNestedStep = engine.ErrNestedStep
 	// ErrStepConflict: the store has another value for this step than the attempt
-	// wants to write. The recorded one stands.
+	// wants to write. The recorded one is kept.
 	ErrStepConflict = store.ErrStepConflict
 	// ErrTxType: StepTx asks for another transaction type than the store's.
 	ErrTxType = engine.ErrTxType
@@ -114,48 +114,24 @@ var (
 // Why a handler's context ended: context.Cause returns one of these. Return
 // soon, whatever it is; the comments say what becomes of the task.
 var (
-	// ErrCancelled: somebody cancelled the task; it ends cancelled unless the
-	// handler succeeds all the same.
+	// ErrCancelled: the task was cancelled; it ends cancelled unless the handler
+	// succeeds all the same.
 	ErrCancelled = engine.ErrCancelled
 	// ErrDeadline: the task's or the job's time is over; it ends cancelled.
 	ErrDeadline = engine.ErrDeadline
 	// ErrTimeout: the attempt took longer than Timeout allows. It counts as a
 	// failure, and the task is tried again while attempts are left.
 	ErrTimeout = engine.ErrTimeout
-	// ErrLeaseLost: another worker has the task, or somebody ended it. Nothing
+	// ErrLeaseLost: another worker has the task, or an operator ended it. Nothing
 	// that this attempt still writes is kept.
 	ErrLeaseLost = store.ErrLeaseLost
 	// ErrLeaseUncertain: the store was not reached for so long that the lease may
-	// have expired. The task may run elsewhere by now.
+	// have expired. Another worker may run the task by now.
 	ErrLeaseUncertain = engine.ErrLeaseUncertain
 	// ErrDraining: the engine stops; the task is given back at no cost and runs
 	// again.
 	ErrDraining = engine.ErrDraining
 )
-
-// storeVerbs are how stores begin their errors.
-var storeVerbs = []string{"enqueue: ", "operate: ", "list tasks: ", "list jobs: ", "read tasks: ", "read history: ", "read job: ", "read needs: "}
-
-// doing says what the client was asked for, in place of the store's word for
-// it: the two side by side would read "list tasks: list tasks: …".
-func doing(what string, err error) error {
-	text := err.Error()
-	for _, verb := range storeVerbs {
-		if rest, ok := strings.CutPrefix(text, verb); ok {
-			return &askedError{text: what + ": " + rest, err: err}
-		}
-	}
-	return fmt.Errorf("%s: %w", what, err)
-}
-
-// askedError is a store's error in the words of who asked.
-type askedError struct {
-	text string
-	err  error
-}
-
-func (e *askedError) Error() string { return e.text }
-func (e *askedError) Unwrap() error { return e.err }
 
 // TaskError is what Wait returns for a task that failed or was cancelled.
 type TaskError struct {
@@ -175,7 +151,8 @@ func (e *TaskError) Error() string {
 		attempts = "attempt"
 	}
 	text := fmt.Sprintf("task %s (%s) %s after %d %s", e.ID, e.Type, e.State, e.Attempts, attempts)
-	// What has been said is not said again: that a cancelled task was cancelled.
+	// The state and the kind of the error may be the same word, and the message
+	// may begin with it: it stands in the text once.
 	kind, message := string(e.Kind), e.Message
 	said := kind == string(e.State)
 	if rest, ok := strings.CutPrefix(message, kind); ok && (rest == "" || rest[0] == ':' || rest[0] == ' ') {

@@ -50,8 +50,8 @@ type waitOption func(*waitSettings)
 
 func (o waitOption) applyWait(s *waitSettings) { o(s) }
 
-// WaitThroughBlocked lets Wait go on while the task is blocked, until
-// somebody unblocked it and it ended.
+// WaitThroughBlocked lets Wait go on while the task is blocked, until it was
+// unblocked and ended.
 func WaitThroughBlocked() WaitOption {
 	return waitOption(func(s *waitSettings) { s.throughBlocked = true })
 }

@@ -169,7 +169,7 @@ func (c *Client) Submit(ctx context.Context, j *Job) (*JobHandle, error) {
 		return nil, err
 	}
 	if _, err := c.store.Enqueue(ctx, c.ns, nil, sub); err != nil {
-		return nil, doing(fmt.Sprintf("submit job %q", j.name), err)
+		return nil, fmt.Errorf("submit job %q: %w", j.name, err)
 	}
 	return &JobHandle{id: sub.Job.ID, client: c}, nil
 }
@@ -185,7 +185,7 @@ func (c *Client) submission(j *Job) (store.Submission, error) {
 	}
 	ids := make(map[string]task.ID, len(j.nodes))
 	for i, n := range j.nodes {
-		t, err := c.admit(n.draft)
+		t, err := c.toNew(n.draft)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%q: %w", n.name, err))
 			continue
@@ -256,7 +256,7 @@ func (c *Client) WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (Job
 		if res, err = c.JobResult(ctx, id); err != nil {
 			return false, err
 		}
-		// Read after the job: somebody may have unblocked or retried it since.
+		// Read after the job, which may have been unblocked or retried since.
 		if res.State == JobBlocked && !s.throughBlocked {
 			return true, fmt.Errorf("job %s (%s): %w: %s", id, res.Name, ErrBlocked, res.firstReason())
 		}
@@ -272,7 +272,7 @@ func (c *Client) Job(ctx context.Context, id JobID) (JobInfo, error) {
 	case errors.Is(err, ErrNotFound):
 		return JobInfo{}, fmt.Errorf("job %s in namespace %q: %w", id, c.ns, ErrNotFound)
 	case err != nil:
-		return JobInfo{}, doing("get job "+id.String(), err)
+		return JobInfo{}, fmt.Errorf("get job %s: %w", id, err)
 	}
 	return job, nil
 }
@@ -292,9 +292,9 @@ func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
 	st := JobStatus{JobInfo: job}
 	f := Filter{Job: id, Limit: store.MaxLimit}
 	for {
-		page, next, err := c.List(ctx, f)
+		page, next, err := c.store.List(ctx, c.ns, f)
 		if err != nil {
-			return JobStatus{}, doing("read the tasks of job "+id.String(), err)
+			return JobStatus{}, fmt.Errorf("read the tasks of job %s: %w", id, err)
 		}
 		st.Tasks = append(st.Tasks, page...)
 		if next == "" {
@@ -321,7 +321,7 @@ func (c *Client) CancelJob(ctx context.Context, id JobID, opts ...OperateOption)
 	return CancelAck{Cancelled: res.Cancelled, Asked: res.AskedTasks, AlreadyDone: res.AlreadyDone}, err
 }
 
-// JobResult is how a job's tasks stand.
+// JobResult groups the tasks of a job by how they ended.
 type JobResult struct {
 	ID         JobID
 	Name       string
@@ -342,7 +342,7 @@ type JobTask struct {
 	Attempts int
 }
 
-// JobResult reads how the tasks of a job stand, finished or not; ErrNotFound.
+// JobResult reads the result of a job, finished or not; ErrNotFound.
 func (c *Client) JobResult(ctx context.Context, id JobID) (JobResult, error) {
 	st, err := c.JobStatus(ctx, id)
 	if err != nil {

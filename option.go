@@ -247,7 +247,7 @@ func Delay(d time.Duration) EnqueueOption {
 // At makes the task due at an instant; one that has passed means now.
 func At(t time.Time) EnqueueOption {
 	return enqueueOption(func(s *settings) {
-		if !keepable(t) {
+		if !validTime(t) {
 			s.problem("At(%s): want an instant before the year 10000", t)
 			return
 		}
@@ -258,8 +258,8 @@ func At(t time.Time) EnqueueOption {
 // maxName is how long names and keys may be, in bytes.
 const maxName = 255
 
-// keepable reports whether stores and JSON can tell an instant.
-func keepable(t time.Time) bool { return t.UTC().Year() <= 9999 }
+// validTime reports whether stores and JSON can represent an instant.
+func validTime(t time.Time) bool { return t.UTC().Year() <= 9999 }
 
 func checkKey(option, key string, limit int) error {
 	switch {

@@ -39,8 +39,8 @@ func RecordError() StepOption {
 
 // Step runs fn once for the task: when it returned, its value is stored before
 // Step returns, and from then on every attempt gets that value back and fn
-// does not run. The name is the memory: it must be unique within the task, and
-// renaming a step runs it again. The value travels as JSON. Steps may run in
+// does not run. The value is recorded under the name, which must be unique
+// within the task; renaming a step runs it again. The value travels as JSON. Steps may run in
 // parallel goroutines; each keeps its value when another fails.
 //
 // An error of fn is returned as a *StepError. Errors of the engine: ErrNoTask,
@@ -133,7 +133,7 @@ func SleepUntil(ctx context.Context, name string, t time.Time) error {
 	if err != nil {
 		return fmt.Errorf("sleep %q: %w", name, err)
 	}
-	if !keepable(t) {
+	if !validTime(t) {
 		return Permanent(fmt.Errorf("sleep %q: %w: SleepUntil(%s): want an instant before the year 10000", name, ErrInvalidOption, t))
 	}
 	return a.Sleep(ctx, name, 0, t)
@@ -153,7 +153,7 @@ func Start[In, Out any](ctx context.Context, name string, t *Type[In, Out], in I
 		return TaskRef{}, fmt.Errorf("start %q: %w", name, err)
 	}
 	c := Client{ids: a.IDs(), limit: a.InlineLimit()}
-	child, err := c.admit(t.With(in, opts...))
+	child, err := c.toNew(t.With(in, opts...))
 	if err != nil {
 		return TaskRef{}, Permanent(fmt.Errorf("start %q: %w", name, err))
 	}

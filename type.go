@@ -14,9 +14,9 @@ import (
 // None is the input or output of a task type that has none.
 type None = struct{}
 
-// Type is a task type: a named contract between those who enqueue tasks and
-// those who handle them. Producers and workers share its definition; In and
-// Out travel as JSON.
+// Type is a task type: a named contract between the code that enqueues tasks
+// and the code that handles them. Producers and workers share its definition;
+// In and Out travel as JSON.
 type Type[In, Out any] struct {
 	name string
 	set  settings
@@ -30,10 +30,9 @@ type AnyType interface {
 }
 
 // Define makes a task type. Name has the form owner.domain.action.vN, for
-// example "acme.billing.charge.v1" (requirements §4); the version rises when
-// the input changes incompatibly. Define panics on a bad name or option: it
-// is meant for package variables, and a program with such a mistake must not
-// start.
+// example "acme.billing.charge.v1"; the version rises when the input changes
+// incompatibly. Define panics on a bad name or option: it is meant for package
+// variables, and a program with such a mistake must not start.
 func Define[In, Out any](name string, opts ...TypeOption) *Type[In, Out] {
 	if err := task.CheckTypeName(name); err != nil {
 		panic("weaver.Define: " + err.Error())
@@ -52,8 +51,8 @@ func Define[In, Out any](name string, opts ...TypeOption) *Type[In, Out] {
 func (t *Type[In, Out]) Name() string { return t.name }
 func (t *Type[In, Out]) anyType()     {}
 
-// Draft is a task that is not enqueued yet. Its mistakes are reported by
-// whoever receives it.
+// Draft is a task that is not enqueued yet. The call that it is given to
+// reports its mistakes.
 type Draft struct {
 	typeName string
 	input    json.RawMessage

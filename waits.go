@@ -13,19 +13,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// waitPoll is how often a waiter looks by itself when the store cannot tell
+// waitPoll is how often a waiter looks by itself when the store cannot notify
 // of every change.
 const waitPoll = time.Second
 
-// waits wakes those who wait for a task or job to end. It listens to the
-// store only while somebody waits.
+// waits wakes the callers that wait for a task or job to end. It is registered
+// with the store only while there are any.
 type waits struct {
 	notifier store.Notifier // nil: poll only
 	ns       string
 	log      *slog.Logger
 
 	// listening guards the registration with the store. It is never taken by
-	// notices, so the store may hold locks of its own while it tells them.
+	// notices, so the store may hold locks of its own while it calls notice.
 	listening sync.Mutex
 	waiters   int
 	stop      func()
@@ -42,29 +42,29 @@ func (w *waits) init(s store.Store, ns string, log *slog.Logger) {
 }
 
 // until calls check until it is done: once now, and again whenever the task
-// or job may have changed. A store that cannot be reached for a while says
-// nothing about the task: until looks again at the pace of the poll, and says
-// so once.
+// or job may have changed. It returns check's error, but not one that says that
+// the store cannot be reached for a while: that is logged once, and until looks
+// again at the pace of the poll.
 func (w *waits) until(ctx context.Context, id task.ID, check func(context.Context) (bool, error)) error {
 	changed, complete := w.add(id)
 	defer w.remove(id, changed)
-	told := false
+	warned := false
 	for {
 		// Registered before the look: a change in between is not missed.
-		done, trouble := check(ctx)
-		away := !done && (errors.Is(trouble, ErrUnavailable) || errors.Is(trouble, ErrBusy))
-		if done || trouble != nil && !away {
-			return trouble
-		}
-		if away && !told && ctx.Err() == nil {
-			w.log.Warn("the store cannot be read; the wait goes on", "id", id, "error", trouble)
-			told = true
-		}
-		if err := w.pause(ctx, changed, complete && !away); err != nil {
-			if away {
-				return fmt.Errorf("%w; the last look: %w", err, trouble)
-			}
+		done, err := check(ctx)
+		away := !done && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrBusy))
+		if done || err != nil && !away {
 			return err
+		}
+		if away && !warned && ctx.Err() == nil {
+			w.log.Warn("the store cannot be read; the wait goes on", "id", id, "error", err)
+			warned = true
+		}
+		if ended := w.pause(ctx, changed, complete && !away); ended != nil {
+			if away {
+				return fmt.Errorf("%w; the last look: %w", ended, err)
+			}
+			return ended
 		}
 	}
 }

@@ -2,8 +2,8 @@
 // Weaver runs them so that nothing acknowledged is lost, finished steps never
 // run twice, and every attempt and decision is on record.
 //
-// Define a task type and share it between those who enqueue and those who
-// handle:
+// Define a task type and share it between the code that enqueues and the code
+// that handles:
 //
 //	var Charge = weaver.Define[Order, Receipt]("acme.billing.charge.v1", weaver.MaxAttempts(3))
 //
@@ -33,7 +33,7 @@
 // # Waiting
 //
 // Sleep leaves the worker: the handler returns, and another attempt begins
-// when the time has come, replaying completed steps from memory. So code
+// when the time has come, which gets the values of completed steps back. So code
 // outside steps runs again after every wait, and deferred functions run at
 // each suspension (see Suspended).
 //
@@ -54,9 +54,9 @@ type (
 	TaskID = task.ID
 	// JobID identifies a job.
 	JobID = task.ID
-	// State is where a task stands.
+	// State is the state of a task.
 	State = task.State
-	// JobState is where a job stands.
+	// JobState is the state of a job.
 	JobState = task.JobState
 	// ErrorKind classifies failures.
 	ErrorKind = task.ErrorKind
@@ -76,7 +76,7 @@ type (
 	JobFilter = store.JobFilter
 	// History is everything recorded about one task.
 	History = store.History
-	// Store is what an engine and its clients stand on; the adapters
+	// Store is what an engine and its clients use; the adapters
 	// (store/sqlite) implement it.
 	Store = store.Store
 	// Disposition says what an enqueue did.

@@ -3,7 +3,7 @@
 // `weaver run` and `weaver worker` bring along; a program of your own can
 // register their Handlers beside its own types.
 //
-// Whoever may enqueue tasks for a worker with these handlers can run any
+// A producer that may enqueue tasks for a worker with these handlers can run any
 // command as that worker's user: register them only where that is meant.
 // Inputs, the environment of a command included, are stored as they are.
 package builtin

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// EndGuard kills the guard, as somebody who cleans up might.
+// EndGuard kills the guard, as an operator who cleans up might.
 func EndGuard() {
 	guard.mu.Lock()
 	defer guard.mu.Unlock()

@@ -16,12 +16,12 @@ import (
 // a shell that waits for the end of a pipe whose other end only this process
 // holds, and then kills the groups that are listed in a file which both have
 // open. To list a group or strike it out is one write to that file (in memory,
-// on Linux): it wakes nobody, cannot block, and what the guard finds is what
+// on Linux): it wakes no process, cannot block, and what the guard finds is what
 // was true at the moment of the kill. (Lines sent through the pipe would wake
 // the shell twice per command, which it reads byte by byte.)
 //
-// There is one guard per process, not per Config: nobody tells handlers that
-// their engine is done, so it can only end with the process. Without /bin/sh
+// There is one guard per process, not per Config: handlers are not notified
+// when their engine is done, so it can only end with the process. Without /bin/sh
 // there is none, and a killed worker leaves behind what its commands started
 // (on Linux the command itself is killed by the kernel).
 var guard guardian
@@ -59,7 +59,7 @@ func readyGuard() {
 	}
 }
 
-// guardGroup lists a group until its seat is left.
+// guardGroup lists a group until its seat is freed.
 func guardGroup(pgid int) seat {
 	guard.mu.Lock()
 	defer guard.mu.Unlock()
@@ -91,7 +91,7 @@ func (g *guardian) write(s seat, text string) {
 	_, _ = g.table.WriteAt(fmt.Appendf(nil, "%-*s\n", seatSize-1, text), int64(s-1)*seatSize)
 }
 
-// fell looks whether somebody ended the guard.
+// fell looks whether the guard was ended from outside.
 func (g *guardian) fell() bool {
 	pid, err := unix.Wait4(g.shell, nil, unix.WNOHANG, nil)
 	return pid == g.shell || errors.Is(err, syscall.ECHILD)

@@ -28,12 +28,12 @@ func newTransport(refuse func(netip.AddrPort) error) *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	if refuse == nil {
 		t.Proxy = http.ProxyFromEnvironment
-		if runtime.GOOS != "js" { // a browser has no sockets: net/http uses its fetch when nobody dials
+		if runtime.GOOS != "js" { // a browser has no sockets: net/http uses fetch without a dialer
 			t.DialContext = dialer.DialContext
 		}
 		return t
 	}
-	// No proxy: it would dial in our place, where we cannot look.
+	// No proxy: it would dial in place of this process, where the address cannot be checked.
 	dialer.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil {

@@ -150,7 +150,7 @@ func TestRequestNoPrivateNetworkAfterRedirect(t *testing.T) {
 const proxyEnv = "WEAVER_TEST_REQUEST_PROXY"
 
 func TestRequestProxy(t *testing.T) {
-	const target = "http://192.0.2.1/x" // documentation: nobody is there
+	const target = "http://192.0.2.1/x" // for documentation: no host is there
 	if os.Getenv(proxyEnv) != "" {
 		closed := realEngine(t, builtin.Handlers(builtin.Config{NoPrivateNetwork: true})...)
 		refuses(t, closed, builtin.RequestInput{URL: target}, "192.0.2.1", "documentation", "--no-private-network")

@@ -19,17 +19,17 @@ const (
 	maxTail    = 256 << 10 // of each stream, whatever the inline limit
 
 	// How long the pipes may stay open after the command's group is gone,
-	// held by a daemon that left it; with a stopped engine there is less time.
-	pipePatience    = time.Second
-	stoppedPatience = 200 * time.Millisecond
+	// kept open by a daemon that left the group; with a stopped engine there is less time.
+	pipeGrace    = time.Second
+	stoppedGrace = 200 * time.Millisecond
 	// What a pipe holds when that time is up is still read. Linux lets users
 	// make pipes of up to this size.
 	pipeSize = 1 << 20
 	lateLook = 10 * time.Millisecond
 )
 
-// output reads what a command writes, in constant memory: every block is told
-// live, and the end of each stream is kept.
+// output reads what a command writes, in constant memory: every block is
+// emitted live, and the end of each stream is kept.
 type output struct {
 	stdout, stderr stream
 	lines          lines
@@ -40,7 +40,7 @@ type output struct {
 type stream struct {
 	name string
 	r, w *os.File
-	live bool // somebody may listen
+	live bool // a sink may listen
 	tail tail
 	line partialLine
 	all  *lines
@@ -64,8 +64,8 @@ func openOutput(ctx context.Context, limit int) (*output, error) {
 	return o, nil
 }
 
-// read starts the readers, who tell the attempt of ctx. They end with their
-// pipes.
+// read starts the readers, which emit to the attempt of ctx. They end with
+// their pipes.
 func (o *output) read(ctx context.Context) {
 	for _, s := range []*stream{&o.stdout, &o.stderr} {
 		o.readers.Go(s.name, func(context.Context) error {
@@ -76,15 +76,15 @@ func (o *output) read(ctx context.Context) {
 }
 
 // wait returns when everything is read that the command wrote. Its group is
-// gone by now: a pipe that does not end soon is held by a daemon.
+// gone by now: a pipe that does not end soon is kept open by a daemon.
 func (o *output) wait(stopped bool) error {
-	patience := pipePatience
+	grace := pipeGrace
 	if stopped {
-		patience = stoppedPatience
+		grace = stoppedGrace
 	}
 	for _, s := range []*stream{&o.stdout, &o.stderr} {
-		if s.r.SetReadDeadline(time.Now().Add(patience)) != nil { // Windows
-			cut := time.AfterFunc(patience, func() { shut(s.r) })
+		if s.r.SetReadDeadline(time.Now().Add(grace)) != nil { // Windows
+			cut := time.AfterFunc(grace, func() { shut(s.r) })
 			defer cut.Stop()
 		}
 	}
@@ -114,27 +114,27 @@ func shut(files ...*os.File) {
 
 func (s *stream) read(ctx context.Context) {
 	buf := make([]byte, firstBlock)
-	held := 0 // bytes of a rune whose rest is still to come
+	partial := 0 // bytes of a rune whose rest is still to come
 	late := false
-	for left := pipeSize; ; {
+	for remaining := pipeSize; ; {
 		if late {
 			_ = s.r.SetReadDeadline(time.Now().Add(lateLook)) // it could be set before
 		}
-		n, err := s.r.Read(buf[held:])
+		n, err := s.r.Read(buf[partial:])
 		if late {
-			left -= n
+			remaining -= n
 		} else if errors.Is(err, os.ErrDeadlineExceeded) {
 			// A listener that was slow to take the last block must not cost
 			// what the command had written by then.
 			late, err = true, nil
 		}
-		block := buf[:held+n]
-		last := err != nil || left <= 0 // the end, or a pipe that cannot be read: there is no more
-		held = 0
+		block := buf[:partial+n]
+		last := err != nil || remaining <= 0 // the end, or a pipe that cannot be read: there is no more
+		partial = 0
 		if !last {
-			held = unfinished(block)
+			partial = unfinished(block)
 		}
-		if whole := len(block) - held; whole > 0 {
+		if whole := len(block) - partial; whole > 0 {
 			s.take(ctx, block[:whole])
 		}
 		if last {
@@ -143,14 +143,14 @@ func (s *stream) read(ctx context.Context) {
 		if len(block) == len(buf) && len(buf) < fullBlock {
 			buf = make([]byte, fullBlock)
 		}
-		copy(buf, block[len(block)-held:])
+		copy(buf, block[len(block)-partial:])
 	}
 }
 
-// take tells a block and keeps it.
+// take emits a block and keeps it.
 func (s *stream) take(ctx context.Context, block []byte) {
 	if s.live {
-		// Not in a handler, or the attempt was given up: nobody listens.
+		// Not in a handler, or the attempt was given up: no sink listens.
 		s.live = weaver.Emit(ctx, s.name, text(block)) == nil
 	}
 	s.tail.write(block)

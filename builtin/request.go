@@ -19,7 +19,7 @@ import (
 // is given.
 //
 // A status that is not expected fails the task at once, except 408, 425, 429,
-// 500, 502, 503 and 504: like trouble with the network they are tried again,
+// 500, 502, 503 and 504: like network errors they are tried again,
 // after the pause that the header Retry-After asks for (at most an hour) or
 // else the task's backoff. Certificates that do not verify, too many redirects
 // and addresses that Config.NoPrivateNetwork refuses fail the task at once.
@@ -41,7 +41,7 @@ type RequestInput struct {
 
 	Expect       []int    `json:"expect,omitempty"`        // statuses that mean success; default 200 to 299
 	Timeout      Duration `json:"timeout,omitempty"`       // of one attempt, body included; default 30s
-	MaxRedirects *int     `json:"max_redirects,omitempty"` // default 10, but none that turns a POST into a GET; 0: a redirect is the answer, for Expect to judge
+	MaxRedirects *int     `json:"max_redirects,omitempty"` // default 10, but none that turns a POST into a GET; 0: a redirect is the answer, which Expect checks
 }
 
 // RequestOutput is the answer. The body keeps its beginning when it is too

@@ -65,12 +65,12 @@ func (x *exchange) redirect(req *http.Request, via []*http.Request) error {
 		return fmt.Errorf("%w: it turns %s into %s, so that what was sent would get lost: call the URL that it leads to, or set max_redirects to follow it all the same", errRedirect, x.first.Method, req.Method)
 	}
 	// net/http drops credentials on the way to another host, but not when the
-	// same host sends us to where everybody can listen.
+	// same host redirects to a connection that is not encrypted.
 	if x.first.URL.Scheme == "https" && req.URL.Scheme == "http" {
 		req.Header.Del("Authorization")
 		req.Header.Del("Cookie")
 	}
-	// And it tells the next host the query of the last URL.
+	// And it sends the query of the last URL to the next host.
 	if x.first.Header.Get("Referer") == "" {
 		req.Header.Del("Referer")
 	}
@@ -125,7 +125,7 @@ func (x *exchange) refused(ctx context.Context, resp *http.Response) error {
 }
 
 // retryAfter reads the pause that a server asks for, in seconds or as a date
-// (RFC 9110, section 10.2.3). 0: it asks for none that is left.
+// (RFC 9110, section 10.2.3). 0: it asks for none that remains.
 func retryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if at, err := http.ParseTime(text); err == nil {

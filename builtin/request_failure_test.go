@@ -22,7 +22,7 @@ var triedAgain = map[int]bool{408: true, 425: true, 429: true, 500: true, 502: t
 
 func TestRequestStatuses(t *testing.T) {
 	t.Parallel()
-	webScene(t, "fail at once or are tried again", func(w *webWorld) {
+	webCase(t, "fail at once or are tried again", func(w *webFixture) {
 		v := &visits{answer: func(rw http.ResponseWriter, r *http.Request) {
 			var code int
 			_, _ = fmt.Sscanf(r.URL.Path, "/%d", &code)
@@ -55,7 +55,7 @@ func TestRequestMessages(t *testing.T) {
 		"far too much":         {strings.Repeat("x", 1<<20), "GET http://a.test/: 400 Bad Request: " + strings.Repeat("x", 500) + "…"},
 		"exactly enough":       {strings.Repeat("x", 500), "GET http://a.test/: 400 Bad Request: " + strings.Repeat("x", 500)},
 	} {
-		webScene(t, name, func(w *webWorld) {
+		webCase(t, name, func(w *webFixture) {
 			w.serve("a.test", func(rw http.ResponseWriter, r *http.Request) {
 				rw.WriteHeader(http.StatusBadRequest)
 				_, _ = io.WriteString(rw, c.body)
@@ -86,7 +86,7 @@ func TestRequestRetryAfter(t *testing.T) {
 		"a date gone by":          {503, func() string { return time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat) }, 0},
 		"nonsense":                {503, func() string { return "-5 soon" }, 0},
 	} {
-		webScene(t, name, func(w *webWorld) {
+		webCase(t, name, func(w *webFixture) {
 			v := &visits{}
 			v.answer = func(rw http.ResponseWriter, r *http.Request) {
 				if len(v.all()) == 1 {
@@ -123,7 +123,7 @@ func TestRequestNetworkErrors(t *testing.T) {
 		"no such host":   {&net.DNSError{Err: "no such host", Name: "a.test", IsNotFound: true}, "no such host"},
 		"no name server": {&net.DNSError{Err: "server misbehaving", Name: "a.test", IsTemporary: true}, "server misbehaving"},
 	} {
-		webScene(t, name+" is tried again", func(w *webWorld) {
+		webCase(t, name+" is tried again", func(w *webFixture) {
 			w.fail("a.test:80", c.err)
 			w.fails(3, builtin.RequestInput{URL: "http://a.test/x"}, "GET http://a.test/x: ", c.says)
 			for _, err := range w.errs {
@@ -141,17 +141,17 @@ func TestRequestNetworkErrors(t *testing.T) {
 		"no gzip":        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nhalf",
 		"a broken chunk": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
 	} {
-		webScene(t, name+" is tried again", func(w *webWorld) {
+		webCase(t, name+" is tried again", func(w *webFixture) {
 			v := &visits{answer: hangUp(answer)}
 			w.serve("a.test", v.serve)
 			w.fails(3, builtin.RequestInput{URL: "http://a.test/x", Method: "POST", Headers: map[string]string{"Idempotency-Key": ""}}, "POST http://a.test/x: ")
 		})
 	}
-	webScene(t, "half a refusal is a refusal", func(w *webWorld) {
+	webCase(t, "half a refusal is a refusal", func(w *webFixture) {
 		w.serve("a.test", hangUp("HTTP/1.1 404 Not Found\r\nContent-Length: 100\r\n\r\nno such order"))
 		w.fails(1, builtin.RequestInput{URL: "http://a.test/x"}, "404 Not Found: no such order")
 	})
-	webScene(t, "a switched protocol has no body to wait for", func(w *webWorld) {
+	webCase(t, "a switched protocol has no body to wait for", func(w *webFixture) {
 		begin := time.Now()
 		w.serve("a.test", hangUp("HTTP/1.1 101 Switching Protocols\r\nUpgrade: chat\r\nConnection: Upgrade\r\n\r\n"))
 		w.fails(1, builtin.RequestInput{URL: "http://a.test/x"}, "101 Switching Protocols")
@@ -159,7 +159,7 @@ func TestRequestNetworkErrors(t *testing.T) {
 			w.Errorf("it took %s", passed)
 		}
 	})
-	webScene(t, "a certificate that does not verify is not", func(w *webWorld) {
+	webCase(t, "a certificate that does not verify is not", func(w *webFixture) {
 		w.serveTLS("other.test", saying("ok"))
 		w.fails(1, builtin.RequestInput{URL: "https://other.test/"}, "GET https://other.test/: ", "certificate is valid for example.com")
 	})
@@ -200,7 +200,7 @@ func TestRequestTimeout(t *testing.T) {
 		"by default after 30 s":    {silent, 0, "within 30s", 30 * time.Second},
 		"as long as the user says": {silent, time.Hour, "within 1h0m0s", time.Hour},
 	} {
-		webScene(t, name, func(w *webWorld) {
+		webCase(t, name, func(w *webFixture) {
 			v := &visits{answer: c.answer}
 			w.serve("a.test", v.serve)
 			te := w.failure(3, builtin.RequestInput{URL: "http://a.test/", Timeout: builtin.Duration(c.timeout)}, "GET http://a.test/: no whole answer "+c.says)
@@ -218,8 +218,8 @@ func TestRequestTimeout(t *testing.T) {
 			}
 		})
 	}
-	webScene(t, "while it connects", func(w *webWorld) {
-		w.listen("a.test:80") // nobody accepts
+	webCase(t, "while it connects", func(w *webFixture) {
+		w.listen("a.test:80") // no connection is accepted
 		te := w.failure(3, builtin.RequestInput{URL: "http://a.test/", Timeout: builtin.Duration(time.Second)}, "within 1s")
 		if te.Kind != "timeout" {
 			w.Errorf("the error is a %s, want a timeout", te.Kind)
@@ -237,7 +237,7 @@ func TestRequestEndsWithItsTask(t *testing.T) {
 		"drain":  {func(ctx context.Context, e *weaver.Engine, id weaver.TaskID) error { e.StopNow(); return nil }, weaver.ErrDraining},
 	} {
 		for when, head := range map[string]string{"before an answer": "", "in a body": "HTTP/1.1 200 OK\r\n\r\nhalf", "in a refusal": "HTTP/1.1 503 Service Unavailable\r\n\r\nhalf"} {
-			webScene(t, name+" "+when, func(w *webWorld) {
+			webCase(t, name+" "+when, func(w *webFixture) {
 				came := make(chan bool, 1)
 				w.serve("a.test", func(rw http.ResponseWriter, r *http.Request) {
 					conn, buf, err := http.NewResponseController(rw).Hijack()

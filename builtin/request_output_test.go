@@ -38,7 +38,7 @@ func TestRequestOutputFits(t *testing.T) {
 		"half an emoji":      {strings.Repeat("\xf0\x9f", 1000), "\uFFFD\uFFFD"},
 	} {
 		for _, limit := range []int{300, 400, 0} {
-			webSceneLimit(t, name, limit, func(w *webWorld) {
+			webCaseLimit(t, name, limit, func(w *webFixture) {
 				body := c.body
 				if limit == 0 {
 					limit = weaver.DefaultInlineLimit
@@ -61,19 +61,19 @@ func TestRequestOutputFits(t *testing.T) {
 			})
 		}
 	}
-	webSceneLimit(t, "whole when it fits", 300, func(w *webWorld) {
+	webCaseLimit(t, "whole when it fits", 300, func(w *webFixture) {
 		w.serve("a.test", saying(strings.Repeat("x", 80)))
 		if out := w.run(builtin.RequestInput{URL: "http://a.test/"}); out.Truncated || len(out.Body) != 80 {
 			w.Errorf("the answer: %+v", out)
 		}
 	})
-	webSceneLimit(t, "cut although the limit is larger than the body", 300, func(w *webWorld) {
+	webCaseLimit(t, "cut although the limit is larger than the body", 300, func(w *webFixture) {
 		w.serve("a.test", saying(strings.Repeat("x", 290)))
 		if out := w.run(builtin.RequestInput{URL: "http://a.test/"}); !out.Truncated || out.BodyBytes != 290 || len(out.Body) < 100 || size(w, out) > 300 {
 			w.Errorf("the answer: %+v", out)
 		}
 	})
-	webSceneLimit(t, "with many headers, those first that programs ask for", 1000, func(w *webWorld) {
+	webCaseLimit(t, "with many headers, those first that programs ask for", 1000, func(w *webFixture) {
 		w.serve("a.test", func(rw http.ResponseWriter, r *http.Request) {
 			rw.Header().Set("Content-Type", "text/x-own")
 			rw.Header().Set("Etag", `"7"`)
@@ -95,7 +95,7 @@ func TestRequestOutputFits(t *testing.T) {
 			w.Errorf("%d headers, %d bytes of body: %q", len(out.Headers), len(out.Body), out.Headers)
 		}
 	})
-	webSceneLimit(t, "with a URL that is too long", 300, func(w *webWorld) {
+	webCaseLimit(t, "with a URL that is too long", 300, func(w *webFixture) {
 		w.serve("a.test", func(rw http.ResponseWriter, r *http.Request) {
 			if r.URL.RawQuery == "" {
 				to(302, "/?"+strings.Repeat("&", 500))(rw, r)
@@ -122,7 +122,7 @@ func TestRequestReadsSoMuch(t *testing.T) {
 		"the beginning of a larger one": {limit + 1, limit},
 		"and of one without an end":     {1 << 50, limit},
 	} {
-		webScene(t, name, func(w *webWorld) {
+		webCase(t, name, func(w *webFixture) {
 			w.serve("a.test", func(rw http.ResponseWriter, r *http.Request) {
 				for left := c.send; left > 0; {
 					n, err := rw.Write(block[:min(left, int64(len(block)))])
@@ -143,7 +143,7 @@ func TestRequestReadsSoMuch(t *testing.T) {
 		kept      int
 		truncated bool
 	}{"x": {limit, false}, "xy": {limit, true}, "é": {limit - 1, true}} {
-		webSceneLimit(t, "and says when there was more", 2*limit, func(w *webWorld) {
+		webCaseLimit(t, "and says when there was more", 2*limit, func(w *webFixture) {
 			w.serve("a.test", saying(strings.Repeat("x", limit-1)+last))
 			out := w.run(builtin.RequestInput{URL: "http://a.test/"})
 			if out.BodyBytes != limit || len(out.Body) != c.kept || out.Truncated != c.truncated || !strings.HasSuffix(out.Body, "x") {
@@ -162,7 +162,7 @@ func TestRequestKeepsSoMuch(t *testing.T) {
 	}
 }
 
-// Outside an engine nobody knows the limit.
+// Outside an engine the limit is not known.
 func TestRequestDefaultLimit(t *testing.T) {
 	t.Parallel()
 	srv, _ := realServer(t, saying(strings.Repeat("x", 1<<20)))
@@ -191,14 +191,14 @@ func TestRequestGzip(t *testing.T) {
 			_, _ = w.Write(body)
 		}
 	}
-	webScene(t, "is read as what it holds", func(w *webWorld) {
+	webCase(t, "is read as what it holds", func(w *webFixture) {
 		w.serve("a.test", sending(zipped([]byte("hello"))))
 		out := w.run(builtin.RequestInput{URL: "http://a.test/"})
 		if out.Body != "hello" || out.BodyBytes != 5 || out.Headers["Content-Encoding"] != "" {
 			w.Errorf("the answer: %+v", out)
 		}
 	})
-	webScene(t, "and only so far", func(w *webWorld) {
+	webCase(t, "and only so far", func(w *webFixture) {
 		bomb := zipped(make([]byte, 64<<20))
 		if len(bomb) > 1<<20 {
 			w.Fatalf("the bomb has %d bytes", len(bomb))

@@ -20,21 +20,21 @@ func chain(w http.ResponseWriter, r *http.Request) {
 
 func TestRequestRedirectLimit(t *testing.T) {
 	t.Parallel()
-	webScene(t, "is 10 by default", func(w *webWorld) {
+	webCase(t, "is 10 by default", func(w *webFixture) {
 		w.serve("a.test", chain)
 		if out := w.run(builtin.RequestInput{URL: "http://a.test/10"}); out.Body != "end" || out.URL != "http://a.test/0" {
 			w.Errorf("the answer: %+v", out)
 		}
 		w.fails(1, builtin.RequestInput{URL: "http://a.test/11"}, "GET http://a.test/11, redirected to GET http://a.test/0: ", "max_redirects allows 10")
 	})
-	webScene(t, "can be 1", func(w *webWorld) {
+	webCase(t, "can be 1", func(w *webFixture) {
 		w.serve("a.test", chain)
 		if out := w.run(builtin.RequestInput{URL: "http://a.test/1", MaxRedirects: new(1)}); out.URL != "http://a.test/0" {
 			w.Errorf("the answer: %+v", out)
 		}
 		w.fails(1, builtin.RequestInput{URL: "http://a.test/2", MaxRedirects: new(1)}, "redirected to GET http://a.test/0: ", "max_redirects allows 1")
 	})
-	webScene(t, "can be 0: the redirect is the answer", func(w *webWorld) {
+	webCase(t, "can be 0: the redirect is the answer", func(w *webFixture) {
 		v := &visits{answer: chain}
 		w.serve("a.test", v.serve)
 		out := w.run(builtin.RequestInput{URL: "http://a.test/1", MaxRedirects: new(0), Expect: []int{302}})
@@ -43,11 +43,11 @@ func TestRequestRedirectLimit(t *testing.T) {
 		}
 		w.fails(1, builtin.RequestInput{URL: "http://a.test/1", MaxRedirects: new(0)}, "GET http://a.test/1: 302 Found", "expect: [302]")
 	})
-	webScene(t, "a redirect without a place is a status", func(w *webWorld) {
+	webCase(t, "a redirect without a place is a status", func(w *webFixture) {
 		w.serve("a.test", status(http.StatusFound))
 		w.fails(1, builtin.RequestInput{URL: "http://a.test/"}, "302 Found")
 	})
-	webScene(t, "a place that is not of the web fails at once", func(w *webWorld) {
+	webCase(t, "a place that is not of the web fails at once", func(w *webFixture) {
 		w.serve("a.test", to(http.StatusFound, "file:///etc/passwd"))
 		w.fails(1, builtin.RequestInput{URL: "http://a.test/"}, "redirected to GET file:///etc/passwd", "no http or https URL")
 	})
@@ -56,7 +56,7 @@ func TestRequestRedirectLimit(t *testing.T) {
 func TestRequestRedirectBody(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[int]string{302: "GET ", 303: "GET ", 307: "POST order", 308: "POST order"} {
-		webScene(t, fmt.Sprint(code), func(w *webWorld) {
+		webCase(t, fmt.Sprint(code), func(w *webFixture) {
 			v := &visits{}
 			w.serve("a.test", to(code, "http://b.test/"))
 			w.serve("b.test", v.serve)
@@ -66,7 +66,7 @@ func TestRequestRedirectBody(t *testing.T) {
 			}
 		})
 	}
-	webScene(t, "is not lost without a word", func(w *webWorld) {
+	webCase(t, "is not lost without a word", func(w *webFixture) {
 		v := &visits{}
 		w.serve("a.test", to(302, "http://b.test/"))
 		w.serve("b.test", v.serve)
@@ -75,7 +75,7 @@ func TestRequestRedirectBody(t *testing.T) {
 			w.Errorf("b.test was called %d times", n)
 		}
 	})
-	webScene(t, "a failure behind a redirect names both", func(w *webWorld) {
+	webCase(t, "a failure behind a redirect names both", func(w *webFixture) {
 		w.serve("a.test", to(303, "http://b.test/x"))
 		w.serve("b.test", status(404))
 		w.fails(1, builtin.RequestInput{URL: "http://a.test/", Body: "order", MaxRedirects: new(1)}, "POST http://a.test/, redirected to GET http://b.test/x: 404 Not Found")
@@ -85,7 +85,7 @@ func TestRequestRedirectBody(t *testing.T) {
 func TestRequestRedirectCredentials(t *testing.T) {
 	t.Parallel()
 	secrets := map[string]string{"Authorization": "Bearer s3cret", "Cookie": "session=s3cret", "X-Trace": "7"}
-	check := func(w *webWorld, v *visits, kept bool) {
+	check := func(w *webFixture, v *visits, kept bool) {
 		w.Helper()
 		got := v.last(w).header
 		for _, name := range []string{"Authorization", "Cookie"} {
@@ -100,7 +100,7 @@ func TestRequestRedirectCredentials(t *testing.T) {
 			w.Errorf("Referer was %q", got.Get("Referer"))
 		}
 	}
-	webScene(t, "stay on the host", func(w *webWorld) {
+	webCase(t, "stay on the host", func(w *webFixture) {
 		v := &visits{answer: func(rw http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/" {
 				to(302, "/x")(rw, r)
@@ -110,14 +110,14 @@ func TestRequestRedirectCredentials(t *testing.T) {
 		w.run(builtin.RequestInput{URL: "http://a.test/?token=s3cret", Headers: secrets})
 		check(w, v, true)
 	})
-	webScene(t, "do not go to another host", func(w *webWorld) {
+	webCase(t, "do not go to another host", func(w *webFixture) {
 		v := &visits{}
 		w.serve("a.test", to(307, "http://b.test/x"))
 		w.serve("b.test", v.serve)
 		w.run(builtin.RequestInput{URL: "http://a.test/?token=s3cret", Headers: secrets})
 		check(w, v, false)
 	})
-	webScene(t, "nor those of the URL", func(w *webWorld) {
+	webCase(t, "nor those of the URL", func(w *webFixture) {
 		v := &visits{}
 		w.serve("a.test", to(307, "http://b.test/x"))
 		w.serve("b.test", v.serve)
@@ -126,14 +126,14 @@ func TestRequestRedirectCredentials(t *testing.T) {
 			w.Errorf("Authorization was %q", got)
 		}
 	})
-	webScene(t, "nor from https to http", func(w *webWorld) {
+	webCase(t, "nor from https to http", func(w *webFixture) {
 		v := &visits{}
 		w.serveTLS("example.com", to(307, "http://example.com/x"))
 		w.serve("example.com", v.serve)
 		w.run(builtin.RequestInput{URL: "https://example.com/", Headers: secrets})
 		check(w, v, false)
 	})
-	webScene(t, "a Referer of the user's stays", func(w *webWorld) {
+	webCase(t, "a Referer of the user's stays", func(w *webFixture) {
 		v := &visits{}
 		w.serve("a.test", to(307, "http://b.test/x"))
 		w.serve("b.test", v.serve)

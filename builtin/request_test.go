@@ -59,7 +59,7 @@ func TestRequestSends(t *testing.T) {
 			map[string]string{"Authorization": "Basic aHVnbzpzM2NyZXQ="},
 		},
 	} {
-		webScene(t, name, func(w *webWorld) {
+		webCase(t, name, func(w *webFixture) {
 			v := &visits{}
 			w.serve("a.test", v.serve)
 			if c.in.URL == "" {
@@ -84,7 +84,7 @@ func TestRequestSends(t *testing.T) {
 
 func TestRequestMethodInLowerCase(t *testing.T) {
 	t.Parallel()
-	webScene(t, "is meant in capitals, when it is well known", func(w *webWorld) {
+	webCase(t, "is meant in capitals, when it is well known", func(w *webFixture) {
 		v := &visits{}
 		w.serve("a.test", v.serve)
 		for _, method := range []string{"get", "head", "post", "put", "patch", "delete", "options", "own"} {
@@ -102,7 +102,7 @@ func TestRequestMethodInLowerCase(t *testing.T) {
 
 func TestRequestHostHeader(t *testing.T) {
 	t.Parallel()
-	webScene(t, "names the host that is meant", func(w *webWorld) {
+	webCase(t, "names the host that is meant", func(w *webFixture) {
 		v := &visits{}
 		w.serve("a.test", v.serve)
 		w.run(builtin.RequestInput{URL: "http://a.test/", Headers: map[string]string{"host": "shop.test:8080"}})
@@ -114,7 +114,7 @@ func TestRequestHostHeader(t *testing.T) {
 
 func TestRequestAnswers(t *testing.T) {
 	t.Parallel()
-	webScene(t, "with status, headers and body", func(w *webWorld) {
+	webCase(t, "with status, headers and body", func(w *webFixture) {
 		w.serve("a.test", func(rw http.ResponseWriter, r *http.Request) {
 			rw.Header().Set("Content-Type", "application/json")
 			rw.Header().Add("X-Part", "one")
@@ -134,7 +134,7 @@ func TestRequestAnswers(t *testing.T) {
 		"HEAD": {URL: "http://a.test/", Method: "HEAD"},
 		"204":  {URL: "http://a.test/204"},
 	} {
-		webScene(t, name+" has no body", func(w *webWorld) {
+		webCase(t, name+" has no body", func(w *webFixture) {
 			w.serve("a.test", func(rw http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/204" {
 					rw.WriteHeader(http.StatusNoContent)
@@ -147,7 +147,7 @@ func TestRequestAnswers(t *testing.T) {
 			}
 		})
 	}
-	webScene(t, "over TLS", func(w *webWorld) {
+	webCase(t, "over TLS", func(w *webFixture) {
 		w.serveTLS("example.com", saying("safe"))
 		if out := w.run(builtin.RequestInput{URL: "https://example.com/"}); out.Body != "safe" {
 			w.Errorf("the answer: %+v", out)
@@ -157,7 +157,7 @@ func TestRequestAnswers(t *testing.T) {
 
 func TestRequestExpect(t *testing.T) {
 	t.Parallel()
-	webScene(t, "takes a listed status, with its body", func(w *webWorld) {
+	webCase(t, "takes a listed status, with its body", func(w *webFixture) {
 		w.serve("a.test", func(rw http.ResponseWriter, r *http.Request) {
 			rw.WriteHeader(http.StatusNotFound)
 			_, _ = rw.Write([]byte("gone"))
@@ -167,11 +167,11 @@ func TestRequestExpect(t *testing.T) {
 			w.Errorf("the answer: %+v", out)
 		}
 	})
-	webScene(t, "refuses what is not listed, 200 among them", func(w *webWorld) {
+	webCase(t, "refuses what is not listed, 200 among them", func(w *webFixture) {
 		w.serve("a.test", saying("done already"))
 		w.fails(1, builtin.RequestInput{URL: "http://a.test/", Expect: []int{201}}, "GET http://a.test/: 200 OK: done already")
 	})
-	webScene(t, "takes a status that would be retried", func(w *webWorld) {
+	webCase(t, "takes a status that would be retried", func(w *webFixture) {
 		v := &visits{answer: status(503)}
 		w.serve("a.test", v.serve)
 		if out := w.run(builtin.RequestInput{URL: "http://a.test/", Expect: []int{503}}); out.Status != 503 || len(v.all()) != 1 {
@@ -182,7 +182,7 @@ func TestRequestExpect(t *testing.T) {
 
 func TestRequestIdempotencyKey(t *testing.T) {
 	t.Parallel()
-	webScene(t, "is the task's in every attempt", func(w *webWorld) {
+	webCase(t, "is the task's in every attempt", func(w *webFixture) {
 		v := &visits{}
 		v.answer = func(rw http.ResponseWriter, r *http.Request) {
 			if len(v.all()) < 3 {
@@ -219,15 +219,15 @@ func TestRequestIdempotencyKey(t *testing.T) {
 
 func TestRequestHidesUserInfo(t *testing.T) {
 	t.Parallel()
-	hidden := func(w *webWorld, text string) {
+	hidden := func(w *webFixture, text string) {
 		w.Helper()
 		for _, secret := range []string{"hugo", "s3cret"} {
 			if strings.Contains(text, secret) {
-				w.Errorf("%q is told: %s", secret, text)
+				w.Errorf("%q is in the text: %s", secret, text)
 			}
 		}
 	}
-	webScene(t, "in the output", func(w *webWorld) {
+	webCase(t, "in the output", func(w *webFixture) {
 		w.serve("a.test", to(302, "http://hugo:s3cret@b.test/x"))
 		w.serve("b.test", saying("ok"))
 		out := w.run(builtin.RequestInput{URL: "http://hugo:s3cret@a.test/"})
@@ -235,15 +235,15 @@ func TestRequestHidesUserInfo(t *testing.T) {
 			w.Errorf("the answer: %+v", out)
 		}
 	})
-	webScene(t, "when a status is refused", func(w *webWorld) {
+	webCase(t, "when a status is refused", func(w *webFixture) {
 		w.serve("a.test", status(403))
 		hidden(w, w.failure(1, builtin.RequestInput{URL: "http://hugo:s3cret@a.test/"}, "GET http://a.test/: 403 Forbidden").Message)
 	})
-	webScene(t, "when the network fails", func(w *webWorld) {
+	webCase(t, "when the network fails", func(w *webFixture) {
 		hidden(w, w.failure(3, builtin.RequestInput{URL: "http://hugo:s3cret@none.test/"}, "GET http://none.test/: ", "no such host").Message)
 		hidden(w, w.failure(3, builtin.RequestInput{URL: "http://hugo@none.test/"}).Message)
 	})
-	webScene(t, "when redirects do not end", func(w *webWorld) {
+	webCase(t, "when redirects do not end", func(w *webFixture) {
 		w.serve("a.test", to(302, "/"))
 		hidden(w, w.failure(1, builtin.RequestInput{URL: "http://hugo:s3cret@a.test/"}, "max_redirects").Message)
 	})

@@ -101,7 +101,7 @@ func TestRequestNoMistake(t *testing.T) {
 // A task that is enqueued by name alone meets Validate in the handler.
 func TestRequestMistakesOfADraft(t *testing.T) {
 	t.Parallel()
-	webScene(t, "fail at once", func(w *webWorld) {
+	webCase(t, "fail at once", func(w *webFixture) {
 		got, err := w.env.EnqueueTasks(w.Context(), weaver.NewDraft(builtin.Request.Name(), json.RawMessage(`{"url":"ftp://a.test/","expect":[7]}`)))
 		if err != nil {
 			w.Fatal(err)

@@ -135,7 +135,7 @@ func run(ctx context.Context, in RunInput) (RunOutput, error) {
 	failure := &ExitError{Code: ended.code, Signal: ended.signal}
 	failure.Tail, failure.Last = out.lastWords()
 	if ended.stopped != nil {
-		return RunOutput{}, fmt.Errorf("%w: the command was told to end: %w", ended.stopped, failure)
+		return RunOutput{}, fmt.Errorf("%w: the command was asked to end: %w", ended.stopped, failure)
 	}
 	return RunOutput{}, failure
 }

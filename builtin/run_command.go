@@ -39,26 +39,26 @@ func newCommand(in RunInput, info weaver.CurrentInfo) (command, error) {
 	return c, nil
 }
 
-// ending is how a command ended.
-type ending struct {
+// exit is how a command ended.
+type exit struct {
 	code    int    // -1: by a signal
 	signal  string // its name
-	stopped error  // the cause for which it was told to end before it had
+	stopped error  // the cause for which it was terminated before it had ended
 }
 
 // run runs the command until everything in its process group is gone. It
 // starts the readers of out.
-func (c command) run(ctx context.Context, out *output) (ending, error) {
+func (c command) run(ctx context.Context, out *output) (exit, error) {
 	p, forget, err := c.lead(ctx, out)
 	if err != nil {
-		return ending{}, c.explain(err)
+		return exit{}, c.explain(err)
 	}
 	state, err := p.clear()
 	forget()
 	if err != nil {
-		return ending{}, fmt.Errorf("wait for %s: %w", c.argv[0], err)
+		return exit{}, fmt.Errorf("wait for %s: %w", c.argv[0], err)
 	}
-	how := ending{code: state.ExitCode(), stopped: p.stopped}
+	how := exit{code: state.ExitCode(), stopped: p.stopped}
 	if s, ok := state.Sys().(syscall.WaitStatus); ok && s.Signaled() {
 		how.signal = s.Signal().String()
 	}
@@ -70,8 +70,8 @@ func (c command) run(ctx context.Context, out *output) (ending, error) {
 func (c command) lead(ctx context.Context, out *output) (p *process, forget func(), err error) {
 	// The leader is killed when the thread that forked it ends
 	// (PR_SET_PDEATHSIG). The Go runtime ends threads when a goroutine dies
-	// that is locked to one, which anybody in the program may do: this thread
-	// is kept for us until the leader has ended. It costs no thread more, as
+	// that is locked to one, which any code of the program may do: this thread
+	// is kept for it until the leader has ended. It costs no thread more, as
 	// waiting takes one anyway.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -80,15 +80,15 @@ func (c command) lead(ctx context.Context, out *output) (p *process, forget func
 		return nil, nil, err
 	}
 	out.read(ctx)
-	told := make(chan struct{})
+	ended := make(chan struct{})
 	unwatch := context.AfterFunc(ctx, func() {
-		defer close(told)
+		defer close(ended)
 		p.end(context.Cause(ctx))
 	})
 	p.zombie = p.awaitLeader()
 	return p, func() {
 		if !unwatch() {
-			<-told
+			<-ended
 		}
 	}, nil
 }
@@ -148,7 +148,7 @@ func (c command) explain(err error) error {
 // mistake returns nil when the cause may go away by itself: no memory, too
 // many processes or files.
 func (c command) mistake(err error) error {
-	// The kernel does not tell the directory's trouble from the program's.
+	// The kernel's error is the same for the directory and for the program.
 	if c.dir != "" {
 		switch info, err := os.Stat(c.dir); {
 		case errors.Is(err, os.ErrNotExist):
@@ -211,7 +211,7 @@ func newEnvironment(in RunInput, info weaver.CurrentInfo) *environment {
 		e.add("WEAVER_TASK_NAME", info.Node)
 	}
 	// Not in a job, or no handler at all: those of a task that runs this
-	// worker are not ours to pass on.
+	// worker are not passed on.
 	for _, name := range []string{"WEAVER_TASK_ID", "WEAVER_ATTEMPT", "WEAVER_JOB_ID", "WEAVER_TASK_NAME"} {
 		e.have[name] = true
 	}

@@ -5,8 +5,8 @@ import "time"
 // RunCommand is the handler of Run.
 var RunCommand = run
 
-// PipePatience is how long a pipe may stay open when the command is gone.
-const PipePatience = pipePatience
+// PipeGrace is how long a pipe may stay open when the command is gone.
+const PipeGrace = pipeGrace
 
 // SetCancelGrace changes how long a cancelled command may go on. It is for
 // TestMain: commands read it without a lock.

@@ -114,10 +114,10 @@ func runWorker(t *testing.T, w work, files ...*os.File) {
 	}
 }
 
-// deaf is a command whose leader and children hear nothing but SIGKILL.
-const deaf = `trap '' HUP INT QUIT TERM; sh -c 'while :; do sleep 1000; done' & while :; do echo ready; wait; done`
+// ignoring is a command whose leader and children ignore all signals but SIGKILL.
+const ignoring = `trap '' HUP INT QUIT TERM; sh -c 'while :; do sleep 1000; done' & while :; do echo ready; wait; done`
 
-// Nothing is left of the commands of a worker that is killed.
+// Nothing remains of the commands of a worker that is killed.
 func TestRunEndsWithItsWorker(t *testing.T) {
 	t.Parallel()
 	once := builtin.RunInput{Argv: []string{"true"}}
@@ -130,7 +130,7 @@ func TestRunEndsWithItsWorker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			witness := newWitness(t)
-			w.Second = witness.shell(deaf)
+			w.Second = witness.shell(ignoring)
 			runWorker(t, w)
 			witness.end()
 		})

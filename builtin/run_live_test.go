@@ -21,10 +21,10 @@ func TestRunOutputIsLive(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
 	w := newWitness(t)
-	// It goes on only when the test has heard it.
+	// It goes on only when the test has received it.
 	h := s.enqueue(w.shell(`mkfifo "$WITNESS.go"; echo first; echo up >&9; read -r go <"$WITNESS.go"; echo second; echo words >&2`))
 	s.says(h.ID(), "first\n")
-	w.hears("up")
+	w.awaits("up")
 	script(t, w.path+".go", "go\n", 0)
 	out, err := h.Wait(t.Context())
 	if err != nil {
@@ -38,7 +38,7 @@ func TestRunOutputIsLive(t *testing.T) {
 	}
 }
 
-// Blocks end where they end; runes that cross that are told whole.
+// Blocks end where they end; runes that cross that are emitted whole.
 func TestRunLiveTextIsValid(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{InlineLimit: 1 << 20})
@@ -59,7 +59,7 @@ func TestRunLiveTextIsValid(t *testing.T) {
 			}
 		}
 		if got := strings.Join(chunks, ""); got != c.want {
-			t.Errorf("%s: the %d bytes told are not the %d expected: %d times U+FFFD", name, len(got), len(c.want), strings.Count(got, "\uFFFD"))
+			t.Errorf("%s: the %d bytes emitted are not the %d expected: %d times U+FFFD", name, len(got), len(c.want), strings.Count(got, "\uFFFD"))
 		}
 		if keep := 256 << 10; len(c.want) <= keep && out.Stdout != c.want || !strings.HasSuffix(c.want, out.Stdout) {
 			t.Errorf("%s: kept %d bytes of %d", name, len(out.Stdout), len(c.want))
@@ -98,19 +98,19 @@ func TestRunOutputFitsTheEngine(t *testing.T) {
 func TestRunOutputMemory(t *testing.T) {
 	const size = 200_000_000
 	var before, during atomic.Uint64
-	var heard int64
+	var received int64
 	measure := event.SinkFunc(func(e event.Event) {
 		c, ok := e.(event.StreamChunk)
 		if !ok {
 			return
 		}
-		was := heard
-		heard += int64(len(c.Data.(string)))
+		was := received
+		received += int64(len(c.Data.(string)))
 		const early, late = 1_000_000, size - 1_000_000
-		if was < early && heard >= early {
+		if was < early && received >= early {
 			before.Store(liveHeap())
 		}
-		if was < late && heard >= late {
+		if was < late && received >= late {
 			during.Store(liveHeap())
 		}
 	})
@@ -120,8 +120,8 @@ func TestRunOutputMemory(t *testing.T) {
 	if out.StdoutBytes != size || !out.StdoutTruncated || len(out.Stdout) < 60_000 {
 		t.Errorf("%d bytes, kept %d", out.StdoutBytes, len(out.Stdout))
 	}
-	if heard != size {
-		t.Errorf("%d bytes were told", heard)
+	if received != size {
+		t.Errorf("%d bytes were emitted", received)
 	}
 	if grown := int64(during.Load()) - int64(before.Load()); during.Load() == 0 || grown > 256<<10 {
 		t.Errorf("the heap grew by %d bytes", grown)

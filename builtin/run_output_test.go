@@ -94,7 +94,7 @@ func TestRunOutputShares(t *testing.T) {
 	}
 }
 
-// A stream keeps its end, however it was written, and tells all of it.
+// A stream keeps its end, however it was written, and all of it is counted.
 func TestRunStreamKeepsItsEnd(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, 2, 3, 5, 7, 4096, 5000} {

@@ -17,10 +17,10 @@ var (
 )
 
 // killedLimit is how long the members of a killed group may take to go: one
-// that hangs in the kernel, or that nobody reaps, is not waited for for ever.
+// that hangs in the kernel, or that is not reaped, is not waited for for ever.
 const killedLimit = time.Second
 
-// process is a command that runs. On Unix it is a process group; elsewhere
+// process is a command that runs. On Unix it is a process group; on other systems
 // only its leader can be ended.
 //
 // Nothing is signalled after it is gone, when its id may be another's: for
@@ -34,8 +34,8 @@ type process struct {
 	mu      sync.Mutex
 	ended   bool  // the leader has ended
 	gone    bool  // and the group is empty, or was given up
-	told    bool  // the group got SIGTERM; once, because a second one means haste to some
-	stopped error // the first cause for which a running leader was told to end
+	asked   bool  // the group got SIGTERM; once, because a second one means haste to some
+	stopped error // the first cause for which a running leader was terminated
 	killAt  time.Time
 	killer  *time.Timer
 	member  int // of the group, seen alive; for remains
@@ -74,7 +74,7 @@ func graceOf(cause error) time.Duration {
 	return cancelGrace
 }
 
-// end tells the group to end, and kills it when it does not.
+// end asks the group to end, and kills it when it does not.
 func (p *process) end(cause error) {
 	grace := graceOf(cause)
 	p.mu.Lock()
@@ -92,7 +92,7 @@ func (p *process) end(cause error) {
 		p.kill()
 		return
 	}
-	p.tell()
+	p.ask()
 	p.killer = time.AfterFunc(grace, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -102,11 +102,11 @@ func (p *process) end(cause error) {
 	})
 }
 
-// vanished reports whether there is nobody left to signal. The caller holds
+// vanished reports whether no process of the group is there to signal. The caller holds
 // mu.
 func (p *process) vanished() bool { return p.gone || p.ended && !p.remains() }
 
-// clear reaps the leader, which has ended, and ends what is left of its group.
+// clear reaps the leader, which has ended, and ends what remains of its group.
 func (p *process) clear() (*os.ProcessState, error) {
 	state, err := p.reap()
 	for pause := time.Millisecond; !p.cleared(); pause = min(2*pause, 50*time.Millisecond) {
@@ -133,26 +133,26 @@ func (p *process) reap() (*os.ProcessState, error) {
 	return state, err
 }
 
-// leaderIsGone notes that only others can be left. The caller holds mu.
+// leaderIsGone notes that only others can remain in the group. The caller holds mu.
 func (p *process) leaderIsGone() {
 	p.ended = true
 	// A process id is not given out while a group has it, and this follows the
 	// reaping within microseconds: either the group still has members, or the
 	// signal goes nowhere.
-	if !p.tell() {
+	if !p.ask() {
 		p.leave()
 	} else if p.stopped == nil { // or else they keep the time that they were given
 		p.killAt = time.Now().Add(leftoverGrace)
 	}
 }
 
-// tell asks the group to end, unless it was asked, and reports whether there
+// ask asks the group to end, unless it was asked, and reports whether there
 // is one. The caller holds mu.
-func (p *process) tell() bool {
-	if p.told {
+func (p *process) ask() bool {
+	if p.asked {
 		return p.remains()
 	}
-	p.told = true
+	p.asked = true
 	return p.terminate()
 }
 

@@ -38,7 +38,7 @@ func (p *process) leaderEnded() bool {
 
 // lives reports whether a group that exists has a member that is no zombie.
 // Orphans that ended are reaped by process 1, which takes its time in some
-// containers, or never does it; the kernel does not tell them apart. The
+// containers, or never does it; the kernel does not distinguish them. The
 // processes are looked through only for a command that left some behind.
 func (p *process) lives() bool {
 	if p.member != 0 && groupState(strconv.Itoa(p.member), p.leader.Pid) == alive {
@@ -64,7 +64,7 @@ func (p *process) lives() bool {
 			dead++
 		}
 	}
-	// None seen at all: this /proc shows other processes than ours.
+	// None seen at all: this /proc shows other processes than those of this namespace.
 	return err != nil || dead == 0 && p.signal(0)
 }
 

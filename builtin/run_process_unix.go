@@ -16,7 +16,7 @@ const relativeToDir = true
 var alwaysInherited = []string{"PATH", "HOME", "LANG"}
 
 // terminate asks the group to end and reports whether there is one. A stopped
-// process has to be continued to hear of it.
+// process has to be continued to receive it.
 func (p *process) terminate() bool {
 	if !p.signal(syscall.SIGTERM) {
 		return false
@@ -27,10 +27,10 @@ func (p *process) terminate() bool {
 
 func (p *process) kill() { p.signal(syscall.SIGKILL) }
 
-// remains reports whether somebody is in the group whose leader was reaped.
+// remains reports whether the group, whose leader was reaped, has members.
 func (p *process) remains() bool {
 	// Orphans become children of this process when it is the first of a
-	// container, or a subreaper. Nobody else reaps them then.
+	// container, or a subreaper. No other process reaps them then.
 	for {
 		pid, err := unix.Wait4(-p.leader.Pid, nil, unix.WNOHANG, nil)
 		if errors.Is(err, syscall.EINTR) {
@@ -43,7 +43,7 @@ func (p *process) remains() bool {
 	return p.signal(0) && p.lives()
 }
 
-// signal reports whether somebody was there. Members that we may not signal
+// signal reports whether the group has members. Members that may not be signalled
 // (set-user-id programs) count: they are.
 func (p *process) signal(s syscall.Signal) bool {
 	return !errors.Is(syscall.Kill(-p.leader.Pid, s), syscall.ESRCH)

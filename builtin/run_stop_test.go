@@ -20,12 +20,12 @@ import (
 
 // Shell lines for commands that run until they are ended.
 const (
-	// forever has a child, which holds the witness too, and dies of SIGTERM
+	// forever has a child, which holds the witness too, and ends by SIGTERM
 	// once it is ready: a shell that has just forked may lose one.
 	forever = `sh -c 'echo ready; exec sleep 1000' & wait`
-	// stubborn hears SIGTERM and goes on.
+	// stubborn receives SIGTERM and goes on.
 	stubborn = `trap 'echo term >&9' TERM; while :; do ` + forever + `; done`
-	// obedient hears SIGTERM and exits with 0.
+	// obedient receives SIGTERM and exits with 0.
 	obedient = `trap 'echo bye; exit 0' TERM; while :; do ` + forever + `; done`
 )
 
@@ -37,7 +37,7 @@ func TestRunTimeout(t *testing.T) {
 		line string
 		says []string
 	}{
-		"ends a command":            {"echo working; " + forever, []string{"timed out", "told to end: ended by signal: terminated", "working"}},
+		"ends a command":            {"echo working; " + forever, []string{"timed out", "asked to end: ended by signal: terminated", "working"}},
 		"kills one that ignores it": {stubborn, []string{"timed out", "ended by signal: killed"}},
 		"is never a success":        {obedient, []string{"timed out", "exit status 0", "bye"}},
 	} {
@@ -82,9 +82,9 @@ func TestRunCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.fails(h, weaver.StateCancelled, task.KindCancelled)
-		heard := w.end()
-		if line == stubborn && !slices.Equal(heard, []string{"term"}) {
-			t.Errorf("a command that ignores SIGTERM heard %q, want it once", heard)
+		got := w.end()
+		if line == stubborn && !slices.Equal(got, []string{"term"}) {
+			t.Errorf("a command that ignores SIGTERM got %q, want it once", got)
 		}
 		if line == obedient {
 			s.says(h.ID(), "bye") // output is live until the end
@@ -97,24 +97,24 @@ func TestRunDeadline(t *testing.T) {
 	s := newShop(t, weaver.Config{})
 	w := newWitness(t)
 	s.fails(s.enqueue(w.shell(stubborn), weaver.ExpireAfter(time.Second)), weaver.StateCancelled, task.KindDeadline)
-	if heard := w.end(); !slices.Equal(heard, []string{"term"}) {
-		t.Errorf("heard %q, want SIGTERM first", heard)
+	if got := w.end(); !slices.Equal(got, []string{"term"}) {
+		t.Errorf("got %q, want SIGTERM first", got)
 	}
 }
 
-// A stopped process hears SIGTERM only when it goes on.
+// A stopped process receives SIGTERM only when it goes on.
 func TestRunCancelsAStoppedCommand(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
 	w := newWitness(t)
 	h := s.enqueue(w.shell(`trap 'echo term >&9; exit 1' TERM; (kill -STOP $$; echo stopped >&9) & wait`))
-	w.hears("stopped")
+	w.awaits("stopped")
 	if err := s.Cancel(t.Context(), h.ID()); err != nil {
 		t.Fatal(err)
 	}
 	s.fails(h, weaver.StateCancelled, task.KindCancelled)
-	if heard := w.end(); !slices.Contains(heard, "term") {
-		t.Errorf("heard %q, want SIGTERM", heard)
+	if got := w.end(); !slices.Contains(got, "term") {
+		t.Errorf("got %q, want SIGTERM", got)
 	}
 }
 
@@ -129,8 +129,8 @@ func TestRunCancelIsPatientWithTheGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.fails(h, weaver.StateCancelled, task.KindCancelled)
-	if heard := w.end(); !slices.Equal(heard, []string{"cleaned"}) {
-		t.Errorf("heard %q: a member of the group had no time to clean up", heard)
+	if got := w.end(); !slices.Equal(got, []string{"cleaned"}) {
+		t.Errorf("got %q: a member of the group had no time to clean up", got)
 	}
 }
 
@@ -144,8 +144,8 @@ func TestRunForceKills(t *testing.T) {
 	if err := s.Cancel(t.Context(), h.ID(), weaver.Force()); err != nil {
 		t.Fatal(err)
 	}
-	if heard := w.end(); len(heard) > 0 {
-		t.Errorf("the command heard %q, want SIGKILL at once", heard)
+	if got := w.end(); len(got) > 0 {
+		t.Errorf("the command got %q, want SIGKILL at once", got)
 	}
 	s.fails(h, weaver.StateCancelled, task.KindCancelled)
 }
@@ -164,13 +164,13 @@ func TestRunDrain(t *testing.T) {
 			s.StopNow()
 			err := <-s.done
 			s.done <- err // for the cleanup
-			heard := w.end()
+			got := w.end()
 			info, getErr := h.Get(t.Context())
 			if getErr != nil || info.State != weaver.StateReady || info.AttemptCount != 0 || info.AttemptNo != 1 {
 				t.Errorf("the task is %s with %d of %d attempts counted, %v; want it ready and none", info.State, info.AttemptCount, info.AttemptNo, getErr)
 			}
-			if line == stubborn && !slices.Equal(heard, []string{"term"}) {
-				t.Errorf("heard %q, want SIGTERM first", heard)
+			if line == stubborn && !slices.Equal(got, []string{"term"}) {
+				t.Errorf("got %q, want SIGTERM first", got)
 			}
 		})
 	}
@@ -205,7 +205,7 @@ func TestRunCancelAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
 	w := newWitness(t)
-	// The child is told to end when its parent has.
+	// The child is asked to end when its parent has.
 	h := s.enqueue(w.shell(`mkfifo "$WITNESS.up"
 		(trap 'echo orphan' TERM; echo up >"$WITNESS.up"; while :; do sleep 1000 & wait; done) &
 		read -r up <"$WITNESS.up"; exit 0`))
@@ -247,7 +247,7 @@ func TestRunSlowListener(t *testing.T) {
 		// What it waits for is that time passes.
 		if c, ok := e.(event.StreamChunk); ok && strings.HasPrefix(c.Data.(string), "first") {
 			<-w.gone
-			<-time.After(builtin.PipePatience + 500*time.Millisecond)
+			<-time.After(builtin.PipeGrace + 500*time.Millisecond)
 		} else if ok {
 			<-time.After(50 * time.Millisecond)
 		}

@@ -113,7 +113,7 @@ func TestRunEnvironment(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant %q", name, out.Stdout, want)
 		}
 		if strings.Contains(out.Stdout, "WEAVER_JOB_ID") {
-			t.Errorf("%s: a task outside jobs was told of a job:\n%s", name, out.Stdout)
+			t.Errorf("%s: a task outside jobs got the variables of one:\n%s", name, out.Stdout)
 		}
 	}
 }

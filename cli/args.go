@@ -47,7 +47,7 @@ func (p pageFlags) check(limit int) error {
 	return nil
 }
 
-// parseIDs reads ids, tells all bad ones at once, and takes each once.
+// parseIDs reads IDs and takes each once; its error names all bad ones.
 func parseIDs(args []string) ([]task.ID, error) {
 	var ids []task.ID
 	var problems []error
@@ -93,7 +93,7 @@ func parseLabels(args []string) (map[string]string, error) {
 	return labels, nil
 }
 
-// otherWords are what other engines and habits call our states.
+// otherWords are the names of the states in other engines.
 var otherWords = map[string]string{
 	"canceled": "cancelled", "aborted": "cancelled",
 	"complete": "succeeded", "completed": "succeeded", "done": "succeeded", "success": "succeeded", "successful": "succeeded",

@@ -7,36 +7,35 @@ import (
 	"slices"
 
 	"github.com/goweaver/weaver/store"
-	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// withWork runs fn with a store that work can be put into. A file that is not
-// there is created: whoever runs a pipeline has not asked for a store, but
-// for work that survives. A store with an older schema is not touched.
-func (s *session) withWork(ctx context.Context, fn func(*sqlite.DB) error) error {
-	return s.withDB(ctx, true, func(db *sqlite.DB) error {
-		err := db.Ready(ctx)
+// withWork runs fn with a store that work can be put into. One that does not
+// exist is created: to run a pipeline is not to ask for a store, but for work
+// that survives. A store with an older schema is not touched.
+func (s *session) withWork(ctx context.Context, fn func(store.Store) error) error {
+	return s.withStore(ctx, true, func(st openedStore) error {
+		err := st.Ready(ctx)
 		if errors.Is(err, store.ErrNotMigrated) {
-			err = s.migrateNew(ctx, db, err)
+			err = s.migrateNew(ctx, st, err)
 		}
 		if err != nil {
 			return err
 		}
-		return fn(db)
+		return fn(st)
 	})
 }
 
-// migrateNew gives an empty store its schema; one that has a part of it is
-// left to `migrate up` and keeps its error.
-func (s *session) migrateNew(ctx context.Context, db *sqlite.DB, notReady error) error {
-	list, err := db.MigrationStatus(ctx)
+// migrateNew gives an empty store its schema. For one that has a part of it,
+// which only `migrate up` completes, it returns notReady.
+func (s *session) migrateNew(ctx context.Context, m store.Migrator, notReady error) error {
+	list, err := m.MigrationStatus(ctx)
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(list, func(m sqlite.MigrationStatus) bool { return !isPending(m) }) {
+	if slices.ContainsFunc(list, func(st store.MigrationStatus) bool { return !isPending(st) }) {
 		return notReady
 	}
-	if err := db.Migrate(ctx); err != nil {
+	if err := m.Migrate(ctx); err != nil {
 		return fmt.Errorf("create the store %s: %w", s.flags.Store, err)
 	}
 	s.created = true

@@ -13,13 +13,13 @@ import (
 
 // doctorCmd is the verb doctor.
 type doctorCmd struct {
-	PostRestore bool `help:"First tell the namespace that it was restored from a backup: leases handed out before become worthless."`
+	PostRestore bool `help:"First begin a new generation of the namespace, after it was restored from a backup: leases handed out before become worthless."`
 	auditFlags
 }
 
 // Help is shown by doctor --help.
 func (doctorCmd) Help() string {
-	return "Doctor reads everything in the namespace as one picture and checks that it agrees with itself: states with dispatch rows, " +
+	return "Doctor reads everything in the namespace as one snapshot and checks that it agrees with itself: states with dispatch rows, " +
 		"edges with the tasks they join, keys with who runs, jobs with their tasks. Exit code 1: it does not, and each violation is listed; " +
 		"or the store cannot be written, and why."
 }
@@ -83,7 +83,7 @@ func (c *doctorCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// restored begins a new life of the store (LEASES R17).
+// restored begins a new generation of the namespace.
 func (c *doctorCmd) restored(ctx context.Context, client *weaver.Client) error {
 	res, err := client.Store().Operate(ctx, client.Namespace(), store.Restored{Audit: store.Audit{By: c.who(), Reason: c.Reason}})
 	if err == nil {
@@ -95,12 +95,10 @@ func (c *doctorCmd) restored(ctx context.Context, client *weaver.Client) error {
 	return nil
 }
 
-// writable returns what keeps a store from being written, if it can tell. That
-// somebody else writes just now is no trouble.
-func writable(ctx context.Context, s weaver.Store) error {
-	w, ok := s.(interface {
-		Writable(ctx context.Context) error
-	})
+// writable returns what keeps a store from being written, if it can test that.
+// Another writer that is at work just now does not.
+func writable(ctx context.Context, s store.Store) error {
+	w, ok := s.(writeProber)
 	if !ok {
 		return nil
 	}
@@ -153,6 +151,6 @@ func (s *session) printCheckup(f *checkup) {
 		s.printf("%s: no worker of this namespace has been up since, or not for a whole lease yet. Start one, and look again after that.\n", overdueLease)
 	}
 	if defects > 0 {
-		s.printf("This is a defect of the store, or somebody changed its rows by hand: stop the workers, keep a copy of the file, and report it.\n")
+		s.printf("This is a defect of the store, or its rows were changed by hand: stop the workers, keep a copy of the file, and report it.\n")
 	}
 }

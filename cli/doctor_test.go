@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// refusing is a store whose disk says something.
+// refusing is a store that cannot be written.
 type refusing struct {
 	*memstore.Store
 	err error
@@ -32,10 +32,10 @@ func TestDoctorAsksWhetherTheStoreCanBeWritten(t *testing.T) {
 		store store.Store
 		want  error
 	}{
-		"one that cannot tell": {memstore.New(), nil},
-		"one that takes it":    {db, nil},
-		"a full disk":          {refusing{memstore.New(), store.ErrFull}, store.ErrFull},
-		"another writer":       {refusing{memstore.New(), store.ErrBusy}, nil},
+		"one that cannot test it": {memstore.New(), nil},
+		"one that takes it":       {db, nil},
+		"a full disk":             {refusing{memstore.New(), store.ErrFull}, store.ErrFull},
+		"another writer":          {refusing{memstore.New(), store.ErrBusy}, nil},
 	} {
 		if err := cli.Writable(t.Context(), c.store); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)

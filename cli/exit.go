@@ -33,7 +33,7 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// badInput is an error of whoever typed the command.
+// badInput is an error in what the command line asks for.
 func badInput(advice, format string, args ...any) error {
 	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...), advice: advice}
 }
@@ -64,7 +64,7 @@ var storeErrors = []error{
 // inputErrors are those that a person can avoid by asking for something else.
 var inputErrors = []error{store.ErrNotFound, store.ErrState, store.ErrBadCursor, weaver.ErrInvalidOption}
 
-// exitCode tells how the process ends after err.
+// exitCode returns the code with which the process ends after err.
 func exitCode(err error) int {
 	is := func(target error) bool { return errors.Is(err, target) }
 	var ee *exitError
@@ -81,8 +81,8 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// advice says what to do about an error; "" when its own text does, or nobody
-// knows.
+// advice says what to do about an error; "" when its own text does, or
+// nothing is known to help.
 func advice(app App, err error) string {
 	var ee *exitError
 	if errors.As(err, &ee) {
@@ -101,22 +101,22 @@ func advice(app App, err error) string {
 		{store.ErrUnknown, "Whether it was done is not known: look before you do it again."},
 		{context.Canceled, "It was interrupted."},
 	} {
-		if errors.Is(err, known.err) && !told(err, known.text) {
+		if errors.Is(err, known.err) && !advises(err, known.text) {
 			return known.text
 		}
 	}
 	return ""
 }
 
-// told reports whether an error's own text has the command of the advice.
-func told(err error, advice string) bool {
+// advises reports whether an error's own text has the command of the advice.
+func advises(err error, advice string) bool {
 	_, command, found := strings.Cut(advice, "`")
 	command, _, _ = strings.Cut(command, "`")
 	return found && strings.Contains(err.Error(), "`"+command+"`")
 }
 
-// errSilent ends a verb whose output has told everything.
-var errSilent = errors.New("told already")
+// errSilent ends a verb whose output says everything.
+var errSilent = errors.New("printed already")
 
 // silent gives an exit code without a message.
 func silent(code int) error { return &exitError{code: code, err: errSilent} }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 )
@@ -20,9 +21,8 @@ type Reader = reader
 func Why(ctx context.Context, r Reader, now time.Time, depth int, id task.ID) (string, any, error) {
 	var out bytes.Buffer
 	s := newSession(App{}.withDefaults(), globals{}, streams{}, &out, now)
-	s.clock.zone = time.UTC
-	e := explainer{read: r, clock: s.clock, command: s.command, depth: depth}
-	x, err := e.explain(ctx, id)
+	s.clock.Zone = time.UTC
+	x, err := explainID(ctx, r, explain.Explainer{Clock: s.clock, Command: s.command, Depth: depth}, id)
 	if err != nil {
 		return "", nil, err
 	}
@@ -68,21 +68,6 @@ func Table(colours bool, head []string, rows ...[]string) string {
 
 // DidYouMean offers the known word that is nearest.
 func DidYouMean(word string, known ...string) string { return didYouMean(word, known) }
-
-// Took tells how long something lasted.
-func Took(d time.Duration) string { return took(time.Time{}, time.Time{}.Add(d)) }
-
-// Setting tells a duration that somebody chose.
-func Setting(d time.Duration) string { return setting(d) }
-
-// Span tells how a duration reads.
-func Span(d time.Duration) string { return text.Span(d) }
-
-// When tells how an instant reads at another one.
-func When(now, t time.Time) string { return clock{now: now, zone: time.UTC}.when(t) }
-
-// OneLine makes a recorded text fit into a line.
-func OneLine(text string, limit int) string { return oneLine(text, limit) }
 
 // Quote makes a word safe for a shell.
 func Quote(word string) string { return quote(word) }

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -120,30 +118,6 @@ func unquote(s string) (string, error) {
 	return b.String(), nil
 }
 
-// A recorded text becomes one line that is not too long, and stays so.
-func FuzzOneLine(f *testing.F) {
-	for _, text := range []string{"", "plain", "日本語", " two\n lines\t", "bell\a and \x1b[2J", "日本語のとても長いメッセージ", "\xff\xfe", "a\u2028b", "\u202ereversed", "e\u0301", "\u00a0", "\ufeff"} {
-		f.Add(text, uint8(8))
-		f.Add(text, uint8(3))
-	}
-	f.Fuzz(func(t *testing.T, text string, limit uint8) {
-		most := 1 + int(limit)
-		got := cli.OneLine(text, most)
-		if utf8.RuneCountInString(got) > most || strings.Contains(got, "\n") || got != "" && !utf8.ValidString(got) {
-			t.Errorf("%q in %d: %q", text, most, got)
-		}
-		if got != "" {
-			checkText(t, text, got)
-		}
-		if again := cli.OneLine(got, most); again != strings.Join(strings.Fields(got), " ") {
-			t.Errorf("%q in %d: %q, and again %q", text, most, got, again)
-		}
-		if plain := strings.Join(strings.Fields(text), " "); plain == text && utf8.RuneCountInString(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) && utf8.ValidString(text) && got != text {
-			t.Errorf("%q fits into %d and became %q", text, most, got)
-		}
-	})
-}
-
 // Labels are read as what is before and after the first =, or refused.
 func FuzzLabels(f *testing.F) {
 	for _, pair := range [][2]string{{"a=b", "c=d"}, {"a=b", "a=b"}, {"a=b", "a=c"}, {"a", "b=c"}, {"=a", "b=c"}, {"a=", "a=="}, {"a=b=c", "é=\xff"}, {"", "a=b"}} {
@@ -172,51 +146,6 @@ func FuzzLabels(f *testing.F) {
 				t.Errorf("%q, %q: exit code %d", a, b, code)
 			}
 			checkText(t, a+", "+b, stderr.String())
-		}
-	})
-}
-
-// A duration that somebody chose is printed so that it can be typed again. A
-// distance has at most two units and is not off by more than one of the
-// smaller.
-func FuzzSpans(f *testing.F) {
-	for _, d := range []int64{0, 1, -1, 999_999_999, int64(time.Minute), int64(90 * time.Second), int64(10 * time.Minute), int64(time.Hour), int64(25 * time.Hour), int64(48 * time.Hour), math.MaxInt64, math.MinInt64, int64(time.Hour + time.Second), int64(100 * time.Minute)} {
-		f.Add(d)
-	}
-	f.Fuzz(func(t *testing.T, ns int64) {
-		d := time.Duration(ns)
-		if back, err := time.ParseDuration(cli.Setting(d)); err != nil || back != d {
-			t.Errorf("%v is printed as %s, which is %v, %v", d, cli.Setting(d), back, err)
-		}
-		if d < 0 {
-			return // callers turn those around
-		}
-		span := cli.Span(d)
-		days, rest := time.Duration(0), span
-		if before, after, found := strings.Cut(span, "d"); found {
-			if _, err := fmt.Sscanf(before, "%d", &days); err != nil {
-				t.Fatalf("%v: %s: %v", d, span, err)
-			}
-			if rest = after; rest == "" {
-				rest = "0s"
-			}
-		}
-		got, err := time.ParseDuration(rest)
-		got += days * 24 * time.Hour
-		smaller := time.Second
-		switch {
-		case d >= 24*time.Hour:
-			smaller = time.Hour
-		case d >= time.Hour:
-			smaller = time.Minute
-		}
-		if units := strings.Map(func(r rune) rune {
-			if unicode.IsLetter(r) {
-				return r
-			}
-			return -1
-		}, span); err != nil || got > d || d-got >= smaller || len(units) > 2 {
-			t.Errorf("%v is %s: %v, %v", d, span, got, err)
 		}
 	})
 }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// interrupts tells a verb that runs tasks what the person at the keyboard
-// wants: the first signal asks it to drain, the second to stop now.
+// interrupts are the signals to a verb that runs tasks: the first one asks it to
+// drain, the second one to stop now.
 type interrupts struct {
 	drain context.Context // ends with the first signal, or with the verb's context
 	now   context.Context // ends with the second
@@ -16,17 +16,17 @@ type interrupts struct {
 
 // listen begins to watch for signals until stop is called. It counts them
 // itself: Main ends the verb's context at the first one, too, and which of
-// both hears of a signal earlier is not known.
+// both receives a signal earlier is not known.
 func listen(ctx context.Context, run func(name string, fn func(context.Context) error)) (in interrupts, stop func()) {
 	drain, startDrain := context.WithCancel(ctx)
 	now, startNow := context.WithCancel(context.WithoutCancel(ctx))
-	heard := make(chan os.Signal, 2)
-	signal.Notify(heard, wanted()...)
+	received := make(chan os.Signal, 2)
+	signal.Notify(received, wanted()...)
 	done := make(chan struct{})
 	run("signals", func(context.Context) error {
 		for _, begin := range []context.CancelFunc{startDrain, startNow} {
 			select {
-			case <-heard:
+			case <-received:
 				begin()
 			case <-done:
 				return nil
@@ -35,7 +35,7 @@ func listen(ctx context.Context, run func(name string, fn func(context.Context) 
 		return nil
 	})
 	return interrupts{drain, now}, func() {
-		signal.Stop(heard)
+		signal.Stop(received)
 		close(done)
 		startDrain()
 		startNow()

@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -69,12 +71,12 @@ func (s *session) jobTable(jobs []task.Job) *table {
 		j := &jobs[i]
 		t.add(
 			plain(j.ID.String()),
-			plain(oneLine(j.Name, maxNote)),
+			plain(text.OneLine(j.Name, explain.MaxNote)),
 			cell{string(j.State), text.StateColor(j.State)},
 			plain(fmt.Sprintf("%d/%d", j.Counters.Total-j.Counters.Unfinished, j.Counters.Total)),
 			plain(number(j.Counters.Failed)),
-			plain(s.clock.when(j.CreatedAt)),
-			plain(s.clock.when(j.FinishedAt)),
+			plain(s.clock.When(j.CreatedAt)),
+			plain(s.clock.When(j.FinishedAt)),
 		)
 	}
 	return t
@@ -105,34 +107,28 @@ func (c *jobShowCmd) Run(ctx context.Context, s *session) error {
 
 func (s *session) printJob(st *weaver.JobStatus) {
 	j, c := &st.JobInfo, s.clock
-	s.printf("%s\n\n", s.paint.Paint(text.Bold, fmt.Sprintf("Job %s %q", j.ID, oneLine(j.Name, maxNote))))
-	s.stateField(string(j.State), c.jobStanding(j))
+	s.printf("%s\n\n", s.paint.Paint(text.Bold, fmt.Sprintf("Job %s %q", j.ID, text.OneLine(j.Name, explain.MaxNote))))
+	s.stateField(string(j.State), c.JobState(j))
 	s.field("budget", budget(j.Budget))
-	s.field("deadline", c.when(j.DeadlineAt))
+	s.field("deadline", c.When(j.DeadlineAt))
 	if j.CancelRequested {
-		s.field("cancelled", "asked"+by(j.CancelBy, j.CancelReason))
+		s.field("cancelled", "asked"+explain.By(j.CancelBy, j.CancelReason))
 	}
 	s.field("metadata", pairs(j.Meta))
-	s.field("created", c.when(j.CreatedAt))
-	s.field("finished", c.when(j.FinishedAt))
+	s.field("created", c.When(j.CreatedAt))
+	s.field("finished", c.When(j.FinishedAt))
 	s.section("Tasks", s.taskTable(st.Tasks))
 }
 
 func budget(b task.Budget) string {
-	text := ""
-	add := func(name, value string) {
-		if text != "" {
-			text += ", "
-		}
-		text += name + " " + value
-	}
+	var parts []string
 	if b.MaxAttemptsPerTask > 0 {
-		add("attempts per task", fmt.Sprint(b.MaxAttemptsPerTask))
+		parts = append(parts, fmt.Sprintf("attempts per task %d", b.MaxAttemptsPerTask))
 	}
 	if b.MaxDuration > 0 {
-		add("duration", setting(b.MaxDuration))
+		parts = append(parts, "duration "+text.Setting(b.MaxDuration))
 	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 type jobCancelCmd struct {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/text"
-	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/store"
 )
 
 // migrateCmd groups the verbs of the schema.
@@ -23,7 +23,7 @@ type migration struct {
 	AppliedAt time.Time `json:"applied_at,omitzero"`
 }
 
-func migrationsOf(list []sqlite.MigrationStatus, which func(sqlite.MigrationStatus) bool) []migration {
+func migrationsOf(list []store.MigrationStatus, which func(store.MigrationStatus) bool) []migration {
 	found := []migration{}
 	for _, m := range list {
 		if which(m) {
@@ -33,18 +33,18 @@ func migrationsOf(list []sqlite.MigrationStatus, which func(sqlite.MigrationStat
 	return found
 }
 
-func isPending(m sqlite.MigrationStatus) bool { return m.AppliedAt.IsZero() }
+func isPending(m store.MigrationStatus) bool { return m.AppliedAt.IsZero() }
 
 type migrateUpCmd struct{}
 
 // Run implements the verb.
 func (migrateUpCmd) Run(ctx context.Context, s *session) error {
-	return s.withDB(ctx, true, func(db *sqlite.DB) error {
-		before, err := db.MigrationStatus(ctx)
+	return s.withStore(ctx, true, func(st openedStore) error {
+		before, err := st.MigrationStatus(ctx)
 		if err != nil {
 			return err
 		}
-		if err := db.Migrate(ctx); err != nil {
+		if err := st.Migrate(ctx); err != nil {
 			return err
 		}
 		applied := migrationsOf(before, isPending)
@@ -66,15 +66,15 @@ type migrateStatusCmd struct{}
 
 // Run implements the verb.
 func (migrateStatusCmd) Run(ctx context.Context, s *session) error {
-	return s.withDB(ctx, false, func(db *sqlite.DB) error {
-		list, err := db.MigrationStatus(ctx)
+	return s.withStore(ctx, false, func(st openedStore) error {
+		list, err := st.MigrationStatus(ctx)
 		if err != nil {
 			return err
 		}
 		if s.json() {
 			return s.writeJSON(map[string]any{
 				"store":      s.flags.Store,
-				"migrations": migrationsOf(list, func(sqlite.MigrationStatus) bool { return true }),
+				"migrations": migrationsOf(list, func(store.MigrationStatus) bool { return true }),
 				"pending":    len(migrationsOf(list, isPending)),
 			})
 		}
@@ -82,7 +82,7 @@ func (migrateStatusCmd) Run(ctx context.Context, s *session) error {
 		for _, m := range list {
 			applied := cell{"pending", text.Yellow}
 			if !m.AppliedAt.IsZero() {
-				applied = plain(s.clock.when(m.AppliedAt))
+				applied = plain(s.clock.When(m.AppliedAt))
 			}
 			t.add(plain(fmt.Sprintf("%04d", m.Version)), plain(m.Name), applied)
 		}
@@ -98,10 +98,10 @@ type migratePrintCmd struct{}
 
 // Run implements the verb.
 func (migratePrintCmd) Run(_ context.Context, s *session) error {
-	if _, err := storePath(s.flags.Store); err != nil {
+	sql, err := schemaScript(s.flags.Store)
+	if err != nil {
 		return err
 	}
-	sql := new(sqlite.DB).MigrationSQL()
 	if s.json() {
 		return s.writeJSON(map[string]any{"sql": sql})
 	}

@@ -24,11 +24,11 @@ const (
 	metaDefinition = "weaver.definition" // pipeline.Digest
 )
 
-// pipelineFile is a file whose mistakes, if any, were told.
+// pipelineFile is a file without mistakes.
 type pipelineFile struct {
 	*pipeline.Pipeline
 	given string // the path as it was typed
-	path  string // absolute: with the name it tells which job this is
+	path  string // absolute: with the name it identifies the job
 }
 
 // pipelineFlags choose what happens when the job of a file is unfinished.
@@ -38,7 +38,7 @@ type pipelineFlags struct {
 }
 
 // maxRead bounds what is read of a file that is no pipeline at all. It is more
-// than Parse accepts, so that the message can tell the size.
+// than Parse accepts, so that the message can have the size.
 const maxRead = 16 * pipeline.MaxSize
 
 func (s *session) readPipeline(given string) (*pipelineFile, error) {
@@ -81,7 +81,7 @@ func readAtMost(path string, limit int64) (src []byte, err error) {
 }
 
 // queue is the line of this file's tasks: a run of it serves no other, so it
-// starts nothing that somebody else submitted.
+// starts no task of other submissions.
 func (f *pipelineFile) queue() string {
 	sum := sha256.Sum256([]byte(f.path))
 	return fmt.Sprintf("%s@%s", f.Name, hex.EncodeToString(sum[:4]))
@@ -103,7 +103,7 @@ type start struct {
 	ended   weaver.JobID // the unfinished job that --fresh cancelled
 }
 
-// begin finds the unfinished job of a file or submits a new one (API §2).
+// begin finds the unfinished job of a file or submits a new one.
 // Two processes that begin the same file at the same moment get one job: the
 // file is locked meanwhile.
 func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, verb string, flags pipelineFlags) (start, error) {
@@ -154,8 +154,8 @@ func (s *session) replace(ctx context.Context, c *weaver.Client, id weaver.JobID
 	if err != nil || ack.Asked == 0 {
 		return err
 	}
-	// What ran in a process that was killed ends when somebody reaps it. (Where
-	// its death cannot be proven a newcomer may not: Force ends it below.)
+	// What ran in a process that was killed ends when it is reaped. (Where its
+	// death cannot be proven a new worker is not eligible to: Force ends it below.)
 	reaper := store.WorkerInfo{ID: store.WorkerID(task.NewIDs(nil).New().String()), Name: "fresh", TTL: weaver.DefaultLease}
 	if err := c.Store().Join(ctx, c.Namespace(), reaper); err != nil {
 		return err
@@ -164,10 +164,10 @@ func (s *session) replace(ctx context.Context, c *weaver.Client, id weaver.JobID
 	if _, err := c.Store().Reap(ctx, c.Namespace(), store.ReapRequest{Worker: reaper.ID, TTL: reaper.TTL, CrashBudget: -1}); err != nil {
 		return err
 	}
-	patience, cancel := context.WithTimeout(ctx, endWithin)
+	grace, cancel := context.WithTimeout(ctx, endWithin)
 	defer cancel()
-	_, err = c.WaitJob(patience, id)
-	if ctx.Err() != nil || patience.Err() == nil {
+	_, err = c.WaitJob(grace, id)
+	if ctx.Err() != nil || grace.Err() == nil {
 		return err
 	}
 	// Their worker is silent. Force takes the lease away: when it comes back
@@ -208,5 +208,5 @@ func (s *session) changed(f *pipelineFile, old *weaver.JobInfo, verb string) err
 	return badInput(
 		fmt.Sprintf("Run `%s --resume` to go on with the job as it was submitted, or `%s --fresh` to cancel it and begin a new one.", again, again),
 		"%s changed since its job %s was submitted (%s), and that job is unfinished: %d of its %d tasks have ended",
-		f.given, old.ID, s.clock.rel(old.CreatedAt), old.Counters.Total-old.Counters.Unfinished, old.Counters.Total)
+		f.given, old.ID, s.clock.Rel(old.CreatedAt), old.Counters.Total-old.Counters.Unfinished, old.Counters.Total)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 )
@@ -39,7 +40,7 @@ func (queueLsCmd) Run(ctx context.Context, s *session) error {
 			if q.Paused {
 				state = cell{"paused", text.Yellow}
 			}
-			t.add(plain(oneLine(q.Name, maxNote)), plain(fmt.Sprint(q.Due)), plain(fmt.Sprint(q.Later)), state)
+			t.add(plain(text.OneLine(q.Name, explain.MaxNote)), plain(fmt.Sprint(q.Due)), plain(fmt.Sprint(q.Later)), state)
 		}
 		t.print(s.out, s.paint, "")
 		return nil
@@ -108,7 +109,7 @@ func (s *session) switchQueues(ctx context.Context, verb string, queues []string
 }
 
 func (r queueSwitched) sentence() string {
-	name := oneLine(r.Queue, maxNote)
+	name := text.OneLine(r.Queue, explain.MaxNote)
 	switch {
 	case r.Paused && r.Changed:
 		return fmt.Sprintf("Queue %q is paused: its tasks are not started; running ones go on.", name)

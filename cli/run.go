@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/internal/monitor"
 	"github.com/goweaver/weaver/internal/pipeline"
 	"github.com/goweaver/weaver/internal/text"
-	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/store"
 )
 
 type runCmd struct {
@@ -70,20 +70,20 @@ func (c *runCmd) Run(ctx context.Context, s *session) error {
 	if err := runnable(file, handlers); err != nil {
 		return err
 	}
-	return s.withWork(ctx, func(db *sqlite.DB) error {
+	return s.withWork(ctx, func(st store.Store) error {
 		r := &pipelineRun{session: s, flags: c, file: file}
-		return r.run(ctx, db, handlers)
+		return r.run(ctx, st, handlers)
 	})
 }
 
 // appOver are the handlers of both; where both have one, the program's own.
-func appOver(ours, app []weaver.Handler) []weaver.Handler {
+func appOver(builtins, app []weaver.Handler) []weaver.Handler {
 	named := make(map[string]bool, len(app))
 	for _, h := range app {
 		named[h.Name()] = true
 	}
 	all := append([]weaver.Handler(nil), app...)
-	for _, h := range ours {
+	for _, h := range builtins {
 		if !named[h.Name()] {
 			all = append(all, h)
 		}
@@ -91,7 +91,7 @@ func appOver(ours, app []weaver.Handler) []weaver.Handler {
 	return all
 }
 
-// runnable refuses a file with tasks that nobody here could run.
+// runnable refuses a file with tasks for which this program has no handler.
 func runnable(f *pipelineFile, handlers []weaver.Handler) error {
 	known := make(map[string]bool, len(handlers))
 	for _, h := range handlers {
@@ -118,9 +118,9 @@ type pipelineRun struct {
 	monitor *monitor.Monitor
 }
 
-func (r *pipelineRun) run(ctx context.Context, db *sqlite.DB, handlers []weaver.Handler) error {
+func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver.Handler) error {
 	var err error
-	if r.client, err = weaver.NewClient(db, weaver.ClientConfig{Namespace: r.session.flags.Namespace}); err != nil {
+	if r.client, err = weaver.NewClient(st, weaver.ClientConfig{Namespace: r.session.flags.Namespace}); err != nil {
 		return badInput("", "--namespace: %w", err)
 	}
 	if r.job, err = r.begin(ctx, r.client, r.file, "run", r.flags.pipelineFlags); err != nil {
@@ -135,7 +135,7 @@ func (r *pipelineRun) run(ctx context.Context, db *sqlite.DB, handlers []weaver.
 		return err
 	}
 	r.monitor = monitor.New(r.monitorConfig(), status, needs)
-	eng, err := weaver.New(db, weaver.Config{
+	eng, err := weaver.New(st, weaver.Config{
 		Namespace:    r.client.Namespace(),
 		Handlers:     handlers,
 		Concurrency:  r.flags.Slots,
@@ -151,7 +151,7 @@ func (r *pipelineRun) run(ctx context.Context, db *sqlite.DB, handlers []weaver.
 	r.greet(status)
 	workErr := r.work(ctx, eng)
 
-	// What is told at the end is what the store has, also after an interrupt.
+	// The summary is of what the store has, also after an interrupt.
 	final, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	status, err = r.client.JobStatus(final, r.job.id)
@@ -165,7 +165,7 @@ func (r *pipelineRun) run(ctx context.Context, db *sqlite.DB, handlers []weaver.
 }
 
 func (r *pipelineRun) monitorConfig() monitor.Config {
-	cfg := monitor.Config{Out: r.live, Namespace: r.client.Namespace(), Format: monitor.Lines, Color: r.paint.On, Zone: r.clock.zone}
+	cfg := monitor.Config{Out: r.live, Namespace: r.client.Namespace(), Format: monitor.Lines, Color: r.paint.On, Zone: r.clock.Zone}
 	switch {
 	case r.json():
 		cfg.Format = monitor.JSON
@@ -210,7 +210,7 @@ func (r *pipelineRun) greet(st weaver.JobStatus) {
 }
 
 // work runs the engine and draws until the job has ended or cannot go on, or
-// somebody interrupts.
+// an interrupt.
 func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) error {
 	g := group.New(context.WithoutCancel(ctx))
 	asked, stopListening := listen(ctx, g.Go)
@@ -229,16 +229,16 @@ func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) error {
 		}
 		return err
 	})
-	unsay := context.AfterFunc(asked.drain, func() {
-		r.monitor.Note("Stopping: running tasks may end within %s; interrupt again to stop them now.", setting(r.flags.DrainTimeout))
+	stopNote := context.AfterFunc(asked.drain, func() {
+		r.monitor.Note("Stopping: running tasks may end within %s; interrupt again to stop them now.", text.Setting(r.flags.DrainTimeout))
 	})
-	unstop := context.AfterFunc(asked.now, func() {
+	stopNow := context.AfterFunc(asked.now, func() {
 		r.monitor.Note("Stopping now.")
 		eng.StopNow()
 	})
 	err := eng.Run(engineCtx)
-	unsay()
-	unstop()
+	stopNote()
+	stopNow()
 	stopEngine()
 	stopListening()
 	r.look(context.WithoutCancel(ctx)) // the last thing drawn is what the store has
@@ -252,13 +252,13 @@ func (r *pipelineRun) look(ctx context.Context) {
 	defer cancel()
 	if st, err := r.client.JobStatus(ctx, r.job.id); err == nil {
 		r.monitor.Reconcile(st)
-	} // else the engine met the store's trouble too, and told it
+	} // else the engine met the store's error too, and logged it
 }
 
-// watchEvery is how often the store is read for what happened elsewhere.
+// watchEvery is how often the store is read for what other processes did.
 const watchEvery = time.Second
 
-// watch tells the monitor what other processes do, and what follows from the
+// watch notifies the monitor of what other processes do, and what follows from the
 // end of a task for those that needed it.
 func (r *pipelineRun) watch(ctx context.Context) error {
 	pause := watchEvery

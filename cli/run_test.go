@@ -35,7 +35,7 @@ func fresh(t *testing.T) weaver.TaskID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := weaver.Define[int, int](charge).Enqueue(t.Context(), client, 1)
+	h, err := weaver.Define[int, int]("acme.billing.charge.v1").Enqueue(t.Context(), client, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-func TestRunTellsThatItCouldNotWrite(t *testing.T) {
+func TestRunReportsThatItCouldNotWrite(t *testing.T) {
 	fresh(t)
 	var stderr bytes.Buffer
 	code := cli.Run(t.Context(), cli.App{}, []string{"task", "ls"}, strings.NewReader(""), brokenPipe{}, &stderr)
@@ -134,7 +134,7 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// Commands that people are told to run mean the same store.
+// Commands that an answer advises to run mean the same store.
 func TestCommandsCarryTheirFlags(t *testing.T) {
 	t.Setenv("WEAVER_STORE", "")
 	t.Setenv("WEAVER_NAMESPACE", "")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
 )
 
@@ -31,10 +32,10 @@ type session struct {
 	flags globals
 	stdin io.Reader
 	out   *bytes.Buffer // the result of a verb that ends soon
-	live  io.Writer     // the standard output, for verbs that tell as they go
+	live  io.Writer     // the standard output, for verbs that print as they go
 	errs  io.Writer     // the standard error
 	paint text.Painter
-	clock clock
+	clock explain.Clock
 
 	terminal bool // live is a person's screen
 	created  bool // the store was not there before
@@ -48,7 +49,7 @@ func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Tim
 	return &session{
 		app: app, flags: g, stdin: std.stdin, out: out, live: std.stdout, errs: std.stderr,
 		paint:    text.Painter{On: terminal && !plain},
-		clock:    clock{now: now, zone: time.Local},
+		clock:    explain.Clock{Now: now, Zone: time.Local},
 		terminal: terminal && os.Getenv("TERM") != "dumb",
 	}
 }

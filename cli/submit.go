@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/builtin"
 	"github.com/goweaver/weaver/internal/text"
-	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -99,8 +99,8 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 
 // withProducer is withWork with a client.
 func (s *session) withProducer(ctx context.Context, fn func(*weaver.Client) error) error {
-	return s.withWork(ctx, func(db *sqlite.DB) error {
-		client, err := weaver.NewClient(db, weaver.ClientConfig{Namespace: s.flags.Namespace})
+	return s.withWork(ctx, func(st store.Store) error {
+		client, err := weaver.NewClient(st, weaver.ClientConfig{Namespace: s.flags.Namespace})
 		if err != nil {
 			return badInput("", "--namespace: %w", err)
 		}

@@ -193,7 +193,7 @@ func (o *operated) sentence() string {
 	case o.Verb == "delete":
 		return fmt.Sprintf("%s is deleted.", o.ID)
 	case o.Asked:
-		return fmt.Sprintf("%s is running and was asked to end; its worker hears of it with the next heartbeat. --force ends it at once.", o.ID)
+		return fmt.Sprintf("%s is running and was asked to end; its worker is notified with the next heartbeat. --force ends it at once.", o.ID)
 	case o.Verb == "cancel" && o.State == task.Cancelled:
 		return fmt.Sprintf("%s is cancelled.", o.ID)
 	}

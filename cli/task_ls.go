@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -101,13 +102,13 @@ func (s *session) taskTable(tasks []task.Task) *table {
 		k := &tasks[i]
 		t.add(
 			plain(k.ID.String()),
-			plain(oneLine(k.Node, maxNote)),
+			plain(text.OneLine(k.Node, explain.MaxNote)),
 			cell{string(k.State), text.StateColor(k.State)},
 			plain(k.Type),
-			plain(oneLine(k.Queue, maxNote)),
+			plain(text.OneLine(k.Queue, explain.MaxNote)),
 			plain(fmt.Sprintf("%d/%d", k.AttemptCount, k.MaxAttempts)),
-			plain(s.clock.when(k.CreatedAt)),
-			cell{s.clock.note(k), text.Faint},
+			plain(s.clock.When(k.CreatedAt)),
+			cell{s.clock.Note(k), text.Faint},
 		)
 	}
 	return t
@@ -117,7 +118,7 @@ func (s *session) taskTable(tasks []task.Task) *table {
 func pairs(m map[string]string) string {
 	parts := make([]string, 0, len(m))
 	for _, k := range sortedKeys(m) {
-		parts = append(parts, oneLine(k+"="+m[k], maxMessage))
+		parts = append(parts, text.OneLine(k+"="+m[k], explain.MaxMessage))
 	}
 	return strings.Join(parts, " ")
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -77,9 +78,9 @@ func (s *session) field(name, value string) {
 }
 
 // stateField prints a state, and below it what that means.
-func (s *session) stateField(state, standing string) {
+func (s *session) stateField(state, meaning string) {
 	s.field("state", s.paint.Paint(text.StateColor(state), state))
-	s.field("", text.Stop("It "+standing))
+	s.field("", text.Stop("It "+meaning))
 }
 
 func (s *session) heading(what string) { s.printf("\n%s\n", s.paint.Paint(text.Bold, what)) }
@@ -87,40 +88,40 @@ func (s *session) heading(what string) { s.printf("\n%s\n", s.paint.Paint(text.B
 func (s *session) printTask(h *store.History) {
 	t, c := &h.Task, s.clock
 	s.printf("%s\n\n", s.paint.Paint(text.Bold, fmt.Sprintf("Task %s, of type %s", t.ID, t.Type)))
-	s.stateField(string(t.State), c.standing(h))
+	s.stateField(string(t.State), c.TaskState(h))
 	if !t.JobID.IsZero() {
-		s.field("job", fmt.Sprintf("%s, as %q", t.JobID, oneLine(t.Node, maxNote)))
+		s.field("job", fmt.Sprintf("%s, as %q", t.JobID, text.OneLine(t.Node, explain.MaxNote)))
 	}
 	s.field("started by", t.ParentID.String())
-	s.field("queue", fmt.Sprintf("%s, priority %d", oneLine(t.Queue, maxNote), t.Priority))
+	s.field("queue", fmt.Sprintf("%s, priority %d", text.OneLine(t.Queue, explain.MaxNote), t.Priority))
 	s.field("attempts", fmt.Sprintf("%d of %d used, %d made", t.AttemptCount, t.MaxAttempts, t.AttemptNo))
 	if t.CrashCount > 0 {
 		s.field("crashes", fmt.Sprintf("%d in a row", t.CrashCount))
 	}
 	if t.Progress != nil {
-		s.field("progress", progress(t.Progress))
+		s.field("progress", explain.Progress(t.Progress, explain.MaxNote))
 	}
-	s.field("due", c.when(t.ReadyAt))
-	s.field("deadline", c.when(t.DeadlineAt))
+	s.field("due", c.When(t.ReadyAt))
+	s.field("deadline", c.When(t.DeadlineAt))
 	if t.Timeout > 0 {
-		s.field("timeout", setting(t.Timeout)+" per attempt")
+		s.field("timeout", text.Setting(t.Timeout)+" per attempt")
 	}
-	s.field("backoff", fmt.Sprintf("%s, doubling up to %s", setting(t.Backoff), setting(t.BackoffMax)))
+	s.field("backoff", fmt.Sprintf("%s, doubling up to %s", text.Setting(t.Backoff), text.Setting(t.BackoffMax)))
 	if t.State == task.Running {
-		s.field("lease", fmt.Sprintf("epoch %d, held by %s, ends %s", t.Epoch, oneLine(t.LeasedBy, maxNote), c.when(t.LeaseExpiresAt)))
+		s.field("lease", fmt.Sprintf("epoch %d, held by %s, ends %s", t.Epoch, text.OneLine(t.LeasedBy, explain.MaxNote), c.When(t.LeaseExpiresAt)))
 	}
 	if t.CancelRequested {
-		s.field("asked to end", string(t.CancelKind)+by(t.CancelBy, t.CancelReason))
+		s.field("asked to end", string(t.CancelKind)+explain.By(t.CancelBy, t.CancelReason))
 	}
 	if t.ConcurrencyKey != "" {
-		s.field("concurrency", fmt.Sprintf("key %q, %d at once", oneLine(t.ConcurrencyKey, maxNote), t.ConcurrencyLimit))
+		s.field("concurrency", fmt.Sprintf("key %q, %d at once", text.OneLine(t.ConcurrencyKey, explain.MaxNote), t.ConcurrencyLimit))
 	}
-	s.field("idempotency", oneLine(t.IdempotencyKey, maxNote))
+	s.field("idempotency", text.OneLine(t.IdempotencyKey, explain.MaxNote))
 	s.field("labels", pairs(t.Labels))
 	s.field("metadata", pairs(t.Metadata))
-	s.field("created", c.when(t.CreatedAt))
-	s.field("started", c.when(t.StartedAt))
-	s.field("finished", c.when(t.FinishedAt))
+	s.field("created", c.When(t.CreatedAt))
+	s.field("started", c.When(t.StartedAt))
+	s.field("finished", c.When(t.FinishedAt))
 	s.field("input", fmt.Sprintf("%s (schema version %d)", jsonText(t.Input), t.SchemaVersion))
 	s.field("unblock input", jsonText(t.UnblockInput))
 	s.field("output", jsonText(t.Output))
@@ -133,7 +134,7 @@ func (s *session) printError(e *task.Error) {
 		return
 	}
 	s.heading("Error")
-	s.printf("%s\n", indent("  ", text.Printable(errorHead(e)+": "+e.Message)))
+	s.printf("%s\n", indent("  ", text.Printable(explain.FailureHead(e)+": "+e.Message)))
 	if e.Stack != "" {
 		s.printf("%s\n", indent("    ", text.Printable(e.Stack)))
 	}
@@ -160,15 +161,15 @@ func (s *session) attemptTable(attempts []task.Attempt) *table {
 	t := newTable("NO", "STARTED", "TOOK", "OUTCOME", "WORKER", "CODE", "ERROR")
 	for i := range attempts {
 		a := &attempts[i]
-		outcome, lasted, problem := string(a.Outcome), took(a.StartedAt, a.FinishedAt), ""
+		outcome, lasted, problem := string(a.Outcome), text.Took(a.FinishedAt.Sub(a.StartedAt)), ""
 		if a.FinishedAt.IsZero() {
-			outcome, lasted = "running", took(a.StartedAt, s.clock.now)
+			outcome, lasted = "running", text.Took(s.clock.Now.Sub(a.StartedAt))
 		}
 		if a.Error != nil {
-			problem = failure(a.Error, maxNote)
+			problem = explain.Failure(a.Error, explain.MaxNote)
 		}
-		t.add(plain(fmt.Sprint(a.No)), plain(s.clock.when(a.StartedAt)), plain(lasted), plain(outcome),
-			plain(oneLine(a.Worker, maxNote)), plain(number(a.CodeVersion)), plain(problem))
+		t.add(plain(fmt.Sprint(a.No)), plain(s.clock.When(a.StartedAt)), plain(lasted), plain(outcome),
+			plain(text.OneLine(a.Worker, explain.MaxNote)), plain(number(a.CodeVersion)), plain(problem))
 	}
 	return t
 }
@@ -184,8 +185,8 @@ func number(n int) string {
 func (s *session) decisionTable(decisions []task.Decision) *table {
 	t := newTable("AFTER", "DECISION", "DUE", "POLICY", "REASON")
 	for _, d := range decisions {
-		t.add(plain(fmt.Sprintf("attempt %d", d.AttemptNo)), plain(string(d.Kind)), plain(s.clock.when(d.NextReadyAt)),
-			plain(fmt.Sprintf("%s v%d", oneLine(d.Reason.Policy, maxNote), d.Reason.Version)), plain(oneLine(d.Reason.Text, maxMessage)))
+		t.add(plain(fmt.Sprintf("attempt %d", d.AttemptNo)), plain(string(d.Kind)), plain(s.clock.When(d.NextReadyAt)),
+			plain(fmt.Sprintf("%s v%d", text.OneLine(d.Reason.Policy, explain.MaxNote), d.Reason.Version)), plain(text.OneLine(d.Reason.Text, explain.MaxMessage)))
 	}
 	return t
 }
@@ -194,18 +195,18 @@ func (s *session) stepTable(steps []task.Step) *table {
 	t := newTable("NO", "NAME", "KIND", "STATE", "ATTEMPT", "TRY", "TOOK", "RESULT")
 	for i := range steps {
 		st := &steps[i]
-		result := oneLine(string(st.Value), maxNote)
+		result := text.OneLine(string(st.Value), explain.MaxNote)
 		switch {
 		case st.Error != nil:
-			result = failure(&task.Error{Kind: st.Error.Kind, Message: st.Error.Message}, maxNote) // the row names the step
+			result = explain.Failure(&task.Error{Kind: st.Error.Kind, Message: st.Error.Message}, explain.MaxNote) // the row names the step
 		case st.Kind == task.KindSleep:
-			result = "wakes " + s.clock.when(st.WakeAt)
+			result = "wakes " + s.clock.When(st.WakeAt)
 		}
 		color := ""
 		if st.State == task.StepFailed {
 			color = text.Red
 		}
-		t.add(plain(fmt.Sprint(st.Index)), plain(oneLine(st.Name, maxNote)), plain(string(st.Kind)), cell{string(st.State), color},
+		t.add(plain(fmt.Sprint(st.Index)), plain(text.OneLine(st.Name, explain.MaxNote)), plain(string(st.Kind)), cell{string(st.State), color},
 			plain(fmt.Sprint(st.AttemptNo)), plain(fmt.Sprint(st.Try)), plain(stepTook(st)), plain(result))
 	}
 	return t
@@ -215,13 +216,13 @@ func stepTook(st *task.Step) string {
 	if st.Kind != task.KindStep || st.CompletedAt.IsZero() {
 		return ""
 	}
-	return took(st.StartedAt, st.CompletedAt)
+	return text.Took(st.CompletedAt.Sub(st.StartedAt))
 }
 
 func (s *session) needTable(needs []store.Need) *table {
 	t := newTable("ID", "NAME", "IF", "STATE")
 	for _, n := range needs {
-		t.add(plain(n.ID.String()), plain(oneLine(n.Node, maxNote)), plain(string(n.Kind)), cell{string(n.State), text.StateColor(n.State)})
+		t.add(plain(n.ID.String()), plain(text.OneLine(n.Node, explain.MaxNote)), plain(string(n.Kind)), cell{string(n.State), text.StateColor(n.State)})
 	}
 	return t
 }
@@ -229,7 +230,7 @@ func (s *session) needTable(needs []store.Need) *table {
 func (s *session) auditTable(entries []store.AuditEntry) *table {
 	t := newTable("AT", "WHO", "DID", "WHY")
 	for _, a := range entries {
-		t.add(plain(s.clock.when(a.At)), plain(oneLine(a.Actor, maxNote)), plain(a.Verb), plain(oneLine(a.Reason, maxMessage)))
+		t.add(plain(s.clock.When(a.At)), plain(text.OneLine(a.Actor, explain.MaxNote)), plain(a.Verb), plain(text.OneLine(a.Reason, explain.MaxMessage)))
 	}
 	return t
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/goweaver/weaver/internal/text"
 )
@@ -20,16 +19,6 @@ func isTerminal(w io.Writer) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-// oneLine makes a recorded text fit into a line of at most limit characters.
-func oneLine(recorded string, limit int) string {
-	recorded = text.Printable(strings.Join(strings.Fields(recorded), " "))
-	if utf8.RuneCountInString(recorded) <= limit {
-		return recorded
-	}
-	runes := []rune(recorded)
-	return string(runes[:limit-1]) + "…"
 }
 
 // indent puts every line of text behind a margin.
@@ -63,7 +52,7 @@ func jsonText(raw json.RawMessage) string {
 	}
 	line := b.String()
 	if len(line) > maxShown {
-		return oneLine(line[:maxShown], maxShown) + fmt.Sprintf("… (%d bytes; -o json shows all)", len(line))
+		return text.OneLine(line[:maxShown], maxShown) + fmt.Sprintf("… (%d bytes; -o json shows all)", len(line))
 	}
 	return text.Printable(line)
 }

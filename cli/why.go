@@ -3,11 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -20,8 +18,8 @@ type whyCmd struct {
 
 // Help is shown by why --help.
 func (whyCmd) Help() string {
-	return "It tells in sentences where the task stands and what it waits for, follows its needs to the root cause, " +
-		"tells what each attempt did and what was decided after it, and which commands let it go on."
+	return "It explains in sentences where the task stands and what it waits for, follows its needs to the root cause, " +
+		"lists what each attempt did and what was decided after it, and which commands let it go on."
 }
 
 // Run implements the verb.
@@ -34,8 +32,8 @@ func (c *whyCmd) Run(ctx context.Context, s *session) error {
 		return badInput("", "--depth %d: want at least 1", c.Depth)
 	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		e := explainer{read: client, clock: s.clock, command: s.command, depth: c.Depth}
-		x, err := e.explain(ctx, id)
+		e := explain.Explainer{Clock: s.clock, Command: s.command, Depth: c.Depth}
+		x, err := explainID(ctx, client, e, id)
 		switch {
 		case err != nil:
 			return s.absent(ctx, client, "task or job", id, err)
@@ -47,130 +45,65 @@ func (c *whyCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// explanation is why a task or job stands where it does.
-type explanation struct {
-	Kind    string       `json:"kind"` // task or job
-	ID      task.ID      `json:"id"`
-	JobID   task.ID      `json:"job_id,omitzero"`
-	Name    string       `json:"name,omitempty"` // of the job, or of the task inside its job
-	Type    string       `json:"task_type,omitempty"`
-	State   string       `json:"state"`
-	Waiting task.Waiting `json:"waiting_reason,omitempty"`
-	Until   time.Time    `json:"until,omitzero"` // when it goes on by itself, if that is known
-	Summary string       `json:"summary"`
-	Because []cause      `json:"because,omitempty"`
-	Past    []happening  `json:"past,omitempty"`
-	Notes   []string     `json:"notes,omitempty"`
-	Actions []action     `json:"actions,omitempty"` // what a person can do
-}
-
-// cause is one reason behind a state, with the reasons behind it.
-type cause struct {
-	Kind     causeKind  `json:"kind"`
-	TaskID   task.ID    `json:"task_id,omitzero"`
-	State    task.State `json:"state,omitempty"`
-	Sentence string     `json:"sentence"`
-	Because  []cause    `json:"because,omitempty"`
-}
-
-type causeKind string
-
-const (
-	causeNeed  causeKind = "need"  // a task that it waits for, or that failed it
-	causeKey   causeKind = "key"   // who holds its concurrency key
-	causePause causeKind = "pause" // who paused its queue
-	causeTask  causeKind = "task"  // a task of the job
-	causeMore  causeKind = "more"  // what was left out
-)
-
-// action is a command that changes where a task stands.
-type action struct {
-	Command string `json:"command"`
-	Effect  string `json:"effect"`
-}
-
-// reader is what explaining needs of a client.
+// reader is what an explanation needs of a client.
 type reader interface {
-	Get(context.Context, weaver.TaskID) (weaver.TaskInfo, error)
 	History(context.Context, weaver.TaskID) (weaver.History, error)
 	List(context.Context, weaver.Filter) ([]weaver.TaskInfo, string, error)
 	JobStatus(context.Context, weaver.JobID) (weaver.JobStatus, error)
 }
 
-// explainer makes one explanation.
-type explainer struct {
-	read    reader
-	clock   clock
-	command func(args ...string) string
-	depth   int // how far needs are followed
-
-	seen    map[task.ID]bool // tasks that were explained already: needs may form a diamond
-	actions []action
-}
-
-// explain finds out what an id is and explains it; ErrNotFound.
-func (e *explainer) explain(ctx context.Context, id task.ID) (*explanation, error) {
-	e.seen = make(map[task.ID]bool)
-	h, err := e.read.History(ctx, id)
-	switch {
-	case err == nil:
-		return e.task(ctx, &h)
-	case !errors.Is(err, store.ErrNotFound):
-		return nil, err
+// explainID finds out whether an ID is a task's or a job's and explains it;
+// ErrNotFound.
+func explainID(ctx context.Context, read reader, e explain.Explainer, id task.ID) (*explain.Explanation, error) {
+	h, err := read.History(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return explainJob(ctx, read, e, id)
 	}
-	st, err := e.read.JobStatus(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return e.job(ctx, &st)
-}
-
-// task explains a task.
-func (e *explainer) task(ctx context.Context, h *store.History) (*explanation, error) {
-	t := &h.Task
-	e.seen[t.ID] = true
-	x := &explanation{
-		Kind: "task", ID: t.ID, JobID: t.JobID, Name: t.Node, Type: t.Type,
-		State: string(t.State), Waiting: t.Waiting, Until: t.ReadyAt,
-		Summary: text.Stop("It " + e.clock.standing(h)),
-		Past:    e.past(h),
-		Notes:   e.notes(h),
-	}
-	if t.State != task.Pending {
-		x.Until = time.Time{}
-	}
-	var err error
-	if x.Because, err = e.causes(ctx, h, "It", 1); err != nil {
-		return nil, err
-	}
-	if t.State == task.Ready {
-		text, err := e.workers(ctx, t)
+	var running explain.Running
+	if t := &h.Task; t.State == task.Ready {
+		list, next, err := read.List(ctx, weaver.Filter{States: []task.State{task.Running}, Types: []string{t.Type}})
 		if err != nil {
 			return nil, err
 		}
-		x.Notes = append([]string{text}, x.Notes...)
+		running = explain.Running{Tasks: list, More: next != ""}
 	}
-	x.Actions = e.actions
-	return x, nil
+	return gather(ctx, read, func(known explain.Known) (*explain.Explanation, []task.ID) {
+		return e.Task(&h, running, known)
+	})
 }
 
-// workers tells whether somebody runs tasks like this one: the store knows
-// what runs, not who could.
-func (e *explainer) workers(ctx context.Context, t *task.Task) (string, error) {
-	running, next, err := e.read.List(ctx, weaver.Filter{States: []task.State{task.Running}, Types: []string{t.Type}})
+func explainJob(ctx context.Context, read reader, e explain.Explainer, id task.ID) (*explain.Explanation, error) {
+	st, err := read.JobStatus(ctx, id)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if len(running) == 0 {
-		return fmt.Sprintf("No task of type %s is running: look whether a worker is up that handles this type and serves queue %q.", t.Type, oneLine(t.Queue, maxNote)), nil
+	return gather(ctx, read, func(known explain.Known) (*explain.Explanation, []task.ID) {
+		return e.Job(&st.JobInfo, st.Tasks, known)
+	})
+}
+
+// gather reads the histories that an explanation lacks, until none are
+// missing.
+func gather(ctx context.Context, read reader, ask func(explain.Known) (*explain.Explanation, []task.ID)) (*explain.Explanation, error) {
+	known := make(explain.Known)
+	for {
+		x, missing := ask(known)
+		if len(missing) == 0 {
+			return x, nil
+		}
+		for _, id := range missing {
+			h, err := read.History(ctx, id)
+			switch {
+			case err == nil:
+				known[id] = &h
+			case errors.Is(err, store.ErrNotFound):
+				known[id] = nil
+			default:
+				return nil, err
+			}
+		}
 	}
-	count := text.Plural(len(running), "task")
-	if next != "" {
-		count = fmt.Sprintf("At least %d tasks", len(running))
-	}
-	verb := "are"
-	if len(running) == 1 {
-		verb = "is"
-	}
-	return fmt.Sprintf("%s of its type %s running, for example on %s: it comes when a slot is free and what is due before it has started.", count, verb, oneLine(running[0].LeasedBy, maxNote)), nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,17 +13,17 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/group"
-	"github.com/goweaver/weaver/internal/monitor"
 	"github.com/goweaver/weaver/internal/text"
-	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task/event"
 )
 
 type workerCmd struct {
 	Handlers  []string `placeholder:"SET" help:"Which task types to run: app (those of this program), builtin (commands and URLs), or both. Default: app when this program has any, else builtin."`
 	Queue     []string `placeholder:"NAME[=N]" help:"Serve this queue only, at most N tasks of it at once; may be repeated. Default: every queue."`
-	UntilIdle bool     `help:"End when nothing is due or running any more; what is due later is left."`
+	UntilIdle bool     `help:"End when nothing is due or running any more; what is due later stays."`
 	workFlags
 }
 
@@ -41,16 +40,16 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.withWork(ctx, func(db *sqlite.DB) error {
-		teller := &workTeller{w: s.live, clock: s.clock, json: s.json()}
-		eng, err := weaver.New(db, weaver.Config{
+	return s.withWork(ctx, func(st store.Store) error {
+		log := &workLog{w: s.live, clock: s.clock, json: s.json()}
+		eng, err := weaver.New(st, weaver.Config{
 			Namespace:    s.flags.Namespace,
 			Handlers:     handlers,
 			Concurrency:  c.Slots,
 			Queues:       queues,
 			DrainTimeout: c.DrainTimeout,
 			Logger:       slog.New(slog.NewTextHandler(s.errs, &slog.HandlerOptions{Level: slog.LevelWarn})),
-			Sink:         teller,
+			Sink:         log,
 		})
 		if err != nil {
 			return badInput("", "%w", err)
@@ -60,24 +59,24 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 			names[i] = h.Name()
 		}
 		slices.Sort(names)
-		if path, err := filepath.Abs(db.Path()); err == nil && s.created {
-			teller.say("there was no store: %s is new, and nothing waits in it yet", path)
+		if s.created {
+			log.say("there was no store: %s is new, and no task waits in it yet", storePlace(s.flags.Store))
 		}
-		teller.say("worker on %s, namespace %q, %s: %s", s.flags.Store, s.flags.Namespace, text.Plural(c.Slots, "slot"), strings.Join(names, ", "))
-		err = c.work(ctx, eng, teller)
-		teller.say("worker stopped: %s run, %d succeeded, %d failed", text.Plural(teller.started, "attempt"), teller.succeeded, teller.failed)
+		log.say("worker on %s, namespace %q, %s: %s", s.flags.Store, s.flags.Namespace, text.Plural(c.Slots, "slot"), strings.Join(names, ", "))
+		err = c.work(ctx, eng, log)
+		log.say("worker stopped: %s run, %d succeeded, %d failed", text.Plural(log.started, "attempt"), log.succeeded, log.failed)
 		return err
 	})
 }
 
-func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, teller *workTeller) error {
+func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, log *workLog) error {
 	g := group.New(context.WithoutCancel(ctx))
 	asked, stopListening := listen(ctx, g.Go)
-	unsay := context.AfterFunc(asked.drain, func() {
-		teller.say("stopping: running tasks may end within %s; interrupt again to stop them now", setting(c.DrainTimeout))
+	stopNote := context.AfterFunc(asked.drain, func() {
+		log.say("stopping: running tasks may end within %s; interrupt again to stop them now", text.Setting(c.DrainTimeout))
 	})
-	unstop := context.AfterFunc(asked.now, func() {
-		teller.say("stopping now")
+	stopNow := context.AfterFunc(asked.now, func() {
+		log.say("stopping now")
 		eng.StopNow()
 	})
 	work := eng.Run
@@ -85,8 +84,8 @@ func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, teller *workTe
 		work = eng.RunUntilIdle
 	}
 	err := work(asked.drain)
-	unsay()
-	unstop()
+	stopNote()
+	stopNow()
 	stopListening()
 	return errors.Join(err, g.Wait())
 }
@@ -100,7 +99,7 @@ func (c *workerCmd) handlers(s *session) ([]weaver.Handler, error) {
 			sets = []string{"app"}
 		}
 	}
-	var app, ours []weaver.Handler
+	var app, builtins []weaver.Handler
 	for _, set := range sets {
 		switch set {
 		case "app":
@@ -109,13 +108,13 @@ func (c *workerCmd) handlers(s *session) ([]weaver.Handler, error) {
 			}
 			app = s.app.Handlers
 		case "builtin":
-			ours = c.builtins()
+			builtins = c.builtins()
 		default:
 			known := []string{"app", "builtin"}
 			return nil, badInput("", "--handlers %q is not known%s; the sets are %s", set, didYouMean(set, known), join(known))
 		}
 	}
-	return appOver(ours, app), nil
+	return appOver(builtins, app), nil
 }
 
 // queues are those that --queue names; nil means every queue.
@@ -144,45 +143,45 @@ func (c *workerCmd) queues() (map[string]int, error) {
 	return queues, nil
 }
 
-// workTeller tells what a worker does: a line for each start and end of an
+// workLog prints what a worker does: a line for each start and end of an
 // attempt, or with -o json each event as an object.
-type workTeller struct {
+type workLog struct {
 	w     io.Writer
-	clock clock
+	clock explain.Clock
 	json  bool
 
 	mu                         sync.Mutex
-	encoder                    monitor.Encoder
+	encoder                    event.Encoder
 	started, succeeded, failed int
 }
 
-// say tells people about the worker itself.
-func (t *workTeller) say(format string, args ...any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.json {
+// say prints a line about the worker itself; -o json has none.
+func (l *workLog) say(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.json {
 		return
 	}
-	t.line(time.Now(), fmt.Sprintf(format, args...))
+	l.line(time.Now(), fmt.Sprintf(format, args...))
 }
 
-// line writes what nobody waits for; a reader that went away keeps no task
-// from running.
-func (t *workTeller) line(at time.Time, said string) {
-	_, _ = fmt.Fprintf(t.w, "%s %s\n", at.In(t.clock.zone).Format("2006-01-02 15:04:05"), text.Printable(said))
+// line prints a line. Its error is dropped: a reader that went away keeps no
+// task from running.
+func (l *workLog) line(at time.Time, said string) {
+	_, _ = fmt.Fprintf(l.w, "%s %s\n", at.In(l.clock.Zone).Format(time.DateTime), text.Printable(said))
 }
 
 // Emit implements weaver.Sink.
-func (t *workTeller) Emit(ev event.Event) {
-	if t.json {
-		ev = monitor.Plain(ev)
+func (l *workLog) Emit(ev event.Event) {
+	if l.json {
+		ev = event.Plain(ev)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	said := t.count(ev)
-	if t.json {
-		for _, line := range t.encoder.Lines(ev) {
-			_, _ = fmt.Fprintln(t.w, line) // a reader that went away, see line
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	said := l.count(ev)
+	if l.json {
+		for _, line := range l.encoder.Lines(ev) {
+			_, _ = fmt.Fprintln(l.w, line) // as in line
 		}
 		return
 	}
@@ -194,29 +193,18 @@ func (t *workTeller) Emit(ev event.Event) {
 	if h.Node != "" {
 		name = h.Node
 	}
-	t.line(h.At, fmt.Sprintf("%s %s: %s", h.TaskID, oneLine(name, maxNote), said))
+	l.line(h.At, fmt.Sprintf("%s %s: %s", h.TaskID, text.OneLine(name, explain.MaxNote), said))
 }
 
-// count keeps the figures and words what happened; "" is not worth a line.
-func (t *workTeller) count(ev event.Event) string {
-	switch ev := ev.(type) {
+// count keeps the figures and words the event; "" is not worth a line.
+func (l *workLog) count(ev event.Event) string {
+	switch ev.(type) {
 	case event.TaskStarted:
-		t.started++
-		return fmt.Sprintf("attempt %d started", ev.AttemptNo)
+		l.started++
 	case event.TaskSucceeded:
-		t.succeeded++
-		return "succeeded in " + took(time.Time{}, time.Time{}.Add(ev.Duration))
+		l.succeeded++
 	case event.TaskFailed:
-		t.failed++
-		return "failed: " + failure(&ev.Error, maxMessage)
-	case event.TaskRetrying:
-		return fmt.Sprintf("attempt %d failed, retry in %s: %s", ev.AttemptNo, setting(ev.Delay.Round(time.Millisecond)), failure(&ev.Error, maxMessage))
-	case event.TaskSuspended:
-		return "sleeps until " + t.clock.abs(ev.WakeAt)
-	case event.TaskBlocked:
-		return "blocked: " + failure(&ev.Error, maxMessage)
-	case event.TaskCancelled:
-		return "cancelled: " + failure(&ev.Error, maxMessage)
+		l.failed++
 	}
-	return ""
+	return l.clock.Event(ev, nil)
 }

@@ -15,7 +15,7 @@ import (
 
 // Whatever a handler emits, the stream of a worker is JSON line by line, and
 // nothing in it is lost or cut in the middle.
-func TestWorkerTellsEventsAsJSON(t *testing.T) {
+func TestWorkerPrintsEventsAsJSON(t *testing.T) {
 	t.Parallel()
 	odd := weaver.Define[weaver.None, weaver.None]("test.worker.odd.v1")
 	app := cli.App{Handlers: []weaver.Handler{odd.Handler(func(ctx context.Context, _ weaver.None) (weaver.None, error) {

@@ -1,8 +1,8 @@
-// Package decide is pure judgement: given what an attempt reported and what
-// is known of its task, what should happen next. Deciders do no I/O and read
-// no clock and no randomness, so that the same input gives the same decision
-// for ever (ADR-0005 of the requirements). They are asked after a failure, a
-// block or a failed decode; never after a success.
+// Package decide chooses what follows an attempt that did not succeed, from
+// what it reported and what is known of its task. Deciders do no I/O and read
+// no clock and no randomness, so that the same input always gives the same
+// decision. They are asked after a failure, a block or a failed decode; never
+// after a success.
 package decide
 
 import (
@@ -45,8 +45,8 @@ type Func func(Input) Decision
 // Decide implements Decider.
 func (f Func) Decide(in Input) Decision { return f(in) }
 
-// Chain asks deciders in turn and takes the first opinion; Default has the
-// last word.
+// Chain asks deciders in turn and takes the first opinion, or Default's when
+// none has one.
 func Chain(deciders ...Decider) Decider {
 	return Func(func(in Input) Decision {
 		for _, d := range deciders {

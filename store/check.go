@@ -33,7 +33,7 @@ const leaseGrace = 2 * time.Minute
 //   - I9 a task is claimable if and only if one row in its lane says so
 //   - I10 attempts stay within their limit and are all accounted for
 //   - I11 idempotency keys are unique, concurrency keys are held by those that
-//     run, and nobody waits for a key that is free
+//     run, and no task waits for a key with room
 //   - I12 the counters and the state of a job follow from its tasks
 //   - R2 a lease is set if and only if the task runs
 //
@@ -136,7 +136,7 @@ func (c *checker) lease(t *task.Task) {
 	case t.LeaseExpiresAt.IsZero():
 		c.task("R2", t, "its lease has no end")
 	case t.LeaseExpiresAt.Add(leaseGrace).Before(c.Now):
-		c.task("I8", t, "its lease ended at %v, which is %v ago, and nobody took it away", t.LeaseExpiresAt, c.Now.Sub(t.LeaseExpiresAt))
+		c.task("I8", t, "its lease ended at %v, which is %v ago, and no reaper took it", t.LeaseExpiresAt, c.Now.Sub(t.LeaseExpiresAt))
 	}
 }
 

@@ -34,7 +34,7 @@ func (c *checker) needs(t *task.Task) {
 	}
 }
 
-// rowsOf tells how many dispatch or waiter rows a task must have: it is
+// rowsOf returns how many dispatch or waiter rows a task must have: it is
 // claimable, or not, or (a signal with or without a timeout) either will do.
 func rowsOf(t *task.Task) (least, most int) {
 	switch t.State {
@@ -135,7 +135,7 @@ type keyUse struct {
 }
 
 // keys checks that concurrency keys are held by the tasks that run, and that
-// nobody waits for a key with room for more (I11). Only due rows of queues
+// no task waits for a key with room for more (I11). Only due rows of queues
 // that are not paused fill a key: a row of tomorrow must not keep a waiter of
 // today. Held may be above the cap after a claim that lowered the cap.
 func (c *checker) keys() {

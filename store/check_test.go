@@ -141,12 +141,12 @@ func TestCheckFinds(t *testing.T) {
 			s.Tasks[runs].AttemptNo = 2
 			s.Attempts = append(s.Attempts, task.Attempt{TaskID: id(runs), No: 1, Epoch: 1})
 		}},
-		{"an attempt of nobody", "I4", id(99), "an attempt is of task", func(s *store.Snapshot) { s.Attempts = append(s.Attempts, task.Attempt{TaskID: id(99)}) }},
-		{"a decision of nobody", "I4", id(99), "a decision is of task", func(s *store.Snapshot) { s.Decisions[0].TaskID = id(99) }},
+		{"an attempt of an unknown task", "I4", id(99), "an attempt is of task", func(s *store.Snapshot) { s.Attempts = append(s.Attempts, task.Attempt{TaskID: id(99)}) }},
+		{"a decision of an unknown task", "I4", id(99), "a decision is of task", func(s *store.Snapshot) { s.Decisions[0].TaskID = id(99) }},
 
 		{"a step completed twice", "I6", id(ended), `"a" is completed more than once`, func(s *store.Snapshot) { s.Steps[0].State = task.StepCompleted }},
 		{"a step that is not counted", "I6", id(ended), "2 completed steps with step_count 1", func(s *store.Snapshot) { s.Tasks[ended].StepCount = 1 }},
-		{"a step of nobody", "I6", id(99), "a step is of task", func(s *store.Snapshot) { s.Steps[0].TaskID = id(99) }},
+		{"a step of an unknown task", "I6", id(99), "a step is of task", func(s *store.Snapshot) { s.Steps[0].TaskID = id(99) }},
 
 		{"a miscounted need", "I7", id(third), "remaining_deps 2 with 1 open", func(s *store.Snapshot) { s.Tasks[third].RemainingDeps = 2 }},
 		{"an edge to what ended", "I7", id(skipped), "ended succeeded, is not done", func(s *store.Snapshot) { s.Edges[2].Done = false }},
@@ -156,9 +156,9 @@ func TestCheckFinds(t *testing.T) {
 		{"a running task with an open need", "I7", id(runs), "1 open needs", func(s *store.Snapshot) { needs(s, runs, second) }},
 		{"a succeeded task with an open need", "I7", id(ended), "1 open needs", func(s *store.Snapshot) { needs(s, ended, second) }},
 		{"a need that is gone", "I7", id(third), "which does not exist", func(s *store.Snapshot) { s.Edges[0].Needs = id(99) }},
-		{"an edge of nobody", "I7", id(99), "an edge is of task", func(s *store.Snapshot) { s.Edges[2].Task = id(99) }},
+		{"an edge of an unknown task", "I7", id(99), "an edge is of task", func(s *store.Snapshot) { s.Edges[2].Task = id(99) }},
 
-		{"a lease that ended long ago", "I8", id(second), "nobody took it away", func(s *store.Snapshot) {
+		{"a lease that ended long ago", "I8", id(second), "no reaper took it", func(s *store.Snapshot) {
 			s.Tasks[second].LeaseExpiresAt = now.Add(-2*time.Minute - time.Microsecond)
 		}},
 
@@ -177,8 +177,8 @@ func TestCheckFinds(t *testing.T) {
 		{"a waiter of another key", "I9", id(waits), `waits for the key "k" instead of "x"`, func(s *store.Snapshot) { s.Tasks[waits].ConcurrencyKey = "x" }},
 		{"a waiter that is not due", "I9", id(waits), "only due at", func(s *store.Snapshot) { s.Waiters[0].DueAt = now.Add(time.Second) }},
 		{"a waiting task that is to be cancelled", "I9", id(later), "asked to cancel", func(s *store.Snapshot) { s.Tasks[later].CancelRequested = true }},
-		{"a dispatch row of nobody", "I9", id(99), "a dispatch row is of task", func(s *store.Snapshot) { s.Dispatch = append(s.Dispatch, store.DispatchRow{Task: id(99)}) }},
-		{"a waiter row of nobody", "I9", id(99), "a waiter row is of task", func(s *store.Snapshot) {
+		{"a dispatch row of an unknown task", "I9", id(99), "a dispatch row is of task", func(s *store.Snapshot) { s.Dispatch = append(s.Dispatch, store.DispatchRow{Task: id(99)}) }},
+		{"a waiter row of an unknown task", "I9", id(99), "a waiter row is of task", func(s *store.Snapshot) {
 			s.Waiters = append(s.Waiters, store.WaiterRow{Key: "k", DueAt: now, Task: id(99)})
 		}},
 
@@ -200,7 +200,7 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// Keys and jobs are told by name.
+// Keys and jobs are named.
 func TestCheckFindsInKeysAndJobs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -211,7 +211,7 @@ func TestCheckFindsInKeysAndJobs(t *testing.T) {
 		break_    func(s *store.Snapshot)
 	}{
 		{"a key held too often", "I11", "k", "held 2 times, and 1 tasks run", func(s *store.Snapshot) { s.Keys[0].Held = 2 }},
-		{"a key held by nobody on record", "I11", "x", "held 0 times, and 1 tasks run", func(s *store.Snapshot) { s.Tasks[second].ConcurrencyKey = "x" }},
+		{"a key that no task holds on record", "I11", "x", "held 0 times, and 1 tasks run", func(s *store.Snapshot) { s.Tasks[second].ConcurrencyKey = "x" }},
 		{"a wait for a key with room", "I11", "k", "1 waiters though 1 hold it and 0 are due, of 2", func(s *store.Snapshot) { s.Keys[0].Cap = 2 }},
 		{"a wait for a key that only tomorrow's row is for", "I11", "k", "1 waiters though 1 hold it and 0 are due", func(s *store.Snapshot) {
 			s.Keys[0].Cap = 2

@@ -41,7 +41,7 @@ type Claimed struct {
 	Task            task.Task // State running, AttemptNo already raised
 	Lease           task.Lease
 	Steps           []task.Step   // completed and failed, by index; nil on a first attempt
-	Quarantined     bool          // counts as a suspect while it runs
+	Quarantined     bool          // it is quarantined while it runs
 	QuarantineLimit int           // if quarantined: how many such tasks may run beside each other, this one included
 	TimeLeft        time.Duration // to the deadline; 0: no deadline
 }

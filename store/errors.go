@@ -4,10 +4,10 @@ import "errors"
 
 // When a lease holder writes.
 var (
-	// ErrLeaseLost: another epoch or lease stands, or the task does not run.
+	// ErrLeaseLost: the task has another epoch or lease, or does not run.
 	// Nothing was written.
 	ErrLeaseLost = errors.New("the lease is lost: the task was taken over or ended")
-	// ErrConflict: this key or lease already stands for something else.
+	// ErrConflict: this key or lease is already taken by something else.
 	ErrConflict = errors.New("conflicts with what is recorded")
 	// ErrStepConflict: the step's name already has another value.
 	ErrStepConflict = errors.New("another value is recorded for this step")
@@ -33,7 +33,7 @@ var (
 	ErrRestartTx = errors.New("the transaction must be restarted")
 )
 
-// When the store itself has trouble.
+// When the store itself fails.
 var (
 	// ErrNotMigrated: the schema is missing or older than this program.
 	ErrNotMigrated = errors.New("the store's schema is not migrated")
@@ -49,7 +49,7 @@ var (
 	ErrReadOnly = errors.New("the store is read-only")
 	// ErrNotDatabase: the file is not a database of this kind.
 	ErrNotDatabase = errors.New("not a database")
-	// ErrForeignDatabase: a database, but its tables are somebody else's.
+	// ErrForeignDatabase: a database, but tables of another program have Weaver's names.
 	ErrForeignDatabase = errors.New("the database holds other tables under Weaver's names")
 	// ErrUnknown: the caller gave up while its write was being committed.
 	ErrUnknown = errors.New("the outcome of the write is unknown")

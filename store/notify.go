@@ -9,12 +9,12 @@ import (
 type Notifier interface {
 	// Notify calls fn, possibly concurrently, after commits in ns until stop
 	// returns. fn must not block and must not call the store. complete
-	// reports that no change escapes the notices, so that nobody needs to
+	// reports that no change escapes the notices, so that no user needs to
 	// poll (a store in this process's memory).
 	Notify(ns string, fn func(Notice)) (stop func(), complete bool)
 }
 
-// Notice tells what may have changed.
+// Notice names what may have changed.
 type Notice struct {
 	Due      bool      // dispatch rows that are due, or are due earlier than before
 	Tasks    []task.ID // tasks that ended or blocked

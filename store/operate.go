@@ -9,7 +9,7 @@ import (
 // Command is an operator's verb: one of the types below.
 type Command interface{ command() }
 
-// Audit says who acts and why. By is "" when nobody said.
+// Audit says who acts and why. By is "" when it was not given.
 type Audit struct {
 	By     string
 	Reason string

@@ -40,7 +40,7 @@ type DispatchRow struct {
 	ConcurrencyKey string
 }
 
-// KeyRow is the state of one concurrency key. Keys nobody holds may be absent.
+// KeyRow is the state of one concurrency key. Keys that no task holds may be absent.
 type KeyRow struct {
 	Key       string
 	Held, Cap int

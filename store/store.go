@@ -4,9 +4,10 @@
 //
 // A Store is three interfaces: Producer (tasks come in, operators act),
 // Worker (leases, attempts, steps) and Reader (what people see), plus the
-// optional Notifier and StepTxer. The rules in their comments are those of
-// the project's lease law (R = leases, W = dispatch); package storetest is
-// their executable form, and package memstore their smallest implementation.
+// optional WaitingClaimer, Notifier and StepTxer. The rules that their comments
+// cite (R for leases, W for dispatch) are explained in docs/leases.md; package
+// storetest is their executable form, and package memstore their smallest
+// implementation.
 //
 // What every method keeps:
 //
@@ -68,10 +69,10 @@ type Producer interface {
 
 // Worker is what an engine uses to run tasks.
 type Worker interface {
-	// Join announces a worker process. From then on its leases can be told
-	// from those of a dead process. Joining again is a sign of life like a
-	// heartbeat. A newcomer must be steady for a TTL before it may judge
-	// others (Reap).
+	// Join announces a worker process. From then on its leases can be
+	// distinguished from those of a dead process. Joining again is a sign of
+	// life like a heartbeat. A new worker warms up for a TTL before it is
+	// eligible to reap expired leases (Reap).
 	Join(ctx context.Context, ns string, w WorkerInfo) error
 
 	// Leave removes a worker that stops. Leases it still holds stay until
@@ -90,9 +91,8 @@ type Worker interface {
 
 	// Heartbeat extends leases to now + TTL, never shortening one, and marks
 	// the worker as seen (R6). It makes no expiry test: an expired lease that
-	// nobody reaped is renewed. A worker whose row was forgotten while it was
-	// silent gets it back, as a newcomer.
-	// Beats come in the order of req.Leases.
+	// no reaper took is renewed. A worker whose row was forgotten while it was
+	// silent gets it back, as a new one. Beats come in the order of req.Leases.
 	Heartbeat(ctx context.Context, ns string, req HeartbeatRequest) ([]Beat, error)
 
 	// Finish ends attempts (R2, R8): it writes task, attempt and decision,
@@ -111,7 +111,7 @@ type Worker interface {
 	// (R10): a step's value, a failed try, a sleep, tasks started by a step,
 	// progress. A completed step raises step_count, sets crash_count back to
 	// 0 and is inserted plainly. Element errors: ErrLeaseLost, ErrStepConflict
-	// (another value stands under this name), ErrCancelRequested (the task is
+	// (another value is recorded under this name), ErrCancelRequested (the task is
 	// to be cancelled: the value was not stored). The same record again, under
 	// the same lease, answers success once more.
 	Record(ctx context.Context, ns string, recs ...Record) ([]RecordResult, error)
@@ -123,14 +123,14 @@ type Worker interface {
 	// reapers at once.
 	//
 	// After an outage of the store every lease looks expired, and its holders
-	// are about to renew it. So expired leases are left alone, and the result
-	// says Paused, unless the asking worker is steady: it was heard of (Join,
+	// are about to renew it. So expired leases are passed over, and the result
+	// says WarmingUp, unless the asking worker is eligible: it was seen (Join,
 	// Heartbeat) at most TTL/2 ago, and for a TTL before that without a gap
 	// of more than TTL/2.
 	//
 	// A lost lease counts as a crash if its process is known to be dead, or
-	// was last heard of more than half of its TTL before the lease's end. A
-	// worker without a row, which has left, did not crash.
+	// was last seen more than half of its TTL before the lease's end. A worker
+	// without a row, which has left, did not crash.
 	Reap(ctx context.Context, ns string, req ReapRequest) (ReapResult, error)
 }
 

@@ -25,8 +25,8 @@ type HeartbeatRequest struct {
 
 // Beat answers for one lease: at most one of the fields is set.
 type Beat struct {
-	Lost   bool           // another epoch stands: the lease is gone
-	Retry  bool           // could not be told now: ask again within a second
+	Lost   bool           // the task has another epoch: the lease is gone
+	Retry  bool           // not known at the moment: ask again within a second
 	Cancel task.ErrorKind // extended, and the task is asked to end: cancelled or deadline
 	By     string         // with Cancel
 	Reason string         // with Cancel

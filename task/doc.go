@@ -6,6 +6,6 @@
 // that hold in every store; the words are those of the design, one per
 // concept, in Go, SQL, CLI and docs alike.
 //
-// It does not know how tasks are stored (package store), judged (package
+// It does not know how tasks are stored (package store), decided about (package
 // decide) or run (internal/engine).
 package task

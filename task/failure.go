@@ -20,7 +20,7 @@ func (e *StepError) Unwrap() error { return e.Err }
 // PanicError is a panic of a handler or of a step's function.
 type PanicError struct {
 	Value any    // what was given to panic
-	Stack string // of the goroutine, as debug.Stack tells it
+	Stack string // of the goroutine, as debug.Stack has it
 }
 
 // Error implements error.

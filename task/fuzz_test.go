@@ -54,7 +54,7 @@ func FuzzTypeName(f *testing.F) {
 			t.Errorf("%q: the error gives no example: %s", name, text)
 		}
 		if want := "at most 255"; len(name) > task.MaxTypeName && !strings.Contains(text, want) {
-			t.Errorf("%d bytes: the error does not tell the limit: %s", len(name), text)
+			t.Errorf("%d bytes: the error does not name the limit: %s", len(name), text)
 		}
 	})
 }

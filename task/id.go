@@ -119,7 +119,7 @@ func (id LeaseID) MarshalText() ([]byte, error) { return []byte(id.String()), ni
 // Lease is the right to run one attempt of a task. Epoch gives order and is
 // shown to handlers; ID gives uniqueness; Generation names the life of the
 // store that granted it (it changes when a store is restored from a backup).
-// Stores compare all of them before a lease holder writes (LEASES R1, R2, R17).
+// Stores compare all of them before a lease holder writes (R1, R2 and R17 of docs/leases.md).
 type Lease struct {
 	Task       ID      `json:"task_id"`
 	Epoch      int64   `json:"epoch"`

@@ -20,7 +20,7 @@ type NewJob struct {
 	Meta   map[string]string
 }
 
-// JobState is where a job stands.
+// JobState is the state of a job as a whole.
 type JobState string
 
 // The states of a job.

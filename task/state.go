@@ -1,9 +1,9 @@
 package task
 
-// State is where a task stands. Stores keep it as this text.
+// State is the state of a task. Stores keep it as this text.
 type State string
 
-// The states of a task (requirements §13.1).
+// The states of a task.
 const (
 	Pending   State = "pending"   // waits: for a time, its needs, a key, a retry; see Waiting
 	Ready     State = "ready"     // due now, claimable
@@ -54,7 +54,7 @@ func CanMove(from, to State) bool {
 // of the enqueue.
 type Waiting string
 
-// The reasons to wait (requirements §13.3).
+// The reasons to wait.
 const (
 	WaitNone        Waiting = ""
 	WaitDelay       Waiting = "delay" // enqueued for later
@@ -72,7 +72,7 @@ const (
 	WaitPaused      Waiting = "paused"
 )
 
-// ErrorKind classifies why a task or an attempt ended badly (requirements §22.3).
+// ErrorKind classifies why a task or an attempt ended badly.
 type ErrorKind string
 
 // The closed set of error kinds.
@@ -125,7 +125,7 @@ func Counts(o Outcome, kind ErrorKind) bool {
 // DecisionKind is what was chosen after an attempt that did not succeed.
 type DecisionKind string
 
-// The closed set of decisions (ADR-0005).
+// The closed set of decisions.
 const (
 	DecideRetry         DecisionKind = "retry"
 	DecideMarkDead      DecisionKind = "mark_dead"

@@ -78,9 +78,9 @@ type Task struct {
 	AttemptNo        int `json:"attempt_no"`    // numbers the history, only grows
 	AttemptCount     int `json:"attempt_count"` // counts against MaxAttempts
 	MaxAttempts      int `json:"max_attempts"`
-	CrashCount       int `json:"crash_count"`    // leases lost in a row to a stopped process
-	QuarantineLosses int `json:"suspect_losses"` // losses as a suspect among others (LEASES R7)
-	InternalCount    int `json:"internal_count"` // engine errors in a row
+	CrashCount       int `json:"crash_count"`       // leases lost in a row to a stopped process
+	QuarantineLosses int `json:"quarantine_losses"` // leases lost in quarantine beside others (R7)
+	InternalCount    int `json:"internal_count"`    // engine errors in a row
 	RepairCount      int `json:"repair_count"`
 	MaxRepairs       int `json:"max_repairs"`
 
@@ -177,7 +177,7 @@ const (
 	StepFailed    StepState = "failed"
 )
 
-// StepKind tells the users of the one name space of a task's steps apart.
+// StepKind says what a name in the one name space of a task's steps is for.
 type StepKind string
 
 // The kinds of steps.
@@ -187,8 +187,8 @@ const (
 	KindStart StepKind = "start" // its value is the id of the enqueued task
 )
 
-// Step is one recorded try of a step. A completed one is the memory of its
-// name: it is never changed and its function never runs again.
+// Step is one recorded try of a step. A completed one is never changed, and its
+// function never runs again for the task.
 type Step struct {
 	TaskID      ID              `json:"task_id"`
 	Name        string          `json:"name"`

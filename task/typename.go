@@ -11,7 +11,7 @@ const MaxTypeName = 255
 var typeName = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-z0-9_]+){2}\.v[1-9][0-9]*$`)
 
 // CheckTypeName returns an error unless name has the form
-// owner.domain.action.vN (requirements §4).
+// owner.domain.action.vN.
 func CheckTypeName(name string) error {
 	switch {
 	case len(name) > MaxTypeName:

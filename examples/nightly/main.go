@@ -60,7 +60,7 @@ func serve(ctx context.Context, address string) error {
 	file := func(name, text string) {
 		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/csv")
-			_, _ = io.WriteString(w, text) // the reader went away: nobody is left to tell
+			_, _ = io.WriteString(w, text) // the reader went away: the error has no receiver
 		})
 	}
 	file("orders.csv", orders)

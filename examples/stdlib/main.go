@@ -1,40 +1,12 @@
-// Command stdlib is Weaver's first example: a durable job on real input. It
-// counts the lines and functions of every package of the Go standard library
-// that is installed here, and needs nothing but Go:
+// Command stdlib is a durable job on real input: it counts the lines and
+// functions of every package of the Go standard library that is installed
+// here, and needs nothing but Go:
 //
 //	go run ./examples/stdlib
 //
-// It takes about 15 seconds, so that you can do the one thing that it is made
-// for: end it in the middle, as rudely as you like (it says how), and start it
-// again with the same command. It goes on where it was.
-//
-// # What it shows
-//
-//   - One job of 400 tasks, submitted at once: a count per package, and a
-//     report that needs them all and joins their outputs (job.go).
-//   - An engine that works until the job has ended, and stops in good order at
-//     Ctrl-C (run.go).
-//   - Steps: a step that returned is stored and never runs again, in whichever
-//     process the task goes on (count.go).
-//   - A task that fails twice and is retried, and one that sleeps without
-//     occupying anything (trouble.go).
-//   - Output that is right however often its step is cut off (report.go).
-//   - Live progress from events (progress.go).
-//
-// # What it leaves behind
-//
-// Everything is in one folder, ./weaver-stdlib unless --dir names another:
-//
-//	weaver-stdlib.db        the job, its tasks, their steps and attempts
-//	report.md, report.csv   the result: the same bytes, however often it was killed
-//	steps.log               one line per start of a step's function
-//
-// Nothing in the engine reads steps.log. It is the witness from outside:
-//
-//	go run ./examples/stdlib verify
-//
-// compares it with the database and fails if any step was started after its
-// value had been stored (verify.go).
+// It takes about 15 seconds, so that there is time to kill it: it prints how.
+// Started again with the same command, it continues where it was. State and
+// result are in one folder, ./weaver-stdlib unless --dir names another.
 package main
 
 import (
@@ -46,108 +18,138 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task/event"
 )
 
 // config is what the command line says.
 type config struct {
-	dir     string        // the work folder
-	goroot  string        // the Go source tree to count
-	limit   int           // packages at most; 0: all
-	slots   int           // tasks at once
-	pace    time.Duration // pause in every count, so that there is time to kill
-	nap     time.Duration // how long the sleeping task sleeps
-	fresh   bool          // give an unfinished job up and start anew
-	verbose bool          // log what the engine does
-	out     io.Writer     // progress and results
+	dir    string
+	limit  int
+	pace   time.Duration
+	events bool
+	out    io.Writer
 }
 
-// database is the one file that holds the state.
-func (c config) database() string { return filepath.Join(c.dir, "weaver-stdlib.db") }
-
-// Exit codes: done, the work failed, bad usage, and the shells' own for Ctrl-C.
-const (
-	exitDone        = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
-)
+func (cfg config) reportFile() string { return filepath.Join(cfg.dir, "report.md") }
 
 func main() {
-	// The first Ctrl-C ends ctx and with it the engine, which lets running
-	// tasks finish. The second one ends the process: that is safe as well.
+	cfg := config{out: os.Stdout}
+	flag.StringVar(&cfg.dir, "dir", "weaver-stdlib", "the `folder` for the database and the report")
+	flag.IntVar(&cfg.limit, "limit", 0, "count at most `n` packages (default: all)")
+	flag.DurationVar(&cfg.pace, "pace", 75*time.Millisecond, "pause this long in every step; 0 runs at full speed")
+	flag.BoolVar(&cfg.events, "events", false, "print every event as JSON")
+	flag.Parse()
+	// The first Ctrl-C ends ctx: running tasks finish. The second one kills.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	os.Exit(command(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	if err := run(ctx, cfg); err != nil {
+		fmt.Fprintln(os.Stderr, "stdlib:", err)
+		os.Exit(1)
+	}
 }
 
-// command runs the program and returns its exit code.
-func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	cfg, verb, err := parse(args, stderr)
+// run works on the unfinished job, or on a new one, until it has ended.
+func run(ctx context.Context, cfg config) (err error) {
+	if err = os.MkdirAll(cfg.dir, 0o755); err != nil {
+		return err
+	}
+	db, err := sqlite.Open(ctx, filepath.Join(cfg.dir, "weaver-stdlib.db"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := db.Migrate(ctx); err != nil {
+		return err
+	}
+	show := &display{config: cfg}
+	eng, err := weaver.New(db, weaver.Config{
+		Handlers:    []weaver.Handler{Count.Handler(cfg.count), Report.Handler(cfg.report)},
+		Concurrency: 4,
+		Sink:        show,
+		CrashBudget: -1, // a task whose process is killed again and again fails as poison, unless kills are expected
+	})
+	if err != nil {
+		return err
+	}
+	job, err := show.job(ctx, eng.Client)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cfg.out, "pid %d: kill it at any moment (kill -9 %[1]d); the same command continues\n", os.Getpid())
+
+	work, stop := context.WithCancel(ctx)
+	var waiter sync.WaitGroup
+	var res weaver.JobResult
+	var waitErr error
+	waiter.Go(func() {
+		res, waitErr = eng.WaitJob(work, job)
+		stop()
+	})
+	err = eng.Run(work) // until work has ended and running tasks have finished
+	stop()
+	waiter.Wait()
 	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return exitDone
 	case err != nil:
-		return exitUsage // package flag has said why
+		return err
+	case waitErr != nil:
+		return fmt.Errorf("stopped, the same command continues: %w", waitErr)
+	case res.State != weaver.JobSucceeded:
+		return fmt.Errorf("job %s %s: `go run ./cmd/weaver --store sqlite:%s why %[1]s` tells why", job, res.State, db.Path())
 	}
-	cfg.out = stdout
-	switch verb {
-	case "run":
-		err = run(ctx, cfg)
-	case "verify":
-		err = verify(ctx, cfg)
-	}
-	switch {
-	case errors.Is(err, errInterrupted):
-		return exitInterrupted
-	case err != nil:
-		fmt.Fprintln(stderr, "stdlib:", err)
-		return exitFailed
-	}
-	return exitDone
+	fmt.Fprintf(cfg.out, "done: %s\n", cfg.reportFile())
+	return nil
 }
 
-// parse reads the command line: [verify] [flags].
-func parse(args []string, stderr io.Writer) (cfg config, verb string, err error) {
-	verb = "run"
-	if len(args) > 0 && args[0] == "verify" {
-		verb, args = args[0], args[1:]
-	}
-	fs := flag.NewFlagSet("stdlib "+verb, flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.StringVar(&cfg.dir, "dir", "weaver-stdlib", "the `folder` for database, report and steps.log")
-	if verb == "run" {
-		fs.StringVar(&cfg.goroot, "goroot", "", "the Go `tree` to count (default: what go env GOROOT says)")
-		fs.IntVar(&cfg.limit, "limit", 0, "count at most `n` packages (default: all)")
-		fs.IntVar(&cfg.slots, "slots", 4, "run `n` tasks at once")
-		fs.DurationVar(&cfg.pace, "pace", 150*time.Millisecond, "pause this long in every package; 0 runs at full speed")
-		fs.DurationVar(&cfg.nap, "nap", 1500*time.Millisecond, "how long the sleeping task sleeps")
-		fs.BoolVar(&cfg.fresh, "fresh", false, "give an unfinished job up and start a new one")
-		fs.BoolVar(&cfg.verbose, "v", false, "log what the engine does")
-	}
-	if err := fs.Parse(args); err != nil {
-		return cfg, verb, err
-	}
-	if fs.NArg() > 0 {
-		err := fmt.Errorf("unexpected argument %q: the only verb is verify, and it comes first", fs.Arg(0))
-		fmt.Fprintln(stderr, err)
-		return cfg, verb, err
-	}
-	if verb == "run" && (cfg.limit < 0 || cfg.slots < 1 || cfg.pace < 0 || cfg.nap < 0) {
-		err := errors.New("--limit, --pace and --nap cannot be negative, and --slots must be at least 1")
-		fmt.Fprintln(stderr, err)
-		return cfg, verb, err
-	}
-	return cfg, verb, nil
+// display prints lines for people, and progress from the engine's events.
+type display struct {
+	config
+	mu          sync.Mutex
+	encoder     event.Encoder
+	done, total int // tasks of the job, as far as this process knows
 }
 
-// killCommand is what ends this process at once. The pid is its own: `go run`
-// starts the program as a child, and killing `go run` leaves the child alive.
-func killCommand() string {
-	if runtime.GOOS == "windows" {
-		return fmt.Sprintf("taskkill /F /PID %d", os.Getpid())
+// job returns the unfinished job, or a new one. Nothing else is needed to
+// continue: the engine finds the tasks, also those that a killed process ran.
+func (d *display) job(ctx context.Context, client *weaver.Client) (id weaver.JobID, err error) {
+	jobs, _, err := client.Jobs(ctx, weaver.JobFilter{Name: jobName, Limit: 1})
+	if err != nil {
+		return id, err
 	}
-	return fmt.Sprintf("kill -9 %d", os.Getpid())
+	if len(jobs) == 1 && !jobs[0].State.Terminal() {
+		id, d.done, d.total = jobs[0].ID, jobs[0].Counters.Succeeded, jobs[0].Counters.Total
+		fmt.Fprintf(d.out, "continuing job %s: %d of %d tasks are done\n", id, d.done, d.total)
+		return id, nil
+	}
+	pkgs, err := listPackages(ctx, d.limit)
+	if err != nil {
+		return id, err
+	}
+	// In one transaction: a kill leaves the whole job, or nothing.
+	handle, err := client.Submit(ctx, newJob(pkgs))
+	if err == nil {
+		id, d.total = handle.ID(), len(pkgs)+1
+		fmt.Fprintf(d.out, "new job %s: %d packages\n", id, len(pkgs))
+	}
+	return id, err
+}
+
+// Emit implements weaver.Sink. The task waits until it returns, so it is quick.
+func (d *display) Emit(ev event.Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.events {
+		fmt.Fprintln(d.out, strings.Join(d.encoder.Lines(ev), "\n"))
+	}
+	if _, ok := ev.(event.TaskSucceeded); ok {
+		if d.done++; 10*d.done/d.total > 10*(d.done-1)/d.total {
+			fmt.Fprintf(d.out, "%3d %%: %d of %d tasks are done\n", 100*d.done/d.total, d.done, d.total)
+		}
+	}
 }

@@ -1,53 +1,179 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
 )
 
-// tree is a small GOROOT.
-var tree = map[string]string{
-	"VERSION":               "go9.9.9\ntime 2026-01-01T00:00:00Z\n",
-	"src/a/a.go":            "package a\n\nfunc One() {}\n\nfunc (t *T[K]) Two() {\n\tOne()\n}\n\ntype T[K any] struct{}\n",
-	"src/a/b/doc.go":        "// Package b has no functions.\npackage b\n",
-	"src/a/a_test.go":       "package a\n\nfunc TestOne() {}\n",
-	"src/a/testdata/bad.go": "no Go at all",
-	"src/cmd/go/main.go":    "package main\n\nfunc main() {}\n",
-	"src/z/asm.s":           "TEXT\n",
+// TestMain lets the test binary be the program, which the kill test starts as
+// processes of their own.
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
 }
 
-const treeCSV = `package,files,lines,functions,longest_function,longest_function_lines
-a,1,9,2,T.Two,3
-a/b,1,2,0,,0
-`
+const asProgram = "STDLIB_TEST_AS_PROGRAM"
 
-func smallTree(t *testing.T) (goroot string) {
+func program(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
-	goroot = t.TempDir()
-	for name, text := range tree {
-		name = filepath.Join(goroot, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "--limit", "60", "--pace", "30ms", "--events", "--dir", dir)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	return cmd
+}
+
+// The program is killed again and again, and each time it continues: the
+// report is the same as without kills, no step starts again after its value was
+// stored, and the store agrees with itself.
+func TestKilledAtFiveMoments(t *testing.T) {
+	t.Parallel()
+	calm, killed := filepath.Join(t.TempDir(), "calm"), filepath.Join(t.TempDir(), "killed")
+	if out, err := program(t, calm).CombinedOutput(); err != nil {
+		t.Fatalf("without kills: %v\n%s", err, out)
+	}
+	var all string // what the killed processes printed
+	for i, moment := range []string{
+		`^pid `,                           // the job is stored, and nothing has begun
+		`"step.started"`,                  // the first step runs
+		`^ ?[2-4]\d %`,                    // between tasks
+		`^ ?[5-9]\d %`,                    // and once more
+		`"step.started".*"node":"report"`, // the outputs are being joined
+	} {
+		said := killAt(t, program(t, killed), moment)
+		if i > 0 && !strings.Contains(said, "continuing job") {
+			t.Errorf("run %d did not continue, but said:\n%s", i+1, said)
+		}
+		all += said
+	}
+	out, err := program(t, killed).CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("continuing job")) {
+		t.Fatalf("after the kills: %v\n%s", err, out)
+	}
+	read := func(dir string) string {
+		text, err := os.ReadFile(config{dir: dir}.reportFile())
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
+		return string(text)
+	}
+	if got, want := read(killed), read(calm); got != want {
+		t.Errorf("the report after kills:\n%s\nwithout:\n%s", got, want)
+	}
+	checkSteps(t, killed, all+string(out))
+}
+
+// killAt starts the program and kills it as soon as it prints a line that
+// matches. It returns what the program printed.
+func killAt(t *testing.T, cmd *exec.Cmd, moment string) string {
+	t.Helper()
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	at := regexp.MustCompile(moment)
+	var said strings.Builder
+	reached := false
+	lines := bufio.NewScanner(pipe)
+	for lines.Scan() {
+		said.WriteString(lines.Text() + "\n")
+		if !reached && at.MatchString(lines.Text()) {
+			reached = true
+			if err := cmd.Process.Kill(); err != nil {
+				t.Errorf("kill at %s: %v", moment, err)
+			}
 		}
 	}
-	return goroot
+	_ = cmd.Wait() // it was killed
+	if !reached {
+		t.Fatalf("it ended before %s:\n%s%s", moment, &said, &stderr)
+	}
+	return said.String()
 }
 
-// output keeps what the program says, and calls when at the first line that
-// contains a text.
+// checkSteps compares the starts of step functions that the processes printed
+// with the steps that the store has.
+func checkSteps(t *testing.T, dir, printed string) {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), filepath.Join(dir, "weaver-stdlib.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	snap, err := db.Snapshot(t.Context(), weaver.DefaultNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range store.Check(snap) {
+		t.Error(v)
+	}
+	type key struct {
+		task weaver.TaskID
+		step string
+	}
+	stored := make(map[key]time.Time)
+	for _, s := range snap.Steps {
+		if s.State != task.StepCompleted {
+			t.Errorf("step %s of task %s is %s", s.Name, s.TaskID, s.State)
+		}
+		stored[key{s.TaskID, s.Name}] = s.CompletedAt
+	}
+	if want := 60*2 + 1; len(stored) != want {
+		t.Errorf("the store has %d steps, want %d", len(stored), want)
+	}
+	starts := make(map[key]int)
+	for line := range strings.Lines(printed) {
+		var ev struct {
+			Event, Step string
+			Timestamp   time.Time
+			TaskID      weaver.TaskID `json:"task_id"`
+			Node        string
+		}
+		if json.Unmarshal([]byte(line), &ev) != nil || ev.Event != "step.started" {
+			continue // a line for people, or one that a kill cut off
+		}
+		k := key{ev.TaskID, ev.Step}
+		if starts[k]++; ev.Timestamp.Truncate(time.Microsecond).After(stored[k]) {
+			t.Errorf("step %s of %s started at %s, after its value was stored at %s", ev.Step, ev.Node, ev.Timestamp, stored[k])
+		}
+	}
+	for k := range stored {
+		if starts[k] == 0 {
+			t.Errorf("step %s of task %s has a value, but no process printed its start", k.step, k.task)
+		}
+	}
+	if len(starts) != len(stored) {
+		t.Errorf("%d steps started, and %d are stored", len(starts), len(stored))
+	}
+}
+
+// output calls when at the first write that contains a text.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -72,106 +198,47 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-func (o *output) requires(t *testing.T, texts ...string) {
-	t.Helper()
-	for _, text := range texts {
-		if !strings.Contains(o.String(), text) {
-			t.Fatalf("it did not say %q, but:\n%s", text, o)
-		}
-	}
-}
-
-// smallConfig is a run of the small tree without pauses.
-func smallConfig(t *testing.T) (config, *output) {
-	t.Helper()
-	out := &output{}
-	return config{dir: filepath.Join(t.TempDir(), "work"), goroot: smallTree(t), slots: 4, nap: 500 * time.Millisecond, out: out}, out
-}
-
-func (c config) read(t *testing.T, name string) string {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(c.dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
+// A finished job is followed by a new one.
 func TestRunsTwice(t *testing.T) {
 	t.Parallel()
-	cfg, out := smallConfig(t)
-	if err := run(t.Context(), cfg); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	out := &output{}
+	cfg := config{dir: filepath.Join(t.TempDir(), "work"), limit: 3, out: out}
+	for range 2 {
+		if err := run(t.Context(), cfg); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
 	}
-	out.requires(t, "new job ", "kill", "failing on purpose, for the second of 2 times", "sleep: nap", "100 %: 5 of 5 tasks done",
-		"go9.9.9 has 2 packages, 2 files, 11 lines and 2 functions")
-	if got := cfg.read(t, reportCSV); got != treeCSV {
-		t.Errorf("%s is\n%swant\n%s", reportCSV, got, treeCSV)
+	if n := strings.Count(out.String(), "new job "); n != 2 || !strings.Contains(out.String(), "100 %: 4 of 4 tasks are done\ndone: ") {
+		t.Errorf("%d new jobs:\n%s", n, out)
 	}
-	md := cfg.read(t, reportMD)
-	if !strings.Contains(md, "| a | T.Two | 3 |") {
-		t.Errorf("%s does not name the longest function:\n%s", reportMD, md)
-	}
-
-	if err := run(t.Context(), cfg); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	out.requires(t, "succeeded: starting a new one")
-	if again := cfg.read(t, reportMD); again != md {
-		t.Errorf("another job on the same tree made another report:\n%s\nbefore:\n%s", again, md)
-	}
-	if err := verify(t.Context(), cfg); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	// Per job: two counts of two steps, three tries of "ask", "before" and
-	// "after" the nap, two files.
-	out.requires(t, "22 starts (processes: 1)", "18 steps completed, 4 tries failed (tasks: 10, jobs: 2)", "cut off:   0 starts", "violations: 0")
 }
 
 func TestInterruptAndContinue(t *testing.T) {
 	t.Parallel()
-	cfg, out := smallConfig(t)
 	ctx, interrupt := context.WithCancel(t.Context())
-	out.at, out.when = "retry: flaky", interrupt
-	if err := run(ctx, cfg); !errors.Is(err, errInterrupted) {
+	out := &output{at: " tasks are done", when: interrupt}
+	cfg := config{dir: t.TempDir(), limit: 30, pace: 5 * time.Millisecond, out: out}
+	if err := run(ctx, cfg); !errors.Is(err, context.Canceled) {
 		t.Fatalf("an interrupted run returned %v\n%s", err, out)
 	}
-	out.requires(t, "of 5 tasks are done, and the work of the others is kept")
-	if err := run(t.Context(), cfg); err != nil {
+	if err := run(t.Context(), cfg); err != nil || !strings.Contains(out.String(), "continuing job ") {
 		t.Fatalf("%v\n%s", err, out)
-	}
-	out.requires(t, "continuing job ", "100 %: 5 of 5 tasks done")
-	if err := verify(t.Context(), cfg); err != nil {
-		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-func TestFresh(t *testing.T) {
+// A job that failed says where the reason is.
+func TestFailedJob(t *testing.T) {
 	t.Parallel()
-	cfg, out := smallConfig(t)
-	job := submitOnly(t, cfg)
-	cfg.fresh = true
-	if err := run(t.Context(), cfg); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	out.requires(t, "giving up job "+job.ID.String()+" with 0 of 5 tasks done", "100 %: 5 of 5 tasks done")
-}
-
-// submitOnly leaves a job that no process has begun.
-func submitOnly(t *testing.T, cfg config) weaver.JobInfo {
-	t.Helper()
-	if err := os.Mkdir(cfg.dir, 0o755); err != nil {
+	broken := t.TempDir()
+	if err := os.WriteFile(filepath.Join(broken, "broken.go"), []byte("not Go\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sqlite.Open(t.Context(), cfg.database())
+	out := &output{}
+	cfg := config{dir: t.TempDir(), out: out}
+	db, err := sqlite.Open(t.Context(), filepath.Join(cfg.dir, "weaver-stdlib.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
 	if err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -179,61 +246,13 @@ func submitOnly(t *testing.T, cfg config) weaver.JobInfo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := currentJob(t.Context(), client, cfg, newDisplay(cfg.out, time.Now()))
-	if err != nil {
+	if _, err := client.Submit(t.Context(), newJob([]Package{{"broken", broken}})); err != nil {
 		t.Fatal(err)
 	}
-	return job
-}
-
-func TestFailedJobSaysWhy(t *testing.T) {
-	t.Parallel()
-	cfg, out := smallConfig(t)
-	if err := os.WriteFile(filepath.Join(cfg.goroot, "src", "a", "broken.go"), []byte("not Go\n"), 0o644); err != nil {
+	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	err := run(t.Context(), cfg)
-	if err == nil || !strings.Contains(err.Error(), "failed") {
-		t.Fatalf("a run with a file that does not parse returned %v\n%s", err, out)
-	}
-	out.requires(t, "count/a: ", "broken.go:1:1", "report: dependency_failed")
-}
-
-func TestVerifyFindsRepeatedSteps(t *testing.T) {
-	t.Parallel()
-	cfg, out := smallConfig(t)
-	if err := run(t.Context(), cfg); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	log := cfg.read(t, "steps.log")
-	first, _, _ := strings.Cut(log, "\n")
-	_, rest, _ := strings.Cut(first, " ")
-
-	for what, tampered := range map[string]string{
-		"a start after the value was stored": log + time.Now().UTC().Format(time.RFC3339Nano) + " " + rest + "\n",
-		"a value whose start nobody saw":     strings.Replace(log, first+"\n", "", 1),
-		"a task that the database lost":      strings.Replace(log, first[strings.LastIndex(first, " ")+1:], "01KABCDEFGHJKMNPQRSTVWXYZ0", 1),
-		"a line that is torn":                log + first[:20] + "\n",
-	} {
-		if err := os.WriteFile(filepath.Join(cfg.dir, "steps.log"), []byte(tampered), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := verify(t.Context(), cfg); err == nil {
-			t.Errorf("verify does not see %s:\n%s", what, out)
-		}
-	}
-}
-
-func TestUsage(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"--nonsense"}, {"now"}, {"verify", "--pace", "1s"}, {"--slots", "0"}, {"--limit", "-1"}} {
-		var stderr bytes.Buffer
-		if code := command(t.Context(), args, &stderr, &stderr); code != exitUsage || stderr.Len() == 0 {
-			t.Errorf("%q: exit code %d and %q, want %d and a reason", args, code, &stderr, exitUsage)
-		}
-	}
-	var stderr bytes.Buffer
-	if code := command(t.Context(), []string{"verify", "--dir", t.TempDir()}, &stderr, &stderr); code != exitFailed || !strings.Contains(stderr.String(), "nothing to verify") {
-		t.Errorf("verify of an empty folder: exit code %d and %q", code, &stderr)
+	if err := run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), " failed: `go run ./cmd/weaver ") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

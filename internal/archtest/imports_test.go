@@ -33,7 +33,6 @@ const (
 	ncruces = "github.com/ncruces/go-sqlite3"
 	xsys    = "golang.org/x/sys"
 	kong    = "github.com/alecthomas/kong"
-	mpb     = "github.com/vbauerster/mpb/v8"
 	xterm   = "golang.org/x/term"
 )
 
@@ -56,8 +55,8 @@ var importRules = map[string]rule{
 	"order/ordertest":       {ours: join(values, "order")},
 
 	"store/memstore":            {ours: join(values, "store", "order", "internal/rules", "internal/notify")},
-	"store/sqlite":              {ours: join(join(values, helpers...), "store", "order"), libs: []string{ncruces, xsys}},
-	"store/sqlite/internal/...": {ours: join(join(values, helpers...), "store"), libs: []string{ncruces, xsys}},
+	"store/sqlite":              {ours: join(join(values, helpers...), "store", "order", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
+	"store/sqlite/internal/...": {ours: join(join(values, helpers...), "store", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
 	"store/postgres":            {ours: join(join(values, helpers...), "store", "order"), libs: []string{"github.com/jackc/pgx/v5"}},
 	"delivery/redis":            {ours: join(join(values, helpers...), "delivery"), libs: []string{"github.com/redis/rueidis"}},
 	"delivery/kafka":            {ours: join(join(values, helpers...), "delivery"), libs: []string{"github.com/twmb/franz-go"}},
@@ -91,7 +90,7 @@ var importRules = map[string]rule{
 		libs:     []string{"github.com/goccy/go-yaml"},
 		testLibs: []string{"github.com/santhosh-tekuri/jsonschema/v6"},
 	},
-	"internal/explain": {ours: join(library, "internal/text")},
+	"internal/explain": {ours: join(values, "store", "internal/text")},
 	"internal/monitor": {ours: join(library, "internal/explain", "internal/group", "internal/text"), libs: []string{"github.com/rivo/uniseg", xterm}},
 	"internal/text":    {ours: values, libs: []string{"github.com/rivo/uniseg"}},
 	"internal/typo":    {},
@@ -107,7 +106,7 @@ var importRules = map[string]rule{
 	"cli":          {ours: join(join(extensions, adapters...), "dashboard", "internal/group", "internal/explain", "internal/pipeline", "internal/monitor", "internal/text", "internal/typo"), libs: []string{kong}},
 	"cmd/...":      {ours: join(library, "cli", "builtin", "ordertask")},
 	"browser":      {ours: join(join(extensions, adapters...), "dashboard", "internal/group")},
-	"examples/...": {ours: all, libs: []string{mpb}},
+	"examples/...": {ours: all},
 }
 
 func join(names []string, more ...string) []string { return slices.Concat(names, more) }

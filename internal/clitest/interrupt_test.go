@@ -26,7 +26,7 @@ func TestInterruptTwice(t *testing.T) {
 				if code := start(t, dir, "submit", "deaf.yaml").end(); code != 0 {
 					t.Fatalf("submit: exit code %d", code)
 				}
-				args, running = []string{"worker", "--handlers", "builtin"}, "deaf: attempt 1 started"
+				args, running = []string{"worker", "--handlers", "builtin"}, "deaf: started"
 			}
 			p := start(t, dir, args...)
 			p.await(running)

@@ -171,7 +171,7 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 
 // runSQL changes the file of the store with SQL:
 //
-//	sql 'UPDATE tasks SET step_count = 7'
+//	sql 'UPDATE weaver_tasks SET step_count = 7'
 func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: sql STATEMENT")

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,22 +11,29 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
 // batches is a call that doubles numbers, and remembers what it was given.
 type batches struct {
-	mu   sync.Mutex
-	seen [][]int
-	gate chan struct{} // each call waits for one; nil: none does
+	mu     sync.Mutex
+	seen   [][]int
+	gate   chan struct{}     // each call waits for one; nil: none does
+	refuse func([]int) error // nil: refuses nothing
 }
 
-func (b *batches) run(qs []int) []string {
+func (b *batches) run(qs []int) ([]string, error) {
 	b.mu.Lock()
 	b.seen = append(b.seen, slices.Clone(qs))
 	b.mu.Unlock()
 	if b.gate != nil {
 		<-b.gate
+	}
+	if b.refuse != nil {
+		if err := b.refuse(qs); err != nil {
+			return nil, err
+		}
 	}
 	rs := make([]string, len(qs))
 	for i, q := range qs {
@@ -34,18 +42,28 @@ func (b *batches) run(qs []int) []string {
 		}
 		rs[i] = fmt.Sprint(2 * q)
 	}
-	return rs
+	return rs, nil
 }
 
 func newDoubler(b *batches) *combiner[int, string] {
 	return newCombiner(b.run, func(err error) string { return "error: " + err.Error() })
 }
 
-func TestCombinerServesACallerAloneAtOnce(t *testing.T) {
+// must is do of a first try that is not refused.
+func must(t *testing.T, c *combiner[int, string], q int) string {
+	t.Helper()
+	r, err := c.do(q, 1)
+	if err != nil {
+		t.Errorf("do(%d): %v", q, err)
+	}
+	return r
+}
+
+func TestCombinerServesASingleCallerAtOnce(t *testing.T) {
 	b := &batches{}
 	c := newDoubler(b)
 	for i := range 3 {
-		if got := c.do(i); got != fmt.Sprint(2*i) {
+		if got := must(t, c, i); got != fmt.Sprint(2*i) {
 			t.Errorf("do(%d) = %s", i, got)
 		}
 	}
@@ -54,7 +72,7 @@ func TestCombinerServesACallerAloneAtOnce(t *testing.T) {
 	}
 }
 
-func TestCombinerCombinesACrowd(t *testing.T) {
+func TestCombinerCombinesManyCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &batches{gate: make(chan struct{})}
 		c := newDoubler(b)
@@ -62,14 +80,14 @@ func TestCombinerCombinesACrowd(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range n {
 			wg.Go(func() {
-				if got := c.do(i); got != fmt.Sprint(2*i) {
-					t.Errorf("do(%d) = %s: the answer of somebody else", i, got)
+				if got := must(t, c, i); got != fmt.Sprint(2*i) {
+					t.Errorf("do(%d) = %s: the answer to another call", i, got)
 				}
 			})
 			synctest.Wait() // so that the order of arrival is known
 		}
-		b.gate <- struct{}{} // the first, who came alone
-		b.gate <- struct{}{} // everybody who came meanwhile, led by one of them
+		b.gate <- struct{}{} // the first, which came alone
+		b.gate <- struct{}{} // all that came meanwhile, led by one of them
 		wg.Wait()
 		want := []int{}
 		for i := range n {
@@ -87,7 +105,7 @@ func TestCombinerBoundsABatch(t *testing.T) {
 		c := newDoubler(b)
 		var wg sync.WaitGroup
 		for i := range 1 + combinedMax + 5 {
-			wg.Go(func() { c.do(i) })
+			wg.Go(func() { must(t, c, i) })
 		}
 		synctest.Wait()
 		close(b.gate)
@@ -111,7 +129,7 @@ func TestCombinerSurvivesAPanic(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, q := range []int{1, -2, 3} { // the second and third share a call
 			wg.Go(func() {
-				r := c.do(q)
+				r := must(t, c, q)
 				mu.Lock()
 				defer mu.Unlock()
 				answers[q] = r
@@ -128,10 +146,73 @@ func TestCombinerSurvivesAPanic(t *testing.T) {
 				t.Errorf("do(%d) in the call that panicked answered %q", q, answers[q])
 			}
 		}
-		if got := c.do(4); got != "8" {
+		if got := must(t, c, 4); got != "8" {
 			t.Errorf("after the panic: %q", got)
 		}
 	})
+}
+
+// crowd has every q written by one call, as the given try of each, and returns
+// which were refused.
+func crowd(c *combiner[int, string], b *batches, try int, qs ...int) (refused []int) {
+	b.gate = make(chan struct{})
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = c.do(100, 1) }) // occupies the queue while the others come
+	synctest.Wait()
+	for _, q := range qs {
+		wg.Go(func() {
+			r, err := c.do(q, try)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				refused = append(refused, q)
+			} else if r != fmt.Sprint(2*q) {
+				refused = append(refused, -q)
+			}
+		})
+		synctest.Wait()
+	}
+	close(b.gate)
+	wg.Wait()
+	slices.Sort(refused)
+	return refused
+}
+
+func TestCombinerSplitsABatchRefusedThreeTimes(t *testing.T) {
+	bad := errors.New("a bad row")
+	for _, c := range []struct {
+		name    string
+		try     int
+		err     error
+		refused []int
+		seen    string
+	}{
+		{"the second time", 2, bad, []int{0, 1, 2, 3, 4, 5, 6}, "[[0 1 2 3 4 5 6]]"},
+		{"the third time", 3, bad, []int{4}, "[[0 1 2 3 4 5 6] [0 1 2] [3 4 5 6] [3 4] [3] [4] [5 6]]"},
+		{"the store cannot write", 3, fmt.Errorf("write: %w", store.ErrBusy), []int{0, 1, 2, 3, 4, 5, 6}, "[[0 1 2 3 4 5 6]]"},
+		{"the store is closed", 3, store.ErrClosed, []int{0, 1, 2, 3, 4, 5, 6}, "[[0 1 2 3 4 5 6]]"},
+		{"no answer in time", 3, context.DeadlineExceeded, []int{0, 1, 2, 3, 4, 5, 6}, "[[0 1 2 3 4 5 6]]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &batches{refuse: func(qs []int) error {
+					if slices.Contains(qs, 4) {
+						return c.err
+					}
+					return nil
+				}}
+				d := newDoubler(b)
+				refused := crowd(d, b, c.try, 0, 1, 2, 3, 4, 5, 6)
+				if !slices.Equal(refused, c.refused) {
+					t.Errorf("refused %v, want %v", refused, c.refused)
+				}
+				if got := fmt.Sprint(b.seen[1:]); got != c.seen {
+					t.Errorf("calls %s, want %s", got, c.seen)
+				}
+			})
+		})
+	}
 }
 
 func TestStepPause(t *testing.T) {

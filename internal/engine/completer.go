@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -11,57 +12,85 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
-// complete1 writes the end of one attempt, batched with those of others, and
-// tells the events. The slot stays taken until the outcome is durable, so
-// that slots bound the leases a process holds.
-func (e *Engine) complete1(a *Attempt, out json.RawMessage, err error) {
+// completer writes how attempts end, those of several attempts in one call.
+type completer struct {
+	*env
+	finishes *combiner[store.Finish, store.FinishResult]
+	draining atomic.Bool
+}
+
+func newCompleter(e *env) *completer {
+	c := &completer{env: e}
+	c.finishes = newCombiner(c.write, func(err error) store.FinishResult { return store.FinishResult{Err: err} })
+	return c
+}
+
+// drain makes the completer give up sooner on a store that cannot be written.
+func (c *completer) drain() { c.draining.Store(true) }
+
+// complete writes the end of an attempt and emits its event. The slot stays
+// taken until the outcome is durable, so that slots bound the leases a process
+// holds.
+func (c *completer) complete(a *Attempt, out json.RawMessage, err error) {
 	a.stopProgress()
 	fin, ok := a.outcome(out, err)
 	if !ok {
-		// R9: a worker that lost its lease writes nothing, not even "failed".
-		e.log.Info("the lease was lost: the attempt's result is dropped", "task_id", a.task.ID, "task_type", a.task.Type, "epoch", a.lease.Epoch)
+		// A worker that lost its lease writes nothing, not even "failed".
+		c.Log.Info("the lease was lost: the attempt's result is dropped", "task_id", a.task.ID, "task_type", a.task.Type, "epoch", a.lease.Epoch)
 		return
 	}
 	// Crash here: the lease expires and the reaper requeues the task; its
 	// completed steps stay.
-	res := e.finishes.do(fin)
+	res := c.finish(fin)
 	switch {
 	case errors.Is(res.Err, store.ErrLeaseLost):
-		e.log.Info("the lease was lost before the result was written", "task_id", a.task.ID, "task_type", a.task.Type, "epoch", a.lease.Epoch)
+		c.Log.Info("the lease was lost before the result was written", "task_id", a.task.ID, "task_type", a.task.Type, "epoch", a.lease.Epoch)
 		return
 	case res.Err != nil:
-		e.log.Error("the result of an attempt could not be written", "task_id", a.task.ID, "task_type", a.task.Type, "epoch", a.lease.Epoch, "error", res.Err)
+		c.Log.Error("the result of an attempt could not be written", "task_id", a.task.ID, "task_type", a.task.Type, "epoch", a.lease.Epoch, "error", res.Err)
 		return
 	}
-	e.tellEnd(a, fin, res)
+	c.emitEnd(a, fin, res)
 }
 
-// finishBatch is the combiner's call: it does not give up while the process
-// lives, because the answer of the handlers must not be lost to a short
-// outage, and a finish that arrives late is fenced.
-func (e *Engine) finishBatch(fins []store.Finish) []store.FinishResult {
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.hard), max(e.cfg.TTL, 10*time.Second))
-		res, err := e.cfg.Store.Finish(ctx, e.cfg.Namespace, fins...)
-		cancel()
+// finish writes the end of one attempt. It does not give up while the process
+// lives, because the answer of a handler must not be lost to a short outage,
+// and a finish that arrives late is fenced.
+func (c *completer) finish(fin store.Finish) store.FinishResult {
+	pause := 100 * time.Millisecond
+	for try := 1; ; try++ {
+		res, err := c.finishes.do(fin, try)
 		if err == nil {
 			return res
 		}
-		gone := e.hard.Err() != nil || e.draining.Load() && pause > time.Second
-		if gone || errors.Is(err, store.ErrClosed) {
-			res = make([]store.FinishResult, len(fins))
-			for i := range res {
-				res[i].Err = err
-			}
-			return res
+		if c.givesUp(err, pause) {
+			return store.FinishResult{Err: err}
 		}
-		e.log.Warn("write the results of attempts", "attempts", len(fins), "error", err, "retry_in", pause)
-		wait(e.hard, pause, nil)
+		wait(c.work, pause, nil)
+		pause = min(2*pause, 5*time.Second)
 	}
 }
 
-func (e *Engine) tellEnd(a *Attempt, fin store.Finish, res store.FinishResult) {
-	if e.cfg.Sink == nil {
+// givesUp reports whether a finish that was refused is not tried again after
+// another pause.
+func (c *completer) givesUp(err error, pause time.Duration) bool {
+	return c.work.Err() != nil || c.draining.Load() && pause > time.Second || errors.Is(err, store.ErrClosed)
+}
+
+// write is the combiner's call.
+func (c *completer) write(fins []store.Finish) ([]store.FinishResult, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), max(c.TTL, 10*time.Second))
+	defer cancel()
+	res, err := c.Store.Finish(ctx, c.Namespace, fins...)
+	if err != nil {
+		c.Log.Warn("write the results of attempts", "attempts", len(fins), "error", err)
+	}
+	return res, err
+}
+
+// emitEnd emits the event of an outcome that is durable.
+func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult) {
+	if c.Sink == nil {
 		return
 	}
 	h, d := a.header(), fin.Elapsed
@@ -71,20 +100,20 @@ func (e *Engine) tellEnd(a *Attempt, fin store.Finish, res store.FinishResult) {
 	}
 	switch res.State {
 	case task.Succeeded:
-		e.emit(event.TaskSucceeded{Header: h, Output: fin.Output, Duration: d})
+		c.emit(event.TaskSucceeded{Header: h, Output: fin.Output, Duration: d})
 	case task.Failed:
-		e.emit(event.TaskFailed{Header: h, Error: te, Duration: d})
+		c.emit(event.TaskFailed{Header: h, Error: te, Duration: d})
 	case task.Cancelled:
-		e.emit(event.TaskCancelled{Header: h, Error: te, Duration: d})
+		c.emit(event.TaskCancelled{Header: h, Error: te, Duration: d})
 	case task.Blocked:
-		e.emit(event.TaskBlocked{Header: h, Error: te, Duration: d})
+		c.emit(event.TaskBlocked{Header: h, Error: te, Duration: d})
 	default:
 		if fin.Outcome == task.OutcomeFailure {
-			e.emit(event.TaskRetrying{Header: h, Error: te, Delay: fin.Delay, Duration: d})
+			c.emit(event.TaskRetrying{Header: h, Error: te, Delay: fin.Delay, Duration: d})
 			return
 		}
 		if fin.Outcome == task.OutcomeSuspended {
-			e.emit(event.TaskSuspended{Header: h, WakeAt: fin.WakeAt, Duration: d})
+			c.emit(event.TaskSuspended{Header: h, WakeAt: fin.WakeAt, Duration: d})
 		}
 	}
 }

@@ -1,11 +1,22 @@
-// Package engine runs tasks: one file per role. The claimer leases due tasks
-// into free slots, the executor runs each handler as an attempt, the completer
-// writes outcomes in batches, the heartbeat keeps leases alive, the reaper
-// takes expired ones away.
+// Package engine runs tasks, with one file and one type per role:
 //
-// The engine holds no truth: everything it knows can be lost with the
-// process. It never writes without a lease, and it stops trusting a lease
-// before the store would take it away (LEASES R5).
+//   - the claimer leases due tasks into free slots (slots);
+//   - the executor runs each of them as an attempt;
+//   - the recorder writes what attempts report, and the completer how they end,
+//     both in batches (combiner);
+//   - the heartbeater renews the leases;
+//   - the validity checker ends the attempts whose leases were not renewed in
+//     time;
+//   - the reaper takes expired leases away;
+//   - the drain ends the attempts when the engine stops.
+//
+// Each Run makes its roles anew. A role owns its state; what several of them
+// need is in env, and slots has its own mutex. Roles wake each other by a
+// signal, through a method of the role that is woken.
+//
+// The engine holds no truth: everything it knows can be lost with the process.
+// It never writes without a lease, and it stops relying on a lease (an
+// attempt's local lease validity) before the store would give it away.
 //
 // Package weaver is its public face.
 package engine
@@ -18,7 +29,6 @@ import (
 	"log/slog"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/goweaver/weaver/decide"
@@ -62,59 +72,29 @@ type Config struct {
 type Engine struct {
 	cfg      Config
 	handlers map[string]Handler
-	types    map[string]int
-	log      *slog.Logger
+	types    map[string]int // code versions by task type
 	worker   store.WorkerID
 	name     string
-	started  time.Time // origin of trusted-until offsets
-	complete bool      // the store's notices miss nothing: no polling
 
-	mu       sync.Mutex
-	active   bool // Run was called
-	running  map[leaseKey]*Attempt
-	queues   map[string]int        // running, by queue
-	suspects map[*Attempt]struct{} // running
-
-	claimKick   chan struct{} // work may be due, or a slot became free
-	beatKick    chan struct{} // heartbeat now: a cancel may wait
-	reapKick    chan struct{} // a lease or deadline may now be the next to expire
-	trustKick   chan struct{} // an attempt is trusted for less long than trustLoop sleeps
-	draining    atomic.Bool
-	cancelAsked atomic.Bool  // a running task may have been asked to cancel
-	elsewhere   atomic.Bool  // another process wrote, and did perhaps that
-	reapLate    atomic.Bool  // the reaper sleeps for longer than a new lease lasts
-	trustLook   atomic.Int64 // when trustLoop looks again, as an offset from started
-	reapPaused  atomic.Int64 // since when expired leases are there that we may not judge; an offset from started, 0: none are
-
-	finishes *combiner[store.Finish, store.FinishResult]
-	records  *combiner[store.Record, store.RecordResult]
-
-	hard  context.Context         // ends when Run gives everything up; a scope, set by Run
-	hurry context.CancelCauseFunc // ends the patience of the drain; set by Run
-	work  *group.Group            // the attempts
+	mu      sync.Mutex
+	active  bool     // Run was called
+	current *current // what can be done with the Run under way; nil: there is none
 }
 
-type leaseKey struct {
-	task  task.ID
-	epoch int64
+// current is what other goroutines may use of a Run.
+type current struct {
+	slots   *slots
+	due     signal
+	stopNow context.CancelCauseFunc
 }
 
 // New returns an Engine that does nothing until Run.
 func New(cfg Config) *Engine {
 	e := &Engine{
-		cfg:       cfg,
-		handlers:  make(map[string]Handler, len(cfg.Handlers)),
-		types:     make(map[string]int, len(cfg.Handlers)),
-		log:       cfg.Log,
-		worker:    store.WorkerID(cfg.IDs.New().String()),
-		started:   time.Now(),
-		running:   make(map[leaseKey]*Attempt),
-		queues:    make(map[string]int),
-		suspects:  make(map[*Attempt]struct{}),
-		claimKick: make(chan struct{}, 1),
-		beatKick:  make(chan struct{}, 1),
-		reapKick:  make(chan struct{}, 1),
-		trustKick: make(chan struct{}, 1),
+		cfg:      cfg,
+		handlers: make(map[string]Handler, len(cfg.Handlers)),
+		types:    make(map[string]int, len(cfg.Handlers)),
+		worker:   store.WorkerID(cfg.IDs.New().String()),
 	}
 	for _, h := range cfg.Handlers {
 		e.handlers[h.Type] = h
@@ -125,16 +105,11 @@ func New(cfg Config) *Engine {
 		host = "unknown"
 	}
 	e.name = fmt.Sprintf("%s:%d", host, os.Getpid())
-	e.finishes = newCombiner(e.finishBatch, func(err error) store.FinishResult { return store.FinishResult{Err: err} })
-	e.records = newCombiner(e.recordBatch, func(err error) store.RecordResult { return store.RecordResult{Err: err} })
 	return e
 }
 
 // ErrRunning: an Engine runs once at a time.
 var ErrRunning = errors.New("the engine runs already")
-
-// Wake makes an idle engine look for due tasks now.
-func (e *Engine) Wake() { kick(e.claimKick) }
 
 // Run executes tasks until ctx ends, then drains: it claims nothing more,
 // waits up to DrainTimeout for its handlers, ends the contexts of those that
@@ -148,226 +123,132 @@ func (e *Engine) Run(ctx context.Context) error { return e.run(ctx, false) }
 // leases are waited for until this worker may take them, two TTLs at most.
 func (e *Engine) RunUntilIdle(ctx context.Context) error { return e.run(ctx, true) }
 
-// unlessEnded returns what went wrong, unless the engine was told to stop
-// before it began: that is a clean end.
-func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+// Wake makes an idle engine look for due tasks now.
+func (e *Engine) Wake() {
+	if c := e.underWay(); c != nil {
+		c.due.Set()
 	}
-	return err
+}
+
+// StopNow ends the claiming and the grace of the drain.
+func (e *Engine) StopNow() {
+	if c := e.underWay(); c != nil {
+		c.stopNow(ErrDraining)
+	}
+}
+
+// Running returns how many attempts hold a slot.
+func (e *Engine) Running() int {
+	if c := e.underWay(); c != nil {
+		return c.slots.taken()
+	}
+	return 0
 }
 
 func (e *Engine) run(ctx context.Context, untilIdle bool) error {
-	e.mu.Lock()
-	if e.active {
-		e.mu.Unlock()
+	if !e.begin() {
 		return ErrRunning
 	}
-	e.active = true
-	e.mu.Unlock()
-	defer func() {
-		e.mu.Lock()
-		e.active = false
-		e.mu.Unlock()
-	}()
+	defer e.end()
 
+	env := &env{Config: e.cfg, worker: e.worker, name: e.name, origin: time.Now(), slots: newSlots(e.cfg.Slots, e.cfg.Queues)}
 	if err := e.cfg.Store.Ready(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}
-	if err := e.join(ctx); err != nil {
-		_ = e.leave(ctx) // it may have joined all the same; what is left over is forgotten in time
+	if err := env.join(ctx); err != nil {
+		_ = env.leave(ctx) // it may have joined all the same; what is left over is forgotten in time
 		return unlessEnded(ctx, fmt.Errorf("join as a worker: %w", err))
 	}
-	e.draining.Store(false)
-	hard, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer giveUp(nil)
-	e.hard = hard
-	patience, hurry := context.WithCancelCause(hard)
-	e.mu.Lock()
-	e.hurry = hurry
-	e.mu.Unlock()
-	e.work = group.New(hard)
+
+	// work is the context of handlers and roles. It outlives ctx, because leases
+	// must be kept while draining, and ends when the drain gives up.
+	work, hardStop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer hardStop(nil)
+	// grace is how long the drain waits for handlers. StopNow ends it.
+	grace, stopNow := context.WithCancelCause(work)
+	// stop ends the claiming: with ctx, with grace, or when a role failed.
+	stop, stopClaiming := context.WithCancelCause(ctx)
+	defer stopClaiming(nil)
+	defer context.AfterFunc(grace, func() { stopClaiming(context.Cause(grace)) })()
+
+	env.work = work
+	due := newSignal() // wakes the claimer: work may be due, or a slot became free
+	e.publish(&current{slots: env.slots, due: due, stopNow: stopNow})
+	recorder := newRecorder(env)
+	completer := newCompleter(env)
+	validity := newValidityChecker(env)
+	heartbeater := newHeartbeater(env)
+	reaper := newReaper(env, due)
+	executor := newExecutor(env, e.handlers, recorder, completer, validity, due)
+	claimer := newClaimer(env, e.types, untilIdle, due, executor, heartbeater, reaper)
+	drain := newDrain(env, executor, completer, hardStop)
 
 	if n, ok := e.cfg.Store.(store.Notifier); ok {
-		stop, complete := n.Notify(e.cfg.Namespace, e.notice)
-		defer stop()
-		e.complete = complete
+		// Called after commits, possibly on a goroutine that holds the store's
+		// writer: it only wakes.
+		stopNotices, complete := n.Notify(e.cfg.Namespace, func(n store.Notice) {
+			if n.Due || n.External {
+				due.Set()
+				reaper.wake.Set()
+			}
+			heartbeater.notify(len(n.Cancels) > 0 && env.slots.runsAny(n.Cancels), n.External)
+		})
+		defer stopNotices()
+		env.complete = complete
 	}
 
 	if untilIdle {
 		// What a dead process of this machine left behind is work too. Before
 		// the reaper looks by itself, or the later answer could be forgotten.
-		e.reap(ctx)
+		reaper.reap(ctx)
 	}
-	// The roles outlive the claimer: leases must be kept while draining.
-	roles := group.New(hard)
-	roles.Go("heartbeat", e.heartbeatLoop)
-	roles.Go("trust", e.trustLoop)
-	roles.Go("reaper", e.reapLoop)
-	claiming, stopClaiming := context.WithCancelCause(ctx)
-	defer stopClaiming(nil)
+	roles := group.New(work)
+	roles.Go("heartbeat", heartbeater.run)
+	roles.Go("lease validity", validity.run)
+	roles.Go("reaper", reaper.run)
 	// A role that failed ends the run: leases must not be taken unrenewed.
-	unwatch := context.AfterFunc(roles.Context(), func() { stopClaiming(context.Cause(roles.Context())) })
-	defer unwatch()
-	unhurry := context.AfterFunc(patience, func() { stopClaiming(context.Cause(patience)) })
-	defer unhurry()
-	claimErr := e.claimLoop(claiming, untilIdle)
-	drainErr := e.drain(patience, giveUp)
+	defer context.AfterFunc(roles.Context(), func() { stopClaiming(context.Cause(roles.Context())) })()
+
+	claimErr := claimer.run(stop)
+	drainErr := drain.run(grace)
 	roles.Cancel(ErrDraining)
-	roleErr := roles.Wait()
-
-	return errors.Join(claimErr, drainErr, roleErr, e.leave(ctx))
+	return errors.Join(claimErr, drainErr, roles.Wait(), env.leave(ctx))
 }
 
-// join has a limit: while it hangs, nobody beats and nobody reaps.
-func (e *Engine) join(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, max(e.cfg.TTL/3, time.Second))
-	defer cancel()
-	return e.cfg.Store.Join(ctx, e.cfg.Namespace, store.WorkerInfo{ID: e.worker, Name: e.name, TTL: e.cfg.TTL})
-}
-
-func (e *Engine) leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	if err := e.cfg.Store.Leave(ctx, e.cfg.Namespace, e.worker); err != nil {
-		return fmt.Errorf("leave as a worker: %w", err)
-	}
-	return nil
-}
-
-// notice hears of commits, possibly on a goroutine that holds the store's
-// writer: it only sets flags.
-func (e *Engine) notice(n store.Notice) {
-	if n.Due || n.External {
-		kick(e.claimKick)
-		kick(e.reapKick)
-	}
-	if n.External {
-		e.elsewhere.Store(true)
-		kick(e.beatKick)
-	}
-	if len(n.Cancels) == 0 {
-		return
-	}
+// begin reports false when a Run is under way.
+func (e *Engine) begin() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, id := range n.Cancels {
-		for key := range e.running {
-			if key.task == id {
-				// The heartbeat's answer says who cancelled and why.
-				e.cancelAsked.Store(true)
-				kick(e.beatKick)
-				return
-			}
-		}
+	if e.active {
+		return false
 	}
+	e.active = true
+	return true
 }
 
-// StopNow ends the claiming and the patience of the drain.
-func (e *Engine) StopNow() {
-	e.mu.Lock()
-	hurry := e.hurry
-	e.mu.Unlock()
-	if hurry != nil {
-		hurry(ErrDraining)
-	}
-}
-
-// drain ends the attempts: patiently, then with their contexts, then without
-// them.
-func (e *Engine) drain(patience context.Context, giveUp context.CancelCauseFunc) error {
-	e.draining.Store(true)
-	if e.idleWithin(patience, e.cfg.DrainTimeout) {
-		return nil
-	}
-	for _, a := range e.attempts() {
-		a.end(ErrDraining)
-	}
-	if e.idleWithin(e.hard, drainGrace) {
-		return nil
-	}
-
-	// These handlers ignore their context. Their leases go back now, so that
-	// another worker can start at once; the fence keeps them from writing.
-	stuck := &task.RunningError{}
-	for _, a := range e.attempts() {
-		if !a.abandon() {
-			continue
-		}
-		stuck.Tasks = append(stuck.Tasks, a.task.Type+" "+a.task.ID.String())
-		res := e.finishes.do(a.released())
-		if res.Err != nil {
-			e.log.Warn("release the lease of a handler that does not return", "task_id", a.task.ID, "error", res.Err)
-		}
-		e.forget(a)
-	}
-	giveUp(ErrDraining)
-	if len(stuck.Tasks) == 0 {
-		return nil
-	}
-	return stuck
-}
-
-// idleWithin reports whether every attempt ended within d, and before ctx.
-func (e *Engine) idleWithin(ctx context.Context, d time.Duration) bool {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	var still *group.StillRunningError
-	return !errors.As(e.work.WaitContext(ctx), &still) // attempts report their own errors
-}
-
-// drainGrace is how long handlers get to return after their contexts ended.
-const drainGrace = 2 * time.Second
-
-func (e *Engine) attempts() []*Attempt {
+func (e *Engine) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := make([]*Attempt, 0, len(e.running))
-	for _, a := range e.running {
-		all = append(all, a)
-	}
-	return all
+	e.active, e.current = false, nil
 }
 
-// Running returns how many attempts hold a slot.
-func (e *Engine) Running() int {
+func (e *Engine) publish(c *current) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.running)
+	e.current = c
 }
 
-// emit tells the sink, whose trouble never touches a task.
-func (e *Engine) emit(ev event.Event) {
-	if e.cfg.Sink == nil {
-		return
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			e.log.Error("the event sink panicked", "event", ev.Type(), "task_id", ev.Head().TaskID, "panic", p)
-		}
-	}()
-	e.cfg.Sink.Emit(ev)
+func (e *Engine) underWay() *current {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.current
 }
 
-func kick(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+// unlessEnded returns an error of the start-up, or nil when ctx has ended: an
+// engine that was told to stop before it began ends well.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
 	}
-}
-
-// wait sleeps for d (d < 0: for ever) unless one of the channels or the
-// context ends it.
-func wait(ctx context.Context, d time.Duration, kicks <-chan struct{}) {
-	var timeout <-chan time.Time
-	if d >= 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		timeout = timer.C
-	}
-	select {
-	case <-ctx.Done():
-	case <-kicks:
-	case <-timeout:
-	}
+	return err
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// What a handler's use of its context can be told.
+// What calls inside a handler can return.
 var (
 	// ErrNoTask: the context is not one that a handler was given.
 	ErrNoTask = errors.New("this context belongs to no task: pass the context that the handler was given, or one made from it")
 	// ErrAttemptOver: the handler has returned already.
 	ErrAttemptOver = errors.New("the attempt is over: a goroutine outlived its handler; wait for it before returning")
 	// ErrDuplicateStep: the name was used before in this attempt.
-	ErrDuplicateStep = errors.New("the step name was used twice in one attempt: names are the memory of a task, so each must be unique")
+	ErrDuplicateStep = errors.New("the step name was used twice in one attempt: its value is recorded under the name, so each must be unique")
 	// ErrNestedStep: a step was begun inside another step.
 	ErrNestedStep = errors.New("a step cannot run inside another step: return from the outer one first")
 	// ErrNestedTx: a client was used inside StepTx.
@@ -29,7 +29,7 @@ var (
 
 // Why a handler's context ended (context.Cause).
 var (
-	// ErrCancelled: somebody cancelled the task.
+	// ErrCancelled: the task was cancelled.
 	ErrCancelled = errors.New("the task was cancelled")
 	// ErrDeadline: the task's deadline passed.
 	ErrDeadline = errors.New("the task's deadline has passed")
@@ -42,14 +42,14 @@ var (
 	ErrDraining = errors.New("the engine is stopping")
 )
 
-// Verdict is an error with the handler's own judgement.
+// Verdict is an error with what the handler says about retrying.
 type Verdict struct {
 	Kind  VerdictKind
 	Delay time.Duration // RetryAfter
 	Err   error
 }
 
-// VerdictKind tells the verdicts apart.
+// VerdictKind is the kind of a verdict.
 type VerdictKind int
 
 // What a handler can say about its failure.
@@ -67,7 +67,7 @@ func (v *Verdict) Unwrap() error { return v.Err }
 
 // KindError gives an error its kind: decode_error for an input that cannot be
 // read, validation_error for a value that must not be stored, internal for
-// trouble of the engine itself.
+// an error of the engine itself.
 type KindError struct {
 	Kind task.ErrorKind
 	Step string

@@ -4,105 +4,137 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-// heartbeatLoop renews all leases of the process every TTL/3 in one call, and
-// at once when a cancel may be waiting (R6).
-func (e *Engine) heartbeatLoop(ctx context.Context) error {
-	last := time.Now()
-	seen := last.Round(0) // when the store last saw us
-	interval := e.cfg.TTL / 3
-	var held time.Time // when we last had a lease
+// heartbeater renews all leases of the process every TTL/3 in one call, and at
+// once when a cancel may wait: the answer says which tasks are to be cancelled.
+type heartbeater struct {
+	*env
+	wake          signal
+	cancelAsked   atomic.Bool // a running task was asked to cancel
+	externalWrite atomic.Bool // another process wrote: it may have asked for a cancel
+
+	// Accessed by run only.
+	last time.Time // the next heartbeat is due TTL/3 after it
+	seen time.Time // when the store last saw this worker, by the wall clock
+	held time.Time // when an attempt last ran
+}
+
+func newHeartbeater(e *env) *heartbeater {
+	return &heartbeater{env: e, wake: newSignal()}
+}
+
+// leased says that attempts run now.
+func (h *heartbeater) leased() { h.wake.Set() }
+
+// notify says that a running task was asked to cancel, or that another process
+// wrote.
+func (h *heartbeater) notify(cancelAsked, externalWrite bool) {
+	if cancelAsked {
+		h.cancelAsked.Store(true)
+	}
+	if externalWrite {
+		h.externalWrite.Store(true)
+	}
+	if cancelAsked || externalWrite {
+		h.wake.Set()
+	}
+}
+
+func (h *heartbeater) run(ctx context.Context) error {
+	interval := h.TTL / 3
+	h.last = time.Now()
+	h.seen = h.last.Round(0)
 	for ctx.Err() == nil {
-		running := e.attempts()
-		if len(running) > 0 {
-			held = time.Now()
+		if h.slots.taken() > 0 {
+			h.held = time.Now()
 		}
-		if e.complete && time.Since(held) > e.cfg.TTL {
-			// Nobody outside this process can miss us, and nothing is leased.
-			// (Of what was lost, by a restore for one, our silence would make
-			// a crash.)
-			wait(ctx, -1, e.beatKick)
+		if h.complete && time.Since(h.held) > h.TTL {
+			// No other process can miss this worker, and nothing is leased. (For
+			// leases that were lost, by a restore for one, silence would make a
+			// crash.)
+			wait(ctx, -1, h.wake)
 			if ctx.Err() != nil {
 				return nil
 			}
-			// Our row went unseen for lack of leases, not for lack of life.
-			e.announce(ctx)
-			last = time.Now()
-			seen = last.Round(0)
+			// The worker's row was not renewed for lack of leases only.
+			h.announce(ctx)
+			h.last = time.Now()
+			h.seen = h.last.Round(0)
 			continue
 		}
-		due := interval - time.Since(last)
-		if e.elsewhere.Load() {
-			due = min(due, soon-time.Since(last))
+		due := interval - time.Since(h.last)
+		if h.externalWrite.Load() {
+			due = min(due, externalDelay-time.Since(h.last))
 		}
 		if due > 0 {
-			wait(ctx, due, e.beatKick)
+			wait(ctx, due, h.wake)
 		}
-		if !e.needsBeat(last) {
+		if !h.isDue() {
 			continue
 		}
-		// From before the call, or a slow store would see us less often than
-		// it takes to be steady.
+		// From before the call, or a slow store would see this worker less often
+		// than its warm-up asks for.
 		asked := time.Now()
-		if e.beat(ctx) {
-			if asked.Round(0).Sub(seen) > e.cfg.TTL {
-				// Our row may have been forgotten, and with it the proof that
-				// we live. (By the clock on the wall: the other one stands
+		if h.beat(ctx) {
+			if asked.Round(0).Sub(h.seen) > h.TTL {
+				// The store may have forgotten this worker's row, and with it the
+				// proof that it lives. (By the wall clock: the monotonic one stands
 				// still while the machine sleeps.)
-				e.announce(ctx)
+				h.announce(ctx)
 			}
-			last, seen = asked, asked.Round(0)
+			h.last, h.seen = asked, asked.Round(0)
 			continue
 		}
-		// Trouble, or rows that could not be told: again within a second.
-		last = time.Now().Add(min(time.Second, e.cfg.TTL/12) - interval)
+		// A store error, or rows without an answer: again within a second.
+		h.last = time.Now().Add(min(time.Second, h.TTL/12) - interval)
 	}
 	return nil
 }
 
 // announce joins again.
-func (e *Engine) announce(ctx context.Context) {
-	if err := e.join(ctx); err != nil && ctx.Err() == nil {
-		e.log.Warn("announce this worker", "error", err)
+func (h *heartbeater) announce(ctx context.Context) {
+	if err := h.join(ctx); err != nil && ctx.Err() == nil {
+		h.Log.Warn("announce this worker", "error", err)
 	}
 }
 
-// soon is how long after a heartbeat the next one comes when another process
-// wrote: it may have been a cancel. Not sooner, or busy processes that share a
-// store would make each other beat all the time.
-const soon = time.Second
+// externalDelay is how long after a heartbeat the next one comes when another
+// process wrote: it may have asked for a cancel. Not sooner, or busy processes
+// that share a store would make each other renew all the time.
+const externalDelay = time.Second
 
-// needsBeat keeps kicks of the claimer, which only say that attempts exist
-// now, from becoming a heartbeat each.
-func (e *Engine) needsBeat(last time.Time) bool {
-	since := time.Since(last)
-	elsewhere := since >= soon && e.elsewhere.Swap(false)
-	return e.cancelAsked.Swap(false) || elsewhere || since >= e.cfg.TTL/3
+// isDue keeps wake-ups by the claimer, which only say that attempts run now,
+// from becoming a heartbeat each.
+func (h *heartbeater) isDue() bool {
+	since := time.Since(h.last)
+	external := since >= externalDelay && h.externalWrite.Swap(false)
+	return h.cancelAsked.Swap(false) || external || since >= h.TTL/3
 }
 
 // beat renews once and reports whether every lease got an answer.
-func (e *Engine) beat(ctx context.Context) bool {
-	running := slices.DeleteFunc(e.attempts(), func(a *Attempt) bool {
+func (h *heartbeater) beat(ctx context.Context) bool {
+	running := slices.DeleteFunc(h.slots.all(), func(a *Attempt) bool {
 		return errors.Is(context.Cause(a.ctx), store.ErrLeaseLost)
 	})
-	req := store.HeartbeatRequest{Worker: e.worker, TTL: e.cfg.TTL, Leases: make([]task.Lease, len(running))}
+	req := store.HeartbeatRequest{Worker: h.worker, TTL: h.TTL, Leases: make([]task.Lease, len(running))}
 	for i, a := range running {
 		req.Leases[i] = a.lease
 	}
 	before := time.Now()
 	// While a renewal hangs no lease is renewed: the next try must come while
-	// they are trusted.
-	call, cancel := context.WithTimeout(ctx, e.cfg.TTL/3)
-	beats, err := e.cfg.Store.Heartbeat(call, e.cfg.Namespace, req)
+	// they are valid.
+	call, cancel := context.WithTimeout(ctx, h.TTL/3)
+	beats, err := h.Store.Heartbeat(call, h.Namespace, req)
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {
-			e.log.Warn("renew leases", "leases", len(running), "error", err)
+			h.Log.Warn("renew leases", "leases", len(running), "error", err)
 		}
 		return false
 	}
@@ -119,7 +151,7 @@ func (e *Engine) beat(ctx context.Context) bool {
 		case b.Cancel != "":
 			a.askCancel(b.Cancel, b.By, b.Reason)
 		}
-		a.trust(before)
+		a.extendValidity(before)
 	}
 	return all
 }

@@ -38,7 +38,7 @@ func (a *Attempt) Progress(ctx context.Context, p task.Progress) error {
 			return fmt.Errorf("progress: %v of %v: want finite numbers, and a total of 0 when it is unknown", p.Current, p.Total)
 		}
 	}
-	p.Message = storable(p.Message)
+	p.Message = sanitize(p.Message)
 	a.mu.Lock()
 	switch {
 	case a.over:
@@ -48,7 +48,7 @@ func (a *Attempt) Progress(ctx context.Context, p task.Progress) error {
 		a.mu.Unlock()
 		return ErrSuspended
 	}
-	if err := a.alive(ctx); err != nil {
+	if err := a.checkValidity(ctx); err != nil {
 		a.mu.Unlock()
 		return err
 	}
@@ -59,16 +59,16 @@ func (a *Attempt) Progress(ctx context.Context, p task.Progress) error {
 			a.progress.timer = time.AfterFunc(due, a.flushLate)
 		}
 		a.mu.Unlock()
-		a.e.emit(event.Progress{Header: a.header(), Progress: p})
+		a.env.emit(event.Progress{Header: a.header(), Progress: p})
 		return nil
 	}
 	a.mu.Unlock()
-	a.e.emit(event.Progress{Header: a.header(), Progress: p})
+	a.env.emit(event.Progress{Header: a.header(), Progress: p})
 	return a.flushProgress()
 }
 
-// flushLate writes the last report of a handler that went quiet. Its errors
-// are met again by whatever the attempt writes next.
+// flushLate writes the last report of a handler that went quiet. The next
+// write of the attempt meets its errors again.
 func (a *Attempt) flushLate() {
 	a.mu.Lock()
 	a.progress.timer = nil
@@ -87,15 +87,15 @@ func (a *Attempt) flushProgress() error {
 	if p == nil {
 		return nil
 	}
-	res := a.e.records.do(store.Record{Lease: a.lease, Progress: p})
+	res := a.recorder.record(store.Record{Lease: a.lease, Progress: p}, 1)
 	err := a.answer(res.Err)
-	var trouble *KindError
-	if !errors.As(err, &trouble) {
+	var storeErr *KindError
+	if !errors.As(err, &storeErr) {
 		return err
 	}
-	// Trouble of the store is no reason to end an attempt for a report: the
-	// next one writes it, or the end of the attempt.
-	a.e.log.Warn("record progress", "task_id", a.task.ID, "error", res.Err)
+	// A store error is no reason to end an attempt for a report: the next one
+	// writes it, or the end of the attempt.
+	a.env.Log.Warn("record progress", "task_id", a.task.ID, "error", res.Err)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.progress.latest == nil {
@@ -112,7 +112,7 @@ func (a *Attempt) stopProgress() {
 	}
 }
 
-// Emit tells the sink a piece of live output. Nothing is stored, so it needs
+// Emit gives the sink a piece of live output. Nothing is stored, so it needs
 // no lease; an attempt that is over is silent.
 func (a *Attempt) Emit(stream string, data any) error {
 	a.mu.Lock()
@@ -121,26 +121,26 @@ func (a *Attempt) Emit(stream string, data any) error {
 	if over {
 		return ErrAttemptOver
 	}
-	a.e.emit(event.StreamChunk{Header: a.header(), Stream: stream, Data: data})
+	a.env.emit(event.StreamChunk{Header: a.header(), Stream: stream, Data: data})
 	return nil
 }
 
 // Log returns the logger of the task: the engine's, with the task, the
 // attempt and the step of ctx on every line. Each line is an event too.
 func (a *Attempt) Log(ctx context.Context) *slog.Logger {
-	l := a.e.log.With("task_id", a.task.ID, "task_type", a.task.Type, "attempt", a.task.AttemptNo)
+	l := a.env.Log.With("task_id", a.task.ID, "task_type", a.task.Type, "attempt", a.task.AttemptNo)
 	step := InStep(ctx)
 	if step != "" {
 		l = l.With("step", step)
 	}
-	if a.e.cfg.Sink == nil {
+	if a.env.Sink == nil {
 		return l
 	}
-	return slog.New(&tellHandler{Handler: l.Handler(), a: a, step: step})
+	return slog.New(&eventHandler{Handler: l.Handler(), a: a, step: step})
 }
 
-// tellHandler turns log lines into events on their way to the real handler.
-type tellHandler struct {
+// eventHandler turns log lines into events on their way to the real handler.
+type eventHandler struct {
 	slog.Handler
 	a     *Attempt
 	step  string
@@ -149,12 +149,12 @@ type tellHandler struct {
 }
 
 // Enabled lets events have the lines that the engine's logger drops.
-func (h *tellHandler) Enabled(_ context.Context, level slog.Level) bool {
+func (h *eventHandler) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= slog.LevelInfo
 }
 
 // Handle implements slog.Handler.
-func (h *tellHandler) Handle(ctx context.Context, r slog.Record) error {
+func (h *eventHandler) Handle(ctx context.Context, r slog.Record) error {
 	data := make(map[string]any, len(h.attrs)+r.NumAttrs())
 	add := func(attr slog.Attr) bool {
 		data[h.group+attr.Key] = attr.Value.Resolve().Any()
@@ -164,7 +164,7 @@ func (h *tellHandler) Handle(ctx context.Context, r slog.Record) error {
 		data[attr.Key] = attr.Value.Resolve().Any()
 	}
 	r.Attrs(add)
-	h.a.e.emit(event.LogWritten{Header: h.a.header(), Step: h.step, Level: r.Level, Message: r.Message, Data: data})
+	h.a.env.emit(event.LogWritten{Header: h.a.header(), Step: h.step, Level: r.Level, Message: r.Message, Data: data})
 	if !h.Handler.Enabled(ctx, r.Level) {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (h *tellHandler) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // WithAttrs implements slog.Handler.
-func (h *tellHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (h *eventHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	c := *h
 	c.Handler = h.Handler.WithAttrs(attrs)
 	c.attrs = append([]slog.Attr{}, h.attrs...)
@@ -184,7 +184,7 @@ func (h *tellHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 // WithGroup implements slog.Handler.
-func (h *tellHandler) WithGroup(name string) slog.Handler {
+func (h *eventHandler) WithGroup(name string) slog.Handler {
 	c := *h
 	c.Handler = h.Handler.WithGroup(name)
 	c.group = h.group + name + "."

@@ -3,100 +3,123 @@ package engine
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-// reapLoop ends what time has ended, every TTL/3 with jitter, on every
-// engine: it needs no leader and knows no task types (R7).
-func (e *Engine) reapLoop(ctx context.Context) error {
+// reapLimit bounds one call of the store.
+const reapLimit = 1000
+
+// reaper ends what time has ended, on every engine, every TTL/3 with jitter:
+// it needs no leader and knows no task types.
+type reaper struct {
+	*env
+	due        signal       // wakes the claimer
+	wake       signal       // a lease or deadline may now be the next to expire
+	sleepsLong atomic.Bool  // run sleeps for longer than a new lease lasts
+	warmingUp  atomic.Int64 // since when expired leases are there that this worker is not yet eligible to reap; an offset from the origin, 0: none are
+}
+
+func newReaper(e *env, due signal) *reaper {
+	return &reaper{env: e, due: due, wake: newSignal()}
+}
+
+// leased says that leases began, which may end before run would look again.
+func (r *reaper) leased() {
+	if r.sleepsLong.Load() {
+		r.wake.Set()
+	}
+}
+
+func (r *reaper) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		next := e.reap(ctx)
-		interval := e.cfg.TTL/3 + rand.N(e.cfg.TTL/30+1)
-		if !e.complete {
+		next := r.reap(ctx)
+		interval := r.TTL/3 + rand.N(r.TTL/30+1)
+		if !r.complete {
 			wait(ctx, interval, nil)
 			continue
 		}
-		// Every change is noticed: sleep until something can expire.
+		// Every change is notified: sleep until something can expire.
 		if next >= 0 {
 			next = max(next, time.Millisecond)
 		}
-		e.reapLate.Store(next < 0 || next > e.cfg.TTL)
-		wait(ctx, next, e.reapKick)
+		r.sleepsLong.Store(next < 0 || next > r.TTL)
+		wait(ctx, next, r.wake)
 	}
 	return nil
 }
 
-// reap runs the reaper until it finds nothing more to do now, and returns the
+// reap calls the store until there is nothing more to do now, and returns the
 // time until something can expire (< 0: nothing known).
-func (e *Engine) reap(ctx context.Context) time.Duration {
-	if e.complete && e.Running() == 0 {
-		// An idle engine of a store in this process does not beat; its being
-		// here is sign of life enough.
-		if err := e.join(ctx); err != nil {
-			return e.reapTrouble(ctx, err)
+func (r *reaper) reap(ctx context.Context) time.Duration {
+	if r.complete && r.slots.taken() == 0 {
+		// An idle engine of a store in this process sends no heartbeats; joining
+		// is sign of life enough.
+		if err := r.join(ctx); err != nil {
+			return r.retryAfter(ctx, err)
 		}
 	}
-	const limit = 1000
 	for {
-		call, cancel := context.WithTimeout(ctx, e.cfg.TTL)
-		res, err := e.cfg.Store.Reap(call, e.cfg.Namespace, store.ReapRequest{
-			Worker: e.worker, TTL: e.cfg.TTL, CrashBudget: e.cfg.CrashBudget, Limit: limit,
+		call, cancel := context.WithTimeout(ctx, r.TTL)
+		res, err := r.Store.Reap(call, r.Namespace, store.ReapRequest{
+			Worker: r.worker, TTL: r.TTL, CrashBudget: r.CrashBudget, Limit: reapLimit,
 		})
 		cancel()
 		if err != nil {
-			return e.reapTrouble(ctx, err)
+			return r.retryAfter(ctx, err)
 		}
 		if len(res.Reaped) > 0 {
-			e.tellReaped(res.Reaped)
+			r.logReaped(res.Reaped)
 		}
-		if e.notePause(res.WarmingUp) || len(res.Reaped) > 0 {
-			kick(e.claimKick)
+		if r.noteWarmUp(res.WarmingUp) || len(res.Reaped) > 0 {
+			r.due.Set()
 		}
 		switch {
-		case len(res.Reaped) >= limit || len(res.Expired) >= limit:
-		case res.WarmingUp && (res.Next < 0 || res.Next > e.cfg.TTL/3):
-			return e.cfg.TTL / 3 // show life often enough to be steady in time
+		case len(res.Reaped) >= reapLimit || len(res.Expired) >= reapLimit:
+		case res.WarmingUp && (res.Next < 0 || res.Next > r.TTL/3):
+			return r.TTL / 3 // often enough for the warm-up to end in time
 		default:
 			return res.Next
 		}
 	}
 }
 
-// notePause remembers since when the reaper is paused, and reports whether who
-// waits for its end should look.
-func (e *Engine) notePause(paused bool) (look bool) {
-	if !paused {
-		return e.reapPaused.Swap(0) != 0
+// noteWarmUp remembers since when expired leases wait for this worker's
+// warm-up, and reports whether a claimer that waits for its end should look.
+func (r *reaper) noteWarmUp(warming bool) (look bool) {
+	if !warming {
+		return r.warmingUp.Swap(0) != 0
 	}
-	e.reapPaused.CompareAndSwap(0, int64(max(time.Since(e.started), 1)))
-	return !e.waitsToJudge()
+	r.warmingUp.CompareAndSwap(0, max(r.offset(time.Now()), 1))
+	return !r.waitsForWarmUp()
 }
 
-// waitsToJudge reports whether there are expired leases that this worker may
-// take soon. After two TTLs it should have been let to: a store that answers
-// too slowly never lets it.
-func (e *Engine) waitsToJudge() bool {
-	since := time.Duration(e.reapPaused.Load())
-	return since != 0 && time.Since(e.started)-since < 2*e.cfg.TTL
+// waitsForWarmUp reports whether there are expired leases that this worker
+// will be eligible to reap soon. After two TTLs it should have been: a store
+// that answers too slowly never makes it eligible.
+func (r *reaper) waitsForWarmUp() bool {
+	since := r.warmingUp.Load()
+	return since != 0 && time.Duration(r.offset(time.Now())-since) < 2*r.TTL
 }
 
-// tellReaped logs what was taken over: one line for what goes on, as it does
+// logReaped logs what was taken over: one line for what goes on, as it does
 // after every restart, and one for each task that was given up.
-func (e *Engine) tellReaped(reaped []store.Reaped) {
-	e.log.Info("took over the leases of workers that are gone", "tasks", len(reaped))
-	for _, r := range reaped {
-		if r.State == task.Failed {
-			e.log.Warn("gave up a task that lost its workers too often", "task_id", r.Task)
+func (r *reaper) logReaped(reaped []store.Reaped) {
+	r.Log.Info("took over the leases of workers that are gone", "tasks", len(reaped))
+	for _, t := range reaped {
+		if t.State == task.Failed {
+			r.Log.Warn("gave up a task that lost its workers too often", "task_id", t.Task)
 		}
 	}
 }
 
-func (e *Engine) reapTrouble(ctx context.Context, err error) time.Duration {
+// retryAfter logs an error of the store and returns when to try again.
+func (r *reaper) retryAfter(ctx context.Context, err error) time.Duration {
 	if ctx.Err() == nil {
-		e.log.Warn("reap", "error", err)
+		r.Log.Warn("reap", "error", err)
 	}
-	return e.cfg.TTL / 3
+	return r.TTL / 3
 }

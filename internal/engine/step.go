@@ -54,10 +54,10 @@ func StepTxOf(ctx context.Context) store.Tx {
 // leave when the error is nil and done is nil.
 func (a *Attempt) enter(ctx context.Context, name string) (done *task.Step, index int, err error) {
 	if outer := InStep(ctx); outer != "" {
-		return nil, 0, a.misuse(fmt.Errorf("step %q inside step %q: %w", name, outer, ErrNestedStep))
+		return nil, 0, a.failFatally(fmt.Errorf("step %q inside step %q: %w", name, outer, ErrNestedStep))
 	}
 	if err := checkStepName(name); err != nil {
-		return nil, 0, a.misuse(err)
+		return nil, 0, a.failFatally(err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,30 +69,30 @@ func (a *Attempt) enter(ctx context.Context, name string) (done *task.Step, inde
 	case a.suspended:
 		return nil, 0, ErrSuspended
 	}
-	m := a.memory[name]
-	if m == nil {
-		m = &memory{index: a.nextIndex}
+	known := a.journal[name]
+	if known == nil {
+		known = &entry{index: a.nextIndex}
 		a.nextIndex++
-		if a.memory == nil {
-			a.memory = make(map[string]*memory)
+		if a.journal == nil {
+			a.journal = make(map[string]*entry)
 		}
-		a.memory[name] = m
+		a.journal[name] = known
 	}
-	if m.used {
+	if known.used {
 		err := fmt.Errorf("step %q: %w", name, ErrDuplicateStep)
 		a.fatal = err
 		a.end(err)
 		return nil, 0, err
 	}
-	m.used = true
-	if m.done != nil {
-		return m.done, m.index, nil
+	known.used = true
+	if known.done != nil {
+		return known.done, known.index, nil
 	}
-	if err := a.alive(ctx); err != nil {
+	if err := a.checkValidity(ctx); err != nil {
 		return nil, 0, err
 	}
 	a.inFlight++
-	return nil, m.index, nil
+	return nil, known.index, nil
 }
 
 // maxStepName is the longest step name, in bytes.
@@ -101,7 +101,7 @@ const maxStepName = 255
 func checkStepName(name string) error {
 	switch {
 	case name == "":
-		return errors.New("a step needs a name: it is the memory of the task")
+		return errors.New("a step needs a name: its value is recorded under it")
 	case len(name) > maxStepName:
 		return fmt.Errorf("step %.40q…: the name is %d bytes long, at most %d are allowed", name, len(name), maxStepName)
 	case strings.ContainsRune(name, 0) || !utf8.ValidString(name):
@@ -119,21 +119,22 @@ func (a *Attempt) leave() {
 	a.mu.Unlock()
 }
 
-// alive returns why no step may start now, or nil.
-func (a *Attempt) alive(ctx context.Context) error {
+// checkValidity returns why no step may start now: its context ended, or the
+// lease may have expired.
+func (a *Attempt) checkValidity(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if a.trustedFor() <= 0 {
+	if a.validFor() <= 0 {
 		a.end(ErrLeaseUncertain)
 		return ErrLeaseUncertain
 	}
 	return nil
 }
 
-// misuse makes a programmer's error the attempt's outcome, whatever the
-// handler returns.
-func (a *Attempt) misuse(err error) error {
+// failFatally makes a mistake of the program the attempt's outcome, whatever
+// the handler returns.
+func (a *Attempt) failFatally(err error) error {
 	a.mu.Lock()
 	if a.fatal == nil && !a.over {
 		a.fatal = err
@@ -158,7 +159,7 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 
 	for try := 1; ; try++ {
 		a.startStep(name, index, try)
-		if err := a.alive(ctx); err != nil { // a listener may have taken its time
+		if err := a.checkValidity(ctx); err != nil { // the event sink may have taken its time
 			return nil, err
 		}
 		begun := time.Now()
@@ -167,7 +168,7 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		elapsed := time.Since(begun)
 
 		if stepErr == nil {
-			stepErr = a.e.tooLarge(name, "step value", len(value))
+			stepErr = a.env.checkSize(name, "step value", len(value))
 		}
 		if stepErr == nil {
 			step.State, step.Value = task.StepCompleted, value
@@ -175,7 +176,7 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 			if err != nil {
 				return nil, err
 			}
-			a.e.emit(event.StepCompleted{Header: a.header(), Step: name, Index: index, Output: value, Duration: elapsed})
+			a.env.emit(event.StepCompleted{Header: a.header(), Step: name, Index: index, Output: value, Duration: elapsed})
 			return value, nil
 		}
 		if !a.recordable(ctx, stepErr) {
@@ -183,7 +184,7 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		}
 
 		se := a.stepError(name, stepErr)
-		over := ctx.Err() != nil // then the error may be of the context's making
+		over := ctx.Err() != nil // then the context may have caused the error
 		last := try >= opts.Tries || over || isFinal(stepErr)
 		step.State = task.StepFailed
 		step.Error = &task.Error{Kind: se.Kind, Message: se.Message, Step: name, Stack: stackOf(stepErr)}
@@ -193,22 +194,22 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		if _, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed}); err != nil {
 			return nil, err
 		}
-		a.e.emit(event.StepFailed{Header: a.header(), Step: name, Index: index, Try: try, Error: *step.Error, Duration: elapsed})
+		a.env.emit(event.StepFailed{Header: a.header(), Step: name, Index: index, Try: try, Error: *step.Error, Duration: elapsed})
 		if last {
 			return nil, a.failed(se)
 		}
 		wait(ctx, stepPause(opts.Backoff, try), nil)
-		if err := a.alive(ctx); err != nil {
+		if err := a.checkValidity(ctx); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// failed is what the caller of a step is told: a value that cannot be stored
+// failed returns what the caller of a step gets: a value that cannot be stored
 // is a mistake of the program, which fails the task whatever the handler does.
 func (a *Attempt) failed(se *task.StepError) error {
 	if se.Kind == task.KindValidation {
-		return a.misuse(se)
+		return a.failFatally(se)
 	}
 	return se
 }
@@ -225,14 +226,14 @@ func stepPause(base time.Duration, try int) time.Duration {
 // maxStepsRun is how many step names the record of an attempt keeps.
 const maxStepsRun = 1000
 
-// startStep notes and tells that a step's function is about to run.
+// startStep notes, and emits the event, that a step's function is about to run.
 func (a *Attempt) startStep(name string, index, try int) {
 	a.mu.Lock()
 	if len(a.stepsRun) < maxStepsRun {
 		a.stepsRun = append(a.stepsRun, name)
 	}
 	a.mu.Unlock()
-	a.e.emit(event.StepStarted{Header: a.header(), Step: name, Index: index, Try: try})
+	a.env.emit(event.StepStarted{Header: a.header(), Step: name, Index: index, Try: try})
 }
 
 // runStep calls fn with a marked context; a panic becomes its error.
@@ -252,14 +253,14 @@ func (a *Attempt) recordable(ctx context.Context, err error) bool {
 		return false
 	}
 	var kind *KindError
-	if errors.As(err, &kind) && kind.Kind == task.KindInternal || isTrouble(err) {
+	if errors.As(err, &kind) && kind.Kind == task.KindInternal || isTransient(err) {
 		return false
 	}
 	return !(ctx.Err() != nil && errors.Is(err, context.Canceled))
 }
 
 func (a *Attempt) stepError(name string, err error) *task.StepError {
-	se := &task.StepError{Step: name, Kind: kindOf(err), Message: storable(err.Error()), Err: err}
+	se := &task.StepError{Step: name, Kind: kindOf(err), Message: sanitize(err.Error()), Err: err}
 	var inner *task.StepError
 	if errors.As(err, &inner) {
 		se.Message = inner.Message
@@ -282,48 +283,43 @@ func replay(done *task.Step) (json.RawMessage, error) {
 	return done.Value, nil
 }
 
-// tooLarge refuses a value that may not be stored in a row.
-func (e *Engine) tooLarge(name, what string, size int) error {
-	if size <= e.cfg.InlineLimit {
-		return nil
-	}
-	return &KindError{Kind: task.KindValidation, Err: fmt.Errorf("%s of %q is %d bytes, over the inline limit of %d: return less (for example a reference to where it is kept) or raise Config.InlineLimit", what, name, size, e.cfg.InlineLimit)}
-}
-
-// record writes under the lease and interprets the answer. It tries again
-// while the store has trouble, for as long as the lease may be trusted.
+// record writes under the lease and interprets the answer. It tries again on
+// store errors, for as long as the lease is valid.
 func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordResult, error) {
 	rec.Lease = a.lease
 	// What was in flight when a cancel arrived is not stored.
 	if cause := context.Cause(a.ctx); cause != nil && rec.Step != nil && rec.Step.State == task.StepCompleted && isCancel(cause) {
 		return store.RecordResult{}, cause
 	}
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+	pause := 50 * time.Millisecond
+	for try := 1; ; try++ {
 		a.mu.Lock()
 		over := a.over
 		a.mu.Unlock()
 		if over {
 			return store.RecordResult{}, ErrAttemptOver
 		}
-		if a.trustedFor() <= 0 {
+		if a.validFor() <= 0 {
 			a.end(ErrLeaseUncertain)
 			return store.RecordResult{}, ErrLeaseUncertain
 		}
-		res := a.e.records.do(rec)
+		res := a.recorder.record(rec, try)
 		err := a.answer(res.Err)
-		var trouble *KindError
-		if !errors.As(err, &trouble) {
+		var storeErr *KindError
+		if !errors.As(err, &storeErr) {
 			return res, err
 		}
-		a.e.log.Warn("record a step", "task_id", a.task.ID, "error", res.Err, "retry_in", pause)
+		a.env.Log.Warn("record a step", "task_id", a.task.ID, "error", res.Err, "retry_in", pause)
 		wait(a.ctx, pause, nil)
 		if a.ctx.Err() != nil {
 			return store.RecordResult{}, err
 		}
+		pause = min(2*pause, 2*time.Second)
 	}
 }
 
-// answer turns a store's answer to a lease holder into the attempt's.
+// answer turns the store's error for a record into the attempt's, and ends the
+// attempt when it may not go on.
 func (a *Attempt) answer(err error) error {
 	switch {
 	case err == nil:
@@ -336,19 +332,4 @@ func (a *Attempt) answer(err error) error {
 		return ErrCancelled
 	}
 	return &KindError{Kind: task.KindInternal, Err: fmt.Errorf("record a step: %w", err)}
-}
-
-// recordBatch is the combiner's call.
-func (e *Engine) recordBatch(recs []store.Record) []store.RecordResult {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.hard), e.cfg.TTL)
-	defer cancel()
-	res, err := e.cfg.Store.Record(ctx, e.cfg.Namespace, recs...)
-	if err == nil {
-		return res
-	}
-	res = make([]store.RecordResult, len(recs))
-	for i := range res {
-		res[i].Err = err
-	}
-	return res
 }

@@ -15,9 +15,9 @@ import (
 // StepTx is Step inside the store's transaction: the value and whatever fn
 // writes through the transaction commit together.
 func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Context, store.Tx) (json.RawMessage, error)) (json.RawMessage, error) {
-	st, ok := a.e.cfg.Store.(store.StepTxer)
+	st, ok := a.env.Store.(store.StepTxer)
 	if !ok {
-		return nil, a.misuse(fmt.Errorf("step %q: %w", name, ErrStepTxUnsupported))
+		return nil, a.failFatally(fmt.Errorf("step %q: %w", name, ErrStepTxUnsupported))
 	}
 	done, index, err := a.enter(ctx, name)
 	if err != nil {
@@ -32,11 +32,11 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 	begun := time.Now()
 	step := task.Step{Name: name, Index: index, Kind: task.KindStep, State: task.StepCompleted, AttemptNo: a.task.AttemptNo, Try: 1}
 	var stepErr error
-	res, err := st.StepTx(ctx, a.e.cfg.Namespace, store.Record{Lease: a.lease, Step: &step}, min(5*time.Second, a.e.cfg.TTL/3),
+	res, err := st.StepTx(ctx, a.env.Namespace, store.Record{Lease: a.lease, Step: &step}, min(5*time.Second, a.env.TTL/3),
 		func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
 			value, err := a.runStep(ctx, &stepScope{name: name, tx: tx}, func(ctx context.Context) (json.RawMessage, error) { return fn(ctx, tx) })
 			if err == nil {
-				err = a.e.tooLarge(name, "step value", len(value))
+				err = a.env.checkSize(name, "step value", len(value))
 			}
 			stepErr = err
 			return value, err
@@ -47,7 +47,7 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 	}
 	switch {
 	case err == nil:
-		a.e.emit(event.StepCompleted{Header: a.header(), Step: name, Index: index, Output: res.Step.Value, Duration: elapsed})
+		a.env.emit(event.StepCompleted{Header: a.header(), Step: name, Index: index, Output: res.Step.Value, Duration: elapsed})
 		return res.Step.Value, nil
 	case stepErr == nil && !errors.Is(err, store.ErrStepTxTooLong):
 		return nil, a.answer(err)
@@ -59,6 +59,6 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 	if _, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed}); err != nil {
 		return nil, err
 	}
-	a.e.emit(event.StepFailed{Header: a.header(), Step: name, Index: index, Try: 1, Error: *step.Error, Duration: elapsed})
+	a.env.emit(event.StepFailed{Header: a.header(), Step: name, Index: index, Try: 1, Error: *step.Error, Duration: elapsed})
 	return nil, a.failed(se)
 }

@@ -35,7 +35,7 @@ func (a *Attempt) Sleep(ctx context.Context, name string, d time.Duration, until
 }
 
 // storeNow estimates the store's clock: its reading at the claim plus what
-// passed here since. Only "when" depends on it, never "who".
+// passed here since. Only instants depend on it, never leases.
 func (a *Attempt) storeNow() time.Time { return a.now.Add(time.Since(a.begun)) }
 
 // suspend ends the attempt for a wait: it lets steps that run beside it end

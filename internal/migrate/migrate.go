@@ -1,10 +1,10 @@
-// Package migrate keeps the books of schema migrations for the SQL stores:
-// which embedded files there are, in which order, which of them a database
-// has, and whether those are still the same. It runs no SQL; its callers do,
-// under a lock of their database.
+// Package migrate brings the schemas of the SQL stores up to date: which
+// embedded files there are, in which order, which of them a database has, and
+// whether those are still the same. What depends on the database is a
+// [Database]; the caller opens and commits the transaction around a [Run].
 //
-// Files are named NNNN_name.sql, numbered from 0001 without gaps. What was
-// released is never edited: its checksum is recorded with it.
+// Files are named NNNN_name.sql, numbered from 0001 without gaps. A released
+// file is never edited: its checksum is recorded with it.
 package migrate
 
 import (
@@ -77,7 +77,7 @@ func Load(fsys fs.FS, dir string) ([]Migration, error) {
 	return ms, nil
 }
 
-// checksum does not see how lines end: a checkout on Windows may change that.
+// checksum is the same for all line ends: a checkout on Windows may change them.
 func checksum(sql []byte) string {
 	sum := sha256.Sum256([]byte(strings.ReplaceAll(string(sql), "\r\n", "\n")))
 	return hex.EncodeToString(sum[:])
@@ -97,6 +97,42 @@ func Pending(known []Migration, applied []Applied) ([]Migration, error) {
 	return known[len(applied):], nil
 }
 
+// Database is what Run needs of a database. Its methods work in one
+// transaction, which holds the lock that keeps other processes from migrating.
+type Database interface {
+	// Applied creates the table of records if there is none, and returns the
+	// records by version.
+	Applied() ([]Applied, error)
+	// Exec runs the SQL of a migration.
+	Exec(sql string) error
+	// Record adds a record.
+	Record(a Applied) error
+}
+
+// Run applies and records the migrations that a database lacks, and returns
+// how many there were. Errors: those of Pending and of db. After an error the
+// caller rolls back.
+// Crash here: the transaction is not committed, and the next Run starts over.
+func Run(db Database, known []Migration, now time.Time) (int, error) {
+	applied, err := db.Applied()
+	if err != nil {
+		return 0, err
+	}
+	pending, err := Pending(known, applied)
+	if err != nil {
+		return 0, err
+	}
+	for i, m := range pending {
+		if err := db.Exec(m.SQL); err != nil {
+			return i, fmt.Errorf("migration %04d_%s: %w", m.Version, m.Name, err)
+		}
+		if err := db.Record(Applied{Version: m.Version, Name: m.Name, Checksum: m.Checksum, At: now}); err != nil {
+			return i, fmt.Errorf("record migration %04d_%s: %w", m.Version, m.Name, err)
+		}
+	}
+	return len(pending), nil
+}
+
 // List returns every known or applied migration.
 func List(known []Migration, applied []Applied) []Status {
 	var list []Status
@@ -113,8 +149,7 @@ func List(known []Migration, applied []Applied) []Status {
 	return list
 }
 
-// Script returns all migrations as one text, for people who apply them by
-// hand or read them.
+// Script returns all migrations as one text, to be read or applied by hand.
 func Script(known []Migration) string {
 	var b strings.Builder
 	for _, m := range known {

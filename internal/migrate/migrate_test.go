@@ -109,3 +109,72 @@ func TestScript(t *testing.T) {
 		t.Errorf("script %q", s)
 	}
 }
+
+// database records what Run does.
+type database struct {
+	applied []migrate.Applied
+	ran     []string
+	fail    string // the SQL or the name at which it fails
+}
+
+var errOwn = errors.New("own error")
+
+func (d *database) Applied() ([]migrate.Applied, error) {
+	if d.fail == "applied" {
+		return nil, errOwn
+	}
+	return d.applied, nil
+}
+
+func (d *database) Exec(sql string) error {
+	if d.fail == sql {
+		return errOwn
+	}
+	d.ran = append(d.ran, sql)
+	return nil
+}
+
+func (d *database) Record(a migrate.Applied) error {
+	if d.fail == a.Name {
+		return errOwn
+	}
+	d.applied = append(d.applied, a)
+	return nil
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	known := load(t, "0001_a.sql", "0002_b.sql", "0003_c.sql")
+	now := time.Unix(7, 0)
+	d := &database{applied: applied(known[:1])}
+	if n, err := migrate.Run(d, known, now); err != nil || n != 2 {
+		t.Fatalf("Run = %d, %v; want 2 migrations", n, err)
+	}
+	if len(d.ran) != 2 || d.ran[0] != known[1].SQL || d.ran[1] != known[2].SQL {
+		t.Errorf("ran %q, want the second and the third", d.ran)
+	}
+	if a := d.applied[2]; len(d.applied) != 3 || a.Version != 3 || a.Name != "c" || a.Checksum != known[2].Checksum || !a.At.Equal(now) {
+		t.Errorf("recorded %+v", d.applied)
+	}
+	if n, err := migrate.Run(d, known, now); err != nil || n != 0 || len(d.ran) != 2 {
+		t.Errorf("a second Run = %d, %v, and ran %q", n, err, d.ran)
+	}
+	if _, err := migrate.Run(d, known[:2], now); !errors.Is(err, migrate.ErrNewer) {
+		t.Errorf("Run on a newer database: %v", err)
+	}
+}
+
+func TestRunFails(t *testing.T) {
+	t.Parallel()
+	known := load(t, "0001_a.sql", "0002_b.sql")
+	for at, want := range map[string]string{"applied": "", known[1].SQL: "migration 0002_b", "b": "record migration 0002_b"} {
+		d := &database{fail: at}
+		_, err := migrate.Run(d, known, time.Now())
+		if !errors.Is(err, errOwn) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Run that fails at %q: %v", at, err)
+		}
+		if at == known[1].SQL && len(d.applied) != 1 {
+			t.Errorf("a migration that failed was recorded: %+v", d.applied)
+		}
+	}
+}

@@ -2,11 +2,10 @@ package monitor
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -78,57 +77,11 @@ func (m *model) forest() *forest {
 	return m.shape
 }
 
-// tally counts tasks by what people call their states.
-type tally struct {
-	total, running, failed, blocked, retrying, succeeded, cancelled, ready, waiting int
-}
-
-func count(nodes []*node) tally {
-	t := tally{total: len(nodes)}
+// count counts tasks by state.
+func count(nodes []*node) explain.Tally {
+	var t explain.Tally
 	for _, n := range nodes {
-		switch {
-		case n.state == task.Running:
-			t.running++
-		case n.state == task.Failed:
-			t.failed++
-		case n.state == task.Blocked:
-			t.blocked++
-		case n.state == task.Succeeded:
-			t.succeeded++
-		case n.state == task.Cancelled:
-			t.cancelled++
-		case n.retrying():
-			t.retrying++
-		case n.state == task.Ready:
-			t.ready++
-		default:
-			t.waiting++
-		}
+		t.Add(n.state, n.waiting)
 	}
 	return t
-}
-
-func (t tally) done() int { return t.succeeded + t.failed + t.cancelled }
-
-// words lists what there is: "200 succeeded, 71 waiting".
-func (t tally) words() string {
-	var parts []string
-	for _, p := range []struct {
-		n    int
-		word string
-	}{
-		{t.running, "running"},
-		{t.failed, "failed"},
-		{t.blocked, "blocked"},
-		{t.retrying, "retrying"},
-		{t.succeeded, "succeeded"},
-		{t.cancelled, "cancelled"},
-		{t.ready, "ready"},
-		{t.waiting, "waiting"},
-	} {
-		if p.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.word))
-		}
-	}
-	return strings.Join(parts, ", ")
 }

@@ -43,7 +43,7 @@ func newForest(nodes []*node, byID map[task.ID]*node) *forest {
 }
 
 // plant appends a tree. The stack is explicit: a chain of 100,000 tasks must
-// not overflow ours.
+// not overflow that of the goroutine.
 func (f *forest) plant(root *node, under map[*node][]*node) {
 	type frame struct {
 		node *node

@@ -28,7 +28,7 @@ func drawn(m *model, limit int, shown ...string) string {
 	return b.String()
 }
 
-func (j *Job) model() *model { return newModel(j.Picture(), j.Needs) }
+func (j *Job) model() *model { return newModel(j.Snapshot(), j.Needs) }
 
 func TestForest(t *testing.T) {
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestForestOfCallers(t *testing.T) {
 	t.Parallel()
 	j := JobOf("a", "b < a", "c", "d", "e")
 	j.Task("c").ParentID = j.Task("b").ID
-	j.Task("d").ParentID = j.Task("e").ID // a circle of callers cannot be, but must not hang us
+	j.Task("d").ParentID = j.Task("e").ID // no stored job has a circle of callers; it must not hang
 	j.Task("e").ParentID = j.Task("d").ID
 	want := "a\n└─ b\n   └─ c\n"
 	if got := drawn(j.model(), 9); !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 5 {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
 )
 
@@ -13,7 +14,7 @@ import (
 type frame struct {
 	rows  []row
 	rest  string // of the tasks without a row; "" when there are none
-	tally tally
+	tally explain.Tally
 	since time.Duration
 }
 
@@ -40,44 +41,44 @@ func (m *model) frame(columns, lines int, begun, now time.Time) *frame {
 		}
 		f.rows = append(f.rows, r)
 	}
-	if len(rest) > 0 && lines > linesBeside {
+	if unshown := count(rest); len(rest) > 0 && lines > linesBeside {
 		if len(shown) == 0 {
-			f.rest = fmt.Sprintf("%s: %s", text.Plural(len(rest), "task"), count(rest).words())
+			f.rest = fmt.Sprintf("%s: %s", text.Plural(len(rest), "task"), unshown.Words())
 		} else {
-			f.rest = fmt.Sprintf("… %d more: %s", len(rest), count(rest).words())
+			f.rest = fmt.Sprintf("… %d more: %s", len(rest), unshown.Words())
 		}
 	}
 	return f
 }
 
 // Columns of the tree. A screen below narrow shows the short states; a note
-// that would get fewer than minNote columns is left out.
+// that would get fewer than minNote columns is not shown.
 const (
-	narrow  = 60
-	minNote = 10
-	gap     = 2
-	steady  = len("succeeded 12.3s") // so that the notes do not jump at every change
+	narrow   = 60
+	minNote  = 10
+	gap      = 2
+	minState = len("succeeded 12.3s") // so that the notes do not jump at every change
 )
 
 // text makes the frame's lines, none of them wider than the screen.
 func (f *frame) text(p text.Painter, columns int) []string {
-	var left, state int
+	var names, state int
 	for _, r := range f.rows {
 		state = max(state, text.Width(r.state(columns)))
-		left = max(left, text.Width(r.branch)+2+text.Width(r.name))
+		names = max(names, text.Width(r.branch)+2+text.Width(r.name))
 	}
 	if columns >= narrow {
-		state = max(state, steady)
+		state = max(state, minState)
 	}
 	state = min(state, columns/2)
-	left = min(left, columns-gap-state)
-	if room := columns * 9 / 20; left > room && columns >= narrow {
-		left = room
+	names = min(names, columns-gap-state)
+	if room := columns * 9 / 20; names > room && columns >= narrow {
+		names = room
 	}
-	note := columns - left - gap - state - gap
+	note := columns - names - gap - state - gap
 	lines := make([]string, 0, len(f.rows)+2)
 	for _, r := range f.rows {
-		lines = append(lines, r.text(p, r.state(columns), left, state, note))
+		lines = append(lines, r.text(p, r.state(columns), names, state, note))
 	}
 	if f.rest != "" {
 		lines = append(lines, p.Paint(text.Faint, text.Cut(f.rest, columns)))
@@ -92,9 +93,9 @@ func (r *row) state(columns int) string {
 	return r.long
 }
 
-func (r *row) text(p text.Painter, status string, left, state, note int) string {
-	branch := text.Cut(r.branch, max(0, left-4))
-	name := text.Cut(r.name, left-text.Width(branch)-2)
+func (r *row) text(p text.Painter, status string, names, state, note int) string {
+	branch := text.Cut(r.branch, max(0, names-4))
+	name := text.Cut(r.name, names-text.Width(branch)-2)
 	line := p.Paint(text.Faint, branch) + p.Paint(r.color, r.glyph) + " " + name
 	used := text.Width(branch) + 2 + text.Width(name)
 	add := func(column int, color, part string) {
@@ -103,9 +104,9 @@ func (r *row) text(p text.Painter, status string, left, state, note int) string 
 			used = column + text.Width(part)
 		}
 	}
-	add(left+gap, r.color, text.Cut(status, state))
+	add(names+gap, r.color, text.Cut(status, state))
 	if note >= minNote {
-		at := left + gap + state + gap
+		at := names + gap + state + gap
 		add(at, text.Yellow, text.Cut(r.try, note))
 		if r.try != "" {
 			note -= text.Width(r.try) + gap
@@ -120,26 +121,23 @@ func (r *row) text(p text.Painter, status string, left, state, note int) string 
 
 // total is the last line: "[#####.....] 12/40 done · 3 running · 0:42".
 func (f *frame) total(p text.Painter, columns int) string {
-	t := f.tally
-	head := fmt.Sprintf("%d/%d done", t.done(), t.total)
+	t := &f.tally
+	head := fmt.Sprintf("%d/%d done", t.Done(), t.Total)
 	tail := watch(f.since)
-	for _, part := range []struct {
-		n    int
-		word string
-	}{{t.running, "running"}, {t.failed, "failed"}, {t.blocked, "blocked"}, {t.retrying, "retrying"}, {t.cancelled, "cancelled"}} {
-		longer := fmt.Sprintf("%s · %d %s", head, part.n, part.word)
-		if part.n > 0 && text.Width(longer)+3+text.Width(tail) <= columns {
+	for _, part := range t.News() {
+		longer := head + " · " + part.String()
+		if text.Width(longer)+3+text.Width(tail) <= columns {
 			head = longer
 		}
 	}
 	line := head + " · " + tail
 	bar := min(30, columns/4, columns-text.Width(line)-3)
-	if bar < 5 || t.total == 0 {
+	if bar < 5 || t.Total == 0 {
 		return text.Cut(line, columns)
 	}
-	full := bar * t.done() / t.total
+	full := bar * t.Done() / t.Total
 	color := text.Green
-	if t.failed+t.cancelled > 0 {
+	if t.Failed+t.Cancelled > 0 {
 		color = text.Red
 	}
 	return "[" + p.Paint(color, strings.Repeat("#", full)) + p.Paint(text.Faint, strings.Repeat(".", bar-full)) + "] " + line

@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 )
 
 // plainText is a line without colours.
-func plainText(line string) string { return strings.Join(printableLines(line), "") }
+func plainText(line string) string { return strings.Join(text.Lines(line), "") }
 
 func TestFramesFit(t *testing.T) {
 	t.Parallel()
@@ -52,10 +51,10 @@ func TestFramesOfHostileTasks(t *testing.T) {
 	j.Task("c").ConcurrencyKey, j.Task("c").Waiting, j.Task("c").State = evil, task.WaitConcurrency, task.Pending
 	j.Task("d").CancelBy, j.Task("d").CancelReason, j.Task("d").State = evil, evil, task.Cancelled
 	m := j.model()
-	m.hear(j.Starts("a"+evil, At(0)))
-	m.hear(j.Prints("a"+evil, "out"+evil))
-	m.hear(j.Starts("b"+evil, At(0)))
-	m.hear(j.Fails("b"+evil, evil+evil, At(1)))
+	m.observe(j.Starts("a"+evil, At(0)))
+	m.observe(j.Prints("a"+evil, "out"+evil))
+	m.observe(j.Starts("b"+evil, At(0)))
+	m.observe(j.Fails("b"+evil, evil+evil, At(1)))
 	for _, columns := range []int{20, 40, 80, 120} {
 		for _, line := range m.frame(columns, 24, Start, At(2)).text(text.Painter{}, columns) {
 			if strings.ContainsAny(line, "\x1b\a\r\n\u202e\u009b") || strings.Contains(line, "own") || text.Width(line) > columns {
@@ -75,8 +74,8 @@ func TestRecentlyFinished(t *testing.T) {
 	j := JobOf(tasks...)
 	m := j.model()
 	for i := range 10 {
-		m.hear(j.Starts(tasks[i], At(0)))
-		m.hear(j.Succeeds(tasks[i], At(float64(i))))
+		m.observe(j.Starts(tasks[i], At(0)))
+		m.observe(j.Succeeds(tasks[i], At(float64(i))))
 	}
 	shown := func(at float64) string {
 		nodes, rest := m.choose(6, At(at))
@@ -95,65 +94,10 @@ func TestRecentlyFinished(t *testing.T) {
 	if got := shown(17.5); got != "t08 t09 t10 t11 t12" {
 		t.Errorf("later: %s", got)
 	}
-	m.hear(j.Starts("t20", At(18)))
-	m.hear(j.Starts("t21", At(18)))
-	m.hear(j.Fails("t21", "no", At(18)))
+	m.observe(j.Starts("t20", At(18)))
+	m.observe(j.Starts("t21", At(18)))
+	m.observe(j.Fails("t21", "no", At(18)))
 	if got := shown(1000); got != "t10 t11 t12 t20 t21" {
 		t.Errorf("long after: %s", got)
-	}
-}
-
-func TestWords(t *testing.T) {
-	t.Parallel()
-	needs := []*node{{name: "x", state: task.Failed}, {name: "y", state: task.Succeeded}, {name: "z", state: task.Cancelled}}
-	open := []*node{{name: "v", state: task.Running}, {name: "w", state: task.Pending}, needs[1]}
-	for _, tc := range []struct {
-		n           node
-		long, short string
-		note        string
-	}{
-		{node{state: task.Ready}, "ready", "ready", "waits for a worker"},
-		{node{state: task.Running, begun: At(0), said: "  x "}, "running 5s", "5s", "x"},
-		{node{state: task.Running, begun: At(0), asked: true}, "ending 5s", "ending", ""},
-		{node{state: task.Running, begun: At(9)}, "running 0s", "0s", ""}, // the store's clock is ahead
-		{node{state: task.Pending, waiting: task.WaitDeps, open: 2}, "waiting", "waiting", "needs 2 more tasks"},
-		{node{state: task.Pending, waiting: task.WaitDeps, needs: needs}, "waiting", "waiting", "x, z did not succeed"},
-		{node{state: task.Pending, waiting: task.WaitDeps, needs: open}, "waiting", "waiting", "needs v, w"},
-		{node{state: task.Pending, waiting: task.WaitDeps, needs: needs[1:2]}, "waiting", "waiting", ""},
-		{node{state: task.Pending, waiting: task.WaitConcurrency, lock: "db"}, "waiting", "waiting", `waits for key "db"`},
-		{node{state: task.Pending, waiting: task.WaitPaused}, "waiting", "waiting", "queue is paused"},
-		{node{state: task.Pending, waiting: task.WaitSignal}, "waiting", "waiting", "waits: signal"},
-		{node{state: task.Pending, waiting: task.WaitRetry, dueAt: At(3), said: "no"}, "retry in a moment", "retry a moment", "no"},
-		{node{state: task.Cancelled}, "cancelled", "cancelled", ""},
-		{node{state: task.Cancelled, err: &task.Error{Kind: task.KindDependencyFailed}, needs: needs}, "cancelled", "cancelled", "x, z did not succeed"},
-		{node{state: task.Cancelled, err: &task.Error{Kind: task.KindDependencyFailed}}, "cancelled", "cancelled", "what it needs did not succeed"},
-		{node{state: task.Cancelled, err: &task.Error{Kind: task.KindNotNeeded}}, "cancelled", "cancelled", "it was not needed"},
-		{node{state: task.Cancelled, err: &task.Error{Kind: task.KindDeadline}}, "cancelled", "cancelled", "its deadline had passed"},
-		{node{state: task.Cancelled, err: &task.Error{Kind: task.KindCancelled}, cancelBy: "ops: late"}, "cancelled", "cancelled", "ops: late"},
-		{node{state: task.Cancelled, err: &task.Error{Kind: task.KindCancelled, Message: "by ops"}}, "cancelled", "cancelled", "by ops"},
-	} {
-		long, short := tc.n.status(At(5))
-		if note := tc.n.note(); long != tc.long || short != tc.short || note != tc.note {
-			t.Errorf("%s %s: %q, %q, %q; want %q, %q, %q", tc.n.state, tc.n.waiting, long, short, note, tc.long, tc.short, tc.note)
-		}
-	}
-	if got := names([]*node{{name: "a"}, {name: "b"}, {name: "c"}}, 2); got != "a, b and 1 more" {
-		t.Errorf("names = %q", got)
-	}
-	for e, want := range map[task.Error]string{
-		{Kind: task.KindHandler, Message: "exit 3\nmore"}:                 "exit 3",
-		{Kind: task.KindPanic, Message: "nil map"}:                        "panic: nil map",
-		{Kind: task.KindTimeout, Message: "timeout: 3s"}:                  "timeout: 3s",
-		{Kind: task.KindHandler, Message: "exit 3; it wrote last:\nmore"}: "exit 3",
-		{Kind: task.KindHandler, Message: "a: b; c"}:                      "a: b; c",
-		{Kind: task.KindHandler, Message: "two errors:\nmore"}:            "two errors",
-		{Kind: task.KindPoison}:                                           "poison",
-	} {
-		if got := failure(&e); got != want {
-			t.Errorf("failure(%v) = %q, want %q", e, got, want)
-		}
-	}
-	if got := until(time.Nanosecond); got != "<1ms" {
-		t.Errorf("until(1ns) = %q", got)
 	}
 }

@@ -17,27 +17,27 @@ func night(t *testing.T) *model {
 	j := JobOf("fetch", "load", "clean < fetch", "report < clean load", "mail < report",
 		"翻訳する < fetch", "archive < 翻訳する", "approve", "nap", "sign", "a-task-with-a-name-that-is-longer-than-others < load")
 	m := j.model()
-	hear := func(ev event.Event) { m.hear(ev) }
-	hear(j.Starts("fetch", At(0)))
-	hear(j.Prints("fetch", "get https://example.com\n 40 %\r100 %\n"))
-	hear(j.Succeeds("fetch", At(1.234)))
-	hear(j.Starts("load", At(0)))
-	hear(j.Retries("load", "exit status 3\nlast words", 2*time.Second, At(1)))
-	hear(j.Starts("load", At(3)))
-	hear(j.Prints("load", "row 1000\r"))
-	hear(j.Starts("clean", At(2)))
-	hear(j.Fails("clean", "exit status 1\nrm: no such file", At(4)))
-	hear(j.Starts("翻訳する", At(4)))
-	hear(j.Prints("翻訳する", "「吾輩は猫である」の第一章を翻訳しています。しばらくお待ちください。"))
-	hear(j.Starts("approve", At(5)))
-	hear(j.Blocks("approve", "is the sum right?", At(6)))
-	hear(j.Starts("nap", At(5)))
+	emit := func(ev event.Event) { m.observe(ev) }
+	emit(j.Starts("fetch", At(0)))
+	emit(j.Prints("fetch", "get https://example.com\n 40 %\r100 %\n"))
+	emit(j.Succeeds("fetch", At(1.234)))
+	emit(j.Starts("load", At(0)))
+	emit(j.Retries("load", "exit status 3\nlast words", 2*time.Second, At(1)))
+	emit(j.Starts("load", At(3)))
+	emit(j.Prints("load", "row 1000\r"))
+	emit(j.Starts("clean", At(2)))
+	emit(j.Fails("clean", "exit status 1\nrm: no such file", At(4)))
+	emit(j.Starts("翻訳する", At(4)))
+	emit(j.Prints("翻訳する", "「吾輩は猫である」の第一章を翻訳しています。しばらくお待ちください。"))
+	emit(j.Starts("approve", At(5)))
+	emit(j.Blocks("approve", "is the sum right?", At(6)))
+	emit(j.Starts("nap", At(5)))
 	nap := j.Task("nap")
 	nap.State, nap.Waiting, nap.ReadyAt, nap.AttemptCount = task.Pending, task.WaitSleep, At(200), 0
-	hear(event.TaskSuspended{Header: j.Head("nap", At(6)), WakeAt: At(200)})
-	hear(j.Starts("sign", At(60)))
-	hear(j.Retries("sign", "no ink\nleft", 7*time.Second, At(61)))
-	m.look(j.Picture(), At(62))
+	emit(event.TaskSuspended{Header: j.Head("nap", At(6)), WakeAt: At(200)})
+	emit(j.Starts("sign", At(60)))
+	emit(j.Retries("sign", "no ink\nat all", 7*time.Second, At(61)))
+	m.reconcile(j.Snapshot(), At(62))
 	return m
 }
 
@@ -56,19 +56,19 @@ func many(t *testing.T) *model {
 	m := j.model()
 	for i := range 206 {
 		name := fmt.Sprintf("task-%03d", i)
-		m.hear(j.Starts(name, At(float64(i)/4)))
+		m.observe(j.Starts(name, At(float64(i)/4)))
 		switch {
 		case i == 180:
-			m.hear(j.Retries(name, "try me again", time.Minute, At(60)))
+			m.observe(j.Retries(name, "try me again", time.Minute, At(60)))
 		case i == 190:
-			m.hear(j.Blocks(name, "help", At(61)))
+			m.observe(j.Blocks(name, "help", At(61)))
 		case i < 202:
-			m.hear(j.Succeeds(name, At(float64(i)/4+1)))
+			m.observe(j.Succeeds(name, At(float64(i)/4+1)))
 		default:
-			m.hear(j.Prints(name, "at work"))
+			m.observe(j.Prints(name, "at work"))
 		}
 	}
-	m.look(j.Picture(), At(62))
+	m.reconcile(j.Snapshot(), At(62))
 	return m
 }
 

@@ -54,8 +54,8 @@ func JobOf(tasks ...string) *Job {
 	return j
 }
 
-// Picture is a copy of the job as it is now.
-func (j *Job) Picture() weaver.JobStatus {
+// Snapshot is a copy of the job as it is now.
+func (j *Job) Snapshot() weaver.JobStatus {
 	st := j.JobStatus
 	st.Tasks = slices.Clone(j.Tasks)
 	return st

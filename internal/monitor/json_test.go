@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/goweaver/weaver/internal/monitor"
 	"github.com/goweaver/weaver/task"
-	"github.com/goweaver/weaver/task/event"
 )
 
 // objects parses a JSON stream line by line.
@@ -45,14 +43,14 @@ func TestJSON(t *testing.T) {
 		time.Sleep(time.Second)
 		m.Emit(j.Retries("fetch", "exit status 3", time.Second, time.Now()))
 		time.Sleep(time.Second)
-		j.Starts("fetch", time.Now()) // elsewhere
+		j.Starts("fetch", time.Now()) // in another process
 		time.Sleep(time.Second)
-		m.Reconcile(j.Picture())
+		m.Reconcile(j.Snapshot())
 		j.Fails("fetch", "exit status 4", time.Now())
 		end()
-		m.Reconcile(j.Picture())
+		m.Reconcile(j.Snapshot())
 		j.State, j.FinishedAt = task.JobFailed, time.Now()
-		if err := m.Summary(j.Picture()); err != nil {
+		if err := m.Summary(j.Snapshot()); err != nil {
 			t.Error(err)
 		}
 		m.Logger().Error("too late")
@@ -72,104 +70,4 @@ func TestJSON(t *testing.T) {
 `)
 		objects(t, out.String())
 	})
-}
-
-func TestJSONOfEveryEvent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		j := monitor.JobOf("a")
-		var out output
-		m, end := running(t, monitor.Config{Out: &out, Format: monitor.JSON}, j)
-		m.Emit(j.Starts("a", time.Now()))
-		h := j.Head("a", time.Now())
-		for _, ev := range []event.Event{
-			event.StepStarted{Header: h, Step: "s"},
-			event.StepFailed{Header: h, Step: "s", Try: 1, Error: task.Error{Kind: task.KindPanic}},
-			event.StepCompleted{Header: h, Step: "s", Output: json.RawMessage(`{"a":[1,2]}`)},
-			event.Progress{Header: h, Progress: task.Progress{Current: 1.5}},
-			event.StreamChunk{Header: h, Stream: "rows", Data: []int{1, 2}},
-			event.StreamChunk{Header: h, Stream: "rows", Data: nil},
-			event.StreamChunk{Header: h, Stream: "rows", Data: make(chan int)},
-			event.StreamChunk{Header: h, Stream: "stdout", Data: ""},
-			event.LogWritten{Header: h, Level: slog.LevelWarn, Message: "m", Data: map[string]any{
-				"n": 3, "err": errors.New("no"), "took": time.Second, "f": math.NaN(), "v": slog.StringValue("x"), "nil": nil, "nested": map[string]any{"a": true},
-			}},
-			event.TaskSucceeded{Header: h, Output: json.RawMessage(`broken`)},
-		} {
-			m.Emit(ev)
-		}
-		end()
-		all := objects(t, out.String())
-		var types []string
-		for _, o := range all {
-			types = append(types, o["event"].(string))
-			if o["event"] == "log.written" {
-				if got := fmt.Sprint(o["data"]); got != "map[err:no f:NaN n:3 nested:map[a:true] nil:<nil> took:1s v:x]" {
-					t.Errorf("the log's data: %s", got)
-				}
-			}
-		}
-		want := "job.started task.started step.started step.failed step.completed progress stream.chunk stream.chunk stream.chunk stream.chunk log.written task.succeeded"
-		if got := strings.Join(types, " "); got != want {
-			t.Errorf("events:\n%s, want\n%s", got, want)
-		}
-		if last := all[len(all)-1]; !strings.Contains(fmt.Sprint(last["encode_error"]), "invalid character") || last["node"] != "a" {
-			t.Errorf("an event that cannot be encoded: %v", last)
-		}
-		if got := fmt.Sprint(all[6]["data"], all[5]["current"]); got != "[1 2] 1.5" {
-			t.Errorf("data and current: %s", got)
-		}
-	})
-}
-
-// A block of output may end inside a character, a JSON string cannot.
-func TestJSONKeepsCharactersWhole(t *testing.T) {
-	t.Parallel()
-	const text = "日本\xff語e\u0301😀é\xe6"
-	for size := 1; size <= len(text); size++ {
-		synctest.Test(t, func(t *testing.T) {
-			j := monitor.JobOf("a")
-			var out output
-			m, end := running(t, monitor.Config{Out: &out, Format: monitor.JSON}, j)
-			m.Emit(j.Starts("a", time.Now()))
-			for i := 0; i < len(text); i += size {
-				m.Emit(j.Prints("a", text[i:min(i+size, len(text))]))
-				m.Emit(event.StreamChunk{Header: j.Head("a", time.Now()), Stream: "stderr", Data: "é"})
-			}
-			m.Emit(j.Succeeds("a", time.Now()))
-			end()
-			got := ""
-			all := objects(t, out.String())
-			for _, o := range all {
-				if o["event"] == "stream.chunk" && o["stream"] == "stdout" {
-					got += o["data"].(string)
-				}
-			}
-			if want := "日本\ufffd語e\u0301😀é\ufffd"; got != want {
-				t.Errorf("in blocks of %d: %q, want %q", size, got, want)
-			}
-			if last := all[len(all)-1]["event"]; last != "task.succeeded" {
-				t.Errorf("in blocks of %d: the last event is %s", size, last)
-			}
-		})
-	}
-}
-
-func TestJobEvents(t *testing.T) {
-	t.Parallel()
-	h := event.JobHeader{At: monitor.Start, Namespace: "acme", JobID: monitor.ID(0), Name: "n"}
-	for want, ev := range map[string]event.Event{
-		"job.started":  event.JobStarted{JobHeader: h},
-		"job.blocked":  event.JobBlocked{JobHeader: h},
-		"job.finished": event.JobFinished{JobHeader: h},
-	} {
-		head := ev.Head()
-		if ev.Type() != want || head.JobID != h.JobID || head.Namespace != "acme" || !head.At.Equal(h.At) || !head.TaskID.IsZero() {
-			t.Errorf("%s: type %s, head %+v", want, ev.Type(), head)
-		}
-		raw, err := json.Marshal(ev)
-		if err != nil || strings.Contains(string(raw), "task_id") || !strings.Contains(string(raw), `"job_id":"`+h.JobID.String()) {
-			t.Errorf("%s: %s, %v", want, raw, err)
-		}
-	}
 }

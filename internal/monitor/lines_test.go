@@ -37,7 +37,7 @@ func (o *output) String() string {
 func running(t *testing.T, cfg monitor.Config, j *monitor.Job) (m *monitor.Monitor, end func()) {
 	t.Helper()
 	cfg.Zone = time.UTC
-	m = monitor.New(cfg, j.Picture(), j.Needs)
+	m = monitor.New(cfg, j.Snapshot(), j.Needs)
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
 	run.Go(func() {
@@ -101,10 +101,10 @@ func TestLines(t *testing.T) {
 		m.Emit(j.Succeeds("load", time.Now()))
 		m.Emit(j.Fails("fetch", "exit status 4\nfatal", time.Now()))
 		m.Emit(event.LogWritten{Header: j.Head("old", time.Now()), Message: "read", Data: map[string]any{"rows": 3, "from": "a b", "took": time.Second}})
-		m.Emit(event.LogWritten{Header: j.Head("old", time.Now()), Level: slog.LevelWarn, Message: "the engine's logger tells it"})
+		m.Emit(event.LogWritten{Header: j.Head("old", time.Now()), Level: slog.LevelWarn, Message: "the engine's logger shows it"})
 		pass(time.Second)
 		old.State, j.State = task.Ready, task.JobBlocked
-		m.Reconcile(j.Picture())
+		m.Reconcile(j.Snapshot())
 		end()
 		m.Note("after the run")
 		wantText(t, out.String(), `
@@ -137,7 +137,7 @@ func TestLines(t *testing.T) {
 	})
 }
 
-func TestLinesTellProgressOfQuietTasks(t *testing.T) {
+func TestLinesShowProgressOfQuietTasks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		j := monitor.JobOf("quiet", "loud")
@@ -198,11 +198,11 @@ func TestHostileTexts(t *testing.T) {
 			m.Emit(j.Fails("a"+evil, evil+"\n"+evil, time.Now()))
 			j.Starts("b", time.Now())
 			j.Task("b").Progress = &task.Progress{Message: evil}
-			m.Reconcile(j.Picture())
+			m.Reconcile(j.Snapshot())
 			time.Sleep(time.Second)
 			j.State, j.CancelBy, j.CancelReason = task.JobCancelled, evil, evil
 			end()
-			if err := m.Summary(j.Picture()); err != nil {
+			if err := m.Summary(j.Snapshot()); err != nil {
 				t.Error(err)
 			}
 			text := out.String()

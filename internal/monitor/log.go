@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -12,7 +13,7 @@ import (
 )
 
 // Logger returns a logger for the engine. It keeps warnings and errors, and
-// never blocks: whoever logs may be renewing leases.
+// never blocks: the goroutine that logs may be renewing leases.
 func (m *Monitor) Logger() *slog.Logger { return slog.New(&logHandler{m: m}) }
 
 // logHandler implements slog.Handler.
@@ -30,6 +31,7 @@ type attr struct {
 
 // logEntry is a line of the engine's log in the JSON view.
 type logEntry struct {
+	Event   string         `json:"event"` // log
 	At      time.Time      `json:"timestamp"`
 	Level   slog.Level     `json:"level"`
 	Message string         `json:"message"`
@@ -68,15 +70,17 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 		return true
 	})
 	if h.m.cfg.Format == JSON {
-		entry := logEntry{At: r.Time.UTC(), Level: r.Level, Message: r.Message, Data: make(map[string]any, len(attrs))}
+		entry := logEntry{Event: "log", At: r.Time.UTC(), Level: r.Level, Message: r.Message, Data: make(map[string]any, len(attrs))}
 		for _, a := range attrs {
 			entry.Data[a.key] = a.value
 		}
-		raw, err := marshal(entry)
-		if err != nil {
-			return err
+		var b strings.Builder
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(entry); err != nil {
+			return fmt.Errorf("encode a log record: %w", err)
 		}
-		h.m.say(object("log", raw), "")
+		h.m.say(strings.TrimSuffix(b.String(), "\n"), "")
 		return nil
 	}
 	color := text.Yellow
@@ -123,7 +127,7 @@ func (m *Monitor) logLine(r slog.Record, attrs []attr) string {
 		}
 		fmt.Fprintf(&b, " %s=%s", a.key, valueText(a.value))
 	}
-	return oneLine(name+b.String(), maxLine)
+	return text.OneLine(name+b.String(), text.MaxLine)
 }
 
 // taskNamed is the name of the task with an id, "" when it is not of the job.

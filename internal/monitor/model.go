@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
 )
 
 // model is what is known of a job, from events (quick, of this process only)
-// and from pictures of the store (late, of all processes). It does no I/O,
+// and from snapshots of the store (late, of all processes). It does no I/O,
 // knows no clock, and is not safe for concurrent use.
 type model struct {
 	id        task.ID
@@ -39,7 +41,7 @@ type node struct {
 	lock    string    // concurrency key
 
 	attempt int   // AttemptNo
-	epoch   int64 // of the last picture
+	epoch   int64 // of the last snapshot
 	counted int   // attempts that count against max
 	max     int
 	asked   bool // to end
@@ -48,17 +50,19 @@ type node struct {
 	ended time.Time     // of the last attempt
 	took  time.Duration // of the last attempt
 
-	err      *task.Error
-	cancelBy string // who and why
+	err          *task.Error
+	cancelBy     string
+	cancelReason string
+
 	said     string // its last line, of whatever kind
 	progress task.Progress
-	streams  map[string]*assembler // of the current attempt
-	output   bool                  // the current attempt wrote a line
-	here     bool                  // events tell of the current attempt
-	mention  time.Time             // when the Lines view last told its progress
+	streams  map[string]*text.Assembler // of the current attempt
+	output   bool                       // the current attempt wrote a line
+	here     bool                       // events tell of the current attempt
+	mention  time.Time                  // when the Lines view last showed its progress
 }
 
-// change is something to tell: an event, a note, or else a line.
+// change is something to show: an event, a note, or else a line.
 type change struct {
 	node  *node // nil: the job
 	event event.Event
@@ -68,11 +72,11 @@ type change struct {
 
 func newModel(st weaver.JobStatus, needs map[string][]string) *model {
 	m := &model{
-		id: st.ID, job: st.Name, name: oneLine(st.Name, maxName), state: st.State,
+		id: st.ID, job: st.Name, name: text.OneLine(st.Name, maxName), state: st.State,
 		byID: make(map[task.ID]*node, len(st.Tasks)), byName: make(map[string]*node, len(st.Tasks)),
 	}
 	for i := range st.Tasks {
-		m.add(st.Tasks[i].ID, st.Tasks[i].Node).settle(&st.Tasks[i])
+		m.add(st.Tasks[i].ID, st.Tasks[i].Node).adopt(&st.Tasks[i])
 	}
 	for _, n := range m.nodes {
 		for _, name := range needs[n.key] {
@@ -89,7 +93,7 @@ const maxName = 120
 
 func (m *model) add(id task.ID, name string) *node {
 	key := cmp.Or(name, id.String())
-	n := &node{id: id, key: key, name: oneLine(key, maxName), state: task.Pending}
+	n := &node{id: id, key: key, name: text.OneLine(key, maxName), state: task.Pending}
 	m.nodes = append(m.nodes, n)
 	m.byID[id] = n
 	if name != "" {
@@ -99,9 +103,9 @@ func (m *model) add(id task.ID, name string) *node {
 	return n
 }
 
-// hear takes an event and returns what is to be told of it: nothing when it
-// is of another job, or told before by a picture.
-func (m *model) hear(ev event.Event) []change {
+// observe takes an event and returns the changes to show: none when it is of
+// another job, or a snapshot showed it before.
+func (m *model) observe(ev event.Event) []change {
 	h := ev.Head()
 	if h.JobID != m.id || h.TaskID.IsZero() {
 		return nil
@@ -125,10 +129,10 @@ func (m *model) hear(ev event.Event) []change {
 		n.report(ev.Progress)
 		return []change{{node: n, event: ev}}
 	case event.LogWritten:
-		n.show(oneLine(ev.Message, maxLine))
+		n.show(text.OneLine(ev.Message, text.MaxLine))
 		return []change{{node: n, event: ev}}
 	case event.StepStarted:
-		n.show("step " + oneLine(ev.Step, maxName))
+		n.show("step " + text.OneLine(ev.Step, maxName))
 		return []change{{node: n, event: ev}}
 	}
 	end, ok := endOf(ev)
@@ -138,12 +142,12 @@ func (m *model) hear(ev event.Event) []change {
 	if !n.goesTo(h.AttemptNo, end.state) {
 		return nil
 	}
-	told := n.finish(h.AttemptNo, h.At, end)
-	return append(told, change{node: n, event: ev})
+	shown := n.finish(h.AttemptNo, h.At, end)
+	return append(shown, change{node: n, event: ev})
 }
 
-// ending is how an attempt ended.
-type ending struct {
+// attemptEnd is how an attempt ended.
+type attemptEnd struct {
 	state   task.State
 	waiting task.Waiting
 	err     *task.Error
@@ -152,13 +156,13 @@ type ending struct {
 	counts  bool
 }
 
-func endOf(ev event.Event) (ending, bool) {
-	of := func(s task.State, err task.Error, took time.Duration) (ending, bool) {
-		return ending{state: s, err: &err, took: took, counts: err.Kind != task.KindInternal}, true
+func endOf(ev event.Event) (attemptEnd, bool) {
+	of := func(s task.State, err task.Error, took time.Duration) (attemptEnd, bool) {
+		return attemptEnd{state: s, err: &err, took: took, counts: err.Kind != task.KindInternal}, true
 	}
 	switch ev := ev.(type) {
 	case event.TaskSucceeded:
-		return ending{state: task.Succeeded, took: ev.Duration, counts: true}, true
+		return attemptEnd{state: task.Succeeded, took: ev.Duration, counts: true}, true
 	case event.TaskFailed:
 		return of(task.Failed, ev.Error, ev.Duration)
 	case event.TaskBlocked:
@@ -170,14 +174,14 @@ func endOf(ev event.Event) (ending, bool) {
 		end.waiting, end.dueAt = task.WaitRetry, ev.At.Add(ev.Delay)
 		return end, true
 	case event.TaskSuspended:
-		return ending{state: task.Pending, waiting: task.WaitSleep, took: ev.Duration, dueAt: ev.WakeAt}, true
+		return attemptEnd{state: task.Pending, waiting: task.WaitSleep, took: ev.Duration, dueAt: ev.WakeAt}, true
 	}
-	return ending{}, false
+	return attemptEnd{}, false
 }
 
-// goesTo reports whether an event is news: the way of a task is attempt 1
-// running, attempt 1 over, attempt 2 running, …, and an event of the way
-// behind was told by a picture.
+// goesTo reports whether an event is news: a task goes through attempt 1
+// running, attempt 1 over, attempt 2 running, …, and the changes before its
+// current place were shown already, by a snapshot.
 func (n *node) goesTo(attempt int, s task.State) bool {
 	return attempt > n.attempt || attempt == n.attempt && n.state == task.Running && s != task.Running
 }
@@ -189,10 +193,10 @@ func (n *node) start(attempt int, at time.Time) {
 	n.said, n.progress, n.mention = "", task.Progress{}, at
 }
 
-// finish ends an attempt: its unfinished lines are told first.
-func (n *node) finish(attempt int, at time.Time, end ending) []change {
-	told := n.flush()
-	if attempt > n.attempt { // whose start nobody told
+// finish ends an attempt: its unfinished lines are shown first.
+func (n *node) finish(attempt int, at time.Time, end attemptEnd) []change {
+	shown := n.flush()
+	if attempt > n.attempt { // no event told its start
 		n.begun = at.Add(-end.took)
 	}
 	n.attempt, n.state, n.waiting, n.dueAt = attempt, end.state, end.waiting, end.dueAt
@@ -202,9 +206,9 @@ func (n *node) finish(attempt int, at time.Time, end ending) []change {
 		n.counted++
 	}
 	if end.err != nil {
-		n.say(headline(end.err.Message))
+		n.say(explain.Head(end.err.Message))
 	}
-	return told
+	return shown
 }
 
 // say keeps the last line of a task that says something.
@@ -224,49 +228,49 @@ func (n *node) show(line string) {
 
 func (n *node) report(p task.Progress) {
 	n.progress = p
-	n.show(progress(p))
+	n.show(explain.Progress(&p, text.MaxLine))
 }
 
 // chunk takes a block of live output.
 func (n *node) chunk(ev event.StreamChunk) []change {
-	told := []change{{node: n, event: ev}}
+	shown := []change{{node: n, event: ev}}
 	block, ok := ev.Data.(string)
 	if !ok || ev.Stream != "stdout" && ev.Stream != "stderr" {
-		return told
+		return shown
 	}
 	if n.streams == nil {
-		n.streams = make(map[string]*assembler, 2)
+		n.streams = make(map[string]*text.Assembler, 2)
 	}
 	a := n.streams[ev.Stream]
 	if a == nil {
-		a = new(assembler)
+		a = new(text.Assembler)
 		n.streams[ev.Stream] = a
 	}
-	a.write(block, func(line string) {
+	a.Write(block, func(line string) {
 		n.show(line)
-		told = append(told, n.line(line))
+		shown = append(shown, n.line(line))
 	})
-	n.show(a.seen())
-	return told
+	n.show(a.Seen())
+	return shown
 }
 
-func (n *node) line(text string) change {
+func (n *node) line(said string) change {
 	n.output = true
-	return change{node: n, line: text}
+	return change{node: n, line: said}
 }
 
 // flush ends the streams of an attempt.
-func (n *node) flush() (told []change) {
+func (n *node) flush() (shown []change) {
 	for _, name := range []string{"stdout", "stderr"} {
 		if a := n.streams[name]; a != nil {
-			if last := a.rest(); last != "" {
+			if last := a.Rest(); last != "" {
 				n.say(last)
-				told = append(told, n.line(last))
+				shown = append(shown, n.line(last))
 			}
 		}
 	}
 	n.streams = nil
-	return told
+	return shown
 }
 
 // try is the number of the current or last attempt among those that count.
@@ -275,18 +279,4 @@ func (n *node) try() int {
 		return n.counted + 1
 	}
 	return n.counted
-}
-
-// retrying reports whether a failed attempt will be followed by another one.
-func (n *node) retrying() bool { return n.state == task.Pending && n.waiting == task.WaitRetry }
-
-// openNeeds are those that did not succeed yet.
-func (n *node) openNeeds() []*node {
-	var open []*node
-	for _, other := range n.needs {
-		if other.state != task.Succeeded {
-			open = append(open, other)
-		}
-	}
-	return open
 }

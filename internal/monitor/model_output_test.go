@@ -18,21 +18,21 @@ func TestTries(t *testing.T) {
 			t.Errorf("attempt %d, %s: try %d, want %d", a.attempt, a.state, got, want)
 		}
 	}
-	m.hear(j.Starts("a", At(1)))
+	m.observe(j.Starts("a", At(1)))
 	tries(1)
-	m.hear(event.TaskSuspended{Header: j.Head("a", At(2)), WakeAt: At(3)})
-	m.hear(j.Starts("a", At(3)))
+	m.observe(event.TaskSuspended{Header: j.Head("a", At(2)), WakeAt: At(3)})
+	m.observe(j.Starts("a", At(3)))
 	tries(1) // a sleep does not count
-	m.hear(event.TaskRetrying{Header: j.Head("a", At(4)), Error: task.Error{Kind: task.KindInternal}})
-	m.hear(j.Starts("a", At(5)))
-	tries(1) // nor does trouble of the engine
-	m.hear(j.Retries("a", "no", 0, At(6)))
+	m.observe(event.TaskRetrying{Header: j.Head("a", At(4)), Error: task.Error{Kind: task.KindInternal}})
+	m.observe(j.Starts("a", At(5)))
+	tries(1) // nor does an error of the engine
+	m.observe(j.Retries("a", "no", 0, At(6)))
 	tries(1)
-	m.hear(j.Starts("a", At(7)))
+	m.observe(j.Starts("a", At(7)))
 	tries(2)
-	m.look(j.Picture(), At(7))
+	m.reconcile(j.Snapshot(), At(7))
 	tries(2)
-	m.hear(j.Fails("a", "no", At(8)))
+	m.observe(j.Fails("a", "no", At(8)))
 	tries(2)
 }
 
@@ -41,49 +41,49 @@ func TestOutput(t *testing.T) {
 	j := JobOf("a")
 	m := j.model()
 	a := m.byName["a"]
-	m.hear(j.Starts("a", At(1)))
-	check(t, "half a line", m.hear(j.Prints("a", "read")), "a stream.chunk 1")
+	m.observe(j.Starts("a", At(1)))
+	check(t, "half a line", m.observe(j.Prints("a", "read")), "a stream.chunk 1")
 	if a.note() != "read" {
 		t.Errorf("a says %q", a.note())
 	}
-	check(t, "its end and more", m.hear(j.Prints("a", "ing\n\nnext\r")), "a stream.chunk 1", "a| reading", "a| ")
+	check(t, "its end and more", m.observe(j.Prints("a", "ing\n\nnext\r")), "a stream.chunk 1", "a| reading", "a| ")
 	if a.note() != "next" {
 		t.Errorf("a says %q", a.note())
 	}
 	stderr := event.StreamChunk{Header: j.Head("a", At(1)), Stream: "stderr", Data: "warn"}
-	check(t, "the other stream", m.hear(stderr), "a stream.chunk 1")
+	check(t, "the other stream", m.observe(stderr), "a stream.chunk 1")
 	numbers := event.StreamChunk{Header: j.Head("a", At(1)), Stream: "rows", Data: 3}
-	check(t, "another stream", m.hear(numbers), "a stream.chunk 1")
+	check(t, "another stream", m.observe(numbers), "a stream.chunk 1")
 	if a.note() != "warn" {
 		t.Errorf("a says %q", a.note())
 	}
-	check(t, "progress", m.hear(event.Progress{Header: j.Head("a", At(1)), Progress: task.Progress{Current: 2}}), "a progress 1")
+	check(t, "progress", m.observe(event.Progress{Header: j.Head("a", At(1)), Progress: task.Progress{Current: 2}}), "a progress 1")
 	if a.note() != "2" {
 		t.Errorf("a says %q", a.note())
 	}
-	late := j.Picture()
+	late := j.Snapshot()
 	late.Tasks[0].Progress = &task.Progress{Current: 1}
-	m.look(late, At(2))
+	m.reconcile(late, At(2))
 	if a.note() != "2" {
-		t.Errorf("an old picture makes a say %q", a.note())
+		t.Errorf("an old snapshot makes a say %q", a.note())
 	}
-	check(t, "a step", m.hear(event.StepStarted{Header: j.Head("a", At(1)), Step: "charge"}), "a step.started 1")
+	check(t, "a step", m.observe(event.StepStarted{Header: j.Head("a", At(1)), Step: "charge"}), "a step.started 1")
 	if a.note() != "step charge" {
 		t.Errorf("a says %q", a.note())
 	}
-	check(t, "the end", m.hear(j.Succeeds("a", At(2))), "a| next", "a| warn", "a task.succeeded 1")
+	check(t, "the end", m.observe(j.Succeeds("a", At(2))), "a| next", "a| warn", "a task.succeeded 1")
 	if a.note() != "warn" {
 		t.Errorf("a says %q", a.note())
 	}
 }
 
-func TestOutputOfAPicturedEnd(t *testing.T) {
+func TestOutputOfAnEndInASnapshot(t *testing.T) {
 	t.Parallel()
 	j := JobOf("a")
 	m := j.model()
-	m.hear(j.Starts("a", At(1)))
-	m.hear(j.Prints("a", "half"))
+	m.observe(j.Starts("a", At(1)))
+	m.observe(j.Prints("a", "half"))
 	end := j.Succeeds("a", At(2))
-	check(t, "the picture", m.look(j.Picture(), At(3)), "a| half", "a task.succeeded 1")
-	check(t, "the event, late", m.hear(end))
+	check(t, "the snapshot", m.reconcile(j.Snapshot(), At(3)), "a| half", "a task.succeeded 1")
+	check(t, "the event, late", m.observe(end))
 }

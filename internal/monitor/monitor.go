@@ -2,10 +2,10 @@
 // terminal, as plain lines in a pipe, or as a stream of JSON objects.
 //
 // It learns of the job in two ways. Events are quick but come from the
-// engines of this process only; pictures of the store (Reconcile) also show
+// engines of this process only; snapshots of the store (Reconcile) also show
 // what other processes do. Both meet in a model, which puts each change in
-// its place: nothing is told twice, and a picture that is older than an event
-// does not undo it.
+// its place: nothing is shown twice, and a snapshot that is older than an event
+// does not undo it. The sentences come from package explain.
 //
 // What tasks print is shown, never obeyed: escape sequences and control
 // characters of commands do not reach the terminal.
@@ -47,7 +47,7 @@ type Config struct {
 	Format    Format         // default Tree
 	Color     bool           // paint states
 	Zone      *time.Location // of the times in Lines; default time.Local
-	Namespace string         // of events that the monitor makes itself; default that of the events it heard
+	Namespace string         // of events that the monitor makes itself; default that of the events
 
 	// Size returns the columns and rows of the terminal; it is asked before
 	// every drawing. Default: those of Out when it is a terminal, else 80 and
@@ -66,13 +66,13 @@ type Monitor struct {
 	paint   text.Painter
 	screen  screen
 	wake    chan struct{} // something to write; capacity 1
-	deaf    atomic.Bool   // Emit does nothing any more
+	closed  atomic.Bool   // Emit does nothing any more
 
 	mu      sync.Mutex
 	room    sync.Cond // of mu: pending became shorter, or Run ends
 	phase   phase
 	model   *model
-	encoder Encoder
+	encoder event.Encoder
 	pending []byte   // Lines and JSON: not written yet
 	above   []string // Tree: lines to go above it
 	lost    int      // of above: there were too many
@@ -84,7 +84,7 @@ type phase uint8
 const (
 	waiting phase = iota // for Run
 	drawing
-	closing // Emit is deaf, Run writes what is left
+	closing // Emit does nothing, Run writes what is pending
 	ended   // what is said is written at once
 	summed  // the JSON stream is complete
 )
@@ -118,7 +118,7 @@ func New(cfg Config, st weaver.JobStatus, needs map[string][]string) *Monitor {
 		m.resumed = m.resumed || st.Tasks[i].AttemptNo > 0 || st.Tasks[i].State.Terminal()
 	}
 	if cfg.Format == JSON {
-		m.put(encode(event.JobStarted{JobHeader: m.model.header(m.begun), Tasks: len(st.Tasks), Resumed: m.resumed}))
+		m.object(event.JobStarted{JobHeader: m.model.header(m.begun), Tasks: len(st.Tasks), Resumed: m.resumed})
 	}
 	return m
 }
@@ -128,23 +128,23 @@ func New(cfg Config, st weaver.JobStatus, needs map[string][]string) *Monitor {
 // and JSON nothing is dropped: it waits while a MiB of text is unwritten, also
 // for Run to begin.
 func (m *Monitor) Emit(ev event.Event) {
-	if m.deaf.Load() || ev.Head().JobID != m.job {
+	if m.closed.Load() || ev.Head().JobID != m.job {
 		return
 	}
-	ev = Plain(ev)
+	ev = event.Plain(ev)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.phase >= closing {
 		return
 	}
-	m.tell(m.model.hear(ev), time.Now())
+	m.show(m.model.observe(ev), time.Now())
 	for m.phase <= drawing && len(m.pending) > maxPending {
 		m.room.Wait()
 	}
 }
 
 // Reconcile compares what is known with the job as the store has it. Changes
-// that no event told are told now, as events: what other processes did, and
+// that no event told are shown now, as events: what other processes did, and
 // what became of tasks whose needs did not succeed.
 func (m *Monitor) Reconcile(st weaver.JobStatus) {
 	if st.ID != m.job {
@@ -153,26 +153,26 @@ func (m *Monitor) Reconcile(st weaver.JobStatus) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	m.tell(m.model.look(st, now), now)
+	m.show(m.model.reconcile(st, now), now)
 	for m.phase == drawing && len(m.pending) > maxPending {
 		m.room.Wait()
 	}
 }
 
-// Note tells the person something, above the tree or as a line. It never
+// Note shows a message, above the tree or as a line. It never
 // waits for Out while Run runs. JSON does not have it.
 func (m *Monitor) Note(format string, args ...any) {
 	if m.cfg.Format == JSON {
 		return
 	}
-	for _, line := range printableLines(fmt.Sprintf(format, args...)) {
+	for _, line := range text.Lines(fmt.Sprintf(format, args...)) {
 		m.say(line, "")
 	}
 }
 
-// Run draws until ctx ends, and then the last state once. Everything that was
-// told before is on Out when it returns. An Out that blocks keeps it, one that
-// fails ends it with the error. It is called once.
+// Run draws until ctx ends, and then the last state once. Every change that was
+// emitted or reconciled before is on Out when it returns. An Out that blocks
+// blocks it, one that fails ends it with the error. It is called once.
 func (m *Monitor) Run(ctx context.Context) error {
 	m.mu.Lock()
 	if m.phase != waiting {
@@ -184,7 +184,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.deaf.Store(true)
+		m.closed.Store(true)
 		m.phase = ended
 		m.room.Broadcast()
 	}()
@@ -222,9 +222,9 @@ func (m *Monitor) pause(ctx context.Context, tick <-chan time.Time) {
 	}
 }
 
-// finish makes Emit deaf, so that what is left to write comes to an end.
+// finish closes Emit, so that writing what is pending comes to an end.
 func (m *Monitor) finish() {
-	m.deaf.Store(true)
+	m.closed.Store(true)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.phase = closing

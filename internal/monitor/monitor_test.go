@@ -37,7 +37,7 @@ func TestTree(t *testing.T) {
 			"[..........] 0/2 done · 1 running · 0:05")
 		m.Logger().Warn("the store is slow", "task_id", j.Task("fetch").ID)
 		m.Emit(j.Fails("fetch", "exit status 3", time.Now()))
-		m.Reconcile(j.Picture())
+		m.Reconcile(j.Snapshot())
 		m.Emit(j.Prints("fetch", "late"))
 		end()
 		m.Emit(j.Prints("fetch", "after the end"))
@@ -71,7 +71,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := monitor.JobOf("a")
-	m := monitor.New(monitor.Config{Out: out}, j.Picture(), nil)
+	m := monitor.New(monitor.Config{Out: out}, j.Snapshot(), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := m.Run(ctx); err != nil {
@@ -90,7 +90,7 @@ func TestDefaults(t *testing.T) {
 	if got := string(drawn); !strings.Contains(got, "[....................] 0/1 done · 0:00\n") {
 		t.Errorf("drawn: %q", got)
 	}
-	monitor.New(monitor.Config{}, j.Picture(), nil).Emit(j.Starts("a", time.Now())) // to os.Stdout, if it ran
+	monitor.New(monitor.Config{}, j.Snapshot(), nil).Emit(j.Starts("a", time.Now())) // to os.Stdout, if it ran
 }
 
 // gate is an Out that blocks until it is opened.
@@ -104,7 +104,7 @@ func (g *gate) Write(p []byte) (int, error) {
 	return g.output.Write(p)
 }
 
-func TestABlockedTerminalBlocksNobody(t *testing.T) {
+func TestABlockedTerminalBlocksNoTask(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		j := monitor.JobOf("a")
@@ -118,7 +118,7 @@ func TestABlockedTerminalBlocksNobody(t *testing.T) {
 			m.Logger().Error("oh")
 		}
 		m.Emit(j.Succeeds("a", time.Now()))
-		m.Reconcile(j.Picture())
+		m.Reconcile(j.Snapshot())
 		if d := time.Since(start); d != 0 {
 			t.Errorf("it took %s", d)
 		}
@@ -131,7 +131,7 @@ func TestABlockedTerminalBlocksNobody(t *testing.T) {
 	})
 }
 
-// In Lines and JSON nothing is lost: who tells more than is read waits.
+// In Lines and JSON nothing is lost: Emit waits when more is emitted than read.
 func TestASlowPipeHoldsEmitBack(t *testing.T) {
 	t.Parallel()
 	for _, format := range []monitor.Format{monitor.Lines, monitor.JSON} {
@@ -153,7 +153,7 @@ func TestASlowPipeHoldsEmitBack(t *testing.T) {
 			if done {
 				t.Error("Emit did not wait")
 			}
-			m.Logger().Error("whoever logs does not wait")
+			m.Logger().Error("logging does not wait")
 			m.Note("nor who has something to say")
 			close(out.open)
 			emit.Wait()
@@ -170,7 +170,7 @@ func TestTheEndOfRunFreesEmit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := monitor.JobOf("a")
 		out := failing{wait: make(chan struct{})}
-		m := monitor.New(monitor.Config{Out: out, Format: monitor.Lines}, j.Picture(), j.Needs)
+		m := monitor.New(monitor.Config{Out: out, Format: monitor.Lines}, j.Snapshot(), j.Needs)
 		var emit, run sync.WaitGroup
 		emit.Go(func() {
 			for range 5000 {
@@ -187,8 +187,8 @@ func TestTheEndOfRunFreesEmit(t *testing.T) {
 		close(out.wait)
 		run.Wait()
 		emit.Wait()
-		m.Reconcile(j.Picture())
-		if err := m.Summary(j.Picture()); !errors.Is(err, errFull) {
+		m.Reconcile(j.Snapshot())
+		if err := m.Summary(j.Snapshot()); !errors.Is(err, errFull) {
 			t.Errorf("Summary: %v", err)
 		}
 	})
@@ -208,7 +208,7 @@ func TestAFailingTerminalEndsRun(t *testing.T) {
 	t.Parallel()
 	now := make(chan struct{})
 	close(now)
-	m := monitor.New(monitor.Config{Out: failing{now}}, monitor.JobOf("a").Picture(), nil)
+	m := monitor.New(monitor.Config{Out: failing{now}}, monitor.JobOf("a").Snapshot(), nil)
 	if err := m.Run(t.Context()); !errors.Is(err, errFull) {
 		t.Errorf("Run: %v", err)
 	}
@@ -224,7 +224,7 @@ func TestConcurrentEmit(t *testing.T) {
 			names = append(names, fmt.Sprintf("t%d", i))
 		}
 		j := monitor.JobOf(names...)
-		fresh := j.Picture()
+		fresh := j.Snapshot()
 		var out output
 		m := monitor.New(monitor.Config{Out: &out, Format: format}, fresh, j.Needs)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -306,12 +306,12 @@ func TestEventsOfOthersAreIgnored(t *testing.T) {
 		ev := j.Starts("a", time.Now()).(event.TaskStarted)
 		ev.JobID = monitor.ID(50)
 		m.Emit(ev)
-		other := j.Picture()
+		other := j.Snapshot()
 		other.ID = monitor.ID(50)
 		m.Reconcile(other)
 		end()
 		if out.String() != "" {
-			t.Errorf("it tells %q", out.String())
+			t.Errorf("it shows %q", out.String())
 		}
 	})
 }

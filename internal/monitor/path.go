@@ -34,7 +34,7 @@ func attempts(t *weaver.TaskInfo) int {
 
 // criticalPath returns the tasks that the end of a job waited for: the one
 // that finished last, before it the need of that which finished last, and so
-// on. Tasks that were never started did not keep anybody waiting.
+// on. Tasks that were never started delayed nothing.
 func criticalPath(tasks []weaver.TaskInfo, needs map[string][]string) []*weaver.TaskInfo {
 	ran := make(map[string]*weaver.TaskInfo, len(tasks))
 	var last *weaver.TaskInfo
@@ -79,7 +79,7 @@ func pathText(path []*weaver.TaskInfo, total time.Duration, columns int) string 
 		sum += d
 		switch {
 		case len(path) <= 2*ends+1 || i < ends || i >= len(path)-ends:
-			parts = append(parts, taskName(t, max(8, columns-20))+" "+took(d))
+			parts = append(parts, taskName(t, max(8, columns-20))+" "+text.Took(d))
 		case i == ends:
 			parts = append(parts, "… "+text.Plural(len(path)-2*ends, "more task"))
 		}
@@ -93,7 +93,7 @@ func pathText(path []*weaver.TaskInfo, total time.Duration, columns int) string 
 		}
 		line = fold(&lines, line, word+" ", columns)
 	}
-	line = fold(&lines, line, "("+took(sum)+" of "+took(total)+")", columns)
+	line = fold(&lines, line, "("+text.Took(sum)+" of "+text.Took(total)+")", columns)
 	return strings.Join(append(lines, line), "\n")
 }
 
@@ -107,5 +107,5 @@ func fold(lines *[]string, line, word string, columns int) string {
 }
 
 func taskName(t *weaver.TaskInfo, limit int) string {
-	return oneLine(cmp.Or(t.Node, t.ID.String()), min(limit, maxName))
+	return text.OneLine(cmp.Or(t.Node, t.ID.String()), min(limit, maxName))
 }

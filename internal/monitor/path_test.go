@@ -70,10 +70,10 @@ func TestCriticalPath(t *testing.T) {
 		tc.life(j)
 		var got []string
 		for _, step := range criticalPath(j.Tasks, j.Needs) {
-			got = append(got, step.Node+" "+took(duration(step, At(0))))
+			got = append(got, step.Node+" "+text.Took(duration(step, At(0))))
 		}
-		if text := strings.Join(got, ", "); text != tc.want {
-			t.Errorf("%s: %s, want %s", tc.name, text, tc.want)
+		if path := strings.Join(got, ", "); path != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, path, tc.want)
 		}
 	}
 }

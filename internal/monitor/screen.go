@@ -12,11 +12,11 @@ import (
 // screen draws frames over each other at the bottom of a terminal, below
 // lines that stay. Each drawing is one write.
 //
-// It is not mpb's: mpb asks the terminal for its size and draws nothing on
-// one without (0×0), counts the lines to go back by the width they were drawn
-// for (a narrowed terminal has folded them since), hides write errors, blocks
-// whoever writes a line above while the terminal is slow, and its goroutines
-// end after its Wait.
+// A library for progress bars (mpb) was tried and rejected: it draws nothing on
+// a terminal without a size (0×0), counts the lines to go back by the width
+// they were drawn for (a narrowed terminal has folded them since), hides write
+// errors, blocks writers of lines above while the terminal is slow, and its
+// goroutines end after its Wait.
 type screen struct {
 	out     io.Writer
 	drawn   []string // the lines below which the cursor is
@@ -24,7 +24,7 @@ type screen struct {
 }
 
 // Control sequences. Wrapping is off while a frame is drawn: a terminal that
-// takes a character for wider than we do cuts the line, and the frame keeps
+// takes a character for wider than package text does cuts the line, and the frame keeps
 // its height.
 const (
 	wrapOff   = "\x1b[?7l"
@@ -70,7 +70,7 @@ func (s *screen) height(columns int) int {
 	}
 	rows := 0
 	for _, line := range s.drawn {
-		w := text.Width(strings.Join(printableLines(line), "")) // without colours
+		w := text.Width(strings.Join(text.Lines(line), "")) // without colours
 		rows += max(1, (w+columns-1)/columns)
 	}
 	return rows

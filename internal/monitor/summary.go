@@ -3,11 +3,11 @@ package monitor
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
@@ -20,10 +20,10 @@ const (
 	maxErrorLines = 20 // the last ones of each
 )
 
-// Summary tells how the job ended, or how it stands: its tasks, the critical
+// Summary tells how the job ended, or how far it is: its tasks, the critical
 // path, what went wrong, and a sentence. With JSON it is the last object,
-// job.finished. It is called once, when Run has returned; changes that nobody
-// told come first.
+// job.finished. It is called once, when Run has returned; changes that were not
+// shown yet come first.
 func (m *Monitor) Summary(st weaver.JobStatus) error {
 	m.Reconcile(st)
 	m.mu.Lock()
@@ -32,7 +32,7 @@ func (m *Monitor) Summary(st weaver.JobStatus) error {
 	now := time.Now()
 	s := summary{st: st, needs: m.needs, paint: m.paint, now: now}
 	if m.cfg.Format == JSON {
-		m.put(encode(s.event(m.model.header(now))))
+		m.object(s.event(m.model.header(now)))
 		m.phase = summed
 		return m.err
 	}
@@ -53,7 +53,7 @@ func (m *Monitor) Summary(st weaver.JobStatus) error {
 // unlimited is the width of a file or pipe.
 const unlimited = 200
 
-// summary is what is told at the end.
+// summary is what is shown at the end.
 type summary struct {
 	st      weaver.JobStatus
 	needs   map[string][]string
@@ -101,22 +101,22 @@ func (s *summary) text() string {
 
 // complaints shows the errors of the tasks that failed or are blocked.
 func (s *summary) complaints(b *strings.Builder) {
-	told, more := 0, 0
+	shown, more := 0, 0
 	for i := range s.st.Tasks {
 		t := &s.st.Tasks[i]
 		if t.State != task.Failed && t.State != task.Blocked {
 			continue
 		}
-		if told++; told > maxComplaints {
+		if shown++; shown > maxComplaints {
 			more++
 			continue
 		}
 		head := fmt.Sprintf("%s %s", taskName(t, max(8, s.columns-30)), t.State)
-		if n := attempts(t); n > 1 && t.State == task.Failed {
-			head += fmt.Sprintf(" in attempt %d", n)
+		if t.State == task.Failed {
+			head += explain.InAttempt(attempts(t))
 		}
 		fmt.Fprintf(b, "\n%s\n", s.paint.Paint(text.StateColor(t.State), head+":"))
-		for _, line := range errorLines(t.Error) {
+		for _, line := range explain.FailureLines(t.Error, maxErrorLines) {
 			fmt.Fprintf(b, "%s\n", strings.TrimRight("  "+line, " "))
 		}
 	}
@@ -125,90 +125,12 @@ func (s *summary) complaints(b *strings.Builder) {
 	}
 }
 
-// errorLines is the beginning of an error and its last lines: of a command,
-// they are the last ones of its output.
-func errorLines(e *task.Error) []string {
-	if e == nil {
-		return []string{"no error is recorded"}
-	}
-	lines := printableLines(strings.Trim(e.Message, "\r\n"))
-	if len(lines) == 0 {
-		return []string{string(e.Kind)}
-	}
-	if e.Kind != task.KindHandler && e.Kind != task.KindNone && !strings.HasPrefix(lines[0], string(e.Kind)) {
-		lines[0] = string(e.Kind) + ": " + lines[0]
-	}
-	if n := len(lines); n > maxErrorLines {
-		lines = slices.Concat(lines[:1], []string{fmt.Sprintf("… %s", text.Plural(n-maxErrorLines, "line"))}, lines[n-maxErrorLines+1:])
-	}
-	return lines
-}
-
 // sentence is the job in one sentence.
 func (s *summary) sentence() string {
-	n := make(map[task.State]int)
-	unneeded := 0
-	for i := range s.st.Tasks {
-		t := &s.st.Tasks[i]
-		n[t.State]++
-		if t.State == task.Cancelled && !task.Against(t.State, errorOf(t).Kind) {
-			unneeded++
-		}
-	}
-	total, all := len(s.st.Tasks), text.Plural(len(s.st.Tasks), "task")
-	lost := n[task.Cancelled] - unneeded
-	left := total - n[task.Succeeded] - n[task.Failed] - n[task.Cancelled]
-	time := took(s.total())
+	took := text.Took(s.total())
 	if !s.since.IsZero() {
-		time += fmt.Sprintf(", %s of it in this run", took(max(0, cmp.Or(s.st.FinishedAt, s.now).Sub(s.since))))
+		took += fmt.Sprintf(", %s of it in this run", text.Took(max(0, cmp.Or(s.st.FinishedAt, s.now).Sub(s.since))))
 	}
-
-	state, parts := "", []string(nil)
-	some := func(count int, one, many string) {
-		switch {
-		case count == 1:
-			parts = append(parts, "1 "+one)
-		case count > 1:
-			parts = append(parts, fmt.Sprintf("%d %s", count, many))
-		}
-	}
-	switch s.st.State {
-	case task.JobSucceeded:
-		state = "succeeded in"
-		if unneeded == 0 {
-			parts = []string{all}
-			break
-		}
-		some(n[task.Succeeded], "succeeded", "succeeded")
-	case task.JobFailed:
-		state = "failed after"
-		some(n[task.Failed], "failed", "failed")
-	case task.JobCancelled:
-		state = "was cancelled after"
-		some(n[task.Succeeded], "succeeded", "succeeded")
-		some(n[task.Failed], "failed", "failed")
-	case task.JobBlocked:
-		state = "is blocked after"
-		some(n[task.Blocked], "waits for a person", "wait for a person")
-		some(n[task.Failed], "failed", "failed")
-		some(left-n[task.Blocked], "is left", "are left")
-	default:
-		state = "is not finished after"
-		some(n[task.Succeeded], "succeeded", "succeeded")
-		some(n[task.Failed], "failed", "failed")
-		some(left, "is left", "are left")
-	}
-	some(lost, "was cancelled", "were cancelled")
-	some(unneeded, "was not needed", "were not needed")
-	if len(parts) > 0 && parts[0] != all { // "1 of 7 tasks failed, 2 were cancelled"
-		count, rest, _ := strings.Cut(parts[0], " ")
-		parts[0] = fmt.Sprintf("%s of %s %s", count, all, rest)
-	}
-	line := fmt.Sprintf("%s %s %s: %s", oneLine(s.st.Name, maxName), s.paint.Paint(text.StateColor(s.st.State), state), time, strings.Join(parts, ", "))
-	if s.st.State == task.JobCancelled {
-		if by := who(&weaver.TaskInfo{CancelBy: s.st.CancelBy, CancelReason: s.st.CancelReason}); by != "" {
-			line += fmt.Sprintf(" (%s)", oneLine(by, maxName))
-		}
-	}
-	return text.Stop(line)
+	state, detail := explain.JobResult(&s.st.JobInfo, s.st.Tasks)
+	return text.Stop(fmt.Sprintf("%s %s %s: %s", text.OneLine(s.st.Name, maxName), s.paint.Paint(text.StateColor(s.st.State), state), took, detail))
 }

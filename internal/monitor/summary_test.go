@@ -11,7 +11,7 @@ import (
 )
 
 func (j *Job) summary(columns int, now time.Time) *summary {
-	return &summary{st: j.Picture(), needs: j.Needs, columns: columns, now: now}
+	return &summary{st: j.Snapshot(), needs: j.Needs, columns: columns, now: now}
 }
 
 // failedJob is one of 7 tasks with a failure.
@@ -99,8 +99,8 @@ Critical path: fetch 1.2s → clean 2.1s
 	}
 	painted := failedJob().summary(80, At(99))
 	painted.paint.On = true
-	if text := painted.text(); !strings.Contains(text, "\x1b[31mfailed\x1b[0m") || strings.Join(printableLines(text), "\n")+"\n" != wide {
-		t.Errorf("with colours:\n%s", text)
+	if all := painted.text(); !strings.Contains(all, "\x1b[31mfailed\x1b[0m") || strings.Join(text.Lines(all), "\n")+"\n" != wide {
+		t.Errorf("with colours:\n%s", all)
 	}
 }
 
@@ -222,17 +222,17 @@ func TestSummaryAfterRun(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	j := failedJob()
-	m := New(Config{Out: &b, Format: Lines, Zone: time.UTC}, j.Picture(), j.Needs)
+	m := New(Config{Out: &b, Format: Lines, Zone: time.UTC}, j.Snapshot(), j.Needs)
 	m.Note("said before")
-	if err := m.Summary(j.Picture()); err != nil {
+	if err := m.Summary(j.Snapshot()); err != nil {
 		t.Error(err)
 	}
 	text := b.String()
 	if _, after, ok := strings.Cut(text, " said before\n\nTASK"); !ok || !strings.Contains(after, "failed after 5.1s, <1ms of it in this run: 1 of 7") {
 		t.Errorf("the summary:\n%s", text)
 	}
-	empty := New(Config{Out: &b}, JobOf().Picture(), nil)
-	if err := empty.Summary(JobOf().Picture()); err != nil {
+	empty := New(Config{Out: &b}, JobOf().Snapshot(), nil)
+	if err := empty.Summary(JobOf().Snapshot()); err != nil {
 		t.Error(err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// column is one of the table. It is left out while the names have less room
+// column is one of the table. It is not shown while the names have less room
 // than it leaves to them: 0 for a column that stays.
 type column struct {
 	head   string
@@ -104,7 +104,7 @@ func (s *summary) rows() []*weaver.TaskInfo {
 	for i := range s.st.Tasks {
 		rows[i] = &s.st.Tasks[i]
 	}
-	trouble := func(t *weaver.TaskInfo) int {
+	rank := func(t *weaver.TaskInfo) int {
 		switch t.State {
 		case task.Failed:
 			return 0
@@ -115,7 +115,7 @@ func (s *summary) rows() []*weaver.TaskInfo {
 	}
 	slices.SortStableFunc(rows, func(a, b *weaver.TaskInfo) int {
 		return cmp.Or(
-			cmp.Compare(trouble(a), trouble(b)),
+			cmp.Compare(rank(a), rank(b)),
 			cmp.Compare(duration(b, s.now), duration(a, s.now)),
 		)
 	})
@@ -127,7 +127,7 @@ func (s *summary) took(t *weaver.TaskInfo) string {
 	if t.StartedAt.IsZero() || t.State != task.Running && t.FinishedAt.IsZero() {
 		return ""
 	}
-	return took(duration(t, s.now))
+	return text.Took(duration(t, s.now))
 }
 
 // bar draws a share of the longest.

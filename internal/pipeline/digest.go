@@ -39,7 +39,7 @@ func (p *Pipeline) Digest() string {
 func canonical(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return []byte(err.Error() + "\n") // a Pipeline that nobody parsed, with an Input that is no JSON
+		return []byte(err.Error() + "\n") // a Pipeline that is not from Parse, with an Input that is no JSON
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

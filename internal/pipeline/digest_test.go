@@ -119,8 +119,8 @@ func TestDigestChanges(t *testing.T) {
 	}
 }
 
-// Jobs that run have stored this digest: whoever changes it changes the first
-// line of the encoding too, and says so in the changelog.
+// Jobs that run have stored this digest: a change of it also changes the first
+// line of the encoding, and is an entry of the changelog.
 func TestDigestStays(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile(filepath.Join("testdata", "ok", "every-key.yaml"))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/goweaver/weaver/internal/text"
 )
 
 // width is how many columns a line of the output may fill.
@@ -31,7 +33,7 @@ func (e *Error) Format(file string, src []byte) string {
 }
 
 // excerpt prints the part of a line that has a place, and marks below it.
-func excerpt(line string, column, length int) (text, marks string) {
+func excerpt(line string, column, length int) (shown, marks string) {
 	const room = width - len("12345 | ") - 2*len("…")
 	runes := []rune(line)
 	column = min(max(column, 1), len(runes)+1)
@@ -52,13 +54,13 @@ func excerpt(line string, column, length int) (text, marks string) {
 		used += cells(runes[start])
 	}
 
-	var shown, below strings.Builder
+	var part, below strings.Builder
 	if start > 0 {
-		shown.WriteString("…")
+		part.WriteString("…")
 		below.WriteString(" ")
 	}
 	for i := start; i < end; i++ {
-		shown.WriteString(printable(runes[i]))
+		part.WriteString(printable(runes[i]))
 		switch n := cells(runes[i]); {
 		case i < column-1:
 			below.WriteString(strings.Repeat(" ", n))
@@ -70,9 +72,9 @@ func excerpt(line string, column, length int) (text, marks string) {
 		below.WriteString("^")
 	}
 	if end < len(runes) {
-		shown.WriteString("…")
+		part.WriteString("…")
 	}
-	return strings.TrimRight(shown.String(), " "), below.String()
+	return strings.TrimRight(part.String(), " "), below.String()
 }
 
 // printable shows a character as it is, or as an escape.
@@ -88,41 +90,5 @@ func printable(r rune) string {
 	return fmt.Sprintf(`\u{%x}`, r)
 }
 
-// cells is how many columns printable fills.
-func cells(r rune) int {
-	switch {
-	case !unicode.IsPrint(r):
-		return len(printable(r))
-	case unicode.In(r, unicode.Mn, unicode.Me):
-		return 0
-	case r >= 0x1100 && wide(r):
-		return 2
-	}
-	return 1
-}
-
-// wide reports the characters that terminals give two columns: the blocks of
-// East Asian scripts and of emoji.
-func wide(r rune) bool {
-	for _, block := range [][2]rune{
-		{0x1100, 0x115f},
-		{0x2e80, 0x303e},
-		{0x3041, 0x4dbf},
-		{0x4e00, 0xa4cf},
-		{0xa960, 0xa97f},
-		{0xac00, 0xd7a3},
-		{0xf900, 0xfaff},
-		{0xfe30, 0xfe6f},
-		{0xff00, 0xff60},
-		{0xffe0, 0xffe6},
-		{0x1f300, 0x1f64f},
-		{0x1f680, 0x1f6ff},
-		{0x1f900, 0x1faff},
-		{0x20000, 0x3fffd},
-	} {
-		if r >= block[0] && r <= block[1] {
-			return true
-		}
-	}
-	return false
-}
+// cells is how many columns of a terminal printable fills.
+func cells(r rune) int { return text.Width(printable(r)) }

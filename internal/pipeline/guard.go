@@ -7,58 +7,54 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Limits of what is handed to the parser, whose time and memory grow with the
-// square of each of these. They are far above what files of MaxTasks tasks
-// need.
+// Limits of what is handed to the parser of goccy/go-yaml v1.19.2, whose time
+// and memory grow with the square of each of these: a file of [MaxSize] could
+// keep it busy for minutes, or exhaust the stack. They are far above what files
+// of MaxTasks tasks need.
 const (
 	maxDepth    = 64
 	maxSiblings = 100_000_000 // sum over all mappings of half the square of their keys: 14,000 keys in one
-	maxNulls    = 300_000_000 // sum of what follows each key or list entry without a value, in tokens
-	maxPaths    = 100_000_000 // sum of the lengths of the paths to all nodes: the parser keeps each
+	maxNulls    = 300_000_000 // sum of what follows each key or list entry without a value, in tokens: the parser inserts a token there
+	maxPaths    = 100_000_000 // sum of the lengths of the paths to all nodes: the parser stores each
 )
 
-// block is an open list or mapping.
-type block struct {
-	column  int // 0: in brackets
-	list    bool
-	entries int
-	path    int // length of the key that is read
-}
-
-// guard reads the tokens before the parser does. It reports what the parser
-// cannot take in reasonable time or memory, and parts of YAML that have no
-// use in a pipeline and would be traps: tags, directives, keys after "?".
+// guard examines the tokens before the parser does. It reports what the parser
+// cannot take in reasonable time or memory, and parts of YAML that have no use
+// in a pipeline: tags, directives, keys after "?", several documents. A text
+// that begins with such a character is most likely meant as a text.
 type guard struct {
 	src    *source
 	r      *reporter
-	tokens token.Tokens // without comments
+	tokens token.Tokens
 	i      int
 
-	open []block
-	flow int // how many of open are in brackets
-	path int // sum over open
-	line int // of the token before
-
-	siblings, nulls, paths int
-	document, ended        bool
+	open                   []collection // what encloses the token; first the file itself
+	path                   int          // sum of key over open
+	siblings, nulls, paths int          // see the limits
 }
 
-// pass returns the tokens for the parser. When a problem is reported it must
-// not have them.
-func (g *guard) pass(all token.Tokens) token.Tokens {
-	for _, tok := range all {
-		if tok.Type != token.CommentType {
-			g.tokens = append(g.tokens, tok)
-		}
-	}
+// collection is a list or mapping that is open. Its style is flow in brackets,
+// and else block.
+type collection struct {
+	flow, list bool
+	column     int // of the keys or dashes of a block
+	entries    int
+	key        int // length of the present key or index in a path
+}
+
+// check reports what the parser must not have, and returns false when there is
+// such a thing.
+func (g *guard) check() bool {
+	g.open = []collection{{column: -1}}
 	for g.i = range g.tokens {
 		if !g.token(g.tokens[g.i]) {
-			return nil
+			break
 		}
 	}
-	return g.tokens
+	return len(g.r.all) == 0
 }
 
+// peek returns the token that is n further, or an empty one.
 func (g *guard) peek(n int) *token.Token {
 	if j := g.i + n; j >= 0 && j < len(g.tokens) {
 		return g.tokens[j]
@@ -66,65 +62,37 @@ func (g *guard) peek(n int) *token.Token {
 	return &token.Token{Position: &token.Position{}}
 }
 
-func (g *guard) problem(tok *token.Token, message, hint string) bool {
-	g.r.add(g.src.token(tok), message, hint)
-	return false
-}
-
-// token returns false when there is no use in reading on.
+// token checks the token at i. It returns false when those that follow must not
+// be checked.
 func (g *guard) token(tok *token.Token) bool {
-	first := tok.Position.Line != g.line
-	g.line = tok.Position.Line
-	if g.flow == 0 && (first || tok.Type == token.SequenceEntryType || g.peek(1).Type == token.MappingValueType) && !g.indent(tok) {
+	first := tok.Position.Line != g.peek(-1).Position.Line
+	key := g.peek(1).Type == token.MappingValueType
+	if !g.top().flow && (first || key || tok.Type == token.SequenceEntryType) && !g.indent(tok) {
 		return false
 	}
-	if g.ended && tok.Type != token.DocumentEndType {
-		return g.problem(tok, "a second document begins here", "keep one pipeline in a file")
+	if message, hint := g.refuse(tok, first); message != "" {
+		return g.r.add(g.src.token(tok), message, hint)
 	}
 	g.paths += g.path
-	switch tok.Type {
-	case token.InvalidType:
-		message, hint := translate(tok.Error, !first && ends(g.peek(-1).Type))
-		return g.problem(tok, message, hint)
-	case token.DocumentHeaderType:
-		if g.document || g.i > 0 {
-			return g.problem(tok, "a second document begins here", "keep one pipeline in a file")
-		}
-		g.document = true
-	case token.DocumentEndType:
-		g.ended = true
-	case token.DirectiveType:
-		if !first {
-			return g.problem(tok, "a text cannot begin with this character", "put the text in quotes")
-		}
-		return g.problem(tok, "a directive, which a pipeline does not need", "remove the line")
-	case token.TagType:
-		return g.problem(tok, quote(tok.Value)+" is a tag, and a pipeline has none", "remove it; a text that begins with ! needs quotes")
-	case token.MappingKeyType:
-		return g.problem(tok, `a key after "?"`, "write key: value; a text that begins with ? needs quotes")
-	case token.AnchorType:
-		return g.anchor(tok)
-	case token.AliasType:
-		if g.peek(2).Type == token.MappingValueType {
-			return g.problem(tok, "an alias as a key", "write the key itself; a text that begins with * needs quotes")
-		}
-	}
-	g.nest(tok)
+	g.nest(tok, key)
+	message := ""
 	switch {
-	case len(g.open) > maxDepth:
-		return g.problem(tok, fmt.Sprintf("nested deeper than %d levels", maxDepth), "keep such data in a file of its own")
+	case len(g.open)-1 > maxDepth:
+		message = fmt.Sprintf("nested deeper than %d levels", maxDepth)
 	case g.siblings > maxSiblings:
-		return g.problem(tok, "more keys in one mapping than can be read", "keep such data in a file of its own")
+		message = "more keys in one mapping than can be read"
 	case g.nulls > maxNulls:
-		return g.problem(tok, "too many keys and list entries without a value", "keep such data in a file of its own")
+		message = "too many keys and list entries without a value"
 	case g.paths > maxPaths:
-		return g.problem(tok, "too many keys below long keys", "keep such data in a file of its own")
+		message = "too many keys below long keys"
+	default:
+		return true
 	}
-	return true
+	return g.r.add(g.src.token(tok), message, "keep such data in a file of its own")
 }
 
-// indent refuses a tab before a token that begins a line, a key or an entry:
-// how far it indents is anybody's guess, the parser's too.
+// indent reports a tab before a token that begins a line, a key or an entry:
+// readers of YAML disagree about how far it indents.
 func (g *guard) indent(tok *token.Token) bool {
 	at := g.src.token(tok)
 	start := g.src.starts[at.line-1]
@@ -132,120 +100,108 @@ func (g *guard) indent(tok *token.Token) bool {
 	if tab < 0 {
 		return true
 	}
-	g.r.add(g.src.at(start+tab, start+tab+1), "a tab indents this line", "indent with spaces")
+	g.r.add(g.src.spot(start+tab, start+tab+1), "a tab indents this line", "indent with spaces")
 	return tok.Type != token.InvalidType
 }
 
-func (g *guard) anchor(tok *token.Token) bool {
-	const hint = "write it on the line before, after the colon or dash: - &name"
-	switch after := g.peek(2); {
-	case after.Type == token.AnchorType:
-		return g.problem(tok, "two anchors for one value", "keep one of them")
-	case after.Position.Line != g.line, after.Type == token.MappingStartType, after.Type == token.SequenceStartType:
-	case g.peek(3).Type == token.MappingValueType:
-		return g.problem(tok, "an anchor before a key would name the key, not the mapping", hint)
+// refuse returns the problem with a token that is invalid or has no use in a
+// pipeline, or "". first means the first token of a line.
+func (g *guard) refuse(tok *token.Token, first bool) (message, hint string) {
+	switch before := g.peek(-1).Type; {
+	case before == token.DocumentEndType && tok.Type != token.DocumentEndType, tok.Type == token.DocumentHeaderType && g.i > 0:
+		return "a second document begins here", "keep one pipeline in a file"
+	case tok.Type == token.InvalidType:
+		ended := before == token.MappingEndType || before == token.SequenceEndType || before == token.DoubleQuoteType || before == token.SingleQuoteType
+		return translate(tok.Error, !first && ended)
+	case tok.Type == token.DirectiveType && first:
+		return "a directive, which a pipeline does not need", "remove the line"
+	case tok.Type == token.DirectiveType:
+		return "a text cannot begin with this character", "put the text in quotes"
+	case tok.Type == token.TagType:
+		return quote(tok.Value) + " is a tag, and a pipeline has none", "remove it; a text that begins with ! needs quotes"
+	case tok.Type == token.MappingKeyType:
+		return `a key after "?"`, "write key: value; a text that begins with ? needs quotes"
+	case tok.Type == token.AliasType && g.peek(2).Type == token.MappingValueType:
+		return "an alias as a key", "write the key itself; a text that begins with * needs quotes"
+	case tok.Type == token.AnchorType && g.peek(2).Type == token.AnchorType:
+		return "two anchors for one value", "keep one of them"
+	case tok.Type == token.AnchorType && g.peek(2).Position.Line == tok.Position.Line && !opens(g.peek(2)) && g.peek(3).Type == token.MappingValueType:
+		return "an anchor before a key would name the key, not the mapping", "write it on the line before, after the colon or dash: - &name"
 	}
-	return true
+	return "", ""
 }
 
-// nest follows lists and mappings as they open and close.
-func (g *guard) nest(tok *token.Token) {
-	column := tok.Position.Column
-	switch tok.Type {
-	case token.MappingStartType, token.SequenceStartType:
-		g.push(block{list: tok.Type == token.SequenceStartType})
-		g.flow++
-		return
-	case token.MappingEndType, token.SequenceEndType:
-		for g.flow > 0 {
-			if g.pop().column == 0 {
-				g.flow--
-				break
-			}
-		}
-		return
-	case token.CollectEntryType:
-		if g.flow > 0 {
-			g.setPath(8) // an index
-		}
-	case token.SequenceEntryType:
-		if g.flow == 0 {
-			g.enter(block{column: column, list: true})
-			g.setPath(8)
-		}
-		if next := g.peek(1); next.Position.Line != g.line && next.Position.Column <= column {
-			g.null()
-		}
-		return
-	case token.MappingValueType:
-		if next := g.peek(1); flowEnd(next.Type) || next.Position.Line != g.line && g.flow == 0 && next.Position.Column <= g.top().column && next.Type != token.SequenceEntryType {
-			g.null()
-		}
-		return
-	}
+func opens(tok *token.Token) bool {
+	return tok.Type == token.MappingStartType || tok.Type == token.SequenceStartType
+}
+
+// closes reports whether a flow entry ends before a token.
+func closes(tok *token.Token) bool {
+	return tok.Type == token.CollectEntryType || tok.Type == token.MappingEndType || tok.Type == token.SequenceEndType
+}
+
+// nest counts what the limits are about, while lists and mappings open and
+// close. key means that the token is a key.
+func (g *guard) nest(tok *token.Token, key bool) {
+	const index = 8 // length of an index in a path
+	before, next, flow := g.peek(-1).Type, g.peek(1), g.top().flow
+	line, column := tok.Position.Line, tok.Position.Column
+	null := false
 	switch {
-	case g.peek(1).Type == token.MappingValueType:
-		if g.flow == 0 {
-			g.enter(block{column: column})
+	case opens(tok):
+		g.open = append(g.open, collection{flow: true, list: tok.Type == token.SequenceStartType})
+	case tok.Type == token.MappingEndType, tok.Type == token.SequenceEndType:
+		if flow {
+			g.leave()
 		}
-		g.setPath(len(tok.Value) + 1)
-	case g.flow > 0 && !g.top().list && flowEnd(g.peek(1).Type) && (g.peek(-1).Type == token.CollectEntryType || g.peek(-1).Type == token.MappingStartType):
-		g.null() // {a, b}
-	}
-}
-
-// ends reports what a value cannot go on after.
-func ends(t token.Type) bool {
-	return t == token.MappingEndType || t == token.SequenceEndType || t == token.DoubleQuoteType || t == token.SingleQuoteType
-}
-
-func flowEnd(t token.Type) bool {
-	return t == token.CollectEntryType || t == token.MappingEndType || t == token.SequenceEndType
-}
-
-func (g *guard) null() { g.nulls += len(g.tokens) - g.i }
-
-// enter goes to the entry of a block list or mapping at a column.
-func (g *guard) enter(b block) {
-	for len(g.open) > 0 {
-		top := g.open[len(g.open)-1]
-		// A list may stand at the column of the key that it belongs to.
-		if top.column < b.column || top.column == b.column && (top.list == b.list || b.list) {
-			break
+	case tok.Type == token.CollectEntryType:
+		if flow {
+			g.setKey(index)
 		}
-		g.pop()
+	case tok.Type == token.SequenceEntryType:
+		if !flow {
+			g.enter(column, true)
+			g.setKey(index)
+		}
+		null = next.Position.Line != line && next.Position.Column <= column
+	case tok.Type == token.MappingValueType:
+		below := next.Position.Column > g.top().column || next.Type == token.SequenceEntryType
+		null = closes(next) || !flow && next.Position.Line != line && !below
+	case key:
+		if !flow {
+			g.enter(column, false)
+		}
+		g.setKey(len(tok.Value) + 1)
+	case flow && !g.top().list:
+		null = closes(next) && (before == token.CollectEntryType || before == token.MappingStartType) // {a, b}
 	}
-	if len(g.open) == 0 || g.top().column != b.column || g.top().list != b.list {
-		g.push(b)
-		return
+	if null {
+		g.nulls += len(g.tokens) - g.i
 	}
-	top := &g.open[len(g.open)-1]
-	if top.entries++; !b.list {
+}
+
+func (g *guard) top() *collection { return &g.open[len(g.open)-1] }
+
+// enter goes to the next entry of the block list or mapping at a column.
+func (g *guard) enter(column int, list bool) {
+	// A list may be at the column of the key that it belongs to.
+	for g.top().column > column || g.top().column == column && g.top().list && !list {
+		g.leave()
+	}
+	if top := g.top(); top.column != column || top.list != list {
+		g.open = append(g.open, collection{list: list, column: column})
+	} else if top.entries++; !list {
 		g.siblings += top.entries
 	}
 }
 
-func (g *guard) top() block {
-	if len(g.open) == 0 {
-		return block{}
-	}
-	return g.open[len(g.open)-1]
-}
-
-func (g *guard) push(b block) { g.open = append(g.open, b) }
-
-func (g *guard) pop() block {
-	b := g.top()
+func (g *guard) leave() {
+	g.setKey(0)
 	g.open = g.open[:len(g.open)-1]
-	g.path -= b.path
-	return b
 }
 
-func (g *guard) setPath(n int) {
-	if len(g.open) == 0 {
-		return
-	}
-	top := &g.open[len(g.open)-1]
-	g.path += n - top.path
-	top.path = n
+// setKey sets the last element of the path.
+func (g *guard) setKey(length int) {
+	g.path += length - g.top().key
+	g.top().key = length
 }

@@ -1,60 +1,54 @@
 package pipeline
 
-import (
-	"fmt"
+import "github.com/goweaver/weaver/builtin"
 
-	"github.com/goweaver/weaver/builtin"
-)
-
-func (l *taskList) http(e entry, where string) *builtin.RequestInput {
-	if !l.mapping(e, where, "{method: POST, url: https://example.com/hook}") {
+func (d *decoder) http(f field) *builtin.RequestInput {
+	if !d.mapping(f, "{method: POST, url: https://example.com/hook}") {
 		return nil
 	}
-	in := "http of " + where
+	of := "http of " + f.of
 	input := &builtin.RequestInput{}
-	before := len(l.r.all)
-	l.keys(e.value, in, httpLevel, func(e entry) {
-		switch e.name {
+	before := len(d.r.all)
+	d.keys(f.value, of, httpLevel, func(f field) {
+		switch f.name {
 		case "method":
-			input.Method, _ = l.filled(e, in, "POST")
+			input.Method = d.filled(f, "POST")
 		case "url":
-			input.URL, _ = l.filled(e, in, "https://example.com/hook")
+			input.URL = d.filled(f, "https://example.com/hook")
 		case "headers":
-			input.Headers = l.texts(e, in, "{X-Request-Id: 7}", func(entry) bool { return true })
+			input.Headers = d.texts(f, "{X-Request-Id: 7}", func(entry) bool { return true })
 		case "json":
-			input.JSON = l.json(nil, e.value, fmt.Sprintf("%q of %s", e.name, in), 0)
+			input.JSON = d.json(nil, f.value, f.label(), 0)
 		case "body":
-			input.Body, _ = l.text(e, in, "hello")
+			input.Body, _ = d.text(f, "hello")
 		case "expect":
-			input.Expect = l.statuses(e, in)
+			input.Expect = d.statuses(f)
 		case "timeout":
-			input.Timeout = builtin.Duration(l.duration(e, in, "30s"))
+			input.Timeout = builtin.Duration(d.duration(f, "30s"))
 		case "max_redirects":
-			n := l.whole(e, in, 0, 100, "10")
+			n := d.whole(f, 0, 100, "10")
 			input.MaxRedirects = &n
 		}
 	})
-	if _, both := e.value.get("json"); both {
-		if body, both := e.value.get("body"); both {
-			l.r.add(body.at, in+` has "json" and "body"`, "keep one of them")
-		}
+	body, hasBody := f.value.get("body")
+	if _, hasJSON := f.value.get("json"); hasJSON && hasBody {
+		d.r.add(body.at, of+` has "json" and "body"`, "keep one of them")
 	}
-	if len(l.r.all) == before {
-		l.validate(e, in, input)
+	if len(d.r.all) == before {
+		d.validate(f.entry, of, input)
 	}
 	return input
 }
 
-func (l *taskList) statuses(e entry, where string) []int {
-	items := []*node{e.value}
-	if e.value.kind == list {
-		items = e.value.items
+// statuses reads a list of status codes; one alone needs no brackets.
+func (d *decoder) statuses(f field) []int {
+	items := []*node{f.value}
+	if f.value.kind == list {
+		items = f.value.items
 	}
 	var statuses []int
 	for _, item := range items {
-		if n := l.whole(entry{name: e.name, at: item.at, value: item}, where, 100, 599, "[200, 204]"); n > 0 {
-			statuses = append(statuses, n)
-		}
+		statuses = append(statuses, d.whole(f.item(item), 100, 599, "[200, 204]"))
 	}
 	return statuses
 }

@@ -18,13 +18,10 @@ const (
 	maxShared = 32 << 20
 )
 
-// checkInputs looks at the inputs as they will be stored, with what they have
-// from the pipeline, once everything else is right.
-func (l *taskList) checkInputs(tasks entry) {
-	if len(l.r.all) > 0 {
-		return
-	}
-	p := l.p
+// checkInputs checks the inputs as they will be stored, with what they have
+// from the pipeline. Everything else must be right.
+func (d *decoder) checkInputs(tasks field) {
+	p := d.p
 	shared := len(p.Dir)
 	for _, texts := range []map[string]string{p.Env, p.Labels} {
 		for k, v := range texts {
@@ -35,38 +32,35 @@ func (l *taskList) checkInputs(tasks entry) {
 		shared += len(name)
 	}
 	if shared*len(p.Tasks) > maxShared {
-		l.r.add(tasks.at, fmt.Sprintf("env, labels and dir of the pipeline are %d bytes, and each of %d tasks would have a copy", shared, len(p.Tasks)), "keep long texts in files of their own")
+		d.r.add(tasks.at, fmt.Sprintf("env, labels and dir of the pipeline are %d bytes, and each of %d tasks would have a copy", shared, len(p.Tasks)), "keep long texts in files of their own")
 		return
 	}
 	for i := range p.Tasks {
 		// Without problems there is one task for each entry.
-		e, d := tasks.value.entries[i], p.definition(&p.Tasks[i], string(filepath.Separator))
-		var input any = d.Input
+		e, def := tasks.value.entries[i], p.definition(&p.Tasks[i], string(filepath.Separator))
+		of := "task " + quote(e.name)
+		var input any = def.Input
 		switch {
-		case d.Run != nil:
-			input = d.Run
-			l.validate(e, "task "+quote(d.Name), input)
-		case d.Request != nil:
-			input = d.Request
+		case def.Run != nil:
+			input = def.Run
+			d.validate(e, of, def.Run)
+		case def.Request != nil:
+			input = def.Request
 		}
 		raw, err := json.Marshal(input)
 		switch {
 		case err != nil:
-			l.r.add(e.at, fmt.Sprintf("task %s cannot be stored: %v", quote(d.Name), err), "")
+			d.r.add(e.at, fmt.Sprintf("%s cannot be stored: %v", of, err), "")
 		case len(raw) > maxInput:
-			l.r.add(e.at, fmt.Sprintf("task %s is %d bytes long as it would be stored, and at most %d are allowed", quote(d.Name), len(raw), maxInput), "keep long texts in files of their own")
+			d.r.add(e.at, fmt.Sprintf("%s is %d bytes long as it would be stored, and at most %d are allowed", of, len(raw), maxInput), "keep long texts in files of their own")
 		}
 	}
 }
 
-// validate asks the input itself, and looks for the key that each complaint
+// validate reports what the input itself refuses, at the key that each message
 // begins with.
-func (l *taskList) validate(e entry, where string, input any) {
-	v, ok := input.(interface{ Validate() error })
-	if !ok {
-		return
-	}
-	err := v.Validate()
+func (d *decoder) validate(e entry, of string, input interface{ Validate() error }) {
+	err := input.Validate()
 	if err == nil {
 		return
 	}
@@ -86,6 +80,6 @@ func (l *taskList) validate(e entry, where string, input any) {
 		if key, ok := e.value.get(strings.TrimRight(first, ":")); ok {
 			at = key.spot()
 		}
-		l.r.add(at, where+": "+message, hint)
+		d.r.add(at, of+": "+message, hint)
 	}
 }

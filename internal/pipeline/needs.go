@@ -9,23 +9,23 @@ import (
 )
 
 // checkNeeds fills in what each task waits for.
-func (l *taskList) checkNeeds() {
-	graph := make(map[string][]string, len(l.p.Tasks))
-	for i := range l.p.Tasks {
-		t := &l.p.Tasks[i]
-		where := "task " + quote(t.Name)
+func (d *decoder) checkNeeds() {
+	graph := make(map[string][]string, len(d.p.Tasks))
+	for i := range d.p.Tasks {
+		t := &d.p.Tasks[i]
+		of := "task " + quote(t.Name)
 		first := make(map[string]spot)
-		for _, need := range l.needs[t.Name] {
+		for _, need := range d.needs[t.Name] {
 			name, at := need.value.text, need.spot()
-			_, known := l.places[name]
+			_, known := d.places[name]
 			before, again := first[name]
 			switch {
 			case name == t.Name:
-				l.r.add(at, where+" needs itself", "remove it")
+				d.r.add(at, of+" needs itself", "remove it")
 			case !known:
-				l.r.addSuggesting(at, fmt.Sprintf("%s needs %s, which is not in the pipeline", where, quote(name)), func() string { return l.adviseNeed(name) })
+				d.r.addSuggesting(at, fmt.Sprintf("%s needs %s, which is not in the pipeline", of, quote(name)), func() string { return d.adviseNeed(name) })
 			case again:
-				l.r.add(at, fmt.Sprintf("%s needs %s twice, first in line %d", where, quote(name), before.line), "remove one of them")
+				d.r.add(at, fmt.Sprintf("%s needs %s twice, first in line %d", of, quote(name), before.line), "remove one of them")
 			default:
 				first[name] = at
 				t.Needs = append(t.Needs, name)
@@ -33,39 +33,39 @@ func (l *taskList) checkNeeds() {
 		}
 		graph[t.Name] = slices.Clone(t.Needs)
 	}
-	l.checkCycles(graph)
+	d.checkCycles(graph)
 }
 
 // adviseNeed also knows "a, b" and "a b" for [a, b].
-func (l *taskList) adviseNeed(name string) string {
+func (d *decoder) adviseNeed(name string) string {
 	names := strings.FieldsFunc(name, func(r rune) bool { return r == ',' || r == ' ' })
 	all := len(names) > 1
 	for _, n := range names {
-		_, known := l.places[n]
+		_, known := d.places[n]
 		all = all && known
 	}
 	if all {
 		return fmt.Sprintf("write [%s]", strings.Join(names, ", "))
 	}
-	return adviseName(name, l.order)
+	return adviseName(name, d.names)
 }
 
 // checkCycles reports a few cycles: with one need less, each is gone.
-func (l *taskList) checkCycles(graph map[string][]string) {
+func (d *decoder) checkCycles(graph map[string][]string) {
 	const few = 5
 	for range few {
-		cycle := task.FindCycle(l.order, graph)
+		cycle := task.FindCycle(d.names, graph)
 		if cycle == nil {
 			return
 		}
 		from, to := cycle[0], cycle[1]
-		at := l.places[from]
-		for _, need := range l.needs[from] {
+		at := d.places[from]
+		for _, need := range d.needs[from] {
 			if need.value.text == to {
 				at = need.spot()
 			}
 		}
-		l.r.add(at, "the needs form a cycle: "+printCycle(cycle), "each task waits for the next one for ever; remove one of these needs")
+		d.r.add(at, "the needs form a cycle: "+printCycle(cycle), "each task waits for the next one for ever; remove one of these needs")
 		graph[from] = slices.DeleteFunc(graph[from], func(n string) bool { return n == to })
 	}
 }

@@ -3,14 +3,14 @@ package pipeline
 import (
 	"bytes"
 	"fmt"
-	"strings"
-
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
 )
 
-// Parse reads a pipeline. Its error is an *Error with all mistakes, those of
-// the content only when the file is YAML.
+// Parse reads a pipeline in four steps: [tokenize] turns the text into tokens
+// with places, [guard] refuses those that the YAML parser cannot take,
+// [parseTree] makes nodes of what the parser returns, and [decoder] fills a
+// Pipeline from them. A step that reports a mistake is the last one.
+//
+// Parse returns an [*Error] with all mistakes that the step found.
 func Parse(src []byte) (*Pipeline, error) {
 	if len(src) > MaxSize {
 		return nil, &Error{Problems: []Problem{{
@@ -19,55 +19,19 @@ func Parse(src []byte) (*Pipeline, error) {
 			Hint:    "keep data in files of their own, which the commands read",
 		}}}
 	}
-	s := newSource(src)
-	r := &reporter{src: s}
+	r := &reporter{src: newSource(src)}
 	if bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff")) {
-		r.add(s.whole(), "the file is UTF-16", "save it as UTF-8")
+		r.add(r.src.whole(), "the file is UTF-16", "save it as UTF-8")
 		return nil, r.err()
 	}
-	root := read(s, r)
-	if root == nil {
+	d := decoder{r: r, p: &Pipeline{}}
+	if root := parseTree(r.src, r); root != nil {
+		d.pipeline(root)
+	}
+	if r.failed() {
 		return nil, r.err()
 	}
-	d := &decoder{r: r}
-	p := d.pipeline(root)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// read returns the tree of a source, or nil when a problem is reported.
-func read(s *source, r *reporter) *node {
-	if s.check(r); len(r.all) > 0 {
-		return nil
-	}
-	tokens := lexer.Tokenize(s.text)
-	if (&aligner{src: s, r: r}).align(tokens); len(r.all) > 0 {
-		return nil
-	}
-	if tokens = (&guard{src: s, r: r}).pass(tokens); len(r.all) > 0 {
-		return nil
-	}
-	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		syntaxProblem(r, err)
-		return nil
-	}
-	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
-		what := "is empty"
-		if strings.TrimSpace(s.text) != "" {
-			what = "has nothing but comments"
-		}
-		r.add(s.whole(), "the file "+what, form)
-		return nil
-	}
-	b := builder{r: r, anchors: make(map[string]*node)}
-	root := b.build(file.Docs[0].Body, 0)
-	if len(r.all) > 0 {
-		return nil
-	}
-	return root
+	return d.p, nil
 }
 
 // form shows how a file looks.

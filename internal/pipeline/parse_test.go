@@ -73,13 +73,13 @@ func TestMistakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got != string(want) {
-				t.Errorf("the answer changed; look at it, and if it is right run go test -run TestMistakes -update\ngot:\n%s\nwant:\n%s", got, want)
+				t.Errorf("the answer changed; if the new one is right, run go test -run TestMistakes -update\ngot:\n%s\nwant:\n%s", got, want)
 			}
 		})
 	}
 }
 
-// checkShape holds for whatever Parse answers.
+// checkShape checks what every answer of Parse has in common.
 func checkShape(t testing.TB, e *pipeline.Error, src []byte) {
 	t.Helper()
 	lines := bytes.Count(src, []byte("\n")) + bytes.Count(src, []byte("\r")) + 1

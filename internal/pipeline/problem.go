@@ -45,19 +45,12 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// spot is a part of the source, as byte offsets. An empty one means the file
-// as a whole.
-type spot struct {
-	from, to, line int
-}
-
 // pending is a Problem whose columns and hint are not worked out yet: both are
-// dear, and most problems of a file with many are not shown.
+// expensive, and most problems of a file with many are not shown.
 type pending struct {
 	at      spot
 	message string
-	hint    string
-	suggest func() string
+	hint    func() string
 }
 
 // reporter collects problems.
@@ -67,41 +60,35 @@ type reporter struct {
 	dropped int // beyond maxKept
 }
 
-// add reports a problem.
-func (r *reporter) add(at spot, message, hint string) {
-	r.keep(pending{at: at, message: message, hint: hint})
+// add reports a problem. It returns false, for functions that return whether
+// all is well.
+func (r *reporter) add(at spot, message, hint string) bool {
+	return r.addSuggesting(at, message, func() string { return hint })
 }
 
 // addSuggesting is add with a hint that is worked out when it is shown.
-func (r *reporter) addSuggesting(at spot, message string, suggest func() string) {
-	r.keep(pending{at: at, message: message, suggest: suggest})
-}
-
-func (r *reporter) keep(p pending) {
-	if len(r.all) == maxKept {
+func (r *reporter) addSuggesting(at spot, message string, hint func() string) bool {
+	if len(r.all) < maxKept {
+		r.all = append(r.all, pending{at: at, message: message, hint: hint})
+	} else {
 		r.dropped++
-		return
 	}
-	r.all = append(r.all, p)
+	return false
 }
 
-// err returns the *Error with all problems, or nil.
+func (r *reporter) failed() bool { return len(r.all) > 0 }
+
+// err returns the *Error with all problems, of which there is at least one.
 func (r *reporter) err() error {
-	if len(r.all) == 0 {
-		return nil
-	}
 	slices.SortStableFunc(r.all, func(a, b pending) int { return cmp.Compare(a.at.from, b.at.from) })
-	// An alias is read wherever it stands, and complained of only once.
+	// An alias is decoded wherever it is used, and a mistake in it reported once.
 	r.all = slices.CompactFunc(r.all, func(a, b pending) bool {
 		return a.at == b.at && (a.message == b.message || anyTask(a.message) == anyTask(b.message))
 	})
 	e := &Error{More: max(0, len(r.all)-maxProblems) + r.dropped}
 	for _, p := range r.all[:min(len(r.all), maxProblems)] {
-		if p.suggest != nil {
-			p.hint = p.suggest()
-		}
 		column, length := r.src.columns(p.at)
-		e.Problems = append(e.Problems, Problem{Line: p.at.line, Column: column, Length: length, Message: p.message, Hint: p.hint})
+		e.Problems = append(e.Problems, Problem{Line: p.at.line, Column: column, Length: length, Message: p.message, Hint: p.hint()})
 	}
 	return e
 }
@@ -111,7 +98,7 @@ var taskName = regexp.MustCompile(`task "(\\.|[^"\\])*"`)
 // anyTask is a message without the names of tasks.
 func anyTask(message string) string { return taskName.ReplaceAllString(message, "task") }
 
-// quote prints a text of the file in a message: in one line, and not too long.
+// quote prints a text of the file for a message: in one line, and not too long.
 func quote(text string) string {
 	const limit = 60
 	n := 0
@@ -121,4 +108,9 @@ func quote(text string) string {
 		}
 	}
 	return fmt.Sprintf("%q", text)
+}
+
+// cut is quote without the quotes and the ellipsis.
+func cut(name string) string {
+	return strings.Trim(strings.TrimSuffix(quote(name), "…"), `"`)
 }

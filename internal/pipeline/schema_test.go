@@ -33,7 +33,7 @@ func compile(t testing.TB) *jsonschema.Schema {
 	return schema
 }
 
-// Mistakes that only Parse sees: how values depend on each other, what stands
+// Mistakes that only Parse finds: how values depend on each other, what occurs
 // twice, and limits in bytes. Files that no library can read are not here.
 var onlyParse = map[string]string{
 	"tab-between-spaces":    "a library takes the tab for nothing",
@@ -48,6 +48,7 @@ var onlyParse = map[string]string{
 	"need-itself":           "needs",
 	"need-list-as-text":     "needs",
 	"surrogate":             "the text is read",
+	"surrogate-cut-short":   "the text is read",
 	"anchor-before-key":     "YAML",
 	"alias-as-key":          "YAML",
 	"tag":                   "YAML",
@@ -206,7 +207,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 				found = found || strings.Contains(p.Message, `"`+key+`"`) && strings.Contains(p.Message, "a list")
 			}
 			if !found {
-				t.Errorf("%s: a list of lists in %q is not complained of: %v", level, key, e)
+				t.Errorf("%s: a list of lists in %q is not reported: %v", level, key, e)
 			}
 		}
 	}

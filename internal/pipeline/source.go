@@ -1,10 +1,8 @@
 package pipeline
 
 import (
-	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/token"
@@ -12,104 +10,101 @@ import (
 
 // source is the text of a file, with its lines.
 type source struct {
-	text   string // without byte order mark; all lines end with \n
-	starts []int  // where lines begin
+	text   string // without byte order mark; every line ends with \n
+	starts []int  // byte offsets at which lines begin; the last one is the end of the text
 }
 
-// newSource ends all lines with \n: the lexer counts some \r\n twice, and a
-// \r inside a text means \n in YAML anyway.
+// newSource normalizes a text for the lexer, which counts some \r\n as two
+// lines, and drops a tag at the end of a file that does not end with \n. A \r
+// inside a text means \n in YAML.
 func newSource(raw []byte) *source {
 	text := strings.TrimPrefix(string(raw), "\ufeff")
 	if strings.Contains(text, "\r") {
 		text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 	}
 	if !strings.HasSuffix(text, "\n") {
-		text += "\n" // the lexer loses a tag at the end of a file
+		text += "\n"
 	}
 	s := &source{text: text, starts: []int{0}}
-	for i := 0; i < len(text); {
-		n := strings.IndexByte(text[i:], '\n')
-		if n < 0 {
-			break
+	for i := range len(text) {
+		if text[i] == '\n' {
+			s.starts = append(s.starts, i+1)
 		}
-		i += n + 1
-		s.starts = append(s.starts, i)
 	}
 	return s
 }
 
-// line returns a line without its end, "" where the file has none.
+// line returns a line without its end, "" for one that the file does not have.
 func (s *source) line(n int) string {
-	if n < 1 || n > len(s.starts) {
+	if n < 1 || n >= len(s.starts) {
 		return ""
 	}
-	end := len(s.text)
-	if n < len(s.starts) {
-		end = s.starts[n] - 1
-	}
-	return s.text[s.starts[n-1]:end]
+	return s.text[s.starts[n-1] : s.starts[n]-1]
 }
 
-// at returns the spot of a part.
-func (s *source) at(from, to int) spot {
+// spot is a part of the source, as byte offsets, and the line in which it
+// begins. An empty spot means the file as a whole.
+type spot struct {
+	from, to, line int
+}
+
+func (s *source) spot(from, to int) spot {
 	line, found := slices.BinarySearch(s.starts, from)
 	if found {
 		line++
 	}
-	return spot{from: from, to: to, line: max(1, line)}
+	return spot{from: from, to: to, line: line}
 }
 
-// whole is for problems without a place.
+// whole is the spot of a problem without a place.
 func (s *source) whole() spot { return spot{line: 1} }
 
-// token returns the spot of a token that align has placed.
+// token returns the spot of a token that has been placed (see [layout]), and of
+// one that is invalid.
 func (s *source) token(tok *token.Token) spot {
-	from := min(tok.Position.Offset, len(s.text))
+	from, length := min(tok.Position.Offset, len(s.text)), 1
 	switch tok.Type {
 	case token.InvalidType:
 		from = s.offset(tok.Position.Line, tok.Position.Column)
-		return s.at(from, from+1)
 	case token.ImplicitNullType:
-		return s.at(from, from+1)
+	default:
+		first, _, _ := strings.Cut(strings.TrimSpace(tok.Origin), "\n")
+		length = max(1, len(first))
 	}
-	return s.at(from, from+max(1, len(firstLine(strings.TrimSpace(tok.Origin)))))
+	return s.spot(from, from+length)
 }
 
-// offset is for the places that only the lexer knows.
+// offset converts the position that the lexer gives to an invalid token, which
+// is never placed.
 func (s *source) offset(line, column int) int {
 	line = min(max(line, 1), len(s.starts))
-	offset := s.starts[line-1]
-	for range s.line(line) {
+	for i := range s.line(line) {
 		if column--; column < 1 {
-			break
+			return s.starts[line-1] + i
 		}
-		_, size := utf8.DecodeRuneInString(s.text[offset:])
-		offset += size
 	}
-	return offset
+	return s.starts[line-1] + len(s.line(line))
 }
 
-// columns works out where a spot is in its line, in characters.
+// columns returns where a spot begins in its line, from 1, and how much of the
+// line it covers, both in characters. One that begins with a quote covers all
+// of the quoted text.
 func (s *source) columns(at spot) (column, length int) {
-	start := s.starts[at.line-1]
-	column = 1 + utf8.RuneCountInString(s.text[start:at.from])
+	before := s.text[s.starts[at.line-1]:at.from]
+	column = 1 + utf8.RuneCountInString(before)
 	if at.from == at.to {
 		return column, 0
 	}
-	rest := s.line(at.line)[at.from-start:]
-	if rest != "" && (rest[0] == '"' || rest[0] == '\'') {
-		return column, utf8.RuneCountInString(rest[:quotedLength(rest)])
+	rest := s.line(at.line)[len(before):]
+	covered := rest[:min(len(rest), at.to-at.from)]
+	if strings.HasPrefix(rest, `"`) || strings.HasPrefix(rest, "'") {
+		covered = rest[:quotedLength(rest)]
 	}
-	return column, max(1, utf8.RuneCountInString(rest[:min(len(rest), at.to-at.from)]))
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
+	return column, max(1, utf8.RuneCountInString(covered))
 }
 
 // quotedLength counts the bytes of a quoted text up to its closing quote, or
-// the end of the text.
+// to the end of the text.
 func quotedLength(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch {
@@ -120,60 +115,4 @@ func quotedLength(text string) int {
 		}
 	}
 	return len(text)
-}
-
-// check reports bytes that are no text, and what would keep the lexer busy
-// for minutes: its work grows with the square of each of these.
-func (s *source) check(r *reporter) {
-	const (
-		maxBlank = 100         // empty lines in a row: at the end of a block of text
-		maxArrow = 1000        // < in a row
-		maxTabs  = 200_000_000 // sum of what follows each tab in its line: in double quotes
-	)
-	blank, arrows, tabs, line := 0, 0, 0, 0
-	for i := 0; i < len(s.text); {
-		c, size := utf8.DecodeRuneInString(s.text[i:])
-		switch {
-		case c == utf8.RuneError && size == 1:
-			r.add(s.at(i, i+1), fmt.Sprintf("the byte 0x%02x is not UTF-8", s.text[i]), "save the file as UTF-8")
-			return
-		case c == 0:
-			r.add(s.at(i, i+1), "a NUL byte: this is not a text file", "save the file as UTF-8 text")
-			return
-		case c != '\n' && c != '\t' && unicode.IsControl(c) && c != 0x85:
-			r.add(s.at(i, i+1), fmt.Sprintf("a control character (U+%04X), which YAML does not allow", c), fmt.Sprintf(`remove it, or write it as "\x%02x" in double quotes`, c))
-			return
-		}
-		if c == '<' {
-			arrows++
-		} else {
-			arrows = 0
-		}
-		switch c {
-		case '\n':
-			blank++
-			line++
-		case ' ':
-		case '\t':
-			end := len(s.text)
-			if line+1 < len(s.starts) {
-				end = s.starts[line+1]
-			}
-			tabs += end - i
-		default:
-			blank = 0
-		}
-		switch {
-		case blank > maxBlank+1:
-			r.add(s.at(i, i+1), fmt.Sprintf("more than %d empty lines in a row", maxBlank), "remove some")
-			return
-		case arrows > maxArrow:
-			r.add(s.at(i, i+1), fmt.Sprintf("more than %d times < in a row", maxArrow), "keep such data in a file of its own")
-			return
-		case tabs > maxTabs:
-			r.add(s.at(i, i+1), "too many tabs in long lines", `write \t in double quotes, or keep such data in a file of its own`)
-			return
-		}
-		i += size
-	}
 }

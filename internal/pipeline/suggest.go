@@ -13,7 +13,7 @@ type level struct {
 	name    string            // "a task"
 	keys    []string          // in the order of the documentation
 	example string            // how a key of this level is reached
-	later   map[string]string // keys of API.md that are not built yet, and what to do meanwhile
+	later   map[string]string // keys that are planned, and what to do until then
 	others  map[string]string // what other tools call our keys
 }
 
@@ -79,10 +79,10 @@ var (
 
 // adviseKey says what may be meant by a key that a level does not have.
 func adviseKey(key string, at *level) string {
-	known, elsewhere := at.guess(key)
+	known, other := at.guess(key)
 	switch {
-	case elsewhere != nil:
-		return fmt.Sprintf("%q belongs to %s: %s", key, elsewhere.name, strings.Replace(elsewhere.example, "KEY", key, 1))
+	case other != nil:
+		return fmt.Sprintf("%q belongs to %s: %s", key, other.name, strings.Replace(other.example, "KEY", key, 1))
 	case known != "":
 		return fmt.Sprintf("did you mean %q?", known)
 	}
@@ -91,7 +91,7 @@ func adviseKey(key string, at *level) string {
 
 // guess returns the key of the level that may be meant, or the other level
 // that has the key.
-func (l *level) guess(key string) (known string, elsewhere *level) {
+func (l *level) guess(key string) (known string, other *level) {
 	lower := strings.ToLower(key)
 	if slices.Contains(l.keys, lower) {
 		return lower, nil
@@ -108,7 +108,7 @@ func (l *level) guess(key string) (known string, elsewhere *level) {
 }
 
 // lacks reports whether a mapping has none of the keys, and no unknown key
-// that may be meant for one: that is complained of already.
+// that may be meant for one: that has been reported.
 func (l *level) lacks(m *node, keys ...string) bool {
 	for _, e := range m.entries {
 		name := e.name

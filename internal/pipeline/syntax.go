@@ -7,10 +7,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-const quoteHint = "put the text in quotes, or write it below a line that ends with |"
-
-// syntax says in our words what the lexer or the parser says in theirs. The
-// first that is contained in theirs holds.
+// syntax has our message for each message of the lexer or the parser. The first
+// row applies whose text is contained in theirs.
 var syntax = []struct{ theirs, ours, hint string }{
 	{"'\t' that cannot start", "a tab indents this line", "indent with spaces"},
 	{"tab character", "a tab where YAML wants spaces", "indent with spaces"},
@@ -20,6 +18,7 @@ var syntax = []struct{ theirs, ours, hint string }{
 	{"escaped UTF", "the escape is cut short", `write \u and four hexadecimal digits`},
 	{"surrogate", "half of a surrogate pair is no character", "write the character itself"},
 	{"reserved character", "a text cannot begin with this character", "put the text in quotes"},
+	{"after document separator", "nothing may follow --- in its line", "begin on the next line"},
 	{"document separator", "a line of --- or ... inside a quoted text", "close the quotes before it, or indent the line"},
 	{"invalid header option", "after | or > only +, - and one digit may stand", "begin the text on the next line; a text that begins with | or > needs quotes"},
 	{"multi-line content", "a text is announced by | or >, and none follows", "indent the lines of the text"},
@@ -46,13 +45,12 @@ var syntax = []struct{ theirs, ours, hint string }{
 	{"unexpected key name", "a key is missing, or goes over more than one line", "write key: value, with a space after the colon"},
 	{"alias", "a * without a name", "put the text in quotes"},
 	{"anchor", "an anchor (&) without a value", "put a text that begins with & in quotes"},
-	{"document separator", "nothing may follow --- in its line", "begin on the next line"},
 	{"value is not allowed", "the indentation of this line fits nothing above it", "indent it like the keys that it belongs to"},
 	{"unexpected end content", "something follows the end of the document", "remove the line of ..."},
 }
 
-// translate returns the message and hint for a text of the lexer or parser;
-// behind, when it is about what stands behind something else in a line.
+// translate returns the message and hint for a message of the lexer or parser.
+// behind means that it is about what follows something else in a line.
 func translate(theirs string, behind bool) (message, hint string) {
 	if behind && (strings.Contains(theirs, "invalid header option") || strings.Contains(theirs, "value is not allowed") && !strings.Contains(theirs, "mapping value")) {
 		return "this does not belong to what stands before it", "put the whole text in quotes, from its first character on"
@@ -65,27 +63,26 @@ func translate(theirs string, behind bool) (message, hint string) {
 	return "this is not YAML: " + quote(theirs), "look at the indentation and the quotes before it"
 }
 
-// syntaxProblem reports the error of the parser.
-func syntaxProblem(r *reporter, err error) {
+// addSyntax reports the error of the parser.
+func (r *reporter) addSyntax(err error) {
+	theirs, at := err.Error(), r.src.whole()
+	var tok *token.Token
 	var located interface {
 		GetMessage() string
 		GetToken() *token.Token
 	}
-	if !errors.As(err, &located) {
-		message, hint := translate(err.Error(), false)
-		r.add(r.src.whole(), message, hint)
-		return
+	if errors.As(err, &located) {
+		theirs, tok = located.GetMessage(), located.GetToken()
 	}
-	tok := located.GetToken()
 	if tok == nil || tok.Position == nil {
-		message, hint := translate(located.GetMessage(), false)
-		r.add(r.src.whole(), message, hint)
-		return
+		tok = &token.Token{}
+	} else {
+		at = r.src.token(tok)
 	}
 	behind := tok.Prev != nil && tok.Prev.Position != nil && tok.Prev.Position.Line == tok.Position.Line
-	message, hint := translate(located.GetMessage(), behind)
-	if tok.Type == token.StringType && strings.Contains(strings.TrimSpace(tok.Origin), "\n") && hint == quoteHint {
+	message, hint := translate(theirs, behind)
+	if hint == quoteHint && tok.Type == token.StringType && strings.Contains(strings.TrimSpace(tok.Origin), "\n") {
 		message, hint = "the next line is indented so that it goes on with this text", "indent its key like the key in this line"
 	}
-	r.add(r.src.token(tok), message, hint)
+	r.add(at, message, hint)
 }

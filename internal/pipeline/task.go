@@ -9,238 +9,233 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// taskList reads the tasks and checks what lies between them.
-type taskList struct {
-	*decoder
-	p *Pipeline
-
-	order  []string           // the names of all tasks, also of those with mistakes
-	places map[string]spot    // of the names
-	needs  map[string][]entry // as written
-}
-
-func (l *taskList) read(e entry) {
-	if e.value.kind != mapping {
-		l.notTasks(e)
+// tasks reads all tasks, and checks what is between them.
+func (d *decoder) tasks(f field) {
+	if f.value.kind != mapping {
+		d.notTasks(f)
 		return
 	}
-	tasks := e.value
-	for _, t := range tasks.twice {
-		l.r.add(t.at, fmt.Sprintf("two tasks are named %s, in lines %d and %d", quote(t.name), t.first.line, t.at.line), "rename one of them")
+	for _, dup := range f.value.duplicates {
+		d.r.add(dup.at, fmt.Sprintf("two tasks are named %s, in lines %d and %d", quote(dup.name), dup.first.line, dup.at.line), "rename one of them")
 	}
-	switch n := len(tasks.entries); {
+	entries := f.value.entries
+	switch n := len(entries); {
 	case n == 0:
-		l.r.add(e.spot(), "the pipeline has no tasks", form)
+		d.r.add(f.spot(), "the pipeline has no tasks", form)
 		return
 	case n > MaxTasks:
-		l.r.add(e.at, fmt.Sprintf("the pipeline has %d tasks, and at most %d are allowed", n, MaxTasks), "split it into several pipelines")
+		d.r.add(f.at, fmt.Sprintf("the pipeline has %d tasks, and at most %d are allowed", n, MaxTasks), "split it into several pipelines")
 		return
 	}
-	l.places = make(map[string]spot, len(tasks.entries))
-	l.needs = make(map[string][]entry, len(tasks.entries))
-	for _, t := range tasks.entries {
-		l.order = append(l.order, t.name)
-		l.places[t.name] = t.at
+	d.places = make(map[string]spot, len(entries))
+	d.needs = make(map[string][]field, len(entries))
+	for _, e := range entries {
+		d.names = append(d.names, e.name)
+		d.places[e.name] = e.at
 	}
-	for _, t := range tasks.entries {
-		l.name(t.at, "the name of the task "+quote(t.name), t.name, "fetch")
-		l.task(t)
+	for _, e := range entries {
+		d.name(e.at, "the name of the task "+quote(e.name), e.name, "fetch")
+		d.task(e)
 	}
-	l.checkNeeds()
-	l.checkInputs(e)
+	d.checkNeeds()
+	if !d.r.failed() {
+		d.checkInputs(f)
+	}
 }
 
-func (l *taskList) notTasks(e entry) {
+func (d *decoder) notTasks(f field) {
 	hint := form
 	switch {
-	case e.value.kind == nothing:
-		l.r.add(e.at, "the pipeline has no tasks", hint)
+	case f.value.kind == nothing:
+		d.r.add(f.at, "the pipeline has no tasks", form)
 		return
-	case e.value.kind == list && len(e.value.items) > 0:
+	case f.value.kind == list && len(f.value.items) > 0:
 		hint = "write each task under its name, without a dash:\n    tasks:\n      fetch: {run: \"curl -sf https://example.com/data.csv -o data.csv\"}"
 	}
-	l.r.add(e.spot(), fmt.Sprintf("%q of the pipeline is %s, not a mapping of names to tasks", e.name, e.value.describe()), hint)
+	d.r.add(f.spot(), fmt.Sprintf("%s is %s, not a mapping of names to tasks", f.label(), f.value.describe()), hint)
 }
 
-func (l *taskList) task(e entry) {
-	where := "task " + quote(e.name)
+func (d *decoder) task(e entry) {
+	of := "task " + quote(e.name)
 	if e.value.kind != mapping {
-		l.notTask(e, where)
+		d.notTask(e, of)
 		return
 	}
 	t := Task{Name: e.name}
-	l.keys(e.value, where, taskLevel, func(e entry) {
-		switch e.name {
+	d.keys(e.value, of, taskLevel, func(f field) {
+		switch f.name {
 		case "description":
-			l.text(e, where, "what it is for")
+			d.text(f, "what it is for")
 		case "run":
-			l.run(e, where, &t)
+			d.run(f, &t)
 		case "http":
-			t.HTTP = l.http(e, where)
+			t.HTTP = d.http(f)
 		case "type":
-			t.Type = l.typeName(e, where)
+			t.Type = d.typeName(f)
 		case "input":
-			t.Input = l.json(nil, e.value, fmt.Sprintf("%q of %s", e.name, where), 0)
+			t.Input = d.json(nil, f.value, f.label(), 0)
 		case "needs":
-			l.needs[t.Name] = l.names(e, where, "[fetch]")
+			d.needs[t.Name] = d.nameList(f, "[fetch]")
 		case "retry":
-			l.retry(e, where, &t)
+			t.Retry = d.retry(f)
 		case "timeout":
-			t.Timeout = l.duration(e, where, "2m")
+			t.Timeout = d.duration(f, "2m")
 		case "env":
-			t.Env = l.env(e, where)
+			t.Env = d.env(f)
 		case "inherit_env":
-			t.InheritEnv = l.inheritEnv(e, where)
+			t.InheritEnv = d.inheritEnv(f)
 		case "dir":
-			t.Dir = l.dir(e, where)
+			t.Dir = d.filled(f, "work")
 		case "labels":
-			t.Labels = l.labels(e, where)
+			t.Labels = d.labels(f)
 		case "concurrency":
-			l.concurrency(e, where, &t)
+			d.concurrency(f, &t)
 		case "priority":
-			t.Priority = l.whole(e, where, minPriority, maxPriority, "5")
+			t.Priority = d.whole(f, minPriority, maxPriority, "5")
 		}
 	})
-	l.one(e, where)
-	l.p.Tasks = append(l.p.Tasks, t)
+	d.checkWork(e, of)
+	d.p.Tasks = append(d.p.Tasks, t)
 }
 
 // notTask guesses what was meant by a task that is no mapping.
-func (l *taskList) notTask(e entry, where string) {
-	name := cut(e.name)
+func (d *decoder) notTask(e entry, of string) {
+	name, message := cut(e.name), fmt.Sprintf("%s is %s, not a mapping", of, e.value.describe())
 	switch e.value.kind {
 	case nothing:
-		l.r.add(e.at, where+" is empty", fmt.Sprintf("write for example %s: {run: \"echo hello\"}", name))
+		d.r.add(e.at, of+" is empty", fmt.Sprintf("write for example %s: {run: \"echo hello\"}", name))
 	case scalar:
-		l.r.add(e.spot(), fmt.Sprintf("%s is %s, not a mapping", where, e.value.describe()), fmt.Sprintf("write %s: {run: %s}", name, quote(e.value.text)))
+		d.r.add(e.spot(), message, fmt.Sprintf("write %s: {run: %s}", name, quote(e.value.text)))
 	default:
-		l.r.add(e.spot(), fmt.Sprintf("%s is %s, not a mapping", where, e.value.describe()), fmt.Sprintf("write for example %s: {run: [python3, clean.py]}", name))
+		d.r.add(e.spot(), message, fmt.Sprintf("write for example %s: {run: [python3, clean.py]}", name))
 	}
 }
 
-// one checks that a task says exactly once what it does, and that its other
-// keys fit that.
-func (l *taskList) one(e entry, where string) {
-	var kinds []entry
+// checkWork checks that a task says exactly once what it does, and that its
+// other keys fit that.
+func (d *decoder) checkWork(e entry, of string) {
+	var works []entry
 	for _, key := range []string{"run", "http", "type"} {
-		if found, ok := e.value.get(key); ok {
-			kinds = append(kinds, found)
+		if work, ok := e.value.get(key); ok {
+			works = append(works, work)
 		}
 	}
-	if len(kinds) > 1 {
-		slices.SortStableFunc(kinds, func(a, b entry) int { return cmp.Compare(a.at.from, b.at.from) })
-		names := make([]string, 0, len(kinds))
-		for _, k := range kinds {
-			names = append(names, fmt.Sprintf("%q", k.name))
+	switch {
+	case len(works) > 1:
+		slices.SortStableFunc(works, func(a, b entry) int { return cmp.Compare(a.at.from, b.at.from) })
+		names := make([]string, 0, len(works))
+		for _, w := range works {
+			names = append(names, quote(w.name))
 		}
-		l.r.add(kinds[len(kinds)-1].at, where+" has "+strings.Join(names, " and "), "keep one of them, and give each other one a task of its own")
+		d.r.add(works[len(works)-1].at, of+" has "+strings.Join(names, " and "), "keep one of them, and give each other one a task of its own")
 		return
-	}
-	if len(kinds) == 0 {
+	case len(works) == 0:
 		if taskLevel.lacks(e.value, "run", "http", "type") {
-			l.r.add(e.at, where+" says nothing to do", `give it run: "a command", http: {url: …} or type: acme.billing.charge.v1`)
+			d.r.add(e.at, of+" says nothing to do", `give it run: "a command", http: {url: …} or type: acme.billing.charge.v1`)
 		}
 		return
 	}
+	work := works[0].name
 	for _, key := range []string{"env", "inherit_env", "dir"} {
-		if found, ok := e.value.get(key); ok && kinds[0].name != "run" {
-			l.r.add(found.at, fmt.Sprintf("%q of %s is for commands, and the task has %q", key, where, kinds[0].name), "remove it")
+		if found, ok := e.value.get(key); ok && work != "run" {
+			d.r.add(found.at, fmt.Sprintf("%q of %s is for commands, and the task has %q", key, of, work), "remove it")
 		}
 	}
-	if found, ok := e.value.get("input"); ok && kinds[0].name != "type" {
-		l.r.add(found.at, fmt.Sprintf(`"input" of %s is for a task with a type, and the task has %q`, where, kinds[0].name), "remove it; a command takes arguments and env, a request takes json or body")
+	if found, ok := e.value.get("input"); ok && work != "type" {
+		d.r.add(found.at, fmt.Sprintf(`"input" of %s is for a task with a type, and the task has %q`, of, work), "remove it; a command takes arguments and env, a request takes json or body")
 	}
 }
 
-func (l *taskList) run(e entry, where string, t *Task) {
-	const example = `"python3 clean.py", or [python3, clean.py]`
-	if e.value.kind == scalar {
-		t.Shell, _ = l.filled(e, where, `"python3 clean.py"`)
-		return
-	}
-	if e.value.kind != list {
-		l.wrong(e, where, "a command", example)
-		return
-	}
-	if len(e.value.items) == 0 {
-		l.r.add(e.spot(), fmt.Sprintf("%q of %s is an empty list", e.name, where), "write for example run: [python3, clean.py]")
-		return
-	}
-	for i, item := range e.value.items {
-		switch {
-		case item.kind != scalar:
-			l.wrongItem(e, entry{value: item}, where, "[python3, clean.py]")
-		case i == 0 && strings.TrimSpace(item.text) == "":
-			l.r.add(item.at, fmt.Sprintf("%q of %s begins with an empty text, and not with a program", e.name, where), "write for example run: [python3, clean.py]")
-		case i == 0 && strings.Contains(item.text, " ") && !strings.ContainsAny(item.text, `/\`):
-			l.r.add(item.at, fmt.Sprintf("%q of %s begins with %s, which is no program: a list is one command and its arguments", e.name, where, quote(item.text)),
-				"write for example run: [python3, clean.py], or several commands as a text, one per line: run: |")
-		case l.storable(item.at, fmt.Sprintf("%q of %s", e.name, where), item.text):
+func (d *decoder) run(f field, t *Task) {
+	const example = "[python3, clean.py]"
+	switch {
+	case f.value.kind == scalar:
+		t.Shell = d.filled(f, `"python3 clean.py"`)
+	case f.value.kind != list:
+		d.wrong(f, "a command", `"python3 clean.py", or `+example)
+	case len(f.value.items) == 0:
+		d.r.add(f.spot(), f.label()+" is an empty list", f.example(example))
+	default:
+		for i, item := range f.value.items {
 			t.Argv = append(t.Argv, item.text)
+			switch {
+			case item.kind != scalar:
+				d.wrongItem(f, item, example)
+			case i == 0 && strings.TrimSpace(item.text) == "":
+				d.r.add(item.at, f.label()+" begins with an empty text, and not with a program", f.example(example))
+			case i == 0 && strings.Contains(item.text, " ") && !strings.ContainsAny(item.text, `/\`):
+				d.r.add(item.at, fmt.Sprintf("%s begins with %s, which is no program: a list is one command and its arguments", f.label(), quote(item.text)),
+					f.example(example)+", or several commands as a text, one per line: run: |")
+			default:
+				d.checkNUL(item.at, f.label(), item.text)
+			}
 		}
 	}
 }
 
-func (l *taskList) typeName(e entry, where string) string {
+func (d *decoder) typeName(f field) string {
 	const example = "acme.billing.charge.v1"
-	name, ok := l.filled(e, where, example)
-	if ok && task.CheckTypeName(name) != nil {
-		l.r.add(e.spot(), fmt.Sprintf("%q of %s is %s, which cannot name a task type", e.name, where, quote(name)),
+	name := d.filled(f, example)
+	if name != "" && task.CheckTypeName(name) != nil {
+		d.r.add(f.spot(), fmt.Sprintf("%s is %s, which cannot name a task type", f.label(), quote(name)),
 			"write four parts of a-z, 0-9 and _ joined by dots, the last a version, as in "+example)
 	}
 	return name
 }
 
-func (l *taskList) retry(e entry, where string, t *Task) {
-	if !l.mapping(e, where, "{max_attempts: 3, base: 1s}") {
-		return
+func (d *decoder) retry(f field) Retry {
+	const example = "{max_attempts: 3, base: 1s}"
+	var retry Retry
+	if !d.mapping(f, example) {
+		return retry
 	}
-	in := "retry of " + where
-	l.keys(e.value, in, retryLevel, func(e entry) {
-		switch e.name {
+	of := "retry of " + f.of
+	d.keys(f.value, of, retryLevel, func(f field) {
+		switch f.name {
 		case "max_attempts":
-			t.Retry.MaxAttempts = l.whole(e, in, 1, maxAttempts, "3")
+			retry.MaxAttempts = d.whole(f, 1, maxAttempts, "3")
 		case "base":
-			t.Retry.Base = l.duration(e, in, "1s")
+			retry.Base = d.duration(f, "1s")
 		case "max":
-			t.Retry.Max = l.duration(e, in, "5m")
+			retry.Max = d.duration(f, "5m")
 		}
 	})
-	if t.Retry.Max > 0 && t.Retry.Base > t.Retry.Max {
-		at, _ := e.value.get("max")
-		l.r.add(at.spot(), fmt.Sprintf("max of %s is shorter than its base", in), "the pauses grow from base to max")
+	if retry.Max > 0 && retry.Base > retry.Max {
+		longest, _ := f.value.get("max")
+		d.r.add(longest.spot(), fmt.Sprintf("max of %s is shorter than its base", of), "the pauses grow from base to max")
 	}
-	if l.p.Budget.MaxAttemptsPerTask == 0 && retryLevel.lacks(e.value, "max_attempts") {
-		l.r.add(e.at, in+" does not say how often", "write for example retry: {max_attempts: 3, base: 1s}")
+	if d.p.Budget.MaxAttemptsPerTask == 0 && retryLevel.lacks(f.value, "max_attempts") {
+		d.r.add(f.at, of+" does not say how often", f.example(example))
 	}
+	return retry
 }
 
-func (l *taskList) concurrency(e entry, where string, t *Task) {
-	in := "concurrency of " + where
-	switch e.value.kind {
+func (d *decoder) concurrency(f field, t *Task) {
+	of := "concurrency of " + f.of
+	switch f.value.kind {
 	case scalar:
-		t.ConcurrencyKey = l.concurrencyKey(e, where)
+		t.ConcurrencyKey = d.concurrencyKey(f)
 	case mapping:
-		l.keys(e.value, in, concurrencyLevel, func(e entry) {
-			switch e.name {
+		d.keys(f.value, of, concurrencyLevel, func(f field) {
+			switch f.name {
 			case "key":
-				t.ConcurrencyKey = l.concurrencyKey(e, in)
+				t.ConcurrencyKey = d.concurrencyKey(f)
 			case "limit":
-				t.ConcurrencyLimit = l.whole(e, in, 1, maxAttempts, "2")
+				t.ConcurrencyLimit = d.whole(f, 1, maxAttempts, "2")
 			}
 		})
-		if concurrencyLevel.lacks(e.value, "key") {
-			l.r.add(e.at, in+" has no key", "write for example concurrency: {key: database, limit: 2}")
+		if concurrencyLevel.lacks(f.value, "key") {
+			d.r.add(f.at, of+" has no key", f.example("{key: database, limit: 2}"))
 		}
 	default:
-		l.wrong(e, where, "a key, or a key and a limit", "database, or concurrency: {key: database, limit: 2}")
+		d.wrong(f, "a key, or a key and a limit", "database, or concurrency: {key: database, limit: 2}")
 	}
 }
 
-func (l *taskList) concurrencyKey(e entry, where string) string {
-	key, ok := l.filled(e, where, "database")
-	if ok && len(key) > 255 {
-		l.r.add(e.spot(), fmt.Sprintf("%q of %s is %d bytes long, and at most 255 are allowed", e.name, where, len(key)), "shorten it")
+func (d *decoder) concurrencyKey(f field) string {
+	key := d.filled(f, "database")
+	if len(key) > maxKeyBytes {
+		d.r.add(f.spot(), fmt.Sprintf("%s is %d bytes long, and at most %d are allowed", f.label(), len(key), maxKeyBytes), "shorten it")
 	}
 	return key
 }

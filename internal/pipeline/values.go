@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -51,9 +52,9 @@ const maxDepthJSON = 2 * maxDepth
 
 // json appends a value as JSON: keys in the order of the file, numbers as
 // they are written.
-func (d *decoder) json(to []byte, n *node, where string, depth int) []byte {
+func (d *decoder) json(to []byte, n *node, of string, depth int) []byte {
 	if depth > maxDepthJSON {
-		d.r.add(n.at, fmt.Sprintf("%s nests deeper than %d levels", where, maxDepthJSON), "keep such data in a file of its own")
+		d.r.add(n.at, fmt.Sprintf("%s nests deeper than %d levels", of, maxDepthJSON), "keep such data in a file of its own")
 		return append(to, "null"...)
 	}
 	switch n.kind {
@@ -65,19 +66,19 @@ func (d *decoder) json(to []byte, n *node, where string, depth int) []byte {
 			if i > 0 {
 				to = append(to, ',')
 			}
-			to = d.json(to, item, where, depth+1)
+			to = d.json(to, item, of, depth+1)
 		}
 		return append(to, ']')
 	case mapping:
-		d.onlyOnce(n, where)
+		d.onlyOnce(n, of)
 		to = append(to, '{')
 		for i, e := range n.entries {
 			if i > 0 {
 				to = append(to, ',')
 			}
-			d.storable(e.at, "a key of "+where, e.name)
+			d.checkNUL(e.at, "a key of "+of, e.name)
 			to = append(appendText(to, e.name), ':')
-			to = d.json(to, e.value, where, depth+1)
+			to = d.json(to, e.value, of, depth+1)
 		}
 		return append(to, '}')
 	}
@@ -93,10 +94,10 @@ func (d *decoder) json(to []byte, n *node, where string, depth int) []byte {
 	case plainNumber:
 		return append(to, n.text...)
 	case plainOddNumber:
-		d.r.add(n.at, fmt.Sprintf("%s in %s is no number of JSON", cut(n.text), where), fmt.Sprintf("write %s for the text, or the number in decimal digits", quote(n.text)))
+		d.r.add(n.at, fmt.Sprintf("%s in %s is no number of JSON", cut(n.text), of), fmt.Sprintf("write %s for the text, or the number in decimal digits", quote(n.text)))
 		return append(to, "null"...)
 	}
-	d.storable(n.at, "a text in "+where, n.text)
+	d.checkNUL(n.at, "a text in "+of, n.text)
 	return appendText(to, n.text)
 }
 
@@ -106,6 +107,22 @@ func appendText(to []byte, text string) []byte {
 		return append(to, `""`...) // no string is refused
 	}
 	return append(to, raw...)
+}
+
+// whole reads a whole number without quotes.
+func (d *decoder) whole(f field, least, most int, example string) int {
+	n, ok := wholeNumber(f.value.text)
+	switch {
+	case ok && !f.value.plain:
+		d.r.add(f.spot(), f.label()+" is a text, not a number", fmt.Sprintf("write it without quotes: %s: %s", f.name, f.value.text))
+	case !ok:
+		d.wrong(f, "a whole number", example)
+	case n < least || n > most:
+		d.r.add(f.spot(), fmt.Sprintf("%s is %s, and must be from %d to %d", f.label(), cut(f.value.text), least, most), f.example(example))
+	default:
+		return n
+	}
+	return 0
 }
 
 // wholeNumber reads a number without sign tricks, and one that is too large
@@ -131,6 +148,19 @@ var units = map[string]string{
 }
 
 var days = map[string]int{"d": 1, "day": 1, "days": 1, "w": 7, "week": 7, "weeks": 7}
+
+// duration reads a duration as Go writes it.
+func (d *decoder) duration(f field, example string) time.Duration {
+	if f.value.kind != scalar {
+		d.wrong(f, "a duration", example)
+		return 0
+	}
+	length, problem, hint := parseDuration(f.value.text)
+	if problem != "" {
+		d.r.add(f.spot(), fmt.Sprintf("%s is %s, %s", f.label(), quote(f.value.text), problem), cmp.Or(hint, f.example(example)))
+	}
+	return length
+}
 
 // takes reports whether a hint may offer a duration.
 func takes(text string) bool {

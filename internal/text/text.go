@@ -1,12 +1,12 @@
-// Package text has the words and measures that the views for people share:
-// colours, counts, spans of time, and how wide a text is on a terminal. It
-// prints nothing itself.
+// Package text has what the views for people share: colours, counts, spans of
+// time, how wide a text is on a terminal, and how a recorded text becomes
+// printable. It prints nothing itself, and knows no sentence about tasks:
+// those are in internal/explain.
 package text
 
 import (
 	"fmt"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -98,7 +98,8 @@ func Cut(text string, limit int) string {
 }
 
 // Printable replaces what could act on a terminal: recorded texts come from
-// handlers and from whoever enqueues. Line breaks stay.
+// handlers and producers. Line breaks stay. [Lines] also drops escape
+// sequences.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -119,26 +120,6 @@ func Plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// Span is a duration in whole seconds, with at most two units.
-func Span(d time.Duration) string {
-	const day = 24 * time.Hour
-	two := func(big, small time.Duration, b, s string) string {
-		if rest := d % big / small; rest != 0 {
-			return fmt.Sprintf("%d%s%d%s", d/big, b, rest, s)
-		}
-		return fmt.Sprintf("%d%s", d/big, b)
-	}
-	switch d = max(d, 0); {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < time.Hour:
-		return two(time.Minute, time.Second, "m", "s")
-	case d < day:
-		return two(time.Hour, time.Minute, "h", "m")
-	}
-	return two(day, time.Hour, "d", "h")
 }
 
 // Stop ends a sentence, which may end in a quoted message with a stop of its

@@ -2,7 +2,6 @@ package text_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
@@ -44,19 +43,6 @@ func TestCut(t *testing.T) {
 	for limit := range 12 {
 		if got := text.Cut("日本e\u0301語🇯🇵x", limit); text.Width(got) > limit {
 			t.Errorf("cut to %d columns: %q has %d", limit, got, text.Width(got))
-		}
-	}
-}
-
-func TestSpan(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		-time.Hour: "0s", 0: "0s", 59*time.Second + 900*time.Millisecond: "59s", time.Minute: "1m", 90 * time.Second: "1m30s",
-		time.Hour: "1h", time.Hour + time.Second: "1h", time.Hour + 2*time.Minute + 3*time.Second: "1h2m",
-		25 * time.Hour: "1d1h", 48 * time.Hour: "2d", 50*time.Hour + time.Minute: "2d2h",
-	} {
-		if got := text.Span(d); got != want {
-			t.Errorf("Span(%s) = %s, want %s", d, got, want)
 		}
 	}
 }

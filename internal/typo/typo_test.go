@@ -23,7 +23,7 @@ func TestDistance(t *testing.T) {
 		{"kitten", "sitting", 2, 3},    // counting stops
 		{"kitten", "sitting", 1, 2},    // earlier
 		{"ab", "ba", 1, 2},             // over the limit only in the last place
-		{"a", "abcdef", 2, 3},          // lengths alone tell
+		{"a", "abcdef", 2, 3},          // the lengths decide
 		{"abcdefgh", "stuvwxyz", 2, 3}, // no row is near
 	} {
 		for _, pair := range [][2]string{{tc.a, tc.b}, {tc.b, tc.a}} {

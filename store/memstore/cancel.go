@@ -1,8 +1,7 @@
 package memstore
 
 import (
-	"fmt"
-
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -10,17 +9,13 @@ import (
 // cancel ends a task, or asks its worker to.
 func (o *op) cancel(cmd store.CancelTask) store.CommandResult {
 	r, res := o.find(cmd.Task, cmd.Seen)
-	switch {
-	case res.Err != nil:
+	if res.Err != nil {
 		return res
-	case r.State.Terminal():
-		return refuse(r, "a task that ended cannot be cancelled")
 	}
-	verb := "cancel"
-	if cmd.Force {
-		verb = "force_cancel"
+	if err := rules.CheckCancel(r.ID, r.State); err != nil {
+		return store.CommandResult{State: r.State, Err: err}
 	}
-	o.note(cmd.Audit, verb, r.ID.String())
+	o.note(cmd.Audit, rules.CancelVerb(cmd.Force), r.ID.String())
 	if r.State == task.Running && !cmd.Force {
 		o.ask(r, cmd.Audit)
 		return store.CommandResult{State: r.State, Asked: true}
@@ -29,7 +24,7 @@ func (o *op) cancel(cmd store.CancelTask) store.CommandResult {
 	return store.CommandResult{State: r.State}
 }
 
-// ask asks a running task to end. Who asked first stays on record.
+// ask asks a running task to end. The first request stays on record.
 func (o *op) ask(r *row, a store.Audit) {
 	o.notice.Cancels = append(o.notice.Cancels, r.ID)
 	if r.CancelRequested {
@@ -42,11 +37,11 @@ func (o *op) ask(r *row, a store.Audit) {
 // cancelNow ends a task as cancelled, revoking its lease if it runs.
 func (o *op) cancelNow(r *row, a store.Audit) {
 	r.CancelKind, r.CancelBy, r.CancelReason = task.KindCancelled, a.By, a.Reason
-	err := r.cancelError()
+	err := rules.CancelFailure(rules.CancelRequest{Kind: task.KindCancelled, By: a.By, Reason: a.Reason}, r.DeadlineAt)
 	if r.State == task.Running {
 		o.recordAttempt(r.attempt(), task.OutcomeCancelled, err)
 		r.Epoch++
-		o.revoke(r)
+		o.endLease(r)
 		o.notice.Cancels = append(o.notice.Cancels, r.ID)
 	}
 	o.end(r, task.Cancelled, err)
@@ -56,7 +51,7 @@ func (o *op) cancelNow(r *row, a store.Audit) {
 func (o *op) cancelJob(cmd store.CancelJob) store.CommandResult {
 	j, ok := o.jobs[cmd.Job]
 	if !ok {
-		return store.CommandResult{Err: fmt.Errorf("job %s: %w", cmd.Job, store.ErrNotFound)}
+		return store.CommandResult{Err: rules.JobNotFound(cmd.Job)}
 	}
 	if j.State.Terminal() {
 		return store.CommandResult{AlreadyDone: j.Counters.Total}
@@ -65,8 +60,8 @@ func (o *op) cancelJob(cmd store.CancelJob) store.CommandResult {
 	if !j.CancelRequested {
 		j.CancelRequested, j.CancelBy, j.CancelReason = true, cmd.By, cmd.Reason
 	}
-	// All of them end before their dependents are told: none of them may be
-	// released, or end for a need, because another one ended a moment before.
+	// All of them end before their dependents are looked at: none of them may
+	// start, or end for a need, because another one ended a moment before.
 	var res store.CommandResult
 	for _, r := range o.sorted(func(r *row) bool { return r.JobID == j.ID }) {
 		switch {
@@ -80,6 +75,6 @@ func (o *op) cancelJob(cmd store.CancelJob) store.CommandResult {
 			res.Cancelled++
 		}
 	}
-	o.judge(j)
+	o.resolveJob(j)
 	return res
 }

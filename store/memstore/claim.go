@@ -6,26 +6,24 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-// suspectCrashes is how many lost leases in a row make a task a suspect (R7).
-const suspectCrashes = 2
-
 // Claim implements store.Worker.
 func (s *Store) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
 	if req.LeaseID.IsZero() {
-		return store.ClaimResult{}, errors.New("claim: the lease id is zero")
+		return store.ClaimResult{}, errors.New("the lease id is zero")
 	}
 	var res store.ClaimResult
 	err := s.do(ctx, ns, func(o *op) {
-		c := &claim{op: o, req: req, taken: map[string]int{}, suspects: req.Quarantined, company: req.QuarantineLimit}
+		c := &claim{op: o, req: req, taken: map[string]int{}, quarantine: rules.NewQuarantine(&req)}
 		if req.Again {
 			c.lookUp()
 		} else {
 			c.run()
-			o.settle()
+			o.propagate()
 		}
 		res = store.ClaimResult{Tasks: c.got, Now: o.now, Next: c.next()}
 	})
@@ -35,11 +33,10 @@ func (s *Store) Claim(ctx context.Context, ns string, req store.ClaimRequest) (s
 // claim is one claim call.
 type claim struct {
 	*op
-	req      store.ClaimRequest
-	got      []store.Claimed
-	taken    map[string]int // by queue
-	suspects int            // that the worker runs, with those taken here
-	company  int            // the smallest company of those; 0: no limit
+	req        store.ClaimRequest
+	got        []store.Claimed
+	taken      map[string]int // by queue
+	quarantine rules.Quarantine
 }
 
 // lookUp returns what an earlier call claimed under this lease and still holds.
@@ -57,9 +54,9 @@ func (c *claim) run() {
 		}
 		r := c.tasks[d.Task]
 		switch {
-		case !c.roomIn(d.Queue) || c.expired(r) || !c.maySuspect(r):
+		case !c.roomIn(d.Queue) || !c.mayRun(r):
 			// The row stays where it is.
-		case !c.free(r.ConcurrencyKey):
+		case !c.hasRoom(r.ConcurrencyKey):
 			c.queueUp(d)
 		default:
 			c.lease(r)
@@ -100,20 +97,10 @@ func (c *claim) roomIn(queue string) bool {
 	return c.req.Queues == nil || c.taken[queue] < c.req.Queues[queue]
 }
 
-// expired reports whether a task's deadline has passed: the reaper ends it.
-func (c *claim) expired(r *row) bool { return !r.DeadlineAt.IsZero() && !r.DeadlineAt.After(c.now) }
-
-// allowed is how many suspects a worker may run at once when this one is
-// among them: fewer with each loss it took part in, down to itself alone.
-func (c *claim) allowed(r *row) int { return max(1, c.req.Slots/8>>r.QuarantineLosses) }
-
-// maySuspect reports whether a task is no suspect, or one that may run now:
-// neither it nor any that runs has company enough.
-func (c *claim) maySuspect(r *row) bool {
-	if r.CrashCount < suspectCrashes {
-		return true
-	}
-	return c.suspects < c.allowed(r) && (c.company == 0 || c.suspects < c.company)
+// mayRun reports whether a due task may run now: its deadline has not passed (the
+// reaper ends it otherwise), and quarantine does not hold it back.
+func (c *claim) mayRun(r *row) bool {
+	return !rules.Past(r.DeadlineAt, c.now) && c.quarantine.HasRoom(r.CrashCount, r.QuarantineLosses)
 }
 
 // lease gives a task away (R1, R3).
@@ -124,19 +111,13 @@ func (c *claim) lease(r *row) {
 	c.move(r, task.Running, task.WaitNone, r.Error)
 	r.LeaseID = c.req.LeaseID
 	r.LeasedBy = c.req.Name
-	r.LeaseExpiresAt = instant(c.now.Add(c.req.TTL))
+	r.LeaseExpiresAt = rules.Instant(c.now.Add(c.req.TTL))
 	r.StartedAt = c.now
 	if r.StartedVersion == 0 {
 		r.StartedVersion = c.req.Types[r.Type]
 	}
 	r.worker = c.req.Worker
-	r.alone = c.allowed(r) == 1
-	if r.CrashCount >= suspectCrashes {
-		c.suspects++
-		if c.company == 0 || c.allowed(r) < c.company {
-			c.company = c.allowed(r)
-		}
-	}
+	r.isolated = rules.Isolated(c.quarantine.Add(r.CrashCount, r.QuarantineLosses))
 	c.taken[r.Queue]++
 	c.hold(r)
 }
@@ -147,10 +128,10 @@ func (c *claim) handOut(r *row) {
 		Task:        c.derived(r, c.now),
 		Lease:       task.Lease{Task: r.ID, Epoch: r.Epoch, ID: r.LeaseID, Generation: c.generation},
 		Steps:       copyAll(c.steps[r.ID], copyStep),
-		Quarantined: r.CrashCount >= suspectCrashes,
+		Quarantined: rules.Quarantined(r.CrashCount),
 	}
 	if got.Quarantined {
-		got.QuarantineLimit = c.allowed(r)
+		got.QuarantineLimit = rules.QuarantineLimit(c.req.Slots, r.QuarantineLosses)
 	}
 	if !r.DeadlineAt.IsZero() {
 		got.TimeLeft = r.DeadlineAt.Sub(c.now)
@@ -158,8 +139,9 @@ func (c *claim) handOut(r *row) {
 	c.got = append(c.got, got)
 }
 
-// next tells when it is worth to ask for these lanes again. Rows that are due
-// and may not run (a suspect, a key that is taken) come back by themselves.
+// next returns how long until it is worth asking for these lanes again. Rows that
+// are due and may not run (quarantine, a key without room) come back by
+// themselves.
 func (c *claim) next() time.Duration {
 	var soonest time.Time
 	for _, d := range c.dispatch {
@@ -169,8 +151,8 @@ func (c *claim) next() time.Duration {
 		r := c.tasks[d.Task]
 		switch {
 		case d.AvailableAt.After(c.now):
-			soonest = earliest(soonest, d.AvailableAt)
-		case !c.expired(r) && c.maySuspect(r) && c.free(r.ConcurrencyKey):
+			soonest = rules.Earliest(soonest, d.AvailableAt)
+		case c.mayRun(r) && c.hasRoom(r.ConcurrencyKey):
 			return 0
 		}
 	}

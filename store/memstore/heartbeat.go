@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -13,7 +14,7 @@ func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 	return s.do(ctx, ns, func(o *op) {
 		delete(o.dead, w.ID)
 		o.seen(w.ID, w.TTL)
-		o.workers[w.ID].ttl, o.workers[w.ID].joined = w.TTL, true
+		o.workers[w.ID].TTL, o.workers[w.ID].joined = w.TTL, true
 	})
 }
 
@@ -34,57 +35,47 @@ func (s *Store) Heartbeat(ctx context.Context, ns string, req store.HeartbeatReq
 	return beats, err
 }
 
-// seen marks a worker as alive. A new one, and one that comes back after a gap,
-// must be steady for a while before it may judge others (R7).
+// seen notes a sign of life of a worker.
 func (o *op) seen(id store.WorkerID, ttl time.Duration) {
 	w, ok := o.workers[id]
 	if !ok {
-		w = &worker{ttl: ttl}
+		w = &worker{Worker: rules.Worker{TTL: ttl}}
 		o.workers[id] = w
 	}
-	if !ok || w.interrupted(o.now, ttl) {
-		w.steady = o.now
-	}
-	w.lastSeen = o.now
-}
-
-// interrupted reports whether a heartbeat of the worker is missing: there is
-// one every third of a TTL. A store that was away long enough to let the lease
-// of a healthy worker expire, two thirds of a TTL, shows in every worker. A
-// clock that went back says nothing about how long it was.
-func (w *worker) interrupted(now time.Time, ttl time.Duration) bool {
-	gap := now.Sub(w.lastSeen)
-	return gap > ttl/2 || gap < 0
+	w.Worker = w.Seen(ttl, o.now)
 }
 
 // beat extends one lease, never shortening it.
 func (o *op) beat(l task.Lease, ttl time.Duration) store.Beat {
-	r, ok := o.guard(l)
-	if !ok {
+	r, err := o.guard(l)
+	if err != nil {
 		return store.Beat{Lost: true}
 	}
-	r.LeaseExpiresAt = later(r.LeaseExpiresAt, instant(o.now.Add(ttl)))
+	r.LeaseExpiresAt = later(r.LeaseExpiresAt, rules.Instant(o.now.Add(ttl)))
 	if r.CancelRequested {
 		return store.Beat{Cancel: r.CancelKind, By: r.CancelBy, Reason: r.CancelReason}
 	}
 	return store.Beat{}
 }
 
-// guard returns the task that a lease gives the right to write, and false
-// when the lease is lost (R2, R17).
-func (o *op) guard(l task.Lease) (*row, bool) {
+// guard returns the task that a lease gives the right to write (R2, R17), or
+// store.ErrLeaseLost.
+func (o *op) guard(l task.Lease) (*row, error) {
 	r, ok := o.tasks[l.Task]
-	if !ok || r.State != task.Running || r.Epoch != l.Epoch || r.LeaseID != l.ID || o.generation != l.Generation {
-		return nil, false
+	switch {
+	case o.generation != l.Generation:
+		return nil, rules.LeaseLost(&l, rules.LostToRestore)
+	case !ok || r.State != task.Running || r.Epoch != l.Epoch || r.LeaseID != l.ID:
+		return nil, rules.LeaseLost(&l, rules.LostToAnother)
 	}
-	return r, true
+	return r, nil
 }
 
-// revoke takes the lease of a running task: nobody may write under it any
+// endLease ends the lease of a running task: no write under it is accepted any
 // more, and its key is free.
-func (o *op) revoke(r *row) {
+func (o *op) endLease(r *row) {
 	r.LeaseID, r.LeasedBy, r.LeaseExpiresAt = task.LeaseID{}, "", time.Time{}
-	r.worker, r.alone = "", false
+	r.worker, r.isolated = "", false
 	o.drop(r)
 }
 

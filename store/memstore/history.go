@@ -2,8 +2,8 @@ package memstore
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -19,7 +19,7 @@ func (s *Store) History(ctx context.Context, ns string, id task.ID) (store.Histo
 		}
 	})
 	if err == nil && !found {
-		err = fmt.Errorf("task %s: %w", id, store.ErrNotFound)
+		err = rules.NotFound(id)
 	}
 	return h, err
 }
@@ -54,7 +54,7 @@ func (o *op) history(r *row) store.History {
 	return h
 }
 
-// need shows the task at one end of an edge.
+// need describes the task at one end of an edge.
 func (o *op) need(id task.ID, e *store.EdgeRow) store.Need {
 	n := store.Need{ID: id, Kind: e.Kind, Done: e.Done}
 	if r, ok := o.tasks[id]; ok {

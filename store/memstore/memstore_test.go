@@ -35,8 +35,8 @@ func draft(ids *task.IDs) task.New {
 	}
 }
 
-// stage returns a store with one running task.
-func stage(t *testing.T) (*memstore.Store, *task.IDs, task.Lease) {
+// fixture returns a store with one running task.
+func fixture(t *testing.T) (*memstore.Store, *task.IDs, task.Lease) {
 	t.Helper()
 	s, ids := memstore.New(), task.NewIDs(nil)
 	n := draft(ids)
@@ -77,7 +77,7 @@ func snapshot(t *testing.T, s *memstore.Store) *store.Snapshot {
 // A transaction ends with its function, and is good for its own store only.
 func TestTxOutlivesNothing(t *testing.T) {
 	t.Parallel()
-	s, ids, lease := stage(t)
+	s, ids, lease := fixture(t)
 	other := memstore.New()
 	sub := store.Submission{Tasks: []task.New{draft(ids)}}
 	var kept store.Tx
@@ -106,11 +106,11 @@ func TestTxOutlivesNothing(t *testing.T) {
 	}
 }
 
-// Inside a transaction an enqueue sees those before it; outside nobody sees
+// Inside a transaction an enqueue sees those before it; outside no caller sees
 // any until the commit.
 func TestTxEnqueuesTogether(t *testing.T) {
 	t.Parallel()
-	s, ids, lease := stage(t)
+	s, ids, lease := fixture(t)
 	a, b := draft(ids), draft(ids)
 	a.IdempotencyKey, b.IdempotencyKey = "k", "k"
 	_, err := s.StepTx(t.Context(), ns, record(lease), 0, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
@@ -139,10 +139,10 @@ func TestTxEnqueuesTogether(t *testing.T) {
 	}
 }
 
-// What a function was told about its enqueues must be true at the commit.
+// The answers that a function got to its enqueues must be true at the commit.
 func TestTxRestartsWhenItsAnswersChanged(t *testing.T) {
 	t.Parallel()
-	s, ids, lease := stage(t)
+	s, ids, lease := fixture(t)
 	mine, theirs := draft(ids), draft(ids)
 	mine.IdempotencyKey, theirs.IdempotencyKey = "k", "k"
 	_, err := s.StepTx(t.Context(), ns, record(lease), time.Minute, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
@@ -165,7 +165,7 @@ func TestTxRestartsWhenItsAnswersChanged(t *testing.T) {
 // Spoiling all that the store hands out changes nothing inside.
 func TestNobodySharesMemory(t *testing.T) {
 	t.Parallel()
-	s, ids, lease := stage(t)
+	s, ids, lease := fixture(t)
 	n := draft(ids)
 	n.Node = "n"
 	job := &task.NewJob{ID: ids.New(), Name: "job", Meta: map[string]string{"a": "b"}}

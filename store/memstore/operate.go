@@ -2,9 +2,9 @@ package memstore
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -15,7 +15,7 @@ func (s *Store) Operate(ctx context.Context, ns string, cmds ...store.Command) (
 	err := s.do(ctx, ns, func(o *op) {
 		for i, cmd := range cmds {
 			out[i] = o.operate(cmd)
-			o.settle()
+			o.propagate()
 		}
 	})
 	return out, err
@@ -44,7 +44,7 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 		o.restored(cmd)
 		return store.CommandResult{}
 	}
-	return store.CommandResult{Err: fmt.Errorf("%T is no command of this store", cmd)}
+	return store.CommandResult{Err: rules.UnknownCommand(cmd)}
 }
 
 // note writes the audit entry of a verb.
@@ -57,32 +57,24 @@ func (o *op) note(a store.Audit, verb, target string) store.AuditEntry {
 // find returns the task of a command, if it is still the one that was seen.
 func (o *op) find(id task.ID, seen store.Seen) (*row, store.CommandResult) {
 	r, ok := o.tasks[id]
-	switch {
-	case !ok:
-		return nil, store.CommandResult{Err: fmt.Errorf("task %s: %w", id, store.ErrNotFound)}
-	case seen.Epoch != 0 && seen.Epoch != r.Epoch:
-		return nil, store.CommandResult{State: r.State, Err: fmt.Errorf("task %s has epoch %d, not %d: %w", id, r.Epoch, seen.Epoch, store.ErrChanged)}
+	if !ok {
+		return nil, store.CommandResult{Err: rules.NotFound(id)}
 	}
-	return r, store.CommandResult{}
-}
-
-// refuse says that a task's state does not allow what was asked.
-func refuse(r *row, want string) store.CommandResult {
-	return store.CommandResult{State: r.State, Err: fmt.Errorf("task %s is %s, %s: %w", r.ID, r.State, want, store.ErrState)}
+	return r, store.CommandResult{State: r.State, Err: rules.CheckSeen(id, seen, r.Epoch)}
 }
 
 // unblock lets a blocked task go on, with one attempt at least.
 func (o *op) unblock(cmd store.UnblockTask) store.CommandResult {
 	r, res := o.find(cmd.Task, cmd.Seen)
-	switch {
-	case res.Err != nil:
+	if res.Err != nil {
 		return res
-	case r.State != task.Blocked:
-		return refuse(r, "only blocked tasks can be unblocked")
 	}
-	r.AttemptCount = max(0, min(r.AttemptCount, r.MaxAttempts-1))
+	if err := rules.CheckUnblock(r.ID, r.State); err != nil {
+		return store.CommandResult{State: r.State, Err: err}
+	}
+	r.AttemptCount = rules.UnblockedAttempts(r.AttemptCount, r.MaxAttempts)
 	r.UnblockInput = copyRaw(cmd.Input)
-	o.offer(r, o.now, task.WaitNone, r.Error)
+	o.makeReady(r, o.now, task.WaitNone, r.Error)
 	o.note(cmd.Audit, "unblock", r.ID.String())
 	return store.CommandResult{State: r.State}
 }
@@ -90,18 +82,18 @@ func (o *op) unblock(cmd store.UnblockTask) store.CommandResult {
 // delete removes a task and everything recorded about it, except the audit.
 func (o *op) delete(cmd store.DeleteTask) store.CommandResult {
 	r, res := o.find(cmd.Task, cmd.Seen)
-	switch {
-	case res.Err != nil:
+	if res.Err != nil {
 		return res
-	case !r.State.Terminal():
-		return refuse(r, "only tasks that ended can be deleted")
-	case !r.JobID.IsZero():
-		return refuse(r, fmt.Sprintf("but belongs to job %s, whose tasks stay with it", r.JobID))
 	}
+	var waiting task.ID
 	for _, e := range o.dependents[r.ID] {
 		if !e.Done {
-			return refuse(r, fmt.Sprintf("but task %s still waits for it", e.Task))
+			waiting = e.Task
+			break
 		}
+	}
+	if err := rules.CheckDelete(r.ID, r.State, r.JobID, waiting); err != nil {
+		return store.CommandResult{State: r.State, Err: err}
 	}
 	o.unlink(r.ID)
 	delete(o.tasks, r.ID)

@@ -1,13 +1,10 @@
 package memstore
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"reflect"
 	"slices"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -23,14 +20,17 @@ func (s *Store) Record(ctx context.Context, ns string, recs ...store.Record) ([]
 	return out, err
 }
 
-// record writes one record, if its lease still stands.
+// record writes one record, if its lease is valid.
 func (o *op) record(rec *store.Record) store.RecordResult {
-	r, ok := o.guard(rec.Lease)
-	if !ok {
-		return store.RecordResult{Err: store.ErrLeaseLost}
+	if err := rules.CheckRecord(rec); err != nil {
+		return store.RecordResult{Err: err}
+	}
+	r, err := o.guard(rec.Lease)
+	if err != nil {
+		return store.RecordResult{Err: err}
 	}
 	res := o.recordStep(r, rec)
-	// A task that is to be cancelled may still say how far it came.
+	// A task that is to be cancelled may still report its progress.
 	if rec.Progress != nil && (res.Err == nil || r.CancelRequested) {
 		r.Progress = copyPtr(rec.Progress)
 	}
@@ -40,38 +40,20 @@ func (o *op) record(rec *store.Record) store.RecordResult {
 // recordStep writes the step of a record and what it starts.
 func (o *op) recordStep(r *row, rec *store.Record) store.RecordResult {
 	if rec.Step == nil {
-		if len(rec.Tasks) > 0 {
-			return store.RecordResult{Err: fmt.Errorf("record for task %s: tasks are started by a step, and there is none", r.ID)}
-		}
 		return store.RecordResult{}
 	}
-	step := o.asStored(r, rec)
-	switch step.State {
-	case task.StepFailed:
-		return o.failedTry(r, step)
-	case task.StepCompleted:
-		return o.completed(r, step, rec.Tasks)
-	}
-	return store.RecordResult{Err: fmt.Errorf("record for task %s: step %q has state %q", r.ID, step.Name, step.State)}
-}
-
-// asStored fills in what the store knows about a step.
-func (o *op) asStored(r *row, rec *store.Record) task.Step {
-	step := copyStep(*rec.Step)
-	step.TaskID, step.AttemptNo = r.ID, r.AttemptNo
-	step.StartedAt, step.CompletedAt = instant(o.now.Add(-rec.Elapsed)), o.now
-	step.WakeAt = instant(step.WakeAt)
-	if step.Kind == task.KindSleep && step.WakeAt.IsZero() {
-		step.WakeAt = instant(o.now.Add(rec.Sleep))
-	}
-	if step.Kind == task.KindStart && len(rec.Tasks) > 0 && rec.Tasks[0].IdempotencyKey != "" {
+	step := copyStep(rules.StoredStep(rec, r.AttemptNo, o.now))
+	if rules.StartsByKey(rec) {
 		started := rec.Tasks[0].ID
 		if known, ok := o.known(&rec.Tasks[0]); ok {
 			started = known.ID
 		}
-		step.Value, _ = json.Marshal(started) // an id is text
+		step.Value = rules.StartedValue(started)
 	}
-	return step
+	if step.State == task.StepFailed {
+		return o.failedTry(r, step)
+	}
+	return o.completed(r, step, rec.Tasks)
 }
 
 // failedTry keeps a try that failed. It counts for nothing.
@@ -87,17 +69,15 @@ func (o *op) failedTry(r *row, step task.Step) store.RecordResult {
 
 // completed keeps the value of a step, once and for all (R10).
 func (o *op) completed(r *row, step task.Step, start []task.New) store.RecordResult {
-	for _, s := range o.steps[r.ID] {
-		if s.State != task.StepCompleted || s.Name != step.Name {
-			continue
-		}
-		if !sameValue(s, step) {
-			return store.RecordResult{Step: copyStep(s), Err: fmt.Errorf("step %q of task %s: %w", step.Name, r.ID, store.ErrStepConflict)}
-		}
-		return store.RecordResult{Step: copyStep(s), Enqueued: o.startedBefore(start)}
-	}
-	if r.CancelRequested {
-		return store.RecordResult{Err: store.ErrCancelRequested}
+	stored := o.completedStep(r.ID, step.Name)
+	repeated, err := rules.AcceptStep(stored, &step, r.CancelRequested)
+	switch {
+	case err != nil && stored != nil:
+		return store.RecordResult{Step: copyStep(*stored), Err: err}
+	case err != nil:
+		return store.RecordResult{Err: err}
+	case repeated:
+		return store.RecordResult{Step: copyStep(*stored), Enqueued: o.startedBefore(start)}
 	}
 	o.addStep(step)
 	r.StepCount++
@@ -107,6 +87,16 @@ func (o *op) completed(r *row, step task.Step, start []task.New) store.RecordRes
 		res.Enqueued = o.enqueue(store.Submission{Tasks: start}, r.ID)
 	}
 	return res
+}
+
+// completedStep returns the completed step under a name, or nil.
+func (o *op) completedStep(id task.ID, name string) *task.Step {
+	for i, s := range o.steps[id] {
+		if s.State == task.StepCompleted && s.Name == name {
+			return &o.steps[id][i]
+		}
+	}
+	return nil
 }
 
 // startedBefore answers for tasks that were enqueued with their step.
@@ -120,13 +110,6 @@ func (o *op) startedBefore(start []task.New) []store.Enqueued {
 		out = append(out, known)
 	}
 	return out
-}
-
-// sameValue reports whether a record repeats the one that stands: same
-// attempt and same content. The clock moves on between the two.
-func sameValue(stored, again task.Step) bool {
-	return stored.AttemptNo == again.AttemptNo && stored.Kind == again.Kind &&
-		bytes.Equal(stored.Value, again.Value) && reflect.DeepEqual(stored.Error, again.Error)
 }
 
 func (o *op) addStep(step task.Step) {

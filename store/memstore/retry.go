@@ -1,9 +1,9 @@
 package memstore
 
 import (
-	"fmt"
 	"time"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -11,23 +11,20 @@ import (
 // retry revives a failed or cancelled task and those that ended because of it.
 func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 	r, res := o.find(cmd.Task, cmd.Seen)
-	switch {
-	case res.Err != nil:
+	if res.Err != nil {
 		return res
-	case r.State != task.Failed && r.State != task.Cancelled:
-		return refuse(r, "only failed and cancelled tasks can be retried")
 	}
-	if need := o.deadNeed(r); need != nil {
-		return refuse(r, fmt.Sprintf("and needs task %s, which is %s: retry that one first", need.name(), need.State))
+	if err := rules.CheckRetry(r.ID, r.State, o.retryNeeds(r)); err != nil {
+		return store.CommandResult{State: r.State, Err: err}
 	}
 	o.note(cmd.Audit, "retry", r.ID.String())
 	o.revive(r)
-	// Whoever ended because of a revived one is looked at once more each time
-	// that one of its needs revives, so the last of them brings it back.
+	// A dependent is looked at again each time that one of its needs revives, so
+	// the last of them brings it back.
 	for revived := []*row{r}; len(revived) > 0; revived = revived[1:] {
 		for _, e := range o.dependents[revived[0].ID] {
 			d := o.tasks[e.Task]
-			if d.State == task.Cancelled && kindOf(d.Error) == task.KindDependencyFailed && o.deadNeed(d) == nil {
+			if rules.RevivesDependent(d.State, rules.KindOf(d.Error), o.retryNeeds(d)) {
 				o.revive(d)
 				revived = append(revived, d)
 			}
@@ -35,41 +32,36 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 	}
 	if j, ok := o.jobs[r.JobID]; ok {
 		j.CancelRequested, j.CancelBy, j.CancelReason = false, "", ""
-		o.judge(j)
+		o.resolveJob(j)
 	}
 	return store.CommandResult{State: r.State}
 }
 
-// deadNeed returns a need of a task that ended other than well, or nil.
-func (o *op) deadNeed(r *row) *row {
+// retryNeeds returns the needs of a task as a retry sees them.
+func (o *op) retryNeeds(r *row) []rules.RetryNeed {
+	var needs []rules.RetryNeed
 	for _, e := range o.needs[r.ID] {
-		if need := o.tasks[e.Needs]; need.State.Terminal() && need.State != task.Succeeded {
-			return need
-		}
+		need := o.tasks[e.Needs]
+		needs = append(needs, rules.RetryNeed{Need: need.ID, Name: need.name(), State: need.State})
 	}
-	return nil
+	return needs
 }
 
-// revive gives a task all its attempts back. What it did stays: its history,
-// its completed steps, and its number of attempts.
+// revive gives a task all its attempts back.
 func (o *op) revive(r *row) {
+	needs := o.retryNeeds(r)
+	v := rules.Revive(needs, r.DeadlineAt, o.now)
 	r.AttemptCount, r.CrashCount, r.QuarantineLosses, r.InternalCount, r.RepairCount = 0, 0, 0, 0, 0
 	r.CancelRequested, r.CancelKind, r.CancelBy, r.CancelReason = false, task.KindNone, "", ""
-	r.FinishedAt, r.ReadyAt = time.Time{}, time.Time{}
-	if !r.DeadlineAt.After(o.now) {
-		r.DeadlineAt = time.Time{}
-	}
+	r.FinishedAt, r.ReadyAt, r.DeadlineAt = time.Time{}, time.Time{}, v.Deadline
 	r.Epoch++
-	r.RemainingDeps = 0
-	for _, e := range o.needs[r.ID] {
-		e.Done = o.tasks[e.Needs].State == task.Succeeded
-		if !e.Done {
-			r.RemainingDeps++
-		}
+	r.RemainingDeps = v.Open
+	for i, e := range o.needs[r.ID] {
+		e.Done = needs[i].Done()
 	}
-	if r.RemainingDeps == 0 {
-		o.offer(r, o.now, task.WaitNone, nil)
+	if v.State == task.Ready {
+		o.makeReady(r, o.now, task.WaitNone, nil)
 		return
 	}
-	o.move(r, task.Pending, task.WaitDeps, nil)
+	o.move(r, v.State, v.Waiting, nil)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -32,8 +33,8 @@ type space struct {
 // not to run (a wish, a retry, a sleep), not what readers see.
 type row struct {
 	task.Task
-	worker store.WorkerID // of the running attempt
-	alone  bool           // it was claimed as the only suspect its worker allows
+	worker   store.WorkerID // of the running attempt
+	isolated bool           // it was claimed as the only quarantined task of its worker
 }
 
 // idempotency is what an idempotency key is unique in.
@@ -41,10 +42,8 @@ type idempotency struct{ taskType, key string }
 
 // worker is an announced process.
 type worker struct {
-	ttl      time.Duration // of its leases
-	lastSeen time.Time
-	steady   time.Time // since when it has been seen without a gap
-	joined   bool      // and not forgotten since: its death can be seen
+	rules.Worker
+	joined bool // and not forgotten since: its death can be observed
 }
 
 func newSpace() *space {

@@ -1,10 +1,12 @@
-// Package memstore is the executable model of a store: every rule of package
-// store and of the lease law, written down as plainly as possible over maps
-// under one mutex. Random tests compare the real stores with it, and tests of
-// the engine run on it.
+// Package memstore is a store in memory, and the executable model of all others:
+// what package store and docs/leases.md say, written down as plainly as possible
+// over maps under one mutex. Random tests compare the real stores with it, and
+// tests of the engine run on it. What a move means it takes from internal/rules,
+// as they do; how moves of one batch follow each other it does in its own way,
+// so that it stays an independent oracle of their SQL.
 //
-// Two things always hold: an operation happens wholly or not at all, because
-// it is judged before it writes, and nobody shares memory with the store,
+// Two things always hold: an operation happens wholly or not at all, because it
+// is resolved before it writes, and no caller shares memory with the store,
 // because every value is copied on its way in and out.
 //
 // It keeps nothing when the process ends, makes no attempt to be fast, and is
@@ -14,9 +16,12 @@ package memstore
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/goweaver/weaver/internal/notify"
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -27,7 +32,7 @@ type Store struct {
 	spaces map[string]*space
 	dead   map[store.WorkerID]bool // workers whose processes were declared dead
 
-	listeners listeners
+	listeners notify.Listeners
 }
 
 // The port, and both of its optional halves.
@@ -56,14 +61,14 @@ func (s *Store) Kill(id store.WorkerID) {
 func (s *Store) Ready(ctx context.Context) error { return ctx.Err() }
 
 // op is one operation: it has the namespace to itself, one instant that is
-// now for all it does, and lists of what its moves will cause (settle).
+// now for all it does, and lists of what its moves lead to (propagate).
 type op struct {
 	*space
 	dead   map[store.WorkerID]bool
 	now    time.Time
 	freed  map[string]bool     // keys that may have room for waiters
-	offers []store.DispatchRow // of tasks that are claimable again
-	ended  []*row              // tasks that ended and whose dependents are yet to be told
+	ready  []store.DispatchRow // of tasks that are claimable again
+	ended  []*row              // tasks that ended and whose dependents are yet to be looked at
 	notice store.Notice        // for the listeners, after the commit
 }
 
@@ -71,13 +76,13 @@ func newOp(sp *space, dead map[store.WorkerID]bool, now time.Time) *op {
 	return &op{space: sp, dead: dead, now: now, freed: map[string]bool{}}
 }
 
-// do runs fn as one operation and then tells the listeners. A context that
+// do runs fn as one operation and then notifies the listeners. A context that
 // has ended stops it before it begins; after that nothing does.
 func (s *Store) do(ctx context.Context, ns string, fn func(o *op)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.listeners.tell(ns, s.locked(ns, fn))
+	s.listeners.Notify(ns, s.locked(ns, fn))
 	return nil
 }
 
@@ -86,8 +91,16 @@ func (s *Store) locked(ns string, fn func(o *op)) store.Notice {
 	defer s.mu.Unlock()
 	o := newOp(s.space(ns), s.dead, store.Now())
 	fn(o)
-	o.settle()
-	return o.notice
+	o.propagate()
+	return o.result()
+}
+
+// result is the notice of the operation.
+func (o *op) result() store.Notice {
+	n := o.notice
+	slices.SortFunc(n.Jobs, task.ID.Compare)
+	n.Jobs = slices.Compact(n.Jobs)
+	return n
 }
 
 // space returns a namespace, which exists as soon as it is named.
@@ -103,28 +116,12 @@ func (s *Store) space(ns string) *space {
 // newGeneration names a life of a store (R17).
 func newGeneration() string { return rand.Text() }
 
-// instant brings a caller's instant to the form that stores keep.
-func instant(t time.Time) time.Time {
-	if t.IsZero() {
-		return time.Time{}
-	}
-	return t.UTC().Truncate(time.Microsecond).Round(0)
-}
-
 // later returns the later of two instants.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
-}
-
-// earliest returns the earlier of two instants, of which zero means never.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // until returns the time to an instant, at least 0, and -1 for never.
@@ -135,12 +132,5 @@ func until(t, now time.Time) time.Duration {
 	return max(0, t.Sub(now))
 }
 
-// name tells a task in a message.
-func (r *row) name() string { return store.TaskName(r.Node, r.ID) }
-
-func kindOf(e *task.Error) task.ErrorKind {
-	if e == nil {
-		return task.KindNone
-	}
-	return e.Kind
-}
+// name names a task in a message.
+func (r *row) name() string { return rules.TaskName(r.Node, r.ID) }

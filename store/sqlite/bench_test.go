@@ -98,6 +98,28 @@ func BenchmarkNoop(b *testing.B) {
 	})
 }
 
+// BenchmarkFinish ends plain tasks one by one, each with a commit of its own.
+func BenchmarkFinish(b *testing.B) {
+	perMode(b, func(b *testing.B, db *sqlite.DB) {
+		enqueueAll(b, db, b.N, 1000)
+		var fins []store.Finish
+		for len(fins) < b.N {
+			got, err := db.Claim(b.Context(), benchNS, claimRequest(1000))
+			if err != nil {
+				b.Fatal(err)
+			}
+			fins = append(fins, successes(got.Tasks)...)
+		}
+		b.ResetTimer()
+		for i := range fins {
+			if res, err := db.Finish(b.Context(), benchNS, fins[i]); err != nil || res[0].Err != nil {
+				b.Fatal(err, res)
+			}
+		}
+		perSecond(b, b.N, "tasks")
+	})
+}
+
 // BenchmarkEnqueue stores tasks in batches.
 func BenchmarkEnqueue(b *testing.B) {
 	for _, batch := range []int{1, 1000} {

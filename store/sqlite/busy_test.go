@@ -81,7 +81,7 @@ func TestBusyDeferredTransaction(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t, sqlite.BusyTimeout(patience)) // it is refused at once all the same
 	tx := f.begin()
-	for _, sql := range []string{"ROLLBACK", "BEGIN DEFERRED", "SELECT count(*) FROM tasks"} {
+	for _, sql := range []string{"ROLLBACK", "BEGIN DEFERRED", "SELECT count(*) FROM weaver_tasks"} {
 		if _, err := tx.ExecContext(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}

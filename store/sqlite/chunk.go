@@ -14,10 +14,11 @@ import (
 //
 // The guard stays what it is, once for each row (R2). How many rows it
 // accepted is all that a chunk asks: when some are missing, the chunk is
-// undone and its tasks are done one by one, which tells who lost its lease.
+// undone and its tasks are done one by one, which finds out whose lease is lost.
 
-// chunkSizes are how many rows there are statements for, the most first.
-var chunkSizes = []int{32, 8}
+// chunkSizes are how many rows there are statements for, the most first. With
+// a size of one no row is left over.
+var chunkSizes = []int{32, 8, 1}
 
 // chunkSQL is one statement for each size.
 type chunkSQL map[int]string
@@ -43,47 +44,42 @@ func repeat(n int, sep string, each func(i int) string) string {
 	return strings.Join(parts, sep)
 }
 
-// inChunks calls many with each chunk of rows and one with each of the rest.
-func inChunks[T any](rows []T, many func(chunk []T) error, one func(row T) error) error {
+// inChunks calls fn with each chunk of rows.
+func inChunks[T any](rows []T, fn func(chunk []T) error) error {
 	for _, n := range chunkSizes {
 		for len(rows) >= n {
-			if err := many(rows[:n]); err != nil {
+			if err := fn(rows[:n]); err != nil {
 				return err
 			}
 			rows = rows[n:]
 		}
 	}
-	for _, r := range rows {
-		if err := one(r); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
-// aside keeps what may be written together, by claim, in the order in which
-// the claims were met.
-type aside[T any] struct {
+// byClaim keeps elements of a batch that may be written together, by claim, in
+// the order in which the claims were met.
+type byClaim[T any] struct {
 	rows  map[task.LeaseID][]T
 	order []task.LeaseID
 }
 
-func (a *aside[T]) put(lease task.LeaseID, row T) {
-	if a.rows == nil {
-		a.rows = make(map[task.LeaseID][]T)
+func (b *byClaim[T]) put(lease task.LeaseID, row T) {
+	if b.rows == nil {
+		b.rows = make(map[task.LeaseID][]T)
 	}
-	if a.rows[lease] == nil {
-		a.order = append(a.order, lease)
+	if b.rows[lease] == nil {
+		b.order = append(b.order, lease)
 	}
-	a.rows[lease] = append(a.rows[lease], row)
+	b.rows[lease] = append(b.rows[lease], row)
 }
 
-// write writes what was put aside: many takes a chunk of one claim, and one
-// the rest. When many reports that not all of the chunk was accepted, what it
-// wrote is undone, and one takes each row by itself, which tells who was not.
-func (a *aside[T]) write(t *tx, many func(chunk []T) (bool, error), one func(row T) error) error {
-	for _, lease := range a.order {
-		err := inChunks(a.rows[lease], func(chunk []T) error {
+// write writes the elements: many takes a chunk of one claim. When it reports
+// that not all of the chunk was accepted, what it wrote is undone, and one takes
+// each element by itself, which finds out whose lease is lost.
+func (b *byClaim[T]) write(t *tx, many func(chunk []T) (accepted bool, err error), one func(row T) error) error {
+	for _, lease := range b.order {
+		err := inChunks(b.rows[lease], func(chunk []T) error {
 			return t.undoable(func() error {
 				accepted, err := many(chunk)
 				if err == nil && !accepted {
@@ -98,7 +94,7 @@ func (a *aside[T]) write(t *tx, many func(chunk []T) (bool, error), one func(row
 				}
 				return nil
 			})
-		}, one)
+		})
 		if err != nil {
 			return err
 		}
@@ -108,14 +104,14 @@ func (a *aside[T]) write(t *tx, many func(chunk []T) (bool, error), one func(row
 
 // sqlUndispatchMany is sqlDeleteDispatch for a chunk.
 var sqlUndispatchMany = newChunkSQL(func(n int) string {
-	return `DELETE FROM outbox_events WHERE namespace = ?1 AND task_id IN (` + params(2, n) + `)`
+	return `DELETE FROM weaver_outbox_events WHERE namespace = ?1 AND task_id IN (` + params(2, n) + `)`
 })
 
 // undispatchMany makes tasks unclaimable.
 func (t *tx) undispatchMany(ids []task.ID) error {
-	st := t.stmt(sqlUndispatchMany[len(ids)]).text(1, t.ns)
+	st := t.stmt(sqlUndispatchMany[len(ids)]).Text(1, t.ns)
 	for i := range ids {
-		st.id(2+i, &ids[i])
+		st.ID(2+i, &ids[i])
 	}
-	return st.run()
+	return st.Run()
 }

@@ -2,17 +2,15 @@ package sqlite
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"time"
 
-	"github.com/goweaver/weaver/internal/batch"
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 	"github.com/goweaver/weaver/task"
 )
-
-// suspectAfter is the crash_count from which on a task is a suspect (R7).
-const suspectAfter = 2
 
 // Claim implements store.Worker.
 func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
@@ -22,82 +20,84 @@ func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (sto
 // ClaimOrWait implements store.WaitingClaimer.
 func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest, limit time.Duration, wake <-chan struct{}) (store.ClaimResult, error) {
 	if req.LeaseID.IsZero() {
-		return store.ClaimResult{}, errors.New("claim tasks: the lease id is zero")
+		return store.ClaimResult{}, errors.New("the lease id is zero")
 	}
-	const doing = "claim tasks"
 	began := time.Now()
 	claimInto := func(got *store.ClaimResult) func(*tx) error {
 		return func(t *tx) (err error) {
-			cl := claim{tx: t, req: &req, suspects: req.Quarantined, company: req.QuarantineLimit}
+			cl := claim{tx: t, req: &req, quarantine: rules.NewQuarantine(&req)}
 			*got, err = cl.run()
 			return err
 		}
 	}
 	var got, later store.ClaimResult
-	o, wait := &op{ns: ns, run: claimInto(&got)}, (*parked)(nil)
+	run, waiting := claimInto(&got), (*commit.WaitingClaim)(nil)
 	if limit > 0 && !req.Again && req.IDs == nil {
-		wait = &parked{o: &op{ns: ns, run: claimInto(&later)}, done: make(chan error, 1)}
-		o.run = func(t *tx) error {
+		waiting = commit.NewWaitingClaim(ns, db.op(ns, 0, claimInto(&later)).Run)
+		run = func(t *tx) error {
 			err := claimInto(&got)(t)
-			if willing(&got) {
-				t.fx.park = wait
+			if mayWait(&got) {
+				t.fx.Wait(waiting)
 			}
 			return err
 		}
 	}
-	err := db.submit(ctx, doing, &batch.Op[*op]{Do: o, Weight: max(1, req.Limit)})
+	err := db.write(ctx, ns, max(1, req.Limit), run)
 	switch {
 	case err != nil:
 		return store.ClaimResult{}, err
-	case wait == nil || !willing(&got):
+	case waiting == nil || !mayWait(&got):
 		return got, nil
 	}
-	answered, err := db.await(ctx, wait, limit, wake, got.Next)
+	if got.Next > 0 {
+		limit = min(limit, got.Next)
+	}
+	answered, err := db.writer.Wait(ctx, waiting, limit, wake)
 	switch {
 	case err != nil:
-		return store.ClaimResult{}, db.translate(doing, err)
+		return store.ClaimResult{}, db.translate(err)
 	case !answered:
 		return store.ClaimResult{Now: store.Now(), Next: -1, Waited: max(1, time.Since(began))}, nil
 	}
-	later.Waited = wait.boarded.Sub(began)
+	later.Waited = waiting.TakenAt().Sub(began)
 	return later, nil
 }
 
-// willing reports whether a claim may be parked: rows that are due, but not
-// for this worker now, would be met again by every group.
-func willing(got *store.ClaimResult) bool { return len(got.Tasks) == 0 && got.Next != 0 }
+// mayWait reports whether a claim that got this may wait. With rows that are
+// due, but that this worker may not take now, it may not: every group would
+// run it for nothing.
+func mayWait(got *store.ClaimResult) bool { return len(got.Tasks) == 0 && got.Next != 0 }
 
 // claim is one claim call.
 type claim struct {
-	*tx
-	req      *store.ClaimRequest
-	paused   map[string]bool
-	left     map[string]int // free slots by queue; nil: no limits
-	suspects int            // that the worker runs, with those taken here
-	company  int            // the smallest company of those; 0: no limit
-	taken    []store.Claimed
-	first    map[int][]task.ID // plain ones taken for the first time, by code version: not yet written
-	keys     map[string]bool   // of the tasks taken
-	stale    time.Duration     // others wrote, and their lanes are read this much later
+	tx         *tx
+	req        *store.ClaimRequest
+	paused     map[string]bool
+	slots      map[string]int // free ones by queue; nil: no limits
+	quarantine rules.Quarantine
+	taken      []store.Claimed
+	first      map[int][]task.ID // plain ones claimed for the first time, by code version: not yet written
+	keys       map[string]bool   // of the tasks taken
+	stale      time.Duration     // there were external writes, whose lanes are read this much later
 }
 
 // run claims what is due. Crash after the commit: the leases expire, or the
 // caller looks them up by its lease id.
 func (c *claim) run() (store.ClaimResult, error) {
-	if err := c.readGeneration(); err != nil {
+	if err := c.tx.readGeneration(); err != nil {
 		return store.ClaimResult{}, err
 	}
 	if err := c.readPaused(); err != nil {
 		return store.ClaimResult{}, err
 	}
 	var err error
-	if c.stale, err = c.readLanes(); err != nil {
+	if c.stale, err = c.tx.readLanes(); err != nil {
 		return store.ClaimResult{}, err
 	}
 	if c.req.Queues != nil {
-		c.left = make(map[string]int, len(c.req.Queues))
+		c.slots = make(map[string]int, len(c.req.Queues))
 		for q, n := range c.req.Queues {
-			c.left[q] = n
+			c.slots[q] = n
 		}
 	}
 	switch {
@@ -112,7 +112,7 @@ func (c *claim) run() (store.ClaimResult, error) {
 		err = c.writeFirst()
 	}
 	if err == nil {
-		err = c.wakeAll(c.keys)
+		err = c.tx.wakeKeys(c.keys)
 	}
 	if err == nil && !c.req.Again {
 		err = c.insertClaim()
@@ -121,146 +121,101 @@ func (c *claim) run() (store.ClaimResult, error) {
 		return store.ClaimResult{}, err
 	}
 	next, err := c.next()
-	return store.ClaimResult{Tasks: c.taken, Now: c.now, Next: next}, err
+	return store.ClaimResult{Tasks: c.taken, Now: c.tx.now, Next: next}, err
 }
 
-const sqlPaused = `SELECT queue FROM paused_queues WHERE namespace = ?1`
+const sqlPaused = `SELECT queue FROM weaver_paused_queues WHERE namespace = ?1`
 
 func (c *claim) readPaused() error {
-	st := c.stmt(sqlPaused).text(1, c.ns)
-	for st.next() {
+	st := c.tx.stmt(sqlPaused).Text(1, c.tx.ns)
+	for st.Next() {
 		if c.paused == nil {
 			c.paused = make(map[string]bool)
 		}
-		c.paused[st.colName(0)] = true
+		c.paused[st.ColName(0)] = true
 	}
-	return st.done()
+	return st.Done()
 }
 
 // serves reports whether the worker asked for a lane that is not paused.
-func (c *claim) serves(k laneKey) bool {
-	if _, ok := c.req.Types[k.typ]; !ok || c.paused[k.queue] {
+func (c *claim) serves(k lane.Key) bool {
+	if _, ok := c.req.Types[k.Type]; !ok || c.paused[k.Queue] {
 		return false
 	}
-	return c.req.Queues == nil || c.req.Queues[k.queue] > 0
+	return c.req.Queues == nil || c.req.Queues[k.Queue] > 0
 }
 
 func (c *claim) full() bool { return len(c.taken) >= c.req.Limit }
 
-// candidate is one due dispatch row with its task.
-type candidate struct {
-	dispatched
-	due   int64
-	fresh bool // plain and never claimed: everything not in it is zero
-	task  *task.Task
-	side  int64 // what of the task is in payloads
-	open  bool  // stored as claimable
-}
+var sqlTask = `SELECT ` + taskSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
-// candidateColumns are read with the dispatch row, in one statement for a
-// whole chunk: RETURNING would cost SQLite a temporary table for each task
-// updated. Of a plain task that was never claimed they are all there is to
-// know; the others are read once more, whole.
-const candidateColumns = `
-  o.available_at, t.task_id, t.flags = 1 AND t.lease_epoch = 0, t.input, t.schema_version, t.max_attempts, t.max_repairs,
-  t.options_json, t.created_at, o.queue, o.task_type, o.priority, o.concurrency_key`
-
-func (s *stmt) scanCandidate(d *candidate) error {
-	r := s.row()
-	d.due, d.id, d.fresh = r.int(0), r.id(1), r.int(2) != 0
-	d.lane, d.key = laneKey{r.name(9), r.name(10), r.int(11)}, r.text(12)
-	if d.fresh {
-		t := d.task
-		t.ID, t.Type, t.Queue, t.Priority = d.id, d.lane.typ, d.lane.queue, int(d.lane.priority)
-		t.Input = r.bytes(3)
-		t.SchemaVersion, t.MaxAttempts, t.MaxRepairs = int(r.int(4)), int(r.int(5)), int(r.int(6))
-		r.options(7, t)
-		t.CreatedAt = r.time(8)
-		d.open = true
-	}
-	return r.err
-}
-
-const sqlTask = `SELECT ` + taskColumns + ` FROM tasks WHERE namespace = ?1 AND task_id = ?2`
-
-// whole reads the rest of a candidate's task.
-func (c *claim) whole(d *candidate) error {
+// readRest reads the rest of a candidate's task.
+func (c *claim) readRest(d *candidate) error {
 	if d.fresh {
 		return nil
 	}
-	st := c.stmt(sqlTask).text(1, c.ns).id(2, &d.id)
-	if st.one() {
-		r := st.row()
-		d.side = r.scanTask(d.task)
-		st.err = r.err
+	st := c.tx.stmt(sqlTask).Text(1, c.tx.ns).ID(2, &d.id)
+	if st.One() {
+		d.payloads = scanTask(st.Row(), d.task)
 	}
 	t := d.task
 	d.open = (t.State == task.Pending || t.State == task.Ready) && t.RemainingDeps == 0 && !t.CancelRequested
-	return st.done()
+	return st.Done()
 }
 
 // try claims a candidate if it may run now. Otherwise its row stays (a
-// deadline that the reaper will judge, a suspect among too many others) or
-// goes to the waiters of its key.
+// deadline, which is the reaper's; too many other quarantined tasks) or goes
+// to the waiters of its key.
 func (c *claim) try(d *candidate) error {
-	if err := c.whole(d); err != nil {
+	if err := c.readRest(d); err != nil {
 		return err
 	}
 	t := d.task
 	switch {
 	case !d.open:
-		// Nothing here leaves a row to a task that is not claimable; left
-		// alone it would be met for ever.
-		_, err := c.undispatch(&d.id)
+		// No operation leaves a row to a task that is not claimable; every
+		// claim would meet it again.
+		_, err := c.tx.undispatch(&d.id)
 		return err
-	case !c.inTime(t) || !c.maySuspect(t):
+	case !c.mayRun(t):
 		return nil
 	}
 	if d.key != "" {
-		if free, err := c.keyFree(d.key); err != nil {
+		if free, err := c.tx.keyFree(d.key); err != nil {
 			return err
 		} else if !free {
-			return c.await(&d.id, d.key, d.due)
+			return c.tx.await(&d.id, d.key, d.due)
 		}
 	}
 	return c.take(d)
 }
 
-func (c *claim) inTime(t *task.Task) bool { return t.DeadlineAt.IsZero() || t.DeadlineAt.After(c.now) }
-
-// maySuspect reports whether a task is no suspect, or one that may run now:
-// neither it nor any that runs has company enough.
-func (c *claim) maySuspect(t *task.Task) bool {
-	if t.CrashCount < suspectAfter {
-		return true
-	}
-	return c.suspects < c.allowed(t) && (c.company == 0 || c.suspects < c.company)
+// mayRun reports whether a due task may run now: its deadline has not passed (the
+// reaper ends it otherwise), and quarantine does not hold it back.
+func (c *claim) mayRun(t *task.Task) bool {
+	return !rules.Past(t.DeadlineAt, c.tx.now) && c.quarantine.HasRoom(t.CrashCount, t.QuarantineLosses)
 }
 
-// allowed is how many suspects the worker may run at once when this one is
-// among them: fewer with each loss it took part in, down to itself alone (R7).
-func (c *claim) allowed(t *task.Task) int { return max(1, c.req.Slots/8>>min(t.QuarantineLosses, 62)) }
-
 // complete adds what a handler needs beside the task's row.
-func (c *claim) complete(got *store.Claimed, side int64) (err error) {
+func (c *claim) complete(got *store.Claimed, payloads bool) (err error) {
 	t := &got.Task
 	t.ReadyAt = time.Time{} // as readers see a running task
-	got.Lease = task.Lease{Task: t.ID, Epoch: t.Epoch, ID: t.LeaseID, Generation: c.gen}
-	if got.Quarantined = t.CrashCount >= suspectAfter; got.Quarantined {
-		got.QuarantineLimit = c.allowed(t)
+	got.Lease = task.Lease{Task: t.ID, Epoch: t.Epoch, ID: t.LeaseID, Generation: c.tx.gen}
+	if got.Quarantined = rules.Quarantined(t.CrashCount); got.Quarantined {
+		got.QuarantineLimit = rules.QuarantineLimit(c.req.Slots, t.QuarantineLosses)
 	}
 	if !t.DeadlineAt.IsZero() {
-		got.TimeLeft = t.DeadlineAt.Sub(c.now)
+		got.TimeLeft = t.DeadlineAt.Sub(c.tx.now)
 	}
 	if t.AttemptNo > 1 || c.req.Again {
-		if got.Steps, err = c.steps(c.ns, &t.ID); err != nil {
+		if got.Steps, err = c.tx.steps(&t.ID); err != nil {
 			return err
 		}
 	}
-	return c.fetchSide(c.ns, t, side)
+	return c.tx.fetchPayloads(t, payloads)
 }
 
-const sqlInsertClaim = `INSERT INTO claims (namespace, lease_id, worker_id, check_at, task_ids) VALUES (?1, ?2, ?3, ?4, ?5)`
+const sqlInsertClaim = `INSERT INTO weaver_claims (namespace, lease_id, worker_id, check_at, task_ids) VALUES (?1, ?2, ?3, ?4, ?5)`
 
 // insertClaim writes the row by which the reaper finds the leases.
 func (c *claim) insertClaim() error {
@@ -271,53 +226,44 @@ func (c *claim) insertClaim() error {
 	for i := range c.taken {
 		ids = append(ids, c.taken[i].Task.ID[:]...)
 	}
-	c.fx.claimed = append(c.fx.claimed, claimMade{c.req.LeaseID, claimInfo{len(c.taken), c.req.Name, c.mic}})
-	return c.stmt(sqlInsertClaim).text(1, c.ns).lease(2, &c.req.LeaseID).text(3, string(c.req.Worker)).
-		int(4, c.expires()).blob(5, ids).run()
+	c.tx.fx.Claimed(c.req.LeaseID, commit.Claim{Tasks: len(c.taken), Worker: c.req.Name, StartedAt: c.tx.mic})
+	return c.tx.stmt(sqlInsertClaim).Text(1, c.tx.ns).Lease(2, &c.req.LeaseID).Text(3, string(c.req.Worker)).
+		Int(4, c.expires()).Blob(5, ids).Run()
 }
 
-const (
-	sqlClaimIDs  = `SELECT task_ids FROM claims WHERE namespace = ?1 AND lease_id = ?2`
-	sqlHeldTasks = `SELECT ` + taskColumns + ` FROM tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
+var (
+	sqlClaimIDs  = `SELECT task_ids FROM weaver_claims WHERE namespace = ?1 AND lease_id = ?2`
+	sqlHeldTasks = `SELECT ` + taskSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
 )
 
 // again returns what an earlier call with the same lease id still holds.
 func (c *claim) again() error {
-	st := c.stmt(sqlClaimIDs).text(1, c.ns).lease(2, &c.req.LeaseID)
+	st := c.tx.stmt(sqlClaimIDs).Text(1, c.tx.ns).Lease(2, &c.req.LeaseID)
 	var ids []task.ID
-	if st.one() {
-		ids = splitIDs(st.raw.ColumnRawBlob(0))
+	if st.One() {
+		ids = st.ColIDs(0)
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return err
 	}
 	for i := range ids {
-		st := c.stmt(sqlHeldTasks).text(1, c.ns).id(2, &ids[i]).lease(3, &c.req.LeaseID)
+		st := c.tx.stmt(sqlHeldTasks).Text(1, c.tx.ns).ID(2, &ids[i]).Lease(3, &c.req.LeaseID)
 		var got store.Claimed
-		var side int64
-		held := st.one()
+		var payloads bool
+		held := st.One()
 		if held {
-			r := st.row()
-			side = r.scanTask(&got.Task)
-			st.err = r.err
+			payloads = scanTask(st.Row(), &got.Task)
 		}
-		if err := st.done(); err != nil {
+		if err := st.Done(); err != nil {
 			return err
 		}
 		if !held {
 			continue
 		}
-		if err := c.complete(&got, side); err != nil {
+		if err := c.complete(&got, payloads); err != nil {
 			return err
 		}
 		c.taken = append(c.taken, got)
 	}
 	return nil
-}
-
-// splitIDs reads ids written one after the other.
-func splitIDs(b []byte) []task.ID {
-	ids := make([]task.ID, len(b)/16)
-	_, _ = binary.Decode(b[:len(ids)*16], binary.BigEndian, ids) // arrays of bytes: only the length could be wrong
-	return ids
 }

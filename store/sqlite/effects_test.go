@@ -15,7 +15,7 @@ import (
 // claimsLeft counts the rows by which the reaper finds leases.
 func (f *fixture) claimsLeft() int {
 	f.Helper()
-	return f.count("SELECT count(*) FROM claims")
+	return f.count("SELECT count(*) FROM weaver_claims")
 }
 
 // The reaper finds leases by the row of their claim. So it stays while one of

@@ -5,29 +5,19 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/goweaver/weaver/internal/lane"
+
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
 // inlineMax is how long a text may be to stay on its task's row, which every
-// move rewrites. Longer ones go to payloads.
+// transition rewrites. Longer ones go to weaver_payloads.
 const inlineMax = 512
 
-// Bits of tasks.flags, and the kinds in payloads that some stand for.
+// Kinds of out-of-line texts in weaver_payloads.
 const (
-	// flagPlain: no job, parent, node, need, deadline, key, label, metadata or
-	// long input. It never changes: what a task lacks here it cannot get.
-	flagPlain int64 = 1 << iota
-	// flagNeeded: an edge leads to it. Without, a finish asks no edge table.
-	flagNeeded
-	// flagAlone: it was claimed as the only suspect that its worker allows.
-	flagAlone
-	sideInput
-	sideOutput
-	sideUnblock
-
-	sides = sideInput | sideOutput | sideUnblock
-
 	kindInput   = "input"
 	kindOutput  = "output"
 	kindUnblock = "unblock_input"
@@ -42,9 +32,9 @@ func (db *DB) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.Sub
 	}
 	var err error
 	if in != nil {
-		err = db.inTx(ctx, "enqueue", ns, in, run)
+		err = db.inTx(ctx, ns, in, run)
 	} else {
-		err = db.write(ctx, "enqueue", ns, len(sub.Tasks), run)
+		err = db.write(ctx, ns, len(sub.Tasks), run)
 	}
 	if err != nil {
 		return nil, err
@@ -53,25 +43,23 @@ func (db *DB) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.Sub
 }
 
 const sqlInsertJob = `
-INSERT INTO jobs (namespace, job_id, name, state, budget_json, meta, total, unfinished, movable, failed, succeeded,
+INSERT INTO weaver_jobs (namespace, job_id, name, state, budget_json, meta, total, unfinished, movable, failed, succeeded,
   deadline_at, created_at, updated_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 ON CONFLICT DO NOTHING`
 
 // enqueue stores a submission. It only inserts, so that it can run in a
-// caller's transaction without waiting for anybody's row.
+// caller's transaction without waiting for a row lock.
 // Crash here: nothing was acknowledged; the same call again stores it once.
 func (t *tx) enqueue(sub *store.Submission, parent task.ID) ([]store.Enqueued, error) {
 	in := insertion{tx: t, parent: parent, needed: neededOf(sub.Tasks)}
 	if sub.Job != nil {
 		in.job = sub.Job.ID
-		if d := sub.Job.Budget.MaxDuration; d > 0 {
-			in.deadline = t.now.Add(d)
-		}
+		in.deadline = rules.JobDeadline(sub.Job.Budget, t.now)
 		if fresh, err := t.insertJob(sub, in.deadline); err != nil {
 			return nil, err
 		} else if fresh {
-			t.fx.notice.Jobs = append(t.fx.notice.Jobs, in.job)
+			t.fx.Notice.Jobs = append(t.fx.Notice.Jobs, in.job)
 		}
 	}
 	got := make([]store.Enqueued, len(sub.Tasks))
@@ -101,69 +89,50 @@ func (t *tx) insertJob(sub *store.Submission, deadline time.Time) (fresh bool, e
 	j := sub.Job
 	var c task.JobCounters
 	for i := range sub.Tasks {
-		state, waiting, _ := t.first(&sub.Tasks[i])
+		state, waiting, _ := rules.FirstState(&sub.Tasks[i], t.now)
 		c = c.Add(task.Count(state, waiting, task.KindNone))
 	}
-	n, err := t.stmt(sqlInsertJob).text(1, t.ns).id(2, &j.ID).text(3, j.Name).text(4, string(task.JobStateOf(c, false))).
-		json(5, j.Budget).strings(6, j.Meta).
-		int(7, int64(c.Total)).int(8, int64(c.Unfinished)).int(9, int64(c.Movable)).int(10, int64(c.Failed)).int(11, int64(c.Succeeded)).
-		time(12, deadline).time(13, j.ID.Time()).int(14, t.mic).exec()
+	n, err := t.stmt(sqlInsertJob).Text(1, t.ns).ID(2, &j.ID).Text(3, j.Name).Text(4, string(task.JobStateOf(c, false))).
+		JSON(5, j.Budget).Strings(6, j.Meta).
+		Int(7, int64(c.Total)).Int(8, int64(c.Unfinished)).Int(9, int64(c.Movable)).Int(10, int64(c.Failed)).Int(11, int64(c.Succeeded)).
+		Time(12, deadline).Time(13, j.ID.Time()).Int(14, t.mic).Exec()
 	return n > 0, err
-}
-
-// first returns the state in which a new task is stored and the instant before
-// which it may not run, zero when there is no wish.
-func (t *tx) first(n *task.New) (task.State, task.Waiting, time.Time) {
-	wish := n.At.Truncate(time.Microsecond)
-	if n.At.IsZero() && n.Delay > 0 {
-		wish = t.now.Add(n.Delay).Truncate(time.Microsecond)
-	}
-	switch {
-	case len(n.Needs) > 0:
-		return task.Pending, task.WaitDeps, wish
-	case wish.After(t.now):
-		return task.Pending, task.WaitDelay, wish
-	}
-	return task.Ready, task.WaitNone, wish
 }
 
 // insertion stores the tasks of one submission.
 type insertion struct {
-	*tx
+	tx          *tx
 	job, parent task.ID
 	deadline    time.Time // of the job
 	needed      map[task.ID]bool
 }
 
 const sqlInsertTask = `
-INSERT INTO tasks (namespace, task_id, task_type, queue, priority, state, waiting_reason, ready_at, remaining_deps, flags,
-  input, schema_version, max_attempts, max_repairs, options_json, job_id, parent_task_id, idempotency_key,
+INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, waiting_reason, ready_at, remaining_deps, plain,
+  needed, has_payloads, input, schema_version, max_attempts, max_repairs, options_json, job_id, parent_task_id, idempotency_key,
   concurrency_key, deadline_at, created_at, updated_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)
 ON CONFLICT DO NOTHING`
 
 func (in *insertion) task(n *task.New) (store.Enqueued, error) {
-	state, waiting, wish := in.first(n)
-	deadline := in.deadline
-	if n.ExpireAfter > 0 {
-		if own := in.now.Add(n.ExpireAfter); deadline.IsZero() || own.Before(deadline) {
-			deadline = own
-		}
-	}
-	options, err := in.packOptions(n)
+	state, waiting, notBefore := rules.FirstState(n, in.tx.now)
+	deadline := rules.Deadline(n, in.deadline, in.tx.now)
+	options, err := in.tx.conn.PackOptions(n)
 	if err != nil {
 		return store.Enqueued{}, err
 	}
-	st := in.stmt(sqlInsertTask).text(1, in.ns).id(2, &n.ID).text(3, n.Type).text(4, n.Queue).int(5, int64(n.Priority)).
-		text(6, string(state)).orNull(7, string(waiting)).time(8, wish).int(9, int64(len(n.Needs))).int(10, in.flags(n, deadline))
-	if len(n.Input) > inlineMax {
-		st.null(11)
+	long, needed := len(n.Input) > inlineMax, in.needed[n.ID]
+	st := in.tx.stmt(sqlInsertTask).Text(1, in.tx.ns).ID(2, &n.ID).Text(3, n.Type).Text(4, n.Queue).Int(5, int64(n.Priority)).
+		Text(6, string(state)).OrNull(7, string(waiting)).Time(8, notBefore).Int(9, int64(len(n.Needs))).
+		Bool(10, !long && !needed && in.plain(n, deadline)).Bool(11, needed).Bool(12, long)
+	if long {
+		st.Null(13)
 	} else {
-		st.bytes(11, n.Input)
+		st.Bytes(13, n.Input)
 	}
-	changed, err := st.int(12, int64(n.SchemaVersion)).int(13, int64(n.MaxAttempts)).int(14, int64(n.MaxRepairs)).orNull(15, options).
-		idOrNull(16, &in.job).idOrNull(17, &in.parent).orNull(18, n.IdempotencyKey).orNull(19, n.ConcurrencyKey).
-		time(20, deadline).int(21, n.ID.Time().UnixMicro()).int(22, in.mic).exec()
+	changed, err := st.Int(14, int64(n.SchemaVersion)).Int(15, int64(n.MaxAttempts)).Int(16, int64(n.MaxRepairs)).OrNull(17, options).
+		IDOrNull(18, &in.job).IDOrNull(19, &in.parent).OrNull(20, n.IdempotencyKey).OrNull(21, n.ConcurrencyKey).
+		Time(22, deadline).Int(23, n.ID.Time().UnixMicro()).Int(24, in.tx.mic).Exec()
 	if err != nil {
 		return store.Enqueued{}, err
 	}
@@ -174,79 +143,71 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 		return store.Enqueued{}, err
 	}
 	if waiting != task.WaitDeps {
-		d := dispatched{n.ID, laneKey{n.Queue, n.Type, int64(n.Priority)}, n.ConcurrencyKey}
-		available := in.mic
-		if wish.After(in.now) {
-			available = wish.UnixMicro()
+		d := dispatched{n.ID, lane.Key{Queue: n.Queue, Type: n.Type, Priority: int64(n.Priority)}, n.ConcurrencyKey}
+		available := in.tx.mic
+		if notBefore.After(in.tx.now) {
+			available = notBefore.UnixMicro()
 		}
-		if err := in.dispatch(&d, available); err != nil {
+		if err := in.tx.dispatch(&d, available); err != nil {
 			return store.Enqueued{}, err
 		}
 	}
 	return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, nil
 }
 
-func (in *insertion) flags(n *task.New, deadline time.Time) (flags int64) {
-	if len(n.Input) > inlineMax {
-		flags |= sideInput
-	}
-	if in.needed[n.ID] {
-		flags |= flagNeeded
-	}
-	if flags == 0 && in.job.IsZero() && in.parent.IsZero() && n.Node == "" && len(n.Needs) == 0 && deadline.IsZero() &&
-		n.IdempotencyKey == "" && n.ConcurrencyKey == "" && len(n.Labels) == 0 && len(n.Metadata) == 0 {
-		flags = flagPlain
-	}
-	return flags
+// plain reports whether a task has nothing beside its row and its dispatch row.
+func (in *insertion) plain(n *task.New, deadline time.Time) bool {
+	return in.job.IsZero() && in.parent.IsZero() && n.Node == "" && len(n.Needs) == 0 && deadline.IsZero() &&
+		n.IdempotencyKey == "" && n.ConcurrencyKey == "" && len(n.Labels) == 0 && len(n.Metadata) == 0
 }
 
 const (
-	sqlTaskExists = `SELECT 1 FROM tasks WHERE namespace = ?1 AND task_id = ?2`
-	sqlTaskByKey  = `SELECT task_id FROM tasks WHERE namespace = ?1 AND task_type = ?2 AND idempotency_key = ?3`
+	sqlTaskExists = `SELECT 1 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+	sqlTaskByKey  = `SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND task_type = ?2 AND idempotency_key = ?3`
 )
 
 // existing says why an insert did nothing: an earlier try of the same call
 // stored the task, or its key is taken.
 func (in *insertion) existing(n *task.New) (store.Enqueued, error) {
-	st := in.stmt(sqlTaskExists).text(1, in.ns).id(2, &n.ID)
-	again := st.one()
-	if err := st.done(); err != nil || again {
+	st := in.tx.stmt(sqlTaskExists).Text(1, in.tx.ns).ID(2, &n.ID)
+	again := st.One()
+	if err := st.Done(); err != nil || again {
 		return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, err
 	}
-	st = in.stmt(sqlTaskByKey).text(1, in.ns).text(2, n.Type).text(3, n.IdempotencyKey)
+	st = in.tx.stmt(sqlTaskByKey).Text(1, in.tx.ns).Text(2, n.Type).Text(3, n.IdempotencyKey)
 	var id task.ID
-	if st.one() {
-		id = st.colID(0)
+	if st.One() {
+		id = st.ColID(0)
 	}
-	return store.Enqueued{ID: id, Disposition: store.DispositionExisting}, st.done()
+	return store.Enqueued{ID: id, Disposition: store.DispositionExisting}, st.Done()
 }
 
 const (
-	sqlInsertPayload = `INSERT INTO payloads (namespace, task_id, kind, data) VALUES (?1, ?2, ?3, ?4)`
-	sqlInsertEdge    = `INSERT INTO task_dependencies (namespace, task_id, depends_on_task_id, kind) VALUES (?1, ?2, ?3, ?4)`
-	sqlInsertTimer   = `INSERT INTO timers (namespace, due_at, task_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING`
-	sqlInsertLabel   = `INSERT INTO task_labels (namespace, key, value, task_id) VALUES (?1, ?2, ?3, ?4)`
+	sqlInsertPayload = `INSERT INTO weaver_payloads (namespace, task_id, kind, data) VALUES (?1, ?2, ?3, ?4)`
+	sqlInsertEdge    = `INSERT INTO weaver_task_dependencies (namespace, task_id, depends_on_task_id, kind) VALUES (?1, ?2, ?3, ?4)`
+	sqlInsertTimer   = `INSERT INTO weaver_timers (namespace, due_at, task_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING`
+	sqlInsertLabel   = `INSERT INTO weaver_task_labels (namespace, key, value, task_id) VALUES (?1, ?2, ?3, ?4)`
 )
 
 // companions writes what most tasks do not have.
 func (in *insertion) companions(n *task.New, deadline time.Time) error {
 	if len(n.Input) > inlineMax {
-		if err := in.stmt(sqlInsertPayload).text(1, in.ns).id(2, &n.ID).text(3, kindInput).bytes(4, n.Input).run(); err != nil {
+		if err := in.tx.stmt(sqlInsertPayload).Text(1, in.tx.ns).ID(2, &n.ID).Text(3, kindInput).Bytes(4, n.Input).Run(); err != nil {
 			return err
 		}
 	}
 	for _, e := range n.Needs {
-		if err := in.stmt(sqlInsertEdge).text(1, in.ns).id(2, &n.ID).id(3, &e.Needs).text(4, string(e.Kind)).run(); err != nil {
+		if err := in.tx.stmt(sqlInsertEdge).Text(1, in.tx.ns).ID(2, &n.ID).ID(3, &e.Needs).Text(4, string(e.Kind)).Run(); err != nil {
 			return err
 		}
 	}
 	if !deadline.IsZero() {
-		if err := in.insertTimer(&n.ID, deadline); err != nil {
+		if err := in.tx.insertTimer(&n.ID, deadline); err != nil {
 			return err
 		}
 	}
 	for k, v := range n.Labels {
-		if err := in.stmt(sqlInsertLabel).text(1, in.ns).text(2, k).text(3, v).id(4, &n.ID).run(); err != nil {
+		if err := in.tx.stmt(sqlInsertLabel).Text(1, in.tx.ns).Text(2, k).Text(3, v).ID(4, &n.ID).Run(); err != nil {
 			return err
 		}
 	}
@@ -254,19 +215,18 @@ func (in *insertion) companions(n *task.New, deadline time.Time) error {
 }
 
 func (t *tx) insertTimer(id *task.ID, at time.Time) error {
-	return t.stmt(sqlInsertTimer).text(1, t.ns).time(2, at).id(3, id).run()
+	return t.stmt(sqlInsertTimer).Text(1, t.ns).Time(2, at).ID(3, id).Run()
 }
 
 const sqlPutPayload = `
-INSERT INTO payloads (namespace, task_id, kind, data) VALUES (?1, ?2, ?3, ?4)
+INSERT INTO weaver_payloads (namespace, task_id, kind, data) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT DO UPDATE SET data = excluded.data`
 
-// aside stores a text beside its task's row if it is long. It returns what
-// belongs on the row, and the row's bit for it.
-func (t *tx) aside(id *task.ID, kind string, bit int64, text json.RawMessage) (json.RawMessage, int64, error) {
+// outOfLine stores a text in weaver_payloads if it is long. It returns what
+// belongs on the task's row, and whether the text was long.
+func (t *tx) outOfLine(id *task.ID, kind string, text json.RawMessage) (inline json.RawMessage, long bool, err error) {
 	if len(text) <= inlineMax {
-		return text, 0, nil
+		return text, false, nil
 	}
-	err := t.stmt(sqlPutPayload).text(1, t.ns).id(2, id).text(3, kind).bytes(4, text).run()
-	return nil, bit, err
+	return nil, true, t.stmt(sqlPutPayload).Text(1, t.ns).ID(2, id).Text(3, kind).Bytes(4, text).Run()
 }

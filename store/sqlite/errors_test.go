@@ -76,7 +76,7 @@ func TestErrorsOfForeignTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := theirs.ExecContext(t.Context(), "CREATE TABLE tasks (id INTEGER)"); err != nil {
+	if _, err := theirs.ExecContext(t.Context(), "CREATE TABLE weaver_tasks (id INTEGER)"); err != nil {
 		t.Fatal(err)
 	}
 	if err := theirs.Close(); err != nil {
@@ -114,12 +114,12 @@ func TestErrorsOfNewerSchema(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "w.db")
 	db := openFile(t, path)
-	if err := db.Exec(t.Context(), "INSERT INTO schema_versions VALUES (99, 'later', 'x', 1)"); err != nil {
+	if err := db.Exec(t.Context(), "INSERT INTO weaver_schema_versions VALUES (99, 'later', 'x', 1)"); err != nil {
 		t.Fatal(err)
 	}
 	failure(t, db.Ready(t.Context()), store.ErrNewerSchema, path, "newer version")
 	failure(t, db.Migrate(t.Context()), store.ErrNewerSchema, path)
-	if err := db.Exec(t.Context(), "DELETE FROM schema_versions WHERE version = 99; UPDATE schema_versions SET checksum = 'edited'"); err != nil {
+	if err := db.Exec(t.Context(), "DELETE FROM weaver_schema_versions WHERE version = 99; UPDATE weaver_schema_versions SET checksum = 'edited'"); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "differs") {
@@ -152,7 +152,7 @@ func TestMigrateByMany(t *testing.T) {
 	if err != nil || len(status) == 0 || status[0].Version != 1 || status[0].Name != "init" || status[0].AppliedAt.IsZero() {
 		t.Errorf("MigrationStatus = %+v, %v", status, err)
 	}
-	if s := db.MigrationSQL(); !strings.Contains(s, "CREATE TABLE tasks") || !strings.Contains(s, "CREATE TABLE IF NOT EXISTS schema_versions") {
+	if s := db.MigrationSQL(); !strings.Contains(s, "CREATE TABLE weaver_tasks") || !strings.Contains(s, "CREATE TABLE IF NOT EXISTS weaver_schema_versions") {
 		t.Errorf("MigrationSQL is incomplete: %.200s", s)
 	}
 }
@@ -237,7 +237,7 @@ func TestStrangePath(t *testing.T) {
 	if _, err := db.Enqueue(t.Context(), "ns", nil, newTasks(task.NewIDs(nil), 1)); err != nil {
 		t.Fatal(err)
 	}
-	if n := count(t, db, "SELECT count(*) FROM tasks"); n != 1 {
+	if n := count(t, db, "SELECT count(*) FROM weaver_tasks"); n != 1 {
 		t.Errorf("DB() sees %d tasks: it opened another file", n)
 	}
 	if _, err := os.Stat(path); err != nil {

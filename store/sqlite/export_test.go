@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 )
 
 // SyncOff never waits for the disk: for tests that do not crash machines.
@@ -24,11 +25,11 @@ func (db *DB) Kill(ns string, id store.WorkerID) {
 }
 
 // OnCommit puts fn around every COMMIT of the writer; nil takes it away.
-func (db *DB) OnCommit(fn func(commit func() error) error) { db.fault.onCommit = fn }
+func (db *DB) OnCommit(fn func(commit func() error) error) { db.faults.OnCommit = fn }
 
 // Exec runs SQL on the writer, outside any group.
 func (db *DB) Exec(ctx context.Context, sql string) (err error) {
-	if qerr := db.queue.Exclusive(ctx, func() { err = db.w.script(sql) }); qerr != nil {
+	if qerr := db.writer.Exclusive(ctx, func(c *conn.Conn) { err = c.Script(sql) }); qerr != nil {
 		return qerr
 	}
 	return err
@@ -36,13 +37,13 @@ func (db *DB) Exec(ctx context.Context, sql string) (err error) {
 
 // Write runs fn as an operation of the group commit.
 func (db *DB) Write(ctx context.Context, fn func(exec func(sql string) error) error) error {
-	return db.write(ctx, "test", "test", 1, func(t *tx) error { return fn(t.script) })
+	return db.write(ctx, "test", 1, func(t *tx) error { return fn(t.conn.Script) })
 }
 
 // Plan returns how the writer would run a statement: one line per step.
 func (db *DB) Plan(ctx context.Context, sql string) (plan []string, err error) {
-	qerr := db.queue.Exclusive(ctx, func() {
-		st, _, perr := db.w.raw.Prepare("EXPLAIN QUERY PLAN " + sql)
+	qerr := db.writer.Exclusive(ctx, func(c *conn.Conn) {
+		st, _, perr := c.Raw().Prepare("EXPLAIN QUERY PLAN " + sql)
 		if err = perr; err != nil {
 			return
 		}
@@ -59,8 +60,8 @@ func (db *DB) Plan(ctx context.Context, sql string) (plan []string, err error) {
 
 // Ephemeral reports whether a statement opens a temporary table when it runs.
 func (db *DB) Ephemeral(ctx context.Context, sql string) (found bool, err error) {
-	qerr := db.queue.Exclusive(ctx, func() {
-		st, _, perr := db.w.raw.Prepare("EXPLAIN " + sql)
+	qerr := db.writer.Exclusive(ctx, func(c *conn.Conn) {
+		st, _, perr := c.Raw().Prepare("EXPLAIN " + sql)
 		if err = perr; err != nil {
 			return
 		}
@@ -82,11 +83,9 @@ var HotStatements = map[string]string{
 	"due of lane":     sqlDueOfLane,
 	"claim task":      sqlClaimTask,
 	"delete dispatch": sqlDeleteDispatch,
-	"succeed":         sqlSucceed,
 	"insert attempt":  sqlInsertAttempt,
-	"attempt of row":  sqlSucceedAttempt,
 	"guard":           sqlGuard,
-	"move":            sqlMove,
+	"transition":      sqlTransition,
 	"step guard":      sqlStepGuard,
 	"insert step":     sqlInsertStep,
 	"beat":            sqlBeat,
@@ -96,8 +95,8 @@ var HotStatements = map[string]string{
 
 // WarmStatements must find their rows by a key or an index, too.
 var WarmStatements = map[string]string{
-	"hinted": sqlHinted, "whole task": sqlTask, "held": sqlHeld, "look": sqlLook, "read task": sqlReadTask, "next lane": sqlNextLane,
-	"open edges": sqlOpenEdges, "edge done": sqlEdgeDone, "need met": sqlNeedsEnded, "dead need": sqlDeadNeed, "dependents": sqlDependents,
+	"hinted": sqlHinted, "whole task": sqlTask, "held": sqlLeaseRow, "look": sqlTaskRow, "read task": sqlReadTask, "next lane": sqlNextLane,
+	"open edges": sqlOpenEdges, "edge done": sqlEdgeDone, "lower needs": sqlLowerNeeds, "retry needs": sqlRetryNeeds, "dependents": sqlDependents,
 	"due claims": sqlDueClaims, "due timers": sqlDueTimers, "next claim": sqlNextClaim, "next timer": sqlNextTimer, "delete timer": sqlDeleteTimer,
 	"due of key": sqlDueOfKey, "waiters": sqlWaiters, "delete waiter": sqlDelWaiter, "key": sqlKey, "finished": sqlFinished,
 	"task by key": sqlTaskByKey, "task exists": sqlTaskExists, "steps": sqlSteps, "payloads": sqlPayloads, "job": sqlJob, "job tasks": sqlJobTasks,
@@ -110,7 +109,7 @@ var WarmStatements = map[string]string{
 func ChunkStatements() map[string]string {
 	all := make(map[string]string)
 	for name, sqls := range map[string]chunkSQL{
-		"claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "succeed many": sqlSucceedMany,
+		"claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "succeed": sqlSucceed,
 		"insert attempts": sqlInsertAttempts, "steps guard": sqlStepsGuard, "insert steps": sqlInsertSteps,
 	} {
 		for n, sql := range sqls {
@@ -119,3 +118,16 @@ func ChunkStatements() map[string]string {
 	}
 	return all
 }
+
+// ColumnLists are the generated lists in statements, by their table's name.
+var ColumnLists = map[string]string{
+	"taskColumns": taskColumns.List(), "dependentColumns": dependentColumns.List(), "workerColumns": workerColumns.List(), "retryNeedColumns": retryNeedColumns.List(), "candidateColumns": candidateColumns.List(), "freshColumns": freshColumns.List(),
+	"leaseColumns": leaseColumns.List(), "taskRowColumns": taskRowColumns.List(), "jobColumns": jobColumns.List(),
+	"stepColumns": stepColumns.List(), "attemptColumns": attemptColumns.List(), "decisionColumns": decisionColumns.List(),
+	"auditColumns": auditColumns.List(), "claimColumns": claimColumns.List(), "edgeColumns": edgeColumns.List(),
+	"dispatchColumns": dispatchColumns.List(), "keyColumns": keyColumns.List(), "waiterColumns": waiterColumns.List(),
+	"versionColumns": versionColumns.List(),
+}
+
+// DeleteStatements remove a task.
+var DeleteStatements = sqlDelete

@@ -3,9 +3,9 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -20,20 +20,20 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 		hashes[i] = fins[i].Hash()
 	}
 	got := make([]store.FinishResult, len(fins))
-	err := db.write(ctx, "finish attempts", ns, len(fins), func(t *tx) error {
-		f := finishing{moves: newMoves(t)}
+	err := db.write(ctx, ns, len(fins), func(t *tx) error {
+		f := finishing{moves: moves{tx: t}}
 		for i := range fins {
 			got[i] = store.FinishResult{}
-			if err := f.one(&fins[i], hashes[i], &got[i]); err != nil {
+			if err := f.add(&report{fin: &fins[i], hash: hashes[i], got: &got[i]}); err != nil {
 				return err
 			}
 		}
-		if err := f.finishMany(); err != nil {
+		if err := f.successes.write(t, f.succeedMany, f.finish); err != nil {
 			return err
 		}
 		// Separate statements, each seeing the ones before: edges after all
 		// guards, so that two needs of one task in one batch both count.
-		return f.settle()
+		return f.moves.propagate()
 	})
 	if err != nil {
 		return nil, err
@@ -43,212 +43,127 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 
 // finishing is one batch of ends.
 type finishing struct {
-	*moves
-	successes aside[success]
+	moves     moves
+	successes byClaim[*report] // to be written in chunks
 }
 
-// one ends one attempt, or puts it aside to be ended together with others.
+// report is one element of the batch.
+type report struct {
+	fin   *store.Finish
+	hash  string
+	steps []byte // outcome_json
+	got   *store.FinishResult
+}
+
+// add ends one attempt, or keeps it to be ended together with others.
 // Crash after the commit: the caller asks again and R8 answers success.
-func (f *finishing) one(fin *store.Finish, hash string, got *store.FinishResult) error {
-	if got.Err = check(fin); got.Err != nil {
+func (f *finishing) add(r *report) error {
+	if r.got.Err = rules.CheckFinish(r.fin); r.got.Err != nil {
 		return nil
 	}
-	ok, err := f.valid(&fin.Lease)
+	l := &r.fin.Lease
+	ok, err := f.moves.tx.valid(l)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		got.Err = leaseLost(&fin.Lease, "the store was restored since")
+		r.got.Err = rules.LeaseLost(l, rules.LostToRestore)
 		return nil
 	}
-	if aside, err := f.putAside(fin, hash, got); err != nil || aside {
+	if r.steps, err = stepsRun(r.fin); err != nil {
 		return err
 	}
-	return f.singly(fin, hash, got)
+	if f.chunkable(r.fin) {
+		f.successes.put(l.ID, r)
+		return nil
+	}
+	return f.finish(r)
 }
 
-// singly ends one attempt. The guard is an UPDATE, never an earlier SELECT, and
-// everything else is driven by the row it returned (R2).
-func (f *finishing) singly(fin *store.Finish, hash string, got *store.FinishResult) error {
-	if fin.Outcome == task.OutcomeSuccess {
-		if done, err := f.succeed(fin, hash, got); err != nil || done {
+// finish ends one attempt. The guard is an UPDATE, never an earlier SELECT, and
+// everything else follows from the row that it accepted (R2).
+func (f *finishing) finish(r *report) error {
+	t := f.moves.tx
+	row, err := t.guard(r.fin)
+	if err != nil {
+		return err
+	}
+	if row == nil {
+		return t.finishedBefore(r)
+	}
+	to := rules.ResolveFinish(r.fin, row.cancelRequest(), row.deadlineAt(), t.now)
+	if err := t.writeTransition(row, &to); err != nil {
+		return err
+	}
+	if err := t.insertAttempt(row, r.fin.CodeVersion, to.Outcome, to.Failure, r.steps, r.hash); err != nil {
+		return err
+	}
+	if to.Decision != nil {
+		if err := t.insertDecision(row, to.Decision); err != nil {
 			return err
 		}
 	}
-	var h held
-	ok, err := f.guard(fin, &h)
-	if err != nil {
+	if err := t.endLease(r.fin.Lease.ID); err != nil {
 		return err
 	}
-	if !ok {
-		return f.compare(fin, hash, got)
-	}
-	end := f.judge(fin, &h)
-	if err := f.write(&end, &h); err != nil {
-		return err
-	}
-	if err := f.attempt(fin, &end, &h, hash); err != nil {
-		return err
-	}
-	if end.decision != nil {
-		if err := f.decide(&end, &h); err != nil {
-			return err
-		}
-	}
-	if err := f.endLease(fin.Lease.ID); err != nil {
-		return err
-	}
-	got.State, got.Waiting = end.state, end.waiting
-	return f.left(&h, &end)
+	r.got.State, r.got.Waiting = to.State, to.Waiting
+	return f.moves.afterRunning(row, &to)
 }
 
-// sqlSucceed is guard and move in one statement, for the first attempt of a
-// plain task that nobody waits for: most of them. What such a task cannot have
-// (an error, crashes, a long output) it need not clear. It asks for no row
-// back: RETURNING costs SQLite a temporary table each time.
-const (
-	sqlSucceed = `
-UPDATE tasks SET state = 'succeeded', output = ?5, attempt_count = 1, lease_id = NULL, lease_expires_at = NULL,
-  updated_at = ?6, finished_at = ?6
-WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4 AND flags = 1 AND attempt_no = 1`
-
-	sqlSucceedAttempt = `
-INSERT INTO attempts (namespace, task_id, attempt_no, lease_epoch, lease_id, worker, code_version, started_at, finished_at,
-  outcome_kind, outcome_json, outcome_hash)
-SELECT namespace, task_id, 1, lease_epoch, ?3, leased_by, ?4, started_at, ?5, 'success', ?6, ?7
-FROM tasks WHERE namespace = ?1 AND task_id = ?2`
-)
-
-// succeed ends a plain task well. It reports false when the task is not that
-// plain, or the lease not good; then nothing was written.
-func (f *finishing) succeed(fin *store.Finish, hash string, got *store.FinishResult) (bool, error) {
-	l := &fin.Lease
-	if fin.Progress != nil || len(fin.Output) > inlineMax {
-		return false, nil
-	}
-	n, err := f.stmt(sqlSucceed).text(1, f.ns).id(2, &l.Task).int(3, l.Epoch).lease(4, &l.ID).bytes(5, fin.Output).int(6, f.mic).exec()
-	if err != nil || n == 0 {
-		return false, err
-	}
-	steps, err := stepsRun(fin)
-	if err != nil {
-		return false, err
-	}
-	if c, ok := f.db.claims[l.ID]; ok {
-		// What the claim of this process knows need not be read back from the
-		// row.
-		h := held{id: l.Task, attemptNo: 1, epoch: l.Epoch, leaseID: l.ID, worker: c.worker, startedAt: c.startedAt}
-		err = f.insertAttempt(&h, fin.CodeVersion, fin.Outcome, nil, steps, hash)
-	} else {
-		err = f.stmt(sqlSucceedAttempt).text(1, f.ns).id(2, &l.Task).lease(3, &l.ID).int(4, int64(fin.CodeVersion)).int(5, f.mic).
-			bytes(6, steps).orNull(7, hash).run()
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, f.succeeded(fin, got)
-}
-
-// succeeded is what follows when a plain task ended well.
-func (f *finishing) succeeded(fin *store.Finish, got *store.FinishResult) error {
-	got.State = task.Succeeded
-	f.fx.notice.Tasks = append(f.fx.notice.Tasks, fin.Lease.Task)
-	return f.endLease(fin.Lease.ID)
-}
-
-func leaseLost(l *task.Lease, why string) error {
-	return fmt.Errorf("task %v, epoch %d: %w (%s)", l.Task, l.Epoch, store.ErrLeaseLost, why)
-}
-
-// held is what a guard returns about the task whose lease it accepted.
-type held struct {
-	id        task.ID
-	attemptNo int
-	epoch     int64
-	leaseID   task.LeaseID
-	worker    string
-	startedAt int64
-	job       task.ID
-	lane      laneKey
-	key       string
-	flags     int64
-	deadline  int64
-
-	cancelled task.ErrorKind // why it was asked to end; "" when it was not
-	by        string
-	reason    string
-}
-
-// sqlGuard accepts a lease and changes nothing but progress; sqlHeld then
-// reads the row, which nobody else can change before the commit.
-const (
-	sqlGuard = `
-UPDATE tasks SET progress = coalesce(?5, progress)
+// sqlGuard accepts a lease and changes nothing but progress; sqlLeaseRow then
+// reads the row, which no other connection can change before the commit.
+const sqlGuard = `
+UPDATE weaver_tasks SET progress = coalesce(?5, progress)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
-	sqlHeld = `
-SELECT attempt_no, leased_by, started_at, job_id, concurrency_key, flags, deadline_at, queue, task_type, priority,
-  CASE WHEN cancel_requested THEN cancel_kind END, cancel_by, cancel_reason
-FROM tasks WHERE namespace = ?1 AND task_id = ?2`
-)
+var sqlLeaseRow = `SELECT ` + leaseColumns.List() + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
-func (f *finishing) guard(fin *store.Finish, h *held) (bool, error) {
+// guard returns the row whose lease a finish has; nil if the lease is lost.
+func (t *tx) guard(fin *store.Finish) (*leaseRow, error) {
 	l := &fin.Lease
-	n, err := f.stmt(sqlGuard).text(1, f.ns).id(2, &l.Task).int(3, l.Epoch).lease(4, &l.ID).progress(5, fin.Progress).exec()
+	n, err := t.stmt(sqlGuard).Text(1, t.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Progress(5, fin.Progress).Exec()
 	if err != nil || n == 0 {
-		return false, err
+		return nil, err
 	}
-	st := f.stmt(sqlHeld).text(1, f.ns).id(2, &l.Task)
-	if !st.one() {
-		return false, st.done()
-	}
-	r := st.row()
-	*h = held{
-		id: l.Task, epoch: l.Epoch, leaseID: l.ID,
-		attemptNo: int(r.int(0)), worker: r.name(1), startedAt: r.int(2), job: r.id(3), key: r.text(4),
-		flags: r.int(5), deadline: r.int(6), lane: laneKey{r.name(7), r.name(8), r.int(9)},
-		cancelled: task.ErrorKind(r.name(10)), by: r.text(11), reason: r.text(12),
-	}
-	return true, st.done()
+	return leaseColumns.One(t.stmt(sqlLeaseRow).Text(1, t.ns).ID(2, &l.Task))
 }
 
-const sqlMove = `
-UPDATE tasks SET state = ?3, waiting_reason = ?4, ready_at = CASE WHEN ?5 THEN ?6 ELSE ready_at END,
-  output = ?7, flags = (flags & ~16) | ?8,
+const sqlTransition = `
+UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = CASE WHEN ?5 THEN ?6 ELSE ready_at END,
+  output = ?7, has_payloads = max(has_payloads, ?8),
   last_error_kind = CASE WHEN ?9 THEN last_error_kind ELSE ?10 END,
   last_error_json = CASE WHEN ?9 THEN last_error_json ELSE ?11 END,
   attempt_count = attempt_count + ?12, crash_count = CASE WHEN ?17 THEN 0 ELSE crash_count END,
-  suspect_losses = CASE WHEN ?17 THEN 0 ELSE suspect_losses END, internal_count = CASE WHEN ?13 THEN internal_count + 1 ELSE 0 END,
+  quarantine_losses = CASE WHEN ?17 THEN 0 ELSE quarantine_losses END, internal_count = CASE WHEN ?13 THEN internal_count + 1 ELSE 0 END,
   lease_epoch = lease_epoch + ?14, lease_id = NULL, lease_expires_at = NULL, updated_at = ?15, finished_at = ?16
 WHERE namespace = ?1 AND task_id = ?2`
 
-// write moves the task whose guard passed in this transaction.
-func (f *finishing) write(e *ending, h *held) error {
-	output, side, err := f.aside(&h.id, kindOutput, sideOutput, e.output)
+// writeTransition moves the task whose guard passed in this transaction.
+func (t *tx) writeTransition(row *leaseRow, to *rules.Transition) error {
+	output, long, err := t.outOfLine(&row.id, kindOutput, to.Output)
 	if err != nil {
 		return err
 	}
-	counts := task.Counts(e.outcome, kindOf(e.failure))
-	failure := e.ofTask()
-	st := f.stmt(sqlMove).text(1, f.ns).id(2, &h.id).text(3, string(e.state)).orNull(4, string(e.waiting)).
-		bool(5, e.setReady).time(6, e.readyAt).bytes(7, output).int(8, side).
-		bool(9, e.keep).orNull(10, string(kindOf(failure))).error(11, failure).
-		bool(12, counts).bool(13, e.internal).bool(14, e.revoke).int(15, f.mic).bool(17, e.forgive)
-	if e.state.Terminal() {
-		st.int(16, f.mic)
+	failure := to.TaskError()
+	st := t.stmt(sqlTransition).Text(1, t.ns).ID(2, &row.id).Text(3, string(to.State)).OrNull(4, string(to.Waiting)).
+		Bool(5, to.SetReadyAt).Time(6, to.ReadyAt).Bytes(7, output).Bool(8, long).
+		Bool(9, to.KeepError).OrNull(10, string(rules.KindOf(failure))).Error(11, failure).
+		Bool(12, to.CountsAttempt()).Bool(13, to.CountsInternal).Bool(14, to.RaiseEpoch).Int(15, t.mic).Bool(17, to.ResetCrashes)
+	if to.State.Terminal() {
+		st.Int(16, t.mic)
 	} else {
-		st.null(16)
+		st.Null(16)
 	}
-	return st.run()
+	return st.Run()
 }
 
 const sqlInsertAttempt = `
-INSERT INTO attempts (namespace, task_id, attempt_no, lease_epoch, lease_id, worker, code_version, started_at, finished_at,
+INSERT INTO weaver_attempts (namespace, task_id, attempt_no, lease_epoch, lease_id, worker, code_version, started_at, finished_at,
   outcome_kind, error_kind, error_json, outcome_json, outcome_hash)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)`
 
-// outcomeJSON is what attempts.outcome_json holds; the observation is the
-// error's column, or the task's output.
+// outcomeJSON is what outcome_json holds; the observation is the error's column,
+// or the task's output.
 type outcomeJSON struct {
 	Action struct {
 		Steps     []string `json:"steps,omitempty"`     // that it started
@@ -265,65 +180,54 @@ func stepsRun(fin *store.Finish) ([]byte, error) {
 	return json.Marshal(o)
 }
 
-func (f *finishing) attempt(fin *store.Finish, e *ending, h *held, hash string) error {
-	steps, err := stepsRun(fin)
-	if err != nil {
-		return err
-	}
-	return f.insertAttempt(h, fin.CodeVersion, e.outcome, e.failure, steps, hash)
-}
-
 // insertAttempt writes the row of an attempt that ended now.
-func (t *tx) insertAttempt(h *held, version int, o task.Outcome, failure *task.Error, outcome []byte, hash string) error {
-	return t.stmt(sqlInsertAttempt).text(1, t.ns).id(2, &h.id).int(3, int64(h.attemptNo)).int(4, h.epoch).lease(5, &h.leaseID).
-		orNull(6, h.worker).int(7, int64(version)).int(8, h.startedAt).int(9, t.mic).text(10, string(o)).
-		orNull(11, string(kindOf(failure))).error(12, failure).bytes(13, outcome).orNull(14, hash).run()
+func (t *tx) insertAttempt(row *leaseRow, version int, o task.Outcome, failure *task.Error, outcome []byte, hash string) error {
+	return t.stmt(sqlInsertAttempt).Text(1, t.ns).ID(2, &row.id).Int(3, int64(row.attemptNo)).Int(4, row.epoch).Lease(5, &row.leaseID).
+		OrNull(6, row.worker).Int(7, int64(version)).Int(8, row.startedAt).Int(9, t.mic).Text(10, string(o)).
+		OrNull(11, string(rules.KindOf(failure))).Error(12, failure).Bytes(13, outcome).OrNull(14, hash).Run()
 }
 
 const sqlInsertDecision = `
-INSERT INTO decisions (namespace, task_id, attempt_no, decided_at, decision_kind, next_ready_at, child_task_ids, reason_json)
+INSERT INTO weaver_decisions (namespace, task_id, attempt_no, decided_at, decision_kind, next_ready_at, child_task_ids, reason_json)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
 
-func (f *finishing) decide(e *ending, h *held) error {
-	d := e.decision
-	st := f.stmt(sqlInsertDecision).text(1, f.ns).id(2, &h.id).int(3, int64(h.attemptNo)).int(4, f.mic).text(5, string(d.Kind)).
-		time(6, d.NextReadyAt)
+func (t *tx) insertDecision(row *leaseRow, d *task.Decision) error {
+	st := t.stmt(sqlInsertDecision).Text(1, t.ns).ID(2, &row.id).Int(3, int64(row.attemptNo)).Int(4, t.mic).Text(5, string(d.Kind)).
+		Time(6, d.NextReadyAt)
 	if len(d.ChildIDs) > 0 {
-		st.json(7, d.ChildIDs)
+		st.JSON(7, d.ChildIDs)
 	} else {
-		st.null(7)
+		st.Null(7)
 	}
-	return st.json(8, d.Reason).run()
+	return st.JSON(8, d.Reason).Run()
 }
 
-const (
-	sqlFinished = `
-SELECT outcome_hash, outcome_kind, finished_at FROM attempts WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3 AND outcome_hash IS NOT NULL`
-)
+const sqlFinished = `
+SELECT outcome_hash, outcome_kind, finished_at FROM weaver_attempts
+WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3 AND outcome_hash IS NOT NULL`
 
-// compare is R8: a finish whose guard matched nothing was made before, or
-// contradicts what was, or lost its lease. Attempts that others ended have no
-// hash.
-func (f *finishing) compare(fin *store.Finish, hash string, got *store.FinishResult) error {
-	l := &fin.Lease
-	st := f.stmt(sqlFinished).text(1, f.ns).id(2, &l.Task).lease(3, &l.ID)
-	var stored string
+// finishedBefore answers a finish whose guard accepted nothing (R8): it was made
+// before, or contradicts what was, or lost its lease. Attempts that other
+// parties ended have no hash.
+func (t *tx) finishedBefore(r *report) error {
+	l := &r.fin.Lease
+	st := t.stmt(sqlFinished).Text(1, t.ns).ID(2, &l.Task).Lease(3, &l.ID)
+	var hash string
 	var outcome task.Outcome
 	var at time.Time
-	if st.one() {
-		stored, outcome, at = st.colText(0), task.Outcome(st.colName(1)), st.colTime(2)
+	if st.One() {
+		hash, outcome, at = st.ColText(0), task.Outcome(st.ColName(1)), st.ColTime(2)
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return err
 	}
-	switch stored {
+	switch hash {
 	case "":
-		got.Err = leaseLost(l, "another attempt or an end stands")
-		return nil
-	case hash:
-		got.State, got.Waiting = fin.ReplayedResult(outcome, at)
-		return nil
+		r.got.Err = rules.LeaseLost(l, rules.LostToAnother)
+	case r.hash:
+		*r.got = rules.ReplayedResult(r.fin, outcome, at)
+	default:
+		r.got.Err = rules.Conflicting(l)
 	}
-	got.Err = fmt.Errorf("task %v, epoch %d: %w: this lease already ended with another outcome", l.Task, l.Epoch, store.ErrConflict)
 	return nil
 }

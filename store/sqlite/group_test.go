@@ -235,7 +235,7 @@ func TestHeartbeatsGoFirst(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			err := s.db.Write(t.Context(), func(x execSQL) error {
-				return x("INSERT INTO notes SELECT 'beat' FROM workers WHERE last_seen > 1000000 * unixepoch('2000-01-01 00:00:00')")
+				return x("INSERT INTO notes SELECT 'beat' FROM weaver_workers WHERE last_seen > 1000000 * unixepoch('2000-01-01 00:00:00')")
 			})
 			if err != nil {
 				t.Error(err)

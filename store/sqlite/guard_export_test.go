@@ -1,10 +1,14 @@
 package sqlite
 
+import (
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+)
+
 // OnOp calls fn before each operation of the group commit, whose error it may
 // be; nil takes it away.
 func (db *DB) OnOp(fn func() error) {
-	db.fault.onOp = nil
+	db.faults.OnOp = nil
 	if fn != nil {
-		db.fault.onOp = func(*conn) error { return fn() }
+		db.faults.OnOp = func(*conn.Conn) error { return fn() }
 	}
 }

@@ -32,11 +32,11 @@ func TestStrayDispatchRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, sql := range []string{
-			"UPDATE tasks SET cancel_requested = 1 WHERE idempotency_key = 'asked'",
-			"UPDATE tasks SET flags = 0 WHERE waiting_reason = 'deps'",
-			"DELETE FROM outbox_events",
-			`INSERT INTO outbox_events (namespace, task_id, queue, task_type, priority, available_at)
-			 SELECT namespace, task_id, queue, task_type, priority, 1 FROM tasks`,
+			"UPDATE weaver_tasks SET cancel_requested = 1 WHERE idempotency_key = 'asked'",
+			"UPDATE weaver_tasks SET plain = 0 WHERE waiting_reason = 'deps'",
+			"DELETE FROM weaver_outbox_events",
+			`INSERT INTO weaver_outbox_events (namespace, task_id, queue, task_type, priority, available_at)
+			 SELECT namespace, task_id, queue, task_type, priority, 1 FROM weaver_tasks`,
 		} {
 			if err := f.db.Exec(t.Context(), sql); err != nil {
 				t.Fatal(err)
@@ -46,7 +46,7 @@ func TestStrayDispatchRows(t *testing.T) {
 		if got := f.claim("w", 10); len(got) != 1 || got[0].Task.ID != needs.Tasks[0].ID {
 			t.Errorf("claimed %d tasks, want the one that is claimable (not %v, %v or %v)", len(got), ended, asked, needs.Tasks[1].ID)
 		}
-		if n := f.count("SELECT count(*) FROM outbox_events"); n != 0 {
+		if n := f.count("SELECT count(*) FROM weaver_outbox_events"); n != 0 {
 			t.Errorf("%d rows are left for the next claim, and all others", n)
 		}
 	})
@@ -55,22 +55,22 @@ func TestStrayDispatchRows(t *testing.T) {
 // What the schema refuses needs no code to be right.
 func TestSchemaRefuses(t *testing.T) {
 	t.Parallel()
-	const newTask = "INSERT INTO tasks (namespace, task_id, task_type, queue, priority, state, flags, created_at, updated_at, idempotency_key) VALUES "
+	const newTask = "INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, plain, created_at, updated_at, idempotency_key) VALUES "
 	for name, pair := range map[string]struct {
 		first, second string
 		both          bool // may stand
 	}{
-		"a lease without running":           {newTask + "('a', x'01', 't', 'q', 5, 'ready', 0, 0, 0, NULL)", "UPDATE tasks SET lease_id = x'01'", false},
-		"running without a lease":           {newTask + "('a', x'01', 't', 'q', 5, 'ready', 0, 0, 0, NULL)", "UPDATE tasks SET state = 'running'", false},
+		"a lease without running":           {newTask + "('a', x'01', 't', 'q', 5, 'ready', 0, 0, 0, NULL)", "UPDATE weaver_tasks SET lease_id = x'01'", false},
+		"running without a lease":           {newTask + "('a', x'01', 't', 'q', 5, 'ready', 0, 0, 0, NULL)", "UPDATE weaver_tasks SET state = 'running'", false},
 		"an idempotency key twice":          {newTask + "('a', x'01', 't', 'q', 5, 'ready', 0, 0, 0, 'k')", newTask + "('a', x'02', 't', 'q', 5, 'ready', 0, 0, 0, 'k')", false},
 		"a key of another type":             {newTask + "('a', x'01', 't', 'q', 5, 'ready', 0, 0, 0, 'k')", newTask + "('a', x'02', 'u', 'q', 5, 'ready', 0, 0, 0, 'k')", true},
 		"an id in two namespaces":           {newTask + "('a', x'01', 't', 'q', 5, 'ready', 0, 0, 0, NULL)", newTask + "('b', x'01', 't', 'q', 5, 'ready', 0, 0, 0, NULL)", true},
-		"two values of a step":              {"INSERT INTO steps VALUES ('a', x'01', 's', 0, 0, 1, 1, 0, 'step', 'completed', '1', NULL, NULL, 0, 0)", "INSERT INTO steps VALUES ('a', x'01', 's', 0, 0, 2, 1, 0, 'step', 'completed', '2', NULL, NULL, 0, 0)", false},
-		"two dispatch rows of a task":       {"INSERT INTO outbox_events VALUES ('a', x'01', 'q', 't', 5, 1, NULL)", "INSERT INTO outbox_events VALUES ('a', x'01', 'q', 't', 5, 2, NULL)", false},
-		"two attempts of a number":          {"INSERT INTO attempts VALUES ('a', x'01', 1, 1, x'01', 'w', 1, 0, 0, 'success', NULL, NULL, NULL, NULL)", "INSERT INTO attempts VALUES ('a', x'01', 1, 2, x'02', 'w', 1, 0, 0, 'success', NULL, NULL, NULL, NULL)", false},
-		"two claims under a lease id":       {"INSERT INTO claims VALUES ('a', x'01', 'w', 1, x'')", "INSERT INTO claims VALUES ('a', x'01', 'w', 2, x'')", false},
-		"two waiters that are due together": {"INSERT INTO conc_waiters VALUES ('a', 'k', 1, x'01')", "INSERT INTO conc_waiters VALUES ('a', 'k', 1, x'02')", true},
-		"a queue paused twice":              {"INSERT INTO paused_queues VALUES ('a', 'q', 1, '', '')", "INSERT INTO paused_queues VALUES ('a', 'q', 2, '', '')", false},
+		"two values of a step":              {"INSERT INTO weaver_steps VALUES ('a', x'01', 's', 0, 0, 1, 1, 0, 'step', 'completed', '1', NULL, NULL, 0, 0)", "INSERT INTO weaver_steps VALUES ('a', x'01', 's', 0, 0, 2, 1, 0, 'step', 'completed', '2', NULL, NULL, 0, 0)", false},
+		"two dispatch rows of a task":       {"INSERT INTO weaver_outbox_events VALUES ('a', x'01', 'q', 't', 5, 1, NULL)", "INSERT INTO weaver_outbox_events VALUES ('a', x'01', 'q', 't', 5, 2, NULL)", false},
+		"two attempts of a number":          {"INSERT INTO weaver_attempts VALUES ('a', x'01', 1, 1, x'01', 'w', 1, 0, 0, 'success', NULL, NULL, NULL, NULL)", "INSERT INTO weaver_attempts VALUES ('a', x'01', 1, 2, x'02', 'w', 1, 0, 0, 'success', NULL, NULL, NULL, NULL)", false},
+		"two claims under a lease id":       {"INSERT INTO weaver_claims VALUES ('a', x'01', 'w', 1, x'')", "INSERT INTO weaver_claims VALUES ('a', x'01', 'w', 2, x'')", false},
+		"two waiters that are due together": {"INSERT INTO weaver_conc_waiters VALUES ('a', 'k', 1, x'01')", "INSERT INTO weaver_conc_waiters VALUES ('a', 'k', 1, x'02')", true},
+		"a queue paused twice":              {"INSERT INTO weaver_paused_queues VALUES ('a', 'q', 1, '', '')", "INSERT INTO weaver_paused_queues VALUES ('a', 'q', 2, '', '')", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -183,7 +183,7 @@ func TestClaimsThatWaitForAGroup(t *testing.T) {
 			l.Fatal(err)
 		}
 		got := l.got(<-ch, 1)
-		if n := l.count("SELECT count(*) FROM tasks WHERE state = 'running'"); n != 1 {
+		if n := l.count("SELECT count(*) FROM weaver_tasks WHERE state = 'running'"); n != 1 {
 			l.Errorf("%d tasks are leased, and one was handed out", n)
 		}
 		l.finish(got...)

@@ -2,24 +2,18 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"github.com/goweaver/weaver/internal/batch"
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
 const (
-	// sqlSeen marks a worker as alive. A new one, and one of which a heartbeat
-	// is missing (there is one every third of a TTL), must be steady for a
-	// while before it judges others. A store that was away long enough to let
-	// the lease of a healthy worker expire, two thirds of a TTL, shows in
-	// every worker. A clock that went back says nothing about how long it was.
 	sqlSeen = `
-INSERT INTO workers (namespace, worker_id, name, ttl, last_seen, steady_since) VALUES (?1, ?2, '', ?4, ?3, ?3)
-ON CONFLICT DO UPDATE SET steady_since = CASE WHEN ?3 - last_seen > ?4 / 2 OR ?3 < last_seen THEN ?3 ELSE steady_since END, last_seen = ?3`
-	sqlJoin = `UPDATE workers SET name = ?3, ttl = ?4 WHERE namespace = ?1 AND worker_id = ?2`
+INSERT INTO weaver_workers (namespace, worker_id, name, ttl, last_seen, heartbeats_since) VALUES (?1, ?2, '', ?3, ?4, ?5)
+ON CONFLICT DO UPDATE SET last_seen = excluded.last_seen, heartbeats_since = excluded.heartbeats_since`
+	sqlJoin = `UPDATE weaver_workers SET name = ?3, ttl = ?4 WHERE namespace = ?1 AND worker_id = ?2`
 )
 
 // Join implements store.Worker. In a file it also takes the operating system's
@@ -27,13 +21,13 @@ ON CONFLICT DO UPDATE SET steady_since = CASE WHEN ?3 - last_seen > ?4 / 2 OR ?3
 // Crash between the two: a lock file without a row, which a later Join removes.
 func (db *DB) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 	if err := db.holdLock(ns, w.ID); err != nil {
-		return fmt.Errorf("join worker %s: %w", w.ID, err)
+		return err
 	}
-	err := db.write(ctx, "join worker", ns, 1, func(t *tx) error {
+	err := db.write(ctx, ns, 1, func(t *tx) error {
 		if err := t.seen(w.ID, w.TTL); err != nil {
 			return err
 		}
-		return t.stmt(sqlJoin).text(1, ns).text(2, string(w.ID)).text(3, w.Name).duration(4, w.TTL).run()
+		return t.stmt(sqlJoin).Text(1, ns).Text(2, string(w.ID)).Text(3, w.Name).Duration(4, w.TTL).Run()
 	})
 	if err == nil {
 		db.sweepLocks(ctx)
@@ -41,35 +35,35 @@ func (db *DB) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 	return err
 }
 
-const sqlLeave = `DELETE FROM workers WHERE namespace = ?1 AND worker_id = ?2`
+const sqlLeave = `DELETE FROM weaver_workers WHERE namespace = ?1 AND worker_id = ?2`
 
 // Leave implements store.Worker.
 func (db *DB) Leave(ctx context.Context, ns string, id store.WorkerID) error {
-	err := db.write(ctx, "leave", ns, 1, func(t *tx) error {
-		return t.stmt(sqlLeave).text(1, ns).text(2, string(id)).run()
+	err := db.write(ctx, ns, 1, func(t *tx) error {
+		return t.stmt(sqlLeave).Text(1, ns).Text(2, string(id)).Run()
 	})
 	if err == nil {
-		// Only now: without its row nobody asks whether the process lives.
+		// Only now: without its row no process asks whether this one lives.
 		db.locks.release(db.lockPath(ns, id))
 	}
 	return err
 }
 
 const (
-	// No expiry test: an expired lease that nobody took may be renewed.
+	// No expiry test: an expired lease that no reaper took may be renewed.
 	sqlBeat = `
-UPDATE tasks SET lease_expires_at = max(lease_expires_at, ?5)
+UPDATE weaver_tasks SET lease_expires_at = max(lease_expires_at, ?5)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
 	sqlCancelAsked = `
-SELECT cancel_kind, cancel_by, cancel_reason FROM tasks WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 1`
+SELECT cancel_kind, cancel_by, cancel_reason FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 1`
 )
 
 // Heartbeat implements store.Worker. It goes before everything that waits to
 // be written.
 func (db *DB) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) ([]store.Beat, error) {
 	beats := make([]store.Beat, len(req.Leases))
-	o := &op{ns: ns, run: func(t *tx) error {
+	op := db.op(ns, len(req.Leases), func(t *tx) error {
 		if err := t.seen(req.Worker, req.TTL); err != nil {
 			return err
 		}
@@ -80,31 +74,40 @@ func (db *DB) Heartbeat(ctx context.Context, ns string, req store.HeartbeatReque
 			}
 		}
 		return nil
-	}}
-	err := db.submit(ctx, "heartbeat", &batch.Op[*op]{Do: o, Weight: len(req.Leases), Urgent: true})
-	if err != nil {
-		return nil, err
+	})
+	op.Urgent = true
+	if err := db.writer.Do(ctx, op); err != nil {
+		return nil, db.translate(err)
 	}
 	return beats, nil
 }
 
+// seen notes a sign of life of a worker.
 func (t *tx) seen(id store.WorkerID, ttl time.Duration) error {
-	return t.stmt(sqlSeen).text(1, t.ns).text(2, string(id)).int(3, t.mic).duration(4, ttl).run()
+	w, err := t.worker(id)
+	if err != nil {
+		return err
+	}
+	if w == nil {
+		w = &rules.Worker{TTL: ttl}
+	}
+	seen := w.Seen(ttl, t.now)
+	return t.stmt(sqlSeen).Text(1, t.ns).Text(2, string(id)).Duration(3, seen.TTL).Time(4, seen.LastSeen).Time(5, seen.Since).Run()
 }
 
 func (t *tx) beat(l *task.Lease, until int64) (store.Beat, error) {
 	if ok, err := t.valid(l); err != nil || !ok {
 		return store.Beat{Lost: true}, err
 	}
-	n, err := t.stmt(sqlBeat).text(1, t.ns).id(2, &l.Task).int(3, l.Epoch).lease(4, &l.ID).int(5, until).exec()
+	n, err := t.stmt(sqlBeat).Text(1, t.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Int(5, until).Exec()
 	if err != nil || n == 0 {
-		// There is one writer: nobody can hold the row, the lease is gone.
+		// There is one writer, so no other holds the row: the lease is gone.
 		return store.Beat{Lost: err == nil}, err
 	}
 	var b store.Beat
-	st := t.stmt(sqlCancelAsked).text(1, t.ns).id(2, &l.Task)
-	if st.one() {
-		b = store.Beat{Cancel: task.ErrorKind(st.colName(0)), By: st.colText(1), Reason: st.colText(2)}
+	st := t.stmt(sqlCancelAsked).Text(1, t.ns).ID(2, &l.Task)
+	if st.One() {
+		b = store.Beat{Cancel: task.ErrorKind(st.ColName(0)), By: st.ColText(1), Reason: st.ColText(2)}
 	}
-	return b, st.done()
+	return b, st.Done()
 }

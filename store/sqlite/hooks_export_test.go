@@ -4,8 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+
 	"github.com/ncruces/go-sqlite3"
 
+	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -14,33 +17,33 @@ func OnSyncFolder(fn func(dir string)) Option { return func(o *options) { o.sync
 
 // Read runs fn in a read transaction.
 func (db *DB) Read(ctx context.Context, fn func(exec func(sql string) error) error) error {
-	return db.read(ctx, "test", "test", func(v *view) error { return fn(v.script) })
+	return db.read(ctx, "", func(v *view) error { return fn(v.conn.Script) })
 }
 
 // InTx runs fn as an operation in a caller's transaction.
 func (db *DB) InTx(ctx context.Context, in store.Tx, fn func(exec func(sql string) error) error) error {
-	return db.inTx(ctx, "test", "test", in, func(t *tx) error { return fn(t.script) })
+	return db.inTx(ctx, "test", in, func(t *tx) error { return fn(t.conn.Script) })
 }
 
 // LanesTook makes believe that the lanes of a namespace, which must have been
 // read before, took so long to read.
 func (db *DB) LanesTook(ns string, d time.Duration) {
-	db.lanes.mu.Lock()
-	defer db.lanes.mu.Unlock()
-	db.lanes.spaces[ns].took = d
+	read := make(map[lane.Key]int64)
+	for _, l := range db.lanes.Lanes(ns, func(lane.Key) bool { return true }) {
+		read[l.Key] = l.Bound
+	}
+	db.lanes.Replace(ns, read, time.Now(), d)
 }
 
 // BeforeReads has fn called before each statement of the readers that exist.
 func (db *DB) BeforeReads(fn func(sql string)) {
-	db.readers.mu.Lock()
-	defer db.readers.mu.Unlock()
-	for _, c := range db.readers.idle {
-		err := c.raw.Trace(sqlite3.TRACE_STMT, func(_ sqlite3.TraceEvent, _, sql any) error {
+	db.readers.Idle(func(c *conn.Conn) {
+		err := c.Raw().Trace(sqlite3.TRACE_STMT, func(_ sqlite3.TraceEvent, _, sql any) error {
 			fn(sql.(string))
 			return nil
 		})
 		if err != nil {
 			panic(err)
 		}
-	}
+	})
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
+
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/goweaver/weaver/store"
@@ -27,29 +29,29 @@ func (t callerTx) Handle() any { return t.tx }
 
 // inTx runs fn in a caller's transaction, in a savepoint of its own. No
 // context reaches the statements: an interrupt would roll back the caller's
-// whole transaction, and what he does next would commit by itself.
-func (db *DB) inTx(ctx context.Context, doing, ns string, in store.Tx, fn func(*tx) error) error {
+// whole transaction, and its next statements would commit by themselves.
+func (db *DB) inTx(ctx context.Context, ns string, in store.Tx, fn func(*tx) error) error {
 	ct, ok := in.(callerTx)
 	if !ok {
-		return fmt.Errorf("%s: %w: it is of %s, this store is sqlite", doing, store.ErrForeignTx, in.Driver())
+		return fmt.Errorf("%w: it is of %s, this store is sqlite", store.ErrForeignTx, in.Driver())
 	}
 	if ct.tx == nil {
-		return fmt.Errorf("%s: %w: the transaction is nil", doing, store.ErrForeignTx)
+		return fmt.Errorf("%w: the transaction is nil", store.ErrForeignTx)
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+		return context.Cause(ctx)
 	}
 	ctx = context.WithoutCancel(ctx)
 	if err := db.recognise(ctx, ct.tx); err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
+		return err
 	}
 	if _, err := ct.tx.ExecContext(ctx, sqlElement); err != nil {
-		return db.translateTx(doing, err)
+		return db.translateTx(err)
 	}
 	err := db.call(ctx, ct.tx, func(u *userConn) error {
 		now := store.Now()
-		fx := &effects{ns: ns}
-		err := fn(&tx{conn: u.conn, db: db, ns: ns, now: now, mic: now.UnixMicro(), caller: true, fx: fx})
+		fx := &commit.Effects{NS: ns}
+		err := fn(&tx{view: view{u.conn, ns}, db: db, now: now, mic: now.UnixMicro(), fx: fx})
 		if err == nil {
 			u.pending = append(u.pending, fx) // here, under database/sql's lock
 		}
@@ -59,10 +61,10 @@ func (db *DB) inTx(ctx context.Context, doing, ns string, in store.Tx, fn func(*
 		// When this fails too, the transaction is gone, and its commit will say so.
 		_, _ = ct.tx.ExecContext(ctx, sqlElementUndo)
 		_, _ = ct.tx.ExecContext(ctx, sqlElementRelease)
-		return db.translateTx(doing, err)
+		return db.translateTx(err)
 	}
 	_, err = ct.tx.ExecContext(ctx, sqlElementRelease)
-	return db.translateTx(doing, err)
+	return db.translateTx(err)
 }
 
 // recognise finds out whether a transaction is of this database.
@@ -101,13 +103,13 @@ func (db *DB) call(ctx context.Context, tx *sql.Tx, fn func(*userConn) error) er
 // guarded runs fn without the caller's context and catches its panic: it must
 // not cross the database's frames.
 func (u *userConn) guarded(fn func(*userConn) error) (err error) {
-	defer u.conn.interruptible(context.Background())()
+	defer u.conn.Interruptible(context.Background())()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic in a store operation: %v\n%s", p, debug.Stack())
 		}
 		if err != nil {
-			u.conn.reset()
+			u.conn.Reset()
 		}
 	}()
 	return fn(u)
@@ -115,9 +117,9 @@ func (u *userConn) guarded(fn func(*userConn) error) (err error) {
 
 // translateTx is translate for a caller's transaction: SQLite cannot wait for
 // a lock in a transaction that read before, so it must begin again.
-func (db *DB) translateTx(doing string, err error) error {
+func (db *DB) translateTx(err error) error {
 	if err != nil && errors.Is(err, sqlite3.BUSY) {
-		return fmt.Errorf("%s: %s: %w (begin it immediate, as DB() does, so that it need not wait in its middle): %w", doing, db.path, store.ErrRestartTx, err)
+		return fmt.Errorf("%s: %w (begin it immediate, as DB() does, so that it need not wait in its middle): %w", db.path, store.ErrRestartTx, err)
 	}
-	return db.translate(doing, err)
+	return db.translate(err)
 }

@@ -41,9 +41,9 @@ func TestInTxUnderAnEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errOwn)
 	_, err := s.db.Enqueue(ctx, benchNS, sqlite.Tx(tx), newTasks(task.NewIDs(nil), 1))
-	failure(t, err, errOwn, "enqueue")
+	failure(t, err, errOwn, "own error")
 	commits(t, s, tx, "caller")
-	if n := count(t, s.db, "SELECT count(*) FROM tasks"); n != 0 {
+	if n := count(t, s.db, "SELECT count(*) FROM weaver_tasks"); n != 0 {
 		t.Errorf("%d tasks were stored", n)
 	}
 }
@@ -98,7 +98,7 @@ func TestInTxFailureIsNotTold(t *testing.T) {
 	f := fixtureOn(t, memory(t))
 	told := f.notices()
 	tx := f.begin()
-	if _, err := tx.ExecContext(t.Context(), "CREATE TEMP TRIGGER no BEFORE INSERT ON outbox_events WHEN NEW.priority = 9 BEGIN SELECT RAISE(FAIL, 'no'); END"); err != nil {
+	if _, err := tx.ExecContext(t.Context(), "CREATE TEMP TRIGGER no BEFORE INSERT ON weaver_outbox_events WHEN NEW.priority = 9 BEGIN SELECT RAISE(FAIL, 'no'); END"); err != nil {
 		t.Fatal(err)
 	}
 	bad := f.drafts(2)
@@ -156,7 +156,7 @@ func TestInTxCommitFails(t *testing.T) {
 		if err := conn.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if n := count(t, db, "SELECT count(*) FROM tasks"); n != 0 {
+		if n := count(t, db, "SELECT count(*) FROM weaver_tasks"); n != 0 {
 			t.Errorf("%d tasks were stored", n)
 		}
 	})

@@ -165,7 +165,7 @@ func TestInTxFailureIsUndone(t *testing.T) {
 		tx := begin(t, db)
 		bad := newTasks(task.NewIDs(nil), 2)
 		bad.Tasks[0].Labels = map[string]string{"a": "b"}
-		if _, err := tx.ExecContext(t.Context(), "CREATE TEMP TRIGGER no BEFORE INSERT ON outbox_events WHEN NEW.priority = 9 BEGIN SELECT RAISE(FAIL, 'no'); END"); err != nil {
+		if _, err := tx.ExecContext(t.Context(), "CREATE TEMP TRIGGER no BEFORE INSERT ON weaver_outbox_events WHEN NEW.priority = 9 BEGIN SELECT RAISE(FAIL, 'no'); END"); err != nil {
 			t.Fatal(err)
 		}
 		bad.Tasks[1].Priority = 9
@@ -178,7 +178,7 @@ func TestInTxFailureIsUndone(t *testing.T) {
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		if n := count(t, db, "SELECT count(*) FROM tasks") + count(t, db, "SELECT count(*) FROM task_labels"); n != 1 {
+		if n := count(t, db, "SELECT count(*) FROM weaver_tasks") + count(t, db, "SELECT count(*) FROM weaver_task_labels"); n != 1 {
 			t.Errorf("%d rows, want 1: all or nothing", n)
 		}
 	})
@@ -230,7 +230,7 @@ func TestInTxForeign(t *testing.T) {
 			t.Fatal(err)
 		}
 		failure(t, enqueue(sqlite.Tx(ended)), sql.ErrTxDone)
-		if n := count(t, db, "SELECT count(*) FROM tasks"); n != 0 {
+		if n := count(t, db, "SELECT count(*) FROM weaver_tasks"); n != 0 {
 			t.Errorf("%d tasks were stored", n)
 		}
 	})
@@ -247,7 +247,7 @@ func TestInTxRestart(t *testing.T) {
 		}
 	}
 	var n int
-	if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM tasks").Scan(&n); err != nil {
+	if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM weaver_tasks").Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.Enqueue(t.Context(), benchNS, nil, newTasks(task.NewIDs(nil), 1)); err != nil {
@@ -273,7 +273,7 @@ func TestInTxOfARolledBackTransaction(t *testing.T) {
 		if err := tx.Commit(); err == nil {
 			t.Error("the commit succeeded")
 		}
-		if n := count(t, db, "SELECT count(*) FROM tasks"); n != 0 {
+		if n := count(t, db, "SELECT count(*) FROM weaver_tasks"); n != 0 {
 			t.Errorf("%d tasks were stored", n)
 		}
 	})

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
-	"github.com/ncruces/go-sqlite3"
-	"github.com/ncruces/go-sqlite3/vfs"
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
 	"github.com/goweaver/weaver/internal/migrate"
 	"github.com/goweaver/weaver/store"
@@ -24,23 +22,19 @@ var migrations = sync.OnceValues(func() ([]migrate.Migration, error) {
 })
 
 // MigrationStatus is one migration, as the database has it.
-type MigrationStatus struct {
-	Version   int
-	Name      string
-	AppliedAt time.Time // zero: not applied
-}
+type MigrationStatus = store.MigrationStatus
 
 const sqlCreateVersions = `
-CREATE TABLE IF NOT EXISTS schema_versions (
+CREATE TABLE IF NOT EXISTS weaver_schema_versions (
   version    INTEGER PRIMARY KEY,
   name       TEXT NOT NULL,
   checksum   TEXT NOT NULL,
   applied_at INTEGER NOT NULL
 )`
 
-const sqlVersions = `SELECT version, name, checksum, applied_at FROM schema_versions ORDER BY version`
+var sqlVersions = `SELECT ` + versionColumns.List() + ` FROM weaver_schema_versions ORDER BY version`
 
-const sqlAddVersion = `INSERT INTO schema_versions (version, name, checksum, applied_at) VALUES (?1, ?2, ?3, ?4)`
+const sqlAddVersion = `INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (?1, ?2, ?3, ?4)`
 
 // Migrate brings the schema up to this program's version. It is idempotent,
 // and any number of processes may call it at once. Errors:
@@ -52,52 +46,64 @@ func (db *DB) Migrate(ctx context.Context) error {
 		return err
 	}
 	var failed error
-	err = db.queue.Exclusive(ctx, func() { failed = db.migrate(known) })
-	return db.translate("migrate", errors.Join(err, failed))
+	err = db.writer.Exclusive(ctx, func(c *conn.Conn) { failed = db.migrate(c, known) })
+	if err := db.translate(errors.Join(err, failed)); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
 }
 
 // migrate runs with the lead. The write lock makes a second process wait, and
 // then find everything done.
-func (db *DB) migrate(known []migrate.Migration) error {
-	w := &db.w
-	if err := w.script(sqlBegin); err != nil {
+func (db *DB) migrate(c *conn.Conn, known []migrate.Migration) error {
+	if err := c.Script("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	defer w.rollback()
-	if err := db.checkForeign(w.conn); err != nil {
-		return err
-	}
-	if err := w.script(sqlCreateVersions); err != nil {
-		return err
-	}
-	applied, err := w.applied()
-	if err != nil {
-		return err
-	}
-	pending, err := migrate.Pending(known, applied)
-	if err != nil || len(pending) == 0 {
-		return err
-	}
-	for _, m := range pending {
-		if err := w.script(m.SQL); err != nil {
-			return fmt.Errorf("migration %04d_%s: %w", m.Version, m.Name, err)
+	defer func() {
+		c.Reset()
+		if !c.Autocommit() {
+			_ = c.Script("ROLLBACK") // the caller has the error that counts
 		}
-		if err := w.stmt(sqlAddVersion).int(1, int64(m.Version)).text(2, m.Name).text(3, m.Checksum).time(4, store.Now()).run(); err != nil {
-			return err
-		}
+	}()
+	if err := db.checkForeign(c); err != nil {
+		return err
+	}
+	if n, err := migrate.Run(schema{c}, known, store.Now()); err != nil || n == 0 {
+		return err
 	}
 	// Crash here: the schema stays as it was, and Migrate starts over.
-	return w.script(sqlCommit)
+	return c.Script("COMMIT")
 }
 
-// applied returns what schema_versions says.
-func (c *conn) applied() ([]migrate.Applied, error) {
-	var list []migrate.Applied
-	st := c.stmt(sqlVersions)
-	for st.next() {
-		list = append(list, migrate.Applied{Version: int(st.colInt(0)), Name: st.colText(1), Checksum: st.colText(2), At: st.colTime(3)})
+// schema is the database as package migrate sees it.
+type schema struct{ conn *conn.Conn }
+
+// Applied implements migrate.Database.
+func (s schema) Applied() ([]migrate.Applied, error) {
+	if err := s.conn.Script(sqlCreateVersions); err != nil {
+		return nil, err
 	}
-	return list, st.done()
+	return s.read()
+}
+
+// Exec implements migrate.Database.
+func (s schema) Exec(sql string) error { return s.conn.Script(sql) }
+
+// Record implements migrate.Database.
+func (s schema) Record(a migrate.Applied) error {
+	return s.conn.Stmt(sqlAddVersion).Int(1, int64(a.Version)).Text(2, a.Name).Text(3, a.Checksum).Time(4, a.At).Run()
+}
+
+var versionColumns = conn.Columns[migrate.Applied]{
+	conn.Col("version", func(a *migrate.Applied, r *conn.Row, i int) { a.Version = int(r.Int(i)) }),
+	conn.Col("name", func(a *migrate.Applied, r *conn.Row, i int) { a.Name = r.Text(i) }),
+	conn.Col("checksum", func(a *migrate.Applied, r *conn.Row, i int) { a.Checksum = r.Text(i) }),
+	conn.Col("applied_at", func(a *migrate.Applied, r *conn.Row, i int) { a.At = r.Time(i) }),
+}
+
+// read returns what weaver_schema_versions records.
+func (s schema) read() ([]migrate.Applied, error) {
+	return versionColumns.All(s.conn.Stmt(sqlVersions))
 }
 
 // MigrationStatus lists the migrations of this program and of the database.
@@ -107,18 +113,18 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]MigrationStatus, error) {
 		return nil, err
 	}
 	var applied []migrate.Applied
-	err = db.read(ctx, "read the schema version", "", func(v *view) error {
+	err = db.read(ctx, "", func(v *view) error {
 		if err := db.checkForeign(v.conn); err != nil {
 			return err
 		}
-		applied, err = v.applied()
-		if errors.Is(db.translate("", err), store.ErrNotMigrated) {
+		applied, err = schema{v.conn}.read()
+		if errors.Is(db.translate(err), store.ErrNotMigrated) {
 			err = nil // no table: nothing was applied
 		}
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the schema's version: %w", err)
 	}
 	var list []MigrationStatus
 	for _, s := range migrate.List(known, applied) {
@@ -127,7 +133,7 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]MigrationStatus, error) {
 	return list, nil
 }
 
-// MigrationSQL returns the whole schema as SQL, for people.
+// MigrationSQL returns the whole schema as SQL.
 func (db *DB) MigrationSQL() string {
 	known, err := migrations()
 	if err != nil {
@@ -142,124 +148,74 @@ func (db *DB) Ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = db.read(ctx, "check the schema", "", func(v *view) error {
+	err = db.read(ctx, "", func(v *view) error {
 		if err := db.checkForeign(v.conn); err != nil {
 			return err
 		}
-		applied, err := v.applied()
+		applied, err := schema{v.conn}.read()
 		if err != nil {
 			return err
 		}
 		pending, err := migrate.Pending(known, applied)
 		if err == nil && len(pending) > 0 {
-			err = fmt.Errorf("%s: %w: %d of %d migrations are missing: %s", db.path, store.ErrNotMigrated, len(pending), len(known), migrateAdvice)
+			err = fmt.Errorf("%s: %w: %d of %d migrations are missing: %s", db.path, store.ErrNotMigrated, len(pending), len(known), conn.MigrateAdvice)
 		}
 		return err
 	})
-	if err != nil || !db.refused.Load() {
-		return err
+	if err != nil {
+		return fmt.Errorf("check the schema: %w", err)
 	}
-	return db.Writable(ctx)
+	if db.writer.Refused() {
+		return db.Writable(ctx)
+	}
+	return nil
 }
 
 // A row that comes and goes in one transaction changes nothing, and has a page
 // written. (To set a value to what it is does not: SQLite compares.)
 const (
-	sqlProbe   = `INSERT INTO schema_versions (version, name, checksum, applied_at) VALUES (-1, 'probe', '', 0)`
-	sqlUnprobe = `DELETE FROM schema_versions WHERE version = -1`
+	sqlProbe   = `INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (-1, 'probe', '', 0)`
+	sqlUnprobe = `DELETE FROM weaver_schema_versions WHERE version = -1`
 )
 
 // Writable writes something that changes nothing, and returns what keeps the
 // database from being written: store.ErrFull, store.ErrReadOnly,
 // store.ErrUnavailable, store.ErrBusy.
 func (db *DB) Writable(ctx context.Context) error {
-	return db.write(ctx, "check that it can be written", "", 1, func(t *tx) error {
-		if err := t.stmt(sqlProbe).run(); err != nil {
+	err := db.write(ctx, "", 1, func(t *tx) error {
+		if err := t.stmt(sqlProbe).Run(); err != nil {
 			return err
 		}
-		return t.stmt(sqlUnprobe).run()
+		return t.stmt(sqlUnprobe).Run()
 	})
+	if err != nil {
+		return fmt.Errorf("check that it can be written: %w", err)
+	}
+	return nil
 }
 
 // sqlOurTables finds tables under our most telling names, and the columns of
-// schema_versions if there is one.
+// weaver_schema_versions if there is one.
 const sqlOurTables = `
-SELECT name, (SELECT count(*) FROM pragma_table_info('schema_versions') WHERE name IN ('version', 'name', 'checksum', 'applied_at'))
-FROM sqlite_schema WHERE type = 'table' AND name IN ('schema_versions', 'tasks', 'jobs', 'outbox_events') ORDER BY name = 'schema_versions' DESC`
+SELECT name, (SELECT count(*) FROM pragma_table_info('weaver_schema_versions') WHERE name IN ('version', 'name', 'checksum', 'applied_at'))
+FROM sqlite_schema WHERE type = 'table' AND name IN ('weaver_schema_versions', 'weaver_tasks', 'weaver_jobs', 'weaver_outbox_events')
+ORDER BY name = 'weaver_schema_versions' DESC`
 
-// checkForeign refuses a database in which somebody else's tables have our
-// names: without our schema_versions they are not ours.
-func (db *DB) checkForeign(c *conn) error {
-	st := c.stmt(sqlOurTables)
+// checkForeign returns store.ErrForeignDatabase when tables have our names
+// and Weaver did not make them: without our weaver_schema_versions they are
+// another program's.
+func (db *DB) checkForeign(c *conn.Conn) error {
+	st := c.Stmt(sqlOurTables)
 	var table string
 	var columns int64
-	if st.one() {
-		table, columns = st.colText(0), st.colInt(1)
+	if st.One() {
+		table, columns = st.ColText(0), st.ColInt(1)
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return err
 	}
-	if table == "" || table == "schema_versions" && columns == 4 {
+	if table == "" || table == "weaver_schema_versions" && columns == 4 {
 		return nil
 	}
 	return fmt.Errorf("%s: %w: it has a table %s that Weaver did not make: use a file of its own", db.path, store.ErrForeignDatabase, table)
-}
-
-const (
-	sqlJournalMode = "PRAGMA journal_mode"
-	sqlUseWAL      = "PRAGMA journal_mode=WAL"
-)
-
-// useWAL switches the file to write-ahead logging, once in its life.
-func (db *DB) useWAL(ctx context.Context, c *conn) error {
-	if !vfs.SupportsSharedMemory {
-		return nil // one process, one journal: slower, and just as safe
-	}
-	limit := fmt.Sprintf("PRAGMA journal_size_limit=%d", walLimit)
-	// SQLite does not wait for the lock that the switch needs: another process
-	// that opens the same new file may hold it for a moment.
-	deadline := time.Now().Add(db.opts.busy)
-	for {
-		mode, err := c.pragma(sqlJournalMode)
-		if err == nil && mode != "wal" {
-			mode, err = c.pragma(sqlUseWAL)
-		}
-		switch {
-		case err == nil && mode == "wal":
-			return c.script(limit)
-		case err == nil:
-			return fmt.Errorf("write-ahead logging is not possible here (journal mode %s): %w", mode, sqlite3.CANTOPEN)
-		case !errors.Is(err, sqlite3.BUSY) || time.Now().After(deadline):
-			return err
-		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
-			return err
-		}
-	}
-}
-
-// pragma runs a statement and returns its only value.
-func (c *conn) pragma(sql string) (string, error) {
-	st, _, err := c.raw.Prepare(sql)
-	if err != nil {
-		return "", err
-	}
-	defer st.Close()
-	var v string
-	if st.Step() {
-		v = st.ColumnText(0)
-	}
-	return v, st.Err()
-}
-
-// pause waits, but not longer than ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

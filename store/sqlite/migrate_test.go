@@ -16,14 +16,14 @@ func TestMigrateAllOrNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // where a busy timeout takes no time
 		f := unmigrated(t, filepath.Join(t.TempDir(), "w.db"), sqlite.BusyTimeout(shortly))
-		f.exec("CREATE TABLE audit (what TEXT)") // which the schema makes near its end
+		f.exec("CREATE TABLE weaver_audit (what TEXT)") // which the schema makes near its end
 		if err := f.db.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "0001_init") {
 			t.Errorf("Migrate beside a table of that name: %v", err)
 		}
 		if n := f.count("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"); n != 1 {
 			t.Errorf("after a migration that failed there are %d tables, want the one that was there", n)
 		}
-		f.exec("DROP TABLE audit")
+		f.exec("DROP TABLE weaver_audit")
 		if err := f.db.Migrate(t.Context()); err != nil {
 			t.Errorf("Migrate when nothing is in its way: %v", err)
 		}

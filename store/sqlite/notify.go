@@ -12,9 +12,9 @@ import (
 // pollEvery is how often the file is looked at for commits of others.
 const pollEvery = 20 * time.Millisecond
 
-// listeners are those who want notices.
+// listeners are the functions to be notified.
 type listeners struct {
-	mu   sync.RWMutex // held for reading while notices are given, so that stop waits for them
+	mu   sync.RWMutex // held for reading during notifications, so that stop waits for them
 	next int
 	byID map[int]listener
 	// poller looks for other processes' commits while there are listeners.
@@ -32,7 +32,7 @@ type listener struct {
 // Notify implements store.Notifier. Notices of this process's own commits come
 // at once, also of callers' transactions on DB; those of other processes, and
 // of other DBs on the same file, within some 20 ms. In memory there are no
-// others, and complete is true. A DB that was closed tells nothing more.
+// others, and complete is true. A DB that was closed notifies no more.
 func (db *DB) Notify(ns string, fn func(store.Notice)) (stop func(), complete bool) {
 	l := &db.listeners
 	l.mu.Lock()
@@ -75,7 +75,7 @@ func (db *DB) startPolling() {
 			case <-ctx.Done():
 				return nil
 			case <-tick.C:
-				db.peek()
+				db.writer.Peek()
 			}
 		}
 	})
@@ -100,7 +100,7 @@ func (l *listeners) endPoller() {
 	l.poller = nil
 }
 
-// closeAll ends all notices.
+// closeAll ends all notifications.
 func (l *listeners) closeAll() {
 	l.mu.Lock()
 	l.byID = nil
@@ -111,7 +111,7 @@ func (l *listeners) closeAll() {
 	l.endPoller()
 }
 
-func (l *listeners) tell(ns string, n store.Notice) {
+func (l *listeners) notify(ns string, n store.Notice) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	for _, each := range l.byID {
@@ -121,7 +121,7 @@ func (l *listeners) tell(ns string, n store.Notice) {
 	}
 }
 
-func (l *listeners) tellAll(n store.Notice) {
+func (l *listeners) notifyAll(n store.Notice) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	for _, each := range l.byID {

@@ -39,7 +39,7 @@ func TestForgottenInTheirOwnNamespace(t *testing.T) {
 					t.Fatal(err)
 				}
 				for ns, want := range map[string]int{fixNS: 0, elsewhere: 1} {
-					if n := f.count("SELECT count(*) FROM workers WHERE worker_id = 'same' AND namespace = ?", ns); n != want {
+					if n := f.count("SELECT count(*) FROM weaver_workers WHERE worker_id = 'same' AND namespace = ?", ns); n != want {
 						t.Errorf("%s has %d rows of the worker, want %d", ns, n, want)
 					}
 				}
@@ -84,7 +84,7 @@ func TestForgottenThoughAClaimIsLeft(t *testing.T) {
 				if _, err := f.db.Reap(t.Context(), fixNS, store.ReapRequest{Worker: "keeper", TTL: fixTTL, CrashBudget: 3}); err != nil {
 					t.Fatal(err)
 				}
-				for _, table := range []string{"claims", "workers"} {
+				for _, table := range []string{"weaver_claims", "weaver_workers"} {
 					if n := f.count("SELECT count(*) FROM " + table + " WHERE worker_id = 'silent'"); n != c.left {
 						t.Errorf("%s has %d rows of the worker, want %d", table, n, c.left)
 					}

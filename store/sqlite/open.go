@@ -1,26 +1,7 @@
-// Package sqlite is the embedded store: one SQLite file, or memory, and no
-// server. It is written in Go throughout and also serves the browser.
-//
-// What always holds:
-//
-//   - One connection writes, for all callers of the process: their operations
-//     share transactions (group commit), each in a savepoint, and no caller's
-//     context ever reaches a writing statement.
-//   - Readers have their own connections and read short snapshots beside the
-//     writer.
-//   - Safety never rests on the in-memory knowledge kept here (which lanes
-//     have rows, how many tasks of a claim still run): it only saves work.
-//   - No statement relies on a pragma of its connection.
-//
-// Several processes may share a file. Opening the same file with another
-// SQLite library inside this process is unsafe: POSIX locks belong to the
-// process, so that our closing of a connection drops that library's. Use DB.
-//
-// The package does not replicate, does not back up, and does not work on
-// network file systems that have no locks.
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -32,12 +13,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
+
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
 	"github.com/ncruces/go-sqlite3"
 	_ "github.com/ncruces/go-sqlite3/vfs/mvcc" // in-memory databases whose readers do not block the writer
 
-	"github.com/goweaver/weaver/internal/batch"
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 
 	"github.com/goweaver/weaver/store"
 )
@@ -45,19 +28,15 @@ import (
 // DB is an open database. It implements store.Store, store.Notifier and
 // store.StepTxer, and is safe for concurrent use.
 type DB struct {
-	path   string // for people; ":memory:" in memory
+	path   string // as in messages; ":memory:" in memory
 	name   string // what connections open: a file name or a URI
 	memory bool
 	opts   options
-	token  string // tells our connections from those of other databases
+	token  string // distinguishes our connections from those of other databases
 
-	queue   *batch.Queue[*op]
-	w       writer
-	readers readers
-	turn    chan struct{} // held while somebody of this process writes
-	lanes   lanes
-	claims  claims
-	parking parking
+	writer  *commit.Writer
+	lanes   lane.Cache
+	readers *conn.Pool
 	locks   workerLocks
 
 	userOnce sync.Once
@@ -66,15 +45,14 @@ type DB struct {
 
 	listeners listeners
 
-	refused atomic.Bool // the last group could not be written; Ready tries again
-
-	fault faults // set by tests of this package only
+	faults commit.Faults // set by tests of this package only
 }
 
 var (
-	_ store.Store    = (*DB)(nil)
-	_ store.Notifier = (*DB)(nil)
-	_ store.StepTxer = (*DB)(nil)
+	_ store.Store          = (*DB)(nil)
+	_ store.Notifier       = (*DB)(nil)
+	_ store.StepTxer       = (*DB)(nil)
+	_ store.WaitingClaimer = (*DB)(nil)
 )
 
 // Open opens or creates the database in the file path. It does not migrate:
@@ -124,28 +102,25 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 		o(&db.opts)
 	}
 	db.token = rand.Text()
-	db.turn = make(chan struct{}, 1)
-	db.claims = make(claims)
-	db.readers.init(maxReaders)
-	db.queue = batch.New(maxGroup, db.commit)
+	db.readers = conn.NewPool(maxReaders, func() (*conn.Conn, error) { return db.connect(true) })
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open sqlite %s: %w", db.path, context.Cause(ctx))
 	}
-	c, err := db.connect(ctx, false)
+	c, err := db.connect(false)
 	if err != nil {
-		return nil, db.translate("open sqlite", err)
+		return nil, fmt.Errorf("open sqlite: %w", db.translate(err))
 	}
-	db.w.conn, db.w.lanes = c, &db.lanes
-	if err := db.prepareFile(ctx, c); err != nil {
-		_ = c.close() // the first error tells more
-		return nil, db.translate("open sqlite", err)
+	err = db.prepareFile(ctx, c)
+	if err == nil {
+		// From here on external commits are noticed: what Notify's users look at
+		// first may be older.
+		db.writer, err = commit.New(commit.Config{
+			Conn: c, Lanes: &db.lanes, Notify: db.listeners.notify, NotifyAll: db.listeners.notifyAll, Faults: &db.faults,
+		})
 	}
-	db.w.watch()
-	// From here on others' commits are noticed: what Notify's users look at
-	// first may be older.
-	if err := db.w.look(); err != nil {
-		_ = c.close()
-		return nil, db.translate("open sqlite", err)
+	if err != nil {
+		_ = c.Close() // the first error has the cause
+		return nil, fmt.Errorf("open sqlite: %w", db.translate(err))
 	}
 	if !db.memory && db.opts.sync != off {
 		db.opts.syncFolder(filepath.Dir(db.name))
@@ -168,46 +143,25 @@ func syncFolder(dir string) {
 }
 
 // connect opens one raw connection.
-func (db *DB) connect(ctx context.Context, readOnly bool) (*conn, error) {
-	name, flags := db.name, sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE
-	switch {
-	case db.memory:
-		flags |= sqlite3.OPEN_URI
-	default:
+func (db *DB) connect(readOnly bool) (*conn.Conn, error) {
+	cfg := conn.Config{Name: db.name, URI: true, Busy: db.opts.busy, Synchronous: db.opts.sync.pragma(), ReadOnly: readOnly}
+	if !db.memory {
 		u := db.uri()
-		name, flags = u.String(), flags|sqlite3.OPEN_URI
+		cfg.Name = u.String()
 	}
-	raw, err := sqlite3.OpenFlags(name, flags)
-	if err != nil {
-		return nil, err
-	}
-	c := newConn(raw)
-	err = raw.BusyTimeout(db.opts.busy)
-	if err == nil {
-		err = c.script("PRAGMA temp_store=MEMORY; PRAGMA synchronous=" + db.opts.sync.pragma())
-	}
-	if err == nil && readOnly {
-		// Not a read-only file handle: after a crash the first reader may have
-		// to recover the log.
-		err = c.script("PRAGMA query_only=ON; PRAGMA cache_size=-8000")
-	}
-	if err != nil {
-		_ = c.close()
-		return nil, err
-	}
-	return c, nil
+	return conn.Open(cfg)
 }
 
+// walLimit is what the log's file is cut down to once it was copied.
+const walLimit = 64 << 20
+
 // prepareFile makes sure that c's file is ours to use, and in WAL mode.
-func (db *DB) prepareFile(ctx context.Context, c *conn) error {
-	if err := c.script("PRAGMA cache_size=-32000"); err != nil {
-		return err
-	}
+func (db *DB) prepareFile(ctx context.Context, c *conn.Conn) error {
 	// The first read: it fails on a file that is no database.
 	if err := db.checkForeign(c); err != nil {
 		return err
 	}
-	if ro, _ := c.raw.ReadOnly("main"); ro {
+	if ro, _ := c.Raw().ReadOnly("main"); ro {
 		return fmt.Errorf("the file cannot be written: %w", sqlite3.READONLY)
 	}
 	if db.memory {
@@ -215,10 +169,10 @@ func (db *DB) prepareFile(ctx context.Context, c *conn) error {
 	}
 	// For new files only. A page holds some forty tasks then, and batches are a
 	// tenth faster than with half of it.
-	if err := c.script("PRAGMA page_size=8192"); err != nil {
+	if err := c.Script("PRAGMA page_size=8192"); err != nil {
 		return err
 	}
-	return db.useWAL(ctx, c)
+	return c.UseWAL(ctx, db.opts.busy, walLimit)
 }
 
 // Path returns the file's name as it was given to Open, or ":memory:".
@@ -228,18 +182,14 @@ func (db *DB) Path() string { return db.path }
 // that did not leave look dead from then on.
 func (db *DB) Close() error {
 	db.listeners.closeAll()
-	var errs []error
-	db.queue.Close(func() {
-		db.parking.closeAll()
-		errs = append(errs, db.DB().Close()) // opened only now, it is closed for all who ask later
-		db.readers.close()
+	var user error
+	err := db.writer.Close(func() {
+		user = db.DB().Close() // opened only now, it is closed for all later callers
+		db.readers.Close()
 		db.locks.releaseAll()
-		errs = append(errs, db.w.conn.close())
 	})
-	for _, err := range errs {
-		if err != nil {
-			return db.translate("close", err)
-		}
+	if err := db.translate(cmp.Or(user, err)); err != nil {
+		return fmt.Errorf("close: %w", err)
 	}
 	return nil
 }

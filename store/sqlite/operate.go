@@ -4,9 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
-	"time"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -17,9 +16,9 @@ func (db *DB) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]
 		return nil, nil
 	}
 	got := make([]store.CommandResult, len(cmds))
-	err := db.write(ctx, "operate", ns, len(cmds), func(t *tx) error {
+	err := db.write(ctx, ns, len(cmds), func(t *tx) error {
 		for i, cmd := range cmds {
-			o := operation{moves: newMoves(t)}
+			o := operation{tx: t, moves: moves{tx: t}}
 			if err := o.one(cmd, &got[i]); err != nil {
 				return err
 			}
@@ -35,7 +34,8 @@ func (db *DB) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]
 // operation is one operator command. What it changes, and its audit entry, are
 // in one transaction.
 type operation struct {
-	*moves
+	tx    *tx
+	moves moves
 }
 
 // one applies a command. Those that cannot be applied find out before they
@@ -61,160 +61,145 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 	case store.Restored:
 		err = o.restored(cmd)
 	default:
-		got.Err = fmt.Errorf("%T is no command of this store", cmd)
+		got.Err = rules.UnknownCommand(cmd)
 	}
 	if err != nil {
 		return err
 	}
-	return o.settle()
+	return o.moves.propagate()
 }
 
 const sqlAudit = `
-INSERT INTO audit (namespace, audit_id, at, actor, verb, target, reason)
-SELECT ?1, coalesce((SELECT audit_id FROM audit WHERE namespace = ?1 ORDER BY audit_id DESC LIMIT 1), 0) + 1, ?2, ?3, ?4, ?5, ?6`
+INSERT INTO weaver_audit (namespace, audit_id, at, actor, verb, target, reason)
+SELECT ?1, coalesce((SELECT audit_id FROM weaver_audit WHERE namespace = ?1 ORDER BY audit_id DESC LIMIT 1), 0) + 1, ?2, ?3, ?4, ?5, ?6`
 
 // note writes the audit entry of a verb.
 func (o *operation) note(a store.Audit, verb, target string) error {
-	return o.stmt(sqlAudit).text(1, o.ns).int(2, o.mic).text(3, a.By).text(4, verb).text(5, target).text(6, a.Reason).run()
+	return o.tx.stmt(sqlAudit).Text(1, o.tx.ns).Int(2, o.tx.mic).Text(3, a.By).Text(4, verb).Text(5, target).Text(6, a.Reason).Run()
 }
 
-// find returns the task of a command, or nil and the reason in got.
-func (o *operation) find(id task.ID, seen store.Seen, got *store.CommandResult) (*where, error) {
-	w, err := o.look(&id)
+// find returns the task of a command, with its state in got; or nil, with the
+// reason.
+func (o *operation) find(id task.ID, seen store.Seen, got *store.CommandResult) (*taskRow, error) {
+	row, err := o.moves.taskRow(&id)
 	switch {
 	case err != nil:
 		return nil, err
-	case w == nil:
-		got.Err = fmt.Errorf("task %v: %w", id, store.ErrNotFound)
-		return nil, nil
-	case seen.Epoch != 0 && seen.Epoch != w.epoch:
-		got.State = w.standing.state
-		got.Err = fmt.Errorf("task %v has epoch %d, not %d: %w", id, w.epoch, seen.Epoch, store.ErrChanged)
+	case row == nil:
+		got.Err = rules.NotFound(id)
 		return nil, nil
 	}
-	return w, nil
-}
-
-// refuse says that a task's state does not allow what was asked.
-func refuse(w *where, got *store.CommandResult, why string) error {
-	got.State = w.standing.state
-	got.Err = fmt.Errorf("task %v is %s, %s: %w", w.id, w.standing.state, why, store.ErrState)
-	return nil
+	got.State = row.contribution.State
+	if got.Err = rules.CheckSeen(id, seen, row.epoch); got.Err != nil {
+		return nil, nil
+	}
+	return row, nil
 }
 
 // cancel ends a task, or asks its worker to.
 func (o *operation) cancel(cmd store.CancelTask, got *store.CommandResult) error {
-	w, err := o.find(cmd.Task, cmd.Seen, got)
-	if err != nil || w == nil {
+	row, err := o.find(cmd.Task, cmd.Seen, got)
+	if err != nil || row == nil {
 		return err
 	}
-	if w.standing.state.Terminal() {
-		return refuse(w, got, "a task that ended cannot be cancelled")
+	if got.Err = rules.CheckCancel(row.id, row.contribution.State); got.Err != nil {
+		return nil
 	}
-	verb := "cancel"
-	if cmd.Force {
-		verb = "force_cancel"
-	}
-	if err := o.note(cmd.Audit, verb, w.id.String()); err != nil {
+	if err := o.note(cmd.Audit, rules.CancelVerb(cmd.Force), row.id.String()); err != nil {
 		return err
 	}
-	if w.standing.state == task.Running && !cmd.Force {
-		got.State, got.Asked = task.Running, true
-		return o.ask(w, cmd.Audit)
+	if row.contribution.State == task.Running && !cmd.Force {
+		got.Asked = true
+		return o.ask(row, cmd.Audit)
 	}
 	got.State = task.Cancelled
-	return o.cancelNow(w, cmd.Audit)
+	return o.cancelNow(row, cmd.Audit)
 }
 
 const sqlAsk = `
-UPDATE tasks SET cancel_requested = 1, cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4
+UPDATE weaver_tasks SET cancel_requested = 1, cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4
 WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
 
-// ask asks a running task to end. Who asked first stays on record; its
+// ask asks a running task to end. The first request stays on record; the
 // deadline need not be watched any more.
-func (o *operation) ask(w *where, a store.Audit) error {
-	o.fx.notice.Cancels = append(o.fx.notice.Cancels, w.id)
-	if w.asked {
+func (o *operation) ask(row *taskRow, a store.Audit) error {
+	t := o.tx
+	t.fx.Notice.Cancels = append(t.fx.Notice.Cancels, row.id)
+	if row.asked {
 		return nil
 	}
-	if w.deadline != 0 {
-		if err := o.stmt(sqlDeleteTimer).text(1, o.ns).int(2, w.deadline).id(3, &w.id).run(); err != nil {
-			return err
-		}
+	if err := t.deleteTimer(&row.id, row.deadline); err != nil {
+		return err
 	}
-	return o.stmt(sqlAsk).text(1, o.ns).id(2, &w.id).orNull(3, a.By).orNull(4, a.Reason).run()
+	return t.stmt(sqlAsk).Text(1, t.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Run()
 }
 
 const sqlCancelledBy = `
-UPDATE tasks SET cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND task_id = ?2`
+UPDATE weaver_tasks SET cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND task_id = ?2`
 
 // cancelNow ends a task as cancelled, taking its lease away if it runs.
-func (o *operation) cancelNow(w *where, a store.Audit) error {
-	failure := store.CancelError(task.KindCancelled, a.By, a.Reason, time.Time{})
-	if w.standing.state == task.Running {
-		e := ending{state: task.Cancelled, outcome: task.OutcomeCancelled, failure: failure}
-		if _, err := o.revoke(w, &e, failure); err != nil {
-			return err
-		}
-	} else if err := o.end(w, task.Cancelled, failure); err != nil {
+func (o *operation) cancelNow(row *taskRow, a store.Audit) error {
+	failure := rules.CancelFailure(rules.CancelRequest{Kind: task.KindCancelled, By: a.By, Reason: a.Reason}, row.deadlineAt())
+	var err error
+	if row.contribution.State == task.Running {
+		to := rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: failure}
+		err = o.moves.revoke(row, &to, failure)
+	} else {
+		err = o.moves.end(row, task.Cancelled, failure)
+	}
+	if err != nil {
 		return err
 	}
-	return o.stmt(sqlCancelledBy).text(1, o.ns).id(2, &w.id).orNull(3, a.By).orNull(4, a.Reason).run()
+	return o.tx.stmt(sqlCancelledBy).Text(1, o.tx.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Run()
 }
 
 const (
-	sqlJobTasks  = `SELECT task_id FROM tasks WHERE namespace = ?1 AND job_id = ?2 ORDER BY task_id`
+	sqlJobTasks  = `SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND job_id = ?2 ORDER BY task_id`
 	sqlCancelJob = `
-UPDATE jobs SET cancel_requested = 1, cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND job_id = ?2 AND cancel_requested = 0`
+UPDATE weaver_jobs SET cancel_requested = 1, cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND job_id = ?2 AND cancel_requested = 0`
 )
 
-// cancelJob ends the tasks of a job that do not run and asks the others to.
-// All of them end before their dependents are told: none may be released, or
-// end for a need, because another one ended a moment before.
+// cancelJob ends the tasks of a job that do not run and asks the others to. All
+// of them end before their dependents are looked at: none may start, or end for a
+// need, because another one ended a moment before.
 func (o *operation) cancelJob(cmd store.CancelJob, got *store.CommandResult) error {
-	st := o.stmt(sqlJob).text(1, o.ns).id(2, &cmd.Job)
-	found := st.one()
-	var total int
-	var state task.JobState
-	if found {
-		total, state = int(st.colInt(0)), task.JobState(st.colName(6))
-	}
-	if err := st.done(); err != nil {
-		return err
-	}
+	t := o.tx
+	job, err := t.job(&cmd.Job)
 	switch {
-	case !found:
-		got.Err = fmt.Errorf("job %v: %w", cmd.Job, store.ErrNotFound)
+	case err != nil:
+		return err
+	case job == nil:
+		got.Err = rules.JobNotFound(cmd.Job)
 		return nil
-	case state.Terminal():
-		got.AlreadyDone = total
+	case job.State.Terminal():
+		got.AlreadyDone = job.Counters.Total
 		return nil
 	}
 	if err := o.note(cmd.Audit, "cancel_job", cmd.Job.String()); err != nil {
 		return err
 	}
-	if err := o.stmt(sqlCancelJob).text(1, o.ns).id(2, &cmd.Job).orNull(3, cmd.By).orNull(4, cmd.Reason).run(); err != nil {
+	if err := t.stmt(sqlCancelJob).Text(1, t.ns).ID(2, &cmd.Job).OrNull(3, cmd.By).OrNull(4, cmd.Reason).Run(); err != nil {
 		return err
 	}
-	o.judge(cmd.Job)
-	ids, err := o.ids(o.stmt(sqlJobTasks).text(1, o.ns).id(2, &cmd.Job))
+	o.moves.pending.Recount(cmd.Job)
+	ids, err := ids(t.stmt(sqlJobTasks).Text(1, t.ns).ID(2, &cmd.Job))
 	if err != nil {
 		return err
 	}
 	for i := range ids {
-		w, err := o.look(&ids[i])
-		if err != nil || w == nil {
+		row, err := o.moves.taskRow(&ids[i])
+		if err != nil || row == nil {
 			return err
 		}
 		switch {
-		case w.standing.state.Terminal():
+		case row.contribution.State.Terminal():
 			got.AlreadyDone++
-		case w.standing.state == task.Running:
+		case row.contribution.State == task.Running:
 			got.AskedTasks++
-			err = o.ask(w, cmd.Audit)
+			err = o.ask(row, cmd.Audit)
 		default:
 			got.Cancelled++
-			err = o.cancelNow(w, cmd.Audit)
+			err = o.cancelNow(row, cmd.Audit)
 		}
 		if err != nil {
 			return err
@@ -223,21 +208,12 @@ func (o *operation) cancelJob(cmd store.CancelJob, got *store.CommandResult) err
 	return nil
 }
 
-// ids reads a column of ids.
-func (c *conn) ids(st *stmt) ([]task.ID, error) {
-	var ids []task.ID
-	for st.next() {
-		ids = append(ids, st.colID(0))
-	}
-	return ids, st.done()
-}
-
 const (
-	sqlPause  = `INSERT INTO paused_queues (namespace, queue, at, actor, reason) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING`
-	sqlResume = `DELETE FROM paused_queues WHERE namespace = ?1 AND queue = ?2`
+	sqlPause  = `INSERT INTO weaver_paused_queues (namespace, queue, at, actor, reason) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING`
+	sqlResume = `DELETE FROM weaver_paused_queues WHERE namespace = ?1 AND queue = ?2`
 
 	sqlKeysInQueue = `
-SELECT DISTINCT concurrency_key FROM outbox_events WHERE namespace = ?1 AND queue = ?2 AND concurrency_key IS NOT NULL`
+SELECT DISTINCT concurrency_key FROM weaver_outbox_events WHERE namespace = ?1 AND queue = ?2 AND concurrency_key IS NOT NULL`
 )
 
 // pause keeps a queue from being claimed from. Its due rows no longer fill the
@@ -246,27 +222,27 @@ func (o *operation) pause(cmd store.PauseQueue) error {
 	if err := o.note(cmd.Audit, "pause", cmd.Queue); err != nil {
 		return err
 	}
-	n, err := o.stmt(sqlPause).text(1, o.ns).text(2, cmd.Queue).int(3, o.mic).text(4, cmd.By).text(5, cmd.Reason).exec()
+	n, err := o.tx.stmt(sqlPause).Text(1, o.tx.ns).Text(2, cmd.Queue).Int(3, o.tx.mic).Text(4, cmd.By).Text(5, cmd.Reason).Exec()
 	if err != nil || n == 0 {
 		return err
 	}
-	st := o.stmt(sqlKeysInQueue).text(1, o.ns).text(2, cmd.Queue)
-	for st.next() {
-		o.freed(st.colText(0))
+	st := o.tx.stmt(sqlKeysInQueue).Text(1, o.tx.ns).Text(2, cmd.Queue)
+	for st.Next() {
+		o.moves.pending.FreeKey(st.ColText(0))
 	}
-	return st.done()
+	return st.Done()
 }
 
 func (o *operation) resume(cmd store.ResumeQueue) error {
 	if err := o.note(cmd.Audit, "resume", cmd.Queue); err != nil {
 		return err
 	}
-	o.fx.notice.Due = true
-	return o.stmt(sqlResume).text(1, o.ns).text(2, cmd.Queue).run()
+	o.tx.fx.Notice.Due = true
+	return o.tx.stmt(sqlResume).Text(1, o.tx.ns).Text(2, cmd.Queue).Run()
 }
 
 const sqlNewGeneration = `
-INSERT INTO store_meta (namespace, key, value) VALUES (?1, 'generation', ?2) ON CONFLICT DO UPDATE SET value = excluded.value`
+INSERT INTO weaver_store_meta (namespace, key, value) VALUES (?1, 'generation', ?2) ON CONFLICT DO UPDATE SET value = excluded.value`
 
 // restored begins another life of the store: no lease of the one before is
 // worth anything. The tasks come back as their leases expire.
@@ -276,14 +252,11 @@ func (o *operation) restored(cmd store.Restored) error {
 	}
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // documented never to fail
-	if err := o.stmt(sqlNewGeneration).text(1, o.ns).text(2, hex.EncodeToString(b[:])).run(); err != nil {
+	if err := o.tx.stmt(sqlNewGeneration).Text(1, o.tx.ns).Text(2, hex.EncodeToString(b[:])).Run(); err != nil {
 		return err
 	}
-	// Until the next transaction nothing is remembered: this one may yet be
-	// rolled back.
-	clear(o.db.w.generations)
-	o.db.w.restoring = true
-	running, err := o.running(o.ns)
-	o.fx.notice.Cancels = append(o.fx.notice.Cancels, running...)
+	o.tx.fx.ChangeGeneration()
+	running, err := o.tx.running()
+	o.tx.fx.Notice.Cancels = append(o.tx.fx.Notice.Cancels, running...)
 	return err
 }

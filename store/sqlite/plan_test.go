@@ -47,7 +47,7 @@ func TestClaimPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.Join(plan, "\n")
-	want := "SEARCH o USING COVERING INDEX outbox_events_by_lane (namespace=? AND queue=? AND task_type=? AND priority=? AND (available_at,task_id)>(?,?) AND available_at<?)\n" +
+	want := "SEARCH o USING COVERING INDEX weaver_outbox_events_by_lane (namespace=? AND queue=? AND task_type=? AND priority=? AND (available_at,task_id)>(?,?) AND available_at<?)\n" +
 		"SEARCH t USING PRIMARY KEY (namespace=? AND task_id=?)"
 	if got != want {
 		t.Errorf("the plan of a claim is\n%s\nwant\n%s", got, want)

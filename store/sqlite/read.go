@@ -2,40 +2,12 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"time"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
-
-// sqlReadTask reads a task with where it stands among dispatch rows, waiters
-// and pauses.
-const sqlReadTask = `
-SELECT ` + taskColumns + `,
-  (SELECT available_at FROM outbox_events o WHERE o.namespace = ?1 AND o.task_id = ?2),
-  CASE WHEN concurrency_key IS NOT NULL THEN (SELECT due_at FROM conc_waiters w WHERE w.namespace = ?1 AND w.task_id = ?2) END,
-  EXISTS (SELECT 1 FROM paused_queues p WHERE p.namespace = ?1 AND p.queue = tasks.queue)
-FROM tasks WHERE namespace = ?1 AND task_id = ?2`
-
-// readTask reads a task as readers see it at now; nil when there is none.
-func (c *conn) readTask(ns string, id *task.ID, now time.Time) (*task.Task, error) {
-	st := c.stmt(sqlReadTask).text(1, ns).id(2, id)
-	if !st.one() {
-		return nil, st.done()
-	}
-	t := new(task.Task)
-	r := st.row()
-	side := r.scanTask(t)
-	stands := store.Availability{Dispatch: r.time(taskColumnCount), Waiter: r.time(taskColumnCount + 1), Paused: r.int(taskColumnCount+2) != 0}
-	st.err = r.err
-	if err := st.done(); err != nil {
-		return nil, err
-	}
-	store.Derive(t, stands, now)
-	return t, c.fetchSide(ns, t, side)
-}
 
 // readChunk is how many tasks one read transaction reads at most.
 const readChunk = 1000
@@ -44,10 +16,10 @@ const readChunk = 1000
 func (db *DB) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Task, error) {
 	var list []task.Task
 	for chunk := range slices.Chunk(ids, readChunk) {
-		err := db.read(ctx, "read tasks", ns, func(v *view) error {
+		err := db.read(ctx, ns, func(v *view) error {
 			now := store.Now()
 			for i := range chunk {
-				t, err := v.readTask(ns, &chunk[i], now)
+				t, err := v.readTask(&chunk[i], now)
 				if err != nil {
 					return err
 				}
@@ -65,73 +37,50 @@ func (db *DB) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Task
 }
 
 const sqlQueues = `
-SELECT queue, sum(available_at <= ?2), sum(available_at > ?2), 0 FROM outbox_events INDEXED BY outbox_events_by_lane
+SELECT queue, sum(available_at <= ?2), sum(available_at > ?2), 0 FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_lane
 WHERE namespace = ?1 GROUP BY queue
 UNION ALL
-SELECT queue, 0, 0, 1 FROM paused_queues WHERE namespace = ?1
+SELECT queue, 0, 0, 1 FROM weaver_paused_queues WHERE namespace = ?1
 ORDER BY 1`
 
 // Queues implements store.Reader.
 func (db *DB) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
 	var list []store.Queue
-	err := db.read(ctx, "read queues", ns, func(v *view) error {
+	err := db.read(ctx, ns, func(v *view) error {
 		list = nil
-		st := v.stmt(sqlQueues).text(1, ns).int(2, store.Now().UnixMicro())
-		for st.next() {
-			name := st.colText(0)
+		st := v.stmt(sqlQueues).Text(1, ns).Int(2, store.Now().UnixMicro())
+		for st.Next() {
+			name := st.ColText(0)
 			if len(list) == 0 || list[len(list)-1].Name != name {
 				list = append(list, store.Queue{Name: name})
 			}
 			q := &list[len(list)-1]
-			q.Due += int(st.colInt(1))
-			q.Later += int(st.colInt(2))
-			q.Paused = q.Paused || st.colBool(3)
+			q.Due += int(st.ColInt(1))
+			q.Later += int(st.ColInt(2))
+			q.Paused = q.Paused || st.ColBool(3)
 		}
-		return st.done()
+		return st.Done()
 	})
 	return list, err
 }
 
-const jobColumns = `job_id, name, state, budget_json, meta, total, unfinished, movable, failed, succeeded, cancel_requested, cancel_by,
-  cancel_reason, deadline_at, created_at, updated_at, finished_at`
-
-// scanJob reads jobColumns.
-func (s *stmt) scanJob() task.Job {
-	j := task.Job{
-		ID: s.colID(0), Name: s.colText(1), State: task.JobState(s.colName(2)), Meta: s.colMap(4),
-		Counters: task.JobCounters{
-			Total: int(s.colInt(5)), Unfinished: int(s.colInt(6)), Movable: int(s.colInt(7)), Failed: int(s.colInt(8)), Succeeded: int(s.colInt(9)),
-		},
-		CancelRequested: s.colBool(10), CancelBy: s.colText(11), CancelReason: s.colText(12),
-		DeadlineAt: s.colTime(13), CreatedAt: s.colTime(14), UpdatedAt: s.colTime(15), FinishedAt: s.colTime(16),
-	}
-	s.colJSON(3, &j.Budget)
-	return j
-}
-
-const sqlReadJob = `SELECT ` + jobColumns + ` FROM jobs WHERE namespace = ?1 AND job_id = ?2`
-
 // Job implements store.Reader.
 func (db *DB) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) {
 	var job *task.Job
-	err := db.read(ctx, "read job", ns, func(v *view) error {
-		job = nil
-		st := v.stmt(sqlReadJob).text(1, ns).id(2, &id)
-		if st.one() {
-			job = new(st.scanJob())
-		}
-		return st.done()
+	err := db.read(ctx, ns, func(v *view) (err error) {
+		job, err = v.job(&id)
+		return err
 	})
 	switch {
 	case err != nil:
 		return task.Job{}, err
 	case job == nil:
-		return task.Job{}, fmt.Errorf("job %v: %w", id, store.ErrNotFound)
+		return task.Job{}, rules.JobNotFound(id)
 	}
 	return *job, nil
 }
 
-const sqlJobs = `SELECT ` + jobColumns + ` FROM jobs WHERE namespace = ?1 AND job_id < ?2 ORDER BY job_id DESC LIMIT ?3`
+var sqlJobs = `SELECT ` + jobColumns.List() + ` FROM weaver_jobs WHERE namespace = ?1 AND job_id < ?2 ORDER BY job_id DESC LIMIT ?3`
 
 // Jobs implements store.Reader.
 func (db *DB) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.Job, string, error) {
@@ -143,13 +92,9 @@ func (db *DB) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.Jo
 	var list []task.Job
 	for {
 		var chunk []task.Job
-		err := db.read(ctx, "list jobs", ns, func(v *view) error {
-			chunk = nil
-			st := v.stmt(sqlJobs).text(1, ns).blob(2, before).int(3, readChunk)
-			for st.next() {
-				chunk = append(chunk, st.scanJob())
-			}
-			return st.done()
+		err := db.read(ctx, ns, func(v *view) (err error) {
+			chunk, err = jobColumns.All(v.stmt(sqlJobs).Text(1, ns).Blob(2, before).Int(3, readChunk))
+			return err
 		})
 		if err != nil {
 			return nil, "", err

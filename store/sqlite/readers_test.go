@@ -20,7 +20,7 @@ import (
 func TestReadersCannotWrite(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
-	err := f.db.Read(t.Context(), func(exec func(sql string) error) error { return exec("DELETE FROM tasks") })
+	err := f.db.Read(t.Context(), func(exec func(sql string) error) error { return exec("DELETE FROM weaver_tasks") })
 	says(t, err, store.ErrReadOnly)
 }
 

@@ -5,21 +5,19 @@ import (
 	"math"
 	"time"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-const (
-	defaultReapLimit = 1000
-	// silentTTLs is after how many TTLs of silence a worker is forgotten.
-	silentTTLs = 10
-)
-
-// Reap implements store.Worker. Whose process is dead, as its free lock shows,
-// loses its leases at once; the others when they expire.
+// Reap implements store.Worker. A worker whose process is dead, as its free lock
+// shows, loses its leases at once; the others when they expire.
 func (db *DB) Reap(ctx context.Context, ns string, req store.ReapRequest) (store.ReapResult, error) {
 	if req.Limit <= 0 {
-		req.Limit = defaultReapLimit
+		req.Limit = rules.DefaultReapLimit
 	}
 	dead, err := db.deadWorkers(ctx, ns)
 	if err != nil {
@@ -28,8 +26,8 @@ func (db *DB) Reap(ctx context.Context, ns string, req store.ReapRequest) (store
 	defer dead.close()
 	var got store.ReapResult
 	var forgotten []string
-	err = db.write(ctx, "reap", ns, min(req.Limit, maxGroup), func(t *tx) (err error) {
-		r := reaping{moves: newMoves(t), req: &req, dead: dead}
+	err = db.write(ctx, ns, min(req.Limit, commit.MaxWeight), func(t *tx) (err error) {
+		r := reaping{tx: t, moves: moves{tx: t}, req: &req, dead: dead}
 		got, err = r.run()
 		forgotten = r.forgotten
 		return err
@@ -45,33 +43,37 @@ func (db *DB) Reap(ctx context.Context, ns string, req store.ReapRequest) (store
 
 // reaping is one reap.
 type reaping struct {
-	*moves
-	req       *store.ReapRequest
-	dead      deadLocks
-	steadyAt  int64 // when the asker may judge others at the earliest; ≤ now: it may
-	left      bool  // an expired lease was left because it may not
-	soonest   int64 // when the next lease may expire
-	forgotten []string
+	tx         *tx
+	moves      moves
+	req        *store.ReapRequest
+	dead       deadLocks
+	eligibleAt int64 // when the worker that asks may take expired leases; ≤ now: it may
+	passedOver bool  // an expired lease was left because it may not
+	soonest    int64 // when the next lease may expire
+	forgotten  []string
 }
 
 func (r *reaping) run() (store.ReapResult, error) {
 	res := store.ReapResult{Next: -1}
 	r.soonest = math.MaxInt64
-	var err error
-	if r.steadyAt, err = r.judgesAt(); err != nil {
+	asks, err := r.tx.worker(r.req.Worker)
+	if err != nil {
 		return res, err
 	}
+	until, waited := r.tx.db.writer.Stalled()
+	stall := rules.Stall{Waited: waited, Ago: r.tx.now.Sub(until)}
+	r.eligibleAt = rules.ReaperEligibleAt(asks, r.req.TTL, stall, r.tx.now).UnixMicro()
 	if res.Reaped, err = r.leases(); err != nil {
 		return res, err
 	}
-	// Those who end for a need have no deadline to miss any more.
-	if err := r.settle(); err != nil {
+	// What ends for a need has no deadline to miss any more.
+	if err := r.moves.propagate(); err != nil {
 		return res, err
 	}
 	if res.Expired, err = r.deadlines(); err != nil {
 		return res, err
 	}
-	if err := r.settle(); err != nil {
+	if err := r.moves.propagate(); err != nil {
 		return res, err
 	}
 	if err := r.forgetWorkers(); err != nil {
@@ -80,59 +82,46 @@ func (r *reaping) run() (store.ReapResult, error) {
 	if err := r.nextTimer(); err != nil {
 		return res, err
 	}
-	res.WarmingUp = r.left
+	res.WarmingUp = r.passedOver
 	if r.soonest != math.MaxInt64 {
-		res.Next = time.Duration(max(0, r.soonest-r.mic)) * time.Microsecond
+		res.Next = time.Duration(max(0, r.soonest-r.tx.mic)) * time.Microsecond
 	}
 	return res, nil
 }
 
-const sqlWorker = `SELECT last_seen, steady_since, ttl FROM workers WHERE namespace = ?1 AND worker_id = ?2`
-
-// judgesAt tells when the asker may take the silence of others for theirs, and
-// not for the store's: once it has itself been heard of without a gap for a
-// TTL, and nobody held the write lock for so long that others may still wait
-// to renew.
-func (r *reaping) judgesAt() (int64, error) {
-	st := r.stmt(sqlWorker).text(1, r.ns).text(2, string(r.req.Worker))
-	ttl := r.req.TTL.Microseconds()
-	at := r.mic + ttl
-	if st.one() {
-		if seen, steady := st.colInt(0), st.colInt(1); r.mic >= seen && r.mic-seen <= ttl/2 {
-			at = steady + ttl
-		}
-	}
-	if w := &r.db.w; w.stalledFor > r.req.TTL/3 {
-		at = max(at, r.mic+ttl-time.Since(w.stalled).Microseconds())
-	}
-	return at, st.done()
+var workerColumns = conn.Columns[rules.Worker]{
+	conn.Col("ttl", func(w *rules.Worker, r *conn.Row, i int) { w.TTL = r.Duration(i) }),
+	conn.Col("last_seen", func(w *rules.Worker, r *conn.Row, i int) { w.LastSeen = r.Time(i) }),
+	conn.Col("heartbeats_since", func(w *rules.Worker, r *conn.Row, i int) { w.Since = r.Time(i) }),
 }
 
-func (r *reaping) judges() bool { return r.steadyAt <= r.mic }
+var sqlWorker = `SELECT ` + workerColumns.List() + ` FROM weaver_workers WHERE namespace = ?1 AND worker_id = ?2`
 
-const (
+// worker returns what is known of a worker, nil if it has no row.
+func (t *tx) worker(id store.WorkerID) (*rules.Worker, error) {
+	return workerColumns.One(t.stmt(sqlWorker).Text(1, t.ns).Text(2, string(id)))
+}
+
+// eligible reports whether the worker that asks may take expired leases.
+func (r *reaping) eligible() bool { return r.eligibleAt <= r.tx.mic }
+
+var (
 	sqlDueClaims = `
-SELECT lease_id, worker_id, task_ids FROM claims WHERE namespace = ?1 AND check_at <= ?2 ORDER BY check_at LIMIT ?3`
-	sqlClaimsOf = `SELECT lease_id, worker_id, task_ids FROM claims WHERE namespace = ?1 AND worker_id = ?2`
-	sqlRearm    = `UPDATE claims SET check_at = ?3 WHERE namespace = ?1 AND lease_id = ?2`
-	sqlLeaseEnd = `SELECT lease_expires_at FROM tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
+SELECT ` + claimColumns.List() + ` FROM weaver_claims WHERE namespace = ?1 AND check_at <= ?2 ORDER BY check_at LIMIT ?3`
+	sqlClaimsOf = `SELECT ` + claimColumns.List() + ` FROM weaver_claims WHERE namespace = ?1 AND worker_id = ?2`
+	sqlRearm    = `UPDATE weaver_claims SET check_at = ?3 WHERE namespace = ?1 AND lease_id = ?2`
+	sqlLeaseEnd = `SELECT lease_expires_at FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
 )
-
-type claimRow struct {
-	lease  task.LeaseID
-	worker string
-	ids    []task.ID
-}
 
 // leases takes expired leases and those of dead workers, found through the
 // claims that granted them.
 func (r *reaping) leases() ([]store.Reaped, error) {
-	rows, err := r.claimRows(r.stmt(sqlDueClaims).text(1, r.ns).int(2, r.mic).int(3, int64(r.req.Limit)))
+	rows, err := claimColumns.All(r.tx.stmt(sqlDueClaims).Text(1, r.tx.ns).Int(2, r.tx.mic).Int(3, int64(r.req.Limit)))
 	if err != nil {
 		return nil, err
 	}
 	for id := range r.dead {
-		of, err := r.claimRows(r.stmt(sqlClaimsOf).text(1, r.ns).text(2, string(id)))
+		of, err := claimColumns.All(r.tx.stmt(sqlClaimsOf).Text(1, r.tx.ns).Text(2, string(id)))
 		if err != nil {
 			return nil, err
 		}
@@ -147,35 +136,27 @@ func (r *reaping) leases() ([]store.Reaped, error) {
 	return reaped, nil
 }
 
-func (r *reaping) claimRows(st *stmt) ([]claimRow, error) {
-	var rows []claimRow
-	for st.next() {
-		rows = append(rows, claimRow{st.colLease(0), st.colText(1), splitIDs(st.raw.ColumnRawBlob(2))})
-	}
-	return rows, st.done()
-}
-
 // claim takes what is over of one claim. A claim whose tasks all ended goes; a
 // claim with living leases is looked at again when the first of them ends.
 func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, error) {
 	_, dead := r.dead[store.WorkerID(c.worker)]
 	again := int64(math.MaxInt64)
 	for i := range c.ids {
-		st := r.stmt(sqlLeaseEnd).text(1, r.ns).id(2, &c.ids[i]).lease(3, &c.lease)
-		runs := st.one()
+		st := r.tx.stmt(sqlLeaseEnd).Text(1, r.tx.ns).ID(2, &c.ids[i]).Lease(3, &c.lease)
+		runs := st.One()
 		var expires int64
 		if runs {
-			expires = st.colInt(0)
+			expires = st.ColInt(0)
 		}
-		if err := st.done(); err != nil {
+		if err := st.Done(); err != nil {
 			return nil, err
 		}
 		switch {
 		case !runs:
-		case expires <= r.mic && !dead && !r.judges():
-			r.left = true
+		case expires <= r.tx.mic && !dead && !r.eligible():
+			r.passedOver = true
 			again = min(again, expires)
-		case expires > r.mic && !dead, len(reaped) >= r.req.Limit:
+		case expires > r.tx.mic && !dead, len(reaped) >= r.req.Limit:
 			again, r.soonest = min(again, expires), min(r.soonest, expires)
 		default:
 			got, err := r.lease(&c.ids[i], c.worker, expires, dead)
@@ -186,85 +167,45 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 		}
 	}
 	if again == math.MaxInt64 {
-		return reaped, r.stmt(sqlDeleteClaim).text(1, r.ns).lease(2, &c.lease).run()
+		return reaped, r.tx.stmt(sqlDeleteClaim).Text(1, r.tx.ns).Lease(2, &c.lease).Run()
 	}
-	return reaped, r.stmt(sqlRearm).text(1, r.ns).lease(2, &c.lease).int(3, again).run()
+	return reaped, r.tx.stmt(sqlRearm).Text(1, r.tx.ns).Lease(2, &c.lease).Int(3, again).Run()
 }
 
-const (
-	sqlCrashes = `
-SELECT crash_count, flags & 4, cancel_requested, cancel_kind, cancel_by, cancel_reason FROM tasks WHERE namespace = ?1 AND task_id = ?2`
-	sqlSetCrashes = `
-UPDATE tasks SET crash_count = crash_count + ?3, suspect_losses = suspect_losses + ?4 WHERE namespace = ?1 AND task_id = ?2`
-)
+const sqlSetCrashes = `
+UPDATE weaver_tasks SET crash_count = crash_count + ?3, quarantine_losses = quarantine_losses + ?4 WHERE namespace = ?1 AND task_id = ?2`
 
 // lease takes one lease away and says what becomes of the task (R7).
 func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (store.Reaped, error) {
-	w, err := r.look(id)
-	if err != nil || w == nil {
+	row, err := r.moves.taskRow(id)
+	if err != nil || row == nil {
 		return store.Reaped{}, err
 	}
-	st := r.stmt(sqlCrashes).text(1, r.ns).id(2, id)
-	var crashes int64
-	deadline := timeCol(w.deadline).time()
-	var alone, cancelled bool
-	var failure *task.Error
-	if st.one() {
-		crashes, alone, cancelled = st.colInt(0), st.colBool(1), st.colBool(2)
-		if cancelled {
-			failure = store.CancelError(task.ErrorKind(st.colName(3)), st.colText(4), st.colText(5), deadline)
-		}
-	}
-	if err := st.done(); err != nil {
-		return store.Reaped{}, err
-	}
-	if !cancelled && w.deadline != 0 && w.deadline <= r.mic {
-		failure = store.CancelError(task.KindDeadline, "", "", deadline)
-	}
-	e := ending{state: task.Ready, outcome: task.OutcomeLeaseLost, readyAt: r.now}
-	crash := false
-	if failure != nil {
-		e.state, e.failure = task.Cancelled, failure
-	} else if crash, err = r.crashed(id, worker, expires, dead, crashes, alone); err != nil {
-		return store.Reaped{}, err
-	} else if crash && r.req.CrashBudget >= 0 && crashes+1 >= int64(r.req.CrashBudget) {
-		e.state = task.Failed
-		e.failure = store.PoisonError(int(crashes) + 1)
-	}
-	_, err = r.revoke(w, &e, store.LeaseLostError(w.worker, timeCol(expires).time()))
-	return store.Reaped{Task: *id, State: e.state, Crash: crash}, err
-}
-
-// crashed counts the loss of a lease against the task, and reports whether it
-// is held to have caused it: only if its process stopped, and, once the task
-// is a suspect, only if it ran alone.
-func (r *reaping) crashed(id *task.ID, worker string, expires int64, dead bool, crashes int64, alone bool) (bool, error) {
+	end := conn.Instant(expires)
 	if !dead {
-		if stopped, err := r.stopped(worker, expires); err != nil || !stopped {
-			return false, err
+		w, err := r.tx.worker(store.WorkerID(worker))
+		if err != nil {
+			return store.Reaped{}, err
+		}
+		dead = w.Stopped(end)
+	}
+	loss := rules.ResolveLoss(&rules.LostLease{
+		Stopped: dead, Crashes: row.crashes, Isolated: row.isolated, Cancel: row.cancelRequest(), Deadline: row.deadlineAt(),
+	}, r.req.CrashBudget, r.tx.now)
+	if loss.Crash || loss.QuarantineLoss {
+		err := r.tx.stmt(sqlSetCrashes).Text(1, r.tx.ns).ID(2, id).Bool(3, loss.Crash).Bool(4, loss.QuarantineLoss).Run()
+		if err != nil {
+			return store.Reaped{}, err
 		}
 	}
-	crash, loss := crashes < suspectAfter || alone, int64(0)
-	if !crash {
-		loss = 1
-	}
-	return crash, r.stmt(sqlSetCrashes).text(1, r.ns).id(2, id).bool(3, crash).int(4, loss).run()
-}
-
-// stopped reports whether a worker fell silent before the end of a lease. Who
-// was heard of when he should have renewed it lives, and lost it for another
-// reason: he never learned of it, or the store was restored. Who left, or
-// whose row a restore took, did not crash.
-func (r *reaping) stopped(worker string, expires int64) (bool, error) {
-	st := r.stmt(sqlWorker).text(1, r.ns).text(2, worker)
-	stopped := st.one() && st.colInt(0) < expires-st.colInt(2)/2
-	return stopped, st.done()
+	err = r.moves.revoke(row, &loss.Transition, rules.LeaseLostFailure(row.worker, end))
+	return store.Reaped{Task: *id, State: loss.State, Crash: loss.Crash}, err
 }
 
 const (
-	sqlDueTimers = `SELECT due_at, task_id FROM timers WHERE namespace = ?1 AND due_at <= ?2 ORDER BY due_at, task_id LIMIT ?3`
-	sqlAskTime   = `
-UPDATE tasks SET cancel_requested = 1, cancel_kind = 'deadline' WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
+	sqlDueTimers   = `SELECT due_at, task_id FROM weaver_timers WHERE namespace = ?1 AND due_at <= ?2 ORDER BY due_at, task_id LIMIT ?3`
+	sqlAskDeadline = `
+UPDATE weaver_tasks SET cancel_requested = 1, cancel_kind = 'deadline' WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
 )
 
 // deadlines ends what did not start in time, and asks what runs to end.
@@ -274,31 +215,31 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 		id  task.ID
 	}
 	var timers []timer
-	st := r.stmt(sqlDueTimers).text(1, r.ns).int(2, r.mic).int(3, int64(r.req.Limit))
-	for st.next() {
-		timers = append(timers, timer{st.colInt(0), st.colID(1)})
+	st := r.tx.stmt(sqlDueTimers).Text(1, r.tx.ns).Int(2, r.tx.mic).Int(3, int64(r.req.Limit))
+	for st.Next() {
+		timers = append(timers, timer{st.ColInt(0), st.ColID(1)})
 	}
-	if err := st.done(); err != nil {
+	if err := st.Done(); err != nil {
 		return nil, err
 	}
 	var expired []task.ID
 	for i := range timers {
 		tm := &timers[i]
-		if err := r.stmt(sqlDeleteTimer).text(1, r.ns).int(2, tm.due).id(3, &tm.id).run(); err != nil {
+		if err := r.tx.stmt(sqlDeleteTimer).Text(1, r.tx.ns).Int(2, tm.due).ID(3, &tm.id).Run(); err != nil {
 			return nil, err
 		}
-		w, err := r.look(&tm.id)
+		row, err := r.moves.taskRow(&tm.id)
 		if err != nil {
 			return nil, err
 		}
-		if w == nil || w.standing.state.Terminal() || w.asked {
+		if row == nil || row.contribution.State.Terminal() || row.asked {
 			continue
 		}
-		if w.standing.state == task.Running {
-			err = r.stmt(sqlAskTime).text(1, r.ns).id(2, &tm.id).run()
-			r.fx.notice.Cancels = append(r.fx.notice.Cancels, tm.id)
+		if row.contribution.State == task.Running {
+			err = r.tx.stmt(sqlAskDeadline).Text(1, r.tx.ns).ID(2, &tm.id).Run()
+			r.tx.fx.Notice.Cancels = append(r.tx.fx.Notice.Cancels, tm.id)
 		} else {
-			err = r.end(w, task.Cancelled, store.CancelError(task.KindDeadline, "", "", timeCol(w.deadline).time()))
+			err = r.moves.end(row, task.Cancelled, rules.DeadlineFailure(row.deadlineAt()))
 		}
 		if err != nil {
 			return nil, err
@@ -310,27 +251,27 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 
 const (
 	sqlForget = `
-DELETE FROM workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * max(ttl, ?4)
-AND worker_id NOT IN (SELECT worker_id FROM claims WHERE namespace = ?1) RETURNING worker_id`
+DELETE FROM weaver_workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * max(ttl, ?4)
+AND worker_id NOT IN (SELECT worker_id FROM weaver_claims WHERE namespace = ?1) RETURNING worker_id`
 	sqlForgetDead = `
-DELETE FROM workers WHERE namespace = ?1 AND worker_id = ?2
-AND worker_id NOT IN (SELECT worker_id FROM claims WHERE namespace = ?1) RETURNING worker_id`
+DELETE FROM weaver_workers WHERE namespace = ?1 AND worker_id = ?2
+AND worker_id NOT IN (SELECT worker_id FROM weaver_claims WHERE namespace = ?1) RETURNING worker_id`
 )
 
 // forgetWorkers removes workers that hold nothing and are gone: dead, or silent
-// for long to somebody who may judge that.
+// for long, if the worker that asks is eligible to reap.
 func (r *reaping) forgetWorkers() error {
-	if r.judges() {
+	if r.eligible() {
 		if err := r.forgetSilent(); err != nil {
 			return err
 		}
 	}
 	for id := range r.dead {
-		st := r.stmt(sqlForgetDead).text(1, r.ns).text(2, string(id))
-		if st.one() {
+		st := r.tx.stmt(sqlForgetDead).Text(1, r.tx.ns).Text(2, string(id))
+		if st.One() {
 			r.forgotten = append(r.forgotten, string(id))
 		}
-		if err := st.done(); err != nil {
+		if err := st.Done(); err != nil {
 			return err
 		}
 	}
@@ -338,62 +279,62 @@ func (r *reaping) forgetWorkers() error {
 }
 
 func (r *reaping) forgetSilent() error {
-	silent := func(sql string) *stmt {
-		return r.stmt(sql).text(1, r.ns).int(2, r.mic).int(3, silentTTLs).duration(4, r.req.TTL)
+	silent := func(sql string) *conn.Stmt {
+		return r.tx.stmt(sql).Text(1, r.tx.ns).Int(2, r.tx.mic).Int(3, rules.ForgetAfter).Duration(4, r.req.TTL)
 	}
 	if err := r.tidyClaims(silent(sqlClaimsOfSilent)); err != nil {
 		return err
 	}
 	st := silent(sqlForget)
-	for st.next() {
-		r.forgotten = append(r.forgotten, st.colText(0))
+	for st.Next() {
+		r.forgotten = append(r.forgotten, st.ColText(0))
 	}
-	return st.done()
+	return st.Done()
 }
 
-const sqlClaimsOfSilent = `
-SELECT lease_id, worker_id, task_ids FROM claims WHERE namespace = ?1
-AND worker_id IN (SELECT worker_id FROM workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * max(ttl, ?4))`
+var sqlClaimsOfSilent = `
+SELECT ` + claimColumns.List() + ` FROM weaver_claims WHERE namespace = ?1
+AND worker_id IN (SELECT worker_id FROM weaver_workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * max(ttl, ?4))`
 
 // tidyClaims deletes what is left over of the claims of silent workers. Rows
 // whose tasks ended through other processes would otherwise look like leases
 // until their time comes.
-func (r *reaping) tidyClaims(of *stmt) error {
-	rows, err := r.claimRows(of)
+func (r *reaping) tidyClaims(of *conn.Stmt) error {
+	rows, err := claimColumns.All(of)
 	for i := 0; i < len(rows) && err == nil; i++ {
 		c, runs := &rows[i], false
 		for j := 0; j < len(c.ids) && err == nil && !runs; j++ {
-			st := r.stmt(sqlLeaseEnd).text(1, r.ns).id(2, &c.ids[j]).lease(3, &c.lease)
-			runs = st.one()
-			err = st.done()
+			st := r.tx.stmt(sqlLeaseEnd).Text(1, r.tx.ns).ID(2, &c.ids[j]).Lease(3, &c.lease)
+			runs = st.One()
+			err = st.Done()
 		}
 		if err == nil && !runs {
-			err = r.stmt(sqlDeleteClaim).text(1, r.ns).lease(2, &c.lease).run()
+			err = r.tx.stmt(sqlDeleteClaim).Text(1, r.tx.ns).Lease(2, &c.lease).Run()
 		}
 	}
 	return err
 }
 
 const (
-	sqlNextClaim = `SELECT check_at FROM claims WHERE namespace = ?1 AND check_at > ?2 ORDER BY check_at LIMIT 1`
-	sqlNextTimer = `SELECT due_at FROM timers WHERE namespace = ?1 ORDER BY due_at LIMIT 1`
+	sqlNextClaim = `SELECT check_at FROM weaver_claims WHERE namespace = ?1 AND check_at > ?2 ORDER BY check_at LIMIT 1`
+	sqlNextTimer = `SELECT due_at FROM weaver_timers WHERE namespace = ?1 ORDER BY due_at LIMIT 1`
 )
 
-// nextTimer finds when the next lease or deadline can expire. To one who may
-// not judge yet a lease is not over before he may.
+// nextTimer finds when the next lease or deadline can expire. To a worker that is
+// not eligible yet a lease is not over before it is.
 func (r *reaping) nextTimer() error {
 	after := int64(math.MinInt64)
-	if r.left {
-		after, r.soonest = r.mic, min(r.soonest, r.steadyAt)
+	if r.passedOver {
+		after, r.soonest = r.tx.mic, min(r.soonest, r.eligibleAt)
 	}
-	for _, st := range []*stmt{
-		r.stmt(sqlNextClaim).text(1, r.ns).int(2, after),
-		r.stmt(sqlNextTimer).text(1, r.ns),
+	for _, st := range []*conn.Stmt{
+		r.tx.stmt(sqlNextClaim).Text(1, r.tx.ns).Int(2, after),
+		r.tx.stmt(sqlNextTimer).Text(1, r.tx.ns),
 	} {
-		if st.one() {
-			r.soonest = min(r.soonest, st.colInt(0))
+		if st.One() {
+			r.soonest = min(r.soonest, st.ColInt(0))
 		}
-		if err := st.done(); err != nil {
+		if err := st.Done(); err != nil {
 			return err
 		}
 	}

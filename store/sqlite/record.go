@@ -1,14 +1,11 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
-	"time"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -23,14 +20,14 @@ func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]st
 		weight += len(recs[i].Tasks)
 	}
 	got := make([]store.RecordResult, len(recs))
-	err := db.write(ctx, "record", ns, weight, func(t *tx) error {
+	err := db.write(ctx, ns, weight, func(t *tx) error {
 		r := recording{tx: t}
 		for i := range recs {
-			if err := r.one(&recs[i], &got[i]); err != nil {
+			if err := r.add(&recs[i], &got[i]); err != nil {
 				return err
 			}
 		}
-		return r.recordMany()
+		return r.steps.write(t, r.insertSteps, func(s plainStep) error { return t.recordCompleted(s.rec, s.got) })
 	})
 	if err != nil {
 		return nil, err
@@ -38,25 +35,29 @@ func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]st
 	return got, nil
 }
 
-// one writes one record of a batch, or puts it aside to be written together
-// with others.
-func (r *recording) one(rec *store.Record, got *store.RecordResult) error {
-	ok, err := r.acceptable(rec, got)
-	if err != nil || !ok || r.putAside(rec, got) {
+// add writes one record of a batch, or keeps it to be written together with
+// others.
+func (r *recording) add(rec *store.Record, got *store.RecordResult) error {
+	ok, err := r.tx.acceptable(rec, got)
+	switch {
+	case err != nil || !ok:
 		return err
+	case chunkableStep(rec):
+		r.steps.put(rec.Lease.ID, plainStep{rec, got})
+		return nil
 	}
-	return r.recordOne(rec, got)
+	return r.tx.recordOne(rec, got)
 }
 
 // acceptable reports whether a record makes sense, in this life of the store.
 func (t *tx) acceptable(rec *store.Record, got *store.RecordResult) (bool, error) {
 	*got = store.RecordResult{}
-	if got.Err = checkRecord(rec); got.Err != nil {
+	if got.Err = rules.CheckRecord(rec); got.Err != nil {
 		return false, nil
 	}
 	ok, err := t.valid(&rec.Lease)
 	if err == nil && !ok {
-		got.Err = leaseLost(&rec.Lease, "the store was restored since")
+		got.Err = rules.LeaseLost(&rec.Lease, rules.LostToRestore)
 	}
 	return ok, err
 }
@@ -76,35 +77,28 @@ func (t *tx) recordOne(rec *store.Record, got *store.RecordResult) error {
 	return t.recordCompleted(rec, got)
 }
 
-func checkRecord(rec *store.Record) error {
-	switch {
-	case rec.Step == nil && len(rec.Tasks) > 0:
-		return fmt.Errorf("record for task %v: tasks are started by a step, and there is none", rec.Lease.Task)
-	case rec.Step != nil && rec.Step.State != task.StepFailed && rec.Step.State != task.StepCompleted:
-		return fmt.Errorf("record for task %v: step %q has state %q", rec.Lease.Task, rec.Step.Name, rec.Step.State)
-	}
-	return nil
-}
-
 // sqlRecordGuard accepts a lease; a failed try and progress change nothing else.
 const sqlRecordGuard = `
-UPDATE tasks SET progress = coalesce(?5, progress)
+UPDATE weaver_tasks SET progress = coalesce(?5, progress)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
-const sqlAttemptNo = `SELECT attempt_no, cancel_requested FROM tasks WHERE namespace = ?1 AND task_id = ?2`
+const sqlAttemptNo = `SELECT attempt_no, cancel_requested FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
 // recordTry writes a failed try and a progress report. Both are kept also when
 // the task is to be cancelled.
 func (t *tx) recordTry(rec *store.Record, got *store.RecordResult) error {
 	l := &rec.Lease
 	attempt, _, err := t.accept(sqlRecordGuard, rec)
-	if err != nil || attempt == 0 || rec.Step == nil {
-		if err == nil && attempt == 0 {
-			got.Err = leaseLost(l, "another attempt or an end stands")
-		}
+	switch {
+	case err != nil:
 		return err
+	case attempt == 0:
+		got.Err = rules.LeaseLost(l, rules.LostToAnother)
+		return nil
+	case rec.Step == nil:
+		return nil
 	}
-	got.Step = t.asStored(rec, attempt)
+	got.Step = rules.StoredStep(rec, attempt, t.now)
 	fresh, err := t.insertStep(&got.Step, attempt, got.Step.Try)
 	if err != nil || fresh {
 		return err
@@ -116,40 +110,25 @@ func (t *tx) recordTry(rec *store.Record, got *store.RecordResult) error {
 	return err
 }
 
-// accept passes a guard and returns the number of the attempt, 0 when the
-// lease is not good, and whether its task is to be cancelled.
+// accept passes a guard and returns the number of the attempt, 0 if the lease is
+// lost, and whether its task was asked to cancel.
 func (t *tx) accept(guard string, rec *store.Record) (attempt int, cancelled bool, err error) {
 	l := &rec.Lease
-	n, err := t.stmt(guard).text(1, t.ns).id(2, &l.Task).int(3, l.Epoch).lease(4, &l.ID).progress(5, rec.Progress).exec()
+	n, err := t.stmt(guard).Text(1, t.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Progress(5, rec.Progress).Exec()
 	if err != nil || n == 0 {
 		return 0, false, err
 	}
-	st := t.stmt(sqlAttemptNo).text(1, t.ns).id(2, &l.Task)
-	if st.one() {
-		attempt, cancelled = int(st.colInt(0)), st.colBool(1)
+	st := t.stmt(sqlAttemptNo).Text(1, t.ns).ID(2, &l.Task)
+	if st.One() {
+		attempt, cancelled = int(st.ColInt(0)), st.ColBool(1)
 	}
-	return attempt, cancelled, st.done()
+	return attempt, cancelled, st.Done()
 }
 
-// asStored fills in what the store knows about a step.
-func (t *tx) asStored(rec *store.Record, attempt int) task.Step {
-	step := *rec.Step
-	step.TaskID, step.AttemptNo = rec.Lease.Task, attempt
-	step.StartedAt = t.now.Add(-rec.Elapsed).Truncate(time.Microsecond)
-	step.CompletedAt = t.now
-	if step.Kind == task.KindSleep && step.WakeAt.IsZero() {
-		step.WakeAt = t.now.Add(rec.Sleep)
-	}
-	if !step.WakeAt.IsZero() {
-		step.WakeAt = step.WakeAt.UTC().Truncate(time.Microsecond).Round(0)
-	}
-	return step
-}
-
-// nameStarted makes the id of a started task the step's value: with an
-// idempotency key it may be that of a task which exists already.
+// nameStarted makes the ID of a started task the step's value if an idempotency
+// key may belong to a task that exists already.
 func (t *tx) nameStarted(rec *store.Record, step *task.Step) error {
-	if step.Kind != task.KindStart || len(rec.Tasks) == 0 || rec.Tasks[0].IdempotencyKey == "" {
+	if !rules.StartsByKey(rec) {
 		return nil
 	}
 	e, err := (&insertion{tx: t}).existing(&rec.Tasks[0])
@@ -159,14 +138,14 @@ func (t *tx) nameStarted(rec *store.Record, step *task.Step) error {
 	if e.ID.IsZero() {
 		e.ID = rec.Tasks[0].ID
 	}
-	step.Value, err = json.Marshal(e.ID)
-	return err
+	step.Value = rules.StartedValue(e.ID)
+	return nil
 }
 
 // sqlStepGuard accepts a lease and counts the step that is about to be
-// inserted. A completed step forgives the crashes before it.
+// inserted. A completed step sets the crashes before it back.
 const sqlStepGuard = `
-UPDATE tasks SET step_count = step_count + 1, crash_count = 0, suspect_losses = 0, progress = coalesce(?5, progress)
+UPDATE weaver_tasks SET step_count = step_count + 1, crash_count = 0, quarantine_losses = 0, progress = coalesce(?5, progress)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
 var errUndo = errors.New("undo the element")
@@ -184,10 +163,10 @@ func (t *tx) recordCompleted(rec *store.Record, got *store.RecordResult) error {
 			return err
 		}
 		if attempt == 0 {
-			got.Err = leaseLost(l, "another attempt or an end stands")
+			got.Err = rules.LeaseLost(l, rules.LostToAnother)
 			return nil
 		}
-		got.Step = t.asStored(rec, attempt)
+		got.Step = rules.StoredStep(rec, attempt, t.now)
 		if err := t.nameStarted(rec, &got.Step); err != nil {
 			return err
 		}
@@ -212,8 +191,8 @@ func (t *tx) recordCompleted(rec *store.Record, got *store.RecordResult) error {
 		if rec.Progress == nil || got.Err != nil && !errors.Is(got.Err, store.ErrCancelRequested) {
 			return nil
 		}
-		// A step that stands already, or is not wanted any more, may still say
-		// how far its task came.
+		// A step that is recorded already, or is not wanted any more, may still
+		// report the progress of its task.
 		return t.recordTry(&store.Record{Lease: rec.Lease, Progress: rec.Progress}, &store.RecordResult{})
 	})
 }
@@ -227,7 +206,7 @@ const (
 // undoable runs one element of a batch. When do returns errUndo, what it wrote
 // is undone, and then runs.
 func (t *tx) undoable(do, then func() error) error {
-	if err := t.stmt(sqlElement).run(); err != nil {
+	if err := t.stmt(sqlElement).Run(); err != nil {
 		return err
 	}
 	err := do()
@@ -235,11 +214,11 @@ func (t *tx) undoable(do, then func() error) error {
 		return err // the whole operation is rolled back
 	}
 	if err != nil {
-		if err := t.stmt(sqlElementUndo).run(); err != nil {
+		if err := t.stmt(sqlElementUndo).Run(); err != nil {
 			return err
 		}
 	}
-	if rerr := t.stmt(sqlElementRelease).run(); rerr != nil {
+	if rerr := t.stmt(sqlElementRelease).Run(); rerr != nil {
 		return rerr
 	}
 	if err != nil && then != nil {
@@ -249,35 +228,29 @@ func (t *tx) undoable(do, then func() error) error {
 }
 
 const sqlInsertStep = `
-INSERT INTO steps (namespace, task_id, name, attempt_no, try, by_attempt, by_try, step_index, kind, state, value, error_json,
+INSERT INTO weaver_steps (namespace, task_id, name, attempt_no, try, by_attempt, by_try, step_index, kind, state, value, error_json,
   wake_at, started_at, completed_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
 ON CONFLICT DO NOTHING`
 
 // insertStep reports false when the key is taken.
 func (t *tx) insertStep(s *task.Step, keyAttempt, keyTry int) (bool, error) {
-	n, err := t.stmt(sqlInsertStep).text(1, t.ns).id(2, &s.TaskID).text(3, s.Name).int(4, int64(keyAttempt)).int(5, int64(keyTry)).
-		int(6, int64(s.AttemptNo)).int(7, int64(s.Try)).int(8, int64(s.Index)).text(9, string(s.Kind)).text(10, string(s.State)).
-		bytes(11, s.Value).error(12, s.Error).time(13, s.WakeAt).time(14, s.StartedAt).time(15, s.CompletedAt).exec()
+	n, err := t.stmt(sqlInsertStep).Text(1, t.ns).ID(2, &s.TaskID).Text(3, s.Name).Int(4, int64(keyAttempt)).Int(5, int64(keyTry)).
+		Int(6, int64(s.AttemptNo)).Int(7, int64(s.Try)).Int(8, int64(s.Index)).Text(9, string(s.Kind)).Text(10, string(s.State)).
+		Bytes(11, s.Value).Error(12, s.Error).Time(13, s.WakeAt).Time(14, s.StartedAt).Time(15, s.CompletedAt).Exec()
 	return n > 0, err
 }
 
-const sqlStep = `
-SELECT ` + stepColumns + ` FROM steps WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = ?4 AND try = ?5`
+var sqlStep = `
+SELECT ` + stepColumns.List() + ` FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = ?4 AND try = ?5`
 
 // stored returns one recorded step, or nil.
 func (t *tx) stored(id *task.ID, name string, keyAttempt, keyTry int) (*task.Step, error) {
-	st := t.stmt(sqlStep).text(1, t.ns).id(2, id).text(3, name).int(4, int64(keyAttempt)).int(5, int64(keyTry))
-	if !st.one() {
-		return nil, st.done()
-	}
-	s := st.scanStep(*id)
-	return &s, st.done()
+	return stepColumns.One(t.stmt(sqlStep).Text(1, t.ns).ID(2, id).Text(3, name).Int(4, int64(keyAttempt)).Int(5, int64(keyTry)))
 }
 
-// compareStep answers a step that was not inserted: it stands already, as the
-// same value of the same attempt or as another one, or its task is to be
-// cancelled.
+// compareStep answers a step that was not inserted: another one is recorded under
+// its name, or its task was asked to cancel.
 func (t *tx) compareStep(rec *store.Record, cancelled bool, got *store.RecordResult) error {
 	l := &rec.Lease
 	stored, err := t.stored(&l.Task, rec.Step.Name, 0, 0)
@@ -287,21 +260,14 @@ func (t *tx) compareStep(rec *store.Record, cancelled bool, got *store.RecordRes
 	if stored == nil && !cancelled {
 		return fmt.Errorf("step %q of task %v was neither inserted nor found", rec.Step.Name, l.Task)
 	}
-	again := got.Step
+	t.repeated, got.Err = rules.AcceptStep(stored, &got.Step, cancelled)
 	got.Step = task.Step{}
-	if stored == nil {
-		got.Err = fmt.Errorf("step %q of task %v: %w", rec.Step.Name, l.Task, store.ErrCancelRequested)
+	if stored != nil {
+		got.Step = *stored
+	}
+	if !t.repeated {
 		return nil
 	}
-	got.Step = *stored
-	// The clock moves on between the two.
-	same := stored.AttemptNo == again.AttemptNo && stored.Kind == again.Kind && bytes.Equal(stored.Value, again.Value) &&
-		reflect.DeepEqual(stored.Error, again.Error)
-	if !same {
-		got.Err = fmt.Errorf("step %q of task %v: %w: attempt %d recorded it", rec.Step.Name, l.Task, store.ErrStepConflict, stored.AttemptNo)
-		return nil
-	}
-	t.repeated = true
 	return t.startedBefore(rec.Tasks, got)
 }
 

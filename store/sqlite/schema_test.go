@@ -46,12 +46,13 @@ func TestSchemaComesLater(t *testing.T) {
 	f.sound(ids...)
 }
 
-func TestSchemaIsTheirs(t *testing.T) {
+// Tables with our names that Weaver did not make: the file is refused.
+func TestForeignDatabase(t *testing.T) {
 	t.Parallel()
 	for _, create := range []string{
-		"CREATE TABLE tasks (id INTEGER PRIMARY KEY, title TEXT)",
-		"CREATE TABLE jobs (id INTEGER PRIMARY KEY)",
-		"CREATE TABLE schema_versions (version TEXT)",
+		"CREATE TABLE weaver_tasks (id INTEGER PRIMARY KEY, title TEXT)",
+		"CREATE TABLE weaver_jobs (id INTEGER PRIMARY KEY)",
+		"CREATE TABLE weaver_schema_versions (version TEXT)",
 	} {
 		path := filepath.Join(t.TempDir(), "shop.db")
 		f := unmigrated(t, path) // opened before their tables came
@@ -71,7 +72,7 @@ func TestSchemaIsTheirs(t *testing.T) {
 func TestSchemaIsNewer(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
-	f.exec("INSERT INTO schema_versions (version, name, checksum, applied_at) VALUES (2, 'from_the_future', 'x', 1)")
+	f.exec("INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (2, 'from_the_future', 'x', 1)")
 	says(t, f.db.Ready(t.Context()), store.ErrNewerSchema, f.db.Path(), "0002_from_the_future", "newer version of the program")
 	says(t, f.db.Migrate(t.Context()), store.ErrNewerSchema, f.db.Path(), "0002_from_the_future")
 	list, err := f.db.MigrationStatus(t.Context())
@@ -83,7 +84,7 @@ func TestSchemaIsNewer(t *testing.T) {
 func TestSchemaWasEdited(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
-	f.exec("UPDATE schema_versions SET checksum = 'another' WHERE version = 1")
+	f.exec("UPDATE weaver_schema_versions SET checksum = 'another' WHERE version = 1")
 	says(t, f.db.Ready(t.Context()), migrate.ErrChanged, "0001_init")
 	says(t, f.db.Migrate(t.Context()), migrate.ErrChanged, "0001_init")
 }
@@ -141,7 +142,7 @@ func TestMigrateFromProcesses(t *testing.T) {
 	if err := f.db.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := f.count("SELECT count(*) FROM schema_versions WHERE version = 1"); n != 1 {
+	if n := f.count("SELECT count(*) FROM weaver_schema_versions WHERE version = 1"); n != 1 {
 		t.Errorf("migration 1 was recorded %d times", n)
 	}
 }

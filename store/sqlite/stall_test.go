@@ -65,7 +65,7 @@ func TestAClockThatGoesBack(t *testing.T) {
 		f.steady("reaper")
 		f.enqueue(1)
 		f.claim("doomed", 1)
-		f.exec("UPDATE workers SET last_seen = last_seen + ?, steady_since = steady_since + ?", time.Hour.Microseconds(), time.Hour.Microseconds())
+		f.exec("UPDATE weaver_workers SET last_seen = last_seen + ?, heartbeats_since = heartbeats_since + ?", time.Hour.Microseconds(), time.Hour.Microseconds())
 		f.steady("reaper")
 		f.steady("reaper")
 		got, err := f.db.Reap(t.Context(), fixNS, store.ReapRequest{Worker: "reaper", TTL: fixTTL, CrashBudget: 3})

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/goweaver/weaver/store/sqlite"
 )
 
 // scans are the statements that may look at a whole table, each with why.
@@ -22,9 +25,9 @@ var scans = map[string]string{
 // whole matches a plan's line that reads a table or an index from end to end.
 var whole = regexp.MustCompile(`^SCAN (\S+)`)
 
-// constants returns the string constants of the package's own source, with
-// concatenations put together.
-func constants(t *testing.T) map[string]string {
+// statements returns the SQL statements in the package's own source, by their
+// names: those of string constants and of concatenations, in variables too.
+func statements(t *testing.T) map[string]string {
 	t.Helper()
 	exprs := make(map[string]ast.Expr)
 	files, err := filepath.Glob("*.go")
@@ -51,11 +54,45 @@ func constants(t *testing.T) map[string]string {
 	}
 	texts := make(map[string]string)
 	for name, expr := range exprs {
-		if text, ok := textOf(exprs, expr); ok {
+		if !strings.HasPrefix(name, "sql") {
+			continue
+		}
+		text, ok := textOf(exprs, expr)
+		if !ok && elsewhere(expr) {
+			continue
+		}
+		if !ok {
+			t.Errorf("%s: its text is not found in the source; put its generated parts into ColumnLists", name)
+		}
+		verb, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+		switch verb {
+		case "SELECT", "INSERT", "UPDATE", "DELETE":
 			texts[name] = text
 		}
 	}
+	for name, sql := range sqlite.ChunkStatements() {
+		texts[name] = sql
+	}
+	for i, sql := range sqlite.DeleteStatements {
+		texts[fmt.Sprint("sqlDelete ", i)] = sql
+	}
+	if len(texts) < 100 {
+		t.Fatalf("found %d statements in the source, want the 100 and more that there are", len(texts))
+	}
 	return texts
+}
+
+// elsewhere reports whether a variable holds several statements, which
+// sqlite.ChunkStatements and sqlite.DeleteStatements have.
+func elsewhere(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.CallExpr:
+		fun, ok := e.Fun.(*ast.Ident)
+		return ok && fun.Name == "newChunkSQL"
+	case *ast.CompositeLit:
+		return true
+	}
+	return false
 }
 
 func textOf(exprs map[string]ast.Expr, e ast.Expr) (string, bool) {
@@ -66,6 +103,13 @@ func textOf(exprs map[string]ast.Expr, e ast.Expr) (string, bool) {
 	case *ast.Ident:
 		if of := exprs[e.Name]; of != nil {
 			return textOf(exprs, of)
+		}
+	case *ast.CallExpr: // xColumns.List()
+		if fun, ok := e.Fun.(*ast.SelectorExpr); ok && fun.Sel.Name == "List" {
+			if table, ok := fun.X.(*ast.Ident); ok {
+				list := sqlite.ColumnLists[table.Name]
+				return list, list != ""
+			}
 		}
 	case *ast.BinaryExpr:
 		left, ok := textOf(exprs, e.X)
@@ -81,19 +125,7 @@ func textOf(exprs map[string]ast.Expr, e ast.Expr) (string, bool) {
 func TestEveryStatementSearches(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
-	statements := make(map[string]string)
-	for name, text := range constants(t) {
-		verb, _, _ := strings.Cut(strings.TrimSpace(text), " ")
-		switch verb {
-		case "SELECT", "INSERT", "UPDATE", "DELETE":
-			if strings.HasPrefix(name, "sql") {
-				statements[name] = text
-			}
-		}
-	}
-	if len(statements) < 100 {
-		t.Fatalf("found %d statements in the source, want the 100 and more that there are", len(statements))
-	}
+	statements := statements(t)
 	check := func(when string) {
 		t.Helper()
 		for name, sql := range statements {
@@ -103,7 +135,7 @@ func TestEveryStatementSearches(t *testing.T) {
 				continue
 			}
 			for _, line := range plan {
-				if m := whole.FindStringSubmatch(line); m != nil && m[1] != "CONSTANT" && scans[name] == "" {
+				if m := whole.FindStringSubmatch(line); m != nil && m[1] != "CONSTANT" && !strings.HasSuffix(line, "VALUES CLAUSE") && scans[name] == "" {
 					t.Errorf("%s, %s: %s", name, when, line)
 				}
 			}
@@ -118,4 +150,62 @@ func TestEveryStatementSearches(t *testing.T) {
 	}
 	f = fixtureOn(t, openFile(t, f.db.Path())) // statistics are read with the schema
 	check("analyzed")
+}
+
+// crossNamespaces are the statements that may touch a table of ours without a
+// namespace, each with why.
+var crossNamespaces = map[string]string{
+	"sqlVersions":   "the schema is of all namespaces",
+	"sqlAddVersion": "the schema is of all namespaces",
+	"sqlProbe":      "the schema is of all namespaces",
+	"sqlUnprobe":    "the schema is of all namespaces",
+	"sqlAllWorkers": "lock files are of all namespaces",
+}
+
+var (
+	// ours matches a use of one of our tables, with its alias.
+	ours = regexp.MustCompile(`(?:FROM|INTO|UPDATE|JOIN)\s+(weaver_\w+)(?:\s+([a-z])\b)?`)
+	// literals are SQL texts, whose words are no part of the statement.
+	literals = regexp.MustCompile(`'[^']*'`)
+)
+
+// No statement reads or writes rows of two namespaces: wherever it uses a
+// table of ours it compares the namespace of that table, or sets it.
+func TestEveryStatementHasANamespace(t *testing.T) {
+	t.Parallel()
+	for name, sql := range statements(t) {
+		if crossNamespaces[name] != "" {
+			continue
+		}
+		sql := literals.ReplaceAllString(sql, "''")
+		uses := ours.FindAllStringSubmatchIndex(sql, -1)
+		for i, use := range uses {
+			// What is said of a table stands between its use and the end of its
+			// own SELECT: the next use may be a subquery, whose predicate counts for
+			// itself, so that each use needs one of its own.
+			end := len(sql)
+			if i+1 < len(uses) {
+				end = uses[i+1][0]
+			}
+			alias := `(?:\w+\.)?`
+			if use[4] >= 0 {
+				alias = regexp.QuoteMeta(sql[use[4]:use[5]]) + `\.`
+			}
+			predicate := regexp.MustCompile(`\b` + alias + `namespace = (?:\?1|''|[a-z]\.namespace)`)
+			inserted := strings.HasPrefix(strings.TrimSpace(sql), "INSERT") && i == 0
+			switch {
+			case inserted && regexp.MustCompile(`(?s)\(\s*namespace\b.*(?:VALUES \(|SELECT )(?:\?1|namespace)\b`).MatchString(sql):
+			case predicate.MatchString(sql[use[0]:end]), use[4] >= 0 && predicate.MatchString(sql), i == 0 && endsWithNamespace(sql):
+			default:
+				t.Errorf("%s uses %s without its namespace:\n%s", name, sql[use[2]:use[3]], sql)
+			}
+		}
+	}
+}
+
+// endsWithNamespace reports whether the outermost WHERE, which comes after
+// subqueries in a SET or a SELECT list, compares the namespace.
+func endsWithNamespace(sql string) bool {
+	i := strings.LastIndex(sql, "\nWHERE namespace = ?1")
+	return i >= 0
 }

@@ -13,7 +13,7 @@ import (
 
 // StepTx implements store.StepTxer. The transaction is one of DB's own
 // connections, outside the group commit: a user's function must not run with
-// the lead, for its panic or its silence would be everybody's. It does hold
+// the lead, for its panic or its silence would be every caller's. It does hold
 // this process's turn to write, as it holds SQLite's write lock anyway:
 // waiting for the turn is fair and exact, where waiting for the lock is
 // polling. When it ends, the writer is next, and heartbeats are first there.
@@ -21,12 +21,12 @@ import (
 // When the limit passes, the running statement is interrupted, the transaction
 // is rolled back and the turn is given up, even if fn goes on.
 func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit time.Duration, fn func(ctx context.Context, tx store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
-	const doing = "step transaction"
 	if rec.Step == nil {
-		return store.RecordResult{}, fmt.Errorf("%s for task %v: there is no step to record", doing, rec.Lease.Task)
+		return store.RecordResult{}, fmt.Errorf("step transaction of task %v: there is no step to record", rec.Lease.Task)
 	}
-	if err := take(ctx, db.turn); err != nil {
-		return store.RecordResult{}, fmt.Errorf("%s: %w", doing, err)
+	giveBack, err := db.writer.Turn(ctx)
+	if err != nil {
+		return store.RecordResult{}, err
 	}
 	cancel := context.CancelFunc(func() {})
 	inner := ctx
@@ -35,24 +35,24 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 	}
 	// Exactly one of the two gives the turn back: the end of the context, for
 	// an fn that goes on, or we.
-	ended := context.AfterFunc(inner, func() { <-db.turn })
+	ended := context.AfterFunc(inner, giveBack)
 	defer func() {
 		if ended() {
-			<-db.turn
+			giveBack()
 		}
 		cancel()
 	}()
 
 	tx, err := db.DB().BeginTx(inner, nil)
 	if err != nil {
-		return store.RecordResult{}, db.stepTxError(ctx, inner, doing, limit, err)
+		return store.RecordResult{}, db.stepTxError(ctx, inner, limit, err)
 	}
 	got, err := db.stepTx(inner, ns, rec, tx, fn)
 	if err != nil {
 		// Crash here, or anywhere before the commit: the function's writes and
 		// its value are gone together, and the step runs again.
 		_ = tx.Rollback() // the context's end may have done it
-		return got, db.stepTxError(ctx, inner, doing, limit, err)
+		return got, db.stepTxError(ctx, inner, limit, err)
 	}
 	return got, nil
 }
@@ -63,7 +63,7 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 	defer func() {
 		if p := recover(); p != nil {
 			_ = sqlTx.Rollback()
-			panic(p) // the user's: his attempt reports it
+			panic(p) // the user's: the attempt reports it
 		}
 	}()
 	value, err := fn(ctx, Tx(sqlTx))
@@ -77,7 +77,7 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 	step.Value = value
 	rec.Step = &step
 	repeated := false
-	err = db.inTx(ctx, "record step", ns, Tx(sqlTx), func(t *tx) error {
+	err = db.inTx(ctx, ns, Tx(sqlTx), func(t *tx) error {
 		err := t.record(&rec, &got)
 		repeated = t.repeated
 		return err
@@ -98,25 +98,15 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 // userError keeps what the function returned as it is.
 type userError struct{ error }
 
-func (db *DB) stepTxError(ctx, inner context.Context, doing string, limit time.Duration, err error) error {
+func (db *DB) stepTxError(ctx, inner context.Context, limit time.Duration, err error) error {
 	var user userError
 	switch {
 	case ctx.Err() == nil && inner.Err() != nil:
-		return fmt.Errorf("%s: %w (limit %v)", doing, store.ErrStepTxTooLong, limit)
+		return fmt.Errorf("%w (limit %v)", store.ErrStepTxTooLong, limit)
 	case errors.As(err, &user):
 		return user.error
 	case ctx.Err() != nil:
-		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
-	}
-	return db.translate(doing, err)
-}
-
-// take waits for a token.
-func take(ctx context.Context, tokens chan struct{}) error {
-	select {
-	case tokens <- struct{}{}:
-		return nil
-	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	return db.translate(err)
 }

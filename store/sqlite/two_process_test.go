@@ -185,7 +185,7 @@ func TestTwoProcessesShareAQueue(t *testing.T) {
 		}
 	}
 	f.sound(ids...)
-	if n := f.count("SELECT count(*) FROM tasks WHERE state <> 'succeeded'"); n != 0 {
+	if n := f.count("SELECT count(*) FROM weaver_tasks WHERE state <> 'succeeded'"); n != 0 {
 		t.Errorf("%d tasks did not succeed", n)
 	}
 }

@@ -1,41 +1,51 @@
 package sqlite
 
 import (
+	"context"
+	"time"
+
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 	"github.com/goweaver/weaver/task"
 )
 
-const sqlGeneration = `
-SELECT coalesce((SELECT value FROM store_meta WHERE namespace = ?1 AND key = 'generation'),
-  (SELECT value FROM store_meta WHERE namespace = '' AND key = 'generation'))`
+// tx is one operation's transaction: of the group commit, or of a caller. It
+// reads as a view does, and writes.
+type tx struct {
+	view
+	db  *DB
+	now time.Time // the store's clock, taken once per operation
+	mic int64     // now, as stored
+	gen string    // the store's generation, once it was read
+	fx  *commit.Effects
 
-// generation reads the life of the store that leases belong to.
-func (c *conn) generation(ns string) (gen string, err error) {
-	st := c.stmt(sqlGeneration).text(1, ns)
-	if st.one() {
-		gen = st.colText(0)
-	}
-	return gen, st.done()
+	repeated bool // the step to be recorded has the same value already
 }
 
-// readGeneration makes t.gen known. The writer remembers it while nobody else
-// commits (the data version tells) and no operation of its own changes it.
+func newTx(db *DB, c *commit.Tx) *tx {
+	return &tx{view: view{c.Conn, c.NS}, db: db, now: c.Now, mic: c.Now.UnixMicro(), fx: c.Effects}
+}
+
+// op returns what the group commit runs.
+func (db *DB) op(ns string, weight int, fn func(*tx) error) *commit.Op {
+	return &commit.Op{NS: ns, Weight: weight, Run: func(c *commit.Tx) error { return fn(newTx(db, c)) }}
+}
+
+// write has fn committed together with what other callers write meanwhile.
+func (db *DB) write(ctx context.Context, ns string, weight int, fn func(*tx) error) error {
+	return db.translate(db.writer.Do(ctx, db.op(ns, weight, fn)))
+}
+
+// readGeneration makes t.gen known.
 func (t *tx) readGeneration() (err error) {
 	if t.gen != "" {
 		return nil
 	}
-	if t.caller {
-		t.gen, err = t.conn.generation(t.ns)
-		return err
-	}
-	w := &t.db.w
-	if t.gen = w.generations[t.ns]; t.gen != "" {
+	if t.gen = t.fx.Generation(); t.gen != "" {
 		return nil
 	}
-	if t.gen, err = t.conn.generation(t.ns); err == nil && !w.restoring {
-		if w.generations == nil {
-			w.generations = make(map[string]string)
-		}
-		w.generations[t.ns] = t.gen
+	if t.gen, err = t.generation(); err == nil {
+		t.fx.RememberGeneration(t.gen)
 	}
 	return err
 }
@@ -47,33 +57,44 @@ func (t *tx) valid(l *task.Lease) (bool, error) {
 }
 
 const sqlInsertDispatch = `
-INSERT INTO outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key)
+INSERT INTO weaver_outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`
 
-const sqlDeleteDispatch = `DELETE FROM outbox_events WHERE namespace = ?1 AND task_id = ?2`
+const sqlDeleteDispatch = `DELETE FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = ?2`
 
 // dispatched is what a dispatch row needs to know about its task.
 type dispatched struct {
 	id   task.ID
-	lane laneKey
+	lane lane.Key
 	key  string // concurrency key
 }
 
 // dispatch makes a task claimable from available on (W1): it writes a fresh
-// row. Whoever might find an old one deletes it first.
+// row. Operations that might find an old one delete it first.
 func (t *tx) dispatch(d *dispatched, available int64) error {
-	err := t.stmt(sqlInsertDispatch).text(1, t.ns).id(2, &d.id).text(3, d.lane.queue).text(4, d.lane.typ).
-		int(5, d.lane.priority).int(6, available).orNull(7, d.key).run()
+	err := t.stmt(sqlInsertDispatch).Text(1, t.ns).ID(2, &d.id).Text(3, d.lane.Queue).Text(4, d.lane.Type).
+		Int(5, d.lane.Priority).Int(6, available).OrNull(7, d.key).Run()
 	if err != nil {
 		return err
 	}
-	t.db.lanes.add(t.ns, d.lane, available)
-	t.fx.notice.Due = true
+	t.db.lanes.Add(t.ns, d.lane, available)
+	t.fx.Notice.Due = true
 	return nil
 }
 
 // undispatch makes a task unclaimable; it reports whether it was claimable.
 func (t *tx) undispatch(id *task.ID) (bool, error) {
-	n, err := t.stmt(sqlDeleteDispatch).text(1, t.ns).id(2, id).exec()
+	n, err := t.stmt(sqlDeleteDispatch).Text(1, t.ns).ID(2, id).Exec()
 	return n > 0, err
+}
+
+const sqlDeleteClaim = `DELETE FROM weaver_claims WHERE namespace = ?1 AND lease_id = ?2`
+
+// endLease notes that a task left running, and deletes its claim's row when it
+// was the last one.
+func (t *tx) endLease(lease task.LeaseID) error {
+	if !t.fx.Ended(lease) {
+		return nil
+	}
+	return t.stmt(sqlDeleteClaim).Text(1, t.ns).Lease(2, &lease).Run()
 }

@@ -11,6 +11,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
+
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+
 	"github.com/ncruces/go-sqlite3"
 	sqlitedriver "github.com/ncruces/go-sqlite3/driver"
 )
@@ -18,7 +22,7 @@ import (
 // DB returns a database/sql pool on the same database, for the user's own
 // tables and for transactions that enqueue (Tx). Its transactions begin
 // immediate: one that reads first and writes later cannot fail half-way for
-// somebody else's write. It is closed with the store.
+// another connection's write. It is closed with the store.
 //
 // In memory a transaction's snapshot is its own, too; there is one writer at a
 // time, as in a file.
@@ -44,7 +48,7 @@ func (db *DB) uri() url.URL {
 		u.Path = "/" + u.Path // a Windows drive
 	}
 	if !db.memory {
-		u.RawQuery = url.Values{"vfs": {layer(db.opts.vfs)}}.Encode()
+		u.RawQuery = url.Values{"vfs": {conn.Layer(db.opts.vfs)}}.Encode()
 	}
 	return u
 }
@@ -68,14 +72,14 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	opened, err := base.Connect(ctx)
 	if err != nil {
-		return nil, c.db.translate("connect", err)
+		return nil, fmt.Errorf("connect: %w", c.db.translate(err))
 	}
 	inner, ok := opened.(sqlitedriver.Conn)
 	if !ok {
 		_ = opened.Close()
 		return nil, fmt.Errorf("the driver's connection is a %T", opened)
 	}
-	u := &userConn{Conn: inner, db: c.db, conn: newConn(inner.Raw())}
+	u := &userConn{Conn: inner, db: c.db, conn: conn.New(inner.Raw())}
 	if err := u.register(); err != nil {
 		_ = inner.Close()
 		return nil, err
@@ -88,8 +92,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 type userConn struct {
 	sqlitedriver.Conn
 	db      *DB
-	conn    *conn
-	pending []*effects
+	conn    *conn.Conn
+	pending []*commit.Effects
 	tx      context.Context // of the open transaction; a scope, set by BeginTx
 }
 
@@ -123,7 +127,7 @@ func (u *userConn) register() error {
 
 // Close implements driver.Conn.
 func (u *userConn) Close() error {
-	u.conn.forget()
+	u.conn.Forget()
 	return u.Conn.Close()
 }
 
@@ -148,16 +152,16 @@ type userTx struct {
 	u *userConn
 }
 
-// Commit commits and tells what was enqueued.
+// Commit commits and notifies listeners of what was enqueued.
 func (t userTx) Commit() error {
 	pending := t.u.pending
 	t.u.pending, t.u.tx = nil, nil
-	t.u.conn.reset()
+	t.u.conn.Reset()
 	if err := t.Tx.Commit(); err != nil {
 		return err
 	}
 	for _, fx := range pending {
-		t.u.db.apply(fx)
+		t.u.db.writer.Apply(fx)
 	}
 	return nil
 }
@@ -165,7 +169,7 @@ func (t userTx) Commit() error {
 // Rollback implements driver.Tx.
 func (t userTx) Rollback() error {
 	t.u.pending, t.u.tx = nil, nil
-	t.u.conn.reset()
+	t.u.conn.Reset()
 	return t.Tx.Rollback()
 }
 

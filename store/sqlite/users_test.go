@@ -8,6 +8,7 @@ import (
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
 )
 
 // A caller's transaction waits for others as long as the store does: it begins
@@ -55,7 +56,7 @@ func TestCallersTransactionsBeginImmediate(t *testing.T) {
 	other := fixtureOn(t, openFile(t, f.db.Path(), sqlite.BusyTimeout(shortly)))
 	tx := f.begin()
 	var n int
-	if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM tasks").Scan(&n); err != nil {
+	if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM weaver_tasks").Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	says(t, other.submit(t.Context(), other.drafts(1)), store.ErrBusy)
@@ -67,4 +68,64 @@ func TestCallersTransactionsBeginImmediate(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.sound(idsOf(sub)...)
+}
+
+// The user's own tables have the names that come to mind first, and stand in
+// the same file as ours, whichever were made first.
+func TestUsersOwnTables(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]bool{"made before Migrate": true, "made after Migrate": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "shop.db")
+			f := unmigrated(t, path)
+			migrate := func() {
+				if err := f.db.Migrate(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !before {
+				migrate()
+			}
+			own := []string{"tasks", "jobs", "workers", "audit", "claims", "steps", "schema_versions"}
+			for _, table := range own {
+				f.exec("CREATE TABLE " + table + " (id INTEGER PRIMARY KEY, title TEXT NOT NULL)")
+				f.exec("CREATE INDEX " + table + "_by_title ON " + table + " (title)")
+			}
+			if before {
+				migrate()
+			}
+			if err := f.db.Ready(t.Context()); err != nil {
+				t.Error(err)
+			}
+			var ids []task.ID
+			for _, table := range own {
+				tx := f.begin()
+				if _, err := tx.ExecContext(t.Context(), "INSERT INTO "+table+" (title) VALUES ('mine')"); err != nil {
+					t.Fatal(err)
+				}
+				sub := f.drafts(1)
+				if _, err := f.db.Enqueue(t.Context(), fixNS, sqlite.Tx(tx), sub); err != nil {
+					t.Fatal(err)
+				}
+				if err := tx.Commit(); err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, idsOf(sub)...)
+			}
+			f.join("w")
+			f.finish(f.claim("w", len(own))...)
+			f.sound(ids...)
+
+			again := openFile(t, path) // Open and Migrate on a file that holds both
+			if err := again.Ready(t.Context()); err != nil {
+				t.Error(err)
+			}
+			for _, table := range own {
+				if n := f.count("SELECT count(*) FROM " + table + " WHERE title = 'mine'"); n != 1 {
+					t.Errorf("%s holds %d rows of the user, want 1", table, n)
+				}
+			}
+		})
+	}
 }

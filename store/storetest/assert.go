@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -14,31 +17,40 @@ import (
 // now is the store's clock.
 func (e *env) now() time.Time { return store.Now() }
 
+// check reports a condition that does not hold.
+func (e *env) check(ok bool, format string, args ...any) {
+	e.Helper()
+	if !ok {
+		e.Errorf(format, args...)
+	}
+}
+
+// require is check for what the rest of the case builds on.
+func (e *env) require(ok bool, format string, args ...any) {
+	e.Helper()
+	if !ok {
+		e.Fatalf(format, args...)
+	}
+}
+
 // near compares instants, up to slack.
 func (e *env) near(what string, got, want time.Time) {
 	e.Helper()
-	if d := got.Sub(want); got.IsZero() || d < -slack || d > slack {
-		e.Errorf("%s = %v, want %v (%v apart)", what, got, want, d)
-	}
-	if !got.Equal(got.UTC().Truncate(time.Microsecond)) || got.Location() != time.UTC {
-		e.Errorf("%s = %v is not UTC with microseconds", what, got)
-	}
+	d := got.Sub(want)
+	e.check(!got.IsZero() && d.Abs() <= slack, "%s = %v, want %v (%v apart)", what, got, want, d)
+	e.check(got.Equal(got.UTC().Truncate(time.Microsecond)) && got.Location() == time.UTC, "%s = %v is not UTC with microseconds", what, got)
 }
 
 // nearly compares durations, up to slack.
 func (e *env) nearly(what string, got, want time.Duration) {
 	e.Helper()
-	if d := got - want; d < -slack || d > slack {
-		e.Errorf("%s = %v, want %v", what, got, want)
-	}
+	e.check((got-want).Abs() <= slack, "%s = %v, want %v", what, got, want)
 }
 
 // equal compares values deeply.
 func (e *env) equal(what string, got, want any) {
 	e.Helper()
-	if !reflect.DeepEqual(got, want) {
-		e.Errorf("%s = %+v, want %+v", what, got, want)
-	}
+	e.check(reflect.DeepEqual(got, want), "%s = %+v, want %+v", what, got, want)
 }
 
 // sameJSON compares what two values look like as JSON.
@@ -46,17 +58,21 @@ func (e *env) sameJSON(what string, got, want any) {
 	e.Helper()
 	g, err1 := json.Marshal(got)
 	w, err2 := json.Marshal(want)
-	if err1 != nil || err2 != nil || !bytes.Equal(g, w) {
-		e.Errorf("%s = %s, want %s", what, g, w)
+	e.check(err1 == nil && err2 == nil && bytes.Equal(g, w), "%s = %s, want %s", what, g, w)
+}
+
+// contains expects a text to contain all parts.
+func (e *env) contains(what, text string, parts ...string) {
+	e.Helper()
+	for _, p := range parts {
+		e.check(strings.Contains(text, p), "%s %q does not contain %q", what, text, p)
 	}
 }
 
 // wantErr compares errors.
 func (e *env) wantErr(what string, got, want error) {
 	e.Helper()
-	if !errors.Is(got, want) {
-		e.Fatalf("%s: %v, want %q", what, got, want)
-	}
+	e.require(errors.Is(got, want), "%s: %v, want %q", what, got, want)
 }
 
 // unchanged expects that do writes nothing that a snapshot shows.
@@ -66,21 +82,15 @@ func (e *env) unchanged(what string, do func()) {
 	do()
 	after := e.snap()
 	before.Now, after.Now = time.Time{}, time.Time{}
-	if !reflect.DeepEqual(before, after) {
-		e.Errorf("%s changed the store:\nbefore %+v\n after %+v", what, before, after)
-	}
+	e.check(reflect.DeepEqual(before, after), "%s changed the store:\nbefore %+v\n after %+v", what, before, after)
 }
 
 // tasks reads tasks, all of which exist.
 func (e *env) tasks(ids ...task.ID) []task.Task {
 	e.Helper()
 	got, err := e.s.Tasks(e.Context(), e.ns, ids...)
-	if err != nil {
-		e.Fatalf("Tasks: %v", err)
-	}
-	if len(got) != len(ids) {
-		e.Fatalf("Tasks of %d ids returned %d", len(ids), len(got))
-	}
+	e.require(err == nil, "Tasks: %v", err)
+	e.require(len(got) == len(ids), "Tasks of %d ids returned %d", len(ids), len(got))
 	return got
 }
 
@@ -94,9 +104,7 @@ func (e *env) task(id task.ID) task.Task {
 func (e *env) is(id task.ID, state task.State, why task.Waiting) task.Task {
 	e.Helper()
 	t := e.task(id)
-	if t.State != state || t.Waiting != why {
-		e.Fatalf("task %v is %s/%s (error %v), want %s/%s", id, t.State, t.Waiting, t.Error, state, why)
-	}
+	e.require(t.State == state && t.Waiting == why, "task %v is %s/%s (error %v), want %s/%s", id, t.State, t.Waiting, t.Error, state, why)
 	return t
 }
 
@@ -104,15 +112,12 @@ func (e *env) is(id task.ID, state task.State, why task.Waiting) task.Task {
 func (e *env) ended(id task.ID, state task.State, kind task.ErrorKind) task.Task {
 	e.Helper()
 	t := e.is(id, state, task.WaitNone)
-	switch {
-	case kind == task.KindNone && t.Error != nil:
-		e.Errorf("task %v ended %s with %v, want no error", id, state, t.Error)
-	case kind != task.KindNone && (t.Error == nil || t.Error.Kind != kind):
-		e.Errorf("task %v ended %s with %v, want kind %s", id, state, t.Error, kind)
+	got := task.KindNone
+	if t.Error != nil {
+		got = t.Error.Kind
 	}
-	if t.FinishedAt.IsZero() {
-		e.Errorf("task %v ended %s without FinishedAt", id, state)
-	}
+	e.check(got == kind, "task %v ended %s with %v, want kind %q", id, state, t.Error, kind)
+	e.check(!t.FinishedAt.IsZero(), "task %v ended %s without FinishedAt", id, state)
 	return t
 }
 
@@ -127,51 +132,35 @@ func (e *env) all(state task.State, why task.Waiting, ids ...task.ID) {
 // dispatch returns the dispatch rows of a task.
 func (e *env) dispatch(id task.ID) []store.DispatchRow {
 	e.Helper()
-	var rows []store.DispatchRow
-	for _, d := range e.snap().Dispatch {
-		if d.Task == id {
-			rows = append(rows, d)
-		}
-	}
-	return rows
+	return of(e.snap().Dispatch, func(d store.DispatchRow) bool { return d.Task == id })
 }
 
 // dueAt expects exactly one dispatch row, available at an instant.
 func (e *env) dueAt(id task.ID, want time.Time) {
 	e.Helper()
 	rows := e.dispatch(id)
-	if len(rows) != 1 {
-		e.Fatalf("task %v has %d dispatch rows, want one", id, len(rows))
-	}
+	e.require(len(rows) == 1, "task %v has %d dispatch rows, want one", id, len(rows))
 	e.near("available_at", rows[0].AvailableAt, want)
 }
 
 // notDispatched expects that a task has no dispatch row.
 func (e *env) notDispatched(id task.ID) {
 	e.Helper()
-	if rows := e.dispatch(id); len(rows) != 0 {
-		e.Fatalf("task %v has dispatch rows %v, want none", id, rows)
-	}
+	rows := e.dispatch(id)
+	e.require(len(rows) == 0, "task %v has dispatch rows %v, want none", id, rows)
 }
 
 // waits reports whether a task is among the waiters of its key.
 func (e *env) waits(id task.ID) bool {
 	e.Helper()
-	for _, w := range e.snap().Waiters {
-		if w.Task == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.snap().Waiters, func(w store.WaiterRow) bool { return w.Task == id })
 }
 
 // history reads everything about a task.
 func (e *env) history(id task.ID) store.History {
 	e.Helper()
 	h, err := e.s.History(e.Context(), e.ns, id)
-	if err != nil {
-		e.Fatalf("History of %v: %v", id, err)
-	}
+	e.require(err == nil, "History of %v: %v", id, err)
 	return h
 }
 
@@ -179,9 +168,7 @@ func (e *env) history(id task.ID) store.History {
 func (e *env) lastAttempt(id task.ID) task.Attempt {
 	e.Helper()
 	h := e.history(id)
-	if len(h.Attempts) == 0 {
-		e.Fatalf("task %v has no attempt", id)
-	}
+	e.require(len(h.Attempts) != 0, "task %v has no attempt", id)
 	return h.Attempts[len(h.Attempts)-1]
 }
 
@@ -189,9 +176,7 @@ func (e *env) lastAttempt(id task.ID) task.Attempt {
 func (e *env) operate(cmd store.Command) store.CommandResult {
 	e.Helper()
 	got := e.command(cmd)
-	if got.Err != nil {
-		e.Fatalf("%T: %v", cmd, got.Err)
-	}
+	e.require(got.Err == nil, "%T: %v", cmd, got.Err)
 	if d, ok := cmd.(store.DeleteTask); ok {
 		e.forget(d.Task)
 	}
@@ -202,28 +187,147 @@ func (e *env) operate(cmd store.Command) store.CommandResult {
 func (e *env) command(cmd store.Command) store.CommandResult {
 	e.Helper()
 	got, err := e.s.Operate(e.Context(), e.ns, cmd)
-	if err != nil || len(got) != 1 {
-		e.Fatalf("%T: %d answers, %v", cmd, len(got), err)
-	}
+	e.require(err == nil && len(got) == 1, "%T: %d answers, %v", cmd, len(got), err)
 	return got[0]
 }
 
-// turnedDown expects a command to be refused, with nothing written.
-func (e *env) turnedDown(cmd store.Command, want error) error {
+// commandRefused expects a command to be refused, with nothing written, and
+// returns the message.
+func (e *env) commandRefused(cmd store.Command, want error) (message string) {
 	e.Helper()
-	var err error
 	e.unchanged("a refused command", func() {
-		err = e.command(cmd).Err
+		err := e.command(cmd).Err
 		e.wantErr("Operate", err, want)
+		message = err.Error()
 	})
-	return err
+	return message
 }
 
-// admin is who acts in the suite.
+// admin is the operator of the suite.
 var admin = store.Audit{By: "ada", Reason: "looks wrong"}
 
 func cancelOf(id task.ID) store.CancelTask { return store.CancelTask{Audit: admin, Task: id} }
 func forceOf(id task.ID) store.CancelTask {
 	return store.CancelTask{Audit: admin, Task: id, Force: true}
 }
-func retryOf(id task.ID) store.RetryTask { return store.RetryTask{Audit: admin, Task: id} }
+func retryOf(id task.ID) store.RetryTask     { return store.RetryTask{Audit: admin, Task: id} }
+func deleteOf(id task.ID) store.DeleteTask   { return store.DeleteTask{Audit: admin, Task: id} }
+func cancelJobOf(id task.ID) store.CancelJob { return store.CancelJob{Audit: admin, Job: id} }
+func pauseOf(queue string) store.PauseQueue  { return store.PauseQueue{Audit: admin, Queue: queue} }
+func resumeOf(queue string) store.ResumeQueue {
+	return store.ResumeQueue{Audit: admin, Queue: queue}
+}
+
+// unblockOf is an unblock with an input, unless raw is empty.
+func unblockOf(id task.ID, raw string) store.UnblockTask {
+	cmd := store.UnblockTask{Audit: admin, Task: id}
+	if raw != "" {
+		cmd.Input = json.RawMessage(raw)
+	}
+	return cmd
+}
+
+// readsAsDerived compares the Reader with store.Derive over the snapshot.
+func (e *env) readsAsDerived(snap *store.Snapshot) {
+	e.Helper()
+	available := make(map[task.ID]store.Availability, len(snap.Dispatch))
+	for _, d := range snap.Dispatch {
+		available[d.Task] = store.Availability{Dispatch: d.AvailableAt, Paused: slices.Contains(snap.Paused, d.Queue)}
+	}
+	for _, w := range snap.Waiters {
+		s := available[w.Task]
+		s.Waiter = w.DueAt
+		available[w.Task] = s
+	}
+	for i, got := range e.tasks(mapped(snap.Tasks, idOf)...) {
+		want := snap.Tasks[i]
+		store.Derive(&want, available[want.ID], snap.Now)
+		if !reflect.DeepEqual(got, want) {
+			e.Errorf("Tasks and Snapshot with Derive differ:\n got %s\nwant %s", show(got), show(want))
+			return
+		}
+	}
+}
+
+// show prints a task for a message, without its bulk.
+func show(t task.Task) string {
+	if len(t.Input) > 100 {
+		t.Input = nil
+	}
+	return fmt.Sprintf("%+v", t)
+}
+
+// readersAgree compares what readers say about one task with the snapshot.
+func (e *env) readersAgree(snap *store.Snapshot, id task.ID) {
+	e.Helper()
+	h := e.history(id)
+	e.sameJSON("the history's task", h.Task, e.task(id))
+	ended := slices.DeleteFunc(h.Attempts, func(a task.Attempt) bool { return a.FinishedAt.IsZero() })
+	e.sameRows("attempts", ended, of(snap.Attempts, func(a task.Attempt) bool { return a.TaskID == id }))
+	e.sameRows("decisions", h.Decisions, of(snap.Decisions, func(d task.Decision) bool { return d.TaskID == id }))
+	e.sameRows("steps", h.Steps, of(snap.Steps, func(s task.Step) bool { return s.TaskID == id }))
+	e.sameRows("audit", h.Audit, of(snap.Audit, func(a store.AuditEntry) bool { return a.Target == id.String() }))
+	e.equal("the number of needs", len(h.Needs), len(of(snap.Edges, func(r store.EdgeRow) bool { return r.Task == id })))
+	e.equal("the number of dependents", len(h.Dependents), len(of(snap.Edges, func(r store.EdgeRow) bool { return r.Needs == id })))
+	e.listsAgree(snap, h.Task)
+}
+
+// listsAgree asks for lists that show a task and compares them with the snapshot.
+func (e *env) listsAgree(snap *store.Snapshot, t task.Task) {
+	e.Helper()
+	list := func(f store.Filter, belongs func(o task.Task) bool) {
+		e.Helper()
+		f.Limit = store.MaxLimit
+		got, _ := e.list(f)
+		var want []task.ID
+		for _, o := range slices.Backward(snap.Tasks) {
+			if belongs(o) && len(want) < store.MaxLimit {
+				want = append(want, o.ID)
+			}
+		}
+		e.check(slices.Equal(got, want), "List(%+v) = %v, the snapshot says %v", f, got, want)
+	}
+	list(store.Filter{Types: []string{t.Type}}, func(o task.Task) bool { return o.Type == t.Type })
+	list(store.Filter{Queue: t.Queue}, func(o task.Task) bool { return o.Queue == t.Queue })
+	if !t.JobID.IsZero() {
+		list(store.Filter{Job: t.JobID}, func(o task.Task) bool { return o.JobID == t.JobID })
+	}
+	for k, v := range t.Labels {
+		list(store.Filter{Labels: map[string]string{k: v}}, func(o task.Task) bool { w, ok := o.Labels[k]; return ok && w == v })
+	}
+	// Whatever is not about to run reads in the state that is stored.
+	if t.State != task.Pending && t.State != task.Ready {
+		list(store.Filter{States: []task.State{t.State}}, func(o task.Task) bool { return o.State == t.State })
+	}
+}
+
+func idOf(t task.Task) task.ID   { return t.ID }
+func draftID(n task.New) task.ID { return n.ID }
+
+// mapped returns what f makes of each row.
+func mapped[T, U any](rows []T, f func(T) U) []U {
+	var out []U
+	for _, r := range rows {
+		out = append(out, f(r))
+	}
+	return out
+}
+
+// of returns the rows for which keep holds.
+func of[T any](rows []T, keep func(T) bool) []T {
+	var out []T
+	for _, r := range rows {
+		if keep(r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// sameRows compares two lists, of which the empty one may be nil.
+func (e *env) sameRows(what string, got, want any) {
+	e.Helper()
+	if reflect.ValueOf(got).Len()+reflect.ValueOf(want).Len() > 0 {
+		e.sameJSON("the history's "+what, got, want)
+	}
+}

@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The task types of the suite. Workers know both unless told otherwise.
+// The task types of the suite. Workers know both unless a claim says otherwise.
 const (
 	alpha = "acme.test.alpha.v1"
 	beta  = "acme.test.beta.v1"
@@ -28,6 +28,7 @@ func once(key string) opt         { return func(n *task.New) { n.IdempotencyKey 
 func input(raw string) opt        { return func(n *task.New) { n.Input = json.RawMessage(raw) } }
 func attempts(n int) opt          { return func(t *task.New) { t.MaxAttempts = n } }
 func labels(kv ...string) opt     { return func(n *task.New) { n.Labels = pairs(kv) } }
+
 func key(name string, limit int) opt {
 	return func(n *task.New) { n.ConcurrencyKey, n.ConcurrencyLimit = name, limit }
 }
@@ -67,30 +68,12 @@ func (e *env) drafts(n int, opts ...opt) []task.New {
 func (e *env) submit(sub store.Submission) []store.Enqueued {
 	e.Helper()
 	got, err := e.s.Enqueue(e.Context(), e.ns, nil, sub)
-	if err != nil {
-		e.Fatalf("Enqueue of %d tasks: %v", len(sub.Tasks), err)
-	}
-	if len(got) != len(sub.Tasks) {
-		e.Fatalf("Enqueue of %d tasks answered %d", len(sub.Tasks), len(got))
-	}
+	e.require(err == nil, "Enqueue of %d tasks: %v", len(sub.Tasks), err)
+	e.require(len(got) == len(sub.Tasks), "Enqueue of %d tasks answered %d", len(sub.Tasks), len(got))
 	for _, q := range got {
 		e.remember(q.ID)
 	}
 	return got
-}
-
-// remember marks a task as acknowledged.
-func (e *env) remember(id task.ID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.known[id] = true
-}
-
-// forget marks a task as deleted.
-func (e *env) forget(id task.ID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.known, id)
 }
 
 // enqueue stores drafts, which all are new, and returns their ids.
@@ -98,9 +81,7 @@ func (e *env) enqueue(drafts ...task.New) []task.ID {
 	e.Helper()
 	var ids []task.ID
 	for i, q := range e.submit(store.Submission{Tasks: drafts}) {
-		if q.Disposition != store.DispositionCreated || q.ID != drafts[i].ID {
-			e.Fatalf("Enqueue answered %v for the new task %v", q, drafts[i].ID)
-		}
+		e.require(q.Disposition == store.DispositionCreated && q.ID == drafts[i].ID, "Enqueue answered %v for the new task %v", q, drafts[i].ID)
 		ids = append(ids, q.ID)
 	}
 	return ids
@@ -144,9 +125,7 @@ func (e *env) graph(nodes ...string) *graph {
 				kind = task.OnDone
 			}
 			target, ok := g.nodes[strings.TrimLeft(need, "!*")]
-			if !ok {
-				e.Fatalf("graph: %q needs %q, which is not defined before it", name, need)
-			}
+			e.require(ok, "graph: %q needs %q, which is not defined before it", name, need)
 			n.Needs = append(n.Needs, task.Edge{Needs: target, Kind: kind})
 		}
 		g.nodes[name] = n.ID
@@ -184,9 +163,7 @@ func (e *env) job(nodes ...string) *graph {
 func (g *graph) id(node string) task.ID {
 	g.e.Helper()
 	id, ok := g.nodes[node]
-	if !ok {
-		g.e.Fatalf("graph has no node %q", node)
-	}
+	g.e.require(ok, "graph has no node %q", node)
 	return id
 }
 
@@ -204,8 +181,6 @@ func (g *graph) all(nodes ...string) []task.ID {
 func (g *graph) read() task.Job {
 	g.e.Helper()
 	job, err := g.e.s.Job(g.e.Context(), g.e.ns, g.sub.Job.ID)
-	if err != nil {
-		g.e.Fatalf("Job(%v): %v", g.sub.Job.ID, err)
-	}
+	g.e.require(err == nil, "Job(%v): %v", g.sub.Job.ID, err)
 	return job
 }

@@ -2,9 +2,10 @@ package storetest
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -12,181 +13,318 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-var enqueueScenes = []scene{
-	{"a task reads back as submitted", readsBack},
-	{"a new task is ready and has its dispatch row", newTaskIsReady},
-	{"answers come in the order of a thousand tasks", enqueueThousand},
-	{"a big input comes back byte by byte", bigInput},
-	{"JSON keeps its text", jsonKeepsText},
-	{"empty maps read as nil", emptyMaps},
-	{"the caller's memory is not the store's", ownMemory},
-	{"a delay is kept by the store's clock", delayed},
-	{"an instant is kept as given", atInstant},
-	{"an instant that has passed is due at once", atPast},
-	{"an expiry becomes the deadline", expiryBecomesDeadline},
-	{"a transaction of another driver is refused and nothing stored", foreignTx},
-	{"a caller that gave up stored all or nothing", gaveUpEnqueue},
-	{"nobody sees half a submission", noHalfSubmission},
-	{"another handle sees what was acknowledged", otherHandleSees},
-}
-
-func readsBack(e *env) {
-	n := task.New{
-		ID: e.newID(), Type: beta, Queue: "billing", Input: json.RawMessage(`{"b":2,"a":[1,null,"é"]}`), SchemaVersion: 7,
-		Priority: 2, Delay: 5 * time.Second, ExpireAfter: 20 * time.Second, MaxAttempts: 9, MaxRepairs: 3,
-		Backoff: 1500 * time.Millisecond, BackoffMax: 17 * time.Minute, Timeout: 42 * time.Second,
-		IdempotencyKey: "order-1", ConcurrencyKey: "customer-9", ConcurrencyLimit: 4,
-		Labels: map[string]string{"team": "a", "empty": ""}, Metadata: map[string]string{"trace": "x=y", "ключ": "значение"},
-	}
-	e.enqueue(n)
-	now := e.now()
-	got := e.is(n.ID, task.Pending, task.WaitDelay)
-	e.near("ReadyAt", got.ReadyAt, now.Add(n.Delay))
-	e.near("DeadlineAt", got.DeadlineAt, now.Add(n.ExpireAfter))
-	e.near("UpdatedAt", got.UpdatedAt, now)
-	want := task.Task{
-		ID: n.ID, Type: n.Type, Queue: n.Queue, Priority: n.Priority, State: task.Pending, Waiting: task.WaitDelay,
-		Input: n.Input, SchemaVersion: n.SchemaVersion, MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs,
-		Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout, IdempotencyKey: n.IdempotencyKey,
-		ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit, Labels: n.Labels, Metadata: n.Metadata,
-		ReadyAt: got.ReadyAt, DeadlineAt: got.DeadlineAt, CreatedAt: n.ID.Time(), UpdatedAt: got.UpdatedAt, Epoch: got.Epoch,
-	}
-	e.equal("the task", got, want)
-
-	rows := e.dispatch(n.ID)
-	e.equal("its dispatch rows", rows, []store.DispatchRow{{
-		Task: n.ID, Queue: "billing", Type: beta, Priority: 2, AvailableAt: got.ReadyAt, ConcurrencyKey: "customer-9",
-	}})
-}
-
-func newTaskIsReady(e *env) {
-	id := e.one()
-	t := e.is(id, task.Ready, task.WaitNone)
-	e.near("ReadyAt", t.ReadyAt, e.now())
-	e.dueAt(id, e.now())
-	if t.RemainingDeps != 0 || t.AttemptNo != 0 || t.AttemptCount != 0 || !t.LeaseID.IsZero() || !t.StartedAt.IsZero() || !t.FinishedAt.IsZero() {
-		e.Errorf("a new task looks used: %s", show(t))
-	}
-}
-
-func enqueueThousand(e *env) {
-	drafts := e.drafts(1000)
-	for i := range drafts {
-		drafts[i].Input = json.RawMessage(fmt.Sprint(i))
-	}
-	ids := e.enqueue(drafts...)
-	for i, t := range e.tasks(ids...) {
-		e.equal("the input of a task", string(t.Input), fmt.Sprint(i))
-	}
-	if got := e.submit(store.Submission{}); len(got) != 0 {
-		e.Errorf("an empty submission answered %v", got)
-	}
-}
-
-func bigInput(e *env) {
-	big := `{"text":"` + strings.Repeat("0123456789ABCDEF", 200<<10/16) + `"}`
-	id := e.one(input(big))
-	if got := e.task(id); string(got.Input) != big {
-		e.Errorf("an input of %d bytes came back with %d", len(big), len(got.Input))
-	}
-	if got := e.a.take(id); string(got.Task.Input) != big {
-		e.Errorf("the claim handed out %d bytes of an input of %d", len(got.Task.Input), len(big))
-	}
-}
-
-func jsonKeepsText(e *env) {
-	const raw = `{ "n": 12345678901234567890.000, "e": 1E+400, "s": "\u00e9<>&", "b":1, "a":2 }`
-	id := e.one(input(raw))
-	e.equal("the input", string(e.task(id).Input), raw)
-	c := e.a.take(id)
-	f := success(c)
-	f.Output = json.RawMessage(raw)
-	e.finish(f)
-	e.equal("the output", string(e.task(id).Output), raw)
-}
-
-func emptyMaps(e *env) {
-	n := e.draft()
-	n.Labels, n.Metadata = map[string]string{}, map[string]string{}
-	e.enqueue(n)
-	if t := e.task(n.ID); t.Labels != nil || t.Metadata != nil {
-		e.Errorf("empty maps read as %#v and %#v, want nil", t.Labels, t.Metadata)
-	}
-}
-
-func ownMemory(e *env) {
-	n := e.draft(labels("team", "a"))
-	n.Input = json.RawMessage(`{"n":1}`)
-	n.Metadata = map[string]string{"k": "v"}
-	e.enqueue(n)
-	spoil := func(raw json.RawMessage, maps ...map[string]string) {
-		copy(raw, bytes.Repeat([]byte("x"), len(raw)))
-		for _, m := range maps {
-			m["spoilt"] = "yes"
+var enqueueCases = []testCase{
+	{"a task reads back as it was submitted", func(e *env) {
+		n := task.New{
+			ID: e.newID(), Type: beta, Queue: "billing", Input: json.RawMessage(`{"b":2,"a":[1,null,"é"]}`), SchemaVersion: 7,
+			Priority: 2, Delay: 5 * time.Second, ExpireAfter: 20 * time.Second, MaxAttempts: 9, MaxRepairs: 3,
+			Backoff: 1500 * time.Millisecond, BackoffMax: 17 * time.Minute, Timeout: 42 * time.Second,
+			IdempotencyKey: "order-1", ConcurrencyKey: "customer-9", ConcurrencyLimit: 4,
+			Labels: map[string]string{"team": "a", "empty": ""}, Metadata: map[string]string{"trace": "x=y", "ключ": "значение"},
 		}
-	}
-	spoil(n.Input, n.Labels, n.Metadata)
-	for range 2 {
-		t := e.task(n.ID)
-		e.equal("the input", string(t.Input), `{"n":1}`)
-		e.equal("the labels", t.Labels, map[string]string{"team": "a"})
-		e.equal("the metadata", t.Metadata, map[string]string{"k": "v"})
-		spoil(t.Input, t.Labels, t.Metadata)
-	}
-	c := e.a.take(n.ID)
-	spoil(c.Task.Input, c.Task.Labels)
-	f := dead(c)
-	e.finish(f)
-	f.Error.Message, f.Decision.Reason.Text = "spoilt", "spoilt"
-	h := e.history(n.ID)
-	e.equal("the input after a claim", string(h.Task.Input), `{"n":1}`)
-	e.equal("the error", h.Task.Error.Message, "no luck")
-	e.equal("the error of the attempt", h.Attempts[0].Error.Message, "no luck")
-	e.equal("the reason", h.Decisions[0].Reason.Text, "the test says so")
+		e.enqueue(n)
+		now := e.now()
+		got := e.is(n.ID, task.Pending, task.WaitDelay)
+		e.near("ReadyAt", got.ReadyAt, now.Add(n.Delay))
+		e.near("DeadlineAt", got.DeadlineAt, now.Add(n.ExpireAfter))
+		e.near("UpdatedAt", got.UpdatedAt, now)
+		want := task.Task{
+			ID: n.ID, Type: n.Type, Queue: n.Queue, Priority: n.Priority, State: task.Pending, Waiting: task.WaitDelay,
+			Input: n.Input, SchemaVersion: n.SchemaVersion, MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs,
+			Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout, IdempotencyKey: n.IdempotencyKey,
+			ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit, Labels: n.Labels, Metadata: n.Metadata,
+			ReadyAt: got.ReadyAt, DeadlineAt: got.DeadlineAt, CreatedAt: n.ID.Time(), UpdatedAt: got.UpdatedAt, Epoch: got.Epoch,
+		}
+		e.equal("the task", got, want)
+
+		e.equal("its dispatch rows", e.dispatch(n.ID), []store.DispatchRow{{
+			Task: n.ID, Queue: "billing", Type: beta, Priority: 2, AvailableAt: got.ReadyAt, ConcurrencyKey: "customer-9",
+		}})
+	}},
+	{"a new task is ready and has one dispatch row", func(e *env) {
+		n := e.draft()
+		n.Labels, n.Metadata = map[string]string{}, map[string]string{}
+		id := e.enqueue(n)[0]
+		t := e.is(id, task.Ready, task.WaitNone)
+		e.near("ReadyAt", t.ReadyAt, e.now())
+		e.dueAt(id, e.now())
+		e.check(t.RemainingDeps == 0 && t.AttemptNo == 0 && t.AttemptCount == 0 && t.LeaseID.IsZero() && t.StartedAt.IsZero() && t.FinishedAt.IsZero(), "a new task looks used: %s", show(t))
+		e.check(t.Labels == nil && t.Metadata == nil, "empty maps read as %#v and %#v, want nil", t.Labels, t.Metadata)
+	}},
+	{"the results come in the order of a thousand tasks", func(e *env) {
+		drafts := e.drafts(1000)
+		for i := range drafts {
+			drafts[i].Input = json.RawMessage(fmt.Sprint(i))
+		}
+		ids := e.enqueue(drafts...)
+		for i, t := range e.tasks(ids...) {
+			e.equal("the input of a task", string(t.Input), fmt.Sprint(i))
+		}
+		e.equal("the answers to an empty submission", len(e.submit(store.Submission{})), 0)
+	}},
+	{"the store shares no memory with its caller", func(e *env) {
+		n := e.draft(labels("team", "a"))
+		n.Input = json.RawMessage(`{"n":1}`)
+		n.Metadata = map[string]string{"k": "v"}
+		e.enqueue(n)
+		spoil := func(raw json.RawMessage, maps ...map[string]string) {
+			copy(raw, bytes.Repeat([]byte("x"), len(raw)))
+			for _, m := range maps {
+				m["spoilt"] = "yes"
+			}
+		}
+		spoil(n.Input, n.Labels, n.Metadata)
+		for range 2 {
+			t := e.task(n.ID)
+			e.equal("the input", string(t.Input), `{"n":1}`)
+			e.equal("the labels", t.Labels, map[string]string{"team": "a"})
+			e.equal("the metadata", t.Metadata, map[string]string{"k": "v"})
+			spoil(t.Input, t.Labels, t.Metadata)
+		}
+		c := e.a.take(n.ID)
+		spoil(c.Task.Input, c.Task.Labels)
+		f := dead(c)
+		e.finish(f)
+		f.Error.Message, f.Decision.Reason.Text = "spoilt", "spoilt"
+		h := e.history(n.ID)
+		e.equal("the input after a claim", string(h.Task.Input), `{"n":1}`)
+		e.equal("the error", h.Task.Error.Message, "no luck")
+		e.equal("the error of the attempt", h.Attempts[0].Error.Message, "no luck")
+		e.equal("the reason", h.Decisions[0].Reason.Text, "the test says so")
+	}},
+	{"a delay, a retry and a sleep end at their instant, by the store's clock", func(e *env) {
+		const d = 5 * time.Second
+		for why, enter := range map[task.Waiting]func(id task.ID) task.ID{
+			task.WaitDelay: func(task.ID) task.ID { return e.one(after(d)) },
+			task.WaitRetry: func(id task.ID) task.ID { e.finish(retry(e.a.take(id), d)); return id },
+			task.WaitSleep: func(id task.ID) task.ID { e.finish(suspend(e.a.take(id), e.now().Add(d))); return id },
+		} {
+			other := e.one()
+			id := enter(other)
+			due := e.now().Add(d)
+			if id != other {
+				e.succeed(other)
+			}
+			e.near("ReadyAt", e.is(id, task.Pending, why).ReadyAt, due)
+			e.dueAt(id, due)
+			e.pass(4 * time.Second)
+			e.a.getsNothing()
+			e.is(id, task.Pending, why)
+			e.pass(2 * time.Second)
+			e.near("ReadyAt when it is due", e.is(id, task.Ready, task.WaitNone).ReadyAt, due)
+			e.finish(success(e.a.gets([]task.ID{id})[0]))
+		}
+	}},
+	{"an instant counts before a delay, is kept as given, and is due when it has passed", func(e *env) {
+		wish := time.Now().Add(7 * time.Second).Add(123456789).In(time.FixedZone("home", 5*3600))
+		id := e.one(at(wish), after(time.Hour))
+		t := e.is(id, task.Pending, task.WaitDelay)
+		e.equal("ReadyAt, by At and not by Delay", t.ReadyAt, wish.UTC().Truncate(time.Microsecond))
+		e.a.gets([]task.ID{e.one(at(time.Now().Add(-time.Hour)))}) // an instant that has passed
+		e.pass(8 * time.Second)
+		e.a.gets([]task.ID{id})
+	}},
+	{"an expiry becomes the deadline", func(e *env) {
+		id := e.one(expires(10 * time.Second))
+		e.near("DeadlineAt", e.task(id).DeadlineAt, e.now().Add(10*time.Second))
+		e.pass(4 * time.Second)
+		c := e.a.take(id)
+		e.nearly("the time left", c.TimeLeft, 6*time.Second)
+		e.equal("the time left without a deadline", e.a.take(e.one()).TimeLeft, time.Duration(0))
+	}},
+	{"a transaction of another driver is refused and nothing is stored", func(e *env) {
+		e.unchanged("an enqueue with a foreign transaction", func() {
+			_, err := e.s.Enqueue(e.Context(), e.ns, foreign{}, store.Submission{Tasks: e.drafts(3)})
+			e.wantErr("Enqueue", err, store.ErrForeignTx)
+		})
+	}},
+	{"another handle sees what was acknowledged", func(e *env) {
+		other := e.second()
+		id := e.one()
+		got, err := other.Tasks(e.Context(), e.ns, id)
+		e.require(err == nil && len(got) == 1 && got[0].State == task.Ready, "another handle reads %v, %v", got, err)
+		r := e.a.request()
+		claimed, err := other.Claim(e.Context(), e.ns, r)
+		e.require(err == nil && len(claimed.Tasks) == 1, "another handle claims %d tasks, %v", len(claimed.Tasks), err)
+		e.finish(success(claimed.Tasks[0]))
+		got, err = other.Tasks(e.Context(), e.ns, id)
+		e.require(err == nil && len(got) == 1 && got[0].State == task.Succeeded, "another handle reads %v, %v", got, err)
+	}},
 }
 
-func delayed(e *env) {
-	id := e.one(after(5 * time.Second))
-	due := e.now().Add(5 * time.Second)
-	e.is(id, task.Pending, task.WaitDelay)
-	e.dueAt(id, due)
-	e.pass(4 * time.Second)
-	e.a.getsNothing()
-	e.is(id, task.Pending, task.WaitDelay)
-	e.pass(2 * time.Second)
-	t := e.is(id, task.Ready, task.WaitNone)
-	e.near("ReadyAt", t.ReadyAt, due)
-	e.a.gets([]task.ID{id})
+var valueCases = []testCase{
+	{"odd names are names", func(e *env) {
+		var ids []task.ID
+		for i, name := range odd {
+			n := e.draft(queue(name), once(name), key(name, 1), labels("k", name, name, "v"), input(fmt.Sprintf("%q", name)))
+			n.Metadata = map[string]string{name: name}
+			e.enqueue(n)
+			ids = append(ids, n.ID)
+			got := e.task(n.ID)
+			e.check(got.Queue == name && got.IdempotencyKey == name && got.ConcurrencyKey == name && got.Labels["k"] == name &&
+				got.Labels[name] == "v" && got.Metadata[name] == name && string(got.Input) == string(n.Input), "%q came back changed: %s", name, show(got))
+			e.existing(e.draft(once(name)), n.ID)
+			c := e.a.gets(ids[i:], queues(map[string]int{name: 1}))[0]
+			e.record(step(c, name, fmt.Sprintf("%q", name)))
+			e.equal("the step", e.steps(n.ID)[0].Name, name)
+			f := dead(c)
+			f.Error.Message = name
+			f.StepsRun = []string{name}
+			e.finish(f)
+			e.equal("the message", e.task(n.ID).Error.Message, name)
+			e.equal("the steps run", e.lastAttempt(n.ID).StepsRun, []string{name})
+			e.operate(store.RetryTask{Audit: store.Audit{By: name, Reason: name}, Task: n.ID})
+			a := e.history(n.ID).Audit
+			e.check(len(a) == 1 && a[0].Actor == name && a[0].Reason == name, "%q came back changed from the audit: %+v", name, a)
+		}
+		for i, name := range odd {
+			e.lists(store.Filter{Queue: name}, ids[i])
+			e.lists(store.Filter{Labels: map[string]string{"k": name}}, ids[i])
+			e.lists(store.Filter{Labels: map[string]string{name: "v"}}, ids[i])
+		}
+	}},
+	{"names differ by case and by accents", func(e *env) {
+		names := []string{"key", "KEY", "Key", "k\u00e9y", "ke\u0301y", "key "}
+		var ids []task.ID
+		for _, name := range names {
+			ids = append(ids, e.one(queue(name), once(name), key(name, 1), labels("k", name)))
+		}
+		for i, name := range names {
+			e.lists(store.Filter{Queue: name}, ids[i])
+			e.lists(store.Filter{Labels: map[string]string{"k": name}}, ids[i])
+		}
+		e.equal("the tasks claimed", len(e.a.claim().Tasks), len(names))
+	}},
+	{"JSON comes back byte by byte", func(e *env) {
+		for _, raw := range []string{
+			`null`,
+			`{ "n": 12345678901234567890.000, "e": 1E+400, "s": "\u00e9<>&", "b":1, "a":2 }`,
+			`"` + strings.Repeat("0123456789ABCDEF", 200<<10/16) + `"`,
+		} {
+			same := func(what string, got json.RawMessage) {
+				e.Helper()
+				e.check(string(got) == raw, "%s of %d bytes came back with %d: %.100s", what, len(raw), len(got), got)
+			}
+			id := e.one(input(raw))
+			same("an input", e.task(id).Input)
+			c := e.a.take(id)
+			same("a claimed input", c.Task.Input)
+			same("a recorded value", e.record(step(c, "s", raw)).Step.Value)
+			same("a stored value", e.steps(id)[0].Value)
+			e.finish(retry(c, 0))
+			c = e.a.take(id)
+			same("a value handed out", c.Steps[0].Value)
+			f := success(c)
+			f.Output = json.RawMessage(raw)
+			e.finish(f)
+			same("an output", e.task(id).Output)
+		}
+	}},
+	{"numbers keep their limits", func(e *env) {
+		n := e.draft(priority(task.MaxPriority), attempts(math.MaxInt32), key("k", math.MaxInt32))
+		n.SchemaVersion, n.MaxRepairs = math.MaxInt32, math.MaxInt32
+		const longest = time.Duration(math.MaxInt64 / 1000 * 1000) // stores keep microseconds
+		n.Backoff, n.BackoffMax, n.Timeout = time.Microsecond, longest, longest
+		e.enqueue(n)
+		got := e.task(n.ID)
+		e.check(got.Priority == n.Priority && got.MaxAttempts == n.MaxAttempts && got.MaxRepairs == n.MaxRepairs && got.SchemaVersion == n.SchemaVersion &&
+			got.Backoff == n.Backoff && got.BackoffMax == n.BackoffMax && got.Timeout == n.Timeout && got.ConcurrencyLimit == n.ConcurrencyLimit, "limits came back changed: %s", show(got))
+		c := e.a.take(n.ID)
+		for _, p := range []task.Progress{{Current: 0.1, Total: 0.3}, {Current: math.MaxFloat64, Total: math.SmallestNonzeroFloat64}, {}, {Current: -1}} {
+			e.record(store.Record{Lease: c.Lease, Progress: &p})
+			e.equal("the progress", e.task(n.ID).Progress, &p)
+		}
+		g := e.graph("a")
+		g.sub.Job.Budget = task.Budget{MaxCost: math.MaxInt64, MaxTotalAttempts: math.MaxInt32}
+		g.submit()
+		e.equal("the budget", g.read().Budget, g.sub.Job.Budget)
+	}},
+	{"instants far away are kept", func(e *env) {
+		far := time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC)
+		late := e.one(at(far), expires(100*365*24*time.Hour))
+		e.equal("ReadyAt", e.task(late).ReadyAt, far)
+		early := e.one(at(time.Date(1901, 1, 1, 0, 0, 0, 0, time.UTC)))
+		e.a.gets([]task.ID{early})
+		e.is(late, task.Pending, task.WaitDelay)
+		e.expiresOnly(early)
+	}},
 }
 
-func atInstant(e *env) {
-	wish := time.Now().Add(7 * time.Second).Add(123456789).In(time.FixedZone("home", 5*3600))
-	id := e.one(at(wish), after(time.Hour))
-	t := e.is(id, task.Pending, task.WaitDelay)
-	if want := wish.UTC().Truncate(time.Microsecond); !t.ReadyAt.Equal(want) {
-		e.Errorf("ReadyAt = %v, want %v: At counts, not Delay", t.ReadyAt, want)
-	}
-	e.a.getsNothing()
-	e.pass(8 * time.Second)
-	e.a.gets([]task.ID{id})
-}
-
-func atPast(e *env) {
-	id := e.one(at(time.Now().Add(-time.Hour)))
-	e.is(id, task.Ready, task.WaitNone)
-	e.a.gets([]task.ID{id})
-}
-
-func expiryBecomesDeadline(e *env) {
-	id := e.one(expires(10 * time.Second))
-	want := e.now().Add(10 * time.Second)
-	e.near("DeadlineAt", e.task(id).DeadlineAt, want)
-	e.pass(4 * time.Second)
-	c := e.a.take(id)
-	e.nearly("the time left", c.TimeLeft, 6*time.Second)
-	if other := e.a.take(e.one()); other.TimeLeft != 0 {
-		e.Errorf("a task without a deadline has %v left, want 0", other.TimeLeft)
-	}
+var enqueueAgainCases = []testCase{
+	{"a taken idempotency key returns the existing task in every state", func(e *env) {
+		states := map[task.State]func(task.ID){
+			task.Pending:   func(id task.ID) { e.finish(retry(e.a.take(id), time.Minute)) },
+			task.Ready:     func(task.ID) {},
+			task.Running:   func(id task.ID) { e.a.take(id) },
+			task.Succeeded: func(id task.ID) { e.succeed(id) },
+			task.Failed:    func(id task.ID) { e.fail(id) },
+			task.Cancelled: func(id task.ID) { e.operate(cancelOf(id)) },
+			task.Blocked:   func(id task.ID) { e.blockTask(id) },
+		}
+		for state, reach := range states {
+			name := "key-" + string(state)
+			id := e.one(once(name))
+			reach(id)
+			e.equal("the state", e.task(id).State, state)
+			e.existing(e.draft(once(name), input(`"other"`), queue("other"), priority(1)), id)
+		}
+	}},
+	{"duplicates inside one submission return the first", func(e *env) {
+		drafts := e.drafts(3, once("same"))
+		drafts[1].Input = json.RawMessage(`"second"`)
+		got := e.submit(store.Submission{Tasks: drafts})
+		e.equal("the answers", got, []store.Enqueued{
+			{ID: drafts[0].ID, Disposition: store.DispositionCreated},
+			{ID: drafts[0].ID, Disposition: store.DispositionExisting},
+			{ID: drafts[0].ID, Disposition: store.DispositionExisting},
+		})
+		e.equal("the tasks stored", len(e.snap().Tasks), 1)
+		e.equal("the answers to the same call again", e.submit(store.Submission{Tasks: drafts}), got)
+		e.a.gets([]task.ID{drafts[0].ID})
+	}},
+	{"new and existing tasks mix in the order submitted", func(e *env) {
+		old := e.one(once("old"))
+		drafts := []task.New{e.draft(), e.draft(once("old")), e.draft(once("new")), e.draft(once("old")), e.draft()}
+		got := e.submit(store.Submission{Tasks: drafts})
+		want := []store.Enqueued{
+			{ID: drafts[0].ID, Disposition: store.DispositionCreated},
+			{ID: old, Disposition: store.DispositionExisting},
+			{ID: drafts[2].ID, Disposition: store.DispositionCreated},
+			{ID: old, Disposition: store.DispositionExisting},
+			{ID: drafts[4].ID, Disposition: store.DispositionCreated},
+		}
+		e.equal("the answers", got, want)
+		e.equal("the tasks stored", len(e.snap().Tasks), 4)
+	}},
+	{"an idempotency key belongs to one task type", func(e *env) {
+		e.one(once("k"), typed(alpha))
+		id := e.one(once("k"), typed(beta))
+		e.existing(e.draft(once("k"), typed(beta)), id)
+	}},
+	{"the same submission again writes nothing, even after its tasks ended", func(e *env) {
+		sub := store.Submission{Tasks: append(e.drafts(4), e.draft(once("k")), e.draft(after(time.Minute)))}
+		first := e.submit(sub)
+		again := func() {
+			e.Helper()
+			e.unchanged("the same submission", func() { e.equal("the answers", e.submit(sub), first) })
+		}
+		again()
+		e.succeed(first[0].ID)
+		e.fail(first[1].ID)
+		c := e.a.take(first[2].ID)
+		again()
+		e.a.gets([]task.ID{first[3].ID, first[4].ID})
+		e.finish(success(c))
+	}},
+	{"the same job again writes nothing", func(e *env) {
+		g := e.job("a", "b: a", "c: a b")
+		e.succeed(g.id("a"))
+		e.unchanged("the same job", func() {
+			for i, q := range e.submit(g.sub) {
+				e.check(q.ID == g.sub.Tasks[i].ID && q.Disposition == store.DispositionCreated, "Enqueue answered %v for %v", q, g.sub.Tasks[i].ID)
+			}
+		})
+	}},
 }
 
 // foreign is a transaction of a driver that no store knows.
@@ -195,81 +333,27 @@ type foreign struct{}
 func (foreign) Driver() string { return "foreign" }
 func (foreign) Handle() any    { return nil }
 
-func foreignTx(e *env) {
-	e.unchanged("an enqueue with a foreign transaction", func() {
-		_, err := e.s.Enqueue(e.Context(), e.ns, foreign{}, store.Submission{Tasks: e.drafts(3)})
-		e.wantErr("Enqueue", err, store.ErrForeignTx)
+// existing submits a draft whose key is taken and expects the other task.
+func (e *env) existing(n task.New, want task.ID) {
+	e.Helper()
+	e.unchanged("an enqueue with a taken key", func() {
+		got := e.submit(store.Submission{Tasks: []task.New{n}})[0]
+		e.check(got.ID == want && got.Disposition == store.DispositionExisting, "Enqueue answered %v, want the existing %v", got, want)
 	})
 }
 
-func gaveUpEnqueue(e *env) {
-	ctx, cancel := context.WithCancel(e.Context())
-	cancel()
-	drafts := e.drafts(10)
-	got, err := e.s.Enqueue(ctx, e.ns, nil, store.Submission{Tasks: drafts})
-	e.allOrNothing(drafts, got, err)
+func isUnknown(err error) bool { return errors.Is(err, store.ErrUnknown) }
+
+// odd are names that a store must treat as any other.
+var odd = []string{
+	"'; DROP TABLE tasks; --", `"quoted"`, "%", "_", "a%b", "*", "?", ":x", "$1", "@p", `back\slash`, "tab\tand\nline",
+	" spaces ", "日本語", "e\u0301", "🦉", "null", "0", "-1", "{}", "[]", "a=b&c=d",
 }
 
-// allOrNothing compares what a submit answered with what is stored.
-func (e *env) allOrNothing(drafts []task.New, got []store.Enqueued, err error) {
+// expiresOnly lets the lease of one task run out and expects a reap to
+// touch nothing else.
+func (e *env) expiresOnly(id task.ID) {
 	e.Helper()
-	var ids []task.ID
-	for _, n := range drafts {
-		ids = append(ids, n.ID)
-	}
-	stored, readErr := e.s.Tasks(e.Context(), e.ns, ids...)
-	switch {
-	case readErr != nil:
-		e.Errorf("Tasks: %v", readErr)
-	case err == nil && (len(got) != len(ids) || len(stored) != len(ids)):
-		e.Errorf("Enqueue of %d tasks was acknowledged with %d answers and stored %d", len(ids), len(got), len(stored))
-	case err != nil && !isUnknown(err) && len(stored) != 0:
-		e.Errorf("Enqueue failed with %v and stored %d tasks", err, len(stored))
-	case len(stored) != 0 && len(stored) != len(ids):
-		e.Errorf("Enqueue of %d tasks stored %d", len(ids), len(stored))
-	}
-}
-
-func noHalfSubmission(e *env) {
-	const size, times = 20, 10
-	other := e.second()
-	look := func() {
-		for range times {
-			snap, err := other.Snapshot(e.Context(), e.ns)
-			if err != nil {
-				e.Errorf("Snapshot: %v", err)
-				return
-			}
-			if len(snap.Tasks)%size != 0 || len(snap.Dispatch) != len(snap.Tasks) {
-				e.Errorf("a snapshot shows %d tasks and %d dispatch rows of submissions of %d", len(snap.Tasks), len(snap.Dispatch), size)
-			}
-		}
-	}
-	put := func() {
-		for range times {
-			if _, err := e.s.Enqueue(e.Context(), e.ns, nil, store.Submission{Tasks: e.drafts(size)}); err != nil {
-				e.Errorf("Enqueue: %v", err)
-			}
-		}
-	}
-	e.together(put, put, look)
-}
-
-func otherHandleSees(e *env) {
-	other := e.second()
-	id := e.one()
-	got, err := other.Tasks(e.Context(), e.ns, id)
-	if err != nil || len(got) != 1 || got[0].State != task.Ready {
-		e.Fatalf("another handle reads %v, %v", got, err)
-	}
-	r := e.a.request()
-	claimed, err := other.Claim(e.Context(), e.ns, r)
-	if err != nil || len(claimed.Tasks) != 1 {
-		e.Fatalf("another handle claims %d tasks, %v", len(claimed.Tasks), err)
-	}
-	e.finish(success(claimed.Tasks[0]))
-	got, err = other.Tasks(e.Context(), e.ns, id)
-	if err != nil || len(got) != 1 || got[0].State != task.Succeeded {
-		e.Fatalf("another handle reads %v, %v", got, err)
-	}
+	got := e.reapExpired()
+	e.check(len(got.Reaped) == 1 && got.Reaped[0].Task == id && len(got.Expired) == 0, "reaped %v and ended %v, want only %v reaped", got.Reaped, got.Expired, id)
 }

@@ -1,8 +1,6 @@
 package storetest
 
 import (
-	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -20,8 +18,8 @@ const ttl = 3 * time.Second
 // a second or more.
 const slack = 100 * time.Millisecond
 
-// env is the stage of one scene: an empty store, two workers A and B that
-// hold leases, and a keeper that reaps and never falls silent.
+// env is the fixture of one case: an empty store, two workers A and B that
+// hold leases, and a worker that reaps and never misses a heartbeat.
 type env struct {
 	*testing.T
 	h  Harness
@@ -29,21 +27,21 @@ type env struct {
 	ns string
 
 	a, b   *worker
-	keeper *worker
-	alive  *[]*worker // beat while time passes; shared by all namespaces
+	reaper *worker
+	alive  *[]*worker // send heartbeats while time passes; shared by all namespaces
 
-	others  []*env // the same stage in other namespaces
-	closed  bool   // verified, and left alone since
+	others  []*env // the same fixture in other namespaces
+	closed  bool   // verified, and not used since
 	workers int
 	mu      sync.Mutex       // guards the rest
-	known   map[task.ID]bool // acknowledged tasks that nobody deleted
+	known   map[task.ID]bool // acknowledged tasks that were not deleted
 	ids     *task.IDs
 	drawn   []task.ID      // ids drawn so far
 	leases  []task.LeaseID // lease ids drawn so far
-	copies  *env           // draw what this stage drew, in the same order
+	copies  *env           // draw what this fixture drew, in the same order
 }
 
-// namespace is where scenes play; otherNamespace must never notice.
+// namespace is where cases run; nothing they do shows in otherNamespace.
 const (
 	namespace      = "acme-test"
 	otherNamespace = "acme-prod"
@@ -51,20 +49,44 @@ const (
 
 func newEnv(t *testing.T, h Harness) *env {
 	t.Helper()
-	e := &env{T: t, h: h, s: h.Open(t), ns: namespace, ids: task.NewIDs(nil), known: map[task.ID]bool{}, alive: new([]*worker)}
-	if err := e.s.Ready(t.Context()); err != nil {
-		t.Fatalf("Ready of a fresh %s: %v", h.Name, err)
-	}
-	e.staff()
-	return e
+	e := &env{T: t, h: h, ids: task.NewIDs(nil), alive: new([]*worker)}
+	return e.on(h.Open(t), namespace)
 }
 
-// staff joins the keeper and the two workers.
-func (e *env) staff() {
+// on returns a fixture like this one on a store and namespace, with its own
+// workers. They have the same IDs everywhere.
+func (e *env) on(s store.Store, ns string) *env {
 	e.Helper()
-	e.keeper = e.worker("keeper")
-	e.keeper.stay()
-	e.a, e.b = e.worker("A"), e.worker("B")
+	other := &env{T: e.T, h: e.h, s: s, ns: ns, ids: e.ids, known: map[task.ID]bool{}, alive: e.alive}
+	e.others = append(e.others, other)
+	err := s.Ready(e.Context())
+	e.require(err == nil, "Ready of a fresh %s: %v", e.h.Name, err)
+	other.reaper = other.worker("reaper")
+	other.reaper.stay()
+	other.a, other.b = other.worker("A"), other.worker("B")
+	return other
+}
+
+// in returns the same fixture in another namespace.
+func (e *env) in(ns string) *env {
+	e.Helper()
+	return e.on(e.s, ns)
+}
+
+// sameIDs returns the same fixture in another namespace, which draws the IDs
+// that this one draws, in the same order.
+func (e *env) sameIDs() *env {
+	e.Helper()
+	other := e.in(otherNamespace)
+	other.follow(e)
+	return other
+}
+
+// follow makes this fixture draw from now on what the other one will draw, so
+// that the same calls make the same IDs in both namespaces.
+func (e *env) follow(other *env) {
+	e.copies = other
+	e.drawn, e.leases = slices.Clone(other.drawn), slices.Clone(other.leases)
 }
 
 // newID draws a task's id.
@@ -91,13 +113,6 @@ func (e *env) newLease() task.LeaseID {
 	return id
 }
 
-// follow makes this stage draw from now on what the other one will draw, so
-// that the same play gives the same ids in both namespaces.
-func (e *env) follow(other *env) {
-	e.copies = other
-	e.drawn, e.leases = slices.Clone(other.drawn), slices.Clone(other.leases)
-}
-
 // second returns another handle on the store.
 func (e *env) second() store.Store {
 	e.Helper()
@@ -107,8 +122,11 @@ func (e *env) second() store.Store {
 	return e.h.Second(e.T, e.s)
 }
 
-// pass lets time go by while the keeper and the workers that stay beat, as
-// they would: every TTL/3.
+// stores returns both handles.
+func (e *env) stores() [2]store.Store { return [2]store.Store{e.s, e.second()} }
+
+// pass lets time go by while the reaper and the workers that stay send their
+// heartbeats, every TTL/3.
 func (e *env) pass(d time.Duration) {
 	e.Helper()
 	for d > 0 {
@@ -121,7 +139,7 @@ func (e *env) pass(d time.Duration) {
 	}
 }
 
-// silence lets time go by while nobody reaches the store.
+// silence lets time go by while no worker reaches the store.
 func (e *env) silence(d time.Duration) { time.Sleep(d) }
 
 // together starts all functions at the same moment and waits for them. They
@@ -143,47 +161,47 @@ func (e *env) together(fns ...func()) {
 func (e *env) snap() *store.Snapshot {
 	e.Helper()
 	snap, err := e.s.Snapshot(e.Context(), e.ns)
-	if err != nil {
-		e.Fatalf("Snapshot: %v", err)
-	}
+	e.require(err == nil, "Snapshot: %v", err)
 	return snap
 }
 
-// in returns the same stage, set in another namespace, with its own workers.
-func (e *env) in(ns string) *env {
-	e.Helper()
-	other := &env{T: e.T, h: e.h, s: e.s, ns: ns, ids: e.ids, known: map[task.ID]bool{}, alive: e.alive}
-	other.staff()
-	e.others = append(e.others, other)
-	return other
+// remember marks a task as acknowledged.
+func (e *env) remember(id task.ID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.known[id] = true
 }
 
-// close ends a stage in a namespace of its own before its scene is over.
+// forget marks a task as deleted.
+func (e *env) forget(id task.ID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.known, id)
+}
+
+// close verifies a fixture in a namespace of its own before its case is over.
 func (e *env) close() {
 	e.Helper()
 	e.reap()
 	e.verify()
-	e.keeper.quiet()
+	e.reaper.quiet()
 	e.closed = true
 }
 
-// verify is the end of every scene: what is stored is in order, nothing
-// acknowledged is missing, and readers see what is stored, as the law derives
-// it.
+// verify is the end of every case: what is stored is in order, no acknowledged
+// task is missing, and readers see what is stored, as the law derives it.
 func (e *env) verify() {
 	e.Helper()
 	snap := e.snap()
 	for _, v := range store.Check(snap) {
 		e.Errorf("store.Check: %v", v)
 	}
-	stored := make(map[task.ID]task.Task, len(snap.Tasks))
+	stored := make(map[task.ID]bool, len(snap.Tasks))
 	for _, t := range snap.Tasks {
-		stored[t.ID] = t
+		stored[t.ID] = true
 	}
 	for id := range e.known {
-		if _, ok := stored[id]; !ok {
-			e.Errorf("task %v was acknowledged and is gone", id)
-		}
+		e.check(stored[id], "task %v was acknowledged and is gone", id)
 	}
 	e.readsAsDerived(snap)
 	for _, i := range []int{0, len(snap.Tasks) - 1} {
@@ -196,38 +214,4 @@ func (e *env) verify() {
 			o.verify()
 		}
 	}
-}
-
-// readsAsDerived compares the Reader with store.Derive over the snapshot.
-func (e *env) readsAsDerived(snap *store.Snapshot) {
-	e.Helper()
-	standing := make(map[task.ID]store.Availability, len(snap.Dispatch))
-	for _, d := range snap.Dispatch {
-		standing[d.Task] = store.Availability{Dispatch: d.AvailableAt, Paused: slices.Contains(snap.Paused, d.Queue)}
-	}
-	for _, w := range snap.Waiters {
-		s := standing[w.Task]
-		s.Waiter = w.DueAt
-		standing[w.Task] = s
-	}
-	var ids []task.ID
-	for _, t := range snap.Tasks {
-		ids = append(ids, t.ID)
-	}
-	for i, got := range e.tasks(ids...) {
-		want := snap.Tasks[i]
-		store.Derive(&want, standing[want.ID], snap.Now)
-		if !reflect.DeepEqual(got, want) {
-			e.Errorf("Tasks and Snapshot with Derive differ:\n got %s\nwant %s", show(got), show(want))
-			return
-		}
-	}
-}
-
-// show prints a task for a message, without its bulk.
-func show(t task.Task) string {
-	if len(t.Input) > 100 {
-		t.Input = nil
-	}
-	return fmt.Sprintf("%+v", t)
 }

@@ -17,25 +17,44 @@ type worker struct {
 	name string
 }
 
-// worker joins a new one. It falls silent at once (its leases are not renewed
-// while time passes) unless it stays.
+// worker joins a new one. It sends no heartbeat while time passes unless it
+// stays.
 func (e *env) worker(name string) *worker {
 	e.Helper()
 	e.workers++
-	w := &worker{e: e, id: store.WorkerID(fmt.Sprintf("%s-%s-%d", e.ns, name, e.workers)), name: name}
-	w.join()
+	w := &worker{e: e, id: store.WorkerID(fmt.Sprintf("%s-%d", name, e.workers)), name: name}
+	w.join(ttl)
 	return w
 }
 
-func (w *worker) join() {
-	w.e.Helper()
-	info := store.WorkerInfo{ID: w.id, Name: w.name, TTL: ttl}
-	if err := w.e.s.Join(w.e.Context(), w.e.ns, info); err != nil {
-		w.e.Fatalf("Join of %s: %v", w.name, err)
-	}
+// stranger returns a worker that did not join.
+func (e *env) stranger(name string) *worker {
+	return &worker{e: e, id: store.WorkerID(name), name: name}
 }
 
-// stay makes pass beat for this worker (not for its leases).
+func (w *worker) join(ttl time.Duration) {
+	w.e.Helper()
+	err := w.e.s.Join(w.e.Context(), w.e.ns, store.WorkerInfo{ID: w.id, Name: w.name, TTL: ttl})
+	w.e.require(err == nil, "Join of %s: %v", w.name, err)
+}
+
+func (w *worker) leave() {
+	w.e.Helper()
+	err := w.e.s.Leave(w.e.Context(), w.e.ns, w.id)
+	w.e.require(err == nil, "Leave of %s: %v", w.name, err)
+}
+
+// die makes the process of a worker look dead, and reports whether this kind
+// of store can see that.
+func (w *worker) die() bool {
+	if w.e.h.Kill == nil {
+		return false
+	}
+	w.e.h.Kill(w.e.T, w.e.s, w.id)
+	return true
+}
+
+// stay makes pass send heartbeats of this worker (not for its leases).
 func (w *worker) stay() { *w.e.alive = append(*w.e.alive, w) }
 
 // quiet takes stay back.
@@ -47,12 +66,8 @@ func (w *worker) quiet() {
 func (w *worker) beat(leases ...task.Lease) []store.Beat {
 	w.e.Helper()
 	beats, err := w.e.s.Heartbeat(w.e.Context(), w.e.ns, store.HeartbeatRequest{Worker: w.id, TTL: ttl, Leases: leases})
-	if err != nil {
-		w.e.Fatalf("Heartbeat of %s: %v", w.name, err)
-	}
-	if len(beats) != len(leases) {
-		w.e.Fatalf("Heartbeat of %d leases answered %d", len(leases), len(beats))
-	}
+	w.e.require(err == nil, "Heartbeat of %s: %v", w.name, err)
+	w.e.require(len(beats) == len(leases), "Heartbeat of %d leases answered %d", len(leases), len(beats))
 	return beats
 }
 
@@ -63,15 +78,17 @@ func limit(n int) ask                { return func(r *store.ClaimRequest) { r.Li
 func only(ids ...task.ID) ask        { return func(r *store.ClaimRequest) { r.IDs = ids } }
 func queues(free map[string]int) ask { return func(r *store.ClaimRequest) { r.Queues = free } }
 func types(known map[string]int) ask { return func(r *store.ClaimRequest) { r.Types = known } }
-func slots(all, suspects int) ask {
-	return func(r *store.ClaimRequest) { r.Slots, r.Quarantined = all, suspects }
+func claimTTL(d time.Duration) ask   { return func(r *store.ClaimRequest) { r.TTL = d } }
+func quarantineLimit(n int) ask      { return func(r *store.ClaimRequest) { r.QuarantineLimit = n } }
+func under(lease task.LeaseID) ask   { return func(r *store.ClaimRequest) { r.LeaseID = lease } }
+func slots(all, quarantined int) ask {
+	return func(r *store.ClaimRequest) { r.Slots, r.Quarantined = all, quarantined }
 }
-func company(n int) ask            { return func(r *store.ClaimRequest) { r.QuarantineLimit = n } }
-func under(lease task.LeaseID) ask { return func(r *store.ClaimRequest) { r.LeaseID = lease } }
+
 func lookUp(lease task.LeaseID) ask {
 	return func(r *store.ClaimRequest) { r.LeaseID, r.Again = lease, true }
 }
-func claimTTL(d time.Duration) ask { return func(r *store.ClaimRequest) { r.TTL = d } }
+
 func (w *worker) request(asks ...ask) store.ClaimRequest {
 	r := store.ClaimRequest{
 		Worker: w.id, Name: w.name, LeaseID: w.e.newLease(), TTL: ttl, Limit: 1000,
@@ -87,9 +104,7 @@ func (w *worker) request(asks ...ask) store.ClaimRequest {
 func (w *worker) claim(asks ...ask) store.ClaimResult {
 	w.e.Helper()
 	got, err := w.e.s.Claim(w.e.Context(), w.e.ns, w.request(asks...))
-	if err != nil {
-		w.e.Fatalf("Claim by %s: %v", w.name, err)
-	}
+	w.e.require(err == nil, "Claim by %s: %v", w.name, err)
 	return got
 }
 
@@ -108,9 +123,7 @@ func (w *worker) take(id task.ID) store.Claimed {
 func (w *worker) takeAll(ids ...task.ID) []store.Claimed {
 	w.e.Helper()
 	got := w.claim(only(ids...)).Tasks
-	if len(got) != len(ids) {
-		w.e.Fatalf("%s claimed %d tasks of %d", w.name, len(got), len(ids))
-	}
+	w.e.require(len(got) == len(ids), "%s claimed %d tasks of %d", w.name, len(got), len(ids))
 	slices.SortFunc(got, func(x, y store.Claimed) int {
 		return slices.Index(ids, x.Task.ID) - slices.Index(ids, y.Task.ID)
 	})
@@ -121,29 +134,27 @@ func (w *worker) takeAll(ids ...task.ID) []store.Claimed {
 func (w *worker) gets(want []task.ID, asks ...ask) []store.Claimed {
 	w.e.Helper()
 	got := w.claim(asks...).Tasks
-	if !slices.Equal(claimedIDs(got), want) {
-		w.e.Fatalf("%s claimed %v, want %v", w.name, claimedIDs(got), want)
-	}
+	w.e.require(slices.Equal(claimedIDs(got), want), "%s claimed %v, want %v", w.name, claimedIDs(got), want)
 	return got
 }
 
 // getsNothing claims and expects nothing.
 func (w *worker) getsNothing(asks ...ask) {
 	w.e.Helper()
-	if got := w.claim(asks...).Tasks; len(got) != 0 {
-		w.e.Fatalf("%s claimed %v, want nothing", w.name, claimedIDs(got))
-	}
+	w.gets(nil, asks...)
 }
 
+// claimedIDs returns the tasks of leases.
 func claimedIDs(cs []store.Claimed) []task.ID {
-	var ids []task.ID
-	for _, c := range cs {
-		ids = append(ids, c.Task.ID)
-	}
-	return ids
+	return mapped(cs, func(c store.Claimed) task.ID { return c.Task.ID })
 }
 
-// reap asks for a reap as the keeper and expects it to be allowed.
+// leasesOf returns the leases of claimed tasks.
+func leasesOf(cs []store.Claimed) []task.Lease {
+	return mapped(cs, func(c store.Claimed) task.Lease { return c.Lease })
+}
+
+// reap asks the reaper for a reap and expects it to be eligible.
 func (e *env) reap() store.ReapResult {
 	e.Helper()
 	return e.reapWith(3)
@@ -152,10 +163,8 @@ func (e *env) reap() store.ReapResult {
 // reapWith reaps under another crash budget.
 func (e *env) reapWith(budget int) store.ReapResult {
 	e.Helper()
-	got := e.keeper.reap(store.ReapRequest{CrashBudget: budget})
-	if got.WarmingUp {
-		e.Fatalf("the keeper beat all the time and may not reap")
-	}
+	got := e.reaper.reap(store.ReapRequest{CrashBudget: budget})
+	e.require(!got.WarmingUp, "the reaper sent all its heartbeats and warms up")
 	return got
 }
 
@@ -164,17 +173,28 @@ func (w *worker) reap(r store.ReapRequest) store.ReapResult {
 	w.e.Helper()
 	r.Worker, r.TTL = w.id, ttl
 	got, err := w.e.s.Reap(w.e.Context(), w.e.ns, r)
-	if err != nil {
-		w.e.Fatalf("Reap by %s: %v", w.name, err)
-	}
+	w.e.require(err == nil, "Reap by %s: %v", w.name, err)
 	return got
+}
+
+// reapExpired lets every lease run out that is not renewed, and reaps.
+func (e *env) reapExpired() store.ReapResult {
+	e.Helper()
+	e.pass(ttl + ttl/3)
+	return e.reap()
+}
+
+// reapsNothing expects a reap to find nothing to do.
+func (e *env) reapsNothing() {
+	e.Helper()
+	got := e.reap()
+	e.check(len(got.Reaped) == 0 && len(got.Expired) == 0, "reaped %v and ended %v, want nothing", got.Reaped, got.Expired)
 }
 
 // expire lets the lease of an attempt run out and be reaped.
 func (e *env) expire(c store.Claimed) store.Reaped {
 	e.Helper()
-	e.pass(ttl + ttl/3)
-	for _, r := range e.reap().Reaped {
+	for _, r := range e.reapExpired().Reaped {
 		if r.Task == c.Task.ID {
 			return r
 		}
@@ -209,6 +229,7 @@ func failure(c store.Claimed, kind task.DecisionKind, delay time.Duration) store
 func retry(c store.Claimed, delay time.Duration) store.Finish {
 	return failure(c, task.DecideRetry, delay)
 }
+
 func dead(c store.Claimed) store.Finish  { return failure(c, task.DecideMarkDead, 0) }
 func block(c store.Claimed) store.Finish { return failure(c, task.DecideBlock, 0) }
 
@@ -232,9 +253,7 @@ func cancelled(c store.Claimed) store.Finish {
 func (e *env) finish(f store.Finish) store.FinishResult {
 	e.Helper()
 	got := e.finishAll(f)[0]
-	if got.Err != nil {
-		e.Fatalf("Finish with %s: %v", f.Outcome, got.Err)
-	}
+	e.require(got.Err == nil, "Finish with %s: %v", f.Outcome, got.Err)
 	return got
 }
 
@@ -242,17 +261,26 @@ func (e *env) finish(f store.Finish) store.FinishResult {
 func (e *env) finishAll(fs ...store.Finish) []store.FinishResult {
 	e.Helper()
 	got, err := e.s.Finish(e.Context(), e.ns, fs...)
-	if err != nil {
-		e.Fatalf("Finish of %d: %v", len(fs), err)
-	}
-	if len(got) != len(fs) {
-		e.Fatalf("Finish of %d answered %d", len(fs), len(got))
-	}
+	e.require(err == nil, "Finish of %d: %v", len(fs), err)
+	e.require(len(got) == len(fs), "Finish of %d answered %d", len(fs), len(got))
 	return got
 }
 
-// refused expects a finish to be turned away, with nothing written.
-func (e *env) refused(f store.Finish, want error) {
+// finishOK ends attempts in one batch and expects the store to accept them all.
+func (e *env) finishOK(fs ...store.Finish) {
+	e.Helper()
+	for i, got := range e.finishAll(fs...) {
+		e.require(got.Err == nil, "Finish with %s: %v", fs[i].Outcome, got.Err)
+	}
+}
+
+// finishes ends each claimed task in one way.
+func finishes(cs []store.Claimed, end func(store.Claimed) store.Finish) []store.Finish {
+	return mapped(cs, end)
+}
+
+// finishRefused expects a finish to be refused, with nothing written.
+func (e *env) finishRefused(f store.Finish, want error) {
 	e.Helper()
 	e.unchanged(fmt.Sprintf("Finish with %s", f.Outcome), func() {
 		e.wantErr("Finish with "+string(f.Outcome), e.finishAll(f)[0].Err, want)

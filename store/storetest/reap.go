@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -8,272 +10,264 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-var reapScenes = []scene{
-	{"an expired lease goes back to claimable", reapExpired},
-	{"a lease that has not expired is left alone", reapNotYet},
-	{"a task is poison after as many crashes as the budget allows", reapPoison},
-	{"a budget of one", reapBudgetOne},
-	{"no budget, no poison", reapNoBudget},
-	{"poison fails the dependents and the job", reapPoisonJob},
-	{"a lost lease keeps its task's wishes", reapKeepsRest},
-	{"a limit is obeyed", reapLimit},
-	{"a reap of many leases", reapMany},
-	{"a lease that was extended does not hide another that was not", reapEachByItself},
-	{"Next is the time to the next expiry", reapNext},
-	{"R7 a lease lost by a process that lives is no crash", reapNoCrash},
-	{"R7 who was heard of when he should have renewed lives", reapHeardOf},
-	{"R7 how long a worker may be silent is a matter of its own leases", reapSlowBeats},
-	{"R-14 a second reap does nothing", reapTwice},
-	{"R-20 the store is gone for 2 × TTL three times: nobody is poisoned", storeGone},
-}
-
-func reapExpired(e *env) {
-	id := e.one()
-	c := e.worker("doomed").take(id)
-	e.pass(ttl + ttl/3)
-	got := e.reap()
-	e.equal("the reaped", got.Reaped, []store.Reaped{{Task: id, State: task.Ready, Crash: true}})
-	t := e.is(id, task.Ready, task.WaitNone)
-	e.dueAt(id, e.now())
-	if t.Epoch != c.Lease.Epoch+1 || !t.LeaseID.IsZero() || t.LeasedBy != "" || !t.LeaseExpiresAt.IsZero() {
-		e.Errorf("the lease was not revoked: %s", show(t))
-	}
-	if t.CrashCount != 1 || t.AttemptCount != 0 || t.AttemptNo != 1 {
-		e.Errorf("CrashCount = %d, AttemptCount = %d, AttemptNo = %d, want 1, 0, 1", t.CrashCount, t.AttemptCount, t.AttemptNo)
-	}
-	a := e.lastAttempt(id)
-	if a.Error == nil || a.Error.Kind != task.KindLeaseExpired || a.Error.Message == "" {
-		e.Errorf("the attempt's error is %v, want lease_expired", a.Error)
-	}
-	e.near("FinishedAt", a.FinishedAt, e.now())
-	e.equal("the attempt", a, task.Attempt{
-		TaskID: id, No: 1, Epoch: c.Lease.Epoch, LeaseID: c.Lease.ID, Worker: "doomed", CodeVersion: a.CodeVersion,
-		StartedAt: c.Task.StartedAt, FinishedAt: a.FinishedAt, Outcome: task.OutcomeLeaseLost, Error: a.Error,
-	})
-	e.equal("the decisions", len(e.history(id).Decisions), 0)
-	e.succeed(id)
-	e.equal("CrashCount after success", e.task(id).CrashCount, 0)
-}
-
-func reapNotYet(e *env) {
-	c := e.a.take(e.one())
-	e.pass(ttl - time.Second)
-	e.unchanged("a reap before the lease's end", func() {
-		if got := e.reap().Reaped; len(got) != 0 {
-			e.Errorf("reaped %v", got)
-		}
-	})
-	e.finish(success(c))
-}
-
-func reapPoison(e *env) {
-	id := e.one()
-	for n := 1; n <= 2; n++ {
-		e.equal("the reaped", e.expire(e.worker("doomed").take(id)), store.Reaped{Task: id, State: task.Ready, Crash: true})
-		e.equal("CrashCount", e.task(id).CrashCount, n)
-	}
-	e.equal("the last reaped", e.expire(e.worker("doomed").take(id)), store.Reaped{Task: id, State: task.Failed, Crash: true})
-	t := e.ended(id, task.Failed, task.KindPoison)
-	e.notDispatched(id)
-	if !strings.Contains(t.Error.Message, "3") {
-		e.Errorf("the message %q does not say that 3 leases were lost in a row", t.Error.Message)
-	}
-	e.equal("the attempts", len(e.history(id).Attempts), 3)
-	e.b.getsNothing()
-}
-
-func reapBudgetOne(e *env) {
-	id := e.one()
-	e.worker("doomed").take(id)
-	e.pass(ttl + ttl/3)
-	e.reapWith(1)
-	e.ended(id, task.Failed, task.KindPoison)
-}
-
-func reapNoBudget(e *env) {
-	id := e.one()
-	for range 6 {
-		e.worker("doomed").take(id)
-		e.pass(ttl + ttl/3)
-		e.reapWith(-1)
-		e.is(id, task.Ready, task.WaitNone)
-	}
-	e.succeed(id)
-}
-
-func reapPoisonJob(e *env) {
-	g := e.job("a", "b: a", "c: !a")
-	e.crash(g.id("a"), 3)
-	e.ended(g.id("a"), task.Failed, task.KindPoison)
-	e.ended(g.id("b"), task.Cancelled, task.KindDependencyFailed)
-	e.is(g.id("c"), task.Ready, task.WaitNone)
-	g.counts(task.JobRunning, 3, 1, 1, 2, 0)
-}
-
-func reapKeepsRest(e *env) {
-	n := e.draft(labels("a", "b"), input(`"x"`), priority(2), queue("q"), once("k"), expires(time.Minute))
-	e.enqueue(n)
-	c := e.a.take(n.ID)
-	e.record(step(c, "s", `1`))
-	e.record(store.Record{Lease: c.Lease, Progress: &task.Progress{Current: 1}})
-	before := e.task(n.ID)
-	e.expire(c)
-	got := e.task(n.ID)
-	before.State, before.ReadyAt, before.Epoch, before.UpdatedAt, before.CrashCount = got.State, got.ReadyAt, got.Epoch, got.UpdatedAt, got.CrashCount
-	before.LeaseID, before.LeasedBy, before.LeaseExpiresAt, before.Error = task.LeaseID{}, "", time.Time{}, got.Error
-	e.equal("the task", got, before)
-	e.equal("the dispatch row", e.dispatch(n.ID), []store.DispatchRow{{Task: n.ID, Queue: "q", Type: alpha, Priority: 2, AvailableAt: got.ReadyAt}})
-	e.equal("the steps handed out next", len(e.b.take(n.ID).Steps), 1)
-}
-
-func reapLimit(e *env) {
-	ids := e.many(5)
-	e.a.takeAll(ids...)
-	e.pass(ttl + ttl/3)
-	for _, want := range []int{2, 2, 1, 0} {
-		got := e.keeper.reap(store.ReapRequest{CrashBudget: 3, Limit: 2})
-		e.equal("the number reaped", len(got.Reaped), want)
-	}
-	e.all(task.Ready, task.WaitNone, ids...)
-}
-
-func reapMany(e *env) {
-	ids := e.many(500)
-	cs := e.a.takeAll(ids...)
-	e.pass(2 * time.Second)
-	e.a.beat(cs[0].Lease, cs[1].Lease)
-	e.pass(2 * time.Second)
-	e.equal("the number reaped", len(e.reap().Reaped), 498)
-	e.all(task.Running, task.WaitNone, ids[:2]...)
-	e.equal("the number claimed again", len(e.b.claim().Tasks), 498)
-}
-
-func reapEachByItself(e *env) {
-	long, short := e.one(), e.one()
-	c := e.a.take(long)
-	e.pass(time.Second)
-	e.b.take(short)
-	e.pass(time.Second)
-	e.a.beat(c.Lease)
-	e.pass(time.Second + time.Second/2) // past the end that the first had at its claim
-	e.a.beat(c.Lease)
-	if got := e.reap().Reaped; len(got) != 0 {
-		e.Errorf("reaped %v before any lease's end", got)
-	}
-	e.pass(time.Second)
-	e.a.beat(c.Lease)
-	got := e.reap().Reaped
-	if len(got) != 1 || got[0].Task != short {
-		e.Errorf("reaped %v, want only %v", got, short)
-	}
-	e.is(long, task.Running, task.WaitNone)
-}
-
-func reapNext(e *env) {
-	if got := e.reap().Next; got >= 0 {
-		e.Errorf("Next = %v with nothing to expire, want < 0", got)
-	}
-	e.one(expires(20 * time.Second))
-	e.nearly("Next with a deadline", e.reap().Next, 20*time.Second)
-	c := e.a.take(e.one())
-	e.nearly("Next with a lease", e.reap().Next, ttl)
-	e.finish(success(c))
-	e.nearly("Next with the deadline again", e.reap().Next, 20*time.Second)
-}
-
-func reapNoCrash(e *env) {
-	id := e.one()
-	w := e.worker("forgetful")
-	w.stay() // the process lives, but does not renew this lease
-	c := w.take(id)
-	e.equal("the reaped", e.expire(c), store.Reaped{Task: id, State: task.Ready})
-	t := e.task(id)
-	if t.CrashCount != 0 || t.QuarantineLosses != 0 || t.Epoch != c.Lease.Epoch+1 {
-		e.Errorf("CrashCount = %d, SuspectLosses = %d, Epoch = %d, want 0, 0, %d", t.CrashCount, t.QuarantineLosses, t.Epoch, c.Lease.Epoch+1)
-	}
-	e.equal("the outcome", e.lastAttempt(id).Outcome, task.OutcomeLeaseLost)
-}
-
-// A reap comes between two heartbeats. Only silence for more than half of the
-// lease says that one of them is missing.
-func reapHeardOf(e *env) {
-	for _, c := range []struct {
-		last  time.Duration // when it was last heard of
-		crash bool
-	}{{2 * ttl / 3, false}, {ttl / 2, false}, {ttl/2 - time.Millisecond, true}, {ttl / 3, true}} {
-		w := e.worker("deaf")
+var reapCases = []testCase{
+	{"an expired lease goes back to claimable", func(e *env) {
 		id := e.one()
-		w.take(id)
-		e.pass(c.last)
-		w.beat() // it does not know of the lease
-		e.pass(ttl - c.last)
-		e.equal("the reaped", e.reap().Reaped, []store.Reaped{{Task: id, State: task.Ready, Crash: c.crash}})
-	}
-}
-
-func reapSlowBeats(e *env) {
-	const long = 4 * ttl
-	w := e.worker("slow")
-	if err := e.s.Join(e.Context(), e.ns, store.WorkerInfo{ID: w.id, Name: w.name, TTL: long}); err != nil {
-		e.Fatalf("Join: %v", err)
-	}
-	e.worker("quick")
-	id := e.one()
-	if got := w.claim(func(r *store.ClaimRequest) { r.TTL = long }).Tasks; len(got) != 1 {
-		e.Fatalf("claimed %v, want one", claimedIDs(got))
-	}
-	e.pass(long - ttl)
-	w.beat()
-	e.pass(ttl)
-	e.equal("the reaped", e.reap().Reaped, []store.Reaped{{Task: id, State: task.Ready}})
-}
-
-func reapTwice(e *env) {
-	e.a.takeAll(e.many(3)...)
-	e.pass(ttl + ttl/3)
-	e.equal("the number reaped", len(e.reap().Reaped), 3)
-	e.unchanged("a second reap", func() {
-		if got := e.reap(); len(got.Reaped) != 0 || len(got.Expired) != 0 {
-			e.Errorf("reaped %v, ended %v", got.Reaped, got.Expired)
-		}
-	})
-}
-
-func storeGone(e *env) {
-	ids := e.many(4)
-	cs := e.a.takeAll(ids...)
-	a := []task.Lease{cs[0].Lease, cs[1].Lease}
-	b := []task.Lease{cs[2].Lease, cs[3].Lease}
-	beats := func(w *worker, leases []task.Lease) {
-		e.Helper()
-		e.equal("the beats", w.beat(leases...), make([]store.Beat, len(leases)))
-	}
-	for range 3 {
-		e.silence(2 * ttl)
-		// It is back. Whoever comes first may not judge the others.
-		e.unchanged("a reap before any heartbeat", func() {
-			e.equal("paused", e.keeper.reap(store.ReapRequest{CrashBudget: 1}).WarmingUp, true)
+		c := e.worker("doomed").take(id)
+		got := e.reapExpired()
+		e.equal("the reaped", got.Reaped, []store.Reaped{{Task: id, State: task.Ready, Crash: true}})
+		t := e.is(id, task.Ready, task.WaitNone)
+		e.dueAt(id, e.now())
+		e.check(t.Epoch == c.Lease.Epoch+1 && t.LeaseID.IsZero() && t.LeasedBy == "" && t.LeaseExpiresAt.IsZero(), "the lease was not revoked: %s", show(t))
+		e.check(t.CrashCount == 1 && t.AttemptCount == 0 && t.AttemptNo == 1, "CrashCount = %d, AttemptCount = %d, AttemptNo = %d, want 1, 0, 1", t.CrashCount, t.AttemptCount, t.AttemptNo)
+		a := e.lastAttempt(id)
+		e.check(a.Error != nil && a.Error.Kind == task.KindLeaseExpired && a.Error.Message != "", "the attempt's error is %v, want lease_expired", a.Error)
+		e.near("FinishedAt", a.FinishedAt, e.now())
+		e.equal("the attempt", a, task.Attempt{
+			TaskID: id, No: 1, Epoch: c.Lease.Epoch, LeaseID: c.Lease.ID, Worker: "doomed", CodeVersion: a.CodeVersion,
+			StartedAt: c.Task.StartedAt, FinishedAt: a.FinishedAt, Outcome: task.OutcomeLeaseLost, Error: a.Error,
 		})
-		e.keeper.beat()
-		e.unchanged("a reap just after the first heartbeat", func() {
-			e.equal("paused", e.keeper.reap(store.ReapRequest{CrashBudget: 1}).WarmingUp, true)
-		})
-		beats(e.a, a)
-		e.pass(ttl / 3)
-		beats(e.b, b)
-		for range 4 {
-			e.pass(ttl / 3)
-			beats(e.a, a)
-			beats(e.b, b)
+		e.equal("the decisions", len(e.history(id).Decisions), 0)
+		e.succeed(id)
+		e.equal("CrashCount after success", e.task(id).CrashCount, 0)
+	}},
+	{"a lease that has not expired is left alone", func(e *env) {
+		c := e.a.take(e.one())
+		e.pass(ttl - time.Second)
+		e.unchanged("a reap before the lease's end", e.reapsNothing)
+		e.finish(success(c))
+	}},
+	{"a task is poison after as many crashes as the budget allows", func(e *env) {
+		for _, budget := range []int{1, 3} {
+			id := e.one()
+			for n := 1; n <= budget; n++ {
+				e.worker("doomed").take(id)
+				e.pass(ttl + ttl/3)
+				want := store.Reaped{Task: id, State: task.Ready, Crash: true}
+				if n == budget {
+					want.State = task.Failed
+				}
+				e.equal("the reaped", e.reapWith(budget).Reaped, []store.Reaped{want})
+				e.equal("CrashCount", e.task(id).CrashCount, n)
+			}
+			t := e.ended(id, task.Failed, task.KindPoison)
+			e.notDispatched(id)
+			e.check(strings.Contains(t.Error.Message, fmt.Sprint(budget)), "the message %q does not say that %d leases were lost in a row", t.Error.Message, budget)
+			e.equal("the attempts", len(e.history(id).Attempts), budget)
+			e.b.getsNothing()
 		}
-		if got := e.reapWith(1).Reaped; len(got) != 0 {
-			e.Fatalf("reaped %v, whose workers live", got)
+		id := e.one()
+		for range 6 { // without a budget nothing is poison
+			e.worker("doomed").take(id)
+			e.pass(ttl + ttl/3)
+			e.reapWith(-1)
+			e.is(id, task.Ready, task.WaitNone)
 		}
-	}
-	for i, t := range e.tasks(ids...) {
-		if t.CrashCount != 0 || t.AttemptNo != 1 {
-			e.Errorf("CrashCount = %d, AttemptNo = %d, want 0 and 1", t.CrashCount, t.AttemptNo)
+		e.succeed(id)
+	}},
+	{"poison fails the dependents and the job", func(e *env) {
+		g := e.job("a", "b: a", "c: !a")
+		e.crash(g.id("a"), 3)
+		e.ended(g.id("a"), task.Failed, task.KindPoison)
+		e.ended(g.id("b"), task.Cancelled, task.KindDependencyFailed)
+		e.is(g.id("c"), task.Ready, task.WaitNone)
+		g.counts(task.JobRunning, 3, 1, 1, 2, 0)
+	}},
+	{"a lost lease keeps all else of its task", func(e *env) {
+		n := e.draft(labels("a", "b"), input(`"x"`), priority(2), queue("q"), once("k"), expires(time.Minute))
+		e.enqueue(n)
+		c := e.a.take(n.ID)
+		e.record(step(c, "s", `1`))
+		e.record(store.Record{Lease: c.Lease, Progress: &task.Progress{Current: 1}})
+		before := e.task(n.ID)
+		e.expire(c)
+		got := e.task(n.ID)
+		before.State, before.ReadyAt, before.Epoch, before.UpdatedAt, before.CrashCount = got.State, got.ReadyAt, got.Epoch, got.UpdatedAt, got.CrashCount
+		before.LeaseID, before.LeasedBy, before.LeaseExpiresAt, before.Error = task.LeaseID{}, "", time.Time{}, got.Error
+		e.equal("the task", got, before)
+		e.equal("the dispatch row", e.dispatch(n.ID), []store.DispatchRow{{Task: n.ID, Queue: "q", Type: alpha, Priority: 2, AvailableAt: got.ReadyAt}})
+		e.equal("the steps handed out next", len(e.b.take(n.ID).Steps), 1)
+	}},
+	{"a reap obeys its limit", func(e *env) {
+		ids := e.many(5)
+		e.a.takeAll(ids...)
+		e.pass(ttl + ttl/3)
+		for _, want := range []int{2, 2, 1, 0} {
+			got := e.reaper.reap(store.ReapRequest{CrashBudget: 3, Limit: 2})
+			e.equal("the number reaped", len(got.Reaped), want)
 		}
-		e.finish(success(cs[i]))
-	}
+		e.all(task.Ready, task.WaitNone, ids...)
+	}},
+	{"a reap takes hundreds of leases", func(e *env) {
+		ids := e.many(500)
+		cs := e.a.takeAll(ids...)
+		e.pass(2 * time.Second)
+		e.a.beat(cs[0].Lease, cs[1].Lease)
+		e.pass(2 * time.Second)
+		e.equal("the number reaped", len(e.reap().Reaped), 498)
+		e.all(task.Running, task.WaitNone, ids[:2]...)
+		e.equal("the number claimed again", len(e.b.claim().Tasks), 498)
+	}},
+	{"an extended lease does not hide one that was not extended", func(e *env) {
+		long, short := e.one(), e.one()
+		c := e.a.take(long)
+		e.pass(time.Second)
+		e.b.take(short)
+		e.pass(time.Second)
+		e.a.beat(c.Lease)
+		e.pass(time.Second + time.Second/2) // past the end that the first had at its claim
+		e.a.beat(c.Lease)
+		e.reapsNothing()
+		e.pass(time.Second)
+		e.a.beat(c.Lease)
+		got := e.reap().Reaped
+		e.check(len(got) == 1 && got[0].Task == short, "reaped %v, want only %v", got, short)
+		e.is(long, task.Running, task.WaitNone)
+	}},
+	{"Next is the time to the next expiry", func(e *env) {
+		e.check(e.reap().Next < 0, "Next is not negative with nothing to expire")
+		e.one(expires(20 * time.Second))
+		e.nearly("Next with a deadline", e.reap().Next, 20*time.Second)
+		c := e.a.take(e.one())
+		e.nearly("Next with a lease", e.reap().Next, ttl)
+		e.finish(success(c))
+		e.nearly("Next with the deadline again", e.reap().Next, 20*time.Second)
+	}},
+	{"R-14 a second reap does nothing", func(e *env) {
+		e.a.takeAll(e.many(3)...)
+		e.equal("the number reaped", len(e.reapExpired().Reaped), 3)
+		e.unchanged("a second reap", e.reapsNothing)
+	}},
+	{"leases lost in one reap free their keys before they queue again", func(e *env) {
+		ids := e.many(2, key("k", 2))
+		e.a.gets(ids)
+		e.pass(time.Second)
+		waiters := e.many(2, key("k", 2))
+		e.b.getsNothing()
+		e.pass(ttl)
+		e.equal("the leases taken", len(e.reap().Reaped), 2)
+		e.all(task.Ready, task.WaitNone, waiters...)
+		e.b.gets(waiters)
+		e.a.getsNothing()
+	}},
+}
+
+var reapDeadlineCases = []testCase{
+	{"a task that does not run ends at its deadline", func(e *env) {
+		soon := expires(5 * time.Second)
+		late, blocked, again, paused, held := e.one(soon, after(time.Minute)), e.one(soon), e.one(soon), e.one(soon, queue("slow")), e.one(soon, key("k", 1))
+		g := e.graph("a", "needy: a").with("needy", soon).submit()
+		ready, free := e.one(soon), e.one()
+		e.blockTask(blocked)
+		e.finish(retry(e.a.take(again), time.Minute))
+		e.operate(pauseOf("slow"))
+		c := e.a.take(e.one(key("k", 1)))
+		e.b.getsNothing(only(held))
+		want := []task.ID{late, blocked, again, paused, held, g.id("needy"), ready}
+		slices.SortFunc(want, task.ID.Compare)
+
+		e.pass(2 * time.Second)
+		e.a.beat(c.Lease)
+		e.unchanged("a reap before the deadline", func() { e.reap() })
+		e.pass(2 * time.Second)
+		e.a.beat(c.Lease)
+		e.pass(2 * time.Second)
+		got := e.reap()
+		slices.SortFunc(got.Expired, task.ID.Compare)
+		e.equal("the tasks ended", got.Expired, want)
+		for _, id := range want {
+			t := e.ended(id, task.Cancelled, task.KindDeadline)
+			e.check(strings.Contains(t.Error.Message, "deadline"), "the message %q does not speak of the deadline", t.Error.Message)
+			e.notDispatched(id)
+			e.check(!e.waits(id), "a task past its deadline is still a waiter")
+		}
+		e.all(task.Ready, task.WaitNone, g.id("a"), free)
+		e.unchanged("a second reap", func() { e.equal("the tasks ended", len(e.reap().Expired), 0) })
+	}},
+	{"a running task is asked at its deadline, once", func(e *env) {
+		id := e.one(expires(2 * time.Second))
+		c := e.a.take(id)
+		e.pass(time.Second)
+		e.equal("the heartbeat before the deadline", e.a.beat(c.Lease), []store.Beat{{}})
+		e.pass(2 * time.Second)
+		e.equal("the tasks asked", e.reap().Expired, []task.ID{id})
+		t := e.is(id, task.Running, task.WaitNone)
+		e.check(t.CancelRequested && t.CancelKind == task.KindDeadline, "the request is not on the task: %s", show(t))
+		e.unchanged("a second reap", func() { e.equal("the tasks asked", len(e.reap().Expired), 0) })
+		beat := e.a.beat(c.Lease)[0]
+		e.check(beat.Cancel == task.KindDeadline && !beat.Lost && !beat.Retry, "the heartbeat answered %+v, want Cancel deadline", beat)
+		e.recordRefused(step(c, "s", `1`), store.ErrCancelRequested)
+		e.finish(dead(c))
+		e.endsCancelled("deadline", id, task.KindDeadline)
+	}},
+	{"a task that ended before its deadline is left alone", func(e *env) {
+		id := e.one(expires(2 * time.Second))
+		e.succeed(id)
+		e.pass(3 * time.Second)
+		e.unchanged("a reap", func() { e.equal("the tasks ended", len(e.reap().Expired), 0) })
+		e.ended(id, task.Succeeded, task.KindNone)
+	}},
+	{"an operator's cancel counts before the deadline", func(e *env) {
+		id := e.one(expires(2 * time.Second))
+		c := e.a.take(id)
+		e.operate(cancelOf(id))
+		e.pass(time.Second)
+		e.a.beat(c.Lease)
+		e.pass(2 * time.Second)
+		e.reap()
+		e.equal("the beat", e.a.beat(c.Lease), []store.Beat{{Cancel: task.KindCancelled, By: admin.By, Reason: admin.Reason}})
+		e.finish(dead(c))
+		e.endsCancelled("cancelled first", id, task.KindCancelled, admin.By, admin.Reason)
+	}},
+	{"a reap obeys its limit", func(e *env) {
+		ids := e.many(5, expires(time.Second))
+		e.pass(2 * time.Second)
+		total := 0
+		for range 3 {
+			got := e.reaper.reap(store.ReapRequest{CrashBudget: 3, Limit: 2})
+			e.check(len(got.Expired) <= 2, "%d tasks were ended, at most 2 were asked for", len(got.Expired))
+			total += len(got.Expired)
+		}
+		e.equal("the tasks ended", total, 5)
+		e.all(task.Cancelled, task.WaitNone, ids...)
+	}},
+	{"a lease lost after the deadline ends the task, and its dependent ends by that", func(e *env) {
+		g := e.graph("a", "b: a")
+		g.sub.Job.Budget.MaxDuration = 4 * time.Second
+		g.submit()
+		e.a.take(g.id("a"))
+		e.pass(5 * time.Second)
+		res := e.reap()
+		e.equal("the reaped", res.Reaped, []store.Reaped{{Task: g.id("a"), State: task.Cancelled}})
+		e.equal("the outcome", e.lastAttempt(g.id("a")).Outcome, task.OutcomeLeaseLost)
+		e.notDispatched(g.id("a"))
+		e.equal("the tasks past their deadline", len(res.Expired), 0)
+		e.ended(g.id("a"), task.Cancelled, task.KindDeadline)
+		e.ended(g.id("b"), task.Cancelled, task.KindDependencyFailed)
+		e.check(res.Next < 0, "Next is %v, and nothing is left that could expire", res.Next)
+	}},
+	{"tasks past their deadline in one reap all end by it, and decide edges and counters", func(e *env) {
+		g := e.graph("a", "b: a", "c: !b", "d: *a").with("a", expires(time.Second)).with("b", expires(2*time.Second)).submit()
+		e.pass(3 * time.Second)
+		res := e.reap()
+		e.equal("the tasks past their deadline", len(res.Expired), 2)
+		e.ended(g.id("a"), task.Cancelled, task.KindDeadline)
+		e.ended(g.id("b"), task.Cancelled, task.KindDeadline)
+		e.ended(g.id("c"), task.Cancelled, task.KindNotNeeded)
+		e.is(g.id("d"), task.Ready, task.WaitNone)
+		g.counts(task.JobRunning, 4, 1, 1, 2, 0)
+	}},
+	{"a waiter past its deadline ends", func(e *env) {
+		c := e.a.take(e.one(key("k", 1)))
+		late, next := e.one(key("k", 1), expires(2*time.Second)), e.one(key("k", 1))
+		e.b.getsNothing()
+		for range 3 {
+			e.pass(time.Second)
+			e.a.beat(c.Lease)
+		}
+		e.equal("the tasks ended", e.reap().Expired, []task.ID{late})
+		e.ended(late, task.Cancelled, task.KindDeadline)
+		e.finish(success(c))
+		e.b.gets([]task.ID{next})
+	}},
 }

@@ -3,28 +3,244 @@ package storetest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-var recordScenes = []scene{
-	{"a completed step is stored and handed out again", stepStored},
-	{"the same record again answers success", stepAgain},
-	{"failed tries are kept and count for nothing", failedTries},
-	{"a recorded error is a step's value", recordedError},
-	{"indexes are kept and order the steps", stepIndexes},
-	{"a big value comes back byte by byte", bigValue},
-	{"a completed step forgives the crashes before it", stepForgivesCrashes},
-	{"a sleep wakes by the store's clock", sleepByClock},
-	{"a sleep until an instant keeps it", sleepUntil},
-	{"a start enqueues with its step", startEnqueues},
-	{"a start returns the task that its key names", startExisting},
-	{"the same start again starts nothing", startAgain},
-	{"progress is kept until the next report", progressKept},
-	{"one task may record several steps in one batch", severalSteps},
-	{"steps of the same name belong to their tasks", sameNames},
+var recordCases = []testCase{
+	{"a completed step is stored once and handed out again", func(e *env) {
+		id := e.one()
+		c := e.a.take(id)
+		e.pass(time.Second)
+		now := e.now()
+		r := step(c, "charge", `{"id":"ch_1"}`)
+		got := e.record(r).Step
+		e.near("CompletedAt", got.CompletedAt, now)
+		e.near("StartedAt", got.StartedAt, now.Add(-2*time.Second))
+		want := task.Step{
+			TaskID: id, Name: "charge", Kind: task.KindStep, State: task.StepCompleted, AttemptNo: 1, Try: 1,
+			Value: json.RawMessage(`{"id":"ch_1"}`), StartedAt: got.StartedAt, CompletedAt: got.CompletedAt,
+		}
+		e.equal("the step answered", got, want)
+		e.equal("the steps stored", e.steps(id), []task.Step{want})
+		e.equal("StepCount", e.task(id).StepCount, 1)
+		e.pass(time.Second)
+		e.unchanged("the same record", func() { e.equal("the step", e.record(r).Step, want) })
+		e.finish(retry(c, 0))
+		again := e.b.take(id)
+		e.equal("the steps of the next attempt", again.Steps, []task.Step{want})
+	}},
+	{"failed tries are kept and count for nothing", func(e *env) {
+		id := e.one()
+		e.crash(id, 1)
+		c := e.a.take(id)
+		for n := 1; n <= 3; n++ {
+			e.record(try(c, "charge", n))
+		}
+		e.pass(time.Second)
+		e.unchanged("the same failed try", func() {
+			e.equal("the try", e.record(try(c, "charge", 2)).Step, e.steps(id)[1])
+		})
+		t := e.task(id)
+		e.check(t.StepCount == 0 && t.CrashCount == 1, "after failed tries StepCount = %d and CrashCount = %d, want 0 and 1", t.StepCount, t.CrashCount)
+		last := step(c, "charge", `1`)
+		last.Step.Try = 4
+		e.record(last)
+		steps := e.steps(id)
+		e.require(len(steps) == 4, "%d tries are stored, want 4", len(steps))
+		for i, s := range steps[:3] {
+			e.equal("the try", s.Try, i+1)
+			e.equal("its state", s.State, task.StepFailed)
+			e.equal("its error", s.Error, &task.Error{Kind: task.KindHandler, Message: fmt.Sprintf("try %d failed", i+1), Step: "charge"})
+		}
+		e.equal("the last try", steps[3].State, task.StepCompleted)
+		e.finish(retry(c, 0))
+		e.equal("the tries that the next attempt gets, failed ones too", len(e.a.take(id).Steps), 4)
+	}},
+	{"tries differ by step, attempt and number", func(e *env) {
+		id := e.one(attempts(5))
+		c := e.a.take(id)
+		e.record(try(c, "s", 1))
+		e.record(try(c, "t", 1))
+		e.record(try(c, "s", 2))
+		e.record(try(c, "s", 1)) // once more
+		e.finish(retry(c, 0))
+		second := e.b.take(id)
+		for range 2 {
+			e.equal("the attempt of a try", e.record(try(second, "s", 1)).Step.AttemptNo, 2)
+		}
+		got := mapped(e.steps(id), func(s task.Step) string { return fmt.Sprint(s.Name, s.AttemptNo, s.Try) })
+		slices.Sort(got)
+		e.equal("the tries", got, []string{"s1 1", "s1 2", "s2 1", "t1 1"})
+	}},
+	{"a recorded error is a step's value", func(e *env) {
+		id := e.one()
+		r := step(e.a.take(id), "charge", "")
+		r.Step.Value, r.Step.Error = nil, &task.Error{Kind: task.KindHandler, Message: "declined", Step: "charge"}
+		e.equal("the error", e.record(r).Step.Error, r.Step.Error)
+		got := e.steps(id)[0]
+		e.equal("the state", got.State, task.StepCompleted)
+		e.equal("the error", got.Error, r.Step.Error)
+		e.equal("the value", got.Value, json.RawMessage(nil))
+	}},
+	{"indexes are kept and order the steps", func(e *env) {
+		id := e.one()
+		c := e.a.take(id)
+		failed := try(c, "b", 1)
+		failed.Step.Index = 1
+		e.record(failed)
+		for index, name := range map[int]string{2: "c", 0: "a"} {
+			r := step(c, name, `1`)
+			r.Step.Index = index
+			e.record(r)
+		}
+		e.finish(retry(c, 0))
+		c = e.a.take(id)
+		r := step(c, "b", `1`)
+		r.Step.Index = 1
+		e.record(r)
+		got := mapped(e.steps(id), func(s task.Step) string { return fmt.Sprintf("%d %s %s", s.Index, s.Name, s.State) })
+		e.equal("the steps", got, []string{"0 a completed", "1 b failed", "1 b completed", "2 c completed"})
+	}},
+	{"a sleep wakes by the store's clock, or at the instant given", func(e *env) {
+		id := e.one()
+		c := e.a.take(id)
+		r := sleep(c, "nap", 5*time.Second)
+		now := e.now()
+		got := e.record(r).Step
+		e.equal("the kind", got.Kind, task.KindSleep)
+		e.near("WakeAt", got.WakeAt, now.Add(5*time.Second))
+		e.pass(time.Second)
+		e.unchanged("the same sleep", func() {
+			e.equal("WakeAt", e.record(r).Step.WakeAt, got.WakeAt)
+		})
+		e.finish(suspend(c, got.WakeAt))
+		e.is(id, task.Pending, task.WaitSleep)
+		e.dueAt(id, got.WakeAt)
+		e.pass(5 * time.Second)
+		steps := e.a.take(id).Steps
+		e.equal("the steps of the next attempt", steps, []task.Step{got})
+		r = sleep(e.a.take(e.one()), "until", time.Hour)
+		r.Step.WakeAt = e.now().Add(9 * time.Second)
+		e.equal("WakeAt as given", e.record(r).Step.WakeAt, r.Step.WakeAt)
+	}},
+	{"a start enqueues with its step", func(e *env) {
+		parent := e.one()
+		c := e.a.take(parent)
+		now, later := e.draft(labels("a", "b")), e.draft(after(time.Minute), queue("slow"))
+		got := e.record(start(c, "fan out", now, later))
+		e.equal("the answers", got.Enqueued, []store.Enqueued{
+			{ID: now.ID, Disposition: store.DispositionCreated}, {ID: later.ID, Disposition: store.DispositionCreated},
+		})
+		child := e.is(now.ID, task.Ready, task.WaitNone)
+		e.equal("the parent", child.ParentID, parent)
+		e.equal("the job", child.JobID, task.ID{})
+		e.equal("the labels", child.Labels, now.Labels)
+		e.is(later.ID, task.Pending, task.WaitDelay)
+		e.equal("StepCount of the parent", e.task(parent).StepCount, 1)
+		e.finish(success(c))
+		e.succeed(now.ID)
+	}},
+	{"a start returns the task that its key names", func(e *env) {
+		old := e.one(once("k"))
+		c := e.a.take(e.one())
+		drafts := e.drafts(2, once("k"))
+		r := start(c, "s", drafts...)
+		got := e.record(r)
+		for _, q := range got.Enqueued {
+			e.check(q.ID == old && q.Disposition == store.DispositionExisting, "the start answered %v, want the existing %v", q, old)
+		}
+		e.equal("the tasks stored", len(e.snap().Tasks), 2)
+		e.equal("the parent of the existing task", e.task(old).ParentID, task.ID{})
+		e.equal("the recorded id", string(got.Step.Value), fmt.Sprintf("%q", old))
+		e.unchanged("the same start", func() { e.equal("the step", e.record(r).Step, got.Step) })
+	}},
+	{"the same start again starts nothing", func(e *env) {
+		c := e.a.take(e.one())
+		r := start(c, "s", e.draft(), e.draft())
+		first := e.record(r)
+		e.succeed(r.Tasks[0].ID)
+		e.unchanged("the same start", func() {
+			again := e.record(r)
+			e.equal("the step", again.Step, first.Step)
+			e.equal("the answers", again.Enqueued, first.Enqueued)
+		})
+	}},
+	{"progress is kept until the next report", func(e *env) {
+		id := e.one()
+		c := e.a.take(id)
+		report := func(p task.Progress) { e.record(store.Record{Lease: c.Lease, Progress: &p}) }
+		report(task.Progress{Current: 1.5, Total: 10, Message: "warming up"})
+		e.equal("the progress", e.task(id).Progress, &task.Progress{Current: 1.5, Total: 10, Message: "warming up"})
+		report(task.Progress{Current: 3})
+		e.equal("the progress", e.task(id).Progress, &task.Progress{Current: 3})
+		e.record(step(c, "s", `1`))
+		e.equal("the progress after a step", e.task(id).Progress, &task.Progress{Current: 3})
+		both := step(c, "s2", `1`)
+		both.Progress = &task.Progress{Current: 4}
+		e.record(both)
+		e.equal("the progress given with a step", e.task(id).Progress, &task.Progress{Current: 4})
+		e.finish(retry(c, 0))
+		e.equal("the progress after a retry", e.task(id).Progress, &task.Progress{Current: 4})
+		c = e.a.take(id)
+		f := success(c)
+		f.Progress = &task.Progress{Current: 5, Total: 5, Message: "all"}
+		e.finish(f)
+		e.equal("the progress given with the end", e.task(id).Progress, f.Progress)
+	}},
+	{"one task may record several steps in one batch", func(e *env) {
+		id := e.one()
+		c := e.a.take(id)
+		e.recordOK(step(c, "x", `1`), step(c, "y", `2`), try(c, "z", 1), step(c, "w", `4`))
+		e.equal("StepCount", e.task(id).StepCount, 3)
+		e.equal("the tries stored", len(e.steps(id)), 4)
+	}},
+	{"steps of the same name belong to their tasks", func(e *env) {
+		cs := e.a.takeAll(e.many(3)...)
+		var rs []store.Record
+		for i, c := range cs {
+			done := step(c, "s", fmt.Sprint(i))
+			done.Step.Try = 2
+			rs = append(rs, try(c, "s", 1), done)
+		}
+		first := e.recordAll(rs...)
+		e.unchanged("the same records", func() {
+			for i, r := range e.recordOK(rs...) {
+				e.equal("the step", r.Step, first[i].Step)
+			}
+		})
+		for i, c := range cs {
+			e.equal("the value", string(e.steps(c.Task.ID)[1].Value), fmt.Sprint(i))
+		}
+	}},
+	{"many sleeps, starts and reports keep what they are", func(e *env) {
+		ids := e.many(10)
+		cs := e.a.takeAll(ids...)
+		var sleeps, starts, reports []store.Record
+		var children []task.ID
+		for _, c := range cs {
+			child := e.draft()
+			children = append(children, child.ID)
+			sleeps = append(sleeps, sleep(c, "nap", time.Hour))
+			starts = append(starts, start(c, "start", child))
+			r := step(c, "report", `1`)
+			r.Progress = &task.Progress{Current: 1, Total: 2}
+			reports = append(reports, r)
+		}
+		for _, batch := range [][]store.Record{sleeps, starts, reports} {
+			e.recordOK(batch...)
+		}
+		e.tasks(children...)
+		for i, t := range e.tasks(ids...) {
+			e.equal("the progress", t.Progress, &task.Progress{Current: 1, Total: 2})
+			for _, s := range e.steps(ids[i]) {
+				e.check((s.Name != "nap" || s.Kind == task.KindSleep && !s.WakeAt.IsZero()) && (s.Name != "start" || s.Kind == task.KindStart), "a step is recorded as %+v", s)
+			}
+		}
+	}},
 }
 
 // step records a completed step.
@@ -61,292 +277,36 @@ func start(c store.Claimed, name string, drafts ...task.New) store.Record {
 	return r
 }
 
-// recordAll writes what attempts have to show in one batch.
+// recordAll writes records in one batch.
 func (e *env) recordAll(rs ...store.Record) []store.RecordResult {
 	e.Helper()
 	got, err := e.s.Record(e.Context(), e.ns, rs...)
-	if err != nil {
-		e.Fatalf("Record of %d: %v", len(rs), err)
-	}
-	if len(got) != len(rs) {
-		e.Fatalf("Record of %d answered %d", len(rs), len(got))
+	e.require(err == nil, "Record of %d: %v", len(rs), err)
+	e.require(len(got) == len(rs), "Record of %d answered %d", len(rs), len(got))
+	return got
+}
+
+// recordOK writes records in one batch, which must all be accepted.
+func (e *env) recordOK(rs ...store.Record) []store.RecordResult {
+	e.Helper()
+	got := e.recordAll(rs...)
+	for _, r := range got {
+		e.require(r.Err == nil, "Record: %v", r.Err)
+		for _, q := range r.Enqueued {
+			e.remember(q.ID)
+		}
 	}
 	return got
 }
 
-// record writes one thing, which must be accepted.
+// record writes one record, which must be accepted.
 func (e *env) record(r store.Record) store.RecordResult {
 	e.Helper()
-	got := e.recordAll(r)[0]
-	if got.Err != nil {
-		e.Fatalf("Record: %v", got.Err)
-	}
-	for _, q := range got.Enqueued {
-		e.remember(q.ID)
-	}
-	return got
+	return e.recordOK(r)[0]
 }
 
 // steps reads the recorded tries of a task.
 func (e *env) steps(id task.ID) []task.Step {
 	e.Helper()
 	return e.history(id).Steps
-}
-
-func stepStored(e *env) {
-	id := e.one()
-	c := e.a.take(id)
-	e.pass(time.Second)
-	now := e.now()
-	got := e.record(step(c, "charge", `{"id":"ch_1"}`)).Step
-	e.near("CompletedAt", got.CompletedAt, now)
-	e.near("StartedAt", got.StartedAt, now.Add(-2*time.Second))
-	want := task.Step{
-		TaskID: id, Name: "charge", Kind: task.KindStep, State: task.StepCompleted, AttemptNo: 1, Try: 1,
-		Value: json.RawMessage(`{"id":"ch_1"}`), StartedAt: got.StartedAt, CompletedAt: got.CompletedAt,
-	}
-	e.equal("the step answered", got, want)
-	e.equal("the steps stored", e.steps(id), []task.Step{want})
-	if t := e.task(id); t.StepCount != 1 {
-		e.Errorf("StepCount = %d, want 1", t.StepCount)
-	}
-	e.finish(retry(c, 0))
-	again := e.b.take(id)
-	e.equal("the steps of the next attempt", again.Steps, []task.Step{want})
-}
-
-func stepAgain(e *env) {
-	id := e.one()
-	c := e.a.take(id)
-	r := step(c, "charge", `1`)
-	first := e.record(r)
-	e.pass(time.Second)
-	e.unchanged("the same record", func() {
-		e.equal("the step", e.record(r).Step, first.Step)
-	})
-}
-
-func failedTries(e *env) {
-	id := e.one()
-	e.crash(id, 1)
-	c := e.a.take(id)
-	for n := 1; n <= 3; n++ {
-		e.record(try(c, "charge", n))
-	}
-	e.pass(time.Second)
-	e.unchanged("the same failed try", func() {
-		e.equal("the try", e.record(try(c, "charge", 2)).Step, e.steps(id)[1])
-	})
-	t := e.task(id)
-	if t.StepCount != 0 || t.CrashCount != 1 {
-		e.Errorf("after failed tries StepCount = %d and CrashCount = %d, want 0 and 1", t.StepCount, t.CrashCount)
-	}
-	last := step(c, "charge", `1`)
-	last.Step.Try = 4
-	e.record(last)
-	steps := e.steps(id)
-	if len(steps) != 4 {
-		e.Fatalf("%d tries are stored, want 4", len(steps))
-	}
-	for i, s := range steps[:3] {
-		e.equal("the try", s.Try, i+1)
-		e.equal("its state", s.State, task.StepFailed)
-		e.equal("its error", s.Error, &task.Error{Kind: task.KindHandler, Message: fmt.Sprintf("try %d failed", i+1), Step: "charge"})
-	}
-	e.equal("the last try", steps[3].State, task.StepCompleted)
-	e.finish(retry(c, 0))
-	if got := len(e.a.take(id).Steps); got != 4 {
-		e.Errorf("the next attempt gets %d tries, want 4: completed and failed", got)
-	}
-}
-
-func recordedError(e *env) {
-	id := e.one()
-	r := step(e.a.take(id), "charge", "")
-	r.Step.Value, r.Step.Error = nil, &task.Error{Kind: task.KindHandler, Message: "declined", Step: "charge"}
-	e.equal("the error", e.record(r).Step.Error, r.Step.Error)
-	got := e.steps(id)[0]
-	e.equal("the state", got.State, task.StepCompleted)
-	e.equal("the error", got.Error, r.Step.Error)
-	e.equal("the value", got.Value, json.RawMessage(nil))
-}
-
-func stepIndexes(e *env) {
-	id := e.one()
-	c := e.a.take(id)
-	failed := try(c, "b", 1)
-	failed.Step.Index = 1
-	e.record(failed)
-	for index, name := range map[int]string{2: "c", 0: "a"} {
-		r := step(c, name, `1`)
-		r.Step.Index = index
-		e.record(r)
-	}
-	e.finish(retry(c, 0))
-	c = e.a.take(id)
-	r := step(c, "b", `1`)
-	r.Step.Index = 1
-	e.record(r)
-	var got []string
-	for _, s := range e.steps(id) {
-		got = append(got, fmt.Sprintf("%d %s %s", s.Index, s.Name, s.State))
-	}
-	e.equal("the steps", got, []string{"0 a completed", "1 b failed", "1 b completed", "2 c completed"})
-}
-
-func bigValue(e *env) {
-	id := e.one()
-	c := e.a.take(id)
-	big, err := json.Marshal(make([]byte, 200<<10))
-	if err != nil {
-		e.Fatal(err)
-	}
-	e.record(step(c, "s", string(big)))
-	e.finish(retry(c, 0))
-	if got := e.a.take(id).Steps[0].Value; string(got) != string(big) {
-		e.Errorf("a value of %d bytes came back with %d", len(big), len(got))
-	}
-}
-
-func stepForgivesCrashes(e *env) {
-	id := e.one()
-	e.crash(id, 2)
-	e.equal("CrashCount", e.task(id).CrashCount, 2)
-	c := e.a.take(id)
-	e.record(step(c, "s", `1`))
-	t := e.task(id)
-	if t.CrashCount != 0 || t.QuarantineLosses != 0 {
-		e.Errorf("after a completed step CrashCount = %d and SuspectLosses = %d, want 0", t.CrashCount, t.QuarantineLosses)
-	}
-}
-
-func sleepByClock(e *env) {
-	id := e.one()
-	c := e.a.take(id)
-	r := sleep(c, "nap", 5*time.Second)
-	now := e.now()
-	got := e.record(r).Step
-	e.equal("the kind", got.Kind, task.KindSleep)
-	e.near("WakeAt", got.WakeAt, now.Add(5*time.Second))
-	e.pass(time.Second)
-	e.unchanged("the same sleep", func() {
-		e.equal("WakeAt", e.record(r).Step.WakeAt, got.WakeAt)
-	})
-	e.finish(suspend(c, got.WakeAt))
-	e.is(id, task.Pending, task.WaitSleep)
-	e.dueAt(id, got.WakeAt)
-	e.pass(5 * time.Second)
-	steps := e.a.take(id).Steps
-	e.equal("the steps of the next attempt", steps, []task.Step{got})
-}
-
-func sleepUntil(e *env) {
-	c := e.a.take(e.one())
-	r := sleep(c, "nap", time.Hour)
-	r.Step.WakeAt = e.now().Add(9 * time.Second)
-	e.equal("WakeAt", e.record(r).Step.WakeAt, r.Step.WakeAt)
-}
-
-func startEnqueues(e *env) {
-	parent := e.one()
-	c := e.a.take(parent)
-	now, later := e.draft(labels("a", "b")), e.draft(after(time.Minute), queue("slow"))
-	got := e.record(start(c, "fan out", now, later))
-	e.equal("the answers", got.Enqueued, []store.Enqueued{
-		{ID: now.ID, Disposition: store.DispositionCreated}, {ID: later.ID, Disposition: store.DispositionCreated},
-	})
-	child := e.is(now.ID, task.Ready, task.WaitNone)
-	e.equal("the parent", child.ParentID, parent)
-	e.equal("the job", child.JobID, task.ID{})
-	e.equal("the labels", child.Labels, now.Labels)
-	e.is(later.ID, task.Pending, task.WaitDelay)
-	e.equal("StepCount of the parent", e.task(parent).StepCount, 1)
-	e.finish(success(c))
-	e.succeed(now.ID)
-}
-
-func startExisting(e *env) {
-	old := e.one(once("k"))
-	c := e.a.take(e.one())
-	drafts := e.drafts(2, once("k"))
-	r := start(c, "s", drafts...)
-	got := e.record(r)
-	for _, q := range got.Enqueued {
-		if q.ID != old || q.Disposition != store.DispositionExisting {
-			e.Errorf("the start answered %v, want the existing %v", q, old)
-		}
-	}
-	e.equal("the tasks stored", len(e.snap().Tasks), 2)
-	e.equal("the parent of the existing task", e.task(old).ParentID, task.ID{})
-	e.equal("the recorded id", string(got.Step.Value), fmt.Sprintf("%q", old))
-	e.unchanged("the same start", func() { e.equal("the step", e.record(r).Step, got.Step) })
-}
-
-func startAgain(e *env) {
-	c := e.a.take(e.one())
-	r := start(c, "s", e.draft(), e.draft())
-	first := e.record(r)
-	e.succeed(r.Tasks[0].ID)
-	e.unchanged("the same start", func() {
-		again := e.record(r)
-		e.equal("the step", again.Step, first.Step)
-		e.equal("the answers", again.Enqueued, first.Enqueued)
-	})
-}
-
-func progressKept(e *env) {
-	id := e.one()
-	c := e.a.take(id)
-	report := func(p task.Progress) { e.record(store.Record{Lease: c.Lease, Progress: &p}) }
-	report(task.Progress{Current: 1.5, Total: 10, Message: "warming up"})
-	e.equal("the progress", e.task(id).Progress, &task.Progress{Current: 1.5, Total: 10, Message: "warming up"})
-	report(task.Progress{Current: 3})
-	e.equal("the progress", e.task(id).Progress, &task.Progress{Current: 3})
-	e.record(step(c, "s", `1`))
-	e.equal("the progress after a step", e.task(id).Progress, &task.Progress{Current: 3})
-	both := step(c, "s2", `1`)
-	both.Progress = &task.Progress{Current: 4}
-	e.record(both)
-	e.equal("the progress given with a step", e.task(id).Progress, &task.Progress{Current: 4})
-	e.finish(retry(c, 0))
-	e.equal("the progress after a retry", e.task(id).Progress, &task.Progress{Current: 4})
-	c = e.a.take(id)
-	f := success(c)
-	f.Progress = &task.Progress{Current: 5, Total: 5, Message: "all"}
-	e.finish(f)
-	e.equal("the progress given with the end", e.task(id).Progress, f.Progress)
-}
-
-func severalSteps(e *env) {
-	id := e.one()
-	c := e.a.take(id)
-	for _, r := range e.recordAll(step(c, "x", `1`), step(c, "y", `2`), try(c, "z", 1), step(c, "w", `4`)) {
-		if r.Err != nil {
-			e.Errorf("Record: %v", r.Err)
-		}
-	}
-	e.equal("StepCount", e.task(id).StepCount, 3)
-	e.equal("the tries stored", len(e.steps(id)), 4)
-}
-
-func sameNames(e *env) {
-	cs := e.a.takeAll(e.many(3)...)
-	var rs []store.Record
-	for i, c := range cs {
-		done := step(c, "s", fmt.Sprint(i))
-		done.Step.Try = 2
-		rs = append(rs, try(c, "s", 1), done)
-	}
-	first := e.recordAll(rs...)
-	e.unchanged("the same records", func() {
-		for i, r := range e.recordAll(rs...) {
-			if r.Err != nil {
-				e.Errorf("Record: %v", r.Err)
-			}
-			e.equal("the step", r.Step, first[i].Step)
-		}
-	})
-	for i, c := range cs {
-		e.equal("the value", string(e.steps(c.Task.ID)[1].Value), fmt.Sprint(i))
-	}
 }

@@ -10,18 +10,154 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-var stepTxScenes = []scene{
-	{"the value that the function returns is the step's", stepTxValue},
-	{"what the function enqueues is stored with the step", stepTxEnqueues},
-	{"an error of the function rolls back and comes back as it is", stepTxError},
-	{"a panic of the function rolls back", stepTxPanic},
-	{"a lost lease rolls back", stepTxLost},
-	{"a lease lost while the function runs rolls back", stepTxLostMeanwhile},
-	{"another value under a recorded name rolls back", stepTxConflict},
-	{"a cancelled task rolls back", stepTxCancelled},
-	{"the same step again does not write again", stepTxAgain},
-	{"a function that takes too long is rolled back", stepTxTooLong},
-	{"R-21 a slow function does not cost other leases", stepTxSlow},
+var stepTxCases = []testCase{
+	{"the value that the function returns is the step's", func(e *env) {
+		c := e.a.take(e.one())
+		got := e.withTx(c, func(_ context.Context, tx store.Tx) (json.RawMessage, error) {
+			e.check(tx != nil && tx.Driver() != "", "the function is handed the transaction %v", tx)
+			return json.RawMessage(`{"id": 7}`), nil
+		})
+		e.equal("the value", string(got.Value), `{"id": 7}`)
+		e.equal("the state", got.State, task.StepCompleted)
+		e.equal("the steps", e.steps(c.Task.ID), []task.Step{got})
+		e.equal("StepCount", e.task(c.Task.ID).StepCount, 1)
+		e.finish(success(c))
+	}},
+	{"what the function enqueues is stored with the step", func(e *env) {
+		c := e.a.take(e.one())
+		n := e.draft()
+		e.withTx(c, e.enqueuing(n, returnsOne))
+		e.remember(n.ID)
+		e.equal("the steps", len(e.steps(c.Task.ID)), 1)
+		e.b.gets([]task.ID{n.ID})
+	}},
+	{"an error of the function rolls back and comes back as it is", func(e *env) {
+		c := e.a.take(e.one())
+		own := errors.New("own")
+		err := e.rolledBack(c, time.Second, func(context.Context) (json.RawMessage, error) { return nil, own })
+		e.check(identical(err, own), "StepTx returned %v, want the function's error itself", err)
+		e.withTx(c, e.enqueuing(e.draft(), returnsOne))
+	}},
+	{"a panic of the function rolls back", func(e *env) {
+		// The panic may go through to the caller or come back as an error, but it
+		// ends neither the process nor the store, and leaves nothing behind.
+		c := e.a.take(e.one())
+		e.unchanged("a step that panicked", func() {
+			defer func() { _ = recover() }()
+			got, err := e.stepTx(c, time.Second, e.enqueuing(e.draft(), func(context.Context) (json.RawMessage, error) { panic("boom") }))
+			e.check(err != nil || got.Err != nil, "StepTx reports success from a panic")
+		})
+		e.withTx(c, e.enqueuing(e.draft(), returnsOne))
+		e.finish(success(c))
+	}},
+	{"a lost lease rolls back", func(e *env) {
+		c := e.a.take(e.one())
+		e.expire(c)
+		e.wantErr("StepTx", e.rolledBack(c, time.Second, returnsOne), store.ErrLeaseLost)
+		b := e.b.take(c.Task.ID)
+		e.wantErr("StepTx", e.rolledBack(c, time.Second, returnsOne), store.ErrLeaseLost)
+		e.withTx(b, e.enqueuing(e.draft(), returnsOne))
+	}},
+	{"a lease lost while the function runs rolls back, or the step was first", func(e *env) {
+		// The revocation may have to wait for the step's transaction. The
+		// one that commits first is right, and the other does not contradict it.
+		id := e.one()
+		c := e.a.take(id)
+		n := e.draft()
+		var result store.RecordResult
+		var err error
+		e.together(
+			func() { result, err = e.stepTx(c, time.Second, e.enqueuing(n, returnsOne)) },
+			func() {
+				_, err := e.s.Operate(e.Context(), e.ns, forceOf(id))
+				e.check(err == nil, "Operate: %v", err)
+			},
+		)
+		stored := len(e.steps(id)) == 1
+		child, readErr := e.s.Tasks(e.Context(), e.ns, n.ID)
+		e.check(readErr == nil && (len(child) == 1) == stored, "step stored: %v, task enqueued with it: %d, %v", stored, len(child), readErr)
+		if err == nil {
+			err = result.Err
+		}
+		e.check((err == nil) == stored && (err == nil || errors.Is(err, store.ErrLeaseLost)), "StepTx returned %v, step stored: %v", err, stored)
+		e.ended(id, task.Cancelled, task.KindCancelled)
+	}},
+	{"another value under a recorded name and a cancel request roll back", func(e *env) {
+		c := e.a.take(e.one())
+		e.record(step(c, "tx", `2`))
+		e.wantErr("StepTx", e.rolledBack(c, time.Second, returnsOne), store.ErrStepConflict)
+		c = e.a.take(e.one())
+		e.operate(cancelOf(c.Task.ID))
+		e.wantErr("StepTx", e.rolledBack(c, time.Second, returnsOne), store.ErrCancelRequested)
+	}},
+	{"the same step again writes nothing, whatever its function did", func(e *env) {
+		c := e.a.take(e.one())
+		n := e.draft()
+		first := e.withTx(c, e.enqueuing(n, returnsOne))
+		for _, again := range []task.New{n, e.draft()} {
+			e.unchanged("the same step", func() { e.equal("the step", e.withTx(c, e.enqueuing(again, returnsOne)), first) })
+		}
+		e.succeed(n.ID)
+	}},
+	{"a function that takes too long is rolled back", func(e *env) {
+		c := e.a.take(e.one())
+		for what, end := range map[string]func(ctx context.Context) (json.RawMessage, error){
+			"gives up": func(ctx context.Context) (json.RawMessage, error) { return nil, ctx.Err() },
+			"returns":  returnsOne,
+		} {
+			err := e.rolledBack(c, time.Second/2, func(ctx context.Context) (json.RawMessage, error) { <-ctx.Done(); return end(ctx) })
+			e.wantErr("StepTx whose function "+what+" after its time", err, store.ErrStepTxTooLong)
+		}
+		e.a.beat(c.Lease)
+		e.withTx(c, e.enqueuing(e.draft(), returnsOne))
+		e.finish(success(c))
+	}},
+	{"a value returned after the context ended is not stored", func(e *env) {
+		c := e.a.take(e.one())
+		ctx, cancel := context.WithCancel(e.Context())
+		defer cancel()
+		r := step(c, "tx", "")
+		r.Step.Value = nil
+		e.unchanged("a step whose context ended", func() {
+			got, err := e.s.(store.StepTxer).StepTx(ctx, e.ns, r, time.Second, e.enqueuing(e.draft(), func(context.Context) (json.RawMessage, error) {
+				cancel()
+				return json.RawMessage(`1`), nil
+			}))
+			e.check(err != nil, "StepTx answered %+v", got)
+		})
+	}},
+	{"R-21 a slow function does not cost other leases", func(e *env) {
+		slow := e.a.take(e.one())
+		others := e.b.takeAll(e.many(5)...)
+		leases := leasesOf(others)
+		for range 3 {
+			e.together(
+				func() {
+					name := step(slow, "tx", "")
+					name.Step.Value, name.Step.Name = nil, e.newID().String()
+					got, err := e.s.(store.StepTxer).StepTx(e.Context(), e.ns, name, ttl/3, func(ctx context.Context, _ store.Tx) (json.RawMessage, error) {
+						time.Sleep(ttl / 6)
+						return json.RawMessage(`1`), nil
+					})
+					e.check(err == nil && got.Err == nil, "the slow StepTx: %v, %v", err, got.Err)
+				},
+				func() {
+					for range 10 {
+						beats, err := e.s.Heartbeat(e.Context(), e.ns, store.HeartbeatRequest{Worker: e.b.id, TTL: ttl, Leases: leases})
+						e.check(err == nil, "Heartbeat: %v", err)
+						for _, b := range beats {
+							e.check(!b.Lost && b.Cancel == "", "the beat of a lease beside a slow StepTx answered %+v", b)
+						}
+					}
+				},
+			)
+			e.pass(ttl / 3)
+			e.a.beat(slow.Lease)
+			e.b.beat(leases...)
+		}
+		e.reapsNothing()
+		e.finishOK(finishes(append(others, slow), success)...)
+	}},
 }
 
 type txFunc = func(ctx context.Context, tx store.Tx) (json.RawMessage, error)
@@ -41,9 +177,7 @@ func (e *env) enqueuing(n task.New, then func(ctx context.Context) (json.RawMess
 		if err != nil {
 			return nil, err
 		}
-		if len(got) != 1 || got[0].ID != n.ID {
-			e.Errorf("Enqueue in the step's transaction answered %v", got)
-		}
+		e.check(len(got) == 1 && got[0].ID == n.ID, "Enqueue in the step's transaction answered %v", got)
 		return then(ctx)
 	}
 }
@@ -68,189 +202,9 @@ func (e *env) rolledBack(c store.Claimed, limit time.Duration, then func(ctx con
 func (e *env) withTx(c store.Claimed, fn txFunc) task.Step {
 	e.Helper()
 	got, err := e.stepTx(c, time.Second, fn)
-	if err != nil || got.Err != nil {
-		e.Fatalf("StepTx: %v, %v", err, got.Err)
-	}
+	e.require(err == nil && got.Err == nil, "StepTx: %v, %v", err, got.Err)
 	return got.Step
-}
-
-func stepTxValue(e *env) {
-	c := e.a.take(e.one())
-	got := e.withTx(c, func(_ context.Context, tx store.Tx) (json.RawMessage, error) {
-		if tx == nil || tx.Driver() == "" {
-			e.Errorf("the function is handed the transaction %v", tx)
-		}
-		return json.RawMessage(`{"id": 7}`), nil
-	})
-	e.equal("the value", string(got.Value), `{"id": 7}`)
-	e.equal("the state", got.State, task.StepCompleted)
-	e.equal("the steps", e.steps(c.Task.ID), []task.Step{got})
-	e.equal("StepCount", e.task(c.Task.ID).StepCount, 1)
-	e.finish(success(c))
-}
-
-func stepTxEnqueues(e *env) {
-	c := e.a.take(e.one())
-	n := e.draft()
-	e.withTx(c, e.enqueuing(n, returnsOne))
-	e.remember(n.ID)
-	e.equal("the steps", len(e.steps(c.Task.ID)), 1)
-	e.b.gets([]task.ID{n.ID})
 }
 
 // identical is == on purpose: the error must come back as it is, not wrapped.
 func identical(a, b any) bool { return a == b }
-
-func stepTxError(e *env) {
-	c := e.a.take(e.one())
-	own := errors.New("own")
-	if err := e.rolledBack(c, time.Second, func(context.Context) (json.RawMessage, error) { return nil, own }); !identical(err, own) {
-		e.Errorf("StepTx returned %v, want the function's error itself", err)
-	}
-	e.withTx(c, e.enqueuing(e.draft(), returnsOne))
-}
-
-func stepTxPanic(e *env) {
-	// The panic may go through to the caller or come back as an error, but it
-	// ends neither the process nor the store, and leaves nothing behind.
-	c := e.a.take(e.one())
-	e.unchanged("a step that panicked", func() {
-		defer func() { _ = recover() }()
-		got, err := e.stepTx(c, time.Second, e.enqueuing(e.draft(), func(context.Context) (json.RawMessage, error) { panic("boom") }))
-		if err == nil && got.Err == nil {
-			e.Errorf("StepTx reports success from a panic")
-		}
-	})
-	e.withTx(c, e.enqueuing(e.draft(), returnsOne))
-	e.finish(success(c))
-}
-
-func stepTxLost(e *env) {
-	c := e.a.take(e.one())
-	e.expire(c)
-	e.wantErr("StepTx", e.rolledBack(c, time.Second, returnsOne), store.ErrLeaseLost)
-	b := e.b.take(c.Task.ID)
-	e.wantErr("StepTx", e.rolledBack(c, time.Second, returnsOne), store.ErrLeaseLost)
-	e.withTx(b, e.enqueuing(e.draft(), returnsOne))
-}
-
-func stepTxLostMeanwhile(e *env) {
-	// The revocation may have to wait for the step's transaction. Whoever
-	// commits first is right, and the other one does not contradict.
-	id := e.one()
-	c := e.a.take(id)
-	n := e.draft()
-	var result store.RecordResult
-	var err error
-	e.together(
-		func() { result, err = e.stepTx(c, time.Second, e.enqueuing(n, returnsOne)) },
-		func() {
-			if _, err := e.s.Operate(e.Context(), e.ns, forceOf(id)); err != nil {
-				e.Errorf("Operate: %v", err)
-			}
-		},
-	)
-	stored := len(e.steps(id)) == 1
-	child, readErr := e.s.Tasks(e.Context(), e.ns, n.ID)
-	if readErr != nil || (len(child) == 1) != stored {
-		e.Errorf("step stored: %v, task enqueued with it: %d, %v", stored, len(child), readErr)
-	}
-	if err == nil {
-		err = result.Err
-	}
-	if (err == nil) != stored || err != nil && !errors.Is(err, store.ErrLeaseLost) {
-		e.Errorf("StepTx returned %v, step stored: %v", err, stored)
-	}
-	e.ended(id, task.Cancelled, task.KindCancelled)
-}
-
-func stepTxConflict(e *env) {
-	c := e.a.take(e.one())
-	e.record(step(c, "tx", `2`))
-	e.wantErr("StepTx", e.rolledBack(c, time.Second, returnsOne), store.ErrStepConflict)
-}
-
-func stepTxCancelled(e *env) {
-	c := e.a.take(e.one())
-	e.operate(cancelOf(c.Task.ID))
-	e.wantErr("StepTx", e.rolledBack(c, time.Second, returnsOne), store.ErrCancelRequested)
-}
-
-func stepTxAgain(e *env) {
-	c := e.a.take(e.one())
-	n := e.draft()
-	first := e.withTx(c, e.enqueuing(n, returnsOne))
-	e.unchanged("the same step", func() {
-		got, err := e.stepTx(c, time.Second, e.enqueuing(n, returnsOne))
-		if err != nil || got.Err != nil {
-			e.Fatalf("StepTx: %v, %v", err, got.Err)
-		}
-		e.equal("the step", got.Step, first)
-	})
-}
-
-func stepTxTooLong(e *env) {
-	c := e.a.take(e.one())
-	waits := func(ctx context.Context) { <-ctx.Done() }
-	err := e.rolledBack(c, time.Second/2, func(ctx context.Context) (json.RawMessage, error) {
-		waits(ctx)
-		return nil, ctx.Err()
-	})
-	e.wantErr("StepTx whose function gives up", err, store.ErrStepTxTooLong)
-	err = e.rolledBack(c, time.Second/2, func(ctx context.Context) (json.RawMessage, error) {
-		waits(ctx)
-		return json.RawMessage(`1`), nil
-	})
-	e.wantErr("StepTx whose function does not care", err, store.ErrStepTxTooLong)
-	e.a.beat(c.Lease)
-	e.withTx(c, e.enqueuing(e.draft(), returnsOne))
-	e.finish(success(c))
-}
-
-func stepTxSlow(e *env) {
-	slow := e.a.take(e.one())
-	others := e.b.takeAll(e.many(5)...)
-	var leases []task.Lease
-	for _, c := range others {
-		leases = append(leases, c.Lease)
-	}
-	for range 3 {
-		e.together(
-			func() {
-				name := step(slow, "tx", "")
-				name.Step.Value, name.Step.Name = nil, e.newID().String()
-				got, err := e.s.(store.StepTxer).StepTx(e.Context(), e.ns, name, ttl/3, func(ctx context.Context, _ store.Tx) (json.RawMessage, error) {
-					time.Sleep(ttl / 6)
-					return json.RawMessage(`1`), nil
-				})
-				if err != nil || got.Err != nil {
-					e.Errorf("the slow StepTx: %v, %v", err, got.Err)
-				}
-			},
-			func() {
-				for range 10 {
-					beats, err := e.s.Heartbeat(e.Context(), e.ns, store.HeartbeatRequest{Worker: e.b.id, TTL: ttl, Leases: leases})
-					if err != nil {
-						e.Errorf("Heartbeat: %v", err)
-						return
-					}
-					for _, b := range beats {
-						if b.Lost || b.Cancel != "" {
-							e.Errorf("the beat of a lease beside a slow StepTx answered %+v", b)
-						}
-					}
-				}
-			},
-		)
-		e.pass(ttl / 3)
-		e.a.beat(slow.Lease)
-		e.b.beat(leases...)
-	}
-	if got := e.reap().Reaped; len(got) != 0 {
-		e.Errorf("reaped %v", got)
-	}
-	for _, c := range others {
-		e.finish(success(c))
-	}
-	e.finish(success(slow))
-}

@@ -4,23 +4,29 @@
 //
 // What the suite promises:
 //
-//   - Every scene starts from an empty store, in a testing/synctest bubble, so
+//   - Every case starts from an empty store, in a testing/synctest bubble, so
 //     that hours cost nothing and no result depends on how fast a machine is.
 //     Stores must therefore take their time from time.Now and be opened by
 //     Harness.Open inside the bubble.
-//   - Every scene ends with a snapshot of all namespaces it used, on which
+//   - Every case ends with a snapshot of all namespaces it used, on which
 //     store.Check finds nothing, in which every acknowledged task exists, and
 //     which the Reader shows exactly as store.Derive says.
-//   - Scenes named R-… are the interleavings of the lease law: the ordered ones
-//     are played step by step, the concurrent ones many times over with real
+//   - Cases named R-… are the interleavings of the lease law: the ordered ones
+//     run step by step, the concurrent ones many times over with real
 //     goroutines. Run them with -race.
-//   - Nothing is skipped. Scenes of an optional interface (store.StepTxer,
-//     store.Notifier) belong to the suite of the stores that implement it.
+//   - Nothing is skipped. Cases of an optional interface (store.StepTxer,
+//     store.Notifier, store.WaitingClaimer) belong to the suite of the stores
+//     that implement it.
 //
 // Instants and durations are compared to the microsecond where they are handed
 // through, and with a tolerance where the store's clock made them.
 //
-// The suite asks for behaviour only: no scene knows a table, a statement or a
+// The files are named after the verbs of the port; each holds the cases of a
+// verb beside the helpers that only they need. What several verbs share is in
+// env.go (the fixture of a case), env_worker.go, draft.go, situations.go and
+// assert.go.
+//
+// The suite asks for behaviour only: no case knows a table, a statement or a
 // field of a store. The package needs the standard library, task and store.
 package storetest
 
@@ -45,31 +51,37 @@ type Harness struct {
 	Second func(t *testing.T, first store.Store) store.Store
 
 	// Kill makes the process of worker w, which joined through s, look dead at
-	// once. Nil: in this kind of store only an expired lease tells.
+	// once. Nil: in this kind of store only an expired lease shows it.
 	Kill func(t *testing.T, s store.Store, w store.WorkerID)
 
-	// Repeat is how often a concurrent scene is played. 0: 200.
+	// Repeat is how often a concurrent case runs. 0: 200.
 	Repeat int
 }
 
-// scene is one story, told to an empty store.
-type scene struct {
+// testCase is one statement about stores, and what shows it on an empty store.
+type testCase struct {
 	name string
-	play func(e *env)
+	run  func(e *env)
 }
 
-// Run plays the whole suite against the stores that h opens.
+// suite is a topic.
+type suite struct {
+	name  string
+	cases []testCase
+}
+
+// Run runs the whole suite against the stores that h opens.
 func Run(t *testing.T, h Harness) {
 	if h.Repeat == 0 {
 		h.Repeat = 200
 	}
-	for _, act := range acts(t, h) {
-		t.Run(act.name, func(t *testing.T) {
-			for _, sc := range act.scenes {
-				t.Run(sc.name, func(t *testing.T) {
+	for _, s := range suites(t, h) {
+		t.Run(s.name, func(t *testing.T) {
+			for _, c := range s.cases {
+				t.Run(c.name, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						e := newEnv(t, h)
-						sc.play(e)
+						c.run(e)
 						e.verify()
 					})
 				})
@@ -78,61 +90,56 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// act is a topic of the suite.
-type act struct {
-	name   string
-	scenes []scene
-}
-
-// acts returns the topics that stores of this kind have to pass: all, less
+// suites returns the topics that stores of this kind have to pass: all, less
 // those of the optional interfaces that they do not implement.
-func acts(t *testing.T, h Harness) []act {
-	all := []act{
-		{"Enqueue", enqueueScenes},
-		{"Values", valueScenes},
-		{"Idempotency", idempotencyScenes},
-		{"Job", jobScenes},
-		{"Edge", edgeScenes},
-		{"Namespace", namespaceScenes},
-		{"Moves", moveScenes},
-		{"Claim", claimScenes},
-		{"Order", orderScenes},
-		{"Suspect", suspectScenes},
-		{"Heartbeat", heartbeatScenes},
-		{"Finish", finishScenes},
-		{"FinishGuard", finishGuardScenes},
-		{"FinishCancelled", finishCancelledScenes},
-		{"Batch", batchScenes},
-		{"Many", manyScenes},
-		{"Record", recordScenes},
-		{"RecordGuard", recordGuardScenes},
-		{"Cancel", cancelScenes},
-		{"Retry", retryScenes},
-		{"Operate", operateScenes},
-		{"Key", keyScenes},
-		{"KeyWake", keyWakeScenes},
-		{"KeyCap", keyCapScenes},
-		{"Reap", reapScenes},
-		{"Worker", workerScenes},
-		{"Deadline", deadlineScenes},
-		{"Read", readScenes},
-		{"List", listScenes},
-		{"Race", raceScenes},
-		{"Concurrent", concurrentScenes},
-		{"Crossing", crossingScenes},
-		{"Walk", walkScenes},
-		{"Guard", guardScenes},
-		{"GuardMore", guardMoreScenes},
-		{"GuardTwin", guardTwinScenes},
-		{"TwinRow", twinRowScenes},
+func suites(t *testing.T, h Harness) []suite {
+	all := []suite{
+		{"Enqueue", enqueueCases},
+		{"EnqueueAgain", enqueueAgainCases},
+		{"Values", valueCases},
+		{"Claim", claimCases},
+		{"ClaimLanes", claimLaneCases},
+		{"ClaimQuarantine", claimQuarantineCases},
+		{"Heartbeat", heartbeatCases},
+		{"Finish", finishCases},
+		{"FinishLease", finishLeaseCases},
+		{"FinishBatch", finishBatchCases},
+		{"FinishMany", finishManyCases},
+		{"Record", recordCases},
+		{"RecordLease", recordLeaseCases},
+		{"Reap", reapCases},
+		{"ReapCrash", reapCrashCases},
+		{"ReapEligible", reapEligibleCases},
+		{"ReapDeadline", reapDeadlineCases},
+		{"Operate", operateCases},
+		{"OperateSeen", operateSeenCases},
+		{"Cancel", cancelCases},
+		{"Retry", retryCases},
+		{"Pause", pauseCases},
+		{"Read", readCases},
+		{"List", listCases},
+		{"Keys", keyCases},
+		{"KeysWake", keyWakeCases},
+		{"Edges", edgeCases},
+		{"Jobs", jobCases},
+		{"Namespaces", namespaceCases},
+		{"NamespaceWorkers", namespaceWorkerCases},
+		{"Verbs", verbCases},
+		{"Concurrent", concurrentCases},
+		{"ConcurrentSubmit", concurrentSubmitCases},
+		{"ConcurrentGraph", concurrentGraphCases},
+		{"Walk", walkCases},
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := h.Open(t)
+		if _, ok := s.(store.WaitingClaimer); ok {
+			all = append(all, suite{"ClaimWait", claimWaitCases})
+		}
 		if _, ok := s.(store.StepTxer); ok {
-			all = append(all, act{"StepTx", stepTxScenes}, act{"GuardStepTx", guardStepTxScenes})
+			all = append(all, suite{"StepTx", stepTxCases})
 		}
 		if _, ok := s.(store.Notifier); ok {
-			all = append(all, act{"Notify", notifyScenes}, act{"GuardNotify", guardNotifyScenes})
+			all = append(all, suite{"Notify", notifyCases})
 		}
 	})
 	return all

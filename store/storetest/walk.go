@@ -1,25 +1,82 @@
 package storetest
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-var walkScenes = []scene{
-	{"a random walk of all operations keeps the invariants (seed 1)", func(e *env) { walk(e, 1) }},
-	{"a random walk of all operations keeps the invariants (seed 2)", func(e *env) { walk(e, 2) }},
-	{"a random walk of all operations keeps the invariants (seed 3)", func(e *env) { walk(e, 3) }},
-	{"a random walk of all operations keeps the invariants (seed 4)", func(e *env) { walk(e, 4) }},
+var walkCases = []testCase{
+	{"random verbs keep the invariants (seed 1)", func(e *env) { walk(e, 1) }},
+	{"random verbs keep the invariants (seed 2)", func(e *env) { walk(e, 2) }},
+	{"random verbs keep the invariants (seed 3)", func(e *env) { walk(e, 3) }},
+	{"random verbs keep the invariants (seed 4)", func(e *env) { walk(e, 4) }},
+	{"the same IDs in another namespace change no answer and no row (seed 1)", func(e *env) { walkBeside(e, 1) }},
+	{"the same IDs in another namespace change no answer and no row (seed 2)", func(e *env) { walkBeside(e, 2) }},
 }
 
-// walker wanders through a store.
+// walk runs random verbs, most of them sensible, and looks at the store now
+// and then.
+func walk(e *env, seed uint64) {
+	w := e.walker(seed, seed)
+	for i := range 3 * e.h.Repeat {
+		did, pause := w.step()
+		e.pass(pause)
+		if i%20 == 0 || e.Failed() {
+			w.look()
+		}
+		e.require(!e.Failed(), "verb %d of seed %d: %s", i, seed, did)
+	}
+	w.look()
+}
+
+// walkBeside runs the same random verbs in two stores, in one of them beside
+// another namespace that draws the same IDs and does other things with them.
+func walkBeside(e *env, seed uint64) {
+	alone, beside := e.on(e.h.Open(e.T), namespace), e.in(otherNamespace)
+	alone.follow(e)
+	beside.follow(e)
+	w, same, other := e.walker(seed, seed), alone.walker(seed, seed), beside.walker(seed, seed+100)
+	for i := range 2 * e.h.Repeat {
+		began := e.now()
+		did, pause := w.step()
+		want, _ := same.step()
+		e.require(did == want, "verb %d of seed %d differs beside the same IDs:\n got %s\nwant %s", i, seed, did, want)
+		other.step()
+		e.require(e.now().Equal(began), "the verbs take time, so that instants cannot be compared")
+		if i%20 == 0 {
+			got, want := e.snap(), alone.snap()
+			got.Generation, want.Generation = "", ""
+			e.sameJSON("what is stored beside the same IDs", got, want)
+			e.equal("the queues", e.queueList(), alone.queueList())
+			filters := mapped(w.graphs, func(g *graph) store.Filter { return store.Filter{Job: g.sub.Job.ID} })
+			for _, f := range append(filters, store.Filter{Queue: "q0"}, store.Filter{Labels: map[string]string{"team": "1"}}, store.Filter{States: []task.State{task.Failed}}) {
+				f.Limit = store.MaxLimit
+				e.lists(f, mapped(of(want.Tasks, func(t task.Task) bool { return f.Selects(&t) }), idOf)...)
+			}
+			for _, id := range w.ids[max(0, len(w.ids)-5):] {
+				got, err := e.s.History(e.Context(), e.ns, id)
+				want, err2 := alone.s.History(e.Context(), e.ns, id)
+				e.equal("the history", fmt.Sprint(printed(got), err), fmt.Sprint(printed(want), err2))
+			}
+			e.require(!e.Failed(), "verb %d of seed %d: %s", i, seed, did)
+		}
+		e.pass(pause)
+	}
+}
+
+// walker runs random verbs. Walkers with the same order draw IDs at the same
+// verbs, whatever they do with them.
 type walker struct {
 	*env
-	rand   *rand.Rand
+	order  *rand.Rand // which verb comes next, and when
+	rand   *rand.Rand // everything else
 	ids    []task.ID
 	graphs []*graph
 	held   []store.Claimed // leases handed out, lost ones among them
@@ -28,23 +85,11 @@ type walker struct {
 	states map[task.ID]task.State
 }
 
-// walk plays random operations, most of them sensible, and looks at the store
-// now and then.
-func walk(e *env, seed uint64) {
-	w := &walker{
-		env: e, rand: rand.New(rand.NewPCG(seed, seed)),
+func (e *env) walker(order, rest uint64) *walker {
+	return &walker{
+		env: e, order: rand.New(rand.NewPCG(order, order)), rand: rand.New(rand.NewPCG(rest, rest)),
 		steps: map[string]string{}, epochs: map[task.ID]int64{}, states: map[task.ID]task.State{},
 	}
-	for i := range 3 * e.h.Repeat {
-		what := w.step()
-		if i%20 == 0 || e.Failed() {
-			w.look()
-		}
-		if e.Failed() {
-			e.Fatalf("operation %d of seed %d: %s", i, seed, what)
-		}
-	}
-	w.look()
 }
 
 // pick returns a random element, or the zero value of an empty list.
@@ -58,7 +103,7 @@ func pick[T any](w *walker, from []T) T {
 
 // options returns random properties for a draft.
 func (w *walker) options() []opt {
-	opts := []opt{attempts(1000), priority(1 + w.rand.IntN(3)), queue(fmt.Sprint("q", w.rand.IntN(3)))}
+	opts := []opt{attempts(1000), priority(1 + w.rand.IntN(3)), queue(fmt.Sprint("q", w.rand.IntN(3))), labels("team", fmt.Sprint(w.rand.IntN(3)))}
 	if w.rand.IntN(2) == 0 {
 		opts = append(opts, key(fmt.Sprint("k", w.rand.IntN(3)), 1+w.rand.IntN(2)))
 	}
@@ -68,96 +113,117 @@ func (w *walker) options() []opt {
 	if w.rand.IntN(4) == 0 {
 		opts = append(opts, expires(time.Duration(1+w.rand.IntN(30))*time.Second))
 	}
+	if w.rand.IntN(4) == 0 {
+		opts = append(opts, input(fmt.Sprintf("%q", strings.Repeat(fmt.Sprint(w.rand.IntN(10)), 5000))))
+	}
 	return opts
 }
 
-// step does one thing and says what.
-func (w *walker) step() string {
-	switch w.rand.IntN(16) {
+// step runs one verb, says what it did and what was answered, and how long to
+// pause after it.
+func (w *walker) step() (did string, pause time.Duration) {
+	w.Helper()
+	switch w.order.IntN(17) {
 	case 0, 1:
-		w.ids = append(w.ids, w.one(w.options()...))
-		return "enqueue"
+		return w.enqueueSome(), 0
 	case 2:
-		return w.enqueueJob()
+		return w.enqueueJob(), 0
 	case 3, 4, 5:
-		got := w.a.claim(limit(1+w.rand.IntN(4)), slots(32, 0)).Tasks
-		w.held = append(w.held, got...)
-		return fmt.Sprintf("claim of %v", claimedIDs(got))
+		got := w.a.claim(limit(1+w.rand.IntN(4)), slots(32, 0))
+		w.held = append(w.held, got.Tasks...)
+		return "claim: " + printed(got), 0
 	case 6, 7, 8, 9:
-		return w.end()
-	case 10:
-		return w.showSomething()
-	case 11:
-		w.pass(time.Duration(w.rand.IntN(2000)) * time.Millisecond)
-		return "time"
+		return w.end(), 0
+	case 10, 11:
+		return w.recordSomething(), 0
 	case 12:
-		if c := pick(w, w.held); w.rand.IntN(2) == 0 {
-			w.a.beat(c.Lease)
+		return "time", time.Duration(w.order.IntN(2000)) * time.Millisecond
+	case 13:
+		c := pick(w, w.held)
+		if w.rand.IntN(2) == 0 {
+			return fmt.Sprintf("reap: %v", w.reap()), 0
 		}
-		return fmt.Sprintf("reap of %v", w.reap().Reaped)
+		return fmt.Sprintf("heartbeat of %v: %v", c.Task.ID, w.a.beat(c.Lease)), 0
 	default:
-		return w.command()
+		return w.command(), 0
 	}
 }
 
+// printed returns an answer as text, less what differs between stores.
+func printed(answer any) string {
+	if r, ok := answer.(store.ClaimResult); ok {
+		r.Tasks = slices.Clone(r.Tasks)
+		for i := range r.Tasks {
+			r.Tasks[i].Lease.Generation = ""
+		}
+		answer = r
+	}
+	text, err := json.Marshal(answer)
+	return fmt.Sprint(string(text), err)
+}
+
+// enqueueSome submits two tasks, of which the second may need the first.
+func (w *walker) enqueueSome() string {
+	x, y := w.draft(w.options()...), w.draft(w.options()...)
+	switch w.rand.IntN(3) {
+	case 0:
+		y.Needs = []task.Edge{{Needs: x.ID, Kind: pick(w, []task.EdgeKind{task.OnSuccess, task.OnFailed, task.OnDone})}}
+	case 1:
+		y.IdempotencyKey = fmt.Sprint(w.rand.IntN(30))
+	}
+	got := w.submit(store.Submission{Tasks: []task.New{x, y}})
+	w.ids = append(w.ids, got[0].ID, got[1].ID)
+	return fmt.Sprintf("enqueue: %v", got)
+}
+
 func (w *walker) enqueueJob() string {
-	g := w.graph("a", "b", "c: a", "d: a *b", "e: !a", "f: c d")
-	for _, node := range []string{"a", "b", "c", "d", "e", "f"} {
+	g := w.graph(pick(w, [][]string{{"a", "b", "c: a", "d: a *b", "e: !a", "f: c d"}, {"a", "b: a", "c", "d: c", "e: *c !b", "f: e"}})...)
+	nodes := []string{"a", "b", "c", "d", "e", "f"}
+	for _, node := range nodes {
 		g.with(node, w.options()...)
 	}
 	g.submit()
 	w.graphs = append(w.graphs, g)
-	w.ids = append(w.ids, g.all("a", "b", "c", "d", "e", "f")...)
+	w.ids = append(w.ids, g.all(nodes...)...)
 	return "enqueue of a job"
 }
 
 func (w *walker) end() string {
 	var fs []store.Finish
-	what := "finish"
+	did := "finish"
 	for range 1 + w.rand.IntN(3) {
-		c := pick(w, w.held)
-		o := pick(w, outcomes)
+		c, o := pick(w, w.held), pick(w, outcomes)
 		f := o.end(c)
-		if f.Delay == time.Minute {
-			f.Delay = time.Second
-		}
+		f.Delay = min(f.Delay, time.Second)
 		fs = append(fs, f)
-		what += fmt.Sprintf(" %v with %s;", c.Task.ID, o.name)
+		did += fmt.Sprintf(" %v with %s;", c.Task.ID, o.name)
 	}
-	w.finishAll(fs...)
-	return what
+	return fmt.Sprintf("%s: %v", did, w.finishAll(fs...))
 }
 
-func (w *walker) showSomething() string {
-	c := pick(w, w.held)
-	name := fmt.Sprint("s", w.rand.IntN(3))
-	value := fmt.Sprint(w.rand.IntN(2))
-	rs := []store.Record{step(c, name, value), try(c, name, 1), sleep(c, "nap", time.Second), start(c, "start", w.draft(w.options()...))}
-	w.recordAll(pick(w, rs))
-	return fmt.Sprintf("record of %v", c.Task.ID)
+func (w *walker) recordSomething() string {
+	c, child := pick(w, w.held), w.draft(w.options()...)
+	name, value := fmt.Sprint("s", w.rand.IntN(3)), fmt.Sprint(w.rand.IntN(2))
+	r := pick(w, []store.Record{step(c, name, value), step(c, name, value), try(c, name, 1), sleep(c, "nap", time.Second), start(c, "start", child)})
+	got := w.recordAll(r)[0]
+	return fmt.Sprintf("record of %v: %s %v %v", c.Task.ID, printed(got.Step), got.Enqueued, got.Err)
 }
 
 func (w *walker) command() string {
 	id := pick(w, w.ids)
 	cmds := []store.Command{
-		cancelOf(id), forceOf(id), retryOf(id), retryOf(id),
-		store.UnblockTask{Task: id},
-		store.UnblockTask{Task: id},
-		store.DeleteTask{Task: id},
-		store.PauseQueue{Queue: "q0"},
-		store.ResumeQueue{Queue: "q0"},
-		store.PauseQueue{Queue: "q1"},
-		store.ResumeQueue{Queue: "q1"},
+		cancelOf(id), forceOf(id), retryOf(id), retryOf(id), unblockOf(id, ""), unblockOf(id, `1`), deleteOf(id),
+		pauseOf("q0"), resumeOf("q0"), pauseOf("q1"), resumeOf("q1"),
 	}
 	if len(w.graphs) > 0 && w.rand.IntN(4) == 0 {
-		cmds = []store.Command{store.CancelJob{Job: pick(w, w.graphs).sub.Job.ID}}
+		cmds = []store.Command{cancelJobOf(pick(w, w.graphs).sub.Job.ID)}
 	}
 	cmd := pick(w, cmds)
 	got := w.env.command(cmd)
 	if d, ok := cmd.(store.DeleteTask); ok && got.Err == nil {
 		w.forget(d.Task)
 	}
-	return fmt.Sprintf("%T %+v: %v", cmd, cmd, got.Err)
+	return fmt.Sprintf("%T %+v: %+v", cmd, cmd, got)
 }
 
 // look verifies the store and compares it with the last look.
@@ -166,23 +232,18 @@ func (w *walker) look() {
 	w.verify()
 	snap := w.snap()
 	for _, t := range snap.Tasks {
-		if t.Epoch < w.epochs[t.ID] {
-			w.Errorf("I4 the epoch of %v went from %d to %d", t.ID, w.epochs[t.ID], t.Epoch)
-		}
-		if w.states[t.ID] == task.Succeeded && t.State != task.Succeeded {
-			w.Errorf("I3 task %v left %s for %s", t.ID, w.states[t.ID], t.State)
-		}
+		w.check(t.Epoch >= w.epochs[t.ID], "I4 the epoch of %v went from %d to %d", t.ID, w.epochs[t.ID], t.Epoch)
+		w.check(w.states[t.ID] != task.Succeeded || t.State == task.Succeeded, "I3 task %v left %s for %s", t.ID, w.states[t.ID], t.State)
 		w.epochs[t.ID], w.states[t.ID] = t.Epoch, t.State
 	}
 	for _, s := range snap.Steps {
-		name := fmt.Sprint(s.TaskID, s.Name)
 		if s.State != task.StepCompleted {
 			continue
 		}
+		name := fmt.Sprint(s.TaskID, s.Name)
 		value := fmt.Sprint(string(s.Value), s.WakeAt, s.CompletedAt)
-		if old, ok := w.steps[name]; ok && old != value {
-			w.Errorf("I6 the step %s changed from %s to %s", name, old, value)
-		}
+		old, ok := w.steps[name]
+		w.check(!ok || old == value, "I6 the step %s changed from %s to %s", name, old, value)
 		w.steps[name] = value
 	}
 }

@@ -1,10 +1,10 @@
 // Package event is the closed set of things that happen to tasks, one Go type
 // each, and the Sink that receives them.
 //
-// Events are told after the fact: task.started just after the claim
+// Events are emitted after the fact: task.started just after the claim
 // committed, step.started just before the step's function runs, completed and
 // failed just after the write committed. They are derived, may be lost with
-// the process, and are never read to decide anything.
+// the process, and no decision is based on them. [Encoder] writes them as JSON.
 package event
 
 import (
@@ -129,7 +129,7 @@ type (
 		task.Progress
 	}
 	// StreamChunk is a piece of the handler's live output (weaver.Emit). It is
-	// told and not stored.
+	// emitted and not stored.
 	StreamChunk struct {
 		Header
 		Stream string `json:"stream"` // which of the handler's streams, for example "stdout"

@@ -23,7 +23,7 @@ func (h JobHeader) Head() Header {
 
 func (JobHeader) sealed() {}
 
-// The events of a job's life. They are derived by whoever watches a job.
+// The events of a job's life. A process that watches a job derives them.
 type (
 	// JobStarted says that a process begins to work on a job.
 	JobStarted struct {

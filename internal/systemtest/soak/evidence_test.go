@@ -90,7 +90,7 @@ func (e *evidence) read(ctx context.Context, db *sqlite.DB) (err error) {
 	if err := db.DB().QueryRowContext(ctx, "PRAGMA integrity_check").Scan(&e.integrity); err != nil {
 		return err
 	}
-	if err := db.DB().QueryRowContext(ctx, "SELECT count(*) FROM workers").Scan(&e.workers); err != nil {
+	if err := db.DB().QueryRowContext(ctx, "SELECT count(*) FROM weaver_workers").Scan(&e.workers); err != nil {
 		return err
 	}
 	rows, err := db.DB().QueryContext(ctx, "SELECT task, step, attempt, life FROM effects")

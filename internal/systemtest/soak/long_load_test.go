@@ -292,6 +292,6 @@ func (s *soak) visit(ctx context.Context) error {
 // prune removes old entries of the audit, which remembers deleted tasks for
 // ever, so that the file can be flat.
 func (s *soak) prune(ctx context.Context) error {
-	_, err := s.db.DB().ExecContext(ctx, "DELETE FROM audit WHERE at < ?", time.Now().Add(-time.Second).UnixMicro())
+	_, err := s.db.DB().ExecContext(ctx, "DELETE FROM weaver_audit WHERE at < ?", time.Now().Add(-time.Second).UnixMicro())
 	return err
 }

@@ -178,7 +178,7 @@ func (s *soak) look() (l sample) {
 	l.heap = int64(mem.HeapAlloc)
 	l.wal, l.file = s.sizeOf("-wal"), s.sizeOf("")
 	l.rows = s.rows()
-	l.kept = s.count("SELECT count(*) FROM tasks WHERE namespace = ?", jobsNamespace)
+	l.kept = s.count("SELECT count(*) FROM weaver_tasks WHERE namespace = ?", jobsNamespace)
 	return l
 }
 
@@ -194,7 +194,7 @@ func (s *soak) sizeOf(suffix string) int64 {
 func (s *soak) rows() int64 {
 	s.Helper()
 	names, err := s.db.DB().QueryContext(s.Context(),
-		"SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c ON c.name = 'namespace' WHERE m.type = 'table' AND m.name NOT IN ('audit', 'workers')")
+		"SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c ON c.name = 'namespace' WHERE m.type = 'table' AND m.name NOT IN ('weaver_audit', 'weaver_workers')")
 	s.must(err)
 	defer names.Close()
 	var parts []string

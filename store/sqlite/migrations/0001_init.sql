@@ -1,18 +1,22 @@
+-- Every table and index has the prefix weaver_: the same file may hold the
+-- user's own tables.
+--
 -- Ids are 16-byte blobs (ULIDs sort by creation), instants and durations are
--- integers of microseconds, maps and errors are JSON text. Tables are clustered
--- by their key, namespace first. Nothing that a claim or a finish changes is in
--- an index, but for the small one over tasks that need a person's eye.
+-- integers of microseconds, booleans are 0 and 1, maps and errors are JSON
+-- text. Tables are clustered by their key, namespace first. No column that a
+-- claim or a successful finish changes is in an index; the one over failed,
+-- blocked and cancelled tasks is small.
 
-CREATE TABLE store_meta (
-  namespace TEXT NOT NULL,   -- '' for what holds for all
+CREATE TABLE weaver_store_meta (
+  namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
   key       TEXT NOT NULL,
   value     TEXT NOT NULL,
   PRIMARY KEY (namespace, key)
 ) WITHOUT ROWID;
 
-INSERT INTO store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));
+INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));
 
-CREATE TABLE jobs (
+CREATE TABLE weaver_jobs (
   namespace        TEXT NOT NULL,
   job_id           BLOB NOT NULL,
   name             TEXT NOT NULL,
@@ -34,65 +38,70 @@ CREATE TABLE jobs (
   PRIMARY KEY (namespace, job_id)
 ) WITHOUT ROWID;
 
--- The row that every move rewrites, so it has few columns: what is fixed and
--- nobody selects by is in options_json, what is long is in payloads. Counters
--- have no NOT NULL, which SQLite would test at every insert.
-CREATE TABLE tasks (
-  namespace        TEXT NOT NULL,
-  task_id          BLOB NOT NULL,
-  task_type        TEXT NOT NULL,
-  queue            TEXT NOT NULL,
-  priority         INTEGER NOT NULL,
-  state            TEXT NOT NULL,
-  waiting_reason   TEXT,
-  ready_at         INTEGER,            -- not before; the dispatch row says when it is due
-  remaining_deps   INTEGER DEFAULT 0,
-  flags            INTEGER NOT NULL,   -- 1 plain, 2 needed, 4 claimed as the only suspect; in payloads: 8 input, 16 output, 32 unblock_input
-  lease_epoch      INTEGER DEFAULT 0,
-  lease_id         BLOB,
-  leased_by        TEXT,               -- who holds or last held the lease
-  lease_expires_at INTEGER,
-  attempt_no       INTEGER DEFAULT 0,
-  attempt_count    INTEGER DEFAULT 0,
-  step_count       INTEGER DEFAULT 0,
-  crash_count      INTEGER DEFAULT 0,
-  suspect_losses   INTEGER DEFAULT 0,
-  internal_count   INTEGER DEFAULT 0,
-  repair_count     INTEGER DEFAULT 0,
-  started_version  INTEGER DEFAULT 0,
-  input            TEXT,
-  schema_version   INTEGER,
-  output           TEXT,
-  last_error_kind  TEXT,
-  last_error_json  TEXT,
-  progress         TEXT,
-  max_attempts     INTEGER,
-  max_repairs      INTEGER,
-  options_json     TEXT,               -- backoff, backoff_max, timeout, concurrency_limit, node, labels, metadata
-  job_id           BLOB,
-  parent_task_id   BLOB,
-  idempotency_key  TEXT,
-  concurrency_key  TEXT,
-  cancel_requested INTEGER DEFAULT 0,
-  cancel_kind      TEXT,
-  cancel_by        TEXT,
-  cancel_reason    TEXT,
-  deadline_at      INTEGER,
-  created_at       INTEGER NOT NULL,
-  updated_at       INTEGER NOT NULL,
-  started_at       INTEGER,
-  finished_at      INTEGER,
+-- Every transition of a task rewrites its row, so the row is short: values that
+-- are fixed and that no statement selects by are in options_json, long texts
+-- are in weaver_payloads. Counters and booleans have no NOT NULL, which SQLite
+-- would test at every insert.
+CREATE TABLE weaver_tasks (
+  namespace         TEXT NOT NULL,
+  task_id           BLOB NOT NULL,
+  task_type         TEXT NOT NULL,
+  queue             TEXT NOT NULL,
+  priority          INTEGER NOT NULL,
+  state             TEXT NOT NULL,
+  waiting_reason    TEXT,
+  ready_at          INTEGER,            -- the task does not start earlier; its outbox event has the time at which it is due
+  remaining_deps    INTEGER DEFAULT 0,
+  plain             INTEGER DEFAULT 0,  -- no job, parent, node, need, dependent, deadline, key, label, metadata or long input; never changes
+  needed            INTEGER DEFAULT 0,  -- another task depends on it
+  isolated          INTEGER DEFAULT 0,  -- quarantined, and claimed as the only quarantined task of its worker
+  has_payloads      INTEGER DEFAULT 0,  -- weaver_payloads may have rows of it
+  lease_epoch       INTEGER DEFAULT 0,
+  lease_id          BLOB,
+  leased_by         TEXT,               -- the worker's name; it outlives the lease
+  lease_expires_at  INTEGER,
+  attempt_no        INTEGER DEFAULT 0,
+  attempt_count     INTEGER DEFAULT 0,
+  step_count        INTEGER DEFAULT 0,
+  crash_count       INTEGER DEFAULT 0,
+  quarantine_losses INTEGER DEFAULT 0,
+  internal_count    INTEGER DEFAULT 0,
+  repair_count      INTEGER DEFAULT 0,
+  started_version   INTEGER DEFAULT 0,
+  input             TEXT,
+  schema_version    INTEGER,
+  output            TEXT,
+  last_error_kind   TEXT,
+  last_error_json   TEXT,
+  progress          TEXT,
+  max_attempts      INTEGER,
+  max_repairs       INTEGER,
+  options_json      TEXT,               -- backoff, backoff_max, timeout, concurrency_limit, node, labels, metadata
+  job_id            BLOB,
+  parent_task_id    BLOB,
+  idempotency_key   TEXT,
+  concurrency_key   TEXT,
+  cancel_requested  INTEGER DEFAULT 0,
+  cancel_kind       TEXT,
+  cancel_by         TEXT,
+  cancel_reason     TEXT,
+  deadline_at       INTEGER,
+  created_at        INTEGER NOT NULL,
+  updated_at        INTEGER NOT NULL,
+  started_at        INTEGER,
+  finished_at       INTEGER,
   PRIMARY KEY (namespace, task_id),
   CHECK ((lease_id IS NOT NULL) = (state = 'running'))
 ) WITHOUT ROWID;
 
-CREATE UNIQUE INDEX tasks_by_idempotency_key ON tasks (namespace, task_type, idempotency_key) WHERE idempotency_key IS NOT NULL;
-CREATE INDEX tasks_by_job ON tasks (namespace, job_id, task_id) WHERE job_id IS NOT NULL;
--- Not IN (…): for a list SQLite builds a temporary table at every insert and update.
-CREATE INDEX tasks_by_end ON tasks (namespace, state, task_id) WHERE state = 'failed' OR state = 'blocked' OR state = 'cancelled';
+CREATE UNIQUE INDEX weaver_tasks_by_idempotency_key ON weaver_tasks (namespace, task_type, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX weaver_tasks_by_job ON weaver_tasks (namespace, job_id, task_id) WHERE job_id IS NOT NULL;
+-- OR instead of IN (…): for a list SQLite builds a temporary table at every insert and update.
+CREATE INDEX weaver_tasks_by_end ON weaver_tasks (namespace, state, task_id) WHERE state = 'failed' OR state = 'blocked' OR state = 'cancelled';
 
--- What is too long to be rewritten with every move of its task.
-CREATE TABLE payloads (
+-- Out-of-line texts: those too long to be rewritten with every transition, and
+-- the input of an unblock.
+CREATE TABLE weaver_payloads (
   namespace TEXT NOT NULL,
   task_id   BLOB NOT NULL,
   kind      TEXT NOT NULL,   -- input, output, unblock_input
@@ -100,7 +109,7 @@ CREATE TABLE payloads (
   PRIMARY KEY (namespace, task_id, kind)
 ) WITHOUT ROWID;
 
-CREATE TABLE task_dependencies (
+CREATE TABLE weaver_task_dependencies (
   namespace          TEXT NOT NULL,
   task_id            BLOB NOT NULL,
   depends_on_task_id BLOB NOT NULL,
@@ -109,10 +118,10 @@ CREATE TABLE task_dependencies (
   PRIMARY KEY (namespace, task_id, depends_on_task_id)
 ) WITHOUT ROWID;
 
-CREATE INDEX task_dependencies_by_need ON task_dependencies (namespace, depends_on_task_id, task_id);
-CREATE INDEX task_dependencies_open ON task_dependencies (namespace, task_id) WHERE done = 0;
+CREATE INDEX weaver_task_dependencies_by_need ON weaver_task_dependencies (namespace, depends_on_task_id, task_id);
+CREATE INDEX weaver_task_dependencies_open ON weaver_task_dependencies (namespace, task_id) WHERE done = 0;
 
-CREATE TABLE attempts (
+CREATE TABLE weaver_attempts (
   namespace    TEXT NOT NULL,
   task_id      BLOB NOT NULL,
   attempt_no   INTEGER NOT NULL,
@@ -130,7 +139,7 @@ CREATE TABLE attempts (
   PRIMARY KEY (namespace, task_id, attempt_no)
 ) WITHOUT ROWID;
 
-CREATE TABLE decisions (
+CREATE TABLE weaver_decisions (
   namespace      TEXT NOT NULL,
   task_id        BLOB NOT NULL,
   attempt_no     INTEGER NOT NULL,
@@ -142,9 +151,10 @@ CREATE TABLE decisions (
   PRIMARY KEY (namespace, task_id, attempt_no)
 ) WITHOUT ROWID;
 
--- A completed step has 0 and 0 for attempt_no and try, so that the key itself
--- allows one per name; by_attempt and by_try say which attempt it was.
-CREATE TABLE steps (
+-- A completed step has 0 in attempt_no and try, so that the primary key allows
+-- one per name; by_attempt and by_try are those that recorded it. A failed try
+-- has the same values in both pairs.
+CREATE TABLE weaver_steps (
   namespace    TEXT NOT NULL,
   task_id      BLOB NOT NULL,
   name         TEXT NOT NULL,
@@ -163,8 +173,8 @@ CREATE TABLE steps (
   PRIMARY KEY (namespace, task_id, name, attempt_no, try)
 ) WITHOUT ROWID;
 
--- A row says: this task is claimable from available_at on. The claim deletes it.
-CREATE TABLE outbox_events (
+-- A row makes its task claimable from available_at on. The claim deletes it.
+CREATE TABLE weaver_outbox_events (
   namespace       TEXT NOT NULL,
   task_id         BLOB NOT NULL,
   queue           TEXT NOT NULL,
@@ -175,30 +185,30 @@ CREATE TABLE outbox_events (
   PRIMARY KEY (namespace, task_id)
 ) WITHOUT ROWID;
 
-CREATE INDEX outbox_events_by_lane ON outbox_events (namespace, queue, task_type, priority, available_at, task_id, concurrency_key);
-CREATE INDEX outbox_events_by_key ON outbox_events (namespace, concurrency_key, available_at) WHERE concurrency_key IS NOT NULL;
+CREATE INDEX weaver_outbox_events_by_lane ON weaver_outbox_events (namespace, queue, task_type, priority, available_at, task_id, concurrency_key);
+CREATE INDEX weaver_outbox_events_by_key ON weaver_outbox_events (namespace, concurrency_key, available_at) WHERE concurrency_key IS NOT NULL;
 
 -- One row per claim call, for the reaper and for lists of running tasks.
 -- task_ids are the 16-byte ids one after the other.
-CREATE TABLE claims (
+CREATE TABLE weaver_claims (
   namespace TEXT NOT NULL,
   lease_id  BLOB NOT NULL,
   worker_id TEXT NOT NULL,
-  check_at  INTEGER NOT NULL,   -- no lease of it ends earlier
+  check_at  INTEGER NOT NULL,   -- none of its leases ends earlier
   task_ids  BLOB NOT NULL,
   PRIMARY KEY (namespace, lease_id)
 ) WITHOUT ROWID;
 
-CREATE INDEX claims_by_check ON claims (namespace, check_at, worker_id);
+CREATE INDEX weaver_claims_by_check ON weaver_claims (namespace, check_at, worker_id);
 
-CREATE TABLE timers (
+CREATE TABLE weaver_timers (
   namespace TEXT NOT NULL,
   due_at    INTEGER NOT NULL,
   task_id   BLOB NOT NULL,
   PRIMARY KEY (namespace, due_at, task_id)
 ) WITHOUT ROWID;
 
-CREATE TABLE task_labels (
+CREATE TABLE weaver_task_labels (
   namespace TEXT NOT NULL,
   key       TEXT NOT NULL,
   value     TEXT NOT NULL,
@@ -206,7 +216,7 @@ CREATE TABLE task_labels (
   PRIMARY KEY (namespace, key, value, task_id)
 ) WITHOUT ROWID;
 
-CREATE TABLE conc_keys (
+CREATE TABLE weaver_conc_keys (
   namespace TEXT NOT NULL,
   key       TEXT NOT NULL,
   held      INTEGER NOT NULL,
@@ -214,7 +224,7 @@ CREATE TABLE conc_keys (
   PRIMARY KEY (namespace, key)
 ) WITHOUT ROWID;
 
-CREATE TABLE conc_waiters (
+CREATE TABLE weaver_conc_waiters (
   namespace TEXT NOT NULL,
   key       TEXT NOT NULL,
   due_at    INTEGER NOT NULL,
@@ -222,19 +232,19 @@ CREATE TABLE conc_waiters (
   PRIMARY KEY (namespace, key, due_at, task_id)
 ) WITHOUT ROWID;
 
-CREATE INDEX conc_waiters_by_task ON conc_waiters (namespace, task_id);
+CREATE INDEX weaver_conc_waiters_by_task ON weaver_conc_waiters (namespace, task_id);
 
-CREATE TABLE workers (
-  namespace    TEXT NOT NULL,
-  worker_id    TEXT NOT NULL,
-  name         TEXT NOT NULL,
-  ttl          INTEGER NOT NULL,
-  last_seen    INTEGER NOT NULL,
-  steady_since INTEGER NOT NULL,   -- 0: its heartbeats were never interrupted
+CREATE TABLE weaver_workers (
+  namespace        TEXT NOT NULL,
+  worker_id        TEXT NOT NULL,
+  name             TEXT NOT NULL,
+  ttl              INTEGER NOT NULL,
+  last_seen        INTEGER NOT NULL,
+  heartbeats_since INTEGER NOT NULL,   -- the worker missed no heartbeat since then
   PRIMARY KEY (namespace, worker_id)
 ) WITHOUT ROWID;
 
-CREATE TABLE paused_queues (
+CREATE TABLE weaver_paused_queues (
   namespace TEXT NOT NULL,
   queue     TEXT NOT NULL,
   at        INTEGER NOT NULL,
@@ -243,7 +253,7 @@ CREATE TABLE paused_queues (
   PRIMARY KEY (namespace, queue)
 ) WITHOUT ROWID;
 
-CREATE TABLE audit (
+CREATE TABLE weaver_audit (
   namespace TEXT NOT NULL,
   audit_id  INTEGER NOT NULL,
   at        INTEGER NOT NULL,
@@ -254,4 +264,4 @@ CREATE TABLE audit (
   PRIMARY KEY (namespace, audit_id)
 ) WITHOUT ROWID;
 
-CREATE INDEX audit_by_target ON audit (namespace, target, audit_id);
+CREATE INDEX weaver_audit_by_target ON weaver_audit (namespace, target, audit_id);

@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// afterCancel is how long handlers get to return after their contexts ended.
+const afterCancel = 2 * time.Second
+
+// drain ends the attempts when nothing is claimed any more.
+type drain struct {
+	*env
+	executor  *executor
+	completer *completer
+	hardStop  context.CancelCauseFunc // ends work
+}
+
+func newDrain(e *env, executor *executor, completer *completer, hardStop context.CancelCauseFunc) *drain {
+	return &drain{env: e, executor: executor, completer: completer, hardStop: hardStop}
+}
+
+// run waits for the handlers, for DrainTimeout or until grace ends; then it
+// ends their contexts; then it gives the leases of those that still run back
+// and returns a *task.RunningError that names them.
+func (d *drain) run(grace context.Context) error {
+	d.completer.drain()
+	if d.executor.idleWithin(grace, d.DrainTimeout) {
+		return nil
+	}
+	for _, a := range d.slots.all() {
+		a.end(ErrDraining)
+	}
+	if d.executor.idleWithin(d.work, afterCancel) {
+		return nil
+	}
+
+	// These handlers ignore their context. Their leases go back now, so that
+	// another worker can start at once; the fence keeps them from writing.
+	stuck := &task.RunningError{}
+	for _, a := range d.slots.all() {
+		if !a.abandon() {
+			continue
+		}
+		stuck.Tasks = append(stuck.Tasks, a.task.Type+" "+a.task.ID.String())
+		if res := d.completer.finish(a.released()); res.Err != nil {
+			d.Log.Warn("release the lease of a handler that does not return", "task_id", a.task.ID, "error", res.Err)
+		}
+		d.executor.release(a)
+	}
+	d.hardStop(ErrDraining)
+	if len(stuck.Tasks) == 0 {
+		return nil
+	}
+	return stuck
+}

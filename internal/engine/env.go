@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// env is what the roles of one Run share. It is complete before the first of
+// them starts; after that only the slots change, which have their own mutex.
+type env struct {
+	Config
+	worker   store.WorkerID
+	name     string
+	origin   time.Time       // the monotonic clock's zero for offsets that are kept in atomics
+	work     context.Context // of handlers and of calls that a drain must not cut short; it ends at the hard stop
+	complete bool            // the store's notices miss nothing: no polling
+	slots    *slots
+}
+
+// offset returns an instant as an offset from the origin.
+func (e *env) offset(t time.Time) int64 { return int64(t.Sub(e.origin)) }
+
+// join makes this worker known to the store. It has a limit: while it hangs,
+// no lease is renewed and none is reaped.
+func (e *env) join(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, max(e.TTL/3, time.Second))
+	defer cancel()
+	return e.Store.Join(ctx, e.Namespace, store.WorkerInfo{ID: e.worker, Name: e.name, TTL: e.TTL})
+}
+
+// leave makes the store forget this worker.
+func (e *env) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := e.Store.Leave(ctx, e.Namespace, e.worker); err != nil {
+		return fmt.Errorf("leave as a worker: %w", err)
+	}
+	return nil
+}
+
+// emit gives the sink an event. An error of the sink never touches a task.
+func (e *env) emit(ev event.Event) {
+	if e.Sink == nil {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			e.Log.Error("the event sink panicked", "event", ev.Type(), "task_id", ev.Head().TaskID, "panic", p)
+		}
+	}()
+	e.Sink.Emit(ev)
+}
+
+// checkSize refuses a value that may not be stored in a row.
+func (e *env) checkSize(name, what string, size int) error {
+	if size <= e.InlineLimit {
+		return nil
+	}
+	return &KindError{Kind: task.KindValidation, Err: fmt.Errorf("%s of %q is %d bytes, over the inline limit of %d: return less (for example a reference to where it is kept) or raise Config.InlineLimit", what, name, size, e.InlineLimit)}
+}

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/internal/group"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// executor runs each leased task as an attempt, on a goroutine of its own.
+type executor struct {
+	*env
+	handlers  map[string]Handler
+	recorder  *recorder
+	completer *completer
+	validity  *validityChecker
+	due       signal // wakes the claimer: a slot became free
+	attempts  *group.Group
+}
+
+func newExecutor(e *env, handlers map[string]Handler, recorder *recorder, completer *completer, validity *validityChecker, due signal) *executor {
+	return &executor{
+		env: e, handlers: handlers, recorder: recorder, completer: completer, validity: validity, due: due,
+		attempts: group.New(e.work),
+	}
+}
+
+// start runs a leased task in a slot. before is when the claim call began: the
+// lease is valid from then on.
+func (x *executor) start(c store.Claimed, before time.Time) {
+	a := newAttempt(x.env, x.recorder, c, before)
+	x.slots.take(a, c.Quarantined)
+	if a.validFor() <= 0 {
+		a.end(ErrLeaseUncertain) // the answer came too late
+	}
+	x.validity.watch(a)
+	x.attempts.Go("attempt", func(context.Context) error {
+		x.execute(a)
+		return nil
+	})
+}
+
+// release frees the slot of an attempt, once.
+func (x *executor) release(a *Attempt) {
+	if x.slots.release(a) {
+		x.due.Set()
+	}
+}
+
+// idleWithin reports whether every attempt ended within d, and before ctx.
+func (x *executor) idleWithin(ctx context.Context, d time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	var still *group.StillRunningError
+	return !errors.As(x.attempts.WaitContext(ctx), &still) // attempts report their own errors
+}
+
+// execute runs the handler and writes what came of it. When it ends the
+// outcome is durable or the lease is gone, and the slot is free.
+func (x *executor) execute(a *Attempt) {
+	defer x.release(a)
+	defer a.cancel(nil)
+	var out json.RawMessage
+	err := errGoexit
+	defer func() {
+		// Deferred, so that a handler that ends its goroutine (a FailNow of
+		// package testing does) still gets an outcome.
+		if a.abandon() {
+			x.completer.complete(a, out, err)
+		} // else the drain gave up on this handler and released its lease
+	}()
+	if a.ctx.Err() != nil {
+		// The lease is not valid or the task was cancelled: the handler, which
+		// may act before it looks at its context, is not called.
+		err = context.Cause(a.ctx)
+		return
+	}
+	h, routeErr := x.route(a.task)
+	if routeErr != nil {
+		err = &KindError{Kind: task.KindInternal, Err: routeErr}
+		return
+	}
+	a.setVersion(h.CodeVersion)
+	x.emit(event.TaskStarted{Header: a.header(), Input: a.task.Input})
+	out, err = a.call(h)
+}
+
+// route asks the Router, whose panic is an error of the engine.
+func (x *executor) route(t task.Task) (h Handler, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the router panicked: %v", p)
+		}
+	}()
+	name := x.Router.Route(t)
+	h, ok := x.handlers[name]
+	if !ok {
+		return h, fmt.Errorf("the router chose %q for a task of type %s, which has no handler here", name, t.Type)
+	}
+	return h, nil
+}
+
+var errGoexit = errors.New("the handler ended its goroutine with runtime.Goexit instead of returning")

@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// maxInternal is how many engine errors in a row a task survives.
+const maxInternal = 10
+
+// released gives the task back as if it had not been started.
+func (a *Attempt) released() store.Finish {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return store.Finish{Lease: a.lease, Outcome: task.OutcomeReleased, Elapsed: time.Since(a.begun), CodeVersion: a.version, StepsRun: a.stepsRun}
+}
+
+// outcome turns what the handler returned into what the store is to write. ok is
+// false when nothing may be written because the lease is lost.
+func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok bool) {
+	a.mu.Lock()
+	fin = store.Finish{
+		Lease:       a.lease,
+		Elapsed:     time.Since(a.begun),
+		CodeVersion: a.version,
+		StepsRun:    a.stepsRun,
+		Progress:    a.progress.take(),
+
+		StepsUnreached: a.unreached(),
+	}
+	suspended, wakeAt, fatal, cancelBy := a.suspended, a.wakeAt, a.fatal, a.cancelBy
+	a.mu.Unlock()
+	cause := context.Cause(a.ctx)
+
+	switch {
+	case errors.Is(cause, store.ErrLeaseLost), errors.Is(cause, store.ErrStepConflict):
+		return fin, false
+	case fatal != nil:
+		var v *Verdict
+		if errors.As(fatal, &v) && v.Kind == Blocked {
+			return a.decide(fin, task.OutcomeBlocked, fatal, false), true
+		}
+		return a.decide(fin, task.OutcomeFailure, fatal, true), true
+	case suspended:
+		// Whatever the handler returned is ignored: a swallowed or wrapped
+		// ErrSuspended suspends all the same.
+		fin.Outcome, fin.WakeAt = task.OutcomeSuspended, wakeAt
+		return fin, true
+	case err == nil:
+		if large := a.env.checkSize(a.task.Type, "output", len(out)); large != nil {
+			return a.decide(fin, task.OutcomeFailure, large, true), true
+		}
+		fin.Outcome, fin.Output = task.OutcomeSuccess, out
+		return fin, true
+	case isCancel(cause):
+		fin.Outcome, fin.Error = task.OutcomeCancelled, cancelError(cause, cancelBy)
+		return fin, true
+	case errors.Is(cause, ErrDraining), errors.Is(cause, ErrLeaseUncertain):
+		fin.Outcome = task.OutcomeReleased
+		return fin, true
+	}
+
+	var v *Verdict
+	errors.As(err, &v)
+	kind := kindOf(err)
+	switch {
+	case v != nil && v.Kind == Blocked:
+		return a.decide(fin, task.OutcomeBlocked, err, false), true
+	case kind == task.KindInternal:
+		fin.Outcome, fin.Error = task.OutcomeFailure, a.taskError(err)
+		fin.Delay = decide.Backoff(a.task, a.task.InternalCount+1)
+		if a.task.InternalCount+1 >= maxInternal {
+			fin.Delay = -1
+			fin.Error.Message = fmt.Sprintf("gave up after %d errors of the engine in a row: %s", maxInternal, fin.Error.Message)
+		}
+		return fin, true
+	case kind == task.KindDecode:
+		return a.decide(fin, task.OutcomeDecodeFailed, err, false), true
+	}
+	permanent := v != nil && v.Kind == Permanent || kind == task.KindValidation || errors.Is(err, ErrNoTask)
+	return a.decide(fin, task.OutcomeFailure, err, permanent), true
+}
+
+// decide completes a finish with what the Decider chose.
+func (a *Attempt) decide(fin store.Finish, outcome task.Outcome, err error, permanent bool) store.Finish {
+	fin.Outcome, fin.Error = outcome, a.taskError(err)
+	in := decide.Input{Task: a.task, Outcome: outcome, Error: *fin.Error, Permanent: permanent}
+	if !a.task.DeadlineAt.IsZero() {
+		in.TimeLeft = max(a.task.DeadlineAt.Sub(a.storeNow()), 1)
+	}
+	var v *Verdict
+	if errors.As(err, &v) && v.Kind == RetryAfter {
+		in.RetryAfter = max(v.Delay, 1) // 0 would mean that the handler asked for nothing
+	}
+	dec := a.env.askDecider(in)
+	fin.Delay = dec.Delay
+	fin.Decision = &task.Decision{Kind: dec.Kind, Reason: dec.Reason}
+	fin.Output = dec.Output
+	return fin
+}
+
+// askDecider asks the configured Decider; one that panics or answers what
+// cannot be done is overruled by the default, which says so in the reason.
+func (e *env) askDecider(in decide.Input) (dec decide.Decision) {
+	overrule := func(why string) {
+		dec = decide.Default{}.Decide(in)
+		dec.Reason.Text = why + "; the default decided: " + dec.Reason.Text
+		e.Log.Error("the decider failed", "task_id", in.Task.ID, "reason", why)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			overrule(fmt.Sprintf("the decider panicked: %v", p))
+		}
+	}()
+	dec = e.Decider.Decide(in)
+	dec.Delay = max(dec.Delay, 0)
+	dec.Reason.Text, dec.Reason.Change = sanitize(dec.Reason.Text), sanitize(dec.Reason.Change)
+	if _, err := json.Marshal(dec.Reason); err != nil {
+		overrule("the decider gave evidence that is not JSON: " + err.Error())
+		return dec
+	}
+	switch dec.Kind {
+	case "": // no opinion
+		return decide.Default{}.Decide(in)
+	case task.DecideRetry, task.DecideMarkDead, task.DecideBlock:
+		dec.Output = nil
+	case task.DecideSucceed:
+		if len(dec.Output) == 0 {
+			dec.Output = json.RawMessage("null")
+		}
+		if !json.Valid(dec.Output) {
+			overrule("the decider chose succeed with an output that is not JSON")
+		} else if err := e.checkSize(in.Task.Type, "output", len(dec.Output)); err != nil {
+			overrule(err.Error())
+		}
+	default:
+		overrule(fmt.Sprintf("the decider chose %q, which cannot be done here", dec.Kind))
+	}
+	return dec
+}
+
+// taskError is what is recorded of an error.
+func (a *Attempt) taskError(err error) *task.Error {
+	te := &task.Error{Kind: kindOf(err), Message: sanitize(err.Error()), Stack: stackOf(err)}
+	var se *task.StepError
+	var ke *KindError
+	switch {
+	case errors.As(err, &se):
+		te.Step = se.Step
+	case errors.As(err, &ke):
+		te.Step = ke.Step
+	}
+	return te
+}
+
+// kindOf classifies an error that a handler or a step returned.
+func kindOf(err error) task.ErrorKind {
+	var ke *KindError
+	var pe *task.PanicError
+	var se *task.StepError
+	switch {
+	case errors.As(err, &ke):
+		return ke.Kind
+	case errors.As(err, &pe):
+		return task.KindPanic
+	case errors.As(err, &se) && se.Kind != task.KindNone:
+		return se.Kind
+	case errors.Is(err, ErrTimeout):
+		return task.KindTimeout
+	case isTransient(err):
+		return task.KindInternal
+	}
+	return task.KindHandler
+}
+
+// isTransient reports whether err is a transient store error. One that came out
+// of a handler was met by it (an output to be read, a task to be enqueued), and
+// is no failure of its own, unless the handler gave it a verdict.
+func isTransient(err error) bool {
+	var v *Verdict
+	if errors.As(err, &v) {
+		return false
+	}
+	for _, t := range []error{
+		store.ErrUnavailable, store.ErrBusy, store.ErrFull, store.ErrReadOnly, store.ErrUnknown, store.ErrRestartTx,
+	} {
+		if errors.Is(err, t) {
+			return true
+		}
+	}
+	return false
+}
+
+func stackOf(err error) string {
+	var pe *task.PanicError
+	if errors.As(err, &pe) {
+		return sanitize(pe.Stack)
+	}
+	return ""
+}
+
+// maxText is how much of an error's or a report's text is kept, in bytes.
+const maxText = 16 << 10
+
+// sanitize returns a text that every store can keep: UTF-8 without NUL, and
+// not too much of it. One message that a store refuses would keep the results
+// of all other attempts from being written.
+func sanitize(s string) string {
+	if len(s) > maxText {
+		s = fmt.Sprintf("%s… (%d bytes in all)", s[:maxText], len(s))
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+func isCancel(cause error) bool {
+	return errors.Is(cause, ErrCancelled) || errors.Is(cause, ErrDeadline)
+}
+
+func cancelError(cause error, ask cancelAsk) *task.Error {
+	te := &task.Error{Kind: task.KindCancelled, Message: cause.Error()}
+	if errors.Is(cause, ErrDeadline) {
+		te.Kind = task.KindDeadline
+	}
+	if ask.by != "" {
+		te.Message += " by " + ask.by
+	}
+	if ask.reason != "" {
+		te.Message += ": " + ask.reason
+	}
+	return te
+}
+
+// Undecodable ends the attempt with a recorded value that no longer fits its
+// type: it is never silently run again; a person decides.
+func (a *Attempt) Undecodable(step string, err error) error {
+	return a.failFatally(&Verdict{Kind: Blocked, Err: &KindError{
+		Kind: task.KindDecode,
+		Step: step,
+		Err:  fmt.Errorf("the recorded value of step %q no longer decodes: %w; give the step a new name to run it again, or bring the old type back", step, err),
+	}})
+}

@@ -1,0 +1,40 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// signal wakes one role. Several Sets before the role looks count as one, so
+// a role that is woken looks at everything it cares for.
+type signal chan struct{}
+
+func newSignal() signal { return make(signal, 1) }
+
+// Set wakes the role; a role that is awake does not fall asleep next time. Set
+// never blocks.
+func (s signal) Set() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
+// C returns the channel that receives once after Set.
+func (s signal) C() <-chan struct{} { return s }
+
+// wait sleeps for d (d < 0: for ever) unless the signal (nil: none) or the end
+// of the context comes first.
+func wait(ctx context.Context, d time.Duration, s signal) {
+	var timeout <-chan time.Time
+	if d >= 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-s.C():
+	case <-timeout:
+	}
+}

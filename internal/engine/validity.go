@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+// validityChecker ends the attempts whose leases could not be renewed in time:
+// the store may give such a lease to another worker soon. It is a role of its
+// own because a renewal that hangs must not delay the check.
+type validityChecker struct {
+	*env
+	wake signal
+	next atomic.Int64 // when run checks again, as an offset from the origin
+}
+
+func newValidityChecker(e *env) *validityChecker {
+	return &validityChecker{env: e, wake: newSignal()}
+}
+
+func (v *validityChecker) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		// An attempt that starts from here on, and may be missed below, wakes.
+		v.next.Store(math.MaxInt64)
+		next := time.Duration(-1)
+		for _, a := range v.slots.all() {
+			if a.ctx.Err() != nil {
+				continue
+			}
+			valid := a.validFor()
+			if valid <= 0 {
+				a.end(ErrLeaseUncertain)
+				continue
+			}
+			if next < 0 || valid < next {
+				next = valid
+			}
+		}
+		if next >= 0 {
+			v.next.Store(v.offset(time.Now().Add(next)))
+		}
+		wait(ctx, next, v.wake)
+	}
+	return nil
+}
+
+// watch makes run check in time an attempt that starts.
+func (v *validityChecker) watch(a *Attempt) {
+	if a.validUntil.Load() < v.next.Load() {
+		v.wake.Set()
+	}
+}

@@ -1,0 +1,189 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// maxCauses is how many needs, holders or tasks of a job are listed one by one.
+const maxCauses = 5
+
+// walk is the making of one explanation: it follows waits from task to task.
+type walk struct {
+	*Explainer
+	known   Known
+	missing []task.ID        // whose histories are needed and not in known
+	seen    map[task.ID]bool // tasks that were explained already: needs may form a diamond
+	actions []Action
+}
+
+func newWalk(e *Explainer, known Known) *walk {
+	return &walk{Explainer: e, known: known, seen: make(map[task.ID]bool)}
+}
+
+// history looks a task up. ok is false when it was not read yet, h is nil when
+// it no longer exists.
+func (w *walk) history(id task.ID) (h *store.History, ok bool) {
+	if h, ok = w.known[id]; !ok && !slices.Contains(w.missing, id) {
+		w.missing = append(w.missing, id)
+	}
+	return h, ok
+}
+
+// causes follows what a task waits for, or what ended it, to the root, and
+// collects on the way what a person can do there. subject begins the
+// sentences.
+func (w *walk) causes(h *store.History, subject string, depth int) []Cause {
+	t := &h.Task
+	switch {
+	case t.State == task.Pending && t.Waiting == task.WaitDeps:
+		return w.needs(h, subject+" waits for", depth, func(n store.Need) bool { return !n.Done })
+	case t.State == task.Cancelled && (kindOf(t) == task.KindDependencyFailed || kindOf(t) == task.KindNotNeeded):
+		causes := w.needs(h, subject+" needed", depth, func(n store.Need) bool {
+			holds, ended := n.Kind.Holds(n.State)
+			return ended && !holds
+		})
+		if len(causes) == 0 && kindOf(t) == task.KindDependencyFailed {
+			// Its need was retried since, or was deleted: only then it can be retried by itself.
+			w.act(h, depth)
+		}
+		return causes
+	case t.State == task.Pending && t.Waiting == task.WaitConcurrency:
+		return w.holders(h, subject)
+	case t.State == task.Pending && t.Waiting == task.WaitPaused:
+		w.act(h, depth)
+		return w.pause(h)
+	}
+	w.act(h, depth)
+	return nil
+}
+
+// needs lists the needs that count, those that want a person first.
+func (w *walk) needs(h *store.History, begin string, depth int, counts func(store.Need) bool) []Cause {
+	open := slices.DeleteFunc(slices.Clone(h.Needs), func(n store.Need) bool { return !counts(n) })
+	slices.SortStableFunc(open, func(a, b store.Need) int { return urgency(b.State) - urgency(a.State) })
+	var causes []Cause
+	for i, n := range open {
+		if i == maxCauses {
+			return append(causes, Cause{Kind: CauseMore, Sentence: fmt.Sprintf("%s %s more: `%s` lists them.", begin, text.Plural(len(open)-i, "task"), w.Command("task", "show", h.Task.ID.String()))})
+		}
+		causes = append(causes, w.need(n, begin, depth))
+	}
+	return causes
+}
+
+// urgency orders needs: those that do not move by themselves come first.
+func urgency(s task.State) int {
+	return slices.Index([]task.State{task.Succeeded, task.Pending, task.Ready, task.Running, task.Cancelled, task.Failed, task.Blocked}, s)
+}
+
+func (w *walk) need(n store.Need, begin string, depth int) Cause {
+	c := Cause{Kind: CauseNeed, TaskID: n.ID, State: n.State}
+	h, ok := w.history(n.ID)
+	if !ok {
+		return c
+	}
+	if h == nil {
+		c.Sentence = fmt.Sprintf("%s %s, which is not there any more.", begin, n.ID)
+		return c
+	}
+	c.State = h.Task.State
+	c.Sentence = fmt.Sprintf("%s %s%s, which %s", begin, Label(&h.Task), condition(n.Kind), w.TaskState(h))
+	switch {
+	case w.seen[n.ID]:
+		c.Sentence += " (see above)."
+		return c
+	case depth >= w.Depth:
+		c.Sentence += fmt.Sprintf("; `%s` goes on from there.", w.Command("why", n.ID.String()))
+		return c
+	}
+	c.Sentence = text.Stop(c.Sentence)
+	w.seen[n.ID] = true
+	c.Because = w.causes(h, Short(&h.Task), depth+1)
+	return c
+}
+
+// condition words edges that are not for success.
+func condition(k task.EdgeKind) string {
+	switch k {
+	case task.OnFailed:
+		return " to fail"
+	case task.OnDone:
+		return " to end"
+	}
+	return ""
+}
+
+// holders lists the tasks that have the concurrency key.
+func (w *walk) holders(h *store.History, subject string) []Cause {
+	if len(h.Holders) == 0 {
+		return []Cause{{Kind: CauseKey, Sentence: "No task holds the key right now: a worker takes it as soon as it has a free slot."}}
+	}
+	waiter := subject
+	if subject == "It" {
+		waiter = "this one"
+	}
+	var causes []Cause
+	for i, id := range h.Holders {
+		if i == maxCauses {
+			return append(causes, Cause{Kind: CauseMore, Sentence: fmt.Sprintf("%s more hold it.", text.Plural(len(h.Holders)-i, "task"))})
+		}
+		holder, _ := w.history(id)
+		if holder == nil {
+			continue // not read yet, or ended and deleted between the two reads
+		}
+		causes = append(causes, Cause{
+			Kind: CauseKey, TaskID: id, State: holder.Task.State,
+			Sentence: fmt.Sprintf("The key is held by %s, which %s; %s runs when it leaves, after those that were due earlier.",
+				Label(&holder.Task), w.TaskState(holder), waiter),
+		})
+		w.add(Action{w.Command("why", id.String()), "tells why the holder has not ended"})
+	}
+	return causes
+}
+
+// pause says by which operator the queue was paused.
+func (w *walk) pause(h *store.History) []Cause {
+	p := h.QueuePause
+	if p == nil {
+		return nil
+	}
+	return []Cause{{Kind: CausePause, Sentence: text.Stop("The queue was paused " + w.When(p.At) + By(p.Actor, p.Reason))}}
+}
+
+// act adds what a person can do about the task that was asked for, or about
+// one that is the root of its wait.
+func (w *walk) act(h *store.History, depth int) {
+	t := &h.Task
+	id, name, asked := t.ID.String(), Short(t), depth == 1
+	switch {
+	case t.State == task.Blocked:
+		w.add(Action{w.Command("task", "unblock", id), "lets " + name + " go on; --input gives its handler an answer"})
+		if asked {
+			w.add(Action{w.Command("task", "cancel", id), "gives " + name + " up, and with it what needs it"})
+		}
+	case t.State == task.Failed, t.State == task.Cancelled && kindOf(t) != task.KindNotNeeded:
+		effect := "starts " + name + " again with all its attempts ahead; recorded steps stay"
+		if slices.ContainsFunc(h.Dependents, func(n store.Need) bool { return n.State == task.Cancelled }) {
+			effect += ", and what was cancelled because of it revives"
+		}
+		w.add(Action{w.Command("task", "retry", id), effect})
+	case t.State == task.Running && t.CancelRequested:
+		w.add(Action{w.Command("task", "cancel", "--force", id), "takes the lease of " + name + " away and ends it at once, whatever its handler does"})
+	case t.State == task.Running && asked:
+		w.add(Action{w.Command("task", "cancel", id), "asks " + name + " to end"})
+	case t.State == task.Pending && t.Waiting == task.WaitPaused:
+		w.add(Action{w.Command("queue", "resume", t.Queue), "lets the tasks of the queue run"})
+	}
+}
+
+// add adds an action once.
+func (w *walk) add(a Action) {
+	if !slices.Contains(w.actions, a) {
+		w.actions = append(w.actions, a)
+	}
+}

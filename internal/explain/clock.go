@@ -1,0 +1,41 @@
+package explain
+
+import (
+	"time"
+
+	"github.com/goweaver/weaver/internal/text"
+)
+
+// Clock words instants as seen from one instant, in one time zone.
+type Clock struct {
+	Now  time.Time
+	Zone *time.Location // must be set
+}
+
+// Abs is the instant itself, in the clock's zone.
+func (c Clock) Abs(t time.Time) string { return t.In(c.Zone).Format(time.RFC3339) }
+
+// Rel is the distance: "3m ago", "in 4s".
+func (c Clock) Rel(t time.Time) string {
+	d := t.Sub(c.Now)
+	switch {
+	case d <= -time.Second:
+		return text.Span(-d) + " ago"
+	case d < 0:
+		return "just now"
+	case d < time.Second:
+		return "in a moment"
+	}
+	return "in " + text.Span(d)
+}
+
+// When is both: "3m ago (2026-11-20T12:00:03Z)"; "" for the zero instant.
+func (c Clock) When(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return c.Rel(t) + " (" + c.Abs(t) + ")"
+}
+
+// Passed reports whether an instant is known and over.
+func (c Clock) Passed(t time.Time) bool { return !t.IsZero() && !t.After(c.Now) }

@@ -1,0 +1,129 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// Event is an event as the end of a line that begins with the task's name:
+// "started, attempt 2 of 5"; "" for events that are not about the start or
+// the end of an attempt.
+//
+// h is what a view knows of the task after the event: Task, and Needs with
+// names and states. It is nil for a view that has the event alone; that view
+// does not show what the task wrote either, so it gets the whole message of
+// an error.
+func (c Clock) Event(ev event.Event, h *store.History) string {
+	switch ev := ev.(type) {
+	case event.TaskStarted:
+		return started(ev.AttemptNo, h)
+	case event.TaskSucceeded:
+		return "succeeded in " + text.Took(ev.Duration)
+	case event.TaskFailed:
+		return fmt.Sprintf("failed%s after %s: %s", InAttempt(countedNo(ev.AttemptNo, h)), text.Took(ev.Duration), eventError(&ev.Error, h))
+	case event.TaskRetrying:
+		return fmt.Sprintf("attempt %d failed: %s; retry in %s", max(1, countedNo(ev.AttemptNo, h)), eventError(&ev.Error, h), text.Until(ev.Delay))
+	case event.TaskSuspended:
+		if ev.WakeAt.IsZero() {
+			return "waits"
+		}
+		return "asleep until " + ev.WakeAt.In(c.Zone).Format(time.DateTime)
+	case event.TaskBlocked:
+		return "blocked: " + eventError(&ev.Error, h)
+	case event.TaskCancelled:
+		if h == nil {
+			h = &store.History{Task: task.Task{Error: &ev.Error}}
+		}
+		if why := Cancelled(&h.Task, h.Needs); why != "" {
+			return "cancelled: " + why
+		}
+		return "cancelled"
+	}
+	return ""
+}
+
+// countedNo is the number of an attempt that ended among those that count,
+// where that is known.
+func countedNo(no int, h *store.History) int {
+	if h == nil {
+		return no
+	}
+	return h.Task.AttemptCount
+}
+
+func eventError(e *task.Error, h *store.History) string {
+	if h != nil || e.Message == "" {
+		return Headline(e)
+	}
+	line := text.OneLine(e.Message, MaxMessage)
+	if impliesKind(e, line) {
+		return line
+	}
+	return FailureHead(e) + ": " + line
+}
+
+func started(no int, h *store.History) string {
+	try, limit := no, 0
+	if h != nil {
+		try, limit = h.Task.AttemptCount+1, h.Task.MaxAttempts
+	}
+	switch {
+	case try > 1 && limit > 0:
+		return fmt.Sprintf("started, attempt %d of %d", try, limit)
+	case try > 1:
+		return fmt.Sprintf("started, attempt %d", try)
+	case no > 1:
+		return "started again" // after a sleep, or when its worker was lost
+	}
+	return "started"
+}
+
+// InAttempt is " in attempt 2" for the second of the attempts that count, and
+// "" for the first.
+func InAttempt(counted int) string {
+	if counted < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" in attempt %d", counted)
+}
+
+// Turn is a change for which there is no event, as the end of a sentence that begins
+// with the task: one out of a state back to pending or ready. It is "" for
+// other changes.
+func Turn(from, to task.State) string {
+	if to != task.Pending && to != task.Ready {
+		return ""
+	}
+	switch from {
+	case task.Running:
+		return "was stopped, and begins again with the next worker"
+	case task.Blocked:
+		return "is unblocked"
+	case task.Failed, task.Cancelled:
+		return "is tried again"
+	}
+	return ""
+}
+
+// JobBlocked is why a job is blocked: which of its tasks, by name, wait for a
+// person.
+func JobBlocked(ev event.JobBlocked) string {
+	if len(ev.Blocked) == 0 {
+		return "its tasks wait for each other"
+	}
+	names := make([]string, len(ev.Blocked))
+	for i, name := range ev.Blocked {
+		names[i] = text.OneLine(name, 2*MaxNote)
+	}
+	verb := "waits"
+	if len(names) > 1 {
+		verb = "wait"
+	}
+	return fmt.Sprintf("%s %s for a person", strings.Join(names, ", "), verb)
+}

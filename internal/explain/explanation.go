@@ -1,0 +1,142 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Explanation is why a task or job stands where it does.
+type Explanation struct {
+	Kind    string       `json:"kind"` // task or job
+	ID      task.ID      `json:"id"`
+	JobID   task.ID      `json:"job_id,omitzero"`
+	Name    string       `json:"name,omitempty"` // of the job, or of the task inside its job
+	Type    string       `json:"task_type,omitempty"`
+	State   string       `json:"state"`
+	Waiting task.Waiting `json:"waiting_reason,omitempty"`
+	Until   time.Time    `json:"until,omitzero"` // when it goes on by itself, if that is known
+	Summary string       `json:"summary"`
+	Because []Cause      `json:"because,omitempty"`
+	Past    []Happening  `json:"past,omitempty"`
+	Notes   []string     `json:"notes,omitempty"`
+	Actions []Action     `json:"actions,omitempty"` // what a person can do
+}
+
+// Title says what is explained: `Task 01J… "sum", of type acme.demo.sum.v1`.
+func (x *Explanation) Title() string {
+	title := "Task " + x.ID.String()
+	if x.Kind == "job" {
+		title = "Job " + x.ID.String()
+	}
+	if x.Name != "" {
+		title += fmt.Sprintf(" %q", text.OneLine(x.Name, MaxNote))
+	}
+	if x.Type != "" {
+		title += ", of type " + x.Type
+	}
+	if !x.JobID.IsZero() {
+		title += fmt.Sprintf(", in job %s", x.JobID)
+	}
+	return title
+}
+
+// Cause is one reason behind a state, with the reasons behind it.
+type Cause struct {
+	Kind     CauseKind  `json:"kind"`
+	TaskID   task.ID    `json:"task_id,omitzero"`
+	State    task.State `json:"state,omitempty"`
+	Sentence string     `json:"sentence"`
+	Because  []Cause    `json:"because,omitempty"`
+}
+
+// CauseKind says what a cause is about.
+type CauseKind string
+
+// The kinds of causes.
+const (
+	CauseNeed  CauseKind = "need"  // a task that it waits for, or that failed it
+	CauseKey   CauseKind = "key"   // a task that holds its concurrency key
+	CausePause CauseKind = "pause" // the pause of its queue
+	CauseTask  CauseKind = "task"  // a task of the job
+	CauseMore  CauseKind = "more"  // causes that are only counted
+)
+
+// Action is a command that changes where a task stands.
+type Action struct {
+	Command string `json:"command"`
+	Effect  string `json:"effect"`
+}
+
+// Known are histories that the caller has read, by task. A nil history is
+// that of a task that no longer exists.
+type Known map[task.ID]*store.History
+
+// Explainer makes explanations from what its caller has read. An explanation
+// follows needs from task to task; whose histories it lacks, it returns, and
+// the caller reads those and asks again, until none are missing. Each such
+// round goes one task deeper.
+type Explainer struct {
+	Clock
+
+	// Command writes a command line for a person who uses the same store and
+	// namespace: Command("why", id).
+	Command func(args ...string) string
+
+	// Depth is how far needs are followed, at least 1.
+	Depth int
+}
+
+// Running are the running tasks of one type.
+type Running struct {
+	Tasks []task.Task
+	More  bool // Tasks is only the first page of them
+}
+
+// Task explains a task. running is only looked at when the task is ready: it
+// has the running tasks of its type. The explanation is whole when missing is
+// empty.
+func (e *Explainer) Task(h *store.History, running Running, known Known) (x *Explanation, missing []task.ID) {
+	w := newWalk(e, known)
+	t := &h.Task
+	w.seen[t.ID] = true
+	x = &Explanation{
+		Kind: "task", ID: t.ID, JobID: t.JobID, Name: t.Node, Type: t.Type,
+		State: string(t.State), Waiting: t.Waiting,
+		Summary: text.Stop("It " + e.TaskState(h)),
+		Past:    e.Past(h),
+		Notes:   e.notes(h),
+		Because: w.causes(h, "It", 1),
+	}
+	if t.State == task.Pending {
+		x.Until = t.ReadyAt
+	}
+	if t.State == task.Ready {
+		x.Notes = slices.Insert(x.Notes, 0, workersNote(t, running))
+	}
+	x.Actions = w.actions
+	return x, w.missing
+}
+
+// workersNote says whether tasks like this one run anywhere: the store knows
+// what runs, not which workers could run it.
+func workersNote(t *task.Task, running Running) string {
+	n := len(running.Tasks)
+	if n == 0 {
+		return fmt.Sprintf("No task of type %s is running: look whether a worker is up that handles this type and serves queue %q.", t.Type, text.OneLine(t.Queue, MaxNote))
+	}
+	count := text.Plural(n, "task")
+	if running.More {
+		count = fmt.Sprintf("At least %d tasks", n)
+	}
+	verb := "are"
+	if n == 1 {
+		verb = "is"
+	}
+	return fmt.Sprintf("%s of its type %s running, for example on %s: it comes when a slot is free and what is due before it has started.",
+		count, verb, text.OneLine(running.Tasks[0].LeasedBy, MaxNote))
+}

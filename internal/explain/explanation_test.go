@@ -1,0 +1,106 @@
+package explain_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+func TestWhyReady(t *testing.T) {
+	t.Parallel()
+	ready := a(1, task.Ready, waits("", ago(time.Minute)))
+	says(t, why(t, ready),
+		"It is ready since 1m ago (2026-11-20T11:59:00Z) and waits for a worker.",
+		`No task of type acme.billing.charge.v1 is running: look whether a worker is up that handles this type and serves queue "billing".`)
+
+	other := a(2, task.Running, runs(1, "web1:7", ago(time.Minute), in(time.Second))).Task
+	b := book{tasks: []store.History{ready}, running: explain.Running{Tasks: []task.Task{other}}}
+	says(t, shown(b.explain(t, id(1), 10)), "1 task of its type is running, for example on web1:7: it comes when a slot is free and what is due before it has started.")
+	b.running = explain.Running{Tasks: []task.Task{other, other}, More: true}
+	says(t, shown(b.explain(t, id(1), 10)), "At least 2 tasks of its type are running, for example on web1:7: it comes when a slot is free and what is due before it has started.")
+}
+
+// The notes of a finished task name recorded steps that had no part in its end.
+func TestWhyUnreachedSteps(t *testing.T) {
+	t.Parallel()
+	h := a(1, task.Succeeded, tried(1, "web1:7", ago(time.Minute), task.OutcomeSuccess, nil))
+	neverSays(t, why(t, h), "never reached")
+	h.Attempts[0].StepsUnreached = []string{"old-name", "older"}
+	says(t, why(t, h), `Its last attempt never reached the recorded steps "old-name", "older": the code was changed since, or these names change from attempt to attempt. What they recorded had no part in the result.`)
+}
+
+func TestWhyConcurrency(t *testing.T) {
+	t.Parallel()
+	holder := a(2, task.Running, runs(1, "web1:7", ago(time.Minute), in(time.Second)))
+	h := a(1, task.Pending, waits(task.WaitConcurrency, ago(time.Hour)), with(func(k *task.Task) { k.ConcurrencyKey, k.ConcurrencyLimit = "org_1", 1 }))
+	says(t, why(t, h), "  No task holds the key right now: a worker takes it as soon as it has a free slot.")
+
+	h.Holders = []task.ID{id(2), id(3)} // the second was deleted in between
+	says(t, why(t, h, holder),
+		"  The key is held by 00000000000000000000000002 (acme.billing.charge.v1), which is running on web1:7, in its attempt 1, which began 1m ago (2026-11-20T11:59:00Z); this one runs when it leaves, after those that were due earlier.",
+		"  weaver why 00000000000000000000000002")
+
+	h.Holders = []task.ID{id(2), id(2), id(2), id(2), id(2), id(2), id(2)}
+	says(t, why(t, h, holder), "  2 tasks more hold it.")
+}
+
+func TestWhyPaused(t *testing.T) {
+	t.Parallel()
+	h := a(1, task.Pending, waits(task.WaitPaused, ago(time.Hour)), func(h *store.History) {
+		h.QueuePause = &store.AuditEntry{At: ago(time.Minute), Actor: "ops", Verb: "pause", Target: "billing", Reason: "bank is down"}
+	})
+	says(t, why(t, h),
+		`It waits because its queue "billing" is paused.`,
+		"  The queue was paused 1m ago (2026-11-20T11:59:00Z) by ops: bank is down.",
+		"  weaver queue resume billing")
+
+	h.Task.ReadyAt = in(time.Minute)
+	says(t, why(t, h), `It waits because its queue "billing" is paused, and is due in 1m (2026-11-20T12:01:00Z).`)
+	h.Task.Waiting = task.WaitDeps
+	says(t, why(t, h), `Its queue "billing" is paused as well, since 1m ago (2026-11-20T11:59:00Z) by ops: bank is down.`)
+}
+
+func TestWhyDependents(t *testing.T) {
+	t.Parallel()
+	dependents := func(state task.State, done bool) func(*store.History) {
+		return func(h *store.History) {
+			h.Dependents = []store.Need{{ID: id(8), Node: "sum", State: state, Done: done}, {ID: id(9), State: state, Done: done}}
+		}
+	}
+	says(t, why(t, a(1, task.Running, dependents(task.Pending, false))), `For it wait tasks "sum", "00000000000000000000000009".`)
+	says(t, why(t, a(1, task.Failed, dependents(task.Cancelled, true))), `Cancelled because of it: tasks "sum", "00000000000000000000000009".`)
+	neverSays(t, why(t, a(1, task.Succeeded, dependents(task.Cancelled, true))), "because of it")
+}
+
+// Until is known while a task waits for a time, and not afterwards.
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[task.State]time.Time{task.Pending: in(time.Hour), task.Ready: {}, task.Running: {}, task.Failed: {}} {
+		h := a(1, state, waits(task.WaitNone, in(time.Hour)))
+		if x := (book{tasks: []store.History{h}}).explain(t, id(1), 10); !x.Until.Equal(want) {
+			t.Errorf("%s until %v, want %v", state, x.Until, want)
+		}
+	}
+}
+
+// What text has in lines, JSON has in fields.
+func TestWhyJSON(t *testing.T) {
+	t.Parallel()
+	extract := a(3, task.Blocked, named("extract"), waits(task.WaitManual, time.Time{}))
+	sum := a(1, task.Pending, named("sum"), waits(task.WaitDeps, time.Time{}), needs(need(extract, false)))
+	raw, err := json.Marshal(book{tasks: []store.History{sum, extract}}.explain(t, id(1), 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"kind":"task","id":"00000000000000000000000001","job_id":"00000000000000000000000033","name":"sum","task_type":"acme.billing.charge.v1",` +
+		`"state":"pending","waiting_reason":"deps","summary":"It waits for 1 other task.",` +
+		`"because":[{"kind":"need","task_id":"00000000000000000000000003","state":"blocked","sentence":"It waits for \"extract\" (00000000000000000000000003), which is blocked and waits for a person."}],` +
+		`"actions":[{"command":"weaver task unblock 00000000000000000000000003","effect":"lets \"extract\" go on; --input gives its handler an answer"}]}`
+	if string(raw) != want {
+		t.Errorf("got  %s\nwant %s", raw, want)
+	}
+}

@@ -1,0 +1,197 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Job explains a job by those of its tasks that decide its state. The
+// explanation is whole when missing is empty; see [Explainer].
+func (e *Explainer) Job(j *task.Job, tasks []task.Task, known Known) (x *Explanation, missing []task.ID) {
+	w := newWalk(e, known)
+	x = &Explanation{
+		Kind: "job", ID: j.ID, Name: j.Name, State: string(j.State),
+		Summary: text.Stop("It " + e.JobState(j)),
+		Notes:   e.jobNotes(j, tasks),
+	}
+	deciding := decisive(j.State, tasks)
+	for i, t := range deciding {
+		if i == maxCauses {
+			x.Because = append(x.Because, Cause{Kind: CauseMore, Sentence: fmt.Sprintf("%s more like these: `%s` lists them.", text.Plural(len(deciding)-i, "task"), e.Command("job", "show", j.ID.String()))})
+			break
+		}
+		x.Because = append(x.Because, w.jobTask(t))
+	}
+	x.Actions = w.actions
+	if !j.State.Terminal() && !j.CancelRequested {
+		x.Actions = append(x.Actions, Action{e.Command("job", "cancel", j.ID.String()), "gives the whole job up"})
+	}
+	return x, w.missing
+}
+
+func (w *walk) jobTask(t *task.Task) Cause {
+	h, _ := w.history(t.ID)
+	if h == nil { // not read yet
+		h = &store.History{Task: *t}
+	}
+	c := Cause{Kind: CauseTask, TaskID: t.ID, State: h.Task.State, Sentence: text.Stop("Task " + Label(&h.Task) + " " + w.TaskState(h))}
+	if w.seen[t.ID] {
+		return c
+	}
+	w.seen[t.ID] = true
+	// Depth two, as for the need of a task: the actions are those that serve the job.
+	c.Because = w.causes(h, Short(&h.Task), 2)
+	return c
+}
+
+// decisive picks the tasks that make a job what it is: those that move, those
+// that hold it up, or those because of which it did not succeed.
+func decisive(state task.JobState, tasks []task.Task) []*task.Task {
+	pick := func(ok func(*task.Task) bool) (some []*task.Task) {
+		for i := range tasks {
+			if ok(&tasks[i]) {
+				some = append(some, &tasks[i])
+			}
+		}
+		return some
+	}
+	switch state {
+	case task.JobRunning:
+		return pick(func(t *task.Task) bool { return task.Movable(t.State, t.Waiting) })
+	case task.JobBlocked:
+		stuck := pick(func(t *task.Task) bool { return !t.State.Terminal() && t.Waiting != task.WaitDeps })
+		if len(stuck) == 0 {
+			stuck = pick(func(t *task.Task) bool { return !t.State.Terminal() })
+		}
+		return stuck
+	case task.JobFailed, task.JobCancelled:
+		roots := pick(func(t *task.Task) bool {
+			return task.Against(t.State, kindOf(t)) && kindOf(t) != task.KindDependencyFailed
+		})
+		if len(roots) == 0 {
+			roots = pick(func(t *task.Task) bool { return task.Against(t.State, kindOf(t)) })
+		}
+		return roots
+	}
+	return nil
+}
+
+// JobState is a job's state as the end of a sentence that begins with the
+// job, from its counters. It has no full stop.
+func (c Clock) JobState(j *task.Job) string {
+	n := j.Counters
+	all := text.Plural(n.Total, "task")
+	switch j.State {
+	case task.JobRunning:
+		return fmt.Sprintf("is running: %d of its %s have not ended, %d of them can go on without help", n.Unfinished, all, n.Movable)
+	case task.JobBlocked:
+		return fmt.Sprintf("is blocked: %d of its %s have not ended, and none of them can go on without a person", n.Unfinished, all)
+	case task.JobSucceeded:
+		if n.Succeeded == n.Total {
+			return fmt.Sprintf("succeeded %s, with its %s", c.When(j.FinishedAt), all)
+		}
+		return fmt.Sprintf("succeeded %s: %d of its %s succeeded, the others were not needed", c.When(j.FinishedAt), n.Succeeded, all)
+	case task.JobFailed:
+		return fmt.Sprintf("failed %s: %d of its %s failed or were cancelled, %d succeeded", c.When(j.FinishedAt), n.Failed, all, n.Succeeded)
+	}
+	return fmt.Sprintf("was cancelled %s%s; %d of its %s had succeeded", c.When(j.FinishedAt), By(j.CancelBy, j.CancelReason), n.Succeeded, all)
+}
+
+func (c Clock) jobNotes(j *task.Job, tasks []task.Task) []string {
+	var notes []string
+	if j.CancelRequested && !j.State.Terminal() {
+		notes = append(notes, "It was asked to cancel"+By(j.CancelBy, j.CancelReason)+": what runs still has to end.")
+	}
+	if !j.DeadlineAt.IsZero() && !j.State.Terminal() {
+		format := "What has not ended %s, its deadline, is cancelled."
+		if c.Passed(j.DeadlineAt) {
+			format = "Its deadline passed %s: a worker that is up cancels what has not ended."
+		}
+		notes = append(notes, fmt.Sprintf(format, c.When(j.DeadlineAt)))
+	}
+	var waiting, gone []string
+	for i := range tasks {
+		switch t := &tasks[i]; {
+		case t.State == task.Pending && t.Waiting == task.WaitDeps:
+			waiting = append(waiting, t.Node)
+		case kindOf(t) == task.KindDependencyFailed:
+			gone = append(gone, t.Node)
+		}
+	}
+	if len(waiting) > 0 {
+		notes = append(notes, "Waiting for others of its tasks: "+quoted(waiting)+".")
+	}
+	if len(gone) > 0 {
+		notes = append(notes, "Cancelled because of what they need: "+quoted(gone)+".")
+	}
+	return notes
+}
+
+// JobResult is how a job ended, or how far it is, in one sentence: state is
+// its verb ("failed after"), which a view may colour, and detail what follows
+// the time that it took ("1 of 7 tasks failed, 2 were cancelled").
+func JobResult(j *task.Job, tasks []task.Task) (state, detail string) {
+	n := make(map[task.State]int)
+	unneeded := 0
+	for i := range tasks {
+		t := &tasks[i]
+		n[t.State]++
+		if t.State == task.Cancelled && !task.Against(t.State, kindOf(t)) {
+			unneeded++
+		}
+	}
+	all := text.Plural(len(tasks), "task")
+	lost := n[task.Cancelled] - unneeded
+	rest := len(tasks) - n[task.Succeeded] - n[task.Failed] - n[task.Cancelled]
+
+	var parts []string
+	some := func(count int, one, many string) {
+		switch {
+		case count == 1:
+			parts = append(parts, "1 "+one)
+		case count > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", count, many))
+		}
+	}
+	switch j.State {
+	case task.JobSucceeded:
+		if state = "succeeded in"; unneeded == 0 {
+			return state, all
+		}
+		some(n[task.Succeeded], "succeeded", "succeeded")
+	case task.JobFailed:
+		state = "failed after"
+		some(n[task.Failed], "failed", "failed")
+	case task.JobCancelled:
+		state = "was cancelled after"
+		some(n[task.Succeeded], "succeeded", "succeeded")
+		some(n[task.Failed], "failed", "failed")
+	case task.JobBlocked:
+		state = "is blocked after"
+		some(n[task.Blocked], "waits for a person", "wait for a person")
+		some(n[task.Failed], "failed", "failed")
+		some(rest-n[task.Blocked], "is left", "are left")
+	default:
+		state = "is not finished after"
+		some(n[task.Succeeded], "succeeded", "succeeded")
+		some(n[task.Failed], "failed", "failed")
+		some(rest, "is left", "are left")
+	}
+	some(lost, "was cancelled", "were cancelled")
+	some(unneeded, "was not needed", "were not needed")
+	if len(parts) > 0 { // "1 of 7 tasks failed, 2 were cancelled"
+		count, verb, _ := strings.Cut(parts[0], " ")
+		parts[0] = fmt.Sprintf("%s of %s %s", count, all, verb)
+	}
+	detail = strings.Join(parts, ", ")
+	if j.State == task.JobCancelled {
+		if by := Who(j.CancelBy, j.CancelReason); by != "" {
+			detail += fmt.Sprintf(" (%s)", text.OneLine(by, 2*MaxNote))
+		}
+	}
+	return state, detail
+}

@@ -1,0 +1,175 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Status is a task's state in a word or two, with the time that it took or
+// that remains, and a shorter form for narrow screens. took is how long its
+// last attempt lasted.
+func Status(t *task.Task, took time.Duration, now time.Time) (long, short string) {
+	switch t.State {
+	case task.Running:
+		d := text.Span(now.Sub(t.StartedAt))
+		if t.CancelRequested {
+			return "ending " + d, "ending"
+		}
+		return "running " + d, d
+	case task.Succeeded:
+		d := text.Took(took)
+		return "succeeded " + d, d
+	case task.Failed:
+		return "failed " + text.Took(took), "failed"
+	case task.Pending:
+		switch t.Waiting {
+		case task.WaitRetry:
+			d := text.Until(t.ReadyAt.Sub(now))
+			return "retry in " + d, "retry " + d
+		case task.WaitSleep:
+			return "wakes in " + text.Until(t.ReadyAt.Sub(now)), "asleep"
+		}
+		return "waiting", "waiting"
+	}
+	return string(t.State), string(t.State)
+}
+
+// Note is what there is to say of a task beside its state, on one line.
+func (c Clock) Note(t *task.Task) string {
+	said := ""
+	switch t.State {
+	case task.Pending, task.Ready:
+		said = c.waitNote(t)
+	case task.Running:
+		said = "on " + t.LeasedBy
+		switch {
+		case t.CancelRequested:
+			said += ", asked to end"
+		case c.Passed(t.LeaseExpiresAt):
+			said += ", lease ended " + c.Rel(t.LeaseExpiresAt)
+		case t.Progress != nil:
+			said += ", " + Progress(t.Progress, MaxNote)
+		}
+	case task.Blocked:
+		said = blockedBy(t.Error, MaxNote)
+	case task.Failed:
+		said = Failure(t.Error, MaxNote)
+	case task.Cancelled:
+		said = Cancelled(t, nil)
+	}
+	return text.OneLine(said, MaxNote)
+}
+
+// waitNote is [Waits] with times.
+func (c Clock) waitNote(t *task.Task) string {
+	due := ""
+	if !t.ReadyAt.IsZero() {
+		due = " " + c.Rel(t.ReadyAt)
+	}
+	switch {
+	case t.State == task.Ready:
+	case t.Waiting == task.WaitNone, t.Waiting == task.WaitDelay:
+		return "due" + due
+	case t.Waiting == task.WaitRetry:
+		return "retries" + due + ": " + Failure(t.Error, MaxNote)
+	case t.Waiting == task.WaitSleep:
+		return "sleeps, wakes" + due
+	}
+	return Waits(t, nil)
+}
+
+// maxNeeds is how many needs a note names.
+const maxNeeds = 5
+
+// Waits is why a ready or pending task does not run, in a few words; "" when
+// it only waits for a time. needs are its needs as far as they are known.
+func Waits(t *task.Task, needs []store.Need) string {
+	if t.State == task.Ready {
+		return "waits for a worker"
+	}
+	switch t.Waiting {
+	case task.WaitDeps:
+		if lost := unmet(needs); lost != "" {
+			return lost // it is about to be cancelled
+		}
+		if len(needs) == 0 {
+			return "needs " + text.Plural(t.RemainingDeps, "more task")
+		}
+		open, some := needNames(needs, func(s task.State) bool { return s != task.Succeeded })
+		if !some {
+			return "" // it is about to be ready
+		}
+		return "needs " + open
+	case task.WaitConcurrency:
+		return fmt.Sprintf("waits for key %q", text.OneLine(t.ConcurrencyKey, 2*MaxNote))
+	case task.WaitPaused:
+		return "queue is paused"
+	case task.WaitNone, task.WaitDelay, task.WaitSleep, task.WaitRetry:
+		return ""
+	}
+	return "waits: " + string(t.Waiting)
+}
+
+// Cancelled is why a cancelled task was cancelled, in a few words; "" when no
+// reason is recorded. needs are its needs as far as they are known.
+func Cancelled(t *task.Task, needs []store.Need) string {
+	said := ""
+	switch kindOf(t) {
+	case task.KindDependencyFailed:
+		said = cmp.Or(unmet(needs), Head(t.Error.Message), cancelledBecause(task.KindDependencyFailed))
+	case task.KindNotNeeded, task.KindDeadline:
+		said = cancelledBecause(t.Error.Kind)
+	default:
+		said = text.OneLine(Who(t.CancelBy, t.CancelReason), text.MaxLine)
+		if said == "" && t.Error != nil {
+			said = Head(t.Error.Message)
+		}
+	}
+	return said
+}
+
+// cancelledBecause words the reasons of a cancel that no operator asked for.
+func cancelledBecause(kind task.ErrorKind) string {
+	switch kind {
+	case task.KindDependencyFailed:
+		return "what it needs did not succeed"
+	case task.KindNotNeeded:
+		return "it was not needed"
+	case task.KindDeadline:
+		return "its deadline had passed"
+	}
+	return ""
+}
+
+// unmet names the needs that did not succeed; "" when none is known.
+func unmet(needs []store.Need) string {
+	lost, some := needNames(needs, func(s task.State) bool { return s == task.Failed || s == task.Cancelled })
+	if !some {
+		return ""
+	}
+	return lost + " did not succeed"
+}
+
+// needNames lists the needs in certain states by name: "a, b and 3 more". some
+// is false when there are none. Only names that are shown are made printable:
+// a task may have many needs, and a tree is drawn often.
+func needNames(needs []store.Need, in func(task.State) bool) (said string, some bool) {
+	var names []string
+	more := 0
+	for i := range needs {
+		n := &needs[i]
+		switch {
+		case !in(n.State):
+		case len(names) == maxNeeds:
+			more++
+		default:
+			names = append(names, text.OneLine(cmp.Or(n.Node, n.ID.String()), 2*MaxNote))
+		}
+	}
+	return listed(names, more), len(names) > 0
+}

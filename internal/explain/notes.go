@@ -1,0 +1,189 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// notes are facts beside the state that decide what comes next, one sentence
+// or more each.
+func (c Clock) notes(h *store.History) []string {
+	t := &h.Task
+	return slices.DeleteFunc([]string{
+		c.leaseNote(t),
+		cancelNote(t),
+		crashNote(h),
+		c.deadlineNote(t),
+		attemptsNote(t),
+		c.pauseNote(h),
+		stepsNote(h),
+		unreachedNote(h),
+		dependentsNote(h),
+	}, func(note string) bool { return note == "" })
+}
+
+// leaseNote: whether the worker of a running task renews its lease.
+func (c Clock) leaseNote(t *task.Task) string {
+	if t.State != task.Running {
+		return ""
+	}
+	if c.Passed(t.LeaseExpiresAt) {
+		return fmt.Sprintf("Its lease ended %s and was not renewed: the worker died or is cut off. Any worker of this namespace that is up takes the task back; if none is, start one.", c.When(t.LeaseExpiresAt))
+	}
+	note := fmt.Sprintf("Its lease lasts until %s unless the worker renews it, which it does as long as it lives.", c.Abs(t.LeaseExpiresAt))
+	if t.Timeout > 0 {
+		note += fmt.Sprintf(" The attempt times out %s.", c.When(t.StartedAt.Add(t.Timeout)))
+	}
+	if t.Progress != nil {
+		note += text.Stop(" Its last report: " + Progress(t.Progress, MaxNote))
+	}
+	return note
+}
+
+// cancelNote: a request to end that the handler has not followed yet, or did
+// not have to.
+func cancelNote(t *task.Task) string {
+	if !t.CancelRequested || t.State == task.Cancelled {
+		return ""
+	}
+	what := "It was asked to cancel" + By(t.CancelBy, t.CancelReason)
+	if t.CancelKind == task.KindDeadline {
+		what = "It was asked to end because its deadline passed"
+	}
+	if t.State == task.Succeeded {
+		return what + ", but its handler returned success all the same."
+	}
+	return text.Stop(what) + " Its worker is notified with the next heartbeat and ends the handler's context; then it is up to the handler to return."
+}
+
+// crashNote: leases lost in a row, which end as poison.
+func crashNote(h *store.History) string {
+	t := &h.Task
+	if t.CrashCount == 0 && t.QuarantineLosses == 0 || t.State == task.Succeeded {
+		return ""
+	}
+	var workers []string
+	for i := len(h.Attempts) - 1; i >= 0 && (h.Attempts[i].Outcome == task.OutcomeLeaseLost || h.Attempts[i].Outcome == task.OutcomeNone); i-- {
+		if a := h.Attempts[i]; a.Outcome == task.OutcomeLeaseLost && !slices.Contains(workers, a.Worker) {
+			workers = append(workers, a.Worker)
+		}
+	}
+	said := fmt.Sprintf("Its process stopped under it %s in a row", times(t.CrashCount))
+	if len(workers) > 0 {
+		said += ", on " + text.OneLine(strings.Join(workers, ", "), MaxMessage)
+	}
+	switch {
+	case kindOf(t) == task.KindPoison:
+		return said + ": it would go on stopping workers, so it was not started again. Look at what the handler does to its process: memory, os.Exit, fatal signals."
+	case t.CrashCount >= 2:
+		return said + ": it is quarantined, and a worker runs few of such tasks at once. At the crash budget (3 unless configured) it fails as poison."
+	}
+	return said + ". At the crash budget (3 unless configured) it fails as poison."
+}
+
+func (c Clock) deadlineNote(t *task.Task) string {
+	switch {
+	case t.DeadlineAt.IsZero() || t.State.Terminal():
+		return ""
+	case c.Passed(t.DeadlineAt):
+		return fmt.Sprintf("Its deadline passed %s: a worker that is up ends it.", c.When(t.DeadlineAt))
+	case t.State == task.Pending && t.ReadyAt.After(t.DeadlineAt):
+		return fmt.Sprintf("Its deadline, %s, comes before it is due: it will be cancelled then.", c.When(t.DeadlineAt))
+	}
+	return fmt.Sprintf("If it has not ended %s, its deadline, it is cancelled.", c.When(t.DeadlineAt))
+}
+
+func attemptsNote(t *task.Task) string {
+	if t.AttemptCount+t.InternalCount == 0 || t.State == task.Succeeded || t.State == task.Cancelled {
+		return ""
+	}
+	said := ""
+	switch used := t.AttemptCount; {
+	case used >= t.MaxAttempts && t.MaxAttempts == 1:
+		said = "Its only attempt is used"
+	case used >= t.MaxAttempts:
+		said = fmt.Sprintf("All its %d attempts are used", t.MaxAttempts)
+	case used == 1:
+		said = fmt.Sprintf("1 of its %d attempts is used", t.MaxAttempts)
+	default:
+		said = fmt.Sprintf("%d of its %d attempts are used", used, t.MaxAttempts)
+	}
+	if t.InternalCount > 0 {
+		said += fmt.Sprintf("; the engine itself failed %s in a row, which does not count", times(t.InternalCount))
+	}
+	if t.State == task.Blocked && t.AttemptCount >= t.MaxAttempts {
+		said += "; unblocking gives it one more"
+	}
+	return said + "."
+}
+
+// pauseNote: a paused queue that is not what the task waits for first.
+func (c Clock) pauseNote(h *store.History) string {
+	t, p := &h.Task, h.QueuePause
+	if p == nil || t.Waiting == task.WaitPaused || t.State == task.Running || t.State.Terminal() {
+		return ""
+	}
+	return text.Stop(fmt.Sprintf("Its queue %q is paused as well, since %s%s", text.OneLine(t.Queue, MaxNote), c.When(p.At), By(p.Actor, p.Reason)))
+}
+
+// stepsNote: the steps that another attempt does not run again.
+func stepsNote(h *store.History) string {
+	if h.Task.State == task.Succeeded {
+		return ""
+	}
+	var done []string
+	for _, st := range h.Steps {
+		if st.State == task.StepCompleted && st.Kind != task.KindSleep {
+			done = append(done, st.Name)
+		}
+	}
+	if len(done) == 0 {
+		return ""
+	}
+	return "Recorded and not run again: " + named("step", done) + "."
+}
+
+// unreachedNote: a finished task whose last attempt ignored recorded steps.
+func unreachedNote(h *store.History) string {
+	if !h.Task.State.Terminal() || len(h.Attempts) == 0 {
+		return ""
+	}
+	last := h.Attempts[len(h.Attempts)-1]
+	if len(last.StepsUnreached) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Its last attempt never reached the recorded %s: the code was changed since, or these names change from attempt to attempt. What they recorded had no part in the result.",
+		named("step", last.StepsUnreached))
+}
+
+// dependentsNote: the tasks that wait for this one, or that were cancelled
+// because of it.
+func dependentsNote(h *store.History) string {
+	var waiting, gone []string
+	for _, d := range h.Dependents {
+		name := d.Node
+		if name == "" {
+			name = d.ID.String()
+		}
+		switch {
+		case !d.Done && !d.State.Terminal():
+			waiting = append(waiting, name)
+		case d.State == task.Cancelled && h.Task.State.Terminal() && h.Task.State != task.Succeeded:
+			gone = append(gone, name)
+		}
+	}
+	switch {
+	case len(waiting) == 1:
+		return "For it waits " + named("task", waiting) + "."
+	case len(waiting) > 1:
+		return "For it wait " + named("task", waiting) + "."
+	case len(gone) > 0:
+		return "Cancelled because of it: " + named("task", gone) + "."
+	}
+	return ""
+}

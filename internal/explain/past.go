@@ -1,0 +1,193 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Happening is one thing of a task's past: an attempt with the decision after
+// it, or an operator's command.
+type Happening struct {
+	At       time.Time         `json:"at"`
+	Attempt  *task.Attempt     `json:"attempt,omitempty"`
+	Decision *task.Decision    `json:"decision,omitempty"`
+	Audit    *store.AuditEntry `json:"audit,omitempty"`
+	Sentence string            `json:"sentence"`
+}
+
+// Past lists what happened to a task, in the order of time. The result refers
+// to h.
+func (c Clock) Past(h *store.History) []Happening {
+	var past []Happening
+	for i := range h.Attempts {
+		a := &h.Attempts[i]
+		ha := Happening{At: a.StartedAt, Attempt: a}
+		if k := slices.IndexFunc(h.Decisions, func(d task.Decision) bool { return d.AttemptNo == a.No }); k >= 0 {
+			ha.Decision = &h.Decisions[k]
+		}
+		ha.Sentence = c.Attempt(a, ha.Decision, h.Steps)
+		past = append(past, ha)
+	}
+	for i := range h.Audit {
+		entry := &h.Audit[i]
+		past = append(past, Happening{At: entry.At, Audit: entry, Sentence: c.Operated(entry)})
+	}
+	slices.SortStableFunc(past, func(a, b Happening) int { return a.At.Compare(b.At) })
+	return past
+}
+
+// Earlier counts happenings that are not listed one by one: "Before that: 4
+// attempts (4 suspended)".
+func Earlier(past []Happening) string {
+	counts := make(map[task.Outcome]int)
+	var order []task.Outcome
+	commands := 0
+	for _, h := range past {
+		if h.Attempt == nil {
+			commands++
+			continue
+		}
+		if counts[h.Attempt.Outcome]++; counts[h.Attempt.Outcome] == 1 {
+			order = append(order, h.Attempt.Outcome)
+		}
+	}
+	var parts []string
+	for _, o := range order {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[o], o))
+	}
+	line := fmt.Sprintf("Before that: %s (%s)", text.Plural(len(past)-commands, "attempt"), strings.Join(parts, ", "))
+	if commands > 0 {
+		line += fmt.Sprintf(" and %s of operators", text.Plural(commands, "command"))
+	}
+	return line
+}
+
+// Attempt describes one attempt: where it ran, how it ended, and what was
+// decided after it. d may be nil; steps are those of the task.
+func (c Clock) Attempt(a *task.Attempt, d *task.Decision, steps []task.Step) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Attempt %d began %s", a.No, c.When(a.StartedAt))
+	if a.Worker != "" {
+		fmt.Fprintf(&b, " on %s", text.OneLine(a.Worker, MaxNote))
+	}
+	if a.FinishedAt.IsZero() {
+		b.WriteString(" and is running" + ranSteps(a) + ".")
+		return b.String()
+	}
+	b.WriteString(text.Stop(fmt.Sprintf(" and %s after %s%s%s", outcome(a), text.Took(a.FinishedAt.Sub(a.StartedAt)), reasonOf(a), ranSteps(a))))
+	if n := failedTries(a, steps); n > 1 {
+		fmt.Fprintf(&b, " %d tries of its steps failed.", n)
+	}
+	if d != nil {
+		b.WriteString(" " + c.Decision(d))
+	}
+	return b.String()
+}
+
+// outcome is the verb for how an attempt ended.
+func outcome(a *task.Attempt) string {
+	switch a.Outcome {
+	case task.OutcomeSuccess:
+		return "succeeded"
+	case task.OutcomeFailure:
+		if a.Error != nil && a.Error.Kind == task.KindInternal {
+			return "was stopped by an error of the engine itself, which costs no attempt,"
+		}
+		return "failed"
+	case task.OutcomeBlocked:
+		return "asked for a person"
+	case task.OutcomeSuspended:
+		return "left its worker to wait"
+	case task.OutcomeCancelled:
+		return "was cancelled"
+	case task.OutcomeDecodeFailed:
+		return "could not read its input"
+	case task.OutcomeReleased:
+		return "was given back because its worker stopped, at no cost,"
+	case task.OutcomeLeaseLost:
+		return "lost its lease because its worker died or was cut off"
+	case task.OutcomeDecompose:
+		return "split itself into tasks"
+	case task.OutcomeAddDependency:
+		return "asked for another task first"
+	}
+	return "ended (" + string(a.Outcome) + ")"
+}
+
+// reasonOf is the error of an attempt, unless the verb of its outcome has it.
+func reasonOf(a *task.Attempt) string {
+	if a.Error == nil || a.Outcome == task.OutcomeLeaseLost {
+		return ""
+	}
+	if a.Outcome == task.OutcomeFailure || a.Error.Step != "" {
+		return ": " + Failure(a.Error, MaxMessage)
+	}
+	return ": " + text.OneLine(a.Error.Message, MaxMessage)
+}
+
+func ranSteps(a *task.Attempt) string {
+	if len(a.StepsRun) == 0 {
+		return ""
+	}
+	return "; it ran " + named("step", a.StepsRun)
+}
+
+func failedTries(a *task.Attempt, steps []task.Step) int {
+	n := 0
+	for i := range steps {
+		if steps[i].AttemptNo == a.No && steps[i].State == task.StepFailed {
+			n++
+		}
+	}
+	return n
+}
+
+// Decision says what was decided after an attempt, and why.
+func (c Clock) Decision(d *task.Decision) string {
+	said := ""
+	switch d.Kind {
+	case task.DecideRetry:
+		said = "It was decided to retry"
+		if !d.NextReadyAt.IsZero() {
+			said += ", due " + c.When(d.NextReadyAt)
+		}
+	case task.DecideMarkDead:
+		said = "It was decided to give up"
+	case task.DecideBlock:
+		said = "It was decided to wait for a person"
+	case task.DecideSucceed:
+		said = "It was decided that the task succeeded all the same"
+	default:
+		said = "It was decided: " + string(d.Kind)
+	}
+	if d.Reason.Text != "" {
+		said += ": " + text.OneLine(d.Reason.Text, MaxMessage)
+	}
+	if d.Reason.Policy != "" && d.Reason.Policy != "default" {
+		said += fmt.Sprintf(" (by the policy %q)", text.OneLine(d.Reason.Policy, MaxNote))
+	}
+	return text.Stop(said)
+}
+
+// operated is how the audited commands read in the past tense.
+var operated = map[string]string{
+	"cancel": "cancelled it", "force_cancel": "cancelled it by force", "retry": "retried it", "unblock": "unblocked it",
+	"cancel_job": "cancelled its job", "pause": "paused its queue", "resume": "resumed its queue",
+}
+
+// Operated describes an operator's command.
+func (c Clock) Operated(a *store.AuditEntry) string {
+	actor := cmp.Or(text.OneLine(a.Actor, MaxNote), "An operator")
+	said := fmt.Sprintf("%s %s %s", actor, cmp.Or(operated[a.Verb], "did "+a.Verb), c.When(a.At))
+	if a.Reason != "" {
+		said += ": " + text.OneLine(a.Reason, MaxMessage)
+	}
+	return text.Stop(said)
+}

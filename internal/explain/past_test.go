@@ -1,0 +1,67 @@
+package explain_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Each attempt is described with what was decided after it, and operators' verbs
+// stand where they happened.
+func TestWhyPast(t *testing.T) {
+	t.Parallel()
+	boom := &task.Error{Kind: task.KindHandler, Message: "boom\nat line 3", Step: "charge"}
+	h := a(1, task.Pending, waits(task.WaitRetry, in(4*time.Second)),
+		tried(1, "web1:7", ago(10*time.Minute), task.OutcomeFailure, boom),
+		decided(task.DecideRetry, ago(9*time.Minute), "attempt 1 of 5 failed: retry after 2s, by exponential backoff"),
+		tried(2, "web1:7", ago(8*time.Minute), task.OutcomeSuspended, nil),
+		tried(3, "web1:7", ago(7*time.Minute), task.OutcomeReleased, nil),
+		tried(4, "web1:7", ago(6*time.Minute), task.OutcomeFailure, &task.Error{Kind: task.KindInternal, Message: "disk"}),
+		tried(5, "web1:7", ago(5*time.Minute), task.OutcomeBlocked, &task.Error{Kind: task.KindHandler, Message: "who pays?"}),
+		decided(task.DecideBlock, time.Time{}, "the handler asked for a person: who pays?"),
+		tried(6, "web1:7", ago(3*time.Minute), task.OutcomeDecodeFailed, &task.Error{Kind: task.KindDecode, Message: "not a number"}),
+		func(h *store.History) {
+			h.Attempts[0].StepsRun = []string{"reserve", "charge"}
+			h.Audit = []store.AuditEntry{{At: ago(4 * time.Minute), Actor: "ops", Verb: "unblock", Target: h.Task.ID.String(), Reason: "we do"}}
+			h.Steps = []task.Step{
+				{Name: "reserve", Kind: task.KindStep, State: task.StepCompleted, AttemptNo: 1},
+				{Name: "charge", Kind: task.KindStep, State: task.StepFailed, AttemptNo: 1, Try: 1},
+				{Name: "charge", Kind: task.KindStep, State: task.StepFailed, AttemptNo: 1, Try: 2},
+			}
+		})
+	text := why(t, h)
+	says(t, text,
+		`  Attempt 1 began 10m ago (2026-11-20T11:50:00Z) on web1:7 and failed after 1s: handler_error in step "charge": boom at line 3; it ran steps "reserve", "charge". 2 tries of its steps failed. It was decided to retry, due 9m ago (2026-11-20T11:51:00Z): attempt 1 of 5 failed: retry after 2s, by exponential backoff.`,
+		"  Attempt 2 began 8m ago (2026-11-20T11:52:00Z) on web1:7 and left its worker to wait after 1s.",
+		"  Attempt 3 began 7m ago (2026-11-20T11:53:00Z) on web1:7 and was given back because its worker stopped, at no cost, after 1s.",
+		"  Attempt 4 began 6m ago (2026-11-20T11:54:00Z) on web1:7 and was stopped by an error of the engine itself, which costs no attempt, after 1s: internal: disk.",
+		"  Attempt 5 began 5m ago (2026-11-20T11:55:00Z) on web1:7 and asked for a person after 1s: who pays? It was decided to wait for a person: the handler asked for a person: who pays?",
+		"  ops unblocked it 4m ago (2026-11-20T11:56:00Z): we do.",
+		"  Attempt 6 began 3m ago (2026-11-20T11:57:00Z) on web1:7 and could not read its input after 1s: not a number.",
+		"3 of its 5 attempts are used.",
+		`Recorded and not run again: step "reserve".`,
+	)
+	if strings.Index(text, "ops unblocked it") < strings.Index(text, "Attempt 5") {
+		t.Errorf("the verb stands before what happened before it:\n%s", text)
+	}
+}
+
+func TestEarlier(t *testing.T) {
+	t.Parallel()
+	h := a(1, task.Pending, waits(task.WaitSleep, in(time.Hour)))
+	for n := range 4 {
+		tried(n+1, "web1:7", ago(time.Hour), task.OutcomeSuspended, nil)(&h)
+	}
+	if got, want := explain.Earlier(clock.Past(&h)), "Before that: 4 attempts (4 suspended)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	tried(5, "web1:7", ago(time.Hour), task.OutcomeFailure, nil)(&h)
+	h.Audit = []store.AuditEntry{{At: ago(time.Minute), Verb: "retry"}}
+	if got, want := explain.Earlier(clock.Past(&h)), "Before that: 5 attempts (4 suspended, 1 failure) and 1 command of operators"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,166 @@
+package explain
+
+import (
+	"fmt"
+
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// TaskState is a task's state as the end of a sentence that begins with the
+// task: "is blocked: …", "waits for its retry, …". It has no full stop.
+func (c Clock) TaskState(h *store.History) string {
+	t := &h.Task
+	switch t.State {
+	case task.Succeeded:
+		if t.AttemptNo > 1 {
+			return fmt.Sprintf("succeeded %s, in its attempt %d", c.When(t.FinishedAt), t.AttemptNo)
+		}
+		return "succeeded " + c.When(t.FinishedAt)
+	case task.Failed:
+		return "failed " + c.When(t.FinishedAt) + ": " + Failure(t.Error, MaxMessage)
+	case task.Cancelled:
+		return "was cancelled " + c.When(t.FinishedAt) + c.cancelled(t)
+	case task.Blocked:
+		return "is blocked" + blocked(t)
+	case task.Running:
+		said := fmt.Sprintf("is running on %s, in its attempt %d, which began %s", text.OneLine(t.LeasedBy, MaxNote), t.AttemptNo, c.When(t.StartedAt))
+		if t.CancelRequested {
+			said += ", and was asked to end"
+		}
+		if c.Passed(t.LeaseExpiresAt) {
+			said += ", but its lease ended " + c.Rel(t.LeaseExpiresAt) + " and was not renewed"
+		}
+		return said
+	case task.Ready:
+		return "is ready since " + c.When(t.ReadyAt) + " and " + Waits(t, nil)
+	}
+	return c.waits(h)
+}
+
+// cancelled is what follows "was cancelled", with its punctuation.
+func (c Clock) cancelled(t *task.Task) string {
+	switch kind := kindOf(t); kind {
+	case task.KindDeadline:
+		said := ": " + cancelledBecause(kind)
+		if !t.DeadlineAt.IsZero() {
+			said = ": its deadline, " + c.Abs(t.DeadlineAt) + ", had passed"
+		}
+		if t.AttemptNo == 0 {
+			said += " before it was started"
+		}
+		return said
+	case task.KindDependencyFailed, task.KindNotNeeded:
+		return ", because " + cancelledBecause(kind)
+	}
+	if who := By(t.CancelBy, t.CancelReason); who != "" {
+		return who
+	}
+	if t.Error != nil {
+		return ": " + Failure(t.Error, MaxMessage)
+	}
+	return ""
+}
+
+// blocked is what follows "is blocked", with its punctuation.
+func blocked(t *task.Task) string {
+	said := " and waits for a person"
+	switch t.Waiting {
+	case task.WaitBudget:
+		said = ", its budget is used up"
+	case task.WaitRepair:
+		said = ", its input has to be repaired"
+	case task.WaitDeadline:
+		said = ", its deadline has passed"
+	}
+	if why := blockedBy(t.Error, MaxMessage); why != "" {
+		said += ": " + why
+	}
+	return said
+}
+
+// blockedBy is the message of a handler that asked for a person, or the error
+// that a person has to look at.
+func blockedBy(e *task.Error, limit int) string {
+	switch {
+	case e == nil:
+		return ""
+	case e.Kind == task.KindHandler && e.Step == "":
+		return text.OneLine(e.Message, limit)
+	}
+	return Failure(e, limit)
+}
+
+// waits is why a pending task does not run.
+func (c Clock) waits(h *store.History) string {
+	t := &h.Task
+	due := c.When(t.ReadyAt)
+	orElse := func(said string) string {
+		if due != "" {
+			said += ", and goes on " + due + " at the latest"
+		}
+		return said
+	}
+	switch t.Waiting {
+	case task.WaitNone, task.WaitDelay:
+		return "was enqueued for later and is due " + due
+	case task.WaitDeps:
+		return openNeeds(h.Needs)
+	case task.WaitRetry:
+		return "waits for its retry, due " + due
+	case task.WaitSleep:
+		return fmt.Sprintf("sleeps%s and wakes %s", sleepStep(h), due)
+	case task.WaitConcurrency:
+		return fmt.Sprintf("is due and waits for its concurrency key %q, which lets %d run at once", text.OneLine(t.ConcurrencyKey, MaxNote), max(t.ConcurrencyLimit, 1))
+	case task.WaitPaused:
+		said := fmt.Sprintf("waits because its queue %q is paused", text.OneLine(t.Queue, MaxNote))
+		if t.ReadyAt.After(c.Now) {
+			said += ", and is due " + due
+		}
+		return said
+	case task.WaitSignal:
+		return orElse("waits for a signal")
+	case task.WaitChildren:
+		return orElse("waits for the tasks that it called")
+	case task.WaitRate:
+		return orElse("waits because of a rate limit")
+	case task.WaitRepair:
+		return orElse("waits while its input is being repaired")
+	case task.WaitBudget:
+		return orElse("waits because its budget is used up")
+	case task.WaitManual:
+		return orElse("waits for a person")
+	case task.WaitDeadline:
+		return orElse("waits to be ended: its deadline has passed")
+	}
+	return orElse("waits: " + string(t.Waiting))
+}
+
+// openNeeds counts what a task still waits for.
+func openNeeds(needs []store.Need) string {
+	open := 0
+	for _, need := range needs {
+		if !need.Done {
+			open++
+		}
+	}
+	if open == len(needs) {
+		return "waits for " + text.Plural(open, "other task")
+	}
+	return fmt.Sprintf("waits for %d of the %d tasks that it needs", open, len(needs))
+}
+
+// sleepStep names the sleep that a task is in.
+func sleepStep(h *store.History) string {
+	name := ""
+	for _, st := range h.Steps {
+		if st.Kind == task.KindSleep && (name == "" || st.WakeAt.Equal(h.Task.ReadyAt)) {
+			name = st.Name
+		}
+	}
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf(" in %q", text.OneLine(name, MaxNote))
+}

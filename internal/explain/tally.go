@@ -1,0 +1,81 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// Tally counts tasks by the words for their states. The zero value is that of
+// no tasks.
+type Tally struct {
+	Total, Running, Failed, Blocked, Retrying, Succeeded, Cancelled, Ready, Waiting int
+}
+
+// Add counts a task.
+func (t *Tally) Add(state task.State, waiting task.Waiting) {
+	t.Total++
+	switch {
+	case state == task.Running:
+		t.Running++
+	case state == task.Failed:
+		t.Failed++
+	case state == task.Blocked:
+		t.Blocked++
+	case state == task.Succeeded:
+		t.Succeeded++
+	case state == task.Cancelled:
+		t.Cancelled++
+	case Retrying(state, waiting):
+		t.Retrying++
+	case state == task.Ready:
+		t.Ready++
+	default:
+		t.Waiting++
+	}
+}
+
+// Done is how many of the tasks have ended.
+func (t *Tally) Done() int { return t.Succeeded + t.Failed + t.Cancelled }
+
+// Words lists what there is: "200 succeeded, 71 waiting".
+func (t *Tally) Words() string {
+	var parts []string
+	for _, p := range append(t.moving(), TallyPart{t.Succeeded, "succeeded"}, TallyPart{t.Cancelled, "cancelled"}, TallyPart{t.Ready, "ready"}, TallyPart{t.Waiting, "waiting"}) {
+		if p.N > 0 {
+			parts = append(parts, p.String())
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// News are the parts that a short line shows beside [Tally.Done], the most
+// important first; those of no task are left out.
+func (t *Tally) News() []TallyPart {
+	var parts []TallyPart
+	for _, p := range append(t.moving(), TallyPart{t.Cancelled, "cancelled"}) {
+		if p.N > 0 {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+func (t *Tally) moving() []TallyPart {
+	return []TallyPart{{t.Running, "running"}, {t.Failed, "failed"}, {t.Blocked, "blocked"}, {t.Retrying, "retrying"}}
+}
+
+// TallyPart is the number of tasks in one state.
+type TallyPart struct {
+	N    int
+	Word string
+}
+
+// String is the part as text: "3 running".
+func (p TallyPart) String() string { return fmt.Sprintf("%d %s", p.N, p.Word) }
+
+// Retrying reports whether a failed attempt will be followed by another one.
+func Retrying(state task.State, waiting task.Waiting) bool {
+	return state == task.Pending && waiting == task.WaitRetry
+}

@@ -1,0 +1,77 @@
+// Package notify keeps the listeners of a store in this process and calls them
+// with notices after commits ([store.Notifier]). How a store learns of commits
+// of other processes is its own business.
+package notify
+
+import (
+	"sync"
+
+	"github.com/goweaver/weaver/store"
+)
+
+// Listeners are functions that want notices, by namespace. The zero value has
+// none and is ready for use by several goroutines.
+type Listeners struct {
+	mu     sync.RWMutex // held for reading while listeners run, so that a stop waits for them
+	next   int
+	byID   map[int]listener
+	closed bool
+}
+
+type listener struct {
+	ns string
+	fn func(store.Notice)
+}
+
+// Add has fn called with the notices of a namespace until stop returns. After
+// [Listeners.Close] it does nothing.
+func (l *Listeners) Add(ns string, fn func(store.Notice)) (stop func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return func() {}
+	}
+	if l.byID == nil {
+		l.byID = make(map[int]listener)
+	}
+	l.next++
+	id := l.next
+	l.byID[id] = listener{ns, fn}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.byID, id)
+	}
+}
+
+// Notify calls the listeners of a namespace, one after the other. It does
+// nothing for a notice that says nothing. The caller holds no lock of the store.
+func (l *Listeners) Notify(ns string, n store.Notice) {
+	if !n.Due && !n.External && len(n.Tasks)+len(n.Jobs)+len(n.Cancels) == 0 {
+		return
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for _, each := range l.byID {
+		if each.ns == ns {
+			each.fn(n)
+		}
+	}
+}
+
+// NotifyAll calls the listeners of all namespaces.
+func (l *Listeners) NotifyAll(n store.Notice) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for _, each := range l.byID {
+		each.fn(n)
+	}
+}
+
+// Close removes all listeners and refuses new ones. No listener runs when it
+// returns.
+func (l *Listeners) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.byID, l.closed = nil, true
+}

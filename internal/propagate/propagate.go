@@ -1,0 +1,331 @@
+// Package propagate does what follows from the moves of one batch: waiters of
+// freed concurrency keys wake, tasks that are claimable again are dispatched,
+// dependents of tasks that ended start or end themselves, jobs are counted.
+//
+// It does so in phases, when all moves of the batch are made, so that the result
+// does not depend on their order (ADR 0013). Each phase is one operation on a
+// set of rows, and each sees what the phases before it have written:
+//
+//  1. Keys with room wake their waiters, which are older than tasks of the batch
+//     that are about to queue again.
+//  2. Tasks that are claimable again get their dispatch rows.
+//  3. The open edges towards all tasks that ended are marked. Each dependent is
+//     then looked at once, with all of its edges that were marked: two needs of
+//     one task in one batch both count. Dependents that end by that have their
+//     own dependents looked at, until none is left.
+//  4. The counters of jobs change, once for each job.
+//
+// Two data-modifying expressions of one SQL statement would share a snapshot and
+// miss each other's rows; that is why these are separate operations.
+//
+// What the moves mean is decided in package rules. A store implements [Ops] with
+// statements over sets; package memstore does not use this package, so that the
+// SQL stores have an independent oracle.
+package propagate
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Ops are the set operations of one store, inside one transaction. Every list
+// that they get is sorted by its first field and names each row once.
+type Ops interface {
+	// WakeKeys moves waiters of each key back to dispatch, oldest first, as many
+	// as rules.KeyWakes says.
+	WakeKeys(keys []string) error
+
+	// InsertDispatch inserts fresh dispatch rows (W1). The tasks have none.
+	InsertDispatch(rows []store.DispatchRow) error
+
+	// MarkEdges marks the edges towards tasks that have ended which are not
+	// marked yet, and returns them in any order.
+	MarkEdges(ended []Ended) ([]Edge, error)
+
+	// LowerNeeds lowers the count of open needs of the dependents that still
+	// wait for needs, and returns those, sorted by ID. The others have ended and
+	// stay as they are.
+	LowerNeeds(marked []Marked) ([]Dependent, error)
+
+	// MakeReady writes the state of dependents that have no open need left. Their
+	// dispatch rows follow with InsertDispatch.
+	MakeReady(tasks []Ready) error
+
+	// Nodes returns the names that tasks have in their jobs, in the order asked;
+	// "" for a task without one.
+	Nodes(ids []task.ID) ([]string, error)
+
+	// CancelDependents writes the end of dependents that cannot run any more.
+	CancelDependents(tasks []Unmet) error
+
+	// CountJobs adds changes to the counters of jobs and derives their states.
+	CountJobs(changes []JobChange) error
+}
+
+// Ended is a task that is in a terminal state and has dependents.
+type Ended struct {
+	ID    task.ID
+	State task.State
+}
+
+// Edge is one edge whose need has ended.
+type Edge struct {
+	Dependent task.ID
+	rules.EndedNeed
+}
+
+// Marked says how many edges of a dependent were marked.
+type Marked struct {
+	ID    task.ID
+	Edges int
+}
+
+// Dependent is a task that waits for its needs.
+type Dependent struct {
+	ID       task.ID
+	Open     int // needs that have not ended yet
+	ReadyAt  time.Time
+	Deadline time.Time
+	Job      task.ID
+	Needed   bool              // an edge leads to it
+	Dispatch store.DispatchRow // to be written; its AvailableAt is not set
+}
+
+// Ready is a dependent that may be claimed from an instant on.
+type Ready struct {
+	ID      task.ID
+	State   task.State
+	Waiting task.Waiting
+}
+
+// Unmet is a dependent that cannot run any more.
+type Unmet struct {
+	ID       task.ID
+	Deadline time.Time // that is not watched any more; zero: it had none
+	Failure  *task.Error
+}
+
+// JobChange is what a batch adds to the counters of a job.
+type JobChange struct {
+	Job    task.ID
+	Change task.JobCounters
+}
+
+// Contribution is what the counters of a job see of one of its tasks.
+type Contribution struct {
+	State   task.State
+	Waiting task.Waiting
+	Kind    task.ErrorKind // of the task's error
+}
+
+func (c Contribution) count() task.JobCounters { return task.Count(c.State, c.Waiting, c.Kind) }
+
+// Batch gathers what follows from the moves of one batch. The zero value is
+// empty and ready for use.
+type Batch struct {
+	keys     map[string]struct{}
+	dispatch []store.DispatchRow
+	ended    []Ended
+	jobs     map[task.ID]task.JobCounters
+}
+
+// FreeKey notes that a concurrency key may have room. "" is no key.
+func (b *Batch) FreeKey(key string) {
+	if key == "" {
+		return
+	}
+	if b.keys == nil {
+		b.keys = make(map[string]struct{})
+	}
+	b.keys[key] = struct{}{}
+}
+
+// Dispatch notes that a task, whose state is written, is claimable again.
+func (b *Batch) Dispatch(row store.DispatchRow) { b.dispatch = append(b.dispatch, row) }
+
+// End notes that a task is in a terminal state. needed reports whether an edge
+// leads to it.
+func (b *Batch) End(id task.ID, state task.State, needed bool) {
+	if needed {
+		b.ended = append(b.ended, Ended{id, state})
+	}
+}
+
+// Count notes a move for the counters of the task's job; a zero job has none.
+func (b *Batch) Count(job task.ID, before, after Contribution) {
+	if change := after.count().Sub(before.count()); change != (task.JobCounters{}) {
+		b.change(job, change)
+	}
+}
+
+// Recount has the state of a job derived anew though none of its tasks moved.
+func (b *Batch) Recount(job task.ID) { b.change(job, task.JobCounters{}) }
+
+func (b *Batch) change(job task.ID, change task.JobCounters) {
+	if job.IsZero() {
+		return
+	}
+	if b.jobs == nil {
+		b.jobs = make(map[task.ID]task.JobCounters)
+	}
+	b.jobs[job] = b.jobs[job].Add(change)
+}
+
+// Result names what else has moved, for the notices after the commit.
+type Result struct {
+	Ended []task.ID // dependents that ended
+	Jobs  []task.ID // whose counters or states changed
+}
+
+// Run does the phases, and empties the batch. now is the transaction's clock.
+func (b *Batch) Run(ops Ops, now time.Time) (Result, error) {
+	r := run{Batch: *b, ops: ops, now: now}
+	*b = Batch{}
+	err := r.all()
+	return r.result, err
+}
+
+// run is one Run: the batch, with what the phases add to it.
+type run struct {
+	Batch
+	ops    Ops
+	now    time.Time
+	result Result
+}
+
+func (r *run) all() error {
+	if len(r.keys) > 0 {
+		if err := r.ops.WakeKeys(slices.Sorted(maps.Keys(r.keys))); err != nil {
+			return err
+		}
+	}
+	if err := r.insertDispatch(); err != nil {
+		return err
+	}
+	for len(r.ended) > 0 {
+		ended := r.ended
+		r.ended = nil
+		if err := r.resolveEdges(ended); err != nil {
+			return err
+		}
+		if err := r.insertDispatch(); err != nil {
+			return err
+		}
+	}
+	return r.countJobs()
+}
+
+func (r *run) insertDispatch() error {
+	rows := r.dispatch
+	r.dispatch = nil
+	if len(rows) == 0 {
+		return nil
+	}
+	slices.SortFunc(rows, func(a, b store.DispatchRow) int { return a.Task.Compare(b.Task) })
+	return r.ops.InsertDispatch(rows)
+}
+
+// resolveEdges marks the open edges towards tasks that ended, and decides about
+// each of their dependents.
+func (r *run) resolveEdges(ended []Ended) error {
+	slices.SortFunc(ended, func(a, b Ended) int { return a.ID.Compare(b.ID) })
+	edges, err := r.ops.MarkEdges(ended)
+	if err != nil || len(edges) == 0 {
+		return err
+	}
+	byDependent := make(map[task.ID][]rules.EndedNeed)
+	for i := range edges {
+		e := &edges[i]
+		byDependent[e.Dependent] = append(byDependent[e.Dependent], e.EndedNeed)
+	}
+	marked := make([]Marked, 0, len(byDependent))
+	for id, needs := range byDependent {
+		marked = append(marked, Marked{id, len(needs)})
+	}
+	slices.SortFunc(marked, func(a, b Marked) int { return a.ID.Compare(b.ID) })
+	dependents, err := r.ops.LowerNeeds(marked)
+	if err != nil {
+		return err
+	}
+	var ready []Ready
+	var unmet []Unmet
+	var blamed []rules.EndedNeed // of unmet
+	for i := range dependents {
+		d := &dependents[i]
+		switch blame := rules.Blame(byDependent[d.ID]); {
+		case blame != nil:
+			unmet, blamed = append(unmet, Unmet{ID: d.ID, Deadline: d.Deadline}), append(blamed, *blame)
+			r.cancel(d, rules.UnmetKind(blame.Kind))
+		case d.Open == 0:
+			ready = append(ready, r.start(d))
+		}
+	}
+	if len(ready) > 0 {
+		if err := r.ops.MakeReady(ready); err != nil {
+			return err
+		}
+	}
+	return r.cancelDependents(unmet, blamed)
+}
+
+// waitsForNeeds is how the dependents that are looked at count.
+var waitsForNeeds = Contribution{State: task.Pending, Waiting: task.WaitDeps}
+
+// start notes that a dependent has no open need left.
+func (r *run) start(d *Dependent) Ready {
+	state, waiting := rules.Available(d.ReadyAt, task.WaitDelay, r.now)
+	row := d.Dispatch
+	row.AvailableAt = r.now
+	if state == task.Pending {
+		row.AvailableAt = d.ReadyAt
+	}
+	r.Dispatch(row)
+	r.Count(d.Job, waitsForNeeds, Contribution{State: state, Waiting: waiting})
+	return Ready{d.ID, state, waiting}
+}
+
+// cancel notes that a dependent cannot run any more.
+func (r *run) cancel(d *Dependent, kind task.ErrorKind) {
+	r.Count(d.Job, waitsForNeeds, Contribution{State: task.Cancelled, Kind: kind})
+	r.End(d.ID, task.Cancelled, d.Needed)
+	r.result.Ended = append(r.result.Ended, d.ID)
+}
+
+// cancelDependents writes the ends, with messages that name the needs.
+func (r *run) cancelDependents(unmet []Unmet, blamed []rules.EndedNeed) error {
+	if len(unmet) == 0 {
+		return nil
+	}
+	ids := make([]task.ID, len(blamed))
+	for i := range blamed {
+		ids[i] = blamed[i].Need
+	}
+	nodes, err := r.ops.Nodes(ids)
+	if err != nil {
+		return err
+	}
+	for i := range unmet {
+		unmet[i].Failure = rules.UnmetFailure(blamed[i], rules.TaskName(nodes[i], ids[i]))
+	}
+	return r.ops.CancelDependents(unmet)
+}
+
+func (r *run) countJobs() error {
+	if len(r.jobs) == 0 {
+		return nil
+	}
+	changes := make([]JobChange, 0, len(r.jobs))
+	for id, c := range r.jobs {
+		changes = append(changes, JobChange{id, c})
+	}
+	slices.SortFunc(changes, func(a, b JobChange) int { return a.Job.Compare(b.Job) })
+	for i := range changes {
+		r.result.Jobs = append(r.result.Jobs, changes[i].Job)
+	}
+	return r.ops.CountJobs(changes)
+}

@@ -1,0 +1,229 @@
+package propagate_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver/internal/propagate"
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+var (
+	now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	job = task.ID{99}
+)
+
+func id(n byte) task.ID { return task.ID{n} }
+
+// graph is an Ops over a few dependents, and a log of what was asked of it.
+type graph struct {
+	edges []propagate.Edge
+	open  map[task.ID]int
+	ready map[task.ID]time.Time
+	fail  string // the operation that fails
+	log   []string
+	jobs  map[task.ID]task.JobCounters
+	ended map[task.ID]*task.Error
+}
+
+func (g *graph) note(op, format string, args ...any) error {
+	g.log = append(g.log, op+" "+fmt.Sprintf(format, args...))
+	if op == g.fail {
+		return errBroken
+	}
+	return nil
+}
+
+var errBroken = errors.New("broken")
+
+func (g *graph) WakeKeys(keys []string) error { return g.note("wake", "%v", keys) }
+
+func (g *graph) InsertDispatch(rows []store.DispatchRow) error {
+	var list []string
+	for _, r := range rows {
+		list = append(list, fmt.Sprintf("%d in %v", r.Task[0], r.AvailableAt.Sub(now)))
+	}
+	return g.note("dispatch", "%s", strings.Join(list, ", "))
+}
+
+func (g *graph) MarkEdges(ended []propagate.Ended) (marked []propagate.Edge, err error) {
+	var list []string
+	for _, e := range ended {
+		list = append(list, fmt.Sprint(e.ID[0]))
+		g.edges = slices.DeleteFunc(g.edges, func(edge propagate.Edge) bool {
+			if edge.Need != e.ID {
+				return false
+			}
+			edge.State = e.State
+			marked = append(marked, edge)
+			return true
+		})
+	}
+	return marked, g.note("mark", "%s", strings.Join(list, ", "))
+}
+
+func (g *graph) LowerNeeds(marked []propagate.Marked) (deps []propagate.Dependent, err error) {
+	var list []string
+	for _, m := range marked {
+		list = append(list, fmt.Sprintf("%d by %d", m.ID[0], m.Edges))
+		if _, ok := g.open[m.ID]; !ok || g.ended[m.ID] != nil {
+			continue // it does not wait for needs any more
+		}
+		g.open[m.ID] -= m.Edges
+		deps = append(deps, propagate.Dependent{
+			ID: m.ID, Open: g.open[m.ID], ReadyAt: g.ready[m.ID], Job: job, Needed: true, Dispatch: store.DispatchRow{Task: m.ID},
+		})
+	}
+	return deps, g.note("lower", "%s", strings.Join(list, ", "))
+}
+
+func (g *graph) MakeReady(tasks []propagate.Ready) error {
+	var list []string
+	for _, r := range tasks {
+		list = append(list, fmt.Sprintf("%d %s/%s", r.ID[0], r.State, r.Waiting))
+	}
+	return g.note("ready", "%s", strings.Join(list, ", "))
+}
+
+func (g *graph) Nodes(ids []task.ID) ([]string, error) {
+	return make([]string, len(ids)), g.note("nodes", "%d", len(ids))
+}
+
+func (g *graph) CancelDependents(tasks []propagate.Unmet) error {
+	var list []string
+	for _, u := range tasks {
+		g.ended[u.ID] = u.Failure
+		list = append(list, fmt.Sprintf("%d %s", u.ID[0], u.Failure.Kind))
+	}
+	return g.note("cancel", "%s", strings.Join(list, ", "))
+}
+
+func (g *graph) CountJobs(changes []propagate.JobChange) error {
+	for _, c := range changes {
+		g.jobs[c.Job] = g.jobs[c.Job].Add(c.Change)
+	}
+	return g.note("count", "%d", len(changes))
+}
+
+// newGraph makes a graph of edges from a need to its dependent, which asks for
+// success.
+func newGraph(edges ...[2]byte) *graph {
+	g := &graph{open: map[task.ID]int{}, ready: map[task.ID]time.Time{}, jobs: map[task.ID]task.JobCounters{}, ended: map[task.ID]*task.Error{}}
+	for _, e := range edges {
+		g.edges = append(g.edges, propagate.Edge{Dependent: id(e[1]), EndedNeed: rules.EndedNeed{Need: id(e[0]), Kind: task.OnSuccess}})
+		g.open[id(e[1])]++
+	}
+	return g
+}
+
+func (g *graph) run(t *testing.T, b *propagate.Batch, want ...string) propagate.Result {
+	t.Helper()
+	got, err := b.Run(g, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(g.log, want) {
+		t.Errorf("operations:\n%s\nwant:\n%s", strings.Join(g.log, "\n"), strings.Join(want, "\n"))
+	}
+	return got
+}
+
+func TestAnEmptyBatchDoesNothing(t *testing.T) {
+	t.Parallel()
+	var b propagate.Batch
+	b.FreeKey("")
+	b.End(id(1), task.Succeeded, false)
+	b.Count(job, propagate.Contribution{State: task.Ready}, propagate.Contribution{State: task.Running})
+	b.Recount(task.ID{})
+	newGraph().run(t, &b)
+}
+
+// Waiters are older than tasks of the batch that queue again, so keys wake first.
+func TestPhases(t *testing.T) {
+	t.Parallel()
+	g := newGraph([2]byte{1, 2})
+	var b propagate.Batch
+	b.Dispatch(store.DispatchRow{Task: id(9), AvailableAt: now.Add(time.Second)})
+	b.Dispatch(store.DispatchRow{Task: id(8), AvailableAt: now})
+	b.End(id(1), task.Succeeded, true)
+	b.Count(job, propagate.Contribution{State: task.Running}, propagate.Contribution{State: task.Succeeded})
+	b.FreeKey("b")
+	b.FreeKey("a")
+	b.FreeKey("b")
+	got := g.run(t, &b,
+		"wake [a b]", "dispatch 8 in 0s, 9 in 1s", "mark 1", "lower 2 by 1", "ready 2 ready/", "dispatch 2 in 0s", "count 1")
+	if !slices.Equal(got.Jobs, []task.ID{job}) || len(got.Ended) != 0 {
+		t.Errorf("result %+v", got)
+	}
+	// The need ended well; its dependent became ready, which moves as before.
+	if want := (task.JobCounters{Unfinished: -1, Succeeded: 1}); g.jobs[job] != want {
+		t.Errorf("counters %+v, want %+v", g.jobs[job], want)
+	}
+	g.log = nil
+	g.run(t, &b) // the batch is empty again
+}
+
+func TestTwoNeedsOfOneBatchBothCount(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][]byte{{1, 2}, {2, 1}} {
+		g := newGraph([2]byte{1, 3}, [2]byte{2, 3})
+		g.ready[id(3)] = now.Add(time.Hour)
+		var b propagate.Batch
+		for _, n := range order {
+			b.End(id(n), task.Succeeded, true)
+		}
+		g.run(t, &b, "mark 1, 2", "lower 3 by 2", "ready 3 pending/delay", "dispatch 3 in 1h0m0s", "count 1")
+	}
+}
+
+func TestADependentWithOpenNeedsWaits(t *testing.T) {
+	t.Parallel()
+	g := newGraph([2]byte{1, 3}, [2]byte{2, 3})
+	var b propagate.Batch
+	b.End(id(1), task.Succeeded, true)
+	g.run(t, &b, "mark 1", "lower 3 by 1")
+}
+
+// A need that failed ends its dependents, theirs, and so on; what is reached by
+// two paths ends once.
+func TestUnmetNeedsPassOn(t *testing.T) {
+	t.Parallel()
+	g := newGraph([2]byte{1, 2}, [2]byte{1, 3}, [2]byte{2, 4}, [2]byte{3, 4}, [2]byte{4, 5})
+	var b propagate.Batch
+	b.End(id(1), task.Failed, true)
+	got := g.run(t, &b,
+		"mark 1", "lower 2 by 1, 3 by 1", "nodes 2", "cancel 2 dependency_failed, 3 dependency_failed",
+		"mark 2, 3", "lower 4 by 2", "nodes 1", "cancel 4 dependency_failed",
+		"mark 4", "lower 5 by 1", "nodes 1", "cancel 5 dependency_failed",
+		"mark 5", "count 1")
+	if !slices.Equal(got.Ended, []task.ID{id(2), id(3), id(4), id(5)}) {
+		t.Errorf("ended %v", got.Ended)
+	}
+	if want := (task.JobCounters{Unfinished: -4, Failed: 4}); g.jobs[job] != want {
+		t.Errorf("counters %+v, want %+v", g.jobs[job], want)
+	}
+	if want := "it needs task " + id(2).String() + ", which ended cancelled"; g.ended[id(4)].Message != want {
+		t.Errorf("message %q, want %q", g.ended[id(4)].Message, want)
+	}
+}
+
+func TestAnErrorEndsTheRun(t *testing.T) {
+	t.Parallel()
+	for _, op := range []string{"wake", "dispatch", "mark", "lower", "ready", "nodes", "cancel", "count"} {
+		g := newGraph([2]byte{1, 2}, [2]byte{3, 4})
+		g.fail = op
+		var b propagate.Batch
+		b.FreeKey("k")
+		b.End(id(1), task.Failed, true)
+		b.End(id(3), task.Succeeded, true)
+		if _, err := b.Run(g, now); !errors.Is(err, errBroken) || !strings.HasPrefix(g.log[len(g.log)-1], op+" ") {
+			t.Errorf("%s failed: %v after %v", op, err, g.log)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+// Package rules says what each move of a task means: values in, a verdict out,
+// no I/O. Every store calls it, so that a rule is changed in one place and
+// means the same on SQLite, on PostgreSQL and in package memstore. What a store
+// adds is where the values come from and how the verdict is written.
+//
+//   - submit.go: the state in which a task is stored, its deadline.
+//   - finish.go: what the end of an attempt makes of its task (the finish table).
+//   - step.go: whether a recorded step is new, a repetition or a conflict.
+//   - edge.go: whether a dependent starts, waits, or cannot run any more.
+//   - key.go: whether a concurrency key has room, and how many waiters wake.
+//   - quarantine.go: which tasks may run beside each other after crashes.
+//   - reap.go: which worker may take expired leases, what a lost lease means.
+//   - operate.go: which state an operator's command needs, what a retry revives.
+//   - message.go: the failure messages that stores record.
+//
+// How a task counts for its job, and the state of a job, are part of the
+// vocabulary: [task.Count] and [task.JobStateOf]. How a stored task reads at an
+// instant is part of the port: [store.Derive].
+//
+// docs/architecture.md has a table of the rules with their tests.
+package rules
+
+import (
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// KindOf returns the kind of an error that may be nil.
+func KindOf(e *task.Error) task.ErrorKind {
+	if e == nil {
+		return task.KindNone
+	}
+	return e.Kind
+}
+
+// Instant brings an instant to the form that stores keep: UTC, microseconds, no
+// monotonic reading. The zero time stays zero.
+func Instant(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Microsecond).Round(0)
+}

@@ -1,0 +1,145 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Transition is what becomes of a task, and of the attempt that ends with it.
+type Transition struct {
+	State   task.State
+	Waiting task.Waiting
+	ReadyAt time.Time // pending and ready: the task is not claimable before
+
+	// SetReadyAt makes ReadyAt the task's own not-before instant; otherwise it
+	// is only the due time of the dispatch row.
+	SetReadyAt bool
+	// KeepError leaves the task the error that it has.
+	KeepError bool
+	Output    json.RawMessage // succeeded
+
+	// Of the attempt.
+	Outcome  task.Outcome   // as recorded
+	Failure  *task.Error    // nil: none
+	Decision *task.Decision // nil: none; TaskID, AttemptNo and At are the store's to fill in
+
+	RaiseEpoch     bool // the lease's epoch is spent although no lease was taken from it
+	ResetCrashes   bool // crashes of earlier attempts do not count any more
+	CountsInternal bool // it is one more error of the engine in a row; otherwise that count ends
+}
+
+// TaskError is the error that the task shows afterwards, unless KeepError.
+func (t *Transition) TaskError() *task.Error {
+	if t.State == task.Succeeded {
+		return nil
+	}
+	return t.Failure
+}
+
+// CountsAttempt reports whether the attempt counts against MaxAttempts.
+func (t *Transition) CountsAttempt() bool { return task.Counts(t.Outcome, KindOf(t.Failure)) }
+
+// CheckFinish refuses what no engine reports: an outcome that only stores
+// record, a failure without a decision, a decision that stores cannot carry out.
+func CheckFinish(f *store.Finish) error {
+	switch f.Outcome {
+	case task.OutcomeSuccess, task.OutcomeSuspended, task.OutcomeReleased, task.OutcomeCancelled:
+		return nil
+	case task.OutcomeFailure, task.OutcomeBlocked, task.OutcomeDecodeFailed:
+	default:
+		return fmt.Errorf("finish task %v: outcome %q cannot be reported", f.Lease.Task, f.Outcome)
+	}
+	if f.Decision == nil {
+		if KindOf(f.Error) != task.KindInternal {
+			return fmt.Errorf("finish task %v: outcome %q without a decision", f.Lease.Task, f.Outcome)
+		}
+		return nil
+	}
+	switch f.Decision.Kind {
+	case task.DecideRetry, task.DecideMarkDead, task.DecideBlock, task.DecideSucceed:
+		return nil
+	}
+	return fmt.Errorf("finish task %v: decision %q cannot be carried out", f.Lease.Task, f.Decision.Kind)
+}
+
+// ResolveFinish is the finish table: what a finish, which [CheckFinish]
+// accepted, makes of its task. A task that was asked to cancel ends cancelled
+// unless it succeeded. deadline is the task's, for the failure message.
+func ResolveFinish(f *store.Finish, cancel CancelRequest, deadline, now time.Time) Transition {
+	if f.Outcome == task.OutcomeSuccess {
+		return Transition{State: task.Succeeded, Outcome: f.Outcome, Output: f.Output, ResetCrashes: true}
+	}
+	if cancel.Kind != "" {
+		return Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: CancelFailure(cancel, deadline)}
+	}
+	t := Transition{Outcome: f.Outcome, Failure: f.Error}
+	switch f.Outcome {
+	case task.OutcomeSuspended:
+		t.Failure, t.KeepError = nil, true
+		t.waitUntil(Instant(f.WakeAt), task.WaitSleep, now)
+	case task.OutcomeReleased:
+		t.Failure, t.KeepError, t.RaiseEpoch = nil, true, true
+		t.State, t.ReadyAt = task.Ready, now
+	case task.OutcomeCancelled:
+		t.State = task.Cancelled
+	default:
+		t.CountsInternal = KindOf(f.Error) == task.KindInternal
+		t.decide(f, now)
+	}
+	return t
+}
+
+// waitUntil makes the task wait until an instant, or ready if that has passed.
+func (t *Transition) waitUntil(at time.Time, why task.Waiting, now time.Time) {
+	t.SetReadyAt, t.ReadyAt = true, at
+	t.State, t.Waiting = Available(at, why, now)
+}
+
+// decide applies the decision on a failure. An error of the engine itself has
+// none: it is retried after Delay, and fails the task if that is negative.
+func (t *Transition) decide(f *store.Finish, now time.Time) {
+	kind := task.DecideRetry
+	switch {
+	case f.Decision != nil:
+		d := *f.Decision
+		d.NextReadyAt = time.Time{}
+		t.Decision, kind = &d, d.Kind
+	case f.Delay < 0:
+		kind = task.DecideMarkDead
+	}
+	switch kind {
+	case task.DecideRetry:
+		t.waitUntil(Instant(now.Add(max(0, f.Delay))), task.WaitRetry, now)
+		if t.Decision != nil {
+			t.Decision.NextReadyAt = t.ReadyAt
+		}
+	case task.DecideBlock:
+		t.State, t.Waiting = task.Blocked, task.WaitManual
+	case task.DecideSucceed:
+		t.State, t.Output, t.ResetCrashes = task.Succeeded, f.Output, true
+	default:
+		t.State = task.Failed
+	}
+}
+
+// ReplayedResult answers a finish that is reported again (R8): what it made of
+// its task when it was recorded, with an outcome and at an instant. What the
+// task has become since does not matter.
+func ReplayedResult(f *store.Finish, recorded task.Outcome, at time.Time) store.FinishResult {
+	var cancel CancelRequest
+	if recorded == task.OutcomeCancelled {
+		cancel.Kind = task.KindCancelled
+	}
+	t := ResolveFinish(f, cancel, time.Time{}, at)
+	return store.FinishResult{State: t.State, Waiting: t.Waiting}
+}
+
+// Conflicting is the error of a finish whose lease already ended with another
+// outcome: [store.ErrConflict].
+func Conflicting(l *task.Lease) error {
+	return fmt.Errorf("task %v, epoch %d: %w: this lease already ended with another outcome", l.Task, l.Epoch, store.ErrConflict)
+}

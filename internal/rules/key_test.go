@@ -1,0 +1,32 @@
+package rules_test
+
+import (
+	"testing"
+
+	"github.com/goweaver/weaver/internal/rules"
+)
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		held, limit, due int
+		room             bool
+		wakes            int
+	}{
+		{0, 1, 0, true, 1},
+		{0, 0, 0, true, 0}, // no task holds it: the next claim brings its limit
+		{1, 1, 0, false, 0},
+		{1, 3, 0, true, 2},
+		{1, 3, 1, true, 1},
+		{1, 3, 2, true, 0},
+		{1, 3, 9, true, 0},
+		{3, 1, 0, false, 0}, // the limit was lowered meanwhile
+	} {
+		if got := rules.KeyHasRoom(tc.held, tc.limit); got != tc.room {
+			t.Errorf("KeyHasRoom(%d, %d) = %v", tc.held, tc.limit, got)
+		}
+		if got := rules.KeyWakes(tc.held, tc.due, tc.limit); got != tc.wakes {
+			t.Errorf("KeyWakes(%d, %d, %d) = %d, want %d", tc.held, tc.due, tc.limit, got, tc.wakes)
+		}
+	}
+}

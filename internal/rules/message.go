@@ -1,0 +1,85 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// CancelRequest is a cancel that a running task was asked for, as its row has
+// it. The zero value means that none was asked for.
+type CancelRequest struct {
+	Kind   task.ErrorKind // cancelled or deadline; "" if none
+	By     string         // with cancelled
+	Reason string         // with cancelled
+}
+
+// CancelFailure is the failure message of a cancelled task: who asked for it and
+// why, or, with [task.KindDeadline], which deadline passed.
+func CancelFailure(c CancelRequest, deadline time.Time) *task.Error {
+	if c.Kind == task.KindDeadline {
+		return &task.Error{Kind: c.Kind, Message: "its deadline passed at " + deadline.Format(time.RFC3339Nano)}
+	}
+	text := "cancelled"
+	if c.By != "" {
+		text += " by " + c.By
+	}
+	if c.Reason != "" {
+		text += ": " + c.Reason
+	}
+	return &task.Error{Kind: task.KindCancelled, Message: text}
+}
+
+// DeadlineFailure is [CancelFailure] for a deadline that passed.
+func DeadlineFailure(deadline time.Time) *task.Error {
+	return CancelFailure(CancelRequest{Kind: task.KindDeadline}, deadline)
+}
+
+// LeaseLostFailure is the failure message of an attempt whose lease was taken.
+func LeaseLostFailure(worker string, expired time.Time) *task.Error {
+	return &task.Error{
+		Kind:    task.KindLeaseExpired,
+		Message: fmt.Sprintf("the lease of worker %q ended at %s without a report", worker, expired.Format(time.RFC3339Nano)),
+	}
+}
+
+// PoisonFailure is the failure message of a task that lost so many leases in a
+// row.
+func PoisonFailure(losses int) *task.Error {
+	return &task.Error{
+		Kind:    task.KindPoison,
+		Message: fmt.Sprintf("%d leases were lost in a row to processes that stopped: the task seems to kill its worker", losses),
+	}
+}
+
+// UnmetFailure is the failure message of a task that cannot run because the
+// need of an edge, called name (see [TaskName]), ended in a state for which the
+// edge does not hold.
+func UnmetFailure(e EndedNeed, name string) *task.Error {
+	text := fmt.Sprintf("it needs task %s, which ended %s", name, e.State)
+	if e.Kind == task.OnFailed {
+		text = fmt.Sprintf("not needed: it runs if task %s fails, which ended %s", name, e.State)
+	}
+	return &task.Error{Kind: UnmetKind(e.Kind), Message: text}
+}
+
+// TaskName names a task in a message, by its name in its job if it has one.
+func TaskName(node string, id task.ID) string {
+	if node != "" {
+		return `"` + node + `" (` + id.String() + ")"
+	}
+	return id.String()
+}
+
+// Why a write found its lease lost.
+const (
+	LostToAnother = "another attempt has begun, or the task has ended"
+	LostToRestore = "the store was restored since"
+)
+
+// LeaseLost is the error of a write whose lease is lost: [store.ErrLeaseLost].
+func LeaseLost(l *task.Lease, why string) error {
+	return fmt.Errorf("task %v, epoch %d: %w (%s)", l.Task, l.Epoch, store.ErrLeaseLost, why)
+}

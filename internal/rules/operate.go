@@ -1,0 +1,146 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// CheckSeen compares the version of a task that an operator saw with the one
+// that is stored (R16): [store.ErrChanged].
+func CheckSeen(id task.ID, seen store.Seen, epoch int64) error {
+	if seen.Epoch == 0 || seen.Epoch == epoch {
+		return nil
+	}
+	return fmt.Errorf("task %v has epoch %d, not %d: %w", id, epoch, seen.Epoch, store.ErrChanged)
+}
+
+// NotFound is the error for a task that does not exist: [store.ErrNotFound].
+func NotFound(id task.ID) error { return fmt.Errorf("task %v: %w", id, store.ErrNotFound) }
+
+// JobNotFound is the error for a job that does not exist: [store.ErrNotFound].
+func JobNotFound(id task.ID) error { return fmt.Errorf("job %v: %w", id, store.ErrNotFound) }
+
+// UnknownCommand is the error for a command that stores do not know.
+func UnknownCommand(cmd store.Command) error {
+	return fmt.Errorf("%T is no command of this store", cmd)
+}
+
+// refuse says that a task's state does not allow a command: [store.ErrState].
+func refuse(id task.ID, s task.State, why string) error {
+	return fmt.Errorf("task %v is %s, %s: %w", id, s, why, store.ErrState)
+}
+
+// CheckCancel refuses to cancel a task that has ended.
+func CheckCancel(id task.ID, s task.State) error {
+	if s.Terminal() {
+		return refuse(id, s, "a task that ended cannot be cancelled")
+	}
+	return nil
+}
+
+// CancelVerb is the verb of a cancel in the audit.
+func CancelVerb(force bool) string {
+	if force {
+		return "force_cancel"
+	}
+	return "cancel"
+}
+
+// CheckUnblock refuses to unblock a task that is not blocked.
+func CheckUnblock(id task.ID, s task.State) error {
+	if s != task.Blocked {
+		return refuse(id, s, "only blocked tasks can be unblocked")
+	}
+	return nil
+}
+
+// UnblockedAttempts is attempt_count after an unblock: one attempt is left at
+// least.
+func UnblockedAttempts(count, limit int) int { return max(0, min(count, limit-1)) }
+
+// CheckDelete refuses to delete a task that has not ended or belongs to a job,
+// and one whose end a dependent still waits for (dependent; zero: none).
+func CheckDelete(id task.ID, s task.State, job, dependent task.ID) error {
+	switch {
+	case !s.Terminal():
+		return refuse(id, s, "only tasks that ended can be deleted")
+	case !job.IsZero():
+		return refuse(id, s, fmt.Sprintf("but belongs to job %v, whose tasks stay with it", job))
+	case !dependent.IsZero():
+		return refuse(id, s, fmt.Sprintf("but task %v still waits for it", dependent))
+	}
+	return nil
+}
+
+// RetryNeed is an edge of a task that is to be retried.
+type RetryNeed struct {
+	Need  task.ID
+	Name  string // as [TaskName] has it
+	State task.State
+}
+
+// obstacle reports whether a retried task could not run for its need.
+func (n *RetryNeed) obstacle() bool { return n.State.Terminal() && !n.Done() }
+
+// Done reports whether the edge of a retried task counts as done.
+func (n *RetryNeed) Done() bool { return n.State == task.Succeeded }
+
+// CheckRetry refuses to retry a task that neither failed nor was cancelled, and
+// one with a need for which it could not run. needs are sorted by ID.
+func CheckRetry(id task.ID, s task.State, needs []RetryNeed) error {
+	if s != task.Failed && s != task.Cancelled {
+		return refuse(id, s, "only failed and cancelled tasks can be retried")
+	}
+	for i := range needs {
+		if n := &needs[i]; n.obstacle() {
+			return refuse(id, s, fmt.Sprintf("and needs task %s, which is %s: retry that one first", n.Name, n.State))
+		}
+	}
+	return nil
+}
+
+// RevivesDependent reports whether the retry of a need brings a dependent back
+// that ended in a state with an error of a kind: it ended because of its needs,
+// and none of them is an obstacle any more.
+func RevivesDependent(s task.State, kind task.ErrorKind, needs []RetryNeed) bool {
+	if s != task.Cancelled || kind != task.KindDependencyFailed {
+		return false
+	}
+	for i := range needs {
+		if needs[i].obstacle() {
+			return false
+		}
+	}
+	return true
+}
+
+// Revival is what a retry makes of a task. All its counts but attempt_no begin
+// anew, its epoch rises, its error and its cancel request go; its history and
+// its completed steps stay.
+type Revival struct {
+	State    task.State
+	Waiting  task.Waiting
+	Open     int       // needs that have not ended yet
+	Deadline time.Time // zero: none any more
+}
+
+// Revive resolves a retry that [CheckRetry] or [RevivesDependent] allowed. A
+// deadline that has passed does not hold again.
+func Revive(needs []RetryNeed, deadline, now time.Time) Revival {
+	r := Revival{State: task.Ready}
+	for i := range needs {
+		if !needs[i].Done() {
+			r.Open++
+		}
+	}
+	if r.Open > 0 {
+		r.State, r.Waiting = task.Pending, task.WaitDeps
+	}
+	if deadline.After(now) {
+		r.Deadline = deadline
+	}
+	return r
+}

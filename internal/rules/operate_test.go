@@ -1,0 +1,112 @@
+package rules_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+func TestCheckOperations(t *testing.T) {
+	t.Parallel()
+	id := task.ID{1}
+	dead := []rules.RetryNeed{{Name: `"a"`, State: task.Failed}}
+	for _, tc := range []struct {
+		name  string
+		check func(task.State) error
+		allow []task.State
+	}{
+		{"cancel", func(s task.State) error { return rules.CheckCancel(id, s) }, []task.State{task.Pending, task.Ready, task.Running, task.Blocked}},
+		{"retry", func(s task.State) error { return rules.CheckRetry(id, s, nil) }, []task.State{task.Failed, task.Cancelled}},
+		{"retry with a dead need", func(s task.State) error { return rules.CheckRetry(id, s, dead) }, nil},
+		{"unblock", func(s task.State) error { return rules.CheckUnblock(id, s) }, []task.State{task.Blocked}},
+		{"delete", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{}, task.ID{}) }, []task.State{task.Succeeded, task.Failed, task.Cancelled}},
+		{"delete a task of a job", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{2}, task.ID{}) }, nil},
+		{"delete a task that is waited for", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{}, task.ID{2}) }, nil},
+	} {
+		for _, s := range task.States() {
+			allowed := false
+			for _, a := range tc.allow {
+				allowed = allowed || a == s
+			}
+			err := tc.check(s)
+			if (err == nil) != allowed {
+				t.Errorf("%s a %s task: %v", tc.name, s, err)
+			}
+			if err != nil && (!errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), "is "+string(s))) {
+				t.Errorf("%s a %s task: %v", tc.name, s, err)
+			}
+		}
+	}
+	if rules.CancelVerb(true) == rules.CancelVerb(false) {
+		t.Error("the audit does not tell a forced cancel from a plain one")
+	}
+	for _, err := range []error{rules.NotFound(id), rules.JobNotFound(id)} {
+		if !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("not found: %v", err)
+		}
+	}
+}
+
+func TestCheckSeen(t *testing.T) {
+	t.Parallel()
+	for seen, want := range map[int64]error{0: nil, 7: nil, 6: store.ErrChanged, 8: store.ErrChanged} {
+		if err := rules.CheckSeen(task.ID{}, store.Seen{Epoch: seen}, 7); !errors.Is(err, want) || (err == nil) != (want == nil) {
+			t.Errorf("seen %d of 7: %v", seen, err)
+		}
+	}
+}
+
+func TestRevive(t *testing.T) {
+	t.Parallel()
+	needs := func(states ...task.State) (list []rules.RetryNeed) {
+		for _, s := range states {
+			list = append(list, rules.RetryNeed{State: s})
+		}
+		return list
+	}
+	for _, tc := range []struct {
+		name     string
+		needs    []rules.RetryNeed
+		deadline time.Time
+		want     rules.Revival
+	}{
+		{"without needs", nil, time.Time{}, rules.Revival{State: task.Ready}},
+		{"its needs succeeded", needs(task.Succeeded, task.Succeeded), time.Time{}, rules.Revival{State: task.Ready}},
+		{"a need is under way", needs(task.Succeeded, task.Running, task.Pending), time.Time{}, rules.Revival{State: task.Pending, Waiting: task.WaitDeps, Open: 2}},
+		{"a deadline ahead", nil, now.Add(1), rules.Revival{State: task.Ready, Deadline: now.Add(1)}},
+		{"a deadline that passed", nil, now, rules.Revival{State: task.Ready}},
+	} {
+		if got := rules.Revive(tc.needs, tc.deadline, now); got != tc.want {
+			t.Errorf("%s: %+v, want %+v", tc.name, got, tc.want)
+		}
+	}
+	for _, tc := range []struct {
+		name  string
+		state task.State
+		kind  task.ErrorKind
+		needs []rules.RetryNeed
+		want  bool
+	}{
+		{"ended for a need", task.Cancelled, task.KindDependencyFailed, needs(task.Ready), true},
+		{"ended for a need, another one is dead", task.Cancelled, task.KindDependencyFailed, needs(task.Ready, task.Cancelled), false},
+		{"cancelled by a person", task.Cancelled, task.KindCancelled, needs(task.Ready), false},
+		{"failed by itself", task.Failed, task.KindDependencyFailed, needs(task.Ready), false},
+	} {
+		if got := rules.RevivesDependent(tc.state, tc.kind, tc.needs); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
+	for count, want := range map[int]int{0: 0, 2: 2, 3: 2, 9: 2} {
+		if got := rules.UnblockedAttempts(count, 3); got != want {
+			t.Errorf("UnblockedAttempts(%d, 3) = %d, want %d", count, got, want)
+		}
+	}
+	if got := rules.UnblockedAttempts(0, 0); got != 0 {
+		t.Errorf("UnblockedAttempts(0, 0) = %d", got)
+	}
+}

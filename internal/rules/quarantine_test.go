@@ -1,0 +1,60 @@
+package rules_test
+
+import (
+	"testing"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+)
+
+func TestQuarantineLimit(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ slots, losses, want int }{
+		{1, 0, 1}, {8, 0, 1}, {16, 0, 2}, {64, 0, 8}, {64, 1, 4}, {64, 3, 1}, {64, 4, 1}, {64, 1000, 1},
+	} {
+		if got := rules.QuarantineLimit(tc.slots, tc.losses); got != tc.want {
+			t.Errorf("QuarantineLimit(%d, %d) = %d, want %d", tc.slots, tc.losses, got, tc.want)
+		}
+	}
+	for crashes, want := range []bool{false, false, true, true} {
+		if got := rules.Quarantined(crashes); got != want {
+			t.Errorf("Quarantined(%d) = %v", crashes, got)
+		}
+	}
+	if !rules.Isolated(1) || rules.Isolated(0) || rules.Isolated(2) {
+		t.Error("a task is isolated if its limit is one, and only then")
+	}
+}
+
+func TestQuarantine(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name            string
+		req             store.ClaimRequest
+		crashes, losses int
+		want            bool
+	}{
+		{"a healthy task beside any", store.ClaimRequest{Slots: 8, Quarantined: 1, QuarantineLimit: 1}, 1, 0, true},
+		{"the first", store.ClaimRequest{Slots: 8}, 2, 0, true},
+		{"within its own limit", store.ClaimRequest{Slots: 16, Quarantined: 1, QuarantineLimit: 2}, 2, 0, true},
+		{"over its own limit", store.ClaimRequest{Slots: 16, Quarantined: 1, QuarantineLimit: 2}, 2, 1, false},
+		{"over the limit of one that runs", store.ClaimRequest{Slots: 64, Quarantined: 1, QuarantineLimit: 1}, 2, 0, false},
+		{"below the limit of those that run", store.ClaimRequest{Slots: 64, Quarantined: 3, QuarantineLimit: 4}, 2, 0, true},
+	} {
+		q := rules.NewQuarantine(&tc.req)
+		if got := q.HasRoom(tc.crashes, tc.losses); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
+
+	q := rules.NewQuarantine(&store.ClaimRequest{Slots: 32})
+	if limit := q.Add(1, 0); limit != 0 || !q.HasRoom(2, 0) {
+		t.Errorf("a healthy task takes a place in quarantine: limit %d", limit)
+	}
+	if limit := q.Add(2, 0); limit != 4 || !q.HasRoom(2, 0) {
+		t.Errorf("after one of four: limit %d", limit)
+	}
+	if limit := q.Add(2, 1); limit != 2 || q.HasRoom(2, 0) {
+		t.Errorf("the smaller limit must hold for all: limit %d", limit)
+	}
+}

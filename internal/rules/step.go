@@ -1,0 +1,67 @@
+package rules
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// CheckRecord refuses a record that no engine sends.
+func CheckRecord(rec *store.Record) error {
+	switch {
+	case rec.Step == nil && len(rec.Tasks) > 0:
+		return fmt.Errorf("record for task %v: tasks are started by a step, and there is none", rec.Lease.Task)
+	case rec.Step != nil && rec.Step.State != task.StepFailed && rec.Step.State != task.StepCompleted:
+		return fmt.Errorf("record for task %v: step %q has state %q", rec.Lease.Task, rec.Step.Name, rec.Step.State)
+	}
+	return nil
+}
+
+// StoredStep is the step of a record as it is stored, with what only the store
+// knows: the attempt, and the instants by its clock.
+func StoredStep(rec *store.Record, attemptNo int, now time.Time) task.Step {
+	step := *rec.Step
+	step.TaskID, step.AttemptNo = rec.Lease.Task, attemptNo
+	step.StartedAt, step.CompletedAt = Instant(now.Add(-rec.Elapsed)), now
+	if step.Kind == task.KindSleep && step.WakeAt.IsZero() {
+		step.WakeAt = now.Add(rec.Sleep)
+	}
+	step.WakeAt = Instant(step.WakeAt)
+	return step
+}
+
+// StartsByKey reports whether a record starts a task whose idempotency key may
+// belong to an existing one: then that task's ID is the step's value
+// ([StartedValue]).
+func StartsByKey(rec *store.Record) bool {
+	return rec.Step != nil && rec.Step.Kind == task.KindStart && len(rec.Tasks) > 0 && rec.Tasks[0].IdempotencyKey != ""
+}
+
+// StartedValue is the value of a step that started a task.
+func StartedValue(id task.ID) json.RawMessage {
+	value, _ := json.Marshal(id) // an ID is text
+	return value
+}
+
+// AcceptStep decides about a completed step (R10). stored is the completed step
+// that is recorded under its name, or nil. The step is new, or a repetition of
+// what is stored: the same attempt and the same content, at another time.
+// Errors: [store.ErrStepConflict], and [store.ErrCancelRequested] for a new step
+// of a task that was asked to cancel.
+func AcceptStep(stored, step *task.Step, cancelRequested bool) (repeated bool, err error) {
+	switch {
+	case stored == nil && cancelRequested:
+		return false, fmt.Errorf("step %q of task %v: %w", step.Name, step.TaskID, store.ErrCancelRequested)
+	case stored == nil:
+		return false, nil
+	case stored.AttemptNo != step.AttemptNo || stored.Kind != step.Kind ||
+		!bytes.Equal(stored.Value, step.Value) || !reflect.DeepEqual(stored.Error, step.Error):
+		return false, fmt.Errorf("step %q of task %v: %w: attempt %d recorded it", step.Name, step.TaskID, store.ErrStepConflict, stored.AttemptNo)
+	}
+	return true, nil
+}

@@ -1,0 +1,223 @@
+package text
+
+import (
+	"bytes"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxLine is how many characters a line of an [Assembler] has at most; a
+// longer line is split.
+const MaxLine = 4000
+
+// Assembler makes printable lines of a stream that arrives in arbitrary
+// blocks: a block may end inside a line, a character or an escape sequence.
+// Escape sequences are dropped wholly, other control characters replaced.
+// The zero value is ready.
+type Assembler struct {
+	split  [utf8.UTFMax]byte // the first bytes of a character
+	nsplit int
+	pos    position
+	fresh  bool // the next character begins the line anew: progress bars rewrite theirs
+	line   []byte
+	chars  int // of line
+}
+
+// position is the place of a stream relative to escape sequences.
+type position uint8
+
+const (
+	inText    position = iota
+	inEscape           // after ESC
+	inCharset          // after ESC and an intermediate character
+	inControl          // CSI …
+	inString           // OSC, DCS, PM, APC, SOS: until ST
+	inEnd              // after an ESC in a string: half an ST
+)
+
+// Write takes a block and hands out every line that it completes.
+func (a *Assembler) Write(block string, line func(string)) {
+	if a.nsplit > 0 {
+		block = string(a.split[:a.nsplit]) + block
+		a.nsplit = 0
+	}
+	for block != "" {
+		if n := a.plain(block); n > 0 { // the usual case, quickly
+			a.line = append(a.line, block[:n]...)
+			a.chars += n
+			block = block[n:]
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(block)
+		if r == utf8.RuneError && size == 1 && !utf8.FullRuneInString(block) {
+			a.nsplit = copy(a.split[:], block)
+			return
+		}
+		block = block[size:]
+		a.rune(r, line)
+	}
+}
+
+// plain is how many bytes of a block can be taken over as they are.
+func (a *Assembler) plain(block string) int {
+	if a.pos != inText || a.fresh {
+		return 0
+	}
+	n := 0
+	for n < len(block) && a.chars+n < MaxLine && block[n] >= ' ' && block[n] < 0x7f {
+		n++
+	}
+	return n
+}
+
+// Rest ends the stream and returns its unfinished line, which may be empty.
+func (a *Assembler) Rest() string {
+	if a.nsplit > 0 && a.pos == inText && a.chars < MaxLine {
+		a.add(utf8.RuneError, nil)
+	}
+	text := a.Seen()
+	*a = Assembler{}
+	return text
+}
+
+// Seen returns the unfinished line so far.
+func (a *Assembler) Seen() string { return string(bytes.TrimRight(a.line, " ")) }
+
+func (a *Assembler) empty() { a.line, a.chars, a.fresh = a.line[:0], 0, false }
+
+func (a *Assembler) rune(r rune, line func(string)) {
+	if a.pos == inText {
+		a.text(r, line)
+		return
+	}
+	// A line break ends every sequence: one that is never closed must not
+	// swallow the rest of the output.
+	if r == '\n' || r == '\x18' || r == '\x1a' {
+		a.pos = inText
+		if r == '\n' {
+			a.text(r, line)
+		}
+		return
+	}
+	switch a.pos {
+	case inEscape:
+		a.escape(r, line)
+	case inCharset:
+		if r < 0x20 || r > 0x2f {
+			a.pos = inText // the character that is named
+		}
+	case inControl:
+		a.control(r, line)
+	case inString:
+		switch r {
+		case '\a', '\u009c':
+			a.pos = inText
+		case '\x1b':
+			a.pos = inEnd
+		}
+	case inEnd:
+		if r == '\\' {
+			a.pos = inText
+			return
+		}
+		a.escape(r, line)
+	}
+}
+
+// escape takes what follows an ESC.
+func (a *Assembler) escape(r rune, line func(string)) {
+	switch {
+	case r == '[':
+		a.pos = inControl
+	case strings.ContainsRune("]PX^_", r):
+		a.pos = inString
+	case r >= 0x20 && r <= 0x2f:
+		a.pos = inCharset
+	case r >= 0x30 && r <= 0x7e:
+		a.pos = inText
+	case r == '\x1b':
+		a.pos = inEscape
+	default:
+		a.pos = inText
+		a.text(r, line)
+	}
+}
+
+// control takes the inside of a control sequence.
+func (a *Assembler) control(r rune, line func(string)) {
+	switch {
+	case r >= 0x20 && r <= 0x3f: // parameters
+	case r >= 0x40 && r <= 0x7e:
+		a.pos = inText
+		if r == 'G' { // the cursor goes to a column: what spinners do
+			a.fresh = true
+		}
+	case r == '\x1b':
+		a.pos = inEscape
+	default:
+		a.pos = inText
+		a.text(r, line)
+	}
+}
+
+// text takes a character outside escape sequences.
+func (a *Assembler) text(r rune, line func(string)) {
+	switch r {
+	case '\n':
+		if line != nil {
+			line(a.Seen())
+		}
+		a.empty()
+	case '\r':
+		a.fresh = true
+	case '\b':
+		if _, size := utf8.DecodeLastRune(a.line); size > 0 {
+			a.line = a.line[:len(a.line)-size]
+			a.chars--
+		}
+	case '\t':
+		a.add(' ', line)
+		for a.chars%8 != 0 {
+			a.add(' ', line)
+		}
+	case '\x1b':
+		a.pos = inEscape
+	case '\u009b':
+		a.pos = inControl
+	case '\u0090', '\u0098', '\u009d', '\u009e', '\u009f':
+		a.pos = inString
+	default:
+		a.add(r, line)
+	}
+}
+
+func (a *Assembler) add(r rune, line func(string)) {
+	if a.fresh {
+		a.empty()
+	}
+	if a.chars == MaxLine {
+		if line != nil {
+			line(string(a.line))
+		}
+		a.empty()
+	}
+	a.line = utf8.AppendRune(a.line, shown(r))
+	a.chars++
+}
+
+// The joiners of emoji and of Indic and Persian script: of the characters
+// that are not seen, these do no harm.
+const (
+	nonJoiner = '\u200c'
+	joiner    = '\u200d'
+)
+
+// shown is what stands for a character. Among those that are replaced are the
+// ones that change the direction of what follows.
+func shown(r rune) rune {
+	if unicode.IsGraphic(r) || r == joiner || r == nonJoiner {
+		return r
+	}
+	return utf8.RuneError
+}

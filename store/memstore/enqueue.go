@@ -1,0 +1,117 @@
+package memstore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Enqueue implements store.Producer.
+func (s *Store) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.Submission) ([]store.Enqueued, error) {
+	if tx != nil {
+		t, ok := tx.(*Tx)
+		if !ok || t == nil || t.store != s {
+			return nil, store.ErrForeignTx
+		}
+		return t.enqueue(ctx, ns, sub)
+	}
+	var out []store.Enqueued
+	err := s.do(ctx, ns, func(o *op) { out = o.enqueue(sub, task.ID{}) })
+	return out, err
+}
+
+// enqueue stores what is new in a submission, in its order, and names what
+// exists already.
+func (o *op) enqueue(sub store.Submission, parent task.ID) []store.Enqueued {
+	out := make([]store.Enqueued, len(sub.Tasks))
+	for i := range sub.Tasks {
+		n := &sub.Tasks[i]
+		known, ok := o.known(n)
+		if !ok {
+			known = store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}
+			o.insert(n, sub.Job, parent)
+		}
+		out[i] = known
+	}
+	return out
+}
+
+// known reports whether a task exists already: by its ID, stored by an earlier
+// try of the same call, or by its idempotency key.
+func (sp *space) known(n *task.New) (store.Enqueued, bool) {
+	if _, ok := sp.tasks[n.ID]; ok {
+		return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, true
+	}
+	if n.IdempotencyKey != "" {
+		if id, ok := sp.idempotent[idempotency{n.Type, n.IdempotencyKey}]; ok {
+			return store.Enqueued{ID: id, Disposition: store.DispositionExisting}, true
+		}
+	}
+	return store.Enqueued{}, false
+}
+
+// insert stores a new task with its edges, and makes it claimable when it has no
+// needs.
+func (o *op) insert(n *task.New, job *task.NewJob, parent task.ID) {
+	r := &row{Task: newTask(n, o.now)}
+	r.ParentID = parent
+	var jobDeadline time.Time
+	if job != nil {
+		j := o.jobOf(job)
+		r.JobID, jobDeadline = j.ID, j.DeadlineAt
+	}
+	r.DeadlineAt = rules.Deadline(n, jobDeadline, o.now)
+	o.tasks[r.ID] = r
+	if r.IdempotencyKey != "" {
+		o.idempotent[idempotency{r.Type, r.IdempotencyKey}] = r.ID
+	}
+	for _, edge := range n.Needs {
+		o.link(&store.EdgeRow{Task: r.ID, Needs: edge.Needs, Kind: edge.Kind})
+	}
+	r.RemainingDeps = len(n.Needs)
+	r.State, r.Waiting, r.ReadyAt = rules.FirstState(n, o.now)
+	o.count(r, task.JobCounters{}, task.Count(r.State, r.Waiting, task.KindNone))
+	if r.RemainingDeps == 0 {
+		o.makeReady(r, r.ReadyAt, task.WaitDelay, nil)
+	}
+}
+
+// newTask translates a draft. State, deadline and edges come later.
+func newTask(n *task.New, now time.Time) task.Task {
+	t := task.Task{
+		ID: n.ID, Node: n.Node, Type: n.Type, Queue: n.Queue, Priority: n.Priority,
+		Input: copyRaw(n.Input), SchemaVersion: n.SchemaVersion,
+		MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs,
+		Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout,
+		IdempotencyKey: n.IdempotencyKey, ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit,
+		Labels: copyMap(n.Labels), Metadata: copyMap(n.Metadata),
+		CreatedAt: n.ID.Time(), UpdatedAt: now,
+	}
+	return t
+}
+
+// jobOf returns the job of a submission, stored at its first task.
+func (o *op) jobOf(n *task.NewJob) *task.Job {
+	if j, ok := o.jobs[n.ID]; ok {
+		return j
+	}
+	j := &task.Job{
+		ID: n.ID, Name: n.Name, Budget: n.Budget, Meta: copyMap(n.Meta),
+		CreatedAt: n.ID.Time(), UpdatedAt: o.now,
+	}
+	j.DeadlineAt = rules.JobDeadline(n.Budget, o.now)
+	o.jobs[j.ID] = j
+	return j
+}
+
+// link stores an edge under both of its ends.
+func (sp *space) link(e *store.EdgeRow) {
+	sp.needs[e.Task] = append(sp.needs[e.Task], e)
+	sp.dependents[e.Needs] = append(sp.dependents[e.Needs], e)
+	slices.SortFunc(sp.needs[e.Task], byEdge)
+	slices.SortFunc(sp.dependents[e.Needs], byEdge)
+}

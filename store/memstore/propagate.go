@@ -1,0 +1,130 @@
+package memstore
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// move gives a task another state and moves its job's counters with it.
+func (o *op) move(r *row, to task.State, why task.Waiting, err *task.Error) {
+	before := task.Count(r.State, r.Waiting, rules.KindOf(r.Error))
+	r.State, r.Waiting, r.Error = to, why, err
+	r.UpdatedAt = o.now
+	o.count(r, before, task.Count(to, why, rules.KindOf(err)))
+}
+
+// count moves the counters of a task's job, from which its state follows.
+func (o *op) count(r *row, before, after task.JobCounters) {
+	j, ok := o.jobs[r.JobID]
+	if !ok || before == after {
+		return
+	}
+	j.Counters = j.Counters.Sub(before).Add(after)
+	o.resolveJob(j)
+}
+
+// resolveJob derives a job's state from its counters.
+func (o *op) resolveJob(j *task.Job) {
+	j.State = task.JobStateOf(j.Counters, j.CancelRequested)
+	j.UpdatedAt = o.now
+	switch {
+	case !j.State.Terminal():
+		j.FinishedAt = time.Time{}
+	case j.FinishedAt.IsZero():
+		j.FinishedAt = o.now
+	}
+	o.notice.Jobs = append(o.notice.Jobs, j.ID)
+}
+
+// makeReady makes a task claimable from an instant on (W1): its dispatch row comes
+// with the same operation (propagate). why says what it waits for until then.
+func (o *op) makeReady(r *row, at time.Time, why task.Waiting, err *task.Error) {
+	at = later(at, o.now)
+	state, waiting := rules.Available(at, why, o.now)
+	o.move(r, state, waiting, err)
+	o.ready = append(o.ready, store.DispatchRow{
+		Task: r.ID, Queue: r.Queue, Type: r.Type, Priority: r.Priority,
+		AvailableAt: at, ConcurrencyKey: r.ConcurrencyKey,
+	})
+}
+
+// unschedule makes a task that does not run unclaimable: its dispatch row goes,
+// for which a waiter of the same key may come forward, or its waiter row.
+func (o *op) unschedule(r *row) {
+	delete(o.dispatch, r.ID)
+	delete(o.waiters, r.ID)
+	if r.ConcurrencyKey != "" {
+		o.freed[r.ConcurrencyKey] = true
+	}
+}
+
+// end moves a task into a terminal state. Its dependents follow in propagate.
+func (o *op) end(r *row, s task.State, err *task.Error) {
+	o.unschedule(r)
+	o.move(r, s, task.WaitNone, err)
+	r.FinishedAt = o.now
+	o.ended = append(o.ended, r)
+	o.notice.Tasks = append(o.notice.Tasks, r.ID)
+}
+
+// propagate does what follows from the moves of a batch, when all of them are
+// made, so that it does not depend on their order (ADR 0013):
+//
+//   - keys with room wake their waiters, which are older than tasks of the batch
+//     that are about to queue again
+//   - tasks that are claimable again get their dispatch rows
+//   - the edges towards all that ended are marked, then those towards what ended
+//     by that, until none is left
+//
+// Package internal/propagate does the same for the SQL stores; this is its
+// oracle and shares only the rules with it.
+func (o *op) propagate() {
+	o.wakeFreed()
+	o.dispatchReady()
+	for len(o.ended) > 0 {
+		ended := o.ended
+		o.ended = nil
+		o.resolveEdges(ended)
+		o.dispatchReady()
+	}
+}
+
+func (o *op) dispatchReady() {
+	for _, d := range o.ready {
+		o.dispatch[d.Task] = d
+		o.notice.Due = true
+	}
+	o.ready = nil
+}
+
+// resolveEdges marks the edges whose needs have ended. Each dependent is so many
+// needs nearer to its start, or will never run. One that ended before stays as
+// it is.
+func (o *op) resolveEdges(ended []*row) {
+	marked := map[*row][]rules.EndedNeed{}
+	for _, need := range ended {
+		for _, e := range o.dependents[need.ID] {
+			if !e.Done {
+				e.Done = true
+				d := o.tasks[e.Task]
+				marked[d] = append(marked[d], rules.EndedNeed{Need: need.ID, Kind: e.Kind, State: need.State})
+			}
+		}
+	}
+	for _, r := range slices.SortedFunc(maps.Keys(marked), func(a, b *row) int { return a.ID.Compare(b.ID) }) {
+		if r.State != task.Pending || r.Waiting != task.WaitDeps {
+			continue
+		}
+		r.RemainingDeps -= len(marked[r])
+		if need := rules.Blame(marked[r]); need != nil {
+			o.end(r, task.Cancelled, rules.UnmetFailure(*need, o.tasks[need.Need].name()))
+		} else if r.RemainingDeps == 0 {
+			o.makeReady(r, r.ReadyAt, task.WaitDelay, r.Error)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package memstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Tx is the transaction of one StepTx. What is enqueued through it is held
+// back, and stored together with the step or not at all.
+type Tx struct {
+	store *Store
+
+	mu    sync.Mutex // guards the rest
+	ended bool
+	subs  []buffered
+}
+
+// buffered is one enqueue that waits for the commit, with the answer it got.
+type buffered struct {
+	ns  string
+	sub store.Submission
+	out []store.Enqueued
+}
+
+// Driver implements store.Tx.
+func (t *Tx) Driver() string { return "memstore" }
+
+// Handle implements store.Tx. User code has no tables in memory: the handle is
+// the transaction itself.
+func (t *Tx) Handle() any { return t }
+
+// StepTx implements store.StepTxer. The function runs without any lock, so
+// that it may read the store as it likes.
+func (s *Store) StepTx(ctx context.Context, ns string, rec store.Record, limit time.Duration, fn func(ctx context.Context, tx store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
+	if err := ctx.Err(); err != nil {
+		return store.RecordResult{}, err
+	}
+	if rec.Step == nil {
+		return store.RecordResult{}, fmt.Errorf("step transaction for task %s: there is no step to record", rec.Lease.Task)
+	}
+	inner, cancel := ctx, context.CancelFunc(func() {})
+	if limit > 0 {
+		inner, cancel = context.WithTimeoutCause(ctx, limit, store.ErrStepTxTooLong)
+	}
+	defer cancel()
+	tx := &Tx{store: s}
+	defer tx.end()
+
+	value, err := fn(inner, tx)
+	subs := tx.end()
+	if tooLong := inner.Err() != nil && ctx.Err() == nil; tooLong {
+		return store.RecordResult{}, fmt.Errorf("after %v: %w", limit, store.ErrStepTxTooLong)
+	}
+	if err != nil {
+		return store.RecordResult{}, err
+	}
+	step := *rec.Step
+	step.Value = value
+	rec.Step = &step
+	return s.commit(ctx, ns, rec, subs)
+}
+
+// commit records the step of a transaction, stores what it enqueued, and notifies the
+// listeners of every namespace that it wrote to.
+func (s *Store) commit(ctx context.Context, ns string, rec store.Record, subs []buffered) (store.RecordResult, error) {
+	if err := ctx.Err(); err != nil {
+		return store.RecordResult{}, err
+	}
+	notices := map[string]store.Notice{}
+	res := s.apply(ns, rec, subs, notices)
+	for ns, n := range notices {
+		s.listeners.Notify(ns, n)
+	}
+	return res, res.Err
+}
+
+// apply guards and records the step and then stores the enqueues, all of it
+// or nothing.
+func (s *Store) apply(ns string, rec store.Record, subs []buffered, notices map[string]store.Notice) store.RecordResult {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stillTrue(subs) {
+		return store.RecordResult{Err: fmt.Errorf("another enqueue took an idempotency key meanwhile: %w", store.ErrRestartTx)}
+	}
+	now := store.Now()
+	in := func(ns string, do func(o *op)) {
+		o := newOp(s.space(ns), s.dead, now)
+		o.notice = notices[ns]
+		do(o)
+		o.propagate()
+		notices[ns] = o.result()
+	}
+	var res store.RecordResult
+	recorded := false
+	in(ns, func(o *op) {
+		before := len(o.steps[rec.Lease.Task])
+		res = o.record(&rec)
+		recorded = len(o.steps[rec.Lease.Task]) > before
+	})
+	if res.Err != nil || !recorded {
+		return res // refused, or recorded before, and the enqueues with it
+	}
+	for _, b := range subs {
+		in(b.ns, func(o *op) { o.enqueue(b.sub, task.ID{}) })
+	}
+	return res
+}
+
+// enqueue answers as the store is now and holds the submission back.
+func (t *Tx) enqueue(ctx context.Context, ns string, sub store.Submission) ([]store.Enqueued, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return nil, fmt.Errorf("the step's transaction has ended: %w", store.ErrRestartTx)
+	}
+	b := buffered{ns: ns, sub: copySubmission(sub)}
+	t.store.mu.Lock()
+	defer t.store.mu.Unlock()
+	t.subs = append(t.subs, b)
+	answers := t.store.preview(t.subs)
+	t.subs[len(t.subs)-1].out = answers[len(answers)-1]
+	return copyList(answers[len(answers)-1]), nil
+}
+
+// end closes the transaction for enqueues and returns those it got.
+func (t *Tx) end() []buffered {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	return t.subs
+}
+
+// preview answers enqueues, in their order, as if they were stored now.
+func (s *Store) preview(subs []buffered) [][]store.Enqueued {
+	type inSpace[K comparable] struct {
+		ns  string
+		key K
+	}
+	ids := map[inSpace[task.ID]]bool{}
+	keys := map[inSpace[idempotency]]task.ID{}
+	var answers [][]store.Enqueued
+	for _, b := range subs {
+		out := make([]store.Enqueued, len(b.sub.Tasks))
+		for i := range b.sub.Tasks {
+			n := &b.sub.Tasks[i]
+			id := inSpace[task.ID]{b.ns, n.ID}
+			key := inSpace[idempotency]{b.ns, idempotency{n.Type, n.IdempotencyKey}}
+			known, exists := s.space(b.ns).known(n)
+			first, taken := keys[key]
+			switch {
+			case exists:
+				out[i] = known
+			case !ids[id] && n.IdempotencyKey != "" && taken:
+				out[i] = store.Enqueued{ID: first, Disposition: store.DispositionExisting}
+			default:
+				out[i] = store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}
+				ids[id], keys[key] = true, n.ID
+			}
+		}
+		answers = append(answers, out)
+	}
+	return answers
+}
+
+// stillTrue reports whether enqueues would get the answers that they got.
+func (s *Store) stillTrue(subs []buffered) bool {
+	for i, out := range s.preview(subs) {
+		if !slices.Equal(out, subs[i].out) {
+			return false
+		}
+	}
+	return true
+}
+
+// copySubmission lets the caller keep its submission to itself.
+func copySubmission(sub store.Submission) store.Submission {
+	c := store.Submission{Tasks: slices.Clone(sub.Tasks)}
+	if sub.Job != nil {
+		c.Job = copyPtr(sub.Job)
+		c.Job.Meta = copyMap(sub.Job.Meta)
+	}
+	for i := range c.Tasks {
+		n := &c.Tasks[i]
+		n.Input = copyRaw(n.Input)
+		n.Labels, n.Metadata = copyMap(n.Labels), copyMap(n.Metadata)
+		n.Needs = slices.Clone(n.Needs)
+	}
+	return c
+}

@@ -1,0 +1,41 @@
+// Package sqlite is the embedded store: one SQLite file, or memory, and no
+// server. It is written in Go throughout and also serves the browser.
+//
+// What always holds:
+//
+//   - One connection writes, for all callers of the process: their operations
+//     share transactions (group commit), each in a savepoint, and no caller's
+//     context ever reaches a writing statement.
+//   - Readers have their own connections and read short snapshots beside the
+//     writer.
+//   - Safety never rests on the knowledge kept in memory (which lanes have
+//     rows, how many tasks of a claim still run): it only saves work.
+//   - No statement relies on a pragma of its connection.
+//   - Every statement that uses a table of ours compares or sets its namespace,
+//     and finds its rows by a key or an index (statements_test.go).
+//
+// Where to find what:
+//
+//   - The schema: migrations/0001_init.sql, which is frozen (frozen_test.go);
+//     columns.go has the columns of each row type with where they go.
+//   - A verb of the port: enqueue.go, claim*.go, finish*.go, record*.go,
+//     heartbeat.go, reap.go, operate*.go; read*.go for readers. What follows
+//     from the transitions of a batch: transition.go and propagate.go;
+//     concurrency keys: key.go; statements over many rows: chunk.go.
+//   - What an operation has at hand: tx.go, and view.go for its reading half.
+//   - Commits, waiting claims, external writes, crashes: internal/commit, whose
+//     comment is the overview. Connections, statements and error codes:
+//     internal/conn. Which lanes have due rows: package internal/lane.
+//   - Transactions of users: userdb.go (the pool), intx.go (enqueues in them),
+//     steptx.go (steps), interrupt.go (their contexts).
+//   - Open, Close and options: open.go, options.go; schema versions and Ready:
+//     migrate.go; errors: errors.go; notifications: notify.go; the locks that
+//     prove workers dead: workerlock.go.
+//
+// Several processes may share a file. Opening the same file with another
+// SQLite library inside this process is unsafe: POSIX locks belong to the
+// process, so that our closing of a connection drops that library's. Use DB.
+//
+// The package does not replicate, does not back up, and does not work on
+// network file systems that have no locks.
+package sqlite

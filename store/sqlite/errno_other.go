@@ -1,5 +1,0 @@
-//go:build !unix
-
-package sqlite
-
-func isQuota(error) bool { return false }

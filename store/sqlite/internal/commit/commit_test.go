@@ -1,0 +1,256 @@
+package commit_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goweaver/weaver/internal/batch"
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+	"github.com/goweaver/weaver/task"
+)
+
+// The tests of package sqlite show the group commit at work on a real schema.
+// These show what a caller of this package relies on.
+
+const ns = "acme-test"
+
+var errOwn = errors.New("own error")
+
+// suite is a writer on a table of notes.
+type suite struct {
+	*testing.T
+	w       *commit.Writer
+	faults  commit.Faults
+	notices []store.Notice
+}
+
+func inSuite(t *testing.T, fn func(s *suite)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c, err := conn.Open(conn.Config{Name: ":memory:", Synchronous: "OFF"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Script("CREATE TABLE notes (text TEXT NOT NULL)"); err != nil {
+			t.Fatal(err)
+		}
+		s := &suite{T: t}
+		s.w, err = commit.New(commit.Config{
+			Conn: c, Lanes: new(lane.Cache), Faults: &s.faults, NotifyAll: func(store.Notice) {},
+			Notify: func(_ string, n store.Notice) { s.notices = append(s.notices, n) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fn(s)
+		if err := s.w.Close(func() {}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func add(text string) func(*commit.Tx) error {
+	return func(tx *commit.Tx) error { return tx.Conn.Stmt("INSERT INTO notes VALUES (?1)").Text(1, text).Run() }
+}
+
+func (s *suite) do(fn func(*commit.Tx) error) error {
+	return s.w.Do(s.Context(), &commit.Op{NS: ns, Run: fn})
+}
+
+func (s *suite) notes() string {
+	s.Helper()
+	var list []string
+	err := s.w.Exclusive(s.Context(), func(c *conn.Conn) {
+		st := c.Stmt("SELECT text FROM notes")
+		for st.Next() {
+			list = append(list, st.ColText(0))
+		}
+		if err := st.Done(); err != nil {
+			s.Error(err)
+		}
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	slices.Sort(list)
+	return strings.Join(list, " ")
+}
+
+// Effects are applied after the commit, and never when it failed.
+func TestEffects(t *testing.T) {
+	t.Parallel()
+	inSuite(t, func(s *suite) {
+		due := func(tx *commit.Tx) error {
+			tx.Effects.Notice.Due = true
+			if len(s.notices) > 0 {
+				s.Error("a listener was notified before the commit")
+			}
+			return nil
+		}
+		s.faults.OnCommit = func(func() error) error { return errOwn }
+		if err := s.do(due); !errors.Is(err, errOwn) || len(s.notices) != 0 {
+			s.Errorf("a commit that failed: %v, %d notices", err, len(s.notices))
+		}
+		s.faults.OnCommit = nil
+		if err := s.do(due); err != nil || len(s.notices) != 1 {
+			s.Errorf("a commit: %v, %d notices; want one", err, len(s.notices))
+		}
+	})
+}
+
+// The last task of a claim is known to be the last one, and only after commits.
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	inSuite(t, func(s *suite) {
+		lease := task.NewLeaseID()
+		claimed := func(tx *commit.Tx) error {
+			tx.Effects.Claimed(lease, commit.Claim{Tasks: 2, Worker: "w"})
+			return nil
+		}
+		var last bool
+		ended := func(fail error) func(tx *commit.Tx) error {
+			return func(tx *commit.Tx) error { last = tx.Effects.Ended(lease); return fail }
+		}
+		if err := s.do(claimed); err != nil {
+			s.Fatal(err)
+		}
+		if err := s.do(ended(errOwn)); !errors.Is(err, errOwn) || last {
+			s.Errorf("the first of two, undone: last %v, %v", last, err)
+		}
+		if err := s.do(ended(nil)); err != nil || last {
+			s.Errorf("the first of two: last %v, %v", last, err)
+		}
+		if err := s.do(ended(nil)); err != nil || !last {
+			s.Errorf("the second of two: last %v, %v", last, err)
+		}
+		if err := s.do(ended(nil)); err != nil || last {
+			s.Errorf("one of a claim that is not known: last %v, %v", last, err)
+		}
+	})
+}
+
+// A generation that an operation changes is not remembered from before, nor
+// while its transaction is open.
+func TestGenerations(t *testing.T) {
+	t.Parallel()
+	inSuite(t, func(s *suite) {
+		var seen string
+		remember := func(tx *commit.Tx) error { tx.Effects.RememberGeneration("one"); return nil }
+		look := func(tx *commit.Tx) error { seen = tx.Effects.Generation(); return nil }
+		change := func(tx *commit.Tx) error {
+			tx.Effects.ChangeGeneration()
+			tx.Effects.RememberGeneration("two")
+			return errOwn // it is rolled back
+		}
+		for _, step := range []struct {
+			fn   func(*commit.Tx) error
+			want string
+		}{{remember, ""}, {look, "one"}, {change, ""}, {look, ""}} {
+			seen = ""
+			if err := s.do(step.fn); err != nil && !errors.Is(err, errOwn) {
+				s.Fatal(err)
+			}
+			if seen != step.want {
+				s.Errorf("generation %q, want %q", seen, step.want)
+			}
+		}
+	})
+}
+
+// While the turn is taken no group is committed; waiting for it ends with the
+// context.
+func TestTurn(t *testing.T) {
+	t.Parallel()
+	inSuite(t, func(s *suite) {
+		giveBack, err := s.w.Turn(s.Context())
+		if err != nil {
+			s.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeoutCause(s.Context(), time.Second, errOwn)
+		defer cancel()
+		if _, err := s.w.Turn(ctx); !errors.Is(err, errOwn) {
+			s.Errorf("a second turn: %v", err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- s.do(add("later")) }()
+		synctest.Wait()
+		if len(done) > 0 {
+			s.Error("a group was committed during the turn")
+		}
+		giveBack()
+		if err := <-done; err != nil {
+			s.Error(err)
+		}
+		if got := s.notes(); got != "later" {
+			s.Errorf("notes %q", got)
+		}
+	})
+}
+
+// A waiting claim runs in the transaction that makes a task due, once; one
+// that gets nothing waits on.
+func TestWait(t *testing.T) {
+	t.Parallel()
+	inSuite(t, func(s *suite) {
+		ran, gets := 0, false
+		claim := commit.NewWaitingClaim(ns, func(tx *commit.Tx) error {
+			ran++
+			if gets {
+				tx.Effects.Claimed(task.NewLeaseID(), commit.Claim{Tasks: 1})
+			}
+			return add("claimed")(tx)
+		})
+		if err := s.do(func(tx *commit.Tx) error { tx.Effects.Wait(claim); return nil }); err != nil {
+			s.Fatal(err)
+		}
+		answered := make(chan bool, 1)
+		go func() {
+			ok, err := s.w.Wait(s.Context(), claim, time.Hour, nil)
+			if err != nil {
+				s.Error(err)
+			}
+			answered <- ok
+		}()
+		synctest.Wait()
+		due := func(tx *commit.Tx) error { tx.Effects.Notice.Due = true; return nil }
+		for _, gets = range []bool{false, true} {
+			if err := s.do(due); err != nil {
+				s.Fatal(err)
+			}
+			synctest.Wait()
+			if (len(answered) == 1) != gets {
+				s.Errorf("a claim that gets something: %v; answered: %v", gets, !gets)
+			}
+		}
+		if ok := <-answered; !ok || ran != 2 || claim.TakenAt().IsZero() {
+			s.Errorf("answered %v after %d runs, taken at %v", ok, ran, claim.TakenAt())
+		}
+	})
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	inSuite(t, func(s *suite) {
+		claim := commit.NewWaitingClaim(ns, func(*commit.Tx) error { return nil })
+		if err := s.do(func(tx *commit.Tx) error { tx.Effects.Wait(claim); return nil }); err != nil {
+			s.Fatal(err)
+		}
+		if err := s.w.Close(func() {}); err != nil {
+			s.Error(err)
+		}
+		if ok, err := s.w.Wait(s.Context(), claim, time.Hour, nil); !ok || !errors.Is(err, batch.ErrClosed) {
+			s.Errorf("a claim that waited: %v, %v; want ErrClosed", ok, err)
+		}
+		if err := s.do(add("late")); !errors.Is(err, batch.ErrClosed) {
+			s.Errorf("a write after Close: %v", err)
+		}
+	})
+}

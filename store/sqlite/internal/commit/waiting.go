@@ -1,0 +1,178 @@
+package commit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goweaver/weaver/internal/batch"
+)
+
+// WaitingClaim is a claim that found nothing due and waits. A group that makes
+// something due runs it in its own transaction.
+type WaitingClaim struct {
+	op   *Op
+	done chan error // its answer; buffered
+
+	taken   bool      // a transaction runs it that is not committed yet
+	takenAt time.Time // when that last began
+}
+
+// NewWaitingClaim returns a claim that run carries out.
+func NewWaitingClaim(ns string, run func(*Tx) error) *WaitingClaim {
+	return &WaitingClaim{op: &Op{NS: ns, Run: run}, done: make(chan error, 1)}
+}
+
+// TakenAt returns when the transaction began that answered the claim.
+func (c *WaitingClaim) TakenAt() time.Time { return c.takenAt }
+
+// Wait has c wait from the operation's commit on, so that no group between the
+// two is missed.
+func (fx *Effects) Wait(c *WaitingClaim) { fx.waiting = c }
+
+// Wait waits for a claim to be answered, up to limit, a wake-up, or the end of
+// ctx; then it reports false, and the claim is given up. batch.ErrClosed means
+// that the writer was closed; batch.ErrTaken that ctx ended, or a panic came,
+// while the claim was being committed.
+func (w *Writer) Wait(ctx context.Context, c *WaitingClaim, limit time.Duration, wake <-chan struct{}) (answered bool, err error) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-c.done:
+		return true, err
+	case <-timer.C:
+	case <-wake:
+	case <-ctx.Done():
+	}
+	if w.waiting.remove(c) {
+		return false, nil
+	}
+	// It is in a transaction, whose commit takes a moment.
+	select {
+	case err := <-c.done:
+		return true, err
+	case <-ctx.Done():
+		return true, fmt.Errorf("%w: %w", batch.ErrTaken, context.Cause(ctx))
+	}
+}
+
+// piggyback runs waiting claims behind the operations of a group, in the
+// group's transaction, each in its own savepoint, and returns those that got
+// tasks. It reports false when the transaction is lost.
+func (w *Writer) piggyback(ops ...*Op) (claims []*WaitingClaim, ok bool) {
+	var done []string // namespaces
+	for _, o := range ops {
+		if !o.fx.Notice.Due || slices.Contains(done, o.NS) {
+			continue
+		}
+		done = append(done, o.NS)
+		claims = append(claims, w.waiting.take(o.NS)...)
+	}
+	for i := 0; i < len(claims); {
+		c := claims[i]
+		var err error
+		ok := w.inSavepoint(func() error {
+			err = w.run(c.op)
+			return err
+		})
+		if !ok {
+			w.conn.Reset()
+			w.waiting.putBack(claims...)
+			return nil, false
+		}
+		if err == nil && len(c.op.fx.claimed) > 0 {
+			i++
+			continue
+		}
+		w.waiting.putBack(c)
+		claims = slices.Delete(claims, i, i+1)
+	}
+	return claims, true
+}
+
+// waitingClaims holds the claims that wait.
+type waitingClaims struct {
+	mu   sync.Mutex
+	list []*WaitingClaim
+}
+
+// add has a claim wait. It is called with the lead, so no group was missed.
+func (l *waitingClaims) add(c *WaitingClaim) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, c)
+}
+
+// take returns the claims of a namespace, for the transaction that is open.
+func (l *waitingClaims) take(ns string) []*WaitingClaim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var claims []*WaitingClaim
+	for _, c := range l.list {
+		if c.op.NS == ns && !c.taken {
+			c.taken, c.takenAt = true, time.Now()
+			claims = append(claims, c)
+		}
+	}
+	return claims
+}
+
+// putBack has claims wait on that got nothing, or whose transaction is lost.
+func (l *waitingClaims) putBack(claims ...*WaitingClaim) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range claims {
+		c.taken = false
+	}
+}
+
+// answer ends the waiting of claims whose transaction is committed.
+func (l *waitingClaims) answer(claims []*WaitingClaim) {
+	if len(claims) == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = slices.DeleteFunc(l.list, func(c *WaitingClaim) bool { return slices.Contains(claims, c) })
+	for _, c := range claims {
+		c.done <- nil
+	}
+}
+
+// remove gives a claim up. It reports false when a transaction has the claim
+// or answered it: then its answer comes.
+func (l *waitingClaims) remove(c *WaitingClaim) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.list, c)
+	if i < 0 || c.taken {
+		return false
+	}
+	l.list = slices.Delete(l.list, i, i+1)
+	return true
+}
+
+// closeAll answers all claims: the writer is closing.
+func (l *waitingClaims) closeAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.list {
+		c.done <- batch.ErrClosed
+	}
+	l.list = nil
+}
+
+// fail answers the claims whose transaction ended in a panic: whether they
+// were committed is not known.
+func (l *waitingClaims) fail() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = slices.DeleteFunc(l.list, func(c *WaitingClaim) bool {
+		if c.taken {
+			c.done <- batch.ErrTaken
+		}
+		return c.taken
+	})
+}

@@ -1,0 +1,190 @@
+package commit
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/goweaver/weaver/internal/batch"
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+)
+
+const (
+	// MaxWeight is how much one transaction may hold, in rows to be changed. A
+	// claim or a finish of 1,000 tasks takes some 10 ms; heartbeats wait for
+	// one group at most.
+	MaxWeight = 2000
+	// checkpointPages is the length of the write-ahead log, in pages of 8 KiB,
+	// from which on the writer copies it into the database.
+	checkpointPages = 2000
+	// minStall is a third of the shortest lease: a shorter wait for the write
+	// lock makes no worker miss its lease.
+	minStall = time.Second / 3
+)
+
+// Config is what New needs.
+type Config struct {
+	Conn   *conn.Conn  // the connection that writes; the writer closes it
+	Lanes  *lane.Cache // notified of external writes and of what claims saw
+	Notify func(ns string, n store.Notice)
+	// NotifyAll gives a notice to the listeners of all namespaces.
+	NotifyAll func(n store.Notice)
+	Faults    *Faults // set by tests only
+}
+
+// Faults lets tests make the database fail where it matters. Nil functions do
+// nothing.
+type Faults struct {
+	OnOp     func(*conn.Conn) error          // before each operation
+	OnCommit func(commit func() error) error // around COMMIT
+}
+
+// Writer commits the operations of all callers. Use New.
+type Writer struct {
+	cfg     Config
+	queue   *batch.Queue[*Op]
+	turn    chan struct{} // held by the one of this process that writes
+	waiting waitingClaims
+	refused atomic.Bool // the disk took nothing of the last group
+
+	// Used by the leader alone.
+	conn        *conn.Conn
+	claims      claims
+	generations map[string]string // by namespace, as of dataVersion
+	restoring   bool              // an operation of this transaction changes one
+	dataVersion int64             // as last seen: it changes when another connection commits
+	seenVersion bool
+	external    bool      // another connection committed since the last notice
+	stalled     time.Time // when the write lock was last waited for long …
+	stalledFor  time.Duration
+	walPages    int // length of the log after the last commit
+	checkpoint  int // the length that asks for the next checkpoint
+}
+
+// New returns a writer on a connection. External commits are noticed from its
+// return on.
+func New(cfg Config) (*Writer, error) {
+	w := &Writer{cfg: cfg, conn: cfg.Conn, turn: make(chan struct{}, 1), claims: make(claims), checkpoint: checkpointPages}
+	w.queue = batch.New(MaxWeight, w.commit)
+	// The hook also switches off SQLite's own checkpoints, which would run
+	// inside COMMIT, before any caller got its answer.
+	w.conn.Raw().WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
+		if pages < w.walPages {
+			w.checkpoint = checkpointPages // it started over
+		}
+		w.walPages = pages
+		return nil
+	})
+	return w, w.compareVersion()
+}
+
+// Op is one operation of one caller: a pure function of its transaction. It
+// may run more than once, so it must set all its results each time and must
+// not touch anything else; what follows from its commit stands in the
+// transaction's Effects.
+type Op struct {
+	NS     string
+	Run    func(*Tx) error
+	Weight int  // rows to be changed; at least 1 counts
+	Urgent bool // goes before all that are not
+
+	fx Effects // of the last run
+}
+
+// Tx is what an operation sees of its transaction.
+type Tx struct {
+	Conn    *conn.Conn
+	NS      string
+	Now     time.Time // the store's clock, taken once per operation
+	Effects *Effects
+}
+
+// Do has op committed together with what other callers write meanwhile, and
+// returns its error. It returns batch.ErrClosed after Close, the cause of ctx
+// when the operation was given up before a group took it, and batch.ErrTaken
+// when a group had it already.
+func (w *Writer) Do(ctx context.Context, op *Op) error {
+	return w.queue.Do(ctx, &batch.Op[*Op]{Do: op, Weight: op.Weight, Urgent: op.Urgent})
+}
+
+// Exclusive runs fn with the connection while no group is being committed, in
+// the order of the queue. Errors are those of Do.
+func (w *Writer) Exclusive(ctx context.Context, fn func(*conn.Conn)) error {
+	return w.queue.Exclusive(ctx, func() { fn(w.conn) })
+}
+
+// Peek looks for external commits, unless a group is being committed, which
+// looks itself.
+func (w *Writer) Peek() {
+	w.queue.TryExclusive(func() {
+		if w.compareVersion() == nil {
+			w.publish(nil, nil)
+		}
+	})
+}
+
+// Refused reports whether the disk took nothing of the last group.
+func (w *Writer) Refused() bool { return w.refused.Load() }
+
+// Stalled returns when and for how long the writer last waited for the write
+// lock, if that was long enough to make workers miss their leases. Operations
+// may call it.
+func (w *Writer) Stalled() (until time.Time, d time.Duration) { return w.stalled, w.stalledFor }
+
+// Close has the operations that wait committed, answers the waiting claims
+// with batch.ErrClosed, runs fn, and closes the connection. Only the first
+// call does anything.
+func (w *Writer) Close(fn func()) (err error) {
+	w.queue.Close(func() {
+		w.waiting.closeAll()
+		fn()
+		err = w.conn.Close()
+	})
+	return err
+}
+
+const sqlDataVersion = "PRAGMA data_version"
+
+// compareVersion compares data_version, which other connections' commits
+// change.
+func (w *Writer) compareVersion() error {
+	st := w.conn.Stmt(sqlDataVersion)
+	var v int64
+	if st.One() {
+		v = st.ColInt(0)
+	}
+	if err := st.Done(); err != nil {
+		return err
+	}
+	if w.seenVersion && v != w.dataVersion {
+		w.external = true
+		clear(w.generations)
+		w.cfg.Lanes.Invalidate()
+	}
+	if w.restoring { // in the transaction before, whether it was committed or not
+		clear(w.generations)
+		w.restoring = false
+	}
+	w.dataVersion, w.seenVersion = v, true
+	return nil
+}
+
+// checkpointIfLong copies the log into the database. The leader does it after
+// its group has its answers and before it hands over the lead: only then is
+// the log quiet, so that it can be copied to its end and start over; beside a
+// busy writer it would grow without end. 2,000 pages take some 10 ms. A reader
+// with an old snapshot ends the copying early: then the next try comes after
+// another 2,000 pages, and the file is cut down when it starts over (PRAGMA
+// journal_size_limit).
+func (w *Writer) checkpointIfLong() {
+	if w.walPages < w.checkpoint {
+		return
+	}
+	w.checkpoint = w.walPages + checkpointPages
+	// A failure does no harm: the log stays, and the next checkpoint tries again.
+	_, _, _ = w.conn.Raw().WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
+}

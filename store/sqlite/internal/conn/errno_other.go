@@ -1,0 +1,5 @@
+//go:build !unix
+
+package conn
+
+func isQuota(error) bool { return false }

@@ -1,0 +1,58 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/goweaver/weaver/store"
+)
+
+// MigrateAdvice is what to do about a schema that is missing or old.
+const MigrateAdvice = "run `weaver migrate up` or call db.Migrate"
+
+// Classify returns the port's error that an error of SQLite stands for, and
+// what to do about it. kind is nil when err has no code of SQLite, or one
+// without a meaning of its own.
+func Classify(err error) (advice string, kind error) {
+	var code sqlite3.ErrorCode
+	if !errors.As(err, &code) {
+		return "", nil
+	}
+	switch code {
+	case sqlite3.BUSY, sqlite3.LOCKED, sqlite3.PROTOCOL:
+		return "another process or an open transaction of the caller writes", store.ErrBusy
+	case sqlite3.FULL:
+		return "free some space and go on", store.ErrFull
+	case sqlite3.READONLY:
+		return "check the permissions of the file and its folder", store.ErrReadOnly
+	case sqlite3.NOTADB:
+		return "the file holds something else: name another one", store.ErrNotDatabase
+	case sqlite3.CORRUPT:
+		return "the file is damaged: restore it from a backup", store.ErrNotDatabase
+	case sqlite3.CANTOPEN, sqlite3.IOERR, sqlite3.PERM, sqlite3.AUTH:
+		return classifySystem(err)
+	case sqlite3.INTERRUPT:
+		return "", context.Canceled
+	case sqlite3.ERROR:
+		if text := err.Error(); strings.Contains(text, "no such table") || strings.Contains(text, "no such column") || strings.Contains(text, "has no column") {
+			return MigrateAdvice, store.ErrNotMigrated
+		}
+	}
+	return "", nil
+}
+
+// classifySystem looks at what the operating system said.
+func classifySystem(err error) (advice string, kind error) {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), isQuota(err):
+		return "free some space and go on", store.ErrFull
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		return "check the permissions of the file and its folder", store.ErrReadOnly
+	}
+	return "", store.ErrUnavailable
+}

@@ -1,0 +1,57 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
+)
+
+const (
+	sqlJournalMode = "PRAGMA journal_mode"
+	sqlUseWAL      = "PRAGMA journal_mode=WAL"
+)
+
+// UseWAL switches the connection's file to write-ahead logging, once in the
+// file's life. SQLite does not wait for the lock that the switch needs, which
+// another process that opens the same new file may hold for a moment: UseWAL
+// tries for up to busy. limit is the size in bytes to which the log's file is
+// cut down when it starts over.
+func (c *Conn) UseWAL(ctx context.Context, busy time.Duration, limit int) error {
+	if !vfs.SupportsSharedMemory {
+		return nil // one process, one journal: slower, and just as safe
+	}
+	deadline := time.Now().Add(busy)
+	for {
+		mode, err := c.Pragma(sqlJournalMode)
+		if err == nil && mode != "wal" {
+			mode, err = c.Pragma(sqlUseWAL)
+		}
+		switch {
+		case err == nil && mode == "wal":
+			return c.Script(fmt.Sprintf("PRAGMA journal_size_limit=%d", limit))
+		case err == nil:
+			return fmt.Errorf("write-ahead logging is not possible here (journal mode %s): %w", mode, sqlite3.CANTOPEN)
+		case !errors.Is(err, sqlite3.BUSY) || time.Now().After(deadline):
+			return err
+		}
+		if err := sleep(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// sleep waits, but not longer than ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

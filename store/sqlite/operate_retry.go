@@ -1,0 +1,141 @@
+package sqlite
+
+import (
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+
+	"github.com/goweaver/weaver/internal/propagate"
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+const (
+	sqlDependents = `
+SELECT task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
+WHERE namespace = ?1 AND depends_on_task_id = ?2 ORDER BY task_id`
+
+	sqlReviveJob = `
+UPDATE weaver_jobs SET cancel_requested = 0, cancel_by = NULL, cancel_reason = NULL WHERE namespace = ?1 AND job_id = ?2`
+)
+
+// retry revives a failed or cancelled task and those that ended because of it.
+func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
+	row, err := o.find(cmd.Task, cmd.Seen, got)
+	if err != nil || row == nil {
+		return err
+	}
+	needs, err := o.tx.retryNeeds(&row.id)
+	if err != nil {
+		return err
+	}
+	if got.Err = rules.CheckRetry(row.id, row.contribution.State, needs); got.Err != nil {
+		return nil
+	}
+	if err := o.note(cmd.Audit, "retry", row.id.String()); err != nil {
+		return err
+	}
+	if got.State, err = o.revive(row, needs); err != nil {
+		return err
+	}
+	if err := o.reviveDependents(row.id); err != nil || row.job.IsZero() {
+		return err
+	}
+	o.moves.pending.Recount(row.job)
+	return o.tx.stmt(sqlReviveJob).Text(1, o.tx.ns).ID(2, &row.job).Run()
+}
+
+// reviveDependents brings back what ended because of a revived task, to the last
+// of them. A dependent with several such needs is looked at again with each of
+// them, so the last one brings it back.
+func (o *operation) reviveDependents(id task.ID) error {
+	for revived := []task.ID{id}; len(revived) > 0; revived = revived[1:] {
+		ids, err := ids(o.tx.stmt(sqlDependents).Text(1, o.tx.ns).ID(2, &revived[0]))
+		if err != nil {
+			return err
+		}
+		for i := range ids {
+			row, err := o.moves.taskRow(&ids[i])
+			if err != nil {
+				return err
+			}
+			needs, err := o.tx.retryNeeds(&ids[i])
+			if err != nil {
+				return err
+			}
+			if row == nil || !rules.RevivesDependent(row.contribution.State, row.contribution.Kind, needs) {
+				continue
+			}
+			if _, err := o.revive(row, needs); err != nil {
+				return err
+			}
+			revived = append(revived, row.id)
+		}
+	}
+	return nil
+}
+
+var retryNeedColumns = conn.Columns[rules.RetryNeed]{
+	conn.Col("n.task_id", func(n *rules.RetryNeed, r *conn.Row, i int) { n.Need = r.ID(i) }),
+	conn.Col("n.options_json", func(n *rules.RetryNeed, r *conn.Row, i int) {
+		var t task.Task
+		r.Options(i, &t)
+		n.Name = rules.TaskName(t.Node, n.Need)
+	}),
+	conn.Col("n.state", func(n *rules.RetryNeed, r *conn.Row, i int) { n.State = task.State(r.Name(i)) }),
+}
+
+var sqlRetryNeeds = `
+SELECT ` + retryNeedColumns.List() + ` FROM weaver_task_dependencies d
+JOIN weaver_tasks n ON n.namespace = d.namespace AND n.task_id = d.depends_on_task_id
+WHERE d.namespace = ?1 AND d.task_id = ?2 ORDER BY n.task_id`
+
+// retryNeeds returns the needs of a task as a retry sees them, by ID.
+func (t *tx) retryNeeds(id *task.ID) ([]rules.RetryNeed, error) {
+	return retryNeedColumns.All(t.stmt(sqlRetryNeeds).Text(1, t.ns).ID(2, id))
+}
+
+const (
+	sqlSetEdge = `UPDATE weaver_task_dependencies SET done = ?4 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
+
+	sqlRevive = `
+UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = NULL, finished_at = NULL, updated_at = ?5,
+  attempt_count = 0, crash_count = 0, quarantine_losses = 0, internal_count = 0, repair_count = 0, lease_epoch = lease_epoch + 1,
+  last_error_kind = NULL, last_error_json = NULL, cancel_requested = 0, cancel_kind = NULL, cancel_by = NULL, cancel_reason = NULL,
+  deadline_at = ?7, remaining_deps = ?6
+WHERE namespace = ?1 AND task_id = ?2`
+)
+
+// revive gives a task all its attempts back.
+func (o *operation) revive(row *taskRow, needs []rules.RetryNeed) (task.State, error) {
+	t := o.tx
+	for i := range needs {
+		if err := t.stmt(sqlSetEdge).Text(1, t.ns).ID(2, &row.id).ID(3, &needs[i].Need).Bool(4, needs[i].Done()).Run(); err != nil {
+			return "", err
+		}
+	}
+	v := rules.Revive(needs, row.deadlineAt(), t.now)
+	err := t.stmt(sqlRevive).Text(1, t.ns).ID(2, &row.id).Text(3, string(v.State)).OrNull(4, string(v.Waiting)).
+		Int(5, t.mic).Int(6, int64(v.Open)).Time(7, v.Deadline).Run()
+	if err != nil {
+		return "", err
+	}
+	o.moves.pending.Count(row.job, row.contribution, propagate.Contribution{State: v.State, Waiting: v.Waiting})
+	if !v.Deadline.IsZero() {
+		if err := t.insertTimer(&row.id, v.Deadline); err != nil {
+			return "", err
+		}
+	}
+	if v.State != task.Ready {
+		return v.State, nil
+	}
+	return v.State, o.redispatch(row)
+}
+
+// redispatch makes a task claimable now. W1: it does not rely on there being no
+// old row.
+func (o *operation) redispatch(row *taskRow) error {
+	if _, err := o.tx.undispatch(&row.id); err != nil {
+		return err
+	}
+	return o.tx.dispatch(&row.dispatched, o.tx.mic)
+}

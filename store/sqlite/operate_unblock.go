@@ -1,0 +1,116 @@
+package sqlite
+
+import (
+	"github.com/goweaver/weaver/internal/propagate"
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+const (
+	sqlAttemptsLeft = `SELECT attempt_count, max_attempts FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+	sqlUnblock      = `
+UPDATE weaver_tasks SET state = 'ready', waiting_reason = NULL, updated_at = ?3, attempt_count = ?5, has_payloads = max(has_payloads, ?4)
+WHERE namespace = ?1 AND task_id = ?2`
+
+	sqlDeletePayload = `DELETE FROM weaver_payloads WHERE namespace = ?1 AND task_id = ?2 AND kind = ?3`
+)
+
+// unblock lets a blocked task go on, with one attempt at least.
+func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) error {
+	row, err := o.find(cmd.Task, cmd.Seen, got)
+	if err != nil || row == nil {
+		return err
+	}
+	if got.Err = rules.CheckUnblock(row.id, row.contribution.State); got.Err != nil {
+		return nil
+	}
+	if err := o.note(cmd.Audit, "unblock", row.id.String()); err != nil {
+		return err
+	}
+	t := o.tx
+	if err := t.stmt(sqlDeletePayload).Text(1, t.ns).ID(2, &row.id).Text(3, kindUnblock).Run(); err != nil {
+		return err
+	}
+	if len(cmd.Input) > 0 {
+		if err := t.stmt(sqlInsertPayload).Text(1, t.ns).ID(2, &row.id).Text(3, kindUnblock).Bytes(4, cmd.Input).Run(); err != nil {
+			return err
+		}
+	}
+	attempts := 0
+	st := t.stmt(sqlAttemptsLeft).Text(1, t.ns).ID(2, &row.id)
+	if st.One() {
+		attempts = rules.UnblockedAttempts(int(st.ColInt(0)), int(st.ColInt(1)))
+	}
+	if err := st.Done(); err != nil {
+		return err
+	}
+	err = t.stmt(sqlUnblock).Text(1, t.ns).ID(2, &row.id).Int(3, t.mic).Bool(4, len(cmd.Input) > 0).Int(5, int64(attempts)).Run()
+	if err != nil {
+		return err
+	}
+	got.State = task.Ready
+	o.moves.pending.Count(row.job, row.contribution, propagate.Contribution{State: task.Ready})
+	return o.redispatch(row)
+}
+
+// sqlDelete removes everything about a task but its audit.
+var sqlDelete = []string{
+	`DELETE FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_payloads WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_attempts WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_decisions WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_task_dependencies WHERE namespace = ?1 AND depends_on_task_id = ?2`,
+}
+
+const (
+	sqlWaitsForIt = `
+SELECT task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
+WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0 LIMIT 1`
+	sqlDeleteLabel = `DELETE FROM weaver_task_labels WHERE namespace = ?1 AND key = ?2 AND value = ?3 AND task_id = ?4`
+)
+
+// delete removes a task that ended outside any job.
+func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error {
+	row, err := o.find(cmd.Task, cmd.Seen, got)
+	if err != nil || row == nil {
+		return err
+	}
+	t := o.tx
+	waiting, err := ids(t.stmt(sqlWaitsForIt).Text(1, t.ns).ID(2, &row.id))
+	if err != nil {
+		return err
+	}
+	var dependent task.ID
+	if len(waiting) > 0 {
+		dependent = waiting[0]
+	}
+	if got.Err = rules.CheckDelete(row.id, row.contribution.State, row.job, dependent); got.Err != nil {
+		return nil
+	}
+	got.State = ""
+	if err := t.deleteLabels(&row.id); err != nil {
+		return err
+	}
+	for _, sql := range sqlDelete {
+		if err := t.stmt(sql).Text(1, t.ns).ID(2, &row.id).Run(); err != nil {
+			return err
+		}
+	}
+	return o.note(cmd.Audit, "delete", row.id.String())
+}
+
+func (t *tx) deleteLabels(id *task.ID) error {
+	of, err := t.options(id)
+	if err != nil {
+		return err
+	}
+	for k, v := range of.Labels {
+		if err := t.stmt(sqlDeleteLabel).Text(1, t.ns).Text(2, k).Text(3, v).ID(4, id).Run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package sqlite
+
+import (
+	"slices"
+
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/propagate"
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+	"github.com/goweaver/weaver/task"
+)
+
+// ops implements propagate.Ops row by row with prepared statements: on SQLite a
+// statement over a set costs as much as its rows by themselves (ADR 0014).
+type ops struct{ tx *tx }
+
+var _ propagate.Ops = ops{}
+
+// WakeKeys implements propagate.Ops.
+func (o ops) WakeKeys(keys []string) error {
+	for _, k := range keys {
+		if err := o.tx.wakeKey(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// InsertDispatch implements propagate.Ops.
+func (o ops) InsertDispatch(rows []store.DispatchRow) error {
+	for i := range rows {
+		r := &rows[i]
+		d := dispatched{r.Task, lane.Key{Queue: r.Queue, Type: r.Type, Priority: int64(r.Priority)}, r.ConcurrencyKey}
+		if err := o.tx.dispatch(&d, r.AvailableAt.UnixMicro()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	sqlOpenEdges = `
+SELECT task_id, kind FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
+WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0`
+	sqlEdgeDone = `UPDATE weaver_task_dependencies SET done = 1 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
+)
+
+// MarkEdges implements propagate.Ops.
+func (o ops) MarkEdges(ended []propagate.Ended) ([]propagate.Edge, error) {
+	var edges []propagate.Edge
+	for i := range ended {
+		need := &ended[i]
+		st := o.tx.stmt(sqlOpenEdges).Text(1, o.tx.ns).ID(2, &need.ID)
+		for st.Next() {
+			edges = append(edges, propagate.Edge{
+				Dependent: st.ColID(0),
+				EndedNeed: rules.EndedNeed{Need: need.ID, Kind: task.EdgeKind(st.ColName(1)), State: need.State},
+			})
+		}
+		if err := st.Done(); err != nil {
+			return nil, err
+		}
+	}
+	for i := range edges {
+		e := &edges[i]
+		if err := o.tx.stmt(sqlEdgeDone).Text(1, o.tx.ns).ID(2, &e.Dependent).ID(3, &e.Need).Run(); err != nil {
+			return nil, err
+		}
+	}
+	return edges, nil
+}
+
+var dependentColumns = conn.Columns[propagate.Dependent]{
+	conn.Col("task_id", func(d *propagate.Dependent, r *conn.Row, i int) { d.ID, d.Dispatch.Task = r.ID(i), r.ID(i) }),
+	conn.Col("remaining_deps", func(d *propagate.Dependent, r *conn.Row, i int) { d.Open = int(r.Int(i)) }),
+	conn.Col("ready_at", func(d *propagate.Dependent, r *conn.Row, i int) { d.ReadyAt = r.Time(i) }),
+	conn.Col("deadline_at", func(d *propagate.Dependent, r *conn.Row, i int) { d.Deadline = r.Time(i) }),
+	conn.Col("job_id", func(d *propagate.Dependent, r *conn.Row, i int) { d.Job = r.ID(i) }),
+	conn.Col("needed", func(d *propagate.Dependent, r *conn.Row, i int) { d.Needed = r.Bool(i) }),
+	conn.Col("queue", func(d *propagate.Dependent, r *conn.Row, i int) { d.Dispatch.Queue = r.Name(i) }),
+	conn.Col("task_type", func(d *propagate.Dependent, r *conn.Row, i int) { d.Dispatch.Type = r.Name(i) }),
+	conn.Col("priority", func(d *propagate.Dependent, r *conn.Row, i int) { d.Dispatch.Priority = int(r.Int(i)) }),
+	conn.Col("concurrency_key", func(d *propagate.Dependent, r *conn.Row, i int) { d.Dispatch.ConcurrencyKey = r.Text(i) }),
+}
+
+var sqlLowerNeeds = `
+UPDATE weaver_tasks SET remaining_deps = remaining_deps - ?3
+WHERE namespace = ?1 AND task_id = ?2 AND state = 'pending' AND waiting_reason = 'deps'
+RETURNING ` + dependentColumns.List()
+
+// LowerNeeds implements propagate.Ops.
+func (o ops) LowerNeeds(marked []propagate.Marked) ([]propagate.Dependent, error) {
+	var deps []propagate.Dependent
+	for i := range marked {
+		m := &marked[i]
+		d, err := dependentColumns.One(o.tx.stmt(sqlLowerNeeds).Text(1, o.tx.ns).ID(2, &m.ID).Int(3, int64(m.Edges)))
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			deps = append(deps, *d)
+		}
+	}
+	return deps, nil
+}
+
+const sqlMakeReady = `UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, updated_at = ?5 WHERE namespace = ?1 AND task_id = ?2`
+
+// MakeReady implements propagate.Ops.
+func (o ops) MakeReady(tasks []propagate.Ready) error {
+	for i := range tasks {
+		t := &tasks[i]
+		err := o.tx.stmt(sqlMakeReady).Text(1, o.tx.ns).ID(2, &t.ID).Text(3, string(t.State)).OrNull(4, string(t.Waiting)).Int(5, o.tx.mic).Run()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const sqlOptionsOf = `SELECT options_json FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+
+// Nodes implements propagate.Ops.
+func (o ops) Nodes(ids []task.ID) ([]string, error) {
+	names := make([]string, len(ids))
+	for i := range ids {
+		t, err := o.tx.options(&ids[i])
+		if err != nil {
+			return nil, err
+		}
+		names[i] = t.Node
+	}
+	return names, nil
+}
+
+// options reads what the options of a task hold: its node, labels and the like.
+func (t *tx) options(id *task.ID) (of task.Task, err error) {
+	st := t.stmt(sqlOptionsOf).Text(1, t.ns).ID(2, id)
+	if st.One() {
+		st.ColOptions(0, &of)
+	}
+	return of, st.Done()
+}
+
+// CancelDependents implements propagate.Ops.
+func (o ops) CancelDependents(tasks []propagate.Unmet) error {
+	for i := range tasks {
+		u := &tasks[i]
+		if err := o.tx.writeEnd(&u.ID, task.Cancelled, u.Failure); err != nil {
+			return err
+		}
+		if u.Deadline.IsZero() {
+			continue
+		}
+		if err := o.tx.deleteTimer(&u.ID, u.Deadline.UnixMicro()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	sqlJob      = `SELECT ` + jobColumns.List() + ` FROM weaver_jobs WHERE namespace = ?1 AND job_id = ?2`
+	sqlCountJob = `
+UPDATE weaver_jobs SET total = ?3, unfinished = ?4, movable = ?5, failed = ?6, succeeded = ?7, state = ?8, updated_at = ?9,
+  finished_at = CASE WHEN ?10 THEN coalesce(finished_at, ?9) END
+WHERE namespace = ?1 AND job_id = ?2`
+)
+
+// CountJobs implements propagate.Ops.
+func (o ops) CountJobs(changes []propagate.JobChange) error {
+	for i := range changes {
+		c := &changes[i]
+		job, err := o.tx.job(&c.Job)
+		if err != nil {
+			return err
+		}
+		if job == nil {
+			continue
+		}
+		n := job.Counters.Add(c.Change)
+		state := task.JobStateOf(n, job.CancelRequested)
+		err = o.tx.stmt(sqlCountJob).Text(1, o.tx.ns).ID(2, &c.Job).
+			Int(3, int64(n.Total)).Int(4, int64(n.Unfinished)).Int(5, int64(n.Movable)).Int(6, int64(n.Failed)).Int(7, int64(n.Succeeded)).
+			Text(8, string(state)).Int(9, o.tx.mic).Bool(10, state.Terminal()).Run()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// job reads a job; nil if there is none.
+func (v *view) job(id *task.ID) (*task.Job, error) {
+	return jobColumns.One(v.stmt(sqlJob).Text(1, v.ns).ID(2, id))
+}
+
+// wakeKeys wakes keys in a fixed order.
+func (t *tx) wakeKeys(keys map[string]bool) error {
+	sorted := make([]string, 0, len(keys))
+	for k := range keys {
+		sorted = append(sorted, k)
+	}
+	slices.Sort(sorted)
+	return ops{t}.WakeKeys(sorted)
+}

@@ -1,0 +1,138 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+var (
+	sqlAttempts  = `SELECT ` + attemptColumns.List() + ` FROM weaver_attempts WHERE namespace = ?1 AND task_id = ?2 ORDER BY attempt_no`
+	sqlDecisions = `SELECT ` + decisionColumns.List() + ` FROM weaver_decisions WHERE namespace = ?1 AND task_id = ?2 ORDER BY attempt_no`
+	sqlNeeds     = `
+SELECT depends_on_task_id, kind, done FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 ORDER BY depends_on_task_id`
+	sqlNeededBy = `
+SELECT task_id, kind, done FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
+WHERE namespace = ?1 AND depends_on_task_id = ?2 ORDER BY task_id`
+	sqlAuditOf = `SELECT ` + auditColumns.List() + ` FROM weaver_audit WHERE namespace = ?1 AND target = ?2 ORDER BY audit_id`
+	sqlPauseOf = `SELECT at, actor, reason FROM weaver_paused_queues WHERE namespace = ?1 AND queue = ?2`
+	sqlKeyOf   = `SELECT concurrency_key FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+)
+
+// History implements store.Reader.
+func (db *DB) History(ctx context.Context, ns string, id task.ID) (store.History, error) {
+	var h store.History
+	err := db.read(ctx, ns, func(v *view) error {
+		h = store.History{}
+		now := store.Now()
+		t, err := v.readTask(&id, now)
+		if err != nil {
+			return err
+		}
+		if t == nil {
+			return rules.NotFound(id)
+		}
+		h.Task = *t
+		return v.history(&h, now)
+	})
+	return h, err
+}
+
+func (v *view) history(h *store.History, now time.Time) (err error) {
+	t := &h.Task
+	if h.Attempts, err = attemptColumns.All(v.stmt(sqlAttempts).Text(1, v.ns).ID(2, &t.ID)); err != nil {
+		return err
+	}
+	if t.State == task.Running {
+		h.Attempts = append(h.Attempts, task.Attempt{
+			TaskID: t.ID, No: t.AttemptNo, Epoch: t.Epoch, LeaseID: t.LeaseID, Worker: t.LeasedBy, StartedAt: t.StartedAt,
+		})
+	}
+	if h.Decisions, err = decisionColumns.All(v.stmt(sqlDecisions).Text(1, v.ns).ID(2, &t.ID)); err != nil {
+		return err
+	}
+	if h.Steps, err = v.steps(&t.ID); err != nil {
+		return err
+	}
+	if h.Needs, err = v.needs(sqlNeeds, &t.ID, now); err != nil {
+		return err
+	}
+	if h.Dependents, err = v.needs(sqlNeededBy, &t.ID, now); err != nil {
+		return err
+	}
+	if h.Audit, err = auditColumns.All(v.stmt(sqlAuditOf).Text(1, v.ns).Text(2, t.ID.String())); err != nil {
+		return err
+	}
+	if t.Waiting == task.WaitConcurrency {
+		if h.Holders, err = v.holders(t.ConcurrencyKey); err != nil {
+			return err
+		}
+	}
+	if !t.State.Terminal() {
+		h.QueuePause, err = v.pause(t.Queue)
+	}
+	return err
+}
+
+// Needs implements store.Reader.
+func (db *DB) Needs(ctx context.Context, ns string, id task.ID) (needs []store.Need, err error) {
+	err = db.read(ctx, ns, func(v *view) (err error) {
+		needs, err = v.needs(sqlNeeds, &id, store.Now())
+		return err
+	})
+	return needs, err
+}
+
+// needs reads the edges at one side of a task, and the tasks at their other
+// ends.
+func (v *view) needs(sql string, id *task.ID, now time.Time) ([]store.Need, error) {
+	var list []store.Need
+	st := v.stmt(sql).Text(1, v.ns).ID(2, id)
+	for st.Next() {
+		list = append(list, store.Need{ID: st.ColID(0), Kind: task.EdgeKind(st.ColName(1)), Done: st.ColBool(2)})
+	}
+	if err := st.Done(); err != nil {
+		return nil, err
+	}
+	for i := range list {
+		t, err := v.readTask(&list[i].ID, now)
+		if err != nil {
+			return nil, err
+		}
+		if t != nil {
+			list[i].Node, list[i].State = t.Node, t.State
+		}
+	}
+	return list, nil
+}
+
+// holders returns the running tasks with a key.
+func (v *view) holders(key string) ([]task.ID, error) {
+	ids, err := v.running()
+	if err != nil {
+		return nil, err
+	}
+	var list []task.ID
+	for i := range ids {
+		st := v.stmt(sqlKeyOf).Text(1, v.ns).ID(2, &ids[i])
+		if st.One() && st.ColText(0) == key {
+			list = append(list, ids[i])
+		}
+		if err := st.Done(); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func (v *view) pause(queue string) (*store.AuditEntry, error) {
+	st := v.stmt(sqlPauseOf).Text(1, v.ns).Text(2, queue)
+	if !st.One() {
+		return nil, st.Done()
+	}
+	e := &store.AuditEntry{At: st.ColTime(0), Actor: st.ColText(1), Verb: "pause", Target: queue, Reason: st.ColText(2)}
+	return e, st.Done()
+}

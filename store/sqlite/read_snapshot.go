@@ -1,0 +1,92 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+var (
+	sqlSnapTasks     = `SELECT ` + taskSelect + ` FROM weaver_tasks WHERE namespace = ?1 ORDER BY task_id`
+	sqlSnapJobs      = `SELECT ` + jobColumns.List() + ` FROM weaver_jobs WHERE namespace = ?1 ORDER BY job_id`
+	sqlSnapEdges     = `SELECT ` + edgeColumns.List() + ` FROM weaver_task_dependencies WHERE namespace = ?1 ORDER BY task_id, depends_on_task_id`
+	sqlSnapAttempts  = `SELECT ` + attemptColumns.List() + ` FROM weaver_attempts WHERE namespace = ?1 ORDER BY task_id, attempt_no`
+	sqlSnapDecisions = `SELECT ` + decisionColumns.List() + ` FROM weaver_decisions WHERE namespace = ?1 ORDER BY task_id, attempt_no`
+	sqlSnapSteps     = `SELECT ` + stepColumns.List() + ` FROM weaver_steps WHERE namespace = ?1 ORDER BY task_id, step_index, by_attempt, by_try, name`
+	sqlSnapDispatch  = `SELECT ` + dispatchColumns.List() + ` FROM weaver_outbox_events WHERE namespace = ?1 ORDER BY task_id`
+	sqlSnapKeys      = `SELECT ` + keyColumns.List() + ` FROM weaver_conc_keys WHERE namespace = ?1 ORDER BY key`
+	sqlSnapWaiters   = `SELECT ` + waiterColumns.List() + ` FROM weaver_conc_waiters WHERE namespace = ?1 ORDER BY key, due_at, task_id`
+	sqlSnapAudit     = `SELECT ` + auditColumns.List() + ` FROM weaver_audit WHERE namespace = ?1 ORDER BY audit_id`
+)
+
+// Snapshot implements store.Reader. It is one read transaction, long on a
+// large database: for checks and tests.
+func (db *DB) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
+	var s *store.Snapshot
+	err := db.read(ctx, ns, func(v *view) error {
+		s = new(store.Snapshot)
+		return v.snapshot(s)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (v *view) snapshot(s *store.Snapshot) (err error) {
+	if s.Generation, err = v.generation(); err != nil {
+		return err
+	}
+	// The first read fixed the snapshot. A clock read before it could be behind
+	// what the snapshot shows.
+	s.Now = store.Now()
+	of := func(sql string) *conn.Stmt { return v.stmt(sql).Text(1, v.ns) }
+	paused := func() (err error) {
+		st := of(sqlPaused)
+		for st.Next() {
+			s.Paused = append(s.Paused, st.ColText(0))
+		}
+		slices.Sort(s.Paused)
+		return st.Done()
+	}
+	for _, read := range []func() error{
+		func() error { return v.snapTasks(s) },
+		func() (err error) { s.Jobs, err = jobColumns.All(of(sqlSnapJobs)); return err },
+		func() (err error) { s.Edges, err = edgeColumns.All(of(sqlSnapEdges)); return err },
+		func() (err error) { s.Attempts, err = attemptColumns.All(of(sqlSnapAttempts)); return err },
+		func() (err error) { s.Decisions, err = decisionColumns.All(of(sqlSnapDecisions)); return err },
+		func() (err error) { s.Steps, err = stepColumns.All(of(sqlSnapSteps)); return err },
+		func() (err error) { s.Dispatch, err = dispatchColumns.All(of(sqlSnapDispatch)); return err },
+		func() (err error) { s.Keys, err = keyColumns.All(of(sqlSnapKeys)); return err },
+		func() (err error) { s.Waiters, err = waiterColumns.All(of(sqlSnapWaiters)); return err },
+		func() (err error) { s.Audit, err = auditColumns.All(of(sqlSnapAudit)); return err },
+		paused,
+	} {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *view) snapTasks(s *store.Snapshot) error {
+	var payloads []bool
+	st := v.stmt(sqlSnapTasks).Text(1, v.ns)
+	for st.Next() {
+		s.Tasks = append(s.Tasks, task.Task{})
+		payloads = append(payloads, scanTask(st.Row(), &s.Tasks[len(s.Tasks)-1]))
+	}
+	if err := st.Done(); err != nil {
+		return err
+	}
+	for i := range s.Tasks {
+		if err := v.fetchPayloads(&s.Tasks[i], payloads[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+	"github.com/goweaver/weaver/task"
+)
+
+// maxReaders is how many reads go on at once.
+const maxReaders = 4
+
+// view reads a namespace within one transaction.
+type view struct {
+	conn *conn.Conn
+	ns   string
+}
+
+func (v *view) stmt(sql string) *conn.Stmt { return v.conn.Stmt(sql) }
+
+// read runs fn in a read transaction of its own.
+func (db *DB) read(ctx context.Context, ns string, fn func(*view) error) error {
+	err := db.readers.Read(ctx, func(c *conn.Conn) error { return fn(&view{conn: c, ns: ns}) })
+	return db.translate(err)
+}
+
+// sqlReadTask reads a task with where it stands among dispatch rows, waiters
+// and pauses.
+var sqlReadTask = `
+SELECT ` + taskSelect + `,
+  (SELECT available_at FROM weaver_outbox_events o WHERE o.namespace = ?1 AND o.task_id = ?2),
+  CASE WHEN concurrency_key IS NOT NULL THEN (SELECT due_at FROM weaver_conc_waiters w WHERE w.namespace = ?1 AND w.task_id = ?2) END,
+  EXISTS (SELECT 1 FROM weaver_paused_queues p WHERE p.namespace = ?1 AND p.queue = weaver_tasks.queue)
+FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+
+// readTask reads a task as readers see it at now; nil when there is none.
+func (v *view) readTask(id *task.ID, now time.Time) (*task.Task, error) {
+	st := v.stmt(sqlReadTask).Text(1, v.ns).ID(2, id)
+	if !st.One() {
+		return nil, st.Done()
+	}
+	t := new(task.Task)
+	r := st.Row()
+	payloads := scanTask(r, t)
+	stands := store.Availability{Dispatch: r.Time(taskSelected), Waiter: r.Time(taskSelected + 1), Paused: r.Bool(taskSelected + 2)}
+	if err := st.Done(); err != nil {
+		return nil, err
+	}
+	store.Derive(t, stands, now)
+	return t, v.fetchPayloads(t, payloads)
+}
+
+const sqlPayloads = `SELECT kind, data FROM weaver_payloads WHERE namespace = ?1 AND task_id = ?2`
+
+// fetchPayloads adds the out-of-line texts of a task that may have any.
+func (v *view) fetchPayloads(t *task.Task, payloads bool) error {
+	if !payloads {
+		return nil
+	}
+	st := v.stmt(sqlPayloads).Text(1, v.ns).ID(2, &t.ID)
+	for st.Next() {
+		switch st.ColName(0) {
+		case kindInput:
+			t.Input = st.ColBytes(1)
+		case kindOutput:
+			t.Output = st.ColBytes(1)
+		case kindUnblock:
+			t.UnblockInput = st.ColBytes(1)
+		}
+	}
+	return st.Done()
+}
+
+var sqlSteps = `
+SELECT ` + stepColumns.List() + ` FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2
+ORDER BY step_index, by_attempt, by_try, name`
+
+// steps returns everything a task's attempts recorded, by index.
+func (v *view) steps(id *task.ID) ([]task.Step, error) {
+	return stepColumns.All(v.stmt(sqlSteps).Text(1, v.ns).ID(2, id))
+}
+
+var (
+	sqlAllClaims = `SELECT ` + claimColumns.List() + ` FROM weaver_claims WHERE namespace = ?1`
+	sqlRuns      = `SELECT 1 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
+)
+
+// running returns the running tasks of a namespace.
+func (v *view) running() ([]task.ID, error) {
+	claims, err := claimColumns.All(v.stmt(sqlAllClaims).Text(1, v.ns))
+	if err != nil {
+		return nil, err
+	}
+	var ids []task.ID
+	for i := range claims {
+		for j := range claims[i].ids {
+			id := &claims[i].ids[j]
+			st := v.stmt(sqlRuns).Text(1, v.ns).ID(2, id).Lease(3, &claims[i].lease)
+			if st.One() {
+				ids = append(ids, *id)
+			}
+			if err := st.Done(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return ids, nil
+}
+
+// ids reads a column of ids.
+func ids(st *conn.Stmt) ([]task.ID, error) {
+	var ids []task.ID
+	for st.Next() {
+		ids = append(ids, st.ColID(0))
+	}
+	return ids, st.Done()
+}
+
+const sqlGeneration = `
+SELECT coalesce((SELECT value FROM weaver_store_meta WHERE namespace = ?1 AND key = 'generation'),
+  (SELECT value FROM weaver_store_meta WHERE namespace = '' AND key = 'generation'))`
+
+// generation reads the life of the store that leases belong to.
+func (v *view) generation() (gen string, err error) {
+	st := v.stmt(sqlGeneration).Text(1, v.ns)
+	if st.One() {
+		gen = st.ColText(0)
+	}
+	return gen, st.Done()
+}

@@ -1,0 +1,202 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+)
+
+// Worker locks. Every worker of a file holds an operating-system lock on a
+// file of its own, in the folder <database>.workers. The system drops the lock
+// when the process ends, however it ends, so a lock that can be taken proves
+// its worker dead. No file, or a system without such locks, proves nothing:
+// those leases have to expire.
+
+// workerLocks are the locks that this DB holds.
+type workerLocks struct {
+	mu   sync.Mutex
+	held map[string]*os.File // by path
+}
+
+// lockPath names a worker's lock file. Ids are the caller's: hashed, they can
+// be no path.
+func (db *DB) lockPath(ns string, id store.WorkerID) string {
+	sum := sha256.Sum256([]byte(ns + "\x00" + string(id)))
+	return db.name + ".workers/" + hex.EncodeToString(sum[:12])
+}
+
+// holdLock takes a worker's lock, if it is not held already.
+func (db *DB) holdLock(ns string, id store.WorkerID) error {
+	if db.memory || !haveLocks {
+		return nil
+	}
+	path := db.lockPath(ns, id)
+	l := &db.locks
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f := l.held[path]; f != nil {
+		if isAt(f, path) {
+			return nil
+		}
+		// It was forgotten while it was silent, and its file removed.
+		_ = f.Close()
+		delete(l.held, path)
+	}
+	if err := os.MkdirAll(db.name+".workers", 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	if ok, err := tryLock(f); err != nil || !ok {
+		_ = f.Close()
+		if err == nil {
+			err = store.ErrConflict // another process runs under the same id
+		}
+		return err
+	}
+	if l.held == nil {
+		l.held = make(map[string]*os.File)
+	}
+	l.held[path] = f
+	return nil
+}
+
+// isAt reports whether a path still leads to an open file.
+func isAt(f *os.File, path string) bool {
+	open, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(path)
+	return err == nil && os.SameFile(open, named)
+}
+
+// release gives a lock up and removes its file.
+func (l *workerLocks) release(path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f := l.held[path]; f != nil {
+		_ = os.Remove(path) // a reaper removes a file that remains
+		_ = f.Close()
+		delete(l.held, path)
+	}
+}
+
+// releaseAll drops the locks and keeps the files: a worker that did not leave
+// looks dead, and its leases need not expire.
+func (l *workerLocks) releaseAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for path, f := range l.held {
+		_ = f.Close()
+		delete(l.held, path)
+	}
+}
+
+func (l *workerLocks) holds(path string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held[path] != nil
+}
+
+// deadLocks are workers proven dead, with their locks, which keep two reapers
+// from removing one file twice.
+type deadLocks map[store.WorkerID]*os.File
+
+const sqlWorkerIDs = `SELECT worker_id FROM weaver_workers WHERE namespace = ?1`
+
+// deadWorkers tries the locks of all other workers. It does so outside any
+// transaction; ids are random and never come back.
+func (db *DB) deadWorkers(ctx context.Context, ns string) (deadLocks, error) {
+	if db.memory || !haveLocks {
+		return nil, nil
+	}
+	var ids []store.WorkerID
+	err := db.read(ctx, ns, func(v *view) error {
+		ids = nil
+		st := v.stmt(sqlWorkerIDs).Text(1, ns)
+		for st.Next() {
+			ids = append(ids, store.WorkerID(st.ColText(0)))
+		}
+		return st.Done()
+	})
+	if err != nil {
+		return nil, err
+	}
+	dead := make(deadLocks)
+	for _, id := range ids {
+		path := db.lockPath(ns, id)
+		if db.locks.holds(path) {
+			continue
+		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			continue // no proof
+		}
+		if ok, err := tryLock(f); err == nil && ok {
+			dead[id] = f
+			continue
+		}
+		_ = f.Close()
+	}
+	return dead, nil
+}
+
+const sqlAllWorkers = `SELECT namespace, worker_id FROM weaver_workers`
+
+// youngLock is how long a lock file may wait for its worker's row: Join takes
+// the lock first.
+const youngLock = time.Minute
+
+// sweepLocks removes lock files that prove nothing: those of
+// workers that were killed before they had a row, or that another file of this
+// name had. What it cannot remove stays; it is only a file.
+func (db *DB) sweepLocks(ctx context.Context) {
+	if db.memory || !haveLocks {
+		return
+	}
+	known := make(map[string]bool)
+	err := db.read(ctx, "", func(v *view) error {
+		st := v.stmt(sqlAllWorkers)
+		for st.Next() {
+			known[db.lockPath(st.ColText(0), store.WorkerID(st.ColText(1)))] = true
+		}
+		return st.Done()
+	})
+	if err != nil {
+		return
+	}
+	// Those that came after the rows were read are young.
+	files, _ := os.ReadDir(db.name + ".workers")
+	for _, f := range files {
+		path := db.name + ".workers/" + f.Name()
+		info, err := f.Info()
+		if err != nil || known[path] || time.Since(info.ModTime()) < youngLock {
+			continue
+		}
+		lock, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if ok, err := tryLock(lock); err == nil && ok {
+			_ = os.Remove(path)
+		}
+		_ = lock.Close()
+	}
+}
+
+// remove deletes the lock file of a worker that was forgotten.
+func (d deadLocks) remove(path string) { _ = os.Remove(path) } // one that remains does no harm
+
+func (d deadLocks) close() {
+	for _, f := range d {
+		_ = f.Close()
+	}
+}

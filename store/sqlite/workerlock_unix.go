@@ -1,0 +1,27 @@
+//go:build unix && !illumos && !solaris && !aix
+
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+const haveLocks = true
+
+// tryLock takes the lock of an open file if it is free. flock belongs to
+// the open file, not to the process: two DBs of one process see each other's.
+func tryLock(f *os.File) (bool, error) {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return false, nil
+		case !errors.Is(err, syscall.EINTR):
+			return false, err
+		}
+	}
+}

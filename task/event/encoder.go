@@ -1,0 +1,188 @@
+package event
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"time"
+	"unicode/utf8"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// Encoder writes events as lines of JSON, each an object: first "event" with
+// the event's type, then its fields under the names of its Go type's tags, the
+// header's first:
+//
+//	{"event":"task.started","timestamp":"…","namespace":"default","task_id":"…","task_type":"…","attempt_no":1}
+//
+// Durations are in nanoseconds, IDs text, times RFC 3339. An event that cannot
+// be encoded becomes an object with its header and "encode_error".
+//
+// A block of output ([StreamChunk]) may end inside a character, a JSON string
+// cannot: the first bytes of that character wait for the next block, or for
+// the end of the attempt. Hence one Encoder is for one stream of events. The
+// zero value is ready; it is not safe for concurrent use.
+type Encoder struct{ tails tails }
+
+// Lines returns the objects for an event, without line breaks: one, none for a
+// block without a whole character, or several when an attempt ends in the
+// middle of one. What handlers put into the event is encoded here; see [Plain]
+// for doing that before a lock is taken.
+func (e *Encoder) Lines(ev Event) []string {
+	ev = Plain(ev)
+	if chunk, ok := ev.(StreamChunk); ok {
+		whole, some := e.whole(chunk)
+		if !some {
+			return nil
+		}
+		return []string{encode(whole)}
+	}
+	var lines []string
+	if endsAttempt(ev) {
+		for _, rest := range e.tails.end(ev.Head()) {
+			lines = append(lines, encode(rest))
+		}
+	}
+	return append(lines, encode(ev))
+}
+
+func (e *Encoder) whole(chunk StreamChunk) (StreamChunk, bool) {
+	if e.tails == nil {
+		e.tails = make(tails)
+	}
+	return e.tails.whole(chunk)
+}
+
+// endsAttempt reports whether an event is the last one of an attempt.
+func endsAttempt(ev Event) bool {
+	switch ev.(type) {
+	case TaskSucceeded, TaskFailed, TaskRetrying, TaskSuspended, TaskBlocked, TaskCancelled:
+		return true
+	}
+	return false
+}
+
+// encode makes an event an object: its type first, its own fields after it.
+func encode(ev Event) string {
+	raw, err := marshal(ev)
+	if err != nil { // a reader of the stream still sees that it happened
+		raw, _ = marshal(struct {
+			Header
+			EncodeError string `json:"encode_error"`
+		}{ev.Head(), err.Error()})
+	}
+	return fmt.Sprintf(`{"event":%q,%s`, ev.Type(), raw[1:])
+}
+
+// marshal encodes a value without escaping <, > and &, which people write.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+// Plain replaces what handlers put into an event by plain values, so that
+// their code (MarshalJSON, String, Error, LogValue) runs here and not later,
+// for example while a sink holds a lock. The values of [LogWritten] and
+// [StreamChunk] are then nil, bool, string or json.RawMessage. A plain event
+// stays as it is.
+func Plain(ev Event) Event {
+	switch ev := ev.(type) {
+	case LogWritten:
+		ev.Data = maps.Clone(ev.Data)
+		for key, v := range ev.Data {
+			ev.Data[key] = plainValue(v)
+		}
+		return ev
+	case StreamChunk:
+		ev.Data = plainValue(ev.Data)
+		return ev
+	}
+	return ev
+}
+
+// plainValue returns nil, a bool, a string, or a json.RawMessage. Errors and
+// durations become their texts, and so does what cannot be encoded.
+func plainValue(v any) any {
+	switch v := v.(type) {
+	case nil, bool, string:
+		return v
+	case time.Duration:
+		return v.String()
+	case slog.Value:
+		return plainValue(v.Resolve().Any())
+	case error:
+		if _, ok := v.(json.Marshaler); !ok {
+			return v.Error()
+		}
+	}
+	raw, err := marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	var s string
+	if json.Unmarshal(raw, &s) == nil { // an id, a time
+		return s
+	}
+	return json.RawMessage(raw)
+}
+
+// tails holds the first bytes of characters whose rest has not arrived: in
+// JSON a block of text cannot end inside a character.
+type tails map[tail]string
+
+type tail struct {
+	task   task.ID
+	stream string
+}
+
+// whole returns the chunk with whole characters only; false when there are none.
+func (t tails) whole(ev StreamChunk) (StreamChunk, bool) {
+	block, ok := ev.Data.(string)
+	if !ok {
+		return ev, true
+	}
+	key := tail{ev.TaskID, ev.Stream}
+	block = t[key] + block
+	delete(t, key)
+	n := incomplete(block)
+	if n > 0 {
+		t[key] = block[len(block)-n:]
+	}
+	ev.Data = block[:len(block)-n]
+	return ev, n < len(block) || n == 0
+}
+
+// end returns the incomplete characters of a task's streams when its attempt
+// ends.
+func (t tails) end(h Header) []StreamChunk {
+	var rest []StreamChunk
+	for _, stream := range []string{"stdout", "stderr"} {
+		key := tail{h.TaskID, stream}
+		if block, ok := t[key]; ok {
+			delete(t, key)
+			rest = append(rest, StreamChunk{Header: h, Stream: stream, Data: block})
+		}
+	}
+	return rest
+}
+
+// incomplete is how many bytes at the end of a text begin a character.
+func incomplete(text string) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if end := text[len(text)-n:]; utf8.RuneStart(end[0]) {
+			if utf8.FullRuneInString(end) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
