@@ -1,37 +1,57 @@
-# Everything a developer does here. CI runs .ci/run, which runs test, check and race.
+# Everything a developer does here. CI runs .ci/run, which runs test, check, race, wasm and e2e.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
 GO ?= go
-# The module, and the benchmarks' own module once it is there.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
-# Pinned, and run from the module proxy, so that go.mod knows nothing of them.
-GOFUMPT := mvdan.cc/gofumpt@v0.12.0
-STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-ERRCHECK := github.com/kisielk/errcheck@v1.30.0
-ERRORLINT := github.com/polyfloyd/go-errorlint@v1.8.0
-INEFFASSIGN := github.com/gordonklaus/ineffassign@v0.2.0
+# The modules that have code: the product and its benchmarks.
+MODULES := . bench
+# The linters, in the versions of tools/go.mod (docs/adr/0010-tools-outside-go-mod.md).
+TOOL := $(GO) tool -modfile='$(CURDIR)/tools/go.mod'
 
-# $(call everywhere,COMMAND) runs a command in every module.
+# $(call but,PACKAGES) lists all packages but some.
+but = $$($(GO) list ./... | grep -vxF -e none $(addprefix -e github.com/goweaver/weaver/,$(1)))
+# What need not build for a system; everything else must. A browser has neither
+# terminals nor signals.
+NOT_js := cli cmd/weaver internal/clitest
+
+# $(call everywhere,COMMAND) runs a command in every module that has code.
 everywhere = @for m in $(MODULES); do (cd "$$m" && $(1)) || exit 1; done
 
 .PHONY: help
 help: ## List what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## Run the example that needs nothing but Go (examples/stdlib)
 	$(GO) run ./examples/stdlib
 
+# While you work: go test -short ./... runs the same in small.
 .PHONY: test
-test: ## Run all tests, and build for the browser (js/wasm)
+test: ## Run all tests but those of `make e2e`
 	$(GO) test -shuffle=on ./...
 
+# Left out of `make race`, because they have no goroutines that share anything:
+# pure functions over golden files and tables, the rules of archtest, and the
+# model, which calls the stores one operation at a time. Everything else runs
+# in its race size (size_race_test.go), so a new package is in by default.
+NO_RACE := decide internal/archtest internal/pipeline internal/systemtest/model internal/text internal/typo task
 .PHONY: race
-race: ## Run all tests under the race detector, concurrent scenes at a fraction of their size
-	@cc="$$(scripts/cc.sh)"; set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout=30m ./...
+race: ## Run the tests of everything that is concurrent under the race detector, in a smaller size
+	@cc="$$(scripts/cc.sh)"; set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout=30m $(call but,$(NO_RACE))
+
+# The same task code runs in a browser tab. Nothing is run here: compiling, and
+# linking the tests of the root package and of the embedded store, is the test.
+# What the platform lacks goes behind a build tag, with a _js file beside it.
+.PHONY: wasm
+wasm: ## Build for the browser (js/wasm)
+	GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build $(call but,$(NOT_js))
+	GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -vet=off -run '^$$' -exec true . ./store/sqlite
+
+.PHONY: e2e
+e2e: ## Run the tests that build programs or write much (TestE2E…)
+	@GO='$(GO)' scripts/e2e.sh
 
 # What takes long, each by itself: hours on two cores.
 SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-long soak-race
@@ -59,8 +79,8 @@ soak-long: ## Twenty minutes of mixed load: goroutines, files, memory, log
 	WEAVER_SOAK=20m $(GO) test ./internal/systemtest/soak -run '^TestLongRun$$' -v -timeout=1h
 
 SOAK ?= 20
-soak-race: ## The tests of stores and engine SOAK times (20) under the race detector
-	@cc="$$(scripts/cc.sh)"; set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on -count=$(SOAK) -timeout=4h ./store/... ./internal/engine/...
+soak-race: ## The tests of stores, engine and root package SOAK times (20) under the race detector
+	@cc="$$(scripts/cc.sh)"; set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on -count=$(SOAK) -timeout=4h ./store/... ./internal/engine/... .
 
 # Flags for the benchmarks, as in: make bench BENCH='-runs 1 -only noop'
 BENCH ?=
@@ -68,50 +88,51 @@ BENCH ?=
 bench: ## Run the benchmarks, each beside a peer (module bench)
 	@cc="$$(scripts/cc.sh)"; set -x; cd bench && CC="$$cc" CGO_ENABLED=1 $(GO) run -ldflags '-X github.com/ncruces/go-sqlite3/driver.driverName=' . $(BENCH)
 
-CHECKS := fmt vet staticcheck errcheck errorlint ineffassign tidy
+CHECKS := fmt vet vet-platforms staticcheck errcheck errorlint ineffassign tidy
 # What is checked must not depend on whether there is a C compiler.
 $(CHECKS): export CGO_ENABLED := 0
-.PHONY: check
+.PHONY: check $(CHECKS)
 check: $(CHECKS) ## Check everything that needs no run; `make fix` repairs formatting
 
-.PHONY: fmt
 fmt:
 	@echo gofumpt
-	@files="$$($(GO) run $(GOFUMPT) -l .)"; \
+	@files="$$($(TOOL) gofumpt -l .)"; \
 	if [ -n "$$files" ]; then printf 'not formatted, run make fix:\n%s\n' "$$files" >&2; exit 1; fi
 
-.PHONY: vet
 vet:
 	@echo go vet
 	$(call everywhere,$(GO) vet ./...)
 
-# With "all" it also finds what nobody uses (U1000).
-.PHONY: staticcheck
+# The systems that are built but not run here, tests included.
+PLATFORMS := windows/amd64 darwin/arm64 freebsd/amd64 js/wasm
+vet-platforms:
+	@$(foreach p,$(PLATFORMS),echo 'go vet ($(p))'; \
+	GOOS=$(patsubst %/,%,$(dir $(p))) GOARCH=$(notdir $(p)) $(GO) vet $(call but,$(NOT_$(patsubst %/,%,$(dir $(p)))));)
+
+# With "all" it also finds what is never used (U1000).
 staticcheck:
 	@echo staticcheck
-	$(call everywhere,$(GO) run $(STATICCHECK) ./...)
+	$(call everywhere,$(TOOL) staticcheck ./...)
 
-.PHONY: errcheck
 errcheck:
 	@echo errcheck
-	$(call everywhere,$(GO) run $(ERRCHECK) -exclude '$(CURDIR)/scripts/errcheck.txt' ./...)
+	$(call everywhere,$(TOOL) errcheck -exclude '$(CURDIR)/scripts/errcheck.txt' ./...)
 
-.PHONY: errorlint
 errorlint:
 	@echo errorlint
-	$(call everywhere,$(GO) run $(ERRORLINT) -errorf ./...)
+	$(call everywhere,$(TOOL) go-errorlint -errorf ./...)
 
-.PHONY: ineffassign
 ineffassign:
 	@echo ineffassign
-	$(call everywhere,$(GO) run $(INEFFASSIGN) ./...)
+	$(call everywhere,$(TOOL) ineffassign ./...)
 
-.PHONY: tidy
 tidy:
 	@echo go mod tidy
 	$(call everywhere,$(GO) mod tidy -diff)
+	@cd tools && $(GO) mod tidy -diff
 
 .PHONY: fix
 fix: ## Format the code and tidy the modules
-	$(GO) run $(GOFUMPT) -w .
+	$(TOOL) gofumpt -w .
 	$(call everywhere,$(GO) mod tidy)
+	cd tools && $(GO) mod tidy

@@ -8,9 +8,12 @@ import (
 	"testing"
 )
 
-// The program of the README is what people try first: it is built as it
-// stands there, and run twice as the README says.
-func TestTheProgramOfTheREADME(t *testing.T) {
+// The program of the README is what a new user tries first: it is built as it
+// is there, and run twice as the README says.
+func TestE2EReadmeProgram(t *testing.T) {
+	if os.Getenv("WEAVER_E2E") == "" {
+		t.Skip("make e2e runs this")
+	}
 	t.Parallel()
 	readme, err := os.ReadFile("README.md")
 	if err != nil {

@@ -1,30 +1,30 @@
 package archtest_test
 
 import (
-	"maps"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// rule says what a package may import beside the standard library. Packages
-// of ours are named from the root ("." is the root package); "x/..." means
-// everything below x.
+// rule says what a package may import besides the standard library. Packages
+// of this module are named from its root ("." is the root package); "x/..."
+// means everything below x.
 type rule struct {
-	ours     []string
-	libs     []string // modules of others
+	ours     []string // packages of this module
+	libs     []string // other modules
 	testLibs []string // further modules, in its tests only
 }
 
 // The layers, from the bottom up. A package may import lower ones only.
 var (
-	words    = []string{"task", "task/event"}
-	ports    = join(words, "decide", "store", "delivery", "blob", "order")
-	adapters = []string{"store/memstore", "store/sqlite", "store/postgres", "delivery/redis", "delivery/kafka", "blob/s3"}
-	plumbing = []string{"internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify"}
-	face     = join(ports, ".")
-	doors    = join(face, "schema", "httpapi", "builtin", "ordertask")
-	all      = join(join(doors, adapters...), "weavertest", "dashboard", "cli")
+	values     = []string{"task", "task/event"}
+	ports      = join(values, "decide", "store", "delivery", "blob", "order")
+	adapters   = []string{"store/memstore", "store/sqlite", "store/postgres", "delivery/redis", "delivery/kafka", "blob/s3"}
+	helpers    = []string{"internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify"}
+	library    = join(ports, ".")
+	extensions = join(library, "schema", "httpapi", "builtin", "ordertask")
+	all        = join(join(extensions, adapters...), "weavertest", "dashboard", "cli")
 )
 
 // Libraries, each with its reason in docs/adr/0009-dependencies.md.
@@ -36,46 +36,49 @@ const (
 	xterm   = "golang.org/x/term"
 )
 
-// houseOrder is the import graph: one line per package, also for packages
-// that are still to come.
-var houseOrder = map[string]rule{
+// importRules is the import graph: one line per package, also for packages
+// that are planned.
+var importRules = map[string]rule{
 	"task":       {libs: []string{ulid}},
 	"task/event": {ours: []string{"task"}},
-	"decide":     {ours: words},
-	"store":      {ours: words},
-	"delivery":   {ours: words},
-	"blob":       {ours: words},
-	"order":      {ours: join(words, "internal/group")},
+	"decide":     {ours: values},
+	"store":      {ours: values},
+	"delivery":   {ours: values},
+	"blob":       {ours: values},
+	"order":      {ours: join(values, "internal/group")},
 
 	// Conformance suites: their port and the standard library, so that users
 	// who write an adapter can run them.
-	"store/storetest":       {ours: join(words, "store")},
-	"delivery/deliverytest": {ours: join(words, "delivery")},
-	"blob/blobtest":         {ours: join(words, "blob")},
-	"order/ordertest":       {ours: join(words, "order")},
+	"store/storetest":       {ours: join(values, "store")},
+	"delivery/deliverytest": {ours: join(values, "delivery")},
+	"blob/blobtest":         {ours: join(values, "blob")},
+	"order/ordertest":       {ours: join(values, "order")},
 
-	"store/memstore":            {ours: join(words, "store", "order", "internal/rules", "internal/notify")},
-	"store/sqlite":              {ours: join(join(words, plumbing...), "store", "order"), libs: []string{ncruces, xsys}},
-	"store/sqlite/internal/...": {ours: join(join(words, plumbing...), "store"), libs: []string{ncruces, xsys}},
-	"store/postgres":            {ours: join(join(words, plumbing...), "store", "order"), libs: []string{"github.com/jackc/pgx/v5"}},
-	"delivery/redis":            {ours: join(join(words, plumbing...), "delivery"), libs: []string{"github.com/redis/rueidis"}},
-	"delivery/kafka":            {ours: join(join(words, plumbing...), "delivery"), libs: []string{"github.com/twmb/franz-go"}},
-	"blob/s3":                   {ours: join(join(words, plumbing...), "blob"), libs: []string{"github.com/minio/minio-go/v7"}},
+	"store/memstore":            {ours: join(values, "store", "order", "internal/rules", "internal/notify")},
+	"store/sqlite":              {ours: join(join(values, helpers...), "store", "order", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
+	"store/sqlite/internal/...": {ours: join(join(values, helpers...), "store", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
+	"store/postgres":            {ours: join(join(values, helpers...), "store", "order"), libs: []string{"github.com/jackc/pgx/v5"}},
+	"delivery/redis":            {ours: join(join(values, helpers...), "delivery"), libs: []string{"github.com/redis/rueidis"}},
+	"delivery/kafka":            {ours: join(join(values, helpers...), "delivery"), libs: []string{"github.com/twmb/franz-go"}},
+	"blob/s3":                   {ours: join(join(values, helpers...), "blob"), libs: []string{"github.com/minio/minio-go/v7"}},
 
 	"internal/group":      {},
 	"internal/batch":      {ours: []string{"internal/group"}},
-	"internal/migrate":    {ours: join(words, "store")},
-	"internal/rules":      {ours: join(words, "store")},
-	"internal/propagate":  {ours: join(words, "store", "internal/rules")},
-	"internal/lane":       {ours: join(words, "store")},
-	"internal/notify":     {ours: join(words, "store")},
+	"internal/migrate":    {ours: join(values, "store")},
+	"internal/rules":      {ours: join(values, "store")},
+	"internal/propagate":  {ours: join(values, "store", "internal/rules")},
+	"internal/lane":       {ours: join(values, "store")},
+	"internal/notify":     {ours: join(values, "store")},
 	"internal/engine":     {ours: join(ports, "internal/group", "internal/batch")},
-	"internal/storehook":  {ours: join(words, "store")},
-	"internal/faultstore": {ours: join(words, "store", "internal/storehook")},
+	"internal/storehook":  {ours: join(values, "store")},
+	"internal/faultstore": {ours: join(values, "store", "internal/storehook")},
 	"internal/guards":     {ours: []string{"internal/group"}},
-	"internal/mutants":    {ours: []string{"internal/group"}},
+	"internal/mutants":    {ours: []string{"internal/group", "internal/mutants/mutant"}},
 	"internal/archtest":   {},
 	"internal/disktest":   {libs: []string{ncruces}},
+
+	"internal/mutants/mutant": {},
+
 	"internal/systemtest": {},
 	"internal/systemtest/...": {
 		ours:     join(all, "internal/..."),
@@ -83,37 +86,37 @@ var houseOrder = map[string]rule{
 	},
 	"internal/clitest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/rogpeppe/go-internal", "github.com/creack/pty"}},
 	"internal/pipeline": {
-		ours:     join(face, "builtin", "internal/text", "internal/typo"),
+		ours:     join(library, "builtin", "internal/text", "internal/typo"),
 		libs:     []string{"github.com/goccy/go-yaml"},
 		testLibs: []string{"github.com/santhosh-tekuri/jsonschema/v6"},
 	},
-	"internal/monitor": {ours: join(face, "internal/group", "internal/explain", "internal/text"), libs: []string{"github.com/rivo/uniseg", xterm}},
-	"internal/explain": {ours: join(words, "store", "internal/text")},
-	"internal/text":    {ours: words, libs: []string{"github.com/rivo/uniseg"}},
+	"internal/explain": {ours: join(values, "store", "internal/text")},
+	"internal/monitor": {ours: join(library, "internal/explain", "internal/group", "internal/text"), libs: []string{"github.com/rivo/uniseg", xterm}},
+	"internal/text":    {ours: values, libs: []string{"github.com/rivo/uniseg"}},
 	"internal/typo":    {},
 	"internal/webtest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/chromedp/chromedp"}},
 
 	".":            {ours: join(ports, "internal/engine", "internal/group"), libs: []string{ulid}},
-	"weavertest":   {ours: join(face, "store/sqlite", "store/memstore")},
-	"schema":       {ours: face, libs: []string{"github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
-	"httpapi":      {ours: join(face, "schema", "internal/group"), libs: []string{"github.com/prometheus/client_golang"}},
-	"builtin":      {ours: join(face, "internal/group"), libs: []string{xsys}},
-	"ordertask":    {ours: face},
-	"dashboard":    {ours: join(face, "schema", "httpapi")},
-	"cli":          {ours: join(join(doors, adapters...), "dashboard", "internal/group", "internal/pipeline", "internal/monitor", "internal/explain", "internal/text", "internal/typo"), libs: []string{kong}},
-	"cmd/...":      {ours: join(face, "cli", "builtin", "ordertask")},
-	"browser":      {ours: join(join(doors, adapters...), "dashboard", "internal/group")},
+	"weavertest":   {ours: join(library, "store/sqlite", "store/memstore")},
+	"schema":       {ours: library, libs: []string{"github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
+	"httpapi":      {ours: join(library, "schema", "internal/group"), libs: []string{"github.com/prometheus/client_golang"}},
+	"builtin":      {ours: join(library, "internal/group"), libs: []string{xsys}},
+	"ordertask":    {ours: library},
+	"dashboard":    {ours: join(library, "schema", "httpapi")},
+	"cli":          {ours: join(join(extensions, adapters...), "dashboard", "internal/group", "internal/explain", "internal/pipeline", "internal/monitor", "internal/text", "internal/typo"), libs: []string{kong}},
+	"cmd/...":      {ours: join(library, "cli", "builtin", "ordertask")},
+	"browser":      {ours: join(join(extensions, adapters...), "dashboard", "internal/group")},
 	"examples/...": {ours: all},
 }
 
 func join(names []string, more ...string) []string { return slices.Concat(names, more) }
 
-// ruleOf returns the rule for a package of ours.
+// ruleOf returns the rule of a package of this module.
 func ruleOf(name string) (rule, bool) {
-	if r, ok := houseOrder[name]; ok {
+	if r, ok := importRules[name]; ok {
 		return r, true
 	}
-	for pattern, r := range houseOrder {
+	for pattern, r := range importRules {
 		if matches(pattern, name) {
 			return r, true
 		}
@@ -121,7 +124,7 @@ func ruleOf(name string) (rule, bool) {
 	return rule{}, false
 }
 
-// matches reports whether a name of the tables stands for a package.
+// matches reports whether a name in a rule means a package.
 func matches(pattern, name string) bool {
 	dir, below := strings.CutSuffix(pattern, "/...")
 	return pattern == name || below && strings.HasPrefix(name, dir+"/")
@@ -138,12 +141,12 @@ func fromModule(modules []string, importPath string) bool {
 	})
 }
 
-func TestEveryPackageHasItsPlace(t *testing.T) {
+func TestEveryPackageHasAnImportRule(t *testing.T) {
 	t.Parallel()
 	for name := range packages(t) {
 		if _, ok := ruleOf(name); !ok {
-			t.Errorf("package %s has no place in the house: add a line with what it may import to houseOrder in internal/archtest/imports_test.go, "+
-				"or move the code into a package that is there", name)
+			t.Errorf("package %s has no import rule: add a line with what it may import to importRules in internal/archtest/imports_test.go, "+
+				"or move the code into a package that has one", name)
 		}
 	}
 }
@@ -153,7 +156,7 @@ func TestImportGraph(t *testing.T) {
 	for name, p := range packages(t) {
 		r, ok := ruleOf(name)
 		if !ok {
-			continue // TestEveryPackageHasItsPlace reports it
+			continue // TestEveryPackageHasAnImportRule reports it
 		}
 		for imported := range p.imports {
 			dep, ours := relative(imported)
@@ -161,16 +164,16 @@ func TestImportGraph(t *testing.T) {
 			case standard(imported):
 			case ours && !allowed(r.ours, dep):
 				t.Errorf("%s imports %s, which is not below it: move what both need into a lower package, or pass it in; "+
-					"if the design itself changed, write an ADR and change houseOrder", name, dep)
+					"if the design itself changed, write an ADR and change importRules", name, dep)
 			case !ours && !fromModule(r.libs, imported):
-				t.Errorf("%s imports %s: use the standard library, or give the library a line in docs/adr/0009-dependencies.md and in houseOrder", name, imported)
+				t.Errorf("%s imports %s: use the standard library, or give the library a line in docs/adr/0009-dependencies.md and in importRules", name, imported)
 			}
 		}
 	}
 }
 
-// Users get the libraries of our tests into their go.sum, so these stay out
-// of every package that they can import.
+// The libraries of tests end up in the go.sum of users, so they stay out of
+// every package that a user can import.
 func TestTestsUseTheStandardLibrary(t *testing.T) {
 	t.Parallel()
 	for name, p := range packages(t) {
@@ -185,16 +188,17 @@ func TestTestsUseTheStandardLibrary(t *testing.T) {
 	}
 }
 
-// The table says it for direct imports; this says it for everything linked.
-func TestAdaptersStandApart(t *testing.T) {
+// importRules says it for direct imports, this for everything that is linked.
+func TestAdaptersAreIndependent(t *testing.T) {
 	t.Parallel()
-	for name, p := range packages(t) {
+	all := packages(t)
+	for name := range all {
 		if !slices.Contains(adapters, name) {
 			continue
 		}
-		for dep := range p.deps {
-			if other, ours := relative(dep); ours && slices.Contains(adapters, other) {
-				t.Errorf("adapter %s depends on adapter %s: move what both need into internal/ or their port", name, other)
+		for dep, by := range deps(all, name) {
+			if slices.Contains(adapters, dep) {
+				t.Errorf("adapter %s depends on adapter %s (imported by %s): move what both need into internal/ or their port", name, dep, by)
 			}
 		}
 	}
@@ -203,27 +207,32 @@ func TestAdaptersStandApart(t *testing.T) {
 func TestOnlyTheTopImportsAdapters(t *testing.T) {
 	t.Parallel()
 	top := []string{"cli", "cmd/...", "examples/...", "browser", "weavertest", "internal/systemtest/...", "internal/clitest", "internal/webtest"}
-	for name, p := range packages(t) {
+	all := packages(t)
+	for name := range all {
 		if allowed(top, name) || slices.Contains(adapters, name) {
 			continue
 		}
-		for dep := range p.deps {
-			if adapter, ours := relative(dep); ours && slices.Contains(adapters, adapter) {
-				t.Errorf("%s depends on adapter %s: take the port's interface as an argument; only %s and tests compose adapters",
-					name, adapter, strings.Join(top, ", "))
+		for dep, by := range deps(all, name) {
+			if slices.Contains(adapters, dep) {
+				t.Errorf("%s depends on adapter %s (imported by %s): take the port's interface as an argument; only %s and tests compose adapters",
+					name, dep, by, strings.Join(top, ", "))
 			}
 		}
 	}
 }
 
-// What a program links by importing weaver alone.
+// What a program links by importing weaver alone: the libraries of its own
+// packages, and what those link in turn.
 func TestRootIsLight(t *testing.T) {
 	t.Parallel()
-	root, ok := packages(t)["."]
-	if !ok {
-		t.Fatal("there is no root package: package weaver belongs at the top of the repository")
+	cmd := exec.Command("go", "list", "-deps", ".")
+	cmd.Dir = repoRoot
+	cmd.Stderr = t.Output()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
 	}
-	for _, dep := range slices.Sorted(maps.Keys(root.deps)) {
+	for _, dep := range strings.Fields(string(out)) {
 		if _, ours := relative(dep); !ours && !standard(dep) && !fromModule([]string{ulid}, dep) {
 			t.Errorf("package weaver links %s: only %s and the standard library may come with it; move the code that needs it into an adapter or above", dep, ulid)
 		}

@@ -1,21 +1,17 @@
 package archtest_test
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,68 +22,67 @@ const (
 	repoRoot = "../.."
 )
 
-// pkg is what `go list` says about one package of ours, joined over the
-// platforms of listedPlatforms. Names are relative to the module; the root is ".".
+// pkg is what the sources say about one package of this module, whatever
+// their build tags: a rule holds on every platform. Packages are named from
+// the module's root, which is ".".
 type pkg struct {
-	name string
-	doc  string // first sentence of the package comment
-	// What it imports directly, what its tests import directly, and
-	// everything that is linked with it.
-	imports, testImports, deps map[string]bool
+	doc bool // it has a package comment
+	// What it imports directly, and what its tests import directly.
+	imports, testImports map[string]bool
 }
 
-// listedPlatforms are those whose files are looked at: build tags must not
-// hide an import from the rules.
-var listedPlatforms = []string{"linux/amd64", "windows/amd64", "js/wasm"}
-
+// listPackages joins the Go files of each directory.
 var listPackages = sync.OnceValues(func() (map[string]*pkg, error) {
+	read, err := readFiles()
+	if err != nil {
+		return nil, err
+	}
 	all := make(map[string]*pkg)
-	for _, platform := range listedPlatforms {
-		if err := listInto(all, platform); err != nil {
-			return nil, fmt.Errorf("go list for %s: %w", platform, err)
+	for _, f := range read {
+		if f.ast == nil {
+			continue
+		}
+		name := path.Dir(f.path)
+		p := all[name]
+		if p == nil {
+			p = &pkg{imports: map[string]bool{}, testImports: map[string]bool{}}
+			all[name] = p
+		}
+		into := p.imports
+		if f.isTest() {
+			into = p.testImports
+		} else if f.ast.Doc != nil {
+			p.doc = true
+		}
+		for _, spec := range f.ast.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", f.at(spec), err)
+			}
+			into[imported] = true
 		}
 	}
 	return all, nil
 })
 
-func listInto(all map[string]*pkg, platform string) error {
-	goos, goarch, _ := strings.Cut(platform, "/")
-	out, err := run([]string{"GOOS=" + goos, "GOARCH=" + goarch, "CGO_ENABLED=0"},
-		"go", "list", "-deps", "-json=ImportPath,Name,Doc,Imports,TestImports,XTestImports,Deps", "./...")
-	if err != nil {
-		return err
-	}
-	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
-		var listed struct {
-			ImportPath, Name, Doc                    string
-			Imports, TestImports, XTestImports, Deps []string
-		}
-		if err := dec.Decode(&listed); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		name, ours := relative(listed.ImportPath)
-		if !ours {
+// deps returns the packages of this module that are linked with one of them,
+// by their names; for each, a package that imports it.
+func deps(all map[string]*pkg, name string) map[string]string {
+	found := make(map[string]string)
+	for next := []string{name}; len(next) > 0; next = next[1:] {
+		p := all[next[0]]
+		if p == nil {
 			continue
 		}
-		p := all[name]
-		if p == nil {
-			p = &pkg{name: listed.Name, imports: map[string]bool{}, testImports: map[string]bool{}, deps: map[string]bool{}}
-			all[name] = p
+		for imported := range p.imports {
+			dep, ours := relative(imported)
+			if _, known := found[dep]; ours && !known {
+				found[dep] = next[0]
+				next = append(next, dep)
+			}
 		}
-		p.doc = cmp.Or(p.doc, listed.Doc)
-		add(p.imports, listed.Imports)
-		add(p.testImports, listed.TestImports)
-		add(p.testImports, listed.XTestImports)
-		add(p.deps, listed.Deps)
 	}
-}
-
-func add(set map[string]bool, names []string) {
-	for _, name := range names {
-		set[name] = true
-	}
+	return found
 }
 
 // relative returns the name of one of our packages inside the module.
@@ -108,26 +103,12 @@ func packages(t *testing.T) map[string]*pkg {
 	t.Helper()
 	all, err := listPackages()
 	if err != nil {
-		t.Fatalf("the packages cannot be listed, so no rule can be checked; make this work first:\n%v", err)
+		t.Fatalf("the packages cannot be read, so no rule can be checked; make this work first:\n%v", err)
 	}
 	return all
 }
 
-// run runs a command at the root of the repository. Its error carries what
-// the command said on stderr.
-func run(env []string, name string, args ...string) ([]byte, error) {
-	cmd := exec.Command(name, args...)
-	cmd.Dir = repoRoot
-	cmd.Env = append(os.Environ(), env...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, stderr.Bytes())
-	}
-	return stdout.Bytes(), nil
-}
-
-// file is one text file of the repository.
+// file is one Go, SQL or shell file of the module.
 type file struct {
 	path string // from the root, with slashes
 	text string
@@ -149,7 +130,7 @@ func (f *file) importsPackage(importPath string) bool {
 	})
 }
 
-// under reports whether the file is below one of the tables' directories.
+// under reports whether the file is below one of the directories of a table.
 func (f *file) under(exceptions map[string]string) bool {
 	for dir := range exceptions {
 		if strings.HasPrefix(f.path, dir+"/") {
@@ -171,16 +152,13 @@ var readFiles = sync.OnceValues(func() ([]*file, error) {
 		}
 		rel = filepath.ToSlash(rel)
 		if d.IsDir() {
-			if rel == ".git" || rel == "bin" { // bin: what `go build -o bin/` leaves, ignored by git
-				return fs.SkipDir
-			}
-			return nil
+			return skipDir(name, rel, d)
 		}
-		if !d.Type().IsRegular() {
+		if ext := path.Ext(rel); !d.Type().IsRegular() || ext != ".go" && ext != ".sql" && ext != ".sh" {
 			return nil
 		}
 		f, err := readFile(name, rel)
-		if err != nil || f == nil {
+		if err != nil {
 			return err
 		}
 		all = append(all, f)
@@ -189,36 +167,52 @@ var readFiles = sync.OnceValues(func() ([]*file, error) {
 	return all, err
 })
 
-// readFile returns nil for a file that is not text.
+// skipDir leaves out what is no part of the module: hidden folders and
+// testdata, as the go command does, and folders with a go.mod of their own.
+func skipDir(name, rel string, d fs.DirEntry) error {
+	if rel == "." {
+		return nil
+	}
+	if strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" {
+		return fs.SkipDir
+	}
+	switch _, err := os.Stat(filepath.Join(name, "go.mod")); {
+	case err == nil:
+		return fs.SkipDir
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return nil
+}
+
 func readFile(name, rel string) (*file, error) {
 	text, err := os.ReadFile(name)
-	if err != nil || bytes.IndexByte(text, 0) >= 0 {
+	if err != nil {
 		return nil, err
 	}
 	f := &file{path: rel, text: string(text)}
-	if path.Ext(rel) == ".go" && !strings.Contains(rel, "/testdata/") {
+	if path.Ext(rel) == ".go" {
 		f.fset = token.NewFileSet()
 		f.ast, err = parser.ParseFile(f.fset, rel, text, parser.ParseComments)
 	}
 	return f, err
 }
 
-// files returns every text file of the repository.
+// files returns every Go, SQL and shell file of the module.
 func files(t *testing.T) []*file {
 	t.Helper()
 	all, err := readFiles()
 	if err != nil {
-		t.Fatalf("the repository cannot be read, so no rule can be checked; make this work first:\n%v", err)
+		t.Fatalf("the files cannot be read, so no rule can be checked; make this work first:\n%v", err)
 	}
 	return all
 }
 
-// goFiles returns every Go file of the main module. bench is a module of its
-// own: its programs are measuring tools, not the product.
+// goFiles returns every Go file of the module.
 func goFiles(t *testing.T) []*file {
 	t.Helper()
 	return slices.DeleteFunc(slices.Clone(files(t)), func(f *file) bool {
-		return f.ast == nil || strings.HasPrefix(f.path, "bench/")
+		return f.ast == nil
 	})
 }
 

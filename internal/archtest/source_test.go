@@ -4,12 +4,14 @@ import (
 	"go/ast"
 	"go/token"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// suites: directory → what it is. Their files are test code without the name.
+// suites: directory → what it is. Their files are test code, though their
+// names do not end in _test.go.
 var suites = map[string]string{
 	"store/storetest":       "conformance suite of stores",
 	"delivery/deliverytest": "conformance suite of transports",
@@ -20,8 +22,8 @@ var suites = map[string]string{
 
 // mayStartGoroutines: directory → why it may, beside test code.
 var mayStartGoroutines = map[string]string{
-	"internal/group": "it owns every goroutine",
-	"examples":       "shows users' code, which cannot import internal/group",
+	"internal/group": "owns every goroutine",
+	"examples":       "code of users, who cannot import internal/group",
 }
 
 func TestGoroutinesAreOwned(t *testing.T) {
@@ -39,8 +41,8 @@ func TestGoroutinesAreOwned(t *testing.T) {
 	}
 }
 
-// startsGoroutine finds go statements, and sync.WaitGroup.Go, which is one in
-// disguise: a method Go with the function as its only argument.
+// startsGoroutine reports whether n is a go statement or a call like
+// sync.WaitGroup.Go: a method Go with a function as its only argument.
 func startsGoroutine(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.GoStmt:
@@ -52,8 +54,8 @@ func startsGoroutine(n ast.Node) bool {
 	return false
 }
 
-// In the bubble of testing/synctest a sleep advances the clock and costs
-// nothing, so test code may sleep where a file beside it opens one.
+// In a bubble of testing/synctest a sleep advances the clock and takes no time,
+// so test code may sleep in a directory where a test opens one.
 func TestNoSleep(t *testing.T) {
 	t.Parallel()
 	bubbles := make(map[string]bool) // directories
@@ -75,25 +77,65 @@ func TestNoSleep(t *testing.T) {
 	}
 }
 
-// A skipped test is a promise nobody checks: what a test needs is installed
-// by make, or the test does not exist.
+// A test that is skipped for what the machine lacks proves nothing: make
+// installs what a test needs. There are two exceptions, which a stage of CI
+// makes up for. A long test asks [testing.Short], and `make test` runs it; a
+// test named TestE2E… asks for WEAVER_E2E, and `make e2e` runs all of these.
 func TestNothingIsSkipped(t *testing.T) {
 	t.Parallel()
 	for _, f := range goFiles(t) {
-		ast.Inspect(f.ast, func(n ast.Node) bool {
-			for _, receiver := range []string{"t", "tb", "b", "f"} {
-				for _, method := range []string{"Skip", "Skipf", "SkipNow"} {
-					if selects(n, receiver, method) {
-						t.Errorf("%s skips a test: make the test run everywhere, or let make install what it needs", f.at(n))
-					}
+		for _, decl := range f.ast.Decls {
+			var allowed []ast.Node
+			ast.Inspect(decl, func(n ast.Node) bool {
+				if block, ok := n.(*ast.IfStmt); ok && (isShort(block.Cond) || isE2E(decl, block.Cond)) {
+					allowed = append(allowed, block.Body)
 				}
-			}
-			if selects(n, "testing", "Short") {
-				t.Errorf("%s asks for -short: make the test fast enough to run always, or move it to make soak", f.at(n))
-			}
-			return true
-		})
+				inside := func(block ast.Node) bool { return block.Pos() <= n.Pos() && n.End() <= block.End() }
+				if skips(n) && !slices.ContainsFunc(allowed, inside) {
+					t.Errorf("%s skips a test: make the test run everywhere, or let make install what it needs. A long test may be skipped "+
+						"where testing.Short() is true, one named TestE2E… where os.Getenv(\"WEAVER_E2E\") is empty", f.at(n))
+				}
+				return true
+			})
+		}
 	}
+}
+
+func skips(n ast.Node) bool {
+	for _, receiver := range []string{"t", "tb", "b", "f"} {
+		for _, method := range []string{"Skip", "Skipf", "SkipNow"} {
+			if selects(n, receiver, method) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isShort reports whether a condition is testing.Short().
+func isShort(cond ast.Expr) bool {
+	call, ok := cond.(*ast.CallExpr)
+	return ok && selects(call.Fun, "testing", "Short")
+}
+
+// isE2E reports whether a condition of a function named TestE2E… is
+// os.Getenv("WEAVER_E2E") == "".
+func isE2E(decl ast.Decl, cond ast.Expr) bool {
+	fn, ok := decl.(*ast.FuncDecl)
+	if !ok || !strings.HasPrefix(fn.Name.Name, "TestE2E") {
+		return false
+	}
+	equal, ok := cond.(*ast.BinaryExpr)
+	if !ok || equal.Op != token.EQL {
+		return false
+	}
+	call, ok := equal.X.(*ast.CallExpr)
+	if !ok || !selects(call.Fun, "os", "Getenv") || len(call.Args) != 1 {
+		return false
+	}
+	name, ok := call.Args[0].(*ast.BasicLit)
+	empty, ok2 := equal.Y.(*ast.BasicLit)
+	return ok && ok2 && name.Value == `"WEAVER_E2E"` && empty.Value == `""`
 }
 
 func TestErrorTexts(t *testing.T) {
@@ -121,11 +163,8 @@ const maxLines = 500
 func TestFileLength(t *testing.T) {
 	t.Parallel()
 	for _, f := range files(t) {
-		if f.ast == nil && !strings.HasSuffix(f.path, ".sql") && !strings.HasSuffix(f.path, ".sh") {
-			continue
-		}
 		if n := strings.Count(f.text, "\n"); n > maxLines {
-			t.Errorf("%s has %d lines: split it by role; at 400 is the time to think, %d is the end", f.path, n, maxLines)
+			t.Errorf("%s has %d lines: split it by role; think about it at 400, %d is the limit", f.path, n, maxLines)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A worker and a run of the same store share the work, and the run tells of
-// all of it.
+// A worker and a run of the same store share the work, and the run reports all
+// of it.
 func TestRunBesideAWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -45,16 +45,16 @@ func TestRunBesideAWorker(t *testing.T) {
 	}
 	by := map[string]bool{}
 	for _, line := range lines {
-		_, who, _ := strings.Cut(line, " by ")
-		by[who] = true
+		_, pid, _ := strings.Cut(line, " by ")
+		by[pid] = true
 	}
 	if len(by) != 2 {
 		t.Errorf("%d processes ran tasks, want both", len(by))
 	}
 }
 
-// What another process does is told while it does it, not only in the end.
-func TestRunTellsOfAWorker(t *testing.T) {
+// What another process does is reported while it happens, not only at the end.
+func TestRunReportsWhatAWorkerDoes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "held.yaml"), `name: held
@@ -78,11 +78,15 @@ tasks:
 	worker.await("worker stopped: 1 attempt run, 1 succeeded")
 }
 
-// Started by several at the same moment, a file is one job, and its commands
-// are run once.
+// A file that several processes start at the same moment is one job, and its
+// commands are run once.
 func TestRunsAtOnce(t *testing.T) {
 	t.Parallel()
-	for round := range 4 {
+	rounds := 4
+	if testing.Short() {
+		rounds = 1
+	}
+	for round := range rounds {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "once.yaml"), "name: once\ntasks:\n  a: {run: \"echo a >>ledger; sleep 0.3\"}\n  b: {run: \"echo b >>ledger\", needs: [a]}\n")
 		if code := start(t, dir, "migrate", "up").end(); code != 0 {
@@ -104,7 +108,7 @@ func TestRunsAtOnce(t *testing.T) {
 	}
 }
 
-// What is submitted while a worker runs is run, wherever that was.
+// A worker runs what another process submits.
 func TestSubmitBesideAWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

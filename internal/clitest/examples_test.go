@@ -50,7 +50,10 @@ func runExample(t *testing.T, dir string, args ...string) *process {
 	return p
 }
 
-func TestExampleNightly(t *testing.T) {
+func TestE2EExampleNightly(t *testing.T) {
+	if os.Getenv("WEAVER_E2E") == "" {
+		t.Skip("make e2e runs this")
+	}
 	t.Parallel()
 	dir := example(t, "nightly")
 	// Outside of this module the downloader needs one of its own.
@@ -77,7 +80,10 @@ func TestExampleNightly(t *testing.T) {
 	}
 }
 
-func TestExampleBuild(t *testing.T) {
+func TestE2EExampleBuild(t *testing.T) {
+	if os.Getenv("WEAVER_E2E") == "" {
+		t.Skip("make e2e runs this")
+	}
 	t.Parallel()
 	dir := example(t, "build")
 	// Three of its four targets would have the whole standard library compiled.

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// deaf is a pipeline whose command does not end when it is asked to, and says
-// which process it is.
-const deaf = `name: deaf
+// stubborn is a pipeline whose command ignores the signals that ask it to end.
+const stubborn = `name: deaf
 tasks:
   deaf: {run: "trap '' TERM INT; echo up; while :; do sleep 1; done"}
 `
@@ -20,7 +19,7 @@ func TestInterruptTwice(t *testing.T) {
 		t.Run(verb, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			write(t, filepath.Join(dir, "deaf.yaml"), deaf)
+			write(t, filepath.Join(dir, "deaf.yaml"), stubborn)
 			args := []string{"run", "deaf.yaml"}
 			running := "deaf| up"
 			if verb == "worker" {
@@ -40,7 +39,7 @@ func TestInterruptTwice(t *testing.T) {
 			}
 			p.says("topping now")
 
-			// The task is as if it had not been started.
+			// The task is ready again, and the attempt does not count.
 			ls := start(t, dir, "task", "ls", "-o", "json")
 			ls.end()
 			if got := ls.told.String(); !strings.Contains(got, `"state": "ready"`) || !strings.Contains(got, `"attempt_count": 0,`) {
@@ -53,9 +52,9 @@ func TestInterruptTwice(t *testing.T) {
 	}
 }
 
-// Once: what runs may end, nothing new begins, and it says how to go on. A
-// terminal that is closed and a supervisor that stops the service are asked
-// to wait, too.
+// After one signal a running task may end, no task is started, and the message
+// says how to go on. The same holds for the signals of a closed terminal and of
+// a supervisor that stops the service.
 func TestInterruptOnce(t *testing.T) {
 	t.Parallel()
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {

@@ -55,62 +55,62 @@ func sleep(ctx context.Context, _ int) (string, error) {
 
 func sum(context.Context, weaver.None) (string, error) { return "summed", nil }
 
-// seeds are what a session can begin with; each returns the ids that the
-// session gets as variables.
-var seeds = map[string]func(*world) map[string]task.ID{
-	"ready": func(w *world) map[string]task.ID {
+// seeds are the contents of the store that a session can begin with; each
+// returns the ids that become variables of the session.
+var seeds = map[string]func(*fixture) map[string]task.ID{
+	"ready": func(w *fixture) map[string]task.ID {
 		h, err := okType.Enqueue(w.ctx, w.client, 21, weaver.Label("team", "pay"), weaver.Metadata("tenant", "t1"), weaver.Priority(2))
 		return w.one("READY", h.ID(), err)
 	},
-	"succeeded": func(w *world) map[string]task.ID {
+	"succeeded": func(w *fixture) map[string]task.ID {
 		h, err := okType.Enqueue(w.ctx, w.client, 21, weaver.Label("team", "pay"), weaver.IdempotencyKey("evt-1"))
 		w.check(err)
 		w.work()
 		return w.one("SUCCEEDED", h.ID(), nil)
 	},
-	"failed": func(w *world) map[string]task.ID {
+	"failed": func(w *fixture) map[string]task.ID {
 		h, err := failType.Enqueue(w.ctx, w.client, 1, weaver.Label("team", "ops"))
 		w.check(err)
 		w.work()
 		return w.one("FAILED", h.ID(), nil)
 	},
-	"retry": func(w *world) map[string]task.ID {
+	"retry": func(w *fixture) map[string]task.ID {
 		h, err := retryType.Enqueue(w.ctx, w.client, 1)
 		w.check(err)
 		w.work()
 		return w.one("RETRY", h.ID(), nil)
 	},
-	"blocked": func(w *world) map[string]task.ID {
+	"blocked": func(w *fixture) map[string]task.ID {
 		h, err := askType.Enqueue(w.ctx, w.client, 1)
 		w.check(err)
 		w.work()
 		return w.one("BLOCKED", h.ID(), nil)
 	},
-	"sleeping": func(w *world) map[string]task.ID {
+	"sleeping": func(w *fixture) map[string]task.ID {
 		h, err := sleepType.Enqueue(w.ctx, w.client, 1)
 		w.check(err)
 		w.work()
 		return w.one("SLEEPING", h.ID(), nil)
 	},
-	"delayed": func(w *world) map[string]task.ID {
+	"delayed": func(w *fixture) map[string]task.ID {
 		h, err := okType.Enqueue(w.ctx, w.client, 1, weaver.Delay(time.Hour), weaver.ExpireAfter(2*time.Hour))
 		return w.one("DELAYED", h.ID(), err)
 	},
-	"expired": func(w *world) map[string]task.ID {
+	"expired": func(w *fixture) map[string]task.ID {
 		h, err := okType.Enqueue(w.ctx, w.client, 1, weaver.ExpireAfter(time.Microsecond))
 		w.check(err)
 		w.reap()
 		return w.one("EXPIRED", h.ID(), nil)
 	},
-	"running": func(w *world) map[string]task.ID {
+	"running": func(w *fixture) map[string]task.ID {
 		h, err := okType.Enqueue(w.ctx, w.client, 1)
 		w.check(err)
 		w.claim(time.Hour)
 		return w.one("RUNNING", h.ID(), nil)
 	},
-	"crashed": func(w *world) map[string]task.ID { return w.one("CRASHED", w.crash(1), nil) },
-	"poison":  func(w *world) map[string]task.ID { return w.one("POISON", w.crash(3), nil) },
-	"key": func(w *world) map[string]task.ID {
+	"crashed": func(w *fixture) map[string]task.ID { return w.one("CRASHED", w.crash(1), nil) },
+	"poison":  func(w *fixture) map[string]task.ID { return w.one("POISON", w.crash(3), nil) },
+	"key": func(w *fixture) map[string]task.ID {
 		holder, err := okType.Enqueue(w.ctx, w.client, 1, weaver.ConcurrencyKey("org_1"))
 		w.check(err)
 		waiter, err := okType.Enqueue(w.ctx, w.client, 2, weaver.ConcurrencyKey("org_1"))
@@ -118,7 +118,7 @@ var seeds = map[string]func(*world) map[string]task.ID{
 		w.claim(time.Hour)
 		return map[string]task.ID{"HOLDER": holder.ID(), "WAITER": waiter.ID()}
 	},
-	"unreached": func(w *world) map[string]task.ID {
+	"unreached": func(w *fixture) map[string]task.ID {
 		h, err := failType.Enqueue(w.ctx, w.client, 1)
 		w.check(err)
 		w.work()
@@ -126,7 +126,7 @@ var seeds = map[string]func(*world) map[string]task.ID{
 		w.run(failType.Handler(func(context.Context, int) (string, error) { return "done otherwise", nil }, weaver.CodeVersion(2)))
 		return w.one("UNREACHED", h.ID(), nil)
 	},
-	"job": func(w *world) map[string]task.ID {
+	"job": func(w *fixture) map[string]task.ID {
 		j := weaver.NewJob("nightly", weaver.Budget{MaxAttemptsPerTask: 3, MaxDuration: time.Hour})
 		extract := j.Add("extract", askType.With(1))
 		load := j.Add("load", okType.With(1))
@@ -134,18 +134,18 @@ var seeds = map[string]func(*world) map[string]task.ID{
 		j.Add("sum", sumType.With(weaver.None{}), weaver.Needs(clean, load))
 		return w.submit(j)
 	},
-	"failedjob": func(w *world) map[string]task.ID {
+	"failedjob": func(w *fixture) map[string]task.ID {
 		j := weaver.NewJob("nightly")
 		extract := j.Add("extract", failType.With(1))
 		j.Add("sum", sumType.With(weaver.None{}), weaver.Needs(extract))
 		return w.submit(j)
 	},
-	"many": func(w *world) map[string]task.ID {
+	"many": func(w *fixture) map[string]task.ID {
 		_, err := okType.EnqueueMany(w.ctx, w.client, []int{1, 2, 3, 4, 5})
 		w.check(err)
 		return nil
 	},
-	"empty": func(*world) map[string]task.ID { return nil },
+	"empty": func(*fixture) map[string]task.ID { return nil },
 }
 
 // seed fills the store weaver.db, in the session's namespace:
@@ -160,7 +160,7 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 		if !known {
 			ts.Fatalf("there is no seed %q", name)
 		}
-		w := openWorld(ts)
+		w := openFixture(ts)
 		ids := plant(w)
 		w.close()
 		for variable, id := range ids {
@@ -169,29 +169,29 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// runSQL changes the store behind the program's back:
+// runSQL changes the file of the store with SQL:
 //
 //	sql 'UPDATE weaver_tasks SET step_count = 7'
 func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: sql STATEMENT")
 	}
-	w := openWorld(ts)
+	w := openFixture(ts)
 	defer w.close()
 	_, err := w.db.DB().ExecContext(w.ctx, args[0])
 	w.check(err)
 }
 
-// world is an open store and who works on it.
-type world struct {
+// fixture is an open store with a client.
+type fixture struct {
 	ts     *testscript.TestScript
 	ctx    context.Context
 	db     *sqlite.DB
 	client *weaver.Client
 }
 
-func openWorld(ts *testscript.TestScript) *world {
-	w := &world{ts: ts, ctx: context.Background()}
+func openFixture(ts *testscript.TestScript) *fixture {
+	w := &fixture{ts: ts, ctx: context.Background()}
 	var err error
 	w.db, err = sqlite.Open(w.ctx, ts.MkAbs("weaver.db"))
 	w.check(err)
@@ -201,31 +201,31 @@ func openWorld(ts *testscript.TestScript) *world {
 	return w
 }
 
-func (w *world) close() { w.check(w.db.Close()) }
+func (w *fixture) close() { w.check(w.db.Close()) }
 
-func (w *world) check(err error) {
+func (w *fixture) check(err error) {
 	if err != nil {
 		w.ts.Fatalf("seed: %v", err)
 	}
 }
 
-func (w *world) one(variable string, id task.ID, err error) map[string]task.ID {
+func (w *fixture) one(variable string, id task.ID, err error) map[string]task.ID {
 	w.check(err)
 	return map[string]task.ID{variable: id}
 }
 
-// work runs everything that is due to its end.
-func (w *world) work() {
+// work runs everything that is due.
+func (w *fixture) work() {
 	w.run(okType.Handler(ok), failType.Handler(fail), retryType.Handler(retry), askType.Handler(ask), sleepType.Handler(sleep), sumType.Handler(sum))
 }
 
-func (w *world) run(handlers ...weaver.Handler) {
+func (w *fixture) run(handlers ...weaver.Handler) {
 	eng, err := weaver.New(w.db, weaver.Config{Namespace: w.client.Namespace(), Handlers: handlers, Logger: slog.New(slog.DiscardHandler)})
 	w.check(err)
 	w.check(eng.RunUntilIdle(w.ctx))
 }
 
-func (w *world) submit(j *weaver.Job) map[string]task.ID {
+func (w *fixture) submit(j *weaver.Job) map[string]task.ID {
 	h, err := w.client.Submit(w.ctx, j)
 	w.check(err)
 	w.work()
@@ -238,8 +238,8 @@ func (w *world) submit(j *weaver.Job) map[string]task.ID {
 	return ids
 }
 
-// claim leases what is due, as a worker would that then says nothing more.
-func (w *world) claim(ttl time.Duration) {
+// claim leases what is due for a worker that sends no heartbeat.
+func (w *fixture) claim(ttl time.Duration) {
 	ns := w.client.Namespace()
 	w.check(w.db.Join(w.ctx, ns, store.WorkerInfo{ID: "silent", Name: "web1:7", TTL: ttl}))
 	_, err := w.db.Claim(w.ctx, ns, store.ClaimRequest{
@@ -248,8 +248,8 @@ func (w *world) claim(ttl time.Duration) {
 	w.check(err)
 }
 
-// reap does what every worker does now and then.
-func (w *world) reap() {
+// reap joins a worker and reaps.
+func (w *fixture) reap() {
 	ns := w.client.Namespace()
 	w.check(w.db.Join(w.ctx, ns, store.WorkerInfo{ID: "reaper", Name: "web2:8", TTL: time.Hour}))
 	_, err := w.db.Reap(w.ctx, ns, store.ReapRequest{Worker: "reaper", TTL: time.Hour, CrashBudget: weaver.DefaultCrashBudget})
@@ -257,14 +257,14 @@ func (w *world) reap() {
 	w.check(w.db.Leave(w.ctx, ns, "reaper"))
 }
 
-// crash loses the lease of a task n times: its process ends without a word.
-func (w *world) crash(n int) task.ID {
+// crash loses the lease of a task n times, as its process ends.
+func (w *fixture) crash(n int) task.ID {
 	h, err := okType.Enqueue(w.ctx, w.client, 1)
 	w.check(err)
 	for range n {
 		w.claim(time.Hour)
 		w.close() // the end of the process: its lock is free
-		*w = *openWorld(w.ts)
+		*w = *openFixture(w.ts)
 		w.reap()
 	}
 	return h.ID()

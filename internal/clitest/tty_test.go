@@ -73,7 +73,7 @@ func command(ts *testscript.TestScript, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// exitCode reads how a program ended; every other trouble ends the session.
+// exitCode reads how a program ended; any other error fails the session.
 func exitCode(ts *testscript.TestScript, err error) int {
 	var exit *exec.ExitError
 	switch {
@@ -86,13 +86,13 @@ func exitCode(ts *testscript.TestScript, err error) int {
 	return 0
 }
 
-// screen is as much of a terminal as is needed to see what a person sees:
-// lines, and a cursor that goes up and clears them.
+// screen is the part of a terminal that the tests need: lines, and a cursor
+// that goes up and clears them.
 type screen struct {
 	lines  [][]rune
 	row    int
 	col    int
-	cuts   bool // it was told not to wrap what is too long
+	cuts   bool // it does not wrap long lines
 	widest int  // line that was written meanwhile
 }
 

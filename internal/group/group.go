@@ -1,6 +1,6 @@
 // Package group owns goroutines: every `go` statement of the library and its
 // command is here (tests, conformance suites and examples have their own), and
-// whoever starts a Group waits for it.
+// the code that starts a Group waits for it.
 //
 // A Group's functions share a context and end together: the first of them
 // that fails ends the context for all, with its error as the cause. A panic
@@ -45,7 +45,7 @@ func New(ctx context.Context) *Group {
 
 // Go starts fn. Its error is part of what Wait returns and ends the group's
 // context, unless it only repeats that the context ended. The name is for
-// people: it stands before the error and in StillRunningError; names need not
+// messages: it is put before the error and in StillRunningError; names need not
 // be unique. Go may be called until Wait has returned, also by the group's
 // own functions.
 func (g *Group) Go(name string, fn func(ctx context.Context) error) {
@@ -59,7 +59,7 @@ func (g *Group) Go(name string, fn func(ctx context.Context) error) {
 }
 
 func (g *Group) run(name string, fn func(ctx context.Context) error) {
-	err := fmt.Errorf("%s: %w", name, ErrGoexit) // stands if nothing below replaces it
+	err := fmt.Errorf("%s: %w", name, ErrGoexit) // returned unless it is replaced below
 	defer func() {
 		if p := recover(); p != nil {
 			err = &PanicError{Name: name, Value: p, Stack: string(debug.Stack())}
@@ -118,7 +118,8 @@ func (g *Group) Wait() error {
 }
 
 // WaitContext is Wait, but gives up when ctx ends: a *StillRunningError then
-// says who has not returned. The group's context and its functions go on.
+// names the functions that have not returned. The group's context and its
+// functions go on.
 func (g *Group) WaitContext(ctx context.Context) error {
 	for {
 		g.mu.Lock()
@@ -153,7 +154,7 @@ func (g *Group) names() []string {
 
 // StillRunningError says which functions had not returned in time.
 type StillRunningError struct {
-	Names []string // sorted; a name stands once for each of its goroutines
+	Names []string // sorted; a name is there once for each of its goroutines
 	Cause error    // why the wait ended
 }
 

@@ -87,6 +87,9 @@ func TestHostileFiles(t *testing.T) {
 
 // Legitimate files of any size pass the guards.
 func TestLargeFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	for name, src := range map[string]string{
 		"10,000 tasks in braces": tasksOf(pipeline.MaxTasks, "  task-%05d: {run: echo %[1]d, needs: %s}\n"),

@@ -26,6 +26,9 @@ func TestConformanceFile(t *testing.T) {
 }
 
 func TestConformanceMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	storetest.Run(t, harness("sqlite memory", func(t *testing.T) *sqlite.DB {
 		db, err := sqlite.OpenMemory(t.Context())

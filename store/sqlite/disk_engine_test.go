@@ -143,6 +143,9 @@ func (h *house) leave(at string) {
 // longer. Then it works again, and so does the engine: every task ends well,
 // and no completed step runs again.
 func TestEngineOverADiskThatFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	const tasks = 6
 	for name, c := range map[string]struct {

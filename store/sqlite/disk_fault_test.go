@@ -108,6 +108,9 @@ func (tr trouble) start(t *testing.T, plan disktest.Plan, opts ...sqlite.Option)
 // got an error is not, callers are told what the matter is, and when the disk
 // works again so does the same handle.
 func TestDiskFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	for _, tr := range troubles() {
 		t.Run(tr.name, func(t *testing.T) {

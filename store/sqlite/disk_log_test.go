@@ -83,6 +83,9 @@ func (l *logged) wants(what, dir string, log []byte, intact int) {
 
 // A log that ends early, wherever, gives back the commits that are whole in it.
 func TestTruncatedLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	inBubble(t, func(t *testing.T) {
 		l := newLogged(t)
 		dir, points := t.TempDir(), 0
@@ -105,6 +108,9 @@ func TestTruncatedLog(t *testing.T) {
 
 // A log with a wrong bit ends before the frame that has it.
 func TestGarbledLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	inBubble(t, func(t *testing.T) {
 		l := newLogged(t)
 		dir, points := t.TempDir(), 0

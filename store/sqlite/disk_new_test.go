@@ -30,6 +30,9 @@ func (r *rig) begin() error {
 // A disk fails while a database is made. When it works again, the same calls
 // make it.
 func TestNewFileOverADiskThatFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	inBubble(t, func(t *testing.T) {
 		dry := emptyRig(t, nil)
 		dry.disk.Fail(nil)
@@ -77,6 +80,9 @@ func (r *rig) again(at string) {
 // The power fails while a database is made. What is left can be opened and
 // migrated, and has what was acknowledged.
 func TestPowerFailsOverANewFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	inBubble(t, func(t *testing.T) {
 		r := emptyRig(t, nil)
 		if err := r.begin(); err != nil {

@@ -112,6 +112,9 @@ func (r *rig) positions() []int {
 // What was acknowledged survives a power failure at any moment, whatever
 // became of what was not synced.
 func TestPowerFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	inBubble(t, func(t *testing.T) {
 		r := newRig(t)
 		r.script()
@@ -126,6 +129,9 @@ func TestPowerFails(t *testing.T) {
 // is left under Normal is in order all the same; without any sync it need not
 // be.
 func TestPowerFailsWithoutSyncs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	for name, c := range map[string]struct {
 		sync    sqlite.Sync
@@ -163,6 +169,9 @@ func everyNth(n, step int) (list []int) {
 // A sync fails, work goes on, and then the power fails. Whether or not the
 // system tries those pages again, nothing acknowledged is lost.
 func TestPowerFailsAfterAFailedSync(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	inBubble(t, func(t *testing.T) {
 		tr := trouble{counts: disktest.Sync, err: syscall.EIO, want: store.ErrUnavailable}
 		dry := tr.start(t, nil)
@@ -217,6 +226,9 @@ func (r *rig) crowd(goroutines, rounds int) {
 }
 
 func TestPowerFailsInACrowd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	inBubble(t, func(t *testing.T) {
 		r := newRig(t)
 		rounds := 4

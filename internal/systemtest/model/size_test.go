@@ -3,4 +3,4 @@
 package model_test
 
 // modelChecks is how many sequences TestModel runs.
-const modelChecks = 500
+const modelChecks = 300

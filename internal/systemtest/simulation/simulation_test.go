@@ -48,7 +48,7 @@ func TestSimulation(t *testing.T) {
 		}
 		return
 	}
-	from, total := env(t, "WEAVER_SIMULATION_FROM", 1), env(t, "WEAVER_SIMULATION", seeds)
+	from, total := env(t, "WEAVER_SIMULATION_FROM", 1), env(t, "WEAVER_SIMULATION", size(seeds))
 	var mu sync.Mutex
 	tally := map[string]int{}
 	t.Run("seeds", func(t *testing.T) {
@@ -77,10 +77,18 @@ func TestSimulation(t *testing.T) {
 	}
 	// Runs in which these do not occur prove nothing.
 	for _, what := range mustHappen {
-		if tally[what] == 0 && total >= 300 {
+		if tally[what] == 0 && total >= 200 {
 			t.Errorf("in %d seeds there were no %s", total, what)
 		}
 	}
+}
+
+// size returns how much of a default runs: a part with -short.
+func size(n int) int {
+	if testing.Short() {
+		return max(1, n/10)
+	}
+	return n
 }
 
 // simulateWatched is simulate, and names the seed if the run never comes to
@@ -95,7 +103,7 @@ func simulateWatched(t *testing.T, seed int) (lines, wrong []string, tally map[s
 // the seed decides what happens.
 func TestSameSeedSameLog(t *testing.T) {
 	t.Parallel()
-	for seed := 1; seed <= env(t, "WEAVER_SIMULATION_TWICE", twice); seed++ {
+	for seed := 1; seed <= env(t, "WEAVER_SIMULATION_TWICE", size(twice)); seed++ {
 		first, _, _ := simulate(t, uint64(seed))
 		second, _, _ := simulate(t, uint64(seed))
 		if hash(first) == hash(second) {

@@ -23,6 +23,9 @@ import (
 // database. None of it may grow. It is not parallel: what other tests of
 // this process have open could not be distinguished from its own.
 func TestLongRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	length := lengthOfRun(t)
 	s := newSoak(t)
 	empty := s.rows()

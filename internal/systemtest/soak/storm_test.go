@@ -18,6 +18,9 @@ import (
 // After the last kill a worker runs to the end, and then everything that was
 // acknowledged must be done, and done right.
 func TestKillStorm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	s := newStorm(t, sizeOfStorm(t), seedOfStorm(t))
 	for s.kills < s.size.kills {

@@ -113,8 +113,11 @@ func TestSweep(t *testing.T) {
 				t.Run(kind.name+"/"+tc.name, func(t *testing.T) {
 					t.Parallel()
 					every := sampleEvery[kind.name]
-					if full {
+					switch {
+					case full:
 						every = 1
+					case testing.Short():
+						every *= 10
 					}
 					sweep(t, kind, tc, totals, i, every)
 				})
