@@ -117,7 +117,7 @@ func TestEveryMethodIsForwarded(t *testing.T) {
 		}
 		for i, v := range answer {
 			if i == len(answer)-1 {
-				if v.Interface() != error(errSpy) {
+				if err, _ := v.Interface().(error); !errors.Is(err, errSpy) {
 					t.Errorf("%s: error %v, want that of the store below", m.Name, v)
 				}
 			} else if v.IsZero() {
