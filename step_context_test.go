@@ -161,7 +161,7 @@ func TestStepsAfterTheEndOfTheirContext(t *testing.T) {
 		equal(fx, "recorded steps", recorded(fx, h.ID()), 0)
 	})
 
-	subtest(t, "report the first misuse", func(fx *fixture) {
+	subtest(t, "report the first programmer error", func(fx *fixture) {
 		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			nothing := func(context.Context) error { return nil }
 			_ = weaver.Do(ctx, "", nothing)

@@ -13,12 +13,12 @@ import (
 	"github.com/goweaver/weaver/weavertest"
 )
 
-// failEnv lets TestFailing play the scene it names, which must fail: it is
+// failEnv lets TestFailing run the case it names, which must fail: it is
 // run in a process of its own, because a failing test cannot pass.
 const failEnv = "WEAVERTEST_FAILING"
 
 // failing are uses of this package that must fail the user's test, with what
-// it is told.
+// it is asked to.
 var failing = map[string]struct {
 	play func(t *testing.T)
 	says []string

@@ -20,7 +20,7 @@ var (
 	mail   = weaver.Define[string, weaver.None]("weavertest.mail.send.v1")
 )
 
-// everywhere plays a scene outside of a bubble and inside one of the test's
+// everywhere runs a case outside of a bubble and inside one of the test's
 // own.
 func everywhere(t *testing.T, play func(t *testing.T)) {
 	t.Helper()

@@ -25,7 +25,7 @@ func TestRunBesideAWorker(t *testing.T) {
 
 	run := start(t, dir, "run", "--slots", "2", "shared.yaml")
 	if code := run.end(); code != 0 {
-		t.Fatalf("exit code %d:\n%s%s", code, run.told.String(), run.stderr.String())
+		t.Fatalf("exit code %d:\n%s%s", code, run.stdout.String(), run.stderr.String())
 	}
 	worker.signal(syscall.SIGTERM)
 	if code := worker.end(); code != 0 {
@@ -34,7 +34,7 @@ func TestRunBesideAWorker(t *testing.T) {
 	run.says("shared succeeded in ", fmt.Sprintf(": %d tasks.", tasks))
 	for i := range tasks {
 		for _, what := range []string{"started", "succeeded in "} {
-			if n := strings.Count(run.told.String(), fmt.Sprintf(" t%d: %s", i, what)); n != 1 {
+			if n := strings.Count(run.stdout.String(), fmt.Sprintf(" t%d: %s", i, what)); n != 1 {
 				t.Errorf("the run says %d times that t%d %s", n, i, what)
 			}
 		}
@@ -68,7 +68,7 @@ tasks:
 	first := run.await(": started")
 	second := run.await(": started")
 	if a := strings.Contains(first+second, " a: "); !a || !strings.Contains(first+second, " b: ") {
-		t.Errorf("it told of %q and %q, want a and b", first, second)
+		t.Errorf("it printed %q and %q, want a and b", first, second)
 	}
 	write(t, filepath.Join(dir, "go"), "")
 	if code := run.end(); code != 0 {
@@ -98,7 +98,7 @@ func TestRunsAtOnce(t *testing.T) {
 		}
 		for _, p := range all {
 			if code := p.end(); code != 0 {
-				t.Errorf("round %d: exit code %d:\n%s%s", round, code, p.told.String(), p.stderr.String())
+				t.Errorf("round %d: exit code %d:\n%s%s", round, code, p.stdout.String(), p.stderr.String())
 			}
 			p.says("once succeeded in ")
 		}

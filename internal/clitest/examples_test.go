@@ -45,7 +45,7 @@ func runExample(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	p := start(t, dir, append([]string{"run"}, args...)...)
 	if code := p.end(); code != 0 {
-		t.Fatalf("exit code %d:\n%s%s", code, p.told.String(), p.stderr.String())
+		t.Fatalf("exit code %d:\n%s%s", code, p.stdout.String(), p.stderr.String())
 	}
 	return p
 }
@@ -105,7 +105,7 @@ func TestE2EExampleBuild(t *testing.T) {
 	write(t, test, strings.ReplaceAll(good, "hello, Ada", "goodbye, Ada"))
 	p = start(t, dir, "run", "build.yaml")
 	if code := p.end(); code != 1 {
-		t.Fatalf("exit code %d, want 1:\n%s", code, p.told.String())
+		t.Fatalf("exit code %d, want 1:\n%s", code, p.stdout.String())
 	}
 	p.says(`greet says "hello, Ada"`, "build-and-test failed after ", "1 of 8 tasks failed, 1 was cancelled")
 }

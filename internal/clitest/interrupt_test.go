@@ -8,9 +8,9 @@ import (
 )
 
 // stubborn is a pipeline whose command ignores the signals that ask it to end.
-const stubborn = `name: deaf
+const stubborn = `name: stubborn
 tasks:
-  deaf: {run: "trap '' TERM INT; echo up; while :; do sleep 1; done"}
+  stubborn: {run: "trap '' TERM INT; echo up; while :; do sleep 1; done"}
 `
 
 func TestInterruptTwice(t *testing.T) {
@@ -19,14 +19,14 @@ func TestInterruptTwice(t *testing.T) {
 		t.Run(verb, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			write(t, filepath.Join(dir, "deaf.yaml"), stubborn)
-			args := []string{"run", "deaf.yaml"}
-			running := "deaf| up"
+			write(t, filepath.Join(dir, "stubborn.yaml"), stubborn)
+			args := []string{"run", "stubborn.yaml"}
+			running := "stubborn| up"
 			if verb == "worker" {
-				if code := start(t, dir, "submit", "deaf.yaml").end(); code != 0 {
+				if code := start(t, dir, "submit", "stubborn.yaml").end(); code != 0 {
 					t.Fatalf("submit: exit code %d", code)
 				}
-				args, running = []string{"worker", "--handlers", "builtin"}, "deaf: started"
+				args, running = []string{"worker", "--handlers", "builtin"}, "stubborn: started"
 			}
 			p := start(t, dir, args...)
 			p.await(running)
@@ -42,7 +42,7 @@ func TestInterruptTwice(t *testing.T) {
 			// The task is ready again, and the attempt does not count.
 			ls := start(t, dir, "task", "ls", "-o", "json")
 			ls.end()
-			if got := ls.told.String(); !strings.Contains(got, `"state": "ready"`) || !strings.Contains(got, `"attempt_count": 0,`) {
+			if got := ls.stdout.String(); !strings.Contains(got, `"state": "ready"`) || !strings.Contains(got, `"attempt_count": 0,`) {
 				t.Errorf("the task was not given back at no cost:\n%s", got)
 			}
 			if code := start(t, dir, "doctor").end(); code != 0 {
@@ -75,7 +75,7 @@ tasks:
 				t.Errorf("exit code %d, want 1", code)
 			}
 			p.says("first: succeeded", "stopped: 1 of the 2 tasks", "Go on with `weaver run two.yaml`.")
-			if strings.Contains(p.told.String(), "second: started") {
+			if strings.Contains(p.stdout.String(), "second: started") {
 				t.Error("it began another task")
 			}
 			p = start(t, dir, "run", "two.yaml")
@@ -97,9 +97,9 @@ func TestNohup(t *testing.T) {
 	p.signal(syscall.SIGHUP)
 	write(t, filepath.Join(dir, "go"), "")
 	if code := p.end(); code != 0 {
-		t.Errorf("exit code %d:\n%s%s", code, p.told.String(), p.stderr.String())
+		t.Errorf("exit code %d:\n%s%s", code, p.stdout.String(), p.stderr.String())
 	}
-	if strings.Contains(p.told.String(), "Stopping") {
+	if strings.Contains(p.stdout.String(), "Stopping") {
 		t.Error("it stopped")
 	}
 }

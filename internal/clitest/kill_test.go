@@ -43,27 +43,27 @@ func TestRunIsKilled(t *testing.T) {
 			first := start(t, dir, "run", "-o", "json", "ledger.yaml")
 			for range lines {
 				if _, more := first.next(); !more {
-					t.Fatalf("it ended before it was killed:\n%s%s", first.told.String(), first.stderr.String())
+					t.Fatalf("it ended before it was killed:\n%s%s", first.stdout.String(), first.stderr.String())
 				}
 			}
 			first.signal(syscall.SIGKILL)
 			if code := first.end(); code != -1 {
 				t.Fatalf("exit code %d: it was not killed", code)
 			}
-			known := nodes(first.told.String(), "task.succeeded")
+			known := nodes(first.stdout.String(), "task.succeeded")
 			before := strings.Count(read(t, filepath.Join(dir, "ledger")), "\n")
 
 			second := start(t, dir, "run", "-o", "json", "ledger.yaml")
 			if code := second.end(); code != 0 {
-				t.Fatalf("exit code %d:\n%s%s", code, second.told.String(), second.stderr.String())
+				t.Fatalf("exit code %d:\n%s%s", code, second.stdout.String(), second.stderr.String())
 			}
-			again := nodes(second.told.String(), "task.started")
+			again := nodes(second.stdout.String(), "task.started")
 			for _, node := range known {
 				if slices.Contains(again, node) {
 					t.Errorf("%s had succeeded and was run again", node)
 				}
 			}
-			if lines > 0 && job(t, first.told.String()) != job(t, second.told.String()) {
+			if lines > 0 && job(t, first.stdout.String()) != job(t, second.stdout.String()) {
 				t.Error("the second run is another job")
 			}
 
@@ -105,7 +105,7 @@ func TestRunIsKilledOften(t *testing.T) {
 	write(t, filepath.Join(dir, "go"), "")
 	p := start(t, dir, "run", "long.yaml")
 	if code := p.end(); code != 0 {
-		t.Errorf("exit code %d:\n%s%s", code, p.told.String(), p.stderr.String())
+		t.Errorf("exit code %d:\n%s%s", code, p.stdout.String(), p.stderr.String())
 	}
 	if got := read(t, filepath.Join(dir, "ledger")); got != "pay\n" {
 		t.Errorf("the ledger is %q: what had finished was run again", got)

@@ -32,7 +32,7 @@ tasks:
 				if _, more := p.next(); !more {
 					break
 				}
-				p.told.Reset() // our own memory
+				p.stdout.Reset() // our own memory
 				if n%1000 == 0 {
 					peak = max(peak, resident(t, p.cmd.Process.Pid))
 				}
@@ -45,7 +45,7 @@ tasks:
 			}
 			show := start(t, dir, "task", "ls", "-o", "json")
 			show.end()
-			if n := strings.Count(show.told.String(), `"stdout_bytes": 50000000,`); n != 2 {
+			if n := strings.Count(show.stdout.String(), `"stdout_bytes": 50000000,`); n != 2 {
 				t.Errorf("%d of 2 tasks recorded the size of their output", n)
 			}
 		})

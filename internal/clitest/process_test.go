@@ -17,7 +17,7 @@ type process struct {
 	*testing.T
 	cmd    *exec.Cmd
 	out    *bufio.Reader
-	told   bytes.Buffer // the standard output so far
+	stdout bytes.Buffer // the standard output so far
 	stderr bytes.Buffer
 }
 
@@ -66,7 +66,7 @@ func startProgram(t *testing.T, dir, name string, args ...string) *process {
 // next reads a line of the standard output; false at its end.
 func (p *process) next() (string, bool) {
 	line, err := p.out.ReadString('\n')
-	p.told.WriteString(line)
+	p.stdout.WriteString(line)
 	return strings.TrimSuffix(line, "\n"), err == nil
 }
 
@@ -79,7 +79,7 @@ func (p *process) await(text string) string {
 			return line
 		}
 		if !more {
-			p.Fatalf("the output ended before %q:\n%s%s", text, p.told.String(), p.stderr.String())
+			p.Fatalf("the output ended before %q:\n%s%s", text, p.stdout.String(), p.stderr.String())
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (p *process) end() int {
 // says checks the output of a process that ended.
 func (p *process) says(texts ...string) {
 	p.Helper()
-	all := p.told.String() + p.stderr.String()
+	all := p.stdout.String() + p.stderr.String()
 	for _, text := range texts {
 		if !strings.Contains(all, text) {
 			p.Errorf("it does not say %q:\n%s", text, all)

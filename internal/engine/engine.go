@@ -245,7 +245,7 @@ func (e *Engine) underWay() *current {
 }
 
 // unlessEnded returns an error of the start-up, or nil when ctx has ended: an
-// engine that was told to stop before it began ends well.
+// engine that was stopped before it began ends well.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

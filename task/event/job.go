@@ -37,7 +37,7 @@ type (
 		Blocked []string `json:"blocked"` // names of the tasks that wait for the person
 	}
 	// JobFinished says how the tasks of a job stand when the process that
-	// worked on it is done with it. State tells whether they have ended: a run
+	// worked on it is done with it. State says whether they have ended: a run
 	// that was interrupted leaves a running job.
 	JobFinished struct {
 		JobHeader
