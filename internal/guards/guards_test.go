@@ -1,294 +1,124 @@
 package main
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
 
-const root = "../.."
-
-// laws are the rules that the lists must cover. NS is the separation of
-// namespaces, IK the uniqueness of idempotency keys; all others are named as
-// in the lease law.
-var laws = strings.Fields("R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R12 R13 R16 R17 R18 W1 W2 W3 W5 §3 §4 §6 NS IK")
-
-func all(t *testing.T) []guard {
-	t.Helper()
-	list, err := readLists(lists, "lists")
+// Every anchor is in the code exactly once, and what is left without its
+// guard can be parsed. Run the command to see that tests fail then.
+func TestAnchors(t *testing.T) {
+	t.Parallel()
+	all, err := parseList(list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(list) == 0 {
-		t.Fatal("the lists are empty")
+	root, err := moduleRoot(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	return list
+	code, names := newModule(root), make(map[string]bool)
+	for i := range all {
+		g := &all[i]
+		if _, err := code.without(g); err != nil {
+			t.Errorf("guards.txt: %v", err)
+		}
+		if names[g.name] {
+			t.Errorf("guards.txt:%d: the name %s is used twice", g.line, g.name)
+		}
+		names[g.name] = true
+	}
 }
 
-// Whoever changes a guard changes its entry: text that is not where the list
-// says, or stands there twice, would be taken out in the wrong place or never.
-func TestEveryGuardIsWhereItsEntrySays(t *testing.T) {
+// Rules without an entry, and why.
+var without = map[string]string{
+	"R11": "the ledger of orders is not built",
+	"R14": "a property of several processes: internal/stormtest runs them",
+	"R15": "one writer at a time: SQLite has no order of locks",
+	"W4":  "there is no broker to publish to",
+	"I5":  "the ledger of orders is not built",
+}
+
+func TestEveryRuleHasAnEntry(t *testing.T) {
 	t.Parallel()
-	texts := map[string]string{}
-	for _, g := range all(t) {
-		text, ok := texts[g.file]
-		if !ok {
-			read, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(g.file)))
-			if err != nil {
-				t.Errorf("%s: guard %q: %v", g.at, g.name, err)
-				continue
-			}
-			text = string(read)
-			texts[g.file] = text
+	all, err := parseList(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := make(map[string]bool)
+	for _, g := range all {
+		for _, r := range g.rules {
+			have[r] = true
 		}
-		without, err := g.without(text)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		if without == text {
-			t.Errorf("%s: guard %q: nothing changes", g.at, g.name)
+	}
+	for _, rule := range strings.Fields("R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 R14 R15 R16 R17 R18 W1 W2 W3 W4 W5 " +
+		"§3 §4 §6 NS IK I1 I2 I3 I4 I5 I6 I7 I8 I9 I10 I11 I12") {
+		if have[rule] == (without[rule] != "") {
+			t.Errorf("%s: want an entry in guards.txt, or a reason why there is none", rule)
 		}
 	}
 }
 
-func TestNamesAreUnique(t *testing.T) {
+func TestMatches(t *testing.T) {
 	t.Parallel()
-	first := map[string]string{}
-	for _, g := range all(t) {
-		if at, ok := first[g.name]; ok {
-			t.Errorf("%s: guard %q stands at %s already", g.at, g.name, at)
-		}
-		first[g.name] = g.at
-	}
-}
-
-func TestEveryLawHasGuards(t *testing.T) {
-	t.Parallel()
-	covered := map[string]bool{}
-	for _, g := range all(t) {
-		for _, law := range g.laws {
-			if !slices.Contains(laws, law) {
-				t.Errorf("%s: guard %q upholds %q, which is no rule: want some of %v", g.at, g.name, law, laws)
-			}
-			covered[law] = covered[law] || g.spare == ""
-		}
-	}
-	for _, law := range laws {
-		if !covered[law] {
-			t.Errorf("no guard upholds %s", law)
-		}
-	}
-}
-
-// The names of subtests are texts of the test's package, or of a suite that it
-// plays. The command itself finds out whether the test runs.
-func TestTheNamedTestsExist(t *testing.T) {
-	t.Parallel()
-	known := map[string]tests{}
-	for _, g := range all(t) {
-		if g.spare != "" {
-			continue
-		}
-		in, ok := known[g.dies.pkg]
-		if !ok {
-			in = testsOf(t, g.dies.pkg)
-			known[g.dies.pkg] = in
-		}
-		levels := strings.Split(strings.ReplaceAll(g.dies.run, " ", "_"), "/")
-		for i, level := range levels {
-			re, err := regexp.Compile(level)
-			if err != nil {
-				t.Errorf("%s: guard %q: %v", g.at, g.name, err)
-				break
-			}
-			names := in.names
-			if i > 0 {
-				names = in.texts
-			}
-			if !slices.ContainsFunc(names, re.MatchString) {
-				t.Errorf("%s: guard %q: no test in %s is named %q", g.at, g.name, g.dies.pkg, level)
-			}
-		}
-	}
-}
-
-// tests are the names of a package's tests, and the texts that may name their
-// subtests.
-type tests struct{ names, texts []string }
-
-// suites are played by the tests of several packages.
-const suites = "store/storetest"
-
-func testsOf(t *testing.T, pkg string) (found tests) {
-	t.Helper()
-	for _, pattern := range []string{pkg + "/*_test.go", suites + "/*.go"} {
-		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range files {
-			f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ast.Inspect(f, func(n ast.Node) bool {
-				switch n := n.(type) {
-				case *ast.FuncDecl:
-					if n.Recv == nil && strings.HasPrefix(n.Name.Name, "Test") {
-						found.names = append(found.names, n.Name.Name)
-					}
-				case *ast.BasicLit:
-					if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING {
-						found.texts = append(found.texts, strings.ReplaceAll(text, " ", "_"))
-					}
-				}
-				return true
-			})
-		}
-	}
-	return found
-}
-
-const sample = `# a remark
-
-file a.go
-
-guard  one
-law    R2 NS
-why    because
-dies   store/sqlite TestX/y z
-@@ T.f
--if a {
-+if false {
-@@
- keep
--drop
-`
-
-func TestListsAreRead(t *testing.T) {
-	t.Parallel()
-	list, err := parseList("x.txt", sample)
-	if err != nil || len(list) != 1 {
-		t.Fatalf("parseList = %v, %v", list, err)
-	}
-	g := list[0]
-	if g.name != "one" || g.file != "a.go" || g.at != "x.txt:5" || !slices.Equal(g.laws, []string{"R2", "NS"}) ||
-		g.dies != (test{"store/sqlite", "TestX/y z"}) || len(g.hunks) != 2 || g.hunks[1].new != "keep\n" {
-		t.Errorf("the guard was read as %+v", g)
-	}
-	for what, broken := range map[string]string{
-		"no dies":        strings.Replace(sample, "dies ", "why ", 1),
-		"no law":         strings.Replace(sample, "law ", "why ", 1),
-		"no change":      strings.Replace(sample, "+if false {", "+if a {", 1),
-		"no @@":          strings.Replace(sample, "@@ T.f\n", "", 1),
-		"unknown key":    strings.Replace(sample, "law ", "rule ", 1),
-		"dies, spare":    strings.Replace(sample, "why ", "spare x\nwhy ", 1),
-		"hangs for ever": strings.Replace(sample, "why ", "hangs ever\nwhy ", 1),
-		"no file":        strings.Replace(sample, "file a.go", "", 1),
-		"nothing left":   "guard one\n",
-	} {
-		if list, err := parseList("x.txt", broken); err == nil {
-			t.Errorf("%s: read as %+v", what, list)
-		}
-	}
-}
-
-const code = `package p
-
-import "errors"
-
-func g(text string) error { return errors.New(text) }
-
-const (
-	x = "a AND b"
-	y = "a AND b AND c"
-)
-
-type T struct{}
-
-func (t *T) f(a bool) int {
-	if a {
-		return 1
-	}
-	return 2
-}
-
-func f(a bool) int {
-	if a {
-		return 1
-	}
-	return 2
-}
-`
-
-func TestGuardsAreTakenOut(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]struct {
-		hunks []hunk
-		text  string // in what is left; "": an error
+	for _, c := range []struct {
+		name, code, text string
+		want             []string
 	}{
-		"in a method":        {[]hunk{{in: "T.f", old: "if a {\n return 1", new: "if false {\n\t\treturn 1"}}, "func (t *T) f(a bool) int {\n\tif false {"},
-		"in a function":      {[]hunk{{in: "f", old: "a {", new: "!a {"}}, "func f(a bool) int {\n\tif !a {"},
-		"in a constant":      {[]hunk{{in: "x", old: "AND b", new: ""}}, `x = "a "`},
-		"in two places":      {[]hunk{{in: "x", old: "AND b", new: ""}, {in: "y", old: "AND c", new: ""}}, `y = "a AND b "`},
-		"twice there":        {[]hunk{{in: "", old: "return 1", new: ""}}, ""},
-		"twice in y":         {[]hunk{{in: "y", old: "AND", new: "OR"}}, ""},
-		"not there":          {[]hunk{{in: "x", old: "AND c", new: ""}}, ""},
-		"not declared":       {[]hunk{{in: "h", old: "a", new: "b"}}, ""},
-		"overlapping":        {[]hunk{{in: "x", old: "a AND b", new: ""}, {in: "x", old: "AND b", new: ""}}, ""},
-		"an import too many": {[]hunk{{in: "g", old: "errors.New(text)", new: "nil"}}, ""},
-		"no Go any more":     {[]hunk{{in: "f", old: "a {", new: "a"}}, ""},
-		"across a string":    {[]hunk{{in: "x", old: `b"`, new: ""}}, ""},
+		{"an expression", "if a && b.ok() {\n}", "&& b.ok()", []string{"&& b.ok()"}},
+		{"layout and comments", "f(\n\ta, // first\n\tb,\n)", "f(a, b)", []string{"f(\n\ta, // first\n\tb,\n)"}},
+		{"statements", "x := 1\n\ny++ // why\nz()", "y++\nz()", []string{"y++ // why\nz()"}},
+		{"a part of a name is no name", "ab(); b()", "b()", []string{"b()"}},
+		{"twice", "n++; n++", "n++", []string{"n++", "n++"}},
+		{"SQL in a literal", "const q = `\nWHERE a = ?1\n  AND b = ?2`", "a = ?1 AND b = ?2", []string{"a = ?1\n  AND b = ?2"}},
+		{"a part of a parameter", "q(`a = ?12`)", "a = ?1", nil},
+		{"no code in a comment", "// n++", "n++", nil},
 	} {
-		g := guard{name: name, file: "p.go", hunks: want.hunks}
-		left, err := g.without(code)
-		if (err == nil) != (want.text != "") || !strings.Contains(left, want.text) {
-			t.Errorf("%s: %v\n%s", name, err, left)
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, m := range matches(c.code, c.text) {
+				got = append(got, c.code[m[0]:m[1]])
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestParseList(t *testing.T) {
+	t.Parallel()
+	got, err := parseList("# a remark\n\nR2 W1 a.b: goes wrong\n@ x/y.f\n- a\n- b\n+ c\n- d\n@ z.sql\n- e\n+ f\n+ g\ntests p q\n")
+	if err != nil || len(got) != 1 {
+		t.Fatal(got, err)
+	}
+	g := got[0]
+	edits := []edit{{"x/y.f", "a\nb", "c"}, {"x/y.f", "d", ""}, {"z.sql", "e", "f\ng"}}
+	if !slices.Equal(g.edits, edits) || g.name != "a.b" || !slices.Equal(g.tests, []string{"p", "q"}) || len(g.rules) != 2 {
+		t.Errorf("read %+v", g)
+	}
+	for _, bad := range []string{"R2 a", "R99 a: b", "R2 a: b", "R2 a: b\n- c", "R2 a: b\n@ x\n+ c", "R2 a: b\n@ x\nwhy"} {
+		if _, err := parseList(bad); err == nil {
+			t.Errorf("%q is accepted", bad)
 		}
 	}
 }
 
-func TestSQLIsLookedAt(t *testing.T) {
+func TestSplitAnchor(t *testing.T) {
 	t.Parallel()
-	for text, ok := range map[string]bool{
-		"CREATE TABLE t (a, PRIMARY KEY (a));": true,
-		"CREATE TABLE t (a, -- (\n b);":        true,
-		"CREATE TABLE t (a, PRIMARY KEY (a);":  false,
-		"CREATE TABLE t (a, );":                false,
-		"CREATE TABLE t (a, , b);":             false,
+	for anchor, want := range map[string][2]string{
+		"store/sqlite.claim.serves":        {"store/sqlite", "claim.serves"},
+		"internal/engine":                  {"internal/engine", ""},
+		"decide.Backoff":                   {"decide", "Backoff"},
+		".Client.Run":                      {".", "Client.Run"},
+		".":                                {".", ""},
+		"store/sqlite/migrations/0001.sql": {"store/sqlite", ""},
 	} {
-		if err := readable("x.sql", "", text); (err == nil) != ok {
-			t.Errorf("%q: %v", text, err)
+		pkg, decl := splitAnchor(anchor)
+		if pkg != want[0] || decl != want[1] {
+			t.Errorf("%s is %s and %s, want %v", anchor, pkg, decl, want)
 		}
-	}
-}
-
-func TestOutcomesAreJudged(t *testing.T) {
-	t.Parallel()
-	text := "--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/b (0.00s)\n        --- FAIL: TestA/b/c (0.00s)\n--- FAIL: TestD (0.00s)\n"
-	if got := leaves(text); !slices.Equal(got, []string{"TestA/b/c", "TestD"}) {
-		t.Errorf("the failed tests are %q", got)
-	}
-	o := outcome{text: "=== RUN   TestA\n=== RUN   TestA/b\n"}
-	if !o.ran(1) || o.ran(2) {
-		t.Error("a subtest ran, and nothing below it")
-	}
-	if v := (outcome{}).judge(false); v.killed || v.err != nil {
-		t.Errorf("tests that pass kill nothing: %+v", v)
-	}
-	late := outcome{err: os.ErrDeadlineExceeded, late: true}
-	if v := late.judge(false); v.killed || v.err == nil {
-		t.Errorf("a test that hangs says nothing: %+v", v)
-	}
-	if v := late.judge(true); !v.killed {
-		t.Errorf("a test that may hang kills: %+v", v)
 	}
 }

@@ -2,158 +2,103 @@ package main
 
 import (
 	"fmt"
-	"io/fs"
-	"path"
+	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
-// guard is one entry of the lists: a guard of the law, how to take it out,
-// and the test that must then fail.
+// guard is one entry of the list: a condition or a statement that upholds a
+// rule, and how to take it out.
 type guard struct {
+	line  int
+	rules []string // as in "R2" or "§4"
 	name  string
-	laws  []string // the rules it upholds, as in "R2" or "§4"
-	file  string   // from the root of the module
-	hunks []hunk
-	why   string // what would go wrong without it
-
-	dies  test          // what must fail without it
-	hangs time.Duration // a test that has not ended by then has failed; 0: it has to fail
-	spare string        // instead of dies: why nothing can fail without it
-
-	at string // list:line, for messages
+	why   string // what goes wrong without it
+	edits []edit
+	tests []string // the packages of which at least one test must fail
 }
 
-// hunk is one replacement in the file.
-type hunk struct {
-	in       string // the declaration that it is in, as in "claim.serves"; "": anywhere
+// edit replaces a piece of one declaration.
+type edit struct {
+	anchor   string // a package, a declaration of one, or an SQL file
 	old, new string
 }
 
-// test is what `go test` is asked to run.
-type test struct {
-	pkg string // folder, from the root of the module; "." is the root
-	run string // as for -run
-}
+// The rules that an entry can name: docs/leases.md has them. NS stands for
+// namespaces, IK for idempotency keys, I1 to I12 for the invariants.
+var ruleName = regexp.MustCompile(`^(R([1-9]|1[0-8])|W[1-5]|§[346]|NS|IK|I([1-9]|1[0-2]))$`)
 
-func (t test) String() string { return t.pkg + " " + t.run }
-
-// readLists reads every list of a folder, in the order of their names.
-func readLists(fsys fs.FS, dir string) ([]guard, error) {
-	names, err := fs.Glob(fsys, path.Join(dir, "*.txt"))
-	if err != nil {
-		return nil, fmt.Errorf("find the lists: %w", err)
-	}
-	var all []guard
-	for _, name := range names {
-		text, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			return nil, fmt.Errorf("read a list: %w", err)
-		}
-		list, err := parseList(path.Base(name), string(text))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, list...)
-	}
-	return all, nil
-}
-
-// parseList reads one list: paragraphs, of which a "file" alone holds for all
-// that follow, a "#" begins a remark, and every other is a guard.
-func parseList(name, text string) ([]guard, error) {
+// parseList reads entries, which are paragraphs:
+//
+//	R8 R2 finish.epoch: a holder of an earlier lease could end the task
+//	@ store/sqlite.sqlGuard
+//	- AND lease_epoch = ?3
+//	+ AND (lease_epoch = ?3 OR 1=1)
+//	tests store/sqlite .
+//
+// A paragraph has one or more edits; an edit without a + line removes the
+// text, and lines that follow each other belong together. Without a tests line
+// the package of the first anchor is tested. A line that begins with # is a
+// remark.
+func parseList(text string) ([]guard, error) {
 	var list []guard
-	file := ""
-	lines := strings.Split(text, "\n")
-	for i := 0; i < len(lines); {
-		if lines[i] == "" || strings.HasPrefix(lines[i], "#") {
-			i++
+	var g *guard
+	anchor, last := "", ""
+	for i, line := range strings.Split(text, "\n") {
+		mark, rest, _ := strings.Cut(line, " ")
+		switch {
+		case line == "":
+			g, anchor = nil, ""
 			continue
-		}
-		end := i
-		for end < len(lines) && lines[end] != "" {
-			end++
-		}
-		g := guard{file: file, at: fmt.Sprintf("%s:%d", name, i+1)}
-		for ; i < end; i++ {
-			if err := g.line(lines[i]); err != nil {
-				return nil, fmt.Errorf("%s:%d: %w", name, i+1, err)
+		case strings.HasPrefix(line, "#"):
+			continue
+		case g == nil:
+			list = append(list, guard{line: i + 1})
+			g = &list[len(list)-1]
+			if err := g.head(line); err != nil {
+				return nil, fmt.Errorf("line %d: %w", i+1, err)
 			}
-		}
-		switch missing := g.missing(); {
-		case g.name == "" && len(g.hunks) == 0:
-			file = g.file
-		case missing != "":
-			return nil, fmt.Errorf("%s: guard %q has no %s", g.at, g.name, missing)
+		case mark == "@":
+			anchor = rest
+		case (mark == "-" || mark == "+") && anchor == "":
+			return nil, fmt.Errorf("line %d: no @ line before it says where the change is", i+1)
+		case mark == "-" && last != "-":
+			g.edits = append(g.edits, edit{anchor: anchor, old: rest})
+		case mark == "-":
+			g.edits[len(g.edits)-1].old += "\n" + rest
+		case mark == "+" && (last == "-" || last == "+"):
+			e := &g.edits[len(g.edits)-1]
+			e.new = strings.TrimPrefix(e.new+"\n"+rest, "\n")
+		case mark == "tests":
+			g.tests = strings.Fields(rest)
 		default:
-			list = append(list, g)
+			return nil, fmt.Errorf("line %d: want @, -, + or tests, not %q", i+1, line)
+		}
+		last = mark
+	}
+	for i := range list {
+		if g := &list[i]; len(g.edits) == 0 || slices.ContainsFunc(g.edits, func(e edit) bool { return strings.TrimSpace(e.old) == "" }) {
+			return nil, fmt.Errorf("line %d: guard %s has no change", g.line, g.name)
+		} else if len(g.tests) == 0 {
+			pkg, _ := splitAnchor(g.edits[0].anchor)
+			g.tests = []string{pkg}
 		}
 	}
 	return list, nil
 }
 
-// line adds one line of a paragraph.
-func (g *guard) line(line string) error {
-	if in, ok := strings.CutPrefix(line, "@@"); ok {
-		g.hunks = append(g.hunks, hunk{in: strings.TrimSpace(in)})
-		return nil
+// head reads the first line: rules, name, and what goes wrong.
+func (g *guard) head(line string) error {
+	before, why, ok := strings.Cut(line, ": ")
+	words := strings.Fields(before)
+	if !ok || len(words) < 2 {
+		return fmt.Errorf("want RULES NAME: WHY, not %q", line)
 	}
-	if strings.ContainsRune("-+ ", rune(line[0])) {
-		if len(g.hunks) == 0 {
-			return fmt.Errorf("a change without an @@ line before it: %q", line)
+	g.rules, g.name, g.why = words[:len(words)-1], words[len(words)-1], why
+	for _, r := range g.rules {
+		if !ruleName.MatchString(r) {
+			return fmt.Errorf("%s is no rule", r)
 		}
-		h := &g.hunks[len(g.hunks)-1]
-		if line[0] != '+' {
-			h.old += line[1:] + "\n"
-		}
-		if line[0] != '-' {
-			h.new += line[1:] + "\n"
-		}
-		return nil
-	}
-	key, value, _ := strings.Cut(line, " ")
-	value = strings.TrimSpace(value)
-	switch key {
-	case "guard":
-		g.name = value
-	case "law":
-		g.laws = strings.Fields(value)
-	case "file":
-		g.file = value
-	case "why":
-		g.why = value
-	case "dies":
-		g.dies.pkg, g.dies.run, _ = strings.Cut(value, " ")
-	case "hangs":
-		var err error
-		if g.hangs, err = time.ParseDuration(value); err != nil || g.hangs <= 0 {
-			return fmt.Errorf("hangs %q: want how long to wait for the test, as in 10s", value)
-		}
-	case "spare":
-		g.spare = value
-	default:
-		return fmt.Errorf("unknown key %q: want guard, law, file, why, dies, hangs or spare, or a change that begins with -, + or a space", key)
 	}
 	return nil
-}
-
-// missing names what the guard lacks, "" when it is whole.
-func (g *guard) missing() string {
-	empty := func(h hunk) bool { return strings.TrimSpace(h.old) == "" || h.old == h.new }
-	switch {
-	case g.name == "":
-		return "name"
-	case len(g.laws) == 0:
-		return "law"
-	case g.file == "":
-		return "file"
-	case g.why == "":
-		return "why"
-	case len(g.hunks) == 0 || slices.ContainsFunc(g.hunks, empty):
-		return "change"
-	case (g.dies.run == "") == (g.spare == ""):
-		return "one of dies and spare"
-	}
-	return ""
 }

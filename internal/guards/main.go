@@ -1,31 +1,25 @@
-// Command guards shows that every guard of the lease law has a test that
-// fails without it.
+// Command guards shows that each rule of leases, dispatch and fencing has tests
+// that fail when its guard is removed.
 //
-// The folder lists holds the guards, by topic: where each stands, the change
-// that takes it out, and the test that must notice. The command takes them out
-// one at a time, in an overlay for the go command, so the tree is never
-// touched, and runs that test:
+// guards.txt lists the guards: the rule, the declaration that holds the guard,
+// and the change that takes it out. The command takes them out one at a time, in
+// an overlay for the go command, so that the tree is not touched, and runs the
+// tests of the packages that the entry names:
 //
-//	go run ./internal/guards                # all: some minutes
-//	go run ./internal/guards -only claim    # those whose name matches
-//	go run ./internal/guards -run . -only x # with every test of the package: who notices?
-//	go run ./internal/guards -list          # names, rules and reasons
+//	go run ./internal/guards              # all
+//	go run ./internal/guards -only R7     # those whose rule, name or package matches
+//	go run ./internal/guards -list        # rules, names and reasons
 //
-// It prints a line for each and exits with 1 when a guard can be taken out
-// unnoticed. What must hold for a guard to count: its test passes while the
-// guard is in place, the code compiles without it, and the test ends.
-//
-// An entry marked spare is a guard that nothing can notice, with the reason.
-// The command leaves those alone unless it is asked for them (-spare); then it
-// is their survival that is expected.
-//
-// The package does not invent mutations: what is not in the lists is not
-// shown. Its own test keeps the lists in step with the code.
+// It prints a line for each and exits with 1 when a guard can be removed
+// unnoticed, when its anchor is not found, or when the code without it does not
+// compile. The list names one or a few guards for each rule; what tests notice
+// beyond that is measured by internal/mutants.
 package main
 
 import (
 	"context"
-	"embed"
+	_ "embed"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -34,15 +28,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/goweaver/weaver/internal/group"
 )
 
-//go:embed lists/*.txt
-var lists embed.FS
+//go:embed guards.txt
+var list string
 
 func main() {
 	if err := run(context.Background(), os.Stdout, os.Args[1:]); err != nil {
@@ -51,72 +43,57 @@ func main() {
 	}
 }
 
-// options are the flags.
-type options struct {
-	only    *regexp.Regexp
-	list    bool
-	run     string
-	spare   bool
-	workers int
-	timeout time.Duration
-}
-
-func parse(args []string) (options, error) {
-	var o options
-	fs := flag.NewFlagSet("guards", flag.ContinueOnError)
-	only := fs.String("only", "", "only guards whose name, law or file matches this `regexp`")
-	fs.BoolVar(&o.list, "list", false, "list the guards and take none out")
-	fs.StringVar(&o.run, "run", "", "run the tests of the package that match this `regexp` instead, and name all that fail")
-	fs.BoolVar(&o.spare, "spare", false, "take out those marked spare, which must survive all tests of their package")
-	fs.IntVar(&o.workers, "p", 2, "how many at a time")
-	fs.DurationVar(&o.timeout, "timeout", time.Minute, "for one guard's test")
-	if err := fs.Parse(args); err != nil {
-		return o, err
-	}
-	var err error
-	if o.only, err = regexp.Compile(*only); err != nil {
-		return o, fmt.Errorf("-only: %w", err)
-	}
-	if o.spare && o.run == "" {
-		o.run = "."
-	}
-	return o, nil
-}
-
 func run(ctx context.Context, out io.Writer, args []string) error {
-	o, err := parse(args)
-	if err != nil {
+	fs := flag.NewFlagSet("guards", flag.ContinueOnError)
+	only := fs.String("only", "", "only guards whose rules, name or anchor match this `regexp`")
+	show := fs.Bool("list", false, "list the guards and remove none")
+	short := fs.Bool("short", true, "run the tests with -short")
+	timeout := fs.Duration("timeout", 3*time.Minute, "for the tests of one guard; tests that do not end have failed")
+	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	all, err := readLists(lists, "lists")
+	matching, err := regexp.Compile(*only)
 	if err != nil {
-		return err
+		return fmt.Errorf("-only: %w", err)
 	}
-	var chosen []guard
-	for _, g := range all {
-		if (g.spare != "") == (o.spare && !o.list) && o.only.MatchString(g.name+" "+strings.Join(g.laws, " ")+" "+g.file) {
-			chosen = append(chosen, g)
-		}
-	}
-	if len(chosen) == 0 {
-		return errors.New("no guard matches")
-	}
-	if o.list {
-		for _, g := range chosen {
-			fmt.Fprintf(out, "%-32s %-12s %s\n", g.name, strings.Join(g.laws, " "), g.why)
-		}
-		return nil
+	all, err := parseList(list)
+	if err != nil {
+		return fmt.Errorf("guards.txt: %w", err)
 	}
 	root, err := moduleRoot(ctx)
 	if err != nil {
 		return err
 	}
-	temp, err := os.MkdirTemp("", "guards")
-	if err != nil {
-		return err
+	b := &bench{code: newModule(root), flags: []string{"-vet=off", "-failfast", "-short=" + strconv.FormatBool(*short), "-timeout=" + timeout.String()}}
+	counts := make(map[verdict]int)
+	for i := range all {
+		g := &all[i]
+		if !matching.MatchString(strings.Join(g.rules, " ") + " " + g.name + " " + g.edits[0].anchor) {
+			continue
+		}
+		if *show {
+			fmt.Fprintf(out, "%-12s %-28s %s\n", strings.Join(g.rules, " "), g.name, g.why)
+			continue
+		}
+		began := time.Now()
+		v, by := b.try(ctx, g)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		counts[v]++
+		fmt.Fprintf(out, "%-9s %-28s %5.1f s  %s\n", v, g.name, time.Since(began).Seconds(), by)
 	}
-	defer func() { _ = os.RemoveAll(temp) }() // it is the system's folder for such
-	return tryAll(ctx, out, newBench(root, temp, o.timeout), chosen, o)
+	if *show {
+		return nil
+	}
+	fmt.Fprintf(out, "%d killed, %d survived, %d wrong\n", counts[killed], counts[survived], counts[wrong])
+	switch {
+	case counts[wrong] > 0:
+		return errors.New("some entries do not fit the code: update their anchors")
+	case counts[survived] > 0:
+		return errors.New("some guards can be removed unnoticed: write the test that fails without them")
+	}
+	return nil
 }
 
 // moduleRoot finds the module that the command is run in.
@@ -128,57 +105,86 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(file))), nil
 }
 
-// tryAll takes the guards out, some at a time, and sums up.
-func tryAll(ctx context.Context, out io.Writer, b *bench, guards []guard, o options) error {
-	began := time.Now()
-	var mu sync.Mutex // guards the rest
-	next, killed, survived, wrong := 0, 0, 0, 0
-	take := func() *guard {
-		mu.Lock()
-		defer mu.Unlock()
-		if next == len(guards) {
-			return nil
-		}
-		next++
-		return &guards[next-1]
+// bench runs tests.
+type bench struct {
+	code  *module
+	flags []string
+}
+
+// verdict is what became of a guard.
+type verdict string
+
+const (
+	killed   verdict = "killed"
+	survived verdict = "SURVIVED"
+	wrong    verdict = "WRONG"
+)
+
+var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+
+// try removes one guard and runs its tests, and before that the same tests with
+// the guard in place, a result that the go command caches. The text says what
+// noticed, or what is wrong.
+func (b *bench) try(ctx context.Context, g *guard) (verdict, string) {
+	files, err := b.code.without(g)
+	if err != nil {
+		return wrong, err.Error()
 	}
-	report := func(g *guard, v verdict, took time.Duration) {
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case v.err != nil:
-			wrong++
-			fmt.Fprintf(out, "WRONG     %-32s %v\n", g.name, v.err)
-		case v.killed:
-			killed++
-			fmt.Fprintf(out, "killed    %-32s %5.1f s  by %s\n", g.name, took.Seconds(), v.by)
-		default:
-			survived++
-			fmt.Fprintf(out, "SURVIVED  %-32s %5.1f s  %s\n", g.name, took.Seconds(), g.dies)
-		}
+	if out, err := b.test(ctx, g.tests); err != nil {
+		return wrong, fmt.Sprintf("the tests fail with the guard in place: %v\n%s", err, out)
 	}
-	hands := group.New(ctx)
-	for range max(1, o.workers) {
-		hands.Go("guards", func(ctx context.Context) error {
-			for g := take(); g != nil && ctx.Err() == nil; g = take() {
-				start := time.Now()
-				v := b.try(ctx, g, o.run)
-				report(g, v, time.Since(start))
-			}
-			return ctx.Err()
-		})
+	dir, err := os.MkdirTemp("", "guards")
+	if err != nil {
+		return wrong, err.Error()
 	}
-	if err := hands.Wait(); err != nil {
-		return err
+	defer func() { _ = os.RemoveAll(dir) }() // it is the system's folder for such
+	overlay, err := writeOverlay(dir, files)
+	if err != nil {
+		return wrong, err.Error()
 	}
-	fmt.Fprintf(out, "%d guards, %d killed, %d survived, %d wrong, in %.0f s\n", len(guards), killed, survived, wrong, time.Since(began).Seconds())
+	out, err := b.test(ctx, g.tests, "-overlay="+overlay)
+	var exit *exec.ExitError
 	switch {
-	case wrong > 0:
-		return errors.New("some entries say nothing about their guard: mend the lists")
-	case o.spare && killed > 0:
-		return errors.New("some guards marked spare have a test: name it in their entry")
-	case !o.spare && survived > 0:
-		return errors.New("some guards can be taken out unnoticed: write the test that fails without them")
+	case err == nil:
+		return survived, ""
+	case !errors.As(err, &exit), strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
+		return wrong, fmt.Sprintf("%v\n%s", err, out)
+	case strings.Contains(out, "panic: test timed out after"):
+		return killed, "by a test that does not end"
 	}
-	return nil
+	name := "the end of the process"
+	for i, m := range failure.FindAllStringSubmatch(out, -1) {
+		if i == 0 || strings.HasPrefix(m[1], name+"/") {
+			name = m[1]
+		}
+	}
+	return killed, "by " + name
+}
+
+func (b *bench) test(ctx context.Context, packages []string, more ...string) (string, error) {
+	args := append(append([]string{"test"}, b.flags...), more...)
+	for _, p := range packages {
+		args = append(args, "./"+p)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = b.code.root
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// writeOverlay tells the go command to read other files in the place of some.
+func writeOverlay(dir string, files map[string]string) (string, error) {
+	replace := make(map[string]string)
+	for file, text := range files {
+		replace[file] = filepath.Join(dir, strconv.Itoa(len(replace))+filepath.Ext(file))
+		if err := os.WriteFile(replace[file], []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, "overlay.json")
+	return name, os.WriteFile(name, text, 0o600)
 }
