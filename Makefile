@@ -55,8 +55,14 @@ soak-disk: ## Every write and sync of the disk faults, every power cut
 soak-storm: ## 200 processes killed in the middle of work
 	WEAVER_STORM=full $(GO) test ./internal/stormtest -run '^TestKillStorm$$' -v -timeout=1h
 
-soak-guards: ## Remove every guard, one at a time, and see its test fail
+soak-guards: ## Remove every guard, one at a time, and see a test fail
 	$(GO) run ./internal/guards
+
+# Flags and packages, as in: make mutants MUTANTS='-n 200 -seed 7 ./decide'
+MUTANTS ?=
+.PHONY: mutants
+mutants: ## Change the code in small ways, a sample per package, and count what no test notices
+	$(GO) run ./internal/mutants $(MUTANTS)
 
 soak-long: ## Twenty minutes of mixed load: goroutines, files, memory, log
 	WEAVER_SOAK=20m $(GO) test ./internal/stormtest -run '^TestLongRun$$' -v -timeout=1h

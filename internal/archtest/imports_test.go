@@ -67,10 +67,14 @@ var houseOrder = map[string]rule{
 	"internal/migrate":    {ours: join(words, "store")},
 	"internal/engine":     {ours: join(ports, "internal/group", "internal/batch")},
 	"internal/faultstore": {ours: join(words, "store")},
-	"internal/guards":     {ours: []string{"internal/group"}},
+	"internal/guards":     {},
+	"internal/mutants":    {ours: []string{"internal/mutants/mutant"}},
 	"internal/archtest":   {},
-	"internal/stormtest":  {},
-	"internal/disktest":   {libs: []string{ncruces}},
+
+	"internal/mutants/mutant": {},
+
+	"internal/stormtest": {},
+	"internal/disktest":  {libs: []string{ncruces}},
 	"internal/simtest": {
 		ours:     join(all, "internal/..."),
 		testLibs: []string{"pgregory.net/rapid", "github.com/anishathalye/porcupine", "go.uber.org/goleak"},
