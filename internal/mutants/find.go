@@ -14,14 +14,14 @@ type mutation struct {
 	id    int // 1… within a package; set when it is chosen
 	file  *source
 	line  int // where it begins
-	below int // lines further down in a text of several
+	col   int // of the whole text where it is in a text of several lines
 	what  string
 	edits []edit
 	names []string // the package constants that hold the changed text
 }
 
 func (m *mutation) String() string {
-	return fmt.Sprintf("%s:%d %s", m.file.name, m.line+m.below, m.what)
+	return fmt.Sprintf("%s:%d:%d: %s", m.file.name, m.line, m.col, m.what)
 }
 
 // edit replaces a range of the source, which is empty for what only wraps the
@@ -79,7 +79,8 @@ func find(file *source) []*mutation {
 }
 
 func (f *finder) add(n ast.Node, what string, edits ...edit) {
-	f.found = append(f.found, &mutation{file: f.file, line: f.file.line(n.Pos()), what: what, edits: edits, names: f.names})
+	at := f.file.fset.Position(n.Pos())
+	f.found = append(f.found, &mutation{file: f.file, line: at.Line, col: at.Column, what: what, edits: edits, names: f.names})
 }
 
 // wrap surrounds a node.
@@ -195,7 +196,7 @@ func (f *finder) literal(lit *ast.BasicLit) {
 	for _, v := range sqlVariants(text) {
 		f.add(lit, v.what, f.wrap(lit, call, ", "+strconv.Quote(v.text)+")")...)
 		if lit.Value[0] == '`' {
-			f.found[len(f.found)-1].below = v.line
+			f.found[len(f.found)-1].line += v.line
 		}
 	}
 }

@@ -76,7 +76,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	fs.BoolVar(&o.short, "short", true, "run the tests with -short")
 	fs.BoolVar(&o.list, "list", false, "list the mutants and run none")
 	fs.BoolVar(&o.verbose, "v", false, "name the test that notices, for each mutant")
-	only := fs.String("only", "", "only mutants whose `file:line what` matches")
+	only := fs.String("only", "", "only mutants whose `file:line:column: what` matches")
 	fs.DurationVar(&o.timeout, "timeout", 5*time.Minute, "for one test without a mutant")
 	if err := fs.Parse(args); err != nil {
 		return err

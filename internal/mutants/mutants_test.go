@@ -126,13 +126,13 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"killed      7 SQL condition always true: a = 1  TestQuery",
-		"survived    7 SQL condition always true: b = 2",
-		"killed      14 n > limit: negated  TestClamp",
-		"survived    14 n > limit: > becomes >=",
-		"killed      22 a && !b: && becomes ||  TestBoth",
-		"killed      23 !b: negated  TestBoth",
-		"not reached 27 n + 1: + becomes -",
+		"killed      7:37: SQL condition always true: a = 1  TestQuery",
+		"survived    7:37: SQL condition always true: b = 2",
+		"killed      14:5: n > limit: negated  TestClamp",
+		"survived    14:5: n > limit: > becomes >=",
+		"killed      22:9: a && !b: && becomes ||  TestBoth",
+		"killed      23:3: !b: negated  TestBoth",
+		"not reached 27:35: n + 1: + becomes -",
 	} {
 		if text := strings.ReplaceAll(out.String(), "internal/mutants/testdata/sample/sample.go:", ""); !strings.Contains(text, line) {
 			t.Errorf("the output does not say %q:\n%s", line, &out)

@@ -100,7 +100,7 @@ func (b *bench) prepare(ctx context.Context) error {
 	for {
 		b.chosen = slices.Clone(all[:min(b.n, len(all))])
 		slices.SortFunc(b.chosen, func(a, b *mutation) int {
-			return cmp.Or(cmp.Compare(a.file.name, b.file.name), cmp.Compare(a.line, b.line), cmp.Compare(a.what, b.what))
+			return cmp.Or(cmp.Compare(a.file.name, b.file.name), cmp.Compare(a.line, b.line), cmp.Compare(a.col, b.col), cmp.Compare(a.what, b.what))
 		})
 		if b.list {
 			return nil

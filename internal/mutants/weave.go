@@ -41,7 +41,6 @@ func parseSource(path, name, text string) (*source, error) {
 }
 
 func (s *source) offset(p token.Pos) int { return s.fset.Position(p).Offset }
-func (s *source) line(p token.Pos) int   { return s.fset.Position(p).Line }
 
 func (s *source) exact(n ast.Node) string { return s.whole[s.offset(n.Pos()):s.offset(n.End())] }
 
