@@ -188,7 +188,7 @@ func (b *bench) binary(pkg string) string {
 var subtest = regexp.MustCompile(`(?m)^=== RUN   [^/\s]+/([^/\s]+)$`)
 
 // splitAbove is how long a test takes whose subtests are units.
-const splitAbove = time.Second
+const splitAbove = 5 * time.Second
 
 // explore runs a unit without any mutant and keeps what it reaches.
 func (b *bench) explore(ctx context.Context, u *unit) error {
