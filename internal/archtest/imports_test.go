@@ -71,10 +71,13 @@ var houseOrder = map[string]rule{
 	"internal/notify":     {ours: join(words, "store")},
 	"internal/engine":     {ours: join(ports, "internal/group", "internal/batch")},
 	"internal/faultstore": {ours: join(words, "store")},
-	"internal/guards":     {ours: []string{"internal/group"}},
-	"internal/mutants":    {ours: []string{"internal/group"}},
+	"internal/guards":     {},
+	"internal/mutants":    {ours: []string{"internal/mutants/mutant"}},
 	"internal/archtest":   {},
 	"internal/disktest":   {libs: []string{ncruces}},
+
+	"internal/mutants/mutant": {},
+
 	"internal/systemtest": {},
 	"internal/systemtest/...": {
 		ours:     join(all, "internal/..."),
