@@ -42,11 +42,15 @@ var targets = []target{
 	{"decide", []string{"decide"}},
 	{"store", []string{"store", "store/memstore"}},
 	{"internal/rules", []string{"internal/rules", "store/memstore"}},
+	{"internal/propagate", []string{"internal/propagate"}},
+	{"internal/lane", []string{"internal/lane", "store/sqlite"}},
 	{"internal/batch", []string{"internal/batch"}},
 	{"internal/migrate", []string{"internal/migrate"}},
 	{"internal/engine", []string{"internal/engine", "."}},
 	{"store/memstore", []string{"store/memstore"}},
 	{"store/sqlite", []string{"store/sqlite"}},
+	{"store/sqlite/internal/commit", []string{"store/sqlite/internal/commit", "store/sqlite"}},
+	{"store/sqlite/internal/conn", []string{"store/sqlite/internal/conn", "store/sqlite"}},
 }
 
 // options are the flags.
@@ -147,9 +151,9 @@ func tryAll(ctx context.Context, root string, o options, names []string) error {
 	if len(results) == 0 {
 		return errors.New("no such package")
 	}
-	fmt.Fprintf(o.log, "\n%-18s %9s %7s %7s %9s %9s %11s %6s %6s\n", "package", "possible", "mutants", "killed", "timed out", "survived", "not reached", "score", "took")
+	fmt.Fprintf(o.log, "\n%-28s %9s %7s %7s %9s %9s %11s %6s %6s\n", "package", "possible", "mutants", "killed", "timed out", "survived", "not reached", "score", "took")
 	for _, r := range results {
-		fmt.Fprintf(o.log, "%-18s %9d %7d %7d %9d %9d %11d %5.0f%% %5.0fs\n", r.pkg, r.total, r.mutants(), r.counts[killed],
+		fmt.Fprintf(o.log, "%-28s %9d %7d %7d %9d %9d %11d %5.0f%% %5.0fs\n", r.pkg, r.total, r.mutants(), r.counts[killed],
 			r.counts[timedOut], r.counts[survived], r.counts[notReached], r.score(), r.took.Seconds())
 	}
 	return nil
