@@ -34,7 +34,7 @@ func TestAnchors(t *testing.T) {
 // Rules without an entry, and why.
 var without = map[string]string{
 	"R11": "the ledger of orders is not built",
-	"R14": "a property of several processes: internal/stormtest runs them",
+	"R14": "a property of several processes: internal/systemtest/soak runs them",
 	"R15": "one writer at a time: SQLite has no order of locks",
 	"W4":  "there is no broker to publish to",
 	"I5":  "the ledger of orders is not built",

@@ -172,7 +172,7 @@ func (b *bench) test(ctx context.Context, packages []string, more ...string) (st
 	return string(out), err
 }
 
-// writeOverlay tells the go command to read other files in the place of some.
+// writeOverlay makes the go command read other files in the place of some.
 func writeOverlay(dir string, files map[string]string) (string, error) {
 	replace := make(map[string]string)
 	for file, text := range files {

@@ -216,7 +216,7 @@ func (s *source) apply(edits []edit) string {
 	return text.String()
 }
 
-// writeOverlay tells the go command to read the woven files in the place of
+// writeOverlay makes the go command read the woven files in the place of
 // the real ones.
 func writeOverlay(dir string, woven map[string]string) (string, error) {
 	replace := make(map[string]string)
