@@ -54,7 +54,7 @@ e2e: ## Run the tests that build programs or write much (TestE2E…)
 	@GO='$(GO)' scripts/e2e.sh
 
 # What takes long, each by itself: hours on two cores.
-SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-long soak-race
+SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-long soak-race soak-guards
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); or one of soak-NAME
 
@@ -81,6 +81,20 @@ soak-long: ## Twenty minutes of mixed load: goroutines, files, memory, log
 SOAK ?= 20
 soak-race: ## The tests of stores, engine and root package SOAK times (20) under the race detector
 	@cc="$$(scripts/cc.sh)"; set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on -count=$(SOAK) -timeout=4h ./store/... ./internal/engine/... .
+
+soak-guards: guards ## The same as make guards
+
+# Flags, as in: make guards GUARDS='-only R7'
+GUARDS ?=
+.PHONY: guards
+guards: ## Remove every guard of the rules, one at a time, and see a test fail
+	$(GO) run ./internal/guards $(GUARDS)
+
+# Flags and packages, as in: make mutants MUTANTS='-n 200 -seed 7 ./decide'
+MUTANTS ?=
+.PHONY: mutants
+mutants: ## Change the code in small ways, a sample per package, and count what no test notices
+	$(GO) run ./internal/mutants $(MUTANTS)
 
 # Flags for the benchmarks, as in: make bench BENCH='-runs 1 -only noop'
 BENCH ?=

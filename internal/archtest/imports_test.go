@@ -72,8 +72,8 @@ var importRules = map[string]rule{
 	"internal/engine":     {ours: join(ports, "internal/group", "internal/batch")},
 	"internal/storehook":  {ours: join(values, "store")},
 	"internal/faultstore": {ours: join(values, "store", "internal/storehook")},
-	"internal/guards":     {ours: []string{"internal/group"}},
-	"internal/mutants":    {ours: []string{"internal/group", "internal/mutants/mutant"}},
+	"internal/guards":     {},
+	"internal/mutants":    {ours: []string{"internal/mutants/mutant"}},
 	"internal/archtest":   {},
 	"internal/disktest":   {libs: []string{ncruces}},
 

@@ -169,6 +169,43 @@ func TestPhases(t *testing.T) {
 	g.run(t, &b) // the batch is empty again
 }
 
+// Rows of a list are in the order of their first field, whatever the order of
+// the moves: stores lock rows in that order.
+func TestListsAreSorted(t *testing.T) {
+	t.Parallel()
+	var edges [][2]byte
+	var lower, ready, dispatch []string
+	var jobs []task.ID
+	var b propagate.Batch
+	for n := byte(29); n >= 20; n-- {
+		edges = append(edges, [2]byte{1, n})
+		b.Recount(id(n + 100))
+	}
+	for n := byte(20); n < 30; n++ {
+		lower = append(lower, fmt.Sprintf("%d by 1", n))
+		ready = append(ready, fmt.Sprintf("%d ready/", n))
+		dispatch = append(dispatch, fmt.Sprintf("%d in 0s", n))
+		jobs = append(jobs, id(n+100))
+	}
+	g := newGraph(edges...)
+	b.End(id(1), task.Succeeded, true)
+	got := g.run(t, &b, "mark 1", "lower "+strings.Join(lower, ", "), "ready "+strings.Join(ready, ", "),
+		"dispatch "+strings.Join(dispatch, ", "), "count 11")
+	if want := append([]task.ID{job}, jobs...); !slices.Equal(got.Jobs, want) {
+		t.Errorf("jobs %v, want %v", got.Jobs, want)
+	}
+}
+
+// A job whose tasks did not move has its state derived anew.
+func TestRecount(t *testing.T) {
+	t.Parallel()
+	var b propagate.Batch
+	b.Recount(job)
+	if got := newGraph().run(t, &b, "count 1"); !slices.Equal(got.Jobs, []task.ID{job}) {
+		t.Errorf("jobs %v", got.Jobs)
+	}
+}
+
 func TestTwoNeedsOfOneBatchBothCount(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]byte{{1, 2}, {2, 1}} {
@@ -225,5 +262,17 @@ func TestAnErrorEndsTheRun(t *testing.T) {
 		if _, err := b.Run(g, now); !errors.Is(err, errBroken) || !strings.HasPrefix(g.log[len(g.log)-1], op+" ") {
 			t.Errorf("%s failed: %v after %v", op, err, g.log)
 		}
+	}
+}
+
+func TestAnErrorOfDispatchEndsTheRun(t *testing.T) {
+	t.Parallel()
+	g := newGraph([2]byte{1, 2})
+	g.fail = "dispatch"
+	var b propagate.Batch
+	b.Dispatch(store.DispatchRow{Task: id(9), AvailableAt: now})
+	b.End(id(1), task.Succeeded, true)
+	if _, err := b.Run(g, now); !errors.Is(err, errBroken) || !slices.Equal(g.log, []string{"dispatch 9 in 0s"}) {
+		t.Errorf("%v after %v", err, g.log)
 	}
 }

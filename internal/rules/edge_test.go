@@ -51,7 +51,7 @@ func TestUnmetFailure(t *testing.T) {
 			t.Errorf("%s: %+v", kind, got)
 		}
 	}
-	if got := rules.TaskName("", task.ID{}); got != (task.ID{}).String() {
+	if got := rules.TaskName("", task.ID{1}); got != (task.ID{1}).String() {
 		t.Errorf("TaskName without a node: %s", got)
 	}
 }

@@ -84,6 +84,13 @@ func TestResolveFinish(t *testing.T) {
 			true,
 		},
 		{
+			"mark dead with an instant that only stores fill in",
+			store.Finish{Outcome: task.OutcomeFailure, Error: failure, Decision: &task.Decision{Kind: task.DecideMarkDead, NextReadyAt: now}},
+			none,
+			rules.Transition{State: task.Failed, Outcome: task.OutcomeFailure, Failure: failure, Decision: &task.Decision{Kind: task.DecideMarkDead}},
+			true,
+		},
+		{
 			"block", decided(task.DecideBlock, 0), none,
 			rules.Transition{State: task.Blocked, Waiting: task.WaitManual, Outcome: task.OutcomeFailure, Failure: failure, Decision: &task.Decision{Kind: task.DecideBlock}},
 			true,
@@ -162,6 +169,20 @@ func equal(a, b any) bool {
 	x, errA := json.Marshal(a)
 	y, errB := json.Marshal(b)
 	return errA == nil && errB == nil && string(x) == string(y)
+}
+
+func TestCancelFailure(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]rules.CancelRequest{
+		"cancelled":               {Kind: task.KindCancelled},
+		"cancelled by ops":        {Kind: task.KindCancelled, By: "ops"},
+		"cancelled: wrong":        {Kind: task.KindCancelled, Reason: "wrong"},
+		"cancelled by ops: wrong": {Kind: task.KindCancelled, By: "ops", Reason: "wrong"},
+	} {
+		if got := rules.CancelFailure(c, time.Time{}); got.Message != want || got.Kind != task.KindCancelled {
+			t.Errorf("CancelFailure(%+v) = %+v, want %q", c, got, want)
+		}
+	}
 }
 
 func TestCheckFinish(t *testing.T) {

@@ -45,6 +45,9 @@ func TestCheckOperations(t *testing.T) {
 	if rules.CancelVerb(true) == rules.CancelVerb(false) {
 		t.Error("the audit does not tell a forced cancel from a plain one")
 	}
+	if err := rules.UnknownCommand(nil); err == nil {
+		t.Error("a command that stores do not know is accepted")
+	}
 	for _, err := range []error{rules.NotFound(id), rules.JobNotFound(id)} {
 		if !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("not found: %v", err)

@@ -57,4 +57,15 @@ func TestQuarantine(t *testing.T) {
 	if limit := q.Add(2, 1); limit != 2 || q.HasRoom(2, 0) {
 		t.Errorf("the smaller limit must hold for all: limit %d", limit)
 	}
+
+	q = rules.NewQuarantine(&store.ClaimRequest{Slots: 64})
+	for i, losses := range []int{1, 0, 0, 0} {
+		if !q.HasRoom(2, losses) {
+			t.Errorf("no room for the task after %d of four", i)
+		}
+		q.Add(2, losses)
+	}
+	if q.HasRoom(2, 0) {
+		t.Error("a larger limit replaced the smallest one of those that run")
+	}
 }

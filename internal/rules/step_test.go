@@ -80,6 +80,7 @@ func TestCheckRecord(t *testing.T) {
 		{"a step without a state", store.Record{Step: &task.Step{}}, false, false},
 		{"tasks without a step", store.Record{Tasks: start}, false, false},
 		{"a start by key", store.Record{Step: &task.Step{State: task.StepCompleted, Kind: task.KindStart}, Tasks: start}, true, true},
+		{"a start of nothing", store.Record{Step: &task.Step{State: task.StepCompleted, Kind: task.KindStart}}, true, false},
 		{"a start without a key", store.Record{Step: &task.Step{State: task.StepCompleted, Kind: task.KindStart}, Tasks: []task.New{{}}}, true, false},
 	} {
 		if err := rules.CheckRecord(&tc.rec); (err == nil) != tc.ok {

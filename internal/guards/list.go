@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// guard is one entry of the list: a condition or a statement that upholds a
+// rule, and how to take it out.
+type guard struct {
+	line  int
+	rules []string // as in "R2" or "§4"
+	name  string
+	why   string // what goes wrong without it
+	edits []edit
+	tests []string // the packages of which at least one test must fail
+}
+
+// edit replaces a piece of one declaration.
+type edit struct {
+	anchor   string // a package, a declaration of one, or an SQL file
+	old, new string
+}
+
+// The rules that an entry can name: docs/leases.md has them. NS stands for
+// namespaces, IK for idempotency keys, I1 to I12 for the invariants.
+var ruleName = regexp.MustCompile(`^(R([1-9]|1[0-8])|W[1-5]|§[346]|NS|IK|I([1-9]|1[0-2]))$`)
+
+// parseList reads entries, which are paragraphs:
+//
+//	R8 R2 finish.epoch: a holder of an earlier lease could end the task
+//	@ store/sqlite.sqlGuard
+//	- AND lease_epoch = ?3
+//	+ AND (lease_epoch = ?3 OR 1=1)
+//	tests store/sqlite .
+//
+// A paragraph has one or more edits; an edit without a + line removes the
+// text, and lines that follow each other belong together. Without a tests line
+// the package of the first anchor is tested. A line that begins with # is a
+// remark.
+func parseList(text string) ([]guard, error) {
+	var list []guard
+	var g *guard
+	anchor, last := "", ""
+	for i, line := range strings.Split(text, "\n") {
+		mark, rest, _ := strings.Cut(line, " ")
+		switch {
+		case line == "":
+			g, anchor = nil, ""
+			continue
+		case strings.HasPrefix(line, "#"):
+			continue
+		case g == nil:
+			list = append(list, guard{line: i + 1})
+			g = &list[len(list)-1]
+			if err := g.head(line); err != nil {
+				return nil, fmt.Errorf("line %d: %w", i+1, err)
+			}
+		case mark == "@":
+			anchor = rest
+		case (mark == "-" || mark == "+") && anchor == "":
+			return nil, fmt.Errorf("line %d: no @ line before it says where the change is", i+1)
+		case mark == "-" && last != "-":
+			g.edits = append(g.edits, edit{anchor: anchor, old: rest})
+		case mark == "-":
+			g.edits[len(g.edits)-1].old += "\n" + rest
+		case mark == "+" && (last == "-" || last == "+"):
+			e := &g.edits[len(g.edits)-1]
+			e.new = strings.TrimPrefix(e.new+"\n"+rest, "\n")
+		case mark == "tests":
+			g.tests = strings.Fields(rest)
+		default:
+			return nil, fmt.Errorf("line %d: want @, -, + or tests, not %q", i+1, line)
+		}
+		last = mark
+	}
+	for i := range list {
+		if g := &list[i]; len(g.edits) == 0 || slices.ContainsFunc(g.edits, func(e edit) bool { return strings.TrimSpace(e.old) == "" }) {
+			return nil, fmt.Errorf("line %d: guard %s has no change", g.line, g.name)
+		} else if len(g.tests) == 0 {
+			pkg, _ := splitAnchor(g.edits[0].anchor)
+			g.tests = []string{pkg}
+		}
+	}
+	return list, nil
+}
+
+// head reads the first line: rules, name, and what goes wrong.
+func (g *guard) head(line string) error {
+	before, why, ok := strings.Cut(line, ": ")
+	words := strings.Fields(before)
+	if !ok || len(words) < 2 {
+		return fmt.Errorf("want RULES NAME: WHY, not %q", line)
+	}
+	g.rules, g.name, g.why = words[:len(words)-1], words[len(words)-1], why
+	for _, r := range g.rules {
+		if !ruleName.MatchString(r) {
+			return fmt.Errorf("%s is no rule", r)
+		}
+	}
+	return nil
+}

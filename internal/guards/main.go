@@ -1,0 +1,190 @@
+// Command guards shows that each rule of leases, dispatch and fencing has tests
+// that fail when its guard is removed.
+//
+// guards.txt lists the guards: the rule, the declaration that holds the guard,
+// and the change that takes it out. The command takes them out one at a time, in
+// an overlay for the go command, so that the tree is not touched, and runs the
+// tests of the packages that the entry names:
+//
+//	go run ./internal/guards              # all
+//	go run ./internal/guards -only R7     # those whose rule, name or package matches
+//	go run ./internal/guards -list        # rules, names and reasons
+//
+// It prints a line for each and exits with 1 when a guard can be removed
+// unnoticed, when its anchor is not found, or when the code without it does not
+// compile. The list names one or a few guards for each rule; what tests notice
+// beyond that is measured by internal/mutants.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed guards.txt
+var list string
+
+func main() {
+	if err := run(context.Background(), os.Stdout, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "guards:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, args []string) error {
+	fs := flag.NewFlagSet("guards", flag.ContinueOnError)
+	only := fs.String("only", "", "only guards whose rules, name or anchor match this `regexp`")
+	show := fs.Bool("list", false, "list the guards and remove none")
+	short := fs.Bool("short", true, "run the tests with -short")
+	timeout := fs.Duration("timeout", 3*time.Minute, "for the tests of one guard; tests that do not end have failed")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	matching, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	all, err := parseList(list)
+	if err != nil {
+		return fmt.Errorf("guards.txt: %w", err)
+	}
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		return err
+	}
+	b := &bench{code: newModule(root), flags: []string{"-vet=off", "-failfast", "-short=" + strconv.FormatBool(*short), "-timeout=" + timeout.String()}}
+	counts := make(map[verdict]int)
+	for i := range all {
+		g := &all[i]
+		if !matching.MatchString(strings.Join(g.rules, " ") + " " + g.name + " " + g.edits[0].anchor) {
+			continue
+		}
+		if *show {
+			fmt.Fprintf(out, "%-12s %-28s %s\n", strings.Join(g.rules, " "), g.name, g.why)
+			continue
+		}
+		began := time.Now()
+		v, by := b.try(ctx, g)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		counts[v]++
+		fmt.Fprintf(out, "%-9s %-28s %5.1f s  %s\n", v, g.name, time.Since(began).Seconds(), by)
+	}
+	if *show {
+		return nil
+	}
+	fmt.Fprintf(out, "%d killed, %d survived, %d wrong\n", counts[killed], counts[survived], counts[wrong])
+	switch {
+	case counts[wrong] > 0:
+		return errors.New("some entries do not fit the code: update their anchors")
+	case counts[survived] > 0:
+		return errors.New("some guards can be removed unnoticed: write the test that fails without them")
+	}
+	return nil
+}
+
+// moduleRoot finds the module that the command is run in.
+func moduleRoot(ctx context.Context) (string, error) {
+	file, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	return filepath.Dir(strings.TrimSpace(string(file))), nil
+}
+
+// bench runs tests.
+type bench struct {
+	code  *module
+	flags []string
+}
+
+// verdict is what became of a guard.
+type verdict string
+
+const (
+	killed   verdict = "killed"
+	survived verdict = "SURVIVED"
+	wrong    verdict = "WRONG"
+)
+
+var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+
+// try removes one guard and runs its tests, and before that the same tests with
+// the guard in place, a result that the go command caches. The text says what
+// noticed, or what is wrong.
+func (b *bench) try(ctx context.Context, g *guard) (verdict, string) {
+	files, err := b.code.without(g)
+	if err != nil {
+		return wrong, err.Error()
+	}
+	if out, err := b.test(ctx, g.tests); err != nil {
+		return wrong, fmt.Sprintf("the tests fail with the guard in place: %v\n%s", err, out)
+	}
+	dir, err := os.MkdirTemp("", "guards")
+	if err != nil {
+		return wrong, err.Error()
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // it is the system's folder for such
+	overlay, err := writeOverlay(dir, files)
+	if err != nil {
+		return wrong, err.Error()
+	}
+	out, err := b.test(ctx, g.tests, "-overlay="+overlay)
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return survived, ""
+	case !errors.As(err, &exit), strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
+		return wrong, fmt.Sprintf("%v\n%s", err, out)
+	case strings.Contains(out, "panic: test timed out after"):
+		return killed, "by a test that does not end"
+	}
+	name := "the end of the process"
+	for i, m := range failure.FindAllStringSubmatch(out, -1) {
+		if i == 0 || strings.HasPrefix(m[1], name+"/") {
+			name = m[1]
+		}
+	}
+	return killed, "by " + name
+}
+
+func (b *bench) test(ctx context.Context, packages []string, more ...string) (string, error) {
+	args := append(append([]string{"test"}, b.flags...), more...)
+	for _, p := range packages {
+		args = append(args, "./"+p)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = b.code.root
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// writeOverlay makes the go command read other files in the place of some.
+func writeOverlay(dir string, files map[string]string) (string, error) {
+	replace := make(map[string]string)
+	for file, text := range files {
+		replace[file] = filepath.Join(dir, strconv.Itoa(len(replace))+filepath.Ext(file))
+		if err := os.WriteFile(replace[file], []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, "overlay.json")
+	return name, os.WriteFile(name, text, 0o600)
+}

@@ -1,0 +1,27 @@
+// Package sample is what the test of the command mutates.
+package sample
+
+const table = `FROM things`
+
+const query = `SELECT a ` + table + `
+WHERE a = 1 AND b = 2`
+
+// Query returns a statement.
+func Query() string { return query }
+
+// Clamp returns n, or limit if that is less.
+func Clamp(n, limit int64) int64 {
+	if n > limit {
+		return limit
+	}
+	return n
+}
+
+// Both has operands on two lines.
+func Both(a, b bool) bool {
+	return a &&
+		!b
+}
+
+// Untested has no test.
+func Untested(n int) int { return n + 1 }
