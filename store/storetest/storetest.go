@@ -1,6 +1,5 @@
-// Package storetest is what every store must do, as a test suite: the
-// executable form of the contracts in package store and of the project's
-// lease law. A store that passes Run may be put under an engine.
+// Package storetest is what every store must do, as a test suite: the executable
+// form of package store and docs/leases.md. A store that passes Run may be used.
 //
 // What the suite promises:
 //
@@ -11,7 +10,7 @@
 //   - Every case ends with a snapshot of all namespaces it used, on which
 //     store.Check finds nothing, in which every acknowledged task exists, and
 //     which the Reader shows exactly as store.Derive says.
-//   - Cases named R-… are the interleavings of the lease law: the ordered ones
+//   - Cases named R-… are the interleavings of docs/leases.md: ordered ones
 //     run step by step, the concurrent ones many times over with real
 //     goroutines. Run them with -race.
 //   - Nothing is skipped. Cases of an optional interface (store.StepTxer,
