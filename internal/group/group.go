@@ -1,6 +1,6 @@
 // Package group owns goroutines: every `go` statement of the library and its
 // command is here (tests, conformance suites and examples have their own), and
-// whoever starts a Group waits for it.
+// the function that starts a Group waits for it.
 //
 // A Group's functions share a context and end together: the first of them
 // that fails ends the context for all, with its error as the cause. A panic
@@ -118,7 +118,7 @@ func (g *Group) Wait() error {
 }
 
 // WaitContext is Wait, but gives up when ctx ends: a *StillRunningError then
-// says who has not returned. The group's context and its functions go on.
+// names the functions that have not returned. The group's context and its functions go on.
 func (g *Group) WaitContext(ctx context.Context) error {
 	for {
 		g.mu.Lock()
@@ -172,7 +172,7 @@ type PanicError struct {
 	Stack string // of the goroutine, from the panic down
 }
 
-// Error implements error. The stack is part of it: nothing else tells where
+// Error implements error. The stack is part of it: nothing else says where
 // the engine itself went wrong.
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("%s: panic: %v\n%s", e.Name, e.Value, e.Stack)

@@ -30,7 +30,7 @@ func TestInitIsFrozen(t *testing.T) {
 	}
 }
 
-// frozenFile was made by 0001 alone, by writeFrozen.
+// frozenFile was made by writeFrozen with only migration 0001.
 const frozenFile = "testdata/0001.db"
 
 // A file that 0001 made opens, is in order, and works on.

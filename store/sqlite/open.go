@@ -67,7 +67,7 @@ func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
 	if strings.ContainsRune(path, 0) { // SQLite would open the file named by what is before it
 		return nil, fmt.Errorf("open sqlite: %q: %w: the name contains a NUL byte", path, store.ErrUnavailable)
 	}
-	abs, err := filepath.Abs(path) // a later chdir must not lead new connections elsewhere
+	abs, err := filepath.Abs(path) // a later chdir must not lead new connections to another file
 	if err != nil {
 		return nil, fmt.Errorf("open sqlite %q: %w", path, err)
 	}
