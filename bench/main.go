@@ -129,7 +129,7 @@ func run(ctx context.Context, n, runs int, only string, npm bool) error {
 	return nil
 }
 
-// measure takes each of several quantities once per run, by turns, so that a
+// measure takes each of several quantities once per run, alternately, so that a
 // slow minute of the machine hits them all.
 func (r *report) measure(each ...func() (float64, error)) ([]figure, error) {
 	figures := make([]figure, len(each))

@@ -107,7 +107,7 @@ func TestCheckFindsNothing(t *testing.T) {
 	}
 }
 
-// Each case breaks one thing, which one check alone can see.
+// Each case breaks one thing, which exactly one check can see.
 func TestCheckFinds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// legal is the law of moves once more, written independently of the code.
+// legal is the table of moves once more, written independently of the code.
 const legal = `
 pending   > ready running cancelled blocked
 ready     > running pending cancelled blocked

@@ -9,7 +9,7 @@
 //     connection without locks.
 //   - A caller gets its answer after the group's commit, never before.
 //   - Urgent operations are taken first.
-//   - A caller whose context ends gets its operation back if nobody took it;
+//   - A caller whose context ends gets its operation back if it was not taken;
 //     else it gets ErrTaken and the operation goes on without it.
 //   - A panic in a commit becomes the error of that group's operations; the
 //     queue goes on.
@@ -32,8 +32,8 @@ var (
 	// ErrTaken: the caller's context ended while its operation was being
 	// committed; whether it was is not known. It wraps the context's cause.
 	ErrTaken = errors.New("gave up while the operation was being committed")
-	// ErrClosed: the queue takes no more operations. Its text reaches users, to
-	// whom a queue is a line of tasks.
+	// ErrClosed: the queue takes no more operations. Its text reaches users, for
+	// whom "queue" means a queue of tasks.
 	ErrClosed = errors.New("no more operations are taken")
 )
 
@@ -45,10 +45,10 @@ type Op[T any] struct {
 	Urgent bool  // goes before all that are not
 	Err    error // set by the commit function before it delivers
 
-	alone func()        // instead of Do: runs with the lead, outside any group
-	wake  chan struct{} // of a follower: done, or its turn to lead
-	state state
-	leads bool // the lead was handed to it
+	exclusive func()        // instead of Do: runs with the lead, outside any group
+	wake      chan struct{} // of a follower: done, or its turn to lead
+	state     state
+	leads     bool // the lead was handed to it
 }
 
 type state uint8
@@ -75,7 +75,7 @@ func (g *Group[T]) Take() []*Op[T] {
 }
 
 // Deliver wakes the callers of the group. The commit function may call it
-// when every Err is final and go on with work that nobody has to wait for;
+// when every Err is final and go on with work that no caller has to wait for;
 // otherwise it happens when the function returns.
 func (g *Group[T]) Deliver() {
 	ops := g.ops
@@ -102,8 +102,8 @@ func New[T any](maxWeight int, commit func(*Group[T])) *Queue[T] {
 }
 
 // Do has op committed and returns its error. It returns ErrClosed after
-// Close, the context's cause when the operation was given up before anybody
-// took it, and ErrTaken when it was taken already.
+// Close, the context's cause when the operation was given up before it
+// was taken, and ErrTaken when it was taken already.
 func (q *Queue[T]) Do(ctx context.Context, op *Op[T]) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -119,7 +119,7 @@ func (q *Queue[T]) Do(ctx context.Context, op *Op[T]) error {
 // Exclusive runs fn while no group is being committed, in the order of the
 // queue. Errors are those of Do.
 func (q *Queue[T]) Exclusive(ctx context.Context, fn func()) error {
-	return q.Do(ctx, &Op[T]{alone: fn})
+	return q.Do(ctx, &Op[T]{exclusive: fn})
 }
 
 // TryExclusive runs fn if nothing is being committed and nothing waits, and
@@ -146,7 +146,7 @@ func (q *Queue[T]) Close(fn func()) {
 		return
 	}
 	q.closed = true
-	_ = q.join(context.Background(), &Op[T]{alone: fn})
+	_ = q.join(context.Background(), &Op[T]{exclusive: fn})
 }
 
 // join puts op into the queue and sees it through. It is called with q.mu
@@ -232,12 +232,12 @@ func (q *Queue[T]) round() {
 	}()
 	q.mu.Lock()
 	head := q.head()
-	if head != nil && head.alone != nil {
+	if head != nil && head.exclusive != nil {
 		q.pop()
 		head.state = taken
 		q.mu.Unlock()
 		g.ops = []*Op[T]{head}
-		head.alone()
+		head.exclusive()
 		return
 	}
 	q.mu.Unlock()
@@ -274,7 +274,7 @@ func (q *Queue[T]) take() []*Op[T] {
 	weight := 0
 	full := func(op *Op[T]) bool {
 		w := max(1, op.Weight)
-		if op.alone != nil || weight > 0 && weight+w > q.max {
+		if op.exclusive != nil || weight > 0 && weight+w > q.max {
 			return true
 		}
 		weight += w
@@ -286,7 +286,7 @@ func (q *Queue[T]) take() []*Op[T] {
 		u++
 	}
 	n := 0
-	if u == len(q.urgent) { // an exclusive one among them stops everybody
+	if u == len(q.urgent) { // an exclusive one among them stops all
 		for n < len(q.normal) && !full(q.normal[n]) {
 			n++
 		}
@@ -316,7 +316,7 @@ func (q *Queue[T]) handOver() {
 }
 
 // next gives the lead to the head of the queue, if there is one. It is called
-// with q.mu held by whoever has the lead.
+// with q.mu held by the goroutine that has the lead.
 func (q *Queue[T]) next() {
 	head := q.head()
 	if head == nil {

@@ -48,8 +48,8 @@ func newLog(t *testing.T, max int) *log {
 	return l
 }
 
-// holding runs queue while somebody has the lead, and returns the groups that
-// were committed after it gave that up.
+// holding runs queue while another goroutine has the lead, and returns the
+// groups that were committed after it gave the lead up.
 func (l *log) holding(queue func(do func(op batch.Op[string]) chan error)) string {
 	l.Helper()
 	release := make(chan struct{})
@@ -75,7 +75,7 @@ func (l *log) holding(queue func(do func(op batch.Op[string]) chan error)) strin
 
 func op(name string) batch.Op[string] { return batch.Op[string]{Do: name} }
 
-func TestAlone(t *testing.T) {
+func TestOneByOne(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, 10)
 	for range 3 {
@@ -158,7 +158,7 @@ func TestPanicHarmsOneGroup(t *testing.T) {
 				t.Errorf("operation %d: %v", i, err)
 			}
 			if err != nil && !strings.Contains(err.Error(), "boom") {
-				t.Errorf("the error %v does not tell the panic", err)
+				t.Errorf("the error %v does not contain the panic", err)
 			}
 		}
 	})
@@ -192,7 +192,7 @@ func TestGiveUp(t *testing.T) {
 			t.Errorf("groups %s, error %v", got, queuedErr)
 		}
 
-		// While it is committed, by somebody else.
+		// While it is committed, by another caller.
 		inside, giveUp := ctx()
 		l.q = batch.New(10, func(g *batch.Group[string]) {
 			g.Take()
@@ -225,7 +225,7 @@ func TestGiveUp(t *testing.T) {
 	})
 }
 
-// Whoever is handed the lead and gives up at that moment passes it on.
+// A caller that is handed the lead and gives up at that moment passes it on.
 func TestLeadIsNeverLost(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, 4)
@@ -310,6 +310,6 @@ func TestCommitMustTake(t *testing.T) {
 	t.Parallel()
 	q := batch.New(10, func(*batch.Group[int]) {})
 	if err := q.Do(t.Context(), &batch.Op[int]{}); err == nil {
-		t.Error("an operation that nobody took succeeded")
+		t.Error("an operation that was not taken succeeded")
 	}
 }

@@ -67,7 +67,7 @@ func TestUrgentIsNotOvertaken(t *testing.T) {
 	})
 }
 
-// A commit function may give the answers and go on with work that nobody has
+// A commit function may give the answers and go on with work that no caller has
 // to wait for.
 func TestAnswersMayComeEarly(t *testing.T) {
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestAnswersMayComeEarly(t *testing.T) {
 	})
 }
 
-// Many callers at once, some of whom give up: an operation is done once, or
+// Many callers at once, some of which give up: an operation is done once, or
 // its caller knows that it was not, and there are never two groups at a time.
 func TestStorm(t *testing.T) {
 	t.Parallel()

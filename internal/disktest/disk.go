@@ -119,8 +119,8 @@ func (d *Disk) Record(paths ...string) (*History, error) {
 	return h, nil
 }
 
-// judge counts an operation and asks the plan about it. d.mu is held.
-func (d *Disk) judge(op Op) *Fault {
+// faultOf counts an operation and returns what the plan says about it. d.mu is held.
+func (d *Disk) faultOf(op Op) *Fault {
 	d.counts[op.Kind]++
 	op.N = d.counts[op.Kind]
 	if d.plan == nil {
@@ -153,7 +153,7 @@ func (d *Disk) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, v
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if flags&vfs.OPEN_READWRITE != 0 {
-		if f := d.judge(Op{Kind: Open, Log: log}); f != nil {
+		if f := d.faultOf(Op{Kind: Open, Log: log}); f != nil {
 			return nil, flags, f.Err
 		}
 	}
@@ -172,7 +172,7 @@ func (d *Disk) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, v
 func (d *Disk) Delete(name string, _ bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if f := d.judge(Op{Kind: Delete, Log: true}); f != nil {
+	if f := d.faultOf(Op{Kind: Delete, Log: true}); f != nil {
 		return f.Err
 	}
 	if err := d.os.Delete(name, false); err != nil {

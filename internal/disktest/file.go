@@ -36,7 +36,7 @@ func (f *file) grows(end int64) bool {
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	fault := f.d.judge(Op{Kind: Write, Log: f.log, Off: off, Len: len(p), Grows: f.grows(off + int64(len(p)))})
+	fault := f.d.faultOf(Op{Kind: Write, Log: f.log, Off: off, Len: len(p), Grows: f.grows(off + int64(len(p)))})
 	if fault != nil {
 		if p = p[:min(fault.Keep, len(p))]; len(p) == 0 {
 			return 0, fault.Err
@@ -68,7 +68,7 @@ func (f *file) SizeHint(size int64) error {
 func (f *file) resize(kind Kind, size int64, do func(int64) error) error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	if fault := f.d.judge(Op{Kind: kind, Log: f.log, Off: size, Grows: f.grows(size)}); fault != nil {
+	if fault := f.d.faultOf(Op{Kind: kind, Log: f.log, Off: size, Grows: f.grows(size)}); fault != nil {
 		return fault.Err
 	}
 	if err := do(size); err != nil {
@@ -82,7 +82,7 @@ func (f *file) resize(kind Kind, size int64, do func(int64) error) error {
 func (f *file) Sync(vfs.SyncFlag) error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	fault := f.d.judge(Op{Kind: Sync, Log: f.log})
+	fault := f.d.faultOf(Op{Kind: Sync, Log: f.log})
 	f.d.note(entry{kind: Sync, path: f.path, failed: fault != nil, folder: f.folder})
 	if fault != nil {
 		return fault.Err

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// History is what a disk was told, in order. Positions in it count
+// History is the operations that a disk got, in order. Positions in it count
 // operations: the history up to position n are the first n.
 type History struct {
 	disk    *Disk
@@ -19,7 +19,7 @@ type entry struct {
 	path   string
 	off    int64
 	data   []byte
-	failed bool // Sync: the caller was told that it failed
+	failed bool // Sync: the caller got an error
 	folder bool // Sync: of the folder, too
 }
 
@@ -31,7 +31,7 @@ func (h *History) Len() int {
 }
 
 // Syncs returns the positions just before and just behind every sync: where a
-// power failure is most interesting.
+// power failure matters most.
 func (h *History) Syncs() []int {
 	h.disk.mu.Lock()
 	defer h.disk.mu.Unlock()
@@ -50,7 +50,7 @@ type Survival uint8
 // What can survive.
 const (
 	Synced  Survival = iota // what was synced, and nothing else
-	Arrived                 // everything, as after the end of the process alone
+	Arrived                 // everything, as after the end of only the process
 	Ordered                 // a beginning of what came after the sync, its last write cut between sectors
 	Torn                    // each sector of each change, or not
 	Survivals

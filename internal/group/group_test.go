@@ -166,7 +166,7 @@ func TestGoexitIsAFailure(t *testing.T) {
 	})
 }
 
-func TestWaitContextNamesWhoStillRuns(t *testing.T) {
+func TestWaitContextNamesWhatStillRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := group.New(t.Context())

@@ -59,7 +59,7 @@ type Cache struct {
 	version uint64 // of the last change
 }
 
-// space is the memory of one namespace.
+// space is what is known of one namespace.
 type space struct {
 	lanes  map[Key]*lane
 	stale  bool          // another process wrote since it was read

@@ -163,7 +163,7 @@ func TestTxRestartsWhenItsAnswersChanged(t *testing.T) {
 }
 
 // Spoiling all that the store hands out changes nothing inside.
-func TestNobodySharesMemory(t *testing.T) {
+func TestValuesAreCopied(t *testing.T) {
 	t.Parallel()
 	s, ids, lease := fixture(t)
 	n := draft(ids)

@@ -2,6 +2,6 @@
 
 package memstore_test
 
-// repeat is how often concurrent scenes play under the race detector, which
+// repeat is how often concurrent cases run under the race detector, which
 // makes everything about ten times slower.
 const repeat = 40

@@ -2,5 +2,5 @@
 
 package memstore_test
 
-// repeat is how often concurrent scenes of the conformance suite play.
+// repeat is how often concurrent cases of the conformance suite run.
 const repeat = 200

@@ -57,7 +57,7 @@ func TestBusyByOneself(t *testing.T) {
 // Writers wait for a lock that is given up in time.
 func TestBusyForAWhile(t *testing.T) {
 	t.Parallel()
-	f := fileFixture(t, sqlite.BusyTimeout(patience))
+	f := fileFixture(t, sqlite.BusyTimeout(waitLimit))
 	tx := fixtureOn(t, openFile(t, f.db.Path())).begin()
 	sub := f.drafts(1)
 	started, done := make(chan struct{}), make(chan error, 1)
@@ -75,11 +75,11 @@ func TestBusyForAWhile(t *testing.T) {
 	f.sound(idsOf(sub)...)
 }
 
-// A transaction that read before somebody else wrote cannot write any more:
+// A transaction that read before another connection wrote cannot write any more:
 // its enqueue says so, and what to do.
 func TestBusyDeferredTransaction(t *testing.T) {
 	t.Parallel()
-	f := fileFixture(t, sqlite.BusyTimeout(patience)) // it is refused at once all the same
+	f := fileFixture(t, sqlite.BusyTimeout(waitLimit)) // it is refused at once all the same
 	tx := f.begin()
 	for _, sql := range []string{"ROLLBACK", "BEGIN DEFERRED", "SELECT count(*) FROM weaver_tasks"} {
 		if _, err := tx.ExecContext(t.Context(), sql); err != nil {

@@ -76,7 +76,7 @@ func startChild(t *testing.T, role, path string) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	t.Cleanup(cancel)
 	c := &child{t: t, cmd: exec.CommandContext(ctx, self)}
 	c.cmd.Env = append(os.Environ(), childRole+"="+role, childFile+"="+path)
@@ -100,20 +100,20 @@ func startChild(t *testing.T, role, path string) *child {
 	return c
 }
 
-// say sends a command.
-func (c *child) say(line string) {
+// send sends a command.
+func (c *child) send(line string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
-		c.t.Fatalf("the other process does not listen: %v\n%s", err, c.stderr.String())
+		c.t.Fatalf("the other process does not read: %v\n%s", err, c.stderr.String())
 	}
 }
 
-// hear returns the next line that the process wrote.
-func (c *child) hear() string {
+// readLine returns the next line that the process wrote.
+func (c *child) readLine() string {
 	c.t.Helper()
 	line, ok := c.next()
 	if !ok {
-		_ = c.cmd.Wait() // how it ended stands in what it said last
+		_ = c.cmd.Wait() // ProcessState has how it ended
 		c.ended = true
 		c.t.Fatalf("the other process ended: %v\n%s", c.cmd.ProcessState, c.stderr.String())
 	}
@@ -145,7 +145,7 @@ func (c *child) kill() {
 	if err := c.cmd.Process.Kill(); err != nil {
 		c.t.Errorf("kill: %v", err)
 	}
-	_, _ = c.cmd.Process.Wait() // the pipe stays open for what it said
+	_, _ = c.cmd.Process.Wait() // the pipe stays open for what it printed
 }
 
 // end lets the process end by itself.

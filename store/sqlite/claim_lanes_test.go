@@ -14,7 +14,7 @@ import (
 // by a caller's transaction, which is another connection's.
 func TestNewLanesAmongMany(t *testing.T) {
 	t.Parallel()
-	f := fixtureOn(t, newNotebook(t).db)
+	f := fixtureOn(t, newNoteStore(t).db)
 	queued := func(name string) func(*task.New) { return func(n *task.New) { n.Queue = name } }
 	for i := range 300 {
 		later := func(n *task.New) { n.Delay = time.Hour }

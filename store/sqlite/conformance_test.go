@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/store/storetest"
 )
 
-// The suite is the specification. Concurrent scenes are repeated less than in
+// The suite is the specification. Concurrent cases are repeated less than in
 // its default: each has its own file, and SQLite has one writer anyway.
 func TestConformanceFile(t *testing.T) {
 	t.Parallel()

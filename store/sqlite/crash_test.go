@@ -48,7 +48,7 @@ func storm(ctx context.Context, db *sqlite.DB, i int) ([]task.ID, error) {
 	switch i % 3 {
 	case 0: // what fills more than one page
 		sub = f.drafts(3, bulky, func(n *task.New) { n.Labels = map[string]string{"k": "v"} })
-	case 1: // a job, whose parts only make sense together
+	case 1: // a job, whose tasks are stored together or not at all
 		sub = f.drafts(4)
 		sub.Job = &task.NewJob{ID: f.ids.New(), Name: "storm"}
 		for j := range sub.Tasks {
@@ -75,8 +75,8 @@ func storm(ctx context.Context, db *sqlite.DB, i int) ([]task.ID, error) {
 	return idsOf(sub), nil
 }
 
-// A process is killed in the middle of a storm of writes. Everything that it
-// was told is stored is there when the file is opened again, and nothing is
+// A process is killed in the middle of a storm of writes. Everything that
+// was acknowledged to it is there when the file is opened again, and nothing is
 // there by half.
 func TestKilledInAStorm(t *testing.T) {
 	t.Parallel()
@@ -89,10 +89,10 @@ func TestKilledInAStorm(t *testing.T) {
 		c := startChild(t, "storm", path)
 		var lines []string
 		for len(lines) < acknowledged {
-			lines = append(lines, c.hear())
+			lines = append(lines, c.readLine())
 		}
 		c.kill()
-		lines = append(lines, c.rest()...) // what stood in the pipe
+		lines = append(lines, c.rest()...) // what was left in the pipe
 
 		f = fixtureOn(t, openFile(t, path))
 		snap, err := f.db.Snapshot(t.Context(), fixNS)

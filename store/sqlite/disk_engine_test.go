@@ -20,8 +20,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// house is an engine over a disk that fails, with tasks of three steps.
-type house struct {
+// engineRig is an engine over a disk that fails, with tasks of three steps.
+type engineRig struct {
 	*rig
 	typ    *weaver.Type[int, string]
 	eng    *weaver.Engine
@@ -31,15 +31,15 @@ type house struct {
 	handle []*weaver.Handle[string]
 }
 
-const houseTTL = 5 * time.Second
+const engineTTL = 5 * time.Second
 
-func openHouse(t *testing.T) *house {
+func openEngineRig(t *testing.T) *engineRig {
 	t.Helper()
-	h := &house{rig: newRig(t), typ: weaver.Define[int, string]("acme.test.house.v1", weaver.MaxAttempts(3))}
+	h := &engineRig{rig: newRig(t), typ: weaver.Define[int, string]("acme.test.engine.v1", weaver.MaxAttempts(3))}
 	var err error
 	h.eng, err = weaver.New(h.db, weaver.Config{
 		Namespace: fixNS, Handlers: []weaver.Handler{h.typ.Handler(h.handler)},
-		Concurrency: 3, Lease: houseTTL, Logger: slog.New(slog.DiscardHandler),
+		Concurrency: 3, Lease: engineTTL, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func openHouse(t *testing.T) *house {
 	return h
 }
 
-func (h *house) handler(ctx context.Context, n int) (string, error) {
+func (h *engineRig) handler(ctx context.Context, n int) (string, error) {
 	out := ""
 	for _, name := range []string{"first", "second"} {
 		v, err := weaver.Step(ctx, name, func(ctx context.Context) (string, error) {
@@ -64,7 +64,7 @@ func (h *house) handler(ctx context.Context, n int) (string, error) {
 		}
 		out += v
 	}
-	note := fmt.Sprint("house ", n)
+	note := fmt.Sprint("engine ", n)
 	return weaver.StepTx(ctx, "third", func(ctx context.Context, tx *sql.Tx) (string, error) {
 		h.begun(ctx, "third")
 		_, err := tx.ExecContext(ctx, insertOrder, note)
@@ -73,7 +73,7 @@ func (h *house) handler(ctx context.Context, n int) (string, error) {
 }
 
 // begun is called by a step's function: its value must not be in the store.
-func (h *house) begun(ctx context.Context, name string) {
+func (h *engineRig) begun(ctx context.Context, name string) {
 	h.steps.Add(1)
 	id := weaver.Current(ctx).TaskID
 	hist, err := h.db.History(context.WithoutCancel(ctx), fixNS, id)
@@ -88,15 +88,15 @@ func (h *house) begun(ctx context.Context, name string) {
 	}
 }
 
-// submit enqueues tasks, again and again until it is told that they are
-// stored.
-func (h *house) submit(tasks int) {
+// submit enqueues tasks, again and again until the store acknowledges
+// them.
+func (h *engineRig) submit(tasks int) {
 	var wg sync.WaitGroup
 	h.handle = make([]*weaver.Handle[string], tasks)
 	for i := range tasks {
 		wg.Go(func() {
 			for {
-				got, err := h.typ.Enqueue(h.Context(), h.eng, i, weaver.IdempotencyKey(fmt.Sprint("house ", i)))
+				got, err := h.typ.Enqueue(h.Context(), h.eng, i, weaver.IdempotencyKey(fmt.Sprint("engine ", i)))
 				if err == nil {
 					h.handle[i] = got
 					return
@@ -110,7 +110,7 @@ func (h *house) submit(tasks int) {
 }
 
 // all waits until every task has ended well.
-func (h *house) all(at string) {
+func (h *engineRig) all(at string) {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), 10*time.Minute)
 	defer cancel()
@@ -123,7 +123,7 @@ func (h *house) all(at string) {
 }
 
 // leave stops the engine and looks at what is in the file.
-func (h *house) leave(at string) {
+func (h *engineRig) leave(at string) {
 	h.Helper()
 	h.stop()
 	if err := <-h.ended; err != nil {
@@ -149,20 +149,20 @@ func TestEngineOverADiskThatFails(t *testing.T) {
 	t.Parallel()
 	const tasks = 6
 	for name, c := range map[string]struct {
-		trouble
+		diskFault
 		outage time.Duration
 	}{
-		"no space for a moment":  {trouble{err: syscall.ENOSPC, lasts: true, scarce: true, torn: true}, houseTTL / 8},
-		"no space for long":      {trouble{err: sqlite3.FULL, lasts: true}, 4 * houseTTL},
-		"a write fails":          {trouble{err: syscall.EIO, torn: true}, time.Millisecond},
-		"a sync fails":           {trouble{counts: disktest.Sync, err: syscall.EIO}, time.Millisecond},
-		"syncs fail for long":    {trouble{counts: disktest.Sync, err: syscall.EIO, lasts: true}, 4 * houseTTL},
-		"read-only for a moment": {trouble{err: syscall.EROFS, lasts: true, want: store.ErrReadOnly}, houseTTL / 2},
-		"read-only for long":     {trouble{err: syscall.EROFS, lasts: true, want: store.ErrReadOnly}, 3 * houseTTL},
+		"no space for a moment":  {diskFault{err: syscall.ENOSPC, lasts: true, scarce: true, torn: true}, engineTTL / 8},
+		"no space for long":      {diskFault{err: sqlite3.FULL, lasts: true}, 4 * engineTTL},
+		"a write fails":          {diskFault{err: syscall.EIO, torn: true}, time.Millisecond},
+		"a sync fails":           {diskFault{counts: disktest.Sync, err: syscall.EIO}, time.Millisecond},
+		"syncs fail for long":    {diskFault{counts: disktest.Sync, err: syscall.EIO, lasts: true}, 4 * engineTTL},
+		"read-only for a moment": {diskFault{err: syscall.EROFS, lasts: true, want: store.ErrReadOnly}, engineTTL / 2},
+		"read-only for long":     {diskFault{err: syscall.EROFS, lasts: true, want: store.ErrReadOnly}, 3 * engineTTL},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				dry := openHouse(t)
+				dry := openEngineRig(t)
 				dry.disk.Fail(nil)
 				dry.submit(tasks)
 				dry.all("a disk that works")
@@ -186,11 +186,11 @@ func TestEngineOverADiskThatFails(t *testing.T) {
 
 // playEngine has an engine do its work while the disk fails from the n-th
 // operation on, and reports whether it did.
-func (tr trouble) playEngine(t *testing.T, tasks, n int, outage time.Duration) bool {
+func (df diskFault) playEngine(t *testing.T, tasks, n int, outage time.Duration) bool {
 	t.Helper()
-	h := openHouse(t)
+	h := openEngineRig(t)
 	defer h.close()
-	failing, plan := make(chan struct{}), tr.plan(n)
+	failing, plan := make(chan struct{}), df.plan(n)
 	var once sync.Once
 	h.disk.Fail(func(op disktest.Op) *disktest.Fault {
 		f := plan(op)
@@ -212,7 +212,7 @@ func (tr trouble) playEngine(t *testing.T, tasks, n int, outage time.Duration) b
 		lifted <- n
 	}()
 	h.submit(tasks)
-	at := fmt.Sprintf("%s %d fails (%v) for %v", tr.counts, n, tr.err, outage)
+	at := fmt.Sprintf("%s %d fails (%v) for %v", df.counts, n, df.err, outage)
 	h.all(at)
 	cancel()
 	faults := <-lifted

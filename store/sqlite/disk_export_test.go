@@ -9,7 +9,7 @@ import (
 // VFS makes SQLite use the file layer registered under a name.
 func VFS(name string) Option { return func(o *options) { o.vfs = name } }
 
-// Alone runs fn while nobody writes.
-func (db *DB) Alone(ctx context.Context, fn func()) error {
+// Exclusive runs fn while no group is committed.
+func (db *DB) Exclusive(ctx context.Context, fn func()) error {
 	return db.writer.Exclusive(ctx, func(*conn.Conn) { fn() })
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// While nothing can be written, Ready says why; afterwards it is content,
-// also when nobody else wrote in the meantime.
+// While nothing can be written, Ready says why; afterwards it
+// returns nil, also when nothing was written in the meantime.
 func TestReadySaysWhyNothingIsWritten(t *testing.T) {
 	t.Parallel()
-	for name, tr := range map[string]trouble{
-		"full":      {err: syscall.ENOSPC, lasts: true, want: store.ErrFull, words: fullWords},
-		"read-only": {err: syscall.EROFS, lasts: true, want: store.ErrReadOnly, words: readOnlyWords},
-		"broken":    {err: syscall.EIO, lasts: true, want: store.ErrUnavailable, words: []string{"w.db"}},
+	for name, df := range map[string]diskFault{
+		"full":      {err: syscall.ENOSPC, lasts: true, want: store.ErrFull, message: fullMessage},
+		"read-only": {err: syscall.EROFS, lasts: true, want: store.ErrReadOnly, message: readOnlyMessage},
+		"broken":    {err: syscall.EIO, lasts: true, want: store.ErrUnavailable, message: []string{"w.db"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				r := tr.start(t, tr.plan(1))
+				r := df.start(t, df.plan(1))
 				if err := r.db.Ready(t.Context()); err != nil {
 					t.Errorf("Ready before anything was written: %v", err)
 				}
@@ -27,7 +27,7 @@ func TestReadySaysWhyNothingIsWritten(t *testing.T) {
 				}
 				for range 2 {
 					err := r.db.Ready(t.Context())
-					if msg := tr.unlike(err); err == nil || msg != "" {
+					if msg := df.unlike(err); err == nil || msg != "" {
 						t.Errorf("Ready while nothing can be written: %s: %v", msg, err)
 					}
 				}

@@ -9,17 +9,17 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// ledger keeps what callers asked for and what they were told, with the
+// ledger keeps what callers asked for and the answers that they got, with the
 // positions in the disk's history between which it happened.
 type ledger struct {
 	now func() int
 
 	mu    sync.Mutex
-	calls []*deed
+	calls []*recordedCall
 }
 
-// deed is one call.
-type deed struct {
+// recordedCall is one call.
+type recordedCall struct {
 	what       string
 	begin, end int
 	err        error
@@ -28,7 +28,7 @@ type deed struct {
 	shows func(f *found) (marks, of int)
 }
 
-// amount says how much of a deed is in a file.
+// amount says how much of a recordedCall is in a file.
 type amount int
 
 const (
@@ -38,7 +38,7 @@ const (
 	idle // it had nothing to do
 )
 
-func (d *deed) amount(f *found) amount {
+func (d *recordedCall) amount(f *found) amount {
 	n, of := d.shows(f)
 	switch {
 	case of == 0:
@@ -53,7 +53,7 @@ func (d *deed) amount(f *found) amount {
 
 // do runs a call and keeps it.
 func (l *ledger) do(what string, shows func(*found) (int, int), call func() error) error {
-	d := &deed{what: what, shows: shows, begin: l.now()}
+	d := &recordedCall{what: what, shows: shows, begin: l.now()}
 	l.mu.Lock()
 	l.calls = append(l.calls, d)
 	l.mu.Unlock()
@@ -77,7 +77,7 @@ func (l *ledger) errs() (errs []error) {
 	return errs
 }
 
-// verdict is how a file answers what callers were told.
+// verdict is what a comparison of a file with the ledger found.
 type verdict struct {
 	acked int      // calls that were acknowledged
 	lost  []string // of them, those that the file does not hold
@@ -87,12 +87,12 @@ type verdict struct {
 // always is a position behind every history.
 const always = int(^uint(0) >> 1)
 
-// judge compares the ledger with the file as it was at a position of the
+// compare compares the ledger with the file as it was at a position of the
 // history. What got an error must not be there, or may with maybe.
-func (l *ledger) judge(f *found, at int, maybe bool) (v verdict) {
+func (l *ledger) compare(f *found, at int, maybe bool) (v verdict) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var gone *deed
+	var gone *recordedCall
 	for _, d := range l.calls {
 		if d.shows == nil {
 			continue
@@ -101,12 +101,12 @@ func (l *ledger) judge(f *found, at int, maybe bool) (v verdict) {
 		if got == idle {
 			continue
 		}
-		told := d.over && d.end <= at
+		returned := d.over && d.end <= at
 		switch {
 		case got == half:
 			n, of := d.shows(f)
 			v.wrong = append(v.wrong, fmt.Sprintf("%s is there by half: %d of %d", d.what, n, of))
-		case told && d.err == nil:
+		case returned && d.err == nil:
 			v.acked++
 			switch {
 			case got == nothing:
@@ -117,8 +117,8 @@ func (l *ledger) judge(f *found, at int, maybe bool) (v verdict) {
 			case gone != nil && d.begin >= gone.end:
 				v.wrong = append(v.wrong, fmt.Sprintf("%s is there, and %s, which was acknowledged before it began, is gone", d.what, gone.what))
 			}
-		case told && got == entire && !errors.Is(d.err, store.ErrUnknown) && !maybe:
-			v.wrong = append(v.wrong, fmt.Sprintf("%s is there, its caller was told: %v", d.what, d.err))
+		case returned && got == entire && !errors.Is(d.err, store.ErrUnknown) && !maybe:
+			v.wrong = append(v.wrong, fmt.Sprintf("%s is there, its caller got: %v", d.what, d.err))
 		case d.begin > at && got == entire:
 			v.wrong = append(v.wrong, d.what+" is there before it was asked for")
 		}

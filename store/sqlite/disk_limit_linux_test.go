@@ -51,7 +51,7 @@ func childIsLimited(ctx context.Context, path string, in *bufio.Scanner, out io.
 }
 
 // limitedWork writes until a call of each goroutine fails, or a while, and
-// says what became of each call.
+// reports the result of each call.
 func limitedWork(ctx context.Context, db *sqlite.DB, out io.Writer) error {
 	var mu sync.Mutex // a line is written at once
 	var wg sync.WaitGroup
@@ -64,7 +64,7 @@ func limitedWork(ctx context.Context, db *sqlite.DB, out io.Writer) error {
 					fmt.Fprintln(out, "stored", strings.Trim(fmt.Sprint(ids), "[]"))
 				} else {
 					fmt.Fprintln(out, "refused", strings.Trim(fmt.Sprint(ids), "[]"))
-					fmt.Fprintf(out, "told %v %v %q\n", errors.Is(err, store.ErrFull), errors.Is(err, store.ErrUnavailable), err)
+					fmt.Fprintf(out, "error %v %v %q\n", errors.Is(err, store.ErrFull), errors.Is(err, store.ErrUnavailable), err)
 				}
 				mu.Unlock()
 				if err != nil {
@@ -78,23 +78,23 @@ func limitedWork(ctx context.Context, db *sqlite.DB, out io.Writer) error {
 	return err
 }
 
-// limited is what the other process said.
+// limited is what the other process printed.
 type limited struct {
 	stored, refused []string
-	told            []string
+	errs            []string
 }
 
-func (l *limited) hear(c *child) {
+func (l *limited) read(c *child) {
 	c.t.Helper()
 	for {
-		verb, rest, _ := strings.Cut(c.hear(), " ")
+		verb, rest, _ := strings.Cut(c.readLine(), " ")
 		switch verb {
 		case "stored":
 			l.stored = append(l.stored, strings.Fields(rest)...)
 		case "refused":
 			l.refused = append(l.refused, strings.Fields(rest)...)
-		case "told":
-			l.told = append(l.told, rest)
+		case "error":
+			l.errs = append(l.errs, rest)
 		case "done":
 			return
 		}
@@ -102,15 +102,15 @@ func (l *limited) hear(c *child) {
 }
 
 // The system refuses to make files longer, from any size on. The process ends
-// there, or goes on when the limit is gone: what it was told is stored is
-// there, what it was told is not stored is not.
+// there, or goes on when the limit is gone: what was acknowledged is there, what was
+// refused is not.
 func TestFileSizeLimit(t *testing.T) {
 	t.Parallel()
 	image, err := blank()
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := 0
+	refused := 0
 	limits := of(6, 60)
 	for i := range limits {
 		path := filepath.Join(t.TempDir(), "w.db")
@@ -120,33 +120,33 @@ func TestFileSizeLimit(t *testing.T) {
 		// At any place in a page, and of a sector.
 		bytes := len(image) + 1 + i*1_000_003/limits
 		c := startChild(t, "limited", path)
-		var said limited
-		c.say(fmt.Sprint("limit ", bytes))
-		c.say("work")
-		said.hear(c)
-		told += len(said.told)
-		for _, s := range said.told {
+		var got limited
+		c.send(fmt.Sprint("limit ", bytes))
+		c.send("work")
+		got.read(c)
+		refused += len(got.errs)
+		for _, s := range got.errs {
 			var full, unavailable bool
-			if _, err := fmt.Sscan(s, &full, &unavailable); err != nil || !full && (causesAreTold || !unavailable) {
-				t.Errorf("files of at most %d bytes: a caller was told %s", bytes, s)
+			if _, err := fmt.Sscan(s, &full, &unavailable); err != nil || !full && (causesAreReported || !unavailable) {
+				t.Errorf("files of at most %d bytes: a caller got %s", bytes, s)
 			}
 		}
 		if i%2 == 0 {
 			c.kill()
 		} else {
-			c.say("lift")
-			before := len(said.told)
-			c.say("work")
-			said.hear(c)
-			if len(said.told) != before {
-				t.Errorf("after a limit of %d bytes was lifted: %v", bytes, said.told[before:])
+			c.send("lift")
+			before := len(got.errs)
+			c.send("work")
+			got.read(c)
+			if len(got.errs) != before {
+				t.Errorf("after a limit of %d bytes was lifted: %v", bytes, got.errs[before:])
 			}
 			c.end()
 		}
-		said.check(t, path, bytes)
+		got.check(t, path, bytes)
 	}
-	t.Logf("%d limits, %d calls refused", limits, told)
-	if told == 0 {
+	t.Logf("%d limits, %d calls refused", limits, refused)
+	if refused == 0 {
 		t.Error("no limit was met")
 	}
 }

@@ -21,7 +21,7 @@ const (
 	frameSize   = frameHeader + pageSize
 )
 
-// logged is a database whose log holds a row of commits.
+// logged is a database whose log holds a series of commits.
 type logged struct {
 	*rig
 	db, log []byte

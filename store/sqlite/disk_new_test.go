@@ -44,10 +44,10 @@ func TestNewFileOverADiskThatFails(t *testing.T) {
 			all := dry.disk.Count(kind)
 			for n := 1; n <= all; n += spread(all, of(6, all)) {
 				for _, lasts := range []bool{false, true} {
-					tr := trouble{counts: kind, err: syscall.EIO, lasts: lasts, torn: true}
+					df := diskFault{counts: kind, err: syscall.EIO, lasts: lasts, torn: true}
 					at := fmt.Sprintf("%s %d fails (lasting: %v)", kind, n, lasts)
 					r := emptyRig(t, nil)
-					r.disk.Fail(tr.plan(n))
+					r.disk.Fail(df.plan(n))
 					if err := r.begin(); err != nil && !errors.Is(err, store.ErrUnavailable) {
 						t.Errorf("%s: %v", at, err)
 					}
@@ -103,7 +103,7 @@ func TestPowerFailsOverANewFile(t *testing.T) {
 	})
 }
 
-func (r *rig) powerFailsOverNew(flaws disktest.Flaws) (sum toll) {
+func (r *rig) powerFailsOverNew(flaws disktest.Flaws) (sum powerLosses) {
 	r.Helper()
 	platter, dir := r.hist.Platter(flaws), r.TempDir()
 	for _, at := range r.positions() {

@@ -33,8 +33,8 @@ func (c cut) String() string {
 	return s
 }
 
-// toll is what many power failures took.
-type toll struct {
+// powerLosses sums up what many power failures lost.
+type powerLosses struct {
 	points int
 	lost   int      // points at which something acknowledged was gone
 	calls  int      // acknowledged calls that were gone, added up over the points
@@ -44,7 +44,7 @@ type toll struct {
 
 // powerFails lets the power fail at the given positions, in every survival,
 // with several seeds for those that choose.
-func (r *rig) powerFails(positions []int, seeds int, drops bool, maybe bool) (sum toll) {
+func (r *rig) powerFails(positions []int, seeds int, drops bool, maybe bool) (sum powerLosses) {
 	r.Helper()
 	dir := r.TempDir()
 	platter := r.hist.Platter(disktest.Flaws{DropsPages: drops})
@@ -72,13 +72,13 @@ func (r *rig) powerFails(positions []int, seeds int, drops bool, maybe bool) (su
 }
 
 // count adds what was found after a power failure.
-func (r *rig) count(c cut, f *found, bad []string, err error, maybe bool, sum *toll) {
+func (r *rig) count(c cut, f *found, bad []string, err error, maybe bool, sum *powerLosses) {
 	sum.points++
 	if err != nil {
 		sum.broken = append(sum.broken, fmt.Sprintf("%v: the file cannot be read: %v", c, err))
 		return
 	}
-	v := r.led.judge(f, c.at, maybe)
+	v := r.led.compare(f, c.at, maybe)
 	if bad = append(bad, v.wrong...); len(bad) > 0 {
 		sum.broken = append(sum.broken, fmt.Sprintf("%v: %s", c, strings.Join(bad, "; ")))
 	}
@@ -110,7 +110,7 @@ func (r *rig) positions() []int {
 }
 
 // What was acknowledged survives a power failure at any moment, whatever
-// became of what was not synced.
+// part of the unsynced writes survives.
 func TestPowerFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test runs this")
@@ -173,12 +173,12 @@ func TestPowerFailsAfterAFailedSync(t *testing.T) {
 		t.Skip("make test runs this")
 	}
 	inBubble(t, func(t *testing.T) {
-		tr := trouble{counts: disktest.Sync, err: syscall.EIO, want: store.ErrUnavailable}
-		dry := tr.start(t, nil)
+		df := diskFault{counts: disktest.Sync, err: syscall.EIO, want: store.ErrUnavailable}
+		dry := df.start(t, nil)
 		dry.script()
 		syncs, points := dry.disk.Count(disktest.Sync), 0
 		for n := 1; n <= syncs; n += spread(syncs, of(6, syncs)) {
-			r := tr.start(t, tr.plan(n))
+			r := df.start(t, df.plan(n))
 			r.script()
 			for _, drops := range []bool{false, true} {
 				positions := r.hist.Syncs()

@@ -16,8 +16,8 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The script: every kind of call that writes, alone and in groups. A call that
-// fails is not made again, and what would build on it is left out.
+// The script: every kind of call that writes, by itself and in groups. A call that
+// fails is not made again, and what depends on it is left out.
 
 func (r *rig) submission(n int, change ...func(*task.New)) store.Submission {
 	f := fixture{ids: r.ids}
@@ -51,7 +51,7 @@ func (r *rig) enqueue(what string, sub store.Submission) bool {
 	return err == nil
 }
 
-// claim leases up to n tasks, for so long that nobody else gets them.
+// claim leases up to n tasks, for so long that no other worker gets them.
 func (r *rig) claim(n int) (claimed []store.Claimed) {
 	req := fixClaim("w", n)
 	req.LeaseID, req.TTL = r.leaseID(), hour
@@ -113,7 +113,7 @@ func (r *rig) finish(outcome task.Outcome, becomes task.State, claimed ...store.
 
 const insertOrder = "INSERT INTO orders VALUES (?)"
 
-// inTx enqueues in a transaction of the user's, beside a row of his.
+// inTx enqueues in a transaction of the user, beside a row of the user's own.
 func (r *rig) inTx(note string) {
 	sub := r.submission(2)
 	_ = r.led.do("a user's transaction", showsTasks(sub, note), func() error {
@@ -135,8 +135,8 @@ func (r *rig) inTx(note string) {
 	})
 }
 
-// driversError is one that database/sql gave to the user: it is not in the
-// words of the store.
+// driversError is one that database/sql gave to the user: it does not
+// have the message of the store.
 type driversError struct{ error }
 
 // stepTx records a step in a transaction with a row of the user's.
@@ -164,7 +164,7 @@ func (r *rig) cancel(id task.ID) {
 	})
 }
 
-// beat renews leases; it leaves no mark that could be told from another's.
+// beat renews leases; it leaves no mark that could be distinguished from another's.
 func (r *rig) beat(claimed []store.Claimed) {
 	req := store.HeartbeatRequest{Worker: "w", TTL: hour}
 	for _, c := range claimed {
@@ -184,7 +184,7 @@ func (r *rig) reap() {
 }
 
 // checkpoint copies the log into the database, as the writer does when the
-// log is long. Its failure is nobody's.
+// log is long. No caller gets its error.
 func (r *rig) checkpoint() { _ = r.db.Exec(r.Context(), "PRAGMA wal_checkpoint(PASSIVE)") }
 
 // together has calls committed in one group: the writer is kept busy until
@@ -193,7 +193,7 @@ func (r *rig) together(calls ...func()) {
 	held, release := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_ = r.db.Alone(r.Context(), func() {
+		_ = r.db.Exclusive(r.Context(), func() {
 			close(held)
 			<-release
 		})
@@ -246,8 +246,8 @@ func (r *rig) script() {
 	r.enqueue("the last", r.submission(1))
 }
 
-// resume does everything that is left to do, which must work: the disk is
-// well again.
+// resume does everything that is left to do, which must work: the disk
+// works again.
 func (r *rig) resume() {
 	r.Helper()
 	f := fixtureOn(r.T, r.db)

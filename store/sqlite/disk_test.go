@@ -19,7 +19,7 @@ import (
 )
 
 // The tests in disk_*_test.go play a script of calls over a disk that fails
-// (internal/disktest), and compare what the callers were told with what a
+// (internal/disktest), and compare the answers that the callers got with what a
 // plain reader of the file finds afterwards. WEAVER_DISK=full plays them in
 // their full size.
 
@@ -78,7 +78,7 @@ var blank = sync.OnceValues(func() ([]byte, error) {
 })
 
 // rig is a database on a disk that fails, with the ledger of what its callers
-// were told.
+// got.
 type rig struct {
 	*testing.T
 	disk *disktest.Disk
@@ -131,7 +131,7 @@ func (r *rig) open(opts ...sqlite.Option) (err error) {
 	return err
 }
 
-// close closes the database, whatever the disk says.
+// close closes the database, on a disk that works.
 func (r *rig) close() {
 	r.disk.Fail(nil)
 	if r.db == nil {
@@ -176,11 +176,11 @@ type found struct {
 }
 
 // look opens the file with SQLite's ordinary file layer and reads everything.
-// An error is one of the file's; what the store itself says about its rows
-// comes in violations.
+// An error is one of the file; violations are what store.Check and
+// integrity_check find.
 func look(t testing.TB, path string) (f *found, violations []string, err error) {
 	t.Helper()
-	// What is not asked to last need not be waited for.
+	// This handle writes nothing that must last, so it does not wait for the disk.
 	db, err := sqlite.Open(t.Context(), path, sqlite.Synchronous(sqlite.SyncOff))
 	if err != nil {
 		return nil, nil, err

@@ -12,15 +12,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// claimsLeft counts the rows by which the reaper finds leases.
-func (f *fixture) claimsLeft() int {
+// claimRows counts the rows by which the reaper finds leases.
+func (f *fixture) claimRows() int {
 	f.Helper()
 	return f.count("SELECT count(*) FROM weaver_claims")
 }
 
 // The reaper finds leases by the row of their claim. So it stays while one of
-// the claim's tasks runs, whoever ends the others and however often that is
-// tried, or the last one would be leased for ever.
+// the claim's tasks runs, whichever process ends the others and however often the
+// group is retried, or the last one would be leased for ever.
 func TestAClaimIsKnownWhileOneOfItsTasksRuns(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, f *fixture, one store.Claimed){
@@ -56,11 +56,11 @@ func TestAClaimIsKnownWhileOneOfItsTasksRuns(t *testing.T) {
 				f.enqueue(2)
 				claimed := f.claim("w", 2)
 				end(t, f, claimed[0])
-				if n := f.claimsLeft(); n != 1 {
+				if n := f.claimRows(); n != 1 {
 					t.Errorf("%d claims are known, want 1", n)
 				}
 				f.join("reaper")
-				for range 5 { // until the lease is over, and it may judge others
+				for range 5 { // until the lease is over, and it is eligible to reap
 					time.Sleep(fixTTL / 3)
 					if _, err := f.db.Heartbeat(t.Context(), fixNS, store.HeartbeatRequest{Worker: "reaper", TTL: fixTTL}); err != nil {
 						t.Fatal(err)
@@ -79,12 +79,12 @@ func TestAClaimIsKnownWhileOneOfItsTasksRuns(t *testing.T) {
 // reaper need not come for it.
 func TestAClaimGoesWithTheLastOfItsTasks(t *testing.T) {
 	t.Parallel()
-	f := fixtureOn(t, newNotebook(t).db)
+	f := fixtureOn(t, newNoteStore(t).db)
 	f.enqueue(9)
 	one, other, third := f.claim("w", 3), f.claim("w", 3), f.claim("w", 3)
-	f.finish(one[0], other[0], one[1], other[1], other[2]) // of two claims in turns
+	f.finish(one[0], other[0], one[1], other[1], other[2]) // of two claims, interleaved
 	f.finish(one[2])
-	if n := f.claimsLeft(); n != 1 {
+	if n := f.claimRows(); n != 1 {
 		t.Errorf("%d claims are known, want the third", n)
 	}
 	f.finish(third[0])
@@ -95,38 +95,38 @@ func TestAClaimGoesWithTheLastOfItsTasks(t *testing.T) {
 	if got, err := f.db.Finish(t.Context(), fixNS, fin); err != nil || got[0].Err != nil {
 		t.Fatalf("Finish = %+v, %v", got, err)
 	}
-	if n := f.claimsLeft(); n != 0 {
+	if n := f.claimRows(); n != 0 {
 		t.Errorf("%d claims are known, want none", n)
 	}
 }
 
-// What was not committed is not told, although the operation itself succeeded.
-func TestWhatIsNotCommittedIsNotTold(t *testing.T) {
+// What was not committed is not notified, although the operation itself succeeded.
+func TestWhatIsNotCommittedIsNotNotified(t *testing.T) {
 	t.Parallel()
-	n := newNotebook(t)
+	n := newNoteStore(t)
 	f := fixtureOn(t, n.db)
-	told := f.notices()
+	notices := f.notices()
 	n.fail = func(int32) error { return errOwn }
 	says(t, f.submit(t.Context(), f.drafts(1)), errOwn)
 	n.fail = nil
-	if len(told) != 0 {
-		t.Errorf("told %+v of an enqueue that was rolled back", <-told)
+	if len(notices) != 0 {
+		t.Errorf("notified %+v of an enqueue that was rolled back", <-notices)
 	}
 	f.enqueue(1)
-	if len(told) != 1 {
-		t.Errorf("%d notices of an enqueue that was committed, want 1", len(told))
+	if len(notices) != 1 {
+		t.Errorf("%d notices of an enqueue that was committed, want 1", len(notices))
 	}
 }
 
-// A claim that is to wait must be known to wait before its caller hears of it:
-// woken at once, the caller takes it back.
-func TestAClaimIsParkedBeforeItsCallerGoesOn(t *testing.T) {
+// A claim that is to wait must be registered before its caller goes on: a
+// caller that is woken at once withdraws it.
+func TestAClaimWaitsBeforeItsCallerGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := fixtureOn(t, newNotebook(t).db)
+		f := fixtureOn(t, newNoteStore(t).db)
 		f.join("w")
 		stop, _ := f.db.Notify(fixNS, func(store.Notice) {
-			synctest.Wait() // whoever got an answer by now has gone as far as it goes
+			synctest.Wait() // every caller that has its answer has run until it blocks
 		})
 		defer stop()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)

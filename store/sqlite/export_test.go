@@ -102,7 +102,7 @@ var HotStatements = map[string]string{
 
 // WarmStatements must find their rows by a key or an index, too.
 var WarmStatements = map[string]string{
-	"hinted": sqlHinted, "whole task": sqlTask, "held": sqlLeaseRow, "look": sqlTaskRow, "read task": sqlReadTask, "next lane": sqlNextLane,
+	"hinted": sqlHinted, "whole task": sqlTask, "lease row": sqlLeaseRow, "task row": sqlTaskRow, "read task": sqlReadTask, "next lane": sqlNextLane,
 	"open edges": sqlOpenEdges, "edge done": sqlEdgeDone, "lower needs": sqlLowerNeeds, "retry needs": sqlRetryNeeds, "dependents": sqlDependents,
 	"due claims": sqlDueClaims, "due timers": sqlDueTimers, "next claim": sqlNextClaim, "next timer": sqlNextTimer, "delete timer": sqlDeleteTimer,
 	"due of key": sqlDueOfKey, "waiters": sqlWaiters, "delete waiter": sqlDelWaiter, "key": sqlKey, "finished": sqlFinished,

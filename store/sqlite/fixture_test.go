@@ -15,19 +15,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The suite in storetest says what every store does. The tests beside it are
-// about what only this one can get wrong: files, processes, transactions of
+// The suite in storetest specifies what every store does. The tests beside it
+// are about what only this one can get wrong: files, processes, transactions of
 // callers, the group commit and the plans of statements.
 
 const (
 	fixNS   = "acme-test"
 	fixType = "acme.test.own.v1"
 	fixTTL  = 30 * time.Second
-	// patience is how long a test waits for what must come, before it fails.
-	patience = time.Minute
+	// waitLimit is how long a test waits for an expected event before it fails.
+	waitLimit = time.Minute
 )
 
-// fixture is a store with short words for what tests do with it.
+// fixture is a store with short methods for what tests do with it.
 type fixture struct {
 	*testing.T
 	db  *sqlite.DB
@@ -191,7 +191,7 @@ func (f *fixture) count(query string, args ...any) (n int) {
 	return n
 }
 
-// says checks that an error is of a kind and tells what it should.
+// says checks that an error is of a kind and that its message has these parts.
 func says(t *testing.T, err, kind error, parts ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -204,7 +204,7 @@ func says(t *testing.T, err, kind error, parts ...string) {
 	}
 }
 
-// notices listens to a store; what comes is put into the channel.
+// notices subscribes to a store; its notices are put into the channel.
 func (f *fixture) notices() <-chan store.Notice {
 	f.Helper()
 	ch := make(chan store.Notice, 1000)
@@ -221,7 +221,7 @@ func (f *fixture) notices() <-chan store.Notice {
 // await returns the first notice that ok accepts.
 func (f *fixture) await(ch <-chan store.Notice, what string, ok func(store.Notice) bool) store.Notice {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), patience)
+	ctx, cancel := context.WithTimeout(f.Context(), waitLimit)
 	defer cancel()
 	for {
 		select {

@@ -16,7 +16,7 @@ import (
 )
 
 // frozenChecksum is that of migrations/0001_init.sql. Users have files that it
-// made: what it should have said otherwise is a migration of its own.
+// made: a change to it is a migration of its own.
 const frozenChecksum = "e24b259a5da4640c2a578b42017a99d000d5a186eefad5ffa8fba3faaafdc706"
 
 func TestInitIsFrozen(t *testing.T) {
@@ -30,7 +30,7 @@ func TestInitIsFrozen(t *testing.T) {
 	}
 }
 
-// frozenFile was made by 0001 alone, by writeFrozen.
+// frozenFile was made by writeFrozen with only migration 0001.
 const frozenFile = "testdata/0001.db"
 
 // A file that 0001 made opens, is in order, and works on.

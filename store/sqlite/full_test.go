@@ -30,8 +30,8 @@ func (f *fixture) allow(pages int) {
 
 const plenty = 1_000_000
 
-// Many callers share commits while the disk fills up. Whoever got an answer
-// has his tasks, whole; whoever got an error has none of them.
+// Many callers share commits while the disk fills up. A submission that
+// succeeded is stored whole; one that failed, not at all.
 func TestFullWhileManyWrite(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)

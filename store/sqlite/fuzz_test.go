@@ -15,14 +15,14 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The namespaces of the cursor's world: the one that is asked, and one whose
-// ids lie between its.
+// The namespaces of the cursor's stores: the one that is asked, and one whose
+// ids lie between its ids.
 const (
 	cursorHere  = "acme-here"
 	cursorThere = "acme-there"
 )
 
-// cursorStores returns two stores with the same 24 tasks and 8 jobs, in turns
+// cursorStores returns two stores with the same 24 tasks and 8 jobs, alternately
 // here and there, and the ids of those that are here, newest first.
 func cursorStores(f *testing.F) (stores map[string]store.Store, tasks, jobs []task.ID) {
 	f.Helper()
@@ -109,7 +109,7 @@ func FuzzCursor(f *testing.F) {
 					return ids, next, err
 				}, after)
 			}
-			// With a filter the stores look elsewhere: they must agree.
+			// With a filter the stores read from other sources: they must agree.
 			filtered := store.Filter{Limit: 1 + int(limit)%10, After: after, Queue: queue, States: []task.State{task.Ready, task.Pending}}
 			mine, next, err := stores["sqlite"].List(t.Context(), cursorHere, filtered)
 			model, wantNext, wantErr := stores["memstore"].List(t.Context(), cursorHere, filtered)

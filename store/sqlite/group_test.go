@@ -18,15 +18,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// notebook is a store with a table of notes, whose commits can be watched.
-type notebook struct {
+// noteStore is a store with a table of notes, whose commits can be watched.
+type noteStore struct {
 	*testing.T
 	db      *sqlite.DB
 	commits atomic.Int32
 	fail    func(n int32) error // the n-th COMMIT
 }
 
-func newNotebook(t *testing.T) *notebook {
+func newNoteStore(t *testing.T) *noteStore {
 	db, err := sqlite.OpenMemory(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func newNotebook(t *testing.T) *notebook {
 	if err := errors.Join(db.Migrate(t.Context()), db.Exec(t.Context(), "CREATE TABLE notes (text TEXT NOT NULL)")); err != nil {
 		t.Fatal(err)
 	}
-	s := &notebook{T: t, db: db}
+	s := &noteStore{T: t, db: db}
 	db.OnCommit(func(commit func() error) error {
 		n := s.commits.Add(1)
 		if s.fail != nil {
@@ -54,7 +54,7 @@ func note(text string) string { return fmt.Sprintf("INSERT INTO notes VALUES ('%
 
 // together runs operations so that they share one group: the first one keeps
 // the lead until all others wait.
-func (s *notebook) together(ops ...func(execSQL) error) []error {
+func (s *noteStore) together(ops ...func(execSQL) error) []error {
 	s.Helper()
 	release := make(chan struct{})
 	errs := make([]error, len(ops))
@@ -73,7 +73,7 @@ func (s *notebook) together(ops ...func(execSQL) error) []error {
 	return errs
 }
 
-func (s *notebook) notes() string {
+func (s *noteStore) notes() string {
 	s.Helper()
 	rows, err := s.db.DB().QueryContext(s.Context(), "SELECT text FROM notes ORDER BY text")
 	if err != nil {
@@ -99,7 +99,7 @@ var errOwn = errors.New("own error")
 func TestGroupIsolatesFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newNotebook(t)
+		s := newNoteStore(t)
 		errs := s.together(
 			func(x execSQL) error { return x(note("a")) },
 			func(x execSQL) error { return errors.Join(x(note("lost")), errOwn) },
@@ -127,15 +127,15 @@ func TestGroupIsolatesFailure(t *testing.T) {
 
 // An operation that loses the whole transaction must not let its neighbours'
 // statements commit by themselves, nor be done twice.
-func TestGroupFlipped(t *testing.T) {
+func TestGroupLosesItsTransaction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newNotebook(t)
-		flipped := 0
+		s := newNoteStore(t)
+		runs := 0
 		errs := s.together(
 			func(x execSQL) error { return x(note("a")) },
 			func(x execSQL) error {
-				flipped++
+				runs++
 				return errors.Join(x(note("lost")), x("ROLLBACK")) // as an interrupt or a full disk would
 			},
 			func(x execSQL) error { return x(note("b")) },
@@ -143,8 +143,8 @@ func TestGroupFlipped(t *testing.T) {
 		if errs[0] != nil || errs[2] != nil || errs[1] == nil {
 			t.Errorf("errors %v", errs)
 		}
-		if flipped != 2 {
-			t.Errorf("the operation at fault ran %d times, want 2: in the group and alone", flipped)
+		if runs != 2 {
+			t.Errorf("the operation at fault ran %d times, want 2: in the group and by itself", runs)
 		}
 		if got := s.notes(); got != "a b" {
 			t.Errorf("notes %q, want a b, each once", got)
@@ -155,8 +155,8 @@ func TestGroupFlipped(t *testing.T) {
 func TestGroupCommitFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newNotebook(t)
-		// 1: the leader alone. 2: the group. 3, 4, 5: its operations alone.
+		s := newNoteStore(t)
+		// 1: the leader. 2: the group. 3, 4, 5: its operations one by one.
 		s.fail = func(n int32) error {
 			if n == 2 || n == 4 {
 				return errOwn
@@ -169,7 +169,7 @@ func TestGroupCommitFails(t *testing.T) {
 			func(x execSQL) error { return x(note("c")) },
 		)
 		if errs[0] != nil || !errors.Is(errs[1], errOwn) || errs[2] != nil {
-			t.Errorf("errors %v, want the second alone to fail", errs)
+			t.Errorf("errors %v, want only the second to fail", errs)
 		}
 		if got := s.notes(); got != "a c" {
 			t.Errorf("notes %q, want a c", got)
@@ -180,7 +180,7 @@ func TestGroupCommitFails(t *testing.T) {
 func TestGroupCallerGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newNotebook(t)
+		s := newNoteStore(t)
 		release := make(chan struct{})
 		hold := func(x execSQL) error { <-release; return x(note("held")) }
 		give := func(op func(execSQL) error) (context.CancelCauseFunc, chan error) {
@@ -223,7 +223,7 @@ func TestGroupCallerGivesUp(t *testing.T) {
 func TestHeartbeatsGoFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newNotebook(t)
+		s := newNoteStore(t)
 		if err := s.db.Join(t.Context(), "test", store.WorkerInfo{ID: "w", TTL: time.Second}); err != nil {
 			t.Fatal(err)
 		}
@@ -321,4 +321,21 @@ func TestCrashAroundCommit(t *testing.T) {
 			t.Errorf("store.Check: %v", found)
 		}
 	}
+}
+
+// grouped makes calls so that they share one group, in this order.
+func grouped(t *testing.T, db *sqlite.DB, calls ...func()) {
+	t.Helper()
+	release := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_ = db.Write(context.Background(), func(func(string) error) error { <-release; return nil })
+	})
+	synctest.Wait()
+	for _, call := range calls {
+		wg.Go(call)
+		synctest.Wait()
+	}
+	close(release)
+	wg.Wait()
 }

@@ -47,3 +47,12 @@ func (db *DB) BeforeReads(fn func(sql string)) {
 		}
 	})
 }
+
+// OnOp calls fn before each operation of the group commit, whose error it may
+// be; nil takes it away.
+func (db *DB) OnOp(fn func() error) {
+	db.faults.OnOp = nil
+	if fn != nil {
+		db.faults.OnOp = func(*conn.Conn) error { return fn() }
+	}
+}

@@ -7,7 +7,7 @@ import (
 
 // within is the context of a statement in a transaction: it ends with the
 // statement's own context, or with the transaction's, which a user need not
-// have given to the statement. SQLite is asked to stop by Err alone.
+// have given to the statement. Only Err asks SQLite to stop.
 type within struct {
 	context.Context
 	tx context.Context

@@ -17,7 +17,7 @@ import (
 const forever = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000000) SELECT count(*) FROM n"
 
 // A statement that was not given the step's context ends with its transaction
-// all the same: it holds everybody's write lock.
+// all the same: it holds the write lock of the file.
 func TestSlowStatementsEndWithTheirTransaction(t *testing.T) {
 	t.Parallel()
 	db := openFile(t, filepath.Join(t.TempDir(), "w.db"))
@@ -33,7 +33,7 @@ func TestSlowStatementsEndWithTheirTransaction(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			defer func() { _ = st.Close() }() // its row told the error
+			defer func() { _ = st.Close() }() // its row returned the error
 			var n int
 			return st.QueryRow().Scan(&n)
 		},

@@ -13,7 +13,7 @@ import (
 )
 
 // noted is a caller's transaction that wrote a note of its own.
-func noted(t *testing.T, s *notebook) *sql.Tx {
+func noted(t *testing.T, s *noteStore) *sql.Tx {
 	t.Helper()
 	tx := begin(t, s.db)
 	if _, err := tx.ExecContext(t.Context(), note("caller")); err != nil {
@@ -23,7 +23,7 @@ func noted(t *testing.T, s *notebook) *sql.Tx {
 }
 
 // commits ends a caller's transaction well and looks at what is written.
-func commits(t *testing.T, s *notebook, tx *sql.Tx, want string) {
+func commits(t *testing.T, s *noteStore, tx *sql.Tx, want string) {
 	t.Helper()
 	if err := tx.Commit(); err != nil {
 		t.Errorf("Commit: %v", err)
@@ -36,7 +36,7 @@ func commits(t *testing.T, s *notebook, tx *sql.Tx, want string) {
 // Under a context that has ended nothing is enqueued.
 func TestInTxUnderAnEndedContext(t *testing.T) {
 	t.Parallel()
-	s := newNotebook(t)
+	s := newNoteStore(t)
 	tx := noted(t, s)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errOwn)
@@ -56,7 +56,7 @@ func TestInTxContextEndsInside(t *testing.T) {
 	for name, fails := range map[string]error{"succeeds": nil, "fails": errOwn} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newNotebook(t)
+			s := newNoteStore(t)
 			tx := noted(t, s)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -80,7 +80,7 @@ func TestInTxContextEndsInside(t *testing.T) {
 // A panic is the error of its operation. The caller's transaction goes on.
 func TestInTxPanics(t *testing.T) {
 	t.Parallel()
-	s := newNotebook(t)
+	s := newNoteStore(t)
 	tx := noted(t, s)
 	err := s.db.InTx(t.Context(), sqlite.Tx(tx), func(x execSQL) error {
 		_ = x(note("never"))
@@ -92,11 +92,12 @@ func TestInTxPanics(t *testing.T) {
 	commits(t, s, tx, "caller")
 }
 
-// What an enqueue that failed did is not told when the transaction commits.
-func TestInTxFailureIsNotTold(t *testing.T) {
+// The notices of an enqueue that failed are dropped: the commit of its
+// transaction does not send them.
+func TestInTxFailureIsNotNotified(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, memory(t))
-	told := f.notices()
+	notices := f.notices()
 	tx := f.begin()
 	if _, err := tx.ExecContext(t.Context(), "CREATE TEMP TRIGGER no BEFORE INSERT ON weaver_outbox_events WHEN NEW.priority = 9 BEGIN SELECT RAISE(FAIL, 'no'); END"); err != nil {
 		t.Fatal(err)
@@ -109,18 +110,18 @@ func TestInTxFailureIsNotTold(t *testing.T) {
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 0 {
-		t.Errorf("told %+v of an enqueue that failed", <-told)
+	if len(notices) != 0 {
+		t.Errorf("notified %+v of an enqueue that failed", <-notices)
 	}
 }
 
-// A commit that fails is the caller's to hear of, and nobody else's.
+// A commit that fails is reported to its caller and notified to no listener.
 func TestInTxCommitFails(t *testing.T) {
 	both(t, func(t *testing.T, db *sqlite.DB) {
-		var told []store.Notice
+		var notices []store.Notice
 		stop, _ := db.Notify(benchNS, func(n store.Notice) {
 			if !n.External { // the tables are made by another connection
-				told = append(told, n)
+				notices = append(notices, n)
 			}
 		})
 		defer stop()
@@ -144,14 +145,14 @@ func TestInTxCommitFails(t *testing.T) {
 		if _, err := db.Enqueue(t.Context(), benchNS, sqlite.Tx(tx), newTasks(task.NewIDs(nil), 1)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tx.ExecContext(t.Context(), "INSERT INTO orders VALUES (1)"); err != nil { // of nobody: found at the commit
+		if _, err := tx.ExecContext(t.Context(), "INSERT INTO orders VALUES (1)"); err != nil { // no such person: found at the commit
 			t.Fatal(err)
 		}
 		if err := tx.Commit(); err == nil {
 			t.Error("the commit succeeded")
 		}
-		if len(told) != 0 {
-			t.Errorf("told %+v of a transaction that was not committed", told)
+		if len(notices) != 0 {
+			t.Errorf("notified %+v of a transaction that was not committed", notices)
 		}
 		if err := conn.Close(); err != nil {
 			t.Fatal(err)

@@ -236,7 +236,7 @@ func TestInTxForeign(t *testing.T) {
 	})
 }
 
-// A transaction that read before somebody else wrote cannot write any more.
+// A transaction that read before another connection wrote cannot write any more.
 func TestInTxRestart(t *testing.T) {
 	t.Parallel()
 	db := openFile(t, filepath.Join(t.TempDir(), "w.db"))

@@ -10,7 +10,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// A schema is there whole or not at all, and a failure is nobody else's: when
+// A schema is there whole or not at all, and a failure leaves nothing behind: when
 // its reason is gone Migrate makes all of it.
 func TestMigrateAllOrNothing(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ const (
 	Full Sync = iota
 	// Normal waits only at checkpoints. A power failure or a crash of the
 	// operating system may take back the last commits, in order and without
-	// damage; a crash of the program alone takes back nothing.
+	// damage; a crash of only the program takes back nothing.
 	Normal
 	// off never waits. For tests.
 	off

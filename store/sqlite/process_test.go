@@ -44,16 +44,16 @@ func TestOtherHandleSeesNewLanes(t *testing.T) {
 	})
 }
 
-// Within some 20 ms a handle hears that another one wrote, also when it does
+// Within some 20 ms a handle notices that another one wrote, also when it does
 // nothing itself; and when stop returns, its goroutine has ended.
-func TestOtherHandleIsHeard(t *testing.T) {
+func TestOtherHandleIsNoticed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t)
-		heard := make(chan time.Time, 100)
+		noticed := make(chan time.Time, 100)
 		stop, complete := b.Notify(benchNS, func(n store.Notice) {
 			if n.External {
-				heard <- time.Now()
+				noticed <- time.Now()
 			}
 		})
 		if complete {
@@ -61,15 +61,15 @@ func TestOtherHandleIsHeard(t *testing.T) {
 		}
 		for range 3 {
 			time.Sleep(time.Second)
-			if len(heard) != 0 {
-				t.Fatal("announced a write that nobody made")
+			if len(noticed) != 0 {
+				t.Fatal("announced a write that did not happen")
 			}
 			start := time.Now()
 			if _, err := a.Enqueue(t.Context(), benchNS, nil, newTasks(task.NewIDs(nil), 1)); err != nil {
 				t.Fatal(err)
 			}
-			if d := (<-heard).Sub(start); d > 50*time.Millisecond {
-				t.Errorf("heard of it after %v", d)
+			if d := (<-noticed).Sub(start); d > 50*time.Millisecond {
+				t.Errorf("noticed it after %v", d)
 			}
 		}
 		tx := begin(t, a)
@@ -79,14 +79,14 @@ func TestOtherHandleIsHeard(t *testing.T) {
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		<-heard
+		<-noticed
 		stop()
 		stop()
 		if _, err := a.Enqueue(t.Context(), benchNS, nil, newTasks(task.NewIDs(nil), 1)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		if len(heard) != 0 {
+		if len(noticed) != 0 {
 			t.Error("announced after stop")
 		}
 	}) // the bubble would not end with a goroutine left
@@ -163,7 +163,7 @@ func TestDeadProcess(t *testing.T) {
 	}
 }
 
-// A lock file that is missing proves nothing.
+// A missing lock file does not prove a worker dead.
 func TestMissingLockFile(t *testing.T) {
 	t.Parallel()
 	a, b := pair(t)
@@ -262,7 +262,7 @@ func TestStepTxTooLong(t *testing.T) {
 				if _, err := sqlTx(tx).ExecContext(ctx, "INSERT INTO orders VALUES (1)"); err != nil {
 					t.Error(err)
 				}
-				<-goOn // it does not care for its context
+				<-goOn // it ignores its context
 				_, err := sqlTx(tx).ExecContext(context.Background(), "INSERT INTO orders VALUES (2)")
 				if err == nil {
 					t.Error("the transaction can be written after its end")

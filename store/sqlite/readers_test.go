@@ -16,7 +16,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// A reader's connection cannot write, and so never holds anybody's lock.
+// A reader's connection cannot write, and so never holds the write lock.
 func TestReadersCannotWrite(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -24,11 +24,11 @@ func TestReadersCannotWrite(t *testing.T) {
 	says(t, err, store.ErrReadOnly)
 }
 
-// taken is a file layer on which nobody who comes new can lock a file, as long
-// as it says so.
+// taken is a file layer on which no file can be locked newly while locked is
+// true.
 type taken struct {
 	vfs.VFSFilename
-	by atomic.Bool // somebody
+	locked atomic.Bool
 }
 
 // OpenFilename implements vfs.VFSFilename.
@@ -56,14 +56,14 @@ type takenFile struct {
 
 // Lock implements vfs.File.
 func (f *takenFile) Lock(lock vfs.LockLevel) error {
-	if f.layer.by.Load() {
+	if f.layer.locked.Load() {
 		return sqlite3.BUSY
 	}
 	return f.wholeFile.Lock(lock)
 }
 
 // The first reader opens a connection and has to wait in SQLite. The next ones
-// must not wait for him, but as he does: in SQLite, which has a limit for it.
+// must not wait for it, but in SQLite as it does, where a limit applies.
 func TestReadersConnectBesideEachOther(t *testing.T) {
 	t.Parallel()
 	layer := &taken{VFSFilename: vfs.Find("").(vfs.VFSFilename)}
@@ -71,7 +71,7 @@ func TestReadersConnectBesideEachOther(t *testing.T) {
 	t.Cleanup(func() { vfs.Unregister("taken") })
 	synctest.Test(t, func(t *testing.T) {
 		db := openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.VFS("taken"))
-		layer.by.Store(true)
+		layer.locked.Store(true)
 		done := make(chan error, 3)
 		for range cap(done) {
 			go func() {
@@ -81,9 +81,9 @@ func TestReadersConnectBesideEachOther(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if len(done) > 0 {
-			t.Fatalf("a read went on while nobody can: %v", <-done)
+			t.Fatalf("a read went on without a lock: %v", <-done)
 		}
-		layer.by.Store(false)
+		layer.locked.Store(false)
 		for range cap(done) {
 			if err := <-done; err != nil {
 				t.Error(err)
@@ -92,9 +92,9 @@ func TestReadersConnectBesideEachOther(t *testing.T) {
 	})
 }
 
-// The clock of a snapshot must not be behind what it shows, or what is due
-// would look as if it were not. Here a task comes just before the picture is
-// fixed, which is when its first statement begins.
+// The clock of a snapshot must not be behind what it shows, or due tasks
+// would look as if they were not. Here a task is enqueued just before the
+// snapshot is fixed, which is when its first statement begins.
 func TestTheClockOfASnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,10 +11,10 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// nobody is a user who owns none of the test's files.
-const nobody = 65534
+// otherUID is a user that owns none of the test's files.
+const otherUID = 65534
 
-// unprivileged runs fn as somebody whom permissions bind. For root that is
+// unprivileged runs fn as a user that permissions apply to. For root that is
 // this thread with another file system user, which lasts until fn is done.
 func unprivileged(t *testing.T, fn func()) {
 	t.Helper()
@@ -26,7 +26,7 @@ func unprivileged(t *testing.T, fn func()) {
 	// returns the user before.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	_, _, _ = syscall.RawSyscall(syscall.SYS_SETFSUID, nobody, 0, 0)
+	_, _, _ = syscall.RawSyscall(syscall.SYS_SETFSUID, otherUID, 0, 0)
 	defer func() { _, _, _ = syscall.RawSyscall(syscall.SYS_SETFSUID, 0, 0, 0) }()
 	fn()
 }
@@ -85,7 +85,7 @@ func TestOpenWithoutPermission(t *testing.T) {
 	}
 }
 
-// In a folder that may not be entered nobody can tell what there is.
+// Whether a file exists in a folder that may not be entered cannot be known.
 func TestOpenInAClosedFolder(t *testing.T) {
 	t.Parallel()
 	path := readOnlyFolder(t, 0, 0o666)

@@ -175,7 +175,7 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 const sqlSetCrashes = `
 UPDATE weaver_tasks SET crash_count = crash_count + ?3, quarantine_losses = quarantine_losses + ?4 WHERE namespace = ?1 AND task_id = ?2`
 
-// lease takes one lease away and says what becomes of the task (R7).
+// lease takes one lease away and decides the next state of the task (R7).
 func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (store.Reaped, error) {
 	row, err := r.moves.taskRow(id)
 	if err != nil || row == nil {

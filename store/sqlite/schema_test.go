@@ -55,7 +55,7 @@ func TestForeignDatabase(t *testing.T) {
 		"CREATE TABLE weaver_schema_versions (version TEXT)",
 	} {
 		path := filepath.Join(t.TempDir(), "shop.db")
-		f := unmigrated(t, path) // opened before their tables came
+		f := unmigrated(t, path) // opened before these tables exist
 		f.exec(create)
 		says(t, f.db.Migrate(t.Context()), store.ErrForeignDatabase, path, "use a file of its own")
 		says(t, f.db.Ready(t.Context()), store.ErrForeignDatabase, path)
@@ -64,7 +64,7 @@ func TestForeignDatabase(t *testing.T) {
 		_, err = sqlite.Open(t.Context(), path)
 		says(t, err, store.ErrForeignDatabase, path, "use a file of its own")
 		if n := f.count("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"); n != 1 {
-			t.Errorf("after the refusal there are %d tables, want their one", n)
+			t.Errorf("after the refusal there are %d tables, want the one created here", n)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestMigrateAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "w.db")
 	first := openFile(t, path)
 	before, err := first.MigrationStatus(t.Context())
-	if err != nil || len(before) == 0 || before[0].Name != "init" || time.Since(before[0].AppliedAt) > patience {
+	if err != nil || len(before) == 0 || before[0].Name != "init" || time.Since(before[0].AppliedAt) > waitLimit {
 		t.Fatalf("MigrationStatus = %v, %v; want init, applied just now", before, err)
 	}
 	for _, db := range []*sqlite.DB{first, openFile(t, path)} {
@@ -108,7 +108,7 @@ func TestMigrateAgain(t *testing.T) {
 	}
 }
 
-// childMigrates opens and migrates when it is told to.
+// childMigrates opens and migrates on the first command.
 func childMigrates(ctx context.Context, path string, in *bufio.Scanner, out io.Writer) error {
 	fmt.Fprintln(out, "there")
 	if !in.Scan() {
@@ -130,10 +130,10 @@ func TestMigrateFromProcesses(t *testing.T) {
 		children = append(children, startChild(t, "migrate", path))
 	}
 	for _, c := range children {
-		c.hear()
+		c.readLine()
 	}
 	for _, c := range children {
-		c.say("go") // all at once, on a file that is not there yet
+		c.send("go") // all at once, on a file that is not there yet
 	}
 	for _, c := range children {
 		c.end()
@@ -180,7 +180,7 @@ func TestOpenWaitsToSwitchTheJournal(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := <-done; err != nil {
-					t.Errorf("Open beside somebody who writes for a moment: %v", err)
+					t.Errorf("Open beside a process that writes for a moment: %v", err)
 				}
 				return
 			}
@@ -211,4 +211,52 @@ func TestSynchronousAndJournal(t *testing.T) {
 			t.Errorf("synchronous of the user's connections = %s, want %s", got, want)
 		}
 	}
+}
+
+// The schema itself refuses rows that contradict each other, whatever the code
+// does.
+func TestSchemaRefuses(t *testing.T) {
+	t.Parallel()
+	const newTask = "INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, plain, created_at, updated_at, idempotency_key) VALUES "
+	for name, pair := range map[string]struct {
+		first, second string
+		both          bool // are accepted
+	}{
+		"a lease without running":           {newTask + "('a', x'01', 't', 'q', 5, 'ready', 0, 0, 0, NULL)", "UPDATE weaver_tasks SET lease_id = x'01'", false},
+		"running without a lease":           {newTask + "('a', x'01', 't', 'q', 5, 'ready', 0, 0, 0, NULL)", "UPDATE weaver_tasks SET state = 'running'", false},
+		"an idempotency key twice":          {newTask + "('a', x'01', 't', 'q', 5, 'ready', 0, 0, 0, 'k')", newTask + "('a', x'02', 't', 'q', 5, 'ready', 0, 0, 0, 'k')", false},
+		"a key of another type":             {newTask + "('a', x'01', 't', 'q', 5, 'ready', 0, 0, 0, 'k')", newTask + "('a', x'02', 'u', 'q', 5, 'ready', 0, 0, 0, 'k')", true},
+		"an id in two namespaces":           {newTask + "('a', x'01', 't', 'q', 5, 'ready', 0, 0, 0, NULL)", newTask + "('b', x'01', 't', 'q', 5, 'ready', 0, 0, 0, NULL)", true},
+		"two values of a step":              {"INSERT INTO weaver_steps VALUES ('a', x'01', 's', 0, 0, 1, 1, 0, 'step', 'completed', '1', NULL, NULL, 0, 0)", "INSERT INTO weaver_steps VALUES ('a', x'01', 's', 0, 0, 2, 1, 0, 'step', 'completed', '2', NULL, NULL, 0, 0)", false},
+		"two dispatch rows of a task":       {"INSERT INTO weaver_outbox_events VALUES ('a', x'01', 'q', 't', 5, 1, NULL)", "INSERT INTO weaver_outbox_events VALUES ('a', x'01', 'q', 't', 5, 2, NULL)", false},
+		"two attempts of a number":          {"INSERT INTO weaver_attempts VALUES ('a', x'01', 1, 1, x'01', 'w', 1, 0, 0, 'success', NULL, NULL, NULL, NULL)", "INSERT INTO weaver_attempts VALUES ('a', x'01', 1, 2, x'02', 'w', 1, 0, 0, 'success', NULL, NULL, NULL, NULL)", false},
+		"two claims under a lease id":       {"INSERT INTO weaver_claims VALUES ('a', x'01', 'w', 1, x'')", "INSERT INTO weaver_claims VALUES ('a', x'01', 'w', 2, x'')", false},
+		"two waiters that are due together": {"INSERT INTO weaver_conc_waiters VALUES ('a', 'k', 1, x'01')", "INSERT INTO weaver_conc_waiters VALUES ('a', 'k', 1, x'02')", true},
+		"a queue paused twice":              {"INSERT INTO weaver_paused_queues VALUES ('a', 'q', 1, '', '')", "INSERT INTO weaver_paused_queues VALUES ('a', 'q', 2, '', '')", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := newNoteStore(t).db
+			if err := db.Exec(t.Context(), pair.first); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Exec(t.Context(), pair.second); (err == nil) != pair.both {
+				t.Errorf("%s\n%s: %v", pair.first, pair.second, err)
+			}
+		})
+	}
+	t.Run("two stores of one generation", func(t *testing.T) {
+		t.Parallel()
+		var seen []string
+		for range 2 {
+			snap, err := newNoteStore(t).db.Snapshot(t.Context(), fixNS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen = append(seen, snap.Generation)
+		}
+		if seen[0] == seen[1] || seen[0] == "" {
+			t.Errorf("generations %q", seen)
+		}
+	})
 }

@@ -58,7 +58,7 @@ func statements(t *testing.T) map[string]string {
 			continue
 		}
 		text, ok := textOf(exprs, expr)
-		if !ok && elsewhere(expr) {
+		if !ok && holdsSeveral(expr) {
 			continue
 		}
 		if !ok {
@@ -82,9 +82,9 @@ func statements(t *testing.T) map[string]string {
 	return texts
 }
 
-// elsewhere reports whether a variable holds several statements, which
+// holdsSeveral reports whether a variable holds several statements, which
 // sqlite.ChunkStatements and sqlite.DeleteStatements have.
-func elsewhere(e ast.Expr) bool {
+func holdsSeveral(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.CallExpr:
 		fun, ok := e.Fun.(*ast.Ident)

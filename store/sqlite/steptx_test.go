@@ -10,8 +10,8 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// A record of no step is the caller's mistake: it is said before his function
-// runs.
+// A record without a step is the caller's mistake: it is refused before the
+// function runs.
 func TestStepTxOfNoStep(t *testing.T) {
 	t.Parallel()
 	db := memory(t)
@@ -29,12 +29,12 @@ func TestStepTxOfNoStep(t *testing.T) {
 }
 
 // A function's panic goes on to its caller, but not before its transaction is
-// rolled back: without a limit nothing else would end that, and nobody could
-// write.
+// rolled back: without a limit nothing else would end it, and no other
+// write could begin.
 func TestStepTxPanics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		db := hasty(t)
+		db := openShortBusy(t)
 		c := claimOne(t, db)
 		func() {
 			defer func() {

@@ -48,12 +48,12 @@ func TestOtherProcessIsNoticed(t *testing.T) {
 	}
 	notices := f.notices()
 	c := startChild(t, "enqueue", f.db.Path())
-	c.hear()
+	c.readLine()
 	for range 3 {
-		c.say("go")
+		c.send("go")
 		f.await(notices, "another process's commit", func(n store.Notice) bool { return n.External })
 		here := time.Now()
-		id, at, _ := strings.Cut(c.hear(), " ")
+		id, at, _ := strings.Cut(c.readLine(), " ")
 		there, err := strconv.ParseInt(at, 10, 64)
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func childHolds(ctx context.Context, path string, in *bufio.Scanner, out io.Writ
 			return err
 		}
 		req := fixClaim("child", 100)
-		req.Slots = 8 // one suspect at a time
+		req.Slots = 8 // one quarantined task at a time
 		got, err := db.Claim(ctx, fixNS, req)
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func childHolds(ctx context.Context, path string, in *bufio.Scanner, out io.Writ
 }
 
 // The leases of a process that was killed are taken at once, long before they
-// expire; those of one that lives are not.
+// expire; those of a living process are not.
 func TestKilledProcessLosesItsLeases(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
@@ -105,10 +105,10 @@ func TestKilledProcessLosesItsLeases(t *testing.T) {
 	for round := 1; round <= 3; round++ {
 		c := startChild(t, "hold", f.db.Path())
 		want := 3
-		if round == 3 { // they are suspects now
+		if round == 3 { // they are quarantined now
 			want = 1
 		}
-		if n := c.hear(); n != fmt.Sprint(want) {
+		if n := c.readLine(); n != fmt.Sprint(want) {
 			t.Fatalf("round %d: the other process claimed %s tasks, want %d", round, n, want)
 		}
 		if got := reap(); len(got) != 0 {
@@ -169,7 +169,7 @@ func TestTwoProcessesShareAQueue(t *testing.T) {
 	f := fileFixture(t)
 	ids := f.enqueue(600)
 	c := startChild(t, "work", f.db.Path())
-	times := map[string]int{c.hear(): 1} // it is at work
+	times := map[string]int{c.readLine(): 1} // it is at work
 	if err := work(t.Context(), f.db, "here", func(id task.ID) { times[id.String()]++ }); err != nil {
 		t.Fatal(err)
 	}

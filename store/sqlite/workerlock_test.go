@@ -11,11 +11,11 @@ import (
 )
 
 // A worker that joins removes lock files that prove nothing any more, and no
-// others: the file of one that is dead, and has a row, is the proof of it.
+// others: the file of a dead worker that has a row proves its death.
 func TestJoinSweepsLockFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "w.db")
-	f, elsewhere := fixtureOn(t, openFile(t, path)), fixtureOn(t, openFile(t, path))
+	f, other := fixtureOn(t, openFile(t, path)), fixtureOn(t, openFile(t, path))
 	locks := func() map[string]bool {
 		t.Helper()
 		files, err := filepath.Glob(path + ".workers/*")
@@ -59,23 +59,46 @@ func TestJoinSweepsLockFiles(t *testing.T) {
 		return ""
 	}
 
-	dead := old(added(elsewhere, "acme-prod", "dead"))
-	joining := old(added(elsewhere, fixNS, "joining")) // has its lock, but no row yet
+	dead := old(added(other, "acme-prod", "dead"))
+	joining := old(added(other, fixNS, "joining")) // has its lock, but no row yet
 	f.exec("DELETE FROM weaver_workers WHERE worker_id = 'joining'")
-	elsewhere.db.Kill("acme-prod", "dead")
+	other.db.Kill("acme-prod", "dead")
 	young, left := file("young"), old(file("left"))
 	mine := added(f, fixNS, "mine")
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("what nobody needs is still there: %v", err)
+		t.Errorf("a lock file without a worker is still there: %v", err)
 	}
 	for what, name := range map[string]string{
-		"the lock of one who is dead, in another namespace": dead,
-		"the lock of one who is about to have a row":        joining,
-		"a file that is young":                              young,
-		"our own":                                           mine,
+		"the lock of a dead worker, in another namespace": dead,
+		"the lock of a worker that has no row yet":        joining,
+		"a file that is young":                            young,
+		"our own":                                         mine,
 	} {
 		if _, err := os.Stat(name); err != nil {
 			t.Errorf("%s is gone: %v", what, err)
 		}
+	}
+}
+
+// A worker's lock belongs to one ID in one namespace, and to one process.
+func TestWorkerLocks(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/w.db"
+	one, two := openFile(t, path), openFile(t, path)
+	w := store.WorkerInfo{ID: "w", TTL: time.Second}
+	if err := one.Join(t.Context(), "here", w); err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Join(t.Context(), "here", w); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("a second process under the same id: %v, want ErrConflict", err)
+	}
+	if err := two.Join(t.Context(), "there", w); err != nil {
+		t.Errorf("the same id in another namespace: %v", err)
+	}
+	if err := one.Leave(t.Context(), "here", w.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Join(t.Context(), "here", w); err != nil {
+		t.Errorf("the same id after the other left: %v", err)
 	}
 }

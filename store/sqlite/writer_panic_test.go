@@ -6,11 +6,11 @@ import (
 )
 
 // A panic while committing is the error of its group. It leaves no transaction
-// open, and nobody waits for a turn that it took along.
+// open, and gives back the turn to write.
 func TestWritesGoOnAfterAPanic(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // where who waits for ever is found out
-		s := newNotebook(t)
+	synctest.Test(t, func(t *testing.T) { // it fails when a goroutine waits for ever
+		s := newNoteStore(t)
 		s.fail = func(n int32) error {
 			if n == 1 {
 				panic("boom")

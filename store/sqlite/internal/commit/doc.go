@@ -9,12 +9,12 @@
 // [Writer], which commits together what came while the previous group was
 // being committed. Without load a group is one operation and nothing waits.
 //
-// # Who leads
+// # Leader
 //
 // There is no writer goroutine. The queue (package internal/batch) makes one
 // of the waiting callers the leader; its goroutine runs one group after the
 // other until its own operation is done, and then hands the lead to the next
-// caller. Only the leader touches the connection and the memory kept here, so
+// caller. Only the leader touches the connection and the caches kept here, so
 // neither needs a lock. The leader of a group does, in this order:
 //
 //	turn        waits for the process's turn to write (see "Turns")
@@ -25,11 +25,11 @@
 //	run         runs each operation in a savepoint of its own
 //	piggyback   runs waiting claims behind them, if one made a task due
 //	commit      COMMIT, which waits for the disk
-//	apply       applies the operations' effects: memory, then notifications
+//	apply       applies the operations' effects: caches, then notifications
 //	deliver     wakes the callers, then the waiting claims that got tasks
 //	checkpoint  copies the log into the database when it is long
 //
-// # What rides along
+// # Order within a group, and waiting claims
 //
 // Urgent operations (heartbeats) come before all others of the queue, so a
 // heartbeat waits for one group at most.
@@ -45,11 +45,11 @@
 //   - An operation that fails is undone to its savepoint. The others of its
 //     group are committed; it is not run again.
 //   - An error that ends the whole transaction (an interrupt, a full disk, an
-//     I/O error, a failed COMMIT) says nothing about who caused it, and SQLite
+//     I/O error, a failed COMMIT) does not name the operation at fault, and SQLite
 //     then is in autocommit mode, where each further statement would commit by
 //     itself. The group stops at once, and every operation of it runs again,
-//     alone, in a transaction of its own: the one at fault gets the error.
-//   - When waiting claims alone lose the transaction of a single operation,
+//     in a transaction of its own: the one at fault gets the error.
+//   - When the waiting claims lose the transaction of a single operation,
 //     that operation runs once more, without them.
 //
 // Running twice is safe because nothing of the first run is in the database

@@ -8,7 +8,7 @@ import (
 )
 
 // Effects is what follows from an operation once it is committed: what
-// listeners are notified of, and what the memory of this process learns.
+// listeners are notified of, and what the caches of this process learn.
 type Effects struct {
 	NS     string
 	Notice store.Notice
@@ -54,7 +54,7 @@ func (w *Writer) Apply(fx *Effects) {
 // claims knows the claims of this process whose tasks still run: how many, so
 // that the last finish can delete the claim's row, and what their attempts
 // have in common. It only saves work: rows that it misses are deleted by the
-// reaper. The leader alone uses it.
+// reaper. Only the leader uses it.
 type claims map[task.LeaseID]Claim
 
 // Claim is what the tasks of one claim call have in common.

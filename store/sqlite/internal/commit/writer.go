@@ -51,7 +51,7 @@ type Writer struct {
 	waiting waitingClaims
 	refused atomic.Bool // the disk took nothing of the last group
 
-	// Used by the leader alone.
+	// Used by the leader only.
 	conn        *conn.Conn
 	claims      claims
 	generations map[string]string // by namespace, as of dataVersion

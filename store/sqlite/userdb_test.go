@@ -19,10 +19,10 @@ func TestCallersTransactionsWaitForOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				const patient = 5 * time.Second
+				const timeout = 5 * time.Second
 				path := filepath.Join(t.TempDir(), "w.db")
 				others := begin(t, openFile(t, path))
-				db := raw(t, path, sqlite.BusyTimeout(patient))
+				db := raw(t, path, sqlite.BusyTimeout(timeout))
 				began := time.Now()
 				go func() {
 					time.Sleep(held)
@@ -31,9 +31,9 @@ func TestCallersTransactionsWaitForOthers(t *testing.T) {
 					}
 				}()
 				tx, err := db.DB().BeginTx(t.Context(), nil)
-				if held > patient {
-					if waited := time.Since(began); err == nil || waited < patient || waited > 2*patient {
-						t.Errorf("BeginTx beside a writer that does not end: %v after %v, want an error after %v", err, waited, patient)
+				if held > timeout {
+					if waited := time.Since(began); err == nil || waited < timeout || waited > 2*timeout {
+						t.Errorf("BeginTx beside a writer that does not end: %v after %v, want an error after %v", err, waited, timeout)
 					}
 				} else if err != nil {
 					t.Errorf("BeginTx beside a writer that ends in time: %v", err)
@@ -43,13 +43,13 @@ func TestCallersTransactionsWaitForOthers(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				time.Sleep(held) // until the other one has gone
+				time.Sleep(held) // until the other transaction has ended
 			})
 		})
 	}
 }
 
-// What a caller's transaction read, nobody changes before it writes.
+// What a caller's transaction read cannot change before it writes.
 func TestCallersTransactionsBeginImmediate(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)

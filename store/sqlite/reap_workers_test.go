@@ -9,36 +9,36 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// What a worker of the same id holds in another namespace does not keep the
-// row of one that is gone: it would be looked at by every reap, and its lock
+// The leases of a worker with the same ID in another namespace do not keep the
+// row of a worker that is gone: every reap would read that row, and its lock
 // file would stay.
-func TestForgottenInTheirOwnNamespace(t *testing.T) {
+func TestReapForgetsWorkersByNamespace(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]func(f *fixture){
-		"the silent": func(*fixture) { time.Sleep(12 * fixTTL) },
-		"the dead":   func(f *fixture) { f.db.Kill(fixNS, "same") },
+		"silent": func(*fixture) { time.Sleep(12 * fixTTL) },
+		"dead":   func(f *fixture) { f.db.Kill(fixNS, "same") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "weaver.db")))
-				const elsewhere = "acme-prod"
+				const otherNS = "acme-prod"
 				f.join("same")
-				if err := f.db.Join(t.Context(), elsewhere, store.WorkerInfo{ID: "same", Name: "host:1", TTL: fixTTL}); err != nil {
+				if err := f.db.Join(t.Context(), otherNS, store.WorkerInfo{ID: "same", Name: "host:1", TTL: fixTTL}); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := f.db.Enqueue(t.Context(), elsewhere, nil, f.drafts(1)); err != nil {
+				if _, err := f.db.Enqueue(t.Context(), otherNS, nil, f.drafts(1)); err != nil {
 					t.Fatal(err)
 				}
-				got, err := f.db.Claim(t.Context(), elsewhere, fixClaim("same", 1))
+				got, err := f.db.Claim(t.Context(), otherNS, fixClaim("same", 1))
 				if err != nil || len(got.Tasks) != 1 {
-					t.Fatalf("Claim elsewhere = %d tasks, %v", len(got.Tasks), err)
+					t.Fatalf("Claim in the other namespace = %d tasks, %v", len(got.Tasks), err)
 				}
 				gone(f)
-				f.steady("keeper")
-				if _, err := f.db.Reap(t.Context(), fixNS, store.ReapRequest{Worker: "keeper", TTL: fixTTL, CrashBudget: 3}); err != nil {
+				f.warmUp("reaper")
+				if _, err := f.db.Reap(t.Context(), fixNS, store.ReapRequest{Worker: "reaper", TTL: fixTTL, CrashBudget: 3}); err != nil {
 					t.Fatal(err)
 				}
-				for ns, want := range map[string]int{fixNS: 0, elsewhere: 1} {
+				for ns, want := range map[string]int{fixNS: 0, otherNS: 1} {
 					if n := f.count("SELECT count(*) FROM weaver_workers WHERE worker_id = 'same' AND namespace = ?", ns); n != want {
 						t.Errorf("%s has %d rows of the worker, want %d", ns, n, want)
 					}
@@ -48,8 +48,8 @@ func TestForgottenInTheirOwnNamespace(t *testing.T) {
 	}
 }
 
-// steady has a worker seen for as long as it takes to judge others.
-func (f *fixture) steady(worker store.WorkerID) {
+// warmUp has a worker observed without a gap until it is eligible to reap.
+func (f *fixture) warmUp(worker store.WorkerID) {
 	f.Helper()
 	f.join(worker)
 	for range 3 {
@@ -58,9 +58,10 @@ func (f *fixture) steady(worker store.WorkerID) {
 	}
 }
 
-// Of a claim whose tasks ended through another process a row is left until the
-// reaper looks at it. It holds nothing, and keeps nobody from being forgotten.
-func TestForgottenThoughAClaimIsLeft(t *testing.T) {
+// The row of a claim whose tasks ended through another process remains until
+// the reaper reads it. It stands for no lease, so the row of its worker is
+// removed all the same.
+func TestReapForgetsWorkersWithEmptyClaims(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ ended, left int }{
 		"nothing runs":    {2, 0},
@@ -80,8 +81,8 @@ func TestForgottenThoughAClaimIsLeft(t *testing.T) {
 				}
 				other.finish(got.Tasks[:c.ended]...)
 				time.Sleep(12 * fixTTL)
-				f.steady("keeper")
-				if _, err := f.db.Reap(t.Context(), fixNS, store.ReapRequest{Worker: "keeper", TTL: fixTTL, CrashBudget: 3}); err != nil {
+				f.warmUp("reaper")
+				if _, err := f.db.Reap(t.Context(), fixNS, store.ReapRequest{Worker: "reaper", TTL: fixTTL, CrashBudget: 3}); err != nil {
 					t.Fatal(err)
 				}
 				for _, table := range []string{"weaver_claims", "weaver_workers"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/internal/batch"
 )
 
-// late is a context that turns out to have ended when somebody waits for its
+// late is a context that turns out to have ended when a goroutine waits for its
 // end, and not before ready is closed: what happens until then is seen at the
 // same moment.
 type late struct {
@@ -35,8 +35,8 @@ func (l *late) Done() <-chan struct{} {
 
 var errLate = errors.New("too late")
 
-// Err implements context.Context. Only who was woken by Done asks for more
-// than whether it may begin.
+// Err implements context.Context. Before ready is closed it is nil, so
+// that the operation begins.
 func (l *late) Err() error {
 	select {
 	case <-l.ready:
@@ -46,10 +46,10 @@ func (l *late) Err() error {
 	}
 }
 
-// Whoever gives up at the very moment of its answer has its answer.
+// A caller that gives up at the very moment of its answer gets its answer.
 func TestGivingUpTooLate(t *testing.T) {
 	t.Parallel()
-	for range 30 { // which of the two is seen first is left to chance
+	for range 30 { // select chooses at random between the answer and the end
 		synctest.Test(t, func(t *testing.T) {
 			l := newLog(t, 10)
 			ready := make(chan struct{})
@@ -74,8 +74,8 @@ func TestGivingUpTooLate(t *testing.T) {
 	}
 }
 
-// The lead that is handed to somebody who gives up goes to the next.
-func TestTheLeadOfWhoGivesUp(t *testing.T) {
+// The lead that is handed to a caller that gives up goes to the next one.
+func TestLeadPassesOnWhenGivenUp(t *testing.T) {
 	t.Parallel()
 	for range 30 {
 		synctest.Test(t, func(t *testing.T) {
@@ -94,13 +94,13 @@ func TestTheLeadOfWhoGivesUp(t *testing.T) {
 			limit, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if err := l.q.Do(limit, &batch.Op[string]{Do: "b"}); err != nil {
-				t.Fatalf("after somebody gave up the lead: %v", err)
+				t.Fatalf("after the lead was given up: %v", err)
 			}
 		})
 	}
 }
 
-// A commit that panics before it took anything fails those who wait, once.
+// A commit that panics before it took anything fails the waiting operations, once.
 func TestPanicBeforeTake(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, 10)

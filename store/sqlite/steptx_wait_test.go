@@ -14,12 +14,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Groups and step transactions of one process take turns, however long they
-// take. Waiting for SQLite's lock they would give up after the busy timeout.
+// Groups and step transactions of one process take the turn to write one after
+// the other, however long each takes. If they waited for SQLite's lock instead,
+// they would fail after the busy timeout.
 
-// hasty is a file of which nobody waits long for the lock. In a bubble the
-// busy handler's sleep takes no time.
-func hasty(t *testing.T) *sqlite.DB {
+// openShortBusy opens a file with a short busy timeout. In a bubble the busy
+// handler's sleep takes no time.
+func openShortBusy(t *testing.T) *sqlite.DB {
 	t.Helper()
 	return openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.BusyTimeout(shortly))
 }
@@ -29,7 +30,7 @@ func valueless(context.Context, store.Tx) (json.RawMessage, error) { return nil,
 func TestAHeartbeatWaitsForAStepTransaction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		db := hasty(t)
+		db := openShortBusy(t)
 		c := claimOne(t, db)
 		ended := make(chan error, 1)
 		go func() {
@@ -71,7 +72,7 @@ func committing(t *testing.T, db *sqlite.DB) (release func()) {
 func TestAStepTransactionWaitsForAGroup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		db := hasty(t)
+		db := openShortBusy(t)
 		c := claimOne(t, db)
 		release := committing(t, db)
 		stepped := make(chan error, 1)
@@ -90,13 +91,13 @@ func TestAStepTransactionWaitsForAGroup(t *testing.T) {
 func TestAStepTransactionWaitsNoLongerThanItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		db := hasty(t)
+		db := openShortBusy(t)
 		c := claimOne(t, db)
 		release := committing(t, db)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stepped := make(chan error, 1)
 		go func() {
-			_, err := db.StepTx(ctx, benchNS, stepOf(c, "gives up"), time.Minute, valueless)
+			_, err := db.StepTx(ctx, benchNS, stepOf(c, "cancelled"), time.Minute, valueless)
 			stepped <- err
 		}()
 		synctest.Wait()
@@ -111,7 +112,7 @@ func TestAStepTransactionWaitsNoLongerThanItsContext(t *testing.T) {
 			t.Error("a step transaction whose context ended waits for the group")
 		}
 		release()
-		// It took no turn, so it owes none.
+		// It took no turn, so it has none to give back.
 		if _, err := db.StepTx(t.Context(), benchNS, stepOf(c, "next"), time.Minute, valueless); err != nil {
 			t.Errorf("the next one: %v", err)
 		}

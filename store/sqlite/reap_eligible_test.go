@@ -10,17 +10,17 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// Whoever waited long for the write lock cannot tell a dead worker from one
-// that waits for the same lock, so the reaper leaves everybody a TTL to renew
-// (R7). The busy handler sleeps, so the wait takes no time in a bubble.
-func TestReapPausesAfterAStall(t *testing.T) {
+// After a long wait for the write lock a dead worker looks like one that waited
+// for the same lock, so the reaper gives all workers a TTL to renew (R7). The
+// busy handler sleeps, so the wait takes no time in a bubble.
+func TestReapWarmsUpAfterALongWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "weaver.db")
 		f := fixtureOn(t, openFile(t, path, sqlite.BusyTimeout(time.Minute)))
 		f.enqueue(1)
 		f.claim("doomed", 1)
-		beat := func(d time.Duration) { // every TTL/3: its own silence is not what is tested here
+		beat := func(d time.Duration) { // every TTL/3: its own silence is not the subject of this test
 			for f.join("reaper"); d > 0; d -= fixTTL / 3 {
 				time.Sleep(fixTTL / 3)
 				f.join("reaper")
@@ -47,27 +47,28 @@ func TestReapPausesAfterAStall(t *testing.T) {
 			return got.WarmingUp
 		}
 		if !reap() {
-			t.Error("the reaper judges others right after a stall")
+			t.Error("the reaper is eligible right after a long wait for the lock")
 		}
 		beat(fixTTL + time.Second)
 		if reap() {
-			t.Error("the reaper still pauses a TTL after the stall")
+			t.Error("the reaper still warms up a TTL after the wait")
 		}
 	})
 }
 
-// The wall's clock is set back by an hour. Who was seen an hour ahead has not
-// been seen for an hour: nobody knows. But he need not wait for the hour.
-func TestAClockThatGoesBack(t *testing.T) {
+// The wall clock is set back by an hour, so the rows of workers are an hour in
+// the future. The reaper warms up again, and does not wait for that hour to
+// pass.
+func TestReapAfterTheClockGoesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := fileFixture(t)
-		f.steady("reaper")
+		f.warmUp("reaper")
 		f.enqueue(1)
 		f.claim("doomed", 1)
 		f.exec("UPDATE weaver_workers SET last_seen = last_seen + ?, heartbeats_since = heartbeats_since + ?", time.Hour.Microseconds(), time.Hour.Microseconds())
-		f.steady("reaper")
-		f.steady("reaper")
+		f.warmUp("reaper")
+		f.warmUp("reaper")
 		got, err := f.db.Reap(t.Context(), fixNS, store.ReapRequest{Worker: "reaper", TTL: fixTTL, CrashBudget: 3})
 		if err != nil || len(got.Reaped) != 1 || got.WarmingUp {
 			t.Errorf("the reap answered %+v, %v, want one lease", got, err)
