@@ -15,7 +15,7 @@ import (
 // reap looks at.
 func TestReapLooksPastRenewedClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := fixtureOn(t, newNotebook(t).db)
+		f := fixtureOn(t, newNoteStore(t).db)
 		for _, w := range []store.WorkerID{"renews", "silent", "reaps"} {
 			f.join(w)
 		}
