@@ -195,14 +195,17 @@ func (m *Monitor) Run(ctx context.Context) error {
 	tick := time.NewTicker(redrawEvery)
 	defer tick.Stop()
 	for {
-		if ctx.Err() != nil {
+		// Asked before the step: what comes during it, before ctx ends, needs
+		// another one.
+		ending := ctx.Err() != nil
+		if ending {
 			m.finish()
 		}
 		more, err := step()
 		switch {
 		case err != nil:
 			return fmt.Errorf("show the job: %w", err)
-		case ctx.Err() == nil:
+		case !ending:
 			m.pause(ctx, tick.C)
 		case !more:
 			return nil

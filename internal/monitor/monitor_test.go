@@ -259,6 +259,42 @@ func TestConcurrentEmit(t *testing.T) {
 	}
 }
 
+// lastMoment is an output that ends a run during its first write, just after one
+// more change.
+type lastMoment struct {
+	output
+	once sync.Once
+	end  func()
+}
+
+func (o *lastMoment) Write(p []byte) (int, error) {
+	o.once.Do(o.end)
+	return o.output.Write(p)
+}
+
+// What was emitted before the run's end is on the output, also if both come
+// while a frame is written.
+func TestRunShowsWhatCameDuringTheLastWrite(t *testing.T) {
+	t.Parallel()
+	for _, format := range []monitor.Format{monitor.Lines, monitor.Tree, monitor.JSON} {
+		j := monitor.JobOf("a")
+		ctx, cancel := context.WithCancel(t.Context())
+		var m *monitor.Monitor
+		out := lastMoment{end: func() {
+			m.Emit(j.Succeeds("a", time.Now()))
+			cancel()
+		}}
+		m = monitor.New(monitor.Config{Out: &out, Format: format}, j.Snapshot(), j.Needs)
+		m.Emit(j.Starts("a", time.Now()))
+		if err := m.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if want := map[monitor.Format]string{monitor.Lines: "succeeded", monitor.Tree: "1/1 done", monitor.JSON: "task.succeeded"}[format]; !strings.Contains(out.String(), want) {
+			t.Errorf("format %v: the output lacks %q:\n%s", format, want, out.String())
+		}
+	}
+}
+
 func inOrder(t *testing.T, format monitor.Format, text string, names []string, lines int) {
 	t.Helper()
 	if format == monitor.Tree {
