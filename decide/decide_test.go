@@ -80,3 +80,65 @@ func TestChainTakesTheFirstOpinion(t *testing.T) {
 		t.Errorf("got %s, want the default's retry", got.Kind)
 	}
 }
+
+// The reason says what was read and what will change: `weaver why` shows it.
+func TestDefaultGivesItsReason(t *testing.T) {
+	in := failing(1, 5)
+	in.RetryAfter, in.TimeLeft = 1234*time.Millisecond, time.Minute+999*time.Microsecond
+	want := task.Reason{
+		Policy: "default", Version: 1,
+		Text:   "attempt 2 of 5 failed: retry after 1.2s, as the handler asked",
+		Change: "attempt 3 after 1.2s",
+		Evidence: map[string]any{
+			"attempt_no": 2, "attempt_count": 2, "max_attempts": 5, "error_kind": "handler_error", "left": "1m0s",
+		},
+	}
+	if got := (decide.Default{}).Decide(in).Reason; !reflect.DeepEqual(got, want) {
+		t.Errorf("reason %+v, want %+v", got, want)
+	}
+	in.TimeLeft = 0
+	if _, there := (decide.Default{}).Decide(in).Reason.Evidence["left"]; there {
+		t.Error("a task without a deadline has time left")
+	}
+	in.RetryAfter, in.TimeLeft = time.Second, time.Second
+	if got := (decide.Default{}).Decide(in); got.Kind != task.DecideMarkDead ||
+		got.Reason.Text != "the next attempt, 1s from now, would start after the deadline, 1s from now" {
+		t.Errorf("a retry at the very deadline: %s: %s", got.Kind, got.Reason.Text)
+	}
+	in.RetryAfter, in.TimeLeft = 1234*time.Microsecond, 0
+	if got := (decide.Default{}).Decide(in).Reason.Change; got != "attempt 3 after 1ms" {
+		t.Errorf("a short delay: %q", got)
+	}
+}
+
+func TestBackoffDefaultsAndSpread(t *testing.T) {
+	plain := task.Task{ID: task.ID{1}, AttemptNo: 1}
+	given := plain
+	given.Backoff, given.BackoffMax = task.DefaultBackoff, task.DefaultBackoffMax
+	for _, n := range []int{1, 5, 40} {
+		if a, b := decide.Backoff(plain, n), decide.Backoff(given, n); a != b {
+			t.Errorf("after %d failures: %s by default, %s with the defaults given", n, a, b)
+		}
+	}
+	// Both sides of the delay occur, and none beyond the cap.
+	below, above := false, false
+	for i := range 100 {
+		in := given
+		in.AttemptNo = i
+		d := decide.Backoff(in, 1)
+		below, above = below || d < task.DefaultBackoff, above || d > task.DefaultBackoff
+		in.BackoffMax = task.DefaultBackoff
+		if d := decide.Backoff(in, 2); d > task.DefaultBackoff || d < task.DefaultBackoff*9/10 {
+			t.Errorf("%s with a cap of %s", d, task.DefaultBackoff)
+		}
+	}
+	if !below || !above {
+		t.Errorf("delays below the base: %v, above: %v", below, above)
+	}
+}
+
+func TestDirectRoutesByType(t *testing.T) {
+	if got := (decide.Direct{}).Route(task.Task{Type: "acme.a.b.v1"}); got != "acme.a.b.v1" {
+		t.Errorf("routed to %q", got)
+	}
+}

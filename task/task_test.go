@@ -236,3 +236,25 @@ func TestCounts(t *testing.T) {
 		}
 	}
 }
+
+func TestTerminalJobs(t *testing.T) {
+	for s, want := range map[task.JobState]bool{
+		task.JobRunning: false, task.JobBlocked: false, task.JobSucceeded: true, task.JobFailed: true, task.JobCancelled: true,
+	} {
+		if got := s.Terminal(); got != want {
+			t.Errorf("%s.Terminal() = %v", s, got)
+		}
+	}
+	if c := task.Count(task.Failed, "", task.KindHandler); c.Succeeded != 0 || c.Failed != 1 {
+		t.Errorf("a failed task counts as %+v", c)
+	}
+}
+
+func TestZeroIDs(t *testing.T) {
+	if !(task.ID{}).IsZero() || (task.ID{1}).IsZero() || !(task.LeaseID{}).IsZero() || (task.LeaseID{1}).IsZero() {
+		t.Error("an ID is zero if all its bytes are")
+	}
+	if len(task.States()) != 7 {
+		t.Errorf("%d states", len(task.States()))
+	}
+}
