@@ -166,7 +166,7 @@ type Reader interface {
 	// Queues returns the queues that hold dispatch rows or are paused.
 	Queues(ctx context.Context, ns string) ([]Queue, error)
 
-	// Snapshot returns every row of the namespace as one consistent picture,
+	// Snapshot returns every row of the namespace as one consistent view,
 	// for Check and for tests that compare stores.
 	Snapshot(ctx context.Context, ns string) (*Snapshot, error)
 }

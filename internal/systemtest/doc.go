@@ -1,5 +1,5 @@
 // Package systemtest groups the tests that run the whole of Weaver against an
-// independent judge of what happened. Each has a package of its own:
+// independent check of what happened. Each has a package of its own:
 //
 //   - model compares random operations on a store with package memstore.
 //   - linearizability checks concurrent histories of store calls.

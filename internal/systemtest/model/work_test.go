@@ -51,7 +51,7 @@ func (p *pair) request() store.ClaimRequest {
 	if p.rarely(5, "long lease") {
 		r.TTL = 20 * time.Second
 	}
-	r.Quarantined = p.number(2, "suspects")
+	r.Quarantined = p.number(2, "quarantined")
 	r.QuarantineLimit = p.number(3, "company")
 	return r
 }

@@ -237,10 +237,10 @@ func (sim *simulation) run() {
 	if !sim.until("all tasks ended", deadline, func() bool { return sim.passages%20 == 0 && sim.allEnded() }) {
 		return
 	}
-	heard := func() bool {
+	notified := func() bool {
 		return !slices.ContainsFunc(sim.waiters, func(p *process) bool { return !p.over.Load() })
 	}
-	if !sim.until("all waiters heard", deadline, heard) {
+	if !sim.until("all waiters notified", deadline, notified) {
 		return
 	}
 	for _, p := range sim.procs {

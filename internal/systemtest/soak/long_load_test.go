@@ -215,15 +215,15 @@ func (s *soak) doctor(ctx context.Context) error {
 // listen registers for notices, gets some, and ends.
 func (s *soak) listen(ctx context.Context) error {
 	for _, db := range []*sqlite.DB{s.db, s.second} {
-		heard := make(chan struct{}, 1)
+		notified := make(chan struct{}, 1)
 		stop, _ := db.Notify(weaver.DefaultNamespace, func(store.Notice) {
 			select {
-			case heard <- struct{}{}:
+			case notified <- struct{}{}:
 			default:
 			}
 		})
 		select {
-		case <-heard:
+		case <-notified:
 		case <-ctx.Done():
 			stop()
 			return context.Cause(ctx)
