@@ -120,8 +120,13 @@ func TestBackoffDefaultsAndSpread(t *testing.T) {
 			t.Errorf("after %d failures: %s by default, %s with the defaults given", n, a, b)
 		}
 	}
-	// Both sides of the delay occur, and none beyond the cap.
-	below, above := false, false
+	given.Backoff = 5 * time.Second
+	if got := decide.Backoff(given, 1); got < 4500*time.Millisecond || got > 5500*time.Millisecond {
+		t.Errorf("a base of 5s gives %s", got)
+	}
+	given.Backoff = task.DefaultBackoff
+	// Both sides of the delay occur, none beyond the cap, and some below it.
+	below, above, capped := false, false, false
 	for i := range 100 {
 		in := given
 		in.AttemptNo = i
@@ -130,10 +135,12 @@ func TestBackoffDefaultsAndSpread(t *testing.T) {
 		in.BackoffMax = task.DefaultBackoff
 		if d := decide.Backoff(in, 2); d > task.DefaultBackoff || d < task.DefaultBackoff*9/10 {
 			t.Errorf("%s with a cap of %s", d, task.DefaultBackoff)
+		} else if d < task.DefaultBackoff {
+			capped = true
 		}
 	}
-	if !below || !above {
-		t.Errorf("delays below the base: %v, above: %v", below, above)
+	if !below || !above || !capped {
+		t.Errorf("delays below the base: %v, above: %v, below the cap: %v", below, above, capped)
 	}
 }
 
