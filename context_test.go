@@ -3,6 +3,7 @@ package weaver_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,12 +39,12 @@ func TestContextOfAHandler(t *testing.T) {
 
 	subtest(t, "that was cancelled twice names the first operator", func(fx *fixture) {
 		s := newFaults(fx)
-		beats := 0
+		var beats atomic.Int32
 		s.hooks.Heartbeat = func(_ context.Context, _ store.HeartbeatRequest, next func() ([]store.Beat, error)) ([]store.Beat, error) {
 			got, err := next()
 			for i := range got {
 				got[i] = store.Beat{Cancel: task.KindCancelled, By: "the second", Reason: "it is late"}
-				if beats++; beats == 1 {
+				if beats.Add(1) == 1 {
 					got[i].By, got[i].Reason = "the first", "it is wrong"
 				}
 			}
@@ -56,8 +57,8 @@ func TestContextOfAHandler(t *testing.T) {
 		})}})
 		te := failure(fx, enqueue(fx, typ, ""))
 		wantError(fx, te, nil, "the first", "it is wrong")
-		if beats < 2 {
-			fx.Errorf("it was asked %d times, want twice or more", beats)
+		if n := beats.Load(); n < 2 {
+			fx.Errorf("it was asked %d times, want twice or more", n)
 		}
 	})
 
