@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -42,6 +44,7 @@ func start(t *testing.T, dir string, args ...string) *process {
 
 func startProgram(t *testing.T, dir, name string, args ...string) *process {
 	t.Helper()
+	heedSignals()
 	p := &process{T: t, cmd: exec.Command(name, args...)}
 	p.cmd.Dir = dir
 	p.cmd.Env = append(os.Environ(), "WEAVER_STORE=", "WEAVER_NAMESPACE=", "TZ=UTC", "GORACE=atexit_sleep_ms=0")
@@ -62,6 +65,17 @@ func startProgram(t *testing.T, dir, name string, args ...string) *process {
 	})
 	return p
 }
+
+// heedSignals has programs started by this one heed the signals that end them,
+// even if the tests were started to outlive their terminal (nohup): an ignored
+// signal is inherited, a caught one is not.
+var heedSignals = sync.OnceFunc(func() {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+})
 
 // next reads a line of the standard output; false at its end.
 func (p *process) next() (string, bool) {
