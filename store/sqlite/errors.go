@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
 	"github.com/goweaver/weaver/internal/batch"
@@ -30,7 +31,10 @@ func (db *DB) translate(err error) error {
 }
 
 func classify(err error) (advice string, kind error) {
+	var held *commit.HeldError
 	switch {
+	case errors.As(err, &held):
+		return "commit it or roll it back; inside it, enqueue with InTx", store.ErrBusy
 	case errors.Is(err, batch.ErrTaken):
 		return "", store.ErrUnknown
 	case errors.Is(err, batch.ErrClosed), errors.Is(err, conn.ErrClosed):

@@ -34,7 +34,11 @@ func (u *userConn) ExecContext(ctx context.Context, query string, args []driver.
 	if query != "" { // else it is the driver's own way to a savepoint, known by its context
 		ctx = u.bounded(ctx)
 	}
-	return u.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+	res, err := u.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+	if u.end != nil && u.Raw().GetAutocommit() { // a full disk, or its own ROLLBACK
+		u.end()
+	}
+	return res, err
 }
 
 // PrepareContext implements driver.ConnPrepareContext.

@@ -117,7 +117,7 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 		// From here on external commits are noticed: what Notify's users look at
 		// first may be older.
 		db.writer, err = commit.New(commit.Config{
-			Conn: c, Lanes: &db.lanes, Notify: db.listeners.Notify, NotifyAll: db.listeners.NotifyAll, Faults: &db.faults,
+			Conn: c, Busy: db.opts.busy, Lanes: &db.lanes, Notify: db.listeners.Notify, NotifyAll: db.listeners.NotifyAll, Faults: &db.faults,
 		})
 	}
 	if err != nil {

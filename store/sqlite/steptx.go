@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -8,42 +9,46 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
+	"github.com/goweaver/weaver/task"
 )
 
 // StepTx implements store.StepTxer. The transaction is one of DB's own
 // connections, outside the group commit: a user's function must not run with
-// the lead, for its panic or its silence would be every caller's. It does hold
-// this process's turn to write, as it holds SQLite's write lock anyway:
-// waiting for the turn is fair and exact, where waiting for the lock is
-// polling. When it ends, the writer is next, and heartbeats are first there.
+// the lead, for its panic or its silence would be every caller's. It waits for
+// its turn to write like every transaction of DB; when it ends, the writer is
+// next, and heartbeats are first there.
 //
-// When the limit passes, the running statement is interrupted, the transaction
-// is rolled back and the turn is given up, even if fn goes on.
+// The lease is looked at again after that wait, before fn runs. When the limit
+// passes, which begins then, the running statement is interrupted, the
+// transaction is rolled back and the turn is given up, even if fn goes on.
 func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit time.Duration, fn func(ctx context.Context, tx store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
 	if rec.Step == nil {
 		return store.RecordResult{}, fmt.Errorf("step transaction of task %v: there is no step to record", rec.Lease.Task)
 	}
-	giveBack, err := db.writer.Turn(ctx)
+	// The connection first: those that wait for the turn have theirs, and the
+	// pool may have no other.
+	c, err := db.DB().Conn(ctx)
+	if err != nil {
+		return store.RecordResult{}, db.stepTxError(ctx, ctx, limit, err)
+	}
+	defer c.Close()
+	giveBack, err := db.writer.Turn(ctx, commit.NewHolder("a StepTx", limit > 0))
 	if err != nil {
 		return store.RecordResult{}, err
 	}
+	defer giveBack()
 	cancel := context.CancelFunc(func() {})
-	inner := ctx
+	inner := context.WithValue(ctx, withTurn{}, true)
 	if limit > 0 {
-		inner, cancel = context.WithTimeoutCause(ctx, limit, store.ErrStepTxTooLong)
+		inner, cancel = context.WithTimeoutCause(inner, limit, store.ErrStepTxTooLong)
 	}
-	// Exactly one of the two gives the turn back: the end of the context, for
-	// an fn that goes on, or we.
-	ended := context.AfterFunc(inner, giveBack)
-	defer func() {
-		if ended() {
-			giveBack()
-		}
-		cancel()
-	}()
+	defer cancel()
+	defer context.AfterFunc(inner, giveBack)() // for an fn that goes on
 
-	tx, err := db.DB().BeginTx(inner, nil)
+	tx, err := c.BeginTx(inner, nil)
 	if err != nil {
 		return store.RecordResult{}, db.stepTxError(ctx, inner, limit, err)
 	}
@@ -66,6 +71,14 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 			panic(p) // the user's: the attempt reports it
 		}
 	}()
+	var lost error
+	err = db.inTx(ctx, ns, Tx(sqlTx), func(t *tx) (err error) {
+		lost, err = t.lost(&rec.Lease)
+		return err
+	})
+	if err = cmp.Or(err, lost); err != nil {
+		return got, err
+	}
 	value, err := fn(ctx, Tx(sqlTx))
 	if err != nil {
 		return got, userError{err}
@@ -93,6 +106,24 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 		return got, sqlTx.Rollback()
 	}
 	return got, sqlTx.Commit()
+}
+
+const sqlHolds = `SELECT 1 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
+
+// lost says why a lease is not valid any more; nil: it is.
+func (t *tx) lost(l *task.Lease) (lost, err error) {
+	ok, err := t.valid(l)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return rules.LeaseLost(l, rules.LostToRestore), nil
+	}
+	st := t.stmt(sqlHolds).Text(1, t.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID)
+	if !st.One() {
+		lost = rules.LeaseLost(l, rules.LostToAnother)
+	}
+	return lost, st.Done()
 }
 
 // userError keeps what the function returned as it is.

@@ -95,6 +95,7 @@ type userConn struct {
 	conn    *conn.Conn
 	pending []*commit.Effects
 	tx      context.Context // of the open transaction; a scope, set by BeginTx
+	end     func()          // gives back the turn of the open transaction; nil: it has none
 }
 
 // The SQL functions of our connections.
@@ -128,7 +129,18 @@ func (u *userConn) register() error {
 // Close implements driver.Conn.
 func (u *userConn) Close() error {
 	u.conn.Forget()
-	return u.Conn.Close()
+	err := u.Conn.Close()
+	u.ended()
+	return err
+}
+
+// ended notes that the open transaction, if there was one, is over.
+func (u *userConn) ended() {
+	u.pending, u.tx = nil, nil
+	if u.end != nil {
+		u.end()
+		u.end = nil
+	}
 }
 
 // CheckNamedValue implements driver.NamedValueChecker.
@@ -136,11 +148,24 @@ func (u *userConn) CheckNamedValue(arg *driver.NamedValue) error {
 	return u.Conn.(driver.NamedValueChecker).CheckNamedValue(arg)
 }
 
-// BeginTx implements driver.ConnBeginTx.
+// withTurn marks the context of a transaction whose turn the caller has taken.
+type withTurn struct{}
+
+// BeginTx implements driver.ConnBeginTx. A transaction that may write waits for
+// its turn, not for the database's lock.
 func (u *userConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	u.pending = nil
+	u.ended()
+	reads := opts.ReadOnly && opts.Isolation == driver.IsolationLevel(sql.LevelDefault)
+	if !reads && ctx.Value(withTurn{}) == nil {
+		giveBack, err := u.db.writer.Turn(ctx, commit.NewHolder("a transaction of DB()", false))
+		if err != nil {
+			return nil, u.db.translate(err)
+		}
+		u.end = giveBack
+	}
 	tx, err := u.Conn.BeginTx(ctx, opts)
 	if err != nil {
+		u.ended()
 		return nil, err
 	}
 	u.tx = ctx
@@ -155,9 +180,10 @@ type userTx struct {
 // Commit commits and notifies listeners of what was enqueued.
 func (t userTx) Commit() error {
 	pending := t.u.pending
-	t.u.pending, t.u.tx = nil, nil
 	t.u.conn.Reset()
-	if err := t.Tx.Commit(); err != nil {
+	err := t.Tx.Commit()
+	t.u.ended()
+	if err != nil {
 		return err
 	}
 	for _, fx := range pending {
@@ -168,9 +194,10 @@ func (t userTx) Commit() error {
 
 // Rollback implements driver.Tx.
 func (t userTx) Rollback() error {
-	t.u.pending, t.u.tx = nil, nil
 	t.u.conn.Reset()
-	return t.Tx.Rollback()
+	err := t.Tx.Rollback()
+	t.u.ended()
+	return err
 }
 
 // callTable holds the functions that are to run inside the SQL function

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,10 @@ import (
 // The tests of package sqlite show the group commit at work on a real schema.
 // These show what a caller of this package relies on.
 
-const ns = "acme-test"
+const (
+	ns   = "acme-test"
+	busy = time.Second
+)
 
 var errOwn = errors.New("own error")
 
@@ -44,7 +48,7 @@ func inSuite(t *testing.T, fn func(s *suite)) {
 		}
 		s := &suite{T: t}
 		s.w, err = commit.New(commit.Config{
-			Conn: c, Lanes: new(lane.Cache), Faults: &s.faults, NotifyAll: func(store.Notice) {},
+			Conn: c, Busy: busy, Lanes: new(lane.Cache), Faults: &s.faults, NotifyAll: func(store.Notice) {},
 			Notify: func(_ string, n store.Notice) { s.notices = append(s.notices, n) },
 		})
 		if err != nil {
@@ -170,13 +174,13 @@ func TestGenerations(t *testing.T) {
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	inSuite(t, func(s *suite) {
-		giveBack, err := s.w.Turn(s.Context())
+		giveBack, err := s.w.Turn(s.Context(), commit.NewHolder("a test", true))
 		if err != nil {
 			s.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeoutCause(s.Context(), time.Second, errOwn)
 		defer cancel()
-		if _, err := s.w.Turn(ctx); !errors.Is(err, errOwn) {
+		if _, err := s.w.Turn(ctx, commit.NewHolder("another", true)); !errors.Is(err, errOwn) {
 			s.Errorf("a second turn: %v", err)
 		}
 		done := make(chan error, 1)
@@ -190,6 +194,92 @@ func TestTurn(t *testing.T) {
 			s.Error(err)
 		}
 		if got := s.notes(); got != "later" {
+			s.Errorf("notes %q", got)
+		}
+	})
+}
+
+// The leader is next after each other transaction, the others come in their
+// order, and no one waits for the leader twice.
+func TestTurnsAlternate(t *testing.T) {
+	t.Parallel()
+	inSuite(t, func(s *suite) {
+		giveBack, err := s.w.Turn(s.Context(), commit.NewHolder("the first", false))
+		if err != nil {
+			s.Fatal(err)
+		}
+		var order []string
+		var all sync.WaitGroup
+		for _, name := range []string{"a", "b", "c"} {
+			all.Go(func() {
+				giveBack, err := s.w.Turn(s.Context(), commit.NewHolder(name, false))
+				if err != nil {
+					s.Error(err)
+					return
+				}
+				order = append(order, name) // the turn is the lock
+				time.Sleep(busy / 2)
+				giveBack()
+				giveBack() // again: it does not give away another's turn
+			})
+			synctest.Wait()
+		}
+		for range 2 {
+			all.Go(func() {
+				err := s.do(func(*commit.Tx) error { order = append(order, "group"); return nil })
+				if err == nil {
+					err = s.do(func(*commit.Tx) error { order = append(order, "group"); return nil })
+				}
+				if err != nil {
+					s.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		giveBack()
+		all.Wait()
+		if got := strings.Join(order, " "); got != "group group a group group b c" {
+			s.Errorf("the order was: %s", got)
+		}
+	})
+}
+
+// A holder that keeps the turn is named to those who wait, with its line and
+// its age; one that is bounded is waited for.
+func TestTurnHeldForLong(t *testing.T) {
+	t.Parallel()
+	inSuite(t, func(s *suite) {
+		for _, bounded := range []bool{false, true} {
+			giveBack, err := s.w.Turn(s.Context(), commit.NewHolder("a report", bounded))
+			if err != nil {
+				s.Fatal(err)
+			}
+			time.AfterFunc(5*busy, giveBack)
+			time.Sleep(busy / 2)
+			another := make(chan error, 1)
+			go func() {
+				giveBack, err := s.w.Turn(s.Context(), commit.NewHolder("another", false))
+				if err == nil {
+					giveBack()
+				}
+				another <- err
+			}()
+			group := s.do(add("group"))
+			for who, err := range map[string]error{"the group": group, "another": <-another} {
+				if bounded {
+					if err != nil {
+						s.Errorf("%s behind a bounded holder: %v", who, err)
+					}
+					continue
+				}
+				var held *commit.HeldError
+				if !errors.As(err, &held) || !strings.Contains(held.Holder, "a report, open for 1.5s, begun at ") || !strings.Contains(held.Holder, "commit_test.go:") {
+					s.Errorf("%s behind a holder that does not end: %v", who, err)
+				}
+			}
+			time.Sleep(5 * busy)
+		}
+		if got := s.notes(); got != "group" {
 			s.Errorf("notes %q", got)
 		}
 	})

@@ -82,12 +82,10 @@
 //
 // # Turns
 //
-// Transactions of this process on other connections (StepTx) take the turn
-// ([Writer.Turn]) for their duration instead of joining a group: user code
-// must not run with the lead, for its panic or its silence would be every
-// caller's. The turn is a fair queue of its own, so nothing of this process
-// polls SQLite's lock. When it ends the group commit is next, heartbeats first.
-// turn.go is the one place to change when user transactions (BeginTx of the
-// pool, StepTx) are to share one queue with heartbeats between any two of
-// them.
+// Transactions of this process on other connections (those of the user's pool,
+// StepTx among them) take the turn ([Writer.Turn]) for their duration instead of
+// joining a group: user code must not run with the lead, for its panic or its
+// silence would be every caller's. The turn is a fair queue, so nothing of this
+// process polls SQLite's lock; see turns for its order. A transaction that is
+// left open is named in the error of everyone who waits for it.
 package commit

@@ -39,8 +39,9 @@ func (w *Writer) commit(g *batch.Group[*Op]) {
 // happens in it, the turn is given back and no transaction stays open: a panic
 // must not keep other callers from writing.
 func (w *Writer) commitGroup(g *batch.Group[*Op]) (ops []*batch.Op[*Op], claims []*WaitingClaim) {
-	w.turn <- struct{}{}
-	ended := false
+	start := time.Now()
+	err := w.turns.lead(w.cfg.Busy)
+	hasTurn, ended := err == nil, false
 	defer func() {
 		if !ended { // a panic
 			w.waiting.fail()
@@ -48,9 +49,13 @@ func (w *Writer) commitGroup(g *batch.Group[*Op]) (ops []*batch.Op[*Op], claims 
 		if !w.conn.Autocommit() {
 			w.rollback() // after a panic
 		}
-		<-w.turn
+		if hasTurn {
+			w.turns.release()
+		}
 	}()
-	err := w.begin()
+	if hasTurn {
+		err = w.begin(start)
+	}
 	ops = g.Take() // only now: a heartbeat that came during the wait is first
 	switch {
 	case err != nil:
@@ -67,7 +72,7 @@ func (w *Writer) commitGroup(g *batch.Group[*Op]) (ops []*batch.Op[*Op], claims 
 		// Nothing of the group is in the database. Each operation again, with
 		// a transaction of its own: the one at fault gets the error.
 		for _, o := range ops {
-			if o.Err = w.begin(); o.Err == nil {
+			if o.Err = w.begin(time.Now()); o.Err == nil {
 				var more []*WaitingClaim
 				more, o.Err = w.single(o.Do)
 				claims = append(claims, more...)
@@ -78,9 +83,9 @@ func (w *Writer) commitGroup(g *batch.Group[*Op]) (ops []*batch.Op[*Op], claims 
 	return ops, claims
 }
 
-// begin starts the transaction and looks for external writes.
-func (w *Writer) begin() error {
-	start := time.Now()
+// begin starts the transaction and looks for external writes. start is when the
+// leader began to wait for it.
+func (w *Writer) begin(start time.Time) error {
 	if err := w.conn.Stmt(sqlBegin).Run(); err != nil {
 		return err
 	}
@@ -152,7 +157,7 @@ func (w *Writer) single(o *Op) (claims []*WaitingClaim, err error) {
 	if !lost {
 		return claims, err
 	}
-	if err := w.begin(); err != nil {
+	if err := w.begin(time.Now()); err != nil {
 		return nil, err
 	}
 	claims, _, err = w.trySingle(o, false)

@@ -28,8 +28,9 @@ const (
 
 // Config is what New needs.
 type Config struct {
-	Conn   *conn.Conn  // the connection that writes; the writer closes it
-	Lanes  *lane.Cache // notified of external writes and of what claims saw
+	Conn   *conn.Conn    // the connection that writes; the writer closes it
+	Busy   time.Duration // how long to wait while one transaction of the program writes
+	Lanes  *lane.Cache   // notified of external writes and of what claims saw
 	Notify func(ns string, n store.Notice)
 	// NotifyAll gives a notice to the listeners of all namespaces.
 	NotifyAll func(n store.Notice)
@@ -47,7 +48,7 @@ type Faults struct {
 type Writer struct {
 	cfg     Config
 	queue   *batch.Queue[*Op]
-	turn    chan struct{} // held by the one of this process that writes
+	turns   turns // who of this process writes
 	waiting waitingClaims
 	refused atomic.Bool // the disk took nothing of the last group
 
@@ -68,7 +69,7 @@ type Writer struct {
 // New returns a writer on a connection. External commits are noticed from its
 // return on.
 func New(cfg Config) (*Writer, error) {
-	w := &Writer{cfg: cfg, conn: cfg.Conn, turn: make(chan struct{}, 1), claims: make(claims), checkpoint: checkpointPages}
+	w := &Writer{cfg: cfg, conn: cfg.Conn, claims: make(claims), checkpoint: checkpointPages}
 	w.queue = batch.New(MaxWeight, w.commit)
 	// The hook also switches off SQLite's own checkpoints, which would run
 	// inside COMMIT, before any caller got its answer.

@@ -1,0 +1,183 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
+)
+
+// A caller's transaction waits for its turn, not for the database's lock: the
+// time others take does not add up to the busy timeout.
+func TestCallersTransactionsWaitTheirTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := openShortBusy(t)
+		release := committing(t, db)
+		begun := make(chan error, 3)
+		for range cap(begun) {
+			go func() {
+				tx, err := db.DB().BeginTx(t.Context(), nil)
+				if err == nil {
+					time.Sleep(shortly / 2)
+					err = tx.Commit()
+				}
+				begun <- err
+			}()
+		}
+		time.Sleep(time.Second)
+		release()
+		for range cap(begun) {
+			if err := <-begun; err != nil {
+				t.Errorf("a transaction behind a group of a second: %v", err)
+			}
+		}
+	})
+}
+
+// However a transaction ends, its turn is given back; one that only reads needs
+// none.
+func TestCallersTransactionsGiveTheirTurnBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := openShortBusy(t)
+		begin := func(ctx context.Context, opts *sql.TxOptions) *sql.Tx {
+			t.Helper()
+			tx, err := db.DB().BeginTx(ctx, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return tx
+		}
+		for name, end := range map[string]func() error{
+			"a commit":   func() error { return begin(t.Context(), nil).Commit() },
+			"a rollback": func() error { return begin(t.Context(), nil).Rollback() },
+			"its own ROLLBACK": func() error {
+				tx := begin(t.Context(), nil)
+				if _, err := tx.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+					return err
+				}
+				_ = tx.Commit() // there is nothing to commit
+				return nil
+			},
+			"the end of its context": func() error {
+				ctx, cancel := context.WithCancel(t.Context())
+				begin(ctx, nil)
+				cancel()
+				synctest.Wait()
+				return nil
+			},
+			"a read": func() error {
+				tx := begin(t.Context(), &sql.TxOptions{ReadOnly: true})
+				defer func() { _ = tx.Rollback() }()
+				return db.Write(t.Context(), func(execSQL) error { return nil })
+			},
+		} {
+			if err := end(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err := db.Write(t.Context(), func(execSQL) error { return nil }); err != nil {
+				t.Errorf("a write after %s: %v", name, err)
+			}
+		}
+	})
+}
+
+// A transaction that is left open is named to all who write.
+func TestTransactionLeftOpen(t *testing.T) {
+	t.Parallel()
+	f := fileFixture(t, sqlite.BusyTimeout(shortly))
+	tx := f.begin()
+	says(t, f.submit(t.Context(), f.drafts(1)), store.ErrBusy, f.db.Path(), "an open transaction of the caller", "a transaction of DB(), open for ", "_test.go:", "InTx")
+	_, err := f.db.DB().BeginTx(t.Context(), nil)
+	says(t, err, store.ErrBusy, "open for ", "_test.go:")
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Between any two step transactions a heartbeat has its turn.
+func TestHeartbeatsBetweenStepTransactions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := openShortBusy(t)
+		var order []string
+		ended := make(chan error, 3)
+		held := make([]store.Claimed, cap(ended))
+		for i := range held {
+			held[i] = claimOne(t, db)
+		}
+		for i := range held {
+			go func() {
+				_, err := db.StepTx(t.Context(), benchNS, stepOf(held[i], "slow"), time.Minute, func(context.Context, store.Tx) (json.RawMessage, error) {
+					order = append(order, "step")
+					time.Sleep(time.Second)
+					return nil, nil
+				})
+				ended <- err
+			}()
+		}
+		synctest.Wait()
+		for range 2 {
+			beats, err := db.Heartbeat(t.Context(), benchNS, store.HeartbeatRequest{Worker: "w", TTL: time.Minute, Leases: []task.Lease{held[0].Lease}})
+			if err != nil || beats[0].Lost {
+				t.Errorf("the heartbeat: %+v, %v", beats, err)
+			}
+			order = append(order, "heartbeat")
+			time.Sleep(time.Millisecond) // into the next function
+		}
+		for range held {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		if want := []string{"step", "heartbeat", "step", "heartbeat", "step"}; !slices.Equal(order, want) {
+			t.Errorf("the order was %v", order)
+		}
+	})
+}
+
+// A lease that was lost while its step transaction waited for its turn runs
+// nothing: the function may do what another attempt does now.
+func TestStepTransactionLooksAtItsLeaseAfterWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := openShortBusy(t)
+		c := claimOne(t, db)
+		tx, err := db.DB().BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancelled, stepped := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := db.StepTx(t.Context(), benchNS, stepOf(c, "late"), time.Minute, func(context.Context, store.Tx) (json.RawMessage, error) {
+				t.Error("the function ran, though its lease was lost before")
+				return nil, nil
+			})
+			stepped <- err
+		}()
+		synctest.Wait()
+		go func() {
+			_, err := db.Operate(t.Context(), benchNS, store.CancelTask{Task: c.Task.ID, Force: true})
+			cancelled <- err
+		}()
+		synctest.Wait()
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-cancelled; err != nil {
+			t.Fatal(err)
+		}
+		if err := <-stepped; !errors.Is(err, store.ErrLeaseLost) {
+			t.Errorf("the step transaction: %v, want the lease to be lost", err)
+		}
+	})
+}
