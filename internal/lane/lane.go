@@ -56,7 +56,8 @@ type Seen struct {
 type Cache struct {
 	mu      sync.Mutex
 	spaces  map[string]*space
-	version uint64 // of the last change
+	version uint64   // of the last change
+	unsure  []string // namespaces read in the transaction that is open
 }
 
 // space is what is known of one namespace.
@@ -165,7 +166,9 @@ func (c *Cache) NeedsReading(ns string, now time.Time) (need bool, wait time.Dur
 	return wait == 0, wait
 }
 
-// Replace sets what was read from the database, with the bound of each lane.
+// Replace sets what was read from the database, with the bound of each lane. It
+// is read in a transaction that may have deleted rows before: [Cache.Ended]
+// follows.
 func (c *Cache) Replace(ns string, read map[Key]int64, at time.Time, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,4 +181,19 @@ func (c *Cache) Replace(ns string, read map[Key]int64, at time.Time, took time.D
 		c.spaces = make(map[string]*space)
 	}
 	c.spaces[ns] = sp
+	c.unsure = append(c.unsure, ns)
+}
+
+// Ended notes the end of the transaction of the holder of the write lock. What
+// was read in one that is lost is forgotten: the rows that it had deleted are
+// there again.
+func (c *Cache) Ended(committed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !committed {
+		for _, ns := range c.unsure {
+			delete(c.spaces, ns)
+		}
+	}
+	c.unsure = c.unsure[:0]
 }

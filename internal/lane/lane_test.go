@@ -71,6 +71,25 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
+// What was read in a transaction counts once that is committed: it may have
+// deleted rows before.
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	for _, committed := range []bool{true, false} {
+		c := known()
+		c.Ended(committed)
+		if need, _ := c.NeedsReading("ns", time.Now()); need == committed {
+			t.Errorf("committed %v: the lanes are to be read again: %v", committed, need)
+		}
+		c.Replace("ns", nil, time.Now(), 0)
+		c.Ended(true)
+		c.Ended(false) // of a transaction that read nothing
+		if need, _ := c.NeedsReading("ns", time.Now()); need {
+			t.Error("lanes that an earlier transaction read are forgotten")
+		}
+	}
+}
+
 func TestNeedsReading(t *testing.T) {
 	t.Parallel()
 	c := known()

@@ -153,3 +153,30 @@ func TestAClaimWaitsBeforeItsCallerGoesOn(t *testing.T) {
 		}
 	})
 }
+
+// What a claim reads in a group whose commit fails does not count: the row that
+// another operation of the group had deleted is there again, and must not be
+// missed for ever.
+func TestLanesReadInALostGroup(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "w.db")))
+		f.claim("w", 1) // reads the lanes
+		other := fixtureOn(t, openFile(t, f.db.Path()))
+		id := other.enqueue(1)[0] // they must be read again
+		f.db.OnCommit(func(func() error) error { return errOwn })
+		grouped(t, f.db, func() {
+			if _, err := f.db.Operate(context.Background(), fixNS, store.CancelTask{Task: id}); err == nil {
+				t.Error("a cancel whose commit failed got an answer")
+			}
+		}, func() {
+			if _, err := f.db.Claim(context.Background(), fixNS, fixClaim("w", 1)); err == nil {
+				t.Error("a claim whose commit failed got an answer")
+			}
+		})
+		f.db.OnCommit(nil)
+		if got := f.claim("w", 1); len(got) != 1 {
+			t.Errorf("the next claim got %d tasks, want the one that is due", len(got))
+		}
+	})
+}

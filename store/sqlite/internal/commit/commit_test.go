@@ -326,6 +326,56 @@ func TestWait(t *testing.T) {
 	})
 }
 
+// A claim that is woken while a transaction runs it, and gets nothing from that
+// or loses it, is answered: its caller asks again, as it was told to.
+func TestWakeWhileTaken(t *testing.T) {
+	t.Parallel()
+	for name, commits := range map[string]error{"it gets nothing": nil, "the transaction is lost": errOwn} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inSuite(t, func(s *suite) {
+				wake := make(chan struct{}, 1)
+				claim := commit.NewWaitingClaim(ns, func(tx *commit.Tx) error {
+					wake <- struct{}{}
+					time.Sleep(time.Second) // the waiting goroutine hears it meanwhile
+					if commits != nil {
+						tx.Effects.Claimed(task.NewLeaseID(), commit.Claim{Tasks: 1})
+					}
+					return nil
+				})
+				if err := s.do(func(tx *commit.Tx) error { tx.Effects.Wait(claim); return nil }); err != nil {
+					s.Fatal(err)
+				}
+				answered := make(chan bool, 1)
+				go func() {
+					ok, err := s.w.Wait(s.Context(), claim, time.Hour, wake)
+					if err != nil {
+						s.Error(err)
+					}
+					answered <- ok
+				}()
+				synctest.Wait()
+				if commits != nil {
+					s.faults.OnCommit = func(func() error) error { return commits }
+				}
+				err := s.do(func(tx *commit.Tx) error { tx.Effects.Notice.Due = true; return nil })
+				if !errors.Is(err, commits) {
+					s.Fatal(err)
+				}
+				synctest.Wait()
+				select {
+				case ok := <-answered:
+					if ok {
+						s.Error("it was answered as if it got something")
+					}
+				default:
+					s.Error("it still waits")
+				}
+			})
+		})
+	}
+}
+
 func TestClose(t *testing.T) {
 	t.Parallel()
 	inSuite(t, func(s *suite) {

@@ -193,9 +193,12 @@ func (w *Writer) trySingle(o *Op, withClaims bool) (claims []*WaitingClaim, lost
 func (w *Writer) commitTx() error {
 	commit := func() error { return w.conn.Stmt(sqlCommit).Run() }
 	if f := w.cfg.Faults; f != nil && f.OnCommit != nil {
-		return f.OnCommit(commit)
+		plain := commit
+		commit = func() error { return f.OnCommit(plain) }
 	}
-	return commit()
+	err := commit()
+	w.cfg.Lanes.Ended(err == nil)
+	return err
 }
 
 // run runs one operation; a panic becomes its error.
@@ -220,6 +223,7 @@ func (w *Writer) run(o *Op) (err error) {
 
 // rollback ends the transaction if there still is one.
 func (w *Writer) rollback() {
+	w.cfg.Lanes.Ended(false)
 	w.conn.Reset()
 	if !w.conn.Autocommit() {
 		_ = w.conn.Stmt(sqlRollback).Run() // the caller has the error that counts

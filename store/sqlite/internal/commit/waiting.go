@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -18,7 +19,12 @@ type WaitingClaim struct {
 
 	taken   bool      // a transaction runs it that is not committed yet
 	takenAt time.Time // when that last began
+	givenUp bool      // while it was taken: it waits no longer if it gets nothing
 }
+
+// errGivenUp answers a claim that was given up while a transaction ran it, and
+// got nothing from that.
+var errGivenUp = errors.New("the claim was given up")
 
 // NewWaitingClaim returns a claim that run carries out.
 func NewWaitingClaim(ns string, run func(*Tx) error) *WaitingClaim {
@@ -46,12 +52,15 @@ func (w *Writer) Wait(ctx context.Context, c *WaitingClaim, limit time.Duration,
 	case <-wake:
 	case <-ctx.Done():
 	}
-	if w.waiting.remove(c) {
+	if w.waiting.giveUp(c) {
 		return false, nil
 	}
 	// It is in a transaction, whose commit takes a moment.
 	select {
 	case err := <-c.done:
+		if errors.Is(err, errGivenUp) {
+			return false, nil
+		}
 		return true, err
 	case <-ctx.Done():
 		return true, fmt.Errorf("%w: %w", batch.ErrTaken, context.Cause(ctx))
@@ -119,12 +128,19 @@ func (l *waitingClaims) take(ns string) []*WaitingClaim {
 	return claims
 }
 
-// putBack has claims wait on that got nothing, or whose transaction is lost.
+// putBack has claims wait on that got nothing, or whose transaction is lost,
+// unless they were given up meanwhile.
 func (l *waitingClaims) putBack(claims ...*WaitingClaim) {
+	if len(claims) == 0 {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range claims {
-		c.taken = false
+		if c.taken = false; c.givenUp {
+			l.list = slices.DeleteFunc(l.list, func(o *WaitingClaim) bool { return o == c })
+			c.done <- errGivenUp
+		}
 	}
 }
 
@@ -141,13 +157,14 @@ func (l *waitingClaims) answer(claims []*WaitingClaim) {
 	}
 }
 
-// remove gives a claim up. It reports false when a transaction has the claim
-// or answered it: then its answer comes.
-func (l *waitingClaims) remove(c *WaitingClaim) bool {
+// giveUp ends the waiting of a claim. It reports false when a transaction has
+// the claim or answered it: then its answer comes.
+func (l *waitingClaims) giveUp(c *WaitingClaim) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.Index(l.list, c)
 	if i < 0 || c.taken {
+		c.givenUp = true
 		return false
 	}
 	l.list = slices.Delete(l.list, i, i+1)
