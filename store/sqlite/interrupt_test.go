@@ -60,13 +60,14 @@ func TestSlowStatementsEndWithTheirTransaction(t *testing.T) {
 func TestSlowStatementsEndWithACallersTransaction(t *testing.T) {
 	t.Parallel()
 	db := openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.Synchronous(sqlite.Normal))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	tx, err := db.DB().BeginTx(ctx, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback()
+	time.AfterFunc(20*time.Millisecond, cancel)
 	var n int
 	if err := tx.QueryRow(forever).Scan(&n); err == nil {
 		t.Errorf("the statement counted to %d", n)
