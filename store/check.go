@@ -37,6 +37,8 @@ const leaseGrace = 2 * time.Minute
 //   - I12 the counters and the state of a job follow from its tasks
 //   - R2 a lease is set if and only if the task runs
 //
+// What a chore is still to do is no violation.
+//
 // What takes two looks at a store (I1, I2, I5, and that terminal states are
 // never left) is for storetest.
 func Check(s *Snapshot) []Violation {
@@ -66,6 +68,7 @@ type checker struct {
 	edgesOf    map[task.ID][]EdgeRow
 	dispatchOf map[task.ID][]DispatchRow
 	waitersOf  map[task.ID][]WaiterRow
+	pending    map[ChoreRow]bool // of Chores
 	found      []Violation
 }
 
@@ -81,6 +84,12 @@ func newChecker(s *Snapshot) *checker {
 	}
 	for i := range s.Tasks {
 		c.byID[s.Tasks[i].ID] = &s.Tasks[i]
+	}
+	c.pending = make(map[ChoreRow]bool, len(s.Chores))
+	for _, chore := range s.Chores {
+		if c.pending[chore] = true; chore.Kind == ChoreRevive {
+			c.pending[ChoreRow{Kind: ChoreRevive, Root: chore.Root}] = true
+		}
 	}
 	return c
 }

@@ -16,7 +16,7 @@ func (c *checker) needs(t *task.Task) {
 		switch {
 		case !ok:
 			c.task("I7", t, "needs task %s, which does not exist", e.Needs)
-		case !e.Done && need.State.Terminal():
+		case !e.Done && need.State.Terminal() && !c.pending[ChoreRow{Kind: ChoreEdges, Subject: e.Needs.String()}]:
 			c.task("I7", t, "its edge to task %s, which ended %s, is not done", e.Needs, need.State)
 		}
 		if !e.Done {
@@ -27,7 +27,7 @@ func (c *checker) needs(t *task.Task) {
 	switch {
 	case !t.State.Terminal() && t.RemainingDeps != open:
 		c.task("I7", t, "has remaining_deps %d with %d open needs", t.RemainingDeps, open)
-	case waits && open == 0:
+	case waits && open == 0 && !c.pending[ChoreRow{Kind: ChoreCancelJob, Subject: t.JobID.String()}]:
 		c.task("I7", t, "waits for its needs, which are all decided")
 	case open > 0 && !waits && t.State != task.Cancelled:
 		c.task("I7", t, "has %d open needs", open)
@@ -56,6 +56,9 @@ func rowsOf(t *task.Task) (least, most int) {
 func (c *checker) claimable(t *task.Task) {
 	ds, ws := c.dispatchOf[t.ID], c.waitersOf[t.ID]
 	least, most := rowsOf(t)
+	if c.pending[ChoreRow{Kind: ChoreRevive, Root: t.ID}] {
+		least = 0
+	}
 	// What ended is the business of rest.
 	if n := len(ds) + len(ws); !t.State.Terminal() && (n < least || n > most) {
 		c.task("I9", t, "waits for %q, with %d dispatch rows and %d waiter rows", t.Waiting, len(ds), len(ws))

@@ -20,5 +20,6 @@ type Notice struct {
 	Tasks    []task.ID // tasks that ended or blocked
 	Jobs     []task.ID // jobs whose state may have changed
 	Cancels  []task.ID // running tasks that were asked to cancel or lost their lease
+	Chores   bool      // work was left to reapers (ChoreRow)
 	External bool      // another process or a caller's own transaction wrote: anything may have changed
 }

@@ -19,6 +19,7 @@ type ReapResult struct {
 	Reaped    []Reaped
 	Expired   []task.ID     // ended or asked to end by their deadline
 	Next      time.Duration // until the next lease or deadline can expire, or, warming up, until the asker can be eligible; <0: none known
+	Chores    bool          // work that earlier operations left is not done yet: call again
 	WarmingUp bool          // expired leases were left alone: the asker is not eligible to reap them yet
 }
 

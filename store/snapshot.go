@@ -22,6 +22,7 @@ type Snapshot struct {
 	Waiters    []WaiterRow
 	Audit      []AuditEntry
 	Paused     []string
+	Chores     []ChoreRow
 }
 
 // EdgeRow is one stored edge.
@@ -56,3 +57,30 @@ type WaiterRow struct {
 // Now is the clock of stores that live in this process, in the precision
 // that all stores keep.
 func Now() time.Time { return time.Now().UTC().Truncate(time.Microsecond).Round(0) }
+
+// ChoreKind says what a chore does.
+type ChoreKind string
+
+// The kinds of chores, with what their Subject is.
+const (
+	// ChoreCancelJob ends the tasks of a job that were not looked at yet. Until
+	// it is done they are neither claimed nor ended for a need.
+	ChoreCancelJob ChoreKind = "cancel_job" // the job
+	// ChoreEdges marks the open edges towards a task that has ended.
+	ChoreEdges ChoreKind = "edges" // the task that is needed
+	// ChorePause wakes the keys of a queue that was paused.
+	ChorePause ChoreKind = "pause" // the queue
+	// ChoreRevive brings back the dependents of a task that was brought back.
+	// The task that was retried, its Root, is not claimable until all are done.
+	ChoreRevive ChoreKind = "revive" // the task that is needed
+	// ChoreWakeKey moves further waiters of a concurrency key to dispatch.
+	ChoreWakeKey ChoreKind = "wake_key" // the key
+)
+
+// ChoreRow is work that follows from a committed operation and was too much for
+// its transaction. Any reaper works it off, 1,000 rows at a time.
+type ChoreRow struct {
+	Kind    ChoreKind
+	Subject string  // an ID as text, a key, or the name of a queue
+	Root    task.ID // of ChoreRevive
+}

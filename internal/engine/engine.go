@@ -191,6 +191,10 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 				due.Set()
 				reaper.wake.Set()
 			}
+			if n.Chores {
+				reaper.chores.Set()
+				reaper.wake.Set()
+			}
 			heartbeater.notify(len(n.Cancels) > 0 && env.slots.runsAny(n.Cancels), n.External)
 		})
 		defer stopNotices()

@@ -18,13 +18,14 @@ const reapLimit = 1000
 type reaper struct {
 	*env
 	due        signal       // wakes the claimer
+	chores     signal       // an operation left work to reapers
 	wake       signal       // a lease or deadline may now be the next to expire
 	sleepsLong atomic.Bool  // run sleeps for longer than a new lease lasts
 	warmingUp  atomic.Int64 // since when expired leases are there that this worker is not yet eligible to reap; an offset from the origin, 0: none are
 }
 
 func newReaper(e *env, due signal) *reaper {
-	return &reaper{env: e, due: due, wake: newSignal()}
+	return &reaper{env: e, due: due, wake: newSignal(), chores: newSignal()}
 }
 
 // leased says that leases began, which may end before run would look again.
@@ -39,7 +40,7 @@ func (r *reaper) run(ctx context.Context) error {
 		next := r.reap(ctx)
 		interval := r.TTL/3 + rand.N(r.TTL/30+1)
 		if !r.complete {
-			wait(ctx, interval, nil)
+			wait(ctx, interval, r.chores)
 			continue
 		}
 		// Every change is notified: sleep until something can expire.
@@ -78,7 +79,7 @@ func (r *reaper) reap(ctx context.Context) time.Duration {
 			r.due.Set()
 		}
 		switch {
-		case len(res.Reaped) >= reapLimit || len(res.Expired) >= reapLimit:
+		case len(res.Reaped) >= reapLimit || len(res.Expired) >= reapLimit || res.Chores:
 		case res.WarmingUp && (res.Next < 0 || res.Next > r.TTL/3):
 			return r.TTL / 3 // often enough for the warm-up to end in time
 		default:

@@ -15,6 +15,12 @@
 //     own dependents looked at, until none is left.
 //  4. The counters of jobs change, once for each job.
 //
+// No run moves more rows than its limit: what is left becomes chores, which other
+// transactions work off. The result is that of one run without a limit: a
+// dependent that cannot run is decided by all of its needs that have ended, those
+// whose edges a chore is still to mark among them, and tasks of a job that is
+// being cancelled are left to the chore that does it.
+//
 // Two data-modifying expressions of one SQL statement would share a snapshot and
 // miss each other's rows; that is why these are separate operations.
 //
@@ -37,15 +43,17 @@ import (
 // that they get is sorted by its first field and names each row once.
 type Ops interface {
 	// WakeKeys moves waiters of each key back to dispatch, oldest first, as many
-	// as rules.KeyWakes says.
-	WakeKeys(keys []string) error
+	// as rules.KeyWakes says, and returns the keys that have more of them than one
+	// transaction moves.
+	WakeKeys(keys []string) (more []string, err error)
 
 	// InsertDispatch inserts fresh dispatch rows (W1). The tasks have none.
 	InsertDispatch(rows []store.DispatchRow) error
 
-	// MarkEdges marks the edges towards tasks that have ended which are not
-	// marked yet, and returns them in any order.
-	MarkEdges(ended []Ended) ([]Edge, error)
+	// MarkEdges marks up to limit edges towards tasks that have ended which are
+	// not marked yet, by need and dependent, and returns them in any order. rest
+	// are the tasks that have more of them.
+	MarkEdges(ended []Ended, limit int) (marked []Edge, rest []Ended, err error)
 
 	// LowerNeeds lowers the count of open needs of the dependents that still
 	// wait for needs, and returns those, sorted by ID. The others have ended and
@@ -56,6 +64,13 @@ type Ops interface {
 	// dispatch rows follow with InsertDispatch.
 	MakeReady(tasks []Ready) error
 
+	// Unmarked returns the edges of dependents towards tasks that have ended
+	// whose edges a chore is still to mark.
+	Unmarked(dependents []task.ID) ([]Edge, error)
+
+	// Cancelling reports for each job whether a chore ends its tasks.
+	Cancelling(jobs []task.ID) ([]bool, error)
+
 	// Nodes returns the names that tasks have in their jobs, in the order asked;
 	// "" for a task without one.
 	Nodes(ids []task.ID) ([]string, error)
@@ -65,6 +80,10 @@ type Ops interface {
 
 	// CountJobs adds changes to the counters of jobs and derives their states.
 	CountJobs(changes []JobChange) error
+
+	// AddChores keeps what is left to do for later transactions: waking keys, and
+	// marking the edges towards tasks that have ended.
+	AddChores(keys []string, ended []Ended) error
 }
 
 // Ended is a task that is in a terminal state and has dependents.
@@ -178,13 +197,16 @@ func (b *Batch) change(job task.ID, change task.JobCounters) {
 
 // Result names what else has moved, for the notices after the commit.
 type Result struct {
-	Ended []task.ID // dependents that ended
-	Jobs  []task.ID // whose counters or states changed
+	Ended  []task.ID // dependents that ended
+	Jobs   []task.ID // whose counters or states changed
+	Marked int       // edges
+	Chores bool      // some were added
 }
 
-// Run does the phases, and empties the batch. now is the transaction's clock.
-func (b *Batch) Run(ops Ops, now time.Time) (Result, error) {
-	r := run{Batch: *b, ops: ops, now: now}
+// Run does the phases, and empties the batch. now is the transaction's clock,
+// limit the number of edges that are marked at most.
+func (b *Batch) Run(ops Ops, now time.Time, limit int) (Result, error) {
+	r := run{Batch: *b, ops: ops, now: now, limit: limit}
 	*b = Batch{}
 	err := r.all()
 	return r.result, err
@@ -195,12 +217,16 @@ type run struct {
 	Batch
 	ops    Ops
 	now    time.Time
+	limit  int
+	later  []Ended // whose edges are left to a chore
 	result Result
 }
 
 func (r *run) all() error {
+	var keys []string // to be woken again
 	if len(r.keys) > 0 {
-		if err := r.ops.WakeKeys(slices.Sorted(maps.Keys(r.keys))); err != nil {
+		var err error
+		if keys, err = r.ops.WakeKeys(slices.Sorted(maps.Keys(r.keys))); err != nil {
 			return err
 		}
 	}
@@ -214,6 +240,12 @@ func (r *run) all() error {
 			return err
 		}
 		if err := r.insertDispatch(); err != nil {
+			return err
+		}
+	}
+	if len(keys)+len(r.later) > 0 {
+		r.result.Chores = true
+		if err := r.ops.AddChores(keys, r.later); err != nil {
 			return err
 		}
 	}
@@ -234,7 +266,14 @@ func (r *run) insertDispatch() error {
 // each of their dependents.
 func (r *run) resolveEdges(ended []Ended) error {
 	slices.SortFunc(ended, func(a, b Ended) int { return a.ID.Compare(b.ID) })
-	edges, err := r.ops.MarkEdges(ended)
+	limit := r.limit - r.result.Marked
+	if limit <= 0 {
+		r.later = append(r.later, ended...)
+		return nil
+	}
+	edges, rest, err := r.ops.MarkEdges(ended, limit)
+	r.later = append(r.later, rest...)
+	r.result.Marked += len(edges)
 	if err != nil || len(edges) == 0 {
 		return err
 	}
@@ -253,14 +292,12 @@ func (r *run) resolveEdges(ended []Ended) error {
 		return err
 	}
 	var ready []Ready
-	var unmet []Unmet
-	var blamed []rules.EndedNeed // of unmet
+	var unmet []*Dependent
 	for i := range dependents {
 		d := &dependents[i]
-		switch blame := rules.Blame(byDependent[d.ID]); {
-		case blame != nil:
-			unmet, blamed = append(unmet, Unmet{ID: d.ID, Deadline: d.Deadline}), append(blamed, *blame)
-			r.cancel(d, rules.UnmetKind(blame.Kind))
+		switch {
+		case rules.Blame(byDependent[d.ID]) != nil:
+			unmet = append(unmet, d)
 		case d.Open == 0:
 			ready = append(ready, r.start(d))
 		}
@@ -270,7 +307,7 @@ func (r *run) resolveEdges(ended []Ended) error {
 			return err
 		}
 	}
-	return r.cancelDependents(unmet, blamed)
+	return r.cancelDependents(unmet, byDependent)
 }
 
 // waitsForNeeds is how the dependents that are looked at count.
@@ -289,30 +326,61 @@ func (r *run) start(d *Dependent) Ready {
 	return Ready{d.ID, state, waiting}
 }
 
-// cancel notes that a dependent cannot run any more.
-func (r *run) cancel(d *Dependent, kind task.ErrorKind) {
-	r.Count(d.Job, waitsForNeeds, Contribution{State: task.Cancelled, Kind: kind})
-	r.End(d.ID, task.Cancelled, d.Needed)
-	r.result.Ended = append(r.result.Ended, d.ID)
-}
-
-// cancelDependents writes the ends, with messages that name the needs.
-func (r *run) cancelDependents(unmet []Unmet, blamed []rules.EndedNeed) error {
-	if len(unmet) == 0 {
-		return nil
+// cancelDependents ends dependents that cannot run any more, with messages that
+// name the needs.
+func (r *run) cancelDependents(unmet []*Dependent, ended map[task.ID][]rules.EndedNeed) error {
+	unmet, err := r.notCancelling(unmet)
+	if err != nil || len(unmet) == 0 {
+		return err
 	}
-	ids := make([]task.ID, len(blamed))
-	for i := range blamed {
-		ids[i] = blamed[i].Need
+	ids, needs := make([]task.ID, len(unmet)), make([]task.ID, len(unmet))
+	for i, d := range unmet {
+		ids[i] = d.ID
 	}
-	nodes, err := r.ops.Nodes(ids)
+	unmarked, err := r.ops.Unmarked(ids)
 	if err != nil {
 		return err
 	}
-	for i := range unmet {
-		unmet[i].Failure = rules.UnmetFailure(blamed[i], rules.TaskName(nodes[i], ids[i]))
+	for i := range unmarked {
+		e := &unmarked[i]
+		ended[e.Dependent] = append(ended[e.Dependent], e.EndedNeed)
 	}
-	return r.ops.CancelDependents(unmet)
+	blamed := make([]*rules.EndedNeed, len(unmet))
+	for i, d := range unmet {
+		blamed[i] = rules.Blame(ended[d.ID])
+		needs[i] = blamed[i].Need
+	}
+	nodes, err := r.ops.Nodes(needs)
+	if err != nil {
+		return err
+	}
+	ends := make([]Unmet, len(unmet))
+	for i, d := range unmet {
+		ends[i] = Unmet{ID: d.ID, Deadline: d.Deadline, Failure: rules.UnmetFailure(*blamed[i], rules.TaskName(nodes[i], needs[i]))}
+		r.Count(d.Job, waitsForNeeds, Contribution{State: task.Cancelled, Kind: rules.UnmetKind(blamed[i].Kind)})
+		r.End(d.ID, task.Cancelled, d.Needed)
+		r.result.Ended = append(r.result.Ended, d.ID)
+	}
+	return r.ops.CancelDependents(ends)
+}
+
+// notCancelling returns the dependents that are not of a job whose tasks a chore
+// ends: it ends those, too.
+func (r *run) notCancelling(list []*Dependent) (kept []*Dependent, err error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	jobs := make([]task.ID, len(list))
+	for i, d := range list {
+		jobs[i] = d.Job
+	}
+	cancelling, err := r.ops.Cancelling(jobs)
+	for i, d := range list {
+		if err == nil && !cancelling[i] {
+			kept = append(kept, d)
+		}
+	}
+	return kept, err
 }
 
 func (r *run) countJobs() error {

@@ -30,6 +30,11 @@ type graph struct {
 	log   []string
 	jobs  map[task.ID]task.JobCounters
 	ended map[task.ID]*task.Error
+
+	limit      int
+	more       []string         // keys that have more waiters
+	unmarked   []propagate.Edge // that a chore is still to mark
+	cancelling bool
 }
 
 func (g *graph) note(op, format string, args ...any) error {
@@ -40,9 +45,42 @@ func (g *graph) note(op, format string, args ...any) error {
 	return nil
 }
 
+// look is note for operations that only read.
+func (g *graph) look(op string) error {
+	if op == g.fail {
+		return g.note(op, "")
+	}
+	return nil
+}
+
 var errBroken = errors.New("broken")
 
-func (g *graph) WakeKeys(keys []string) error { return g.note("wake", "%v", keys) }
+func (g *graph) WakeKeys(keys []string) ([]string, error) { return g.more, g.note("wake", "%v", keys) }
+
+func (g *graph) AddChores(keys []string, ended []propagate.Ended) error {
+	var list []string
+	for _, e := range ended {
+		list = append(list, fmt.Sprint(e.ID[0]))
+	}
+	return g.note("chores", "%v [%s]", keys, strings.Join(list, " "))
+}
+
+func (g *graph) Unmarked(ids []task.ID) (edges []propagate.Edge, err error) {
+	for _, e := range g.unmarked {
+		if slices.Contains(ids, e.Dependent) {
+			edges = append(edges, e)
+		}
+	}
+	return edges, g.look("unmarked")
+}
+
+func (g *graph) Cancelling(jobs []task.ID) ([]bool, error) {
+	is := make([]bool, len(jobs))
+	for i := range is {
+		is[i] = g.cancelling
+	}
+	return is, g.look("cancelling")
+}
 
 func (g *graph) InsertDispatch(rows []store.DispatchRow) error {
 	var list []string
@@ -52,20 +90,27 @@ func (g *graph) InsertDispatch(rows []store.DispatchRow) error {
 	return g.note("dispatch", "%s", strings.Join(list, ", "))
 }
 
-func (g *graph) MarkEdges(ended []propagate.Ended) (marked []propagate.Edge, err error) {
+func (g *graph) MarkEdges(ended []propagate.Ended, limit int) (marked []propagate.Edge, rest []propagate.Ended, err error) {
 	var list []string
 	for _, e := range ended {
 		list = append(list, fmt.Sprint(e.ID[0]))
+		more := false
 		g.edges = slices.DeleteFunc(g.edges, func(edge propagate.Edge) bool {
 			if edge.Need != e.ID {
+				return false
+			}
+			if more = len(marked) == limit; more {
 				return false
 			}
 			edge.State = e.State
 			marked = append(marked, edge)
 			return true
 		})
+		if more {
+			rest = append(rest, e)
+		}
 	}
-	return marked, g.note("mark", "%s", strings.Join(list, ", "))
+	return marked, rest, g.note("mark", "%s", strings.Join(list, ", "))
 }
 
 func (g *graph) LowerNeeds(marked []propagate.Marked) (deps []propagate.Dependent, err error) {
@@ -114,7 +159,7 @@ func (g *graph) CountJobs(changes []propagate.JobChange) error {
 // newGraph makes a graph of edges from a need to its dependent, which asks for
 // success.
 func newGraph(edges ...[2]byte) *graph {
-	g := &graph{open: map[task.ID]int{}, ready: map[task.ID]time.Time{}, jobs: map[task.ID]task.JobCounters{}, ended: map[task.ID]*task.Error{}}
+	g := &graph{limit: 100, open: map[task.ID]int{}, ready: map[task.ID]time.Time{}, jobs: map[task.ID]task.JobCounters{}, ended: map[task.ID]*task.Error{}}
 	for _, e := range edges {
 		g.edges = append(g.edges, propagate.Edge{Dependent: id(e[1]), EndedNeed: rules.EndedNeed{Need: id(e[0]), Kind: task.OnSuccess}})
 		g.open[id(e[1])]++
@@ -124,7 +169,7 @@ func newGraph(edges ...[2]byte) *graph {
 
 func (g *graph) run(t *testing.T, b *propagate.Batch, want ...string) propagate.Result {
 	t.Helper()
-	got, err := b.Run(g, now)
+	got, err := b.Run(g, now, g.limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,16 +295,65 @@ func TestUnmetNeedsPassOn(t *testing.T) {
 	}
 }
 
+// What exceeds the limit is left to chores, and the rest of the batch is done.
+func TestTheLimitLeavesChores(t *testing.T) {
+	t.Parallel()
+	g := newGraph([2]byte{1, 4}, [2]byte{1, 5}, [2]byte{2, 6}, [2]byte{3, 7})
+	g.limit, g.more = 1, []string{"k"}
+	var b propagate.Batch
+	for n := byte(1); n <= 3; n++ {
+		b.End(id(n), task.Succeeded, true)
+	}
+	b.FreeKey("j")
+	b.FreeKey("k")
+	got := g.run(t, &b, "wake [j k]", "mark 1, 2, 3", "lower 4 by 1", "ready 4 ready/", "dispatch 4 in 0s", "chores [k] [1 2 3]", "count 1")
+	if got.Marked != 1 || !got.Chores {
+		t.Errorf("result %+v", got)
+	}
+}
+
+// What ends by the last edge that may be marked has its own edges left.
+func TestTheLimitIsThatOfAllLevels(t *testing.T) {
+	t.Parallel()
+	g := newGraph([2]byte{1, 2}, [2]byte{2, 3})
+	g.limit = 1
+	var b propagate.Batch
+	b.End(id(1), task.Failed, true)
+	g.run(t, &b, "mark 1", "lower 2 by 1", "nodes 1", "cancel 2 dependency_failed", "chores [] [2]", "count 1")
+}
+
+// A dependent that cannot run is decided by all of its needs that have ended,
+// also by those whose edges a chore is still to mark.
+func TestUnmarkedNeedsCount(t *testing.T) {
+	t.Parallel()
+	g := newGraph([2]byte{2, 3})
+	g.edges[0].Kind = task.OnFailed
+	g.unmarked = []propagate.Edge{{Dependent: id(3), EndedNeed: rules.EndedNeed{Need: id(1), Kind: task.OnSuccess, State: task.Failed}}}
+	var b propagate.Batch
+	b.End(id(2), task.Succeeded, true)
+	g.run(t, &b, "mark 2", "lower 3 by 1", "nodes 1", "cancel 3 dependency_failed", "mark 3", "count 1")
+}
+
+// The tasks of a job that a chore cancels are left to it.
+func TestTasksOfACancelledJobAreLeft(t *testing.T) {
+	t.Parallel()
+	g := newGraph([2]byte{1, 2})
+	g.cancelling = true
+	var b propagate.Batch
+	b.End(id(1), task.Failed, true)
+	g.run(t, &b, "mark 1", "lower 2 by 1")
+}
+
 func TestAnErrorEndsTheRun(t *testing.T) {
 	t.Parallel()
-	for _, op := range []string{"wake", "dispatch", "mark", "lower", "ready", "nodes", "cancel", "count"} {
+	for _, op := range []string{"wake", "dispatch", "mark", "lower", "ready", "cancelling", "unmarked", "nodes", "cancel", "chores", "count"} {
 		g := newGraph([2]byte{1, 2}, [2]byte{3, 4})
-		g.fail = op
+		g.fail, g.more = op, []string{"k"}
 		var b propagate.Batch
 		b.FreeKey("k")
 		b.End(id(1), task.Failed, true)
 		b.End(id(3), task.Succeeded, true)
-		if _, err := b.Run(g, now); !errors.Is(err, errBroken) || !strings.HasPrefix(g.log[len(g.log)-1], op+" ") {
+		if _, err := b.Run(g, now, g.limit); !errors.Is(err, errBroken) || !strings.HasPrefix(g.log[len(g.log)-1], op+" ") {
 			t.Errorf("%s failed: %v after %v", op, err, g.log)
 		}
 	}
@@ -272,7 +366,7 @@ func TestAnErrorOfDispatchEndsTheRun(t *testing.T) {
 	var b propagate.Batch
 	b.Dispatch(store.DispatchRow{Task: id(9), AvailableAt: now})
 	b.End(id(1), task.Succeeded, true)
-	if _, err := b.Run(g, now); !errors.Is(err, errBroken) || !slices.Equal(g.log, []string{"dispatch 9 in 0s"}) {
+	if _, err := b.Run(g, now, g.limit); !errors.Is(err, errBroken) || !slices.Equal(g.log, []string{"dispatch 9 in 0s"}) {
 		t.Errorf("%v after %v", err, g.log)
 	}
 }

@@ -49,6 +49,12 @@ func CancelVerb(force bool) string {
 	return "cancel"
 }
 
+// JobBeingCancelled refuses to retry a task of a job whose other tasks are still
+// being cancelled: [store.ErrState].
+func JobBeingCancelled(id, job task.ID) error {
+	return fmt.Errorf("task %v cannot be retried while the tasks of its job %v are being cancelled, try again in a moment: %w", id, job, store.ErrState)
+}
+
 // CheckUnblock refuses to unblock a task that is not blocked.
 func CheckUnblock(id task.ID, s task.State) error {
 	if s != task.Blocked {

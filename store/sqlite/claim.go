@@ -75,6 +75,7 @@ type claim struct {
 	paused     map[string]bool
 	slots      map[string]int // free ones by queue; nil: no limits
 	quarantine rules.Quarantine
+	cancelling map[task.ID]bool // jobs whose tasks a chore ends
 	taken      []store.Claimed
 	first      map[int][]task.ID // plain ones claimed for the first time, by code version: not yet written
 	keys       map[string]bool   // of the tasks taken
@@ -91,6 +92,9 @@ func (c *claim) run() (store.ClaimResult, error) {
 		return store.ClaimResult{}, err
 	}
 	var err error
+	if c.cancelling, err = c.tx.cancelling(); err != nil {
+		return store.ClaimResult{}, err
+	}
 	if c.stale, err = c.tx.readLanes(); err != nil {
 		return store.ClaimResult{}, err
 	}
@@ -191,9 +195,10 @@ func (c *claim) try(d *candidate) error {
 }
 
 // mayRun reports whether a due task may run now: its deadline has not passed (the
-// reaper ends it otherwise), and quarantine does not hold it back.
+// reaper ends it otherwise), its job is not being cancelled (a chore ends it), and
+// quarantine does not hold it back.
 func (c *claim) mayRun(t *task.Task) bool {
-	return !rules.Past(t.DeadlineAt, c.tx.now) && c.quarantine.HasRoom(t.CrashCount, t.QuarantineLosses)
+	return !c.cancelling[t.JobID] && !rules.Past(t.DeadlineAt, c.tx.now) && c.quarantine.HasRoom(t.CrashCount, t.QuarantineLosses)
 }
 
 // complete adds what a handler needs beside the task's row.

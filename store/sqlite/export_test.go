@@ -106,10 +106,10 @@ var WarmStatements = map[string]string{
 	"open edges": sqlOpenEdges, "edge done": sqlEdgeDone, "lower needs": sqlLowerNeeds, "retry needs": sqlRetryNeeds, "dependents": sqlDependents,
 	"due claims": sqlDueClaims, "due timers": sqlDueTimers, "next claim": sqlNextClaim, "next timer": sqlNextTimer, "delete timer": sqlDeleteTimer,
 	"due of key": sqlDueOfKey, "waiters": sqlWaiters, "delete waiter": sqlDelWaiter, "key": sqlKey, "finished": sqlFinished,
-	"task by key": sqlTaskByKey, "task exists": sqlTaskExists, "steps": sqlSteps, "payloads": sqlPayloads, "job": sqlJob, "job tasks": sqlJobTasks,
+	"task by key": sqlTaskByKey, "task exists": sqlTaskExists, "steps": sqlSteps, "payloads": sqlPayloads, "job": sqlJob, "job tasks": sqlNextJobTasks,
 	"ids of label": sqlIDsOfLabel, "ids of job": sqlIDsOfJob, "ids ended": sqlIDsEnded, "ids dispatched": sqlIDsDispatched,
 	"ids waiting": sqlIDsWaiting, "ids needy": sqlIDsNeedy, "ids all": sqlIDsAll, "audit of": sqlAuditOf, "attempts": sqlAttempts,
-	"generation": sqlGeneration, "seen": sqlSeen, "keys in queue": sqlKeysInQueue,
+	"generation": sqlGeneration, "seen": sqlSeen, "next key": sqlNextKey, "queue has key": sqlQueueHasKey, "unmarked": sqlUnmarked,
 }
 
 // ChunkStatements write a chunk of rows, by name and number of rows.
@@ -133,7 +133,7 @@ var ColumnLists = map[string]string{
 	"stepColumns": stepColumns.List(), "attemptColumns": attemptColumns.List(), "decisionColumns": decisionColumns.List(),
 	"auditColumns": auditColumns.List(), "claimColumns": claimColumns.List(), "edgeColumns": edgeColumns.List(),
 	"dispatchColumns": dispatchColumns.List(), "keyColumns": keyColumns.List(), "waiterColumns": waiterColumns.List(),
-	"versionColumns": versionColumns.List(),
+	"versionColumns": versionColumns.List(), "choreColumns": choreColumns.List(),
 }
 
 // DeleteStatements remove a task.

@@ -73,14 +73,14 @@ AND NOT EXISTS (SELECT 1 FROM weaver_conc_waiters WHERE namespace = ?1 AND key =
 // wakeKey moves the oldest waiters of a key back to dispatch, as many as could
 // run beside those that run or are due already. It follows whatever lowers held,
 // raises the cap, or takes a keyed dispatch row away without claiming it.
-func (t *tx) wakeKey(key string) error {
+func (t *tx) wakeKey(key string) (more bool, err error) {
 	st := t.stmt(sqlKey).Text(1, t.ns).Text(2, key)
 	held, limit := 0, 1
 	if st.One() {
 		held, limit = int(st.ColInt(0)), int(st.ColInt(1))
 	}
 	if err := st.Done(); err != nil {
-		return err
+		return false, err
 	}
 	st = t.stmt(sqlDueOfKey).Text(1, t.ns).Text(2, key).Int(3, t.mic)
 	due := 0
@@ -88,12 +88,12 @@ func (t *tx) wakeKey(key string) error {
 		due = int(st.ColInt(0))
 	}
 	if err := st.Done(); err != nil {
-		return err
+		return false, err
 	}
 	for n := rules.KeyWakes(held, due, limit); n > 0; {
 		woken, err := t.dispatchWaiters(key, n)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if len(woken) == 0 {
 			break
@@ -104,7 +104,7 @@ func (t *tx) wakeKey(key string) error {
 			}
 		}
 	}
-	return t.stmt(sqlTidyKey).Text(1, t.ns).Text(2, key).Run()
+	return false, t.stmt(sqlTidyKey).Text(1, t.ns).Text(2, key).Run()
 }
 
 type waiter struct {

@@ -16,19 +16,49 @@ func (db *DB) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]
 		return nil, nil
 	}
 	got := make([]store.CommandResult, len(cmds))
-	err := db.write(ctx, ns, len(cmds), func(t *tx) error {
-		for i, cmd := range cmds {
+	for done := 0; done < len(cmds); {
+		n, chores, err := db.operateSome(ctx, ns, cmds[done:], got[done:])
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range chores {
+			db.finishChores(ctx, ns, c.next, c.add)
+		}
+		done += n
+	}
+	return got, nil
+}
+
+// commandChore is what a command leaves to be done, and its result.
+type commandChore struct {
+	next func(*tx) (*chore, error)
+	add  func(*store.CommandResult)
+}
+
+// operateSome applies commands in one transaction, as many as it may move rows
+// for, and at least one.
+func (db *DB) operateSome(ctx context.Context, ns string, cmds []store.Command, got []store.CommandResult) (n int, chores []commandChore, err error) {
+	err = db.write(ctx, ns, min(len(cmds), rules.MaxMoves), func(t *tx) error {
+		n, chores = 0, nil
+		for t.moved < rules.MaxMoves && n < len(cmds) {
 			o := operation{tx: t, moves: moves{tx: t}}
-			if err := o.one(cmd, &got[i]); err != nil {
+			if err := o.one(cmds[n], &got[n]); err != nil {
 				return err
 			}
+			if o.rest != nil {
+				res := &got[n]
+				chores = append(chores, commandChore{o.rest, func(more *store.CommandResult) {
+					res.Cancelled += more.Cancelled
+					res.AskedTasks += more.AskedTasks
+					res.AlreadyDone += more.AlreadyDone
+				}})
+			}
+			t.moved++
+			n++
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return got, nil
+	return n, chores, err
 }
 
 // operation is one operator command. What it changes, and its audit entry, are
@@ -36,6 +66,14 @@ func (db *DB) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]
 type operation struct {
 	tx    *tx
 	moves moves
+	rest  func(*tx) (*chore, error) // finds what is left of the command; nil: nothing
+}
+
+// leave keeps what is left of a command, and has it worked off before the
+// command returns.
+func (o *operation) leave(c *chore) error {
+	o.rest = func(t *tx) (*chore, error) { return t.chore(c) }
+	return o.tx.putChore(c)
 }
 
 // one applies a command. Those that cannot be applied find out before they
@@ -153,11 +191,8 @@ func (o *operation) cancelNow(row *taskRow, a store.Audit) error {
 	return o.tx.stmt(sqlCancelledBy).Text(1, o.tx.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Run()
 }
 
-const (
-	sqlJobTasks  = `SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND job_id = ?2 ORDER BY task_id`
-	sqlCancelJob = `
+const sqlCancelJob = `
 UPDATE weaver_jobs SET cancel_requested = 1, cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND job_id = ?2 AND cancel_requested = 0`
-)
 
 // cancelJob ends the tasks of a job that do not run and asks the others to. All
 // of them end before their dependents are looked at: none may start, or end for a
@@ -181,39 +216,17 @@ func (o *operation) cancelJob(cmd store.CancelJob, got *store.CommandResult) err
 	if err := t.stmt(sqlCancelJob).Text(1, t.ns).ID(2, &cmd.Job).OrNull(3, cmd.By).OrNull(4, cmd.Reason).Run(); err != nil {
 		return err
 	}
-	o.moves.pending.Recount(cmd.Job)
-	ids, err := ids(t.stmt(sqlJobTasks).Text(1, t.ns).ID(2, &cmd.Job))
-	if err != nil {
+	c := chore{kind: store.ChoreCancelJob, id: cmd.Job, by: cmd.By, why: cmd.Reason}
+	more, err := o.cancelSome(&c, got)
+	if err != nil || !more {
 		return err
 	}
-	for i := range ids {
-		row, err := o.moves.taskRow(&ids[i])
-		if err != nil || row == nil {
-			return err
-		}
-		switch {
-		case row.contribution.State.Terminal():
-			got.AlreadyDone++
-		case row.contribution.State == task.Running:
-			got.AskedTasks++
-			err = o.ask(row, cmd.Audit)
-		default:
-			got.Cancelled++
-			err = o.cancelNow(row, cmd.Audit)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return o.leave(&c)
 }
 
 const (
 	sqlPause  = `INSERT INTO weaver_paused_queues (namespace, queue, at, actor, reason) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING`
 	sqlResume = `DELETE FROM weaver_paused_queues WHERE namespace = ?1 AND queue = ?2`
-
-	sqlKeysInQueue = `
-SELECT DISTINCT concurrency_key FROM weaver_outbox_events WHERE namespace = ?1 AND queue = ?2 AND concurrency_key IS NOT NULL`
 )
 
 // pause keeps a queue from being claimed from. Its due rows no longer fill the
@@ -226,11 +239,12 @@ func (o *operation) pause(cmd store.PauseQueue) error {
 	if err != nil || n == 0 {
 		return err
 	}
-	st := o.tx.stmt(sqlKeysInQueue).Text(1, o.tx.ns).Text(2, cmd.Queue)
-	for st.Next() {
-		o.moves.pending.FreeKey(st.ColText(0))
+	c := chore{kind: store.ChorePause, name: cmd.Queue}
+	more, err := o.wakeSome(&c)
+	if err != nil || !more {
+		return err
 	}
-	return st.Done()
+	return o.leave(&c)
 }
 
 func (o *operation) resume(cmd store.ResumeQueue) error {

@@ -12,7 +12,7 @@ import (
 const (
 	sqlDependents = `
 SELECT task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
-WHERE namespace = ?1 AND depends_on_task_id = ?2 ORDER BY task_id`
+WHERE namespace = ?1 AND depends_on_task_id = ?2 AND task_id > ?3 ORDER BY task_id LIMIT ?4`
 
 	sqlReviveJob = `
 UPDATE weaver_jobs SET cancel_requested = 0, cancel_by = NULL, cancel_reason = NULL WHERE namespace = ?1 AND job_id = ?2`
@@ -31,47 +31,129 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 	if got.Err = rules.CheckRetry(row.id, row.contribution.State, needs); got.Err != nil {
 		return nil
 	}
+	cancelling, err := o.tx.cancelling()
+	if err != nil {
+		return err
+	}
+	if cancelling[row.job] {
+		got.Err = rules.JobBeingCancelled(row.id, row.job)
+		return nil
+	}
 	if err := o.note(cmd.Audit, "retry", row.id.String()); err != nil {
 		return err
 	}
 	if got.State, err = o.revive(row, needs); err != nil {
 		return err
 	}
-	if err := o.reviveDependents(row.id); err != nil || row.job.IsZero() {
+	if err := o.reviveJob(row.job); err != nil {
 		return err
 	}
-	o.moves.pending.Recount(row.job)
-	return o.tx.stmt(sqlReviveJob).Text(1, o.tx.ns).ID(2, &row.job).Run()
+	c := chore{kind: store.ChoreRevive, id: row.id, root: row.id, epoch: row.epoch + 1}
+	more, err := o.reviveSome(&c)
+	if err == nil && more {
+		err = o.tx.putChore(&c)
+	}
+	if err != nil {
+		return err
+	}
+	o.rest = func(t *tx) (*chore, error) {
+		return choreColumns.One(t.stmt(sqlChoreOfRoot).Text(1, t.ns).ID(2, &c.root))
+	}
+	return o.releaseRoot(&c)
 }
 
-// reviveDependents brings back what ended because of a revived task, to the last
-// of them. A dependent with several such needs is looked at again with each of
-// them, so the last one brings it back.
-func (o *operation) reviveDependents(id task.ID) error {
-	for revived := []task.ID{id}; len(revived) > 0; revived = revived[1:] {
-		ids, err := ids(o.tx.stmt(sqlDependents).Text(1, o.tx.ns).ID(2, &revived[0]))
+func (o *operation) reviveJob(job task.ID) error {
+	if job.IsZero() {
+		return nil
+	}
+	o.moves.pending.Recount(job)
+	return o.tx.stmt(sqlReviveJob).Text(1, o.tx.ns).ID(2, &job).Run()
+}
+
+// reviveSome brings back what ended because of a revived task: its dependents
+// after the chore's position, then theirs. A dependent with several such needs is
+// looked at again with each of them, so the last one brings it back. What is too
+// much for the transaction is left to chores, of which c is one if it reports
+// that there is more.
+func (o *operation) reviveSome(c *chore) (more bool, err error) {
+	list := []*chore{c}
+	for len(list) > 0 && o.tx.moved < rules.MaxMoves {
+		again, revived, err := o.reviveDependents(list[0])
 		if err != nil {
-			return err
+			return false, err
 		}
-		for i := range ids {
-			row, err := o.moves.taskRow(&ids[i])
-			if err != nil {
-				return err
-			}
-			needs, err := o.tx.retryNeeds(&ids[i])
-			if err != nil {
-				return err
-			}
-			if row == nil || !rules.RevivesDependent(row.contribution.State, row.contribution.Kind, needs) {
-				continue
-			}
-			if _, err := o.revive(row, needs); err != nil {
-				return err
-			}
+		if !again {
+			list = list[1:]
+		}
+		for i := range revived {
+			list = append(list, &chore{kind: store.ChoreRevive, id: revived[i], root: c.root, epoch: c.epoch})
+		}
+	}
+	for _, l := range list {
+		if l == c {
+			more = true
+		} else if err := o.tx.putChore(l); err != nil {
+			return false, err
+		}
+	}
+	return more, nil
+}
+
+// reviveDependents looks at the next dependents of a task that was brought back,
+// and returns those that it brought back too and that have dependents themselves.
+func (o *operation) reviveDependents(c *chore) (more bool, revived []task.ID, err error) {
+	limit := max(1, rules.MaxMoves-o.tx.moved)
+	list, err := ids(o.tx.stmt(sqlDependents).Text(1, o.tx.ns).ID(2, &c.id).Blob(3, []byte(c.at)).Int(4, int64(limit)))
+	if err != nil {
+		return false, nil, err
+	}
+	for i := range list {
+		o.tx.moved++
+		row, err := o.moves.taskRow(&list[i])
+		if err != nil {
+			return false, nil, err
+		}
+		needs, err := o.tx.retryNeeds(&list[i])
+		if err != nil {
+			return false, nil, err
+		}
+		if row == nil || !rules.RevivesDependent(row.contribution.State, row.contribution.Kind, needs) {
+			continue
+		}
+		state, err := o.revive(row, needs)
+		if err == nil && state == task.Ready {
+			err = o.redispatch(row)
+		}
+		if err != nil {
+			return false, nil, err
+		}
+		if row.needed {
 			revived = append(revived, row.id)
 		}
 	}
-	return nil
+	if len(list) > 0 {
+		c.at = string(list[len(list)-1][:])
+	}
+	return len(list) == limit, revived, nil
+}
+
+const sqlReviving = `SELECT 1 FROM weaver_chores WHERE namespace = ?1 AND kind = 'revive' AND root = ?2 LIMIT 1`
+
+// releaseRoot makes a retried task claimable when all that is to be brought back
+// with it is back: it must not end before. It does nothing if the task was
+// cancelled meanwhile.
+func (o *operation) releaseRoot(c *chore) error {
+	st := o.tx.stmt(sqlReviving).Text(1, o.tx.ns).ID(2, &c.root)
+	reviving := st.One()
+	if err := st.Done(); err != nil || reviving {
+		return err
+	}
+	o.rest = nil
+	row, err := o.moves.taskRow(&c.root)
+	if err != nil || row == nil || row.contribution.State != task.Ready || row.epoch != c.epoch {
+		return err
+	}
+	return o.redispatch(row)
 }
 
 var retryNeedColumns = conn.Columns[rules.RetryNeed]{
@@ -105,7 +187,8 @@ UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = NULL, finish
 WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// revive gives a task all its attempts back.
+// revive gives a task all its attempts back. If it is ready then, the caller
+// makes it claimable.
 func (o *operation) revive(row *taskRow, needs []rules.RetryNeed) (task.State, error) {
 	t := o.tx
 	for i := range needs {
@@ -125,10 +208,7 @@ func (o *operation) revive(row *taskRow, needs []rules.RetryNeed) (task.State, e
 			return "", err
 		}
 	}
-	if v.State != task.Ready {
-		return v.State, nil
-	}
-	return v.State, o.redispatch(row)
+	return v.State, nil
 }
 
 // redispatch makes a task claimable now. W1: it does not rely on there being no

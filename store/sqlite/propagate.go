@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/goweaver/weaver/internal/lane"
@@ -18,13 +19,17 @@ type ops struct{ tx *tx }
 var _ propagate.Ops = ops{}
 
 // WakeKeys implements propagate.Ops.
-func (o ops) WakeKeys(keys []string) error {
+func (o ops) WakeKeys(keys []string) (again []string, err error) {
 	for _, k := range keys {
-		if err := o.tx.wakeKey(k); err != nil {
-			return err
+		more, err := o.tx.wakeKey(k)
+		if err != nil {
+			return nil, err
+		}
+		if more {
+			again = append(again, k)
 		}
 	}
-	return nil
+	return again, nil
 }
 
 // InsertDispatch implements propagate.Ops.
@@ -42,33 +47,36 @@ func (o ops) InsertDispatch(rows []store.DispatchRow) error {
 const (
 	sqlOpenEdges = `
 SELECT task_id, kind FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
-WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0`
+WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0 ORDER BY task_id LIMIT ?3`
 	sqlEdgeDone = `UPDATE weaver_task_dependencies SET done = 1 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
 )
 
 // MarkEdges implements propagate.Ops.
-func (o ops) MarkEdges(ended []propagate.Ended) ([]propagate.Edge, error) {
-	var edges []propagate.Edge
+func (o ops) MarkEdges(ended []propagate.Ended, limit int) (edges []propagate.Edge, rest []propagate.Ended, err error) {
 	for i := range ended {
 		need := &ended[i]
-		st := o.tx.stmt(sqlOpenEdges).Text(1, o.tx.ns).ID(2, &need.ID)
+		st := o.tx.stmt(sqlOpenEdges).Text(1, o.tx.ns).ID(2, &need.ID).Int(3, int64(limit-len(edges)+1))
 		for st.Next() {
+			if len(edges) == limit {
+				rest = append(rest, *need)
+				continue // the last row that was asked for
+			}
 			edges = append(edges, propagate.Edge{
 				Dependent: st.ColID(0),
 				EndedNeed: rules.EndedNeed{Need: need.ID, Kind: task.EdgeKind(st.ColName(1)), State: need.State},
 			})
 		}
 		if err := st.Done(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	for i := range edges {
 		e := &edges[i]
 		if err := o.tx.stmt(sqlEdgeDone).Text(1, o.tx.ns).ID(2, &e.Dependent).ID(3, &e.Need).Run(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return edges, nil
+	return edges, rest, nil
 }
 
 var dependentColumns = conn.Columns[propagate.Dependent]{
@@ -198,10 +206,9 @@ func (v *view) job(id *task.ID) (*task.Job, error) {
 
 // wakeKeys wakes keys in a fixed order.
 func (t *tx) wakeKeys(keys map[string]bool) error {
-	sorted := make([]string, 0, len(keys))
-	for k := range keys {
-		sorted = append(sorted, k)
+	again, err := ops{t}.WakeKeys(slices.Sorted(maps.Keys(keys)))
+	if err != nil || len(again) == 0 {
+		return err
 	}
-	slices.Sort(sorted)
-	return ops{t}.WakeKeys(sorted)
+	return ops{t}.AddChores(again, nil)
 }

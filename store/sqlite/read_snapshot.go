@@ -20,6 +20,7 @@ var (
 	sqlSnapDispatch  = `SELECT ` + dispatchColumns.List() + ` FROM weaver_outbox_events WHERE namespace = ?1 ORDER BY task_id`
 	sqlSnapKeys      = `SELECT ` + keyColumns.List() + ` FROM weaver_conc_keys WHERE namespace = ?1 ORDER BY key`
 	sqlSnapWaiters   = `SELECT ` + waiterColumns.List() + ` FROM weaver_conc_waiters WHERE namespace = ?1 ORDER BY key, due_at, task_id`
+	sqlSnapChores    = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 ORDER BY kind, subject`
 	sqlSnapAudit     = `SELECT ` + auditColumns.List() + ` FROM weaver_audit WHERE namespace = ?1 ORDER BY audit_id`
 )
 
@@ -64,6 +65,13 @@ func (v *view) snapshot(s *store.Snapshot) (err error) {
 		func() (err error) { s.Keys, err = keyColumns.All(of(sqlSnapKeys)); return err },
 		func() (err error) { s.Waiters, err = waiterColumns.All(of(sqlSnapWaiters)); return err },
 		func() (err error) { s.Audit, err = auditColumns.All(of(sqlSnapAudit)); return err },
+		func() error {
+			chores, err := choreColumns.All(of(sqlSnapChores))
+			for i := range chores {
+				s.Chores = append(s.Chores, chores[i].row())
+			}
+			return err
+		},
 		paused,
 	} {
 		if err := read(); err != nil {

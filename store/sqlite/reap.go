@@ -76,6 +76,10 @@ func (r *reaping) run() (store.ReapResult, error) {
 	if err := r.moves.propagate(); err != nil {
 		return res, err
 	}
+	// A transaction that took leases has done enough.
+	if res.Chores, err = r.chore(len(res.Reaped)+len(res.Expired) == 0); err != nil {
+		return res, err
+	}
 	if err := r.forgetWorkers(); err != nil {
 		return res, err
 	}
@@ -87,6 +91,16 @@ func (r *reaping) run() (store.ReapResult, error) {
 		res.Next = time.Duration(max(0, r.soonest-r.tx.mic)) * time.Microsecond
 	}
 	return res, nil
+}
+
+// chore works on what earlier operations left, if bite is set, and reports
+// whether there is more.
+func (r *reaping) chore(bite bool) (more bool, err error) {
+	if bite {
+		return r.tx.reapChore()
+	}
+	c, err := r.tx.firstChore()
+	return c != nil, err
 }
 
 var workerColumns = conn.Columns[rules.Worker]{

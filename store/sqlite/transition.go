@@ -19,7 +19,8 @@ type moves struct {
 
 // propagate does what follows from the moves so far.
 func (m *moves) propagate() error {
-	res, err := m.pending.Run(ops{m.tx}, m.tx.now)
+	res, err := m.pending.Run(ops{m.tx}, m.tx.now, rules.MaxMoves-m.tx.moved)
+	m.tx.moved += res.Marked
 	m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, res.Ended...)
 	m.tx.fx.Notice.Jobs = append(m.tx.fx.Notice.Jobs, res.Jobs...)
 	return err

@@ -19,6 +19,7 @@ type tx struct {
 	gen string    // the store's generation, once it was read
 	fx  *commit.Effects
 
+	moved    int  // rows that were moved beside those that the caller named
 	repeated bool // the step to be recorded has the same value already
 }
 

@@ -115,6 +115,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"Cancel", cancelCases},
 		{"Retry", retryCases},
 		{"Pause", pauseCases},
+		{"Bounded", boundedCases},
 		{"Read", readCases},
 		{"List", listCases},
 		{"Keys", keyCases},

@@ -1,0 +1,183 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+var (
+	sqlFirstChore  = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 ORDER BY kind, subject LIMIT 1`
+	sqlChoreOf     = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 AND kind = ?2 AND subject = ?3`
+	sqlChoreOfRoot = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 AND kind = 'revive' AND root = ?2 LIMIT 1`
+)
+
+// finishChores works off the chores that next finds, a transaction for each
+// bite, so that other callers' operations come in between. What it does not
+// finish, because ctx ends or the store fails, is left to reapers: the operation
+// that began it is committed, so there is no error. add, if not nil, gets what
+// each bite did.
+func (db *DB) finishChores(ctx context.Context, ns string, next func(*tx) (*chore, error), add func(*store.CommandResult)) {
+	for more := true; more; {
+		var got store.CommandResult
+		err := db.write(ctx, ns, rules.MaxMoves, func(t *tx) (err error) {
+			got = store.CommandResult{}
+			c, err := next(t)
+			if more = c != nil; err != nil || !more {
+				return err
+			}
+			return t.bite(c, &got)
+		})
+		if err != nil {
+			return
+		}
+		if add != nil {
+			add(&got)
+		}
+	}
+}
+
+// reapChore does one bite of the first chore. It reports whether there is more.
+func (t *tx) reapChore() (more bool, err error) {
+	c, err := t.firstChore()
+	if c == nil || err != nil {
+		return false, err
+	}
+	if err := t.bite(c, new(store.CommandResult)); err != nil {
+		return false, err
+	}
+	c, err = t.firstChore()
+	return c != nil, err
+}
+
+func (t *tx) firstChore() (*chore, error) {
+	return choreColumns.One(t.stmt(sqlFirstChore).Text(1, t.ns))
+}
+
+// bite does a part of a chore, rules.MaxMoves rows at most, and writes how far it
+// came, or deletes it when it is done.
+// Crash after the commit: another reaper goes on from there.
+func (t *tx) bite(c *chore, got *store.CommandResult) error {
+	o := operation{tx: t, moves: moves{tx: t}}
+	var more bool
+	var err error
+	switch c.kind {
+	case store.ChoreCancelJob:
+		more, err = o.cancelSome(c, got)
+	case store.ChoreEdges:
+		err = o.markSome(c)
+	case store.ChorePause:
+		more, err = o.wakeSome(c)
+	case store.ChoreRevive:
+		more, err = o.reviveSome(c)
+	case store.ChoreWakeKey:
+		o.moves.pending.FreeKey(c.name)
+	}
+	if err != nil {
+		return err
+	}
+	if more {
+		err = t.putChore(c)
+	} else {
+		err = t.dropChore(c)
+	}
+	if err != nil {
+		return err
+	}
+	// What it leaves of the same chore is written again here.
+	if err := o.moves.propagate(); err != nil || c.kind != store.ChoreRevive {
+		return err
+	}
+	return o.releaseRoot(c)
+}
+
+const sqlState = `SELECT state FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+
+// markSome marks further edges towards a task that has ended. One that was
+// retried meanwhile marks them when it ends again.
+func (o *operation) markSome(c *chore) error {
+	st := o.tx.stmt(sqlState).Text(1, o.tx.ns).ID(2, &c.id)
+	if st.One() {
+		if s := task.State(st.ColName(0)); s.Terminal() {
+			o.moves.pending.End(c.id, s, true)
+		}
+	}
+	return st.Done()
+}
+
+const sqlNextJobTasks = `
+SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND job_id = ?2 AND task_id > ?3 ORDER BY task_id LIMIT ?4`
+
+// cancelSome ends the next tasks of a job that do not run and asks the others
+// to. Those that it did not reach are neither claimed nor ended for a need
+// meanwhile: none may start, or end otherwise, because another one ended a
+// moment before.
+func (o *operation) cancelSome(c *chore, got *store.CommandResult) (more bool, err error) {
+	t := o.tx
+	limit := max(1, rules.MaxMoves-t.moved)
+	list, err := ids(t.stmt(sqlNextJobTasks).Text(1, t.ns).ID(2, &c.id).Blob(3, []byte(c.at)).Int(4, int64(limit)))
+	if err != nil {
+		return false, err
+	}
+	t.moved += len(list)
+	audit := store.Audit{By: c.by, Reason: c.why}
+	for i := range list {
+		row, err := o.moves.taskRow(&list[i])
+		if err != nil || row == nil {
+			return false, err
+		}
+		switch {
+		case row.contribution.State.Terminal():
+			got.AlreadyDone++
+		case row.contribution.State == task.Running:
+			got.AskedTasks++
+			err = o.ask(row, audit)
+		default:
+			got.Cancelled++
+			err = o.cancelNow(row, audit)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	o.moves.pending.Recount(c.id)
+	if len(list) > 0 {
+		c.at = string(list[len(list)-1][:])
+	}
+	return len(list) == limit, nil
+}
+
+const (
+	sqlNextKey      = `SELECT min(concurrency_key) FROM weaver_outbox_events WHERE namespace = ?1 AND concurrency_key > ?2`
+	sqlQueueHasKey  = `SELECT 1 FROM weaver_outbox_events WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 LIMIT 1`
+	maxKeysPerBite  = 100 // that are woken; each may move some rows
+	maxProbesPerKey = 10
+)
+
+// wakeSome wakes the next keys that a paused queue has dispatch rows of.
+func (o *operation) wakeSome(c *chore) (more bool, err error) {
+	woken := 0
+	for range maxKeysPerBite * maxProbesPerKey {
+		st := o.tx.stmt(sqlNextKey).Text(1, o.tx.ns).Text(2, c.at)
+		if st.One() {
+			c.at = st.ColText(0)
+		}
+		if err := st.Done(); err != nil || c.at == "" {
+			return false, err
+		}
+		st = o.tx.stmt(sqlQueueHasKey).Text(1, o.tx.ns).Text(2, c.at).Text(3, c.name)
+		if st.One() {
+			o.moves.pending.FreeKey(c.at)
+			woken++
+		}
+		if err := st.Done(); err != nil {
+			return false, err
+		}
+		if woken == maxKeysPerBite {
+			break
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,121 @@
+package storetest
+
+import (
+	"fmt"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// boundedCases show that what is too much for one transaction is done all the
+// same, and that nothing else sees it half done. Stores may do it at once.
+var boundedCases = []testCase{
+	{"many dependents of one need become ready", func(e *env) {
+		g := e.job(fan("need", "d: need")...)
+		e.succeed(g.id("need"))
+		e.finishChores()
+		g.counts(task.JobRunning, fanned+1, fanned, fanned, 0, 1)
+		e.equal("the dispatch rows", len(e.snap().Dispatch), fanned)
+	}},
+	{"many dependents of a failed need end", func(e *env) {
+		g := e.job(fan("need", "d: need")...)
+		e.fail(g.id("need"))
+		e.finishChores()
+		g.counts(task.JobFailed, fanned+1, 0, 0, fanned+1, 0)
+	}},
+	{"a chain behind many dependents ends with them", func(e *env) {
+		g := e.job(append(fan("need", "d: need"), fmt.Sprintf("last: d%d", fanned-1), "then: last", "after: *then")...)
+		e.fail(g.id("need"))
+		e.finishChores()
+		e.ended(g.id("then"), task.Cancelled, task.KindDependencyFailed)
+		e.is(g.id("after"), task.Ready, task.WaitNone)
+	}},
+	{"a dependent is decided by all its needs that ended", func(e *env) {
+		// Both edges are unmet. The one that makes the job fail is to blame, though
+		// the other need ended last.
+		g := e.job(append(fan("need", "d: need"), "other", "last: need !other")...)
+		cs := e.a.takeAll(g.all("need", "other")...)
+		e.finish(dead(cs[0]))
+		e.finish(success(cs[1]))
+		e.finishChores()
+		e.ended(g.id("last"), task.Cancelled, task.KindDependencyFailed)
+	}},
+	{"a retry of the need before its dependents were decided", func(e *env) {
+		g := e.job(fan("need", "d: need")...)
+		e.fail(g.id("need"))
+		e.operate(retryOf(g.id("need")))
+		e.succeed(g.id("need"))
+		e.finishChores()
+		e.all(task.Ready, task.WaitNone, g.id("d0"), g.id(fmt.Sprint("d", fanned-1)))
+		g.counts(task.JobRunning, fanned+1, fanned, fanned, 0, 1)
+	}},
+	{"a job of many tasks is cancelled", func(e *env) {
+		// The needs are cancelled first. None of the others may end for that, or
+		// start because a need has ended.
+		g := e.job(append(fan("need", "d: need"), "any: *need", "runs", "failed: !need")...)
+		c := e.a.take(g.id("runs"))
+		res := e.operate(store.CancelJob{Audit: store.Audit{By: "ann", Reason: "why not"}, Job: g.sub.Job.ID})
+		e.equal("the counts", res, store.CommandResult{Cancelled: fanned + 3, AskedTasks: 1})
+		e.finishChores()
+		for _, node := range []string{"need", "d0", fmt.Sprint("d", fanned-1), "any", "failed"} {
+			t := e.ended(g.id(node), task.Cancelled, task.KindCancelled)
+			e.check(t.CancelBy == "ann" && t.CancelReason == "why not", "%s was cancelled by %q, %q", node, t.CancelBy, t.CancelReason)
+		}
+		e.finish(cancelled(c))
+		e.finishChores()
+		e.equal("the job's state", g.read().State, task.JobCancelled)
+	}},
+	{"many dependents revive with a task", func(e *env) {
+		g := e.job(append(fan("need", "d: need"), fmt.Sprintf("last: d%d", fanned-1))...)
+		e.fail(g.id("need"))
+		e.finishChores()
+		e.operate(retryOf(g.id("need")))
+		e.finishChores()
+		g.counts(task.JobRunning, fanned+2, fanned+2, 1, 0, 0)
+		e.equal("the dispatch rows", len(e.snap().Dispatch), 1)
+		e.succeed(g.id("need"))
+		e.finishChores()
+		g.counts(task.JobRunning, fanned+2, fanned+1, fanned, 0, 1)
+	}},
+	{"many keys of a paused queue", func(e *env) {
+		const n = 250
+		all := func(opts ...opt) {
+			for i := range n {
+				e.one(append(opts, key(fmt.Sprint("k", i), 1))...)
+			}
+		}
+		all()
+		held := e.a.claim(limit(n)).Tasks
+		all(queue("slow"))
+		all()
+		e.equal("the tasks claimed over the limits", len(e.a.claim(limit(2*n)).Tasks), 0)
+		for _, c := range held {
+			e.finish(success(c))
+		}
+		e.operate(store.PauseQueue{Queue: "slow"})
+		e.finishChores()
+		e.equal("the tasks claimed", len(e.a.claim(limit(n)).Tasks), n)
+	}},
+}
+
+// fanned is how many dependents fan makes: more than one transaction of a store
+// should move.
+const fanned = 1250
+
+// fan returns the nodes of a job: one that is needed, and many that need it.
+// Their names begin with what dependent says before its colon.
+func fan(need, dependent string) []string {
+	nodes := []string{need}
+	for i := range fanned {
+		nodes = append(nodes, fmt.Sprintf("%c%d%s", dependent[0], i, dependent[1:]))
+	}
+	return nodes
+}
+
+// finishChores has the reaper do what operations left.
+func (e *env) finishChores() {
+	e.Helper()
+	for n := 0; e.reap().Chores; n++ {
+		e.require(n < 1000, "the chores do not end")
+	}
+}
