@@ -3,6 +3,7 @@ package weaver_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -24,6 +25,25 @@ func TestRunUntilIdle(t *testing.T) {
 		enqueue(fx, typ, 50)
 		fx.must(fx.newEngine(fx.store, weaver.Config{Concurrency: 1, Handlers: []weaver.Handler{handler}}).RunUntilIdle(fx.Context()))
 		equal(fx, "tasks that ran", ran, 51)
+	})
+	subtest(t, "runs dependents that are left to reapers", func(fx *fixture) {
+		j := weaver.NewJob("fan")
+		first := j.Add("first", typ.With(0))
+		var last *weaver.Node
+		for i := range 2100 {
+			last = j.Add(fmt.Sprint("n", i), typ.With(1), weaver.Needs(first))
+		}
+		j.Add("cleanup", typ.With(2), weaver.IfDone(last))
+		h := submit(fx, j)
+		fx.idle(typ.Handler(func(_ context.Context, n int) (int, error) {
+			if n == 0 {
+				return 0, weaver.Permanent(errors.New("no"))
+			}
+			return n, nil
+		}))
+		res, err := fx.client.JobResult(fx.Context(), h.ID())
+		fx.must(err)
+		equal(fx, "the cleanup", named(fx, res.Tasks, "cleanup").State, weaver.StateSucceeded)
 	})
 	subtest(t, "waits for keys of its own tasks", func(fx *fixture) {
 		c := newConcurrency()

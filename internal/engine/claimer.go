@@ -30,8 +30,8 @@ func newClaimer(e *env, types map[string]int, untilIdle bool, wake signal, execu
 }
 
 // run keeps the slots full until ctx ends or, with untilIdle, until a claim
-// that began with no attempt running found nothing due, and no expired lease
-// of another worker waits for this one's warm-up.
+// that began with no attempt running found nothing due, no expired lease of
+// another worker waits for this one's warm-up, and no chore is left.
 func (c *claimer) run(ctx context.Context) error {
 	unwake := context.AfterFunc(ctx, c.wake.Set) // of the store that waits with a claim
 	defer unwake()
@@ -39,7 +39,7 @@ func (c *claimer) run(ctx context.Context) error {
 		req := store.ClaimRequest{Worker: c.worker, Name: c.name, TTL: c.TTL, Types: c.types}
 		idle := c.slots.fill(&req)
 		// Asked before the claim, which may miss what is taken over meanwhile.
-		idle = idle && !c.reaper.waitsForWarmUp()
+		idle = idle && !c.reaper.waitsForWarmUp() && c.reaper.choresLeft.Load() == 0
 		if req.Limit == 0 {
 			wait(ctx, -1, c.wake)
 			continue

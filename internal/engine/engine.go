@@ -192,8 +192,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 				reaper.wake.Set()
 			}
 			if n.Chores {
-				reaper.chores.Set()
-				reaper.wake.Set()
+				reaper.leaveChores()
 			}
 			heartbeater.notify(len(n.Cancels) > 0 && env.slots.runsAny(n.Cancels), n.External)
 		})

@@ -20,12 +20,20 @@ type reaper struct {
 	due        signal       // wakes the claimer
 	chores     signal       // an operation left work to reapers
 	wake       signal       // a lease or deadline may now be the next to expire
+	choresLeft atomic.Int64 // how often chores were left that are not done yet; 0: there are none
 	sleepsLong atomic.Bool  // run sleeps for longer than a new lease lasts
 	warmingUp  atomic.Int64 // since when expired leases are there that this worker is not yet eligible to reap; an offset from the origin, 0: none are
 }
 
 func newReaper(e *env, due signal) *reaper {
 	return &reaper{env: e, due: due, wake: newSignal(), chores: newSignal()}
+}
+
+// leaveChores says that an operation of this process left work to reapers.
+func (r *reaper) leaveChores() {
+	r.choresLeft.Add(1)
+	r.chores.Set()
+	r.wake.Set()
 }
 
 // leased says that leases began, which may end before run would look again.
@@ -64,6 +72,7 @@ func (r *reaper) reap(ctx context.Context) time.Duration {
 		}
 	}
 	for {
+		left := r.choresLeft.Load()
 		call, cancel := context.WithTimeout(ctx, r.TTL)
 		res, err := r.Store.Reap(call, r.Namespace, store.ReapRequest{
 			Worker: r.worker, TTL: r.TTL, CrashBudget: r.CrashBudget, Limit: reapLimit,
@@ -75,7 +84,11 @@ func (r *reaper) reap(ctx context.Context) time.Duration {
 		if len(res.Reaped) > 0 {
 			r.logReaped(res.Reaped)
 		}
-		if r.noteWarmUp(res.WarmingUp) || len(res.Reaped) > 0 {
+		if res.Chores {
+			r.choresLeft.CompareAndSwap(0, 1)
+		}
+		ended := !res.Chores && left > 0 && r.choresLeft.CompareAndSwap(left, 0) // unless another was left meanwhile
+		if r.noteWarmUp(res.WarmingUp) || len(res.Reaped) > 0 || ended {
 			r.due.Set()
 		}
 		switch {
