@@ -43,7 +43,7 @@ func TestRunUntilIdle(t *testing.T) {
 		}))
 		res, err := fx.client.JobResult(fx.Context(), h.ID())
 		fx.must(err)
-		equal(fx, "the cleanup", named(fx, res.Tasks, "cleanup").State, weaver.StateSucceeded)
+		equal(fx, "the cleanup", named(fx, res.Completed, "cleanup").State, weaver.StateSucceeded)
 	})
 	subtest(t, "waits for keys of its own tasks", func(fx *fixture) {
 		c := newConcurrency()
