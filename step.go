@@ -33,6 +33,11 @@ func StepRetry(n int, base ...time.Duration) StepOption {
 // RecordError makes the last error itself the step's result: it is recorded
 // like a value, and later attempts get it back as a *StepError without running
 // the function again.
+//
+// An error of the moment is no result: the end of a context (its deadline
+// among them), or a store or database that is locked, full or out of reach, also
+// as the database's driver says it and however it is wrapped. It is returned, not
+// as a *StepError, and the next attempt runs the function again.
 func RecordError() StepOption {
 	return stepOption(func(s *engine.StepOptions) { s.RecordError = true })
 }
