@@ -95,6 +95,9 @@ func Do(ctx context.Context, name string, fn func(ctx context.Context) error, op
 // touch the database only: it holds the store's writer, and is rolled back
 // with ErrStepTxTooLong after the smaller of 5 s and a third of the lease; a
 // statement that runs then is interrupted, whichever context it was given.
+// Return nil to commit and an error to roll back: a function that ends tx itself
+// fails the task at once with ErrStepTxEnded, and nothing of it is kept. (A
+// rollback that an error follows is none of that.)
 func StepTx[Tx, T any](ctx context.Context, name string, fn func(ctx context.Context, tx Tx) (T, error)) (T, error) {
 	var value T
 	a, err := engine.From(ctx)
