@@ -25,12 +25,14 @@ func newConcurrency() *concurrency {
 }
 
 // stay runs for a second as one of a kind.
-func (c *concurrency) stay(kind string) {
+func (c *concurrency) stay(kind string) { c.stayFor(kind, time.Second) }
+
+func (c *concurrency) stayFor(kind string, d time.Duration) {
 	c.mu.Lock()
 	c.now[kind]++
 	c.most[kind] = max(c.most[kind], c.now[kind])
 	c.mu.Unlock()
-	time.Sleep(time.Second)
+	time.Sleep(d)
 	c.mu.Lock()
 	c.now[kind]--
 	c.mu.Unlock()
@@ -80,6 +82,34 @@ func TestSlots(t *testing.T) {
 		equal(fx, "most of fast", c.most["fast"], 4)
 		equal(fx, "time of eight slow ones", time.Since(began).Round(100*time.Millisecond), 8*time.Second)
 		fx.wantState(other.ID(), weaver.StateReady)
+	})
+
+	subtest(t, "of a queue are no more than its limit when handlers end one by one", func(fx *fixture) {
+		for _, s := range append(everyStore(fx), polled(openMemory(fx))) {
+			fx := newFixture(fx.T, s)
+			c := newConcurrency()
+			stop := fx.start(s, weaver.Config{
+				Concurrency: 10, Queues: map[string]int{"narrow": 2, "wide": 7},
+				Handlers: []weaver.Handler{typ.Handler(func(_ context.Context, in string) (string, error) {
+					queue, seconds := "", 0
+					_, err := fmt.Sscan(in, &queue, &seconds)
+					c.stayFor(queue, time.Duration(seconds)*time.Second)
+					return "", err
+				})},
+			}).stop
+			var hs []*weaver.Handle[string]
+			for i := range 30 {
+				for _, q := range []string{"narrow", "wide"} {
+					hs = append(hs, enqueue(fx, typ, fmt.Sprint(q, " ", 1+i*i%7), weaver.Queue(q)))
+				}
+			}
+			for _, h := range hs {
+				result(fx, h)
+			}
+			equal(fx, "most of the narrow queue", c.most["narrow"], 2)
+			equal(fx, "most of the wide queue", c.most["wide"], 7)
+			fx.must(stop())
+		}
 	})
 
 	subtest(t, "are given by priority, then by age", func(fx *fixture) {

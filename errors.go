@@ -105,6 +105,9 @@ var (
 	ErrTxType = engine.ErrTxType
 	// ErrStepTxTooLong: the step's transaction was rolled back.
 	ErrStepTxTooLong = store.ErrStepTxTooLong
+	// ErrStepTxEnded: the step's function committed or rolled back the transaction
+	// itself. Nothing of it was kept, and the task fails at once.
+	ErrStepTxEnded = store.ErrStepTxEnded
 	// ErrNoSuchNeed: Output asks for a node that the task does not need.
 	ErrNoSuchNeed = errors.New("the task has no such need")
 	// ErrNotSucceeded: Output asks for a need that did not succeed.

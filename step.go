@@ -33,6 +33,11 @@ func StepRetry(n int, base ...time.Duration) StepOption {
 // RecordError makes the last error itself the step's result: it is recorded
 // like a value, and later attempts get it back as a *StepError without running
 // the function again.
+//
+// An error of the moment is no result: the end of a context (its deadline
+// among them), or a store or database that is locked, full or out of reach, also
+// as the database's driver says it and however it is wrapped. It is returned, not
+// as a *StepError, and the next attempt runs the function again.
 func RecordError() StepOption {
 	return stepOption(func(s *engine.StepOptions) { s.RecordError = true })
 }
@@ -90,6 +95,9 @@ func Do(ctx context.Context, name string, fn func(ctx context.Context) error, op
 // touch the database only: it holds the store's writer, and is rolled back
 // with ErrStepTxTooLong after the smaller of 5 s and a third of the lease; a
 // statement that runs then is interrupted, whichever context it was given.
+// Return nil to commit and an error to roll back: a function that ends tx itself
+// fails the task at once with ErrStepTxEnded, and nothing of it is kept. (A
+// rollback that an error follows is none of that.)
 func StepTx[Tx, T any](ctx context.Context, name string, fn func(ctx context.Context, tx Tx) (T, error)) (T, error) {
 	var value T
 	a, err := engine.From(ctx)

@@ -15,6 +15,9 @@ var (
 	ErrCancelRequested = errors.New("the task is being cancelled")
 	// ErrStepTxTooLong: the step's transaction was rolled back.
 	ErrStepTxTooLong = errors.New("the step's transaction took too long and was rolled back")
+	// ErrStepTxEnded: the function of a StepTx committed or rolled back the
+	// transaction. Nothing of it was kept.
+	ErrStepTxEnded = errors.New("the step's function ended the transaction itself")
 )
 
 // When something is asked for.

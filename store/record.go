@@ -31,7 +31,8 @@ type StepTxer interface {
 	// StepTx begins a transaction, runs fn with it, then guards and records
 	// rec with the value that fn returned, and commits (R10). fn may pass tx to
 	// Enqueue. An error of fn rolls back and is returned as it is. Other
-	// errors: those of Record, and ErrStepTxTooLong.
+	// errors: those of Record, ErrStepTxTooLong, and ErrStepTxEnded when fn ended
+	// the transaction itself, of which nothing is kept then.
 	StepTx(ctx context.Context, ns string, rec Record, limit time.Duration, fn func(ctx context.Context, tx Tx) (json.RawMessage, error)) (RecordResult, error)
 }
 

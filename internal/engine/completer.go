@@ -93,6 +93,7 @@ func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult
 	if c.Sink == nil {
 		return
 	}
+	a.emitProgress(fin.Progress)
 	h, d := a.header(), fin.Elapsed
 	var te task.Error
 	if fin.Error != nil {

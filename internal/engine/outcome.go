@@ -181,24 +181,6 @@ func kindOf(err error) task.ErrorKind {
 	return task.KindHandler
 }
 
-// isTransient reports whether err is a transient store error. One that came out
-// of a handler was met by it (an output to be read, a task to be enqueued), and
-// is no failure of its own, unless the handler gave it a verdict.
-func isTransient(err error) bool {
-	var v *Verdict
-	if errors.As(err, &v) {
-		return false
-	}
-	for _, t := range []error{
-		store.ErrUnavailable, store.ErrBusy, store.ErrFull, store.ErrReadOnly, store.ErrUnknown, store.ErrRestartTx,
-	} {
-		if errors.Is(err, t) {
-			return true
-		}
-	}
-	return false
-}
-
 func stackOf(err error) string {
 	var pe *task.PanicError
 	if errors.As(err, &pe) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -22,6 +23,9 @@ type progress struct {
 	latest  *task.Progress
 	written time.Time
 	timer   *time.Timer // writes latest when the handler reports no more
+
+	// flushing is held while a report is written and its event emitted.
+	flushing sync.Mutex
 }
 
 // take returns the unwritten report and forgets it.
@@ -31,7 +35,9 @@ func (p *progress) take() *task.Progress {
 	return latest
 }
 
-// Progress reports how far the task is. It obeys the lease like a step.
+// Progress reports how far the task is. It obeys the lease like a step. The
+// event of a report follows its write, so one that a newer report replaces
+// before it is written has none.
 func (a *Attempt) Progress(ctx context.Context, p task.Progress) error {
 	for _, n := range []float64{p.Current, p.Total} {
 		if math.IsNaN(n) || math.IsInf(n, 0) {
@@ -59,11 +65,9 @@ func (a *Attempt) Progress(ctx context.Context, p task.Progress) error {
 			a.progress.timer = time.AfterFunc(due, a.flushLate)
 		}
 		a.mu.Unlock()
-		a.env.emit(event.Progress{Header: a.header(), Progress: p})
 		return nil
 	}
 	a.mu.Unlock()
-	a.env.emit(event.Progress{Header: a.header(), Progress: p})
 	return a.flushProgress()
 }
 
@@ -72,15 +76,20 @@ func (a *Attempt) Progress(ctx context.Context, p task.Progress) error {
 func (a *Attempt) flushLate() {
 	a.mu.Lock()
 	a.progress.timer = nil
-	over := a.over
 	a.mu.Unlock()
-	if !over {
-		_ = a.flushProgress()
-	}
+	_ = a.flushProgress()
 }
 
+// flushProgress writes the latest report, unless the attempt is over: then its
+// end carries the report.
 func (a *Attempt) flushProgress() error {
+	a.progress.flushing.Lock()
+	defer a.progress.flushing.Unlock()
 	a.mu.Lock()
+	if a.over {
+		a.mu.Unlock()
+		return ErrAttemptOver
+	}
 	p := a.progress.take()
 	a.progress.written = time.Now()
 	a.mu.Unlock()
@@ -90,7 +99,11 @@ func (a *Attempt) flushProgress() error {
 	res := a.recorder.record(store.Record{Lease: a.lease, Progress: p}, 1)
 	err := a.answer(res.Err)
 	var storeErr *KindError
-	if !errors.As(err, &storeErr) {
+	switch {
+	case err == nil:
+		a.emitProgress(p)
+		return nil
+	case !errors.As(err, &storeErr):
 		return err
 	}
 	// A store error is no reason to end an attempt for a report: the next one
@@ -104,12 +117,23 @@ func (a *Attempt) flushProgress() error {
 	return nil
 }
 
+// emitProgress emits the event of a report that is written; nil: there is none.
+func (a *Attempt) emitProgress(p *task.Progress) {
+	if p != nil {
+		a.env.emit(event.Progress{Header: a.header(), Progress: *p})
+	}
+}
+
+// stopProgress ends the writing of reports, of an attempt that is over. When it
+// returns none is under way.
 func (a *Attempt) stopProgress() {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.progress.timer != nil {
 		a.progress.timer.Stop()
 	}
+	a.mu.Unlock()
+	a.progress.flushing.Lock()
+	defer a.progress.flushing.Unlock()
 }
 
 // Emit gives the sink a piece of live output. Nothing is stored, so it needs

@@ -188,14 +188,18 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		last := try >= opts.Tries || over || isFinal(stepErr)
 		step.State = task.StepFailed
 		step.Error = &task.Error{Kind: se.Kind, Message: se.Message, Step: name, Stack: stackOf(stepErr)}
-		if last && opts.RecordError && !over && se.Kind != task.KindValidation {
+		noResult := over || se.Kind == task.KindValidation || a.noResult(stepErr)
+		if last && opts.RecordError && !noResult {
 			step.State = task.StepCompleted
 		}
 		if _, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed}); err != nil {
 			return nil, err
 		}
 		a.env.emit(event.StepFailed{Header: a.header(), Step: name, Index: index, Try: try, Error: *step.Error, Duration: elapsed})
-		if last {
+		switch {
+		case last && opts.RecordError && noResult && se.Kind != task.KindValidation:
+			return nil, unrecorded(se)
+		case last:
 			return nil, a.failed(se)
 		}
 		wait(ctx, stepPause(opts.Backoff, try), nil)

@@ -45,13 +45,14 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 	if err == nil {
 		err = res.Err
 	}
+	ended := errors.Is(err, store.ErrStepTxEnded)
 	switch {
 	case err == nil:
 		a.env.emit(event.StepCompleted{Header: a.header(), Step: name, Index: index, Output: res.Step.Value, Duration: elapsed})
 		return res.Step.Value, nil
-	case stepErr == nil && !errors.Is(err, store.ErrStepTxTooLong):
+	case stepErr == nil && !ended && !errors.Is(err, store.ErrStepTxTooLong):
 		return nil, a.answer(err)
-	case !a.recordable(ctx, err):
+	case !ended && !a.recordable(ctx, err):
 		return nil, err
 	}
 	se := a.stepError(name, err)
@@ -60,5 +61,8 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 		return nil, err
 	}
 	a.env.emit(event.StepFailed{Header: a.header(), Step: name, Index: index, Try: 1, Error: *step.Error, Duration: elapsed})
+	if ended { // it would be ended so again
+		return nil, a.failFatally(se)
+	}
 	return nil, a.failed(se)
 }

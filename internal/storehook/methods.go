@@ -116,6 +116,9 @@ func (s *hooked) Snapshot(ctx context.Context, ns string) (*store.Snapshot, erro
 	return through(ctx, s, "Snapshot", s.hooks.Snapshot, ns, None{}, noArgs(store.Store.Snapshot))
 }
 
+// Transient implements store.TransientErrors, for any store below.
+func (s *hooked) Transient(err error) bool { return store.Transient(s.below, err) }
+
 type notifier struct{ s *hooked }
 
 // Notify implements store.Notifier.

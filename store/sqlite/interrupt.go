@@ -34,7 +34,11 @@ func (u *userConn) ExecContext(ctx context.Context, query string, args []driver.
 	if query != "" { // else it is the driver's own way to a savepoint, known by its context
 		ctx = u.bounded(ctx)
 	}
-	res, err := u.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+	var res driver.Result
+	err := u.step.watch(func() (err error) {
+		res, err = u.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+		return err
+	})
 	if u.end != nil && u.Raw().GetAutocommit() { // a full disk, or its own ROLLBACK
 		u.end()
 	}
@@ -58,7 +62,12 @@ type userStmt struct {
 
 // ExecContext implements driver.StmtExecContext.
 func (s userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	return s.Stmt.(driver.StmtExecContext).ExecContext(s.u.bounded(ctx), args)
+	var res driver.Result
+	err := s.u.step.watch(func() (err error) {
+		res, err = s.Stmt.(driver.StmtExecContext).ExecContext(s.u.bounded(ctx), args)
+		return err
+	})
+	return res, err
 }
 
 // QueryContext implements driver.StmtQueryContext.

@@ -41,7 +41,8 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 	}
 	defer giveBack()
 	cancel := context.CancelFunc(func() {})
-	inner := context.WithValue(ctx, withTurn{}, true)
+	guard := new(stepGuard)
+	inner := context.WithValue(ctx, withTurn{}, guard)
 	if limit > 0 {
 		inner, cancel = context.WithTimeoutCause(inner, limit, store.ErrStepTxTooLong)
 	}
@@ -52,7 +53,7 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 	if err != nil {
 		return store.RecordResult{}, db.stepTxError(ctx, inner, limit, err)
 	}
-	got, err := db.stepTx(inner, ns, rec, tx, fn)
+	got, err := db.stepTx(inner, ns, rec, tx, guard, fn)
 	if err != nil {
 		// Crash here, or anywhere before the commit: the function's writes and
 		// its value are gone together, and the step runs again.
@@ -64,7 +65,7 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 
 // stepTx runs the function first; guard and value come last, just before the
 // commit.
-func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sql.Tx, fn func(ctx context.Context, tx store.Tx) (json.RawMessage, error)) (got store.RecordResult, err error) {
+func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sql.Tx, guard *stepGuard, fn func(ctx context.Context, tx store.Tx) (json.RawMessage, error)) (got store.RecordResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			_ = sqlTx.Rollback()
@@ -80,6 +81,9 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 		return got, err
 	}
 	value, err := fn(ctx, Tx(sqlTx))
+	if ended := guard.end(err); ended != nil {
+		return got, ended
+	}
 	if err != nil {
 		return got, userError{err}
 	}

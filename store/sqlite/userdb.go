@@ -96,6 +96,7 @@ type userConn struct {
 	pending []*commit.Effects
 	tx      context.Context // of the open transaction; a scope, set by BeginTx
 	end     func()          // gives back the turn of the open transaction; nil: it has none
+	step    *stepGuard      // of the open transaction; nil: it is no StepTx's
 }
 
 // The SQL functions of our connections.
@@ -108,6 +109,12 @@ const (
 const noTransaction = " idle"
 
 func (u *userConn) register() error {
+	u.Raw().CommitHook(func() bool { return u.step == nil || u.step.mayCommit() })
+	u.Raw().RollbackHook(func() {
+		if u.step != nil {
+			u.step.undo()
+		}
+	})
 	token := func(ctx sqlite3.Context, _ ...sqlite3.Value) {
 		if u.Raw().GetAutocommit() {
 			ctx.ResultText(u.db.token + noTransaction)
@@ -136,7 +143,7 @@ func (u *userConn) Close() error {
 
 // ended notes that the open transaction, if there was one, is over.
 func (u *userConn) ended() {
-	u.pending, u.tx = nil, nil
+	u.pending, u.tx, u.step = nil, nil, nil
 	if u.end != nil {
 		u.end()
 		u.end = nil
@@ -148,7 +155,8 @@ func (u *userConn) CheckNamedValue(arg *driver.NamedValue) error {
 	return u.Conn.(driver.NamedValueChecker).CheckNamedValue(arg)
 }
 
-// withTurn marks the context of a transaction whose turn the caller has taken.
+// withTurn marks the context of the transaction of a StepTx, which has taken its
+// turn; the value is its *stepGuard.
 type withTurn struct{}
 
 // BeginTx implements driver.ConnBeginTx. A transaction that may write waits for
@@ -156,7 +164,8 @@ type withTurn struct{}
 func (u *userConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	u.ended()
 	reads := opts.ReadOnly && opts.Isolation == driver.IsolationLevel(sql.LevelDefault)
-	if !reads && ctx.Value(withTurn{}) == nil {
+	step, _ := ctx.Value(withTurn{}).(*stepGuard)
+	if !reads && step == nil {
 		giveBack, err := u.db.writer.Turn(ctx, commit.NewHolder("a transaction of DB()", false))
 		if err != nil {
 			return nil, u.db.translate(err)
@@ -168,7 +177,7 @@ func (u *userConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.T
 		u.ended()
 		return nil, err
 	}
-	u.tx = ctx
+	u.tx, u.step = ctx, step
 	return userTx{tx, u}, nil
 }
 
@@ -182,6 +191,9 @@ func (t userTx) Commit() error {
 	pending := t.u.pending
 	t.u.conn.Reset()
 	err := t.Tx.Commit()
+	if refused := t.u.step.refused(); err != nil && refused != nil {
+		err = refused
+	}
 	t.u.ended()
 	if err != nil {
 		return err
@@ -195,7 +207,7 @@ func (t userTx) Commit() error {
 // Rollback implements driver.Tx.
 func (t userTx) Rollback() error {
 	t.u.conn.Reset()
-	err := t.Tx.Rollback()
+	err := t.u.step.watch(t.Tx.Rollback)
 	t.u.ended()
 	return err
 }

@@ -50,6 +50,36 @@ var stepTxCases = []testCase{
 		e.withTx(c, e.enqueuing(e.draft(), returnsOne))
 		e.finish(success(c))
 	}},
+	{"a function that ends the transaction itself is told so, and leaves nothing", func(e *env) {
+		// Where it can: the transaction of a store without tables has no end.
+		type ender interface {
+			Commit() error
+			Rollback() error
+		}
+		for name, end := range map[string]func(ender) error{
+			"commits":                      func(tx ender) error { return tx.Commit() },
+			"commits, whatever it answers": func(tx ender) error { _ = tx.Commit(); return nil },
+			"rolls back":                   func(tx ender) error { return tx.Rollback() },
+		} {
+			c := e.a.take(e.one())
+			n := e.draft()
+			var err error
+			e.unchanged("a step that "+name, func() {
+				_, err = e.stepTx(c, time.Second, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
+					h, ok := tx.Handle().(ender)
+					if !ok {
+						return nil, store.ErrStepTxEnded
+					}
+					_, err := e.s.Enqueue(ctx, e.ns, tx, store.Submission{Tasks: []task.New{n}})
+					e.check(err == nil, "Enqueue: %v", err)
+					return json.RawMessage(`1`), end(h)
+				})
+			})
+			e.wantErr("StepTx whose function "+name, err, store.ErrStepTxEnded)
+			e.withTx(c, e.enqueuing(e.draft(), returnsOne))
+			e.finish(success(c))
+		}
+	}},
 	{"a lost lease rolls back", func(e *env) {
 		c := e.a.take(e.one())
 		e.expire(c)

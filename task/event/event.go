@@ -123,7 +123,8 @@ type (
 		Error    task.Error    `json:"error"`
 		Duration time.Duration `json:"duration_ns"`
 	}
-	// Progress is a report of the handler.
+	// Progress follows the commit of a report of the handler. Of several reports
+	// within 200 ms the latest is written and has an event.
 	Progress struct {
 		Header
 		task.Progress

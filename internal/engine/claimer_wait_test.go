@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+)
+
+// waitsAndClaims is a store whose claims wait for work, and whose answers take
+// time after the lease was granted.
+type waitsAndClaims struct {
+	*fixture
+	waits, answers time.Duration
+}
+
+func (s *waitsAndClaims) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest, _ time.Duration, wake <-chan struct{}) (store.ClaimResult, error) {
+	began := time.Now()
+	select {
+	case <-time.After(s.waits):
+	case <-ctx.Done():
+		return store.ClaimResult{}, ctx.Err()
+	}
+	waited := time.Since(began)
+	res, err := s.Store.Claim(ctx, ns, req)
+	time.Sleep(s.answers)
+	res.Waited = waited
+	return res, err
+}
+
+// R5: a worker relies on a lease from just before the transaction that granted
+// it: after the wait, and before the commit and the way back.
+func TestLeasesOfClaimsThatWaitedCountFromTheirTransaction(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		valid := make(chan time.Duration, 1)
+		cfg := f.config(func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+			a, err := From(ctx)
+			if err == nil {
+				valid <- a.validFor()
+			}
+			return json.RawMessage("1"), err
+		})
+		cfg.Store = &waitsAndClaims{f, 20 * time.Second, 4 * time.Second}
+		stop := f.start(New(cfg))
+		defer stop()
+		synctest.Wait()
+		f.enqueue(1)
+		if got, want := <-valid, testTTL-testTTL/6-4*time.Second; got != want {
+			t.Errorf("the lease is valid for %s when its handler begins, want %s", got, want)
+		}
+	})
+}

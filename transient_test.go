@@ -1,0 +1,73 @@
+package weaver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// R10: what a store or the end of a context caused is never the recorded result
+// of a step, raw or wrapped: the step's function runs again.
+func TestRecordErrorRecordsNothingTransient(t *testing.T) {
+	final := map[string]error{"an answer": errors.New("answer 42")}
+	transient := map[string]error{
+		"a deadline":                      context.DeadlineExceeded,
+		"a cancelled context":             context.Canceled,
+		"a timeout of the handler":        weaver.ErrTimeout,
+		"an engine that stops":            weaver.ErrDraining,
+		"a store out of reach":            store.ErrUnavailable,
+		"a store that another one locks":  store.ErrBusy,
+		"a store that was closed":         store.ErrClosed,
+		"a transaction to be begun again": store.ErrRestartTx,
+	}
+	forms := map[string]func(error) error{
+		"raw":         func(err error) error { return err },
+		"wrapped":     func(err error) error { return fmt.Errorf("ask the service: %w", err) },
+		"joined":      func(err error) error { return errors.Join(errors.New("twice"), fmt.Errorf("ask: %w", err)) },
+		"permanent":   func(err error) error { return weaver.Permanent(fmt.Errorf("ask: %w", err)) },
+		"in a panic":  func(err error) error { panic(fmt.Errorf("ask: %w", err)) },
+		"to be later": func(err error) error { return weaver.RetryAfter(1, err) },
+	}
+	typ := weaver.Define[string, int]("engine.transient.run.v1")
+	synctest.Test(t, func(t *testing.T) {
+		for _, s := range everyStore(&fixture{T: t}) {
+			fx := newFixture(t, s)
+			var fail func() error // of the step
+			runs, recorded := 0, false
+			fx.run(typ.Handler(func(ctx context.Context, _ string) (int, error) {
+				_, err := weaver.Step(ctx, "ask", func(context.Context) (int, error) { runs++; return 0, fail() }, weaver.RecordError())
+				if _, is := errors.AsType[*weaver.StepError](err); err == nil || is != recorded {
+					fx.Errorf("the step returned %#v, a *StepError: %v, want %v", err, is, recorded)
+				}
+				if weaver.Current(ctx).AttemptNo == 1 {
+					return 0, errors.New("once more")
+				}
+				return 0, nil
+			}))
+			for want, errs := range map[int]map[string]error{1: final, 2: transient} {
+				for name, err := range errs {
+					for form, wrap := range forms {
+						runs, recorded, fail = 0, want == 1, func() error { return wrap(err) }
+						h := enqueue(fx, typ, "")
+						result(fx, h)
+						what := fmt.Sprintf("%T: %s, %s", s, name, form)
+						equal(fx, what+": runs of the step", runs, want)
+						results := 0
+						for _, st := range fx.history(h.ID()).Steps {
+							if st.State == task.StepCompleted {
+								results++
+							}
+						}
+						equal(fx, what+": recorded results", results, 2-want)
+					}
+				}
+			}
+		}
+	})
+}
