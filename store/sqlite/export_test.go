@@ -19,7 +19,7 @@ func (db *DB) Kill(ns string, id store.WorkerID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.held[path]; f != nil {
-		_ = f.Close()
+		dropLock(f)
 		delete(l.held, path)
 	}
 }
