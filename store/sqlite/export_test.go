@@ -19,7 +19,7 @@ func (db *DB) Kill(ns string, id store.WorkerID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.held[path]; f != nil {
-		_ = f.Close()
+		dropLock(f)
 		delete(l.held, path)
 	}
 }
@@ -45,6 +45,13 @@ func (db *DB) Write(ctx context.Context, fn func(exec func(sql string) error) er
 func (db *DB) ReadSteps() (n int) {
 	db.readers.Idle(func(c *conn.Conn) { n += c.Steps() })
 	return n
+}
+
+// WriteSteps returns how many steps the statements of the writer have made since
+// the last call.
+func (db *DB) WriteSteps(ctx context.Context) (n int, err error) {
+	err = db.writer.Exclusive(ctx, func(c *conn.Conn) { n = c.Steps() })
+	return n, err
 }
 
 // Plan returns how the writer would run a statement: one line per step.
@@ -98,18 +105,6 @@ var HotStatements = map[string]string{
 	"beat":            sqlBeat,
 	"first of lane":   sqlFirstOfLane,
 	"future of lane":  sqlFutureOfLane,
-}
-
-// WarmStatements must find their rows by a key or an index, too.
-var WarmStatements = map[string]string{
-	"hinted": sqlHinted, "whole task": sqlTask, "lease row": sqlLeaseRow, "task row": sqlTaskRow, "read task": sqlReadTask, "next lane": sqlNextLane,
-	"open edges": sqlOpenEdges, "edge done": sqlEdgeDone, "lower needs": sqlLowerNeeds, "retry needs": sqlRetryNeeds, "dependents": sqlDependents,
-	"due claims": sqlDueClaims, "due timers": sqlDueTimers, "next claim": sqlNextClaim, "next timer": sqlNextTimer, "delete timer": sqlDeleteTimer,
-	"due of key": sqlDueOfKey, "waiters": sqlWaiters, "delete waiter": sqlDelWaiter, "key": sqlKey, "finished": sqlFinished,
-	"task by key": sqlTaskByKey, "task exists": sqlTaskExists, "steps": sqlSteps, "payloads": sqlPayloads, "job": sqlJob, "job tasks": sqlNextJobTasks,
-	"ids of label": sqlIDsOfLabel, "ids of job": sqlIDsOfJob, "ids ended": sqlIDsEnded, "ids dispatched": sqlIDsDispatched,
-	"ids waiting": sqlIDsWaiting, "ids needy": sqlIDsNeedy, "ids all": sqlIDsAll, "audit of": sqlAuditOf, "attempts": sqlAttempts,
-	"generation": sqlGeneration, "seen": sqlSeen, "next key": sqlNextKey, "queue has key": sqlQueueHasKey, "unmarked": sqlUnmarked,
 }
 
 // ChunkStatements write a chunk of rows, by name and number of rows.

@@ -157,7 +157,7 @@ func (o *operation) releaseRoot(c *chore) error {
 }
 
 var retryNeedColumns = conn.Columns[rules.RetryNeed]{
-	conn.Col("n.task_id", func(n *rules.RetryNeed, r *conn.Row, i int) { n.Need = r.ID(i) }),
+	conn.Col("d.depends_on_task_id", func(n *rules.RetryNeed, r *conn.Row, i int) { n.Need = r.ID(i) }),
 	conn.Col("n.options_json", func(n *rules.RetryNeed, r *conn.Row, i int) {
 		var t task.Task
 		r.Options(i, &t)
@@ -166,10 +166,12 @@ var retryNeedColumns = conn.Columns[rules.RetryNeed]{
 	conn.Col("n.state", func(n *rules.RetryNeed, r *conn.Row, i int) { n.State = task.State(r.Name(i)) }),
 }
 
+// CROSS JOIN and the order are by the edges: SQLite would otherwise go through
+// all tasks of the namespace in the order asked for, and look each up among them.
 var sqlRetryNeeds = `
 SELECT ` + retryNeedColumns.List() + ` FROM weaver_task_dependencies d
-JOIN weaver_tasks n ON n.namespace = d.namespace AND n.task_id = d.depends_on_task_id
-WHERE d.namespace = ?1 AND d.task_id = ?2 ORDER BY n.task_id`
+CROSS JOIN weaver_tasks n ON n.namespace = d.namespace AND n.task_id = d.depends_on_task_id
+WHERE d.namespace = ?1 AND d.task_id = ?2 ORDER BY d.depends_on_task_id`
 
 // retryNeeds returns the needs of a task as a retry sees them, by ID.
 func (t *tx) retryNeeds(id *task.ID) ([]rules.RetryNeed, error) {

@@ -17,7 +17,8 @@ SELECT depends_on_task_id, kind, done FROM weaver_task_dependencies WHERE namesp
 	sqlNeededBy = `
 SELECT task_id, kind, done FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
 WHERE namespace = ?1 AND depends_on_task_id = ?2 ORDER BY task_id`
-	sqlAuditOf = `SELECT ` + auditColumns.List() + ` FROM weaver_audit WHERE namespace = ?1 AND target = ?2 ORDER BY audit_id`
+	sqlAuditOf = `
+SELECT ` + auditColumns.List() + ` FROM weaver_audit INDEXED BY weaver_audit_by_target WHERE namespace = ?1 AND target = ?2 ORDER BY audit_id`
 	sqlPauseOf = `SELECT at, actor, reason FROM weaver_paused_queues WHERE namespace = ?1 AND queue = ?2`
 	sqlKeyOf   = `SELECT concurrency_key FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 )

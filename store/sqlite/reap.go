@@ -122,7 +122,7 @@ func (r *reaping) eligible() bool { return r.eligibleAt <= r.tx.mic }
 var (
 	sqlDueClaims = `
 SELECT ` + claimColumns.List() + ` FROM weaver_claims WHERE namespace = ?1 AND check_at <= ?2 ORDER BY check_at LIMIT ?3`
-	sqlClaimsOf = `SELECT ` + claimColumns.List() + ` FROM weaver_claims WHERE namespace = ?1 AND worker_id = ?2`
+	sqlClaimsOf = `SELECT ` + claimColumns.List() + ` FROM weaver_claims INDEXED BY weaver_claims_by_check WHERE namespace = ?1 AND worker_id = ?2`
 	sqlRearm    = `UPDATE weaver_claims SET check_at = ?3 WHERE namespace = ?1 AND lease_id = ?2`
 	sqlLeaseEnd = `SELECT lease_expires_at FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
 )

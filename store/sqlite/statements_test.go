@@ -14,17 +14,6 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// scans are the statements that may look at a whole table, each with why.
-var scans = map[string]string{
-	"sqlOurTables":     "sqlite_schema has a row per table",
-	"sqlVersions":      "a row per migration",
-	"sqlAllWorkers":    "a worker that joins compares all rows with the lock files",
-	"sqlNewGeneration": "writes one row",
-}
-
-// whole matches a plan's line that reads a table or an index from end to end.
-var whole = regexp.MustCompile(`^SCAN (\S+)`)
-
 // statements returns the SQL statements in the package's own source, by their
 // names: those of string constants and of concatenations, in variables too.
 func statements(t *testing.T) map[string]string {
@@ -117,39 +106,6 @@ func textOf(exprs map[string]ast.Expr, e ast.Expr) (string, bool) {
 		return left + right, ok && also && e.Op == token.ADD
 	}
 	return "", false
-}
-
-// Every statement of the package, also one that is new, finds its rows by a
-// key or an index: in an empty database, and in one that a user analyzed when
-// it held next to nothing, which is when statistics mislead most.
-func TestEveryStatementSearches(t *testing.T) {
-	t.Parallel()
-	f := fileFixture(t)
-	statements := statements(t)
-	check := func(when string) {
-		t.Helper()
-		for name, sql := range statements {
-			plan, err := f.db.Plan(t.Context(), sql)
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
-				continue
-			}
-			for _, line := range plan {
-				if m := whole.FindStringSubmatch(line); m != nil && m[1] != "CONSTANT" && !strings.HasSuffix(line, "VALUES CLAUSE") && scans[name] == "" {
-					t.Errorf("%s, %s: %s", name, when, line)
-				}
-			}
-		}
-	}
-	check("fresh")
-	f.finish(f.claim("w", len(f.enqueue(3)))...)
-	f.enqueue(2)
-	f.exec("ANALYZE")
-	if err := f.db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	f = fixtureOn(t, openFile(t, f.db.Path())) // statistics are read with the schema
-	check("analyzed")
 }
 
 // crossNamespaces are the statements that may touch a table of ours without a

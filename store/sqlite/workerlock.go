@@ -84,7 +84,7 @@ func (l *workerLocks) release(path string) {
 	defer l.mu.Unlock()
 	if f := l.held[path]; f != nil {
 		_ = os.Remove(path) // a reaper removes a file that remains
-		_ = f.Close()
+		dropLock(f)
 		delete(l.held, path)
 	}
 }
@@ -95,7 +95,7 @@ func (l *workerLocks) releaseAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for path, f := range l.held {
-		_ = f.Close()
+		dropLock(f)
 		delete(l.held, path)
 	}
 }
@@ -188,7 +188,7 @@ func (db *DB) sweepLocks(ctx context.Context) {
 		if ok, err := tryLock(lock); err == nil && ok {
 			_ = os.Remove(path)
 		}
-		_ = lock.Close()
+		dropLock(lock)
 	}
 }
 
@@ -197,6 +197,14 @@ func (d deadLocks) remove(path string) { _ = os.Remove(path) } // one that remai
 
 func (d deadLocks) close() {
 	for _, f := range d {
-		_ = f.Close()
+		dropLock(f)
 	}
+}
+
+// dropLock gives a lock up and closes its file. Closing alone is not enough: a
+// program that is being started has copies of all descriptors until it executes,
+// and while one of them is open the lock is held.
+func dropLock(f *os.File) {
+	unlock(f)
+	_ = f.Close()
 }

@@ -25,3 +25,6 @@ func tryLock(f *os.File) (bool, error) {
 		}
 	}
 }
+
+// unlock frees the lock of an open file, if that has it.
+func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) } // it goes with the file at the latest

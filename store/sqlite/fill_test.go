@@ -1,0 +1,62 @@
+package sqlite_test
+
+import (
+	"fmt"
+	"strings"
+)
+
+// fill puts n rows into each table, and one in a hundred of that into those with
+// a row for a worker or a paused queue, as a store has them after long use: nine
+// in ten in the fixture's namespace, tasks in every state, in jobs and out of
+// them, with keys and without. The rows of one table need not agree with those of
+// another: fill is for tests of what statements read, not of what they mean. It
+// may be called once.
+func (f *fixture) fill(n int) {
+	f.Helper()
+	script := "PRAGMA cache_size = -400000; BEGIN IMMEDIATE;" + fmt.Sprintf(fillRows, n, fillNS, fillID("i"), fillID("i - 1"), fillID("i / 100")) +
+		strings.Join(fillSQL, ";\n") + "; COMMIT; DROP TABLE temp.x"
+	if err := f.db.Exec(f.Context(), script); err != nil {
+		f.Fatalf("fill: %v", err)
+	}
+}
+
+const (
+	fillRows = `
+CREATE TEMP TABLE x AS WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < %d)
+SELECT i, %s ns, %s id, %s before, %s job FROM r;`
+
+	fillNS = `CASE WHEN i % 10 = 0 THEN 'acme-prod' ELSE '` + fixNS + `' END`
+)
+
+// fillID returns an expression for the 16 bytes of an ID.
+func fillID(i string) string { return "CAST(printf('%016d', " + i + ") AS BLOB)" }
+
+// fillSQL has an insert for each table, from x(i, ns, id, before, job).
+var fillSQL = []string{
+	`INSERT INTO weaver_jobs (namespace, job_id, name, state, budget_json, total, unfinished, movable, failed, succeeded, created_at, updated_at)
+SELECT ns, id, 'job ' || i, CASE i % 4 WHEN 0 THEN 'running' ELSE 'succeeded' END, '{}', 100, 0, 0, 0, 100, i, i FROM x`,
+	`INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, waiting_reason, lease_id, lease_epoch, job_id,
+  idempotency_key, concurrency_key, options_json, created_at, updated_at)
+SELECT ns, id, 'acme.test.t' || (i % 20) || '.v1', 'q' || (i % 10), 1 + i % 9,
+  CASE i % 20 WHEN 1 THEN 'failed' WHEN 2 THEN 'cancelled' WHEN 3 THEN 'blocked' WHEN 4 THEN 'running' WHEN 5 THEN 'pending' WHEN 6 THEN 'ready' ELSE 'succeeded' END,
+  CASE i % 20 WHEN 5 THEN 'deps' END, CASE i % 20 WHEN 4 THEN id END, i % 3, CASE WHEN i % 2 = 0 THEN job END,
+  CASE WHEN i % 3 = 0 THEN 'key ' || i END, CASE WHEN i % 3 = 1 THEN 'key ' || (i % 1000) END, '{}', i, i FROM x`,
+	`INSERT INTO weaver_payloads (namespace, task_id, kind, data) SELECT ns, id, 'input', '"x"' FROM x`,
+	`INSERT INTO weaver_task_dependencies (namespace, task_id, depends_on_task_id, kind, done) SELECT ns, id, before, 'success', i % 10 > 1 FROM x`,
+	`INSERT INTO weaver_attempts (namespace, task_id, attempt_no, lease_epoch, lease_id, code_version, started_at, finished_at, outcome_kind)
+SELECT ns, id, 1, 1, id, 1, i, i, 'success' FROM x`,
+	`INSERT INTO weaver_decisions (namespace, task_id, attempt_no, decided_at, decision_kind, reason_json) SELECT ns, id, 1, i, 'retry', '{}' FROM x`,
+	`INSERT INTO weaver_steps (namespace, task_id, name, attempt_no, try, by_attempt, by_try, step_index, kind, state, started_at, completed_at)
+SELECT ns, id, 'step', 0, 0, 1, 1, 0, 'step', 'completed', i, i FROM x`,
+	`INSERT INTO weaver_outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key)
+SELECT ns, id, 'q' || (i % 10), 'acme.test.t' || (i % 20) || '.v1', 1 + i % 9, i, CASE WHEN i % 3 = 1 THEN 'key ' || (i % 1000) END FROM x`,
+	`INSERT INTO weaver_claims (namespace, lease_id, worker_id, check_at, task_ids) SELECT ns, id, 'w' || (i % 1000), 4e15 + i, id FROM x`,
+	`INSERT INTO weaver_timers (namespace, due_at, task_id) SELECT ns, 4e15 + i, id FROM x`,
+	`INSERT INTO weaver_task_labels (namespace, key, value, task_id) SELECT ns, 'team', 'team ' || (i % 100), id FROM x`,
+	`INSERT INTO weaver_conc_keys (namespace, key, held, cap) SELECT ns, 'key ' || i, 1, 1 FROM x`,
+	`INSERT INTO weaver_conc_waiters (namespace, key, due_at, task_id) SELECT ns, 'key ' || (i % 1000), i, id FROM x`,
+	`INSERT INTO weaver_workers (namespace, worker_id, name, ttl, last_seen, heartbeats_since) SELECT ns, 'w' || i, 'host:' || i, 30000000, 4e15, 4e15 FROM x WHERE i % 100 = 1`,
+	`INSERT INTO weaver_paused_queues (namespace, queue, at, actor, reason) SELECT ns, 'paused ' || i, i, 'ann', '' FROM x WHERE i % 100 = 1`,
+	`INSERT INTO weaver_audit (namespace, audit_id, at, actor, verb, target, reason) SELECT ns, i, i, 'ann', 'cancel', 'task ' || (i % 10000), '' FROM x`,
+	`INSERT INTO weaver_store_meta (namespace, key, value) SELECT ns, 'key ' || i, '' FROM x WHERE i % 100 = 1`,
+}

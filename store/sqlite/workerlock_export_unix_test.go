@@ -1,0 +1,46 @@
+//go:build unix && !illumos && !solaris && !aix
+
+package sqlite
+
+import (
+	"context"
+	"os"
+	"syscall"
+)
+
+// ForkHeld returns copies of the descriptors of the locks that db holds, as a
+// process has them that is being forked off, until it executes its program.
+func (db *DB) ForkHeld() (fds []int, err error) {
+	db.locks.mu.Lock()
+	defer db.locks.mu.Unlock()
+	for _, f := range db.locks.held {
+		if fds, err = dup(fds, f); err != nil {
+			return fds, err
+		}
+	}
+	return fds, nil
+}
+
+// ForkWhileReaping takes the locks of dead workers as a reap does, and returns
+// copies of their descriptors when they are given back.
+func (db *DB) ForkWhileReaping(ctx context.Context, ns string) (fds []int, err error) {
+	dead, err := db.deadWorkers(ctx, ns)
+	if err != nil {
+		return nil, err
+	}
+	defer dead.close()
+	for _, f := range dead {
+		if fds, err = dup(fds, f); err != nil {
+			return fds, err
+		}
+	}
+	return fds, nil
+}
+
+func dup(fds []int, f *os.File) ([]int, error) {
+	fd, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		return fds, err
+	}
+	return append(fds, fd), nil
+}
