@@ -150,8 +150,13 @@ func (o *operation) cancelSome(c *chore, got *store.CommandResult) (more bool, e
 }
 
 const (
-	sqlNextKey      = `SELECT min(concurrency_key) FROM weaver_outbox_events WHERE namespace = ?1 AND concurrency_key > ?2`
-	sqlQueueHasKey  = `SELECT 1 FROM weaver_outbox_events WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 LIMIT 1`
+	sqlNextKey = `
+SELECT concurrency_key FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_key
+WHERE namespace = ?1 AND concurrency_key > ?2 ORDER BY concurrency_key LIMIT 1`
+	sqlQueueHasKey = `
+SELECT 1 FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_key
+WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 LIMIT 1`
+
 	maxKeysPerBite  = 100 // that are woken; each may move some rows
 	maxProbesPerKey = 10
 )
@@ -161,10 +166,11 @@ func (o *operation) wakeSome(c *chore) (more bool, err error) {
 	woken := 0
 	for range maxKeysPerBite * maxProbesPerKey {
 		st := o.tx.stmt(sqlNextKey).Text(1, o.tx.ns).Text(2, c.at)
-		if st.One() {
+		found := st.One()
+		if found {
 			c.at = st.ColText(0)
 		}
-		if err := st.Done(); err != nil || c.at == "" {
+		if err := st.Done(); err != nil || !found {
 			return false, err
 		}
 		st = o.tx.stmt(sqlQueueHasKey).Text(1, o.tx.ns).Text(2, c.at).Text(3, c.name)

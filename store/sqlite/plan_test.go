@@ -32,12 +32,11 @@ var wide = map[string]string{
 	"sqlForget":         "a row per worker and per claim call whose tasks run",
 	"sqlForgetDead":     "a row per claim call whose tasks run, once for each dead worker",
 
-	"sqlKeysInQueue": "pausing a queue looks at the due tasks with keys",
-	"sqlDueOfKey":    "a row per paused queue",
-	"sqlQueues":      "counts the due tasks of each queue, in a read",
+	"sqlDueOfKey": "a row per paused queue",
+	"sqlQueues":   "counts the due tasks of each queue, in a read",
 
 	"sqlSnapTasks": snapshot, "sqlSnapJobs": snapshot, "sqlSnapEdges": snapshot, "sqlSnapAttempts": snapshot, "sqlSnapDecisions": snapshot,
-	"sqlSnapSteps": snapshot, "sqlSnapDispatch": snapshot, "sqlSnapKeys": snapshot, "sqlSnapWaiters": snapshot, "sqlSnapAudit": snapshot,
+	"sqlSnapSteps": snapshot, "sqlSnapDispatch": snapshot, "sqlSnapKeys": snapshot, "sqlSnapWaiters": snapshot, "sqlSnapAudit": snapshot, "sqlSnapChores": snapshot,
 }
 
 const snapshot = "a snapshot is the whole namespace"
