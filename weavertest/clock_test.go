@@ -159,7 +159,7 @@ func TestTimeOfTheClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer tx.Rollback()
+		defer func() { _ = tx.Rollback() }() // when a check below ended the test
 		if _, err := charge.Enqueue(t.Context(), e.InTx(sqlite.Tx(tx)), 0, weaver.Delay(day)); err != nil {
 			t.Fatal(err)
 		}

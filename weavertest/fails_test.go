@@ -148,8 +148,10 @@ var failing = map[string]struct {
 	"a job without a handler": {func(t *testing.T) {
 		weavertest.RunJob(t, weavertest.New(t), payments())
 		t.Log("went on")
-	}, []string{"(payments), of which first is ready in queue \"default\", and its type weavertest.billing.charge.v1 has no handler here",
-		"second is pending (deps)", "would never end"}},
+	}, []string{
+		"(payments), of which first is ready in queue \"default\", and its type weavertest.billing.charge.v1 has no handler here",
+		"second is pending (deps)", "would never end",
+	}},
 	"a job that cannot be": {func(t *testing.T) {
 		weavertest.RunJob(t, weavertest.New(t), weaver.NewJob("empty"))
 		t.Log("went on")
