@@ -11,58 +11,81 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store"
-	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
 )
 
 // Replay is Run with a worker that dies: it is killed after every step that
 // the task completes, and once more after the handler returned but before the
-// result was written; each time another worker takes the task over, so that
-// the handler replays from its recorded steps. The test fails when the task
-// does, and when the last attempt did not ask for a step that earlier ones
-// recorded, which shows that step names depend on something that changes
-// between attempts.
+// result was written; each time another worker takes the task over at once, so
+// that the handler replays from its recorded steps.
+//
+// The test fails when the task does, and when an attempt does not ask for steps
+// that earlier ones recorded, which shows that step names depend on something
+// that changes between attempts. It fails at once when an attempt that records
+// a step asked for none of those; when it asked for some, the task is killed
+// three times more at most and fails the test when it has ended.
 func Replay[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In, opts ...weaver.EnqueueOption) Out {
 	t.Helper()
+	e.requireHandler(t, typ.Name())
+	var h *weaver.Handle[Out]
 	var out Out
-	e.bubble(t, func(t *testing.T) {
-		h, err := typ.Enqueue(t.Context(), e, in, opts...)
-		if err != nil {
-			t.Fatalf("weavertest: %v", err)
+	var err, engineErr error
+	var names stepNames
+	e.clock.bubble(t, func(t *testing.T) {
+		if h, err = typ.Enqueue(t.Context(), e, in, opts...); err != nil {
+			return
 		}
-		dying := *e
-		dying.cfg.CrashBudget = -1
-		dying.cfg.Logger = slog.New(slog.DiscardHandler)
 		finishDropped := false
 		for {
-			k := &killer{DB: e.db, target: h.ID(), dropFinish: !finishDropped, killed: make(chan struct{})}
-			stop := dying.start(t, k)
-			ctx, cancel := context.WithCancel(t.Context())
-			go func() {
-				select {
-				case <-k.killed:
-					cancel()
-				case <-ctx.Done():
-				}
-			}()
-			out, err = h.Wait(ctx)
-			cancel()
-			runErr := stop()
-			if k.dead() {
-				finishDropped = finishDropped || k.atFinish
-				continue
+			k := &killer{engineStore: e.engineStore(), target: h.ID(), names: &names, dropFinish: !finishDropped}
+			var w *worker
+			if w, engineErr = newWorker(k, e.dying()); engineErr != nil {
+				return
 			}
-			if runErr != nil {
-				t.Errorf("weavertest: the engine: %v", runErr)
+			k.stop = w.StopNow
+			engineErr = w.beside(t.Context(), func(ctx context.Context) {
+				out, err = h.Wait(ctx)
+				err = e.ended(ctx, h.ID(), err)
+			})
+			if !k.dead() || len(names.unasked) > 0 {
+				return
 			}
-			break
+			if err = e.release(t.Context(), k.held); err != nil {
+				return
+			}
+			finishDropped = finishDropped || k.atFinish
 		}
-		if err != nil {
-			t.Fatalf("weavertest: replayed: %v", err)
-		}
-		e.requireAllStepsReached(t, h.ID())
 	})
+	switch {
+	case len(names.unasked) > 0:
+		failUnasked(t, names.unasked)
+	case engineErr != nil:
+		t.Errorf("weavertest: the engine: %v", engineErr)
+	case err != nil:
+		t.Fatalf("weavertest: replayed: %v", err)
+	default:
+		e.requireAllStepsReached(t, h.ID())
+	}
 	return out
+}
+
+// dying is the configuration of the workers that die: they say nothing of it.
+func (e *Env) dying() weaver.Config {
+	cfg := e.cfg
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	return cfg
+}
+
+// release gives back what a killed worker held, so that its tasks can be
+// claimed at once: no time passes in which one could meet its deadline. (On a
+// file none does either, because there the store knows of the death.)
+func (e *Env) release(ctx context.Context, held []task.Lease) error {
+	fins := make([]store.Finish, len(held))
+	for i, l := range held {
+		fins[i] = store.Finish{Lease: l, Outcome: task.OutcomeReleased}
+	}
+	_, err := e.db.Finish(ctx, e.Namespace(), fins...) // a lease that was lost meanwhile needs no release
+	return err
 }
 
 func (e *Env) requireAllStepsReached(t *testing.T, id weaver.TaskID) {
@@ -71,23 +94,84 @@ func (e *Env) requireAllStepsReached(t *testing.T, id weaver.TaskID) {
 	if err != nil {
 		t.Fatalf("weavertest: %v", err)
 	}
-	for _, name := range hist.Attempts[len(hist.Attempts)-1].StepsUnreached {
-		t.Errorf("weavertest: step %q was recorded, but the last attempt never asked for it: step names must be the same in every attempt", name)
+	failUnasked(t, hist.Attempts[len(hist.Attempts)-1].StepsUnreached)
+}
+
+// failUnasked fails the test because of steps that were not asked for again.
+func failUnasked(t *testing.T, names []string) {
+	t.Helper()
+	for _, name := range names {
+		t.Errorf("weavertest: step %q was recorded, but the last attempt never asked for it: step names must be the same in every attempt; make them from nothing that changes, like the time, the attempt or a random number", name)
+	}
+	if len(names) > 0 {
+		t.FailNow()
 	}
 }
 
+const (
+	// spareAfter is how many attempts in a row may record a step and leave
+	// recorded ones unasked and be killed for it. Such are those of a handler
+	// whose step names change, and, now and then, of one with parallel steps.
+	spareAfter = 3
+	// failAfter is how many such attempts in a row fail the test.
+	failAfter = 10
+)
+
+// stepNames compares the steps that the attempts of a task ask for with those
+// that earlier ones recorded.
+type stepNames struct {
+	recorded int  // completed steps when the attempt began
+	added    bool // the attempt completed another one
+	strays   int  // attempts in a row that added a step and left recorded ones unasked
+
+	unasked []string // what fails the test: steps that no attempt asks for any more
+}
+
+// began notes that an attempt begins.
+func (n *stepNames) began(steps []task.Step) {
+	n.recorded, n.added = 0, false
+	for _, s := range steps {
+		if s.State == task.StepCompleted {
+			n.recorded++
+		}
+	}
+}
+
+// ended notes that the handler of an attempt returned. One that added no step
+// proves nothing: it may have failed before it came to its first.
+func (n *stepNames) ended(unasked []string) {
+	switch {
+	case !n.added:
+	case len(unasked) == 0:
+		n.strays = 0
+	default:
+		n.strays++
+		if len(unasked) == n.recorded || n.strays >= failAfter {
+			n.unasked = unasked
+		}
+	}
+}
+
+// spared reports that the attempts are killed no more: kills would only make
+// more names.
+func (n *stepNames) spared() bool { return n.strays >= spareAfter }
+
 // killer is a store as a worker sees it that dies: after it committed a
 // completed step of the target nothing gets through any more, not even the
-// answer.
+// answer. Its engine is stopped then, which ends the handler's context, and
+// the results that it would write say which leases it held and which steps the
+// attempt had asked for.
 type killer struct {
-	*sqlite.DB
+	engineStore
 	target     task.ID
-	dropFinish bool // die before the target's next result is written
+	dropFinish bool   // die before the target's next result is written
+	stop       func() // stops the engine at once
 
 	mu       sync.Mutex
+	names    *stepNames
 	isDead   bool
 	atFinish bool
-	killed   chan struct{}
+	held     []task.Lease // when it died
 }
 
 var errKilled = errors.New("weavertest: this worker was killed")
@@ -98,13 +182,22 @@ func (k *killer) dead() bool {
 	return k.isDead
 }
 
-func (k *killer) die(atFinish bool) {
+// die lets nothing through any more.
+func (k *killer) die() {
+	k.isDead = true
+	k.stop()
+}
+
+// completed notes that a step of the target was completed, and reports whether
+// the worker died of it.
+func (k *killer) completed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.isDead {
-		k.isDead, k.atFinish = true, atFinish
-		close(k.killed)
+	k.names.added = true
+	if !k.isDead && !k.names.spared() {
+		k.die()
 	}
+	return k.isDead
 }
 
 // Claim implements store.Worker.
@@ -112,7 +205,15 @@ func (k *killer) Claim(ctx context.Context, ns string, req store.ClaimRequest) (
 	if k.dead() {
 		return store.ClaimResult{}, errKilled
 	}
-	return k.DB.Claim(ctx, ns, req)
+	res, err := k.engineStore.Claim(ctx, ns, req)
+	for _, c := range res.Tasks {
+		if c.Task.ID == k.target {
+			k.mu.Lock()
+			k.names.began(c.Steps)
+			k.mu.Unlock()
+		}
+	}
+	return res, err
 }
 
 // Heartbeat implements store.Worker.
@@ -120,7 +221,7 @@ func (k *killer) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRe
 	if k.dead() {
 		return nil, errKilled
 	}
-	return k.DB.Heartbeat(ctx, ns, req)
+	return k.engineStore.Heartbeat(ctx, ns, req)
 }
 
 // Reap implements store.Worker.
@@ -128,22 +229,21 @@ func (k *killer) Reap(ctx context.Context, ns string, req store.ReapRequest) (st
 	if k.dead() {
 		return store.ReapResult{}, errKilled
 	}
-	return k.DB.Reap(ctx, ns, req)
+	return k.engineStore.Reap(ctx, ns, req)
 }
 
 // Record implements store.Worker.
 func (k *killer) Record(ctx context.Context, ns string, recs ...store.Record) ([]store.RecordResult, error) {
 	if k.dead() {
-		return lost[store.RecordResult](len(recs), func(r *store.RecordResult) { r.Err = store.ErrLeaseLost }), nil
+		return nil, errKilled
 	}
-	res, err := k.DB.Record(ctx, ns, recs...)
+	res, err := k.engineStore.Record(ctx, ns, recs...)
 	if err != nil {
 		return res, err
 	}
 	for i, rec := range recs {
-		if rec.Lease.Task == k.target && rec.Step != nil && rec.Step.State == task.StepCompleted && res[i].Err == nil {
-			k.die(false)
-			res[i].Err = store.ErrLeaseLost
+		if rec.Lease.Task == k.target && rec.Step != nil && rec.Step.State == task.StepCompleted && res[i].Err == nil && k.completed() {
+			return nil, errKilled
 		}
 	}
 	return res, nil
@@ -152,29 +252,51 @@ func (k *killer) Record(ctx context.Context, ns string, recs ...store.Record) ([
 // StepTx implements store.StepTxer.
 func (k *killer) StepTx(ctx context.Context, ns string, rec store.Record, limit time.Duration, fn func(context.Context, store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
 	if k.dead() {
-		return store.RecordResult{}, store.ErrLeaseLost
+		return store.RecordResult{}, errKilled
 	}
-	res, err := k.DB.StepTx(ctx, ns, rec, limit, fn)
-	if err == nil && res.Err == nil && rec.Lease.Task == k.target {
-		k.die(false)
-		return store.RecordResult{}, store.ErrLeaseLost
+	res, err := k.engineStore.StepTx(ctx, ns, rec, limit, fn)
+	if err == nil && res.Err == nil && rec.Lease.Task == k.target && k.completed() {
+		return store.RecordResult{}, errKilled
 	}
 	return res, err
 }
 
 // Finish implements store.Worker.
 func (k *killer) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]store.FinishResult, error) {
-	if !k.dead() && k.dropFinish {
-		for _, f := range fins {
-			if f.Lease.Task == k.target && f.Outcome == task.OutcomeSuccess {
-				k.die(true)
-			}
+	if !k.diesOf(fins) {
+		return k.engineStore.Finish(ctx, ns, fins...)
+	}
+	lost := make([]store.FinishResult, len(fins))
+	for i := range lost {
+		lost[i].Err = store.ErrLeaseLost
+	}
+	return lost, nil
+}
+
+// diesOf notes how attempts end, and reports whether that must not be written.
+func (k *killer) diesOf(fins []store.Finish) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, f := range fins {
+		if f.Lease.Task != k.target {
+			continue
+		}
+		k.names.ended(f.StepsUnreached)
+		switch {
+		case k.isDead:
+		case len(k.names.unasked) > 0:
+			k.die()
+		case k.dropFinish && f.Outcome == task.OutcomeSuccess && !k.names.spared():
+			k.atFinish = true
+			k.die()
 		}
 	}
-	if k.dead() {
-		return lost[store.FinishResult](len(fins), func(r *store.FinishResult) { r.Err = store.ErrLeaseLost }), nil
+	if k.isDead {
+		for _, f := range fins {
+			k.held = append(k.held, f.Lease)
+		}
 	}
-	return k.DB.Finish(ctx, ns, fins...)
+	return k.isDead
 }
 
 // Leave implements store.Worker: a killed worker says no goodbye.
@@ -182,13 +304,5 @@ func (k *killer) Leave(ctx context.Context, ns string, id store.WorkerID) error 
 	if k.dead() {
 		return nil
 	}
-	return k.DB.Leave(ctx, ns, id)
-}
-
-func lost[R any](n int, mark func(*R)) []R {
-	rs := make([]R, n)
-	for i := range rs {
-		mark(&rs[i])
-	}
-	return rs
+	return k.engineStore.Leave(ctx, ns, id)
 }

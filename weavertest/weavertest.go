@@ -1,23 +1,33 @@
 // Package weavertest runs a user's handlers in tests: on a real store (SQLite
 // in memory) and inside a testing/synctest bubble, so that retries, sleeps of
-// a day and deadlines take no time.
+// a year and deadlines take no time.
 //
 //	e := weavertest.New(t, Charge.Handler(charge))
 //	receipt := weavertest.Run(t, e, Charge, Order{ID: 7})
 //	receipt = weavertest.Replay(t, e, Charge, Order{ID: 8}) // killed after every step
 //	weavertest.RequireEnqueued(t, e, Mail, func(to string) bool { return to == "ops" })
 //
-// Run and Replay make a bubble of their own, unless the test is in one
-// already. Inside a bubble nothing may wait for the world outside: give
-// handlers fakes of their network services.
+// What happens to a task on its way is tested between calls: RunUntilIdle and
+// Advance run what is due now or within some time, the environment's client
+// does what a person would do then, and Continue runs the task to its end.
+//
+//	h, err := Charge.Enqueue(ctx, e, Order{ID: 9})
+//	weavertest.Advance(t, e, 10*24*time.Hour)
+//	err = e.Cancel(ctx, h.ID())
+//	_, err = weavertest.ContinueErr(t, e, Charge, h.ID())
+//
+// Handlers run during calls of this package only. Each call makes a bubble of
+// its own, unless the test is in one already. An environment has one time,
+// which goes on from call to call and never goes back: outside of bubbles its
+// client works at that time, too, which [Env.Now] returns. Inside a bubble
+// nothing may wait for the world outside: give handlers fakes of their network
+// services.
 package weavertest
 
 import (
-	"context"
 	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/goweaver/weaver"
@@ -30,7 +40,7 @@ type Env struct {
 	*weaver.Client
 	db    *sqlite.DB
 	cfg   weaver.Config
-	clock time.Time // where the last bubble stopped
+	clock clock
 }
 
 // New returns an empty environment with these handlers; it ends with the test.
@@ -40,7 +50,9 @@ func New(t testing.TB, handlers ...weaver.Handler) *Env {
 }
 
 // NewConfig is New with everything a Config can say. Without a Logger,
-// warnings go to the test's log.
+// warnings go to the test's log. Without a Lease it is a year: a handler that is
+// at work for a year of fake time renews it three times and not three million
+// times.
 func NewConfig(t testing.TB, cfg weaver.Config) *Env {
 	t.Helper()
 	ctx := t.Context()
@@ -60,15 +72,23 @@ func NewConfig(t testing.TB, cfg weaver.Config) *Env {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(logWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
-	client, err := weaver.NewClient(db, weaver.ClientConfig{Namespace: cfg.Namespace, InlineLimit: cfg.InlineLimit, Logger: cfg.Logger})
+	e := &Env{db: db, cfg: cfg}
+	e.clock.test, _ = t.(*testing.T)
+	e.Client, err = weaver.NewClient(clientStore{db, e}, weaver.ClientConfig{Namespace: cfg.Namespace, InlineLimit: cfg.InlineLimit, Logger: cfg.Logger})
 	if err != nil {
 		t.Fatalf("weavertest: %v", err)
 	}
 	if _, err := weaver.New(db, cfg); err != nil {
 		t.Fatalf("weavertest: %v", err)
 	}
-	return &Env{Client: client, db: db, cfg: cfg}
+	if e.cfg.Lease == 0 {
+		e.cfg.Lease = longLease
+	}
+	return e
 }
+
+// longLease is the lease of an Env whose Config names none.
+const longLease = 365 * 24 * time.Hour
 
 type logWriter struct{ t testing.TB }
 
@@ -80,86 +100,6 @@ func (w logWriter) Write(p []byte) (int, error) {
 
 // DB returns the store, for example for tables of the test's own (DB().DB()).
 func (e *Env) DB() *sqlite.DB { return e.db }
-
-// Run enqueues a task, runs everything that is due until the task has ended,
-// and returns its output. Time passes as needed. The test fails when the task
-// fails, is cancelled, or blocks.
-func Run[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In, opts ...weaver.EnqueueOption) Out {
-	t.Helper()
-	out, err := RunErr(t, e, typ, in, opts...)
-	if err != nil {
-		t.Fatalf("weavertest: %v", err)
-	}
-	return out
-}
-
-// RunErr is Run for tasks that are expected to fail: it returns what the
-// handle's Wait returned, a *weaver.TaskError or an error that is
-// weaver.ErrBlocked.
-func RunErr[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In, opts ...weaver.EnqueueOption) (Out, error) {
-	t.Helper()
-	var out Out
-	var err error
-	e.bubble(t, func(t *testing.T) {
-		var h *weaver.Handle[Out]
-		if h, err = typ.Enqueue(t.Context(), e, in, opts...); err != nil {
-			return
-		}
-		stop := e.start(t, e.db)
-		out, err = h.Wait(t.Context())
-		if runErr := stop(); runErr != nil {
-			t.Errorf("weavertest: the engine: %v", runErr)
-		}
-	})
-	return out, err
-}
-
-// start runs an engine on a store until stop is called.
-func (e *Env) start(t *testing.T, s weaver.Store) (stop func() error) {
-	t.Helper()
-	eng, err := weaver.New(s, e.cfg)
-	if err != nil {
-		t.Fatalf("weavertest: %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- eng.Run(ctx) }()
-	return func() error {
-		cancel()
-		return <-done
-	}
-}
-
-// bubble runs f where time is fake. A bubble of ours begins where the last
-// one stopped, or at the present, so that time never goes back for the store.
-func (e *Env) bubble(t *testing.T, f func(t *testing.T)) {
-	t.Helper()
-	if inBubble() {
-		f(t)
-		return
-	}
-	begin := time.Now()
-	if e.clock.After(begin) {
-		begin = e.clock
-	}
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(begin))
-		f(t)
-		e.clock = time.Now()
-	})
-}
-
-// inBubble reports whether the caller is in a bubble already: Wait panics
-// outside.
-func inBubble() (in bool) {
-	defer func() {
-		if recover() != nil {
-			in = false
-		}
-	}()
-	synctest.Wait()
-	return true
-}
 
 // RequireEnqueued fails the test unless a task of the type whose input
 // matches was enqueued, in whatever state it is now. It returns the matching

@@ -1,0 +1,187 @@
+package weavertest
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite"
+)
+
+// clock is the time of an environment. It is that of the bubble that uses the
+// store, and goes on in the next one.
+type clock struct {
+	test *testing.T // whose bubbles the client's calls make; nil: a benchmark, they make none
+	turn sync.Mutex // held by the bubble that uses the store: what it leaves there belongs to no other
+
+	mu   sync.Mutex
+	last time.Time // when the store was last used in a bubble
+}
+
+// now returns the time at which the store is used next.
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if c.last.After(now) {
+		return c.last
+	}
+	return now
+}
+
+// use runs f, in a bubble, not before the store was last used.
+func (c *clock) use(begin time.Time, f func()) {
+	time.Sleep(time.Until(begin))
+	f()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); now.After(c.last) {
+		c.last = now
+	}
+}
+
+// bubble runs f where time is fake: in the caller's bubble, or else in one of
+// its own, which begins where the last one stopped, or at the present. f fails
+// no test: the failure would name no line of the test.
+func (c *clock) bubble(t *testing.T, f func(t *testing.T)) {
+	begin := c.now()
+	own := inOwnBubble(t, func(t *testing.T) {
+		c.turn.Lock()
+		defer c.turn.Unlock()
+		if c.now().After(begin) { // the store was used while this waited for its turn
+			begin = c.now()
+		}
+		// Whole microseconds, which stores keep: nothing is due between two of them.
+		begin = begin.Add(time.Microsecond - 1).Truncate(time.Microsecond)
+		c.use(begin, func() { f(t) })
+	})
+	if !own {
+		c.use(begin, func() { f(t) })
+	}
+}
+
+// inOwnBubble runs f in a bubble, unless the caller is in one: then it reports
+// false.
+func inOwnBubble(t *testing.T, f func(t *testing.T)) (ran bool) {
+	defer func() {
+		if ran {
+			return
+		}
+		if p := recover(); p != nil {
+			if text, ok := p.(string); !ok || !strings.Contains(text, "within a synctest bubble") {
+				panic(p)
+			}
+		}
+	}()
+	synctest.Test(t, func(t *testing.T) {
+		ran = true
+		f(t)
+	})
+	return ran
+}
+
+// at runs f, which uses the store with ctx, at the environment's time.
+func (c *clock) at(ctx context.Context, f func()) {
+	// Makes the channel here: made in a bubble it would belong to that bubble.
+	ctx.Done()
+	if c.test == nil || c.test.Context().Err() != nil { // in its clean-up a test may open no bubble
+		f()
+		return
+	}
+	c.bubble(c.test, func(*testing.T) { f() })
+}
+
+// Now returns the environment's time: in a bubble the bubble's, outside the
+// time at which the client works and at which the next call of this package
+// begins. It is the present until time was advanced past that.
+func (e *Env) Now() time.Time { return e.clock.now() }
+
+// EnqueueTasks implements weaver.Enqueuer, at the environment's time.
+func (e *Env) EnqueueTasks(ctx context.Context, drafts ...weaver.Draft) (got []weaver.Enqueued, err error) {
+	e.clock.at(ctx, func() { got, err = e.Client.EnqueueTasks(ctx, drafts...) })
+	return got, err
+}
+
+// Submit is weaver.Client.Submit, at the environment's time.
+func (e *Env) Submit(ctx context.Context, j *weaver.Job) (h *weaver.JobHandle, err error) {
+	e.clock.at(ctx, func() { h, err = e.Client.Submit(ctx, j) })
+	return h, err
+}
+
+// clientStore is the store as the environment's client uses it: at the
+// environment's time.
+type clientStore struct {
+	*sqlite.DB
+	env *Env
+}
+
+// at calls the store at the environment's time.
+func at[R any](ctx context.Context, s clientStore, call func() (R, error)) (res R, err error) {
+	s.env.clock.at(ctx, func() { res, err = call() })
+	return res, err
+}
+
+// Enqueue implements store.Producer.
+func (s clientStore) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.Submission) ([]store.Enqueued, error) {
+	if tx != nil {
+		if own, ok := tx.Handle().(*sql.Tx); ok && own != nil {
+			// Makes the channel of the transaction's context here, as at does that
+			// of ctx. An error comes again below.
+			_ = own.QueryRowContext(context.WithoutCancel(ctx), "SELECT 1").Scan(new(int))
+		}
+	}
+	return at(ctx, s, func() ([]store.Enqueued, error) { return s.DB.Enqueue(ctx, ns, tx, sub) })
+}
+
+// Operate implements store.Producer.
+func (s clientStore) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
+	return at(ctx, s, func() ([]store.CommandResult, error) { return s.DB.Operate(ctx, ns, cmds...) })
+}
+
+// Tasks implements store.Reader.
+func (s clientStore) Tasks(ctx context.Context, ns string, ids ...weaver.TaskID) ([]weaver.TaskInfo, error) {
+	return at(ctx, s, func() ([]weaver.TaskInfo, error) { return s.DB.Tasks(ctx, ns, ids...) })
+}
+
+// List implements store.Reader.
+func (s clientStore) List(ctx context.Context, ns string, f store.Filter) (list []weaver.TaskInfo, next string, err error) {
+	s.env.clock.at(ctx, func() { list, next, err = s.DB.List(ctx, ns, f) })
+	return list, next, err
+}
+
+// History implements store.Reader.
+func (s clientStore) History(ctx context.Context, ns string, id weaver.TaskID) (store.History, error) {
+	return at(ctx, s, func() (store.History, error) { return s.DB.History(ctx, ns, id) })
+}
+
+// Needs implements store.Reader.
+func (s clientStore) Needs(ctx context.Context, ns string, id weaver.TaskID) ([]store.Need, error) {
+	return at(ctx, s, func() ([]store.Need, error) { return s.DB.Needs(ctx, ns, id) })
+}
+
+// Job implements store.Reader.
+func (s clientStore) Job(ctx context.Context, ns string, id weaver.JobID) (weaver.JobInfo, error) {
+	return at(ctx, s, func() (weaver.JobInfo, error) { return s.DB.Job(ctx, ns, id) })
+}
+
+// Jobs implements store.Reader.
+func (s clientStore) Jobs(ctx context.Context, ns string, f store.JobFilter) (list []weaver.JobInfo, next string, err error) {
+	s.env.clock.at(ctx, func() { list, next, err = s.DB.Jobs(ctx, ns, f) })
+	return list, next, err
+}
+
+// Queues implements store.Reader.
+func (s clientStore) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
+	return at(ctx, s, func() ([]store.Queue, error) { return s.DB.Queues(ctx, ns) })
+}
+
+// Snapshot implements store.Reader.
+func (s clientStore) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
+	return at(ctx, s, func() (*store.Snapshot, error) { return s.DB.Snapshot(ctx, ns) })
+}
