@@ -72,12 +72,11 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 			panic(p) // the user's: the attempt reports it
 		}
 	}()
-	var lost error
 	err = db.inTx(ctx, ns, Tx(sqlTx), func(t *tx) (err error) {
-		lost, err = t.lost(&rec.Lease)
+		got.Err, err = t.lost(&rec.Lease)
 		return err
 	})
-	if err = cmp.Or(err, lost); err != nil {
+	if err = cmp.Or(err, got.Err); err != nil {
 		return got, err
 	}
 	value, err := fn(ctx, Tx(sqlTx))
