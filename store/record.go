@@ -29,7 +29,8 @@ type RecordResult struct {
 // the transaction that records it.
 type StepTxer interface {
 	// StepTx begins a transaction, runs fn with it, then guards and records
-	// rec with the value that fn returned, and commits (R10). fn may pass tx to
+	// rec with the value that fn returned, and commits (R10). A lease that is lost
+	// before fn runs, while it waits for the writer, runs nothing. fn may pass tx to
 	// Enqueue. An error of fn rolls back and is returned as it is. Other
 	// errors: those of Record, ErrStepTxTooLong, and ErrStepTxEnded when fn ended
 	// the transaction itself, of which nothing is kept then.

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -44,6 +45,10 @@ func (s *Store) StepTx(ctx context.Context, ns string, rec store.Record, limit t
 	}
 	if rec.Step == nil {
 		return store.RecordResult{}, fmt.Errorf("step transaction for task %s: there is no step to record", rec.Lease.Task)
+	}
+	var lost error
+	if err := s.do(ctx, ns, func(o *op) { _, lost = o.guard(rec.Lease) }); err != nil || lost != nil {
+		return store.RecordResult{Err: lost}, cmp.Or(err, lost)
 	}
 	inner, cancel := ctx, context.CancelFunc(func() {})
 	if limit > 0 {

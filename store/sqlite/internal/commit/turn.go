@@ -23,6 +23,7 @@ func (w *Writer) Turn(ctx context.Context, h *Holder) (giveBack func(), err erro
 // HeldError says that a transaction of this program kept the turn for long.
 type HeldError struct{ Holder string }
 
+// Error names the transaction, its age, and the line that began it.
 func (e *HeldError) Error() string { return "an open transaction of the caller writes: " + e.Holder }
 
 // turns is the queue of those in this process that want to write: the leader
