@@ -77,8 +77,8 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 		lost, err = t.lost(&rec.Lease)
 		return err
 	})
-	if err = cmp.Or(err, lost); err != nil {
-		return got, err
+	if got.Err = lost; cmp.Or(err, lost) != nil {
+		return got, cmp.Or(err, lost)
 	}
 	value, err := fn(ctx, Tx(sqlTx))
 	if ended := guard.end(err); ended != nil {
