@@ -2,6 +2,8 @@ package weaver_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,6 +56,31 @@ func TestBlocked(t *testing.T) {
 		blocks(fx, h)
 		fx.must(fx.client.Unblock(fx.Context(), h.ID(), approval{By: "bob"}))
 		equal(fx, "output", result(fx, h), "bob")
+	})
+
+	subtest(t, "is no failure: it does not count against MaxAttempts", func(fx *fixture) {
+		failed := false
+		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			switch no := weaver.Current(ctx).AttemptNo; {
+			case no <= 3:
+				return "", weaver.Blocked("not yet")
+			case !failed:
+				failed = true
+				return "", errors.New("the first failure, of two attempts")
+			}
+			return "done", nil
+		}))
+		h := enqueue(fx, typ, "")
+		for range 3 {
+			blocks(fx, h)
+			equal(fx, "attempts that count", fx.get(h.ID()).AttemptCount, 0)
+			fx.must(fx.client.Unblock(fx.Context(), h.ID(), nil))
+		}
+		equal(fx, "output", result(fx, h), "done")
+		equal(fx, "attempts that count", fx.get(h.ID()).AttemptCount, 2)
+		d := fx.history(h.ID()).Decisions
+		equal(fx, "attempts that the block counted", fmt.Sprint(d[2].Reason.Evidence["attempt_count"]), "0")
+		equal(fx, "attempts that the failure counted", fmt.Sprint(d[3].Reason.Evidence["attempt_count"]), "1")
 	})
 
 	subtest(t, "an input that does not decode blocks again", func(fx *fixture) {

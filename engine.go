@@ -313,6 +313,10 @@ func Current(ctx context.Context) CurrentInfo {
 // at most every 200 ms, and survives restarts. Its errors are those of a step,
 // but for store errors: a report that cannot be written now is written with the
 // next one, or with the end of the attempt.
+//
+// It does not go back in a replay: what a handler reports again on its way
+// through recorded steps is left out, and so is less than an earlier attempt
+// reported, until as much or another total is reported.
 func Progress(ctx context.Context, current, total float64, message ...string) error {
 	a, err := engine.From(ctx)
 	if err != nil {

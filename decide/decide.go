@@ -72,7 +72,10 @@ const (
 
 // Decide implements Decider.
 func (Default) Decide(in Input) Decision {
-	done := in.Task.AttemptCount + 1
+	done := in.Task.AttemptCount
+	if task.Counts(in.Outcome, in.Error.Kind) {
+		done++
+	}
 	reason := task.Reason{
 		Policy:  policy,
 		Version: policyVersion,

@@ -112,11 +112,11 @@ const (
 )
 
 // Counts reports whether an attempt that ended so counts against MaxAttempts.
-// Suspended, released, lost, decode-failed attempts and errors of the engine
-// itself do not.
+// Suspended, blocked, released, lost, decode-failed attempts and errors of the
+// engine itself do not.
 func Counts(o Outcome, kind ErrorKind) bool {
 	switch o {
-	case OutcomeSuccess, OutcomeFailure, OutcomeBlocked, OutcomeCancelled:
+	case OutcomeSuccess, OutcomeFailure, OutcomeCancelled:
 		return kind != KindInternal
 	}
 	return false

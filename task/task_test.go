@@ -223,8 +223,8 @@ func TestJobState(t *testing.T) {
 }
 
 func TestCounts(t *testing.T) {
-	counting := []task.Outcome{task.OutcomeSuccess, task.OutcomeFailure, task.OutcomeBlocked, task.OutcomeCancelled}
-	free := []task.Outcome{task.OutcomeSuspended, task.OutcomeReleased, task.OutcomeLeaseLost, task.OutcomeDecodeFailed}
+	counting := []task.Outcome{task.OutcomeSuccess, task.OutcomeFailure, task.OutcomeCancelled}
+	free := []task.Outcome{task.OutcomeBlocked, task.OutcomeDecompose, task.OutcomeAddDependency, task.OutcomeSuspended, task.OutcomeReleased, task.OutcomeLeaseLost, task.OutcomeDecodeFailed}
 	for _, o := range counting {
 		if !task.Counts(o, task.KindHandler) || task.Counts(o, task.KindInternal) {
 			t.Errorf("%s counts wrongly", o)

@@ -88,6 +88,7 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 	if len(c.Steps) > 0 {
 		a.journal = make(map[string]*entry, len(c.Steps))
 	}
+	onRecord := 0
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		known := a.journal[s.Name]
@@ -97,9 +98,11 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 		}
 		if s.State == task.StepCompleted {
 			known.done = s
+			onRecord++
 		}
 		a.nextIndex = max(a.nextIndex, s.Index+1)
 	}
+	a.progress.replays(onRecord, c.Task.Progress)
 	a.ctx, a.cancel = context.WithCancelCause(context.WithValue(e.work, attemptKey{}, a))
 	if c.TimeLeft > 0 {
 		var stop context.CancelFunc

@@ -24,8 +24,47 @@ type progress struct {
 	written time.Time
 	timer   *time.Timer // writes latest when the handler reports no more
 
+	// floor is what earlier attempts reported, until this one reported as much;
+	// nil when none of their steps is replayed, or none reported.
+	floor *task.Progress
+	// ahead counts the steps on record that this attempt has not reached: while
+	// there are any its code repeats what was reported already.
+	ahead int
+
 	// flushing is held while a report is written and its event emitted.
 	flushing sync.Mutex
+}
+
+// replays notes what an attempt begins with: how many steps are on record, and
+// the last report.
+func (p *progress) replays(steps int, last *task.Progress) {
+	if p.ahead = steps; steps > 0 {
+		p.floor = last
+	}
+}
+
+// reached notes that the attempt came to a step. One that is not on record lies
+// beyond all that are, or they go by other names now.
+func (p *progress) reached(onRecord bool) {
+	if onRecord {
+		p.ahead--
+	} else {
+		p.ahead = 0
+	}
+}
+
+// repeats reports whether a report only says again what an earlier attempt said,
+// or less: progress does not go back in a replay. A report of another total is
+// one of another phase.
+func (p *progress) repeats(report *task.Progress) bool {
+	if p.floor == nil {
+		return false
+	}
+	if p.ahead > 0 || report.Total == p.floor.Total && report.Current < p.floor.Current {
+		return true
+	}
+	p.floor = nil
+	return false
 }
 
 // take returns the unwritten report and forgets it.
@@ -57,6 +96,10 @@ func (a *Attempt) Progress(ctx context.Context, p task.Progress) error {
 	if err := a.checkValidity(ctx); err != nil {
 		a.mu.Unlock()
 		return err
+	}
+	if a.progress.repeats(&p) {
+		a.mu.Unlock()
+		return nil
 	}
 	a.progress.latest = &p
 	due := progressEvery - time.Since(a.progress.written)

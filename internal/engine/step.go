@@ -85,6 +85,7 @@ func (a *Attempt) enter(ctx context.Context, name string) (done *task.Step, inde
 		return nil, 0, err
 	}
 	known.used = true
+	a.progress.reached(known.done != nil)
 	if known.done != nil {
 		return known.done, known.index, nil
 	}

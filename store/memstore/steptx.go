@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -46,9 +45,8 @@ func (s *Store) StepTx(ctx context.Context, ns string, rec store.Record, limit t
 	if rec.Step == nil {
 		return store.RecordResult{}, fmt.Errorf("step transaction for task %s: there is no step to record", rec.Lease.Task)
 	}
-	var lost error
-	if err := s.do(ctx, ns, func(o *op) { _, lost = o.guard(rec.Lease) }); err != nil || lost != nil {
-		return store.RecordResult{Err: lost}, cmp.Or(err, lost)
+	if err := s.holds(ns, rec.Lease); err != nil {
+		return store.RecordResult{Err: err}, err
 	}
 	inner, cancel := ctx, context.CancelFunc(func() {})
 	if limit > 0 {
@@ -70,6 +68,14 @@ func (s *Store) StepTx(ctx context.Context, ns string, rec store.Record, limit t
 	step.Value = value
 	rec.Step = &step
 	return s.commit(ctx, ns, rec, subs)
+}
+
+// holds returns why a lease is lost; nil: it is not.
+func (s *Store) holds(ns string, l task.Lease) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := newOp(s.space(ns), s.dead, store.Now()).guard(l)
+	return err
 }
 
 // commit records the step of a transaction, stores what it enqueued, and notifies the

@@ -92,6 +92,19 @@ var finishCases = []testCase{
 		e.finish(retry(e.a.take(id), 0))
 		e.equal("InternalCount after a handler's error", e.task(id).InternalCount, 0)
 	}},
+	{"a blocked attempt counts for nothing, however often", func(e *env) {
+		id := e.one(attempts(2))
+		asks := decided(task.OutcomeBlocked, task.KindHandler, task.DecideBlock, 0)
+		for n := 1; n <= 4; n++ {
+			e.finish(asks(e.a.take(id)))
+			t := e.task(id)
+			e.equal("AttemptCount and AttemptNo", [2]int{t.AttemptCount, t.AttemptNo}, [2]int{0, n})
+			e.operate(unblockOf(id, `"go on"`))
+		}
+		e.finish(retry(e.a.take(id), 0))
+		e.finish(asks(e.a.take(id)))
+		e.equal("AttemptCount after a failure and a block", e.task(id).AttemptCount, 1)
+	}},
 	{"a released task is ready at once under a new epoch", func(e *env) {
 		id := e.one()
 		c := e.a.take(id)
