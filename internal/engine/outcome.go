@@ -149,16 +149,21 @@ func (e *env) askDecider(in decide.Input) (dec decide.Decision) {
 
 // taskError is what is recorded of an error.
 func (a *Attempt) taskError(err error) *task.Error {
-	te := &task.Error{Kind: kindOf(err), Message: sanitize(err.Error()), Stack: stackOf(err)}
+	return &task.Error{Kind: kindOf(err), Message: sanitize(err.Error()), Step: stepOf(err), Stack: stackOf(err)}
+}
+
+// stepOf returns the name of the step that err came out of, or "".
+func stepOf(err error) string {
 	var se *task.StepError
-	var ke *KindError
-	switch {
-	case errors.As(err, &se):
-		te.Step = se.Step
-	case errors.As(err, &ke):
-		te.Step = ke.Step
+	if errors.As(err, &se) {
+		return se.Step
 	}
-	return te
+	for ke := (*KindError)(nil); errors.As(err, &ke); err = ke.Err { // a timeout is around what the step returned
+		if ke.Step != "" {
+			return ke.Step
+		}
+	}
+	return ""
 }
 
 // kindOf classifies an error that a handler or a step returned.
