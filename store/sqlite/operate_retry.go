@@ -9,14 +9,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-const (
-	sqlDependents = `
-SELECT task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
+var sqlDependents = `
+SELECT ` + dependentEdges.List() + ` FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
 WHERE namespace = ?1 AND depends_on_task_id = ?2 ORDER BY task_id`
 
-	sqlReviveJob = `
+const sqlReviveJob = `
 UPDATE weaver_jobs SET cancel_requested = 0, cancel_by = NULL, cancel_reason = NULL WHERE namespace = ?1 AND job_id = ?2`
-)
 
 // retry revives a failed or cancelled task and those that ended because of it.
 func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
@@ -45,33 +43,70 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 }
 
 // reviveDependents brings back what ended because of a revived task, to the last
-// of them. A dependent with several such needs is looked at again with each of
-// them, so the last one brings it back.
+// of them, and has what has not started wait for it again. A dependent with
+// several such needs is looked at again with each of them, so the last one brings
+// it back.
 func (o *operation) reviveDependents(id task.ID) error {
 	for revived := []task.ID{id}; len(revived) > 0; revived = revived[1:] {
-		ids, err := ids(o.tx.stmt(sqlDependents).Text(1, o.tx.ns).ID(2, &revived[0]))
+		edges, err := dependentEdges.All(o.tx.stmt(sqlDependents).Text(1, o.tx.ns).ID(2, &revived[0]))
 		if err != nil {
 			return err
 		}
-		for i := range ids {
-			row, err := o.moves.taskRow(&ids[i])
+		for i := range edges {
+			came, err := o.reviveDependent(&edges[i], &revived[0])
 			if err != nil {
 				return err
 			}
-			needs, err := o.tx.retryNeeds(&ids[i])
-			if err != nil {
-				return err
+			if came {
+				revived = append(revived, edges[i].Task)
 			}
-			if row == nil || !rules.RevivesDependent(row.contribution.State, row.contribution.Kind, needs) {
-				continue
-			}
-			if _, err := o.revive(row, needs); err != nil {
-				return err
-			}
-			revived = append(revived, row.id)
 		}
 	}
 	return nil
+}
+
+// reviveDependent reports whether a dependent of a revived task came back.
+func (o *operation) reviveDependent(e *store.EdgeRow, need *task.ID) (came bool, err error) {
+	row, err := o.moves.taskRow(&e.Task)
+	if err != nil || row == nil {
+		return false, err
+	}
+	c := row.contribution
+	if e.Done && rules.ReopensEdge(c.State, c.Waiting, row.attemptNo) {
+		return false, o.reopen(row, need)
+	}
+	if !c.State.Terminal() {
+		return false, nil
+	}
+	needs, err := o.tx.retryNeeds(&row.id)
+	if err != nil || !rules.RevivesDependent(c.State, c.Kind, needs) {
+		return false, err
+	}
+	_, err = o.revive(row, needs)
+	return err == nil, err
+}
+
+const sqlReopen = `
+UPDATE weaver_tasks SET state = 'pending', waiting_reason = 'deps', remaining_deps = remaining_deps + 1, updated_at = ?3
+WHERE namespace = ?1 AND task_id = ?2`
+
+// reopen has a dependent wait for the end of a need that was retried.
+func (o *operation) reopen(row *taskRow, need *task.ID) error {
+	t := o.tx
+	if err := o.moves.unschedule(row); err != nil {
+		return err
+	}
+	if err := t.stmt(sqlSetEdge).Text(1, t.ns).ID(2, &row.id).ID(3, need).Bool(4, false).Run(); err != nil {
+		return err
+	}
+	o.moves.pending.Count(row.job, row.contribution, propagate.Contribution{State: task.Pending, Waiting: task.WaitDeps})
+	return t.stmt(sqlReopen).Text(1, t.ns).ID(2, &row.id).Int(3, t.mic).Run()
+}
+
+// dependentEdges are the columns of sqlDependents.
+var dependentEdges = conn.Columns[store.EdgeRow]{
+	conn.Col("task_id", func(e *store.EdgeRow, r *conn.Row, i int) { e.Task = r.ID(i) }),
+	conn.Col("done", func(e *store.EdgeRow, r *conn.Row, i int) { e.Done = r.Bool(i) }),
 }
 
 var retryNeedColumns = conn.Columns[rules.RetryNeed]{
@@ -81,6 +116,7 @@ var retryNeedColumns = conn.Columns[rules.RetryNeed]{
 		r.Options(i, &t)
 		n.Name = rules.TaskName(t.Node, n.Need)
 	}),
+	conn.Col("d.kind", func(n *rules.RetryNeed, r *conn.Row, i int) { n.Kind = task.EdgeKind(r.Name(i)) }),
 	conn.Col("n.state", func(n *rules.RetryNeed, r *conn.Row, i int) { n.State = task.State(r.Name(i)) }),
 }
 
