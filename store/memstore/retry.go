@@ -65,6 +65,7 @@ func (o *op) revive(r *row) {
 	r.AttemptCount, r.CrashCount, r.QuarantineLosses, r.InternalCount, r.RepairCount = 0, 0, 0, 0, 0
 	r.CancelRequested, r.CancelKind, r.CancelBy, r.CancelReason = false, task.KindNone, "", ""
 	r.FinishedAt, r.ReadyAt, r.DeadlineAt = time.Time{}, time.Time{}, v.Deadline
+	o.watch(r)
 	r.Epoch++
 	r.RemainingDeps = v.Open
 	for i, e := range o.needs[r.ID] {
