@@ -8,8 +8,12 @@ import (
 )
 
 // needs checks a task's edges (I7). The count of open needs means nothing any
-// more once a task has ended: a retry counts them anew.
+// more once a task has ended: a retry counts them anew. An edge is done exactly
+// if its need has ended, except that a need may be retried after the task has
+// started.
 func (c *checker) needs(t *task.Task) {
+	waits := t.State == task.Pending && t.Waiting == task.WaitDeps
+	startable := t.AttemptNo == 0 && (t.State == task.Pending || t.State == task.Ready)
 	open := 0
 	for _, e := range c.edgesOf[t.ID] {
 		need, ok := c.byID[e.Needs]
@@ -18,12 +22,13 @@ func (c *checker) needs(t *task.Task) {
 			c.task("I7", t, "needs task %s, which does not exist", e.Needs)
 		case !e.Done && need.State.Terminal() && !c.pending[ChoreRow{Kind: ChoreEdges, Subject: e.Needs.String()}]:
 			c.task("I7", t, "its edge to task %s, which ended %s, is not done", e.Needs, need.State)
+		case e.Done && !need.State.Terminal() && (waits || startable):
+			c.task("I7", t, "its edge to task %s, which is %s and has not ended, is done", e.Needs, need.State)
 		}
 		if !e.Done {
 			open++
 		}
 	}
-	waits := t.State == task.Pending && t.Waiting == task.WaitDeps
 	switch {
 	case !t.State.Terminal() && t.RemainingDeps != open:
 		c.task("I7", t, "has remaining_deps %d with %d open needs", t.RemainingDeps, open)

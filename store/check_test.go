@@ -149,8 +149,16 @@ func TestCheckFinds(t *testing.T) {
 		{"a step of an unknown task", "I6", id(99), "a step is of task", func(s *store.Snapshot) { s.Steps[0].TaskID = id(99) }},
 
 		{"a miscounted need", "I7", id(third), "remaining_deps 2 with 1 open", func(s *store.Snapshot) { s.Tasks[third].RemainingDeps = 2 }},
+		{"an edge that is done to a task that runs", "I7", id(third), "has not ended, is done", func(s *store.Snapshot) {
+			s.Edges = append(s.Edges, store.EdgeRow{Task: id(third), Needs: id(runs), Kind: task.OnDone, Done: true})
+		}},
+		{"a task could start before its need", "I7", id(ready), "has not ended, is done", func(s *store.Snapshot) {
+			s.Edges = append(s.Edges, store.EdgeRow{Task: id(ready), Needs: id(runs), Kind: task.OnFailed, Done: true})
+		}},
 		{"an edge to what ended", "I7", id(skipped), "ended succeeded, is not done", func(s *store.Snapshot) { s.Edges[2].Done = false }},
-		{"a wait for nothing", "I7", id(third), "all decided", func(s *store.Snapshot) { s.Edges[1].Done, s.Tasks[third].RemainingDeps = true, 0 }},
+		{"a wait for nothing", "I7", id(third), "all decided", func(s *store.Snapshot) {
+			s.Edges[1].Needs, s.Edges[1].Done, s.Tasks[third].RemainingDeps = id(ended), true, 0
+		}},
 		{"a blocked task with an open need", "I7", id(stuck), "1 open needs", func(s *store.Snapshot) { needs(s, stuck, second) }},
 		{"a ready task with an open need", "I7", id(ready), "1 open needs", func(s *store.Snapshot) { needs(s, ready, second) }},
 		{"a running task with an open need", "I7", id(runs), "1 open needs", func(s *store.Snapshot) { needs(s, runs, second) }},
@@ -240,6 +248,19 @@ func TestCheckFindsInKeysAndJobs(t *testing.T) {
 			c.break_(s)
 			expect(t, store.Check(s), c.invariant, c.of, c.text)
 		})
+	}
+}
+
+// A need that is retried runs beside what started after its first end.
+func TestCheckAllowsWhatStartedBeforeItsNeedWasRetried(t *testing.T) {
+	t.Parallel()
+	s := sound()
+	s.Tasks[later].AttemptNo = 1
+	for _, n := range []int{runs, stuck, ended, later} {
+		s.Edges = append(s.Edges, store.EdgeRow{Task: id(n), Needs: id(second), Kind: task.OnDone, Done: true})
+	}
+	if got := store.Check(s); len(got) != 0 {
+		t.Errorf("Check found %v", got)
 	}
 }
 

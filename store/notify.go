@@ -1,6 +1,8 @@
 package store
 
 import (
+	"time"
+
 	"github.com/goweaver/weaver/task"
 )
 
@@ -16,10 +18,18 @@ type Notifier interface {
 
 // Notice names what may have changed.
 type Notice struct {
-	Due      bool      // dispatch rows that are due, or are due earlier than before
-	Tasks    []task.ID // tasks that ended or blocked
-	Jobs     []task.ID // jobs whose state may have changed
-	Cancels  []task.ID // running tasks that were asked to cancel or lost their lease
-	Chores   bool      // work was left to reapers (ChoreRow)
-	External bool      // another process or a caller's own transaction wrote: anything may have changed
+	Due      bool          // dispatch rows that are due, or are due earlier than before
+	Tasks    []task.ID     // tasks that ended or blocked
+	Jobs     []task.ID     // jobs whose state may have changed
+	Cancels  []task.ID     // running tasks that were asked to cancel or lost their lease
+	Deadline time.Duration // so long after the notice a deadline passes that was set, of several the soonest; 0: none was set
+	Chores   bool          // work was left to reapers (ChoreRow)
+	External bool          // another process or a caller's own transaction wrote: anything may have changed
+}
+
+// DeadlineIn notes that a deadline was set, and how long it is away.
+func (n *Notice) DeadlineIn(d time.Duration) {
+	if d = max(d, 1); n.Deadline == 0 || d < n.Deadline {
+		n.Deadline = d
+	}
 }

@@ -35,8 +35,11 @@ type (
 	}
 	// RetryTask revives a failed or cancelled task: attempt_count, crash_count
 	// and repair_count go to 0, the epoch rises, attempt_no and the completed
-	// steps stay, its job and the dependents that ended dependency_failed
-	// revive with it. Any other state: ErrState.
+	// steps stay, its job and the dependents that ended dependency_failed or
+	// not_needed because of it revive with it. A dependent that has not started
+	// yet, because it waits for the end or the failure of its needs, waits for
+	// the task's next end; one that has started stays as it is. ErrState in any
+	// other state, or when the task has a need for which it could not run.
 	RetryTask struct {
 		Audit
 		Seen

@@ -16,11 +16,12 @@ type ReapRequest struct {
 
 // ReapResult is what a reap did.
 type ReapResult struct {
-	Reaped    []Reaped
-	Expired   []task.ID     // ended or asked to end by their deadline
-	Next      time.Duration // until the next lease or deadline can expire, or, warming up, until the asker can be eligible; <0: none known
-	Chores    bool          // work that earlier operations left is not done yet: call again
-	WarmingUp bool          // expired leases were left alone: the asker is not eligible to reap them yet
+	Reaped       []Reaped
+	Expired      []task.ID     // ended or asked to end by their deadline
+	Next         time.Duration // until the next lease or deadline can expire, or, warming up, until the asker can be eligible; <0: none known
+	NextDeadline time.Duration // until the next deadline passes; 1ns: one has passed, beyond Limit; 0: none known
+	Chores       bool          // work that earlier operations left is not done yet: call again
+	WarmingUp    bool          // expired leases were left alone: the asker is not eligible to reap them yet
 }
 
 // Reaped is one lease that was taken away.

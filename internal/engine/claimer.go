@@ -69,7 +69,7 @@ func (c *claimer) run(ctx context.Context) error {
 		case res.Next == 0:
 			// Due, but not for this claim: it needs a free slot of its queue, or
 			// the reaper, because its deadline passed.
-			c.reaper.wake.Set()
+			c.reaper.changed(c.Poll)
 			wait(ctx, c.Poll, c.wake)
 			continue
 		case c.untilIdle && idle:

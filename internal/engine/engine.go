@@ -189,15 +189,14 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 		stopNotices, complete := n.Notify(e.cfg.Namespace, func(n store.Notice) {
 			if n.Due || n.External {
 				due.Set()
-				reaper.wake.Set()
 			}
-			if n.Chores {
-				reaper.leaveChores()
-			}
+			reaper.notify(&n)
 			heartbeater.notify(len(n.Cancels) > 0 && env.slots.runsAny(n.Cancels), n.External)
 		})
 		defer stopNotices()
 		env.complete = complete
+	} else {
+		env.unnoticed = true
 	}
 
 	if untilIdle {

@@ -14,12 +14,13 @@ import (
 // them starts; after that only the slots change, which have their own mutex.
 type env struct {
 	Config
-	worker   store.WorkerID
-	name     string
-	origin   time.Time       // the monotonic clock's zero for offsets that are kept in atomics
-	work     context.Context // of handlers and of calls that a drain must not cut short; it ends at the hard stop
-	complete bool            // the store's notices miss nothing: no polling
-	slots    *slots
+	worker    store.WorkerID
+	name      string
+	origin    time.Time       // the monotonic clock's zero for offsets that are kept in atomics
+	work      context.Context // of handlers and of calls that a drain must not cut short; it ends at the hard stop
+	complete  bool            // the store's notices miss nothing: no polling
+	unnoticed bool            // the store gives no notices
+	slots     *slots
 }
 
 // offset returns an instant as an offset from the origin.

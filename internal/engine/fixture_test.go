@@ -133,8 +133,11 @@ func (f *fixture) config(run HandlerFunc) Config {
 	}
 }
 
+// expireAfter gives a task a deadline.
+func expireAfter(d time.Duration) func(*task.New) { return func(n *task.New) { n.ExpireAfter = d } }
+
 // enqueue stores n tasks of the test's type.
-func (f *fixture) enqueue(n int) []task.ID {
+func (f *fixture) enqueue(n int, change ...func(*task.New)) []task.ID {
 	f.Helper()
 	sub := store.Submission{}
 	ids := make([]task.ID, n)
@@ -144,6 +147,9 @@ func (f *fixture) enqueue(n int) []task.ID {
 			ID: ids[i], Type: testType, Queue: task.DefaultQueue, Input: json.RawMessage("0"), SchemaVersion: 1,
 			Priority: task.DefaultPriority, MaxAttempts: 1, Backoff: time.Second, BackoffMax: time.Second,
 		})
+		for _, c := range change {
+			c(&sub.Tasks[i])
+		}
 	}
 	if _, err := f.Enqueue(f.Context(), testNS, nil, sub); err != nil {
 		f.Fatal(err)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -10,60 +11,102 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// reapLimit bounds one call of the store.
-const reapLimit = 1000
+const (
+	// reapLimit bounds one call of the store.
+	reapLimit = 1000
+	// reapPause is between two looks at least: what expires meanwhile ends together.
+	reapPause = 20 * time.Millisecond
+)
 
-// reaper ends what time has ended, on every engine, every TTL/3 with jitter:
-// it needs no leader and knows no task types.
+// reaper ends what time has ended, on every engine: it needs no leader and knows
+// no task types. It looks every TTL/3 with jitter, or, where every change is
+// notified, when something can expire; and always when the next deadline passes.
 type reaper struct {
 	*env
 	due        signal       // wakes the claimer
-	chores     signal       // an operation left work to reapers
-	wake       signal       // a lease or deadline may now be the next to expire
+	wake       signal       // lookAt is earlier than run knows
+	lookAt     atomic.Int64 // when run looks next; an offset from the origin
+	looked     atomic.Int64 // when the store last answered; an offset from the origin
 	choresLeft atomic.Int64 // how often chores were left that are not done yet; 0: there are none
-	sleepsLong atomic.Bool  // run sleeps for longer than a new lease lasts
 	warmingUp  atomic.Int64 // since when expired leases are there that this worker is not yet eligible to reap; an offset from the origin, 0: none are
 }
 
-func newReaper(e *env, due signal) *reaper {
-	return &reaper{env: e, due: due, wake: newSignal(), chores: newSignal()}
-}
+// never is an offset that does not come.
+const never = math.MaxInt64
 
-// leaveChores says that an operation of this process left work to reapers.
-func (r *reaper) leaveChores() {
-	r.choresLeft.Add(1)
-	r.chores.Set()
-	r.wake.Set()
+func newReaper(e *env, due signal) *reaper {
+	return &reaper{env: e, due: due, wake: newSignal()}
 }
 
 // leased says that leases began, which may end before run would look again.
-func (r *reaper) leased() {
-	if r.sleepsLong.Load() {
-		r.wake.Set()
+func (r *reaper) leased() { r.lookBy(time.Now().Add(r.TTL)) }
+
+// notify says what was committed.
+func (r *reaper) notify(n *store.Notice) {
+	if n.Deadline > 0 {
+		r.lookBy(time.Now().Add(n.Deadline))
+	}
+	if n.Chores {
+		r.choresLeft.Add(1)
+		r.lookBy(time.Now())
+	}
+	switch {
+	case n.External: // it may have set a deadline
+		r.changed(r.Poll)
+	case n.Due: // others in this process may hold leases
+		r.changed(r.TTL / 3)
+	}
+}
+
+// changed says that something may expire that run does not know of. It looks so
+// long after it last looked, at once if that is over.
+func (r *reaper) changed(after time.Duration) {
+	r.lookBy(r.origin.Add(time.Duration(r.looked.Load()) + after))
+}
+
+// lookBy has run look at an instant, if it would not look before.
+func (r *reaper) lookBy(at time.Time) {
+	for by := max(r.offset(at), r.looked.Load()+int64(reapPause)); ; {
+		old := r.lookAt.Load()
+		if old <= by {
+			return
+		}
+		if r.lookAt.CompareAndSwap(old, by) {
+			r.wake.Set()
+			return
+		}
 	}
 }
 
 func (r *reaper) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		next := r.reap(ctx)
-		interval := r.TTL/3 + rand.N(r.TTL/30+1)
-		if !r.complete {
-			wait(ctx, interval, r.chores)
-			continue
+		// What is notified while the store answers lowers it again.
+		r.lookAt.Store(never)
+		if next := r.reap(ctx); next >= 0 {
+			r.lookBy(time.Now().Add(next))
 		}
-		// Every change is notified: sleep until something can expire.
-		if next >= 0 {
-			next = max(next, time.Millisecond)
-		}
-		r.sleepsLong.Store(next < 0 || next > r.TTL)
-		wait(ctx, next, r.wake)
+		r.sleep(ctx)
 	}
 	return nil
 }
 
+// sleep waits until it is time to look.
+func (r *reaper) sleep(ctx context.Context) {
+	for ctx.Err() == nil {
+		d := time.Duration(-1)
+		if at := r.lookAt.Load(); at != never {
+			if d = time.Duration(at - r.offset(time.Now())); d <= 0 {
+				return
+			}
+		}
+		wait(ctx, d, r.wake)
+	}
+}
+
 // reap calls the store until there is nothing more to do now, and returns the
-// time until something can expire (< 0: nothing known).
+// time until the next look (< 0: none is needed).
 func (r *reaper) reap(ctx context.Context) time.Duration {
+	defer func() { r.looked.Store(r.offset(time.Now())) }()
 	if r.complete && r.slots.taken() == 0 {
 		// An idle engine of a store in this process sends no heartbeats; joining
 		// is sign of life enough.
@@ -91,14 +134,29 @@ func (r *reaper) reap(ctx context.Context) time.Duration {
 		if r.noteWarmUp(res.WarmingUp) || len(res.Reaped) > 0 || ended {
 			r.due.Set()
 		}
-		switch {
-		case len(res.Reaped) >= reapLimit || len(res.Expired) >= reapLimit || res.Chores:
-		case res.WarmingUp && (res.Next < 0 || res.Next > r.TTL/3):
-			return r.TTL / 3 // often enough for the warm-up to end in time
-		default:
-			return res.Next
+		if len(res.Reaped) < reapLimit && len(res.Expired) < reapLimit && !res.Chores {
+			return r.next(&res)
 		}
 	}
+}
+
+// next returns the time until the look that follows an answer of the store (< 0:
+// none is needed).
+func (r *reaper) next(res *store.ReapResult) time.Duration {
+	if r.complete { // every change is notified
+		if res.WarmingUp && (res.Next < 0 || res.Next > r.TTL/3) {
+			return r.TTL / 3 // often enough for the warm-up to end in time
+		}
+		return res.Next
+	}
+	next := r.TTL/3 + rand.N(r.TTL/30+1)
+	if r.unnoticed {
+		next = min(next, r.Poll*9/10+rand.N(r.Poll/5+1))
+	}
+	if res.NextDeadline > 0 {
+		next = min(next, res.NextDeadline)
+	}
+	return next
 }
 
 // noteWarmUp remembers since when expired leases wait for this worker's

@@ -4,6 +4,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
 
 func TestReaperLooksEveryThirdOfTheTTL(t *testing.T) {
@@ -20,8 +23,8 @@ func TestReaperLooksEveryThirdOfTheTTL(t *testing.T) {
 }
 
 // Where every change is notified the reaper sleeps until something can expire,
-// so leases that begin later must wake it.
-func TestReaperWakesForNewLeases(t *testing.T) {
+// so it must know of leases that begin later.
+func TestReaperLooksWhenANewLeaseMayEnd(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		e := f.env(true)
 		r := newReaper(e, newSignal())
@@ -31,11 +34,86 @@ func TestReaperWakesForNewLeases(t *testing.T) {
 		f.wantCalls("Reap", 1, "while nothing can expire")
 		f.lease(e)
 		r.leased()
-		f.wantCalls("Reap", 1, "when the first lease began")
+		time.Sleep(testTTL - time.Millisecond)
 		r.leased()
-		f.wantCalls("Reap", 0, "when a lease began that does not end before it looks")
-		r.wake.Set()
-		f.wantCalls("Reap", 1, "when it is woken")
+		f.wantCalls("Reap", 0, "before the lease may end")
+		time.Sleep(time.Millisecond)
+		f.wantCalls("Reap", 1, "when it may")
+	})
+}
+
+// A deadline that is set is a timer of the reaper, however late its next round
+// is; those that pass later need no look.
+func TestReaperLooksAtTheNextDeadline(t *testing.T) {
+	for _, complete := range []bool{false, true} {
+		inBubble(t, func(f *fixture) {
+			r := newReaper(f.env(complete), newSignal())
+			stop := f.background(r.run)
+			defer stop()
+			f.wantCalls("Reap", 1, "at the start")
+			stopNotices, _ := f.Notify(testNS, func(n store.Notice) { r.notify(&n) })
+			defer stopNotices()
+			first := f.enqueue(1, expireAfter(2*time.Second))[0]
+			second := f.enqueue(1, expireAfter(time.Second))[0]
+			third := f.enqueue(1, expireAfter(4*time.Second))[0]
+			time.Sleep(time.Second - time.Millisecond)
+			f.wantCalls("Reap", 0, "before a deadline")
+			for _, id := range []task.ID{second, first} { // the answer names the deadline after it
+				time.Sleep(time.Millisecond)
+				f.wantCalls("Reap", 1, "at a deadline")
+				if s := f.state(id); s != task.Cancelled {
+					t.Errorf("at its deadline the task is %s", s)
+				}
+				time.Sleep(time.Second - time.Millisecond)
+				f.wantCalls("Reap", 0, "before the next deadline")
+			}
+			if s := f.state(third); s != task.Ready {
+				t.Errorf("a second before its deadline the task is %s", s)
+			}
+		})
+	}
+}
+
+// What another process sets is noticed within a poll, by one look for all that it
+// writes meanwhile.
+func TestReaperLooksAfterAnotherProcessWrote(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		e := f.env(false)
+		r := newReaper(e, newSignal())
+		stop := f.background(r.run)
+		defer stop()
+		f.wantCalls("Reap", 1, "at the start")
+		time.Sleep(2 * e.Poll)
+		id := f.enqueue(1, expireAfter(e.Poll/2))[0]
+		r.notify(&store.Notice{External: true})
+		f.wantCalls("Reap", 1, "when another process wrote")
+		time.Sleep(e.Poll / 2)
+		f.wantCalls("Reap", 1, "at the deadline that it set")
+		if s := f.state(id); s != task.Cancelled {
+			t.Errorf("at its deadline the task is %s", s)
+		}
+		for range 9 {
+			time.Sleep(e.Poll / 10)
+			r.notify(&store.Notice{External: true})
+		}
+		f.wantCalls("Reap", 0, "while another process writes, before a poll has passed")
+		time.Sleep(e.Poll / 10)
+		f.wantCalls("Reap", 1, "a poll after the last look")
+	})
+}
+
+// A store without notices is asked as often as for work.
+func TestReaperPolls(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		e := f.env(false)
+		e.unnoticed = true
+		stop := f.background(newReaper(e, newSignal()).run)
+		defer stop()
+		f.wantCalls("Reap", 1, "at the start")
+		time.Sleep(100 * e.Poll)
+		if n := f.called("Reap"); n < 90 || n > 112 {
+			t.Errorf("%d calls of Reap in 100 polls, want one each, give or take a tenth", n)
+		}
 	})
 }
 

@@ -85,14 +85,33 @@ func CheckDelete(id task.ID, s task.State, job, dependent task.ID) error {
 type RetryNeed struct {
 	Need  task.ID
 	Name  string // as [TaskName] has it
+	Kind  task.EdgeKind
 	State task.State
 }
 
 // obstacle reports whether a retried task could not run for its need.
-func (n *RetryNeed) obstacle() bool { return n.State.Terminal() && !n.Done() }
+func (n *RetryNeed) obstacle() bool {
+	holds, ended := n.Kind.Holds(n.State)
+	return ended && !holds
+}
 
 // Done reports whether the edge of a retried task counts as done.
-func (n *RetryNeed) Done() bool { return n.State == task.Succeeded }
+func (n *RetryNeed) Done() bool {
+	holds, _ := n.Kind.Holds(n.State)
+	return holds
+}
+
+// refusal says why a task cannot be retried for its need.
+func (n *RetryNeed) refusal() string {
+	text := fmt.Sprintf("and needs task %s, which is %s", n.Name, n.State)
+	if n.Kind == task.OnFailed {
+		text = fmt.Sprintf("and runs only if task %s fails, which is %s", n.Name, n.State)
+	}
+	if n.State != task.Succeeded {
+		text += ": retry that one first"
+	}
+	return text
+}
 
 // CheckRetry refuses to retry a task that neither failed nor was cancelled, and
 // one with a need for which it could not run. needs are sorted by ID.
@@ -102,7 +121,7 @@ func CheckRetry(id task.ID, s task.State, needs []RetryNeed) error {
 	}
 	for i := range needs {
 		if n := &needs[i]; n.obstacle() {
-			return refuse(id, s, fmt.Sprintf("and needs task %s, which is %s: retry that one first", n.Name, n.State))
+			return refuse(id, s, n.refusal())
 		}
 	}
 	return nil
@@ -112,7 +131,7 @@ func CheckRetry(id task.ID, s task.State, needs []RetryNeed) error {
 // that ended in a state with an error of a kind: it ended because of its needs,
 // and none of them is an obstacle any more.
 func RevivesDependent(s task.State, kind task.ErrorKind, needs []RetryNeed) bool {
-	if s != task.Cancelled || kind != task.KindDependencyFailed {
+	if s != task.Cancelled || kind != task.KindDependencyFailed && kind != task.KindNotNeeded {
 		return false
 	}
 	for i := range needs {
@@ -121,6 +140,15 @@ func RevivesDependent(s task.State, kind task.ErrorKind, needs []RetryNeed) bool
 		}
 	}
 	return true
+}
+
+// ReopensEdge reports whether the retry of a need opens the edge of a dependent
+// again, which the need's last end decided: the dependent, which has begun so many
+// attempts, waits for other needs, or has not started yet. It waits for the need's
+// next end then ([task.WaitDeps]). One that has started stays as it is, whether it
+// runs, waits to run again or has ended.
+func ReopensEdge(s task.State, why task.Waiting, attempts int) bool {
+	return s == task.Pending && why == task.WaitDeps || (s == task.Pending || s == task.Ready) && attempts == 0
 }
 
 // Revival is what a retry makes of a task. All its counts but attempt_no begin

@@ -14,15 +14,26 @@ import (
 func TestCheckOperations(t *testing.T) {
 	t.Parallel()
 	id := task.ID{1}
-	dead := []rules.RetryNeed{{Name: `"a"`, State: task.Failed}}
+	edge := func(kind task.EdgeKind, s task.State) []rules.RetryNeed {
+		return []rules.RetryNeed{{Name: `"a"`, Kind: kind, State: s}}
+	}
+	retry := func(needs []rules.RetryNeed) func(task.State) error {
+		return func(s task.State) error { return rules.CheckRetry(id, s, needs) }
+	}
+	retryable := []task.State{task.Failed, task.Cancelled}
 	for _, tc := range []struct {
 		name  string
 		check func(task.State) error
 		allow []task.State
 	}{
 		{"cancel", func(s task.State) error { return rules.CheckCancel(id, s) }, []task.State{task.Pending, task.Ready, task.Running, task.Blocked}},
-		{"retry", func(s task.State) error { return rules.CheckRetry(id, s, nil) }, []task.State{task.Failed, task.Cancelled}},
-		{"retry with a dead need", func(s task.State) error { return rules.CheckRetry(id, s, dead) }, nil},
+		{"retry", retry(nil), retryable},
+		{"retry with a failed need", retry(edge(task.OnSuccess, task.Failed)), nil},
+		{"retry with an open need", retry(edge(task.OnSuccess, task.Blocked)), retryable},
+		{"retry with a failed need whose end counts", retry(edge(task.OnDone, task.Failed)), retryable},
+		{"retry with a failed need whose failure counts", retry(edge(task.OnFailed, task.Failed)), retryable},
+		{"retry with a cancelled need whose failure would count", retry(edge(task.OnFailed, task.Cancelled)), nil},
+		{"retry with a successful need whose failure would count", retry(edge(task.OnFailed, task.Succeeded)), nil},
 		{"unblock", func(s task.State) error { return rules.CheckUnblock(id, s) }, []task.State{task.Blocked}},
 		{"delete", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{}, task.ID{}) }, []task.State{task.Succeeded, task.Failed, task.Cancelled}},
 		{"delete a task of a job", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{2}, task.ID{}) }, nil},
@@ -68,7 +79,7 @@ func TestRevive(t *testing.T) {
 	t.Parallel()
 	needs := func(states ...task.State) (list []rules.RetryNeed) {
 		for _, s := range states {
-			list = append(list, rules.RetryNeed{State: s})
+			list = append(list, rules.RetryNeed{Kind: task.OnSuccess, State: s})
 		}
 		return list
 	}
@@ -81,6 +92,7 @@ func TestRevive(t *testing.T) {
 		{"without needs", nil, time.Time{}, rules.Revival{State: task.Ready}},
 		{"its needs succeeded", needs(task.Succeeded, task.Succeeded), time.Time{}, rules.Revival{State: task.Ready}},
 		{"a need is under way", needs(task.Succeeded, task.Running, task.Pending), time.Time{}, rules.Revival{State: task.Pending, Waiting: task.WaitDeps, Open: 2}},
+		{"an end that counts", []rules.RetryNeed{{Kind: task.OnDone, State: task.Failed}, {Kind: task.OnFailed, State: task.Failed}}, time.Time{}, rules.Revival{State: task.Ready}},
 		{"a deadline ahead", nil, now.Add(1), rules.Revival{State: task.Ready, Deadline: now.Add(1)}},
 		{"a deadline that passed", nil, now, rules.Revival{State: task.Ready}},
 	} {
@@ -97,6 +109,8 @@ func TestRevive(t *testing.T) {
 	}{
 		{"ended for a need", task.Cancelled, task.KindDependencyFailed, needs(task.Ready), true},
 		{"ended for a need, another one is dead", task.Cancelled, task.KindDependencyFailed, needs(task.Ready, task.Cancelled), false},
+		{"not needed, because a need was cancelled", task.Cancelled, task.KindNotNeeded, []rules.RetryNeed{{Kind: task.OnFailed, State: task.Ready}}, true},
+		{"not needed, and another need succeeded", task.Cancelled, task.KindNotNeeded, []rules.RetryNeed{{Kind: task.OnFailed, State: task.Ready}, {Kind: task.OnFailed, State: task.Succeeded}}, false},
 		{"cancelled by a person", task.Cancelled, task.KindCancelled, needs(task.Ready), false},
 		{"failed by itself", task.Failed, task.KindDependencyFailed, needs(task.Ready), false},
 	} {
@@ -111,5 +125,31 @@ func TestRevive(t *testing.T) {
 	}
 	if got := rules.UnblockedAttempts(0, 0); got != 0 {
 		t.Errorf("UnblockedAttempts(0, 0) = %d", got)
+	}
+}
+
+func TestReopensEdge(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name     string
+		state    task.State
+		why      task.Waiting
+		attempts int
+		want     bool
+	}{
+		{"it waits for another need", task.Pending, task.WaitDeps, 0, true},
+		{"revived, it waits for another need", task.Pending, task.WaitDeps, 2, true},
+		{"ready", task.Ready, task.WaitNone, 0, true},
+		{"it waits for its own delay", task.Pending, task.WaitDelay, 0, true},
+		{"ready to run again", task.Ready, task.WaitNone, 1, false},
+		{"asleep", task.Pending, task.WaitSleep, 1, false},
+		{"running", task.Running, task.WaitNone, 1, false},
+		{"blocked", task.Blocked, task.WaitManual, 1, false},
+		{"ended", task.Succeeded, task.WaitNone, 1, false},
+		{"cancelled before it started", task.Cancelled, task.WaitNone, 0, false},
+	} {
+		if got := rules.ReopensEdge(tc.state, tc.why, tc.attempts); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
+		}
 	}
 }

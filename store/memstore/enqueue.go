@@ -65,6 +65,7 @@ func (o *op) insert(n *task.New, job *task.NewJob, parent task.ID) {
 		r.JobID, jobDeadline = j.ID, j.DeadlineAt
 	}
 	r.DeadlineAt = rules.Deadline(n, jobDeadline, o.now)
+	o.watch(r)
 	o.tasks[r.ID] = r
 	if r.IdempotencyKey != "" {
 		o.idempotent[idempotency{r.Type, r.IdempotencyKey}] = r.ID

@@ -31,7 +31,7 @@ func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (sto
 		o.propagate()
 		o.forgetWorkers(req, eligible)
 		res.WarmingUp = passedOver
-		res.Next = o.nextReap(eligibleAt)
+		res.Next, res.NextDeadline = o.nextReap(eligibleAt), o.nextDeadline()
 	})
 	return res, err
 }
@@ -125,6 +125,24 @@ func (o *op) forgetWorkers(req store.ReapRequest, eligible bool) {
 			delete(o.workers, id)
 		}
 	}
+}
+
+// watch announces the deadline of a task that has got one.
+func (o *op) watch(r *row) {
+	if !r.DeadlineAt.IsZero() {
+		o.notice.DeadlineIn(r.DeadlineAt.Sub(o.now))
+	}
+}
+
+// nextDeadline returns how long until the next deadline passes; 0: there is none.
+func (o *op) nextDeadline() time.Duration {
+	var n store.Notice
+	for _, r := range o.tasks {
+		if !r.State.Terminal() && !r.CancelRequested && !r.DeadlineAt.IsZero() {
+			n.DeadlineIn(r.DeadlineAt.Sub(o.now))
+		}
+	}
+	return n.Deadline
 }
 
 // nextReap returns how long until the next lease or deadline can expire. To a

@@ -24,7 +24,10 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 	for revived := []*row{r}; len(revived) > 0; revived = revived[1:] {
 		for _, e := range o.dependents[revived[0].ID] {
 			d := o.tasks[e.Task]
-			if rules.RevivesDependent(d.State, rules.KindOf(d.Error), o.retryNeeds(d)) {
+			switch {
+			case e.Done && rules.ReopensEdge(d.State, d.Waiting, d.AttemptNo):
+				o.reopen(d, e)
+			case rules.RevivesDependent(d.State, rules.KindOf(d.Error), o.retryNeeds(d)):
 				o.revive(d)
 				revived = append(revived, d)
 			}
@@ -42,9 +45,17 @@ func (o *op) retryNeeds(r *row) []rules.RetryNeed {
 	var needs []rules.RetryNeed
 	for _, e := range o.needs[r.ID] {
 		need := o.tasks[e.Needs]
-		needs = append(needs, rules.RetryNeed{Need: need.ID, Name: need.name(), State: need.State})
+		needs = append(needs, rules.RetryNeed{Need: need.ID, Name: need.name(), Kind: e.Kind, State: need.State})
 	}
 	return needs
+}
+
+// reopen has a dependent wait for the end of a need that was retried.
+func (o *op) reopen(r *row, e *store.EdgeRow) {
+	e.Done = false
+	r.RemainingDeps++
+	o.unschedule(r)
+	o.move(r, task.Pending, task.WaitDeps, r.Error)
 }
 
 // revive gives a task all its attempts back.
@@ -54,6 +65,7 @@ func (o *op) revive(r *row) {
 	r.AttemptCount, r.CrashCount, r.QuarantineLosses, r.InternalCount, r.RepairCount = 0, 0, 0, 0, 0
 	r.CancelRequested, r.CancelKind, r.CancelBy, r.CancelReason = false, task.KindNone, "", ""
 	r.FinishedAt, r.ReadyAt, r.DeadlineAt = time.Time{}, time.Time{}, v.Deadline
+	o.watch(r)
 	r.Epoch++
 	r.RemainingDeps = v.Open
 	for i, e := range o.needs[r.ID] {

@@ -215,6 +215,7 @@ func (in *insertion) companions(n *task.New, deadline time.Time) error {
 }
 
 func (t *tx) insertTimer(id *task.ID, at time.Time) error {
+	t.fx.Notice.DeadlineIn(at.Sub(t.now))
 	return t.stmt(sqlInsertTimer).Text(1, t.ns).Time(2, at).ID(3, id).Run()
 }
 

@@ -9,14 +9,12 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-const (
-	sqlDependents = `
-SELECT task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
+var sqlDependents = `
+SELECT ` + dependentEdges.List() + ` FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
 WHERE namespace = ?1 AND depends_on_task_id = ?2 AND task_id > ?3 ORDER BY task_id LIMIT ?4`
 
-	sqlReviveJob = `
+const sqlReviveJob = `
 UPDATE weaver_jobs SET cancel_requested = 0, cancel_by = NULL, cancel_reason = NULL WHERE namespace = ?1 AND job_id = ?2`
-)
 
 // retry revives a failed or cancelled task and those that ended because of it.
 func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
@@ -70,8 +68,9 @@ func (o *operation) reviveJob(job task.ID) error {
 	return o.tx.stmt(sqlReviveJob).Text(1, o.tx.ns).ID(2, &job).Run()
 }
 
-// reviveSome brings back what ended because of a revived task: its dependents
-// after the chore's position, then theirs. A dependent with several such needs is
+// reviveSome brings back what ended because of a revived task, and has what has
+// not started wait for it again: its dependents after the chore's position, then
+// theirs. A dependent with several such needs is
 // looked at again with each of them, so the last one brings it back. What is too
 // much for the transaction is left to chores, of which c is one if it reports
 // that there is more.
@@ -103,38 +102,24 @@ func (o *operation) reviveSome(c *chore) (more bool, err error) {
 // and returns those that it brought back too and that have dependents themselves.
 func (o *operation) reviveDependents(c *chore) (more bool, revived []task.ID, err error) {
 	limit := max(1, rules.MaxMoves-o.tx.moved)
-	list, err := ids(o.tx.stmt(sqlDependents).Text(1, o.tx.ns).ID(2, &c.id).Blob(3, []byte(c.at)).Int(4, int64(limit)))
+	edges, err := dependentEdges.All(o.tx.stmt(sqlDependents).Text(1, o.tx.ns).ID(2, &c.id).Blob(3, []byte(c.at)).Int(4, int64(limit)))
 	if err != nil {
 		return false, nil, err
 	}
-	for i := range list {
+	for i := range edges {
 		o.tx.moved++
-		row, err := o.moves.taskRow(&list[i])
+		came, err := o.reviveDependent(&edges[i], &c.id)
 		if err != nil {
 			return false, nil, err
 		}
-		needs, err := o.tx.retryNeeds(&list[i])
-		if err != nil {
-			return false, nil, err
-		}
-		if row == nil || !rules.RevivesDependent(row.contribution.State, row.contribution.Kind, needs) {
-			continue
-		}
-		state, err := o.revive(row, needs)
-		if err == nil && state == task.Ready {
-			err = o.redispatch(row)
-		}
-		if err != nil {
-			return false, nil, err
-		}
-		if row.needed {
-			revived = append(revived, row.id)
+		if came {
+			revived = append(revived, edges[i].Task)
 		}
 	}
-	if len(list) > 0 {
-		c.at = string(list[len(list)-1][:])
+	if len(edges) > 0 {
+		c.at = string(edges[len(edges)-1].Task[:])
 	}
-	return len(list) == limit, revived, nil
+	return len(edges) == limit, revived, nil
 }
 
 const sqlReviving = `SELECT 1 FROM weaver_chores WHERE namespace = ?1 AND kind = 'revive' AND root = ?2 LIMIT 1`
@@ -156,6 +141,55 @@ func (o *operation) releaseRoot(c *chore) error {
 	return o.redispatch(row)
 }
 
+// reviveDependent brings a dependent of a revived task back that ended because
+// of it, or has it wait again if it has not started. It reports whether it came
+// back and has dependents itself.
+func (o *operation) reviveDependent(e *store.EdgeRow, need *task.ID) (came bool, err error) {
+	row, err := o.moves.taskRow(&e.Task)
+	if err != nil || row == nil {
+		return false, err
+	}
+	c := row.contribution
+	if e.Done && rules.ReopensEdge(c.State, c.Waiting, row.attemptNo) {
+		return false, o.reopen(row, need)
+	}
+	if !c.State.Terminal() {
+		return false, nil
+	}
+	needs, err := o.tx.retryNeeds(&row.id)
+	if err != nil || !rules.RevivesDependent(c.State, c.Kind, needs) {
+		return false, err
+	}
+	state, err := o.revive(row, needs)
+	if err == nil && state == task.Ready {
+		err = o.redispatch(row)
+	}
+	return err == nil && row.needed, err
+}
+
+const sqlReopen = `
+UPDATE weaver_tasks SET state = 'pending', waiting_reason = 'deps', remaining_deps = remaining_deps + 1, updated_at = ?3
+WHERE namespace = ?1 AND task_id = ?2`
+
+// reopen has a dependent wait for the end of a need that was retried.
+func (o *operation) reopen(row *taskRow, need *task.ID) error {
+	t := o.tx
+	if err := o.moves.unschedule(row); err != nil {
+		return err
+	}
+	if err := t.stmt(sqlSetEdge).Text(1, t.ns).ID(2, &row.id).ID(3, need).Bool(4, false).Run(); err != nil {
+		return err
+	}
+	o.moves.pending.Count(row.job, row.contribution, propagate.Contribution{State: task.Pending, Waiting: task.WaitDeps})
+	return t.stmt(sqlReopen).Text(1, t.ns).ID(2, &row.id).Int(3, t.mic).Run()
+}
+
+// dependentEdges are the columns of sqlDependents.
+var dependentEdges = conn.Columns[store.EdgeRow]{
+	conn.Col("task_id", func(e *store.EdgeRow, r *conn.Row, i int) { e.Task = r.ID(i) }),
+	conn.Col("done", func(e *store.EdgeRow, r *conn.Row, i int) { e.Done = r.Bool(i) }),
+}
+
 var retryNeedColumns = conn.Columns[rules.RetryNeed]{
 	conn.Col("d.depends_on_task_id", func(n *rules.RetryNeed, r *conn.Row, i int) { n.Need = r.ID(i) }),
 	conn.Col("n.options_json", func(n *rules.RetryNeed, r *conn.Row, i int) {
@@ -163,6 +197,7 @@ var retryNeedColumns = conn.Columns[rules.RetryNeed]{
 		r.Options(i, &t)
 		n.Name = rules.TaskName(t.Node, n.Need)
 	}),
+	conn.Col("d.kind", func(n *rules.RetryNeed, r *conn.Row, i int) { n.Kind = task.EdgeKind(r.Name(i)) }),
 	conn.Col("n.state", func(n *rules.RetryNeed, r *conn.Row, i int) { n.State = task.State(r.Name(i)) }),
 }
 

@@ -83,7 +83,7 @@ func (r *reaping) run() (store.ReapResult, error) {
 	if err := r.forgetWorkers(); err != nil {
 		return res, err
 	}
-	if err := r.nextTimer(); err != nil {
+	if res.NextDeadline, err = r.nextTimer(); err != nil {
 		return res, err
 	}
 	res.WarmingUp = r.passedOver
@@ -334,23 +334,33 @@ const (
 	sqlNextTimer = `SELECT due_at FROM weaver_timers WHERE namespace = ?1 ORDER BY due_at LIMIT 1`
 )
 
-// nextTimer finds when the next lease or deadline can expire. To a worker that is
-// not eligible yet a lease is not over before it is.
-func (r *reaping) nextTimer() error {
+// nextTimer finds when the next lease or deadline can expire, and how long it is
+// to the next deadline (0: there is none). To a worker that is not eligible yet a
+// lease is not over before it is.
+func (r *reaping) nextTimer() (time.Duration, error) {
 	after := int64(math.MinInt64)
 	if r.passedOver {
 		after, r.soonest = r.tx.mic, min(r.soonest, r.eligibleAt)
 	}
-	for _, st := range []*conn.Stmt{
-		r.tx.stmt(sqlNextClaim).Text(1, r.tx.ns).Int(2, after),
-		r.tx.stmt(sqlNextTimer).Text(1, r.tx.ns),
-	} {
-		if st.One() {
-			r.soonest = min(r.soonest, st.ColInt(0))
-		}
-		if err := st.Done(); err != nil {
-			return err
-		}
+	claim, found, err := first(r.tx.stmt(sqlNextClaim).Text(1, r.tx.ns).Int(2, after))
+	if err != nil {
+		return 0, err
 	}
-	return nil
+	if found {
+		r.soonest = min(r.soonest, claim)
+	}
+	due, found, err := first(r.tx.stmt(sqlNextTimer).Text(1, r.tx.ns))
+	if err != nil || !found {
+		return 0, err
+	}
+	r.soonest = min(r.soonest, due)
+	return max(time.Duration(due-r.tx.mic)*time.Microsecond, 1), nil
+}
+
+// first returns the integer in the first row, if there is one.
+func first(st *conn.Stmt) (value int64, found bool, err error) {
+	if found = st.One(); found {
+		value = st.ColInt(0)
+	}
+	return value, found, st.Done()
 }

@@ -71,6 +71,38 @@ var notifyCases = []testCase{
 		c := e.worker("doomed").take(id)
 		ended("poison", id, func() { e.expire(c) })
 	}},
+	{"a deadline is announced, of several the soonest", func(e *env) {
+		l := e.listen()
+		set := func(what string, want time.Duration, do func()) {
+			e.Helper()
+			got := l.during(do)
+			e.check(got.Deadline <= want && got.Deadline > want-2*slack, "%s: the deadline announced is %v away, want %v", what, got.Deadline, want)
+		}
+		none := func(what string, do func()) {
+			e.Helper()
+			e.equal(what+": the deadline announced", l.during(do).Deadline, time.Duration(0))
+		}
+		none("an enqueue without", func() { e.one() })
+		set("an enqueue", time.Second, func() { e.one(expires(time.Second)) })
+		set("an enqueue of three", 20*time.Second, func() {
+			e.submit(store.Submission{Tasks: []task.New{e.draft(expires(time.Minute)), e.draft(expires(20 * time.Second)), e.draft(expires(time.Hour))}})
+		})
+		g := e.graph("a", "b: a").with("b", expires(30*time.Second))
+		set("a task that needs another", 30*time.Second, func() { g.submit() })
+		g = e.graph("a", "b: a")
+		g.sub.Job.Budget.MaxDuration = 40 * time.Second
+		set("a job", 40*time.Second, func() { g.submit() })
+		c := e.a.take(e.one())
+		set("a start", 50*time.Second, func() { e.record(start(c, "s", e.draft(expires(50*time.Second)))) })
+		id := e.one(expires(time.Minute))
+		e.fail(id)
+		e.pass(10 * time.Second)
+		set("a retry", 50*time.Second, func() { e.operate(retryOf(id)) })
+		id = e.one(expires(time.Second))
+		e.pass(2 * time.Second)
+		e.reap()
+		none("a retry after the deadline", func() { e.operate(retryOf(id)) })
+	}},
 	{"a cancel is announced for running tasks", func(e *env) {
 		l := e.listen()
 		asked := func(what string, id task.ID, do func()) {
@@ -187,6 +219,9 @@ func (r *listener) during(do func()) store.Notice {
 	for _, n := range r.all {
 		sum.Due = sum.Due || n.Due
 		sum.External = sum.External || n.External
+		if n.Deadline > 0 {
+			sum.DeadlineIn(n.Deadline)
+		}
 		sum.Tasks = append(sum.Tasks, n.Tasks...)
 		sum.Jobs = append(sum.Jobs, n.Jobs...)
 		sum.Cancels = append(sum.Cancels, n.Cancels...)

@@ -133,6 +133,22 @@ var reapCases = []testCase{
 		e.finish(success(c))
 		e.nearly("Next with the deadline again", e.reap().Next, 20*time.Second)
 	}},
+	{"NextDeadline is the time to the next deadline", func(e *env) {
+		e.equal("NextDeadline with nothing to expire", e.reap().NextDeadline, time.Duration(0))
+		c := e.a.take(e.one())
+		e.equal("NextDeadline with a lease", e.reap().NextDeadline, time.Duration(0))
+		late, soon := e.one(expires(time.Minute)), e.one(expires(20*time.Second))
+		e.nearly("NextDeadline of two", e.reap().NextDeadline, 20*time.Second)
+		e.operate(cancelOf(soon))
+		e.nearly("NextDeadline of the other", e.reap().NextDeadline, time.Minute)
+		e.finish(success(c))
+		e.succeed(late)
+		e.equal("NextDeadline after their ends", e.reap().NextDeadline, time.Duration(0))
+		ids := e.many(3, expires(time.Second))
+		e.pass(2 * time.Second)
+		got := e.reaper.reap(store.ReapRequest{CrashBudget: 3, Limit: 2})
+		e.check(len(got.Expired) == 2 && got.NextDeadline == 1, "a reap that left one of %d past deadlines answered %d and NextDeadline %v, want 2 and 1ns", len(ids), len(got.Expired), got.NextDeadline)
+	}},
 	{"R-14 a second reap does nothing", func(e *env) {
 		e.a.takeAll(e.many(3)...)
 		e.equal("the number reaped", len(e.reapExpired().Reaped), 3)

@@ -114,6 +114,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"OperateSeen", operateSeenCases},
 		{"Cancel", cancelCases},
 		{"Retry", retryCases},
+		{"RetryEdges", retryEdgeCases},
 		{"Pause", pauseCases},
 		{"Bounded", boundedCases},
 		{"Read", readCases},

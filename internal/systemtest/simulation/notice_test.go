@@ -34,7 +34,7 @@ func (s *port) Notify(_ string, fn func(store.Notice)) (stop func(), complete bo
 
 // committed is called after each commit: it only notes the notice.
 func (l *listener) committed(n store.Notice) {
-	engine := n.Due || n.External || len(n.Cancels) > 0
+	engine := n.Due || n.External || n.Deadline > 0 || len(n.Cancels) > 0
 	waiter := n.External || len(n.Tasks)+len(n.Jobs) > 0
 	if l.p.eng != nil && !engine || l.p.eng == nil && !waiter {
 		return // the listener does not use it
@@ -44,6 +44,9 @@ func (l *listener) committed(n store.Notice) {
 	}
 	if old := l.pending; old != nil { // both in one
 		old.Due, old.External = old.Due || n.Due, old.External || n.External
+		if n.Deadline > 0 {
+			old.DeadlineIn(n.Deadline)
+		}
 		old.Tasks = append(old.Tasks, n.Tasks...)
 		old.Jobs = append(old.Jobs, n.Jobs...)
 		old.Cancels = append(old.Cancels, n.Cancels...)

@@ -10,7 +10,11 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-var queues = []string{"a", "b"}
+var (
+	queues = []string{"a", "b"}
+	// Most edges are of the kind that most jobs have.
+	edgeKinds = []task.EdgeKind{task.OnSuccess, task.OnSuccess, task.OnDone, task.OnFailed}
+)
 
 // planRun schedules what operators do and which faults occur.
 func (sim *simulation) planRun() {
@@ -99,7 +103,7 @@ func (sim *simulation) submitJob() {
 		n.Node = fmt.Sprintf("n%d", i)
 		for _, earlier := range sub.Tasks {
 			if sim.rnd.IntN(2) == 0 {
-				n.Needs = append(n.Needs, task.Edge{Needs: earlier.ID, Kind: task.OnSuccess})
+				n.Needs = append(n.Needs, task.Edge{Needs: earlier.ID, Kind: edgeKinds[sim.rnd.IntN(len(edgeKinds))]})
 			}
 		}
 		sub.Tasks = append(sub.Tasks, n)
