@@ -47,6 +47,13 @@ func (db *DB) ReadSteps() (n int) {
 	return n
 }
 
+// WriteSteps returns how many steps the writer's statements have made since the
+// last call.
+func (db *DB) WriteSteps(ctx context.Context) (n int, err error) {
+	err = db.writer.Exclusive(ctx, func(c *conn.Conn) { n = c.Steps() })
+	return n, err
+}
+
 // Plan returns how the writer would run a statement: one line per step.
 func (db *DB) Plan(ctx context.Context, sql string) (plan []string, err error) {
 	qerr := db.writer.Exclusive(ctx, func(c *conn.Conn) {
@@ -105,7 +112,7 @@ var WarmStatements = map[string]string{
 	"hinted": sqlHinted, "whole task": sqlTask, "lease row": sqlLeaseRow, "task row": sqlTaskRow, "read task": sqlReadTask, "next lane": sqlNextLane,
 	"open edges": sqlOpenEdges, "edge done": sqlEdgeDone, "lower needs": sqlLowerNeeds, "retry needs": sqlRetryNeeds, "dependents": sqlDependents,
 	"due claims": sqlDueClaims, "due timers": sqlDueTimers, "next claim": sqlNextClaim, "next timer": sqlNextTimer, "delete timer": sqlDeleteTimer,
-	"due of key": sqlDueOfKey, "waiters": sqlWaiters, "delete waiter": sqlDelWaiter, "key": sqlKey, "finished": sqlFinished,
+	"next waiter lane": sqlNextWaiterLane, "oldest waiter": sqlOldestWaiter, "next key lane": sqlNextKeyLane, "due of key lane": sqlDueOfKeyLane, "ahead": sqlAhead, "delete waiter": sqlDelWaiter, "key": sqlKey, "finished": sqlFinished,
 	"task by key": sqlTaskByKey, "task exists": sqlTaskExists, "steps": sqlSteps, "payloads": sqlPayloads, "job": sqlJob, "job tasks": sqlJobTasks,
 	"ids of label": sqlIDsOfLabel, "ids of job": sqlIDsOfJob, "ids ended": sqlIDsEnded, "ids dispatched": sqlIDsDispatched,
 	"ids waiting": sqlIDsWaiting, "ids needy": sqlIDsNeedy, "ids all": sqlIDsAll, "audit of": sqlAuditOf, "attempts": sqlAttempts,
@@ -116,7 +123,7 @@ var WarmStatements = map[string]string{
 func ChunkStatements() map[string]string {
 	all := make(map[string]string)
 	for name, sqls := range map[string]chunkSQL{
-		"claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "succeed": sqlSucceed,
+		"claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "await": sqlAwait, "succeed": sqlSucceed,
 		"insert attempts": sqlInsertAttempts, "steps guard": sqlStepsGuard, "insert steps": sqlInsertSteps,
 	} {
 		for n, sql := range sqls {

@@ -20,8 +20,11 @@ var _ propagate.Ops = ops{}
 // WakeKeys implements propagate.Ops.
 func (o ops) WakeKeys(keys []string) error {
 	for _, k := range keys {
-		if err := o.tx.wakeKey(k); err != nil {
-			return err
+		for more := true; more; { // what one wake leaves, the next one moves
+			var err error
+			if more, err = o.tx.wakeKey(k); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
