@@ -29,6 +29,7 @@ type taskView struct {
 	Dependents []store.Need       `json:"dependents,omitempty"`
 	Audit      []store.AuditEntry `json:"audit,omitempty"`
 	Holders    []task.ID          `json:"key_holders,omitempty"`
+	Ahead      task.ID            `json:"key_ahead,omitzero"`
 	QueuePause *store.AuditEntry  `json:"queue_pause,omitempty"`
 }
 
@@ -54,7 +55,7 @@ func (c *taskShowCmd) Run(ctx context.Context, s *session) error {
 func viewOf(h *store.History) taskView {
 	return taskView{
 		Task: h.Task, Attempts: orEmpty(h.Attempts), Decisions: orEmpty(h.Decisions), Steps: orEmpty(h.Steps),
-		Needs: h.Needs, Dependents: h.Dependents, Audit: h.Audit, Holders: h.Holders, QueuePause: h.QueuePause,
+		Needs: h.Needs, Dependents: h.Dependents, Audit: h.Audit, Holders: h.Holders, Ahead: h.Ahead, QueuePause: h.QueuePause,
 	}
 }
 

@@ -33,7 +33,8 @@ const leaseGrace = 2 * time.Minute
 //   - I9 a task is claimable if and only if one row in its lane says so
 //   - I10 attempts stay within their limit and are all accounted for
 //   - I11 idempotency keys are unique, concurrency keys are held by those that
-//     run, and no task waits for a key with room
+//     run, and under a key with room each lane (queue and task type) with
+//     waiters has a due dispatch row
 //   - I12 the counters and the state of a job follow from its tasks
 //   - R2 a lease is set if and only if the task runs
 //

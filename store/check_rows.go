@@ -1,6 +1,8 @@
 package store
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -84,6 +86,9 @@ func (c *checker) claimable(t *task.Task) {
 		if w.Key != t.ConcurrencyKey {
 			c.task("I9", t, "waits for the key %q instead of %q", w.Key, t.ConcurrencyKey)
 		}
+		if w.Queue != t.Queue || w.Type != t.Type {
+			c.task("I9", t, "waits in the lane of queue %q, type %q instead of %q, %q", w.Queue, w.Type, t.Queue, t.Type)
+		}
 		if w.DueAt.After(c.Now) {
 			c.task("I9", t, "waits for its key and is only due at %v", w.DueAt)
 		}
@@ -137,15 +142,19 @@ func (c *checker) idempotency() {
 // keyUse is what the tasks and rows of a snapshot say about one key.
 type keyUse struct {
 	row     *KeyRow
-	running []string // tasks
-	due     int      // dispatch rows that could be claimed now
-	waiting int
+	running []string         // tasks
+	due     map[keyLane]bool // lanes with a dispatch row that is due
+	waiting map[keyLane]int  // waiters by lane
 }
 
+// keyLane is a lane of a key: waiters of any priority are one line.
+type keyLane struct{ queue, taskType string }
+
 // keys checks that concurrency keys are held by the tasks that run, and that
-// no task waits for a key with room for more (I11). Only due rows of queues
-// that are not paused fill a key: a row of tomorrow must not keep a waiter of
-// today. Held may be above the cap after a claim that lowered the cap.
+// under a key with room for more each lane with waiters has a due dispatch row:
+// so a row that no worker takes, of another type or of a paused queue, holds up
+// none but its own lane (I11). A row of tomorrow does not count. Held may be
+// above the cap after a claim that lowered the cap.
 func (c *checker) keys() {
 	uses := c.keyUses()
 	for _, key := range sortedKeys(uses) {
@@ -157,8 +166,17 @@ func (c *checker) keys() {
 		if held != len(u.running) {
 			c.report("I11", key, "key %q is held %d times, and %d tasks run with it: [%s]", key, held, len(u.running), strings.Join(u.running, " "))
 		}
-		if u.waiting > 0 && held+u.due < limit {
-			c.report("I11", key, "key %q has %d waiters though %d hold it and %d are due, of %d", key, u.waiting, held, u.due, limit)
+		if held > 0 && held >= limit || c.pending[ChoreRow{Kind: ChoreWakeKey, Subject: key}] {
+			continue
+		}
+		lanes := slices.SortedFunc(maps.Keys(u.waiting), func(a, b keyLane) int {
+			return cmp.Or(strings.Compare(a.queue, b.queue), strings.Compare(a.taskType, b.taskType))
+		})
+		for _, l := range lanes {
+			if !u.due[l] {
+				c.report("I11", key, "key %q has waiters of type %q in queue %q (%d) and no due dispatch row of that lane, though %d hold it, of %d",
+					key, l.taskType, l.queue, u.waiting[l], held, limit)
+			}
 		}
 	}
 }
@@ -167,7 +185,7 @@ func (c *checker) keyUses() map[string]*keyUse {
 	uses := map[string]*keyUse{}
 	use := func(key string) *keyUse {
 		if uses[key] == nil {
-			uses[key] = &keyUse{}
+			uses[key] = &keyUse{due: map[keyLane]bool{}, waiting: map[keyLane]int{}}
 		}
 		return uses[key]
 	}
@@ -181,12 +199,12 @@ func (c *checker) keyUses() map[string]*keyUse {
 		}
 	}
 	for _, d := range c.Dispatch {
-		if d.ConcurrencyKey != "" && !d.AvailableAt.After(c.Now) && !slices.Contains(c.Paused, d.Queue) {
-			use(d.ConcurrencyKey).due++
+		if d.ConcurrencyKey != "" && !d.AvailableAt.After(c.Now) {
+			use(d.ConcurrencyKey).due[keyLane{d.Queue, d.Type}] = true
 		}
 	}
 	for _, w := range c.Waiters {
-		use(w.Key).waiting++
+		use(w.Key).waiting[keyLane{w.Queue, w.Type}]++
 	}
 	return uses
 }

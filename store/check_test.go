@@ -68,7 +68,7 @@ func sound() *store.Snapshot {
 	is(runs, task.Running, task.WaitNone).ConcurrencyKey = "k"
 	is(waits, task.Ready, task.WaitNone).ConcurrencyKey = "k"
 	s.Keys = []store.KeyRow{{Key: "k", Held: 1, Cap: 1}}
-	s.Waiters = []store.WaiterRow{{Key: "k", DueAt: now, Task: id(waits)}}
+	s.Waiters = []store.WaiterRow{{Key: "k", DueAt: now, Task: id(waits), Queue: "q", Type: taskType}}
 
 	t := is(ended, task.Succeeded, task.WaitNone)
 	t.AttemptNo, t.AttemptCount, t.Epoch, t.StepCount = 2, 2, 5, 2
@@ -123,7 +123,7 @@ func TestCheckFinds(t *testing.T) {
 		{"an ended task is dispatched", "I3", id(ended), "still dispatched", func(s *store.Snapshot) { dispatchLike(s, ended) }},
 		{"an ended task waits for its key", "I3", id(ended), "still dispatched", func(s *store.Snapshot) {
 			s.Tasks[ended].ConcurrencyKey = "k"
-			s.Waiters = append(s.Waiters, store.WaiterRow{Key: "k", DueAt: now, Task: id(ended)})
+			s.Waiters = append(s.Waiters, store.WaiterRow{Key: "k", DueAt: now, Task: id(ended), Queue: "q", Type: taskType})
 		}},
 		{"a running task waits", "I3", id(runs), "waiting reason retry", func(s *store.Snapshot) { s.Tasks[runs].Waiting = task.WaitRetry }},
 		{"a ready task waits", "I3", id(ready), "waiting reason delay", func(s *store.Snapshot) { s.Tasks[ready].Waiting = task.WaitDelay }},
@@ -183,6 +183,8 @@ func TestCheckFinds(t *testing.T) {
 		{"a row of another key", "I9", id(ready), "another lane", func(s *store.Snapshot) { s.Dispatch[0].ConcurrencyKey = "x" }},
 		{"a ready task that is due later", "I9", id(ready), "only due at", func(s *store.Snapshot) { s.Dispatch[0].AvailableAt = now.Add(time.Second) }},
 		{"a waiter of another key", "I9", id(waits), `waits for the key "k" instead of "x"`, func(s *store.Snapshot) { s.Tasks[waits].ConcurrencyKey = "x" }},
+		{"a waiter of another queue", "I9", id(waits), `waits in the lane of queue "x", type "acme.test.check.v1" instead of "q", "acme.test.check.v1"`, func(s *store.Snapshot) { s.Waiters[0].Queue = "x" }},
+		{"a waiter of another type", "I9", id(waits), `waits in the lane of queue "q", type "x"`, func(s *store.Snapshot) { s.Waiters[0].Type = "x" }},
 		{"a waiter that is not due", "I9", id(waits), "only due at", func(s *store.Snapshot) { s.Waiters[0].DueAt = now.Add(time.Second) }},
 		{"a waiting task that is to be cancelled", "I9", id(later), "asked to cancel", func(s *store.Snapshot) { s.Tasks[later].CancelRequested = true }},
 		{"a dispatch row of an unknown task", "I9", id(99), "a dispatch row is of task", func(s *store.Snapshot) { s.Dispatch = append(s.Dispatch, store.DispatchRow{Task: id(99)}) }},
@@ -220,17 +222,26 @@ func TestCheckFindsInKeysAndJobs(t *testing.T) {
 	}{
 		{"a key held too often", "I11", "k", "held 2 times, and 1 tasks run", func(s *store.Snapshot) { s.Keys[0].Held = 2 }},
 		{"a key that no task holds on record", "I11", "x", "held 0 times, and 1 tasks run", func(s *store.Snapshot) { s.Tasks[second].ConcurrencyKey = "x" }},
-		{"a wait for a key with room", "I11", "k", "1 waiters though 1 hold it and 0 are due, of 2", func(s *store.Snapshot) { s.Keys[0].Cap = 2 }},
-		{"a wait for a key that only tomorrow's row is for", "I11", "k", "1 waiters though 1 hold it and 0 are due", func(s *store.Snapshot) {
+		{"a wait for a key with room", "I11", "k", `waiters of type "acme.test.check.v1" in queue "q" (1) and no due dispatch row of that lane, though 1 hold it, of 2`, func(s *store.Snapshot) { s.Keys[0].Cap = 2 }},
+		{"a wait for a key that only tomorrow's row is for", "I11", "k", "no due dispatch row", func(s *store.Snapshot) {
 			s.Keys[0].Cap = 2
 			s.Tasks[later].ConcurrencyKey, s.Dispatch[1].ConcurrencyKey = "k", "k"
 		}},
-		{"a wait for a key that only a paused row is for", "I11", "k", "1 waiters though 1 hold it and 0 are due", func(s *store.Snapshot) {
+		{"a wait for a key that only a row of another type is for", "I11", "k", "no due dispatch row", func(s *store.Snapshot) {
 			s.Keys[0].Cap = 2
 			s.Tasks[ready].ConcurrencyKey, s.Dispatch[0].ConcurrencyKey = "k", "k"
-			s.Paused = []string{"q"}
+			s.Tasks[ready].Type, s.Dispatch[0].Type = "acme.test.other.v1", "acme.test.other.v1"
 		}},
-		{"a wait for a key without a row", "I11", "x", "1 waiters though 0 hold it", func(s *store.Snapshot) {
+		{"a wait for a key that only a row of another queue is for", "I11", "k", "no due dispatch row", func(s *store.Snapshot) {
+			s.Keys[0].Cap = 2
+			s.Tasks[ready].ConcurrencyKey, s.Dispatch[0].ConcurrencyKey = "k", "k"
+			s.Tasks[ready].Queue, s.Dispatch[0].Queue = "other", "other"
+		}},
+		{"a wait for a key that only a row of another key is for", "I11", "k", "no due dispatch row", func(s *store.Snapshot) {
+			s.Keys[0].Cap = 2
+			s.Tasks[ready].ConcurrencyKey, s.Dispatch[0].ConcurrencyKey = "x", "x"
+		}},
+		{"a wait for a key without a row", "I11", "x", "though 0 hold it", func(s *store.Snapshot) {
 			s.Tasks[waits].ConcurrencyKey, s.Waiters[0].Key = "x", "x"
 		}},
 		{"miscounted tasks", "I12", jobID.String(), "and its tasks are", func(s *store.Snapshot) { s.Jobs[0].Counters.Failed = 1 }},
@@ -264,14 +275,18 @@ func TestCheckAllowsWhatStartedBeforeItsNeedWasRetried(t *testing.T) {
 	}
 }
 
-// A row due on a key that has room takes the waiter's place.
+// A due row of a lane with waiters keeps a key with room in order, also one of a
+// paused queue.
 func TestCheckAllowsAWaitForWhatIsDue(t *testing.T) {
 	t.Parallel()
-	s := sound()
-	s.Keys[0].Cap = 2
-	s.Tasks[ready].ConcurrencyKey, s.Dispatch[0].ConcurrencyKey = "k", "k"
-	if got := store.Check(s); len(got) != 0 {
-		t.Errorf("Check found %v", got)
+	for _, paused := range [][]string{nil, {"q"}} {
+		s := sound()
+		s.Paused = paused
+		s.Keys[0].Cap = 2
+		s.Tasks[ready].ConcurrencyKey, s.Dispatch[0].ConcurrencyKey = "k", "k"
+		if got := store.Check(s); len(got) != 0 {
+			t.Errorf("with the paused queues %q Check found %v", paused, got)
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ type ClaimRequest struct {
 	Queues  map[string]int // free slots per queue; nil: every queue, up to Limit
 	IDs     []task.ID      // only these (hints); nil: any
 	Again   bool           // look up what LeaseID already claimed
+	Behind  ClaimPlace     // leave what comes up to here in the order of claims: ClaimResult.Behind of the claim before; zero: nothing
 
 	// Quarantine (R7): a task with crash_count ≥ 2 is claimed only while the
 	// worker runs fewer of them than the task's own quarantine limit,
@@ -34,6 +35,22 @@ type ClaimResult struct {
 	Now    time.Time     // the store's clock at the claim
 	Next   time.Duration // until the next dispatch row of these lanes is due; 0: more are due now; <0: none known
 	Waited time.Duration // how long ClaimOrWait waited before this claim; 0: it was answered at once
+
+	// Stopped reports that the claim looked at as many due rows as one claim
+	// may, 4 × Limit + 256, before it found Limit tasks, and that there are
+	// more. Next is 0. The caller asks again at once, with Behind.
+	Stopped bool
+	// Behind is where the next claim goes on when this one stopped at rows none
+	// of which it could claim or move; else zero.
+	Behind ClaimPlace
+}
+
+// ClaimPlace is the place of a due row in the order in which claims look at
+// them: by priority, then due time, then task. The zero value comes first.
+type ClaimPlace struct {
+	Priority int
+	Due      time.Time
+	Task     task.ID
 }
 
 // Claimed is one leased task, with what earlier attempts recorded.

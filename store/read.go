@@ -70,6 +70,7 @@ type History struct {
 	Dependents []Need          // who waits for it (ID and state are the dependent's)
 	Audit      []AuditEntry
 	Holders    []task.ID // running tasks with its concurrency key, while it waits for that
+	Ahead      task.ID   // the due task of its queue and type that comes first, while its concurrency key has room and it waits for that
 	QueuePause *AuditEntry
 }
 

@@ -49,9 +49,10 @@ type KeyRow struct {
 
 // WaiterRow is a due task that waits for its key.
 type WaiterRow struct {
-	Key   string
-	DueAt time.Time
-	Task  task.ID
+	Key         string
+	DueAt       time.Time
+	Task        task.ID
+	Queue, Type string
 }
 
 // Now is the clock of stores that live in this process, in the precision

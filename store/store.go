@@ -84,7 +84,9 @@ type Worker interface {
 	// dispatch row, raises the epoch, and hands out the lease, only after the
 	// commit. Rows of other lanes, of paused queues, and rows that are not due
 	// are left alone. Keyed tasks obey their concurrency key: those over the
-	// cap move to the waiters with their original due time. With req.Again it
+	// cap move to the waiters with their original due time. A claim looks at no
+	// more than 4 × req.Limit + 256 due rows: those that it takes, moves, or
+	// leaves because they may not run (ClaimResult.Stopped). With req.Again it
 	// claims nothing new and returns what an earlier call with the same
 	// LeaseID claimed and still holds.
 	Claim(ctx context.Context, ns string, req ClaimRequest) (ClaimResult, error)

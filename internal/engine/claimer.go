@@ -35,8 +35,9 @@ func newClaimer(e *env, types map[string]int, untilIdle bool, wake signal, execu
 func (c *claimer) run(ctx context.Context) error {
 	unwake := context.AfterFunc(ctx, c.wake.Set) // of the store that waits with a claim
 	defer unwake()
+	var behind store.ClaimPlace // where the last claim stopped
 	for ctx.Err() == nil {
-		req := store.ClaimRequest{Worker: c.worker, Name: c.name, TTL: c.TTL, Types: c.types}
+		req := store.ClaimRequest{Worker: c.worker, Name: c.name, TTL: c.TTL, Types: c.types, Behind: behind}
 		idle := c.slots.fill(&req)
 		// Asked before the claim, which may miss what is taken over meanwhile.
 		idle = idle && !c.reaper.waitsForWarmUp() && c.reaper.choresLeft.Load() == 0
@@ -53,7 +54,7 @@ func (c *claimer) run(ctx context.Context) error {
 		if err != nil {
 			continue // claim has waited and logged
 		}
-		before = before.Add(res.Waited)
+		before, behind = before.Add(res.Waited), res.Behind
 		for _, t := range res.Tasks {
 			c.executor.start(t, before)
 		}
@@ -64,6 +65,8 @@ func (c *claimer) run(ctx context.Context) error {
 			if res.Next == 0 {
 				continue
 			}
+		case res.Stopped:
+			continue // it looked at as many rows as it may: the next one looks at more
 		case res.Waited > 0:
 			continue // the store waited instead
 		case res.Next == 0:

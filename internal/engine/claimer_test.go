@@ -151,3 +151,43 @@ func TestClaimerClaimsAgainAfterALostAnswer(t *testing.T) {
 		}
 	})
 }
+
+// stops is a store whose first claims look at as many rows as they may.
+type stops struct {
+	*fixture
+	behind []store.ClaimPlace // as asked
+}
+
+func (s *stops) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
+	s.behind = append(s.behind, req.Behind)
+	if n := len(s.behind); n <= 3 {
+		return store.ClaimResult{Stopped: true, Behind: store.ClaimPlace{Priority: n}}, nil
+	}
+	return s.fixture.Claim(ctx, ns, req)
+}
+
+// A claim that stopped is followed by the next one at once, which goes on there.
+func TestClaimerGoesOnWhereAClaimStopped(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		cfg := f.config(func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage("1"), nil })
+		s := &stops{fixture: f}
+		cfg.Store = s
+		e := New(cfg)
+		ids := f.enqueue(1)
+		stop := f.start(e)
+		defer stop()
+		synctest.Wait()
+		if got := f.state(ids[0]); got != task.Succeeded {
+			t.Errorf("after three claims that stopped the task is %s", got)
+		}
+		for n, got := range s.behind {
+			want := store.ClaimPlace{}
+			if n <= 3 {
+				want.Priority = n
+			}
+			if got != want {
+				t.Errorf("claim %d goes on behind %v, want %v", n, got, want)
+			}
+		}
+	})
+}

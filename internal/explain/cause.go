@@ -118,14 +118,15 @@ func condition(k task.EdgeKind) string {
 	return ""
 }
 
-// holders lists the tasks that have the concurrency key.
+// holders lists the tasks that have the concurrency key, or what comes first
+// while the key has room.
 func (w *walk) holders(h *store.History, subject string) []Cause {
-	if len(h.Holders) == 0 {
-		return []Cause{{Kind: CauseKey, Sentence: "No task holds the key right now: a worker takes it as soon as it has a free slot."}}
-	}
 	waiter := subject
 	if subject == "It" {
 		waiter = "this one"
+	}
+	if !h.Ahead.IsZero() || len(h.Holders) == 0 {
+		return []Cause{w.ahead(h, waiter)}
 	}
 	var causes []Cause
 	for i, id := range h.Holders {
@@ -144,6 +145,22 @@ func (w *walk) holders(h *store.History, subject string) []Cause {
 		w.add(Action{w.Command("why", id.String()), "tells why the holder has not ended"})
 	}
 	return causes
+}
+
+// ahead says what comes before a waiter of a key that has room.
+func (w *walk) ahead(h *store.History, waiter string) Cause {
+	var first *store.History
+	if !h.Ahead.IsZero() {
+		first, _ = w.history(h.Ahead)
+	}
+	if first == nil { // not read yet, or deleted between the two reads, or about to be woken
+		return Cause{Kind: CauseKey, Sentence: fmt.Sprintf("The key has room: %s becomes ready in a moment.", waiter)}
+	}
+	w.add(Action{w.Command("why", h.Ahead.String()), "tells why the task that comes first has not started"})
+	return Cause{
+		Kind: CauseKey, TaskID: h.Ahead, State: first.Task.State,
+		Sentence: text.Stop(fmt.Sprintf("The key has room. A task of the same type in the same queue comes first, %s, which %s", Label(&first.Task), w.TaskState(first))),
+	}
 }
 
 // pause says by which operator the queue was paused.

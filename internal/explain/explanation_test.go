@@ -37,7 +37,19 @@ func TestWhyConcurrency(t *testing.T) {
 	t.Parallel()
 	holder := a(2, task.Running, runs(1, "web1:7", ago(time.Minute), in(time.Second)))
 	h := a(1, task.Pending, waits(task.WaitConcurrency, ago(time.Hour)), with(func(k *task.Task) { k.ConcurrencyKey, k.ConcurrencyLimit = "org_1", 1 }))
-	says(t, why(t, h), "  No task holds the key right now: a worker takes it as soon as it has a free slot.")
+	says(t, why(t, h), "  The key has room: this one becomes ready in a moment.")
+
+	// The key has room, and no worker takes what comes first.
+	first := a(2, task.Ready, waits("", ago(2*time.Hour)))
+	h.Ahead = first.Task.ID
+	says(t, why(t, h, first),
+		"  The key has room. A task of the same type in the same queue comes first, 00000000000000000000000002 (acme.billing.charge.v1), which is ready since 2h ago (2026-11-20T10:00:00Z) and waits for a worker.",
+		"  weaver why 00000000000000000000000002")
+	h.Holders = []task.ID{id(3)} // and one runs beside
+	says(t, why(t, h, first), "  The key has room. A task of the same type in the same queue comes first, 00000000000000000000000002 (acme.billing.charge.v1), which is ready since 2h ago (2026-11-20T10:00:00Z) and waits for a worker.")
+	h.Ahead = id(4) // it was deleted in between
+	says(t, why(t, h), "  The key has room: this one becomes ready in a moment.")
+	h.Ahead = task.ID{}
 
 	h.Holders = []task.ID{id(2), id(3)} // the second was deleted in between
 	says(t, why(t, h, holder),

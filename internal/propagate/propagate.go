@@ -42,8 +42,9 @@ import (
 // Ops are the set operations of one store, inside one transaction. Every list
 // that they get is sorted by its first field and names each row once.
 type Ops interface {
-	// WakeKeys moves waiters of each key back to dispatch, oldest first, as many
-	// as rules.KeyWakes says, and returns the keys that have more of them than one
+	// WakeKeys moves waiters of each key back to dispatch: as many as
+	// rules.KeyWakes says, oldest first, and the oldest of each lane for which
+	// rules.LaneWakes says so. It returns the keys that have more of them than one
 	// transaction moves.
 	WakeKeys(keys []string) (more []string, err error)
 

@@ -7,7 +7,8 @@
 //   - finish.go: what the end of an attempt makes of its task (the finish table).
 //   - step.go: whether a recorded step is new, a repetition or a conflict.
 //   - edge.go: whether a dependent starts, waits, or cannot run any more.
-//   - key.go: whether a concurrency key has room, and how many waiters wake.
+//   - claim.go: how many due rows a claim looks at.
+//   - key.go: whether a concurrency key has room, and which waiters wake.
 //   - quarantine.go: which tasks may run beside each other after crashes.
 //   - reap.go: which worker may take expired leases, what a lost lease means.
 //   - operate.go: which state an operator's command needs, what a retry revives.

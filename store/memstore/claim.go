@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -25,7 +26,10 @@ func (s *Store) Claim(ctx context.Context, ns string, req store.ClaimRequest) (s
 			c.run()
 			o.propagate()
 		}
-		res = store.ClaimResult{Tasks: c.got, Now: o.now, Next: c.next()}
+		res = store.ClaimResult{Tasks: c.got, Now: o.now, Stopped: c.stopped, Behind: c.behind}
+		if !c.stopped {
+			res.Next = c.next()
+		}
 	})
 	return res, err
 }
@@ -37,6 +41,8 @@ type claim struct {
 	got        []store.Claimed
 	taken      map[string]int // by queue
 	quarantine rules.Quarantine
+	stopped    bool // there are more due rows than one claim looks at
+	behind     store.ClaimPlace
 }
 
 // lookUp returns what an earlier call claimed under this lease and still holds.
@@ -48,16 +54,31 @@ func (c *claim) lookUp() {
 
 // run leases due tasks: the highest priority first, then the oldest.
 func (c *claim) run() {
+	looked, moved := 0, 0
+	var last store.ClaimPlace
 	for _, d := range c.candidates() {
 		if len(c.got) >= c.req.Limit {
-			break
+			return
 		}
+		if !c.roomIn(d.Queue) {
+			continue // the row stays where it is
+		}
+		if looked == rules.ClaimLooks(c.req.Limit) {
+			c.stopped = true
+			if len(c.got) == 0 && moved == 0 && c.req.IDs == nil {
+				c.behind = last
+			}
+			return
+		}
+		looked++
+		last = placeOf(d)
 		r := c.tasks[d.Task]
 		switch {
-		case !c.roomIn(d.Queue) || !c.mayRun(r):
-			// The row stays where it is.
 		case !c.hasRoom(r.ConcurrencyKey):
+			moved++
 			c.queueUp(d)
+		case !c.mayRun(r):
+			// The row stays where it is.
 		default:
 			c.lease(r)
 			c.handOut(r)
@@ -69,20 +90,21 @@ func (c *claim) run() {
 func (c *claim) candidates() []store.DispatchRow {
 	var rows []store.DispatchRow
 	for _, d := range c.dispatch {
-		if c.asked(d) && !d.AvailableAt.After(c.now) && (c.req.IDs == nil || slices.Contains(c.req.IDs, d.Task)) {
+		if c.asked(d) && !d.AvailableAt.After(c.now) && byPlace(placeOf(d), c.req.Behind) > 0 &&
+			(c.req.IDs == nil || slices.Contains(c.req.IDs, d.Task)) {
 			rows = append(rows, d)
 		}
 	}
-	slices.SortFunc(rows, func(a, b store.DispatchRow) int {
-		if a.Priority != b.Priority {
-			return a.Priority - b.Priority
-		}
-		if d := a.AvailableAt.Compare(b.AvailableAt); d != 0 {
-			return d
-		}
-		return a.Task.Compare(b.Task)
-	})
+	slices.SortFunc(rows, func(a, b store.DispatchRow) int { return byPlace(placeOf(a), placeOf(b)) })
 	return rows
+}
+
+func placeOf(d store.DispatchRow) store.ClaimPlace {
+	return store.ClaimPlace{Priority: d.Priority, Due: d.AvailableAt, Task: d.Task}
+}
+
+func byPlace(a, b store.ClaimPlace) int {
+	return cmp.Or(a.Priority-b.Priority, a.Due.Compare(b.Due), a.Task.Compare(b.Task))
 }
 
 // asked reports whether a row is of a lane that this call may claim from (W2).

@@ -46,7 +46,7 @@ func (o *op) history(r *row) store.History {
 		}
 	}
 	if h.Task.Waiting == task.WaitConcurrency {
-		h.Holders = o.holders(r.ConcurrencyKey)
+		h.Holders, h.Ahead = o.holders(r.ConcurrencyKey), o.ahead(r)
 	}
 	if e, ok := o.paused[r.Queue]; ok && !r.State.Terminal() {
 		h.QueuePause = &e

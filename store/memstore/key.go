@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -41,61 +42,107 @@ func (o *op) drop(r *row) {
 // time from which it was due.
 func (o *op) queueUp(d store.DispatchRow) {
 	delete(o.dispatch, d.Task)
-	o.waiters[d.Task] = store.WaiterRow{Key: d.ConcurrencyKey, DueAt: d.AvailableAt, Task: d.Task}
+	o.waiters[d.Task] = store.WaiterRow{Key: d.ConcurrencyKey, DueAt: d.AvailableAt, Task: d.Task, Queue: d.Queue, Type: d.Type}
 }
 
 // wakeFreed wakes the keys that may have room now.
 func (o *op) wakeFreed() {
 	for _, key := range slices.Sorted(maps.Keys(o.freed)) {
-		o.wake(key)
+		for o.wake(key) {
+			// What one wake leaves, the next one moves.
+		}
 		o.tidy(key)
 	}
 	clear(o.freed)
 }
 
-// wake moves the oldest waiters of a key back to dispatch, until those that
-// run and those that are due reach the key's limit.
-func (o *op) wake(key string) {
+// keyLane is a lane of a key: the priority makes no difference.
+type keyLane struct{ queue, taskType string }
+
+// wake moves waiters of a key with room back to dispatch: the oldest of lanes
+// that are not paused, until those that run and those that are due reach the
+// limit, and then the oldest of each lane that has nothing due. more reports
+// that there were more lanes than one wake serves: the key must be woken again.
+func (o *op) wake(key string) (more bool) {
 	k, ok := o.keys[key]
 	if !ok {
-		return // without a key row no task waits
+		return false // without a key row no task waits
 	}
-	for rules.KeyWakes(k.Held, o.due(key), k.Cap) > 0 {
-		w, ok := o.oldestWaiter(key)
-		if !ok {
-			return
+	due := o.dueLanes(key)
+	room := rules.KeyWakes(k.Held, o.dueUnpaused(due), k.Cap)
+	left := map[keyLane]store.WaiterRow{} // the oldest waiter of each lane
+	for _, w := range o.waitersOf(key) {
+		lane := keyLane{w.Queue, w.Type}
+		_, paused := o.paused[w.Queue]
+		if room > 0 && !paused {
+			room--
+			due[lane]++
+			o.dispatchWaiter(w)
+		} else if _, ok := left[lane]; !ok {
+			left[lane] = w
 		}
-		r := o.tasks[w.Task]
-		delete(o.waiters, w.Task)
-		// The task's own row is not written: readers derive its state.
-		o.dispatch[w.Task] = store.DispatchRow{
-			Task: r.ID, Queue: r.Queue, Type: r.Type, Priority: r.Priority,
-			AvailableAt: w.DueAt, ConcurrencyKey: key,
-		}
-		o.notice.Due = true
 	}
+	lanes := slices.SortedFunc(maps.Keys(left), func(a, b keyLane) int {
+		return cmp.Or(strings.Compare(a.queue, b.queue), strings.Compare(a.taskType, b.taskType))
+	})
+	woken := 0
+	for _, lane := range lanes {
+		if !rules.LaneWakes(k.Held, k.Cap, due[lane] > 0) {
+			continue
+		}
+		if woken == rules.MaxWakes {
+			return true
+		}
+		woken++
+		o.dispatchWaiter(left[lane])
+	}
+	return false
 }
 
-// due counts the dispatch rows of a key that could be claimed now. A row that
-// is due tomorrow must not keep a waiter of today, nor must a paused one.
-func (o *op) due(key string) int {
-	n := 0
+// dispatchWaiter makes a waiter claimable again, as long due as it was. The
+// task's own row is not written: readers derive its state.
+func (o *op) dispatchWaiter(w store.WaiterRow) {
+	r := o.tasks[w.Task]
+	delete(o.waiters, w.Task)
+	o.dispatch[w.Task] = store.DispatchRow{
+		Task: r.ID, Queue: r.Queue, Type: r.Type, Priority: r.Priority,
+		AvailableAt: w.DueAt, ConcurrencyKey: w.Key,
+	}
+	o.notice.Due = true
+}
+
+// dueLanes counts the dispatch rows of a key that are due, by lane. A row that
+// is due tomorrow must not keep a waiter of today.
+func (o *op) dueLanes(key string) map[keyLane]int {
+	due := map[keyLane]int{}
 	for _, d := range o.dispatch {
-		if _, paused := o.paused[d.Queue]; d.ConcurrencyKey == key && !paused && !d.AvailableAt.After(o.now) {
-			n++
+		if d.ConcurrencyKey == key && !d.AvailableAt.After(o.now) {
+			due[keyLane{d.Queue, d.Type}]++
+		}
+	}
+	return due
+}
+
+// dueUnpaused counts the due rows of lanes that are not paused.
+func (o *op) dueUnpaused(due map[keyLane]int) (n int) {
+	for lane, rows := range due {
+		if _, paused := o.paused[lane.queue]; !paused {
+			n += rows
 		}
 	}
 	return n
 }
 
-// oldestWaiter returns the waiter of a key that has been due longest.
-func (o *op) oldestWaiter(key string) (oldest store.WaiterRow, found bool) {
+// waitersOf returns the waiters of a key, oldest first.
+func (o *op) waitersOf(key string) []store.WaiterRow {
+	var list []store.WaiterRow
 	for _, w := range o.waiters {
-		if w.Key == key && (!found || byWaiter(w, oldest) < 0) {
-			oldest, found = w, true
+		if w.Key == key {
+			list = append(list, w)
 		}
 	}
-	return oldest, found
+	slices.SortFunc(list, byWaiter)
+	return list
 }
 
 // key returns the row of a key, made if need be.
@@ -111,10 +158,28 @@ func (o *op) key(key string, limit int) *store.KeyRow {
 // tidy removes a key that no task holds or waits for.
 func (o *op) tidy(key string) {
 	if k, ok := o.keys[key]; ok && k.Held == 0 {
-		if _, waits := o.oldestWaiter(key); !waits {
+		if len(o.waitersOf(key)) == 0 {
 			delete(o.keys, key)
 		}
 	}
+}
+
+// ahead returns the due task that comes before a waiter in its own lane, while
+// the key has room; zero: there is none.
+func (o *op) ahead(r *row) (id task.ID) {
+	if !o.hasRoom(r.ConcurrencyKey) {
+		return id
+	}
+	var first store.DispatchRow
+	for _, d := range o.dispatch {
+		if d.ConcurrencyKey != r.ConcurrencyKey || d.Queue != r.Queue || d.Type != r.Type || d.AvailableAt.After(o.now) {
+			continue
+		}
+		if first.Task.IsZero() || cmp.Or(d.AvailableAt.Compare(first.AvailableAt), d.Task.Compare(first.Task)) < 0 {
+			first = d
+		}
+	}
+	return first.Task
 }
 
 // holders returns the running tasks with a key.

@@ -23,7 +23,7 @@ func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest
 		return store.ClaimResult{}, errors.New("the lease id is zero")
 	}
 	began := time.Now()
-	claimInto := func(got *store.ClaimResult) func(*tx) error {
+	claimInto := func(got *store.ClaimResult, req store.ClaimRequest) func(*tx) error {
 		return func(t *tx) (err error) {
 			cl := claim{tx: t, req: &req, quarantine: rules.NewQuarantine(&req)}
 			*got, err = cl.run()
@@ -31,11 +31,13 @@ func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest
 		}
 	}
 	var got, later store.ClaimResult
-	run, waiting := claimInto(&got), (*commit.WaitingClaim)(nil)
+	run, waiting := claimInto(&got, req), (*commit.WaitingClaim)(nil)
 	if limit > 0 && !req.Again && req.IDs == nil {
-		waiting = commit.NewWaitingClaim(ns, db.op(ns, 0, claimInto(&later)).Run)
+		all := req
+		all.Behind = store.ClaimPlace{} // what becomes due may come before it
+		waiting = commit.NewWaitingClaim(ns, db.op(ns, 0, claimInto(&later, all)).Run)
 		run = func(t *tx) error {
-			err := claimInto(&got)(t)
+			err := claimInto(&got, req)(t)
 			if mayWait(&got) {
 				t.fx.Wait(waiting)
 			}
@@ -79,6 +81,11 @@ type claim struct {
 	taken      []store.Claimed
 	first      map[int][]task.ID // plain ones claimed for the first time, by code version: not yet written
 	keys       map[string]bool   // of the tasks taken
+	looked     int               // due rows that it took, moved or left
+	over       []task.ID         // of these, those that go to the waiters: not yet written
+	fullKeys   map[string]bool   // keys of which that is known
+	stopped    bool              // it looked at as many as it may, and there are more
+	last       store.ClaimPlace  // of the last of so many
 	stale      time.Duration     // there were external writes, whose lanes are read this much later
 }
 
@@ -116,6 +123,9 @@ func (c *claim) run() (store.ClaimResult, error) {
 		err = c.writeFirst()
 	}
 	if err == nil {
+		err = c.tx.await(c.over)
+	}
+	if err == nil {
 		err = c.tx.wakeKeys(c.keys)
 	}
 	if err == nil && !c.req.Again {
@@ -123,6 +133,9 @@ func (c *claim) run() (store.ClaimResult, error) {
 	}
 	if err != nil {
 		return store.ClaimResult{}, err
+	}
+	if c.stopped {
+		return c.cutShort(), nil
 	}
 	next, err := c.next()
 	return store.ClaimResult{Tasks: c.taken, Now: c.tx.now, Next: next}, err
@@ -167,31 +180,70 @@ func (c *claim) readRest(d *candidate) error {
 	return st.Done()
 }
 
-// try claims a candidate if it may run now. Otherwise its row stays (a
-// deadline, which is the reaper's; too many other quarantined tasks) or goes
-// to the waiters of its key.
+// look reports whether the claim may look at one more row, and notes that it
+// does.
+func (c *claim) look(d *candidate) bool {
+	if c.looked == rules.ClaimLooks(c.req.Limit) {
+		c.stopped = true
+		return false
+	}
+	if c.looked++; c.looked == rules.ClaimLooks(c.req.Limit) {
+		c.last = d.place()
+	}
+	return true
+}
+
+// cutShort answers a claim that looked at as many rows as it may. When it left
+// all of them the next claim goes on behind them: they would be all that this
+// one sees again.
+func (c *claim) cutShort() store.ClaimResult {
+	c.tx.fx.Answer()
+	res := store.ClaimResult{Tasks: c.taken, Now: c.tx.now, Stopped: true}
+	if len(c.taken) == 0 && len(c.over) == 0 && c.req.IDs == nil {
+		res.Behind = c.last
+	}
+	return res
+}
+
+// try claims a candidate if it may run now. Otherwise its row goes to the
+// waiters of its key, or stays (a deadline, which is the reaper's; too many
+// other quarantined tasks).
 func (c *claim) try(d *candidate) error {
+	if over, err := c.overCap(d); err != nil || over {
+		return err
+	}
 	if err := c.readRest(d); err != nil {
 		return err
 	}
-	t := d.task
 	switch {
 	case !d.open:
 		// No operation leaves a row to a task that is not claimable; every
 		// claim would meet it again.
 		_, err := c.tx.undispatch(&d.id)
 		return err
-	case !c.mayRun(t):
+	case !c.mayRun(d.task):
 		return nil
 	}
-	if d.key != "" {
-		if free, err := c.tx.keyFree(d.key); err != nil {
-			return err
-		} else if !free {
-			return c.tx.await(&d.id, d.key, d.due)
-		}
-	}
 	return c.take(d)
+}
+
+// overCap reports whether the key of a candidate has no room; then its row is
+// moved to the waiters. A key that is full stays so for the rest of the claim.
+func (c *claim) overCap(d *candidate) (bool, error) {
+	if d.key == "" {
+		return false, nil
+	}
+	if !c.fullKeys[d.key] {
+		if free, err := c.tx.keyFree(d.key); err != nil || free {
+			return false, err
+		}
+		if c.fullKeys == nil {
+			c.fullKeys = make(map[string]bool)
+		}
+		c.fullKeys[d.key] = true
+	}
+	c.over = append(c.over, d.id)
+	return true, nil
 }
 
 // mayRun reports whether a due task may run now: its deadline has not passed (the

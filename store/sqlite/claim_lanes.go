@@ -7,10 +7,12 @@ import (
 )
 
 // sqlNextLane finds the lane after the given one by jumping over all rows of
-// it: a loose index scan, one probe per lane.
+// it: a loose index scan, one probe per lane. The place that it begins behind
+// is the end of the lane, because SQLite takes (a, b) > (?, ?) for >= as it
+// searches and passes over all rows that are equal.
 const sqlNextLane = `
 SELECT queue, task_type, priority, available_at FROM weaver_outbox_events
-WHERE namespace = ?1 AND (queue, task_type, priority) > (?2, ?3, ?4)
+WHERE namespace = ?1 AND (queue, task_type, priority, available_at) > (?2, ?3, ?4, 9223372036854775807)
 ORDER BY queue, task_type, priority, available_at LIMIT 1`
 
 // readLanes reads the lanes into the cache if it must, or returns how much

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/lane"
-
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -74,6 +76,15 @@ func (l *laneCursor) lastLen() int {
 	return 0
 }
 
+// place is where a candidate stands in the order of claims.
+func (d *candidate) place() store.ClaimPlace {
+	return store.ClaimPlace{Priority: int(d.lane.Priority), Due: conn.Instant(d.due), Task: d.id}
+}
+
+func byPlace(a, b store.ClaimPlace) int {
+	return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.Due.Compare(b.Due), a.Task.Compare(b.Task))
+}
+
 func earlier(a, b *candidate) bool {
 	return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.id[:], b.id[:])) < 0
 }
@@ -82,13 +93,15 @@ func earlier(a, b *candidate) bool {
 // and id across the lanes of a priority.
 func (c *claim) scan() error {
 	lanes := c.tx.db.lanes.Lanes(c.tx.ns, c.serves)
-	for len(lanes) > 0 && !c.full() {
+	for len(lanes) > 0 && !c.full() && !c.stopped {
 		n := 1
 		for n < len(lanes) && lanes[n].Priority == lanes[0].Priority {
 			n++
 		}
-		if err := c.scanPriority(lanes[:n]); err != nil {
-			return err
+		if int64(c.req.Behind.Priority) <= lanes[0].Priority {
+			if err := c.scanPriority(lanes[:n]); err != nil {
+				return err
+			}
 		}
 		lanes = lanes[n:]
 	}
@@ -102,7 +115,11 @@ func (c *claim) scanPriority(states []lane.State) error {
 		if s.Bound > c.tx.mic {
 			break // none of the rest has a due row
 		}
-		lanes = append(lanes, &laneCursor{state: s})
+		l := &laneCursor{state: s}
+		if b := &c.req.Behind; int64(b.Priority) == s.Priority {
+			l.seen, l.last, l.moved = b.Due.UnixMicro(), b.Task, true
+		}
+		lanes = append(lanes, l)
 	}
 	for len(lanes) > 0 {
 		if c.full() {
@@ -120,6 +137,9 @@ func (c *claim) scanPriority(states []lane.State) error {
 			c.taken = slices.Grow(c.taken, min(len(best.rows), c.req.Limit-len(c.taken)))
 		}
 		d := &best.rows[best.at]
+		if !c.look(d) {
+			return nil
+		}
 		best.at++
 		if err := c.try(d); err != nil {
 			return err
@@ -174,16 +194,14 @@ func (c *claim) hinted() error {
 			return err
 		}
 	}
-	slices.SortFunc(found, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.lane.Priority, b.lane.Priority), cmp.Compare(a.due, b.due), bytes.Compare(a.id[:], b.id[:]))
-	})
+	slices.SortFunc(found, func(a, b candidate) int { return byPlace(a.place(), b.place()) })
 	found = slices.CompactFunc(found, func(a, b candidate) bool { return a.id == b.id })
 	for i := range found {
 		d := &found[i]
 		switch {
-		case !c.serves(d.lane) || c.slots != nil && c.slots[d.lane.Queue] <= 0:
+		case !c.serves(d.lane) || c.slots != nil && c.slots[d.lane.Queue] <= 0 || byPlace(d.place(), c.req.Behind) <= 0:
 			continue
-		case c.full():
+		case c.full() || !c.look(d):
 			return nil
 		}
 		if err := c.try(d); err != nil {
@@ -212,7 +230,7 @@ ORDER BY available_at LIMIT 1`
 func (c *claim) next() (time.Duration, error) {
 	lanes := c.tx.db.lanes.Lanes(c.tx.ns, c.serves)
 	slices.SortFunc(lanes, func(a, b lane.State) int { return cmp.Compare(a.Bound, b.Bound) })
-	soonest := int64(lane.Empty)
+	soonest, looks := int64(lane.Empty), rules.ClaimLooks(c.req.Limit)
 	if c.stale > 0 {
 		soonest = c.tx.mic + c.stale.Microseconds()
 	}
@@ -227,7 +245,7 @@ func (c *claim) next() (time.Duration, error) {
 		}
 		c.tx.fx.Lanes = append(c.tx.fx.Lanes, l.Saw(first))
 		if first <= c.tx.mic {
-			if could, err := c.couldRun(l); err != nil || could {
+			if could, err := c.couldRun(l, &looks); err != nil || could {
 				return 0, err
 			}
 			if first, err = c.firstOf(sqlFutureOfLane, l); err != nil {
@@ -243,14 +261,19 @@ func (c *claim) next() (time.Duration, error) {
 }
 
 // couldRun reports whether one of a lane's due rows could be claimed but for
-// the limits of this call.
-func (c *claim) couldRun(state *lane.State) (bool, error) {
+// the limits of this call. When it has looked at so many rows it says that one
+// could: the caller asks again.
+func (c *claim) couldRun(state *lane.State, looks *int) (bool, error) {
 	l := &laneCursor{state: *state}
 	for n := 1; ; n = 16 { // nearly always the first row decides
 		d, err := c.head(l, n)
 		if err != nil || d == nil {
 			return false, err
 		}
+		if *looks == 0 {
+			return true, nil
+		}
+		*looks--
 		l.at++
 		if err := c.readRest(d); err != nil {
 			return false, err

@@ -302,5 +302,7 @@ var (
 		conn.Col("key", func(w *store.WaiterRow, r *conn.Row, i int) { w.Key = r.Text(i) }),
 		conn.Col("due_at", func(w *store.WaiterRow, r *conn.Row, i int) { w.DueAt = r.Time(i) }),
 		conn.Col("task_id", func(w *store.WaiterRow, r *conn.Row, i int) { w.Task = r.ID(i) }),
+		conn.Col("queue", func(w *store.WaiterRow, r *conn.Row, i int) { w.Queue = r.Name(i) }),
+		conn.Col("task_type", func(w *store.WaiterRow, r *conn.Row, i int) { w.Type = r.Name(i) }),
 	}
 )

@@ -16,7 +16,7 @@
 //
 // Where to find what:
 //
-//   - The schema: migrations/0001_init.sql, which is frozen (frozen_test.go);
+//   - The schema: migrations/*.sql; 0001_init.sql is frozen (frozen_test.go);
 //     columns.go has the columns of each row type with where they go.
 //   - A verb of the port: enqueue.go, claim*.go, finish*.go, record*.go,
 //     heartbeat.go, reap.go, operate*.go; read*.go for readers. What follows

@@ -111,7 +111,7 @@ var HotStatements = map[string]string{
 func ChunkStatements() map[string]string {
 	all := make(map[string]string)
 	for name, sqls := range map[string]chunkSQL{
-		"claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "succeed": sqlSucceed,
+		"claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "await": sqlAwait, "succeed": sqlSucceed,
 		"insert attempts": sqlInsertAttempts, "steps guard": sqlStepsGuard, "insert steps": sqlInsertSteps,
 	} {
 		for n, sql := range sqls {

@@ -243,3 +243,10 @@ func (f *fixture) one(query string) (text string) {
 	}
 	return text
 }
+
+// fixHint is a claim of one task by its id.
+func fixHint(worker store.WorkerID, id task.ID) store.ClaimRequest {
+	req := fixClaim(worker, 1)
+	req.IDs = []task.ID{id}
+	return req
+}

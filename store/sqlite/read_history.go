@@ -71,6 +71,9 @@ func (v *view) history(h *store.History, now time.Time) (err error) {
 		if h.Holders, err = v.holders(t.ConcurrencyKey); err != nil {
 			return err
 		}
+		if h.Ahead, err = v.ahead(t, now); err != nil {
+			return err
+		}
 	}
 	if !t.State.Terminal() {
 		h.QueuePause, err = v.pause(t.Queue)
@@ -127,6 +130,24 @@ func (v *view) holders(key string) ([]task.ID, error) {
 		}
 	}
 	return list, nil
+}
+
+const sqlAhead = `
+SELECT task_id FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_key
+WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 AND task_type = ?4 AND available_at <= ?5
+ORDER BY available_at, task_id LIMIT 1`
+
+// ahead returns the due task that comes before a waiter in its own lane, while
+// the key has room; zero: there is none.
+func (v *view) ahead(t *task.Task, now time.Time) (id task.ID, err error) {
+	if free, err := v.keyFree(t.ConcurrencyKey); err != nil || !free {
+		return id, err
+	}
+	st := v.stmt(sqlAhead).Text(1, v.ns).Text(2, t.ConcurrencyKey).Text(3, t.Queue).Text(4, t.Type).Int(5, now.UnixMicro())
+	if st.One() {
+		id = st.ColID(0)
+	}
+	return id, st.Done()
 }
 
 func (v *view) pause(queue string) (*store.AuditEntry, error) {

@@ -70,6 +70,22 @@ var claimWaitCases = []testCase{
 		e.equal("the tasks claimed", claimedIDs((<-waiting.answer).Tasks), ids[:1])
 		e.b.gets([]task.ID{other, ids[1]})
 	}},
+	{"a waiting claim that looked at as many rows as it may is answered", func(e *env) {
+		e.a.take(e.one(key("k", 1)))
+		began := e.now()
+		waiting := e.b.claimOrWait(e.Context(), time.Hour, limit(1))
+		ids := e.enqueue(append(e.drafts(looks(1)+10, key("k", 1)), e.draft())...)
+		got := <-waiting.answer
+		e.check(got.Stopped && len(got.Tasks) == 0, "the claim got %d tasks and stopped %v", len(got.Tasks), got.Stopped)
+		e.nearly("the time until the answer", e.now().Sub(began), 0)
+		e.b.gets(ids[len(ids)-1:], limit(1))
+	}},
+	{"a claim that goes on behind a place waits for all that becomes due", func(e *env) {
+		place := store.ClaimPlace{Priority: task.MaxPriority, Due: e.now(), Task: e.newID()}
+		waiting := e.a.claimOrWait(e.Context(), time.Hour, func(r *store.ClaimRequest) { r.Behind = place })
+		id := e.one()
+		e.equal("the tasks claimed", claimedIDs((<-waiting.answer).Tasks), []task.ID{id})
+	}},
 	{"a claim does not wait when a task is due, nor with Again or IDs", func(e *env) {
 		id := e.one()
 		began := e.now()

@@ -18,7 +18,11 @@ type Effects struct {
 	claimed []claimMade
 	ended   []leaseEnds   // tasks that left running, by lease
 	waiting *WaitingClaim // the claim found nothing and waits
+	answer  bool          // the waiting claim that this is of need not get tasks to be answered
 }
+
+// Answer has a waiting claim answered by the commit whether or not it got tasks.
+func (fx *Effects) Answer() { fx.answer = true }
 
 // publish makes the effects of committed operations known.
 func (w *Writer) publish(ops []*batch.Op[*Op], claims []*WaitingClaim) {

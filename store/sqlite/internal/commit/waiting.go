@@ -68,8 +68,9 @@ func (w *Writer) Wait(ctx context.Context, c *WaitingClaim, limit time.Duration,
 }
 
 // piggyback runs waiting claims behind the operations of a group, in the
-// group's transaction, each in its own savepoint, and returns those that got
-// tasks. It reports false when the transaction is lost.
+// group's transaction, each in its own savepoint, and returns those that it
+// answers: they got tasks, or looked at as many rows as they may. It reports
+// false when the transaction is lost.
 func (w *Writer) piggyback(ops ...*Op) (claims []*WaitingClaim, ok bool) {
 	var done []string // namespaces
 	for _, o := range ops {
@@ -91,7 +92,7 @@ func (w *Writer) piggyback(ops ...*Op) (claims []*WaitingClaim, ok bool) {
 			w.waiting.putBack(claims...)
 			return nil, false
 		}
-		if err == nil && len(c.op.fx.claimed) > 0 {
+		if err == nil && (len(c.op.fx.claimed) > 0 || c.op.fx.answer) {
 			i++
 			continue
 		}
