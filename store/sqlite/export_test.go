@@ -24,6 +24,13 @@ func (db *DB) Kill(ns string, id store.WorkerID) {
 	}
 }
 
+// BeforeLock has fn called between the opening of a lock file and its locking;
+// nil takes it away.
+func (db *DB) BeforeLock(fn func()) { db.locks.opened = fn }
+
+// LockPath returns the name of a worker's lock file.
+func (db *DB) LockPath(ns string, id store.WorkerID) string { return db.lockPath(ns, id) }
+
 // OnCommit puts fn around every COMMIT of the writer; nil takes it away.
 func (db *DB) OnCommit(fn func(commit func() error) error) { db.faults.OnCommit = fn }
 
