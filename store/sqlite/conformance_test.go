@@ -65,6 +65,19 @@ func openFile(t testing.TB, path string, opts ...sqlite.Option) *sqlite.DB {
 	return db
 }
 
+// openOnce opens and migrates a file that the caller closes.
+func openOnce(t *testing.T, path string) *sqlite.DB {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
 func shut(t testing.TB, db *sqlite.DB) {
 	t.Helper()
 	if err := db.Close(); err != nil {

@@ -31,6 +31,11 @@ func (u *userConn) bounded(ctx context.Context) context.Context {
 
 // ExecContext implements driver.ExecerContext.
 func (u *userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if u.Raw().GetAutocommit() {
+		if err := u.db.checkPlace(); err != nil {
+			return nil, err
+		}
+	}
 	if query != "" { // else it is the driver's own way to a savepoint, known by its context
 		ctx = u.bounded(ctx)
 	}
@@ -58,6 +63,11 @@ type userStmt struct {
 
 // ExecContext implements driver.StmtExecContext.
 func (s userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	if s.u.Raw().GetAutocommit() {
+		if err := s.u.db.checkPlace(); err != nil {
+			return nil, err
+		}
+	}
 	return s.Stmt.(driver.StmtExecContext).ExecContext(s.u.bounded(ctx), args)
 }
 

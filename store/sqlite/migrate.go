@@ -65,6 +65,9 @@ func (db *DB) migrate(c *conn.Conn, known []migrate.Migration) error {
 			_ = c.Script("ROLLBACK") // the caller has the error that counts
 		}
 	}()
+	if err := db.checkPlace(); err != nil {
+		return err
+	}
 	if err := db.checkForeign(c); err != nil {
 		return err
 	}

@@ -30,7 +30,8 @@ import (
 // store.StepTxer, and is safe for concurrent use.
 type DB struct {
 	path   string // as in messages; ":memory:" in memory
-	name   string // what connections open: a file name or a URI
+	name   string // what connections open: a file name without symbolic links, or a URI
+	place  place  // where the open files are
 	memory bool
 	opts   options
 	token  string // distinguishes our connections from those of other databases
@@ -60,8 +61,15 @@ var (
 // Open opens or creates the database in the file path. It does not migrate:
 // call Migrate, or let `weaver migrate up` do it.
 //
+// Symbolic links are followed once, now. A new file, its log and its locks can
+// be read by their owner only; a log has the mode of the file otherwise. When
+// the file is deleted or replaced while it is open every call returns
+// store.ErrUnavailable, and nothing is written to it (where the system says so:
+// on Unix).
+//
 // Errors: store.ErrNotDatabase, store.ErrForeignDatabase, store.ErrReadOnly,
-// store.ErrBusy, store.ErrUnavailable (the folder does not exist).
+// store.ErrBusy, store.ErrUnavailable (the folder does not exist, or the file
+// has several hard links).
 func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
 	if path == "" {
 		return nil, fmt.Errorf("open sqlite: no file name given: name a file, or use OpenMemory")
@@ -82,7 +90,14 @@ func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
 	if isDir(abs) {
 		return nil, fmt.Errorf("open sqlite: %s: %w: it is a folder: name a file in it", path, store.ErrNotDatabase)
 	}
-	db := &DB{path: path, name: abs, opts: defaults()}
+	name, err := resolve(abs)
+	if err == nil {
+		err = checkLinks(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open sqlite: %s: %w: %w", path, store.ErrUnavailable, err)
+	}
+	db := &DB{path: path, name: name, opts: defaults()}
 	return db.open(ctx, opts)
 }
 
@@ -108,6 +123,9 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open sqlite %s: %w", db.path, context.Cause(ctx))
 	}
+	if !db.memory {
+		createPrivate(db.name)
+	}
 	c, err := db.connect(false)
 	if err != nil {
 		return nil, fmt.Errorf("open sqlite: %w", db.translate(err))
@@ -118,7 +136,12 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 		// first may be older.
 		db.writer, err = commit.New(commit.Config{
 			Conn: c, Busy: db.opts.busy, Lanes: &db.lanes, Notify: db.listeners.Notify, NotifyAll: db.listeners.NotifyAll, Faults: &db.faults,
+			Begun: db.begun,
 		})
+	}
+	if err == nil && !db.memory { // only now: the log is made by the first read
+		db.place = locate(c, db.name)
+		err = db.checkPlace()
 	}
 	if err != nil {
 		_ = c.Close() // the first error has the cause
@@ -151,8 +174,19 @@ func (db *DB) connect(readOnly bool) (*conn.Conn, error) {
 		u := db.uri()
 		cfg.Name = u.String()
 	}
-	return conn.Open(cfg)
+	c, err := conn.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.checkPlace(); err != nil { // it may be a connection to another file
+		_ = c.Close() // nothing was done on it
+		return nil, err
+	}
+	return c, nil
 }
+
+// begun runs in each transaction of the group commit, before its operations.
+func (db *DB) begun(*conn.Conn) error { return db.checkPlace() }
 
 // walLimit is what the log's file is cut down to once it was copied.
 const walLimit = 64 << 20

@@ -80,7 +80,11 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, fmt.Errorf("the driver's connection is a %T", opened)
 	}
 	u := &userConn{Conn: inner, db: c.db, conn: conn.New(inner.Raw())}
-	if err := u.register(); err != nil {
+	err = c.db.checkPlace() // it may be a connection to another file
+	if err == nil {
+		err = u.register()
+	}
+	if err != nil {
 		_ = inner.Close()
 		return nil, err
 	}
@@ -163,6 +167,11 @@ func (u *userConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.T
 		}
 		u.end = giveBack
 	}
+	err := u.db.checkPlace()
+	if err != nil {
+		u.ended()
+		return nil, err
+	}
 	tx, err := u.Conn.BeginTx(ctx, opts)
 	if err != nil {
 		u.ended()
@@ -179,6 +188,9 @@ type userTx struct {
 
 // Commit commits and notifies listeners of what was enqueued.
 func (t userTx) Commit() error {
+	if err := t.u.db.checkPlace(); err != nil {
+		return errors.Join(err, t.Rollback())
+	}
 	pending := t.u.pending
 	t.u.conn.Reset()
 	err := t.Tx.Commit()

@@ -22,6 +22,9 @@ func (v *view) stmt(sql string) *conn.Stmt { return v.conn.Stmt(sql) }
 
 // read runs fn in a read transaction of its own.
 func (db *DB) read(ctx context.Context, ns string, fn func(*view) error) error {
+	if err := db.checkPlace(); err != nil {
+		return err
+	}
 	err := db.readers.Read(ctx, func(c *conn.Conn) error { return fn(&view{conn: c, ns: ns}) })
 	return db.translate(err)
 }

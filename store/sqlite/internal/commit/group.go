@@ -92,11 +92,14 @@ func (w *Writer) begin(start time.Time) error {
 	if waited := time.Since(start); waited > minStall {
 		w.stalled, w.stalledFor = start.Add(waited), waited
 	}
-	if err := w.compareVersion(); err != nil {
-		w.rollback()
-		return err
+	err := w.compareVersion()
+	if err == nil && w.cfg.Begun != nil {
+		err = w.cfg.Begun(w.conn)
 	}
-	return nil
+	if err != nil {
+		w.rollback()
+	}
+	return err
 }
 
 // together runs a group in the open transaction, each operation in its own

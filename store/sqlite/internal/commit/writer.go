@@ -34,7 +34,10 @@ type Config struct {
 	Notify func(ns string, n store.Notice)
 	// NotifyAll gives a notice to the listeners of all namespaces.
 	NotifyAll func(n store.Notice)
-	Faults    *Faults // set by tests only
+	// Begun is called in each transaction before its operations, which an error
+	// of it refuses; nil: nothing is.
+	Begun  func(*conn.Conn) error
+	Faults *Faults // set by tests only
 }
 
 // Faults lets tests make the database fail where it matters. Nil functions do

@@ -1,0 +1,101 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+)
+
+// The database's file has one name. SQLite names the log after it, workers
+// their locks, and other processes find it by it. So symbolic links are followed
+// once, when it is opened; a second name (a hard link) is refused; and a
+// file that lost its name takes no further write.
+
+// maxLinks is how many symbolic links are followed to a file.
+const maxLinks = 40
+
+// resolve follows the symbolic links of an absolute path. The file, or what a
+// link to it names, need not exist; its folder must.
+func resolve(path string) (string, error) {
+	for range maxLinks {
+		full, err := filepath.EvalSymlinks(path)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return full, err
+		}
+		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(dir, filepath.Base(path))
+		to, err := os.Readlink(path)
+		if err != nil {
+			return path, nil // no link: a new file
+		}
+		if path = to; !filepath.IsAbs(to) {
+			path = filepath.Join(dir, to)
+		}
+	}
+	return "", fmt.Errorf("more than %d symbolic links", maxLinks)
+}
+
+// createPrivate creates an empty file, which is a database for SQLite, that only
+// its owner can read. One that exists stays as it is. What keeps it from being
+// created SQLite finds as well, and says so.
+func createPrivate(path string) {
+	if f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+		_ = f.Close() // it is empty
+	}
+}
+
+// checkLinks refuses a file with several names: each name would have a log and
+// locks of its own.
+func checkLinks(path string) error {
+	if id, ok := identify(path); ok && id.names > 1 {
+		return fmt.Errorf("the file has %d names (hard links), and each would have a log of its own: "+
+			"remove the other names, or open a copy of it", id.names)
+	}
+	return nil
+}
+
+// place is where the open files of a database were when they were opened. The
+// zero value is nowhere, where nothing gets lost.
+type place struct {
+	path     string
+	file     fileID
+	log      fileID
+	identity bool // file is known
+	logged   bool // log is known
+}
+
+// locate notes where the files of an open connection are.
+func locate(c *conn.Conn, path string) place {
+	p := place{path: path}
+	p.file, p.identity = identify(path)
+	p.log, p.logged = identify(path + "-wal")
+	if p.identity && c.HasMoved() {
+		p.file = fileID{} // the name is another file's since the connection was opened
+	}
+	return p
+}
+
+// lost reports whether another file, or none, has the name of one of the files.
+// While they are open no other file can get their identities.
+func (p *place) lost() bool {
+	return p.identity && isElsewhere(p.path, p.file) || p.logged && isElsewhere(p.path+"-wal", p.log)
+}
+
+// checkPlace returns store.ErrUnavailable when the file was deleted or replaced
+// while it was open. What is written to it then is lost when the last process
+// closes it, so nothing may be.
+func (db *DB) checkPlace() error {
+	if !db.place.lost() {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: the file or its log was deleted or replaced while it was open, and takes no more writes: "+
+		"put it back under its name, or end this program and start it again with the file that is there now", db.path, store.ErrUnavailable)
+}
