@@ -53,6 +53,6 @@ type WaiterRow struct {
 	Task  task.ID
 }
 
-// Now is the clock of stores that live in this process, in the precision
-// that all stores keep.
+// Now is the machine's clock, in the precision that all stores keep. A store's
+// own clock follows it and never goes back.
 func Now() time.Time { return time.Now().UTC().Truncate(time.Microsecond).Round(0) }

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
@@ -48,6 +49,8 @@ func harness(name string, open func(t *testing.T) *sqlite.DB) storetest.Harness 
 		Name:   name,
 		Repeat: repeat,
 		Open:   func(t *testing.T) store.Store { return open(t) },
+
+		ShiftClock: func(_ *testing.T, s store.Store, d time.Duration) { s.(*sqlite.DB).ShiftClock(d) },
 	}
 }
 

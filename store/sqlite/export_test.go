@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
@@ -30,6 +31,12 @@ func (db *DB) BeforeLock(fn func()) { db.locks.opened = fn }
 
 // LockPath returns the name of a worker's lock file.
 func (db *DB) LockPath(ns string, id store.WorkerID) string { return db.lockPath(ns, id) }
+
+// ShiftClock makes the machine's clock, as this store reads it, jump by d.
+func (db *DB) ShiftClock(d time.Duration) { db.clock.Shift(d) }
+
+// ClockShifted opens a store for which the machine's clock is d off.
+func ClockShifted(d time.Duration) Option { return func(o *options) { o.shift = d } }
 
 // OnCommit puts fn around every COMMIT of the writer; nil takes it away.
 func (db *DB) OnCommit(fn func(commit func() error) error) { db.faults.OnCommit = fn }

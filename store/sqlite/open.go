@@ -34,6 +34,7 @@ type DB struct {
 	place  place  // where the open files are
 	memory bool
 	opts   options
+	clock  storeClock
 	token  string // distinguishes our connections from those of other databases
 
 	writer  *commit.Writer
@@ -118,6 +119,7 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	for _, o := range opts {
 		o(&db.opts)
 	}
+	db.clock.Shift(db.opts.shift)
 	db.token = rand.Text()
 	db.readers = conn.NewPool(maxReaders, func() (*conn.Conn, error) { return db.connect(true) })
 	if err := ctx.Err(); err != nil {
@@ -136,10 +138,12 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 		// first may be older.
 		db.writer, err = commit.New(commit.Config{
 			Conn: c, Busy: db.opts.busy, Lanes: &db.lanes, Notify: db.listeners.Notify, NotifyAll: db.listeners.NotifyAll, Faults: &db.faults,
-			Begun: db.begun,
+			Now: db.clock.Now, Begun: db.begun, Ending: db.ending,
 		})
 	}
-	if err == nil && !db.memory { // only now: the log is made by the first read
+	if err == nil && !db.memory {
+		db.clock.load(c)
+		// Only now: the log is made by the first read.
 		db.place = locate(c, db.name)
 		err = db.checkPlace()
 	}
@@ -186,7 +190,21 @@ func (db *DB) connect(readOnly bool) (*conn.Conn, error) {
 }
 
 // begun runs in each transaction of the group commit, before its operations.
-func (db *DB) begun(*conn.Conn) error { return db.checkPlace() }
+func (db *DB) begun(c *conn.Conn, external bool) error {
+	if err := db.checkPlace(); err != nil || db.memory {
+		return err
+	}
+	db.clock.begun(c, external)
+	return nil
+}
+
+// ending runs in each transaction of the group commit, before its COMMIT.
+func (db *DB) ending(c *conn.Conn) error {
+	if db.memory {
+		return nil
+	}
+	return db.clock.ending(c)
+}
 
 // walLimit is what the log's file is cut down to once it was copied.
 const walLimit = 64 << 20

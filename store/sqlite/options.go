@@ -37,6 +37,7 @@ type options struct {
 	// Set by tests of this package only.
 	vfs        string // SQLite's file layer, "" for the operating system's
 	syncFolder func(dir string)
+	shift      time.Duration // of the machine's clock
 }
 
 func defaults() options { return options{sync: Full, busy: 5 * time.Second, syncFolder: syncFolder} }

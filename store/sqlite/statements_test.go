@@ -157,6 +157,7 @@ func TestEveryStatementSearches(t *testing.T) {
 var crossNamespaces = map[string]string{
 	"sqlVersions":   "the schema is of all namespaces",
 	"sqlAddVersion": "the schema is of all namespaces",
+	"sqlKeepClock":  "time is the same in all namespaces",
 	"sqlProbe":      "the schema is of all namespaces",
 	"sqlUnprobe":    "the schema is of all namespaces",
 	"sqlAllWorkers": "lock files are of all namespaces",

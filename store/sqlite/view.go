@@ -14,8 +14,9 @@ const maxReaders = 4
 
 // view reads a namespace within one transaction.
 type view struct {
-	conn *conn.Conn
-	ns   string
+	conn  *conn.Conn
+	ns    string
+	clock *storeClock
 }
 
 func (v *view) stmt(sql string) *conn.Stmt { return v.conn.Stmt(sql) }
@@ -25,7 +26,7 @@ func (db *DB) read(ctx context.Context, ns string, fn func(*view) error) error {
 	if err := db.checkPlace(); err != nil {
 		return err
 	}
-	err := db.readers.Read(ctx, func(c *conn.Conn) error { return fn(&view{conn: c, ns: ns}) })
+	err := db.readers.Read(ctx, func(c *conn.Conn) error { return fn(&view{c, ns, &db.clock}) })
 	return db.translate(err)
 }
 

@@ -34,9 +34,12 @@ type Config struct {
 	Notify func(ns string, n store.Notice)
 	// NotifyAll gives a notice to the listeners of all namespaces.
 	NotifyAll func(n store.Notice)
-	// Begun is called in each transaction before its operations, which an error
-	// of it refuses; nil: nothing is.
-	Begun  func(*conn.Conn) error
+	Now       func() time.Time // the store's clock; nil: store.Now
+	// Begun is called in each transaction before its operations, and Ending
+	// before its COMMIT; an error refuses them. external says that another
+	// connection committed. Both may be nil.
+	Begun  func(c *conn.Conn, external bool) error
+	Ending func(c *conn.Conn) error
 	Faults *Faults // set by tests only
 }
 
@@ -73,6 +76,9 @@ type Writer struct {
 // return on.
 func New(cfg Config) (*Writer, error) {
 	w := &Writer{cfg: cfg, conn: cfg.Conn, claims: make(claims), checkpoint: checkpointPages}
+	if cfg.Now == nil {
+		w.cfg.Now = store.Now
+	}
 	w.queue = batch.New(MaxWeight, w.commit)
 	// The hook also switches off SQLite's own checkpoints, which would run
 	// inside COMMIT, before any caller got its answer.
