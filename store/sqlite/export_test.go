@@ -38,6 +38,9 @@ func (db *DB) ShiftClock(d time.Duration) { db.clock.Shift(d) }
 // ClockShifted opens a store for which the machine's clock is d off.
 func ClockShifted(d time.Duration) Option { return func(o *options) { o.shift = d } }
 
+// LogLimit sets the size of a log that is cut down.
+func LogLimit(bytes int) Option { return func(o *options) { o.logLimit = bytes } }
+
 // OnCommit puts fn around every COMMIT of the writer; nil takes it away.
 func (db *DB) OnCommit(fn func(commit func() error) error) { db.faults.OnCommit = fn }
 

@@ -11,8 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
@@ -76,6 +78,29 @@ func TestFileIsGoneWhileOpen(t *testing.T) {
 			refused("List", err)
 		})
 	}
+}
+
+// A worker whose file is gone says so, each minute.
+func TestWorkerSaysThatItsFileIsGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := fileFixture(t)
+		log, stop := f.works(weaver.Config{})
+		time.Sleep(time.Minute)
+		if text := log(); strings.Contains(text, "level") {
+			t.Errorf("it logged\n%s", text)
+		}
+		if err := os.Rename(f.db.Path(), f.db.Path()+".moved"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Minute)
+		if text := log(); strings.Count(text, `level=ERROR msg="the store cannot be used"`) != 3 || !strings.Contains(text, "deleted or replaced") {
+			t.Errorf("in three minutes it logged\n%s", text)
+		}
+		if err := stop(); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("Run = %v; it cannot have left", err)
+		}
+	})
 }
 
 // A file that comes back under its name is written again.

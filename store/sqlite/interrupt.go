@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 )
 
 // within is the context of a statement in a transaction: it ends with the
@@ -73,7 +75,19 @@ func (s userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (dr
 
 // QueryContext implements driver.StmtQueryContext.
 func (s userStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	if s.u.tx == nil {
+		s.u.reads(commit.NewHolder("a query of DB()", true))
+	}
 	return s.Stmt.(driver.StmtQueryContext).QueryContext(s.u.bounded(ctx), args)
+}
+
+// Close implements driver.Stmt. A statement that the user did not prepare is
+// closed with its rows.
+func (s userStmt) Close() error {
+	if s.u.tx == nil {
+		s.u.reads(nil)
+	}
+	return s.Stmt.Close()
 }
 
 // CheckNamedValue implements driver.NamedValueChecker.

@@ -26,8 +26,9 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// DB is an open database. It implements store.Store, store.Notifier and
-// store.StepTxer, and is safe for concurrent use.
+// DB is an open database. It implements store.Store, store.Notifier,
+// store.StepTxer, store.WaitingClaimer and store.Warner, and is safe for
+// concurrent use.
 type DB struct {
 	path   string // as in messages; ":memory:" in memory
 	name   string // what connections open: a file name without symbolic links, or a URI
@@ -40,6 +41,7 @@ type DB struct {
 	writer  *commit.Writer
 	lanes   lane.Cache
 	readers *conn.Pool
+	reads   openReads
 	locks   workerLocks
 
 	userOnce sync.Once
@@ -57,6 +59,7 @@ var (
 	_ store.Notifier       = (*DB)(nil)
 	_ store.StepTxer       = (*DB)(nil)
 	_ store.WaitingClaimer = (*DB)(nil)
+	_ store.Warner         = (*DB)(nil)
 )
 
 // Open opens or creates the database in the file path. It does not migrate:
@@ -139,6 +142,7 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 		db.writer, err = commit.New(commit.Config{
 			Conn: c, Busy: db.opts.busy, Lanes: &db.lanes, Notify: db.listeners.Notify, NotifyAll: db.listeners.NotifyAll, Faults: &db.faults,
 			Now: db.clock.Now, Begun: db.begun, Ending: db.ending,
+			Connect: func() (*conn.Conn, error) { return db.connect(false) }, LogLimit: db.opts.logLimit,
 		})
 	}
 	if err == nil && !db.memory {
@@ -206,8 +210,9 @@ func (db *DB) ending(c *conn.Conn) error {
 	return db.clock.ending(c)
 }
 
-// walLimit is what the log's file is cut down to once it was copied.
-const walLimit = 64 << 20
+// logLimit is the size of a log that is cut down as soon as it was copied, and
+// what its file is cut down to when it starts over.
+const logLimit = 64 << 20
 
 // prepareFile makes sure that c's file is ours to use, and in WAL mode.
 func (db *DB) prepareFile(ctx context.Context, c *conn.Conn) error {
@@ -226,7 +231,7 @@ func (db *DB) prepareFile(ctx context.Context, c *conn.Conn) error {
 	if err := c.Script("PRAGMA page_size=8192"); err != nil {
 		return err
 	}
-	return c.UseWAL(ctx, db.opts.busy, walLimit)
+	return c.UseWAL(ctx, db.opts.busy, db.opts.logLimit)
 }
 
 // Path returns the file's name as it was given to Open, or ":memory:".

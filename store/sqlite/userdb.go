@@ -100,6 +100,7 @@ type userConn struct {
 	pending []*commit.Effects
 	tx      context.Context // of the open transaction; a scope, set by BeginTx
 	end     func()          // gives back the turn of the open transaction; nil: it has none
+	open    *commit.Holder  // the open transaction, or the query whose rows are read; nil: there is none
 }
 
 // The SQL functions of our connections.
@@ -141,10 +142,28 @@ func (u *userConn) Close() error {
 // ended notes that the open transaction, if there was one, is over.
 func (u *userConn) ended() {
 	u.pending, u.tx = nil, nil
+	u.reads(nil)
 	if u.end != nil {
 		u.end()
 		u.end = nil
 	}
+}
+
+// reads notes what keeps a snapshot open from now on; nil: nothing does.
+func (u *userConn) reads(h *commit.Holder) {
+	if u.open != nil {
+		u.db.reads.remove(u.open)
+	}
+	if u.open = h; h != nil {
+		u.db.reads.add(h)
+	}
+}
+
+// IsValid implements driver.Validator, which is asked when the connection goes
+// back to the pool: whatever was read on it is closed.
+func (u *userConn) IsValid() bool {
+	u.reads(nil)
+	return true
 }
 
 // CheckNamedValue implements driver.NamedValueChecker.
@@ -160,8 +179,13 @@ type withTurn struct{}
 func (u *userConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	u.ended()
 	reads := opts.ReadOnly && opts.Isolation == driver.IsolationLevel(sql.LevelDefault)
-	if !reads && ctx.Value(withTurn{}) == nil {
-		giveBack, err := u.db.writer.Turn(ctx, commit.NewHolder("a transaction of DB()", false))
+	what, turn := "a transaction of DB()", !reads
+	if ctx.Value(withTurn{}) != nil {
+		what, turn = "a StepTx", false
+	}
+	h := commit.NewHolder(what, false)
+	if turn {
+		giveBack, err := u.db.writer.Turn(ctx, h)
 		if err != nil {
 			return nil, u.db.translate(err)
 		}
@@ -178,6 +202,7 @@ func (u *userConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.T
 		return nil, err
 	}
 	u.tx = ctx
+	u.reads(h)
 	return userTx{tx, u}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 	"github.com/goweaver/weaver/task"
 )
@@ -26,7 +27,12 @@ func (db *DB) read(ctx context.Context, ns string, fn func(*view) error) error {
 	if err := db.checkPlace(); err != nil {
 		return err
 	}
-	err := db.readers.Read(ctx, func(c *conn.Conn) error { return fn(&view{c, ns, &db.clock}) })
+	err := db.readers.Read(ctx, func(c *conn.Conn) error {
+		h := commit.NewHolder("a read", true)
+		db.reads.add(h)
+		defer db.reads.remove(h)
+		return fn(&view{c, ns, &db.clock})
+	})
 	return db.translate(err)
 }
 
