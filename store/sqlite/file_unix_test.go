@@ -86,7 +86,7 @@ func TestWorkerSaysThatItsFileIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fileFixture(t)
 		log, stop := f.works(weaver.Config{})
-		time.Sleep(time.Minute)
+		time.Sleep(65 * time.Second) // between two looks
 		if text := log(); strings.Contains(text, "level") {
 			t.Errorf("it logged\n%s", text)
 		}
