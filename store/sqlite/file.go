@@ -62,31 +62,40 @@ func checkLinks(path string) error {
 	return nil
 }
 
-// place is where the open files of a database were when they were opened. The
-// zero value is nowhere, where nothing gets lost.
+// place is where the open files of a database, itself and its log, were when they
+// were opened. The zero value is nowhere, where nothing gets lost.
 type place struct {
-	path     string
-	file     fileID
-	log      fileID
-	identity bool // file is known
-	logged   bool // log is known
+	files []placed
+}
+
+type placed struct {
+	path string
+	id   fileID
 }
 
 // locate notes where the files of an open connection are.
-func locate(c *conn.Conn, path string) place {
-	p := place{path: path}
-	p.file, p.identity = identify(path)
-	p.log, p.logged = identify(path + "-wal")
-	if p.identity && c.HasMoved() {
-		p.file = fileID{} // the name is another file's since the connection was opened
+func locate(c *conn.Conn, path string) (p place) {
+	for _, path := range []string{path, path + "-wal"} {
+		if id, ok := identify(path); ok {
+			p.files = append(p.files, placed{path, id})
+		}
+	}
+	if len(p.files) > 0 && c.HasMoved() {
+		p.files[0].id = fileID{} // the name is another file's since the connection was opened
 	}
 	return p
 }
 
 // lost reports whether another file, or none, has the name of one of the files.
-// While they are open no other file can get their identities.
+// While they are open no other file can get their identities. It takes a
+// microsecond or two, and is asked in every transaction.
 func (p *place) lost() bool {
-	return p.identity && isElsewhere(p.path, p.file) || p.logged && isElsewhere(p.path+"-wal", p.log)
+	for i := range p.files {
+		if isElsewhere(p.files[i].path, p.files[i].id) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkPlace returns store.ErrUnavailable when the file was deleted or replaced
