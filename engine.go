@@ -95,7 +95,9 @@ func New(s Store, cfg Config) (*Engine, error) {
 // waits up to DrainTimeout for its handlers, ends the contexts of the rest
 // (cause ErrDraining) and gives their leases back at no cost to the tasks. It
 // returns nil after a clean drain, a *RunningError naming handlers that never
-// returned, ErrNotMigrated or ErrNewerSchema before anything runs.
+// returned, ErrNotMigrated or ErrNewerSchema before anything runs. When a newer
+// program migrates the store while it runs, it drains and returns
+// ErrNewerSchema.
 func (e *Engine) Run(ctx context.Context) error { return e.inner.Run(ctx) }
 
 // RunUntilIdle is Run that returns by itself when nothing of its task types

@@ -55,8 +55,8 @@ type WaiterRow struct {
 	Queue, Type string
 }
 
-// Now is the clock of stores that live in this process, in the precision
-// that all stores keep.
+// Now is the machine's clock, in the precision that all stores keep. A store's
+// own clock follows it and never goes back.
 func Now() time.Time { return time.Now().UTC().Truncate(time.Microsecond).Round(0) }
 
 // ChoreKind says what a chore does.

@@ -19,8 +19,9 @@
 //     content.
 //   - Batches are not atomic across elements: losers drop out with their own
 //     error, winners commit. Enqueue is the exception: all or nothing.
-//   - Time is the store's clock. Callers send durations; the only instant a
-//     caller may send is a user's wish (task.New.At, Step.WakeAt).
+//   - Time is the store's clock, which never goes back. Callers send
+//     durations; the only instant a caller may send is a user's wish
+//     (task.New.At, Step.WakeAt).
 //   - Instants come back in UTC with microsecond precision.
 //   - The context bounds waiting and reading. Once a write has joined a group
 //     that is being committed, its caller's context no longer matters: it

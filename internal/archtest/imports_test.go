@@ -21,7 +21,7 @@ var (
 	values     = []string{"task", "task/event"}
 	ports      = join(values, "decide", "store", "delivery", "blob", "order")
 	adapters   = []string{"store/memstore", "store/sqlite", "store/postgres", "delivery/redis", "delivery/kafka", "blob/s3"}
-	helpers    = []string{"internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify"}
+	helpers    = []string{"internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify", "internal/clock"}
 	library    = join(ports, ".")
 	extensions = join(library, "schema", "httpapi", "builtin", "ordertask")
 	all        = join(join(extensions, adapters...), "weavertest", "dashboard", "cli")
@@ -54,7 +54,7 @@ var importRules = map[string]rule{
 	"blob/blobtest":         {ours: join(values, "blob")},
 	"order/ordertest":       {ours: join(values, "order")},
 
-	"store/memstore":            {ours: join(values, "store", "order", "internal/rules", "internal/notify")},
+	"store/memstore":            {ours: join(values, "store", "order", "internal/rules", "internal/notify", "internal/clock")},
 	"store/sqlite":              {ours: join(join(values, helpers...), "store", "order", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
 	"store/sqlite/internal/...": {ours: join(join(values, helpers...), "store", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
 	"store/postgres":            {ours: join(join(values, helpers...), "store", "order"), libs: []string{"github.com/jackc/pgx/v5"}},
@@ -67,6 +67,7 @@ var importRules = map[string]rule{
 	"internal/migrate":    {ours: join(values, "store")},
 	"internal/rules":      {ours: join(values, "store")},
 	"internal/propagate":  {ours: join(values, "store", "internal/rules")},
+	"internal/clock":      {},
 	"internal/lane":       {ours: join(values, "store")},
 	"internal/notify":     {ours: join(values, "store")},
 	"internal/engine":     {ours: join(ports, "internal/group", "internal/batch")},

@@ -8,6 +8,8 @@
 //   - the validity checker ends the attempts whose leases were not renewed in
 //     time;
 //   - the reaper takes expired leases away;
+//   - the watcher logs what the store warns of, and ends the claiming when its
+//     schema is newer than this program;
 //   - the drain ends the attempts when the engine stops.
 //
 // Each Run makes its roles anew. A role owns its state; what several of them
@@ -115,7 +117,8 @@ var ErrRunning = errors.New("the engine runs already")
 // waits up to DrainTimeout for its handlers, ends the contexts of those that
 // still run (ErrDraining) and gives their leases back. It returns nil after a
 // clean drain and a *task.RunningError when handlers ignored the end of their
-// context.
+// context. When the store's schema becomes newer than this program it drains as
+// well, and returns store.ErrNewerSchema.
 func (e *Engine) Run(ctx context.Context) error { return e.run(ctx, false) }
 
 // RunUntilIdle is Run that ends by itself when nothing of its lanes is due or
@@ -181,6 +184,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	reaper := newReaper(env, due)
 	executor := newExecutor(env, e.handlers, recorder, completer, validity, due)
 	claimer := newClaimer(env, e.types, untilIdle, due, executor, heartbeater, reaper)
+	watcher := newWatcher(env, stopClaiming)
 	drain := newDrain(env, executor, completer, hardStop)
 
 	if n, ok := e.cfg.Store.(store.Notifier); ok {
@@ -208,13 +212,15 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	roles.Go("heartbeat", heartbeater.run)
 	roles.Go("lease validity", validity.run)
 	roles.Go("reaper", reaper.run)
+	roles.Go("watcher", watcher.run)
 	// A role that failed ends the run: leases must not be taken unrenewed.
 	defer context.AfterFunc(roles.Context(), func() { stopClaiming(context.Cause(roles.Context())) })()
 
 	claimErr := claimer.run(stop)
 	drainErr := drain.run(grace)
 	roles.Cancel(ErrDraining)
-	return errors.Join(claimErr, drainErr, roles.Wait(), env.leave(ctx))
+	rolesErr := roles.Wait()
+	return errors.Join(claimErr, watcher.newer, drainErr, rolesErr, env.leave(ctx))
 }
 
 // begin reports false when a Run is under way.

@@ -174,3 +174,11 @@ func paged[A, T any](f func(store.Store, context.Context, string, A) ([]T, strin
 func noArgs[R any](f func(store.Store, context.Context, string) (R, error)) func(store.Store, context.Context, string, None) (R, error) {
 	return func(s store.Store, ctx context.Context, ns string, _ None) (R, error) { return f(s, ctx, ns) }
 }
+
+// Warnings implements store.Warner: there are none when the store below does not.
+func (s *hooked) Warnings(ctx context.Context) []store.Warning {
+	if w, ok := s.below.(store.Warner); ok {
+		return w.Warnings(ctx)
+	}
+	return nil
+}

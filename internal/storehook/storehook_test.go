@@ -291,3 +291,19 @@ func TestOptionalMethodsAreForwarded(t *testing.T) {
 		t.Errorf("the hooks called are %v, want %v", called, want)
 	}
 }
+
+// warning is a store that warns.
+type warning struct{ *memstore.Store }
+
+// Warnings implements store.Warner.
+func (warning) Warnings(context.Context) []store.Warning { return []store.Warning{{Key: "k"}} }
+
+func TestWarningsAreForwarded(t *testing.T) {
+	t.Parallel()
+	for below, want := range map[store.Store]int{memstore.New(): 0, warning{memstore.New()}: 1} {
+		s := storehook.New(storehook.New(below, &storehook.Hooks{}), &storehook.Hooks{})
+		if got := s.(store.Warner).Warnings(t.Context()); len(got) != want {
+			t.Errorf("%T: warnings %v, want %d", below, got, want)
+		}
+	}
+}

@@ -20,6 +20,8 @@ func TestStore(t *testing.T) {
 		Repeat: repeat,
 		Open:   func(*testing.T) store.Store { return memstore.New() },
 		Kill:   func(_ *testing.T, s store.Store, w store.WorkerID) { s.(*memstore.Store).Kill(w) },
+
+		ShiftClock: func(_ *testing.T, s store.Store, d time.Duration) { s.(*memstore.Store).ShiftClock(d) },
 	})
 }
 

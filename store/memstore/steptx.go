@@ -100,7 +100,7 @@ func (s *Store) apply(ns string, rec store.Record, subs []buffered, notices map[
 	if !s.stillTrue(subs) {
 		return store.RecordResult{Err: fmt.Errorf("another enqueue took an idempotency key meanwhile: %w", store.ErrRestartTx)}
 	}
-	now := store.Now()
+	now := s.clock.Now()
 	in := func(ns string, do func(o *op)) {
 		o := newOp(s.space(ns), s.dead, now)
 		o.notice = notices[ns]

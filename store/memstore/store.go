@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goweaver/weaver/internal/clock"
 	"github.com/goweaver/weaver/internal/notify"
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
@@ -28,6 +29,7 @@ import (
 
 // Store is a store in this process's memory.
 type Store struct {
+	clock  clock.Clock
 	mu     sync.Mutex // guards spaces and dead
 	spaces map[string]*space
 	dead   map[store.WorkerID]bool // workers whose processes were declared dead
@@ -56,6 +58,10 @@ func (s *Store) Kill(id store.WorkerID) {
 	defer s.mu.Unlock()
 	s.dead[id] = true
 }
+
+// ShiftClock makes the machine's clock, as this store reads it, jump by d, for
+// tests: back if d is negative.
+func (s *Store) ShiftClock(d time.Duration) { s.clock.Shift(d) }
 
 // Ready implements store.Reader. Memory is always ready.
 func (s *Store) Ready(ctx context.Context) error { return ctx.Err() }
@@ -89,7 +95,7 @@ func (s *Store) do(ctx context.Context, ns string, fn func(o *op)) error {
 func (s *Store) locked(ns string, fn func(o *op)) store.Notice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := newOp(s.space(ns), s.dead, store.Now())
+	o := newOp(s.space(ns), s.dead, s.clock.Now())
 	fn(o)
 	o.propagate()
 	return o.result()

@@ -59,7 +59,7 @@ func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest
 	case err != nil:
 		return store.ClaimResult{}, db.translate(err)
 	case !answered:
-		return store.ClaimResult{Now: store.Now(), Next: -1, Waited: max(1, time.Since(began))}, nil
+		return store.ClaimResult{Now: db.clock.Now(), Next: -1, Waited: max(1, time.Since(began))}, nil
 	}
 	later.Waited = waiting.TakenAt().Sub(began)
 	return later, nil

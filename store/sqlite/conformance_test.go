@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
@@ -48,6 +49,8 @@ func harness(name string, open func(t *testing.T) *sqlite.DB) storetest.Harness 
 		Name:   name,
 		Repeat: repeat,
 		Open:   func(t *testing.T) store.Store { return open(t) },
+
+		ShiftClock: func(_ *testing.T, s store.Store, d time.Duration) { s.(*sqlite.DB).ShiftClock(d) },
 	}
 }
 
@@ -59,6 +62,19 @@ func openFile(t testing.TB, path string, opts ...sqlite.Option) *sqlite.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { shut(t, db) })
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// openOnce opens and migrates a file that the caller closes.
+func openOnce(t *testing.T, path string) *sqlite.DB {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}

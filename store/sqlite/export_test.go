@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
@@ -23,6 +24,22 @@ func (db *DB) Kill(ns string, id store.WorkerID) {
 		delete(l.held, path)
 	}
 }
+
+// BeforeLock has fn called between the opening of a lock file and its locking;
+// nil takes it away.
+func (db *DB) BeforeLock(fn func()) { db.locks.opened = fn }
+
+// LockPath returns the name of a worker's lock file.
+func (db *DB) LockPath(ns string, id store.WorkerID) string { return db.lockPath(ns, id) }
+
+// ShiftClock makes the machine's clock, as this store reads it, jump by d.
+func (db *DB) ShiftClock(d time.Duration) { db.clock.Shift(d) }
+
+// ClockShifted opens a store for which the machine's clock is d off.
+func ClockShifted(d time.Duration) Option { return func(o *options) { o.shift = d } }
+
+// LogLimit sets the size of a log that is cut down.
+func LogLimit(bytes int) Option { return func(o *options) { o.logLimit = bytes } }
 
 // OnCommit puts fn around every COMMIT of the writer; nil takes it away.
 func (db *DB) OnCommit(fn func(commit func() error) error) { db.faults.OnCommit = fn }

@@ -5,11 +5,14 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
@@ -249,4 +252,44 @@ func fixHint(worker store.WorkerID, id task.ID) store.ClaimRequest {
 	req := fixClaim(worker, 1)
 	req.IDs = []task.ID{id}
 	return req
+}
+
+// works runs a worker on the store. log returns what it logged since the last
+// time; stop ends it and returns the error of Run.
+func (f *fixture) works(cfg weaver.Config) (log func() string, stop func() error) {
+	f.Helper()
+	var text lockedText
+	cfg.Namespace, cfg.Logger = fixNS, slog.New(slog.NewTextHandler(&text, nil))
+	eng, err := weaver.New(f.db, cfg)
+	if err != nil {
+		f.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(f.Context())
+	done := make(chan error, 1)
+	go func() { done <- eng.Run(ctx) }()
+	return text.take, sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+}
+
+// lockedText is a text that a logger writes.
+type lockedText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (l *lockedText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// take returns what was written since the last time.
+func (l *lockedText) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return l.text.String()
 }

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 )
 
 // within is the context of a statement in a transaction: it ends with the
@@ -31,6 +33,11 @@ func (u *userConn) bounded(ctx context.Context) context.Context {
 
 // ExecContext implements driver.ExecerContext.
 func (u *userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if u.Raw().GetAutocommit() {
+		if err := u.db.checkPlace(); err != nil {
+			return nil, err
+		}
+	}
 	if query != "" { // else it is the driver's own way to a savepoint, known by its context
 		ctx = u.bounded(ctx)
 	}
@@ -62,6 +69,11 @@ type userStmt struct {
 
 // ExecContext implements driver.StmtExecContext.
 func (s userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	if s.u.Raw().GetAutocommit() {
+		if err := s.u.db.checkPlace(); err != nil {
+			return nil, err
+		}
+	}
 	var res driver.Result
 	err := s.u.step.watch(func() (err error) {
 		res, err = s.Stmt.(driver.StmtExecContext).ExecContext(s.u.bounded(ctx), args)
@@ -72,7 +84,19 @@ func (s userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (dr
 
 // QueryContext implements driver.StmtQueryContext.
 func (s userStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	if s.u.tx == nil {
+		s.u.reads(commit.NewHolder("a query of DB()", true))
+	}
 	return s.Stmt.(driver.StmtQueryContext).QueryContext(s.u.bounded(ctx), args)
+}
+
+// Close implements driver.Stmt. A statement that the user did not prepare is
+// closed with its rows.
+func (s userStmt) Close() error {
+	if s.u.tx == nil {
+		s.u.reads(nil)
+	}
+	return s.Stmt.Close()
 }
 
 // CheckNamedValue implements driver.NamedValueChecker.

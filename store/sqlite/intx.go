@@ -49,9 +49,12 @@ func (db *DB) inTx(ctx context.Context, ns string, in store.Tx, fn func(*tx) err
 		return db.translateTx(err)
 	}
 	err := db.call(ctx, ct.tx, func(u *userConn) error {
-		now := store.Now()
+		now := db.clock.Now()
 		fx := &commit.Effects{NS: ns}
-		err := fn(&tx{view: view{u.conn, ns}, db: db, now: now, mic: now.UnixMicro(), fx: fx})
+		err := fn(&tx{view: view{u.conn, ns, &db.clock}, db: db, now: now, mic: now.UnixMicro(), fx: fx})
+		if err == nil && !db.memory {
+			err = db.clock.keep(u.conn)
+		}
 		if err == nil {
 			u.pending = append(u.pending, fx) // here, under database/sql's lock
 		}

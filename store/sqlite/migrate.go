@@ -65,10 +65,13 @@ func (db *DB) migrate(c *conn.Conn, known []migrate.Migration) error {
 			_ = c.Script("ROLLBACK") // the caller has the error that counts
 		}
 	}()
+	if err := db.checkPlace(); err != nil {
+		return err
+	}
 	if err := db.checkForeign(c); err != nil {
 		return err
 	}
-	if n, err := migrate.Run(schema{c}, known, store.Now()); err != nil || n == 0 {
+	if n, err := migrate.Run(schema{c}, known, db.clock.Now()); err != nil || n == 0 {
 		return err
 	}
 	// Crash here: the schema stays as it was, and Migrate starts over.

@@ -26,18 +26,22 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// DB is an open database. It implements store.Store, store.Notifier and
-// store.StepTxer, and is safe for concurrent use.
+// DB is an open database. It implements store.Store, store.Notifier,
+// store.StepTxer, store.WaitingClaimer and store.Warner, and is safe for
+// concurrent use.
 type DB struct {
 	path   string // as in messages; ":memory:" in memory
-	name   string // what connections open: a file name or a URI
+	name   string // what connections open: a file name without symbolic links, or a URI
+	place  place  // where the open files are
 	memory bool
 	opts   options
+	clock  storeClock
 	token  string // distinguishes our connections from those of other databases
 
 	writer  *commit.Writer
 	lanes   lane.Cache
 	readers *conn.Pool
+	reads   openReads
 	locks   workerLocks
 
 	userOnce sync.Once
@@ -55,13 +59,21 @@ var (
 	_ store.Notifier       = (*DB)(nil)
 	_ store.StepTxer       = (*DB)(nil)
 	_ store.WaitingClaimer = (*DB)(nil)
+	_ store.Warner         = (*DB)(nil)
 )
 
 // Open opens or creates the database in the file path. It does not migrate:
 // call Migrate, or let `weaver migrate up` do it.
 //
+// Symbolic links are followed once, now. A new file, its log and its locks can
+// be read by their owner only; a log has the mode of the file otherwise. When
+// the file is deleted or replaced while it is open every call returns
+// store.ErrUnavailable, and nothing is written to it (where the system says so:
+// on Unix).
+//
 // Errors: store.ErrNotDatabase, store.ErrForeignDatabase, store.ErrReadOnly,
-// store.ErrBusy, store.ErrUnavailable (the folder does not exist).
+// store.ErrBusy, store.ErrUnavailable (the folder does not exist, or the file
+// has several hard links).
 func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
 	if path == "" {
 		return nil, fmt.Errorf("open sqlite: no file name given: name a file, or use OpenMemory")
@@ -82,7 +94,14 @@ func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
 	if isDir(abs) {
 		return nil, fmt.Errorf("open sqlite: %s: %w: it is a folder: name a file in it", path, store.ErrNotDatabase)
 	}
-	db := &DB{path: path, name: abs, opts: defaults()}
+	name, err := resolve(abs)
+	if err == nil {
+		err = checkLinks(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open sqlite: %s: %w: %w", path, store.ErrUnavailable, err)
+	}
+	db := &DB{path: path, name: name, opts: defaults()}
 	return db.open(ctx, opts)
 }
 
@@ -103,10 +122,14 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	for _, o := range opts {
 		o(&db.opts)
 	}
+	db.clock.Shift(db.opts.shift)
 	db.token = rand.Text()
 	db.readers = conn.NewPool(maxReaders, func() (*conn.Conn, error) { return db.connect(true) })
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open sqlite %s: %w", db.path, context.Cause(ctx))
+	}
+	if !db.memory {
+		createPrivate(db.name)
 	}
 	c, err := db.connect(false)
 	if err != nil {
@@ -118,7 +141,15 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 		// first may be older.
 		db.writer, err = commit.New(commit.Config{
 			Conn: c, Busy: db.opts.busy, Lanes: &db.lanes, Notify: db.listeners.Notify, NotifyAll: db.listeners.NotifyAll, Faults: &db.faults,
+			Now: db.clock.Now, Begun: db.begun, Ending: db.ending,
+			Connect: func() (*conn.Conn, error) { return db.connect(false) }, LogLimit: db.opts.logLimit,
 		})
+	}
+	if err == nil && !db.memory {
+		db.clock.load(c)
+		// Only now: the log is made by the first read.
+		db.place = locate(c, db.name)
+		err = db.checkPlace()
 	}
 	if err != nil {
 		_ = c.Close() // the first error has the cause
@@ -151,11 +182,37 @@ func (db *DB) connect(readOnly bool) (*conn.Conn, error) {
 		u := db.uri()
 		cfg.Name = u.String()
 	}
-	return conn.Open(cfg)
+	c, err := conn.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.checkPlace(); err != nil { // it may be a connection to another file
+		_ = c.Close() // nothing was done on it
+		return nil, err
+	}
+	return c, nil
 }
 
-// walLimit is what the log's file is cut down to once it was copied.
-const walLimit = 64 << 20
+// begun runs in each transaction of the group commit, before its operations.
+func (db *DB) begun(c *conn.Conn, external bool) error {
+	if err := db.checkPlace(); err != nil || db.memory {
+		return err
+	}
+	db.clock.begun(c, external)
+	return nil
+}
+
+// ending runs in each transaction of the group commit, before its COMMIT.
+func (db *DB) ending(c *conn.Conn) error {
+	if db.memory {
+		return nil
+	}
+	return db.clock.ending(c)
+}
+
+// logLimit is the size of a log that is cut down as soon as it was copied, and
+// what its file is cut down to when it starts over.
+const logLimit = 64 << 20
 
 // prepareFile makes sure that c's file is ours to use, and in WAL mode.
 func (db *DB) prepareFile(ctx context.Context, c *conn.Conn) error {
@@ -174,7 +231,7 @@ func (db *DB) prepareFile(ctx context.Context, c *conn.Conn) error {
 	if err := c.Script("PRAGMA page_size=8192"); err != nil {
 		return err
 	}
-	return c.UseWAL(ctx, db.opts.busy, walLimit)
+	return c.UseWAL(ctx, db.opts.busy, db.opts.logLimit)
 }
 
 // Path returns the file's name as it was given to Open, or ":memory:".

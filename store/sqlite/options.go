@@ -35,11 +35,15 @@ type options struct {
 	busy time.Duration
 
 	// Set by tests of this package only.
+	logLimit   int    // bytes
 	vfs        string // SQLite's file layer, "" for the operating system's
 	syncFolder func(dir string)
+	shift      time.Duration // of the machine's clock
 }
 
-func defaults() options { return options{sync: Full, busy: 5 * time.Second, syncFolder: syncFolder} }
+func defaults() options {
+	return options{sync: Full, busy: 5 * time.Second, syncFolder: syncFolder, logLimit: logLimit}
+}
 
 // Synchronous chooses between Full (the default) and Normal.
 func Synchronous(s Sync) Option { return func(o *options) { o.sync = s } }

@@ -17,7 +17,7 @@ func (db *DB) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Task
 	var list []task.Task
 	for chunk := range slices.Chunk(ids, readChunk) {
 		err := db.read(ctx, ns, func(v *view) error {
-			now := store.Now()
+			now := db.clock.Now()
 			for i := range chunk {
 				t, err := v.readTask(&chunk[i], now)
 				if err != nil {
@@ -48,7 +48,7 @@ func (db *DB) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
 	var list []store.Queue
 	err := db.read(ctx, ns, func(v *view) error {
 		list = nil
-		st := v.stmt(sqlQueues).Text(1, ns).Int(2, store.Now().UnixMicro())
+		st := v.stmt(sqlQueues).Text(1, ns).Int(2, db.clock.Now().UnixMicro())
 		for st.Next() {
 			name := st.ColText(0)
 			if len(list) == 0 || list[len(list)-1].Name != name {

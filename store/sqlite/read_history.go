@@ -28,7 +28,7 @@ func (db *DB) History(ctx context.Context, ns string, id task.ID) (store.History
 	var h store.History
 	err := db.read(ctx, ns, func(v *view) error {
 		h = store.History{}
-		now := store.Now()
+		now := db.clock.Now()
 		t, err := v.readTask(&id, now)
 		if err != nil {
 			return err
@@ -84,7 +84,7 @@ func (v *view) history(h *store.History, now time.Time) (err error) {
 // Needs implements store.Reader.
 func (db *DB) Needs(ctx context.Context, ns string, id task.ID) (needs []store.Need, err error) {
 	err = db.read(ctx, ns, func(v *view) (err error) {
-		needs, err = v.needs(sqlNeeds, &id, store.Now())
+		needs, err = v.needs(sqlNeeds, &id, db.clock.Now())
 		return err
 	})
 	return needs, err

@@ -162,7 +162,7 @@ func (v *view) search(f *store.Filter, from []source, before []byte, want int) (
 	}
 	slices.SortFunc(ids, newestFirst)
 	ids = slices.Compact(ids)
-	now := store.Now()
+	now := v.clock.Now()
 	for i := range ids {
 		if floor != nil && ids[i].Compare(*floor) < 0 {
 			break

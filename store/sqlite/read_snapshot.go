@@ -44,7 +44,7 @@ func (v *view) snapshot(s *store.Snapshot) (err error) {
 	}
 	// The first read fixed the snapshot. A clock read before it could be behind
 	// what the snapshot shows.
-	s.Now = store.Now()
+	s.Now = v.clock.Now()
 	of := func(sql string) *conn.Stmt { return v.stmt(sql).Text(1, v.ns) }
 	paused := func() (err error) {
 		st := of(sqlPaused)

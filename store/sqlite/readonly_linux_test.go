@@ -53,19 +53,6 @@ func readOnlyFolder(t *testing.T, folder, file os.FileMode) (path string) {
 	return path
 }
 
-// openOnce opens and migrates a file that the caller closes.
-func openOnce(t *testing.T, path string) *sqlite.DB {
-	t.Helper()
-	db, err := sqlite.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return db
-}
-
 func TestOpenWithoutPermission(t *testing.T) {
 	t.Parallel()
 	for name, modes := range map[string][2]os.FileMode{

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	_ "github.com/ncruces/go-sqlite3/driver"
 
+	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/migrate"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
@@ -67,6 +69,22 @@ func TestForeignDatabase(t *testing.T) {
 			t.Errorf("after the refusal there are %d tables, want the one created here", n)
 		}
 	}
+}
+
+// A worker whose schema a newer program migrates stops by itself and says why.
+func TestWorkerStopsWhenTheSchemaIsNewer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := fileFixture(t)
+		log, stop := f.works(weaver.Config{})
+		time.Sleep(time.Second)
+		f.exec("INSERT INTO weaver_schema_versions SELECT max(version) + 1, 'from_the_future', 'x', 1 FROM weaver_schema_versions")
+		time.Sleep(weaver.DefaultLease / 3)
+		says(t, stop(), store.ErrNewerSchema, f.db.Path(), "from_the_future")
+		if text := log(); !strings.Contains(text, "newer version of this program: draining") || !strings.Contains(text, "from_the_future") {
+			t.Errorf("it logged\n%s", text)
+		}
+	})
 }
 
 func TestSchemaIsNewer(t *testing.T) {

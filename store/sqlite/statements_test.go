@@ -113,6 +113,7 @@ func textOf(exprs map[string]ast.Expr, e ast.Expr) (string, bool) {
 var crossNamespaces = map[string]string{
 	"sqlVersions":   "the schema is of all namespaces",
 	"sqlAddVersion": "the schema is of all namespaces",
+	"sqlKeepClock":  "time is the same in all namespaces",
 	"sqlProbe":      "the schema is of all namespaces",
 	"sqlUnprobe":    "the schema is of all namespaces",
 	"sqlAllWorkers": "lock files are of all namespaces",

@@ -24,7 +24,7 @@ type tx struct {
 }
 
 func newTx(db *DB, c *commit.Tx) *tx {
-	return &tx{view: view{c.Conn, c.NS}, db: db, now: c.Now, mic: c.Now.UnixMicro(), fx: c.Effects}
+	return &tx{view: view{c.Conn, c.NS, &db.clock}, db: db, now: c.Now, mic: c.Now.UnixMicro(), fx: c.Effects}
 }
 
 // op returns what the group commit runs.

@@ -80,7 +80,11 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, fmt.Errorf("the driver's connection is a %T", opened)
 	}
 	u := &userConn{Conn: inner, db: c.db, conn: conn.New(inner.Raw())}
-	if err := u.register(); err != nil {
+	err = c.db.checkPlace() // it may be a connection to another file
+	if err == nil {
+		err = u.register()
+	}
+	if err != nil {
 		_ = inner.Close()
 		return nil, err
 	}
@@ -97,6 +101,7 @@ type userConn struct {
 	tx      context.Context // of the open transaction; a scope, set by BeginTx
 	end     func()          // gives back the turn of the open transaction; nil: it has none
 	step    *stepGuard      // of the open transaction; nil: it is no StepTx's
+	open    *commit.Holder  // the open transaction, or the query whose rows are read; nil: there is none
 }
 
 // The SQL functions of our connections.
@@ -144,10 +149,28 @@ func (u *userConn) Close() error {
 // ended notes that the open transaction, if there was one, is over.
 func (u *userConn) ended() {
 	u.pending, u.tx, u.step = nil, nil, nil
+	u.reads(nil)
 	if u.end != nil {
 		u.end()
 		u.end = nil
 	}
+}
+
+// reads notes what keeps a snapshot open from now on; nil: nothing does.
+func (u *userConn) reads(h *commit.Holder) {
+	if u.open != nil {
+		u.db.reads.remove(u.open)
+	}
+	if u.open = h; h != nil {
+		u.db.reads.add(h)
+	}
+}
+
+// IsValid implements driver.Validator, which is asked when the connection goes
+// back to the pool: whatever was read on it is closed.
+func (u *userConn) IsValid() bool {
+	u.reads(nil)
+	return true
 }
 
 // CheckNamedValue implements driver.NamedValueChecker.
@@ -165,12 +188,22 @@ func (u *userConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.T
 	u.ended()
 	reads := opts.ReadOnly && opts.Isolation == driver.IsolationLevel(sql.LevelDefault)
 	step, _ := ctx.Value(withTurn{}).(*stepGuard)
-	if !reads && step == nil {
-		giveBack, err := u.db.writer.Turn(ctx, commit.NewHolder("a transaction of DB()", false))
+	what, turn := "a transaction of DB()", !reads
+	if step != nil {
+		what, turn = "a StepTx", false
+	}
+	h := commit.NewHolder(what, false)
+	if turn {
+		giveBack, err := u.db.writer.Turn(ctx, h)
 		if err != nil {
 			return nil, u.db.translate(err)
 		}
 		u.end = giveBack
+	}
+	err := u.db.checkPlace()
+	if err != nil {
+		u.ended()
+		return nil, err
 	}
 	tx, err := u.Conn.BeginTx(ctx, opts)
 	if err != nil {
@@ -178,6 +211,7 @@ func (u *userConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.T
 		return nil, err
 	}
 	u.tx, u.step = ctx, step
+	u.reads(h)
 	return userTx{tx, u}, nil
 }
 
@@ -188,6 +222,9 @@ type userTx struct {
 
 // Commit commits and notifies listeners of what was enqueued.
 func (t userTx) Commit() error {
+	if err := t.u.db.checkPlace(); err != nil {
+		return errors.Join(err, t.Rollback())
+	}
 	pending := t.u.pending
 	t.u.conn.Reset()
 	err := t.Tx.Commit()

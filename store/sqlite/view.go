@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 	"github.com/goweaver/weaver/task"
 )
@@ -14,15 +15,24 @@ const maxReaders = 4
 
 // view reads a namespace within one transaction.
 type view struct {
-	conn *conn.Conn
-	ns   string
+	conn  *conn.Conn
+	ns    string
+	clock *storeClock
 }
 
 func (v *view) stmt(sql string) *conn.Stmt { return v.conn.Stmt(sql) }
 
 // read runs fn in a read transaction of its own.
 func (db *DB) read(ctx context.Context, ns string, fn func(*view) error) error {
-	err := db.readers.Read(ctx, func(c *conn.Conn) error { return fn(&view{conn: c, ns: ns}) })
+	if err := db.checkPlace(); err != nil {
+		return err
+	}
+	err := db.readers.Read(ctx, func(c *conn.Conn) error {
+		h := commit.NewHolder("a read", true)
+		db.reads.add(h)
+		defer db.reads.remove(h)
+		return fn(&view{c, ns, &db.clock})
+	})
 	return db.translate(err)
 }
 

@@ -4,7 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"sync"
 	"time"
 
@@ -21,6 +25,8 @@ import (
 type workerLocks struct {
 	mu   sync.Mutex
 	held map[string]*os.File // by path
+
+	opened func() // called before a file that was opened is locked; set by tests only
 }
 
 // lockPath names a worker's lock file. Ids are the caller's: hashed, they can
@@ -44,21 +50,11 @@ func (db *DB) holdLock(ns string, id store.WorkerID) error {
 			return nil
 		}
 		// It was forgotten while it was silent, and its file removed.
-		_ = f.Close()
+		dropLock(f)
 		delete(l.held, path)
 	}
-	if err := os.MkdirAll(db.name+".workers", 0o755); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := l.create(path)
 	if err != nil {
-		return err
-	}
-	if ok, err := tryLock(f); err != nil || !ok {
-		_ = f.Close()
-		if err == nil {
-			err = store.ErrConflict // another process runs under the same id
-		}
 		return err
 	}
 	if l.held == nil {
@@ -68,13 +64,59 @@ func (db *DB) holdLock(ns string, id store.WorkerID) error {
 	return nil
 }
 
+// maxLockTries is how often a lock file is created again that another process
+// removed before it was locked, which takes a sweep in just that moment.
+const maxLockTries = 100
+
+// create creates a lock file, if there is none, and locks it.
+func (l *workerLocks) create(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	for range maxLockTries {
+		f, err := l.take(path, os.O_CREATE)
+		if !errors.Is(err, errNameless) {
+			return f, err
+		}
+	}
+	return nil, fmt.Errorf("lock %s: %w", path, errNameless)
+}
+
+// errNameless: a file was removed between its opening and its locking.
+var errNameless = errors.New("the lock file was removed")
+
+// take opens a file with flags and locks it. A lock proves something only while
+// its file has its name: errNameless. store.ErrConflict: another process has the
+// lock.
+func (l *workerLocks) take(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|noFollow|flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if l.opened != nil {
+		l.opened()
+	}
+	ok, err := tryLock(f)
+	switch {
+	case err != nil:
+	case !ok:
+		err = store.ErrConflict
+	case !isAt(f, path):
+		err = errNameless
+	default:
+		return f, nil
+	}
+	dropLock(f)
+	return nil, err
+}
+
 // isAt reports whether a path still leads to an open file.
 func isAt(f *os.File, path string) bool {
 	open, err := f.Stat()
 	if err != nil {
 		return false
 	}
-	named, err := os.Stat(path)
+	named, err := os.Lstat(path)
 	return err == nil && os.SameFile(open, named)
 }
 
@@ -83,7 +125,9 @@ func (l *workerLocks) release(path string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.held[path]; f != nil {
-		_ = os.Remove(path) // a reaper removes a file that remains
+		if isAt(f, path) {
+			_ = os.Remove(path) // a reaper removes a file that remains
+		}
 		dropLock(f)
 		delete(l.held, path)
 	}
@@ -136,15 +180,9 @@ func (db *DB) deadWorkers(ctx context.Context, ns string) (deadLocks, error) {
 		if db.locks.holds(path) {
 			continue
 		}
-		f, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
-			continue // no proof
-		}
-		if ok, err := tryLock(f); err == nil && ok {
+		if f, err := db.locks.take(path, 0); err == nil { // else there is no proof
 			dead[id] = f
-			continue
 		}
-		_ = f.Close()
 	}
 	return dead, nil
 }
@@ -155,9 +193,14 @@ const sqlAllWorkers = `SELECT namespace, worker_id FROM weaver_workers`
 // the lock first.
 const youngLock = time.Minute
 
+// lockName matches the names of lock files.
+var lockName = regexp.MustCompile(`^[0-9a-f]{24}$`)
+
 // sweepLocks removes lock files that prove nothing: those of
 // workers that were killed before they had a row, or that another file of this
-// name had. What it cannot remove stays; it is only a file.
+// name had. What it cannot remove stays; it is only a file. The folder may be
+// that of another program, too: only empty regular files with names of ours
+// are touched.
 func (db *DB) sweepLocks(ctx context.Context) {
 	if db.memory || !haveLocks {
 		return
@@ -178,17 +221,16 @@ func (db *DB) sweepLocks(ctx context.Context) {
 	for _, f := range files {
 		path := db.name + ".workers/" + f.Name()
 		info, err := f.Info()
-		if err != nil || known[path] || time.Since(info.ModTime()) < youngLock {
+		if err != nil || !info.Mode().IsRegular() || info.Size() > 0 || !lockName.MatchString(f.Name()) {
 			continue
 		}
-		lock, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
+		if known[path] || time.Since(info.ModTime()) < youngLock {
 			continue
 		}
-		if ok, err := tryLock(lock); err == nil && ok {
+		if lock, err := db.locks.take(path, 0); err == nil {
 			_ = os.Remove(path)
+			dropLock(lock)
 		}
-		dropLock(lock)
 	}
 }
 

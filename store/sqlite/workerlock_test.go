@@ -2,8 +2,11 @@ package sqlite_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +32,7 @@ func TestJoinSweepsLockFiles(t *testing.T) {
 		return there
 	}
 	long := time.Now().Add(-time.Hour)
+	lock := func(first string) string { return strings.Repeat(first, 24) } // as those that a store makes
 	file := func(name string) string {
 		t.Helper()
 		name = filepath.Join(path+".workers", name)
@@ -63,7 +67,7 @@ func TestJoinSweepsLockFiles(t *testing.T) {
 	joining := old(added(other, fixNS, "joining")) // has its lock, but no row yet
 	f.exec("DELETE FROM weaver_workers WHERE worker_id = 'joining'")
 	other.db.Kill("acme-prod", "dead")
-	young, left := file("young"), old(file("left"))
+	young, left := file(lock("a")), old(file(lock("b")))
 	mine := added(f, fixNS, "mine")
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a lock file without a worker is still there: %v", err)
@@ -100,5 +104,101 @@ func TestWorkerLocks(t *testing.T) {
 	}
 	if err := two.Join(t.Context(), "here", w); err != nil {
 		t.Errorf("the same id after the other left: %v", err)
+	}
+}
+
+// A worker that joins removes lock files that a store made, and nothing else
+// that lies in the folder, also when the folder is a link to another one.
+func TestJoinLeavesForeignFiles(t *testing.T) {
+	t.Parallel()
+	for name, linked := range map[string]bool{"in the folder": false, "through a link": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path, folder := filepath.Join(dir, "w.db"), filepath.Join(dir, "documents")
+			f := fixtureOn(t, openFile(t, path))
+			if err := os.Mkdir(folder, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if linked {
+				if err := os.Symlink(folder, path+".workers"); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				folder = path + ".workers"
+				if err := os.Mkdir(folder, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			hex := strings.Repeat("0123456789ab", 2)
+			files := map[string]string{
+				"thesis.txt":             "three years",
+				"empty":                  "",
+				hex[:23]:                 "",
+				hex + ".txt":             "",
+				strings.Repeat("AB", 12): "",
+				hex:                      "a program that names its files like ours",
+			}
+			long := time.Now().Add(-time.Hour)
+			for name, text := range files {
+				name = filepath.Join(folder, name)
+				if err := errors.Join(os.WriteFile(name, []byte(text), 0o600), os.Chtimes(name, long, long)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			link := strings.Repeat("c", 24)
+			if err := os.Symlink(filepath.Join(folder, "empty"), filepath.Join(folder, link)); err != nil {
+				t.Fatal(err)
+			}
+			files[link] = ""
+			f.join("w")
+			for name, text := range files {
+				got, err := os.ReadFile(filepath.Join(folder, name))
+				if err != nil || string(got) != text {
+					t.Errorf("%s holds %q, %v; want %q", name, got, err, text)
+				}
+			}
+		})
+	}
+}
+
+// A lock counts only while its file has its name: between the opening of a file
+// and the locking of it another process may have removed it.
+func TestLockOfAFileThatLostItsName(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "w.db")
+	mine, other := fixtureOn(t, openFile(t, path)), fixtureOn(t, openFile(t, path))
+
+	once := sync.OnceFunc(func() { // as a worker that joins sweeps the folder
+		files, err := filepath.Glob(path + ".workers/*")
+		if err != nil || len(files) != 1 {
+			t.Errorf("lock files: %v, %v", files, err)
+			return
+		}
+		if err := os.Remove(files[0]); err != nil {
+			t.Error(err)
+		}
+	})
+	mine.db.BeforeLock(once)
+	mine.join("w")
+	mine.db.BeforeLock(nil)
+	says(t, other.db.Join(t.Context(), fixNS, store.WorkerInfo{ID: "w", TTL: fixTTL}), store.ErrConflict)
+
+	// The same when a reaper asks whether it is dead: it leaves and joins again
+	// between the two, so that the file that the reaper opened is free.
+	mine.enqueue(1)
+	mine.claim("w", 1)
+	other.db.BeforeLock(sync.OnceFunc(func() {
+		if err := mine.db.Leave(t.Context(), fixNS, "w"); err != nil {
+			t.Error(err)
+		}
+		mine.join("w")
+	}))
+	got, err := other.db.Reap(t.Context(), fixNS, store.ReapRequest{Worker: "r", TTL: fixTTL})
+	if err != nil || len(got.Reaped) != 0 {
+		t.Errorf("Reap took %v of a worker that lives, %v", got.Reaped, err)
+	}
+	if _, err := os.Stat(mine.db.LockPath(fixNS, "w")); errors.Is(err, fs.ErrNotExist) {
+		t.Error("the lock file of a worker that lives is gone")
 	}
 }

@@ -10,6 +10,9 @@ import (
 
 const haveLocks = true
 
+// noFollow keeps a lock from being taken on what a symbolic link leads to.
+const noFollow = syscall.O_NOFOLLOW
+
 // tryLock takes the lock of an open file if it is free. flock belongs to
 // the open file, not to the process: two DBs of one process see each other's.
 func tryLock(f *os.File) (bool, error) {

@@ -32,6 +32,7 @@ package storetest
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/goweaver/weaver/store"
 )
@@ -52,6 +53,10 @@ type Harness struct {
 	// Kill makes the process of worker w, which joined through s, look dead at
 	// once. Nil: in this kind of store only an expired lease shows it.
 	Kill func(t *testing.T, s store.Store, w store.WorkerID)
+
+	// ShiftClock makes the machine's clock jump by d for this handle, back if d
+	// is negative. Nil: this kind of store does not read this machine's clock.
+	ShiftClock func(t *testing.T, s store.Store, d time.Duration)
 
 	// Repeat is how often a concurrent case runs. 0: 200.
 	Repeat int
@@ -132,6 +137,9 @@ func suites(t *testing.T, h Harness) []suite {
 		{"ConcurrentSubmit", concurrentSubmitCases},
 		{"ConcurrentGraph", concurrentGraphCases},
 		{"Walk", walkCases},
+	}
+	if h.ShiftClock != nil {
+		all = append(all, suite{"Clock", clockCases})
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := h.Open(t)

@@ -27,7 +27,8 @@
 //	commit      COMMIT, which waits for the disk
 //	apply       applies the operations' effects: caches, then notifications
 //	deliver     wakes the callers, then the waiting claims that got tasks
-//	checkpoint  copies the log into the database when it is long
+//	checkpoint  copies the log into the database when it is long; one that
+//	            became very long is copied beside the writer (checkpoint.go)
 //
 // # Order within a group, and waiting claims
 //

@@ -92,11 +92,14 @@ func (w *Writer) begin(start time.Time) error {
 	if waited := time.Since(start); waited > minStall {
 		w.stalled, w.stalledFor = start.Add(waited), waited
 	}
-	if err := w.compareVersion(); err != nil {
-		w.rollback()
-		return err
+	err := w.compareVersion()
+	if err == nil && w.cfg.Begun != nil {
+		err = w.cfg.Begun(w.conn, w.external)
 	}
-	return nil
+	if err != nil {
+		w.rollback()
+	}
+	return err
 }
 
 // together runs a group in the open transaction, each operation in its own
@@ -191,6 +194,11 @@ func (w *Writer) trySingle(o *Op, withClaims bool) (claims []*WaitingClaim, lost
 }
 
 func (w *Writer) commitTx() error {
+	if f := w.cfg.Ending; f != nil {
+		if err := f(w.conn); err != nil {
+			return err
+		}
+	}
 	commit := func() error { return w.conn.Stmt(sqlCommit).Run() }
 	if f := w.cfg.Faults; f != nil && f.OnCommit != nil {
 		plain := commit
@@ -204,7 +212,7 @@ func (w *Writer) commitTx() error {
 // run runs one operation; a panic becomes its error.
 func (w *Writer) run(o *Op) (err error) {
 	o.fx = Effects{NS: o.NS, writer: w}
-	tx := Tx{Conn: w.conn, NS: o.NS, Now: store.Now(), Effects: &o.fx}
+	tx := Tx{Conn: w.conn, NS: o.NS, Now: w.cfg.Now(), Effects: &o.fx}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic in a store operation: %v\n%s", p, debug.Stack())

@@ -64,14 +64,17 @@ type waiter struct {
 // NewHolder returns a holder that the calling goroutine will be.
 func NewHolder(what string, bounded bool) *Holder {
 	callers := make([]uintptr, 32)
-	return &Holder{What: what, Bounded: bounded, callers: callers[:runtime.Callers(2, callers)]}
+	return &Holder{What: what, Bounded: bounded, since: time.Now(), callers: callers[:runtime.Callers(2, callers)]}
 }
+
+// Since returns when it began, or got the turn.
+func (h *Holder) Since() time.Time { return h.since }
 
 // String says what the holder is, since when it has the turn, and which line of
 // the program began it.
 func (h *Holder) String() string {
 	text := fmt.Sprintf("%s, open for %v", h.What, time.Since(h.since).Round(time.Millisecond))
-	if at := h.begunAt(); at != "" {
+	if at := h.BegunAt(); at != "" {
 		text += ", begun at " + at
 	}
 	return text
@@ -79,9 +82,9 @@ func (h *Holder) String() string {
 
 const module = "github.com/goweaver/weaver/"
 
-// begunAt is the innermost line of the program itself, not of the packages
-// through which it began.
-func (h *Holder) begunAt() string {
+// BegunAt returns the innermost line of the program itself, not of the packages
+// through which it began, as file:line.
+func (h *Holder) BegunAt() string {
 	if len(h.callers) == 0 {
 		return ""
 	}
@@ -90,7 +93,7 @@ func (h *Holder) begunAt() string {
 		dir, last := path.Split(f.Function)
 		name, _, _ := strings.Cut(last, ".")
 		switch dir + name {
-		case "", "database/sql", module + "store/sqlite", module + "store/sqlite/internal/commit":
+		case "", "database/sql", module + "store/sqlite", module + "store/sqlite/internal/commit", module + "store/sqlite/internal/conn":
 		default:
 			return fmt.Sprintf("%s:%d", f.File, f.Line)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/goweaver/weaver/internal/batch"
+	"github.com/goweaver/weaver/internal/group"
 	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
@@ -18,9 +19,6 @@ const (
 	// claim or a finish of 1,000 tasks takes some 10 ms; heartbeats wait for
 	// one group at most.
 	MaxWeight = 2000
-	// checkpointPages is the length of the write-ahead log, in pages of 8 KiB,
-	// from which on the writer copies it into the database.
-	checkpointPages = 2000
 	// minStall is a third of the shortest lease: a shorter wait for the write
 	// lock makes no worker miss its lease.
 	minStall = time.Second / 3
@@ -34,7 +32,17 @@ type Config struct {
 	Notify func(ns string, n store.Notice)
 	// NotifyAll gives a notice to the listeners of all namespaces.
 	NotifyAll func(n store.Notice)
-	Faults    *Faults // set by tests only
+	Now       func() time.Time // the store's clock; nil: store.Now
+	// Connect opens a connection on which a log of more than LogLimit bytes is
+	// copied and cut down; nil: none is.
+	Connect  func() (*conn.Conn, error)
+	LogLimit int
+	// Begun is called in each transaction before its operations, and Ending
+	// before its COMMIT; an error refuses them. external says that another
+	// connection committed. Both may be nil.
+	Begun  func(c *conn.Conn, external bool) error
+	Ending func(c *conn.Conn) error
+	Faults *Faults // set by tests only
 }
 
 // Faults lets tests make the database fail where it matters. Nil functions do
@@ -51,6 +59,7 @@ type Writer struct {
 	turns   turns // who of this process writes
 	waiting waitingClaims
 	refused atomic.Bool // the disk took nothing of the last group
+	log     checkpoints
 
 	// Used by the leader only.
 	conn        *conn.Conn
@@ -62,22 +71,21 @@ type Writer struct {
 	external    bool      // another connection committed since the last notice
 	stalled     time.Time // when the write lock was last waited for long …
 	stalledFor  time.Duration
-	walPages    int // length of the log after the last commit
-	checkpoint  int // the length that asks for the next checkpoint
 }
 
 // New returns a writer on a connection. External commits are noticed from its
 // return on.
 func New(cfg Config) (*Writer, error) {
-	w := &Writer{cfg: cfg, conn: cfg.Conn, claims: make(claims), checkpoint: checkpointPages}
+	w := &Writer{cfg: cfg, conn: cfg.Conn, claims: make(claims)}
+	w.log.next, w.log.group = checkpointPages, group.New(context.Background())
+	if cfg.Now == nil {
+		w.cfg.Now = store.Now
+	}
 	w.queue = batch.New(MaxWeight, w.commit)
 	// The hook also switches off SQLite's own checkpoints, which would run
 	// inside COMMIT, before any caller got its answer.
 	w.conn.Raw().WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
-		if pages < w.walPages {
-			w.checkpoint = checkpointPages // it started over
-		}
-		w.walPages = pages
+		w.log.note(pages)
 		return nil
 	})
 	return w, w.compareVersion()
@@ -125,6 +133,7 @@ func (w *Writer) Peek() {
 		if w.compareVersion() == nil {
 			w.publish(nil, nil)
 		}
+		w.shrinkIfLong()
 	})
 }
 
@@ -140,11 +149,13 @@ func (w *Writer) Stalled() (until time.Time, d time.Duration) { return w.stalled
 // with batch.ErrClosed, runs fn, and closes the connection. Only the first
 // call does anything.
 func (w *Writer) Close(fn func()) (err error) {
+	w.log.group.Cancel(nil)
 	w.queue.Close(func() {
 		w.waiting.closeAll()
 		fn()
 		err = w.conn.Close()
 	})
+	w.log.close()
 	return err
 }
 
@@ -172,20 +183,4 @@ func (w *Writer) compareVersion() error {
 	}
 	w.dataVersion, w.seenVersion = v, true
 	return nil
-}
-
-// checkpointIfLong copies the log into the database. The leader does it after
-// its group has its answers and before it hands over the lead: only then is
-// the log quiet, so that it can be copied to its end and start over; beside a
-// busy writer it would grow without end. 2,000 pages take some 10 ms. A reader
-// with an old snapshot ends the copying early: then the next try comes after
-// another 2,000 pages, and the file is cut down when it starts over (PRAGMA
-// journal_size_limit).
-func (w *Writer) checkpointIfLong() {
-	if w.walPages < w.checkpoint {
-		return
-	}
-	w.checkpoint = w.walPages + checkpointPages
-	// A failure does no harm: the log stays, and the next checkpoint tries again.
-	_, _, _ = w.conn.Raw().WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
 }

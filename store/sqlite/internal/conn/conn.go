@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
 )
 
 // Conn is one raw connection with its prepared statements.
@@ -110,6 +111,17 @@ func (c *Conn) Raw() *sqlite3.Conn { return c.raw }
 // ends one by itself when a statement is interrupted, the disk is full or I/O
 // fails; every further statement would then commit by itself.
 func (c *Conn) Autocommit() bool { return c.raw.GetAutocommit() }
+
+// HasMoved reports whether the connection's file is not the one that has its name
+// now.
+func (c *Conn) HasMoved() bool {
+	file, err := c.raw.FileControl("main", sqlite3.FCNTL_FILE_POINTER)
+	if f, ok := file.(vfs.FileHasMoved); ok && err == nil {
+		moved, err := f.HasMoved()
+		return moved && err == nil
+	}
+	return false
+}
 
 // Script runs SQL without parameters.
 func (c *Conn) Script(sql string) error { return c.raw.Exec(sql) }

@@ -13,8 +13,8 @@ import (
 var layers sync.Mutex
 
 // Layer returns the name of the file layer that our connections use: the one
-// called base ("" is the operating system's), with errors that keep their
-// cause. The driver forgets what the system said with the next call, and
+// called base ("" is the operating system's), with files that are as private as
+// the database's and errors that keep their cause. The driver forgets what the system said with the next call, and
 // SQLite cleans up after an error through the same file layer; SQLite's own
 // codes stay.
 func Layer(base string) string {
@@ -35,11 +35,13 @@ func Layer(base string) string {
 	return name
 }
 
-// files is a file layer whose errors keep what the operating system said.
+// files is a file layer whose errors keep what the operating system said, and
+// whose new files have the mode of the database's.
 type files struct{ vfs.VFSFilename }
 
 // OpenFilename implements vfs.VFSFilename.
 func (l files) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	createBeside(name, flags)
 	f, flags, err := l.VFSFilename.OpenFilename(name, flags)
 	if whole, ok := f.(wholeFile); ok {
 		f = &causeFile{whole}

@@ -1,0 +1,84 @@
+package clock_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goweaver/weaver/internal/clock"
+)
+
+func TestNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c clock.Clock
+		begun := time.Now()
+		want := func(when string, want time.Duration) {
+			t.Helper()
+			if got := c.Now().Sub(begun); got != want {
+				t.Errorf("%s the clock shows %v, want %v", when, got, want)
+			}
+		}
+		want("at first", 0)
+		time.Sleep(time.Second)
+		want("after a second", time.Second)
+
+		c.Shift(-time.Hour)
+		want("when the machine's clock was set back", time.Second)
+		time.Sleep(8 * time.Minute)
+		want("eight minutes later", 7*time.Minute+time.Second)
+		if got := c.Ahead(); got != 59*time.Minute {
+			t.Errorf("it is ahead by %v, want 59m", got)
+		}
+		time.Sleep(8*time.Hour - 8*time.Minute)
+		want("eight hours later, when the machine's has caught up,", 7*time.Hour+time.Second)
+		if got := c.Ahead(); got != 0 {
+			t.Errorf("it is still ahead by %v", got)
+		}
+		time.Sleep(time.Hour)
+		want("an hour after that", 8*time.Hour+time.Second)
+		if got := c.Jumped(); got != (clock.Jump{}) {
+			t.Errorf("it jumped: %v", got)
+		}
+
+		c.Shift(time.Hour + 2*time.Minute)
+		want("when the machine's clock was set forward", 9*time.Hour+2*time.Minute+time.Second)
+		if got, want := c.Jumped(), (clock.Jump{To: c.Now(), By: time.Hour + 2*time.Minute}); got != want {
+			t.Errorf("the jump is %v, want %v", got, want)
+		}
+	})
+}
+
+func TestRaise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c clock.Clock
+		begun := time.Now()
+		c.Raise(begun.Add(-time.Hour))
+		if got := c.Now(); !got.Equal(begun) {
+			t.Errorf("raised to the past the clock shows %v, want %v", got, begun)
+		}
+		c.Raise(begun.Add(time.Hour))
+		time.Sleep(time.Second)
+		if got, want := c.Now(), begun.Add(time.Hour+time.Second*7/8); !got.Equal(want) {
+			t.Errorf("raised by an hour, a second ago, the clock shows %v, want %v", got, want)
+		}
+		if got := c.Jumped(); got != (clock.Jump{}) {
+			t.Errorf("the machine's clock did not jump: %v", got)
+		}
+	})
+}
+
+// Asked all the time it goes on all the same.
+func TestNowAskedOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c clock.Clock
+		c.Raise(time.Now().Add(time.Hour))
+		begun := c.Now()
+		for range 1000 {
+			time.Sleep(80 * time.Nanosecond)
+			c.Now()
+		}
+		if got, want := c.Now().Sub(begun), 70*time.Microsecond; got != want {
+			t.Errorf("after 80 µs it went on by %v, want %v", got, want)
+		}
+	})
+}

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+)
+
+// watcher asks every TTL/3 whether this program can still use the store, and
+// logs what the store warns of. A store whose notices miss nothing has no other
+// users, who could change it beside this process, and is not asked.
+type watcher struct {
+	*env
+	stopClaiming context.CancelCauseFunc
+
+	// Accessed by run only, and after its end.
+	newer  error                // the schema is newer than this program
+	logged map[string]time.Time // when a warning was last logged, by key
+}
+
+func newWatcher(e *env, stopClaiming context.CancelCauseFunc) *watcher {
+	return &watcher{env: e, stopClaiming: stopClaiming, logged: make(map[string]time.Time)}
+}
+
+// warnEvery is how often the same warning is logged.
+const warnEvery = time.Minute
+
+func (w *watcher) run(ctx context.Context) error {
+	for !w.complete && w.newer == nil {
+		wait(ctx, w.TTL/3, nil)
+		if ctx.Err() != nil {
+			return nil
+		}
+		w.look(ctx)
+	}
+	return nil
+}
+
+// look asks once. When the schema is newer than this program the engine drains:
+// what it would write might not be what the newer schema means.
+func (w *watcher) look(ctx context.Context) {
+	call, cancel := context.WithTimeout(ctx, w.TTL/3)
+	defer cancel()
+	err := w.Store.Ready(call)
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(err, store.ErrNewerSchema):
+		w.newer = err
+		w.Log.Error("the store was migrated by a newer version of this program: draining", "error", err)
+		w.stopClaiming(err)
+	case w.isDue("ready"):
+		w.Log.Error("the store cannot be used", "error", err)
+	}
+	if s, ok := w.Store.(store.Warner); ok {
+		for _, warning := range s.Warnings(call) {
+			key := "warning " + warning.Key
+			if _, logged := w.logged[key]; logged && warning.Once {
+				continue
+			}
+			if w.isDue(key) {
+				w.Log.LogAttrs(ctx, slog.LevelWarn, warning.Text, warning.Attrs...)
+			}
+		}
+	}
+}
+
+// isDue reports whether something may be logged again, and notes that it is.
+func (w *watcher) isDue(key string) bool {
+	last, ok := w.logged[key]
+	if ok && time.Since(last) < warnEvery {
+		return false
+	}
+	w.logged[key] = time.Now()
+	return true
+}

@@ -1,0 +1,97 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goweaver/weaver/store/sqlite"
+)
+
+// A program that starts after the machine's clock was set back goes on from the
+// time that the file knows, and so does one that has it open.
+func TestClockIsKeptInTheFile(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(f *fixture){
+		"enqueue": func(f *fixture) { f.enqueue(100) },
+		"InTx": func(f *fixture) {
+			tx := f.begin()
+			if _, err := f.db.Enqueue(f.Context(), fixNS, sqlite.Tx(tx), f.drafts(100)); err != nil {
+				f.Fatal(err)
+			}
+			if err := tx.Commit(); err != nil {
+				f.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "w.db")
+				first := fixtureOn(t, openFile(t, path))
+				open := fixtureOn(t, openFile(t, path, sqlite.ClockShifted(-time.Hour)))
+				time.Sleep(time.Minute)
+				write(first)
+				time.Sleep(700 * time.Millisecond)
+				write(first)
+				if n := len(open.claim("w", 50)); n != 50 {
+					t.Errorf("a store that was open claimed %d tasks, want 50", n)
+				}
+				shut(t, open.db)
+				shows := func(f *fixture) time.Time {
+					snap, err := f.db.Snapshot(t.Context(), fixNS)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return snap.Now
+				}
+				later := fixtureOn(t, openFile(t, path, sqlite.ClockShifted(-time.Hour)))
+				if got, want := shows(later), shows(first); got.Before(want) {
+					t.Errorf("a store opened later shows %v, which is before the %v that was shown", got, want)
+				}
+				if n := len(later.claim("w", 200)); n != 150 {
+					t.Errorf("a store opened later claimed %d tasks, want 150", n)
+				}
+			})
+		})
+	}
+}
+
+// The clock is written down with what is written anyway, once a second, and by
+// no transaction that writes nothing.
+func TestClockIsKeptOnceASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := fileFixture(t)
+		kept := func() string { return f.one("SELECT value FROM weaver_store_meta WHERE key = 'clock'") }
+		f.enqueue(1)
+		at := kept()
+		time.Sleep(900 * time.Millisecond)
+		f.enqueue(1)
+		if got := kept(); got != at {
+			t.Errorf("it was kept again after 0.9 s: %s, %s", at, got)
+		}
+		time.Sleep(time.Second)
+		f.claim("w", 2)
+		if got := kept(); got == at {
+			t.Error("it was not kept after 1.9 s")
+		}
+		at = kept()
+		time.Sleep(time.Minute)
+		f.claim("w", 2) // nothing
+		if got := kept(); got != at {
+			t.Error("a claim that found nothing wrote")
+		}
+	})
+}
+
+// In memory there is no other process, and nothing is kept.
+func TestClockInMemory(t *testing.T) {
+	t.Parallel()
+	f := fixtureOn(t, memory(t))
+	f.enqueue(1)
+	if n := f.count("SELECT count(*) FROM weaver_store_meta WHERE key = 'clock'"); n != 0 {
+		t.Error("the clock is kept")
+	}
+}

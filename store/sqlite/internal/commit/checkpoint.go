@@ -1,0 +1,156 @@
+package commit
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/goweaver/weaver/internal/group"
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+)
+
+const (
+	// checkpointPages is the length of the write-ahead log, in pages of 8 KiB,
+	// from which on the writer copies it into the database.
+	checkpointPages = 2000
+	pageSize        = 8 << 10
+	// shrinkEvery is how often a log over the limit is copied and cut down.
+	shrinkEvery = time.Second
+	// shrinkWait is how long the cutting of a log waits, with the lead, for
+	// readers that are just ending.
+	shrinkWait = 20 * time.Millisecond
+)
+
+// checkpoints is what a writer knows of its log. The leader uses it; shrink runs
+// beside it.
+type checkpoints struct {
+	pages int // length of the log after the last commit
+	next  int // the length that asks for the next checkpoint
+
+	heldSince atomic.Int64 // since when a reader keeps a part from being copied, in ns; 0: none does
+
+	shrinking atomic.Bool
+	shrunk    time.Time    // when shrink was last started
+	group     *group.Group // of shrink
+	conn      *conn.Conn   // of shrink, kept from one to the next
+	closed    sync.Once
+}
+
+// note takes the length of the log after a commit.
+func (c *checkpoints) note(pages int) {
+	if pages < c.pages {
+		c.next = checkpointPages // it started over
+	}
+	c.pages = pages
+}
+
+// held notes whether a checkpoint found that a reader keeps a part of the log from
+// being copied.
+func (c *checkpoints) held(held bool) {
+	if !held {
+		c.heldSince.Store(0)
+		return
+	}
+	c.heldSince.CompareAndSwap(0, time.Now().UnixNano())
+}
+
+// LogHeld returns since when a reader, of whatever process, keeps a part of the
+// log from being copied; the zero time: as far as is known none does.
+func (w *Writer) LogHeld() time.Time {
+	if ns := w.log.heldSince.Load(); ns != 0 {
+		return time.Unix(0, ns)
+	}
+	return time.Time{}
+}
+
+// checkpointIfLong copies the log into the database. The leader does it after
+// its group has its answers and before it hands over the lead: only then is
+// the log quiet, so that it can be copied to its end and start over; beside a
+// busy writer it would grow without end. 2,000 pages take some 10 ms. A reader
+// with an old snapshot ends the copying early: then the next try comes after
+// another 2,000 pages, and a log that became long that way is shrunk.
+func (w *Writer) checkpointIfLong() {
+	if w.shrinkIfLong() || w.log.pages < w.log.next {
+		return
+	}
+	w.log.next = w.log.pages + checkpointPages
+	// A failure does no harm: the log stays, and the next checkpoint tries again.
+	pages, copied, err := w.conn.Raw().WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
+	if err == nil {
+		w.log.held(copied < pages)
+	}
+}
+
+// shrinkIfLong starts shrink when the log is over its limit, once a second, and
+// reports whether it is. It is called with the lead.
+func (w *Writer) shrinkIfLong() bool {
+	l := &w.log
+	if w.cfg.Connect == nil || l.pages*pageSize <= w.cfg.LogLimit {
+		return false
+	}
+	if time.Since(l.shrunk) < shrinkEvery || !l.shrinking.CompareAndSwap(false, true) {
+		return true
+	}
+	l.shrunk = time.Now()
+	l.group.Go("shrink the log", func(ctx context.Context) error {
+		defer l.shrinking.Store(false)
+		w.shrink(ctx)
+		return nil
+	})
+	return true
+}
+
+// shrink copies a long log on a connection of its own, beside the writer, which
+// need not wait for gigabytes. What was written meanwhile it copies with the lead,
+// when no more is written, and there cuts the log down to nothing. A reader with
+// an old snapshot ends it early. Failures do no harm: the next one tries again.
+func (w *Writer) shrink(ctx context.Context) {
+	l := &w.log
+	if l.conn == nil {
+		c, err := w.cfg.Connect()
+		if err != nil {
+			return
+		}
+		l.conn = c
+	}
+	defer l.conn.Interruptible(ctx)()
+	for left := -1; left < 0 || left > checkpointPages; {
+		pages, copied, err := l.conn.Raw().WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
+		if err != nil {
+			return
+		}
+		if left >= 0 && pages-copied >= left {
+			l.held(true) // or a busy writer adds more than is copied
+			return
+		}
+		left = pages - copied
+	}
+	_ = w.Exclusive(ctx, func(c *conn.Conn) { w.truncate(c) }) // closed, or ctx ended
+}
+
+// truncate cuts the log down, with the lead. It fails while it is read.
+func (w *Writer) truncate(c *conn.Conn) {
+	if c.Raw().BusyTimeout(shrinkWait) != nil {
+		return
+	}
+	_, _, err := c.Raw().WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
+	if err == nil {
+		w.log.pages, w.log.next = 0, checkpointPages
+	}
+	w.log.held(err != nil)
+	_ = c.Raw().BusyTimeout(w.cfg.Busy) // it fails only without a connection
+}
+
+// close waits for shrink. It is called when the queue is closed, so that no
+// other one begins.
+func (c *checkpoints) close() {
+	c.closed.Do(func() {
+		_ = c.group.Wait() // its functions return nil
+		if c.conn != nil {
+			_ = c.conn.Close() // it only copied
+		}
+	})
+}

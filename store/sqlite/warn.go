@@ -1,0 +1,116 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
+)
+
+// slowReader is how long a read may take without a warning. While it goes on
+// the write-ahead log cannot start over, and grows with every commit.
+const slowReader = 5 * time.Second
+
+// openReads are the reads and transactions of this process that go on.
+type openReads struct {
+	mu   sync.Mutex
+	open map[*commit.Holder]struct{}
+}
+
+func (o *openReads) add(h *commit.Holder) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open == nil {
+		o.open = make(map[*commit.Holder]struct{})
+	}
+	o.open[h] = struct{}{}
+}
+
+func (o *openReads) remove(h *commit.Holder) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.open, h)
+}
+
+// slow returns those that are open for long, the oldest first.
+func (o *openReads) slow() []*commit.Holder {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var list []*commit.Holder
+	for h := range o.open {
+		if time.Since(h.Since()) > slowReader {
+			list = append(list, h)
+		}
+	}
+	slices.SortFunc(list, func(a, b *commit.Holder) int { return a.Since().Compare(b.Since()) })
+	return list
+}
+
+// Warnings implements store.Warner. It warns of readers and transactions that
+// are open for more than 5 seconds (of this program with the line that began
+// them, of others when the log has become long), and of a machine's clock that
+// was set.
+func (db *DB) Warnings(context.Context) []store.Warning {
+	list := db.clock.warnings()
+	if db.memory {
+		return list
+	}
+	size := logSize(db.name)
+	slow := db.reads.slow()
+	for _, h := range slow {
+		list = append(list, store.Warning{
+			Key:  fmt.Sprint(h.What, h.Since().UnixNano()),
+			Text: h.What + " has been open for long; until it ends the write-ahead log cannot be cut and grows: end it, or read in pages",
+			Attrs: []slog.Attr{
+				slog.Time("since", h.Since()), slog.Duration("open_for", time.Since(h.Since()).Round(time.Millisecond)),
+				slog.String("begun_at", h.BegunAt()), slog.Int64("log_bytes", size), slog.String("file", db.path),
+			},
+		})
+	}
+	if since := db.writer.LogHeld(); len(slow) == 0 && size > int64(db.opts.logLimit) && !since.IsZero() && time.Since(since) > slowReader {
+		list = append(list, store.Warning{
+			Key:  "log",
+			Text: "a reader that this program does not know keeps the write-ahead log from being cut: look for other programs that have the file open",
+			Attrs: []slog.Attr{
+				slog.Time("since", since), slog.Int64("log_bytes", size), slog.String("file", db.path),
+			},
+		})
+	}
+	return list
+}
+
+// logSize returns the size of the write-ahead log in bytes.
+func logSize(path string) int64 {
+	info, err := os.Stat(path + "-wal")
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// warnings say how the machine's clock was set.
+func (s *storeClock) warnings() (list []store.Warning) {
+	if by := s.Ahead(); by > 0 {
+		list = append(list, store.Warning{
+			Key: "clock behind",
+			Text: "the machine's clock is behind the store's, which never goes back: one of the two is or was wrong; " +
+				"what is due at a fixed time starts early until the store's clock, which goes slower now, agrees again",
+			Attrs: []slog.Attr{slog.Duration("behind", by.Round(time.Second))},
+		})
+	}
+	if jump := s.Jumped(); !jump.To.IsZero() {
+		list = append(list, store.Warning{
+			Key:   fmt.Sprint("clock jumped ", jump.To.UnixNano()),
+			Once:  true,
+			Text:  "the machine's clock jumped forward: it was set, or the machine slept; what was due in that time is due now",
+			Attrs: []slog.Attr{slog.Time("to", jump.To), slog.Duration("by", jump.By.Round(time.Second))},
+		})
+	}
+	return list
+}
