@@ -55,9 +55,7 @@ func (c *claimer) run(ctx context.Context) error {
 			continue // claim has waited and logged
 		}
 		before, behind = before.Add(res.Waited), res.Behind
-		for _, t := range res.Tasks {
-			c.executor.start(t, before)
-		}
+		c.executor.start(res.Tasks, before)
 		switch {
 		case len(res.Tasks) > 0:
 			c.heartbeater.leased()

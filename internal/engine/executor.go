@@ -31,17 +31,33 @@ func newExecutor(e *env, handlers map[string]Handler, recorder *recorder, comple
 	}
 }
 
-// start runs a leased task in a slot. before is when the claim call began: the
-// lease is valid from then on.
-func (x *executor) start(c store.Claimed, before time.Time) {
-	a := newAttempt(x.env, x.recorder, c, before)
-	x.slots.take(a, c.Quarantined)
-	if a.validFor() <= 0 {
-		a.end(ErrLeaseUncertain) // the answer came too late
+// start runs leased tasks, each in a slot. before is when the claim call began:
+// the leases are valid from then on. Those of an answer that came too late are
+// given back, one after the other.
+func (x *executor) start(tasks []store.Claimed, before time.Time) {
+	var late []*Attempt
+	for i := range tasks {
+		a := newAttempt(x.env, x.recorder, tasks[i], before)
+		x.slots.take(a, tasks[i].Quarantined)
+		if a.validFor() <= 0 {
+			a.end(ErrLeaseUncertain)
+			late = append(late, a)
+			continue
+		}
+		x.validity.watch(a)
+		x.run(a)
 	}
-	x.validity.watch(a)
+	if len(late) > 0 {
+		x.run(late...)
+	}
+}
+
+// run executes attempts, one after the other.
+func (x *executor) run(attempts ...*Attempt) {
 	x.attempts.Go("attempt", func(context.Context) error {
-		x.execute(a)
+		for _, a := range attempts {
+			x.execute(a)
+		}
 		return nil
 	})
 }
