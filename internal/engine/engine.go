@@ -158,7 +158,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	if err := e.cfg.Store.Ready(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}
-	if err := env.join(ctx); err != nil {
+	if err := env.joinAtStart(ctx); err != nil {
 		_ = env.leave(ctx) // it may have joined all the same; what is left over is forgotten in time
 		return unlessEnded(ctx, fmt.Errorf("join as a worker: %w", err))
 	}

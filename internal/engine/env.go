@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -32,6 +33,20 @@ func (e *env) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(e.TTL/3, time.Second))
 	defer cancel()
 	return e.Store.Join(ctx, e.Namespace, store.WorkerInfo{ID: e.worker, Name: e.name, TTL: e.TTL})
+}
+
+// joinAtStart joins as a worker before anything else is done. While another
+// writer has the store it tries again, as a worker that runs does.
+func (e *env) joinAtStart(ctx context.Context) error {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := e.join(ctx)
+		busy := errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrUnknown) || errors.Is(err, context.DeadlineExceeded)
+		if !busy || ctx.Err() != nil {
+			return err
+		}
+		e.Log.Warn("join as a worker", "error", err, "retry_in", pause)
+		wait(ctx, pause, nil)
+	}
 }
 
 // leave makes the store forget this worker.

@@ -2,9 +2,15 @@ package sqlite_test
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
+	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
@@ -27,7 +33,6 @@ func TestBusyWriters(t *testing.T) {
 	says(t, err, store.ErrBusy)
 	_, err = f.db.Heartbeat(t.Context(), fixNS, store.HeartbeatRequest{Worker: "w", TTL: fixTTL, Leases: []task.Lease{held[0].Lease}})
 	says(t, err, store.ErrBusy)
-	says(t, f.db.Migrate(t.Context()), store.ErrBusy)
 	f.sound(ids...) // reads do not wait
 
 	if err := tx.Rollback(); err != nil {
@@ -35,6 +40,54 @@ func TestBusyWriters(t *testing.T) {
 	}
 	f.finish(append(held, f.claim("w", 1)...)...)
 	f.sound(ids...)
+}
+
+// A program starts while another one has a long transaction open, which a worker
+// that runs survives, too: nothing is to be migrated, and it joins when it can.
+func TestStartBesideALongTransaction(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(t *testing.T, path string) (*sqlite.DB, *sql.Tx){
+		"of another program": func(t *testing.T, path string) (*sqlite.DB, *sql.Tx) {
+			tx := fixtureOn(t, openFile(t, path)).begin()
+			return openFile(t, path), tx // Open and Migrate
+		},
+		"of its own": func(t *testing.T, path string) (*sqlite.DB, *sql.Tx) {
+			f := fixtureOn(t, openFile(t, path))
+			tx := f.begin()
+			if err := f.db.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return f.db, tx
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { // where a busy timeout takes no time
+				path := filepath.Join(t.TempDir(), "w.db")
+				shut(t, openOnce(t, path))
+				db, tx := open(t, path)
+				f := fixtureOn(t, db)
+				typ := weaver.Define[int, int](fixType)
+				log, stop := f.works(weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(_ context.Context, n int) (int, error) { return n, nil })}})
+				time.Sleep(time.Minute)
+				if text := log(); !strings.Contains(text, `level=WARN msg="join as a worker"`) || !strings.Contains(text, "open transaction") {
+					t.Errorf("while it cannot join it logs\n%s", text)
+				}
+				if err := tx.Rollback(); err != nil {
+					t.Fatal(err)
+				}
+				ids := f.enqueue(1, func(n *task.New) { n.Input = json.RawMessage("1") })
+				time.Sleep(10 * time.Second)
+				got, err := f.db.Tasks(t.Context(), fixNS, ids...)
+				if err != nil || got[0].State != task.Succeeded {
+					t.Errorf("the task is %v, %v", got, err)
+				}
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
 
 // A write outside the caller's own open transaction cannot succeed. It must not

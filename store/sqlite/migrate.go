@@ -37,7 +37,8 @@ var sqlVersions = `SELECT ` + versionColumns.List() + ` FROM weaver_schema_versi
 const sqlAddVersion = `INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (?1, ?2, ?3, ?4)`
 
 // Migrate brings the schema up to this program's version. It is idempotent,
-// and any number of processes may call it at once. Errors:
+// and any number of processes may call it at once. When nothing is to be done it
+// only reads, and waits for no writer. Errors:
 // store.ErrNewerSchema, store.ErrForeignDatabase, store.ErrReadOnly,
 // store.ErrBusy.
 func (db *DB) Migrate(ctx context.Context) error {
@@ -45,12 +46,36 @@ func (db *DB) Migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var failed error
-	err = db.writer.Exclusive(ctx, func(c *conn.Conn) { failed = db.migrate(c, known) })
-	if err := db.translate(errors.Join(err, failed)); err != nil {
+	pending, err := db.pending(ctx, known)
+	if err == nil && pending {
+		var failed error
+		err = db.writer.Exclusive(ctx, func(c *conn.Conn) { failed = db.migrate(c, known) })
+		err = db.translate(errors.Join(err, failed))
+	}
+	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+// pending reports whether the schema lacks something.
+func (db *DB) pending(ctx context.Context, known []migrate.Migration) (pending bool, err error) {
+	err = db.read(ctx, "", func(v *view) error {
+		if err := db.checkForeign(v.conn); err != nil {
+			return err
+		}
+		applied, err := schema{v.conn}.read()
+		if errors.Is(db.translate(err), store.ErrNotMigrated) {
+			applied, err = nil, nil // no table: nothing was applied
+		}
+		if err != nil {
+			return err
+		}
+		missing, err := migrate.Pending(known, applied)
+		pending = len(missing) > 0
+		return err
+	})
+	return pending, err
 }
 
 // migrate runs with the lead. The write lock makes a second process wait, and

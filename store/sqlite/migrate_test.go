@@ -31,11 +31,11 @@ func TestMigrateAllOrNothing(t *testing.T) {
 	})
 }
 
-// Migrate waits for what is being written: there is one writing connection.
+// A migration waits for what is being written: there is one writing connection.
 func TestMigrateBesideAWriter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		db := memory(t)
+		db := raw(t, filepath.Join(t.TempDir(), "w.db"))
 		release := committing(t, db)
 		migrated := make(chan error, 1)
 		go func() { migrated <- db.Migrate(t.Context()) }()

@@ -71,6 +71,21 @@ func TestReadersConnectBesideEachOther(t *testing.T) {
 	t.Cleanup(func() { vfs.Unregister("taken") })
 	synctest.Test(t, func(t *testing.T) {
 		db := openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.VFS("taken"))
+		var idle sync.WaitGroup // takes the connection that Migrate left idle
+		held, release := make(chan struct{}), make(chan struct{})
+		idle.Go(func() {
+			err := db.Read(t.Context(), func(func(string) error) error {
+				close(held)
+				<-release
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		<-held
+		defer idle.Wait()
+		defer close(release)
 		layer.locked.Store(true)
 		done := make(chan error, 3)
 		for range cap(done) {
