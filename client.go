@@ -157,6 +157,7 @@ type operateSettings struct {
 	audit store.Audit
 	seen  store.Seen
 	force bool
+	ask   string
 }
 
 type operateOption func(*operateSettings)
@@ -203,6 +204,9 @@ func (c *Client) operate(ctx context.Context, what string, opts []OperateOption,
 	if _, cancels := cmd.(store.CancelTask); s.force && !cancels {
 		return store.CommandResult{}, fmt.Errorf("%s: %w: Force is an option of Cancel only: leave it out here", what, ErrInvalidOption)
 	}
+	if _, unblocks := cmd.(store.UnblockTask); s.ask != "" && !unblocks {
+		return store.CommandResult{}, fmt.Errorf("%s: %w: ForAsk is an option of Unblock only: leave it out here", what, ErrInvalidOption)
+	}
 	res, err := c.store.Operate(ctx, c.ns, cmd)
 	if err == nil {
 		err = res[0].Err
@@ -233,7 +237,8 @@ func (c *Client) Retry(ctx context.Context, id TaskID, opts ...OperateOption) er
 }
 
 // Unblock lets a blocked task go on. The input (nil for none) is encoded and
-// given to the handler by UnblockInput. Any other state: ErrState.
+// given to the handler: by Ask if that blocked the task, else by UnblockInput.
+// Any other state: ErrState.
 func (c *Client) Unblock(ctx context.Context, id TaskID, input any, opts ...OperateOption) error {
 	var raw json.RawMessage
 	if input != nil {
@@ -249,7 +254,7 @@ func (c *Client) Unblock(ctx context.Context, id TaskID, input any, opts ...Oper
 		}
 	}
 	_, err := c.operate(ctx, "unblock task "+id.String(), opts, func(s operateSettings) store.Command {
-		return store.UnblockTask{Audit: s.audit, Seen: s.seen, Task: id, Input: raw}
+		return store.UnblockTask{Audit: s.audit, Seen: s.seen, Task: id, Input: raw, Ask: s.ask}
 	})
 	return err
 }

@@ -173,13 +173,16 @@ func Start[In, Out any](ctx context.Context, name string, t *Type[In, Out], in I
 }
 
 // UnblockInput returns what the last Unblock of this task was given; ok is
-// false when there was none.
+// false when there was none. It knows no question: a handler that asks for more
+// than one thing uses Ask. An input that was given for an Ask is not returned
+// here, and a second call in one attempt gets the same input as the first; the
+// log warns of both.
 func UnblockInput[T any](ctx context.Context) (value T, ok bool, err error) {
 	a, err := engine.From(ctx)
 	if err != nil {
 		return value, false, err
 	}
-	raw := a.Task().UnblockInput
+	raw := a.UnblockInput()
 	if len(raw) == 0 {
 		return value, false, nil
 	}

@@ -53,6 +53,9 @@ func (f *Finish) Hash() string {
 		for _, s := range []string{string(e.Kind), e.Message, e.Step, e.Stack} {
 			text(s)
 		}
+		if e.Ask != "" { // only then: reports of older programs keep their hash
+			text(e.Ask)
+		}
 	}
 	if d := f.Decision; d != nil {
 		b = append(b, 2)

@@ -33,6 +33,7 @@ func TestFinishHash(t *testing.T) {
 		"error kind":    func(f *store.Finish) { f.Error.Kind = task.KindPanic },
 		"error message": func(f *store.Finish) { f.Error.Message = "bang" },
 		"error step":    func(f *store.Finish) { f.Error.Step = "t" },
+		"question":      func(f *store.Finish) { f.Error.Ask = "q" },
 		"error stack":   func(f *store.Finish) { f.Error.Stack = "main.go:2" },
 		"decision":      func(f *store.Finish) { f.Decision = nil },
 		"decision kind": func(f *store.Finish) { f.Decision.Kind = task.DecideBlock },

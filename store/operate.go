@@ -46,12 +46,15 @@ type (
 		Task task.ID
 	}
 	// UnblockTask lets a blocked task go on; Input (may be nil) is kept for
-	// the handler as UnblockInput. Any other state: ErrState.
+	// the handler as UnblockInput, and with it, as UnblockFor, the question that
+	// blocked the task (its Error.Ask). With Ask set the task must wait with that
+	// question: else ErrChanged. Any other state: ErrState.
 	UnblockTask struct {
 		Audit
 		Seen
 		Task  task.ID
 		Input json.RawMessage
+		Ask   string
 	}
 	// DeleteTask removes a terminal task outside any job, with all its
 	// records, and frees its idempotency key. Otherwise ErrState.

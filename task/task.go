@@ -71,7 +71,8 @@ type Task struct {
 	SchemaVersion int             `json:"schema_version"`
 	Output        json.RawMessage `json:"output,omitempty"` // succeeded tasks only
 	UnblockInput  json.RawMessage `json:"unblock_input,omitempty"`
-	Error         *Error          `json:"error,omitempty"` // the last one; nil after success
+	UnblockFor    string          `json:"unblock_for,omitempty"` // the question that UnblockInput answers; "": none that has a name
+	Error         *Error          `json:"error,omitempty"`       // the last one; nil after success
 	Progress      *Progress       `json:"progress,omitempty"`
 	StepCount     int             `json:"step_count"` // completed steps
 
@@ -118,6 +119,7 @@ type Error struct {
 	Message string    `json:"message"`
 	Step    string    `json:"step,omitempty"`  // the step that failed, when one did
 	Stack   string    `json:"stack,omitempty"` // of a panic
+	Ask     string    `json:"ask,omitempty"`   // the question that blocked the task, by its name (weaver.Ask)
 }
 
 // Progress is the latest progress report of a task. Total 0 means unknown.
@@ -185,6 +187,7 @@ const (
 	KindStep  StepKind = "step"
 	KindSleep StepKind = "sleep" // WakeAt is its value
 	KindStart StepKind = "start" // its value is the id of the enqueued task
+	KindAsk   StepKind = "ask"   // its value is the answer that an unblock gave
 )
 
 // Step is one recorded try of a step. A completed one is never changed, and its

@@ -46,10 +46,13 @@ type Attempt struct {
 	stepsRun  []string
 	suspended bool
 	wakeAt    time.Time // the earliest wait of this attempt
+	question  *question // that it is suspended with; nil: by a wait with an end
 	over      bool      // the handler returned, or was abandoned
 	fatal     error     // a mistake of the program, which fails the task whatever the handler returns
 	cancelBy  cancelAsk
 	progress  progress
+
+	inputReads int // calls of UnblockInput
 
 	needsMu   sync.Mutex // held while they are read
 	needsRead bool

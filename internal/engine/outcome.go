@@ -36,7 +36,7 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 
 		StepsUnreached: a.unreached(),
 	}
-	suspended, wakeAt, fatal, cancelBy := a.suspended, a.wakeAt, a.fatal, a.cancelBy
+	suspended, wakeAt, asks, fatal, cancelBy := a.suspended, a.wakeAt, a.question, a.fatal, a.cancelBy
 	a.mu.Unlock()
 	cause := context.Cause(a.ctx)
 
@@ -49,6 +49,8 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 			return a.decide(fin, task.OutcomeBlocked, fatal, false), true
 		}
 		return a.decide(fin, task.OutcomeFailure, fatal, true), true
+	case suspended && asks != nil:
+		return a.decide(fin, task.OutcomeBlocked, asks, false), true
 	case suspended:
 		// Whatever the handler returned is ignored: a swallowed or wrapped
 		// ErrSuspended suspends all the same.
@@ -149,7 +151,14 @@ func (e *env) askDecider(in decide.Input) (dec decide.Decision) {
 
 // taskError is what is recorded of an error.
 func (a *Attempt) taskError(err error) *task.Error {
-	return &task.Error{Kind: kindOf(err), Message: sanitize(err.Error()), Step: stepOf(err), Stack: stackOf(err)}
+	te := &task.Error{Kind: kindOf(err), Message: sanitize(err.Error()), Stack: stackOf(err)}
+	var q *question
+	if errors.As(err, &q) {
+		te.Ask = q.name
+		return te
+	}
+	te.Step = stepOf(err)
+	return te
 }
 
 // stepOf returns the name of the step that err came out of, or "".

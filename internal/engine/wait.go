@@ -45,6 +45,14 @@ func (a *Attempt) suspend(wakeAt time.Time) error {
 	if a.wakeAt.IsZero() || wakeAt.Before(a.wakeAt) {
 		a.wakeAt = wakeAt
 	}
+	a.mu.Unlock()
+	a.suspendWhenIdle()
+	return ErrSuspended
+}
+
+// suspendWhenIdle waits until no step of the attempt is in flight, and ends it.
+func (a *Attempt) suspendWhenIdle() {
+	a.mu.Lock()
 	for a.inFlight > 0 {
 		a.idle.Wait()
 	}
@@ -53,7 +61,6 @@ func (a *Attempt) suspend(wakeAt time.Time) error {
 	}
 	a.mu.Unlock()
 	a.end(ErrSuspended)
-	return ErrSuspended
 }
 
 // Start enqueues a task as a step: its id is the step's value, and the task

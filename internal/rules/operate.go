@@ -55,12 +55,37 @@ func JobBeingCancelled(id, job task.ID) error {
 	return fmt.Errorf("task %v cannot be retried while the tasks of its job %v are being cancelled, try again in a moment: %w", id, job, store.ErrState)
 }
 
-// CheckUnblock refuses to unblock a task that is not blocked.
-func CheckUnblock(id task.ID, s task.State) error {
+// CheckUnblock refuses to unblock a task that is not blocked, and one that waits
+// with another question than the command is for ([store.ErrChanged]). failure is
+// the task's last error.
+func CheckUnblock(cmd *store.UnblockTask, s task.State, failure *task.Error) error {
 	if s != task.Blocked {
-		return refuse(id, s, "only blocked tasks can be unblocked")
+		return refuse(cmd.Task, s, "only blocked tasks can be unblocked")
+	}
+	if asked := askOf(failure); cmd.Ask != "" && cmd.Ask != asked {
+		with := fmt.Sprintf("with the question %q", asked)
+		if asked == "" {
+			with = "without a question of a name"
+		}
+		return fmt.Errorf("task %v waits %s, not with %q: %w", cmd.Task, with, cmd.Ask, store.ErrChanged)
 	}
 	return nil
+}
+
+// UnblockFor is the question that the input of an unblock answers; "": none that
+// has a name, or there is no input. failure is the task's last error.
+func UnblockFor(cmd *store.UnblockTask, failure *task.Error) string {
+	if len(cmd.Input) == 0 {
+		return ""
+	}
+	return askOf(failure)
+}
+
+func askOf(failure *task.Error) string {
+	if failure == nil {
+		return ""
+	}
+	return failure.Ask
 }
 
 // UnblockedAttempts is attempt_count after an unblock: one attempt is left at

@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -34,7 +35,7 @@ func TestCheckOperations(t *testing.T) {
 		{"retry with a failed need whose failure counts", retry(edge(task.OnFailed, task.Failed)), retryable},
 		{"retry with a cancelled need whose failure would count", retry(edge(task.OnFailed, task.Cancelled)), nil},
 		{"retry with a successful need whose failure would count", retry(edge(task.OnFailed, task.Succeeded)), nil},
-		{"unblock", func(s task.State) error { return rules.CheckUnblock(id, s) }, []task.State{task.Blocked}},
+		{"unblock", func(s task.State) error { return rules.CheckUnblock(&store.UnblockTask{Task: id}, s, nil) }, []task.State{task.Blocked}},
 		{"delete", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{}, task.ID{}) }, []task.State{task.Succeeded, task.Failed, task.Cancelled}},
 		{"delete a task of a job", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{2}, task.ID{}) }, nil},
 		{"delete a task that is waited for", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{}, task.ID{2}) }, nil},
@@ -62,6 +63,33 @@ func TestCheckOperations(t *testing.T) {
 	for _, err := range []error{rules.NotFound(id), rules.JobNotFound(id)} {
 		if !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("not found: %v", err)
+		}
+	}
+}
+
+// An input answers the question that the task waits with, and no other.
+func TestUnblockFor(t *testing.T) {
+	t.Parallel()
+	input := json.RawMessage(`"yes"`)
+	for name, tc := range map[string]struct {
+		cmd     store.UnblockTask
+		failure *task.Error
+		want    string
+		refused bool
+	}{
+		"a question":                 {store.UnblockTask{Input: input}, &task.Error{Ask: "a"}, "a", false},
+		"a question by name":         {store.UnblockTask{Input: input, Ask: "a"}, &task.Error{Ask: "a"}, "a", false},
+		"another question":           {store.UnblockTask{Input: input, Ask: "a"}, &task.Error{Ask: "b"}, "b", true},
+		"no question":                {store.UnblockTask{Input: input}, &task.Error{Step: "a"}, "", false},
+		"no question, asked by name": {store.UnblockTask{Input: input, Ask: "a"}, &task.Error{Step: "a"}, "", true},
+		"no error":                   {store.UnblockTask{Input: input}, nil, "", false},
+		"no input":                   {store.UnblockTask{}, &task.Error{Ask: "a"}, "", false},
+	} {
+		if got := rules.UnblockFor(&tc.cmd, tc.failure); got != tc.want {
+			t.Errorf("%s: the input is for %q, want %q", name, got, tc.want)
+		}
+		if err := rules.CheckUnblock(&tc.cmd, task.Blocked, tc.failure); errors.Is(err, store.ErrChanged) != tc.refused || err != nil && !tc.refused {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -69,11 +69,11 @@ func (o *op) unblock(cmd store.UnblockTask) store.CommandResult {
 	if res.Err != nil {
 		return res
 	}
-	if err := rules.CheckUnblock(r.ID, r.State); err != nil {
+	if err := rules.CheckUnblock(&cmd, r.State, r.Error); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
 	r.AttemptCount = rules.UnblockedAttempts(r.AttemptCount, r.MaxAttempts)
-	r.UnblockInput = copyRaw(cmd.Input)
+	r.UnblockInput, r.UnblockFor = copyRaw(cmd.Input), rules.UnblockFor(&cmd, r.Error)
 	o.makeReady(r, o.now, task.WaitNone, r.Error)
 	o.note(cmd.Audit, "unblock", r.ID.String())
 	return store.CommandResult{State: r.State}

@@ -21,6 +21,7 @@ const (
 	kindInput   = "input"
 	kindOutput  = "output"
 	kindUnblock = "unblock_input"
+	kindFor     = "unblock_for" // what the unblock's input is for
 )
 
 // Enqueue implements store.Producer.

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	sqlAttemptsLeft = `SELECT attempt_count, max_attempts FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+	sqlAttemptsLeft = `SELECT attempt_count, max_attempts, last_error_json FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 	sqlUnblock      = `
 UPDATE weaver_tasks SET state = 'ready', waiting_reason = NULL, updated_at = ?3, attempt_count = ?5, has_payloads = max(has_payloads, ?4)
 WHERE namespace = ?1 AND task_id = ?2`
@@ -22,28 +22,26 @@ func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) err
 	if err != nil || row == nil {
 		return err
 	}
-	if got.Err = rules.CheckUnblock(row.id, row.contribution.State); got.Err != nil {
+	t := o.tx
+	attempts, failure := 0, (*task.Error)(nil)
+	st := t.stmt(sqlAttemptsLeft).Text(1, t.ns).ID(2, &row.id)
+	if st.One() {
+		attempts = rules.UnblockedAttempts(int(st.ColInt(0)), int(st.ColInt(1)))
+		failure = st.Row().Error(2)
+	}
+	if err := st.Done(); err != nil {
+		return err
+	}
+	if got.Err = rules.CheckUnblock(&cmd, row.contribution.State, failure); got.Err != nil {
 		return nil
 	}
 	if err := o.note(cmd.Audit, "unblock", row.id.String()); err != nil {
 		return err
 	}
-	t := o.tx
-	if err := t.stmt(sqlDeletePayload).Text(1, t.ns).ID(2, &row.id).Text(3, kindUnblock).Run(); err != nil {
-		return err
-	}
-	if len(cmd.Input) > 0 {
-		if err := t.stmt(sqlInsertPayload).Text(1, t.ns).ID(2, &row.id).Text(3, kindUnblock).Bytes(4, cmd.Input).Run(); err != nil {
+	for kind, data := range map[string][]byte{kindUnblock: cmd.Input, kindFor: []byte(rules.UnblockFor(&cmd, failure))} {
+		if err := t.replacePayload(&row.id, kind, data); err != nil {
 			return err
 		}
-	}
-	attempts := 0
-	st := t.stmt(sqlAttemptsLeft).Text(1, t.ns).ID(2, &row.id)
-	if st.One() {
-		attempts = rules.UnblockedAttempts(int(st.ColInt(0)), int(st.ColInt(1)))
-	}
-	if err := st.Done(); err != nil {
-		return err
 	}
 	err = t.stmt(sqlUnblock).Text(1, t.ns).ID(2, &row.id).Int(3, t.mic).Bool(4, len(cmd.Input) > 0).Int(5, int64(attempts)).Run()
 	if err != nil {
@@ -52,6 +50,16 @@ func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) err
 	got.State = task.Ready
 	o.moves.pending.Count(row.job, row.contribution, propagate.Contribution{State: task.Ready})
 	return o.redispatch(row)
+}
+
+// replacePayload puts a text in place of the one before, or of none; an empty
+// one is none.
+func (t *tx) replacePayload(id *task.ID, kind string, data []byte) error {
+	err := t.stmt(sqlDeletePayload).Text(1, t.ns).ID(2, id).Text(3, kind).Run()
+	if err != nil || len(data) == 0 {
+		return err
+	}
+	return t.stmt(sqlInsertPayload).Text(1, t.ns).ID(2, id).Text(3, kind).Bytes(4, data).Run()
 }
 
 // sqlDelete removes everything about a task but its audit.

@@ -78,6 +78,8 @@ func (v *view) fetchPayloads(t *task.Task, payloads bool) error {
 			t.Output = st.ColBytes(1)
 		case kindUnblock:
 			t.UnblockInput = st.ColBytes(1)
+		case kindFor:
+			t.UnblockFor = st.ColText(1)
 		}
 	}
 	return st.Done()

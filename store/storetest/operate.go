@@ -102,6 +102,40 @@ var operateCases = []testCase{
 		c = e.a.take(id)
 		e.equal("the input of the unblock, next attempt", string(c.Task.UnblockInput), `{"approved":true}`)
 	}},
+	{"an unblock input is for the question that the task waits with", func(e *env) {
+		id := e.one()
+		asks := func(question string) {
+			f := block(e.a.take(id))
+			f.Error.Ask = question
+			e.finish(f)
+		}
+		answers := func(input, by, want string) {
+			e.Helper()
+			cmd := unblockOf(id, input)
+			cmd.Ask = by
+			e.operate(cmd)
+			t := e.task(id)
+			e.check(t.UnblockFor == want && string(t.UnblockInput) == input, "the input %s is for %q, want %s for %q", t.UnblockInput, t.UnblockFor, input, want)
+		}
+		asks("flight")
+		e.equal("the question", e.task(id).Error.Ask, "flight")
+		other := unblockOf(id, `"yes"`)
+		other.Ask = "hotel"
+		e.commandRefused(other, store.ErrChanged)
+		answers(`"yes"`, "", "flight")
+		e.finish(retry(e.a.take(id), 0))
+		c := e.a.take(id)
+		e.check(c.Task.UnblockFor == "flight" && string(c.Task.UnblockInput) == `"yes"`, "the next attempt gets %s for %q", c.Task.UnblockInput, c.Task.UnblockFor)
+		f := block(c)
+		f.Error.Ask = "hotel"
+		e.finish(f)
+		answers("", "", "") // the answer to the flight is none to the hotel
+		asks("hotel")
+		answers(`"no"`, "hotel", "hotel")
+		asks("")
+		e.commandRefused(other, store.ErrChanged)
+		answers(`"plain"`, "", "")
+	}},
 	{"unblock leaves at least one attempt", func(e *env) {
 		id := e.one(attempts(2))
 		e.finish(retry(e.a.take(id), 0))

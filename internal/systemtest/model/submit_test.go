@@ -150,6 +150,7 @@ func (p *pair) operateTasks(*rapid.T) {
 			store.CancelTask{Audit: a, Task: id, Force: true},
 			store.DeleteTask{Audit: a, Task: id},
 			store.UnblockTask{Audit: a, Task: id, Input: json.RawMessage(`"yes"`)},
+			store.UnblockTask{Audit: a, Task: id, Input: json.RawMessage(`"yes"`), Ask: "flight"},
 		}, "command"))
 	}
 	p.operate(cmds...)

@@ -149,6 +149,7 @@ func (p *pair) ending(c store.Claimed) store.Finish {
 		decide(task.DecideBlock)
 		if p.rarely(2, "reported blocked") {
 			f.Outcome = task.OutcomeBlocked
+			f.Error.Ask = pick(p, []string{"", "flight", "hotel"}, "question")
 		}
 	case 6:
 		f.Outcome, f.Error = task.OutcomeFailure, &task.Error{Kind: task.KindInternal, Message: "no bucket"}

@@ -1,0 +1,46 @@
+package weaver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/goweaver/weaver/internal/engine"
+)
+
+// Ask asks a person: it blocks the task, with reason as what Wait, `why` and the
+// lists show, and returns the input that Client.Unblock was given for it. Each
+// name is a question of its own, in the one name space of the task's steps: the
+// answer to one is never that to another. The answer is recorded under the
+// name, so a later attempt gets it without asking.
+//
+// Without an answer Ask ends the attempt as a wait does: steps that run beside
+// it are completed first, it returns ErrSuspended (see Suspended), and whatever
+// the handler returns then is ignored. It costs no attempt. An unblock without an
+// input, or with one that does not decode as T, has the question asked again.
+//
+// Errors are those of Step.
+func Ask[T any](ctx context.Context, name, reason string) (T, error) {
+	var value T
+	a, err := engine.From(ctx)
+	if err != nil {
+		return value, fmt.Errorf("ask %q: %w", name, err)
+	}
+	raw, err := a.Ask(ctx, name, reason, func(input json.RawMessage) error {
+		if err := json.Unmarshal(input, new(T)); err != nil {
+			return fmt.Errorf("does not decode as %T: %w", value, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return value, err
+	}
+	return decodeStep[T](a, name, raw)
+}
+
+// ForAsk makes Unblock act only on a task that waits with the Ask of a name: else
+// nothing changes and the answer is [ErrChanged]. An approval that is sent twice
+// is then never taken for the next one.
+func ForAsk(name string) OperateOption {
+	return operateOption(func(s *operateSettings) { s.ask = name })
+}
