@@ -51,6 +51,8 @@ type Attempt struct {
 	cancelBy  cancelAsk
 	progress  progress
 
+	overdue overdue
+
 	needsMu   sync.Mutex // held while they are read
 	needsRead bool
 	needs     []store.Need // of a task that runs they are final
@@ -137,7 +139,10 @@ func (a *Attempt) setVersion(v int) {
 }
 
 // end ends the handler's context. Only the first cause counts.
-func (a *Attempt) end(cause error) { a.cancel(cause) }
+func (a *Attempt) end(cause error) {
+	a.cancel(cause)
+	a.contextEnded(cause)
+}
 
 // askCancel is end for a cancel request, which says by whom and why.
 func (a *Attempt) askCancel(kind task.ErrorKind, by, reason string) {
@@ -162,6 +167,7 @@ func (a *Attempt) abandon() bool {
 		return false
 	}
 	a.over = true
+	a.overdue.returned()
 	return true
 }
 
@@ -172,6 +178,13 @@ func (a *Attempt) call(h Handler) (out json.RawMessage, err error) {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, a.task.Timeout, ErrTimeout)
 		defer stop()
+	}
+	a.overdue.begin()
+	defer a.overdue.returned()
+	if _, timed := ctx.Deadline(); timed {
+		defer context.AfterFunc(ctx, func() { a.contextEnded(context.Cause(ctx)) })()
+	} else if a.ctx.Err() != nil { // before the handler was called
+		a.contextEnded(context.Cause(a.ctx))
 	}
 	defer func() {
 		if p := recover(); p != nil {

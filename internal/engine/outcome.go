@@ -113,7 +113,7 @@ func (e *env) askDecider(in decide.Input) (dec decide.Decision) {
 	overrule := func(why string) {
 		dec = decide.Default{}.Decide(in)
 		dec.Reason.Text = why + "; the default decided: " + dec.Reason.Text
-		e.Log.Error("the decider failed", "task_id", in.Task.ID, "reason", why)
+		e.Log.Error("the decider failed", "task_id", in.Task.ID, "task_type", in.Task.Type, "attempt_no", in.Task.AttemptNo, "reason", why)
 	}
 	defer func() {
 		if p := recover(); p != nil {

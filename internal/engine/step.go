@@ -309,7 +309,7 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 		if !errors.As(err, &storeErr) {
 			return res, err
 		}
-		a.env.Log.Warn("record a step", "task_id", a.task.ID, "error", res.Err, "retry_in", pause)
+		a.logger().Warn("record a step", "error", res.Err, "retry_in", pause)
 		wait(a.ctx, pause, nil)
 		if a.ctx.Err() != nil {
 			return store.RecordResult{}, err
