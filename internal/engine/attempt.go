@@ -191,10 +191,7 @@ func (a *Attempt) call(h Handler) (out json.RawMessage, err error) {
 			out, err = nil, &task.PanicError{Value: p, Stack: string(debug.Stack())}
 		}
 		if err != nil && errors.Is(context.Cause(ctx), ErrTimeout) && a.ctx.Err() == nil {
-			if !errors.Is(err, ErrTimeout) {
-				err = errors.Join(ErrTimeout, err)
-			}
-			err = &KindError{Kind: task.KindTimeout, Err: fmt.Errorf("limit %s: %w", a.task.Timeout, err)}
+			err = &KindError{Kind: task.KindTimeout, Err: timedOut(err, a.task.Timeout)}
 		}
 	}()
 	return h.Run(ctx, a.task.Input)

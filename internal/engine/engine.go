@@ -212,7 +212,12 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	claimErr := claimer.run(stop)
 	drainErr := drain.run(grace)
 	roles.Cancel(ErrDraining)
-	return errors.Join(claimErr, drainErr, roles.Wait(), env.leave(ctx))
+	err := errors.Join(claimErr, drainErr, roles.Wait())
+	left := env.leave(ctx)
+	if errors.Is(err, store.ErrClosed) && errors.Is(left, store.ErrClosed) {
+		return err // which says so
+	}
+	return errors.Join(err, left)
 }
 
 // begin reports false when a Run is under way.

@@ -37,7 +37,7 @@ func logEnd(a *Attempt, fin store.Finish, res store.FinishResult) {
 	}
 	attrs = append(attrs, "state", res.State)
 	if !res.State.Terminal() && res.State != task.Blocked {
-		attrs = append(attrs, "retry_in", fin.Delay)
+		attrs = append(attrs, "retry_in", fin.Delay.Truncate(time.Microsecond))
 	}
 	if fin.Error.Kind == task.KindPanic {
 		log.Error("attempt panicked", append(attrs, "stack", fin.Error.Stack)...)

@@ -55,7 +55,7 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		fin.Outcome, fin.WakeAt = task.OutcomeSuspended, wakeAt
 		return fin, true
 	case err == nil:
-		if large := a.env.checkSize(a.task.Type, "output", len(out)); large != nil {
+		if large := a.env.checkSize("output", len(out)); large != nil {
 			return a.decide(fin, task.OutcomeFailure, large, true), true
 		}
 		fin.Outcome, fin.Output = task.OutcomeSuccess, out
@@ -138,7 +138,7 @@ func (e *env) askDecider(in decide.Input) (dec decide.Decision) {
 		}
 		if !json.Valid(dec.Output) {
 			overrule("the decider chose succeed with an output that is not JSON")
-		} else if err := e.checkSize(in.Task.Type, "output", len(dec.Output)); err != nil {
+		} else if err := e.checkSize("output", len(dec.Output)); err != nil {
 			overrule(err.Error())
 		}
 	default:

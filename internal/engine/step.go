@@ -168,7 +168,7 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		elapsed := time.Since(begun)
 
 		if stepErr == nil {
-			stepErr = a.env.checkSize(name, "step value", len(value))
+			stepErr = a.env.checkSize("value", len(value))
 		}
 		if stepErr == nil {
 			step.State, step.Value = task.StepCompleted, value

@@ -96,6 +96,7 @@ type userConn struct {
 	pending []*commit.Effects
 	tx      context.Context // of the open transaction; a scope, set by BeginTx
 	end     func()          // gives back the turn of the open transaction; nil: it has none
+	reads   bool            // the open transaction was begun read-only
 }
 
 // The SQL functions of our connections.
@@ -136,7 +137,7 @@ func (u *userConn) Close() error {
 
 // ended notes that the open transaction, if there was one, is over.
 func (u *userConn) ended() {
-	u.pending, u.tx = nil, nil
+	u.pending, u.tx, u.reads = nil, nil, false
 	if u.end != nil {
 		u.end()
 		u.end = nil
@@ -168,7 +169,7 @@ func (u *userConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.T
 		u.ended()
 		return nil, err
 	}
-	u.tx = ctx
+	u.tx, u.reads = ctx, opts.ReadOnly
 	return userTx{tx, u}, nil
 }
 
