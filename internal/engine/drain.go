@@ -46,7 +46,7 @@ func (d *drain) run(grace context.Context) error {
 		}
 		stuck.Tasks = append(stuck.Tasks, a.task.Type+" "+a.task.ID.String())
 		if res := d.completer.finish(a.released()); res.Err != nil {
-			a.logger().Warn("release the lease of a handler that does not return", "error", res.Err)
+			d.Log.Warn("release the lease of a handler that does not return", "task_id", a.task.ID, "error", res.Err)
 		}
 		d.executor.release(a)
 	}
