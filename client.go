@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/goweaver/weaver/internal/engine"
@@ -104,9 +105,13 @@ func (c *Client) Get(ctx context.Context, id TaskID) (TaskInfo, error) {
 		return TaskInfo{}, fmt.Errorf("get task %s: %w", id, err)
 	}
 	if len(got) == 0 {
-		return TaskInfo{}, fmt.Errorf("task %s in namespace %q: %w", id, c.ns, ErrNotFound)
+		return TaskInfo{}, c.noTask(id)
 	}
 	return got[0], nil
+}
+
+func (c *Client) noTask(id TaskID) error {
+	return fmt.Errorf("task %s in namespace %q: %w", id, c.ns, ErrNotFound)
 }
 
 // List reads tasks newest first, and the cursor of the next page, "" at the
@@ -128,7 +133,10 @@ func (c *Client) List(ctx context.Context, f Filter) ([]TaskInfo, string, error)
 // History reads everything recorded about a task; ErrNotFound.
 func (c *Client) History(ctx context.Context, id TaskID) (History, error) {
 	h, err := c.store.History(ctx, c.ns, id)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return History{}, c.noTask(id)
+	case err != nil:
 		return History{}, fmt.Errorf("read the history of task %s: %w", id, err)
 	}
 	return h, nil
@@ -208,11 +216,13 @@ func (c *Client) operate(ctx context.Context, what string, opts []OperateOption,
 		return store.CommandResult{}, fmt.Errorf("%s: %w: ForAsk is an option of Unblock only: leave it out here", what, ErrInvalidOption)
 	}
 	res, err := c.store.Operate(ctx, c.ns, cmd)
-	if err == nil {
-		err = res[0].Err
-	}
 	if err != nil {
 		return store.CommandResult{}, fmt.Errorf("%s: %w", what, err)
+	}
+	if err := res[0].Err; err != nil {
+		// It names the task or job itself.
+		verb, _, _ := strings.Cut(what, " ")
+		return store.CommandResult{}, fmt.Errorf("%s: %w", verb, err)
 	}
 	return res[0], nil
 }
@@ -227,8 +237,14 @@ func (c *Client) Cancel(ctx context.Context, id TaskID, opts ...OperateOption) e
 	return err
 }
 
-// Retry revives a failed or cancelled task with all its attempts ahead; its
-// completed steps stay. Any other state: ErrState.
+// Retry lets a failed or cancelled task run again, from now on, with all its
+// attempts ahead. Its completed steps stay and do not run again, those whose
+// error was recorded (RecordError) included; its history stays, and attempt
+// numbers go on. A deadline that has passed holds no more. Its job goes on, and
+// so do the tasks that were cancelled because of it (dependency_failed).
+//
+// ErrState: the task is in another state, or a task that it needs failed or was
+// cancelled: retry that one first. RetryJob does both.
 func (c *Client) Retry(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "retry task "+id.String(), opts, func(s operateSettings) store.Command {
 		return store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id}

@@ -115,7 +115,7 @@ func TestOperatorCommandsRefusedByState(t *testing.T) {
 		for state, names := range forbidden {
 			for _, name := range names {
 				err := verbs[name](fx.Context(), fx.client, tasks[state])
-				wantError(fx, err, weaver.ErrState, name+" task "+tasks[state].String(), string(state))
+				wantError(fx, err, weaver.ErrState, name+": task "+tasks[state].String(), string(state))
 				fx.wantState(tasks[state], state)
 			}
 		}
@@ -124,10 +124,10 @@ func TestOperatorCommandsRefusedByState(t *testing.T) {
 	subtest(t, "a task that does not exist is ErrNotFound", func(fx *fixture) {
 		absent := weaver.TaskID{9}
 		for name, verb := range verbs {
-			wantError(fx, verb(fx.Context(), fx.client, absent), weaver.ErrNotFound, name+" task "+absent.String())
+			wantError(fx, verb(fx.Context(), fx.client, absent), weaver.ErrNotFound, name+": task "+absent.String())
 		}
 		_, err := fx.client.CancelJob(fx.Context(), absent)
-		wantError(fx, err, weaver.ErrNotFound, "cancel job "+absent.String())
+		wantError(fx, err, weaver.ErrNotFound, "cancel: job "+absent.String())
 		_, err = fx.client.JobStatus(fx.Context(), absent)
 		wantError(fx, err, weaver.ErrNotFound, "job "+absent.String(), `namespace "default"`)
 		_, err = fx.client.History(fx.Context(), absent)

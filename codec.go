@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -17,8 +18,16 @@ import (
 type validator interface{ Validate() error }
 
 // validate asks the value, or else its address: Validate may have either
-// receiver, and T may be a pointer itself.
-func validate[T any](v *T) error {
+// receiver, and T may be a pointer itself. A Validate that panics on a nil
+// pointer refuses it.
+func validate[T any](v *T) (err error) {
+	if r := reflect.ValueOf(v).Elem(); r.Kind() == reflect.Pointer && r.IsNil() {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("it is a nil %s, which its Validate cannot take: pass a value, or let Validate accept nil", r.Type())
+			}
+		}()
+	}
 	if c, ok := any(*v).(validator); ok {
 		return c.Validate()
 	}

@@ -47,7 +47,7 @@ func TestPayloadsOverTheLimit(t *testing.T) {
 			equal(fx, "attempts", te.Attempts, 1)
 			what := "output"
 			if strings.Contains(name, "step") {
-				what = "step value"
+				what = "the value"
 				equal(fx, "failed step", te.FailedStep, "big")
 			}
 			wantError(fx, te, nil, what, "65538 bytes", "65536", "Config.InlineLimit")

@@ -70,6 +70,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 	}
 	client := newClient(s, cc)
 	cfg = cfg.withDefaults()
+	cfg.warnUnserved()
 	inner := engine.New(engine.Config{
 		Store:        s,
 		Namespace:    client.ns,

@@ -157,14 +157,12 @@ func (e *TaskError) Error() string {
 	// The state and the kind of the error may be the same word, and the message
 	// may begin with it: it stands in the text once.
 	kind, message := string(e.Kind), e.Message
+	of := task.Error{Kind: e.Kind, Message: message, Step: e.FailedStep}
 	said := kind == string(e.State)
-	if rest, ok := strings.CutPrefix(message, kind); ok && (rest == "" || rest[0] == ':' || rest[0] == ' ') {
-		if said {
-			message = strings.TrimLeft(rest, ": ")
-		}
-		said = true
-	}
-	if kind != "" && !said {
+	switch {
+	case said && of.SaysKind():
+		message = strings.TrimLeft(strings.TrimPrefix(message, kind), ": ")
+	case kind != "" && !said && !of.SaysKind():
 		text += ": " + kind
 	}
 	if message != "" {

@@ -253,7 +253,7 @@ func ExampleClient_Cancel() {
 func ExampleLog() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()
-	keep := []string{slog.LevelKey, slog.MessageKey, "task_type", "attempt", "step", "count"}
+	keep := []string{slog.LevelKey, slog.MessageKey, "task_type", "attempt_no", "step", "count"}
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if !slices.Contains(keep, a.Key) {
 			return slog.Attr{} // times and ids differ from run to run
@@ -270,7 +270,7 @@ func ExampleLog() {
 	}}))
 	must(Greet.Enqueue(ctx, eng, "Ann"))
 	_ = eng.RunUntilIdle(ctx)
-	// Output: level=INFO msg=fetched task_type=example.mail.greet.v1 attempt=1 step=fetch count=3
+	// Output: level=INFO msg=fetched task_type=example.mail.greet.v1 attempt_no=1 step=fetch count=3
 }
 
 // What a handler reports is readable while it runs, and afterwards.

@@ -107,7 +107,7 @@ func (c *Client) wait(ctx context.Context, id TaskID, opts []WaitOption) (TaskIn
 			}
 			text := string(info.Waiting)
 			if info.Error != nil {
-				text += ": " + info.Error.Message
+				text = info.Error.Message
 			}
 			return true, fmt.Errorf("task %s (%s): %w: %s", id, info.Type, ErrBlocked, text)
 		}

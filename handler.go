@@ -16,6 +16,7 @@ type HandlerFunc func(ctx context.Context, input json.RawMessage) (json.RawMessa
 // Handler is the code of one task type, made by Type.Handler.
 type Handler struct {
 	name    string
+	queue   string // of the type: where its tasks wait unless an enqueue says otherwise
 	run     HandlerFunc
 	version int
 	problem string // reported by New
@@ -58,7 +59,7 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 	for _, o := range opts {
 		o.applyHandler(&set)
 	}
-	h := Handler{name: t.name, version: set.version}
+	h := Handler{name: t.name, queue: t.set.task.Queue, version: set.version}
 	if fn == nil {
 		h.problem = fmt.Sprintf("the handler of %s is nil", t.name)
 		return h

@@ -102,7 +102,7 @@ func TestLog(t *testing.T) {
 				fx.Errorf("%d lines %q, want 1", len(lines), message)
 				continue
 			}
-			want["task_id"], want["task_type"], want["attempt"] = h.ID().String(), typ.Name(), 1.0
+			want["task_id"], want["task_type"], want["attempt_no"] = h.ID().String(), typ.Name(), 1.0
 			for key, value := range want {
 				equal(fx, fmt.Sprintf("%s of line %q", key, message), lines[0][key], value)
 			}

@@ -175,6 +175,9 @@ func (c *Client) Submit(ctx context.Context, j *Job) (*JobHandle, error) {
 }
 
 func (c *Client) submission(j *Job) (store.Submission, error) {
+	if j == nil {
+		return store.Submission{}, fmt.Errorf("%w: it is nil: make jobs with NewJob", ErrInvalidJob)
+	}
 	problems := slices.Clone(j.problems)
 	if len(j.nodes) == 0 {
 		problems = append(problems, errors.New("the job is empty: Add at least one task"))

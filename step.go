@@ -67,7 +67,7 @@ func Step[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 		if err != nil {
 			return nil, err
 		}
-		return encodeOutput("value of step "+name, v)
+		return encodeOutput("value", v)
 	})
 	if err != nil {
 		return value, err
@@ -107,13 +107,13 @@ func StepTx[Tx, T any](ctx context.Context, name string, fn func(ctx context.Con
 	raw, err := a.StepTx(ctx, name, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
 		handle, ok := tx.Handle().(Tx)
 		if !ok {
-			return nil, Permanent(fmt.Errorf("%w: step %q wants a %s, this store (%s) gives a %T", ErrTxType, name, reflect.TypeFor[Tx](), tx.Driver(), tx.Handle()))
+			return nil, Permanent(fmt.Errorf("%w: the function wants a %s, this store (%s) gives a %T", ErrTxType, reflect.TypeFor[Tx](), tx.Driver(), tx.Handle()))
 		}
 		v, err := fn(ctx, handle)
 		if err != nil {
 			return nil, err
 		}
-		return encodeOutput("value of step "+name, v)
+		return encodeOutput("value", v)
 	})
 	if err != nil {
 		return value, err

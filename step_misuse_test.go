@@ -55,7 +55,7 @@ func TestMisuseInHandlersFailsTheTask(t *testing.T) {
 		"a value that is no JSON": {func(ctx context.Context) error {
 			_, err := weaver.Step(ctx, "open", func(context.Context) (chan int, error) { return make(chan int), nil })
 			return err
-		}, nil, []string{"value of step open", "cannot be stored", "chan int"}},
+		}, nil, []string{`step "open": the value cannot be stored`, "chan int"}},
 		"a started task that is invalid": {func(ctx context.Context) error {
 			_, err := weaver.Start(ctx, "charge", weaver.Define[order, order]("invalid.handler.charge.v1"), order{Total: -1})
 			return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"time"
 
@@ -142,7 +143,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 		Queues:       map[string]int{r.file.queue(): r.flags.Slots},
 		DrainTimeout: r.flags.DrainTimeout,
 		CrashBudget:  -1, // a person starts each run, and a command cannot take this process with it
-		Logger:       r.monitor.Logger(),
+		Logger:       slog.New(withoutPrinted{r.monitor.Logger().Handler()}),
 		Sink:         r.monitor,
 	})
 	if err != nil {

@@ -135,7 +135,11 @@ func (s *session) printError(e *task.Error) {
 		return
 	}
 	s.heading("Error")
-	s.printf("%s\n", indent("  ", text.Printable(explain.FailureHead(e)+": "+e.Message)))
+	said := e.Message
+	if !e.SaysKind() {
+		said = explain.FailureHead(e) + ": " + said
+	}
+	s.printf("%s\n", indent("  ", text.Printable(said)))
 	if e.Stack != "" {
 		s.printf("%s\n", indent("    ", text.Printable(e.Stack)))
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"path/filepath"
 	"strings"
@@ -59,5 +60,41 @@ func TestWorkerPrintsEventsAsJSON(t *testing.T) {
 	}
 	if !strings.Contains(out, "<b>") {
 		t.Errorf("what people write is escaped: %s", out)
+	}
+}
+
+// A worker's lines say what failed and what blocked: its log does not say it
+// once more. The stack of a panic is in the log alone.
+func TestWorkerSaysFailuresOnce(t *testing.T) {
+	t.Parallel()
+	odd := weaver.Define[string, weaver.None]("test.worker.fails.v1", weaver.NoRetry())
+	app := cli.App{Handlers: []weaver.Handler{odd.Handler(func(_ context.Context, how string) (weaver.None, error) {
+		switch how {
+		case "panic":
+			panic("boom")
+		case "block":
+			return weaver.None{}, weaver.Blocked("who pays?")
+		}
+		return weaver.None{}, errors.New("card refused")
+	})}}
+	for how, want := range map[string][2]string{
+		"fail":  {"card refused", ""},
+		"block": {"who pays?", ""},
+		"panic": {"boom", "worker_test.go"},
+	} {
+		store := "sqlite:" + filepath.Join(t.TempDir(), "weaver.db")
+		var stdout, stderr bytes.Buffer
+		for _, args := range [][]string{{"submit", odd.Name(), `"` + how + `"`}, {"worker", "--until-idle"}} {
+			stdout.Reset()
+			if code := cli.Run(t.Context(), app, append([]string{"--store", store}, args...), strings.NewReader(""), &stdout, &stderr); code != 0 {
+				t.Fatalf("%q: exit code %d: %s", args, code, stderr.String())
+			}
+		}
+		if n := strings.Count(stdout.String(), want[0]); n != 1 {
+			t.Errorf("%s: %q stands %d times in the worker's lines:\n%s", how, want[0], n, stdout.String())
+		}
+		if log := stderr.String(); want[1] == "" && log != "" || !strings.Contains(log, want[1]) {
+			t.Errorf("%s: the log is %q, want what contains %q", how, log, want[1])
+		}
 	}
 }

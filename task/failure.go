@@ -1,6 +1,20 @@
 package task
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
+
+// SaysKind reports whether the message begins with the kind, after the step if
+// it names that first: "panic: nil map" does, and so does `step "a": panic: nil map`.
+func (e *Error) SaysKind() bool {
+	rest := e.Message
+	if e.Step != "" {
+		rest = strings.TrimPrefix(rest, fmt.Sprintf("step %q: ", e.Step))
+	}
+	rest, ok := strings.CutPrefix(rest, string(e.Kind))
+	return ok && e.Kind != KindNone && (rest == "" || rest[0] == ':' || rest[0] == ' ')
+}
 
 // StepError is the failure of a step, as its caller sees it. A replay of a
 // recorded failure gives the recorded message and no Err.

@@ -53,6 +53,7 @@ type Attempt struct {
 	progress  progress
 
 	inputReads int // calls of UnblockInput
+	overdue    overdue
 
 	needsMu   sync.Mutex // held while they are read
 	needsRead bool
@@ -143,7 +144,10 @@ func (a *Attempt) setVersion(v int) {
 }
 
 // end ends the handler's context. Only the first cause counts.
-func (a *Attempt) end(cause error) { a.cancel(cause) }
+func (a *Attempt) end(cause error) {
+	a.cancel(cause)
+	a.contextEnded(cause)
+}
 
 // askCancel is end for a cancel request, which says by whom and why.
 func (a *Attempt) askCancel(kind task.ErrorKind, by, reason string) {
@@ -168,6 +172,7 @@ func (a *Attempt) abandon() bool {
 		return false
 	}
 	a.over = true
+	a.overdue.returned()
 	return true
 }
 
@@ -179,15 +184,19 @@ func (a *Attempt) call(h Handler) (out json.RawMessage, err error) {
 		ctx, stop = context.WithTimeoutCause(ctx, a.task.Timeout, ErrTimeout)
 		defer stop()
 	}
+	a.overdue.begin()
+	defer a.overdue.returned()
+	if _, timed := ctx.Deadline(); timed {
+		defer context.AfterFunc(ctx, func() { a.contextEnded(context.Cause(ctx)) })()
+	} else if a.ctx.Err() != nil { // before the handler was called
+		a.contextEnded(context.Cause(a.ctx))
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, &task.PanicError{Value: p, Stack: string(debug.Stack())}
 		}
 		if err != nil && errors.Is(context.Cause(ctx), ErrTimeout) && a.ctx.Err() == nil {
-			if !errors.Is(err, ErrTimeout) {
-				err = errors.Join(ErrTimeout, err)
-			}
-			err = &KindError{Kind: task.KindTimeout, Err: fmt.Errorf("limit %s: %w", a.task.Timeout, err)}
+			err = &KindError{Kind: task.KindTimeout, Err: timedOut(err, a.task.Timeout)}
 		}
 	}()
 	return h.Run(ctx, a.task.Input)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -31,7 +32,8 @@ func newClaimer(e *env, types map[string]int, untilIdle bool, wake signal, execu
 
 // run keeps the slots full until ctx ends or, with untilIdle, until a claim
 // that began with no attempt running found nothing due, no expired lease of
-// another worker waits for this one's warm-up, and no chore is left.
+// another worker waits for this one's warm-up, and no chore is left. It returns an
+// error when the store was closed.
 func (c *claimer) run(ctx context.Context) error {
 	unwake := context.AfterFunc(ctx, c.wake.Set) // of the store that waits with a claim
 	defer unwake()
@@ -51,7 +53,10 @@ func (c *claimer) run(ctx context.Context) error {
 		}
 		before := time.Now()
 		res, err := c.claim(ctx, req, hold)
-		if err != nil {
+		switch {
+		case errors.Is(err, store.ErrClosed):
+			return fmt.Errorf("%w: close it after Run has returned", err)
+		case err != nil:
 			continue // claim has waited and logged
 		}
 		before, behind = before.Add(res.Waited), res.Behind
@@ -131,7 +136,7 @@ func (c *claimer) claim(ctx context.Context, req store.ClaimRequest, hold time.D
 			}
 			return res, nil
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
 			return store.ClaimResult{}, err
 		}
 		c.Log.Warn("claim tasks", "error", err, "retry_in", pause)

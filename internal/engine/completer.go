@@ -36,7 +36,7 @@ func (c *completer) complete(a *Attempt, out json.RawMessage, err error) {
 	fin, ok := a.outcome(out, err)
 	if !ok {
 		// A worker that lost its lease writes nothing, not even "failed".
-		c.Log.Info("the lease was lost: the attempt's result is dropped", "task_id", a.task.ID, "task_type", a.task.Type, "epoch", a.lease.Epoch)
+		a.logger().Info("the lease was lost: the attempt's result is dropped", "epoch", a.lease.Epoch)
 		return
 	}
 	// Crash here: the lease expires and the reaper requeues the task; its
@@ -44,12 +44,13 @@ func (c *completer) complete(a *Attempt, out json.RawMessage, err error) {
 	res := c.finish(fin)
 	switch {
 	case errors.Is(res.Err, store.ErrLeaseLost):
-		c.Log.Info("the lease was lost before the result was written", "task_id", a.task.ID, "task_type", a.task.Type, "epoch", a.lease.Epoch)
+		a.logger().Info("the lease was lost before the result was written", "epoch", a.lease.Epoch)
 		return
 	case res.Err != nil:
-		c.Log.Error("the result of an attempt could not be written", "task_id", a.task.ID, "task_type", a.task.Type, "epoch", a.lease.Epoch, "error", res.Err)
+		a.logger().Error("the result of an attempt could not be written", "epoch", a.lease.Epoch, "error", res.Err)
 		return
 	}
+	logEnd(a, fin, res)
 	c.emitEnd(a, fin, res)
 }
 

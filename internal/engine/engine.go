@@ -219,8 +219,13 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	claimErr := claimer.run(stop)
 	drainErr := drain.run(grace)
 	roles.Cancel(ErrDraining)
-	rolesErr := roles.Wait()
-	return errors.Join(claimErr, watcher.newer, drainErr, rolesErr, env.leave(ctx))
+	rolesErr := roles.Wait() // before what they left is read
+	err := errors.Join(claimErr, watcher.newer, drainErr, rolesErr)
+	left := env.leave(ctx)
+	if errors.Is(err, store.ErrClosed) && errors.Is(left, store.ErrClosed) {
+		return err // which says so
+	}
+	return errors.Join(err, left)
 }
 
 // begin reports false when a Run is under way.

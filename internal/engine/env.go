@@ -73,9 +73,9 @@ func (e *env) emit(ev event.Event) {
 }
 
 // checkSize refuses a value that may not be stored in a row.
-func (e *env) checkSize(name, what string, size int) error {
+func (e *env) checkSize(what string, size int) error {
 	if size <= e.InlineLimit {
 		return nil
 	}
-	return &KindError{Kind: task.KindValidation, Err: fmt.Errorf("%s of %q is %d bytes, over the inline limit of %d: return less (for example a reference to where it is kept) or raise Config.InlineLimit", what, name, size, e.InlineLimit)}
+	return &KindError{Kind: task.KindValidation, Err: fmt.Errorf("the %s is %d bytes, over the inline limit of %d: return less (for example a reference to where it is kept) or raise Config.InlineLimit", what, size, e.InlineLimit)}
 }

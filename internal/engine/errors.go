@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/goweaver/weaver/task"
@@ -79,3 +81,15 @@ func (e *KindError) Error() string { return e.Err.Error() }
 
 // Unwrap gives the cause.
 func (e *KindError) Unwrap() error { return e.Err }
+
+// timedOut adds to the error of an attempt that it timed out, unless that is
+// what the error says.
+func timedOut(err error, limit time.Duration) error {
+	switch {
+	case err == ErrTimeout, err == context.DeadlineExceeded: // the error itself: what wraps it says more
+		return fmt.Errorf("%w after %s", ErrTimeout, limit)
+	case errors.Is(err, ErrTimeout):
+		return fmt.Errorf("%w (limit %s)", err, limit)
+	}
+	return fmt.Errorf("%w after %s: %w", ErrTimeout, limit, err)
+}

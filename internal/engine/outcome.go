@@ -57,7 +57,7 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		fin.Outcome, fin.WakeAt = task.OutcomeSuspended, wakeAt
 		return fin, true
 	case err == nil:
-		if large := a.env.checkSize(a.task.Type, "output", len(out)); large != nil {
+		if large := a.env.checkSize("output", len(out)); large != nil {
 			return a.decide(fin, task.OutcomeFailure, large, true), true
 		}
 		fin.Outcome, fin.Output = task.OutcomeSuccess, out
@@ -115,7 +115,7 @@ func (e *env) askDecider(in decide.Input) (dec decide.Decision) {
 	overrule := func(why string) {
 		dec = decide.Default{}.Decide(in)
 		dec.Reason.Text = why + "; the default decided: " + dec.Reason.Text
-		e.Log.Error("the decider failed", "task_id", in.Task.ID, "reason", why)
+		e.Log.Error("the decider failed", "task_id", in.Task.ID, "task_type", in.Task.Type, "attempt_no", in.Task.AttemptNo, "reason", why)
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -140,7 +140,7 @@ func (e *env) askDecider(in decide.Input) (dec decide.Decision) {
 		}
 		if !json.Valid(dec.Output) {
 			overrule("the decider chose succeed with an output that is not JSON")
-		} else if err := e.checkSize(in.Task.Type, "output", len(dec.Output)); err != nil {
+		} else if err := e.checkSize("output", len(dec.Output)); err != nil {
 			overrule(err.Error())
 		}
 	default:

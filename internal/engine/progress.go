@@ -151,7 +151,7 @@ func (a *Attempt) flushProgress() error {
 	}
 	// A store error is no reason to end an attempt for a report: the next one
 	// writes it, or the end of the attempt.
-	a.env.Log.Warn("record progress", "task_id", a.task.ID, "error", res.Err)
+	a.logger().Warn("record progress", "error", res.Err)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.progress.latest == nil {
@@ -195,7 +195,7 @@ func (a *Attempt) Emit(stream string, data any) error {
 // Log returns the logger of the task: the engine's, with the task, the
 // attempt and the step of ctx on every line. Each line is an event too.
 func (a *Attempt) Log(ctx context.Context) *slog.Logger {
-	l := a.env.Log.With("task_id", a.task.ID, "task_type", a.task.Type, "attempt", a.task.AttemptNo)
+	l := a.logger()
 	step := InStep(ctx)
 	if step != "" {
 		l = l.With("step", step)

@@ -169,7 +169,7 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		elapsed := time.Since(begun)
 
 		if stepErr == nil {
-			stepErr = a.env.checkSize(name, "step value", len(value))
+			stepErr = a.env.checkSize("value", len(value))
 		}
 		if stepErr == nil {
 			step.State, step.Value = task.StepCompleted, value
@@ -314,7 +314,7 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 		if !errors.As(err, &storeErr) {
 			return res, err
 		}
-		a.env.Log.Warn("record a step", "task_id", a.task.ID, "error", res.Err, "retry_in", pause)
+		a.logger().Warn("record a step", "error", res.Err, "retry_in", pause)
 		wait(a.ctx, pause, nil)
 		if a.ctx.Err() != nil {
 			return store.RecordResult{}, err

@@ -36,7 +36,7 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 		func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
 			value, err := a.runStep(ctx, &stepScope{name: name, tx: tx}, func(ctx context.Context) (json.RawMessage, error) { return fn(ctx, tx) })
 			if err == nil {
-				err = a.env.checkSize(name, "step value", len(value))
+				err = a.env.checkSize("value", len(value))
 			}
 			stepErr = err
 			return value, err

@@ -143,6 +143,9 @@ func (w *walk) holders(h *store.History, subject string) []Cause {
 				Label(&holder.Task), w.TaskState(holder), waiter),
 		})
 		w.add(Action{w.Command("why", id.String()), "tells why the holder has not ended"})
+		if w.overdue(holder) {
+			w.act(holder, 2)
+		}
 	}
 	return causes
 }
@@ -189,7 +192,7 @@ func (w *walk) act(h *store.History, depth int) {
 			effect += ", and what was cancelled because of it revives"
 		}
 		w.add(Action{w.Command("task", "retry", id), effect})
-	case t.State == task.Running && t.CancelRequested:
+	case t.State == task.Running && (t.CancelRequested || w.overdue(h)):
 		w.add(Action{w.Command("task", "cancel", "--force", id), "takes the lease of " + name + " away and ends it at once, whatever its handler does"})
 	case t.State == task.Running && asked:
 		w.add(Action{w.Command("task", "cancel", id), "asks " + name + " to end"})

@@ -116,7 +116,7 @@ func (e *Explainer) Task(h *store.History, running Running, known Known) (x *Exp
 		x.Until = t.ReadyAt
 	}
 	if t.State == task.Ready {
-		x.Notes = slices.Insert(x.Notes, 0, workersNote(t, running))
+		x.Notes = slices.Insert(x.Notes, 0, e.workersNote(t, running))
 	}
 	x.Actions = w.actions
 	return x, w.missing
@@ -124,7 +124,7 @@ func (e *Explainer) Task(h *store.History, running Running, known Known) (x *Exp
 
 // workersNote says whether tasks like this one run anywhere: the store knows
 // what runs, not which workers could run it.
-func workersNote(t *task.Task, running Running) string {
+func (c Clock) workersNote(t *task.Task, running Running) string {
 	n := len(running.Tasks)
 	if n == 0 {
 		return fmt.Sprintf("No task of type %s is running: look whether a worker is up that handles this type and serves queue %q.", t.Type, text.OneLine(t.Queue, MaxNote))
@@ -138,5 +138,5 @@ func workersNote(t *task.Task, running Running) string {
 		verb = "is"
 	}
 	return fmt.Sprintf("%s of its type %s running, for example on %s: it comes when a slot is free and what is due before it has started.",
-		count, verb, text.OneLine(running.Tasks[0].LeasedBy, MaxNote))
+		count, verb, text.OneLine(running.Tasks[0].LeasedBy, MaxNote)) + c.overdueNote(running)
 }

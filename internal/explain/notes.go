@@ -36,9 +36,7 @@ func (c Clock) leaseNote(t *task.Task) string {
 		return fmt.Sprintf("Its lease ended %s and was not renewed: the worker died or is cut off. Any worker of this namespace that is up takes the task back; if none is, start one.", c.When(t.LeaseExpiresAt))
 	}
 	note := fmt.Sprintf("Its lease lasts until %s unless the worker renews it, which it does as long as it lives.", c.Abs(t.LeaseExpiresAt))
-	if t.Timeout > 0 {
-		note += fmt.Sprintf(" The attempt times out %s.", c.When(t.StartedAt.Add(t.Timeout)))
-	}
+	note += c.timeoutNote(t)
 	if t.Progress != nil {
 		note += text.Stop(" Its last report: " + Progress(t.Progress, MaxNote))
 	}

@@ -39,11 +39,17 @@ func Failure(e *task.Error, limit int) string {
 	if e == nil {
 		return noError
 	}
-	said := FailureHead(e)
-	if e.Message != "" {
-		said += ": " + text.OneLine(e.Message, limit)
+	message := text.OneLine(e.Message, limit)
+	switch head := FailureHead(e); {
+	case message == "":
+		return head
+	case !e.SaysKind():
+		return head + ": " + message
+	case head == string(e.Kind):
+		return message
+	default: // the step is not in the message
+		return head + strings.TrimPrefix(message, string(e.Kind))
 	}
-	return said
 }
 
 const noError = "no error is recorded"
@@ -74,7 +80,7 @@ func Headline(e *task.Error) string {
 // impliesKind reports whether a reader of an error's first line knows its
 // kind: an ordinary failure needs none, and some messages begin with it.
 func impliesKind(e *task.Error, line string) bool {
-	return e.Kind == task.KindHandler || e.Kind == task.KindNone || strings.HasPrefix(line, string(e.Kind))
+	return e.Kind == task.KindHandler || e.Kind == task.KindNone || strings.HasPrefix(line, string(e.Kind)) || e.SaysKind()
 }
 
 // Head is the first line of a message, without the words that introduce the

@@ -28,9 +28,19 @@ func UnknownCommand(cmd store.Command) error {
 	return fmt.Errorf("%T is no command of this store", cmd)
 }
 
+// refusal is [store.ErrState] in words of its own: which state it is, and what
+// the command needs.
+type refusal struct{ text string }
+
+// Error implements error.
+func (r *refusal) Error() string { return r.text }
+
+// Unwrap gives the sentinel.
+func (r *refusal) Unwrap() error { return store.ErrState }
+
 // refuse says that a task's state does not allow a command: [store.ErrState].
 func refuse(id task.ID, s task.State, why string) error {
-	return fmt.Errorf("task %v is %s, %s: %w", id, s, why, store.ErrState)
+	return &refusal{fmt.Sprintf("task %v is %s, %s", id, s, why)}
 }
 
 // CheckCancel refuses to cancel a task that has ended.

@@ -24,6 +24,8 @@ func (db *DB) translate(err error) error {
 	switch {
 	case kind == nil:
 		return err
+	case errors.Is(kind, store.ErrClosed): // the queue's own error says the same
+		return fmt.Errorf("%s: %w", db.path, kind)
 	case advice == "":
 		return fmt.Errorf("%s: %w: %w", db.path, kind, err)
 	}

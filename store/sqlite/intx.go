@@ -49,6 +49,9 @@ func (db *DB) inTx(ctx context.Context, ns string, in store.Tx, fn func(*tx) err
 		return db.translateTx(err)
 	}
 	err := db.call(ctx, ct.tx, func(u *userConn) error {
+		if u.readOnly {
+			return errReadOnlyTx
+		}
 		now := db.clock.Now()
 		fx := &commit.Effects{NS: ns}
 		err := fn(&tx{view: view{u.conn, ns, &db.clock}, db: db, now: now, mic: now.UnixMicro(), fx: fx})
@@ -69,6 +72,9 @@ func (db *DB) inTx(ctx context.Context, ns string, in store.Tx, fn func(*tx) err
 	_, err = ct.tx.ExecContext(ctx, sqlElementRelease)
 	return db.translateTx(err)
 }
+
+// errReadOnlyTx is the answer to an enqueue in a transaction that cannot write.
+var errReadOnlyTx = errors.New("the transaction is read-only: begin it without ReadOnly in its sql.TxOptions")
 
 // recognise finds out whether a transaction is of this database.
 func (db *DB) recognise(ctx context.Context, tx *sql.Tx) error {

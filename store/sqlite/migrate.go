@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -64,7 +65,7 @@ func (db *DB) pending(ctx context.Context, known []migrate.Migration) (pending b
 		if err := db.checkForeign(v.conn); err != nil {
 			return err
 		}
-		applied, err := schema{v.conn}.read()
+		applied, err := schema{v.conn, db.path}.read()
 		if errors.Is(db.translate(err), store.ErrNotMigrated) {
 			applied, err = nil, nil // no table: nothing was applied
 		}
@@ -96,7 +97,7 @@ func (db *DB) migrate(c *conn.Conn, known []migrate.Migration) error {
 	if err := db.checkForeign(c); err != nil {
 		return err
 	}
-	if n, err := migrate.Run(schema{c}, known, db.clock.Now()); err != nil || n == 0 {
+	if n, err := migrate.Run(schema{c, db.path}, known, db.clock.Now()); err != nil || n == 0 {
 		return err
 	}
 	// Crash here: the schema stays as it was, and Migrate starts over.
@@ -104,7 +105,10 @@ func (db *DB) migrate(c *conn.Conn, known []migrate.Migration) error {
 }
 
 // schema is the database as package migrate sees it.
-type schema struct{ conn *conn.Conn }
+type schema struct {
+	conn *conn.Conn
+	path string // for messages
+}
 
 // Applied implements migrate.Database.
 func (s schema) Applied() ([]migrate.Applied, error) {
@@ -115,7 +119,21 @@ func (s schema) Applied() ([]migrate.Applied, error) {
 }
 
 // Exec implements migrate.Database.
-func (s schema) Exec(sql string) error { return s.conn.Script(sql) }
+func (s schema) Exec(sql string) error {
+	err := s.conn.Script(sql)
+	if err == nil {
+		return nil
+	}
+	if taken := nameTaken.FindStringSubmatch(err.Error()); taken != nil && strings.Contains(err.Error(), "already") {
+		return fmt.Errorf("%s: %w: the %s %s is there, which Weaver did not make: rename it, or give Weaver a file of its own; nothing was changed",
+			s.path, store.ErrForeignDatabase, taken[1], taken[2])
+	}
+	return err
+}
+
+// nameTaken matches what SQLite says of a name that something of the user's
+// has: "table weaver_audit already exists", "there is already an index named x".
+var nameTaken = regexp.MustCompile(`\b(table|index|view|trigger) (?:named )?(\w+)(?: already exists)?$`)
 
 // Record implements migrate.Database.
 func (s schema) Record(a migrate.Applied) error {
@@ -145,7 +163,7 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]MigrationStatus, error) {
 		if err := db.checkForeign(v.conn); err != nil {
 			return err
 		}
-		applied, err = schema{v.conn}.read()
+		applied, err = schema{v.conn, db.path}.read()
 		if errors.Is(db.translate(err), store.ErrNotMigrated) {
 			err = nil // no table: nothing was applied
 		}
@@ -180,7 +198,7 @@ func (db *DB) Ready(ctx context.Context) error {
 		if err := db.checkForeign(v.conn); err != nil {
 			return err
 		}
-		applied, err := schema{v.conn}.read()
+		applied, err := schema{v.conn, db.path}.read()
 		if err != nil {
 			return err
 		}

@@ -95,13 +95,14 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 // known when its transaction commits.
 type userConn struct {
 	sqlitedriver.Conn
-	db      *DB
-	conn    *conn.Conn
-	pending []*commit.Effects
-	tx      context.Context // of the open transaction; a scope, set by BeginTx
-	end     func()          // gives back the turn of the open transaction; nil: it has none
-	step    *stepGuard      // of the open transaction; nil: it is no StepTx's
-	open    *commit.Holder  // the open transaction, or the query whose rows are read; nil: there is none
+	db       *DB
+	conn     *conn.Conn
+	pending  []*commit.Effects
+	tx       context.Context // of the open transaction; a scope, set by BeginTx
+	end      func()          // gives back the turn of the open transaction; nil: it has none
+	step     *stepGuard      // of the open transaction; nil: it is no StepTx's
+	open     *commit.Holder  // the open transaction, or the query whose rows are read; nil: there is none
+	readOnly bool            // the open transaction was begun read-only
 }
 
 // The SQL functions of our connections.
@@ -148,7 +149,7 @@ func (u *userConn) Close() error {
 
 // ended notes that the open transaction, if there was one, is over.
 func (u *userConn) ended() {
-	u.pending, u.tx, u.step = nil, nil, nil
+	u.pending, u.tx, u.step, u.readOnly = nil, nil, nil, false
 	u.reads(nil)
 	if u.end != nil {
 		u.end()
@@ -210,7 +211,7 @@ func (u *userConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.T
 		u.ended()
 		return nil, err
 	}
-	u.tx, u.step = ctx, step
+	u.tx, u.step, u.readOnly = ctx, step, opts.ReadOnly
 	u.reads(h)
 	return userTx{tx, u}, nil
 }

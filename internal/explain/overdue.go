@@ -1,0 +1,87 @@
+package explain
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// overdueAfter is for how long a handler may go on after the end of its context
+// before it is said to ignore it: as long as the engine waits before it logs it.
+const overdueAfter = time.Minute
+
+// contextEnd is when the context of a running task's handler ended, zero if it
+// has not or the store does not know, and the words for it: ", but it timed out".
+func (c Clock) contextEnd(h *store.History) (at time.Time, because string) {
+	t := &h.Task
+	if t.State != task.Running || c.Passed(t.LeaseExpiresAt) {
+		return time.Time{}, "" // without a lease there may be no handler any more
+	}
+	end := func(when time.Time, said string) {
+		if c.Passed(when) && (at.IsZero() || when.Before(at)) {
+			at, because = when, said
+		}
+	}
+	if t.Timeout > 0 {
+		end(t.StartedAt.Add(t.Timeout), "but it timed out")
+	}
+	end(t.DeadlineAt, "but its deadline passed")
+	for _, entry := range h.Audit {
+		if entry.Verb == "cancel" && t.CancelRequested && !entry.At.Before(t.StartedAt) {
+			end(entry.At, "and was asked to end")
+		}
+	}
+	return at, because
+}
+
+// overdue reports whether a handler ignores the end of its context.
+func (c Clock) overdue(h *store.History) bool {
+	at, _ := c.contextEnd(h)
+	return !at.IsZero() && c.Now.Sub(at) >= overdueAfter
+}
+
+// asked is what follows "is running": that it should have ended, with its
+// punctuation.
+func (c Clock) asked(h *store.History) string {
+	at, because := c.contextEnd(h)
+	switch {
+	case c.overdue(h):
+		return fmt.Sprintf(", %s %s, and its handler has not returned", because, c.When(at))
+	case h.Task.CancelRequested:
+		return ", and was asked to end"
+	}
+	return ""
+}
+
+// timeoutNote says when the attempt times out, or that it did.
+func (c Clock) timeoutNote(t *task.Task) string {
+	if t.Timeout <= 0 {
+		return ""
+	}
+	at := t.StartedAt.Add(t.Timeout)
+	if !c.Passed(at) {
+		return fmt.Sprintf(" The attempt times out %s.", c.When(at))
+	}
+	return fmt.Sprintf(" The attempt timed out %s: its handler's context has ended, and its handler has yet to return.", c.When(at))
+}
+
+// overdueNote counts the running tasks whose handlers ignore the end of their
+// contexts: they hold slots that others wait for.
+func (c Clock) overdueNote(running Running) string {
+	n := 0
+	for i := range running.Tasks {
+		if c.overdue(&store.History{Task: running.Tasks[i]}) {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " The handler of one of them ignores the end of its context and keeps its slot."
+	}
+	return fmt.Sprintf(" The handlers of %s ignore the end of their contexts and keep their slots.", text.Plural(n, "task"))
+}
