@@ -98,9 +98,10 @@ func (c *claim) roomIn(queue string) bool {
 }
 
 // mayRun reports whether a due task may run now: its deadline has not passed (the
-// reaper ends it otherwise), and quarantine does not hold it back.
+// reaper ends it otherwise), the worker reads its schema version, and quarantine
+// does not hold it back.
 func (c *claim) mayRun(r *row) bool {
-	return !rules.Past(r.DeadlineAt, c.now) && c.quarantine.HasRoom(r.CrashCount, r.QuarantineLosses)
+	return r.SchemaVersion <= rules.NewestSchema(&c.req, r.Type) && !rules.Past(r.DeadlineAt, c.now) && c.quarantine.HasRoom(r.CrashCount, r.QuarantineLosses)
 }
 
 // lease gives a task away (R1, R3).

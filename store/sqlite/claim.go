@@ -191,9 +191,10 @@ func (c *claim) try(d *candidate) error {
 }
 
 // mayRun reports whether a due task may run now: its deadline has not passed (the
-// reaper ends it otherwise), and quarantine does not hold it back.
+// reaper ends it otherwise), the worker reads its schema version, and quarantine
+// does not hold it back.
 func (c *claim) mayRun(t *task.Task) bool {
-	return !rules.Past(t.DeadlineAt, c.tx.now) && c.quarantine.HasRoom(t.CrashCount, t.QuarantineLosses)
+	return t.SchemaVersion <= rules.NewestSchema(c.req, t.Type) && !rules.Past(t.DeadlineAt, c.tx.now) && c.quarantine.HasRoom(t.CrashCount, t.QuarantineLosses)
 }
 
 // complete adds what a handler needs beside the task's row.

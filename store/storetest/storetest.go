@@ -99,6 +99,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"Claim", claimCases},
 		{"ClaimLanes", claimLaneCases},
 		{"ClaimQuarantine", claimQuarantineCases},
+		{"ClaimSchema", claimSchemaCases},
 		{"Heartbeat", heartbeatCases},
 		{"Finish", finishCases},
 		{"FinishLease", finishLeaseCases},
