@@ -38,7 +38,7 @@ func (c *claimer) run(ctx context.Context) error {
 	unwake := context.AfterFunc(ctx, c.wake.Set) // of the store that waits with a claim
 	defer unwake()
 	for ctx.Err() == nil {
-		req := store.ClaimRequest{Worker: c.worker, Name: c.name, TTL: c.TTL, Types: c.types}
+		req := store.ClaimRequest{Worker: c.worker, Name: c.name, TTL: c.TTL, Types: c.types, Schemas: c.schemas}
 		idle := c.slots.fill(&req)
 		// Asked before the claim, which may miss what is taken over meanwhile.
 		idle = idle && !c.reaper.waitsForWarmUp()
