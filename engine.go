@@ -215,7 +215,7 @@ func (cfg Config) handlers() (hs []engine.Handler, problems []error) {
 		if len(cfg.Middleware) > 0 {
 			run = checkOutput(run)
 		}
-		hs[i] = engine.Handler{Type: h.name, CodeVersion: h.version, Run: engine.HandlerFunc(run)}
+		hs[i] = engine.Handler{Type: h.name, CodeVersion: h.version, SchemaVersion: h.schema, Run: engine.HandlerFunc(run)}
 	}
 	return hs, problems
 }
@@ -278,6 +278,7 @@ type CurrentInfo struct {
 	MaxAttempts    int   // attempts that may count
 	Epoch          int64 // rises with every lease of the task: a fencing token for partners
 	StartedVersion int   // code version of the task's first attempt
+	SchemaVersion  int   // of the input, as it was enqueued; see Upcast
 	InlineLimit    int   // bytes that an input, output or step value may have
 	Labels         map[string]string
 	Metadata       map[string]string
@@ -306,6 +307,7 @@ func Current(ctx context.Context) CurrentInfo {
 		MaxAttempts:    t.MaxAttempts,
 		Epoch:          t.Epoch,
 		StartedVersion: t.StartedVersion,
+		SchemaVersion:  t.SchemaVersion,
 		InlineLimit:    a.InlineLimit(),
 		Labels:         maps.Clone(t.Labels),
 		Metadata:       maps.Clone(t.Metadata),

@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-
-	"github.com/goweaver/weaver/internal/engine"
-	"github.com/goweaver/weaver/task"
 )
 
 // HandlerFunc is a handler below its types, as Middleware sees it: the encoded
@@ -19,6 +16,7 @@ type Handler struct {
 	queue   string // of the type: where its tasks wait unless an enqueue says otherwise
 	run     HandlerFunc
 	version int
+	schema  int    // the newest schema version of the inputs that it reads
 	problem string // reported by New
 }
 
@@ -29,8 +27,10 @@ func (h Handler) Name() string { return h.name }
 type HandlerOption interface{ applyHandler(*handlerSettings) }
 
 type handlerSettings struct {
-	version int
-	verify  any // func(context.Context, Out) error
+	version  int
+	verify   any // func(context.Context, Out) error
+	upcasts  map[int]upcast
+	problems []error
 }
 
 type handlerOption func(*handlerSettings)
@@ -59,7 +59,11 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 	for _, o := range opts {
 		o.applyHandler(&set)
 	}
-	h := Handler{name: t.name, queue: t.set.task.Queue, version: set.version}
+	h := Handler{name: t.name, queue: t.set.task.Queue, version: set.version, schema: t.set.task.SchemaVersion}
+	set.checkUpcasts(h.schema)
+	if h.problem = set.problem(t.name); h.problem != "" {
+		return h
+	}
 	if fn == nil {
 		h.problem = fmt.Sprintf("the handler of %s is nil", t.name)
 		return h
@@ -77,9 +81,9 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 		}
 	}
 	h.run = func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
-		var in In
-		if err := json.Unmarshal(input, &in); err != nil {
-			return nil, &engine.KindError{Kind: task.KindDecode, Err: fmt.Errorf("the input does not decode as %T: %w", in, err)}
+		in, err := t.input(ctx, input, set.upcasts)
+		if err != nil {
+			return nil, err
 		}
 		out, err := fn(ctx, in)
 		if err != nil {

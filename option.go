@@ -138,7 +138,9 @@ func Priority(p int) Option {
 }
 
 // SchemaVersion numbers the shape of the input inside one major version of
-// the task type; default 1. It is stored with each task.
+// the task type; default 1. It is stored with each task. A worker starts no task
+// whose schema version is newer than that of its handler's type, so producers
+// may be deployed first; Upcast lets a handler read older ones.
 func SchemaVersion(v int) Option {
 	return option(func(s *settings) {
 		if v < 1 {

@@ -15,6 +15,7 @@ type ClaimRequest struct {
 	TTL     time.Duration
 	Limit   int            // free slots
 	Types   map[string]int // task types this worker knows, each with its code version
+	Schemas map[string]int // the newest schema version that this worker reads of a type's inputs; a type without an entry: any
 	Queues  map[string]int // free slots per queue; nil: every queue, up to Limit
 	IDs     []task.ID      // only these (hints); nil: any
 	Again   bool           // look up what LeaseID already claimed

@@ -83,8 +83,9 @@ type Worker interface {
 	// Claim leases up to req.Limit due tasks of the asked lanes, highest
 	// priority first, then oldest due first (R3). For each it deletes the
 	// dispatch row, raises the epoch, and hands out the lease, only after the
-	// commit. Rows of other lanes, of paused queues, and rows that are not due
-	// are left alone. Keyed tasks obey their concurrency key: those over the
+	// commit. Rows of other lanes, of paused queues, of a newer schema than the
+	// worker reads, and rows that are not due are left alone, and hold no row
+	// behind them back. Keyed tasks obey their concurrency key: those over the
 	// cap move to the waiters with their original due time. A claim looks at no
 	// more than 4 × req.Limit + 256 due rows: those that it takes, moves, or
 	// leaves because they may not run (ClaimResult.Stopped). With req.Again it

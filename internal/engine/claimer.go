@@ -39,7 +39,7 @@ func (c *claimer) run(ctx context.Context) error {
 	defer unwake()
 	var behind store.ClaimPlace // where the last claim stopped
 	for ctx.Err() == nil {
-		req := store.ClaimRequest{Worker: c.worker, Name: c.name, TTL: c.TTL, Types: c.types, Behind: behind}
+		req := store.ClaimRequest{Worker: c.worker, Name: c.name, TTL: c.TTL, Types: c.types, Schemas: c.schemas, Behind: behind}
 		idle := c.slots.fill(&req)
 		// Asked before the claim, which may miss what is taken over meanwhile.
 		idle = idle && !c.reaper.waitsForWarmUp() && c.reaper.choresLeft.Load() == 0

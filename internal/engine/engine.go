@@ -45,9 +45,10 @@ type HandlerFunc func(ctx context.Context, input json.RawMessage) (json.RawMessa
 
 // Handler is the code of one task type.
 type Handler struct {
-	Type        string
-	CodeVersion int
-	Run         HandlerFunc
+	Type          string
+	CodeVersion   int
+	SchemaVersion int // the newest of the inputs that it reads; 0: any
+	Run           HandlerFunc
 }
 
 // Config is what an Engine needs; the caller has validated it and filled in
@@ -75,6 +76,7 @@ type Engine struct {
 	cfg      Config
 	handlers map[string]Handler
 	types    map[string]int // code versions by task type
+	schemas  map[string]int // the newest schema version that is read, by task type
 	worker   store.WorkerID
 	name     string
 
@@ -96,11 +98,15 @@ func New(cfg Config) *Engine {
 		cfg:      cfg,
 		handlers: make(map[string]Handler, len(cfg.Handlers)),
 		types:    make(map[string]int, len(cfg.Handlers)),
+		schemas:  make(map[string]int, len(cfg.Handlers)),
 		worker:   store.WorkerID(cfg.IDs.New().String()),
 	}
 	for _, h := range cfg.Handlers {
 		e.handlers[h.Type] = h
 		e.types[h.Type] = h.CodeVersion
+		if h.SchemaVersion > 0 {
+			e.schemas[h.Type] = h.SchemaVersion
+		}
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -154,7 +160,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	}
 	defer e.end()
 
-	env := &env{Config: e.cfg, worker: e.worker, name: e.name, origin: time.Now(), slots: newSlots(e.cfg.Slots, e.cfg.Queues)}
+	env := &env{Config: e.cfg, worker: e.worker, name: e.name, schemas: e.schemas, origin: time.Now(), slots: newSlots(e.cfg.Slots, e.cfg.Queues)}
 	if err := e.cfg.Store.Ready(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}

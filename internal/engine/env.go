@@ -17,6 +17,7 @@ type env struct {
 	Config
 	worker    store.WorkerID
 	name      string
+	schemas   map[string]int  // the newest schema version that is read, by task type
 	origin    time.Time       // the monotonic clock's zero for offsets that are kept in atomics
 	work      context.Context // of handlers and of calls that a drain must not cut short; it ends at the hard stop
 	complete  bool            // the store's notices miss nothing: no polling

@@ -116,10 +116,18 @@ func (e *Explainer) Task(h *store.History, running Running, known Known) (x *Exp
 		x.Until = t.ReadyAt
 	}
 	if t.State == task.Ready {
-		x.Notes = slices.Insert(x.Notes, 0, e.workersNote(t, running))
+		x.Notes = slices.Insert(x.Notes, 0, e.workersNote(t, running)+schemaNote(t))
 	}
 	x.Actions = w.actions
 	return x, w.missing
+}
+
+// schemaNote says that a worker with an older handler is none for this task.
+func schemaNote(t *task.Task) string {
+	if t.SchemaVersion <= 1 {
+		return ""
+	}
+	return fmt.Sprintf(" Its input has schema version %d: a worker whose handler reads older ones only leaves it.", t.SchemaVersion)
 }
 
 // workersNote says whether tasks like this one run anywhere: the store knows

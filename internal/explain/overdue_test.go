@@ -73,3 +73,9 @@ func TestWhyAttemptTimedOut(t *testing.T) {
 	h := a(1, task.Running, runs(1, "web1:7", ago(time.Minute), in(20*time.Second)), with(func(k *task.Task) { k.Timeout = 58 * time.Second }))
 	says(t, why(t, h), "Its lease lasts until 2026-11-20T12:00:20Z unless the worker renews it, which it does as long as it lives. The attempt timed out 2s ago (2026-11-20T11:59:58Z): its handler's context has ended, and its handler has yet to return.")
 }
+
+func TestWhyReadyWithANewerSchema(t *testing.T) {
+	t.Parallel()
+	h := a(1, task.Ready, waits("", ago(time.Minute)), with(func(k *task.Task) { k.SchemaVersion = 2 }))
+	says(t, why(t, h), `No task of type acme.billing.charge.v1 is running: look whether a worker is up that handles this type and serves queue "billing". Its input has schema version 2: a worker whose handler reads older ones only leaves it.`)
+}

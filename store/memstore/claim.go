@@ -90,7 +90,7 @@ func (c *claim) run() {
 func (c *claim) candidates() []store.DispatchRow {
 	var rows []store.DispatchRow
 	for _, d := range c.dispatch {
-		if c.asked(d) && !d.AvailableAt.After(c.now) && byPlace(placeOf(d), c.req.Behind) > 0 &&
+		if c.asked(d) && c.reads(c.tasks[d.Task]) && !d.AvailableAt.After(c.now) && byPlace(placeOf(d), c.req.Behind) > 0 &&
 			(c.req.IDs == nil || slices.Contains(c.req.IDs, d.Task)) {
 			rows = append(rows, d)
 		}
@@ -107,6 +107,9 @@ func byPlace(a, b store.ClaimPlace) int {
 	return cmp.Or(a.Priority-b.Priority, a.Due.Compare(b.Due), a.Task.Compare(b.Task))
 }
 
+// reads reports whether the worker reads a task's schema version.
+func (c *claim) reads(r *row) bool { return r.SchemaVersion <= rules.NewestSchema(&c.req, r.Type) }
+
 // asked reports whether a row is of a lane that this call may claim from (W2).
 func (c *claim) asked(d store.DispatchRow) bool {
 	_, known := c.req.Types[d.Type]
@@ -120,9 +123,10 @@ func (c *claim) roomIn(queue string) bool {
 }
 
 // mayRun reports whether a due task may run now: its deadline has not passed (the
-// reaper ends it otherwise), and quarantine does not hold it back.
+// reaper ends it otherwise), the worker reads its schema version, and quarantine
+// does not hold it back.
 func (c *claim) mayRun(r *row) bool {
-	return !rules.Past(r.DeadlineAt, c.now) && c.quarantine.HasRoom(r.CrashCount, r.QuarantineLosses)
+	return c.reads(r) && !rules.Past(r.DeadlineAt, c.now) && c.quarantine.HasRoom(r.CrashCount, r.QuarantineLosses)
 }
 
 // lease gives a task away (R1, R3).

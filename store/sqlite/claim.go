@@ -247,10 +247,11 @@ func (c *claim) overCap(d *candidate) (bool, error) {
 }
 
 // mayRun reports whether a due task may run now: its deadline has not passed (the
-// reaper ends it otherwise), its job is not being cancelled (a chore ends it), and
-// quarantine does not hold it back.
+// reaper ends it otherwise), the worker reads its schema version, its job is not
+// being cancelled (a chore ends it), and quarantine does not hold it back.
 func (c *claim) mayRun(t *task.Task) bool {
-	return !c.cancelling[t.JobID] && !rules.Past(t.DeadlineAt, c.tx.now) && c.quarantine.HasRoom(t.CrashCount, t.QuarantineLosses)
+	return t.SchemaVersion <= rules.NewestSchema(c.req, t.Type) && !c.cancelling[t.JobID] &&
+		!rules.Past(t.DeadlineAt, c.tx.now) && c.quarantine.HasRoom(t.CrashCount, t.QuarantineLosses)
 }
 
 // complete adds what a handler needs beside the task's row.

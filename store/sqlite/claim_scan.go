@@ -13,11 +13,14 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
+// sqlDueOfLane passes over tasks of a newer schema than the worker reads: a
+// backlog of them, which a producer that is deployed first makes, holds no older
+// task back.
 var sqlDueOfLane = `
 SELECT ` + candidateSelect + ` FROM weaver_outbox_events o
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
 WHERE o.namespace = ?1 AND o.queue = ?2 AND o.task_type = ?3 AND o.priority = ?4 AND o.available_at <= ?5
-  AND (o.available_at, o.task_id) > (?6, ?7)
+  AND (o.available_at, o.task_id) > (?6, ?7) AND t.schema_version <= ?9
 ORDER BY o.available_at, o.task_id LIMIT ?8`
 
 // maxChunk is how many rows of a lane are read at once.
@@ -49,7 +52,8 @@ func (c *claim) head(l *laneCursor, n int) (*candidate, error) {
 	}
 	l.rows, l.at = l.rows[:0], 0
 	st := c.tx.stmt(sqlDueOfLane).Text(1, c.tx.ns).Text(2, l.state.Queue).Text(3, l.state.Type).Int(4, l.state.Priority).Int(5, c.tx.mic).
-		Int(6, l.seen).Blob(7, l.last[:l.lastLen()]).Int(8, int64(n))
+		Int(6, l.seen).Blob(7, l.last[:l.lastLen()]).Int(8, int64(n)).
+		Int(9, int64(rules.NewestSchema(c.req, l.state.Type)))
 	for st.Next() {
 		t := &l.tasks[len(l.rows)]
 		*t = task.Task{}

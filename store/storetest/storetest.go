@@ -105,6 +105,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"ClaimLanes", claimLaneCases},
 		{"ClaimQuarantine", claimQuarantineCases},
 		{"ClaimBound", claimBoundCases},
+		{"ClaimSchema", claimSchemaCases},
 		{"Heartbeat", heartbeatCases},
 		{"Finish", finishCases},
 		{"FinishLease", finishLeaseCases},

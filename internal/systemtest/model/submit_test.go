@@ -76,6 +76,9 @@ func (p *pair) draft() task.New {
 		n.Labels = map[string]string{"team": pick(p, []string{"red", "blue"}, "team")}
 		n.Metadata = map[string]string{"trace": "1"}
 	}
+	if p.rarely(4, "of a newer schema") {
+		n.SchemaVersion = 2
+	}
 	p.ids = append(p.ids, n.ID)
 	return n
 }

@@ -42,6 +42,9 @@ func (p *pair) request() store.ClaimRequest {
 	if p.rarely(5, "one type") {
 		delete(r.Types, pick(p, modelTypes, "unknown type"))
 	}
+	if p.rarely(4, "an old schema") {
+		r.Schemas = map[string]int{pick(p, modelTypes, "old type"): 1}
+	}
 	if p.rarely(4, "some queues") {
 		r.Queues = map[string]int{}
 		for _, q := range modelQueues {
