@@ -115,7 +115,9 @@ func (c *Client) noTask(id TaskID) error {
 }
 
 // List reads tasks newest first, and the cursor of the next page, "" at the
-// end. A state that does not exist: ErrInvalidOption; a cursor that came from
+// end. A page takes a bounded time: among many tasks of which few match it may
+// hold fewer than Limit, also none, and still have a cursor to go on with. A
+// state that does not exist: ErrInvalidOption; a cursor that came from
 // no list: ErrBadCursor.
 func (c *Client) List(ctx context.Context, f Filter) ([]TaskInfo, string, error) {
 	for _, s := range f.States {

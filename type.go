@@ -183,7 +183,7 @@ func (t *Type[In, Out]) Get(ctx context.Context, c Reader, id TaskID) (TypedTask
 }
 
 // List reads tasks of this type, newest first, and the cursor of the next
-// page, "" at the end. A task whose payload does not fit the type any more is
+// page, "" at the end; see Client.List. A task whose payload does not fit the type any more is
 // listed with its DecodeError.
 func (t *Type[In, Out]) List(ctx context.Context, c Reader, f Filter) ([]TypedTask[In, Out], string, error) {
 	f.Types = []string{t.name}

@@ -74,3 +74,8 @@ func Quote(word string) string { return quote(word) }
 
 // Writable is what doctor asks a store.
 var Writable = writable
+
+// Fill is fill of numbers.
+func Fill(limit int, after string, read func(limit int, after string) ([]int, string, error)) ([]int, string, error) {
+	return fill(limit, after, read)
+}

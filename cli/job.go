@@ -42,7 +42,9 @@ func (c *jobLsCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		jobs, next, err := client.Jobs(ctx, weaver.JobFilter{Name: c.Name, States: states, Limit: c.Limit, After: c.After})
+		jobs, next, err := fill(c.Limit, c.After, func(limit int, after string) ([]task.Job, string, error) {
+			return client.Jobs(ctx, weaver.JobFilter{Name: c.Name, States: states, Limit: limit, After: after})
+		})
 		if err != nil {
 			return err
 		}

@@ -69,7 +69,10 @@ func (c *taskLsCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		tasks, next, err := client.List(ctx, f)
+		tasks, next, err := fill(f.Limit, f.After, func(limit int, after string) ([]task.Task, string, error) {
+			f.Limit, f.After = limit, after
+			return client.List(ctx, f)
+		})
 		if err != nil {
 			return err
 		}

@@ -22,8 +22,7 @@ type Filter struct {
 // is not looked at.
 func (f *Filter) Selects(t *task.Task) bool {
 	if len(f.States) > 0 && !slices.Contains(f.States, t.State) ||
-		len(f.Types) > 0 && !slices.Contains(f.Types, t.Type) ||
-		f.Queue != "" && f.Queue != t.Queue ||
+		!f.OfLane(t.Queue, t.Type) ||
 		!f.Job.IsZero() && f.Job != t.JobID {
 		return false
 	}
@@ -33,6 +32,11 @@ func (f *Filter) Selects(t *task.Task) bool {
 		}
 	}
 	return true
+}
+
+// OfLane reports whether the filter may ask for tasks of a queue and type.
+func (f *Filter) OfLane(queue, taskType string) bool {
+	return (f.Queue == "" || f.Queue == queue) && (len(f.Types) == 0 || slices.Contains(f.Types, taskType))
 }
 
 // Page sizes of List and Jobs.

@@ -151,7 +151,9 @@ type Reader interface {
 	Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Task, error)
 
 	// List returns tasks newest first (by ID) and the cursor of the next page,
-	// "" at the end. A cursor that List did not make is ErrBadCursor.
+	// "" at the end. What a store looks at for one page is bounded: a page may
+	// hold fewer tasks than asked for, also none, while its cursor says that
+	// there may be more. A cursor that List did not make is ErrBadCursor.
 	List(ctx context.Context, ns string, f Filter) ([]task.Task, string, error)
 
 	// History returns everything recorded about one task; ErrNotFound.
@@ -164,7 +166,7 @@ type Reader interface {
 	// Job returns one job; ErrNotFound.
 	Job(ctx context.Context, ns string, id task.ID) (task.Job, error)
 
-	// Jobs returns jobs newest first and the cursor of the next page.
+	// Jobs returns jobs newest first and the cursor of the next page; see List.
 	Jobs(ctx context.Context, ns string, f JobFilter) ([]task.Job, string, error)
 
 	// Queues returns the queues that hold dispatch rows or are paused.

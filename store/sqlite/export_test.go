@@ -41,6 +41,9 @@ func ClockShifted(d time.Duration) Option { return func(o *options) { o.shift = 
 // LogLimit sets the size of a log that is cut down.
 func LogLimit(bytes int) Option { return func(o *options) { o.logLimit = bytes } }
 
+// ListLooks sets how many rows one page of a list looks at.
+func ListLooks(n int) Option { return func(o *options) { o.looks = n } }
+
 // OnCommit puts fn around every COMMIT of the writer; nil takes it away.
 func (db *DB) OnCommit(fn func(commit func() error) error) { db.faults.OnCommit = fn }
 

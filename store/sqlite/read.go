@@ -90,10 +90,11 @@ func (db *DB) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.Jo
 	}
 	limit := store.PageLimit(f.Limit)
 	var list []task.Job
-	for {
+	for looks, n := db.opts.looks, limit+1; ; n *= 2 {
+		n = min(n, readChunk, looks)
 		var chunk []task.Job
 		err := db.read(ctx, ns, func(v *view) (err error) {
-			chunk, err = jobColumns.All(v.stmt(sqlJobs).Text(1, ns).Blob(2, before).Int(3, readChunk))
+			chunk, err = jobColumns.All(v.stmt(sqlJobs).Text(1, ns).Blob(2, before).Int(3, int64(n)))
 			return err
 		})
 		if err != nil {
@@ -108,10 +109,14 @@ func (db *DB) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.Jo
 			}
 			list = append(list, chunk[i])
 		}
-		if len(chunk) < readChunk {
+		if len(chunk) < n {
 			return list, "", nil
 		}
-		before = slices.Clone(chunk[len(chunk)-1].ID[:])
+		last := chunk[n-1].ID
+		if looks -= n; looks <= 0 {
+			return list, last.String(), nil
+		}
+		before = slices.Clone(last[:])
 	}
 }
 

@@ -13,6 +13,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
+// listLooks is how many rows one page of a list looks at: some 0.1 s if it reads
+// every task.
+const listLooks = 10_000
+
 // newest comes after every id.
 var newest = bytes.Repeat([]byte{0xff}, 17)
 
@@ -28,48 +32,57 @@ func cursor(after string) ([]byte, error) {
 	return id[:], nil
 }
 
-// Sources of ids, newest first, for lists. A list takes the narrowest ones
-// that hold every task it asks for; what a source holds too much, the filter
-// drops.
+// Sources of ids, newest first, for lists, with queue and type where they cost
+// nothing. A list takes the narrowest ones that hold every task it asks
+// for; what a source holds too much, the filter drops.
 const (
 	sqlIDsOfLabel = `SELECT task_id FROM weaver_task_labels WHERE namespace = ?1 AND key = ?4 AND value = ?5 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsOfJob   = `SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND job_id = ?4 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsEnded   = `
-SELECT task_id FROM weaver_tasks INDEXED BY weaver_tasks_by_end
+SELECT task_id, queue, task_type FROM weaver_tasks INDEXED BY weaver_tasks_by_end
 WHERE namespace = ?1 AND state = ?4 AND (state = 'failed' OR state = 'blocked' OR state = 'cancelled') AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
-	sqlIDsDispatched = `SELECT task_id FROM weaver_outbox_events WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
-	sqlIDsWaiting    = `
+	sqlIDsDispatched = `
+SELECT task_id, queue, task_type FROM weaver_outbox_events WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsWaiting = `
 SELECT task_id FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsNeedy = `
 SELECT DISTINCT task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_open
 WHERE namespace = ?1 AND done = 0 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsAll = `
-SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND task_id < ?2 AND (?4 IS NULL OR queue = ?4) AND (?5 IS NULL OR task_type = ?5)
-ORDER BY task_id DESC LIMIT ?3`
+SELECT task_id, queue, task_type FROM weaver_tasks WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
 )
 
-// source yields up to limit ids that are older than before.
-type source func(v *view, before []byte, limit int) ([]task.ID, error)
+// source looks at up to limit tasks that are older than before. It returns those
+// that the filter may select, how many it looked at, and the oldest of them.
+type source func(v *view, f *store.Filter, before []byte, limit int) (ids []task.ID, looked int, oldest task.ID, err error)
 
 func fromSQL(sql string, bind func(st *conn.Stmt)) source {
-	return func(v *view, before []byte, limit int) ([]task.ID, error) {
+	return func(v *view, f *store.Filter, before []byte, limit int) (ids []task.ID, looked int, oldest task.ID, err error) {
 		st := v.stmt(sql).Text(1, v.ns).Blob(2, before).Int(3, int64(limit))
 		if bind != nil {
 			bind(st)
 		}
-		return ids(st)
+		for ; st.Next(); looked++ {
+			oldest = st.ColID(0)
+			if st.Columns() == 1 || f.Queue == "" && len(f.Types) == 0 || f.OfLane(st.ColName(1), st.ColName(2)) {
+				ids = append(ids, oldest)
+			}
+		}
+		return ids, looked, oldest, st.Done()
 	}
 }
 
 // fromRunning yields running tasks, through the claims that lease them.
-func fromRunning(v *view, before []byte, limit int) ([]task.ID, error) {
-	ids, err := v.running()
-	if err != nil {
-		return nil, err
+func fromRunning(v *view, _ *store.Filter, before []byte, limit int) (ids []task.ID, looked int, oldest task.ID, err error) {
+	if ids, err = v.running(); err != nil {
+		return nil, 0, oldest, err
 	}
 	ids = slices.DeleteFunc(ids, func(id task.ID) bool { return bytes.Compare(id[:], before) >= 0 })
 	slices.SortFunc(ids, newestFirst)
-	return ids[:min(limit, len(ids))], nil
+	if ids = ids[:min(limit, len(ids))]; len(ids) > 0 {
+		oldest = ids[len(ids)-1]
+	}
+	return ids, len(ids), oldest, nil
 }
 
 func newestFirst(a, b task.ID) int { return b.Compare(a) }
@@ -84,14 +97,7 @@ func sources(f *store.Filter) []source {
 		return []source{fromSQL(sqlIDsOfJob, func(st *conn.Stmt) { st.ID(4, &f.Job) })}
 	}
 	if len(f.States) == 0 || slices.Contains(f.States, task.Succeeded) {
-		return []source{fromSQL(sqlIDsAll, func(st *conn.Stmt) {
-			st.OrNull(4, f.Queue)
-			if len(f.Types) == 1 {
-				st.Text(5, f.Types[0])
-			} else {
-				st.Null(5)
-			}
-		})}
+		return []source{fromSQL(sqlIDsAll, nil)}
 	}
 	var list []source
 	if slices.Contains(f.States, task.Pending) {
@@ -112,51 +118,58 @@ func sources(f *store.Filter) []source {
 }
 
 // List implements store.Reader. It reads in short transactions, one per chunk
-// of candidates, so that a long search delays no other caller.
+// of candidates, so that a long search delays no other caller, and ends a page
+// when it has looked at so many that the caller should get its answer.
 func (db *DB) List(ctx context.Context, ns string, f store.Filter) ([]task.Task, string, error) {
 	before, err := cursor(f.After)
 	if err != nil {
 		return nil, "", err
 	}
 	limit := store.PageLimit(f.Limit)
-	from := sources(&f)
-	var list []task.Task
-	for {
-		var found []task.Task
-		var more bool
-		at := before
-		err := db.read(ctx, ns, func(v *view) (err error) {
-			found, at, more, err = v.search(&f, from, before, limit+1-len(list))
-			return err
-		})
-		if err != nil {
+	s := search{f: &f, from: sources(&f), before: before}
+	looks := db.opts.looks
+	for chunk := max(limit+1, 64); ; chunk *= 2 {
+		s.limit, s.want = max(1, min(chunk, readChunk, looks/max(1, len(s.from)))), limit+1-len(s.found)
+		if err := db.read(ctx, ns, s.run); err != nil {
 			return nil, "", err
 		}
-		list = append(list, found...)
-		if len(list) > limit {
-			return list[:limit], list[limit-1].ID.String(), nil
+		if len(s.found) > limit {
+			return s.found[:limit], s.found[limit-1].ID.String(), nil
 		}
-		if !more {
-			return list, "", nil
+		if s.floor == nil {
+			return s.found, "", nil
 		}
-		before = at
+		if looks -= s.looked; looks <= 0 {
+			return s.found, s.floor.String(), nil
+		}
+		s.before = slices.Clone(s.floor[:])
 	}
 }
 
-// search looks at one chunk of candidates. It returns where the next chunk
-// begins, and whether there may be one.
-func (v *view) search(f *store.Filter, from []source, before []byte, want int) (found []task.Task, at []byte, more bool, err error) {
-	const chunk = readChunk
-	n := min(chunk, max(want, 64))
+// search looks at the candidates of a list chunk by chunk.
+type search struct {
+	f      *store.Filter
+	from   []source
+	before []byte // the chunk is of older ones
+	limit  int    // how many candidates of each source
+	want   int    // how many more tasks
+
+	found  []task.Task // of all chunks
+	looked int         // candidates of this chunk
+	floor  *task.ID    // older ones were not looked at; nil: there are none
+}
+
+// run looks at one chunk. It may run again only with another one.
+func (s *search) run(v *view) error {
+	s.looked, s.floor = 0, nil
 	var ids []task.ID
-	var floor *task.ID // older ones were not read from every source
-	for _, src := range from {
-		got, err := src(v, before, n)
+	for _, src := range s.from {
+		got, looked, oldest, err := src(v, s.f, s.before, s.limit)
 		if err != nil {
-			return nil, nil, false, err
+			return err
 		}
-		if len(got) == n && (floor == nil || got[n-1].Compare(*floor) > 0) {
-			floor = &got[n-1]
+		if s.looked += looked; looked == s.limit && (s.floor == nil || oldest.Compare(*s.floor) > 0) {
+			s.floor = &oldest
 		}
 		ids = append(ids, got...)
 	}
@@ -164,22 +177,17 @@ func (v *view) search(f *store.Filter, from []source, before []byte, want int) (
 	ids = slices.Compact(ids)
 	now := v.clock.Now()
 	for i := range ids {
-		if floor != nil && ids[i].Compare(*floor) < 0 {
-			break
-		}
-		if len(found) == want {
+		if s.want == 0 || s.floor != nil && ids[i].Compare(*s.floor) < 0 {
 			break
 		}
 		t, err := v.readTask(&ids[i], now)
 		if err != nil {
-			return nil, nil, false, err
+			return err
 		}
-		if t != nil && f.Selects(t) {
-			found = append(found, *t)
+		if t != nil && s.f.Selects(t) {
+			s.found = append(s.found, *t)
+			s.want--
 		}
 	}
-	if floor == nil {
-		return found, nil, false, nil
-	}
-	return found, slices.Clone(floor[:]), true, nil
+	return nil
 }

@@ -222,6 +222,9 @@ func (s *Stmt) Done() error {
 	return err
 }
 
+// Columns returns how many columns its rows have.
+func (s *Stmt) Columns() int { return s.raw.ColumnCount() }
+
 // One steps to the only row and reports whether there is one; done must
 // follow.
 func (s *Stmt) One() bool { return s.Next() }
