@@ -40,6 +40,7 @@ func TestLogOfAttempts(t *testing.T) {
 			fx.Errorf("retry_in = %v, want the delay", retryIn)
 		}
 		fails(fx, h)
+		synctest.Wait()
 		last := fx.log.lines(fx, "attempt failed")[1]
 		equal(fx, "the state after the last attempt", last["state"], any("failed"))
 		equal(fx, "retry_in of the last attempt", last["retry_in"], nil)
@@ -60,6 +61,7 @@ func TestLogOfAttempts(t *testing.T) {
 		fx.run(typ.Handler(func(context.Context, int) (int, error) { return 0, weaver.Blocked("who pays?") }))
 		h := enqueue(fx, typ, 1)
 		blocks(fx, h)
+		synctest.Wait() // the log comes after the commit
 		fx.wantLine("task blocked", fx.get(h.ID()), map[string]any{"level": "WARN", "error": "who pays?"})
 	})
 
@@ -76,6 +78,7 @@ func TestLogOfAttempts(t *testing.T) {
 		synctest.Wait()
 		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
 		fails(fx, h)
+		synctest.Wait()
 		for _, message := range []string{"attempt failed", "attempt panicked", "task blocked"} {
 			equal(fx, message, len(fx.log.lines(fx, message)), 0)
 		}
