@@ -31,8 +31,10 @@ func TestWhyHandlersThatIgnoreTheirContext(t *testing.T) {
 		"past its time":  {with(func(k *task.Task) { k.DeadlineAt = ago(2 * time.Minute) }), ", but its deadline passed 2m ago (2026-11-20T11:58:00Z), and its handler has not returned", true},
 		"asked to end":   {asked, ", and was asked to end 3m ago (2026-11-20T11:57:00Z), and its handler has not returned", true},
 		"asked just now": {with(func(k *task.Task) { k.CancelRequested = true }), ", and was asked to end", false},
-		"without its lease": {with(func(k *task.Task) { k.Timeout, k.LeaseExpiresAt = time.Minute, ago(time.Second) }),
-			", but its lease ended 1s ago and was not renewed", false},
+		"without its lease": {
+			with(func(k *task.Task) { k.Timeout, k.LeaseExpiresAt = time.Minute, ago(time.Second) }),
+			", but its lease ended 1s ago and was not renewed", false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
