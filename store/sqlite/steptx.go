@@ -34,7 +34,7 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 	if err != nil {
 		return store.RecordResult{}, db.stepTxError(ctx, ctx, limit, err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // it goes back to the pool
 	giveBack, err := db.writer.Turn(ctx, commit.NewHolder("a StepTx", limit > 0))
 	if err != nil {
 		return store.RecordResult{}, err

@@ -40,7 +40,7 @@ func TestLocksAreFreeBesideAFork(t *testing.T) {
 			f.claim("w", 1)
 			fds, err := giveUp(f, other)
 			for _, fd := range fds {
-				defer syscall.Close(fd)
+				defer func() { _ = syscall.Close(fd) }()
 			}
 			if err != nil || len(fds) == 0 {
 				t.Fatalf("%d descriptors were copied: %v", len(fds), err)
