@@ -19,7 +19,7 @@ type doctorCmd struct {
 
 // Help is shown by doctor --help.
 func (doctorCmd) Help() string {
-	return "Doctor reads everything in the namespace as one snapshot and checks that it agrees with itself: states with dispatch rows, " +
+	return "Doctor reads everything in the namespace, part by part, and checks that it agrees with itself: states with dispatch rows, " +
 		"edges with the tasks they join, keys with who runs, jobs with their tasks. Exit code 1: it does not, and each violation is listed; " +
 		"or the store cannot be written, and why."
 }
@@ -61,11 +61,9 @@ func (c *doctorCmd) Run(ctx context.Context, s *session) error {
 			}
 			found.Restored = true
 		}
-		snap, err := client.Store().Snapshot(ctx, client.Namespace())
-		if err != nil {
+		if err := found.examine(ctx, client.Store(), client.Namespace()); err != nil {
 			return fmt.Errorf("read the store: %w", err)
 		}
-		found.examine(snap)
 		if err := writable(ctx, client.Store()); err != nil {
 			found.Refuses = err.Error()
 		}
@@ -108,11 +106,35 @@ func writable(ctx context.Context, s store.Store) error {
 	return nil
 }
 
-func (f *checkup) examine(snap *store.Snapshot) {
-	f.At = snap.Now
-	f.Tasks, f.Jobs, f.Attempts, f.Steps = len(snap.Tasks), len(snap.Jobs), len(snap.Attempts), len(snap.Steps)
+// examine checks a namespace: part by part where the store can show it so.
+func (f *checkup) examine(ctx context.Context, s store.Store, ns string) error {
 	f.Violations = []violation{}
-	for _, v := range store.Check(snap) {
+	if scanner, ok := s.(store.Scanner); ok {
+		err := scanner.Scan(ctx, ns, func(p *store.Part) error {
+			switch p.Of {
+			case store.PartOfTasks:
+				f.Tasks, f.Attempts, f.Steps = f.Tasks+len(p.Tasks), f.Attempts+len(p.Attempts), f.Steps+len(p.Steps)
+			case store.PartOfJobs:
+				f.Jobs += len(p.Jobs)
+			}
+			f.add(p.Now, store.CheckPart(p))
+			return nil
+		})
+		return err
+	}
+	snap, err := s.Snapshot(ctx, ns)
+	if err != nil {
+		return err
+	}
+	f.Tasks, f.Jobs, f.Attempts, f.Steps = len(snap.Tasks), len(snap.Jobs), len(snap.Attempts), len(snap.Steps)
+	f.add(snap.Now, store.Check(snap))
+	return nil
+}
+
+// add notes what a check found.
+func (f *checkup) add(at time.Time, found []store.Violation) {
+	f.At = at
+	for _, v := range found {
 		if f.Restored && v.Invariant == overdueLease {
 			// What ran when the backup was made: as it must be, until a worker is up.
 			f.Overdue = append(f.Overdue, violation(v))

@@ -44,8 +44,16 @@ const leaseGrace = 2 * time.Minute
 // never left) is for storetest.
 func Check(s *Snapshot) []Violation {
 	c := newChecker(s)
-	for i := range s.Tasks {
-		t := &s.Tasks[i]
+	c.tasks()
+	c.keys()
+	c.jobs()
+	return c.found
+}
+
+// tasks checks what can be said of tasks and their rows.
+func (c *checker) tasks() {
+	for i := range c.Tasks {
+		t := &c.Tasks[i]
 		c.rest(t)
 		c.lease(t)
 		c.attempts(t)
@@ -55,9 +63,6 @@ func Check(s *Snapshot) []Violation {
 	}
 	c.orphans()
 	c.idempotency()
-	c.keys()
-	c.jobs()
-	return c.found
 }
 
 // checker is a snapshot with indexes, and what was found wrong with it.

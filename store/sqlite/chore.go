@@ -47,6 +47,16 @@ func (c *chore) row() store.ChoreRow {
 	return store.ChoreRow{Kind: c.kind, Subject: subject, Root: c.root}
 }
 
+// chores returns all chores, as snapshots show them.
+func (v *view) chores() ([]store.ChoreRow, error) {
+	list, err := choreColumns.All(v.stmt(sqlSnapChores).Text(1, v.ns))
+	var rows []store.ChoreRow
+	for i := range list {
+		rows = append(rows, list[i].row())
+	}
+	return rows, err
+}
+
 const (
 	sqlPutChore = `
 INSERT INTO weaver_chores (namespace, kind, subject, position, root, epoch, actor, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)

@@ -15,7 +15,7 @@ import (
 func TestConformanceFile(t *testing.T) {
 	t.Parallel()
 	h := harness("sqlite file", func(t *testing.T) *sqlite.DB {
-		return openFile(t, filepath.Join(t.TempDir(), "weaver.db"))
+		return openFile(t, filepath.Join(t.TempDir(), "weaver.db"), sqlite.ScanPage(7))
 	})
 	h.Second = func(t *testing.T, first store.Store) store.Store {
 		return openFile(t, first.(*sqlite.DB).Path())

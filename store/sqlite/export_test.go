@@ -44,6 +44,16 @@ func LogLimit(bytes int) Option { return func(o *options) { o.logLimit = bytes }
 // ListLooks sets how many rows one page of a list looks at.
 func ListLooks(n int) Option { return func(o *options) { o.looks = n } }
 
+// ScanPage sets how many tasks, jobs or keys one part of a scan has.
+func ScanPage(n int) Option { return func(o *options) { o.scan = n } }
+
+// OpenReads returns how many reads go on.
+func (db *DB) OpenReads() int {
+	db.reads.mu.Lock()
+	defer db.reads.mu.Unlock()
+	return len(db.reads.open)
+}
+
 // OnCommit puts fn around every COMMIT of the writer; nil takes it away.
 func (db *DB) OnCommit(fn func(commit func() error) error) { db.faults.OnCommit = fn }
 
@@ -148,7 +158,7 @@ var ColumnLists = map[string]string{
 	"stepColumns": stepColumns.List(), "attemptColumns": attemptColumns.List(), "decisionColumns": decisionColumns.List(),
 	"auditColumns": auditColumns.List(), "claimColumns": claimColumns.List(), "edgeColumns": edgeColumns.List(),
 	"dispatchColumns": dispatchColumns.List(), "keyColumns": keyColumns.List(), "waiterColumns": waiterColumns.List(),
-	"versionColumns": versionColumns.List(), "choreColumns": choreColumns.List(),
+	"versionColumns": versionColumns.List(), "choreColumns": choreColumns.List(), "summandColumns": summandColumns.List(),
 }
 
 // DeleteStatements remove a task.

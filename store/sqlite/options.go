@@ -35,6 +35,7 @@ type options struct {
 	busy time.Duration
 
 	// Set by tests of this package only.
+	scan       int    // tasks, jobs or keys in one part of a scan
 	looks      int    // rows that one page of a list looks at
 	logLimit   int    // bytes
 	vfs        string // SQLite's file layer, "" for the operating system's
@@ -43,7 +44,7 @@ type options struct {
 }
 
 func defaults() options {
-	return options{sync: Full, busy: 5 * time.Second, syncFolder: syncFolder, logLimit: logLimit, looks: listLooks}
+	return options{sync: Full, busy: 5 * time.Second, syncFolder: syncFolder, logLimit: logLimit, looks: listLooks, scan: scanPage}
 }
 
 // Synchronous chooses between Full (the default) and Normal.

@@ -25,7 +25,7 @@ var (
 )
 
 // Snapshot implements store.Reader. It is one read transaction, long on a
-// large database: for checks and tests.
+// large database: for tests. Scan shows the same part by part.
 func (db *DB) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	var s *store.Snapshot
 	err := db.read(ctx, ns, func(v *view) error {
@@ -46,16 +46,8 @@ func (v *view) snapshot(s *store.Snapshot) (err error) {
 	// what the snapshot shows.
 	s.Now = v.clock.Now()
 	of := func(sql string) *conn.Stmt { return v.stmt(sql).Text(1, v.ns) }
-	paused := func() (err error) {
-		st := of(sqlPaused)
-		for st.Next() {
-			s.Paused = append(s.Paused, st.ColText(0))
-		}
-		slices.Sort(s.Paused)
-		return st.Done()
-	}
 	for _, read := range []func() error{
-		func() error { return v.snapTasks(s) },
+		func() error { return v.snapTasks(s, of(sqlSnapTasks)) },
 		func() (err error) { s.Jobs, err = jobColumns.All(of(sqlSnapJobs)); return err },
 		func() (err error) { s.Edges, err = edgeColumns.All(of(sqlSnapEdges)); return err },
 		func() (err error) { s.Attempts, err = attemptColumns.All(of(sqlSnapAttempts)); return err },
@@ -65,14 +57,8 @@ func (v *view) snapshot(s *store.Snapshot) (err error) {
 		func() (err error) { s.Keys, err = keyColumns.All(of(sqlSnapKeys)); return err },
 		func() (err error) { s.Waiters, err = waiterColumns.All(of(sqlSnapWaiters)); return err },
 		func() (err error) { s.Audit, err = auditColumns.All(of(sqlSnapAudit)); return err },
-		func() error {
-			chores, err := choreColumns.All(of(sqlSnapChores))
-			for i := range chores {
-				s.Chores = append(s.Chores, chores[i].row())
-			}
-			return err
-		},
-		paused,
+		func() (err error) { s.Chores, err = v.chores(); return err },
+		func() (err error) { s.Paused, err = v.paused(); return err },
 	} {
 		if err := read(); err != nil {
 			return err
@@ -81,9 +67,19 @@ func (v *view) snapshot(s *store.Snapshot) (err error) {
 	return nil
 }
 
-func (v *view) snapTasks(s *store.Snapshot) error {
+// paused returns the paused queues, by name.
+func (v *view) paused() (queues []string, err error) {
+	st := v.stmt(sqlPaused).Text(1, v.ns)
+	for st.Next() {
+		queues = append(queues, st.ColText(0))
+	}
+	slices.Sort(queues)
+	return queues, st.Done()
+}
+
+// snapTasks reads the tasks that st selects.
+func (v *view) snapTasks(s *store.Snapshot, st *conn.Stmt) error {
 	var payloads []bool
-	st := v.stmt(sqlSnapTasks).Text(1, v.ns)
 	for st.Next() {
 		s.Tasks = append(s.Tasks, task.Task{})
 		payloads = append(payloads, scanTask(st.Row(), &s.Tasks[len(s.Tasks)-1]))

@@ -218,6 +218,15 @@ func TestLogIsCutAfterALongReader(t *testing.T) {
 	}
 }
 
+// The file of a log that starts over is cut to the limit.
+func TestLogLimit(t *testing.T) {
+	t.Parallel()
+	f := fileFixture(t)
+	if got, err := f.db.WriterPragma(t.Context(), "journal_size_limit"); err != nil || got != fmt.Sprint(64<<20) {
+		t.Errorf("journal_size_limit is %s, %v; want 64 MiB", got, err)
+	}
+}
+
 // The clock that was set is told.
 func TestWarnsOfTheClock(t *testing.T) {
 	t.Parallel()

@@ -203,6 +203,7 @@ func (e *env) verify() {
 	for id := range e.known {
 		e.check(stored[id], "task %v was acknowledged and is gone", id)
 	}
+	e.scanAgrees(snap)
 	e.readsAsDerived(snap)
 	for _, i := range []int{0, len(snap.Tasks) - 1} {
 		if i >= 0 && i < len(snap.Tasks) {

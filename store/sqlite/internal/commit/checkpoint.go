@@ -19,6 +19,9 @@ const (
 	pageSize        = 8 << 10
 	// shrinkEvery is how often a log over the limit is copied and cut down.
 	shrinkEvery = time.Second
+	// shrinkTries is how often the log is copied beside a writer that adds to it
+	// meanwhile, before the rest is copied with the lead.
+	shrinkTries = 8
 	// shrinkWait is how long the cutting of a log waits, with the lead, for
 	// readers that are just ending.
 	shrinkWait = 20 * time.Millisecond
@@ -117,16 +120,19 @@ func (w *Writer) shrink(ctx context.Context) {
 		l.conn = c
 	}
 	defer l.conn.Interruptible(ctx)()
-	for left := -1; left < 0 || left > checkpointPages; {
+	for before, tries := -1, 0; tries < shrinkTries; tries++ {
 		pages, copied, err := l.conn.Raw().WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
 		if err != nil {
 			return
 		}
-		if left >= 0 && pages-copied >= left {
-			l.held(true) // or a busy writer adds more than is copied
+		if pages-copied <= checkpointPages {
+			break
+		}
+		if copied == before {
+			l.held(true)
 			return
 		}
-		left = pages - copied
+		before = copied
 	}
 	_ = w.Exclusive(ctx, func(c *conn.Conn) { w.truncate(c) }) // closed, or ctx ended
 }

@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// Scanner is implemented by stores that show what they hold part by part, so
+// that a check of a large one neither holds a snapshot for long nor needs much
+// memory.
+type Scanner interface {
+	// Scan calls fn with the parts of a namespace, one after the other, and
+	// returns its first error. Each part is consistent in itself; between two of
+	// them others write. No transaction is open while fn runs.
+	Scan(ctx context.Context, ns string, fn func(*Part) error) error
+}
+
+// Part is a part of what a namespace holds, with all that is to be compared with
+// it. Its rows are as in the snapshot of the whole; each part has all chores.
+type Part struct {
+	*Snapshot
+	Of     PartOf
+	Needed []task.Task // of tasks: ID and State of the tasks outside that their edges name
+}
+
+// PartOf says what a part is one of.
+type PartOf string
+
+// The parts that there are.
+const (
+	// PartOfTasks has the tasks between two IDs, by ID, and every row that names
+	// a task between them: edges, attempts, decisions, steps, dispatch rows and
+	// waiters.
+	PartOfTasks PartOf = "tasks"
+	// PartOfJobs has jobs, and of their tasks what counts for them: ID, JobID,
+	// State, Waiting and the kind of Error.
+	PartOfJobs PartOf = "jobs"
+	// PartOfKeys has concurrency keys, and of each key all waiters, the dispatch
+	// rows that are due, and the tasks that run with it: ID, State and
+	// ConcurrencyKey; and the paused queues.
+	PartOfKeys PartOf = "keys"
+)
+
+// CheckPart is Check for one part of a namespace. That idempotency keys are
+// unique it compares within the part only.
+func CheckPart(p *Part) []Violation {
+	c := newChecker(p.Snapshot)
+	for i := range p.Needed {
+		c.byID[p.Needed[i].ID] = &p.Needed[i]
+	}
+	switch p.Of {
+	case PartOfTasks:
+		c.tasks()
+	case PartOfJobs:
+		c.jobs()
+	case PartOfKeys:
+		c.keys()
+	}
+	return c.found
+}

@@ -1,0 +1,63 @@
+package storetest
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// scanAgrees expects the parts of a store that can show them to be those of the
+// snapshot, and to pass the checks.
+func (e *env) scanAgrees(snap *store.Snapshot) {
+	e.Helper()
+	s, ok := e.s.(store.Scanner)
+	if !ok {
+		return
+	}
+	var all store.Snapshot
+	var jobs, keys int
+	err := s.Scan(e.Context(), e.ns, func(p *store.Part) error {
+		for _, v := range store.CheckPart(p) {
+			e.Errorf("store.CheckPart of %s: %v", p.Of, v)
+		}
+		e.check(p.Generation == snap.Generation && !p.Now.Before(snap.Now), "a part is of generation %q at %v, the snapshot of %q at %v",
+			p.Generation, p.Now, snap.Generation, snap.Now)
+		switch p.Of {
+		case store.PartOfTasks:
+			all.Tasks = append(all.Tasks, p.Tasks...)
+			all.Edges = append(all.Edges, p.Edges...)
+			all.Attempts = append(all.Attempts, p.Attempts...)
+			all.Decisions = append(all.Decisions, p.Decisions...)
+			all.Steps = append(all.Steps, p.Steps...)
+			all.Dispatch = append(all.Dispatch, p.Dispatch...)
+			all.Waiters = append(all.Waiters, p.Waiters...)
+		case store.PartOfJobs:
+			all.Jobs = append(all.Jobs, p.Jobs...)
+			jobs += len(p.Tasks)
+		case store.PartOfKeys:
+			all.Keys = append(all.Keys, p.Keys...)
+			keys += len(p.Waiters)
+			e.equal("the paused queues of a part", p.Paused, snap.Paused)
+		default:
+			e.Errorf("a part is of %q", p.Of)
+		}
+		return nil
+	})
+	e.require(err == nil, "Scan: %v", err)
+	slices.SortFunc(all.Waiters, func(a, b store.WaiterRow) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), a.DueAt.Compare(b.DueAt), a.Task.Compare(b.Task))
+	})
+	e.sameRows("tasks by part", all.Tasks, snap.Tasks)
+	e.sameRows("edges by part", all.Edges, snap.Edges)
+	e.sameRows("attempts by part", all.Attempts, snap.Attempts)
+	e.sameRows("decisions by part", all.Decisions, snap.Decisions)
+	e.sameRows("steps by part", all.Steps, snap.Steps)
+	e.sameRows("dispatch rows by part", all.Dispatch, snap.Dispatch)
+	e.sameRows("waiters by part", all.Waiters, snap.Waiters)
+	e.sameRows("jobs by part", all.Jobs, snap.Jobs)
+	e.sameRows("keys by part", all.Keys, snap.Keys)
+	e.equal("waiters with their keys", keys, len(snap.Waiters))
+	e.equal("tasks with their jobs", jobs, len(of(snap.Tasks, func(t task.Task) bool { return !t.JobID.IsZero() })))
+}
