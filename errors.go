@@ -108,6 +108,9 @@ var (
 	// ErrStepTxEnded: the step's function committed or rolled back the transaction
 	// itself. Nothing of it was kept, and the task fails at once.
 	ErrStepTxEnded = store.ErrStepTxEnded
+	// ErrCleanupTooLong: the cleanup was ended, or did not begin, because
+	// CleanupLimit had passed since the attempt was asked to end.
+	ErrCleanupTooLong = engine.ErrCleanupTooLong
 	// ErrNoSuchNeed: Output asks for a node that the task does not need.
 	ErrNoSuchNeed = errors.New("the task has no such need")
 	// ErrNotSucceeded: Output asks for a need that did not succeed.

@@ -18,6 +18,14 @@ type stepOption func(*engine.StepOptions)
 
 func (o stepOption) applyStep(s *engine.StepOptions) { o(s) }
 
+func stepOptions(opts []StepOption) engine.StepOptions {
+	set := engine.StepOptions{Tries: 1, Backoff: engine.DefaultStepBackoff}
+	for _, o := range opts {
+		o.applyStep(&set)
+	}
+	return set
+}
+
 // StepRetry tries the step up to n times inside the attempt; the pause before
 // the second try is base (default 100 ms) and doubles. Each failed try is
 // recorded.
@@ -58,11 +66,7 @@ func Step[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 	if err != nil {
 		return value, fmt.Errorf("step %q: %w", name, err)
 	}
-	set := engine.StepOptions{Tries: 1, Backoff: engine.DefaultStepBackoff}
-	for _, o := range opts {
-		o.applyStep(&set)
-	}
-	raw, err := a.Step(ctx, name, set, func(ctx context.Context) (json.RawMessage, error) {
+	raw, err := a.Step(ctx, name, stepOptions(opts), func(ctx context.Context) (json.RawMessage, error) {
 		v, err := fn(ctx)
 		if err != nil {
 			return nil, err

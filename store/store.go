@@ -116,7 +116,7 @@ type Worker interface {
 	// progress. A completed step raises step_count, sets crash_count back to
 	// 0 and is inserted plainly. Element errors: ErrLeaseLost, ErrStepConflict
 	// (another value is recorded under this name), ErrCancelRequested (the task is
-	// to be cancelled: the value was not stored). The same record again, under
+	// to be cancelled: the value was not stored, unless it is a cleanup's). The same record again, under
 	// the same lease, answers success once more.
 	Record(ctx context.Context, ns string, recs ...Record) ([]RecordResult, error)
 

@@ -187,7 +187,10 @@ const (
 	KindStep  StepKind = "step"
 	KindSleep StepKind = "sleep" // WakeAt is its value
 	KindStart StepKind = "start" // its value is the id of the enqueued task
-	KindAsk   StepKind = "ask"   // its value is the answer that an unblock gave
+	// KindCleanup is a step that undoes others: it is recorded although its task
+	// was asked to cancel.
+	KindCleanup StepKind = "cleanup"
+	KindAsk     StepKind = "ask" // its value is the answer that an unblock gave
 )
 
 // Step is one recorded try of a step. A completed one is never changed, and its

@@ -30,8 +30,16 @@ type Attempt struct {
 	// each other, this one included.
 	quarantineLimit int
 
-	ctx    context.Context // the handler's; an Attempt is a scope
-	cancel context.CancelCauseFunc
+	// held ends when the attempt may write no more or its task goes on without it:
+	// the lease is lost or uncertain, a drain, a wait, a mistake of the program.
+	// ctx, which is made from it, is the handler's, and also ends when a cancel or
+	// the deadline ends the task. (An Attempt is a scope.)
+	held, ctx    context.Context
+	lose, cancel context.CancelCauseFunc
+
+	// When the attempt was or will be asked to end, as offsets from env.origin; 0: not.
+	cancelledAt, timesOut atomic.Int64
+	deadline              int64
 
 	// validUntil is the local lease validity: until when this process may rely on
 	// the lease without an answer of the store, as an offset from env.origin.
@@ -107,8 +115,10 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 		a.nextIndex = max(a.nextIndex, s.Index+1)
 	}
 	a.progress.replays(onRecord, c.Task.Progress)
-	a.ctx, a.cancel = context.WithCancelCause(context.WithValue(e.work, attemptKey{}, a))
+	a.held, a.lose = context.WithCancelCause(context.WithValue(e.work, attemptKey{}, a))
+	a.ctx, a.cancel = context.WithCancelCause(a.held)
 	if c.TimeLeft > 0 {
+		a.deadline = e.offset(a.begun.Add(c.TimeLeft))
 		var stop context.CancelFunc
 		a.ctx, stop = context.WithTimeoutCause(a.ctx, c.TimeLeft, ErrDeadline)
 		a.stopTimer(stop)
@@ -145,8 +155,19 @@ func (a *Attempt) setVersion(v int) {
 
 // end ends the handler's context. Only the first cause counts.
 func (a *Attempt) end(cause error) {
-	a.cancel(cause)
-	a.contextEnded(cause)
+	defer a.contextEnded(cause)
+	if isCancel(cause) {
+		a.cancelledAt.CompareAndSwap(0, max(a.env.offset(time.Now()), 1))
+		a.cancel(cause)
+		return
+	}
+	a.lose(cause)
+}
+
+// close releases what the attempt's contexts hold.
+func (a *Attempt) close() {
+	a.cancel(nil)
+	a.lose(nil)
 }
 
 // askCancel is end for a cancel request, which says by whom and why.
@@ -181,6 +202,7 @@ func (a *Attempt) call(h Handler) (out json.RawMessage, err error) {
 	ctx := a.ctx
 	if a.task.Timeout > 0 {
 		var stop context.CancelFunc
+		a.timesOut.Store(a.env.offset(time.Now().Add(a.task.Timeout)))
 		ctx, stop = context.WithTimeoutCause(ctx, a.task.Timeout, ErrTimeout)
 		defer stop()
 	}

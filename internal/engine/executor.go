@@ -81,7 +81,7 @@ func (x *executor) idleWithin(ctx context.Context, d time.Duration) bool {
 // outcome is durable or the lease is gone, and the slot is free.
 func (x *executor) execute(a *Attempt) {
 	defer x.release(a)
-	defer a.cancel(nil)
+	defer a.close()
 	var out json.RawMessage
 	err := errGoexit
 	defer func() {

@@ -120,7 +120,7 @@ func (h *heartbeater) isDue() bool {
 // beat renews once and reports whether every lease got an answer.
 func (h *heartbeater) beat(ctx context.Context) bool {
 	running := slices.DeleteFunc(h.slots.all(), func(a *Attempt) bool {
-		return errors.Is(context.Cause(a.ctx), store.ErrLeaseLost)
+		return errors.Is(context.Cause(a.held), store.ErrLeaseLost)
 	})
 	req := store.HeartbeatRequest{Worker: h.worker, TTL: h.TTL, Leases: make([]task.Lease, len(running))}
 	for i, a := range running {

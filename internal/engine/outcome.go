@@ -38,10 +38,10 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 	}
 	suspended, wakeAt, asks, fatal, cancelBy := a.suspended, a.wakeAt, a.question, a.fatal, a.cancelBy
 	a.mu.Unlock()
-	cause := context.Cause(a.ctx)
+	cause, lost := context.Cause(a.ctx), context.Cause(a.held)
 
 	switch {
-	case errors.Is(cause, store.ErrLeaseLost), errors.Is(cause, store.ErrStepConflict):
+	case errors.Is(lost, store.ErrLeaseLost), errors.Is(lost, store.ErrStepConflict):
 		return fin, false
 	case fatal != nil:
 		var v *Verdict

@@ -123,8 +123,10 @@ func (a *Attempt) leave() {
 // checkValidity returns why no step may start now: its context ended, or the
 // lease may have expired.
 func (a *Attempt) checkValidity(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	for _, c := range []context.Context{ctx, a.scope(ctx)} { // ctx may be made without the attempt's end
+		if c.Err() != nil {
+			return context.Cause(c)
+		}
 	}
 	if a.validFor() <= 0 {
 		a.end(ErrLeaseUncertain)
@@ -165,7 +167,7 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		}
 		begun := time.Now()
 		value, stepErr := a.runStep(ctx, &stepScope{name: name}, fn)
-		step := task.Step{Name: name, Index: index, Kind: task.KindStep, AttemptNo: a.task.AttemptNo, Try: try}
+		step := task.Step{Name: name, Index: index, Kind: stepKind(ctx), AttemptNo: a.task.AttemptNo, Try: try}
 		elapsed := time.Since(begun)
 
 		if stepErr == nil {
@@ -254,7 +256,7 @@ func (a *Attempt) runStep(ctx context.Context, scope *stepScope, fn func(context
 // recordable reports whether a step's failure belongs to the step. What the
 // end of the attempt's own context caused is never recorded as its result.
 func (a *Attempt) recordable(ctx context.Context, err error) bool {
-	if a.ctx.Err() != nil {
+	if a.scope(ctx).Err() != nil {
 		return false
 	}
 	var kind *KindError
@@ -292,8 +294,9 @@ func replay(done *task.Step) (json.RawMessage, error) {
 // store errors, for as long as the lease is valid.
 func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordResult, error) {
 	rec.Lease = a.lease
-	// What was in flight when a cancel arrived is not stored.
-	if cause := context.Cause(a.ctx); cause != nil && rec.Step != nil && rec.Step.State == task.StepCompleted && isCancel(cause) {
+	// What was in flight when a cancel arrived is not stored, but for cleanups.
+	scope := a.scope(ctx)
+	if cause := context.Cause(scope); cause != nil && rec.Step != nil && rec.Step.State == task.StepCompleted && isCancel(cause) {
 		return store.RecordResult{}, cause
 	}
 	pause := 50 * time.Millisecond
@@ -315,8 +318,8 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 			return res, err
 		}
 		a.logger().Warn("record a step", "error", res.Err, "retry_in", pause)
-		wait(a.ctx, pause, nil)
-		if a.ctx.Err() != nil {
+		wait(scope, pause, nil)
+		if scope.Err() != nil {
 			return store.RecordResult{}, err
 		}
 		pause = min(2*pause, 2*time.Second)

@@ -23,7 +23,7 @@ func isTransient(err error) bool {
 func (a *Attempt) noResult(err error) bool {
 	for _, end := range []error{
 		context.Canceled, context.DeadlineExceeded,
-		ErrCancelled, ErrDeadline, ErrTimeout, ErrLeaseUncertain, ErrDraining, ErrSuspended, ErrAttemptOver,
+		ErrCancelled, ErrDeadline, ErrTimeout, ErrLeaseUncertain, ErrDraining, ErrSuspended, ErrAttemptOver, ErrCleanupTooLong,
 		store.ErrLeaseLost, store.ErrCancelRequested, store.ErrClosed,
 	} {
 		if errors.Is(err, end) {

@@ -26,7 +26,7 @@ func (v *validityChecker) run(ctx context.Context) error {
 		v.next.Store(math.MaxInt64)
 		next := time.Duration(-1)
 		for _, a := range v.slots.all() {
-			if a.ctx.Err() != nil {
+			if a.held.Err() != nil {
 				continue
 			}
 			valid := a.validFor()

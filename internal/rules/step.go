@@ -48,14 +48,20 @@ func StartedValue(id task.ID) json.RawMessage {
 	return value
 }
 
+// Unwanted reports whether a new completed step is not stored because its task
+// was asked to cancel. A cleanup, which undoes what others did, is.
+func Unwanted(step *task.Step, cancelRequested bool) bool {
+	return cancelRequested && step.Kind != task.KindCleanup
+}
+
 // AcceptStep decides about a completed step (R10). stored is the completed step
 // that is recorded under its name, or nil. The step is new, or a repetition of
 // what is stored: the same attempt and the same content, at another time.
 // Errors: [store.ErrStepConflict], and [store.ErrCancelRequested] for a new step
-// of a task that was asked to cancel.
+// that is [Unwanted].
 func AcceptStep(stored, step *task.Step, cancelRequested bool) (repeated bool, err error) {
 	switch {
-	case stored == nil && cancelRequested:
+	case stored == nil && Unwanted(step, cancelRequested):
 		return false, fmt.Errorf("step %q of task %v: %w", step.Name, step.TaskID, store.ErrCancelRequested)
 	case stored == nil:
 		return false, nil

@@ -44,6 +44,15 @@ func TestAcceptStep(t *testing.T) {
 	}
 }
 
+// A cleanup undoes what a task did that is to be cancelled.
+func TestAcceptStepOfACleanup(t *testing.T) {
+	t.Parallel()
+	step := &task.Step{Name: "s", Kind: task.KindCleanup, State: task.StepCompleted}
+	if repeated, err := rules.AcceptStep(nil, step, true); repeated || err != nil {
+		t.Errorf("AcceptStep = %v, %v", repeated, err)
+	}
+}
+
 func TestStoredStep(t *testing.T) {
 	t.Parallel()
 	id := task.ID{1}

@@ -37,7 +37,12 @@ var wide = map[string]string{
 
 	"sqlSnapTasks": snapshot, "sqlSnapJobs": snapshot, "sqlSnapEdges": snapshot, "sqlSnapAttempts": snapshot, "sqlSnapDecisions": snapshot,
 	"sqlSnapSteps": snapshot, "sqlSnapDispatch": snapshot, "sqlSnapKeys": snapshot, "sqlSnapWaiters": snapshot, "sqlSnapAudit": snapshot, "sqlSnapChores": snapshot,
+
+	"sqlScanEdges": part, "sqlScanAttempts": part, "sqlScanDecisions": part, "sqlScanSteps": part, "sqlScanDispatch": part, "sqlScanWaiters": part,
+	"sqlScanJobSum": "the tasks of a thousand jobs",
 }
+
+const part = "the rows of a thousand tasks"
 
 const snapshot = "a snapshot is the whole namespace"
 
@@ -47,6 +52,7 @@ var sorts = map[string]string{
 	"sqlQueues":    "a row per queue",
 	"sqlSteps":     "the steps of one task",
 	"sqlSnapSteps": "the steps of one task at a time",
+	"sqlScanSteps": "the steps of one task at a time",
 }
 
 var goldenPlans = filepath.Join("testdata", "plans.txt")

@@ -167,6 +167,7 @@ func (t *tx) recordCompleted(rec *store.Record, got *store.RecordResult) error {
 			return nil
 		}
 		got.Step = rules.StoredStep(rec, attempt, t.now)
+		cancelled = rules.Unwanted(&got.Step, cancelled)
 		if err := t.nameStarted(rec, &got.Step); err != nil {
 			return err
 		}

@@ -87,6 +87,24 @@ var recordLeaseCases = []testCase{
 		e.finish(success(c))
 		e.equal("the steps stored", e.steps(id), []task.Step{stored})
 	}},
+	{"a cleanup after a cancel request is stored, as under the lease alone", func(e *env) {
+		id := e.one()
+		c := e.a.take(id)
+		e.operate(cancelOf(id))
+		undo := step(c, "undo", `1`)
+		undo.Step.Kind = task.KindCleanup
+		got := e.record(undo).Step
+		e.check(got.Kind == task.KindCleanup && got.State == task.StepCompleted, "the step answered is %+v", got)
+		e.unchanged("the same cleanup", func() { e.equal("the step", e.record(undo).Step, got) })
+		other := step(c, "undo", `2`)
+		other.Step.Kind = task.KindCleanup
+		e.recordRefused(other, store.ErrStepConflict)
+		e.equal("StepCount", e.task(id).StepCount, 1)
+		e.operate(forceOf(id))
+		undo.Step.Name = "more"
+		e.recordRefused(undo, store.ErrLeaseLost)
+		e.endsCancelled("the task", id, task.KindCancelled)
+	}},
 	{"a step after a cancel request is not stored", func(e *env) {
 		id := e.one()
 		c := e.a.take(id)

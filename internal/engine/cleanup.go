@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// CleanupLimit is how long after an attempt was asked to end its cleanup may
+// last.
+const CleanupLimit = 30 * time.Second
+
+// ErrCleanupTooLong ends the context of a cleanup, and keeps later ones from
+// beginning.
+var ErrCleanupTooLong = errors.New("the cleanup took longer than an attempt that was asked to end has for it")
+
+// cleanupKey marks the context of a cleanup, which the attempt's end does not
+// end.
+type cleanupKey struct{}
+
+func inCleanup(ctx context.Context) bool { return ctx.Value(cleanupKey{}) != nil }
+
+// scope returns the context of the attempt that bounds a step with ctx: its own,
+// or, of a cleanup, the lease's.
+func (a *Attempt) scope(ctx context.Context) context.Context {
+	if inCleanup(ctx) {
+		return a.held
+	}
+	return a.ctx
+}
+
+// stepKind is what a step with ctx is recorded as.
+func stepKind(ctx context.Context) task.StepKind {
+	if inCleanup(ctx) {
+		return task.KindCleanup
+	}
+	return task.KindStep
+}
+
+// Cleanup is Step for what undoes others: it runs, and its value is recorded,
+// also when the attempt was asked to end by a cancel, its deadline or a timeout,
+// until CleanupLimit after that. What ends the attempt alone, of a task that goes
+// on, and the end of the lease end a cleanup too.
+func (a *Attempt) Cleanup(ctx context.Context, name string, opts StepOptions, fn func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
+	if a.cleanupLeft() <= 0 {
+		return nil, fmt.Errorf("cleanup %q, %s after the end was asked for: %w", name, CleanupLimit, ErrCleanupTooLong)
+	}
+	ctx, stop := a.outlive(ctx)
+	defer stop()
+	return a.Step(ctx, name, opts, fn)
+}
+
+// outlive returns the context of a cleanup: ctx without its end. It ends with the
+// lease, or CleanupLimit after the attempt was asked to end.
+func (a *Attempt) outlive(ctx context.Context) (cleanup context.Context, stop func()) {
+	cleanup, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), cleanupKey{}, true))
+	limit := time.AfterFunc(a.cleanupLeft(), func() { cancel(ErrCleanupTooLong) })
+	lost := context.AfterFunc(a.held, func() { cancel(context.Cause(a.held)) })
+	asked := context.AfterFunc(a.ctx, func() { limit.Reset(a.cleanupLeft()) })
+	return cleanup, func() {
+		lost()
+		asked()
+		limit.Stop()
+		cancel(nil)
+	}
+}
+
+// cleanupLeft is how long a cleanup of this attempt may still last, as far as its
+// end is known: a cancel is when it comes.
+func (a *Attempt) cleanupLeft() time.Duration {
+	end := int64(math.MaxInt64)
+	for _, known := range []int64{a.cancelledAt.Load(), a.deadline, a.timesOut.Load()} {
+		if known != 0 {
+			end = min(end, known)
+		}
+	}
+	if end == math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(end-a.env.offset(time.Now())) + CleanupLimit
+}
