@@ -98,20 +98,19 @@ func TestRequestNoMistake(t *testing.T) {
 	}
 }
 
-// A task that is enqueued by name alone meets Validate in the handler.
+// A task that is enqueued by name alone meets Validate when its input is decoded.
 func TestRequestMistakesOfADraft(t *testing.T) {
 	t.Parallel()
-	webCase(t, "fail at once", func(w *webFixture) {
+	webCase(t, "block at once", func(w *webFixture) {
 		got, err := w.env.EnqueueTasks(w.Context(), weaver.NewDraft(builtin.Request.Name(), json.RawMessage(`{"url":"ftp://a.test/","expect":[7]}`)))
 		if err != nil {
 			w.Fatal(err)
 		}
 		w.serve("b.test", status(200))
 		w.run(builtin.RequestInput{URL: "http://b.test/"})
-		_, err = w.env.Wait(w.Context(), got[0].ID)
-		te, ok := errors.AsType[*weaver.TaskError](err)
-		if !ok || te.Attempts != 1 || !strings.Contains(te.Message, "neither http:// nor https://") || !strings.Contains(te.Message, "7 is no status") {
-			w.Errorf("Wait returned %v", err)
+		info, err := w.env.Get(w.Context(), got[0].ID)
+		if err != nil || info.State != weaver.StateBlocked || !strings.Contains(info.Error.Message, "neither http:// nor https://") || !strings.Contains(info.Error.Message, "7 is no status") {
+			w.Errorf("the task is %s: %+v, %v", info.State, info.Error, err)
 		}
 	})
 }

@@ -81,7 +81,7 @@ func TestRunMistakesOfADraft(t *testing.T) {
 	}
 	weavertest.Run(t, e, builtin.Run, builtin.RunInput{Argv: []string{"true"}}) // until nothing is due
 	info, err := e.Get(t.Context(), got[0].ID)
-	if err != nil || info.State != weaver.StateFailed || !strings.Contains(info.Error.Message, "nothing to run") {
+	if err != nil || info.State != weaver.StateBlocked || !strings.Contains(info.Error.Message, "nothing to run") {
 		t.Errorf("the task is %s: %+v, %v", info.State, info.Error, err)
 	}
 }
