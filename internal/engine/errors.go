@@ -85,8 +85,9 @@ func (e *KindError) Unwrap() error { return e.Err }
 // timedOut adds to the error of an attempt that it timed out, unless that is
 // what the error says.
 func timedOut(err error, limit time.Duration) error {
+	saysOnly := func(end error) bool { return errors.Is(err, end) && err.Error() == end.Error() } // what wraps it says more
 	switch {
-	case err == ErrTimeout, err == context.DeadlineExceeded: // the error itself: what wraps it says more
+	case saysOnly(ErrTimeout), saysOnly(context.DeadlineExceeded):
 		return fmt.Errorf("%w after %s", ErrTimeout, limit)
 	case errors.Is(err, ErrTimeout):
 		return fmt.Errorf("%w (limit %s)", err, limit)

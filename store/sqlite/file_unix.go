@@ -2,7 +2,10 @@
 
 package sqlite
 
-import "syscall"
+import (
+	"errors"
+	"syscall"
+)
 
 // fileID distinguishes a file from all others that exist.
 type fileID struct {
@@ -23,18 +26,17 @@ func identify(path string) (fileID, bool) {
 // isElsewhere reports whether the path leads to no file, or to another one.
 func isElsewhere(path string, id fileID) bool {
 	var st syscall.Stat_t
-	switch err := stat(path, &st); err {
-	case nil:
+	err := stat(path, &st)
+	if err == nil {
 		return uint64(st.Dev) != id.device || uint64(st.Ino) != id.inode
-	case syscall.ENOENT, syscall.ENOTDIR, syscall.ESTALE:
-		return true
 	}
-	return false // it cannot be known now
+	// Any other error: it cannot be known now.
+	return errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ESTALE)
 }
 
 func stat(path string, st *syscall.Stat_t) error {
 	for {
-		if err := syscall.Stat(path, st); err != syscall.EINTR {
+		if err := syscall.Stat(path, st); !errors.Is(err, syscall.EINTR) {
 			return err
 		}
 	}
