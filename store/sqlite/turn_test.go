@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,7 +108,7 @@ func TestHeartbeatsBetweenStepTransactions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := openShortBusy(t)
-		var order []string
+		order := make(chan string, 5)
 		ended := make(chan error, 3)
 		held := make([]store.Claimed, cap(ended))
 		for i := range held {
@@ -118,7 +117,7 @@ func TestHeartbeatsBetweenStepTransactions(t *testing.T) {
 		for i := range held {
 			go func() {
 				_, err := db.StepTx(t.Context(), benchNS, stepOf(held[i], "slow"), time.Minute, func(context.Context, store.Tx) (json.RawMessage, error) {
-					order = append(order, "step")
+					order <- "step"
 					time.Sleep(time.Second)
 					return nil, nil
 				})
@@ -131,7 +130,7 @@ func TestHeartbeatsBetweenStepTransactions(t *testing.T) {
 			if err != nil || beats[0].Lost {
 				t.Errorf("the heartbeat: %+v, %v", beats, err)
 			}
-			order = append(order, "heartbeat")
+			order <- "heartbeat"
 			time.Sleep(time.Millisecond) // into the next function
 		}
 		for range held {
@@ -139,8 +138,10 @@ func TestHeartbeatsBetweenStepTransactions(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if want := []string{"step", "heartbeat", "step", "heartbeat", "step"}; !slices.Equal(order, want) {
-			t.Errorf("the order was %v", order)
+		for i, want := range []string{"step", "heartbeat", "step", "heartbeat", "step"} {
+			if got := <-order; got != want {
+				t.Errorf("turn %d was a %s, want a %s", i+1, got, want)
+			}
 		}
 	})
 }
