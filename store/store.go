@@ -167,6 +167,10 @@ type Reader interface {
 	// Queues returns the queues that hold dispatch rows or are paused.
 	Queues(ctx context.Context, ns string) ([]Queue, error)
 
+	// Workers returns the workers that have joined and not left, by ID. One whose
+	// process died is among them until it is forgotten: see LastSeen.
+	Workers(ctx context.Context, ns string) ([]WorkerStatus, error)
+
 	// Snapshot returns every row of the namespace as one consistent view,
 	// for Check and for tests that compare stores.
 	Snapshot(ctx context.Context, ns string) (*Snapshot, error)

@@ -111,6 +111,11 @@ func (s *hooked) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
 	return through(ctx, s, "Queues", s.hooks.Queues, ns, None{}, noArgs(store.Store.Queues))
 }
 
+// Workers implements store.Reader.
+func (s *hooked) Workers(ctx context.Context, ns string) ([]store.WorkerStatus, error) {
+	return through(ctx, s, "Workers", s.hooks.Workers, ns, None{}, noArgs(store.Store.Workers))
+}
+
 // Snapshot implements store.Reader.
 func (s *hooked) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	return through(ctx, s, "Snapshot", s.hooks.Snapshot, ns, None{}, noArgs(store.Store.Snapshot))

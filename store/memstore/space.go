@@ -43,6 +43,7 @@ type idempotency struct{ taskType, key string }
 // worker is an announced process.
 type worker struct {
 	rules.Worker
+	info   store.WorkerInfo
 	joined bool // and not forgotten since: its death can be observed
 }
 

@@ -133,7 +133,7 @@ var ColumnLists = map[string]string{
 	"stepColumns": stepColumns.List(), "attemptColumns": attemptColumns.List(), "decisionColumns": decisionColumns.List(),
 	"auditColumns": auditColumns.List(), "claimColumns": claimColumns.List(), "edgeColumns": edgeColumns.List(),
 	"dispatchColumns": dispatchColumns.List(), "keyColumns": keyColumns.List(), "waiterColumns": waiterColumns.List(),
-	"versionColumns": versionColumns.List(),
+	"versionColumns": versionColumns.List(), "statusColumns": statusColumns.List(),
 }
 
 // DeleteStatements remove a task.

@@ -117,6 +117,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"Retry", retryCases},
 		{"Pause", pauseCases},
 		{"Read", readCases},
+		{"ReadWorkers", readWorkerCases},
 		{"List", listCases},
 		{"Keys", keyCases},
 		{"KeysWake", keyWakeCases},
