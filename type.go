@@ -122,6 +122,10 @@ func NewDraft(typeName string, input json.RawMessage, opts ...EnqueueOption) Dra
 	return d
 }
 
+// Err returns what is wrong with the draft, nil if nothing is: what enqueueing it
+// would return, but for what the store says and the limit of payloads.
+func (d Draft) Err() error { return d.err }
+
 func (d *Draft) apply(opts []EnqueueOption) {
 	if len(opts) == 0 {
 		return
