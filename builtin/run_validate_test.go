@@ -67,7 +67,7 @@ func TestRunNoMistake(t *testing.T) {
 	}
 }
 
-// A draft that is made by name is not validated before it runs.
+// A draft that is made by name is validated when it is to run: it blocks.
 func TestRunMistakesOfADraft(t *testing.T) {
 	t.Parallel()
 	_, err := builtin.RunCommand(t.Context(), builtin.RunInput{Argv: []string{"ls"}, Shell: "ls"})
@@ -81,7 +81,7 @@ func TestRunMistakesOfADraft(t *testing.T) {
 	}
 	weavertest.Run(t, e, builtin.Run, builtin.RunInput{Argv: []string{"true"}}) // until nothing is due
 	info, err := e.Get(t.Context(), got[0].ID)
-	if err != nil || info.State != weaver.StateFailed || !strings.Contains(info.Error.Message, "nothing to run") {
+	if err != nil || info.State != weaver.StateBlocked || !strings.Contains(info.Error.Message, "nothing to run") {
 		t.Errorf("the task is %s: %+v, %v", info.State, info.Error, err)
 	}
 }

@@ -89,7 +89,7 @@ func timedOut(err error, limit time.Duration) error {
 	case err == ErrTimeout, err == context.DeadlineExceeded: // the error itself: what wraps it says more
 		return fmt.Errorf("%w after %s", ErrTimeout, limit)
 	case errors.Is(err, ErrTimeout):
-		return fmt.Errorf("%w (limit %s)", err, limit)
+		return fmt.Errorf("limit %s: %w", limit, err)
 	}
 	return fmt.Errorf("%w after %s: %w", ErrTimeout, limit, err)
 }
