@@ -56,6 +56,8 @@ var (
 	ErrBlocked = errors.New("the task is blocked")
 	// ErrUnbound: a handle of a transaction that the client cannot see the end of.
 	ErrUnbound = errors.New("this handle belongs to a transaction: read the task with a client after the commit")
+	// ErrNoSuchNode: no task of the job has this name.
+	ErrNoSuchNode = errors.New("the job has no such task")
 	// ErrWrongType: the task is of another task type.
 	ErrWrongType = errors.New("the task is of another type")
 )
@@ -107,7 +109,8 @@ var (
 	ErrStepTxTooLong = store.ErrStepTxTooLong
 	// ErrNoSuchNeed: Output asks for a node that the task does not need.
 	ErrNoSuchNeed = errors.New("the task has no such need")
-	// ErrNotSucceeded: Output asks for a need that did not succeed.
+	// ErrNotSucceeded: Output asks for a need, or JobOutput for a task, that did
+	// not succeed.
 	ErrNotSucceeded = errors.New("the needed task has not succeeded")
 )
 
