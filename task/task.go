@@ -188,7 +188,8 @@ const (
 )
 
 // Step is one recorded try of a step. A completed one is never changed, and its
-// function never runs again for the task.
+// function never runs again for the task; only the end of a sleep that a task is
+// in moves when an operator reschedules the task.
 type Step struct {
 	TaskID      ID              `json:"task_id"`
 	Name        string          `json:"name"`

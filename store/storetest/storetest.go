@@ -115,6 +115,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"OperateSeen", operateSeenCases},
 		{"Cancel", cancelCases},
 		{"Retry", retryCases},
+		{"Reschedule", rescheduleCases},
 		{"Pause", pauseCases},
 		{"Read", readCases},
 		{"ReadWorkers", readWorkerCases},

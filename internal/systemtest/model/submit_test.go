@@ -152,6 +152,8 @@ func (p *pair) operateTasks(*rapid.T) {
 			store.CancelTask{Audit: a, Task: id},
 			store.CancelTask{Audit: a, Task: id, Force: true},
 			store.DeleteTask{Audit: a, Task: id},
+			store.RescheduleTask{Audit: a, Task: id},
+			store.RescheduleTask{Audit: a, Task: id, At: time.Now().Add(pick(p, delays, "reschedule"))},
 			store.UnblockTask{Audit: a, Task: id, Input: json.RawMessage(`"yes"`)},
 		}, "command"))
 	}
