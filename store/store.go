@@ -167,6 +167,11 @@ type Reader interface {
 	// Queues returns the queues that hold dispatch rows or are paused.
 	Queues(ctx context.Context, ns string) ([]Queue, error)
 
+	// Counts returns how many tasks are in each state, those that succeeded aside:
+	// nothing waits for them, and to count them is to read all. It reads a row for
+	// each task that it counts.
+	Counts(ctx context.Context, ns string) (map[task.State]int, error)
+
 	// Workers returns the workers that have joined and not left, by ID. One whose
 	// process died is among them until it is forgotten: see LastSeen.
 	Workers(ctx context.Context, ns string) ([]WorkerStatus, error)

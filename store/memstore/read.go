@@ -143,6 +143,19 @@ func (s *Store) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
 	return out, err
 }
 
+// Counts implements store.Reader.
+func (s *Store) Counts(ctx context.Context, ns string) (map[task.State]int, error) {
+	counts := map[task.State]int{}
+	err := s.do(ctx, ns, func(o *op) {
+		for _, r := range o.tasks {
+			if t := o.derived(r, o.now); t.State != task.Succeeded {
+				counts[t.State]++
+			}
+		}
+	})
+	return counts, err
+}
+
 // Workers implements store.Reader.
 func (s *Store) Workers(ctx context.Context, ns string) ([]store.WorkerStatus, error) {
 	var out []store.WorkerStatus

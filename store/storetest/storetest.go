@@ -119,6 +119,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"Pause", pauseCases},
 		{"Read", readCases},
 		{"ReadWorkers", readWorkerCases},
+		{"ReadCounts", readCountCases},
 		{"List", listCases},
 		{"Keys", keyCases},
 		{"KeysWake", keyWakeCases},
