@@ -52,7 +52,9 @@ type Producer interface {
 	//
 	// Results come in the order of sub.Tasks. A task whose (type, idempotency
 	// key) exists, in the store or earlier in the submission, is not stored:
-	// its result names the existing one, DispositionExisting. A task whose ID
+	// its result names the existing one, DispositionExisting. A job whose (name,
+	// idempotency key) exists is not stored either, nor is any of its tasks: every
+	// result names that job, DispositionExisting. A task whose ID
 	// exists already was stored by an earlier try of the same call: nothing
 	// is written again and the result is DispositionCreated.
 	//

@@ -95,6 +95,7 @@ func suites(t *testing.T, h Harness) []suite {
 	all := []suite{
 		{"Enqueue", enqueueCases},
 		{"EnqueueAgain", enqueueAgainCases},
+		{"EnqueueJob", enqueueJobCases},
 		{"Values", valueCases},
 		{"Claim", claimCases},
 		{"ClaimLanes", claimLaneCases},
@@ -139,7 +140,7 @@ func suites(t *testing.T, h Harness) []suite {
 			all = append(all, suite{"ClaimWait", claimWaitCases})
 		}
 		if _, ok := s.(store.StepTxer); ok {
-			all = append(all, suite{"StepTx", stepTxCases})
+			all = append(all, suite{"StepTx", stepTxCases}, suite{"StepTxJob", stepTxJobCases})
 		}
 		if _, ok := s.(store.Notifier); ok {
 			all = append(all, suite{"Notify", notifyCases})
