@@ -97,9 +97,10 @@ func nodeOf(ctx context.Context, c Reader, job JobID, node string) (info TaskInf
 //
 // It returns the job's result so far, and what JobHandle.Wait and Run return: an
 // error that is ErrBlocked, ctx's error. The job stays, and goes on with the next
-// Run of any engine that handles its types.
-func (e *Engine) RunJob(ctx context.Context, j *Job) (JobResult, error) {
-	h, err := e.Submit(ctx, j)
+// Run of any engine that handles its types, or with RunJob under the same
+// IdempotencyKey.
+func (e *Engine) RunJob(ctx context.Context, j *Job, opts ...SubmitOption) (JobResult, error) {
+	h, err := e.Submit(ctx, j, opts...)
 	if err != nil {
 		return JobResult{}, err
 	}
