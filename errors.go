@@ -142,6 +142,7 @@ type TaskError struct {
 	Type       string
 	State      State // failed or cancelled
 	Kind       ErrorKind
+	Code       string // that the handler attached with WithCode; "" when none was
 	Message    string
 	FailedStep string // the step that failed; "" when none did
 	Attempts   int    // that counted
@@ -174,7 +175,7 @@ func (e *TaskError) Error() string {
 func taskError(t *task.Task) *TaskError {
 	e := &TaskError{ID: t.ID, Type: t.Type, State: t.State, Attempts: t.AttemptCount}
 	if t.Error != nil {
-		e.Kind, e.Message, e.FailedStep = t.Error.Kind, t.Error.Message, t.Error.Step
+		e.Kind, e.Code, e.Message, e.FailedStep = t.Error.Kind, t.Error.Code, t.Error.Message, t.Error.Step
 	}
 	return e
 }

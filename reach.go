@@ -190,6 +190,21 @@ func (c *Client) RetryJob(ctx context.Context, id JobID, opts ...OperateOption) 
 	return ack, refused
 }
 
+// WithCode attaches a code to an error, by which a Decider (Input.Error.Code), a
+// list of failed tasks or an alarm distinguishes it from others: "card_refused".
+// It is recorded with the failure, at most 255 bytes of it. Of several codes the
+// outermost counts.
+func WithCode(code string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &engine.Coded{Code: code, Err: err}
+}
+
+// ErrorCode returns the code that was attached to an error, "" if none was. The
+// code of a task that failed is in its TaskError, or TaskInfo.Error.
+func ErrorCode(err error) string { return engine.CodeOf(err) }
+
 // IsPermanent reports whether err carries the verdict of Permanent: middleware
 // and tests ask it.
 func IsPermanent(err error) bool {

@@ -53,6 +53,10 @@ func (f *Finish) Hash() string {
 		for _, s := range []string{string(e.Kind), e.Message, e.Step, e.Stack} {
 			text(s)
 		}
+		if e.Code != "" {
+			b = append(b, 3)
+			text(e.Code)
+		}
 	}
 	if d := f.Decision; d != nil {
 		b = append(b, 2)

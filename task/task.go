@@ -116,6 +116,7 @@ type Task struct {
 type Error struct {
 	Kind    ErrorKind `json:"kind"`
 	Message string    `json:"message"`
+	Code    string    `json:"code,omitempty"`  // that the handler attached, for programs
 	Step    string    `json:"step,omitempty"`  // the step that failed, when one did
 	Stack   string    `json:"stack,omitempty"` // of a panic
 }

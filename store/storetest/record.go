@@ -258,7 +258,7 @@ func try(c store.Claimed, name string, n int) store.Record {
 		Lease: c.Lease,
 		Step: &task.Step{
 			Name: name, Kind: task.KindStep, State: task.StepFailed, AttemptNo: c.Task.AttemptNo, Try: n,
-			Error: &task.Error{Kind: task.KindHandler, Message: fmt.Sprintf("try %d failed", n), Step: name},
+			Error: &task.Error{Kind: task.KindHandler, Message: fmt.Sprintf("try %d failed", n), Code: "E18", Step: name},
 		},
 	}
 }
