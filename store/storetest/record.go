@@ -54,7 +54,7 @@ var recordCases = []testCase{
 		for i, s := range steps[:3] {
 			e.equal("the try", s.Try, i+1)
 			e.equal("its state", s.State, task.StepFailed)
-			e.equal("its error", s.Error, &task.Error{Kind: task.KindHandler, Message: fmt.Sprintf("try %d failed", i+1), Step: "charge"})
+			e.equal("its error", s.Error, &task.Error{Kind: task.KindHandler, Message: fmt.Sprintf("try %d failed", i+1), Code: "E18", Step: "charge"})
 		}
 		e.equal("the last try", steps[3].State, task.StepCompleted)
 		e.finish(retry(c, 0))
