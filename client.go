@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/store"
@@ -190,7 +191,7 @@ func Force() OperateOption {
 	return operateOption(func(s *operateSettings) { s.force = true })
 }
 
-// SeenEpoch makes Cancel, Retry, Unblock and Delete act only on the task that
+// SeenEpoch makes Cancel, Retry, Unblock, Reschedule and Delete act only on the task that
 // was seen: when its epoch (TaskInfo.Epoch) is another one by now, which it is
 // after every claim and every operator's verb that moved it, nothing changes
 // and the answer is [ErrChanged].
@@ -275,6 +276,26 @@ func (c *Client) Unblock(ctx context.Context, id TaskID, input any, opts ...Oper
 		return store.UnblockTask{Audit: s.audit, Seen: s.seen, Task: id, Input: raw, Ask: s.ask}
 	})
 	return err
+}
+
+// Reschedule makes a task that waits for a time due at another one: its delay, its
+// retry, or the end of the sleep that it is in. A task that is due and has not
+// started waits until then. An instant that has passed means now; see RunNow. The
+// deadline does not move. Any other task, one that needs others among them:
+// ErrState.
+func (c *Client) Reschedule(ctx context.Context, id TaskID, when time.Time, opts ...OperateOption) error {
+	if !validTime(when) {
+		return fmt.Errorf("reschedule task %s: %w: to %s: want an instant before the year 10000", id, ErrInvalidOption, when)
+	}
+	_, err := c.operate(ctx, "reschedule task "+id.String(), opts, func(s operateSettings) store.Command {
+		return store.RescheduleTask{Audit: s.audit, Seen: s.seen, Task: id, At: when}
+	})
+	return err
+}
+
+// RunNow makes a task that waits for a time due at once: Reschedule to now.
+func (c *Client) RunNow(ctx context.Context, id TaskID, opts ...OperateOption) error {
+	return c.Reschedule(ctx, id, time.Time{}, opts...)
 }
 
 // Delete removes a terminal task and all its records, and frees its

@@ -276,6 +276,7 @@ type CurrentInfo struct {
 	AttemptNo      int   // numbers the task's history
 	AttemptCount   int   // attempts that counted before this one
 	MaxAttempts    int   // attempts that may count
+	LastAttempt    bool  // a failure of this attempt leaves none: the task fails, unless a Decider knows better
 	Epoch          int64 // rises with every lease of the task: a fencing token for partners
 	StartedVersion int   // code version of the task's first attempt
 	SchemaVersion  int   // of the input, as it was enqueued; see Upcast
@@ -305,6 +306,7 @@ func Current(ctx context.Context) CurrentInfo {
 		AttemptNo:      t.AttemptNo,
 		AttemptCount:   t.AttemptCount,
 		MaxAttempts:    t.MaxAttempts,
+		LastAttempt:    t.AttemptCount+1 >= t.MaxAttempts,
 		Epoch:          t.Epoch,
 		StartedVersion: t.StartedVersion,
 		SchemaVersion:  t.SchemaVersion,

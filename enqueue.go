@@ -107,7 +107,7 @@ type TxClient struct {
 	tx store.Tx
 }
 
-// InTx returns an Enqueuer that joins a transaction, wrapped by the store's
+// InTx enqueues and submits inside a transaction, wrapped by the store's
 // adapter: sqlite.Tx(tx). All rules of the client apply. Handles of such an
 // enqueue return ErrUnbound from Wait and Get. After the commit call Wake, or
 // let the store notice by itself.
@@ -121,16 +121,16 @@ func (t *TxClient) EnqueueTasks(ctx context.Context, drafts ...Draft) ([]Enqueue
 	return t.c.enqueue(ctx, t.tx, drafts)
 }
 
-// InStepTx returns an Enqueuer that joins the transaction of the StepTx whose
-// context it is given: the tasks exist exactly if the step is recorded.
-// Outside a StepTx its EnqueueTasks returns ErrNoTask.
-func InStepTx(ctx context.Context) Enqueuer {
+// InStepTx enqueues and submits in the transaction of the StepTx whose context it
+// is given: the tasks and jobs exist exactly if the step is recorded. Outside a
+// StepTx its methods return ErrNoTask.
+func InStepTx(ctx context.Context) TxSubmitter {
 	a, err := engine.From(ctx)
 	tx := engine.StepTxOf(ctx)
 	if err != nil || tx == nil {
 		return noStepTx{}
 	}
-	return (&Client{store: a.Store(), ns: a.Namespace(), limit: a.InlineLimit(), ids: a.IDs()}).InTx(tx)
+	return clientOf(a).InTx(tx)
 }
 
 type noStepTx struct{}

@@ -56,6 +56,8 @@ var (
 	ErrBlocked = errors.New("the task is blocked")
 	// ErrUnbound: a handle of a transaction that the client cannot see the end of.
 	ErrUnbound = errors.New("this handle belongs to a transaction: read the task with a client after the commit")
+	// ErrNoSuchNode: no task of the job has this name.
+	ErrNoSuchNode = errors.New("the job has no such task")
 	// ErrWrongType: the task is of another task type.
 	ErrWrongType = errors.New("the task is of another type")
 )
@@ -113,7 +115,8 @@ var (
 	ErrCleanupTooLong = engine.ErrCleanupTooLong
 	// ErrNoSuchNeed: Output asks for a node that the task does not need.
 	ErrNoSuchNeed = errors.New("the task has no such need")
-	// ErrNotSucceeded: Output asks for a need that did not succeed.
+	// ErrNotSucceeded: Output asks for a need, or JobOutput for a task, that did
+	// not succeed.
 	ErrNotSucceeded = errors.New("the needed task has not succeeded")
 )
 
@@ -145,6 +148,7 @@ type TaskError struct {
 	Type       string
 	State      State // failed or cancelled
 	Kind       ErrorKind
+	Code       string // that the handler attached with WithCode; "" when none was
 	Message    string
 	FailedStep string // the step that failed; "" when none did
 	Attempts   int    // that counted
@@ -177,7 +181,7 @@ func (e *TaskError) Error() string {
 func taskError(t *task.Task) *TaskError {
 	e := &TaskError{ID: t.ID, Type: t.Type, State: t.State, Attempts: t.AttemptCount}
 	if t.Error != nil {
-		e.Kind, e.Message, e.FailedStep = t.Error.Kind, t.Error.Message, t.Error.Step
+		e.Kind, e.Code, e.Message, e.FailedStep = t.Error.Kind, t.Error.Code, t.Error.Message, t.Error.Step
 	}
 	return e
 }

@@ -2,7 +2,6 @@ package weaver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/goweaver/weaver/task"
@@ -70,13 +69,7 @@ func (h *Handle[Out]) Wait(ctx context.Context, opts ...WaitOption) (Out, error)
 	if err != nil {
 		return out, err
 	}
-	if len(info.Output) == 0 {
-		return out, nil // a Decider overruled the failure and gave no output
-	}
-	if err := json.Unmarshal(info.Output, &out); err != nil {
-		return out, fmt.Errorf("the output of task %s does not decode as %T: %w", info.ID, out, err)
-	}
-	return out, nil
+	return decodeOutput[Out](&info)
 }
 
 // Wait waits for a task that is known by its id only; see Handle.Wait. The

@@ -18,10 +18,25 @@ type Handler struct {
 	version int
 	schema  int    // the newest schema version of the inputs that it reads
 	problem string // reported by New
+	draft   func(input json.RawMessage, opts ...EnqueueOption) Draft
 }
 
 // Name returns the name of the handler's task type.
 func (h Handler) Name() string { return h.name }
+
+// Queue returns the queue of the handler's task type: where its tasks wait
+// unless an enqueue says otherwise.
+func (h Handler) Queue() string { return h.queue }
+
+// Draft makes a draft of the handler's task type from encoded input; see
+// Type.WithJSON. It is for programs that have handlers and not their types, such
+// as a command line.
+func (h Handler) Draft(input json.RawMessage, opts ...EnqueueOption) Draft {
+	if h.draft == nil {
+		return Draft{err: fmt.Errorf("%w: the handler is empty: make handlers with a task type's Handler", ErrInvalidInput)}
+	}
+	return h.draft(input, opts...)
+}
 
 // HandlerOption is an option of Type.Handler.
 type HandlerOption interface{ applyHandler(*handlerSettings) }
@@ -59,7 +74,7 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 	for _, o := range opts {
 		o.applyHandler(&set)
 	}
-	h := Handler{name: t.name, queue: t.set.task.Queue, version: set.version, schema: t.set.task.SchemaVersion}
+	h := Handler{name: t.name, queue: t.set.task.Queue, version: set.version, schema: t.set.task.SchemaVersion, draft: t.WithJSON}
 	set.checkUpcasts(h.schema)
 	if h.problem = set.problem(t.name); h.problem != "" {
 		return h

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -158,22 +157,6 @@ func (j *Job) Add(name string, d Draft, opts ...NodeOption) *Node {
 	return n
 }
 
-// Submit stores the job and its tasks in one transaction. All mistakes are
-// reported at once, and then nothing is stored: ErrInvalidJob.
-func (c *Client) Submit(ctx context.Context, j *Job) (*JobHandle, error) {
-	if engine.StepTxOf(ctx) != nil {
-		return nil, fmt.Errorf("submit: %w", ErrNestedTx)
-	}
-	sub, err := c.submission(j)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := c.store.Enqueue(ctx, c.ns, nil, sub); err != nil {
-		return nil, fmt.Errorf("submit job %q: %w", j.name, err)
-	}
-	return &JobHandle{id: sub.Job.ID, client: c}, nil
-}
-
 func (c *Client) submission(j *Job) (store.Submission, error) {
 	if j == nil {
 		return store.Submission{}, fmt.Errorf("%w: it is nil: make jobs with NewJob", ErrInvalidJob)
@@ -230,17 +213,25 @@ func (c *Client) submission(j *Job) (store.Submission, error) {
 
 // JobHandle is a submitted job.
 type JobHandle struct {
-	id     JobID
-	client *Client
+	id          JobID
+	disposition Disposition
+	client      *Client // nil: made inside a transaction
 }
 
 // ID returns the job's id.
 func (h *JobHandle) ID() JobID { return h.id }
 
+// Disposition says whether the job was created or existed already.
+func (h *JobHandle) Disposition() Disposition { return h.disposition }
+
 // Wait returns the job's result when all its tasks have ended, in whichever
 // process. A job whose unfinished tasks all wait for a person is an error that
-// is ErrBlocked, with the result so far.
+// is ErrBlocked, with the result so far. ErrUnbound: the job was submitted inside
+// a transaction.
 func (h *JobHandle) Wait(ctx context.Context, opts ...WaitOption) (JobResult, error) {
+	if h.client == nil {
+		return JobResult{}, ErrUnbound
+	}
 	return h.client.WaitJob(ctx, h.id, opts...)
 }
 

@@ -188,19 +188,6 @@ func (s *settings) attach(m *map[string]string, option, key, value string) {
 	(*m)[key] = value
 }
 
-// IdempotencyKey makes the enqueue of one event happen once: while a task of
-// this type with this key exists, in any state, enqueueing again returns it
-// (DispositionExisting), whatever the input. Deleting it frees the key.
-func IdempotencyKey(key string) EnqueueOption {
-	return enqueueOption(func(s *settings) {
-		if err := checkKey("IdempotencyKey", key, maxName); err != nil {
-			s.errs = append(s.errs, err)
-			return
-		}
-		s.task.IdempotencyKey = key
-	})
-}
-
 // ConcurrencyKey lets at most limit (default 1) tasks with this key run at
 // once, whatever their types; the others wait, oldest first. A task holds its
 // key only while it runs. The limit of the task claimed last holds.

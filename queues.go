@@ -1,6 +1,8 @@
 package weaver
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 )
@@ -17,4 +19,36 @@ func (cfg Config) warnUnserved() {
 				"task_type", h.name, "queue", h.queue, "served", slices.Sorted(maps.Keys(cfg.Queues)))
 		}
 	}
+}
+
+// Queues returns the queues in which tasks wait to be started, or that are
+// paused: how many tasks of each are due, and how many are due later.
+func (c *Client) Queues(ctx context.Context) ([]QueueInfo, error) {
+	queues, err := c.store.Queues(ctx, c.ns)
+	if err != nil {
+		return nil, fmt.Errorf("list queues: %w", err)
+	}
+	return queues, nil
+}
+
+// Counts returns how many tasks are in each state. Those that succeeded are not
+// counted, because nothing waits for them and the store would have to read them
+// all; what it reads is a row for each task that it counts.
+func (c *Client) Counts(ctx context.Context) (map[State]int, error) {
+	counts, err := c.store.Counts(ctx, c.ns)
+	if err != nil {
+		return nil, fmt.Errorf("count tasks: %w", err)
+	}
+	return counts, nil
+}
+
+// Workers returns the engines that run, with the task types that they handle and
+// how many tasks each of them runs. One whose process died is among them for a
+// while: its LastSeen does not move.
+func (c *Client) Workers(ctx context.Context) ([]WorkerInfo, error) {
+	workers, err := c.store.Workers(ctx, c.ns)
+	if err != nil {
+		return nil, fmt.Errorf("list workers: %w", err)
+	}
+	return workers, nil
 }

@@ -1,6 +1,7 @@
 package weaver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,8 +79,35 @@ func (t *Type[In, Out]) With(in In, opts ...EnqueueOption) Draft {
 	return d
 }
 
+// WithJSON is With for input that is encoded already, say by another program. It
+// must decode as In: fields that In does not have are refused, and so is what its
+// Validate refuses. It is stored as it is given, numbers with all their digits.
+func (t *Type[In, Out]) WithJSON(input json.RawMessage, opts ...EnqueueOption) Draft {
+	d := Draft{typeName: t.name, input: input, set: t.set}
+	if err := t.checkInput(input); err != nil {
+		d.err = fmt.Errorf("%w of %s: %w", ErrInvalidInput, t.name, err)
+		return d
+	}
+	d.apply(opts)
+	return d
+}
+
+func (t *Type[In, Out]) checkInput(input json.RawMessage) error {
+	if err := checkJSON(input); err != nil {
+		return err
+	}
+	var in In
+	dec := json.NewDecoder(bytes.NewReader(input))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&in); err != nil {
+		return err
+	}
+	return validate(&in)
+}
+
 // NewDraft makes a draft of a task type that is only known by name, with
-// encoded input. Programs that have the Type use its With.
+// encoded input, which is not checked. Programs that have the Type use its With
+// or WithJSON.
 func NewDraft(typeName string, input json.RawMessage, opts ...EnqueueOption) Draft {
 	d := Draft{typeName: typeName, input: input, set: defaults()}
 	if err := task.CheckTypeName(typeName); err != nil {
@@ -93,6 +121,10 @@ func NewDraft(typeName string, input json.RawMessage, opts ...EnqueueOption) Dra
 	d.apply(opts)
 	return d
 }
+
+// Err returns what is wrong with the draft, nil if nothing is: what enqueueing it
+// would return, but for what the store says and the limit of payloads.
+func (d Draft) Err() error { return d.err }
 
 func (d *Draft) apply(opts []EnqueueOption) {
 	if len(opts) == 0 {

@@ -68,6 +68,10 @@ type (
 	AttemptInfo = task.Attempt
 	// StepInfo is one recorded try of a step.
 	StepInfo = task.Step
+	// QueueInfo is a queue as readers see it.
+	QueueInfo = store.Queue
+	// WorkerInfo is an engine that runs, as readers see it.
+	WorkerInfo = store.WorkerStatus
 	// Budget limits a job.
 	Budget = task.Budget
 	// Filter selects tasks for List.

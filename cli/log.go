@@ -3,29 +3,51 @@ package cli
 import (
 	"context"
 	"log/slog"
+
+	"github.com/goweaver/weaver/builtin"
 )
+
+// unserved is what an engine logs of a type whose tasks wait in no queue that it
+// serves.
+const unserved = "no queue of this engine holds the tasks of a type that it handles: they wait for another worker"
 
 // printed are the messages of the engine about what its events say as well: the
 // lines of a worker and the view of a run have them already.
 var printed = map[string]bool{"attempt failed": true, "task blocked": true}
 
-// withoutPrinted is a log of the engine less what is printed anyway.
-type withoutPrinted struct{ slog.Handler }
+// engineLog is a log of the engine less what is printed anyway, and less what is
+// meant to be so.
+type engineLog struct {
+	slog.Handler
+	ownQueue bool // the engine serves one job: nothing else is to be served
+}
 
 // Handle implements slog.Handler.
-func (h withoutPrinted) Handle(ctx context.Context, r slog.Record) error {
-	if printed[r.Message] {
+func (h engineLog) Handle(ctx context.Context, r slog.Record) error {
+	if printed[r.Message] || r.Message == unserved && (h.ownQueue || isBuiltin(r)) {
 		return nil
 	}
 	return h.Handler.Handle(ctx, r)
 }
 
+// isBuiltin reports whether a record is about a builtin type, which has no queue
+// of its own.
+func isBuiltin(r slog.Record) bool {
+	found := false
+	r.Attrs(func(a slog.Attr) bool {
+		name := a.Value.String()
+		found = found || a.Key == "task_type" && (name == builtin.Run.Name() || name == builtin.Request.Name())
+		return !found
+	})
+	return found
+}
+
 // WithAttrs implements slog.Handler.
-func (h withoutPrinted) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return withoutPrinted{h.Handler.WithAttrs(attrs)}
+func (h engineLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return engineLog{h.Handler.WithAttrs(attrs), h.ownQueue}
 }
 
 // WithGroup implements slog.Handler.
-func (h withoutPrinted) WithGroup(name string) slog.Handler {
-	return withoutPrinted{h.Handler.WithGroup(name)}
+func (h engineLog) WithGroup(name string) slog.Handler {
+	return engineLog{h.Handler.WithGroup(name), h.ownQueue}
 }

@@ -29,6 +29,7 @@ type pipelineFile struct {
 	*pipeline.Pipeline
 	given string // the path as it was typed
 	path  string // absolute: with the name it identifies the job
+	types pipeline.Types
 }
 
 // pipelineFlags choose what happens when the job of a file is unfinished.
@@ -41,7 +42,7 @@ type pipelineFlags struct {
 // than Parse accepts, so that the message can have the size.
 const maxRead = 16 * pipeline.MaxSize
 
-func (s *session) readPipeline(given string) (*pipelineFile, error) {
+func (s *session) readPipeline(given string, types pipeline.Types) (*pipelineFile, error) {
 	path, err := filepath.Abs(given)
 	if err != nil {
 		return nil, badInput("", "%s: %w", given, err)
@@ -53,7 +54,7 @@ func (s *session) readPipeline(given string) (*pipelineFile, error) {
 	case err != nil:
 		return nil, badInput("", "read the pipeline: %w", err)
 	}
-	p, err := pipeline.Parse(src)
+	p, err := pipeline.ParseWith(src, types)
 	var mistakes *pipeline.Error
 	switch {
 	case errors.As(err, &mistakes):
@@ -61,7 +62,7 @@ func (s *session) readPipeline(given string) (*pipelineFile, error) {
 	case err != nil:
 		return nil, badInput("", "%s: %w", given, err)
 	}
-	return &pipelineFile{Pipeline: p, given: given, path: path}, nil
+	return &pipelineFile{Pipeline: p, given: given, path: path, types: types}, nil
 }
 
 // rawText is an error that is several lines for people, without the program's
@@ -91,6 +92,7 @@ func (f *pipelineFile) job() *weaver.Job {
 	return f.Job(pipeline.JobOptions{
 		BaseDir:  filepath.Dir(f.path),
 		Queue:    f.queue(),
+		Types:    f.types.Known,
 		Metadata: map[string]string{metaFile: f.path, metaDefinition: f.Digest()},
 	})
 }

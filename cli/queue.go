@@ -23,9 +23,9 @@ type queueLsCmd struct{}
 // Run implements the verb.
 func (queueLsCmd) Run(ctx context.Context, s *session) error {
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		queues, err := client.Store().Queues(ctx, client.Namespace())
+		queues, err := client.Queues(ctx)
 		if err != nil {
-			return fmt.Errorf("list queues: %w", err)
+			return err
 		}
 		if s.json() {
 			return s.writeJSON(map[string]any{"queues": orEmpty(queues)})

@@ -63,12 +63,9 @@ func (c *runCmd) Run(ctx context.Context, s *session) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	file, err := s.readPipeline(c.File)
-	if err != nil {
-		return err
-	}
 	handlers := appOver(c.builtins(), s.app.Handlers)
-	if err := runnable(file, handlers); err != nil {
+	file, err := s.readPipeline(c.File, runnable(handlers))
+	if err != nil {
 		return err
 	}
 	return s.withWork(ctx, func(st store.Store) error {
@@ -90,21 +87,6 @@ func appOver(builtins, app []weaver.Handler) []weaver.Handler {
 		}
 	}
 	return all
-}
-
-// runnable refuses a file with tasks for which this program has no handler.
-func runnable(f *pipelineFile, handlers []weaver.Handler) error {
-	known := make(map[string]bool, len(handlers))
-	for _, h := range handlers {
-		known[h.Name()] = true
-	}
-	for _, t := range f.Tasks {
-		if t.Type != "" && !known[t.Type] {
-			return badInput("Run it with the program that has this task type, or submit it for a worker that has.",
-				"%s: task %q is of type %s, for which this program has no handler", f.given, t.Name, t.Type)
-		}
-	}
-	return nil
 }
 
 // pipelineRun is one `run FILE`: an engine for the file's queue, and a
@@ -140,10 +122,10 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 		Namespace:    r.client.Namespace(),
 		Handlers:     handlers,
 		Concurrency:  r.flags.Slots,
-		Queues:       map[string]int{r.file.queue(): r.flags.Slots},
+		Queues:       r.queues(status),
 		DrainTimeout: r.flags.DrainTimeout,
 		CrashBudget:  -1, // a person starts each run, and a command cannot take this process with it
-		Logger:       slog.New(withoutPrinted{r.monitor.Logger().Handler()}),
+		Logger:       slog.New(engineLog{r.monitor.Logger().Handler(), true}),
 		Sink:         r.monitor,
 	})
 	if err != nil {
@@ -192,6 +174,16 @@ func (r *pipelineRun) needs(ctx context.Context, st weaver.JobStatus) (map[strin
 		}
 	}
 	return needs, nil
+}
+
+// queues are those that the job's tasks wait in: the file's own, which no other
+// task is in, and those of task types that have one.
+func (r *pipelineRun) queues(st weaver.JobStatus) map[string]int {
+	queues := map[string]int{r.file.queue(): r.flags.Slots}
+	for i := range st.Tasks {
+		queues[st.Tasks[i].Queue] = r.flags.Slots
+	}
+	return queues
 }
 
 // greet says which job this is.

@@ -2,25 +2,26 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/internal/pipeline"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
 type submitCmd struct {
-	What  string `arg:"" name:"file|type" help:"A pipeline (a .yaml or .yml file), or the name of a task type."`
-	Input string `arg:"" optional:"" name:"json" help:"The input of a single task; - reads it from the standard input. Default: null."`
+	What             string `arg:"" name:"file|type" help:"A pipeline (a .yaml or .yml file), or the name of a task type."`
+	Input            string `arg:"" optional:"" name:"json" help:"The input of a single task; - reads it from the standard input. Default: null."`
+	ForceUnknownType bool   `help:"Store tasks of types that neither this program knows nor a worker of the store: their input is not checked, and their options are the defaults."`
 	pipelineFlags
 	taskFlags
 }
@@ -61,8 +62,9 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 	case !c.isZero():
 		return badInput("Write them into the file.", "submit %s: the flags of a single task do not hold for a pipeline", c.What)
 	}
-	file, err := s.readPipeline(c.What)
-	if err != nil {
+	unknown := s.unknownTypes(ctx, c.ForceUnknownType)
+	file, err := s.readPipeline(c.What, pipeline.Types{Known: s.types(), Unknown: unknown.problem})
+	if err = cmp.Or(unknown.err, err); err != nil {
 		return err
 	}
 	return s.withProducer(ctx, func(client *weaver.Client) error {
@@ -155,7 +157,7 @@ func (c *submitCmd) submitTask(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	draft, err := draftOf(c.What, input, opts)
+	draft, err := c.draft(ctx, s, input, opts)
 	if err != nil {
 		return err
 	}
@@ -207,24 +209,27 @@ func (c *submitCmd) readInput(stdin io.Reader) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// draftOf checks the input of the types that every program knows; of others
-// only their workers know what is right.
-func draftOf(typeName string, input json.RawMessage, opts []weaver.EnqueueOption) (weaver.Draft, error) {
-	switch typeName {
-	case builtin.Run.Name():
-		return typedDraft(builtin.Run, input, opts)
-	case builtin.Request.Name():
-		return typedDraft(builtin.Request, input, opts)
+// draft is the task: with the options of its type and its input checked by it, if
+// this program knows the type.
+func (c *submitCmd) draft(ctx context.Context, s *session, input json.RawMessage, opts []weaver.EnqueueOption) (weaver.Draft, error) {
+	if h, known := s.types()[c.What]; known {
+		return h.Draft(input, opts...), nil
 	}
-	return weaver.NewDraft(typeName, input, opts...), nil
+	unknown := s.unknownTypes(ctx, c.ForceUnknownType)
+	problem, hint := unknown.problem(c.What)
+	switch {
+	case unknown.err != nil:
+		return weaver.Draft{}, unknown.err
+	case problem != "":
+		return weaver.Draft{}, badInput(sentence(hint), "submit: %s is a task type %s", c.What, problem)
+	}
+	return weaver.NewDraft(c.What, input, opts...), nil
 }
 
-func typedDraft[In, Out any](t *weaver.Type[In, Out], input json.RawMessage, opts []weaver.EnqueueOption) (weaver.Draft, error) {
-	var in In
-	dec := json.NewDecoder(bytes.NewReader(input))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&in); err != nil {
-		return weaver.Draft{}, badInput("", "the input of %s: %w", t.Name(), err)
+// sentence makes a hint an advice.
+func sentence(hint string) string {
+	if hint == "" {
+		return ""
 	}
-	return t.With(in, slices.Clip(opts)...), nil
+	return strings.ToUpper(hint[:1]) + hint[1:] + "."
 }

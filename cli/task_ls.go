@@ -14,12 +14,13 @@ import (
 
 // taskCmd groups the verbs of tasks.
 type taskCmd struct {
-	Ls      taskLsCmd      `cmd:"" help:"List tasks, newest first."`
-	Show    taskShowCmd    `cmd:"" help:"Show everything recorded about a task."`
-	Retry   taskRetryCmd   `cmd:"" help:"Start failed or cancelled tasks again."`
-	Cancel  taskCancelCmd  `cmd:"" help:"Cancel tasks."`
-	Unblock taskUnblockCmd `cmd:"" help:"Let blocked tasks go on."`
-	Delete  taskDeleteCmd  `cmd:"" help:"Delete ended tasks and their records."`
+	Ls         taskLsCmd         `cmd:"" help:"List tasks, newest first."`
+	Show       taskShowCmd       `cmd:"" help:"Show everything recorded about a task."`
+	Retry      taskRetryCmd      `cmd:"" help:"Start failed or cancelled tasks again."`
+	Cancel     taskCancelCmd     `cmd:"" help:"Cancel tasks."`
+	Unblock    taskUnblockCmd    `cmd:"" help:"Let blocked tasks go on."`
+	Reschedule taskRescheduleCmd `cmd:"" help:"Start tasks that wait for a time now, or at another time."`
+	Delete     taskDeleteCmd     `cmd:"" help:"Delete ended tasks and their records."`
 }
 
 // taskLsCmd is the verb task ls.

@@ -48,7 +48,7 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 			Concurrency:  c.Slots,
 			Queues:       queues,
 			DrainTimeout: c.DrainTimeout,
-			Logger:       slog.New(withoutPrinted{slog.NewTextHandler(s.errs, &slog.HandlerOptions{Level: slog.LevelWarn})}),
+			Logger:       slog.New(engineLog{Handler: slog.NewTextHandler(s.errs, &slog.HandlerOptions{Level: slog.LevelWarn})}),
 			Sink:         log,
 		})
 		if err != nil {

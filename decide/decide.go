@@ -18,7 +18,7 @@ import (
 type Input struct {
 	Task    task.Task // as it was claimed: AttemptCount does not count this attempt yet
 	Outcome task.Outcome
-	Error   task.Error
+	Error   task.Error // with its kind, and the code that the handler may have attached
 
 	Permanent  bool          // the handler said that retrying is useless
 	RetryAfter time.Duration // the handler's wish for the delay; 0: none

@@ -6,7 +6,8 @@ import (
 
 // Submission is what Enqueue stores together. With Job set every task belongs
 // to it and carries a Node name; edges name tasks of the same submission and
-// form no cycle (the caller checked). Tasks of a job carry no idempotency key.
+// form no cycle (the caller checked). Tasks of a job carry no idempotency key; the
+// job itself may.
 type Submission struct {
 	Job   *task.NewJob
 	Tasks []task.New
@@ -26,4 +27,5 @@ const (
 type Enqueued struct {
 	ID          task.ID
 	Disposition Disposition
+	Job         task.ID // the existing job under the submission's key: the task was not stored, and ID is zero
 }

@@ -53,7 +53,13 @@ func (f *Finish) Hash() string {
 		for _, s := range []string{string(e.Kind), e.Message, e.Step, e.Stack} {
 			text(s)
 		}
-		if e.Ask != "" { // only then: reports of older programs keep their hash
+		// Only then: reports of older programs keep their hash.
+		if e.Code != "" {
+			b = append(b, 3)
+			text(e.Code)
+		}
+		if e.Ask != "" {
+			b = append(b, 4)
 			text(e.Ask)
 		}
 	}

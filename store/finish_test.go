@@ -32,6 +32,7 @@ func TestFinishHash(t *testing.T) {
 		"error":         func(f *store.Finish) { f.Error = nil },
 		"error kind":    func(f *store.Finish) { f.Error.Kind = task.KindPanic },
 		"error message": func(f *store.Finish) { f.Error.Message = "bang" },
+		"error code":    func(f *store.Finish) { f.Error.Code = "refused" },
 		"error step":    func(f *store.Finish) { f.Error.Step = "t" },
 		"question":      func(f *store.Finish) { f.Error.Ask = "q" },
 		"error stack":   func(f *store.Finish) { f.Error.Stack = "main.go:2" },

@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/goweaver/weaver/task"
 )
@@ -56,6 +57,17 @@ type (
 		Input json.RawMessage
 		Ask   string
 	}
+	// RescheduleTask makes a task that waits for a time (its delay, its retry, the
+	// end of a sleep), or is due and not started, due at At, or now when that is
+	// zero or has passed. A sleep that it waits for ends then too; the others that
+	// it recorded do not change. One that is due already and is to run now keeps
+	// its place. Any other task, one with open needs among them: ErrState.
+	RescheduleTask struct {
+		Audit
+		Seen
+		Task task.ID
+		At   time.Time
+	}
 	// DeleteTask removes a terminal task outside any job, with all its
 	// records, and frees its idempotency key. Otherwise ErrState.
 	DeleteTask struct {
@@ -86,14 +98,15 @@ type (
 	}
 )
 
-func (CancelTask) command()  {}
-func (RetryTask) command()   {}
-func (UnblockTask) command() {}
-func (DeleteTask) command()  {}
-func (CancelJob) command()   {}
-func (PauseQueue) command()  {}
-func (ResumeQueue) command() {}
-func (Restored) command()    {}
+func (CancelTask) command()     {}
+func (RetryTask) command()      {}
+func (UnblockTask) command()    {}
+func (RescheduleTask) command() {}
+func (DeleteTask) command()     {}
+func (CancelJob) command()      {}
+func (PauseQueue) command()     {}
+func (ResumeQueue) command()    {}
+func (Restored) command()       {}
 
 // CommandResult answers one command.
 type CommandResult struct {

@@ -53,7 +53,9 @@ type Producer interface {
 	//
 	// Results come in the order of sub.Tasks. A task whose (type, idempotency
 	// key) exists, in the store or earlier in the submission, is not stored:
-	// its result names the existing one, DispositionExisting. A task whose ID
+	// its result names the existing one, DispositionExisting. A job whose (name,
+	// idempotency key) exists is not stored either, nor is any of its tasks: every
+	// result names that job, DispositionExisting. A task whose ID
 	// exists already was stored by an earlier try of the same call: nothing
 	// is written again and the result is DispositionCreated.
 	//
@@ -171,6 +173,15 @@ type Reader interface {
 
 	// Queues returns the queues that hold dispatch rows or are paused.
 	Queues(ctx context.Context, ns string) ([]Queue, error)
+
+	// Counts returns how many tasks are in each state, those that succeeded aside:
+	// nothing waits for them, and to count them is to read all. It reads a row for
+	// each task that it counts.
+	Counts(ctx context.Context, ns string) (map[task.State]int, error)
+
+	// Workers returns the workers that have joined and not left, by ID. One whose
+	// process died is among them until it is forgotten: see LastSeen.
+	Workers(ctx context.Context, ns string) ([]WorkerStatus, error)
 
 	// Snapshot returns every row of the namespace as one consistent view,
 	// for Check and for tests that compare stores.

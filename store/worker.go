@@ -11,9 +11,18 @@ type WorkerID string
 
 // WorkerInfo announces a worker.
 type WorkerInfo struct {
-	ID   WorkerID
-	Name string // host:pid, for people
-	TTL  time.Duration
+	ID    WorkerID      `json:"worker_id"`
+	Name  string        `json:"name"` // host:pid, for people
+	TTL   time.Duration `json:"ttl_ns"`
+	Types []string      `json:"task_types"` // that it handles
+}
+
+// WorkerStatus is a worker as readers see it. One that was forgotten while it
+// was silent and is heard of again has neither Name nor Types until it joins.
+type WorkerStatus struct {
+	WorkerInfo
+	LastSeen time.Time `json:"last_seen"` // its last Join or Heartbeat
+	Running  int       `json:"running"`   // tasks that it holds leases of
 }
 
 // HeartbeatRequest extends leases.

@@ -21,6 +21,7 @@ func (e *Error) SaysKind() bool {
 type StepError struct {
 	Step    string
 	Kind    ErrorKind
+	Code    string // that the function attached; "": none
 	Message string
 	Err     error // what the step's function returned; nil when an earlier attempt recorded the failure
 }

@@ -18,6 +18,8 @@ type NewJob struct {
 	Name   string
 	Budget Budget
 	Meta   map[string]string
+
+	IdempotencyKey string // unique per (namespace, name) while the job exists; "": none
 }
 
 // JobState is the state of a job as a whole.
@@ -44,6 +46,7 @@ type Job struct {
 	State           JobState          `json:"state"`
 	Budget          Budget            `json:"budget"`
 	Meta            map[string]string `json:"meta,omitempty"`
+	IdempotencyKey  string            `json:"idempotency_key,omitempty"`
 	Counters        JobCounters       `json:"counters"`
 	CancelRequested bool              `json:"cancel_requested,omitempty"`
 	CancelBy        string            `json:"cancel_by,omitempty"`

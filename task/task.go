@@ -117,6 +117,7 @@ type Task struct {
 type Error struct {
 	Kind    ErrorKind `json:"kind"`
 	Message string    `json:"message"`
+	Code    string    `json:"code,omitempty"`  // that the handler attached, for programs
 	Step    string    `json:"step,omitempty"`  // the step that failed, when one did
 	Stack   string    `json:"stack,omitempty"` // of a panic
 	Ask     string    `json:"ask,omitempty"`   // the question that blocked the task, by its name (weaver.Ask)
@@ -194,7 +195,8 @@ const (
 )
 
 // Step is one recorded try of a step. A completed one is never changed, and its
-// function never runs again for the task.
+// function never runs again for the task; only the end of a sleep that a task is
+// in moves when an operator reschedules the task.
 type Step struct {
 	TaskID      ID              `json:"task_id"`
 	Name        string          `json:"name"`

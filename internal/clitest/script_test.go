@@ -2,6 +2,7 @@ package clitest_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -48,7 +49,11 @@ func TestSessions(t *testing.T) {
 // ownHandlers are those of a program that is not the weaver command itself.
 func ownHandlers() []weaver.Handler {
 	greet := weaver.Define[string, string]("acme.demo.greet.v1")
-	return []weaver.Handler{greet.Handler(func(_ context.Context, name string) (string, error) { return "hello " + name, nil })}
+	fail := weaver.Define[weaver.None, weaver.None]("acme.demo.fail.v1", weaver.NoRetry(), weaver.Queue("fragile"))
+	return []weaver.Handler{
+		greet.Handler(func(_ context.Context, name string) (string, error) { return "hello " + name, nil }),
+		fail.Handler(func(context.Context, weaver.None) (weaver.None, error) { return weaver.None{}, errors.New("as always") }),
+	}
 }
 
 // serve starts a web server and sets the variable URL to its address:

@@ -29,7 +29,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -160,7 +162,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	}
 	defer e.end()
 
-	env := &env{Config: e.cfg, worker: e.worker, name: e.name, schemas: e.schemas, origin: time.Now(), slots: newSlots(e.cfg.Slots, e.cfg.Queues)}
+	env := &env{Config: e.cfg, worker: e.worker, name: e.name, schemas: e.schemas, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.cfg.Queues)}
 	if err := e.cfg.Store.Ready(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}

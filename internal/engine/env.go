@@ -17,6 +17,7 @@ type env struct {
 	Config
 	worker    store.WorkerID
 	name      string
+	handled   []string        // task types, sorted
 	schemas   map[string]int  // the newest schema version that is read, by task type
 	origin    time.Time       // the monotonic clock's zero for offsets that are kept in atomics
 	work      context.Context // of handlers and of calls that a drain must not cut short; it ends at the hard stop
@@ -33,7 +34,7 @@ func (e *env) offset(t time.Time) int64 { return int64(t.Sub(e.origin)) }
 func (e *env) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(e.TTL/3, time.Second))
 	defer cancel()
-	return e.Store.Join(ctx, e.Namespace, store.WorkerInfo{ID: e.worker, Name: e.name, TTL: e.TTL})
+	return e.Store.Join(ctx, e.Namespace, store.WorkerInfo{ID: e.worker, Name: e.name, TTL: e.TTL, Types: e.handled})
 }
 
 // joinAtStart joins as a worker before anything else is done. While another

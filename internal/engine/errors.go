@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/task"
@@ -67,6 +68,37 @@ func (v *Verdict) Error() string { return v.Err.Error() }
 // Unwrap gives the handler's own error.
 func (v *Verdict) Unwrap() error { return v.Err }
 
+// Coded is an error with a code that the handler attached, by which a Decider
+// distinguishes it from others.
+type Coded struct {
+	Code string
+	Err  error
+}
+
+// Error implements error.
+func (c *Coded) Error() string { return c.Err.Error() }
+
+// Unwrap gives the handler's own error.
+func (c *Coded) Unwrap() error { return c.Err }
+
+// maxCode is how long a code is kept, in bytes.
+const maxCode = 255
+
+// CodeOf returns the code that was attached to an error, or to what a step
+// returned in an earlier attempt; "" if none was.
+func CodeOf(err error) string {
+	var c *Coded
+	var se *task.StepError
+	switch {
+	case errors.As(err, &c):
+		code := sanitize(c.Code)
+		return strings.ToValidUTF8(code[:min(maxCode, len(code))], "")
+	case errors.As(err, &se):
+		return se.Code
+	}
+	return ""
+}
+
 // KindError gives an error its kind: decode_error for an input that cannot be
 // read, validation_error for a value that must not be stored, internal for
 // an error of the engine itself.
@@ -90,7 +122,7 @@ func timedOut(err error, limit time.Duration) error {
 	case saysOnly(ErrTimeout), saysOnly(context.DeadlineExceeded):
 		return fmt.Errorf("%w after %s", ErrTimeout, limit)
 	case errors.Is(err, ErrTimeout):
-		return fmt.Errorf("%w (limit %s)", err, limit)
+		return fmt.Errorf("limit %s: %w", limit, err)
 	}
 	return fmt.Errorf("%w after %s: %w", ErrTimeout, limit, err)
 }

@@ -27,6 +27,9 @@ func logEnd(a *Attempt, fin store.Finish, res store.FinishResult) {
 		return
 	}
 	attrs := []any{"error", fin.Error.Message, "error_kind", fin.Error.Kind}
+	if fin.Error.Code != "" {
+		attrs = append(attrs, "error_code", fin.Error.Code)
+	}
 	if fin.Error.Step != "" {
 		attrs = append(attrs, "step", fin.Error.Step)
 	}

@@ -151,7 +151,7 @@ func (e *env) askDecider(in decide.Input) (dec decide.Decision) {
 
 // taskError is what is recorded of an error.
 func (a *Attempt) taskError(err error) *task.Error {
-	te := &task.Error{Kind: kindOf(err), Message: sanitize(err.Error()), Stack: stackOf(err)}
+	te := &task.Error{Kind: kindOf(err), Message: sanitize(err.Error()), Code: CodeOf(err), Stack: stackOf(err)}
 	var q *question
 	if errors.As(err, &q) {
 		te.Ask = q.name

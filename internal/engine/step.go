@@ -190,7 +190,7 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		over := ctx.Err() != nil // then the context may have caused the error
 		last := try >= opts.Tries || over || isFinal(stepErr)
 		step.State = task.StepFailed
-		step.Error = &task.Error{Kind: se.Kind, Message: se.Message, Step: name, Stack: stackOf(stepErr)}
+		step.Error = &task.Error{Kind: se.Kind, Message: se.Message, Code: se.Code, Step: name, Stack: stackOf(stepErr)}
 		noResult := over || se.Kind == task.KindValidation || a.noResult(stepErr)
 		if last && opts.RecordError && !noResult {
 			step.State = task.StepCompleted
@@ -267,7 +267,7 @@ func (a *Attempt) recordable(ctx context.Context, err error) bool {
 }
 
 func (a *Attempt) stepError(name string, err error) *task.StepError {
-	se := &task.StepError{Step: name, Kind: kindOf(err), Message: sanitize(err.Error()), Err: err}
+	se := &task.StepError{Step: name, Kind: kindOf(err), Code: CodeOf(err), Message: sanitize(err.Error()), Err: err}
 	var inner *task.StepError
 	if errors.As(err, &inner) {
 		se.Message = inner.Message
@@ -285,7 +285,7 @@ func isFinal(err error) bool {
 
 func replay(done *task.Step) (json.RawMessage, error) {
 	if done.Error != nil {
-		return nil, &task.StepError{Step: done.Name, Kind: done.Error.Kind, Message: done.Error.Message}
+		return nil, &task.StepError{Step: done.Name, Kind: done.Error.Kind, Code: done.Error.Code, Message: done.Error.Message}
 	}
 	return done.Value, nil
 }

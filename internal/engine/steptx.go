@@ -56,7 +56,7 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 		return nil, err
 	}
 	se := a.stepError(name, err)
-	step.State, step.Error = task.StepFailed, &task.Error{Kind: se.Kind, Message: se.Message, Step: name, Stack: stackOf(err)}
+	step.State, step.Error = task.StepFailed, &task.Error{Kind: se.Kind, Message: se.Message, Code: se.Code, Step: name, Stack: stackOf(err)}
 	if _, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed}); err != nil {
 		return nil, err
 	}

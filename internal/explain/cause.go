@@ -196,9 +196,20 @@ func (w *walk) act(h *store.History, depth int) {
 		w.add(Action{w.Command("task", "cancel", "--force", id), "takes the lease of " + name + " away and ends it at once, whatever its handler does"})
 	case t.State == task.Running && asked:
 		w.add(Action{w.Command("task", "cancel", id), "asks " + name + " to end"})
+	case t.State == task.Pending && asked && waitsForTime(t.Waiting):
+		w.add(Action{w.Command("task", "reschedule", "--now", id), "starts " + name + " now; --in and --at start it at another time"})
 	case t.State == task.Pending && t.Waiting == task.WaitPaused:
 		w.add(Action{w.Command("queue", "resume", t.Queue), "lets the tasks of the queue run"})
 	}
+}
+
+// waitsForTime reports whether a pending task waits for a time alone.
+func waitsForTime(why task.Waiting) bool {
+	switch why {
+	case task.WaitNone, task.WaitDelay, task.WaitRetry, task.WaitSleep:
+		return true
+	}
+	return false
 }
 
 // add adds an action once.

@@ -54,13 +54,17 @@ func Failure(e *task.Error, limit int) string {
 
 const noError = "no error is recorded"
 
-// FailureHead is what comes before an error's message: its kind, and its step
-// unless the message names it.
+// FailureHead is what comes before an error's message: its kind, its code if it
+// has one, and its step unless the message names it.
 func FailureHead(e *task.Error) string {
-	if e.Step == "" || strings.Contains(e.Message, fmt.Sprintf("%q", e.Step)) {
-		return string(e.Kind)
+	head := string(e.Kind)
+	if e.Code != "" {
+		head += " (" + text.OneLine(e.Code, MaxNote) + ")"
 	}
-	return fmt.Sprintf("%s in step %q", e.Kind, text.OneLine(e.Step, MaxNote))
+	if e.Step == "" || strings.Contains(e.Message, fmt.Sprintf("%q", e.Step)) {
+		return head
+	}
+	return fmt.Sprintf("%s in step %q", head, text.OneLine(e.Step, MaxNote))
 }
 
 // Headline is an error in a few words, for views that show what the task

@@ -25,6 +25,8 @@ func TestFailures(t *testing.T) {
 		{&task.Error{Kind: task.KindPanic, Message: "panic: nil map"}, "panic: nil map", "panic: nil map", "panic: nil map"},
 		{&task.Error{Kind: task.KindPanic, Message: "panic: nil map", Step: "charge"}, `panic in step "charge": nil map`, "panic: nil map", "panic: nil map"},
 		{&task.Error{Kind: task.KindPanic, Message: `step "charge": panic: nil`, Step: "charge"}, `step "charge": panic: nil`, `step "charge": panic: nil`, `step "charge": panic: nil`},
+		{&task.Error{Kind: task.KindHandler, Message: "no", Code: "card_refused"}, "handler_error (card_refused): no", "no", "no"},
+		{&task.Error{Kind: task.KindHandler, Message: "no", Code: "E17", Step: "charge"}, `handler_error (E17) in step "charge": no`, "no", "no"},
 		{&task.Error{Kind: task.KindPoison}, "poison", "poison", "poison"},
 		{&task.Error{Kind: task.KindHandler, Message: "no \x1b[31mmoney\x1b[0m\a", Step: "charge"}, `handler_error in step "charge": no money�`, "no money�", "no money�"},
 		{&task.Error{Kind: task.KindPanic, Message: `step "charge": nil`, Step: "charge"}, `panic: step "charge": nil`, `panic: step "charge": nil`, `panic: step "charge": nil`},

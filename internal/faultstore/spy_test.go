@@ -52,6 +52,8 @@ func newSpy(ok bool) *spy {
 		Job:       answers[task.ID](s, task.Job{Name: "job"}),
 		Jobs:      answers[store.JobFilter](s, storehook.Page[task.Job]{Rows: make([]task.Job, 1), Next: "next"}),
 		Queues:    answers[storehook.None](s, make([]store.Queue, 1)),
+		Counts:    answers[storehook.None](s, map[task.State]int{task.Ready: 1}),
+		Workers:   answers[storehook.None](s, make([]store.WorkerStatus, 1)),
 		Snapshot:  answers[storehook.None](s, &store.Snapshot{}),
 	})
 	return s

@@ -11,8 +11,9 @@ import (
 // The Pipeline is of use only when there is none. A method that returns a value
 // returns "", 0 or nil when it reports that the value is wrong.
 type decoder struct {
-	r *reporter
-	p *Pipeline
+	r     *reporter
+	p     *Pipeline
+	types Types
 
 	names  []string           // of all tasks, also of those with mistakes
 	places map[string]spot    // of the names

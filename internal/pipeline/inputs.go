@@ -46,6 +46,8 @@ func (d *decoder) checkInputs(tasks field) {
 			d.validate(e, of, def.Run)
 		case def.Request != nil:
 			input = def.Request
+		default:
+			d.checkType(e, of, def)
 		}
 		raw, err := json.Marshal(input)
 		switch {
@@ -54,6 +56,34 @@ func (d *decoder) checkInputs(tasks field) {
 		case len(raw) > maxInput:
 			d.r.add(e.at, fmt.Sprintf("%s is %d bytes long as it would be stored, and at most %d are allowed", of, len(raw), maxInput), "keep long texts in files of their own")
 		}
+	}
+}
+
+// checkType checks the task of a type: that the type is known, if it must be,
+// and that it takes the input.
+func (d *decoder) checkType(e entry, of string, def definition) {
+	at := func(key string) spot {
+		if found, ok := e.value.get(key); ok {
+			return found.spot()
+		}
+		return e.at
+	}
+	h, known := d.types.Known[def.Type]
+	if !known {
+		if d.types.Unknown == nil {
+			return
+		}
+		if problem, hint := d.types.Unknown(def.Type); problem != "" {
+			d.r.add(at("type"), fmt.Sprintf("%s is of type %s, %s", of, def.Type, problem), hint)
+		}
+		return
+	}
+	if err := h.Draft(def.Input).Err(); err != nil {
+		where := at("type")
+		if _, given := e.value.get("input"); given {
+			where = at("input")
+		}
+		d.r.add(where, of+": "+err.Error(), "")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/task"
 )
 
 // JobOptions are what a file does not say.
@@ -17,8 +18,21 @@ type JobOptions struct {
 	// BaseDir is an absolute directory: dirs of the file are relative to it,
 	// and a command without one runs in it. Default: those of the worker.
 	BaseDir  string
-	Queue    string            // of every task; default "default"
+	Queue    string            // of every task whose type has none of its own; default "default"
 	Metadata map[string]string // of the job
+
+	// Types are the task types that the program knows, by name: their tasks have
+	// the options of their type, unless the file says otherwise.
+	Types map[string]weaver.Handler
+}
+
+// Types are what a program knows of task types.
+type Types struct {
+	// Known are those whose inputs can be checked, by name.
+	Known map[string]weaver.Handler
+	// Unknown says what is wrong with a type that is not known, and what to do;
+	// "": nothing. Nil accepts every type.
+	Unknown func(typeName string) (problem, hint string)
 }
 
 // Job makes the job that the pipeline describes, its tasks in the order of the
@@ -30,7 +44,7 @@ func (p *Pipeline) Job(opts JobOptions) *weaver.Job {
 	}
 	for i := range p.Tasks {
 		d := p.definition(&p.Tasks[i], opts.BaseDir)
-		job.Add(d.Name, d.draft(opts.Queue), weaver.NeedsNamed(d.Needs...))
+		job.Add(d.Name, d.draft(opts), weaver.NeedsNamed(d.Needs...))
 	}
 	return job
 }
@@ -46,6 +60,7 @@ type definition struct {
 	Input            json.RawMessage       `json:"input,omitempty"`
 	Needs            []string              `json:"needs,omitempty"`
 	MaxAttempts      int                   `json:"max_attempts"`
+	OwnAttempts      bool                  `json:"own_attempts,omitempty"` // of a task with a type: it is the file that says how many
 	Backoff          time.Duration         `json:"backoff_ns,omitempty"`
 	BackoffMax       time.Duration         `json:"backoff_max_ns,omitempty"`
 	Timeout          time.Duration         `json:"timeout_ns,omitempty"`
@@ -74,8 +89,11 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 		ConcurrencyLimit: t.ConcurrencyLimit,
 		Priority:         t.Priority,
 	}
-	if t.Type != "" && t.Input == nil {
-		d.Input = json.RawMessage("null") // decodes into the zero value of any input
+	if t.Type != "" {
+		d.OwnAttempts = t.Retry.MaxAttempts > 0
+		if t.Input == nil {
+			d.Input = json.RawMessage("null") // decodes into the zero value of any input
+		}
 	}
 	if t.Shell != "" || t.Argv != nil {
 		d.Run = &builtin.RunInput{
@@ -89,10 +107,19 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 	return d
 }
 
-func (d definition) draft(queue string) weaver.Draft {
-	opts := []weaver.EnqueueOption{weaver.MaxAttempts(d.MaxAttempts)}
-	if queue != "" {
-		opts = append(opts, weaver.Queue(queue))
+// draft makes the task. One of a type that is known has its type's options, but
+// for what the file says: its queue unless that is the default one, and its
+// attempts unless the type is a builtin one, whose commands may not run twice
+// unasked.
+func (d definition) draft(job JobOptions) weaver.Draft {
+	h, known := job.Types[d.Type]
+	builtIn := d.Type == builtin.Run.Name() || d.Type == builtin.Request.Name()
+	var opts []weaver.EnqueueOption
+	if !known || d.OwnAttempts || builtIn {
+		opts = append(opts, weaver.MaxAttempts(d.MaxAttempts))
+	}
+	if job.Queue != "" && (!known || h.Queue() == task.DefaultQueue) {
+		opts = append(opts, weaver.Queue(job.Queue))
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.Labels)) {
 		opts = append(opts, weaver.Label(key, d.Labels[key]))
@@ -117,6 +144,9 @@ func (d definition) draft(queue string) weaver.Draft {
 		return builtin.Run.With(*d.Run, opts...)
 	case d.Request != nil:
 		return builtin.Request.With(*d.Request, opts...)
+	}
+	if known {
+		return h.Draft(d.Input, opts...)
 	}
 	return weaver.NewDraft(d.Type, d.Input, opts...)
 }

@@ -11,7 +11,10 @@ import (
 // Pipeline from them. A step that reports a mistake is the last one.
 //
 // Parse returns an [*Error] with all mistakes that the step found.
-func Parse(src []byte) (*Pipeline, error) {
+func Parse(src []byte) (*Pipeline, error) { return ParseWith(src, Types{}) }
+
+// ParseWith is Parse for a program that knows task types.
+func ParseWith(src []byte, types Types) (*Pipeline, error) {
 	if len(src) > MaxSize {
 		return nil, &Error{Problems: []Problem{{
 			Line: 1, Column: 1,
@@ -24,7 +27,7 @@ func Parse(src []byte) (*Pipeline, error) {
 		r.add(r.src.whole(), "the file is UTF-16", "save it as UTF-8")
 		return nil, r.err()
 	}
-	d := decoder{r: r, p: &Pipeline{}}
+	d := decoder{r: r, p: &Pipeline{}, types: types}
 	if root := parseTree(r.src, r); root != nil {
 		d.pipeline(root)
 	}

@@ -111,6 +111,16 @@ func (s *hooked) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
 	return through(ctx, s, "Queues", s.hooks.Queues, ns, None{}, noArgs(store.Store.Queues))
 }
 
+// Counts implements store.Reader.
+func (s *hooked) Counts(ctx context.Context, ns string) (map[task.State]int, error) {
+	return through(ctx, s, "Counts", s.hooks.Counts, ns, None{}, noArgs(store.Store.Counts))
+}
+
+// Workers implements store.Reader.
+func (s *hooked) Workers(ctx context.Context, ns string) ([]store.WorkerStatus, error) {
+	return through(ctx, s, "Workers", s.hooks.Workers, ns, None{}, noArgs(store.Store.Workers))
+}
+
 // Snapshot implements store.Reader.
 func (s *hooked) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	return through(ctx, s, "Snapshot", s.hooks.Snapshot, ns, None{}, noArgs(store.Store.Snapshot))

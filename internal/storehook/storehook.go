@@ -63,6 +63,8 @@ type Hooks struct {
 	Job       Hook[task.ID, task.Job]
 	Jobs      Hook[store.JobFilter, Page[task.Job]]
 	Queues    Hook[None, []store.Queue]
+	Counts    Hook[None, map[task.State]int]
+	Workers   Hook[None, []store.WorkerStatus]
 	Snapshot  Hook[None, *store.Snapshot]
 
 	StepTx Hook[*StepTx, store.RecordResult]

@@ -60,6 +60,8 @@ func nonZero(t reflect.Type) reflect.Value {
 		for i := range t.Len() {
 			v.Index(i).Set(nonZero(t.Elem()))
 		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(t))
 	case reflect.Pointer:
 		v.Set(reflect.New(t.Elem()))
 	case reflect.Struct:

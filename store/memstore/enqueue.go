@@ -27,6 +27,9 @@ func (s *Store) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.S
 // enqueue stores what is new in a submission, in its order, and names what
 // exists already.
 func (o *op) enqueue(sub store.Submission, parent task.ID) []store.Enqueued {
+	if id, exists := o.otherJob(sub.Job); exists {
+		return existingJob(id, len(sub.Tasks))
+	}
 	out := make([]store.Enqueued, len(sub.Tasks))
 	for i := range sub.Tasks {
 		n := &sub.Tasks[i]
@@ -52,6 +55,21 @@ func (sp *space) known(n *task.New) (store.Enqueued, bool) {
 		}
 	}
 	return store.Enqueued{}, false
+}
+
+// otherJob returns the job that has the key of a submission's, if that is
+// another one.
+func (sp *space) otherJob(n *task.NewJob) (id task.ID, exists bool) {
+	if n == nil || n.IdempotencyKey == "" {
+		return task.ID{}, false
+	}
+	id, exists = sp.onceJobs[jobKey{n.Name, n.IdempotencyKey}]
+	return id, exists && id != n.ID
+}
+
+// existingJob answers the n tasks of a job whose key another one has.
+func existingJob(id task.ID, n int) []store.Enqueued {
+	return slices.Repeat([]store.Enqueued{{Job: id, Disposition: store.DispositionExisting}}, n)
 }
 
 // insert stores a new task with its edges, and makes it claimable when it has no
@@ -101,11 +119,14 @@ func (o *op) jobOf(n *task.NewJob) *task.Job {
 		return j
 	}
 	j := &task.Job{
-		ID: n.ID, Name: n.Name, Budget: n.Budget, Meta: copyMap(n.Meta),
+		ID: n.ID, Name: n.Name, Budget: n.Budget, Meta: copyMap(n.Meta), IdempotencyKey: n.IdempotencyKey,
 		CreatedAt: n.ID.Time(), UpdatedAt: o.now,
 	}
 	j.DeadlineAt = rules.JobDeadline(n.Budget, o.now)
 	o.jobs[j.ID] = j
+	if j.IdempotencyKey != "" {
+		o.onceJobs[jobKey{j.Name, j.IdempotencyKey}] = j.ID
+	}
 	return j
 }
 

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
@@ -14,7 +15,9 @@ func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 	return s.do(ctx, ns, func(o *op) {
 		delete(o.dead, w.ID)
 		o.seen(w.ID, w.TTL)
-		o.workers[w.ID].TTL, o.workers[w.ID].joined = w.TTL, true
+		known := o.workers[w.ID]
+		known.TTL, known.info, known.joined = w.TTL, w, true
+		known.info.Types = slices.Clone(w.Types)
 	})
 }
 

@@ -32,6 +32,8 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 		return o.retry(cmd)
 	case store.UnblockTask:
 		return o.unblock(cmd)
+	case store.RescheduleTask:
+		return o.reschedule(cmd)
 	case store.DeleteTask:
 		return o.delete(cmd)
 	case store.PauseQueue:

@@ -143,6 +143,39 @@ func (s *Store) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
 	return out, err
 }
 
+// Counts implements store.Reader.
+func (s *Store) Counts(ctx context.Context, ns string) (map[task.State]int, error) {
+	counts := map[task.State]int{}
+	err := s.do(ctx, ns, func(o *op) {
+		for _, r := range o.tasks {
+			if t := o.derived(r, o.now); t.State != task.Succeeded {
+				counts[t.State]++
+			}
+		}
+	})
+	return counts, err
+}
+
+// Workers implements store.Reader.
+func (s *Store) Workers(ctx context.Context, ns string) ([]store.WorkerStatus, error) {
+	var out []store.WorkerStatus
+	err := s.do(ctx, ns, func(o *op) {
+		running := map[store.WorkerID]int{}
+		for _, r := range o.tasks {
+			if r.State == task.Running {
+				running[r.worker]++
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(o.workers)) {
+			w := o.workers[id]
+			status := store.WorkerStatus{WorkerInfo: w.info, LastSeen: w.LastSeen, Running: running[id]}
+			status.ID, status.TTL, status.Types = id, w.TTL, slices.Clone(w.info.Types)
+			out = append(out, status)
+		}
+	})
+	return out, err
+}
+
 // Snapshot implements store.Reader.
 func (s *Store) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	var snap *store.Snapshot

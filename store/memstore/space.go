@@ -16,6 +16,7 @@ type space struct {
 	tasks      map[task.ID]*row
 	idempotent map[idempotency]task.ID // an index over tasks
 	jobs       map[task.ID]*task.Job
+	onceJobs   map[jobKey]task.ID           // an index over jobs
 	needs      map[task.ID][]*store.EdgeRow // edges by the task that waits
 	dependents map[task.ID][]*store.EdgeRow // the same edges by the task that is waited for
 	attempts   map[task.ID][]task.Attempt   // ended ones, by number
@@ -40,9 +41,13 @@ type row struct {
 // idempotency is what an idempotency key is unique in.
 type idempotency struct{ taskType, key string }
 
+// jobKey is what an idempotency key of a job is unique in.
+type jobKey struct{ name, key string }
+
 // worker is an announced process.
 type worker struct {
 	rules.Worker
+	info   store.WorkerInfo
 	joined bool // and not forgotten since: its death can be observed
 }
 
@@ -52,6 +57,7 @@ func newSpace() *space {
 		tasks:      map[task.ID]*row{},
 		idempotent: map[idempotency]task.ID{},
 		jobs:       map[task.ID]*task.Job{},
+		onceJobs:   map[jobKey]task.ID{},
 		needs:      map[task.ID][]*store.EdgeRow{},
 		dependents: map[task.ID][]*store.EdgeRow{},
 		attempts:   map[task.ID][]task.Attempt{},

@@ -159,8 +159,21 @@ func (s *Store) preview(subs []buffered) [][]store.Enqueued {
 	}
 	ids := map[inSpace[task.ID]]bool{}
 	keys := map[inSpace[idempotency]]task.ID{}
+	jobs := map[inSpace[jobKey]]task.ID{}
 	var answers [][]store.Enqueued
 	for _, b := range subs {
+		if j := b.sub.Job; j != nil && j.IdempotencyKey != "" {
+			key := inSpace[jobKey]{b.ns, jobKey{j.Name, j.IdempotencyKey}}
+			other, exists := s.space(b.ns).otherJob(j)
+			if first, taken := jobs[key]; !exists && taken && first != j.ID {
+				other, exists = first, true
+			}
+			if exists {
+				answers = append(answers, existingJob(other, len(b.sub.Tasks)))
+				continue
+			}
+			jobs[key] = j.ID
+		}
 		out := make([]store.Enqueued, len(b.sub.Tasks))
 		for i := range b.sub.Tasks {
 			n := &b.sub.Tasks[i]

@@ -194,6 +194,7 @@ var jobColumns = conn.Columns[task.Job]{
 	conn.Col("name", func(j *task.Job, r *conn.Row, i int) { j.Name = r.Text(i) }),
 	conn.Col("state", func(j *task.Job, r *conn.Row, i int) { j.State = task.JobState(r.Name(i)) }),
 	conn.Col("budget_json", func(j *task.Job, r *conn.Row, i int) { r.JSON(i, &j.Budget) }),
+	conn.Col("idempotency_key", func(j *task.Job, r *conn.Row, i int) { j.IdempotencyKey = r.Text(i) }),
 	conn.Col("meta", func(j *task.Job, r *conn.Row, i int) { j.Meta = r.Map(i) }),
 	conn.Col("total", func(j *task.Job, r *conn.Row, i int) { j.Counters.Total = int(r.Int(i)) }),
 	conn.Col("unfinished", func(j *task.Job, r *conn.Row, i int) { j.Counters.Unfinished = int(r.Int(i)) }),

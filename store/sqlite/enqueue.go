@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/internal/lane"
@@ -45,9 +46,11 @@ func (db *DB) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.Sub
 
 const sqlInsertJob = `
 INSERT INTO weaver_jobs (namespace, job_id, name, state, budget_json, meta, total, unfinished, movable, failed, succeeded,
-  deadline_at, created_at, updated_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+  deadline_at, created_at, updated_at, idempotency_key)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
 ON CONFLICT DO NOTHING`
+
+const sqlJobByKey = `SELECT job_id FROM weaver_jobs WHERE namespace = ?1 AND name = ?2 AND idempotency_key = ?3`
 
 // enqueue stores a submission. It only inserts, so that it can run in a
 // caller's transaction without waiting for a row lock.
@@ -57,10 +60,14 @@ func (t *tx) enqueue(sub *store.Submission, parent task.ID) ([]store.Enqueued, e
 	if sub.Job != nil {
 		in.job = sub.Job.ID
 		in.deadline = rules.JobDeadline(sub.Job.Budget, t.now)
-		if fresh, err := t.insertJob(sub, in.deadline); err != nil {
+		fresh, err := t.insertJob(sub, in.deadline)
+		if err != nil {
 			return nil, err
-		} else if fresh {
+		}
+		if fresh {
 			t.fx.Notice.Jobs = append(t.fx.Notice.Jobs, in.job)
+		} else if other, err := t.otherJob(sub.Job); err != nil || !other.IsZero() {
+			return slices.Repeat([]store.Enqueued{{Job: other, Disposition: store.DispositionExisting}}, len(sub.Tasks)), err
 		}
 	}
 	got := make([]store.Enqueued, len(sub.Tasks))
@@ -96,8 +103,24 @@ func (t *tx) insertJob(sub *store.Submission, deadline time.Time) (fresh bool, e
 	n, err := t.stmt(sqlInsertJob).Text(1, t.ns).ID(2, &j.ID).Text(3, j.Name).Text(4, string(task.JobStateOf(c, false))).
 		JSON(5, j.Budget).Strings(6, j.Meta).
 		Int(7, int64(c.Total)).Int(8, int64(c.Unfinished)).Int(9, int64(c.Movable)).Int(10, int64(c.Failed)).Int(11, int64(c.Succeeded)).
-		Time(12, deadline).Time(13, j.ID.Time()).Int(14, t.mic).Exec()
+		Time(12, deadline).Time(13, j.ID.Time()).Int(14, t.mic).OrNull(15, j.IdempotencyKey).Exec()
 	return n > 0, err
+}
+
+// otherJob says why an insert of a job did nothing: another one has its key, or
+// (zero) an earlier try of the same call stored it.
+func (t *tx) otherJob(j *task.NewJob) (id task.ID, err error) {
+	if j.IdempotencyKey == "" {
+		return id, nil
+	}
+	st := t.stmt(sqlJobByKey).Text(1, t.ns).Text(2, j.Name).Text(3, j.IdempotencyKey)
+	if st.One() {
+		id = st.ColID(0)
+	}
+	if id == j.ID {
+		id = task.ID{}
+	}
+	return id, st.Done()
 }
 
 // insertion stores the tasks of one submission.

@@ -13,7 +13,7 @@ const (
 	sqlSeen = `
 INSERT INTO weaver_workers (namespace, worker_id, name, ttl, last_seen, heartbeats_since) VALUES (?1, ?2, '', ?3, ?4, ?5)
 ON CONFLICT DO UPDATE SET last_seen = excluded.last_seen, heartbeats_since = excluded.heartbeats_since`
-	sqlJoin = `UPDATE weaver_workers SET name = ?3, ttl = ?4 WHERE namespace = ?1 AND worker_id = ?2`
+	sqlJoin = `UPDATE weaver_workers SET name = ?3, ttl = ?4, types = ?5 WHERE namespace = ?1 AND worker_id = ?2`
 )
 
 // Join implements store.Worker. In a file it also takes the operating system's
@@ -27,7 +27,7 @@ func (db *DB) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 		if err := t.seen(w.ID, w.TTL); err != nil {
 			return err
 		}
-		return t.stmt(sqlJoin).Text(1, ns).Text(2, string(w.ID)).Text(3, w.Name).Duration(4, w.TTL).Run()
+		return t.stmt(sqlJoin).Text(1, ns).Text(2, string(w.ID)).Text(3, w.Name).Duration(4, w.TTL).JSON(5, w.Types).Run()
 	})
 	if err == nil {
 		db.sweepLocks(ctx)

@@ -35,6 +35,9 @@ var wide = map[string]string{
 	"sqlDueOfKey": "a row per paused queue",
 	"sqlQueues":   "counts the due tasks of each queue, in a read",
 
+	"sqlWorkers":         "a row per worker",
+	"sqlCountDispatched": "counts, in a read", "sqlCountWaiters": "counts, in a read", "sqlCountNeedy": "counts, in a read",
+
 	"sqlSnapTasks": snapshot, "sqlSnapJobs": snapshot, "sqlSnapEdges": snapshot, "sqlSnapAttempts": snapshot, "sqlSnapDecisions": snapshot,
 	"sqlSnapSteps": snapshot, "sqlSnapDispatch": snapshot, "sqlSnapKeys": snapshot, "sqlSnapWaiters": snapshot, "sqlSnapAudit": snapshot, "sqlSnapChores": snapshot,
 

@@ -90,11 +90,13 @@ func TestWorkerStopsWhenTheSchemaIsNewer(t *testing.T) {
 func TestSchemaIsNewer(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
-	f.exec("INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (9999, 'from_the_future', 'x', 1)")
-	says(t, f.db.Ready(t.Context()), store.ErrNewerSchema, f.db.Path(), "9999_from_the_future", "newer version of the program")
-	says(t, f.db.Migrate(t.Context()), store.ErrNewerSchema, f.db.Path(), "9999_from_the_future")
+	known := f.count("SELECT count(*) FROM weaver_schema_versions")
+	future := fmt.Sprintf("%04d_from_the_future", known+1)
+	f.exec("INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (?, 'from_the_future', 'x', 1)", known+1)
+	says(t, f.db.Ready(t.Context()), store.ErrNewerSchema, f.db.Path(), future, "newer version of the program")
+	says(t, f.db.Migrate(t.Context()), store.ErrNewerSchema, f.db.Path(), future)
 	list, err := f.db.MigrationStatus(t.Context())
-	if err != nil || len(list) < 2 || list[len(list)-1].Name != "from_the_future" || list[len(list)-1].AppliedAt.IsZero() {
+	if err != nil || len(list) != known+1 || list[known].Name != "from_the_future" || list[known].AppliedAt.IsZero() {
 		t.Errorf("MigrationStatus = %v, %v; want the unknown migration too", list, err)
 	}
 }

@@ -100,25 +100,31 @@ var (
 )
 
 // running returns the running tasks of a namespace.
-func (v *view) running() ([]task.ID, error) {
+func (v *view) running() (ids []task.ID, err error) {
+	err = v.eachRunning(func(c *claimRow, i int) { ids = append(ids, c.ids[i]) })
+	return ids, err
+}
+
+// eachRunning calls use for every running task of a namespace, with the claim
+// that leased it.
+func (v *view) eachRunning(use func(c *claimRow, i int)) error {
 	claims, err := claimColumns.All(v.stmt(sqlAllClaims).Text(1, v.ns))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var ids []task.ID
 	for i := range claims {
-		for j := range claims[i].ids {
-			id := &claims[i].ids[j]
-			st := v.stmt(sqlRuns).Text(1, v.ns).ID(2, id).Lease(3, &claims[i].lease)
+		c := &claims[i]
+		for j := range c.ids {
+			st := v.stmt(sqlRuns).Text(1, v.ns).ID(2, &c.ids[j]).Lease(3, &c.lease)
 			if st.One() {
-				ids = append(ids, *id)
+				use(c, j)
 			}
 			if err := st.Done(); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
-	return ids, nil
+	return nil
 }
 
 // ids reads a column of ids.

@@ -40,7 +40,7 @@ var finishCases = []testCase{
 		e.pass(2 * time.Second)
 		f := dead(c)
 		f.CodeVersion, f.StepsRun, f.StepsUnreached = 7, []string{"charge", "mail"}, []string{"renamed"}
-		f.Error = &task.Error{Kind: task.KindPanic, Message: "boom", Step: "mail", Stack: "goroutine 1"}
+		f.Error = &task.Error{Kind: task.KindPanic, Message: "boom", Code: "E17", Step: "mail", Stack: "goroutine 1"}
 		e.finish(f)
 		h := e.history(id)
 		e.require(len(h.Attempts) == 1, "%d attempts, want 1", len(h.Attempts))

@@ -43,7 +43,7 @@ var namespaceCases = []testCase{
 	{"operators act in their own namespace only", func(e *env) {
 		other := e.in(otherNamespace)
 		id, g := e.one(), e.job("x")
-		for _, cmd := range []store.Command{cancelOf(id), retryOf(id), unblockOf(id, `1`), deleteOf(id), cancelJobOf(g.sub.Job.ID)} {
+		for _, cmd := range []store.Command{cancelOf(id), retryOf(id), unblockOf(id, `1`), runNowOf(id), deleteOf(id), cancelJobOf(g.sub.Job.ID)} {
 			other.commandRefused(cmd, store.ErrNotFound)
 		}
 		other.operate(pauseOf(task.DefaultQueue))

@@ -45,6 +45,7 @@ var operateCases = []testCase{
 		do("force_cancel", taken.String(), forceOf(taken))
 		do("retry", taken.String(), retryOf(taken))
 		do("unblock", stuck.String(), unblockOf(stuck, ""))
+		do("reschedule", taken.String(), runNowOf(taken))
 		do("cancel", taken.String(), cancelOf(taken))
 		do("delete", taken.String(), deleteOf(taken))
 		do("cancel_job", g.sub.Job.ID.String(), cancelJobOf(g.sub.Job.ID))
@@ -277,6 +278,9 @@ var seenCommands = []struct {
 	}},
 	{ranOnce(dead), func(id task.ID, seen store.Seen) store.Command {
 		return store.RetryTask{Audit: admin, Seen: seen, Task: id}
+	}},
+	{ranOnce(func(c store.Claimed) store.Finish { return retry(c, time.Minute) }), func(id task.ID, seen store.Seen) store.Command {
+		return store.RescheduleTask{Audit: admin, Seen: seen, Task: id}
 	}},
 	{ranOnce(block), func(id task.ID, seen store.Seen) store.Command {
 		return store.UnblockTask{Audit: admin, Seen: seen, Task: id}

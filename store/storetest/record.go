@@ -54,7 +54,7 @@ var recordCases = []testCase{
 		for i, s := range steps[:3] {
 			e.equal("the try", s.Try, i+1)
 			e.equal("its state", s.State, task.StepFailed)
-			e.equal("its error", s.Error, &task.Error{Kind: task.KindHandler, Message: fmt.Sprintf("try %d failed", i+1), Step: "charge"})
+			e.equal("its error", s.Error, &task.Error{Kind: task.KindHandler, Message: fmt.Sprintf("try %d failed", i+1), Code: "E18", Step: "charge"})
 		}
 		e.equal("the last try", steps[3].State, task.StepCompleted)
 		e.finish(retry(c, 0))
@@ -258,7 +258,7 @@ func try(c store.Claimed, name string, n int) store.Record {
 		Lease: c.Lease,
 		Step: &task.Step{
 			Name: name, Kind: task.KindStep, State: task.StepFailed, AttemptNo: c.Task.AttemptNo, Try: n,
-			Error: &task.Error{Kind: task.KindHandler, Message: fmt.Sprintf("try %d failed", n), Step: name},
+			Error: &task.Error{Kind: task.KindHandler, Message: fmt.Sprintf("try %d failed", n), Code: "E18", Step: name},
 		},
 	}
 }

@@ -100,6 +100,7 @@ func suites(t *testing.T, h Harness) []suite {
 	all := []suite{
 		{"Enqueue", enqueueCases},
 		{"EnqueueAgain", enqueueAgainCases},
+		{"EnqueueJob", enqueueJobCases},
 		{"Values", valueCases},
 		{"Claim", claimCases},
 		{"ClaimLanes", claimLaneCases},
@@ -122,9 +123,12 @@ func suites(t *testing.T, h Harness) []suite {
 		{"Cancel", cancelCases},
 		{"Retry", retryCases},
 		{"RetryEdges", retryEdgeCases},
+		{"Reschedule", rescheduleCases},
 		{"Pause", pauseCases},
 		{"Bounded", boundedCases},
 		{"Read", readCases},
+		{"ReadWorkers", readWorkerCases},
+		{"ReadCounts", readCountCases},
 		{"List", listCases},
 		{"Keys", keyCases},
 		{"KeysWake", keyWakeCases},
@@ -148,7 +152,7 @@ func suites(t *testing.T, h Harness) []suite {
 			all = append(all, suite{"ClaimWait", claimWaitCases})
 		}
 		if _, ok := s.(store.StepTxer); ok {
-			all = append(all, suite{"StepTx", stepTxCases})
+			all = append(all, suite{"StepTx", stepTxCases}, suite{"StepTxJob", stepTxJobCases})
 		}
 		if _, ok := s.(store.Notifier); ok {
 			all = append(all, suite{"Notify", notifyCases})

@@ -173,6 +173,8 @@ var verbs = []verb{
 	commanding("retry", func(s *subject) store.Command { return retryOf(s.id) }),
 	commanding("retry the need", func(s *subject) store.Command { return retryOf(s.need) }),
 	commanding("unblock", func(s *subject) store.Command { return unblockOf(s.id, answer) }),
+	commanding("run now", func(s *subject) store.Command { return runNowOf(s.id) }),
+	commanding("reschedule", func(s *subject) store.Command { return rescheduleOf(s.id, store.Now().Add(time.Minute)) }),
 	commanding("delete", func(s *subject) store.Command { return deleteOf(s.id) }),
 	commanding("pause", func(s *subject) store.Command { return pauseOf(s.queue) }),
 	commanding("resume", func(s *subject) store.Command { return resumeOf(s.queue) }),

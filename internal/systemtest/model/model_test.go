@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -240,6 +241,11 @@ func (p *pair) check(*rapid.T) {
 	}
 	ask(p, "Tasks", func(_ int, s store.Store) ([]task.Task, error) {
 		return s.Tasks(p.Context(), namespace, ids...)
+	})
+	ask(p, "Counts", func(_ int, s store.Store) (map[task.State]int, error) {
+		counts, err := s.Counts(p.Context(), namespace)
+		maps.DeleteFunc(counts, func(_ task.State, n int) bool { return n == 0 })
+		return counts, err
 	})
 	ask(p, "Queues", func(_ int, s store.Store) ([]store.Queue, error) { return s.Queues(p.Context(), namespace) })
 }

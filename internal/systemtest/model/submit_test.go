@@ -98,6 +98,9 @@ func (p *pair) enqueueSome(*rapid.T) {
 // enqueueJob submits a random graph: each node may need any of those before.
 func (p *pair) enqueueJob(*rapid.T) {
 	sub := store.Submission{Job: &task.NewJob{ID: p.newID(), Name: pick(p, []string{"import", "export"}, "name")}}
+	if p.rarely(3, "with a key") {
+		sub.Job.IdempotencyKey = fmt.Sprint("job", p.number(3, "job key"))
+	}
 	if p.rarely(4, "with a budget") {
 		sub.Job.Budget.MaxDuration = pick(p, lifetimes, "duration")
 	}
@@ -152,6 +155,8 @@ func (p *pair) operateTasks(*rapid.T) {
 			store.CancelTask{Audit: a, Task: id},
 			store.CancelTask{Audit: a, Task: id, Force: true},
 			store.DeleteTask{Audit: a, Task: id},
+			store.RescheduleTask{Audit: a, Task: id},
+			store.RescheduleTask{Audit: a, Task: id, At: time.Now().Add(pick(p, delays, "reschedule"))},
 			store.UnblockTask{Audit: a, Task: id, Input: json.RawMessage(`"yes"`)},
 			store.UnblockTask{Audit: a, Task: id, Input: json.RawMessage(`"yes"`), Ask: "flight"},
 		}, "command"))

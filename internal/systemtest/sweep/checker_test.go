@@ -154,7 +154,11 @@ func (v *checker) compare(snap *store.Snapshot) (bad []string) {
 		tries[key] = true
 	}
 	for key, was := range v.steps {
-		if is, ok := steps[key]; !deleted[key.task.String()] && (!ok || !reflect.DeepEqual(is, was)) {
+		is, ok := steps[key]
+		if is.Kind == task.KindSleep { // the one thing of it that an operator may change
+			is.WakeAt = was.WakeAt
+		}
+		if !deleted[key.task.String()] && (!ok || !reflect.DeepEqual(is, was)) {
 			wrong("I6: step %q of task %s changed from %+v to %+v", key.name, key.task, was, is)
 		}
 	}

@@ -112,6 +112,29 @@ var operatorCases = []testCase{
 		},
 	},
 	{
+		name:      "rescheduled tasks",
+		tolerates: "the retried Finish answers with the state of now, and the caller has moved the task on",
+		handlers: handles(typeA, func(ctx context.Context, fx *fixture, in string) (string, error) {
+			if in == "nap" {
+				if err := weaver.Sleep(ctx, "nap", time.Hour); err != nil {
+					return "", err
+				}
+			}
+			return echo(ctx, fx, in)
+		}),
+		run: func(fx *fixture) {
+			later, asleep := enqueue(fx, typeA, "later", weaver.Delay(time.Hour)), enqueue(fx, typeA, "nap")
+			sleep(fx.ctx, 20*time.Second)
+			for _, h := range []*weaver.Handle[string]{later, asleep} {
+				if err := fx.client.RunNow(fx.ctx, h.ID()); err != nil && !errors.Is(err, weaver.ErrState) {
+					fx.must(err) // a fault may have kept it from falling asleep
+				}
+			}
+			succeeds(fx, later, "later")
+			succeeds(fx, asleep, "nap")
+		},
+	},
+	{
 		name:      "deleted tasks",
 		tolerates: "the retried Finish answers with the state of now, and the caller has moved the task on",
 		handlers:  handles(typeA, echo),

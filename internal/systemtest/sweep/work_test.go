@@ -244,10 +244,22 @@ var workCases = []testCase{
 			if n := len(h.Attempts); h.Task.State != weaver.StateSucceeded || n < 1 || h.Attempts[n-1].Outcome != task.OutcomeSuccess {
 				fx.errorf("the history is %+v", h)
 			}
-			qs, err := fx.client.Store().Queues(fx.ctx, fx.client.Namespace())
+			qs, err := fx.client.Queues(fx.ctx)
 			fx.must(err)
 			if len(qs) != 1 || qs[0].Name != "slow" || qs[0].Later != 1 {
 				fx.errorf("the queues are %+v", qs)
+			}
+			counts, err := fx.client.Counts(fx.ctx)
+			fx.must(err)
+			if counts[weaver.StatePending] != 1 || counts[weaver.StateFailed] != 0 {
+				fx.errorf("the counts are %v", counts)
+			}
+			workers, err := fx.client.Workers(fx.ctx)
+			fx.must(err)
+			for _, w := range workers { // a crashed process may still be among them
+				if len(w.Types) == 0 {
+					fx.errorf("a worker announces no types: %+v", w)
+				}
 			}
 			fx.must(fx.client.Store().Ready(fx.ctx))
 			jobs, _, err := fx.client.Jobs(fx.ctx, weaver.JobFilter{})

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/internal/pipeline"
+	"github.com/goweaver/weaver/store"
+)
+
+// types are the task types that this program knows, by name: its own and those
+// of package builtin.
+func (s *session) types() map[string]weaver.Handler {
+	return byName(appOver(builtin.Handlers(builtin.Config{}), s.app.Handlers))
+}
+
+func byName(handlers []weaver.Handler) map[string]weaver.Handler {
+	named := make(map[string]weaver.Handler, len(handlers))
+	for _, h := range handlers {
+		named[h.Name()] = h
+	}
+	return named
+}
+
+// unknownTypes judges task types that this program does not know. The store is
+// read once, when the first is asked about.
+type unknownTypes struct {
+	session   *session
+	force     bool
+	announced func() (map[string]bool, error)
+	err       error // of the store, which could not be asked
+}
+
+func (s *session) unknownTypes(ctx context.Context, force bool) *unknownTypes {
+	return &unknownTypes{session: s, force: force, announced: sync.OnceValues(func() (map[string]bool, error) { return s.announced(ctx) })}
+}
+
+// problem says what is wrong with a type, and what to do: "" if it is forced, or
+// if a worker of the store announced that it handles it. The caller looks at err.
+func (u *unknownTypes) problem(typeName string) (problem, hint string) {
+	if u.force {
+		return "", ""
+	}
+	of, err := u.announced()
+	if u.err = err; err != nil || of[typeName] {
+		return "", ""
+	}
+	known := slices.Sorted(maps.Keys(u.session.types()))
+	for name := range of {
+		known = append(known, name)
+	}
+	return "which neither this program knows nor a worker of the store" + didYouMean(typeName, known),
+		"use the program that defines it, start a worker that handles it, or store it unchecked with --force-unknown-type"
+}
+
+// announced are the task types that workers of the store handle.
+func (s *session) announced(ctx context.Context) (map[string]bool, error) {
+	types := make(map[string]bool)
+	err := s.withStore(ctx, false, func(st openedStore) error {
+		if err := st.Ready(ctx); err != nil {
+			return err
+		}
+		workers, err := st.Workers(ctx, s.flags.Namespace)
+		for _, w := range workers {
+			for _, name := range w.Types {
+				types[name] = true
+			}
+		}
+		return err
+	})
+	if errors.Is(err, errNoStore) || errors.Is(err, store.ErrNotMigrated) {
+		return nil, nil // a store that does not exist has no workers
+	}
+	return types, err
+}
+
+// runnable are the types that a file may have that this program runs itself.
+func runnable(handlers []weaver.Handler) pipeline.Types {
+	return pipeline.Types{Known: byName(handlers), Unknown: func(string) (problem, hint string) {
+		return "for which this program has no handler", "run it with the program that has this task type, or submit it for a worker that has"
+	}}
+}

@@ -1,0 +1,213 @@
+package weaver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/group"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Waiter reads tasks and waits for them: a Client or an Engine.
+type Waiter interface {
+	Reader
+	Wait(ctx context.Context, id TaskID, opts ...WaitOption) (TaskInfo, error)
+}
+
+// Wait waits for a task of this type that is known by its id only, and returns
+// its output; see Handle.Wait. Further errors: ErrNotFound, ErrWrongType.
+func (t *Type[In, Out]) Wait(ctx context.Context, c Waiter, id TaskID, opts ...WaitOption) (Out, error) {
+	var none Out
+	info, err := c.Get(ctx, id)
+	if err != nil {
+		return none, err
+	}
+	if info.Type != t.name {
+		return none, fmt.Errorf("task %s is a %s, not a %s: %w", id, info.Type, t.name, ErrWrongType)
+	}
+	if info, err = c.Wait(ctx, id, opts...); err != nil {
+		return none, err
+	}
+	return decodeOutput[Out](&info)
+}
+
+// decodeOutput decodes the output of a task that succeeded.
+func decodeOutput[Out any](info *TaskInfo) (out Out, err error) {
+	if len(info.Output) == 0 {
+		return out, nil // a Decider overruled the failure and gave no output
+	}
+	if err := json.Unmarshal(info.Output, &out); err != nil {
+		return out, fmt.Errorf("the output of task %s does not decode as %T: %w", info.ID, out, err)
+	}
+	return out, nil
+}
+
+// JobOutput returns the output of a task of a job, by its name there. Inside a
+// handler of that job Output does it. Errors: ErrNotFound, ErrNoSuchNode,
+// ErrWrongType, ErrNotSucceeded. It reads the job's tasks until it finds the one.
+func (t *Type[In, Out]) JobOutput(ctx context.Context, c Reader, job JobID, node string) (Out, error) {
+	var none Out
+	info, found, err := nodeOf(ctx, c, job, node)
+	switch {
+	case err != nil:
+		return none, err
+	case !found:
+		return none, fmt.Errorf("%q of job %s: %w", node, job, ErrNoSuchNode)
+	case info.Type != t.name:
+		return none, fmt.Errorf("%q is a %s, not a %s: %w", node, info.Type, t.name, ErrWrongType)
+	case info.State != task.Succeeded:
+		return none, fmt.Errorf("%q of job %s is %s: %w", node, job, info.State, ErrNotSucceeded)
+	}
+	return decodeOutput[Out](&info)
+}
+
+// nodeOf finds a task of a job by its name.
+func nodeOf(ctx context.Context, c Reader, job JobID, node string) (info TaskInfo, found bool, err error) {
+	if j, ok := c.(interface {
+		Job(ctx context.Context, id JobID) (JobInfo, error)
+	}); ok {
+		if _, err := j.Job(ctx, job); err != nil {
+			return info, false, err
+		}
+	}
+	for f := (Filter{Job: job, Limit: store.MaxLimit}); ; {
+		page, next, err := c.List(ctx, f)
+		if err != nil {
+			return info, false, fmt.Errorf("read the tasks of job %s: %w", job, err)
+		}
+		if i := slices.IndexFunc(page, func(t TaskInfo) bool { return t.Node == node }); i >= 0 {
+			return page[i], true, nil
+		}
+		if f.After = next; next == "" {
+			return info, false, nil
+		}
+	}
+}
+
+// RunJob submits a job and runs the engine until the job has ended, or waits for
+// a person, or ctx has ended; then the engine drains like Run. Meanwhile it runs
+// whatever else is due in its queues. An engine that runs already goes on: RunJob
+// only submits and waits.
+//
+// It returns the job's result so far, and what JobHandle.Wait and Run return: an
+// error that is ErrBlocked, ctx's error. The job stays, and goes on with the next
+// Run of any engine that handles its types, or with RunJob under the same
+// IdempotencyKey.
+func (e *Engine) RunJob(ctx context.Context, j *Job, opts ...SubmitOption) (JobResult, error) {
+	h, err := e.Submit(ctx, j, opts...)
+	if err != nil {
+		return JobResult{}, err
+	}
+	var res JobResult
+	var waitErr, runErr error
+	g := group.New(context.WithoutCancel(ctx))
+	runCtx, stop := context.WithCancel(ctx)
+	defer stop()
+	g.Go("wait for the job", func(context.Context) error {
+		defer stop()
+		res, waitErr = e.WaitJob(runCtx, h.id)
+		return nil
+	})
+	switch runErr = e.Run(runCtx); {
+	case errors.Is(runErr, ErrRunning):
+		runErr = nil // the other Run does the work
+	case runErr != nil:
+		stop()
+	}
+	if err := g.Wait(); err != nil {
+		return res, err
+	}
+	if ctx.Err() == nil && errors.Is(waitErr, context.Canceled) {
+		waitErr = nil // Run ended by itself, and says why
+	}
+	if waitErr != nil || runErr != nil {
+		// The wait was cut short: what the store has now.
+		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		if now, err := e.JobResult(look, h.id); err == nil {
+			res = now
+		}
+	}
+	return res, errors.Join(waitErr, runErr)
+}
+
+// RetryAck says what RetryJob did.
+type RetryAck struct {
+	Retried int // tasks; those that were cancelled because of them revive with them and are not counted
+}
+
+// RetryJob retries every failed or cancelled task of a job, what others need
+// first; see Retry. Those that were not needed stay as they are. Each task is
+// retried by itself: when it returns an error some may have been, and the same
+// call does the rest. ErrNotFound; ErrState when there is nothing to retry.
+func (c *Client) RetryJob(ctx context.Context, id JobID, opts ...OperateOption) (RetryAck, error) {
+	st, err := c.JobStatus(ctx, id)
+	if err != nil {
+		return RetryAck{}, err
+	}
+	left := slices.DeleteFunc(st.Tasks, func(t TaskInfo) bool {
+		return t.State != task.Failed && t.State != task.Cancelled || t.Error != nil && t.Error.Kind == task.KindNotNeeded
+	})
+	if len(left) == 0 {
+		return RetryAck{}, fmt.Errorf("retry: no task of job %s failed or was cancelled: %w", id, ErrState)
+	}
+	// A task whose need has ended badly is refused until that is retried. Tasks
+	// are listed in the order of Add, in which needs come first or last.
+	var ack RetryAck
+	var refused error
+	for passes := 0; passes < 2 && len(left) > 0; passes++ {
+		refused = nil
+		var again []TaskInfo
+		for _, t := range left {
+			err := c.Retry(ctx, t.ID, opts...)
+			switch {
+			case err == nil:
+				ack.Retried++
+				passes = -1 // both ways once more
+				continue
+			case !errors.Is(err, ErrState):
+				return ack, err
+			}
+			now, getErr := c.Get(ctx, t.ID)
+			switch {
+			case getErr != nil:
+				return ack, getErr
+			case now.State == task.Failed, now.State == task.Cancelled:
+				refused = err
+				again = append(again, t)
+			default: // it revived with what it needs
+			}
+		}
+		slices.Reverse(again)
+		left = again
+	}
+	return ack, refused
+}
+
+// WithCode attaches a code to an error, by which a Decider (Input.Error.Code), a
+// list of failed tasks or an alarm distinguishes it from others: "card_refused".
+// It is recorded with the failure, at most 255 bytes of it. Of several codes the
+// outermost counts.
+func WithCode(code string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &engine.Coded{Code: code, Err: err}
+}
+
+// ErrorCode returns the code that was attached to an error, "" if none was. The
+// code of a task that failed is in its TaskError, or TaskInfo.Error.
+func ErrorCode(err error) string { return engine.CodeOf(err) }
+
+// IsPermanent reports whether err carries the verdict of Permanent: middleware
+// and tests ask it.
+func IsPermanent(err error) bool {
+	var v *engine.Verdict
+	return errors.As(err, &v) && v.Kind == engine.Permanent
+}

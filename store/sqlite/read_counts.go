@@ -1,0 +1,66 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+const (
+	// A dispatch row stands for a task that is ready, or pending until later or
+	// while its queue is paused.
+	sqlCountDispatched = `
+SELECT coalesce(sum(o.available_at <= ?2 AND p.queue IS NULL), 0), count(*) FROM weaver_outbox_events o INDEXED BY weaver_outbox_events_by_lane
+LEFT JOIN weaver_paused_queues p ON p.namespace = o.namespace AND p.queue = o.queue
+WHERE o.namespace = ?1`
+
+	sqlCountWaiters = `SELECT count(*) FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task WHERE namespace = ?1`
+
+	// A cancelled task may have open needs as well.
+	sqlCountNeedy = `
+SELECT count(DISTINCT d.task_id) FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_open
+CROSS JOIN weaver_tasks t ON t.namespace = d.namespace AND t.task_id = d.task_id
+WHERE d.namespace = ?1 AND d.done = 0 AND t.state = 'pending'`
+
+	sqlCountEnded = `
+SELECT count(*) FROM weaver_tasks INDEXED BY weaver_tasks_by_end
+WHERE namespace = ?1 AND state = ?2 AND (state = 'failed' OR state = 'blocked' OR state = 'cancelled')`
+)
+
+// Counts implements store.Reader. Tasks in each state but succeeded are found
+// through rows of their own: none of the statements reads a task that succeeded.
+func (db *DB) Counts(ctx context.Context, ns string) (map[task.State]int, error) {
+	var counts map[task.State]int
+	err := db.read(ctx, ns, func(v *view) error {
+		counts = make(map[task.State]int)
+		st := v.stmt(sqlCountDispatched).Text(1, ns).Int(2, store.Now().UnixMicro())
+		if st.One() {
+			counts[task.Ready] = int(st.ColInt(0))
+			counts[task.Pending] = int(st.ColInt(1) - st.ColInt(0))
+		}
+		if err := st.Done(); err != nil {
+			return err
+		}
+		for _, sql := range []string{sqlCountWaiters, sqlCountNeedy} {
+			st := v.stmt(sql).Text(1, ns)
+			if st.One() {
+				counts[task.Pending] += int(st.ColInt(0))
+			}
+			if err := st.Done(); err != nil {
+				return err
+			}
+		}
+		for _, state := range []task.State{task.Failed, task.Blocked, task.Cancelled} {
+			st := v.stmt(sqlCountEnded).Text(1, ns).Text(2, string(state))
+			if st.One() {
+				counts[state] = int(st.ColInt(0))
+			}
+			if err := st.Done(); err != nil {
+				return err
+			}
+		}
+		return v.eachRunning(func(*claimRow, int) { counts[task.Running]++ })
+	})
+	return counts, err
+}

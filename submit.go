@@ -1,0 +1,169 @@
+package weaver
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store"
+)
+
+// SubmitOption is an option of Submit.
+type SubmitOption interface{ applySubmit(*submitSettings) }
+
+type submitSettings struct {
+	key  string
+	errs []error
+}
+
+// KeyOption is an IdempotencyKey: of an enqueue, or of a Submit.
+type KeyOption interface {
+	EnqueueOption
+	SubmitOption
+}
+
+type keyOption string
+
+func (o keyOption) applyEnqueue(s *settings) {
+	if err := o.check(); err != nil {
+		s.errs = append(s.errs, err)
+		return
+	}
+	s.task.IdempotencyKey = string(o)
+}
+
+func (o keyOption) applySubmit(s *submitSettings) {
+	if err := o.check(); err != nil {
+		s.errs = append(s.errs, err)
+	}
+	s.key = string(o)
+}
+
+func (o keyOption) check() error { return checkKey("IdempotencyKey", string(o), maxName) }
+
+// IdempotencyKey makes the enqueue of one event happen once: while a task of
+// this type with this key exists, in any state, enqueueing again returns it
+// (DispositionExisting), whatever the input. Deleting it frees the key.
+//
+// Given to Submit it does the same for a job: while one of this name with this
+// key exists, submitting again returns it, whatever its tasks.
+func IdempotencyKey(key string) KeyOption { return keyOption(key) }
+
+// Submitter submits jobs: a Client, an Engine, a TxClient, or InStepTx.
+type Submitter interface {
+	// Submit stores the job and its tasks in one transaction, all or none.
+	Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*JobHandle, error)
+}
+
+// TxSubmitter enqueues and submits inside a transaction.
+type TxSubmitter interface {
+	Enqueuer
+	Submitter
+}
+
+// Submit stores the job and its tasks in one transaction. All mistakes are
+// reported at once, and then nothing is stored: ErrInvalidJob. Inside a handler
+// use StartJob, or give an IdempotencyKey: every attempt submits again.
+func (c *Client) Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*JobHandle, error) {
+	if engine.StepTxOf(ctx) != nil {
+		return nil, fmt.Errorf("submit: %w", ErrNestedTx)
+	}
+	h, err := c.submit(ctx, nil, j, opts)
+	if err == nil {
+		h.client = c
+	}
+	return h, err
+}
+
+// Submit implements Submitter. The job exists if and only if the transaction
+// commits; its handle returns ErrUnbound from Wait.
+func (t *TxClient) Submit(ctx context.Context, j *Job, opts ...SubmitOption) (*JobHandle, error) {
+	if t.tx == nil {
+		return nil, fmt.Errorf("submit: %w: the transaction is nil", ErrForeignTx)
+	}
+	return t.c.submit(ctx, t.tx, j, opts)
+}
+
+// Submit implements Submitter.
+func (noStepTx) Submit(context.Context, *Job, ...SubmitOption) (*JobHandle, error) {
+	return nil, fmt.Errorf("InStepTx outside a StepTx: %w", ErrNoTask)
+}
+
+func (c *Client) submit(ctx context.Context, tx store.Tx, j *Job, opts []SubmitOption) (*JobHandle, error) {
+	sub, err := c.submission(j)
+	if err != nil {
+		return nil, err
+	}
+	var set submitSettings
+	for _, o := range opts {
+		o.applySubmit(&set)
+	}
+	if err := errors.Join(set.errs...); err != nil {
+		return nil, fmt.Errorf("%w %q: nothing was stored: %w", ErrInvalidJob, j.name, err)
+	}
+	sub.Job.IdempotencyKey = set.key
+	if tx == nil && set.key == "" {
+		c.warnUnkeyedJob(ctx, j.name)
+	}
+	got, err := c.store.Enqueue(ctx, c.ns, tx, sub)
+	if err != nil {
+		return nil, fmt.Errorf("submit job %q: %w", j.name, err)
+	}
+	if got[0].Disposition == store.DispositionExisting {
+		return &JobHandle{id: got[0].Job, disposition: DispositionExisting}, nil
+	}
+	return &JobHandle{id: sub.Job.ID, disposition: DispositionCreated}, nil
+}
+
+// warnUnkeyedJob warns, once per job name, of submits in a handler that every
+// attempt repeats because they have no idempotency key.
+func (c *Client) warnUnkeyedJob(ctx context.Context, name string) {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return
+	}
+	if _, warned := c.warned.LoadOrStore("job "+name, true); !warned {
+		c.log.Warn("submitted a job in a handler without an idempotency key: every attempt submits again; use weaver.StartJob, or an IdempotencyKey",
+			"job", name, "handler", a.Task().Type, "task_id", a.Task().ID)
+	}
+}
+
+// StartJob submits a job as a step: it happens once for this task, under the
+// name, and the job is not waited for. A job with mistakes fails the task at
+// once.
+func StartJob(ctx context.Context, name string, j *Job) (JobID, error) {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return JobID{}, fmt.Errorf("start %q: %w", name, err)
+	}
+	c := clientOf(a)
+	return Step(ctx, name, func(ctx context.Context) (JobID, error) {
+		// Crash after the submit: the key finds the job in the next attempt.
+		h, err := c.Submit(ctx, j, IdempotencyKey(jobKey(a.Task().ID, name)))
+		switch {
+		case errors.Is(err, ErrInvalidJob):
+			return JobID{}, Permanent(err)
+		case err != nil:
+			return JobID{}, err
+		}
+		return h.ID(), nil
+	})
+}
+
+// jobKey is CurrentInfo.StepKey, as far as a key may be that long.
+func jobKey(id TaskID, step string) string {
+	key := CurrentInfo{TaskID: id}.StepKey(step)
+	if len(key) <= maxName {
+		return key
+	}
+	sum := sha256.Sum256([]byte(step))
+	return CurrentInfo{TaskID: id}.StepKey(hex.EncodeToString(sum[:]))
+}
+
+// clientOf is a client for what a handler stores.
+func clientOf(a *engine.Attempt) *Client {
+	return &Client{store: a.Store(), ns: a.Namespace(), limit: a.InlineLimit(), ids: a.IDs()}
+}
