@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -228,5 +229,19 @@ func TestModesOfFiles(t *testing.T) {
 	if err := os.Chmod(shared, 0o660); err != nil {
 		t.Fatal(err)
 	}
+	_ = os.Chown(shared, 65534, 65534) // as root
 	check(fixtureOn(t, openFile(t, shared)), 0o660)
+	owner := func(path string) uint32 {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Sys().(*syscall.Stat_t).Uid
+	}
+	for _, name := range []string{shared + "-wal", shared + "-shm"} {
+		if got, want := owner(name), owner(shared); got != want {
+			t.Errorf("%s belongs to user %d, and the database to %d", filepath.Base(name), got, want)
+		}
+	}
 }

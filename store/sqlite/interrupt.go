@@ -85,7 +85,7 @@ func (s userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (dr
 // QueryContext implements driver.StmtQueryContext.
 func (s userStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	if s.u.tx == nil {
-		s.u.reads(commit.NewHolder("a query of DB()", true))
+		s.u.reads(commit.NewHolder("a query of DB()", true), false)
 	}
 	return s.Stmt.(driver.StmtQueryContext).QueryContext(s.u.bounded(ctx), args)
 }
@@ -94,7 +94,7 @@ func (s userStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (d
 // closed with its rows.
 func (s userStmt) Close() error {
 	if s.u.tx == nil {
-		s.u.reads(nil)
+		s.u.reads(nil, false)
 	}
 	return s.Stmt.Close()
 }

@@ -150,27 +150,28 @@ func (u *userConn) Close() error {
 // ended notes that the open transaction, if there was one, is over.
 func (u *userConn) ended() {
 	u.pending, u.tx, u.step, u.readOnly = nil, nil, nil, false
-	u.reads(nil)
+	u.reads(nil, false)
 	if u.end != nil {
 		u.end()
 		u.end = nil
 	}
 }
 
-// reads notes what keeps a snapshot open from now on; nil: nothing does.
-func (u *userConn) reads(h *commit.Holder) {
+// reads notes what keeps a snapshot open from now on, and whether it keeps
+// others from writing; nil: nothing does.
+func (u *userConn) reads(h *commit.Holder, writes bool) {
 	if u.open != nil {
 		u.db.reads.remove(u.open)
 	}
 	if u.open = h; h != nil {
-		u.db.reads.add(h)
+		u.db.reads.add(h, writes)
 	}
 }
 
 // IsValid implements driver.Validator, which is asked when the connection goes
 // back to the pool: whatever was read on it is closed.
 func (u *userConn) IsValid() bool {
-	u.reads(nil)
+	u.reads(nil, false)
 	return true
 }
 
@@ -212,7 +213,7 @@ func (u *userConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.T
 		return nil, err
 	}
 	u.tx, u.step, u.readOnly = ctx, step, opts.ReadOnly
-	u.reads(h)
+	u.reads(h, !reads)
 	return userTx{tx, u}, nil
 }
 

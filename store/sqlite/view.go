@@ -29,7 +29,7 @@ func (db *DB) read(ctx context.Context, ns string, fn func(*view) error) error {
 	}
 	err := db.readers.Read(ctx, func(c *conn.Conn) error {
 		h := commit.NewHolder("a read", true)
-		db.reads.add(h)
+		db.reads.add(h, false)
 		defer db.reads.remove(h)
 		return fn(&view{c, ns, &db.clock})
 	})

@@ -20,16 +20,16 @@ const slowReader = 5 * time.Second
 // openReads are the reads and transactions of this process that go on.
 type openReads struct {
 	mu   sync.Mutex
-	open map[*commit.Holder]struct{}
+	open map[*commit.Holder]bool // whether it keeps others from writing
 }
 
-func (o *openReads) add(h *commit.Holder) {
+func (o *openReads) add(h *commit.Holder, writes bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.open == nil {
-		o.open = make(map[*commit.Holder]struct{})
+		o.open = make(map[*commit.Holder]bool)
 	}
-	o.open[h] = struct{}{}
+	o.open[h] = writes
 }
 
 func (o *openReads) remove(h *commit.Holder) {
@@ -38,17 +38,23 @@ func (o *openReads) remove(h *commit.Holder) {
 	delete(o.open, h)
 }
 
+// slowRead is one that is open for long.
+type slowRead struct {
+	*commit.Holder
+	writes bool
+}
+
 // slow returns those that are open for long, the oldest first.
-func (o *openReads) slow() []*commit.Holder {
+func (o *openReads) slow() []slowRead {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var list []*commit.Holder
-	for h := range o.open {
+	var list []slowRead
+	for h, writes := range o.open {
 		if time.Since(h.Since()) > slowReader {
-			list = append(list, h)
+			list = append(list, slowRead{h, writes})
 		}
 	}
-	slices.SortFunc(list, func(a, b *commit.Holder) int { return a.Since().Compare(b.Since()) })
+	slices.SortFunc(list, func(a, b slowRead) int { return a.Since().Compare(b.Since()) })
 	return list
 }
 
@@ -64,9 +70,13 @@ func (db *DB) Warnings(context.Context) []store.Warning {
 	size := logSize(db.name)
 	slow := db.reads.slow()
 	for _, h := range slow {
+		text := h.What + " has been open for long; until it ends the write-ahead log cannot be cut and grows: end it, or read in pages"
+		if h.writes {
+			text = h.What + " has been open for long; until it ends nothing else can be written: commit it or roll it back"
+		}
 		list = append(list, store.Warning{
 			Key:  fmt.Sprint(h.What, h.Since().UnixNano()),
-			Text: h.What + " has been open for long; until it ends the write-ahead log cannot be cut and grows: end it, or read in pages",
+			Text: text,
 			Attrs: []slog.Attr{
 				slog.Time("since", h.Since()), slog.Duration("open_for", time.Since(h.Since()).Round(time.Millisecond)),
 				slog.String("begun_at", h.BegunAt()), slog.Int64("log_bytes", size), slog.String("file", db.path),

@@ -86,14 +86,14 @@ func TestWarnsOfSlowReaders(t *testing.T) {
 			}
 			return rows.Close
 		},
-		"a transaction of DB()": func(f *fixture) func() error {
+		"a transaction of DB() has been open for long; until it ends the write-ahead log": func(f *fixture) func() error {
 			tx, err := f.db.DB().BeginTx(f.Context(), &sql.TxOptions{ReadOnly: true})
 			if err != nil {
 				f.Fatal(err)
 			}
 			return tx.Rollback
 		},
-		"a transaction of DB() ": func(f *fixture) func() error { return f.begin().Commit },
+		"a transaction of DB() has been open for long; until it ends nothing else": func(f *fixture) func() error { return f.begin().Commit },
 		"a query of DB()  ": func(f *fixture) func() error { // on a connection that does not go back to the pool
 			rows, err := f.reserved().QueryContext(f.Context(), "SELECT task_id FROM weaver_tasks")
 			if err != nil || !rows.Next() {
@@ -101,7 +101,7 @@ func TestWarnsOfSlowReaders(t *testing.T) {
 			}
 			return rows.Close
 		},
-		"a transaction of DB()  ": func(f *fixture) func() error {
+		"a transaction of DB() has been open for long; until it ends nothing else ": func(f *fixture) func() error {
 			tx, err := f.reserved().BeginTx(f.Context(), nil)
 			if err != nil {
 				f.Fatal(err)
@@ -120,7 +120,7 @@ func TestWarnsOfSlowReaders(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				f.warnsNot("after 5 s")
 				time.Sleep(time.Second)
-				f.warns("after 6 s", strings.TrimSpace(name)+" has been open", "open_for=6s", "since="+slog.TimeValue(since).String(), "_test.go:", "log_bytes=", f.db.Path())
+				f.warns("after 6 s", strings.TrimSpace(name), "open_for=6s", "since="+slog.TimeValue(since).String(), "_test.go:", "log_bytes=", f.db.Path())
 				if err := end(); err != nil {
 					t.Fatal(err)
 				}

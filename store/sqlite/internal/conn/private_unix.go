@@ -4,15 +4,16 @@ package conn
 
 import (
 	"os"
+	"syscall"
 
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
 // createBeside creates a journal or log, and with a log the file of its shared
-// memory, with the mode of the database's file: nobody may read more of the
-// data there than here. (The driver leaves their modes to the umask.) Files that
-// exist stay as they are; what keeps one from being created the driver finds
-// as well.
+// memory, with the mode and, where that is allowed, the owner of the database's
+// file: whoever may use the one must be able to use the others, and no other
+// user. (The driver leaves their modes to the umask.) Files that exist stay as
+// they are; what keeps one from being created the driver finds as well.
 func createBeside(name *vfs.Filename, flags vfs.OpenFlag) {
 	if flags&vfs.OPEN_CREATE == 0 || flags&(vfs.OPEN_WAL|vfs.OPEN_MAIN_JOURNAL) == 0 {
 		return
@@ -30,6 +31,9 @@ func createBeside(name *vfs.Filename, flags vfs.OpenFlag) {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			continue
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			_ = f.Chown(int(st.Uid), int(st.Gid)) // root may
 		}
 		_ = f.Chmod(info.Mode().Perm()) // whatever the umask is; one that only the owner can use is safe
 		_ = f.Close()                   // it is empty
