@@ -280,11 +280,21 @@ func (l *largeJob) submit(ctx context.Context) error {
 		return err
 	}
 	l.job = h.ID()
-	list, _, err := l.client.List(ctx, weaver.Filter{Types: []string{rootType.Name()}, Limit: 1})
-	if err == nil && len(list) == 1 {
-		l.root = list[0].ID
+	filter := weaver.Filter{Types: []string{rootType.Name()}, Limit: 1}
+	for {
+		list, next, err := l.client.List(ctx, filter)
+		if err != nil {
+			return err
+		}
+		if len(list) == 1 {
+			l.root = list[0].ID
+			return nil
+		}
+		if next == "" {
+			return errors.New("the root is not listed")
+		}
+		filter.After = next
 	}
-	return err
 }
 
 func (l *largeJob) claim(ctx context.Context, typ string, n int) ([]store.Claimed, error) {

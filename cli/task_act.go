@@ -56,7 +56,8 @@ func (c *taskCancelCmd) Run(ctx context.Context, s *session) error {
 
 type taskUnblockCmd struct {
 	IDs   []string `arg:"" name:"id" help:"Blocked tasks."`
-	Input string   `placeholder:"JSON|FILE|-" help:"An answer for the handler (weaver.UnblockInput): JSON, a file that holds it, or - for the standard input."`
+	Input string   `placeholder:"JSON|FILE|-" help:"An answer for the handler (weaver.Ask, weaver.UnblockInput): JSON, a file that holds it, or - for the standard input."`
+	Ask   string   `placeholder:"NAME" help:"Only if the task waits with this question (weaver.Ask): an answer that comes twice is not taken for that to the next one."`
 	auditFlags
 }
 
@@ -71,7 +72,11 @@ func (c *taskUnblockCmd) Run(ctx context.Context, s *session) error {
 		if raw != nil {
 			input = raw
 		}
-		err := client.Unblock(ctx, id, input, c.options()...)
+		opts := c.options()
+		if c.Ask != "" {
+			opts = append(opts, weaver.ForAsk(c.Ask))
+		}
+		err := client.Unblock(ctx, id, input, opts...)
 		if errors.Is(err, weaver.ErrInvalidInput) || errors.Is(err, weaver.ErrTooLarge) {
 			return badInput("", "--input: %w", err)
 		}

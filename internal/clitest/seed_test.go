@@ -22,6 +22,7 @@ var (
 	failType  = weaver.Define[int, string]("acme.demo.fail.v1", weaver.Queue("work"), weaver.NoRetry())
 	retryType = weaver.Define[int, string]("acme.demo.retry.v1", weaver.Queue("work"), weaver.MaxAttempts(3), weaver.Backoff(time.Hour))
 	askType   = weaver.Define[int, string]("acme.demo.ask.v1", weaver.Queue("work"))
+	twoAsks   = weaver.Define[int, string]("acme.demo.approve.v1", weaver.Queue("work"))
 	sleepType = weaver.Define[int, string]("acme.demo.sleep.v1", weaver.Queue("work"))
 	sumType   = weaver.Define[weaver.None, string]("acme.demo.sum.v1", weaver.Queue("work"))
 )
@@ -47,6 +48,13 @@ func ask(ctx context.Context, _ int) (string, error) {
 		return answer, err
 	}
 	return "", weaver.Blocked("needs an approved budget")
+}
+
+func approve(ctx context.Context, _ int) (string, error) {
+	if _, err := weaver.Ask[bool](ctx, "the budget", "needs an approved budget"); err != nil {
+		return "", err
+	}
+	return weaver.Ask[string](ctx, "signature", "needs a signature")
 }
 
 func sleep(ctx context.Context, _ int) (string, error) {
@@ -85,6 +93,16 @@ var seeds = map[string]func(*fixture) map[string]task.ID{
 		w.check(err)
 		w.work()
 		return w.one("BLOCKED", h.ID(), nil)
+	},
+	"asking": func(w *fixture) map[string]task.ID {
+		h, err := twoAsks.Enqueue(w.ctx, w.client, 1)
+		w.check(err)
+		w.work()
+		return w.one("ASKING", h.ID(), nil)
+	},
+	"work": func(w *fixture) map[string]task.ID {
+		w.work()
+		return nil
 	},
 	"sleeping": func(w *fixture) map[string]task.ID {
 		h, err := sleepType.Enqueue(w.ctx, w.client, 1)
@@ -216,7 +234,7 @@ func (w *fixture) one(variable string, id task.ID, err error) map[string]task.ID
 
 // work runs everything that is due.
 func (w *fixture) work() {
-	w.run(okType.Handler(ok), failType.Handler(fail), retryType.Handler(retry), askType.Handler(ask), sleepType.Handler(sleep), sumType.Handler(sum))
+	w.run(okType.Handler(ok), failType.Handler(fail), retryType.Handler(retry), askType.Handler(ask), twoAsks.Handler(approve), sleepType.Handler(sleep), sumType.Handler(sum))
 }
 
 func (w *fixture) run(handlers ...weaver.Handler) {
