@@ -1,7 +1,12 @@
 package sqlite_test
 
 import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,9 +59,37 @@ func harness(name string, open func(t *testing.T) *sqlite.DB) storetest.Harness 
 	}
 }
 
-// openFile opens and migrates a file, without waiting for the disk.
+// migrated is a file that was migrated and holds nothing. To migrate one takes
+// longer than most cases run.
+var migrated = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "weaver-sqlite-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "weaver.db")
+	db, err := sqlite.Open(context.Background(), path)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(db.Migrate(context.Background()), db.Close()); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
+// openFile opens a file, without waiting for the disk. A new one is migrated.
 func openFile(t testing.TB, path string, opts ...sqlite.Option) *sqlite.DB {
 	t.Helper()
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		raw, err := migrated()
+		if err == nil {
+			err = os.WriteFile(path, raw, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	db, err := sqlite.Open(t.Context(), path, append([]sqlite.Option{sqlite.Synchronous(sqlite.SyncOff)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
