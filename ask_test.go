@@ -3,6 +3,7 @@ package weaver_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"fmt"
 	"testing"
 	"time"
@@ -148,6 +149,30 @@ func TestAsk(t *testing.T) {
 		for range 2 {
 			blocks(fx, h)
 			unblock(fx, h, approval{"for the " + fx.get(h.ID()).Error.Ask})
+		}
+		equal(fx, "output", result(fx, h), "done")
+	})
+
+	subtest(t, "keeps an answer that the next attempt comes to only after another question", func(fx *fixture) {
+		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			names := []string{"flight", "hotel"}
+			if weaver.Current(ctx).AttemptNo > 1 {
+				slices.Reverse(names)
+			}
+			for _, name := range names {
+				if got, err := asks(ctx, name); err != nil {
+					return "", err
+				} else if got != "for the "+name+" " {
+					fx.Errorf("%s was answered by %q", name, got)
+				}
+			}
+			return "done", nil
+		}))
+		h := enqueue(fx, typ, "")
+		for _, name := range []string{"flight", "hotel"} {
+			blocks(fx, h)
+			equal(fx, "the question", fx.get(h.ID()).Error.Ask, name)
+			unblock(fx, h, approval{"for the " + name})
 		}
 		equal(fx, "output", result(fx, h), "done")
 	})

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,7 +93,7 @@ func TestSubmitInAHandler(t *testing.T) {
 	child := typ.Handler(func(_ context.Context, n int) (int, error) { return n, nil })
 
 	subtest(t, "StartJob submits once for the task, under its name", func(fx *fixture) {
-		calls := 0
+		var calls atomic.Int32
 		fx.run(child, parent.Handler(func(ctx context.Context, n int) (string, error) {
 			var seen []string
 			for _, name := range []string{"first", strings.Repeat("long", 60)} {
@@ -101,7 +102,7 @@ func TestSubmitInAHandler(t *testing.T) {
 					return "", err
 				}
 				seen = append(seen, id.String())
-				calls++
+				calls.Add(1)
 			}
 			if weaver.Current(ctx).AttemptNo < 3 {
 				return "", errors.New("again")
@@ -111,7 +112,7 @@ func TestSubmitInAHandler(t *testing.T) {
 		a, b := enqueue(fx, parent, 1), enqueue(fx, parent, 2)
 		equal(fx, "two tasks have the same jobs", result(fx, a) == result(fx, b), false)
 		equal(fx, "jobs", fx.jobs(), 4)
-		equal(fx, "calls of StartJob", calls, 12)
+		equal(fx, "calls of StartJob", calls.Load(), 12)
 	})
 
 	subtest(t, "a worker that dies between the submit and the record leaves one job", func(fx *fixture) {

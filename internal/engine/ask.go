@@ -27,30 +27,76 @@ func (q *question) Error() string {
 // blocks the task like a wait: it lets steps that run beside it end, the attempt
 // is over, and it returns ErrSuspended.
 func (a *Attempt) Ask(ctx context.Context, name, text string, check func(json.RawMessage) error) (json.RawMessage, error) {
-	done, index, err := a.enter(ctx, name)
+	value, q, err := a.answered(ctx, &question{name, text}, check)
+	if q != nil && err == nil {
+		err = a.ask(q)
+	}
+	return value, err
+}
+
+// answered returns the answer to a question, or the question that is to be asked.
+// It looks for one at a time.
+func (a *Attempt) answered(ctx context.Context, q *question, check func(json.RawMessage) error) (json.RawMessage, *question, error) {
+	a.asking.Lock()
+	defer a.asking.Unlock()
+	done, index, err := a.enter(ctx, q.name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if done != nil {
-		return replay(done)
+		value, err := replay(done)
+		return value, nil, err
 	}
+	defer a.leave()
 	input := a.task.UnblockInput
-	if a.task.UnblockFor != name || len(input) == 0 {
-		a.leave()
-		return nil, a.ask(&question{name, text})
+	if len(input) == 0 {
+		return nil, q, nil
+	}
+	if a.task.UnblockFor != q.name {
+		return nil, q, a.keepAnswer(ctx)
 	}
 	if err := check(input); err != nil {
-		a.leave()
-		return nil, a.ask(&question{name, fmt.Sprintf("the input that was given %v; unblock the task with another one. %s", err, text)})
+		return nil, &question{q.name, fmt.Sprintf("the input that was given %v; unblock the task with another one. %s", err, q.text)}, nil
 	}
 	// Crash here: the input stays with the task, and the next attempt records it.
-	step := task.Step{Name: name, Index: index, Kind: task.KindAsk, State: task.StepCompleted, AttemptNo: a.task.AttemptNo, Try: 1, Value: input}
-	res, err := a.record(ctx, store.Record{Step: &step})
-	a.leave()
+	value, err := a.recordAnswer(ctx, q.name, index)
+	return value, nil, err
+}
+
+// keepAnswer records the answer to another question than the one that is about to
+// be asked, unless that was done: the next unblock replaces it.
+func (a *Attempt) keepAnswer(ctx context.Context) error {
+	name := a.task.UnblockFor
+	if name == "" {
+		return nil // to a Blocked
+	}
+	a.mu.Lock()
+	known := a.entryOf(name)
+	used := known.used || known.done != nil
+	a.mu.Unlock()
+	if used {
+		return nil
+	}
+	value, err := a.recordAnswer(ctx, name, known.index)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	known.done = answerStep(name, known.index, a.task.AttemptNo, value)
+	a.mu.Unlock()
+	return nil
+}
+
+func (a *Attempt) recordAnswer(ctx context.Context, name string, index int) (json.RawMessage, error) {
+	res, err := a.record(ctx, store.Record{Step: answerStep(name, index, a.task.AttemptNo, a.task.UnblockInput)})
 	if err != nil {
 		return nil, err
 	}
 	return res.Step.Value, nil
+}
+
+func answerStep(name string, index, attempt int, value json.RawMessage) *task.Step {
+	return &task.Step{Name: name, Index: index, Kind: task.KindAsk, State: task.StepCompleted, AttemptNo: attempt, Try: 1, Value: value}
 }
 
 // ask ends the attempt with a question. Of several at once the first is asked.

@@ -53,10 +53,11 @@ type Attempt struct {
 	inFlight  int // steps that run or are being recorded
 	stepsRun  []string
 	suspended bool
-	wakeAt    time.Time // the earliest wait of this attempt
-	question  *question // that it is suspended with; nil: by a wait with an end
-	over      bool      // the handler returned, or was abandoned
-	fatal     error     // a mistake of the program, which fails the task whatever the handler returns
+	wakeAt    time.Time  // the earliest wait of this attempt
+	question  *question  // that it is suspended with; nil: by a wait with an end
+	asking    sync.Mutex // held by an Ask while it looks for its answer
+	over      bool       // the handler returned, or was abandoned
+	fatal     error      // a mistake of the program, which fails the task whatever the handler returns
 	cancelBy  cancelAsk
 	progress  progress
 

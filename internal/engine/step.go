@@ -69,15 +69,7 @@ func (a *Attempt) enter(ctx context.Context, name string) (done *task.Step, inde
 	case a.suspended:
 		return nil, 0, ErrSuspended
 	}
-	known := a.journal[name]
-	if known == nil {
-		known = &entry{index: a.nextIndex}
-		a.nextIndex++
-		if a.journal == nil {
-			a.journal = make(map[string]*entry)
-		}
-		a.journal[name] = known
-	}
+	known := a.entryOf(name)
 	if known.used {
 		err := fmt.Errorf("step %q: %w", name, ErrDuplicateStep)
 		a.fatal = err
@@ -94,6 +86,20 @@ func (a *Attempt) enter(ctx context.Context, name string) (done *task.Step, inde
 	}
 	a.inFlight++
 	return nil, known.index, nil
+}
+
+// entryOf returns what is known of a step; the caller holds the mutex.
+func (a *Attempt) entryOf(name string) *entry {
+	known := a.journal[name]
+	if known == nil {
+		known = &entry{index: a.nextIndex}
+		a.nextIndex++
+		if a.journal == nil {
+			a.journal = make(map[string]*entry)
+		}
+		a.journal[name] = known
+	}
+	return known
 }
 
 // maxStepName is the longest step name, in bytes.
