@@ -17,7 +17,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
 	"github.com/ncruces/go-sqlite3"
-	_ "github.com/ncruces/go-sqlite3/vfs/mvcc" // in-memory databases whose readers do not block the writer
+	"github.com/ncruces/go-sqlite3/vfs/mvcc" // in-memory databases whose readers do not block the writer
 
 	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
@@ -112,11 +112,41 @@ func isDir(path string) bool {
 }
 
 // OpenMemory opens an empty database in memory, which ends with Close. Every
-// DB has its own, and its DB method opens connections to the same data.
+// DB has its own, and its DB method opens connections to the same data. It is
+// migrated already; Migrate does no harm.
 func OpenMemory(ctx context.Context) (*DB, error) {
-	name := (&url.URL{Scheme: "file", OmitHost: true, Path: "/weaver-" + rand.Text(), RawQuery: "vfs=mvcc"}).String()
+	empty, err := migratedMemory()
+	if err != nil {
+		return nil, err
+	}
+	return openMemory(ctx, empty)
+}
+
+// migratedMemory is what memory holds after Migrate, which takes longer than most
+// tests.
+var migratedMemory = sync.OnceValues(func() (mvcc.Snapshot, error) {
+	ctx := context.Background()
+	db, err := openMemory(ctx, mvcc.Snapshot{})
+	if err != nil {
+		return mvcc.Snapshot{}, err
+	}
+	if err := db.Migrate(ctx); err != nil {
+		return mvcc.Snapshot{}, errors.Join(err, db.Close())
+	}
+	migrated := mvcc.TakeSnapshot(db.name)
+	return migrated, db.Close()
+})
+
+func openMemory(ctx context.Context, holds mvcc.Snapshot) (*DB, error) {
+	key := "weaver-" + rand.Text()
+	mvcc.Create(key, holds)
+	name := (&url.URL{Scheme: "file", OmitHost: true, Path: "/" + key, RawQuery: "vfs=mvcc"}).String()
 	db := &DB{path: ":memory:", name: name, memory: true, opts: defaults()}
-	return db.open(ctx, nil)
+	if _, err := db.open(ctx, nil); err != nil {
+		mvcc.Delete(name)
+		return nil, err
+	}
+	return db, nil
 }
 
 func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
@@ -248,6 +278,9 @@ func (db *DB) Close() error {
 		user = db.DB().Close() // opened only now, it is closed for all later callers
 		db.readers.Close()
 		db.locks.releaseAll()
+		if db.memory {
+			mvcc.Delete(db.name)
+		}
 	})
 	if err := db.translate(cmp.Or(user, err)); err != nil {
 		return fmt.Errorf("close: %w", err)

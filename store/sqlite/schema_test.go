@@ -269,7 +269,9 @@ func TestSchemaRefuses(t *testing.T) {
 		t.Parallel()
 		var seen []string
 		for range 2 {
-			snap, err := newNoteStore(t).db.Snapshot(t.Context(), fixNS)
+			db := openOnce(t, filepath.Join(t.TempDir(), "weaver.db"))
+			snap, err := db.Snapshot(t.Context(), fixNS)
+			shut(t, db)
 			if err != nil {
 				t.Fatal(err)
 			}
