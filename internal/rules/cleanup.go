@@ -49,17 +49,18 @@ func ResolveEnd(t *Unfinished) Ending {
 	return EndsNow
 }
 
-// goesOn reports whether a task that was asked to cancel runs once more to clean
-// up, after an attempt with an outcome that would lead to a state. The attempt
-// did not know of the request, if it did not begin with it and does not report
-// it; one that was released could not do what it should.
-func (c *CancelRequest) goesOn(o task.Outcome, to task.State) bool {
-	return c.CleansUp && !to.Terminal() && (!c.Before || o == task.OutcomeReleased)
-}
-
-// cleanUp makes a transition lead to a cleanup. What was decided is not done.
-func (t *Transition) cleanUp(now time.Time) {
-	t.State, t.Waiting, t.ReadyAt, t.SetReadyAt, t.Decision = task.Ready, task.WaitNone, now, false, nil
+// asked is what becomes of a task that was asked to cancel, after an attempt
+// without success that would lead to a transition. It is cancelled, or runs once
+// more to clean up: because the attempt, which did not begin with the request,
+// reports that it did not know of it, or because it was released and could not do
+// what it should. What was decided is not done.
+func (t *Transition) asked(c *CancelRequest, deadline, now time.Time) Transition {
+	if !c.CleansUp || t.State.Terminal() || c.Before && t.Outcome != task.OutcomeReleased {
+		return Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: CancelFailure(*c, deadline), Uncounted: c.Before}
+	}
+	up := *t
+	up.State, up.Waiting, up.ReadyAt, up.SetReadyAt, up.Decision = task.Ready, task.WaitNone, now, false, nil
+	return up
 }
 
 // InTime reports whether a due task may start as far as its deadline is

@@ -74,24 +74,11 @@ func CheckFinish(f *store.Finish) error {
 // unless it succeeded, or runs once more to clean up. deadline is the task's, for
 // the failure message.
 func ResolveFinish(f *store.Finish, cancel CancelRequest, deadline, now time.Time) Transition {
-	t := resolveUnasked(f, now)
-	if cancel.Kind != "" && f.Outcome != task.OutcomeSuccess {
-		if cancel.goesOn(f.Outcome, t.State) {
-			t.cleanUp(now)
-		} else {
-			t = Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: CancelFailure(cancel, deadline)}
-		}
+	if f.Outcome == task.OutcomeSuccess {
+		return Transition{State: task.Succeeded, Outcome: f.Outcome, Output: f.Output, ResetCrashes: true, Uncounted: cancel.Before}
 	}
-	t.Uncounted = cancel.Before
-	return t
-}
-
-// resolveUnasked is [ResolveFinish] for a task that was not asked to cancel.
-func resolveUnasked(f *store.Finish, now time.Time) Transition {
 	t := Transition{Outcome: f.Outcome, Failure: f.Error}
 	switch f.Outcome {
-	case task.OutcomeSuccess:
-		return Transition{State: task.Succeeded, Outcome: f.Outcome, Output: f.Output, ResetCrashes: true}
 	case task.OutcomeSuspended:
 		t.Failure, t.KeepError = nil, true
 		t.waitUntil(Instant(f.WakeAt), task.WaitSleep, now)
@@ -103,6 +90,9 @@ func resolveUnasked(f *store.Finish, now time.Time) Transition {
 	default:
 		t.CountsInternal = KindOf(f.Error) == task.KindInternal
 		t.decide(f, now)
+	}
+	if cancel.Kind != "" {
+		t = t.asked(&cancel, deadline, now)
 	}
 	return t
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // sqlClaimTask compares the epoch that was read in this transaction: the same
-// row, or an error.
+// row, or an error. A request to end that is on the row is there before the
+// attempt: askedBefore.
 const sqlClaimTask = `
 UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
   lease_id = ?4, leased_by = ?5, lease_expires_at = ?6, started_at = ?7, updated_at = ?7, started_version = ?8,
