@@ -99,7 +99,7 @@ type Task struct {
 	Labels           map[string]string `json:"labels,omitempty"`
 	Metadata         map[string]string `json:"metadata,omitempty"`
 
-	CancelRequested bool      `json:"cancel_requested,omitempty"` // it runs and is to end, or is due to clean up
+	CancelRequested bool      `json:"cancel_requested,omitempty"` // to end: it runs, is due to clean up, or has ended since
 	CancelKind      ErrorKind `json:"cancel_kind,omitempty"`      // cancelled or deadline
 	CancelBy        string    `json:"cancel_by,omitempty"`
 	CancelReason    string    `json:"cancel_reason,omitempty"`

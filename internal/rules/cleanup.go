@@ -10,7 +10,7 @@ import (
 // and has run before does not end while it waits. It becomes claimable with its
 // cancel request on it, and runs once more, for its cleanup (ADR 0020). The
 // attempt that begins with the request is the last one: only a lost lease and a
-// release, after which nobody knows how far it came, let another follow.
+// release, after which it is not known how far it came, let another follow.
 
 // Ending is what a cancel, or the deadline, does to a task that has not ended.
 type Ending int
