@@ -17,10 +17,10 @@ type Ending int
 
 // The endings.
 const (
-	EndsNow   Ending = iota // it ends cancelled
-	EndAsked                // it runs: its worker is asked to end it
-	CleansUp                // it does not run, and is due now, once more, for its cleanup
-	CleanupIs               // it is due for its cleanup already
+	EndsNow    Ending = iota // it ends cancelled
+	EndAsked                 // it runs: its worker is asked to end it
+	CleansUp                 // it does not run, and is due now, once more, for its cleanup
+	CleanupDue               // it is due for its cleanup already
 )
 
 // Unfinished is what an [Ending] follows from.
@@ -42,7 +42,7 @@ func ResolveEnd(t *Unfinished) Ending {
 	case t.State == task.Running:
 		return EndAsked
 	case t.Asked:
-		return CleanupIs
+		return CleanupDue
 	case t.CleansUp && t.Attempts > 0 && t.Waiting != task.WaitDeps:
 		return CleansUp
 	}

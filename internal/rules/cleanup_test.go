@@ -24,7 +24,7 @@ func TestResolveEnd(t *testing.T) {
 		{"retried by an operator, waits for its needs", func(u *rules.Unfinished) { u.Waiting = task.WaitDeps }, rules.EndsNow},
 		{"never ran", func(u *rules.Unfinished) { u.Attempts = 0 }, rules.EndsNow},
 		{"without the option", func(u *rules.Unfinished) { u.CleansUp = false }, rules.EndsNow},
-		{"is due for it already", func(u *rules.Unfinished) { u.State, u.Waiting, u.Asked = task.Ready, task.WaitNone, true }, rules.CleanupIs},
+		{"is due for it already", func(u *rules.Unfinished) { u.State, u.Waiting, u.Asked = task.Ready, task.WaitNone, true }, rules.CleanupDue},
 		{"is due for it already, forced", func(u *rules.Unfinished) { u.Asked, u.Force = true, true }, rules.EndsNow},
 		{"running", func(u *rules.Unfinished) { u.State, u.Waiting = task.Running, task.WaitNone }, rules.EndAsked},
 		{"running and asked", func(u *rules.Unfinished) { u.State, u.Waiting, u.Asked = task.Running, task.WaitNone, true }, rules.EndAsked},

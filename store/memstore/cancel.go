@@ -29,7 +29,7 @@ func (o *op) endBy(r *row, a store.Audit, force bool) (asked bool) {
 		o.ask(r, a)
 	case rules.CleansUp:
 		o.cleanUp(r, task.KindCancelled, a)
-	case rules.CleanupIs:
+	case rules.CleanupDue:
 	case rules.EndsNow:
 		o.cancelNow(r, a)
 		return false

@@ -109,7 +109,7 @@ func (o *op) expire(r *row) {
 		o.notice.Cancels = append(o.notice.Cancels, r.ID)
 	case rules.CleansUp:
 		o.cleanUp(r, task.KindDeadline, store.Audit{})
-	case rules.CleanupIs:
+	case rules.CleanupDue:
 	case rules.EndsNow:
 		o.end(r, task.Cancelled, rules.DeadlineFailure(r.DeadlineAt))
 	}

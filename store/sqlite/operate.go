@@ -161,7 +161,7 @@ func (o *operation) endBy(row *taskRow, a store.Audit, force bool) (task.State, 
 		return task.Running, o.ask(row, a)
 	case rules.CleansUp:
 		return task.Ready, o.moves.cleanUp(row, task.KindCancelled, a)
-	case rules.CleanupIs:
+	case rules.CleanupDue:
 		return row.contribution.State, nil
 	}
 	return task.Cancelled, o.cancelNow(row, a)
