@@ -30,6 +30,9 @@ const CleanupLimit time.Duration = engine.CleanupLimit
 // is tried again (after a timeout, for one) does not undo it again, nor does it
 // repeat the steps that were undone.
 //
+// A task that is cancelled while it sleeps, waits for its retry or is blocked ends
+// without a cleanup, unless it has the option CleanupWhenCancelled.
+//
 // It does not run where the task goes on without this attempt: when the engine
 // stops (ErrDraining), after a wait (ErrSuspended), and when the lease is lost
 // or uncertain. Other errors are those of Step, and ErrCleanupTooLong.

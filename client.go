@@ -186,7 +186,8 @@ func By(operator string) OperateOption {
 }
 
 // Force makes Cancel revoke the lease of a running task, so that it ends at
-// once, whatever its handler does. Other verbs refuse it: ErrInvalidOption.
+// once, whatever its handler does, and without its cleanup one that does not run.
+// Other verbs refuse it: ErrInvalidOption.
 func Force() OperateOption {
 	return operateOption(func(s *operateSettings) { s.force = true })
 }
@@ -230,9 +231,10 @@ func (c *Client) operate(ctx context.Context, what string, opts []OperateOption,
 	return res[0], nil
 }
 
-// Cancel ends a task. One that does not run is cancelled at once; the context
-// of a running one ends with cause ErrCancelled, and it ends cancelled unless
-// its handler still returns success. Terminal tasks: ErrState.
+// Cancel ends a task. One that does not run is cancelled at once, or runs once
+// more for its cleanup (CleanupWhenCancelled); the context of a running one ends
+// with cause ErrCancelled, and it ends cancelled unless its handler still returns
+// success. Terminal tasks: ErrState.
 func (c *Client) Cancel(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "cancel task "+id.String(), opts, func(s operateSettings) store.Command {
 		return store.CancelTask{Audit: s.audit, Seen: s.seen, Task: id, Force: s.force}

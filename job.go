@@ -303,7 +303,7 @@ func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
 // CancelAck says what CancelJob did.
 type CancelAck struct {
 	Cancelled   int // ended at once
-	Asked       int // run, and were asked to end
+	Asked       int // run, and were asked to end, or run once more to clean up
 	AlreadyDone int // had ended before
 }
 

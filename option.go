@@ -114,6 +114,26 @@ func Timeout(d time.Duration) Option {
 	})
 }
 
+// CleanupWhenCancelled runs a task once more when it is cancelled, or its deadline
+// passes, while it does not run: while it sleeps, waits for its retry, is blocked
+// or is due again. Without it such a task ends at once. The handler runs with a
+// context that has ended, with cause ErrCancelled or ErrDeadline. Completed steps
+// return what they recorded, others do not run, and the Sleep or Ask in which the
+// task waited returns the cause; so the handler comes to its error path, whose
+// steps of Cleanup run and are recorded, for CleanupLimit. Then the task ends
+// cancelled, whatever the handler returns but success. A handler that waits by
+// returning Blocked looks at its context before it does.
+//
+// That attempt is the last one and does not count against MaxAttempts. Only one
+// that is cut short, because the engine stops or its process dies, is followed by
+// another; a process that dies again and again ends the task as poison. The task
+// is ready until then and waits like others for a worker, its queue and its
+// concurrency key. A task that never ran has nothing to undo and ends at once, as
+// does one that is cancelled with Force.
+func CleanupWhenCancelled() Option {
+	return option(func(s *settings) { s.task.CleanupWhenCancelled = true })
+}
+
 // Queue names the line that the task waits in; default "default".
 func Queue(name string) Option {
 	return option(func(s *settings) {

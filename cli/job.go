@@ -144,7 +144,7 @@ type jobCancelled struct {
 	Verb        string  `json:"verb"`
 	Done        bool    `json:"done"`
 	Cancelled   int     `json:"cancelled"`    // tasks that ended at once
-	Asked       int     `json:"asked"`        // tasks that run and were asked to end
+	Asked       int     `json:"asked"`        // tasks that run, or are to clean up, and were asked to end
 	AlreadyDone int     `json:"already_done"` // tasks that had ended before
 	Error       string  `json:"error,omitempty"`
 }
@@ -188,7 +188,7 @@ func (r jobCancelled) sentence() string {
 	}
 	text := fmt.Sprintf("%s: %s cancelled", r.ID, text.Plural(r.Cancelled, "task"))
 	if r.Asked > 0 {
-		text += fmt.Sprintf(", %d running and asked to end", r.Asked)
+		text += fmt.Sprintf(", %d running or cleaning up and asked to end", r.Asked)
 	}
 	if r.AlreadyDone > 0 {
 		text += fmt.Sprintf(", %d had ended before", r.AlreadyDone)

@@ -134,7 +134,7 @@ type operated struct {
 	ID      task.ID      `json:"id"`
 	Verb    string       `json:"verb"`
 	Done    bool         `json:"done"`
-	Asked   bool         `json:"asked,omitempty"` // cancel: it runs and was asked to end
+	Asked   bool         `json:"asked,omitempty"` // cancel: it runs, or is to clean up, and was asked to end
 	State   task.State   `json:"state,omitempty"` // afterwards; "" when it was deleted
 	Waiting task.Waiting `json:"waiting_reason,omitempty"`
 	Error   string       `json:"error,omitempty"`
@@ -197,6 +197,8 @@ func (o *operated) sentence() string {
 	switch {
 	case o.Verb == "delete":
 		return fmt.Sprintf("%s is deleted.", o.ID)
+	case o.Asked && o.State != task.Running:
+		return fmt.Sprintf("%s is %s and was asked to end: it runs once more to clean up, as soon as a worker takes it. --force ends it at once.", o.ID, state)
 	case o.Asked:
 		return fmt.Sprintf("%s is running and was asked to end; its worker is notified with the next heartbeat. --force ends it at once.", o.ID)
 	case o.Verb == "cancel" && o.State == task.Cancelled:

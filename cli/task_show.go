@@ -107,6 +107,9 @@ func (s *session) printTask(h *store.History) {
 	if t.Timeout > 0 {
 		s.field("timeout", text.Setting(t.Timeout)+" per attempt")
 	}
+	if t.CleanupWhenCancelled {
+		s.field("when cancelled", "runs once more to clean up, if it waits")
+	}
 	s.field("backoff", fmt.Sprintf("%s, doubling up to %s", text.Setting(t.Backoff), text.Setting(t.BackoffMax)))
 	if t.State == task.Running {
 		s.field("lease", fmt.Sprintf("epoch %d, held by %s, ends %s", t.Epoch, text.OneLine(t.LeasedBy, explain.MaxNote), c.When(t.LeaseExpiresAt)))

@@ -70,8 +70,9 @@ func (c *checker) claimable(t *task.Task) {
 	if n := len(ds) + len(ws); !t.State.Terminal() && (n < least || n > most) {
 		c.task("I9", t, "waits for %q, with %d dispatch rows and %d waiter rows", t.Waiting, len(ds), len(ws))
 	}
-	if t.CancelRequested && t.State != task.Running && !t.State.Terminal() {
-		c.task("I9", t, "was asked to cancel, which only running tasks are")
+	cleansUp := t.State == task.Ready && t.CleanupWhenCancelled && t.AttemptNo > 0
+	if t.CancelRequested && t.State != task.Running && !t.State.Terminal() && !cleansUp {
+		c.task("I9", t, "was asked to cancel, which only tasks are that run or clean up")
 	}
 	for _, d := range ds {
 		if d.Queue != t.Queue || d.Type != t.Type || d.Priority != t.Priority || d.ConcurrencyKey != t.ConcurrencyKey {

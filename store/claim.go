@@ -61,7 +61,7 @@ type Claimed struct {
 	Steps           []task.Step   // completed and failed, by index; nil on a first attempt
 	Quarantined     bool          // it is quarantined while it runs
 	QuarantineLimit int           // if quarantined: how many such tasks may run beside each other, this one included
-	TimeLeft        time.Duration // to the deadline; 0: no deadline
+	TimeLeft        time.Duration // to the deadline; 0: no deadline; < 0: it passed, and the task was asked to end and cleans up
 }
 
 // WaitingClaimer is implemented by stores that can hold a claim that finds

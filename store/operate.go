@@ -24,10 +24,13 @@ type Seen struct {
 }
 
 type (
-	// CancelTask cancels a task. One that does not run ends cancelled at once.
-	// A running one is asked to (Asked in the result), which its worker learns
-	// with the next heartbeat; with Force its lease is revoked and it ends
-	// cancelled at once. A terminal task is left alone: ErrState.
+	// CancelTask cancels a task. One that does not run ends cancelled at once,
+	// unless it is to clean up (task.New.CleanupWhenCancelled) and has run before:
+	// it becomes claimable with the request on it (Asked in the result), whatever
+	// its deadline, and ends with the attempt that follows. A running one is asked
+	// to end (Asked), which its worker learns with the next heartbeat. With Force
+	// its lease is revoked, and any task ends cancelled at once. A terminal task is
+	// left alone: ErrState.
 	CancelTask struct {
 		Audit
 		Seen
@@ -112,8 +115,8 @@ func (Restored) command()       {}
 type CommandResult struct {
 	Err   error
 	State task.State // of the task afterwards; "" for other commands
-	Asked bool       // CancelTask: it runs and was asked to end
+	Asked bool       // CancelTask: it runs, or is due to clean up, and was asked to end
 
-	// CancelJob: how many tasks ended at once, were asked to, had ended before.
+	// CancelJob: how many tasks ended at once, were asked to (Asked), had ended before.
 	Cancelled, AskedTasks, AlreadyDone int
 }

@@ -17,7 +17,7 @@ type ReapRequest struct {
 // ReapResult is what a reap did.
 type ReapResult struct {
 	Reaped       []Reaped
-	Expired      []task.ID     // ended or asked to end by their deadline
+	Expired      []task.ID     // ended or asked to end by their deadline, or due to clean up
 	Next         time.Duration // until the next lease or deadline can expire, or, warming up, until the asker can be eligible; <0: none known
 	NextDeadline time.Duration // until the next deadline passes; 1ns: one has passed, beyond Limit; 0: none known
 	Chores       bool          // work that earlier operations left is not done yet: call again

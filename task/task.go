@@ -41,6 +41,8 @@ type New struct {
 	BackoffMax  time.Duration // cap of the delay
 	Timeout     time.Duration // of one attempt; 0: none
 
+	CleanupWhenCancelled bool // a cancel or the deadline while it waits, after an attempt, lets it run once more
+
 	IdempotencyKey   string // unique per (namespace, type) while the task exists; "": none
 	ConcurrencyKey   string // at most ConcurrencyLimit tasks with it run at once; "": none
 	ConcurrencyLimit int    // ≥ 1 when ConcurrencyKey is set
@@ -89,14 +91,16 @@ type Task struct {
 	BackoffMax time.Duration `json:"backoff_max_ns"`
 	Timeout    time.Duration `json:"timeout_ns,omitempty"`
 
+	CleanupWhenCancelled bool `json:"cleanup_when_cancelled,omitempty"`
+
 	IdempotencyKey   string            `json:"idempotency_key,omitempty"`
 	ConcurrencyKey   string            `json:"concurrency_key,omitempty"`
 	ConcurrencyLimit int               `json:"concurrency_limit,omitempty"`
 	Labels           map[string]string `json:"labels,omitempty"`
 	Metadata         map[string]string `json:"metadata,omitempty"`
 
-	CancelRequested bool      `json:"cancel_requested,omitempty"`
-	CancelKind      ErrorKind `json:"cancel_kind,omitempty"` // cancelled or deadline
+	CancelRequested bool      `json:"cancel_requested,omitempty"` // to end: it runs, is due to clean up, or has ended since
+	CancelKind      ErrorKind `json:"cancel_kind,omitempty"`      // cancelled or deadline
 	CancelBy        string    `json:"cancel_by,omitempty"`
 	CancelReason    string    `json:"cancel_reason,omitempty"`
 

@@ -124,6 +124,9 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 		a.ctx, stop = context.WithTimeoutCause(a.ctx, c.TimeLeft, ErrDeadline)
 		a.stopTimer(stop)
 	}
+	if t := &a.task; t.CancelRequested && a.undoes() {
+		a.askCancel(t.CancelKind, t.CancelBy, t.CancelReason)
+	}
 	return a
 }
 

@@ -25,6 +25,17 @@ type cleanupKey struct{}
 
 func inCleanup(ctx context.Context) bool { return ctx.Value(cleanupKey{}) != nil }
 
+// undoes reports whether the handler is to be called although the task was asked
+// to end: it cleans up what earlier attempts did.
+func (a *Attempt) undoes() bool { return a.task.CleanupWhenCancelled && a.task.AttemptNo > 1 }
+
+// cutShort reports whether a cleanup may have been kept from its end by what ends
+// an attempt alone. Then the task is to clean up once more.
+func (a *Attempt) cutShort() bool {
+	held := context.Cause(a.held)
+	return a.task.CleanupWhenCancelled && (errors.Is(held, ErrDraining) || errors.Is(held, ErrLeaseUncertain))
+}
+
 // scope returns the context of the attempt that bounds a step with ctx: its own,
 // or, of a cleanup, the lease's.
 func (a *Attempt) scope(ctx context.Context) context.Context {

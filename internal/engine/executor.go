@@ -91,9 +91,9 @@ func (x *executor) execute(a *Attempt) {
 			x.completer.complete(a, out, err)
 		} // else the drain gave up on this handler and released its lease
 	}()
-	if a.ctx.Err() != nil {
+	if a.held.Err() != nil || a.ctx.Err() != nil && !a.undoes() {
 		// The lease is not valid or the task was cancelled: the handler, which
-		// may act before it looks at its context, is not called.
+		// may act before it looks at its context, is not called but to clean up.
 		err = context.Cause(a.ctx)
 		return
 	}

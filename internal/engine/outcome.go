@@ -62,6 +62,9 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		}
 		fin.Outcome, fin.Output = task.OutcomeSuccess, out
 		return fin, true
+	case isCancel(cause) && a.cutShort():
+		fin.Outcome = task.OutcomeReleased
+		return fin, true
 	case isCancel(cause):
 		fin.Outcome, fin.Error = task.OutcomeCancelled, cancelError(cause, cancelBy)
 		return fin, true

@@ -11,7 +11,8 @@ import (
 
 // Sleep lets the task wait without a worker: it records when to wake, blocks
 // until no step of the attempt is in flight, and returns ErrSuspended. When
-// the attempt that follows the wake-up gets here, it returns nil. The wake-up
+// the attempt that follows the wake-up gets here, it returns nil; in an attempt
+// that was asked to end for good it returns the cause. The wake-up
 // time is given by the store's clock at the first call and never changes.
 func (a *Attempt) Sleep(ctx context.Context, name string, d time.Duration, until time.Time) error {
 	done, index, err := a.enter(ctx, name)
@@ -30,6 +31,9 @@ func (a *Attempt) Sleep(ctx context.Context, name string, d time.Duration, until
 	}
 	if !done.WakeAt.After(a.storeNow()) {
 		return nil
+	}
+	if cause := context.Cause(a.ctx); isCancel(cause) {
+		return cause // the task does not go on: its handler cleans up
 	}
 	return a.suspend(done.WakeAt)
 }

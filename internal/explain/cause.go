@@ -198,6 +198,8 @@ func (w *walk) act(h *store.History, depth int) {
 		w.add(Action{w.Command("task", "retry", id), effect})
 	case t.State == task.Running && (t.CancelRequested || w.overdue(h)):
 		w.add(Action{w.Command("task", "cancel", "--force", id), "takes the lease of " + name + " away and ends it at once, whatever its handler does"})
+	case t.CancelRequested && !t.State.Terminal() && asked:
+		w.add(Action{w.Command("task", "cancel", "--force", id), "ends " + name + " at once, without its cleanup"})
 	case t.State == task.Running && asked:
 		w.add(Action{w.Command("task", "cancel", id), "asks " + name + " to end"})
 	case t.State == task.Pending && asked && waitsForTime(t.Waiting):

@@ -90,6 +90,9 @@ const maxNeeds = 5
 // it only waits for a time. needs are its needs as far as they are known.
 func Waits(t *task.Task, needs []store.Need) string {
 	if t.State == task.Ready {
+		if t.CancelRequested {
+			return "waits for a worker to clean up"
+		}
 		return "waits for a worker"
 	}
 	switch t.Waiting {

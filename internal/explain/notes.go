@@ -56,6 +56,9 @@ func cancelNote(t *task.Task) string {
 	if t.State == task.Succeeded {
 		return what + ", but its handler returned success all the same."
 	}
+	if t.State != task.Running && !t.State.Terminal() {
+		return text.Stop(what) + " It runs once more to clean up: its handler is called with a context that has ended, and then it ends cancelled."
+	}
 	return text.Stop(what) + " Its worker is notified with the next heartbeat and ends the handler's context; then it is up to the handler to return."
 }
 
@@ -88,6 +91,8 @@ func (c Clock) deadlineNote(t *task.Task) string {
 	switch {
 	case t.DeadlineAt.IsZero() || t.State.Terminal():
 		return ""
+	case t.CancelRequested && t.State != task.Running:
+		return "" // it cleans up, and its deadline does not matter any more
 	case c.Passed(t.DeadlineAt):
 		return fmt.Sprintf("Its deadline passed %s: a worker that is up ends it.", c.When(t.DeadlineAt))
 	case t.State == task.Pending && t.ReadyAt.After(t.DeadlineAt):

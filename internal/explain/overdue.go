@@ -28,7 +28,11 @@ func (c Clock) contextEnd(h *store.History) (at time.Time, because string) {
 	if t.Timeout > 0 {
 		end(t.StartedAt.Add(t.Timeout), "but it timed out")
 	}
-	end(t.DeadlineAt, "but its deadline passed")
+	if !t.DeadlineAt.IsZero() && t.DeadlineAt.Before(t.StartedAt) {
+		end(t.StartedAt, "and was asked to end") // it was started to clean up
+	} else {
+		end(t.DeadlineAt, "but its deadline passed")
+	}
 	for _, entry := range h.Audit {
 		if entry.Verb == "cancel" && t.CancelRequested && !entry.At.Before(t.StartedAt) {
 			end(entry.At, "and was asked to end")

@@ -29,6 +29,9 @@ func TestWhyHandlersThatIgnoreTheirContext(t *testing.T) {
 		"just timed out": {with(func(k *task.Task) { k.Timeout = 10*time.Minute - 2*time.Second }), "", false},
 		"timed out":      {with(func(k *task.Task) { k.Timeout = time.Minute }), ", but it timed out 9m ago (2026-11-20T11:51:00Z), and its handler has not returned", true},
 		"past its time":  {with(func(k *task.Task) { k.DeadlineAt = ago(2 * time.Minute) }), ", but its deadline passed 2m ago (2026-11-20T11:58:00Z), and its handler has not returned", true},
+		"started to clean up": {with(func(k *task.Task) {
+			k.DeadlineAt, k.CancelRequested, k.CancelKind = ago(time.Hour), true, task.KindDeadline
+		}), ", and was asked to end 10m ago (2026-11-20T11:50:00Z), and its handler has not returned", true},
 		"asked to end":   {asked, ", and was asked to end 3m ago (2026-11-20T11:57:00Z), and its handler has not returned", true},
 		"asked just now": {with(func(k *task.Task) { k.CancelRequested = true }), ", and was asked to end", false},
 		"without its lease": {

@@ -117,6 +117,18 @@ func TestWhyStates(t *testing.T) {
 		})), []string{
 			"It was asked to end because its deadline passed. Its worker is notified with the next heartbeat and ends the handler's context; then it is up to the handler to return.",
 		}},
+		{"to clean up", a(1, task.Ready, waits("", ago(time.Minute)), with(func(k *task.Task) {
+			k.CancelRequested, k.CancelKind, k.CancelBy, k.CancelReason, k.DeadlineAt = true, task.KindCancelled, "ops", "too late", ago(time.Second)
+		})), []string{
+			"It is ready since " + minuteAgo + " and waits for a worker to clean up.",
+			"It was asked to cancel by ops: too late. It runs once more to clean up: its handler is called with a context that has ended, and then it ends cancelled.",
+			"  weaver task cancel --force 00000000000000000000000001",
+		}},
+		{"to clean up, in a paused queue", a(1, task.Pending, waits(task.WaitPaused, ago(time.Minute)), with(func(k *task.Task) {
+			k.CancelRequested, k.CancelKind = true, task.KindDeadline
+		})), []string{
+			"It was asked to end because its deadline passed. It runs once more to clean up: its handler is called with a context that has ended, and then it ends cancelled.",
+		}},
 		{"succeeded though asked to end", a(1, task.Succeeded, with(func(k *task.Task) { k.CancelRequested, k.CancelBy = true, "ops" })), []string{
 			"It was asked to cancel by ops, but its handler returned success all the same.",
 		}},

@@ -30,6 +30,7 @@ type Transition struct {
 	RaiseEpoch     bool // the lease's epoch is spent although no lease was taken from it
 	ResetCrashes   bool // crashes of earlier attempts do not count any more
 	CountsInternal bool // it is one more error of the engine in a row; otherwise that count ends
+	Uncounted      bool // it does not count against MaxAttempts, whatever its outcome
 }
 
 // TaskError is the error that the task shows afterwards, unless KeepError.
@@ -41,7 +42,9 @@ func (t *Transition) TaskError() *task.Error {
 }
 
 // CountsAttempt reports whether the attempt counts against MaxAttempts.
-func (t *Transition) CountsAttempt() bool { return task.Counts(t.Outcome, KindOf(t.Failure)) }
+func (t *Transition) CountsAttempt() bool {
+	return !t.Uncounted && task.Counts(t.Outcome, KindOf(t.Failure))
+}
 
 // CheckFinish refuses what no engine reports: an outcome that only stores
 // record, a failure without a decision, a decision that stores cannot carry out.
@@ -68,13 +71,11 @@ func CheckFinish(f *store.Finish) error {
 
 // ResolveFinish is the finish table: what a finish, which [CheckFinish]
 // accepted, makes of its task. A task that was asked to cancel ends cancelled
-// unless it succeeded. deadline is the task's, for the failure message.
+// unless it succeeded, or runs once more to clean up. deadline is the task's, for
+// the failure message.
 func ResolveFinish(f *store.Finish, cancel CancelRequest, deadline, now time.Time) Transition {
 	if f.Outcome == task.OutcomeSuccess {
-		return Transition{State: task.Succeeded, Outcome: f.Outcome, Output: f.Output, ResetCrashes: true}
-	}
-	if cancel.Kind != "" {
-		return Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: CancelFailure(cancel, deadline)}
+		return Transition{State: task.Succeeded, Outcome: f.Outcome, Output: f.Output, ResetCrashes: true, Uncounted: cancel.Before}
 	}
 	t := Transition{Outcome: f.Outcome, Failure: f.Error}
 	switch f.Outcome {
@@ -89,6 +90,9 @@ func ResolveFinish(f *store.Finish, cancel CancelRequest, deadline, now time.Tim
 	default:
 		t.CountsInternal = KindOf(f.Error) == task.KindInternal
 		t.decide(f, now)
+	}
+	if cancel.Kind != "" {
+		t = t.asked(&cancel, deadline, now)
 	}
 	return t
 }
@@ -128,7 +132,8 @@ func (t *Transition) decide(f *store.Finish, now time.Time) {
 
 // ReplayedResult answers a finish that is reported again (R8): what it made of
 // its task when it was recorded, with an outcome and at an instant. What the
-// task has become since does not matter.
+// task has become since does not matter. Of one that was to clean up next it says
+// what would have become of it otherwise.
 func ReplayedResult(f *store.Finish, recorded task.Outcome, at time.Time) store.FinishResult {
 	var cancel CancelRequest
 	if recorded == task.OutcomeCancelled {

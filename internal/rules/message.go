@@ -8,12 +8,15 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// CancelRequest is a cancel that a running task was asked for, as its row has
-// it. The zero value means that none was asked for.
+// CancelRequest is a cancel that a task was asked for that runs, or is to clean
+// up, as its row has it. Without a Kind none was asked for.
 type CancelRequest struct {
 	Kind   task.ErrorKind // cancelled or deadline; "" if none
 	By     string         // with cancelled
 	Reason string         // with cancelled
+
+	CleansUp bool // the task does when it is cancelled
+	Before   bool // the attempt that runs began with the request: it is for the cleanup alone
 }
 
 // CancelFailure is the failure message of a cancelled task: who asked for it and

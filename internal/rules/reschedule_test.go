@@ -18,7 +18,10 @@ func TestCheckReschedule(t *testing.T) {
 		for _, why := range []task.Waiting{task.WaitNone, task.WaitDelay, task.WaitRetry, task.WaitSleep, task.WaitDeps, task.WaitManual, task.WaitSignal, task.WaitChildren} {
 			waits := why == task.WaitNone || why == task.WaitDelay || why == task.WaitRetry || why == task.WaitSleep
 			allowed := waits && (s == task.Pending || s == task.Ready)
-			err := rules.CheckReschedule(id, s, why)
+			if err := rules.CheckReschedule(id, s, why, true); err == nil {
+				t.Errorf("reschedule a task that is %s/%s and is to clean up", s, why)
+			}
+			err := rules.CheckReschedule(id, s, why, false)
 			if (err == nil) != allowed || err != nil && (!errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), "is "+string(s))) {
 				t.Errorf("reschedule a task that is %s/%s: %v", s, why, err)
 			}

@@ -1,6 +1,8 @@
 package memstore
 
 import (
+	"time"
+
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -16,12 +18,39 @@ func (o *op) cancel(cmd store.CancelTask) store.CommandResult {
 		return store.CommandResult{State: r.State, Err: err}
 	}
 	o.note(cmd.Audit, rules.CancelVerb(cmd.Force), r.ID.String())
-	if r.State == task.Running && !cmd.Force {
-		o.ask(r, cmd.Audit)
-		return store.CommandResult{State: r.State, Asked: true}
+	asked := o.endBy(r, cmd.Audit, cmd.Force)
+	return store.CommandResult{State: r.State, Asked: asked}
+}
+
+// endBy ends a task by an operator's cancel, or asks it to end.
+func (o *op) endBy(r *row, a store.Audit, force bool) (asked bool) {
+	switch rules.ResolveEnd(r.unfinished(force)) {
+	case rules.EndAsked:
+		o.ask(r, a)
+	case rules.CleansUp:
+		o.cleanUp(r, task.KindCancelled, a)
+	case rules.CleanupDue:
+	case rules.EndsNow:
+		o.cancelNow(r, a)
+		return false
 	}
-	o.cancelNow(r, cmd.Audit)
-	return store.CommandResult{State: r.State}
+	return true
+}
+
+// unfinished is a task as a cancel or its deadline meets it.
+func (r *row) unfinished(force bool) *rules.Unfinished {
+	return &rules.Unfinished{
+		State: r.State, Waiting: r.Waiting, Attempts: r.AttemptNo,
+		CleansUp: r.CleanupWhenCancelled, Asked: r.CancelRequested, Force: force,
+	}
+}
+
+// cleanUp makes a task that does not run claimable for its cleanup.
+func (o *op) cleanUp(r *row, kind task.ErrorKind, a store.Audit) {
+	o.unschedule(r)
+	r.CancelRequested, r.CancelKind, r.CancelBy, r.CancelReason = true, kind, a.By, a.Reason
+	r.ReadyAt = time.Time{}
+	o.makeReady(r, o.now, task.WaitNone, r.Error)
 }
 
 // ask asks a running task to end. The first request stays on record.
@@ -67,11 +96,9 @@ func (o *op) cancelJob(cmd store.CancelJob) store.CommandResult {
 		switch {
 		case r.State.Terminal():
 			res.AlreadyDone++
-		case r.State == task.Running:
-			o.ask(r, cmd.Audit)
+		case o.endBy(r, cmd.Audit, false):
 			res.AskedTasks++
 		default:
-			o.cancelNow(r, cmd.Audit)
 			res.Cancelled++
 		}
 	}

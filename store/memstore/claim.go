@@ -122,11 +122,11 @@ func (c *claim) roomIn(queue string) bool {
 	return c.req.Queues == nil || c.taken[queue] < c.req.Queues[queue]
 }
 
-// mayRun reports whether a due task may run now: its deadline has not passed (the
-// reaper ends it otherwise), the worker reads its schema version, and quarantine
+// mayRun reports whether a due task may run now: it is in time (the reaper ends it
+// otherwise), the worker reads its schema version, and quarantine
 // does not hold it back.
 func (c *claim) mayRun(r *row) bool {
-	return c.reads(r) && !rules.Past(r.DeadlineAt, c.now) && c.quarantine.HasRoom(r.CrashCount, r.QuarantineLosses)
+	return c.reads(r) && rules.InTime(&r.Task, c.now) && c.quarantine.HasRoom(r.CrashCount, r.QuarantineLosses)
 }
 
 // lease gives a task away (R1, R3).
@@ -142,7 +142,7 @@ func (c *claim) lease(r *row) {
 	if r.StartedVersion == 0 {
 		r.StartedVersion = c.req.Types[r.Type]
 	}
-	r.worker = c.req.Worker
+	r.worker, r.cleaning = c.req.Worker, r.CancelRequested
 	r.isolated = rules.Isolated(c.quarantine.Add(r.CrashCount, r.QuarantineLosses))
 	c.taken[r.Queue]++
 	c.hold(r)

@@ -107,7 +107,8 @@ func newTask(n *task.New, now time.Time) task.Task {
 		MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs,
 		Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout,
 		IdempotencyKey: n.IdempotencyKey, ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit,
-		Labels: copyMap(n.Labels), Metadata: copyMap(n.Metadata),
+		CleanupWhenCancelled: n.CleanupWhenCancelled,
+		Labels:               copyMap(n.Labels), Metadata: copyMap(n.Metadata),
 		CreatedAt: n.ID.Time(), UpdatedAt: now,
 	}
 	return t

@@ -119,8 +119,9 @@ func (o *op) transition(r *row, t *rules.Transition) {
 
 // cancelRequest is the cancel that the task was asked for.
 func (r *row) cancelRequest() rules.CancelRequest {
-	if !r.CancelRequested {
-		return rules.CancelRequest{}
+	c := rules.CancelRequest{CleansUp: r.CleanupWhenCancelled, Before: r.cleaning}
+	if r.CancelRequested {
+		c.Kind, c.By, c.Reason = r.CancelKind, r.CancelBy, r.CancelReason
 	}
-	return rules.CancelRequest{Kind: r.CancelKind, By: r.CancelBy, Reason: r.CancelReason}
+	return c
 }

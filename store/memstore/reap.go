@@ -101,14 +101,18 @@ func (o *op) pastDeadline(limit int) []*row {
 	return rows[:min(limit, len(rows))]
 }
 
-// expire ends a task whose deadline has passed, or asks it to end.
+// expire ends a task whose deadline has passed, or asks it to end, or to clean up.
 func (o *op) expire(r *row) {
-	if r.State != task.Running {
+	switch rules.ResolveEnd(r.unfinished(false)) {
+	case rules.EndAsked:
+		r.CancelRequested, r.CancelKind = true, task.KindDeadline
+		o.notice.Cancels = append(o.notice.Cancels, r.ID)
+	case rules.CleansUp:
+		o.cleanUp(r, task.KindDeadline, store.Audit{})
+	case rules.CleanupDue:
+	case rules.EndsNow:
 		o.end(r, task.Cancelled, rules.DeadlineFailure(r.DeadlineAt))
-		return
 	}
-	r.CancelRequested, r.CancelKind = true, task.KindDeadline
-	o.notice.Cancels = append(o.notice.Cancels, r.ID)
 }
 
 // forgetWorkers removes workers that hold nothing and are gone: dead, or silent

@@ -36,6 +36,7 @@ type row struct {
 	task.Task
 	worker   store.WorkerID // of the running attempt
 	isolated bool           // it was claimed as the only quarantined task of its worker
+	cleaning bool           // it was claimed when it had been asked to end
 }
 
 // idempotency is what an idempotency key is unique in.

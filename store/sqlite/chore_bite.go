@@ -128,18 +128,18 @@ func (o *operation) cancelSome(c *chore, got *store.CommandResult) (more bool, e
 		if err != nil || row == nil {
 			return false, err
 		}
-		switch {
-		case row.contribution.State.Terminal():
+		if row.contribution.State.Terminal() {
 			got.AlreadyDone++
-		case row.contribution.State == task.Running:
-			got.AskedTasks++
-			err = o.ask(row, audit)
-		default:
-			got.Cancelled++
-			err = o.cancelNow(row, audit)
+			continue
 		}
+		state, err := o.endBy(row, audit, false)
 		if err != nil {
 			return false, err
+		}
+		if state == task.Cancelled {
+			got.Cancelled++
+		} else {
+			got.AskedTasks++
 		}
 	}
 	o.moves.pending.Recount(c.id)

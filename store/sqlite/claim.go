@@ -176,7 +176,7 @@ func (c *claim) readRest(d *candidate) error {
 		d.payloads = scanTask(st.Row(), d.task)
 	}
 	t := d.task
-	d.open = (t.State == task.Pending || t.State == task.Ready) && t.RemainingDeps == 0 && !t.CancelRequested
+	d.open = (t.State == task.Pending || t.State == task.Ready) && t.RemainingDeps == 0 && (!t.CancelRequested || t.CleanupWhenCancelled)
 	return st.Done()
 }
 
@@ -246,12 +246,12 @@ func (c *claim) overCap(d *candidate) (bool, error) {
 	return true, nil
 }
 
-// mayRun reports whether a due task may run now: its deadline has not passed (the
-// reaper ends it otherwise), the worker reads its schema version, its job is not
-// being cancelled (a chore ends it), and quarantine does not hold it back.
+// mayRun reports whether a due task may run now: it is in time (the reaper ends it
+// otherwise), the worker reads its schema version, its job is not being cancelled
+// (a chore ends it) unless it runs to clean up, and quarantine does not hold it back.
 func (c *claim) mayRun(t *task.Task) bool {
-	return t.SchemaVersion <= rules.NewestSchema(c.req, t.Type) && !c.cancelling[t.JobID] &&
-		!rules.Past(t.DeadlineAt, c.tx.now) && c.quarantine.HasRoom(t.CrashCount, t.QuarantineLosses)
+	return t.SchemaVersion <= rules.NewestSchema(c.req, t.Type) && (t.CancelRequested || !c.cancelling[t.JobID]) &&
+		rules.InTime(t, c.tx.now) && c.quarantine.HasRoom(t.CrashCount, t.QuarantineLosses)
 }
 
 // complete adds what a handler needs beside the task's row.

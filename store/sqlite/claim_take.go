@@ -11,10 +11,12 @@ import (
 )
 
 // sqlClaimTask compares the epoch that was read in this transaction: the same
-// row, or an error.
+// row, or an error. A request to end that is on the row is there before the
+// attempt: askedBefore.
 const sqlClaimTask = `
 UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
-  lease_id = ?4, leased_by = ?5, lease_expires_at = ?6, started_at = ?7, updated_at = ?7, started_version = ?8
+  lease_id = ?4, leased_by = ?5, lease_expires_at = ?6, started_at = ?7, updated_at = ?7, started_version = ?8,
+  cancel_requested = CASE WHEN cancel_requested THEN 2 ELSE 0 END
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id IS NULL`
 
 // sqlSetIsolated records whether a quarantined task is the only one of its worker.

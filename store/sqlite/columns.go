@@ -129,10 +129,21 @@ type leaseRow struct {
 	needed    bool // other tasks depend on it
 	deadline  int64
 
+	asked     cancelRequested
 	cancelled task.ErrorKind // why it was asked to end; "" when it was not
 	by        string
 	reason    string
+	cleansUp  bool // when it is cancelled; of a leaseRow only if it was asked to end
 }
+
+// cancelRequested is what weaver_tasks.cancel_requested holds.
+type cancelRequested int
+
+const (
+	notAsked    cancelRequested = iota
+	asked                       // to end; also while a cleanup is due
+	askedBefore                 // the attempt that runs, or was the last, was claimed
+)
 
 var leaseColumns = conn.Columns[leaseRow]{
 	conn.Col("task_id", func(l *leaseRow, r *conn.Row, i int) { l.id = r.ID(i) }),
@@ -148,9 +159,15 @@ var leaseColumns = conn.Columns[leaseRow]{
 	conn.Col("job_id", func(l *leaseRow, r *conn.Row, i int) { l.job = r.ID(i) }),
 	conn.Col("needed", func(l *leaseRow, r *conn.Row, i int) { l.needed = r.Bool(i) }),
 	conn.Col("deadline_at", func(l *leaseRow, r *conn.Row, i int) { l.deadline = r.Int(i) }),
+	conn.Col("cancel_requested", func(l *leaseRow, r *conn.Row, i int) { l.asked = cancelRequested(r.Int(i)) }),
 	conn.Col("CASE WHEN cancel_requested THEN cancel_kind END", func(l *leaseRow, r *conn.Row, i int) { l.cancelled = task.ErrorKind(r.Name(i)) }),
 	conn.Col("cancel_by", func(l *leaseRow, r *conn.Row, i int) { l.by = r.Text(i) }),
 	conn.Col("cancel_reason", func(l *leaseRow, r *conn.Row, i int) { l.reason = r.Text(i) }),
+	conn.Col("CASE WHEN cancel_requested THEN options_json END", func(l *leaseRow, r *conn.Row, i int) {
+		var t task.Task
+		r.Options(i, &t)
+		l.cleansUp = t.CleanupWhenCancelled
+	}),
 }
 
 // taskRow is a task as seen by operations that change it without its lease:
@@ -160,7 +177,6 @@ type taskRow struct {
 	contribution propagate.Contribution
 	crashes      int
 	isolated     bool
-	asked        bool // to cancel
 	node         string
 }
 
@@ -172,11 +188,10 @@ var (
 		conn.Col("last_error_kind", func(w *taskRow, r *conn.Row, i int) { w.contribution.Kind = task.ErrorKind(r.Name(i)) }),
 		conn.Col("crash_count", func(w *taskRow, r *conn.Row, i int) { w.crashes = int(r.Int(i)) }),
 		conn.Col("isolated", func(w *taskRow, r *conn.Row, i int) { w.isolated = r.Bool(i) }),
-		conn.Col("cancel_requested", func(w *taskRow, r *conn.Row, i int) { w.asked = r.Bool(i) }),
 		conn.Col("options_json", func(w *taskRow, r *conn.Row, i int) {
 			var t task.Task
 			r.Options(i, &t)
-			w.node = t.Node
+			w.node, w.cleansUp = t.Node, t.CleanupWhenCancelled
 		}),
 	}
 

@@ -56,7 +56,7 @@ UPDATE weaver_tasks SET lease_expires_at = max(lease_expires_at, ?5)
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
 	sqlCancelAsked = `
-SELECT cancel_kind, cancel_by, cancel_reason FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 1`
+SELECT cancel_kind, cancel_by, cancel_reason FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested <> 0`
 )
 
 // Heartbeat implements store.Worker. It goes before everything that waits to

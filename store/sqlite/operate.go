@@ -136,7 +136,7 @@ func (o *operation) find(id task.ID, seen store.Seen, got *store.CommandResult) 
 	return row, nil
 }
 
-// cancel ends a task, or asks its worker to.
+// cancel ends a task, or asks its worker to, or lets it clean up.
 func (o *operation) cancel(cmd store.CancelTask, got *store.CommandResult) error {
 	row, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || row == nil {
@@ -148,12 +148,23 @@ func (o *operation) cancel(cmd store.CancelTask, got *store.CommandResult) error
 	if err := o.note(cmd.Audit, rules.CancelVerb(cmd.Force), row.id.String()); err != nil {
 		return err
 	}
-	if row.contribution.State == task.Running && !cmd.Force {
-		got.Asked = true
-		return o.ask(row, cmd.Audit)
+	got.State, err = o.endBy(row, cmd.Audit, cmd.Force)
+	got.Asked = got.State != task.Cancelled
+	return err
+}
+
+// endBy ends a task by an operator's cancel, or asks it to end. It returns the
+// task's state afterwards.
+func (o *operation) endBy(row *taskRow, a store.Audit, force bool) (task.State, error) {
+	switch rules.ResolveEnd(row.unfinished(force)) {
+	case rules.EndAsked:
+		return task.Running, o.ask(row, a)
+	case rules.CleansUp:
+		return task.Ready, o.moves.cleanUp(row, task.KindCancelled, a)
+	case rules.CleanupDue:
+		return row.contribution.State, nil
 	}
-	got.State = task.Cancelled
-	return o.cancelNow(row, cmd.Audit)
+	return task.Cancelled, o.cancelNow(row, a)
 }
 
 const sqlAsk = `
@@ -165,7 +176,7 @@ WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
 func (o *operation) ask(row *taskRow, a store.Audit) error {
 	t := o.tx
 	t.fx.Notice.Cancels = append(t.fx.Notice.Cancels, row.id)
-	if row.asked {
+	if row.asked != notAsked {
 		return nil
 	}
 	if err := t.deleteTimer(&row.id, row.deadline); err != nil {

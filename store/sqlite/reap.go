@@ -246,21 +246,27 @@ func (r *reaping) deadlines() ([]task.ID, error) {
 		if err != nil {
 			return nil, err
 		}
-		if row == nil || row.contribution.State.Terminal() || row.asked {
+		if row == nil || row.contribution.State.Terminal() || row.asked != notAsked {
 			continue
 		}
-		if row.contribution.State == task.Running {
-			err = r.tx.stmt(sqlAskDeadline).Text(1, r.tx.ns).ID(2, &tm.id).Run()
-			r.tx.fx.Notice.Cancels = append(r.tx.fx.Notice.Cancels, tm.id)
-		} else {
-			err = r.moves.end(row, task.Cancelled, rules.DeadlineFailure(row.deadlineAt()))
-		}
-		if err != nil {
+		if err := r.deadline(row); err != nil {
 			return nil, err
 		}
 		expired = append(expired, tm.id)
 	}
 	return expired, nil
+}
+
+// deadline ends a task whose deadline has passed, or asks it to end, or to clean up.
+func (r *reaping) deadline(row *taskRow) error {
+	switch rules.ResolveEnd(row.unfinished(false)) {
+	case rules.EndAsked:
+		r.tx.fx.Notice.Cancels = append(r.tx.fx.Notice.Cancels, row.id)
+		return r.tx.stmt(sqlAskDeadline).Text(1, r.tx.ns).ID(2, &row.id).Run()
+	case rules.CleansUp:
+		return r.moves.cleanUp(row, task.KindDeadline, store.Audit{})
+	}
+	return r.moves.end(row, task.Cancelled, rules.DeadlineFailure(row.deadlineAt()))
 }
 
 const (

@@ -42,7 +42,15 @@ func (m *moves) taskRow(id *task.ID) (*taskRow, error) {
 
 // cancelRequest is the cancel that the task was asked for.
 func (l *leaseRow) cancelRequest() rules.CancelRequest {
-	return rules.CancelRequest{Kind: l.cancelled, By: l.by, Reason: l.reason}
+	return rules.CancelRequest{Kind: l.cancelled, By: l.by, Reason: l.reason, CleansUp: l.cleansUp, Before: l.asked == askedBefore}
+}
+
+// unfinished is the task as a cancel or its deadline meets it.
+func (w *taskRow) unfinished(force bool) *rules.Unfinished {
+	return &rules.Unfinished{
+		State: w.contribution.State, Waiting: w.contribution.Waiting, Attempts: w.attemptNo,
+		CleansUp: w.cleansUp, Asked: w.asked != notAsked, Force: force,
+	}
 }
 
 // deadlineAt is the task's deadline; zero: none.
@@ -83,6 +91,29 @@ func (m *moves) end(row *taskRow, state task.State, failure *task.Error) error {
 	}
 	m.pending.Count(row.job, row.contribution, propagate.Contribution{State: state, Kind: rules.KindOf(failure)})
 	return m.ended(&row.leaseRow, state)
+}
+
+const sqlCleanUp = `
+UPDATE weaver_tasks SET state = 'ready', waiting_reason = NULL, ready_at = NULL, updated_at = ?6,
+  cancel_requested = 1, cancel_kind = ?3, cancel_by = ?4, cancel_reason = ?5
+WHERE namespace = ?1 AND task_id = ?2`
+
+// cleanUp makes a task that does not run claimable for its cleanup. The deadline
+// need not be watched any more.
+func (m *moves) cleanUp(row *taskRow, kind task.ErrorKind, a store.Audit) error {
+	if err := m.unschedule(row); err != nil {
+		return err
+	}
+	if err := m.tx.deleteTimer(&row.id, row.deadline); err != nil {
+		return err
+	}
+	err := m.tx.stmt(sqlCleanUp).Text(1, m.tx.ns).ID(2, &row.id).Text(3, string(kind)).OrNull(4, a.By).OrNull(5, a.Reason).Int(6, m.tx.mic).Run()
+	if err != nil {
+		return err
+	}
+	m.pending.Count(row.job, row.contribution, propagate.Contribution{State: task.Ready})
+	m.pending.Dispatch(row.dispatchRow(m.tx.now))
+	return nil
 }
 
 const sqlRevoke = `

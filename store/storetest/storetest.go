@@ -121,6 +121,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"Operate", operateCases},
 		{"OperateSeen", operateSeenCases},
 		{"Cancel", cancelCases},
+		{"Cleanup", cleanupCases},
 		{"Retry", retryCases},
 		{"RetryEdges", retryEdgeCases},
 		{"Reschedule", rescheduleCases},

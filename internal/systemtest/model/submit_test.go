@@ -79,6 +79,7 @@ func (p *pair) draft() task.New {
 	if p.rarely(4, "of a newer schema") {
 		n.SchemaVersion = 2
 	}
+	n.CleanupWhenCancelled = p.rarely(3, "cleans up")
 	p.ids = append(p.ids, n.ID)
 	return n
 }

@@ -220,6 +220,9 @@ func (p *pair) note(c store.Claimed) store.Record {
 	switch p.number(6, "record") {
 	case 0, 1:
 		step.Value = json.RawMessage(fmt.Sprint(p.number(2, "value")))
+		if p.rarely(4, "cleanup") {
+			step.Name, step.Index, step.Kind = fmt.Sprint("undo", i), 10+i, task.KindCleanup
+		}
 	case 2:
 		step.State, step.Try = task.StepFailed, 1+p.number(2, "try")
 		step.Error = &task.Error{Kind: task.KindHandler, Message: "not this time", Step: step.Name}

@@ -15,6 +15,7 @@ type taskOptions struct {
 	BackoffMax int64             `json:"backoff_max,omitempty"`
 	Timeout    int64             `json:"timeout,omitempty"`
 	Limit      int               `json:"concurrency_limit,omitempty"`
+	Cleanup    bool              `json:"cleanup_when_cancelled,omitempty"`
 	Node       string            `json:"node,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	Metadata   map[string]string `json:"metadata,omitempty"`
@@ -28,12 +29,13 @@ var usualOptions = commonOptions{backoff: 2_000_000, backoffMax: 3_600_000_000}
 type commonOptions struct {
 	backoff, backoffMax, timeout int64
 	limit                        int
+	cleanup                      bool
 }
 
 // PackOptions returns what options_json holds of a new task, "" for the usual
 // options.
 func (c *Conn) PackOptions(n *task.New) (string, error) {
-	key := commonOptions{n.Backoff.Microseconds(), n.BackoffMax.Microseconds(), n.Timeout.Microseconds(), n.ConcurrencyLimit}
+	key := commonOptions{n.Backoff.Microseconds(), n.BackoffMax.Microseconds(), n.Timeout.Microseconds(), n.ConcurrencyLimit, n.CleanupWhenCancelled}
 	common := n.Node == "" && len(n.Labels) == 0 && len(n.Metadata) == 0
 	if common && key == usualOptions {
 		return "", nil
@@ -43,7 +45,7 @@ func (c *Conn) PackOptions(n *task.New) (string, error) {
 			return s, nil
 		}
 	}
-	b, err := json.Marshal(taskOptions{key.backoff, key.backoffMax, key.timeout, key.limit, n.Node, n.Labels, n.Metadata})
+	b, err := json.Marshal(taskOptions{key.backoff, key.backoffMax, key.timeout, key.limit, key.cleanup, n.Node, n.Labels, n.Metadata})
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +78,7 @@ func (c *Conn) unpackOptions(raw []byte, t *task.Task) error {
 		}
 	}
 	t.Backoff, t.BackoffMax, t.Timeout = micros(o.Backoff), micros(o.BackoffMax), micros(o.Timeout)
-	t.ConcurrencyLimit = o.Limit
+	t.ConcurrencyLimit, t.CleanupWhenCancelled = o.Limit, o.Cleanup
 	t.Node, t.Labels, t.Metadata = o.Node, o.Labels, o.Metadata
 	return nil
 }

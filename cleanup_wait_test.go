@@ -1,0 +1,273 @@
+package weaver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/storehook"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// waits are the ways in which a saga waits after its first step.
+var waits = map[string]func(ctx context.Context) error{
+	"asleep": func(ctx context.Context) error { return weaver.Sleep(ctx, "trial", 24*time.Hour) },
+	"blocked by a question": func(ctx context.Context) error {
+		_, err := weaver.Ask[bool](ctx, "ok", "go on?")
+		return err
+	},
+	"in a retry": func(ctx context.Context) error {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		return weaver.RetryAfter(24*time.Hour, errors.New("not yet"))
+	},
+	"blocked": func(ctx context.Context) error {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		return weaver.Blocked("go on?")
+	},
+}
+
+// journey is a saga that waits after it paid, and what it did.
+type journey struct {
+	typ      *weaver.Type[string, string]
+	waits    func(ctx context.Context) error
+	undo     func(ctx context.Context) error // nil: at once
+	last     func(err error) (string, error) // nil: the error that it was ended with
+	attempts int
+	charged  int
+	undone   int
+	causes   []error // of the ends of its contexts, and what its waits returned with them
+}
+
+func (j *journey) handler() weaver.Handler {
+	return j.typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		j.attempts++
+		if err := weaver.Do(ctx, "charge", func(context.Context) error { j.charged++; return nil }); err != nil {
+			return "", err
+		}
+		err := j.waits(ctx)
+		if ctx.Err() == nil || weaver.Suspended(err) {
+			return "", err
+		}
+		j.causes = append(j.causes, context.Cause(ctx), err)
+		err = errors.Join(err, weaver.Do(ctx, "deliver", func(context.Context) error { panic("a step began after the end") }))
+		err = errors.Join(err, weaver.Cleanup(ctx, "refund", func(ctx context.Context) error {
+			j.undone++
+			if j.undo != nil {
+				return j.undo(ctx)
+			}
+			return nil
+		}))
+		if j.last != nil {
+			return j.last(err)
+		}
+		return "", err
+	})
+}
+
+func TestCleanupWhenCancelled(t *testing.T) {
+	saga := weaver.Define[string, string]("engine.cleanup.waits.v1", weaver.CleanupWhenCancelled(), weaver.NoRetry())
+	retried := weaver.Define[string, string]("engine.cleanup.retries.v1", weaver.CleanupWhenCancelled())
+	of := func(how string) *journey {
+		if how == "in a retry" {
+			return &journey{typ: retried, waits: waits[how]}
+		}
+		return &journey{typ: saga, waits: waits[how]}
+	}
+	begin := func(fx *fixture, j *journey, opts ...weaver.EnqueueOption) *weaver.Handle[string] {
+		fx.Helper()
+		h := enqueue(fx, j.typ, "", opts...)
+		time.Sleep(time.Minute) // a worker may poll
+		synctest.Wait()
+		equal(fx, "attempts before the cancel", j.attempts, 1)
+		return h
+	}
+	// cleanedUp expects a journey to have been undone, for a cause.
+	cleanedUp := func(fx *fixture, j *journey, h *weaver.Handle[string], cause error) {
+		fx.Helper()
+		equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
+		all := strings.Replace(recordedAs(fx, h.ID()), "trial sleep completed ", "", 1)
+		equal(fx, "steps", all, "[charge step completed refund cleanup completed]")
+		equal(fx, "charges and refunds", fmt.Sprint(j.charged, j.undone), "1 1")
+		if len(j.causes) != 2 || !errors.Is(j.causes[0], cause) || !errors.Is(j.causes[1], cause) || weaver.Suspended(j.causes[1]) {
+			fx.Errorf("the context ended and the wait returned %v, want %v", j.causes, cause)
+		}
+	}
+
+	for how := range waits {
+		subtest(t, "a saga that is "+how+" refunds once when it is cancelled, on every store", func(fx *fixture) {
+			for _, s := range append(everyStore(fx), polled(openMemory(fx))) {
+				fx, j := newFixture(fx.T, s), of(how)
+				e := fx.start(s, weaver.Config{Handlers: []weaver.Handler{j.handler()}})
+				h := begin(fx, j)
+				fx.must(fx.client.Cancel(fx.Context(), h.ID(), weaver.By("ann"), weaver.Reason("changed her mind")))
+				te := failure(fx, h)
+				equal(fx, "message", te.Message, "cancelled by ann: changed her mind")
+				cleanedUp(fx, j, h, weaver.ErrCancelled)
+				equal(fx, "attempts", j.attempts, 2)
+				equal(fx, "the last outcome", fx.outcomes(h.ID())[1], task.OutcomeCancelled)
+				fx.must(e.stop())
+			}
+		})
+		if how == "in a retry" {
+			continue // no retry is later than the deadline
+		}
+		subtest(t, "a saga that is "+how+" refunds once at its deadline", func(fx *fixture) {
+			j := of(how)
+			fx.run(j.handler())
+			h := begin(fx, j, weaver.ExpireAfter(time.Hour))
+			time.Sleep(2 * time.Hour)
+			equal(fx, "kind", failure(fx, h).Kind, task.KindDeadline)
+			cleanedUp(fx, j, h, weaver.ErrDeadline)
+			near(fx, "its end", fx.get(h.ID()).FinishedAt.Sub(fx.get(h.ID()).CreatedAt), time.Hour)
+		})
+	}
+
+	subtest(t, "one that never ran ends at once, and one that is forced", func(fx *fixture) {
+		j := of("asleep")
+		h := enqueue(fx, saga, "")
+		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
+		fx.wantState(h.ID(), weaver.StateCancelled)
+		fx.run(j.handler())
+		h = begin(fx, j)
+		fx.must(fx.client.Cancel(fx.Context(), h.ID(), weaver.Force()))
+		fx.wantState(h.ID(), weaver.StateCancelled)
+		time.Sleep(48 * time.Hour)
+		equal(fx, "attempts", j.attempts, 1)
+	})
+
+	for how, last := range map[string]struct {
+		end   func(error) (string, error)
+		state weaver.State
+	}{
+		"succeeds all the same": {func(error) (string, error) { return "kept", nil }, weaver.StateSucceeded},
+		"wants to be retried":   {func(err error) (string, error) { return "", weaver.RetryAfter(time.Hour, err) }, weaver.StateCancelled},
+		"wants to be blocked":   {func(error) (string, error) { return "", weaver.Blocked("and now?") }, weaver.StateCancelled},
+		"panics":                {func(err error) (string, error) { panic(err) }, weaver.StateCancelled},
+	} {
+		subtest(t, "a cleanup that "+how+" is the last attempt", func(fx *fixture) {
+			j := of("asleep")
+			j.last = last.end
+			fx.run(j.handler())
+			h := begin(fx, j)
+			fx.must(fx.client.Cancel(fx.Context(), h.ID()))
+			synctest.Wait()
+			fx.wantState(h.ID(), last.state)
+			time.Sleep(48 * time.Hour)
+			equal(fx, "attempts", j.attempts, 2)
+			equal(fx, "attempts that count", fx.get(h.ID()).AttemptCount, 0)
+			equal(fx, "steps", recordedAs(fx, h.ID()), "[charge step completed trial sleep completed refund cleanup completed]")
+		})
+	}
+
+	for name, wrong := range map[string]func(ctx context.Context) error{
+		"waits once more": func(ctx context.Context) error { return weaver.Sleep(ctx, "another", time.Hour) },
+		"repeats a name":  func(ctx context.Context) error { return weaver.Sleep(ctx, "trial", time.Hour) },
+	} {
+		subtest(t, "a cleanup that "+name+" is the last attempt", func(fx *fixture) {
+			j := of("asleep")
+			fx.run(typHandler(j, wrong))
+			h := begin(fx, j)
+			fx.must(fx.client.Cancel(fx.Context(), h.ID()))
+			equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
+			time.Sleep(48 * time.Hour)
+			equal(fx, "attempts", j.attempts, 2)
+		})
+	}
+
+	subtest(t, "a cleanup lasts for 30 s from the attempt's begin", func(fx *fixture) {
+		j := of("blocked by a question")
+		var took time.Duration
+		j.undo = func(ctx context.Context) error {
+			began := time.Now()
+			<-ctx.Done()
+			took = time.Since(began)
+			wantError(fx, context.Cause(ctx), weaver.ErrCleanupTooLong)
+			return ctx.Err()
+		}
+		e := fx.run(j.handler())
+		h := begin(fx, j, weaver.Timeout(time.Hour))
+		fx.must(e.stop())
+		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
+		time.Sleep(time.Hour) // it is due for long
+		fx.run(j.handler())
+		equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
+		equal(fx, "the time of the cleanup", took.Round(time.Second), weaver.CleanupLimit)
+	})
+
+	subtest(t, "a cleanup that the engine's stop cuts short goes on with the next one", func(fx *fixture) {
+		j := of("asleep")
+		j.undo = func(ctx context.Context) error {
+			if j.undone > 1 {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		e := fx.start(fx.store, weaver.Config{DrainTimeout: time.Second, Handlers: []weaver.Handler{j.handler()}})
+		h := begin(fx, j)
+		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
+		synctest.Wait()
+		fx.wantState(h.ID(), weaver.StateRunning)
+		fx.must(e.stop())
+		fx.wantState(h.ID(), weaver.StateReady)
+		fx.run(j.handler())
+		equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
+		equal(fx, "steps", recordedAs(fx, h.ID()), "[charge step completed trial sleep completed refund cleanup completed]")
+		fx.wantOutcomes(h.ID(), task.OutcomeSuspended, task.OutcomeReleased, task.OutcomeCancelled)
+	})
+
+	subtest(t, "a cancel that comes as the task falls asleep is followed by a cleanup", func(fx *fixture) {
+		j, once := of("asleep"), true
+		s := storehook.New(fx.store, &storehook.Hooks{Finish: func(_ context.Context, fins []store.Finish, next func() ([]store.FinishResult, error)) ([]store.FinishResult, error) {
+			if once {
+				once = false
+				fx.must(fx.client.Cancel(fx.Context(), fins[0].Lease.Task))
+			}
+			return next()
+		}})
+		fx.runConfig(s, weaver.Config{Handlers: []weaver.Handler{j.handler()}})
+		h := enqueue(fx, saga, "")
+		cleanedUp(fx, j, h, weaver.ErrCancelled)
+		fx.wantOutcomes(h.ID(), task.OutcomeSuspended, task.OutcomeCancelled)
+	})
+
+	subtest(t, "a cancel between the claim and an answer that was lost is followed by a cleanup", func(fx *fixture) {
+		j, claims := of("asleep"), 0
+		s := storehook.New(fx.store, &storehook.Hooks{Claim: func(_ context.Context, _ store.ClaimRequest, next func() (store.ClaimResult, error)) (store.ClaimResult, error) {
+			res, err := next()
+			if len(res.Tasks) > 0 {
+				if claims++; claims == 2 { // it has slept
+					fx.must(fx.client.Cancel(fx.Context(), res.Tasks[0].Task.ID))
+					return store.ClaimResult{}, store.ErrUnavailable
+				}
+			}
+			return res, err
+		}})
+		fx.runConfig(s, weaver.Config{Handlers: []weaver.Handler{j.handler()}})
+		h := begin(fx, j)
+		equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
+		equal(fx, "charges and refunds", fmt.Sprint(j.charged, j.undone), "1 1")
+	})
+}
+
+// typHandler is a handler that charges, sleeps, and ends in a wrong way.
+func typHandler(j *journey, wrong func(ctx context.Context) error) weaver.Handler {
+	return j.typ.Handler(func(ctx context.Context, _ string) (string, error) {
+		j.attempts++
+		err := weaver.Sleep(ctx, "trial", 24*time.Hour)
+		if ctx.Err() != nil {
+			err = wrong(ctx)
+		}
+		return "", err
+	})
+}
