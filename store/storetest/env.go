@@ -203,11 +203,13 @@ func (e *env) verify() {
 	for id := range e.known {
 		e.check(stored[id], "task %v was acknowledged and is gone", id)
 	}
-	e.scanAgrees(snap)
 	e.readsAsDerived(snap)
-	for _, i := range []int{0, len(snap.Tasks) - 1} {
-		if i >= 0 && i < len(snap.Tasks) {
-			e.readersAgree(snap, snap.Tasks[i].ID)
+	if !testing.Short() && e.h.Repeat >= 20 { // fewer: a small size, as under the race detector
+		e.scanAgrees(snap)
+		for _, i := range []int{0, len(snap.Tasks) - 1} {
+			if i >= 0 && i < len(snap.Tasks) {
+				e.readersAgree(snap, snap.Tasks[i].ID)
+			}
 		}
 	}
 	for _, o := range e.others {
