@@ -1,6 +1,7 @@
 package weaver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,7 +18,8 @@ import (
 // Without an answer Ask ends the attempt as a wait does: steps that run beside
 // it are completed first, it returns ErrSuspended (see Suspended), and whatever
 // the handler returns then is ignored. It costs no attempt. An unblock without an
-// input, or with one that does not decode as T, has the question asked again.
+// input (null is none), or with one that does not decode as T or has fields that T
+// lacks, has the question asked again.
 //
 // Errors are those of Step.
 func Ask[T any](ctx context.Context, name, reason string) (T, error) {
@@ -27,7 +29,9 @@ func Ask[T any](ctx context.Context, name, reason string) (T, error) {
 		return value, fmt.Errorf("ask %q: %w", name, err)
 	}
 	raw, err := a.Ask(ctx, name, reason, func(input json.RawMessage) error {
-		if err := json.Unmarshal(input, new(T)); err != nil {
+		dec := json.NewDecoder(bytes.NewReader(input))
+		dec.DisallowUnknownFields() // approved for approve would be a no
+		if err := dec.Decode(new(T)); err != nil {
 			return fmt.Errorf("does not decode as %T: %w", value, err)
 		}
 		return nil

@@ -2,9 +2,10 @@ package weaver_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"slices"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -79,6 +80,10 @@ func TestAsk(t *testing.T) {
 		wantError(fx, blocked(fx, h), nil, "who pays for flight?")
 		unblock(fx, h, "yes")
 		wantError(fx, blocked(fx, h), nil, "flight", "does not decode", "approval", "who pays for flight?")
+		unblock(fx, h, json.RawMessage("null"))
+		wantError(fx, blocked(fx, h), nil, "who pays for flight?")
+		unblock(fx, h, map[string]string{"Who": "ann"})
+		wantError(fx, blocked(fx, h), nil, "flight", "does not decode", `unknown field "Who"`)
 		unblock(fx, h, approval{"ann"})
 		wantError(fx, blocked(fx, h), nil, "who pays for hotel?")
 		unblock(fx, h, nil) // the answer to the first question is not that to the second

@@ -19,19 +19,20 @@ const CleanupLimit time.Duration = engine.CleanupLimit
 // that lasts for so long, and until the lease ends. So a handler that was asked
 // to end can give back what it had taken:
 //
-//	if err := work(ctx); err != nil {
-//		if weaver.Suspended(err) {
-//			return err
-//		}
+//	if err := work(ctx); weaver.Final(ctx, err) {
 //		return errors.Join(err, weaver.Cleanup(ctx, "refund", refund))
+//	} else if err != nil {
+//		return err
 //	}
 //
-// Like every step it happens once for the task: another attempt of a task that
-// is tried again (after a timeout, for one) does not undo it again, nor does it
-// repeat the steps that were undone.
+// Like every step it happens once for the task. Another attempt does not repeat
+// the steps that were undone: a handler that undoes them although it is tried
+// again (see Final) would succeed with them undone.
 //
-// A task that is cancelled while it sleeps, waits for its retry or is blocked ends
-// without a cleanup, unless it has the option CleanupWhenCancelled.
+// Give a type that relies on its cleanups the option CleanupWhenCancelled. Without
+// it a task that is cancelled while it sleeps, waits for its retry, is blocked or
+// has lost its worker ends without them. A panic ends a handler without them, too:
+// undo in a deferred function if that matters.
 //
 // It does not run where the task goes on without this attempt: when the engine
 // stops (ErrDraining), after a wait (ErrSuspended), and when the lease is lost

@@ -286,10 +286,18 @@ func (c *Client) Unblock(ctx context.Context, id TaskID, input any, opts ...Oper
 // deadline does not move. Any other task, one that needs others among them:
 // ErrState.
 func (c *Client) Reschedule(ctx context.Context, id TaskID, when time.Time, opts ...OperateOption) error {
-	if !validTime(when) {
-		return fmt.Errorf("reschedule task %s: %w: to %s: want an instant before the year 10000", id, ErrInvalidOption, when)
+	if when.IsZero() || !validTime(when) {
+		return fmt.Errorf("reschedule task %s: %w: to %s: want an instant before the year 10000, or RunNow", id, ErrInvalidOption, when)
 	}
+	return c.reschedule(ctx, id, when, "to "+when.UTC().Format(time.RFC3339), opts)
+}
+
+func (c *Client) reschedule(ctx context.Context, id TaskID, when time.Time, what string, opts []OperateOption) error {
 	_, err := c.operate(ctx, "reschedule task "+id.String(), opts, func(s operateSettings) store.Command {
+		if s.audit.Reason != "" {
+			what += ": " + s.audit.Reason
+		}
+		s.audit.Reason = what
 		return store.RescheduleTask{Audit: s.audit, Seen: s.seen, Task: id, At: when}
 	})
 	return err
@@ -297,7 +305,7 @@ func (c *Client) Reschedule(ctx context.Context, id TaskID, when time.Time, opts
 
 // RunNow makes a task that waits for a time due at once: Reschedule to now.
 func (c *Client) RunNow(ctx context.Context, id TaskID, opts ...OperateOption) error {
-	return c.Reschedule(ctx, id, time.Time{}, opts...)
+	return c.reschedule(ctx, id, time.Time{}, "to run now", opts)
 }
 
 // Delete removes a terminal task and all its records, and frees its

@@ -247,7 +247,8 @@ func Permanent(err error) error {
 }
 
 // RetryAfter asks for the next attempt after d instead of the backoff. It
-// counts as an attempt.
+// counts as an attempt; a handler that only waits for its turn at something
+// limited calls Sleep, or has a ConcurrencyKey, which do not.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		err = errors.New("asked to run again")

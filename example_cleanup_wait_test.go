@@ -22,10 +22,10 @@ func ExampleCleanupWhenCancelled() {
 		if err == nil {
 			err = weaver.Sleep(ctx, "trial", 30*24*time.Hour)
 		}
-		if err == nil || weaver.Suspended(err) {
-			return name + " stays", err
+		if weaver.Final(ctx, err) {
+			err = errors.Join(err, weaver.Cleanup(ctx, "refund", money("paid back")))
 		}
-		return "", errors.Join(err, weaver.Cleanup(ctx, "refund", money("paid back")))
+		return name + " stays", err
 	})
 	h := must(Greet.Enqueue(ctx, client, "Rome", weaver.CleanupWhenCancelled()))
 	work(ctx, db, trial)

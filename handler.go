@@ -72,7 +72,9 @@ func VerifySuccess[Out any](ok func(ctx context.Context, out Out) error) Handler
 func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error), opts ...HandlerOption) Handler {
 	set := handlerSettings{version: 1}
 	for _, o := range opts {
-		o.applyHandler(&set)
+		if o != nil {
+			o.applyHandler(&set)
+		}
 	}
 	h := Handler{name: t.name, queue: t.set.task.Queue, version: set.version, schema: t.set.task.SchemaVersion, draft: t.WithJSON}
 	set.checkUpcasts(h.schema)

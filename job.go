@@ -152,16 +152,20 @@ func (j *Job) Add(name string, d Draft, opts ...NodeOption) *Node {
 	j.byName[name] = n
 	j.nodes = append(j.nodes, n)
 	for _, o := range opts {
+		if o == nil {
+			j.problems = append(j.problems, fmt.Errorf("%q: an option is nil", name))
+			continue
+		}
 		o.applyNode(n)
 	}
 	return n
 }
 
-func (c *Client) submission(j *Job) (store.Submission, error) {
+func (c *Client) submission(j *Job, more ...error) (store.Submission, error) {
 	if j == nil {
 		return store.Submission{}, fmt.Errorf("%w: it is nil: make jobs with NewJob", ErrInvalidJob)
 	}
-	problems := slices.Clone(j.problems)
+	problems := append(slices.Clone(j.problems), more...)
 	if len(j.nodes) == 0 {
 		problems = append(problems, errors.New("the job is empty: Add at least one task"))
 	}
@@ -202,7 +206,8 @@ func (c *Client) submission(j *Job) (store.Submission, error) {
 			sub.Tasks[i].Needs = append(sub.Tasks[i].Needs, task.Edge{Needs: ids[nd.name], Kind: nd.kind})
 		}
 	}
-	if cycle := task.FindCycle(order, graph); cycle != nil {
+	cycle := task.FindCycle(order, graph)
+	if cycle != nil && len(j.byName) == len(j.nodes) { // of two tasks of one name it is not known which is needed
 		problems = append(problems, fmt.Errorf("the needs form a cycle: %s", task.CycleString(cycle)))
 	}
 	if len(problems) > 0 {

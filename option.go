@@ -229,7 +229,8 @@ func ConcurrencyKey(key string, limit ...int) EnqueueOption {
 	})
 }
 
-// Delay makes the task due this long after its enqueue.
+// Delay makes the task due this long after its enqueue. Of Delay and At the last
+// one counts.
 func Delay(d time.Duration) EnqueueOption {
 	return enqueueOption(func(s *settings) {
 		if d < 0 {

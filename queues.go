@@ -31,8 +31,8 @@ func (c *Client) Queues(ctx context.Context) ([]QueueInfo, error) {
 	return queues, nil
 }
 
-// Counts returns how many tasks are in each state. Those that succeeded are not
-// counted, because nothing waits for them and the store would have to read them
+// Counts returns how many tasks are in each state, 0 too. Those that succeeded are
+// not counted, because nothing waits for them and the store would have to read them
 // all; what it reads is a row for each task that it counts.
 func (c *Client) Counts(ctx context.Context) (map[State]int, error) {
 	counts, err := c.store.Counts(ctx, c.ns)

@@ -3,7 +3,9 @@ package weaver_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -252,5 +254,51 @@ func TestLastAttempt(t *testing.T) {
 			fx.Errorf("LastAttempt was %v", last)
 		}
 		equal(fx, "state", fx.get(h.ID()).State, task.Failed)
+	})
+}
+
+// Final says before the handler returns what becomes of its task.
+func TestFinal(t *testing.T) {
+	typ := weaver.Define[string, string]("engine.reach.final.v1", weaver.MaxAttempts(2), weaver.Backoff(time.Second))
+	subtest(t, "says whether the task ends with an error", func(fx *fixture) {
+		var mu sync.Mutex
+		said := make(map[string][]bool)
+		fx.run(typ.Handler(func(ctx context.Context, how string) (string, error) {
+			var err error
+			switch how {
+			case "plain":
+				err = errors.New("broken")
+			case "permanent":
+				err = fmt.Errorf("charge: %w", weaver.Permanent(errors.New("refused")))
+			case "blocked":
+				err = weaver.Blocked("who pays?")
+			case "later":
+				err = weaver.RetryAfter(time.Second, errors.New("not yet"))
+			case "sleep":
+				err = weaver.Sleep(ctx, "nap", time.Minute)
+			case "cancel", "deadline":
+				<-ctx.Done()
+				err = context.Cause(ctx)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			said[how] = append(said[how], weaver.Final(ctx, err))
+			return "", err
+		}))
+		ids := make(map[string]weaver.TaskID)
+		for _, how := range []string{"plain", "permanent", "blocked", "later", "sleep", "cancel"} {
+			ids[how] = enqueue(fx, typ, how).ID()
+		}
+		enqueue(fx, typ, "deadline", weaver.ExpireAfter(time.Minute))
+		time.Sleep(time.Second)
+		fx.must(fx.client.Cancel(fx.Context(), ids["cancel"]))
+		time.Sleep(10 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		for how, want := range map[string][]bool{
+			"plain": {false, true}, "permanent": {true}, "blocked": {false}, "later": {false, true}, "sleep": {false, false}, "cancel": {true}, "deadline": {true},
+		} {
+			equal(fx, how, fmt.Sprint(said[how]), fmt.Sprint(want))
+		}
 	})
 }

@@ -3,6 +3,7 @@ package weaver_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,13 +46,14 @@ func TestReschedule(t *testing.T) {
 				equal(fx, "output", result(fx, h), how)
 				near(fx, "it took", time.Since(began), c.want)
 				audit := fx.history(h.ID()).Audit
-				equal(fx, "the audited verbs", len(audit) == 1 && audit[0].Verb == "reschedule", true)
+				equal(fx, "the audited verbs", len(audit) == 1 && audit[0].Verb == "reschedule" && strings.HasPrefix(audit[0].Reason, "to "), true)
 			}
 		})
 	}
 	inBubble(t, func(fx *fixture) {
 		h := enqueue(fx, typ, "delay", weaver.Delay(time.Hour))
 		wantError(fx, fx.client.Reschedule(fx.Context(), h.ID(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)), weaver.ErrInvalidOption, "before the year 10000")
+		wantError(fx, fx.client.Reschedule(fx.Context(), h.ID(), time.Time{}), weaver.ErrInvalidOption, "RunNow")
 		wantError(fx, fx.client.RunNow(fx.Context(), h.ID(), weaver.SeenEpoch(7)), weaver.ErrChanged)
 		wantError(fx, fx.client.RunNow(fx.Context(), h.ID(), weaver.Force()), weaver.ErrInvalidOption)
 		fx.must(fx.client.Cancel(fx.Context(), h.ID()))

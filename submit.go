@@ -93,16 +93,17 @@ func (noStepTx) Submit(context.Context, *Job, ...SubmitOption) (*JobHandle, erro
 }
 
 func (c *Client) submit(ctx context.Context, tx store.Tx, j *Job, opts []SubmitOption) (*JobHandle, error) {
-	sub, err := c.submission(j)
-	if err != nil {
-		return nil, err
-	}
 	var set submitSettings
 	for _, o := range opts {
+		if o == nil {
+			set.errs = append(set.errs, errors.New("an option is nil"))
+			continue
+		}
 		o.applySubmit(&set)
 	}
-	if err := errors.Join(set.errs...); err != nil {
-		return nil, fmt.Errorf("%w %q: nothing was stored: %w", ErrInvalidJob, j.name, err)
+	sub, err := c.submission(j, set.errs...)
+	if err != nil {
+		return nil, err
 	}
 	sub.Job.IdempotencyKey = set.key
 	if tx == nil && set.key == "" {

@@ -40,6 +40,10 @@ func Define[In, Out any](name string, opts ...TypeOption) *Type[In, Out] {
 	}
 	t := &Type[In, Out]{name: name, set: defaults()}
 	for _, o := range opts {
+		if o == nil {
+			t.set.problem("an option is nil")
+			continue
+		}
 		o.applyType(&t.set)
 	}
 	if err := errors.Join(t.set.errs...); err != nil {
@@ -132,6 +136,10 @@ func (d *Draft) apply(opts []EnqueueOption) {
 	}
 	d.set = d.set.clone()
 	for _, o := range opts {
+		if o == nil {
+			d.set.problem("an option is nil")
+			continue
+		}
 		o.applyEnqueue(&d.set)
 	}
 	if err := errors.Join(d.set.errs...); err != nil {
@@ -141,6 +149,9 @@ func (d *Draft) apply(opts []EnqueueOption) {
 
 // Enqueue stores a task durably and returns a handle without waiting for it.
 func (t *Type[In, Out]) Enqueue(ctx context.Context, e Enqueuer, in In, opts ...EnqueueOption) (*Handle[Out], error) {
+	if e == nil {
+		return nil, fmt.Errorf("enqueue %s: %w: the client is nil", t.name, ErrInvalidOption)
+	}
 	got, err := e.EnqueueTasks(ctx, t.With(in, opts...))
 	if err != nil {
 		return nil, err

@@ -84,7 +84,10 @@ func run(ctx context.Context, app App, args []string, std streams, out *bytes.Bu
 	}
 	s := newSession(app, g.Globals, std, out, time.Now())
 	kctx.BindTo(ctx, (*context.Context)(nil))
-	return kctx.Run(s)
+	if err = kctx.Run(s); err == nil || errors.As(err, new(*exitError)) {
+		return err
+	}
+	return &exitError{code: exitCode(err), err: err, advice: advice(s.command, err)}
 }
 
 // grammar is the command line, for kong.

@@ -62,7 +62,7 @@ var storeErrors = []error{
 }
 
 // inputErrors are those that a person can avoid by asking for something else.
-var inputErrors = []error{store.ErrNotFound, store.ErrState, store.ErrBadCursor, weaver.ErrInvalidOption}
+var inputErrors = []error{store.ErrNotFound, store.ErrState, store.ErrChanged, store.ErrBadCursor, weaver.ErrInvalidOption}
 
 // exitCode returns the code with which the process ends after err.
 func exitCode(err error) int {
@@ -82,8 +82,8 @@ func exitCode(err error) int {
 }
 
 // advice says what to do about an error; "" when its own text does, or
-// nothing is known to help.
-func advice(app App, err error) string {
+// nothing is known to help. command writes a command line.
+func advice(command func(args ...string) string, err error) string {
 	var ee *exitError
 	if errors.As(err, &ee) {
 		return ee.advice
@@ -92,11 +92,12 @@ func advice(app App, err error) string {
 		err  error
 		text string
 	}{
-		{store.ErrNotFound, fmt.Sprintf("Check --store and --namespace; `%s task ls` and `%[1]s job ls` list what is there.", app.Name)},
-		{store.ErrState, fmt.Sprintf("`%s why ID` tells where a task stands and what can be done.", app.Name)},
+		{store.ErrNotFound, fmt.Sprintf("Check --store and --namespace; `%s` and `%s` list what is there.", command("task", "ls"), command("job", "ls"))},
+		{store.ErrState, fmt.Sprintf("`%s` tells where a task stands and what can be done.", command("why", "ID"))},
+		{store.ErrChanged, fmt.Sprintf("`%s` tells where a task stands now.", command("why", "ID"))},
 		{store.ErrBadCursor, "Give --after what the page before printed, with the same filters."},
-		{store.ErrNotMigrated, fmt.Sprintf("Run `%s migrate up`.", app.Name)},
-		{store.ErrNewerSchema, fmt.Sprintf("Use a newer %s; `%[1]s migrate status` shows the versions.", app.Name)},
+		{store.ErrNotMigrated, fmt.Sprintf("Run `%s`.", command("migrate", "up"))},
+		{store.ErrNewerSchema, fmt.Sprintf("Use a newer version of this program; `%s` shows the versions.", command("migrate", "status"))},
 		{store.ErrBusy, "Another process has been writing for a long time: look for an open transaction, then try again."},
 		{store.ErrUnknown, "Whether it was done is not known: look before you do it again."},
 		{context.Canceled, "It was interrupted."},
@@ -123,15 +124,16 @@ func silent(code int) error { return &exitError{code: code, err: errSilent} }
 
 // report prints an error and returns the exit code.
 func report(w io.Writer, app App, err error) int {
+	command := func(args ...string) string { return strings.Join(append([]string{app.Name}, args...), " ") }
 	if err != nil && !errors.Is(err, errSilent) {
 		var raw rawText
 		if errors.As(err, &raw) {
-			fmt.Fprintf(w, "%s\n%s: %s\n", strings.TrimRight(string(raw), "\n"), app.Name, advice(app, err))
+			fmt.Fprintf(w, "%s\n%s: %s\n", strings.TrimRight(string(raw), "\n"), app.Name, advice(command, err))
 			return exitCode(err)
 		}
 		lines := strings.ReplaceAll(text.Printable(err.Error()), "\n", "\n"+app.Name+": ") // joined errors
 		fmt.Fprintf(w, "%s: %s\n", app.Name, lines)
-		if what := advice(app, err); what != "" {
+		if what := advice(command, err); what != "" {
 			fmt.Fprintf(w, "  %s\n", text.Printable(what))
 		}
 	}

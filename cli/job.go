@@ -171,14 +171,14 @@ func (c *jobCancelCmd) Run(ctx context.Context, s *session) error {
 			if err := s.writeJSON(map[string]any{"results": results}); err != nil {
 				return err
 			}
-			return worst(s.app, errs)
+			return worst(s.command, errs)
 		}
 		for _, r := range results {
 			if r.Done {
 				s.printf("%s\n", r.sentence())
 			}
 		}
-		return worst(s.app, errs)
+		return worst(s.command, errs)
 	})
 }
 

@@ -174,7 +174,7 @@ func (s *session) operate(ctx context.Context, verb string, args []string, do fu
 				}
 			}
 		}
-		return worst(s.app, errs)
+		return worst(s.command, errs)
 	})
 }
 
@@ -209,14 +209,14 @@ func (o *operated) sentence() string {
 
 // worst joins errors, with the exit code of the most serious one: a store
 // that fails outweighs a wrong id.
-func worst(app App, errs []error) error {
+func worst(command func(args ...string) string, errs []error) error {
 	if len(errs) < 2 {
 		return errors.Join(errs...)
 	}
 	all := &exitError{err: errors.Join(errs...)}
 	for _, err := range errs {
 		if code := exitCode(err); code > all.code {
-			all.code, all.advice = code, advice(app, err)
+			all.code, all.advice = code, advice(command, err)
 		}
 	}
 	return all

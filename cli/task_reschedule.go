@@ -23,7 +23,7 @@ func (taskRescheduleCmd) Help() string {
 
 // Run implements the verb.
 func (c *taskRescheduleCmd) Run(ctx context.Context, s *session) error {
-	var when time.Time // now
+	var when time.Time
 	switch {
 	case c.In != nil && *c.In < 0:
 		return badInput("", "--in %s: want 0 or more", *c.In)
@@ -33,6 +33,9 @@ func (c *taskRescheduleCmd) Run(ctx context.Context, s *session) error {
 		when = *c.At
 	}
 	return s.operate(ctx, "reschedule", c.IDs, func(client *weaver.Client, id task.ID) error {
+		if c.Now {
+			return client.RunNow(ctx, id, c.options()...)
+		}
 		return client.Reschedule(ctx, id, when, c.options()...)
 	})
 }

@@ -174,8 +174,8 @@ type Reader interface {
 	// Queues returns the queues that hold dispatch rows or are paused.
 	Queues(ctx context.Context, ns string) ([]Queue, error)
 
-	// Counts returns how many tasks are in each state, those that succeeded aside:
-	// nothing waits for them, and to count them is to read all. It reads a row for
+	// Counts returns how many tasks are in each state, also those in which none are,
+	// but for succeeded: nothing waits for those, and to count them is to read all. It reads a row for
 	// each task that it counts.
 	Counts(ctx context.Context, ns string) (map[task.State]int, error)
 

@@ -108,9 +108,11 @@ func (e *Env) EnqueueTasks(ctx context.Context, drafts ...weaver.Draft) (got []w
 	return got, err
 }
 
+var _ weaver.TxSubmitter = (*Env)(nil) // enqueues and submits
+
 // Submit is weaver.Client.Submit, at the environment's time.
-func (e *Env) Submit(ctx context.Context, j *weaver.Job) (h *weaver.JobHandle, err error) {
-	e.clock.at(ctx, func() { h, err = e.Client.Submit(ctx, j) })
+func (e *Env) Submit(ctx context.Context, j *weaver.Job, opts ...weaver.SubmitOption) (h *weaver.JobHandle, err error) {
+	e.clock.at(ctx, func() { h, err = e.Client.Submit(ctx, j, opts...) })
 	return h, err
 }
 

@@ -53,6 +53,9 @@ func Replay[In, Out any](t *testing.T, e *Env, typ *weaver.Type[In, Out], in In,
 			if err = e.release(t.Context(), k.held); err != nil {
 				return
 			}
+			if err = e.passTime(t.Context(), h.ID()); err != nil {
+				return
+			}
 			finishDropped = finishDropped || k.atFinish
 		}
 	})
@@ -74,6 +77,18 @@ func (e *Env) dying() weaver.Config {
 	cfg := e.cfg
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	return cfg
+}
+
+// passTime lets a second pass, so that a step that is named by the time has
+// another name in the next attempt; of a task with a deadline less.
+func (e *Env) passTime(ctx context.Context, id weaver.TaskID) error {
+	info, err := e.Get(ctx, id)
+	pause := time.Second
+	if !info.DeadlineAt.IsZero() {
+		pause = time.Millisecond
+	}
+	time.Sleep(pause)
+	return err
 }
 
 // release gives back what a killed worker held, so that its tasks can be

@@ -49,7 +49,7 @@ func (a *Attempt) answered(ctx context.Context, q *question, check func(json.Raw
 	}
 	defer a.leave()
 	input := a.task.UnblockInput
-	if len(input) == 0 {
+	if len(input) == 0 || a.task.UnblockFor != "" && string(input) == "null" {
 		return nil, q, nil
 	}
 	if a.task.UnblockFor != q.name {

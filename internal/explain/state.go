@@ -102,6 +102,9 @@ func (c Clock) waits(h *store.History) string {
 	}
 	switch t.Waiting {
 	case task.WaitNone, task.WaitDelay:
+		if t.AttemptNo > 0 { // an operator put it off when it was due again
+			return "was rescheduled and is due " + due
+		}
 		return "was enqueued for later and is due " + due
 	case task.WaitDeps:
 		return openNeeds(h.Needs)

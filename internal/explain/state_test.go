@@ -19,6 +19,7 @@ func TestWhyPending(t *testing.T) {
 	}{
 		{task.WaitNone, nil, "It was enqueued for later and is due in 1m30s (2026-11-20T12:01:30Z)."},
 		{task.WaitDelay, nil, "It was enqueued for later and is due in 1m30s (2026-11-20T12:01:30Z)."},
+		{task.WaitDelay, func(h *store.History) { h.Task.AttemptNo = 1 }, "It was rescheduled and is due in 1m30s (2026-11-20T12:01:30Z)."},
 		{task.WaitRetry, nil, "It waits for its retry, due in 1m30s (2026-11-20T12:01:30Z)."},
 		{task.WaitSleep, nil, "It sleeps and wakes in 1m30s (2026-11-20T12:01:30Z)."},
 		{task.WaitSleep, func(h *store.History) {

@@ -146,6 +146,11 @@ func (s *Store) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
 // Counts implements store.Reader.
 func (s *Store) Counts(ctx context.Context, ns string) (map[task.State]int, error) {
 	counts := map[task.State]int{}
+	for _, state := range task.States() {
+		if state != task.Succeeded {
+			counts[state] = 0
+		}
+	}
 	err := s.do(ctx, ns, func(o *op) {
 		for _, r := range o.tasks {
 			if t := o.derived(r, o.now); t.State != task.Succeeded {

@@ -215,18 +215,21 @@ func TestErrorsOfALockedDatabase(t *testing.T) {
 
 func TestErrorsAfterClose(t *testing.T) {
 	t.Parallel()
-	db, err := sqlite.OpenMemory(t.Context())
+	memory, err := sqlite.OpenMemory(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	shut(t, db)
-	shut(t, db)
-	_, err = db.Enqueue(t.Context(), "ns", nil, newTasks(task.NewIDs(nil), 1))
-	failure(t, err, store.ErrClosed)
-	_, err = db.Tasks(t.Context(), "ns", task.NewIDs(nil).New())
-	failure(t, err, store.ErrClosed)
-	if err := db.DB().PingContext(t.Context()); err == nil {
-		t.Error("DB works after Close")
+	for _, db := range []*sqlite.DB{memory, openOnce(t, filepath.Join(t.TempDir(), "weaver.db"))} {
+		shut(t, db)
+		shut(t, db)
+		_, err = db.Enqueue(t.Context(), "ns", nil, newTasks(task.NewIDs(nil), 1))
+		failure(t, err, store.ErrClosed)
+		_, err = db.Tasks(t.Context(), "ns", task.NewIDs(nil).New())
+		failure(t, err, store.ErrClosed)
+		failure(t, db.Migrate(t.Context()), store.ErrClosed)
+		if err := db.DB().PingContext(t.Context()); err == nil {
+			t.Error("DB works after Close")
+		}
 	}
 }
 

@@ -99,11 +99,14 @@ func (p *place) lost() bool {
 }
 
 // checkPlace returns store.ErrUnavailable when the file was deleted or replaced
-// while it was open. What is written to it then is lost when the last process
+// while it was open, store.ErrClosed when it is closed. What is written to it then is lost when the last process
 // closes it, so nothing may be.
 func (db *DB) checkPlace() error {
-	if !db.place.lost() {
+	switch {
+	case !db.place.lost():
 		return nil
+	case db.closed.Load(): // the last one that closes a file removes its log
+		return store.ErrClosed
 	}
 	return fmt.Errorf("%s: %w: the file or its log was deleted or replaced while it was open, and takes no more writes: "+
 		"put it back under its name, or end this program and start it again with the file that is there now", db.path, store.ErrUnavailable)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
@@ -36,6 +37,7 @@ type DB struct {
 	memory bool
 	opts   options
 	clock  storeClock
+	closed atomic.Bool
 	token  string // distinguishes our connections from those of other databases
 
 	writer  *commit.Writer
@@ -275,6 +277,7 @@ func (db *DB) Close() error {
 	db.poller.close()
 	var user error
 	err := db.writer.Close(func() {
+		db.closed.Store(true)
 		user = db.DB().Close() // opened only now, it is closed for all later callers
 		db.readers.Close()
 		db.locks.releaseAll()

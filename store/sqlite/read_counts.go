@@ -60,6 +60,7 @@ func (db *DB) Counts(ctx context.Context, ns string) (map[task.State]int, error)
 				return err
 			}
 		}
+		counts[task.Running] = 0
 		return v.eachRunning(func(*claimRow, int) { counts[task.Running]++ })
 	})
 	return counts, err

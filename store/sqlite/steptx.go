@@ -136,7 +136,7 @@ func (db *DB) stepTxError(ctx, inner context.Context, limit time.Duration, err e
 	var user userError
 	switch {
 	case ctx.Err() == nil && inner.Err() != nil:
-		return fmt.Errorf("%w (limit %v)", store.ErrStepTxTooLong, limit)
+		return fmt.Errorf("%w (limit %v): inside of it use its transaction and InStepTx; DB() and clients wait for it to end", store.ErrStepTxTooLong, limit)
 	case errors.As(err, &user):
 		return user.error
 	case ctx.Err() != nil:

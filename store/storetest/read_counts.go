@@ -43,6 +43,8 @@ func (e *env) countsAs(want map[task.State]int) {
 	got, err := e.s.Counts(e.Context(), e.ns)
 	e.require(err == nil, "Counts: %v", err)
 	for _, s := range task.States() {
+		_, counted := got[s]
+		e.check(counted == (s != task.Succeeded), "%s is counted: %t", s, counted)
 		e.check(got[s] == want[s], "%d tasks are counted as %s, want %d", got[s], s, want[s])
 	}
 }

@@ -33,7 +33,7 @@ func Classify(err error) (advice string, kind error) {
 	case sqlite3.NOTADB:
 		return "the file holds something else: name another one", store.ErrNotDatabase
 	case sqlite3.CORRUPT:
-		return "the file is damaged: restore it from a backup", store.ErrNotDatabase
+		return "the file is damaged, or the log beside it (-wal) belongs to another copy of it: restore a backup to a name that has no -wal and no -shm beside it", store.ErrNotDatabase
 	case sqlite3.CANTOPEN, sqlite3.IOERR, sqlite3.PERM, sqlite3.AUTH:
 		return classifySystem(err)
 	case sqlite3.INTERRUPT:
