@@ -268,6 +268,7 @@ func (m *memoryRig) restore() {
 // agrees compares what the store knows with the file, while the clock stands.
 func (m *memoryRig) agrees(at string) {
 	m.Helper()
+	defer m.forget()
 	defer m.close()
 	defer m.closeOther()
 	defer m.stop()
@@ -276,6 +277,15 @@ func (m *memoryRig) agrees(at string) {
 	m.findsWhatIsDue(at)
 	m.secondProcess(at)
 	m.endsItsClaims(at)
+}
+
+// forget drops the disk's history, which is of no use here, and would be kept until
+// the end of the test.
+func (m *memoryRig) forget() {
+	m.hist, m.led.now = nil, nil
+	if _, err := m.disk.Record(); err != nil {
+		m.Fatal(err)
+	}
 }
 
 // settle waits until no call goes on, the repeats of failed claims among them.
