@@ -39,6 +39,7 @@ type process struct {
 	beat       time.Time // when the last heartbeat that arrived was sent
 	streams    map[string]*rand.Rand
 
+	inTx      atomic.Bool // a transaction of the user or of a step has the turn to write
 	finishing atomic.Bool // a Finish is under way
 	lastClaim time.Time   // when the last claim was answered
 	more      bool        // and more was due

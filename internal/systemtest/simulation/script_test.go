@@ -108,8 +108,12 @@ func (y *attempt) do(ctx context.Context, i int, d action) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			_, err = taskType.Enqueue(ctx, weaver.InStepTx(ctx), leaf, weaver.MaxAttempts(2))
-			return v, err
+			h, err := taskType.Enqueue(ctx, weaver.InStepTx(ctx), leaf, weaver.MaxAttempts(2))
+			if err != nil {
+				return "", err
+			}
+			y.p.sim.enqueuedInStep(h.ID(), t.ID, name)
+			return v + leafMark + h.ID().String(), nil
 		})
 	case "sleep":
 		if !y.p.point(ctx, 0, "before "+y.tag+" "+name) {
