@@ -114,7 +114,7 @@ func (sim *simulation) drawFaults() {
 		sim.fail, sim.lose, sim.tardy, sim.freezes, sim.kills, sim.stops, sim.restores, sim.outages = 0, 0, 0, 0, 0, 0, 0, 0
 	}
 	sim.length = 8 * sim.ttl
-	sim.loads = 14 + r.IntN(8)
+	sim.loads = 10 + r.IntN(8)
 }
 
 func (sim *simulation) drawSkew() time.Duration {

@@ -62,7 +62,7 @@ func (sim *simulation) transact() {
 	}
 	var subs []store.Submission
 	for range 1 + sim.rnd.IntN(2) {
-		subs = append(subs, store.Submission{Tasks: []task.New{sim.draft(), sim.draft()}})
+		subs = append(subs, store.Submission{Tasks: []task.New{sim.draft()}})
 	}
 	sim.txs++
 	name := fmt.Sprintf("user %d", sim.txs)
@@ -132,7 +132,7 @@ func (sim *simulation) submitUnserved() {
 // submitQueue enqueues tasks whose step transactions wait for each other.
 func (sim *simulation) submitQueue() {
 	var sub store.Submission
-	for range 3 + sim.rnd.IntN(4) {
+	for range 3 + sim.rnd.IntN(3) {
 		n := sim.draft()
 		n.Delay, n.ConcurrencyKey, n.ConcurrencyLimit = 0, "", 0
 		n.Input = fmt.Appendf(nil, `{"do":[{"what":"tx","for":%d},{"what":"tx","for":%d}]}`,
@@ -157,6 +157,7 @@ func leafOf(value string) string {
 // of that.
 func (sim *simulation) enqueuedInStep(leaf, parent task.ID, step string) {
 	key := sim.label(parent) + " " + step
+	sim.label(leaf)
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	sim.leaves[leaf] = key
@@ -166,30 +167,25 @@ func (sim *simulation) enqueuedInStep(leaf, parent task.ID, step string) {
 // step's transaction left what the step's value names and nothing else, and that
 // tasks of a type that no engine knows are left alone.
 func (sim *simulation) checkTransactions(now map[task.ID]task.Task) {
-	named := make(map[string]string) // the step, by its leaf
 	sim.mu.Lock()
-	for key, value := range sim.values {
-		if leaf := leafOf(value); leaf != "" {
-			named[leaf] = key
+	defer sim.mu.Unlock()
+	for id := range sim.never {
+		if _, ok := now[id]; ok {
+			sim.failLocked("I2: %s is there, whose transaction was not committed", sim.names[id])
 		}
 	}
-	sim.mu.Unlock()
-	present := make(map[string]bool, len(now))
-	for id := range now {
-		present[id.String()] = true
-		if sim.never[id] {
-			sim.failf("I2: %s is there, whose transaction was not committed", sim.label(id))
-		}
-		if key, ok := sim.leaves[id]; ok && named[id.String()] != key {
-			sim.failf("I2: %s is there, which a transaction of step %s enqueued that did not record its value", sim.label(id), key)
-		}
-		if t := now[id]; t.Type == unservedType && (t.AttemptNo > 0 || t.State == task.Running) {
-			sim.failf("%s is %s after %d attempts, and no engine knows its type", sim.label(id), t.State, t.AttemptNo)
+	for id, key := range sim.leaves {
+		_, ok := now[id]
+		switch named := leafOf(sim.values[key]) == id.String(); {
+		case ok && !named:
+			sim.failLocked("I2: %s is there, which a transaction of step %s enqueued that did not record its value", sim.names[id], key)
+		case !ok && named && !sim.deleted[id]:
+			sim.failLocked("I1: %s is not there, which the transaction of step %s enqueued that recorded its value", sim.names[id], key)
 		}
 	}
-	for id := range sim.leaves {
-		if key, ok := named[id.String()]; ok && !present[id.String()] && !sim.deleted[id] {
-			sim.failf("I1: %s is not there, which the transaction of step %s enqueued that recorded its value", sim.label(id), key)
+	for _, id := range sim.unserved {
+		if t := now[id]; t.AttemptNo > 0 || t.State == task.Running {
+			sim.failLocked("%s is %s after %d attempts, and no engine knows its type", sim.names[id], t.State, t.AttemptNo)
 		}
 	}
 }
