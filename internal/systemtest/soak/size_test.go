@@ -14,10 +14,11 @@ type stormSize struct {
 	nodes  int           // of the job
 	visits int           // that each visitor of a process makes
 	pause  time.Duration // the longest a step function takes
+	calm   time.Duration // how much longer than a small size the rest may take, after the last kill
 }
 
 // fullStorm is what WEAVER_STORM=full asks for.
-var fullStorm = stormSize{kills: 200, tasks: 5000, nodes: 500, visits: 20, pause: 40 * time.Millisecond}
+var fullStorm = stormSize{kills: 200, tasks: 5000, nodes: 500, visits: 20, pause: 40 * time.Millisecond, calm: 20 * time.Minute}
 
 func sizeOfStorm(t *testing.T) stormSize {
 	t.Helper()

@@ -241,7 +241,7 @@ func (s *storm) finish() {
 // takes too long.
 func (s *storm) untilDone() bool {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout+s.size.calm)
 	defer cancel()
 	db, err := sqlite.Open(ctx, databasePath(s.dir))
 	if err != nil {
