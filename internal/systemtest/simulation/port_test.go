@@ -235,6 +235,8 @@ func (s *port) Finish(ctx context.Context, _ string, fins ...store.Finish) ([]st
 
 // Record implements store.Worker.
 func (s *port) Record(ctx context.Context, _ string, recs ...store.Record) ([]store.RecordResult, error) {
+	s.p.recording.Store(true) // one at a time
+	defer s.p.recording.Store(false)
 	leases := make([]task.Lease, len(recs))
 	sorted := make([]store.Record, len(recs))
 	order := orderOf(recs, func(r store.Record) task.Lease { return r.Lease })
