@@ -70,11 +70,14 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 // of this process has.
 var errOthersWrite = errors.New("another process writes")
 
-// beginStepTx begins the transaction. It waits for other processes for the limit
-// at most, as heartbeats wait for it; that wait does not count against fn.
+// leastBegin is how long a BEGIN may take in any case.
+const leastBegin = time.Second
+
+// beginStepTx begins the transaction. It waits for other processes for about the
+// limit at most, as heartbeats wait for it; that wait does not count against fn.
 func beginStepTx(ctx context.Context, cancel context.CancelCauseFunc, c *sql.Conn, limit time.Duration) (*sql.Tx, error) {
 	if limit > 0 {
-		defer time.AfterFunc(limit, func() { cancel(errOthersWrite) }).Stop()
+		defer time.AfterFunc(max(limit, leastBegin), func() { cancel(errOthersWrite) }).Stop()
 	}
 	return c.BeginTx(ctx, nil)
 }
@@ -152,7 +155,7 @@ func (db *DB) stepTxError(ctx, inner context.Context, limit time.Duration, err e
 	var user userError
 	switch {
 	case ctx.Err() == nil && errors.Is(context.Cause(inner), errOthersWrite):
-		return fmt.Errorf("%s: %w (%w, and has for %v)", db.path, store.ErrBusy, errOthersWrite, limit)
+		return fmt.Errorf("%s: %w (%w)", db.path, store.ErrBusy, errOthersWrite)
 	case ctx.Err() == nil && inner.Err() != nil:
 		return fmt.Errorf("%w (limit %v)", store.ErrStepTxTooLong, limit)
 	case errors.As(err, &user):

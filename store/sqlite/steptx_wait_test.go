@@ -123,7 +123,7 @@ func TestAStepTransactionWaitsNoLongerThanItsContext(t *testing.T) {
 // of the function, or a step would fail because others write.
 func TestAStepTransactionWaitsForAnotherProcess(t *testing.T) {
 	t.Parallel()
-	const limit = 100 * time.Millisecond
+	const limit = 2 * time.Second
 	for name, c := range map[string]struct {
 		held time.Duration
 		runs bool
