@@ -100,7 +100,9 @@ func (v *visits) visit(ctx context.Context, token string, n int) (err error) {
 		return fmt.Errorf("visit %s: %w", token, err)
 	}
 	if rand.N(4) == 0 {
-		time.Sleep(rand.N(v.pause + 1))
+		if err := pause(ctx, v.pause); err != nil {
+			return err
+		}
 	}
 	end := tx.Commit
 	if rollsBack(n) {
