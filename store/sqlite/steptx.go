@@ -21,9 +21,10 @@ import (
 // its turn to write like every transaction of DB; when it ends, the writer is
 // next, and heartbeats are first there.
 //
-// The lease is looked at again after that wait, before fn runs. When the limit
-// passes, which begins then, the running statement is interrupted, the
-// transaction is rolled back and the turn is given up, even if fn goes on.
+// The lease is looked at again after that wait, and after the one for transactions
+// of other processes, before fn runs. When the limit passes, which begins then, the
+// running statement is interrupted, the transaction is rolled back and the turn is
+// given up, even if fn goes on.
 func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit time.Duration, fn func(ctx context.Context, tx store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
 	if rec.Step == nil {
 		return store.RecordResult{}, fmt.Errorf("step transaction of task %v: there is no step to record", rec.Lease.Task)
@@ -40,20 +41,23 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 		return store.RecordResult{}, err
 	}
 	defer giveBack()
-	cancel := context.CancelFunc(func() {})
 	guard := new(stepGuard)
-	inner := context.WithValue(ctx, withTurn{}, guard)
-	if limit > 0 {
-		inner, cancel = context.WithTimeoutCause(inner, limit, store.ErrStepTxTooLong)
-	}
-	defer cancel()
+	inner, cancel := context.WithCancelCause(context.WithValue(ctx, withTurn{}, guard))
+	defer cancel(nil)
 	defer context.AfterFunc(inner, giveBack)() // for an fn that goes on
 
-	tx, err := c.BeginTx(inner, nil)
+	tx, err := beginStepTx(inner, cancel, c, limit)
 	if err != nil {
 		return store.RecordResult{}, db.stepTxError(ctx, inner, limit, err)
 	}
-	got, err := db.stepTx(inner, ns, rec, tx, guard, fn)
+	limited := inner
+	if limit > 0 {
+		var done context.CancelFunc
+		limited, done = context.WithTimeoutCause(inner, limit, store.ErrStepTxTooLong)
+		defer done()
+		defer context.AfterFunc(limited, func() { cancel(context.Cause(limited)) })()
+	}
+	got, err := db.stepTx(limited, ns, rec, tx, guard, fn)
 	if err != nil {
 		// Crash here, or anywhere before the commit: the function's writes and
 		// its value are gone together, and the step runs again.
@@ -61,6 +65,22 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 		return got, db.stepTxError(ctx, inner, limit, err)
 	}
 	return got, nil
+}
+
+// errOthersWrite ends the wait for the lock of the database, which no transaction
+// of this process has.
+var errOthersWrite = errors.New("another process writes")
+
+// leastBegin is how long a BEGIN may take in any case.
+const leastBegin = time.Second
+
+// beginStepTx begins the transaction. It waits for other processes for about the
+// limit at most, as heartbeats wait for it; that wait does not count against fn.
+func beginStepTx(ctx context.Context, cancel context.CancelCauseFunc, c *sql.Conn, limit time.Duration) (*sql.Tx, error) {
+	if limit > 0 {
+		defer time.AfterFunc(max(limit, leastBegin), func() { cancel(errOthersWrite) }).Stop()
+	}
+	return c.BeginTx(ctx, nil)
 }
 
 // stepTx runs the function first; guard and value come last, just before the
@@ -135,6 +155,8 @@ type userError struct{ error }
 func (db *DB) stepTxError(ctx, inner context.Context, limit time.Duration, err error) error {
 	var user userError
 	switch {
+	case ctx.Err() == nil && errors.Is(context.Cause(inner), errOthersWrite):
+		return fmt.Errorf("%s: %w (%w)", db.path, store.ErrBusy, errOthersWrite)
 	case ctx.Err() == nil && inner.Err() != nil:
 		return fmt.Errorf("%w (limit %v): inside of it use its transaction and InStepTx; DB() and clients wait for it to end", store.ErrStepTxTooLong, limit)
 	case errors.As(err, &user):

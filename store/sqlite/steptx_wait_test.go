@@ -118,3 +118,43 @@ func TestAStepTransactionWaitsNoLongerThanItsContext(t *testing.T) {
 		}
 	})
 }
+
+// The wait for a transaction of another process does not count against the limit
+// of the function, or a step would fail because others write.
+func TestAStepTransactionWaitsForAnotherProcess(t *testing.T) {
+	t.Parallel()
+	const limit = 2 * time.Second
+	for name, c := range map[string]struct {
+		held time.Duration
+		runs bool
+	}{
+		"for less than the limit": {limit * 3 / 4, true},
+		"for longer":              {2 * limit, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				db := openFile(t, filepath.Join(t.TempDir(), "w.db"))
+				claimed := claimOne(t, db)
+				tx, err := openFile(t, db.Path()).DB().BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.AfterFunc(c.held, func() { _ = tx.Rollback() })
+				ran := false
+				_, err = db.StepTx(t.Context(), benchNS, stepOf(claimed, "waits"), limit, func(context.Context, store.Tx) (json.RawMessage, error) {
+					ran = true
+					time.Sleep(limit * 3 / 4)
+					return nil, nil
+				})
+				if ran != c.runs || (err == nil) != c.runs {
+					t.Errorf("the function ran: %v, and the step's transaction ended with %v", ran, err)
+				}
+				if err != nil && (!errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrStepTxTooLong)) {
+					t.Errorf("it ended with %v, want ErrBusy: it is not the step's fault", err)
+				}
+				time.Sleep(c.held) // for the other process
+			})
+		})
+	}
+}

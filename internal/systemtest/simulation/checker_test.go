@@ -50,6 +50,8 @@ type checker struct {
 	names    map[task.ID]string
 	handlers map[leaseKey]context.Context // those that run
 	lookups  map[task.LeaseID]bool        // claims whose answers were asked for again
+	never    map[task.ID]bool             // tasks of transactions of the user that are not committed
+	leaves   map[task.ID]string           // tasks that steps' transactions enqueued, and the steps
 }
 
 func (sim *simulation) leaseOf(l task.Lease) *lease { return sim.leases[leaseKey{l.Task, l.Epoch}] }
@@ -75,6 +77,9 @@ func (sim *simulation) claimed(p *process, req store.ClaimRequest, res store.Cla
 		c := &res.Tasks[i]
 		name := sim.label(c.Task.ID)
 		fmt.Fprintf(&b, " %s/%d", name, c.Lease.Epoch)
+		if _, ok := req.Types[c.Task.Type]; !ok {
+			sim.failf("%s is handed out, whose type %s was not asked for", name, c.Task.Type)
+		}
 		sim.mu.Lock()
 		old, last := sim.leaseOf(c.Lease), sim.epochs[c.Task.ID]
 		switch {

@@ -2,6 +2,10 @@
 // heartbeats and reapers, producers, operators and waiters over one store in
 // memory, in one testing/synctest bubble. It has tests only.
 //
+// Beside its engine a process has transactions of its user, which commit or do not,
+// and those of steps; they take turns with the engine's calls as they do on SQLite.
+// Some tasks are of a type that no engine knows and stand under keys of others.
+//
 // Every call of the store, every begin and end of a piece of work and every
 // notice of a commit first waits at one gate. When no goroutine can go on, the
 // simulation lets exactly one of the waiting pass, chosen by a seeded generator

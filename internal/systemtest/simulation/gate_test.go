@@ -36,8 +36,11 @@ type item struct {
 	after time.Duration   // not sooner than this after it came
 	ready func() bool     // nil, or must hold too
 	call  bool            // to the store: faults may meet it
-	do    func()          // what the simulation does; for a call: what happens late
-	open  chan outcome    // nil: the simulation does it
+	// It is of several callers, which would all try again at one instant: no fault
+	// meets it.
+	spared bool
+	do     func()       // what the simulation does; for a call: what happens late
+	open   chan outcome // nil: the simulation does it
 
 	key       string
 	came      time.Time
@@ -193,7 +196,7 @@ func (sim *simulation) schedule(it *item) {
 		return
 	}
 	class, _, _ := strings.Cut(it.name, " ")
-	delay, f := sim.fault(it.proc, class, it.call)
+	delay, f := sim.fault(it.proc, class, it.call && !it.spared)
 	it.at, it.outcome = it.at.Add(delay), f
 }
 

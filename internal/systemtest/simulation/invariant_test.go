@@ -168,6 +168,7 @@ func (sim *simulation) checkStore() {
 			sim.failf("reap: %s is poisoned after %d crashes", sim.label(t.ID), sim.crashes[t.ID])
 		}
 	}
+	sim.checkTransactions(now)
 	for id := range sim.acked {
 		if _, ok := now[id]; !ok && !sim.deleted[id] {
 			sim.failf("I1: %s was acknowledged and is gone", sim.label(id))
@@ -206,7 +207,7 @@ func (sim *simulation) unfinished() []string {
 	}
 	var names []string
 	for i := range snap.Tasks {
-		if t := &snap.Tasks[i]; !t.State.Terminal() {
+		if t := &snap.Tasks[i]; !t.State.Terminal() && t.Type != unservedType {
 			names = append(names, fmt.Sprintf("%s %s/%s queue=%s key=%q epoch=%d lease until %v", sim.label(t.ID), t.State, t.Waiting, t.Queue, t.ConcurrencyKey, t.Epoch, t.LeaseExpiresAt.Format(time.TimeOnly)))
 		}
 	}

@@ -25,11 +25,15 @@ func (sim *simulation) planRun() {
 			sim.put(&item{name: fmt.Sprintf("plan %03d", n), after: time.Duration(sim.rnd.Int64N(int64(sim.length * 3 / 4))), do: do})
 		}
 	}
-	sim.submit() // and some at once
+	sim.submitUnserved() // the oldest of all
+	sim.submit()         // and some at once
 	sim.submit()
 	sim.submitJob()
 	at(sim.loads, sim.submit)
 	at(2, sim.submitJob)
+	at(2, sim.submitUnserved)
+	at(1, sim.submitQueue)
+	at(6, sim.transact)
 	at(sim.poison, sim.submitPoison)
 	at(16, sim.interfere)
 	at(2, sim.wait)
@@ -135,7 +139,9 @@ func (sim *simulation) interfere() {
 	r := sim.rnd
 	by := store.Audit{By: "op", Reason: "to see"}
 	pick := sim.tasks[r.IntN(len(sim.tasks))]
-	if running := sim.list(task.Running); len(running) > 0 && r.IntN(4) > 0 {
+	if r.IntN(16) == 0 {
+		pick = sim.unserved[r.IntN(len(sim.unserved))]
+	} else if running := sim.list(task.Running); len(running) > 0 && r.IntN(4) > 0 {
 		pick = running[r.IntN(len(running))].ID
 	}
 	switch r.IntN(10) {

@@ -36,6 +36,7 @@ func (s *port) mem() *memstore.Store { return s.p.sim.mem }
 func (s *port) call(ctx context.Context, it item, do func() string) error {
 	p := s.p
 	it.proc, it.ctx, it.call = p, ctx, true
+	it.ready = func() bool { return ctx.Err() != nil || !p.inTx.Load() }
 	it.do = func() { p.sim.result(do()) }
 	f := p.sim.park(&it)
 	if f != proceeds {
@@ -176,11 +177,7 @@ func (p *process) hold(wake <-chan struct{}, d time.Duration, name string) bool 
 // Heartbeat implements store.Worker. The engine lists leases in any order.
 func (s *port) Heartbeat(ctx context.Context, _ string, req store.HeartbeatRequest) ([]store.Beat, error) {
 	asked := time.Now()
-	order := make([]int, len(req.Leases))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return byLease(req.Leases[a], req.Leases[b]) })
+	order := orderOf(req.Leases, func(l task.Lease) task.Lease { return l })
 	sorted := req
 	sorted.Leases = make([]task.Lease, len(order))
 	for to, from := range order {
@@ -210,15 +207,16 @@ func (s *port) Finish(ctx context.Context, _ string, fins ...store.Finish) ([]st
 	s.p.finishing.Store(true)
 	defer s.p.finishing.Store(false)
 	leases := make([]task.Lease, len(fins))
-	shifted := slices.Clone(fins)
-	for i := range fins {
-		leases[i] = fins[i].Lease
-		if !fins[i].WakeAt.IsZero() {
-			shifted[i].WakeAt = fins[i].WakeAt.Add(-s.p.sim.skewOf(fins[i].Lease))
+	shifted := make([]store.Finish, len(fins))
+	order := orderOf(fins, func(f store.Finish) task.Lease { return f.Lease })
+	for to, from := range order {
+		leases[to], shifted[to] = fins[from].Lease, fins[from]
+		if !fins[from].WakeAt.IsZero() {
+			shifted[to].WakeAt = fins[from].WakeAt.Add(-s.p.sim.skewOf(fins[from].Lease))
 		}
 	}
 	var res []store.FinishResult
-	err := s.call(ctx, item{name: "finish"}, func() string {
+	err := s.call(ctx, item{name: "finish", spared: len(fins) > 1}, func() string {
 		check := s.p.sim.beforeWrite(leases)
 		var err error
 		res, err = s.mem().Finish(context.Background(), ns, shifted...)
@@ -227,33 +225,41 @@ func (s *port) Finish(ctx context.Context, _ string, fins ...store.Finish) ([]st
 	if err != nil {
 		return nil, err
 	}
-	for i := range res {
-		s.p.sim.writeAnswered(leases[i], res[i].Err)
+	out := make([]store.FinishResult, len(res))
+	for to, from := range order {
+		s.p.sim.writeAnswered(leases[to], res[to].Err)
+		out[from] = res[to]
 	}
-	return res, nil
+	return out, nil
 }
 
 // Record implements store.Worker.
 func (s *port) Record(ctx context.Context, _ string, recs ...store.Record) ([]store.RecordResult, error) {
+	s.p.recording.Store(true) // one at a time
+	defer s.p.recording.Store(false)
 	leases := make([]task.Lease, len(recs))
-	for i := range recs {
-		leases[i] = recs[i].Lease
+	sorted := make([]store.Record, len(recs))
+	order := orderOf(recs, func(r store.Record) task.Lease { return r.Lease })
+	for to, from := range order {
+		leases[to], sorted[to] = recs[from].Lease, recs[from]
 	}
 	var res []store.RecordResult
-	err := s.call(ctx, item{name: "record"}, func() string {
+	err := s.call(ctx, item{name: "record", spared: len(recs) > 1}, func() string {
 		check := s.p.sim.beforeWrite(leases)
 		var err error
-		res, err = s.mem().Record(context.Background(), ns, recs...)
-		return check.record(recs, res) + answer(err)
+		res, err = s.mem().Record(context.Background(), ns, sorted...)
+		return check.record(sorted, res) + answer(err)
 	})
 	if err != nil {
 		return nil, err
 	}
-	for i := range res {
-		s.p.sim.writeAnswered(leases[i], res[i].Err)
-		res[i].Step = shiftStep(res[i].Step, s.p.sim.skewOf(leases[i]))
+	out := make([]store.RecordResult, len(res))
+	for to, from := range order {
+		s.p.sim.writeAnswered(leases[to], res[to].Err)
+		res[to].Step = shiftStep(res[to].Step, s.p.sim.skewOf(leases[to]))
+		out[from] = res[to]
 	}
-	return res, nil
+	return out, nil
 }
 
 // Reap implements store.Worker. The jitter of the engine's loop is hidden
@@ -281,6 +287,13 @@ func (s *port) Reap(ctx context.Context, _ string, req store.ReapRequest) (store
 // StepTx implements store.StepTxer.
 func (s *port) StepTx(ctx context.Context, _ string, rec store.Record, limit time.Duration, fn func(context.Context, store.Tx) (json.RawMessage, error)) (store.RecordResult, error) {
 	sim := s.p.sim
+	if !s.p.takeTurn(ctx, fmt.Sprintf("%s/%d %s", sim.label(rec.Lease.Task), rec.Lease.Epoch, rec.Step.Name)) {
+		if s.p.dead.Load() {
+			return store.RecordResult{}, store.ErrClosed
+		}
+		return store.RecordResult{}, context.Cause(ctx)
+	}
+	defer s.p.inTx.Store(false)
 	var check *written
 	f := proceeds
 	res, err := s.mem().StepTx(ctx, ns, rec, limit, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
@@ -362,6 +375,17 @@ func answer(err error) string {
 		return " error: " + err.Error()
 	}
 	return ""
+}
+
+// orderOf returns the indexes of what is about leases, in the order of those. What
+// comes in one batch comes in any order.
+func orderOf[T any](list []T, lease func(T) task.Lease) []int {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return byLease(lease(list[a]), lease(list[b])) })
+	return order
 }
 
 func byLease(a, b task.Lease) int {

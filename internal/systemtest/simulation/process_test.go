@@ -39,7 +39,9 @@ type process struct {
 	beat       time.Time // when the last heartbeat that arrived was sent
 	streams    map[string]*rand.Rand
 
+	inTx      atomic.Bool // a transaction of the user or of a step has the turn to write
 	finishing atomic.Bool // a Finish is under way
+	recording atomic.Bool // a Record is
 	lastClaim time.Time   // when the last claim was answered
 	more      bool        // and more was due
 	next      time.Duration

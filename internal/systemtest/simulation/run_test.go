@@ -50,13 +50,17 @@ type simulation struct {
 	broken  atomic.Bool // a violation was found
 	wrong   []string
 
-	tasks   []task.ID // submitted, in order
-	jobs    []task.ID
-	ids     *task.IDs
-	deadly  map[task.ID]bool
-	deleted map[task.ID]bool
-	crashes map[task.ID]int
-	tally   map[string]int // what happened how often
+	tasks []task.ID // submitted, in order
+	jobs  []task.ID
+	// Transactions of the user, and what no engine serves (transaction_test.go).
+	txs      int
+	openTxs  atomic.Int64
+	unserved []task.ID
+	ids      *task.IDs
+	deadly   map[task.ID]bool
+	deleted  map[task.ID]bool
+	crashes  map[task.ID]int
+	tally    map[string]int // what happened how often
 }
 
 // faultPlan is what a seed draws: a shape, and how likely each fault is.
@@ -110,7 +114,7 @@ func (sim *simulation) drawFaults() {
 		sim.fail, sim.lose, sim.tardy, sim.freezes, sim.kills, sim.stops, sim.restores, sim.outages = 0, 0, 0, 0, 0, 0, 0, 0
 	}
 	sim.length = 8 * sim.ttl
-	sim.loads = 14 + r.IntN(8)
+	sim.loads = 10 + r.IntN(8)
 }
 
 func (sim *simulation) drawSkew() time.Duration {
@@ -202,6 +206,7 @@ func simulate(t *testing.T, seed uint64) (lines, wrong []string, tally map[strin
 				leases: map[leaseKey]*lease{}, epochs: map[task.ID]int64{}, values: map[string]string{}, acked: map[task.ID]bool{},
 				declared: map[store.WorkerID]bool{}, before: map[task.ID]task.Task{}, names: map[task.ID]string{},
 				handlers: map[leaseKey]context.Context{}, lookups: map[task.LeaseID]bool{},
+				never: map[task.ID]bool{}, leaves: map[task.ID]string{},
 			},
 		}
 		sim.init(seed)
@@ -283,7 +288,7 @@ func (sim *simulation) allEnded() bool {
 			return false
 		}
 	}
-	return len(sim.unfinished()) == 0
+	return len(sim.unfinished()) == 0 && sim.openTxs.Load() == 0
 }
 
 // end stops a run with a violation.

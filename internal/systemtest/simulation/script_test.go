@@ -39,7 +39,13 @@ type attempt struct {
 	p   *process
 	a   *engine.Attempt
 	tag string // T3/2
+
+	reported bool // progress
 }
+
+// quiet reports whether the engine does not write the attempt's progress: its mutex
+// is held then, and no virtual time passes while another goroutine waits for that.
+func (y *attempt) quiet() bool { return !y.reported || !y.p.recording.Load() }
 
 // run is the handler. It ends at the gate, whatever happens: the ends of
 // attempts meet in the engine's batches.
@@ -72,7 +78,7 @@ func (p *process) run(ctx context.Context, input json.RawMessage) (json.RawMessa
 		// Released leases free their slots without an event: one at a time.
 		cause := context.Cause(ctx)
 		quiet := errors.Is(cause, engine.ErrDraining) || errors.Is(cause, engine.ErrLeaseUncertain)
-		return !quiet || !p.finishing.Load()
+		return y.quiet() && (!quiet || !p.finishing.Load())
 	}}
 	if !alive || p.sim.park(end) == gone {
 		return nil, errDead
@@ -108,8 +114,12 @@ func (y *attempt) do(ctx context.Context, i int, d action) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			_, err = taskType.Enqueue(ctx, weaver.InStepTx(ctx), leaf, weaver.MaxAttempts(2))
-			return v, err
+			h, err := taskType.Enqueue(ctx, weaver.InStepTx(ctx), leaf, weaver.MaxAttempts(2))
+			if err != nil {
+				return "", err
+			}
+			y.p.sim.enqueuedInStep(h.ID(), t.ID, name)
+			return v + leafMark + h.ID().String(), nil
 		})
 	case "sleep":
 		if !y.p.point(ctx, 0, "before "+y.tag+" "+name) {
@@ -127,9 +137,10 @@ func (y *attempt) do(ctx context.Context, i int, d action) (string, error) {
 		_, err := weaver.Start(ctx, name, taskType, leaf, opts...)
 		return "", err
 	case "progress":
-		if !y.p.point(ctx, 0, "before "+y.tag+" "+name) {
+		if y.p.sim.park(&item{proc: y.p, name: "before " + y.tag + " " + name, ctx: ctx, ready: y.quiet}) == gone {
 			return "", errDead
 		}
+		y.reported = true
 		return "", weaver.Progress(ctx, float64(i), float64(d.N))
 	case "needs":
 		if !y.p.point(ctx, 0, "before "+y.tag+" "+name) {

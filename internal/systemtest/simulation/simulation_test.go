@@ -33,6 +33,7 @@ var mustHappen = []string{
 	"leases reaped", "crashes", "deadlines passed", "claims found again",
 	"finishes again", "finishes refused", "records refused", "heartbeats refused",
 	"calls refused", "calls unheard", "calls late",
+	"transactions " + txCommitted, "transactions " + txRolledBack, "transactions " + txRefused, "transactions " + txUnknown, "transactions waited",
 }
 
 // TestSimulation runs seeds 1, 2, 3 … WEAVER_SIMULATION=20000 runs so many,

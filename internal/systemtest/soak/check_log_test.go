@@ -179,7 +179,7 @@ func limitOf(key string) int {
 	if err != nil {
 		return 0
 	}
-	return 1 + k/2
+	return limitOfKey(k)
 }
 
 // lost: only killed workers lost leases, and none more than it had slots.

@@ -15,8 +15,12 @@ import (
 // task is (I2).
 func (e *evidence) acknowledged(all []*records) {
 	number, jobs := make(map[string]int), make(map[string]bool)
+	unserved := make(map[string]bool)
 	for _, r := range all {
-		if r.in.Parent == "" && r.JobID.IsZero() {
+		if r.Type == unservedType.Name() {
+			unserved[r.ID.String()] = true
+		}
+		if r.numbered() {
 			number[r.ID.String()] = r.in.N
 		}
 	}
@@ -28,9 +32,12 @@ func (e *evidence) acknowledged(all []*records) {
 		switch {
 		case a.n == jobAck && !jobs[a.id]:
 			e.report("lost", "job %s was acknowledged and is not there", a.id)
-		case a.n != jobAck && !ok:
+		case a.n == unservedAck && !unserved[a.id]:
+			e.report("lost", "task %s, which no worker knows, was acknowledged and is not there", a.id)
+		case a.n == jobAck || a.n == unservedAck:
+		case !ok:
 			e.report("lost", "task %s (number %d) was acknowledged and is not there", a.id, a.n)
-		case a.n != jobAck && n != a.n:
+		case n != a.n:
 			e.report("lost", "task %s was acknowledged as number %d and is number %d", a.id, a.n, n)
 		}
 	}
@@ -48,11 +55,16 @@ func (e *evidence) acknowledged(all []*records) {
 	}
 }
 
+// numbered reports whether a task is one of the producer's numbers.
+func (r *records) numbered() bool {
+	return r.in.Parent == "" && r.JobID.IsZero() && r.in.Token == "" && r.Type == workType.Name()
+}
+
 // complete: every number was enqueued, once.
 func (e *evidence) complete(all []*records) {
 	count := make(map[int]int)
 	for _, r := range all {
-		if r.in.Parent == "" && r.JobID.IsZero() {
+		if r.numbered() {
 			count[r.in.N]++
 		}
 	}

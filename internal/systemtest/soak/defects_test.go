@@ -19,7 +19,7 @@ import (
 )
 
 // undisturbedSize is the size of a run without kills.
-var undisturbedSize = stormSize{tasks: 40, nodes: 8, pause: time.Millisecond}
+var undisturbedSize = stormSize{tasks: 40, nodes: 8, visits: 4, pause: time.Millisecond}
 
 // undisturbedRun runs a producer and a worker in this process, until everything
 // is done or enough is closed.
@@ -27,7 +27,7 @@ func undisturbedRun(t *testing.T, l defects, enough <-chan struct{}) *storm {
 	t.Helper()
 	s := newStorm(t, undisturbedSize, 0)
 	s.lives, s.pids = 2, nil
-	o := childConfig{Dir: s.dir, Life: 1, Pause: s.size.pause, Tasks: s.size.tasks, Nodes: s.size.nodes}
+	o := childConfig{Dir: s.dir, Life: 1, Pause: s.size.pause, Tasks: s.size.tasks, Nodes: s.size.nodes, Visits: s.size.visits}
 	if err := runProducer(t.Context(), o, strings.NewReader(fmt.Sprintln(o.Tasks))); err != nil {
 		t.Fatalf("the producer: %v", err)
 	}
@@ -105,32 +105,41 @@ var falseEvidence = map[string]struct {
 		l.name = "one@7"
 		e.log = append(e.log, l)
 	}},
-	"a second call":         {"attempts", func(e *evidence) { e.log = append(e.log, e.line(lineEnter, "plain")) }},
-	"a line of no task":     {"unknown", func(e *evidence) { e.log = append(e.log, line{what: lineStart, task: "unknown", name: "one"}) }},
-	"a lost task":           {"lost", func(e *evidence) { e.acks = append(e.acks, ack{3, task.NewIDs(nil).New().String()}) }},
-	"a lost job":            {"lost", func(e *evidence) { e.acks = append(e.acks, ack{jobAck, task.NewIDs(nil).New().String()}) }},
-	"an exchanged task":     {"lost", func(e *evidence) { e.acks[len(e.acks)-1].n-- }},
-	"a number is missing":   {"numbers", func(e *evidence) { e.size.tasks++ }},
-	"a number too many":     {"numbers", func(e *evidence) { e.size.tasks-- }},
-	"a row without task":    {"half", func(e *evidence) { e.orders = append(e.orders, orderRow{99, "unknown"}) }},
-	"a task without row":    {"half", func(e *evidence) { e.orders = e.orders[1:] }},
-	"an effect is missing":  {"effect", func(e *evidence) { e.effects = e.effects[1:] }},
-	"an effect twice":       {"effect", func(e *evidence) { e.effects = append(e.effects, e.effects[0]) }},
-	"of another attempt":    {"effect", func(e *evidence) { e.effects[0].attempt++ }},
-	"of another process":    {"effect", func(e *evidence) { e.effects[0].life++ }},
-	"of a step without tx":  {"effect", func(e *evidence) { e.effects[0].step = "one" }},
-	"of an unknown step":    {"effect", func(e *evidence) { e.effects[0].step = "zero" }},
-	"a failed task":         {"state", func(e *evidence) { e.task("plain").State = task.Failed }},
-	"another output":        {"output", func(e *evidence) { e.task("plain").Output = json.RawMessage(`{"N":1}`) }},
-	"another sum":           {"output", func(e *evidence) { e.task("node").Output = json.RawMessage(`{}`) }},
-	"a step is missing":     {"step", func(e *evidence) { e.snap.Steps = e.snap.Steps[1:] }},
-	"an unknown step":       {"step", func(e *evidence) { e.snap.Steps[0].Name = "zero" }},
-	"another value":         {"step", func(e *evidence) { e.step("plain").Value = json.RawMessage(`{}`) }},
-	"an attempt is missing": {"attempts", func(e *evidence) { e.snap.Attempts = e.snap.Attempts[1:] }},
-	"a failed attempt":      {"attempts", func(e *evidence) { e.attempt("plain").Outcome = task.OutcomeFailure }},
-	"a cancelled attempt":   {"attempts", func(e *evidence) { e.attempt("plain").Outcome = task.OutcomeCancelled }},
-	"a miscounted attempt":  {"attempts", func(e *evidence) { e.task("plain").AttemptCount++ }},
-	"a failure forgotten":   {"attempts", func(e *evidence) { e.attempt("flaky").Outcome = task.OutcomeReleased }},
+	"a second call":               {"attempts", func(e *evidence) { e.log = append(e.log, e.line(lineEnter, "plain")) }},
+	"a line of no task":           {"unknown", func(e *evidence) { e.log = append(e.log, line{what: lineStart, task: "unknown", name: "one"}) }},
+	"a lost task":                 {"lost", func(e *evidence) { e.acks = append(e.acks, ack{3, task.NewIDs(nil).New().String()}) }},
+	"a lost job":                  {"lost", func(e *evidence) { e.acks = append(e.acks, ack{jobAck, task.NewIDs(nil).New().String()}) }},
+	"an exchanged task":           {"lost", func(e *evidence) { e.acks[len(e.acks)-1].n-- }},
+	"a number is missing":         {"numbers", func(e *evidence) { e.size.tasks++ }},
+	"a number too many":           {"numbers", func(e *evidence) { e.size.tasks-- }},
+	"a row without task":          {"half", func(e *evidence) { e.orders = append(e.orders, orderRow{99, "unknown"}) }},
+	"a task without row":          {"half", func(e *evidence) { e.orders = e.orders[1:] }},
+	"a visit without row":         {"visit", func(e *evidence) { e.visitRows = e.visitRows[1:] }},
+	"a visit with two rows":       {"visit", func(e *evidence) { e.visitRows = append(e.visitRows, e.visitRows[0]) }},
+	"a visit without task":        {"visit", func(e *evidence) { e.task("visit").Input = json.RawMessage(`{}`) }},
+	"a visit is gone":             {"visit", func(e *evidence) { e.visits = append(e.visits, visit{how: visitCommitted, token: "unknown"}) }},
+	"a visit that is rolled back": {"visit", func(e *evidence) { e.visits[0].how = visitRolledBack }},
+	"an unserved task ended":      {"unserved", func(e *evidence) { e.task("unserved").State = task.Succeeded }},
+	"an unserved task was tried":  {"unserved", func(e *evidence) { e.task("unserved").AttemptNo++ }},
+	"an unserved task is gone":    {"unserved", func(e *evidence) { e.task("unserved").Type = childType.Name() }},
+	"an unserved task is lost":    {"lost", func(e *evidence) { e.acks = append(e.acks, ack{unservedAck, task.NewIDs(nil).New().String()}) }},
+	"an effect is missing":        {"effect", func(e *evidence) { e.effects = e.effects[1:] }},
+	"an effect twice":             {"effect", func(e *evidence) { e.effects = append(e.effects, e.effects[0]) }},
+	"of another attempt":          {"effect", func(e *evidence) { e.effects[0].attempt++ }},
+	"of another process":          {"effect", func(e *evidence) { e.effects[0].life++ }},
+	"of a step without tx":        {"effect", func(e *evidence) { e.effects[0].step = "one" }},
+	"of an unknown step":          {"effect", func(e *evidence) { e.effects[0].step = "zero" }},
+	"a failed task":               {"state", func(e *evidence) { e.task("plain").State = task.Failed }},
+	"another output":              {"output", func(e *evidence) { e.task("plain").Output = json.RawMessage(`{"N":1}`) }},
+	"another sum":                 {"output", func(e *evidence) { e.task("node").Output = json.RawMessage(`{}`) }},
+	"a step is missing":           {"step", func(e *evidence) { e.snap.Steps = e.snap.Steps[1:] }},
+	"an unknown step":             {"step", func(e *evidence) { e.snap.Steps[0].Name = "zero" }},
+	"another value":               {"step", func(e *evidence) { e.step("plain").Value = json.RawMessage(`{}`) }},
+	"an attempt is missing":       {"attempts", func(e *evidence) { e.snap.Attempts = e.snap.Attempts[1:] }},
+	"a failed attempt":            {"attempts", func(e *evidence) { e.attempt("plain").Outcome = task.OutcomeFailure }},
+	"a cancelled attempt":         {"attempts", func(e *evidence) { e.attempt("plain").Outcome = task.OutcomeCancelled }},
+	"a miscounted attempt":        {"attempts", func(e *evidence) { e.task("plain").AttemptCount++ }},
+	"a failure forgotten":         {"attempts", func(e *evidence) { e.attempt("flaky").Outcome = task.OutcomeReleased }},
 	"a lease lost without a kill": {"leases", func(e *evidence) {
 		e.pids = map[int]int{}
 		e.attempt("plain").Outcome = task.OutcomeLeaseLost
@@ -167,6 +176,7 @@ func (e *evidence) clone() *evidence {
 	snap.Attempts, snap.Steps = slices.Clone(snap.Attempts), slices.Clone(snap.Steps)
 	c.log, c.acks, c.stderr = slices.Clone(e.log), slices.Clone(e.acks), maps.Clone(e.stderr)
 	c.effects, c.orders = slices.Clone(e.effects), slices.Clone(e.orders)
+	c.visits, c.visitRows = slices.Clone(e.visits), slices.Clone(e.visitRows)
 	return &c
 }
 

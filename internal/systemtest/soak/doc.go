@@ -4,7 +4,8 @@
 //
 // What holds for every test here: it runs on a file with synchronous FULL, in
 // real time, and what it checks was written outside of the engine
-// (a log of function starts, a file of acknowledged ids, a table of the user).
+// (a log of function starts, files of acknowledged ids and of transactions that the
+// user committed or rolled back, tables of the user).
 // Speed is measured and printed, never checked. A short size runs with every
 // `go test`, the full one when an environment variable asks for it:
 //

@@ -26,6 +26,8 @@ type evidence struct {
 	acks      []ack
 	effects   []effect
 	orders    []orderRow
+	visits    []visit
+	visitRows []visitRow
 	pids      map[int]int // of the lives; nil when they were not processes
 	calls     map[int][]string
 	stderr    map[int]string
@@ -65,6 +67,9 @@ func collect(ctx context.Context, dir string, size stormSize, pids map[int]int, 
 	if e.acks, err = readAcks(dir); err != nil {
 		return nil, err
 	}
+	if e.visits, err = readVisits(dir); err != nil {
+		return nil, err
+	}
 	for life := range lives + 1 {
 		e.stderr[life] = stderrOf(dir, life)
 		if e.calls[life], err = readGauge(dir, life); err != nil {
@@ -91,6 +96,9 @@ func (e *evidence) read(ctx context.Context, db *sqlite.DB) (err error) {
 		return err
 	}
 	if err := db.DB().QueryRowContext(ctx, "SELECT count(*) FROM weaver_workers").Scan(&e.workers); err != nil {
+		return err
+	}
+	if e.visitRows, err = readVisitRows(ctx, db.DB()); err != nil {
 		return err
 	}
 	rows, err := db.DB().QueryContext(ctx, "SELECT task, step, attempt, life FROM effects")
@@ -221,9 +229,14 @@ func (e *evidence) check() []string {
 	all := e.sorted()
 	e.acknowledged(all)
 	e.complete(all)
+	e.visited(all)
+	e.unserved(all)
 	e.children(all)
 	e.job(all)
 	for _, r := range all {
+		if r.Type == unservedType.Name() {
+			continue
+		}
 		e.ended(r)
 		e.recorded(r)
 		e.started(r)

@@ -110,6 +110,7 @@ func (e *evidence) figures() string {
 	fmt.Fprintf(&b, "from the start of a process to its first step: %s\n", spread(restarts))
 	fmt.Fprintf(&b, "from a kill to the first step of a process started after it: %s\n", spread(gaps))
 	fmt.Fprintf(&b, "from a kill until a lease was taken over, further kills included: %s\n", spread(e.takeovers(stories)))
+	fmt.Fprintf(&b, "%s\n", e.visitFigures())
 	fmt.Fprintf(&b, "lock files left: %d; warnings: %s", e.lockFiles, counted(e.warnings()))
 	return b.String()
 }

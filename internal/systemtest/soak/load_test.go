@@ -18,6 +18,7 @@ type order struct {
 	Kind   string
 	Needs  []string `json:",omitempty"` // a node: the names of what it needs
 	Parent string   `json:",omitempty"` // a child: the task that asked for it
+	Token  string   `json:",omitempty"` // of a visit
 }
 
 type receipt struct {
@@ -73,12 +74,15 @@ var recipes = map[string][]move{
 	"parent":   {{doStart, []string{"child"}}, {doStep, []string{"one"}}},
 	"hand":     {{doStep, []string{"one"}}, {doHand, []string{"give"}}, {doStep, []string{"two"}}},
 	"together": {{doTogether, []string{"a", "b", "c"}}, {doStep, []string{"last"}}},
+	"queue":    {{doTx, []string{"first"}}, {doTx, []string{"second"}}, {doTx, []string{"third"}}},
 	"child":    {{doStep, []string{"only"}}},
+	"visit":    {{doTx, []string{"save"}}},
 	"node":     {{doSum, []string{"sum"}}, {doTx, []string{"save"}}},
 }
 
-// kinds are those of the producer's tasks, by number.
-var kinds = []string{"plain", "tx", "keyed", "sleepy", "flaky", "shaky", "parent", "keyed", "hand", "together"}
+// kinds are those of the producer's tasks, by number. Those of the kind queue stand
+// together, so that their step transactions wait for each other.
+var kinds = []string{"plain", "tx", "keyed", "sleepy", "flaky", "shaky", "parent", "keyed", "hand", "together", "queue", "queue"}
 
 func orderOf(n int) order { return order{N: n, Kind: kinds[n%len(kinds)]} }
 
@@ -87,9 +91,14 @@ func keyOf(o order) (key string, limit int) {
 	if o.Kind != "keyed" {
 		return "-", 0
 	}
-	k := o.N / len(kinds) % 4
-	return fmt.Sprint("key-", k), 1 + k/2
+	k := o.N / len(kinds) % keys
+	return fmt.Sprint("key-", k), limitOfKey(k)
 }
+
+// keys is how many concurrency keys there are.
+const keys = 4
+
+func limitOfKey(k int) int { return 1 + k/2 }
 
 func draftOf(n int) weaver.Draft {
 	o := orderOf(n)

@@ -56,6 +56,8 @@ type childConfig struct {
 	Pause time.Duration // the longest a step function takes
 	Tasks int           // producer: how many there are to be in the end
 	Nodes int           // producer: of the job
+
+	Visits int // how many transactions of the user each of its visitors makes
 }
 
 // plan is how a process helps to kill it at the right moment.

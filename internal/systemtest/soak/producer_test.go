@@ -68,9 +68,15 @@ func runProducer(ctx context.Context, o childConfig, in io.Reader) error {
 	if p.acks, err = os.OpenFile(acksPath(o.Dir), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
 		return err
 	}
-	if err := p.submitJob(ctx, o.Nodes); err != nil {
+	if err := errors.Join(p.submitJob(ctx, o.Nodes), p.enqueueUnserved(ctx)); err != nil {
 		return err
 	}
+	v, err := newVisits(o, db)
+	if err != nil {
+		return err
+	}
+	visited := make(chan error, 1)
+	go func() { visited <- v.run(ctx) }()
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		target, err := strconv.Atoi(lines.Text())
 		if err != nil {
@@ -80,7 +86,7 @@ func runProducer(ctx context.Context, o childConfig, in io.Reader) error {
 			return err
 		}
 	}
-	return errors.Join(db.Close(), p.acks.Close(), log.close())
+	return errors.Join(<-visited, db.Close(), p.acks.Close(), log.close())
 }
 
 // enqueue enqueues what is missing below target, some bundles at a time.

@@ -4,7 +4,7 @@ package soak_test
 
 import "time"
 
-var shortStorm = stormSize{kills: 10, tasks: 250, nodes: 40, pause: 40 * time.Millisecond}
+var shortStorm = stormSize{kills: 10, tasks: 250, nodes: 40, visits: 8, pause: 40 * time.Millisecond}
 
 const shortRun = 6 * time.Second
 

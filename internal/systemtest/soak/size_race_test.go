@@ -5,7 +5,7 @@ package soak_test
 import "time"
 
 // Under the race detector everything takes several times as long.
-var shortStorm = stormSize{kills: 5, tasks: 100, nodes: 20, pause: 40 * time.Millisecond}
+var shortStorm = stormSize{kills: 5, tasks: 100, nodes: 20, visits: 3, pause: 40 * time.Millisecond}
 
 const shortRun = 10 * time.Second
 

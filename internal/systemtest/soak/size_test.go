@@ -9,14 +9,16 @@ import (
 
 // stormSize is how much work a storm has.
 type stormSize struct {
-	kills int           // of workers
-	tasks int           // that the producer enqueues, one by one or some at once
-	nodes int           // of the job
-	pause time.Duration // the longest a step function takes
+	kills  int           // of workers
+	tasks  int           // that the producer enqueues, one by one or some at once
+	nodes  int           // of the job
+	visits int           // that each visitor of a process makes
+	pause  time.Duration // the longest a step function takes
+	calm   time.Duration // how much longer than a small size the rest may take, after the last kill
 }
 
 // fullStorm is what WEAVER_STORM=full asks for.
-var fullStorm = stormSize{kills: 200, tasks: 5000, nodes: 500, pause: 40 * time.Millisecond}
+var fullStorm = stormSize{kills: 200, tasks: 5000, nodes: 500, visits: 20, pause: 40 * time.Millisecond, calm: 20 * time.Minute}
 
 func sizeOfStorm(t *testing.T) stormSize {
 	t.Helper()

@@ -72,11 +72,11 @@ func newStorm(t testing.TB, size stormSize, seed uint64) *storm {
 	return s
 }
 
-func (s *storm) start(role string, p plan) *process {
+func (s *storm) start(role string, p plan, visits int) *process {
 	s.lives++
 	s.sayOf(s.lives, lineBorn, role)
 	proc := startProcess(s, childConfig{
-		Role: role, Dir: s.dir, Life: s.lives, Plan: p, Pause: s.size.pause, Tasks: s.size.tasks, Nodes: s.size.nodes,
+		Role: role, Dir: s.dir, Life: s.lives, Plan: p, Pause: s.size.pause, Tasks: s.size.tasks, Nodes: s.size.nodes, Visits: visits,
 	})
 	s.pids[proc.life] = proc.cmd.Process.Pid
 	return proc
@@ -146,7 +146,7 @@ func (s *storm) upTo(d time.Duration) time.Duration { return time.Duration(s.rng
 func (s *storm) round() {
 	s.keepProducer()
 	k := s.choose()
-	w := s.start("worker", k.plan)
+	w := s.start("worker", k.plan, s.size.visits)
 	s.secondWorker()
 	s.carryOut(w, k)
 }
@@ -185,7 +185,7 @@ func (s *storm) await(w *process, longest time.Duration) {
 func (s *storm) secondWorker() {
 	switch {
 	case s.second == nil && s.rng.IntN(4) == 0:
-		s.second = s.start("worker", plan{})
+		s.second = s.start("worker", plan{}, s.size.visits)
 	case s.second != nil && s.rng.IntN(3) == 0:
 		s.second.askToEnd()
 		s.second.end()
@@ -208,7 +208,7 @@ func (s *storm) keepProducer() {
 	}
 	if s.producer == nil {
 		most := max(1, s.size.tasks/bundle/8)
-		s.producer = s.start("producer", plan{Lines: 1 + s.rng.Int64N(int64(most)), Delay: s.upTo(2 * time.Millisecond)})
+		s.producer = s.start("producer", plan{Lines: 1 + s.rng.Int64N(int64(most)), Delay: s.upTo(2 * time.Millisecond)}, s.size.visits)
 	}
 	s.producer.send(fmt.Sprint((s.kills + 2) * s.size.tasks / s.size.kills))
 }
@@ -219,10 +219,10 @@ func (s *storm) finish() {
 	if s.producer != nil {
 		s.kill(s.producer, "the-producer")
 	}
-	last := s.start("producer", plan{})
+	last := s.start("producer", plan{}, 0)
 	last.send(fmt.Sprint(s.size.tasks))
 	last.askToEnd()
-	w := s.start("worker", plan{})
+	w := s.start("worker", plan{}, 0)
 	last.end()
 	done := s.untilDone()
 	for _, p := range []*process{s.second, w} {
@@ -241,7 +241,7 @@ func (s *storm) finish() {
 // takes too long.
 func (s *storm) untilDone() bool {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout+s.size.calm)
 	defer cancel()
 	db, err := sqlite.Open(ctx, databasePath(s.dir))
 	if err != nil {
@@ -258,7 +258,7 @@ func (s *storm) untilDone() bool {
 			return false
 		}
 		open, _, err := client.List(ctx, weaver.Filter{
-			States: []weaver.State{weaver.StatePending, weaver.StateReady, weaver.StateRunning}, Limit: 200,
+			States: []weaver.State{weaver.StatePending, weaver.StateReady, weaver.StateRunning}, Types: servedTypes(), Limit: 200,
 		})
 		if err != nil {
 			s.Fatalf("while waiting for the end: %v\n%s", err, stderrOf(s.dir, s.lives))

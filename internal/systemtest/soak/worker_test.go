@@ -24,6 +24,7 @@ type worker struct {
 	db     *sqlite.DB
 	store  store.Store
 	gauge  *gauge
+	visits *visits
 	effect func(ctx context.Context, tx *sql.Tx, task string, s stamp) error
 }
 
@@ -55,6 +56,9 @@ func newWorker(ctx context.Context, o childConfig, l defects) (*worker, error) {
 	}
 	log.process(lineProcess, phaseOpen)
 	w := &worker{log: log, pause: o.Pause, db: db, gauge: g, effect: insertEffect}
+	if w.visits, err = newVisits(o, db); err != nil {
+		return nil, err
+	}
 	w.store = (&probe{plan: o.Plan, gauge: g, log: log}).store(db)
 	if l.store != nil {
 		w.store = l.store(w.store)
@@ -77,10 +81,13 @@ func (w *worker) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	visited := make(chan error, 1)
+	go func() { visited <- w.visits.run(ctx) }()
 	runErr := eng.Run(ctx)
 	if errors.Is(runErr, context.Canceled) {
 		runErr = nil // it was asked to end before it had begun, and reports that
 	}
+	runErr = errors.Join(runErr, <-visited)
 	w.log.process(lineProcess, phaseLeft)
 	closeErr := w.db.Close()
 	w.log.process(lineProcess, phaseEnd)
@@ -96,7 +103,8 @@ func stderrLog() *slog.Logger {
 // written twice, it is to be seen.
 const sqlTables = `
 CREATE TABLE IF NOT EXISTS effects (task TEXT NOT NULL, step TEXT NOT NULL, attempt INTEGER NOT NULL, life INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS orders (n INTEGER NOT NULL, task TEXT NOT NULL);`
+CREATE TABLE IF NOT EXISTS orders (n INTEGER NOT NULL, task TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS visits (token TEXT NOT NULL, task TEXT NOT NULL);`
 
 // busy is how long to wait for the write lock: longer than by default, because
 // tests run on busy machines, and shorter than a lease.
