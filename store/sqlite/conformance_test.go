@@ -66,7 +66,7 @@ var migrated = sync.OnceValues(func() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // a temporary folder
 	path := filepath.Join(dir, "weaver.db")
 	db, err := sqlite.Open(context.Background(), path)
 	if err != nil {
