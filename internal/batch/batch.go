@@ -8,7 +8,8 @@
 //     leader's goroutine runs operations. So operations may share one
 //     connection without locks.
 //   - A caller gets its answer after the group's commit, never before.
-//   - Urgent operations are taken first.
+//   - Urgent operations are taken first, and every other group that has some is
+//     light: it makes none of them wait for heavy operations that are not urgent.
 //   - A caller whose context ends gets its operation back if it was not taken;
 //     else it gets ErrTaken and the operation goes on without it.
 //   - A panic in a commit becomes the error of that group's operations; the
@@ -93,7 +94,12 @@ type Queue[T any] struct {
 	normal  []*Op[T]
 	leading bool
 	closed  bool
+	light   bool // the last group left heavy operations to the next one
 }
+
+// lightest is the part of a group's weight that operations beside urgent ones may
+// have in a light group.
+const lightest = 10
 
 // New returns a queue whose groups are committed by commit and weigh at most
 // maxWeight, unless a single operation does by itself.
@@ -286,8 +292,17 @@ func (q *Queue[T]) take() []*Op[T] {
 		u++
 	}
 	n := 0
+	light := u > 0 && !q.light
+	q.light = false
 	if u == len(q.urgent) { // an exclusive one among them stops all
-		for n < len(q.normal) && !full(q.normal[n]) {
+		most := q.max
+		if light {
+			most = weight + max(1, q.max/lightest)
+		}
+		for n < len(q.normal) {
+			if q.light = light && weight+max(1, q.normal[n].Weight) > most; q.light || full(q.normal[n]) {
+				break
+			}
 			n++
 		}
 	}

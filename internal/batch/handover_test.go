@@ -67,6 +67,48 @@ func TestUrgentIsNotOvertaken(t *testing.T) {
 	})
 }
 
+// An urgent operation waits for a heavy one that is being committed, and for none
+// that waits beside it. Heavy ones are in every other group all the same.
+func TestUrgentDoesNotWaitForHeavyOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var groups [][]string
+		var q *batch.Queue[string]
+		var wg sync.WaitGroup
+		do := func(o *batch.Op[string]) {
+			wg.Go(func() {
+				if err := q.Do(t.Context(), o); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		hold := make(chan struct{})
+		q = batch.New(20, func(g *batch.Group[string]) {
+			var names []string
+			for _, o := range g.Take() {
+				names = append(names, o.Do)
+			}
+			if groups = append(groups, names); len(groups) == 1 {
+				<-hold
+			}
+			if len(groups) < 5 { // one comes during each commit
+				do(&batch.Op[string]{Do: "beat", Urgent: true, Weight: 3})
+				synctest.Wait()
+			}
+		})
+		for _, o := range []*batch.Op[string]{{Do: "hold"}, {Do: "light"}, {Do: "heavy 1", Weight: 15}, {Do: "heavy 2", Weight: 15}} {
+			do(o)
+			synctest.Wait()
+		}
+		close(hold)
+		wg.Wait()
+		want := [][]string{{"hold"}, {"beat", "light"}, {"beat", "heavy 1"}, {"beat"}, {"beat", "heavy 2"}}
+		if !slices.EqualFunc(groups, want, slices.Equal[[]string]) {
+			t.Errorf("committed %q, want %q", groups, want)
+		}
+	})
+}
+
 // A commit function may give the answers and go on with work that no caller has
 // to wait for.
 func TestAnswersMayComeEarly(t *testing.T) {

@@ -91,6 +91,10 @@ type Ops interface {
 type Ended struct {
 	ID    task.ID
 	State task.State
+
+	// After is the last dependent of those, in their order, whose edges are marked;
+	// zero: of none is that known.
+	After task.ID
 }
 
 // Edge is one edge whose need has ended.
@@ -172,8 +176,13 @@ func (b *Batch) Dispatch(row store.DispatchRow) { b.dispatch = append(b.dispatch
 // leads to it.
 func (b *Batch) End(id task.ID, state task.State, needed bool) {
 	if needed {
-		b.ended = append(b.ended, Ended{id, state})
+		b.ended = append(b.ended, Ended{ID: id, State: state})
 	}
+}
+
+// EndAfter is End for a task of which a chore has marked edges, up to a dependent.
+func (b *Batch) EndAfter(id task.ID, state task.State, after task.ID) {
+	b.ended = append(b.ended, Ended{ID: id, State: state, After: after})
 }
 
 // Count notes a move for the counters of the task's job; a zero job has none.

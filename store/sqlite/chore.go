@@ -104,7 +104,8 @@ func (o ops) AddChores(keys []string, ended []propagate.Ended) error {
 		}
 	}
 	for i := range ended {
-		if err := o.tx.putChore(&chore{kind: store.ChoreEdges, id: ended[i].ID}); err != nil {
+		e := &ended[i]
+		if err := o.tx.putChore(&chore{kind: store.ChoreEdges, id: e.ID, at: string(e.After[:])}); err != nil {
 			return err
 		}
 	}

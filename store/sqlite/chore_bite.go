@@ -101,7 +101,9 @@ func (o *operation) markSome(c *chore) error {
 	st := o.tx.stmt(sqlState).Text(1, o.tx.ns).ID(2, &c.id)
 	if st.One() {
 		if s := task.State(st.ColName(0)); s.Terminal() {
-			o.moves.pending.End(c.id, s, true)
+			var after task.ID
+			copy(after[:], c.at)
+			o.moves.pending.EndAfter(c.id, s, after)
 		}
 	}
 	return st.Done()

@@ -47,7 +47,7 @@ func (o ops) InsertDispatch(rows []store.DispatchRow) error {
 const (
 	sqlOpenEdges = `
 SELECT task_id, kind FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
-WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0 ORDER BY task_id LIMIT ?3`
+WHERE namespace = ?1 AND depends_on_task_id = ?2 AND task_id > ?3 AND done = 0 ORDER BY task_id LIMIT ?4`
 	sqlEdgeDone = `UPDATE weaver_task_dependencies SET done = 1 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
 )
 
@@ -55,14 +55,16 @@ WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0 ORDER BY task_id L
 func (o ops) MarkEdges(ended []propagate.Ended, limit int) (edges []propagate.Edge, rest []propagate.Ended, err error) {
 	for i := range ended {
 		need := &ended[i]
-		st := o.tx.stmt(sqlOpenEdges).Text(1, o.tx.ns).ID(2, &need.ID).Int(3, int64(limit-len(edges)+1))
+		st := o.tx.stmt(sqlOpenEdges).Text(1, o.tx.ns).ID(2, &need.ID).ID(3, &need.After).Int(4, int64(limit-len(edges)+1))
+		more := *need
 		for st.Next() {
 			if len(edges) == limit {
-				rest = append(rest, *need)
+				rest = append(rest, more)
 				continue // the last row that was asked for
 			}
+			more.After = st.ColID(0)
 			edges = append(edges, propagate.Edge{
-				Dependent: st.ColID(0),
+				Dependent: more.After,
 				EndedNeed: rules.EndedNeed{Need: need.ID, Kind: task.EdgeKind(st.ColName(1)), State: need.State},
 			})
 		}
