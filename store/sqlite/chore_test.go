@@ -102,8 +102,8 @@ func TestManyDependentsAreLeftToReapers(t *testing.T) {
 		t.Errorf("the chores are %+v", got)
 	}
 	other := f.elsewhere()
-	if got := other.reapChores(); got != 2 {
-		t.Errorf("%d reaps did the rest, want 2", got)
+	if got := other.reapChores(); got != 3 { // of half as many each
+		t.Errorf("%d reaps did the rest, want 3", got)
 	}
 	other.states(map[task.State]int{task.Ready: n})
 	if got := f.chores(); len(got) != 0 {
@@ -182,5 +182,31 @@ func TestRetryThatWasCutShort(t *testing.T) {
 				t.Errorf("%d tasks were claimed, want the one that was retried", len(got))
 			}
 		})
+	}
+}
+
+// Each bite costs what the one before did, however much is done already.
+func TestBitesDoNotGrow(t *testing.T) {
+	t.Parallel()
+	f := memoryFixture(t)
+	f.fan(4*rules.MaxMoves, task.OnSuccess)
+	f.finish(f.claim("w", 1)...)
+	var steps []int
+	for more := true; more; {
+		if _, err := f.db.WriteSteps(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.db.Reap(t.Context(), fixNS, store.ReapRequest{Worker: "reaper", TTL: fixTTL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := f.db.WriteSteps(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps, more = append(steps, n), got.Chores
+	}
+	if n := len(steps); n != 6 || steps[n-2] > steps[0]+500 {
+		t.Errorf("the reaps took %d steps, want 6 with as many in each", steps)
 	}
 }
