@@ -62,7 +62,7 @@ func (db *DB) StepTx(ctx context.Context, ns string, rec store.Record, limit tim
 		// Crash here, or anywhere before the commit: the function's writes and
 		// its value are gone together, and the step runs again.
 		_ = tx.Rollback() // the context's end may have done it
-		return got, db.stepTxError(ctx, inner, limit, err)
+		return got, db.stepTxError(ctx, limited, limit, err)
 	}
 	return got, nil
 }
