@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,7 +43,7 @@ type journey struct {
 	waits    func(ctx context.Context) error
 	undo     func(ctx context.Context) error // nil: at once
 	last     func(err error) (string, error) // nil: the error that it was ended with
-	attempts int
+	attempts atomic.Int32
 	charged  int
 	undone   int
 	causes   []error // of the ends of its contexts, and what its waits returned with them
@@ -50,7 +51,7 @@ type journey struct {
 
 func (j *journey) handler() weaver.Handler {
 	return j.typ.Handler(func(ctx context.Context, _ string) (string, error) {
-		j.attempts++
+		j.attempts.Add(1)
 		if err := weaver.Do(ctx, "charge", func(context.Context) error { j.charged++; return nil }); err != nil {
 			return "", err
 		}
@@ -88,7 +89,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 		h := enqueue(fx, j.typ, "", opts...)
 		time.Sleep(time.Minute) // a worker may poll
 		synctest.Wait()
-		equal(fx, "attempts before the cancel", j.attempts, 1)
+		equal(fx, "attempts before the cancel", j.attempts.Load(), 1)
 		return h
 	}
 	// cleanedUp expects a journey to have been undone, for a cause.
@@ -113,7 +114,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 				te := failure(fx, h)
 				equal(fx, "message", te.Message, "cancelled by ann: changed her mind")
 				cleanedUp(fx, j, h, weaver.ErrCancelled)
-				equal(fx, "attempts", j.attempts, 2)
+				equal(fx, "attempts", j.attempts.Load(), 2)
 				equal(fx, "the last outcome", fx.outcomes(h.ID())[1], task.OutcomeCancelled)
 				fx.must(e.stop())
 			}
@@ -142,7 +143,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 		fx.must(fx.client.Cancel(fx.Context(), h.ID(), weaver.Force()))
 		fx.wantState(h.ID(), weaver.StateCancelled)
 		time.Sleep(48 * time.Hour)
-		equal(fx, "attempts", j.attempts, 1)
+		equal(fx, "attempts", j.attempts.Load(), 1)
 	})
 
 	for how, last := range map[string]struct {
@@ -163,7 +164,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 			synctest.Wait()
 			fx.wantState(h.ID(), last.state)
 			time.Sleep(48 * time.Hour)
-			equal(fx, "attempts", j.attempts, 2)
+			equal(fx, "attempts", j.attempts.Load(), 2)
 			equal(fx, "attempts that count", fx.get(h.ID()).AttemptCount, 0)
 			equal(fx, "steps", recordedAs(fx, h.ID()), "[charge step completed trial sleep completed refund cleanup completed]")
 		})
@@ -180,7 +181,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 			fx.must(fx.client.Cancel(fx.Context(), h.ID()))
 			equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
 			time.Sleep(48 * time.Hour)
-			equal(fx, "attempts", j.attempts, 2)
+			equal(fx, "attempts", j.attempts.Load(), 2)
 		})
 	}
 
@@ -263,7 +264,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 // typHandler is a handler that charges, sleeps, and ends in a wrong way.
 func typHandler(j *journey, wrong func(ctx context.Context) error) weaver.Handler {
 	return j.typ.Handler(func(ctx context.Context, _ string) (string, error) {
-		j.attempts++
+		j.attempts.Add(1)
 		err := weaver.Sleep(ctx, "trial", 24*time.Hour)
 		if ctx.Err() != nil {
 			err = wrong(ctx)
