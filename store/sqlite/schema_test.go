@@ -112,7 +112,8 @@ func TestSchemaWasEdited(t *testing.T) {
 func TestMigrateAgain(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "w.db")
-	first := openFile(t, path)
+	first := openOnce(t, path)
+	t.Cleanup(func() { shut(t, first) })
 	before, err := first.MigrationStatus(t.Context())
 	if err != nil || len(before) == 0 || before[0].Name != "init" || time.Since(before[0].AppliedAt) > waitLimit {
 		t.Fatalf("MigrationStatus = %v, %v; want init, applied just now", before, err)
