@@ -1,7 +1,6 @@
 package weaver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,9 +28,7 @@ func Ask[T any](ctx context.Context, name, reason string) (T, error) {
 		return value, fmt.Errorf("ask %q: %w", name, err)
 	}
 	raw, err := a.Ask(ctx, name, reason, func(input json.RawMessage) error {
-		dec := json.NewDecoder(bytes.NewReader(input))
-		dec.DisallowUnknownFields() // approved for approve would be a no
-		if err := dec.Decode(new(T)); err != nil {
+		if err := decodeStrict(input, new(T)); err != nil { // "approved" for "approve" would be a no
 			return fmt.Errorf("does not decode as %T: %w", value, err)
 		}
 		return nil

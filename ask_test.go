@@ -208,7 +208,7 @@ func TestAsk(t *testing.T) {
 		unblock(fx, h, approval{"cfo"})
 		wantError(fx, blocked(fx, h), nil, "who pays for hotel?") // not paid by the answer to Blocked
 		unblock(fx, h, approval{"bob"})
-		wantError(fx, blocked(fx, h), nil, "and the budget?") // whose answer nobody recorded
+		wantError(fx, blocked(fx, h), nil, "and the budget?") // whose answer was not recorded
 	})
 
 	subtest(t, "can be answered by name: an answer that comes twice is none to the next question", func(fx *fixture) {

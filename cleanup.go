@@ -31,8 +31,7 @@ const CleanupLimit time.Duration = engine.CleanupLimit
 //
 // Give a type that relies on its cleanups the option CleanupWhenCancelled. Without
 // it a task that is cancelled while it sleeps, waits for its retry, is blocked or
-// has lost its worker ends without them. A panic ends a handler without them, too:
-// undo in a deferred function if that matters.
+// has lost its worker ends without them. A panic ends an attempt without them, too.
 //
 // It does not run where the task goes on without this attempt: when the engine
 // stops (ErrDraining), after a wait (ErrSuspended), and when the lease is lost

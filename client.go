@@ -294,11 +294,11 @@ func (c *Client) Reschedule(ctx context.Context, id TaskID, when time.Time, opts
 
 func (c *Client) reschedule(ctx context.Context, id TaskID, when time.Time, what string, opts []OperateOption) error {
 	_, err := c.operate(ctx, "reschedule task "+id.String(), opts, func(s operateSettings) store.Command {
-		if s.audit.Reason != "" {
-			what += ": " + s.audit.Reason
+		audit := s.audit
+		if audit.Reason = what; s.audit.Reason != "" {
+			audit.Reason += ": " + s.audit.Reason
 		}
-		s.audit.Reason = what
-		return store.RescheduleTask{Audit: s.audit, Seen: s.seen, Task: id, At: when}
+		return store.RescheduleTask{Audit: audit, Seen: s.seen, Task: id, At: when}
 	})
 	return err
 }

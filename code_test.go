@@ -13,7 +13,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// A handler attaches a code to its failure, by which a Decider, and whoever reads
+// A handler attaches a code to its failure, by which a Decider, and readers of
 // the task, can distinguish it from others without reading its message.
 func TestErrorCodes(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.code.run.v1", weaver.Backoff(time.Second))

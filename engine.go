@@ -237,36 +237,6 @@ func checkOutput(run HandlerFunc) HandlerFunc {
 	}
 }
 
-// Permanent says that retrying cannot help: the task fails at once, unless a
-// Decider knows better.
-func Permanent(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &engine.Verdict{Kind: engine.Permanent, Err: err}
-}
-
-// RetryAfter asks for the next attempt after d instead of the backoff. It
-// counts as an attempt; a handler that only waits for its turn at something
-// limited calls Sleep, or has a ConcurrencyKey, which do not.
-func RetryAfter(d time.Duration, err error) error {
-	if err == nil {
-		err = errors.New("asked to run again")
-	}
-	return &engine.Verdict{Kind: engine.RetryAfter, Delay: max(d, 0), Err: err}
-}
-
-// Blocked asks for a person: the task waits as blocked until Unblock, Cancel,
-// or its deadline.
-func Blocked(reason string) error {
-	return &engine.Verdict{Kind: engine.Blocked, Err: errors.New(reason)}
-}
-
-// Suspended reports whether err says that the task waits. Handlers that undo
-// things on errors, and deferred functions, check it first: a suspended
-// attempt did not fail.
-func Suspended(err error) bool { return errors.Is(err, engine.ErrSuspended) }
-
 // CurrentInfo describes the running attempt.
 type CurrentInfo struct {
 	TaskID         TaskID

@@ -101,12 +101,18 @@ func (t *Type[In, Out]) checkInput(input json.RawMessage) error {
 		return err
 	}
 	var in In
-	dec := json.NewDecoder(bytes.NewReader(input))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&in); err != nil {
+	if err := decodeStrict(input, &in); err != nil {
 		return err
 	}
 	return validate(&in)
+}
+
+// decodeStrict decodes what a person or another program wrote: a field that v
+// lacks is a mistake.
+func decodeStrict(raw json.RawMessage, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	return dec.Decode(v)
 }
 
 // NewDraft makes a draft of a task type that is only known by name, with

@@ -7,7 +7,7 @@ import (
 
 // Warner is implemented by stores that notice what endangers them while they are
 // used: a reader that keeps a log from being cut, a clock that was set. An engine
-// asks from time to time, and logs what it is told.
+// asks for the warnings every third of a lease, and logs them.
 type Warner interface {
 	// Warnings returns what an operator should know now. It may be called at any
 	// time, waits for no writer, and writes nothing.

@@ -21,8 +21,8 @@ const (
 	// machine's goes slower. An hour is made good within eight. Slower and not
 	// faster: a lease may last longer than its holder believes, never shorter.
 	slowdown = 8
-	// tellFrom is the shortest difference that is worth telling.
-	tellFrom = time.Minute
+	// reportFrom is the shortest difference that is reported.
+	reportFrom = time.Minute
 )
 
 // Clock shows the time of a store. The zero value is ready for use and follows
@@ -58,7 +58,7 @@ func (c *Clock) now() (now, machine time.Time) {
 	now = machine
 	if !c.asked.IsZero() {
 		passed := asked.Sub(c.asked) // on the monotonic clock, which is never set
-		if by := machine.Sub(c.shown.Add(passed)); by > tellFrom {
+		if by := machine.Sub(c.shown.Add(passed)); by > reportFrom {
 			c.jump = Jump{To: machine, By: by}
 		}
 		if own := c.shown.Add(passed - passed/slowdown); own.After(machine) {
@@ -84,7 +84,7 @@ func (c *Clock) Ahead() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, machine := c.now()
-	if by := now.Sub(machine); by >= tellFrom {
+	if by := now.Sub(machine); by >= reportFrom {
 		return by
 	}
 	return 0

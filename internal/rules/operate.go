@@ -75,7 +75,7 @@ func CheckUnblock(cmd *store.UnblockTask, s task.State, failure *task.Error) err
 	if asked := askOf(failure); cmd.Ask != "" && cmd.Ask != asked {
 		with := fmt.Sprintf("with the question %q", asked)
 		if asked == "" {
-			with = "without a question of a name"
+			with = "without a named question"
 		}
 		return fmt.Errorf("task %v waits %s, not with %q: %w", cmd.Task, with, cmd.Ask, store.ErrChanged)
 	}

@@ -58,7 +58,7 @@ func (t *tx) firstChore() (*chore, error) {
 
 // bite does a part of a chore and writes how far it came, or deletes it when it is
 // done. It moves half as many rows as a transaction may, which takes some 50 ms:
-// nobody waits for it, but others wait beside it.
+// its result is not waited for, while heartbeats and other calls wait beside it.
 // Crash after the commit: another reaper goes on from there.
 func (t *tx) bite(c *chore, got *store.CommandResult) error {
 	o := operation{tx: t, moves: moves{tx: t}}

@@ -14,8 +14,9 @@ import (
 // transaction. These show that it is not done in one, and that the end of the
 // process between two leaves nothing half done.
 
-// fan submits a job of a task and n that need it, with an edge of a kind each.
-func (f *fixture) fan(n int, kind task.EdgeKind) (job, need task.ID) {
+// fan submits a job of a task and n that need it, with an edge of a kind each,
+// unless change takes that from the last one.
+func (f *fixture) fan(n int, kind task.EdgeKind, change ...func(last *task.New)) (job, need task.ID) {
 	f.Helper()
 	sub := f.drafts(n + 1)
 	sub.Job = &task.NewJob{ID: f.ids.New(), Name: "fan"}
@@ -24,6 +25,9 @@ func (f *fixture) fan(n int, kind task.EdgeKind) (job, need task.ID) {
 		if sub.Tasks[i].Node = fmt.Sprint("n", i); i > 0 {
 			sub.Tasks[i].Needs = []task.Edge{{Needs: need, Kind: kind}}
 		}
+	}
+	for _, c := range change {
+		c(&sub.Tasks[n])
 	}
 	if err := f.submit(f.Context(), sub); err != nil {
 		f.Fatal(err)
@@ -115,7 +119,7 @@ func TestCancelOfAJobThatWasCutShort(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
 	n := 2 * rules.MaxMoves
-	job, need := f.fan(n, task.OnDone)
+	job, need := f.fan(n, task.OnDone, func(last *task.New) { last.Needs = nil })
 	f.dieAfter(1)
 	got := f.operate(store.CancelJob{Job: job, Audit: store.Audit{By: "ann"}})
 	if got.Cancelled != rules.MaxMoves {
@@ -123,8 +127,9 @@ func TestCancelOfAJobThatWasCutShort(t *testing.T) {
 	}
 	f.db.OnCommit(nil)
 	f.chores()
-	// The edges to those that are left hold, so they are ready; they must not
-	// start, and none may be retried yet.
+	// The one that needs nothing is ready; it must not start, and none may be
+	// retried yet.
+	f.states(map[task.State]int{task.Ready: 1})
 	for other := f.elsewhere(); len(f.chores()) > 0; {
 		claim, err := other.db.Claim(t.Context(), fixNS, fixClaim("w", 10))
 		if err != nil || len(claim.Tasks) > 0 || claim.Next == 0 {

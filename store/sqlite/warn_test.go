@@ -227,7 +227,7 @@ func TestLogLimit(t *testing.T) {
 	}
 }
 
-// The clock that was set is told.
+// A warning names a clock that was set.
 func TestWarnsOfTheClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -161,7 +161,7 @@ func readVisitRows(ctx context.Context, db *sql.DB) (all []visitRow, err error) 
 }
 
 // visited: what a visit committed is there, what it rolled back is not, and of
-// those whose end nobody saw the row is there if and only if the task is.
+// those whose end is unknown the row is there if and only if the task is.
 func (e *evidence) visited(all []*records) {
 	tasks := make(map[string][]string) // by token
 	for _, r := range all {

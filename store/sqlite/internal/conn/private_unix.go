@@ -11,8 +11,8 @@ import (
 
 // createBeside creates a journal or log, and with a log the file of its shared
 // memory, with the mode and, where that is allowed, the owner of the database's
-// file: whoever may use the one must be able to use the others, and no other
-// user. (The driver leaves their modes to the umask.) Files that exist stay as
+// file: the users that may open the one must be able to open the others, and no
+// other user. (The driver leaves their modes to the umask.) Files that exist stay as
 // they are; what keeps one from being created the driver finds as well.
 func createBeside(name *vfs.Filename, flags vfs.OpenFlag) {
 	if flags&vfs.OPEN_CREATE == 0 || flags&(vfs.OPEN_WAL|vfs.OPEN_MAIN_JOURNAL) == 0 {

@@ -1,0 +1,119 @@
+package propagate
+
+import (
+	"time"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Ops are the set operations of one store, inside one transaction. Every list
+// that they get is sorted by its first field and names each row once.
+type Ops interface {
+	// WakeKeys moves waiters of each key back to dispatch: as many as
+	// rules.KeyWakes says, oldest first, and the oldest of each lane for which
+	// rules.LaneWakes says so. It returns the keys that have more of them than one
+	// transaction moves.
+	WakeKeys(keys []string) (more []string, err error)
+
+	// InsertDispatch inserts fresh dispatch rows (W1). The tasks have none.
+	InsertDispatch(rows []store.DispatchRow) error
+
+	// MarkEdges marks up to limit edges towards tasks that have ended which are
+	// not marked yet, by need and dependent, and returns them in any order. rest
+	// are the tasks that have more of them.
+	MarkEdges(ended []Ended, limit int) (marked []Edge, rest []Ended, err error)
+
+	// LowerNeeds lowers the count of open needs of the dependents that still
+	// wait for needs, and returns those, sorted by ID. The others have ended and
+	// stay as they are.
+	LowerNeeds(marked []Marked) ([]Dependent, error)
+
+	// MakeReady writes the state of dependents that have no open need left. Their
+	// dispatch rows follow with InsertDispatch.
+	MakeReady(tasks []Ready) error
+
+	// Unmarked returns the edges of dependents towards tasks that have ended
+	// whose edges a chore is still to mark.
+	Unmarked(dependents []task.ID) ([]Edge, error)
+
+	// Cancelling reports for each job whether a chore ends its tasks.
+	Cancelling(jobs []task.ID) ([]bool, error)
+
+	// Nodes returns the names that tasks have in their jobs, in the order asked;
+	// "" for a task without one.
+	Nodes(ids []task.ID) ([]string, error)
+
+	// CancelDependents writes the end of dependents that cannot run any more.
+	CancelDependents(tasks []Unmet) error
+
+	// CountJobs adds changes to the counters of jobs and derives their states.
+	CountJobs(changes []JobChange) error
+
+	// AddChores keeps what is left to do for later transactions: waking keys, and
+	// marking the edges towards tasks that have ended.
+	AddChores(keys []string, ended []Ended) error
+}
+
+// Ended is a task that is in a terminal state and has dependents.
+type Ended struct {
+	ID    task.ID
+	State task.State
+
+	// After is the last dependent of those, in their order, whose edges are marked;
+	// zero: of none is that known.
+	After task.ID
+}
+
+// Edge is one edge whose need has ended.
+type Edge struct {
+	Dependent task.ID
+	rules.EndedNeed
+}
+
+// Marked says how many edges of a dependent were marked.
+type Marked struct {
+	ID    task.ID
+	Edges int
+}
+
+// Dependent is a task that waits for its needs.
+type Dependent struct {
+	ID       task.ID
+	Open     int // needs that have not ended yet
+	ReadyAt  time.Time
+	Deadline time.Time
+	Job      task.ID
+	Needed   bool              // an edge leads to it
+	Dispatch store.DispatchRow // to be written; its AvailableAt is not set
+}
+
+// Ready is a dependent that may be claimed from an instant on.
+type Ready struct {
+	ID      task.ID
+	State   task.State
+	Waiting task.Waiting
+}
+
+// Unmet is a dependent that cannot run any more.
+type Unmet struct {
+	ID       task.ID
+	Deadline time.Time // that is not watched any more; zero: it had none
+	Failure  *task.Error
+}
+
+// JobChange is what a batch adds to the counters of a job.
+type JobChange struct {
+	Job    task.ID
+	Change task.JobCounters
+}
+
+// Contribution is what the counters of a job see of one of its tasks.
+type Contribution struct {
+	State   task.State
+	Waiting task.Waiting
+	Kind    task.ErrorKind // of the task's error
+}
+
+func (c Contribution) count() task.JobCounters { return task.Count(c.State, c.Waiting, c.Kind) }
