@@ -345,6 +345,19 @@ func TestTransactionMistakes(t *testing.T) {
 		equal(fx, "calls refused", len(errs), 3)
 	})
 
+	subtest(t, "a client inside StepTx, whose error is returned", func(fx *fixture) {
+		calls := 0
+		fx.run(typ.Handler(func(ctx context.Context, in string) (string, error) {
+			calls++
+			return weaver.StepTx(ctx, "save", func(ctx context.Context, _ *sql.Tx) (string, error) {
+				_, err := typ.Enqueue(ctx, fx.client, "child")
+				return in, err
+			})
+		}))
+		wantError(fx, failure(fx, enqueue(fx, typ, "x")), nil, "weaver.InStepTx(ctx)")
+		equal(fx, "attempts", calls, 1)
+	})
+
 	subtest(t, "StepTx with another type of transaction", func(fx *fixture) {
 		type pgxTx interface {
 			Begin(context.Context) (any, error)

@@ -64,7 +64,7 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 		}
 		log.say("worker on %s, namespace %q, %s: %s", s.flags.Store, s.flags.Namespace, text.Plural(c.Slots, "slot"), strings.Join(names, ", "))
 		err = c.work(ctx, eng, log)
-		log.say("worker stopped: %s run, %d succeeded, %d failed", text.Plural(log.started, "attempt"), log.succeeded, log.failed)
+		log.say("worker stopped: %s", log.summary())
 		return err
 	})
 }
@@ -153,6 +153,7 @@ type workLog struct {
 	mu                         sync.Mutex
 	encoder                    event.Encoder
 	started, succeeded, failed int
+	retrying                   int // failed, with another attempt to come
 }
 
 // say prints a line about the worker itself; -o json has none.
@@ -205,6 +206,19 @@ func (l *workLog) count(ev event.Event) string {
 		l.succeeded++
 	case event.TaskFailed:
 		l.failed++
+	case event.TaskRetrying:
+		l.retrying++
 	}
 	return l.clock.Event(ev, nil)
+}
+
+// summary says what became of the attempts.
+func (l *workLog) summary() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	said := fmt.Sprintf("%s run, %d succeeded, %d failed", text.Plural(l.started, "attempt"), l.succeeded, l.failed)
+	if l.retrying > 0 {
+		said += fmt.Sprintf(", %d failed and to be retried", l.retrying)
+	}
+	return said
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/cli"
@@ -95,6 +96,26 @@ func TestWorkerSaysFailuresOnce(t *testing.T) {
 		}
 		if log := stderr.String(); want[1] == "" && log != "" || !strings.Contains(log, want[1]) {
 			t.Errorf("%s: the log is %q, want what contains %q", how, log, want[1])
+		}
+	}
+}
+
+// The summary tells failures that end their task from those that do not.
+func TestWorkerSummary(t *testing.T) {
+	t.Parallel()
+	flaky := weaver.Define[int, weaver.None]("acme.test.flaky.v1", weaver.MaxAttempts(2), weaver.Backoff(time.Millisecond))
+	app := cli.App{Handlers: []weaver.Handler{flaky.Handler(func(context.Context, int) (weaver.None, error) {
+		return weaver.None{}, errors.New("no luck")
+	})}}
+	store := "sqlite:" + filepath.Join(t.TempDir(), "weaver.db")
+	for _, args := range [][]string{{"submit", flaky.Name(), "1"}, {"worker", "--until-idle"}} {
+		var stdout, stderr bytes.Buffer
+		if code := cli.Run(t.Context(), app, append([]string{"--store", store}, args...), strings.NewReader(""), &stdout, &stderr); code != 0 {
+			t.Fatalf("%q: exit code %d: %s", args, code, stderr.String())
+		}
+		const want = "2 attempts run, 0 succeeded, 1 failed, 1 failed and to be retried"
+		if args[0] == "worker" && !strings.Contains(stdout.String(), want) {
+			t.Errorf("got\n%s\nwant %q", stdout.String(), want)
 		}
 	}
 }

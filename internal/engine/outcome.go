@@ -90,7 +90,7 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 	case kind == task.KindDecode:
 		return a.decide(fin, task.OutcomeDecodeFailed, err, false), true
 	}
-	permanent := v != nil && v.Kind == Permanent || kind == task.KindValidation || errors.Is(err, ErrNoTask)
+	permanent := v != nil && v.Kind == Permanent || kind == task.KindValidation || errors.Is(err, ErrNoTask) || errors.Is(err, ErrNestedTx)
 	return a.decide(fin, task.OutcomeFailure, err, permanent), true
 }
 

@@ -192,6 +192,9 @@ func (w *walk) act(h *store.History, depth int) {
 		}
 	case t.State == task.Failed, t.State == task.Cancelled && kindOf(t) != task.KindNotNeeded:
 		effect := "starts " + name + " again with all its attempts ahead; recorded steps stay"
+		if slices.ContainsFunc(h.Steps, func(s task.Step) bool { return s.Kind == task.KindCleanup && s.State == task.StepCompleted }) {
+			effect += ", and do not run again, though its cleanup may have undone them"
+		}
 		if slices.ContainsFunc(h.Dependents, func(n store.Need) bool { return n.State == task.Cancelled }) {
 			effect += ", and what was cancelled because of it revives"
 		}

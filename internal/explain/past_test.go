@@ -50,6 +50,18 @@ func TestWhyPast(t *testing.T) {
 	}
 }
 
+// Who retries a task that cleaned up is told that its steps are not repeated.
+func TestWhyRetryAfterACleanup(t *testing.T) {
+	t.Parallel()
+	h := a(1, task.Failed, failed(task.KindHandler, "no seat"), func(h *store.History) {
+		h.Steps = []task.Step{{Name: "reserve", Kind: task.KindStep, State: task.StepCompleted, AttemptNo: 1}}
+	})
+	const warning = "its cleanup may have undone them"
+	neverSays(t, why(t, h), warning)
+	h.Steps = append(h.Steps, task.Step{Name: "release", Kind: task.KindCleanup, State: task.StepCompleted, AttemptNo: 1})
+	says(t, why(t, h), "      starts 00000000000000000000000001 again with all its attempts ahead; recorded steps stay, and do not run again, though "+warning)
+}
+
 func TestEarlier(t *testing.T) {
 	t.Parallel()
 	h := a(1, task.Pending, waits(task.WaitSleep, in(time.Hour)))

@@ -218,3 +218,15 @@ func TestCheckFinish(t *testing.T) {
 		t.Errorf("LeaseLost: %v", err)
 	}
 }
+
+func TestLeaseLostFailure(t *testing.T) {
+	t.Parallel()
+	for want, expires := range map[string]time.Time{
+		`the lease of worker "w" ended at 2026-03-01T12:00:00Z without a report`: now,
+		`the process of worker "w" ended without a report`:                       now.Add(time.Second),
+	} {
+		if got := rules.LeaseLostFailure("w", expires, now); got.Message != want || got.Kind != task.KindLeaseExpired {
+			t.Errorf("a lease until %v: %+v, want %q", expires, got, want)
+		}
+	}
+}

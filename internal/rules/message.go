@@ -40,12 +40,14 @@ func DeadlineFailure(deadline time.Time) *task.Error {
 	return CancelFailure(CancelRequest{Kind: task.KindDeadline}, deadline)
 }
 
-// LeaseLostFailure is the failure message of an attempt whose lease was taken.
-func LeaseLostFailure(worker string, expired time.Time) *task.Error {
-	return &task.Error{
-		Kind:    task.KindLeaseExpired,
-		Message: fmt.Sprintf("the lease of worker %q ended at %s without a report", worker, expired.Format(time.RFC3339Nano)),
+// LeaseLostFailure is the failure message of an attempt whose lease was taken:
+// because it expired, or before that because its process was seen to be dead.
+func LeaseLostFailure(worker string, expires, now time.Time) *task.Error {
+	text := fmt.Sprintf("the lease of worker %q ended at %s without a report", worker, expires.Format(time.RFC3339Nano))
+	if expires.After(now) {
+		text = fmt.Sprintf("the process of worker %q ended without a report", worker)
 	}
+	return &task.Error{Kind: task.KindLeaseExpired, Message: text}
 }
 
 // PoisonFailure is the failure message of a task that lost so many leases in a

@@ -77,7 +77,7 @@ func (o *op) reap(r *row, budget int) store.Reaped {
 	loss := rules.ResolveLoss(&rules.LostLease{
 		Stopped: stopped, Crashes: r.CrashCount, Isolated: r.isolated, Cancel: r.cancelRequest(), Deadline: r.DeadlineAt,
 	}, budget, o.now)
-	o.recordAttempt(r.attempt(), loss.Outcome, rules.LeaseLostFailure(r.LeasedBy, r.LeaseExpiresAt))
+	o.recordAttempt(r.attempt(), loss.Outcome, rules.LeaseLostFailure(r.LeasedBy, r.LeaseExpiresAt, o.now))
 	if loss.Crash {
 		r.CrashCount++
 	}

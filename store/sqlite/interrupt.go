@@ -5,6 +5,8 @@ import (
 	"database/sql/driver"
 
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
+
+	"github.com/ncruces/go-sqlite3"
 )
 
 // within is the context of a statement in a transaction: it ends with the
@@ -32,24 +34,40 @@ func (u *userConn) bounded(ctx context.Context) context.Context {
 }
 
 // ExecContext implements driver.ExecerContext.
-func (u *userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if u.Raw().GetAutocommit() {
-		if err := u.db.checkPlace(); err != nil {
-			return nil, err
+func (u *userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result, err error) {
+	err = u.inTurn(ctx, func() error {
+		if query != "" { // else it is the driver's own way to a savepoint, known by its context
+			ctx = u.bounded(ctx)
 		}
-	}
-	if query != "" { // else it is the driver's own way to a savepoint, known by its context
-		ctx = u.bounded(ctx)
-	}
-	var res driver.Result
-	err := u.step.watch(func() (err error) {
 		res, err = u.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
 		return err
 	})
-	if u.end != nil && u.Raw().GetAutocommit() { // a full disk, or its own ROLLBACK
-		u.end()
-	}
 	return res, err
+}
+
+// inTurn runs a statement that may write. Outside a transaction that has the
+// turn it waits for its own turn, not for the database's lock, and keeps it as
+// long as the connection keeps the lock, as after a statement BEGIN IMMEDIATE.
+func (u *userConn) inTurn(ctx context.Context, statement func() error) error {
+	if u.Raw().GetAutocommit() {
+		if err := u.db.checkPlace(); err != nil {
+			return err
+		}
+	}
+	if u.end == nil && u.step == nil && !u.readOnly {
+		h := commit.NewHolder("a statement of DB()", false)
+		giveBack, err := u.db.writer.Turn(ctx, h)
+		if err != nil {
+			return u.db.translate(err)
+		}
+		u.end = giveBack
+	}
+	err := u.step.watch(statement)
+	if u.end != nil && u.Raw().TxnState("main") != sqlite3.TXN_WRITE { // it is over, or a full disk or its own ROLLBACK ended it
+		u.end()
+		u.end = nil
+	}
+	return err
 }
 
 // PrepareContext implements driver.ConnPrepareContext.
@@ -68,14 +86,8 @@ type userStmt struct {
 }
 
 // ExecContext implements driver.StmtExecContext.
-func (s userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	if s.u.Raw().GetAutocommit() {
-		if err := s.u.db.checkPlace(); err != nil {
-			return nil, err
-		}
-	}
-	var res driver.Result
-	err := s.u.step.watch(func() (err error) {
+func (s userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res driver.Result, err error) {
+	err = s.u.inTurn(ctx, func() error {
 		res, err = s.Stmt.(driver.StmtExecContext).ExecContext(s.u.bounded(ctx), args)
 		return err
 	})

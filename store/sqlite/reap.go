@@ -212,7 +212,7 @@ func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (s
 			return store.Reaped{}, err
 		}
 	}
-	err = r.moves.revoke(row, &loss.Transition, rules.LeaseLostFailure(row.worker, end))
+	err = r.moves.revoke(row, &loss.Transition, rules.LeaseLostFailure(row.worker, end, r.tx.now))
 	return store.Reaped{Task: *id, State: loss.State, Crash: loss.Crash}, err
 }
 

@@ -21,8 +21,8 @@ func TestCallersTransactionsWaitTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := openShortBusy(t)
 		release := committing(t, db)
-		begun := make(chan error, 3)
-		for range cap(begun) {
+		begun := make(chan error, 4)
+		for range 3 {
 			go func() {
 				tx, err := db.DB().BeginTx(t.Context(), nil)
 				if err == nil {
@@ -32,11 +32,15 @@ func TestCallersTransactionsWaitTheirTurn(t *testing.T) {
 				begun <- err
 			}()
 		}
+		go func() {
+			_, err := db.DB().ExecContext(t.Context(), "CREATE TABLE orders (n INTEGER)")
+			begun <- err
+		}()
 		time.Sleep(time.Second)
 		release()
 		for range cap(begun) {
 			if err := <-begun; err != nil {
-				t.Errorf("a transaction behind a group of a second: %v", err)
+				t.Errorf("a transaction or a statement behind a group of a second: %v", err)
 			}
 		}
 	})
@@ -74,6 +78,33 @@ func TestCallersTransactionsGiveTheirTurnBack(t *testing.T) {
 				synctest.Wait()
 				return nil
 			},
+			"a statement": func() error {
+				_, err := db.DB().ExecContext(t.Context(), "CREATE TABLE orders (n INTEGER)")
+				return err
+			},
+			"a statement COMMIT": func() error {
+				c, err := db.DB().Conn(t.Context())
+				if err != nil {
+					return err
+				}
+				defer func() { _ = c.Close() }()
+				_, err = c.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+				_, err2 := c.ExecContext(t.Context(), "COMMIT")
+				return errors.Join(err, err2)
+			},
+			"a statement BEGIN, which does not write": func() error {
+				c, err := db.DB().Conn(t.Context())
+				if err != nil {
+					return err
+				}
+				defer func() { _ = c.Close() }()
+				if _, err = c.ExecContext(t.Context(), "BEGIN"); err != nil {
+					return err
+				}
+				err = db.Write(t.Context(), func(execSQL) error { return nil })
+				_, err2 := c.ExecContext(t.Context(), "COMMIT")
+				return errors.Join(err, err2)
+			},
 			"a read": func() error {
 				tx := begin(t.Context(), &sql.TxOptions{ReadOnly: true})
 				defer func() { _ = tx.Rollback() }()
@@ -98,9 +129,20 @@ func TestTransactionLeftOpen(t *testing.T) {
 	says(t, f.submit(t.Context(), f.drafts(1)), store.ErrBusy, f.db.Path(), "an open transaction of the caller", "a transaction of DB(), open for ", "_test.go:", "InTx")
 	_, err := f.db.DB().BeginTx(t.Context(), nil)
 	says(t, err, store.ErrBusy, "open for ", "_test.go:")
+	_, err = f.db.DB().ExecContext(t.Context(), "CREATE TABLE orders (n INTEGER)")
+	says(t, err, store.ErrBusy, "a transaction of DB(), open for ", "_test.go:")
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
+	c, err := f.db.DB().Conn(t.Context())
+	if err == nil {
+		_, err = c.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	says(t, f.submit(t.Context(), f.drafts(1)), store.ErrBusy, "a statement of DB(), open for ", "_test.go:")
 }
 
 // Between any two step transactions a heartbeat has its turn.
