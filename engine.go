@@ -53,7 +53,9 @@ const (
 // namespace.
 type Engine struct {
 	*Client
-	inner *engine.Engine
+	inner  *engine.Engine
+	types  []string       // that it handles
+	queues map[string]int // that it serves; nil: all
 }
 
 // New checks the configuration and returns an Engine; Run starts it. Every
@@ -89,7 +91,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 		IDs:          client.ids,
 	})
 	client.wake = inner.Wake
-	return &Engine{Client: client, inner: inner}, nil
+	return &Engine{Client: client, inner: inner, types: cfg.types(), queues: maps.Clone(cfg.Queues)}, nil
 }
 
 // Run executes tasks until ctx ends and then drains: it claims nothing more,

@@ -21,6 +21,30 @@ func (cfg Config) warnUnserved() {
 	}
 }
 
+func (cfg Config) types() []string {
+	names := make([]string, len(cfg.Handlers))
+	for i, h := range cfg.Handlers {
+		names[i] = h.name
+	}
+	return names
+}
+
+// warnNodes logs the tasks of a job that the engine itself does not run.
+func (e *Engine) warnNodes(j *Job) {
+	for _, n := range j.nodes {
+		if !slices.Contains(e.types, n.draft.typeName) {
+			e.log.Warn("this engine does not handle a task of the job, which waits for another worker: add its type to Config.Handlers",
+				"task", n.name, "task_type", n.draft.typeName)
+			continue
+		}
+		queue := n.draft.set.task.Queue
+		if _, served := e.queues[queue]; e.queues != nil && !served {
+			e.log.Warn("this engine does not serve the queue of a task of the job, which waits for another worker: add it to Config.Queues",
+				"task", n.name, "task_type", n.draft.typeName, "queue", queue)
+		}
+	}
+}
+
 // Queues returns the queues in which tasks wait to be started, or that are
 // paused: how many tasks of each are due, and how many are due later.
 func (c *Client) Queues(ctx context.Context) ([]QueueInfo, error) {

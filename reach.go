@@ -92,7 +92,8 @@ func nodeOf(ctx context.Context, c Reader, job JobID, node string) (info TaskInf
 // RunJob submits a job and runs the engine until the job has ended, or waits for
 // a person, or ctx has ended; then the engine drains like Run. Meanwhile it runs
 // whatever else is due in its queues. An engine that runs already goes on: RunJob
-// only submits and waits.
+// only submits and waits. It logs a warning for each task that is left to other
+// engines.
 //
 // It returns the job's result so far, and what JobHandle.Wait and Run return: an
 // error that is ErrBlocked, ctx's error. The job stays, and goes on with the next
@@ -103,6 +104,7 @@ func (e *Engine) RunJob(ctx context.Context, j *Job, opts ...SubmitOption) (JobR
 	if err != nil {
 		return JobResult{}, err
 	}
+	e.warnNodes(j)
 	var res JobResult
 	var waitErr, runErr error
 	g := group.New(context.WithoutCancel(ctx))

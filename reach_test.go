@@ -126,6 +126,26 @@ func TestRunJob(t *testing.T) {
 		default:
 		}
 	})
+	subtest(t, "names the tasks that are left to others", func(fx *fixture) {
+		here, there := weaver.Define[int, int]("engine.reach.here.v1"), weaver.Define[int, int]("engine.reach.there.v1")
+		run := func(_ context.Context, n int) (int, error) { return n, nil }
+		eng := fx.newEngine(fx.store, weaver.Config{Handlers: []weaver.Handler{here.Handler(run)}, Queues: map[string]int{"default": 1}})
+		fx.runConfig(fx.store, weaver.Config{Handlers: []weaver.Handler{here.Handler(run), there.Handler(run)}})
+		j := weaver.NewJob("two places")
+		j.Add("mine", here.With(1))
+		j.Add("elsewhere", here.With(1, weaver.Queue("elsewhere")))
+		j.Add("unknown", there.With(1))
+		_, err := eng.RunJob(fx.Context(), j)
+		fx.must(err)
+		for message, want := range map[string]string{
+			"this engine does not handle a task of the job, which waits for another worker: add its type to Config.Handlers":     "unknown",
+			"this engine does not serve the queue of a task of the job, which waits for another worker: add it to Config.Queues": "elsewhere",
+		} {
+			if lines := fx.log.lines(fx, message); len(lines) != 1 || lines[0]["task"] != want || lines[0]["level"] != "WARN" {
+				fx.Errorf("the log has %v, want one warning about %q", lines, want)
+			}
+		}
+	})
 	subtest(t, "ends when the job waits for a person, and when ctx ends", func(fx *fixture) {
 		typ := weaver.Define[int, int]("engine.reach.stuck.v1")
 		handler := typ.Handler(func(ctx context.Context, n int) (int, error) {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"strings"
 
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 
@@ -35,7 +36,7 @@ func (u *userConn) bounded(ctx context.Context) context.Context {
 
 // ExecContext implements driver.ExecerContext.
 func (u *userConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result, err error) {
-	err = u.inTurn(ctx, func() error {
+	err = u.inTurn(ctx, query, func() error {
 		if query != "" { // else it is the driver's own way to a savepoint, known by its context
 			ctx = u.bounded(ctx)
 		}
@@ -48,13 +49,14 @@ func (u *userConn) ExecContext(ctx context.Context, query string, args []driver.
 // inTurn runs a statement that may write. Outside a transaction that has the
 // turn it waits for its own turn, not for the database's lock, and keeps it as
 // long as the connection keeps the lock, as after a statement BEGIN IMMEDIATE.
-func (u *userConn) inTurn(ctx context.Context, statement func() error) error {
+// A VACUUM takes none: it is long, and with INTO, as a backup, only reads.
+func (u *userConn) inTurn(ctx context.Context, query string, statement func() error) error {
 	if u.Raw().GetAutocommit() {
 		if err := u.db.checkPlace(); err != nil {
 			return err
 		}
 	}
-	if u.end == nil && u.step == nil && !u.readOnly {
+	if u.end == nil && u.step == nil && !u.readOnly && !isVacuum(query) {
 		h := commit.NewHolder("a statement of DB()", false)
 		giveBack, err := u.db.writer.Turn(ctx, h)
 		if err != nil {
@@ -70,24 +72,31 @@ func (u *userConn) inTurn(ctx context.Context, statement func() error) error {
 	return err
 }
 
+func isVacuum(query string) bool {
+	const verb = "VACUUM"
+	query = strings.TrimSpace(query)
+	return len(query) >= len(verb) && strings.EqualFold(query[:len(verb)], verb)
+}
+
 // PrepareContext implements driver.ConnPrepareContext.
 func (u *userConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	st, err := u.Conn.(driver.ConnPrepareContext).PrepareContext(u.bounded(ctx), query)
 	if err != nil {
 		return nil, err
 	}
-	return userStmt{st, u}, nil
+	return userStmt{st, u, query}, nil
 }
 
 // userStmt is a statement of the user's pool.
 type userStmt struct {
 	driver.Stmt
-	u *userConn
+	u     *userConn
+	query string
 }
 
 // ExecContext implements driver.StmtExecContext.
 func (s userStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res driver.Result, err error) {
-	err = s.u.inTurn(ctx, func() error {
+	err = s.u.inTurn(ctx, s.query, func() error {
 		res, err = s.Stmt.(driver.StmtExecContext).ExecContext(s.u.bounded(ctx), args)
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,6 +132,9 @@ func TestTransactionLeftOpen(t *testing.T) {
 	says(t, err, store.ErrBusy, "open for ", "_test.go:")
 	_, err = f.db.DB().ExecContext(t.Context(), "CREATE TABLE orders (n INTEGER)")
 	says(t, err, store.ErrBusy, "a transaction of DB(), open for ", "_test.go:")
+	if _, err := f.db.DB().ExecContext(t.Context(), "vacuum INTO ?", filepath.Join(t.TempDir(), "backup.db")); err != nil {
+		t.Errorf("a backup: %v", err)
+	}
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
