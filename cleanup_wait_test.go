@@ -185,6 +185,41 @@ func TestCleanupWhenCancelled(t *testing.T) {
 		})
 	}
 
+	subtest(t, "a sleep that would be over when the cleanup begins returns the cause", func(fx *fixture) {
+		j := of("asleep")
+		e := fx.start(fx.store, weaver.Config{Handlers: []weaver.Handler{j.handler()}})
+		h := begin(fx, j)
+		fx.must(e.stop())
+		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
+		time.Sleep(48 * time.Hour)
+		fx.run(j.handler())
+		cleanedUp(fx, j, h, weaver.ErrCancelled)
+	})
+
+	subtest(t, "a sleep behind which the handler went on is over in a cleanup, too", func(fx *fixture) {
+		var ended []error
+		fx.run(saga.Handler(func(ctx context.Context, _ string) (string, error) {
+			if err := weaver.Sleep(ctx, "notice", time.Hour); err != nil {
+				return "", err
+			}
+			if err := weaver.Do(ctx, "remind", func(context.Context) error { return nil }); err != nil {
+				return "", err
+			}
+			err := weaver.Sleep(ctx, "grace", time.Hour)
+			if ctx.Err() != nil && !weaver.Suspended(err) {
+				ended = append(ended, err)
+			}
+			return "", err
+		}))
+		h := enqueue(fx, saga, "")
+		time.Sleep(90 * time.Minute)
+		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
+		equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
+		if len(ended) != 1 || !errors.Is(ended[0], weaver.ErrCancelled) {
+			fx.Errorf("the second sleep returned %v, want once %v", ended, weaver.ErrCancelled)
+		}
+	})
+
 	subtest(t, "a cleanup lasts for 30 s from the attempt's begin", func(fx *fixture) {
 		j := of("blocked by a question")
 		var took time.Duration

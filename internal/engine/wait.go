@@ -12,8 +12,9 @@ import (
 // Sleep lets the task wait without a worker: it records when to wake, blocks
 // until no step of the attempt is in flight, and returns ErrSuspended. When
 // the attempt that follows the wake-up gets here, it returns nil; in an attempt
-// that was asked to end for good it returns the cause. The wake-up
-// time is given by the store's clock at the first call and never changes.
+// that was asked to end for good it returns the cause, unless an earlier
+// attempt went on behind it. The wake-up time is given by the store's clock at
+// the first call and never changes.
 func (a *Attempt) Sleep(ctx context.Context, name string, d time.Duration, until time.Time) error {
 	done, index, err := a.enter(ctx, name)
 	if err != nil {
@@ -29,13 +30,27 @@ func (a *Attempt) Sleep(ctx context.Context, name string, d time.Duration, until
 		}
 		done = &res.Step
 	}
-	if !done.WakeAt.After(a.storeNow()) {
+	awake := !done.WakeAt.After(a.storeNow())
+	switch cause := context.Cause(a.ctx); {
+	case isCancel(cause) && !(awake && a.wentOnAfter(done)):
+		return cause // the task does not go on: its handler cleans up
+	case awake:
 		return nil
 	}
-	if cause := context.Cause(a.ctx); isCancel(cause) {
-		return cause // the task does not go on: its handler cleans up
-	}
 	return a.suspend(done.WakeAt)
+}
+
+// wentOnAfter reports whether an earlier attempt recorded a step behind this one:
+// it did not end there.
+func (a *Attempt) wentOnAfter(step *task.Step) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, e := range a.journal {
+		if e.done != nil && e.done.Kind != task.KindCleanup && e.index > step.Index {
+			return true
+		}
+	}
+	return false
 }
 
 // storeNow estimates the store's clock: its reading at the claim plus what
