@@ -222,7 +222,8 @@ const (
 UPDATE weaver_tasks SET cancel_requested = 1, cancel_kind = 'deadline' WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
 )
 
-// deadlines ends what did not start in time, and asks what runs to end.
+// deadlines ends what does not run and is past its deadline, and asks what runs to
+// end.
 func (r *reaping) deadlines() ([]task.ID, error) {
 	type timer struct {
 		due int64

@@ -15,31 +15,36 @@ import (
 
 var enqueueCases = []testCase{
 	{"a task reads back as it was submitted", func(e *env) {
-		n := task.New{
+		base := task.New{
 			ID: e.newID(), Type: beta, Queue: "billing", Input: json.RawMessage(`{"b":2,"a":[1,null,"é"]}`), SchemaVersion: 7,
 			Priority: 2, Delay: 5 * time.Second, ExpireAfter: 20 * time.Second, MaxAttempts: 9, MaxRepairs: 3,
 			Backoff: 1500 * time.Millisecond, BackoffMax: 17 * time.Minute, Timeout: 42 * time.Second, CleanupWhenCancelled: true,
-			IdempotencyKey: "order-1", ConcurrencyKey: "customer-9", ConcurrencyLimit: 4,
-			Labels: map[string]string{"team": "a", "empty": ""}, Metadata: map[string]string{"trace": "x=y", "ключ": "значение"},
+			ConcurrencyKey: "customer-9", ConcurrencyLimit: 4,
 		}
-		e.enqueue(n)
-		now := e.now()
-		got := e.is(n.ID, task.Pending, task.WaitDelay)
-		e.near("ReadyAt", got.ReadyAt, now.Add(n.Delay))
-		e.near("DeadlineAt", got.DeadlineAt, now.Add(n.ExpireAfter))
-		e.near("UpdatedAt", got.UpdatedAt, now)
-		want := task.Task{
-			ID: n.ID, Type: n.Type, Queue: n.Queue, Priority: n.Priority, State: task.Pending, Waiting: task.WaitDelay,
-			Input: n.Input, SchemaVersion: n.SchemaVersion, MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs,
-			Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout, CleanupWhenCancelled: true, IdempotencyKey: n.IdempotencyKey,
-			ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit, Labels: n.Labels, Metadata: n.Metadata,
-			ReadyAt: got.ReadyAt, DeadlineAt: got.DeadlineAt, CreatedAt: n.ID.Time(), UpdatedAt: got.UpdatedAt, Epoch: got.Epoch,
-		}
-		e.equal("the task", got, want)
+		labelled := base
+		labelled.ID, labelled.IdempotencyKey = e.newID(), "order-1"
+		labelled.Labels, labelled.Metadata = map[string]string{"team": "a", "empty": ""}, map[string]string{"trace": "x=y", "ключ": "значение"}
+		e.enqueue(e.draft()) // its options are the usual ones
+		for _, n := range []task.New{base, labelled} {
+			e.enqueue(n)
+			now := e.now()
+			got := e.is(n.ID, task.Pending, task.WaitDelay)
+			e.near("ReadyAt", got.ReadyAt, now.Add(n.Delay))
+			e.near("DeadlineAt", got.DeadlineAt, now.Add(n.ExpireAfter))
+			e.near("UpdatedAt", got.UpdatedAt, now)
+			want := task.Task{
+				ID: n.ID, Type: n.Type, Queue: n.Queue, Priority: n.Priority, State: task.Pending, Waiting: task.WaitDelay,
+				Input: n.Input, SchemaVersion: n.SchemaVersion, MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs,
+				Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout, CleanupWhenCancelled: true, IdempotencyKey: n.IdempotencyKey,
+				ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit, Labels: n.Labels, Metadata: n.Metadata,
+				ReadyAt: got.ReadyAt, DeadlineAt: got.DeadlineAt, CreatedAt: n.ID.Time(), UpdatedAt: got.UpdatedAt, Epoch: got.Epoch,
+			}
+			e.equal("the task", got, want)
 
-		e.equal("its dispatch rows", e.dispatch(n.ID), []store.DispatchRow{{
-			Task: n.ID, Queue: "billing", Type: beta, Priority: 2, AvailableAt: got.ReadyAt, ConcurrencyKey: "customer-9",
-		}})
+			e.equal("its dispatch rows", e.dispatch(n.ID), []store.DispatchRow{{
+				Task: n.ID, Queue: "billing", Type: beta, Priority: 2, AvailableAt: got.ReadyAt, ConcurrencyKey: "customer-9",
+			}})
+		}
 	}},
 	{"a new task is ready and has one dispatch row", func(e *env) {
 		n := e.draft()

@@ -22,8 +22,7 @@
 //
 // The files are named after the verbs of the port; each holds the cases of a
 // verb beside the helpers that only they need. What several verbs share is in
-// env.go (the fixture of a case), env_worker.go, draft.go, situations.go and
-// assert.go.
+// env.go (the fixture of a case), env_worker.go, draft.go and assert.go.
 //
 // The suite asks for behaviour only: no case knows a table, a statement or a
 // field of a store. The package needs the standard library, task and store.

@@ -33,7 +33,8 @@
 // # Order within a group, and waiting claims
 //
 // Urgent operations (heartbeats) come before all others of the queue, so a
-// heartbeat waits for one group at most.
+// heartbeat waits for one group and one transaction of another connection at
+// most.
 //
 // A claim that found nothing may wait ([Writer.Wait]). When an operation makes
 // a task due, the waiting claims of its namespace run in the same transaction:
@@ -49,7 +50,7 @@
 //     I/O error, a failed COMMIT) does not name the operation at fault, and SQLite
 //     then is in autocommit mode, where each further statement would commit by
 //     itself. The group stops at once, and every operation of it runs again,
-//     in a transaction of its own: the one at fault gets the error.
+//     in a transaction of its own: those that fail again get the error.
 //   - When the waiting claims lose the transaction of a single operation,
 //     that operation runs once more, without them.
 //
@@ -57,9 +58,13 @@
 // (the transaction is gone), and because an operation is a pure function of
 // its transaction: it sets all of its results each time, and everything else
 // that follows from it stands in its [Effects], which are applied after a
-// successful commit and never before. A COMMIT that reports an error was
-// rolled back; a commit that succeeded and whose answer was lost is known to
-// the caller's own idempotency (lease, step name, idempotency key), not here.
+// successful commit. What is remembered before it is harmless when the
+// transaction is lost: a lane that may have due rows and has none, a generation
+// of the same transaction, a clock that was kept too early. A COMMIT that
+// reports an error was rolled back in this process; after a failed sync the
+// disk may have it all the same, and a crash right then brings it back. That,
+// and a commit whose answer was lost, is known to the caller's own idempotency
+// (lease, step name, idempotency key), not here.
 //
 // # Where a crash leaves what
 //

@@ -16,8 +16,7 @@ import (
 
 const (
 	// MaxWeight is how much one transaction may hold, in rows to be changed. A
-	// claim or a finish of 1,000 tasks takes some 10 ms; heartbeats wait for
-	// one group at most.
+	// claim or a finish of 1,000 tasks takes some 10 to 30 ms.
 	MaxWeight = 2000
 	// minStall is a third of the shortest lease: a shorter wait for the write
 	// lock makes no worker miss its lease.

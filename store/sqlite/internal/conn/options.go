@@ -11,31 +11,33 @@ import (
 // enqueue and that no statement selects by. Durations are microseconds. Most
 // tasks of one type have the same options, so both directions are cached.
 type taskOptions struct {
-	Backoff    int64             `json:"backoff,omitempty"`
-	BackoffMax int64             `json:"backoff_max,omitempty"`
-	Timeout    int64             `json:"timeout,omitempty"`
-	Limit      int               `json:"concurrency_limit,omitempty"`
-	Cleanup    bool              `json:"cleanup_when_cancelled,omitempty"`
-	Node       string            `json:"node,omitempty"`
-	Labels     map[string]string `json:"labels,omitempty"`
-	Metadata   map[string]string `json:"metadata,omitempty"`
+	commonOptions
+	Node     string            `json:"node,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// commonOptions are those that many tasks share: all that can be compared, less
+// the node. They are the key of the cache.
+type commonOptions struct {
+	Backoff    int64 `json:"backoff,omitempty"`
+	BackoffMax int64 `json:"backoff_max,omitempty"`
+	Timeout    int64 `json:"timeout,omitempty"`
+	Limit      int   `json:"concurrency_limit,omitempty"`
+	Cleanup    bool  `json:"cleanup_when_cancelled,omitempty"`
 }
 
 // usualOptions are stored as NULL. They are the defaults of today, written
 // down here because rows outlive defaults.
-var usualOptions = commonOptions{backoff: 2_000_000, backoffMax: 3_600_000_000}
-
-// commonOptions are those that many tasks share: without a node and maps.
-type commonOptions struct {
-	backoff, backoffMax, timeout int64
-	limit                        int
-	cleanup                      bool
-}
+var usualOptions = commonOptions{Backoff: 2_000_000, BackoffMax: 3_600_000_000}
 
 // PackOptions returns what options_json holds of a new task, "" for the usual
 // options.
 func (c *Conn) PackOptions(n *task.New) (string, error) {
-	key := commonOptions{n.Backoff.Microseconds(), n.BackoffMax.Microseconds(), n.Timeout.Microseconds(), n.ConcurrencyLimit, n.CleanupWhenCancelled}
+	key := commonOptions{
+		Backoff: n.Backoff.Microseconds(), BackoffMax: n.BackoffMax.Microseconds(), Timeout: n.Timeout.Microseconds(),
+		Limit: n.ConcurrencyLimit, Cleanup: n.CleanupWhenCancelled,
+	}
 	common := n.Node == "" && len(n.Labels) == 0 && len(n.Metadata) == 0
 	if common && key == usualOptions {
 		return "", nil
@@ -45,7 +47,7 @@ func (c *Conn) PackOptions(n *task.New) (string, error) {
 			return s, nil
 		}
 	}
-	b, err := json.Marshal(taskOptions{key.backoff, key.backoffMax, key.timeout, key.limit, key.cleanup, n.Node, n.Labels, n.Metadata})
+	b, err := json.Marshal(taskOptions{key, n.Node, n.Labels, n.Metadata})
 	if err != nil {
 		return "", err
 	}
@@ -62,7 +64,7 @@ func (c *Conn) PackOptions(n *task.New) (string, error) {
 // unpackOptions sets the fields of t that raw holds.
 func (c *Conn) unpackOptions(raw []byte, t *task.Task) error {
 	if len(raw) == 0 {
-		t.Backoff, t.BackoffMax = micros(usualOptions.backoff), micros(usualOptions.backoffMax)
+		t.Backoff, t.BackoffMax = micros(usualOptions.Backoff), micros(usualOptions.BackoffMax)
 		return nil
 	}
 	o, ok := c.unpacked[string(raw)]
