@@ -3,6 +3,7 @@ package batch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -49,14 +50,18 @@ func (l *late) Err() error {
 // A caller that gives up at the very moment of its answer gets its answer.
 func TestGivingUpTooLate(t *testing.T) {
 	t.Parallel()
-	for range 30 { // select chooses at random between the answer and the end
+	for i := range 60 { // select chooses at random between the answer and the end
+		name, want := "a", "<nil>"
+		if i%2 == 1 {
+			name, want = "fails", "fails"
+		}
 		synctest.Test(t, func(t *testing.T) {
 			l := newLog(t, 10)
 			ready := make(chan struct{})
 			ctx := newLate(ready)
 			answer := make(chan error, 1)
 			l.q.TryExclusive(func() {
-				go func() { answer <- l.q.Do(ctx, &batch.Op[string]{Do: "a"}) }()
+				go func() { answer <- l.q.Do(ctx, &batch.Op[string]{Do: name}) }()
 				<-ctx.asked
 				// Behind it another one, which is led when both are in the queue.
 				go func() {
@@ -67,8 +72,8 @@ func TestGivingUpTooLate(t *testing.T) {
 				}()
 				synctest.Wait()
 			})
-			if err := <-answer; err != nil {
-				t.Fatalf("an operation that was done answered %v", err)
+			if err := <-answer; fmt.Sprint(err) != want {
+				t.Fatalf("an operation that was done answered %v, want %s", err, want)
 			}
 		})
 	}
