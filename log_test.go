@@ -102,7 +102,7 @@ func TestLogOfIgnoredContexts(t *testing.T) {
 		}, "cancelled"},
 	} {
 		subtest(t, name, func(fx *fixture) {
-			typ := weaver.Define[int, int]("engine.log.deaf.v1")
+			typ := weaver.Define[int, int]("engine.log.ignoring.v1")
 			leaves := make(chan struct{})
 			leave := sync.OnceFunc(func() { close(leaves) })
 			defer leave()

@@ -21,7 +21,7 @@ func (m *memoryRig) agrees(at string) {
 	defer m.close()
 	defer m.closeOther()
 	defer m.stop()
-	m.settle()
+	m.waitIdle()
 	m.keepsItsLeases(at, m.db)
 	m.findsWhatIsDue(at)
 	m.secondProcess(at)
@@ -37,8 +37,8 @@ func (m *memoryRig) forget() {
 	}
 }
 
-// settle waits until no call goes on, the repeats of failed claims among them.
-func (m *memoryRig) settle() {
+// waitIdle waits until no call goes on, the repeats of failed claims among them.
+func (m *memoryRig) waitIdle() {
 	time.Sleep(2 * time.Millisecond)
 	synctest.Wait()
 }
@@ -163,7 +163,7 @@ func (m *memoryRig) secondProcess(at string) {
 	m.takesAll(at+", after an enqueue of another process", f.enqueue(1), 0)
 	f.db = m.db
 	woken := f.enqueue(1, onWaitingQueue)[0]
-	m.settle()
+	m.waitIdle()
 	if m.lease(woken).ID.IsZero() {
 		m.Errorf("%s: a claim that waits is not answered when a task is enqueued", at)
 	}
@@ -195,7 +195,7 @@ func (m *memoryRig) endsItsClaims(at string) {
 			break
 		}
 		m.end(at, snap, next)
-		m.settle() // the claim that waits may have got a dependent
+		m.waitIdle() // the claim that waits may have got a dependent
 		if left, _ := due(m.snapshot(), task.DefaultQueue); len(left) > 0 {
 			m.takesAll(at+", at the end", left, 0)
 		}

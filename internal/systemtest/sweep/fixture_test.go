@@ -212,8 +212,8 @@ func (p *process) run(ctx context.Context) {
 		if errors.Is(err, context.Canceled) {
 			return // stopped before it began
 		}
-		_, deaf := errors.AsType[*weaver.RunningError](err)
-		if err != nil && !injected(err) && !(deaf && p.abandons.Load()) && p.fx.ctx.Err() == nil {
+		_, ignoring := errors.AsType[*weaver.RunningError](err)
+		if err != nil && !injected(err) && !(ignoring && p.abandons.Load()) && p.fx.ctx.Err() == nil {
 			p.fx.errorf("the engine returned %v", err)
 		}
 		sleep(ctx, time.Second)

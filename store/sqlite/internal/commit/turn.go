@@ -103,7 +103,7 @@ func (h *Holder) BegunAt() string {
 	}
 }
 
-func (t *turns) take(ctx context.Context, h *Holder, patience time.Duration) (giveBack func(), err error) {
+func (t *turns) take(ctx context.Context, h *Holder, busy time.Duration) (giveBack func(), err error) {
 	w := &waiter{holder: h, got: make(chan struct{})}
 	t.mu.Lock()
 	free := t.holder == nil
@@ -114,7 +114,7 @@ func (t *turns) take(ctx context.Context, h *Holder, patience time.Duration) (gi
 	}
 	t.mu.Unlock()
 	if !free {
-		if err := t.wait(ctx, w, patience); err != nil {
+		if err := t.wait(ctx, w, busy); err != nil {
 			return nil, err
 		}
 	}
@@ -125,7 +125,7 @@ func (t *turns) take(ctx context.Context, h *Holder, patience time.Duration) (gi
 var groupCommit = &Holder{What: "the group commit", Bounded: true}
 
 // lead waits for the leader's turn, which is next; release gives it back.
-func (t *turns) lead(patience time.Duration) error {
+func (t *turns) lead(busy time.Duration) error {
 	t.mu.Lock()
 	if t.holder == nil {
 		t.holder = groupCommit
@@ -135,12 +135,12 @@ func (t *turns) lead(patience time.Duration) error {
 	w := &waiter{holder: groupCommit, got: make(chan struct{})}
 	t.leader = w
 	t.mu.Unlock()
-	return t.wait(context.Background(), w, patience)
+	return t.wait(context.Background(), w, busy)
 }
 
 // wait waits for a turn that was asked for.
-func (t *turns) wait(ctx context.Context, w *waiter, patience time.Duration) (err error) {
-	timer := time.NewTimer(patience)
+func (t *turns) wait(ctx context.Context, w *waiter, busy time.Duration) (err error) {
+	timer := time.NewTimer(busy)
 	defer timer.Stop()
 	seen := t.current()
 	for err == nil {
@@ -155,7 +155,7 @@ func (t *turns) wait(ctx context.Context, w *waiter, patience time.Duration) (er
 				err = &HeldError{now.String()}
 			}
 			seen = now
-			timer.Reset(patience)
+			timer.Reset(busy)
 		}
 	}
 	if !t.leave(w) {
