@@ -164,3 +164,9 @@ var ColumnLists = map[string]string{
 
 // DeleteStatements remove a task.
 var DeleteStatements = sqlDelete
+
+// LargestChunk is how many rows one statement writes at most.
+var LargestChunk = chunkSizes[0]
+
+// InChunks calls fn with the chunks of rows that statements write.
+func InChunks[T any](rows []T, fn func([]T) error) error { return inChunks(rows, fn) }
