@@ -78,23 +78,23 @@ var boundedCases = []testCase{
 		g.counts(task.JobRunning, fanned+2, fanned+1, fanned, 0, 1)
 	}},
 	{"many keys of a paused queue", func(e *env) {
-		const n = 250
+		const n = 150
 		all := func(opts ...opt) {
-			for i := range n {
-				e.one(append(opts, key(fmt.Sprint("k", i), 1))...)
+			for i := range 2 * n {
+				e.one(append(opts, key(fmt.Sprint("k", i%n), 2))...)
 			}
 		}
 		all()
-		held := e.a.claim(limit(n)).Tasks
+		held := e.a.claim(limit(2 * n)).Tasks
 		all(queue("slow"))
 		all()
-		e.equal("the tasks claimed over the limits", len(e.a.claim(limit(2*n)).Tasks), 0)
+		e.equal("the tasks claimed over the limits", len(e.a.claim(limit(4*n)).Tasks), 0)
 		for _, c := range held {
 			e.finish(success(c))
 		}
 		e.operate(store.PauseQueue{Queue: "slow"})
 		e.finishChores()
-		e.equal("the tasks claimed", len(e.a.claim(limit(n)).Tasks), n)
+		e.equal("the tasks claimed", len(e.a.claim(limit(2*n)).Tasks), 2*n)
 	}},
 }
 

@@ -103,6 +103,24 @@ var notifyCases = []testCase{
 		e.reap()
 		none("a retry after the deadline", func() { e.operate(retryOf(id)) })
 	}},
+	{"a job whose state changes is announced", func(e *env) {
+		l := e.listen()
+		changes := func(what string, g *graph, do func()) {
+			e.Helper()
+			got := l.during(do)
+			e.check(slices.Contains(got.Jobs, g.sub.Job.ID), "%s: the job was not announced: %+v", what, got)
+		}
+		g := e.job("a", "b: a")
+		e.succeed(g.id("a"))
+		changes("the last success", g, func() { e.succeed(g.id("b")) })
+		g = e.job("a")
+		changes("a failure", g, func() { e.fail(g.id("a")) })
+		changes("a retry", g, func() { e.operate(retryOf(g.id("a"))) })
+		changes("a cancel", g, func() { g.cancelsJob() })
+		g = e.job("a")
+		c := e.a.take(g.id("a"))
+		changes("a question", g, func() { e.finish(decided(task.OutcomeBlocked, task.KindHandler, task.DecideBlock, 0)(c)) })
+	}},
 	{"a cancel is announced for running tasks", func(e *env) {
 		l := e.listen()
 		asked := func(what string, id task.ID, do func()) {
