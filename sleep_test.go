@@ -295,14 +295,21 @@ func TestParallelSleeps(t *testing.T) {
 			if weaver.Current(ctx).AttemptNo > 1 {
 				return "rested", nil
 			}
-			done := make(chan error, 3)
-			go func() { done <- weaver.Sleep(ctx, "long", time.Hour) }()
+			done, working := make(chan error, 3), make(chan struct{})
+			go func() {
+				<-working
+				done <- weaver.Sleep(ctx, "long", time.Hour)
+			}()
 			go func() {
 				time.Sleep(time.Second) // after the long one has begun to wait for the step
 				done <- weaver.Sleep(ctx, "short", 10*time.Minute)
 			}()
 			go func() {
-				done <- weaver.Do(ctx, "work", func(context.Context) error { time.Sleep(10 * time.Second); return nil })
+				done <- weaver.Do(ctx, "work", func(context.Context) error {
+					close(working)
+					time.Sleep(10 * time.Second)
+					return nil
+				})
 			}()
 			return "", errors.Join(<-done, <-done, <-done)
 		}))
