@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/cli"
@@ -103,9 +102,9 @@ func TestWorkerSaysFailuresOnce(t *testing.T) {
 // The summary tells failures that end their task from those that do not.
 func TestWorkerSummary(t *testing.T) {
 	t.Parallel()
-	flaky := weaver.Define[int, weaver.None]("acme.test.flaky.v1", weaver.MaxAttempts(2), weaver.Backoff(time.Millisecond))
+	flaky := weaver.Define[int, weaver.None]("acme.test.flaky.v1", weaver.MaxAttempts(2))
 	app := cli.App{Handlers: []weaver.Handler{flaky.Handler(func(context.Context, int) (weaver.None, error) {
-		return weaver.None{}, errors.New("no luck")
+		return weaver.None{}, weaver.RetryAfter(0, errors.New("no luck")) // due before the worker is idle
 	})}}
 	store := "sqlite:" + filepath.Join(t.TempDir(), "weaver.db")
 	for _, args := range [][]string{{"submit", flaky.Name(), "1"}, {"worker", "--until-idle"}} {
