@@ -214,6 +214,11 @@ func (d *decoder) concurrency(f field, t *Task) {
 	of := "concurrency of " + f.of
 	switch f.value.kind {
 	case scalar:
+		if _, number := wholeNumber(f.value.text); number && f.value.plain {
+			d.r.add(f.spot(), fmt.Sprintf("%s is a number, not a key: the name of what its tasks share", f.label()),
+				fmt.Sprintf("write for example concurrency: {key: database, limit: %s}", cut(f.value.text)))
+			return
+		}
 		t.ConcurrencyKey = d.concurrencyKey(f)
 	case mapping:
 		d.keys(f.value, of, concurrencyLevel, func(f field) {
