@@ -23,7 +23,7 @@ import (
 type workerCmd struct {
 	Handlers  []string `placeholder:"SET" help:"Which task types to run: app (those of this program), builtin (commands and URLs), or both. Default: app when this program has any, else builtin."`
 	Queue     []string `placeholder:"NAME[=N]" help:"Serve this queue only, at most N tasks of it at once; may be repeated. Default: every queue."`
-	UntilIdle bool     `help:"End when nothing is due or running any more; what is due later stays."`
+	UntilIdle bool     `help:"End when nothing is due or running any more; what is due later stays. The exit code is 1 when a task ended failed or blocked."`
 	workFlags
 }
 
@@ -65,6 +65,9 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 		log.say("worker on %s, namespace %q, %s: %s", s.flags.Store, s.flags.Namespace, text.Plural(c.Slots, "slot"), strings.Join(names, ", "))
 		err = c.work(ctx, eng, log)
 		log.say("worker stopped: %s", log.summary())
+		if err == nil && c.UntilIdle && log.unsuccessful() {
+			return silent(exitFailed)
+		}
 		return err
 	})
 }
@@ -154,6 +157,7 @@ type workLog struct {
 	encoder                    event.Encoder
 	started, succeeded, failed int
 	retrying                   int // failed, with another attempt to come
+	blocked                    int
 }
 
 // say prints a line about the worker itself; -o json has none.
@@ -208,6 +212,8 @@ func (l *workLog) count(ev event.Event) string {
 		l.failed++
 	case event.TaskRetrying:
 		l.retrying++
+	case event.TaskBlocked:
+		l.blocked++
 	}
 	return l.clock.Event(ev, nil)
 }
@@ -220,5 +226,15 @@ func (l *workLog) summary() string {
 	if l.retrying > 0 {
 		said += fmt.Sprintf(", %d failed and to be retried", l.retrying)
 	}
+	if l.blocked > 0 {
+		said += fmt.Sprintf(", %d blocked", l.blocked)
+	}
 	return said
+}
+
+// unsuccessful reports whether a task failed, or waits for a person.
+func (l *workLog) unsuccessful() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed+l.blocked > 0
 }

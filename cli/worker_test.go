@@ -84,9 +84,9 @@ func TestWorkerSaysFailuresOnce(t *testing.T) {
 	} {
 		store := "sqlite:" + filepath.Join(t.TempDir(), "weaver.db")
 		var stdout, stderr bytes.Buffer
-		for _, args := range [][]string{{"submit", odd.Name(), `"` + how + `"`}, {"worker", "--until-idle"}} {
+		for i, args := range [][]string{{"submit", odd.Name(), `"` + how + `"`}, {"worker", "--until-idle"}} {
 			stdout.Reset()
-			if code := cli.Run(t.Context(), app, append([]string{"--store", store}, args...), strings.NewReader(""), &stdout, &stderr); code != 0 {
+			if code := cli.Run(t.Context(), app, append([]string{"--store", store}, args...), strings.NewReader(""), &stdout, &stderr); code != i {
 				t.Fatalf("%q: exit code %d: %s", args, code, stderr.String())
 			}
 		}
@@ -99,7 +99,8 @@ func TestWorkerSaysFailuresOnce(t *testing.T) {
 	}
 }
 
-// The summary tells failures that end their task from those that do not.
+// The summary tells failures that end their task from those that do not. A worker
+// that works off what is due fails when a task did.
 func TestWorkerSummary(t *testing.T) {
 	t.Parallel()
 	flaky := weaver.Define[int, weaver.None]("acme.test.flaky.v1", weaver.MaxAttempts(2))
@@ -107,14 +108,21 @@ func TestWorkerSummary(t *testing.T) {
 		return weaver.None{}, weaver.RetryAfter(0, errors.New("no luck")) // due before the worker is idle
 	})}}
 	store := "sqlite:" + filepath.Join(t.TempDir(), "weaver.db")
-	for _, args := range [][]string{{"submit", flaky.Name(), "1"}, {"worker", "--until-idle"}} {
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"submit", flaky.Name(), "1"}, 0, ""},
+		{[]string{"worker", "--until-idle"}, 1, "worker stopped: 2 attempts run, 0 succeeded, 1 failed, 1 failed and to be retried"},
+		{[]string{"worker", "--until-idle"}, 0, "worker stopped: 0 attempts run"},
+	} {
 		var stdout, stderr bytes.Buffer
-		if code := cli.Run(t.Context(), app, append([]string{"--store", store}, args...), strings.NewReader(""), &stdout, &stderr); code != 0 {
-			t.Fatalf("%q: exit code %d: %s", args, code, stderr.String())
+		if code := cli.Run(t.Context(), app, append([]string{"--store", store}, c.args...), strings.NewReader(""), &stdout, &stderr); code != c.code {
+			t.Fatalf("%q: exit code %d, want %d: %s", c.args, code, c.code, stderr.String())
 		}
-		const want = "2 attempts run, 0 succeeded, 1 failed, 1 failed and to be retried"
-		if args[0] == "worker" && !strings.Contains(stdout.String(), want) {
-			t.Errorf("got\n%s\nwant %q", stdout.String(), want)
+		if !strings.Contains(stdout.String(), c.says) {
+			t.Errorf("%q: got\n%s\nwant %q", c.args, stdout.String(), c.says)
 		}
 	}
 }
