@@ -5,7 +5,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
+
+// sameSignal is how long after the first signal another one means the same: who
+// signals a process and then its group, such as timeout(1), sends it two.
+const sameSignal = 500 * time.Millisecond
 
 // interrupts are the signals to a verb that runs tasks: the first one asks it to
 // drain, the second one to stop now.
@@ -24,15 +29,22 @@ func listen(ctx context.Context, run func(name string, fn func(context.Context) 
 	signal.Notify(received, wanted()...)
 	done := make(chan struct{})
 	run("signals", func(context.Context) error {
-		for _, begin := range []context.CancelFunc{startDrain, startNow} {
+		var first time.Time
+		for {
 			select {
 			case <-received:
-				begin()
 			case <-done:
 				return nil
 			}
+			switch {
+			case first.IsZero():
+				first = time.Now()
+				startDrain()
+			case time.Since(first) >= sameSignal:
+				startNow()
+				return nil
+			}
 		}
-		return nil
 	})
 	return interrupts{drain, now}, func() {
 		signal.Stop(received)
