@@ -9,6 +9,7 @@ import (
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
 
 // queueCmd groups the verbs of queues.
@@ -48,13 +49,14 @@ func (queueLsCmd) Run(ctx context.Context, s *session) error {
 }
 
 type queuePauseCmd struct {
-	Queues []string `arg:"" name:"queue" help:"Names of queues; they need not have tasks yet."`
+	Queues            []string `arg:"" name:"queue" help:"Names of queues."`
+	ForceUnknownQueue bool     `help:"Pause queues that have no tasks yet, too."`
 	auditFlags
 }
 
 // Run implements the verb.
 func (c *queuePauseCmd) Run(ctx context.Context, s *session) error {
-	return s.switchQueues(ctx, "pause", c.Queues, c.auditFlags)
+	return s.switchQueues(ctx, "pause", c.Queues, c.ForceUnknownQueue, c.auditFlags)
 }
 
 type queueResumeCmd struct {
@@ -64,7 +66,7 @@ type queueResumeCmd struct {
 
 // Run implements the verb.
 func (c *queueResumeCmd) Run(ctx context.Context, s *session) error {
-	return s.switchQueues(ctx, "resume", c.Queues, c.auditFlags)
+	return s.switchQueues(ctx, "resume", c.Queues, true, c.auditFlags)
 }
 
 // queueSwitched is what became of one queue, for -o json.
@@ -75,8 +77,9 @@ type queueSwitched struct {
 	Changed bool   `json:"changed"` // false: it was so before
 }
 
-// switchQueues pauses or resumes queues.
-func (s *session) switchQueues(ctx context.Context, verb string, queues []string, audit auditFlags) error {
+// switchQueues pauses or resumes queues, all or none. Unless unknown is set, one
+// that nobody has is refused: it may be misspelt.
+func (s *session) switchQueues(ctx context.Context, verb string, queues []string, unknown bool, audit auditFlags) error {
 	if slices.Contains(queues, "") {
 		return badInput("", "the name of a queue is empty")
 	}
@@ -85,6 +88,11 @@ func (s *session) switchQueues(ctx context.Context, verb string, queues []string
 		before, err := client.Store().Queues(ctx, client.Namespace())
 		if err != nil {
 			return fmt.Errorf("list queues: %w", err)
+		}
+		if !unknown {
+			if err := s.checkQueues(ctx, client, queues, before); err != nil {
+				return err
+			}
 		}
 		var results []queueSwitched
 		for _, name := range queues {
@@ -106,6 +114,34 @@ func (s *session) switchQueues(ctx context.Context, verb string, queues []string
 		}
 		return nil
 	})
+}
+
+// checkQueues refuses names of queues that have no tasks, waiting or not, and in
+// which no task type of the program waits.
+func (s *session) checkQueues(ctx context.Context, client *weaver.Client, names []string, waiting []store.Queue) error {
+	var known []string
+	for _, q := range waiting {
+		known = append(known, q.Name)
+	}
+	for _, h := range s.app.Handlers {
+		known = append(known, h.Queue())
+	}
+	for _, name := range names {
+		if slices.Contains(known, name) {
+			continue
+		}
+		found, _, err := fill(1, "", func(limit int, after string) ([]task.Task, string, error) {
+			return client.List(ctx, weaver.Filter{Queue: name, Limit: limit, After: after})
+		})
+		if err != nil {
+			return fmt.Errorf("look for tasks of queue %q: %w", name, err)
+		}
+		if len(found) == 0 {
+			return badInput("With --force-unknown-queue it is paused before its first task comes.",
+				"queue %q has no tasks, and no task type of this program waits in it%s: nothing was paused", name, didYouMean(name, known))
+		}
+	}
+	return nil
 }
 
 func (r queueSwitched) sentence() string {

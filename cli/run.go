@@ -27,22 +27,26 @@ type runCmd struct {
 
 // workFlags are those of the verbs that run tasks.
 type workFlags struct {
-	Slots            int           `placeholder:"N" help:"How many tasks run at once. Default: the number of processors, at least 4."`
+	Slots            *int          `placeholder:"N" help:"How many tasks run at once. Default: the number of processors, at least 4."`
 	DrainTimeout     time.Duration `default:"30s" placeholder:"DURATION" help:"How long running tasks may go on after the first interrupt."`
 	NoPrivateNetwork bool          `help:"Let http tasks reach public addresses only."`
 }
 
 func (f *workFlags) check() error {
-	if f.Slots < 0 {
-		return badInput("", "--slots %d: want at least 1", f.Slots)
-	}
-	if f.Slots == 0 {
-		f.Slots = max(runtime.NumCPU(), 4)
+	if f.Slots != nil && *f.Slots < 1 {
+		return badInput("", "--slots %d: want at least 1", *f.Slots)
 	}
 	if f.DrainTimeout <= 0 {
 		return badInput("A second interrupt stops at once.", "--drain-timeout %s: want a positive duration", f.DrainTimeout)
 	}
 	return nil
+}
+
+func (f *workFlags) slots() int {
+	if f.Slots == nil {
+		return max(runtime.NumCPU(), 4)
+	}
+	return *f.Slots
 }
 
 func (f *workFlags) builtins() []weaver.Handler {
@@ -121,7 +125,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	eng, err := weaver.New(st, weaver.Config{
 		Namespace:    r.client.Namespace(),
 		Handlers:     handlers,
-		Concurrency:  r.flags.Slots,
+		Concurrency:  r.flags.slots(),
 		Queues:       r.queues(status),
 		DrainTimeout: r.flags.DrainTimeout,
 		CrashBudget:  -1, // a person starts each run, and a command cannot take this process with it
@@ -179,9 +183,9 @@ func (r *pipelineRun) needs(ctx context.Context, st weaver.JobStatus) (map[strin
 // queues are those that the job's tasks wait in: the file's own, which no other
 // task is in, and those of task types that have one.
 func (r *pipelineRun) queues(st weaver.JobStatus) map[string]int {
-	queues := map[string]int{r.file.queue(): r.flags.Slots}
+	queues := map[string]int{r.file.queue(): r.flags.slots()}
 	for i := range st.Tasks {
-		queues[st.Tasks[i].Queue] = r.flags.Slots
+		queues[st.Tasks[i].Queue] = r.flags.slots()
 	}
 	return queues
 }

@@ -70,6 +70,11 @@ func (c *taskLsCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
+		if !f.Job.IsZero() {
+			if _, err := client.Store().Job(ctx, client.Namespace(), f.Job); err != nil {
+				return fmt.Errorf("--job %s: %w", c.Job, err)
+			}
+		}
 		tasks, next, err := fill(f.Limit, f.After, func(limit int, after string) ([]task.Task, string, error) {
 			f.Limit, f.After = limit, after
 			return client.List(ctx, f)

@@ -45,7 +45,7 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 		eng, err := weaver.New(st, weaver.Config{
 			Namespace:    s.flags.Namespace,
 			Handlers:     handlers,
-			Concurrency:  c.Slots,
+			Concurrency:  c.slots(),
 			Queues:       queues,
 			DrainTimeout: c.DrainTimeout,
 			Logger:       slog.New(engineLog{Handler: slog.NewTextHandler(s.errs, &slog.HandlerOptions{Level: slog.LevelWarn})}),
@@ -62,7 +62,7 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 		if s.created {
 			log.say("there was no store: %s is new, and no task waits in it yet", storePlace(s.flags.Store))
 		}
-		log.say("worker on %s, namespace %q, %s: %s", s.flags.Store, s.flags.Namespace, text.Plural(c.Slots, "slot"), strings.Join(names, ", "))
+		log.say("worker on %s, namespace %q, %s: %s", s.flags.Store, s.flags.Namespace, text.Plural(c.slots(), "slot"), strings.Join(names, ", "))
 		err = c.work(ctx, eng, log)
 		log.say("worker stopped: %s", log.summary())
 		if err == nil && c.UntilIdle && log.unsuccessful() {
@@ -128,7 +128,7 @@ func (c *workerCmd) queues() (map[string]int, error) {
 	queues := make(map[string]int, len(c.Queue))
 	for _, arg := range c.Queue {
 		name, limit, limited := strings.Cut(arg, "=")
-		n := c.Slots
+		n := c.slots()
 		if limited {
 			var err error
 			if n, err = strconv.Atoi(limit); err != nil || n < 1 {
