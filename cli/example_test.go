@@ -27,7 +27,7 @@ func ExampleRun() {
 	}
 
 	fmt.Println(acme(io.Discard, "migrate", "up"))
-	fmt.Println(acme(os.Stdout, "queue", "pause", "billing", "--by", "ops", "--reason", "the bank is down"))
+	fmt.Println(acme(os.Stdout, "queue", "pause", "billing", "--force-unknown-queue", "--by", "ops", "--reason", "the bank is down"))
 	fmt.Println(acme(os.Stdout, "queue", "ls"))
 	fmt.Println(acme(os.Stdout, "task", "ls", "--state", "done"))
 	// Output:

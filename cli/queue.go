@@ -119,7 +119,7 @@ func (s *session) switchQueues(ctx context.Context, verb string, queues []string
 // checkQueues refuses names of queues that have no tasks, waiting or not, and in
 // which no task type of the program waits.
 func (s *session) checkQueues(ctx context.Context, client *weaver.Client, names []string, waiting []store.Queue) error {
-	var known []string
+	known := []string{task.DefaultQueue}
 	for _, q := range waiting {
 		known = append(known, q.Name)
 	}
