@@ -80,7 +80,10 @@ func (m *memoryRig) keepsItsLeases(at string, db *sqlite.DB) {
 			m.Errorf("%s: the heartbeat of %v says lost = %v; the file says leased = %v", at, req.Leases[i], b.Lost, want[i])
 		}
 	}
-	for _, id := range m.ended {
+	m.mu.Lock()
+	ended := slices.Clone(m.ended)
+	m.mu.Unlock()
+	for _, id := range ended {
 		if i := slices.IndexFunc(snap.Tasks, func(t task.Task) bool { return t.ID == id }); i < 0 || !snap.Tasks[i].State.Terminal() {
 			m.Errorf("%s: listeners were notified of the end of task %v, which the file does not have", at, id)
 		}
