@@ -26,7 +26,8 @@ var (
 	ErrForeignTx = store.ErrForeignTx
 	// ErrRestartTx: the caller's transaction cannot go on; begin it again.
 	ErrRestartTx = store.ErrRestartTx
-	// ErrNestedTx: a client was used inside StepTx; use InStepTx.
+	// ErrNestedTx: a client was used inside StepTx; use InStepTx. A handler that
+	// returns it fails its task: another attempt would make the same mistake.
 	ErrNestedTx = engine.ErrNestedTx
 )
 

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// sameSignal is how long after the first signal another one means the same: who
-// signals a process and then its group, such as timeout(1), sends it two.
+// sameSignal is how long after the first signal another one is taken for the same:
+// timeout(1) signals a process and then its group, so the process gets two.
 const sameSignal = 500 * time.Millisecond
 
 // interrupts are the signals to a verb that runs tasks: the first one asks it to
-// drain, the second one to stop now.
+// drain, one that comes sameSignal later or more asks it to stop now.
 type interrupts struct {
 	drain context.Context // ends with the first signal, or with the verb's context
-	now   context.Context // ends with the second
+	now   context.Context // ends with the later one
 }
 
 // listen begins to watch for signals until stop is called. It counts them

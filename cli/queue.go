@@ -77,8 +77,8 @@ type queueSwitched struct {
 	Changed bool   `json:"changed"` // false: it was so before
 }
 
-// switchQueues pauses or resumes queues, all or none. Unless unknown is set, one
-// that nobody has is refused: it may be misspelt.
+// switchQueues pauses or resumes queues, one after the other. Unless unknown is
+// set, a queue that checkQueues does not know is refused before any is changed.
 func (s *session) switchQueues(ctx context.Context, verb string, queues []string, unknown bool, audit auditFlags) error {
 	if slices.Contains(queues, "") {
 		return badInput("", "the name of a queue is empty")

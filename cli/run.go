@@ -37,7 +37,7 @@ func (f *workFlags) check() error {
 		return badInput("", "--slots %d: want at least 1", *f.Slots)
 	}
 	if f.DrainTimeout <= 0 {
-		return badInput("A second interrupt stops at once.", "--drain-timeout %s: want a positive duration", f.DrainTimeout)
+		return badInput("Another interrupt, half a second after the first one or later, stops at once.", "--drain-timeout %s: want a positive duration", f.DrainTimeout)
 	}
 	return nil
 }

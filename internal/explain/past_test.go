@@ -50,7 +50,8 @@ func TestWhyPast(t *testing.T) {
 	}
 }
 
-// Who retries a task that cleaned up is told that its steps are not repeated.
+// The action that retries a task says so when a cleanup may have undone steps that
+// will not run again.
 func TestWhyRetryAfterACleanup(t *testing.T) {
 	t.Parallel()
 	h := a(1, task.Failed, failed(task.KindHandler, "no seat"), func(h *store.History) {

@@ -3,11 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"strings"
 
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
-
-	"github.com/ncruces/go-sqlite3"
 )
 
 // within is the context of a statement in a transaction: it ends with the
@@ -44,38 +41,6 @@ func (u *userConn) ExecContext(ctx context.Context, query string, args []driver.
 		return err
 	})
 	return res, err
-}
-
-// inTurn runs a statement that may write. Outside a transaction that has the
-// turn it waits for its own turn, not for the database's lock, and keeps it as
-// long as the connection keeps the lock, as after a statement BEGIN IMMEDIATE.
-// A VACUUM takes none: it is long, and with INTO, as a backup, only reads.
-func (u *userConn) inTurn(ctx context.Context, query string, statement func() error) error {
-	if u.Raw().GetAutocommit() {
-		if err := u.db.checkPlace(); err != nil {
-			return err
-		}
-	}
-	if u.end == nil && u.step == nil && !u.readOnly && !isVacuum(query) {
-		h := commit.NewHolder("a statement of DB()", false)
-		giveBack, err := u.db.writer.Turn(ctx, h)
-		if err != nil {
-			return u.db.translate(err)
-		}
-		u.end = giveBack
-	}
-	err := u.step.watch(statement)
-	if u.end != nil && u.Raw().TxnState("main") != sqlite3.TXN_WRITE { // it is over, or a full disk or its own ROLLBACK ended it
-		u.end()
-		u.end = nil
-	}
-	return err
-}
-
-func isVacuum(query string) bool {
-	const verb = "VACUUM"
-	query = strings.TrimSpace(query)
-	return len(query) >= len(verb) && strings.EqualFold(query[:len(verb)], verb)
 }
 
 // PrepareContext implements driver.ConnPrepareContext.
