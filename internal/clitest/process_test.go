@@ -11,7 +11,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // process is the weaver command as a process of its own, in a folder of its
@@ -103,28 +102,6 @@ func (p *process) signal(s syscall.Signal) {
 	p.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
 		p.Fatal(err)
-	}
-}
-
-// signals sends a signal again and again, until stop is called.
-func (p *process) signals(s syscall.Signal) (stop func()) {
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		often := time.NewTicker(100 * time.Millisecond)
-		defer often.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-often.C:
-				_ = p.cmd.Process.Signal(s) // it may have ended
-			}
-		}
-	}()
-	return func() {
-		close(done)
-		<-ended
 	}
 }
 

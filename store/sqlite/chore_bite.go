@@ -5,6 +5,7 @@ import (
 
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -22,7 +23,7 @@ var (
 func (db *DB) finishChores(ctx context.Context, ns string, next func(*tx) (*chore, error), add func(*store.CommandResult)) {
 	for more := true; more; {
 		var got store.CommandResult
-		err := db.write(ctx, ns, rules.MaxMoves, func(t *tx) (err error) {
+		err := db.write(ctx, ns, commit.Heavy, func(t *tx) (err error) {
 			got = store.CommandResult{}
 			c, err := next(t)
 			if more = c != nil; err != nil || !more {
@@ -57,12 +58,9 @@ func (t *tx) firstChore() (*chore, error) {
 }
 
 // bite does a part of a chore and writes how far it came, or deletes it when it is
-// done. It moves half as many rows as a transaction may, which takes some 50 ms:
-// its result is not waited for, while heartbeats and other calls wait beside it.
-// Crash after the commit: another reaper goes on from there.
+// done. Crash after the commit: another reaper goes on from there.
 func (t *tx) bite(c *chore, got *store.CommandResult) error {
 	o := operation{tx: t, moves: moves{tx: t}}
-	t.moved = max(t.moved, rules.MaxMoves/2)
 	var more bool
 	var err error
 	switch c.kind {

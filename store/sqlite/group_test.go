@@ -73,6 +73,43 @@ func (s *noteStore) together(ops ...func(execSQL) error) []error {
 	return errs
 }
 
+// No two operations that may move many rows share a group, so that a heartbeat
+// waits for one of them at most.
+func TestNoGroupHasTwoHeavyOperations(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newNoteStore(t)
+		release := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_ = s.db.Write(context.Background(), func(execSQL) error { <-release; return nil })
+		})
+		synctest.Wait()
+		reap := func() error {
+			_, err := s.db.Reap(t.Context(), fixNS, store.ReapRequest{Worker: "reaper", TTL: fixTTL})
+			return err
+		}
+		operate := func() error {
+			_, err := s.db.Operate(t.Context(), fixNS, store.PauseQueue{Queue: "q", Audit: store.Audit{By: "ann"}})
+			return err
+		}
+		for _, op := range []func() error{reap, operate, reap, operate} {
+			wg.Go(func() {
+				if err := op(); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		s.commits.Store(0)
+		close(release)
+		wg.Wait()
+		if got := s.commits.Load(); got != 5 {
+			t.Errorf("%d groups, want one for each of the four beside the first", got)
+		}
+	})
+}
+
 func (s *noteStore) notes() string {
 	s.Helper()
 	rows, err := s.db.DB().QueryContext(s.Context(), "SELECT text FROM notes ORDER BY text")

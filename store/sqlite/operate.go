@@ -7,6 +7,7 @@ import (
 
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -38,7 +39,7 @@ type commandChore struct {
 // operateSome applies commands in one transaction, as many as it may move rows
 // for, and at least one.
 func (db *DB) operateSome(ctx context.Context, ns string, cmds []store.Command, got []store.CommandResult) (n int, chores []commandChore, err error) {
-	err = db.write(ctx, ns, min(len(cmds), rules.MaxMoves), func(t *tx) error {
+	err = db.write(ctx, ns, commit.Heavy, func(t *tx) error {
 		n, chores = 0, nil
 		for t.moved < rules.MaxMoves && n < len(cmds) {
 			o := operation{tx: t, moves: moves{tx: t}}

@@ -26,7 +26,7 @@ func (db *DB) Reap(ctx context.Context, ns string, req store.ReapRequest) (store
 	defer dead.close()
 	var got store.ReapResult
 	var forgotten []string
-	err = db.write(ctx, ns, min(req.Limit, commit.MaxWeight), func(t *tx) (err error) {
+	err = db.write(ctx, ns, commit.Heavy, func(t *tx) (err error) {
 		r := reaping{tx: t, moves: moves{tx: t}, req: &req, dead: dead}
 		got, err = r.run()
 		forgotten = r.forgotten

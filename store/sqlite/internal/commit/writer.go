@@ -18,6 +18,9 @@ const (
 	// MaxWeight is how much one transaction may hold, in rows to be changed. A
 	// claim or a finish of 1,000 tasks takes some 10 to 30 ms.
 	MaxWeight = 2000
+	// Heavy is the weight of an operation that may take as long as a transaction
+	// should: no two of them are in one.
+	Heavy = MaxWeight/2 + 1
 	// minStall is a third of the shortest lease: a shorter wait for the write
 	// lock makes no worker miss its lease.
 	minStall = time.Second / 3
