@@ -2,7 +2,7 @@ package cli
 
 import (
 	"context"
-	"crypto/sha256"
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -35,7 +35,7 @@ type pipelineFile struct {
 // pipelineFlags choose what happens when the job of a file is unfinished.
 type pipelineFlags struct {
 	Resume bool `xor:"unfinished" help:"Go on with the unfinished job as it was submitted, although the file changed since."`
-	Fresh  bool `xor:"unfinished" help:"Cancel the unfinished job and begin a new one."`
+	Fresh  bool `xor:"unfinished" help:"Cancel what is unfinished of the file and begin a new job."`
 }
 
 // maxRead bounds what is read of a file that is no pipeline at all. It is more
@@ -81,17 +81,18 @@ func readAtMost(path string, limit int64) (src []byte, err error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// queue is the line of this file's tasks: a run of it serves no other, so it
-// starts no task of other submissions.
-func (f *pipelineFile) queue() string {
-	sum := sha256.Sum256([]byte(f.path))
-	return fmt.Sprintf("%s@%s", f.Name, hex.EncodeToString(sum[:4]))
+// newQueue returns the queue of a new job's tasks: a run serves that one only, so
+// it starts no task of another job, of this file or not.
+func (f *pipelineFile) newQueue() string {
+	var id [4]byte
+	_, _ = rand.Read(id[:]) // it never fails
+	return fmt.Sprintf("%s@%s", f.Name, hex.EncodeToString(id[:]))
 }
 
 func (f *pipelineFile) job() *weaver.Job {
 	return f.Job(pipeline.JobOptions{
 		BaseDir:  filepath.Dir(f.path),
-		Queue:    f.queue(),
+		Queue:    f.newQueue(),
 		Types:    f.types.Known,
 		Metadata: map[string]string{metaFile: f.path, metaDefinition: f.Digest()},
 	})
@@ -102,7 +103,8 @@ type start struct {
 	id      weaver.JobID
 	resumed bool
 	same    bool         // the job is what the file says now
-	ended   weaver.JobID // the unfinished job that --fresh cancelled
+	ended   weaver.JobID // the latest unfinished job that --fresh cancelled
+	others  int          // further unfinished jobs of the file, which stay as they are
 }
 
 // begin finds the unfinished job of a file or submits a new one.
@@ -114,22 +116,25 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 		return start{}, badInput("", "lock %s: %w", f.given, err)
 	}
 	defer unlock()
-	old, err := unfinished(ctx, c, f)
+	jobs, err := unfinished(ctx, c, f)
 	if err != nil {
 		return start{}, err
 	}
 	st := start{same: true}
-	if old != nil {
+	if len(jobs) > 0 {
+		old := &jobs[0]
 		st.same = old.Meta[metaDefinition] == f.Digest()
 		switch {
 		case !st.same && !flags.Resume && !flags.Fresh:
 			return start{}, s.changed(f, old, verb)
 		case !flags.Fresh:
-			st.id, st.resumed = old.ID, true
+			st.id, st.resumed, st.others = old.ID, true, len(jobs)-1
 			return st, nil
 		}
-		if err := s.replace(ctx, c, old.ID, f); err != nil {
-			return start{}, err
+		for i := range jobs {
+			if err := s.replace(ctx, c, jobs[i].ID, f); err != nil {
+				return start{}, err
+			}
 		}
 		st.ended, st.same = old.ID, true
 	}
@@ -183,9 +188,10 @@ func (s *session) replace(ctx context.Context, c *weaver.Client, id weaver.JobID
 	return err
 }
 
-// unfinished returns the latest unfinished job of a file, or nil. A job that
-// is being cancelled is as good as over.
-func unfinished(ctx context.Context, c *weaver.Client, f *pipelineFile) (*weaver.JobInfo, error) {
+// unfinished returns the unfinished jobs of a file, the latest first. There are
+// several when a job is retried after another one was begun. One that is being
+// cancelled is as good as over.
+func unfinished(ctx context.Context, c *weaver.Client, f *pipelineFile) (found []weaver.JobInfo, err error) {
 	filter := weaver.JobFilter{Name: f.Name, States: []task.JobState{task.JobRunning, task.JobBlocked}, Limit: store.MaxLimit}
 	for {
 		jobs, next, err := c.Jobs(ctx, filter)
@@ -194,11 +200,11 @@ func unfinished(ctx context.Context, c *weaver.Client, f *pipelineFile) (*weaver
 		}
 		for i := range jobs {
 			if jobs[i].Meta[metaFile] == f.path && !jobs[i].CancelRequested {
-				return &jobs[i], nil
+				found = append(found, jobs[i])
 			}
 		}
 		if next == "" {
-			return nil, nil
+			return found, nil
 		}
 		filter.After = next
 	}

@@ -72,6 +72,7 @@ func (c *runCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	s.useStoreOf(file)
 	return s.withWork(ctx, func(st store.Store) error {
 		r := &pipelineRun{session: s, flags: c, file: file}
 		return r.run(ctx, st, handlers)
@@ -93,8 +94,8 @@ func appOver(builtins, app []weaver.Handler) []weaver.Handler {
 	return all
 }
 
-// pipelineRun is one `run FILE`: an engine for the file's queue, and a
-// monitor of its job.
+// pipelineRun is one `run FILE`: an engine for the queues of the file's job, and a
+// monitor of it.
 type pipelineRun struct {
 	*session
 	flags *runCmd
@@ -152,7 +153,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 }
 
 func (r *pipelineRun) monitorConfig() monitor.Config {
-	cfg := monitor.Config{Out: r.live, Namespace: r.client.Namespace(), Format: monitor.Lines, Color: r.paint.On, Zone: r.clock.Zone}
+	cfg := monitor.Config{Out: r.live, Store: storePlace(r.session.flags.Store), Namespace: r.client.Namespace(), Format: monitor.Lines, Color: r.paint.On, Zone: r.clock.Zone}
 	switch {
 	case r.json():
 		cfg.Format = monitor.JSON
@@ -180,10 +181,10 @@ func (r *pipelineRun) needs(ctx context.Context, st weaver.JobStatus) (map[strin
 	return needs, nil
 }
 
-// queues are those that the job's tasks wait in: the file's own, which no other
+// queues are those that the job's tasks wait in: its own, which no other job's
 // task is in, and those of task types that have one.
 func (r *pipelineRun) queues(st weaver.JobStatus) map[string]int {
-	queues := map[string]int{r.file.queue(): r.flags.slots()}
+	queues := make(map[string]int)
 	for i := range st.Tasks {
 		queues[st.Tasks[i].Queue] = r.flags.slots()
 	}
@@ -193,11 +194,19 @@ func (r *pipelineRun) queues(st weaver.JobStatus) map[string]int {
 // greet says which job this is.
 func (r *pipelineRun) greet(st weaver.JobStatus) {
 	c := st.Counters
+	if r.created {
+		r.monitor.Note("%s: the store is new", storePlace(r.session.flags.Store))
+	} else {
+		r.monitor.Note("%s", storePlace(r.session.flags.Store))
+	}
 	switch {
 	case r.job.resumed:
 		r.monitor.Note("%s: job %s goes on, %d of its %d tasks have ended", st.Name, st.ID, c.Total-c.Unfinished, c.Total)
 		if !r.job.same {
 			r.monitor.Note("%s changed since: the job is run as it was submitted", r.file.given)
+		}
+		if n := r.job.others; n > 0 {
+			r.monitor.Note("left unfinished: %s of %s (`%s`)", text.Plural(n, "older job"), r.file.given, r.command("job", "ls", "--name", st.Name))
 		}
 	case r.job.ended != (weaver.JobID{}):
 		r.monitor.Note("%s: job %s, %s; the unfinished job %s was cancelled", st.Name, st.ID, text.Plural(c.Total, "task"), r.job.ended)

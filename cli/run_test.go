@@ -136,6 +136,7 @@ func TestColours(t *testing.T) {
 
 // Commands that an answer advises to run mean the same store.
 func TestCommandsCarryTheirFlags(t *testing.T) {
+	t.Chdir(t.TempDir()) // where no default store is found
 	t.Setenv("WEAVER_STORE", "")
 	t.Setenv("WEAVER_NAMESPACE", "")
 	for _, tt := range []struct{ store, namespace, want string }{

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -13,11 +14,9 @@ import (
 	"github.com/goweaver/weaver/internal/text"
 )
 
-const defaultStore = "sqlite:weaver.db"
-
 // globals are the flags of every verb.
 type globals struct {
-	Store     string `env:"WEAVER_STORE" default:"sqlite:weaver.db" placeholder:"sqlite:PATH" help:"Where tasks are kept; default: sqlite:weaver.db"`
+	Store     string `env:"WEAVER_STORE" placeholder:"sqlite:PATH" help:"Where tasks are kept. Default: the nearest weaver.db upwards from the pipeline's folder, or from this one."`
 	Namespace string `env:"WEAVER_NAMESPACE" default:"default" placeholder:"NAME" help:"Environment in the store; default: default"`
 	Output    string `short:"o" enum:"text,json" default:"text" placeholder:"FORMAT" help:"How to print: text or json."`
 	NoColor   bool   `help:"No colours, also on a terminal ($$NO_COLOR)."`
@@ -39,10 +38,14 @@ type session struct {
 
 	terminal bool // live is a person's screen
 	created  bool // the store was not there before
+	named    bool // the store was named by the flag or the variable
 }
 
 func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Time) *session {
-	g.Store = cmp.Or(g.Store, defaultStore) // an empty variable is none
+	named := g.Store != "" // an empty variable is none
+	if !named {
+		g.Store = defaultStore(".")
+	}
 	g.Namespace = cmp.Or(g.Namespace, weaver.DefaultNamespace)
 	plain := g.NoColor || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
 	terminal := isTerminal(std.stdout)
@@ -51,6 +54,14 @@ func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Tim
 		paint:    text.Painter{On: terminal && !plain},
 		clock:    explain.Clock{Now: now, Zone: time.Local},
 		terminal: terminal && os.Getenv("TERM") != "dumb",
+		named:    named,
+	}
+}
+
+// useStoreOf chooses the default store of a pipeline, unless one was named.
+func (s *session) useStoreOf(f *pipelineFile) {
+	if !s.named {
+		s.flags.Store = defaultStore(filepath.Dir(f.path))
 	}
 }
 
@@ -61,7 +72,8 @@ func (s *session) json() bool { return s.flags.Output == "json" }
 // that it needs to mean the same store and namespace.
 func (s *session) command(args ...string) string {
 	words := []string{s.app.Name}
-	if s.flags.Store != cmp.Or(os.Getenv("WEAVER_STORE"), defaultStore) {
+	ofFile := !s.named && (args[0] == "run" || args[0] == "submit") // they find it by themselves
+	if !ofFile && s.flags.Store != cmp.Or(os.Getenv("WEAVER_STORE"), defaultStore(".")) {
 		words = append(words, "--store", quote(s.flags.Store))
 	}
 	if s.flags.Namespace != cmp.Or(os.Getenv("WEAVER_NAMESPACE"), weaver.DefaultNamespace) {

@@ -46,6 +46,7 @@ type submitted struct {
 	Type        string `json:"task_type,omitempty"` // of the task
 	Disposition string `json:"disposition"`         // created or existing
 	Cancelled   string `json:"cancelled_job_id,omitempty"`
+	Store       string `json:"store"` // the path of its file
 }
 
 // Run implements the verb.
@@ -67,12 +68,13 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 	if err = cmp.Or(unknown.err, err); err != nil {
 		return err
 	}
+	s.useStoreOf(file)
 	return s.withProducer(ctx, func(client *weaver.Client) error {
 		st, err := s.begin(ctx, client, file, "submit", c.pipelineFlags)
 		if err != nil {
 			return err
 		}
-		got := submitted{JobID: st.id.String(), Name: file.Name, Disposition: "created"}
+		got := submitted{JobID: st.id.String(), Name: file.Name, Disposition: "created", Store: storePlace(s.flags.Store)}
 		if st.resumed {
 			got.Disposition = "existing"
 		}
@@ -169,7 +171,7 @@ func (c *submitCmd) submitTask(ctx context.Context, s *session) error {
 		case err != nil:
 			return err
 		}
-		res := submitted{TaskID: got[0].ID.String(), Type: c.What, Disposition: string(got[0].Disposition)}
+		res := submitted{TaskID: got[0].ID.String(), Type: c.What, Disposition: string(got[0].Disposition), Store: storePlace(s.flags.Store)}
 		if s.json() {
 			return s.writeJSON(res)
 		}

@@ -47,6 +47,7 @@ type Config struct {
 	Format    Format         // default Tree
 	Color     bool           // paint states
 	Zone      *time.Location // of the times in Lines; default time.Local
+	Store     string         // where the job is kept, for JSON
 	Namespace string         // of events that the monitor makes itself; default that of the events
 
 	// Size returns the columns and rows of the terminal; it is asked before
@@ -118,7 +119,7 @@ func New(cfg Config, st weaver.JobStatus, needs map[string][]string) *Monitor {
 		m.resumed = m.resumed || st.Tasks[i].AttemptNo > 0 || st.Tasks[i].State.Terminal()
 	}
 	if cfg.Format == JSON {
-		m.object(event.JobStarted{JobHeader: m.model.header(m.begun), Tasks: len(st.Tasks), Resumed: m.resumed})
+		m.object(event.JobStarted{JobHeader: m.model.header(m.begun), Tasks: len(st.Tasks), Resumed: m.resumed, Store: cfg.Store})
 	}
 	return m
 }

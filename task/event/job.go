@@ -28,8 +28,9 @@ type (
 	// JobStarted says that a process begins to work on a job.
 	JobStarted struct {
 		JobHeader
-		Tasks   int  `json:"tasks"`
-		Resumed bool `json:"resumed"` // some of its tasks were attempted, or ended, before
+		Tasks   int    `json:"tasks"`
+		Resumed bool   `json:"resumed"`         // some of its tasks were attempted, or ended, before
+		Store   string `json:"store,omitempty"` // where it is kept: a path, or a URL without password
 	}
 	// JobBlocked says that a job cannot go on without a person.
 	JobBlocked struct {
