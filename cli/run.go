@@ -146,10 +146,31 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	if err != nil {
 		return errors.Join(workErr, err)
 	}
-	if err := r.monitor.Summary(status); err != nil {
+	past, err := r.past(final, status)
+	if err != nil {
+		return errors.Join(workErr, err)
+	}
+	if err := r.monitor.Summary(status, past); err != nil {
 		return errors.Join(workErr, fmt.Errorf("write the result: %w", err))
 	}
 	return r.verdict(status, workErr)
+}
+
+// past reads what the tasks with several attempts did before the last one.
+func (r *pipelineRun) past(ctx context.Context, st weaver.JobStatus) (map[weaver.TaskID]monitor.Past, error) {
+	past := make(map[weaver.TaskID]monitor.Past)
+	for i := range st.Tasks {
+		t := &st.Tasks[i]
+		if t.AttemptNo < 2 {
+			continue
+		}
+		h, err := r.client.History(ctx, t.ID)
+		if err != nil {
+			return nil, err
+		}
+		past[t.ID] = monitor.PastOf(h.Attempts)
+	}
+	return past, nil
 }
 
 func (r *pipelineRun) monitorConfig() monitor.Config {

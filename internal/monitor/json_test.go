@@ -50,7 +50,7 @@ func TestJSON(t *testing.T) {
 		end()
 		m.Reconcile(j.Snapshot())
 		j.State, j.FinishedAt = task.JobFailed, time.Now()
-		if err := m.Summary(j.Snapshot()); err != nil {
+		if err := m.Summary(j.Snapshot(), nil); err != nil {
 			t.Error(err)
 		}
 		m.Logger().Error("too late")

@@ -202,7 +202,7 @@ func TestHostileTexts(t *testing.T) {
 			time.Sleep(time.Second)
 			j.State, j.CancelBy, j.CancelReason = task.JobCancelled, evil, evil
 			end()
-			if err := m.Summary(j.Snapshot()); err != nil {
+			if err := m.Summary(j.Snapshot(), nil); err != nil {
 				t.Error(err)
 			}
 			text := out.String()

@@ -188,7 +188,7 @@ func TestTheEndOfRunFreesEmit(t *testing.T) {
 		run.Wait()
 		emit.Wait()
 		m.Reconcile(j.Snapshot())
-		if err := m.Summary(j.Snapshot()); !errors.Is(err, errFull) {
+		if err := m.Summary(j.Snapshot(), nil); !errors.Is(err, errFull) {
 			t.Errorf("Summary: %v", err)
 		}
 	})

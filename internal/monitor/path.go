@@ -8,29 +8,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/text"
-	"github.com/goweaver/weaver/task"
 )
-
-// duration is how long the last attempt of a task took, or takes until now.
-func duration(t *weaver.TaskInfo, now time.Time) time.Duration {
-	switch {
-	case t.StartedAt.IsZero():
-		return 0
-	case t.State == task.Running:
-		return max(0, now.Sub(t.StartedAt))
-	case t.FinishedAt.IsZero():
-		return 0 // between two attempts: when the last one ended is not known
-	}
-	return max(0, t.FinishedAt.Sub(t.StartedAt))
-}
-
-// attempts is how many a task took, the current one included.
-func attempts(t *weaver.TaskInfo) int {
-	if t.State == task.Running {
-		return t.AttemptCount + 1
-	}
-	return t.AttemptCount
-}
 
 // criticalPath returns the tasks that the end of a job waited for: the one
 // that finished last, before it the need of that which finished last, and so
@@ -69,13 +47,14 @@ func criticalPath(tasks []weaver.TaskInfo, needs map[string][]string) []*weaver.
 	return path
 }
 
-// pathText is the path for people, folded at its arrows.
-func pathText(path []*weaver.TaskInfo, total time.Duration, columns int) string {
+// path is the critical path for people, folded at its arrows.
+func (s *summary) path(path []*weaver.TaskInfo) string {
+	columns := s.columns
 	const ends = 10 // shown at each end of a long path
 	var sum time.Duration
 	var parts []string
 	for i, t := range path {
-		d := duration(t, t.FinishedAt)
+		d := s.duration(t)
 		sum += d
 		switch {
 		case len(path) <= 2*ends+1 || i < ends || i >= len(path)-ends:
@@ -93,7 +72,7 @@ func pathText(path []*weaver.TaskInfo, total time.Duration, columns int) string 
 		}
 		line = fold(&lines, line, word+" ", columns)
 	}
-	line = fold(&lines, line, "("+text.Took(sum)+" of "+text.Took(total)+")", columns)
+	line = fold(&lines, line, "("+text.Took(sum)+" of "+text.Took(s.total())+")", columns)
 	return strings.Join(append(lines, line), "\n")
 }
 

@@ -70,7 +70,7 @@ func TestCriticalPath(t *testing.T) {
 		tc.life(j)
 		var got []string
 		for _, step := range criticalPath(j.Tasks, j.Needs) {
-			got = append(got, step.Node+" "+text.Took(duration(step, At(0))))
+			got = append(got, step.Node+" "+text.Took((&summary{now: At(0)}).duration(step)))
 		}
 		if path := strings.Join(got, ", "); path != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, path, tc.want)
@@ -97,7 +97,8 @@ func TestPathText(t *testing.T) {
 		return j
 	}
 	shown := func(j *Job, columns int) string {
-		return pathText(criticalPath(j.Tasks, j.Needs), 100*time.Second, columns)
+		s := summary{st: j.JobStatus, now: Start.Add(100 * time.Second), columns: columns}
+		return s.path(criticalPath(j.Tasks, j.Needs))
 	}
 	if got, want := shown(chain(3, "t%d"), 80), "Critical path: t0 1s → t1 1s → t2 1s (3s of 1m40s)"; got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -124,7 +125,8 @@ func TestDurationOfATask(t *testing.T) {
 	a := j.Task("a")
 	look := func(wantTook time.Duration, wantAttempts int) {
 		t.Helper()
-		if d, n := duration(a, At(9)), attempts(a); d != wantTook || n != wantAttempts {
+		s := summary{now: At(9)}
+		if d, n := s.duration(a), s.pastOf(a).Attempts; d != wantTook || n != wantAttempts {
 			t.Errorf("%s: %s, %d attempts, want %s, %d", a.State, d, n, wantTook, wantAttempts)
 		}
 	}
@@ -139,4 +141,32 @@ func TestDurationOfATask(t *testing.T) {
 	look(0, 2)
 	a.State, a.StartedAt, a.FinishedAt = task.Succeeded, At(5), At(4) // clocks
 	look(0, 2)
+}
+
+// The attempts before the last one and the waits between them count; what was
+// lost, interrupted or slept is no attempt.
+func TestPast(t *testing.T) {
+	t.Parallel()
+	at := func(from, to float64, outcome task.Outcome) task.Attempt {
+		return task.Attempt{StartedAt: At(from), FinishedAt: At(to), Outcome: outcome}
+	}
+	p := PastOf([]task.Attempt{
+		at(1, 2, task.OutcomeFailure), at(10, 11, task.OutcomeLeaseLost), at(12, 13, task.OutcomeReleased),
+		at(14, 15, task.OutcomeSuspended), at(20, 22, task.OutcomeSuccess),
+	})
+	if want := (Past{Began: At(1), Attempts: 2, Lost: 1, Released: 1}); p != want {
+		t.Errorf("%+v, want %+v", p, want)
+	}
+	if got := p.String(); got != "2, 1 lost, 1 interrupted" {
+		t.Errorf("the cell is %q", got)
+	}
+	j := JobOf("a", "b < a")
+	j.Starts("a", At(20))
+	j.Succeeds("a", At(22))
+	j.Starts("b", At(22))
+	j.Succeeds("b", At(23))
+	s := summary{st: j.JobStatus, needs: j.Needs, now: At(30), columns: 100, past: map[task.ID]Past{j.Task("a").ID: p}}
+	if got := s.text(); !strings.Contains(got, "2, 1 lost, 1 interrupted  21s") || !strings.Contains(got, "Critical path: a 21s → b 1s (22s of") {
+		t.Errorf("the summary:\n%s", got)
+	}
 }

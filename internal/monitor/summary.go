@@ -21,16 +21,16 @@ const (
 )
 
 // Summary tells how the job ended, or how far it is: its tasks, the critical
-// path, what went wrong, and a sentence. With JSON it is the last object,
-// job.finished. It is called once, when Run has returned; changes that were not
-// shown yet come first.
-func (m *Monitor) Summary(st weaver.JobStatus) error {
+// path, what went wrong, and a sentence. past has the tasks with more than one
+// attempt. With JSON it is the last object, job.finished. It is called once, when
+// Run has returned; changes that were not shown yet come first.
+func (m *Monitor) Summary(st weaver.JobStatus, past map[task.ID]Past) error {
 	m.Reconcile(st)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.phase = ended
 	now := time.Now()
-	s := summary{st: st, needs: m.needs, paint: m.paint, now: now}
+	s := summary{st: st, past: past, needs: m.needs, paint: m.paint, now: now}
 	if m.cfg.Format == JSON {
 		m.object(s.event(m.model.header(now)))
 		m.phase = summed
@@ -56,6 +56,7 @@ const unlimited = 200
 // summary is what is shown at the end.
 type summary struct {
 	st      weaver.JobStatus
+	past    map[task.ID]Past
 	needs   map[string][]string
 	paint   text.Painter
 	columns int
@@ -75,14 +76,15 @@ func (s *summary) event(h event.JobHeader) event.JobFinished {
 	}
 	for i := range s.st.Tasks {
 		t := &s.st.Tasks[i]
-		ev.Tasks[i] = event.JobTask{Name: t.Node, ID: t.ID, State: t.State, Attempts: attempts(t), Duration: duration(t, s.now)}
+		p := s.pastOf(t)
+		ev.Tasks[i] = event.JobTask{Name: t.Node, ID: t.ID, State: t.State, Attempts: p.Attempts, Lost: p.Lost, Duration: s.duration(t)}
 		if t.State != task.Succeeded {
 			ev.Tasks[i].Error = t.Error
 		}
 	}
 	for _, t := range criticalPath(s.st.Tasks, s.needs) {
 		ev.CriticalPath = append(ev.CriticalPath, t.Node)
-		ev.CriticalPathDuration += duration(t, s.now)
+		ev.CriticalPathDuration += s.duration(t)
 	}
 	return ev
 }
@@ -92,7 +94,7 @@ func (s *summary) text() string {
 	b.WriteString("\n")
 	s.table(&b)
 	if path := criticalPath(s.st.Tasks, s.needs); len(path) > 0 {
-		fmt.Fprintf(&b, "\n%s\n", pathText(path, s.total(), s.columns))
+		fmt.Fprintf(&b, "\n%s\n", s.path(path))
 	}
 	s.complaints(&b)
 	fmt.Fprintf(&b, "\n%s\n", s.sentence())
@@ -113,7 +115,7 @@ func (s *summary) complaints(b *strings.Builder) {
 		}
 		head := fmt.Sprintf("%s %s", taskName(t, max(8, s.columns-30)), t.State)
 		if t.State == task.Failed {
-			head += explain.InAttempt(attempts(t))
+			head += explain.InAttempt(s.pastOf(t).Attempts)
 		}
 		fmt.Fprintf(b, "\n%s\n", s.paint.Paint(text.StateColor(t.State), head+":"))
 		for _, line := range explain.FailureLines(t.Error, maxErrorLines) {

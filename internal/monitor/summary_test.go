@@ -224,7 +224,7 @@ func TestSummaryAfterRun(t *testing.T) {
 	j := failedJob()
 	m := New(Config{Out: &b, Format: Lines, Zone: time.UTC}, j.Snapshot(), j.Needs)
 	m.Note("said before")
-	if err := m.Summary(j.Snapshot()); err != nil {
+	if err := m.Summary(j.Snapshot(), nil); err != nil {
 		t.Error(err)
 	}
 	text := b.String()
@@ -232,7 +232,7 @@ func TestSummaryAfterRun(t *testing.T) {
 		t.Errorf("the summary:\n%s", text)
 	}
 	empty := New(Config{Out: &b}, JobOf().Snapshot(), nil)
-	if err := empty.Summary(JobOf().Snapshot()); err != nil {
+	if err := empty.Summary(JobOf().Snapshot(), nil); err != nil {
 		t.Error(err)
 	}
 }

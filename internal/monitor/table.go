@@ -41,14 +41,14 @@ func (s *summary) table(b *strings.Builder) {
 	tries, share := column{head: "ATTEMPTS", leaves: minNames}, column{leaves: maxName}
 	longest := time.Duration(0)
 	for _, t := range rows {
-		longest = max(longest, duration(t, s.now))
+		longest = max(longest, s.duration(t))
 	}
 	for _, t := range rows {
 		names.cells = append(names.cells, taskName(t, maxName))
 		state.cells = append(state.cells, string(t.State))
-		tries.cells = append(tries.cells, fmt.Sprint(attempts(t)))
+		tries.cells = append(tries.cells, s.pastOf(t).String())
 		took.cells = append(took.cells, s.took(t))
-		share.cells = append(share.cells, bar(duration(t, s.now), longest))
+		share.cells = append(share.cells, bar(s.duration(t), longest))
 	}
 	columns := []*column{&state, &tries, &took, &share}
 	for i := len(columns) - 1; i >= 0; i-- {
@@ -116,7 +116,7 @@ func (s *summary) rows() []*weaver.TaskInfo {
 	slices.SortStableFunc(rows, func(a, b *weaver.TaskInfo) int {
 		return cmp.Or(
 			cmp.Compare(rank(a), rank(b)),
-			cmp.Compare(duration(b, s.now), duration(a, s.now)),
+			cmp.Compare(s.duration(b), s.duration(a)),
 		)
 	})
 	return rows
@@ -127,7 +127,7 @@ func (s *summary) took(t *weaver.TaskInfo) string {
 	if t.StartedAt.IsZero() || t.State != task.Running && t.FinishedAt.IsZero() {
 		return ""
 	}
-	return text.Took(duration(t, s.now))
+	return text.Took(s.duration(t))
 }
 
 // bar draws a share of the longest.
