@@ -26,6 +26,9 @@ func (m *model) sentence(c change, zone *time.Location, now time.Time) (line, co
 		if ev, ok := c.event.(event.JobBlocked); ok {
 			return m.name + ": blocked: " + explain.JobBlocked(ev), text.Magenta
 		}
+		if c.note != "" {
+			return m.name + ": " + c.note, text.Yellow
+		}
 		return "", ""
 	case c.note != "":
 		return n.name + ": " + c.note, ""

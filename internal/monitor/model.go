@@ -21,6 +21,7 @@ type model struct {
 	name      string // the same, printable
 	namespace string
 	state     task.JobState
+	stuck     string // why nothing of it runs, as last shown
 	nodes     []*node // in the order of their creation; only grows
 	byID      map[task.ID]*node
 	byName    map[string]*node // by the name that needs use
@@ -67,7 +68,7 @@ type change struct {
 	node  *node // nil: the job
 	event event.Event
 	line  string // of output; a chunk's event comes before its lines
-	note  string // a change that is no event, as the end of a sentence
+	note  string // a change that is no event, as the end of a sentence about the task or job
 }
 
 func newModel(st weaver.JobStatus, needs map[string][]string) *model {

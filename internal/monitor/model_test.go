@@ -18,6 +18,7 @@ func listed(changes []change) []string {
 	var all []string
 	for _, c := range changes {
 		switch {
+		case c.event == nil && c.node == nil: // why the job stands still: TestStandstill
 		case c.event != nil && c.node == nil:
 			all = append(all, c.event.Type())
 		case c.event != nil:

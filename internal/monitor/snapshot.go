@@ -47,6 +47,14 @@ func (m *model) reconcile(st weaver.JobStatus, now time.Time) []change {
 		shown = append(shown, change{event: m.blocked(now)})
 	}
 	m.state = st.State
+	stuck := ""
+	if st.State != task.JobBlocked { // of which there is an event
+		stuck = explain.Standstill(st.Tasks)
+	}
+	if stuck != "" && stuck != m.stuck {
+		shown = append(shown, change{note: stuck})
+	}
+	m.stuck = stuck
 	return shown
 }
 
