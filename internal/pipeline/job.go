@@ -21,6 +21,10 @@ type JobOptions struct {
 	Queue    string            // of every task whose type has none of its own; default "default"
 	Metadata map[string]string // of the job
 
+	// Kept are tasks that are left out because earlier ones did their work: they
+	// are no need of others either.
+	Kept []string
+
 	// Types are the task types that the program knows, by name: their tasks have
 	// the options of their type, unless the file says otherwise.
 	Types map[string]weaver.Handler
@@ -42,9 +46,18 @@ func (p *Pipeline) Job(opts JobOptions) *weaver.Job {
 	for _, key := range slices.Sorted(maps.Keys(opts.Metadata)) {
 		job.Metadata(key, opts.Metadata[key])
 	}
+	kept := make(map[string]bool, len(opts.Kept))
+	for _, name := range opts.Kept {
+		kept[name] = true
+	}
 	for i := range p.Tasks {
-		d := p.definition(&p.Tasks[i], opts.BaseDir)
-		job.Add(d.Name, d.draft(opts), weaver.NeedsNamed(d.Needs...))
+		t := &p.Tasks[i]
+		if kept[t.Name] {
+			continue
+		}
+		d := p.definition(t, opts.BaseDir)
+		needs := slices.DeleteFunc(slices.Clone(d.Needs), func(name string) bool { return kept[name] })
+		job.Add(d.Name, d.draft(opts, weaver.Metadata(MetaWork, p.work(t))), weaver.NeedsNamed(needs...))
 	}
 	return job
 }
@@ -111,10 +124,10 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 // for what the file says: its queue unless that is the default one, and its
 // attempts unless the type is a builtin one, whose commands may not run twice
 // unasked.
-func (d definition) draft(job JobOptions) weaver.Draft {
+func (d definition) draft(job JobOptions, more ...weaver.EnqueueOption) weaver.Draft {
 	h, known := job.Types[d.Type]
 	builtIn := d.Type == builtin.Run.Name() || d.Type == builtin.Request.Name()
-	var opts []weaver.EnqueueOption
+	opts := more
 	if !known || d.OwnAttempts || builtIn {
 		opts = append(opts, weaver.MaxAttempts(d.MaxAttempts))
 	}

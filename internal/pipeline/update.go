@@ -1,0 +1,108 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// MetaWork is the metadata of a task that says what it does: see Update.
+const MetaWork = "weaver.work"
+
+// Earlier is how a task of an earlier job of the same file stands.
+type Earlier struct {
+	State  task.State
+	Needed bool   // it did not end because it was not needed
+	Work   string // its MetaWork
+}
+
+// Update is what an update of an earlier job has to run.
+type Update struct {
+	Run  []Rerun  // in an order in which needs come first
+	Kept []string // tasks that keep their result, in the order of the file
+	Gone []string // tasks of the earlier job that the file does not have, sorted
+}
+
+// Rerun is a task that runs, and why.
+type Rerun struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
+}
+
+// Update compares the pipeline with what earlier jobs of the file did. A task
+// keeps its result if it succeeded, or was not needed, and neither what it does
+// (its command, request or input, with folder, environment and needs) nor a task
+// that it needs changed. How often and how long it may try, its labels, priority
+// and concurrency are no change.
+func (p *Pipeline) Update(earlier map[string]Earlier) Update {
+	u := updating{p: p, earlier: earlier, tasks: make(map[string]*Task, len(p.Tasks)), why: make(map[string]string, len(p.Tasks))}
+	for i := range p.Tasks {
+		u.tasks[p.Tasks[i].Name] = &p.Tasks[i]
+	}
+	for i := range p.Tasks {
+		if name := p.Tasks[i].Name; u.decide(name) == "" {
+			u.plan.Kept = append(u.plan.Kept, name)
+		}
+	}
+	for name := range earlier {
+		if u.tasks[name] == nil {
+			u.plan.Gone = append(u.plan.Gone, name)
+		}
+	}
+	slices.Sort(u.plan.Gone)
+	return u.plan
+}
+
+type updating struct {
+	p       *Pipeline
+	earlier map[string]Earlier
+	tasks   map[string]*Task
+	why     map[string]string // of the tasks that were decided; "": kept
+	plan    Update
+}
+
+// decide returns why a task runs, "" for one that is kept. Its needs are decided
+// first; there is no circle among them.
+func (u *updating) decide(name string) string {
+	if why, ok := u.why[name]; ok {
+		return why
+	}
+	t := u.tasks[name]
+	again := ""
+	for _, need := range t.Needs {
+		if u.decide(need) != "" && again == "" {
+			again = need
+		}
+	}
+	why := ""
+	e, known := u.earlier[name]
+	switch {
+	case !known:
+		why = "it is new"
+	case e.Work != u.p.work(t):
+		why = "it changed"
+	case e.State == task.Failed:
+		why = "it failed"
+	case e.State != task.Succeeded && e.Needed:
+		why = "it had not succeeded"
+	case again != "":
+		why = fmt.Sprintf("it needs %s", again)
+	}
+	u.why[name] = why
+	if why != "" {
+		u.plan.Run = append(u.plan.Run, Rerun{name, why})
+	}
+	return why
+}
+
+// work is a hash of what a task does.
+func (p *Pipeline) work(t *Task) string {
+	d := p.definition(t, "")
+	sum := sha256.Sum256(canonical(definition{
+		Run: d.Run, Request: d.Request, Type: d.Type, Input: d.Input, Needs: slices.Sorted(slices.Values(d.Needs)),
+	}))
+	return hex.EncodeToString(sum[:12])
+}

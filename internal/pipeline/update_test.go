@@ -1,0 +1,96 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/goweaver/weaver/internal/pipeline"
+	"github.com/goweaver/weaver/task"
+)
+
+const updated = `name: report
+env: {LANG: C}
+tasks:
+  join:  {run: "cat a b >c", needs: [left, right]}
+  left:  {run: "get a", needs: [setup]}
+  right: {run: "get b", needs: [setup], retry: {max_attempts: 3}}
+  setup: {run: "mkdir -p x"}
+  send:  {run: "send c", needs: [join]}
+`
+
+// earlierOf is a job of a file all of whose tasks succeeded.
+func earlierOf(t *testing.T, text string) map[string]pipeline.Earlier {
+	t.Helper()
+	earlier := make(map[string]pipeline.Earlier)
+	for name, info := range submit(t, parse(t, text), pipeline.JobOptions{}).tasks {
+		earlier[name] = pipeline.Earlier{State: task.Succeeded, Needed: true, Work: info.Metadata[pipeline.MetaWork]}
+	}
+	return earlier
+}
+
+func TestUpdate(t *testing.T) {
+	t.Parallel()
+	ended := func(node string, s task.State, needed bool) func(map[string]pipeline.Earlier) {
+		return func(m map[string]pipeline.Earlier) {
+			e := m[node]
+			e.State, e.Needed = s, needed
+			m[node] = e
+		}
+	}
+	nothing := func(map[string]pipeline.Earlier) {}
+	for _, tc := range []struct {
+		what     string
+		old, new string // in the text
+		before   func(map[string]pipeline.Earlier)
+		want     string
+	}{
+		{"nothing", "", "", nothing, ""},
+		{"comments, limits, labels and order", "name: report", "# all of it\nname: report\nlabels: {team: a}\nbudget: {max_attempts_per_task: 9}", nothing, ""},
+		{"a retry", "max_attempts: 3", "max_attempts: 4", nothing, ""},
+		{"the order of needs", "[left, right]", "[right, left]", nothing, ""},
+		{"a command at the end", "send c", "send d", nothing, "send: it changed"},
+		{"a command in the middle", "get a", "get aa", nothing, "left: it changed, join: it needs left, send: it needs join"},
+		{"the environment of all", "LANG: C", "LANG: D", nothing, "setup: it changed, left: it changed, right: it changed, join: it changed, send: it changed"},
+		{"a need less", "get b\", needs: [setup]", "get b\"", nothing, "right: it changed, join: it needs right, send: it needs join"},
+		{"a task more", "tasks:", "tasks:\n  more: {run: x}", nothing, "more: it is new"},
+		{"a task renamed", "left", "links", nothing, "links: it is new, join: it changed, send: it needs join; gone: left"},
+		{"a failure", "", "", ended("right", task.Failed, true), "right: it failed, join: it needs right, send: it needs join"},
+		{"a cancel", "", "", ended("send", task.Cancelled, true), "send: it had not succeeded"},
+		{"not needed", "", "", ended("send", task.Cancelled, false), ""},
+		{"unfinished", "", "", ended("join", task.Pending, true), "join: it had not succeeded, send: it needs join"},
+	} {
+		earlier := earlierOf(t, updated)
+		tc.before(earlier)
+		p := parse(t, strings.ReplaceAll(updated, tc.old, tc.new))
+		u := p.Update(earlier)
+		var got []string
+		for _, r := range u.Run {
+			got = append(got, r.Name+": "+r.Why)
+		}
+		said := strings.Join(got, ", ")
+		if len(u.Gone) > 0 {
+			said += "; gone: " + strings.Join(u.Gone, ", ")
+		}
+		if said != tc.want {
+			t.Errorf("%s: %s, want %s", tc.what, said, tc.want)
+		}
+		if len(u.Run)+len(u.Kept) != len(p.Tasks) {
+			t.Errorf("%s: %d run and %d are kept of %d", tc.what, len(u.Run), len(u.Kept), len(p.Tasks))
+		}
+	}
+}
+
+// Tasks that are kept are not in the job, and nothing needs them.
+func TestJobWithoutKeptTasks(t *testing.T) {
+	t.Parallel()
+	p := parse(t, updated)
+	s := submit(t, p, pipeline.JobOptions{Kept: []string{"setup", "right"}})
+	var got []string
+	for _, name := range s.order {
+		got = append(got, fmt.Sprintf("%s needs %v", name, s.needs[name]))
+	}
+	if said := strings.Join(got, ", "); said != "join needs [left], left needs [], send needs [join]" {
+		t.Errorf("the job has %s", said)
+	}
+}
