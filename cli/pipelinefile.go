@@ -43,26 +43,35 @@ type pipelineFlags struct {
 const maxRead = 16 * pipeline.MaxSize
 
 func (s *session) readPipeline(given string, types pipeline.Types) (*pipelineFile, error) {
+	f, src, err := s.parseFile(given, types)
+	var mistakes *pipeline.Error
+	if errors.As(err, &mistakes) {
+		return nil, &exitError{code: exitUsage, err: rawText(mistakes.Format(given, src)), advice: "nothing was run"}
+	}
+	return f, err
+}
+
+// parseFile reads a file. What it says is wrong is a *pipeline.Error about src.
+func (s *session) parseFile(given string, types pipeline.Types) (f *pipelineFile, src []byte, err error) {
 	path, err := filepath.Abs(given)
 	if err != nil {
-		return nil, badInput("", "%s: %w", given, err)
+		return nil, nil, badInput("", "%s: %w", given, err)
 	}
-	src, err := readAtMost(given, maxRead)
+	src, err = readAtMost(given, maxRead)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, badInput(fmt.Sprintf("Give the path of a YAML file; `%s run --schema` prints what it may contain.", s.app.Name), "%s: there is no such file", given)
+		return nil, nil, badInput(fmt.Sprintf("Give the path of a YAML file; `%s run --schema` prints what it may contain.", s.app.Name), "%s: there is no such file", given)
 	case err != nil:
-		return nil, badInput("", "read the pipeline: %w", err)
+		return nil, nil, badInput("", "read the pipeline: %w", err)
 	}
 	p, err := pipeline.ParseWith(src, types)
-	var mistakes *pipeline.Error
 	switch {
-	case errors.As(err, &mistakes):
-		return nil, &exitError{code: exitUsage, err: rawText(mistakes.Format(given, src)), advice: "nothing was run"}
+	case errors.As(err, new(*pipeline.Error)):
+		return nil, src, err
 	case err != nil:
-		return nil, badInput("", "%s: %w", given, err)
+		return nil, nil, badInput("", "%s: %w", given, err)
 	}
-	return &pipelineFile{Pipeline: p, given: given, path: path, types: types}, nil
+	return &pipelineFile{Pipeline: p, given: given, path: path, types: types}, src, nil
 }
 
 // rawText is an error that is several lines for people, without the program's

@@ -21,6 +21,7 @@ import (
 type runCmd struct {
 	File   string `arg:"" optional:"" name:"file" help:"The pipeline, a YAML file."`
 	Schema bool   `help:"Print the JSON Schema of pipeline files, for editors, and run nothing."`
+	DryRun bool   `help:"Show what would be run, in which order, and change nothing."`
 	pipelineFlags
 	workFlags
 }
@@ -71,6 +72,9 @@ func (c *runCmd) Run(ctx context.Context, s *session) error {
 	file, err := s.readPipeline(c.File, runnable(handlers))
 	if err != nil {
 		return err
+	}
+	if c.DryRun {
+		return s.dryRun(ctx, file, c.pipelineFlags)
 	}
 	return s.withWork(ctx, func(st store.Store) error {
 		r := &pipelineRun{session: s, flags: c, file: file}
