@@ -20,6 +20,7 @@ type checked struct {
 	Tasks    int           `json:"tasks,omitempty"` // how many
 	Mistakes []fileMistake `json:"mistakes"`
 	More     int           `json:"more,omitempty"` // further mistakes
+	Warnings []fileMistake `json:"warnings"`
 }
 
 // fileMistake is a mistake as -o json prints it; without a line when it is
@@ -69,7 +70,7 @@ func (c *checkCmd) Run(s *session) error {
 
 // checked is what became of a file. Without -o json it also prints it.
 func (s *session) checked(given string, f *pipelineFile, src []byte, err error) checked {
-	got := checked{File: given, OK: err == nil, Mistakes: []fileMistake{}}
+	got := checked{File: given, OK: err == nil, Mistakes: []fileMistake{}, Warnings: []fileMistake{}}
 	var mistakes *pipeline.Error
 	printed := ""
 	switch {
@@ -81,12 +82,14 @@ func (s *session) checked(given string, f *pipelineFile, src []byte, err error) 
 		printed = text.Printable(err.Error()) + "\n"
 	default:
 		got.Name, got.Tasks = f.Name, len(f.Tasks)
+		got.Warnings = fileMistakes(f.Warnings.Problems)
 	}
 	switch {
 	case s.json():
 	case err != nil:
 		fmt.Fprint(s.errs, printed)
 	default:
+		s.warn(f)
 		s.printf("%s: %s, %s: no mistakes\n", given, f.Name, text.Plural(len(f.Tasks), "task"))
 	}
 	return got

@@ -27,11 +27,12 @@ type plan struct {
 	File     string          `json:"file"`
 	Store    string          `json:"store"`
 	NewStore bool            `json:"store_would_be_created,omitempty"`
-	Action   string          `json:"action"`            // create, resume or replace
-	JobID    string          `json:"job_id,omitempty"`  // of the unfinished job
-	Changed  bool            `json:"changed,omitempty"` // the file is not what the resumed job is
-	Ended    []plannedTask   `json:"ended,omitempty"`   // tasks of a resumed job that do not run again
-	Waves    [][]plannedTask `json:"waves"`             // what runs; a wave waits for those before it
+	Action   string          `json:"action"`             // create, resume or replace
+	JobID    string          `json:"job_id,omitempty"`   // of the unfinished job
+	Changed  bool            `json:"changed,omitempty"`  // the file is not what the resumed job is
+	Ended    []plannedTask   `json:"ended,omitempty"`    // tasks of a resumed job that do not run again
+	Waves    [][]plannedTask `json:"waves"`              // what runs; a wave waits for those before it
+	Warnings []fileMistake   `json:"warnings,omitempty"` // of the file
 }
 
 // plannedTask is a task of a plan. Of a job that is not what the file says it
@@ -52,7 +53,7 @@ type plannedTask struct {
 // dryRun prints what a run of a file would do. It changes nothing: no store is
 // created, no schema updated.
 func (s *session) dryRun(ctx context.Context, f *pipelineFile, flags pipelineFlags) error {
-	p := &plan{Name: f.Name, File: f.given, Store: s.flags.Store, Action: planCreate}
+	p := &plan{Name: f.Name, File: f.given, Store: s.flags.Store, Action: planCreate, Warnings: fileMistakes(f.Warnings.Problems)}
 	err := s.withStore(ctx, false, func(st openedStore) error { return s.planOver(ctx, st, p, f, flags) })
 	if errors.Is(err, errNoStore) {
 		p.NewStore, err = true, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/pipeline"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -27,9 +29,10 @@ const (
 // pipelineFile is a file without mistakes.
 type pipelineFile struct {
 	*pipeline.Pipeline
-	given string // the path as it was typed
-	path  string // absolute: with the name it identifies the job
-	types pipeline.Types
+	given    string // the path as it was typed
+	path     string // absolute: with the name it identifies the job
+	types    pipeline.Types
+	warnings string // of the file, for people; "" when there are none
 }
 
 // pipelineFlags choose what happens when the job of a file is unfinished.
@@ -71,7 +74,37 @@ func (s *session) parseFile(given string, types pipeline.Types) (f *pipelineFile
 	case err != nil:
 		return nil, nil, badInput("", "%s: %w", given, err)
 	}
-	return &pipelineFile{Pipeline: p, given: given, path: path, types: types}, src, nil
+	return &pipelineFile{Pipeline: p, given: given, path: path, types: types, warnings: p.Warnings.Format(given, src)}, src, nil
+}
+
+// warn prints the warnings of a file, unless -o json does.
+func (s *session) warn(f *pipelineFile) {
+	if !s.json() {
+		fmt.Fprint(s.errs, text.Printable(f.warnings))
+	}
+}
+
+// warningEvent is a warning in the stream of run -o json.
+type warningEvent struct {
+	Event string `json:"event"` // file.warning
+	File  string `json:"file"`
+	fileMistake
+}
+
+// streamWarnings prints the warnings of a file as objects, one a line, with -o
+// json.
+func (s *session) streamWarnings(f *pipelineFile) error {
+	if !s.json() {
+		return nil
+	}
+	enc := json.NewEncoder(s.live)
+	enc.SetEscapeHTML(false)
+	for _, w := range fileMistakes(f.Warnings.Problems) {
+		if err := enc.Encode(warningEvent{"file.warning", f.given, w}); err != nil {
+			return fmt.Errorf("write the result: %w", err)
+		}
+	}
+	return nil
 }
 
 // rawText is an error that is several lines for people, without the program's

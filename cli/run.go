@@ -73,8 +73,12 @@ func (c *runCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	s.warn(file)
 	if c.DryRun {
 		return s.dryRun(ctx, file, c.pipelineFlags)
+	}
+	if err := s.streamWarnings(file); err != nil {
+		return err
 	}
 	return s.withWork(ctx, func(st store.Store) error {
 		r := &pipelineRun{session: s, flags: c, file: file}

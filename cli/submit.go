@@ -46,6 +46,8 @@ type submitted struct {
 	Type        string `json:"task_type,omitempty"` // of the task
 	Disposition string `json:"disposition"`         // created or existing
 	Cancelled   string `json:"cancelled_job_id,omitempty"`
+
+	Warnings []fileMistake `json:"warnings,omitempty"` // of the file
 }
 
 // Run implements the verb.
@@ -67,12 +69,13 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 	if err = cmp.Or(unknown.err, err); err != nil {
 		return err
 	}
+	s.warn(file)
 	return s.withProducer(ctx, func(client *weaver.Client) error {
 		st, err := s.begin(ctx, client, file, "submit", c.pipelineFlags)
 		if err != nil {
 			return err
 		}
-		got := submitted{JobID: st.id.String(), Name: file.Name, Disposition: "created"}
+		got := submitted{JobID: st.id.String(), Name: file.Name, Disposition: "created", Warnings: fileMistakes(file.Warnings.Problems)}
 		if st.resumed {
 			got.Disposition = "existing"
 		}
