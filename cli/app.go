@@ -97,6 +97,8 @@ type grammar struct {
 
 	Run     runCmd     `cmd:"" help:"Run a pipeline from a file, or go on with it."`
 	Submit  submitCmd  `cmd:"" help:"Store a pipeline or a single task for a worker to run."`
+	Check   checkCmd   `cmd:"" help:"Check pipeline files and run nothing, for example in CI."`
+	Graph   graphCmd   `cmd:"" help:"Draw the tasks of a pipeline and what they need."`
 	Worker  workerCmd  `cmd:"" help:"Run the tasks of a store until interrupted."`
 	Task    taskCmd    `cmd:"" help:"List, show and operate tasks."`
 	Job     jobCmd     `cmd:"" help:"List, show and cancel jobs."`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/pipeline"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -27,9 +29,10 @@ const (
 // pipelineFile is a file without mistakes.
 type pipelineFile struct {
 	*pipeline.Pipeline
-	given string // the path as it was typed
-	path  string // absolute: with the name it identifies the job
-	types pipeline.Types
+	given    string // the path as it was typed
+	path     string // absolute: with the name it identifies the job
+	types    pipeline.Types
+	warnings string // of the file, for people; "" when there are none
 }
 
 // pipelineFlags choose what happens when the job of a file is unfinished.
@@ -43,26 +46,65 @@ type pipelineFlags struct {
 const maxRead = 16 * pipeline.MaxSize
 
 func (s *session) readPipeline(given string, types pipeline.Types) (*pipelineFile, error) {
+	f, src, err := s.parseFile(given, types)
+	var mistakes *pipeline.Error
+	if errors.As(err, &mistakes) {
+		return nil, &exitError{code: exitUsage, err: rawText(mistakes.Format(given, src)), advice: "nothing was run"}
+	}
+	return f, err
+}
+
+// parseFile reads a file. What it says is wrong is a *pipeline.Error about src.
+func (s *session) parseFile(given string, types pipeline.Types) (f *pipelineFile, src []byte, err error) {
 	path, err := filepath.Abs(given)
 	if err != nil {
-		return nil, badInput("", "%s: %w", given, err)
+		return nil, nil, badInput("", "%s: %w", given, err)
 	}
-	src, err := readAtMost(given, maxRead)
+	src, err = readAtMost(given, maxRead)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, badInput(fmt.Sprintf("Give the path of a YAML file; `%s run --schema` prints what it may contain.", s.app.Name), "%s: there is no such file", given)
+		return nil, nil, badInput(fmt.Sprintf("Give the path of a YAML file; `%s run --schema` prints what it may contain.", s.app.Name), "%s: there is no such file", given)
 	case err != nil:
-		return nil, badInput("", "read the pipeline: %w", err)
+		return nil, nil, badInput("", "read the pipeline: %w", err)
 	}
 	p, err := pipeline.ParseWith(src, types)
-	var mistakes *pipeline.Error
 	switch {
-	case errors.As(err, &mistakes):
-		return nil, &exitError{code: exitUsage, err: rawText(mistakes.Format(given, src)), advice: "nothing was run"}
+	case errors.As(err, new(*pipeline.Error)):
+		return nil, src, err
 	case err != nil:
-		return nil, badInput("", "%s: %w", given, err)
+		return nil, nil, badInput("", "%s: %w", given, err)
 	}
-	return &pipelineFile{Pipeline: p, given: given, path: path, types: types}, nil
+	return &pipelineFile{Pipeline: p, given: given, path: path, types: types, warnings: p.Warnings.Format(given, src)}, src, nil
+}
+
+// warn prints the warnings of a file, unless -o json does.
+func (s *session) warn(f *pipelineFile) {
+	if !s.json() {
+		fmt.Fprint(s.errs, text.Printable(f.warnings))
+	}
+}
+
+// warningEvent is a warning in the stream of run -o json.
+type warningEvent struct {
+	Event string `json:"event"` // file.warning
+	File  string `json:"file"`
+	fileMistake
+}
+
+// streamWarnings prints the warnings of a file as objects, one a line, with -o
+// json.
+func (s *session) streamWarnings(f *pipelineFile) error {
+	if !s.json() {
+		return nil
+	}
+	enc := json.NewEncoder(s.live)
+	enc.SetEscapeHTML(false)
+	for _, w := range fileMistakes(f.Warnings.Problems) {
+		if err := enc.Encode(warningEvent{"file.warning", f.given, w}); err != nil {
+			return fmt.Errorf("write the result: %w", err)
+		}
+	}
+	return nil
 }
 
 // rawText is an error that is several lines for people, without the program's

@@ -21,6 +21,7 @@ import (
 type runCmd struct {
 	File   string `arg:"" optional:"" name:"file" help:"The pipeline, a YAML file."`
 	Schema bool   `help:"Print the JSON Schema of pipeline files, for editors, and run nothing."`
+	DryRun bool   `help:"Show what would be run, in which order, and change nothing."`
 	pipelineFlags
 	workFlags
 }
@@ -73,6 +74,13 @@ func (c *runCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	s.useStoreOf(file)
+	s.warn(file)
+	if c.DryRun {
+		return s.dryRun(ctx, file, c.pipelineFlags)
+	}
+	if err := s.streamWarnings(file); err != nil {
+		return err
+	}
 	return s.withWork(ctx, func(st store.Store) error {
 		r := &pipelineRun{session: s, flags: c, file: file}
 		return r.run(ctx, st, handlers)

@@ -47,6 +47,8 @@ type submitted struct {
 	Disposition string `json:"disposition"`         // created or existing
 	Cancelled   string `json:"cancelled_job_id,omitempty"`
 	Store       string `json:"store"` // the path of its file
+
+	Warnings []fileMistake `json:"warnings,omitempty"` // of the file
 }
 
 // Run implements the verb.
@@ -69,12 +71,16 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	s.useStoreOf(file)
+	s.warn(file)
 	return s.withProducer(ctx, func(client *weaver.Client) error {
 		st, err := s.begin(ctx, client, file, "submit", c.pipelineFlags)
 		if err != nil {
 			return err
 		}
-		got := submitted{JobID: st.id.String(), Name: file.Name, Disposition: "created", Store: storePlace(s.flags.Store)}
+		got := submitted{
+			JobID: st.id.String(), Name: file.Name, Disposition: "created",
+			Store: storePlace(s.flags.Store), Warnings: fileMistakes(file.Warnings.Problems),
+		}
 		if st.resumed {
 			got.Disposition = "existing"
 		}

@@ -11,9 +11,10 @@ import (
 // The Pipeline is of use only when there is none. A method that returns a value
 // returns "", 0 or nil when it reports that the value is wrong.
 type decoder struct {
-	r     *reporter
-	p     *Pipeline
-	types Types
+	r        *reporter
+	warnings *reporter
+	p        *Pipeline
+	types    Types
 
 	names  []string           // of all tasks, also of those with mistakes
 	places map[string]spot    // of the names
@@ -51,7 +52,7 @@ func (d *decoder) pipeline(root *node) {
 		case "inherit_env":
 			d.p.InheritEnv = d.inheritEnv(f)
 		case "dir":
-			d.p.Dir = d.filled(f, "work")
+			d.p.Dir = d.dir(f)
 		case "labels":
 			d.p.Labels = d.labels(f)
 		case "tasks":

@@ -14,10 +14,26 @@ const width = 100
 // Format prints the mistakes for a person: each with its place, its line of
 // the source, and what would be right. src is what Parse was given.
 func (e *Error) Format(file string, src []byte) string {
+	return formatProblems(file, src, "", e.Problems) + more(e.More, "more")
+}
+
+// Format prints the warnings for a person, as those of an [Error].
+func (w Warnings) Format(file string, src []byte) string {
+	return formatProblems(file, src, "warning: ", w.Problems) + more(w.More, "more warnings")
+}
+
+func more(n int, what string) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("and %d %s\n", n, what)
+}
+
+func formatProblems(file string, src []byte, kind string, problems []Problem) string {
 	s := newSource(src)
 	var b strings.Builder
-	for _, p := range e.Problems {
-		fmt.Fprintf(&b, "%s:%d:%d: %s\n", file, p.Line, p.Column, p.Message)
+	for _, p := range problems {
+		fmt.Fprintf(&b, "%s:%d:%d: %s%s\n", file, p.Line, p.Column, kind, p.Message)
 		if p.Length > 0 && p.Line <= len(s.starts) {
 			line, marks := excerpt(s.line(p.Line), p.Column, p.Length)
 			fmt.Fprintf(&b, "%5d | %s\n      | %s\n", p.Line, line, marks)
@@ -25,9 +41,6 @@ func (e *Error) Format(file string, src []byte) string {
 		if p.Hint != "" {
 			fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(p.Hint, "\n", "\n  "))
 		}
-	}
-	if e.More > 0 {
-		fmt.Fprintf(&b, "and %d more\n", e.More)
 	}
 	return b.String()
 }

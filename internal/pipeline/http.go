@@ -15,12 +15,16 @@ func (d *decoder) http(f field) *builtin.RequestInput {
 			input.Method = d.filled(f, "POST")
 		case "url":
 			input.URL = d.filled(f, "https://example.com/hook")
+			d.warnLiteral(f.value, f.label(), literalRequest)
 		case "headers":
 			input.Headers = d.texts(f, "{X-Request-Id: 7}", func(entry) bool { return true })
+			d.warnLiterals(f, func(e entry) literal { return literalHeader(e.name, e.value.text) })
 		case "json":
 			input.JSON = d.json(nil, f.value, f.label(), 0)
+			d.warnTree(f.value, f.label(), literalRequest)
 		case "body":
 			input.Body, _ = d.text(f, "hello")
+			d.warnLiteral(f.value, f.label(), literalRequest)
 		case "expect":
 			input.Expect = d.statuses(f)
 		case "timeout":

@@ -27,13 +27,14 @@ func ParseWith(src []byte, types Types) (*Pipeline, error) {
 		r.add(r.src.whole(), "the file is UTF-16", "save it as UTF-8")
 		return nil, r.err()
 	}
-	d := decoder{r: r, p: &Pipeline{}, types: types}
+	d := decoder{r: r, warnings: &reporter{src: r.src, single: true}, p: &Pipeline{}, types: types}
 	if root := parseTree(r.src, r); root != nil {
 		d.pipeline(root)
 	}
 	if r.failed() {
 		return nil, r.err()
 	}
+	d.p.Warnings.Problems, d.p.Warnings.More = d.warnings.sorted()
 	return d.p, nil
 }
 

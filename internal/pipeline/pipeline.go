@@ -32,6 +32,7 @@ type Pipeline struct {
 	InheritEnv []string          // of every command
 	Dir        string            // of every command; as written
 	Tasks      []Task            // in the order of the file
+	Warnings   Warnings          // what can be run and is most likely not meant so
 }
 
 // Budget limits the whole job; zero fields set no limit.

@@ -45,6 +45,13 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// Warnings are problems that keep nothing from running, in the order of their
+// places.
+type Warnings struct {
+	Problems []Problem
+	More     int // further ones that Problems leaves out
+}
+
 // pending is a Problem whose columns and hint are not worked out yet: both are
 // expensive, and most problems of a file with many are not shown.
 type pending struct {
@@ -57,7 +64,8 @@ type pending struct {
 type reporter struct {
 	src     *source
 	all     []pending
-	dropped int // beyond maxKept
+	single  bool // one problem a place is enough
+	dropped int  // beyond maxKept
 }
 
 // add reports a problem. It returns false, for functions that return whether
@@ -80,17 +88,24 @@ func (r *reporter) failed() bool { return len(r.all) > 0 }
 
 // err returns the *Error with all problems, of which there is at least one.
 func (r *reporter) err() error {
+	e := &Error{}
+	e.Problems, e.More = r.sorted()
+	return e
+}
+
+// sorted returns the problems in the order of their places, and how many it
+// leaves out.
+func (r *reporter) sorted() (problems []Problem, more int) {
 	slices.SortStableFunc(r.all, func(a, b pending) int { return cmp.Compare(a.at.from, b.at.from) })
 	// An alias is decoded wherever it is used, and a mistake in it reported once.
 	r.all = slices.CompactFunc(r.all, func(a, b pending) bool {
-		return a.at == b.at && (a.message == b.message || anyTask(a.message) == anyTask(b.message))
+		return a.at == b.at && (r.single || a.message == b.message || anyTask(a.message) == anyTask(b.message))
 	})
-	e := &Error{More: max(0, len(r.all)-maxProblems) + r.dropped}
 	for _, p := range r.all[:min(len(r.all), maxProblems)] {
 		column, length := r.src.columns(p.at)
-		e.Problems = append(e.Problems, Problem{Line: p.at.line, Column: column, Length: length, Message: p.message, Hint: p.hint()})
+		problems = append(problems, Problem{Line: p.at.line, Column: column, Length: length, Message: p.message, Hint: p.hint()})
 	}
-	return e
+	return problems, max(0, len(r.all)-maxProblems) + r.dropped
 }
 
 var taskName = regexp.MustCompile(`task "(\\.|[^"\\])*"`)

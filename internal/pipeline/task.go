@@ -85,7 +85,7 @@ func (d *decoder) task(e entry) {
 		case "inherit_env":
 			t.InheritEnv = d.inheritEnv(f)
 		case "dir":
-			t.Dir = d.filled(f, "work")
+			t.Dir = d.dir(f)
 		case "labels":
 			t.Labels = d.labels(f)
 		case "concurrency":
@@ -170,6 +170,7 @@ func (d *decoder) run(f field, t *Task) {
 				d.checkNUL(item.at, f.label(), item.text)
 			}
 		}
+		d.warnArguments(f)
 	}
 }
 

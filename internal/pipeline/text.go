@@ -103,7 +103,13 @@ func (d *decoder) texts(f field, example string, check func(entry) bool) map[str
 }
 
 func (d *decoder) env(f field) map[string]string {
+	d.warnLiterals(f, func(entry) literal { return literalEnv })
 	return d.texts(f, "{LANG: C, PORT: 8080}", func(v entry) bool { return d.variable(v.at, f, v.name) })
+}
+
+func (d *decoder) dir(f field) string {
+	d.warnLiteral(f.value, f.label(), literalPath)
+	return d.filled(f, "work")
 }
 
 // variable checks the name of an environment variable.

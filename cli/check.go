@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/goweaver/weaver/internal/pipeline"
+	"github.com/goweaver/weaver/internal/text"
+)
+
+type checkCmd struct {
+	Files []string `arg:"" name:"file" help:"Pipelines, YAML files."`
+}
+
+// checked is a file as -o json prints it.
+type checked struct {
+	File     string        `json:"file"`
+	OK       bool          `json:"ok"`
+	Name     string        `json:"name,omitempty"`  // of the pipeline
+	Tasks    int           `json:"tasks,omitempty"` // how many
+	Mistakes []fileMistake `json:"mistakes"`
+	More     int           `json:"more,omitempty"` // further mistakes
+	Warnings []fileMistake `json:"warnings"`
+}
+
+// fileMistake is a mistake as -o json prints it; without a line when it is
+// about the file as a whole.
+type fileMistake struct {
+	Line    int    `json:"line,omitempty"`   // from 1
+	Column  int    `json:"column,omitempty"` // from 1, in characters
+	Length  int    `json:"length,omitempty"` // in characters
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+type checkResult struct {
+	OK    bool      `json:"ok"`
+	Files []checked `json:"files"`
+}
+
+// Run implements the verb. Task types that this program does not know are
+// accepted: a worker of another program may have them.
+func (c *checkCmd) Run(s *session) error {
+	res := checkResult{OK: true}
+	bad := 0
+	for _, given := range c.Files {
+		f, src, err := s.parseFile(given, pipeline.Types{Known: s.types()})
+		if err != nil {
+			bad++
+			res.OK = false
+		}
+		res.Files = append(res.Files, s.checked(given, f, src, err))
+	}
+	switch {
+	case s.json():
+		if err := s.writeJSON(res); err != nil {
+			return err
+		}
+		if bad > 0 {
+			return silent(exitUsage)
+		}
+		return nil
+	case bad > 0 && len(c.Files) > 1:
+		return badInput("", "%d of %s have mistakes", bad, text.Plural(len(c.Files), "file"))
+	case bad > 0:
+		return silent(exitUsage)
+	}
+	return nil
+}
+
+// checked is what became of a file. Without -o json it also prints it.
+func (s *session) checked(given string, f *pipelineFile, src []byte, err error) checked {
+	got := checked{File: given, OK: err == nil, Mistakes: []fileMistake{}, Warnings: []fileMistake{}}
+	var mistakes *pipeline.Error
+	printed := ""
+	switch {
+	case errors.As(err, &mistakes):
+		got.Mistakes, got.More = fileMistakes(mistakes.Problems), mistakes.More
+		printed = mistakes.Format(given, src)
+	case err != nil:
+		got.Mistakes = []fileMistake{{Message: err.Error()}}
+		printed = text.Printable(err.Error()) + "\n"
+	default:
+		got.Name, got.Tasks = f.Name, len(f.Tasks)
+		got.Warnings = fileMistakes(f.Warnings.Problems)
+	}
+	switch {
+	case s.json():
+	case err != nil:
+		fmt.Fprint(s.errs, printed)
+	default:
+		s.warn(f)
+		s.printf("%s: %s, %s: no mistakes\n", given, f.Name, text.Plural(len(f.Tasks), "task"))
+	}
+	return got
+}
+
+func fileMistakes(problems []pipeline.Problem) []fileMistake {
+	all := make([]fileMistake, 0, len(problems))
+	for _, p := range problems {
+		all = append(all, fileMistake{p.Line, p.Column, p.Length, p.Message, p.Hint})
+	}
+	return all
+}

@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/pipeline"
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+)
+
+// What a run would do with the job of a file.
+const (
+	planCreate  = "create"  // begin a new one
+	planResume  = "resume"  // go on with the unfinished one
+	planReplace = "replace" // cancel the unfinished one, and begin a new one
+)
+
+// plan is what a run would do, as -o json prints it.
+type plan struct {
+	Name     string          `json:"name"`
+	File     string          `json:"file"`
+	Store    string          `json:"store"`
+	NewStore bool            `json:"store_would_be_created,omitempty"`
+	Action   string          `json:"action"`             // create, resume or replace
+	JobID    string          `json:"job_id,omitempty"`   // of the unfinished job
+	Changed  bool            `json:"changed,omitempty"`  // the file is not what the resumed job is
+	Ended    []plannedTask   `json:"ended,omitempty"`    // tasks of a resumed job that do not run again
+	Waves    [][]plannedTask `json:"waves"`              // what runs; a wave waits for those before it
+	Warnings []fileMistake   `json:"warnings,omitempty"` // of the file
+}
+
+// plannedTask is a task of a plan. Of a job that is not what the file says it
+// has no more than its name, state and needs.
+type plannedTask struct {
+	Name        string   `json:"name"`
+	State       string   `json:"state,omitempty"` // in the resumed job
+	Run         string   `json:"run,omitempty"`   // the command
+	HTTP        string   `json:"http,omitempty"`  // method and address
+	Type        string   `json:"type,omitempty"`  // the task type
+	Needs       []string `json:"needs,omitempty"`
+	MaxAttempts int      `json:"max_attempts,omitempty"` // 0: as its type says
+	Base        string   `json:"retry_base,omitempty"`   // the first pause, when the file says
+	Max         string   `json:"retry_max,omitempty"`    // the longest pause, when the file says
+	Timeout     string   `json:"timeout,omitempty"`      // of one attempt
+}
+
+// dryRun prints what a run of a file would do. It changes nothing: no store is
+// created, no schema updated.
+func (s *session) dryRun(ctx context.Context, f *pipelineFile, flags pipelineFlags) error {
+	p := &plan{Name: f.Name, File: f.given, Store: s.flags.Store, Action: planCreate, Warnings: fileMistakes(f.Warnings.Problems)}
+	err := s.withStore(ctx, false, func(st openedStore) error { return s.planOver(ctx, st, p, f, flags) })
+	if errors.Is(err, errNoStore) {
+		p.NewStore, err = true, nil
+	}
+	if err != nil {
+		return err
+	}
+	if p.Action != planResume {
+		p.Waves = plannedWaves(f.Waves(), f.Needs(), func(name string) plannedTask { return f.planned(name) })
+	}
+	if s.json() {
+		return s.writeJSON(p)
+	}
+	s.printPlan(p)
+	return nil
+}
+
+// planOver looks for the unfinished job of the file, as begin does.
+func (s *session) planOver(ctx context.Context, st openedStore, p *plan, f *pipelineFile, flags pipelineFlags) error {
+	err := st.Ready(ctx)
+	if errors.Is(err, store.ErrNotMigrated) {
+		list, lerr := st.MigrationStatus(ctx)
+		if lerr == nil && !slices.ContainsFunc(list, func(m store.MigrationStatus) bool { return !isPending(m) }) {
+			return nil // a run would give it its schema
+		}
+	}
+	if err != nil {
+		return err
+	}
+	c, err := weaver.NewClient(st, weaver.ClientConfig{Namespace: s.flags.Namespace})
+	if err != nil {
+		return badInput("", "--namespace: %w", err)
+	}
+	jobs, err := unfinished(ctx, c, f)
+	if err != nil || len(jobs) == 0 {
+		return err
+	}
+	old := &jobs[0]
+	p.JobID = old.ID.String()
+	p.Changed = old.Meta[metaDefinition] != f.Digest()
+	switch {
+	case flags.Fresh:
+		p.Action, p.Changed = planReplace, false
+		return nil
+	case p.Changed && !flags.Resume:
+		return s.changed(f, old, "run")
+	}
+	p.Action = planResume
+	status, err := c.JobStatus(ctx, old.ID)
+	if err != nil {
+		return err
+	}
+	r := &pipelineRun{session: s, file: f, client: c, job: start{same: !p.Changed}}
+	needs, err := r.needs(ctx, status)
+	if err != nil {
+		return err
+	}
+	p.resume(f, status, needs)
+	return nil
+}
+
+// resume fills in what is left of an unfinished job.
+func (p *plan) resume(f *pipelineFile, status weaver.JobStatus, needs map[string][]string) {
+	states := make(map[string]weaver.State, len(status.Tasks))
+	var left []string
+	for i := range status.Tasks {
+		t := &status.Tasks[i]
+		if t.Node == "" {
+			continue // one that a handler of the job began
+		}
+		states[t.Node] = t.State
+		if t.State.Terminal() {
+			p.Ended = append(p.Ended, plannedTask{Name: t.Node, State: string(t.State)})
+		} else {
+			left = append(left, t.Node)
+		}
+	}
+	p.Waves = plannedWaves(pipeline.Waves(left, needs), needs, func(name string) plannedTask {
+		planned := plannedTask{Name: name}
+		if !p.Changed {
+			planned = f.planned(name)
+		}
+		planned.State = string(states[name])
+		return planned
+	})
+}
+
+func plannedWaves(waves [][]string, needs map[string][]string, task func(name string) plannedTask) [][]plannedTask {
+	all := make([][]plannedTask, 0, len(waves))
+	for _, wave := range waves {
+		tasks := make([]plannedTask, 0, len(wave))
+		for _, name := range wave {
+			t := task(name)
+			t.Needs = needs[name]
+			tasks = append(tasks, t)
+		}
+		all = append(all, tasks)
+	}
+	return all
+}
+
+// planned is a task as the file says it.
+func (f *pipelineFile) planned(name string) plannedTask {
+	i := slices.IndexFunc(f.Tasks, func(t pipeline.Task) bool { return t.Name == name })
+	if i < 0 {
+		return plannedTask{Name: name}
+	}
+	t := &f.Tasks[i]
+	setting := func(d time.Duration) string {
+		if d == 0 {
+			return ""
+		}
+		return text.Setting(d)
+	}
+	retry := f.RetryOf(t)
+	p := plannedTask{Name: name, MaxAttempts: retry.MaxAttempts, Base: setting(retry.Base), Max: setting(retry.Max), Timeout: setting(t.Timeout)}
+	switch {
+	case t.Type != "":
+		p.Type = t.Does()
+	case t.HTTP != nil:
+		p.HTTP = t.Does()
+	default:
+		p.Run = t.Does()
+	}
+	return p
+}
+
+func (s *session) printPlan(p *plan) {
+	left := 0
+	for _, wave := range p.Waves {
+		left += len(wave)
+	}
+	where := "in " + p.Store
+	if p.NewStore {
+		where += ", which would be created"
+	}
+	switch p.Action {
+	case planResume:
+		s.printf("%s: job %s would go on %s; %d of its %s have ended.\n", p.Name, p.JobID, where, len(p.Ended), text.Plural(left+len(p.Ended), "task"))
+		if p.Changed {
+			s.printf("%s changed since: the job would run as it was submitted.\n", p.File)
+		}
+	case planReplace:
+		s.printf("%s: the unfinished job %s would be cancelled, and a new job of %s begun %s.\n", p.Name, p.JobID, text.Plural(left, "task"), where)
+	default:
+		s.printf("%s: a new job of %s would begin %s.\n", p.Name, text.Plural(left, "task"), where)
+	}
+	if len(p.Ended) > 0 {
+		s.printf("\nNot run again:\n")
+		for _, t := range p.Ended {
+			s.printf("  %s: %s\n", t.Name, t.State)
+		}
+	}
+	for i, wave := range p.Waves {
+		s.printf("\nWave %d: %s\n", i+1, text.Plural(len(wave), "task"))
+		for _, t := range wave {
+			s.printPlanned(t)
+		}
+	}
+	s.printf("\nNothing was run.\n")
+}
+
+func (s *session) printPlanned(t plannedTask) {
+	state := ""
+	if t.State == string(weaver.StateRunning) || t.State == string(weaver.StateBlocked) {
+		state = " (" + t.State + ")"
+	}
+	s.printf("  %s%s\n", t.Name, state)
+	line := func(key, value string) {
+		if value != "" {
+			s.printf("    %-9s%s\n", key+":", strings.ReplaceAll(text.Printable(value), "\n", "\n             "))
+		}
+	}
+	line("run", t.Run)
+	line("http", t.HTTP)
+	line("type", t.Type)
+	line("needs", strings.Join(t.Needs, ", "))
+	if t.MaxAttempts > 1 {
+		retry := fmt.Sprintf("up to %d attempts", t.MaxAttempts)
+		if t.Base != "" {
+			retry += ", first pause " + t.Base
+		}
+		if t.Max != "" {
+			retry += ", longest pause " + t.Max
+		}
+		line("retry", retry)
+	}
+	if t.Timeout != "" {
+		line("timeout", t.Timeout+" an attempt")
+	}
+}

@@ -1,0 +1,53 @@
+package cli
+
+import "github.com/goweaver/weaver/internal/pipeline"
+
+type graphCmd struct {
+	File   string `arg:"" name:"file" help:"The pipeline, a YAML file."`
+	Format string `enum:"ascii,dot,mermaid" default:"ascii" placeholder:"FORMAT" help:"ascii: a list by level; dot: for Graphviz; mermaid: for Markdown."`
+}
+
+// graph is the graph as -o json prints it.
+type graph struct {
+	Name  string      `json:"name"` // of the pipeline
+	Tasks []graphTask `json:"tasks"`
+}
+
+type graphTask struct {
+	Name  string   `json:"name"`
+	Level int      `json:"level"` // 1: it needs no other
+	Needs []string `json:"needs,omitempty"`
+}
+
+// Run implements the verb.
+func (c *graphCmd) Run(s *session) error {
+	if s.json() && c.Format != "ascii" {
+		return badInput("Keep one of them.", "--format %s and -o json ask for two formats", c.Format)
+	}
+	f, err := s.readPipeline(c.File, pipeline.Types{Known: s.types()})
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.json():
+		return s.writeJSON(graphOf(f))
+	case c.Format == "dot":
+		s.printf("%s", f.DOT())
+	case c.Format == "mermaid":
+		s.printf("%s", f.Mermaid())
+	default:
+		s.printf("%s", f.List())
+	}
+	return nil
+}
+
+func graphOf(f *pipelineFile) graph {
+	g := graph{Name: f.Name, Tasks: []graphTask{}}
+	needs := f.Needs()
+	for i, wave := range f.Waves() {
+		for _, name := range wave {
+			g.Tasks = append(g.Tasks, graphTask{Name: name, Level: i + 1, Needs: needs[name]})
+		}
+	}
+	return g
+}
