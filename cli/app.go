@@ -100,6 +100,7 @@ type grammar struct {
 	Worker  workerCmd  `cmd:"" help:"Run the tasks of a store until interrupted."`
 	Task    taskCmd    `cmd:"" help:"List, show and operate tasks."`
 	Job     jobCmd     `cmd:"" help:"List, show and cancel jobs."`
+	Retry   retryCmd   `cmd:"" help:"Start the failed and cancelled tasks of a job again."`
 	Queue   queueCmd   `cmd:"" help:"List, pause and resume queues."`
 	Why     whyCmd     `cmd:"" help:"Explain where a task or job stands, and what to do."`
 	Migrate migrateCmd `cmd:"" help:"Create or update the store's schema."`

@@ -16,6 +16,7 @@ import (
 type jobCmd struct {
 	Ls     jobLsCmd     `cmd:"" help:"List jobs, newest first."`
 	Show   jobShowCmd   `cmd:"" help:"Show a job and its tasks."`
+	Retry  retryCmd     `cmd:"" help:"Start the failed and cancelled tasks of a job again."`
 	Cancel jobCancelCmd `cmd:"" help:"Cancel jobs with all their tasks."`
 }
 

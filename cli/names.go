@@ -316,6 +316,18 @@ func newJobSearch(r *resolver, arg string, list []reading) *jobSearch {
 	return s
 }
 
+// near is how a path is written from here: relative, if it is here or below.
+func near(path string) string {
+	here, err := filepath.Abs(".")
+	if err != nil {
+		return path
+	}
+	if relative, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(relative) {
+		return relative
+	}
+	return path
+}
+
 // absolute is the path that a word means from here; "" if there is none.
 func absolute(word string) string {
 	path, err := filepath.Abs(word)
