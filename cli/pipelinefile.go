@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver"
@@ -27,9 +28,31 @@ const (
 // pipelineFile is a file without mistakes.
 type pipelineFile struct {
 	*pipeline.Pipeline
-	given string // the path as it was typed
+	given string // the path as it was typed, or stdinFile
 	path  string // absolute: with the name it identifies the job
 	types pipeline.Types
+}
+
+// stdinFile names the standard input. A pipeline from there is known by its name
+// and the folder one stands in: its path is as if a file there had this name.
+const stdinFile = "-"
+
+// label is what messages call the file.
+func (f *pipelineFile) label() string { return fileLabel(f.given) }
+
+func fileLabel(given string) string {
+	if given == stdinFile {
+		return "the standard input"
+	}
+	return given
+}
+
+// lock is lockFile of the file, or of the folder for the standard input.
+func (f *pipelineFile) lock() (unlock func(), err error) {
+	if f.given == stdinFile {
+		return lockFile(filepath.Dir(f.path))
+	}
+	return lockFile(f.path)
 }
 
 // pipelineFlags choose what happens when the job of a file is unfinished.
@@ -47,7 +70,7 @@ func (s *session) readPipeline(given string, types pipeline.Types) (*pipelineFil
 	if err != nil {
 		return nil, badInput("", "%s: %w", given, err)
 	}
-	src, err := readAtMost(given, maxRead)
+	src, err := s.readSource(given)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, badInput(fmt.Sprintf("Give the path of a YAML file; `%s run --schema` prints what it may contain.", s.app.Name), "%s: there is no such file", given)
@@ -58,11 +81,19 @@ func (s *session) readPipeline(given string, types pipeline.Types) (*pipelineFil
 	var mistakes *pipeline.Error
 	switch {
 	case errors.As(err, &mistakes):
-		return nil, &exitError{code: exitUsage, err: rawText(mistakes.Format(given, src)), advice: "nothing was run"}
+		return nil, &exitError{code: exitUsage, err: rawText(mistakes.Format(strings.TrimPrefix(fileLabel(given), "the "), src)), advice: "nothing was run"}
 	case err != nil:
-		return nil, badInput("", "%s: %w", given, err)
+		return nil, badInput("", "%s: %w", fileLabel(given), err)
 	}
 	return &pipelineFile{Pipeline: p, given: given, path: path, types: types}, nil
+}
+
+// readSource reads a file, or the standard input.
+func (s *session) readSource(given string) ([]byte, error) {
+	if given == stdinFile {
+		return io.ReadAll(io.LimitReader(s.stdin, maxRead))
+	}
+	return readAtMost(given, maxRead)
 }
 
 // rawText is an error that is several lines for people, without the program's
@@ -109,9 +140,9 @@ type start struct {
 // Two processes that begin the same file at the same moment get one job: the
 // file is locked meanwhile.
 func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, verb string, flags pipelineFlags) (start, error) {
-	unlock, err := lockFile(f.path)
+	unlock, err := f.lock()
 	if err != nil {
-		return start{}, badInput("", "lock %s: %w", f.given, err)
+		return start{}, badInput("", "lock %s: %w", f.label(), err)
 	}
 	defer unlock()
 	old, err := unfinished(ctx, c, f)
@@ -136,7 +167,7 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 	h, err := c.Submit(ctx, f.job())
 	switch {
 	case errors.Is(err, weaver.ErrInvalidJob), errors.Is(err, weaver.ErrInvalidInput):
-		return start{}, badInput("", "%s: %w", f.given, err)
+		return start{}, badInput("", "%s: %w", f.label(), err)
 	case err != nil:
 		return start{}, err
 	}
@@ -210,5 +241,5 @@ func (s *session) changed(f *pipelineFile, old *weaver.JobInfo, verb string) err
 	return badInput(
 		fmt.Sprintf("Run `%s --resume` to go on with the job as it was submitted, or `%s --fresh` to cancel it and begin a new one.", again, again),
 		"%s changed since its job %s was submitted (%s), and that job is unfinished: %d of its %d tasks have ended",
-		f.given, old.ID, s.clock.Rel(old.CreatedAt), old.Counters.Total-old.Counters.Unfinished, old.Counters.Total)
+		f.label(), old.ID, s.clock.Rel(old.CreatedAt), old.Counters.Total-old.Counters.Unfinished, old.Counters.Total)
 }

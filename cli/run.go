@@ -19,7 +19,7 @@ import (
 )
 
 type runCmd struct {
-	File   string `arg:"" optional:"" name:"file" help:"The pipeline, a YAML file."`
+	File   string `arg:"" optional:"" name:"file" help:"The pipeline, a YAML file; - is the standard input."`
 	Schema bool   `help:"Print the JSON Schema of pipeline files, for editors, and run nothing."`
 	pipelineFlags
 	workFlags
@@ -197,7 +197,7 @@ func (r *pipelineRun) greet(st weaver.JobStatus) {
 	case r.job.resumed:
 		r.monitor.Note("%s: job %s goes on, %d of its %d tasks have ended", st.Name, st.ID, c.Total-c.Unfinished, c.Total)
 		if !r.job.same {
-			r.monitor.Note("%s changed since: the job is run as it was submitted", r.file.given)
+			r.monitor.Note("%s changed since: the job is run as it was submitted", r.file.label())
 		}
 	case r.job.ended != (weaver.JobID{}):
 		r.monitor.Note("%s: job %s, %s; the unfinished job %s was cancelled", st.Name, st.ID, text.Plural(c.Total, "task"), r.job.ended)
