@@ -92,8 +92,9 @@ func run(ctx context.Context, app App, args []string, std streams, out *bytes.Bu
 
 // grammar is the command line, for kong.
 type grammar struct {
-	Help    helpFlag `short:"h" help:"Show help, also of a command."`
-	Globals globals  `embed:"" group:"global"`
+	Help    helpFlag    `short:"h" help:"Show help, also of a command."`
+	Print   versionFlag `name:"version" help:"Show the version of this program."`
+	Globals globals     `embed:"" group:"global"`
 
 	Run     runCmd     `cmd:"" help:"Run a pipeline from a file, or go on with it."`
 	Submit  submitCmd  `cmd:"" help:"Store a pipeline or a single task for a worker to run."`
@@ -102,10 +103,12 @@ type grammar struct {
 	Worker  workerCmd  `cmd:"" help:"Run the tasks of a store until interrupted."`
 	Task    taskCmd    `cmd:"" help:"List, show and operate tasks."`
 	Job     jobCmd     `cmd:"" help:"List, show and cancel jobs."`
+	Retry   retryCmd   `cmd:"" help:"Start the failed and cancelled tasks of a job again."`
 	Queue   queueCmd   `cmd:"" help:"List, pause and resume queues."`
 	Why     whyCmd     `cmd:"" help:"Explain where a task or job stands, and what to do."`
 	Migrate migrateCmd `cmd:"" help:"Create or update the store's schema."`
 	Doctor  doctorCmd  `cmd:"" help:"Check that the store keeps its promises."`
+	HelpOf  helpCmd    `cmd:"" name:"help" help:"Show help, also of a command."`
 	Version versionCmd `cmd:"" help:"Show the version of this program."`
 }
 
@@ -115,6 +118,7 @@ func newParser(app App, g *grammar, out io.Writer) (*kong.Kong, error) {
 		kong.Name(app.Name),
 		kong.Description("Run, read and operate the tasks of a Weaver store. Exit codes: 0 done, 1 work failed, 2 usage or bad input, 3 store unreachable."),
 		kong.NoDefaultHelp(),
+		kong.Vars{versionVar: versionLine(app)},
 		kong.Writers(out, out),
 		kong.Exit(func(int) {}), // errors are returned, never acted on here
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
@@ -124,20 +128,4 @@ func newParser(app App, g *grammar, out io.Writer) (*kong.Kong, error) {
 		return nil, fmt.Errorf("build the command line: %w", err)
 	}
 	return parser, nil
-}
-
-var errHelp = errors.New("help was shown")
-
-// helpFlag is kong's own, except that it does not exit the process.
-type helpFlag bool
-
-// IgnoreDefault implements kong's interface: the flag acts when it is given.
-func (helpFlag) IgnoreDefault() {}
-
-// BeforeReset shows the help before anything is checked.
-func (helpFlag) BeforeReset(ctx *kong.Context) error {
-	if err := ctx.PrintUsage(false); err != nil {
-		return err
-	}
-	return errHelp
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/typo"
-	"github.com/goweaver/weaver/task"
 )
 
 // auditFlags say who acts and why.
@@ -45,33 +43,6 @@ func (p pageFlags) check(limit int) error {
 		return badInput("", "--limit %d: want 1 to %d", p.Limit, limit)
 	}
 	return nil
-}
-
-// parseIDs reads IDs and takes each once; its error names all bad ones.
-func parseIDs(args []string) ([]task.ID, error) {
-	var ids []task.ID
-	var problems []error
-	for _, a := range args {
-		id, err := task.ParseID(a)
-		switch {
-		case err != nil:
-			problems = append(problems, err)
-		case !slices.Contains(ids, id):
-			ids = append(ids, id)
-		}
-	}
-	if len(problems) > 0 {
-		return nil, badInput("", "%w", errors.Join(problems...))
-	}
-	return ids, nil
-}
-
-func parseID(arg string) (task.ID, error) {
-	ids, err := parseIDs([]string{arg})
-	if err != nil {
-		return task.ID{}, err
-	}
-	return ids[0], nil
 }
 
 // parseLabels reads k=v pairs.

@@ -79,3 +79,16 @@ var Writable = writable
 func Fill(limit int, after string, read func(limit int, after string) ([]int, string, error)) ([]int, string, error) {
 	return fill(limit, after, read)
 }
+
+// VersionOf is what a build's information says of its version.
+var VersionOf = versionOf
+
+// IDRange returns the ids that a beginning covers, and the cursor of a list of
+// them; "" where it is the beginning of none.
+func IDRange(beginning string) (from, to, cursor string) {
+	f, t, ok := idRange(beginning)
+	if !ok {
+		return "", "", ""
+	}
+	return f.String(), t.String(), after(t)
+}

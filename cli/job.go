@@ -16,6 +16,7 @@ import (
 type jobCmd struct {
 	Ls     jobLsCmd     `cmd:"" help:"List jobs, newest first."`
 	Show   jobShowCmd   `cmd:"" help:"Show a job and its tasks."`
+	Retry  retryCmd     `cmd:"" help:"Start the failed and cancelled tasks of a job again."`
 	Cancel jobCancelCmd `cmd:"" help:"Cancel jobs with all their tasks."`
 }
 
@@ -85,16 +86,16 @@ func (s *session) jobTable(jobs []task.Job) *table {
 }
 
 type jobShowCmd struct {
-	ID string `arg:"" name:"id" help:"The job."`
+	ID string `arg:"" name:"id" help:"The job: its id, the beginning of it, its name (the latest), or its file."`
 }
 
 // Run implements the verb.
 func (c *jobShowCmd) Run(ctx context.Context, s *session) error {
-	id, err := parseID(c.ID)
-	if err != nil {
-		return err
-	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
+		id, err := s.resolveOne(ctx, client, wantJob, c.ID)
+		if err != nil {
+			return err
+		}
 		st, err := client.JobStatus(ctx, id)
 		if err != nil {
 			return s.absent(ctx, client, "job", id, err)
@@ -134,7 +135,7 @@ func budget(b task.Budget) string {
 }
 
 type jobCancelCmd struct {
-	IDs []string `arg:"" name:"id" help:"Jobs."`
+	IDs []string `arg:"" name:"id" help:"Jobs: ids, their beginnings, names (the latest), or files."`
 	auditFlags
 }
 
@@ -151,11 +152,11 @@ type jobCancelled struct {
 
 // Run implements the verb.
 func (c *jobCancelCmd) Run(ctx context.Context, s *session) error {
-	ids, err := parseIDs(c.IDs)
-	if err != nil {
-		return err
-	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
+		ids, err := s.resolve(ctx, client, wantJob, c.IDs...)
+		if err != nil {
+			return err
+		}
 		results := make([]jobCancelled, len(ids))
 		var errs []error
 		for i, id := range ids {

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver"
@@ -29,10 +30,35 @@ const (
 // pipelineFile is a file without mistakes.
 type pipelineFile struct {
 	*pipeline.Pipeline
-	given    string // the path as it was typed
+	given    string // the path as it was typed, or stdinFile
 	path     string // absolute: with the name it identifies the job
 	types    pipeline.Types
 	warnings string // of the file, for people; "" when there are none
+}
+
+// stdinFile names the standard input. A pipeline from there is known by its name
+// and the folder one stands in: its path is as if a file there had this name.
+const stdinFile = "-"
+
+// label is what messages call the file.
+func (f *pipelineFile) label() string { return fileLabel(f.given) }
+
+func fileLabel(given string) string {
+	if given == stdinFile {
+		return "the standard input"
+	}
+	return given
+}
+
+// headLabel is what lines about places of the file begin with.
+func headLabel(given string) string { return strings.TrimPrefix(fileLabel(given), "the ") }
+
+// lock is lockFile of the file, or of the folder for the standard input.
+func (f *pipelineFile) lock() (unlock func(), err error) {
+	if f.given == stdinFile {
+		return lockFile(filepath.Dir(f.path))
+	}
+	return lockFile(f.path)
 }
 
 // pipelineFlags choose what happens when the job of a file is unfinished.
@@ -49,7 +75,7 @@ func (s *session) readPipeline(given string, types pipeline.Types) (*pipelineFil
 	f, src, err := s.parseFile(given, types)
 	var mistakes *pipeline.Error
 	if errors.As(err, &mistakes) {
-		return nil, &exitError{code: exitUsage, err: rawText(mistakes.Format(given, src)), advice: "nothing was run"}
+		return nil, &exitError{code: exitUsage, err: rawText(mistakes.Format(headLabel(given), src)), advice: "nothing was run"}
 	}
 	return f, err
 }
@@ -60,7 +86,7 @@ func (s *session) parseFile(given string, types pipeline.Types) (f *pipelineFile
 	if err != nil {
 		return nil, nil, badInput("", "%s: %w", given, err)
 	}
-	src, err = readAtMost(given, maxRead)
+	src, err = s.readSource(given)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, badInput(fmt.Sprintf("Give the path of a YAML file; `%s run --schema` prints what it may contain.", s.app.Name), "%s: there is no such file", given)
@@ -72,9 +98,9 @@ func (s *session) parseFile(given string, types pipeline.Types) (f *pipelineFile
 	case errors.As(err, new(*pipeline.Error)):
 		return nil, src, err
 	case err != nil:
-		return nil, nil, badInput("", "%s: %w", given, err)
+		return nil, nil, badInput("", "%s: %w", fileLabel(given), err)
 	}
-	return &pipelineFile{Pipeline: p, given: given, path: path, types: types, warnings: p.Warnings.Format(given, src)}, src, nil
+	return &pipelineFile{Pipeline: p, given: given, path: path, types: types, warnings: p.Warnings.Format(headLabel(given), src)}, src, nil
 }
 
 // warn prints the warnings of a file, unless -o json does.
@@ -105,6 +131,14 @@ func (s *session) streamWarnings(f *pipelineFile) error {
 		}
 	}
 	return nil
+}
+
+// readSource reads a file, or the standard input.
+func (s *session) readSource(given string) ([]byte, error) {
+	if given == stdinFile {
+		return io.ReadAll(io.LimitReader(s.stdin, maxRead))
+	}
+	return readAtMost(given, maxRead)
 }
 
 // rawText is an error that is several lines for people, without the program's
@@ -153,9 +187,9 @@ type start struct {
 // Two processes that begin the same file at the same moment get one job: the
 // file is locked meanwhile.
 func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, verb string, flags pipelineFlags) (start, error) {
-	unlock, err := lockFile(f.path)
+	unlock, err := f.lock()
 	if err != nil {
-		return start{}, badInput("", "lock %s: %w", f.given, err)
+		return start{}, badInput("", "lock %s: %w", f.label(), err)
 	}
 	defer unlock()
 	jobs, err := unfinished(ctx, c, f)
@@ -183,7 +217,7 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 	h, err := c.Submit(ctx, f.job())
 	switch {
 	case errors.Is(err, weaver.ErrInvalidJob), errors.Is(err, weaver.ErrInvalidInput):
-		return start{}, badInput("", "%s: %w", f.given, err)
+		return start{}, badInput("", "%s: %w", f.label(), err)
 	case err != nil:
 		return start{}, err
 	}
@@ -258,5 +292,5 @@ func (s *session) changed(f *pipelineFile, old *weaver.JobInfo, verb string) err
 	return badInput(
 		fmt.Sprintf("Run `%s --resume` to go on with the job as it was submitted, or `%s --fresh` to cancel it and begin a new one.", again, again),
 		"%s changed since its job %s was submitted (%s), and that job is unfinished: %d of its %d tasks have ended",
-		f.given, old.ID, s.clock.Rel(old.CreatedAt), old.Counters.Total-old.Counters.Unfinished, old.Counters.Total)
+		f.label(), old.ID, s.clock.Rel(old.CreatedAt), old.Counters.Total-old.Counters.Unfinished, old.Counters.Total)
 }

@@ -19,7 +19,7 @@ import (
 )
 
 type runCmd struct {
-	File   string `arg:"" optional:"" name:"file" help:"The pipeline, a YAML file."`
+	File   string `arg:"" optional:"" name:"file" help:"The pipeline, a YAML file; - is the standard input."`
 	Schema bool   `help:"Print the JSON Schema of pipeline files, for editors, and run nothing."`
 	DryRun bool   `help:"Show what would be run, in which order, and change nothing."`
 	pipelineFlags
@@ -232,7 +232,7 @@ func (r *pipelineRun) greet(st weaver.JobStatus) {
 	case r.job.resumed:
 		r.monitor.Note("%s: job %s goes on, %d of its %d tasks have ended", st.Name, st.ID, c.Total-c.Unfinished, c.Total)
 		if !r.job.same {
-			r.monitor.Note("%s changed since: the job is run as it was submitted", r.file.given)
+			r.monitor.Note("%s changed since: the job is run as it was submitted", r.file.label())
 		}
 		if n := r.job.others; n > 0 {
 			r.monitor.Note("left unfinished: %s of %s (`%s`)", text.Plural(n, "older job"), r.file.given, r.command("job", "ls", "--name", st.Name))

@@ -56,7 +56,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("task ls: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	code, stdout, stderr = run(t, "task", "show", "nonsense")
-	if code != 2 || stdout != "" || !strings.HasPrefix(stderr, `weaver: "nonsense" is not an id`) {
+	if code != 2 || stdout != "" || !strings.HasPrefix(stderr, `weaver: no task "nonsense" in namespace "default"`) {
 		t.Errorf("task show nonsense: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 }

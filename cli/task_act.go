@@ -14,7 +14,7 @@ import (
 )
 
 type taskRetryCmd struct {
-	IDs []string `arg:"" name:"id" help:"Failed or cancelled tasks."`
+	IDs []string `arg:"" name:"id" help:"Failed or cancelled tasks: ids, their beginnings, or JOB/TASK."`
 	auditFlags
 }
 
@@ -32,7 +32,7 @@ func (c *taskRetryCmd) Run(ctx context.Context, s *session) error {
 }
 
 type taskCancelCmd struct {
-	IDs   []string `arg:"" name:"id" help:"Tasks that have not ended."`
+	IDs   []string `arg:"" name:"id" help:"Tasks that have not ended: ids, their beginnings, or JOB/TASK."`
 	Force bool     `help:"Take the lease of a running task away, so that it ends at once, whatever its handler does."`
 	auditFlags
 }
@@ -55,7 +55,7 @@ func (c *taskCancelCmd) Run(ctx context.Context, s *session) error {
 }
 
 type taskUnblockCmd struct {
-	IDs   []string `arg:"" name:"id" help:"Blocked tasks."`
+	IDs   []string `arg:"" name:"id" help:"Blocked tasks: ids, their beginnings, or JOB/TASK."`
 	Input string   `placeholder:"JSON|FILE|-" help:"An answer for the handler (weaver.Ask, weaver.UnblockInput): JSON, a file that holds it, or - for the standard input."`
 	Ask   string   `placeholder:"NAME" help:"Only if the task waits with this question (weaver.Ask): an answer that comes twice is not taken for that to the next one."`
 	auditFlags
@@ -113,7 +113,7 @@ func readInput(arg string, stdin io.Reader) (json.RawMessage, error) {
 }
 
 type taskDeleteCmd struct {
-	IDs []string `arg:"" name:"id" help:"Tasks that have ended and belong to no job."`
+	IDs []string `arg:"" name:"id" help:"Tasks that have ended and belong to no job: ids, or their beginnings."`
 	auditFlags
 }
 
@@ -143,11 +143,11 @@ type operated struct {
 // operate applies a verb to tasks, one after the other: what cannot be done
 // to one does not keep the others from it. The exit code is that of the worst.
 func (s *session) operate(ctx context.Context, verb string, args []string, do func(*weaver.Client, task.ID) error) error {
-	ids, err := parseIDs(args)
-	if err != nil {
-		return err
-	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
+		ids, err := s.resolve(ctx, client, wantTask, args...)
+		if err != nil {
+			return err
+		}
 		results := make([]operated, len(ids))
 		var errs []error
 		for i, id := range ids {

@@ -28,7 +28,7 @@ type taskLsCmd struct {
 	State []string `placeholder:"STATE" help:"Only tasks in these states: pending, ready, running, succeeded, failed, cancelled, blocked."`
 	Type  []string `placeholder:"TYPE" help:"Only tasks of these types."`
 	Queue string   `placeholder:"NAME" help:"Only tasks of this queue."`
-	Job   string   `placeholder:"ID" help:"Only tasks of this job."`
+	Job   string   `placeholder:"JOB" help:"Only tasks of this job: its id, the beginning of it, its name (the latest), or its file."`
 	Label []string `sep:"none" placeholder:"KEY=VALUE" help:"Only tasks with all these labels."`
 	pageFlags
 }
@@ -55,11 +55,6 @@ func (c *taskLsCmd) filter() (f weaver.Filter, err error) {
 	if f.Labels, err = parseLabels(c.Label); err != nil {
 		return f, err
 	}
-	if c.Job != "" {
-		if f.Job, err = parseID(c.Job); err != nil {
-			return f, badInput("", "--job: %w", err)
-		}
-	}
 	return f, nil
 }
 
@@ -70,10 +65,8 @@ func (c *taskLsCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		if !f.Job.IsZero() {
-			if _, err := client.Store().Job(ctx, client.Namespace(), f.Job); err != nil {
-				return fmt.Errorf("--job %s: %w", c.Job, err)
-			}
+		if f.Job, err = c.job(ctx, s, client); err != nil {
+			return err
 		}
 		tasks, next, err := fill(f.Limit, f.After, func(limit int, after string) ([]task.Task, string, error) {
 			f.Limit, f.After = limit, after
@@ -95,6 +88,22 @@ func (c *taskLsCmd) Run(ctx context.Context, s *session) error {
 		}
 		return nil
 	})
+}
+
+// job is the one that --job names; zero: none.
+func (c *taskLsCmd) job(ctx context.Context, s *session, client *weaver.Client) (task.ID, error) {
+	if c.Job == "" {
+		return task.ID{}, nil
+	}
+	id, err := s.resolveOne(ctx, client, wantJob, c.Job)
+	if err == nil {
+		_, err = client.Job(ctx, id)
+		err = s.absent(ctx, client, "job", id, err)
+	}
+	if err != nil {
+		return task.ID{}, &exitError{code: exitCode(err), err: fmt.Errorf("--job: %w", err), advice: advice(s.command, err)}
+	}
+	return id, nil
 }
 
 // described says that a filter was in use.

@@ -9,7 +9,7 @@ import (
 )
 
 type taskRescheduleCmd struct {
-	IDs []string       `arg:"" name:"id" help:"Tasks that wait for a time: delayed, sleeping, or to be retried."`
+	IDs []string       `arg:"" name:"id" help:"Tasks that wait for a time (delayed, sleeping, or to be retried): ids, their beginnings, or JOB/TASK."`
 	Now bool           `xor:"when" required:"" help:"Start them now."`
 	In  *time.Duration `xor:"when" required:"" placeholder:"DURATION" help:"Start them that much later than now."`
 	At  *time.Time     `xor:"when" required:"" placeholder:"TIME" help:"Start them then, for example 2026-12-24T18:00:00Z."`

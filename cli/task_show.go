@@ -15,7 +15,7 @@ import (
 
 // taskShowCmd is the verb task show.
 type taskShowCmd struct {
-	ID string `arg:"" name:"id" help:"The task."`
+	ID string `arg:"" name:"id" help:"The task: its id, the beginning of it, or JOB/TASK."`
 }
 
 // taskView is what task show prints as JSON: the task's own fields, and what
@@ -35,11 +35,11 @@ type taskView struct {
 
 // Run implements the verb.
 func (c *taskShowCmd) Run(ctx context.Context, s *session) error {
-	id, err := parseID(c.ID)
-	if err != nil {
-		return err
-	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
+		id, err := s.resolveOne(ctx, client, wantTask, c.ID)
+		if err != nil {
+			return err
+		}
 		h, err := client.History(ctx, id)
 		if err != nil {
 			return s.absent(ctx, client, "task", id, err)

@@ -12,7 +12,7 @@ import (
 
 // whyCmd is the verb why.
 type whyCmd struct {
-	ID    string `arg:"" name:"id" help:"A task or a job."`
+	ID    string `arg:"" name:"id" help:"A task or a job: its id, the beginning of it, a job's name (the latest) or file, or JOB/TASK."`
 	Depth int    `default:"10" placeholder:"N" help:"How far to follow needs towards the root cause."`
 }
 
@@ -24,14 +24,14 @@ func (whyCmd) Help() string {
 
 // Run implements the verb.
 func (c *whyCmd) Run(ctx context.Context, s *session) error {
-	id, err := parseID(c.ID)
-	if err != nil {
-		return err
-	}
 	if c.Depth < 1 {
 		return badInput("", "--depth %d: want at least 1", c.Depth)
 	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
+		id, err := s.resolveOne(ctx, client, wantAny, c.ID)
+		if err != nil {
+			return err
+		}
 		e := explain.Explainer{Clock: s.clock, Command: s.command, Depth: c.Depth}
 		x, err := explainID(ctx, client, e, id)
 		switch {

@@ -15,7 +15,7 @@ type Filter struct {
 	Job    task.ID           // of this job
 	Labels map[string]string // all of them
 	Limit  int               // 0: 50; at most 1,000
-	After  string            // cursor of the page before
+	After  string            // cursor of the page before, or any id: what is older than that
 }
 
 // Selects reports whether the filter asks for a task. Its page (Limit, After)
@@ -61,7 +61,7 @@ type JobFilter struct {
 	Name   string
 	States []task.JobState
 	Limit  int
-	After  string
+	After  string // see Filter
 }
 
 // History is everything recorded about one task.

@@ -155,7 +155,8 @@ type Reader interface {
 	// List returns tasks newest first (by ID) and the cursor of the next page,
 	// "" at the end. What a store looks at for one page is bounded: a page may
 	// hold fewer tasks than asked for, also none, while its cursor says that
-	// there may be more. A cursor that List did not make is ErrBadCursor.
+	// there may be more. Any id is a cursor, of what is older; anything else that
+	// List did not make is ErrBadCursor.
 	List(ctx context.Context, ns string, f Filter) ([]task.Task, string, error)
 
 	// History returns everything recorded about one task; ErrNotFound.

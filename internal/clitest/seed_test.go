@@ -158,6 +158,13 @@ var seeds = map[string]func(*fixture) map[string]task.ID{
 		j.Add("sum", sumType.With(weaver.None{}), weaver.Needs(extract))
 		return w.submit(j)
 	},
+	"twins": func(w *fixture) map[string]task.ID {
+		j := weaver.NewJob("twins")
+		for _, name := range []string{"t1", "t2", "t3", "t4", "t5", "t6", "a/b"} {
+			j.Add(name, okType.With(1, weaver.Delay(time.Hour)))
+		}
+		return w.submit(j)
+	},
 	"many": func(w *fixture) map[string]task.ID {
 		_, err := okType.EnqueueMany(w.ctx, w.client, []int{1, 2, 3, 4, 5})
 		w.check(err)
@@ -250,6 +257,7 @@ func (w *fixture) submit(j *weaver.Job) map[string]task.ID {
 	st, err := w.client.JobStatus(w.ctx, h.ID())
 	w.check(err)
 	ids := map[string]task.ID{"JOB": h.ID()}
+	w.ts.Setenv("PREFIX", h.ID().String()[:6]) // of what is made in the same quarter of an hour
 	for _, t := range st.Tasks {
 		ids[strings.ToUpper(t.Node)] = t.ID
 	}

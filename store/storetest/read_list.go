@@ -159,6 +159,24 @@ var listCases = []testCase{
 			e.wantErr(fmt.Sprintf("Jobs after %q", cursor), err, store.ErrBadCursor)
 		}
 	}},
+	{"a page after an id holds what is older, whether or not that id is one's", func(e *env) {
+		g := e.job("a", "b")
+		older, id := e.one(), e.newID()
+		newer := e.one()
+		all := []task.ID{newer, older, g.id("b"), g.id("a")}
+		for _, limit := range []int{0, 10} {
+			got, _ := e.list(store.Filter{Limit: limit, After: id.String()})
+			e.check(slices.Equal(got, all[1:]), "after an id that no task has: %v, want %v", got, all[1:])
+			got, _ = e.list(store.Filter{Limit: limit, After: newer.String()})
+			e.check(slices.Equal(got, all[1:]), "after a task's id: %v, want %v", got, all[1:])
+			got, _ = e.list(store.Filter{Limit: limit, After: "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"})
+			e.check(slices.Equal(got, all), "after the last id there can be: %v, want %v", got, all)
+		}
+		for after, want := range map[task.ID]int{id: 1, g.sub.Job.ID: 0} {
+			jobs, _, err := e.s.Jobs(e.Context(), e.ns, store.JobFilter{After: after.String()})
+			e.check(err == nil && len(jobs) == want, "Jobs after %s: %d jobs, %v; want %d", after, len(jobs), err, want)
+		}
+	}},
 	{"Jobs returns the newest first and filters", func(e *env) {
 		named := func(name string, nodes ...string) *graph {
 			g := e.graph(nodes...)

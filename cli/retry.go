@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// retryCmd is the verb retry, which job retry is too.
+type retryCmd struct {
+	Job    string `arg:"" name:"job" help:"The job: its id, the beginning of it, its name (the latest), or its file."`
+	Failed bool   `help:"Only tasks that failed, not those that a person or a deadline cancelled."`
+	From   string `placeholder:"TASK" help:"Only this task of the job, which failed or was cancelled, and those that need it."`
+	auditFlags
+}
+
+// Help is shown by retry --help.
+func (retryCmd) Help() string {
+	return "All tasks of the job that failed or were cancelled have all their attempts ahead again, and those that were cancelled because of them " +
+		"come back with them. What succeeded does not run again. Nothing runs here: `run FILE` or a worker goes on with the job."
+}
+
+// jobRetried is what a retry of a job did, for -o json.
+type jobRetried struct {
+	JobID      task.ID       `json:"job_id"`
+	Name       string        `json:"name"`
+	Verb       string        `json:"verb"`
+	Retried    int           `json:"retried"` // tasks; those that came back with them are not counted
+	State      task.JobState `json:"state"`   // of the job, afterwards
+	Unfinished int           `json:"unfinished"`
+	Total      int           `json:"total"`
+}
+
+// Run implements the verb.
+func (c *retryCmd) Run(ctx context.Context, s *session) error {
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		id, err := s.resolveOne(ctx, client, wantJob, c.Job)
+		if err != nil {
+			return err
+		}
+		st, err := client.JobStatus(ctx, id)
+		if err != nil {
+			return s.absent(ctx, client, "job", id, err)
+		}
+		tasks, err := c.choose(ctx, s, client, &st)
+		if err != nil {
+			return err
+		}
+		retried, err := c.retry(ctx, client, tasks)
+		if err != nil && retried > 0 {
+			err = fmt.Errorf("%s of job %s retried, and then: %w", text.Plural(retried, "task"), id, err)
+		}
+		if err != nil {
+			return err
+		}
+		job, err := client.Job(ctx, id)
+		if err != nil {
+			return fmt.Errorf("%s retried, but the job cannot be read: %w", text.Plural(retried, "task"), err)
+		}
+		if s.json() {
+			return s.writeJSON(jobRetried{id, job.Name, "retry", retried, job.State, job.Counters.Unfinished, job.Counters.Total})
+		}
+		s.printf("Job %s %q: %s retried; %d of its %d tasks are ahead.\n", id, text.OneLine(job.Name, explain.MaxNote),
+			text.Plural(retried, "task"), job.Counters.Unfinished, job.Counters.Total)
+		s.printf("%s goes on with it.\n", s.whoGoesOn(&job))
+		return nil
+	})
+}
+
+// whoGoesOn is the command that runs what a job has ahead.
+func (s *session) whoGoesOn(job *task.Job) string {
+	worker := "A worker (`" + s.command("worker") + "`)"
+	if path := job.Meta[metaFile]; path != "" {
+		return "`" + s.command("run", near(path)) + "`, or a worker,"
+	}
+	return worker
+}
+
+// choose returns the tasks to retry, what they need first as far as it is
+// known; never none.
+func (c *retryCmd) choose(ctx context.Context, s *session, client *weaver.Client, st *weaver.JobStatus) ([]task.Task, error) {
+	all := st.Tasks
+	if c.From != "" {
+		first := slices.IndexFunc(all, func(t task.Task) bool { return t.Node == c.From || strings.EqualFold(t.ID.String(), c.From) })
+		if first < 0 {
+			nodes := make([]string, len(all))
+			for i := range all {
+				nodes[i] = all[i].Node
+			}
+			return nil, badInput(fmt.Sprintf("`%s` lists them.", s.command("job", "show", st.ID.String())),
+				"--from: job %s (%q) has no task %q%s", st.ID, text.OneLine(st.Name, explain.MaxNote), c.From, didYouMean(c.From, nodes))
+		}
+		if err := c.checkFirst(s, st, &all[first]); err != nil {
+			return nil, err
+		}
+		var err error
+		if all, err = needing(ctx, client, all, all[first].ID); err != nil {
+			return nil, err
+		}
+	}
+	chosen := slices.DeleteFunc(slices.Clone(all), func(t task.Task) bool {
+		// With --from, what else such a task needs may have failed: it comes back by
+		// itself if not.
+		comesBack := c.From != "" && t.ID != all[0].ID && t.Error != nil && t.Error.Kind == task.KindDependencyFailed
+		return !c.retries(&t) || comesBack
+	})
+	if len(chosen) > 0 {
+		return chosen, nil
+	}
+	what := "failed or was cancelled"
+	if c.Failed {
+		what = "failed"
+	}
+	return nil, badInput(fmt.Sprintf("`%s` tells where it stands.", s.command("why", st.ID.String())),
+		"nothing to retry: job %s (%q) is %s, and none of its tasks %s", st.ID, text.OneLine(st.Name, explain.MaxNote), st.State, what)
+}
+
+// retries reports whether a task is one that --failed lets through and that can
+// be retried. What was not needed stays as it is.
+func (c *retryCmd) retries(t *task.Task) bool {
+	if t.State == task.Cancelled {
+		return !c.Failed && (t.Error == nil || t.Error.Kind != task.KindNotNeeded)
+	}
+	return t.State == task.Failed
+}
+
+// checkFirst refuses the task of --from if it cannot be retried.
+func (c *retryCmd) checkFirst(s *session, st *weaver.JobStatus, t *task.Task) error {
+	name := text.OneLine(t.Node, explain.MaxNote)
+	switch {
+	case t.State == task.Succeeded:
+		return badInput("What succeeded does not run again; a new job runs everything.",
+			"--from: %s succeeded already; only failed or cancelled tasks can be retried", name)
+	case !t.State.Terminal():
+		return badInput(fmt.Sprintf("`%s` tells where it stands.", s.command("why", t.ID.String())),
+			"--from: %s has not ended, it is %s; only failed or cancelled tasks can be retried", name, t.State)
+	case !c.retries(t):
+		return badInput(fmt.Sprintf("`%s` tells why.", s.command("why", t.ID.String())),
+			"--from: %s is %s, and not one that this would retry", name, t.State)
+	}
+	return nil
+}
+
+// needing returns a task and those that need it, directly or not, each after
+// one that it needs.
+func needing(ctx context.Context, client *weaver.Client, tasks []task.Task, first task.ID) ([]task.Task, error) {
+	byID := make(map[task.ID]*task.Task, len(tasks))
+	for i := range tasks {
+		byID[tasks[i].ID] = &tasks[i]
+	}
+	var found []task.Task
+	for next := []task.ID{first}; len(next) > 0; next = next[1:] {
+		t := byID[next[0]]
+		if t == nil {
+			continue // another job's, or seen
+		}
+		delete(byID, t.ID)
+		found = append(found, *t)
+		h, err := client.History(ctx, t.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range h.Dependents {
+			next = append(next, d.ID)
+		}
+	}
+	return found, nil
+}
+
+// retry retries tasks one after the other, and once more those that were refused
+// because of a need that was not retried yet. It returns how many it retried.
+func (c *retryCmd) retry(ctx context.Context, client *weaver.Client, tasks []task.Task) (retried int, err error) {
+	for before := -1; len(tasks) > 0 && before != len(tasks); {
+		before, err = len(tasks), nil
+		var again []task.Task
+		for _, t := range tasks {
+			now, getErr := client.Get(ctx, t.ID)
+			switch {
+			case getErr != nil:
+				return retried, getErr
+			case !now.State.Terminal():
+				continue // it came back with what it needs
+			}
+			switch refused := client.Retry(ctx, t.ID, c.options()...); {
+			case refused == nil:
+				retried++
+			case errors.Is(refused, store.ErrState):
+				again, err = append(again, t), refused
+			default:
+				return retried, refused
+			}
+		}
+		// The other way round: in a job the needs of a task may come after it.
+		slices.Reverse(again)
+		tasks = again
+	}
+	return retried, err
+}
