@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/pipeline"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
@@ -19,6 +20,7 @@ const (
 	planCreate  = "create"  // begin a new one
 	planResume  = "resume"  // go on with the unfinished one
 	planReplace = "replace" // cancel the unfinished one, and begin a new one
+	planUpdate  = "update"  // cancel the unfinished one, and begin a new one of what changed
 )
 
 // plan is what a run would do, as -o json prints it.
@@ -27,11 +29,12 @@ type plan struct {
 	File     string          `json:"file"`
 	Store    string          `json:"store"`
 	NewStore bool            `json:"store_would_be_created,omitempty"`
-	Action   string          `json:"action"`             // create, resume or replace
-	JobID    string          `json:"job_id,omitempty"`   // of the unfinished job
+	Action   string          `json:"action"`             // create, resume, replace or update
+	JobID    string          `json:"job_id,omitempty"`   // of the unfinished job; of the latest one with update
 	Changed  bool            `json:"changed,omitempty"`  // the file is not what the resumed job is
 	Ended    []plannedTask   `json:"ended,omitempty"`    // tasks of a resumed job that do not run again
 	Waves    [][]plannedTask `json:"waves"`              // what runs; a wave waits for those before it
+	Gone     []string        `json:"gone,omitempty"`     // tasks of earlier jobs that an updated file does not have
 	Warnings []fileMistake   `json:"warnings,omitempty"` // of the file
 }
 
@@ -39,6 +42,7 @@ type plan struct {
 // has no more than its name, state and needs.
 type plannedTask struct {
 	Name        string   `json:"name"`
+	Why         string   `json:"why,omitempty"`   // an update runs it
 	State       string   `json:"state,omitempty"` // in the resumed job
 	Run         string   `json:"run,omitempty"`   // the command
 	HTTP        string   `json:"http,omitempty"`  // method and address
@@ -61,7 +65,7 @@ func (s *session) dryRun(ctx context.Context, f *pipelineFile, flags pipelineFla
 	if err != nil {
 		return err
 	}
-	if p.Action != planResume {
+	if p.Action == planCreate || p.Action == planReplace {
 		p.Waves = plannedWaves(f.Waves(), f.Needs(), func(name string) plannedTask { return f.planned(name) })
 	}
 	if s.json() {
@@ -88,8 +92,14 @@ func (s *session) planOver(ctx context.Context, st openedStore, p *plan, f *pipe
 		return badInput("", "--namespace: %w", err)
 	}
 	jobs, err := unfinished(ctx, c, f)
-	if err != nil || len(jobs) == 0 {
+	if err != nil {
 		return err
+	}
+	if flags.Update && (len(jobs) == 0 || jobs[0].Meta[metaDefinition] != f.Digest()) {
+		return p.update(ctx, c, f)
+	}
+	if len(jobs) == 0 {
+		return nil
 	}
 	old := &jobs[0]
 	p.JobID = old.ID.String()
@@ -112,6 +122,29 @@ func (s *session) planOver(ctx context.Context, st openedStore, p *plan, f *pipe
 		return err
 	}
 	p.resume(f, status, needs)
+	return nil
+}
+
+// update fills in what an update has to run.
+func (p *plan) update(ctx context.Context, c *weaver.Client, f *pipelineFile) error {
+	u, err := updateOf(ctx, c, f)
+	if err != nil || u.of == (weaver.JobID{}) {
+		return err
+	}
+	p.Action, p.JobID, p.Gone = planUpdate, u.of.String(), u.Gone
+	for _, name := range u.Kept {
+		p.Ended = append(p.Ended, plannedTask{Name: name})
+	}
+	why := make(map[string]string, len(u.Run))
+	run := make([]string, len(u.Run))
+	for i, r := range u.Run {
+		run[i], why[r.Name] = r.Name, r.Why
+	}
+	p.Waves = plannedWaves(pipeline.Waves(run, f.Needs()), f.Needs(), func(name string) plannedTask {
+		t := f.planned(name)
+		t.Why = why[name]
+		return t
+	})
 	return nil
 }
 
@@ -196,6 +229,11 @@ func (s *session) printPlan(p *plan) {
 		if p.Changed {
 			s.printf("%s changed since: the job would run as it was submitted.\n", p.File)
 		}
+	case planUpdate:
+		s.printf("%s: %d of %s would run %s; %d keep what job %s and those before it did.\n", p.Name, left, text.Plural(left+len(p.Ended), "task"), where, len(p.Ended), p.JobID)
+		for _, name := range p.Gone {
+			s.printf("  %s is gone from the file\n", text.OneLine(name, explain.MaxNote))
+		}
 	case planReplace:
 		s.printf("%s: the unfinished job %s would be cancelled, and a new job of %s begun %s.\n", p.Name, p.JobID, text.Plural(left, "task"), where)
 	default:
@@ -204,7 +242,11 @@ func (s *session) printPlan(p *plan) {
 	if len(p.Ended) > 0 {
 		s.printf("\nNot run again:\n")
 		for _, t := range p.Ended {
-			s.printf("  %s: %s\n", t.Name, t.State)
+			if t.State == "" {
+				s.printf("  %s\n", t.Name)
+			} else {
+				s.printf("  %s: %s\n", t.Name, t.State)
+			}
 		}
 	}
 	for i, wave := range p.Waves {
@@ -227,6 +269,7 @@ func (s *session) printPlanned(t plannedTask) {
 			s.printf("    %-9s%s\n", key+":", strings.ReplaceAll(text.Printable(value), "\n", "\n             "))
 		}
 	}
+	line("why", t.Why)
 	line("run", t.Run)
 	line("http", t.HTTP)
 	line("type", t.Type)

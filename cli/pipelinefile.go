@@ -65,6 +65,7 @@ func (f *pipelineFile) lock() (unlock func(), err error) {
 type pipelineFlags struct {
 	Resume bool `xor:"unfinished" help:"Go on with the unfinished job as it was submitted, although the file changed since."`
 	Fresh  bool `xor:"unfinished" help:"Cancel what is unfinished of the file and begin a new job."`
+	Update bool `xor:"unfinished" help:"Keep what earlier jobs of the file did and is still as the file says; cancel what is unfinished, and run the rest."`
 }
 
 // maxRead bounds what is read of a file that is no pipeline at all. It is more
@@ -165,13 +166,19 @@ func (f *pipelineFile) newQueue() string {
 	return fmt.Sprintf("%s@%s", f.Name, hex.EncodeToString(id[:]))
 }
 
-func (f *pipelineFile) job() *weaver.Job {
-	return f.Job(pipeline.JobOptions{
+// job is a new job of the file, or with u what an update has to run.
+func (f *pipelineFile) job(u *update) *weaver.Job {
+	opts := pipeline.JobOptions{
 		BaseDir:  filepath.Dir(f.path),
 		Queue:    f.newQueue(),
 		Types:    f.types.Known,
 		Metadata: map[string]string{metaFile: f.path, metaDefinition: f.Digest()},
-	})
+	}
+	if u != nil && u.of != (weaver.JobID{}) {
+		opts.Kept = u.Kept
+		opts.Metadata[metaUpdates] = u.of.String()
+	}
+	return f.Job(opts)
 }
 
 // start is how a job of a file came to run.
@@ -181,6 +188,7 @@ type start struct {
 	same    bool         // the job is what the file says now
 	ended   weaver.JobID // the latest unfinished job that --fresh cancelled
 	others  int          // further unfinished jobs of the file, which stay as they are
+	update  *update      // what --update found; nil without it. There is no job when it has nothing to run
 }
 
 // begin finds the unfinished job of a file or submits a new one.
@@ -201,9 +209,13 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 		old := &jobs[0]
 		st.same = old.Meta[metaDefinition] == f.Digest()
 		switch {
-		case !st.same && !flags.Resume && !flags.Fresh:
+		case st.same && flags.Update:
+			flags.Update = false // to go on with it is all
+		}
+		switch {
+		case !st.same && flags == (pipelineFlags{}):
 			return start{}, s.changed(f, old, verb)
-		case !flags.Fresh:
+		case !flags.Fresh && !flags.Update:
 			st.id, st.resumed, st.others = old.ID, true, len(jobs)-1
 			return st, nil
 		}
@@ -214,7 +226,12 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 		}
 		st.ended, st.same = old.ID, true
 	}
-	h, err := c.Submit(ctx, f.job())
+	if flags.Update {
+		if st.update, err = updateOf(ctx, c, f); err != nil || len(st.update.Run) == 0 {
+			return st, err
+		}
+	}
+	h, err := c.Submit(ctx, f.job(st.update))
 	switch {
 	case errors.Is(err, weaver.ErrInvalidJob), errors.Is(err, weaver.ErrInvalidInput):
 		return start{}, badInput("", "%s: %w", f.label(), err)
@@ -290,7 +307,7 @@ func unfinished(ctx context.Context, c *weaver.Client, f *pipelineFile) (found [
 func (s *session) changed(f *pipelineFile, old *weaver.JobInfo, verb string) error {
 	again := s.command(verb, f.given)
 	return badInput(
-		fmt.Sprintf("Run `%s --resume` to go on with the job as it was submitted, or `%s --fresh` to cancel it and begin a new one.", again, again),
+		fmt.Sprintf("Run `%s --update` to keep what it did that did not change and run the rest, `--resume` to go on with the job as it was submitted, or `--fresh` to cancel it and begin a new one.", again),
 		"%s changed since its job %s was submitted (%s), and that job is unfinished: %d of its %d tasks have ended",
 		f.label(), old.ID, s.clock.Rel(old.CreatedAt), old.Counters.Total-old.Counters.Unfinished, old.Counters.Total)
 }

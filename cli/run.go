@@ -122,6 +122,9 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	if r.job, err = r.begin(ctx, r.client, r.file, "run", r.flags.pipelineFlags); err != nil {
 		return err
 	}
+	if u := r.job.update; u != nil && len(u.Run) == 0 {
+		return r.unchanged(r.file, u)
+	}
 	status, err := r.client.JobStatus(ctx, r.job.id)
 	if err != nil {
 		return err
@@ -236,6 +239,10 @@ func (r *pipelineRun) greet(st weaver.JobStatus) {
 		}
 		if n := r.job.others; n > 0 {
 			r.monitor.Note("left unfinished: %s of %s (`%s`)", text.Plural(n, "older job"), r.file.given, r.command("job", "ls", "--name", st.Name))
+		}
+	case r.job.update != nil:
+		for _, line := range r.job.update.notes(st.Name, st.ID) {
+			r.monitor.Note("%s", line)
 		}
 	case r.job.ended != (weaver.JobID{}):
 		r.monitor.Note("%s: job %s, %s; the unfinished job %s was cancelled", st.Name, st.ID, text.Plural(c.Total, "task"), r.job.ended)

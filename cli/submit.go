@@ -77,6 +77,9 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
+		if u := st.update; u != nil && len(u.Run) == 0 {
+			return s.unchanged(file, u)
+		}
 		got := submitted{
 			JobID: st.id.String(), Name: file.Name, Disposition: "created",
 			Store: storePlace(s.flags.Store), Warnings: fileMistakes(file.Warnings.Problems),

@@ -17,6 +17,7 @@ type Earlier struct {
 	State  task.State
 	Needed bool   // it did not end because it was not needed
 	Work   string // its MetaWork
+	Age    int    // of its job: 0 is the latest one
 }
 
 // Update is what an update of an earlier job has to run.
@@ -73,7 +74,10 @@ func (u *updating) decide(name string) string {
 	t := u.tasks[name]
 	again := ""
 	for _, need := range t.Needs {
-		if u.decide(need) != "" && again == "" {
+		// One that did not run since its need did is not of the need's job: the file
+		// did not have it then.
+		newer := u.earlier[need].Age < u.earlier[name].Age
+		if (u.decide(need) != "" || newer) && again == "" {
 			again = need
 		}
 	}

@@ -58,6 +58,13 @@ func TestUpdate(t *testing.T) {
 		{"a failure", "", "", ended("right", task.Failed, true), "right: it failed, join: it needs right, send: it needs join"},
 		{"a cancel", "", "", ended("send", task.Cancelled, true), "send: it had not succeeded"},
 		{"not needed", "", "", ended("send", task.Cancelled, false), ""},
+		{"a task that the file did not have when its need ran again", "", "", func(m map[string]pipeline.Earlier) {
+			for _, node := range []string{"left", "send"} {
+				e := m[node]
+				e.Age = 1
+				m[node] = e
+			}
+		}, "left: it needs setup, join: it needs left, send: it needs join"},
 		{"unfinished", "", "", ended("join", task.Pending, true), "join: it had not succeeded, send: it needs join"},
 	} {
 		earlier := earlierOf(t, updated)

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/pipeline"
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// metaUpdates is the metadata of a job that was begun by an update: the id of the
+// job before, whose results it keeps.
+const metaUpdates = "weaver.updates"
+
+// update is what --update found.
+type update struct {
+	pipeline.Update
+	of weaver.JobID // the latest job of the file; zero: there is none
+}
+
+// updateOf compares a file with its latest job, and with those that this one was
+// an update of.
+func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile) (*update, error) {
+	latest, err := latestJob(ctx, c, f)
+	if err != nil || latest == nil {
+		return &update{Update: f.Update(nil)}, err
+	}
+	missing := make(map[string]bool, len(f.Tasks))
+	for i := range f.Tasks {
+		missing[f.Tasks[i].Name] = true
+	}
+	earlier := make(map[string]pipeline.Earlier)
+	id := latest.ID
+	for age := 0; len(missing) > 0; age++ {
+		st, err := c.JobStatus(ctx, id)
+		if errors.Is(err, store.ErrNotFound) && age > 0 {
+			break // it was deleted: nothing is known of what it did
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range st.Tasks {
+			t := &st.Tasks[i]
+			work, ofFile := t.Metadata[pipeline.MetaWork]
+			if _, seen := earlier[t.Node]; seen || !ofFile {
+				continue
+			}
+			unneeded := t.State == task.Cancelled && t.Error != nil && t.Error.Kind == task.KindNotNeeded
+			earlier[t.Node] = pipeline.Earlier{State: t.State, Needed: !unneeded, Work: work, Age: age}
+			delete(missing, t.Node)
+		}
+		if id, err = task.ParseID(st.Meta[metaUpdates]); err != nil {
+			break // it was no update
+		}
+	}
+	return &update{Update: f.Update(earlier), of: latest.ID}, nil
+}
+
+// latestJob returns the latest job of a file, in whatever state; nil: none.
+func latestJob(ctx context.Context, c *weaver.Client, f *pipelineFile) (*weaver.JobInfo, error) {
+	filter := weaver.JobFilter{Name: f.Name, Limit: store.MaxLimit}
+	for {
+		jobs, next, err := c.Jobs(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		for i := range jobs {
+			if jobs[i].Meta[metaFile] == f.path {
+				return &jobs[i], nil
+			}
+		}
+		if next == "" {
+			return nil, nil
+		}
+		filter.After = next
+	}
+}
+
+// maxReruns is how many tasks a note names.
+const maxReruns = 20
+
+// notes says what an update runs and why, a line each.
+func (u *update) notes(name string, job weaver.JobID) []string {
+	all := text.Plural(len(u.Run)+len(u.Kept), "task")
+	if u.of == (weaver.JobID{}) {
+		return []string{fmt.Sprintf("%s: job %s, %s: there is no earlier job of this file", name, job, all)}
+	}
+	lines := []string{fmt.Sprintf("%s: job %s runs %d of %s; %d keep what was done before", name, job, len(u.Run), all, len(u.Kept))}
+	for i, r := range u.Run {
+		if i == maxReruns {
+			lines = append(lines, fmt.Sprintf("  and %d more", len(u.Run)-i))
+			break
+		}
+		lines = append(lines, fmt.Sprintf("  %s runs: %s", text.OneLine(r.Name, explain.MaxNote), r.Why))
+	}
+	return append(lines, u.goneNote()...)
+}
+
+func (u *update) goneNote() []string {
+	var lines []string
+	for i, name := range u.Gone {
+		if i == maxReruns {
+			return append(lines, fmt.Sprintf("  and %d more are gone", len(u.Gone)-i))
+		}
+		lines = append(lines, fmt.Sprintf("  %s is gone from the file", text.OneLine(name, explain.MaxNote)))
+	}
+	return lines
+}
+
+// unchangedJob is the answer when an update has nothing to run, for -o json.
+type unchangedJob struct {
+	Event string       `json:"event"` // job.unchanged
+	JobID weaver.JobID `json:"job_id"`
+	Name  string       `json:"name"`
+	Store string       `json:"store"`
+	Kept  int          `json:"kept"` // tasks
+	Gone  []string     `json:"gone,omitempty"`
+}
+
+// unchanged says that an update has nothing to run.
+func (s *session) unchanged(f *pipelineFile, u *update) error {
+	if s.json() {
+		enc := json.NewEncoder(s.out)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(unchangedJob{"job.unchanged", u.of, f.Name, storePlace(s.flags.Store), len(u.Kept), u.Gone})
+	}
+	s.printf("%s: nothing changed since job %s, and what it has to do is done: nothing to run\n", f.Name, u.of)
+	for _, line := range u.goneNote() {
+		s.printf("%s\n", line)
+	}
+	return nil
+}
