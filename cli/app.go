@@ -83,6 +83,7 @@ func run(ctx context.Context, app App, args []string, std streams, out *bytes.Bu
 		return usageError(app, err)
 	}
 	s := newSession(app, g.Globals, std, out, time.Now())
+	s.useStoreOfArgs(args)
 	kctx.BindTo(ctx, (*context.Context)(nil))
 	if err = kctx.Run(s); err == nil || errors.As(err, new(*exitError)) {
 		return err

@@ -58,6 +58,20 @@ func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Tim
 	}
 }
 
+// useStoreOfArgs chooses the default store of the first argument that is a
+// pipeline's file, or FILE/TASK, unless one was named.
+func (s *session) useStoreOfArgs(args []string) {
+	for _, arg := range args {
+		for path := arg; path != "" && !s.named; path = strings.TrimSuffix(path[:max(0, strings.LastIndexByte(path, '/'))], "/") {
+			ext := strings.ToLower(filepath.Ext(path))
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && (ext == ".yaml" || ext == ".yml") {
+				s.flags.Store = defaultStore(filepath.Dir(path))
+				return
+			}
+		}
+	}
+}
+
 // useStoreOf chooses the default store of a pipeline, unless one was named.
 func (s *session) useStoreOf(f *pipelineFile) {
 	if !s.named {
