@@ -43,15 +43,17 @@ type stream struct {
 	live bool // a sink may listen
 	tail tail
 	line partialLine
+	mask *mask // of what is secret
 	all  *lines
 }
 
-func openOutput(ctx context.Context, limit int) (*output, error) {
+// openOutput makes the pipes. What m masks is nowhere but in them.
+func openOutput(ctx context.Context, limit int, m *mask) (*output, error) {
 	o := &output{readers: group.New(context.WithoutCancel(ctx))} // the end is read, too
 	o.lines.begun = time.Now()
 	keep := min(max(limit, minTail), maxTail)
 	for _, s := range []*stream{&o.stdout, &o.stderr} {
-		*s = stream{name: "stdout", live: true, tail: tail{max: keep}, all: &o.lines}
+		*s = stream{name: "stdout", live: true, tail: tail{max: keep}, mask: m.fresh(), all: &o.lines}
 		if s == &o.stderr {
 			s.name = "stderr"
 		}
@@ -135,9 +137,10 @@ func (s *stream) read(ctx context.Context) {
 			partial = unfinished(block)
 		}
 		if whole := len(block) - partial; whole > 0 {
-			s.take(ctx, block[:whole])
+			s.take(ctx, s.mask.next(block[:whole]))
 		}
 		if last {
+			s.take(ctx, s.mask.rest())
 			return
 		}
 		if len(block) == len(buf) && len(buf) < fullBlock {
@@ -149,6 +152,9 @@ func (s *stream) read(ctx context.Context) {
 
 // take emits a block and keeps it.
 func (s *stream) take(ctx context.Context, block []byte) {
+	if len(block) == 0 {
+		return
+	}
 	if s.live {
 		// Not in a handler, or the attempt was given up: no sink listens.
 		s.live = weaver.Emit(ctx, s.name, text(block)) == nil

@@ -36,8 +36,16 @@ type RequestInput struct {
 	Method  string            `json:"method,omitempty"` // default GET, or POST with a body
 	URL     string            `json:"url"`              // http or https
 	Headers map[string]string `json:"headers,omitempty"`
-	JSON    json.RawMessage   `json:"json,omitempty"` // body, sent as application/json unless Headers say otherwise
-	Body    string            `json:"body,omitempty"` // body, sent as text/plain unless Headers say otherwise
+	// HeadersEnv are headers whose values are variables of the worker's
+	// environment, read in each attempt and never stored: the header's name and
+	// the variable's, which a text may stand before, as in "Bearer API_TOKEN".
+	// The answer and errors show *** for the values. A variable that is not set,
+	// or that has fewer than 4 characters, fails the task. These headers follow
+	// no redirect to another host.
+	HeadersEnv map[string]string `json:"headers_env,omitempty"`
+
+	JSON json.RawMessage `json:"json,omitempty"` // body, sent as application/json unless Headers say otherwise
+	Body string          `json:"body,omitempty"` // body, sent as text/plain unless Headers say otherwise
 
 	Expect       []int    `json:"expect,omitempty"`        // statuses that mean success; default 200 to 299
 	Timeout      Duration `json:"timeout,omitempty"`       // of one attempt, body included; default 30s
@@ -80,11 +88,26 @@ func (r *requester) request(ctx context.Context, in RequestInput) (RequestOutput
 	if in.Timeout == 0 {
 		in.Timeout = Duration(defaultRequestTimeout)
 	}
+	secret, hide, err := in.secretHeaders()
+	if err != nil {
+		return RequestOutput{}, weaver.Permanent(err)
+	}
+	out, err := r.exchange(ctx, in, secret, hide)
+	out.URL = hide.text(out.URL)
+	return out, hide.failure(err)
+}
+
+// exchange sends the request of an input that is valid, with further headers
+// whose values hide masks.
+func (r *requester) exchange(ctx context.Context, in RequestInput, secret map[string]string, hide *mask) (RequestOutput, error) {
 	inner, cancel := limited(ctx, in.Timeout)
 	defer cancel()
 	req, err := in.build(inner)
 	if err != nil {
 		return RequestOutput{}, weaver.Permanent(err)
+	}
+	for name, value := range secret {
+		req.Header.Set(name, value)
 	}
 	x := &exchange{in: in, first: req, last: req}
 	client := http.Client{Transport: r.transport, CheckRedirect: x.redirect}
@@ -92,6 +115,7 @@ func (r *requester) request(ctx context.Context, in RequestInput) (RequestOutput
 	if err != nil {
 		return RequestOutput{}, x.broken(ctx, err)
 	}
+	hide.maskAnswer(resp)
 	defer func() { _ = resp.Body.Close() }() // what was read counts
 	if !in.expects(resp.StatusCode) {
 		return RequestOutput{}, x.refused(ctx, resp)

@@ -66,10 +66,11 @@ func (x *exchange) redirect(req *http.Request, via []*http.Request) error {
 	}
 	// net/http drops credentials on the way to another host, but not when the
 	// same host redirects to a connection that is not encrypted.
-	if x.first.URL.Scheme == "https" && req.URL.Scheme == "http" {
+	if downgraded(x.first.URL, req.URL) {
 		req.Header.Del("Authorization")
 		req.Header.Del("Cookie")
 	}
+	x.dropSecrets(req)
 	// And it sends the query of the last URL to the next host.
 	if x.first.Header.Get("Referer") == "" {
 		req.Header.Del("Referer")

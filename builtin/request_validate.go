@@ -27,6 +27,7 @@ func (in RequestInput) Validate() error {
 		complain("method: CONNECT opens a tunnel, which is no request: write a word such as GET, POST or DELETE")
 	}
 	problems = append(problems, checkHeaders(in.Headers)...)
+	problems = append(problems, checkHeadersEnv(in.HeadersEnv, in.Headers)...)
 	if len(in.JSON) > 0 && in.Body != "" {
 		complain("json and body are both given: keep one of them")
 	}

@@ -30,6 +30,16 @@ type RunInput struct {
 	// InheritEnv names further variables to take over from the worker; a name
 	// may end in *, and "*" alone means all.
 	InheritEnv []string `json:"inherit_env,omitempty"`
+	// EnvFile is a file of NAME=VALUE lines that the worker reads in each
+	// attempt; its variables are added to the environment, and only its path is
+	// stored. Env wins over it. A file that is not there or that has a mistake
+	// fails the task.
+	EnvFile string `json:"env_file,omitempty"`
+	// SecretEnv names variables to take over, from EnvFile or else from the
+	// worker, whose values are never stored: the output of the command shows
+	// *** for each, also in base64. A variable that is not set, or that has
+	// fewer than 4 characters, fails the task.
+	SecretEnv []string `json:"secret_env,omitempty"`
 
 	Dir     string   `json:"dir,omitempty"`     // where it runs; default the worker's directory
 	Timeout Duration `json:"timeout,omitempty"` // of one attempt; default none
@@ -42,7 +52,7 @@ type RunOutput struct {
 	ExitCode        int    `json:"exit_code"`
 	Stdout          string `json:"stdout,omitempty"` // UTF-8; other bytes and NUL are replaced by U+FFFD
 	Stderr          string `json:"stderr,omitempty"`
-	StdoutBytes     int64  `json:"stdout_bytes"` // written in all
+	StdoutBytes     int64  `json:"stdout_bytes"` // written in all, with *** for what is secret
 	StderrBytes     int64  `json:"stderr_bytes"`
 	StdoutTruncated bool   `json:"stdout_truncated,omitempty"` // the beginning is missing
 	StderrTruncated bool   `json:"stderr_truncated,omitempty"`
@@ -82,6 +92,15 @@ func (in RunInput) Validate() error {
 			complain(`inherit_env[%d] is %q: write a name, the beginning of names as in "AWS_*", or "*"`, i, name)
 		}
 	}
+	nul("env_file", in.EnvFile)
+	for i, name := range in.SecretEnv {
+		if problem := checkSecretName(name); problem != "" {
+			complain("secret_env[%d] is %q: %s", i, name, problem)
+		}
+		if _, stored := in.Env[name]; stored {
+			complain("secret_env has %s, which env gives a value that is stored: remove it from env, and set it where the worker runs", name)
+		}
+	}
 	if in.Timeout < 0 {
 		complain("timeout is negative")
 	}
@@ -116,7 +135,7 @@ func run(ctx context.Context, in RunInput) (RunOutput, error) {
 	if limit == 0 {
 		limit = weaver.DefaultInlineLimit
 	}
-	out, err := openOutput(ctx, limit)
+	out, err := openOutput(ctx, limit, c.mask)
 	if err != nil {
 		return RunOutput{}, fmt.Errorf("run %s: make pipes for the output: %w", c.argv[0], err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,6 +22,7 @@ type command struct {
 	argv []string
 	env  []string
 	dir  string
+	mask *mask // of what it writes
 }
 
 // newCommand builds the environment and finds the program. Its errors are
@@ -30,11 +32,13 @@ func newCommand(in RunInput, info weaver.CurrentInfo) (command, error) {
 	if in.Shell != "" {
 		c.argv = []string{"/bin/sh", "-c", in.Shell}
 	}
-	env := newEnvironment(in, info)
-	c.env = env.list
-	var err error
+	env, err := newEnvironment(in, info)
+	if err != nil {
+		return c, weaver.Permanent(fmt.Errorf("run a command: %w", err))
+	}
+	c.env, c.mask = env.list, newMask(env.secrets)
 	if c.path, err = find(c.argv[0], c.dir, env.path); err != nil {
-		return c, c.explain(err)
+		return c, c.mask.failure(c.explain(err))
 	}
 	return c, nil
 }
@@ -51,7 +55,7 @@ type exit struct {
 func (c command) run(ctx context.Context, out *output) (exit, error) {
 	p, forget, err := c.lead(ctx, out)
 	if err != nil {
-		return exit{}, c.explain(err)
+		return exit{}, c.mask.failure(c.explain(err))
 	}
 	state, err := p.clear()
 	forget()
@@ -191,16 +195,30 @@ func (c command) mistake(err error) error {
 
 // environment is the environment of a command.
 type environment struct {
-	list []string
-	have map[string]bool
-	path string
+	list    []string
+	have    map[string]bool
+	path    string
+	secrets []string // values
 }
 
-func newEnvironment(in RunInput, info weaver.CurrentInfo) *environment {
+func newEnvironment(in RunInput, info weaver.CurrentInfo) (*environment, error) {
+	var file []variable
+	if in.EnvFile != "" {
+		var err error
+		if file, err = readEnvFile(in.EnvFile); err != nil {
+			return nil, err
+		}
+	}
 	e := &environment{list: make([]string, 0, len(in.Env)+8), have: make(map[string]bool, len(in.Env)+8)}
 	// What comes first wins.
 	for _, name := range sortedKeys(in.Env) {
 		e.add(name, in.Env[name])
+	}
+	if err := e.addSecrets(in.SecretEnv, file); err != nil {
+		return nil, err
+	}
+	for _, v := range slices.Backward(file) { // the last one counts
+		e.add(v.name, v.value)
 	}
 	if info.TaskID != (weaver.TaskID{}) {
 		e.add("WEAVER_TASK_ID", info.TaskID.String())
@@ -221,7 +239,28 @@ func newEnvironment(in RunInput, info weaver.CurrentInfo) *environment {
 	for _, name := range in.InheritEnv {
 		e.inherit(name)
 	}
-	return e
+	return e, nil
+}
+
+// addSecrets adds the variables of SecretEnv. Its error names all that cannot be
+// used.
+func (e *environment) addSecrets(names []string, file []variable) error {
+	var problems []error
+	for _, name := range names {
+		value, set := os.LookupEnv(name)
+		for _, v := range file {
+			if v.name == name {
+				value, set = v.value, true
+			}
+		}
+		if err := checkSecret("secret_env", name, value, set); err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		e.secrets = append(e.secrets, value)
+		e.add(name, value)
+	}
+	return errors.Join(problems...)
 }
 
 func (e *environment) add(name, value string) {

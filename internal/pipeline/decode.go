@@ -51,6 +51,10 @@ func (d *decoder) pipeline(root *node) {
 			d.p.Env = d.env(f)
 		case "inherit_env":
 			d.p.InheritEnv = d.inheritEnv(f)
+		case "env_file":
+			d.p.EnvFile = d.envFile(f)
+		case "secret_env":
+			d.p.SecretEnv = d.secretEnv(f)
 		case "dir":
 			d.p.Dir = d.dir(f)
 		case "labels":

@@ -19,6 +19,8 @@ func (d *decoder) http(f field) *builtin.RequestInput {
 		case "headers":
 			input.Headers = d.texts(f, "{X-Request-Id: 7}", func(entry) bool { return true })
 			d.warnLiterals(f, func(e entry) literal { return literalHeader(e.name, e.value.text) })
+		case "headers_env":
+			input.HeadersEnv = d.texts(f, "{Authorization: API_TOKEN}", func(entry) bool { return true })
 		case "json":
 			input.JSON = d.json(nil, f.value, f.label(), 0)
 			d.warnTree(f.value, f.label(), literalRequest)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goweaver/weaver"
@@ -22,13 +23,13 @@ const (
 // from the pipeline. Everything else must be right.
 func (d *decoder) checkInputs(tasks field) {
 	p := d.p
-	shared := len(p.Dir)
+	shared := len(p.Dir) + len(p.EnvFile)
 	for _, texts := range []map[string]string{p.Env, p.Labels} {
 		for k, v := range texts {
 			shared += len(k) + len(v)
 		}
 	}
-	for _, name := range p.InheritEnv {
+	for _, name := range slices.Concat(p.InheritEnv, p.SecretEnv) {
 		shared += len(name)
 	}
 	if shared*len(p.Tasks) > maxShared {

@@ -114,7 +114,11 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 			Shell:      t.Shell,
 			Env:        merge(p.Env, t.Env),
 			InheritEnv: union(p.InheritEnv, t.InheritEnv),
+			SecretEnv:  union(p.SecretEnv, t.SecretEnv),
 			Dir:        resolve(baseDir, cmp.Or(t.Dir, p.Dir)),
+		}
+		if file := cmp.Or(t.EnvFile, p.EnvFile); file != "" {
+			d.Run.EnvFile = resolve(baseDir, file)
 		}
 	}
 	return d

@@ -37,6 +37,7 @@ var (
 	literalRequest = literal{"is sent as it is written", func(name string) string {
 		return fmt.Sprintf(`let the shell make the call, as in run: curl "…$%[1]s", with inherit_env: [%[1]s], or secret_env: [%[1]s] for a secret; of a request only headers_env takes variables`, name)
 	}}
+	literalFile = literal{"is taken as it is written", func(string) string { return "write the path itself, from the directory of this file" }}
 	literalPath = literal{"is taken as it is written", func(name string) string {
 		return fmt.Sprintf(`write the path itself, or let the shell go there, in a text: run: cd "$%s/…" && …`, name)
 	}}

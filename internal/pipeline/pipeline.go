@@ -30,6 +30,8 @@ type Pipeline struct {
 	Labels     map[string]string // of every task
 	Env        map[string]string // of every command
 	InheritEnv []string          // of every command
+	EnvFile    string            // of every command; as written
+	SecretEnv  []string          // of every command
 	Dir        string            // of every command; as written
 	Tasks      []Task            // in the order of the file
 	Warnings   Warnings          // what can be run and is most likely not meant so
@@ -56,6 +58,8 @@ type Task struct {
 	Timeout          time.Duration
 	Env              map[string]string
 	InheritEnv       []string
+	EnvFile          string // as written
+	SecretEnv        []string
 	Dir              string // as written
 	Labels           map[string]string
 	ConcurrencyKey   string

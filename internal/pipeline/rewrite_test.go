@@ -106,6 +106,8 @@ func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 		length(o, "timeout", k.Timeout)
 		put(o, "env", k.Env)
 		put(o, "inherit_env", k.InheritEnv)
+		put(o, "env_file", k.EnvFile)
+		put(o, "secret_env", k.SecretEnv)
 		put(o, "dir", k.Dir)
 		put(o, "labels", k.Labels)
 		if k.ConcurrencyKey != "" {
@@ -122,6 +124,8 @@ func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 	doc := object{"name": p.Name, "tasks": tasks, "description": "written anew", "budget": budget}
 	put(doc, "env", p.Env)
 	put(doc, "inherit_env", p.InheritEnv)
+	put(doc, "env_file", p.EnvFile)
+	put(doc, "secret_env", p.SecretEnv)
 	put(doc, "dir", p.Dir)
 	put(doc, "labels", p.Labels)
 	raw, err := json.MarshalIndent(doc, "", "  ")

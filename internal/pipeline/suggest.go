@@ -20,11 +20,12 @@ type level struct {
 var (
 	pipelineLevel = &level{
 		name:    "the pipeline",
-		keys:    []string{"name", "description", "budget", "env", "inherit_env", "dir", "labels", "tasks"},
+		keys:    []string{"name", "description", "budget", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "tasks"},
 		example: "KEY: …",
 		others: map[string]string{
 			"jobs": "tasks", "steps": "tasks", "stages": "tasks", "services": "tasks", "title": "name",
 			"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "directory": "dir", "tags": "labels", "limits": "budget",
+			"dotenv": "env_file", "envfile": "env_file", "secret": "secret_env", "secrets": "secret_env",
 		},
 	}
 	budgetLevel = &level{
@@ -39,7 +40,7 @@ var (
 	}
 	taskLevel = &level{
 		name:    "a task",
-		keys:    []string{"description", "run", "http", "type", "input", "needs", "retry", "timeout", "env", "inherit_env", "dir", "labels", "concurrency", "priority"},
+		keys:    []string{"description", "run", "http", "type", "input", "needs", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority"},
 		example: "tasks: {build: {KEY: …}}",
 		later: map[string]string{
 			"if":        "remove it: a task runs when all that it needs succeeded",
@@ -49,15 +50,16 @@ var (
 			"command": "run", "cmd": "run", "script": "run", "shell": "run", "exec": "run", "args": "run",
 			"depends_on": "needs", "dependson": "needs", "depends": "needs", "dependencies": "needs", "requires": "needs", "after": "needs", "need": "needs",
 			"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "working-directory": "dir", "directory": "dir",
+			"dotenv": "env_file", "envfile": "env_file", "secret": "secret_env", "secrets": "secret_env",
 			"retries": "retry", "attempts": "retry", "backoff": "retry", "with": "input", "uses": "type", "payload": "input", "tags": "labels",
 			"request": "http", "curl": "http", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "timeout", "mutex": "concurrency", "lock": "concurrency",
 		},
 	}
 	httpLevel = &level{
 		name:    "http",
-		keys:    []string{"method", "url", "headers", "json", "body", "expect", "timeout", "max_redirects"},
+		keys:    []string{"method", "url", "headers", "headers_env", "json", "body", "expect", "timeout", "max_redirects"},
 		example: "http: {KEY: …}",
-		others:  map[string]string{"uri": "url", "verb": "method", "header": "headers", "data": "body", "payload": "json", "status": "expect", "statuses": "expect", "expected": "expect", "redirects": "max_redirects"},
+		others:  map[string]string{"uri": "url", "verb": "method", "header": "headers", "header_env": "headers_env", "env_headers": "headers_env", "secret_env": "headers_env", "secrets": "headers_env", "data": "body", "payload": "json", "status": "expect", "statuses": "expect", "expected": "expect", "redirects": "max_redirects"},
 	}
 	retryLevel = &level{
 		name:    "retry",

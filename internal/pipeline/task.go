@@ -84,6 +84,10 @@ func (d *decoder) task(e entry) {
 			t.Env = d.env(f)
 		case "inherit_env":
 			t.InheritEnv = d.inheritEnv(f)
+		case "env_file":
+			t.EnvFile = d.envFile(f)
+		case "secret_env":
+			t.SecretEnv = d.secretEnv(f)
 		case "dir":
 			t.Dir = d.dir(f)
 		case "labels":
@@ -136,9 +140,13 @@ func (d *decoder) checkWork(e entry, of string) {
 		return
 	}
 	work := works[0].name
-	for _, key := range []string{"env", "inherit_env", "dir"} {
+	for _, key := range []string{"env", "inherit_env", "env_file", "secret_env", "dir"} {
 		if found, ok := e.value.get(key); ok && work != "run" {
-			d.r.add(found.at, fmt.Sprintf("%q of %s is for commands, and the task has %q", key, of, work), "remove it")
+			hint := "remove it"
+			if key == "secret_env" && work == "http" {
+				hint = "write headers_env in http, as in headers_env: {Authorization: API_TOKEN}"
+			}
+			d.r.add(found.at, fmt.Sprintf("%q of %s is for commands, and the task has %q", key, of, work), hint)
 		}
 	}
 	if found, ok := e.value.get("input"); ok && work != "type" {

@@ -137,6 +137,28 @@ func (d *decoder) inheritEnv(f field) []string {
 	return names
 }
 
+func (d *decoder) envFile(f field) string {
+	d.warnLiteral(f.value, f.label(), literalFile)
+	return d.filled(f, ".env")
+}
+
+func (d *decoder) secretEnv(f field) []string {
+	var names []string
+	for _, item := range d.nameList(f, "[API_TOKEN]") {
+		name := item.value.text
+		if !d.variable(item.spot(), f, name) {
+			continue
+		}
+		if strings.Contains(name, "*") {
+			d.r.add(item.spot(), fmt.Sprintf("%s in %s has a *", quote(name), f.label()), "write each name: what a * would match is not known to be secret")
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 func (d *decoder) labels(f field) map[string]string {
 	return d.texts(f, "{team: data}", func(l entry) bool {
 		if l.name == "" || len(l.name) > maxKeyBytes {

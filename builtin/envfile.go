@@ -1,0 +1,131 @@
+package builtin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// maxEnvFile is how large a file of variables may be, in bytes.
+const maxEnvFile = 1 << 20
+
+// variable is one of an environment.
+type variable struct{ name, value string }
+
+// readEnvFile reads a file of NAME=VALUE lines. No error has a value.
+func readEnvFile(path string) ([]variable, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("env_file: there is no file %q on this worker: create it, or change env_file", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("env_file: %w", err)
+	}
+	defer shut(f)
+	raw, err := io.ReadAll(io.LimitReader(f, maxEnvFile+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("env_file: %w", err)
+	case len(raw) > maxEnvFile:
+		return nil, fmt.Errorf("env_file: %s is larger than %d bytes: keep other data in files of their own", path, maxEnvFile)
+	}
+	vars, err := parseEnv(string(raw))
+	if err != nil {
+		return nil, fmt.Errorf("env_file: %s, %w", path, err)
+	}
+	return vars, nil
+}
+
+// parseEnv reads lines of NAME=VALUE, also behind "export"; the last value of a
+// name counts. A value in double quotes knows \n, \r, \t, \", \\ and \$; one in
+// single quotes is taken as it is; both may have several lines. One without
+// quotes ends before " #". Nothing in it is replaced: $VAR stays.
+func parseEnv(text string) ([]variable, error) {
+	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
+	var vars []variable
+	for number := 1; text != ""; {
+		line, _, _ := strings.Cut(text, "\n")
+		used := len(line)
+		if trimmed := strings.TrimSpace(line); trimmed != "" && trimmed[0] != '#' {
+			name, rest, found := strings.Cut(line, "=")
+			name = strings.TrimLeft(name, " \t")
+			if after, exported := strings.CutPrefix(name, "export "); exported {
+				name = strings.TrimLeft(after, " \t")
+			}
+			switch {
+			case !found:
+				return nil, fmt.Errorf("line %d: no NAME=VALUE: write for example LANG=C, and # before a comment", number)
+			case name == "" || strings.ContainsAny(name, " \t\x00\"'$"):
+				return nil, fmt.Errorf("line %d: what stands before = cannot name a variable: write for example LANG=C, without spaces around =", number)
+			}
+			value, size, problem := envValue(text[len(line)-len(rest):])
+			if problem == "" && strings.ContainsRune(value, 0) {
+				problem = "a NUL character, which no command can be given"
+			}
+			if problem != "" {
+				return nil, fmt.Errorf("line %d: the value of %s: %s", number, name, problem)
+			}
+			vars = append(vars, variable{name, value})
+			used = len(line) - len(rest) + size
+		}
+		used = min(used+1, len(text)) // with the line break
+		number += strings.Count(text[:used], "\n")
+		text = text[used:]
+	}
+	return vars, nil
+}
+
+// envValue reads the value that text begins with and says how many bytes it
+// takes, up to the end of its last line.
+func envValue(text string) (value string, size int, problem string) {
+	start := len(text) - len(strings.TrimLeft(text, " \t"))
+	lineEnd := func(from int) int {
+		if i := strings.IndexByte(text[from:], '\n'); i >= 0 {
+			return from + i
+		}
+		return len(text)
+	}
+	if start == len(text) || text[start] != '"' && text[start] != '\'' {
+		end := lineEnd(0)
+		value = text[:end]
+		for _, comment := range []string{" #", "\t#"} {
+			value, _, _ = strings.Cut(value, comment)
+		}
+		return strings.TrimSpace(value), end, ""
+	}
+	value, closed := quoted(text[start:])
+	if closed < 0 {
+		return "", 0, "its quote " + text[start:start+1] + " is not closed: close it"
+	}
+	behind := start + closed
+	end := lineEnd(behind)
+	if rest := strings.TrimSpace(text[behind:end]); rest != "" && rest[0] != '#' {
+		return "", 0, "something follows its closing quote: put all of it in quotes"
+	}
+	return value, end, ""
+}
+
+// quoted reads a text in quotes, and says where it ends; -1: it does not.
+func quoted(text string) (value string, end int) {
+	quote := text[0]
+	var b strings.Builder
+	for i := 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == quote:
+			return b.String(), i + 1
+		case c == '\\' && quote == '"' && i+1 < len(text):
+			i++
+			if at := strings.IndexByte(`nrt"\$`, text[i]); at >= 0 {
+				b.WriteByte("\n\r\t\"\\$"[at])
+			} else {
+				b.WriteString(text[i-1 : i+1])
+			}
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", -1
+}

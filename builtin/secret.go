@@ -1,0 +1,34 @@
+package builtin
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// checkSecret says whether the value of a variable can be used as a secret and
+// masked. key is what names the variable. No error has the value.
+func checkSecret(key, name, value string, set bool) error {
+	switch n := utf8.RuneCountInString(strings.TrimSpace(value)); {
+	case !set:
+		return fmt.Errorf("%s: the variable %s is not set where the worker runs: export it before the worker starts", key, name)
+	case n == 0:
+		return fmt.Errorf("%s: the variable %s is empty: give it a value where the worker runs", key, name)
+	case n < minSecret:
+		return fmt.Errorf("%s: the value of %s has fewer than %d characters, and masking it would mask everything: use a longer secret", key, name, minSecret)
+	}
+	return nil
+}
+
+// checkSecretName says what is wrong with the name of a variable; "": nothing.
+func checkSecretName(name string) string {
+	switch {
+	case strings.Contains(name, "$"):
+		return "write the name alone, without $"
+	case strings.Contains(name, "*"):
+		return "write each name: what a * would match is not known to be secret"
+	case name == "" || strings.ContainsAny(name, "=\x00 \t\r\n"):
+		return "write the name of an environment variable, such as API_TOKEN"
+	}
+	return ""
+}
