@@ -117,3 +117,16 @@ func TableFitted(width int, gives []Give, head, row []string) string {
 	t.print(&out, text.Painter{}, "")
 	return out.String()
 }
+
+// CompleteWords returns what can follow the words of a command line.
+func CompleteWords(words ...string) []string {
+	parser, err := newParser(App{}.withDefaults(), new(grammar), io.Discard)
+	if err != nil {
+		panic(err)
+	}
+	var found []string
+	for _, w := range completeWords(parser.Model.Node, words) {
+		found = append(found, w.word)
+	}
+	return found
+}

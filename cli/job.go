@@ -23,7 +23,7 @@ type jobCmd struct {
 var jobStates = []task.JobState{task.JobRunning, task.JobBlocked, task.JobSucceeded, task.JobFailed, task.JobCancelled}
 
 type jobLsCmd struct {
-	State []string `placeholder:"STATE" help:"Only jobs in these states: running, blocked, succeeded, failed, cancelled."`
+	State []string `placeholder:"STATE" complete:"running,blocked,succeeded,failed,cancelled" help:"Only jobs in these states: running, blocked, succeeded, failed, cancelled."`
 	Name  string   `placeholder:"NAME" help:"Only jobs of this name."`
 	pageFlags
 }

@@ -26,7 +26,7 @@ type taskCmd struct {
 
 // taskLsCmd is the verb task ls.
 type taskLsCmd struct {
-	State []string `placeholder:"STATE" help:"Only tasks in these states: pending, ready, running, succeeded, failed, cancelled, blocked."`
+	State []string `placeholder:"STATE" complete:"pending,ready,running,succeeded,failed,cancelled,blocked" help:"Only tasks in these states: pending, ready, running, succeeded, failed, cancelled, blocked."`
 	Type  []string `placeholder:"TYPE" help:"Only tasks of these types."`
 	Queue string   `placeholder:"NAME" help:"Only tasks of this queue."`
 	Job   string   `placeholder:"JOB" help:"Only tasks of this job: its id, the beginning of it, its name (the latest), or its file."`
