@@ -111,6 +111,9 @@ type grammar struct {
 	Doctor  doctorCmd  `cmd:"" help:"Check that the store keeps its promises."`
 	HelpOf  helpCmd    `cmd:"" name:"help" help:"Show help, also of a command."`
 	Version versionCmd `cmd:"" help:"Show the version of this program."`
+
+	Completion completionCmd `cmd:"" help:"Print a script with which a shell completes command lines."`
+	Complete   completeCmd   `cmd:"" name:"__complete" hidden:""`
 }
 
 func newParser(app App, g *grammar, out io.Writer) (*kong.Kong, error) {

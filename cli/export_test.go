@@ -55,7 +55,7 @@ func Report(w io.Writer, err error) int { return report(w, App{}.withDefaults(),
 func Table(colours bool, head []string, rows ...[]string) string {
 	t := newTable(head...)
 	for _, row := range rows {
-		cells := []cell{{row[0], text.Red}}
+		cells := []cell{painted(row[0], text.Red)}
 		for _, text := range row[1:] {
 			cells = append(cells, plain(text))
 		}
@@ -91,4 +91,42 @@ func IDRange(beginning string) (from, to, cursor string) {
 		return "", "", ""
 	}
 	return f.String(), t.String(), after(t)
+}
+
+// Give is what a table gives up to be narrower.
+type Give struct {
+	Column string
+	Keep   int
+}
+
+// TableFitted prints one row under a header in so many columns. A cell may have
+// a short form after a bar.
+func TableFitted(width int, gives []Give, head, row []string) string {
+	t := newTable(head...)
+	for _, g := range gives {
+		t.gives = append(t.gives, give{g.Column, g.Keep})
+	}
+	var cells []cell
+	for _, r := range row {
+		long, short, _ := strings.Cut(r, "|")
+		cells = append(cells, cell{text: long, short: short})
+	}
+	t.add(cells...)
+	t.fit(width)
+	var out bytes.Buffer
+	t.print(&out, text.Painter{}, "")
+	return out.String()
+}
+
+// CompleteWords returns what can follow the words of a command line.
+func CompleteWords(words ...string) []string {
+	parser, err := newParser(App{}.withDefaults(), new(grammar), io.Discard)
+	if err != nil {
+		panic(err)
+	}
+	var found []string
+	for _, w := range completeWords(parser.Model.Node, words) {
+		found = append(found, w.word)
+	}
+	return found
 }

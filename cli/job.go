@@ -23,7 +23,7 @@ type jobCmd struct {
 var jobStates = []task.JobState{task.JobRunning, task.JobBlocked, task.JobSucceeded, task.JobFailed, task.JobCancelled}
 
 type jobLsCmd struct {
-	State []string `placeholder:"STATE" help:"Only jobs in these states: running, blocked, succeeded, failed, cancelled."`
+	State []string `placeholder:"STATE" complete:"running,blocked,succeeded,failed,cancelled" help:"Only jobs in these states: running, blocked, succeeded, failed, cancelled."`
 	Name  string   `placeholder:"NAME" help:"Only jobs of this name."`
 	pageFlags
 }
@@ -60,7 +60,7 @@ func (c *jobLsCmd) Run(ctx context.Context, s *session) error {
 			s.printf("No jobs%s in namespace %q of %s.\n", match, client.Namespace(), s.flags.Store)
 			return nil
 		}
-		s.jobTable(jobs).print(s.out, s.paint, "")
+		s.list(s.jobTable(jobs))
 		if next != "" {
 			s.printf("\nThere is more: add --after %s\n", next)
 		}
@@ -70,16 +70,17 @@ func (c *jobLsCmd) Run(ctx context.Context, s *session) error {
 
 func (s *session) jobTable(jobs []task.Job) *table {
 	t := newTable("ID", "NAME", "STATE", "ENDED", "FAILED", "CREATED", "FINISHED")
+	t.gives = []give{{"NAME", 20}, {"FINISHED", 0}, {"NAME", 8}, {"CREATED", 0}, {"FAILED", 0}, {"ENDED", 0}}
 	for i := range jobs {
 		j := &jobs[i]
 		t.add(
 			plain(j.ID.String()),
 			plain(text.OneLine(j.Name, explain.MaxNote)),
-			cell{string(j.State), text.StateColor(j.State)},
+			painted(string(j.State), text.StateColor(j.State)),
 			plain(fmt.Sprintf("%d/%d", j.Counters.Total-j.Counters.Unfinished, j.Counters.Total)),
 			plain(number(j.Counters.Failed)),
-			plain(s.clock.When(j.CreatedAt)),
-			plain(s.clock.When(j.FinishedAt)),
+			s.when(j.CreatedAt),
+			s.when(j.FinishedAt),
 		)
 	}
 	return t

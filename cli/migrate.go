@@ -80,7 +80,7 @@ func (migrateStatusCmd) Run(ctx context.Context, s *session) error {
 		}
 		t := newTable("VERSION", "NAME", "APPLIED")
 		for _, m := range list {
-			applied := cell{"pending", text.Yellow}
+			applied := painted("pending", text.Yellow)
 			if !m.AppliedAt.IsZero() {
 				applied = plain(s.clock.When(m.AppliedAt))
 			}

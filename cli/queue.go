@@ -36,14 +36,15 @@ func (queueLsCmd) Run(ctx context.Context, s *session) error {
 			return nil
 		}
 		t := newTable("QUEUE", "DUE", "LATER", "STATE")
+		t.gives = []give{{"QUEUE", 20}}
 		for _, q := range queues {
 			state := plain("open")
 			if q.Paused {
-				state = cell{"paused", text.Yellow}
+				state = painted("paused", text.Yellow)
 			}
 			t.add(plain(text.OneLine(q.Name, explain.MaxNote)), plain(fmt.Sprint(q.Due)), plain(fmt.Sprint(q.Later)), state)
 		}
-		t.print(s.out, s.paint, "")
+		s.list(t)
 		return nil
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/monitor"
 	"github.com/goweaver/weaver/internal/text"
 )
 
@@ -37,6 +38,7 @@ type session struct {
 	clock explain.Clock
 
 	terminal bool // live is a person's screen
+	width    int  // of that screen, in columns; 0: there is none, or it is not known
 	created  bool // the store was not there before
 	named    bool // the store was named by the flag or the variable
 }
@@ -49,12 +51,14 @@ func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Tim
 	g.Namespace = cmp.Or(g.Namespace, weaver.DefaultNamespace)
 	plain := g.NoColor || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
 	terminal := isTerminal(std.stdout)
+	width, _ := monitor.TerminalSize(std.stdout)
 	return &session{
 		app: app, flags: g, stdin: std.stdin, out: out, live: std.stdout, errs: std.stderr,
 		paint:    text.Painter{On: terminal && !plain},
 		clock:    explain.Clock{Now: now, Zone: time.Local},
 		terminal: terminal && os.Getenv("TERM") != "dumb",
 		named:    named,
+		width:    width,
 	}
 }
 

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/goweaver/weaver/internal/text"
@@ -9,46 +11,109 @@ import (
 
 // cell is one field of a table. Its colour does not count as width, which is
 // why text/tabwriter will not do.
-type cell struct{ text, color string }
+type cell struct {
+	text, color string
+	short       string // instead of the text, where there is little room; may be ""
+}
 
 func plain(text string) cell { return cell{text: text} }
 
+func painted(text, color string) cell { return cell{text: text, color: color} }
+
 // table is rows of aligned columns; the last column is not padded.
 type table struct {
-	head []string
-	rows [][]cell
+	head  []string
+	rows  [][]cell
+	gives []give
+}
+
+// give is what a table gives up to be narrower: the cells of a column beyond so
+// many terminal columns, or with 0 the whole column.
+type give struct {
+	column string
+	keep   int
 }
 
 func newTable(head ...string) *table { return &table{head: head} }
 
 func (t *table) add(cells ...cell) { t.rows = append(t.rows, cells) }
 
-// print writes the table behind a margin, without columns that are empty in
-// every row.
-func (t *table) print(w io.Writer, p text.Painter, margin string) {
+// fit makes the table no wider than a terminal: by the short form of its cells,
+// then by what it gives up, one after the other and no more than must be. What
+// cannot be given up stays, whatever the width; 0 or less is no limit.
+func (t *table) fit(width int) {
+	if width <= 0 || t.width() <= width {
+		return
+	}
+	for _, row := range t.rows {
+		for i := range row {
+			row[i].text = cmp.Or(row[i].short, row[i].text)
+		}
+	}
+	for _, g := range t.gives {
+		excess := t.width() - width
+		if excess <= 0 {
+			return
+		}
+		i := slices.Index(t.head, g.column)
+		keep := max(g.keep, t.columns()[i]-excess)
+		if g.keep == 0 {
+			keep = 0
+		}
+		for _, row := range t.rows {
+			row[i].text = text.Cut(row[i].text, keep)
+		}
+	}
+}
+
+// columns are the widths of the columns; those that are empty in every row have
+// none.
+func (t *table) columns() []int {
 	widths := make([]int, len(t.head))
 	for _, row := range t.rows {
 		for i, c := range row {
-			widths[i] = max(widths[i], text.Width(c.text))
+			if c.text != "" {
+				widths[i] = max(widths[i], text.Width(c.text), text.Width(t.head[i]))
+			}
 		}
 	}
+	return widths
+}
+
+// width is that of the whole table.
+func (t *table) width() int {
+	sum := 0
+	for _, w := range t.columns() {
+		if w > 0 {
+			sum += w + gap
+		}
+	}
+	return sum - gap
+}
+
+// gap is how many spaces are between two columns.
+const gap = 2
+
+// print writes the table behind a margin, without columns that are empty in
+// every row.
+func (t *table) print(w io.Writer, p text.Painter, margin string) {
+	widths := t.columns()
 	header := make([]cell, len(t.head))
 	for i, h := range t.head {
-		header[i] = cell{h, text.Bold}
+		header[i] = cell{text: h, color: text.Bold}
 	}
 	for _, row := range append([][]cell{header}, t.rows...) {
-		var line, gap strings.Builder
+		var line, space strings.Builder
 		for i, c := range row {
 			if widths[i] == 0 {
 				continue
 			}
 			if c.text != "" {
-				line.WriteString(gap.String())
+				line.WriteString(space.String())
 				line.WriteString(p.Paint(c.color, c.text))
-				gap.Reset()
+				space.Reset()
 			}
-			pad := max(widths[i], text.Width(t.head[i])) - text.Width(c.text)
-			gap.WriteString(strings.Repeat(" ", pad+2))
+			space.WriteString(strings.Repeat(" ", widths[i]-text.Width(c.text)+gap))
 		}
 		_, _ = io.WriteString(w, margin+line.String()+"\n") // into memory
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goweaver/weaver"
@@ -25,7 +26,7 @@ type taskCmd struct {
 
 // taskLsCmd is the verb task ls.
 type taskLsCmd struct {
-	State []string `placeholder:"STATE" help:"Only tasks in these states: pending, ready, running, succeeded, failed, cancelled, blocked."`
+	State []string `placeholder:"STATE" complete:"pending,ready,running,succeeded,failed,cancelled,blocked" help:"Only tasks in these states: pending, ready, running, succeeded, failed, cancelled, blocked."`
 	Type  []string `placeholder:"TYPE" help:"Only tasks of these types."`
 	Queue string   `placeholder:"NAME" help:"Only tasks of this queue."`
 	Job   string   `placeholder:"JOB" help:"Only tasks of this job: its id, the beginning of it, its name (the latest), or its file."`
@@ -82,7 +83,7 @@ func (c *taskLsCmd) Run(ctx context.Context, s *session) error {
 			s.printf("No tasks%s in namespace %q of %s.\n", c.described(), client.Namespace(), s.flags.Store)
 			return nil
 		}
-		s.taskTable(tasks).print(s.out, s.paint, "")
+		s.list(s.taskTable(tasks))
 		if next != "" {
 			s.printf("\nThere is more: add --after %s\n", next)
 		}
@@ -116,17 +117,22 @@ func (c *taskLsCmd) described() string {
 
 func (s *session) taskTable(tasks []task.Task) *table {
 	t := newTable("ID", "NAME", "STATE", "TYPE", "QUEUE", "ATTEMPTS", "CREATED", "NOTE")
+	t.gives = []give{{"NOTE", 24}, {"QUEUE", 0}, {"ATTEMPTS", 0}}
+	if !slices.ContainsFunc(tasks, func(k task.Task) bool { return k.Node == "" }) {
+		t.gives = append(t.gives, give{"TYPE", 0}) // the names say what they are
+	}
+	t.gives = append(t.gives, []give{{"NAME", 20}, {"NOTE", 16}, {"NAME", 14}, {"CREATED", 0}, {"NOTE", 10}, {"TYPE", 12}, {"NAME", 8}, {"NOTE", 0}, {"TYPE", 0}}...)
 	for i := range tasks {
 		k := &tasks[i]
 		t.add(
 			plain(k.ID.String()),
 			plain(text.OneLine(k.Node, explain.MaxNote)),
-			cell{string(k.State), text.StateColor(k.State)},
+			painted(string(k.State), text.StateColor(k.State)),
 			plain(k.Type),
 			plain(text.OneLine(k.Queue, explain.MaxNote)),
 			plain(fmt.Sprintf("%d/%d", k.AttemptCount, k.MaxAttempts)),
-			plain(s.clock.When(k.CreatedAt)),
-			cell{s.clock.Note(k), text.Faint},
+			s.when(k.CreatedAt),
+			painted(s.clock.Note(k), text.Faint),
 		)
 	}
 	return t

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
@@ -157,10 +158,25 @@ func (s *session) printHistory(h *store.History) {
 	s.section("Operators", s.auditTable(h.Audit))
 }
 
+// list prints a table that is the whole answer.
+func (s *session) list(t *table) {
+	t.fit(s.width)
+	t.print(s.out, s.paint, "")
+}
+
+// when is an instant for tables.
+func (s *session) when(t time.Time) cell {
+	if t.IsZero() {
+		return cell{}
+	}
+	return cell{text: s.clock.When(t), short: s.clock.Rel(t)}
+}
+
 // section prints a table under a heading, unless it has no rows.
 func (s *session) section(title string, t *table) {
 	if len(t.rows) > 0 {
 		s.heading(title)
+		t.fit(s.width - len("  "))
 		t.print(s.out, s.paint, "  ")
 	}
 }
@@ -214,7 +230,7 @@ func (s *session) stepTable(steps []task.Step) *table {
 		if st.State == task.StepFailed {
 			color = text.Red
 		}
-		t.add(plain(fmt.Sprint(st.Index)), plain(text.OneLine(st.Name, explain.MaxNote)), plain(string(st.Kind)), cell{string(st.State), color},
+		t.add(plain(fmt.Sprint(st.Index)), plain(text.OneLine(st.Name, explain.MaxNote)), plain(string(st.Kind)), painted(string(st.State), color),
 			plain(fmt.Sprint(st.AttemptNo)), plain(fmt.Sprint(st.Try)), plain(stepTook(st)), plain(result))
 	}
 	return t
@@ -230,7 +246,7 @@ func stepTook(st *task.Step) string {
 func (s *session) needTable(needs []store.Need) *table {
 	t := newTable("ID", "NAME", "IF", "STATE")
 	for _, n := range needs {
-		t.add(plain(n.ID.String()), plain(text.OneLine(n.Node, explain.MaxNote)), plain(string(n.Kind)), cell{string(n.State), text.StateColor(n.State)})
+		t.add(plain(n.ID.String()), plain(text.OneLine(n.Node, explain.MaxNote)), plain(string(n.Kind)), painted(string(n.State), text.StateColor(n.State)))
 	}
 	return t
 }

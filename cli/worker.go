@@ -21,7 +21,7 @@ import (
 )
 
 type workerCmd struct {
-	Handlers  []string `placeholder:"SET" help:"Which task types to run: app (those of this program), builtin (commands and URLs), or both. Default: app when this program has any, else builtin."`
+	Handlers  []string `placeholder:"SET" complete:"app,builtin" help:"Which task types to run: app (those of this program), builtin (commands and URLs), or both. Default: app when this program has any, else builtin."`
 	Queue     []string `placeholder:"NAME[=N]" help:"Serve this queue only, at most N tasks of it at once; may be repeated. Default: every queue."`
 	UntilIdle bool     `help:"End when nothing is due or running any more; what is due later stays. The exit code is 1 when a task ended failed or blocked."`
 	workFlags

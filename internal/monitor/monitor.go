@@ -287,7 +287,13 @@ func (m *Monitor) askSize() (columns, rows int) {
 	if m.cfg.Size != nil {
 		return m.cfg.Size()
 	}
-	if f, ok := m.cfg.Out.(*os.File); ok {
+	return TerminalSize(m.cfg.Out)
+}
+
+// TerminalSize returns how many columns and rows the terminal has that w writes
+// to; 0, 0 if w is none, or it does not say.
+func TerminalSize(w io.Writer) (columns, rows int) {
+	if f, ok := w.(*os.File); ok {
 		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil {
 			return columns, rows
 		}

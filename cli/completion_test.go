@@ -1,0 +1,47 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/goweaver/weaver/cli"
+)
+
+func TestCompleteWords(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ line, want string }{
+		{"ta", "task"},
+		{"re", "retry"},
+		{"task re", "retry reschedule"},
+		{"--namespace x job ", "ls show retry cancel"},
+		{"task ls --st", "--store --state"},
+		{"task ls --state f", "failed"},
+		{"task ls --state=f", "--state=failed"},
+		{"task ls --state = f", "failed"}, // as bash divides it
+		{"task ls --state =", "pending ready running succeeded failed cancelled blocked"},
+		{"task ls --state failed --state bl", "blocked"},
+		{"job ls --state ", "running blocked succeeded failed cancelled"},
+		{"-o ", "text json"},
+		{"task ls -o j", "json"},
+		{"worker --handlers ", "app builtin"},
+		{"completion ", "bash zsh fish"},
+		{"help ta", "task"},
+		{"help task unb", "unblock"},
+		{"run -- --f", ""},
+		{"run --fr", "--fresh"},
+		{"run ", ""},          // a file
+		{"why 01K", ""},       // an id
+		{"--nonesuch x ", ""}, // x is no command
+		{"task nonesuch --", "--help --version --store --namespace --output --no-color"},
+		{"__com", ""},
+		{"--deli", ""},
+	} {
+		got := strings.Join(cli.CompleteWords(strings.Split(tt.line, " ")...), " ")
+		if got != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.line, got, tt.want)
+		}
+	}
+	if got := cli.CompleteWords(); len(got) < 10 || got[0] != "run" {
+		t.Errorf("no words: got %v, want the commands", got)
+	}
+}
