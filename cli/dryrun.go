@@ -95,7 +95,10 @@ func (s *session) planOver(ctx context.Context, st openedStore, p *plan, f *pipe
 	if err != nil {
 		return err
 	}
-	if flags.Update && (len(jobs) == 0 || jobs[0].Meta[metaDefinition] != f.Digest()) {
+	if len(jobs) > 0 {
+		flags = flags.over(&jobs[0], jobs[0].Meta[metaDefinition] == f.Digest(), s.clock.Now)
+	}
+	if flags.Update {
 		return p.update(ctx, c, f)
 	}
 	if len(jobs) == 0 {

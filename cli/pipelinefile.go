@@ -66,6 +66,20 @@ type pipelineFlags struct {
 	Resume bool `xor:"unfinished" help:"Go on with the unfinished job as it was submitted, although the file changed since."`
 	Fresh  bool `xor:"unfinished" help:"Cancel what is unfinished of the file and begin a new job."`
 	Update bool `xor:"unfinished" help:"Keep what earlier jobs of the file did and is still as the file says; cancel what is unfinished, and run the rest."`
+
+	MaxAge time.Duration `placeholder:"DURATION" help:"Begin a new job, as with --fresh, when the unfinished one is older than that."`
+}
+
+// over are the flags as they hold over the unfinished job of a file, which may be
+// the same as the file, or too old.
+func (f pipelineFlags) over(old *weaver.JobInfo, same bool, now time.Time) pipelineFlags {
+	switch {
+	case f.MaxAge > 0 && now.Sub(old.CreatedAt) > f.MaxAge:
+		f.Fresh, f.Resume = !f.Update, false
+	case same:
+		f.Update = false // to go on with it is all
+	}
+	return f
 }
 
 // maxRead bounds what is read of a file that is no pipeline at all. It is more
@@ -185,10 +199,10 @@ func (f *pipelineFile) job(u *update) *weaver.Job {
 type start struct {
 	id      weaver.JobID
 	resumed bool
-	same    bool         // the job is what the file says now
-	ended   weaver.JobID // the latest unfinished job that --fresh cancelled
-	others  int          // further unfinished jobs of the file, which stay as they are
-	update  *update      // what --update found; nil without it. There is no job when it has nothing to run
+	same    bool            // the job is what the file says now
+	ended   *weaver.JobInfo // the latest unfinished job, as it was before --fresh, --update or --max-age cancelled it
+	others  int             // further unfinished jobs of the file, which stay as they are
+	update  *update         // what --update found; nil without it. There is no job when it has nothing to run
 }
 
 // begin finds the unfinished job of a file or submits a new one.
@@ -200,6 +214,9 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 		return start{}, badInput("", "lock %s: %w", f.label(), err)
 	}
 	defer unlock()
+	if flags.MaxAge < 0 {
+		return start{}, badInput("", "--max-age %s: want a positive duration", flags.MaxAge)
+	}
 	jobs, err := unfinished(ctx, c, f)
 	if err != nil {
 		return start{}, err
@@ -208,12 +225,9 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 	if len(jobs) > 0 {
 		old := &jobs[0]
 		st.same = old.Meta[metaDefinition] == f.Digest()
+		flags = flags.over(old, st.same, s.clock.Now)
 		switch {
-		case st.same && flags.Update:
-			flags.Update = false // to go on with it is all
-		}
-		switch {
-		case !st.same && flags == (pipelineFlags{}):
+		case !st.same && !flags.Resume && !flags.Fresh && !flags.Update:
 			return start{}, s.changed(f, old, verb)
 		case !flags.Fresh && !flags.Update:
 			st.id, st.resumed, st.others = old.ID, true, len(jobs)-1
@@ -224,7 +238,7 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 				return start{}, err
 			}
 		}
-		st.ended, st.same = old.ID, true
+		st.ended, st.same = old, true
 	}
 	if flags.Update {
 		if st.update, err = updateOf(ctx, c, f); err != nil || len(st.update.Run) == 0 {

@@ -244,8 +244,10 @@ func (r *pipelineRun) greet(st weaver.JobStatus) {
 		for _, line := range r.job.update.notes(st.Name, st.ID) {
 			r.monitor.Note("%s", line)
 		}
-	case r.job.ended != (weaver.JobID{}):
-		r.monitor.Note("%s: job %s, %s; the unfinished job %s was cancelled", st.Name, st.ID, text.Plural(c.Total, "task"), r.job.ended)
+	case r.job.ended != nil:
+		old := r.job.ended
+		r.monitor.Note("%s: job %s, %s; the unfinished job %s was cancelled (submitted %s, %d of its %d tasks had ended)", st.Name, st.ID, text.Plural(c.Total, "task"),
+			old.ID, r.clock.Rel(old.CreatedAt), old.Counters.Total-old.Counters.Unfinished, old.Counters.Total)
 	default:
 		r.monitor.Note("%s: job %s, %s", st.Name, st.ID, text.Plural(c.Total, "task"))
 	}

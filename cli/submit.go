@@ -87,8 +87,8 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 		if st.resumed {
 			got.Disposition = "existing"
 		}
-		if st.ended != (weaver.JobID{}) {
-			got.Cancelled = st.ended.String()
+		if st.ended != nil {
+			got.Cancelled = st.ended.ID.String()
 		}
 		if s.json() {
 			return s.writeJSON(got)
