@@ -101,6 +101,7 @@ type grammar struct {
 	Task    taskCmd    `cmd:"" help:"List, show and operate tasks."`
 	Job     jobCmd     `cmd:"" help:"List, show and cancel jobs."`
 	Queue   queueCmd   `cmd:"" help:"List, pause and resume queues."`
+	Logs    logsCmd    `cmd:"" help:"Print what the commands of a task or job wrote."`
 	Why     whyCmd     `cmd:"" help:"Explain where a task or job stands, and what to do."`
 	Migrate migrateCmd `cmd:"" help:"Create or update the store's schema."`
 	Doctor  doctorCmd  `cmd:"" help:"Check that the store keeps its promises."`

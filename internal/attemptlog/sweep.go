@@ -73,7 +73,7 @@ func (f *Folder) update(bytes int64) (err error) {
 	}
 	// Crash here: the file has the old numbers, or numbers that are not known,
 	// after which everything is counted again.
-	line := fmt.Sprintf("%d %d\n", u.bytes, u.removed.UnixNano())
+	line := fmt.Sprintf("%d %d\n", u.bytes, nanos(u.removed))
 	if err := file.Truncate(0); err != nil {
 		return err
 	}
@@ -88,10 +88,18 @@ func readUsage(file io.Reader) (usage, bool) {
 	if _, err := fmt.Fscanf(file, "%d %d\n", &u.bytes, &nano); err != nil {
 		return usage{}, false
 	}
-	if u.removed = time.Unix(0, nano); nano == (time.Time{}).UnixNano() {
-		u.removed = time.Time{}
+	if nano != 0 {
+		u.removed = time.Unix(0, nano)
 	}
 	return u, true
+}
+
+// nanos is a time in nanoseconds since 1970; 0 for none.
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
 }
 
 // Removed returns when the latest of the logs that were removed for their age
