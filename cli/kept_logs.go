@@ -23,7 +23,7 @@ func (k *keptLogs) open(store string, log *slog.Logger) {
 		return
 	}
 	k.folder = attemptlog.New(attemptlog.Config{Dir: dir, Warn: func(err error) {
-		log.Warn("the output of commands is not kept in full, only its end in the store", "error", err)
+		log.Warn("not all output of commands is kept, only its end in the store: check the permissions and the space of the folder", "error", err)
 	}})
 }
 
