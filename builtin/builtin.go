@@ -12,6 +12,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/goweaver/weaver"
@@ -30,13 +31,21 @@ type Config struct {
 	// other addresses that are not public, checked on the address that is
 	// dialled, also after redirects.
 	NoPrivateNetwork bool
+
+	// Logs, when it is set, is called for each attempt of Run whose command
+	// writes something, when it does. What it returns gets everything that the
+	// command writes, byte for byte, stdout and stderr in the order in which
+	// they are read, in one Write after the other, and is closed before the
+	// attempt ends. It may return nil. The command runs on whatever its errors
+	// are. Default: only the end of the output is kept, see RunOutput.
+	Logs func(weaver.CurrentInfo) io.WriteCloser
 }
 
 // Handlers returns the handlers of this package's task types.
 func Handlers(cfg Config) []weaver.Handler {
 	r := newRequester(cfg)
 	return []weaver.Handler{
-		Run.Handler(run),
+		Run.Handler(runner{cfg.Logs}.run),
 		Request.Handler(r.request),
 	}
 }

@@ -33,18 +33,21 @@ const (
 type output struct {
 	stdout, stderr stream
 	lines          lines
+	log            log
 	readers        *group.Group
 }
 
 // stream is one of the two pipes.
 type stream struct {
-	name string
-	r, w *os.File
-	live bool // a sink may listen
-	tail tail
-	line partialLine
-	mask *mask // of what is secret
-	all  *lines
+	name  string
+	r, w  *os.File
+	live  bool // a sink may listen
+	tail  tail
+	line  partialLine
+	ended int   // lines
+	mask  *mask // of what is secret
+	all   *lines
+	log   *log
 }
 
 // openOutput makes the pipes. What m masks is nowhere but in them.
@@ -53,7 +56,7 @@ func openOutput(ctx context.Context, limit int, m *mask) (*output, error) {
 	o.lines.begun = time.Now()
 	keep := min(max(limit, minTail), maxTail)
 	for _, s := range []*stream{&o.stdout, &o.stderr} {
-		*s = stream{name: "stdout", live: true, tail: tail{max: keep}, mask: m.fresh(), all: &o.lines}
+		*s = stream{name: "stdout", live: true, tail: tail{max: keep}, mask: m.fresh(), all: &o.lines, log: &o.log}
 		if s == &o.stderr {
 			s.name = "stderr"
 		}
@@ -102,6 +105,7 @@ func (o *output) close() {
 	o.closeWriters()
 	shut(o.stdout.r, o.stderr.r)
 	_ = o.readers.Wait() // reported by wait; without readers it only releases the context
+	o.log.close()
 	o.lines.stop()
 }
 
@@ -155,12 +159,14 @@ func (s *stream) take(ctx context.Context, block []byte) {
 	if len(block) == 0 {
 		return
 	}
+	s.log.write(block) // first: what was shown can be found there
 	if s.live {
 		// Not in a handler, or the attempt was given up: no sink listens.
 		s.live = weaver.Emit(ctx, s.name, text(block)) == nil
 	}
 	s.tail.write(block)
 	if n, last := s.line.add(block); n > 0 {
+		s.ended += n
 		s.all.add(ctx, n, last)
 	}
 }
@@ -201,6 +207,24 @@ func (t *tail) text() string {
 		b = b[brokenStart(b):]
 	}
 	return text(b)
+}
+
+// lines is how many lines the stream has, without blank ones at its end.
+func (s *stream) lines() int {
+	kept := overwritten(s.tail.text())
+	n := s.ended
+	if len(s.line) > 0 {
+		n++
+	}
+	blank := lineCount(strings.TrimSuffix(kept, "\n")) - lineCount(strings.TrimRight(kept, "\r\n"))
+	return n - blank
+}
+
+func lineCount(s string) int {
+	if s == "" {
+		return 0
+	}
+	return strings.Count(s, "\n") + 1
 }
 
 // lastWords returns what an error shows of the output: the last lines of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -116,8 +117,12 @@ func sortedKeys(m map[string]string) []string {
 	return keys
 }
 
-// run is the handler of Run.
-func run(ctx context.Context, in RunInput) (RunOutput, error) {
+// runner has the handler of Run.
+type runner struct {
+	logs func(weaver.CurrentInfo) io.WriteCloser // nil: none
+}
+
+func (r runner) run(ctx context.Context, in RunInput) (RunOutput, error) {
 	if err := in.Validate(); err != nil {
 		return RunOutput{}, weaver.Permanent(fmt.Errorf("run a command: %w", err)) // a draft made by name was not validated
 	}
@@ -140,6 +145,9 @@ func run(ctx context.Context, in RunInput) (RunOutput, error) {
 		return RunOutput{}, fmt.Errorf("run %s: make pipes for the output: %w", c.argv[0], err)
 	}
 	defer out.close()
+	if r.logs != nil {
+		out.log.open = func() io.WriteCloser { return r.logs(info) }
+	}
 
 	ended, err := c.run(ctx, out)
 	if err != nil {
@@ -153,6 +161,7 @@ func run(ctx context.Context, in RunInput) (RunOutput, error) {
 	}
 	failure := &ExitError{Code: ended.code, Signal: ended.signal}
 	failure.Tail, failure.Last = out.lastWords()
+	failure.Lines = out.stdout.lines() + out.stderr.lines()
 	if ended.stopped != nil {
 		return RunOutput{}, fmt.Errorf("%w: the command was asked to end: %w", ended.stopped, failure)
 	}
@@ -165,19 +174,29 @@ type ExitError struct {
 	Signal string // that ended it, such as "killed"; "" when none did
 	Tail   string // the last lines that it wrote: to stderr, or else to stdout; at most 20, and 4 KiB
 	Last   string // the last of these, to stderr if there is one; at most 200 bytes
+	Lines  int    // that it wrote in all, without blank ones at the ends
 }
 
-// Error implements error. Its first line says the most, for lists.
+// Error implements error. Its first line says the most, for lists. When Tail is
+// not all that the command wrote the second line says how much that is.
 func (e *ExitError) Error() string {
 	how := fmt.Sprintf("exit status %d", e.Code)
 	if e.Signal != "" {
 		how = "ended by signal: " + e.Signal
 	}
-	switch e.Tail {
-	case "":
-		return how + "; it wrote nothing"
-	case e.Last:
-		return how + ": " + e.Last
+	count := ""
+	if e.Lines > lineCount(e.Tail) {
+		count = fmt.Sprintf("%d lines in all", e.Lines) // internal/explain reads this
 	}
-	return how + ": " + e.Last + "\nIt wrote last:\n" + e.Tail
+	switch {
+	case e.Tail == "":
+		return how + "; it wrote nothing"
+	case e.Tail == e.Last && count == "":
+		return how + ": " + e.Last
+	case e.Tail == e.Last:
+		return how + ": " + e.Last + "\nIt wrote " + count + "."
+	case count != "":
+		count += ", "
+	}
+	return how + ": " + e.Last + "\nIt wrote " + count + "last:\n" + e.Tail
 }

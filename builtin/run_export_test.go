@@ -1,9 +1,12 @@
 package builtin
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // RunCommand is the handler of Run.
-var RunCommand = run
+var RunCommand = runner{}.run
 
 // PipeGrace is how long a pipe may stay open when the command is gone.
 const PipeGrace = pipeGrace
@@ -43,4 +46,9 @@ func Lines(pieces []string) (n int, last string) {
 		}
 	}
 	return n, last
+}
+
+// RunWith is the handler of Run that a Config makes.
+func RunWith(cfg Config) func(context.Context, RunInput) (RunOutput, error) {
+	return runner{cfg.Logs}.run
 }

@@ -228,12 +228,14 @@ func TestRunFails(t *testing.T) {
 		"by a signal":             {"echo here >&2; kill -9 $$", "ended by signal: killed: here"},
 		"with words on stdout":    {"echo only out; exit 1", "exit status 1: only out"},
 		"with words on both":      {"echo out; echo err >&2; exit 1", "exit status 1: err\nIt wrote last:\nerr\nand to stdout:\nout"},
-		"with much on stderr":     {"seq 1 1000 >&2; echo out; exit 1", "exit status 1: 1000\nIt wrote last:\n" + seq(981, 1000)},
-		"with much on stdout":     {"seq 1 1000; echo err >&2; exit 1", "exit status 1: err"},
-		"with very long lines":    {"for i in 1 2; do head -c 10000 /dev/zero | tr '\\0' x; echo; done; exit 1", "exit status 1: " + strings.Repeat("x", 197) + "…\nIt wrote last:\n" + strings.Repeat("x", 4096)},
+		"with much on stderr":     {"seq 1 1000 >&2; echo out; exit 1", "exit status 1: 1000\nIt wrote 1001 lines in all, last:\n" + seq(981, 1000)},
+		"with much on stdout":     {"seq 1 1000; echo err >&2; exit 1", "exit status 1: err\nIt wrote 1001 lines in all."},
+		"with very long lines":    {"for i in 1 2; do head -c 10000 /dev/zero | tr '\\0' x; echo; done; exit 1", "exit status 1: " + strings.Repeat("x", 197) + "…\nIt wrote 2 lines in all, last:\n" + strings.Repeat("x", 4096)},
 		"after a progress bar":    {"printf 'start\\nprogress\\r50%%\\r100%%\\r\\n'; exit 3", "exit status 3: 100%\nIt wrote last:\nstart\n100%"},
+		"with blank ends":         {"seq 1 2 | sed 's/$/\\r/'; echo; echo; printf 'err\\n\\n' >&2; exit 1", "exit status 1: err\nIt wrote last:\nerr\nand to stdout:\n1\n2"},
+		"with an unfinished line": {"seq 1 21 >&2; printf end >&2; exit 1", "exit status 1: end\nIt wrote 22 lines in all, last:\n" + seq(3, 21) + "\nend"},
 		"as the shell says":       {"no-such-program-in-a-shell 2>/dev/null", "exit status 127; it wrote nothing"},
-		"with both, 21 lines":     {"seq 1 10; seq 1 10 >&2; exit 1", "exit status 1: 10\nIt wrote last:\n" + seq(1, 10)},
+		"with both, 21 lines":     {"seq 1 10; seq 1 10 >&2; exit 1", "exit status 1: 10\nIt wrote 20 lines in all, last:\n" + seq(1, 10)},
 		"with both, 20 lines":     {"seq 1 9; seq 1 10 >&2; exit 1", "exit status 1: 10\nIt wrote last:\n" + seq(1, 10) + "\nand to stdout:\n" + seq(1, 9)},
 		"with lines of two bytes": {`yes é | tr -d '\n' | head -c 6000; printf x; exit 1`, "exit status 1: " + strings.Repeat("é", 98) + "…\nIt wrote last:\n" + strings.Repeat("é", 2047) + "x"},
 	} {
@@ -276,7 +278,7 @@ func TestRunIsTriedAgain(t *testing.T) {
 func TestRunExitError(t *testing.T) {
 	t.Parallel()
 	for shell, want := range map[string]builtin.ExitError{
-		"echo x; exit 7": {Code: 7, Tail: "x", Last: "x"},
+		"echo x; exit 7": {Code: 7, Tail: "x", Last: "x", Lines: 1},
 		"kill -TERM $$":  {Code: -1, Signal: "terminated"},
 	} {
 		_, err := builtin.RunCommand(t.Context(), builtin.RunInput{Shell: shell})

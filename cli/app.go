@@ -106,6 +106,7 @@ type grammar struct {
 	Job     jobCmd     `cmd:"" help:"List, show and cancel jobs."`
 	Retry   retryCmd   `cmd:"" help:"Start the failed and cancelled tasks of a job again."`
 	Queue   queueCmd   `cmd:"" help:"List, pause and resume queues."`
+	Logs    logsCmd    `cmd:"" help:"Print what the commands of a task or job wrote."`
 	Why     whyCmd     `cmd:"" help:"Explain where a task or job stands, and what to do."`
 	Migrate migrateCmd `cmd:"" help:"Create or update the store's schema."`
 	Doctor  doctorCmd  `cmd:"" help:"Check that the store keeps its promises."`

@@ -14,9 +14,10 @@
 //     that is not there is an error, not an empty list.
 //   - Results go to the standard output, everything else to the standard
 //     error. With -o json a result is one JSON object with the field names of
-//     package task; run and worker print a stream of them, one per line.
+//     package task; run, worker and logs print a stream of them, one per line.
 //   - Text is for people: colours only on a terminal, control characters of
-//     recorded texts never reach it.
+//     recorded texts never reach it. Only logs of one task prints the bytes that
+//     a command wrote as they are.
 //   - The exit code is 0 when it is done, 1 when the work failed or doctor
 //     found violations, 2 when the command line or what it names is wrong, and
 //     3 when the store cannot be used.

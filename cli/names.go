@@ -392,7 +392,7 @@ func (s *jobSearch) byItsID(ctx context.Context, word string) (*task.Job, error)
 	return &job, nil
 }
 
-// node finds a task of a job by its name; zero when there is none, with the
+// node finds a task of a job by its name, or id; zero when there is none, with the
 // names that there are.
 func (r *resolver) node(ctx context.Context, job task.ID, name string) (id task.ID, names []string, err error) {
 	f := weaver.Filter{Job: job, Limit: store.MaxLimit}
@@ -402,7 +402,7 @@ func (r *resolver) node(ctx context.Context, job task.ID, name string) (id task.
 			return id, nil, err
 		}
 		for i := range tasks {
-			if tasks[i].Node == name {
+			if tasks[i].Node == name || tasks[i].ID.String() == name {
 				return tasks[i].ID, nil, nil
 			}
 			names = append(names, tasks[i].Node)

@@ -69,6 +69,19 @@ func schemaScript(given string) (string, error) {
 	return new(sqlite.DB).MigrationSQL(), nil
 }
 
+// logFolder returns the folder beside a store where the output of its commands
+// is kept, "" for a store of a kind that has none.
+func logFolder(given string) string {
+	path, err := storePath(given)
+	if err != nil {
+		return ""
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target // by whatever name it is opened
+	}
+	return path + ".logs"
+}
+
 // storePlace returns the place of a store that could be opened, for messages.
 func storePlace(given string) string {
 	path, err := storePath(given)

@@ -50,8 +50,8 @@ func (f *workFlags) slots() int {
 	return *f.Slots
 }
 
-func (f *workFlags) builtins() []weaver.Handler {
-	return builtin.Handlers(builtin.Config{NoPrivateNetwork: f.NoPrivateNetwork})
+func (f *workFlags) builtins(logs *keptLogs) []weaver.Handler {
+	return builtin.Handlers(builtin.Config{NoPrivateNetwork: f.NoPrivateNetwork, Logs: logs.writer})
 }
 
 // Run implements the verb.
@@ -68,7 +68,8 @@ func (c *runCmd) Run(ctx context.Context, s *session) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	handlers := appOver(c.builtins(), s.app.Handlers)
+	logs := new(keptLogs)
+	handlers := appOver(c.builtins(logs), s.app.Handlers)
 	file, err := s.readPipeline(c.File, runnable(handlers))
 	if err != nil {
 		return err
@@ -82,7 +83,7 @@ func (c *runCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	return s.withWork(ctx, func(st store.Store) error {
-		r := &pipelineRun{session: s, flags: c, file: file}
+		r := &pipelineRun{session: s, flags: c, file: file, logs: logs}
 		return r.run(ctx, st, handlers)
 	})
 }
@@ -108,6 +109,7 @@ type pipelineRun struct {
 	*session
 	flags *runCmd
 	file  *pipelineFile
+	logs  *keptLogs
 
 	client  *weaver.Client
 	job     start
@@ -134,6 +136,8 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 		return err
 	}
 	r.monitor = monitor.New(r.monitorConfig(), status, needs)
+	r.logs.open(r.session.flags.Store, r.monitor.Logger())
+	defer r.logs.close()
 	eng, err := weaver.New(st, weaver.Config{
 		Namespace:    r.client.Namespace(),
 		Handlers:     handlers,
@@ -185,7 +189,10 @@ func (r *pipelineRun) past(ctx context.Context, st weaver.JobStatus) (map[weaver
 }
 
 func (r *pipelineRun) monitorConfig() monitor.Config {
-	cfg := monitor.Config{Out: r.live, Store: storePlace(r.session.flags.Store), Namespace: r.client.Namespace(), Format: monitor.Lines, Color: r.paint.On, Zone: r.clock.Zone}
+	cfg := monitor.Config{
+		Out: r.live, Store: storePlace(r.session.flags.Store), Namespace: r.client.Namespace(),
+		Format: monitor.Lines, Color: r.paint.On, Zone: r.clock.Zone, Logs: r.logsOf,
+	}
 	switch {
 	case r.json():
 		cfg.Format = monitor.JSON
@@ -193,6 +200,14 @@ func (r *pipelineRun) monitorConfig() monitor.Config {
 		cfg.Format = monitor.Tree
 	}
 	return cfg
+}
+
+// logsOf is the command line that shows all that a task wrote.
+func (r *pipelineRun) logsOf(t *weaver.TaskInfo) string {
+	if !r.logs.has(t) {
+		return ""
+	}
+	return r.command("logs", t.JobID.String()+"/"+t.Node)
 }
 
 // needs is the job's graph: the file's, or the store's when the file changed.

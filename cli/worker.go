@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,8 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	handlers, err := c.handlers(s)
+	logs := new(keptLogs)
+	handlers, err := c.handlers(s, logs)
 	if err != nil {
 		return err
 	}
@@ -41,14 +43,17 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	return s.withWork(ctx, func(st store.Store) error {
-		log := &workLog{w: s.live, clock: s.clock, json: s.json()}
+		log := &workLog{w: s.live, clock: s.clock, json: s.json(), output: make(liveOutput)}
+		logger := slog.New(slog.NewTextHandler(s.errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		logs.open(s.flags.Store, logger)
+		defer logs.close()
 		eng, err := weaver.New(st, weaver.Config{
 			Namespace:    s.flags.Namespace,
 			Handlers:     handlers,
 			Concurrency:  c.slots(),
 			Queues:       queues,
 			DrainTimeout: c.DrainTimeout,
-			Logger:       slog.New(engineLog{Handler: slog.NewTextHandler(s.errs, &slog.HandlerOptions{Level: slog.LevelWarn})}),
+			Logger:       slog.New(engineLog{Handler: logger.Handler()}),
 			Sink:         log,
 		})
 		if err != nil {
@@ -94,7 +99,7 @@ func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, log *workLog) 
 }
 
 // handlers are those that --handlers asks for.
-func (c *workerCmd) handlers(s *session) ([]weaver.Handler, error) {
+func (c *workerCmd) handlers(s *session, logs *keptLogs) ([]weaver.Handler, error) {
 	sets := c.Handlers
 	if len(sets) == 0 {
 		sets = []string{"builtin"}
@@ -111,7 +116,7 @@ func (c *workerCmd) handlers(s *session) ([]weaver.Handler, error) {
 			}
 			app = s.app.Handlers
 		case "builtin":
-			builtins = c.builtins()
+			builtins = c.builtins(logs)
 		default:
 			known := []string{"app", "builtin"}
 			return nil, badInput("", "--handlers %q is not known%s; the sets are %s", set, didYouMean(set, known), join(known))
@@ -147,7 +152,8 @@ func (c *workerCmd) queues() (map[string]int, error) {
 }
 
 // workLog prints what a worker does: a line for each start and end of an
-// attempt, or with -o json each event as an object.
+// attempt and for each line that a command writes, or with -o json each event
+// as an object.
 type workLog struct {
 	w     io.Writer
 	clock explain.Clock
@@ -155,6 +161,7 @@ type workLog struct {
 
 	mu                         sync.Mutex
 	encoder                    event.Encoder
+	output                     liveOutput
 	started, succeeded, failed int
 	retrying                   int // failed, with another attempt to come
 	blocked                    int
@@ -190,15 +197,18 @@ func (l *workLog) Emit(ev event.Event) {
 		}
 		return
 	}
-	if said == "" {
+	lines := l.output.lines(ev)
+	if said == "" && len(lines) == 0 {
 		return
 	}
 	h := ev.Head()
-	name := h.TaskType
-	if h.Node != "" {
-		name = h.Node
+	name := h.TaskID.String() + " " + text.OneLine(cmp.Or(h.Node, h.TaskType), explain.MaxNote)
+	for _, line := range lines {
+		l.line(h.At, strings.TrimRight(name+"| "+line, " "))
 	}
-	l.line(h.At, fmt.Sprintf("%s %s: %s", h.TaskID, text.OneLine(name, explain.MaxNote), said))
+	if said != "" {
+		l.line(h.At, name+": "+said)
+	}
 }
 
 // count keeps the figures and words the event; "" is not worth a line.
@@ -215,7 +225,7 @@ func (l *workLog) count(ev event.Event) string {
 	case event.TaskBlocked:
 		l.blocked++
 	}
-	return l.clock.Event(ev, nil)
+	return l.clock.Event(withoutOutput(ev), nil)
 }
 
 // summary says what became of the attempts.

@@ -95,6 +95,9 @@ var importRules = map[string]rule{
 	"internal/monitor": {ours: join(library, "internal/explain", "internal/group", "internal/text"), libs: []string{"github.com/rivo/uniseg", xterm}},
 	"internal/text":    {ours: values, libs: []string{"github.com/rivo/uniseg"}},
 	"internal/typo":    {},
+
+	"internal/attemptlog": {ours: []string{"task"}},
+
 	"internal/webtest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/chromedp/chromedp"}},
 
 	".":            {ours: join(ports, "internal/engine", "internal/group"), libs: []string{ulid}},
@@ -104,7 +107,7 @@ var importRules = map[string]rule{
 	"builtin":      {ours: join(library, "internal/group"), libs: []string{xsys}},
 	"ordertask":    {ours: library},
 	"dashboard":    {ours: join(library, "schema", "httpapi")},
-	"cli":          {ours: join(join(extensions, adapters...), "dashboard", "internal/group", "internal/explain", "internal/pipeline", "internal/monitor", "internal/text", "internal/typo"), libs: []string{kong}},
+	"cli":          {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/group", "internal/explain", "internal/pipeline", "internal/monitor", "internal/text", "internal/typo"), libs: []string{kong}},
 	"cmd/...":      {ours: join(library, "cli", "builtin", "ordertask")},
 	"browser":      {ours: join(join(extensions, adapters...), "dashboard", "internal/group")},
 	"examples/...": {ours: all},

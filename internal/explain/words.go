@@ -2,7 +2,9 @@ package explain
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goweaver/weaver/internal/text"
@@ -99,9 +101,15 @@ func Head(message string) string {
 	return line
 }
 
-// FailureLines is an error in at most limit lines: the first and the last
-// ones. Those of a command's error end with the last lines that it wrote.
-func FailureLines(e *task.Error, limit int) []string {
+// wrote is the second line of a command's error, before the last lines that it
+// wrote; see builtin.ExitError.
+var wrote = regexp.MustCompile(`^It wrote (?:last:|(\d+) lines in all(?:, last:|\.))$`)
+
+// FailureLines is an error in at most limit lines and one that counts what is
+// not shown: the first and the last ones. Those of a command's error end with
+// the last lines that it wrote; logs is the command line that shows all of
+// them, if there is one.
+func FailureLines(e *task.Error, limit int, logs string) []string {
 	if e == nil {
 		return []string{noError}
 	}
@@ -112,10 +120,41 @@ func FailureLines(e *task.Error, limit int) []string {
 	if !impliesKind(e, lines[0]) {
 		lines[0] = string(e.Kind) + ": " + lines[0]
 	}
-	if n := len(lines); n > limit {
-		lines = slices.Concat(lines[:1], []string{"… " + text.Plural(n-limit, "line")}, lines[n-limit+1:])
+	rest, total := lines[1:], len(lines)-1
+	if said, count, ok := lastWritten(lines); ok {
+		rest, total = said, count
 	}
-	return lines
+	shown := min(len(rest), limit-1)
+	if total <= shown {
+		return lines
+	}
+	note := "… " + text.Plural(total-shown, "line")
+	if logs != "" {
+		note += ": `" + logs + "`"
+	}
+	return slices.Concat(lines[:1], []string{note}, rest[len(rest)-shown:])
+}
+
+// lastWritten returns the last lines that a command wrote from the lines of its
+// error, and how many it wrote. One that is in the first line of the error
+// alone does not count. It is false for an error of another kind.
+func lastWritten(lines []string) (last []string, count int, ok bool) {
+	if len(lines) < 2 {
+		return nil, 0, false
+	}
+	said := wrote.FindStringSubmatch(lines[1])
+	if said == nil {
+		return nil, 0, false
+	}
+	last = lines[2:]
+	if said[1] == "" {
+		return last, len(last), true
+	}
+	count, err := strconv.Atoi(said[1])
+	if len(last) == 0 {
+		count--
+	}
+	return last, count, err == nil
 }
 
 // Who is who did something and why, as recorded: "ops: too late".

@@ -37,7 +37,7 @@ func TestFailures(t *testing.T) {
 		if got := explain.Headline(tc.e); got != tc.headline {
 			t.Errorf("Headline(%v) = %q, want %q", *tc.e, got, tc.headline)
 		}
-		if got := explain.FailureLines(tc.e, 9)[0]; got != tc.first {
+		if got := explain.FailureLines(tc.e, 9, "")[0]; got != tc.first {
 			t.Errorf("FailureLines(%v)[0] = %q, want %q", *tc.e, got, tc.first)
 		}
 	}
@@ -45,8 +45,28 @@ func TestFailures(t *testing.T) {
 		t.Errorf("Failure(nil) = %q", got)
 	}
 	long := &task.Error{Kind: task.KindPanic, Message: "1\n2\n3\n4\n5\n"}
-	if got, want := explain.FailureLines(long, 3), []string{"panic: 1", "… 2 lines", "4", "5"}; !reflect.DeepEqual(got, want) {
+	if got, want := explain.FailureLines(long, 3, ""), []string{"panic: 1", "… 2 lines", "4", "5"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("FailureLines = %q, want %q", got, want)
+	}
+}
+
+// What is not shown of a command's output is counted, wherever it was left out.
+func TestFailureLinesOfACommand(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		message string
+		want    []string
+	}{
+		{"exit 1: c\nIt wrote last:\nb\nc", []string{"exit 1: c", "It wrote last:", "b", "c"}},
+		{"exit 1: d\nIt wrote last:\na\nb\nc\nd", []string{"exit 1: d", "… 2 lines: `weaver logs J/T`", "c", "d"}},
+		{"exit 1: d\nIt wrote 100 lines in all, last:\na\nb\nc\nd", []string{"exit 1: d", "… 98 lines: `weaver logs J/T`", "c", "d"}},
+		{"exit 1: d\nIt wrote 3 lines in all, last:\nc\nd", []string{"exit 1: d", "… 1 line: `weaver logs J/T`", "c", "d"}},
+		{"exit 1: d\nIt wrote 12 lines in all.", []string{"exit 1: d", "… 11 lines: `weaver logs J/T`"}},
+		{"exit 1: d", []string{"exit 1: d"}},
+	} {
+		if got := explain.FailureLines(&task.Error{Kind: task.KindHandler, Message: tc.message}, 3, "weaver logs J/T"); !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%q: got %q, want %q", tc.message, got, tc.want)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ type model struct {
 	name      string // the same, printable
 	namespace string
 	state     task.JobState
-	stuck     string // why nothing of it runs, as last shown
+	stuck     string  // why nothing of it runs, as last shown
 	nodes     []*node // in the order of their creation; only grows
 	byID      map[task.ID]*node
 	byName    map[string]*node // by the name that needs use

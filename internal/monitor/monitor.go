@@ -50,6 +50,10 @@ type Config struct {
 	Store     string         // where the job is kept, for JSON
 	Namespace string         // of events that the monitor makes itself; default that of the events
 
+	// Logs returns the command line that shows all that a task wrote, "" when
+	// there is none. Default: none.
+	Logs func(*task.Task) string
+
 	// Size returns the columns and rows of the terminal; it is asked before
 	// every drawing. Default: those of Out when it is a terminal, else 80 and
 	// 24. A size of 0 counts as 80 or 24.
@@ -108,6 +112,9 @@ func New(cfg Config, st weaver.JobStatus, needs map[string][]string) *Monitor {
 	}
 	if cfg.Zone == nil {
 		cfg.Zone = time.Local
+	}
+	if cfg.Logs == nil {
+		cfg.Logs = func(*task.Task) string { return "" }
 	}
 	m := &Monitor{
 		cfg: cfg, job: st.ID, begun: time.Now(), needs: needs, paint: text.Painter{On: cfg.Color}, screen: screen{out: cfg.Out},

@@ -30,7 +30,7 @@ func (m *Monitor) Summary(st weaver.JobStatus, past map[task.ID]Past) error {
 	defer m.mu.Unlock()
 	m.phase = ended
 	now := time.Now()
-	s := summary{st: st, past: past, needs: m.needs, paint: m.paint, now: now}
+	s := summary{st: st, past: past, needs: m.needs, paint: m.paint, now: now, logs: m.cfg.Logs}
 	if m.cfg.Format == JSON {
 		m.object(s.event(m.model.header(now)))
 		m.phase = summed
@@ -62,6 +62,7 @@ type summary struct {
 	columns int
 	since   time.Time // of a job that was begun before: when this run did
 	now     time.Time
+	logs    func(*task.Task) string // see Config
 }
 
 // total is how long the job took, or takes until now.
@@ -118,7 +119,7 @@ func (s *summary) complaints(b *strings.Builder) {
 			head += explain.InAttempt(s.pastOf(t).Attempts)
 		}
 		fmt.Fprintf(b, "\n%s\n", s.paint.Paint(text.StateColor(t.State), head+":"))
-		for _, line := range explain.FailureLines(t.Error, maxErrorLines) {
+		for _, line := range explain.FailureLines(t.Error, maxErrorLines, s.logs(t)) {
 			fmt.Fprintf(b, "%s\n", strings.TrimRight("  "+line, " "))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func (j *Job) summary(columns int, now time.Time) *summary {
-	return &summary{st: j.Snapshot(), needs: j.Needs, columns: columns, now: now}
+	return &summary{st: j.Snapshot(), needs: j.Needs, columns: columns, now: now, logs: func(t *task.Task) string { return "weaver logs J/" + t.Node }}
 }
 
 // failedJob is one of 7 tasks with a failure.
@@ -29,10 +29,10 @@ func failedJob() *Job {
 	j.Retries("clean", "no", time.Second, At(2))
 	j.Starts("clean", At(3))
 	var lines []string
-	for i := range 30 {
+	for i := 10; i < 30; i++ {
 		lines = append(lines, fmt.Sprintf("line %d\x1b[31m", i))
 	}
-	j.Fails("clean", "exit status 3\n"+strings.Join(lines, "\n")+"\n", At(5.1))
+	j.Fails("clean", "exit status 3: line 29\nIt wrote 900 lines in all, last:\n"+strings.Join(lines, "\n")+"\n", At(5.1))
 	j.State, j.FinishedAt = task.JobFailed, At(5.1)
 	return j
 }
@@ -53,8 +53,8 @@ mail      cancelled  0
 Critical path: fetch 1.2s → clean 2.1s (3.3s of 5.1s)
 
 clean failed in attempt 2:
-  exit status 3
-  … 11 lines
+  exit status 3: line 29
+  … 881 lines: ` + "`weaver logs J/clean`" + `
   line 11
   line 12
   line 13

@@ -16,12 +16,17 @@ const MaxLine = 4000
 // Escape sequences are dropped wholly, other control characters replaced.
 // The zero value is ready.
 type Assembler struct {
+	Colors bool // keep the sequences that set colours (SGR); each line that has some ends with a reset
+
 	split  [utf8.UTFMax]byte // the first bytes of a character
 	nsplit int
 	pos    position
 	fresh  bool // the next character begins the line anew: progress bars rewrite theirs
 	line   []byte
 	chars  int // of line
+
+	params  []byte // with Colors: of the control sequence so far
+	colored bool   // line has a sequence
 }
 
 // position is the place of a stream relative to escape sequences.
@@ -77,14 +82,22 @@ func (a *Assembler) Rest() string {
 		a.add(utf8.RuneError, nil)
 	}
 	text := a.Seen()
-	*a = Assembler{}
+	*a = Assembler{Colors: a.Colors}
 	return text
 }
 
 // Seen returns the unfinished line so far.
-func (a *Assembler) Seen() string { return string(bytes.TrimRight(a.line, " ")) }
+func (a *Assembler) Seen() string { return a.closed(bytes.TrimRight(a.line, " ")) }
 
-func (a *Assembler) empty() { a.line, a.chars, a.fresh = a.line[:0], 0, false }
+// closed returns a line with its colours ended.
+func (a *Assembler) closed(line []byte) string {
+	if a.colored {
+		return string(line) + "\x1b[0m"
+	}
+	return string(line)
+}
+
+func (a *Assembler) empty() { a.line, a.chars, a.fresh, a.colored = a.line[:0], 0, false, false }
 
 func (a *Assembler) rune(r rune, line func(string)) {
 	if a.pos == inText {
@@ -129,7 +142,7 @@ func (a *Assembler) rune(r rune, line func(string)) {
 func (a *Assembler) escape(r rune, line func(string)) {
 	switch {
 	case r == '[':
-		a.pos = inControl
+		a.pos, a.params = inControl, a.params[:0]
 	case strings.ContainsRune("]PX^_", r):
 		a.pos = inString
 	case r >= 0x20 && r <= 0x2f:
@@ -148,10 +161,16 @@ func (a *Assembler) escape(r rune, line func(string)) {
 func (a *Assembler) control(r rune, line func(string)) {
 	switch {
 	case r >= 0x20 && r <= 0x3f: // parameters
+		if a.Colors && len(a.params) <= maxParams {
+			a.params = append(a.params, byte(r))
+		}
 	case r >= 0x40 && r <= 0x7e:
 		a.pos = inText
 		if r == 'G' { // the cursor goes to a column: what spinners do
 			a.fresh = true
+		}
+		if r == 'm' && a.Colors {
+			a.color()
 		}
 	case r == '\x1b':
 		a.pos = inEscape
@@ -159,6 +178,21 @@ func (a *Assembler) control(r rune, line func(string)) {
 		a.pos = inText
 		a.text(r, line)
 	}
+}
+
+// maxParams is how long the parameters of a colour are at most.
+const maxParams = 32
+
+// color keeps the control sequence that was read, if it sets colours.
+func (a *Assembler) color() {
+	if len(a.params) > maxParams || len(bytes.TrimLeft(a.params, "0123456789;:")) > 0 {
+		return
+	}
+	if a.fresh {
+		a.empty()
+	}
+	a.line = append(append(append(a.line, "\x1b["...), a.params...), 'm')
+	a.colored = true
 }
 
 // text takes a character outside escape sequences.
@@ -172,6 +206,9 @@ func (a *Assembler) text(r rune, line func(string)) {
 	case '\r':
 		a.fresh = true
 	case '\b':
+		if a.colored {
+			return // what stands before may be a sequence
+		}
 		if _, size := utf8.DecodeLastRune(a.line); size > 0 {
 			a.line = a.line[:len(a.line)-size]
 			a.chars--
@@ -184,7 +221,7 @@ func (a *Assembler) text(r rune, line func(string)) {
 	case '\x1b':
 		a.pos = inEscape
 	case '\u009b':
-		a.pos = inControl
+		a.pos, a.params = inControl, a.params[:0]
 	case '\u0090', '\u0098', '\u009d', '\u009e', '\u009f':
 		a.pos = inString
 	default:
@@ -198,7 +235,7 @@ func (a *Assembler) add(r rune, line func(string)) {
 	}
 	if a.chars == MaxLine {
 		if line != nil {
-			line(string(a.line))
+			line(a.closed(a.line))
 		}
 		a.empty()
 	}

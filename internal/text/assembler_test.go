@@ -113,3 +113,26 @@ func TestSeen(t *testing.T) {
 		}
 	}
 }
+
+// With Colors a line keeps its colours, and nothing else that acts on a terminal.
+func TestAssemblerColors(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"\x1b[1;31mred\x1b[0m plain":             "\x1b[1;31mred\x1b[0m plain\x1b[0m",
+		"\u009b38:5:3mx":                         "\x1b[38:5:3mx\x1b[0m",
+		"\x1b[2J\x1b[1;1Hx\x1b]0;title\a":        "x",
+		"\x1b[?25m\x1b[>4;1mx\x1b[ my":           "xy",
+		"\x1b[31ma\b\b\b\bb":                     "\x1b[31mab\x1b[0m",
+		"50%\r\x1b[32m100%":                      "\x1b[32m100%\x1b[0m",
+		"\x1b[" + strings.Repeat("1", 40) + "mx": "x",
+		"\x1b[31\x1b[32mx":                       "\x1b[32mx\x1b[0m",
+		"plain":                                  "plain",
+	} {
+		a := Assembler{Colors: true}
+		var lines []string
+		a.Write(in+"\nnext\n", func(line string) { lines = append(lines, line) })
+		if len(lines) != 2 || lines[0] != want || lines[1] != "next" {
+			t.Errorf("%q: got %q, want %q", in, lines, want)
+		}
+	}
+}

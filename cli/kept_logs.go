@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"io"
+	"log/slog"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/internal/attemptlog"
+	"github.com/goweaver/weaver/task"
+)
+
+// keptLogs is where a run or a worker keeps the output of its commands: in a
+// folder beside the store, or nowhere when a store has none.
+type keptLogs struct {
+	folder *attemptlog.Folder // nil until open
+}
+
+// open is called before the engine runs. The first error of writing is logged.
+func (k *keptLogs) open(store string, log *slog.Logger) {
+	dir := logFolder(store)
+	if dir == "" {
+		return
+	}
+	k.folder = attemptlog.New(attemptlog.Config{Dir: dir, Warn: func(err error) {
+		log.Warn("not all output of commands is kept, only its end in the store: check the permissions and the space of the folder", "error", err)
+	}})
+}
+
+// close is called when the engine has ended.
+func (k *keptLogs) close() {
+	if k.folder != nil {
+		k.folder.Close()
+	}
+}
+
+// writer is what package builtin asks for when a command writes something.
+func (k *keptLogs) writer(info weaver.CurrentInfo) io.WriteCloser {
+	if k.folder == nil {
+		return nil
+	}
+	return k.folder.Writer(attemptlog.Attempt{Job: info.JobID, Task: info.TaskID, No: info.AttemptNo})
+}
+
+// has reports whether there is a log of the last attempt of a task.
+func (k *keptLogs) has(t *task.Task) bool {
+	if k.folder == nil || t.Type != builtin.Run.Name() {
+		return false
+	}
+	r, err := k.folder.Open(lastAttempt(t))
+	if err != nil {
+		return false
+	}
+	_ = r.Close() // nothing was read
+	return true
+}
+
+func lastAttempt(t *task.Task) attemptlog.Attempt {
+	return attemptlog.Attempt{Job: t.JobID, Task: t.ID, No: t.AttemptNo}
+}

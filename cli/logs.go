@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/internal/attemptlog"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// logsCmd is the verb logs.
+type logsCmd struct {
+	What    string `arg:"" name:"job[/task]" help:"A job, a task of it by its name or id (JOB/TASK), or a task."`
+	Follow  bool   `short:"f" help:"Go on with what is written until the job or task has ended."`
+	Failed  bool   `help:"Of a job: of its failed tasks only."`
+	Attempt int    `placeholder:"N" help:"Of a task: what this attempt wrote. Default: the last one."`
+}
+
+// Help is shown by logs --help.
+func (logsCmd) Help() string {
+	return "It prints what the last attempts of commands wrote, stdout and stderr together. Of a task it prints the bytes as they are; " +
+		"of a job the lines of all its tasks, with their names, and without what would act on a terminal. " +
+		"With -o json each block is an object of a line; its text is UTF-8, and it has no time. " +
+		"The output is kept beside the store of the machine where the command ran, in the folder STORE.logs: " +
+		"of an attempt at most 64 MiB, its beginning and its end, and of all about 1 GiB, the newest."
+}
+
+// Run implements the verb.
+func (c *logsCmd) Run(ctx context.Context, s *session) error {
+	if c.Attempt < 0 {
+		return badInput("", "--attempt %d: attempts are numbered from 1", c.Attempt)
+	}
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		dir := logFolder(s.flags.Store)
+		if dir == "" {
+			return badInput("", "beside a store of this kind no output is kept")
+		}
+		v := &logsView{
+			session: s, flags: c, client: client, folder: attemptlog.New(attemptlog.Config{Dir: dir}),
+			logs: make(map[task.ID]*taskLog),
+		}
+		if err := v.find(ctx); err != nil {
+			return err
+		}
+		return errors.Join(v.run(ctx), v.close())
+	})
+}
+
+// logsView is one `logs`: the tasks that were asked for, and how much of each
+// was shown.
+type logsView struct {
+	*session
+	flags  *logsCmd
+	client *weaver.Client
+	folder *attemptlog.Folder
+
+	job  task.ID // of which all tasks are shown; zero: one task
+	task task.ID
+	logs map[task.ID]*taskLog
+	out  logPrinter
+}
+
+// find reads which task or job was named.
+func (v *logsView) find(ctx context.Context) error {
+	id, err := v.resolveOne(ctx, v.client, wantAny, v.flags.What)
+	if err != nil {
+		return err
+	}
+	if _, err := v.client.Get(ctx, id); err == nil {
+		v.task = id
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return err
+	} else if _, err := v.client.Job(ctx, id); err == nil {
+		v.job = id
+	} else {
+		return v.absent(ctx, v.client, "job or task", id, err)
+	}
+	switch {
+	case v.job != (task.ID{}) && v.flags.Attempt > 0:
+		return badInput(fmt.Sprintf("Name the task: `%s`.", v.command("logs", v.flags.What+"/TASK")), "--attempt is for a task, and %s is a job", v.flags.What)
+	case v.job == (task.ID{}) && v.flags.Failed:
+		return badInput("Leave it out.", "--failed chooses among the tasks of a job, and %s is a task", v.flags.What)
+	}
+	v.out = v.printer()
+	return nil
+}
+
+// run shows what was written, until everything has ended when that is
+// followed.
+func (v *logsView) run(ctx context.Context) error {
+	for {
+		began := time.Now()
+		// The tasks are read before their logs: the log of an attempt that had
+		// ended then is complete.
+		tasks, ended, err := v.look(ctx)
+		every := max(followEvery, 20*time.Since(began)) // a large job is read less often
+		if err == nil {
+			err = v.check(ctx, tasks, ended)
+		}
+		for i := range tasks {
+			if err == nil {
+				err = v.show(&tasks[i])
+			}
+		}
+		err = errors.Join(err, v.out.flush())
+		switch {
+		case ctx.Err() != nil && v.flags.Follow:
+			return nil // an interrupt is how a person ends it
+		case err != nil:
+			return err
+		case ended || !v.flags.Follow:
+			return v.explain(ctx, tasks)
+		}
+		pause(ctx, every)
+	}
+}
+
+// look reads the tasks whose logs are asked for, and whether nothing more is
+// going to be written.
+func (v *logsView) look(ctx context.Context) (tasks []task.Task, ended bool, err error) {
+	if v.job == (task.ID{}) {
+		t, err := v.client.Get(ctx, v.task)
+		if err != nil {
+			return nil, false, err
+		}
+		over := t.State.Terminal() || v.flags.Attempt > 0 && attemptEnded(&t, v.flags.Attempt)
+		return []task.Task{t}, over, nil
+	}
+	st, err := v.client.JobStatus(ctx, v.job)
+	if err != nil {
+		return nil, false, err
+	}
+	for i := range st.Tasks {
+		if t := &st.Tasks[i]; (!v.flags.Failed || t.State == task.Failed) && t.Type == builtin.Run.Name() {
+			tasks = append(tasks, *t)
+		}
+	}
+	byStart(tasks)
+	return tasks, st.State.Terminal(), nil
+}
+
+// check refuses to show a task that can have no log.
+func (v *logsView) check(ctx context.Context, tasks []task.Task, ended bool) error {
+	if v.job != (task.ID{}) {
+		return nil
+	}
+	t := &tasks[0]
+	switch {
+	case t.Type != builtin.Run.Name():
+		return badInput(fmt.Sprintf("`%s` shows its result.", v.command("task", "show", t.ID.String())),
+			"%s is of type %s: only the output of commands (%s) is kept", taskLabel(t), t.Type, builtin.Run.Name())
+	case v.flags.Attempt > t.AttemptNo && t.AttemptNo > 0:
+		return badInput("", "--attempt %d: %s had %d so far", v.flags.Attempt, taskLabel(t), t.AttemptNo)
+	case t.AttemptNo == 0 && (ended || !v.flags.Follow):
+		said := "has not run yet"
+		if ended {
+			said = "never ran"
+		}
+		return badInput(fmt.Sprintf("`%s` tells why.", v.command("why", t.ID.String())), "%s %s: it is %s", taskLabel(t), said, t.State)
+	}
+	return nil
+}
+
+// attemptEnded reports whether an attempt is over.
+func attemptEnded(t *task.Task, no int) bool {
+	return t.AttemptNo > no || t.AttemptNo == no && t.State != task.Running
+}

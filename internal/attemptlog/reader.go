@@ -1,0 +1,114 @@
+package attemptlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+)
+
+// partAfter returns the offset of the first file of a log that begins behind an
+// offset; false when there is none.
+func partAfter(first string, offset int64) (next int64, ok bool, err error) {
+	entries, err := os.ReadDir(moreDir(first))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, false, err
+	}
+	for _, e := range entries {
+		at, err := strconv.ParseInt(e.Name(), 10, 64)
+		if err == nil && at > offset && (!ok || at < next) {
+			next, ok = at, true
+		}
+	}
+	return next, ok, nil
+}
+
+// Reader reads the log of one attempt, also while it is written: after io.EOF
+// a later Read returns what was added since. It is not safe for concurrent
+// use.
+type Reader struct {
+	first string
+	file  *os.File
+	begun int64  // the offset of file
+	at    int64  // the offset of the next byte
+	note  []byte // a line of the reader's own, to be returned first
+	ended bool   // the last byte returned ended a line
+}
+
+// Open returns a reader of an attempt's log, from its beginning. It is
+// fs.ErrNotExist when there is none: the attempt wrote nothing, ran on
+// another machine, or its log was removed (see Folder.Removed).
+func (f *Folder) Open(a Attempt) (*Reader, error) {
+	r := &Reader{first: f.path(a), ended: true}
+	file, err := os.Open(r.first)
+	if err != nil {
+		return nil, err
+	}
+	r.file = file
+	return r, nil
+}
+
+// Read implements io.Reader. Where bytes are missing it returns one line that
+// says how many. Its errors are those of files, and io.EOF.
+func (r *Reader) Read(p []byte) (int, error) {
+	for {
+		if len(r.note) > 0 {
+			n := copy(p, r.note)
+			r.note = r.note[n:]
+			return n, nil
+		}
+		n, err := r.file.Read(p)
+		if n > 0 {
+			r.at += int64(n)
+			r.ended = p[n-1] == '\n'
+			return n, nil
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		more, err := r.goOn()
+		if err != nil {
+			return 0, err
+		}
+		if !more {
+			return 0, io.EOF
+		}
+	}
+}
+
+// goOn opens the file that follows, if there is one.
+func (r *Reader) goOn() (more bool, err error) {
+	next, more, err := partAfter(r.first, r.begun)
+	if err != nil || !more {
+		return false, err
+	}
+	// The writer makes a file when the one before is complete: what was read of
+	// that up to now may lack its end.
+	if rest, err := r.file.Stat(); err != nil || rest.Size() > r.at-r.begun {
+		return err == nil, err
+	}
+	file, err := os.Open(partName(r.first, next))
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil // it was removed just now: look again
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := r.file.Close(); err != nil {
+		return false, errors.Join(err, file.Close())
+	}
+	if missing := next - r.at; missing > 0 {
+		line := fmt.Sprintf("[… %d bytes of this output were not kept]\n", missing)
+		if !r.ended {
+			line = "\n" + line
+		}
+		r.note, r.ended = []byte(line), true
+	}
+	r.file, r.begun, r.at = file, next, next
+	return true, nil
+}
+
+// Close closes the file.
+func (r *Reader) Close() error { return r.file.Close() }

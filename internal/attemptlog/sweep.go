@@ -1,0 +1,218 @@
+package attemptlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+const (
+	usageName = ".usage"
+	perFile   = 4 << 10   // what a file takes beside its bytes
+	sayAfter  = 256 << 10 // bytes that a process writes before it adds them to .usage
+
+	// endedAfter is how long a log was not written that has ended, where there
+	// are no locks; and how long an empty one is left alone.
+	endedAfter = time.Hour
+)
+
+// usage is what the file .usage has.
+type usage struct {
+	bytes   int64     // of all logs, about; a process that was killed did not add its last ones
+	removed time.Time // when the latest of the logs that were removed was written
+}
+
+// grew counts bytes that were written. Now and then it adds them to .usage,
+// and removes logs when they are too many.
+func (f *Folder) grew(bytes int64) {
+	if f.unsaid.Add(bytes) < sayAfter || !f.saying.TryLock() {
+		return
+	}
+	defer f.saying.Unlock()
+	f.say()
+}
+
+// Close adds what was written to .usage. It is called when every Writer is
+// closed.
+func (f *Folder) Close() {
+	f.saying.Lock()
+	defer f.saying.Unlock()
+	if f.unsaid.Load() != 0 {
+		f.say()
+	}
+}
+
+// say adds what this process wrote to .usage. The caller holds f.saying.
+func (f *Folder) say() {
+	bytes := f.unsaid.Swap(0)
+	if err := f.update(bytes); err != nil {
+		f.warn(err)
+	}
+}
+
+func (f *Folder) update(bytes int64) (err error) {
+	file, err := os.OpenFile(filepath.Join(f.cfg.Dir, usageName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }() // ends the lock
+	if err := lock(file); err != nil {
+		return fmt.Errorf("lock %s: %w", file.Name(), err)
+	}
+	u, known := readUsage(file)
+	u.bytes += bytes
+	if !known || u.bytes > f.cfg.FolderBytes {
+		if u, err = f.sweep(u); err != nil {
+			return err
+		}
+	}
+	// Crash here: the file has the old numbers, or numbers that are not known,
+	// after which everything is counted again.
+	line := fmt.Sprintf("%d %d\n", u.bytes, nanos(u.removed))
+	if err := file.Truncate(0); err != nil {
+		return err
+	}
+	_, err = file.WriteAt([]byte(line), 0)
+	return err
+}
+
+// readUsage reads .usage; false when it is new or says nothing.
+func readUsage(file io.Reader) (usage, bool) {
+	var u usage
+	var nano int64
+	if _, err := fmt.Fscanf(file, "%d %d\n", &u.bytes, &nano); err != nil {
+		return usage{}, false
+	}
+	if nano != 0 {
+		u.removed = time.Unix(0, nano)
+	}
+	return u, true
+}
+
+// nanos is a time in nanoseconds since 1970; 0 for none.
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// Removed returns when the latest of the logs that were removed for their age
+// had been written; zero when none was.
+func (f *Folder) Removed() time.Time {
+	file, err := os.Open(filepath.Join(f.cfg.Dir, usageName))
+	if err != nil {
+		return time.Time{}
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	u, _ := readUsage(file)
+	return u.removed
+}
+
+// attemptFiles is what the folder has of one attempt.
+type attemptFiles struct {
+	first   string
+	bytes   int64
+	empty   bool // the first file is there and has no byte
+	written time.Time
+}
+
+// sweep counts the logs, and when they are too many removes the oldest ones
+// until an eighth of the bound is free.
+func (f *Folder) sweep(u usage) (usage, error) {
+	attempts, err := f.list()
+	if err != nil {
+		return u, err
+	}
+	u.bytes = 0
+	for _, a := range attempts {
+		u.bytes += a.bytes
+	}
+	if u.bytes <= f.cfg.FolderBytes {
+		return u, nil
+	}
+	slices.SortFunc(attempts, func(a, b *attemptFiles) int { return a.written.Compare(b.written) })
+	for _, a := range attempts {
+		if u.bytes <= f.cfg.FolderBytes/8*7 {
+			break
+		}
+		gone, err := a.remove()
+		if err != nil {
+			return u, err
+		}
+		if gone {
+			u.bytes -= a.bytes
+			if a.written.After(u.removed) {
+				u.removed = a.written
+			}
+			_ = os.Remove(filepath.Dir(a.first)) // fails while it has other logs
+		}
+	}
+	return u, nil
+}
+
+// list returns the logs that are there.
+func (f *Folder) list() ([]*attemptFiles, error) {
+	known := make(map[string]*attemptFiles)
+	var all []*attemptFiles
+	err := filepath.WalkDir(f.cfg.Dir, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // another process removed it
+		}
+		if err != nil || e.IsDir() {
+			return err
+		}
+		first, ok := firstOf(path)
+		if !ok {
+			return nil
+		}
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		a := known[first]
+		if a == nil {
+			a = &attemptFiles{first: first}
+			known[first] = a
+			all = append(all, a)
+		}
+		a.bytes += info.Size() + perFile
+		a.empty = a.empty || path == first && info.Size() == 0
+		if info.ModTime().After(a.written) {
+			a.written = info.ModTime()
+		}
+		return nil
+	})
+	return all, err
+}
+
+// remove removes a log unless it is being written.
+func (a *attemptFiles) remove() (bool, error) {
+	if (a.empty || !haveLocks) && time.Since(a.written) < endedAfter {
+		return false, nil
+	}
+	first, err := os.Open(a.first)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // a sweep was killed between its files
+	case err != nil:
+		return false, err
+	default:
+		free, err := tryLock(first)
+		if err = errors.Join(err, first.Close()); err != nil || !free {
+			return false, err
+		}
+	}
+	// The first file goes first: without it the log is not there.
+	if err := os.Remove(a.first); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	return true, os.RemoveAll(moreDir(a.first))
+}

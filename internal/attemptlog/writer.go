@@ -1,0 +1,175 @@
+package attemptlog
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Writer writes the log of one attempt. Its methods are safe for concurrent use.
+type Writer struct {
+	folder *Folder
+	first  string // path
+
+	mu    sync.Mutex
+	total int64    // bytes that were given to Write
+	head  *os.File // the first file, locked while it is open
+	last  *os.File // the file that is written, which may be head
+	at    int64    // the offset of last in the log
+	size  int64    // of last
+	past  string   // the file before last, unless that is head
+	err   error    // of a write: the rest is not kept
+}
+
+// Writer returns a writer for an attempt. Its file is made with the first
+// byte; one that the attempt has already is replaced. Close must be called.
+func (f *Folder) Writer(a Attempt) *Writer { return &Writer{folder: f, first: f.path(a)} }
+
+// Write appends to the log. When that fails the rest of the log is left out,
+// Config.Warn is called, and this and every later Write return the error.
+func (w *Writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.total += int64(len(p))
+	if w.err == nil {
+		w.err = w.write(p)
+		if w.err != nil {
+			w.folder.warn(w.err)
+		}
+	}
+	if w.err != nil {
+		return 0, w.err
+	}
+	return len(p), nil
+}
+
+func (w *Writer) write(p []byte) error {
+	for len(p) > 0 {
+		if w.head == nil {
+			if err := w.begin(); err != nil {
+				return err
+			}
+		}
+		room := w.folder.cfg.AttemptBytes / 2 // of the first file; the end has two of half its size
+		if w.last != w.head {
+			room /= 2
+		}
+		room -= w.size
+		if room <= 0 {
+			if err := w.goOn(); err != nil {
+				return err
+			}
+			continue
+		}
+		n, err := w.last.Write(p[:min(int64(len(p)), room)])
+		w.size += int64(n)
+		w.folder.grew(int64(n))
+		if err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+// begin makes the first file.
+func (w *Writer) begin() error {
+	f, err := create(w.first)
+	if errors.Is(err, fs.ErrNotExist) { // its folder is not there yet, or was empty and is removed just now
+		if err = os.MkdirAll(filepath.Dir(w.first), 0o700); err == nil {
+			f, err = create(w.first)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	// Until it is locked the file is empty, and an empty file is not removed.
+	if err := w.take(f); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	w.head, w.last = f, f
+	w.folder.grew(perFile)
+	return nil
+}
+
+// take locks a new first file, and clears the log that an attempt of this
+// number left: one of a store that was restored from a backup.
+func (w *Writer) take(f *os.File) error {
+	free, err := tryLock(f)
+	if err != nil || !free {
+		return &fs.PathError{Op: "lock", Path: w.first, Err: errors.Join(err, errLockedUnless(free))}
+	}
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return err
+	}
+	return errors.Join(os.RemoveAll(moreDir(w.first)), f.Truncate(0))
+}
+
+func errLockedUnless(free bool) error {
+	if free {
+		return nil
+	}
+	return errLocked
+}
+
+// goOn begins the next file, and removes the one before the last.
+func (w *Writer) goOn() error {
+	at := w.at + w.size
+	f, err := w.more(at)
+	if err != nil {
+		return err
+	}
+	w.folder.grew(perFile)
+	if w.last != w.head {
+		if w.past != "" {
+			if err := os.Remove(w.past); err != nil {
+				return errors.Join(err, f.Close())
+			}
+			w.folder.grew(-w.size - perFile)
+		}
+		w.past = w.last.Name()
+		if err := w.last.Close(); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	w.last, w.at, w.size = f, at, 0
+	return nil
+}
+
+// more makes the file that goes on from an offset.
+func (w *Writer) more(at int64) (*os.File, error) {
+	if err := os.Mkdir(moreDir(w.first), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return create(partName(w.first, at))
+}
+
+func create(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+}
+
+// Close ends the log. The errors are those of closing files.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.head == nil {
+		return nil
+	}
+	var errs []error
+	if w.total > w.at+w.size {
+		// The rest could not be written. An empty file says how much that is,
+		// where one can be made.
+		if f, err := w.more(w.total); err == nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	if w.last != w.head {
+		errs = append(errs, w.last.Close())
+	}
+	errs = append(errs, w.head.Close()) // ends the lock
+	w.head, w.last = nil, nil
+	return errors.Join(errs...)
+}
