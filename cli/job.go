@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/goweaver/weaver"
@@ -99,18 +101,28 @@ func (c *jobShowCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return s.absent(ctx, client, "job", id, err)
 		}
+		if err := s.findGone(ctx, clientReader{client}, s.clock, pointers(st.Tasks)...); err != nil {
+			return err
+		}
 		if s.json() {
-			return s.writeJSON(st)
+			return s.writeJSON(jobView{st, slices.SortedFunc(maps.Keys(s.clock.Gone), task.ID.Compare)})
 		}
 		s.printJob(&st)
 		return nil
 	})
 }
 
+// jobView is what job show prints as JSON.
+type jobView struct {
+	weaver.JobStatus
+	Gone []task.ID `json:"process_gone,omitempty"` // tasks that run in a process that is known to be dead
+}
+
 func (s *session) printJob(st *weaver.JobStatus) {
 	j, c := &st.JobInfo, s.clock
 	s.printf("%s\n\n", s.paint.Paint(text.Bold, fmt.Sprintf("Job %s %q", j.ID, text.OneLine(j.Name, explain.MaxNote))))
 	s.stateField(string(j.State), c.JobState(j))
+	s.field("", c.JobGone(st.Tasks))
 	s.field("budget", budget(j.Budget))
 	s.field("deadline", c.When(j.DeadlineAt))
 	if j.CancelRequested {

@@ -11,6 +11,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/task"
 )
 
 const defaultStore = "sqlite:weaver.db"
@@ -49,7 +50,7 @@ func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Tim
 	return &session{
 		app: app, flags: g, stdin: std.stdin, out: out, live: std.stdout, errs: std.stderr,
 		paint:    text.Painter{On: terminal && !plain},
-		clock:    explain.Clock{Now: now, Zone: time.Local},
+		clock:    explain.Clock{Now: now, Zone: time.Local, Gone: make(map[task.ID][]string)},
 		terminal: terminal && os.Getenv("TERM") != "dumb",
 	}
 }

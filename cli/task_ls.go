@@ -89,6 +89,9 @@ func (c *taskLsCmd) Run(ctx context.Context, s *session) error {
 			s.printf("No tasks%s in namespace %q of %s.\n", c.described(), client.Namespace(), s.flags.Store)
 			return nil
 		}
+		if err := s.findGone(ctx, clientReader{client}, s.clock, pointers(tasks)...); err != nil {
+			return err
+		}
 		s.taskTable(tasks).print(s.out, s.paint, "")
 		if next != "" {
 			s.printf("\nThere is more: add --after %s\n", next)

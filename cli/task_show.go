@@ -31,6 +31,7 @@ type taskView struct {
 	Holders    []task.ID          `json:"key_holders,omitempty"`
 	Ahead      task.ID            `json:"key_ahead,omitzero"`
 	QueuePause *store.AuditEntry  `json:"queue_pause,omitempty"`
+	Gone       bool               `json:"process_gone,omitempty"` // it runs in a process that is known to be dead
 }
 
 // Run implements the verb.
@@ -44,8 +45,13 @@ func (c *taskShowCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return s.absent(ctx, client, "task", id, err)
 		}
+		if err := s.findGone(ctx, clientReader{client}, s.clock, &h.Task); err != nil {
+			return err
+		}
 		if s.json() {
-			return s.writeJSON(viewOf(&h))
+			v := viewOf(&h)
+			_, v.Gone = s.clock.Gone[id]
+			return s.writeJSON(v)
 		}
 		s.printTask(&h)
 		return nil

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goweaver/weaver/internal/text"
@@ -19,6 +20,8 @@ func (e *Explainer) Job(j *task.Job, tasks []task.Task, known Known) (x *Explana
 		Notes:   e.jobNotes(j, tasks),
 	}
 	deciding := decisive(j.State, tasks)
+	slices.SortStableFunc(deciding, func(a, b *task.Task) int { return e.severity(b) - e.severity(a) })
+	x.Root = e.jobRoot(j.State, deciding, tasks)
 	for i, t := range deciding {
 		if i == maxCauses {
 			x.Because = append(x.Because, Cause{Kind: CauseMore, Sentence: fmt.Sprintf("%s more like these: `%s` lists them.", text.Plural(len(deciding)-i, "task"), e.Command("job", "show", j.ID.String()))})
@@ -31,6 +34,14 @@ func (e *Explainer) Job(j *task.Job, tasks []task.Task, known Known) (x *Explana
 		x.Actions = append(x.Actions, Action{e.Command("job", "cancel", j.ID.String()), "gives the whole job up"})
 	}
 	return x, w.missing
+}
+
+// severity orders the tasks that decide the state of a job: the higher comes first.
+func (c Clock) severity(t *task.Task) int {
+	if c.gone(t) != "" {
+		return 3
+	}
+	return slices.Index([]task.State{task.Cancelled, task.Failed, task.Blocked}, t.State)
 }
 
 func (w *walk) jobTask(t *task.Task) Cause {

@@ -48,6 +48,8 @@ func (c Clock) Note(t *task.Task) string {
 	case task.Running:
 		said = "on " + t.LeasedBy
 		switch {
+		case c.gone(t) != "":
+			said += ", its process is gone"
 		case t.CancelRequested:
 			said += ", asked to end"
 		case c.Passed(t.LeaseExpiresAt):
