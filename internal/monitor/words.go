@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,12 +49,33 @@ func (n *node) task() task.Task {
 	}
 }
 
+// needViews are a task's needs. In place of a need that was cancelled for a need of
+// its own stands the root of that, once.
 func (n *node) needViews() []store.Need {
-	needs := make([]store.Need, len(n.needs))
-	for i, other := range n.needs {
-		needs[i] = store.Need{ID: other.id, Node: cmp.Or(other.name, other.key), State: other.state}
+	needs := make([]store.Need, 0, len(n.needs))
+	replaced := false
+	for _, need := range n.needs {
+		other := need.root()
+		replaced = replaced || other != need
+		if replaced && slices.ContainsFunc(needs, func(known store.Need) bool { return known.ID == other.id }) {
+			continue
+		}
+		needs = append(needs, store.Need{ID: other.id, Node: cmp.Or(other.name, other.key), State: other.state})
 	}
 	return needs
+}
+
+// root is the task because of which n was cancelled, however long the way; n if it
+// was cancelled for another reason or was not.
+func (n *node) root() *node {
+	for n.state == task.Cancelled && n.err != nil && n.err.Kind == task.KindDependencyFailed {
+		i := slices.IndexFunc(n.needs, func(other *node) bool { return other.state == task.Failed || other.state == task.Cancelled })
+		if i < 0 {
+			break
+		}
+		n = n.needs[i]
+	}
+	return n
 }
 
 // status is a task's state in a word or two, and a shorter form for narrow
