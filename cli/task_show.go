@@ -209,7 +209,7 @@ func (s *session) stepTable(steps []task.Step) *table {
 	t := newTable("NO", "NAME", "KIND", "STATE", "ATTEMPT", "TRY", "TOOK", "RESULT")
 	for i := range steps {
 		st := &steps[i]
-		result := text.OneLine(string(st.Value), explain.MaxNote)
+		result := text.OneLine(text.PlainJSON(string(st.Value)), explain.MaxNote)
 		switch {
 		case st.Error != nil:
 			result = explain.Failure(&task.Error{Kind: st.Error.Kind, Message: st.Error.Message}, explain.MaxNote) // the row names the step

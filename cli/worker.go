@@ -186,7 +186,7 @@ func (l *workLog) Emit(ev event.Event) {
 	said := l.count(ev)
 	if l.json {
 		for _, line := range l.encoder.Lines(ev) {
-			_, _ = fmt.Fprintln(l.w, line) // as in line
+			_, _ = fmt.Fprintln(l.w, text.PlainJSON(line)) // as in line
 		}
 		return
 	}
