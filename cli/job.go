@@ -104,6 +104,7 @@ func (c *jobShowCmd) Run(ctx context.Context, s *session) error {
 		if err := s.findGone(ctx, clientReader{client}, s.clock, pointers(st.Tasks)...); err != nil {
 			return err
 		}
+		s.clock.OfJob = &st.JobInfo
 		if s.json() {
 			return s.writeJSON(jobView{st, slices.SortedFunc(maps.Keys(s.clock.Gone), task.ID.Compare)})
 		}

@@ -116,3 +116,13 @@ func pointers[T any](list []T) []*T {
 	}
 	return all
 }
+
+// jobOf reads the job of a task that its deadline may have ended; nil for other
+// tasks.
+func jobOf(ctx context.Context, read reader, t *task.Task) (*task.Job, error) {
+	if t.JobID.IsZero() || t.State != task.Cancelled {
+		return nil, nil
+	}
+	j, err := read.Job(ctx, t.JobID)
+	return &j, err
+}

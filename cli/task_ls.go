@@ -71,9 +71,11 @@ func (c *taskLsCmd) Run(ctx context.Context, s *session) error {
 	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
 		if !f.Job.IsZero() {
-			if _, err := client.Store().Job(ctx, client.Namespace(), f.Job); err != nil {
+			j, err := client.Store().Job(ctx, client.Namespace(), f.Job)
+			if err != nil {
 				return fmt.Errorf("--job %s: %w", c.Job, err)
 			}
+			s.clock.OfJob = &j
 		}
 		tasks, next, err := fill(f.Limit, f.After, func(limit int, after string) ([]task.Task, string, error) {
 			f.Limit, f.After = limit, after

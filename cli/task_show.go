@@ -45,6 +45,9 @@ func (c *taskShowCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return s.absent(ctx, client, "task", id, err)
 		}
+		if s.clock.OfJob, err = jobOf(ctx, clientReader{client}, &h.Task); err != nil {
+			return err
+		}
 		if err := s.findGone(ctx, clientReader{client}, s.clock, &h.Task); err != nil {
 			return err
 		}

@@ -55,6 +55,9 @@ func (s *session) explainID(ctx context.Context, read reader, e explain.Explaine
 	if err != nil {
 		return nil, err
 	}
+	if e.OfJob, err = jobOf(ctx, read, &h.Task); err != nil {
+		return nil, err
+	}
 	if e.Root, err = rootOf(ctx, read, &h.Task); err != nil {
 		return nil, err
 	}
@@ -86,6 +89,7 @@ func (s *session) explainJob(ctx context.Context, read reader, e explain.Explain
 	if err := s.findGone(ctx, read, e.Clock, pointers(st.Tasks)...); err != nil {
 		return nil, err
 	}
+	e.OfJob = &st.JobInfo
 	return s.gather(ctx, read, e.Clock, func(known explain.Known) (*explain.Explanation, []task.ID) {
 		return e.Job(&st.JobInfo, st.Tasks, known)
 	})

@@ -14,6 +14,10 @@ type Clock struct {
 	Now  time.Time
 	Zone *time.Location // must be set
 
+	// OfJob is the job of the tasks that are worded, if it is known: its budget
+	// explains why they were cancelled.
+	OfJob *task.Job
+
 	// Gone are running tasks whose worker's process is known to be dead, each
 	// with the commands that take it over.
 	Gone map[task.ID][]string

@@ -40,7 +40,7 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 		if h == nil {
 			h = &store.History{Task: task.Task{Error: &ev.Error}}
 		}
-		if why := Cancelled(&h.Task, h.Needs); why != "" {
+		if why := c.Cancelled(&h.Task, h.Needs); why != "" {
 			return "cancelled: " + why
 		}
 		return "cancelled"

@@ -112,7 +112,7 @@ func (c Clock) rootState(t *task.Task) string {
 	case t.State == task.Failed:
 		return said + "failed: " + headline(t.Error)
 	case t.State == task.Cancelled:
-		if why := Cancelled(t, nil); why != "" {
+		if why := c.Cancelled(t, nil); why != "" {
 			return said + "was cancelled: " + why
 		}
 		return said + "was cancelled"

@@ -48,6 +48,9 @@ func (c Clock) cancelled(t *task.Task) string {
 		if !t.DeadlineAt.IsZero() {
 			said = ": its deadline, " + c.Abs(t.DeadlineAt) + ", had passed"
 		}
+		if over := c.overBudget(t); over != "" {
+			said = ": " + over
+		}
 		if t.AttemptNo == 0 {
 			said += " before it was started"
 		}

@@ -32,7 +32,7 @@ func (m *model) sentence(c change, zone *time.Location, now time.Time) (line, co
 	case c.event == nil:
 		return strings.TrimRight(n.name+"| "+c.line, " "), ""
 	}
-	said := n.sentence(c.event, explain.Clock{Now: now, Zone: zone})
+	said := n.sentence(c.event, explain.Clock{Now: now, Zone: zone, OfJob: n.of})
 	if said == "" {
 		return "", ""
 	}

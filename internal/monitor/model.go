@@ -21,7 +21,8 @@ type model struct {
 	name      string // the same, printable
 	namespace string
 	state     task.JobState
-	nodes     []*node // in the order of their creation; only grows
+	info      *task.Job // as it was when the model was made
+	nodes     []*node   // in the order of their creation; only grows
 	byID      map[task.ID]*node
 	byName    map[string]*node // by the name that needs use
 	shape     *forest          // nil: to be made
@@ -29,16 +30,18 @@ type model struct {
 
 // node is one task of the model.
 type node struct {
-	id      task.ID
-	key     string  // its name as needs and events have it
-	name    string  // printable
-	parent  task.ID // the task that called it
-	needs   []*node
-	state   task.State
-	waiting task.Waiting
-	dueAt   time.Time // pending: when it goes on
-	open    int       // needs that the store says are open
-	lock    string    // concurrency key
+	id       task.ID
+	of       *task.Job // its job
+	key      string    // its name as needs and events have it
+	name     string    // printable
+	parent   task.ID   // the task that called it
+	needs    []*node
+	state    task.State
+	waiting  task.Waiting
+	dueAt    time.Time // pending: when it goes on
+	deadline time.Time
+	open     int    // needs that the store says are open
+	lock     string // concurrency key
 
 	attempt int   // AttemptNo
 	epoch   int64 // of the last snapshot
@@ -72,7 +75,7 @@ type change struct {
 
 func newModel(st weaver.JobStatus, needs map[string][]string) *model {
 	m := &model{
-		id: st.ID, job: st.Name, name: text.OneLine(st.Name, maxName), state: st.State,
+		id: st.ID, job: st.Name, name: text.OneLine(st.Name, maxName), state: st.State, info: &st.JobInfo,
 		byID: make(map[task.ID]*node, len(st.Tasks)), byName: make(map[string]*node, len(st.Tasks)),
 	}
 	for i := range st.Tasks {
@@ -93,7 +96,7 @@ const maxName = 120
 
 func (m *model) add(id task.ID, name string) *node {
 	key := cmp.Or(name, id.String())
-	n := &node{id: id, key: key, name: text.OneLine(key, maxName), state: task.Pending}
+	n := &node{id: id, of: m.info, key: key, name: text.OneLine(key, maxName), state: task.Pending}
 	m.nodes = append(m.nodes, n)
 	m.byID[id] = n
 	if name != "" {

@@ -45,7 +45,7 @@ func (n *node) task() task.Task {
 	return task.Task{
 		ID: n.id, State: n.state, Waiting: n.waiting, ReadyAt: n.dueAt, RemainingDeps: n.open, ConcurrencyKey: n.lock,
 		AttemptNo: n.attempt, AttemptCount: n.counted, MaxAttempts: n.max, CancelRequested: n.asked,
-		CancelBy: n.cancelBy, CancelReason: n.cancelReason, Error: n.err, StartedAt: n.begun,
+		CancelBy: n.cancelBy, CancelReason: n.cancelReason, Error: n.err, StartedAt: n.begun, DeadlineAt: n.deadline,
 	}
 }
 
@@ -94,7 +94,7 @@ func (n *node) note() string {
 		return explain.Waits(&h.Task, h.Needs)
 	case n.state == task.Cancelled:
 		h := n.view()
-		return explain.Cancelled(&h.Task, h.Needs)
+		return explain.Clock{OfJob: n.of}.Cancelled(&h.Task, h.Needs)
 	}
 	return strings.TrimSpace(n.said)
 }
