@@ -70,7 +70,7 @@ func (c *jobLsCmd) Run(ctx context.Context, s *session) error {
 }
 
 func (s *session) jobTable(jobs []task.Job) *table {
-	t := newTable("ID", "NAME", "STATE", "ENDED", "FAILED", "CREATED", "FINISHED")
+	t := newTable("ID", "NAME", "STATE", "ENDED", "FAILED OR CANCELLED", "CREATED", "FINISHED")
 	for i := range jobs {
 		j := &jobs[i]
 		t.add(
@@ -122,7 +122,7 @@ type jobView struct {
 func (s *session) printJob(st *weaver.JobStatus) {
 	j, c := &st.JobInfo, s.clock
 	s.printf("%s\n\n", s.paint.Paint(text.Bold, fmt.Sprintf("Job %s %q", j.ID, text.OneLine(j.Name, explain.MaxNote))))
-	s.stateField(string(j.State), c.JobState(j))
+	s.stateField(string(j.State), c.JobState(j, st.Tasks))
 	s.field("", c.JobGone(st.Tasks))
 	s.field("budget", budget(j.Budget))
 	s.field("deadline", c.When(j.DeadlineAt))

@@ -157,7 +157,7 @@ type workLog struct {
 	encoder                    event.Encoder
 	started, succeeded, failed int
 	retrying                   int // failed, with another attempt to come
-	blocked                    int
+	blocked, cancelled         int
 }
 
 // say prints a line about the worker itself; -o json has none.
@@ -214,6 +214,8 @@ func (l *workLog) count(ev event.Event) string {
 		l.retrying++
 	case event.TaskBlocked:
 		l.blocked++
+	case event.TaskCancelled:
+		l.cancelled++
 	}
 	return l.clock.Event(ev, nil)
 }
@@ -225,6 +227,9 @@ func (l *workLog) summary() string {
 	said := fmt.Sprintf("%s run, %d succeeded, %d failed", text.Plural(l.started, "attempt"), l.succeeded, l.failed)
 	if l.retrying > 0 {
 		said += fmt.Sprintf(", %d failed and to be retried", l.retrying)
+	}
+	if l.cancelled > 0 {
+		said += fmt.Sprintf(", %d cancelled", l.cancelled)
 	}
 	if l.blocked > 0 {
 		said += fmt.Sprintf(", %d blocked", l.blocked)

@@ -99,5 +99,13 @@ func (n *node) note() string {
 	return strings.TrimSpace(n.said)
 }
 
+// kind is that of the node's error.
+func (n *node) kind() task.ErrorKind {
+	if n.err == nil {
+		return task.KindNone
+	}
+	return n.err.Kind
+}
+
 // retrying reports whether a failed attempt will be followed by another one.
 func (n *node) retrying() bool { return explain.Retrying(n.state, n.waiting) }
