@@ -18,6 +18,10 @@ type Clock struct {
 	// explains why they were cancelled.
 	OfJob *task.Job
 
+	// Slept is how long this process did not run while it ran the attempt before
+	// the one that is worded; 0: it did, or that is not known.
+	Slept time.Duration
+
 	// Gone are running tasks whose worker's process is known to be dead, each
 	// with the commands that take it over.
 	Gone map[task.ID][]string

@@ -26,6 +26,7 @@ type model struct {
 	byID      map[task.ID]*node
 	byName    map[string]*node // by the name that needs use
 	shape     *forest          // nil: to be made
+	sleeps    sleeps
 }
 
 // node is one task of the model.
@@ -52,6 +53,8 @@ type node struct {
 	begun time.Time     // of the current or last attempt
 	ended time.Time     // of the last attempt
 	took  time.Duration // of the last attempt
+
+	lapsed time.Time // when the attempt before began, if it ran here and no event ended it
 
 	err          *task.Error
 	cancelBy     string
@@ -118,6 +121,10 @@ func (m *model) observe(ev event.Event) []change {
 	if n == nil { // a task that was added while the job ran
 		n = m.add(h.TaskID, h.Node)
 	}
+	var lapsed time.Time // begin of an attempt of this process that no event ended
+	if n.here && n.ended.IsZero() {
+		lapsed = n.begun
+	}
 	n.here = n.here || h.AttemptNo >= n.attempt
 	switch ev := ev.(type) {
 	case event.TaskStarted:
@@ -125,6 +132,7 @@ func (m *model) observe(ev event.Event) []change {
 			return nil
 		}
 		n.start(h.AttemptNo, h.At)
+		n.lapsed = lapsed
 		return []change{{node: n, event: ev}}
 	case event.StreamChunk:
 		return n.chunk(ev)
