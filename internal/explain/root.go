@@ -129,11 +129,12 @@ func (c Clock) rootState(t *task.Task) string {
 	return said + c.TaskState(&store.History{Task: *t})
 }
 
+// headline is [Headline] without that a command wrote nothing.
 func headline(e *task.Error) string {
 	if e == nil {
 		return noError
 	}
-	return Headline(e)
+	return strings.TrimSuffix(Headline(e), "; it wrote nothing")
 }
 
 // rootCause is the root of a wait that is too long to be listed need by need.

@@ -54,6 +54,7 @@ func whyWithRoot(t *testing.T, depth int, hs ...store.History) *explain.Explanat
 func TestRootComesFirst(t *testing.T) {
 	t.Parallel()
 	broken := a(1, task.Failed, named("c0"), failed(task.KindHandler, "exit status 1; it wrote last:\nno such file"))
+	silent := a(1, task.Failed, named("c0"), failed(task.KindHandler, "exit status 1; it wrote nothing"))
 	stuck := a(1, task.Blocked, named("c0"), waits(task.WaitManual, time.Time{}), failed(task.KindHandler, "who pays?"))
 	given := a(1, task.Cancelled, named("c0"), with(func(k *task.Task) { k.CancelBy, k.CancelReason = "ops", "wrong day" }))
 	retry := a(1, task.Pending, named("c0"), waits(task.WaitRetry, in(3*time.Second)), failed(task.KindHandler, "the bank is closed"))
@@ -65,6 +66,7 @@ func TestRootComesFirst(t *testing.T) {
 		want   string
 	}{
 		{2, broken, cancelledFor, "c0 failed: exit status 1; c1 needs it."},
+		{2, silent, cancelledFor, "c0 failed: exit status 1; c1 needs it."},
 		{3, broken, cancelledFor, "c0 failed: exit status 1; c2 needs it through c1."},
 		{5, broken, cancelledFor, "c0 failed: exit status 1; c4 needs it through c3, c2, c1."},
 		{200, broken, cancelledFor, "c0 failed: exit status 1; c199 needs it through c198 … c1."},
