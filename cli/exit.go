@@ -97,7 +97,7 @@ func advice(command func(args ...string) string, err error) string {
 		{store.ErrChanged, fmt.Sprintf("`%s` tells where a task stands now.", command("why", "ID"))},
 		{store.ErrBadCursor, "Give --after what the page before printed, with the same filters."},
 		{store.ErrNotMigrated, fmt.Sprintf("Run `%s`.", command("migrate", "up"))},
-		{store.ErrNewerSchema, fmt.Sprintf("Use a newer version of this program; `%s` shows the versions.", command("migrate", "status"))},
+		{store.ErrNewerSchema, fmt.Sprintf("`%s` shows the versions.", command("migrate", "status"))},
 		{store.ErrBusy, "Another process has been writing for a long time: look for an open transaction, then try again."},
 		{store.ErrUnknown, "Whether it was done is not known: look before you do it again."},
 		{context.Canceled, "It was interrupted."},

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/goweaver/weaver"
@@ -69,8 +71,8 @@ func (c *jobLsCmd) Run(ctx context.Context, s *session) error {
 }
 
 func (s *session) jobTable(jobs []task.Job) *table {
-	t := newTable("ID", "NAME", "STATE", "ENDED", "FAILED", "CREATED", "FINISHED")
-	t.gives = []give{{"NAME", 20}, {"FINISHED", 0}, {"NAME", 8}, {"CREATED", 0}, {"FAILED", 0}, {"ENDED", 0}}
+	t := newTable("ID", "NAME", "STATE", "ENDED", "FAILED OR CANCELLED", "CREATED", "FINISHED")
+	t.gives = []give{{"NAME", 20}, {"FINISHED", 0}, {"NAME", 8}, {"CREATED", 0}, {"FAILED OR CANCELLED", 0}, {"ENDED", 0}}
 	for i := range jobs {
 		j := &jobs[i]
 		t.add(
@@ -101,18 +103,29 @@ func (c *jobShowCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return s.absent(ctx, client, "job", id, err)
 		}
+		if err := s.findGone(ctx, clientReader{client}, s.clock, pointers(st.Tasks)...); err != nil {
+			return err
+		}
+		s.clock.OfJob = &st.JobInfo
 		if s.json() {
-			return s.writeJSON(st)
+			return s.writeJSON(jobView{st, slices.SortedFunc(maps.Keys(s.clock.Gone), task.ID.Compare)})
 		}
 		s.printJob(&st)
 		return nil
 	})
 }
 
+// jobView is what job show prints as JSON.
+type jobView struct {
+	weaver.JobStatus
+	Gone []task.ID `json:"process_gone,omitempty"` // tasks that run in a process that is known to be dead
+}
+
 func (s *session) printJob(st *weaver.JobStatus) {
 	j, c := &st.JobInfo, s.clock
 	s.printf("%s\n\n", s.paint.Paint(text.Bold, fmt.Sprintf("Job %s %q", j.ID, text.OneLine(j.Name, explain.MaxNote))))
-	s.stateField(string(j.State), c.JobState(j))
+	s.stateField(string(j.State), c.JobState(j, st.Tasks))
+	s.field("", c.JobGone(st.Tasks))
 	s.field("budget", budget(j.Budget))
 	s.field("deadline", c.When(j.DeadlineAt))
 	if j.CancelRequested {

@@ -280,6 +280,7 @@ func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) error {
 
 	g.Go("draw", func(context.Context) error { return r.monitor.Run(drawCtx) })
 	g.Go("watch", func(context.Context) error { return r.watch(drawCtx) })
+	g.Go("tick", func(context.Context) error { return r.tick(drawCtx) })
 	g.Go("wait", func(context.Context) error {
 		defer stopEngine()
 		_, err := eng.WaitJob(engineCtx, r.job.id)
@@ -333,6 +334,20 @@ func (r *pipelineRun) watch(ctx context.Context) error {
 		r.look(ctx)
 		// A large job is read less often, so that watching stays cheap.
 		pause = max(watchEvery, 20*time.Since(began))
+	}
+}
+
+// tick shows the monitor every second that this process runs.
+func (r *pipelineRun) tick(ctx context.Context) error {
+	every := time.NewTicker(time.Second)
+	defer every.Stop()
+	for {
+		r.monitor.Tick(time.Now())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-every.C:
+		}
 	}
 }
 

@@ -172,7 +172,7 @@ func TestReport(t *testing.T) {
 		{fmt.Errorf("x: %w", store.ErrNotMigrated), 3, "weaver: x: the store's schema is not migrated\n  Run `weaver migrate up`.\n"},
 		{fmt.Errorf("x: %w (run `weaver migrate up`)", store.ErrNotMigrated), 3, "weaver: x: the store's schema is not migrated (run `weaver migrate up`)\n"},
 		{fmt.Errorf("x: %w: By: \"\" is not UTF-8", weaver.ErrInvalidOption), 2, "weaver: x: invalid option: By: \"\" is not UTF-8\n"},
-		{fmt.Errorf("x: %w", store.ErrNewerSchema), 3, "weaver: x: the store's schema is newer than this program\n  Use a newer version of this program"},
+		{fmt.Errorf("x: %w", store.ErrNewerSchema), 3, "weaver: x: the store's schema is newer than this program\n  `weaver migrate status` shows the versions"},
 		{fmt.Errorf("x: %w", store.ErrBusy), 3, "weaver: x: the store is locked by another writer\n  Another process"},
 		{fmt.Errorf("x: %w", store.ErrUnavailable), 3, "weaver: x: the store is unavailable\n"},
 		{fmt.Errorf("x: %w", store.ErrUnknown), 3, "weaver: x: the outcome of the write is unknown\n  Whether it was done"},

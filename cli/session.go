@@ -13,6 +13,7 @@ import (
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/monitor"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/task"
 )
 
 // globals are the flags of every verb.
@@ -55,7 +56,7 @@ func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Tim
 	return &session{
 		app: app, flags: g, stdin: std.stdin, out: out, live: std.stdout, errs: std.stderr,
 		paint:    text.Painter{On: terminal && !plain},
-		clock:    explain.Clock{Now: now, Zone: time.Local},
+		clock:    explain.Clock{Now: now, Zone: time.Local, Gone: make(map[task.ID][]string)},
 		terminal: terminal && os.Getenv("TERM") != "dumb",
 		named:    named,
 		width:    width,

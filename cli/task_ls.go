@@ -69,6 +69,13 @@ func (c *taskLsCmd) Run(ctx context.Context, s *session) error {
 		if f.Job, err = c.job(ctx, s, client); err != nil {
 			return err
 		}
+		if !f.Job.IsZero() {
+			j, err := client.Job(ctx, f.Job)
+			if err != nil {
+				return fmt.Errorf("--job %s: %w", c.Job, err)
+			}
+			s.clock.OfJob = &j
+		}
 		tasks, next, err := fill(f.Limit, f.After, func(limit int, after string) ([]task.Task, string, error) {
 			f.Limit, f.After = limit, after
 			return client.List(ctx, f)
@@ -82,6 +89,9 @@ func (c *taskLsCmd) Run(ctx context.Context, s *session) error {
 		if len(tasks) == 0 {
 			s.printf("No tasks%s in namespace %q of %s.\n", c.described(), client.Namespace(), s.flags.Store)
 			return nil
+		}
+		if err := s.findGone(ctx, clientReader{client}, s.clock, pointers(tasks)...); err != nil {
+			return err
 		}
 		s.list(s.taskTable(tasks))
 		if next != "" {

@@ -32,6 +32,7 @@ type taskView struct {
 	Holders    []task.ID          `json:"key_holders,omitempty"`
 	Ahead      task.ID            `json:"key_ahead,omitzero"`
 	QueuePause *store.AuditEntry  `json:"queue_pause,omitempty"`
+	Gone       bool               `json:"process_gone,omitempty"` // it runs in a process that is known to be dead
 }
 
 // Run implements the verb.
@@ -45,8 +46,16 @@ func (c *taskShowCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return s.absent(ctx, client, "task", id, err)
 		}
+		if s.clock.OfJob, err = jobOf(ctx, clientReader{client}, &h.Task); err != nil {
+			return err
+		}
+		if err := s.findGone(ctx, clientReader{client}, s.clock, &h.Task); err != nil {
+			return err
+		}
 		if s.json() {
-			return s.writeJSON(viewOf(&h))
+			v := viewOf(&h)
+			_, v.Gone = s.clock.Gone[id]
+			return s.writeJSON(v)
 		}
 		s.printTask(&h)
 		return nil
@@ -219,7 +228,7 @@ func (s *session) stepTable(steps []task.Step) *table {
 	t := newTable("NO", "NAME", "KIND", "STATE", "ATTEMPT", "TRY", "TOOK", "RESULT")
 	for i := range steps {
 		st := &steps[i]
-		result := text.OneLine(string(st.Value), explain.MaxNote)
+		result := text.OneLine(text.PlainJSON(string(st.Value)), explain.MaxNote)
 		switch {
 		case st.Error != nil:
 			result = explain.Failure(&task.Error{Kind: st.Error.Kind, Message: st.Error.Message}, explain.MaxNote) // the row names the step

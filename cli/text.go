@@ -31,12 +31,14 @@ func (s *session) printf(format string, args ...any) { fmt.Fprintf(s.out, format
 
 // writeJSON prints one object.
 func (s *session) writeJSON(v any) error {
-	enc := json.NewEncoder(s.out)
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("encode the result: %w", err)
 	}
+	s.printf("%s", text.PlainJSON(b.String())) // recorded values have escapes of their own
 	return nil
 }
 
@@ -50,7 +52,7 @@ func jsonText(raw json.RawMessage) string {
 		b.Reset()
 		b.Write(raw)
 	}
-	line := b.String()
+	line := text.PlainJSON(b.String())
 	if len(line) > maxShown {
 		return text.OneLine(line[:maxShown], maxShown) + fmt.Sprintf("… (%d bytes; -o json shows all)", len(line))
 	}

@@ -33,7 +33,7 @@ func (c *whyCmd) Run(ctx context.Context, s *session) error {
 			return err
 		}
 		e := explain.Explainer{Clock: s.clock, Command: s.command, Depth: c.Depth}
-		x, err := explainID(ctx, client, e, id)
+		x, err := s.explainID(ctx, clientReader{client}, e, id)
 		switch {
 		case err != nil:
 			return s.absent(ctx, client, "task or job", id, err)
@@ -45,21 +45,27 @@ func (c *whyCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// reader is what an explanation needs of a client.
-type reader interface {
-	History(context.Context, weaver.TaskID) (weaver.History, error)
-	List(context.Context, weaver.Filter) ([]weaver.TaskInfo, string, error)
-	JobStatus(context.Context, weaver.JobID) (weaver.JobStatus, error)
-}
-
 // explainID finds out whether an ID is a task's or a job's and explains it;
 // ErrNotFound.
-func explainID(ctx context.Context, read reader, e explain.Explainer, id task.ID) (*explain.Explanation, error) {
+func (s *session) explainID(ctx context.Context, read reader, e explain.Explainer, id task.ID) (*explain.Explanation, error) {
 	h, err := read.History(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return explainJob(ctx, read, e, id)
+		return s.explainJob(ctx, read, e, id)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if e.OfJob, err = jobOf(ctx, read, &h.Task); err != nil {
+		return nil, err
+	}
+	if e.Root, err = rootOf(ctx, read, &h.Task); err != nil {
+		return nil, err
+	}
+	look := []*task.Task{&h.Task}
+	if n := len(e.Root); n > 0 {
+		look = append(look, e.Root[n-1])
+	}
+	if err := s.findGone(ctx, read, e.Clock, look...); err != nil {
 		return nil, err
 	}
 	var running explain.Running
@@ -70,24 +76,28 @@ func explainID(ctx context.Context, read reader, e explain.Explainer, id task.ID
 		}
 		running = explain.Running{Tasks: list, More: next != ""}
 	}
-	return gather(ctx, read, func(known explain.Known) (*explain.Explanation, []task.ID) {
+	return s.gather(ctx, read, e.Clock, func(known explain.Known) (*explain.Explanation, []task.ID) {
 		return e.Task(&h, running, known)
 	})
 }
 
-func explainJob(ctx context.Context, read reader, e explain.Explainer, id task.ID) (*explain.Explanation, error) {
+func (s *session) explainJob(ctx context.Context, read reader, e explain.Explainer, id task.ID) (*explain.Explanation, error) {
 	st, err := read.JobStatus(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return gather(ctx, read, func(known explain.Known) (*explain.Explanation, []task.ID) {
+	if err := s.findGone(ctx, read, e.Clock, pointers(st.Tasks)...); err != nil {
+		return nil, err
+	}
+	e.OfJob = &st.JobInfo
+	return s.gather(ctx, read, e.Clock, func(known explain.Known) (*explain.Explanation, []task.ID) {
 		return e.Job(&st.JobInfo, st.Tasks, known)
 	})
 }
 
 // gather reads the histories that an explanation lacks, until none are
 // missing.
-func gather(ctx context.Context, read reader, ask func(explain.Known) (*explain.Explanation, []task.ID)) (*explain.Explanation, error) {
+func (s *session) gather(ctx context.Context, read reader, c explain.Clock, ask func(explain.Known) (*explain.Explanation, []task.ID)) (*explain.Explanation, error) {
 	known := make(explain.Known)
 	for {
 		x, missing := ask(known)
@@ -99,6 +109,9 @@ func gather(ctx context.Context, read reader, ask func(explain.Known) (*explain.
 			switch {
 			case err == nil:
 				known[id] = &h
+				if err := s.findGone(ctx, read, c, &h.Task); err != nil {
+					return nil, err
+				}
 			case errors.Is(err, store.ErrNotFound):
 				known[id] = nil
 			default:

@@ -7,7 +7,11 @@ import (
 
 // printExplanation prints an explanation for people.
 func (s *session) printExplanation(x *explain.Explanation) {
-	s.printf("%s\n\n%s\n", s.paint.Paint(text.Bold, x.Title()), s.paint.Paint(text.StateColor(x.State), x.Summary))
+	s.printf("%s\n\n", s.paint.Paint(text.Bold, x.Title()))
+	if x.Root != "" {
+		s.printf("%s\n", s.paint.Paint(text.StateColor(x.State), x.Root))
+	}
+	s.printf("%s\n", s.paint.Paint(text.StateColor(x.State), x.Summary))
 	s.printCauses(x.Because, "  ")
 	for _, n := range x.Notes {
 		s.printf("%s\n", n)

@@ -24,6 +24,8 @@ type histories struct {
 	tasks []weaver.History
 	read  map[task.ID]int
 	fails task.ID // whose history cannot be read
+
+	orphans map[task.ID]bool
 }
 
 var errRead = errors.New("the disk is gone")
@@ -44,8 +46,41 @@ func (b *histories) List(context.Context, weaver.Filter) ([]weaver.TaskInfo, str
 	return nil, "", nil
 }
 
+func (b *histories) Job(_ context.Context, want task.ID) (weaver.JobInfo, error) {
+	return weaver.JobInfo{ID: want, Meta: map[string]string{"weaver.file": "/srv/nightly.yaml"}}, nil
+}
+
+func (b *histories) Edges(_ context.Context, job task.ID) (edges []store.EdgeRow, _ error) {
+	for _, h := range b.tasks {
+		for _, n := range h.Needs {
+			if h.Task.JobID == job {
+				edges = append(edges, store.EdgeRow{Task: h.Task.ID, Needs: n.ID, Kind: n.Kind, Done: n.Done})
+			}
+		}
+	}
+	return edges, nil
+}
+
+func (b *histories) Orphans(_ context.Context, ids ...task.ID) (orphans []task.ID, _ error) {
+	for _, id := range ids {
+		if b.orphans[id] {
+			orphans = append(orphans, id)
+		}
+	}
+	return orphans, nil
+}
+
 func (b *histories) JobStatus(_ context.Context, want task.ID) (weaver.JobStatus, error) {
-	return weaver.JobStatus{}, fmt.Errorf("job %s: %w", want, store.ErrNotFound)
+	st := weaver.JobStatus{JobInfo: weaver.JobInfo{ID: want, State: task.JobRunning}}
+	for _, h := range b.tasks {
+		if h.Task.JobID == want {
+			st.Tasks = append(st.Tasks, h.Task)
+		}
+	}
+	if len(st.Tasks) == 0 {
+		return st, fmt.Errorf("job %s: %w", want, store.ErrNotFound)
+	}
+	return st, nil
 }
 
 // waiting is a task that needs others.
@@ -119,5 +154,65 @@ func TestWhyPastIsShort(t *testing.T) {
 	}
 	if n := strings.Count(text, "Attempt "); n != 10 {
 		t.Errorf("%d attempts are shown, want 10", n)
+	}
+}
+
+// The root of a chain of 10,000 tasks is found without their histories: those of the
+// task, of its need and of the root are read.
+func TestWhyReadsLittleOfALongChain(t *testing.T) {
+	t.Parallel()
+	job := task.ID{0: 7}
+	b := &histories{read: make(map[task.ID]int)}
+	for n := range 10_000 {
+		h := weaver.History{Task: task.Task{
+			ID: task.ID{1: 1, 14: byte(n >> 8), 15: byte(n)}, JobID: job, Node: fmt.Sprint("c", n), Type: "acme.demo.ok.v1",
+			State: task.Cancelled, Error: &task.Error{Kind: task.KindDependencyFailed},
+		}}
+		if n == 0 {
+			h.Task.State, h.Task.Error = task.Failed, &task.Error{Kind: task.KindHandler, Message: "exit status 1"}
+		} else {
+			before := b.tasks[n-1].Task
+			h.Needs = []store.Need{{ID: before.ID, Node: before.Node, Kind: task.OnSuccess, State: before.State, Done: true}}
+		}
+		b.tasks = append(b.tasks, h)
+	}
+	text, _, err := cli.Why(t.Context(), b, now, 10, b.tasks[9_999].Task.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, answer, _ := strings.Cut(text, "\n\n")
+	if want := "c0 failed: exit status 1; c9999 needs it through c9998 … c1.\n"; !strings.HasPrefix(answer, want) {
+		t.Errorf("the first line is not %q:\n%s", want, text)
+	}
+	if len(b.read) != 3 {
+		t.Errorf("%d histories were read, want 3", len(b.read))
+	}
+}
+
+// Which commands take over what a dead process ran depends on where it came from.
+func TestWhyProcessIsGone(t *testing.T) {
+	t.Parallel()
+	runs := func(n byte, job task.ID) weaver.History {
+		return weaver.History{Task: task.Task{ID: id(n), JobID: job, Type: "acme.demo.ok.v1", State: task.Running, LeasedBy: "web1:7", LeaseExpiresAt: now.Add(time.Minute)}}
+	}
+	waiter := waiting(4, 3)
+	b := &histories{
+		tasks:   []weaver.History{runs(1, task.ID{}), runs(2, id(99)), runs(3, task.ID{}), waiter},
+		read:    make(map[task.ID]int),
+		orphans: map[task.ID]bool{id(1): true, id(2): true, id(3): true},
+	}
+	for about, want := range map[task.ID]string{
+		id(1):  ", but its process is gone; `weaver worker` goes on.\n",
+		id(2):  ", but its process is gone; `weaver worker` or `weaver run /srv/nightly.yaml` goes on.\n",
+		id(99): ", but its process is gone; `weaver worker` or `weaver run /srv/nightly.yaml` goes on.\n",
+		id(4):  ", but its process is gone; `weaver worker` goes on.\n",
+	} {
+		text, _, err := cli.Why(t.Context(), b, now, 10, about)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
 	}
 }

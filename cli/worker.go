@@ -164,7 +164,7 @@ type workLog struct {
 	output                     liveOutput
 	started, succeeded, failed int
 	retrying                   int // failed, with another attempt to come
-	blocked                    int
+	blocked, cancelled         int
 }
 
 // say prints a line about the worker itself; -o json has none.
@@ -193,7 +193,7 @@ func (l *workLog) Emit(ev event.Event) {
 	said := l.count(ev)
 	if l.json {
 		for _, line := range l.encoder.Lines(ev) {
-			_, _ = fmt.Fprintln(l.w, line) // as in line
+			_, _ = fmt.Fprintln(l.w, text.PlainJSON(line)) // as in line
 		}
 		return
 	}
@@ -224,6 +224,8 @@ func (l *workLog) count(ev event.Event) string {
 		l.retrying++
 	case event.TaskBlocked:
 		l.blocked++
+	case event.TaskCancelled:
+		l.cancelled++
 	}
 	return l.clock.Event(withoutOutput(ev), nil)
 }
@@ -235,6 +237,9 @@ func (l *workLog) summary() string {
 	said := fmt.Sprintf("%s run, %d succeeded, %d failed", text.Plural(l.started, "attempt"), l.succeeded, l.failed)
 	if l.retrying > 0 {
 		said += fmt.Sprintf(", %d failed and to be retried", l.retrying)
+	}
+	if l.cancelled > 0 {
+		said += fmt.Sprintf(", %d cancelled", l.cancelled)
 	}
 	if l.blocked > 0 {
 		said += fmt.Sprintf(", %d blocked", l.blocked)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -124,7 +125,14 @@ var seeds = map[string]func(*fixture) map[string]task.ID{
 		h, err := okType.Enqueue(w.ctx, w.client, 1)
 		w.check(err)
 		w.claim(time.Hour)
+		w.unprove()
 		return w.one("RUNNING", h.ID(), nil)
+	},
+	"gone": func(w *fixture) map[string]task.ID {
+		h, err := okType.Enqueue(w.ctx, w.client, 1)
+		w.check(err)
+		w.claim(time.Hour)
+		return w.one("GONE", h.ID(), nil)
 	},
 	"crashed": func(w *fixture) map[string]task.ID { return w.one("CRASHED", w.crash(1), nil) },
 	"poison":  func(w *fixture) map[string]task.ID { return w.one("POISON", w.crash(3), nil) },
@@ -134,6 +142,7 @@ var seeds = map[string]func(*fixture) map[string]task.ID{
 		waiter, err := okType.Enqueue(w.ctx, w.client, 2, weaver.ConcurrencyKey("org_1"))
 		w.check(err)
 		w.claim(time.Hour)
+		w.unprove()
 		return map[string]task.ID{"HOLDER": holder.ID(), "WAITER": waiter.ID()}
 	},
 	"unreached": func(w *fixture) map[string]task.ID {
@@ -272,6 +281,12 @@ func (w *fixture) claim(ttl time.Duration) {
 		Worker: "silent", Name: "web1:7", LeaseID: task.NewLeaseID(), TTL: ttl, Limit: 10, Slots: 10, Types: map[string]int{okType.Name(): 1},
 	})
 	w.check(err)
+}
+
+// unprove removes the lock files of workers, so that nothing proves that they died
+// with this session's program.
+func (w *fixture) unprove() {
+	w.check(os.RemoveAll(w.ts.MkAbs("weaver.db.workers")))
 }
 
 // reap joins a worker and reaps.

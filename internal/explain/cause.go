@@ -143,7 +143,7 @@ func (w *walk) holders(h *store.History, subject string) []Cause {
 				Label(&holder.Task), w.TaskState(holder), waiter),
 		})
 		w.add(Action{w.Command("why", id.String()), "tells why the holder has not ended"})
-		if w.overdue(holder) {
+		if w.overdue(holder) || w.gone(&holder.Task) != "" {
 			w.act(holder, 2)
 		}
 	}
@@ -199,6 +199,11 @@ func (w *walk) act(h *store.History, depth int) {
 			effect += ", and what was cancelled because of it revives"
 		}
 		w.add(Action{w.Command("task", "retry", id), effect})
+	case w.gone(t) != "":
+		w.add(Action{w.Gone[t.ID][0], "takes " + name + " over at once"})
+		if asked {
+			w.add(Action{w.Command("task", "cancel", "--force", id), "gives " + name + " up"})
+		}
 	case t.State == task.Running && (t.CancelRequested || w.overdue(h)):
 		w.add(Action{w.Command("task", "cancel", "--force", id), "takes the lease of " + name + " away and ends it at once, whatever its handler does"})
 	case t.CancelRequested && !t.State.Terminal() && asked:

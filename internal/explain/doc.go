@@ -12,7 +12,7 @@
 // There are three lengths:
 //
 //   - a word or two ([Status]), and a note of a few words ([Clock.Note],
-//     [Waits], [Cancelled]), for tables and trees,
+//     [Waits], [Clock.Cancelled]), for tables and trees,
 //   - the end of a sentence that begins with the task or job
 //     ([Clock.TaskState], [Clock.JobState], [Clock.Event]),
 //   - a whole [Explanation], with causes, past and possible actions.

@@ -22,7 +22,7 @@ import (
 func (c Clock) Event(ev event.Event, h *store.History) string {
 	switch ev := ev.(type) {
 	case event.TaskStarted:
-		return started(ev.AttemptNo, h)
+		return c.started(ev.AttemptNo, h)
 	case event.TaskSucceeded:
 		return "succeeded in " + text.Took(ev.Duration)
 	case event.TaskFailed:
@@ -40,7 +40,7 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 		if h == nil {
 			h = &store.History{Task: task.Task{Error: &ev.Error}}
 		}
-		if why := Cancelled(&h.Task, h.Needs); why != "" {
+		if why := c.Cancelled(&h.Task, h.Needs); why != "" {
 			return "cancelled: " + why
 		}
 		return "cancelled"
@@ -68,7 +68,10 @@ func eventError(e *task.Error, h *store.History) string {
 	return FailureHead(e) + ": " + line
 }
 
-func started(no int, h *store.History) string {
+func (c Clock) started(no int, h *store.History) string {
+	if c.Slept > 0 && no > 1 {
+		return fmt.Sprintf("started again: its lease ended while this process slept (%s)", text.Span(c.Slept))
+	}
 	try, limit := no, 0
 	if h != nil {
 		try, limit = h.Task.AttemptCount+1, h.Task.MaxAttempts

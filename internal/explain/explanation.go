@@ -19,7 +19,8 @@ type Explanation struct {
 	Type    string       `json:"task_type,omitempty"`
 	State   string       `json:"state"`
 	Waiting task.Waiting `json:"waiting_reason,omitempty"`
-	Until   time.Time    `json:"until,omitzero"` // when it goes on by itself, if that is known
+	Until   time.Time    `json:"until,omitzero"`       // when it goes on by itself, if that is known
+	Root    string       `json:"root_cause,omitempty"` // the task behind a wait or a failure, its error, and how it leads here
 	Summary string       `json:"summary"`
 	Because []Cause      `json:"because,omitempty"`
 	Past    []Happening  `json:"past,omitempty"`
@@ -87,8 +88,13 @@ type Explainer struct {
 	// namespace: Command("why", id).
 	Command func(args ...string) string
 
-	// Depth is how far needs are followed, at least 1.
+	// Depth is how far needs are followed, at least 1. The root cause is named
+	// however far it is.
 	Depth int
+
+	// Root is the way from the task that is explained to its root cause, as
+	// [RootOf] has it; nil: none is known.
+	Root []*task.Task
 }
 
 // Running are the running tasks of one type.
@@ -101,12 +107,17 @@ type Running struct {
 // has the running tasks of its type. The explanation is whole when missing is
 // empty.
 func (e *Explainer) Task(h *store.History, running Running, known Known) (x *Explanation, missing []task.ID) {
-	w := newWalk(e, known)
 	t := &h.Task
+	walk := *e
+	if len(e.Root) > e.Depth { // only the ends of the way are listed
+		walk.Depth = 1
+	}
+	w := newWalk(&walk, known)
 	w.seen[t.ID] = true
 	x = &Explanation{
 		Kind: "task", ID: t.ID, JobID: t.JobID, Name: t.Node, Type: t.Type,
 		State: string(t.State), Waiting: t.Waiting,
+		Root:    e.rootSentence(t, e.Root),
 		Summary: text.Stop("It " + e.TaskState(h)),
 		Past:    e.Past(h),
 		Notes:   e.notes(h),
@@ -117,6 +128,9 @@ func (e *Explainer) Task(h *store.History, running Running, known Known) (x *Exp
 	}
 	if t.State == task.Ready {
 		x.Notes = slices.Insert(x.Notes, 0, e.workersNote(t, running)+schemaNote(t))
+	}
+	if len(e.Root) > e.Depth {
+		x.Because = append(x.Because, w.rootCause(e.Root)...)
 	}
 	x.Actions = w.actions
 	return x, w.missing

@@ -31,6 +31,8 @@ type book struct {
 	job     task.Job // with inJob
 	inJob   []task.Task
 	running explain.Running
+	root    []*task.Task
+	gone    map[task.ID][]string
 }
 
 // explain asks about a task, or about the job with the zero ID, and reads the
@@ -41,7 +43,9 @@ func (b book) explain(t *testing.T, about task.ID, depth int) *explain.Explanati
 		Clock:   clock,
 		Command: func(args ...string) string { return "weaver " + strings.Join(args, " ") },
 		Depth:   depth,
+		Root:    b.root,
 	}
+	e.Gone = b.gone
 	known := make(explain.Known)
 	for range 100 {
 		x, missing := e.Job(&b.job, b.inJob, known)
@@ -73,7 +77,7 @@ func (b book) history(want task.ID) *store.History {
 
 // shown is an explanation as lines, as the command line prints it.
 func shown(x *explain.Explanation) string {
-	lines := []string{x.Title(), x.Summary}
+	lines := []string{x.Title(), x.Root, x.Summary}
 	var causes func(list []explain.Cause, margin string)
 	causes = func(list []explain.Cause, margin string) {
 		for _, c := range list {

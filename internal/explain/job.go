@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goweaver/weaver/internal/text"
@@ -15,10 +16,12 @@ func (e *Explainer) Job(j *task.Job, tasks []task.Task, known Known) (x *Explana
 	w := newWalk(e, known)
 	x = &Explanation{
 		Kind: "job", ID: j.ID, Name: j.Name, State: string(j.State),
-		Summary: text.Stop("It " + e.JobState(j)),
+		Summary: text.Stop("It " + e.JobState(j, tasks)),
 		Notes:   e.jobNotes(j, tasks),
 	}
 	deciding := decisive(j.State, tasks)
+	slices.SortStableFunc(deciding, func(a, b *task.Task) int { return e.severity(b) - e.severity(a) })
+	x.Root = e.jobRoot(j.State, deciding, tasks)
 	for i, t := range deciding {
 		if i == maxCauses {
 			x.Because = append(x.Because, Cause{Kind: CauseMore, Sentence: fmt.Sprintf("%s more like these: `%s` lists them.", text.Plural(len(deciding)-i, "task"), e.Command("job", "show", j.ID.String()))})
@@ -31,6 +34,14 @@ func (e *Explainer) Job(j *task.Job, tasks []task.Task, known Known) (x *Explana
 		x.Actions = append(x.Actions, Action{e.Command("job", "cancel", j.ID.String()), "gives the whole job up"})
 	}
 	return x, w.missing
+}
+
+// severity orders the tasks that decide the state of a job: the higher comes first.
+func (c Clock) severity(t *task.Task) int {
+	if c.gone(t) != "" {
+		return 3
+	}
+	return slices.Index([]task.State{task.Cancelled, task.Failed, task.Blocked}, t.State)
 }
 
 func (w *walk) jobTask(t *task.Task) Cause {
@@ -81,24 +92,29 @@ func decisive(state task.JobState, tasks []task.Task) []*task.Task {
 }
 
 // JobState is a job's state as the end of a sentence that begins with the
-// job, from its counters. It has no full stop.
-func (c Clock) JobState(j *task.Job) string {
-	n := j.Counters
+// job, with the counts and words of [JobResult]. It has no full stop.
+func (c Clock) JobState(j *task.Job, tasks []task.Task) string {
+	n, lost := j.Counters, lossWords(countOf(tasks))
+	if lost != "" {
+		lost = "; " + lost
+	}
 	all := text.Plural(n.Total, "task")
 	switch j.State {
 	case task.JobRunning:
-		return fmt.Sprintf("is running: %d of its %s have not ended, %d of them can go on without help", n.Unfinished, all, n.Movable)
+		return fmt.Sprintf("is running: %d of its %s have not ended, %d of them can go on without help%s", n.Unfinished, all, n.Movable, lost)
 	case task.JobBlocked:
-		return fmt.Sprintf("is blocked: %d of its %s have not ended, and none of them can go on without a person", n.Unfinished, all)
+		return fmt.Sprintf("is blocked: %d of its %s have not ended, and none of them can go on without a person%s", n.Unfinished, all, lost)
 	case task.JobSucceeded:
 		if n.Succeeded == n.Total {
 			return fmt.Sprintf("succeeded %s, with its %s", c.When(j.FinishedAt), all)
 		}
 		return fmt.Sprintf("succeeded %s: %d of its %s succeeded, the others were not needed", c.When(j.FinishedAt), n.Succeeded, all)
 	case task.JobFailed:
-		return fmt.Sprintf("failed %s: %d of its %s failed or were cancelled, %d succeeded", c.When(j.FinishedAt), n.Failed, all, n.Succeeded)
+		_, detail := jobDetail(j, tasks)
+		return fmt.Sprintf("failed %s: %s", c.When(j.FinishedAt), detail)
 	}
-	return fmt.Sprintf("was cancelled %s%s; %d of its %s had succeeded", c.When(j.FinishedAt), By(j.CancelBy, j.CancelReason), n.Succeeded, all)
+	_, detail := jobDetail(j, tasks)
+	return fmt.Sprintf("was cancelled %s%s; %s", c.When(j.FinishedAt), By(j.CancelBy, j.CancelReason), detail)
 }
 
 func (c Clock) jobNotes(j *task.Job, tasks []task.Task) []string {
@@ -131,67 +147,88 @@ func (c Clock) jobNotes(j *task.Job, tasks []task.Task) []string {
 	return notes
 }
 
+// countOf counts a job's tasks.
+func countOf(tasks []task.Task) *Tally {
+	var n Tally
+	for i := range tasks {
+		t := &tasks[i]
+		n.Add(t.State, t.Waiting, kindOf(t))
+	}
+	return &n
+}
+
+// lossWords counts what did not succeed, in the words of every view: "1 failed, 2
+// were cancelled".
+func lossWords(n *Tally) string {
+	var parts []string
+	if n.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", n.Failed))
+	}
+	return strings.Join(append(parts, cancelWords(n)...), ", ")
+}
+
+func cancelWords(n *Tally) (parts []string) {
+	if n.Cancelled > 0 {
+		parts = append(parts, counted(n.Cancelled, "was cancelled", "were cancelled"))
+	}
+	if n.NotNeeded > 0 {
+		parts = append(parts, counted(n.NotNeeded, "was not needed", "were not needed"))
+	}
+	return parts
+}
+
 // JobResult is how a job ended, or how far it is, in one sentence: state is
 // its verb ("failed after"), which a view may colour, and detail what follows
 // the time that it took ("1 of 7 tasks failed, 2 were cancelled").
 func JobResult(j *task.Job, tasks []task.Task) (state, detail string) {
-	n := make(map[task.State]int)
-	unneeded := 0
-	for i := range tasks {
-		t := &tasks[i]
-		n[t.State]++
-		if t.State == task.Cancelled && !task.Against(t.State, kindOf(t)) {
-			unneeded++
-		}
-	}
-	all := text.Plural(len(tasks), "task")
-	lost := n[task.Cancelled] - unneeded
-	rest := len(tasks) - n[task.Succeeded] - n[task.Failed] - n[task.Cancelled]
-
-	var parts []string
-	some := func(count int, one, many string) {
-		switch {
-		case count == 1:
-			parts = append(parts, "1 "+one)
-		case count > 1:
-			parts = append(parts, fmt.Sprintf("%d %s", count, many))
-		}
-	}
-	switch j.State {
-	case task.JobSucceeded:
-		if state = "succeeded in"; unneeded == 0 {
-			return state, all
-		}
-		some(n[task.Succeeded], "succeeded", "succeeded")
-	case task.JobFailed:
-		state = "failed after"
-		some(n[task.Failed], "failed", "failed")
-	case task.JobCancelled:
-		state = "was cancelled after"
-		some(n[task.Succeeded], "succeeded", "succeeded")
-		some(n[task.Failed], "failed", "failed")
-	case task.JobBlocked:
-		state = "is blocked after"
-		some(n[task.Blocked], "waits for a person", "wait for a person")
-		some(n[task.Failed], "failed", "failed")
-		some(rest-n[task.Blocked], "is left", "are left")
-	default:
-		state = "is not finished after"
-		some(n[task.Succeeded], "succeeded", "succeeded")
-		some(n[task.Failed], "failed", "failed")
-		some(rest, "is left", "are left")
-	}
-	some(lost, "was cancelled", "were cancelled")
-	some(unneeded, "was not needed", "were not needed")
-	if len(parts) > 0 { // "1 of 7 tasks failed, 2 were cancelled"
-		count, verb, _ := strings.Cut(parts[0], " ")
-		parts[0] = fmt.Sprintf("%s of %s %s", count, all, verb)
-	}
-	detail = strings.Join(parts, ", ")
+	state, detail = jobDetail(j, tasks)
 	if j.State == task.JobCancelled {
 		if by := Who(j.CancelBy, j.CancelReason); by != "" {
 			detail += fmt.Sprintf(" (%s)", text.OneLine(by, 2*MaxNote))
 		}
 	}
 	return state, detail
+}
+
+// jobDetail is [JobResult] without who cancelled the job.
+func jobDetail(j *task.Job, tasks []task.Task) (state, detail string) {
+	n := countOf(tasks)
+	all := text.Plural(n.Total, "task")
+	rest := n.Total - n.Done()
+	var parts []string
+	some := func(count int, one, many string) {
+		if count > 0 {
+			parts = append(parts, counted(count, one, many))
+		}
+	}
+	switch j.State {
+	case task.JobSucceeded:
+		if state = "succeeded in"; n.NotNeeded == 0 {
+			return state, all
+		}
+		some(n.Succeeded, "succeeded", "succeeded")
+	case task.JobFailed:
+		state = "failed after"
+		some(n.Failed, "failed", "failed")
+	case task.JobCancelled:
+		state = "was cancelled after"
+		some(n.Succeeded, "succeeded", "succeeded")
+		some(n.Failed, "failed", "failed")
+	case task.JobBlocked:
+		state = "is blocked after"
+		some(n.Blocked, "waits for a person", "wait for a person")
+		some(n.Failed, "failed", "failed")
+		some(rest-n.Blocked, "is left", "are left")
+	default:
+		state = "is not finished after"
+		some(n.Succeeded, "succeeded", "succeeded")
+		some(n.Failed, "failed", "failed")
+		some(rest, "is left", "are left")
+	}
+	parts = append(parts, cancelWords(n)...)
+	if len(parts) > 0 { // "1 of 7 tasks failed, 2 were cancelled"
+		count, verb, _ := strings.Cut(parts[0], " ")
+		parts[0] = fmt.Sprintf("%s of %s %s", count, all, verb)
+	}
+	return state, strings.Join(parts, ", ")
 }

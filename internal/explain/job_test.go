@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,10 +67,16 @@ func TestWhyJob(t *testing.T) {
 			"  weaver task unblock 00000000000000000000000001",
 		}},
 		{"failed", jobOf(nil, load, broken, gone), []string{
-			"It failed 1m ago (2026-11-20T11:59:00Z): 2 of its 3 tasks failed or were cancelled, 1 succeeded.",
+			"It failed 1m ago (2026-11-20T11:59:00Z): 1 of 3 tasks failed, 1 was cancelled.",
 			`  Task "extract" (00000000000000000000000004) failed 1m ago (2026-11-20T11:59:00Z): handler_error: no such host.`,
 			`Cancelled because of what they need: "sum".`,
 			"  weaver task retry 00000000000000000000000004",
+		}},
+		{"running with losses", jobOf(nil, runner, broken, gone, unneeded), []string{
+			"It is running: 1 of its 4 tasks have not ended, 1 of them can go on without help; 1 failed, 1 was cancelled, 1 was not needed.",
+		}},
+		{"blocked with losses", jobOf(nil, extract, broken, gone), []string{
+			"It is blocked: 1 of its 3 tasks have not ended, and none of them can go on without a person; 1 failed, 1 was cancelled.",
 		}},
 		{"succeeded", jobOf(nil, load, unneeded), []string{
 			"It succeeded 1m ago (2026-11-20T11:59:00Z): 1 of its 2 tasks succeeded, the others were not needed.",
@@ -78,7 +85,7 @@ func TestWhyJob(t *testing.T) {
 			"It succeeded 1m ago (2026-11-20T11:59:00Z), with its 1 task.",
 		}},
 		{"cancelled", jobOf(asked, load, given), []string{
-			"It was cancelled 1m ago (2026-11-20T11:59:00Z) by ops: wrong day; 1 of its 2 tasks had succeeded.",
+			"It was cancelled 1m ago (2026-11-20T11:59:00Z) by ops: wrong day; 1 of 2 tasks succeeded, 1 was cancelled.",
 			`  Task "given" (00000000000000000000000008) was cancelled 1m ago (2026-11-20T11:59:00Z) by ops.`,
 		}},
 		{"asked to cancel", jobOf(asked, runner), []string{
@@ -145,5 +152,32 @@ func TestJobResult(t *testing.T) {
 		if state, detail := explain.JobResult(&j, tasks); state != tc.state || detail != tc.detail {
 			t.Errorf("%s: %q, %q; want %q, %q", tc.states, state, detail, tc.state, tc.detail)
 		}
+	}
+}
+
+// The views of a finished job count its failed and cancelled tasks alike: what a
+// sentence says is the number that a list has.
+func TestJobsAreCountedAlike(t *testing.T) {
+	t.Parallel()
+	broken := a(1, task.Failed, named("extract"), failed(task.KindHandler, "no such host"))
+	gone := a(2, task.Cancelled, named("sum"), failed(task.KindDependencyFailed, ""))
+	unneeded := a(3, task.Cancelled, named("alarm"), failed(task.KindNotNeeded, ""))
+	b := jobOf(nil, a(4, task.Succeeded), broken, gone, unneeded)
+	const words = "1 of 4 tasks failed, 1 was cancelled, 1 was not needed"
+	if _, detail := explain.JobResult(&b.job, b.inJob); detail != words {
+		t.Errorf("the summary has %q", detail)
+	}
+	if said := clock.JobState(&b.job, b.inJob); !strings.HasSuffix(said, ": "+words) {
+		t.Errorf("job show has %q", said)
+	}
+	var tally explain.Tally
+	for i := range b.inJob {
+		tally.Add(b.inJob[i].State, b.inJob[i].Waiting, errorKind(&b.inJob[i]))
+	}
+	if got := tally.Words(); got != "1 failed, 1 succeeded, 1 cancelled, 1 not needed" {
+		t.Errorf("the live view has %q", got)
+	}
+	if b.job.Counters.Failed != tally.Failed+tally.Cancelled {
+		t.Errorf("job ls has %d, want %d", b.job.Counters.Failed, tally.Failed+tally.Cancelled)
 	}
 }

@@ -48,6 +48,8 @@ func (c Clock) Note(t *task.Task) string {
 	case task.Running:
 		said = "on " + t.LeasedBy
 		switch {
+		case c.gone(t) != "":
+			said += ", its process is gone"
 		case t.CancelRequested:
 			said += ", asked to end"
 		case c.Passed(t.LeaseExpiresAt):
@@ -60,7 +62,7 @@ func (c Clock) Note(t *task.Task) string {
 	case task.Failed:
 		said = Failure(t.Error, MaxNote)
 	case task.Cancelled:
-		said = Cancelled(t, nil)
+		said = c.Cancelled(t, nil)
 	}
 	return text.OneLine(said, MaxNote)
 }
@@ -120,13 +122,13 @@ func Waits(t *task.Task, needs []store.Need) string {
 
 // Cancelled is why a cancelled task was cancelled, in a few words; "" when no
 // reason is recorded. needs are its needs as far as they are known.
-func Cancelled(t *task.Task, needs []store.Need) string {
+func (c Clock) Cancelled(t *task.Task, needs []store.Need) string {
 	said := ""
 	switch kindOf(t) {
 	case task.KindDependencyFailed:
 		said = cmp.Or(unmet(needs), Head(t.Error.Message), cancelledBecause(task.KindDependencyFailed))
 	case task.KindNotNeeded, task.KindDeadline:
-		said = cancelledBecause(t.Error.Kind)
+		said = cmp.Or(c.overBudget(t), cancelledBecause(t.Error.Kind))
 	default:
 		said = text.OneLine(Who(t.CancelBy, t.CancelReason), text.MaxLine)
 		if said == "" && t.Error != nil {
@@ -134,6 +136,16 @@ func Cancelled(t *task.Task, needs []store.Need) string {
 		}
 	}
 	return said
+}
+
+// overBudget says that a task ended because its job lasted for as long as its
+// budget allows; "" when that is not known, or the task's own deadline came first.
+func (c Clock) overBudget(t *task.Task) string {
+	j := c.OfJob
+	if j == nil || kindOf(t) != task.KindDeadline || j.Budget.MaxDuration <= 0 || !t.DeadlineAt.Equal(j.DeadlineAt) {
+		return ""
+	}
+	return fmt.Sprintf("the job reached budget.max_duration (%s)", text.Setting(j.Budget.MaxDuration))
 }
 
 // cancelledBecause words the reasons of a cancel that no operator asked for.

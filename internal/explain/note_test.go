@@ -76,7 +76,7 @@ func TestWaitsAndCancelled(t *testing.T) {
 	} {
 		words := explain.Waits
 		if tc.t.State == task.Cancelled {
-			words = explain.Cancelled
+			words = explain.Clock{}.Cancelled
 		}
 		if got := words(&tc.t, tc.needs); got != tc.want {
 			t.Errorf("%s %s %v: %q, want %q", tc.t.State, tc.t.Waiting, tc.t.Error, got, tc.want)
@@ -107,6 +107,27 @@ func TestNote(t *testing.T) {
 	} {
 		if got := clock.Note(&tc.t); got != tc.want {
 			t.Errorf("%s %s: %q, want %q", tc.t.State, tc.t.Waiting, got, tc.want)
+		}
+	}
+}
+
+// A task that ended with its job's time says so, and not that it had a deadline; one
+// with a deadline of its own that came first has that.
+func TestCancelledByTheBudget(t *testing.T) {
+	t.Parallel()
+	c := clock
+	c.OfJob = &task.Job{Budget: task.Budget{MaxDuration: 3 * time.Second}, DeadlineAt: ago(time.Minute)}
+	over := a(1, task.Cancelled, failed(task.KindDeadline, "…"), with(func(k *task.Task) { k.DeadlineAt = ago(time.Minute) }))
+	own := a(1, task.Cancelled, failed(task.KindDeadline, "…"), with(func(k *task.Task) { k.DeadlineAt = ago(time.Hour) }))
+	for _, tt := range []struct {
+		h           *store.History
+		note, state string
+	}{
+		{&over, "the job reached budget.max_duration (3s)", "was cancelled 1m ago (2026-11-20T11:59:00Z): the job reached budget.max_duration (3s) before it was started"},
+		{&own, "its deadline had passed", "was cancelled 1m ago (2026-11-20T11:59:00Z): its deadline, 2026-11-20T11:00:00Z, had passed before it was started"},
+	} {
+		if note, state := c.Note(&tt.h.Task), c.TaskState(tt.h); note != tt.note || state != tt.state {
+			t.Errorf("%q, %q; want %q, %q", note, state, tt.note, tt.state)
 		}
 	}
 }

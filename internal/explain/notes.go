@@ -29,7 +29,7 @@ func (c Clock) notes(h *store.History) []string {
 
 // leaseNote: whether the worker of a running task renews its lease.
 func (c Clock) leaseNote(t *task.Task) string {
-	if t.State != task.Running {
+	if t.State != task.Running || c.gone(t) != "" {
 		return ""
 	}
 	if c.Passed(t.LeaseExpiresAt) {

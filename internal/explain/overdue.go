@@ -17,7 +17,7 @@ const overdueAfter = time.Minute
 // has not or the store does not know, and the words for it: ", but it timed out".
 func (c Clock) contextEnd(h *store.History) (at time.Time, because string) {
 	t := &h.Task
-	if t.State != task.Running || c.Passed(t.LeaseExpiresAt) {
+	if t.State != task.Running || c.Passed(t.LeaseExpiresAt) || c.gone(t) != "" {
 		return time.Time{}, "" // without a lease there may be no handler any more
 	}
 	end := func(when time.Time, said string) {

@@ -26,6 +26,9 @@ func (c Clock) TaskState(h *store.History) string {
 		return "is blocked" + blocked(t)
 	case task.Running:
 		said := fmt.Sprintf("is running on %s, in its attempt %d, which began %s", text.OneLine(t.LeasedBy, MaxNote), t.AttemptNo, c.When(t.StartedAt))
+		if gone := c.gone(t); gone != "" {
+			return said + ", but " + gone
+		}
 		said += c.asked(h)
 		if c.Passed(t.LeaseExpiresAt) {
 			said += ", but its lease ended " + c.Rel(t.LeaseExpiresAt) + " and was not renewed"
@@ -44,6 +47,9 @@ func (c Clock) cancelled(t *task.Task) string {
 		said := ": " + cancelledBecause(kind)
 		if !t.DeadlineAt.IsZero() {
 			said = ": its deadline, " + c.Abs(t.DeadlineAt) + ", had passed"
+		}
+		if over := c.overBudget(t); over != "" {
+			said = ": " + over
 		}
 		if t.AttemptNo == 0 {
 			said += " before it was started"

@@ -11,10 +11,12 @@ import (
 // no tasks.
 type Tally struct {
 	Total, Running, Failed, Blocked, Retrying, Succeeded, Cancelled, Ready, Waiting int
+
+	NotNeeded int // cancelled, and not against the job
 }
 
-// Add counts a task.
-func (t *Tally) Add(state task.State, waiting task.Waiting) {
+// Add counts a task by its state and the kind of its error.
+func (t *Tally) Add(state task.State, waiting task.Waiting, kind task.ErrorKind) {
 	t.Total++
 	switch {
 	case state == task.Running:
@@ -25,8 +27,10 @@ func (t *Tally) Add(state task.State, waiting task.Waiting) {
 		t.Blocked++
 	case state == task.Succeeded:
 		t.Succeeded++
-	case state == task.Cancelled:
+	case state == task.Cancelled && task.Against(state, kind):
 		t.Cancelled++
+	case state == task.Cancelled:
+		t.NotNeeded++
 	case Retrying(state, waiting):
 		t.Retrying++
 	case state == task.Ready:
@@ -37,12 +41,12 @@ func (t *Tally) Add(state task.State, waiting task.Waiting) {
 }
 
 // Done is how many of the tasks have ended.
-func (t *Tally) Done() int { return t.Succeeded + t.Failed + t.Cancelled }
+func (t *Tally) Done() int { return t.Succeeded + t.Failed + t.Cancelled + t.NotNeeded }
 
 // Words lists what there is: "200 succeeded, 71 waiting".
 func (t *Tally) Words() string {
 	var parts []string
-	for _, p := range append(t.moving(), TallyPart{t.Succeeded, "succeeded"}, TallyPart{t.Cancelled, "cancelled"}, TallyPart{t.Ready, "ready"}, TallyPart{t.Waiting, "waiting"}) {
+	for _, p := range append(t.moving(), TallyPart{t.Succeeded, "succeeded"}, TallyPart{t.Cancelled, "cancelled"}, TallyPart{t.NotNeeded, "not needed"}, TallyPart{t.Ready, "ready"}, TallyPart{t.Waiting, "waiting"}) {
 		if p.N > 0 {
 			parts = append(parts, p.String())
 		}
@@ -54,7 +58,7 @@ func (t *Tally) Words() string {
 // important first; those of no task are left out.
 func (t *Tally) News() []TallyPart {
 	var parts []TallyPart
-	for _, p := range append(t.moving(), TallyPart{t.Cancelled, "cancelled"}) {
+	for _, p := range append(t.moving(), TallyPart{t.Cancelled, "cancelled"}, TallyPart{t.NotNeeded, "not needed"}) {
 		if p.N > 0 {
 			parts = append(parts, p)
 		}

@@ -83,12 +83,26 @@ func checksum(sql []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// NewerError is ErrNewer with the numbers of the last migrations.
+type NewerError struct {
+	Has   int // of the database
+	Knows int // of this program
+}
+
+// Error implements error.
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("%v: it is %04d, the last known here is %04d", ErrNewer, e.Has, e.Knows)
+}
+
+// Unwrap gives the sentinel.
+func (e *NewerError) Unwrap() error { return ErrNewer }
+
 // Pending returns what the database lacks, in the order in which to apply it.
 // applied must be sorted by version. Errors: ErrNewer, ErrChanged.
 func Pending(known []Migration, applied []Applied) ([]Migration, error) {
 	for i, a := range applied {
 		if i >= len(known) {
-			return nil, fmt.Errorf("%w: it has migration %04d_%s, the last known here is %04d", ErrNewer, a.Version, a.Name, len(known))
+			return nil, &NewerError{Has: applied[len(applied)-1].Version, Knows: len(known)}
 		}
 		if k := known[i]; a.Version != k.Version || a.Checksum != k.Checksum {
 			return nil, fmt.Errorf("%w: the database has %04d_%s (%.12s), this program %04d_%s (%.12s)", ErrChanged, a.Version, a.Name, a.Checksum, k.Version, k.Name, k.Checksum)

@@ -112,7 +112,7 @@ func TestFrames(t *testing.T) {
 ✓ fetch                               succeeded 1.2s   100 %
 ├─ ✗ clean                            failed 2s        exit status 1
 │  └─ ⊘ report                        cancelled        clean did not succeed
-│     └─ ⊘ mail                       cancelled        report did not succeed
+│     └─ ⊘ mail                       cancelled        clean did not succeed
 └─ ● 翻訳する                         running 1m1s     「吾輩は猫である」の第一…
    └─ ○ archive                       waiting          needs 翻訳する
 ● load                                running 1m2s     try 2/5  row 1000
@@ -126,7 +126,7 @@ func TestFrames(t *testing.T) {
 ✓ fetch                                             succeeded 1.2s   100 %
 ├─ ✗ clean                                          failed 2s        exit status 1
 │  └─ ⊘ report                                      cancelled        clean did not succeed
-│     └─ ⊘ mail                                     cancelled        report did not succeed
+│     └─ ⊘ mail                                     cancelled        clean did not succeed
 └─ ● 翻訳する                                       running 1m1s     「吾輩は猫である」の第一章を翻訳しています。しばら…
    └─ ○ archive                                     waiting          needs 翻訳する
 ● load                                              running 1m2s     try 2/5  row 1000

@@ -35,7 +35,11 @@ func (m *model) sentence(c change, zone *time.Location, now time.Time) (line, co
 	case c.event == nil:
 		return strings.TrimRight(n.name+"| "+c.line, " "), ""
 	}
-	said := n.sentence(c.event, explain.Clock{Now: now, Zone: zone})
+	clock := explain.Clock{Now: now, Zone: zone, OfJob: n.of}
+	if _, starts := c.event.(event.TaskStarted); starts {
+		clock.Slept = m.sleeps.since(n.lapsed, now)
+	}
+	said := n.sentence(c.event, clock)
 	if said == "" {
 		return "", ""
 	}

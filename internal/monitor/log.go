@@ -80,7 +80,7 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 		if err := enc.Encode(entry); err != nil {
 			return fmt.Errorf("encode a log record: %w", err)
 		}
-		h.m.say(strings.TrimSuffix(b.String(), "\n"), "")
+		h.m.say(text.PlainJSON(strings.TrimSuffix(b.String(), "\n")), "")
 		return nil
 	}
 	color := text.Yellow

@@ -21,25 +21,29 @@ type model struct {
 	name      string // the same, printable
 	namespace string
 	state     task.JobState
-	stuck     string  // why nothing of it runs, as last shown
-	nodes     []*node // in the order of their creation; only grows
+	stuck     string    // why nothing of it runs, as last shown
+	info      *task.Job // as it was when the model was made
+	nodes     []*node   // in the order of their creation; only grows
 	byID      map[task.ID]*node
 	byName    map[string]*node // by the name that needs use
 	shape     *forest          // nil: to be made
+	sleeps    sleeps
 }
 
 // node is one task of the model.
 type node struct {
-	id      task.ID
-	key     string  // its name as needs and events have it
-	name    string  // printable
-	parent  task.ID // the task that called it
-	needs   []*node
-	state   task.State
-	waiting task.Waiting
-	dueAt   time.Time // pending: when it goes on
-	open    int       // needs that the store says are open
-	lock    string    // concurrency key
+	id       task.ID
+	of       *task.Job // its job
+	key      string    // its name as needs and events have it
+	name     string    // printable
+	parent   task.ID   // the task that called it
+	needs    []*node
+	state    task.State
+	waiting  task.Waiting
+	dueAt    time.Time // pending: when it goes on
+	deadline time.Time
+	open     int    // needs that the store says are open
+	lock     string // concurrency key
 
 	attempt int   // AttemptNo
 	epoch   int64 // of the last snapshot
@@ -50,6 +54,8 @@ type node struct {
 	begun time.Time     // of the current or last attempt
 	ended time.Time     // of the last attempt
 	took  time.Duration // of the last attempt
+
+	lapsed time.Time // when the attempt before began, if it ran here and no event ended it
 
 	err          *task.Error
 	cancelBy     string
@@ -73,7 +79,7 @@ type change struct {
 
 func newModel(st weaver.JobStatus, needs map[string][]string) *model {
 	m := &model{
-		id: st.ID, job: st.Name, name: text.OneLine(st.Name, maxName), state: st.State,
+		id: st.ID, job: st.Name, name: text.OneLine(st.Name, maxName), state: st.State, info: &st.JobInfo,
 		byID: make(map[task.ID]*node, len(st.Tasks)), byName: make(map[string]*node, len(st.Tasks)),
 	}
 	for i := range st.Tasks {
@@ -94,7 +100,7 @@ const maxName = 120
 
 func (m *model) add(id task.ID, name string) *node {
 	key := cmp.Or(name, id.String())
-	n := &node{id: id, key: key, name: text.OneLine(key, maxName), state: task.Pending}
+	n := &node{id: id, of: m.info, key: key, name: text.OneLine(key, maxName), state: task.Pending}
 	m.nodes = append(m.nodes, n)
 	m.byID[id] = n
 	if name != "" {
@@ -116,6 +122,10 @@ func (m *model) observe(ev event.Event) []change {
 	if n == nil { // a task that was added while the job ran
 		n = m.add(h.TaskID, h.Node)
 	}
+	var lapsed time.Time // begin of an attempt of this process that no event ended
+	if n.here && n.ended.IsZero() {
+		lapsed = n.begun
+	}
 	n.here = n.here || h.AttemptNo >= n.attempt
 	switch ev := ev.(type) {
 	case event.TaskStarted:
@@ -123,6 +133,7 @@ func (m *model) observe(ev event.Event) []change {
 			return nil
 		}
 		n.start(h.AttemptNo, h.At)
+		n.lapsed = lapsed
 		return []change{{node: n, event: ev}}
 	case event.StreamChunk:
 		return n.chunk(ev)

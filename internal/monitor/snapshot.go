@@ -148,6 +148,7 @@ func (n *node) adopt(t *weaver.TaskInfo) {
 	n.state, n.waiting, n.dueAt = t.State, t.Waiting, t.ReadyAt
 	n.attempt, n.epoch, n.counted, n.max = t.AttemptNo, t.Epoch, t.AttemptCount, t.MaxAttempts
 	n.open, n.lock, n.asked, n.parent = t.RemainingDeps, t.ConcurrencyKey, t.CancelRequested, t.ParentID
+	n.deadline = t.DeadlineAt
 	n.cancelBy, n.cancelReason = t.CancelBy, t.CancelReason
 	if n.begun.IsZero() {
 		n.begun = t.StartedAt

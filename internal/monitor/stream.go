@@ -29,7 +29,7 @@ func (m *Monitor) show(changes []change, now time.Time) {
 // object adds an event to the JSON stream.
 func (m *Monitor) object(ev event.Event) {
 	for _, line := range m.encoder.Lines(ev) {
-		m.put(line)
+		m.put(text.PlainJSON(line))
 	}
 }
 

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,16 +45,37 @@ func (n *node) task() task.Task {
 	return task.Task{
 		ID: n.id, State: n.state, Waiting: n.waiting, ReadyAt: n.dueAt, RemainingDeps: n.open, ConcurrencyKey: n.lock,
 		AttemptNo: n.attempt, AttemptCount: n.counted, MaxAttempts: n.max, CancelRequested: n.asked,
-		CancelBy: n.cancelBy, CancelReason: n.cancelReason, Error: n.err, StartedAt: n.begun,
+		CancelBy: n.cancelBy, CancelReason: n.cancelReason, Error: n.err, StartedAt: n.begun, DeadlineAt: n.deadline,
 	}
 }
 
+// needViews are a task's needs. In place of a need that was cancelled for a need of
+// its own stands the root of that, once.
 func (n *node) needViews() []store.Need {
-	needs := make([]store.Need, len(n.needs))
-	for i, other := range n.needs {
-		needs[i] = store.Need{ID: other.id, Node: cmp.Or(other.name, other.key), State: other.state}
+	needs := make([]store.Need, 0, len(n.needs))
+	replaced := false
+	for _, need := range n.needs {
+		other := need.root()
+		replaced = replaced || other != need
+		if replaced && slices.ContainsFunc(needs, func(known store.Need) bool { return known.ID == other.id }) {
+			continue
+		}
+		needs = append(needs, store.Need{ID: other.id, Node: cmp.Or(other.name, other.key), State: other.state})
 	}
 	return needs
+}
+
+// root is the task because of which n was cancelled, however long the way; n if it
+// was cancelled for another reason or was not.
+func (n *node) root() *node {
+	for n.state == task.Cancelled && n.err != nil && n.err.Kind == task.KindDependencyFailed {
+		i := slices.IndexFunc(n.needs, func(other *node) bool { return other.state == task.Failed || other.state == task.Cancelled })
+		if i < 0 {
+			break
+		}
+		n = n.needs[i]
+	}
+	return n
 }
 
 // status is a task's state in a word or two, and a shorter form for narrow
@@ -72,9 +94,17 @@ func (n *node) note() string {
 		return explain.Waits(&h.Task, h.Needs)
 	case n.state == task.Cancelled:
 		h := n.view()
-		return explain.Cancelled(&h.Task, h.Needs)
+		return explain.Clock{OfJob: n.of}.Cancelled(&h.Task, h.Needs)
 	}
 	return strings.TrimSpace(n.said)
+}
+
+// kind is that of the node's error.
+func (n *node) kind() task.ErrorKind {
+	if n.err == nil {
+		return task.KindNone
+	}
+	return n.err.Kind
 }
 
 // retrying reports whether a failed attempt will be followed by another one.

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -41,5 +42,25 @@ func TestWords(t *testing.T) {
 		if note := tc.n.note(); long != tc.long || short != tc.short || note != tc.note {
 			t.Errorf("%s %s: %q, %q, %q; want %q, %q, %q", tc.n.state, tc.n.waiting, long, short, note, tc.long, tc.short, tc.note)
 		}
+	}
+}
+
+// A task that was cancelled for a need names the root of the chain, once.
+func TestCancelledNoteNamesTheRoot(t *testing.T) {
+	t.Parallel()
+	broken := &node{key: "c0", state: task.Failed}
+	last := []*node{broken}
+	for i := range 50 {
+		c := func(lane string) *node {
+			return &node{
+				key: fmt.Sprint(lane, i), state: task.Cancelled, needs: last,
+				err: &task.Error{Kind: task.KindDependencyFailed, Message: "it needs another"},
+			}
+		}
+		last = []*node{c("a"), c("b")}
+	}
+	last[0].needs = append(last[0].needs, broken)
+	if got := last[0].note(); got != "c0 did not succeed" {
+		t.Errorf("the note is %q", got)
 	}
 }

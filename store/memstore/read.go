@@ -67,6 +67,19 @@ func page[T any](rows []T, limit int, id func(T) task.ID) ([]T, string) {
 	return rows, id(rows[size-1]).String()
 }
 
+// Edges implements store.EdgeReader.
+func (s *Store) Edges(ctx context.Context, ns string, job task.ID) ([]store.EdgeRow, error) {
+	var edges []store.EdgeRow
+	err := s.do(ctx, ns, func(o *op) {
+		for _, r := range o.sorted(func(r *row) bool { return r.JobID == job && !job.IsZero() }) {
+			for _, e := range o.needs[r.ID] {
+				edges = append(edges, *e)
+			}
+		}
+	})
+	return edges, err
+}
+
 // Needs implements store.Reader.
 func (s *Store) Needs(ctx context.Context, ns string, id task.ID) ([]store.Need, error) {
 	var needs []store.Need

@@ -51,6 +51,19 @@ func (o *op) seenDead(id store.WorkerID) bool {
 	return ok && w.joined && o.dead[id]
 }
 
+// Orphans implements store.OrphanReader.
+func (s *Store) Orphans(ctx context.Context, ns string, ids ...task.ID) ([]task.ID, error) {
+	var orphans []task.ID
+	err := s.do(ctx, ns, func(o *op) {
+		for _, id := range ids {
+			if r, ok := o.tasks[id]; ok && r.State == task.Running && o.seenDead(r.worker) {
+				orphans = append(orphans, id)
+			}
+		}
+	})
+	return orphans, err
+}
+
 // lostLeases returns the running tasks whose leases are over: held by a process
 // known to be dead, or expired. It reports whether expired ones were passed over
 // because the worker that asks is not eligible to reap them.

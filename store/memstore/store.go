@@ -37,12 +37,14 @@ type Store struct {
 	listeners notify.Listeners
 }
 
-// The port, and both of its optional halves.
+// The port, and what is optional of it.
 var (
-	_ store.Store    = (*Store)(nil)
-	_ store.Notifier = (*Store)(nil)
-	_ store.StepTxer = (*Store)(nil)
-	_ store.Tx       = (*Tx)(nil)
+	_ store.Store        = (*Store)(nil)
+	_ store.Notifier     = (*Store)(nil)
+	_ store.StepTxer     = (*Store)(nil)
+	_ store.EdgeReader   = (*Store)(nil)
+	_ store.OrphanReader = (*Store)(nil)
+	_ store.Tx           = (*Tx)(nil)
 )
 
 // New returns an empty store.

@@ -20,6 +20,10 @@ func (db *DB) translate(err error) error {
 	if err == nil {
 		return nil
 	}
+	var newer *migrate.NewerError
+	if errors.As(err, &newer) {
+		return &newerSchema{fmt.Sprintf("%s has schema %04d; this weaver knows %04d: use the newer weaver", db.path, newer.Has, newer.Knows)}
+	}
 	advice, kind := classify(err)
 	switch {
 	case kind == nil:
@@ -41,8 +45,16 @@ func classify(err error) (advice string, kind error) {
 		return "", store.ErrUnknown
 	case errors.Is(err, batch.ErrClosed), errors.Is(err, conn.ErrClosed):
 		return "", store.ErrClosed
-	case errors.Is(err, migrate.ErrNewer):
-		return "use a newer version of the program", store.ErrNewerSchema
 	}
 	return conn.Classify(err)
 }
+
+// newerSchema is store.ErrNewerSchema in words of its own: which schema the file
+// has, and which one is known.
+type newerSchema struct{ text string }
+
+// Error implements error.
+func (e *newerSchema) Error() string { return e.text }
+
+// Unwrap gives the sentinel.
+func (e *newerSchema) Unwrap() error { return store.ErrNewerSchema }

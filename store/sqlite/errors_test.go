@@ -117,7 +117,7 @@ func TestErrorsOfNewerSchema(t *testing.T) {
 	if err := db.Exec(t.Context(), "INSERT INTO weaver_schema_versions VALUES (99, 'later', 'x', 1)"); err != nil {
 		t.Fatal(err)
 	}
-	failure(t, db.Ready(t.Context()), store.ErrNewerSchema, path, "newer version")
+	failure(t, db.Ready(t.Context()), store.ErrNewerSchema, path+" has schema 0099; this weaver knows 00", ": use the newer weaver")
 	failure(t, db.Migrate(t.Context()), store.ErrNewerSchema, path)
 	if err := db.Exec(t.Context(), "DELETE FROM weaver_schema_versions WHERE version = 99; UPDATE weaver_schema_versions SET checksum = 'edited'"); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ ON CONFLICT DO UPDATE SET last_seen = excluded.last_seen, heartbeats_since = exc
 // lock by which others know that this process lives.
 // Crash between the two: a lock file without a row, which a later Join removes.
 func (db *DB) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
-	if err := db.holdLock(ns, w.ID); err != nil {
+	if err := db.holdLock(ctx, ns, w.ID); err != nil {
 		return err
 	}
 	err := db.write(ctx, ns, 1, func(t *tx) error {

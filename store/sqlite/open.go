@@ -28,8 +28,8 @@ import (
 )
 
 // DB is an open database. It implements store.Store, store.Notifier,
-// store.StepTxer, store.WaitingClaimer, store.Warner and store.Scanner, and is
-// safe for concurrent use.
+// store.StepTxer, store.WaitingClaimer, store.Warner, store.Scanner,
+// store.EdgeReader and store.OrphanReader, and is safe for concurrent use.
 type DB struct {
 	path   string // as in messages; ":memory:" in memory
 	name   string // what connections open: a file name without symbolic links, or a URI
@@ -63,6 +63,8 @@ var (
 	_ store.WaitingClaimer = (*DB)(nil)
 	_ store.Warner         = (*DB)(nil)
 	_ store.Scanner        = (*DB)(nil)
+	_ store.EdgeReader     = (*DB)(nil)
+	_ store.OrphanReader   = (*DB)(nil)
 )
 
 // Open opens or creates the database in the file path. It does not migrate:

@@ -80,8 +80,8 @@ func TestWorkerStopsWhenTheSchemaIsNewer(t *testing.T) {
 		time.Sleep(time.Second)
 		f.exec("INSERT INTO weaver_schema_versions SELECT max(version) + 1, 'from_the_future', 'x', 1 FROM weaver_schema_versions")
 		time.Sleep(weaver.DefaultLease / 3)
-		says(t, stop(), store.ErrNewerSchema, f.db.Path(), "from_the_future")
-		if text := log(); !strings.Contains(text, "newer version of this program: draining") || !strings.Contains(text, "from_the_future") {
+		says(t, stop(), store.ErrNewerSchema, f.db.Path(), "has schema 00")
+		if text := log(); !strings.Contains(text, "newer version of this program: draining") || !strings.Contains(text, "has schema 00") {
 			t.Errorf("it logged\n%s", text)
 		}
 	})
@@ -91,9 +91,9 @@ func TestSchemaIsNewer(t *testing.T) {
 	t.Parallel()
 	f := fileFixture(t)
 	known := f.count("SELECT count(*) FROM weaver_schema_versions")
-	future := fmt.Sprintf("%04d_from_the_future", known+1)
+	future := fmt.Sprintf("has schema %04d; this weaver knows %04d", known+1, known)
 	f.exec("INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (?, 'from_the_future', 'x', 1)", known+1)
-	says(t, f.db.Ready(t.Context()), store.ErrNewerSchema, f.db.Path(), future, "newer version of the program")
+	says(t, f.db.Ready(t.Context()), store.ErrNewerSchema, f.db.Path(), future, "use the newer weaver")
 	says(t, f.db.Migrate(t.Context()), store.ErrNewerSchema, f.db.Path(), future)
 	list, err := f.db.MigrationStatus(t.Context())
 	if err != nil || len(list) != known+1 || list[known].Name != "from_the_future" || list[known].AppliedAt.IsZero() {

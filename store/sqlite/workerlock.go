@@ -37,7 +37,7 @@ func (db *DB) lockPath(ns string, id store.WorkerID) string {
 }
 
 // holdLock takes a worker's lock, if it is not held already.
-func (db *DB) holdLock(ns string, id store.WorkerID) error {
+func (db *DB) holdLock(ctx context.Context, ns string, id store.WorkerID) error {
 	if db.memory || !haveLocks {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (db *DB) holdLock(ns string, id store.WorkerID) error {
 		dropLock(f)
 		delete(l.held, path)
 	}
-	f, err := l.create(path)
+	f, err := l.create(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -65,16 +65,17 @@ func (db *DB) holdLock(ns string, id store.WorkerID) error {
 }
 
 // maxLockTries is how often a lock file is created again that another process
-// removed before it was locked, which takes a sweep in just that moment.
+// removed before it was locked, which takes a sweep in just that moment, and how
+// often a lock is tried that readers look at.
 const maxLockTries = 100
 
 // create creates a lock file, if there is none, and locks it.
-func (l *workerLocks) create(path string) (*os.File, error) {
+func (l *workerLocks) create(ctx context.Context, path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
 	for range maxLockTries {
-		f, err := l.take(path, os.O_CREATE)
+		f, err := l.take(ctx, path, os.O_CREATE)
 		if !errors.Is(err, errNameless) {
 			return f, err
 		}
@@ -88,7 +89,7 @@ var errNameless = errors.New("the lock file was removed")
 // take opens a file with flags and locks it. A lock proves something only while
 // its file has its name: errNameless. store.ErrConflict: another process has the
 // lock.
-func (l *workerLocks) take(path string, flags int) (*os.File, error) {
+func (l *workerLocks) take(ctx context.Context, path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|noFollow|flags, 0o600)
 	if err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func (l *workerLocks) take(path string, flags int) (*os.File, error) {
 	if l.opened != nil {
 		l.opened()
 	}
-	ok, err := tryLock(f)
+	ok, err := lockFile(ctx, f)
 	switch {
 	case err != nil:
 	case !ok:
@@ -108,6 +109,27 @@ func (l *workerLocks) take(path string, flags int) (*os.File, error) {
 	}
 	dropLock(f)
 	return nil, err
+}
+
+// lockFile takes the lock of an open file, unless another process has it. A
+// reader that looks whether a worker is dead (Orphans) shares the lock for a moment:
+// a lock that can be shared is held by no worker and no reaper, and is tried again.
+func lockFile(ctx context.Context, f *os.File) (bool, error) {
+	for range maxLockTries {
+		if ok, err := tryLock(f); ok || err != nil {
+			return ok, err
+		}
+		if shared, err := tryShare(f); !shared {
+			return false, err
+		}
+		unlock(f)
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return false, nil
 }
 
 // isAt reports whether a path still leads to an open file.
@@ -180,7 +202,7 @@ func (db *DB) deadWorkers(ctx context.Context, ns string) (deadLocks, error) {
 		if db.locks.holds(path) {
 			continue
 		}
-		if f, err := db.locks.take(path, 0); err == nil { // else there is no proof
+		if f, err := db.locks.take(ctx, path, 0); err == nil { // else there is no proof
 			dead[id] = f
 		}
 	}
@@ -227,7 +249,7 @@ func (db *DB) sweepLocks(ctx context.Context) {
 		if known[path] || time.Since(info.ModTime()) < youngLock {
 			continue
 		}
-		if lock, err := db.locks.take(path, 0); err == nil {
+		if lock, err := db.locks.take(ctx, path, 0); err == nil {
 			_ = os.Remove(path)
 			dropLock(lock)
 		}

@@ -4,8 +4,11 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"os"
 	"syscall"
+
+	"github.com/goweaver/weaver/store"
 )
 
 // ForkHeld returns copies of the descriptors of the locks that db holds, as a
@@ -35,6 +38,18 @@ func (db *DB) ForkWhileReaping(ctx context.Context, ns string) (fds []int, err e
 		}
 	}
 	return fds, nil
+}
+
+// Share takes a worker's lock as a look at it does, until the result is called.
+func (db *DB) Share(ns string, id store.WorkerID) (giveBack func(), err error) {
+	f, err := os.OpenFile(db.lockPath(ns, id), os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	if ok, err := tryShare(f); err != nil || !ok {
+		return nil, errors.Join(errors.New("the lock cannot be shared"), err)
+	}
+	return func() { dropLock(f) }, nil
 }
 
 func dup(fds []int, f *os.File) ([]int, error) {

@@ -11,4 +11,6 @@ const noFollow = 0
 
 func tryLock(*os.File) (bool, error) { return false, nil }
 
+func tryShare(*os.File) (bool, error) { return false, nil }
+
 func unlock(*os.File) {}

@@ -15,9 +15,15 @@ const noFollow = syscall.O_NOFOLLOW
 
 // tryLock takes the lock of an open file if it is free. flock belongs to
 // the open file, not to the process: two DBs of one process see each other's.
-func tryLock(f *os.File) (bool, error) {
+func tryLock(f *os.File) (bool, error) { return flock(f, syscall.LOCK_EX) }
+
+// tryShare takes the lock of an open file if none has it for itself. Others may
+// share it.
+func tryShare(f *os.File) (bool, error) { return flock(f, syscall.LOCK_SH) }
+
+func flock(f *os.File, how int) (bool, error) {
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		switch {
 		case err == nil:
 			return true, nil

@@ -14,7 +14,7 @@
 //     run step by step, the concurrent ones many times over with real
 //     goroutines. Run them with -race.
 //   - Nothing is skipped. Cases of an optional interface (store.StepTxer,
-//     store.Notifier, store.WaitingClaimer) belong to the suite of the stores
+//     store.Notifier, store.WaitingClaimer, store.EdgeReader, store.OrphanReader) belong to the suite of the stores
 //     that implement it.
 //
 // Instants and durations are compared to the microsecond where they are handed
@@ -156,6 +156,12 @@ func suites(t *testing.T, h Harness) []suite {
 		}
 		if _, ok := s.(store.Notifier); ok {
 			all = append(all, suite{"Notify", notifyCases})
+		}
+		if _, ok := s.(store.EdgeReader); ok {
+			all = append(all, suite{"ReadGraph", readGraphCases})
+		}
+		if _, ok := s.(store.OrphanReader); ok {
+			all = append(all, suite{"ReadOrphans", readOrphanCases})
 		}
 	})
 	return all

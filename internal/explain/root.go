@@ -1,0 +1,211 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// RootOf follows what a task waits for, or what it was cancelled for, to the
+// root: a task that itself waits for no other and was cancelled for none. The
+// result is the shortest way there, from a need of t to the root; nil: t needs
+// nothing that holds it. Of several roots it is the one that most wants a person.
+// tasks and edges are those of t's job.
+func RootOf(t *task.Task, tasks []task.Task, edges []store.EdgeRow) []*task.Task {
+	if !held(t) {
+		return nil
+	}
+	byID := make(map[task.ID]*task.Task, len(tasks))
+	for i := range tasks {
+		byID[tasks[i].ID] = &tasks[i]
+	}
+	needs := make(map[task.ID][]store.EdgeRow, len(tasks))
+	for _, e := range edges {
+		needs[e.Task] = append(needs[e.Task], e)
+	}
+	from := map[task.ID]*task.Task{t.ID: nil} // who led to a task
+	var root *task.Task
+	for next := []*task.Task{t}; len(next) > 0; next = next[1:] {
+		last, at := true, next[0]
+		for _, e := range needs[at.ID] {
+			n := byID[e.Needs]
+			if n == nil || !holds(at, e, n) {
+				continue
+			}
+			last = false
+			if _, seen := from[n.ID]; !seen {
+				from[n.ID] = at
+				next = append(next, n)
+			}
+		}
+		if last && at != t && (root == nil || urgency(at.State) > urgency(root.State)) {
+			root = at
+		}
+	}
+	var path []*task.Task
+	for at := root; at != nil && at.ID != t.ID; at = from[at.ID] {
+		path = append(path, at)
+	}
+	slices.Reverse(path)
+	return path
+}
+
+// held reports whether a task waits for others, or was cancelled for one.
+func held(t *task.Task) bool {
+	return t.State == task.Pending && t.Waiting == task.WaitDeps || t.State == task.Cancelled && kindOf(t) == task.KindDependencyFailed
+}
+
+// holds reports whether an edge of a task is one that it waits for, or was
+// cancelled for.
+func holds(t *task.Task, e store.EdgeRow, need *task.Task) bool {
+	switch {
+	case !held(t):
+		return false
+	case t.State == task.Pending:
+		return !e.Done
+	}
+	met, ended := e.Kind.Holds(need.State)
+	return ended && !met
+}
+
+// rootSentence names the root cause first, and then how a task depends on it:
+// "c5 failed: exit status 1; c299 needs it through c298 … c6."
+func (c Clock) rootSentence(t *task.Task, path []*task.Task) string {
+	if len(path) == 0 {
+		return ""
+	}
+	root, between := path[len(path)-1], path[:len(path)-1]
+	return text.Stop(fmt.Sprintf("%s; %s needs it%s", c.rootState(root), plainName(t), through(between)))
+}
+
+// maxThrough is how many tasks between a task and its root cause are named one by
+// one.
+const maxThrough = 3
+
+func through(between []*task.Task) string {
+	names := make([]string, len(between))
+	for i, t := range between {
+		names[i] = plainName(t)
+	}
+	switch n := len(names); {
+	case n == 0:
+		return ""
+	case n <= maxThrough:
+		return " through " + strings.Join(names, ", ")
+	default:
+		return " through " + names[0] + " … " + names[n-1]
+	}
+}
+
+func plainName(t *task.Task) string { return text.OneLine(cmp.Or(t.Node, t.ID.String()), MaxNote) }
+
+// rootState is a root cause as the beginning of a sentence, with the first line of
+// its error.
+func (c Clock) rootState(t *task.Task) string {
+	said := plainName(t) + " "
+	switch {
+	case t.State == task.Failed:
+		return said + "failed: " + headline(t.Error)
+	case t.State == task.Cancelled:
+		if why := c.Cancelled(t, nil); why != "" {
+			return said + "was cancelled: " + why
+		}
+		return said + "was cancelled"
+	case t.State == task.Blocked:
+		if why := blockedBy(t.Error, MaxMessage); why != "" {
+			return said + "is blocked: " + why
+		}
+		return said + "is blocked"
+	case Retrying(t.State, t.Waiting):
+		return said + "waits for its retry, due " + c.When(t.ReadyAt) + ": " + headline(t.Error)
+	case held(t):
+		return said + Waits(t, nil)
+	}
+	return said + c.TaskState(&store.History{Task: *t})
+}
+
+// headline is [Headline] without that a command wrote nothing.
+func headline(e *task.Error) string {
+	if e == nil {
+		return noError
+	}
+	return strings.TrimSuffix(Headline(e), "; it wrote nothing")
+}
+
+// rootCause is the root of a wait that is too long to be listed need by need.
+func (w *walk) rootCause(path []*task.Task) []Cause {
+	h, _ := w.history(path[len(path)-1].ID)
+	if h == nil || w.seen[h.Task.ID] { // not read yet, or deleted in between
+		return nil
+	}
+	w.seen[h.Task.ID] = true
+	behind := "Behind it"
+	if n := len(path) - 2; n > 0 {
+		behind += fmt.Sprintf(", after %s,", text.Plural(n, "more task"))
+	}
+	return []Cause{{
+		Kind: CauseNeed, TaskID: h.Task.ID, State: h.Task.State,
+		Sentence: text.Stop(fmt.Sprintf("%s is %s, which %s", behind, Label(&h.Task), w.TaskState(h))),
+		Because:  w.causes(h, Short(&h.Task), 2),
+	}}
+}
+
+// jobRoot names the first of the tasks that decide a job's state, and how many
+// there are besides.
+func (c Clock) jobRoot(state task.JobState, deciding []*task.Task, tasks []task.Task) string {
+	for _, t := range deciding {
+		if state == task.JobRunning && len(c.Gone[t.ID]) > 0 {
+			return text.Stop(c.rootState(t))
+		}
+	}
+	if len(deciding) == 0 || state != task.JobFailed && state != task.JobBlocked {
+		return ""
+	}
+	root, more, led := deciding[0], len(deciding)-1, 0
+	for i := range tasks {
+		if held(&tasks[i]) && &tasks[i] != root {
+			led++
+		}
+	}
+	said := c.rootState(root)
+	switch blocked := state == task.JobBlocked; {
+	case more > 0 && blocked:
+		said += fmt.Sprintf("; beside it %s the job up", counted(more, "more task holds", "more tasks hold"))
+	case more > 0:
+		said += fmt.Sprintf("; beside it %s", counted(more, "more task failed or was cancelled", "more tasks failed or were cancelled"))
+	case led > 0 && blocked:
+		said += "; " + counted(led, "task needs it", "tasks need it")
+	case led > 0:
+		said += "; " + counted(led, "task that needs it was cancelled", "tasks that need it were cancelled")
+	}
+	return text.Stop(said)
+}
+
+// JobGone says that the processes that ran some of a job's tasks are dead, and what
+// goes on; "" when none is known to be.
+func (c Clock) JobGone(tasks []task.Task) string {
+	var names []string
+	help := ""
+	for i := range tasks {
+		if gone := c.gone(&tasks[i]); gone != "" {
+			names, help = append(names, plainName(&tasks[i])), gone
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	more := max(0, len(names)-maxThrough)
+	return text.Stop(fmt.Sprintf("%s: %s", listed(names[:len(names)-more], more), help))
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

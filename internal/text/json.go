@@ -1,0 +1,34 @@
+package text
+
+import "strings"
+
+// escapes are how encoding/json writes what HTML pages must not have.
+var escapes = map[string]byte{`\u003c`: '<', `\u003e`: '>', `\u0026`: '&'}
+
+// PlainJSON is JSON with <, > and & as themselves. Recorded values that encoding/json
+// wrote by its defaults have \u003c, \u003e and \u0026 in their place, which mean the
+// same and which people cannot read.
+func PlainJSON(raw string) string {
+	if !strings.Contains(raw, `\u00`) {
+		return raw
+	}
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(raw, '\\')
+		if i < 0 || i+1 == len(raw) {
+			b.WriteString(raw)
+			return b.String()
+		}
+		b.WriteString(raw[:i])
+		raw = raw[i:]
+		if len(raw) >= 6 {
+			if c, html := escapes[strings.ToLower(raw[:6])]; html && raw[1] == 'u' {
+				b.WriteByte(c)
+				raw = raw[6:]
+				continue
+			}
+		}
+		b.WriteString(raw[:2]) // an escaped backslash begins no other escape
+		raw = raw[2:]
+	}
+}
