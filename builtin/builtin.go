@@ -5,7 +5,9 @@
 //
 // A producer that may enqueue tasks for a worker with these handlers can run any
 // command as that worker's user: register them only where that is meant.
-// Inputs, the environment of a command included, are stored as they are.
+// Inputs, the environment of a command included, are stored as they are; the
+// values of RunInput.SecretEnv, RunInput.EnvFile and RequestInput.HeadersEnv
+// are read where the worker runs, and not stored.
 package builtin
 
 import (

@@ -59,7 +59,7 @@ type RequestOutput struct {
 	URL       string            `json:"url"`               // that answered, after redirects, without user info
 	Headers   map[string]string `json:"headers,omitempty"` // those that fit a quarter of the inline limit; equal names are joined with ", "
 	Body      string            `json:"body,omitempty"`    // UTF-8; other bytes, and NUL, are replaced by U+FFFD
-	BodyBytes int64             `json:"body_bytes"`        // read in all, decompressed; reading stops at 10 MiB
+	BodyBytes int64             `json:"body_bytes"`        // read in all, decompressed and with *** for what is secret; reading stops at 10 MiB
 	Truncated bool              `json:"truncated,omitempty"`
 }
 

@@ -4,7 +4,8 @@
 //	func main() { cli.Main(cli.App{Name: "acme", Handlers: handlers}) }
 //
 // The verbs run, submit and worker do work: pipelines from files, the task
-// types of package builtin, and those of the program. The others read a store
+// types of package builtin, and those of the program. check and graph read files
+// of pipelines and no store. The others read a store
 // and act on it for people: they list, show and explain tasks and jobs, retry,
 // cancel and unblock them, pause queues, migrate and check the store.
 //

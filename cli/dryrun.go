@@ -205,7 +205,7 @@ func (f *pipelineFile) planned(name string) plannedTask {
 		return text.Setting(d)
 	}
 	retry := f.RetryOf(t)
-	p := plannedTask{Name: name, MaxAttempts: retry.MaxAttempts, Base: setting(retry.Base), Max: setting(retry.Max), Timeout: setting(t.Timeout)}
+	p := plannedTask{Name: name, MaxAttempts: retry.MaxAttempts, Base: setting(retry.Base), Max: setting(retry.Max), Timeout: setting(f.TimeoutOf(t))}
 	switch {
 	case t.Type != "":
 		p.Type = t.Does()

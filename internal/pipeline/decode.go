@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -35,7 +36,7 @@ func (d *decoder) pipeline(root *node) {
 		return
 	}
 	const of = "the pipeline"
-	var tasks *field
+	var tasks, retry *field
 	d.keys(root, of, pipelineLevel, func(f field) {
 		switch f.name {
 		case "name":
@@ -57,6 +58,10 @@ func (d *decoder) pipeline(root *node) {
 			d.p.SecretEnv = d.secretEnv(f)
 		case "dir":
 			d.p.Dir = d.dir(f)
+		case "timeout":
+			d.p.Timeout = d.duration(f, "2m")
+		case "retry":
+			retry = &f
 		case "labels":
 			d.p.Labels = d.labels(f)
 		case "tasks":
@@ -66,10 +71,27 @@ func (d *decoder) pipeline(root *node) {
 	if pipelineLevel.lacks(root, "name") {
 		d.r.add(d.r.src.whole(), "the pipeline has no name", "write name: nightly-report at the top")
 	}
+	if retry != nil {
+		d.p.Retry = d.retry(*retry) // it uses the budget
+	}
+	d.checkTimeout(root)
 	if tasks != nil {
-		d.tasks(*tasks) // last: it uses the budget
+		d.tasks(*tasks) // last: it uses the budget and retry
 	} else if pipelineLevel.lacks(root, "tasks") {
 		d.r.add(d.r.src.whole(), "the pipeline has no tasks", form)
+	}
+	if retry != nil {
+		d.checkAttempts(*retry, slices.ContainsFunc(d.p.Tasks, func(t Task) bool { return t.Retry.MaxAttempts > 0 }))
+	}
+}
+
+// checkTimeout refuses a timeout of each attempt that is longer than the job may
+// take: it is meant for one of these.
+func (d *decoder) checkTimeout(root *node) {
+	if whole := d.p.Budget.MaxDuration; whole > 0 && d.p.Timeout > whole {
+		e, _ := root.get("timeout")
+		d.r.add(e.spot(), fmt.Sprintf(`"timeout" of the pipeline is %s, and the budget gives the whole job %s`, text.Setting(d.p.Timeout), text.Setting(whole)),
+			"write a shorter one: it limits one attempt of each task, and max_duration of the budget the job")
 	}
 }
 

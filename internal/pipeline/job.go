@@ -84,7 +84,7 @@ type definition struct {
 }
 
 // definition resolves a task. Attempts are counted in this order: what the
-// task says, else what the budget allows, else one, for not every command may
+// task says, else the pipeline, else what the budget allows, else one, for not every command may
 // run twice.
 func (p *Pipeline) definition(t *Task, baseDir string) definition {
 	d := definition{
@@ -93,17 +93,17 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 		Type:             t.Type,
 		Input:            t.Input,
 		Needs:            t.Needs,
-		MaxAttempts:      cmp.Or(t.Retry.MaxAttempts, p.Budget.MaxAttemptsPerTask, 1),
-		Backoff:          t.Retry.Base,
-		BackoffMax:       t.Retry.Max,
-		Timeout:          t.Timeout,
+		MaxAttempts:      cmp.Or(t.Retry.MaxAttempts, p.Retry.MaxAttempts, p.Budget.MaxAttemptsPerTask, 1),
+		Backoff:          cmp.Or(t.Retry.Base, p.Retry.Base),
+		BackoffMax:       cmp.Or(t.Retry.Max, p.Retry.Max),
+		Timeout:          cmp.Or(t.Timeout, p.Timeout),
 		Labels:           merge(p.Labels, t.Labels),
 		ConcurrencyKey:   t.ConcurrencyKey,
 		ConcurrencyLimit: t.ConcurrencyLimit,
 		Priority:         t.Priority,
 	}
 	if t.Type != "" {
-		d.OwnAttempts = t.Retry.MaxAttempts > 0
+		d.OwnAttempts = t.Retry.MaxAttempts > 0 || p.Retry.MaxAttempts > 0
 		if t.Input == nil {
 			d.Input = json.RawMessage("null") // decodes into the zero value of any input
 		}

@@ -27,6 +27,8 @@ const (
 type Pipeline struct {
 	Name       string
 	Budget     Budget
+	Retry      Retry             // of every task, field by field
+	Timeout    time.Duration     // of every task
 	Labels     map[string]string // of every task
 	Env        map[string]string // of every command
 	InheritEnv []string          // of every command

@@ -122,6 +122,14 @@ func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 	put(budget, "max_attempts_per_task", p.Budget.MaxAttemptsPerTask)
 	length(budget, "max_duration", p.Budget.MaxDuration)
 	doc := object{"name": p.Name, "tasks": tasks, "description": "written anew", "budget": budget}
+	retry := object{}
+	put(retry, "max_attempts", p.Retry.MaxAttempts)
+	length(retry, "base", p.Retry.Base)
+	length(retry, "max", p.Retry.Max)
+	if len(retry) > 0 {
+		doc["retry"] = retry
+	}
+	length(doc, "timeout", p.Timeout)
 	put(doc, "env", p.Env)
 	put(doc, "inherit_env", p.InheritEnv)
 	put(doc, "env_file", p.EnvFile)

@@ -20,12 +20,13 @@ type level struct {
 var (
 	pipelineLevel = &level{
 		name:    "the pipeline",
-		keys:    []string{"name", "description", "budget", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "tasks"},
+		keys:    []string{"name", "description", "budget", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "tasks"},
 		example: "KEY: …",
 		others: map[string]string{
 			"jobs": "tasks", "steps": "tasks", "stages": "tasks", "services": "tasks", "title": "name",
 			"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "directory": "dir", "tags": "labels", "limits": "budget",
 			"dotenv": "env_file", "envfile": "env_file", "secret": "secret_env", "secrets": "secret_env",
+			"retries": "retry", "attempts": "retry", "backoff": "retry", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "budget",
 		},
 	}
 	budgetLevel = &level{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/goweaver/weaver/builtin"
 )
@@ -48,6 +49,9 @@ func requestLine(in *builtin.RequestInput) string {
 	}
 	return cmp.Or(method, "GET") + " " + address
 }
+
+// TimeoutOf is how long an attempt of a task may take; 0: no limit of the file.
+func (p *Pipeline) TimeoutOf(t *Task) time.Duration { return cmp.Or(t.Timeout, p.Timeout) }
 
 // RetryOf says how often a task is attempted, and the pauses between, with
 // what it has from the pipeline. MaxAttempts is 0 for a task of a type whose

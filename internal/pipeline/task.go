@@ -78,6 +78,7 @@ func (d *decoder) task(e entry) {
 			d.needs[t.Name] = d.nameList(f, "[fetch]")
 		case "retry":
 			t.Retry = d.retry(f)
+			d.checkAttempts(f, d.p.Retry.MaxAttempts > 0)
 		case "timeout":
 			t.Timeout = d.duration(f, "2m")
 		case "env":
@@ -192,10 +193,11 @@ func (d *decoder) typeName(f field) string {
 	return name
 }
 
+const retryExample = "{max_attempts: 3, base: 1s}"
+
 func (d *decoder) retry(f field) Retry {
-	const example = "{max_attempts: 3, base: 1s}"
 	var retry Retry
-	if !d.mapping(f, example) {
+	if !d.mapping(f, retryExample) {
 		return retry
 	}
 	of := "retry of " + f.of
@@ -209,14 +211,35 @@ func (d *decoder) retry(f field) Retry {
 			retry.Max = d.duration(f, "5m")
 		}
 	})
-	if retry.Max > 0 && retry.Base > retry.Max {
-		longest, _ := f.value.get("max")
-		d.r.add(longest.spot(), fmt.Sprintf("max of %s is shorter than its base", of), "the pauses grow from base to max")
-	}
-	if d.p.Budget.MaxAttemptsPerTask == 0 && retryLevel.lacks(f.value, "max_attempts") {
-		d.r.add(f.at, of+" does not say how often", f.example(example))
-	}
+	d.checkPauses(f, of, retry)
 	return retry
+}
+
+// checkAttempts checks that it is said somewhere how often: in this retry, in
+// the budget, or elsewhere.
+func (d *decoder) checkAttempts(f field, elsewhere bool) {
+	if f.value.kind == mapping && !elsewhere && d.p.Budget.MaxAttemptsPerTask == 0 && retryLevel.lacks(f.value, "max_attempts") {
+		d.r.add(f.at, "retry of "+f.of+" does not say how often", f.example(retryExample))
+	}
+}
+
+// checkPauses checks that the longest pause is no shorter than the first one,
+// also where the pipeline has one of them.
+func (d *decoder) checkPauses(f field, of string, retry Retry) {
+	first, longest := cmp.Or(retry.Base, d.p.Retry.Base), cmp.Or(retry.Max, d.p.Retry.Max)
+	if longest == 0 || first <= longest {
+		return
+	}
+	const hint = "the pauses grow from base to max"
+	if own, ok := f.value.get("max"); ok {
+		whose := "its base"
+		if retry.Base == 0 {
+			whose = "base of retry of the pipeline"
+		}
+		d.r.add(own.spot(), fmt.Sprintf("max of %s is shorter than %s", of, whose), hint)
+	} else if own, ok := f.value.get("base"); ok {
+		d.r.add(own.spot(), fmt.Sprintf("base of %s is longer than max of retry of the pipeline", of), hint)
+	}
 }
 
 func (d *decoder) concurrency(f field, t *Task) {

@@ -1,0 +1,47 @@
+package pipeline_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver/internal/pipeline"
+)
+
+// timeout and retry of the file are those of each task that says nothing else.
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	p := parse(t, `
+name: a
+timeout: 5m
+retry: {max_attempts: 4, base: 1s, max: 1m}
+tasks:
+  plain: {run: ls}
+  own: {run: ls, timeout: 7s, retry: {max_attempts: 2, base: 3s, max: 9s}}
+  part: {run: ls, retry: {base: 3s}}
+  call: {http: {url: "http://h/", timeout: 2s}}
+  charge: {type: acme.billing.charge.v1, input: {amount: 1}}
+`)
+	type options struct {
+		attempts           int
+		base, max, timeout time.Duration
+	}
+	got := submit(t, p, pipeline.JobOptions{Types: knownTypes()}).tasks
+	for name, want := range map[string]options{
+		"plain":  {4, time.Second, time.Minute, 5 * time.Minute},
+		"own":    {2, 3 * time.Second, 9 * time.Second, 7 * time.Second},
+		"part":   {4, 3 * time.Second, time.Minute, 5 * time.Minute},
+		"call":   {4, time.Second, time.Minute, 5 * time.Minute},
+		"charge": {4, time.Second, time.Minute, 5 * time.Minute},
+	} {
+		n := got[name]
+		equal(t, name, options{n.MaxAttempts, n.Backoff, n.BackoffMax, n.Timeout}, want)
+	}
+	// Pauses alone are for those tasks that say how often.
+	pauses := submit(t, parse(t, "name: a\nretry: {base: 9s}\ntasks: {a: {run: ls, retry: {max_attempts: 2}}, b: {run: ls}}\n"), pipeline.JobOptions{}).tasks
+	equal(t, "pauses of a", pauses["a"].Backoff, 9*time.Second)
+	equal(t, "attempts of b", pauses["b"].MaxAttempts, 1)
+	// The order of the keys does not count, nor who says it.
+	same := parse(t, "name: a\ntasks: {a: {run: ls, timeout: 1s, retry: {base: 2s}}}\nretry: {max: 9s}\nbudget: {max_attempts_per_task: 3}\n")
+	written := parse(t, "name: a\nbudget: {max_attempts_per_task: 3}\ntasks: {a: {run: ls, timeout: 1s, retry: {max_attempts: 3, base: 2s, max: 9s}}}\n")
+	equal(t, "digest", same.Digest(), written.Digest())
+}
