@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
@@ -91,6 +92,12 @@ func IDRange(beginning string) (from, to, cursor string) {
 		return "", "", ""
 	}
 	return f.String(), t.String(), after(t)
+}
+
+// ResolveTask finds the task that an argument names.
+func ResolveTask(ctx context.Context, c *weaver.Client, arg string) (task.ID, error) {
+	s := newSession(App{}.withDefaults(), globals{}, streams{}, nil, time.Now())
+	return s.resolveOne(ctx, c, wantTask, arg)
 }
 
 // Give is what a table gives up to be narrower.

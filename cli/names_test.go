@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,7 +10,10 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/cli"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
 )
 
 // jobs stores jobs of one task each in the default store, in this order, and
@@ -130,5 +135,58 @@ func TestIDRange(t *testing.T) {
 		if got := [3]string{from, to, after}; got != want {
 			t.Errorf("%q covers %v, want %v", beginning, got, want)
 		}
+	}
+}
+
+// What begins as an id of the other kind only is told to be that.
+func TestNamesOfTheOtherKind(t *testing.T) {
+	taskID := fresh(t).String()
+	jobID := jobs(t, "nightly")[0].String()
+	for _, tt := range [][3]string{{"task", jobID, " is a job, not a task"}, {"job", taskID, " is a task, not a job"}} {
+		code, stdout, stderr := run(t, tt[0], "show", tt[1][:25])
+		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "weaver: "+tt[1]+tt[2]) {
+			t.Errorf("%s show %s: exit code %d, want 2 and %q:\n%s%s", tt[0], tt[1][:25], code, tt[2], stdout, stderr)
+		}
+	}
+}
+
+// reads is a store that keeps how many rows it was asked for.
+type reads struct {
+	*memstore.Store
+	calls, rows int
+}
+
+func (r *reads) List(ctx context.Context, ns string, f store.Filter) ([]task.Task, string, error) {
+	r.calls, r.rows = r.calls+1, r.rows+store.PageLimit(f.Limit)
+	return r.Store.List(ctx, ns, f)
+}
+
+func (r *reads) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.Job, string, error) {
+	r.calls, r.rows = r.calls+1, r.rows+store.PageLimit(f.Limit)
+	return r.Store.Jobs(ctx, ns, f)
+}
+
+// The beginning of an id is a range of ids: however many there are, a few are read.
+func TestNamesReadARange(t *testing.T) {
+	t.Parallel()
+	st := &reads{Store: memstore.New()}
+	client, err := weaver.NewClient(st, weaver.ClientConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last *weaver.Handle[int]
+	for i := range 300 {
+		if last, err = weaver.Define[int, int]("acme.demo.ok.v1").Enqueue(t.Context(), client, i, weaver.IdempotencyKey(fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const few = 2 * 6 // jobs and tasks
+	got, err := cli.ResolveTask(t.Context(), client, last.ID().String()[:25])
+	if err != nil || got != last.ID() || st.calls != 2 || st.rows > few {
+		t.Errorf("got %s, %v; want %s; %d reads of up to %d rows, want 2 of up to %d", got, err, last.ID(), st.calls, st.rows, few)
+	}
+	st.calls, st.rows = 0, 0
+	if _, err = cli.ResolveTask(t.Context(), client, last.ID().String()[:4]); err == nil || st.calls != 2 || st.rows > few {
+		t.Errorf("%v; %d reads of up to %d rows, want 2 of up to %d", err, st.calls, st.rows, few)
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -360,7 +359,7 @@ func (r *pipelineRun) verdict(st weaver.JobStatus, workErr error) error {
 		return nil
 	case st.State == weaver.JobFailed, st.State == weaver.JobCancelled:
 		r.hint("`%s` tells why; `%s` and the same run again go on from there.",
-			r.command("why", st.ID.String()), r.command("task", "retry", failedID(st)))
+			r.command("why", st.ID.String()), r.command("retry", r.file.given))
 		return silent(exitFailed)
 	case st.State == weaver.JobBlocked:
 		return &exitError{
@@ -374,21 +373,6 @@ func (r *pipelineRun) verdict(st weaver.JobStatus, workErr error) error {
 		err:    fmt.Errorf("stopped: %d of the %d tasks of job %s have ended", st.Counters.Total-st.Counters.Unfinished, st.Counters.Total, st.ID),
 		advice: fmt.Sprintf("Go on with `%s`.", r.command("run", r.file.given)),
 	}
-}
-
-// failedID is the task to retry: the one that failed, when it is one.
-func failedID(st weaver.JobStatus) string {
-	id := ""
-	for i := range st.Tasks {
-		if st.Tasks[i].State != weaver.StateFailed {
-			continue
-		}
-		if id != "" {
-			return "ID"
-		}
-		id = st.Tasks[i].ID.String()
-	}
-	return cmp.Or(id, "ID")
 }
 
 // hint is a line for people at the end of the result.

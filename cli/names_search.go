@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// maxSimilar is how many names of jobs are kept to correct one that is not
+// found.
+const maxSimilar = 1000
+
+// jobSearch goes through the jobs once, from the latest on and no farther than
+// it must, for all that the readings of an argument may mean by a job.
+type jobSearch struct {
+	*resolver
+	paths map[string]string    // of the words that are looked for
+	found map[string]*task.Job // by word
+	names []string             // of the jobs that were seen
+	from  string               // cursor
+	ended bool
+}
+
+func newJobSearch(r *resolver, arg string, list []reading) *jobSearch {
+	s := &jobSearch{resolver: r, paths: map[string]string{arg: absolute(arg)}, found: make(map[string]*task.Job)}
+	for _, way := range list {
+		s.paths[way.job] = absolute(way.job)
+	}
+	return s
+}
+
+// near is how a path is written from here: relative, if it is here or below.
+func near(path string) string {
+	here, err := filepath.Abs(".")
+	if err != nil {
+		return path
+	}
+	if relative, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(relative) {
+		return relative
+	}
+	return path
+}
+
+// absolute is the path that a word means from here; "" if there is none.
+func absolute(word string) string {
+	path, err := filepath.Abs(word)
+	if err != nil || word == "" {
+		return ""
+	}
+	return path
+}
+
+// called returns the job that a word means: by its id, or the latest by its name
+// or file. nil: there is none.
+func (s *jobSearch) called(ctx context.Context, word string) (*task.Job, error) {
+	if s.found[word] == nil {
+		job, err := s.byItsID(ctx, word)
+		if err != nil {
+			return nil, err
+		}
+		s.found[word] = job
+	}
+	for s.found[word] == nil && !s.ended {
+		if err := s.page(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.found[word], nil
+}
+
+func (s *jobSearch) page(ctx context.Context) error {
+	jobs, next, err := s.client.Jobs(ctx, weaver.JobFilter{Limit: store.MaxLimit, After: s.from})
+	if err != nil {
+		return err
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		for word, path := range s.paths {
+			if s.found[word] == nil && (j.Name == word || path != "" && j.Meta[metaFile] == path) {
+				s.found[word] = j
+			}
+		}
+		if len(s.names) < maxSimilar && !slices.Contains(s.names, j.Name) {
+			s.names = append(s.names, j.Name)
+		}
+	}
+	s.from, s.ended = next, next == ""
+	return nil
+}
+
+// byItsID reads the job that a word names as an id or the beginning of one; nil
+// if it names none.
+func (s *jobSearch) byItsID(ctx context.Context, word string) (*task.Job, error) {
+	id, err := s.byID(ctx, wantJob, word)
+	if err != nil || id.IsZero() {
+		return nil, err
+	}
+	job, err := s.client.Job(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &job, nil
+}
+
+// node finds a task of a job by its name, or id; zero when there is none, with the
+// names that there are.
+func (r *resolver) node(ctx context.Context, job task.ID, name string) (id task.ID, names []string, err error) {
+	f := weaver.Filter{Job: job, Limit: store.MaxLimit}
+	for {
+		tasks, next, err := r.client.List(ctx, f)
+		if err != nil {
+			return id, nil, err
+		}
+		for i := range tasks {
+			if tasks[i].Node == name || tasks[i].ID.String() == name {
+				return tasks[i].ID, nil, nil
+			}
+			names = append(names, tasks[i].Node)
+		}
+		if next == "" {
+			return id, names, nil
+		}
+		f.After = next
+	}
+}
