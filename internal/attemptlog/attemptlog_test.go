@@ -226,6 +226,33 @@ func TestFullFolderWarnsOnce(t *testing.T) {
 	}
 }
 
+// What could not be written is missing, and a reader says so.
+func TestRestIsLost(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	warnings := 0
+	f := attemptlog.New(attemptlog.Config{Dir: dir, AttemptBytes: 80, Warn: func(error) { warnings++ }})
+	a := attempt()
+	w := f.Writer(a)
+	write(t, w, strings.Repeat("x", 40))
+	inTheWay := filepath.Join(dir, a.Job.String(), a.Task.String()+".1.more")
+	if err := os.WriteFile(inTheWay, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := w.Write([]byte("lost")); err == nil {
+			t.Error("Write succeeded")
+		}
+	}
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	end(t, w)
+	if got, want := rest(t, open(t, f, a)), strings.Repeat("x", 40)+"\n[… 8 bytes of this output were not kept]\n"; got != want || warnings != 1 {
+		t.Errorf("got %q, want %q; %d warnings", got, want, warnings)
+	}
+}
+
 // Of a folder that is full the oldest logs go, whoever wrote them, but none that
 // is being written.
 func TestRotation(t *testing.T) {
