@@ -71,8 +71,8 @@ func (c *jobLsCmd) Run(ctx context.Context, s *session) error {
 }
 
 func (s *session) jobTable(jobs []task.Job) *table {
-	t := newTable("ID", "NAME", "STATE", "ENDED", "FAILED OR CANCELLED", "CREATED", "FINISHED")
-	t.gives = []give{{"NAME", 20}, {"FINISHED", 0}, {"NAME", 8}, {"CREATED", 0}, {"FAILED OR CANCELLED", 0}, {"ENDED", 0}}
+	t := newTable("ID", "NAME", "STATE", "ENDED", "UNSUCCESSFUL", "CREATED", "FINISHED")
+	t.gives = []give{{"NAME", 20}, {"FINISHED", 0}, {"NAME", 8}, {"CREATED", 0}, {"UNSUCCESSFUL", 0}, {"ENDED", 0}}
 	for i := range jobs {
 		j := &jobs[i]
 		t.add(
