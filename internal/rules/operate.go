@@ -151,12 +151,11 @@ func (n *RetryNeed) refusal() string {
 // CheckRetry refuses to retry a task that neither failed nor was cancelled, and
 // one with a need for which it could not run. needs are sorted by ID.
 func CheckRetry(id task.ID, s task.State, needs []RetryNeed) error {
-	const only = "only failed or cancelled tasks can be retried"
-	switch s {
-	case task.Failed, task.Cancelled:
-	case task.Succeeded:
-		return &refusal{fmt.Sprintf("task %v succeeded already; %s", id, only)}
-	default:
+	if s != task.Failed && s != task.Cancelled {
+		const only = "only failed or cancelled tasks can be retried"
+		if s == task.Succeeded {
+			return &refusal{fmt.Sprintf("task %v succeeded already; %s", id, only)}
+		}
 		return refuse(id, s, only)
 	}
 	for i := range needs {
