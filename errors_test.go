@@ -50,11 +50,11 @@ func TestRefusalsSayNothingTwice(t *testing.T) {
 		_, cancelErr := c.CancelJob(ctx, absent)
 		for want, err := range map[string]error{
 			fmt.Sprintf("retry: task %s is ready, only failed or cancelled tasks can be retried", ready): c.Retry(ctx, ready),
-			fmt.Sprintf("unblock: task %s is ready, only blocked tasks can be unblocked", ready):          c.Unblock(ctx, ready, nil),
-			fmt.Sprintf("delete: task %s is ready, only tasks that ended can be deleted", ready):          c.Delete(ctx, ready),
-			fmt.Sprintf("cancel: task %s: not found", absent):                                             c.Cancel(ctx, absent),
-			fmt.Sprintf("cancel: job %s: not found", absent):                                              cancelErr,
-			fmt.Sprintf(`task %s in namespace "default": not found`, absent):                              historyErr,
+			fmt.Sprintf("unblock: task %s is ready, only blocked tasks can be unblocked", ready):         c.Unblock(ctx, ready, nil),
+			fmt.Sprintf("delete: task %s is ready, only tasks that ended can be deleted", ready):         c.Delete(ctx, ready),
+			fmt.Sprintf("cancel: task %s: not found", absent):                                            c.Cancel(ctx, absent),
+			fmt.Sprintf("cancel: job %s: not found", absent):                                             cancelErr,
+			fmt.Sprintf(`task %s in namespace "default": not found`, absent):                             historyErr,
 		} {
 			if err == nil || err.Error() != want {
 				fx.Errorf("%q, want %q", err, want)
