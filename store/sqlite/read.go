@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/goweaver/weaver/internal/rules"
@@ -68,8 +69,10 @@ func (db *DB) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
 func (db *DB) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) {
 	var job *task.Job
 	err := db.read(ctx, ns, func(v *view) (err error) {
-		job, err = v.job(&id)
-		return err
+		if job, err = v.job(&id); job == nil {
+			return err
+		}
+		return errors.Join(err, v.unblock(job))
 	})
 	switch {
 	case err != nil:
@@ -78,6 +81,24 @@ func (db *DB) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) 
 		return task.Job{}, rules.JobNotFound(id)
 	}
 	return *job, nil
+}
+
+const sqlJobChore = `
+SELECT 1 FROM weaver_chores c CROSS JOIN weaver_tasks t ON t.namespace = c.namespace AND t.task_id = c.subject
+WHERE c.namespace = ?1 AND c.kind IN ('edges', 'revive') AND t.job_id = ?2 LIMIT 1`
+
+// unblock corrects the state of a job that looks blocked while reapers work off
+// what follows from the end of one of its tasks: those that wait for it go on, or
+// end, by themselves.
+func (v *view) unblock(j *task.Job) error {
+	if j.State != task.JobBlocked {
+		return nil
+	}
+	st := v.stmt(sqlJobChore).Text(1, v.ns).ID(2, &j.ID)
+	if st.One() {
+		j.State = task.JobRunning
+	}
+	return st.Done()
 }
 
 var sqlJobs = `SELECT ` + jobColumns.List() + ` FROM weaver_jobs WHERE namespace = ?1 AND job_id < ?2 ORDER BY job_id DESC LIMIT ?3`
@@ -94,7 +115,12 @@ func (db *DB) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.Jo
 		n = min(n, readChunk, looks)
 		var chunk []task.Job
 		err := db.read(ctx, ns, func(v *view) (err error) {
-			chunk, err = jobColumns.All(v.stmt(sqlJobs).Text(1, ns).Blob(2, before).Int(3, int64(n)))
+			if chunk, err = jobColumns.All(v.stmt(sqlJobs).Text(1, ns).Blob(2, before).Int(3, int64(n))); err != nil {
+				return err
+			}
+			for i := range chunk {
+				err = errors.Join(err, v.unblock(&chunk[i]))
+			}
 			return err
 		})
 		if err != nil {

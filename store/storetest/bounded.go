@@ -23,6 +23,17 @@ var boundedCases = []testCase{
 		e.finishChores()
 		g.counts(task.JobFailed, fanned+1, 0, 0, fanned+1, 0)
 	}},
+	{"a job is not blocked while its tasks are about to end", func(e *env) {
+		g := e.job(fan("need", "d: need")...)
+		e.fail(g.id("need"))
+		list, _, err := e.s.Jobs(e.Context(), e.ns, store.JobFilter{})
+		e.require(err == nil && len(list) == 1, "Jobs: %d, %v", len(list), err)
+		for _, j := range []task.Job{g.read(), list[0]} {
+			e.check(j.State != task.JobBlocked, "the job waits for a person")
+		}
+		e.finishChores()
+		e.equal("its state then", g.read().State, task.JobFailed)
+	}},
 	{"a chain behind many dependents ends with them", func(e *env) {
 		g := e.job(append(fan("need", "d: need"), fmt.Sprintf("last: d%d", fanned-1), "then: last", "after: *then")...)
 		e.fail(g.id("need"))
