@@ -44,7 +44,7 @@ func (w *walk) causes(h *store.History, subject string, depth int) []Cause {
 		return w.needs(h, subject+" waits for", depth, func(n store.Need) bool { return !n.Done })
 	case t.State == task.Cancelled && (kindOf(t) == task.KindDependencyFailed || kindOf(t) == task.KindNotNeeded):
 		causes := w.needs(h, subject+" needed", depth, func(n store.Need) bool {
-			holds, ended := n.Kind.Holds(n.State)
+			holds, ended := n.Kind.Holds(n.End())
 			return ended && !holds
 		})
 		if len(causes) == 0 && kindOf(t) == task.KindDependencyFailed {

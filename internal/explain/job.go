@@ -70,10 +70,10 @@ func decisive(state task.JobState, tasks []task.Task) []*task.Task {
 		return stuck
 	case task.JobFailed, task.JobCancelled:
 		roots := pick(func(t *task.Task) bool {
-			return task.Against(t.State, kindOf(t)) && kindOf(t) != task.KindDependencyFailed
+			return t.End().Against() && kindOf(t) != task.KindDependencyFailed
 		})
 		if len(roots) == 0 {
-			roots = pick(func(t *task.Task) bool { return task.Against(t.State, kindOf(t)) })
+			roots = pick(func(t *task.Task) bool { return t.End().Against() })
 		}
 		return roots
 	}
@@ -140,7 +140,7 @@ func JobResult(j *task.Job, tasks []task.Task) (state, detail string) {
 	for i := range tasks {
 		t := &tasks[i]
 		n[t.State]++
-		if t.State == task.Cancelled && !task.Against(t.State, kindOf(t)) {
+		if t.State == task.Cancelled && !t.End().Against() {
 			unneeded++
 		}
 	}

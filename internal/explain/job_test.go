@@ -17,7 +17,7 @@ func jobOf(change func(*task.Job), hs ...store.History) book {
 	var tasks []task.Task
 	for _, h := range hs {
 		tasks = append(tasks, h.Task)
-		j.Counters = j.Counters.Add(task.Count(h.Task.State, h.Task.Waiting, errorKind(&h.Task)))
+		j.Counters = j.Counters.Add(task.Count(h.Task.End(), h.Task.Waiting))
 	}
 	if change != nil {
 		change(&j)
@@ -26,13 +26,6 @@ func jobOf(change func(*task.Job), hs ...store.History) book {
 		j.FinishedAt = ago(time.Minute)
 	}
 	return book{tasks: hs, job: j, inJob: tasks}
-}
-
-func errorKind(t *task.Task) task.ErrorKind {
-	if t.Error == nil {
-		return ""
-	}
-	return t.Error.Kind
 }
 
 func TestWhyJob(t *testing.T) {
