@@ -44,7 +44,7 @@ func (p *Pipeline) Job(opts JobOptions) *weaver.Job {
 	}
 	for i := range p.Tasks {
 		d := p.definition(&p.Tasks[i], opts.BaseDir)
-		job.Add(d.Name, d.draft(opts), weaver.NeedsNamed(d.Needs...))
+		job.Add(d.Name, d.draft(opts), d.nodeOptions()...)
 	}
 	return job
 }
@@ -59,6 +59,8 @@ type definition struct {
 	Type             string                `json:"type,omitempty"`
 	Input            json.RawMessage       `json:"input,omitempty"`
 	Needs            []string              `json:"needs,omitempty"`
+	If               task.EdgeKind         `json:"if,omitempty"`
+	AllowFailure     bool                  `json:"allow_failure,omitempty"`
 	MaxAttempts      int                   `json:"max_attempts"`
 	OwnAttempts      bool                  `json:"own_attempts,omitempty"` // of a task with a type: it is the file that says how many
 	Backoff          time.Duration         `json:"backoff_ns,omitempty"`
@@ -80,6 +82,8 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 		Type:             t.Type,
 		Input:            t.Input,
 		Needs:            t.Needs,
+		If:               t.If,
+		AllowFailure:     t.AllowFailure,
 		MaxAttempts:      cmp.Or(t.Retry.MaxAttempts, p.Budget.MaxAttemptsPerTask, 1),
 		Backoff:          t.Retry.Base,
 		BackoffMax:       t.Retry.Max,

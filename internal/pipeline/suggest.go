@@ -39,10 +39,9 @@ var (
 	}
 	taskLevel = &level{
 		name:    "a task",
-		keys:    []string{"description", "run", "http", "type", "input", "needs", "retry", "timeout", "env", "inherit_env", "dir", "labels", "concurrency", "priority"},
+		keys:    []string{"description", "run", "http", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "dir", "labels", "concurrency", "priority"},
 		example: "tasks: {build: {KEY: …}}",
 		later: map[string]string{
-			"if":        "remove it: a task runs when all that it needs succeeded",
 			"artifacts": "remove it, and keep files in a directory that the tasks share",
 		},
 		others: map[string]string{
@@ -50,6 +49,8 @@ var (
 			"depends_on": "needs", "dependson": "needs", "depends": "needs", "dependencies": "needs", "requires": "needs", "after": "needs", "need": "needs",
 			"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "working-directory": "dir", "directory": "dir",
 			"retries": "retry", "attempts": "retry", "backoff": "retry", "with": "input", "uses": "type", "payload": "input", "tags": "labels",
+			"when": "if", "condition": "if", "only_if": "if", "run_if": "if", "on": "if", "trigger_rule": "if",
+			"continue_on_error": "allow_failure", "continue-on-error": "allow_failure", "ignore_error": "allow_failure", "ignore_errors": "allow_failure", "ignore_failure": "allow_failure", "allow-failure": "allow_failure", "allowfailure": "allow_failure", "may_fail": "allow_failure", "optional": "allow_failure",
 			"request": "http", "curl": "http", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "timeout", "mutex": "concurrency", "lock": "concurrency",
 		},
 	}
