@@ -68,7 +68,7 @@ func (c *jobLsCmd) Run(ctx context.Context, s *session) error {
 }
 
 func (s *session) jobTable(jobs []task.Job) *table {
-	t := newTable("ID", "NAME", "STATE", "ENDED", "FAILED", "CREATED", "FINISHED")
+	t := newTable("ID", "NAME", "STATE", "ENDED", "FAILED", "ALLOWED", "CREATED", "FINISHED")
 	for i := range jobs {
 		j := &jobs[i]
 		t.add(
@@ -77,6 +77,7 @@ func (s *session) jobTable(jobs []task.Job) *table {
 			cell{string(j.State), text.StateColor(j.State)},
 			plain(fmt.Sprintf("%d/%d", j.Counters.Total-j.Counters.Unfinished, j.Counters.Total)),
 			plain(number(j.Counters.Failed)),
+			plain(number(j.Counters.Allowed)),
 			plain(s.clock.When(j.CreatedAt)),
 			plain(s.clock.When(j.FinishedAt)),
 		)

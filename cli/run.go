@@ -16,6 +16,7 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
 
 type runCmd struct {
@@ -117,11 +118,13 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	if err != nil {
 		return err
 	}
-	needs, err := r.needs(ctx, status)
+	needs, conditions, err := r.needs(ctx, status)
 	if err != nil {
 		return err
 	}
-	r.monitor = monitor.New(r.monitorConfig(), status, needs)
+	cfg := r.monitorConfig()
+	cfg.Conditions = conditions
+	r.monitor = monitor.New(cfg, status, needs)
 	eng, err := weaver.New(st, weaver.Config{
 		Namespace:    r.client.Namespace(),
 		Handlers:     handlers,
@@ -162,22 +165,24 @@ func (r *pipelineRun) monitorConfig() monitor.Config {
 	return cfg
 }
 
-// needs is the job's graph: the file's, or the store's when the file changed.
-func (r *pipelineRun) needs(ctx context.Context, st weaver.JobStatus) (map[string][]string, error) {
+// needs is the job's graph, with how tasks take the ends of their needs: the
+// file's, or the store's when the file changed.
+func (r *pipelineRun) needs(ctx context.Context, st weaver.JobStatus) (map[string][]string, map[string]task.EdgeKind, error) {
 	if r.job.same {
-		return r.file.Needs(), nil
+		return r.file.Needs(), r.file.Conditions(), nil
 	}
-	needs := make(map[string][]string, len(st.Tasks))
+	needs, conditions := make(map[string][]string, len(st.Tasks)), make(map[string]task.EdgeKind)
 	for _, t := range st.Tasks {
 		h, err := r.client.History(ctx, t.ID)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, n := range h.Needs {
 			needs[t.Node] = append(needs[t.Node], n.Node)
+			conditions[t.Node] = n.Kind
 		}
 	}
-	return needs, nil
+	return needs, conditions, nil
 }
 
 // queues are those that the job's tasks wait in: the file's own, which no other
@@ -303,7 +308,7 @@ func (r *pipelineRun) verdict(st weaver.JobStatus, workErr error) error {
 func failedID(st weaver.JobStatus) string {
 	id := ""
 	for i := range st.Tasks {
-		if st.Tasks[i].State != weaver.StateFailed {
+		if st.Tasks[i].State != weaver.StateFailed || st.Tasks[i].End().Allowed() {
 			continue
 		}
 		if id != "" {

@@ -157,6 +157,7 @@ type workLog struct {
 	encoder                    event.Encoder
 	started, succeeded, failed int
 	retrying                   int // failed, with another attempt to come
+	allowed                    int // failed, which the job allows
 	blocked                    int
 }
 
@@ -203,13 +204,17 @@ func (l *workLog) Emit(ev event.Event) {
 
 // count keeps the figures and words the event; "" is not worth a line.
 func (l *workLog) count(ev event.Event) string {
-	switch ev.(type) {
+	switch ev := ev.(type) {
 	case event.TaskStarted:
 		l.started++
 	case event.TaskSucceeded:
 		l.succeeded++
 	case event.TaskFailed:
-		l.failed++
+		if ev.Allowed {
+			l.allowed++
+		} else {
+			l.failed++
+		}
 	case event.TaskRetrying:
 		l.retrying++
 	case event.TaskBlocked:
@@ -226,13 +231,17 @@ func (l *workLog) summary() string {
 	if l.retrying > 0 {
 		said += fmt.Sprintf(", %d failed and to be retried", l.retrying)
 	}
+	if l.allowed > 0 {
+		said += fmt.Sprintf(", %d failed, which the job allows", l.allowed)
+	}
 	if l.blocked > 0 {
 		said += fmt.Sprintf(", %d blocked", l.blocked)
 	}
 	return said
 }
 
-// unsuccessful reports whether a task failed, or waits for a person.
+// unsuccessful reports whether a task failed, unless its job allows that, or
+// waits for a person.
 func (l *workLog) unsuccessful() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

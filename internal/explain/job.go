@@ -94,11 +94,35 @@ func (c Clock) JobState(j *task.Job) string {
 		if n.Succeeded == n.Total {
 			return fmt.Sprintf("succeeded %s, with its %s", c.When(j.FinishedAt), all)
 		}
-		return fmt.Sprintf("succeeded %s: %d of its %s succeeded, the others were not needed", c.When(j.FinishedAt), n.Succeeded, all)
+		said := fmt.Sprintf("succeeded %s: %d of its %s succeeded", c.When(j.FinishedAt), n.Succeeded, all) + allowedOf(n)
+		if n.Succeeded+n.Allowed < n.Total {
+			said += ", the others were not needed"
+		}
+		return said
 	case task.JobFailed:
-		return fmt.Sprintf("failed %s: %d of its %s failed or were cancelled, %d succeeded", c.When(j.FinishedAt), n.Failed, all, n.Succeeded)
+		return fmt.Sprintf("failed %s: %d of its %s failed or were cancelled, %d succeeded", c.When(j.FinishedAt), n.Failed, all, n.Succeeded) + allowedOf(n)
 	}
-	return fmt.Sprintf("was cancelled %s%s; %d of its %s had succeeded", c.When(j.FinishedAt), By(j.CancelBy, j.CancelReason), n.Succeeded, all)
+	return fmt.Sprintf("was cancelled %s%s; %d of its %s had succeeded", c.When(j.FinishedAt), By(j.CancelBy, j.CancelReason), n.Succeeded, all) + allowedOf(n)
+}
+
+// whichAllowed follows a failure that does not count against the job.
+const whichAllowed = ", which the job allows"
+
+// allowedOf counts the failures that a job allows; "" if there are none.
+func allowedOf(n task.JobCounters) string {
+	if n.Allowed == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d failed%s", n.Allowed, whichAllowed)
+}
+
+// Allowed is what follows the word for a task's state: that its job allows the
+// failure, or "".
+func Allowed(t *task.Task) string {
+	if t.End().Allowed() {
+		return whichAllowed
+	}
+	return ""
 }
 
 func (c Clock) jobNotes(j *task.Job, tasks []task.Task) []string {
@@ -136,17 +160,21 @@ func (c Clock) jobNotes(j *task.Job, tasks []task.Task) []string {
 // the time that it took ("1 of 7 tasks failed, 2 were cancelled").
 func JobResult(j *task.Job, tasks []task.Task) (state, detail string) {
 	n := make(map[task.State]int)
-	unneeded := 0
+	unneeded, allowed := 0, 0
 	for i := range tasks {
 		t := &tasks[i]
-		n[t.State]++
-		if t.State == task.Cancelled && !t.End().Against() {
+		switch end := t.End(); {
+		case end.Allowed():
+			allowed++
+			continue
+		case t.State == task.Cancelled && !end.Against():
 			unneeded++
 		}
+		n[t.State]++
 	}
 	all := text.Plural(len(tasks), "task")
 	lost := n[task.Cancelled] - unneeded
-	rest := len(tasks) - n[task.Succeeded] - n[task.Failed] - n[task.Cancelled]
+	rest := len(tasks) - n[task.Succeeded] - n[task.Failed] - n[task.Cancelled] - allowed
 
 	var parts []string
 	some := func(count int, one, many string) {
@@ -159,7 +187,7 @@ func JobResult(j *task.Job, tasks []task.Task) (state, detail string) {
 	}
 	switch j.State {
 	case task.JobSucceeded:
-		if state = "succeeded in"; unneeded == 0 {
+		if state = "succeeded in"; unneeded+allowed == 0 {
 			return state, all
 		}
 		some(n[task.Succeeded], "succeeded", "succeeded")
@@ -182,6 +210,7 @@ func JobResult(j *task.Job, tasks []task.Task) (state, detail string) {
 		some(rest, "is left", "are left")
 	}
 	some(lost, "was cancelled", "were cancelled")
+	some(allowed, "failed"+whichAllowed, "failed"+whichAllowed)
 	some(unneeded, "was not needed", "were not needed")
 	if len(parts) > 0 { // "1 of 7 tasks failed, 2 were cancelled"
 		count, verb, _ := strings.Cut(parts[0], " ")

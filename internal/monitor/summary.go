@@ -75,7 +75,7 @@ func (s *summary) event(h event.JobHeader) event.JobFinished {
 	}
 	for i := range s.st.Tasks {
 		t := &s.st.Tasks[i]
-		ev.Tasks[i] = event.JobTask{Name: t.Node, ID: t.ID, State: t.State, Attempts: attempts(t), Duration: duration(t, s.now)}
+		ev.Tasks[i] = event.JobTask{Name: t.Node, ID: t.ID, State: t.State, Allowed: t.End().Allowed(), Attempts: attempts(t), Duration: duration(t, s.now)}
 		if t.State != task.Succeeded {
 			ev.Tasks[i].Error = t.Error
 		}
@@ -113,7 +113,7 @@ func (s *summary) complaints(b *strings.Builder) {
 		}
 		head := fmt.Sprintf("%s %s", taskName(t, max(8, s.columns-30)), t.State)
 		if t.State == task.Failed {
-			head += explain.InAttempt(attempts(t))
+			head += explain.InAttempt(attempts(t)) + explain.Allowed(t)
 		}
 		fmt.Fprintf(b, "\n%s\n", s.paint.Paint(text.StateColor(t.State), head+":"))
 		for _, line := range explain.FailureLines(t.Error, maxErrorLines) {

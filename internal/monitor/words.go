@@ -44,14 +44,17 @@ func (n *node) task() task.Task {
 	return task.Task{
 		ID: n.id, State: n.state, Waiting: n.waiting, ReadyAt: n.dueAt, RemainingDeps: n.open, ConcurrencyKey: n.lock,
 		AttemptNo: n.attempt, AttemptCount: n.counted, MaxAttempts: n.max, CancelRequested: n.asked,
-		CancelBy: n.cancelBy, CancelReason: n.cancelReason, Error: n.err, StartedAt: n.begun,
+		CancelBy: n.cancelBy, CancelReason: n.cancelReason, Error: n.err, StartedAt: n.begun, AllowFailure: n.mayFail,
 	}
 }
 
 func (n *node) needViews() []store.Need {
 	needs := make([]store.Need, len(n.needs))
 	for i, other := range n.needs {
-		needs[i] = store.Need{ID: other.id, Node: cmp.Or(other.name, other.key), State: other.state}
+		needs[i] = store.Need{ID: other.id, Node: cmp.Or(other.name, other.key), Kind: n.takes, State: other.state, AllowFailure: other.mayFail}
+		if other.err != nil && other.state.Terminal() {
+			needs[i].ErrorKind = other.err.Kind
+		}
 	}
 	return needs
 }

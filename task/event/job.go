@@ -58,6 +58,7 @@ type JobTask struct {
 	Name     string        `json:"name"`
 	ID       task.ID       `json:"id"`
 	State    task.State    `json:"state"`
+	Allowed  bool          `json:"allowed,omitempty"` // it failed, which the job allows
 	Attempts int           `json:"attempts"`
 	Duration time.Duration `json:"duration_ns"` // of the last attempt
 	Error    *task.Error   `json:"error,omitempty"`
