@@ -120,7 +120,6 @@ type run struct {
 	ops    Ops
 	now    time.Time
 	limit  int
-	later  []Ended // whose edges are left to a chore
 	result Result
 }
 
@@ -145,13 +144,19 @@ func (r *run) all() error {
 			return err
 		}
 	}
-	if len(keys)+len(r.later) > 0 {
-		r.result.Chores = true
-		if err := r.ops.AddChores(keys, r.later); err != nil {
-			return err
-		}
+	if err := r.later(keys, nil); err != nil {
+		return err
 	}
 	return r.countJobs()
+}
+
+// later leaves work to chores.
+func (r *run) later(keys []string, ended []Ended) error {
+	if len(keys)+len(ended) == 0 {
+		return nil
+	}
+	r.result.Chores = true
+	return r.ops.AddChores(keys, ended)
 }
 
 func (r *run) insertDispatch() error {
@@ -170,13 +175,15 @@ func (r *run) resolveEdges(ended []Ended) error {
 	slices.SortFunc(ended, func(a, b Ended) int { return a.ID.Compare(b.ID) })
 	limit := r.limit - r.result.Marked
 	if limit <= 0 {
-		r.later = append(r.later, ended...)
-		return nil
+		return r.later(nil, ended)
 	}
 	edges, rest, err := r.ops.MarkEdges(ended, limit)
-	r.later = append(r.later, rest...)
+	if err != nil {
+		return err
+	}
 	r.result.Marked += len(edges)
-	if err != nil || len(edges) == 0 {
+	// Before the dependents are looked at, which are decided by these too.
+	if err := r.later(nil, rest); err != nil || len(edges) == 0 {
 		return err
 	}
 	byDependent := make(map[task.ID][]rules.EndedNeed)

@@ -336,7 +336,7 @@ func TestTheLimitLeavesChores(t *testing.T) {
 	}
 	b.FreeKey("j")
 	b.FreeKey("k")
-	got := g.run(t, &b, "wake [j k]", "mark 1, 2, 3", "lower 4 by 1", "ready 4 ready/", "dispatch 4 in 0s", "chores [k] [1 2 3]", "count 1")
+	got := g.run(t, &b, "wake [j k]", "mark 1, 2, 3", "chores [] [1 2 3]", "lower 4 by 1", "ready 4 ready/", "dispatch 4 in 0s", "chores [k] []", "count 1")
 	if got.Marked != 1 || !got.Chores {
 		t.Errorf("result %+v", got)
 	}

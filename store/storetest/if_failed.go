@@ -122,6 +122,13 @@ var ifFailedCases = []testCase{
 		e.finishChores()
 		e.readyOnce(g.id("alarm"))
 	}},
+	{"needs that ended in one batch decide together, also those whose edges are left for later", func(e *env) {
+		g := e.job(append(append([]string{"other"}, fan("need", "d: need")...), "last: need !other")...)
+		cs := e.a.takeAll(g.all("other", "need")...)
+		e.finishAll(success(cs[0]), dead(cs[1]))
+		e.finishChores()
+		e.ended(g.id("last"), task.Cancelled, task.KindDependencyFailed)
+	}},
 	{"in the middle of bounded work it is not needed, and says so as in one piece", func(e *env) {
 		g := e.job(append(fan("need", "d: need"), "other", "alarm: !need !other")...)
 		e.finishAll(finishes(e.a.takeAll(g.all("need", "other")...), success)...)
