@@ -32,7 +32,7 @@ func IfDone(nodes ...*Node) NodeOption {
 func IfDoneNamed(names ...string) NodeOption { return named(task.OnDone, names) }
 
 // AllowFailure says that the task may fail: its job can succeed all the same
-// (JobCounters.Allowed counts it), and tasks that need it run as if it had
+// (Counters.Allowed of its JobInfo counts it), and tasks that need it run as if it had
 // succeeded; its output is ErrNotSucceeded for them. IfFailed still sees that it
 // failed.
 //
