@@ -90,35 +90,16 @@ type nodeOption func(*Node)
 
 func (o nodeOption) applyNode(n *Node) { o(n) }
 
-// Needs lets a task run when all these have succeeded. If one of them ends
-// otherwise the task is cancelled with error kind dependency_failed.
+// Needs lets a task run when all these have succeeded, or failed and may
+// (AllowFailure). If one of them ends otherwise the task is cancelled with error
+// kind dependency_failed; with not_needed if that one was not needed.
 func Needs(nodes ...*Node) NodeOption {
 	return nodeOption(func(n *Node) { n.add(task.OnSuccess, nodes) })
 }
 
 // NeedsNamed is Needs by name, for nodes that may be added later.
 func NeedsNamed(names ...string) NodeOption {
-	return nodeOption(func(n *Node) {
-		for _, name := range names {
-			n.needs = append(n.needs, need{name, task.OnSuccess})
-		}
-	})
-}
-
-// IfFailed lets a task run when one of these failed. Not built yet: Submit
-// refuses it.
-func IfFailed(...*Node) NodeOption {
-	return nodeOption(func(n *Node) {
-		n.job.problems = append(n.job.problems, fmt.Errorf("%q: IfFailed: %w", n.name, ErrNotBuilt))
-	})
-}
-
-// IfDone lets a task run when these have ended in any way. Not built yet:
-// Submit refuses it.
-func IfDone(...*Node) NodeOption {
-	return nodeOption(func(n *Node) {
-		n.job.problems = append(n.job.problems, fmt.Errorf("%q: IfDone: %w", n.name, ErrNotBuilt))
-	})
+	return named(task.OnSuccess, names)
 }
 
 func (n *Node) add(kind task.EdgeKind, nodes []*Node) {
@@ -192,16 +173,19 @@ func (c *Client) submission(j *Job, more ...error) (store.Submission, error) {
 	graph := make(map[string][]string, len(j.nodes))
 	for i, n := range j.nodes {
 		order = append(order, n.name)
-		seen := make(map[string]bool, len(n.needs))
+		seen := make(map[string]task.EdgeKind, len(n.needs))
 		for _, nd := range n.needs {
 			if j.byName[nd.name] == nil {
 				problems = append(problems, fmt.Errorf("%q needs %q, which is not in the job", n.name, nd.name))
 				continue
 			}
-			if seen[nd.name] {
+			if kind, again := seen[nd.name]; again {
+				if kind != nd.kind {
+					problems = append(problems, n.twoWays(nd.name, kind, nd.kind))
+				}
 				continue
 			}
-			seen[nd.name] = true
+			seen[nd.name] = nd.kind
 			graph[n.name] = append(graph[n.name], nd.name)
 			sub.Tasks[i].Needs = append(sub.Tasks[i].Needs, task.Edge{Needs: ids[nd.name], Kind: nd.kind})
 		}
@@ -326,7 +310,7 @@ type JobResult struct {
 	Name       string
 	State      JobState
 	Completed  []JobTask // succeeded
-	Failed     []JobTask // failed
+	Failed     []JobTask // failed; those with Allowed do not count against the job
 	Incomplete []JobTask // cancelled, blocked, or not finished yet
 }
 
@@ -339,6 +323,7 @@ type JobTask struct {
 	Kind     ErrorKind
 	Reason   string // why it did not succeed, or what it waits for
 	Attempts int
+	Allowed  bool // it went wrong, and may (AllowFailure)
 }
 
 // JobResult reads the result of a job, finished or not; ErrNotFound.
@@ -349,7 +334,7 @@ func (c *Client) JobResult(ctx context.Context, id JobID) (JobResult, error) {
 	}
 	res := JobResult{ID: id, Name: st.Name, State: st.State}
 	for _, t := range st.Tasks {
-		jt := JobTask{ID: t.ID, Name: t.Node, Type: t.Type, State: t.State, Attempts: t.AttemptCount}
+		jt := JobTask{ID: t.ID, Name: t.Node, Type: t.Type, State: t.State, Attempts: t.AttemptCount, Allowed: t.End().Allowed()}
 		if t.Error != nil && t.State != task.Succeeded {
 			jt.Kind, jt.Reason = t.Error.Kind, t.Error.Message
 		} else if t.Waiting != "" {

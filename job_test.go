@@ -305,16 +305,6 @@ func TestSubmitRefusesInvalidJobs(t *testing.T) {
 			j.Add("a", typ.With(""), weaver.NeedsNamed("a"))
 			return j
 		}, weaver.ErrInvalidJob, []string{"a → a"}},
-		"IfFailed": {func() *weaver.Job {
-			j := weaver.NewJob("nightly")
-			j.Add("alert", typ.With(""), weaver.IfFailed(j.Add("a", typ.With(""))))
-			return j
-		}, weaver.ErrNotBuilt, []string{`"alert"`, "IfFailed", "not built yet"}},
-		"IfDone": {func() *weaver.Job {
-			j := weaver.NewJob("nightly")
-			j.Add("clean", typ.With(""), weaver.IfDone(j.Add("a", typ.With(""))))
-			return j
-		}, weaver.ErrNotBuilt, []string{`"clean"`, "IfDone", "not built yet"}},
 		"budgets to come": {func() *weaver.Job {
 			j := weaver.NewJob("nightly", weaver.Budget{MaxTotalAttempts: 1, MaxCost: 1, MaxRepairs: 1, MaxNoProgress: 1})
 			j.Add("a", typ.With(""))

@@ -262,7 +262,7 @@ func (t *Type[In, Out]) typed(info TaskInfo) TypedTask[In, Out] {
 
 // Output returns, inside a handler of a job's task, the output of a task that
 // it needs, by its name in the job. Errors: ErrNoTask, ErrNoSuchNeed,
-// ErrNotSucceeded.
+// ErrNotSucceeded, which a need with AllowFailure may be.
 func (t *Type[In, Out]) Output(ctx context.Context, node string) (Out, error) {
 	var out Out
 	a, err := engine.From(ctx)
@@ -278,7 +278,11 @@ func (t *Type[In, Out]) Output(ctx context.Context, node string) (Out, error) {
 		return out, fmt.Errorf("%q: %w; it needs %v", node, ErrNoSuchNeed, needNames(needs))
 	}
 	if need.State != task.Succeeded {
-		return out, fmt.Errorf("%q is %s: %w", node, need.State, ErrNotSucceeded)
+		may := ""
+		if need.End().Allowed() {
+			may = ", which the job allows"
+		}
+		return out, fmt.Errorf("%q is %s%s: %w", node, need.State, may, ErrNotSucceeded)
 	}
 	got, err := a.Store().Tasks(ctx, a.Namespace(), need.ID)
 	if err != nil {

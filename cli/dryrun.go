@@ -120,7 +120,7 @@ func (s *session) planOver(ctx context.Context, st openedStore, p *plan, f *pipe
 		return err
 	}
 	r := &pipelineRun{session: s, file: f, client: c, job: start{same: !p.Changed}}
-	needs, err := r.needs(ctx, status)
+	needs, _, err := r.needs(ctx, status)
 	if err != nil {
 		return err
 	}

@@ -71,8 +71,8 @@ func (c *jobLsCmd) Run(ctx context.Context, s *session) error {
 }
 
 func (s *session) jobTable(jobs []task.Job) *table {
-	t := newTable("ID", "NAME", "STATE", "ENDED", "UNSUCCESSFUL", "CREATED", "FINISHED")
-	t.gives = []give{{"NAME", 20}, {"FINISHED", 0}, {"NAME", 8}, {"CREATED", 0}, {"UNSUCCESSFUL", 0}, {"ENDED", 0}}
+	t := newTable("ID", "NAME", "STATE", "ENDED", "UNSUCCESSFUL", "ALLOWED", "CREATED", "FINISHED")
+	t.gives = []give{{"NAME", 20}, {"FINISHED", 0}, {"NAME", 8}, {"CREATED", 0}, {"ALLOWED", 0}, {"UNSUCCESSFUL", 0}, {"ENDED", 0}}
 	for i := range jobs {
 		j := &jobs[i]
 		t.add(
@@ -81,6 +81,7 @@ func (s *session) jobTable(jobs []task.Job) *table {
 			painted(string(j.State), text.StateColor(j.State)),
 			plain(fmt.Sprintf("%d/%d", j.Counters.Total-j.Counters.Unfinished, j.Counters.Total)),
 			plain(number(j.Counters.Failed)),
+			plain(number(j.Counters.Allowed)),
 			s.when(j.CreatedAt),
 			s.when(j.FinishedAt),
 		)

@@ -15,6 +15,7 @@ import (
 	"github.com/goweaver/weaver/internal/pipeline"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
 
 type runCmd struct {
@@ -130,11 +131,13 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	if err != nil {
 		return err
 	}
-	needs, err := r.needs(ctx, status)
+	needs, conditions, err := r.needs(ctx, status)
 	if err != nil {
 		return err
 	}
-	r.monitor = monitor.New(r.monitorConfig(), status, needs)
+	cfg := r.monitorConfig()
+	cfg.Conditions = conditions
+	r.monitor = monitor.New(cfg, status, needs)
 	r.logs.open(r.session.flags.Store, r.monitor.Logger())
 	defer r.logs.close()
 	eng, err := weaver.New(st, weaver.Config{
@@ -209,22 +212,24 @@ func (r *pipelineRun) logsOf(t *weaver.TaskInfo) string {
 	return r.command("logs", t.JobID.String()+"/"+t.Node)
 }
 
-// needs is the job's graph: the file's, or the store's when the file changed.
-func (r *pipelineRun) needs(ctx context.Context, st weaver.JobStatus) (map[string][]string, error) {
+// needs is the job's graph, with how tasks take the ends of their needs: the
+// file's, or the store's when the file changed.
+func (r *pipelineRun) needs(ctx context.Context, st weaver.JobStatus) (map[string][]string, map[string]task.EdgeKind, error) {
 	if r.job.same {
-		return r.file.Needs(), nil
+		return r.file.Needs(), r.file.Conditions(), nil
 	}
-	needs := make(map[string][]string, len(st.Tasks))
+	needs, conditions := make(map[string][]string, len(st.Tasks)), make(map[string]task.EdgeKind)
 	for _, t := range st.Tasks {
 		h, err := r.client.History(ctx, t.ID)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, n := range h.Needs {
 			needs[t.Node] = append(needs[t.Node], n.Node)
+			conditions[t.Node] = n.Kind
 		}
 	}
-	return needs, nil
+	return needs, conditions, nil
 }
 
 // queues are those that the job's tasks wait in: its own, which no other job's

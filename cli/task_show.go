@@ -117,6 +117,9 @@ func (s *session) printTask(h *store.History) {
 	if t.Timeout > 0 {
 		s.field("timeout", text.Setting(t.Timeout)+" per attempt")
 	}
+	if t.AllowFailure {
+		s.field("failure", "its job allows it")
+	}
 	if t.CleanupWhenCancelled {
 		s.field("when cancelled", "runs once more to clean up, if it waits")
 	}

@@ -164,6 +164,7 @@ type workLog struct {
 	output                     liveOutput
 	started, succeeded, failed int
 	retrying                   int // failed, with another attempt to come
+	allowed                    int // failed, which the job allows
 	blocked, cancelled         int
 }
 
@@ -213,13 +214,17 @@ func (l *workLog) Emit(ev event.Event) {
 
 // count keeps the figures and words the event; "" is not worth a line.
 func (l *workLog) count(ev event.Event) string {
-	switch ev.(type) {
+	switch ev := ev.(type) {
 	case event.TaskStarted:
 		l.started++
 	case event.TaskSucceeded:
 		l.succeeded++
 	case event.TaskFailed:
-		l.failed++
+		if ev.Allowed {
+			l.allowed++
+		} else {
+			l.failed++
+		}
 	case event.TaskRetrying:
 		l.retrying++
 	case event.TaskBlocked:
@@ -238,6 +243,9 @@ func (l *workLog) summary() string {
 	if l.retrying > 0 {
 		said += fmt.Sprintf(", %d failed and to be retried", l.retrying)
 	}
+	if l.allowed > 0 {
+		said += fmt.Sprintf(", %d failed, which the job allows", l.allowed)
+	}
 	if l.cancelled > 0 {
 		said += fmt.Sprintf(", %d cancelled", l.cancelled)
 	}
@@ -247,7 +255,8 @@ func (l *workLog) summary() string {
 	return said
 }
 
-// unsuccessful reports whether a task failed, or waits for a person.
+// unsuccessful reports whether a task failed, unless its job allows that, or
+// waits for a person.
 func (l *workLog) unsuccessful() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,29 +12,43 @@ import (
 // needs checks a task's edges (I7). The count of open needs means nothing any
 // more once a task has ended: a retry counts them anew. An edge is done exactly
 // if its need has ended, except that a need may be retried after the task has
-// started.
+// started. A task that waits for needs whose failure it runs for waits for all of
+// them until the first went wrong; one that has started waits for none of them.
 func (c *checker) needs(t *task.Task) {
 	waits := t.State == task.Pending && t.Waiting == task.WaitDeps
 	startable := t.AttemptNo == 0 && (t.State == task.Pending || t.State == task.Ready)
-	open := 0
+	cancelling := c.pending[ChoreRow{Kind: ChoreCancelJob, Subject: t.JobID.String()}]
+	open, ifFailed, wrong := 0, 0, !waits && !startable
 	for _, e := range c.edgesOf[t.ID] {
 		need, ok := c.byID[e.Needs]
 		switch {
 		case !ok:
 			c.task("I7", t, "needs task %s, which does not exist", e.Needs)
+			continue
 		case !e.Done && need.State.Terminal() && !c.pending[ChoreRow{Kind: ChoreEdges, Subject: e.Needs.String()}]:
 			c.task("I7", t, "its edge to task %s, which ended %s, is not done", e.Needs, need.State)
 		case e.Done && !need.State.Terminal() && (waits || startable):
 			c.task("I7", t, "its edge to task %s, which is %s and has not ended, is done", e.Needs, need.State)
 		}
-		if !e.Done {
+		holds, ended := e.Kind.Holds(need.End())
+		switch {
+		case e.Kind == task.OnFailed && e.Done:
+			wrong = wrong || holds
+		case e.Kind == task.OnFailed:
+			ifFailed++
+		case !e.Done:
 			open++
+		case ended && !holds && (waits || startable) && !cancelling:
+			c.task("I7", t, "its edge to task %s, which ended %s, cannot be met", e.Needs, need.State)
 		}
+	}
+	if !wrong {
+		open += ifFailed
 	}
 	switch {
 	case !t.State.Terminal() && t.RemainingDeps != open:
 		c.task("I7", t, "has remaining_deps %d with %d open needs", t.RemainingDeps, open)
-	case waits && open == 0 && !c.pending[ChoreRow{Kind: ChoreCancelJob, Subject: t.JobID.String()}]:
+	case waits && open == 0 && !cancelling:
 		c.task("I7", t, "waits for its needs, which are all decided")
 	case open > 0 && !waits && t.State != task.Cancelled:
 		c.task("I7", t, "has %d open needs", open)
@@ -228,11 +242,7 @@ func (c *checker) jobs() {
 	}
 	for i := range c.Tasks {
 		t := &c.Tasks[i]
-		kind := task.KindNone
-		if t.Error != nil {
-			kind = t.Error.Kind
-		}
-		sums[t.JobID] = sums[t.JobID].Add(task.Count(t.State, t.Waiting, kind))
+		sums[t.JobID] = sums[t.JobID].Add(task.Count(t.End(), t.Waiting))
 		if !t.JobID.IsZero() && !known[t.JobID] {
 			c.task("I12", t, "belongs to job %s, which does not exist", t.JobID)
 		}

@@ -159,6 +159,18 @@ func TestCheckFinds(t *testing.T) {
 		{"a wait for nothing", "I7", id(third), "all decided", func(s *store.Snapshot) {
 			s.Edges[1].Needs, s.Edges[1].Done, s.Tasks[third].RemainingDeps = id(ended), true, 0
 		}},
+		{"a wait though a failure lets it start", "I7", id(third), "remaining_deps 1 with 0 open", func(s *store.Snapshot) {
+			s.Tasks[skipped].Error.Kind = task.KindDeadline
+			s.Jobs[0].Counters.Failed = 1
+			s.Edges = append(s.Edges, store.EdgeRow{Task: id(third), Needs: id(skipped), Kind: task.OnFailed, Done: true})
+			s.Edges[1].Kind = task.OnFailed
+		}},
+		{"a start before the first failure", "I7", id(ready), "has remaining_deps 0 with 1 open needs", func(s *store.Snapshot) {
+			s.Edges = append(s.Edges, store.EdgeRow{Task: id(ready), Needs: id(second), Kind: task.OnFailed})
+		}},
+		{"a wait for a need that cannot be met", "I7", id(third), "which ended cancelled, cannot be met", func(s *store.Snapshot) {
+			s.Edges = append(s.Edges, store.EdgeRow{Task: id(third), Needs: id(skipped), Kind: task.OnSuccess, Done: true})
+		}},
 		{"a blocked task with an open need", "I7", id(stuck), "1 open needs", func(s *store.Snapshot) { needs(s, stuck, second) }},
 		{"a ready task with an open need", "I7", id(ready), "1 open needs", func(s *store.Snapshot) { needs(s, ready, second) }},
 		{"a running task with an open need", "I7", id(runs), "1 open needs", func(s *store.Snapshot) { needs(s, runs, second) }},
@@ -245,6 +257,10 @@ func TestCheckFindsInKeysAndJobs(t *testing.T) {
 			s.Tasks[waits].ConcurrencyKey, s.Waiters[0].Key = "x", "x"
 		}},
 		{"miscounted tasks", "I12", jobID.String(), "and its tasks are", func(s *store.Snapshot) { s.Jobs[0].Counters.Failed = 1 }},
+		{"a failure that is allowed and counted", "I12", jobID.String(), "and its tasks are", func(s *store.Snapshot) {
+			s.Tasks[skipped].AllowFailure, s.Tasks[skipped].Error.Kind = true, task.KindDeadline
+			s.Jobs[0].Counters.Failed = 1
+		}},
 		{"a job in another state", "I12", jobID.String(), "its counters say running", func(s *store.Snapshot) { s.Jobs[0].State = task.JobBlocked }},
 		{"a job that goes on and has ended", "I12", jobID.String(), "is running with finished_at", func(s *store.Snapshot) { s.Jobs[0].FinishedAt = now }},
 		{"a job that ended at no time", "I12", id(101).String(), "is succeeded with finished_at 0001", func(s *store.Snapshot) {

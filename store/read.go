@@ -85,6 +85,14 @@ type Need struct {
 	Kind  task.EdgeKind `json:"kind"`
 	State task.State    `json:"state"`
 	Done  bool          `json:"done"` // the edge was decided
+
+	ErrorKind    task.ErrorKind `json:"error_kind,omitempty"`    // with which the task ended
+	AllowFailure bool           `json:"allow_failure,omitempty"` // of the task
+}
+
+// End is how the task at the other end of the edge ended, or that it has not.
+func (n *Need) End() task.End {
+	return task.End{State: n.State, Kind: n.ErrorKind, AllowFailure: n.AllowFailure}
 }
 
 // AuditEntry records one operator verb.

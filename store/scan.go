@@ -21,7 +21,7 @@ type Scanner interface {
 type Part struct {
 	*Snapshot
 	Of     PartOf
-	Needed []task.Task // of tasks: ID and State of the tasks outside that their edges name
+	Needed []task.Task // of tasks: ID, State, the kind of Error and AllowFailure of the tasks outside that their edges name
 }
 
 // PartOf says what a part is one of.
@@ -34,7 +34,7 @@ const (
 	// waiters.
 	PartOfTasks PartOf = "tasks"
 	// PartOfJobs has jobs, and of their tasks what counts for them: ID, JobID,
-	// State, Waiting and the kind of Error.
+	// State, Waiting, the kind of Error and AllowFailure.
 	PartOfJobs PartOf = "jobs"
 	// PartOfKeys has concurrency keys, and of each key all waiters, the dispatch
 	// rows that are due, and the tasks that run with it: ID, State and

@@ -5,11 +5,12 @@ import "strings"
 // EdgeKind says which end of the needed task lets the other one run.
 type EdgeKind string
 
-// The kinds of edges.
+// The kinds of edges. A task runs when all of its edges of the kinds success and
+// done hold, and, if it has some of the kind failed, any one of those.
 const (
-	OnSuccess EdgeKind = "success"
-	OnFailed  EdgeKind = "failed"
-	OnDone    EdgeKind = "done"
+	OnSuccess EdgeKind = "success" // it succeeded, or failed and may ([End.Allowed])
+	OnFailed  EdgeKind = "failed"  // it went wrong ([End.WentWrong])
+	OnDone    EdgeKind = "done"    // it ended
 )
 
 // Edge says that a task waits for another one.
@@ -18,19 +19,51 @@ type Edge struct {
 	Kind  EdgeKind `json:"kind"`
 }
 
-// Holds reports whether an edge of this kind is satisfied by a needed task
-// that ended in state s; ok is false while s is not terminal.
-func (k EdgeKind) Holds(s State) (holds, ok bool) {
-	if !s.Terminal() {
+// End is what the edges towards a task and the counters of its job see of how it
+// ended.
+type End struct {
+	State        State     // not terminal: it has not ended
+	Kind         ErrorKind // of its error
+	AllowFailure bool      // [New.AllowFailure]
+}
+
+// WentWrong reports whether the task failed, or could not run: it was cancelled
+// for a need, a deadline or a budget. The cancel of a person is none of these.
+func (e End) WentWrong() bool {
+	switch e.State {
+	case Failed:
+		return true
+	case Cancelled:
+		return e.Kind == KindDependencyFailed || e.Kind == KindDeadline || e.Kind == KindBudget
+	}
+	return false
+}
+
+// Allowed reports whether the task went wrong by itself, and may: that does not
+// count against its job, and satisfies edges of the kind success. That a need of
+// it went wrong is no failure of its own.
+func (e End) Allowed() bool {
+	return e.AllowFailure && e.WentWrong() && e.Kind != KindDependencyFailed
+}
+
+// Against reports whether the end keeps the task's job from succeeding.
+func (e End) Against() bool {
+	return (e.State == Failed || e.State == Cancelled && e.Kind != KindNotNeeded) && !e.Allowed()
+}
+
+// Holds reports whether an edge of this kind is satisfied by the end of a needed
+// task; ended is false while the task's state is not terminal.
+func (k EdgeKind) Holds(e End) (holds, ended bool) {
+	if !e.State.Terminal() {
 		return false, false
 	}
 	switch k {
 	case OnFailed:
-		return s == Failed, true
+		return e.WentWrong(), true
 	case OnDone:
 		return true, true
 	}
-	return s == Succeeded, true
+	return e.State == Succeeded || e.Allowed(), true
 }
 
 // FindCycle returns the nodes of one cycle of the graph, first node repeated

@@ -63,7 +63,8 @@ type JobCounters struct {
 	Total      int `json:"total"`
 	Unfinished int `json:"unfinished"` // not in a terminal state
 	Movable    int `json:"movable"`    // unfinished and able to go on without a person: see Movable
-	Failed     int `json:"failed"`     // ended against the job: see Against
+	Failed     int `json:"failed"`     // ended against the job: see End.Against
+	Allowed    int `json:"allowed"`    // failed, which does not count against the job: see End.Allowed
 	Succeeded  int `json:"succeeded"`
 }
 
@@ -73,29 +74,33 @@ func (c JobCounters) Add(d JobCounters) JobCounters {
 	c.Unfinished += d.Unfinished
 	c.Movable += d.Movable
 	c.Failed += d.Failed
+	c.Allowed += d.Allowed
 	c.Succeeded += d.Succeeded
 	return c
 }
 
 // Sub returns c with d taken from every field.
 func (c JobCounters) Sub(d JobCounters) JobCounters {
-	return c.Add(JobCounters{-d.Total, -d.Unfinished, -d.Movable, -d.Failed, -d.Succeeded})
+	return c.Add(JobCounters{-d.Total, -d.Unfinished, -d.Movable, -d.Failed, -d.Allowed, -d.Succeeded})
 }
 
 // Count returns what one task contributes to its job's counters. A move's
 // change is Count(after).Sub(Count(before)); a claim changes nothing.
-func Count(s State, w Waiting, kind ErrorKind) JobCounters {
+func Count(e End, w Waiting) JobCounters {
 	c := JobCounters{Total: 1}
-	if !s.Terminal() {
+	if !e.State.Terminal() {
 		c.Unfinished = 1
 	}
-	if Movable(s, w) {
+	if Movable(e.State, w) {
 		c.Movable = 1
 	}
-	if Against(s, kind) {
+	if e.Against() {
 		c.Failed = 1
 	}
-	if s == Succeeded {
+	if e.Allowed() {
+		c.Allowed = 1
+	}
+	if e.State == Succeeded {
 		c.Succeeded = 1
 	}
 	return c
@@ -112,11 +117,6 @@ func Movable(s State, w Waiting) bool {
 		return w != WaitDeps && w != WaitChildren && w != WaitSignal
 	}
 	return false
-}
-
-// Against reports whether a task that ended so keeps its job from succeeding.
-func Against(s State, kind ErrorKind) bool {
-	return s == Failed || s == Cancelled && kind != KindNotNeeded
 }
 
 // JobStateOf derives a job's state from its counters.

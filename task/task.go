@@ -50,8 +50,9 @@ type New struct {
 	Labels   map[string]string // for filters
 	Metadata map[string]string // for handlers; not filterable
 
-	Node  string // name inside its job; "" outside jobs
-	Needs []Edge // edges to tasks of the same submission
+	Node         string // name inside its job; "" outside jobs
+	Needs        []Edge // edges to tasks of the same submission
+	AllowFailure bool   // its failure is not counted against its job, and meets needs as success does: see End.Allowed
 }
 
 // Task is one task as a reader sees it, whatever the store's layout.
@@ -67,7 +68,7 @@ type Task struct {
 	State         State     `json:"state"`
 	Waiting       Waiting   `json:"waiting_reason,omitempty"`
 	ReadyAt       time.Time `json:"ready_at,omitzero"` // when it may run next; zero while its needs are open
-	RemainingDeps int       `json:"remaining_deps"`
+	RemainingDeps int       `json:"remaining_deps"`    // open needs that it waits for: none of the kind failed once one of those went wrong
 
 	Input         json.RawMessage `json:"input,omitempty"`
 	SchemaVersion int             `json:"schema_version"`
@@ -92,6 +93,7 @@ type Task struct {
 	Timeout    time.Duration `json:"timeout_ns,omitempty"`
 
 	CleanupWhenCancelled bool `json:"cleanup_when_cancelled,omitempty"`
+	AllowFailure         bool `json:"allow_failure,omitempty"`
 
 	IdempotencyKey   string            `json:"idempotency_key,omitempty"`
 	ConcurrencyKey   string            `json:"concurrency_key,omitempty"`
@@ -115,6 +117,15 @@ type Task struct {
 	UpdatedAt  time.Time `json:"updated_at"`
 	StartedAt  time.Time `json:"started_at,omitzero"` // of the current or last attempt
 	FinishedAt time.Time `json:"finished_at,omitzero"`
+}
+
+// End is how the task ended, or that it has not.
+func (t *Task) End() End {
+	e := End{State: t.State, AllowFailure: t.AllowFailure}
+	if t.Error != nil {
+		e.Kind = t.Error.Kind
+	}
+	return e
 }
 
 // Error is a recorded failure.

@@ -168,23 +168,32 @@ func TestFindCycle(t *testing.T) {
 func TestEdgesHold(t *testing.T) {
 	for _, tc := range []struct {
 		kind  task.EdgeKind
-		state task.State
+		end   task.End
 		holds bool
 		ok    bool
 	}{
-		{task.OnSuccess, task.Running, false, false},
-		{task.OnSuccess, task.Blocked, false, false},
-		{task.OnSuccess, task.Succeeded, true, true},
-		{task.OnSuccess, task.Failed, false, true},
-		{task.OnSuccess, task.Cancelled, false, true},
-		{task.OnFailed, task.Failed, true, true},
-		{task.OnFailed, task.Cancelled, false, true},
-		{task.OnFailed, task.Succeeded, false, true},
-		{task.OnDone, task.Cancelled, true, true},
-		{task.OnDone, task.Ready, false, false},
+		{task.OnSuccess, task.End{State: task.Running}, false, false},
+		{task.OnSuccess, task.End{State: task.Blocked}, false, false},
+		{task.OnSuccess, task.End{State: task.Succeeded}, true, true},
+		{task.OnSuccess, task.End{State: task.Failed}, false, true},
+		{task.OnSuccess, task.End{State: task.Failed, AllowFailure: true}, true, true},
+		{task.OnSuccess, task.End{State: task.Cancelled, Kind: task.KindDeadline}, false, true},
+		{task.OnSuccess, task.End{State: task.Cancelled, Kind: task.KindDeadline, AllowFailure: true}, true, true},
+		{task.OnSuccess, task.End{State: task.Cancelled, Kind: task.KindDependencyFailed, AllowFailure: true}, false, true},
+		{task.OnSuccess, task.End{State: task.Cancelled, Kind: task.KindCancelled, AllowFailure: true}, false, true},
+		{task.OnFailed, task.End{State: task.Failed}, true, true},
+		{task.OnFailed, task.End{State: task.Failed, AllowFailure: true}, true, true},
+		{task.OnFailed, task.End{State: task.Cancelled, Kind: task.KindCancelled}, false, true},
+		{task.OnFailed, task.End{State: task.Cancelled, Kind: task.KindNotNeeded}, false, true},
+		{task.OnFailed, task.End{State: task.Cancelled, Kind: task.KindDependencyFailed}, true, true},
+		{task.OnFailed, task.End{State: task.Cancelled, Kind: task.KindDeadline}, true, true},
+		{task.OnFailed, task.End{State: task.Cancelled, Kind: task.KindBudget}, true, true},
+		{task.OnFailed, task.End{State: task.Succeeded}, false, true},
+		{task.OnDone, task.End{State: task.Cancelled}, true, true},
+		{task.OnDone, task.End{State: task.Ready}, false, false},
 	} {
-		if holds, ok := tc.kind.Holds(tc.state); holds != tc.holds || ok != tc.ok {
-			t.Errorf("%s.Holds(%s) = %v, %v", tc.kind, tc.state, holds, ok)
+		if holds, ok := tc.kind.Holds(tc.end); holds != tc.holds || ok != tc.ok {
+			t.Errorf("%s.Holds(%+v) = %v, %v", tc.kind, tc.end, holds, ok)
 		}
 	}
 }
@@ -196,22 +205,24 @@ func TestJobState(t *testing.T) {
 		}
 		return sum
 	}
-	done := task.Count(task.Succeeded, "", "")
+	done := task.Count(task.End{State: task.Succeeded}, "")
 	for _, tc := range []struct {
 		name   string
 		of     task.JobCounters
 		cancel bool
 		want   task.JobState
 	}{
-		{"one runs", count(done, task.Count(task.Running, "", "")), false, task.JobRunning},
-		{"one retries later", count(done, task.Count(task.Pending, task.WaitRetry, "")), false, task.JobRunning},
-		{"one waits for its key", count(task.Count(task.Pending, task.WaitConcurrency, "")), false, task.JobRunning},
-		{"one is blocked, one needs it", count(task.Count(task.Blocked, task.WaitManual, ""), task.Count(task.Pending, task.WaitDeps, "")), false, task.JobBlocked},
+		{"one runs", count(done, task.Count(task.End{State: task.Running}, "")), false, task.JobRunning},
+		{"one retries later", count(done, task.Count(task.End{State: task.Pending}, task.WaitRetry)), false, task.JobRunning},
+		{"one waits for its key", count(task.Count(task.End{State: task.Pending}, task.WaitConcurrency)), false, task.JobRunning},
+		{"one is blocked, one needs it", count(task.Count(task.End{State: task.Blocked}, task.WaitManual), task.Count(task.End{State: task.Pending}, task.WaitDeps)), false, task.JobBlocked},
 		{"all succeeded", count(done, done), false, task.JobSucceeded},
-		{"one failed", count(done, task.Count(task.Failed, "", task.KindHandler)), false, task.JobFailed},
-		{"one passed its deadline", count(done, task.Count(task.Cancelled, "", task.KindDeadline)), false, task.JobFailed},
-		{"one was not needed", count(done, task.Count(task.Cancelled, "", task.KindNotNeeded)), false, task.JobSucceeded},
-		{"cancelled", count(done, task.Count(task.Cancelled, "", task.KindCancelled)), true, task.JobCancelled},
+		{"one failed", count(done, task.Count(task.End{State: task.Failed, Kind: task.KindHandler}, "")), false, task.JobFailed},
+		{"one passed its deadline", count(done, task.Count(task.End{State: task.Cancelled, Kind: task.KindDeadline}, "")), false, task.JobFailed},
+		{"one was not needed", count(done, task.Count(task.End{State: task.Cancelled, Kind: task.KindNotNeeded}, "")), false, task.JobSucceeded},
+		{"one failed, which is allowed", count(done, task.Count(task.End{State: task.Failed, AllowFailure: true}, "")), false, task.JobSucceeded},
+		{"one that may fail was cancelled by a person", count(done, task.Count(task.End{State: task.Cancelled, Kind: task.KindCancelled, AllowFailure: true}, "")), false, task.JobFailed},
+		{"cancelled", count(done, task.Count(task.End{State: task.Cancelled, Kind: task.KindCancelled}, "")), true, task.JobCancelled},
 	} {
 		if got := task.JobStateOf(tc.of, tc.cancel); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
@@ -245,8 +256,11 @@ func TestTerminalJobs(t *testing.T) {
 			t.Errorf("%s.Terminal() = %v", s, got)
 		}
 	}
-	if c := task.Count(task.Failed, "", task.KindHandler); c.Succeeded != 0 || c.Failed != 1 {
+	if c := task.Count(task.End{State: task.Failed, Kind: task.KindHandler}, ""); c != (task.JobCounters{Total: 1, Failed: 1}) {
 		t.Errorf("a failed task counts as %+v", c)
+	}
+	if c := task.Count(task.End{State: task.Failed, AllowFailure: true}, ""); c != (task.JobCounters{Total: 1, Allowed: 1}) {
+		t.Errorf("a failed task that may counts as %+v", c)
 	}
 }
 

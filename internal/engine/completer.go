@@ -104,7 +104,7 @@ func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult
 	case task.Succeeded:
 		c.emit(event.TaskSucceeded{Header: h, Output: fin.Output, Duration: d})
 	case task.Failed:
-		c.emit(event.TaskFailed{Header: h, Error: te, Duration: d})
+		c.emit(event.TaskFailed{Header: h, Error: te, Allowed: a.task.AllowFailure, Duration: d})
 	case task.Cancelled:
 		c.emit(event.TaskCancelled{Header: h, Error: te, Duration: d})
 	case task.Blocked:

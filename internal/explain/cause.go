@@ -41,12 +41,9 @@ func (w *walk) causes(h *store.History, subject string, depth int) []Cause {
 	t := &h.Task
 	switch {
 	case t.State == task.Pending && t.Waiting == task.WaitDeps:
-		return w.needs(h, subject+" waits for", depth, func(n store.Need) bool { return !n.Done })
+		return w.needs(h, subject+" waits for", depth, awaited(h.Needs))
 	case t.State == task.Cancelled && (kindOf(t) == task.KindDependencyFailed || kindOf(t) == task.KindNotNeeded):
-		causes := w.needs(h, subject+" needed", depth, func(n store.Need) bool {
-			holds, ended := n.Kind.Holds(n.State)
-			return ended && !holds
-		})
+		causes := w.needs(h, subject+" needed", depth, unmetNeed(h.Needs))
 		if len(causes) == 0 && kindOf(t) == task.KindDependencyFailed {
 			// Its need was retried since, or was deleted: only then it can be retried by itself.
 			w.act(h, depth)
@@ -60,6 +57,21 @@ func (w *walk) causes(h *store.History, subject string, depth int) []Cause {
 	}
 	w.act(h, depth)
 	return nil
+}
+
+// unmetNeed reports whether a task cannot run for a need: it did not end as the
+// edge asks for. That none failed of those whose failure it would run for is the
+// reason if there is no other.
+func unmetNeed(needs []store.Need) func(store.Need) bool {
+	unmet := func(n store.Need) bool {
+		holds, ended := n.Kind.Holds(n.End())
+		return ended && !holds
+	}
+	must := func(n store.Need) bool { return n.Kind != task.OnFailed && unmet(n) }
+	if slices.ContainsFunc(needs, must) {
+		return must
+	}
+	return unmet
 }
 
 // needs lists the needs that count, those that want a person first.

@@ -52,6 +52,36 @@ func TestWhyFollowsCancelledNeedsToTheRoot(t *testing.T) {
 		"It was cancelled 1m ago (2026-11-20T11:59:00Z), because it was not needed.",
 		`  It needed "load" (00000000000000000000000004) to fail, which succeeded 1m ago (2026-11-20T11:59:00Z).`)
 	neverSays(t, text, "weaver task")
+
+	// The need that failed is the reason, not the one that did not.
+	both := a(1, task.Cancelled, named("both"), failed(task.KindDependencyFailed, ""), func(h *store.History) {
+		h.Needs = []store.Need{
+			{ID: id(3), Kind: task.OnSuccess, State: task.Failed, Done: true},
+			{ID: id(4), Kind: task.OnFailed, State: task.Succeeded, Done: true},
+		}
+	})
+	text = why(t, both, extract, a(4, task.Succeeded, named("load")))
+	says(t, text, `  It needed "extract" (00000000000000000000000003), which failed 1m ago (2026-11-20T11:59:00Z): handler_error: no such host.`)
+	neverSays(t, text, `"load"`)
+}
+
+func TestWhyOfAnAllowedFailure(t *testing.T) {
+	t.Parallel()
+	lint := a(3, task.Failed, named("lint"), failed(task.KindHandler, "untidy"), with(func(k *task.Task) { k.AllowFailure = true }))
+	says(t, why(t, lint), "It failed 1m ago (2026-11-20T11:59:00Z), which the job allows: handler_error: untidy.")
+}
+
+// A task that runs if one of its needs fails waits for the rest when one did.
+func TestWhyWaitsForTheFirstFailure(t *testing.T) {
+	t.Parallel()
+	x, y, tool := a(2, task.Failed, named("x")), a(3, task.Running, named("y")), a(4, task.Running, named("tool"))
+	edge := func(h store.History, kind task.EdgeKind) store.Need {
+		return store.Need{ID: h.Task.ID, Kind: kind, State: h.Task.State, Done: h.Task.State.Terminal()}
+	}
+	alarm := a(1, task.Pending, named("alarm"), waits(task.WaitDeps, time.Time{}), needs(edge(x, task.OnFailed), edge(y, task.OnFailed), edge(tool, task.OnSuccess)))
+	text := why(t, alarm, x, y, tool)
+	says(t, text, "It waits for 1 of the 3 tasks that it needs.")
+	neverSays(t, text, `waits for "y"`)
 }
 
 // When the need was retried in the meantime only the task itself can be

@@ -26,7 +26,11 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 	case event.TaskSucceeded:
 		return "succeeded in " + text.Took(ev.Duration)
 	case event.TaskFailed:
-		return fmt.Sprintf("failed%s after %s: %s", InAttempt(countedNo(ev.AttemptNo, h)), text.Took(ev.Duration), eventError(&ev.Error, h))
+		allowed := ""
+		if ev.Allowed {
+			allowed = whichAllowed
+		}
+		return fmt.Sprintf("failed%s after %s%s: %s", InAttempt(countedNo(ev.AttemptNo, h)), text.Took(ev.Duration), allowed, eventError(&ev.Error, h))
 	case event.TaskRetrying:
 		return fmt.Sprintf("attempt %d failed: %s; retry in %s", max(1, countedNo(ev.AttemptNo, h)), eventError(&ev.Error, h), text.Until(ev.Delay))
 	case event.TaskSuspended:

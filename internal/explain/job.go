@@ -81,10 +81,10 @@ func decisive(state task.JobState, tasks []task.Task) []*task.Task {
 		return stuck
 	case task.JobFailed, task.JobCancelled:
 		roots := pick(func(t *task.Task) bool {
-			return task.Against(t.State, kindOf(t)) && kindOf(t) != task.KindDependencyFailed
+			return t.End().Against() && kindOf(t) != task.KindDependencyFailed
 		})
 		if len(roots) == 0 {
-			roots = pick(func(t *task.Task) bool { return task.Against(t.State, kindOf(t)) })
+			roots = pick(func(t *task.Task) bool { return t.End().Against() })
 		}
 		return roots
 	}
@@ -108,13 +108,37 @@ func (c Clock) JobState(j *task.Job, tasks []task.Task) string {
 		if n.Succeeded == n.Total {
 			return fmt.Sprintf("succeeded %s, with its %s", c.When(j.FinishedAt), all)
 		}
-		return fmt.Sprintf("succeeded %s: %d of its %s succeeded, the others were not needed", c.When(j.FinishedAt), n.Succeeded, all)
+		said := fmt.Sprintf("succeeded %s: %d of its %s succeeded", c.When(j.FinishedAt), n.Succeeded, all) + allowedOf(n)
+		if n.Succeeded+n.Allowed < n.Total {
+			said += ", the others were not needed"
+		}
+		return said
 	case task.JobFailed:
 		_, detail := jobDetail(j, tasks)
 		return fmt.Sprintf("failed %s: %s", c.When(j.FinishedAt), detail)
 	}
 	_, detail := jobDetail(j, tasks)
 	return fmt.Sprintf("was cancelled %s%s; %s", c.When(j.FinishedAt), By(j.CancelBy, j.CancelReason), detail)
+}
+
+// whichAllowed follows a failure that does not count against the job.
+const whichAllowed = ", which the job allows"
+
+// allowedOf counts the failures that a job allows; "" if there are none.
+func allowedOf(n task.JobCounters) string {
+	if n.Allowed == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d failed%s", n.Allowed, whichAllowed)
+}
+
+// Allowed is what follows the word for a task's state: that its job allows the
+// failure, or "".
+func Allowed(t *task.Task) string {
+	if t.End().Allowed() {
+		return whichAllowed
+	}
+	return ""
 }
 
 func (c Clock) jobNotes(j *task.Job, tasks []task.Task) []string {
@@ -152,7 +176,7 @@ func countOf(tasks []task.Task) *Tally {
 	var n Tally
 	for i := range tasks {
 		t := &tasks[i]
-		n.Add(t.State, t.Waiting, kindOf(t))
+		n.Add(t.End(), t.Waiting)
 	}
 	return &n
 }
@@ -170,6 +194,9 @@ func lossWords(n *Tally) string {
 func cancelWords(n *Tally) (parts []string) {
 	if n.Cancelled > 0 {
 		parts = append(parts, counted(n.Cancelled, "was cancelled", "were cancelled"))
+	}
+	if n.Allowed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed%s", n.Allowed, whichAllowed))
 	}
 	if n.NotNeeded > 0 {
 		parts = append(parts, counted(n.NotNeeded, "was not needed", "were not needed"))
@@ -203,7 +230,7 @@ func jobDetail(j *task.Job, tasks []task.Task) (state, detail string) {
 	}
 	switch j.State {
 	case task.JobSucceeded:
-		if state = "succeeded in"; n.NotNeeded == 0 {
+		if state = "succeeded in"; n.NotNeeded+n.Allowed == 0 {
 			return state, all
 		}
 		some(n.Succeeded, "succeeded", "succeeded")

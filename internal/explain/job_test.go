@@ -18,7 +18,7 @@ func jobOf(change func(*task.Job), hs ...store.History) book {
 	var tasks []task.Task
 	for _, h := range hs {
 		tasks = append(tasks, h.Task)
-		j.Counters = j.Counters.Add(task.Count(h.Task.State, h.Task.Waiting, errorKind(&h.Task)))
+		j.Counters = j.Counters.Add(task.Count(h.Task.End(), h.Task.Waiting))
 	}
 	if change != nil {
 		change(&j)
@@ -27,13 +27,6 @@ func jobOf(change func(*task.Job), hs ...store.History) book {
 		j.FinishedAt = ago(time.Minute)
 	}
 	return book{tasks: hs, job: j, inJob: tasks}
-}
-
-func errorKind(t *task.Task) task.ErrorKind {
-	if t.Error == nil {
-		return ""
-	}
-	return t.Error.Kind
 }
 
 func TestWhyJob(t *testing.T) {
@@ -46,6 +39,7 @@ func TestWhyJob(t *testing.T) {
 	unneeded := a(6, task.Cancelled, named("alarm"), failed(task.KindNotNeeded, ""))
 	runner := a(7, task.Running, named("long"), runs(1, "web1:7", ago(time.Minute), in(time.Second)))
 	given := a(8, task.Cancelled, named("given"), failed(task.KindCancelled, ""), with(func(k *task.Task) { k.CancelBy = "ops" }))
+	mayFail := a(9, task.Failed, named("lint"), failed(task.KindHandler, "untidy"), with(func(k *task.Task) { k.AllowFailure = true }))
 	asked := func(j *task.Job) { j.CancelRequested, j.CancelBy, j.CancelReason = true, "ops", "wrong day" }
 
 	for _, tt := range []struct {
@@ -81,6 +75,13 @@ func TestWhyJob(t *testing.T) {
 		{"succeeded", jobOf(nil, load, unneeded), []string{
 			"It succeeded 1m ago (2026-11-20T11:59:00Z): 1 of its 2 tasks succeeded, the others were not needed.",
 		}},
+		{"succeeded with a failure that is allowed", jobOf(nil, load, mayFail, unneeded), []string{
+			"It succeeded 1m ago (2026-11-20T11:59:00Z): 1 of its 3 tasks succeeded, 1 failed, which the job allows, the others were not needed.",
+		}},
+		{"failed beside one that is allowed", jobOf(nil, mayFail, broken), []string{
+			"It failed 1m ago (2026-11-20T11:59:00Z): 1 of 2 tasks failed, 1 failed, which the job allows.",
+			`  Task "extract" (00000000000000000000000004) failed 1m ago (2026-11-20T11:59:00Z): handler_error: no such host.`,
+		}},
 		{"all succeeded", jobOf(nil, load), []string{
 			"It succeeded 1m ago (2026-11-20T11:59:00Z), with its 1 task.",
 		}},
@@ -115,13 +116,15 @@ func TestWhyJobTellsAFewTasks(t *testing.T) {
 func TestJobResult(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		states        string // of the tasks: s f c n(ot needed) b p
+		states        string // of the tasks: s f a(llowed to fail) c n(ot needed) b p
 		job           task.JobState
 		state, detail string
 	}{
 		{"sssssss", task.JobSucceeded, "succeeded in", "7 tasks"},
 		{"s", task.JobSucceeded, "succeeded in", "1 task"},
 		{"ssn", task.JobSucceeded, "succeeded in", "2 of 3 tasks succeeded, 1 was not needed"},
+		{"ssa", task.JobSucceeded, "succeeded in", "2 of 3 tasks succeeded, 1 failed, which the job allows"},
+		{"sfa", task.JobFailed, "failed after", "1 of 3 tasks failed, 1 failed, which the job allows"},
 		{"ssssfcc", task.JobFailed, "failed after", "1 of 7 tasks failed, 2 were cancelled"},
 		{"f", task.JobFailed, "failed after", "1 of 1 task failed"},
 		{"sc", task.JobFailed, "failed after", "1 of 2 tasks was cancelled"},
@@ -138,6 +141,8 @@ func TestJobResult(t *testing.T) {
 				k.State = task.Succeeded
 			case 'f':
 				k.State = task.Failed
+			case 'a':
+				k.State, k.AllowFailure = task.Failed, true
 			case 'c':
 				k.State, k.Error = task.Cancelled, &task.Error{Kind: task.KindDependencyFailed}
 			case 'n':
@@ -172,7 +177,7 @@ func TestJobsAreCountedAlike(t *testing.T) {
 	}
 	var tally explain.Tally
 	for i := range b.inJob {
-		tally.Add(b.inJob[i].State, b.inJob[i].Waiting, errorKind(&b.inJob[i]))
+		tally.Add(b.inJob[i].End(), b.inJob[i].Waiting)
 	}
 	if got := tally.Words(); got != "1 failed, 1 succeeded, 1 cancelled, 1 not needed" {
 		t.Errorf("the live view has %q", got)

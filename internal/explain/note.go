@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/internal/text"
@@ -102,14 +103,23 @@ func Waits(t *task.Task, needs []store.Need) string {
 		if lost := unmet(needs); lost != "" {
 			return lost // it is about to be cancelled
 		}
+		if failed, some := needNames(needs, func(n *store.Need) bool { return n.Kind == task.OnFailed && n.End().WentWrong() }); some {
+			needs = slices.DeleteFunc(slices.Clone(needs), func(n store.Need) bool { return n.Kind == task.OnFailed })
+			if len(needs) == 0 {
+				return failed + " failed" // it is about to be ready
+			}
+		}
 		if len(needs) == 0 {
 			return "needs " + text.Plural(t.RemainingDeps, "more task")
 		}
-		open, some := needNames(needs, func(s task.State) bool { return s != task.Succeeded })
+		open, some := needNames(needs, func(n *store.Need) bool {
+			holds, ended := n.Kind.Holds(n.End())
+			return !ended || !holds && n.Kind != task.OnFailed
+		})
 		if !some {
-			return "" // it is about to be ready
+			return "" // it is about to be ready, or is not needed
 		}
-		return "needs " + open
+		return "needs " + open + conditionOf(needs)
 	case task.WaitConcurrency:
 		return fmt.Sprintf("waits for key %q", text.OneLine(t.ConcurrencyKey, 2*MaxNote))
 	case task.WaitPaused:
@@ -118,6 +128,16 @@ func Waits(t *task.Task, needs []store.Need) string {
 		return ""
 	}
 	return "waits: " + string(t.Waiting)
+}
+
+// conditionOf is condition for needs that all have one.
+func conditionOf(needs []store.Need) string {
+	for i := range needs {
+		if needs[i].Kind != needs[0].Kind {
+			return ""
+		}
+	}
+	return condition(needs[0].Kind)
 }
 
 // Cancelled is why a cancelled task was cancelled, in a few words; "" when no
@@ -163,23 +183,26 @@ func cancelledBecause(kind task.ErrorKind) string {
 
 // unmet names the needs that did not succeed; "" when none is known.
 func unmet(needs []store.Need) string {
-	lost, some := needNames(needs, func(s task.State) bool { return s == task.Failed || s == task.Cancelled })
+	lost, some := needNames(needs, func(n *store.Need) bool {
+		holds, ended := n.Kind.Holds(n.End())
+		return ended && !holds && n.Kind != task.OnFailed
+	})
 	if !some {
 		return ""
 	}
 	return lost + " did not succeed"
 }
 
-// needNames lists the needs in certain states by name: "a, b and 3 more". some
+// needNames lists certain needs by name: "a, b and 3 more". some
 // is false when there are none. Only names that are shown are made printable:
 // a task may have many needs, and a tree is drawn often.
-func needNames(needs []store.Need, in func(task.State) bool) (said string, some bool) {
+func needNames(needs []store.Need, in func(*store.Need) bool) (said string, some bool) {
 	var names []string
 	more := 0
 	for i := range needs {
 		n := &needs[i]
 		switch {
-		case !in(n.State):
+		case !in(n):
 		case len(names) == maxNeeds:
 			more++
 		default:

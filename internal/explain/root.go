@@ -69,7 +69,7 @@ func holds(t *task.Task, e store.EdgeRow, need *task.Task) bool {
 	case t.State == task.Pending:
 		return !e.Done
 	}
-	met, ended := e.Kind.Holds(need.State)
+	met, ended := e.Kind.Holds(need.End())
 	return ended && !met
 }
 

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
@@ -19,9 +20,9 @@ func (c Clock) TaskState(h *store.History) string {
 		}
 		return "succeeded " + c.When(t.FinishedAt)
 	case task.Failed:
-		return "failed " + c.When(t.FinishedAt) + ": " + Failure(t.Error, MaxMessage)
+		return "failed " + c.When(t.FinishedAt) + Allowed(t) + ": " + Failure(t.Error, MaxMessage)
 	case task.Cancelled:
-		return "was cancelled " + c.When(t.FinishedAt) + c.cancelled(t)
+		return "was cancelled " + c.When(t.FinishedAt) + Allowed(t) + c.cancelled(t)
 	case task.Blocked:
 		return "is blocked" + blocked(t)
 	case task.Running:
@@ -144,11 +145,21 @@ func (c Clock) waits(h *store.History) string {
 	return orElse("waits: " + string(t.Waiting))
 }
 
+// awaited reports whether a task waits for the end of a need. It waits for none
+// whose failure it would run for once one of those failed.
+func awaited(needs []store.Need) func(store.Need) bool {
+	started := slices.ContainsFunc(needs, func(n store.Need) bool {
+		return n.Kind == task.OnFailed && n.Done && n.End().WentWrong()
+	})
+	return func(n store.Need) bool { return !n.Done && !(started && n.Kind == task.OnFailed) }
+}
+
 // openNeeds counts what a task still waits for.
 func openNeeds(needs []store.Need) string {
 	open := 0
+	counts := awaited(needs)
 	for _, need := range needs {
-		if !need.Done {
+		if counts(need) {
 			open++
 		}
 	}

@@ -13,12 +13,16 @@ type Tally struct {
 	Total, Running, Failed, Blocked, Retrying, Succeeded, Cancelled, Ready, Waiting int
 
 	NotNeeded int // cancelled, and not against the job
+	Allowed   int // failed, which the job allows
 }
 
-// Add counts a task by its state and the kind of its error.
-func (t *Tally) Add(state task.State, waiting task.Waiting, kind task.ErrorKind) {
+// Add counts a task by its state, and how it ended.
+func (t *Tally) Add(end task.End, waiting task.Waiting) {
+	state := end.State
 	t.Total++
 	switch {
+	case end.Allowed():
+		t.Allowed++
 	case state == task.Running:
 		t.Running++
 	case state == task.Failed:
@@ -27,7 +31,7 @@ func (t *Tally) Add(state task.State, waiting task.Waiting, kind task.ErrorKind)
 		t.Blocked++
 	case state == task.Succeeded:
 		t.Succeeded++
-	case state == task.Cancelled && task.Against(state, kind):
+	case state == task.Cancelled && end.Against():
 		t.Cancelled++
 	case state == task.Cancelled:
 		t.NotNeeded++
@@ -41,12 +45,12 @@ func (t *Tally) Add(state task.State, waiting task.Waiting, kind task.ErrorKind)
 }
 
 // Done is how many of the tasks have ended.
-func (t *Tally) Done() int { return t.Succeeded + t.Failed + t.Cancelled + t.NotNeeded }
+func (t *Tally) Done() int { return t.Succeeded + t.Failed + t.Cancelled + t.NotNeeded + t.Allowed }
 
 // Words lists what there is: "200 succeeded, 71 waiting".
 func (t *Tally) Words() string {
 	var parts []string
-	for _, p := range append(t.moving(), TallyPart{t.Succeeded, "succeeded"}, TallyPart{t.Cancelled, "cancelled"}, TallyPart{t.NotNeeded, "not needed"}, TallyPart{t.Ready, "ready"}, TallyPart{t.Waiting, "waiting"}) {
+	for _, p := range append(t.moving(), TallyPart{t.Succeeded, "succeeded"}, TallyPart{t.Cancelled, "cancelled"}, TallyPart{t.Allowed, "failed as allowed"}, TallyPart{t.NotNeeded, "not needed"}, TallyPart{t.Ready, "ready"}, TallyPart{t.Waiting, "waiting"}) {
 		if p.N > 0 {
 			parts = append(parts, p.String())
 		}
@@ -58,7 +62,7 @@ func (t *Tally) Words() string {
 // important first; those of no task are left out.
 func (t *Tally) News() []TallyPart {
 	var parts []TallyPart
-	for _, p := range append(t.moving(), TallyPart{t.Cancelled, "cancelled"}, TallyPart{t.NotNeeded, "not needed"}) {
+	for _, p := range append(t.moving(), TallyPart{t.Cancelled, "cancelled"}, TallyPart{t.Allowed, "failed as allowed"}, TallyPart{t.NotNeeded, "not needed"}) {
 		if p.N > 0 {
 			parts = append(parts, p)
 		}

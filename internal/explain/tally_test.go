@@ -15,18 +15,19 @@ func TestTally(t *testing.T) {
 		t.Errorf("of no tasks: %q, %v", got, tally.News())
 	}
 	for _, s := range task.States() {
-		tally.Add(s, task.WaitNone, task.KindNone)
+		tally.Add(task.End{State: s}, task.WaitNone)
 	}
-	tally.Add(task.Pending, task.WaitRetry, task.KindHandler)
-	tally.Add(task.Succeeded, task.WaitNone, task.KindNone)
-	tally.Add(task.Cancelled, task.WaitNone, task.KindNotNeeded)
-	if got, want := tally.Words(), "1 running, 1 failed, 1 blocked, 1 retrying, 2 succeeded, 1 cancelled, 1 not needed, 1 ready, 1 waiting"; got != want {
+	tally.Add(task.End{State: task.Pending, Kind: task.KindHandler}, task.WaitRetry)
+	tally.Add(task.End{State: task.Succeeded}, task.WaitNone)
+	tally.Add(task.End{State: task.Cancelled, Kind: task.KindNotNeeded}, task.WaitNone)
+	tally.Add(task.End{State: task.Failed, AllowFailure: true}, task.WaitNone)
+	if got, want := tally.Words(), "1 running, 1 failed, 1 blocked, 1 retrying, 2 succeeded, 1 cancelled, 1 failed as allowed, 1 not needed, 1 ready, 1 waiting"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got, want := fmt.Sprint(tally.News()), "[1 running 1 failed 1 blocked 1 retrying 1 cancelled 1 not needed]"; got != want {
+	if got, want := fmt.Sprint(tally.News()), "[1 running 1 failed 1 blocked 1 retrying 1 cancelled 1 failed as allowed 1 not needed]"; got != want {
 		t.Errorf("news: %s, want %s", got, want)
 	}
-	if tally.Done() != 5 || tally.Total != 10 {
-		t.Errorf("%d of %d are done, want 5 of 10", tally.Done(), tally.Total)
+	if tally.Done() != 6 || tally.Total != 11 {
+		t.Errorf("%d of %d are done, want 6 of 11", tally.Done(), tally.Total)
 	}
 }

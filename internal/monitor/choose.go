@@ -81,7 +81,7 @@ func (m *model) forest() *forest {
 func count(nodes []*node) explain.Tally {
 	var t explain.Tally
 	for _, n := range nodes {
-		t.Add(n.state, n.waiting, n.kind())
+		t.Add(n.end(), n.waiting)
 	}
 	return t
 }

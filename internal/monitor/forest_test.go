@@ -28,7 +28,7 @@ func drawn(m *model, limit int, shown ...string) string {
 	return b.String()
 }
 
-func (j *Job) model() *model { return newModel(j.Snapshot(), j.Needs) }
+func (j *Job) model() *model { return newModel(j.Snapshot(), j.Needs, nil) }
 
 func TestForest(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,9 @@ type node struct {
 	epoch   int64 // of the last snapshot
 	counted int   // attempts that count against max
 	max     int
-	asked   bool // to end
+	asked   bool          // to end
+	mayFail bool          // the job allows it
+	takes   task.EdgeKind // the ends of its needs as; "": success
 
 	begun time.Time     // of the current or last attempt
 	ended time.Time     // of the last attempt
@@ -77,7 +79,7 @@ type change struct {
 	note  string // a change that is no event, as the end of a sentence about the task or job
 }
 
-func newModel(st weaver.JobStatus, needs map[string][]string) *model {
+func newModel(st weaver.JobStatus, needs map[string][]string, conditions map[string]task.EdgeKind) *model {
 	m := &model{
 		id: st.ID, job: st.Name, name: text.OneLine(st.Name, maxName), state: st.State, info: &st.JobInfo,
 		byID: make(map[task.ID]*node, len(st.Tasks)), byName: make(map[string]*node, len(st.Tasks)),
@@ -86,6 +88,7 @@ func newModel(st weaver.JobStatus, needs map[string][]string) *model {
 		m.add(st.Tasks[i].ID, st.Tasks[i].Node).adopt(&st.Tasks[i])
 	}
 	for _, n := range m.nodes {
+		n.takes = conditions[n.key]
 		for _, name := range needs[n.key] {
 			if other := m.byName[name]; other != nil && other != n {
 				n.needs = append(n.needs, other)

@@ -261,7 +261,7 @@ func TestForeignAndUnknownTasks(t *testing.T) {
 	if got := drawn(m, 9); got != "a\n└─ child\n"+ID(8).String()+"\n" {
 		t.Errorf("drawn:\n%s", got)
 	}
-	empty := newModel(weaver.JobStatus{}, nil)
+	empty := newModel(weaver.JobStatus{}, nil, nil)
 	if f := empty.frame(80, 24, Start, At(1)); len(f.text(text.Painter{}, 80)) != 1 {
 		t.Error("a job without tasks is more than its total")
 	}

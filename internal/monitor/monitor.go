@@ -54,6 +54,10 @@ type Config struct {
 	// there is none. Default: none.
 	Logs func(*task.Task) string
 
+	// Conditions says how tasks take the ends of their needs, by name; those that
+	// it lacks as success.
+	Conditions map[string]task.EdgeKind
+
 	// Size returns the columns and rows of the terminal; it is asked before
 	// every drawing. Default: those of Out when it is a terminal, else 80 and
 	// 24. A size of 0 counts as 80 or 24.
@@ -118,7 +122,7 @@ func New(cfg Config, st weaver.JobStatus, needs map[string][]string) *Monitor {
 	}
 	m := &Monitor{
 		cfg: cfg, job: st.ID, begun: time.Now(), needs: needs, paint: text.Painter{On: cfg.Color}, screen: screen{out: cfg.Out},
-		wake: make(chan struct{}, 1), model: newModel(st, needs),
+		wake: make(chan struct{}, 1), model: newModel(st, needs, cfg.Conditions),
 	}
 	m.room.L = &m.mu
 	m.model.namespace = cfg.Namespace

@@ -29,7 +29,7 @@ func TestLeaseEndedWhileTheProcessSlept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := JobOf("a")
-			m := newModel(j.Snapshot(), nil)
+			m := newModel(j.Snapshot(), nil, nil)
 			head := event.Header{TaskID: j.Task("a").ID, JobID: m.id, Node: "a", AttemptNo: 1, At: At(0.5)}
 			m.observe(event.TaskStarted{Header: head})
 			for _, at := range tt.ticks {

@@ -102,7 +102,7 @@ func (n *node) missed(t *weaver.TaskInfo, namespace string) []event.Event {
 	case task.Succeeded:
 		return append(shown, event.TaskSucceeded{Header: at(t.FinishedAt), Output: t.Output, Duration: took})
 	case task.Failed:
-		return append(shown, event.TaskFailed{Header: at(t.FinishedAt), Error: errorOf(t), Duration: took})
+		return append(shown, event.TaskFailed{Header: at(t.FinishedAt), Error: errorOf(t), Allowed: t.End().Allowed(), Duration: took})
 	case task.Cancelled:
 		return append(shown, event.TaskCancelled{Header: at(t.FinishedAt), Error: errorOf(t), Duration: took})
 	case task.Blocked:
@@ -149,7 +149,7 @@ func (n *node) adopt(t *weaver.TaskInfo) {
 	n.attempt, n.epoch, n.counted, n.max = t.AttemptNo, t.Epoch, t.AttemptCount, t.MaxAttempts
 	n.open, n.lock, n.asked, n.parent = t.RemainingDeps, t.ConcurrencyKey, t.CancelRequested, t.ParentID
 	n.deadline = t.DeadlineAt
-	n.cancelBy, n.cancelReason = t.CancelBy, t.CancelReason
+	n.cancelBy, n.cancelReason, n.mayFail = t.CancelBy, t.CancelReason, t.AllowFailure
 	if n.begun.IsZero() {
 		n.begun = t.StartedAt
 	}

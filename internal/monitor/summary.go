@@ -78,7 +78,9 @@ func (s *summary) event(h event.JobHeader) event.JobFinished {
 	for i := range s.st.Tasks {
 		t := &s.st.Tasks[i]
 		p := s.pastOf(t)
-		ev.Tasks[i] = event.JobTask{Name: t.Node, ID: t.ID, State: t.State, Attempts: p.Attempts, Lost: p.Lost, Duration: s.duration(t)}
+		ev.Tasks[i] = event.JobTask{
+			Name: t.Node, ID: t.ID, State: t.State, Allowed: t.End().Allowed(), Attempts: p.Attempts, Lost: p.Lost, Duration: s.duration(t),
+		}
 		if t.State != task.Succeeded {
 			ev.Tasks[i].Error = t.Error
 		}
@@ -116,7 +118,7 @@ func (s *summary) complaints(b *strings.Builder) {
 		}
 		head := fmt.Sprintf("%s %s", taskName(t, max(8, s.columns-30)), t.State)
 		if t.State == task.Failed {
-			head += explain.InAttempt(s.pastOf(t).Attempts)
+			head += explain.InAttempt(s.pastOf(t).Attempts) + explain.Allowed(t)
 		}
 		fmt.Fprintf(b, "\n%s\n", s.paint.Paint(text.StateColor(t.State), head+":"))
 		for _, line := range explain.FailureLines(t.Error, maxErrorLines, s.logs(t)) {

@@ -45,7 +45,7 @@ func (s *summary) table(b *strings.Builder) {
 	}
 	for _, t := range rows {
 		names.cells = append(names.cells, taskName(t, maxName))
-		state.cells = append(state.cells, string(t.State))
+		state.cells = append(state.cells, stateName(t))
 		tries.cells = append(tries.cells, s.pastOf(t).String())
 		took.cells = append(took.cells, s.took(t))
 		share.cells = append(share.cells, bar(s.duration(t), longest))
@@ -87,6 +87,14 @@ func (s *summary) table(b *strings.Builder) {
 	if more > 0 {
 		fmt.Fprintf(b, "and %d more\n", more)
 	}
+}
+
+// stateName is the state as the table shows it.
+func stateName(t *weaver.TaskInfo) string {
+	if t.End().Allowed() {
+		return string(t.State) + " (allowed)"
+	}
+	return string(t.State)
 }
 
 // room is what columns leave to the names.

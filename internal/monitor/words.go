@@ -45,7 +45,7 @@ func (n *node) task() task.Task {
 	return task.Task{
 		ID: n.id, State: n.state, Waiting: n.waiting, ReadyAt: n.dueAt, RemainingDeps: n.open, ConcurrencyKey: n.lock,
 		AttemptNo: n.attempt, AttemptCount: n.counted, MaxAttempts: n.max, CancelRequested: n.asked,
-		CancelBy: n.cancelBy, CancelReason: n.cancelReason, Error: n.err, StartedAt: n.begun, DeadlineAt: n.deadline,
+		CancelBy: n.cancelBy, CancelReason: n.cancelReason, Error: n.err, StartedAt: n.begun, DeadlineAt: n.deadline, AllowFailure: n.mayFail,
 	}
 }
 
@@ -60,7 +60,11 @@ func (n *node) needViews() []store.Need {
 		if replaced && slices.ContainsFunc(needs, func(known store.Need) bool { return known.ID == other.id }) {
 			continue
 		}
-		needs = append(needs, store.Need{ID: other.id, Node: cmp.Or(other.name, other.key), State: other.state})
+		view := store.Need{ID: other.id, Node: cmp.Or(other.name, other.key), Kind: n.takes, State: other.state, AllowFailure: other.mayFail}
+		if other.err != nil && other.state.Terminal() {
+			view.ErrorKind = other.err.Kind
+		}
+		needs = append(needs, view)
 	}
 	return needs
 }
@@ -99,12 +103,10 @@ func (n *node) note() string {
 	return strings.TrimSpace(n.said)
 }
 
-// kind is that of the node's error.
-func (n *node) kind() task.ErrorKind {
-	if n.err == nil {
-		return task.KindNone
-	}
-	return n.err.Kind
+// end is how the node ended, as far as it did.
+func (n *node) end() task.End {
+	t := n.task()
+	return t.End()
 }
 
 // retrying reports whether a failed attempt will be followed by another one.

@@ -56,8 +56,8 @@ func (p *Pipeline) Job(opts JobOptions) *weaver.Job {
 			continue
 		}
 		d := p.definition(t, opts.BaseDir)
-		needs := slices.DeleteFunc(slices.Clone(d.Needs), func(name string) bool { return kept[name] })
-		job.Add(d.Name, d.draft(opts, weaver.Metadata(MetaWork, p.work(t))), weaver.NeedsNamed(needs...))
+		d.Needs = slices.DeleteFunc(slices.Clone(d.Needs), func(name string) bool { return kept[name] })
+		job.Add(d.Name, d.draft(opts, weaver.Metadata(MetaWork, p.work(t))), d.nodeOptions()...)
 	}
 	return job
 }
@@ -72,6 +72,8 @@ type definition struct {
 	Type             string                `json:"type,omitempty"`
 	Input            json.RawMessage       `json:"input,omitempty"`
 	Needs            []string              `json:"needs,omitempty"`
+	If               task.EdgeKind         `json:"if,omitempty"`
+	AllowFailure     bool                  `json:"allow_failure,omitempty"`
 	MaxAttempts      int                   `json:"max_attempts"`
 	OwnAttempts      bool                  `json:"own_attempts,omitempty"` // of a task with a type: it is the file that says how many
 	Backoff          time.Duration         `json:"backoff_ns,omitempty"`
@@ -93,6 +95,8 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 		Type:             t.Type,
 		Input:            t.Input,
 		Needs:            t.Needs,
+		If:               t.If,
+		AllowFailure:     t.AllowFailure,
 		MaxAttempts:      cmp.Or(t.Retry.MaxAttempts, p.Retry.MaxAttempts, p.Budget.MaxAttemptsPerTask, 1),
 		Backoff:          cmp.Or(t.Retry.Base, p.Retry.Base),
 		BackoffMax:       cmp.Or(t.Retry.Max, p.Retry.Max),

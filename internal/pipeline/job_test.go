@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/goweaver/weaver/builtin"
 	"github.com/goweaver/weaver/internal/pipeline"
 	"github.com/goweaver/weaver/store/memstore"
+	"github.com/goweaver/weaver/task"
 )
 
 // stored is a job as a store has it.
@@ -22,6 +24,7 @@ type stored struct {
 	order []string
 	tasks map[string]weaver.TaskInfo
 	needs map[string][]string
+	kinds map[string]task.EdgeKind // of the edges of a task, which are of one kind
 }
 
 // submit stores a job; what Parse accepts must be taken.
@@ -39,16 +42,17 @@ func submit(t testing.TB, p *pipeline.Pipeline, opts pipeline.JobOptions) stored
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := stored{job: st.JobInfo, tasks: make(map[string]weaver.TaskInfo), needs: make(map[string][]string)}
-	for _, task := range st.Tasks {
-		s.order = append(s.order, task.Node)
-		s.tasks[task.Node] = task
-		history, err := client.History(t.Context(), task.ID)
+	s := stored{job: st.JobInfo, tasks: make(map[string]weaver.TaskInfo), needs: make(map[string][]string), kinds: make(map[string]task.EdgeKind)}
+	for _, info := range st.Tasks {
+		s.order = append(s.order, info.Node)
+		s.tasks[info.Node] = info
+		history, err := client.History(t.Context(), info.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, need := range history.Needs {
-			s.needs[task.Node] = append(s.needs[task.Node], need.Node)
+			s.needs[info.Node] = append(s.needs[info.Node], need.Node)
+			s.kinds[info.Node] = need.Kind
 		}
 	}
 	return s
@@ -219,4 +223,18 @@ func TestNames(t *testing.T) {
 	equal(t, "the tasks", strings.Join(s.order, " "), "on yes no 1 1.10 null db:migrate ünïcödé 日本")
 	equal(t, "needs of yes", len(s.needs["yes"]), 5)
 	equal(t, "the command of no", input[builtin.RunInput](t, s, "no").Shell, "false")
+}
+
+// The conditions of a file are the edges of the job.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	p := parse(t, string(files(t, "ok")["conditions"]))
+	equal(t, "the conditions", fmt.Sprint(p.Conditions()), "map[alarm:failed tidy:done]")
+	s := submit(t, p, pipeline.JobOptions{BaseDir: "/base"})
+	for name, want := range map[string]task.EdgeKind{"clean": task.OnSuccess, "alarm": task.OnFailed, "tidy": task.OnDone} {
+		equal(t, "the kind of the edges of "+name, s.kinds[name], want)
+		equal(t, "the edges of "+name, len(s.needs[name]), 2)
+	}
+	equal(t, "lint may fail", s.tasks["lint"].AllowFailure, true)
+	equal(t, "clean may fail", s.tasks["clean"].AllowFailure, false)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/task"
 )
 
 // Limits of a file.
@@ -56,6 +57,8 @@ type Task struct {
 	Input json.RawMessage
 
 	Needs            []string
+	If               task.EdgeKind // how it takes the ends of Needs; "": success
+	AllowFailure     bool
 	Retry            Retry
 	Timeout          time.Duration
 	Env              map[string]string

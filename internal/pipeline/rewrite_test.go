@@ -96,6 +96,8 @@ func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 		needs := slices.Clone(k.Needs)
 		slices.Reverse(needs)
 		put(o, "needs", needs)
+		put(o, "if", k.If)
+		put(o, "allow_failure", k.AllowFailure)
 		retry := object{}
 		put(retry, "max_attempts", k.Retry.MaxAttempts)
 		length(retry, "base", k.Retry.Base)

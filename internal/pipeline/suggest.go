@@ -41,10 +41,9 @@ var (
 	}
 	taskLevel = &level{
 		name:    "a task",
-		keys:    []string{"description", "run", "http", "type", "input", "needs", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority"},
+		keys:    []string{"description", "run", "http", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority"},
 		example: "tasks: {build: {KEY: …}}",
 		later: map[string]string{
-			"if":        "remove it: a task runs when all that it needs succeeded",
 			"artifacts": "remove it, and keep files in a directory that the tasks share",
 		},
 		others: map[string]string{
@@ -53,6 +52,8 @@ var (
 			"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "working-directory": "dir", "directory": "dir",
 			"dotenv": "env_file", "envfile": "env_file", "secret": "secret_env", "secrets": "secret_env",
 			"retries": "retry", "attempts": "retry", "backoff": "retry", "with": "input", "uses": "type", "payload": "input", "tags": "labels",
+			"when": "if", "condition": "if", "only_if": "if", "run_if": "if", "on": "if", "trigger_rule": "if",
+			"continue_on_error": "allow_failure", "continue-on-error": "allow_failure", "ignore_error": "allow_failure", "ignore_errors": "allow_failure", "ignore_failure": "allow_failure", "allow-failure": "allow_failure", "allowfailure": "allow_failure", "may_fail": "allow_failure", "optional": "allow_failure",
 			"request": "http", "curl": "http", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "timeout", "mutex": "concurrency", "lock": "concurrency",
 		},
 	}

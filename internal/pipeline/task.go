@@ -76,6 +76,10 @@ func (d *decoder) task(e entry) {
 			t.Input = d.json(nil, f.value, f.label(), 0)
 		case "needs":
 			d.needs[t.Name] = d.nameList(f, "[fetch]")
+		case "if":
+			t.If = d.condition(f)
+		case "allow_failure":
+			t.AllowFailure = d.yes(f)
 		case "retry":
 			t.Retry = d.retry(f)
 			d.checkAttempts(f, d.p.Retry.MaxAttempts > 0)
@@ -100,6 +104,7 @@ func (d *decoder) task(e entry) {
 		}
 	})
 	d.checkWork(e, of)
+	d.checkCondition(e, of)
 	d.p.Tasks = append(d.p.Tasks, t)
 }
 

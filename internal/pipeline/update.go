@@ -39,7 +39,7 @@ type Rerun struct {
 // that it needs changed. How often and how long it may try, its labels, priority
 // and concurrency are no change.
 func (p *Pipeline) Update(earlier map[string]Earlier) Update {
-	u := updating{p: p, earlier: earlier, tasks: make(map[string]*Task, len(p.Tasks)), why: make(map[string]string, len(p.Tasks))}
+	u := updating{p: p, earlier: earlier, tasks: make(map[string]*Task, len(p.Tasks)), why: make(map[string]string, len(p.Tasks)), idle: make(map[string]bool)}
 	for i := range p.Tasks {
 		u.tasks[p.Tasks[i].Name] = &p.Tasks[i]
 	}
@@ -62,6 +62,7 @@ type updating struct {
 	earlier map[string]Earlier
 	tasks   map[string]*Task
 	why     map[string]string // of the tasks that were decided; "": kept
+	idle    map[string]bool   // of those that are kept: not needed
 	plan    Update
 }
 
@@ -95,18 +96,35 @@ func (u *updating) decide(name string) string {
 	case again != "":
 		why = fmt.Sprintf("it needs %s", again)
 	}
+	if u.unneeded(t) {
+		why = ""
+	}
 	u.why[name] = why
-	if why != "" {
+	if why == "" {
+		u.idle[name] = u.unneeded(t) || e.State != task.Succeeded
+	} else {
 		u.plan.Run = append(u.plan.Run, Rerun{name, why})
 	}
 	return why
+}
+
+// unneeded reports whether what a task needs is kept and ended so that it does not
+// run: nothing failed, or what had to succeed was not needed itself.
+func (u *updating) unneeded(t *Task) bool {
+	switch t.If {
+	case task.OnFailed:
+		return !slices.ContainsFunc(t.Needs, func(need string) bool { return u.why[need] != "" })
+	case task.OnDone:
+		return false
+	}
+	return slices.ContainsFunc(t.Needs, func(need string) bool { return u.idle[need] })
 }
 
 // work is a hash of what a task does.
 func (p *Pipeline) work(t *Task) string {
 	d := p.definition(t, "")
 	sum := sha256.Sum256(canonical(definition{
-		Run: d.Run, Request: d.Request, Type: d.Type, Input: d.Input, Needs: slices.Sorted(slices.Values(d.Needs)),
+		Run: d.Run, Request: d.Request, Type: d.Type, Input: d.Input, Needs: slices.Sorted(slices.Values(d.Needs)), If: d.If,
 	}))
 	return hex.EncodeToString(sum[:12])
 }

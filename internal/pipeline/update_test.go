@@ -19,6 +19,39 @@ tasks:
   send:  {run: "send c", needs: [join]}
 `
 
+// conditional has an alarm that was not needed, and what follows it.
+const conditional = `name: report
+tasks:
+  clean: {run: "clean"}
+  send:  {run: "send", needs: [clean]}
+  alarm: {run: "alarm", needs: [clean, send], if: failed}
+  after: {run: "after", needs: [alarm]}
+  tidy:  {run: "tidy", needs: [send], if: done}
+`
+
+// What a mended file does not need still does not run.
+func TestUpdateOfConditions(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ what, old, new, want string }{
+		{"the alarm", "\"alarm\"", "\"alarm2\"", ""},
+		{"what follows it", "\"after\"", "\"after2\"", ""},
+		{"one of its needs", "\"send\"", "\"send2\"", "[{send it changed} {alarm it needs send} {after it needs alarm} {tidy it needs send}]"},
+		{"what runs in any case", "\"tidy\"", "\"tidy2\"", "[{tidy it changed}]"},
+		{"a condition", "if: done", "if: success", "[{tidy it changed}]"},
+	} {
+		earlier := earlierOf(t, conditional)
+		for _, node := range []string{"alarm", "after"} {
+			e := earlier[node]
+			e.State, e.Needed = task.Cancelled, false
+			earlier[node] = e
+		}
+		got := parse(t, strings.ReplaceAll(conditional, tc.old, tc.new)).Update(earlier).Run
+		if said := fmt.Sprint(got); said != tc.want && !(tc.want == "" && len(got) == 0) {
+			t.Errorf("%s: %s, want %s", tc.what, said, tc.want)
+		}
+	}
+}
+
 // earlierOf is a job of a file all of whose tasks succeeded.
 func earlierOf(t *testing.T, text string) map[string]pipeline.Earlier {
 	t.Helper()

@@ -25,9 +25,9 @@ type Ops interface {
 	// are the tasks that have more of them.
 	MarkEdges(ended []Ended, limit int) (marked []Edge, rest []Ended, err error)
 
-	// LowerNeeds lowers the count of open needs of the dependents that still
-	// wait for needs, and returns those, sorted by ID. The others have ended and
-	// stay as they are.
+	// LowerNeeds lowers what the dependents wait for that still wait for needs, as
+	// rules.Waits.After has it, and returns those, sorted by ID. The others have
+	// started or ended and stay as they are.
 	LowerNeeds(marked []Marked) ([]Dependent, error)
 
 	// MakeReady writes the state of dependents that have no open need left. Their
@@ -37,6 +37,10 @@ type Ops interface {
 	// Unmarked returns the edges of dependents towards tasks that have ended
 	// whose edges a chore is still to mark.
 	Unmarked(dependents []task.ID) ([]Edge, error)
+
+	// IfFailed returns the oldest one or two edges of the kind failed of each
+	// dependent. Their needs have ended.
+	IfFailed(dependents []task.ID) ([]Edge, error)
 
 	// Cancelling reports for each job whether a chore ends its tasks.
 	Cancelling(jobs []task.ID) ([]bool, error)
@@ -58,8 +62,8 @@ type Ops interface {
 
 // Ended is a task that is in a terminal state and has dependents.
 type Ended struct {
-	ID    task.ID
-	State task.State
+	ID  task.ID
+	End task.End
 
 	// After is the last dependent of those, in their order, whose edges are marked;
 	// zero: of none is that known.
@@ -72,16 +76,16 @@ type Edge struct {
 	rules.EndedNeed
 }
 
-// Marked says how many edges of a dependent were marked.
+// Marked says which edges of a dependent were marked.
 type Marked struct {
-	ID    task.ID
-	Edges int
+	ID task.ID
+	rules.Marked
 }
 
 // Dependent is a task that waits for its needs.
 type Dependent struct {
 	ID       task.ID
-	Open     int // needs that have not ended yet
+	Waits    rules.Waits
 	ReadyAt  time.Time
 	Deadline time.Time
 	Job      task.ID
@@ -111,9 +115,13 @@ type JobChange struct {
 
 // Contribution is what the counters of a job see of one of its tasks.
 type Contribution struct {
-	State   task.State
+	task.End
 	Waiting task.Waiting
-	Kind    task.ErrorKind // of the task's error
 }
 
-func (c Contribution) count() task.JobCounters { return task.Count(c.State, c.Waiting, c.Kind) }
+// Unfinished is how a task that has not ended counts.
+func Unfinished(s task.State, w task.Waiting) Contribution {
+	return Contribution{End: task.End{State: s}, Waiting: w}
+}
+
+func (c Contribution) count() task.JobCounters { return task.Count(c.End, c.Waiting) }

@@ -11,8 +11,10 @@
 //  2. Tasks that are claimable again get their dispatch rows.
 //  3. The open edges towards all tasks that ended are marked. Each dependent is
 //     then looked at once, with all of its edges that were marked: two needs of
-//     one task in one batch both count. Dependents that end by that have their
-//     own dependents looked at, until none is left.
+//     one task in one batch both count. It starts when all needs have ended that
+//     it waits for, of those whose failure it runs for the first that went wrong.
+//     Dependents that cannot start any more end, and have their own dependents
+//     looked at, until none is left.
 //  4. The counters of jobs change, once for each job.
 //
 // No run moves more rows than its limit: what is left becomes chores, which other
@@ -64,15 +66,15 @@ func (b *Batch) Dispatch(row store.DispatchRow) { b.dispatch = append(b.dispatch
 
 // End notes that a task is in a terminal state. needed reports whether an edge
 // leads to it.
-func (b *Batch) End(id task.ID, state task.State, needed bool) {
+func (b *Batch) End(id task.ID, end task.End, needed bool) {
 	if needed {
-		b.ended = append(b.ended, Ended{ID: id, State: state})
+		b.ended = append(b.ended, Ended{ID: id, End: end})
 	}
 }
 
 // EndAfter is End for a task of which a chore has marked edges, up to a dependent.
-func (b *Batch) EndAfter(id task.ID, state task.State, after task.ID) {
-	b.ended = append(b.ended, Ended{ID: id, State: state, After: after})
+func (b *Batch) EndAfter(id task.ID, end task.End, after task.ID) {
+	b.ended = append(b.ended, Ended{ID: id, End: end, After: after})
 }
 
 // Count notes a move for the counters of the task's job; a zero job has none.
@@ -118,7 +120,6 @@ type run struct {
 	ops    Ops
 	now    time.Time
 	limit  int
-	later  []Ended // whose edges are left to a chore
 	result Result
 }
 
@@ -143,13 +144,19 @@ func (r *run) all() error {
 			return err
 		}
 	}
-	if len(keys)+len(r.later) > 0 {
-		r.result.Chores = true
-		if err := r.ops.AddChores(keys, r.later); err != nil {
-			return err
-		}
+	if err := r.later(keys, nil); err != nil {
+		return err
 	}
 	return r.countJobs()
+}
+
+// later leaves work to chores.
+func (r *run) later(keys []string, ended []Ended) error {
+	if len(keys)+len(ended) == 0 {
+		return nil
+	}
+	r.result.Chores = true
+	return r.ops.AddChores(keys, ended)
 }
 
 func (r *run) insertDispatch() error {
@@ -168,13 +175,15 @@ func (r *run) resolveEdges(ended []Ended) error {
 	slices.SortFunc(ended, func(a, b Ended) int { return a.ID.Compare(b.ID) })
 	limit := r.limit - r.result.Marked
 	if limit <= 0 {
-		r.later = append(r.later, ended...)
-		return nil
+		return r.later(nil, ended)
 	}
 	edges, rest, err := r.ops.MarkEdges(ended, limit)
-	r.later = append(r.later, rest...)
+	if err != nil {
+		return err
+	}
 	r.result.Marked += len(edges)
-	if err != nil || len(edges) == 0 {
+	// Before the dependents are looked at, which are decided by these too.
+	if err := r.later(nil, rest); err != nil || len(edges) == 0 {
 		return err
 	}
 	byDependent := make(map[task.ID][]rules.EndedNeed)
@@ -184,7 +193,7 @@ func (r *run) resolveEdges(ended []Ended) error {
 	}
 	marked := make([]Marked, 0, len(byDependent))
 	for id, needs := range byDependent {
-		marked = append(marked, Marked{id, len(needs)})
+		marked = append(marked, Marked{id, rules.SumMarked(needs)})
 	}
 	slices.SortFunc(marked, func(a, b Marked) int { return a.ID.Compare(b.ID) })
 	dependents, err := r.ops.LowerNeeds(marked)
@@ -196,9 +205,9 @@ func (r *run) resolveEdges(ended []Ended) error {
 	for i := range dependents {
 		d := &dependents[i]
 		switch {
-		case rules.Blame(byDependent[d.ID]) != nil:
+		case d.Waits.NotNeeded() || rules.Blame(byDependent[d.ID]) != nil:
 			unmet = append(unmet, d)
-		case d.Open == 0:
+		case d.Waits.Open == 0:
 			ready = append(ready, r.start(d))
 		}
 	}
@@ -211,7 +220,7 @@ func (r *run) resolveEdges(ended []Ended) error {
 }
 
 // waitsForNeeds is how the dependents that are looked at count.
-var waitsForNeeds = Contribution{State: task.Pending, Waiting: task.WaitDeps}
+var waitsForNeeds = Unfinished(task.Pending, task.WaitDeps)
 
 // start notes that a dependent has no open need left.
 func (r *run) start(d *Dependent) Ready {
@@ -222,7 +231,7 @@ func (r *run) start(d *Dependent) Ready {
 		row.AvailableAt = d.ReadyAt
 	}
 	r.Dispatch(row)
-	r.Count(d.Job, waitsForNeeds, Contribution{State: state, Waiting: waiting})
+	r.Count(d.Job, waitsForNeeds, Unfinished(state, waiting))
 	return Ready{d.ID, state, waiting}
 }
 
@@ -233,7 +242,7 @@ func (r *run) cancelDependents(unmet []*Dependent, ended map[task.ID][]rules.End
 	if err != nil || len(unmet) == 0 {
 		return err
 	}
-	ids, needs := make([]task.ID, len(unmet)), make([]task.ID, len(unmet))
+	ids := make([]task.ID, len(unmet))
 	for i, d := range unmet {
 		ids[i] = d.ID
 	}
@@ -245,23 +254,68 @@ func (r *run) cancelDependents(unmet []*Dependent, ended map[task.ID][]rules.End
 		e := &unmarked[i]
 		ended[e.Dependent] = append(ended[e.Dependent], e.EndedNeed)
 	}
-	blamed := make([]*rules.EndedNeed, len(unmet))
-	for i, d := range unmet {
-		blamed[i] = rules.Blame(ended[d.ID])
-		needs[i] = blamed[i].Need
-	}
-	nodes, err := r.ops.Nodes(needs)
+	reasons, err := r.reasons(ids, ended)
 	if err != nil {
 		return err
 	}
 	ends := make([]Unmet, len(unmet))
 	for i, d := range unmet {
-		ends[i] = Unmet{ID: d.ID, Deadline: d.Deadline, Failure: rules.UnmetFailure(*blamed[i], rules.TaskName(nodes[i], needs[i]))}
-		r.Count(d.Job, waitsForNeeds, Contribution{State: task.Cancelled, Kind: rules.UnmetKind(blamed[i].Kind)})
-		r.End(d.ID, task.Cancelled, d.Needed)
+		ends[i] = Unmet{ID: d.ID, Deadline: d.Deadline, Failure: reasons[i]}
+		end := task.End{State: task.Cancelled, Kind: reasons[i].Kind}
+		r.Count(d.Job, waitsForNeeds, Contribution{End: end})
+		r.End(d.ID, end, d.Needed)
 		r.result.Ended = append(r.result.Ended, d.ID)
 	}
 	return r.ops.CancelDependents(ends)
+}
+
+// reasons says why dependents cannot run: for an edge that has to hold, or
+// because none of the needs failed for whose failure they run.
+func (r *run) reasons(ids []task.ID, ended map[task.ID][]rules.EndedNeed) ([]*task.Error, error) {
+	blamed, others := make([]*rules.EndedNeed, len(ids)), make(map[task.ID]bool)
+	var notNeeded []task.ID
+	for i, id := range ids {
+		if blamed[i] = rules.Blame(ended[id]); blamed[i] == nil {
+			notNeeded = append(notNeeded, id)
+		}
+	}
+	if len(notNeeded) > 0 {
+		edges, err := r.ops.IfFailed(notNeeded)
+		if err != nil {
+			return nil, err
+		}
+		first := make(map[task.ID]*rules.EndedNeed, len(notNeeded))
+		for i := range edges {
+			if e := &edges[i]; first[e.Dependent] == nil {
+				first[e.Dependent] = &e.EndedNeed
+			} else {
+				others[e.Dependent] = true
+			}
+		}
+		for i, id := range ids {
+			if blamed[i] == nil {
+				blamed[i] = first[id]
+			}
+		}
+	}
+	needs := make([]task.ID, len(ids))
+	for i := range blamed {
+		needs[i] = blamed[i].Need
+	}
+	nodes, err := r.ops.Nodes(needs)
+	if err != nil {
+		return nil, err
+	}
+	reasons := make([]*task.Error, len(ids))
+	for i, need := range blamed {
+		name := rules.TaskName(nodes[i], need.Need)
+		if need.Kind == task.OnFailed {
+			reasons[i] = rules.NotNeededFailure(need, others[ids[i]], name)
+		} else {
+			reasons[i] = rules.UnmetFailure(need, name)
+		}
+	}
+	return reasons, nil
 }
 
 // notCancelling returns the dependents that are not of a job whose tasks a chore

@@ -19,12 +19,18 @@ var (
 	job = task.ID{99}
 )
 
+var (
+	succeeded = task.End{State: task.Succeeded}
+	failed    = task.End{State: task.Failed, Kind: task.KindHandler}
+)
+
 func id(n byte) task.ID { return task.ID{n} }
 
 // graph is an Ops over a few dependents, and a log of what was asked of it.
 type graph struct {
 	edges []propagate.Edge
-	open  map[task.ID]int
+	open  map[task.ID]rules.Waits
+	group []propagate.Edge // of the kind failed
 	ready map[task.ID]time.Time
 	fail  string // the operation that fails
 	log   []string
@@ -74,6 +80,15 @@ func (g *graph) Unmarked(ids []task.ID) (edges []propagate.Edge, err error) {
 	return edges, g.look("unmarked")
 }
 
+func (g *graph) IfFailed(ids []task.ID) (edges []propagate.Edge, err error) {
+	for _, e := range g.group {
+		if slices.Contains(ids, e.Dependent) {
+			edges = append(edges, e)
+		}
+	}
+	return edges, g.note("group", "%d", len(ids))
+}
+
 func (g *graph) Cancelling(jobs []task.ID) ([]bool, error) {
 	is := make([]bool, len(jobs))
 	for i := range is {
@@ -102,7 +117,7 @@ func (g *graph) MarkEdges(ended []propagate.Ended, limit int) (marked []propagat
 			if more = len(marked) == limit; more {
 				return false
 			}
-			edge.State = e.State
+			edge.End = e.End
 			marked = append(marked, edge)
 			return true
 		})
@@ -116,13 +131,13 @@ func (g *graph) MarkEdges(ended []propagate.Ended, limit int) (marked []propagat
 func (g *graph) LowerNeeds(marked []propagate.Marked) (deps []propagate.Dependent, err error) {
 	var list []string
 	for _, m := range marked {
-		list = append(list, fmt.Sprintf("%d by %d", m.ID[0], m.Edges))
+		list = append(list, fmt.Sprintf("%d by %d", m.ID[0], m.All+m.IfFailed))
 		if _, ok := g.open[m.ID]; !ok || g.ended[m.ID] != nil {
 			continue // it does not wait for needs any more
 		}
-		g.open[m.ID] -= m.Edges
+		g.open[m.ID] = g.open[m.ID].After(m.Marked)
 		deps = append(deps, propagate.Dependent{
-			ID: m.ID, Open: g.open[m.ID], ReadyAt: g.ready[m.ID], Job: job, Needed: true, Dispatch: store.DispatchRow{Task: m.ID},
+			ID: m.ID, Waits: g.open[m.ID], ReadyAt: g.ready[m.ID], Job: job, Needed: true, Dispatch: store.DispatchRow{Task: m.ID},
 		})
 	}
 	return deps, g.note("lower", "%s", strings.Join(list, ", "))
@@ -159,12 +174,27 @@ func (g *graph) CountJobs(changes []propagate.JobChange) error {
 // newGraph makes a graph of edges from a need to its dependent, which asks for
 // success.
 func newGraph(edges ...[2]byte) *graph {
-	g := &graph{limit: 100, open: map[task.ID]int{}, ready: map[task.ID]time.Time{}, jobs: map[task.ID]task.JobCounters{}, ended: map[task.ID]*task.Error{}}
+	g := &graph{limit: 100, open: map[task.ID]rules.Waits{}, ready: map[task.ID]time.Time{}, jobs: map[task.ID]task.JobCounters{}, ended: map[task.ID]*task.Error{}}
 	for _, e := range edges {
-		g.edges = append(g.edges, propagate.Edge{Dependent: id(e[1]), EndedNeed: rules.EndedNeed{Need: id(e[0]), Kind: task.OnSuccess}})
-		g.open[id(e[1])]++
+		g.add(e[0], e[1], task.OnSuccess)
 	}
 	return g
+}
+
+// add adds an edge.
+func (g *graph) add(need, dependent byte, kind task.EdgeKind) {
+	e := propagate.Edge{Dependent: id(dependent), EndedNeed: rules.EndedNeed{Need: id(need), Kind: kind}}
+	g.edges = append(g.edges, e)
+	if kind == task.OnFailed {
+		g.group = append(g.group, e)
+	}
+	var list []task.Edge
+	for _, e := range g.edges {
+		if e.Dependent == id(dependent) {
+			list = append(list, task.Edge{Kind: e.Kind})
+		}
+	}
+	g.open[id(dependent)] = rules.FirstWaits(list)
 }
 
 func (g *graph) run(t *testing.T, b *propagate.Batch, want ...string) propagate.Result {
@@ -183,8 +213,8 @@ func TestAnEmptyBatchDoesNothing(t *testing.T) {
 	t.Parallel()
 	var b propagate.Batch
 	b.FreeKey("")
-	b.End(id(1), task.Succeeded, false)
-	b.Count(job, propagate.Contribution{State: task.Ready}, propagate.Contribution{State: task.Running})
+	b.End(id(1), succeeded, false)
+	b.Count(job, propagate.Unfinished(task.Ready, ""), propagate.Unfinished(task.Running, ""))
 	b.Recount(task.ID{})
 	newGraph().run(t, &b)
 }
@@ -196,8 +226,8 @@ func TestPhases(t *testing.T) {
 	var b propagate.Batch
 	b.Dispatch(store.DispatchRow{Task: id(9), AvailableAt: now.Add(time.Second)})
 	b.Dispatch(store.DispatchRow{Task: id(8), AvailableAt: now})
-	b.End(id(1), task.Succeeded, true)
-	b.Count(job, propagate.Contribution{State: task.Running}, propagate.Contribution{State: task.Succeeded})
+	b.End(id(1), succeeded, true)
+	b.Count(job, propagate.Unfinished(task.Running, ""), propagate.Contribution{End: succeeded})
 	b.FreeKey("b")
 	b.FreeKey("a")
 	b.FreeKey("b")
@@ -233,7 +263,7 @@ func TestListsAreSorted(t *testing.T) {
 		jobs = append(jobs, id(n+100))
 	}
 	g := newGraph(edges...)
-	b.End(id(1), task.Succeeded, true)
+	b.End(id(1), succeeded, true)
 	got := g.run(t, &b, "mark 1", "lower "+strings.Join(lower, ", "), "ready "+strings.Join(ready, ", "),
 		"dispatch "+strings.Join(dispatch, ", "), "count 11")
 	if want := append([]task.ID{job}, jobs...); !slices.Equal(got.Jobs, want) {
@@ -258,7 +288,7 @@ func TestTwoNeedsOfOneBatchBothCount(t *testing.T) {
 		g.ready[id(3)] = now.Add(time.Hour)
 		var b propagate.Batch
 		for _, n := range order {
-			b.End(id(n), task.Succeeded, true)
+			b.End(id(n), succeeded, true)
 		}
 		g.run(t, &b, "mark 1, 2", "lower 3 by 2", "ready 3 pending/delay", "dispatch 3 in 1h0m0s", "count 1")
 	}
@@ -268,7 +298,7 @@ func TestADependentWithOpenNeedsWaits(t *testing.T) {
 	t.Parallel()
 	g := newGraph([2]byte{1, 3}, [2]byte{2, 3})
 	var b propagate.Batch
-	b.End(id(1), task.Succeeded, true)
+	b.End(id(1), succeeded, true)
 	g.run(t, &b, "mark 1", "lower 3 by 1")
 }
 
@@ -278,7 +308,7 @@ func TestUnmetNeedsPassOn(t *testing.T) {
 	t.Parallel()
 	g := newGraph([2]byte{1, 2}, [2]byte{1, 3}, [2]byte{2, 4}, [2]byte{3, 4}, [2]byte{4, 5})
 	var b propagate.Batch
-	b.End(id(1), task.Failed, true)
+	b.End(id(1), failed, true)
 	got := g.run(t, &b,
 		"mark 1", "lower 2 by 1, 3 by 1", "nodes 2", "cancel 2 dependency_failed, 3 dependency_failed",
 		"mark 2, 3", "lower 4 by 2", "nodes 1", "cancel 4 dependency_failed",
@@ -302,11 +332,11 @@ func TestTheLimitLeavesChores(t *testing.T) {
 	g.limit, g.more = 1, []string{"k"}
 	var b propagate.Batch
 	for n := byte(1); n <= 3; n++ {
-		b.End(id(n), task.Succeeded, true)
+		b.End(id(n), succeeded, true)
 	}
 	b.FreeKey("j")
 	b.FreeKey("k")
-	got := g.run(t, &b, "wake [j k]", "mark 1, 2, 3", "lower 4 by 1", "ready 4 ready/", "dispatch 4 in 0s", "chores [k] [1 2 3]", "count 1")
+	got := g.run(t, &b, "wake [j k]", "mark 1, 2, 3", "chores [] [1 2 3]", "lower 4 by 1", "ready 4 ready/", "dispatch 4 in 0s", "chores [k] []", "count 1")
 	if got.Marked != 1 || !got.Chores {
 		t.Errorf("result %+v", got)
 	}
@@ -318,7 +348,7 @@ func TestTheLimitIsThatOfAllLevels(t *testing.T) {
 	g := newGraph([2]byte{1, 2}, [2]byte{2, 3})
 	g.limit = 1
 	var b propagate.Batch
-	b.End(id(1), task.Failed, true)
+	b.End(id(1), failed, true)
 	g.run(t, &b, "mark 1", "lower 2 by 1", "nodes 1", "cancel 2 dependency_failed", "chores [] [2]", "count 1")
 }
 
@@ -326,12 +356,60 @@ func TestTheLimitIsThatOfAllLevels(t *testing.T) {
 // also by those whose edges a chore is still to mark.
 func TestUnmarkedNeedsCount(t *testing.T) {
 	t.Parallel()
-	g := newGraph([2]byte{2, 3})
-	g.edges[0].Kind = task.OnFailed
-	g.unmarked = []propagate.Edge{{Dependent: id(3), EndedNeed: rules.EndedNeed{Need: id(1), Kind: task.OnSuccess, State: task.Failed}}}
+	g := newGraph()
+	g.add(2, 3, task.OnFailed)
+	g.unmarked = []propagate.Edge{{Dependent: id(3), EndedNeed: rules.EndedNeed{Need: id(1), Kind: task.OnSuccess, End: task.End{State: task.Failed}}}}
 	var b propagate.Batch
-	b.End(id(2), task.Succeeded, true)
+	b.End(id(2), succeeded, true)
 	g.run(t, &b, "mark 2", "lower 3 by 1", "nodes 1", "cancel 3 dependency_failed", "mark 3", "count 1")
+}
+
+// A dependent that runs if one of its needs fails starts at the first that does,
+// whatever the others do.
+func TestTheFirstFailureStarts(t *testing.T) {
+	t.Parallel()
+	g := newGraph()
+	for need := byte(1); need <= 3; need++ {
+		g.add(need, 4, task.OnFailed)
+	}
+	var b propagate.Batch
+	b.End(id(1), succeeded, true)
+	g.run(t, &b, "mark 1", "lower 4 by 1")
+	g.log = nil
+	b.End(id(2), failed, true)
+	g.run(t, &b, "mark 2", "lower 4 by 1", "ready 4 ready/", "dispatch 4 in 0s", "count 1")
+}
+
+// It is not needed once all of them have ended and none failed, and passes that
+// on to those that need it.
+func TestNoFailureIsNotNeeded(t *testing.T) {
+	t.Parallel()
+	g := newGraph()
+	g.add(1, 3, task.OnFailed)
+	g.add(2, 3, task.OnFailed)
+	g.add(3, 4, task.OnSuccess)
+	var b propagate.Batch
+	b.End(id(1), succeeded, true)
+	g.run(t, &b, "mark 1", "lower 3 by 1")
+	g.log = nil
+	b.End(id(2), task.End{State: task.Cancelled, Kind: task.KindCancelled}, true)
+	g.run(t, &b, "mark 2", "lower 3 by 1", "group 1", "nodes 1", "cancel 3 not_needed",
+		"mark 3", "lower 4 by 1", "nodes 1", "cancel 4 not_needed", "mark 4", "count 1")
+	if want := "not needed: it runs if task " + id(1).String() + " or another of its needs fails, and none of them did"; g.ended[id(3)].Message != want {
+		t.Errorf("message %q, want %q", g.ended[id(3)].Message, want)
+	}
+	if want := (task.JobCounters{Unfinished: -2}); g.jobs[job] != want {
+		t.Errorf("counters %+v, want %+v", g.jobs[job], want)
+	}
+}
+
+// A failure that is allowed lets those run that need success.
+func TestAnAllowedFailureMeetsNeeds(t *testing.T) {
+	t.Parallel()
+	g := newGraph([2]byte{1, 2})
+	var b propagate.Batch
+	b.End(id(1), task.End{State: task.Failed, AllowFailure: true}, true)
+	g.run(t, &b, "mark 1", "lower 2 by 1", "ready 2 ready/", "dispatch 2 in 0s", "count 1")
 }
 
 // The tasks of a job that a chore cancels are left to it.
@@ -340,19 +418,20 @@ func TestTasksOfACancelledJobAreLeft(t *testing.T) {
 	g := newGraph([2]byte{1, 2})
 	g.cancelling = true
 	var b propagate.Batch
-	b.End(id(1), task.Failed, true)
+	b.End(id(1), failed, true)
 	g.run(t, &b, "mark 1", "lower 2 by 1")
 }
 
 func TestAnErrorEndsTheRun(t *testing.T) {
 	t.Parallel()
-	for _, op := range []string{"wake", "dispatch", "mark", "lower", "ready", "cancelling", "unmarked", "nodes", "cancel", "chores", "count"} {
+	for _, op := range []string{"wake", "dispatch", "mark", "lower", "ready", "cancelling", "unmarked", "group", "nodes", "cancel", "chores", "count"} {
 		g := newGraph([2]byte{1, 2}, [2]byte{3, 4})
+		g.add(3, 5, task.OnFailed)
 		g.fail, g.more = op, []string{"k"}
 		var b propagate.Batch
 		b.FreeKey("k")
-		b.End(id(1), task.Failed, true)
-		b.End(id(3), task.Succeeded, true)
+		b.End(id(1), failed, true)
+		b.End(id(3), succeeded, true)
 		if _, err := b.Run(g, now, g.limit); !errors.Is(err, errBroken) || !strings.HasPrefix(g.log[len(g.log)-1], op+" ") {
 			t.Errorf("%s failed: %v after %v", op, err, g.log)
 		}
@@ -365,7 +444,7 @@ func TestAnErrorOfDispatchEndsTheRun(t *testing.T) {
 	g.fail = "dispatch"
 	var b propagate.Batch
 	b.Dispatch(store.DispatchRow{Task: id(9), AvailableAt: now})
-	b.End(id(1), task.Succeeded, true)
+	b.End(id(1), succeeded, true)
 	if _, err := b.Run(g, now, g.limit); !errors.Is(err, errBroken) || !slices.Equal(g.log, []string{"dispatch 9 in 0s"}) {
 		t.Errorf("%v after %v", err, g.log)
 	}

@@ -60,14 +60,24 @@ func PoisonFailure(losses int) *task.Error {
 }
 
 // UnmetFailure is the failure message of a task that cannot run because the
-// need of an edge, called name (see [TaskName]), ended in a state for which the
+// need of an edge, called name (see [TaskName]), ended in a way for which the
 // edge does not hold.
-func UnmetFailure(e EndedNeed, name string) *task.Error {
-	text := fmt.Sprintf("it needs task %s, which ended %s", name, e.State)
-	if e.Kind == task.OnFailed {
-		text = fmt.Sprintf("not needed: it runs if task %s fails, which ended %s", name, e.State)
+func UnmetFailure(e *EndedNeed, name string) *task.Error {
+	text := fmt.Sprintf("it needs task %s, which ended %s", name, e.End.State)
+	if e.End.Kind == task.KindNotNeeded {
+		text = fmt.Sprintf("not needed: it needs task %s, which was not needed", name)
 	}
-	return &task.Error{Kind: UnmetKind(e.Kind), Message: text}
+	return &task.Error{Kind: e.UnmetKind(), Message: text}
+}
+
+// NotNeededFailure is the failure message of a task whose edges of the kind
+// failed all ended and do not hold; need is the oldest of these, called name.
+func NotNeededFailure(need *EndedNeed, others bool, name string) *task.Error {
+	text := fmt.Sprintf("not needed: it runs if task %s fails, which ended %s", name, need.End.State)
+	if others {
+		text = fmt.Sprintf("not needed: it runs if task %s or another of its needs fails, and none of them did", name)
+	}
+	return &task.Error{Kind: task.KindNotNeeded, Message: text}
 }
 
 // TaskName names a task in a message, by its name in its job if it has one.

@@ -116,41 +116,34 @@ func CheckDelete(id task.ID, s task.State, job, dependent task.ID) error {
 	return nil
 }
 
-// RetryNeed is an edge of a task that is to be retried.
-type RetryNeed struct {
-	Need  task.ID
-	Name  string // as [TaskName] has it
-	Kind  task.EdgeKind
-	State task.State
-}
-
-// obstacle reports whether a retried task could not run for its need.
-func (n *RetryNeed) obstacle() bool {
-	holds, ended := n.Kind.Holds(n.State)
-	return ended && !holds
-}
-
-// Done reports whether the edge of a retried task counts as done.
-func (n *RetryNeed) Done() bool {
-	holds, _ := n.Kind.Holds(n.State)
-	return holds
-}
-
-// refusal says why a task cannot be retried for its need.
-func (n *RetryNeed) refusal() string {
-	text := fmt.Sprintf("and needs task %s, which is %s", n.Name, n.State)
+// refusal says why a task cannot be retried for a need.
+func (n *Need) refusal(others bool) string {
+	text := fmt.Sprintf("and needs task %s, which is %s", n.Name, n.End.State)
 	if n.Kind == task.OnFailed {
-		text = fmt.Sprintf("and runs only if task %s fails, which is %s", n.Name, n.State)
+		text = fmt.Sprintf("and runs only if task %s fails, which is %s", n.Name, n.End.State)
+		if others {
+			return fmt.Sprintf("and runs only if task %s or another of its needs fails, and none of them did", n.Name)
+		}
 	}
-	if n.State != task.Succeeded {
+	if n.End.State != task.Succeeded {
 		text += ": retry that one first"
 	}
 	return text
 }
 
+// unmetNeed returns the first need for which a task could not run.
+func unmetNeed(needs []Need) *Need {
+	for i := range needs {
+		if needs[i].unmet() {
+			return &needs[i]
+		}
+	}
+	return nil
+}
+
 // CheckRetry refuses to retry a task that neither failed nor was cancelled, and
-// one with a need for which it could not run. needs are sorted by ID.
-func CheckRetry(id task.ID, s task.State, needs []RetryNeed) error {
+// one with needs for which it could not run. needs are sorted by ID.
+func CheckRetry(id task.ID, s task.State, needs []Need) error {
 	if s != task.Failed && s != task.Cancelled {
 		const only = "only failed or cancelled tasks can be retried"
 		if s == task.Succeeded {
@@ -158,27 +151,35 @@ func CheckRetry(id task.ID, s task.State, needs []RetryNeed) error {
 		}
 		return refuse(id, s, only)
 	}
-	for i := range needs {
-		if n := &needs[i]; n.obstacle() {
-			return refuse(id, s, n.refusal())
+	if n := unmetNeed(needs); n != nil {
+		return refuse(id, s, n.refusal(false))
+	}
+	if WaitsFor(needs, unfinished).NotNeeded() {
+		var first *Need
+		count := 0
+		for i := range needs {
+			if n := &needs[i]; n.Kind == task.OnFailed {
+				if count++; first == nil {
+					first = n
+				}
+			}
 		}
+		return refuse(id, s, first.refusal(count > 1))
 	}
 	return nil
 }
 
 // RevivesDependent reports whether the retry of a need brings a dependent back
 // that ended in a state with an error of a kind: it ended because of its needs,
-// and none of them is an obstacle any more.
-func RevivesDependent(s task.State, kind task.ErrorKind, needs []RetryNeed) bool {
+// and they let it run again, or wait. One that waits for the retried need, and
+// is not needed because none of those went wrong whose failure it runs for, ends
+// as that when the need has ended: it must not go on to count against its job.
+func RevivesDependent(s task.State, kind task.ErrorKind, needs []Need) bool {
 	if s != task.Cancelled || kind != task.KindDependencyFailed && kind != task.KindNotNeeded {
 		return false
 	}
-	for i := range needs {
-		if needs[i].obstacle() {
-			return false
-		}
-	}
-	return true
+	w := WaitsFor(needs, unfinished)
+	return unmetNeed(needs) == nil && (w.Open > 0 || !w.NotNeeded())
 }
 
 // ReopensEdge reports whether the retry of a need opens the edge of a dependent
@@ -192,24 +193,19 @@ func ReopensEdge(s task.State, why task.Waiting, attempts int) bool {
 
 // Revival is what a retry makes of a task. All its counts but attempt_no begin
 // anew, its epoch rises, its error and its cancel request go; its history and
-// its completed steps stay.
+// its completed steps stay. Its edges are marked whose needs have ended.
 type Revival struct {
 	State    task.State
 	Waiting  task.Waiting
-	Open     int       // needs that have not ended yet
+	Waits    Waits
 	Deadline time.Time // zero: none any more
 }
 
 // Revive resolves a retry that [CheckRetry] or [RevivesDependent] allowed. A
 // deadline that has passed does not hold again.
-func Revive(needs []RetryNeed, deadline, now time.Time) Revival {
-	r := Revival{State: task.Ready}
-	for i := range needs {
-		if !needs[i].Done() {
-			r.Open++
-		}
-	}
-	if r.Open > 0 {
+func Revive(needs []Need, deadline, now time.Time) Revival {
+	r := Revival{State: task.Ready, Waits: WaitsFor(needs, unfinished)}
+	if r.Waits.Open > 0 {
 		r.State, r.Waiting = task.Pending, task.WaitDeps
 	}
 	if deadline.After(now) {

@@ -15,11 +15,8 @@ import (
 func TestCheckOperations(t *testing.T) {
 	t.Parallel()
 	id := task.ID{1}
-	edge := func(kind task.EdgeKind, s task.State) []rules.RetryNeed {
-		return []rules.RetryNeed{{Name: `"a"`, Kind: kind, State: s}}
-	}
-	retry := func(needs []rules.RetryNeed) func(task.State) error {
-		return func(s task.State) error { return rules.CheckRetry(id, s, needs) }
+	retry := func(list ...rules.EndedNeed) func(task.State) error {
+		return func(s task.State) error { return rules.CheckRetry(id, s, edges(list...)) }
 	}
 	retryable := []task.State{task.Failed, task.Cancelled}
 	for _, tc := range []struct {
@@ -28,13 +25,16 @@ func TestCheckOperations(t *testing.T) {
 		allow []task.State
 	}{
 		{"cancel", func(s task.State) error { return rules.CheckCancel(id, s) }, []task.State{task.Pending, task.Ready, task.Running, task.Blocked}},
-		{"retry", retry(nil), retryable},
-		{"retry with a failed need", retry(edge(task.OnSuccess, task.Failed)), nil},
-		{"retry with an open need", retry(edge(task.OnSuccess, task.Blocked)), retryable},
-		{"retry with a failed need whose end counts", retry(edge(task.OnDone, task.Failed)), retryable},
-		{"retry with a failed need whose failure counts", retry(edge(task.OnFailed, task.Failed)), retryable},
-		{"retry with a cancelled need whose failure would count", retry(edge(task.OnFailed, task.Cancelled)), nil},
-		{"retry with a successful need whose failure would count", retry(edge(task.OnFailed, task.Succeeded)), nil},
+		{"retry", retry(), retryable},
+		{"retry with a failed need", retry(needs(failed)), nil},
+		{"retry with a failed need that may", retry(needs(allowed)), retryable},
+		{"retry with an open need", retry(needs(open)), retryable},
+		{"retry with a failed need whose end counts", retry(ifDone(failed)), retryable},
+		{"retry with a failed need whose failure counts", retry(ifFailed(failed)), retryable},
+		{"retry with one of two failed needs whose failure counts", retry(ifFailed(succeeded), ifFailed(expired)), retryable},
+		{"retry with a cancelled need whose failure would count", retry(ifFailed(cancelled)), nil},
+		{"retry with successful needs whose failure would count", retry(ifFailed(succeeded), ifFailed(succeeded)), nil},
+		{"retry with an open need whose failure would count", retry(ifFailed(succeeded), ifFailed(open)), retryable},
 		{"unblock", func(s task.State) error { return rules.CheckUnblock(&store.UnblockTask{Task: id}, s, nil) }, []task.State{task.Blocked}},
 		{"delete", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{}, task.ID{}) }, []task.State{task.Succeeded, task.Failed, task.Cancelled}},
 		{"delete a task of a job", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{2}, task.ID{}) }, nil},
@@ -105,25 +105,21 @@ func TestCheckSeen(t *testing.T) {
 
 func TestRevive(t *testing.T) {
 	t.Parallel()
-	needs := func(states ...task.State) (list []rules.RetryNeed) {
-		for _, s := range states {
-			list = append(list, rules.RetryNeed{Kind: task.OnSuccess, State: s})
-		}
-		return list
-	}
+	const none = rules.NoIfFailed
 	for _, tc := range []struct {
 		name     string
-		needs    []rules.RetryNeed
+		needs    []rules.Need
 		deadline time.Time
 		want     rules.Revival
 	}{
 		{"without needs", nil, time.Time{}, rules.Revival{State: task.Ready}},
-		{"its needs succeeded", needs(task.Succeeded, task.Succeeded), time.Time{}, rules.Revival{State: task.Ready}},
-		{"a need is under way", needs(task.Succeeded, task.Running, task.Pending), time.Time{}, rules.Revival{State: task.Pending, Waiting: task.WaitDeps, Open: 2}},
-		{"an end that counts", []rules.RetryNeed{{Kind: task.OnDone, State: task.Failed}, {Kind: task.OnFailed, State: task.Failed}}, time.Time{}, rules.Revival{State: task.Ready}},
+		{"its needs succeeded", edges(needs(succeeded), needs(allowed)), time.Time{}, rules.Revival{State: task.Ready}},
+		{"a need is under way", edges(needs(succeeded), needs(open), needs(open)), time.Time{}, rules.Revival{State: task.Pending, Waiting: task.WaitDeps, Waits: rules.Waits{Open: 2}}},
+		{"an end that counts", edges(ifDone(failed), ifFailed(failed), ifFailed(open)), time.Time{}, rules.Revival{State: task.Ready}},
 		{"a deadline ahead", nil, now.Add(1), rules.Revival{State: task.Ready, Deadline: now.Add(1)}},
 		{"a deadline that passed", nil, now, rules.Revival{State: task.Ready}},
 	} {
+		tc.want.Waits.IfFailed = none
 		if got := rules.Revive(tc.needs, tc.deadline, now); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", tc.name, got, tc.want)
 		}
@@ -132,15 +128,18 @@ func TestRevive(t *testing.T) {
 		name  string
 		state task.State
 		kind  task.ErrorKind
-		needs []rules.RetryNeed
+		needs []rules.Need
 		want  bool
 	}{
-		{"ended for a need", task.Cancelled, task.KindDependencyFailed, needs(task.Ready), true},
-		{"ended for a need, another one is dead", task.Cancelled, task.KindDependencyFailed, needs(task.Ready, task.Cancelled), false},
-		{"not needed, because a need was cancelled", task.Cancelled, task.KindNotNeeded, []rules.RetryNeed{{Kind: task.OnFailed, State: task.Ready}}, true},
-		{"not needed, and another need succeeded", task.Cancelled, task.KindNotNeeded, []rules.RetryNeed{{Kind: task.OnFailed, State: task.Ready}, {Kind: task.OnFailed, State: task.Succeeded}}, false},
-		{"cancelled by a person", task.Cancelled, task.KindCancelled, needs(task.Ready), false},
-		{"failed by itself", task.Failed, task.KindDependencyFailed, needs(task.Ready), false},
+		{"ended for a need", task.Cancelled, task.KindDependencyFailed, edges(needs(open)), true},
+		{"ended for a need, another one is dead", task.Cancelled, task.KindDependencyFailed, edges(needs(open), needs(cancelled)), false},
+		{"ended for a need, another one failed, which is allowed", task.Cancelled, task.KindDependencyFailed, edges(needs(open), needs(allowed)), true},
+		{"not needed, because a need was cancelled", task.Cancelled, task.KindNotNeeded, edges(ifFailed(open)), true},
+		{"not needed, and another need succeeded", task.Cancelled, task.KindNotNeeded, edges(ifFailed(open), ifFailed(succeeded)), true},
+		{"not needed, and it stays so", task.Cancelled, task.KindNotNeeded, edges(ifFailed(cancelled), ifFailed(succeeded)), false},
+		{"ended for a need, and will not be needed", task.Cancelled, task.KindDependencyFailed, edges(needs(open), ifFailed(succeeded)), true},
+		{"cancelled by a person", task.Cancelled, task.KindCancelled, edges(needs(open)), false},
+		{"failed by itself", task.Failed, task.KindDependencyFailed, edges(needs(open)), false},
 	} {
 		if got := rules.RevivesDependent(tc.state, tc.kind, tc.needs); got != tc.want {
 			t.Errorf("%s: %v", tc.name, got)

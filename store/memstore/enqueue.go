@@ -93,7 +93,7 @@ func (o *op) insert(n *task.New, job *task.NewJob, parent task.ID) {
 	}
 	r.RemainingDeps = len(n.Needs)
 	r.State, r.Waiting, r.ReadyAt = rules.FirstState(n, o.now)
-	o.count(r, task.JobCounters{}, task.Count(r.State, r.Waiting, task.KindNone))
+	o.count(r, task.JobCounters{}, task.Count(r.End(), r.Waiting))
 	if r.RemainingDeps == 0 {
 		o.makeReady(r, r.ReadyAt, task.WaitDelay, nil)
 	}
@@ -107,8 +107,8 @@ func newTask(n *task.New, now time.Time) task.Task {
 		MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs,
 		Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout,
 		IdempotencyKey: n.IdempotencyKey, ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit,
-		CleanupWhenCancelled: n.CleanupWhenCancelled,
-		Labels:               copyMap(n.Labels), Metadata: copyMap(n.Metadata),
+		CleanupWhenCancelled: n.CleanupWhenCancelled, AllowFailure: n.AllowFailure,
+		Labels: copyMap(n.Labels), Metadata: copyMap(n.Metadata),
 		CreatedAt: n.ID.Time(), UpdatedAt: now,
 	}
 	return t

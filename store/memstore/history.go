@@ -58,7 +58,10 @@ func (o *op) history(r *row) store.History {
 func (o *op) need(id task.ID, e *store.EdgeRow) store.Need {
 	n := store.Need{ID: id, Kind: e.Kind, Done: e.Done}
 	if r, ok := o.tasks[id]; ok {
-		n.Node, n.State = r.Node, o.derived(r, o.now).State
+		n.Node, n.State, n.AllowFailure = r.Node, o.derived(r, o.now).State, r.AllowFailure
+		if r.State.Terminal() {
+			n.ErrorKind = r.End().Kind
+		}
 	}
 	return n
 }

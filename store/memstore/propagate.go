@@ -12,10 +12,10 @@ import (
 
 // move gives a task another state and moves its job's counters with it.
 func (o *op) move(r *row, to task.State, why task.Waiting, err *task.Error) {
-	before := task.Count(r.State, r.Waiting, rules.KindOf(r.Error))
+	before := task.Count(r.End(), r.Waiting)
 	r.State, r.Waiting, r.Error = to, why, err
 	r.UpdatedAt = o.now
-	o.count(r, before, task.Count(to, why, rules.KindOf(err)))
+	o.count(r, before, task.Count(r.End(), why))
 }
 
 // count moves the counters of a task's job, from which its state follows.
@@ -102,9 +102,8 @@ func (o *op) dispatchReady() {
 	o.ready = nil
 }
 
-// resolveEdges marks the edges whose needs have ended. Each dependent is so many
-// needs nearer to its start, or will never run. One that ended before stays as
-// it is.
+// resolveEdges marks the edges whose needs have ended. Each dependent is nearer to
+// its start, or will never run. One that started or ended before stays as it is.
 func (o *op) resolveEdges(ended []*row) {
 	marked := map[*row][]rules.EndedNeed{}
 	for _, need := range ended {
@@ -112,7 +111,7 @@ func (o *op) resolveEdges(ended []*row) {
 			if !e.Done {
 				e.Done = true
 				d := o.tasks[e.Task]
-				marked[d] = append(marked[d], rules.EndedNeed{Need: need.ID, Kind: e.Kind, State: need.State})
+				marked[d] = append(marked[d], rules.EndedNeed{Need: need.ID, Kind: e.Kind, End: need.End()})
 			}
 		}
 	}
@@ -120,11 +119,42 @@ func (o *op) resolveEdges(ended []*row) {
 		if r.State != task.Pending || r.Waiting != task.WaitDeps {
 			continue
 		}
-		r.RemainingDeps -= len(marked[r])
+		waits := rules.WaitsFor(o.needsOf(r), rules.Unmarked)
+		r.RemainingDeps = waits.Open
 		if need := rules.Blame(marked[r]); need != nil {
-			o.end(r, task.Cancelled, rules.UnmetFailure(*need, o.tasks[need.Need].name()))
-		} else if r.RemainingDeps == 0 {
+			o.end(r, task.Cancelled, rules.UnmetFailure(need, o.tasks[need.Need].name()))
+		} else if waits.NotNeeded() {
+			o.end(r, task.Cancelled, o.notNeeded(r))
+		} else if waits.Open == 0 {
 			o.makeReady(r, r.ReadyAt, task.WaitDelay, r.Error)
 		}
 	}
+}
+
+// notNeeded says why a task does not run whose needs did not fail.
+func (o *op) notNeeded(r *row) *task.Error {
+	var first *rules.Need
+	others := false
+	needs := o.needsOf(r)
+	for i := range needs {
+		if n := &needs[i]; n.Kind == task.OnFailed {
+			others = first != nil
+			if first == nil {
+				first = n
+			}
+		}
+	}
+	return rules.NotNeededFailure(&first.EndedNeed, others, first.Name)
+}
+
+// needsOf returns the edges of a task, by need.
+func (o *op) needsOf(r *row) []rules.Need {
+	var needs []rules.Need
+	for _, e := range o.needs[r.ID] {
+		need := o.tasks[e.Needs]
+		needs = append(needs, rules.Need{
+			EndedNeed: rules.EndedNeed{Need: need.ID, Kind: e.Kind, End: need.End()}, Name: need.name(), Marked: e.Done,
+		})
+	}
+	return needs
 }

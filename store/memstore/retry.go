@@ -14,7 +14,7 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 	if res.Err != nil {
 		return res
 	}
-	if err := rules.CheckRetry(r.ID, r.State, o.retryNeeds(r)); err != nil {
+	if err := rules.CheckRetry(r.ID, r.State, o.needsOf(r)); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
 	o.note(cmd.Audit, "retry", r.ID.String())
@@ -27,7 +27,7 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 			switch {
 			case e.Done && rules.ReopensEdge(d.State, d.Waiting, d.AttemptNo):
 				o.reopen(d, e)
-			case rules.RevivesDependent(d.State, rules.KindOf(d.Error), o.retryNeeds(d)):
+			case rules.RevivesDependent(d.State, rules.KindOf(d.Error), o.needsOf(d)):
 				o.revive(d)
 				revived = append(revived, d)
 			}
@@ -40,36 +40,29 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 	return store.CommandResult{State: r.State}
 }
 
-// retryNeeds returns the needs of a task as a retry sees them.
-func (o *op) retryNeeds(r *row) []rules.RetryNeed {
-	var needs []rules.RetryNeed
-	for _, e := range o.needs[r.ID] {
-		need := o.tasks[e.Needs]
-		needs = append(needs, rules.RetryNeed{Need: need.ID, Name: need.name(), Kind: e.Kind, State: need.State})
-	}
-	return needs
-}
-
-// reopen has a dependent wait for the end of a need that was retried.
+// reopen has a dependent wait for the end of a need that was retried, unless
+// another one that went wrong lets it start.
 func (o *op) reopen(r *row, e *store.EdgeRow) {
 	e.Done = false
-	r.RemainingDeps++
-	o.unschedule(r)
-	o.move(r, task.Pending, task.WaitDeps, r.Error)
+	r.RemainingDeps = rules.WaitsFor(o.needsOf(r), rules.Unmarked).Open
+	if r.RemainingDeps > 0 {
+		o.unschedule(r)
+		o.move(r, task.Pending, task.WaitDeps, r.Error)
+	}
 }
 
 // revive gives a task all its attempts back.
 func (o *op) revive(r *row) {
-	needs := o.retryNeeds(r)
+	needs := o.needsOf(r)
 	v := rules.Revive(needs, r.DeadlineAt, o.now)
 	r.AttemptCount, r.CrashCount, r.QuarantineLosses, r.InternalCount, r.RepairCount = 0, 0, 0, 0, 0
 	r.CancelRequested, r.CancelKind, r.CancelBy, r.CancelReason = false, task.KindNone, "", ""
 	r.FinishedAt, r.ReadyAt, r.DeadlineAt = time.Time{}, time.Time{}, v.Deadline
 	o.watch(r)
 	r.Epoch++
-	r.RemainingDeps = v.Open
+	r.RemainingDeps = v.Waits.Open
 	for i, e := range o.needs[r.ID] {
-		e.Done = needs[i].Done()
+		e.Done = needs[i].Ended()
 	}
 	if v.State == task.Ready {
 		o.makeReady(r, o.now, task.WaitNone, nil)

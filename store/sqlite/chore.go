@@ -139,7 +139,7 @@ func (o ops) Cancelling(jobs []task.ID) ([]bool, error) {
 const (
 	sqlAnyEdgesChore = `SELECT 1 FROM weaver_chores WHERE namespace = ?1 AND kind = 'edges' LIMIT 1`
 	sqlUnmarked      = `
-SELECT d.depends_on_task_id, d.kind, n.state FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_open
+SELECT d.depends_on_task_id, d.kind, n.state, n.last_error_kind, n.allow_failure FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_open
 CROSS JOIN weaver_chores c ON c.namespace = d.namespace AND c.kind = 'edges' AND c.subject = d.depends_on_task_id
 CROSS JOIN weaver_tasks n ON n.namespace = d.namespace AND n.task_id = d.depends_on_task_id
 WHERE d.namespace = ?1 AND d.task_id = ?2 AND d.done = 0`
@@ -156,8 +156,9 @@ func (o ops) Unmarked(dependents []task.ID) ([]propagate.Edge, error) {
 	for i := range dependents {
 		st := o.tx.stmt(sqlUnmarked).Text(1, o.tx.ns).ID(2, &dependents[i])
 		for st.Next() {
-			need := rules.EndedNeed{Need: st.ColID(0), Kind: task.EdgeKind(st.ColName(1)), State: task.State(st.ColName(2))}
-			if need.State.Terminal() { // else it was retried meanwhile
+			end := task.End{State: task.State(st.ColName(2)), Kind: task.ErrorKind(st.ColName(3)), AllowFailure: st.ColBool(4)}
+			need := rules.EndedNeed{Need: st.ColID(0), Kind: task.EdgeKind(st.ColName(1)), End: end}
+			if end.State.Terminal() { // else it was retried meanwhile
 				edges = append(edges, propagate.Edge{Dependent: dependents[i], EndedNeed: need})
 			}
 		}

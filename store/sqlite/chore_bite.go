@@ -93,17 +93,18 @@ func (t *tx) bite(c *chore, got *store.CommandResult) error {
 	return o.releaseRoot(c)
 }
 
-const sqlState = `SELECT state FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+const sqlEndOf = `SELECT state, last_error_kind, allow_failure FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
 // markSome marks further edges towards a task that has ended. One that was
 // retried meanwhile marks them when it ends again.
 func (o *operation) markSome(c *chore) error {
-	st := o.tx.stmt(sqlState).Text(1, o.tx.ns).ID(2, &c.id)
+	st := o.tx.stmt(sqlEndOf).Text(1, o.tx.ns).ID(2, &c.id)
 	if st.One() {
-		if s := task.State(st.ColName(0)); s.Terminal() {
+		end := task.End{State: task.State(st.ColName(0)), Kind: task.ErrorKind(st.ColName(1)), AllowFailure: st.ColBool(2)}
+		if end.State.Terminal() {
 			var after task.ID
 			copy(after[:], c.at)
-			o.moves.pending.EndAfter(c.id, s, after)
+			o.moves.pending.EndAfter(c.id, end, after)
 		}
 	}
 	return st.Done()

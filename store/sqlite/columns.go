@@ -41,6 +41,7 @@ var taskColumns = conn.Columns[task.Task]{
 	conn.Col("max_attempts", func(t *task.Task, r *conn.Row, i int) { t.MaxAttempts = int(r.Int(i)) }),
 	conn.Col("max_repairs", func(t *task.Task, r *conn.Row, i int) { t.MaxRepairs = int(r.Int(i)) }),
 	conn.Col("options_json", func(t *task.Task, r *conn.Row, i int) { r.Options(i, t) }),
+	conn.Col("allow_failure", func(t *task.Task, r *conn.Row, i int) { t.AllowFailure = r.Bool(i) }),
 	conn.Col("job_id", func(t *task.Task, r *conn.Row, i int) { t.JobID = r.ID(i) }),
 	conn.Col("parent_task_id", func(t *task.Task, r *conn.Row, i int) { t.ParentID = r.ID(i) }),
 	conn.Col("idempotency_key", func(t *task.Task, r *conn.Row, i int) { t.IdempotencyKey = r.Text(i) }),
@@ -127,6 +128,7 @@ type leaseRow struct {
 	startedAt int64
 	job       task.ID
 	needed    bool // other tasks depend on it
+	mayFail   bool // its job allows it
 	deadline  int64
 
 	asked     cancelRequested
@@ -158,6 +160,7 @@ var leaseColumns = conn.Columns[leaseRow]{
 	conn.Col("started_at", func(l *leaseRow, r *conn.Row, i int) { l.startedAt = r.Int(i) }),
 	conn.Col("job_id", func(l *leaseRow, r *conn.Row, i int) { l.job = r.ID(i) }),
 	conn.Col("needed", func(l *leaseRow, r *conn.Row, i int) { l.needed = r.Bool(i) }),
+	conn.Col("allow_failure", func(l *leaseRow, r *conn.Row, i int) { l.mayFail = r.Bool(i) }),
 	conn.Col("deadline_at", func(l *leaseRow, r *conn.Row, i int) { l.deadline = r.Int(i) }),
 	conn.Col("cancel_requested", func(l *leaseRow, r *conn.Row, i int) { l.asked = cancelRequested(r.Int(i)) }),
 	conn.Col("CASE WHEN cancel_requested THEN cancel_kind END", func(l *leaseRow, r *conn.Row, i int) { l.cancelled = task.ErrorKind(r.Name(i)) }),
@@ -186,6 +189,7 @@ var (
 		conn.Col("state", func(w *taskRow, r *conn.Row, i int) { w.contribution.State = task.State(r.Name(i)) }),
 		conn.Col("waiting_reason", func(w *taskRow, r *conn.Row, i int) { w.contribution.Waiting = task.Waiting(r.Name(i)) }),
 		conn.Col("last_error_kind", func(w *taskRow, r *conn.Row, i int) { w.contribution.Kind = task.ErrorKind(r.Name(i)) }),
+		conn.Col("allow_failure", func(w *taskRow, r *conn.Row, i int) { w.contribution.AllowFailure = r.Bool(i) }),
 		conn.Col("crash_count", func(w *taskRow, r *conn.Row, i int) { w.crashes = int(r.Int(i)) }),
 		conn.Col("isolated", func(w *taskRow, r *conn.Row, i int) { w.isolated = r.Bool(i) }),
 		conn.Col("options_json", func(w *taskRow, r *conn.Row, i int) {
@@ -215,6 +219,7 @@ var jobColumns = conn.Columns[task.Job]{
 	conn.Col("unfinished", func(j *task.Job, r *conn.Row, i int) { j.Counters.Unfinished = int(r.Int(i)) }),
 	conn.Col("movable", func(j *task.Job, r *conn.Row, i int) { j.Counters.Movable = int(r.Int(i)) }),
 	conn.Col("failed", func(j *task.Job, r *conn.Row, i int) { j.Counters.Failed = int(r.Int(i)) }),
+	conn.Col("allowed", func(j *task.Job, r *conn.Row, i int) { j.Counters.Allowed = int(r.Int(i)) }),
 	conn.Col("succeeded", func(j *task.Job, r *conn.Row, i int) { j.Counters.Succeeded = int(r.Int(i)) }),
 	conn.Col("cancel_requested", func(j *task.Job, r *conn.Row, i int) { j.CancelRequested = r.Bool(i) }),
 	conn.Col("cancel_by", func(j *task.Job, r *conn.Row, i int) { j.CancelBy = r.Text(i) }),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -98,7 +99,7 @@ func (t *tx) insertJob(sub *store.Submission, deadline time.Time) (fresh bool, e
 	var c task.JobCounters
 	for i := range sub.Tasks {
 		state, waiting, _ := rules.FirstState(&sub.Tasks[i], t.now)
-		c = c.Add(task.Count(state, waiting, task.KindNone))
+		c = c.Add(task.Count(task.End{State: state}, waiting))
 	}
 	n, err := t.stmt(sqlInsertJob).Text(1, t.ns).ID(2, &j.ID).Text(3, j.Name).Text(4, string(task.JobStateOf(c, false))).
 		JSON(5, j.Budget).Strings(6, j.Meta).
@@ -134,8 +135,8 @@ type insertion struct {
 const sqlInsertTask = `
 INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, waiting_reason, ready_at, remaining_deps, plain,
   needed, has_payloads, input, schema_version, max_attempts, max_repairs, options_json, job_id, parent_task_id, idempotency_key,
-  concurrency_key, deadline_at, created_at, updated_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)
+  concurrency_key, deadline_at, created_at, updated_at, open_if_failed, allow_failure)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)
 ON CONFLICT DO NOTHING`
 
 func (in *insertion) task(n *task.New) (store.Enqueued, error) {
@@ -154,9 +155,10 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 	} else {
 		st.Bytes(13, n.Input)
 	}
-	changed, err := st.Int(14, int64(n.SchemaVersion)).Int(15, int64(n.MaxAttempts)).Int(16, int64(n.MaxRepairs)).OrNull(17, options).
+	st.Int(14, int64(n.SchemaVersion)).Int(15, int64(n.MaxAttempts)).Int(16, int64(n.MaxRepairs)).OrNull(17, options).
 		IDOrNull(18, &in.job).IDOrNull(19, &in.parent).OrNull(20, n.IdempotencyKey).OrNull(21, n.ConcurrencyKey).
-		Time(22, deadline).Int(23, n.ID.Time().UnixMicro()).Int(24, in.tx.mic).Exec()
+		Time(22, deadline).Int(23, n.ID.Time().UnixMicro()).Int(24, in.tx.mic).Bool(26, n.AllowFailure)
+	changed, err := bindIfFailed(st, 25, rules.FirstWaits(n.Needs)).Exec()
 	if err != nil {
 		return store.Enqueued{}, err
 	}
@@ -177,6 +179,14 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 		}
 	}
 	return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, nil
+}
+
+// bindIfFailed binds open_if_failed.
+func bindIfFailed(st *conn.Stmt, i int, w rules.Waits) *conn.Stmt {
+	if w.IfFailed == rules.NoIfFailed {
+		return st.Null(i)
+	}
+	return st.Int(i, int64(w.IfFailed))
 }
 
 // plain reports whether a task has nothing beside its row and its dispatch row.

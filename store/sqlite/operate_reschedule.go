@@ -56,7 +56,7 @@ func (o *operation) reschedule(cmd store.RescheduleTask, got *store.CommandResul
 		return err
 	}
 	got.State = v.State
-	o.moves.pending.Count(row.job, row.contribution, propagate.Contribution{State: v.State, Waiting: v.Waiting, Kind: row.contribution.Kind})
+	o.moves.pending.Count(row.job, row.contribution, propagate.Unfinished(v.State, v.Waiting))
 	o.moves.pending.Dispatch(row.dispatchRow(v.Due))
 	return nil
 }

@@ -168,20 +168,30 @@ func (o *operation) reviveDependent(e *store.EdgeRow, need *task.ID) (came bool,
 }
 
 const sqlReopen = `
-UPDATE weaver_tasks SET state = 'pending', waiting_reason = 'deps', remaining_deps = remaining_deps + 1, updated_at = ?3
+UPDATE weaver_tasks SET state = 'pending', waiting_reason = 'deps', remaining_deps = ?4, open_if_failed = ?5, updated_at = ?3
 WHERE namespace = ?1 AND task_id = ?2`
 
-// reopen has a dependent wait for the end of a need that was retried.
+// reopen has a dependent wait for the end of a need that was retried, unless
+// another one that went wrong lets it start.
 func (o *operation) reopen(row *taskRow, need *task.ID) error {
 	t := o.tx
-	if err := o.moves.unschedule(row); err != nil {
-		return err
-	}
 	if err := t.stmt(sqlSetEdge).Text(1, t.ns).ID(2, &row.id).ID(3, need).Bool(4, false).Run(); err != nil {
 		return err
 	}
-	o.moves.pending.Count(row.job, row.contribution, propagate.Contribution{State: task.Pending, Waiting: task.WaitDeps})
-	return t.stmt(sqlReopen).Text(1, t.ns).ID(2, &row.id).Int(3, t.mic).Run()
+	needs, err := t.retryNeeds(&row.id)
+	if err != nil {
+		return err
+	}
+	waits := rules.WaitsFor(needs, rules.Unmarked)
+	if waits.Open == 0 {
+		return nil
+	}
+	if err := o.moves.unschedule(row); err != nil {
+		return err
+	}
+	o.moves.pending.Count(row.job, row.contribution, propagate.Unfinished(task.Pending, task.WaitDeps))
+	st := t.stmt(sqlReopen).Text(1, t.ns).ID(2, &row.id).Int(3, t.mic).Int(4, int64(waits.Open))
+	return bindIfFailed(st, 5, waits).Run()
 }
 
 // dependentEdges are the columns of sqlDependents.
@@ -190,15 +200,18 @@ var dependentEdges = conn.Columns[store.EdgeRow]{
 	conn.Col("done", func(e *store.EdgeRow, r *conn.Row, i int) { e.Done = r.Bool(i) }),
 }
 
-var retryNeedColumns = conn.Columns[rules.RetryNeed]{
-	conn.Col("d.depends_on_task_id", func(n *rules.RetryNeed, r *conn.Row, i int) { n.Need = r.ID(i) }),
-	conn.Col("n.options_json", func(n *rules.RetryNeed, r *conn.Row, i int) {
+var retryNeedColumns = conn.Columns[rules.Need]{
+	conn.Col("d.depends_on_task_id", func(n *rules.Need, r *conn.Row, i int) { n.Need = r.ID(i) }),
+	conn.Col("n.options_json", func(n *rules.Need, r *conn.Row, i int) {
 		var t task.Task
 		r.Options(i, &t)
 		n.Name = rules.TaskName(t.Node, n.Need)
 	}),
-	conn.Col("d.kind", func(n *rules.RetryNeed, r *conn.Row, i int) { n.Kind = task.EdgeKind(r.Name(i)) }),
-	conn.Col("n.state", func(n *rules.RetryNeed, r *conn.Row, i int) { n.State = task.State(r.Name(i)) }),
+	conn.Col("d.kind", func(n *rules.Need, r *conn.Row, i int) { n.Kind = task.EdgeKind(r.Name(i)) }),
+	conn.Col("d.done", func(n *rules.Need, r *conn.Row, i int) { n.Marked = r.Bool(i) }),
+	conn.Col("n.state", func(n *rules.Need, r *conn.Row, i int) { n.End.State = task.State(r.Name(i)) }),
+	conn.Col("n.last_error_kind", func(n *rules.Need, r *conn.Row, i int) { n.End.Kind = task.ErrorKind(r.Name(i)) }),
+	conn.Col("n.allow_failure", func(n *rules.Need, r *conn.Row, i int) { n.End.AllowFailure = r.Bool(i) }),
 }
 
 // CROSS JOIN and the order are by the edges: SQLite would otherwise go through
@@ -209,7 +222,7 @@ CROSS JOIN weaver_tasks n ON n.namespace = d.namespace AND n.task_id = d.depends
 WHERE d.namespace = ?1 AND d.task_id = ?2 ORDER BY d.depends_on_task_id`
 
 // retryNeeds returns the needs of a task as a retry sees them, by ID.
-func (t *tx) retryNeeds(id *task.ID) ([]rules.RetryNeed, error) {
+func (t *tx) retryNeeds(id *task.ID) ([]rules.Need, error) {
 	return retryNeedColumns.All(t.stmt(sqlRetryNeeds).Text(1, t.ns).ID(2, id))
 }
 
@@ -220,26 +233,26 @@ const (
 UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = NULL, finished_at = NULL, updated_at = ?5,
   attempt_count = 0, crash_count = 0, quarantine_losses = 0, internal_count = 0, repair_count = 0, lease_epoch = lease_epoch + 1,
   last_error_kind = NULL, last_error_json = NULL, cancel_requested = 0, cancel_kind = NULL, cancel_by = NULL, cancel_reason = NULL,
-  deadline_at = ?7, remaining_deps = ?6
+  deadline_at = ?7, remaining_deps = ?6, open_if_failed = ?8
 WHERE namespace = ?1 AND task_id = ?2`
 )
 
 // revive gives a task all its attempts back. If it is ready then, the caller
 // makes it claimable.
-func (o *operation) revive(row *taskRow, needs []rules.RetryNeed) (task.State, error) {
+func (o *operation) revive(row *taskRow, needs []rules.Need) (task.State, error) {
 	t := o.tx
 	for i := range needs {
-		if err := t.stmt(sqlSetEdge).Text(1, t.ns).ID(2, &row.id).ID(3, &needs[i].Need).Bool(4, needs[i].Done()).Run(); err != nil {
+		if err := t.stmt(sqlSetEdge).Text(1, t.ns).ID(2, &row.id).ID(3, &needs[i].Need).Bool(4, needs[i].Ended()).Run(); err != nil {
 			return "", err
 		}
 	}
 	v := rules.Revive(needs, row.deadlineAt(), t.now)
-	err := t.stmt(sqlRevive).Text(1, t.ns).ID(2, &row.id).Text(3, string(v.State)).OrNull(4, string(v.Waiting)).
-		Int(5, t.mic).Int(6, int64(v.Open)).Time(7, v.Deadline).Run()
-	if err != nil {
+	st := t.stmt(sqlRevive).Text(1, t.ns).ID(2, &row.id).Text(3, string(v.State)).OrNull(4, string(v.Waiting)).
+		Int(5, t.mic).Int(6, int64(v.Waits.Open)).Time(7, v.Deadline)
+	if err := bindIfFailed(st, 8, v.Waits).Run(); err != nil {
 		return "", err
 	}
-	o.moves.pending.Count(row.job, row.contribution, propagate.Contribution{State: v.State, Waiting: v.Waiting})
+	o.moves.pending.Count(row.job, row.contribution, propagate.Unfinished(v.State, v.Waiting))
 	if !v.Deadline.IsZero() {
 		if err := t.insertTimer(&row.id, v.Deadline); err != nil {
 			return "", err

@@ -48,7 +48,7 @@ func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) err
 		return err
 	}
 	got.State = task.Ready
-	o.moves.pending.Count(row.job, row.contribution, propagate.Contribution{State: task.Ready})
+	o.moves.pending.Count(row.job, row.contribution, propagate.Unfinished(task.Ready, task.WaitNone))
 	return o.redispatch(row)
 }
 

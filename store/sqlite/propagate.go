@@ -65,7 +65,7 @@ func (o ops) MarkEdges(ended []propagate.Ended, limit int) (edges []propagate.Ed
 			more.After = st.ColID(0)
 			edges = append(edges, propagate.Edge{
 				Dependent: more.After,
-				EndedNeed: rules.EndedNeed{Need: need.ID, Kind: task.EdgeKind(st.ColName(1)), State: need.State},
+				EndedNeed: rules.EndedNeed{Need: need.ID, Kind: task.EdgeKind(st.ColName(1)), End: need.End},
 			})
 		}
 		if err := st.Done(); err != nil {
@@ -83,7 +83,8 @@ func (o ops) MarkEdges(ended []propagate.Ended, limit int) (edges []propagate.Ed
 
 var dependentColumns = conn.Columns[propagate.Dependent]{
 	conn.Col("task_id", func(d *propagate.Dependent, r *conn.Row, i int) { d.ID, d.Dispatch.Task = r.ID(i), r.ID(i) }),
-	conn.Col("remaining_deps", func(d *propagate.Dependent, r *conn.Row, i int) { d.Open = int(r.Int(i)) }),
+	conn.Col("remaining_deps", func(d *propagate.Dependent, r *conn.Row, i int) { d.Waits.Open = int(r.Int(i)) }),
+	conn.Col("coalesce(open_if_failed, -1)", func(d *propagate.Dependent, r *conn.Row, i int) { d.Waits.IfFailed = int(r.Int(i)) }),
 	conn.Col("ready_at", func(d *propagate.Dependent, r *conn.Row, i int) { d.ReadyAt = r.Time(i) }),
 	conn.Col("deadline_at", func(d *propagate.Dependent, r *conn.Row, i int) { d.Deadline = r.Time(i) }),
 	conn.Col("job_id", func(d *propagate.Dependent, r *conn.Row, i int) { d.Job = r.ID(i) }),
@@ -94,8 +95,11 @@ var dependentColumns = conn.Columns[propagate.Dependent]{
 	conn.Col("concurrency_key", func(d *propagate.Dependent, r *conn.Row, i int) { d.Dispatch.ConcurrencyKey = r.Text(i) }),
 }
 
+// sqlLowerNeeds is rules.Waits.After.
 var sqlLowerNeeds = `
-UPDATE weaver_tasks SET remaining_deps = remaining_deps - ?3
+UPDATE weaver_tasks SET
+  remaining_deps = remaining_deps - ?3 - CASE WHEN open_if_failed IS NULL THEN 0 WHEN ?5 THEN open_if_failed ELSE ?4 END,
+  open_if_failed = CASE WHEN ?5 THEN NULL ELSE open_if_failed - ?4 END
 WHERE namespace = ?1 AND task_id = ?2 AND state = 'pending' AND waiting_reason = 'deps'
 RETURNING ` + dependentColumns.List()
 
@@ -104,7 +108,7 @@ func (o ops) LowerNeeds(marked []propagate.Marked) ([]propagate.Dependent, error
 	var deps []propagate.Dependent
 	for i := range marked {
 		m := &marked[i]
-		d, err := dependentColumns.One(o.tx.stmt(sqlLowerNeeds).Text(1, o.tx.ns).ID(2, &m.ID).Int(3, int64(m.Edges)))
+		d, err := dependentColumns.One(o.tx.stmt(sqlLowerNeeds).Text(1, o.tx.ns).ID(2, &m.ID).Int(3, int64(m.All)).Int(4, int64(m.IfFailed)).Bool(5, m.Wrong))
 		if err != nil {
 			return nil, err
 		}
@@ -113,6 +117,31 @@ func (o ops) LowerNeeds(marked []propagate.Marked) ([]propagate.Dependent, error
 		}
 	}
 	return deps, nil
+}
+
+// sqlIfFailed asks for two: whether there is another one.
+const sqlIfFailed = `
+SELECT d.depends_on_task_id, n.state, n.last_error_kind FROM weaver_task_dependencies d
+CROSS JOIN weaver_tasks n ON n.namespace = d.namespace AND n.task_id = d.depends_on_task_id
+WHERE d.namespace = ?1 AND d.task_id = ?2 AND d.kind = 'failed' ORDER BY d.depends_on_task_id LIMIT 2`
+
+// IfFailed implements propagate.Ops.
+func (o ops) IfFailed(dependents []task.ID) ([]propagate.Edge, error) {
+	var edges []propagate.Edge
+	for i := range dependents {
+		st := o.tx.stmt(sqlIfFailed).Text(1, o.tx.ns).ID(2, &dependents[i])
+		for st.Next() {
+			end := task.End{State: task.State(st.ColName(1)), Kind: task.ErrorKind(st.ColName(2))}
+			edges = append(edges, propagate.Edge{
+				Dependent: dependents[i],
+				EndedNeed: rules.EndedNeed{Need: st.ColID(0), Kind: task.OnFailed, End: end},
+			})
+		}
+		if err := st.Done(); err != nil {
+			return nil, err
+		}
+	}
+	return edges, nil
 }
 
 const sqlMakeReady = `UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, updated_at = ?5 WHERE namespace = ?1 AND task_id = ?2`
@@ -173,7 +202,7 @@ func (o ops) CancelDependents(tasks []propagate.Unmet) error {
 var (
 	sqlJob      = `SELECT ` + jobColumns.List() + ` FROM weaver_jobs WHERE namespace = ?1 AND job_id = ?2`
 	sqlCountJob = `
-UPDATE weaver_jobs SET total = ?3, unfinished = ?4, movable = ?5, failed = ?6, succeeded = ?7, state = ?8, updated_at = ?9,
+UPDATE weaver_jobs SET total = ?3, unfinished = ?4, movable = ?5, failed = ?6, succeeded = ?7, allowed = ?11, state = ?8, updated_at = ?9,
   finished_at = CASE WHEN ?10 THEN coalesce(finished_at, ?9) END
 WHERE namespace = ?1 AND job_id = ?2`
 )
@@ -193,7 +222,7 @@ func (o ops) CountJobs(changes []propagate.JobChange) error {
 		state := task.JobStateOf(n, job.CancelRequested)
 		err = o.tx.stmt(sqlCountJob).Text(1, o.tx.ns).ID(2, &c.Job).
 			Int(3, int64(n.Total)).Int(4, int64(n.Unfinished)).Int(5, int64(n.Movable)).Int(6, int64(n.Failed)).Int(7, int64(n.Succeeded)).
-			Text(8, string(state)).Int(9, o.tx.mic).Bool(10, state.Terminal()).Run()
+			Text(8, string(state)).Int(9, o.tx.mic).Bool(10, state.Terminal()).Int(11, int64(n.Allowed)).Run()
 		if err != nil {
 			return err
 		}

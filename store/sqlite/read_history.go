@@ -107,7 +107,10 @@ func (v *view) needs(sql string, id *task.ID, now time.Time) ([]store.Need, erro
 			return nil, err
 		}
 		if t != nil {
-			list[i].Node, list[i].State = t.Node, t.State
+			list[i].Node, list[i].State, list[i].AllowFailure = t.Node, t.State, t.AllowFailure
+			if t.State.Terminal() {
+				list[i].ErrorKind = t.End().Kind
+			}
 		}
 	}
 	return list, nil

@@ -31,7 +31,7 @@ SELECT ` + dispatchColumns.List() + ` FROM weaver_outbox_events WHERE namespace 
 	sqlScanWaiters = `
 SELECT ` + waiterColumns.List() + ` FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task
 WHERE namespace = ?1 AND task_id > ?2 AND task_id <= ?3 ORDER BY task_id`
-	sqlScanNeeded = `SELECT state FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+	sqlScanNeeded = `SELECT ` + neededColumns.List() + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
 	sqlScanJobs   = `SELECT ` + jobColumns.List() + ` FROM weaver_jobs WHERE namespace = ?1 AND job_id > ?2 ORDER BY job_id LIMIT ?3`
 	sqlScanJobSum = `
@@ -53,12 +53,26 @@ var summandColumns = conn.Columns[task.Task]{
 	conn.Col("job_id", func(t *task.Task, r *conn.Row, i int) { t.JobID = r.ID(i) }),
 	conn.Col("state", func(t *task.Task, r *conn.Row, i int) { t.State = task.State(r.Name(i)) }),
 	conn.Col("waiting_reason", func(t *task.Task, r *conn.Row, i int) { t.Waiting = task.Waiting(r.Name(i)) }),
-	conn.Col("last_error_kind", func(t *task.Task, r *conn.Row, i int) {
+	errorKindColumn,
+	mayFailColumn,
+}
+
+// neededColumns are what those see of a task that need it.
+var neededColumns = conn.Columns[task.Task]{
+	conn.Col("task_id", func(t *task.Task, r *conn.Row, i int) { t.ID = r.ID(i) }),
+	conn.Col("state", func(t *task.Task, r *conn.Row, i int) { t.State = task.State(r.Name(i)) }),
+	errorKindColumn,
+	mayFailColumn,
+}
+
+var (
+	errorKindColumn = conn.Col("last_error_kind", func(t *task.Task, r *conn.Row, i int) {
 		if kind := r.Name(i); kind != "" {
 			t.Error = &task.Error{Kind: task.ErrorKind(kind)}
 		}
-	}),
-}
+	})
+	mayFailColumn = conn.Col("allow_failure", func(t *task.Task, r *conn.Row, i int) { t.AllowFailure = r.Bool(i) })
+)
 
 // Scan implements store.Scanner: a read transaction for each part.
 func (db *DB) Scan(ctx context.Context, ns string, fn func(*store.Part) error) error {
@@ -133,7 +147,7 @@ func (db *DB) scanTasks(v *view, p *store.Part, after []byte) (last []byte, err 
 	return last, nil
 }
 
-// scanNeeded reads the states of the tasks that the part's edges name.
+// scanNeeded reads the ends of the tasks that the part's edges name.
 func (v *view) scanNeeded(p *store.Part) error {
 	known := make(map[task.ID]bool, len(p.Tasks))
 	for i := range p.Tasks {
@@ -145,12 +159,12 @@ func (v *view) scanNeeded(p *store.Part) error {
 			continue
 		}
 		known[id] = true
-		st := v.stmt(sqlScanNeeded).Text(1, v.ns).ID(2, &id)
-		if st.One() {
-			p.Needed = append(p.Needed, task.Task{ID: id, State: task.State(st.ColName(0))})
-		}
-		if err := st.Done(); err != nil {
+		t, err := neededColumns.One(v.stmt(sqlScanNeeded).Text(1, v.ns).ID(2, &id))
+		if err != nil {
 			return err
+		}
+		if t != nil {
+			p.Needed = append(p.Needed, *t)
 		}
 	}
 	return nil

@@ -56,9 +56,9 @@ func (w *taskRow) unfinished(force bool) *rules.Unfinished {
 // deadlineAt is the task's deadline; zero: none.
 func (l *leaseRow) deadlineAt() time.Time { return conn.Instant(l.deadline) }
 
-// contributionOf is how a transition's task counts for its job.
-func contributionOf(t *rules.Transition) propagate.Contribution {
-	return propagate.Contribution{State: t.State, Waiting: t.Waiting, Kind: rules.KindOf(t.TaskError())}
+// endOf is how a task that gets into a state with an error ends there, if it does.
+func (l *leaseRow) endOf(state task.State, failure *task.Error) task.End {
+	return task.End{State: state, Kind: rules.KindOf(failure), AllowFailure: l.mayFail}
 }
 
 // unschedule makes a task that does not run unclaimable, before anything else
@@ -89,8 +89,9 @@ func (m *moves) end(row *taskRow, state task.State, failure *task.Error) error {
 	if err := m.tx.writeEnd(&row.id, state, failure); err != nil {
 		return err
 	}
-	m.pending.Count(row.job, row.contribution, propagate.Contribution{State: state, Kind: rules.KindOf(failure)})
-	return m.ended(&row.leaseRow, state)
+	end := row.endOf(state, failure)
+	m.pending.Count(row.job, row.contribution, propagate.Contribution{End: end})
+	return m.ended(&row.leaseRow, end)
 }
 
 const sqlCleanUp = `
@@ -111,7 +112,7 @@ func (m *moves) cleanUp(row *taskRow, kind task.ErrorKind, a store.Audit) error 
 	if err != nil {
 		return err
 	}
-	m.pending.Count(row.job, row.contribution, propagate.Contribution{State: task.Ready})
+	m.pending.Count(row.job, row.contribution, propagate.Unfinished(task.Ready, task.WaitNone))
 	m.pending.Dispatch(row.dispatchRow(m.tx.now))
 	return nil
 }
@@ -148,7 +149,8 @@ func (m *moves) revoke(row *taskRow, t *rules.Transition, attempt *task.Error) e
 // afterRunning notes what follows when a task, whose row is written, has left
 // running: its key is free, and it is claimable again, or blocked, or has ended.
 func (m *moves) afterRunning(row *leaseRow, t *rules.Transition) error {
-	m.pending.Count(row.job, propagate.Contribution{State: task.Running}, contributionOf(t))
+	end := row.endOf(t.State, t.TaskError())
+	m.pending.Count(row.job, propagate.Unfinished(task.Running, task.WaitNone), propagate.Contribution{End: end, Waiting: t.Waiting})
 	if row.key != "" {
 		if err := m.tx.dropKey(row.key); err != nil {
 			return err
@@ -167,16 +169,16 @@ func (m *moves) afterRunning(row *leaseRow, t *rules.Transition) error {
 		m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, row.id)
 		return nil
 	}
-	return m.ended(row, t.State)
+	return m.ended(row, end)
 }
 
 const sqlDeleteTimer = `DELETE FROM weaver_timers WHERE namespace = ?1 AND due_at = ?2 AND task_id = ?3`
 
 // ended notes the end of a task: its deadline is not watched any more, and the
 // edges that lead to it are marked.
-func (m *moves) ended(row *leaseRow, state task.State) error {
+func (m *moves) ended(row *leaseRow, end task.End) error {
 	m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, row.id)
-	m.pending.End(row.id, state, row.needed)
+	m.pending.End(row.id, end, row.needed)
 	return m.tx.deleteTimer(&row.id, row.deadline)
 }
 

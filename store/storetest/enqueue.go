@@ -18,7 +18,7 @@ var enqueueCases = []testCase{
 		base := task.New{
 			ID: e.newID(), Type: beta, Queue: "billing", Input: json.RawMessage(`{"b":2,"a":[1,null,"é"]}`), SchemaVersion: 7,
 			Priority: 2, Delay: 5 * time.Second, ExpireAfter: 20 * time.Second, MaxAttempts: 9, MaxRepairs: 3,
-			Backoff: 1500 * time.Millisecond, BackoffMax: 17 * time.Minute, Timeout: 42 * time.Second, CleanupWhenCancelled: true,
+			Backoff: 1500 * time.Millisecond, BackoffMax: 17 * time.Minute, Timeout: 42 * time.Second, CleanupWhenCancelled: true, AllowFailure: true,
 			ConcurrencyKey: "customer-9", ConcurrencyLimit: 4,
 		}
 		labelled := base
@@ -35,7 +35,7 @@ var enqueueCases = []testCase{
 			want := task.Task{
 				ID: n.ID, Type: n.Type, Queue: n.Queue, Priority: n.Priority, State: task.Pending, Waiting: task.WaitDelay,
 				Input: n.Input, SchemaVersion: n.SchemaVersion, MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs,
-				Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout, CleanupWhenCancelled: true, IdempotencyKey: n.IdempotencyKey,
+				Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout, CleanupWhenCancelled: true, AllowFailure: true, IdempotencyKey: n.IdempotencyKey,
 				ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit, Labels: n.Labels, Metadata: n.Metadata,
 				ReadyAt: got.ReadyAt, DeadlineAt: got.DeadlineAt, CreatedAt: n.ID.Time(), UpdatedAt: got.UpdatedAt, Epoch: got.Epoch,
 			}

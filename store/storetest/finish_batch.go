@@ -48,7 +48,7 @@ var finishBatchCases = []testCase{
 			cs := e.a.takeAll(g.all("a", "b")...)
 			e.finishAll(turn(success(cs[0]), success(cs[1]))...)
 			t := e.ended(g.id("c"), task.Cancelled, task.KindNotNeeded)
-			e.equal("the text", t.Error.Message, `not needed: it runs if task "a" (`+g.id("a").String()+`) fails, which ended succeeded`)
+			e.equal("the text", t.Error.Message, `not needed: it runs if task "a" (`+g.id("a").String()+`) or another of its needs fails, and none of them did`)
 		})
 	}},
 	{"needs that ended in one batch are all counted", func(e *env) {

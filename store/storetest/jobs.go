@@ -16,7 +16,7 @@ var edgeCases = []testCase{
 			for node, kind := range map[string]task.EdgeKind{"needs": task.OnSuccess, "failed": task.OnFailed, "done": task.OnDone} {
 				what := fmt.Sprintf("%s edge of a %s need", kind, end.state)
 				id := g.id(node)
-				if holds, _ := kind.Holds(end.state); holds {
+				if holds, _ := kind.Holds(task.End{State: end.state}); holds {
 					e.equal(what+": RemainingDeps", e.is(id, task.Ready, task.WaitNone).RemainingDeps, 0)
 					e.dueAt(id, e.now())
 					continue

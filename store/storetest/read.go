@@ -92,7 +92,7 @@ var readCases = []testCase{
 		e.a.take(g.id("d"))
 		want := []store.Need{
 			{ID: g.id("a"), Node: "a", Kind: task.OnSuccess, State: task.Succeeded, Done: true},
-			{ID: g.id("b"), Node: "b", Kind: task.OnFailed, State: task.Failed, Done: true},
+			{ID: g.id("b"), Node: "b", Kind: task.OnFailed, State: task.Failed, Done: true, ErrorKind: task.KindHandler},
 			{ID: g.id("c"), Node: "c", Kind: task.OnDone, State: task.Blocked},
 			{ID: g.id("d"), Node: "d", Kind: task.OnDone, State: task.Running},
 		}

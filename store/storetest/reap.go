@@ -269,9 +269,8 @@ var reapDeadlineCases = []testCase{
 		e.equal("the tasks past their deadline", len(res.Expired), 2)
 		e.ended(g.id("a"), task.Cancelled, task.KindDeadline)
 		e.ended(g.id("b"), task.Cancelled, task.KindDeadline)
-		e.ended(g.id("c"), task.Cancelled, task.KindNotNeeded)
-		e.is(g.id("d"), task.Ready, task.WaitNone)
-		g.counts(task.JobRunning, 4, 1, 1, 2, 0)
+		e.all(task.Ready, task.WaitNone, g.all("c", "d")...)
+		g.counts(task.JobRunning, 4, 2, 2, 2, 0)
 	}},
 	{"a waiter past its deadline ends", func(e *env) {
 		c := e.a.take(e.one(key("k", 1)))

@@ -68,6 +68,7 @@ type (
 	TaskFailed struct {
 		Header
 		Error    task.Error    `json:"error"`
+		Allowed  bool          `json:"allowed,omitempty"` // its job allows it
 		Duration time.Duration `json:"duration_ns"`
 	}
 	// TaskRetrying says that an attempt failed and another one will follow.

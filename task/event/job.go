@@ -59,9 +59,10 @@ type JobTask struct {
 	Name     string        `json:"name"`
 	ID       task.ID       `json:"id"`
 	State    task.State    `json:"state"`
-	Attempts int           `json:"attempts"`       // all of them, but for those lost, given back unfinished, or suspended
-	Lost     int           `json:"lost,omitempty"` // attempts whose worker died or fell silent
-	Duration time.Duration `json:"duration_ns"`    // from the first attempt's beginning to the last one's end
+	Allowed  bool          `json:"allowed,omitempty"` // it failed, which the job allows
+	Attempts int           `json:"attempts"`          // all of them, but for those lost, given back unfinished, or suspended
+	Lost     int           `json:"lost,omitempty"`    // attempts whose worker died or fell silent
+	Duration time.Duration `json:"duration_ns"`       // from the first attempt's beginning to the last one's end
 	Error    *task.Error   `json:"error,omitempty"`
 }
 

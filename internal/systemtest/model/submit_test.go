@@ -16,7 +16,7 @@ import (
 var (
 	modelTypes  = []string{"acme.test.alpha.v1", "acme.test.beta.v1"}
 	modelQueues = []string{"q0", "q1", "q2"}
-	edgeKinds   = []task.EdgeKind{task.OnSuccess, task.OnSuccess, task.OnFailed, task.OnDone}
+	edgeKinds   = []task.EdgeKind{task.OnSuccess, task.OnSuccess, task.OnFailed, task.OnFailed, task.OnDone}
 	delays      = []time.Duration{0, time.Millisecond, 500 * time.Millisecond, 2 * time.Second, 7 * time.Second}
 	lifetimes   = []time.Duration{time.Millisecond, time.Second, 4 * time.Second, 30 * time.Second}
 )
@@ -108,6 +108,7 @@ func (p *pair) enqueueJob(*rapid.T) {
 	for i := range 2 + p.number(5, "nodes") {
 		n := p.draft()
 		n.Node = fmt.Sprint("n", i)
+		n.AllowFailure = p.rarely(4, "may fail")
 		for j := range i {
 			if p.rarely(2, "edge") {
 				n.Needs = append(n.Needs, task.Edge{Needs: sub.Tasks[j].ID, Kind: pick(p, edgeKinds, "kind")})

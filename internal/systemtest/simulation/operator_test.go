@@ -105,6 +105,7 @@ func (sim *simulation) submitJob() {
 	for i := range 3 + sim.rnd.IntN(4) {
 		n := sim.draft()
 		n.Node = fmt.Sprintf("n%d", i)
+		n.AllowFailure = sim.rnd.IntN(5) == 0
 		for _, earlier := range sub.Tasks {
 			if sim.rnd.IntN(2) == 0 {
 				n.Needs = append(n.Needs, task.Edge{Needs: earlier.ID, Kind: edgeKinds[sim.rnd.IntN(len(edgeKinds))]})

@@ -2,12 +2,10 @@ package sweep_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -73,25 +71,28 @@ var jobCases = []testCase{
 		name:     "edges of all kinds",
 		handlers: handles(typeA, byInput),
 		run: func(fx *fixture) {
-			id := fx.submit("edges", []rawNode{
-				{name: "good", in: "x"},
-				{name: "bad", in: "fail"},
-				{name: "after good", in: "x", needs: map[string]task.EdgeKind{"good": task.OnSuccess}},
-				{name: "after bad", in: "x", needs: map[string]task.EdgeKind{"bad": task.OnSuccess}},
-				{name: "after that", in: "x", needs: map[string]task.EdgeKind{"after bad": task.OnSuccess}},
-				{name: "mend bad", in: "x", needs: map[string]task.EdgeKind{"bad": task.OnFailed}},
-				{name: "mend good", in: "x", needs: map[string]task.EdgeKind{"good": task.OnFailed}},
-				{name: "in any case", in: "x", needs: map[string]task.EdgeKind{"good": task.OnDone, "bad": task.OnDone, "after that": task.OnDone}},
-				{name: "in the end", in: "x", needs: map[string]task.EdgeKind{"mend bad": task.OnSuccess, "mend good": task.OnDone, "in any case": task.OnSuccess}},
-			})
-			res, err := fx.client.WaitJob(fx.ctx, id)
+			j := weaver.NewJob("edges")
+			good, bad := j.Add("good", typeA.With("x")), j.Add("bad", typeA.With("fail"))
+			may := j.Add("may fail", typeA.With("fail"), weaver.AllowFailure())
+			j.Add("after good", typeA.With("x"), weaver.Needs(good, may))
+			afterBad := j.Add("after bad", typeA.With("x"), weaver.Needs(bad))
+			afterThat := j.Add("after that", typeA.With("x"), weaver.Needs(afterBad))
+			mendAny := j.Add("mend any", typeA.With("x"), weaver.IfFailed(good, afterThat))
+			mendGood := j.Add("mend good", typeA.With("x"), weaver.IfFailed(good))
+			j.Add("after mending", typeA.With("x"), weaver.Needs(mendGood))
+			anyCase := j.Add("in any case", typeA.With("x"), weaver.IfDone(good, bad, afterThat))
+			j.Add("in the end", typeA.With("x"), weaver.Needs(mendAny, anyCase), weaver.IfDone(mendGood))
+			h, err := fx.client.Submit(fx.ctx, j)
+			fx.must(err)
+			res, err := h.Wait(fx.ctx)
 			fx.must(err)
 			got := map[string]weaver.ErrorKind{}
 			for _, t := range append(res.Failed, res.Incomplete...) {
 				got[t.Name] = t.Kind
 			}
 			want := map[string]weaver.ErrorKind{
-				"bad": task.KindHandler, "after bad": task.KindDependencyFailed, "after that": task.KindDependencyFailed, "mend good": task.KindNotNeeded,
+				"bad": task.KindHandler, "may fail": task.KindHandler, "after bad": task.KindDependencyFailed, "after that": task.KindDependencyFailed,
+				"mend good": task.KindNotNeeded, "after mending": task.KindNotNeeded,
 			}
 			if !sameMap(got, want) || res.State != weaver.JobFailed {
 				fx.errorf("the job is %s, and what did not succeed is %v, want %v", res.State, got, want)
@@ -169,36 +170,6 @@ var jobCases = []testCase{
 			jobEnds(fx, h, weaver.JobFailed)
 		},
 	},
-}
-
-// rawNode is a task of a job below the public API, which has no edges but
-// Needs yet.
-type rawNode struct {
-	name, in string
-	needs    map[string]task.EdgeKind
-}
-
-// submit stores a job.
-func (fx *fixture) submit(name string, nodes []rawNode) weaver.JobID {
-	ids := task.NewIDs(nil)
-	sub := store.Submission{Job: &task.NewJob{ID: ids.New(), Name: name}}
-	byName := map[string]task.ID{}
-	for _, n := range nodes {
-		in, err := json.Marshal(n.in)
-		fx.must(err)
-		t := task.New{
-			ID: ids.New(), Type: typeA.Name(), Queue: task.DefaultQueue, Input: in, SchemaVersion: 1, Priority: task.DefaultPriority,
-			MaxAttempts: task.DefaultMaxAttempts, Backoff: task.DefaultBackoff, BackoffMax: task.DefaultBackoffMax, Node: n.name,
-		}
-		for need, kind := range n.needs {
-			t.Needs = append(t.Needs, task.Edge{Needs: byName[need], Kind: kind})
-		}
-		byName[n.name] = t.ID
-		sub.Tasks = append(sub.Tasks, t)
-	}
-	_, err := fx.client.Store().Enqueue(fx.ctx, fx.client.Namespace(), nil, sub)
-	fx.must(err)
-	return sub.Job.ID
 }
 
 func sameMap[K, V comparable](a, b map[K]V) bool {

@@ -1,0 +1,148 @@
+package sqlite_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/memstore"
+	"github.com/goweaver/weaver/store/sqlite"
+	"github.com/goweaver/weaver/task"
+)
+
+// Random jobs whose edges are marked a few at a time end as those do whose edges
+// are marked all at once: all kinds of edges, one kind for each task, and failures
+// that are allowed.
+func TestBittenJobsEndAsWholeOnes(t *testing.T) {
+	jobs := 500
+	if testing.Short() {
+		jobs = 100
+	}
+	db, err := sqlite.OpenMemory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f := fixtureOn(t, db)
+	defer func(moves int) { rules.MaxMoves = moves }(rules.MaxMoves)
+	whole := memstore.New()
+	for seed := range uint64(jobs) {
+		rules.MaxMoves = 1 + int(seed%3)
+		ns := fmt.Sprint("job-", seed)
+		sub := f.randomJob(rand.New(rand.NewPCG(seed, 1)))
+		for _, s := range []store.Store{f.db, whole} {
+			if _, err := s.Enqueue(t.Context(), ns, nil, sub); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, got := f.runJob(whole, ns, sub, seed), f.runJob(f.db, ns, sub, seed)
+		for i := range want {
+			if got[i] != want[i] {
+				t.Fatalf("seed %d: with bites of %d: %s\nin one transaction: %s\nof %+v", seed, rules.MaxMoves, got[i], want[i], sub.Tasks)
+			}
+		}
+	}
+}
+
+// randomJob drafts a job in which each task may need any of those before.
+func (f *fixture) randomJob(r *rand.Rand) store.Submission {
+	kinds := []task.EdgeKind{task.OnSuccess, task.OnFailed, task.OnFailed, task.OnDone}
+	sub := store.Submission{Job: &task.NewJob{ID: f.ids.New(), Name: "random"}}
+	for i := range 3 + r.IntN(6) {
+		n := f.draft(func(n *task.New) { n.Node, n.AllowFailure = fmt.Sprint("n", i), r.IntN(4) == 0 })
+		kind := kinds[r.IntN(len(kinds))]
+		for j := range i {
+			if r.IntN(2) == 0 {
+				n.Needs = append(n.Needs, task.Edge{Needs: sub.Tasks[j].ID, Kind: kind})
+			}
+		}
+		sub.Tasks = append(sub.Tasks, n)
+	}
+	return sub
+}
+
+// runJob ends whatever is due in one batch, again and again, retries a task, and
+// does so again. It returns what became of the tasks at each rest.
+func (f *fixture) runJob(s store.Store, ns string, sub store.Submission, seed uint64) (seen []string) {
+	f.Helper()
+	r := rand.New(rand.NewPCG(seed, 2))
+	if err := s.Join(f.Context(), ns, store.WorkerInfo{ID: "w", Name: "host:1", TTL: fixTTL}); err != nil {
+		f.Fatal(err)
+	}
+	for range 3 {
+		f.runDue(s, ns, r)
+		seen = append(seen, f.ends(s, ns, sub)...)
+		id := sub.Tasks[r.IntN(len(sub.Tasks))].ID
+		cmds := []store.Command{store.RetryTask{Task: id}, store.RetryTask{Task: id}, store.CancelTask{Task: id}}
+		got, err := s.Operate(f.Context(), ns, cmds[r.IntN(len(cmds))])
+		if err != nil {
+			f.Fatal(err)
+		}
+		seen = append(seen, fmt.Sprint(got[0].Err))
+	}
+	return seen
+}
+
+func (f *fixture) runDue(s store.Store, ns string, r *rand.Rand) {
+	f.Helper()
+	for {
+		for more := true; more; {
+			got, err := s.Reap(f.Context(), ns, store.ReapRequest{Worker: "reaper", TTL: fixTTL})
+			if err != nil {
+				f.Fatal(err)
+			}
+			more = got.Chores
+		}
+		claim, err := s.Claim(f.Context(), ns, fixClaim("w", 100))
+		if err != nil {
+			f.Fatal(err)
+		}
+		if len(claim.Tasks) == 0 {
+			return
+		}
+		slices.SortFunc(claim.Tasks, func(a, b store.Claimed) int { return a.Task.ID.Compare(b.Task.ID) })
+		var fins []store.Finish
+		for _, c := range claim.Tasks {
+			fin := store.Finish{Lease: c.Lease, Outcome: task.OutcomeSuccess, CodeVersion: 1}
+			if r.IntN(2) == 0 {
+				fin.Outcome, fin.Error = task.OutcomeFailure, &task.Error{Kind: task.KindHandler, Message: "no"}
+				fin.Decision = &task.Decision{Kind: task.DecideMarkDead}
+			}
+			fins = append(fins, fin)
+		}
+		if _, err := s.Finish(f.Context(), ns, fins...); err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+// ends describes the tasks of a job and what it counts, and checks the store.
+func (f *fixture) ends(s store.Store, ns string, sub store.Submission) (ends []string) {
+	f.Helper()
+	snap, err := s.Snapshot(f.Context(), ns)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, v := range store.Check(snap) {
+		f.Errorf("store.Check: %v", v)
+	}
+	for i := range snap.Tasks {
+		if t := &snap.Tasks[i]; t.JobID == sub.Job.ID {
+			if t.State.Terminal() {
+				t.RemainingDeps = 0 // it means nothing any more
+			}
+			ends = append(ends, fmt.Sprintf("%s %s/%s %d %s", t.Node, t.State, t.Waiting, t.RemainingDeps, t.End().Kind))
+		}
+	}
+	job, err := s.Job(f.Context(), ns, sub.Job.ID)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return append(ends, fmt.Sprintf("%s %+v", job.State, job.Counters))
+}
