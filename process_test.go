@@ -222,7 +222,7 @@ func TestProcesses(t *testing.T) {
 		_, err = db.DB().ExecContext(t.Context(), "INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (9999, 'later', 'x', 0)")
 		fx.must(err)
 		wantError(t, db.Migrate(t.Context()), weaver.ErrNewerSchema)
-		wantError(t, fx.newEngine(db, weaver.Config{}).Run(t.Context()), weaver.ErrNewerSchema, "newer version of the program")
+		wantError(t, fx.newEngine(db, weaver.Config{}).Run(t.Context()), weaver.ErrNewerSchema, "this weaver knows")
 	})
 
 	t.Run("a result is waited for from another process", func(t *testing.T) {

@@ -201,15 +201,26 @@ type Revival struct {
 	Deadline time.Time // zero: none any more
 }
 
+// ExtendedDeadline returns the deadline of a job whose task is retried: one that
+// has passed counts anew, from now.
+func ExtendedDeadline(b task.Budget, deadline, now time.Time) time.Time {
+	if Past(deadline, now) {
+		return JobDeadline(b, now)
+	}
+	return deadline
+}
+
 // Revive resolves a retry that [CheckRetry] or [RevivesDependent] allowed. A
-// deadline that has passed does not hold again.
-func Revive(needs []Need, deadline, now time.Time) Revival {
+// deadline that has passed does not hold again, but for that of its job
+// ([ExtendedDeadline]; zero: none).
+func Revive(needs []Need, deadline, job, now time.Time) Revival {
 	r := Revival{State: task.Ready, Waits: WaitsFor(needs, unfinished)}
 	if r.Waits.Open > 0 {
 		r.State, r.Waiting = task.Pending, task.WaitDeps
 	}
-	if deadline.After(now) {
-		r.Deadline = deadline
+	r.Deadline = deadline
+	if Past(deadline, now) {
+		r.Deadline = job
 	}
 	return r
 }

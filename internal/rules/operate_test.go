@@ -103,6 +103,24 @@ func TestCheckSeen(t *testing.T) {
 	}
 }
 
+func TestExtendedDeadline(t *testing.T) {
+	t.Parallel()
+	minute := task.Budget{MaxDuration: time.Minute}
+	for _, tc := range []struct {
+		budget         task.Budget
+		deadline, want time.Time
+	}{
+		{task.Budget{}, time.Time{}, time.Time{}},
+		{minute, now.Add(1), now.Add(1)},
+		{minute, now, now.Add(time.Minute)},
+		{minute, now.Add(-time.Hour), now.Add(time.Minute)},
+	} {
+		if got := rules.ExtendedDeadline(tc.budget, tc.deadline, now); !got.Equal(tc.want) {
+			t.Errorf("%s after %s: %s, want %s", tc.deadline, tc.budget.MaxDuration, got, tc.want)
+		}
+	}
+}
+
 func TestRevive(t *testing.T) {
 	t.Parallel()
 	const none = rules.NoIfFailed
@@ -110,17 +128,19 @@ func TestRevive(t *testing.T) {
 		name     string
 		needs    []rules.Need
 		deadline time.Time
+		job      time.Time
 		want     rules.Revival
 	}{
-		{"without needs", nil, time.Time{}, rules.Revival{State: task.Ready}},
-		{"its needs succeeded", edges(needs(succeeded), needs(allowed)), time.Time{}, rules.Revival{State: task.Ready}},
-		{"a need is under way", edges(needs(succeeded), needs(open), needs(open)), time.Time{}, rules.Revival{State: task.Pending, Waiting: task.WaitDeps, Waits: rules.Waits{Open: 2}}},
-		{"an end that counts", edges(ifDone(failed), ifFailed(failed), ifFailed(open)), time.Time{}, rules.Revival{State: task.Ready}},
-		{"a deadline ahead", nil, now.Add(1), rules.Revival{State: task.Ready, Deadline: now.Add(1)}},
-		{"a deadline that passed", nil, now, rules.Revival{State: task.Ready}},
+		{"without needs", nil, time.Time{}, time.Time{}, rules.Revival{State: task.Ready}},
+		{"its needs succeeded", edges(needs(succeeded), needs(allowed)), time.Time{}, time.Time{}, rules.Revival{State: task.Ready}},
+		{"a need is under way", edges(needs(succeeded), needs(open), needs(open)), time.Time{}, time.Time{}, rules.Revival{State: task.Pending, Waiting: task.WaitDeps, Waits: rules.Waits{Open: 2}}},
+		{"an end that counts", edges(ifDone(failed), ifFailed(failed), ifFailed(open)), time.Time{}, time.Time{}, rules.Revival{State: task.Ready}},
+		{"a deadline ahead", nil, now.Add(1), now.Add(9), rules.Revival{State: task.Ready, Deadline: now.Add(1)}},
+		{"a deadline that passed", nil, now, time.Time{}, rules.Revival{State: task.Ready}},
+		{"a deadline that passed, in a job with time again", nil, now, now.Add(9), rules.Revival{State: task.Ready, Deadline: now.Add(9)}},
 	} {
 		tc.want.Waits.IfFailed = none
-		if got := rules.Revive(tc.needs, tc.deadline, now); got != tc.want {
+		if got := rules.Revive(tc.needs, tc.deadline, tc.job, now); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", tc.name, got, tc.want)
 		}
 	}

@@ -54,7 +54,12 @@ func (o *op) reopen(r *row, e *store.EdgeRow) {
 // revive gives a task all its attempts back.
 func (o *op) revive(r *row) {
 	needs := o.needsOf(r)
-	v := rules.Revive(needs, r.DeadlineAt, o.now)
+	var limit time.Time
+	if j, ok := o.jobs[r.JobID]; ok && rules.Past(r.DeadlineAt, o.now) {
+		j.DeadlineAt = rules.ExtendedDeadline(j.Budget, j.DeadlineAt, o.now)
+		limit = j.DeadlineAt
+	}
+	v := rules.Revive(needs, r.DeadlineAt, limit, o.now)
 	r.AttemptCount, r.CrashCount, r.QuarantineLosses, r.InternalCount, r.RepairCount = 0, 0, 0, 0, 0
 	r.CancelRequested, r.CancelKind, r.CancelBy, r.CancelReason = false, task.KindNone, "", ""
 	r.FinishedAt, r.ReadyAt, r.DeadlineAt = time.Time{}, time.Time{}, v.Deadline

@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"time"
+
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
 	"github.com/goweaver/weaver/internal/propagate"
@@ -246,7 +248,11 @@ func (o *operation) revive(row *taskRow, needs []rules.Need) (task.State, error)
 			return "", err
 		}
 	}
-	v := rules.Revive(needs, row.deadlineAt(), t.now)
+	limit, err := o.extendJob(row)
+	if err != nil {
+		return "", err
+	}
+	v := rules.Revive(needs, row.deadlineAt(), limit, t.now)
 	st := t.stmt(sqlRevive).Text(1, t.ns).ID(2, &row.id).Text(3, string(v.State)).OrNull(4, string(v.Waiting)).
 		Int(5, t.mic).Int(6, int64(v.Waits.Open)).Time(7, v.Deadline)
 	if err := bindIfFailed(st, 8, v.Waits).Run(); err != nil {
@@ -259,6 +265,26 @@ func (o *operation) revive(row *taskRow, needs []rules.Need) (task.State, error)
 		}
 	}
 	return v.State, nil
+}
+
+const sqlExtendJob = `UPDATE weaver_jobs SET deadline_at = ?3 WHERE namespace = ?1 AND job_id = ?2`
+
+// extendJob gives the job of a task whose deadline has passed its time again, and
+// returns when it ends; zero: never.
+func (o *operation) extendJob(row *taskRow) (time.Time, error) {
+	t := o.tx
+	if row.job.IsZero() || !rules.Past(row.deadlineAt(), t.now) {
+		return time.Time{}, nil
+	}
+	j, err := t.job(&row.job)
+	if j == nil || err != nil {
+		return time.Time{}, err
+	}
+	limit := rules.ExtendedDeadline(j.Budget, j.DeadlineAt, t.now)
+	if limit.Equal(j.DeadlineAt) {
+		return limit, nil
+	}
+	return limit, t.stmt(sqlExtendJob).Text(1, t.ns).ID(2, &row.job).Time(3, limit).Run()
 }
 
 // redispatch makes a task claimable now. W1: it does not rely on there being no

@@ -59,6 +59,28 @@ var retryCases = []testCase{
 		}
 		e.commandRefused(retryOf(e.newID()), store.ErrNotFound)
 	}},
+	{"a job that ran out of time has it again from the retry on, also for what came back with the task", func(e *env) {
+		g := e.graph("a", "b: a", "c: b").with("a", expires(time.Second))
+		g.sub.Job.Budget.MaxDuration = 5 * time.Second
+		g.submit()
+		e.pass(2 * time.Second)
+		e.reap()
+		e.finishChores()
+		e.ended(g.id("a"), task.Cancelled, task.KindDeadline)
+		e.ended(g.id("c"), task.Cancelled, task.KindDependencyFailed)
+		e.pass(4 * time.Second)
+		e.operate(retryOf(g.id("a")))
+		limit := e.now().Add(5 * time.Second)
+		e.near("the job's deadline", g.read().DeadlineAt, limit)
+		for _, node := range []string{"a", "b", "c"} {
+			e.near("the deadline of "+node, e.task(g.id(node)).DeadlineAt, limit)
+		}
+		e.succeed(g.id("a"))
+		e.pass(6 * time.Second)
+		e.reap()
+		e.finishChores()
+		e.ended(g.id("b"), task.Cancelled, task.KindDeadline)
+	}},
 	{"a deadline that has passed is lifted, and one ahead stands", func(e *env) {
 		passed, ahead := e.one(expires(2*time.Second)), e.one(expires(time.Minute))
 		e.fail(ahead)
