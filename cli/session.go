@@ -63,18 +63,26 @@ func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Tim
 	}
 }
 
-// useStoreOfArgs chooses the default store of the first argument that is a
-// pipeline's file, or FILE/TASK, unless one was named.
+// useStoreOfArgs chooses the default store of the pipeline that arguments name,
+// unless one was named.
 func (s *session) useStoreOfArgs(args []string) {
+	if found := storeOfArgs(args); found != "" && !s.named {
+		s.flags.Store = found
+	}
+}
+
+// storeOfArgs returns the default store of the first argument that is a
+// pipeline's file, or FILE/TASK; "" if there is none.
+func storeOfArgs(args []string) string {
 	for _, arg := range args {
-		for path := arg; path != "" && !s.named; path = strings.TrimSuffix(path[:max(0, strings.LastIndexByte(path, '/'))], "/") {
+		for path := arg; path != ""; path = strings.TrimSuffix(path[:max(0, strings.LastIndexByte(path, '/'))], "/") {
 			ext := strings.ToLower(filepath.Ext(path))
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && (ext == ".yaml" || ext == ".yml") {
-				s.flags.Store = defaultStore(filepath.Dir(path))
-				return
+				return defaultStore(filepath.Dir(path))
 			}
 		}
 	}
+	return ""
 }
 
 // useStoreOf chooses the default store of a pipeline, unless one was named.
@@ -91,7 +99,7 @@ func (s *session) json() bool { return s.flags.Output == "json" }
 // that it needs to mean the same store and namespace.
 func (s *session) command(args ...string) string {
 	words := []string{s.app.Name}
-	ofFile := !s.named && (args[0] == "run" || args[0] == "submit") // they find it by themselves
+	ofFile := !s.named && storeOfArgs(args) == s.flags.Store // it is found again
 	if !ofFile && s.flags.Store != cmp.Or(os.Getenv("WEAVER_STORE"), defaultStore(".")) {
 		words = append(words, "--store", quote(s.flags.Store))
 	}

@@ -179,7 +179,7 @@ func (c *claim) best(lanes *[]*laneCursor) (*laneCursor, error) {
 }
 
 var sqlHinted = `
-SELECT ` + candidateSelect + ` FROM weaver_outbox_events o
+SELECT ` + candidateSelect + `, t.schema_version FROM weaver_outbox_events o
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
 WHERE o.namespace = ?1 AND o.task_id = ?2 AND o.available_at <= ?3`
 
@@ -192,7 +192,10 @@ func (c *claim) hinted() error {
 		if st.One() {
 			d := candidate{task: new(task.Task)}
 			scanCandidate(st.Row(), &d)
-			found = append(found, d)
+			version := st.ColInt(len(candidateColumns) + len(freshColumns))
+			if version <= int64(rules.NewestSchema(c.req, d.lane.Type)) {
+				found = append(found, d)
+			}
 		}
 		if err := st.Done(); err != nil {
 			return err

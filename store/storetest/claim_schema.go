@@ -47,6 +47,12 @@ var claimSchemaCases = []testCase{
 		e.operate(forceOf(waiting))
 		e.b.take(keyed)
 	}},
+	{"a claim by ids leaves them where they are, also under a key that is full", func(e *env) {
+		e.a.take(e.one(key("k", 1)))
+		id := e.one(schema(2), key("k", 1))
+		e.b.getsNothing(only(id), reading(map[string]int{alpha: 1}))
+		e.equal("its dispatch rows", len(e.dispatch(id)), 1)
+	}},
 	{"a task that ran before is left as well", func(e *env) {
 		id := e.one(schema(2), once("o"))
 		e.finish(retry(e.a.take(id), 0))
