@@ -14,8 +14,8 @@ type log struct {
 	over bool // it was asked for a writer and has none, or it was closed
 }
 
-// write passes a block on. Errors are those of whoever keeps the log, who
-// reports them: the command runs on.
+// write appends a block to the log. The log's writer reports its own errors: the
+// command runs on.
 func (l *log) write(block []byte) {
 	if l.open == nil {
 		return

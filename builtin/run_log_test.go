@@ -71,7 +71,7 @@ func TestRunLogs(t *testing.T) {
 	}
 }
 
-// Nobody keeps a log.
+// Logs returns no writer: no log is kept, and it is asked once.
 func TestRunLogsOfNobody(t *testing.T) {
 	t.Parallel()
 	asked := 0

@@ -13,8 +13,8 @@ const storeFile = "weaver.db"
 // the home folder, whichever comes first; else the folder's own, which may not be
 // there yet. Outside of both it is always the folder's own.
 //
-// Above the folder only what belongs to this user counts, where nobody else could
-// have put it: a store says which commands are run.
+// Above the folder, stores and folders of other users, and those that everybody may
+// write, are passed over: a store says which commands are run.
 func defaultStore(dir string) string {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

@@ -96,13 +96,9 @@ type jobShowCmd struct {
 // Run implements the verb.
 func (c *jobShowCmd) Run(ctx context.Context, s *session) error {
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		id, err := s.resolveOne(ctx, client, wantJob, c.ID)
+		st, err := s.jobStatus(ctx, client, c.ID)
 		if err != nil {
 			return err
-		}
-		st, err := client.JobStatus(ctx, id)
-		if err != nil {
-			return s.absent(ctx, client, "job", id, err)
 		}
 		if err := s.findGone(ctx, clientReader{client}, s.clock, pointers(st.Tasks)...); err != nil {
 			return err

@@ -105,6 +105,19 @@ func (s *session) resolveOne(ctx context.Context, c *weaver.Client, want target,
 	return ids[0], nil
 }
 
+// jobStatus reads the job that an argument names, with its tasks.
+func (s *session) jobStatus(ctx context.Context, c *weaver.Client, arg string) (weaver.JobStatus, error) {
+	id, err := s.resolveOne(ctx, c, wantJob, arg)
+	if err != nil {
+		return weaver.JobStatus{}, err
+	}
+	st, err := c.JobStatus(ctx, id)
+	if err != nil {
+		return weaver.JobStatus{}, s.absent(ctx, c, "job", id, err)
+	}
+	return st, nil
+}
+
 func (r *resolver) find(ctx context.Context, want target, arg string) (task.ID, error) {
 	id, err := r.byID(ctx, want, arg)
 	if err != nil || !id.IsZero() {

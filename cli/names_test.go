@@ -138,7 +138,8 @@ func TestIDRange(t *testing.T) {
 	}
 }
 
-// What begins as an id of the other kind only is told to be that.
+// An argument that is the beginning of an id of the other kind is refused, and the
+// message says of which kind it is.
 func TestNamesOfTheOtherKind(t *testing.T) {
 	taskID := fresh(t).String()
 	jobID := jobs(t, "nightly")[0].String()

@@ -299,19 +299,31 @@ func (s *session) replace(ctx context.Context, c *weaver.Client, id weaver.JobID
 // several when a job is retried after another one was begun. One that is being
 // cancelled is as good as over.
 func unfinished(ctx context.Context, c *weaver.Client, f *pipelineFile) (found []weaver.JobInfo, err error) {
-	filter := weaver.JobFilter{Name: f.Name, States: []task.JobState{task.JobRunning, task.JobBlocked}, Limit: store.MaxLimit}
+	err = eachJob(ctx, c, f, func(j *weaver.JobInfo) bool {
+		if !j.CancelRequested {
+			found = append(found, *j)
+		}
+		return true
+	}, task.JobRunning, task.JobBlocked)
+	return found, err
+}
+
+// eachJob calls use for the jobs of a file in some states, none given for all, the
+// latest first, until it returns false.
+func eachJob(ctx context.Context, c *weaver.Client, f *pipelineFile, use func(*weaver.JobInfo) bool, states ...task.JobState) error {
+	filter := weaver.JobFilter{Name: f.Name, States: states, Limit: store.MaxLimit}
 	for {
 		jobs, next, err := c.Jobs(ctx, filter)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for i := range jobs {
-			if jobs[i].Meta[metaFile] == f.path && !jobs[i].CancelRequested {
-				found = append(found, jobs[i])
+			if jobs[i].Meta[metaFile] == f.path && !use(&jobs[i]) {
+				return nil
 			}
 		}
 		if next == "" {
-			return found, nil
+			return nil
 		}
 		filter.After = next
 	}

@@ -42,14 +42,11 @@ type jobRetried struct {
 // Run implements the verb.
 func (c *retryCmd) Run(ctx context.Context, s *session) error {
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		id, err := s.resolveOne(ctx, client, wantJob, c.Job)
+		st, err := s.jobStatus(ctx, client, c.Job)
 		if err != nil {
 			return err
 		}
-		st, err := client.JobStatus(ctx, id)
-		if err != nil {
-			return s.absent(ctx, client, "job", id, err)
-		}
+		id := st.ID
 		tasks, err := c.choose(ctx, s, client, &st)
 		if err != nil {
 			return err

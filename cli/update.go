@@ -63,23 +63,12 @@ func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile) (*update, 
 }
 
 // latestJob returns the latest job of a file, in whatever state; nil: none.
-func latestJob(ctx context.Context, c *weaver.Client, f *pipelineFile) (*weaver.JobInfo, error) {
-	filter := weaver.JobFilter{Name: f.Name, Limit: store.MaxLimit}
-	for {
-		jobs, next, err := c.Jobs(ctx, filter)
-		if err != nil {
-			return nil, err
-		}
-		for i := range jobs {
-			if jobs[i].Meta[metaFile] == f.path {
-				return &jobs[i], nil
-			}
-		}
-		if next == "" {
-			return nil, nil
-		}
-		filter.After = next
-	}
+func latestJob(ctx context.Context, c *weaver.Client, f *pipelineFile) (latest *weaver.JobInfo, err error) {
+	err = eachJob(ctx, c, f, func(j *weaver.JobInfo) bool {
+		latest = j
+		return false
+	})
+	return latest, err
 }
 
 // maxReruns is how many tasks a note names.

@@ -253,8 +253,8 @@ func TestRestIsLost(t *testing.T) {
 	}
 }
 
-// Of a folder that is full the oldest logs go, whoever wrote them, but none that
-// is being written.
+// When the folder is full the oldest logs are deleted, whichever process wrote
+// them, but none that is being written.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

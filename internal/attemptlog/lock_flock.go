@@ -34,5 +34,5 @@ func lock(f *os.File) error {
 	}
 }
 
-// haveLocks: a log without a lock is one that nobody writes.
+// haveLocks: a log that no process has locked is not being written any more.
 const haveLocks = true

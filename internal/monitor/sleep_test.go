@@ -19,7 +19,7 @@ func TestLeaseEndedWhileTheProcessSlept(t *testing.T) {
 		want  string
 	}{
 		"stopped":                     {[]float64{0, 1, 2, 44}, false, slept},
-		"stopped, and not yet told":   {[]float64{0, 1, 2}, false, slept},
+		"stopped, and not yet seen":   {[]float64{0, 1, 2}, false, slept},
 		"stopped a while ago":         {[]float64{0, 1, 2, 44, 44.2}, false, slept},
 		"it ran":                      {[]float64{0, 10, 20, 30, 40, 44}, false, "a: started again"},
 		"nothing is known":            {nil, false, "a: started again"},
