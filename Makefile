@@ -27,7 +27,7 @@ help: ## List what can be made
 run: ## Run the example that needs nothing but Go (examples/stdlib)
 	$(GO) run ./examples/stdlib
 
-# While you work: go test -short ./... runs the same in small.
+# While you work: go test -short ./... runs a part of it, and starts no programs.
 .PHONY: test
 test: ## Run all tests but those of `make e2e`
 	$(GO) test -shuffle=on ./...

@@ -136,6 +136,9 @@ func liveHeap() uint64 {
 }
 
 func TestRunProgress(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
 	long := strings.Repeat("ü", 250)

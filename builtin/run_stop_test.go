@@ -72,6 +72,9 @@ func TestRunTimeoutIsATimeout(t *testing.T) {
 }
 
 func TestRunCancel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
 	for _, line := range []string{forever, stubborn, obedient} {
@@ -93,6 +96,9 @@ func TestRunCancel(t *testing.T) {
 }
 
 func TestRunDeadline(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	s := newShop(t, weaver.Config{})
 	w := newWitness(t)
@@ -222,6 +228,9 @@ func TestRunCancelAfterTheEnd(t *testing.T) {
 // A daemon that made a session of its own lives on, and what it holds open
 // keeps neither the task nor a goroutine.
 func TestRunLeavesDaemons(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	s := newShop(t, weaver.Config{})
 	in := asHelper("daemon", "")
 	out := s.run(in)
@@ -241,6 +250,9 @@ func TestRunLeavesDaemons(t *testing.T) {
 
 // A listener that is slow loses nothing, although the command has long ended.
 func TestRunSlowListener(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	w := newWitness(t)
 	slow := event.SinkFunc(func(e event.Event) {

@@ -44,6 +44,9 @@ func program(t *testing.T, dir string) *exec.Cmd {
 // report is the same as without kills, no step starts again after its value was
 // stored, and the store agrees with itself.
 func TestKilledAtFiveMoments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	calm, killed := filepath.Join(t.TempDir(), "calm"), filepath.Join(t.TempDir(), "killed")
 	if out, err := program(t, calm).CombinedOutput(); err != nil {

@@ -82,11 +82,7 @@ tasks:
 // commands are run once.
 func TestRunsAtOnce(t *testing.T) {
 	t.Parallel()
-	rounds := 4
-	if testing.Short() {
-		rounds = 1
-	}
-	for round := range rounds {
+	for round := range 4 {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "once.yaml"), "name: once\ntasks:\n  a: {run: \"echo a >>ledger; sleep 0.3\"}\n  b: {run: \"echo b >>ledger\", needs: [a]}\n")
 		if code := start(t, dir, "migrate", "up").end(); code != 0 {

@@ -3,6 +3,8 @@ package clitest_test
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,12 +18,25 @@ import (
 	"github.com/goweaver/weaver/cli"
 )
 
+// TestMain makes this binary the programs of the sessions, too. With -short none
+// of the tests runs: each starts programs.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(unlessShort{m}, map[string]func(){
 		"weaver": func() { cli.Main(cli.App{}) },
 		"acme":   func() { cli.Main(cli.App{Name: "acme", Version: "v1.2.3", Handlers: ownHandlers()}) },
 		"twice":  func() { cli.Main(cli.App{Handlers: builtin.Handlers(builtin.Config{})}) },
 	})
+}
+
+type unlessShort struct{ *testing.M }
+
+func (m unlessShort) Run() int {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("the tests of programs are not run with -short: make test runs them")
+		return 0
+	}
+	return m.M.Run()
 }
 
 func TestSessions(t *testing.T) {

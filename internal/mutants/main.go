@@ -77,7 +77,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	fs := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	fs.IntVar(&o.n, "n", 60, "how many mutants of a package")
 	fs.Uint64Var(&o.seed, "seed", 1, "which sample")
-	fs.BoolVar(&o.short, "short", true, "run the tests with -short")
+	fs.BoolVar(&o.short, "short", false, "run the tests with -short, which notice less")
 	fs.BoolVar(&o.list, "list", false, "list the mutants and run none")
 	fs.BoolVar(&o.verbose, "v", false, "name the test that notices, for each mutant")
 	only := fs.String("only", "", "only mutants whose `file:line:column: what` matches")

@@ -67,6 +67,9 @@ func hostile() map[string]struct{ src, want string } {
 }
 
 func TestHostileFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	for name, tc := range hostile() {
 		e := mistakes(t, []byte(tc.src))

@@ -15,9 +15,13 @@ import (
 )
 
 func TestStore(t *testing.T) {
+	times := repeat
+	if testing.Short() {
+		times /= 10
+	}
 	storetest.Run(t, storetest.Harness{
 		Name:   "memstore",
-		Repeat: repeat,
+		Repeat: times,
 		Open:   func(*testing.T) store.Store { return memstore.New() },
 		Kill:   func(_ *testing.T, s store.Store, w store.WorkerID) { s.(*memstore.Store).Kill(w) },
 

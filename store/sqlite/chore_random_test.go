@@ -17,9 +17,9 @@ import (
 // are marked all at once: all kinds of edges, one kind for each task, and failures
 // that are allowed.
 func TestBittenJobsEndAsWholeOnes(t *testing.T) {
-	jobs := 500
+	jobs := 150
 	if testing.Short() {
-		jobs = 100
+		jobs = 30
 	}
 	db, err := sqlite.OpenMemory(t.Context())
 	if err != nil {

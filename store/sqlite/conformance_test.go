@@ -28,6 +28,9 @@ func TestConformanceFile(t *testing.T) {
 	h.Kill = func(_ *testing.T, s store.Store, w store.WorkerID) {
 		s.(*sqlite.DB).Kill("acme-test", w)
 	}
+	if testing.Short() {
+		h.Share = 4 // memstore plays them all
+	}
 	storetest.Run(t, h)
 }
 

@@ -105,6 +105,9 @@ func (l *limited) read(c *child) {
 // there, or goes on when the limit is gone: what was acknowledged is there, what was
 // refused is not.
 func TestFileSizeLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	image, err := blank()
 	if err != nil {

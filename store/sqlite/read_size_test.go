@@ -15,6 +15,9 @@ import (
 // What is read of one job or task does not depend on how many others there are:
 // 100,000 with WEAVER_READS=full.
 func TestReadsOfOneDoNotGrow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	many := 2_000
 	if os.Getenv("WEAVER_READS") == "full" {

@@ -14,6 +14,9 @@ import (
 // concurrency key are due or wait, nor what the end of a holder does: 100,000
 // with WEAVER_READS=full.
 func TestClaimsBesideAKeyDoNotGrow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	many := 3_000
 	if os.Getenv("WEAVER_READS") == "full" {

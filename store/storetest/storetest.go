@@ -13,7 +13,7 @@
 //   - Cases named R-… are the interleavings of docs/leases.md: ordered ones
 //     run step by step, the concurrent ones many times over with real
 //     goroutines. Run them with -race.
-//   - Nothing is skipped. Cases of an optional interface (store.StepTxer,
+//   - Nothing is skipped, unless Harness.Share asks for a part. Cases of an optional interface (store.StepTxer,
 //     store.Notifier, store.WaitingClaimer, store.EdgeReader, store.OrphanReader) belong to the suite of the stores
 //     that implement it.
 //
@@ -59,6 +59,10 @@ type Harness struct {
 
 	// Repeat is how often a concurrent case runs. 0: 200.
 	Repeat int
+
+	// Share plays one case in so many, always the same ones: for a quick look
+	// while one works. 0: all, which alone shows that a store may be used.
+	Share int
 }
 
 // testCase is one statement about stores, and what shows it on an empty store.
@@ -78,9 +82,13 @@ func Run(t *testing.T, h Harness) {
 	if h.Repeat == 0 {
 		h.Repeat = 200
 	}
+	n := 0
 	for _, s := range suites(t, h) {
 		t.Run(s.name, func(t *testing.T) {
 			for _, c := range s.cases {
+				if n++; h.Share > 1 && n%h.Share != 0 {
+					continue
+				}
 				t.Run(c.name, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						e := newEnv(t, h)

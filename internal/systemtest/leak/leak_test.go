@@ -80,6 +80,9 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 // TestLeaksAreFound leaves things open: each must be reported, and no longer
 // when it is closed.
 func TestLeaksAreFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	before := goleak.IgnoreCurrent()
 	leaks := map[string]func(fx *fixture) (end func()){
 		"an engine that runs": func(fx *fixture) func() {

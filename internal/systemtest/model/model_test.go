@@ -43,7 +43,11 @@ const modelSteps = 60
 // histories beside this test), and Wait of a claim.
 func TestModel(t *testing.T) {
 	// The flags belong to the process: one test at a time may turn them.
-	unlessGiven(t, "rapid.checks", strconv.Itoa(modelChecks)) // rapid divides both by five with -short
+	checks := modelChecks
+	if testing.Short() {
+		checks /= 3 // and rapid divides it, and the steps, by five
+	}
+	unlessGiven(t, "rapid.checks", strconv.Itoa(checks))
 	unlessGiven(t, "rapid.steps", strconv.Itoa(modelSteps))
 	unlessGiven(t, "rapid.seed", "1")          // the same sequences each time: chance is for the soak
 	unlessGiven(t, "rapid.nofailfile", "true") // the seed is enough, and leaves no file in the tree

@@ -87,7 +87,7 @@ func TestSimulation(t *testing.T) {
 // size returns how much of a default runs: a part with -short.
 func size(n int) int {
 	if testing.Short() {
-		return max(1, n/10)
+		return max(1, n/30)
 	}
 	return n
 }
@@ -103,6 +103,9 @@ func simulateWatched(t *testing.T, seed int) (lines, wrong []string, tally map[s
 // TestSameSeedSameLog runs seeds twice. A difference shows that something besides
 // the seed decides what happens.
 func TestSameSeedSameLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	for seed := 1; seed <= env(t, "WEAVER_SIMULATION_TWICE", size(twice)); seed++ {
 		first, _, _ := simulate(t, uint64(seed))

@@ -91,6 +91,9 @@ func pairsOf(tc *testCase, calls []faultstore.Call) (pairs []*pair) {
 //
 // One case: -run 'SweepTwoFaults/on/memstore/sleeps'.
 func TestSweepTwoFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	var mu sync.Mutex
 	pairs, both, all, cases := 0, 0, 0, 0
 	t.Run("on", func(t *testing.T) {

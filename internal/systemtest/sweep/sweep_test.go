@@ -117,7 +117,7 @@ func TestSweep(t *testing.T) {
 					case full:
 						every = 1
 					case testing.Short():
-						every *= 10
+						every *= 30
 					}
 					sweep(t, kind, tc, totals, i, every)
 				})
