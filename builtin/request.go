@@ -47,6 +47,13 @@ type RequestInput struct {
 	JSON json.RawMessage `json:"json,omitempty"` // body, sent as application/json unless Headers say otherwise
 	Body string          `json:"body,omitempty"` // body, sent as text/plain unless Headers say otherwise
 
+	// Templates says that URL, the values of Headers, the strings in JSON, and Body
+	// have values of tasks that this one needs, as RunInput.Templates describes. In
+	// URL they stand behind the host, escaped as a segment of the path or a value
+	// of the query; a URL that is nothing but one value is that value. A string of
+	// JSON that is nothing but one value of JSON, or a number, becomes that value.
+	Templates bool `json:"templates,omitempty"`
+
 	Expect       []int    `json:"expect,omitempty"`        // statuses that mean success; default 200 to 299
 	Timeout      Duration `json:"timeout,omitempty"`       // of one attempt, body included; default 30s
 	MaxRedirects *int     `json:"max_redirects,omitempty"` // default 10, but none that turns a POST into a GET; 0: a redirect is the answer, which Expect checks
@@ -84,6 +91,10 @@ func (r *requester) request(ctx context.Context, in RequestInput) (RequestOutput
 	// Asked again: a task that was enqueued by name alone was not validated.
 	if err := in.Validate(); err != nil {
 		return RequestOutput{}, weaver.Permanent(err)
+	}
+	in, err := in.filled(ctx)
+	if err != nil {
+		return RequestOutput{}, err
 	}
 	if in.Timeout == 0 {
 		in.Timeout = Duration(defaultRequestTimeout)

@@ -17,6 +17,14 @@ import (
 func (in RequestInput) Validate() error {
 	var problems []error
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if in.Templates {
+		if problems = in.texts().Check(); len(problems) > 0 {
+			return errors.Join(problems...)
+		}
+		if in = in.with(in.texts().Sample()); in.URL == "x" {
+			in.URL = "https://x.example/" // it is a value as a whole
+		}
+	}
 	if err := checkURL(in.URL); err != nil {
 		problems = append(problems, err)
 	}

@@ -42,6 +42,15 @@ type RunInput struct {
 	// fewer than 4 characters, fails the task.
 	SecretEnv []string `json:"secret_env,omitempty"`
 
+	// Templates says that Argv and the values of Env have values of tasks that
+	// this one needs: {{.tasks.NAME.stdout}}, stderr and exit_code of a command
+	// (of one that failed, exit_code), body and status of a request, and of any
+	// task a part of its JSON as {{.tasks.NAME.json.items[0].id}}. NAME is a need's
+	// name in the job; {{.tasks["a b"].stdout}} has any. {{"{{"}} stands for two
+	// braces. They are filled in when an attempt begins; a value that is not
+	// there, or was cut, fails the task. Shell has none: pass a value on in Env.
+	Templates bool `json:"templates,omitempty"`
+
 	Dir     string   `json:"dir,omitempty"`     // where it runs; default the worker's directory
 	Timeout Duration `json:"timeout,omitempty"` // of one attempt; default none
 }
@@ -79,6 +88,9 @@ func (in RunInput) Validate() error {
 	}
 	for i, arg := range in.Argv {
 		nul(fmt.Sprintf("argv[%d]", i), arg)
+	}
+	if in.Templates {
+		problems = append(problems, in.texts().Check()...)
 	}
 	nul("shell", in.Shell)
 	nul("dir", in.Dir)
@@ -130,6 +142,10 @@ func (r runner) run(ctx context.Context, in RunInput) (RunOutput, error) {
 	defer cancel()
 	if ctx.Err() != nil {
 		return RunOutput{}, context.Cause(ctx)
+	}
+	in, err := in.filled(ctx)
+	if err != nil {
+		return RunOutput{}, err
 	}
 	info := weaver.Current(ctx)
 	c, err := newCommand(in, info)

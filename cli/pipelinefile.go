@@ -189,7 +189,7 @@ func (f *pipelineFile) job(u *update) *weaver.Job {
 		Metadata: map[string]string{metaFile: f.path, metaDefinition: f.Digest()},
 	}
 	if u != nil && u.of != (weaver.JobID{}) {
-		opts.Kept = u.Kept
+		opts.Kept, opts.Filled = u.Kept, u.filled
 		opts.Metadata[metaUpdates] = u.of.String()
 	}
 	return f.Job(opts)

@@ -10,6 +10,7 @@ import (
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/pipeline"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/internal/value"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -21,7 +22,9 @@ const metaUpdates = "weaver.updates"
 // update is what --update found.
 type update struct {
 	pipeline.Update
-	of weaver.JobID // the latest job of the file; zero: there is none
+	of     weaver.JobID             // the latest job of the file; zero: there is none
+	found  map[string]weaver.TaskID // the tasks that were compared, by name
+	filled map[string]*pipeline.Task
 }
 
 // updateOf compares a file with its latest job, and with those that this one was
@@ -35,7 +38,7 @@ func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile) (*update, 
 	for i := range f.Tasks {
 		missing[f.Tasks[i].Name] = true
 	}
-	earlier := make(map[string]pipeline.Earlier)
+	earlier, found := make(map[string]pipeline.Earlier), make(map[string]weaver.TaskID)
 	id := latest.ID
 	for age := 0; len(missing) > 0; age++ {
 		st, err := c.JobStatus(ctx, id)
@@ -53,13 +56,36 @@ func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile) (*update, 
 			}
 			unneeded := t.State == task.Cancelled && t.Error != nil && t.Error.Kind == task.KindNotNeeded
 			earlier[t.Node] = pipeline.Earlier{State: t.State, Needed: !unneeded, Work: work, Age: age}
+			found[t.Node] = t.ID
 			delete(missing, t.Node)
 		}
 		if id, err = task.ParseID(st.Meta[metaUpdates]); err != nil {
 			break // it was no update
 		}
 	}
-	return &update{Update: f.Update(earlier), of: latest.ID}, nil
+	u := &update{Update: f.Update(earlier), of: latest.ID, found: found}
+	return u, u.fill(ctx, c, f)
+}
+
+// fill fills values of tasks that are kept into the texts of those that run, for
+// which they are no needs of the new job.
+func (u *update) fill(ctx context.Context, c *weaver.Client, f *pipelineFile) error {
+	kept := make(map[string]*value.Output)
+	for _, name := range f.NeedsValues(u.Kept) {
+		t, err := c.Get(ctx, u.found[name])
+		if errors.Is(err, store.ErrNotFound) {
+			return badInput("Run it with --fresh.", "%s: the output of task %q is needed, and its job was deleted", f.label(), name)
+		}
+		if err != nil {
+			return err
+		}
+		kept[name] = value.OutputOf(&t)
+	}
+	var err error
+	if u.filled, err = f.Fill(kept); err != nil {
+		return badInput("Correct the file, or run it with --fresh.", "%s: %w", f.label(), err)
+	}
+	return nil
 }
 
 // latestJob returns the latest job of a file, in whatever state; nil: none.

@@ -87,7 +87,7 @@ var importRules = map[string]rule{
 	},
 	"internal/clitest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/rogpeppe/go-internal", "github.com/creack/pty"}},
 	"internal/pipeline": {
-		ours:     join(library, "builtin", "internal/template", "internal/text", "internal/typo"),
+		ours:     join(library, "builtin", "internal/template", "internal/text", "internal/typo", "internal/value"),
 		libs:     []string{"github.com/goccy/go-yaml"},
 		testLibs: []string{"github.com/santhosh-tekuri/jsonschema/v6"},
 	},
@@ -96,6 +96,7 @@ var importRules = map[string]rule{
 	"internal/text":     {ours: values, libs: []string{"github.com/rivo/uniseg"}},
 	"internal/typo":     {},
 	"internal/template": {},
+	"internal/value":    {ours: []string{"task", "internal/template"}},
 
 	"internal/attemptlog": {ours: []string{"task"}},
 
@@ -105,10 +106,10 @@ var importRules = map[string]rule{
 	"weavertest":   {ours: join(library, "store/sqlite", "store/memstore")},
 	"schema":       {ours: library, libs: []string{"github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
 	"httpapi":      {ours: join(library, "schema", "internal/group"), libs: []string{"github.com/prometheus/client_golang"}},
-	"builtin":      {ours: join(library, "internal/group", "internal/template"), libs: []string{xsys}},
+	"builtin":      {ours: join(library, "internal/engine", "internal/group", "internal/value"), libs: []string{xsys}},
 	"ordertask":    {ours: library},
 	"dashboard":    {ours: join(library, "schema", "httpapi")},
-	"cli":          {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/group", "internal/explain", "internal/pipeline", "internal/monitor", "internal/text", "internal/typo"), libs: []string{kong}},
+	"cli":          {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/group", "internal/explain", "internal/pipeline", "internal/monitor", "internal/text", "internal/typo", "internal/value"), libs: []string{kong}},
 	"cmd/...":      {ours: join(library, "cli", "builtin", "ordertask")},
 	"browser":      {ours: join(join(extensions, adapters...), "dashboard", "internal/group")},
 	"examples/...": {ours: all},

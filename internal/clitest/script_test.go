@@ -8,7 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -73,14 +75,32 @@ func ownHandlers() []weaver.Handler {
 
 // serve starts a web server and sets the variable URL to its address:
 //
-//	serve     # GET /data.csv answers rows, POST /hook answers 200
+//	serve     # GET /data.csv answers rows, GET /echo JSON, everything else 200
+//
+// All but GET /data.csv is noted in the file requests, a line each.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: serve")
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /data.csv", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a,1\nb,2\n") })
-	mux.HandleFunc("POST /hook", func(http.ResponseWriter, *http.Request) {})
+	var mu sync.Mutex
+	requests := ts.MkAbs("requests")
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		f, err := os.OpenFile(requests, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err == nil {
+			_, err = fmt.Fprintf(f, "%s %s text=%s\n", r.Method, r.URL.RequestURI(), body)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusTeapot)
+		} else if r.URL.Path == "/echo" {
+			_, _ = io.WriteString(w, `{"n": 7}`)
+		}
+	})
 	server := httptest.NewServer(mux)
 	ts.Defer(server.Close)
 	ts.Setenv("URL", server.URL)

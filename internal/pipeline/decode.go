@@ -20,6 +20,9 @@ type decoder struct {
 	names  []string           // of all tasks, also of those with mistakes
 	places map[string]spot    // of the names
 	needs  map[string][]field // as written
+
+	filling bool             // a text of the task that is read has a value of a need
+	uses    map[string][]use // of the tasks
 }
 
 // limits that the stores share
@@ -68,6 +71,7 @@ func (d *decoder) pipeline(root *node) {
 			tasks = &f
 		}
 	})
+	d.sharedUses(root)
 	if pipelineLevel.lacks(root, "name") {
 		d.r.add(d.r.src.whole(), "the pipeline has no name", "write name: nightly-report at the top")
 	}

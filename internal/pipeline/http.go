@@ -7,25 +7,29 @@ func (d *decoder) http(f field) *builtin.RequestInput {
 		return nil
 	}
 	of := "http of " + f.of
-	input := &builtin.RequestInput{}
+	input := &builtin.RequestInput{Templates: d.filling}
 	before := len(d.r.all)
 	d.keys(f.value, of, httpLevel, func(f field) {
 		switch f.name {
 		case "method":
 			input.Method = d.filled(f, "POST")
 		case "url":
-			input.URL = d.filled(f, "https://example.com/hook")
+			if d.filled(f, "https://example.com/hook") != "" {
+				input.URL = d.final(f.value)
+			}
 			d.warnLiteral(f.value, f.label(), literalRequest)
 		case "headers":
-			input.Headers = d.texts(f, "{X-Request-Id: 7}", func(entry) bool { return true })
+			input.Headers = d.finals(f, d.texts(f, "{X-Request-Id: 7}", func(entry) bool { return true }))
 			d.warnLiterals(f, func(e entry) literal { return literalHeader(e.name, e.value.text) })
 		case "headers_env":
 			input.HeadersEnv = d.texts(f, "{Authorization: API_TOKEN}", func(entry) bool { return true })
 		case "json":
-			input.JSON = d.json(nil, f.value, f.label(), 0)
+			input.JSON = d.json(nil, d.finalTree(f.value), f.label(), 0)
 			d.warnTree(f.value, f.label(), literalRequest)
 		case "body":
-			input.Body, _ = d.text(f, "hello")
+			if _, ok := d.text(f, "hello"); ok {
+				input.Body = d.final(f.value)
+			}
 			d.warnLiteral(f.value, f.label(), literalRequest)
 		case "expect":
 			input.Expect = d.statuses(f)

@@ -24,6 +24,9 @@ type JobOptions struct {
 	// Kept are tasks that are left out because earlier ones did their work: they
 	// are no need of others either.
 	Kept []string
+	// Filled are tasks of the pipeline with values of kept ones filled in, by name:
+	// see Pipeline.Fill.
+	Filled map[string]*Task
 
 	// Types are the task types that the program knows, by name: their tasks have
 	// the options of their type, unless the file says otherwise.
@@ -55,7 +58,7 @@ func (p *Pipeline) Job(opts JobOptions) *weaver.Job {
 		if kept[t.Name] {
 			continue
 		}
-		d := p.definition(t, opts.BaseDir)
+		d := p.definition(cmp.Or(opts.Filled[t.Name], t), opts.BaseDir)
 		d.Needs = slices.DeleteFunc(slices.Clone(d.Needs), func(name string) bool { return kept[name] })
 		job.Add(d.Name, d.draft(opts, weaver.Metadata(MetaWork, p.work(t))), d.nodeOptions()...)
 	}
@@ -117,9 +120,13 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 			Argv:       t.Argv,
 			Shell:      t.Shell,
 			Env:        merge(p.Env, t.Env),
+			Templates:  t.Templates,
 			InheritEnv: union(p.InheritEnv, t.InheritEnv),
 			SecretEnv:  union(p.SecretEnv, t.SecretEnv),
 			Dir:        resolve(baseDir, cmp.Or(t.Dir, p.Dir)),
+		}
+		if t.Templates {
+			d.Run.Env = merge(literals(p.Env), t.Env)
 		}
 		if file := cmp.Or(t.EnvFile, p.EnvFile); file != "" {
 			d.Run.EnvFile = resolve(baseDir, file)

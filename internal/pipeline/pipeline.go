@@ -56,6 +56,10 @@ type Task struct {
 	Type  string                // type: acme.billing.charge.v1, with Input
 	Input json.RawMessage
 
+	// Templates says that a text of Argv, Env or HTTP has values of needs, so that
+	// all of them are templates: see builtin.RunInput.
+	Templates bool
+
 	Needs            []string
 	If               task.EdgeKind // how it takes the ends of Needs; "": success
 	AllowFailure     bool

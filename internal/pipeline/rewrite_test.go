@@ -2,7 +2,9 @@ package pipeline_test
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/goweaver/weaver/builtin"
 	"github.com/goweaver/weaver/internal/pipeline"
+	"github.com/goweaver/weaver/internal/value"
 )
 
 // A pipeline that is written down in another style, with its keys, tasks and
@@ -86,6 +89,9 @@ func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 		o := object{}
 		put(o, "type", k.Type)
 		put(o, "run", k.Shell)
+		if k.Templates {
+			k.Argv, k.Env = written(k.Argv).([]string), written(k.Env).(map[string]string)
+		}
 		put(o, "run", k.Argv)
 		if k.HTTP != nil {
 			o["http"] = request(t, k.HTTP)
@@ -149,6 +155,25 @@ func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 // fields that a file spells otherwise.
 func request(t *testing.T, in *builtin.RequestInput) map[string]json.RawMessage {
 	t.Helper()
+	if in.Templates {
+		made := *in
+		made.URL, made.Headers, made.Body = written(in.URL).(string), written(in.Headers).(map[string]string), written(in.Body).(string)
+		made.Templates = false
+		var body any
+		if in.JSON != nil {
+			dec := json.NewDecoder(strings.NewReader(string(in.JSON)))
+			dec.UseNumber()
+			if err := dec.Decode(&body); err != nil {
+				t.Fatal(err)
+			}
+			raw, err := json.Marshal(written(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			made.JSON = raw
+		}
+		in = &made
+	}
 	raw, err := json.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
@@ -158,6 +183,40 @@ func request(t *testing.T, in *builtin.RequestInput) map[string]json.RawMessage 
 		t.Fatal(err)
 	}
 	return fields
+}
+
+var valueOfNeed = regexp.MustCompile(`\{\{ *\.tasks\b`)
+
+// written returns the texts of a task that has templates as a file has them:
+// those without a value of a need are literals there.
+func written(v any) any {
+	switch v := v.(type) {
+	case string:
+		if !valueOfNeed.MatchString(v) {
+			return value.Show(v)
+		}
+	case []string:
+		made := slices.Clone(v)
+		for i := range made {
+			made[i] = written(made[i]).(string)
+		}
+		return made
+	case map[string]string:
+		made := maps.Clone(v)
+		for name, text := range made {
+			made[name] = written(text).(string)
+		}
+		return made
+	case []any:
+		for i := range v {
+			v[i] = written(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = written(v[key])
+		}
+	}
+	return v
 }
 
 func depth(raw []byte) int {

@@ -45,6 +45,8 @@ var onlyParse = map[string]string{
 	"not-utf8":              "bytes",
 	"control-character":     "bytes",
 	"cycle":                 "needs",
+	"values":                "needs",
+	"values-places":         "texts",
 	"cycle-of-many":         "needs",
 	"two-cycles":            "needs",
 	"need-unknown":          "needs",

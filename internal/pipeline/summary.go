@@ -3,10 +3,12 @@ package pipeline
 import (
 	"cmp"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/internal/value"
 )
 
 // Does says for people what a task does: the command, the method and address of
@@ -20,6 +22,9 @@ func (t *Task) Does() string {
 	case len(t.Argv) > 0:
 		words := make([]string, 0, len(t.Argv))
 		for _, arg := range t.Argv {
+			if t.Templates {
+				arg = value.Show(arg)
+			}
 			words = append(words, shellWord(arg))
 		}
 		return strings.Join(words, " ")
@@ -37,13 +42,19 @@ func shellWord(arg string) string {
 	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
 
+// userInfo is what stands before the host of a URL that cannot be parsed, as it
+// has values.
+var userInfo = regexp.MustCompile(`^(https?://)[^/?#]*@`)
+
 func requestLine(in *builtin.RequestInput) string {
 	method := strings.ToUpper(in.Method)
 	if method == "" && (len(in.JSON) > 0 || in.Body != "") {
 		method = "POST"
 	}
 	address := in.URL
-	if u, err := url.Parse(in.URL); err == nil {
+	if in.Templates {
+		address = userInfo.ReplaceAllString(value.Show(address), "$1")
+	} else if u, err := url.Parse(in.URL); err == nil {
 		u.User = nil
 		address = u.String()
 	}

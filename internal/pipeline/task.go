@@ -29,6 +29,7 @@ func (d *decoder) tasks(f field) {
 	}
 	d.places = make(map[string]spot, len(entries))
 	d.needs = make(map[string][]field, len(entries))
+	d.uses = make(map[string][]use)
 	for _, e := range entries {
 		d.names = append(d.names, e.name)
 		d.places[e.name] = e.at
@@ -38,6 +39,7 @@ func (d *decoder) tasks(f field) {
 		d.task(e)
 	}
 	d.checkNeeds()
+	d.checkUses()
 	if !d.r.failed() {
 		d.checkInputs(f)
 	}
@@ -62,6 +64,9 @@ func (d *decoder) task(e entry) {
 		return
 	}
 	t := Task{Name: e.name}
+	d.uses[t.Name] = d.findUses(e)
+	d.filling = len(d.uses[t.Name]) > 0
+	t.Templates = d.filling
 	d.keys(e.value, of, taskLevel, func(f field) {
 		switch f.name {
 		case "description":
@@ -86,7 +91,7 @@ func (d *decoder) task(e entry) {
 		case "timeout":
 			t.Timeout = d.duration(f, "2m")
 		case "env":
-			t.Env = d.env(f)
+			t.Env = d.finals(f, d.env(f))
 		case "inherit_env":
 			t.InheritEnv = d.inheritEnv(f)
 		case "env_file":
@@ -171,7 +176,7 @@ func (d *decoder) run(f field, t *Task) {
 		d.r.add(f.spot(), f.label()+" is an empty list", f.example(example))
 	default:
 		for i, item := range f.value.items {
-			t.Argv = append(t.Argv, item.text)
+			t.Argv = append(t.Argv, d.final(item))
 			switch {
 			case item.kind != scalar:
 				d.wrongItem(f, item, example)
