@@ -115,8 +115,12 @@ func TestE2EExampleBuild(t *testing.T) {
 		text = strings.ReplaceAll(text, other, "GOOS: linux, GOARCH: amd64")
 	}
 	write(t, path, text)
+	first := start(t, dir, "run", "build.yaml")
+	first.await("vet: succeeded")
+	first.signal(syscall.SIGKILL)
+	first.end()
 	p := runExample(t, dir, "build.yaml")
-	p.says("build-and-test succeeded in ", "8 tasks.", "release| ")
+	p.says("goes on, ", "build-and-test succeeded in ", "8 tasks.", "release| ")
 
 	// A failing test, mended.
 	test := filepath.Join(dir, "hello", "main_test.go")
@@ -146,6 +150,24 @@ func TestExampleBackup(t *testing.T) {
 	}
 
 	mendExample(t, dir, "backup.yaml", "ln -f new $", "lnn -f new $", "runs 2 of 6 tasks; 4 keep what was done before")
+}
+
+func TestExampleBackupKilled(t *testing.T) {
+	t.Parallel()
+	dir := example(t, "backup")
+	path := filepath.Join(dir, "backup.yaml")
+	good := read(t, path)
+	write(t, path, strings.Replace(good, "rm -rf restored &&", "sleep 600 &&", 1))
+	first := start(t, dir, "run", "backup.yaml")
+	first.await("restore: started")
+	first.signal(syscall.SIGKILL)
+	first.end()
+	write(t, path, good)
+	second := runExample(t, dir, "--update", "backup.yaml")
+	second.says("restore runs: it changed", "restore| identical: 2 files")
+	if strings.Contains(second.stdout.String(), "archive: started") {
+		t.Errorf("it archives again:\n%s", second.stdout.String())
+	}
 }
 
 func TestExampleBackupReportsAFailure(t *testing.T) {
