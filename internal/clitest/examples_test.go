@@ -50,6 +50,24 @@ func runExample(t *testing.T, dir string, args ...string) *process {
 	return p
 }
 
+// mendExample puts a typo into an example's file, runs it, mends it, and runs
+// what is left: kept says how much, and that nothing before the typo is repeated.
+func mendExample(t *testing.T, dir, file, good, typo, kept string) {
+	t.Helper()
+	path := filepath.Join(dir, file)
+	text := read(t, path)
+	if strings.Count(text, good) != 1 {
+		t.Fatalf("%s has %q %d times, want once", file, good, strings.Count(text, good))
+	}
+	write(t, path, strings.Replace(text, good, typo, 1))
+	p := start(t, dir, "run", "--update", file)
+	if code := p.end(); code != 1 {
+		t.Fatalf("with %q: exit code %d, want 1:\n%s", typo, code, p.stdout.String())
+	}
+	write(t, path, text)
+	runExample(t, dir, "--update", file).says(kept)
+}
+
 func TestE2EExampleNightly(t *testing.T) {
 	if os.Getenv("WEAVER_E2E") == "" {
 		t.Skip("make e2e runs this")
@@ -78,6 +96,7 @@ func TestE2EExampleNightly(t *testing.T) {
 	if got, want := read(t, filepath.Join(dir, "work", "report.txt")), "Ada           12.50\nGrace        120.00\n"; got != want {
 		t.Errorf("the report is\n%s\nwant\n%s", got, want)
 	}
+	mendExample(t, dir, "nightly.yaml", "/hook", "/hok", "runs 1 of 7 tasks; 6 keep what was done before")
 }
 
 func TestE2EExampleBuild(t *testing.T) {
@@ -96,8 +115,12 @@ func TestE2EExampleBuild(t *testing.T) {
 		text = strings.ReplaceAll(text, other, "GOOS: linux, GOARCH: amd64")
 	}
 	write(t, path, text)
+	first := start(t, dir, "run", "build.yaml")
+	first.await("vet: succeeded")
+	first.signal(syscall.SIGKILL)
+	first.end()
 	p := runExample(t, dir, "build.yaml")
-	p.says("build-and-test succeeded in ", "8 tasks.", "release| ")
+	p.says("goes on, ", "build-and-test succeeded in ", "8 tasks.", "release| ")
 
 	// A failing test, mended.
 	test := filepath.Join(dir, "hello", "main_test.go")
@@ -108,6 +131,8 @@ func TestE2EExampleBuild(t *testing.T) {
 		t.Fatalf("exit code %d, want 1:\n%s", code, p.stdout.String())
 	}
 	p.says(`greet says "hello, Ada"`, "build-and-test failed after ", "1 of 8 tasks failed, 1 was cancelled")
+	write(t, test, good)
+	mendExample(t, dir, "build.yaml", "tar -cf", "tarr -cf", "runs 1 of 8 tasks; 7 keep what was done before")
 }
 
 func TestExampleBackup(t *testing.T) {
@@ -123,4 +148,42 @@ func TestExampleBackup(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "restored")); err == nil {
 		t.Error("the restored copy is left")
 	}
+
+	mendExample(t, dir, "backup.yaml", "ln -f new $", "lnn -f new $", "runs 2 of 6 tasks; 4 keep what was done before")
+}
+
+func TestExampleBackupKilled(t *testing.T) {
+	t.Parallel()
+	dir := example(t, "backup")
+	path := filepath.Join(dir, "backup.yaml")
+	good := read(t, path)
+	write(t, path, strings.Replace(good, "rm -rf restored &&", "sleep 600 &&", 1))
+	first := start(t, dir, "run", "backup.yaml")
+	first.await("restore: started")
+	first.signal(syscall.SIGKILL)
+	first.end()
+	write(t, path, good)
+	second := runExample(t, dir, "--update", "backup.yaml")
+	second.says("restore runs: it changed", "restore| identical: 2 files")
+	if strings.Contains(second.stdout.String(), "archive: started") {
+		t.Errorf("it archives again:\n%s", second.stdout.String())
+	}
+}
+
+func TestExampleBackupReportsAFailure(t *testing.T) {
+	t.Parallel()
+	dir := example(t, "backup")
+	path := filepath.Join(dir, "backup.yaml")
+	good := read(t, path)
+	write(t, path, strings.Replace(good, "SOURCE: data", "SOURCE: nowhere", 1))
+	p := start(t, dir, "run", "backup.yaml")
+	if code := p.end(); code != 1 {
+		t.Fatalf("exit code %d, want 1:\n%s", code, p.stdout.String())
+	}
+	p.says("archive: failed", "report: succeeded", "backup failed after ")
+	if log := read(t, filepath.Join(dir, "backups", "failed.log")); !strings.Contains(log, "no backup, job ") {
+		t.Errorf("the report is %q", log)
+	}
+	write(t, path, good)
+	runExample(t, dir, "--update", "backup.yaml").says("report: cancelled: it was not needed", "backup succeeded in ")
 }
