@@ -20,6 +20,10 @@ type decoder struct {
 	names  []string           // of all tasks, also of those with mistakes
 	places map[string]spot    // of the names
 	needs  map[string][]field // as written
+
+	entries     []entry // of p.Tasks
+	hookTasks   []Task  // of the key on, without needs
+	hookEntries []entry
 }
 
 // limits that the stores share
@@ -36,7 +40,7 @@ func (d *decoder) pipeline(root *node) {
 		return
 	}
 	const of = "the pipeline"
-	var tasks, retry *field
+	var tasks, retry, on *field
 	d.keys(root, of, pipelineLevel, func(f field) {
 		switch f.name {
 		case "name":
@@ -64,6 +68,8 @@ func (d *decoder) pipeline(root *node) {
 			retry = &f
 		case "labels":
 			d.p.Labels = d.labels(f)
+		case "on":
+			on = &f
 		case "tasks":
 			tasks = &f
 		}
@@ -75,6 +81,9 @@ func (d *decoder) pipeline(root *node) {
 		d.p.Retry = d.retry(*retry) // it uses the budget
 	}
 	d.checkTimeout(root)
+	if on != nil {
+		d.hooks(*on)
+	}
 	if tasks != nil {
 		d.tasks(*tasks) // last: it uses the budget and retry
 	} else if pipelineLevel.lacks(root, "tasks") {

@@ -69,6 +69,7 @@ type definition struct {
 	Name             string                `json:"name"`
 	Run              *builtin.RunInput     `json:"run,omitempty"`
 	Request          *builtin.RequestInput `json:"request,omitempty"`
+	Approve          *builtin.ApproveInput `json:"approve,omitempty"`
 	Type             string                `json:"type,omitempty"`
 	Input            json.RawMessage       `json:"input,omitempty"`
 	Needs            []string              `json:"needs,omitempty"`
@@ -92,6 +93,7 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 	d := definition{
 		Name:             t.Name,
 		Request:          t.HTTP,
+		Approve:          t.Approve,
 		Type:             t.Type,
 		Input:            t.Input,
 		Needs:            t.Needs,
@@ -105,6 +107,9 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 		ConcurrencyKey:   t.ConcurrencyKey,
 		ConcurrencyLimit: t.ConcurrencyLimit,
 		Priority:         t.Priority,
+	}
+	if t.Approve != nil { // it waits outside of its attempts
+		d.MaxAttempts, d.Backoff, d.BackoffMax, d.Timeout = 1, 0, 0, 0
 	}
 	if t.Type != "" {
 		d.OwnAttempts = t.Retry.MaxAttempts > 0 || p.Retry.MaxAttempts > 0
@@ -134,7 +139,7 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 // unasked.
 func (d definition) draft(job JobOptions, more ...weaver.EnqueueOption) weaver.Draft {
 	h, known := job.Types[d.Type]
-	builtIn := d.Type == builtin.Run.Name() || d.Type == builtin.Request.Name()
+	builtIn := d.Type == builtin.Run.Name() || d.Type == builtin.Request.Name() || d.Type == builtin.Approve.Name()
 	opts := more
 	if !known || d.OwnAttempts || builtIn {
 		opts = append(opts, weaver.MaxAttempts(d.MaxAttempts))
@@ -165,6 +170,8 @@ func (d definition) draft(job JobOptions, more ...weaver.EnqueueOption) weaver.D
 		return builtin.Run.With(*d.Run, opts...)
 	case d.Request != nil:
 		return builtin.Request.With(*d.Request, opts...)
+	case d.Approve != nil:
+		return builtin.Approve.With(*d.Approve, opts...)
 	}
 	if known {
 		return h.Draft(d.Input, opts...)

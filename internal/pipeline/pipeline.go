@@ -46,16 +46,18 @@ type Budget struct {
 	MaxDuration        time.Duration
 }
 
-// Task is one task of a pipeline. Exactly one of Argv, Shell, HTTP and Type
-// is given.
+// Task is one task of a pipeline. Exactly one of Argv, Shell, HTTP,
+// Approve and Type is given.
 type Task struct {
-	Name  string
-	Argv  []string              // run: [a, b]
-	Shell string                // run: "a b"
-	HTTP  *builtin.RequestInput // http: {…}
-	Type  string                // type: acme.billing.charge.v1, with Input
-	Input json.RawMessage
+	Name    string
+	Argv    []string              // run: [a, b]
+	Shell   string                // run: "a b"
+	HTTP    *builtin.RequestInput // http: {…}
+	Approve *builtin.ApproveInput // approve: {…}
+	Type    string                // type: acme.billing.charge.v1, with Input
+	Input   json.RawMessage
 
+	Hook             string // of the key on: success, failure or done; "": it is no hook
 	Needs            []string
 	If               task.EdgeKind // how it takes the ends of Needs; "": success
 	AllowFailure     bool
@@ -78,6 +80,18 @@ type Retry struct {
 	MaxAttempts int
 	Base        time.Duration
 	Max         time.Duration
+}
+
+// DrawnNeeds is Needs as a picture has them: those of a hook are the tasks that
+// no other task needs.
+func (p *Pipeline) DrawnNeeds() map[string][]string {
+	needs := p.Needs()
+	for i := range p.Tasks {
+		if t := &p.Tasks[i]; t.Hook != "" {
+			needs[t.Name] = p.drawn(t)
+		}
+	}
+	return needs
 }
 
 // Needs returns what each task waits for.

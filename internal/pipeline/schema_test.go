@@ -45,6 +45,8 @@ var onlyParse = map[string]string{
 	"not-utf8":              "bytes",
 	"control-character":     "bytes",
 	"cycle":                 "needs",
+	"on-name":               "names",
+	"on-never":              "allow_failure of all tasks",
 	"cycle-of-many":         "needs",
 	"two-cycles":            "needs",
 	"need-unknown":          "needs",
@@ -118,6 +120,8 @@ func TestSchemaHasTheKeys(t *testing.T) {
 		"the budget":   "properties budget",
 		"a task":       "$defs task",
 		"http":         "$defs task properties http",
+		"approve":      "$defs task properties approve mapping",
+		"on":           "properties on",
 		"retry":        "$defs task properties retry",
 		"concurrency":  "$defs task properties concurrency mapping",
 	}
@@ -196,6 +200,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"the budget":   "budget: {KEY: [[[]]]}\n",
 		"a task":       "tasks: {a: {KEY: [[[]]]}}\n",
 		"http":         "tasks: {a: {http: {KEY: [[[]]]}}}\n",
+		"approve":      "tasks: {a: {approve: {KEY: [[[]]]}}}\n",
+		"on":           "on: {KEY: [[[]]]}\n",
 		"retry":        "tasks: {a: {retry: {KEY: [[[]]]}}}\n",
 		"concurrency":  "tasks: {a: {concurrency: {KEY: [[[]]]}}}\n",
 	}

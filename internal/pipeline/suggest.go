@@ -20,13 +20,14 @@ type level struct {
 var (
 	pipelineLevel = &level{
 		name:    "the pipeline",
-		keys:    []string{"name", "description", "budget", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "tasks"},
+		keys:    []string{"name", "description", "budget", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "tasks", "on"},
 		example: "KEY: …",
 		others: map[string]string{
 			"jobs": "tasks", "steps": "tasks", "stages": "tasks", "services": "tasks", "title": "name",
 			"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "directory": "dir", "tags": "labels", "limits": "budget",
 			"dotenv": "env_file", "envfile": "env_file", "secret": "secret_env", "secrets": "secret_env",
 			"retries": "retry", "attempts": "retry", "backoff": "retry", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "budget",
+			"hooks": "on", "handlers": "on", "handleron": "on", "handler_on": "on", "on_failure": "on", "on_success": "on", "finally": "on", "notify": "on",
 		},
 	}
 	budgetLevel = &level{
@@ -41,21 +42,40 @@ var (
 	}
 	taskLevel = &level{
 		name:    "a task",
-		keys:    []string{"description", "run", "http", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority"},
+		keys:    []string{"description", "run", "http", "approve", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority"},
 		example: "tasks: {build: {KEY: …}}",
 		later: map[string]string{
 			"artifacts": "remove it, and keep files in a directory that the tasks share",
 		},
-		others: map[string]string{
-			"command": "run", "cmd": "run", "script": "run", "shell": "run", "exec": "run", "args": "run",
-			"depends_on": "needs", "dependson": "needs", "depends": "needs", "dependencies": "needs", "requires": "needs", "after": "needs", "need": "needs",
-			"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "working-directory": "dir", "directory": "dir",
-			"dotenv": "env_file", "envfile": "env_file", "secret": "secret_env", "secrets": "secret_env",
-			"retries": "retry", "attempts": "retry", "backoff": "retry", "with": "input", "uses": "type", "payload": "input", "tags": "labels",
-			"when": "if", "condition": "if", "only_if": "if", "run_if": "if", "on": "if", "trigger_rule": "if",
-			"continue_on_error": "allow_failure", "continue-on-error": "allow_failure", "ignore_error": "allow_failure", "ignore_errors": "allow_failure", "ignore_failure": "allow_failure", "allow-failure": "allow_failure", "allowfailure": "allow_failure", "may_fail": "allow_failure", "optional": "allow_failure",
-			"request": "http", "curl": "http", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "timeout", "mutex": "concurrency", "lock": "concurrency",
-		},
+		others: taskOthers,
+	}
+	taskOthers = map[string]string{
+		"command": "run", "cmd": "run", "script": "run", "shell": "run", "exec": "run", "args": "run",
+		"depends_on": "needs", "dependson": "needs", "depends": "needs", "dependencies": "needs", "requires": "needs", "after": "needs", "need": "needs",
+		"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "working-directory": "dir", "directory": "dir",
+		"dotenv": "env_file", "envfile": "env_file", "secret": "secret_env", "secrets": "secret_env",
+		"retries": "retry", "attempts": "retry", "backoff": "retry", "with": "input", "uses": "type", "payload": "input", "tags": "labels",
+		"when": "if", "condition": "if", "only_if": "if", "run_if": "if", "on": "if", "trigger_rule": "if",
+		"continue_on_error": "allow_failure", "continue-on-error": "allow_failure", "ignore_error": "allow_failure", "ignore_errors": "allow_failure", "ignore_failure": "allow_failure", "allow-failure": "allow_failure", "allowfailure": "allow_failure", "may_fail": "allow_failure", "optional": "allow_failure",
+		"request": "http", "curl": "http", "approval": "approve", "manual": "approve", "confirm": "approve", "prompt": "approve", "ask": "approve", "gate": "approve", "wait_for": "approve", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "timeout", "mutex": "concurrency", "lock": "concurrency",
+	}
+	onLevel = &level{
+		name:    "on",
+		keys:    []string{"success", "failure", "done"},
+		example: "on: {KEY: {run: …}}",
+		others:  map[string]string{"failed": "failure", "fail": "failure", "error": "failure", "ok": "success", "succeeded": "success", "always": "done", "finally": "done", "exit": "done", "ended": "done", "completion": "done", "completed": "done"},
+	}
+	hookLevel = &level{ // what a task has, without what it waits for
+		name:    "a task of on",
+		keys:    []string{"description", "run", "http", "type", "input", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority"},
+		example: "on: {failure: {KEY: …}}",
+		others:  taskOthers,
+	}
+	approveLevel = &level{
+		name:    "approve",
+		keys:    []string{"message", "timeout"},
+		example: "approve: {KEY: …}",
+		others:  map[string]string{"text": "message", "question": "message", "prompt": "message", "title": "message", "description": "message", "deadline": "timeout", "expires": "timeout", "expire_after": "timeout"},
 	}
 	httpLevel = &level{
 		name:    "http",
@@ -78,7 +98,7 @@ var (
 		example: "concurrency: {KEY: …}",
 		others:  map[string]string{"group": "key", "name": "key", "max": "limit"},
 	}
-	levels = []*level{pipelineLevel, taskLevel, httpLevel, retryLevel, concurrencyLevel, budgetLevel}
+	levels = []*level{pipelineLevel, taskLevel, httpLevel, approveLevel, onLevel, retryLevel, concurrencyLevel, budgetLevel}
 )
 
 // adviseKey says what may be meant by a key that a level does not have.

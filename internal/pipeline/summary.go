@@ -10,7 +10,7 @@ import (
 )
 
 // Does says for people what a task does: the command, the method and address of
-// the request, or the task type. A command for the shell may have several
+// the request, the question to a person, or the task type. A command for the shell may have several
 // lines. Nothing of headers, bodies, environments and the user info of an
 // address is in it.
 func (t *Task) Does() string {
@@ -25,6 +25,8 @@ func (t *Task) Does() string {
 		return strings.Join(words, " ")
 	case t.HTTP != nil:
 		return requestLine(t.HTTP)
+	case t.Approve != nil:
+		return t.Approve.Message
 	}
 	return t.Type
 }
