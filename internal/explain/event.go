@@ -39,6 +39,9 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 		}
 		return "asleep until " + ev.WakeAt.In(c.Zone).Format(time.DateTime)
 	case event.TaskBlocked:
+		if asked := Question(ev.TaskType, &ev.Error); asked != "" {
+			return WaitsForPerson(asked)
+		}
 		return "blocked: " + eventError(&ev.Error, h)
 	case event.TaskCancelled:
 		if h == nil {
