@@ -58,13 +58,19 @@ func ownHandlers() []weaver.Handler {
 
 // serve starts a web server and sets the variable URL to its address:
 //
-//	serve     # GET /data.csv answers rows, POST /hook answers 200
+//	serve     # GET /data.csv answers rows, POST /hook answers 200, GET /job is done at the fourth call
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: serve")
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /data.csv", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a,1\nb,2\n") })
+	polls := 0
+	mux.HandleFunc("GET /job", func(w http.ResponseWriter, _ *http.Request) {
+		said := [...]string{"queued", "running", "running", "done"}
+		_, _ = io.WriteString(w, `{"status": "`+said[min(polls, len(said)-1)]+`"}`)
+		polls++
+	})
 	mux.HandleFunc("POST /hook", func(http.ResponseWriter, *http.Request) {})
 	server := httptest.NewServer(mux)
 	ts.Defer(server.Close)

@@ -127,6 +127,10 @@ func TestDigestChanges(t *testing.T) {
 		"name: a\ntasks: {a: {http: {url: http://a/, expect: 200}}}",
 		"name: a\ntasks: {a: {http: {url: http://a/, timeout: 1s}}}",
 		"name: a\ntasks: {a: {http: {url: http://a/, max_redirects: 0}}}",
+		"name: a\ntasks: {a: {http: {url: http://a/, until: {status: 200}}}}",
+		"name: a\ntasks: {a: {http: {url: http://a/, until: {status: 200, every: 1s}}}}",
+		"name: a\ntasks: {a: {http: {url: http://a/, until: {json: .a, equals: null}}}}",
+		"name: a\ntasks: {a: {http: {url: http://a/, until: {json: .a, not: null}}}}",
 	} {
 		d := parse(t, src).Digest()
 		if other, ok := seen[d]; ok {

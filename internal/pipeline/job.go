@@ -111,6 +111,9 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 	if t.Approve != nil { // it waits outside of its attempts
 		d.MaxAttempts, d.Backoff, d.BackoffMax, d.Timeout = 1, 0, 0, 0
 	}
+	if t.HTTP != nil && t.HTTP.Until != nil { // it has a limit of its own
+		d.Timeout = 0
+	}
 	if t.Type != "" {
 		d.OwnAttempts = t.Retry.MaxAttempts > 0 || p.Retry.MaxAttempts > 0
 		if t.Input == nil {

@@ -46,6 +46,8 @@ var onlyParse = map[string]string{
 	"control-character":     "bytes",
 	"cycle":                 "needs",
 	"on-name":               "names",
+	"until-path":            "the path is parsed",
+	"until-times":           "durations are compared",
 	"on-never":              "allow_failure of all tasks",
 	"cycle-of-many":         "needs",
 	"two-cycles":            "needs",
@@ -120,6 +122,7 @@ func TestSchemaHasTheKeys(t *testing.T) {
 		"the budget":   "properties budget",
 		"a task":       "$defs task",
 		"http":         "$defs task properties http",
+		"until":        "$defs task properties http properties until",
 		"approve":      "$defs task properties approve mapping",
 		"on":           "properties on",
 		"retry":        "$defs task properties retry",
@@ -200,6 +203,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"the budget":   "budget: {KEY: [[[]]]}\n",
 		"a task":       "tasks: {a: {KEY: [[[]]]}}\n",
 		"http":         "tasks: {a: {http: {KEY: [[[]]]}}}\n",
+		"until":        "tasks: {a: {http: {until: {KEY: [[[]]]}}}}\n",
 		"approve":      "tasks: {a: {approve: {KEY: [[[]]]}}}\n",
 		"on":           "on: {KEY: [[[]]]}\n",
 		"retry":        "tasks: {a: {retry: {KEY: [[[]]]}}}\n",
@@ -207,8 +211,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 	}
 	for level, keys := range pipeline.Keys() {
 		for _, key := range keys {
-			if key == "json" || key == "input" {
-				continue // these take anything
+			if key == "json" && level != "until" || key == "input" || key == "equals" || key == "not" || key == "in" {
+				continue // these take anything, or any list
 			}
 			e := mistakes(t, []byte(strings.Replace(form[level], "KEY", key, 1)))
 			found := false

@@ -79,9 +79,15 @@ var (
 	}
 	httpLevel = &level{
 		name:    "http",
-		keys:    []string{"method", "url", "headers", "headers_env", "json", "body", "expect", "timeout", "max_redirects"},
+		keys:    []string{"method", "url", "headers", "headers_env", "json", "body", "expect", "until", "timeout", "max_redirects"},
 		example: "http: {KEY: …}",
-		others:  map[string]string{"uri": "url", "verb": "method", "header": "headers", "header_env": "headers_env", "env_headers": "headers_env", "secret_env": "headers_env", "secrets": "headers_env", "data": "body", "payload": "json", "status": "expect", "statuses": "expect", "expected": "expect", "redirects": "max_redirects"},
+		others:  map[string]string{"uri": "url", "verb": "method", "header": "headers", "header_env": "headers_env", "env_headers": "headers_env", "secret_env": "headers_env", "secrets": "headers_env", "data": "body", "payload": "json", "status": "expect", "statuses": "expect", "expected": "expect", "redirects": "max_redirects", "poll": "until", "wait_until": "until", "wait_for": "until", "retry_until": "until"},
+	}
+	untilLevel = &level{
+		name:    "until",
+		keys:    []string{"status", "json", "equals", "not", "in", "every", "timeout"},
+		example: "http: {until: {KEY: …}}",
+		others:  map[string]string{"path": "json", "jsonpath": "json", "field": "json", "body": "json", "is": "equals", "equal": "equals", "value": "equals", "eq": "equals", "not_equals": "not", "any": "in", "one_of": "in", "interval": "every", "delay": "every", "pause": "every", "statuses": "status", "code": "status", "expect": "status", "limit": "timeout", "deadline": "timeout"},
 	}
 	retryLevel = &level{
 		name:    "retry",
@@ -98,7 +104,7 @@ var (
 		example: "concurrency: {KEY: …}",
 		others:  map[string]string{"group": "key", "name": "key", "max": "limit"},
 	}
-	levels = []*level{pipelineLevel, taskLevel, httpLevel, approveLevel, onLevel, retryLevel, concurrencyLevel, budgetLevel}
+	levels = []*level{pipelineLevel, taskLevel, httpLevel, untilLevel, approveLevel, onLevel, retryLevel, concurrencyLevel, budgetLevel}
 )
 
 // adviseKey says what may be meant by a key that a level does not have.

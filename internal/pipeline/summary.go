@@ -53,7 +53,7 @@ func requestLine(in *builtin.RequestInput) string {
 }
 
 // TimeoutOf is how long an attempt of a task may take; 0: no limit of the file.
-func (p *Pipeline) TimeoutOf(t *Task) time.Duration { return cmp.Or(t.Timeout, p.Timeout) }
+func (p *Pipeline) TimeoutOf(t *Task) time.Duration { return p.definition(t, "").Timeout }
 
 // RetryOf says how often a task is attempted, and the pauses between, with
 // what it has from the pipeline. MaxAttempts is 0 for a task of a type whose

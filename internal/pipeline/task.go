@@ -151,8 +151,11 @@ func (d *decoder) checkWork(e entry, of string, keys *level) {
 		return
 	}
 	work := given[0].name
-	if work == "approve" {
+	switch work {
+	case "approve":
 		d.checkApprove(e, of)
+	case "http":
+		d.checkUntil(e, of)
 	}
 	for _, key := range []string{"env", "inherit_env", "env_file", "secret_env", "dir"} {
 		if found, ok := e.value.get(key); ok && work != "run" {
