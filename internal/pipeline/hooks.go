@@ -46,7 +46,7 @@ func (d *decoder) addHooks() {
 	var hooks []string
 	for i, t := range d.hookTasks {
 		e := d.hookEntries[i]
-		if at, taken := d.places[t.Name]; taken {
+		if at, taken := d.taken(e); taken {
 			d.r.add(at, fmt.Sprintf("the task %s has the name of the one that %q of the key on makes", quote(t.Name), t.Hook), "rename it")
 			continue
 		}
@@ -71,6 +71,16 @@ func (d *decoder) addHooks() {
 			t.Needs = append(t.Needs, hooks...)
 		}
 	}
+}
+
+// taken returns the place of a task with the name of a hook: where it is
+// included, that of the hook.
+func (d *decoder) taken(hook entry) (spot, bool) {
+	if d.included[hook.name] != "" {
+		return hook.at, true
+	}
+	at, taken := d.places[hook.name]
+	return at, taken
 }
 
 // idleTasks are those that do not run when all goes well: with if: failed, and

@@ -37,6 +37,9 @@ func (d *decoder) checkInputs(tasks field) {
 		return
 	}
 	for i := range p.Tasks {
+		if p.Tasks[i].from != nil {
+			continue
+		}
 		e, def := d.entries[i], p.definition(&p.Tasks[i], string(filepath.Separator))
 		of := "task " + quote(e.name)
 		var input any = def.Input

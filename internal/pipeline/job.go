@@ -90,6 +90,10 @@ type definition struct {
 // task says, else the pipeline, else what the budget allows, else one, for not every command may
 // run twice.
 func (p *Pipeline) definition(t *Task, baseDir string) definition {
+	p = p.defaults(t)
+	if t.from != nil {
+		baseDir = resolve(baseDir, t.folder)
+	}
 	d := definition{
 		Name:             t.Name,
 		Request:          t.HTTP,

@@ -6,7 +6,8 @@
 // are bounded by MaxSize and the limits of guard.go. What Parse accepts, Job
 // turns into a job without problems.
 //
-// It reads no other file and runs nothing.
+// It reads no other file, but asks its caller for those that one includes, and
+// runs nothing.
 package pipeline
 
 import (
@@ -57,7 +58,9 @@ type Task struct {
 	Type    string                // type: acme.billing.charge.v1, with Input
 	Input   json.RawMessage
 
-	Hook             string // of the key on: success, failure or done; "": it is no hook
+	from             *Pipeline // of an included task: what it has from its file; nil: the pipeline
+	folder           string    // of an included task: that of its file, from the pipeline's
+	Hook             string    // of the key on: success, failure or done; "": it is no hook
 	Needs            []string
 	If               task.EdgeKind // how it takes the ends of Needs; "": success
 	AllowFailure     bool

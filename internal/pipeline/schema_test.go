@@ -46,6 +46,7 @@ var onlyParse = map[string]string{
 	"control-character":     "bytes",
 	"cycle":                 "needs",
 	"on-name":               "names",
+	"include":               "no file is read",
 	"until-path":            "the path is parsed",
 	"until-times":           "durations are compared",
 	"on-never":              "allow_failure of all tasks",

@@ -20,15 +20,23 @@ type level struct {
 var (
 	pipelineLevel = &level{
 		name:    "the pipeline",
-		keys:    []string{"name", "description", "budget", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "tasks", "on"},
+		keys:    []string{"name", "description", "budget", "include", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "tasks", "on"},
 		example: "KEY: …",
-		others: map[string]string{
-			"jobs": "tasks", "steps": "tasks", "stages": "tasks", "services": "tasks", "title": "name",
-			"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "directory": "dir", "tags": "labels", "limits": "budget",
-			"dotenv": "env_file", "envfile": "env_file", "secret": "secret_env", "secrets": "secret_env",
-			"retries": "retry", "attempts": "retry", "backoff": "retry", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "budget",
-			"hooks": "on", "handlers": "on", "handleron": "on", "handler_on": "on", "on_failure": "on", "on_success": "on", "finally": "on", "notify": "on",
-		},
+		others:  pipelineOthers,
+	}
+	includedLevel = &level{ // what its own tasks share
+		name:    "an included file",
+		keys:    []string{"description", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "tasks"},
+		example: "KEY: …",
+		others:  pipelineOthers,
+	}
+	pipelineOthers = map[string]string{
+		"jobs": "tasks", "steps": "tasks", "stages": "tasks", "services": "tasks", "title": "name",
+		"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "directory": "dir", "tags": "labels", "limits": "budget",
+		"dotenv": "env_file", "envfile": "env_file", "secret": "secret_env", "secrets": "secret_env",
+		"retries": "retry", "attempts": "retry", "backoff": "retry", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "budget",
+		"hooks": "on", "handlers": "on", "handleron": "on", "handler_on": "on", "on_failure": "on", "on_success": "on", "finally": "on", "notify": "on",
+		"includes": "include", "import": "include", "imports": "include", "extends": "include", "uses": "include",
 	}
 	budgetLevel = &level{
 		name:    "the budget",

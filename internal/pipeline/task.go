@@ -38,7 +38,13 @@ func (d *decoder) tasks(f field) {
 			d.p.Tasks, d.entries = append(d.p.Tasks, t), append(d.entries, e)
 		}
 	}
+	d.join(f)
+}
+
+// join checks and adds what is between tasks, when all of them have been read.
+func (d *decoder) join(f field) {
 	d.checkNeeds()
+	d.addIncluded(f)
 	d.addHooks()
 	if !d.r.failed() {
 		d.checkInputs(f)
