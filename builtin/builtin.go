@@ -1,5 +1,6 @@
 // Package builtin has task types that need no Go code: run a command
-// (weaver.exec.run.v1) and call a URL (weaver.http.request.v1). They are what
+// (weaver.exec.run.v1), call a URL (weaver.http.request.v1) and wait for a
+// person (weaver.person.approve.v1). They are what
 // `weaver run` and `weaver worker` bring along; a program of your own can
 // register their Handlers beside its own types.
 //
@@ -49,6 +50,7 @@ func Handlers(cfg Config) []weaver.Handler {
 	return []weaver.Handler{
 		Run.Handler(runner{cfg.Logs}.run),
 		Request.Handler(r.request),
+		Approve.Handler(approve),
 	}
 }
 

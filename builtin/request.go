@@ -56,6 +56,7 @@ type RequestInput struct {
 
 	Expect       []int    `json:"expect,omitempty"`        // statuses that mean success; default 200 to 299
 	Timeout      Duration `json:"timeout,omitempty"`       // of one attempt, body included; default 30s
+	Until        *Until   `json:"until,omitempty"`         // sends the request again and again until the answer is the one that is waited for
 	MaxRedirects *int     `json:"max_redirects,omitempty"` // default 10, but none that turns a POST into a GET; 0: a redirect is the answer, which Expect checks
 }
 
@@ -103,19 +104,24 @@ func (r *requester) request(ctx context.Context, in RequestInput) (RequestOutput
 	if err != nil {
 		return RequestOutput{}, weaver.Permanent(err)
 	}
-	out, err := r.exchange(ctx, in, secret, hide)
+	var out RequestOutput
+	if in.Until != nil {
+		out, err = r.poll(ctx, in, secret, hide)
+	} else {
+		out, _, err = r.exchange(ctx, in, secret, hide)
+	}
 	out.URL = hide.text(out.URL)
 	return out, hide.failure(err)
 }
 
 // exchange sends the request of an input that is valid, with further headers
-// whose values hide masks.
-func (r *requester) exchange(ctx context.Context, in RequestInput, secret map[string]string, hide *mask) (RequestOutput, error) {
+// whose values hide masks. It also returns the body as far as it was kept.
+func (r *requester) exchange(ctx context.Context, in RequestInput, secret map[string]string, hide *mask) (RequestOutput, *beginning, error) {
 	inner, cancel := limited(ctx, in.Timeout)
 	defer cancel()
 	req, err := in.build(inner)
 	if err != nil {
-		return RequestOutput{}, weaver.Permanent(err)
+		return RequestOutput{}, nil, weaver.Permanent(err)
 	}
 	for name, value := range secret {
 		req.Header.Set(name, value)
@@ -124,22 +130,26 @@ func (r *requester) exchange(ctx context.Context, in RequestInput, secret map[st
 	client := http.Client{Transport: r.transport, CheckRedirect: x.redirect}
 	resp, err := client.Do(req)
 	if err != nil {
-		return RequestOutput{}, x.broken(ctx, err)
+		return RequestOutput{}, nil, x.broken(ctx, err)
 	}
 	hide.maskAnswer(resp)
 	defer func() { _ = resp.Body.Close() }() // what was read counts
 	if !in.expects(resp.StatusCode) {
-		return RequestOutput{}, x.refused(ctx, resp)
+		return RequestOutput{}, nil, x.refused(ctx, resp)
 	}
 	limit := weaver.Current(ctx).InlineLimit
 	if limit == 0 {
 		limit = weaver.DefaultInlineLimit
 	}
 	body := &beginning{room: limit}
-	if err := body.read(resp, maxBody); err != nil {
-		return RequestOutput{}, x.broken(ctx, fmt.Errorf("read the body: %w", err))
+	if in.Until != nil {
+		body.room = max(limit, pollBody)
 	}
-	return answer(resp, body, limit)
+	if err := body.read(resp, maxBody); err != nil {
+		return RequestOutput{}, nil, x.broken(ctx, fmt.Errorf("read the body: %w", err))
+	}
+	out, err := answer(resp, body, limit)
+	return out, body, err
 }
 
 // build makes the request of an input that is valid.
@@ -161,7 +171,7 @@ func (in RequestInput) build(ctx context.Context) (*http.Request, error) {
 	if body != nil {
 		req.Header.Set("Content-Type", contentType)
 	}
-	if !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, method) {
+	if in.Until == nil && !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, method) {
 		req.Header.Set(keyHeader, weaver.Current(ctx).StepKey("request"))
 	}
 	for name, value := range in.Headers {
@@ -200,10 +210,22 @@ func (in RequestInput) maxRedirects() int {
 }
 
 func (in RequestInput) expects(status int) bool {
+	if in.Until != nil && len(in.Until.Status) > 0 {
+		return true // Until decides
+	}
 	if len(in.Expect) == 0 {
 		return status >= 200 && status <= 299
 	}
 	return slices.Contains(in.Expect, status)
+}
+
+// shownURL is the URL as it may be printed.
+func (in RequestInput) shownURL() string {
+	u, err := url.Parse(in.URL)
+	if err != nil {
+		return "the URL"
+	}
+	return printable(withoutUser(u))
 }
 
 // withoutUser returns a URL as it may be printed and stored.

@@ -85,7 +85,7 @@ func (x *exchange) broken(ctx context.Context, err error) error {
 		return fmt.Errorf("%s: %w", x, context.Cause(ctx))
 	}
 	if inner := x.first.Context(); inner.Err() != nil {
-		return fmt.Errorf("%s: no whole answer within %s: %w", x, time.Duration(x.in.Timeout), context.Cause(inner))
+		return x.passes(fmt.Errorf("%s: no whole answer within %s: %w", x, time.Duration(x.in.Timeout), context.Cause(inner)), 0)
 	}
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err // its URL has the user's name
@@ -98,7 +98,15 @@ func (x *exchange) broken(ctx context.Context, err error) error {
 	if certificate || errors.Is(err, errRedirect) {
 		return weaver.Permanent(err)
 	}
-	return err
+	return x.passes(err, 0)
+}
+
+// passes marks an error that another poll may not meet.
+func (x *exchange) passes(err error, after time.Duration) error {
+	if x.in.Until == nil {
+		return err
+	}
+	return &passing{err, after}
 }
 
 // refused is the attempt's error when the status is not expected.
@@ -119,6 +127,8 @@ func (x *exchange) refused(ctx context.Context, resp *http.Response) error {
 	switch {
 	case !slices.Contains(retried, resp.StatusCode):
 		return weaver.Permanent(err)
+	case x.in.Until != nil:
+		return x.passes(err, retryAfter(resp.Header))
 	case retryAfter(resp.Header) > 0:
 		return weaver.RetryAfter(retryAfter(resp.Header), err)
 	}

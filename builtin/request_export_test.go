@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -52,3 +53,9 @@ var PrivateKind = privateKind
 
 // RuneSize is how many bytes of JSON a character is taken to need.
 func RuneSize(r rune) int { return runeLen(r, utf8.RuneLen(r)) }
+
+// Met reports whether an answer meets a condition, and what was seen.
+func (u *Until) Met(status int, body []byte) (bool, string) { return u.met(status, body, true) }
+
+// Check returns the mistakes of a condition.
+func (u *Until) Check() error { return errors.Join(u.validate()...) }

@@ -50,6 +50,12 @@ func (in RequestInput) Validate() error {
 	if in.Timeout < 0 {
 		complain(`timeout: %s is negative: write for example "30s", or leave it out for %s`, time.Duration(in.Timeout), defaultRequestTimeout)
 	}
+	if in.Until != nil {
+		problems = append(problems, in.Until.validate()...)
+		if len(in.Until.Status) > 0 && len(in.Expect) > 0 {
+			complain("expect and until.status both say which status is right: keep one of them")
+		}
+	}
 	if in.maxRedirects() < 0 {
 		complain("max_redirects: %d is negative: write 0 to take a redirect as the answer, or leave it out for %d", *in.MaxRedirects, defaultMaxRedirects)
 	}

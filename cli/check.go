@@ -26,6 +26,7 @@ type checked struct {
 // fileMistake is a mistake as -o json prints it; without a line when it is
 // about the file as a whole.
 type fileMistake struct {
+	File    string `json:"file,omitempty"`   // the included file, as its path is written
 	Line    int    `json:"line,omitempty"`   // from 1
 	Column  int    `json:"column,omitempty"` // from 1, in characters
 	Length  int    `json:"length,omitempty"` // in characters
@@ -98,7 +99,7 @@ func (s *session) checked(given string, f *pipelineFile, src []byte, err error) 
 func fileMistakes(problems []pipeline.Problem) []fileMistake {
 	all := make([]fileMistake, 0, len(problems))
 	for _, p := range problems {
-		all = append(all, fileMistake{p.Line, p.Column, p.Length, p.Message, p.Hint})
+		all = append(all, fileMistake{p.File, p.Line, p.Column, p.Length, p.Message, p.Hint})
 	}
 	return all
 }

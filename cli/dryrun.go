@@ -42,11 +42,12 @@ type plan struct {
 // has no more than its name, state and needs.
 type plannedTask struct {
 	Name        string   `json:"name"`
-	Why         string   `json:"why,omitempty"`   // an update runs it
-	State       string   `json:"state,omitempty"` // in the resumed job
-	Run         string   `json:"run,omitempty"`   // the command
-	HTTP        string   `json:"http,omitempty"`  // method and address
-	Type        string   `json:"type,omitempty"`  // the task type
+	Why         string   `json:"why,omitempty"`     // an update runs it
+	State       string   `json:"state,omitempty"`   // in the resumed job
+	Run         string   `json:"run,omitempty"`     // the command
+	HTTP        string   `json:"http,omitempty"`    // method and address
+	Approve     string   `json:"approve,omitempty"` // the question
+	Type        string   `json:"type,omitempty"`    // the task type
 	Needs       []string `json:"needs,omitempty"`
 	MaxAttempts int      `json:"max_attempts,omitempty"` // 0: as its type says
 	Base        string   `json:"retry_base,omitempty"`   // the first pause, when the file says
@@ -211,6 +212,8 @@ func (f *pipelineFile) planned(name string) plannedTask {
 		p.Type = t.Does()
 	case t.HTTP != nil:
 		p.HTTP = t.Does()
+	case t.Approve != nil:
+		p.Approve = t.Does()
 	default:
 		p.Run = t.Does()
 	}
@@ -275,6 +278,7 @@ func (s *session) printPlanned(t plannedTask) {
 	line("why", t.Why)
 	line("run", t.Run)
 	line("http", t.HTTP)
+	line("approve", t.Approve)
 	line("type", t.Type)
 	line("needs", strings.Join(t.Needs, ", "))
 	if t.MaxAttempts > 1 {

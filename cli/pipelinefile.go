@@ -108,7 +108,7 @@ func (s *session) parseFile(given string, types pipeline.Types) (f *pipelineFile
 	case err != nil:
 		return nil, nil, badInput("", "read the pipeline: %w", err)
 	}
-	p, err := pipeline.ParseWith(src, types)
+	p, err := pipeline.ParseFile(src, types, includes(path))
 	switch {
 	case errors.As(err, new(*pipeline.Error)):
 		return nil, src, err

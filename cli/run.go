@@ -10,6 +10,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/group"
 	"github.com/goweaver/weaver/internal/monitor"
 	"github.com/goweaver/weaver/internal/pipeline"
@@ -131,6 +132,13 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	if err != nil {
 		return err
 	}
+	if expired, err := expireApprovals(ctx, r.client, status.Tasks, time.Now()); err != nil {
+		return err
+	} else if expired > 0 {
+		if status, err = r.client.JobStatus(ctx, r.job.id); err != nil {
+			return err
+		}
+	}
 	needs, conditions, err := r.needs(ctx, status)
 	if err != nil {
 		return err
@@ -193,7 +201,7 @@ func (r *pipelineRun) past(ctx context.Context, st weaver.JobStatus) (map[weaver
 func (r *pipelineRun) monitorConfig() monitor.Config {
 	cfg := monitor.Config{
 		Out: r.live, Store: storePlace(r.session.flags.Store), Namespace: r.client.Namespace(),
-		Format: monitor.Lines, Color: r.paint.On, Zone: r.clock.Zone, Logs: r.logsOf,
+		Format: monitor.Lines, Color: r.paint.On, Zone: r.clock.Zone, Logs: r.logsOf, Unblock: r.unblocks,
 	}
 	switch {
 	case r.json():
@@ -216,7 +224,7 @@ func (r *pipelineRun) logsOf(t *weaver.TaskInfo) string {
 // file's, or the store's when the file changed.
 func (r *pipelineRun) needs(ctx context.Context, st weaver.JobStatus) (map[string][]string, map[string]task.EdgeKind, error) {
 	if r.job.same {
-		return r.file.Needs(), r.file.Conditions(), nil
+		return r.file.DrawnNeeds(), r.file.Conditions(), nil
 	}
 	needs, conditions := make(map[string][]string, len(st.Tasks)), make(map[string]task.EdgeKind)
 	for _, t := range st.Tasks {
@@ -255,6 +263,9 @@ func (r *pipelineRun) greet(st weaver.JobStatus) {
 		r.monitor.Note("%s: job %s goes on, %d of its %d tasks have ended", st.Name, st.ID, c.Total-c.Unfinished, c.Total)
 		if !r.job.same {
 			r.monitor.Note("%s changed since: the job is run as it was submitted", r.file.label())
+		}
+		for _, t := range questions(&st) {
+			r.monitor.Note("%s: %s (%s)", t.Node, explain.WaitsForPerson(explain.Question(t.Type, t.Error)), r.unblocks(t.Node))
 		}
 		if n := r.job.others; n > 0 {
 			r.monitor.Note("left unfinished: %s of %s (`%s`)", text.Plural(n, "older job"), r.file.given, r.command("job", "ls", "--name", st.Name))
@@ -310,13 +321,15 @@ func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) error {
 	return errors.Join(err, g.Wait())
 }
 
-// look shows the monitor what the store has.
-func (r *pipelineRun) look(ctx context.Context) {
+// look shows the monitor what the store has, and returns it.
+func (r *pipelineRun) look(ctx context.Context) weaver.JobStatus {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if st, err := r.client.JobStatus(ctx, r.job.id); err == nil {
+	st, err := r.client.JobStatus(ctx, r.job.id)
+	if err == nil {
 		r.monitor.Reconcile(st)
 	} // else the engine met the store's error too, and logged it
+	return st
 }
 
 // watchEvery is how often the store is read for what other processes did.
@@ -335,7 +348,7 @@ func (r *pipelineRun) watch(ctx context.Context) error {
 		case <-timer.C:
 		}
 		began := time.Now()
-		r.look(ctx)
+		_, _ = expireApprovals(ctx, r.client, r.look(ctx).Tasks, time.Now())
 		// A large job is read less often, so that watching stays cheap.
 		pause = max(watchEvery, 20*time.Since(began))
 	}
@@ -367,11 +380,7 @@ func (r *pipelineRun) verdict(st weaver.JobStatus, workErr error) error {
 			r.command("why", st.ID.String()), r.command("retry", r.file.given))
 		return silent(exitFailed)
 	case st.State == weaver.JobBlocked:
-		return &exitError{
-			code:   exitFailed,
-			err:    fmt.Errorf("job %s is blocked: none of its unfinished tasks can go on without a person", st.ID),
-			advice: fmt.Sprintf("`%s` tells what is needed.", r.command("why", st.ID.String())),
-		}
+		return r.blocked(&st)
 	}
 	return &exitError{
 		code:   exitFailed,

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/builtin"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -61,6 +62,12 @@ type taskUnblockCmd struct {
 	auditFlags
 }
 
+// Help is shown by task unblock --help.
+func (taskUnblockCmd) Help() string {
+	return "A task that waits for an approval (approve in a pipeline) is approved without --input. " +
+		"--input '{\"approved\": false, \"reason\": \"…\"}' refuses it, and it fails; any other value approves and is kept as its output."
+}
+
 // Run implements the verb.
 func (c *taskUnblockCmd) Run(ctx context.Context, s *session) error {
 	raw, err := readInput(c.Input, s.stdin)
@@ -68,6 +75,9 @@ func (c *taskUnblockCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	return s.operate(ctx, "unblock", c.IDs, func(client *weaver.Client, id task.ID) error {
+		if t, err := client.Get(ctx, id); err == nil && t.Type == builtin.Approve.Name() {
+			return c.answer(ctx, client, &t, raw)
+		}
 		var input any // nil: none
 		if raw != nil {
 			input = raw

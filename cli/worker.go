@@ -88,10 +88,16 @@ func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, log *workLog) 
 		eng.StopNow()
 	})
 	work := eng.Run
+	looking, stopLooking := context.WithCancel(asked.drain)
+	defer stopLooking()
 	if c.UntilIdle {
 		work = eng.RunUntilIdle
+		_ = expireAllApprovals(looking, eng.Client) // an error of the store is the engine's to report
+	} else {
+		g.Go("questions", func(context.Context) error { return expireWhile(looking, eng.Client) })
 	}
 	err := work(asked.drain)
+	stopLooking()
 	stopNote()
 	stopNow()
 	stopListening()

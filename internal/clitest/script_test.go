@@ -75,9 +75,9 @@ func ownHandlers() []weaver.Handler {
 
 // serve starts a web server and sets the variable URL to its address:
 //
-//	serve     # GET /data.csv answers rows, GET /echo JSON, everything else 200
+//	serve     # GET /data.csv answers rows, GET /echo JSON, GET /job is done at the fourth call, everything else 200
 //
-// All but GET /data.csv is noted in the file requests, a line each.
+// All but GET /data.csv and GET /job is noted in the file requests, a line each.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: serve")
@@ -100,6 +100,12 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 		} else if r.URL.Path == "/echo" {
 			_, _ = io.WriteString(w, `{"n": 7}`)
 		}
+	})
+	polls := 0
+	mux.HandleFunc("GET /job", func(w http.ResponseWriter, _ *http.Request) {
+		said := [...]string{"queued", "running", "running", "done"}
+		_, _ = io.WriteString(w, `{"status": "`+said[min(polls, len(said)-1)]+`"}`)
+		polls++
 	})
 	server := httptest.NewServer(mux)
 	ts.Defer(server.Close)

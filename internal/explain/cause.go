@@ -194,7 +194,9 @@ func (w *walk) act(h *store.History, depth int) {
 	id, name, asked := t.ID.String(), Short(t), depth == 1
 	switch {
 	case t.State == task.Blocked:
-		if t.Error != nil && t.Error.Ask != "" {
+		if Question(t.Type, t.Error) != "" {
+			w.add(Action{w.Command("task", "unblock", id), "approves " + name + "; with --input " + refusal + " it fails"})
+		} else if t.Error != nil && t.Error.Ask != "" {
 			w.add(Action{w.Command("task", "unblock", "--ask", t.Error.Ask, id), "asks " + name + " again; with --input that is the answer to this question, and it goes on"})
 		} else {
 			w.add(Action{w.Command("task", "unblock", id), "lets " + name + " go on; --input gives its handler an answer"})

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 	case event.TaskStarted:
 		return c.started(ev.AttemptNo, h)
 	case event.TaskSucceeded:
-		return "succeeded in " + text.Took(ev.Duration)
+		return "succeeded in " + text.Took(ev.Duration) + status(ev)
 	case event.TaskFailed:
 		allowed := ""
 		if ev.Allowed {
@@ -39,6 +40,9 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 		}
 		return "asleep until " + ev.WakeAt.In(c.Zone).Format(time.DateTime)
 	case event.TaskBlocked:
+		if asked := Question(ev.TaskType, &ev.Error); asked != "" {
+			return WaitsForPerson(asked)
+		}
 		return "blocked: " + eventError(&ev.Error, h)
 	case event.TaskCancelled:
 		if h == nil {
@@ -50,6 +54,21 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 		return "cancelled"
 	}
 	return ""
+}
+
+// requestType is the task type that calls a URL: builtin.Request.
+const requestType = "weaver.http.request.v1"
+
+// status is the status that a request got, as the end of a line.
+func status(ev event.TaskSucceeded) string {
+	if ev.TaskType != requestType {
+		return ""
+	}
+	var out struct{ Status int }
+	if json.Unmarshal(ev.Output, &out) != nil || out.Status == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": %d", out.Status)
 }
 
 // countedNo is the number of an attempt that ended among those that count,

@@ -59,7 +59,7 @@ func (c Clock) Note(t *task.Task) string {
 			said += ", " + Progress(t.Progress, MaxNote)
 		}
 	case task.Blocked:
-		said = blockedBy(t.Error, MaxNote)
+		said = blockedBy(t, MaxNote)
 	case task.Failed:
 		said = Failure(t.Error, MaxNote)
 	case task.Cancelled:

@@ -117,7 +117,7 @@ func (c Clock) rootState(t *task.Task) string {
 		}
 		return said + "was cancelled"
 	case t.State == task.Blocked:
-		if why := blockedBy(t.Error, MaxMessage); why != "" {
+		if why := blockedBy(t, MaxMessage); why != "" {
 			return said + "is blocked: " + why
 		}
 		return said + "is blocked"

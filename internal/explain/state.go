@@ -79,7 +79,7 @@ func blocked(t *task.Task) string {
 	case task.WaitDeadline:
 		said = ", its deadline has passed"
 	}
-	if why := blockedBy(t.Error, MaxMessage); why != "" {
+	if why := blockedBy(t, MaxMessage); why != "" {
 		said += ": " + why
 	}
 	return said
@@ -87,8 +87,11 @@ func blocked(t *task.Task) string {
 
 // blockedBy is the message of a handler that asked for a person, or the error
 // that a person has to look at.
-func blockedBy(e *task.Error, limit int) string {
+func blockedBy(t *task.Task, limit int) string {
+	e, asked := t.Error, Question(t.Type, t.Error)
 	switch {
+	case asked != "":
+		return text.OneLine(asked, limit)
 	case e == nil:
 		return ""
 	case e.Kind == task.KindHandler && e.Step == "":

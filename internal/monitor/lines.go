@@ -43,6 +43,9 @@ func (m *model) sentence(c change, zone *time.Location, now time.Time) (line, co
 	if said == "" {
 		return "", ""
 	}
+	if m.unblock != nil && asks(c.event) {
+		said += " (" + m.unblock(n.key) + ")"
+	}
 	return n.name + ": " + said, colorOf(c.event)
 }
 
@@ -61,6 +64,12 @@ func (n *node) sentence(ev event.Event, clock explain.Clock) string {
 		return logged(ev)
 	}
 	return clock.Event(ev, n.view())
+}
+
+// asks reports whether an event is a question to a person.
+func asks(ev event.Event) bool {
+	blocked, ok := ev.(event.TaskBlocked)
+	return ok && explain.Question(blocked.TaskType, &blocked.Error) != ""
 }
 
 // colorOf is the colour of an event's line; "" for none.

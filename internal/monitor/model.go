@@ -28,6 +28,7 @@ type model struct {
 	byName    map[string]*node // by the name that needs use
 	shape     *forest          // nil: to be made
 	sleeps    sleeps
+	unblock   func(node string) string // see Config
 }
 
 // node is one task of the model.

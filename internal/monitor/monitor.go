@@ -54,6 +54,10 @@ type Config struct {
 	// there is none. Default: none.
 	Logs func(*task.Task) string
 
+	// Unblock returns the command line that approves a task that waits for a
+	// person, by its name. Default: none.
+	Unblock func(node string) string
+
 	// Conditions says how tasks take the ends of their needs, by name; those that
 	// it lacks as success.
 	Conditions map[string]task.EdgeKind
@@ -125,7 +129,7 @@ func New(cfg Config, st weaver.JobStatus, needs map[string][]string) *Monitor {
 		wake: make(chan struct{}, 1), model: newModel(st, needs, cfg.Conditions),
 	}
 	m.room.L = &m.mu
-	m.model.namespace = cfg.Namespace
+	m.model.namespace, m.model.unblock = cfg.Namespace, cfg.Unblock
 	for i := range st.Tasks {
 		m.resumed = m.resumed || st.Tasks[i].AttemptNo > 0 || st.Tasks[i].State.Terminal()
 	}

@@ -18,6 +18,10 @@ func (m *Monitor) show(changes []change, now time.Time) {
 			if text != "" {
 				m.line(text, color, now)
 			}
+		case Tree:
+			if asks(c.event) { // it stays, above the tree
+				m.sayLocked(m.model.sentence(c, m.cfg.Zone, now))
+			}
 		case JSON:
 			if c.event != nil {
 				m.object(c.event)
@@ -55,6 +59,11 @@ func (m *Monitor) put(line string) {
 func (m *Monitor) say(text, color string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.sayLocked(text, color)
+}
+
+// sayLocked is say for callers that hold mu.
+func (m *Monitor) sayLocked(text, color string) {
 	switch m.cfg.Format {
 	case JSON:
 		if m.phase != summed {

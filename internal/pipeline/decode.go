@@ -21,8 +21,17 @@ type decoder struct {
 	places map[string]spot    // of the names
 	needs  map[string][]field // as written
 
-	filling bool             // a text of the task that is read has a value of a need
-	uses    map[string][]use // of the tasks
+	filling bool     // a text of the task that is read has a value of a need
+	uses    []usesOf // of the tasks
+
+	entries     []entry // of p.Tasks
+	hookTasks   []Task  // of the key on, without needs
+	hookEntries []entry
+
+	read          ReadFile
+	included      map[string]string // the path of the file, by the name of its task
+	includedTasks []Task
+	others        []*decoder // of included files
 }
 
 // limits that the stores share
@@ -38,9 +47,43 @@ func (d *decoder) pipeline(root *node) {
 		d.r.add(root.at, "the file is "+root.describe()+", not a mapping", form)
 		return
 	}
-	const of = "the pipeline"
-	var tasks, retry *field
-	d.keys(root, of, pipelineLevel, func(f field) {
+	f := d.fields(root, "the pipeline", pipelineLevel)
+	if pipelineLevel.lacks(root, "name") {
+		d.r.add(d.r.src.whole(), "the pipeline has no name", "write name: nightly-report at the top")
+	}
+	d.sharedUses(root)
+	d.checkTimeout(root)
+	if f.include != nil {
+		d.includes(*f.include)
+	}
+	if f.on != nil {
+		d.hooks(*f.on)
+	}
+	switch {
+	case f.tasks != nil:
+		d.tasks(*f.tasks) // last: it uses the budget and retry
+	case f.include != nil:
+		d.join(*f.include)
+	case pipelineLevel.lacks(root, "tasks"):
+		d.r.add(d.r.src.whole(), "the pipeline has no tasks", form)
+	}
+	d.checkOwnRetry(f)
+}
+
+// checkOwnRetry checks that the retry of a file says how often, or its tasks do.
+func (d *decoder) checkOwnRetry(f topFields) {
+	if f.retry != nil {
+		d.checkAttempts(*f.retry, slices.ContainsFunc(d.p.Tasks, func(t Task) bool { return t.Retry.MaxAttempts > 0 }))
+	}
+}
+
+// topFields are the fields at the top of a file that are read in an order of
+// their own.
+type topFields struct{ tasks, retry, on, include *field }
+
+// fields reads the keys at the top of a file.
+func (d *decoder) fields(root *node, of string, keys *level) (top topFields) {
+	d.keys(root, of, keys, func(f field) {
 		switch f.name {
 		case "name":
 			if name, ok := d.text(f, "nightly-report"); ok {
@@ -51,6 +94,8 @@ func (d *decoder) pipeline(root *node) {
 			d.text(f, "what it is for")
 		case "budget":
 			d.budget(f)
+		case "include":
+			top.include = &f
 		case "env":
 			d.p.Env = d.env(f)
 		case "inherit_env":
@@ -64,29 +109,19 @@ func (d *decoder) pipeline(root *node) {
 		case "timeout":
 			d.p.Timeout = d.duration(f, "2m")
 		case "retry":
-			retry = &f
+			top.retry = &f
 		case "labels":
 			d.p.Labels = d.labels(f)
+		case "on":
+			top.on = &f
 		case "tasks":
-			tasks = &f
+			top.tasks = &f
 		}
 	})
-	d.sharedUses(root)
-	if pipelineLevel.lacks(root, "name") {
-		d.r.add(d.r.src.whole(), "the pipeline has no name", "write name: nightly-report at the top")
+	if top.retry != nil {
+		d.p.Retry = d.retry(*top.retry) // it uses the budget
 	}
-	if retry != nil {
-		d.p.Retry = d.retry(*retry) // it uses the budget
-	}
-	d.checkTimeout(root)
-	if tasks != nil {
-		d.tasks(*tasks) // last: it uses the budget and retry
-	} else if pipelineLevel.lacks(root, "tasks") {
-		d.r.add(d.r.src.whole(), "the pipeline has no tasks", form)
-	}
-	if retry != nil {
-		d.checkAttempts(*retry, slices.ContainsFunc(d.p.Tasks, func(t Task) bool { return t.Retry.MaxAttempts > 0 }))
-	}
+	return top
 }
 
 // checkTimeout refuses a timeout of each attempt that is longer than the job may

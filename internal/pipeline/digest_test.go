@@ -106,6 +106,12 @@ func TestDigestChanges(t *testing.T) {
 		"name: a\ntasks: {a: {run: echo}, b: {run: echo, needs: [a], if: failed}}",
 		"name: a\ntasks: {a: {run: echo}, b: {run: echo, needs: [a], if: done}}",
 		"name: a\ntasks: {a: {run: echo, allow_failure: true}, b: {run: echo, needs: [a]}}",
+		"name: a\ntasks: {a: {run: echo}}\non: {done: {run: echo}}",
+		"name: a\ntasks: {a: {run: echo}}\non: {failure: {run: echo}}",
+		"name: a\ntasks: {a: {run: echo}}\non: {success: {run: echo}}",
+		"name: a\ntasks: {a: {approve: x}}",
+		"name: a\ntasks: {a: {approve: y}}",
+		"name: a\ntasks: {a: {approve: {message: x, timeout: 1h}}}",
 		"name: a\ntasks: {a: {type: a.b.c.v1}}",
 		"name: a\ntasks: {a: {type: a.b.c.v1, input: {}}}",
 		"name: a\ntasks: {a: {type: a.b.c.v1, input: 1}}",
@@ -121,6 +127,10 @@ func TestDigestChanges(t *testing.T) {
 		"name: a\ntasks: {a: {http: {url: http://a/, expect: 200}}}",
 		"name: a\ntasks: {a: {http: {url: http://a/, timeout: 1s}}}",
 		"name: a\ntasks: {a: {http: {url: http://a/, max_redirects: 0}}}",
+		"name: a\ntasks: {a: {http: {url: http://a/, until: {status: 200}}}}",
+		"name: a\ntasks: {a: {http: {url: http://a/, until: {status: 200, every: 1s}}}}",
+		"name: a\ntasks: {a: {http: {url: http://a/, until: {json: .a, equals: null}}}}",
+		"name: a\ntasks: {a: {http: {url: http://a/, until: {json: .a, not: null}}}}",
 	} {
 		d := parse(t, src).Digest()
 		if other, ok := seen[d]; ok {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"unicode"
 
@@ -14,12 +15,12 @@ const width = 100
 // Format prints the mistakes for a person: each with its place, its line of
 // the source, and what would be right. src is what Parse was given.
 func (e *Error) Format(file string, src []byte) string {
-	return formatProblems(file, src, "", e.Problems) + more(e.More, "more")
+	return formatProblems(file, src, e.sources, "", e.Problems) + more(e.More, "more")
 }
 
 // Format prints the warnings for a person, as those of an [Error].
 func (w Warnings) Format(file string, src []byte) string {
-	return formatProblems(file, src, "warning: ", w.Problems) + more(w.More, "more warnings")
+	return formatProblems(file, src, w.sources, "warning: ", w.Problems) + more(w.More, "more warnings")
 }
 
 func more(n int, what string) string {
@@ -29,10 +30,14 @@ func more(n int, what string) string {
 	return fmt.Sprintf("and %d %s\n", n, what)
 }
 
-func formatProblems(file string, src []byte, kind string, problems []Problem) string {
-	s := newSource(src)
+func formatProblems(main string, src []byte, included map[string][]byte, kind string, problems []Problem) string {
+	file, of, s := main, "", newSource(src)
 	var b strings.Builder
 	for _, p := range problems {
+		if p.File != of { // an included one
+			of, s = p.File, newSource(included[p.File])
+			file = resolve(filepath.Dir(main), p.File)
+		}
 		fmt.Fprintf(&b, "%s:%d:%d: %s%s\n", file, p.Line, p.Column, kind, p.Message)
 		if p.Length > 0 && p.Line <= len(s.starts) {
 			line, marks := excerpt(s.line(p.Line), p.Column, p.Length)

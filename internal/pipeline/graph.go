@@ -71,7 +71,7 @@ const (
 // List draws the graph as a list by level, each task with an arrow from its
 // needs, in ASCII but for the names.
 func (p *Pipeline) List() string {
-	waves, needs := p.Waves(), p.Needs()
+	waves, needs, hooks := p.Waves(), p.Needs(), p.hooks()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", p.Name, text.Plural(len(p.Tasks), "task"))
 	if len(waves) > 1 {
@@ -80,7 +80,7 @@ func (p *Pipeline) List() string {
 	b.WriteString("\n\n")
 	widest := 0
 	for i := range p.Tasks {
-		if w := text.Width(p.Tasks[i].Name); w <= maxPadded && len(p.Tasks[i].Needs) > 0 {
+		if w := text.Width(p.Tasks[i].Name); w <= maxPadded && len(p.Tasks[i].Needs) > 0 && p.Tasks[i].Hook == "" {
 			widest = max(widest, w)
 		}
 	}
@@ -94,6 +94,10 @@ func (p *Pipeline) List() string {
 			line := fmt.Sprintf("%-*s  %s", margin, number, name)
 			if len(needs[name]) == 0 {
 				b.WriteString(line + "\n")
+				continue
+			}
+			if hooks[name] {
+				b.WriteString(line + "  <- all tasks\n")
 				continue
 			}
 			pad := max(0, widest-text.Width(name))
@@ -137,7 +141,7 @@ func (p *Pipeline) DOT() string {
 		fmt.Fprintf(&b, "  %s\n", q(p.Tasks[i].Name))
 	}
 	for i := range p.Tasks {
-		for _, need := range p.Tasks[i].Needs {
+		for _, need := range p.drawn(&p.Tasks[i]) {
 			fmt.Fprintf(&b, "  %s -> %s\n", q(need), q(p.Tasks[i].Name))
 		}
 	}
@@ -159,7 +163,7 @@ func (p *Pipeline) Mermaid() string {
 		fmt.Fprintf(&b, "  %s[\"%s\"]\n", ids[name], mermaidText.Replace(name))
 	}
 	for i := range p.Tasks {
-		for _, need := range p.Tasks[i].Needs {
+		for _, need := range p.drawn(&p.Tasks[i]) {
 			fmt.Fprintf(&b, "  %s --> %s\n", ids[need], ids[p.Tasks[i].Name])
 		}
 	}

@@ -35,6 +35,8 @@ func (d *decoder) http(f field) *builtin.RequestInput {
 			input.Expect = d.statuses(f)
 		case "timeout":
 			input.Timeout = builtin.Duration(d.duration(f, "30s"))
+		case "until":
+			input.Until = d.until(f)
 		case "max_redirects":
 			n := d.whole(f, 0, 100, "10")
 			input.MaxRedirects = &n

@@ -37,8 +37,10 @@ func (d *decoder) checkInputs(tasks field) {
 		return
 	}
 	for i := range p.Tasks {
-		// Without problems there is one task for each entry.
-		e, def := tasks.value.entries[i], p.definition(&p.Tasks[i], string(filepath.Separator))
+		if p.Tasks[i].from != nil {
+			continue
+		}
+		e, def := d.entries[i], p.definition(&p.Tasks[i], string(filepath.Separator))
 		of := "task " + quote(e.name)
 		var input any = def.Input
 		switch {
@@ -47,6 +49,8 @@ func (d *decoder) checkInputs(tasks field) {
 			d.validate(e, of, def.Run)
 		case def.Request != nil:
 			input = def.Request
+		case def.Approve != nil:
+			input = def.Approve
 		default:
 			d.checkType(e, of, def)
 		}

@@ -72,6 +72,7 @@ type definition struct {
 	Name             string                `json:"name"`
 	Run              *builtin.RunInput     `json:"run,omitempty"`
 	Request          *builtin.RequestInput `json:"request,omitempty"`
+	Approve          *builtin.ApproveInput `json:"approve,omitempty"`
 	Type             string                `json:"type,omitempty"`
 	Input            json.RawMessage       `json:"input,omitempty"`
 	Needs            []string              `json:"needs,omitempty"`
@@ -92,9 +93,14 @@ type definition struct {
 // task says, else the pipeline, else what the budget allows, else one, for not every command may
 // run twice.
 func (p *Pipeline) definition(t *Task, baseDir string) definition {
+	p = p.defaults(t)
+	if t.from != nil {
+		baseDir = resolve(baseDir, t.folder)
+	}
 	d := definition{
 		Name:             t.Name,
 		Request:          t.HTTP,
+		Approve:          t.Approve,
 		Type:             t.Type,
 		Input:            t.Input,
 		Needs:            t.Needs,
@@ -108,6 +114,12 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 		ConcurrencyKey:   t.ConcurrencyKey,
 		ConcurrencyLimit: t.ConcurrencyLimit,
 		Priority:         t.Priority,
+	}
+	if t.Approve != nil { // it waits outside of its attempts
+		d.MaxAttempts, d.Backoff, d.BackoffMax, d.Timeout = 1, 0, 0, 0
+	}
+	if t.HTTP != nil && t.HTTP.Until != nil { // it has a limit of its own
+		d.Timeout = 0
 	}
 	if t.Type != "" {
 		d.OwnAttempts = t.Retry.MaxAttempts > 0 || p.Retry.MaxAttempts > 0
@@ -141,7 +153,7 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 // unasked.
 func (d definition) draft(job JobOptions, more ...weaver.EnqueueOption) weaver.Draft {
 	h, known := job.Types[d.Type]
-	builtIn := d.Type == builtin.Run.Name() || d.Type == builtin.Request.Name()
+	builtIn := d.Type == builtin.Run.Name() || d.Type == builtin.Request.Name() || d.Type == builtin.Approve.Name()
 	opts := more
 	if !known || d.OwnAttempts || builtIn {
 		opts = append(opts, weaver.MaxAttempts(d.MaxAttempts))
@@ -172,6 +184,8 @@ func (d definition) draft(job JobOptions, more ...weaver.EnqueueOption) weaver.D
 		return builtin.Run.With(*d.Run, opts...)
 	case d.Request != nil:
 		return builtin.Request.With(*d.Request, opts...)
+	case d.Approve != nil:
+		return builtin.Approve.With(*d.Approve, opts...)
 	}
 	if known {
 		return h.Draft(d.Input, opts...)

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,12 +19,17 @@ func (d *decoder) checkNeeds() {
 		for _, need := range d.needs[t.Name] {
 			name, at := need.value.text, need.spot()
 			_, known := d.places[name]
+			known = known || d.included[name] != ""
 			before, again := first[name]
 			switch {
 			case name == t.Name:
 				d.r.add(at, of+" needs itself", "remove it")
 			case !known:
-				d.r.addSuggesting(at, fmt.Sprintf("%s needs %s, which is not in the pipeline", of, quote(name)), func() string { return d.adviseNeed(name) })
+				where := "the pipeline"
+				if d.r.file != "" {
+					where = "this included file"
+				}
+				d.r.addSuggesting(at, fmt.Sprintf("%s needs %s, which is not in %s", of, quote(name), where), func() string { return d.adviseNeed(name) })
 			case again:
 				d.r.add(at, fmt.Sprintf("%s needs %s twice, first in line %d", of, quote(name), before.line), "remove one of them")
 			default:
@@ -47,7 +53,7 @@ func (d *decoder) adviseNeed(name string) string {
 	if all {
 		return fmt.Sprintf("write [%s]", strings.Join(names, ", "))
 	}
-	return adviseName(name, d.names)
+	return adviseName(name, slices.Concat(d.names, slices.Sorted(maps.Keys(d.included))))
 }
 
 // checkCycles reports a few cycles: with one need less, each is gone.

@@ -6,7 +6,8 @@
 // are bounded by MaxSize and the limits of guard.go. What Parse accepts, Job
 // turns into a job without problems.
 //
-// It reads no other file and runs nothing.
+// It reads no other file, but asks its caller for those that one includes, and
+// runs nothing.
 package pipeline
 
 import (
@@ -46,20 +47,24 @@ type Budget struct {
 	MaxDuration        time.Duration
 }
 
-// Task is one task of a pipeline. Exactly one of Argv, Shell, HTTP and Type
-// is given.
+// Task is one task of a pipeline. Exactly one of Argv, Shell, HTTP,
+// Approve and Type is given.
 type Task struct {
-	Name  string
-	Argv  []string              // run: [a, b]
-	Shell string                // run: "a b"
-	HTTP  *builtin.RequestInput // http: {…}
-	Type  string                // type: acme.billing.charge.v1, with Input
-	Input json.RawMessage
+	Name    string
+	Argv    []string              // run: [a, b]
+	Shell   string                // run: "a b"
+	HTTP    *builtin.RequestInput // http: {…}
+	Approve *builtin.ApproveInput // approve: {…}
+	Type    string                // type: acme.billing.charge.v1, with Input
+	Input   json.RawMessage
 
 	// Templates says that a text of Argv, Env or HTTP has values of needs, so that
 	// all of them are templates: see builtin.RunInput.
 	Templates bool
 
+	from             *Pipeline // of an included task: what it has from its file; nil: the pipeline
+	folder           string    // of an included task: that of its file, from the pipeline's
+	Hook             string    // of the key on: success, failure or done; "": it is no hook
 	Needs            []string
 	If               task.EdgeKind // how it takes the ends of Needs; "": success
 	AllowFailure     bool
@@ -82,6 +87,18 @@ type Retry struct {
 	MaxAttempts int
 	Base        time.Duration
 	Max         time.Duration
+}
+
+// DrawnNeeds is Needs as a picture has them: those of a hook are the tasks that
+// no other task needs.
+func (p *Pipeline) DrawnNeeds() map[string][]string {
+	needs := p.Needs()
+	for i := range p.Tasks {
+		if t := &p.Tasks[i]; t.Hook != "" {
+			needs[t.Name] = p.drawn(t)
+		}
+	}
+	return needs
 }
 
 // Needs returns what each task waits for.

@@ -15,16 +15,27 @@ const (
 
 // Problem is one mistake in a file.
 type Problem struct {
-	Line, Column int // from 1; a column is a character
-	Length       int // characters that are meant; 0: no place, the file as a whole
+	File         string // the included file, as its path is written; "": the file itself
+	Line, Column int    // from 1; a column is a character
+	Length       int    // characters that are meant; 0: no place, the file as a whole
 	Message      string
 	Hint         string // what would be right, or ""
 }
 
 // Error is all mistakes of a file, in the order of their places.
 type Error struct {
-	Problems []Problem
-	More     int // further ones that Problems leaves out
+	Problems []Problem // those of included files come last
+	More     int       // further ones that Problems leaves out
+
+	sources map[string][]byte // of included files
+}
+
+// add adds the problems of a reporter.
+func (e *Error) add(r *reporter) {
+	problems, more := r.sorted()
+	room := maxProblems - len(e.Problems)
+	shown := problems[:min(len(problems), max(room, 0))]
+	e.Problems, e.More = append(e.Problems, shown...), e.More+more+len(problems)-len(shown)
 }
 
 // Error lists the mistakes, one a line.
@@ -33,6 +44,9 @@ func (e *Error) Error() string {
 	for i, p := range e.Problems {
 		if i > 0 {
 			b.WriteByte('\n')
+		}
+		if p.File != "" {
+			b.WriteString(p.File + ", ")
 		}
 		fmt.Fprintf(&b, "line %d, column %d: %s", p.Line, p.Column, p.Message)
 		if p.Hint != "" {
@@ -50,6 +64,8 @@ func (e *Error) Error() string {
 type Warnings struct {
 	Problems []Problem
 	More     int // further ones that Problems leaves out
+
+	sources map[string][]byte // of included files
 }
 
 // pending is a Problem whose columns and hint are not worked out yet: both are
@@ -63,6 +79,7 @@ type pending struct {
 // reporter collects problems.
 type reporter struct {
 	src     *source
+	file    string // see Problem
 	all     []pending
 	single  bool // one problem a place is enough
 	dropped int  // beyond maxKept
@@ -86,13 +103,6 @@ func (r *reporter) addSuggesting(at spot, message string, hint func() string) bo
 
 func (r *reporter) failed() bool { return len(r.all) > 0 }
 
-// err returns the *Error with all problems, of which there is at least one.
-func (r *reporter) err() error {
-	e := &Error{}
-	e.Problems, e.More = r.sorted()
-	return e
-}
-
 // sorted returns the problems in the order of their places, and how many it
 // leaves out.
 func (r *reporter) sorted() (problems []Problem, more int) {
@@ -103,7 +113,7 @@ func (r *reporter) sorted() (problems []Problem, more int) {
 	})
 	for _, p := range r.all[:min(len(r.all), maxProblems)] {
 		column, length := r.src.columns(p.at)
-		problems = append(problems, Problem{Line: p.at.line, Column: column, Length: length, Message: p.message, Hint: p.hint()})
+		problems = append(problems, Problem{File: r.file, Line: p.at.line, Column: column, Length: length, Message: p.message, Hint: p.hint()})
 	}
 	return problems, max(0, len(r.all)-maxProblems) + r.dropped
 }

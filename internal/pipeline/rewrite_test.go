@@ -85,6 +85,7 @@ func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 		}
 	}
 	tasks := make(object, len(p.Tasks)) // sorted by their names
+	hooked := make(map[string]string)   // the key of on
 	for _, k := range p.Tasks {
 		o := object{}
 		put(o, "type", k.Type)
@@ -95,6 +96,9 @@ func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 		put(o, "run", k.Argv)
 		if k.HTTP != nil {
 			o["http"] = request(t, k.HTTP)
+		}
+		if k.Approve != nil {
+			o["approve"] = k.Approve
 		}
 		if k.Input != nil {
 			o["input"] = k.Input
@@ -125,11 +129,24 @@ func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 		}
 		put(o, "priority", k.Priority)
 		tasks[k.Name] = o
+		hooked[k.Name] = k.Hook
+	}
+	on := object{}
+	for name, key := range hooked {
+		if o := tasks[name]; key != "" {
+			delete(o.(object), "needs")
+			delete(o.(object), "if")
+			on[key] = o
+			delete(tasks, name)
+		}
 	}
 	budget := object{}
 	put(budget, "max_attempts_per_task", p.Budget.MaxAttemptsPerTask)
 	length(budget, "max_duration", p.Budget.MaxDuration)
 	doc := object{"name": p.Name, "tasks": tasks, "description": "written anew", "budget": budget}
+	if len(on) > 0 {
+		doc["on"] = on
+	}
 	retry := object{}
 	put(retry, "max_attempts", p.Retry.MaxAttempts)
 	length(retry, "base", p.Retry.Base)

@@ -47,6 +47,11 @@ var onlyParse = map[string]string{
 	"cycle":                 "needs",
 	"values":                "needs",
 	"values-places":         "texts",
+	"on-name":               "names",
+	"include":               "no file is read",
+	"until-path":            "the path is parsed",
+	"until-times":           "durations are compared",
+	"on-never":              "allow_failure of all tasks",
 	"cycle-of-many":         "needs",
 	"two-cycles":            "needs",
 	"need-unknown":          "needs",
@@ -120,6 +125,9 @@ func TestSchemaHasTheKeys(t *testing.T) {
 		"the budget":   "properties budget",
 		"a task":       "$defs task",
 		"http":         "$defs task properties http",
+		"until":        "$defs task properties http properties until",
+		"approve":      "$defs task properties approve mapping",
+		"on":           "properties on",
 		"retry":        "$defs task properties retry",
 		"concurrency":  "$defs task properties concurrency mapping",
 	}
@@ -198,13 +206,16 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"the budget":   "budget: {KEY: [[[]]]}\n",
 		"a task":       "tasks: {a: {KEY: [[[]]]}}\n",
 		"http":         "tasks: {a: {http: {KEY: [[[]]]}}}\n",
+		"until":        "tasks: {a: {http: {until: {KEY: [[[]]]}}}}\n",
+		"approve":      "tasks: {a: {approve: {KEY: [[[]]]}}}\n",
+		"on":           "on: {KEY: [[[]]]}\n",
 		"retry":        "tasks: {a: {retry: {KEY: [[[]]]}}}\n",
 		"concurrency":  "tasks: {a: {concurrency: {KEY: [[[]]]}}}\n",
 	}
 	for level, keys := range pipeline.Keys() {
 		for _, key := range keys {
-			if key == "json" || key == "input" {
-				continue // these take anything
+			if key == "json" && level != "until" || key == "input" || key == "equals" || key == "not" || key == "in" {
+				continue // these take anything, or any list
 			}
 			e := mistakes(t, []byte(strings.Replace(form[level], "KEY", key, 1)))
 			found := false

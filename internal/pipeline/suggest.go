@@ -20,14 +20,23 @@ type level struct {
 var (
 	pipelineLevel = &level{
 		name:    "the pipeline",
-		keys:    []string{"name", "description", "budget", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "tasks"},
+		keys:    []string{"name", "description", "budget", "include", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "tasks", "on"},
 		example: "KEY: …",
-		others: map[string]string{
-			"jobs": "tasks", "steps": "tasks", "stages": "tasks", "services": "tasks", "title": "name",
-			"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "directory": "dir", "tags": "labels", "limits": "budget",
-			"dotenv": "env_file", "envfile": "env_file", "secret": "secret_env", "secrets": "secret_env",
-			"retries": "retry", "attempts": "retry", "backoff": "retry", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "budget",
-		},
+		others:  pipelineOthers,
+	}
+	includedLevel = &level{ // what its own tasks share
+		name:    "an included file",
+		keys:    []string{"description", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "tasks"},
+		example: "KEY: …",
+		others:  pipelineOthers,
+	}
+	pipelineOthers = map[string]string{
+		"jobs": "tasks", "steps": "tasks", "stages": "tasks", "services": "tasks", "title": "name",
+		"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "directory": "dir", "tags": "labels", "limits": "budget",
+		"dotenv": "env_file", "envfile": "env_file", "secret": "secret_env", "secrets": "secret_env",
+		"retries": "retry", "attempts": "retry", "backoff": "retry", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "budget",
+		"hooks": "on", "handlers": "on", "handleron": "on", "handler_on": "on", "on_failure": "on", "on_success": "on", "finally": "on", "notify": "on",
+		"includes": "include", "import": "include", "imports": "include", "extends": "include", "uses": "include",
 	}
 	budgetLevel = &level{
 		name:    "the budget",
@@ -41,27 +50,52 @@ var (
 	}
 	taskLevel = &level{
 		name:    "a task",
-		keys:    []string{"description", "run", "http", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority"},
+		keys:    []string{"description", "run", "http", "approve", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority"},
 		example: "tasks: {build: {KEY: …}}",
 		later: map[string]string{
 			"artifacts": "remove it, and keep files in a directory that the tasks share",
 		},
-		others: map[string]string{
-			"command": "run", "cmd": "run", "script": "run", "shell": "run", "exec": "run", "args": "run",
-			"depends_on": "needs", "dependson": "needs", "depends": "needs", "dependencies": "needs", "requires": "needs", "after": "needs", "need": "needs",
-			"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "working-directory": "dir", "directory": "dir",
-			"dotenv": "env_file", "envfile": "env_file", "secret": "secret_env", "secrets": "secret_env",
-			"retries": "retry", "attempts": "retry", "backoff": "retry", "with": "input", "uses": "type", "payload": "input", "tags": "labels",
-			"when": "if", "condition": "if", "only_if": "if", "run_if": "if", "on": "if", "trigger_rule": "if",
-			"continue_on_error": "allow_failure", "continue-on-error": "allow_failure", "ignore_error": "allow_failure", "ignore_errors": "allow_failure", "ignore_failure": "allow_failure", "allow-failure": "allow_failure", "allowfailure": "allow_failure", "may_fail": "allow_failure", "optional": "allow_failure",
-			"request": "http", "curl": "http", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "timeout", "mutex": "concurrency", "lock": "concurrency",
-		},
+		others: taskOthers,
+	}
+	taskOthers = map[string]string{
+		"command": "run", "cmd": "run", "script": "run", "shell": "run", "exec": "run", "args": "run",
+		"depends_on": "needs", "dependson": "needs", "depends": "needs", "dependencies": "needs", "requires": "needs", "after": "needs", "need": "needs",
+		"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "working-directory": "dir", "directory": "dir",
+		"dotenv": "env_file", "envfile": "env_file", "secret": "secret_env", "secrets": "secret_env",
+		"retries": "retry", "attempts": "retry", "backoff": "retry", "with": "input", "uses": "type", "payload": "input", "tags": "labels",
+		"when": "if", "condition": "if", "only_if": "if", "run_if": "if", "on": "if", "trigger_rule": "if",
+		"continue_on_error": "allow_failure", "continue-on-error": "allow_failure", "ignore_error": "allow_failure", "ignore_errors": "allow_failure", "ignore_failure": "allow_failure", "allow-failure": "allow_failure", "allowfailure": "allow_failure", "may_fail": "allow_failure", "optional": "allow_failure",
+		"request": "http", "curl": "http", "approval": "approve", "manual": "approve", "confirm": "approve", "prompt": "approve", "ask": "approve", "gate": "approve", "wait_for": "approve", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "timeout", "mutex": "concurrency", "lock": "concurrency",
+	}
+	onLevel = &level{
+		name:    "on",
+		keys:    []string{"success", "failure", "done"},
+		example: "on: {KEY: {run: …}}",
+		others:  map[string]string{"failed": "failure", "fail": "failure", "error": "failure", "ok": "success", "succeeded": "success", "always": "done", "finally": "done", "exit": "done", "ended": "done", "completion": "done", "completed": "done"},
+	}
+	hookLevel = &level{ // what a task has, without what it waits for
+		name:    "a task of on",
+		keys:    []string{"description", "run", "http", "type", "input", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority"},
+		example: "on: {failure: {KEY: …}}",
+		others:  taskOthers,
+	}
+	approveLevel = &level{
+		name:    "approve",
+		keys:    []string{"message", "timeout"},
+		example: "approve: {KEY: …}",
+		others:  map[string]string{"text": "message", "question": "message", "prompt": "message", "title": "message", "description": "message", "deadline": "timeout", "expires": "timeout", "expire_after": "timeout"},
 	}
 	httpLevel = &level{
 		name:    "http",
-		keys:    []string{"method", "url", "headers", "headers_env", "json", "body", "expect", "timeout", "max_redirects"},
+		keys:    []string{"method", "url", "headers", "headers_env", "json", "body", "expect", "until", "timeout", "max_redirects"},
 		example: "http: {KEY: …}",
-		others:  map[string]string{"uri": "url", "verb": "method", "header": "headers", "header_env": "headers_env", "env_headers": "headers_env", "secret_env": "headers_env", "secrets": "headers_env", "data": "body", "payload": "json", "status": "expect", "statuses": "expect", "expected": "expect", "redirects": "max_redirects"},
+		others:  map[string]string{"uri": "url", "verb": "method", "header": "headers", "header_env": "headers_env", "env_headers": "headers_env", "secret_env": "headers_env", "secrets": "headers_env", "data": "body", "payload": "json", "status": "expect", "statuses": "expect", "expected": "expect", "redirects": "max_redirects", "poll": "until", "wait_until": "until", "wait_for": "until", "retry_until": "until"},
+	}
+	untilLevel = &level{
+		name:    "until",
+		keys:    []string{"status", "json", "equals", "not", "in", "every", "timeout"},
+		example: "http: {until: {KEY: …}}",
+		others:  map[string]string{"path": "json", "jsonpath": "json", "field": "json", "body": "json", "is": "equals", "equal": "equals", "value": "equals", "eq": "equals", "not_equals": "not", "any": "in", "one_of": "in", "interval": "every", "delay": "every", "pause": "every", "statuses": "status", "code": "status", "expect": "status", "limit": "timeout", "deadline": "timeout"},
 	}
 	retryLevel = &level{
 		name:    "retry",
@@ -78,7 +112,7 @@ var (
 		example: "concurrency: {KEY: …}",
 		others:  map[string]string{"group": "key", "name": "key", "max": "limit"},
 	}
-	levels = []*level{pipelineLevel, taskLevel, httpLevel, retryLevel, concurrencyLevel, budgetLevel}
+	levels = []*level{pipelineLevel, taskLevel, httpLevel, untilLevel, approveLevel, onLevel, retryLevel, concurrencyLevel, budgetLevel}
 )
 
 // adviseKey says what may be meant by a key that a level does not have.

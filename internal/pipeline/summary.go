@@ -12,7 +12,7 @@ import (
 )
 
 // Does says for people what a task does: the command, the method and address of
-// the request, or the task type. A command for the shell may have several
+// the request, the question to a person, or the task type. A command for the shell may have several
 // lines. Nothing of headers, bodies, environments and the user info of an
 // address is in it.
 func (t *Task) Does() string {
@@ -30,6 +30,8 @@ func (t *Task) Does() string {
 		return strings.Join(words, " ")
 	case t.HTTP != nil:
 		return requestLine(t.HTTP)
+	case t.Approve != nil:
+		return t.Approve.Message
 	}
 	return t.Type
 }
@@ -62,7 +64,7 @@ func requestLine(in *builtin.RequestInput) string {
 }
 
 // TimeoutOf is how long an attempt of a task may take; 0: no limit of the file.
-func (p *Pipeline) TimeoutOf(t *Task) time.Duration { return cmp.Or(t.Timeout, p.Timeout) }
+func (p *Pipeline) TimeoutOf(t *Task) time.Duration { return p.definition(t, "").Timeout }
 
 // RetryOf says how often a task is attempted, and the pauses between, with
 // what it has from the pipeline. MaxAttempts is 0 for a task of a type whose

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/goweaver/weaver/task"
@@ -29,16 +28,24 @@ func (d *decoder) tasks(f field) {
 	}
 	d.places = make(map[string]spot, len(entries))
 	d.needs = make(map[string][]field, len(entries))
-	d.uses = make(map[string][]use)
 	for _, e := range entries {
 		d.names = append(d.names, e.name)
 		d.places[e.name] = e.at
 	}
 	for _, e := range entries {
 		d.name(e.at, "the name of the task "+quote(e.name), e.name, "fetch")
-		d.task(e)
+		if t, ok := d.task(e, taskLevel); ok {
+			d.p.Tasks, d.entries = append(d.p.Tasks, t), append(d.entries, e)
+		}
 	}
+	d.join(f)
+}
+
+// join checks and adds what is between tasks, when all of them have been read.
+func (d *decoder) join(f field) {
 	d.checkNeeds()
+	d.addIncluded(f)
+	d.addHooks()
 	d.checkUses()
 	if !d.r.failed() {
 		d.checkInputs(f)
@@ -57,17 +64,21 @@ func (d *decoder) notTasks(f field) {
 	d.r.add(f.spot(), fmt.Sprintf("%s is %s, not a mapping of names to tasks", f.label(), f.value.describe()), hint)
 }
 
-func (d *decoder) task(e entry) {
+// task reads a task. It returns false when it is none at all.
+func (d *decoder) task(e entry, keys *level) (Task, bool) {
 	of := "task " + quote(e.name)
 	if e.value.kind != mapping {
 		d.notTask(e, of)
-		return
+		return Task{}, false
 	}
 	t := Task{Name: e.name}
-	d.uses[t.Name] = d.findUses(e)
-	d.filling = len(d.uses[t.Name]) > 0
+	uses := d.findUses(e)
+	d.filling = len(uses) > 0
+	if d.filling {
+		d.uses = append(d.uses, usesOf{t.Name, uses})
+	}
 	t.Templates = d.filling
-	d.keys(e.value, of, taskLevel, func(f field) {
+	d.keys(e.value, of, keys, func(f field) {
 		switch f.name {
 		case "description":
 			d.text(f, "what it is for")
@@ -75,6 +86,8 @@ func (d *decoder) task(e entry) {
 			d.run(f, &t)
 		case "http":
 			t.HTTP = d.http(f)
+		case "approve":
+			t.Approve = d.approve(f)
 		case "type":
 			t.Type = d.typeName(f)
 		case "input":
@@ -108,9 +121,11 @@ func (d *decoder) task(e entry) {
 			t.Priority = d.whole(f, minPriority, maxPriority, "5")
 		}
 	})
-	d.checkWork(e, of)
-	d.checkCondition(e, of)
-	d.p.Tasks = append(d.p.Tasks, t)
+	d.checkWork(e, of, keys)
+	if keys == taskLevel {
+		d.checkCondition(e, of)
+	}
+	return t, true
 }
 
 // notTask guesses what was meant by a task that is no mapping.
@@ -128,29 +143,33 @@ func (d *decoder) notTask(e entry, of string) {
 
 // checkWork checks that a task says exactly once what it does, and that its
 // other keys fit that.
-func (d *decoder) checkWork(e entry, of string) {
-	var works []entry
-	for _, key := range []string{"run", "http", "type"} {
-		if work, ok := e.value.get(key); ok {
-			works = append(works, work)
-		}
-	}
+func (d *decoder) checkWork(e entry, of string, keys *level) {
+	given := worksOf(e.value)
 	switch {
-	case len(works) > 1:
-		slices.SortStableFunc(works, func(a, b entry) int { return cmp.Compare(a.at.from, b.at.from) })
-		names := make([]string, 0, len(works))
-		for _, w := range works {
+	case len(given) > 1:
+		names := make([]string, 0, len(given))
+		for _, w := range given {
 			names = append(names, quote(w.name))
 		}
-		d.r.add(works[len(works)-1].at, of+" has "+strings.Join(names, " and "), "keep one of them, and give each other one a task of its own")
+		d.r.add(given[len(given)-1].at, of+" has "+strings.Join(names, " and "), "keep one of them, and give each other one a task of its own")
 		return
-	case len(works) == 0:
-		if taskLevel.lacks(e.value, "run", "http", "type") {
-			d.r.add(e.at, of+" says nothing to do", `give it run: "a command", http: {url: …} or type: acme.billing.charge.v1`)
+	case len(given) == 0:
+		if keys.lacks(e.value, works...) {
+			question := `, approve: "a question"`
+			if keys != taskLevel {
+				question = ""
+			}
+			d.r.add(e.at, of+" says nothing to do", `give it run: "a command", http: {url: …}`+question+` or type: acme.billing.charge.v1`)
 		}
 		return
 	}
-	work := works[0].name
+	work := given[0].name
+	switch work {
+	case "approve":
+		d.checkApprove(e, of)
+	case "http":
+		d.checkUntil(e, of)
+	}
 	for _, key := range []string{"env", "inherit_env", "env_file", "secret_env", "dir"} {
 		if found, ok := e.value.get(key); ok && work != "run" {
 			hint := "remove it"

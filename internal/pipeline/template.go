@@ -28,6 +28,12 @@ type use struct {
 // named is the value as it is written in a file.
 func (u *use) named() string { return u.path.String() + " in " + u.of }
 
+// usesOf are those of one task.
+type usesOf struct {
+	task string
+	uses []use
+}
+
 // findUses looks for values in the texts of a task, before they are decoded. It
 // reports those that stand where none can.
 func (d *decoder) findUses(e entry) []use {
@@ -245,19 +251,23 @@ func (d *decoder) checkUses() {
 	for i := range d.p.Tasks {
 		tasks[d.p.Tasks[i].Name] = &d.p.Tasks[i]
 	}
-	for _, name := range d.names {
-		if len(d.uses[name]) == 0 {
-			continue
+	for _, of := range d.uses {
+		t := tasks[of.task]
+		if t == nil {
+			continue // its name is taken, which is reported
 		}
 		needs := make(map[string]bool)
-		for _, need := range d.needs[name] {
+		for _, need := range d.needs[t.Name] { // with those that are mistakes
 			needs[need.value.text] = true
 		}
-		for _, u := range d.uses[name] {
+		for _, need := range t.Needs {
+			needs[need] = true
+		}
+		for _, u := range of.uses {
 			if needs[u.path[1]] {
-				d.checkUse(tasks[name], tasks[u.path[1]], &u)
+				d.checkUse(t, tasks[u.path[1]], &u)
 			} else {
-				d.notNeeded(tasks[name], &u)
+				d.notNeeded(t, tasks[u.path[1]] != nil, &u)
 			}
 		}
 	}
@@ -281,7 +291,7 @@ func (d *decoder) checkUse(t, need *Task, u *use) {
 }
 
 // notNeeded reports a value of a task that is no need.
-func (d *decoder) notNeeded(t *Task, u *use) {
+func (d *decoder) notNeeded(t *Task, known bool, u *use) {
 	name := u.path[1]
 	needs := func() (names []string) {
 		for _, need := range d.needs[t.Name] {
@@ -289,7 +299,7 @@ func (d *decoder) notNeeded(t *Task, u *use) {
 		}
 		return names
 	}
-	switch _, known := d.places[name]; {
+	switch {
 	case name == t.Name:
 		d.r.add(u.at, u.named()+" is of the task itself, which has no output before it ran", "name a task that it needs")
 	case !known:

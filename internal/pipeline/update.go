@@ -123,8 +123,11 @@ func (u *updating) unneeded(t *Task) bool {
 // work is a hash of what a task does.
 func (p *Pipeline) work(t *Task) string {
 	d := p.definition(t, "")
+	if t.Hook != "" {
+		d.Needs = nil // one task more or less is no change of the hook
+	}
 	sum := sha256.Sum256(canonical(definition{
-		Run: d.Run, Request: d.Request, Type: d.Type, Input: d.Input, Needs: slices.Sorted(slices.Values(d.Needs)), If: d.If,
+		Run: d.Run, Request: d.Request, Approve: d.Approve, Type: d.Type, Input: d.Input, Needs: slices.Sorted(slices.Values(d.Needs)), If: d.If,
 	}))
 	return hex.EncodeToString(sum[:12])
 }

@@ -1,0 +1,164 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver"
+)
+
+// passing is the error of a request that another poll may not meet.
+type passing struct {
+	err   error
+	after time.Duration // that the server asks to wait; 0: it does not
+}
+
+// Error implements error.
+func (p *passing) Error() string { return p.err.Error() }
+
+// Unwrap gives the error itself.
+func (p *passing) Unwrap() error { return p.err }
+
+// poller is one attempt of a poll.
+type poller struct {
+	*requester
+	in     RequestInput
+	secret map[string]string
+	hide   *mask
+
+	said  string // what was emitted last
+	polls int
+}
+
+// poll sends the request until its answer is the one that is waited for.
+func (r *requester) poll(ctx context.Context, in RequestInput, secret map[string]string, hide *mask) (RequestOutput, error) {
+	p := &poller{requester: r, in: in, secret: secret, hide: hide}
+	if in.Until.every() < sleepFrom {
+		return p.inPlace(ctx)
+	}
+	return p.asleep(ctx)
+}
+
+// inPlace polls within one attempt. Of the polls nothing is recorded but when the
+// first one began and, once the time is over, in which attempt: a retry after
+// that begins the next round.
+func (p *poller) inPlace(ctx context.Context) (RequestOutput, error) {
+	for round := 1; ; round++ {
+		began, err := weaver.Step(ctx, questionName("poll began", round), func(context.Context) (time.Time, error) { return time.Now(), nil })
+		if err != nil {
+			return RequestOutput{}, err
+		}
+		out, last, err := p.untilOver(ctx, began)
+		if err != nil || last.Done {
+			return out, err
+		}
+		// Crash after the step: the next attempt takes the end for that of an earlier
+		// one, and polls on in a round of its own.
+		attempt := weaver.Current(ctx).AttemptNo
+		ended, err := weaver.Step(ctx, questionName("poll ended", round), func(context.Context) (int, error) { return attempt, nil })
+		if err != nil {
+			return RequestOutput{}, err
+		}
+		if ended == attempt {
+			return RequestOutput{}, p.over(last.Seen)
+		}
+	}
+}
+
+// untilOver polls until the answer is there or the time is over.
+func (p *poller) untilOver(ctx context.Context, began time.Time) (RequestOutput, polled, error) {
+	for {
+		out, now, err := p.once(ctx)
+		if now.Over = time.Since(began)+now.Pause > p.in.Until.limit(); err != nil || now.Done || now.Over {
+			return out, now, err
+		}
+		timer := time.NewTimer(now.Pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return RequestOutput{}, now, context.Cause(ctx)
+		case <-timer.C:
+		}
+	}
+}
+
+// asleep polls once an attempt, and sleeps in between. Each poll is a step, so
+// that a later attempt goes past it without a request.
+func (p *poller) asleep(ctx context.Context) (RequestOutput, error) {
+	var began time.Time
+	for n := 1; ; n++ {
+		var out *RequestOutput
+		now, err := weaver.Step(ctx, fmt.Sprintf("poll %d", n), func(ctx context.Context) (polled, error) {
+			answer, now, err := p.once(ctx)
+			if now.Done {
+				out = &answer
+			}
+			if began.IsZero() {
+				began = now.At
+			}
+			now.Over = time.Since(began)+now.Pause > p.in.Until.limit()
+			return now, err
+		})
+		if began.IsZero() {
+			began = now.At
+		}
+		switch {
+		case err != nil:
+			return RequestOutput{}, err
+		case out != nil:
+			return *out, nil
+		case now.Done: // the attempt that got the answer was lost: it is asked for again
+			if answer, again, err := p.once(ctx); err != nil || again.Done {
+				return answer, err
+			}
+		case now.Over && now.Attempt == weaver.Current(ctx).AttemptNo:
+			return RequestOutput{}, p.over(now.Seen)
+		case now.Over: // and the task was retried since
+			began = time.Time{}
+			continue
+		}
+		if err := weaver.Sleep(ctx, fmt.Sprintf("poll pause %d", n), now.Pause); err != nil {
+			return RequestOutput{}, err
+		}
+	}
+}
+
+// polled is what came of one poll.
+type polled struct {
+	At      time.Time     `json:"at"`
+	Attempt int           `json:"attempt"`
+	Seen    string        `json:"seen"`
+	Done    bool          `json:"done,omitempty"`
+	Pause   time.Duration `json:"pause_ns,omitempty"` // until the next poll
+	Over    bool          `json:"over,omitempty"`     // the time is, by then
+}
+
+// once polls once. It returns the answer if that is the one.
+func (p *poller) once(ctx context.Context) (RequestOutput, polled, error) {
+	now := polled{At: time.Now(), Attempt: weaver.Current(ctx).AttemptNo, Pause: p.in.Until.every()}
+	out, body, err := p.exchange(ctx, p.in, p.secret, p.hide)
+	if again := (*passing)(nil); errors.As(err, &again) {
+		now.Seen, now.Pause = p.hide.text(again.Error()), max(now.Pause, again.after)
+	} else if err != nil {
+		return RequestOutput{}, now, err
+	} else {
+		now.Done, now.Seen = p.in.Until.met(out.Status, body.kept, body.n == int64(len(body.kept)) && !body.more)
+	}
+	now.Seen = printable(now.Seen)
+	p.polls++
+	// Its errors are those of the lease: the next step, or the end, says the same.
+	_ = weaver.Progress(ctx, float64(p.polls), 0, "poll: "+firstRunes(now.Seen, maxLine))
+	if now.Seen != p.said {
+		_ = weaver.Emit(ctx, "stdout", "poll: "+now.Seen+"\n")
+		p.said = now.Seen
+	}
+	return out, now, nil
+}
+
+// over is the end of a poll whose time is over.
+func (p *poller) over(seen string) error {
+	return weaver.Permanent(fmt.Errorf("%s %s: not what it waits for within %s; the last poll: %s",
+		p.in.method(), p.in.shownURL(), shortDuration(p.in.Until.limit()), seen))
+}

@@ -1,0 +1,242 @@
+package builtin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver/internal/template"
+)
+
+// Until makes a request a poll: it is sent again and again until its answer is
+// the one that is waited for, which is the output then. JSON with one of Equals,
+// Not and In, or Status, or both are given.
+//
+// A network error, and the statuses that a request without Until retries, are
+// one poll more; so is, with Status, every other status. Without Status a status
+// that is not expected fails the task at once. A poll sends no Idempotency-Key.
+//
+// Timeout counts from the first poll on, also while no worker runs, and is the
+// only limit: no attempt is used up by polling. When it is over the task fails
+// for good with what was seen last; a retry of the task begins anew.
+//
+// With pauses of 10 s or more the task sleeps between two polls, and holds no
+// worker; there are at most 2,000 of these polls, for each leaves two steps. Shorter
+// pauses are waited for where the task runs: to suspend and claim it every few
+// seconds would cost the store more than a slot costs the worker. RetryAfter
+// is not used: it counts attempts.
+type Until struct {
+	Status []int  `json:"status,omitempty"` // any of these
+	JSON   string `json:"json,omitempty"`   // where in the body: .status, .items[0].id, ["any name"]
+
+	Equals json.RawMessage   `json:"equals,omitempty"` // the value there is this one; 1 and 1.0 are equal, 1 and "1" are not
+	Not    json.RawMessage   `json:"not,omitempty"`    // there is a value, and it is not this one
+	In     []json.RawMessage `json:"in,omitempty"`     // it is one of these
+
+	Every   Duration `json:"every,omitempty"`   // pause between polls, default 5s; Retry-After of an answer may ask for more
+	Timeout Duration `json:"timeout,omitempty"` // of the whole poll, default 1h
+}
+
+const (
+	defaultEvery = 5 * time.Second
+	defaultUntil = time.Hour
+	sleepFrom    = 10 * time.Second // pauses from which a poll sleeps
+	maxSleeps    = 2000
+	pollBody     = 1 << 20 // bytes of an answer that are looked into
+)
+
+func (u *Until) every() time.Duration {
+	if u.Every == 0 {
+		return min(defaultEvery, u.limit())
+	}
+	return time.Duration(u.Every)
+}
+
+func (u *Until) limit() time.Duration {
+	if u.Timeout == 0 {
+		return defaultUntil
+	}
+	return time.Duration(u.Timeout)
+}
+
+// path reads JSON, which may be written without its first dot.
+func (u *Until) path() (template.Path, error) {
+	where := u.JSON
+	if !strings.HasPrefix(where, ".") && !strings.HasPrefix(where, "[") {
+		where = "." + where
+	}
+	t, err := template.Parse("{{" + where + "}}")
+	if err != nil || len(t) != 1 || t[0].Path == nil {
+		return nil, fmt.Errorf("until: json is %q, which names no value: write for example .status or .items[0].id", u.JSON)
+	}
+	return t[0].Path, nil
+}
+
+// validate returns all mistakes.
+func (u *Until) validate() (problems []error) {
+	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf("until: "+format, args...)) }
+	for _, status := range u.Status {
+		if status < 100 || status > 599 {
+			complain("%d is no status: write numbers from 100 to 599", status)
+		}
+	}
+	wanted := 0
+	for _, v := range append([]json.RawMessage{u.Equals, u.Not}, u.In...) {
+		if len(v) > 0 && !json.Valid(v) {
+			complain("%q is not JSON: write a value such as \"done\", true or 7", v)
+		}
+	}
+	for _, given := range []bool{len(u.Equals) > 0, len(u.Not) > 0, u.In != nil} {
+		if given {
+			wanted++
+		}
+	}
+	switch {
+	case u.JSON == "" && wanted > 0:
+		complain("equals, not and in are about a value of the answer: write json with its place, such as .status")
+	case u.JSON == "" && len(u.Status) == 0:
+		complain("it does not say what is waited for: write for example {json: .status, equals: done} or {status: [200]}")
+	case u.JSON != "" && wanted == 0:
+		complain("json says where to look, and nothing says what for: write one of equals, not and in")
+	case u.JSON != "" && wanted > 1:
+		complain("json says where to look, and %d of equals, not and in what for: keep one of them", wanted)
+	case u.In != nil && len(u.In) == 0:
+		complain("in has no value: write for example [done, failed]")
+	}
+	if u.JSON != "" {
+		if _, err := u.path(); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return append(problems, u.validateTimes()...)
+}
+
+func (u *Until) validateTimes() (problems []error) {
+	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf("until: "+format, args...)) }
+	switch every, limit := u.every(), u.limit(); {
+	case every < 0:
+		complain(`every is %s, and cannot be negative: write for example "5s"`, every)
+	case limit < 0:
+		complain(`timeout is %s, and cannot be negative: write for example "1h"`, limit)
+	case every > limit:
+		complain("every is %s, and timeout %s: write a shorter pause, or give it longer", shortDuration(every), shortDuration(limit))
+	case every >= sleepFrom && limit/every > maxSleeps:
+		complain("%s with a pause of %s are %d polls, and at most %d are allowed: write a longer pause", shortDuration(limit), shortDuration(every), limit/every, maxSleeps)
+	}
+	return problems
+}
+
+// met reports whether an answer is the one that is waited for, and says what was
+// seen: 200, .status = "running".
+func (u *Until) met(status int, body []byte, whole bool) (met bool, seen string) {
+	seen = strconv.Itoa(status)
+	if len(u.Status) > 0 && !slices.Contains(u.Status, status) {
+		return false, seen
+	}
+	if u.JSON == "" {
+		return true, seen
+	}
+	path, err := u.path()
+	if err != nil {
+		return false, seen // Validate refused it
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		if !whole {
+			return false, fmt.Sprintf("%s, the body has more than %d bytes", seen, pollBody)
+		}
+		return false, seen + ", the body is no JSON"
+	}
+	name := path.Describe()
+	value, ok := at(v, path)
+	if !ok {
+		return false, fmt.Sprintf("%s, %s is not there", seen, name)
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return false, seen
+	}
+	return u.wants(value), fmt.Sprintf("%s, %s = %s", seen, name, firstRunes(string(raw), maxLine))
+}
+
+func (u *Until) wants(value any) bool {
+	is := func(raw json.RawMessage) bool { return equalJSON(value, raw) }
+	switch {
+	case len(u.Equals) > 0:
+		return is(u.Equals)
+	case len(u.Not) > 0:
+		return !is(u.Not)
+	}
+	return slices.ContainsFunc(u.In, is)
+}
+
+// at returns the value at a path: a step of digits is the index of a list, or the
+// key of an object.
+func at(v any, path template.Path) (any, bool) {
+	for _, step := range path {
+		switch inner := v.(type) {
+		case map[string]any:
+			next, ok := inner[step]
+			if !ok {
+				return nil, false
+			}
+			v = next
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(inner) {
+				return nil, false
+			}
+			v = inner[i]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+// equalJSON compares a value, decoded with its numbers as text, with JSON.
+func equalJSON(value any, raw json.RawMessage) bool {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var wanted any
+	if dec.Decode(&wanted) != nil {
+		return false
+	}
+	return equalValues(value, wanted)
+}
+
+func equalValues(a, b any) bool {
+	switch a := a.(type) {
+	case json.Number:
+		b, ok := b.(json.Number)
+		if !ok {
+			return false
+		}
+		x, errX := a.Float64()
+		y, errY := b.Float64()
+		return a == b || errors.Join(errX, errY) == nil && x == y
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, equalValues)
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for key, value := range a {
+			other, has := b[key]
+			if !has || !equalValues(value, other) {
+				return false
+			}
+		}
+		return true
+	}
+	return a == b
+}

@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/internal/typo"
+	"github.com/goweaver/weaver/task"
+)
+
+// refuseHint says how an approval is refused.
+const refuseHint = `To approve, leave --input out; to refuse, give --input '{"approved": false, "reason": "…"}'.`
+
+// answer gives a task that waits for an approval what --input says, or without it
+// the approval. The question that was read is answered, and no later one.
+func (c *taskUnblockCmd) answer(ctx context.Context, client *weaver.Client, t *weaver.TaskInfo, raw json.RawMessage) error {
+	if t.State != task.Blocked {
+		return badInput("", "unblock: task %s waits for no answer any more: %s%s", explain.Label(t), answered(t), t.State)
+	}
+	a, err := approvalOf(raw)
+	if err != nil {
+		return err
+	}
+	a.By = cmp.Or(a.By, c.who())
+	if !a.Approved {
+		a.Reason = cmp.Or(a.Reason, c.Reason)
+	}
+	opts := c.options()
+	if t.Error != nil && t.Error.Ask != "" {
+		opts = append(opts, weaver.ForAsk(cmp.Or(c.Ask, t.Error.Ask)))
+	}
+	return client.Unblock(ctx, t.ID, a, opts...)
+}
+
+// answered says who answered a task that waits no more, as the beginning of a
+// sentence that its state ends.
+func answered(t *weaver.TaskInfo) string {
+	var a builtin.Approval
+	switch {
+	case len(t.UnblockInput) == 0 || json.Unmarshal(t.UnblockInput, &a) != nil:
+		return "it is "
+	case a.Expired:
+		return "nobody answered in time, and it is "
+	case a.Approved:
+		return cmp.Or(a.By, "somebody") + " approved, and it is "
+	}
+	return cmp.Or(a.By, "somebody") + " refused, and it is "
+}
+
+// approvalKeys are those of an answer.
+var approvalKeys = []string{"approved", "by", "reason", "input"}
+
+// approvalOf reads an answer: true or false, an object with "approved", or any
+// other value, which approves and becomes the output's input.
+func approvalOf(raw json.RawMessage) (builtin.Approval, error) {
+	raw = bytes.TrimSpace(raw)
+	var said string
+	var fields map[string]json.RawMessage
+	switch {
+	case len(raw) == 0, string(raw) == "true":
+		return builtin.Approval{Approved: true}, nil
+	case string(raw) == "false":
+		return builtin.Approval{}, nil
+	case string(raw) == "null":
+		return builtin.Approval{}, badInput(refuseHint, "--input: null is no answer")
+	case json.Unmarshal(raw, &said) == nil && soundsLikeNo(said):
+		return builtin.Approval{}, badInput(refuseHint, "--input: %q would approve, as any text does", said)
+	case json.Unmarshal(raw, &fields) == nil:
+		return approvalOfFields(raw, fields)
+	}
+	return builtin.Approval{Approved: true, Input: raw}, nil
+}
+
+func approvalOfFields(raw json.RawMessage, fields map[string]json.RawMessage) (builtin.Approval, error) {
+	decision, decides := fields["approved"]
+	for key := range fields {
+		close := typo.Distance(strings.ToLower(key), "approved", 2) <= 2
+		if slices.Contains(approvalKeys, key) || !decides && !close {
+			continue
+		}
+		meant := ""
+		if close {
+			meant = `; did you mean "approved"?`
+		}
+		return builtin.Approval{}, badInput(refuseHint, "--input: %q is no key of an answer%s", key, meant)
+	}
+	if !decides {
+		return builtin.Approval{Approved: true, Input: raw}, nil
+	}
+	if d := string(bytes.TrimSpace(decision)); d != "true" && d != "false" {
+		return builtin.Approval{}, badInput(refuseHint, "--input: approved is %s, and must be true or false", text.OneLine(d, explain.MaxNote))
+	}
+	var a builtin.Approval
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return builtin.Approval{}, badInput(refuseHint, "--input: by and reason are texts: %w", err)
+	}
+	return a, nil
+}
+
+// soundsLikeNo reports whether a text is most likely meant as a refusal.
+func soundsLikeNo(said string) bool {
+	word := strings.ToLower(strings.Trim(said, " .!"))
+	return slices.Contains([]string{"n", "no", "nope", "never", "false", "not approved", "reject", "rejected", "refuse", "refused", "deny", "denied", "decline", "declined", "cancel", "stop"}, word)
+}
+
+// expireApprovals fails the tasks that asked a person for longer than they may,
+// of those it is given, and returns how many: an unblock with
+// builtin.Approval.Expired ends them. Somebody who answers at the same moment
+// may come first.
+func expireApprovals(ctx context.Context, c *weaver.Client, tasks []weaver.TaskInfo, now time.Time) (expired int, err error) {
+	for i := range tasks {
+		t := &tasks[i]
+		var in builtin.ApproveInput
+		if explain.Question(t.Type, t.Error) == "" || t.State != task.Blocked || json.Unmarshal(t.Input, &in) != nil {
+			continue
+		}
+		open := time.Duration(in.Timeout)
+		if open <= 0 || now.Sub(t.StartedAt) < open {
+			continue
+		}
+		err := c.Unblock(ctx, t.ID, builtin.Approval{Expired: true}, weaver.ForAsk(t.Error.Ask), weaver.SeenEpoch(t.Epoch),
+			weaver.By("weaver"), weaver.Reason("no answer within "+text.Setting(open)))
+		switch {
+		case err == nil:
+			expired++
+		case !errors.Is(err, weaver.ErrState) && !errors.Is(err, weaver.ErrChanged) && !errors.Is(err, weaver.ErrNotFound):
+			return expired, err
+		}
+	}
+	return expired, nil
+}
+
+// expireAllApprovals is expireApprovals of all tasks of a namespace.
+func expireAllApprovals(ctx context.Context, c *weaver.Client) error {
+	filter := weaver.Filter{States: []weaver.State{weaver.StateBlocked}, Types: []string{builtin.Approve.Name()}, Limit: 1000}
+	for {
+		tasks, next, err := c.List(ctx, filter)
+		if err != nil {
+			return err
+		}
+		if _, err := expireApprovals(ctx, c, tasks, time.Now()); err != nil || next == "" {
+			return err
+		}
+		filter.After = next
+	}
+}
+
+// expireEvery is how often a worker looks for questions whose time is over.
+const expireEvery = 5 * time.Second
+
+// expireWhile looks for questions whose time is over until ctx ends. The engine
+// meets errors of the store too, and logs them.
+func expireWhile(ctx context.Context, c *weaver.Client) error {
+	tick := time.NewTicker(expireEvery)
+	defer tick.Stop()
+	for {
+		_ = expireAllApprovals(ctx, c)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// questions are the tasks of a job that wait for an approval.
+func questions(st *weaver.JobStatus) (asking []*weaver.TaskInfo) {
+	for i := range st.Tasks {
+		if t := &st.Tasks[i]; t.State == task.Blocked && explain.Question(t.Type, t.Error) != "" {
+			asking = append(asking, t)
+		}
+	}
+	return asking
+}
+
+// unblocks is the command that approves a task of the run's job.
+func (r *pipelineRun) unblocks(node string) string {
+	return r.command("task", "unblock", r.file.Name+"/"+node)
+}
+
+// blocked is what a run ends with when its job waits for people.
+func (r *pipelineRun) blocked(st *weaver.JobStatus) error {
+	asking := questions(st)
+	if len(asking) == 0 {
+		return &exitError{
+			code:   exitFailed,
+			err:    fmt.Errorf("job %s is blocked: none of its unfinished tasks can go on without a person", st.ID),
+			advice: fmt.Sprintf("`%s` tells what is needed.", r.command("why", st.ID.String())),
+		}
+	}
+	names := make([]string, len(asking))
+	for i, t := range asking {
+		names[i] = t.Node
+	}
+	what := text.OneLine(strings.Join(names, ", "), explain.MaxMessage) + " waits for a person"
+	if len(names) > 1 {
+		what = fmt.Sprintf("%s wait for a person", text.Plural(len(names), "task"))
+	}
+	return &exitError{
+		code:   exitFailed,
+		err:    fmt.Errorf("job %s is blocked: %s", st.ID, what),
+		advice: fmt.Sprintf("`%s` approves; then `%s` goes on.", r.unblocks(asking[0].Node), r.command("run", r.file.given)),
+	}
+}

@@ -1,0 +1,143 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// A hook is a task of the key on: it runs when the pipeline went well, when a
+// task of it failed, or when it has ended. It is a task as others, with edges to
+// all tasks of the pipeline: not only to those that nothing needs, for one of
+// these can end (cancelled, or as the alarm of a failure) while others run.
+var hookConditions = map[string]task.EdgeKind{"success": "", "failure": task.OnFailed, "done": task.OnDone}
+
+// hookName is the name of a hook's task: "on failure".
+func hookName(key string) string { return "on " + key }
+
+// hooks reads the tasks of the key on. Their needs come later: addHooks.
+func (d *decoder) hooks(f field) {
+	const example = "{failure: {run: ./alarm.sh}}"
+	if !d.mapping(f, example) {
+		return
+	}
+	if len(f.value.entries) == 0 {
+		d.r.add(f.spot(), f.label()+" is empty", f.example(example))
+		return
+	}
+	d.keys(f.value, "on of the pipeline", onLevel, func(f field) {
+		e := entry{name: hookName(f.name), at: f.at, value: f.value}
+		if f.value.kind != mapping {
+			d.wrong(f, "a mapping", "{run: ./alarm.sh}")
+			return
+		}
+		if t, ok := d.task(e, hookLevel); ok {
+			t.Hook, t.If = f.name, hookConditions[f.name]
+			d.hookTasks, d.hookEntries = append(d.hookTasks, t), append(d.hookEntries, e)
+		}
+	})
+}
+
+// addHooks gives the hooks their needs and appends them to the tasks.
+func (d *decoder) addHooks() {
+	all := d.p.Tasks
+	idle := idleTasks(all)
+	var hooks []string
+	for i, t := range d.hookTasks {
+		e := d.hookEntries[i]
+		if at, taken := d.taken(e); taken {
+			d.r.add(at, fmt.Sprintf("the task %s has the name of the one that %q of the key on makes", quote(t.Name), t.Hook), "rename it")
+			continue
+		}
+		for k := range all {
+			if name := all[k].Name; t.Hook == "done" || t.Hook == "success" && !idle[name] || t.Hook == "failure" && !all[k].AllowFailure {
+				t.Needs = append(t.Needs, name)
+			}
+		}
+		switch {
+		case t.Hook == "failure" && len(t.Needs) == 0:
+			d.r.add(e.at, `"failure" of the key on never runs: every task has allow_failure`, "remove it, or allow_failure of a task")
+		case t.Hook == "done": // the last of all
+		default:
+			hooks = append(hooks, t.Name)
+		}
+		d.p.Tasks = append(d.p.Tasks, t)
+		d.entries = append(d.entries, e)
+	}
+	if n := len(d.p.Tasks); n > len(all) {
+		if i := slices.IndexFunc(d.p.Tasks[len(all):n], func(t Task) bool { return t.Hook == "done" }); i >= 0 {
+			t := &d.p.Tasks[len(all)+i]
+			t.Needs = append(t.Needs, hooks...)
+		}
+	}
+}
+
+// taken returns the place of a task with the name of a hook: where it is
+// included, that of the hook.
+func (d *decoder) taken(hook entry) (spot, bool) {
+	if d.included[hook.name] != "" {
+		return hook.at, true
+	}
+	at, taken := d.places[hook.name]
+	return at, taken
+}
+
+// idleTasks are those that do not run when all goes well: with if: failed, and
+// what needs one of these. Whether the pipeline went well does not hang on them.
+func idleTasks(tasks []Task) map[string]bool {
+	byName := make(map[string]*Task, len(tasks))
+	for i := range tasks {
+		byName[tasks[i].Name] = &tasks[i]
+	}
+	idle, known := make(map[string]bool), make(map[string]bool, len(tasks))
+	var look func(t *Task) bool
+	look = func(t *Task) bool {
+		if known[t.Name] {
+			return idle[t.Name]
+		}
+		known[t.Name] = true // no circle: that was checked, or is reported
+		is := t.If == task.OnFailed
+		for _, need := range t.Needs {
+			if other := byName[need]; other != nil && t.If == "" && look(other) {
+				is = true
+			}
+		}
+		if is {
+			idle[t.Name] = true
+		}
+		return is
+	}
+	for i := range tasks {
+		look(&tasks[i])
+	}
+	return idle
+}
+
+// hooks are the names of the tasks that are hooks.
+func (p *Pipeline) hooks() map[string]bool {
+	hooks := make(map[string]bool)
+	for i := range p.Tasks {
+		if p.Tasks[i].Hook != "" {
+			hooks[p.Tasks[i].Name] = true
+		}
+	}
+	return hooks
+}
+
+// drawn are the needs of a task that a picture has: of a hook those that no
+// other task needs, which lead to the others.
+func (p *Pipeline) drawn(t *Task) []string {
+	if t.Hook == "" {
+		return t.Needs
+	}
+	needed := make(map[string]bool, len(p.Tasks))
+	for i := range p.Tasks {
+		if other := &p.Tasks[i]; other.Hook == "" || t.Hook == "done" && other != t {
+			for _, need := range other.Needs {
+				needed[need] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(t.Needs), func(need string) bool { return needed[need] })
+}

@@ -1,0 +1,114 @@
+package pipeline
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+)
+
+// maxIncludes is how many files one may include.
+const maxIncludes = 100
+
+// ReadFile reads a file that is included, at a path as it is written: relative to
+// the folder of the file that includes it, unless it is absolute. Its error says
+// what is wrong with the file, as "there is no such file".
+type ReadFile func(path string) ([]byte, error)
+
+// includes reads the files that the key include names. Such a file has tasks and
+// what they share, which holds for its own tasks only. It includes nothing, its
+// tasks need each other only, and its paths begin at its own folder: so it means
+// the same wherever it is included.
+func (d *decoder) includes(f field) {
+	const example = "[common.yaml]"
+	paths := d.nameList(f, example)
+	if f.value.kind == list && len(f.value.items) == 0 {
+		d.r.add(f.spot(), f.label()+" is empty", f.example(example))
+	}
+	if len(paths) > maxIncludes {
+		d.r.add(f.at, fmt.Sprintf("%s names %d files, and at most %d are allowed", f.label(), len(paths), maxIncludes), "put their tasks into fewer files")
+		return
+	}
+	seen := make(map[string]bool, len(paths))
+	for _, p := range paths {
+		path := d.filled(p, "common.yaml")
+		if path == "" {
+			continue
+		}
+		if clean := filepath.Clean(path); seen[clean] {
+			d.r.add(p.spot(), fmt.Sprintf("%s is included twice", quote(path)), "remove one of them")
+			continue
+		} else {
+			seen[clean] = true
+		}
+		d.include(p, path)
+	}
+}
+
+// include reads one file. Its mistakes are kept apart: they have places in it.
+func (d *decoder) include(f field, path string) {
+	if d.read == nil {
+		d.r.add(f.spot(), fmt.Sprintf("%s cannot be included here: no other file is read", quote(path)), "write its tasks into this file")
+		return
+	}
+	src, err := d.read(path)
+	if err != nil {
+		d.r.add(f.spot(), fmt.Sprintf("the included file %s cannot be read: %v", quote(path), err), "the path begins at the folder of this file")
+		return
+	}
+	r := &reporter{src: newSource(src), file: path}
+	inner := &decoder{r: r, warnings: &reporter{src: r.src, file: path, single: true}, p: &Pipeline{Budget: d.p.Budget}, types: d.types}
+	if root := readTree(src, r); root != nil {
+		inner.includedFile(root)
+	}
+	d.others = append(d.others, inner)
+	for i := range inner.p.Tasks {
+		t := inner.p.Tasks[i]
+		if first, again := d.included[t.Name]; again {
+			d.r.add(f.spot(), fmt.Sprintf("%s and %s both have a task %s", quote(first), quote(path), quote(t.Name)), "rename one of them")
+			continue
+		}
+		t.from, t.folder = inner.p, filepath.Dir(path)
+		d.included[t.Name] = path
+		d.includedTasks = append(d.includedTasks, t)
+	}
+}
+
+// includedFile fills in an included file.
+func (d *decoder) includedFile(root *node) {
+	if root.kind != mapping {
+		d.r.add(root.at, "the file is "+root.describe()+", not a mapping", form)
+		return
+	}
+	top := d.fields(root, "the included file", includedLevel)
+	if top.tasks != nil {
+		d.tasks(*top.tasks)
+	} else if includedLevel.lacks(root, "tasks") {
+		d.r.add(d.r.src.whole(), "the included file has no tasks", "write them, or leave it out of include")
+	}
+	d.checkOwnRetry(top)
+}
+
+// addIncluded puts the included tasks before those of the file itself.
+func (d *decoder) addIncluded(f field) {
+	if len(d.includedTasks) == 0 {
+		return
+	}
+	for _, e := range d.entries {
+		if path, taken := d.included[e.name]; taken {
+			d.r.add(e.at, fmt.Sprintf("the task %s is in %s, too, which is included", quote(e.name), quote(path)), "rename one of them")
+		}
+	}
+	if n := len(d.includedTasks) + len(d.p.Tasks); n > MaxTasks {
+		d.r.add(f.at, fmt.Sprintf("the pipeline has %d tasks with those of included files, and at most %d are allowed", n, MaxTasks), "split it into several pipelines")
+	}
+	d.p.Tasks = slices.Concat(d.includedTasks, d.p.Tasks)
+	d.entries = slices.Concat(make([]entry, len(d.includedTasks)), d.entries) // the others were checked in their file
+}
+
+// defaults are what a task has from its file.
+func (p *Pipeline) defaults(t *Task) *Pipeline {
+	if t.from != nil {
+		return t.from
+	}
+	return p
+}
