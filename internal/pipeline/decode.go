@@ -16,10 +16,21 @@ type decoder struct {
 	warnings *reporter
 	p        *Pipeline
 	types    Types
+	given    Given
 
-	names  []string           // of all tasks, also of those with mistakes
-	places map[string]spot    // of the names
-	needs  map[string][]field // as written
+	names   []string            // of all tasks of the file, also of those with mistakes
+	places  map[string]spot     // of the names
+	needs   map[string][]field  // as written, by name
+	shapes  map[string]*shape   // of tasks without mistakes, by name
+	entries []entry             // of p.Tasks
+	nodes   map[string]struct{} // names of p.Tasks
+
+	attempts bool // a task says how often it is attempted
+
+	params     map[string]*param
+	paramNames []string
+	scope      scope // of the texts that are read
+	filled     int   // bytes of texts with values
 }
 
 // limits that the stores share
@@ -36,6 +47,7 @@ func (d *decoder) pipeline(root *node) {
 		return
 	}
 	const of = "the pipeline"
+	d.readParams(root)
 	var tasks, retry *field
 	d.keys(root, of, pipelineLevel, func(f field) {
 		switch f.name {
@@ -45,7 +57,7 @@ func (d *decoder) pipeline(root *node) {
 				d.p.Name = name
 			}
 		case "description":
-			d.text(f, "what it is for")
+			d.text(d.finalField(f, atRead), "what it is for")
 		case "budget":
 			d.budget(f)
 		case "env":
@@ -81,7 +93,7 @@ func (d *decoder) pipeline(root *node) {
 		d.r.add(d.r.src.whole(), "the pipeline has no tasks", form)
 	}
 	if retry != nil {
-		d.checkAttempts(*retry, slices.ContainsFunc(d.p.Tasks, func(t Task) bool { return t.Retry.MaxAttempts > 0 }))
+		d.checkAttempts(*retry, d.attempts)
 	}
 }
 

@@ -12,20 +12,20 @@ func (d *decoder) http(f field) *builtin.RequestInput {
 	d.keys(f.value, of, httpLevel, func(f field) {
 		switch f.name {
 		case "method":
-			input.Method = d.filled(f, "POST")
+			input.Method = d.filledText(f, "POST")
 		case "url":
-			input.URL = d.filled(f, "https://example.com/hook")
+			input.URL = d.filledText(d.finalField(f, atRun), "https://example.com/hook")
 			d.warnLiteral(f.value, f.label(), literalRequest)
 		case "headers":
-			input.Headers = d.texts(f, "{X-Request-Id: 7}", func(entry) bool { return true })
+			input.Headers = d.texts(f, "{X-Request-Id: 7}", atRun, func(entry) bool { return true })
 			d.warnLiterals(f, func(e entry) literal { return literalHeader(e.name, e.value.text) })
 		case "headers_env":
-			input.HeadersEnv = d.texts(f, "{Authorization: API_TOKEN}", func(entry) bool { return true })
+			input.HeadersEnv = d.texts(f, "{Authorization: API_TOKEN}", literally, func(entry) bool { return true })
 		case "json":
-			input.JSON = d.json(nil, f.value, f.label(), 0)
+			input.JSON = d.json(nil, f.value, f.label(), atRun, 0)
 			d.warnTree(f.value, f.label(), literalRequest)
 		case "body":
-			input.Body, _ = d.text(f, "hello")
+			input.Body, _ = d.text(d.finalField(f, atRun), "hello")
 			d.warnLiteral(f.value, f.label(), literalRequest)
 		case "expect":
 			input.Expect = d.statuses(f)
@@ -40,7 +40,7 @@ func (d *decoder) http(f field) *builtin.RequestInput {
 	if _, hasJSON := f.value.get("json"); hasJSON && hasBody {
 		d.r.add(body.at, of+` has "json" and "body"`, "keep one of them")
 	}
-	if len(d.r.all) == before {
+	if len(d.r.all) == before && !d.scope.open {
 		d.validate(f.entry, of, input)
 	}
 	return input

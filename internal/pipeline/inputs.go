@@ -37,9 +37,11 @@ func (d *decoder) checkInputs(tasks field) {
 		return
 	}
 	for i := range p.Tasks {
-		// Without problems there is one task for each entry.
-		e, def := tasks.value.entries[i], p.definition(&p.Tasks[i], string(filepath.Separator))
-		of := "task " + quote(e.name)
+		if i > 0 && d.r.failed() && p.Tasks[i].Group != "" && p.Tasks[i].Group == p.Tasks[i-1].Group {
+			continue // one node of a task with mistakes is enough
+		}
+		e, def := d.entries[i], p.definition(&p.Tasks[i], string(filepath.Separator))
+		of := "task " + quote(p.Tasks[i].Name)
 		var input any = def.Input
 		switch {
 		case def.Run != nil:

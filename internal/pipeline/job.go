@@ -21,6 +21,10 @@ type JobOptions struct {
 	Queue    string            // of every task whose type has none of its own; default "default"
 	Metadata map[string]string // of the job
 
+	// Identity says which file this is, as its absolute path: jobs of one file
+	// share the limits of max_parallel.
+	Identity string
+
 	// Kept are tasks that are left out because earlier ones did their work: they
 	// are no need of others either.
 	Kept []string
@@ -56,6 +60,9 @@ func (p *Pipeline) Job(opts JobOptions) *weaver.Job {
 			continue
 		}
 		d := p.definition(t, opts.BaseDir)
+		if d.MaxParallel > 0 {
+			d.ConcurrencyKey, d.ConcurrencyLimit = p.parallelKey(opts.Identity, t.Group), d.MaxParallel
+		}
 		d.Needs = slices.DeleteFunc(slices.Clone(d.Needs), func(name string) bool { return kept[name] })
 		job.Add(d.Name, d.draft(opts, weaver.Metadata(MetaWork, p.work(t))), d.nodeOptions()...)
 	}
@@ -83,6 +90,8 @@ type definition struct {
 	ConcurrencyKey   string                `json:"concurrency_key,omitempty"`
 	ConcurrencyLimit int                   `json:"concurrency_limit,omitempty"`
 	Priority         int                   `json:"priority,omitempty"`
+	MaxParallel      int                   `json:"max_parallel,omitempty"`
+	Patterns         []string              `json:"foreach_glob,omitempty"` // of a task as the file has it
 }
 
 // definition resolves a task. Attempts are counted in this order: what the
@@ -105,6 +114,8 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 		ConcurrencyKey:   t.ConcurrencyKey,
 		ConcurrencyLimit: t.ConcurrencyLimit,
 		Priority:         t.Priority,
+		MaxParallel:      t.MaxParallel,
+		Patterns:         t.patterns,
 	}
 	if t.Type != "" {
 		d.OwnAttempts = t.Retry.MaxAttempts > 0 || p.Retry.MaxAttempts > 0
@@ -116,7 +127,7 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 		d.Run = &builtin.RunInput{
 			Argv:       t.Argv,
 			Shell:      t.Shell,
-			Env:        merge(p.Env, t.Env),
+			Env:        merge(p.envFor(t), t.Env),
 			InheritEnv: union(p.InheritEnv, t.InheritEnv),
 			SecretEnv:  union(p.SecretEnv, t.SecretEnv),
 			Dir:        resolve(baseDir, cmp.Or(t.Dir, p.Dir)),

@@ -13,8 +13,29 @@ import (
 // Parse returns an [*Error] with all mistakes that the step found.
 func Parse(src []byte) (*Pipeline, error) { return ParseWith(src, Types{}) }
 
+// Given is what is known of a run, beside the file.
+type Given struct {
+	Types  Types
+	Params map[string]string // values of params, as text
+
+	// Partial accepts that params are missing which have to be given: a text that
+	// names one stays as it is. Such a pipeline can be looked at, and not be run.
+	Partial bool
+
+	// BaseDir is what JobOptions has, and Glob lists the files in an absolute
+	// directory whose names match a pattern (that of path/filepath), relative to
+	// it. Without Glob foreach_glob finds no file.
+	BaseDir string
+	Glob    func(dir, pattern string) ([]string, error)
+}
+
 // ParseWith is Parse for a program that knows task types.
 func ParseWith(src []byte, types Types) (*Pipeline, error) {
+	return ParseGiven(src, Given{Types: types})
+}
+
+// ParseGiven is Parse with values for what the file leaves open.
+func ParseGiven(src []byte, given Given) (*Pipeline, error) {
 	if len(src) > MaxSize {
 		return nil, &Error{Problems: []Problem{{
 			Line: 1, Column: 1,
@@ -27,7 +48,7 @@ func ParseWith(src []byte, types Types) (*Pipeline, error) {
 		r.add(r.src.whole(), "the file is UTF-16", "save it as UTF-8")
 		return nil, r.err()
 	}
-	d := decoder{r: r, warnings: &reporter{src: r.src, single: true}, p: &Pipeline{}, types: types}
+	d := decoder{r: r, warnings: &reporter{src: r.src, single: true}, p: &Pipeline{}, types: given.Types, given: given}
 	if root := parseTree(r.src, r); root != nil {
 		d.pipeline(root)
 	}

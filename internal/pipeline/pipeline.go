@@ -4,9 +4,10 @@
 //
 // A file is text from anywhere: Parse never panics, and its time and memory
 // are bounded by MaxSize and the limits of guard.go. What Parse accepts, Job
-// turns into a job without problems.
+// turns into a job without problems, unless no task is left: a foreach may have
+// no values.
 //
-// It reads no other file and runs nothing.
+// It reads no other file and runs nothing. Given.Glob lists files.
 package pipeline
 
 import (
@@ -36,8 +37,12 @@ type Pipeline struct {
 	EnvFile    string            // of every command; as written
 	SecretEnv  []string          // of every command
 	Dir        string            // of every command; as written
-	Tasks      []Task            // in the order of the file
+	Params     []Param           // in the order of the file
+	Tasks      []Task            // in the order of the file; of a task with foreach its nodes
 	Warnings   Warnings          // what can be run and is most likely not meant so
+
+	globs []Task // tasks with foreach_glob, as the file has them
+	idle  []Task // tasks that are left out: nothing that they need can fail, or they need such a task
 }
 
 // Budget limits the whole job; zero fields set no limit.
@@ -70,6 +75,13 @@ type Task struct {
 	ConcurrencyKey   string
 	ConcurrencyLimit int // 0: the default
 	Priority         int // 0: the default
+
+	Group       string // of a node, the task of the file; "" for a task that is one node
+	MaxParallel int    // how many nodes of Group run at once; 0: no limit
+	Templates   bool   // texts of Argv, Env and HTTP are templates of values that are known when the task runs
+
+	patterns []string // of foreach_glob, in Pipeline.globs
+	stable   []string // Needs, with the task for nodes that depend on files; nil: as Needs
 }
 
 // Retry says how often a task is attempted, and the pauses between. Zero
