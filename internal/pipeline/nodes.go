@@ -232,8 +232,8 @@ func (p *Pipeline) parallelKey(identity, group string) string {
 	return p.Name + "/" + group + "@" + hex.EncodeToString(sum[:4])
 }
 
-// collapseFrom is from how many nodes on a task is shown as one.
-const collapseFrom = 13
+// CollapseFrom is from how many nodes on a task is shown as one.
+const CollapseFrom = 13
 
 // Groups returns the task of the file of each node that is one of several.
 func (p *Pipeline) Groups() map[string]string {
@@ -249,7 +249,7 @@ func (p *Pipeline) Groups() map[string]string {
 // Collapse replaces the names of nodes of a task, when there are many, by one that
 // has their number: "convert (300)".
 func Collapse(names []string, group map[string]string) []string {
-	if len(names) < collapseFrom || len(group) == 0 {
+	if len(names) < CollapseFrom || len(group) == 0 {
 		return names
 	}
 	count := make(map[string]int)
@@ -261,7 +261,7 @@ func Collapse(names []string, group map[string]string) []string {
 	for _, name := range names {
 		g := group[name]
 		switch {
-		case g == "" || count[g] < collapseFrom:
+		case g == "" || count[g] < CollapseFrom:
 			shown = append(shown, name)
 		case !seen[g]:
 			seen[g] = true
