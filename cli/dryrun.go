@@ -205,8 +205,14 @@ func plannedWaves(waves [][]string, needs map[string][]string, task func(name st
 
 // planned is a task as the file says it.
 func (f *pipelineFile) planned(name string) plannedTask {
-	i := slices.IndexFunc(f.Tasks, func(t pipeline.Task) bool { return t.Name == name })
-	if i < 0 {
+	if f.index == nil {
+		f.index = make(map[string]int, len(f.Tasks))
+		for i := range f.Tasks {
+			f.index[f.Tasks[i].Name] = i
+		}
+	}
+	i, known := f.index[name]
+	if !known {
 		return plannedTask{Name: name}
 	}
 	t := &f.Tasks[i]

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -105,4 +107,33 @@ func (s *session) takeParams(ctx context.Context, c *weaver.Client, f *pipelineF
 		*f = *anew
 	}
 	return err
+}
+
+// paramWords are values of the params of a pipeline that is among the words of a
+// command line: the choices, or else the default.
+func paramWords(words []string) []completion {
+	var found []completion
+	for _, word := range words {
+		if ext := strings.ToLower(filepath.Ext(word)); ext != ".yaml" && ext != ".yml" {
+			continue
+		}
+		src, err := readAtMost(word, maxRead)
+		if err != nil {
+			continue
+		}
+		f, err := parseFile(word, src, fileInputs{partial: true})
+		if err != nil {
+			continue
+		}
+		for _, p := range f.Params {
+			choices := p.Choices
+			if len(choices) == 0 {
+				choices = []string{p.Default}
+			}
+			for _, value := range choices {
+				found = append(found, completion{p.Name + "=" + value, cmp.Or(p.Description, "param of "+f.Name)})
+			}
+		}
+	}
+	return found
 }

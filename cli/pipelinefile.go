@@ -37,6 +37,8 @@ type pipelineFile struct {
 	src      []byte
 	inputs   fileInputs
 	warnings string // of the file, for people; "" when there are none
+
+	index map[string]int // of Tasks, by name; nil before planned is called
 }
 
 // fileInputs are what a file is read with.

@@ -87,7 +87,7 @@ var importRules = map[string]rule{
 	},
 	"internal/clitest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/rogpeppe/go-internal", "github.com/creack/pty"}},
 	"internal/pipeline": {
-		ours:     join(library, "builtin", "internal/text", "internal/typo"),
+		ours:     join(library, "builtin", "internal/template", "internal/text", "internal/typo"),
 		libs:     []string{"github.com/goccy/go-yaml"},
 		testLibs: []string{"github.com/santhosh-tekuri/jsonschema/v6"},
 	},
@@ -95,6 +95,8 @@ var importRules = map[string]rule{
 	"internal/monitor": {ours: join(library, "internal/explain", "internal/group", "internal/text"), libs: []string{"github.com/rivo/uniseg", xterm}},
 	"internal/text":    {ours: values, libs: []string{"github.com/rivo/uniseg"}},
 	"internal/typo":    {},
+
+	"internal/template": {},
 
 	"internal/attemptlog": {ours: []string{"task"}},
 

@@ -172,6 +172,7 @@ func (d *decoder) find(path template.Path, how filling) (v *value, problem strin
 		return wrong("names no part of the matrix", "write for example {{.matrix.os}}")
 	case root == "matrix" && d.scope.each != "matrix":
 		return wrong("is the value of a matrix, and there is none here", "give the task matrix: {os: [linux, mac]}")
+	case root == "matrix":
 	case root == "tasks" && how == atRun && d.scope.task:
 		return nil, "", nil // known when the task runs
 	case root == "tasks":
