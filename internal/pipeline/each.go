@@ -126,7 +126,7 @@ func (d *decoder) foreachGlob(f field, task entry, to *each) {
 	if f.value.kind == list && len(f.value.items) == 0 {
 		d.r.add(f.spot(), f.label()+" is an empty list", f.example(example))
 	}
-	dir := d.p.Dir
+	dir, open := d.p.Dir, d.given.Partial && template.Has(d.p.Dir) // open: it needs a param that is not given
 	if own, ok := task.value.get("dir"); ok && own.value.kind == scalar {
 		if names(own.value, "item") {
 			d.r.add(own.spot(), fmt.Sprintf(`"dir" of %s names the item, and foreach_glob looks for files in it`, f.of), "write the folder into the pattern: foreach_glob: \"in/*.mp4\"")
@@ -134,7 +134,7 @@ func (d *decoder) foreachGlob(f field, task entry, to *each) {
 		}
 		quiet := *d
 		quiet.r = &reporter{src: d.r.src} // the task reports what is wrong with it
-		dir = quiet.final(own.value, "", atRead).text
+		dir, open = quiet.final(own.value, "", atRead).text, d.opensTree(own.value)
 	}
 	dir = resolve(d.given.BaseDir, dir)
 	seen := make(map[string]bool)
@@ -144,7 +144,7 @@ func (d *decoder) foreachGlob(f field, task entry, to *each) {
 			continue
 		}
 		to.patterns = append(to.patterns, pattern)
-		if d.given.Glob == nil {
+		if open = open || d.opensTree(item.value); open || d.given.Glob == nil {
 			continue
 		}
 		files, err := d.given.Glob(dir, pattern)
@@ -163,7 +163,7 @@ func (d *decoder) foreachGlob(f field, task entry, to *each) {
 		}
 	}
 	slices.SortFunc(to.nodes, func(a, b eachNode) int { return strings.Compare(a.label, b.label) })
-	if len(to.nodes) == 0 {
+	if len(to.nodes) == 0 && !open {
 		d.warnings.add(f.spot(), fmt.Sprintf("%s matches no file in %s", f.label(), dirName(dir)), "what needs the task runs as if it had succeeded")
 	}
 }

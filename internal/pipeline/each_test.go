@@ -353,3 +353,22 @@ func BenchmarkForeach(b *testing.B) {
 		}
 	}
 }
+
+// What needs a param that is not given is not checked, and no warning is made up.
+func TestPartial(t *testing.T) {
+	t.Parallel()
+	p, err := pipeline.ParseGiven([]byte(`
+name: a
+params: {base: {type: string}, dir: {type: string}}
+tasks:
+  a: {http: {url: "{{.params.base}}/x", json: {n: "{{.params.dir}}"}}}
+  b: {run: [cat, "{{.item}}"], dir: "{{.params.dir}}", foreach_glob: "*.csv"}
+  c: {run: [cat, "{{.item}}"], foreach_glob: "{{.params.dir}}/*.csv"}
+  d: {run: [cat, "{{.item}}"], foreach: ["{{.params.base}}"]}
+`), pipeline.Given{Partial: true, Glob: func(string, string) ([]string, error) { return nil, errors.New("asked") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "tasks", names(p), "a d[{{.params.base}}]")
+	equal(t, "warnings", warnings(p), "")
+}
