@@ -10,6 +10,7 @@ import (
 
 type checkCmd struct {
 	Files []string `arg:"" name:"file" help:"Pipelines, YAML files."`
+	paramFlags
 }
 
 // checked is a file as -o json prints it.
@@ -40,12 +41,21 @@ type checkResult struct {
 }
 
 // Run implements the verb. Task types that this program does not know are
-// accepted: a worker of another program may have them.
+// accepted: a worker of another program may have them. Params that must be given
+// may be missing: what needs them is not checked.
 func (c *checkCmd) Run(s *session) error {
+	params, err := c.values()
+	if err != nil {
+		return err
+	}
 	res := checkResult{OK: true}
 	bad := 0
 	for _, given := range c.Files {
-		f, src, err := s.parseFile(given, pipeline.Types{Known: s.types()})
+		var f *pipelineFile
+		src, err := s.readFile(given)
+		if err == nil {
+			f, err = parseFile(given, src, fileInputs{pipeline.Types{Known: s.types()}, params, true})
+		}
 		if err != nil {
 			bad++
 			res.OK = false

@@ -111,6 +111,9 @@ func completeWords(node *kong.Node, words []string) []completion {
 	case l.flag != nil:
 		last = strings.TrimPrefix(last, "=") // bash divides --flag=value into three words
 		found = values(l.flag.Value, "")
+		if l.flag.Name == "param" {
+			found = paramWords(words)
+		}
 	case given && strings.HasPrefix(flag, "-") && !l.argsOnly:
 		if f := l.flagNamed(flag); f != nil && value == strings.TrimPrefix(last, flag+"=") {
 			found = values(f.Value, flag+"=")

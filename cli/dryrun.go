@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,7 +36,10 @@ type plan struct {
 	Ended    []plannedTask   `json:"ended,omitempty"`    // tasks of a resumed job that do not run again
 	Waves    [][]plannedTask `json:"waves"`              // what runs; a wave waits for those before it
 	Gone     []string        `json:"gone,omitempty"`     // tasks of earlier jobs that an updated file does not have
+	Params   json.RawMessage `json:"params,omitempty"`   // of the pipeline, by name
 	Warnings []fileMistake   `json:"warnings,omitempty"` // of the file
+
+	groups map[string]string // pipeline.Groups
 }
 
 // plannedTask is a task of a plan. Of a job that is not what the file says it
@@ -66,9 +70,13 @@ func (s *session) dryRun(ctx context.Context, f *pipelineFile, flags pipelineFla
 	if err != nil {
 		return err
 	}
+	if err := s.takeParams(ctx, nil, f); err != nil { // when there is no store that could have a job
+		return err
+	}
 	if p.Action == planCreate || p.Action == planReplace {
 		p.Waves = plannedWaves(f.Waves(), f.Needs(), func(name string) plannedTask { return f.planned(name) })
 	}
+	p.Params, p.groups = json.RawMessage(f.ParamsJSON()), f.Groups()
 	if s.json() {
 		return s.writeJSON(p)
 	}
@@ -92,12 +100,16 @@ func (s *session) planOver(ctx context.Context, st openedStore, p *plan, f *pipe
 	if err != nil {
 		return badInput("", "--namespace: %w", err)
 	}
+	if err := s.takeParams(ctx, c, f); err != nil {
+		return err
+	}
 	jobs, err := unfinished(ctx, c, f)
 	if err != nil {
 		return err
 	}
 	if len(jobs) > 0 {
-		flags = flags.over(&jobs[0], jobs[0].Meta[metaDefinition] == f.Digest(), s.clock.Now)
+		same := jobs[0].Meta[metaDefinition] == f.Digest() && f.sameNodes(&jobs[0])
+		flags = flags.over(&jobs[0], same, s.clock.Now)
 	}
 	if flags.Update {
 		return p.update(ctx, c, f)
@@ -120,7 +132,7 @@ func (s *session) planOver(ctx context.Context, st openedStore, p *plan, f *pipe
 	if err != nil {
 		return err
 	}
-	r := &pipelineRun{session: s, file: f, client: c, job: start{same: !p.Changed}}
+	r := &pipelineRun{session: s, file: f, client: c, job: start{same: !p.Changed, nodes: f.sameNodes(old)}}
 	needs, _, err := r.needs(ctx, status)
 	if err != nil {
 		return err
@@ -194,8 +206,14 @@ func plannedWaves(waves [][]string, needs map[string][]string, task func(name st
 
 // planned is a task as the file says it.
 func (f *pipelineFile) planned(name string) plannedTask {
-	i := slices.IndexFunc(f.Tasks, func(t pipeline.Task) bool { return t.Name == name })
-	if i < 0 {
+	if f.index == nil {
+		f.index = make(map[string]int, len(f.Tasks))
+		for i := range f.Tasks {
+			f.index[f.Tasks[i].Name] = i
+		}
+	}
+	i, known := f.index[name]
+	if !known {
 		return plannedTask{Name: name}
 	}
 	t := &f.Tasks[i]
@@ -220,8 +238,31 @@ func (f *pipelineFile) planned(name string) plannedTask {
 	return p
 }
 
+// collapsed are tasks as they are printed: many nodes of a task, in one state, as
+// the first of them, with their number and a word behind it.
+func (p *plan) collapsed(tasks []plannedTask, word string) []plannedTask {
+	type kind struct{ group, state string }
+	of := func(t plannedTask) kind { return kind{p.groups[t.Name], t.State} }
+	count, seen := make(map[kind]int), make(map[kind]bool)
+	for _, t := range tasks {
+		count[of(t)]++
+	}
+	shown := make([]plannedTask, 0, len(tasks))
+	for _, t := range tasks {
+		if k := of(t); k.group != "" && count[k] >= pipeline.CollapseFrom {
+			if seen[k] {
+				continue
+			}
+			seen[k] = true
+			t.Name = fmt.Sprintf("%s (%d)%s", k.group, count[k], word)
+		}
+		shown = append(shown, t)
+	}
+	return shown
+}
+
 func (s *session) printPlan(p *plan) {
-	left := 0
+	name, left := title(p.Name, string(p.Params)), 0
 	for _, wave := range p.Waves {
 		left += len(wave)
 	}
@@ -231,23 +272,23 @@ func (s *session) printPlan(p *plan) {
 	}
 	switch p.Action {
 	case planResume:
-		s.printf("%s: job %s would go on %s; %d of its %s have ended.\n", p.Name, p.JobID, where, len(p.Ended), text.Plural(left+len(p.Ended), "task"))
+		s.printf("%s: job %s would go on %s; %d of its %s have ended.\n", name, p.JobID, where, len(p.Ended), text.Plural(left+len(p.Ended), "task"))
 		if p.Changed {
 			s.printf("%s changed since: the job would run as it was submitted.\n", p.File)
 		}
 	case planUpdate:
-		s.printf("%s: %d of %s would run %s; %d keep what job %s and those before it did.\n", p.Name, left, text.Plural(left+len(p.Ended), "task"), where, len(p.Ended), p.JobID)
+		s.printf("%s: %d of %s would run %s; %d keep what job %s and those before it did.\n", name, left, text.Plural(left+len(p.Ended), "task"), where, len(p.Ended), p.JobID)
 		for _, name := range p.Gone {
 			s.printf("  %s is gone from the file\n", text.OneLine(name, explain.MaxNote))
 		}
 	case planReplace:
-		s.printf("%s: the unfinished job %s would be cancelled, and a new job of %s begun %s.\n", p.Name, p.JobID, text.Plural(left, "task"), where)
+		s.printf("%s: the unfinished job %s would be cancelled, and a new job of %s begun %s.\n", name, p.JobID, text.Plural(left, "task"), where)
 	default:
-		s.printf("%s: a new job of %s would begin %s.\n", p.Name, text.Plural(left, "task"), where)
+		s.printf("%s: a new job of %s would begin %s.\n", name, text.Plural(left, "task"), where)
 	}
 	if len(p.Ended) > 0 {
 		s.printf("\nNot run again:\n")
-		for _, t := range p.Ended {
+		for _, t := range p.collapsed(p.Ended, "") {
 			if t.State == "" {
 				s.printf("  %s\n", t.Name)
 			} else {
@@ -257,7 +298,8 @@ func (s *session) printPlan(p *plan) {
 	}
 	for i, wave := range p.Waves {
 		s.printf("\nWave %d: %s\n", i+1, text.Plural(len(wave), "task"))
-		for _, t := range wave {
+		for _, t := range p.collapsed(wave, ", the first") {
+			t.Needs = pipeline.Collapse(t.Needs, p.groups)
 			s.printPlanned(t)
 		}
 	}

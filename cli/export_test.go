@@ -137,3 +137,6 @@ func CompleteWords(words ...string) []string {
 	}
 	return found
 }
+
+// GlobFiles is globFiles.
+func GlobFiles(dir, pattern string) ([]string, error) { return globFiles(dir, pattern) }

@@ -3,7 +3,8 @@ package cli
 import "github.com/goweaver/weaver/internal/pipeline"
 
 type graphCmd struct {
-	File   string `arg:"" name:"file" help:"The pipeline, a YAML file."`
+	File string `arg:"" name:"file" help:"The pipeline, a YAML file."`
+	paramFlags
 	Format string `enum:"ascii,dot,mermaid" default:"ascii" placeholder:"FORMAT" help:"ascii: a list by level; dot: for Graphviz; mermaid: for Markdown."`
 }
 
@@ -24,7 +25,11 @@ func (c *graphCmd) Run(s *session) error {
 	if s.json() && c.Format != "ascii" {
 		return badInput("Keep one of them.", "--format %s and -o json ask for two formats", c.Format)
 	}
-	f, err := s.readPipeline(c.File, pipeline.Types{Known: s.types()})
+	params, err := c.values()
+	if err != nil {
+		return err
+	}
+	f, err := s.readPipeline(c.File, fileInputs{pipeline.Types{Known: s.types()}, params, true})
 	if err != nil {
 		return err
 	}

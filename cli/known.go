@@ -74,7 +74,7 @@ func (s *session) findGone(ctx context.Context, read reader, c explain.Clock, ta
 	if err != nil {
 		return err
 	}
-	files := make(map[task.ID]string)
+	files := make(map[task.ID][]string) // how run names the job
 	for _, id := range orphans {
 		c.Gone[id] = []string{s.command("worker")}
 		job := byID[id].JobID
@@ -86,10 +86,13 @@ func (s *session) findGone(ctx context.Context, read reader, c explain.Clock, ta
 			if err != nil {
 				return err
 			}
-			files[job] = nearby(j.Meta[metaFile])
+			files[job] = nil
+			if path := nearby(j.Meta[metaFile]); path != "" {
+				files[job] = append([]string{"run", path}, paramArgsOf(&j)...)
+			}
 		}
-		if files[job] != "" {
-			c.Gone[id] = append(c.Gone[id], s.command("run", files[job]))
+		if files[job] != nil {
+			c.Gone[id] = append(c.Gone[id], s.command(files[job]...))
 		}
 	}
 	return nil

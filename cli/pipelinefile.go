@@ -25,15 +25,27 @@ import (
 const (
 	metaFile       = "weaver.file"       // the absolute path
 	metaDefinition = "weaver.definition" // pipeline.Digest
+	metaParams     = "weaver.params"     // pipeline.ParamsJSON, if the file has params
+	metaNodes      = "weaver.nodes"      // pipelineFile.nodes, if they depend on files
 )
 
 // pipelineFile is a file without mistakes.
 type pipelineFile struct {
 	*pipeline.Pipeline
 	given    string // the path as it was typed, or stdinFile
-	path     string // absolute: with the name it identifies the job
-	types    pipeline.Types
+	path     string // absolute: with the name and the params it identifies the job
+	src      []byte
+	inputs   fileInputs
 	warnings string // of the file, for people; "" when there are none
+
+	index map[string]int // of Tasks, by name; nil before planned is called
+}
+
+// fileInputs are what a file is read with.
+type fileInputs struct {
+	types   pipeline.Types
+	params  map[string]string // that were given
+	partial bool              // params may be missing: see pipeline.Given
 }
 
 // stdinFile names the standard input. A pipeline from there is known by its name
@@ -86,8 +98,17 @@ func (f pipelineFlags) over(old *weaver.JobInfo, same bool, now time.Time) pipel
 // than Parse accepts, so that the message can have the size.
 const maxRead = 16 * pipeline.MaxSize
 
-func (s *session) readPipeline(given string, types pipeline.Types) (*pipelineFile, error) {
-	f, src, err := s.parseFile(given, types)
+func (s *session) readPipeline(given string, in fileInputs) (*pipelineFile, error) {
+	src, err := s.readFile(given)
+	if err != nil {
+		return nil, err
+	}
+	return s.checkedFile(given, src, in)
+}
+
+// checkedFile parses a file; its mistakes are an error for people.
+func (s *session) checkedFile(given string, src []byte, in fileInputs) (*pipelineFile, error) {
+	f, err := parseFile(given, src, in)
 	var mistakes *pipeline.Error
 	if errors.As(err, &mistakes) {
 		return nil, &exitError{code: exitUsage, err: rawText(mistakes.Format(headLabel(given), src)), advice: "nothing was run"}
@@ -95,27 +116,35 @@ func (s *session) readPipeline(given string, types pipeline.Types) (*pipelineFil
 	return f, err
 }
 
-// parseFile reads a file. What it says is wrong is a *pipeline.Error about src.
-func (s *session) parseFile(given string, types pipeline.Types) (f *pipelineFile, src []byte, err error) {
-	path, err := filepath.Abs(given)
-	if err != nil {
-		return nil, nil, badInput("", "%s: %w", given, err)
-	}
-	src, err = s.readSource(given)
+// readFile reads the text of a file.
+func (s *session) readFile(given string) ([]byte, error) {
+	src, err := s.readSource(given)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil, badInput(fmt.Sprintf("Give the path of a YAML file; `%s run --schema` prints what it may contain.", s.app.Name), "%s: there is no such file", given)
+		return nil, badInput(fmt.Sprintf("Give the path of a YAML file; `%s run --schema` prints what it may contain.", s.app.Name), "%s: there is no such file", given)
 	case err != nil:
-		return nil, nil, badInput("", "read the pipeline: %w", err)
+		return nil, badInput("", "read the pipeline: %w", err)
 	}
-	p, err := pipeline.ParseFile(src, types, includes(path))
+	return src, nil
+}
+
+// parseFile parses the text of a file. What is wrong with it is a
+// *pipeline.Error.
+func parseFile(given string, src []byte, in fileInputs) (*pipelineFile, error) {
+	path, err := filepath.Abs(given)
+	if err != nil {
+		return nil, badInput("", "%s: %w", given, err)
+	}
+	p, err := pipeline.ParseGiven(src, pipeline.Given{
+		Types: in.types, Params: in.params, Partial: in.partial, BaseDir: filepath.Dir(path), Glob: globFiles, Read: includes(path),
+	})
 	switch {
 	case errors.As(err, new(*pipeline.Error)):
-		return nil, src, err
+		return nil, err
 	case err != nil:
-		return nil, nil, badInput("", "%s: %w", fileLabel(given), err)
+		return nil, badInput("", "%s: %w", fileLabel(given), err)
 	}
-	return &pipelineFile{Pipeline: p, given: given, path: path, types: types, warnings: p.Warnings.Format(headLabel(given), src)}, src, nil
+	return &pipelineFile{Pipeline: p, given: given, path: path, src: src, inputs: in, warnings: p.Warnings.Format(headLabel(given), src)}, nil
 }
 
 // warn prints the warnings of a file, unless -o json does.
@@ -185,8 +214,15 @@ func (f *pipelineFile) job(u *update) *weaver.Job {
 	opts := pipeline.JobOptions{
 		BaseDir:  filepath.Dir(f.path),
 		Queue:    f.newQueue(),
-		Types:    f.types.Known,
+		Types:    f.inputs.types.Known,
+		Identity: f.path,
 		Metadata: map[string]string{metaFile: f.path, metaDefinition: f.Digest()},
+	}
+	if params := f.ParamsJSON(); params != "" {
+		opts.Metadata[metaParams] = params
+	}
+	if nodes := f.nodes(); nodes != "" {
+		opts.Metadata[metaNodes] = nodes
 	}
 	if u != nil && u.of != (weaver.JobID{}) {
 		opts.Kept, opts.Filled = u.Kept, u.filled
@@ -197,9 +233,10 @@ func (f *pipelineFile) job(u *update) *weaver.Job {
 
 // start is how a job of a file came to run.
 type start struct {
-	id      weaver.JobID
+	id      weaver.JobID // zero: there is nothing to run
 	resumed bool
 	same    bool            // the job is what the file says now
+	nodes   bool            // its nodes are those that the file has now
 	ended   *weaver.JobInfo // the latest unfinished job, as it was before --fresh, --update or --max-age cancelled it
 	others  int             // further unfinished jobs of the file, which stay as they are
 	update  *update         // what --update found; nil without it. There is no job when it has nothing to run
@@ -217,15 +254,19 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 	if flags.MaxAge < 0 {
 		return start{}, badInput("", "--max-age %s: want a positive duration", flags.MaxAge)
 	}
+	if err := s.takeParams(ctx, c, f); err != nil {
+		return start{}, err
+	}
 	jobs, err := unfinished(ctx, c, f)
 	if err != nil {
 		return start{}, err
 	}
-	st := start{same: true}
+	st := start{same: true, nodes: true}
 	if len(jobs) > 0 {
 		old := &jobs[0]
 		st.same = old.Meta[metaDefinition] == f.Digest()
-		flags = flags.over(old, st.same, s.clock.Now)
+		st.nodes = f.sameNodes(old)
+		flags = flags.over(old, st.same && st.nodes, s.clock.Now)
 		switch {
 		case !st.same && !flags.Resume && !flags.Fresh && !flags.Update:
 			return start{}, s.changed(f, old, verb)
@@ -238,12 +279,15 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 				return start{}, err
 			}
 		}
-		st.ended, st.same = old, true
+		st.ended, st.same, st.nodes = old, true, true
 	}
 	if flags.Update {
 		if st.update, err = updateOf(ctx, c, f); err != nil || len(st.update.Run) == 0 {
 			return st, err
 		}
+	}
+	if len(f.Tasks) == 0 {
+		return st, nil
 	}
 	h, err := c.Submit(ctx, f.job(st.update))
 	switch {
@@ -295,12 +339,12 @@ func (s *session) replace(ctx context.Context, c *weaver.Client, id weaver.JobID
 	return err
 }
 
-// unfinished returns the unfinished jobs of a file, the latest first. There are
+// unfinished returns the unfinished jobs of a file with its params, the latest first. There are
 // several when a job is retried after another one was begun. One that is being
 // cancelled is as good as over.
 func unfinished(ctx context.Context, c *weaver.Client, f *pipelineFile) (found []weaver.JobInfo, err error) {
-	err = eachJob(ctx, c, f, func(j *weaver.JobInfo) bool {
-		if !j.CancelRequested {
+	err = eachJob(ctx, c, f.Name, func(j *weaver.JobInfo) bool {
+		if f.isOf(j) && !j.CancelRequested {
 			found = append(found, *j)
 		}
 		return true
@@ -308,17 +352,17 @@ func unfinished(ctx context.Context, c *weaver.Client, f *pipelineFile) (found [
 	return found, err
 }
 
-// eachJob calls use for the jobs of a file in some states, none given for all, the
+// eachJob calls use for the jobs of a name in some states, none given for all, the
 // latest first, until it returns false.
-func eachJob(ctx context.Context, c *weaver.Client, f *pipelineFile, use func(*weaver.JobInfo) bool, states ...task.JobState) error {
-	filter := weaver.JobFilter{Name: f.Name, States: states, Limit: store.MaxLimit}
+func eachJob(ctx context.Context, c *weaver.Client, name string, use func(*weaver.JobInfo) bool, states ...task.JobState) error {
+	filter := weaver.JobFilter{Name: name, States: states, Limit: store.MaxLimit}
 	for {
 		jobs, next, err := c.Jobs(ctx, filter)
 		if err != nil {
 			return err
 		}
 		for i := range jobs {
-			if jobs[i].Meta[metaFile] == f.path && !use(&jobs[i]) {
+			if !use(&jobs[i]) {
 				return nil
 			}
 		}
@@ -331,7 +375,7 @@ func eachJob(ctx context.Context, c *weaver.Client, f *pipelineFile, use func(*w
 
 // changed says that the file is no longer what its unfinished job is.
 func (s *session) changed(f *pipelineFile, old *weaver.JobInfo, verb string) error {
-	again := s.command(verb, f.given)
+	again := s.again(f, verb)
 	return badInput(
 		fmt.Sprintf("Run `%s --update` to keep what it did that did not change and run the rest, `--resume` to go on with the job as it was submitted, or `--fresh` to cancel it and begin a new one.", again),
 		"%s changed since its job %s was submitted (%s), and that job is unfinished: %d of its %d tasks have ended",

@@ -76,7 +76,7 @@ func (c *retryCmd) Run(ctx context.Context, s *session) error {
 func (s *session) whoGoesOn(job *task.Job) string {
 	worker := "A worker (`" + s.command("worker") + "`)"
 	if path := job.Meta[metaFile]; path != "" {
-		return "`" + s.command("run", near(path)) + "`, or a worker,"
+		return "`" + s.command(append([]string{"run", near(path)}, paramArgsOf(job)...)...) + "`, or a worker,"
 	}
 	return worker
 }

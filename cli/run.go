@@ -23,6 +23,7 @@ type runCmd struct {
 	File   string `arg:"" optional:"" name:"file" help:"The pipeline, a YAML file; - is the standard input."`
 	Schema bool   `help:"Print the JSON Schema of pipeline files, for editors, and run nothing."`
 	DryRun bool   `help:"Show what would be run, in which order, and change nothing."`
+	paramFlags
 	pipelineFlags
 	workFlags
 }
@@ -69,9 +70,13 @@ func (c *runCmd) Run(ctx context.Context, s *session) error {
 	if err := c.check(); err != nil {
 		return err
 	}
+	params, err := c.values()
+	if err != nil {
+		return err
+	}
 	logs := new(keptLogs)
 	handlers := appOver(c.builtins(logs), s.app.Handlers)
-	file, err := s.readPipeline(c.File, runnable(handlers))
+	file, err := s.readPipeline(c.File, fileInputs{runnable(handlers), params, c.Update && len(params) == 0})
 	if err != nil {
 		return err
 	}
@@ -125,8 +130,8 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	if r.job, err = r.begin(ctx, r.client, r.file, "run", r.flags.pipelineFlags); err != nil {
 		return err
 	}
-	if u := r.job.update; u != nil && len(u.Run) == 0 {
-		return r.unchanged(r.file, u)
+	if r.job.id == (weaver.JobID{}) {
+		return r.nothing(r.file, r.job)
 	}
 	status, err := r.client.JobStatus(ctx, r.job.id)
 	if err != nil {
@@ -144,7 +149,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 		return err
 	}
 	cfg := r.monitorConfig()
-	cfg.Conditions = conditions
+	cfg.Conditions, cfg.Params = conditions, status.Meta[metaParams]
 	r.monitor = monitor.New(cfg, status, needs)
 	r.logs.open(r.session.flags.Store, r.monitor.Logger())
 	defer r.logs.close()
@@ -221,9 +226,9 @@ func (r *pipelineRun) logsOf(t *weaver.TaskInfo) string {
 }
 
 // needs is the job's graph, with how tasks take the ends of their needs: the
-// file's, or the store's when the file changed.
+// file's, or the store's when the file changed, or the files that it finds did.
 func (r *pipelineRun) needs(ctx context.Context, st weaver.JobStatus) (map[string][]string, map[string]task.EdgeKind, error) {
-	if r.job.same {
+	if r.job.same && r.job.nodes {
 		return r.file.DrawnNeeds(), r.file.Conditions(), nil
 	}
 	needs, conditions := make(map[string][]string, len(st.Tasks)), make(map[string]task.EdgeKind)
@@ -252,7 +257,7 @@ func (r *pipelineRun) queues(st weaver.JobStatus) map[string]int {
 
 // greet says which job this is.
 func (r *pipelineRun) greet(st weaver.JobStatus) {
-	c := st.Counters
+	c, title := st.Counters, title(st.Name, st.Meta[metaParams])
 	if r.created {
 		r.monitor.Note("%s: the store is new", storePlace(r.session.flags.Store))
 	} else {
@@ -260,7 +265,7 @@ func (r *pipelineRun) greet(st weaver.JobStatus) {
 	}
 	switch {
 	case r.job.resumed:
-		r.monitor.Note("%s: job %s goes on, %d of its %d tasks have ended", st.Name, st.ID, c.Total-c.Unfinished, c.Total)
+		r.monitor.Note("%s: job %s goes on, %d of its %d tasks have ended", title, st.ID, c.Total-c.Unfinished, c.Total)
 		if !r.job.same {
 			r.monitor.Note("%s changed since: the job is run as it was submitted", r.file.label())
 		}
@@ -271,15 +276,15 @@ func (r *pipelineRun) greet(st weaver.JobStatus) {
 			r.monitor.Note("left unfinished: %s of %s (`%s`)", text.Plural(n, "older job"), r.file.given, r.command("job", "ls", "--name", st.Name))
 		}
 	case r.job.update != nil:
-		for _, line := range r.job.update.notes(st.Name, st.ID) {
+		for _, line := range r.job.update.notes(title, st.ID) {
 			r.monitor.Note("%s", line)
 		}
 	case r.job.ended != nil:
 		old := r.job.ended
-		r.monitor.Note("%s: job %s, %s; the unfinished job %s was cancelled (submitted %s, %d of its %d tasks had ended)", st.Name, st.ID, text.Plural(c.Total, "task"),
+		r.monitor.Note("%s: job %s, %s; the unfinished job %s was cancelled (submitted %s, %d of its %d tasks had ended)", title, st.ID, text.Plural(c.Total, "task"),
 			old.ID, r.clock.Rel(old.CreatedAt), old.Counters.Total-old.Counters.Unfinished, old.Counters.Total)
 	default:
-		r.monitor.Note("%s: job %s, %s", st.Name, st.ID, text.Plural(c.Total, "task"))
+		r.monitor.Note("%s: job %s, %s", title, st.ID, text.Plural(c.Total, "task"))
 	}
 }
 
@@ -377,7 +382,7 @@ func (r *pipelineRun) verdict(st weaver.JobStatus, workErr error) error {
 		return nil
 	case st.State == weaver.JobFailed, st.State == weaver.JobCancelled:
 		r.hint("`%s` tells why; `%s` and the same run again go on from there.",
-			r.command("why", st.ID.String()), r.command("retry", r.file.given))
+			r.command("why", st.ID.String()), r.retryOf(st))
 		return silent(exitFailed)
 	case st.State == weaver.JobBlocked:
 		return r.blocked(&st)
@@ -385,7 +390,7 @@ func (r *pipelineRun) verdict(st weaver.JobStatus, workErr error) error {
 	return &exitError{
 		code:   exitFailed,
 		err:    fmt.Errorf("stopped: %d of the %d tasks of job %s have ended", st.Counters.Total-st.Counters.Unfinished, st.Counters.Total, st.ID),
-		advice: fmt.Sprintf("Go on with `%s`.", r.command("run", r.file.given)),
+		advice: fmt.Sprintf("Go on with `%s`.", r.again(r.file, "run")),
 	}
 }
 

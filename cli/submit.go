@@ -22,6 +22,7 @@ type submitCmd struct {
 	What             string `arg:"" name:"file|type" help:"A pipeline (a .yaml or .yml file), or the name of a task type."`
 	Input            string `arg:"" optional:"" name:"json" help:"The input of a single task; - reads it from the standard input. Default: null."`
 	ForceUnknownType bool   `help:"Store tasks of types that neither this program knows nor a worker of the store: their input is not checked, and their options are the defaults."`
+	paramFlags
 	pipelineFlags
 	taskFlags
 }
@@ -48,6 +49,8 @@ type submitted struct {
 	Cancelled   string `json:"cancelled_job_id,omitempty"`
 	Store       string `json:"store"` // the path of its file
 
+	Params json.RawMessage `json:"params,omitempty"` // of the pipeline, by name
+
 	Warnings []fileMistake `json:"warnings,omitempty"` // of the file
 }
 
@@ -65,8 +68,13 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 	case !c.isZero():
 		return badInput("Write them into the file.", "submit %s: the flags of a single task do not hold for a pipeline", c.What)
 	}
+	params, err := c.values()
+	if err != nil {
+		return err
+	}
 	unknown := s.unknownTypes(ctx, c.ForceUnknownType)
-	file, err := s.readPipeline(c.What, pipeline.Types{Known: s.types(), Unknown: unknown.problem})
+	types := pipeline.Types{Known: s.types(), Unknown: unknown.problem}
+	file, err := s.readPipeline(c.What, fileInputs{types, params, c.Update && len(params) == 0})
 	if err = cmp.Or(unknown.err, err); err != nil {
 		return err
 	}
@@ -77,12 +85,13 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		if u := st.update; u != nil && len(u.Run) == 0 {
-			return s.unchanged(file, u)
+		if st.id == (weaver.JobID{}) {
+			return s.nothing(file, st)
 		}
 		got := submitted{
 			JobID: st.id.String(), Name: file.Name, Disposition: "created",
 			Store: storePlace(s.flags.Store), Warnings: fileMistakes(file.Warnings.Problems),
+			Params: json.RawMessage(file.ParamsJSON()),
 		}
 		if st.resumed {
 			got.Disposition = "existing"
@@ -94,9 +103,9 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 			return s.writeJSON(got)
 		}
 		if st.resumed {
-			s.printf("%s: job %s is unfinished and goes on; nothing was added.\n", file.Name, st.id)
+			s.printf("%s: job %s is unfinished and goes on; nothing was added.\n", title(file.Name, file.ParamsJSON()), st.id)
 		} else {
-			s.printf("%s: job %s, %s.\n", file.Name, st.id, text.Plural(len(file.Tasks), "task"))
+			s.printf("%s: job %s, %s.\n", title(file.Name, file.ParamsJSON()), st.id, text.Plural(len(file.Tasks), "task"))
 		}
 		if got.Cancelled != "" {
 			s.printf("The unfinished job %s was cancelled.\n", got.Cancelled)
@@ -157,6 +166,9 @@ func (f *taskFlags) options() ([]weaver.EnqueueOption, error) {
 }
 
 func (c *submitCmd) submitTask(ctx context.Context, s *session) error {
+	if len(c.Param) > 0 {
+		return badInput("Write the input as JSON behind the type.", "-p %s: a single task has no params", c.Param[0])
+	}
 	if c.Resume || c.Fresh {
 		return badInput("", "--resume and --fresh are about pipelines, not about a single task")
 	}

@@ -30,7 +30,7 @@ type update struct {
 // updateOf compares a file with its latest job, and with those that this one was
 // an update of.
 func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile) (*update, error) {
-	latest, err := latestJob(ctx, c, f)
+	latest, err := latestOf(ctx, c, f.Name, f.isOf)
 	if err != nil || latest == nil {
 		return &update{Update: f.Update(nil)}, err
 	}
@@ -88,11 +88,14 @@ func (u *update) fill(ctx context.Context, c *weaver.Client, f *pipelineFile) er
 	return nil
 }
 
-// latestJob returns the latest job of a file, in whatever state; nil: none.
-func latestJob(ctx context.Context, c *weaver.Client, f *pipelineFile) (latest *weaver.JobInfo, err error) {
-	err = eachJob(ctx, c, f, func(j *weaver.JobInfo) bool {
-		latest = j
-		return false
+// latestOf returns the latest job of a name that is wanted, in whatever state;
+// nil: none.
+func latestOf(ctx context.Context, c *weaver.Client, name string, wanted func(*weaver.JobInfo) bool) (latest *weaver.JobInfo, err error) {
+	err = eachJob(ctx, c, name, func(j *weaver.JobInfo) bool {
+		if wanted(j) {
+			latest = j
+		}
+		return latest == nil
 	})
 	return latest, err
 }
@@ -126,6 +129,35 @@ func (u *update) goneNote() []string {
 		lines = append(lines, fmt.Sprintf("  %s is gone from the file", text.OneLine(name, explain.MaxNote)))
 	}
 	return lines
+}
+
+// emptyJob is the answer when a file has no tasks now, for -o json.
+type emptyJob struct {
+	Event     string `json:"event"` // job.empty
+	Name      string `json:"name"`
+	Store     string `json:"store"`
+	Cancelled string `json:"cancelled_job_id,omitempty"`
+}
+
+// nothing says that there is nothing to run.
+func (s *session) nothing(f *pipelineFile, st start) error {
+	if u := st.update; u != nil && u.of != (weaver.JobID{}) {
+		return s.unchanged(f, u)
+	}
+	empty := emptyJob{Event: "job.empty", Name: f.Name, Store: storePlace(s.flags.Store)}
+	if st.ended != nil {
+		empty.Cancelled = st.ended.ID.String()
+	}
+	if s.json() {
+		enc := json.NewEncoder(s.out)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(empty)
+	}
+	if empty.Cancelled != "" {
+		s.printf("The unfinished job %s was cancelled.\n", empty.Cancelled)
+	}
+	s.printf("%s: nothing to run: none of its tasks has a value\n", f.Name)
+	return nil
 }
 
 // unchangedJob is the answer when an update has nothing to run, for -o json.

@@ -95,8 +95,9 @@ var importRules = map[string]rule{
 	"internal/monitor":  {ours: join(library, "internal/explain", "internal/group", "internal/text"), libs: []string{"github.com/rivo/uniseg", xterm}},
 	"internal/text":     {ours: values, libs: []string{"github.com/rivo/uniseg"}},
 	"internal/typo":     {},
-	"internal/template": {},
 	"internal/value":    {ours: []string{"task", "internal/template"}},
+
+	"internal/template": {},
 
 	"internal/attemptlog": {ours: []string{"task"}},
 

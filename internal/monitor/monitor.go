@@ -15,6 +15,7 @@ package monitor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -48,6 +49,7 @@ type Config struct {
 	Color     bool           // paint states
 	Zone      *time.Location // of the times in Lines; default time.Local
 	Store     string         // where the job is kept, for JSON
+	Params    string         // of the job's pipeline, a JSON object, for JSON
 	Namespace string         // of events that the monitor makes itself; default that of the events
 
 	// Logs returns the command line that shows all that a task wrote, "" when
@@ -134,7 +136,7 @@ func New(cfg Config, st weaver.JobStatus, needs map[string][]string) *Monitor {
 		m.resumed = m.resumed || st.Tasks[i].AttemptNo > 0 || st.Tasks[i].State.Terminal()
 	}
 	if cfg.Format == JSON {
-		m.object(event.JobStarted{JobHeader: m.model.header(m.begun), Tasks: len(st.Tasks), Resumed: m.resumed, Store: cfg.Store})
+		m.object(event.JobStarted{JobHeader: m.model.header(m.begun), Tasks: len(st.Tasks), Resumed: m.resumed, Store: cfg.Store, Params: json.RawMessage(cfg.Params)})
 	}
 	return m
 }

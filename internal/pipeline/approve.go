@@ -18,13 +18,13 @@ func (d *decoder) approve(f field) *builtin.ApproveInput {
 	before := len(d.r.all)
 	switch f.value.kind {
 	case scalar:
-		in.Message = d.filled(f, `"Deploy to production?"`)
+		in.Message = d.filledText(d.finalField(f, atRead), `"Deploy to production?"`)
 	case mapping:
 		of := "approve of " + f.of
 		d.keys(f.value, of, approveLevel, func(f field) {
 			switch f.name {
 			case "message":
-				in.Message = d.filled(f, `"Deploy to production?"`)
+				in.Message = d.filledText(d.finalField(f, atRead), `"Deploy to production?"`)
 			case "timeout":
 				in.Timeout = builtin.Duration(d.duration(f, "48h"))
 			}

@@ -16,19 +16,26 @@ type decoder struct {
 	warnings *reporter
 	p        *Pipeline
 	types    Types
+	given    Given
 
-	names  []string           // of all tasks, also of those with mistakes
-	places map[string]spot    // of the names
-	needs  map[string][]field // as written
+	names   []string            // of all tasks of the file, also of those with mistakes
+	places  map[string]spot     // of the names
+	needs   map[string][]field  // as written, by name
+	shapes  map[string]*shape   // of tasks without mistakes, by name
+	entries []entry             // of p.Tasks
+	nodes   map[string]struct{} // names of p.Tasks
 
-	filling bool     // a text of the task that is read has a value of a need
-	uses    []usesOf // of the tasks
+	attempts bool // a task says how often it is attempted
 
-	entries     []entry // of p.Tasks
-	hookTasks   []Task  // of the key on, without needs
+	params     map[string]*param
+	paramNames []string
+	scope      scope // of the texts that are read
+	filled     int   // bytes of texts with values
+	uses       []use // values of needs in the texts of tasks
+
+	hookTasks   []Task // of the key on, without needs
 	hookEntries []entry
 
-	read          ReadFile
 	included      map[string]string // the path of the file, by the name of its task
 	includedTasks []Task
 	others        []*decoder // of included files
@@ -47,11 +54,11 @@ func (d *decoder) pipeline(root *node) {
 		d.r.add(root.at, "the file is "+root.describe()+", not a mapping", form)
 		return
 	}
+	d.readParams(root)
 	f := d.fields(root, "the pipeline", pipelineLevel)
 	if pipelineLevel.lacks(root, "name") {
 		d.r.add(d.r.src.whole(), "the pipeline has no name", "write name: nightly-report at the top")
 	}
-	d.sharedUses(root)
 	d.checkTimeout(root)
 	if f.include != nil {
 		d.includes(*f.include)
@@ -73,7 +80,7 @@ func (d *decoder) pipeline(root *node) {
 // checkOwnRetry checks that the retry of a file says how often, or its tasks do.
 func (d *decoder) checkOwnRetry(f topFields) {
 	if f.retry != nil {
-		d.checkAttempts(*f.retry, slices.ContainsFunc(d.p.Tasks, func(t Task) bool { return t.Retry.MaxAttempts > 0 }))
+		d.checkAttempts(*f.retry, d.attempts)
 	}
 }
 
@@ -91,7 +98,7 @@ func (d *decoder) fields(root *node, of string, keys *level) (top topFields) {
 				d.p.Name = name
 			}
 		case "description":
-			d.text(f, "what it is for")
+			d.text(d.finalField(f, atRead), "what it is for")
 		case "budget":
 			d.budget(f)
 		case "include":

@@ -12,11 +12,11 @@ import (
 // Digest is the hexadecimal SHA-256 of what the pipeline runs and how: two
 // files with the same digest make the same job, in any directory. Comments,
 // descriptions, formatting, aliases, and the order of keys, of tasks and of
-// needs do not count.
+// needs do not count, and neither do the files that a foreach_glob finds.
 func (p *Pipeline) Digest() string {
 	byName := make(map[string]*Task, len(p.Tasks))
-	for i := range p.Tasks {
-		byName[p.Tasks[i].Name] = &p.Tasks[i]
+	for _, t := range p.lasting() {
+		byName[t.Name] = t
 	}
 	sum := sha256.New()
 	// This line changes whenever the encoding does.
@@ -28,7 +28,7 @@ func (p *Pipeline) Digest() string {
 	}))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		d := p.definition(byName[name], "")
-		d.Needs = slices.Sorted(slices.Values(d.Needs))
+		d.Needs = slices.Sorted(slices.Values(byName[name].lastingNeeds()))
 		sum.Write(canonical(d))
 	}
 	return hex.EncodeToString(sum.Sum(nil))

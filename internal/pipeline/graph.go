@@ -54,6 +54,33 @@ func Waves(names []string, needs map[string][]string) [][]string {
 	return all
 }
 
+// drawn are the tasks as a graph shows them, with what they need: the nodes of a
+// task as one when there are many.
+func (p *Pipeline) drawn() (names []string, needs map[string][]string) {
+	all := make([]string, 0, len(p.Tasks))
+	for i := range p.Tasks {
+		all = append(all, p.Tasks[i].Name)
+	}
+	groups := p.Groups()
+	names, needs = Collapse(all, groups), make(map[string][]string, len(all))
+	own, first := make(map[string]*Task, len(all)), make(map[string]*Task)
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		own[t.Name] = t
+		if first[t.Group] == nil {
+			first[t.Group] = t
+		}
+	}
+	for _, name := range names {
+		t := own[name]
+		if t == nil {
+			t = first[strings.TrimSpace(name[:strings.LastIndexByte(name, '(')])]
+		}
+		needs[name] = Collapse(p.drawnNeeds(t), groups)
+	}
+	return names, needs
+}
+
 // Waves are those of the pipeline's tasks.
 func (p *Pipeline) Waves() [][]string {
 	names := make([]string, 0, len(p.Tasks))
@@ -71,7 +98,8 @@ const (
 // List draws the graph as a list by level, each task with an arrow from its
 // needs, in ASCII but for the names.
 func (p *Pipeline) List() string {
-	waves, needs, hooks := p.Waves(), p.Needs(), p.hooks()
+	names, needs := p.drawn()
+	waves, hooks := Waves(names, needs), p.hooks()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", p.Name, text.Plural(len(p.Tasks), "task"))
 	if len(waves) > 1 {
@@ -79,8 +107,8 @@ func (p *Pipeline) List() string {
 	}
 	b.WriteString("\n\n")
 	widest := 0
-	for i := range p.Tasks {
-		if w := text.Width(p.Tasks[i].Name); w <= maxPadded && len(p.Tasks[i].Needs) > 0 && p.Tasks[i].Hook == "" {
+	for _, name := range names {
+		if w := text.Width(name); w <= maxPadded && len(needs[name]) > 0 && !hooks[name] {
 			widest = max(widest, w)
 		}
 	}
@@ -137,12 +165,13 @@ func (p *Pipeline) DOT() string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR\n  node [shape=box]\n", q(p.Name))
-	for i := range p.Tasks {
-		fmt.Fprintf(&b, "  %s\n", q(p.Tasks[i].Name))
+	names, needs := p.drawn()
+	for _, name := range names {
+		fmt.Fprintf(&b, "  %s\n", q(name))
 	}
-	for i := range p.Tasks {
-		for _, need := range p.drawn(&p.Tasks[i]) {
-			fmt.Fprintf(&b, "  %s -> %s\n", q(need), q(p.Tasks[i].Name))
+	for _, name := range names {
+		for _, need := range needs[name] {
+			fmt.Fprintf(&b, "  %s -> %s\n", q(need), q(name))
 		}
 	}
 	return b.String() + "}\n"
@@ -154,17 +183,17 @@ var mermaidText = strings.NewReplacer(`#`, "#35;", `"`, "#quot;", "&", "#amp;", 
 // Mermaid writes the graph as a flowchart of Mermaid. Arrows lead from a need
 // to what needs it.
 func (p *Pipeline) Mermaid() string {
-	ids := make(map[string]string, len(p.Tasks))
+	names, needs := p.drawn()
+	ids := make(map[string]string, len(names))
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")
-	for i := range p.Tasks {
-		name := p.Tasks[i].Name
+	for i, name := range names {
 		ids[name] = fmt.Sprintf("t%d", i+1)
 		fmt.Fprintf(&b, "  %s[\"%s\"]\n", ids[name], mermaidText.Replace(name))
 	}
-	for i := range p.Tasks {
-		for _, need := range p.drawn(&p.Tasks[i]) {
-			fmt.Fprintf(&b, "  %s --> %s\n", ids[need], ids[p.Tasks[i].Name])
+	for _, name := range names {
+		for _, need := range needs[name] {
+			fmt.Fprintf(&b, "  %s --> %s\n", ids[need], ids[name])
 		}
 	}
 	return b.String()

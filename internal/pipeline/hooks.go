@@ -32,10 +32,11 @@ func (d *decoder) hooks(f field) {
 			d.wrong(f, "a mapping", "{run: ./alarm.sh}")
 			return
 		}
-		if t, ok := d.task(e, hookLevel); ok {
-			t.Hook, t.If = f.name, hookConditions[f.name]
-			d.hookTasks, d.hookEntries = append(d.hookTasks, t), append(d.hookEntries, e)
-		}
+		d.scope = scope{task: e.name}
+		t := d.task(e, e.name, hookLevel)
+		d.scope = scope{}
+		t.Hook, t.If, t.stable = f.name, hookConditions[f.name], []string{e.name} // its needs are all the others
+		d.hookTasks, d.hookEntries = append(d.hookTasks, t), append(d.hookEntries, e)
 	})
 }
 
@@ -77,6 +78,9 @@ func (d *decoder) addHooks() {
 // included, that of the hook.
 func (d *decoder) taken(hook entry) (spot, bool) {
 	if d.included[hook.name] != "" {
+		return hook.at, true
+	}
+	if _, taken := d.nodes[hook.name]; taken {
 		return hook.at, true
 	}
 	at, taken := d.places[hook.name]
@@ -125,9 +129,9 @@ func (p *Pipeline) hooks() map[string]bool {
 	return hooks
 }
 
-// drawn are the needs of a task that a picture has: of a hook those that no
+// drawnNeeds are the needs of a task that a picture has: of a hook those that no
 // other task needs, which lead to the others.
-func (p *Pipeline) drawn(t *Task) []string {
+func (p *Pipeline) drawnNeeds(t *Task) []string {
 	if t.Hook == "" {
 		return t.Needs
 	}

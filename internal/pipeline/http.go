@@ -7,29 +7,25 @@ func (d *decoder) http(f field) *builtin.RequestInput {
 		return nil
 	}
 	of := "http of " + f.of
-	input := &builtin.RequestInput{Templates: d.filling}
+	input := &builtin.RequestInput{Templates: d.scope.open}
 	before := len(d.r.all)
 	d.keys(f.value, of, httpLevel, func(f field) {
 		switch f.name {
 		case "method":
-			input.Method = d.filled(f, "POST")
+			input.Method = d.filledText(f, "POST")
 		case "url":
-			if d.filled(f, "https://example.com/hook") != "" {
-				input.URL = d.final(f.value)
-			}
+			input.URL = d.filledText(d.finalField(f, atRun), "https://example.com/hook")
 			d.warnLiteral(f.value, f.label(), literalRequest)
 		case "headers":
-			input.Headers = d.finals(f, d.texts(f, "{X-Request-Id: 7}", func(entry) bool { return true }))
+			input.Headers = d.texts(f, "{X-Request-Id: 7}", atRun, func(entry) bool { return true })
 			d.warnLiterals(f, func(e entry) literal { return literalHeader(e.name, e.value.text) })
 		case "headers_env":
-			input.HeadersEnv = d.texts(f, "{Authorization: API_TOKEN}", func(entry) bool { return true })
+			input.HeadersEnv = d.texts(f, "{Authorization: API_TOKEN}", atRead, func(entry) bool { return true })
 		case "json":
-			input.JSON = d.json(nil, d.finalTree(f.value), f.label(), 0)
+			input.JSON = d.json(nil, f.value, f.label(), atRun, 0)
 			d.warnTree(f.value, f.label(), literalRequest)
 		case "body":
-			if _, ok := d.text(f, "hello"); ok {
-				input.Body = d.final(f.value)
-			}
+			input.Body, _ = d.text(d.finalField(f, atRun), "hello")
 			d.warnLiteral(f.value, f.label(), literalRequest)
 		case "expect":
 			input.Expect = d.statuses(f)
@@ -46,7 +42,7 @@ func (d *decoder) http(f field) *builtin.RequestInput {
 	if _, hasJSON := f.value.get("json"); hasJSON && hasBody {
 		d.r.add(body.at, of+` has "json" and "body"`, "keep one of them")
 	}
-	if len(d.r.all) == before {
+	if unknown := d.given.Partial || d.scope.each != "" && !d.scope.node; len(d.r.all) == before && !(d.scope.open && unknown) {
 		d.validate(f.entry, of, input)
 	}
 	return input

@@ -30,7 +30,7 @@ func (d *decoder) includes(f field) {
 	}
 	seen := make(map[string]bool, len(paths))
 	for _, p := range paths {
-		path := d.filled(p, "common.yaml")
+		path := d.filledText(p, "common.yaml")
 		if path == "" {
 			continue
 		}
@@ -46,30 +46,41 @@ func (d *decoder) includes(f field) {
 
 // include reads one file. Its mistakes are kept apart: they have places in it.
 func (d *decoder) include(f field, path string) {
-	if d.read == nil {
+	if d.given.Read == nil {
 		d.r.add(f.spot(), fmt.Sprintf("%s cannot be included here: no other file is read", quote(path)), "write its tasks into this file")
 		return
 	}
-	src, err := d.read(path)
+	src, err := d.given.Read(path)
 	if err != nil {
 		d.r.add(f.spot(), fmt.Sprintf("the included file %s cannot be read: %v", quote(path), err), "the path begins at the folder of this file")
 		return
 	}
 	r := &reporter{src: newSource(src), file: path}
-	inner := &decoder{r: r, warnings: &reporter{src: r.src, file: path, single: true}, p: &Pipeline{Budget: d.p.Budget}, types: d.types}
+	folder := filepath.Dir(path)
+	inner := newDecoder(r, Given{Types: d.types, Partial: d.given.Partial, BaseDir: resolve(d.given.BaseDir, folder), Glob: d.given.Glob})
+	inner.p.Budget = d.p.Budget
 	if root := readTree(src, r); root != nil {
 		inner.includedFile(root)
 	}
 	d.others = append(d.others, inner)
-	for i := range inner.p.Tasks {
-		t := inner.p.Tasks[i]
-		if first, again := d.included[t.Name]; again {
-			d.r.add(f.spot(), fmt.Sprintf("%s and %s both have a task %s", quote(first), quote(path), quote(t.Name)), "rename one of them")
-			continue
+	for _, name := range inner.names {
+		if first, again := d.included[name]; again {
+			d.r.add(f.spot(), fmt.Sprintf("%s and %s both have a task %s", quote(first), quote(path), quote(name)), "rename one of them")
+			return
 		}
-		t.from, t.folder = inner.p, filepath.Dir(path)
-		d.included[t.Name] = path
-		d.includedTasks = append(d.includedTasks, t)
+	}
+	for name, s := range inner.shapes {
+		d.included[name], d.shapes[name] = path, s
+	}
+	for _, of := range []struct {
+		to   *[]Task
+		from []Task
+	}{{&d.includedTasks, inner.p.Tasks}, {&d.p.globs, inner.p.globs}, {&d.p.idle, inner.p.idle}} {
+		for _, t := range of.from {
+			t.from, t.folder = inner.p, folder
+			*of.to = append(*of.to, t)
+			d.nodes[t.Name] = struct{}{}
+		}
 	}
 }
 

@@ -14,12 +14,12 @@ import (
 
 // include parses a file that may include others, by path.
 func include(src string, others map[string]string) (*pipeline.Pipeline, error) {
-	return pipeline.ParseFile([]byte(src), pipeline.Types{}, func(path string) ([]byte, error) {
+	return pipeline.ParseGiven([]byte(src), pipeline.Given{Read: func(path string) ([]byte, error) {
 		if src, ok := others[path]; ok {
 			return []byte(src), nil
 		}
 		return nil, errors.New("there is no such file")
-	})
+	}})
 }
 
 const common = `

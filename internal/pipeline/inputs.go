@@ -38,15 +38,20 @@ func (d *decoder) checkInputs(tasks field) {
 	}
 	for i := range p.Tasks {
 		if p.Tasks[i].from != nil {
-			continue
+			continue // it was checked in its file
+		}
+		if i > 0 && d.r.failed() && p.Tasks[i].Group != "" && p.Tasks[i].Group == p.Tasks[i-1].Group {
+			continue // one node of a task with mistakes is enough
 		}
 		e, def := d.entries[i], p.definition(&p.Tasks[i], string(filepath.Separator))
-		of := "task " + quote(e.name)
+		of := "task " + quote(p.Tasks[i].Name)
 		var input any = def.Input
 		switch {
 		case def.Run != nil:
 			input = def.Run
-			d.validate(e, of, def.Run)
+			if !(def.Run.Templates && d.given.Partial) {
+				d.validate(e, of, def.Run)
+			}
 		case def.Request != nil:
 			input = def.Request
 		case def.Approve != nil:

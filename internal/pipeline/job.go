@@ -21,6 +21,10 @@ type JobOptions struct {
 	Queue    string            // of every task whose type has none of its own; default "default"
 	Metadata map[string]string // of the job
 
+	// Identity says which file this is, as its absolute path: jobs of one file
+	// share the limits of max_parallel.
+	Identity string
+
 	// Kept are tasks that are left out because earlier ones did their work: they
 	// are no need of others either.
 	Kept []string
@@ -59,6 +63,9 @@ func (p *Pipeline) Job(opts JobOptions) *weaver.Job {
 			continue
 		}
 		d := p.definition(cmp.Or(opts.Filled[t.Name], t), opts.BaseDir)
+		if d.MaxParallel > 0 {
+			d.ConcurrencyKey, d.ConcurrencyLimit = p.parallelKey(opts.Identity, t.Group), d.MaxParallel
+		}
 		d.Needs = slices.DeleteFunc(slices.Clone(d.Needs), func(name string) bool { return kept[name] })
 		job.Add(d.Name, d.draft(opts, weaver.Metadata(MetaWork, p.work(t))), d.nodeOptions()...)
 	}
@@ -87,6 +94,8 @@ type definition struct {
 	ConcurrencyKey   string                `json:"concurrency_key,omitempty"`
 	ConcurrencyLimit int                   `json:"concurrency_limit,omitempty"`
 	Priority         int                   `json:"priority,omitempty"`
+	MaxParallel      int                   `json:"max_parallel,omitempty"`
+	Patterns         []string              `json:"foreach_glob,omitempty"` // of a task as the file has it
 }
 
 // definition resolves a task. Attempts are counted in this order: what the
@@ -114,6 +123,8 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 		ConcurrencyKey:   t.ConcurrencyKey,
 		ConcurrencyLimit: t.ConcurrencyLimit,
 		Priority:         t.Priority,
+		MaxParallel:      t.MaxParallel,
+		Patterns:         t.patterns,
 	}
 	if t.Approve != nil { // it waits outside of its attempts
 		d.MaxAttempts, d.Backoff, d.BackoffMax, d.Timeout = 1, 0, 0, 0
@@ -131,7 +142,7 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 		d.Run = &builtin.RunInput{
 			Argv:       t.Argv,
 			Shell:      t.Shell,
-			Env:        merge(p.Env, t.Env),
+			Env:        merge(p.envFor(t), t.Env),
 			Templates:  t.Templates,
 			InheritEnv: union(p.InheritEnv, t.InheritEnv),
 			SecretEnv:  union(p.SecretEnv, t.SecretEnv),

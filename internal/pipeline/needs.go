@@ -9,20 +9,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// checkNeeds fills in what each task waits for.
+// checkNeeds checks what each task waits for, and fills it in.
 func (d *decoder) checkNeeds() {
-	graph := make(map[string][]string, len(d.p.Tasks))
-	for i := range d.p.Tasks {
-		t := &d.p.Tasks[i]
-		of := "task " + quote(t.Name)
+	graph := make(map[string][]string, len(d.names))
+	for _, task := range d.names {
+		of := "task " + quote(task)
 		first := make(map[string]spot)
-		for _, need := range d.needs[t.Name] {
+		for _, need := range d.needs[task] {
 			name, at := need.value.text, need.spot()
 			_, known := d.places[name]
 			known = known || d.included[name] != ""
 			before, again := first[name]
 			switch {
-			case name == t.Name:
+			case name == task:
 				d.r.add(at, of+" needs itself", "remove it")
 			case !known:
 				where := "the pipeline"
@@ -34,12 +33,14 @@ func (d *decoder) checkNeeds() {
 				d.r.add(at, fmt.Sprintf("%s needs %s twice, first in line %d", of, quote(name), before.line), "remove one of them")
 			default:
 				first[name] = at
-				t.Needs = append(t.Needs, name)
+				graph[task] = append(graph[task], name)
 			}
 		}
-		graph[t.Name] = slices.Clone(t.Needs)
 	}
 	d.checkCycles(graph)
+	if !d.r.failed() {
+		d.spread()
+	}
 }
 
 // adviseNeed also knows "a, b" and "a b" for [a, b].

@@ -13,14 +13,43 @@ import (
 // Parse returns an [*Error] with all mistakes that the step found.
 func Parse(src []byte) (*Pipeline, error) { return ParseWith(src, Types{}) }
 
-// ParseWith is Parse for a program that knows task types.
-func ParseWith(src []byte, types Types) (*Pipeline, error) { return ParseFile(src, types, nil) }
+// Given is what is known of a run, beside the file.
+type Given struct {
+	Types  Types
+	Params map[string]string // values of params, as text
 
-// ParseFile is ParseWith for a program that reads the files that this one
-// includes; with a nil read it may include none.
-func ParseFile(src []byte, types Types, read ReadFile) (*Pipeline, error) {
+	// Partial accepts that params are missing which have to be given: a text that
+	// names one stays as it is. Such a pipeline can be looked at, and not be run.
+	Partial bool
+
+	// BaseDir is what JobOptions has, and Glob lists the files in an absolute
+	// directory whose names match a pattern (that of path/filepath), relative to
+	// it. Without Glob foreach_glob finds no file.
+	BaseDir string
+	Glob    func(dir, pattern string) ([]string, error)
+
+	// Read reads the files that the pipeline includes. Without it there can be none.
+	Read ReadFile
+}
+
+// ParseWith is Parse for a program that knows task types.
+func ParseWith(src []byte, types Types) (*Pipeline, error) {
+	return ParseGiven(src, Given{Types: types})
+}
+
+// newDecoder returns a decoder of one file.
+func newDecoder(r *reporter, given Given) *decoder {
+	return &decoder{
+		r: r, warnings: &reporter{src: r.src, file: r.file, single: true}, p: &Pipeline{}, types: given.Types, given: given,
+		places: make(map[string]spot), needs: make(map[string][]field), shapes: make(map[string]*shape),
+		nodes: make(map[string]struct{}), included: make(map[string]string),
+	}
+}
+
+// ParseGiven is Parse with values for what the file leaves open.
+func ParseGiven(src []byte, given Given) (*Pipeline, error) {
 	r := &reporter{src: newSource(src)}
-	d := &decoder{r: r, warnings: &reporter{src: r.src, single: true}, p: &Pipeline{}, types: types, read: read, included: make(map[string]string)}
+	d := newDecoder(r, given)
 	if root := readTree(src, r); root != nil {
 		d.pipeline(root)
 	}

@@ -108,7 +108,9 @@ func TestGoodFiles(t *testing.T) {
 	for name, src := range files(t, "ok") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			submit(t, parse(t, string(src)), pipeline.JobOptions{BaseDir: t.TempDir()})
+			if p := parse(t, string(src)); len(p.Tasks) > 0 { // a foreach may have no values
+				submit(t, p, pipeline.JobOptions{BaseDir: t.TempDir()})
+			}
 		})
 	}
 }

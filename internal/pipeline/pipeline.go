@@ -4,10 +4,11 @@
 //
 // A file is text from anywhere: Parse never panics, and its time and memory
 // are bounded by MaxSize and the limits of guard.go. What Parse accepts, Job
-// turns into a job without problems.
+// turns into a job without problems, unless no task is left: a foreach may have
+// no values.
 //
-// It reads no other file, but asks its caller for those that one includes, and
-// runs nothing.
+// It reads no other file and runs nothing: its caller gives it those that one
+// includes, and lists the files of a foreach_glob ([Given]).
 package pipeline
 
 import (
@@ -37,8 +38,12 @@ type Pipeline struct {
 	EnvFile    string            // of every command; as written
 	SecretEnv  []string          // of every command
 	Dir        string            // of every command; as written
-	Tasks      []Task            // in the order of the file
+	Params     []Param           // in the order of the file
+	Tasks      []Task            // in the order of the file; of a task with foreach its nodes
 	Warnings   Warnings          // what can be run and is most likely not meant so
+
+	globs []Task // tasks with foreach_glob, as the file has them
+	idle  []Task // tasks that are left out: nothing that they need can fail, or they need such a task
 }
 
 // Budget limits the whole job; zero fields set no limit.
@@ -79,6 +84,12 @@ type Task struct {
 	ConcurrencyKey   string
 	ConcurrencyLimit int // 0: the default
 	Priority         int // 0: the default
+
+	Group       string // of a node, the task of the file; "" for a task that is one node
+	MaxParallel int    // how many nodes of Group run at once; 0: no limit
+
+	patterns []string // of foreach_glob, in Pipeline.globs
+	stable   []string // Needs, with the task for nodes that depend on files; nil: as Needs
 }
 
 // Retry says how often a task is attempted, and the pauses between. Zero
@@ -95,7 +106,7 @@ func (p *Pipeline) DrawnNeeds() map[string][]string {
 	needs := p.Needs()
 	for i := range p.Tasks {
 		if t := &p.Tasks[i]; t.Hook != "" {
-			needs[t.Name] = p.drawn(t)
+			needs[t.Name] = p.drawnNeeds(t)
 		}
 	}
 	return needs

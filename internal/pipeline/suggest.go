@@ -20,7 +20,7 @@ type level struct {
 var (
 	pipelineLevel = &level{
 		name:    "the pipeline",
-		keys:    []string{"name", "description", "budget", "include", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "tasks", "on"},
+		keys:    []string{"name", "description", "budget", "include", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "params", "tasks", "on"},
 		example: "KEY: …",
 		others:  pipelineOthers,
 	}
@@ -36,7 +36,14 @@ var (
 		"dotenv": "env_file", "envfile": "env_file", "secret": "secret_env", "secrets": "secret_env",
 		"retries": "retry", "attempts": "retry", "backoff": "retry", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "budget",
 		"hooks": "on", "handlers": "on", "handleron": "on", "handler_on": "on", "on_failure": "on", "on_success": "on", "finally": "on", "notify": "on",
+		"parameters": "params", "parameter": "params", "vars": "params", "variables": "params", "inputs": "params", "arguments": "params", "args": "params",
 		"includes": "include", "import": "include", "imports": "include", "extends": "include", "uses": "include",
+	}
+	paramLevel = &level{
+		name:    "a param",
+		keys:    []string{"type", "default", "choices", "description", "required"},
+		example: "params: {day: {KEY: …}}",
+		others:  map[string]string{"value": "default", "options": "choices", "enum": "choices", "values": "choices", "help": "description", "kind": "type"},
 	}
 	budgetLevel = &level{
 		name:    "the budget",
@@ -50,7 +57,7 @@ var (
 	}
 	taskLevel = &level{
 		name:    "a task",
-		keys:    []string{"description", "run", "http", "approve", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority"},
+		keys:    []string{"description", "run", "http", "approve", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority", "foreach", "foreach_glob", "matrix", "max_parallel"},
 		example: "tasks: {build: {KEY: …}}",
 		later: map[string]string{
 			"artifacts": "remove it, and keep files in a directory that the tasks share",
@@ -65,6 +72,9 @@ var (
 		"retries": "retry", "attempts": "retry", "backoff": "retry", "with": "input", "uses": "type", "payload": "input", "tags": "labels",
 		"when": "if", "condition": "if", "only_if": "if", "run_if": "if", "on": "if", "trigger_rule": "if",
 		"continue_on_error": "allow_failure", "continue-on-error": "allow_failure", "ignore_error": "allow_failure", "ignore_errors": "allow_failure", "ignore_failure": "allow_failure", "allow-failure": "allow_failure", "allowfailure": "allow_failure", "may_fail": "allow_failure", "optional": "allow_failure",
+		"with_items": "foreach", "for": "foreach", "for_each": "foreach", "for-each": "foreach", "loop": "foreach", "items": "foreach", "each": "foreach", "expand": "foreach",
+		"glob": "foreach_glob", "with_fileglob": "foreach_glob", "foreach_file": "foreach_glob", "strategy": "matrix", "parallelism": "max_parallel", "max-parallel": "max_parallel", "parallel": "max_parallel", "max_active": "max_parallel",
+		"parameters": "input", "inputs": "input", "vars": "env", "variables": "env",
 		"request": "http", "curl": "http", "approval": "approve", "manual": "approve", "confirm": "approve", "prompt": "approve", "ask": "approve", "gate": "approve", "wait_for": "approve", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "timeout", "mutex": "concurrency", "lock": "concurrency",
 	}
 	onLevel = &level{
@@ -112,7 +122,7 @@ var (
 		example: "concurrency: {KEY: …}",
 		others:  map[string]string{"group": "key", "name": "key", "max": "limit"},
 	}
-	levels = []*level{pipelineLevel, taskLevel, httpLevel, untilLevel, approveLevel, onLevel, retryLevel, concurrencyLevel, budgetLevel}
+	levels = []*level{pipelineLevel, taskLevel, httpLevel, untilLevel, approveLevel, onLevel, retryLevel, concurrencyLevel, budgetLevel, paramLevel}
 )
 
 // adviseKey says what may be meant by a key that a level does not have.

@@ -26,18 +26,15 @@ func (d *decoder) tasks(f field) {
 		d.r.add(f.at, fmt.Sprintf("the pipeline has %d tasks, and at most %d are allowed", n, MaxTasks), "split it into several pipelines")
 		return
 	}
-	d.places = make(map[string]spot, len(entries))
-	d.needs = make(map[string][]field, len(entries))
 	for _, e := range entries {
 		d.names = append(d.names, e.name)
 		d.places[e.name] = e.at
 	}
 	for _, e := range entries {
 		d.name(e.at, "the name of the task "+quote(e.name), e.name, "fetch")
-		if t, ok := d.task(e, taskLevel); ok {
-			d.p.Tasks, d.entries = append(d.p.Tasks, t), append(d.entries, e)
-		}
+		d.readTask(e)
 	}
+	d.scope = scope{}
 	d.join(f)
 }
 
@@ -64,24 +61,16 @@ func (d *decoder) notTasks(f field) {
 	d.r.add(f.spot(), fmt.Sprintf("%s is %s, not a mapping of names to tasks", f.label(), f.value.describe()), hint)
 }
 
-// task reads a task. It returns false when it is none at all.
-func (d *decoder) task(e entry, keys *level) (Task, bool) {
-	of := "task " + quote(e.name)
-	if e.value.kind != mapping {
-		d.notTask(e, of)
-		return Task{}, false
-	}
-	t := Task{Name: e.name}
-	uses := d.findUses(e)
-	d.filling = len(uses) > 0
-	if d.filling {
-		d.uses = append(d.uses, usesOf{t.Name, uses})
-	}
-	t.Templates = d.filling
+// task reads a node of a task of the file, in the scope of its values, or a hook.
+func (d *decoder) task(e entry, name string, keys *level) Task {
+	of := "task " + quote(name)
+	t := Task{Name: name}
+	d.scope.open = d.opens(e.value)
+	t.Templates = d.scope.open
 	d.keys(e.value, of, keys, func(f field) {
 		switch f.name {
 		case "description":
-			d.text(f, "what it is for")
+			d.text(d.finalField(f, atRead), "what it is for")
 		case "run":
 			d.run(f, &t)
 		case "http":
@@ -91,20 +80,21 @@ func (d *decoder) task(e entry, keys *level) (Task, bool) {
 		case "type":
 			t.Type = d.typeName(f)
 		case "input":
-			t.Input = d.json(nil, f.value, f.label(), 0)
+			t.Input = d.json(nil, f.value, f.label(), atRead, 0)
 		case "needs":
-			d.needs[t.Name] = d.nameList(f, "[fetch]")
+			d.needs[e.name] = d.nameList(f, "[fetch]")
 		case "if":
 			t.If = d.condition(f)
 		case "allow_failure":
 			t.AllowFailure = d.yes(f)
 		case "retry":
 			t.Retry = d.retry(f)
+			d.attempts = d.attempts || t.Retry.MaxAttempts > 0
 			d.checkAttempts(f, d.p.Retry.MaxAttempts > 0)
 		case "timeout":
 			t.Timeout = d.duration(f, "2m")
 		case "env":
-			t.Env = d.finals(f, d.env(f))
+			t.Env = d.env(f)
 		case "inherit_env":
 			t.InheritEnv = d.inheritEnv(f)
 		case "env_file":
@@ -125,7 +115,7 @@ func (d *decoder) task(e entry, keys *level) (Task, bool) {
 	if keys == taskLevel {
 		d.checkCondition(e, of)
 	}
-	return t, true
+	return t
 }
 
 // notTask guesses what was meant by a task that is no mapping.
@@ -188,14 +178,17 @@ func (d *decoder) run(f field, t *Task) {
 	const example = "[python3, clean.py]"
 	switch {
 	case f.value.kind == scalar:
-		t.Shell = d.filled(f, `"python3 clean.py"`)
+		t.Shell = d.filledText(f, `"python3 clean.py"`)
+		d.shellTemplates(f)
 	case f.value.kind != list:
 		d.wrong(f, "a command", `"python3 clean.py", or `+example)
 	case len(f.value.items) == 0:
 		d.r.add(f.spot(), f.label()+" is an empty list", f.example(example))
 	default:
+		d.codeArguments(f)
 		for i, item := range f.value.items {
-			t.Argv = append(t.Argv, d.final(item))
+			item = d.final(item, "an entry of "+f.label(), atRun)
+			t.Argv = append(t.Argv, item.text)
 			switch {
 			case item.kind != scalar:
 				d.wrongItem(f, item, example)
@@ -214,7 +207,7 @@ func (d *decoder) run(f field, t *Task) {
 
 func (d *decoder) typeName(f field) string {
 	const example = "acme.billing.charge.v1"
-	name := d.filled(f, example)
+	name := d.filledText(f, example)
 	if name != "" && task.CheckTypeName(name) != nil {
 		d.r.add(f.spot(), fmt.Sprintf("%s is %s, which cannot name a task type", f.label(), quote(name)),
 			"write four parts of a-z, 0-9 and _ joined by dots, the last a version, as in "+example)
@@ -299,7 +292,7 @@ func (d *decoder) concurrency(f field, t *Task) {
 }
 
 func (d *decoder) concurrencyKey(f field) string {
-	key := d.filled(f, "database")
+	key := d.filledText(d.finalField(f, atRead), "database")
 	if len(key) > maxKeyBytes {
 		d.r.add(f.spot(), fmt.Sprintf("%s is %d bytes long, and at most %d are allowed", f.label(), len(key), maxKeyBytes), "shorten it")
 	}

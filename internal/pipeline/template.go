@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -21,6 +20,7 @@ import (
 // use is a value of a need in a text of a task.
 type use struct {
 	at   spot
+	task string // of the file
 	of   string // the field
 	path template.Path
 }
@@ -28,74 +28,18 @@ type use struct {
 // named is the value as it is written in a file.
 func (u *use) named() string { return u.path.String() + " in " + u.of }
 
-// usesOf are those of one task.
-type usesOf struct {
-	task string
-	uses []use
-}
-
-// findUses looks for values in the texts of a task, before they are decoded. It
-// reports those that stand where none can.
-func (d *decoder) findUses(e entry) []use {
-	var uses []use
-	of := "task " + quote(e.name)
-	for _, entry := range e.value.entries {
-		f := field{entry, of}
-		switch f.name {
-		case "run":
-			if f.value.kind == scalar {
-				d.shellTemplates(f)
-				continue
-			}
-			d.codeArguments(f)
-			uses = append(uses, d.usesIn(f.value, f.label())...)
-		case "env":
-			uses = append(uses, d.usesIn(f.value, f.label())...)
-		case "http":
-			for _, part := range f.value.entries {
-				switch p := (field{part, "http of " + of}); p.name {
-				case "url", "headers", "json", "body":
-					uses = append(uses, d.usesIn(p.value, p.label())...)
-				case "headers_env":
-					d.noUses(p)
-				}
-			}
-		default:
-			d.noUses(f)
-		}
+// use remembers a value of a need in a text of a task, for checkUses. A path that
+// can be none is reported.
+func (d *decoder) use(n *node, of string, part template.Part) {
+	if d.scope.node {
+		return // the text was read before, as the file has it
 	}
-	return uses
-}
-
-// usesIn returns the values in the texts below a node.
-func (d *decoder) usesIn(n *node, of string) []use {
-	var uses []use
-	for _, item := range n.items {
-		uses = append(uses, d.usesIn(item, of)...)
+	u := use{d.placeAt(n, part.At), d.scope.task, of, part.Path}
+	if wrong := value.CheckPath(part.Path); wrong != nil {
+		d.r.add(u.at, of+": "+wrong.Problem, wrong.Hint)
+		return
 	}
-	for _, e := range n.entries {
-		uses = append(uses, d.usesIn(e.value, of)...)
-	}
-	if n.kind != scalar || !ours.MatchString(n.text) {
-		return uses
-	}
-	parsed, err := template.Parse(n.text)
-	if wrong := (*template.SyntaxError)(nil); errors.As(err, &wrong) {
-		d.r.add(n.at, fmt.Sprintf("%s: %s", of, wrong.Problem), wrong.Hint)
-		return uses
-	}
-	for _, part := range parsed {
-		if part.Path == nil {
-			continue
-		}
-		u := use{d.placeAt(n, part.At), of, part.Path}
-		if wrong := value.CheckPath(part.Path); wrong != nil {
-			d.r.add(u.at, of+": "+wrong.Problem, wrong.Hint)
-			continue
-		}
-		uses = append(uses, u)
-	}
-	return uses
+	d.uses = append(d.uses, u)
 }
 
 // placeAt is where a value stands that begins at a byte of a text.
@@ -110,8 +54,8 @@ func (d *decoder) placeAt(n *node, at int) spot {
 	return d.placeIn(n, name)
 }
 
-// ours is how a value of a need begins, in a text that may have braces of others.
-var ours = regexp.MustCompile(`\{\{ *\.tasks\b`)
+// ours is how a value begins, in a text that may have braces of others.
+var ours = regexp.MustCompile(`\{\{ *\.(tasks|item|params|matrix)\b`)
 
 // written is a value as it is written at the beginning of a text.
 func written(text string) string {
@@ -121,52 +65,25 @@ func written(text string) string {
 	return text
 }
 
-// early are the fields that are read before the needs have run, and take any text.
-var early = []string{"dir", "env", "env_file", "secret_env", "inherit_env", "headers_env", "labels", "concurrency", "input"}
-
-// noUses refuses values in such a field.
-func (d *decoder) noUses(f field) {
-	if !slices.Contains(early, f.name) {
-		return
-	}
-	before := len(d.r.all)
-	uses := d.usesIn(f.value, f.label())
-	if len(d.r.all) > before || len(uses) == 0 {
-		return
-	}
-	hint := "values of needs can stand in the arguments of a list run, in env of a task, and in url, headers, json and body of http"
-	if f.name == "input" {
-		hint = fmt.Sprintf("the code of the task type reads what it needs itself: Type.Output(ctx, %q)", uses[0].path[1])
-	}
-	d.r.add(uses[0].at, uses[0].named()+" is known only when the job runs, and cannot stand here", hint)
-}
-
-// sharedUses refuses values in what all tasks have from the pipeline.
-func (d *decoder) sharedUses(root *node) {
-	for _, e := range root.entries {
-		d.noUses(field{e, "the pipeline"})
-	}
-}
-
 // shellTemplates refuses values in a text for the shell: whatever they are, the
 // shell would read them as code. Braces of others stay, as those of docker
 // --format.
 func (d *decoder) shellTemplates(f field) {
-	at := ours.FindStringIndex(f.value.text)
-	if at == nil {
-		return
+	for _, at := range ours.FindAllStringIndex(f.value.text, -1) {
+		name := written(f.value.text[at[0]:])
+		d.r.add(d.placeIn(f.value, name), fmt.Sprintf("%s in %s would become a part of the shell's code", cut(name), f.label()),
+			fmt.Sprintf(`pass it on as a variable: env: {%s: "%s"}, and "$%[1]s" in the command`, variableFor(name), cut(name)))
 	}
-	name := written(f.value.text[at[0]:])
-	d.r.add(d.placeIn(f.value, name), fmt.Sprintf("%s in %s would become a part of the shell's code", cut(name), f.label()),
-		fmt.Sprintf(`pass it on as a variable: env: {%s: "%s"}, and "$%[1]s" in the command`, variableFor(name), cut(name)))
 }
 
-// variableFor makes a name of a variable from the task of a value.
+// variableFor makes a name of a variable from a value as it is written.
 func variableFor(name string) string {
-	of := "VALUE"
-	if paths := value.Paths(name); len(paths) > 0 && len(paths[0]) > 1 {
-		of = paths[0][1]
+	parsed, err := template.Parse(name)
+	if err != nil || len(parsed) != 1 || len(parsed[0].Path) == 0 {
+		return "VALUE"
 	}
+	path := parsed[0].Path
+	of := path[min(1, len(path)-1)]
 	letters := strings.Map(func(r rune) rune {
 		if r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) {
 			return '_'
@@ -205,102 +122,78 @@ func (d *decoder) codeArguments(f field) {
 	}
 }
 
-// final returns a text of a field that may have values, as the task's input has
-// it: a template if any text of the task has values, else what is written.
-func (d *decoder) final(n *node) string {
-	if d.filling && !ours.MatchString(n.text) {
-		return value.Escape(n.text)
-	}
-	return n.text
-}
-
-// finals does the same for the texts of a mapping that was decoded.
-func (d *decoder) finals(f field, texts map[string]string) map[string]string {
-	for _, e := range f.value.entries {
-		if _, ok := texts[e.name]; ok {
-			texts[e.name] = d.final(e.value)
-		}
-	}
-	return texts
-}
-
-// finalTree is a value whose texts are final.
-func (d *decoder) finalTree(n *node) *node {
-	if !d.filling {
-		return n
-	}
-	made := *n
-	made.items, made.entries = slices.Clone(n.items), slices.Clone(n.entries)
-	for i, item := range made.items {
-		made.items[i] = d.finalTree(item)
-	}
-	for i, e := range made.entries {
-		made.entries[i].value = d.finalTree(e.value)
-	}
-	if made.kind == scalar {
-		made.text = d.final(n)
-	}
-	return &made
-}
-
 // checkUses checks that each task has the values that its texts name: those of
 // tasks that it needs, which such tasks have, and have also if they failed where
 // that may be.
 func (d *decoder) checkUses() {
-	tasks := make(map[string]*Task, len(d.p.Tasks))
-	for i := range d.p.Tasks {
-		tasks[d.p.Tasks[i].Name] = &d.p.Tasks[i]
+	if len(d.uses) == 0 {
+		return
 	}
-	for _, of := range d.uses {
-		t := tasks[of.task]
-		if t == nil {
-			continue // its name is taken, which is reported
-		}
+	nodes := make(map[string]*Task, len(d.p.Tasks))
+	for i := range d.p.Tasks {
+		nodes[d.p.Tasks[i].Name] = &d.p.Tasks[i]
+	}
+	for i := range d.uses {
+		u := &d.uses[i]
 		needs := make(map[string]bool)
-		for _, need := range d.needs[t.Name] { // with those that are mistakes
+		for _, need := range d.needs[u.task] {
 			needs[need.value.text] = true
 		}
-		for _, need := range t.Needs {
-			needs[need] = true
-		}
-		for _, u := range of.uses {
-			if needs[u.path[1]] {
-				d.checkUse(t, tasks[u.path[1]], &u)
-			} else {
-				d.notNeeded(t, tasks[u.path[1]] != nil, &u)
+		hook := nodes[u.task]
+		if hook != nil && hook.Hook != "" {
+			for _, need := range hook.Needs {
+				needs[need] = true
 			}
+		}
+		name := u.path[1]
+		need := nodes[name]
+		needed := needs[name] || need != nil && needs[need.Group]
+		_, inFile := d.places[name]
+		s := d.shapes[name]
+		switch {
+		case needed && need != nil:
+			d.checkUse(u, need, hook)
+		case need == nil && s != nil && len(s.nodes) > 0:
+			d.r.add(u.at, fmt.Sprintf("%s is of a task with %d nodes", u.named(), len(s.nodes)), "name one of them, as "+append(template.Path{value.Root, s.nodes[0]}, u.path[2:]...).String()+", or let each write a file")
+		case needed: // it has a mistake of its own, or no nodes
+		default:
+			d.notNeeded(u, need != nil || inFile)
 		}
 	}
 }
 
 // checkUse checks a value of a task that a task needs.
-func (d *decoder) checkUse(t, need *Task, u *use) {
+func (d *decoder) checkUse(u *use, need, hook *Task) {
+	failed := hook != nil && hook.If == task.OnFailed
+	if s := d.shapes[u.task]; s != nil {
+		failed = s.cond == task.OnFailed
+	}
 	switch {
-	case need == nil || need.kind() == "":
+	case need.kind() == "":
 		// That is a mistake of its own.
 	case need.kind().Check(u.path) != nil:
 		wrong := need.kind().Check(u.path)
 		d.r.add(u.at, u.of+": "+wrong.Problem, wrong.Hint)
-	case t.If == task.OnFailed && !value.Survives(u.path):
+	case failed && !value.Survives(u.path):
 		hint := "let that task write a file, and read it"
 		if need.kind() == value.Command {
 			hint += "; its exit status is " + append(slices.Clone(u.path[:2]), "exit_code").String()
 		}
-		d.r.add(u.at, fmt.Sprintf("%s: task %s runs when what it needs failed, and a task that failed keeps no .%s", u.named(), quote(t.Name), u.path[2]), hint)
+		d.r.add(u.at, fmt.Sprintf("%s: task %s runs when what it needs failed, and a task that failed keeps no .%s", u.named(), quote(u.task), u.path[2]), hint)
 	}
 }
 
 // notNeeded reports a value of a task that is no need.
-func (d *decoder) notNeeded(t *Task, known bool, u *use) {
+func (d *decoder) notNeeded(u *use, known bool) {
 	name := u.path[1]
 	needs := func() (names []string) {
-		for _, need := range d.needs[t.Name] {
+		for _, need := range d.needs[u.task] {
 			names = append(names, need.value.text)
 		}
 		return names
 	}
 	switch {
-	case name == t.Name:
+	case name == u.task:
 		d.r.add(u.at, u.named()+" is of the task itself, which has no output before it ran", "name a task that it needs")
 	case !known:
 		d.r.addSuggesting(u.at, fmt.Sprintf("%s names %s, which is not in the pipeline", u.named(), quote(name)), func() string {
@@ -330,6 +223,8 @@ func (t *Task) kind() value.Kind {
 	switch {
 	case t.Type != "":
 		return value.KindOf(t.Type)
+	case t.Approve != nil:
+		return value.Other
 	case t.HTTP != nil:
 		return value.Request
 	case t.Shell != "" || t.Argv != nil:

@@ -12,13 +12,13 @@ import (
 )
 
 const valued = `name: valued
-env: {LANG: "{{x"}
+env: {LANG: '{{"{{"}}x'}
 tasks:
   a: {run: "echo one"}
   get: {http: {url: "http://example.com/"}}
-  plain: {run: [echo, "{{x"], needs: [a]}
-  b: {run: [echo, "{{.tasks.a.stdout}}", "{{x"], env: {N: "{{.tasks.get.json.n}}"}, needs: [a, get]}
-  hook: {http: {url: "https://me:pw@example.com/{{.tasks.a.stdout}}", json: {n: "{{.tasks.get.json.n}}", x: "{{x"}}, needs: [a, get]}
+  plain: {run: [echo, '{{"{{"}}x'], needs: [a]}
+  b: {run: [echo, "{{.tasks.a.stdout}}", '{{"{{"}}x'], env: {N: "{{.tasks.get.json.n}}"}, needs: [a, get]}
+  hook: {http: {url: "https://me:pw@example.com/{{.tasks.a.stdout}}", json: {n: "{{.tasks.get.json.n}}", x: '{{"{{"}}x'}}, needs: [a, get]}
 `
 
 func inputOf[T any](t *testing.T, s stored, name string) (in T) {

@@ -25,8 +25,8 @@ func (d *decoder) checkNUL(at spot, what, text string) bool {
 	return true
 }
 
-// filled is text that is not empty.
-func (d *decoder) filled(f field, example string) string {
+// filledText is text that is not empty.
+func (d *decoder) filledText(f field, example string) string {
 	text, ok := d.text(f, example)
 	if ok && strings.TrimSpace(text) == "" {
 		ok = d.r.add(f.spot(), f.label()+" is empty", f.example(example))
@@ -81,7 +81,7 @@ func (d *decoder) wrongItem(f field, item *node, example string) {
 }
 
 // texts reads a mapping of texts. check may refuse a name.
-func (d *decoder) texts(f field, example string, check func(entry) bool) map[string]string {
+func (d *decoder) texts(f field, example string, how filling, check func(entry) bool) map[string]string {
 	if !d.mapping(f, example) {
 		return nil
 	}
@@ -89,6 +89,9 @@ func (d *decoder) texts(f field, example string, check func(entry) bool) map[str
 	texts := make(map[string]string, len(f.value.entries))
 	for _, e := range f.value.entries {
 		v := field{e, f.label()}
+		if how != literally {
+			e.value = d.final(e.value, v.label(), how)
+		}
 		switch {
 		case !check(e):
 		case e.value.kind == nothing:
@@ -104,12 +107,12 @@ func (d *decoder) texts(f field, example string, check func(entry) bool) map[str
 
 func (d *decoder) env(f field) map[string]string {
 	d.warnLiterals(f, func(entry) literal { return literalEnv })
-	return d.texts(f, "{LANG: C, PORT: 8080}", func(v entry) bool { return d.variable(v.at, f, v.name) })
+	return d.texts(f, "{LANG: C, PORT: 8080}", atRun, func(v entry) bool { return d.variable(v.at, f, v.name) })
 }
 
 func (d *decoder) dir(f field) string {
 	d.warnLiteral(f.value, f.label(), literalPath)
-	return d.filled(f, "work")
+	return d.filledText(d.finalField(f, atRead), "work")
 }
 
 // variable checks the name of an environment variable.
@@ -139,7 +142,7 @@ func (d *decoder) inheritEnv(f field) []string {
 
 func (d *decoder) envFile(f field) string {
 	d.warnLiteral(f.value, f.label(), literalFile)
-	return d.filled(f, ".env")
+	return d.filledText(d.finalField(f, atRead), ".env")
 }
 
 func (d *decoder) secretEnv(f field) []string {
@@ -160,7 +163,7 @@ func (d *decoder) secretEnv(f field) []string {
 }
 
 func (d *decoder) labels(f field) map[string]string {
-	return d.texts(f, "{team: data}", func(l entry) bool {
+	return d.texts(f, "{team: data}", atRead, func(l entry) bool {
 		if l.name == "" || len(l.name) > maxKeyBytes {
 			return d.r.add(l.at, fmt.Sprintf("a label of %s has a name of %d bytes", f.of, len(l.name)), fmt.Sprintf("use 1 to %d bytes", maxKeyBytes))
 		}

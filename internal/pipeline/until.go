@@ -21,11 +21,11 @@ func (d *decoder) until(f field) *builtin.Until {
 		case "status":
 			u.Status = d.statuses(f)
 		case "json":
-			u.JSON = d.filled(f, ".status")
+			u.JSON = d.filledText(f, ".status")
 		case "equals":
-			u.Equals = d.json(nil, f.value, f.label(), 0)
+			u.Equals = d.json(nil, f.value, f.label(), literally, 0)
 		case "not":
-			u.Not = d.json(nil, f.value, f.label(), 0)
+			u.Not = d.json(nil, f.value, f.label(), literally, 0)
 		case "in":
 			if f.value.kind != list {
 				d.wrong(f, "a list of values", "[done, failed]")
@@ -33,7 +33,7 @@ func (d *decoder) until(f field) *builtin.Until {
 			}
 			u.In = []json.RawMessage{}
 			for _, item := range f.value.items {
-				u.In = append(u.In, d.json(nil, item, f.label(), 0))
+				u.In = append(u.In, d.json(nil, item, f.label(), literally, 0))
 			}
 		case "every":
 			u.Every = builtin.Duration(d.duration(f, "5s"))

@@ -52,7 +52,7 @@ const maxDepthJSON = 2 * maxDepth
 
 // json appends a value as JSON: keys in the order of the file, numbers as
 // they are written.
-func (d *decoder) json(to []byte, n *node, of string, depth int) []byte {
+func (d *decoder) json(to []byte, n *node, of string, how filling, depth int) []byte {
 	if depth > maxDepthJSON {
 		d.r.add(n.at, fmt.Sprintf("%s nests deeper than %d levels", of, maxDepthJSON), "keep such data in a file of its own")
 		return append(to, "null"...)
@@ -66,7 +66,7 @@ func (d *decoder) json(to []byte, n *node, of string, depth int) []byte {
 			if i > 0 {
 				to = append(to, ',')
 			}
-			to = d.json(to, item, of, depth+1)
+			to = d.json(to, item, of, how, depth+1)
 		}
 		return append(to, ']')
 	case mapping:
@@ -78,10 +78,11 @@ func (d *decoder) json(to []byte, n *node, of string, depth int) []byte {
 			}
 			d.checkNUL(e.at, "a key of "+of, e.name)
 			to = append(appendText(to, e.name), ':')
-			to = d.json(to, e.value, of, depth+1)
+			to = d.json(to, e.value, of, how, depth+1)
 		}
 		return append(to, '}')
 	}
+	n = d.final(n, of, how)
 	what := plainText
 	if n.plain {
 		what = plainKind(n.text)

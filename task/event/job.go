@@ -1,6 +1,7 @@
 package event
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/goweaver/weaver/task"
@@ -31,6 +32,10 @@ type (
 		Tasks   int    `json:"tasks"`
 		Resumed bool   `json:"resumed"`         // some of its tasks were attempted, or ended, before
 		Store   string `json:"store,omitempty"` // where it is kept: a path, or a URL without password
+
+		// Params are the values that the job's pipeline was run with, a JSON object
+		// by name; nil: it has none.
+		Params json.RawMessage `json:"params,omitempty"`
 	}
 	// JobBlocked says that a job cannot go on without a person.
 	JobBlocked struct {

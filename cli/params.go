@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/pipeline"
+	"github.com/goweaver/weaver/internal/text"
+)
+
+// paramFlags give values to the params of a pipeline.
+type paramFlags struct {
+	Param []string `short:"p" sep:"none" placeholder:"NAME=VALUE" help:"Give a param of the pipeline this value; may be repeated."`
+}
+
+// values are those that were given, by name.
+func (f paramFlags) values() (map[string]string, error) {
+	values := make(map[string]string, len(f.Param))
+	for _, given := range f.Param {
+		name, value, found := strings.Cut(given, "=")
+		if !found || name == "" {
+			return nil, badInput("", "-p %q: want NAME=VALUE, for example -p day=2026-11-20", given)
+		}
+		if old, twice := values[name]; twice {
+			return nil, badInput("Keep one of them.", "-p %s is given twice, as %q and %q", name, old, value)
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
+// paramArgs are the arguments that give params these values.
+func paramArgs(values map[string]string) []string {
+	var args []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		args = append(args, "-p", name+"="+values[name])
+	}
+	return args
+}
+
+// paramArgsOf are those that name the job of a file among others of the file.
+func paramArgsOf(j *weaver.JobInfo) []string {
+	return paramArgs(pipeline.ParamTexts(j.Meta[metaParams]))
+}
+
+// title is the name of a job with the values of its params, a JSON object.
+func title(name, params string) string {
+	values := pipeline.ParamTexts(params)
+	if len(values) == 0 {
+		return name
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		parts = append(parts, name+"="+text.OneLine(values[name], explain.MaxNote))
+	}
+	return fmt.Sprintf("%s (%s)", name, strings.Join(parts, ", "))
+}
+
+// isOf reports whether a job is of the file, with the params of this run.
+func (f *pipelineFile) isOf(j *weaver.JobInfo) bool {
+	return j.Meta[metaFile] == f.path && f.SameParams(j.Meta[metaParams])
+}
+
+// again is the command line that does the same with the job of the file.
+func (s *session) again(f *pipelineFile, verb string) string {
+	return s.command(append([]string{verb, f.given}, paramArgs(f.inputs.params)...)...)
+}
+
+// retryOf is the command line that retries the job: by the file, where that means
+// this job.
+func (r *pipelineRun) retryOf(st weaver.JobStatus) string {
+	if len(r.file.Params) > 0 {
+		return r.command("retry", st.ID.String())
+	}
+	return r.command("retry", r.file.given)
+}
+
+// takeParams reads the file anew with the params of its latest job, which an
+// update of a file alone is about. Without a client there is none.
+func (s *session) takeParams(ctx context.Context, c *weaver.Client, f *pipelineFile) error {
+	if !f.inputs.partial {
+		return nil
+	}
+	in := f.inputs
+	in.partial = false
+	if c != nil {
+		latest, err := latestOf(ctx, c, f.Name, func(j *weaver.JobInfo) bool { return j.Meta[metaFile] == f.path })
+		if err != nil {
+			return err
+		}
+		if latest != nil {
+			in.params = pipeline.ParamTexts(latest.Meta[metaParams])
+		}
+	}
+	maps.DeleteFunc(in.params, func(name, _ string) bool { // the file has it no longer
+		return !slices.ContainsFunc(f.Params, func(p pipeline.Param) bool { return p.Name == name })
+	})
+	anew, err := s.checkedFile(f.given, f.src, in)
+	if err == nil {
+		*f = *anew
+	}
+	return err
+}
+
+// paramWords are values of the params of a pipeline that is among the words of a
+// command line: the choices, or else the default.
+func paramWords(words []string) []completion {
+	var found []completion
+	for _, word := range words {
+		if ext := strings.ToLower(filepath.Ext(word)); ext != ".yaml" && ext != ".yml" {
+			continue
+		}
+		src, err := readAtMost(word, maxRead)
+		if err != nil {
+			continue
+		}
+		f, err := parseFile(word, src, fileInputs{partial: true})
+		if err != nil {
+			continue
+		}
+		for _, p := range f.Params {
+			choices := p.Choices
+			if len(choices) == 0 {
+				choices = []string{p.Default}
+			}
+			for _, value := range choices {
+				found = append(found, completion{p.Name + "=" + value, cmp.Or(p.Description, "param of "+f.Name)})
+			}
+		}
+	}
+	return found
+}

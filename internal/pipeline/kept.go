@@ -1,0 +1,99 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/internal/template"
+	"github.com/goweaver/weaver/internal/value"
+)
+
+// NeedsValues returns the tasks among some whose values stand in texts of the
+// others, in the order of the file: those of tasks that are kept must be given to
+// [Pipeline.Fill].
+func (p *Pipeline) NeedsValues(kept []string) []string {
+	isKept := make(map[string]bool, len(kept))
+	for _, name := range kept {
+		isKept[name] = true
+	}
+	needed := make(map[string]bool)
+	for i := range p.Tasks {
+		if t := &p.Tasks[i]; !isKept[t.Name] {
+			for _, path := range t.values() {
+				needed[path[1]] = isKept[path[1]]
+			}
+		}
+	}
+	var names []string
+	for i := range p.Tasks {
+		if name := p.Tasks[i].Name; needed[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// values are the values of needs that the texts of a task have.
+func (t *Task) values() []template.Path {
+	if t.HTTP != nil && t.HTTP.Templates {
+		return textsOf(t.HTTP).Paths()
+	}
+	if t.Templates {
+		return value.Texts{Args: t.Argv, Env: t.Env}.Paths()
+	}
+	return nil
+}
+
+func textsOf(in *builtin.RequestInput) value.Texts {
+	return value.Texts{URL: in.URL, Headers: in.Headers, JSON: in.JSON, Body: in.Body}
+}
+
+// Fill returns the tasks whose texts have values of tasks that are kept, with these
+// filled in, for JobOptions.Filled. Its error names the task.
+func (p *Pipeline) Fill(kept map[string]*value.Output) (map[string]*Task, error) {
+	find := func(name string) (*value.Output, error) { return kept[name], nil }
+	filled := make(map[string]*Task)
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		ofKept := func(path template.Path) bool { return kept[path[1]] != nil }
+		if kept[t.Name] != nil || !slices.ContainsFunc(t.values(), ofKept) {
+			continue
+		}
+		made, err := t.fill(find)
+		if err != nil {
+			return nil, fmt.Errorf("task %q: %w", t.Name, err)
+		}
+		filled[t.Name] = made
+	}
+	return filled, nil
+}
+
+// fill returns the task with the values that find knows. When no others are left
+// its texts are literals.
+func (t *Task) fill(find value.Find) (*Task, error) {
+	texts := value.Texts{Args: t.Argv, Env: t.Env}
+	if t.HTTP != nil {
+		texts = textsOf(t.HTTP)
+	}
+	some, err := texts.FillSome(find)
+	if err != nil {
+		return nil, err
+	}
+	left := len(some.Paths()) > 0
+	if !left {
+		if some, err = texts.Fill(find); err != nil {
+			return nil, err
+		}
+	}
+	made := *t
+	made.Templates = left
+	if t.HTTP == nil {
+		made.Argv, made.Env = some.Args, some.Env
+		return &made, nil
+	}
+	in := *t.HTTP
+	in.URL, in.Headers, in.JSON, in.Body, in.Templates = some.URL, some.Headers, some.JSON, some.Body, left
+	made.HTTP = &in
+	return &made, in.Validate()
+}
