@@ -141,16 +141,19 @@ func expireApprovals(ctx context.Context, c *weaver.Client, tasks []weaver.TaskI
 	return expired, nil
 }
 
-// expireAllApprovals is expireApprovals of all tasks of a namespace.
-func expireAllApprovals(ctx context.Context, c *weaver.Client) error {
+// expireAllApprovals is expireApprovals of all tasks of a namespace that asked
+// before an instant.
+func expireAllApprovals(ctx context.Context, c *weaver.Client, before time.Time) (expired int, err error) {
 	filter := weaver.Filter{States: []weaver.State{weaver.StateBlocked}, Types: []string{builtin.Approve.Name()}, Limit: 1000}
 	for {
 		tasks, next, err := c.List(ctx, filter)
 		if err != nil {
-			return err
+			return expired, err
 		}
-		if _, err := expireApprovals(ctx, c, tasks, time.Now()); err != nil || next == "" {
-			return err
+		tasks = slices.DeleteFunc(tasks, func(t weaver.TaskInfo) bool { return !t.StartedAt.Before(before) })
+		n, err := expireApprovals(ctx, c, tasks, time.Now())
+		if expired += n; err != nil || next == "" {
+			return expired, err
 		}
 		filter.After = next
 	}
@@ -165,11 +168,26 @@ func expireWhile(ctx context.Context, c *weaver.Client) error {
 	tick := time.NewTicker(expireEvery)
 	defer tick.Stop()
 	for {
-		_ = expireAllApprovals(ctx, c)
+		_, _ = expireAllApprovals(ctx, c, time.Now())
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		}
+	}
+}
+
+// untilIdle runs an engine until it is idle, also with the tasks that asked a
+// person before and whose time is over.
+func untilIdle(ctx context.Context, eng *weaver.Engine) error {
+	began := time.Now()
+	for {
+		if err := eng.RunUntilIdle(ctx); err != nil || ctx.Err() != nil {
+			return err
+		}
+		expired, err := expireAllApprovals(ctx, eng.Client, began)
+		if err != nil || expired == 0 {
+			return err
 		}
 	}
 }

@@ -91,8 +91,7 @@ func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, log *workLog) 
 	looking, stopLooking := context.WithCancel(asked.drain)
 	defer stopLooking()
 	if c.UntilIdle {
-		work = eng.RunUntilIdle
-		_ = expireAllApprovals(looking, eng.Client) // an error of the store is the engine's to report
+		work = func(ctx context.Context) error { return untilIdle(ctx, eng) }
 	} else {
 		g.Go("questions", func(context.Context) error { return expireWhile(looking, eng.Client) })
 	}
