@@ -202,9 +202,14 @@ func questions(st *weaver.JobStatus) (asking []*weaver.TaskInfo) {
 	return asking
 }
 
-// unblocks is the command that approves a task of the run's job.
+// unblocks is the command that approves a task of the run's job. A file with params
+// may have several jobs: then the name alone would be the latest one's.
 func (r *pipelineRun) unblocks(node string) string {
-	return r.command("task", "unblock", r.file.Name+"/"+node)
+	job := r.file.Name
+	if len(r.file.Params) > 0 {
+		job = r.job.id.String()
+	}
+	return r.command("task", "unblock", job+"/"+node)
 }
 
 // blocked is what a run ends with when its job waits for people.
@@ -228,6 +233,6 @@ func (r *pipelineRun) blocked(st *weaver.JobStatus) error {
 	return &exitError{
 		code:   exitFailed,
 		err:    fmt.Errorf("job %s is blocked: %s", st.ID, what),
-		advice: fmt.Sprintf("`%s` approves; then `%s` goes on.", r.unblocks(asking[0].Node), r.command("run", r.file.given)),
+		advice: fmt.Sprintf("`%s` approves; then `%s` goes on.", r.unblocks(asking[0].Node), r.again(r.file, "run")),
 	}
 }

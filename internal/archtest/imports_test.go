@@ -91,11 +91,11 @@ var importRules = map[string]rule{
 		libs:     []string{"github.com/goccy/go-yaml"},
 		testLibs: []string{"github.com/santhosh-tekuri/jsonschema/v6"},
 	},
-	"internal/explain":  {ours: join(values, "store", "internal/text")},
-	"internal/monitor":  {ours: join(library, "internal/explain", "internal/group", "internal/text"), libs: []string{"github.com/rivo/uniseg", xterm}},
-	"internal/text":     {ours: values, libs: []string{"github.com/rivo/uniseg"}},
-	"internal/typo":     {},
-	"internal/value":    {ours: []string{"task", "internal/template"}},
+	"internal/explain": {ours: join(values, "store", "internal/text")},
+	"internal/monitor": {ours: join(library, "internal/explain", "internal/group", "internal/text"), libs: []string{"github.com/rivo/uniseg", xterm}},
+	"internal/text":    {ours: values, libs: []string{"github.com/rivo/uniseg"}},
+	"internal/typo":    {},
+	"internal/value":   {ours: []string{"task", "internal/template"}},
 
 	"internal/template": {},
 

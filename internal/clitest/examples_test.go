@@ -33,7 +33,7 @@ func (f withoutLeftovers) ReadDir(name string) ([]fs.DirEntry, error) {
 	var kept []fs.DirEntry
 	for _, e := range entries {
 		switch e.Name() {
-		case "work", "out", "backups", "restored":
+		case "work", "out", "backups", "restored", "staging", "live":
 		default:
 			kept = append(kept, e)
 		}
