@@ -26,6 +26,7 @@ type decoder struct {
 	nodes   map[string]struct{} // names of p.Tasks
 
 	attempts bool // a task says how often it is attempted
+	budgetAt spot // of max_attempts_per_task
 
 	params     map[string]*param
 	paramNames []string
@@ -149,6 +150,7 @@ func (d *decoder) budget(f field) {
 		switch f.name {
 		case "max_attempts_per_task":
 			d.p.Budget.MaxAttemptsPerTask = d.whole(f, 1, maxAttempts, "3")
+			d.budgetAt = f.spot()
 		case "max_duration":
 			d.p.Budget.MaxDuration = d.duration(f, "10m")
 		}

@@ -1,6 +1,8 @@
 package pipeline_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,4 +46,17 @@ tasks:
 	same := parse(t, "name: a\ntasks: {a: {run: ls, timeout: 1s, retry: {base: 2s}}}\nretry: {max: 9s}\nbudget: {max_attempts_per_task: 3}\n")
 	written := parse(t, "name: a\nbudget: {max_attempts_per_task: 3}\ntasks: {a: {run: ls, timeout: 1s, retry: {max_attempts: 3, base: 2s, max: 9s}}}\n")
 	equal(t, "digest", same.Digest(), written.Digest())
+}
+
+// More attempts than the budget gives are a mistake that can be run.
+func TestAttemptsAboveTheBudget(t *testing.T) {
+	t.Parallel()
+	p := parse(t, "name: a\nretry: {max_attempts: 4}\nbudget: {max_attempts_per_task: 3}\ntasks:\n  a: {run: x, retry: {max_attempts: 5}}\n  b: {run: x, retry: {max_attempts: 3}}\n")
+	var got []string
+	for _, w := range p.Warnings.Problems {
+		got = append(got, fmt.Sprintf("%d: %s", w.Line, w.Message))
+	}
+	equal(t, "the warnings", strings.Join(got, "\n"),
+		"2: max_attempts of retry of the pipeline is 4, and max_attempts_per_task of the budget (line 3) is 3, which is what counts\n"+
+			`5: max_attempts of retry of task "a" is 5, and max_attempts_per_task of the budget (line 3) is 3, which is what counts`)
 }

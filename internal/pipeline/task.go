@@ -234,7 +234,23 @@ func (d *decoder) retry(f field) Retry {
 		}
 	})
 	d.checkPauses(f, of, retry)
+	d.warnBudget(f, of, retry.MaxAttempts)
 	return retry
+}
+
+// warnBudget warns of more attempts than the budget gives a task.
+func (d *decoder) warnBudget(f field, of string, attempts int) {
+	most := d.p.Budget.MaxAttemptsPerTask
+	if most == 0 || attempts <= most {
+		return
+	}
+	budget := "max_attempts_per_task of the budget"
+	if d.budgetAt.line > 0 {
+		budget += fmt.Sprintf(" (line %d)", d.budgetAt.line)
+	}
+	e, _ := f.value.get("max_attempts")
+	d.warnings.add(e.spot(), fmt.Sprintf("max_attempts of %s is %d, and %s is %d, which is what counts", of, attempts, budget, most),
+		fmt.Sprintf("write max_attempts: %d, or raise the budget to %d", most, attempts))
 }
 
 // checkAttempts checks that it is said somewhere how often: in this retry, in
