@@ -12,7 +12,8 @@ import (
 
 // criticalPath returns the tasks that the end of a job waited for: the one
 // that finished last, before it the need of that which finished last, and so
-// on. Tasks that were never started delayed nothing.
+// on. Tasks that were never started delayed nothing: in their place stand the
+// needs for which they ended.
 func criticalPath(tasks []weaver.TaskInfo, needs map[string][]string) []*weaver.TaskInfo {
 	ran := make(map[string]*weaver.TaskInfo, len(tasks))
 	var last *weaver.TaskInfo
@@ -32,13 +33,22 @@ func criticalPath(tasks []weaver.TaskInfo, needs map[string][]string) []*weaver.
 		}
 	}
 	var path []*weaver.TaskInfo
+	seen := make(map[string]bool) // a circle would not end
 	for last != nil {
 		path = append(path, last)
-		names := needs[last.Node]
-		delete(ran, last.Node) // a circle would not end
+		seen[last.Node] = true
+		names, passed := slices.Clone(needs[last.Node]), make(map[string]bool)
 		last = nil
-		for _, name := range names {
-			if need := ran[name]; later(need, last) {
+		for len(names) > 0 {
+			name := names[len(names)-1]
+			names = names[:len(names)-1]
+			if seen[name] || passed[name] {
+				continue
+			}
+			if need := ran[name]; need == nil {
+				passed[name] = true
+				names = append(names, needs[name]...)
+			} else if later(need, last) {
 				last = need
 			}
 		}

@@ -44,6 +44,12 @@ func TestCriticalPath(t *testing.T) {
 			j.Starts("b", At(1))
 			j.Fails("b", "no", At(3))
 		}, "a 1s, b 2s"},
+		{"an alarm behind what was cancelled", []string{"a", "b < a", "c < b", "alarm < c"}, func(j *Job) {
+			run(j, "a", 0, 1)
+			j.Starts("b", At(1))
+			j.Fails("b", "no", At(3))
+			run(j, "alarm", 3, 4)
+		}, "a 1s, b 2s, alarm 1s"},
 		{"only the last attempt", []string{"a", "b < a"}, func(j *Job) {
 			j.Starts("a", At(0))
 			j.Retries("a", "no", time.Second, At(4))
