@@ -93,8 +93,11 @@ func newChecker(s *Snapshot) *checker {
 	}
 	c.pending = make(map[ChoreRow]bool, len(s.Chores))
 	for _, chore := range s.Chores {
-		if c.pending[chore] = true; chore.Kind == ChoreRevive {
+		switch c.pending[chore] = true; chore.Kind {
+		case ChoreRevive:
 			c.pending[ChoreRow{Kind: ChoreRevive, Root: chore.Root}] = true
+		case ChoreReviveChildren:
+			c.pending[ChoreRow{Kind: ChoreReviveChildren, Subject: chore.Subject}] = true
 		}
 	}
 	return c

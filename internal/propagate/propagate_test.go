@@ -32,7 +32,9 @@ type graph struct {
 	open  map[task.ID]rules.Waits
 	group []propagate.Edge // of the kind failed
 	ready map[task.ID]time.Time
-	fail  string // the operation that fails
+	joins map[task.ID]task.Join
+	wrong []propagate.Edge // to children that did not succeed
+	fail  string           // the operation that fails
 	log   []string
 	jobs  map[task.ID]task.JobCounters
 	ended map[task.ID]*task.Error
@@ -138,6 +140,7 @@ func (g *graph) LowerNeeds(marked []propagate.Marked) (deps []propagate.Dependen
 		g.open[m.ID] = g.open[m.ID].After(m.Marked)
 		deps = append(deps, propagate.Dependent{
 			ID: m.ID, Waits: g.open[m.ID], ReadyAt: g.ready[m.ID], Job: job, Needed: true, Dispatch: store.DispatchRow{Task: m.ID},
+			Join: g.joins[m.ID],
 		})
 	}
 	return deps, g.note("lower", "%s", strings.Join(list, ", "))
@@ -149,6 +152,24 @@ func (g *graph) MakeReady(tasks []propagate.Ready) error {
 		list = append(list, fmt.Sprintf("%d %s/%s", r.ID[0], r.State, r.Waiting))
 	}
 	return g.note("ready", "%s", strings.Join(list, ", "))
+}
+
+func (g *graph) WrongChildren(parents []task.ID) (edges []propagate.Edge, err error) {
+	for i := range g.wrong {
+		if slices.Contains(parents, g.wrong[i].Dependent) {
+			edges = append(edges, g.wrong[i])
+		}
+	}
+	return edges, g.note("wrong children", "%d", len(edges))
+}
+
+func (g *graph) Complete(tasks []propagate.Joined) error {
+	var list []string
+	for _, j := range tasks {
+		g.ended[j.ID] = j.Failure
+		list = append(list, fmt.Sprintf("%d %v", j.ID[0], j.Failure == nil))
+	}
+	return g.note("complete", "%s", strings.Join(list, ", "))
 }
 
 func (g *graph) Nodes(ids []task.ID) ([]string, error) {
@@ -447,5 +468,40 @@ func TestAnErrorOfDispatchEndsTheRun(t *testing.T) {
 	b.End(id(1), succeeded, true)
 	if _, err := b.Run(g, now, g.limit); !errors.Is(err, errBroken) || !slices.Equal(g.log, []string{"dispatch 9 in 0s"}) {
 		t.Errorf("%v after %v", err, g.log)
+	}
+}
+
+// A parent that ends with its children does so when the last of them has ended, and
+// its own dependents follow in the next round.
+func TestParentsEndWithTheirChildren(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		wrong []propagate.Edge
+		want  []string
+		count task.JobCounters
+	}{
+		{nil, []string{
+			"mark 1, 2", "lower 5 by 2, 6 by 1", "ready 6 ready/", "wrong children 0", "nodes 0", "complete 5 true", "dispatch 6 in 0s",
+			"mark 5", "lower 7 by 1", "ready 7 ready/", "dispatch 7 in 0s", "count 1",
+		}, task.JobCounters{Unfinished: -1, Movable: 2, Succeeded: 1}},
+		{[]propagate.Edge{{Dependent: id(5), EndedNeed: rules.EndedNeed{Need: id(3), End: failed}}}, []string{
+			"mark 1, 2", "lower 5 by 2, 6 by 1", "ready 6 ready/", "wrong children 1", "nodes 1", "complete 5 false", "dispatch 6 in 0s",
+			"mark 5", "lower 7 by 1", "nodes 1", "cancel 7 dependency_failed", "mark 7", "count 1",
+		}, task.JobCounters{Unfinished: -2, Movable: 1, Failed: 2}},
+	} {
+		g := newGraph([2]byte{5, 7})
+		for _, kid := range []byte{1, 2} {
+			g.add(kid, 5, task.OnDone)
+		}
+		g.add(1, 6, task.OnDone)
+		g.joins = map[task.ID]task.Join{id(5): task.JoinComplete, id(6): task.JoinRerun}
+		g.wrong = tc.wrong
+		var b propagate.Batch
+		b.End(id(2), succeeded, true)
+		b.End(id(1), succeeded, true)
+		g.run(t, &b, tc.want...)
+		if g.jobs[job] != tc.count {
+			t.Errorf("the counters change by %+v, want %+v", g.jobs[job], tc.count)
+		}
 	}
 }

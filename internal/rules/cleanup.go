@@ -60,6 +60,7 @@ func (t *Transition) asked(c *CancelRequest, deadline, now time.Time) Transition
 	}
 	up := *t
 	up.State, up.Waiting, up.ReadyAt, up.SetReadyAt, up.Decision = task.Ready, task.WaitNone, now, false, nil
+	up.Join, up.JoinOutput = task.JoinNone, nil
 	return up
 }
 

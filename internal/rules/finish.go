@@ -22,6 +22,9 @@ type Transition struct {
 	KeepError bool
 	Output    json.RawMessage // succeeded
 
+	Join       task.Join       // of a task that waits for its children
+	JoinOutput json.RawMessage // that it ends with, when they have succeeded
+
 	// Of the attempt.
 	Outcome  task.Outcome   // as recorded
 	Failure  *task.Error    // nil: none
@@ -52,6 +55,8 @@ func CheckFinish(f *store.Finish) error {
 	switch f.Outcome {
 	case task.OutcomeSuccess, task.OutcomeSuspended, task.OutcomeReleased, task.OutcomeCancelled:
 		return nil
+	case task.OutcomeDecompose:
+		return checkDecompose(f)
 	case task.OutcomeFailure, task.OutcomeBlocked, task.OutcomeDecodeFailed:
 	default:
 		return fmt.Errorf("finish task %v: outcome %q cannot be reported", f.Lease.Task, f.Outcome)
@@ -87,6 +92,9 @@ func ResolveFinish(f *store.Finish, cancel CancelRequest, deadline, now time.Tim
 		t.State, t.ReadyAt = task.Ready, now
 	case task.OutcomeCancelled:
 		t.State = task.Cancelled
+	case task.OutcomeDecompose:
+		t.Failure = nil
+		t.decompose(f)
 	default:
 		t.CountsInternal = KindOf(f.Error) == task.KindInternal
 		t.decide(f, now)
@@ -138,6 +146,9 @@ func ReplayedResult(f *store.Finish, recorded task.Outcome, at time.Time) store.
 	var cancel CancelRequest
 	if recorded == task.OutcomeCancelled {
 		cancel.Kind = task.KindCancelled
+	}
+	if f.Outcome == task.OutcomeDecompose && recorded == task.OutcomeFailure { // it was over a limit
+		return store.FinishResult{State: task.Failed}
 	}
 	t := ResolveFinish(f, cancel, time.Time{}, at)
 	return store.FinishResult{State: t.State, Waiting: t.Waiting}

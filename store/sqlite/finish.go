@@ -20,7 +20,7 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 		hashes[i] = fins[i].Hash()
 	}
 	got := make([]store.FinishResult, len(fins))
-	err := db.write(ctx, ns, len(fins), func(t *tx) error {
+	err := db.write(ctx, ns, len(fins)+children(fins), func(t *tx) error {
 		f := finishing{moves: moves{tx: t}}
 		for i := range fins {
 			got[i] = store.FinishResult{}
@@ -91,7 +91,10 @@ func (f *finishing) finish(r *report) error {
 	if row == nil {
 		return t.finishedBefore(r)
 	}
-	to := rules.ResolveFinish(r.fin, row.cancelRequest(), row.deadlineAt(), t.now)
+	to, parent, err := t.resolve(r.fin, row)
+	if err != nil {
+		return err
+	}
 	if err := t.writeTransition(row, &to); err != nil {
 		return err
 	}
@@ -107,6 +110,11 @@ func (f *finishing) finish(r *report) error {
 		return err
 	}
 	r.got.State, r.got.Waiting = to.State, to.Waiting
+	if to.Join != task.JoinNone {
+		if err := f.moves.decompose(row, parent, r.fin, &to); err != nil {
+			return err
+		}
+	}
 	return f.moves.afterRunning(row, &to)
 }
 

@@ -15,10 +15,14 @@ import (
 type moves struct {
 	tx      *tx
 	pending propagate.Batch
+	parents []endedParent // whose children are to be cancelled
 }
 
 // propagate does what follows from the moves so far.
 func (m *moves) propagate() error {
+	if err := m.cancelChildren(); err != nil {
+		return err
+	}
 	res, err := m.pending.Run(ops{m.tx}, m.tx.now, rules.MaxMoves-m.tx.moved)
 	m.tx.moved += res.Marked
 	m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, res.Ended...)
@@ -95,7 +99,7 @@ func (m *moves) end(row *taskRow, state task.State, failure *task.Error) error {
 }
 
 const sqlCleanUp = `
-UPDATE weaver_tasks SET state = 'ready', waiting_reason = NULL, ready_at = NULL, updated_at = ?6,
+UPDATE weaver_tasks SET state = 'ready', waiting_reason = NULL, ready_at = NULL, remaining_deps = 0, updated_at = ?6,
   cancel_requested = 1, cancel_kind = ?3, cancel_by = ?4, cancel_reason = ?5
 WHERE namespace = ?1 AND task_id = ?2`
 
@@ -159,6 +163,9 @@ func (m *moves) afterRunning(row *leaseRow, t *rules.Transition) error {
 	}
 	switch t.State {
 	case task.Pending, task.Ready:
+		if t.Waiting == task.WaitChildren {
+			return nil
+		}
 		at := t.ReadyAt
 		if at.Before(m.tx.now) {
 			at = m.tx.now
@@ -179,6 +186,9 @@ const sqlDeleteTimer = `DELETE FROM weaver_timers WHERE namespace = ?1 AND due_a
 func (m *moves) ended(row *leaseRow, end task.End) error {
 	m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, row.id)
 	m.pending.End(row.id, end, row.needed)
+	if row.join != task.JoinNone {
+		m.parents = append(m.parents, endedParent{row.id, row.job})
+	}
 	return m.tx.deleteTimer(&row.id, row.deadline)
 }
 
