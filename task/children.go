@@ -1,5 +1,10 @@
 package task
 
+import (
+	"errors"
+	"fmt"
+)
+
 // Join says how a task that decomposed goes on when its children have ended.
 type Join string
 
@@ -15,6 +20,20 @@ const (
 	MaxDepth    = 8      // children below a task that is no child itself
 	MaxChildren = 10_000 // of one task, over all of its decompositions
 )
+
+// CheckChildren refuses to give a task at a depth, which has so many children, n
+// more: there are too many, or too deep, or none.
+func CheckChildren(depth, have, n int) error {
+	switch {
+	case n == 0:
+		return errors.New("decompose: no child is named: give it drafts, or return the output if there is nothing to do")
+	case depth >= MaxDepth:
+		return fmt.Errorf("decompose: the task is itself a child at depth %d, and children of children are allowed to a depth of %d: do the work of the last ones in the handler", depth, MaxDepth)
+	case have+n > MaxChildren:
+		return fmt.Errorf("decompose: the task has %d children and asks for %d more, and %d are allowed: give each child more of the work", have, n, MaxChildren)
+	}
+	return nil
+}
 
 // KindParentEnded is the [Task.CancelKind] of a task that is cancelled because its
 // parent, which waits for it, has ended. Its error has the kind [KindCancelled].

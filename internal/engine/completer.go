@@ -104,6 +104,9 @@ func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult
 	case task.Succeeded:
 		c.emit(event.TaskSucceeded{Header: h, Output: fin.Output, Duration: d})
 	case task.Failed:
+		if fin.Outcome == task.OutcomeDecompose { // it has children of earlier attempts
+			te = task.Error{Kind: task.KindValidation, Message: "decompose: too many children"}
+		}
 		c.emit(event.TaskFailed{Header: h, Error: te, Allowed: a.task.AllowFailure, Duration: d})
 	case task.Cancelled:
 		c.emit(event.TaskCancelled{Header: h, Error: te, Duration: d})
@@ -114,7 +117,7 @@ func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult
 			c.emit(event.TaskRetrying{Header: h, Error: te, Delay: fin.Delay, Duration: d})
 			return
 		}
-		if fin.Outcome == task.OutcomeSuspended {
+		if fin.Outcome == task.OutcomeSuspended || fin.Outcome == task.OutcomeDecompose {
 			c.emit(event.TaskSuspended{Header: h, WakeAt: fin.WakeAt, Duration: d})
 		}
 	}

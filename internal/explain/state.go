@@ -130,7 +130,7 @@ func (c Clock) waits(h *store.History) string {
 	case task.WaitSignal:
 		return orElse("waits for a signal")
 	case task.WaitChildren:
-		return orElse("waits for the tasks that it called")
+		return openChildren(h.Needs)
 	case task.WaitRate:
 		return orElse("waits because of a rate limit")
 	case task.WaitRepair:
@@ -167,6 +167,50 @@ func openNeeds(needs []store.Need) string {
 		return "waits for " + text.Plural(open, "other task")
 	}
 	return fmt.Sprintf("waits for %d of the %d tasks that it needs", open, len(needs))
+}
+
+// openChild reports whether a task waits for the end of a child.
+func openChild(n store.Need) bool { return n.Awaited > 0 && !n.Done }
+
+// lastChildren reports whether a need is a child of the last decomposition.
+func lastChildren(needs []store.Need) func(store.Need) bool {
+	last := 0
+	for i := range needs {
+		last = max(last, needs[i].Awaited)
+	}
+	return func(n store.Need) bool { return last > 0 && n.Awaited == last }
+}
+
+// wrongChild reports whether a task failed for a child: it did not succeed.
+func wrongChild(needs []store.Need) func(store.Need) bool {
+	of := lastChildren(needs)
+	return func(n store.Need) bool { return of(n) && n.State.Terminal() && n.State != task.Succeeded }
+}
+
+// openChildren counts the children that a task still waits for, of those of its
+// last decomposition.
+func openChildren(needs []store.Need) string {
+	open, all := 0, 0
+	of := lastChildren(needs)
+	for _, n := range needs {
+		if of(n) {
+			all++
+		}
+		if openChild(n) {
+			open++
+		}
+	}
+	if open >= all {
+		return "waits for " + children(open)
+	}
+	return fmt.Sprintf("waits for %d of its %s", open, children(all))
+}
+
+func children(n int) string {
+	if n == 1 {
+		return "1 child"
+	}
+	return fmt.Sprint(n, " children")
 }
 
 // sleepStep names the sleep that a task is in.

@@ -36,7 +36,8 @@ func TestWhyPending(t *testing.T) {
 		{task.WaitBudget, nil, "It waits because its budget is used up, and goes on in 1m30s (2026-11-20T12:01:30Z) at the latest."},
 		{task.WaitDeadline, nil, "It waits to be ended: its deadline has passed, and goes on in 1m30s (2026-11-20T12:01:30Z) at the latest."},
 		{task.WaitSignal, nil, "It waits for a signal, and goes on in 1m30s (2026-11-20T12:01:30Z) at the latest."},
-		{task.WaitChildren, with(func(k *task.Task) { k.ReadyAt = time.Time{} }), "It waits for the tasks that it called."},
+		{task.WaitChildren, needs(store.Need{ID: id(7), Awaited: 2}), "It waits for 1 child."},
+		{task.WaitChildren, needs(store.Need{ID: id(6), Awaited: 1, Done: true}, store.Need{ID: id(7), Awaited: 2, Done: true}, store.Need{ID: id(8), Awaited: 2}, store.Need{ID: id(9), Awaited: 2}), "It waits for 2 of its 3 children."},
 		{task.WaitRate, nil, "It waits because of a rate limit, and goes on in 1m30s (2026-11-20T12:01:30Z) at the latest."},
 	} {
 		h := a(1, task.Pending, waits(tt.waiting, soon))

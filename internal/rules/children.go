@@ -2,7 +2,6 @@ package rules
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -24,27 +23,8 @@ type Parent struct {
 
 // refuses says why the task cannot have n more children, nil if it can.
 func (p Parent) refuses(n int) *task.Error {
-	text := ""
-	switch {
-	case p.Depth >= task.MaxDepth:
-		text = fmt.Sprintf("the task is itself a child at depth %d, and children of children are allowed to a depth of %d: do the work of the last ones in the handler", p.Depth, task.MaxDepth)
-	case p.Children+n > task.MaxChildren:
-		text = fmt.Sprintf("the task has %d children and asks for %d more, and %d are allowed: give each child more of the work", p.Children, n, task.MaxChildren)
-	default:
-		return nil
-	}
-	return &task.Error{Kind: task.KindValidation, Message: "decompose: " + text}
-}
-
-// CheckChildren is what an engine asks before it reports a decompose: whether a
-// task can have so many children. The store, which knows those of earlier
-// decompositions too, asks again.
-func CheckChildren(p Parent, n int) error {
-	if n == 0 {
-		return errors.New("decompose: no child is named")
-	}
-	if failure := p.refuses(n); failure != nil {
-		return errors.New(failure.Message)
+	if err := task.CheckChildren(p.Depth, p.Children, n); err != nil {
+		return &task.Error{Kind: task.KindValidation, Message: err.Error()}
 	}
 	return nil
 }

@@ -16,7 +16,9 @@ func TestCheckOperations(t *testing.T) {
 	t.Parallel()
 	id := task.ID{1}
 	retry := func(list ...rules.EndedNeed) func(task.State) error {
-		return func(s task.State) error { return rules.CheckRetry(id, s, task.KindHandler, task.JoinNone, edges(list...)) }
+		return func(s task.State) error {
+			return rules.CheckRetry(id, s, task.KindHandler, task.JoinNone, edges(list...))
+		}
 	}
 	retryable := []task.State{task.Failed, task.Cancelled}
 	for _, tc := range []struct {

@@ -4,6 +4,7 @@ import (
 	"github.com/goweaver/weaver/internal/propagate"
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -60,7 +61,7 @@ func (m *moves) decompose(row *leaseRow, p parentRow, fin *store.Finish, to *rul
 	if err != nil {
 		return err
 	}
-	in := insertion{tx: t, job: row.job, parent: row.id, deadline: row.deadlineAt(), depth: p.Depth + 1}
+	in := insertion{tx: t, job: row.job, parent: row.id, deadline: row.deadlineAt(), depth: p.Depth + 1, dispatch: m.dispatchLater}
 	var count task.JobCounters
 	for i := range fin.Children {
 		n := rules.ChildOf(fin.Children[i], p.node, p.Children+i, row.mayFail)
@@ -74,6 +75,13 @@ func (m *moves) decompose(row *leaseRow, p parentRow, fin *store.Finish, to *rul
 		count = count.Add(task.Count(task.End{State: state}, waiting))
 	}
 	m.pending.Add(row.job, count)
+	return nil
+}
+
+// dispatchLater writes the dispatch row of a new task after keys have woken their
+// waiters, which are older.
+func (m *moves) dispatchLater(d *dispatched, at int64) error {
+	m.pending.Dispatch(d.dispatchRow(conn.Instant(at)))
 	return nil
 }
 

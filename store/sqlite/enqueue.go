@@ -57,7 +57,7 @@ const sqlJobByKey = `SELECT job_id FROM weaver_jobs WHERE namespace = ?1 AND nam
 // caller's transaction without waiting for a row lock.
 // Crash here: nothing was acknowledged; the same call again stores it once.
 func (t *tx) enqueue(sub *store.Submission, parent task.ID) ([]store.Enqueued, error) {
-	in := insertion{tx: t, parent: parent, needed: neededOf(sub.Tasks)}
+	in := insertion{tx: t, parent: parent, needed: neededOf(sub.Tasks), dispatch: t.dispatch}
 	if sub.Job != nil {
 		in.job = sub.Job.ID
 		in.deadline = rules.JobDeadline(sub.Job.Budget, t.now)
@@ -130,6 +130,7 @@ type insertion struct {
 	job, parent task.ID
 	deadline    time.Time // of the job, or of the parent of children
 	depth       int       // of children
+	dispatch    func(*dispatched, int64) error
 	needed      map[task.ID]bool
 }
 
@@ -175,7 +176,7 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 		if notBefore.After(in.tx.now) {
 			available = notBefore.UnixMicro()
 		}
-		if err := in.tx.dispatch(&d, available); err != nil {
+		if err := in.dispatch(&d, available); err != nil {
 			return store.Enqueued{}, err
 		}
 	}
