@@ -67,6 +67,19 @@ func Decompose(join Join, drafts ...Draft) error {
 	}}
 }
 
+// AddDependency is the error with which a handler asks to wait for another task of
+// the namespace, whichever job that belongs to:
+//
+//	return out, weaver.AddDependency(id)
+//
+// The task waits without a worker, at no cost of an attempt, and its handler runs
+// again when the other one has succeeded: at once, if it has already. It has to look
+// first: one that asks again for what has succeeded fails its task. If the other one
+// ends in another way the task is cancelled (dependency_failed), as with Needs, and a
+// retry of the other one brings it back. A task that does not exist, is a child of
+// this one, or waits for this one itself fails it at once.
+func AddDependency(id TaskID) error { return &engine.AddDependency{Task: id} }
+
 // completes reports whether an error asks for children with which the task ends:
 // what the handler returned beside it is its output.
 func completes(err error) bool {
@@ -97,7 +110,7 @@ func Children(ctx context.Context) ([]Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	needs = slices.DeleteFunc(slices.Clone(needs), func(n store.Need) bool { return n.Awaited == 0 || !n.Done })
+	needs = slices.DeleteFunc(slices.Clone(needs), func(n store.Need) bool { return n.Awaited == 0 || n.Kind != task.OnDone || !n.Done })
 	ids := make([]task.ID, len(needs))
 	for i := range needs {
 		ids[i] = needs[i].ID

@@ -136,3 +136,39 @@ func TestCancelEndsChildren(t *testing.T) {
 		}
 	})
 }
+
+func TestAddDependency(t *testing.T) {
+	asks := func(id weaver.TaskID) weaver.Handler {
+		return whole.Handler(func(ctx context.Context, _ int) (string, error) {
+			if weaver.Current(ctx).AttemptNo > 1 {
+				return "after it", nil
+			}
+			return "", fmt.Errorf("not yet: %w", weaver.AddDependency(id))
+		})
+	}
+	subtest(t, "waits for any task", func(fx *fixture) {
+		other := enqueue(fx, piece, 1, weaver.Delay(time.Minute))
+		h := enqueue(fx, whole, 0)
+		fx.idle(pieceHandler(), asks(other.ID()))
+		equal(fx, "it waits for", fx.get(h.ID()).Waiting, task.WaitDeps)
+		time.Sleep(time.Hour)
+		fx.idle(pieceHandler(), asks(other.ID()))
+		equal(fx, "output", result(fx, h), "after it")
+		fx.wantOutcomes(h.ID(), task.OutcomeAddDependency, task.OutcomeSuccess)
+		equal(fx, "attempts that count", fx.get(h.ID()).AttemptCount, 1)
+	})
+	subtest(t, "cannot run when that fails", func(fx *fixture) {
+		other := enqueue(fx, piece, -1)
+		h := enqueue(fx, whole, 0)
+		fx.idle(pieceHandler(), asks(other.ID()))
+		equal(fx, "error", fx.get(h.ID()).Error.Kind, task.KindDependencyFailed)
+	})
+	for name, id := range map[string]weaver.TaskID{"nothing": {}, "a task that is not there": {1}} {
+		subtest(t, "fails at once that asks for "+name, func(fx *fixture) {
+			h := enqueue(fx, whole, 0)
+			fx.idle(asks(id))
+			equal(fx, "state", fx.get(h.ID()).State, weaver.StateFailed)
+			equal(fx, "error", fx.get(h.ID()).Error.Kind, task.KindValidation)
+		})
+	}
+}

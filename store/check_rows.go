@@ -62,12 +62,16 @@ func (c *checker) needs(t *task.Task) {
 	}
 }
 
-// children checks the edges to a task's children, for which it waits as long as
-// its Join is set, and returns how many it waits for. When it has ended before
+// children checks the edges to a task's children, and to one that it asked for, for
+// which it waits as long as its Join is set, and returns how many it waits for. When it has ended before
 // them, they have ended too, or are asked to.
 func (c *checker) children(t *task.Task) (open int) {
 	waits := t.State == task.Pending
-	if waits != (t.Waiting == task.WaitChildren) {
+	why := task.WaitChildren
+	if t.Join == task.JoinDependency {
+		why = task.WaitDeps
+	}
+	if waits != (t.Waiting == why) {
 		c.task("I7", t, "waits for %q with the join %q", t.Waiting, t.Join)
 	}
 	reviving := c.pending[ChoreRow{Kind: ChoreReviveChildren, Subject: t.ID.String()}]
@@ -84,9 +88,9 @@ func (c *checker) children(t *task.Task) (open int) {
 			continue
 		case !e.Done && child.State.Terminal() && !c.pending[ChoreRow{Kind: ChoreEdges, Subject: e.Needs.String()}]:
 			c.task("I7", t, "its edge to its child %s, which ended %s, is not done", e.Needs, child.State)
-		case e.Done && !child.State.Terminal() && waits:
+		case e.Done && !child.State.Terminal() && t.Waiting == task.WaitChildren:
 			c.task("I7", t, "its edge to its child %s, which is %s and has not ended, is done", e.Needs, child.State)
-		case !e.Done && !child.State.Terminal() && t.State.Terminal() && !child.CancelRequested && !ending:
+		case !e.Done && !child.State.Terminal() && t.State.Terminal() && e.Kind == task.OnDone && !child.CancelRequested && !ending:
 			c.task("I7", t, "its child %s is %s and was not asked to end", e.Needs, child.State)
 		}
 		if e.Done == (e.EndedState == "") {

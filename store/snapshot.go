@@ -31,8 +31,8 @@ type EdgeRow struct {
 	Kind        task.EdgeKind
 	Done        bool // the needed task has ended and this edge was counted
 
-	Awaited    int        // the attempt of Task that waits, or waited, for its child; 0: none
-	EndedState task.State // of an awaited edge that is done: how the child had ended then
+	Awaited    int        // the attempt of Task that waits, or waited, for this one: a child (of Kind done), or one that it asked for (success); 0: none
+	EndedState task.State // of an awaited edge that is done: how that had ended then
 }
 
 // DispatchRow says that a task is claimable from AvailableAt on.

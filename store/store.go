@@ -118,6 +118,10 @@ type Worker interface {
 	// decompose, or failed with kind dependency_failed if one of them did not
 	// succeed. When a task ends before its children, those that have not ended are
 	// cancelled; a retry of the task revives them, and waits for them again.
+	//
+	// An add_dependency adds an edge for success to any task, so that the end of that
+	// one makes the task claimable, or ends it. Whether it would wait for itself is
+	// decided in the same transaction.
 	Finish(ctx context.Context, ns string, fins ...Finish) ([]FinishResult, error)
 
 	// Record writes what a running attempt has to show, under its lease

@@ -15,6 +15,10 @@ const (
 	JoinComplete Join = "complete" // it ends with them: with the output that it gave, or failed if one of them did not succeed
 )
 
+// JoinDependency is the [Task.Join] of a task that waits for another one because its
+// handler asked for it: the handler runs again when that has succeeded.
+const JoinDependency Join = "dependency"
+
 // Limits of decompositions.
 const (
 	MaxDepth    = 8      // children below a task that is no child itself

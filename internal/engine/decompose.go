@@ -51,3 +51,28 @@ func (a *Attempt) decompose(fin store.Finish, out json.RawMessage, d *Decompose)
 	}
 	return fin
 }
+
+// AddDependency is the error by which a handler asks to wait for another task. Like
+// a wait it is no failure: errors.Is says that it is ErrSuspended.
+type AddDependency struct{ Task task.ID }
+
+// Error implements error.
+func (d *AddDependency) Error() string { return "the task waits for task " + d.Task.String() }
+
+// Is makes the error one of a wait.
+func (d *AddDependency) Is(target error) bool { return target == ErrSuspended }
+
+// asksForTask reports whether a handler's error asks for another task.
+func asksForTask(err error) (*AddDependency, bool) {
+	var d *AddDependency
+	return d, errors.As(err, &d) && kindOf(err) != task.KindTimeout
+}
+
+// depend completes a finish with the task that the handler asked for.
+func (a *Attempt) depend(fin store.Finish, d *AddDependency) store.Finish {
+	if d.Task.IsZero() {
+		return a.decide(fin, task.OutcomeFailure, &KindError{Kind: task.KindValidation, Err: errors.New("add dependency: no task is named: the id is zero")}, true)
+	}
+	fin.Outcome, fin.DependsOn = task.OutcomeAddDependency, d.Task
+	return fin
+}

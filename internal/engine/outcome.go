@@ -40,6 +40,7 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 	a.mu.Unlock()
 	cause, lost := context.Cause(a.ctx), context.Cause(a.held)
 	children, decomposes := asksForChildren(err)
+	other, depends := asksForTask(err)
 
 	switch {
 	case errors.Is(lost, store.ErrLeaseLost), errors.Is(lost, store.ErrStepConflict):
@@ -65,6 +66,8 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		return fin, true
 	case decomposes && !isCancel(cause):
 		return a.decompose(fin, out, children), true
+	case depends && !isCancel(cause):
+		return a.depend(fin, other), true
 	case isCancel(cause) && a.cutShort():
 		fin.Outcome = task.OutcomeReleased
 		return fin, true

@@ -146,12 +146,17 @@ func (c Clock) waits(h *store.History) string {
 }
 
 // awaited reports whether a task waits for the end of a need. It waits for none
-// whose failure it would run for once one of those failed.
+// whose failure it would run for once one of those failed, and not for its children,
+// which have ended.
 func awaited(needs []store.Need) func(store.Need) bool {
+	asked := func(n store.Need) bool { return n.Awaited > 0 && n.Kind == task.OnSuccess && !n.Done }
+	if slices.ContainsFunc(needs, asked) {
+		return asked // its handler asked for that one: the others do not count any more
+	}
 	started := slices.ContainsFunc(needs, func(n store.Need) bool {
 		return n.Kind == task.OnFailed && n.Done && n.End().WentWrong()
 	})
-	return func(n store.Need) bool { return !n.Done && !(started && n.Kind == task.OnFailed) }
+	return func(n store.Need) bool { return n.Awaited == 0 && !n.Done && !(started && n.Kind == task.OnFailed) }
 }
 
 // openNeeds counts what a task still waits for.
@@ -163,22 +168,33 @@ func openNeeds(needs []store.Need) string {
 			open++
 		}
 	}
-	if open == len(needs) {
+	all := len(needs)
+	for _, need := range needs {
+		if isChild(need) {
+			all--
+		}
+	}
+	if open == all {
 		return "waits for " + text.Plural(open, "other task")
 	}
-	return fmt.Sprintf("waits for %d of the %d tasks that it needs", open, len(needs))
+	return fmt.Sprintf("waits for %d of the %d tasks that it needs", open, all)
 }
 
+// isChild reports whether a need is a child of the task.
+func isChild(n store.Need) bool { return n.Awaited > 0 && n.Kind == task.OnDone }
+
 // openChild reports whether a task waits for the end of a child.
-func openChild(n store.Need) bool { return n.Awaited > 0 && !n.Done }
+func openChild(n store.Need) bool { return isChild(n) && !n.Done }
 
 // lastChildren reports whether a need is a child of the last decomposition.
 func lastChildren(needs []store.Need) func(store.Need) bool {
 	last := 0
-	for i := range needs {
-		last = max(last, needs[i].Awaited)
+	for _, n := range needs {
+		if isChild(n) {
+			last = max(last, n.Awaited)
+		}
 	}
-	return func(n store.Need) bool { return last > 0 && n.Awaited == last }
+	return func(n store.Need) bool { return isChild(n) && n.Awaited == last }
 }
 
 // wrongChild reports whether a task failed for a child: it did not succeed.

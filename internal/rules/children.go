@@ -104,15 +104,21 @@ func TaskWaits(join task.Join, needs []Need, open func(*Need) bool) Waits {
 	return w
 }
 
+// child reports whether the need is a child: the edge to another task that a task
+// asked for is of the kind success.
+func (n *Need) child() bool { return n.Awaited > 0 && n.Kind == task.OnDone }
+
 // WrongChild returns the oldest child of a task's last decomposition that has
 // ended without success, nil if there is none. needs are sorted by ID.
 func WrongChild(needs []Need) *Need {
 	last := 0
 	for i := range needs {
-		last = max(last, needs[i].Awaited)
+		if n := &needs[i]; n.child() {
+			last = max(last, n.Awaited)
+		}
 	}
 	for i := range needs {
-		if n := &needs[i]; last > 0 && n.Awaited == last && n.Ended() && n.End.State != task.Succeeded {
+		if n := &needs[i]; n.child() && n.Awaited == last && n.Ended() && n.End.State != task.Succeeded {
 			return n
 		}
 	}
@@ -123,7 +129,7 @@ func WrongChild(needs []Need) *Need {
 // of a kind, brings this child back: it was cancelled because its parent ended, or
 // both missed the deadline that they share.
 func (n *Need) RevivesChild(parent task.ErrorKind) bool {
-	return n.Awaited > 0 && n.End.State == task.Cancelled &&
+	return n.child() && n.End.State == task.Cancelled &&
 		(n.CancelKind == task.KindParentEnded || parent == task.KindDeadline && n.End.Kind == task.KindDeadline)
 }
 
@@ -137,7 +143,7 @@ func refuseRetry(join task.Join, kind task.ErrorKind, needs []Need) string {
 	var others []Need
 	for i := range needs {
 		n := &needs[i]
-		if n.Awaited > 0 && !n.Marked && !n.Ended() {
+		if n.child() && !n.Marked && !n.Ended() {
 			return fmt.Sprintf("and its child %s, which is %s, is still being cancelled: try again in a moment", n.Name, n.End.State)
 		}
 		if !n.RevivesChild(kind) {

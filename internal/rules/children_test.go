@@ -142,17 +142,20 @@ func TestReviveWithChildren(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		state   task.State
+		why     task.Waiting
 		join    task.Join
 		awaited bool
 		want    bool
 	}{
-		{task.Pending, rerun, true, true},
-		{task.Pending, rerun, false, false},
-		{task.Pending, task.JoinNone, true, false},
-		{task.Ready, rerun, true, false},
-		{task.Cancelled, rerun, true, false},
+		{task.Pending, task.WaitChildren, rerun, true, true},
+		{task.Pending, task.WaitChildren, rerun, false, false},
+		{task.Pending, task.WaitDeps, task.JoinNone, true, false},
+		{task.Pending, task.WaitDeps, task.JoinDependency, true, false},
+		{task.Pending, task.WaitDeps, task.JoinDependency, false, false},
+		{task.Ready, task.WaitNone, rerun, true, false},
+		{task.Cancelled, task.WaitNone, rerun, true, false},
 	} {
-		if got := rules.ReopensEdge(tc.state, task.WaitDeps, 1, tc.join, tc.awaited); got != tc.want {
+		if got := rules.ReopensEdge(tc.state, tc.why, 1, tc.join, tc.awaited); got != tc.want {
 			t.Errorf("%+v: %v", tc, got)
 		}
 	}

@@ -138,7 +138,7 @@ type Need struct {
 	Name   string // as [TaskName] has it
 	Marked bool   // the end of the need was counted
 
-	Awaited    int            // the attempt that waits, or waited, for the need, its child; 0: none
+	Awaited    int            // the attempt that waits, or waited, for the need: a child, or one that it asked for; 0: none
 	CancelKind task.ErrorKind // for which the need was asked to cancel, or was cancelled
 }
 

@@ -22,7 +22,8 @@ type Transition struct {
 	KeepError bool
 	Output    json.RawMessage // succeeded
 
-	Join       task.Join       // of a task that waits for its children
+	Join       task.Join       // of a task that waits for its children, or for a task that it asked for
+	Awaited    bool            // the edge to the task that it asked for is to be written
 	JoinOutput json.RawMessage // that it ends with, when they have succeeded
 
 	// Of the attempt.
@@ -57,6 +58,8 @@ func CheckFinish(f *store.Finish) error {
 		return nil
 	case task.OutcomeDecompose:
 		return checkDecompose(f)
+	case task.OutcomeAddDependency:
+		return checkDependency(f)
 	case task.OutcomeFailure, task.OutcomeBlocked, task.OutcomeDecodeFailed:
 	default:
 		return fmt.Errorf("finish task %v: outcome %q cannot be reported", f.Lease.Task, f.Outcome)
@@ -95,6 +98,8 @@ func ResolveFinish(f *store.Finish, cancel CancelRequest, deadline, now time.Tim
 	case task.OutcomeDecompose:
 		t.Failure = nil
 		t.decompose(f)
+	case task.OutcomeAddDependency: // as a rule: see ResolveDependency
+		t.State, t.Waiting, t.Join, t.KeepError = task.Pending, task.WaitDeps, task.JoinDependency, true
 	default:
 		t.CountsInternal = KindOf(f.Error) == task.KindInternal
 		t.decide(f, now)
@@ -141,13 +146,14 @@ func (t *Transition) decide(f *store.Finish, now time.Time) {
 // ReplayedResult answers a finish that is reported again (R8): what it made of
 // its task when it was recorded, with an outcome and at an instant. What the
 // task has become since does not matter. Of one that was to clean up next it says
-// what would have become of it otherwise.
+// what would have become of it otherwise; of one that asked for another task, that
+// it waits for that.
 func ReplayedResult(f *store.Finish, recorded task.Outcome, at time.Time) store.FinishResult {
 	var cancel CancelRequest
 	if recorded == task.OutcomeCancelled {
 		cancel.Kind = task.KindCancelled
 	}
-	if f.Outcome == task.OutcomeDecompose && recorded == task.OutcomeFailure { // it was over a limit
+	if recorded == task.OutcomeFailure && (f.Outcome == task.OutcomeDecompose || f.Outcome == task.OutcomeAddDependency) { // it was refused
 		return store.FinishResult{State: task.Failed}
 	}
 	t := ResolveFinish(f, cancel, time.Time{}, at)

@@ -202,7 +202,7 @@ func RevivesDependent(s task.State, kind task.ErrorKind, join task.Join, needs [
 // waits for them alone, and again for one that is retried (awaited).
 func ReopensEdge(s task.State, why task.Waiting, attempts int, join task.Join, awaited bool) bool {
 	if awaited || s == task.Pending && join != task.JoinNone {
-		return awaited && s == task.Pending && join != task.JoinNone
+		return awaited && s == task.Pending && why == task.WaitChildren
 	}
 	return s == task.Pending && why == task.WaitDeps || (s == task.Pending || s == task.Ready) && attempts == 0
 }
@@ -248,6 +248,9 @@ func Revive(t *Revived, now time.Time) Revival {
 	children := TaskWaits(t.Join, t.Needs, func(n *Need) bool { return unfinished(n) || n.RevivesChild(t.End) })
 	if t.Join != task.JoinNone && children.Open > 0 {
 		r.State, r.Waiting, r.Join, r.Waits = task.Pending, task.WaitChildren, t.Join, children
+		if t.Join == task.JoinDependency {
+			r.Waiting = task.WaitDeps
+		}
 		return r
 	}
 	if r.Waits = WaitsFor(t.Needs, unfinished); r.Waits.Open > 0 {

@@ -41,7 +41,7 @@ func (o *op) endBy(r *row, kind task.ErrorKind, a store.Audit, force bool) (aske
 // unfinished is a task as a cancel or its deadline meets it.
 func (r *row) unfinished(force bool) *rules.Unfinished {
 	return &rules.Unfinished{
-		State: r.State, Waiting: r.Waiting, Attempts: r.AttemptNo,
+		State: r.State, Waiting: r.Waiting, Join: r.Join, Attempts: r.AttemptNo,
 		CleansUp: r.CleanupWhenCancelled, Asked: r.CancelRequested, Force: force,
 	}
 }

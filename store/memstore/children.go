@@ -10,16 +10,70 @@ import (
 
 // resolve says what a finish makes of its task.
 func (o *op) resolve(r *row, f *store.Finish) rules.Transition {
-	if f.Outcome != task.OutcomeDecompose {
-		return rules.ResolveFinish(f, r.cancelRequest(), r.DeadlineAt, o.now)
+	switch f.Outcome {
+	case task.OutcomeDecompose:
+		p := rules.Parent{Depth: r.Depth, Children: len(o.children(r))}
+		return rules.ResolveDecompose(f, p, r.cancelRequest(), r.DeadlineAt, o.now)
+	case task.OutcomeAddDependency:
+		return rules.ResolveDependency(f, o.dependency(r, f.DependsOn), r.cancelRequest(), r.DeadlineAt, o.now)
 	}
-	p := rules.Parent{Depth: r.Depth, Children: len(o.children(r))}
-	return rules.ResolveDecompose(f, p, r.cancelRequest(), r.DeadlineAt, o.now)
+	return rules.ResolveFinish(f, r.cancelRequest(), r.DeadlineAt, o.now)
+}
+
+// dependency returns the task that another one asks to wait for.
+func (o *op) dependency(r *row, id task.ID) *rules.Dependency {
+	d := &rules.Dependency{}
+	need, ok := o.tasks[id]
+	if !ok {
+		return d
+	}
+	d.Found, d.Name, d.End = true, need.name(), need.End()
+	for _, e := range o.needs[r.ID] {
+		if e.Needs == id {
+			d.Known, d.Child = true, e.Awaited > 0 && e.Kind == task.OnDone
+		}
+	}
+	seen := map[task.ID]bool{id: true}
+	for next := []*row{need}; len(next) > 0; next = next[1:] {
+		at := next[0]
+		if at.State != task.Pending || at.Waiting != task.WaitDeps && at.Waiting != task.WaitChildren {
+			continue
+		}
+		for _, e := range o.needs[at.ID] {
+			if e.Done || at.Join != task.JoinNone && e.Awaited == 0 || seen[e.Needs] {
+				continue
+			}
+			seen[e.Needs] = true
+			next = append(next, o.tasks[e.Needs])
+		}
+	}
+	d.Cycle = seen[r.ID] && id != r.ID
+	return d
+}
+
+// depend writes the edge to a task that another one asked for.
+func (o *op) depend(r *row, id task.ID) {
+	var edge *store.EdgeRow
+	for _, e := range o.needs[r.ID] {
+		if e.Needs == id {
+			edge = e
+		}
+	}
+	if edge == nil {
+		edge = &store.EdgeRow{Task: r.ID, Needs: id}
+		o.link(edge)
+	}
+	edge.Kind, edge.Awaited, edge.Done, edge.EndedState = task.OnSuccess, r.AttemptNo, false, ""
+	if need := o.tasks[id]; need.State.Terminal() {
+		edge.Done, edge.EndedState = true, need.State
+	} else {
+		r.RemainingDeps = 1
+	}
 }
 
 // children returns the edges from a task to its children, oldest first.
 func (sp *space) children(r *row) []*store.EdgeRow {
-	return slices.DeleteFunc(slices.Clone(sp.needs[r.ID]), func(e *store.EdgeRow) bool { return e.Awaited == 0 })
+	return slices.DeleteFunc(slices.Clone(sp.needs[r.ID]), func(e *store.EdgeRow) bool { return e.Awaited == 0 || e.Kind != task.OnDone })
 }
 
 // decompose stores the children of a task, which waits for them.

@@ -46,7 +46,11 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 	r.count(&t)
 	o.endLease(r)
 	o.transition(r, &t)
-	if t.Join != task.JoinNone {
+	switch {
+	case t.Awaited:
+		r.Join = t.Join
+		o.depend(r, f.DependsOn)
+	case t.Join != task.JoinNone:
 		o.decompose(r, f, &t)
 	}
 	return store.FinishResult{State: r.State, Waiting: r.Waiting}
@@ -108,7 +112,7 @@ func (o *op) transition(r *row, t *rules.Transition) {
 	if t.SetReadyAt {
 		r.ReadyAt = t.ReadyAt
 	}
-	if t.Waiting == task.WaitChildren {
+	if t.Waiting == task.WaitChildren || t.Waiting == task.WaitDeps {
 		o.move(r, t.State, t.Waiting, failure)
 		return
 	}

@@ -15,7 +15,7 @@ type parentRow struct {
 }
 
 const sqlParent = `
-SELECT depth, options_json, (SELECT count(*) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND awaited > 0)
+SELECT depth, options_json, (SELECT count(*) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND awaited > 0 AND kind = 'done')
 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
 // parent reads a task that is to have children.
@@ -38,13 +38,38 @@ UPDATE weaver_tasks SET remaining_deps = ?3, join_kind = ?4, has_payloads = max(
 INSERT INTO weaver_task_dependencies (namespace, task_id, depends_on_task_id, kind, awaited) VALUES (?1, ?2, ?3, 'done', ?4)`
 )
 
+// resolved is what a finish makes of its task, with what that depends on.
+type resolved struct {
+	rules.Transition
+	parent     parentRow        // of a decompose
+	dependency rules.Dependency // of an add_dependency
+}
+
 // resolve says what a finish makes of its task.
-func (t *tx) resolve(fin *store.Finish, row *leaseRow) (to rules.Transition, p parentRow, err error) {
-	if fin.Outcome != task.OutcomeDecompose {
-		return rules.ResolveFinish(fin, row.cancelRequest(), row.deadlineAt(), t.now), p, nil
+func (m *moves) resolve(fin *store.Finish, row *leaseRow) (to resolved, err error) {
+	cancel, deadline, now := row.cancelRequest(), row.deadlineAt(), m.tx.now
+	switch fin.Outcome {
+	case task.OutcomeDecompose:
+		to.parent, err = m.tx.parent(&row.id)
+		to.Transition = rules.ResolveDecompose(fin, to.parent.Parent, cancel, deadline, now)
+	case task.OutcomeAddDependency:
+		to.dependency, err = m.dependency(row, &fin.DependsOn)
+		to.Transition = rules.ResolveDependency(fin, &to.dependency, cancel, deadline, now)
+	default:
+		to.Transition = rules.ResolveFinish(fin, cancel, deadline, now)
 	}
-	p, err = t.parent(&row.id)
-	return rules.ResolveDecompose(fin, p.Parent, row.cancelRequest(), row.deadlineAt(), t.now), p, err
+	return to, err
+}
+
+// await writes what a task waits for from now on, if its attempt ended with that.
+func (m *moves) await(row *leaseRow, fin *store.Finish, to *resolved) error {
+	switch {
+	case to.Awaited:
+		return m.depend(row, to.dependency.End, fin, &to.Transition)
+	case to.Join != task.JoinNone:
+		return m.decompose(row, to.parent, fin, &to.Transition)
+	}
+	return nil
 }
 
 // decompose stores the children of a task whose transition is written, and has it
@@ -128,7 +153,7 @@ func (m *moves) cancelChildren() error {
 
 const sqlOpenChildren = `
 SELECT depends_on_task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_open
-WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id > ?3 AND done = 0 AND awaited > 0 ORDER BY depends_on_task_id LIMIT ?4`
+WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id > ?3 AND done = 0 AND awaited > 0 AND kind = 'done' ORDER BY depends_on_task_id LIMIT ?4`
 
 // cancelSomeChildren cancels the next children of a task that has ended, or asks
 // them to end. A task that was retried meanwhile waits for them again.
@@ -165,8 +190,8 @@ func (m *moves) cancelSomeChildren(c *chore) (more bool, err error) {
 const (
 	sqlWrongChild = `
 SELECT depends_on_task_id, ended_state FROM weaver_task_dependencies
-WHERE namespace = ?1 AND task_id = ?2 AND ended_state <> 'succeeded' AND awaited = (
-  SELECT max(awaited) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2)
+WHERE namespace = ?1 AND task_id = ?2 AND kind = 'done' AND ended_state <> 'succeeded' AND awaited = (
+  SELECT max(awaited) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND kind = 'done')
 ORDER BY depends_on_task_id LIMIT 1`
 
 	sqlKeepOutput = `

@@ -7,7 +7,7 @@ import (
 
 const sqlChildrenAfter = `
 SELECT depends_on_task_id FROM weaver_task_dependencies
-WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id > ?3 AND awaited > 0 ORDER BY depends_on_task_id LIMIT ?4`
+WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id > ?3 AND awaited > 0 AND kind = 'done' ORDER BY depends_on_task_id LIMIT ?4`
 
 // reviveChildren brings back the children of a revived task that ended with it, as
 // many as the transaction may move, and leaves the others to a chore.
@@ -61,7 +61,7 @@ func (o *operation) reviveChild(id *task.ID, c *chore) error {
 		return err
 	}
 	n := rules.Need{Awaited: 1}
-	n.End = row.contribution.End
+	n.Kind, n.End = task.OnDone, row.contribution.End
 	st := o.tx.stmt(sqlCancelKind).Text(1, o.tx.ns).ID(2, id)
 	if st.One() {
 		n.CancelKind = task.ErrorKind(st.ColName(0))

@@ -52,7 +52,7 @@ func (l *leaseRow) cancelRequest() rules.CancelRequest {
 // unfinished is the task as a cancel or its deadline meets it.
 func (w *taskRow) unfinished(force bool) *rules.Unfinished {
 	return &rules.Unfinished{
-		State: w.contribution.State, Waiting: w.contribution.Waiting, Attempts: w.attemptNo,
+		State: w.contribution.State, Waiting: w.contribution.Waiting, Join: w.join, Attempts: w.attemptNo,
 		CleansUp: w.cleansUp, Asked: w.asked != notAsked, Force: force,
 	}
 }
@@ -163,7 +163,7 @@ func (m *moves) afterRunning(row *leaseRow, t *rules.Transition) error {
 	}
 	switch t.State {
 	case task.Pending, task.Ready:
-		if t.Waiting == task.WaitChildren {
+		if t.Waiting == task.WaitChildren || t.Waiting == task.WaitDeps {
 			return nil
 		}
 		at := t.ReadyAt

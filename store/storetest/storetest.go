@@ -140,6 +140,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"Decompose", decomposeCases},
 		{"DecomposeEnds", decomposeEndCases},
 		{"DecomposeRetry", decomposeRetryCases},
+		{"AddDependency", dependencyCases},
 		{"Jobs", jobCases},
 		{"Namespaces", namespaceCases},
 		{"NamespaceWorkers", namespaceWorkerCases},

@@ -79,7 +79,7 @@ type (
 		Duration time.Duration `json:"duration_ns"`
 	}
 	// TaskSuspended says that the attempt left its worker to wait. A zero WakeAt: for
-	// its children.
+	// its children, or for another task.
 	TaskSuspended struct {
 		Header
 		WakeAt   time.Time     `json:"wake_at"`
