@@ -143,6 +143,7 @@ func (m *moves) cancelChildren() error {
 			}
 		}
 		if more {
+			m.left = &c
 			if err := m.tx.putChore(&c); err != nil {
 				return err
 			}

@@ -109,7 +109,13 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 	if err != nil {
 		return err
 	}
-	return o.moves.propagate()
+	if err := o.moves.propagate(); err != nil {
+		return err
+	}
+	if c := o.moves.left; c != nil && o.rest == nil {
+		o.rest = func(t *tx) (*chore, error) { return t.chore(c) }
+	}
+	return nil
 }
 
 const sqlAudit = `

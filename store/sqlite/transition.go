@@ -16,6 +16,7 @@ type moves struct {
 	tx      *tx
 	pending propagate.Batch
 	parents []endedParent // whose children are to be cancelled
+	left    *chore        // that cancels more of them; nil: none
 }
 
 // propagate does what follows from the moves so far.
