@@ -172,3 +172,37 @@ func TestAddDependency(t *testing.T) {
 		})
 	}
 }
+
+func TestRetryJobWithChildren(t *testing.T) {
+	inBubble(t, func(fx *fixture) {
+		runs := 0
+		handlers := []weaver.Handler{pieceHandler(), whole.Handler(func(ctx context.Context, _ int) (string, error) {
+			children, err := weaver.Children(ctx)
+			if runs++; err != nil || len(children) == 0 {
+				return "", errors.Join(err, weaver.Decompose(weaver.JoinRerun, piece.With(1), piece.With(2, weaver.Delay(time.Hour))))
+			}
+			out, err := piece.OutputOf(children[1])
+			return fmt.Sprint(out), err
+		})}
+		j := weaver.NewJob("tree")
+		j.Add("all", whole.With(0))
+		h, err := fx.client.Submit(fx.Context(), j)
+		if err != nil {
+			fx.Fatal(err)
+		}
+		fx.idle(handlers...)
+		if _, err := fx.client.CancelJob(fx.Context(), h.ID()); err != nil {
+			fx.Fatal(err)
+		}
+		if _, err := fx.client.RetryJob(fx.Context(), h.ID()); err != nil {
+			fx.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		fx.idle(handlers...)
+		job, err := fx.client.Job(fx.Context(), h.ID())
+		if err != nil || job.State != weaver.JobSucceeded || job.Counters.Total != 3 {
+			fx.Errorf("the job: %+v, %v", job, err)
+		}
+		equal(fx, "runs of the handler", runs, 2)
+	})
+}

@@ -39,6 +39,7 @@ func CheckChildren(depth, have, n int) error {
 	return nil
 }
 
-// KindParentEnded is the [Task.CancelKind] of a task that is cancelled because its
-// parent, which waits for it, has ended. Its error has the kind [KindCancelled].
+// KindParentEnded is the [Task.CancelKind] of a child that is cancelled because its
+// parent ended while it waited for it, or with their job: it comes back when its
+// parent is retried. Its error has the kind [KindCancelled].
 const KindParentEnded ErrorKind = "parent_ended"

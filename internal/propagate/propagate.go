@@ -229,8 +229,9 @@ func (r *run) resolveEdges(ended []Ended) error {
 
 // join ends tasks that end with their children, all of which have ended.
 func (r *run) join(parents []*Dependent) error {
-	if len(parents) == 0 {
-		return nil
+	parents, err := r.notCancelling(parents)
+	if err != nil || len(parents) == 0 {
+		return err
 	}
 	ids := make([]task.ID, len(parents))
 	for i, p := range parents {

@@ -155,3 +155,12 @@ func refuseRetry(join task.Join, kind task.ErrorKind, needs []Need) string {
 	}
 	return ""
 }
+
+// CancelJobKind is the [task.Task.CancelKind] of the tasks of a job that is
+// cancelled: its children end with their parents.
+func CancelJobKind(depth int) task.ErrorKind {
+	if depth > 0 {
+		return task.KindParentEnded
+	}
+	return task.KindCancelled
+}

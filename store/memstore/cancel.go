@@ -97,7 +97,7 @@ func (o *op) cancelJob(cmd store.CancelJob) store.CommandResult {
 		switch {
 		case r.State.Terminal():
 			res.AlreadyDone++
-		case o.endBy(r, task.KindCancelled, cmd.Audit, false):
+		case o.endBy(r, rules.CancelJobKind(r.Depth), cmd.Audit, false):
 			res.AskedTasks++
 		default:
 			res.Cancelled++

@@ -145,7 +145,7 @@ func (o *operation) cancelSome(c *chore, got *store.CommandResult) (more bool, e
 			got.AlreadyDone++
 			continue
 		}
-		state, err := o.moves.endBy(row, task.KindCancelled, audit, false)
+		state, err := o.moves.endBy(row, rules.CancelJobKind(row.depth), audit, false)
 		if err != nil {
 			return false, err
 		}

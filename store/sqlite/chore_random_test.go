@@ -83,7 +83,7 @@ func (f *fixture) runJob(s store.Store, ns string, sub store.Submission, seed ui
 		f.runDue(s, ns, r, times)
 		seen = append(seen, f.ends(s, ns, sub)...)
 		id := sub.Tasks[r.IntN(len(sub.Tasks))].ID
-		cmds := []store.Command{store.RetryTask{Task: id}, store.RetryTask{Task: id}, store.CancelTask{Task: id}}
+		cmds := []store.Command{store.RetryTask{Task: id}, store.RetryTask{Task: id}, store.CancelTask{Task: id}, store.CancelJob{Job: sub.Job.ID}}
 		got, err := s.Operate(f.Context(), ns, cmds[r.IntN(len(cmds))])
 		if err != nil {
 			f.Fatal(err)

@@ -183,6 +183,7 @@ type taskRow struct {
 	leaseRow     // of the lease, if it runs
 	contribution propagate.Contribution
 	crashes      int
+	depth        int
 	isolated     bool
 	node         string
 }
@@ -195,6 +196,7 @@ var (
 		conn.Col("last_error_kind", func(w *taskRow, r *conn.Row, i int) { w.contribution.Kind = task.ErrorKind(r.Name(i)) }),
 		conn.Col("allow_failure", func(w *taskRow, r *conn.Row, i int) { w.contribution.AllowFailure = r.Bool(i) }),
 		conn.Col("crash_count", func(w *taskRow, r *conn.Row, i int) { w.crashes = int(r.Int(i)) }),
+		conn.Col("depth", func(w *taskRow, r *conn.Row, i int) { w.depth = int(r.Int(i)) }),
 		conn.Col("isolated", func(w *taskRow, r *conn.Row, i int) { w.isolated = r.Bool(i) }),
 		conn.Col("options_json", func(w *taskRow, r *conn.Row, i int) {
 			var t task.Task

@@ -118,15 +118,20 @@ var decomposeEndCases = []testCase{
 		e.equal("the answer", e.finish(f), store.FinishResult{State: task.Cancelled})
 		e.equal("the tasks", len(e.snap().Tasks), 1)
 	}},
-	{"a job that is cancelled says so of its children", func(e *env) {
+	{"the children of a job that is cancelled end with it, and come back with their parent", func(e *env) {
 		g := e.job("all", "after: all")
 		kids := e.decomposed(g.id("all"), task.JoinRerun, fanned)
 		e.operate(cancelJobOf(g.sub.Job.ID))
 		e.finishChores()
 		for _, id := range []task.ID{kids[0], kids[fanned-1]} {
-			e.equal("the kind", e.ended(id, task.Cancelled, task.KindCancelled).CancelKind, task.KindCancelled)
+			t := e.ended(id, task.Cancelled, task.KindCancelled)
+			e.check(t.CancelKind == task.KindParentEnded && t.CancelBy == "ada", "it was cancelled by %q, as %s", t.CancelBy, t.CancelKind)
 		}
 		e.equal("the job", g.read().State, task.JobCancelled)
+		e.operate(retryOf(g.id("all")))
+		e.finishChores()
+		e.waitsFor(g.id("all"), fanned)
+		g.counts(task.JobRunning, fanned+2, fanned+1, fanned, 1, 0)
 	}},
 	{"many children end with it", func(e *env) {
 		g := e.job("all")
