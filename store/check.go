@@ -28,7 +28,8 @@ const leaseGrace = 2 * time.Minute
 //   - I3 what ended is at rest: a time of its end, no lease, nothing waiting
 //   - I4 the epochs of a task's attempts grow, up to its own
 //   - I6 one completed value per step name, as many as step_count says
-//   - I7 open needs are counted, and nothing runs before its needs allow it
+//   - I7 open needs and children are counted, nothing runs before its needs allow
+//     it, and children of a task that has ended have ended or are asked to
 //   - I8 no lease is long over without having been taken away
 //   - I9 a task is claimable if and only if one row in its lane says so
 //   - I10 attempts stay within their limit and are all accounted for
