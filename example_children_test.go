@@ -48,3 +48,33 @@ func ExampleDecompose() {
 	// decompose[2] 7
 	// 15 <nil>
 }
+
+// A report needs an import that another program enqueued: it waits for that, and
+// runs again when it has succeeded.
+func ExampleAddDependency() {
+	ctx, db := context.Background(), memory()
+	defer db.Close()
+	load := weaver.Define[string, int]("acme.prices.load.v1")
+	report := weaver.Define[weaver.TaskID, string]("acme.prices.report.v1")
+	client := must(weaver.NewClient(db, weaver.ClientConfig{}))
+	prices := must(load.Enqueue(ctx, client, "prices.csv"))
+	h := must(report.Enqueue(ctx, client, prices.ID()))
+	handler := report.Handler(func(ctx context.Context, id weaver.TaskID) (string, error) {
+		rows, err := load.Get(ctx, client, id)
+		if err != nil {
+			return "", err
+		}
+		if rows.State != weaver.StateSucceeded {
+			return "", weaver.AddDependency(id)
+		}
+		return fmt.Sprintf("a report of %d prices", rows.Output), nil
+	})
+	work(ctx, db, handler)
+	fmt.Println(must(h.Get(ctx)).Waiting)
+	work(ctx, db, load.Handler(func(context.Context, string) (int, error) { return 42, nil }))
+	work(ctx, db, handler)
+	fmt.Println(h.Wait(ctx))
+	// Output:
+	// deps
+	// a report of 42 prices <nil>
+}
