@@ -78,9 +78,6 @@ func Decompose(join Join, drafts ...Draft) error {
 // ends in another way the task is cancelled (dependency_failed), as with Needs, and a
 // retry of the other one brings it back. A task that does not exist, is a child of
 // this one, or waits for this one itself fails it at once.
-//
-// A job of which nothing else can move reads as blocked meanwhile, also if the other
-// task is not one of its own and can.
 func AddDependency(id TaskID) error { return &engine.AddDependency{Task: id} }
 
 // completes reports whether an error asks for children with which the task ends:

@@ -68,7 +68,7 @@ func (c *checker) needs(t *task.Task) {
 func (c *checker) children(t *task.Task) (open int) {
 	waits := t.State == task.Pending
 	why := task.WaitChildren
-	if t.Join == task.JoinDependency {
+	if t.Join.Asked() {
 		why = task.WaitDeps
 	}
 	if waits != (t.Waiting == why) {
@@ -293,7 +293,7 @@ func (c *checker) jobs() {
 	}
 	for i := range c.Tasks {
 		t := &c.Tasks[i]
-		sums[t.JobID] = sums[t.JobID].Add(task.Count(t.End(), t.Waiting))
+		sums[t.JobID] = sums[t.JobID].Add(task.Count(t.End(), t.Waiting, t.Join))
 		if !t.JobID.IsZero() && !known[t.JobID] {
 			c.task("I12", t, "belongs to job %s, which does not exist", t.JobID)
 		}

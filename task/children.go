@@ -5,19 +5,25 @@ import (
 	"fmt"
 )
 
-// Join says how a task that decomposed goes on when its children have ended.
+// Join says what the last attempt of a task had it wait for, and how it goes on then.
 type Join string
 
-// The joins.
+// The joins of a task that decomposed.
 const (
 	JoinNone     Join = ""
 	JoinRerun    Join = "rerun"    // its handler runs again, and reads what they gave
 	JoinComplete Join = "complete" // it ends with them: with the output that it gave, or failed if one of them did not succeed
 )
 
-// JoinDependency is the [Task.Join] of a task that waits for another one because its
-// handler asked for it: the handler runs again when that has succeeded.
-const JoinDependency Join = "dependency"
+// The Join of a task that waits for another one because its handler asked for it:
+// the handler runs again when that has succeeded.
+const (
+	JoinDependency Join = "dependency" // a task of the same job, or of none as the task itself
+	JoinOutside    Join = "outside"    // another job, or none, has it: it may move whatever stands still here
+)
+
+// Asked reports whether a task waits for one that its handler asked for.
+func (j Join) Asked() bool { return j == JoinDependency || j == JoinOutside }
 
 // Limits of decompositions.
 const (

@@ -70,7 +70,7 @@ type Task struct {
 	Waiting       Waiting   `json:"waiting_reason,omitempty"`
 	ReadyAt       time.Time `json:"ready_at,omitzero"` // when it may run next; zero while its needs are open
 	RemainingDeps int       `json:"remaining_deps"`    // open needs that it waits for: none of the kind failed once one of those went wrong
-	Join          Join      `json:"join,omitempty"`    // how it goes on when its children have ended, while it waits for them; kept when it ends meanwhile or with them
+	Join          Join      `json:"join,omitempty"`    // what its last attempt had it wait for, while it does; kept when it ends meanwhile
 
 	Input         json.RawMessage `json:"input,omitempty"`
 	SchemaVersion int             `json:"schema_version"`

@@ -134,6 +134,7 @@ type JobChange struct {
 type Contribution struct {
 	task.End
 	Waiting task.Waiting
+	Join    task.Join
 }
 
 // Unfinished is how a task that has not ended counts.
@@ -141,4 +142,4 @@ func Unfinished(s task.State, w task.Waiting) Contribution {
 	return Contribution{End: task.End{State: s}, Waiting: w}
 }
 
-func (c Contribution) count() task.JobCounters { return task.Count(c.End, c.Waiting) }
+func (c Contribution) count() task.JobCounters { return task.Count(c.End, c.Waiting, c.Join) }

@@ -260,16 +260,20 @@ func (r *run) join(parents []*Dependent) error {
 		if failure := failures[p.ID]; failure != nil {
 			end.State, end.Kind = task.Failed, failure.Kind
 		}
-		r.Count(p.Job, waitsForNeeds, Contribution{End: end})
+		r.Count(p.Job, p.waits(), Contribution{End: end})
 		r.End(p.ID, end, p.Needed)
 		r.result.Ended = append(r.result.Ended, p.ID)
 	}
 	return r.ops.Complete(ends)
 }
 
-// waitsForNeeds is how the dependents that are looked at count, also those that
-// wait for their children.
-var waitsForNeeds = Unfinished(task.Pending, task.WaitDeps)
+// waits is how a dependent counts that is looked at, also if it waits for its
+// children.
+func (d *Dependent) waits() Contribution {
+	c := Unfinished(task.Pending, task.WaitDeps)
+	c.Join = d.Join
+	return c
+}
 
 // start notes that a dependent has no open need left.
 func (r *run) start(d *Dependent) Ready {
@@ -280,7 +284,7 @@ func (r *run) start(d *Dependent) Ready {
 		row.AvailableAt = d.ReadyAt
 	}
 	r.Dispatch(row)
-	r.Count(d.Job, waitsForNeeds, Unfinished(state, waiting))
+	r.Count(d.Job, d.waits(), Unfinished(state, waiting))
 	return Ready{d.ID, state, waiting}
 }
 
@@ -311,7 +315,7 @@ func (r *run) cancelDependents(unmet []*Dependent, ended map[task.ID][]rules.End
 	for i, d := range unmet {
 		ends[i] = Unmet{ID: d.ID, Deadline: d.Deadline, Failure: reasons[i]}
 		end := task.End{State: task.Cancelled, Kind: reasons[i].Kind}
-		r.Count(d.Job, waitsForNeeds, Contribution{End: end})
+		r.Count(d.Job, d.waits(), Contribution{End: end})
 		r.End(d.ID, end, d.Needed)
 		r.result.Ended = append(r.result.Ended, d.ID)
 	}

@@ -14,12 +14,13 @@ import (
 
 // Dependency is the task that a handler asks to wait for, as its finish meets it.
 type Dependency struct {
-	Found bool
-	Name  string // as [TaskName] has it
-	End   task.End
-	Child bool // of the task that asks
-	Known bool // the task that asks needed it, or waited for it, before
-	Cycle bool // it waits, through others perhaps, for the task that asks
+	Found   bool
+	Name    string // as [TaskName] has it
+	End     task.End
+	Outside bool // it is not of the job of the task that asks
+	Child   bool // of the task that asks
+	Known   bool // the task that asks needed it, or waited for it, before
+	Cycle   bool // it waits, through others perhaps, for the task that asks
 }
 
 // refuses says why the task cannot wait, nil if it can.
@@ -47,6 +48,9 @@ func (d *Dependency) refuses(f *store.Finish) *task.Error {
 // the result, the edge is to be written.
 func ResolveDependency(f *store.Finish, d *Dependency, cancel CancelRequest, deadline, now time.Time) Transition {
 	t := Transition{State: task.Pending, Waiting: task.WaitDeps, Join: task.JoinDependency, Outcome: f.Outcome, KeepError: true, Awaited: true}
+	if d.Outside {
+		t.Join = task.JoinOutside
+	}
 	met, ended := task.OnSuccess.Holds(d.End)
 	if failure := d.refuses(f); failure != nil {
 		t = Transition{State: task.Failed, Outcome: task.OutcomeFailure, Failure: failure}

@@ -49,6 +49,10 @@ func TestResolveDependency(t *testing.T) {
 			t.Errorf("%s: the join is %q", tc.name, got.Join)
 		}
 	}
+	outside := with(at(open), func(d *rules.Dependency) { d.Outside = true })
+	if got := rules.ResolveDependency(&f, &outside, rules.CancelRequest{}, time.Time{}, now); got.Join != task.JoinOutside {
+		t.Errorf("a task of another job: %+v", got)
+	}
 	for recorded, want := range map[task.Outcome]task.State{
 		task.OutcomeAddDependency: task.Pending, task.OutcomeFailure: task.Failed, task.OutcomeCancelled: task.Cancelled,
 	} {

@@ -248,7 +248,7 @@ func Revive(t *Revived, now time.Time) Revival {
 	children := TaskWaits(t.Join, t.Needs, func(n *Need) bool { return unfinished(n) || n.RevivesChild(t.End) })
 	if t.Join != task.JoinNone && children.Open > 0 {
 		r.State, r.Waiting, r.Join, r.Waits = task.Pending, task.WaitChildren, t.Join, children
-		if t.Join == task.JoinDependency {
+		if t.Join.Asked() {
 			r.Waiting = task.WaitDeps
 		}
 		return r

@@ -27,7 +27,7 @@ func (o *op) dependency(r *row, id task.ID) *rules.Dependency {
 	if !ok {
 		return d
 	}
-	d.Found, d.Name, d.End = true, need.name(), need.End()
+	d.Found, d.Name, d.End, d.Outside = true, need.name(), need.End(), need.JobID != r.JobID
 	for _, e := range o.needs[r.ID] {
 		if e.Needs == id {
 			d.Known, d.Child = true, e.Awaited > 0 && e.Kind == task.OnDone

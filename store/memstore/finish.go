@@ -45,10 +45,12 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 	}
 	r.count(&t)
 	o.endLease(r)
+	if t.Awaited {
+		r.Join = t.Join
+	}
 	o.transition(r, &t)
 	switch {
 	case t.Awaited:
-		r.Join = t.Join
 		o.depend(r, f.DependsOn)
 	case t.Join != task.JoinNone:
 		o.decompose(r, f, &t)

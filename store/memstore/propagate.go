@@ -12,10 +12,10 @@ import (
 
 // move gives a task another state and moves its job's counters with it.
 func (o *op) move(r *row, to task.State, why task.Waiting, err *task.Error) {
-	before := task.Count(r.End(), r.Waiting)
+	before := task.Count(r.End(), r.Waiting, r.Join)
 	r.State, r.Waiting, r.Error = to, why, err
 	r.UpdatedAt = o.now
-	o.count(r, before, task.Count(r.End(), why))
+	o.count(r, before, task.Count(r.End(), why, r.Join))
 }
 
 // count moves the counters of a task's job, from which its state follows.
@@ -133,8 +133,8 @@ func (o *op) resolveEdges(ended []*row) {
 		} else if waits.Open == 0 && r.Join == task.JoinComplete {
 			o.join(r)
 		} else if waits.Open == 0 {
-			r.Join = task.JoinNone
 			o.makeReady(r, r.ReadyAt, task.WaitDelay, r.Error)
+			r.Join = task.JoinNone // it counted as one that waits before
 		}
 	}
 }

@@ -212,6 +212,7 @@ var (
 func scanTaskRow(r *conn.Row, w *taskRow) {
 	leaseColumns.Scan(r, 0, &w.leaseRow)
 	taskRowColumns.Scan(r, len(leaseColumns), w)
+	w.contribution.Join = w.join
 }
 
 var jobColumns = conn.Columns[task.Job]{

@@ -39,7 +39,7 @@ func (m *moves) dependency(row *leaseRow, id *task.ID) (d rules.Dependency, err 
 	if err != nil || need == nil {
 		return d, err
 	}
-	d.Found, d.Name, d.End = true, rules.TaskName(need.node, *id), need.contribution.End
+	d.Found, d.Name, d.End, d.Outside = true, rules.TaskName(need.node, *id), need.contribution.End, need.job != row.job
 	st := t.stmt(sqlEdgeTo).Text(1, t.ns).ID(2, &row.id).ID(3, id)
 	if st.One() {
 		d.Known, d.Child = true, st.ColInt(0) > 0 && task.EdgeKind(st.ColName(1)) == task.OnDone

@@ -293,7 +293,7 @@ func (o *operation) revive(row *taskRow, needs []rules.Need, root *chore) (task.
 	if err := bindIfFailed(st, 8, v.Waits).Run(); err != nil {
 		return "", err
 	}
-	o.moves.pending.Count(row.job, row.contribution, propagate.Unfinished(v.State, v.Waiting))
+	o.moves.pending.Count(row.job, row.contribution, propagate.Contribution{End: task.End{State: v.State}, Waiting: v.Waiting, Join: v.Join})
 	if !v.Deadline.IsZero() {
 		if err := t.insertTimer(&row.id, v.Deadline); err != nil {
 			return "", err

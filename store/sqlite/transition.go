@@ -155,7 +155,7 @@ func (m *moves) revoke(row *taskRow, t *rules.Transition, attempt *task.Error) e
 // running: its key is free, and it is claimable again, or blocked, or has ended.
 func (m *moves) afterRunning(row *leaseRow, t *rules.Transition) error {
 	end := row.endOf(t.State, t.TaskError())
-	m.pending.Count(row.job, propagate.Unfinished(task.Running, task.WaitNone), propagate.Contribution{End: end, Waiting: t.Waiting})
+	m.pending.Count(row.job, propagate.Unfinished(task.Running, task.WaitNone), propagate.Contribution{End: end, Waiting: t.Waiting, Join: t.Join})
 	if row.key != "" {
 		if err := m.tx.dropKey(row.key); err != nil {
 			return err

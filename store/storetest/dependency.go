@@ -124,6 +124,30 @@ var dependencyCases = []testCase{
 			e.succeed(a)
 		})
 	}},
+	{"a job waits for a task outside of it, and is blocked by one of its own", func(e *env) {
+		g := e.job("a", "after: a")
+		b := e.one()
+		e.asksFor(g.id("a"), b)
+		g.counts(task.JobRunning, 2, 2, 1, 0, 0)
+		e.operate(cancelOf(b))
+		g.counts(task.JobFailed, 2, 0, 0, 2, 0)
+		e.operate(retryOf(b))
+		g.counts(task.JobRunning, 2, 2, 1, 0, 0)
+		e.operate(cancelOf(g.id("a")))
+		g.counts(task.JobFailed, 2, 0, 0, 2, 0)
+		e.operate(retryOf(g.id("a")))
+		g.counts(task.JobRunning, 2, 2, 1, 0, 0)
+		e.succeed(b)
+		g.counts(task.JobRunning, 2, 2, 1, 0, 0)
+		e.succeed(g.all("a", "after")...)
+
+		g = e.job("a", "b")
+		e.blockTask(g.id("b"))
+		e.asksFor(g.id("a"), g.id("b"))
+		g.counts(task.JobBlocked, 2, 2, 0, 0, 0)
+		e.operate(unblockOf(g.id("b"), ""))
+		e.succeed(g.all("b", "a")...)
+	}},
 	{"R9: a lost lease adds no edge", func(e *env) {
 		a, b := e.one(), e.one()
 		c := e.a.take(a)
