@@ -86,12 +86,12 @@ func (c JobCounters) Sub(d JobCounters) JobCounters {
 
 // Count returns what one task contributes to its job's counters. A move's
 // change is Count(after).Sub(Count(before)); a claim changes nothing.
-func Count(e End, w Waiting) JobCounters {
+func Count(e End, w Waiting, j Join) JobCounters {
 	c := JobCounters{Total: 1}
 	if !e.State.Terminal() {
 		c.Unfinished = 1
 	}
-	if Movable(e.State, w) {
+	if Movable(e.State, w, j) {
 		c.Movable = 1
 	}
 	if e.Against() {
@@ -108,13 +108,14 @@ func Count(e End, w Waiting) JobCounters {
 
 // Movable reports whether a task can go on by itself: it is ready or running,
 // has a time ahead, or waits for a key that its holder will free. A task that
-// waits for its needs moves only if they do, and one of those then counts.
-func Movable(s State, w Waiting) bool {
+// waits for its needs or children moves only if they do, and one of those then
+// counts; one that its handler asked for may be outside of the job ([JoinOutside]).
+func Movable(s State, w Waiting, j Join) bool {
 	switch s {
 	case Ready, Running:
 		return true
 	case Pending:
-		return w != WaitDeps && w != WaitChildren && w != WaitSignal
+		return w != WaitDeps && w != WaitChildren && w != WaitSignal || w == WaitDeps && j == JoinOutside
 	}
 	return false
 }

@@ -12,10 +12,10 @@ import (
 
 // move gives a task another state and moves its job's counters with it.
 func (o *op) move(r *row, to task.State, why task.Waiting, err *task.Error) {
-	before := task.Count(r.End(), r.Waiting)
+	before := task.Count(r.End(), r.Waiting, r.Join)
 	r.State, r.Waiting, r.Error = to, why, err
 	r.UpdatedAt = o.now
-	o.count(r, before, task.Count(r.End(), why))
+	o.count(r, before, task.Count(r.End(), why, r.Join))
 }
 
 // count moves the counters of a task's job, from which its state follows.
@@ -75,6 +75,7 @@ func (o *op) end(r *row, s task.State, err *task.Error) {
 // propagate does what follows from the moves of a batch, when all of them are
 // made, so that it does not depend on their order (ADR 0013):
 //
+//   - the children of tasks that ended before them are cancelled
 //   - keys with room wake their waiters, which are older than tasks of the batch
 //     that are about to queue again
 //   - tasks that are claimable again get their dispatch rows
@@ -84,6 +85,7 @@ func (o *op) end(r *row, s task.State, err *task.Error) {
 // Package internal/propagate does the same for the SQL stores; this is its
 // oracle and shares only the rules with it.
 func (o *op) propagate() {
+	o.cancelChildren()
 	o.wakeFreed()
 	o.dispatchReady()
 	for len(o.ended) > 0 {
@@ -110,23 +112,29 @@ func (o *op) resolveEdges(ended []*row) {
 		for _, e := range o.dependents[need.ID] {
 			if !e.Done {
 				e.Done = true
+				if e.Awaited > 0 {
+					e.EndedState = need.State
+				}
 				d := o.tasks[e.Task]
 				marked[d] = append(marked[d], rules.EndedNeed{Need: need.ID, Kind: e.Kind, End: need.End()})
 			}
 		}
 	}
 	for _, r := range slices.SortedFunc(maps.Keys(marked), func(a, b *row) int { return a.ID.Compare(b.ID) }) {
-		if r.State != task.Pending || r.Waiting != task.WaitDeps {
+		if r.State != task.Pending || r.Waiting != task.WaitDeps && r.Waiting != task.WaitChildren {
 			continue
 		}
-		waits := rules.WaitsFor(o.needsOf(r), rules.Unmarked)
+		waits := rules.TaskWaits(r.Join, o.needsOf(r), rules.Unmarked)
 		r.RemainingDeps = waits.Open
 		if need := rules.Blame(marked[r]); need != nil {
 			o.end(r, task.Cancelled, rules.UnmetFailure(need, o.tasks[need.Need].name()))
 		} else if waits.NotNeeded() {
 			o.end(r, task.Cancelled, o.notNeeded(r))
+		} else if waits.Open == 0 && r.Join == task.JoinComplete {
+			o.join(r)
 		} else if waits.Open == 0 {
 			o.makeReady(r, r.ReadyAt, task.WaitDelay, r.Error)
+			r.Join = task.JoinNone // it counted as one that waits before
 		}
 	}
 }
@@ -154,6 +162,7 @@ func (o *op) needsOf(r *row) []rules.Need {
 		need := o.tasks[e.Needs]
 		needs = append(needs, rules.Need{
 			EndedNeed: rules.EndedNeed{Need: need.ID, Kind: e.Kind, End: need.End()}, Name: need.name(), Marked: e.Done,
+			Awaited: e.Awaited, CancelKind: need.CancelKind,
 		})
 	}
 	return needs
