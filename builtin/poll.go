@@ -90,6 +90,7 @@ func (p *poller) asleep(ctx context.Context) (RequestOutput, error) {
 	var began time.Time
 	for n := 1; ; n++ {
 		var out *RequestOutput
+		p.polls = n - 1 // those before are recorded
 		now, err := weaver.Step(ctx, fmt.Sprintf("poll %d", n), func(ctx context.Context) (polled, error) {
 			answer, now, err := p.once(ctx)
 			if now.Done {
@@ -101,6 +102,7 @@ func (p *poller) asleep(ctx context.Context) (RequestOutput, error) {
 			now.Over = time.Since(began)+now.Pause > p.in.Until.limit()
 			return now, err
 		})
+		p.said = now.Seen // also by an attempt before
 		if began.IsZero() {
 			began = now.At
 		}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goweaver/weaver/internal/value"
 )
 
 // Validate reports every mistake at once. Enqueueing asks it.
@@ -21,7 +23,8 @@ func (in RequestInput) Validate() error {
 		if problems = in.texts().Check(); len(problems) > 0 {
 			return errors.Join(problems...)
 		}
-		if in = in.with(in.texts().Sample()); in.URL == "x" {
+		whole := value.Has(in.URL)
+		if in = in.with(in.texts().Sample()); whole && in.URL == "x" {
 			in.URL = "https://x.example/" // it is a value as a whole
 		}
 	}

@@ -36,11 +36,27 @@ func (c *taskUnblockCmd) answer(ctx context.Context, client *weaver.Client, t *w
 	if !a.Approved {
 		a.Reason = cmp.Or(a.Reason, c.Reason)
 	}
+	now := time.Now()
+	if open := openFor(t); open > 0 && now.Sub(t.StartedAt) >= open {
+		if _, err := expireApprovals(ctx, client, []weaver.TaskInfo{*t}, now); err != nil {
+			return err
+		}
+		return badInput("`weaver retry` asks again.", "unblock: the question of task %s was open for %s, until %s: the task fails for it", explain.Label(t), text.Setting(open), t.StartedAt.Add(open).UTC().Format(time.RFC3339))
+	}
 	opts := c.options()
 	if t.Error != nil && t.Error.Ask != "" {
 		opts = append(opts, weaver.ForAsk(cmp.Or(c.Ask, t.Error.Ask)))
 	}
 	return client.Unblock(ctx, t.ID, a, opts...)
+}
+
+// openFor is how long the question of an approval is open; 0: for ever.
+func openFor(t *weaver.TaskInfo) time.Duration {
+	var in builtin.ApproveInput
+	if json.Unmarshal(t.Input, &in) != nil {
+		return 0
+	}
+	return max(0, time.Duration(in.Timeout))
 }
 
 // answered says who answered a task that waits no more, as the beginning of a
@@ -116,17 +132,13 @@ func soundsLikeNo(said string) bool {
 
 // expireApprovals fails the tasks that asked a person for longer than they may,
 // of those it is given, and returns how many: an unblock with
-// builtin.Approval.Expired ends them. Somebody who answers at the same moment
-// may come first.
+// builtin.Approval.Expired ends them. An answer at the same moment may
+// come first.
 func expireApprovals(ctx context.Context, c *weaver.Client, tasks []weaver.TaskInfo, now time.Time) (expired int, err error) {
 	for i := range tasks {
 		t := &tasks[i]
-		var in builtin.ApproveInput
-		if explain.Question(t.Type, t.Error) == "" || t.State != task.Blocked || json.Unmarshal(t.Input, &in) != nil {
-			continue
-		}
-		open := time.Duration(in.Timeout)
-		if open <= 0 || now.Sub(t.StartedAt) < open {
+		open := openFor(t)
+		if open == 0 || explain.Question(t.Type, t.Error) == "" || t.State != task.Blocked || now.Sub(t.StartedAt) < open {
 			continue
 		}
 		err := c.Unblock(ctx, t.ID, builtin.Approval{Expired: true}, weaver.ForAsk(t.Error.Ask), weaver.SeenEpoch(t.Epoch),

@@ -281,6 +281,9 @@ func (r *resolver) byName(ctx context.Context, want target, arg string) (task.ID
 			return job.ID, nil
 		}
 		id, nodes, err := r.node(ctx, job.ID, way.node)
+		if err == nil && id.IsZero() {
+			id, err = r.keptNode(ctx, job, way.node)
+		}
 		switch {
 		case err != nil || !id.IsZero():
 			return id, err

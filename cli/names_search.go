@@ -131,3 +131,29 @@ func (r *resolver) node(ctx context.Context, job task.ID, name string) (id task.
 		f.After = next
 	}
 }
+
+// keptNode finds a task that an update kept: it is of an earlier job. Zero: there
+// is none.
+func (r *resolver) keptNode(ctx context.Context, job *task.Job, name string) (id task.ID, err error) {
+	for range maxUpdates {
+		before, err := task.ParseID(job.Meta[metaUpdates])
+		if err != nil {
+			break // it was no update
+		}
+		earlier, err := r.client.Job(ctx, before)
+		if errors.Is(err, store.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return id, err
+		}
+		if id, _, err = r.node(ctx, before, name); err != nil || !id.IsZero() {
+			return id, err
+		}
+		job = &earlier
+	}
+	return id, nil
+}
+
+// maxUpdates is how many updates of a job are looked through for a task.
+const maxUpdates = 100

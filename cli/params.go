@@ -103,10 +103,11 @@ func (s *session) takeParams(ctx context.Context, c *weaver.Client, f *pipelineF
 		return !slices.ContainsFunc(f.Params, func(p pipeline.Param) bool { return p.Name == name })
 	})
 	anew, err := s.checkedFile(f.given, f.src, in)
-	if err == nil {
-		*f = *anew
+	if err != nil {
+		return fmt.Errorf("with the params of its latest job, which --update takes unless -p is given: %w", err)
 	}
-	return err
+	*f = *anew
+	return nil
 }
 
 // paramWords are values of the params of a pipeline that is among the words of a

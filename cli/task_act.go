@@ -75,7 +75,11 @@ func (c *taskUnblockCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	return s.operate(ctx, "unblock", c.IDs, func(client *weaver.Client, id task.ID) error {
-		if t, err := client.Get(ctx, id); err == nil && t.Type == builtin.Approve.Name() {
+		t, err := client.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		if t.Type == builtin.Approve.Name() {
 			return c.answer(ctx, client, &t, raw)
 		}
 		var input any // nil: none
@@ -86,7 +90,7 @@ func (c *taskUnblockCmd) Run(ctx context.Context, s *session) error {
 		if c.Ask != "" {
 			opts = append(opts, weaver.ForAsk(c.Ask))
 		}
-		err := client.Unblock(ctx, id, input, opts...)
+		err = client.Unblock(ctx, id, input, opts...)
 		if errors.Is(err, weaver.ErrInvalidInput) || errors.Is(err, weaver.ErrTooLarge) {
 			return badInput("", "--input: %w", err)
 		}

@@ -15,15 +15,14 @@ type decoder struct {
 	r        *reporter
 	warnings *reporter
 	p        *Pipeline
-	types    Types
 	given    Given
 
 	names   []string            // of all tasks of the file, also of those with mistakes
 	places  map[string]spot     // of the names
 	needs   map[string][]field  // as written, by name
-	shapes  map[string]*shape   // of tasks without mistakes, by name
+	shapes  map[string]*shape   // what became of tasks, also of included ones, by name
 	entries []entry             // of p.Tasks
-	nodes   map[string]struct{} // names of p.Tasks
+	nodes   map[string]struct{} // names of p.Tasks, and of those that are included
 
 	attempts bool // a task says how often it is attempted
 	budgetAt spot // of max_attempts_per_task
@@ -39,6 +38,7 @@ type decoder struct {
 
 	included      map[string]string // the path of the file, by the name of its task
 	includedTasks []Task
+	includedBytes int
 	others        []*decoder // of included files
 }
 

@@ -95,6 +95,8 @@ func (d *decoder) valuesIn(f field, example string) (values []textValue) {
 		switch {
 		case strings.TrimSpace(v.text) == "":
 			d.r.add(item.at, "an entry of "+f.label()+" is empty", f.example(example))
+		case len(v.text) > maxParam:
+			d.r.add(item.at, fmt.Sprintf("an entry of %s has %d bytes, and at most %d are allowed", f.label(), len(v.text), maxParam), "keep long texts in files of their own")
 		case again:
 			d.r.add(item.at, fmt.Sprintf("%s has the value %s twice, first in line %d", f.label(), quote(v.text), before.line), "remove one of them")
 		case d.checkNUL(item.at, "an entry of "+f.label(), v.text):
@@ -158,7 +160,11 @@ func (d *decoder) foreachGlob(f field, task entry, to *each) {
 				d.r.add(item.spot(), fmt.Sprintf("%s finds %s, whose name is not UTF-8", f.label(), quote(file)), "rename the file")
 			case !seen[file]:
 				seen[file] = true
-				to.nodes = append(to.nodes, eachNode{label: file, item: &textValue{text: file}})
+				item := file
+				if strings.HasPrefix(file, "-") { // no program takes it for an option
+					item = "./" + file
+				}
+				to.nodes = append(to.nodes, eachNode{label: file, item: &textValue{text: item}})
 			}
 		}
 	}
@@ -197,6 +203,9 @@ func (d *decoder) pattern(item, f field, pattern string) bool {
 	return true
 }
 
+// maxLists is how many lists of values a matrix may have.
+const maxLists = 10
+
 func (d *decoder) matrix(f field, to *each) {
 	const example = "{os: [linux, mac], arch: [amd64, arm64]}"
 	if !d.mapping(f, example) {
@@ -209,6 +218,9 @@ func (d *decoder) matrix(f field, to *each) {
 		case e.name == "exclude":
 		case e.name == "include":
 			d.r.add(e.at, f.label()+` has "include", which is not supported`, "write a task of its own for what the lists do not give")
+		case len(to.names) == maxLists:
+			d.r.add(e.at, fmt.Sprintf("%s has more than %d lists", f.label(), maxLists), "split it into several tasks")
+			return
 		case d.valueName(e, f.label()):
 			of := field{e, f.label()}
 			values := d.valuesIn(of, "[a, b]")

@@ -19,6 +19,7 @@ type textValue struct {
 // scope is what texts can name, beside params.
 type scope struct {
 	task   string               // they are texts of this task of the file; "": of the pipeline
+	hook   bool                 // they are texts of a task of on
 	node   bool                 // the task was read before, and this is a node of it
 	each   string               // the key that gives the task several nodes, or ""
 	item   *textValue           // of foreach and foreach_glob; nil: not known
@@ -136,6 +137,9 @@ func (d *decoder) find(path template.Path, how filling) (v *textValue, problem s
 		if p := d.params[path[1]]; p != nil {
 			return p.value, "", nil
 		}
+		if d.r.file != "" {
+			return wrong("names a param, which an included file has none of", "write the value, or move the task to the file that is run")
+		}
 		return nil, "names a param that the pipeline does not have", func() string {
 			if best := nearest(path[1], d.paramNames); best != "" {
 				return fmt.Sprintf("did you mean %s?", template.Path{"params", best})
@@ -166,6 +170,8 @@ func (d *decoder) find(path template.Path, how filling) (v *textValue, problem s
 	case root == "matrix" && d.scope.each != "matrix":
 		return wrong("is the value of a matrix, and there is none here", "give the task matrix: {os: [linux, mac]}")
 	case root == "matrix":
+	case root == "tasks" && d.scope.hook:
+		return wrong("may not be there when this runs, whatever became of the tasks", "give a task with needs the condition if: failed or if: done, and the value")
 	case root == "tasks" && how == atRun && d.scope.task != "":
 		return nil, "", nil // known when the task runs
 	case root == "tasks":

@@ -32,7 +32,7 @@ func (d *decoder) hooks(f field) {
 			d.wrong(f, "a mapping", "{run: ./alarm.sh}")
 			return
 		}
-		d.scope = scope{task: e.name}
+		d.scope = scope{task: e.name, hook: true}
 		t := d.task(e, e.name, hookLevel)
 		d.scope = scope{}
 		t.Hook, t.If, t.stable = f.name, hookConditions[f.name], []string{e.name} // its needs are all the others
@@ -50,6 +50,9 @@ func (d *decoder) addHooks() {
 		if at, taken := d.taken(e); taken {
 			d.r.add(at, fmt.Sprintf("the task %s has the name of the one that %q of the key on makes", quote(t.Name), t.Hook), "rename it")
 			continue
+		}
+		if len(all) == 0 {
+			continue // a foreach without values is all there is: nothing runs
 		}
 		for k := range all {
 			if name := all[k].Name; t.Hook == "done" || t.Hook == "success" && !idle[name] || t.Hook == "failure" && !all[k].AllowFailure {
@@ -88,7 +91,7 @@ func (d *decoder) taken(hook entry) (spot, bool) {
 }
 
 // idleTasks are those that do not run when all goes well: with if: failed, and
-// what needs one of these. Whether the pipeline went well does not hang on them.
+// what needs one of these. Whether the pipeline went well does not depend on them.
 func idleTasks(tasks []Task) map[string]bool {
 	byName := make(map[string]*Task, len(tasks))
 	for i := range tasks {

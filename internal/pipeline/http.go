@@ -42,7 +42,7 @@ func (d *decoder) http(f field) *builtin.RequestInput {
 	if _, hasJSON := f.value.get("json"); hasJSON && hasBody {
 		d.r.add(body.at, of+` has "json" and "body"`, "keep one of them")
 	}
-	if unknown := d.given.Partial || d.scope.each != "" && !d.scope.node; len(d.r.all) == before && !(d.scope.open && unknown) {
+	if unknown := d.lacksParam() || d.scope.each != "" && !d.scope.node; len(d.r.all) == before && !(d.scope.open && unknown) {
 		d.validate(f.entry, of, input)
 	}
 	return input

@@ -9,6 +9,9 @@ import (
 // maxIncludes is how many files one may include.
 const maxIncludes = 100
 
+// maxIncluded is how many bytes they may have together.
+const maxIncluded = 4 * MaxSize
+
 // ReadFile reads a file that is included, at a path as it is written: relative to
 // the folder of the file that includes it, unless it is absolute. Its error says
 // what is wrong with the file, as "there is no such file".
@@ -55,31 +58,53 @@ func (d *decoder) include(f field, path string) {
 		d.r.add(f.spot(), fmt.Sprintf("the included file %s cannot be read: %v", quote(path), err), "the path begins at the folder of this file")
 		return
 	}
+	if d.includedBytes += len(src); d.includedBytes > maxIncluded {
+		d.r.add(f.spot(), fmt.Sprintf("the included files have more than %d MiB together", maxIncluded>>20), "include fewer or smaller ones")
+		return
+	}
 	r := &reporter{src: newSource(src), file: path}
 	folder := filepath.Dir(path)
-	inner := newDecoder(r, Given{Types: d.types, Partial: d.given.Partial, BaseDir: resolve(d.given.BaseDir, folder), Glob: d.given.Glob})
+	if folder == "." {
+		folder = ""
+	}
+	inner := newDecoder(r, Given{Types: d.given.Types, Partial: d.given.Partial, BaseDir: resolve(d.given.BaseDir, folder), Glob: d.given.Glob})
 	inner.p.Budget = d.p.Budget
+	inner.filled = d.filled
 	if root := readTree(src, r); root != nil {
 		inner.includedFile(root)
 	}
+	d.filled = inner.filled
 	d.others = append(d.others, inner)
+	if n := len(d.includedTasks) + len(inner.p.Tasks); n > MaxTasks {
+		d.r.add(f.spot(), fmt.Sprintf("the included files have %d tasks, and at most %d are allowed", n, MaxTasks), "split the pipeline into several ones")
+		return
+	}
 	for _, name := range inner.names {
 		if first, again := d.included[name]; again {
 			d.r.add(f.spot(), fmt.Sprintf("%s and %s both have a task %s", quote(first), quote(path), quote(name)), "rename one of them")
 			return
 		}
 	}
-	for name, s := range inner.shapes {
-		d.included[name], d.shapes[name] = path, s
+	for _, name := range inner.names {
+		d.included[name] = path
+		if s := inner.shapes[name]; s != nil {
+			d.shapes[name] = s
+		}
 	}
 	for _, of := range []struct {
 		to   *[]Task
 		from []Task
 	}{{&d.includedTasks, inner.p.Tasks}, {&d.p.globs, inner.p.globs}, {&d.p.idle, inner.p.idle}} {
 		for _, t := range of.from {
+			if _, again := d.nodes[t.Name]; again {
+				d.r.add(f.spot(), fmt.Sprintf("two tasks of the included files are named %s", quote(t.Name)), "rename one of them")
+				return
+			}
 			t.from, t.folder = inner.p, folder
 			*of.to = append(*of.to, t)
-			d.nodes[t.Name] = struct{}{}
+			if of.to != &d.p.globs { // a glob has the name of the task, not of a node
+				d.nodes[t.Name] = struct{}{}
+			}
 		}
 	}
 }
@@ -96,18 +121,19 @@ func (d *decoder) includedFile(root *node) {
 	} else if includedLevel.lacks(root, "tasks") {
 		d.r.add(d.r.src.whole(), "the included file has no tasks", "write them, or leave it out of include")
 	}
+	d.checkTimeout(root)
 	d.checkOwnRetry(top)
 }
 
 // addIncluded puts the included tasks before those of the file itself.
 func (d *decoder) addIncluded(f field) {
+	for _, name := range d.names {
+		if path, taken := d.included[name]; taken {
+			d.r.add(d.places[name], fmt.Sprintf("the task %s is in %s, too, which is included", quote(name), quote(path)), "rename one of them")
+		}
+	}
 	if len(d.includedTasks) == 0 {
 		return
-	}
-	for _, e := range d.entries {
-		if path, taken := d.included[e.name]; taken {
-			d.r.add(e.at, fmt.Sprintf("the task %s is in %s, too, which is included", quote(e.name), quote(path)), "rename one of them")
-		}
 	}
 	if n := len(d.includedTasks) + len(d.p.Tasks); n > MaxTasks {
 		d.r.add(f.at, fmt.Sprintf("the pipeline has %d tasks with those of included files, and at most %d are allowed", n, MaxTasks), "split it into several pipelines")

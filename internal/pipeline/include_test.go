@@ -103,6 +103,8 @@ func TestIncludeMistakes(t *testing.T) {
 		"ok.yaml": tasks, "same.yaml": tasks, "sub/slip.yaml": "env: {A: b}\ntasks:\n  b: {rnu: x}\n", "empty.yaml": "", "none.yaml": "env: {A: b}",
 		"name.yaml": "name: x\n" + tasks, "nested.yaml": "include: ok.yaml\n" + tasks, "on.yaml": "on: {done: {run: x}}\n" + tasks, "budget.yaml": "budget: {}\n" + tasks,
 		"outer.yaml": "tasks: {b: {run: x, needs: [mine]}}", "huge.yaml": strings.Repeat("#", pipeline.MaxSize+1), "list.yaml": "[a]", "on-done.yaml": "tasks: {on done: {run: x}}",
+		"each.yaml": "tasks: {c: {run: x, foreach: [a]}}", "node.yaml": "tasks: {'c[a]': {run: x}}", "glob.yaml": "tasks: {a: {run: x, foreach_glob: '*.no'}}",
+		"param.yaml": "tasks: {b: {run: [x, '{{.params.day}}']}}", "slow.yaml": "timeout: 2h\ntasks: {b: {run: x}}", "text.yaml": "tasks: {b: x}",
 		"warns.yaml": "tasks: {b: {run: [echo, $HOME]}}", "many.yaml": "tasks:\n" + strings.Repeat("  t: {run: x}\n", 30),
 	}
 	for _, c := range []struct{ src, says string }{
@@ -110,6 +112,10 @@ func TestIncludeMistakes(t *testing.T) {
 		{"include: [ok.yaml, ./ok.yaml]", `x.yaml:2:20: "./ok.yaml" is included twice`},
 		{"include: [ok.yaml, same.yaml]", `x.yaml:2:20: "ok.yaml" and "same.yaml" both have a task "a"`},
 		{"include: ok.yaml\n" + tasks, `x.yaml:3:9: the task "a" is in "ok.yaml", too, which is included`},
+		{"include: [each.yaml, node.yaml]", `x.yaml:2:22: two tasks of the included files are named "c[a]"`},
+		{"include: glob.yaml\n" + tasks, `x.yaml:3:9: the task "a" is in "glob.yaml", too, which is included`},
+		{"params: {day: 1}\ninclude: param.yaml", `dir/param.yaml:1:23: "{{.params.day}}" in an entry of "run" of task "b" names a param, which an included file has none of`},
+		{"budget: {max_duration: 10m}\ninclude: slow.yaml", `dir/slow.yaml:1:10: "timeout" of the pipeline is 2h, and the budget gives the whole job 10m`},
 		{"include: []", `"include" of the pipeline is empty`},
 		{"include: {ci: ok.yaml}", `"include" of the pipeline is a mapping, not a list of names`},
 		{"include: ''", `"include" of the pipeline is empty`},

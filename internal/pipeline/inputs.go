@@ -49,7 +49,7 @@ func (d *decoder) checkInputs(tasks field) {
 		switch {
 		case def.Run != nil:
 			input = def.Run
-			if !(def.Run.Templates && d.given.Partial) {
+			if !(def.Run.Templates && d.lacksParam()) {
 				d.validate(e, of, def.Run)
 			}
 		case def.Request != nil:
@@ -78,12 +78,12 @@ func (d *decoder) checkType(e entry, of string, def definition) {
 		}
 		return e.at
 	}
-	h, known := d.types.Known[def.Type]
+	h, known := d.given.Types.Known[def.Type]
 	if !known {
-		if d.types.Unknown == nil {
+		if d.given.Types.Unknown == nil {
 			return
 		}
-		if problem, hint := d.types.Unknown(def.Type); problem != "" {
+		if problem, hint := d.given.Types.Unknown(def.Type); problem != "" {
 			d.r.add(at("type"), fmt.Sprintf("%s is of type %s, %s", of, def.Type, problem), hint)
 		}
 		return

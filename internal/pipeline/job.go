@@ -148,9 +148,6 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 			SecretEnv:  union(p.SecretEnv, t.SecretEnv),
 			Dir:        resolve(baseDir, cmp.Or(t.Dir, p.Dir)),
 		}
-		if t.Templates {
-			d.Run.Env = merge(literals(p.Env), t.Env)
-		}
 		if file := cmp.Or(t.EnvFile, p.EnvFile); file != "" {
 			d.Run.EnvFile = resolve(baseDir, file)
 		}

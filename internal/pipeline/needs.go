@@ -54,6 +54,9 @@ func (d *decoder) adviseNeed(name string) string {
 	if all {
 		return fmt.Sprintf("write [%s]", strings.Join(names, ", "))
 	}
+	if task, _, node := strings.Cut(name, "["); node && d.shapes[task] != nil {
+		return fmt.Sprintf("write %s: that is all of its nodes", task)
+	}
 	return adviseName(name, slices.Concat(d.names, slices.Sorted(maps.Keys(d.included))))
 }
 

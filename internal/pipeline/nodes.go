@@ -152,7 +152,9 @@ func (d *decoder) spread() {
 		d.p.Tasks, d.entries = append(d.p.Tasks, t), append(d.entries, entries[i])
 	}
 	for i := range d.p.globs {
-		d.p.globs[i].stable = stable[d.p.globs[i].Name]
+		if d.p.globs[i].from == nil { // those of included files have theirs
+			d.p.globs[i].stable = stable[d.p.globs[i].Name]
+		}
 	}
 }
 

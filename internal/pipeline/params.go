@@ -20,7 +20,6 @@ type Param struct {
 	Required    bool   // there is no default
 	Known       bool   // Value is one: false for one that was not given, with Given.Partial
 	Value       string // as text
-	IsGiven     bool   // by Given.Params
 }
 
 // ParamsJSON is the values of all params as a JSON object, "" if there are none.
@@ -95,6 +94,17 @@ type param struct {
 	value *textValue // nil: not known
 }
 
+// lacksParam reports whether the value of a param is not known, which
+// [Given].Partial allows.
+func (d *decoder) lacksParam() bool {
+	for _, p := range d.params {
+		if p.value == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // readParams reads the declarations and the values that are given.
 func (d *decoder) readParams(root *node) {
 	d.params = make(map[string]*param)
@@ -107,7 +117,7 @@ func (d *decoder) readParams(root *node) {
 	wrong := d.r.failed()
 	for _, name := range d.paramNames {
 		p := d.params[name]
-		if !wrong && p.value == nil && p.Required && !p.IsGiven && !d.given.Partial {
+		if !wrong && p.value == nil && p.Required && !d.given.Partial {
 			want := "VALUE"
 			if len(p.Choices) > 0 {
 				want = p.Choices[0]
@@ -270,7 +280,6 @@ func (d *decoder) give(root *node, name, text string) {
 		d.r.addSuggesting(at, fmt.Sprintf("-p %s: the pipeline has no param %s", cut(name+"="+text), quote(name)), func() string { return d.adviseParam(name) })
 		return
 	}
-	p.IsGiven = true
 	said := "-p " + cut(name+"="+text)
 	checked, problem, example := paramValue(p.Type, text)
 	switch {

@@ -40,7 +40,7 @@ func ParseWith(src []byte, types Types) (*Pipeline, error) {
 // newDecoder returns a decoder of one file.
 func newDecoder(r *reporter, given Given) *decoder {
 	return &decoder{
-		r: r, warnings: &reporter{src: r.src, file: r.file, single: true}, p: &Pipeline{}, types: given.Types, given: given,
+		r: r, warnings: &reporter{src: r.src, file: r.file, single: true}, p: &Pipeline{}, given: given,
 		places: make(map[string]spot), needs: make(map[string][]field), shapes: make(map[string]*shape),
 		nodes: make(map[string]struct{}), included: make(map[string]string),
 	}

@@ -46,7 +46,7 @@ func shellWord(arg string) string {
 
 // userInfo is what stands before the host of a URL that cannot be parsed, as it
 // has values.
-var userInfo = regexp.MustCompile(`^(https?://)[^/?#]*@`)
+var userInfo = regexp.MustCompile(`(?i)^(https?://)[^/?#]*@`)
 
 func requestLine(in *builtin.RequestInput) string {
 	method := strings.ToUpper(in.Method)

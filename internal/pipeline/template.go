@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/goweaver/weaver/internal/template"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/internal/value"
 	"github.com/goweaver/weaver/task"
 )
@@ -96,30 +97,43 @@ func variableFor(name string) string {
 	return strings.TrimLeft(letters, "0123456789")
 }
 
-// codeFlags are options of programs whose argument is code.
+// codeFlags are the letters of options of programs whose argument is code.
 var codeFlags = map[string]string{
 	"sh": "c", "bash": "c", "dash": "c", "zsh": "c", "ksh": "c", "fish": "c", "busybox": "c", "su": "c",
 	"python": "c", "python3": "c", "perl": "eE", "ruby": "e", "node": "e", "php": "r", "pwsh": "c",
 }
 
-// codeArguments refuses values in an argument that a program reads as code.
+// codeArguments refuses values in an argument that a program reads as code: the
+// one behind such an option, or in one word with it, and all of ssh, which has a
+// shell on the other side.
 func (d *decoder) codeArguments(f field) {
 	program := ""
 	for i, item := range f.value.items {
-		if name := path.Base(item.text); codeFlags[name] != "" {
+		name := path.Base(item.text)
+		if codeFlags[name] != "" || name == "ssh" && i == 0 {
 			program = name
-		}
-		if program == "" || i == 0 || !ours.MatchString(item.text) {
 			continue
 		}
-		flag := f.value.items[i-1].text
-		if len(flag) < 2 || flag[0] != '-' || flag[1] == '-' || !strings.ContainsAny(flag[len(flag)-1:], codeFlags[program]) {
+		parsed, err := template.Parse(item.text)
+		if program == "" || err != nil || len(parsed.Paths()) == 0 {
 			continue
 		}
-		name := written(item.text[ours.FindStringIndex(item.text)[0]:])
-		d.r.add(d.placeIn(item, name), fmt.Sprintf("%s in %s would become a part of the code that %s runs", cut(name), f.label(), program),
-			fmt.Sprintf(`give it as a further argument, as in [sh, -c, 'echo "$1"', sh, "%s"], or as a variable in env`, cut(name)))
+		before := f.value.items[i-1].text
+		if program != "ssh" && !hasCode(before, program) && !hasCode(strings.SplitN(item.text, "{{", 2)[0], program) {
+			continue
+		}
+		shown := written(item.text[strings.Index(item.text, "{{"):])
+		hint := fmt.Sprintf(`give it as a further argument, as in [sh, -c, 'echo "$1"', sh, "%s"], or as a variable in env`, cut(shown))
+		if program == "ssh" {
+			hint = "copy it to the other side as a file, or write a text with quotes that you trust: run: ssh HOST …, with env"
+		}
+		d.r.add(d.placeIn(item, shown), fmt.Sprintf("%s in %s would become a part of the code that %s runs", cut(shown), f.label(), program), hint)
 	}
+}
+
+// hasCode reports whether an argument is options one of which has code behind it.
+func hasCode(arg, program string) bool {
+	return len(arg) > 1 && arg[0] == '-' && arg[1] != '-' && strings.ContainsAny(strings.SplitN(arg, " ", 2)[0], codeFlags[program])
 }
 
 // checkUses checks that each task has the values that its texts name: those of
@@ -133,16 +147,13 @@ func (d *decoder) checkUses() {
 	for i := range d.p.Tasks {
 		nodes[d.p.Tasks[i].Name] = &d.p.Tasks[i]
 	}
+	var needs map[string]bool
 	for i := range d.uses {
 		u := &d.uses[i]
-		needs := make(map[string]bool)
-		for _, need := range d.needs[u.task] {
-			needs[need.value.text] = true
-		}
-		hook := nodes[u.task]
-		if hook != nil && hook.Hook != "" {
-			for _, need := range hook.Needs {
-				needs[need] = true
+		if i == 0 || d.uses[i-1].task != u.task { // uses of one task follow each other
+			needs = make(map[string]bool)
+			for _, need := range d.needs[u.task] {
+				needs[need.value.text] = true
 			}
 		}
 		name := u.path[1]
@@ -152,22 +163,23 @@ func (d *decoder) checkUses() {
 		s := d.shapes[name]
 		switch {
 		case needed && need != nil:
-			d.checkUse(u, need, hook)
-		case need == nil && s != nil && len(s.nodes) > 0:
-			d.r.add(u.at, fmt.Sprintf("%s is of a task with %d nodes", u.named(), len(s.nodes)), "name one of them, as "+append(template.Path{value.Root, s.nodes[0]}, u.path[2:]...).String()+", or let each write a file")
-		case needed: // it has a mistake of its own, or no nodes
+			d.checkUse(u, need)
+		case need == nil && s != nil && s.fate != unneeded && len(s.nodes) > 0:
+			d.r.add(u.at, fmt.Sprintf("%s is of a task with %s", u.named(), text.Plural(len(s.nodes), "node")), "name one of them, as "+append(template.Path{value.Root, s.nodes[0]}, u.path[2:]...).String()+", or let each write a file")
+		case needed: // it has a mistake of its own, no nodes, or is left out
 		default:
-			d.notNeeded(u, need != nil || inFile)
+			task := name
+			if need != nil && need.Group != "" {
+				task = need.Group // which needs name
+			}
+			d.notNeeded(u, task, need != nil || inFile)
 		}
 	}
 }
 
 // checkUse checks a value of a task that a task needs.
-func (d *decoder) checkUse(u *use, need, hook *Task) {
-	failed := hook != nil && hook.If == task.OnFailed
-	if s := d.shapes[u.task]; s != nil {
-		failed = s.cond == task.OnFailed
-	}
+func (d *decoder) checkUse(u *use, need *Task) {
+	failed := d.shapes[u.task] != nil && d.shapes[u.task].cond == task.OnFailed
 	switch {
 	case need.kind() == "":
 		// That is a mistake of its own.
@@ -184,7 +196,7 @@ func (d *decoder) checkUse(u *use, need, hook *Task) {
 }
 
 // notNeeded reports a value of a task that is no need.
-func (d *decoder) notNeeded(u *use, known bool) {
+func (d *decoder) notNeeded(u *use, task string, known bool) {
 	name := u.path[1]
 	needs := func() (names []string) {
 		for _, need := range d.needs[u.task] {
@@ -206,9 +218,9 @@ func (d *decoder) notNeeded(u *use, known bool) {
 		})
 	default:
 		d.r.addSuggesting(u.at, u.named()+" is of a task that is none of its needs", func() string {
-			all := append(needs(), name)
+			all := append(needs(), task)
 			if len(all) > 8 {
-				return "add " + cut(name) + " to its needs"
+				return "add " + cut(task) + " to its needs"
 			}
 			for i := range all {
 				all[i] = cut(all[i])

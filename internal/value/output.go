@@ -193,7 +193,7 @@ func child(raw json.RawMessage, step string) (next json.RawMessage, problem stri
 	case '[':
 		_ = json.Unmarshal(raw, &array)
 		index, err := strconv.Atoi(step)
-		if err != nil {
+		if err != nil || index < 0 {
 			return nil, fmt.Sprintf("is an array, and has no %q", step)
 		}
 		if index < len(array) {

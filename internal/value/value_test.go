@@ -75,6 +75,7 @@ func TestFillRefuses(t *testing.T) {
 		"{{.tasks.own.json.name}}":        `.tasks.own.json has no "name": it is {"id": "x"}`,
 		"{{.tasks.own.json.id.x}}":        `.tasks.own.json.id is no object, and has no "x": it is "x"`,
 		"{{.tasks.get.json.items[1]}}":    `.tasks.get.json.items has no [1], but 1 entries: it is [{"id": 1.50`,
+		"{{.tasks.get.json.items.-1}}":    `.tasks.get.json.items is an array, and has no "-1"`,
 		"{{.tasks.get.json.items.first}}": `.tasks.get.json.items is an array, and has no "first"`,
 		"{{.tasks.seven.stdout}}":         `task "seven" failed, and keeps no .stdout: exit status 7: no access It wrote`,
 		"{{.tasks.killed.exit_code}}":     `task "killed" failed without an exit status: ended by signal: killed`,

@@ -96,8 +96,10 @@ func (v *view) needs(sql string, id *task.ID, now time.Time) ([]store.Need, erro
 	var list []store.Need
 	st := v.stmt(sql).Text(1, v.ns).ID(2, id)
 	for st.Next() {
-		list = append(list, store.Need{ID: st.ColID(0), Kind: task.EdgeKind(st.ColName(1)), Done: st.ColBool(2),
-			Awaited: int(st.ColInt(3)), EndedState: task.State(st.ColName(4))})
+		list = append(list, store.Need{
+			ID: st.ColID(0), Kind: task.EdgeKind(st.ColName(1)), Done: st.ColBool(2),
+			Awaited: int(st.ColInt(3)), EndedState: task.State(st.ColName(4)),
+		})
 	}
 	if err := st.Done(); err != nil {
 		return nil, err
