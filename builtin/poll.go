@@ -161,6 +161,6 @@ func (p *poller) once(ctx context.Context) (RequestOutput, polled, error) {
 
 // over is the end of a poll whose time is over.
 func (p *poller) over(seen string) error {
-	return weaver.Permanent(fmt.Errorf("%s %s: not what it waits for within %s; the last poll: %s",
-		p.in.method(), p.in.shownURL(), shortDuration(p.in.Until.limit()), seen))
+	return weaver.Permanent(fmt.Errorf("%s %s: it waits for %s, which did not come within %s; the last poll: %s",
+		p.in.method(), p.in.shownURL(), p.in.Until.wanted(), shortDuration(p.in.Until.limit()), seen))
 }

@@ -166,6 +166,35 @@ func (u *Until) met(status int, body []byte, whole bool) (met bool, seen string)
 	return u.wants(value), fmt.Sprintf("%s, %s = %s", seen, name, firstRunes(string(raw), maxLine))
 }
 
+// wanted is the answer that is waited for, for people: .status = "done".
+func (u *Until) wanted() string {
+	var parts []string
+	for i, status := range u.Status {
+		if i > 0 {
+			parts[0] += " or " + strconv.Itoa(status)
+		} else {
+			parts = append(parts, strconv.Itoa(status))
+		}
+	}
+	if path, err := u.path(); u.JSON != "" && err == nil {
+		name, text := path.Describe(), func(raw json.RawMessage) string { return firstRunes(string(raw), maxLine) }
+		switch {
+		case len(u.Equals) > 0:
+			name += " = " + text(u.Equals)
+		case len(u.Not) > 0:
+			name += " other than " + text(u.Not)
+		default:
+			var all []string
+			for _, v := range u.In {
+				all = append(all, string(v))
+			}
+			name += " in [" + firstRunes(strings.Join(all, ", "), maxLine) + "]"
+		}
+		parts = append(parts, name)
+	}
+	return strings.Join(parts, " and ")
+}
+
 func (u *Until) wants(value any) bool {
 	is := func(raw json.RawMessage) bool { return equalJSON(value, raw) }
 	switch {

@@ -102,7 +102,7 @@ func TestUntil(t *testing.T) {
 			v := turns(running)
 			w.serve("a.test", v.serve)
 			w.fails(1, builtin.RequestInput{URL: url, Until: done(every)},
-				`GET http://a.test/job: not what it waits for within 1h; the last poll: 200, .status = "running"`)
+				`GET http://a.test/job: it waits for .status = "done", which did not come within 1h; the last poll: 200, .status = "running"`)
 			seen := v.all()
 			if took := seen[len(seen)-1].at.Sub(seen[0].at); took > time.Hour || took < time.Hour-2*every {
 				w.Errorf("the polls went on for %s", took)
@@ -230,6 +230,21 @@ func TestUntilValidate(t *testing.T) {
 		in := builtin.RequestInput{URL: "http://a.test/", Until: &c.until}
 		if err := in.Validate(); err == nil || !strings.Contains(fmt.Sprint(err), c.says) {
 			t.Errorf("%+v: %v, want %q", c.until, err, c.says)
+		}
+	}
+}
+
+// An error says what was waited for.
+func TestUntilWanted(t *testing.T) {
+	t.Parallel()
+	for want, u := range map[string]builtin.Until{
+		"200 or 201":                       {Status: []int{200, 201}},
+		`204 and .n = "5"`:                 {Status: []int{204}, JSON: "n", Equals: json.RawMessage(`"5"`)},
+		`.items[0].id in [1, "a"]`:         {JSON: ".items[0].id", In: []json.RawMessage{json.RawMessage("1"), json.RawMessage(`"a"`)}},
+		`.status other than {"a": "done"}`: {JSON: ".status", Not: json.RawMessage(`{"a": "done"}`)},
+	} {
+		if got := builtin.Wanted(&u); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

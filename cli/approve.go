@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -212,39 +211,4 @@ func questions(st *weaver.JobStatus) (asking []*weaver.TaskInfo) {
 		}
 	}
 	return asking
-}
-
-// unblocks is the command that approves a task of the run's job. A file with params
-// may have several jobs: then the name alone would be the latest one's.
-func (r *pipelineRun) unblocks(node string) string {
-	job := r.file.Name
-	if len(r.file.Params) > 0 {
-		job = r.job.id.String()
-	}
-	return r.command("task", "unblock", job+"/"+node)
-}
-
-// blocked is what a run ends with when its job waits for people.
-func (r *pipelineRun) blocked(st *weaver.JobStatus) error {
-	asking := questions(st)
-	if len(asking) == 0 {
-		return &exitError{
-			code:   exitFailed,
-			err:    fmt.Errorf("job %s is blocked: none of its unfinished tasks can go on without a person", st.ID),
-			advice: fmt.Sprintf("`%s` tells what is needed.", r.command("why", st.ID.String())),
-		}
-	}
-	names := make([]string, len(asking))
-	for i, t := range asking {
-		names[i] = t.Node
-	}
-	what := text.OneLine(strings.Join(names, ", "), explain.MaxMessage) + " waits for a person"
-	if len(names) > 1 {
-		what = fmt.Sprintf("%s wait for a person", text.Plural(len(names), "task"))
-	}
-	return &exitError{
-		code:   exitFailed,
-		err:    fmt.Errorf("job %s is blocked: %s", st.ID, what),
-		advice: fmt.Sprintf("`%s` approves; then `%s` goes on.", r.unblocks(asking[0].Node), r.again(r.file, "run")),
-	}
 }

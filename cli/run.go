@@ -372,31 +372,3 @@ func (r *pipelineRun) tick(ctx context.Context) error {
 		}
 	}
 }
-
-// verdict is the exit code, and what can be done when the job has not ended.
-func (r *pipelineRun) verdict(st weaver.JobStatus, workErr error) error {
-	switch {
-	case workErr != nil:
-		return workErr
-	case st.State == weaver.JobSucceeded:
-		return nil
-	case st.State == weaver.JobFailed, st.State == weaver.JobCancelled:
-		r.hint("`%s` tells why; `%s` and the same run again go on from there.",
-			r.command("why", st.ID.String()), r.retryOf(st))
-		return silent(exitFailed)
-	case st.State == weaver.JobBlocked:
-		return r.blocked(&st)
-	}
-	return &exitError{
-		code:   exitFailed,
-		err:    fmt.Errorf("stopped: %d of the %d tasks of job %s have ended", st.Counters.Total-st.Counters.Unfinished, st.Counters.Total, st.ID),
-		advice: fmt.Sprintf("Go on with `%s`.", r.again(r.file, "run")),
-	}
-}
-
-// hint is a line for people at the end of the result.
-func (r *pipelineRun) hint(format string, args ...any) {
-	if !r.json() {
-		r.printf(format+"\n", args...)
-	}
-}

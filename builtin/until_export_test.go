@@ -1,0 +1,4 @@
+package builtin
+
+// Wanted is Until.wanted.
+func Wanted(u *Until) string { return u.wanted() }

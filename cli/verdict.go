@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/text"
+)
+
+// verdict is the exit code, and what can be done when the job has not ended.
+func (r *pipelineRun) verdict(st weaver.JobStatus, workErr error) error {
+	switch {
+	case workErr != nil:
+		return workErr
+	case st.State == weaver.JobSucceeded:
+		return nil
+	case st.State == weaver.JobFailed, st.State == weaver.JobCancelled:
+		r.hint("`%s` tells why; `%s` and the same run again go on from there.",
+			r.command("why", st.ID.String()), r.retryOf(st))
+		return silent(exitFailed)
+	case st.State == weaver.JobBlocked:
+		return r.blocked(&st)
+	}
+	return &exitError{
+		code:   exitFailed,
+		err:    fmt.Errorf("stopped: %d of the %d tasks of job %s have ended", st.Counters.Total-st.Counters.Unfinished, st.Counters.Total, st.ID),
+		advice: fmt.Sprintf("Go on with `%s`.", r.again(r.file, "run")),
+	}
+}
+
+// hint is a line for people at the end of the result.
+func (r *pipelineRun) hint(format string, args ...any) {
+	if !r.json() {
+		r.printf(format+"\n", args...)
+	}
+}
+
+// unblocks is the command that approves a task of the run's job. A file with params
+// may have several jobs: then the name alone would be the latest one's.
+func (r *pipelineRun) unblocks(node string) string {
+	job := r.file.Name
+	if len(r.file.Params) > 0 {
+		job = r.job.id.String()
+	}
+	return r.command("task", "unblock", job+"/"+node)
+}
+
+// blocked is what a run ends with when its job waits for people.
+func (r *pipelineRun) blocked(st *weaver.JobStatus) error {
+	asking := questions(st)
+	if len(asking) == 0 {
+		return &exitError{
+			code:   exitFailed,
+			err:    fmt.Errorf("job %s is blocked: none of its unfinished tasks can go on without a person", st.ID),
+			advice: fmt.Sprintf("`%s` tells what is needed.", r.command("why", st.ID.String())),
+		}
+	}
+	names := make([]string, len(asking))
+	for i, t := range asking {
+		names[i] = t.Node
+	}
+	what := text.OneLine(strings.Join(names, ", "), explain.MaxMessage) + " waits for a person"
+	if len(names) > 1 {
+		what = fmt.Sprintf("%s wait for a person", text.Plural(len(names), "task"))
+	}
+	return &exitError{
+		code:   exitFailed,
+		err:    fmt.Errorf("job %s is blocked: %s", st.ID, what),
+		advice: fmt.Sprintf("`%s` approves; then `%s` goes on.", r.unblocks(asking[0].Node), r.again(r.file, "run")),
+	}
+}
