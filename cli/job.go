@@ -77,7 +77,7 @@ func (s *session) jobTable(jobs []task.Job) *table {
 		j := &jobs[i]
 		t.add(
 			plain(j.ID.String()),
-			plain(text.OneLine(j.Name, explain.MaxNote)),
+			plain(text.OneLine(title(j.Name, j.Meta[metaParams]), explain.MaxNote)),
 			painted(string(j.State), text.StateColor(j.State)),
 			plain(fmt.Sprintf("%d/%d", j.Counters.Total-j.Counters.Unfinished, j.Counters.Total)),
 			plain(number(j.Counters.Failed)),
