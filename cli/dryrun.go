@@ -112,7 +112,7 @@ func (s *session) planOver(ctx context.Context, st openedStore, p *plan, f *pipe
 		flags = flags.over(&jobs[0], same, s.clock.Now)
 	}
 	if flags.Update {
-		return p.update(ctx, c, f)
+		return p.update(ctx, c, f, flags)
 	}
 	if len(jobs) == 0 {
 		return nil
@@ -142,8 +142,8 @@ func (s *session) planOver(ctx context.Context, st openedStore, p *plan, f *pipe
 }
 
 // update fills in what an update has to run.
-func (p *plan) update(ctx context.Context, c *weaver.Client, f *pipelineFile) error {
-	u, err := updateOf(ctx, c, f)
+func (p *plan) update(ctx context.Context, c *weaver.Client, f *pipelineFile, flags pipelineFlags) error {
+	u, err := updateOf(ctx, c, f, flags)
 	if err != nil || u.of == (weaver.JobID{}) {
 		return err
 	}

@@ -75,11 +75,20 @@ func (f *pipelineFile) lock() (unlock func(), err error) {
 
 // pipelineFlags choose what happens when the job of a file is unfinished.
 type pipelineFlags struct {
-	Resume bool `xor:"unfinished" help:"Go on with the unfinished job as it was submitted, although the file changed since."`
-	Fresh  bool `xor:"unfinished" help:"Cancel what is unfinished of the file and begin a new job."`
+	Resume bool `xor:"unfinished,again" help:"Go on with the unfinished job as it was submitted, although the file changed since."`
+	Fresh  bool `xor:"unfinished,again" help:"Cancel what is unfinished of the file and begin a new job."`
 	Update bool `xor:"unfinished" help:"Keep what earlier jobs of the file did and is still as the file says; cancel what is unfinished, and run the rest."`
 
+	From []string `xor:"again" sep:"none" placeholder:"TASK" help:"As --update, and run this task again (repeatable), with all that needs it."`
+	Only []string `xor:"again" sep:"none" placeholder:"TASK" help:"Run this task again (repeatable) and nothing else; what it needs must have succeeded before."`
+
 	MaxAge time.Duration `placeholder:"DURATION" help:"Begin a new job, as with --fresh, when the unfinished one is older than that."`
+}
+
+// AfterApply is called when the flags are known: some imply another.
+func (f *pipelineFlags) AfterApply() error {
+	f.Update = f.Update || len(f.From)+len(f.Only) > 0
+	return nil
 }
 
 // over are the flags as they hold over the unfinished job of a file, which may be
@@ -88,7 +97,7 @@ func (f pipelineFlags) over(old *weaver.JobInfo, same bool, now time.Time) pipel
 	switch {
 	case f.MaxAge > 0 && now.Sub(old.CreatedAt) > f.MaxAge:
 		f.Fresh, f.Resume = !f.Update, false
-	case same:
+	case same && len(f.From)+len(f.Only) == 0:
 		f.Update = false // to go on with it is all
 	}
 	return f
@@ -261,6 +270,11 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 	if err != nil {
 		return start{}, err
 	}
+	if len(flags.From)+len(flags.Only) > 0 { // before anything is cancelled
+		if _, err := updateOf(ctx, c, f, flags); err != nil {
+			return start{}, err
+		}
+	}
 	st := start{same: true, nodes: true}
 	if len(jobs) > 0 {
 		old := &jobs[0]
@@ -282,7 +296,7 @@ func (s *session) begin(ctx context.Context, c *weaver.Client, f *pipelineFile, 
 		st.ended, st.same, st.nodes = old, true, true
 	}
 	if flags.Update {
-		if st.update, err = updateOf(ctx, c, f); err != nil || len(st.update.Run) == 0 {
+		if st.update, err = updateOf(ctx, c, f, flags); err != nil || len(st.update.Run) == 0 {
 			return st, err
 		}
 	}

@@ -29,10 +29,14 @@ type update struct {
 
 // updateOf compares a file with its latest job, and with those that this one was
 // an update of.
-func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile) (*update, error) {
+func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile, flags pipelineFlags) (*update, error) {
 	latest, err := latestOf(ctx, c, f.Name, f.isOf)
-	if err != nil || latest == nil {
-		return &update{Update: f.Update(nil)}, err
+	if err != nil {
+		return nil, err
+	}
+	if latest == nil {
+		plan, err := f.plan(nil, flags)
+		return &update{Update: plan}, err
 	}
 	missing := make(map[string]bool, len(f.Tasks))
 	for i := range f.Tasks {
@@ -55,7 +59,7 @@ func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile) (*update, 
 				continue
 			}
 			unneeded := t.State == task.Cancelled && t.Error != nil && t.Error.Kind == task.KindNotNeeded
-			earlier[t.Node] = pipeline.Earlier{State: t.State, Needed: !unneeded, Work: work, Age: age}
+			earlier[t.Node] = pipeline.Earlier{State: t.State, Needed: !unneeded, Allowed: t.AllowFailure && t.State == task.Failed, Work: work, Age: age}
 			found[t.Node] = t.ID
 			delete(missing, t.Node)
 		}
@@ -63,8 +67,29 @@ func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile) (*update, 
 			break // it was no update
 		}
 	}
-	u := &update{Update: f.Update(earlier), of: latest.ID, found: found}
+	plan, err := f.plan(earlier, flags)
+	if err != nil {
+		return nil, err
+	}
+	u := &update{Update: plan, of: latest.ID, found: found}
 	return u, u.fill(ctx, c, f)
+}
+
+// plan is what is to run.
+func (f *pipelineFile) plan(earlier map[string]pipeline.Earlier, flags pipelineFlags) (plan pipeline.Update, err error) {
+	switch {
+	case len(flags.From) > 0:
+		if plan, err = f.UpdateFrom(earlier, flags.From); err != nil {
+			err = badInput("", "--from: %w", err)
+		}
+	case len(flags.Only) > 0:
+		if plan, err = f.UpdateOnly(earlier, flags.Only); err != nil {
+			err = badInput("", "--only: %w", err)
+		}
+	default:
+		plan = f.Update(earlier)
+	}
+	return plan, err
 }
 
 // fill fills values of tasks that are kept into the texts of those that run, for

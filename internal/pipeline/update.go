@@ -14,10 +14,11 @@ const MetaWork = "weaver.work"
 
 // Earlier is how a task of an earlier job of the same file stands.
 type Earlier struct {
-	State  task.State
-	Needed bool   // it did not end because it was not needed
-	Work   string // its MetaWork
-	Age    int    // of its job: 0 is the latest one
+	State   task.State
+	Needed  bool   // it did not end because it was not needed
+	Allowed bool   // it went wrong, and may
+	Work    string // its MetaWork
+	Age     int    // of its job: 0 is the latest one
 }
 
 // Update is what an update of an earlier job has to run.
@@ -38,8 +39,71 @@ type Rerun struct {
 // (its command, request or input, with folder, environment and needs) nor a task
 // that it needs changed. How often and how long it may try, its labels, priority
 // and concurrency are no change.
-func (p *Pipeline) Update(earlier map[string]Earlier) Update {
-	u := updating{p: p, earlier: earlier, tasks: make(map[string]*Task, len(p.Tasks)), why: make(map[string]string, len(p.Tasks)), idle: make(map[string]bool)}
+func (p *Pipeline) Update(earlier map[string]Earlier) Update { return p.update(earlier, nil) }
+
+// UpdateFrom is Update that also runs some tasks again, with what needs them. A name
+// is that of a task of the file or of one of its nodes; its error says which is not.
+func (p *Pipeline) UpdateFrom(earlier map[string]Earlier, names []string) (Update, error) {
+	again, err := p.nodesOf(names)
+	if err != nil {
+		return Update{}, err
+	}
+	return p.update(earlier, again), nil
+}
+
+// UpdateOnly runs some tasks again and nothing else, whatever changed. Its error says
+// what is no task, or which need of theirs has not ended so that they can run.
+func (p *Pipeline) UpdateOnly(earlier map[string]Earlier, names []string) (Update, error) {
+	only, err := p.nodesOf(names)
+	if err != nil {
+		return Update{}, err
+	}
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		for _, need := range t.Needs {
+			if e := earlier[need]; only[t.Name] && !only[need] && (!e.State.Terminal() || t.If == "" && e.State != task.Succeeded && !e.Allowed) {
+				return Update{}, fmt.Errorf("task %q needs %q, which has not succeeded: run that, too", t.Name, need)
+			}
+		}
+	}
+	plan := p.update(earlier, only)
+	run := plan.Run
+	plan.Run, plan.Kept = nil, nil
+	for _, r := range run {
+		if only[r.Name] {
+			plan.Run = append(plan.Run, r)
+		}
+	}
+	for i := range p.Tasks {
+		if !only[p.Tasks[i].Name] {
+			plan.Kept = append(plan.Kept, p.Tasks[i].Name)
+		}
+	}
+	return plan, nil
+}
+
+// nodesOf returns the nodes that names mean.
+func (p *Pipeline) nodesOf(names []string) (map[string]bool, error) {
+	nodes := make(map[string]bool)
+	for _, name := range names {
+		before := len(nodes)
+		known := make([]string, 0, len(p.Tasks))
+		for i := range p.Tasks {
+			t := &p.Tasks[i]
+			if t.Name == name || t.Group == name {
+				nodes[t.Name] = true
+			}
+			known = append(known, t.Name)
+		}
+		if len(nodes) == before {
+			return nil, fmt.Errorf("the pipeline has no task %q: %s", name, adviseName(name, known))
+		}
+	}
+	return nodes, nil
+}
+
+func (p *Pipeline) update(earlier map[string]Earlier, again map[string]bool) Update {
+	u := updating{p: p, earlier: earlier, again: again, tasks: make(map[string]*Task, len(p.Tasks)), why: make(map[string]string, len(p.Tasks)), idle: make(map[string]bool)}
 	for i := range p.Tasks {
 		u.tasks[p.Tasks[i].Name] = &p.Tasks[i]
 	}
@@ -60,6 +124,7 @@ func (p *Pipeline) Update(earlier map[string]Earlier) Update {
 type updating struct {
 	p       *Pipeline
 	earlier map[string]Earlier
+	again   map[string]bool // tasks that run in any case
 	tasks   map[string]*Task
 	why     map[string]string // of the tasks that were decided; "": kept
 	idle    map[string]bool   // of those that are kept: not needed
@@ -98,6 +163,9 @@ func (u *updating) decide(name string) string {
 	}
 	if u.unneeded(t) {
 		why = ""
+	}
+	if u.again[name] {
+		why = "it was asked for"
 	}
 	u.why[name] = why
 	if why == "" {

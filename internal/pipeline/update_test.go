@@ -134,3 +134,36 @@ func TestJobWithoutKeptTasks(t *testing.T) {
 		t.Errorf("the job has %s", said)
 	}
 }
+
+// Tasks that are asked for run again, by the name of a node or of all of its task's.
+func TestUpdateOnDemand(t *testing.T) {
+	t.Parallel()
+	p := parse(t, "name: n\ntasks: {a: {run: x}, b: {run: [x, '{{.item}}'], foreach: [u, v], needs: [a]}, c: {run: x, needs: [b]}, d: {run: x, needs: [a], if: done}}")
+	earlier := make(map[string]pipeline.Earlier)
+	for _, k := range submit(t, p, pipeline.JobOptions{}).tasks {
+		earlier[k.Node] = pipeline.Earlier{State: task.Succeeded, Needed: true, Work: k.Metadata[pipeline.MetaWork]}
+	}
+	for _, c := range []struct {
+		name       string
+		from, only string
+	}{
+		{"b", "[{b[u] it was asked for} {b[v] it was asked for} {c it needs b[u]}]", "[{b[u] it was asked for} {b[v] it was asked for}]"},
+		{"b[v]", "[{b[v] it was asked for} {c it needs b[v]}]", "[{b[v] it was asked for}]"},
+	} {
+		from, err := p.UpdateFrom(earlier, []string{c.name})
+		equal(t, "from "+c.name, fmt.Sprint(from.Run, err), c.from+" <nil>")
+		only, err := p.UpdateOnly(earlier, []string{c.name})
+		equal(t, "only "+c.name, fmt.Sprint(only.Run, len(only.Kept)+len(only.Run), err), c.only+" 5 <nil>")
+	}
+	earlier["a"] = pipeline.Earlier{State: task.Failed, Needed: true}
+	_, err := p.UpdateOnly(earlier, []string{"b"})
+	equal(t, "a need that failed", fmt.Sprint(err), `task "b[u]" needs "a", which has not succeeded: run that, too`)
+	for _, e := range []pipeline.Earlier{{State: task.Failed, Needed: true, Allowed: true}, {State: task.Succeeded, Needed: true}} {
+		earlier["a"] = e
+		_, err = p.UpdateOnly(earlier, []string{"b"})
+		equal(t, "a need that is met", err, nil)
+	}
+	earlier["a"] = pipeline.Earlier{State: task.Failed, Needed: true}
+	_, err = p.UpdateOnly(earlier, []string{"d"})
+	equal(t, "a need that has ended", err, nil)
+}
