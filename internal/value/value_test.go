@@ -96,7 +96,7 @@ func TestFillRefuses(t *testing.T) {
 		t.Errorf("an error of a long text: %v, %v", long, err)
 	}
 	broken := errors.New("the disk is on fire")
-	if _, err := (value.Texts{Body: "{{.tasks.x.json}}"}).Fill(func(string) (*value.Output, error) { return nil, broken }); err != broken {
+	if _, err := (value.Texts{Body: "{{.tasks.x.json}}"}).Fill(func(string) (*value.Output, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("an error of the store: %v", err)
 	}
 }
