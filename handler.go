@@ -103,7 +103,7 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 			return nil, err
 		}
 		out, err := fn(ctx, in)
-		if err != nil {
+		if err != nil && !completes(err) {
 			return nil, err
 		}
 		if Suspended(context.Cause(ctx)) {
@@ -114,7 +114,11 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 				return nil, fmt.Errorf("verify the output: %w", err)
 			}
 		}
-		return encodeOutput("output", out)
+		raw, bad := encodeOutput("output", out)
+		if bad != nil {
+			return nil, bad
+		}
+		return raw, err
 	}
 	return h
 }

@@ -33,7 +33,8 @@ func Blocked(reason string) error {
 	return &engine.Verdict{Kind: engine.Blocked, Err: errors.New(reason)}
 }
 
-// Suspended reports whether err says that the task waits. Deferred functions
+// Suspended reports whether err says that the task waits; those of Decompose
+// and AddDependency do. Deferred functions
 // check it first: a suspended attempt did not fail. Handlers that undo things
 // ask [Final].
 func Suspended(err error) bool { return errors.Is(err, engine.ErrSuspended) }

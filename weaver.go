@@ -35,7 +35,9 @@
 // Sleep leaves the worker: the handler returns, and another attempt begins
 // when the time has come, which gets the values of completed steps back. So code
 // outside steps runs again after every wait, and deferred functions run at
-// each suspension (see Suspended).
+// each suspension (see Suspended). So does a handler that returns Decompose, which
+// splits the task into children, or AddDependency: it runs again when these have
+// ended.
 //
 // The names of this package are those of the design: task type, task, job,
 // handler, attempt, step, outcome, decision, lease, queue, worker, draft.

@@ -128,7 +128,11 @@ func (s *session) printTask(h *store.History) {
 		s.field("lease", fmt.Sprintf("epoch %d, held by %s, ends %s", t.Epoch, text.OneLine(t.LeasedBy, explain.MaxNote), c.When(t.LeaseExpiresAt)))
 	}
 	if t.CancelRequested {
-		s.field("asked to end", string(t.CancelKind)+explain.By(t.CancelBy, t.CancelReason))
+		kind := t.CancelKind
+		if kind == task.KindParentEnded {
+			kind = task.KindCancelled
+		}
+		s.field("asked to end", string(kind)+explain.By(t.CancelBy, t.CancelReason))
 	}
 	if t.ConcurrencyKey != "" {
 		s.field("concurrency", fmt.Sprintf("key %q, %d at once", text.OneLine(t.ConcurrencyKey, explain.MaxNote), t.ConcurrencyLimit))

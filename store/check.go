@@ -28,7 +28,8 @@ const leaseGrace = 2 * time.Minute
 //   - I3 what ended is at rest: a time of its end, no lease, nothing waiting
 //   - I4 the epochs of a task's attempts grow, up to its own
 //   - I6 one completed value per step name, as many as step_count says
-//   - I7 open needs are counted, and nothing runs before its needs allow it
+//   - I7 open needs and children are counted, nothing runs before its needs allow
+//     it, and children of a task that has ended have ended or are asked to
 //   - I8 no lease is long over without having been taken away
 //   - I9 a task is claimable if and only if one row in its lane says so
 //   - I10 attempts stay within their limit and are all accounted for
@@ -93,8 +94,11 @@ func newChecker(s *Snapshot) *checker {
 	}
 	c.pending = make(map[ChoreRow]bool, len(s.Chores))
 	for _, chore := range s.Chores {
-		if c.pending[chore] = true; chore.Kind == ChoreRevive {
+		switch c.pending[chore] = true; chore.Kind {
+		case ChoreRevive:
 			c.pending[ChoreRow{Kind: ChoreRevive, Root: chore.Root}] = true
+		case ChoreReviveChildren:
+			c.pending[ChoreRow{Kind: ChoreReviveChildren, Subject: chore.Subject}] = true
 		}
 	}
 	return c

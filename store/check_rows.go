@@ -20,6 +20,9 @@ func (c *checker) needs(t *task.Task) {
 	cancelling := c.pending[ChoreRow{Kind: ChoreCancelJob, Subject: t.JobID.String()}]
 	open, ifFailed, wrong := 0, 0, !waits && !startable
 	for _, e := range c.edgesOf[t.ID] {
+		if e.Awaited > 0 {
+			continue
+		}
 		need, ok := c.byID[e.Needs]
 		switch {
 		case !ok:
@@ -45,14 +48,62 @@ func (c *checker) needs(t *task.Task) {
 	if !wrong {
 		open += ifFailed
 	}
+	if t.Join != task.JoinNone {
+		open = c.children(t)
+		waits = t.State == task.Pending
+	}
 	switch {
 	case !t.State.Terminal() && t.RemainingDeps != open:
 		c.task("I7", t, "has remaining_deps %d with %d open needs", t.RemainingDeps, open)
 	case waits && open == 0 && !cancelling:
-		c.task("I7", t, "waits for its needs, which are all decided")
+		c.task("I7", t, "waits for its needs or children, which are all decided")
 	case open > 0 && !waits && t.State != task.Cancelled:
 		c.task("I7", t, "has %d open needs", open)
 	}
+}
+
+// children checks the edges to a task's children, and to one that it asked for, for
+// which it waits as long as its Join is set, and returns how many it waits for. When it has ended before
+// them, they have ended too, or are asked to.
+func (c *checker) children(t *task.Task) (open int) {
+	waits := t.State == task.Pending
+	why := task.WaitChildren
+	if t.Join == task.JoinDependency {
+		why = task.WaitDeps
+	}
+	if waits != (t.Waiting == why) {
+		c.task("I7", t, "waits for %q with the join %q", t.Waiting, t.Join)
+	}
+	reviving := c.pending[ChoreRow{Kind: ChoreReviveChildren, Subject: t.ID.String()}]
+	ending := c.pending[ChoreRow{Kind: ChoreChildren, Subject: t.ID.String()}] ||
+		c.pending[ChoreRow{Kind: ChoreCancelJob, Subject: t.JobID.String()}]
+	for _, e := range c.edgesOf[t.ID] {
+		if e.Awaited == 0 {
+			continue
+		}
+		child, ok := c.byID[e.Needs]
+		switch {
+		case !ok:
+			c.task("I7", t, "has the child %s, which does not exist", e.Needs)
+			continue
+		case !e.Done && child.State.Terminal() && !c.pending[ChoreRow{Kind: ChoreEdges, Subject: e.Needs.String()}]:
+			c.task("I7", t, "its edge to its child %s, which ended %s, is not done", e.Needs, child.State)
+		case e.Done && !child.State.Terminal() && t.Waiting == task.WaitChildren:
+			c.task("I7", t, "its edge to its child %s, which is %s and has not ended, is done", e.Needs, child.State)
+		case !e.Done && !child.State.Terminal() && t.State.Terminal() && e.Kind == task.OnDone && !child.CancelRequested && !ending:
+			c.task("I7", t, "its child %s is %s and was not asked to end", e.Needs, child.State)
+		}
+		if e.Done == (e.EndedState == "") {
+			c.task("I7", t, "its edge to its child %s has done %v and the end %q", e.Needs, e.Done, e.EndedState)
+		}
+		if waits && (!e.Done || reviving && child.State == task.Cancelled && child.CancelKind == task.KindParentEnded) {
+			open++
+		}
+	}
+	if reviving && t.RemainingDeps >= open {
+		return t.RemainingDeps // those of a deadline are not told apart
+	}
+	return open
 }
 
 // rowsOf returns how many dispatch or waiter rows a task must have: it is

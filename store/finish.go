@@ -19,16 +19,29 @@ import (
 //	failure with kind internal      → no Decision: pending/retry after Delay; with Delay < 0 failed
 //	suspended                       → pending/sleep until WakeAt (ready when that has passed)
 //	cancelled                       → cancelled, with the kind of Error
+//	decompose                       → pending/children until Children, which are stored with it, have ended; over a
+//	                                  limit (task.MaxDepth, task.MaxChildren) failed, and no child is stored
 //	released                        → ready at once, nothing counted
+//	add_dependency                  → pending/deps until DependsOn has succeeded, ready if it has; cancelled with kind
+//	                                  dependency_failed if it ended otherwise; failed if there is no such task, if that
+//	                                  waits for this one, or if this one waited for it before
 type Finish struct {
 	Lease    task.Lease
 	Outcome  task.Outcome
-	Output   json.RawMessage // success
-	Error    *task.Error     // every other outcome but suspended and released
+	Output   json.RawMessage // success; decompose with JoinComplete
+	Error    *task.Error     // every other outcome but suspended, released, decompose and add_dependency
 	Decision *task.Decision  // TaskID, AttemptNo, At and NextReadyAt are filled in by the store
 	Delay    time.Duration   // of the retry
 	WakeAt   time.Time       // suspended: an instant that Record gave
 	Progress *task.Progress  // last report not yet written
+
+	// Of a decompose. The children belong to the task's job, end with its deadline
+	// at the latest, and get their Node from the store. They have neither needs nor
+	// idempotency keys. The same report has the same IDs.
+	Children []task.New
+	Join     task.Join
+
+	DependsOn task.ID // add_dependency: any task of the namespace
 
 	Elapsed     time.Duration // of the attempt
 	CodeVersion int
@@ -67,6 +80,16 @@ func (f *Finish) Hash() string {
 		b = append(b, 2)
 		text(string(d.Kind))
 		text(d.Reason.Text)
+	}
+	if f.Join != task.JoinNone {
+		b = append(b, 5)
+		text(string(f.Join))
+		for i := range f.Children {
+			b = append(b, f.Children[i].ID[:]...)
+		}
+	}
+	if !f.DependsOn.IsZero() {
+		b = append(append(b, 6), f.DependsOn[:]...)
 	}
 	b = binary.AppendVarint(b, int64(f.Delay))
 	b = binary.AppendVarint(b, f.WakeAt.UnixMicro())

@@ -86,6 +86,9 @@ type Need struct {
 	State task.State    `json:"state"`
 	Done  bool          `json:"done"` // the edge was decided
 
+	Awaited    int        `json:"awaited,omitempty"`     // the attempt that began to wait for it: a child (of Kind done), or one that it asked for (success); 0: none
+	EndedState task.State `json:"ended_state,omitempty"` // of an awaited one: with which it ended the wait
+
 	ErrorKind    task.ErrorKind `json:"error_kind,omitempty"`    // with which the task ended
 	AllowFailure bool           `json:"allow_failure,omitempty"` // of the task
 }

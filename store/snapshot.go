@@ -30,6 +30,9 @@ type EdgeRow struct {
 	Task, Needs task.ID
 	Kind        task.EdgeKind
 	Done        bool // the needed task has ended and this edge was counted
+
+	Awaited    int        // the attempt of Task that waits, or waited, for this one: a child (of Kind done), or one that it asked for (success); 0: none
+	EndedState task.State // of an awaited edge that is done: how that had ended then
 }
 
 // DispatchRow says that a task is claimable from AvailableAt on.
@@ -67,6 +70,8 @@ const (
 	// ChoreCancelJob ends the tasks of a job that were not looked at yet. Until
 	// it is done they are neither claimed nor ended for a need.
 	ChoreCancelJob ChoreKind = "cancel_job" // the job
+	// ChoreChildren cancels the children of a task that has ended before them.
+	ChoreChildren ChoreKind = "children" // the task that has ended
 	// ChoreEdges marks the open edges towards a task that has ended.
 	ChoreEdges ChoreKind = "edges" // the task that is needed
 	// ChorePause wakes the keys of a queue that was paused.
@@ -74,6 +79,9 @@ const (
 	// ChoreRevive brings back the dependents of a task that was brought back.
 	// The task that was retried, its Root, is not claimable until all are done.
 	ChoreRevive ChoreKind = "revive" // the task that is needed
+	// ChoreReviveChildren brings back the children of a task that was retried which
+	// were cancelled because it had ended.
+	ChoreReviveChildren ChoreKind = "revive_children" // the task that was retried
 	// ChoreWakeKey moves further waiters of a concurrency key to dispatch.
 	ChoreWakeKey ChoreKind = "wake_key" // the key
 )

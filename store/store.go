@@ -111,6 +111,17 @@ type Worker interface {
 	//
 	// A task whose cancel was requested ends cancelled unless the outcome is
 	// success.
+	//
+	// A decompose stores its children in the same transaction. When all of them have
+	// ended, in whatever order and batches, the task is claimable again (JoinRerun),
+	// or has ended (JoinComplete): succeeded with the output that came with the
+	// decompose, or failed with kind dependency_failed if one of them did not
+	// succeed. When a task ends before its children, those that have not ended are
+	// cancelled; a retry of the task revives them, and waits for them again.
+	//
+	// An add_dependency adds an edge for success to any task, so that the end of that
+	// one makes the task claimable, or ends it. Whether it would wait for itself is
+	// decided in the same transaction.
 	Finish(ctx context.Context, ns string, fins ...Finish) ([]FinishResult, error)
 
 	// Record writes what a running attempt has to show, under its lease

@@ -36,7 +36,7 @@ type HeartbeatRequest struct {
 type Beat struct {
 	Lost   bool           // the task has another epoch: the lease is gone
 	Retry  bool           // not known at the moment: ask again within a second
-	Cancel task.ErrorKind // extended, and the task is asked to end: cancelled or deadline
+	Cancel task.ErrorKind // extended, and the task is asked to end: cancelled, deadline or parent_ended
 	By     string         // with Cancel
 	Reason string         // with Cancel
 }

@@ -43,7 +43,7 @@ func (e End) WentWrong() bool {
 // count against its job, and satisfies edges of the kind success. That a need of
 // it went wrong is no failure of its own.
 func (e End) Allowed() bool {
-	return e.AllowFailure && e.WentWrong() && e.Kind != KindDependencyFailed
+	return e.AllowFailure && e.WentWrong() && (e.State == Failed || e.Kind != KindDependencyFailed)
 }
 
 // Against reports whether the end keeps the task's job from succeeding.

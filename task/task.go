@@ -60,6 +60,7 @@ type Task struct {
 	ID       ID     `json:"id"`
 	JobID    ID     `json:"job_id,omitzero"`
 	ParentID ID     `json:"parent_task_id,omitzero"`
+	Depth    int    `json:"depth,omitempty"` // below a task that is no child: of decompositions, not of tasks that a step started
 	Node     string `json:"node,omitempty"`
 	Type     string `json:"task_type"`
 	Queue    string `json:"queue"`
@@ -69,6 +70,7 @@ type Task struct {
 	Waiting       Waiting   `json:"waiting_reason,omitempty"`
 	ReadyAt       time.Time `json:"ready_at,omitzero"` // when it may run next; zero while its needs are open
 	RemainingDeps int       `json:"remaining_deps"`    // open needs that it waits for: none of the kind failed once one of those went wrong
+	Join          Join      `json:"join,omitempty"`    // how it goes on when its children have ended, while it waits for them; kept when it ends meanwhile or with them
 
 	Input         json.RawMessage `json:"input,omitempty"`
 	SchemaVersion int             `json:"schema_version"`
@@ -102,7 +104,7 @@ type Task struct {
 	Metadata         map[string]string `json:"metadata,omitempty"`
 
 	CancelRequested bool      `json:"cancel_requested,omitempty"` // to end: it runs, is due to clean up, or has ended since
-	CancelKind      ErrorKind `json:"cancel_kind,omitempty"`      // cancelled or deadline
+	CancelKind      ErrorKind `json:"cancel_kind,omitempty"`      // cancelled, deadline or parent_ended
 	CancelBy        string    `json:"cancel_by,omitempty"`
 	CancelReason    string    `json:"cancel_reason,omitempty"`
 

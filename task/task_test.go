@@ -272,3 +272,21 @@ func TestZeroIDs(t *testing.T) {
 		t.Errorf("%d states", len(task.States()))
 	}
 }
+
+func TestCheckChildren(t *testing.T) {
+	for _, tc := range []struct {
+		depth, have, n int
+		want           string // in the refusal; "": there is none
+	}{
+		{0, 0, 1, ""},
+		{task.MaxDepth - 1, 1, task.MaxChildren - 1, ""},
+		{0, 0, 0, "no child"},
+		{task.MaxDepth, 0, 1, "at depth 8"},
+		{0, 1, task.MaxChildren, "10000 are allowed"},
+	} {
+		err := task.CheckChildren(tc.depth, tc.have, tc.n)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%+v: %v", tc, err)
+		}
+	}
+}

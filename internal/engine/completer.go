@@ -104,8 +104,14 @@ func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult
 	case task.Succeeded:
 		c.emit(event.TaskSucceeded{Header: h, Output: fin.Output, Duration: d})
 	case task.Failed:
+		if te.Kind == task.KindNone {
+			te = c.refused(a)
+		}
 		c.emit(event.TaskFailed{Header: h, Error: te, Allowed: a.task.AllowFailure, Duration: d})
 	case task.Cancelled:
+		if te.Kind == task.KindNone {
+			te = c.refused(a)
+		}
 		c.emit(event.TaskCancelled{Header: h, Error: te, Duration: d})
 	case task.Blocked:
 		c.emit(event.TaskBlocked{Header: h, Error: te, Duration: d})
@@ -114,8 +120,22 @@ func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult
 			c.emit(event.TaskRetrying{Header: h, Error: te, Delay: fin.Delay, Duration: d})
 			return
 		}
-		if fin.Outcome == task.OutcomeSuspended {
+		switch fin.Outcome {
+		case task.OutcomeSuspended, task.OutcomeDecompose, task.OutcomeAddDependency:
 			c.emit(event.TaskSuspended{Header: h, WakeAt: fin.WakeAt, Duration: d})
 		}
 	}
+}
+
+// refused returns the error of a task that asked for children or for another task
+// and ended for that: the store found the reason. Reading it is a courtesy to
+// listeners, which get an empty one if that fails.
+func (c *completer) refused(a *Attempt) (te task.Error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), c.TTL)
+	defer cancel()
+	got, err := c.Store.Tasks(ctx, c.Namespace, a.task.ID)
+	if err == nil && len(got) == 1 && got[0].Error != nil {
+		te = *got[0].Error
+	}
+	return te
 }

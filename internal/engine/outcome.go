@@ -39,6 +39,8 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 	suspended, wakeAt, asks, fatal, cancelBy := a.suspended, a.wakeAt, a.question, a.fatal, a.cancelBy
 	a.mu.Unlock()
 	cause, lost := context.Cause(a.ctx), context.Cause(a.held)
+	children, decomposes := asksForChildren(err)
+	other, depends := asksForTask(err)
 
 	switch {
 	case errors.Is(lost, store.ErrLeaseLost), errors.Is(lost, store.ErrStepConflict):
@@ -62,6 +64,10 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		}
 		fin.Outcome, fin.Output = task.OutcomeSuccess, out
 		return fin, true
+	case decomposes && !isCancel(cause):
+		return a.decompose(fin, out, children), true
+	case depends && !isCancel(cause):
+		return a.depend(fin, other), true
 	case isCancel(cause) && a.cutShort():
 		fin.Outcome = task.OutcomeReleased
 		return fin, true

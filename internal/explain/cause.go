@@ -42,6 +42,14 @@ func (w *walk) causes(h *store.History, subject string, depth int) []Cause {
 	switch {
 	case t.State == task.Pending && t.Waiting == task.WaitDeps:
 		return w.needs(h, subject+" waits for", depth, awaited(h.Needs))
+	case t.State == task.Pending && t.Waiting == task.WaitChildren:
+		return w.needs(h, subject+" waits for", depth, openChild)
+	case t.State == task.Failed && kindOf(t) == task.KindDependencyFailed:
+		causes := w.needs(h, subject+" needed", depth, wrongChild(h.Needs))
+		if len(causes) == 0 { // they were retried since
+			w.act(h, depth)
+		}
+		return causes
 	case t.State == task.Cancelled && (kindOf(t) == task.KindDependencyFailed || kindOf(t) == task.KindNotNeeded):
 		causes := w.needs(h, subject+" needed", depth, unmetNeed(h.Needs))
 		if len(causes) == 0 && kindOf(t) == task.KindDependencyFailed {
@@ -104,7 +112,11 @@ func (w *walk) need(n store.Need, begin string, depth int) Cause {
 		return c
 	}
 	c.State = h.Task.State
-	c.Sentence = fmt.Sprintf("%s %s%s, which %s", begin, Label(&h.Task), condition(n.Kind), w.TaskState(h))
+	as := condition(n.Kind)
+	if n.Awaited > 0 {
+		as = "" // it waits for the end of its children, whatever that is
+	}
+	c.Sentence = fmt.Sprintf("%s %s%s, which %s", begin, Label(&h.Task), as, w.TaskState(h))
 	switch {
 	case w.seen[n.ID]:
 		c.Sentence += " (see above)."

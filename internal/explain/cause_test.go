@@ -157,3 +157,20 @@ func TestWhyNeedIsGone(t *testing.T) {
 	h := a(1, task.Pending, waits(task.WaitDeps, time.Time{}), needs(store.Need{ID: id(9)}))
 	says(t, why(t, h), "  It waits for 00000000000000000000000009, which is not there any more.")
 }
+
+// A task that ends with its children says which of them it failed for, and what to
+// do there.
+func TestWhyAParentFailed(t *testing.T) {
+	t.Parallel()
+	parent := a(1, task.Failed, failed(task.KindDependencyFailed, "its child x ended failed"))
+	parent.Needs = []store.Need{
+		{ID: id(2), Kind: task.OnDone, Awaited: 1, Done: true, State: task.Succeeded, EndedState: task.Succeeded},
+		{ID: id(3), Kind: task.OnDone, Awaited: 1, Done: true, State: task.Failed, EndedState: task.Failed},
+	}
+	child := a(3, task.Failed, failed(task.KindHandler, "no such host"))
+	text := why(t, parent, child)
+	says(t, text,
+		"  It needed 00000000000000000000000003 (acme.billing.charge.v1), which failed 1m ago (2026-11-20T11:59:00Z): handler_error: no such host.",
+		"  weaver task retry 00000000000000000000000003")
+	neverSays(t, text, "00000000000000000000000002")
+}

@@ -74,7 +74,9 @@ func decisive(state task.JobState, tasks []task.Task) []*task.Task {
 	case task.JobRunning:
 		return pick(func(t *task.Task) bool { return task.Movable(t.State, t.Waiting) })
 	case task.JobBlocked:
-		stuck := pick(func(t *task.Task) bool { return !t.State.Terminal() && t.Waiting != task.WaitDeps })
+		stuck := pick(func(t *task.Task) bool {
+			return !t.State.Terminal() && t.Waiting != task.WaitDeps && t.Waiting != task.WaitChildren
+		})
 		if len(stuck) == 0 {
 			stuck = pick(func(t *task.Task) bool { return !t.State.Terminal() })
 		}
@@ -158,7 +160,7 @@ func (c Clock) jobNotes(j *task.Job, tasks []task.Task) []string {
 		switch t := &tasks[i]; {
 		case t.State == task.Pending && t.Waiting == task.WaitDeps:
 			waiting = append(waiting, t.Node)
-		case kindOf(t) == task.KindDependencyFailed:
+		case t.State == task.Cancelled && kindOf(t) == task.KindDependencyFailed:
 			gone = append(gone, t.Node)
 		}
 	}

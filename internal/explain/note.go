@@ -120,6 +120,8 @@ func Waits(t *task.Task, needs []store.Need) string {
 			return "" // it is about to be ready, or is not needed
 		}
 		return "needs " + open + conditionOf(needs)
+	case task.WaitChildren:
+		return "waits for " + children(t.RemainingDeps)
 	case task.WaitConcurrency:
 		return fmt.Sprintf("waits for key %q", text.OneLine(t.ConcurrencyKey, 2*MaxNote))
 	case task.WaitPaused:

@@ -12,7 +12,7 @@ import (
 )
 
 // RootOf follows what a task waits for, or what it was cancelled for, to the
-// root: a task that itself waits for no other and was cancelled for none. The
+// root: a task that itself waits for no other and ended for none. The
 // result is the shortest way there, from a need of t to the root; nil: t needs
 // nothing that holds it. Of several roots it is the one that most wants a person.
 // tasks and edges are those of t's job.
@@ -55,9 +55,15 @@ func RootOf(t *task.Task, tasks []task.Task, edges []store.EdgeRow) []*task.Task
 	return path
 }
 
-// held reports whether a task waits for others, or was cancelled for one.
+// held reports whether a task waits for others, or was cancelled, or failed, for one.
 func held(t *task.Task) bool {
-	return t.State == task.Pending && t.Waiting == task.WaitDeps || t.State == task.Cancelled && kindOf(t) == task.KindDependencyFailed
+	switch t.State {
+	case task.Pending:
+		return t.Waiting == task.WaitDeps || t.Waiting == task.WaitChildren
+	case task.Cancelled, task.Failed:
+		return kindOf(t) == task.KindDependencyFailed
+	}
+	return false
 }
 
 // holds reports whether an edge of a task is one that it waits for, or was
@@ -68,6 +74,8 @@ func holds(t *task.Task, e store.EdgeRow, need *task.Task) bool {
 		return false
 	case t.State == task.Pending:
 		return !e.Done
+	case t.State == task.Failed: // for a child
+		return e.Awaited > 0 && need.State.Terminal() && need.State != task.Succeeded
 	}
 	met, ended := e.Kind.Holds(need.End())
 	return ended && !met

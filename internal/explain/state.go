@@ -133,7 +133,7 @@ func (c Clock) waits(h *store.History) string {
 	case task.WaitSignal:
 		return orElse("waits for a signal")
 	case task.WaitChildren:
-		return orElse("waits for the tasks that it called")
+		return openChildren(h.Needs)
 	case task.WaitRate:
 		return orElse("waits because of a rate limit")
 	case task.WaitRepair:
@@ -149,12 +149,17 @@ func (c Clock) waits(h *store.History) string {
 }
 
 // awaited reports whether a task waits for the end of a need. It waits for none
-// whose failure it would run for once one of those failed.
+// whose failure it would run for once one of those failed, and not for its children,
+// which have ended.
 func awaited(needs []store.Need) func(store.Need) bool {
+	asked := func(n store.Need) bool { return n.Awaited > 0 && n.Kind == task.OnSuccess && !n.Done }
+	if slices.ContainsFunc(needs, asked) {
+		return asked // its handler asked for that one: the others do not count any more
+	}
 	started := slices.ContainsFunc(needs, func(n store.Need) bool {
 		return n.Kind == task.OnFailed && n.Done && n.End().WentWrong()
 	})
-	return func(n store.Need) bool { return !n.Done && !(started && n.Kind == task.OnFailed) }
+	return func(n store.Need) bool { return n.Awaited == 0 && !n.Done && !(started && n.Kind == task.OnFailed) }
 }
 
 // openNeeds counts what a task still waits for.
@@ -166,10 +171,65 @@ func openNeeds(needs []store.Need) string {
 			open++
 		}
 	}
-	if open == len(needs) {
+	all := len(needs)
+	for _, need := range needs {
+		if isChild(need) {
+			all--
+		}
+	}
+	if open == all {
 		return "waits for " + text.Plural(open, "other task")
 	}
-	return fmt.Sprintf("waits for %d of the %d tasks that it needs", open, len(needs))
+	return fmt.Sprintf("waits for %d of the %d tasks that it needs", open, all)
+}
+
+// isChild reports whether a need is a child of the task.
+func isChild(n store.Need) bool { return n.Awaited > 0 && n.Kind == task.OnDone }
+
+// openChild reports whether a task waits for the end of a child.
+func openChild(n store.Need) bool { return isChild(n) && !n.Done }
+
+// lastChildren reports whether a need is a child of the last decomposition.
+func lastChildren(needs []store.Need) func(store.Need) bool {
+	last := 0
+	for _, n := range needs {
+		if isChild(n) {
+			last = max(last, n.Awaited)
+		}
+	}
+	return func(n store.Need) bool { return isChild(n) && n.Awaited == last }
+}
+
+// wrongChild reports whether a task failed for a child: it did not succeed.
+func wrongChild(needs []store.Need) func(store.Need) bool {
+	of := lastChildren(needs)
+	return func(n store.Need) bool { return of(n) && n.State.Terminal() && n.State != task.Succeeded }
+}
+
+// openChildren counts the children that a task still waits for, of those of its
+// last decomposition.
+func openChildren(needs []store.Need) string {
+	open, all := 0, 0
+	of := lastChildren(needs)
+	for _, n := range needs {
+		if of(n) {
+			all++
+		}
+		if openChild(n) {
+			open++
+		}
+	}
+	if open >= all {
+		return "waits for " + children(open)
+	}
+	return fmt.Sprintf("waits for %d of its %s", open, children(all))
+}
+
+func children(n int) string {
+	if n == 1 {
+		return "1 child"
+	}
+	return fmt.Sprint(n, " children")
 }
 
 // sleepStep names the sleep that a task is in.

@@ -31,12 +31,14 @@ func TestWhyPending(t *testing.T) {
 		{task.WaitConcurrency, with(func(k *task.Task) { k.ConcurrencyKey, k.ConcurrencyLimit = "org_1", 2 }), `It is due and waits for its concurrency key "org_1", which lets 2 run at once.`},
 		{task.WaitPaused, nil, `It waits because its queue "billing" is paused, and is due in 1m30s (2026-11-20T12:01:30Z).`},
 		{task.WaitDeps, needs(store.Need{ID: id(7)}, store.Need{ID: id(8), Done: true}), "It waits for 1 of the 2 tasks that it needs."},
+		{task.WaitDeps, needs(store.Need{ID: id(6), Kind: task.OnDone, Awaited: 1, Done: true}, store.Need{ID: id(7), Kind: task.OnFailed}, store.Need{ID: id(8), Kind: task.OnSuccess, Awaited: 2}), "It waits for 1 of the 2 tasks that it needs."},
 		{task.WaitRepair, nil, "It waits while its input is being repaired, and goes on in 1m30s (2026-11-20T12:01:30Z) at the latest."},
 		{task.WaitManual, nil, "It waits for a person, and goes on in 1m30s (2026-11-20T12:01:30Z) at the latest."},
 		{task.WaitBudget, nil, "It waits because its budget is used up, and goes on in 1m30s (2026-11-20T12:01:30Z) at the latest."},
 		{task.WaitDeadline, nil, "It waits to be ended: its deadline has passed, and goes on in 1m30s (2026-11-20T12:01:30Z) at the latest."},
 		{task.WaitSignal, nil, "It waits for a signal, and goes on in 1m30s (2026-11-20T12:01:30Z) at the latest."},
-		{task.WaitChildren, with(func(k *task.Task) { k.ReadyAt = time.Time{} }), "It waits for the tasks that it called."},
+		{task.WaitChildren, needs(store.Need{ID: id(7), Kind: task.OnDone, Awaited: 2}), "It waits for 1 child."},
+		{task.WaitChildren, needs(store.Need{ID: id(6), Kind: task.OnDone, Awaited: 1, Done: true}, store.Need{ID: id(7), Kind: task.OnDone, Awaited: 2, Done: true}, store.Need{ID: id(8), Kind: task.OnDone, Awaited: 2}, store.Need{ID: id(9), Kind: task.OnDone, Awaited: 2}), "It waits for 2 of its 3 children."},
 		{task.WaitRate, nil, "It waits because of a rate limit, and goes on in 1m30s (2026-11-20T12:01:30Z) at the latest."},
 	} {
 		h := a(1, task.Pending, waits(tt.waiting, soon))

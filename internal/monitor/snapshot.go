@@ -114,6 +114,8 @@ func (n *node) missed(t *weaver.TaskInfo, namespace string) []event.Event {
 		shown = append(shown, event.TaskRetrying{Header: at(), Error: errorOf(t), Delay: max(0, t.ReadyAt.Sub(t.UpdatedAt)), Duration: took})
 	case t.Waiting == task.WaitSleep:
 		shown = append(shown, event.TaskSuspended{Header: at(), WakeAt: t.ReadyAt, Duration: took})
+	case t.Waiting == task.WaitChildren:
+		shown = append(shown, event.TaskSuspended{Header: at(), Duration: took})
 	}
 	return shown
 }
@@ -124,7 +126,11 @@ func errorOf(t *weaver.TaskInfo) task.Error {
 		return *t.Error
 	}
 	if t.State == task.Cancelled {
-		return task.Error{Kind: cmp.Or(t.CancelKind, task.KindCancelled), Message: explain.Who(t.CancelBy, t.CancelReason)}
+		kind := cmp.Or(t.CancelKind, task.KindCancelled)
+		if kind == task.KindParentEnded {
+			kind = task.KindCancelled
+		}
+		return task.Error{Kind: kind, Message: explain.Who(t.CancelBy, t.CancelReason)}
 	}
 	return task.Error{}
 }

@@ -25,14 +25,21 @@ type Ops interface {
 	// are the tasks that have more of them.
 	MarkEdges(ended []Ended, limit int) (marked []Edge, rest []Ended, err error)
 
-	// LowerNeeds lowers what the dependents wait for that still wait for needs, as
-	// rules.Waits.After has it, and returns those, sorted by ID. The others have
-	// started or ended and stay as they are.
+	// LowerNeeds lowers what the dependents wait for that still wait for needs or
+	// children, as rules.Waits.After has it, and returns those, sorted by ID. The
+	// others run or have ended and stay as they are.
 	LowerNeeds(marked []Marked) ([]Dependent, error)
 
-	// MakeReady writes the state of dependents that have no open need left. Their
-	// dispatch rows follow with InsertDispatch.
+	// MakeReady writes the state of dependents that have no open need left, and that
+	// they wait for no children. Their dispatch rows follow with InsertDispatch.
 	MakeReady(tasks []Ready) error
+
+	// WrongChildren returns, for each task of which a child of its last decomposition
+	// ended without success, the edge to the oldest such child.
+	WrongChildren(parents []task.ID) ([]Edge, error)
+
+	// Complete writes the end of tasks that end with their children.
+	Complete(tasks []Joined) error
 
 	// Unmarked returns the edges of dependents towards tasks that have ended
 	// whose edges a chore is still to mark.
@@ -82,10 +89,12 @@ type Marked struct {
 	rules.Marked
 }
 
-// Dependent is a task that waits for its needs.
+// Dependent is a task that waits for its needs, or for its children.
 type Dependent struct {
 	ID       task.ID
 	Waits    rules.Waits
+	Join     task.Join // it waits for its children
+	MayFail  bool      // its job allows it
 	ReadyAt  time.Time
 	Deadline time.Time
 	Job      task.ID
@@ -98,6 +107,14 @@ type Ready struct {
 	ID      task.ID
 	State   task.State
 	Waiting task.Waiting
+}
+
+// Joined is a task that ends with its children: it succeeds, with the output that
+// it left, or it fails.
+type Joined struct {
+	ID       task.ID
+	Deadline time.Time   // that is not watched any more; zero: it had none
+	Failure  *task.Error // nil: it succeeds
 }
 
 // Unmet is a dependent that cannot run any more.

@@ -13,8 +13,8 @@
 //     then looked at once, with all of its edges that were marked: two needs of
 //     one task in one batch both count. It starts when all needs have ended that
 //     it waits for, of those whose failure it runs for the first that went wrong.
-//     Dependents that cannot start any more end, and have their own dependents
-//     looked at, until none is left.
+//     Dependents that cannot start any more end, and so do parents that end with
+//     their children; these have their own dependents looked at, until none is left.
 //  4. The counters of jobs change, once for each job.
 //
 // No run moves more rows than its limit: what is left becomes chores, which other
@@ -83,6 +83,9 @@ func (b *Batch) Count(job task.ID, before, after Contribution) {
 		b.change(job, change)
 	}
 }
+
+// Add notes new tasks for the counters of a job; a zero job has none.
+func (b *Batch) Add(job task.ID, tasks task.JobCounters) { b.change(job, tasks) }
 
 // Recount has the state of a job derived anew though none of its tasks moved.
 func (b *Batch) Recount(job task.ID) { b.change(job, task.JobCounters{}) }
@@ -201,10 +204,12 @@ func (r *run) resolveEdges(ended []Ended) error {
 		return err
 	}
 	var ready []Ready
-	var unmet []*Dependent
+	var unmet, joined []*Dependent
 	for i := range dependents {
 		d := &dependents[i]
 		switch {
+		case d.Join == task.JoinComplete && d.Waits.Open == 0:
+			joined = append(joined, d)
 		case d.Waits.NotNeeded() || rules.Blame(byDependent[d.ID]) != nil:
 			unmet = append(unmet, d)
 		case d.Waits.Open == 0:
@@ -216,10 +221,54 @@ func (r *run) resolveEdges(ended []Ended) error {
 			return err
 		}
 	}
+	if err := r.join(joined); err != nil {
+		return err
+	}
 	return r.cancelDependents(unmet, byDependent)
 }
 
-// waitsForNeeds is how the dependents that are looked at count.
+// join ends tasks that end with their children, all of which have ended.
+func (r *run) join(parents []*Dependent) error {
+	parents, err := r.notCancelling(parents)
+	if err != nil || len(parents) == 0 {
+		return err
+	}
+	ids := make([]task.ID, len(parents))
+	for i, p := range parents {
+		ids[i] = p.ID
+	}
+	edges, err := r.ops.WrongChildren(ids)
+	if err != nil {
+		return err
+	}
+	children := make([]task.ID, len(edges))
+	for i := range edges {
+		children[i] = edges[i].Need
+	}
+	nodes, err := r.ops.Nodes(children)
+	if err != nil {
+		return err
+	}
+	failures := make(map[task.ID]*task.Error, len(edges))
+	for i := range edges {
+		failures[edges[i].Dependent] = rules.ChildFailure(&edges[i].EndedNeed, rules.TaskName(nodes[i], children[i]))
+	}
+	ends := make([]Joined, len(parents))
+	for i, p := range parents {
+		ends[i] = Joined{ID: p.ID, Deadline: p.Deadline, Failure: failures[p.ID]}
+		end := task.End{State: task.Succeeded, AllowFailure: p.MayFail}
+		if failure := failures[p.ID]; failure != nil {
+			end.State, end.Kind = task.Failed, failure.Kind
+		}
+		r.Count(p.Job, waitsForNeeds, Contribution{End: end})
+		r.End(p.ID, end, p.Needed)
+		r.result.Ended = append(r.result.Ended, p.ID)
+	}
+	return r.ops.Complete(ends)
+}
+
+// waitsForNeeds is how the dependents that are looked at count, also those that
+// wait for their children.
 var waitsForNeeds = Unfinished(task.Pending, task.WaitDeps)
 
 // start notes that a dependent has no open need left.

@@ -32,7 +32,9 @@ type graph struct {
 	open  map[task.ID]rules.Waits
 	group []propagate.Edge // of the kind failed
 	ready map[task.ID]time.Time
-	fail  string // the operation that fails
+	joins map[task.ID]task.Join
+	wrong []propagate.Edge // to children that did not succeed
+	fail  string           // the operation that fails
 	log   []string
 	jobs  map[task.ID]task.JobCounters
 	ended map[task.ID]*task.Error
@@ -138,6 +140,7 @@ func (g *graph) LowerNeeds(marked []propagate.Marked) (deps []propagate.Dependen
 		g.open[m.ID] = g.open[m.ID].After(m.Marked)
 		deps = append(deps, propagate.Dependent{
 			ID: m.ID, Waits: g.open[m.ID], ReadyAt: g.ready[m.ID], Job: job, Needed: true, Dispatch: store.DispatchRow{Task: m.ID},
+			Join: g.joins[m.ID],
 		})
 	}
 	return deps, g.note("lower", "%s", strings.Join(list, ", "))
@@ -149,6 +152,24 @@ func (g *graph) MakeReady(tasks []propagate.Ready) error {
 		list = append(list, fmt.Sprintf("%d %s/%s", r.ID[0], r.State, r.Waiting))
 	}
 	return g.note("ready", "%s", strings.Join(list, ", "))
+}
+
+func (g *graph) WrongChildren(parents []task.ID) (edges []propagate.Edge, err error) {
+	for i := range g.wrong {
+		if slices.Contains(parents, g.wrong[i].Dependent) {
+			edges = append(edges, g.wrong[i])
+		}
+	}
+	return edges, g.note("wrong children", "%d", len(edges))
+}
+
+func (g *graph) Complete(tasks []propagate.Joined) error {
+	var list []string
+	for _, j := range tasks {
+		g.ended[j.ID] = j.Failure
+		list = append(list, fmt.Sprintf("%d %v", j.ID[0], j.Failure == nil))
+	}
+	return g.note("complete", "%s", strings.Join(list, ", "))
 }
 
 func (g *graph) Nodes(ids []task.ID) ([]string, error) {

@@ -27,6 +27,7 @@ const (
 type Unfinished struct {
 	State    task.State
 	Waiting  task.Waiting
+	Join     task.Join
 	Attempts int  // that have begun
 	CleansUp bool // when it is cancelled
 	Asked    bool // to end
@@ -34,7 +35,8 @@ type Unfinished struct {
 }
 
 // ResolveEnd says what a cancel or the deadline does to a task. One that waits
-// for its needs has nothing to undo: it has not run, or has ended since.
+// for its needs has nothing to undo: it has not run, or has ended since, unless it
+// asked for one of them.
 func ResolveEnd(t *Unfinished) Ending {
 	switch {
 	case t.Force:
@@ -43,7 +45,7 @@ func ResolveEnd(t *Unfinished) Ending {
 		return EndAsked
 	case t.Asked:
 		return CleanupDue
-	case t.CleansUp && t.Attempts > 0 && t.Waiting != task.WaitDeps:
+	case t.CleansUp && t.Attempts > 0 && (t.Waiting != task.WaitDeps || t.Join != task.JoinNone):
 		return CleansUp
 	}
 	return EndsNow
@@ -60,6 +62,7 @@ func (t *Transition) asked(c *CancelRequest, deadline, now time.Time) Transition
 	}
 	up := *t
 	up.State, up.Waiting, up.ReadyAt, up.SetReadyAt, up.Decision = task.Ready, task.WaitNone, now, false, nil
+	up.Join, up.JoinOutput, up.Awaited = task.JoinNone, nil, false
 	return up
 }
 

@@ -6,6 +6,7 @@
 //   - submit.go: the state in which a task is stored, its deadline.
 //   - finish.go: what the end of an attempt makes of its task (the finish table).
 //   - step.go: whether a recorded step is new, a repetition or a conflict.
+//   - children.go: what a decompose makes of its task, and what follows for its children.
 //   - edge.go: whether a dependent starts, waits, or cannot run any more.
 //   - claim.go: how many due rows a claim looks at.
 //   - key.go: whether a concurrency key has room, and which waiters wake.

@@ -114,14 +114,17 @@ func (w Waits) After(m Marked) Waits {
 	return w
 }
 
-// WaitsFor is what a task waits for, by all of its edges; open says which of them
-// count as open.
+// WaitsFor is what a task waits for that does not wait for its children, by all of
+// its other edges; open says which of them count as open.
 func WaitsFor(needs []Need, open func(*Need) bool) Waits {
-	edges := make([]task.Edge, len(needs))
+	edges := make([]task.Edge, 0, len(needs))
 	var ended []EndedNeed
 	for i := range needs {
 		n := &needs[i]
-		edges[i] = task.Edge{Needs: n.Need, Kind: n.Kind}
+		if n.Awaited > 0 {
+			continue
+		}
+		edges = append(edges, task.Edge{Needs: n.Need, Kind: n.Kind})
 		if !open(n) {
 			ended = append(ended, n.EndedNeed)
 		}
@@ -134,6 +137,9 @@ type Need struct {
 	EndedNeed
 	Name   string // as [TaskName] has it
 	Marked bool   // the end of the need was counted
+
+	Awaited    int            // the attempt that waits, or waited, for the need: a child, or one that it asked for; 0: none
+	CancelKind task.ErrorKind // for which the need was asked to cancel, or was cancelled
 }
 
 // Ended reports whether the need has ended.

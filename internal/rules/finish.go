@@ -22,6 +22,10 @@ type Transition struct {
 	KeepError bool
 	Output    json.RawMessage // succeeded
 
+	Join       task.Join       // of a task that waits for its children, or for a task that it asked for
+	Awaited    bool            // the edge to the task that it asked for is to be written
+	JoinOutput json.RawMessage // that it ends with, when they have succeeded
+
 	// Of the attempt.
 	Outcome  task.Outcome   // as recorded
 	Failure  *task.Error    // nil: none
@@ -52,6 +56,10 @@ func CheckFinish(f *store.Finish) error {
 	switch f.Outcome {
 	case task.OutcomeSuccess, task.OutcomeSuspended, task.OutcomeReleased, task.OutcomeCancelled:
 		return nil
+	case task.OutcomeDecompose:
+		return checkDecompose(f)
+	case task.OutcomeAddDependency:
+		return checkDependency(f)
 	case task.OutcomeFailure, task.OutcomeBlocked, task.OutcomeDecodeFailed:
 	default:
 		return fmt.Errorf("finish task %v: outcome %q cannot be reported", f.Lease.Task, f.Outcome)
@@ -87,6 +95,11 @@ func ResolveFinish(f *store.Finish, cancel CancelRequest, deadline, now time.Tim
 		t.State, t.ReadyAt = task.Ready, now
 	case task.OutcomeCancelled:
 		t.State = task.Cancelled
+	case task.OutcomeDecompose:
+		t.Failure = nil
+		t.decompose(f)
+	case task.OutcomeAddDependency: // as a rule: see ResolveDependency
+		t.State, t.Waiting, t.Join, t.KeepError = task.Pending, task.WaitDeps, task.JoinDependency, true
 	default:
 		t.CountsInternal = KindOf(f.Error) == task.KindInternal
 		t.decide(f, now)
@@ -133,11 +146,15 @@ func (t *Transition) decide(f *store.Finish, now time.Time) {
 // ReplayedResult answers a finish that is reported again (R8): what it made of
 // its task when it was recorded, with an outcome and at an instant. What the
 // task has become since does not matter. Of one that was to clean up next it says
-// what would have become of it otherwise.
+// what would have become of it otherwise; of one that asked for another task, that
+// it waits for that.
 func ReplayedResult(f *store.Finish, recorded task.Outcome, at time.Time) store.FinishResult {
 	var cancel CancelRequest
 	if recorded == task.OutcomeCancelled {
 		cancel.Kind = task.KindCancelled
+	}
+	if recorded == task.OutcomeFailure && (f.Outcome == task.OutcomeDecompose || f.Outcome == task.OutcomeAddDependency) { // it was refused
+		return store.FinishResult{State: task.Failed}
 	}
 	t := ResolveFinish(f, cancel, time.Time{}, at)
 	return store.FinishResult{State: t.State, Waiting: t.Waiting}

@@ -11,9 +11,9 @@ import (
 // CancelRequest is a cancel that a task was asked for that runs, or is to clean
 // up, as its row has it. Without a Kind none was asked for.
 type CancelRequest struct {
-	Kind   task.ErrorKind // cancelled or deadline; "" if none
-	By     string         // with cancelled
-	Reason string         // with cancelled
+	Kind   task.ErrorKind // cancelled, deadline or parent_ended; "" if none
+	By     string         // not with deadline
+	Reason string         // not with deadline
 
 	CleansUp bool // the task does when it is cancelled
 	Before   bool // the attempt that runs began with the request: it is for the cleanup alone

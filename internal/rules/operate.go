@@ -103,8 +103,9 @@ func askOf(failure *task.Error) string {
 func UnblockedAttempts(count, limit int) int { return max(0, min(count, limit-1)) }
 
 // CheckDelete refuses to delete a task that has not ended or belongs to a job,
-// and one whose end a dependent still waits for (dependent; zero: none).
-func CheckDelete(id task.ID, s task.State, job, dependent task.ID) error {
+// one whose end a dependent still waits for, or whose parent has not ended
+// (dependent; zero: none), and one with a child that has not ended (child).
+func CheckDelete(id task.ID, s task.State, job, dependent, child task.ID) error {
 	switch {
 	case !s.Terminal():
 		return refuse(id, s, "only tasks that ended can be deleted")
@@ -112,6 +113,8 @@ func CheckDelete(id task.ID, s task.State, job, dependent task.ID) error {
 		return refuse(id, s, fmt.Sprintf("but belongs to job %v, whose tasks stay with it", job))
 	case !dependent.IsZero():
 		return refuse(id, s, fmt.Sprintf("but task %v still waits for it", dependent))
+	case !child.IsZero():
+		return refuse(id, s, fmt.Sprintf("but its child %v has not ended", child))
 	}
 	return nil
 }
@@ -142,8 +145,9 @@ func unmetNeed(needs []Need) *Need {
 }
 
 // CheckRetry refuses to retry a task that neither failed nor was cancelled, and
-// one with needs for which it could not run. needs are sorted by ID.
-func CheckRetry(id task.ID, s task.State, needs []Need) error {
+// one with needs for which it could not run, or with children for which it could
+// not go on. end is its error's kind, needs are sorted by ID.
+func CheckRetry(id task.ID, s task.State, end task.ErrorKind, join task.Join, needs []Need) error {
 	if s != task.Failed && s != task.Cancelled {
 		const only = "only failed or cancelled tasks can be retried"
 		if s == task.Succeeded {
@@ -153,6 +157,9 @@ func CheckRetry(id task.ID, s task.State, needs []Need) error {
 	}
 	if n := unmetNeed(needs); n != nil {
 		return refuse(id, s, n.refusal(false))
+	}
+	if why := refuseRetry(join, end, needs); why != "" {
+		return refuse(id, s, why)
 	}
 	if WaitsFor(needs, unfinished).NotNeeded() {
 		var first *Need
@@ -174,7 +181,12 @@ func CheckRetry(id task.ID, s task.State, needs []Need) error {
 // and they let it run again, or wait. One that waits for the retried need, and
 // is not needed because none of those went wrong whose failure it runs for, ends
 // as that when the need has ended: it must not go on to count against its job.
-func RevivesDependent(s task.State, kind task.ErrorKind, needs []Need) bool {
+// A task that failed because of its children goes on to wait for them when none
+// is left that did not succeed.
+func RevivesDependent(s task.State, kind task.ErrorKind, join task.Join, needs []Need) bool {
+	if s == task.Failed && kind == task.KindDependencyFailed && join == task.JoinComplete {
+		return WrongChild(needs) == nil
+	}
 	if s != task.Cancelled || kind != task.KindDependencyFailed && kind != task.KindNotNeeded {
 		return false
 	}
@@ -186,8 +198,12 @@ func RevivesDependent(s task.State, kind task.ErrorKind, needs []Need) bool {
 // again, which the need's last end decided: the dependent, which has begun so many
 // attempts, waits for other needs, or has not started yet. It waits for the need's
 // next end then ([task.WaitDeps]). One that has started stays as it is, whether it
-// runs, waits to run again or has ended.
-func ReopensEdge(s task.State, why task.Waiting, attempts int) bool {
+// runs, waits to run again or has ended; one that waits for its children (join)
+// waits for them alone, and again for one that is retried (awaited).
+func ReopensEdge(s task.State, why task.Waiting, attempts int, join task.Join, awaited bool) bool {
+	if awaited || s == task.Pending && join != task.JoinNone {
+		return awaited && s == task.Pending && why == task.WaitChildren
+	}
 	return s == task.Pending && why == task.WaitDeps || (s == task.Pending || s == task.Ready) && attempts == 0
 }
 
@@ -198,6 +214,7 @@ type Revival struct {
 	State    task.State
 	Waiting  task.Waiting
 	Waits    Waits
+	Join     task.Join // if it waits for its children
 	Deadline time.Time // zero: none any more
 }
 
@@ -210,17 +227,34 @@ func ExtendedDeadline(b task.Budget, deadline, now time.Time) time.Time {
 	return deadline
 }
 
+// Revived is a task that is brought back.
+type Revived struct {
+	Needs    []Need
+	End      task.ErrorKind // of its error
+	Join     task.Join
+	Deadline time.Time
+	Job      time.Time // the deadline of its job
+}
+
 // Revive resolves a retry that [CheckRetry] or [RevivesDependent] allowed. A
 // deadline that has passed does not hold again, but for that of its job
-// ([ExtendedDeadline]; zero: none).
-func Revive(needs []Need, deadline, job, now time.Time) Revival {
-	r := Revival{State: task.Ready, Waits: WaitsFor(needs, unfinished)}
-	if r.Waits.Open > 0 {
-		r.State, r.Waiting = task.Pending, task.WaitDeps
+// ([ExtendedDeadline]; zero: none). A task that waited for its children waits for
+// those that have not ended or are brought back with it ([Need.RevivesChild]).
+func Revive(t *Revived, now time.Time) Revival {
+	r := Revival{State: task.Ready, Deadline: t.Deadline}
+	if Past(t.Deadline, now) {
+		r.Deadline = t.Job
 	}
-	r.Deadline = deadline
-	if Past(deadline, now) {
-		r.Deadline = job
+	children := TaskWaits(t.Join, t.Needs, func(n *Need) bool { return unfinished(n) || n.RevivesChild(t.End) })
+	if t.Join != task.JoinNone && children.Open > 0 {
+		r.State, r.Waiting, r.Join, r.Waits = task.Pending, task.WaitChildren, t.Join, children
+		if t.Join == task.JoinDependency {
+			r.Waiting = task.WaitDeps
+		}
+		return r
+	}
+	if r.Waits = WaitsFor(t.Needs, unfinished); r.Waits.Open > 0 {
+		r.State, r.Waiting = task.Pending, task.WaitDeps
 	}
 	return r
 }

@@ -16,7 +16,9 @@ func TestCheckOperations(t *testing.T) {
 	t.Parallel()
 	id := task.ID{1}
 	retry := func(list ...rules.EndedNeed) func(task.State) error {
-		return func(s task.State) error { return rules.CheckRetry(id, s, edges(list...)) }
+		return func(s task.State) error {
+			return rules.CheckRetry(id, s, task.KindHandler, task.JoinNone, edges(list...))
+		}
 	}
 	retryable := []task.State{task.Failed, task.Cancelled}
 	for _, tc := range []struct {
@@ -36,9 +38,10 @@ func TestCheckOperations(t *testing.T) {
 		{"retry with successful needs whose failure would count", retry(ifFailed(succeeded), ifFailed(succeeded)), nil},
 		{"retry with an open need whose failure would count", retry(ifFailed(succeeded), ifFailed(open)), retryable},
 		{"unblock", func(s task.State) error { return rules.CheckUnblock(&store.UnblockTask{Task: id}, s, nil) }, []task.State{task.Blocked}},
-		{"delete", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{}, task.ID{}) }, []task.State{task.Succeeded, task.Failed, task.Cancelled}},
-		{"delete a task of a job", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{2}, task.ID{}) }, nil},
-		{"delete a task that is waited for", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{}, task.ID{2}) }, nil},
+		{"delete", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{}, task.ID{}, task.ID{}) }, []task.State{task.Succeeded, task.Failed, task.Cancelled}},
+		{"delete a task of a job", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{2}, task.ID{}, task.ID{}) }, nil},
+		{"delete a task whose child has not ended", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{}, task.ID{}, task.ID{2}) }, nil},
+		{"delete a task that is waited for", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{}, task.ID{2}, task.ID{}) }, nil},
 	} {
 		for _, s := range task.States() {
 			allowed := false
@@ -140,7 +143,7 @@ func TestRevive(t *testing.T) {
 		{"a deadline that passed, in a job with time again", nil, now, now.Add(9), rules.Revival{State: task.Ready, Deadline: now.Add(9)}},
 	} {
 		tc.want.Waits.IfFailed = none
-		if got := rules.Revive(tc.needs, tc.deadline, tc.job, now); got != tc.want {
+		if got := rules.Revive(&rules.Revived{Needs: tc.needs, Deadline: tc.deadline, Job: tc.job}, now); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", tc.name, got, tc.want)
 		}
 	}
@@ -161,7 +164,7 @@ func TestRevive(t *testing.T) {
 		{"cancelled by a person", task.Cancelled, task.KindCancelled, edges(needs(open)), false},
 		{"failed by itself", task.Failed, task.KindDependencyFailed, edges(needs(open)), false},
 	} {
-		if got := rules.RevivesDependent(tc.state, tc.kind, tc.needs); got != tc.want {
+		if got := rules.RevivesDependent(tc.state, tc.kind, task.JoinNone, tc.needs); got != tc.want {
 			t.Errorf("%s: %v", tc.name, got)
 		}
 	}
@@ -195,7 +198,7 @@ func TestReopensEdge(t *testing.T) {
 		{"ended", task.Succeeded, task.WaitNone, 1, false},
 		{"cancelled before it started", task.Cancelled, task.WaitNone, 0, false},
 	} {
-		if got := rules.ReopensEdge(tc.state, tc.why, tc.attempts); got != tc.want {
+		if got := rules.ReopensEdge(tc.state, tc.why, tc.attempts, task.JoinNone, false); got != tc.want {
 			t.Errorf("%s: %v", tc.name, got)
 		}
 	}

@@ -18,20 +18,21 @@ func (o *op) cancel(cmd store.CancelTask) store.CommandResult {
 		return store.CommandResult{State: r.State, Err: err}
 	}
 	o.note(cmd.Audit, rules.CancelVerb(cmd.Force), r.ID.String())
-	asked := o.endBy(r, cmd.Audit, cmd.Force)
+	asked := o.endBy(r, task.KindCancelled, cmd.Audit, cmd.Force)
 	return store.CommandResult{State: r.State, Asked: asked}
 }
 
-// endBy ends a task by an operator's cancel, or asks it to end.
-func (o *op) endBy(r *row, a store.Audit, force bool) (asked bool) {
+// endBy ends a task, or asks it to end, by an operator's cancel or because its
+// parent ended (kind).
+func (o *op) endBy(r *row, kind task.ErrorKind, a store.Audit, force bool) (asked bool) {
 	switch rules.ResolveEnd(r.unfinished(force)) {
 	case rules.EndAsked:
-		o.ask(r, a)
+		o.ask(r, kind, a)
 	case rules.CleansUp:
-		o.cleanUp(r, task.KindCancelled, a)
+		o.cleanUp(r, kind, a)
 	case rules.CleanupDue:
 	case rules.EndsNow:
-		o.cancelNow(r, a)
+		o.cancelNow(r, kind, a)
 		return false
 	}
 	return true
@@ -40,7 +41,7 @@ func (o *op) endBy(r *row, a store.Audit, force bool) (asked bool) {
 // unfinished is a task as a cancel or its deadline meets it.
 func (r *row) unfinished(force bool) *rules.Unfinished {
 	return &rules.Unfinished{
-		State: r.State, Waiting: r.Waiting, Attempts: r.AttemptNo,
+		State: r.State, Waiting: r.Waiting, Join: r.Join, Attempts: r.AttemptNo,
 		CleansUp: r.CleanupWhenCancelled, Asked: r.CancelRequested, Force: force,
 	}
 }
@@ -49,23 +50,23 @@ func (r *row) unfinished(force bool) *rules.Unfinished {
 func (o *op) cleanUp(r *row, kind task.ErrorKind, a store.Audit) {
 	o.unschedule(r)
 	r.CancelRequested, r.CancelKind, r.CancelBy, r.CancelReason = true, kind, a.By, a.Reason
-	r.ReadyAt = time.Time{}
+	r.ReadyAt, r.RemainingDeps = time.Time{}, 0 // it waits for its children no longer
 	o.makeReady(r, o.now, task.WaitNone, r.Error)
 }
 
 // ask asks a running task to end. The first request stays on record.
-func (o *op) ask(r *row, a store.Audit) {
+func (o *op) ask(r *row, kind task.ErrorKind, a store.Audit) {
 	o.notice.Cancels = append(o.notice.Cancels, r.ID)
 	if r.CancelRequested {
 		return
 	}
-	r.CancelRequested, r.CancelKind = true, task.KindCancelled
+	r.CancelRequested, r.CancelKind = true, kind
 	r.CancelBy, r.CancelReason = a.By, a.Reason
 }
 
 // cancelNow ends a task as cancelled, revoking its lease if it runs.
-func (o *op) cancelNow(r *row, a store.Audit) {
-	r.CancelKind, r.CancelBy, r.CancelReason = task.KindCancelled, a.By, a.Reason
+func (o *op) cancelNow(r *row, kind task.ErrorKind, a store.Audit) {
+	r.CancelKind, r.CancelBy, r.CancelReason = kind, a.By, a.Reason
 	err := rules.CancelFailure(rules.CancelRequest{Kind: task.KindCancelled, By: a.By, Reason: a.Reason}, r.DeadlineAt)
 	if r.State == task.Running {
 		o.recordAttempt(r.attempt(), task.OutcomeCancelled, err)
@@ -96,7 +97,7 @@ func (o *op) cancelJob(cmd store.CancelJob) store.CommandResult {
 		switch {
 		case r.State.Terminal():
 			res.AlreadyDone++
-		case o.endBy(r, cmd.Audit, false):
+		case o.endBy(r, rules.CancelJobKind(r.Depth), cmd.Audit, false):
 			res.AskedTasks++
 		default:
 			res.Cancelled++

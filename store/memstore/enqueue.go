@@ -83,6 +83,11 @@ func (o *op) insert(n *task.New, job *task.NewJob, parent task.ID) {
 		r.JobID, jobDeadline = j.ID, j.DeadlineAt
 	}
 	r.DeadlineAt = rules.Deadline(n, jobDeadline, o.now)
+	o.place(r, n)
+}
+
+// place puts the row of a new task, which has its job and deadline, into the store.
+func (o *op) place(r *row, n *task.New) {
 	o.watch(r)
 	o.tasks[r.ID] = r
 	if r.IdempotencyKey != "" {
@@ -135,6 +140,13 @@ func (o *op) jobOf(n *task.NewJob) *task.Job {
 func (sp *space) link(e *store.EdgeRow) {
 	sp.needs[e.Task] = append(sp.needs[e.Task], e)
 	sp.dependents[e.Needs] = append(sp.dependents[e.Needs], e)
-	slices.SortFunc(sp.needs[e.Task], byEdge)
-	slices.SortFunc(sp.dependents[e.Needs], byEdge)
+	sortLast(sp.needs[e.Task])
+	sortLast(sp.dependents[e.Needs])
+}
+
+// sortLast puts the last edge of a list, which is sorted but for it, in its place.
+func sortLast(list []*store.EdgeRow) {
+	if n := len(list); n > 1 && byEdge(list[n-2], list[n-1]) > 0 {
+		slices.SortFunc(list, byEdge)
+	}
 }

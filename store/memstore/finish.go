@@ -28,7 +28,7 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 	if err != nil {
 		return o.finishedBefore(f, err)
 	}
-	t := rules.ResolveFinish(f, r.cancelRequest(), r.DeadlineAt, o.now)
+	t := o.resolve(r, f)
 	decision, err := o.decision(r, &t)
 	if err != nil {
 		return store.FinishResult{Err: err}
@@ -46,6 +46,13 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 	r.count(&t)
 	o.endLease(r)
 	o.transition(r, &t)
+	switch {
+	case t.Awaited:
+		r.Join = t.Join
+		o.depend(r, f.DependsOn)
+	case t.Join != task.JoinNone:
+		o.decompose(r, f, &t)
+	}
 	return store.FinishResult{State: r.State, Waiting: r.Waiting}
 }
 
@@ -104,6 +111,10 @@ func (o *op) transition(r *row, t *rules.Transition) {
 	}
 	if t.SetReadyAt {
 		r.ReadyAt = t.ReadyAt
+	}
+	if t.Waiting == task.WaitChildren || t.Waiting == task.WaitDeps {
+		o.move(r, t.State, t.Waiting, failure)
+		return
 	}
 	switch t.State {
 	case task.Pending, task.Ready:

@@ -87,14 +87,20 @@ func (o *op) delete(cmd store.DeleteTask) store.CommandResult {
 	if res.Err != nil {
 		return res
 	}
-	var waiting task.ID
+	var waiting, child task.ID
 	for _, e := range o.dependents[r.ID] {
-		if !e.Done {
+		if !e.Done || e.Awaited > 0 && !o.tasks[e.Task].State.Terminal() {
 			waiting = e.Task
 			break
 		}
 	}
-	if err := rules.CheckDelete(r.ID, r.State, r.JobID, waiting); err != nil {
+	for _, e := range o.children(r) {
+		if !e.Done {
+			child = e.Needs
+			break
+		}
+	}
+	if err := rules.CheckDelete(r.ID, r.State, r.JobID, waiting, child); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
 	o.unlink(r.ID)

@@ -75,6 +75,7 @@ func (o *op) end(r *row, s task.State, err *task.Error) {
 // propagate does what follows from the moves of a batch, when all of them are
 // made, so that it does not depend on their order (ADR 0013):
 //
+//   - the children of tasks that ended before them are cancelled
 //   - keys with room wake their waiters, which are older than tasks of the batch
 //     that are about to queue again
 //   - tasks that are claimable again get their dispatch rows
@@ -84,6 +85,7 @@ func (o *op) end(r *row, s task.State, err *task.Error) {
 // Package internal/propagate does the same for the SQL stores; this is its
 // oracle and shares only the rules with it.
 func (o *op) propagate() {
+	o.cancelChildren()
 	o.wakeFreed()
 	o.dispatchReady()
 	for len(o.ended) > 0 {
@@ -110,22 +112,28 @@ func (o *op) resolveEdges(ended []*row) {
 		for _, e := range o.dependents[need.ID] {
 			if !e.Done {
 				e.Done = true
+				if e.Awaited > 0 {
+					e.EndedState = need.State
+				}
 				d := o.tasks[e.Task]
 				marked[d] = append(marked[d], rules.EndedNeed{Need: need.ID, Kind: e.Kind, End: need.End()})
 			}
 		}
 	}
 	for _, r := range slices.SortedFunc(maps.Keys(marked), func(a, b *row) int { return a.ID.Compare(b.ID) }) {
-		if r.State != task.Pending || r.Waiting != task.WaitDeps {
+		if r.State != task.Pending || r.Waiting != task.WaitDeps && r.Waiting != task.WaitChildren {
 			continue
 		}
-		waits := rules.WaitsFor(o.needsOf(r), rules.Unmarked)
+		waits := rules.TaskWaits(r.Join, o.needsOf(r), rules.Unmarked)
 		r.RemainingDeps = waits.Open
 		if need := rules.Blame(marked[r]); need != nil {
 			o.end(r, task.Cancelled, rules.UnmetFailure(need, o.tasks[need.Need].name()))
 		} else if waits.NotNeeded() {
 			o.end(r, task.Cancelled, o.notNeeded(r))
+		} else if waits.Open == 0 && r.Join == task.JoinComplete {
+			o.join(r)
 		} else if waits.Open == 0 {
+			r.Join = task.JoinNone
 			o.makeReady(r, r.ReadyAt, task.WaitDelay, r.Error)
 		}
 	}
@@ -154,6 +162,7 @@ func (o *op) needsOf(r *row) []rules.Need {
 		need := o.tasks[e.Needs]
 		needs = append(needs, rules.Need{
 			EndedNeed: rules.EndedNeed{Need: need.ID, Kind: e.Kind, End: need.End()}, Name: need.name(), Marked: e.Done,
+			Awaited: e.Awaited, CancelKind: need.CancelKind,
 		})
 	}
 	return needs

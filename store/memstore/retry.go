@@ -14,7 +14,7 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 	if res.Err != nil {
 		return res
 	}
-	if err := rules.CheckRetry(r.ID, r.State, o.needsOf(r)); err != nil {
+	if err := rules.CheckRetry(r.ID, r.State, rules.KindOf(r.Error), r.Join, o.needsOf(r)); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
 	o.note(cmd.Audit, "retry", r.ID.String())
@@ -25,9 +25,9 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 		for _, e := range o.dependents[revived[0].ID] {
 			d := o.tasks[e.Task]
 			switch {
-			case e.Done && rules.ReopensEdge(d.State, d.Waiting, d.AttemptNo):
+			case e.Done && rules.ReopensEdge(d.State, d.Waiting, d.AttemptNo, d.Join, e.Awaited > 0):
 				o.reopen(d, e)
-			case rules.RevivesDependent(d.State, rules.KindOf(d.Error), o.needsOf(d)):
+			case rules.RevivesDependent(d.State, rules.KindOf(d.Error), d.Join, o.needsOf(d)):
 				o.revive(d)
 				revived = append(revived, d)
 			}
@@ -43,9 +43,9 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 // reopen has a dependent wait for the end of a need that was retried, unless
 // another one that went wrong lets it start.
 func (o *op) reopen(r *row, e *store.EdgeRow) {
-	e.Done = false
-	r.RemainingDeps = rules.WaitsFor(o.needsOf(r), rules.Unmarked).Open
-	if r.RemainingDeps > 0 {
+	e.Done, e.EndedState = false, ""
+	r.RemainingDeps = rules.TaskWaits(r.Join, o.needsOf(r), rules.Unmarked).Open
+	if r.RemainingDeps > 0 && r.Join == task.JoinNone {
 		o.unschedule(r)
 		o.move(r, task.Pending, task.WaitDeps, r.Error)
 	}
@@ -59,19 +59,30 @@ func (o *op) revive(r *row) {
 		j.DeadlineAt = rules.ExtendedDeadline(j.Budget, j.DeadlineAt, o.now)
 		limit = j.DeadlineAt
 	}
-	v := rules.Revive(needs, r.DeadlineAt, limit, o.now)
+	end := rules.KindOf(r.Error)
+	v := rules.Revive(&rules.Revived{Needs: needs, End: end, Join: r.Join, Deadline: r.DeadlineAt, Job: limit}, o.now)
 	r.AttemptCount, r.CrashCount, r.QuarantineLosses, r.InternalCount, r.RepairCount = 0, 0, 0, 0, 0
 	r.CancelRequested, r.CancelKind, r.CancelBy, r.CancelReason = false, task.KindNone, "", ""
 	r.FinishedAt, r.ReadyAt, r.DeadlineAt = time.Time{}, time.Time{}, v.Deadline
 	o.watch(r)
 	r.Epoch++
-	r.RemainingDeps = v.Waits.Open
+	r.RemainingDeps, r.Join = v.Waits.Open, v.Join
 	for i, e := range o.needs[r.ID] {
-		e.Done = needs[i].Ended()
+		switch {
+		case e.Awaited == 0:
+			e.Done = needs[i].Ended()
+		case v.Join != task.JoinNone && needs[i].Ended(): // it may have been retried since
+			e.Done, e.EndedState = true, needs[i].End.State
+		case v.Join != task.JoinNone:
+			e.Done, e.EndedState = false, ""
+		}
 	}
 	if v.State == task.Ready {
 		o.makeReady(r, o.now, task.WaitNone, nil)
 		return
 	}
 	o.move(r, v.State, v.Waiting, nil)
+	if v.Join != task.JoinNone {
+		o.reviveChildren(r, end)
+	}
 }

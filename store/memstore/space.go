@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +38,8 @@ type row struct {
 	worker   store.WorkerID // of the running attempt
 	isolated bool           // it was claimed as the only quarantined task of its worker
 	cleaning bool           // it was claimed when it had been asked to end
+
+	joinOutput json.RawMessage // that it ends with when its children have succeeded
 }
 
 // idempotency is what an idempotency key is unique in.

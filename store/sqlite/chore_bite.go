@@ -12,7 +12,7 @@ import (
 var (
 	sqlFirstChore  = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 ORDER BY kind, subject LIMIT 1`
 	sqlChoreOf     = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 AND kind = ?2 AND subject = ?3`
-	sqlChoreOfRoot = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 AND kind = 'revive' AND root = ?2 LIMIT 1`
+	sqlChoreOfRoot = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 AND (kind = 'revive' OR kind = 'revive_children') AND root = ?2 LIMIT 1`
 )
 
 // finishChores works off the chores that next finds, a transaction for each
@@ -40,17 +40,23 @@ func (db *DB) finishChores(ctx context.Context, ns string, next func(*tx) (*chor
 	}
 }
 
-// reapChore does one bite of the first chore. It reports whether there is more.
+// reapChore does one bite of the first chore, and of more of those that mark the
+// edges of a task, of which there may be many with one edge each: as many as the
+// transaction may move rows for. It reports whether there is more.
 func (t *tx) reapChore() (more bool, err error) {
-	c, err := t.firstChore()
-	if c == nil || err != nil {
-		return false, err
+	for bites := 0; ; bites++ {
+		c, err := t.firstChore()
+		if c == nil || err != nil || bites > 0 && (c.kind != store.ChoreEdges || t.moved+bites >= rules.MaxMoves) {
+			return c != nil, err
+		}
+		if err := t.bite(c, new(store.CommandResult)); err != nil {
+			return false, err
+		}
+		if c.kind != store.ChoreEdges {
+			c, err = t.firstChore()
+			return c != nil, err
+		}
 	}
-	if err := t.bite(c, new(store.CommandResult)); err != nil {
-		return false, err
-	}
-	c, err = t.firstChore()
-	return c != nil, err
 }
 
 func (t *tx) firstChore() (*chore, error) {
@@ -66,12 +72,16 @@ func (t *tx) bite(c *chore, got *store.CommandResult) error {
 	switch c.kind {
 	case store.ChoreCancelJob:
 		more, err = o.cancelSome(c, got)
+	case store.ChoreChildren:
+		more, err = o.moves.cancelSomeChildren(c)
 	case store.ChoreEdges:
 		err = o.markSome(c)
 	case store.ChorePause:
 		more, err = o.wakeSome(c)
 	case store.ChoreRevive:
 		more, err = o.reviveSome(c)
+	case store.ChoreReviveChildren:
+		more, err = o.reviveSomeChildren(c)
 	case store.ChoreWakeKey:
 		o.moves.pending.FreeKey(c.name)
 	}
@@ -135,7 +145,7 @@ func (o *operation) cancelSome(c *chore, got *store.CommandResult) (more bool, e
 			got.AlreadyDone++
 			continue
 		}
-		state, err := o.endBy(row, audit, false)
+		state, err := o.moves.endBy(row, rules.CancelJobKind(row.depth), audit, false)
 		if err != nil {
 			return false, err
 		}

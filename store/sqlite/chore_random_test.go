@@ -14,8 +14,8 @@ import (
 )
 
 // Random jobs whose edges are marked a few at a time end as those do whose edges
-// are marked all at once: all kinds of edges, one kind for each task, and failures
-// that are allowed.
+// are marked all at once: all kinds of edges, one kind for each task, failures that
+// are allowed, and tasks that decompose, some of which are cancelled meanwhile.
 func TestBittenJobsEndAsWholeOnes(t *testing.T) {
 	jobs := 150
 	if testing.Short() {
@@ -67,38 +67,53 @@ func (f *fixture) randomJob(r *rand.Rand) store.Submission {
 	return sub
 }
 
-// runJob ends whatever is due in one batch, again and again, retries a task, and
-// does so again. It returns what became of the tasks at each rest.
+// runJob ends whatever is due in one batch, a few times, retries or cancels a task,
+// and does so again. It returns what became of the tasks each time.
 func (f *fixture) runJob(s store.Store, ns string, sub store.Submission, seed uint64) (seen []string) {
 	f.Helper()
 	r := rand.New(rand.NewPCG(seed, 2))
 	if err := s.Join(f.Context(), ns, store.WorkerInfo{ID: "w", Name: "host:1", TTL: fixTTL}); err != nil {
 		f.Fatal(err)
 	}
-	for range 3 {
-		f.runDue(s, ns, r)
+	for round := range 5 {
+		times := 1 + r.IntN(3)
+		if round%2 == 1 {
+			times = 1000
+		}
+		f.runDue(s, ns, r, times)
 		seen = append(seen, f.ends(s, ns, sub)...)
 		id := sub.Tasks[r.IntN(len(sub.Tasks))].ID
-		cmds := []store.Command{store.RetryTask{Task: id}, store.RetryTask{Task: id}, store.CancelTask{Task: id}}
+		cmds := []store.Command{store.RetryTask{Task: id}, store.RetryTask{Task: id}, store.CancelTask{Task: id}, store.CancelJob{Job: sub.Job.ID}}
 		got, err := s.Operate(f.Context(), ns, cmds[r.IntN(len(cmds))])
 		if err != nil {
 			f.Fatal(err)
 		}
-		seen = append(seen, fmt.Sprint(got[0].Err))
+		refused := "" // the texts name children, whose ids differ
+		if got[0].Err != nil {
+			refused = "refused"
+		}
+		seen = append(seen, refused)
 	}
 	return seen
 }
 
-func (f *fixture) runDue(s store.Store, ns string, r *rand.Rand) {
+// finishChores has everything done that was left for later.
+func (f *fixture) finishChores(s store.Store, ns string) {
 	f.Helper()
-	for {
-		for more := true; more; {
-			got, err := s.Reap(f.Context(), ns, store.ReapRequest{Worker: "reaper", TTL: fixTTL})
-			if err != nil {
-				f.Fatal(err)
-			}
-			more = got.Chores
+	for more := true; more; {
+		got, err := s.Reap(f.Context(), ns, store.ReapRequest{Worker: "reaper", TTL: fixTTL})
+		if err != nil {
+			f.Fatal(err)
 		}
+		more = got.Chores
+	}
+}
+
+func (f *fixture) runDue(s store.Store, ns string, r *rand.Rand, times int) {
+	f.Helper()
+	defer f.finishChores(s, ns)
+	for range times {
+		f.finishChores(s, ns)
 		claim, err := s.Claim(f.Context(), ns, fixClaim("w", 100))
 		if err != nil {
 			f.Fatal(err)
@@ -110,7 +125,13 @@ func (f *fixture) runDue(s store.Store, ns string, r *rand.Rand) {
 		var fins []store.Finish
 		for _, c := range claim.Tasks {
 			fin := store.Finish{Lease: c.Lease, Outcome: task.OutcomeSuccess, CodeVersion: 1}
-			if r.IntN(2) == 0 {
+			switch what := r.IntN(10); {
+			case what < 2:
+				fin.Outcome, fin.Join = task.OutcomeDecompose, []task.Join{task.JoinRerun, task.JoinComplete}[what]
+				for range 1 + r.IntN(4) {
+					fin.Children = append(fin.Children, f.draft(func(*task.New) {}))
+				}
+			case what < 6:
 				fin.Outcome, fin.Error = task.OutcomeFailure, &task.Error{Kind: task.KindHandler, Message: "no"}
 				fin.Decision = &task.Decision{Kind: task.DecideMarkDead}
 			}

@@ -44,6 +44,8 @@ var taskColumns = conn.Columns[task.Task]{
 	conn.Col("allow_failure", func(t *task.Task, r *conn.Row, i int) { t.AllowFailure = r.Bool(i) }),
 	conn.Col("job_id", func(t *task.Task, r *conn.Row, i int) { t.JobID = r.ID(i) }),
 	conn.Col("parent_task_id", func(t *task.Task, r *conn.Row, i int) { t.ParentID = r.ID(i) }),
+	conn.Col("depth", func(t *task.Task, r *conn.Row, i int) { t.Depth = int(r.Int(i)) }),
+	conn.Col("join_kind", func(t *task.Task, r *conn.Row, i int) { t.Join = task.Join(r.Name(i)) }),
 	conn.Col("idempotency_key", func(t *task.Task, r *conn.Row, i int) { t.IdempotencyKey = r.Text(i) }),
 	conn.Col("concurrency_key", func(t *task.Task, r *conn.Row, i int) { t.ConcurrencyKey = r.Text(i) }),
 	conn.Col("cancel_requested", func(t *task.Task, r *conn.Row, i int) { t.CancelRequested = r.Bool(i) }),
@@ -128,6 +130,7 @@ type leaseRow struct {
 	startedAt int64
 	job       task.ID
 	needed    bool // other tasks depend on it
+	join      task.Join
 	mayFail   bool // its job allows it
 	deadline  int64
 
@@ -160,6 +163,7 @@ var leaseColumns = conn.Columns[leaseRow]{
 	conn.Col("started_at", func(l *leaseRow, r *conn.Row, i int) { l.startedAt = r.Int(i) }),
 	conn.Col("job_id", func(l *leaseRow, r *conn.Row, i int) { l.job = r.ID(i) }),
 	conn.Col("needed", func(l *leaseRow, r *conn.Row, i int) { l.needed = r.Bool(i) }),
+	conn.Col("join_kind", func(l *leaseRow, r *conn.Row, i int) { l.join = task.Join(r.Name(i)) }),
 	conn.Col("allow_failure", func(l *leaseRow, r *conn.Row, i int) { l.mayFail = r.Bool(i) }),
 	conn.Col("deadline_at", func(l *leaseRow, r *conn.Row, i int) { l.deadline = r.Int(i) }),
 	conn.Col("cancel_requested", func(l *leaseRow, r *conn.Row, i int) { l.asked = cancelRequested(r.Int(i)) }),
@@ -179,6 +183,7 @@ type taskRow struct {
 	leaseRow     // of the lease, if it runs
 	contribution propagate.Contribution
 	crashes      int
+	depth        int
 	isolated     bool
 	node         string
 }
@@ -191,6 +196,7 @@ var (
 		conn.Col("last_error_kind", func(w *taskRow, r *conn.Row, i int) { w.contribution.Kind = task.ErrorKind(r.Name(i)) }),
 		conn.Col("allow_failure", func(w *taskRow, r *conn.Row, i int) { w.contribution.AllowFailure = r.Bool(i) }),
 		conn.Col("crash_count", func(w *taskRow, r *conn.Row, i int) { w.crashes = int(r.Int(i)) }),
+		conn.Col("depth", func(w *taskRow, r *conn.Row, i int) { w.depth = int(r.Int(i)) }),
 		conn.Col("isolated", func(w *taskRow, r *conn.Row, i int) { w.isolated = r.Bool(i) }),
 		conn.Col("options_json", func(w *taskRow, r *conn.Row, i int) {
 			var t task.Task
@@ -302,6 +308,8 @@ var (
 		conn.Col("depends_on_task_id", func(e *store.EdgeRow, r *conn.Row, i int) { e.Needs = r.ID(i) }),
 		conn.Col("kind", func(e *store.EdgeRow, r *conn.Row, i int) { e.Kind = task.EdgeKind(r.Name(i)) }),
 		conn.Col("done", func(e *store.EdgeRow, r *conn.Row, i int) { e.Done = r.Bool(i) }),
+		conn.Col("awaited", func(e *store.EdgeRow, r *conn.Row, i int) { e.Awaited = int(r.Int(i)) }),
+		conn.Col("ended_state", func(e *store.EdgeRow, r *conn.Row, i int) { e.EndedState = task.State(r.Name(i)) }),
 	}
 
 	dispatchColumns = conn.Columns[store.DispatchRow]{

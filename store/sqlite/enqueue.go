@@ -57,7 +57,7 @@ const sqlJobByKey = `SELECT job_id FROM weaver_jobs WHERE namespace = ?1 AND nam
 // caller's transaction without waiting for a row lock.
 // Crash here: nothing was acknowledged; the same call again stores it once.
 func (t *tx) enqueue(sub *store.Submission, parent task.ID) ([]store.Enqueued, error) {
-	in := insertion{tx: t, parent: parent, needed: neededOf(sub.Tasks)}
+	in := insertion{tx: t, parent: parent, needed: neededOf(sub.Tasks), dispatch: t.dispatch}
 	if sub.Job != nil {
 		in.job = sub.Job.ID
 		in.deadline = rules.JobDeadline(sub.Job.Budget, t.now)
@@ -128,15 +128,17 @@ func (t *tx) otherJob(j *task.NewJob) (id task.ID, err error) {
 type insertion struct {
 	tx          *tx
 	job, parent task.ID
-	deadline    time.Time // of the job
+	deadline    time.Time // of the job, or of the parent of children
+	depth       int       // of children
+	dispatch    func(*dispatched, int64) error
 	needed      map[task.ID]bool
 }
 
 const sqlInsertTask = `
 INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, waiting_reason, ready_at, remaining_deps, plain,
   needed, has_payloads, input, schema_version, max_attempts, max_repairs, options_json, job_id, parent_task_id, idempotency_key,
-  concurrency_key, deadline_at, created_at, updated_at, open_if_failed, allow_failure)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)
+  concurrency_key, deadline_at, created_at, updated_at, open_if_failed, allow_failure, depth)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)
 ON CONFLICT DO NOTHING`
 
 func (in *insertion) task(n *task.New) (store.Enqueued, error) {
@@ -146,7 +148,7 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 	if err != nil {
 		return store.Enqueued{}, err
 	}
-	long, needed := len(n.Input) > inlineMax, in.needed[n.ID]
+	long, needed := len(n.Input) > inlineMax, in.depth > 0 || in.needed[n.ID]
 	st := in.tx.stmt(sqlInsertTask).Text(1, in.tx.ns).ID(2, &n.ID).Text(3, n.Type).Text(4, n.Queue).Int(5, int64(n.Priority)).
 		Text(6, string(state)).OrNull(7, string(waiting)).Time(8, notBefore).Int(9, int64(len(n.Needs))).
 		Bool(10, !long && !needed && in.plain(n, deadline)).Bool(11, needed).Bool(12, long)
@@ -157,7 +159,7 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 	}
 	st.Int(14, int64(n.SchemaVersion)).Int(15, int64(n.MaxAttempts)).Int(16, int64(n.MaxRepairs)).OrNull(17, options).
 		IDOrNull(18, &in.job).IDOrNull(19, &in.parent).OrNull(20, n.IdempotencyKey).OrNull(21, n.ConcurrencyKey).
-		Time(22, deadline).Int(23, n.ID.Time().UnixMicro()).Int(24, in.tx.mic).Bool(26, n.AllowFailure)
+		Time(22, deadline).Int(23, n.ID.Time().UnixMicro()).Int(24, in.tx.mic).Bool(26, n.AllowFailure).Int(27, int64(in.depth))
 	changed, err := bindIfFailed(st, 25, rules.FirstWaits(n.Needs)).Exec()
 	if err != nil {
 		return store.Enqueued{}, err
@@ -174,7 +176,7 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 		if notBefore.After(in.tx.now) {
 			available = notBefore.UnixMicro()
 		}
-		if err := in.tx.dispatch(&d, available); err != nil {
+		if err := in.dispatch(&d, available); err != nil {
 			return store.Enqueued{}, err
 		}
 	}

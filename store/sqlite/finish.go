@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
@@ -20,8 +21,8 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 		hashes[i] = fins[i].Hash()
 	}
 	got := make([]store.FinishResult, len(fins))
-	err := db.write(ctx, ns, len(fins), func(t *tx) error {
-		f := finishing{moves: moves{tx: t}}
+	err := db.write(ctx, ns, len(fins)+children(fins), func(t *tx) error {
+		f := finishing{moves: moves{tx: t}, inOrder: slices.ContainsFunc(fins, func(fin store.Finish) bool { return !fin.DependsOn.IsZero() })}
 		for i := range fins {
 			got[i] = store.FinishResult{}
 			if err := f.add(&report{fin: &fins[i], hash: hashes[i], got: &got[i]}); err != nil {
@@ -45,6 +46,7 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 type finishing struct {
 	moves     moves
 	successes byClaim[*report] // to be written in chunks
+	inOrder   bool             // one asks for a task that may end in the same batch
 }
 
 // report is one element of the batch.
@@ -73,7 +75,7 @@ func (f *finishing) add(r *report) error {
 	if r.steps, err = stepsRun(r.fin); err != nil {
 		return err
 	}
-	if f.chunkable(r.fin) {
+	if !f.inOrder && f.chunkable(r.fin) {
 		f.successes.put(l.ID, r)
 		return nil
 	}
@@ -91,8 +93,11 @@ func (f *finishing) finish(r *report) error {
 	if row == nil {
 		return t.finishedBefore(r)
 	}
-	to := rules.ResolveFinish(r.fin, row.cancelRequest(), row.deadlineAt(), t.now)
-	if err := t.writeTransition(row, &to); err != nil {
+	to, err := f.moves.resolve(r.fin, row)
+	if err != nil {
+		return err
+	}
+	if err := t.writeTransition(row, &to.Transition); err != nil {
 		return err
 	}
 	if err := t.insertAttempt(row, r.fin.CodeVersion, to.Outcome, to.Failure, r.steps, r.hash); err != nil {
@@ -107,7 +112,10 @@ func (f *finishing) finish(r *report) error {
 		return err
 	}
 	r.got.State, r.got.Waiting = to.State, to.Waiting
-	return f.moves.afterRunning(row, &to)
+	if err := f.moves.await(row, r.fin, &to); err != nil {
+		return err
+	}
+	return f.moves.afterRunning(row, &to.Transition)
 }
 
 // sqlGuard accepts a lease and changes nothing but progress; sqlLeaseRow then

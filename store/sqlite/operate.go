@@ -68,6 +68,8 @@ type operation struct {
 	tx    *tx
 	moves moves
 	rest  func(*tx) (*chore, error) // finds what is left of the command; nil: nothing
+
+	revives bool // a chore brings back children
 }
 
 // leave keeps what is left of a command, and has it worked off before the
@@ -107,7 +109,13 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 	if err != nil {
 		return err
 	}
-	return o.moves.propagate()
+	if err := o.moves.propagate(); err != nil {
+		return err
+	}
+	if c := o.moves.left; c != nil && o.rest == nil {
+		o.rest = func(t *tx) (*chore, error) { return t.chore(c) }
+	}
+	return nil
 }
 
 const sqlAudit = `
@@ -149,33 +157,33 @@ func (o *operation) cancel(cmd store.CancelTask, got *store.CommandResult) error
 	if err := o.note(cmd.Audit, rules.CancelVerb(cmd.Force), row.id.String()); err != nil {
 		return err
 	}
-	got.State, err = o.endBy(row, cmd.Audit, cmd.Force)
+	got.State, err = o.moves.endBy(row, task.KindCancelled, cmd.Audit, cmd.Force)
 	got.Asked = got.State != task.Cancelled
 	return err
 }
 
-// endBy ends a task by an operator's cancel, or asks it to end. It returns the
-// task's state afterwards.
-func (o *operation) endBy(row *taskRow, a store.Audit, force bool) (task.State, error) {
+// endBy ends a task, or asks it to end, by an operator's cancel or because its
+// parent ended (kind). It returns the task's state afterwards.
+func (m *moves) endBy(row *taskRow, kind task.ErrorKind, a store.Audit, force bool) (task.State, error) {
 	switch rules.ResolveEnd(row.unfinished(force)) {
 	case rules.EndAsked:
-		return task.Running, o.ask(row, a)
+		return task.Running, m.ask(row, kind, a)
 	case rules.CleansUp:
-		return task.Ready, o.moves.cleanUp(row, task.KindCancelled, a)
+		return task.Ready, m.cleanUp(row, kind, a)
 	case rules.CleanupDue:
 		return row.contribution.State, nil
 	}
-	return task.Cancelled, o.cancelNow(row, a)
+	return task.Cancelled, m.cancelNow(row, kind, a)
 }
 
 const sqlAsk = `
-UPDATE weaver_tasks SET cancel_requested = 1, cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4
+UPDATE weaver_tasks SET cancel_requested = 1, cancel_kind = ?5, cancel_by = ?3, cancel_reason = ?4
 WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
 
 // ask asks a running task to end. The first request stays on record; the
 // deadline need not be watched any more.
-func (o *operation) ask(row *taskRow, a store.Audit) error {
-	t := o.tx
+func (m *moves) ask(row *taskRow, kind task.ErrorKind, a store.Audit) error {
+	t := m.tx
 	t.fx.Notice.Cancels = append(t.fx.Notice.Cancels, row.id)
 	if row.asked != notAsked {
 		return nil
@@ -183,26 +191,26 @@ func (o *operation) ask(row *taskRow, a store.Audit) error {
 	if err := t.deleteTimer(&row.id, row.deadline); err != nil {
 		return err
 	}
-	return t.stmt(sqlAsk).Text(1, t.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Run()
+	return t.stmt(sqlAsk).Text(1, t.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Text(5, string(kind)).Run()
 }
 
 const sqlCancelledBy = `
-UPDATE weaver_tasks SET cancel_kind = 'cancelled', cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND task_id = ?2`
+UPDATE weaver_tasks SET cancel_kind = ?5, cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND task_id = ?2`
 
 // cancelNow ends a task as cancelled, taking its lease away if it runs.
-func (o *operation) cancelNow(row *taskRow, a store.Audit) error {
+func (m *moves) cancelNow(row *taskRow, kind task.ErrorKind, a store.Audit) error {
 	failure := rules.CancelFailure(rules.CancelRequest{Kind: task.KindCancelled, By: a.By, Reason: a.Reason}, row.deadlineAt())
 	var err error
 	if row.contribution.State == task.Running {
 		to := rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: failure}
-		err = o.moves.revoke(row, &to, failure)
+		err = m.revoke(row, &to, failure)
 	} else {
-		err = o.moves.end(row, task.Cancelled, failure)
+		err = m.end(row, task.Cancelled, failure)
 	}
 	if err != nil {
 		return err
 	}
-	return o.tx.stmt(sqlCancelledBy).Text(1, o.tx.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Run()
+	return m.tx.stmt(sqlCancelledBy).Text(1, m.tx.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Text(5, string(kind)).Run()
 }
 
 const sqlCancelJob = `

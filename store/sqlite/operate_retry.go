@@ -28,7 +28,7 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 	if err != nil {
 		return err
 	}
-	if got.Err = rules.CheckRetry(row.id, row.contribution.State, needs); got.Err != nil {
+	if got.Err = rules.CheckRetry(row.id, row.contribution.State, row.contribution.Kind, row.join, needs); got.Err != nil {
 		return nil
 	}
 	cancelling, err := o.tx.cancelling()
@@ -42,7 +42,8 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 	if err := o.note(cmd.Audit, "retry", row.id.String()); err != nil {
 		return err
 	}
-	if got.State, err = o.revive(row, needs); err != nil {
+	root := chore{root: row.id, epoch: row.epoch + 1}
+	if got.State, err = o.revive(row, needs, &root); err != nil {
 		return err
 	}
 	if err := o.reviveJob(row.job); err != nil {
@@ -110,7 +111,7 @@ func (o *operation) reviveDependents(c *chore) (more bool, revived []task.ID, er
 	}
 	for i := range edges {
 		o.tx.moved++
-		came, err := o.reviveDependent(&edges[i], &c.id)
+		came, err := o.reviveDependent(&edges[i], c)
 		if err != nil {
 			return false, nil, err
 		}
@@ -135,7 +136,9 @@ func (o *operation) releaseRoot(c *chore) error {
 	if err := st.Done(); err != nil || reviving {
 		return err
 	}
-	o.rest = nil
+	if !o.revives {
+		o.rest = nil
+	}
 	row, err := o.moves.taskRow(&c.root)
 	if err != nil || row == nil || row.contribution.State != task.Ready || row.epoch != c.epoch {
 		return err
@@ -146,28 +149,30 @@ func (o *operation) releaseRoot(c *chore) error {
 // reviveDependent brings a dependent of a revived task back that ended because
 // of it, or has it wait again if it has not started. It reports whether it came
 // back and has dependents itself.
-func (o *operation) reviveDependent(e *store.EdgeRow, need *task.ID) (came bool, err error) {
+func (o *operation) reviveDependent(e *store.EdgeRow, c *chore) (came bool, err error) {
 	row, err := o.moves.taskRow(&e.Task)
 	if err != nil || row == nil {
 		return false, err
 	}
-	c := row.contribution
-	if e.Done && rules.ReopensEdge(c.State, c.Waiting, row.attemptNo) {
-		return false, o.reopen(row, need)
+	at := row.contribution
+	if e.Done && rules.ReopensEdge(at.State, at.Waiting, row.attemptNo, row.join, e.Awaited > 0) {
+		return false, o.reopen(row, &c.id)
 	}
-	if !c.State.Terminal() {
+	if !at.State.Terminal() {
 		return false, nil
 	}
 	needs, err := o.tx.retryNeeds(&row.id)
-	if err != nil || !rules.RevivesDependent(c.State, c.Kind, needs) {
+	if err != nil || !rules.RevivesDependent(at.State, at.Kind, row.join, needs) {
 		return false, err
 	}
-	state, err := o.revive(row, needs)
+	state, err := o.revive(row, needs, c)
 	if err == nil && state == task.Ready {
 		err = o.redispatch(row)
 	}
 	return err == nil && row.needed, err
 }
+
+const sqlSetRemaining = `UPDATE weaver_tasks SET remaining_deps = ?3 WHERE namespace = ?1 AND task_id = ?2`
 
 const sqlReopen = `
 UPDATE weaver_tasks SET state = 'pending', waiting_reason = 'deps', remaining_deps = ?4, open_if_failed = ?5, updated_at = ?3
@@ -177,16 +182,19 @@ WHERE namespace = ?1 AND task_id = ?2`
 // another one that went wrong lets it start.
 func (o *operation) reopen(row *taskRow, need *task.ID) error {
 	t := o.tx
-	if err := t.stmt(sqlSetEdge).Text(1, t.ns).ID(2, &row.id).ID(3, need).Bool(4, false).Run(); err != nil {
+	if err := t.setEdge(&row.id, need, ""); err != nil {
 		return err
 	}
 	needs, err := t.retryNeeds(&row.id)
 	if err != nil {
 		return err
 	}
-	waits := rules.WaitsFor(needs, rules.Unmarked)
+	waits := rules.TaskWaits(row.join, needs, rules.Unmarked)
 	if waits.Open == 0 {
 		return nil
+	}
+	if row.join != task.JoinNone {
+		return t.stmt(sqlSetRemaining).Text(1, t.ns).ID(2, &row.id).Int(3, int64(waits.Open)).Run()
 	}
 	if err := o.moves.unschedule(row); err != nil {
 		return err
@@ -200,6 +208,7 @@ func (o *operation) reopen(row *taskRow, need *task.ID) error {
 var dependentEdges = conn.Columns[store.EdgeRow]{
 	conn.Col("task_id", func(e *store.EdgeRow, r *conn.Row, i int) { e.Task = r.ID(i) }),
 	conn.Col("done", func(e *store.EdgeRow, r *conn.Row, i int) { e.Done = r.Bool(i) }),
+	conn.Col("awaited", func(e *store.EdgeRow, r *conn.Row, i int) { e.Awaited = int(r.Int(i)) }),
 }
 
 var retryNeedColumns = conn.Columns[rules.Need]{
@@ -211,6 +220,8 @@ var retryNeedColumns = conn.Columns[rules.Need]{
 	}),
 	conn.Col("d.kind", func(n *rules.Need, r *conn.Row, i int) { n.Kind = task.EdgeKind(r.Name(i)) }),
 	conn.Col("d.done", func(n *rules.Need, r *conn.Row, i int) { n.Marked = r.Bool(i) }),
+	conn.Col("d.awaited", func(n *rules.Need, r *conn.Row, i int) { n.Awaited = int(r.Int(i)) }),
+	conn.Col("n.cancel_kind", func(n *rules.Need, r *conn.Row, i int) { n.CancelKind = task.ErrorKind(r.Name(i)) }),
 	conn.Col("n.state", func(n *rules.Need, r *conn.Row, i int) { n.End.State = task.State(r.Name(i)) }),
 	conn.Col("n.last_error_kind", func(n *rules.Need, r *conn.Row, i int) { n.End.Kind = task.ErrorKind(r.Name(i)) }),
 	conn.Col("n.allow_failure", func(n *rules.Need, r *conn.Row, i int) { n.End.AllowFailure = r.Bool(i) }),
@@ -229,32 +240,56 @@ func (t *tx) retryNeeds(id *task.ID) ([]rules.Need, error) {
 }
 
 const (
-	sqlSetEdge = `UPDATE weaver_task_dependencies SET done = ?4 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
+	sqlSetEdge = `
+UPDATE weaver_task_dependencies SET done = ?4, ended_state = CASE WHEN awaited > 0 THEN ?5 END
+WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3 AND (done <> ?4 OR awaited > 0 AND ended_state IS NOT ?5)`
 
 	sqlRevive = `
 UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = NULL, finished_at = NULL, updated_at = ?5,
   attempt_count = 0, crash_count = 0, quarantine_losses = 0, internal_count = 0, repair_count = 0, lease_epoch = lease_epoch + 1,
   last_error_kind = NULL, last_error_json = NULL, cancel_requested = 0, cancel_kind = NULL, cancel_by = NULL, cancel_reason = NULL,
-  deadline_at = ?7, remaining_deps = ?6, open_if_failed = ?8
+  deadline_at = ?7, remaining_deps = ?6, open_if_failed = ?8, join_kind = ?9
 WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// revive gives a task all its attempts back. If it is ready then, the caller
-// makes it claimable.
-func (o *operation) revive(row *taskRow, needs []rules.Need) (task.State, error) {
-	t := o.tx
+// setEdge writes how the end of a need was counted; "": it is still to end.
+func (t *tx) setEdge(dependent, need *task.ID, end task.State) error {
+	return t.stmt(sqlSetEdge).Text(1, t.ns).ID(2, dependent).ID(3, need).Bool(4, end != "").OrNull(5, string(end)).Run()
+}
+
+// setEdges marks the edges of a task that is brought back by how its needs are.
+// Those to children matter only if it waits for them.
+func (o *operation) setEdges(row *taskRow, needs []rules.Need, v *rules.Revival) error {
 	for i := range needs {
-		if err := t.stmt(sqlSetEdge).Text(1, t.ns).ID(2, &row.id).ID(3, &needs[i].Need).Bool(4, needs[i].Ended()).Run(); err != nil {
-			return "", err
+		n, end := &needs[i], task.State("")
+		if n.Awaited > 0 && (v.Join == task.JoinNone || n.RevivesChild(row.contribution.Kind)) {
+			continue // or marked when the child comes back
+		}
+		if n.Ended() {
+			end = n.End.State
+		}
+		if err := o.tx.setEdge(&row.id, &n.Need, end); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// revive gives a task all its attempts back. If it is ready then, the caller
+// makes it claimable. Its children come back with it, some of them by a chore of
+// the task that is retried (root).
+func (o *operation) revive(row *taskRow, needs []rules.Need, root *chore) (task.State, error) {
+	t := o.tx
 	limit, err := o.extendJob(row)
 	if err != nil {
 		return "", err
 	}
-	v := rules.Revive(needs, row.deadlineAt(), limit, t.now)
+	v := rules.Revive(&rules.Revived{Needs: needs, End: row.contribution.Kind, Join: row.join, Deadline: row.deadlineAt(), Job: limit}, t.now)
+	if err := o.setEdges(row, needs, &v); err != nil {
+		return "", err
+	}
 	st := t.stmt(sqlRevive).Text(1, t.ns).ID(2, &row.id).Text(3, string(v.State)).OrNull(4, string(v.Waiting)).
-		Int(5, t.mic).Int(6, int64(v.Waits.Open)).Time(7, v.Deadline)
+		Int(5, t.mic).Int(6, int64(v.Waits.Open)).Time(7, v.Deadline).OrNull(9, string(v.Join))
 	if err := bindIfFailed(st, 8, v.Waits).Run(); err != nil {
 		return "", err
 	}
@@ -264,7 +299,12 @@ func (o *operation) revive(row *taskRow, needs []rules.Need) (task.State, error)
 			return "", err
 		}
 	}
-	return v.State, nil
+	if v.Join == task.JoinNone {
+		return v.State, nil
+	}
+	return v.State, o.reviveChildren(&chore{
+		kind: store.ChoreReviveChildren, id: row.id, root: root.root, epoch: row.epoch + 1, why: string(row.contribution.Kind),
+	})
 }
 
 const sqlExtendJob = `UPDATE weaver_jobs SET deadline_at = ?3 WHERE namespace = ?1 AND job_id = ?2`

@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+
 	"github.com/goweaver/weaver/internal/propagate"
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
@@ -77,6 +79,10 @@ const (
 	sqlWaitsForIt = `
 SELECT task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
 WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0 LIMIT 1`
+	sqlParentGoesOn = `
+SELECT d.task_id FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_by_need
+CROSS JOIN weaver_tasks p ON p.namespace = d.namespace AND p.task_id = d.task_id
+WHERE d.namespace = ?1 AND d.depends_on_task_id = ?2 AND d.awaited > 0 AND p.finished_at IS NULL LIMIT 1`
 	sqlDeleteLabel = `DELETE FROM weaver_task_labels WHERE namespace = ?1 AND key = ?2 AND value = ?3 AND task_id = ?4`
 )
 
@@ -87,15 +93,20 @@ func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error
 		return err
 	}
 	t := o.tx
-	waiting, err := ids(t.stmt(sqlWaitsForIt).Text(1, t.ns).ID(2, &row.id))
+	dependent, err := t.firstID(t.stmt(sqlWaitsForIt).Text(1, t.ns).ID(2, &row.id))
 	if err != nil {
 		return err
 	}
-	var dependent task.ID
-	if len(waiting) > 0 {
-		dependent = waiting[0]
+	if dependent.IsZero() {
+		if dependent, err = t.firstID(t.stmt(sqlParentGoesOn).Text(1, t.ns).ID(2, &row.id)); err != nil {
+			return err
+		}
 	}
-	if got.Err = rules.CheckDelete(row.id, row.contribution.State, row.job, dependent); got.Err != nil {
+	child, err := t.firstID(t.stmt(sqlOpenChildren).Text(1, t.ns).ID(2, &row.id).Blob(3, nil).Int(4, 1))
+	if err != nil {
+		return err
+	}
+	if got.Err = rules.CheckDelete(row.id, row.contribution.State, row.job, dependent, child); got.Err != nil {
 		return nil
 	}
 	got.State = ""
@@ -108,6 +119,15 @@ func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error
 		}
 	}
 	return o.note(cmd.Audit, "delete", row.id.String())
+}
+
+// firstID returns the first id of a list; zero: it is empty.
+func (t *tx) firstID(st *conn.Stmt) (id task.ID, err error) {
+	list, err := ids(st)
+	if len(list) > 0 {
+		id = list[0]
+	}
+	return id, err
 }
 
 func (t *tx) deleteLabels(id *task.ID) error {

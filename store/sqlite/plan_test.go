@@ -35,6 +35,8 @@ var wide = map[string]string{
 	"sqlDueOfKey": "a row per paused queue",
 	"sqlQueues":   "counts the due tasks of each queue, in a read",
 
+	"sqlWaitsForTask": "the tasks that one waits for, through others: those that it reached are scanned",
+
 	"sqlWorkers":         "a row per worker",
 	"sqlCountDispatched": "counts, in a read", "sqlCountWaiters": "counts, in a read", "sqlCountNeedy": "counts, in a read",
 

@@ -48,7 +48,9 @@ const (
 	sqlOpenEdges = `
 SELECT task_id, kind FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
 WHERE namespace = ?1 AND depends_on_task_id = ?2 AND task_id > ?3 AND done = 0 ORDER BY task_id LIMIT ?4`
-	sqlEdgeDone = `UPDATE weaver_task_dependencies SET done = 1 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
+	sqlEdgeDone = `
+UPDATE weaver_task_dependencies SET done = 1, ended_state = CASE WHEN awaited > 0 THEN ?4 END
+WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
 )
 
 // MarkEdges implements propagate.Ops.
@@ -74,7 +76,7 @@ func (o ops) MarkEdges(ended []propagate.Ended, limit int) (edges []propagate.Ed
 	}
 	for i := range edges {
 		e := &edges[i]
-		if err := o.tx.stmt(sqlEdgeDone).Text(1, o.tx.ns).ID(2, &e.Dependent).ID(3, &e.Need).Run(); err != nil {
+		if err := o.tx.stmt(sqlEdgeDone).Text(1, o.tx.ns).ID(2, &e.Dependent).ID(3, &e.Need).Text(4, string(e.End.State)).Run(); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -85,6 +87,8 @@ var dependentColumns = conn.Columns[propagate.Dependent]{
 	conn.Col("task_id", func(d *propagate.Dependent, r *conn.Row, i int) { d.ID, d.Dispatch.Task = r.ID(i), r.ID(i) }),
 	conn.Col("remaining_deps", func(d *propagate.Dependent, r *conn.Row, i int) { d.Waits.Open = int(r.Int(i)) }),
 	conn.Col("coalesce(open_if_failed, -1)", func(d *propagate.Dependent, r *conn.Row, i int) { d.Waits.IfFailed = int(r.Int(i)) }),
+	conn.Col("join_kind", func(d *propagate.Dependent, r *conn.Row, i int) { d.Join = task.Join(r.Name(i)) }),
+	conn.Col("allow_failure", func(d *propagate.Dependent, r *conn.Row, i int) { d.MayFail = r.Bool(i) }),
 	conn.Col("ready_at", func(d *propagate.Dependent, r *conn.Row, i int) { d.ReadyAt = r.Time(i) }),
 	conn.Col("deadline_at", func(d *propagate.Dependent, r *conn.Row, i int) { d.Deadline = r.Time(i) }),
 	conn.Col("job_id", func(d *propagate.Dependent, r *conn.Row, i int) { d.Job = r.ID(i) }),
@@ -100,7 +104,7 @@ var sqlLowerNeeds = `
 UPDATE weaver_tasks SET
   remaining_deps = remaining_deps - ?3 - CASE WHEN open_if_failed IS NULL THEN 0 WHEN ?5 THEN open_if_failed ELSE ?4 END,
   open_if_failed = CASE WHEN ?5 THEN NULL ELSE open_if_failed - ?4 END
-WHERE namespace = ?1 AND task_id = ?2 AND state = 'pending' AND waiting_reason = 'deps'
+WHERE namespace = ?1 AND task_id = ?2 AND state = 'pending' AND (waiting_reason = 'deps' OR waiting_reason = 'children')
 RETURNING ` + dependentColumns.List()
 
 // LowerNeeds implements propagate.Ops.
@@ -144,7 +148,8 @@ func (o ops) IfFailed(dependents []task.ID) ([]propagate.Edge, error) {
 	return edges, nil
 }
 
-const sqlMakeReady = `UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, updated_at = ?5 WHERE namespace = ?1 AND task_id = ?2`
+const sqlMakeReady = `
+UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, join_kind = NULL, updated_at = ?5 WHERE namespace = ?1 AND task_id = ?2`
 
 // MakeReady implements propagate.Ops.
 func (o ops) MakeReady(tasks []propagate.Ready) error {

@@ -17,11 +17,12 @@ WHERE o.namespace = ?1`
 
 	sqlCountWaiters = `SELECT count(*) FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task WHERE namespace = ?1`
 
-	// A cancelled task may have open needs as well.
+	// A cancelled task may have open needs as well, and so may one that waits for
+	// something else since a failure started it.
 	sqlCountNeedy = `
 SELECT count(DISTINCT d.task_id) FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_open
 CROSS JOIN weaver_tasks t ON t.namespace = d.namespace AND t.task_id = d.task_id
-WHERE d.namespace = ?1 AND d.done = 0 AND t.state = 'pending'`
+WHERE d.namespace = ?1 AND d.done = 0 AND t.state = 'pending' AND (t.waiting_reason = 'deps' OR t.waiting_reason = 'children')`
 
 	sqlCountEnded = `
 SELECT count(*) FROM weaver_tasks INDEXED BY weaver_tasks_by_end

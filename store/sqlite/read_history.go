@@ -13,9 +13,9 @@ var (
 	sqlAttempts  = `SELECT ` + attemptColumns.List() + ` FROM weaver_attempts WHERE namespace = ?1 AND task_id = ?2 ORDER BY attempt_no`
 	sqlDecisions = `SELECT ` + decisionColumns.List() + ` FROM weaver_decisions WHERE namespace = ?1 AND task_id = ?2 ORDER BY attempt_no`
 	sqlNeeds     = `
-SELECT depends_on_task_id, kind, done FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 ORDER BY depends_on_task_id`
+SELECT depends_on_task_id, kind, done, awaited, ended_state FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 ORDER BY depends_on_task_id`
 	sqlNeededBy = `
-SELECT task_id, kind, done FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
+SELECT task_id, kind, done, awaited, ended_state FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
 WHERE namespace = ?1 AND depends_on_task_id = ?2 ORDER BY task_id`
 	sqlAuditOf = `
 SELECT ` + auditColumns.List() + ` FROM weaver_audit INDEXED BY weaver_audit_by_target WHERE namespace = ?1 AND target = ?2 ORDER BY audit_id`
@@ -96,7 +96,8 @@ func (v *view) needs(sql string, id *task.ID, now time.Time) ([]store.Need, erro
 	var list []store.Need
 	st := v.stmt(sql).Text(1, v.ns).ID(2, id)
 	for st.Next() {
-		list = append(list, store.Need{ID: st.ColID(0), Kind: task.EdgeKind(st.ColName(1)), Done: st.ColBool(2)})
+		list = append(list, store.Need{ID: st.ColID(0), Kind: task.EdgeKind(st.ColName(1)), Done: st.ColBool(2),
+			Awaited: int(st.ColInt(3)), EndedState: task.State(st.ColName(4))})
 	}
 	if err := st.Done(); err != nil {
 		return nil, err

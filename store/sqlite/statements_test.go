@@ -55,7 +55,7 @@ func statements(t *testing.T) map[string]string {
 		}
 		verb, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 		switch verb {
-		case "SELECT", "INSERT", "UPDATE", "DELETE":
+		case "SELECT", "INSERT", "UPDATE", "DELETE", "WITH":
 			texts[name] = text
 		}
 	}

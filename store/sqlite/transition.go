@@ -15,10 +15,15 @@ import (
 type moves struct {
 	tx      *tx
 	pending propagate.Batch
+	parents []endedParent // whose children are to be cancelled
+	left    *chore        // that cancels more of them; nil: none
 }
 
 // propagate does what follows from the moves so far.
 func (m *moves) propagate() error {
+	if err := m.cancelChildren(); err != nil {
+		return err
+	}
 	res, err := m.pending.Run(ops{m.tx}, m.tx.now, rules.MaxMoves-m.tx.moved)
 	m.tx.moved += res.Marked
 	m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, res.Ended...)
@@ -48,7 +53,7 @@ func (l *leaseRow) cancelRequest() rules.CancelRequest {
 // unfinished is the task as a cancel or its deadline meets it.
 func (w *taskRow) unfinished(force bool) *rules.Unfinished {
 	return &rules.Unfinished{
-		State: w.contribution.State, Waiting: w.contribution.Waiting, Attempts: w.attemptNo,
+		State: w.contribution.State, Waiting: w.contribution.Waiting, Join: w.join, Attempts: w.attemptNo,
 		CleansUp: w.cleansUp, Asked: w.asked != notAsked, Force: force,
 	}
 }
@@ -95,7 +100,7 @@ func (m *moves) end(row *taskRow, state task.State, failure *task.Error) error {
 }
 
 const sqlCleanUp = `
-UPDATE weaver_tasks SET state = 'ready', waiting_reason = NULL, ready_at = NULL, updated_at = ?6,
+UPDATE weaver_tasks SET state = 'ready', waiting_reason = NULL, ready_at = NULL, remaining_deps = 0, updated_at = ?6,
   cancel_requested = 1, cancel_kind = ?3, cancel_by = ?4, cancel_reason = ?5
 WHERE namespace = ?1 AND task_id = ?2`
 
@@ -159,6 +164,9 @@ func (m *moves) afterRunning(row *leaseRow, t *rules.Transition) error {
 	}
 	switch t.State {
 	case task.Pending, task.Ready:
+		if t.Waiting == task.WaitChildren || t.Waiting == task.WaitDeps {
+			return nil
+		}
 		at := t.ReadyAt
 		if at.Before(m.tx.now) {
 			at = m.tx.now
@@ -179,6 +187,9 @@ const sqlDeleteTimer = `DELETE FROM weaver_timers WHERE namespace = ?1 AND due_a
 func (m *moves) ended(row *leaseRow, end task.End) error {
 	m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, row.id)
 	m.pending.End(row.id, end, row.needed)
+	if row.join != task.JoinNone {
+		m.parents = append(m.parents, endedParent{row.id, row.job})
+	}
 	return m.tx.deleteTimer(&row.id, row.deadline)
 }
 

@@ -23,6 +23,22 @@ var concurrentGraphCases = []testCase{
 				g.counts(task.JobFailed, 4, 0, 0, 2, 2)
 			})
 	}},
+	{"R-15 R-16 the last two children at the same instant make their parent claimable once", func(e *env) {
+		for _, join := range []task.Join{task.JoinRerun, task.JoinComplete} {
+			e.childrenAtOnce(join, func(parent task.ID) []store.Command { return nil }, func(parent task.ID) {
+				if join == task.JoinRerun {
+					e.readyOnce(parent)
+				}
+				e.is(parent, task.Succeeded, task.WaitNone)
+			})
+		}
+	}},
+	{"R-18 a parent that is cancelled while its last children end has ended once, and so have they", func(e *env) {
+		e.childrenAtOnce(task.JoinComplete, func(parent task.ID) []store.Command { return []store.Command{cancelOf(parent)} }, func(parent task.ID) {
+			t := e.task(parent)
+			e.check(t.State == task.Succeeded || t.State == task.Cancelled, "the parent is %s", t.State)
+		})
+	}},
 	{"R-17 pause, claim and resume at once leave one row or one lease", func(e *env) {
 		both := e.stores()
 		for round := range e.batches(10) {
@@ -124,6 +140,43 @@ func (e *env) atOnce(nodes [2]string, ends [2]func(store.Claimed) store.Finish, 
 				e.check(half[i].Err == nil, "Finish: %v", half[i].Err)
 			}
 			then(g)
+		}
+	}
+}
+
+// childrenAtOnce ends the two children of tasks at the same instant on two handles,
+// beside commands on the parents, and looks at each parent then.
+func (e *env) childrenAtOnce(join task.Join, cmds func(parent task.ID) []store.Command, then func(parent task.ID)) {
+	e.Helper()
+	both := e.stores()
+	for range e.batches(20) {
+		var parents []task.ID
+		var fs [2][]store.Finish
+		for range 10 {
+			parents = append(parents, e.one())
+			kids := e.decomposed(parents[len(parents)-1], join, 2)
+			for i := range kids {
+				fs[i] = append(fs[i], success(e.a.take(kids[i])))
+			}
+		}
+		var got [2][]store.FinishResult
+		e.together(
+			func() { got[0] = e.finishEach(both[0], fs[0]) },
+			func() { got[1] = e.finishEach(both[1], fs[1]) },
+			func() {
+				for _, p := range parents {
+					if list := cmds(p); len(list) > 0 {
+						_, err := both[1].Operate(e.Context(), e.ns, list...)
+						e.check(err == nil, "Operate: %v", err)
+					}
+				}
+			},
+		)
+		for i, p := range parents {
+			for _, half := range got {
+				e.check(half[i].Err == nil && half[i].State == task.Succeeded, "a child ended %s, %v", half[i].State, half[i].Err)
+			}
+			then(p)
 		}
 	}
 }

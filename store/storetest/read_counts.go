@@ -31,6 +31,16 @@ var readCountCases = []testCase{
 		e.operate(cancelOf(g.id("b")))
 		e.countsAs(map[task.State]int{task.Ready: 1, task.Cancelled: 2})
 	}},
+	{"a task that waits for a time is counted once, whatever open edges it has", func(e *env) {
+		g := e.job("a", "b", "alarm: !a !b")
+		e.fail(g.id("a"))
+		e.finish(retry(e.a.take(g.id("alarm")), time.Hour))
+		e.countsAs(map[task.State]int{task.Ready: 1, task.Failed: 1, task.Pending: 1})
+	}},
+	{"a task that waits for its children is pending", func(e *env) {
+		e.decomposed(e.one(), task.JoinRerun, 2)
+		e.countsAs(map[task.State]int{task.Ready: 2, task.Pending: 1})
+	}},
 	{"tasks that succeeded are not counted", func(e *env) {
 		e.succeed(e.many(3)...)
 		e.countsAs(map[task.State]int{})

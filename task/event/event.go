@@ -78,7 +78,8 @@ type (
 		Delay    time.Duration `json:"delay_ns"`
 		Duration time.Duration `json:"duration_ns"`
 	}
-	// TaskSuspended says that the attempt left its worker to wait.
+	// TaskSuspended says that the attempt left its worker to wait. A zero WakeAt: for
+	// its children, or for another task.
 	TaskSuspended struct {
 		Header
 		WakeAt   time.Time     `json:"wake_at"`

@@ -139,7 +139,7 @@ func (p *pair) ending(c store.Claimed) store.Finish {
 			Policy: "test", Version: 1, Text: "the test says so", Evidence: map[string]any{"attempts": 3, "kind": "handler_error"},
 		}}
 	}
-	switch p.number(10, "ending") {
+	switch p.number(13, "ending") {
 	case 0, 1, 2:
 		f.Outcome, f.Output = task.OutcomeSuccess, json.RawMessage(`"done"`)
 		f.StepsRun = []string{"s1", "s2"}
@@ -164,6 +164,20 @@ func (p *pair) ending(c store.Claimed) store.Finish {
 	case 9:
 		decide(pick(p, []task.DecisionKind{task.DecideSucceed, task.DecideBlock, task.DecideRetry}, "of a bad payload"))
 		f.Outcome, f.StepsUnreached = task.OutcomeDecodeFailed, []string{"s0"}
+	case 12:
+		f.Outcome, f.DependsOn = task.OutcomeAddDependency, c.Lease.Task
+		if len(p.ids) > 0 {
+			f.DependsOn = pick(p, p.ids, "dependency")
+		}
+	case 10, 11:
+		f.Outcome, f.Join = task.OutcomeDecompose, pick(p, []task.Join{task.JoinRerun, task.JoinComplete}, "join")
+		f.Output = pick(p, []json.RawMessage{nil, json.RawMessage(`"joined"`)}, "output of the join")
+		for range 1 + p.number(3, "children") {
+			n := p.draft()
+			n.IdempotencyKey = ""
+			f.Children = append(f.Children, n)
+			p.ids = append(p.ids, n.ID)
+		}
 	}
 	if p.rarely(4, "with progress") {
 		f.Progress = &task.Progress{Current: float64(p.number(5, "current")), Total: 5}

@@ -37,6 +37,33 @@ func byInput(ctx context.Context, fx *fixture, in string) (string, error) {
 // jobCases are cases of jobs.
 var jobCases = []testCase{
 	{
+		name:      "a task of a job whose children decompose too",
+		tolerates: "children that cannot be read end the attempt",
+		onFile:    true,
+		handlers: handleBoth(handles(typeA, byInput),
+			handles(typeN, func(ctx context.Context, _ *fixture, n int) (int, error) {
+				if n == 0 {
+					return 7, weaver.Decompose(weaver.JoinComplete, typeA.With("a"), typeA.With("b"))
+				}
+				children, err := weaver.Children(ctx)
+				switch {
+				case err != nil:
+					return 0, err
+				case len(children) == 0:
+					return 0, weaver.Decompose(weaver.JoinRerun, typeN.With(0), typeA.With("fail"))
+				}
+				return typeN.OutputOf(children[0])
+			}, weaver.CodeVersion(2))),
+		run: func(fx *fixture) {
+			j := weaver.NewJob("tree")
+			top := j.Add("top", typeN.With(1))
+			j.Add("after", typeA.With("after"), weaver.Needs(top))
+			h, err := fx.client.Submit(fx.ctx, j)
+			fx.must(err)
+			jobEnds(fx, h, weaver.JobFailed) // for the child that fails
+		},
+	},
+	{
 		name:      "a job whose tasks pass on their outputs",
 		tolerates: "needs that cannot be read end the attempt",
 		onFile:    true,

@@ -1,0 +1,162 @@
+package weaver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Join says how a task goes on when its children have ended: see Decompose.
+type Join = task.Join
+
+// The joins.
+const (
+	// JoinRerun: its handler runs again, however the children ended, and reads them
+	// with Children. It has to look first: without it it would decompose once more.
+	JoinRerun = task.JoinRerun
+	// JoinComplete: it ends with them. It succeeds with the output that its handler
+	// returned beside Decompose if all succeeded, and fails (dependency_failed) if
+	// one did not.
+	JoinComplete = task.JoinComplete
+)
+
+// Decompose is the error with which a handler splits its task:
+//
+//	return out, weaver.Decompose(weaver.JoinComplete, Resize.With(a), Resize.With(b))
+//
+// The drafts become its children, in one transaction with the end of the attempt,
+// and it waits without a worker until all of them have ended. That costs no
+// attempt. A child belongs to the task's job, ends with its deadline at the latest,
+// and may fail if the task may (AllowFailure); its other options are those of its
+// draft. A child that fails counts against the job like any other task.
+//
+// When the task ends before its children (by a cancel, its deadline), those that
+// have not ended are cancelled; a retry of it revives them.
+//
+// A task has at most 10,000 children over all of its attempts, and children of
+// children go 8 deep. More fail the task at once, and so does a draft with a mistake
+// or with an IdempotencyKey: children are stored once without it.
+func Decompose(join Join, drafts ...Draft) error {
+	return &engine.Decompose{Join: join, Children: func(ids *task.IDs, limit int) ([]task.New, error) {
+		if join != JoinRerun && join != JoinComplete {
+			return nil, fmt.Errorf("decompose: %w: the join %q: want JoinRerun or JoinComplete", ErrInvalidOption, join)
+		}
+		if err := task.CheckChildren(0, 0, len(drafts)); err != nil {
+			return nil, err
+		}
+		c := Client{ids: ids, limit: limit}
+		children := make([]task.New, len(drafts))
+		var problems []error
+		for i, d := range drafts {
+			n, err := c.toNew(d)
+			if err == nil && n.IdempotencyKey != "" {
+				err = fmt.Errorf("%w of %s: a child has no IdempotencyKey: it is stored once with the end of the attempt", ErrInvalidOption, d.typeName)
+			}
+			if err != nil {
+				problems = append(problems, fmt.Errorf("decompose: child %d: %w", i, err))
+			}
+			children[i] = n
+		}
+		return children, errors.Join(problems...)
+	}}
+}
+
+// AddDependency is the error with which a handler asks to wait for another task of
+// the namespace, whichever job that belongs to:
+//
+//	return out, weaver.AddDependency(id)
+//
+// The task waits without a worker, at no cost of an attempt, and its handler runs
+// again when the other one has succeeded: at once, if it has already. It has to look
+// first: one that asks again for what has succeeded fails its task. If the other one
+// ends in another way the task is cancelled (dependency_failed), as with Needs, and a
+// retry of the other one brings it back. A task that does not exist, is a child of
+// this one, or waits for this one itself fails it at once.
+//
+// A job of which nothing else can move reads as blocked meanwhile, also if the other
+// task is not one of its own and can.
+func AddDependency(id TaskID) error { return &engine.AddDependency{Task: id} }
+
+// completes reports whether an error asks for children with which the task ends:
+// what the handler returned beside it is its output.
+func completes(err error) bool {
+	var d *engine.Decompose
+	return errors.As(err, &d) && d.Join == JoinComplete
+}
+
+// Child is a child of a task, as Children returns it.
+type Child struct {
+	ID      TaskID
+	Node    string // its name: "decompose[0]" and so on, after that of the task if it has one
+	Type    string
+	Attempt int   // of the task, that asked for it
+	State   State // in which it ended the wait: a retry of the child afterwards changes nothing
+	Output  json.RawMessage
+	Error   *task.Error // if it did not succeed, unless it was retried since
+}
+
+// Children returns, inside a handler, the children that have ended the wait of its
+// task (JoinRerun), in the order in which it asked for them, those of earlier
+// attempts first. In a first attempt there are none.
+func Children(ctx context.Context) ([]Child, error) {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return nil, err
+	}
+	needs, err := a.Needs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	needs = slices.DeleteFunc(slices.Clone(needs), func(n store.Need) bool { return n.Awaited == 0 || n.Kind != task.OnDone || !n.Done })
+	ids := make([]task.ID, len(needs))
+	for i := range needs {
+		ids[i] = needs[i].ID
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	tasks, err := a.Store().Tasks(ctx, a.Namespace(), ids...)
+	if err != nil {
+		return nil, fmt.Errorf("read the children: %w", err)
+	}
+	children := make([]Child, 0, len(tasks))
+	for i := range tasks {
+		t := &tasks[i]
+		at, _ := slices.BinarySearchFunc(needs, t.ID, func(n store.Need, id task.ID) int { return n.ID.Compare(id) })
+		c := Child{ID: t.ID, Node: t.Node, Type: t.Type, Attempt: needs[at].Awaited, State: needs[at].EndedState}
+		switch {
+		case c.State == StateSucceeded:
+			c.Output = t.Output
+		case c.State == t.State:
+			c.Error = t.Error
+		}
+		children = append(children, c)
+	}
+	return children, nil
+}
+
+// OutputOf returns the output of a child of this type. Errors: ErrWrongType,
+// ErrNotSucceeded.
+func (t *Type[In, Out]) OutputOf(child Child) (Out, error) {
+	var out Out
+	if child.Type != t.name {
+		return out, fmt.Errorf("%q is a %s, not a %s: %w", child.Node, child.Type, t.name, ErrWrongType)
+	}
+	if child.State != StateSucceeded {
+		why := ""
+		if child.Error != nil {
+			why = " (" + child.Error.Message + ")"
+		}
+		return out, fmt.Errorf("%q is %s%s: %w", child.Node, child.State, why, ErrNotSucceeded)
+	}
+	if err := json.Unmarshal(child.Output, &out); err != nil {
+		return out, fmt.Errorf("the output of %q no longer decodes: %w", child.Node, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,138 @@
+package memstore
+
+import (
+	"slices"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// resolve says what a finish makes of its task.
+func (o *op) resolve(r *row, f *store.Finish) rules.Transition {
+	switch f.Outcome {
+	case task.OutcomeDecompose:
+		p := rules.Parent{Depth: r.Depth, Children: len(o.children(r))}
+		return rules.ResolveDecompose(f, p, r.cancelRequest(), r.DeadlineAt, o.now)
+	case task.OutcomeAddDependency:
+		return rules.ResolveDependency(f, o.dependency(r, f.DependsOn), r.cancelRequest(), r.DeadlineAt, o.now)
+	}
+	return rules.ResolveFinish(f, r.cancelRequest(), r.DeadlineAt, o.now)
+}
+
+// dependency returns the task that another one asks to wait for.
+func (o *op) dependency(r *row, id task.ID) *rules.Dependency {
+	d := &rules.Dependency{}
+	need, ok := o.tasks[id]
+	if !ok {
+		return d
+	}
+	d.Found, d.Name, d.End = true, need.name(), need.End()
+	for _, e := range o.needs[r.ID] {
+		if e.Needs == id {
+			d.Known, d.Child = true, e.Awaited > 0 && e.Kind == task.OnDone
+		}
+	}
+	seen := map[task.ID]bool{id: true}
+	for next := []*row{need}; len(next) > 0; next = next[1:] {
+		at := next[0]
+		if at.State != task.Pending || at.Waiting != task.WaitDeps && at.Waiting != task.WaitChildren {
+			continue
+		}
+		for _, e := range o.needs[at.ID] {
+			if e.Done || at.Join != task.JoinNone && e.Awaited == 0 || seen[e.Needs] {
+				continue
+			}
+			seen[e.Needs] = true
+			next = append(next, o.tasks[e.Needs])
+		}
+	}
+	d.Cycle = seen[r.ID] && id != r.ID
+	return d
+}
+
+// depend writes the edge to a task that another one asked for.
+func (o *op) depend(r *row, id task.ID) {
+	var edge *store.EdgeRow
+	for _, e := range o.needs[r.ID] {
+		if e.Needs == id {
+			edge = e
+		}
+	}
+	if edge == nil {
+		edge = &store.EdgeRow{Task: r.ID, Needs: id}
+		o.link(edge)
+	}
+	edge.Kind, edge.Awaited, edge.Done, edge.EndedState = task.OnSuccess, r.AttemptNo, false, ""
+	if need := o.tasks[id]; need.State.Terminal() {
+		edge.Done, edge.EndedState = true, need.State
+	} else {
+		r.RemainingDeps = 1
+	}
+}
+
+// children returns the edges from a task to its children, oldest first.
+func (sp *space) children(r *row) []*store.EdgeRow {
+	return slices.DeleteFunc(slices.Clone(sp.needs[r.ID]), func(e *store.EdgeRow) bool { return e.Awaited == 0 || e.Kind != task.OnDone })
+}
+
+// decompose stores the children of a task, which waits for them.
+func (o *op) decompose(r *row, f *store.Finish, t *rules.Transition) {
+	first := len(o.children(r))
+	r.Join, r.joinOutput, r.RemainingDeps = t.Join, copyRaw(t.JoinOutput), len(f.Children)
+	for i := range f.Children {
+		n := rules.ChildOf(f.Children[i], r.Node, first+i, r.AllowFailure)
+		o.insertChild(&n, r)
+		o.link(&store.EdgeRow{Task: r.ID, Needs: n.ID, Kind: task.OnDone, Awaited: r.AttemptNo})
+	}
+}
+
+// insertChild stores one child.
+func (o *op) insertChild(n *task.New, parent *row) {
+	r := &row{Task: newTask(n, o.now)}
+	r.ParentID, r.Depth, r.JobID = parent.ID, parent.Depth+1, parent.JobID
+	r.DeadlineAt = rules.Deadline(n, parent.DeadlineAt, o.now)
+	o.place(r, n)
+}
+
+// cancelChildren cancels the children that have not ended of all tasks that have,
+// and theirs.
+func (o *op) cancelChildren() {
+	for i := 0; i < len(o.ended); i++ {
+		parent := o.ended[i]
+		if parent.Join == task.JoinNone {
+			continue
+		}
+		for _, e := range o.children(parent) {
+			if child := o.tasks[e.Needs]; !e.Done && !child.State.Terminal() {
+				o.endBy(child, task.KindParentEnded, store.Audit{Reason: rules.ParentEnded}, false)
+			}
+		}
+	}
+}
+
+// join ends a task that ends with its children, all of which have ended.
+func (o *op) join(r *row) {
+	needs := o.needsOf(r)
+	for i, e := range o.needs[r.ID] {
+		needs[i].End.State = e.EndedState // a child may have been retried since
+	}
+	if wrong := rules.WrongChild(needs); wrong != nil {
+		o.end(r, task.Failed, rules.ChildFailure(&wrong.EndedNeed, wrong.Name))
+		return
+	}
+	r.Output = r.joinOutput
+	o.end(r, task.Succeeded, nil)
+}
+
+// reviveChildren brings back the children of a revived task that were cancelled
+// with it, and theirs. end is the kind of the error with which it had ended.
+func (o *op) reviveChildren(r *row, end task.ErrorKind) {
+	needs := o.needsOf(r)
+	for i, e := range o.needs[r.ID] {
+		if needs[i].RevivesChild(end) {
+			o.revive(o.tasks[e.Needs])
+			e.Done, e.EndedState = false, ""
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package sqlite
+
+import (
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/task"
+)
+
+const sqlChildrenAfter = `
+SELECT depends_on_task_id FROM weaver_task_dependencies
+WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id > ?3 AND awaited > 0 AND kind = 'done' ORDER BY depends_on_task_id LIMIT ?4`
+
+// reviveChildren brings back the children of a revived task that ended with it, as
+// many as the transaction may move, and leaves the others to a chore.
+func (o *operation) reviveChildren(c *chore) error {
+	more := true
+	if o.tx.moved < rules.MaxMoves {
+		var err error
+		if more, err = o.reviveSomeChildren(c); err != nil {
+			return err
+		}
+	}
+	if !more {
+		return nil
+	}
+	o.revives = true
+	return o.tx.putChore(c)
+}
+
+// reviveSomeChildren looks at the next children of a revived task (the chore's
+// reason is the kind of the error with which it had ended), and brings those back
+// that ended with it. It does nothing if the task has ended again.
+func (o *operation) reviveSomeChildren(c *chore) (more bool, err error) {
+	t := o.tx
+	parent, err := o.moves.taskRow(&c.id)
+	if err != nil || parent == nil || parent.contribution.State.Terminal() || parent.epoch != c.epoch {
+		return false, err
+	}
+	limit := max(1, rules.MaxMoves-t.moved)
+	list, err := ids(t.stmt(sqlChildrenAfter).Text(1, t.ns).ID(2, &c.id).Blob(3, []byte(c.at)).Int(4, int64(limit)))
+	if err != nil {
+		return false, err
+	}
+	t.moved += len(list)
+	for i := range list {
+		if err := o.reviveChild(&list[i], c); err != nil {
+			return false, err
+		}
+	}
+	if len(list) > 0 {
+		c.at = string(list[len(list)-1][:])
+	}
+	return len(list) == limit, nil
+}
+
+const sqlCancelKind = `SELECT cancel_kind FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+
+// reviveChild brings a child back if it ended with its parent.
+func (o *operation) reviveChild(id *task.ID, c *chore) error {
+	row, err := o.moves.taskRow(id)
+	if err != nil || row == nil {
+		return err
+	}
+	n := rules.Need{Awaited: 1}
+	n.Kind, n.End = task.OnDone, row.contribution.End
+	st := o.tx.stmt(sqlCancelKind).Text(1, o.tx.ns).ID(2, id)
+	if st.One() {
+		n.CancelKind = task.ErrorKind(st.ColName(0))
+	}
+	if err := st.Done(); err != nil || !n.RevivesChild(task.ErrorKind(c.why)) {
+		return err
+	}
+	if err := o.tx.setEdge(&c.id, id, ""); err != nil {
+		return err
+	}
+	needs, err := o.tx.retryNeeds(id)
+	if err != nil {
+		return err
+	}
+	state, err := o.revive(row, needs, c)
+	if err != nil || state != task.Ready {
+		return err
+	}
+	return o.redispatch(row)
+}
