@@ -51,6 +51,7 @@ func Handlers(cfg Config) []weaver.Handler {
 		Run.Handler(runner{cfg.Logs}.run),
 		Request.Handler(r.request),
 		Approve.Handler(approve),
+		Foreach.Handler(foreach),
 	}
 }
 
