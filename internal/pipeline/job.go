@@ -168,7 +168,7 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 // unasked.
 func (d definition) draft(job JobOptions, more ...weaver.EnqueueOption) weaver.Draft {
 	h, known := job.Types[d.Type]
-	builtIn := d.Type == builtin.Run.Name() || d.Type == builtin.Request.Name() || d.Type == builtin.Approve.Name()
+	builtIn := d.Type == builtin.Run.Name() || d.Type == builtin.Request.Name() || d.Type == builtin.Approve.Name() || d.Type == builtin.Foreach.Name()
 	opts := more
 	if !known || d.OwnAttempts || builtIn {
 		opts = append(opts, weaver.MaxAttempts(d.MaxAttempts))
