@@ -193,6 +193,49 @@ func TestForeachRetry(t *testing.T) {
 	}
 }
 
+// Outside of a job, where the child that failed can be deleted, a retry of the task
+// makes that one anew, and no other.
+func TestForeachAgain(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, weaver.Config{})
+	dir := t.TempDir()
+	h, err := builtin.Foreach.Enqueue(t.Context(), s, builtin.ForeachInput{
+		Values: []json.RawMessage{json.RawMessage(`"a"`), json.RawMessage(`"b"`)},
+		Run:    &builtin.RunInput{Argv: []string{"sh", "-c", `echo "$1" >>ledger; test "$1" != b || test -f good`, "sh", "{{.item}}"}, Templates: true, Dir: dir},
+	}, weaver.NoRetry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), `its child "foreach[b]" (`) {
+		t.Fatal(err)
+	}
+	history, err := s.History(t.Context(), h.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, need := range history.Needs {
+		if need.Node == "foreach[b]" {
+			err = s.Delete(t.Context(), need.ID)
+		}
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "good"), nil, 0o600)
+	}
+	if err == nil {
+		err = s.Retry(t.Context(), h.ID())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := h.Wait(t.Context()); err != nil || out.Values != 2 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "ledger"))
+	if got := strings.Fields(string(raw)); err != nil || !slices.Equal(slices.Sorted(slices.Values(got)), []string{"a", "b", "b"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 func TestForeachMistakes(t *testing.T) {
 	t.Parallel()
 	echo := &builtin.RunInput{Argv: []string{"echo", "{{.item}}"}, Templates: true}
