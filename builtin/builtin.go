@@ -1,6 +1,7 @@
 // Package builtin has task types that need no Go code: run a command
-// (weaver.exec.run.v1), call a URL (weaver.http.request.v1) and wait for a
-// person (weaver.person.approve.v1). They are what
+// (weaver.exec.run.v1), call a URL (weaver.http.request.v1), wait for a
+// person (weaver.person.approve.v1) and do one of the first two for each value of
+// a list (weaver.flow.foreach.v1). They are what
 // `weaver run` and `weaver worker` bring along; a program of your own can
 // register their Handlers beside its own types.
 //
@@ -51,6 +52,7 @@ func Handlers(cfg Config) []weaver.Handler {
 		Run.Handler(runner{cfg.Logs}.run),
 		Request.Handler(r.request),
 		Approve.Handler(approve),
+		Foreach.Handler(foreach),
 	}
 }
 

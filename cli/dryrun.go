@@ -46,12 +46,13 @@ type plan struct {
 // has no more than its name, state and needs.
 type plannedTask struct {
 	Name        string   `json:"name"`
-	Why         string   `json:"why,omitempty"`     // an update runs it
-	State       string   `json:"state,omitempty"`   // in the resumed job
-	Run         string   `json:"run,omitempty"`     // the command
-	HTTP        string   `json:"http,omitempty"`    // method and address
-	Approve     string   `json:"approve,omitempty"` // the question
-	Type        string   `json:"type,omitempty"`    // the task type
+	ForeachFrom string   `json:"foreach_from,omitempty"` // the task whose output has the values: it runs for each
+	Why         string   `json:"why,omitempty"`          // an update runs it
+	State       string   `json:"state,omitempty"`        // in the resumed job
+	Run         string   `json:"run,omitempty"`          // the command
+	HTTP        string   `json:"http,omitempty"`         // method and address
+	Approve     string   `json:"approve,omitempty"`      // the question
+	Type        string   `json:"type,omitempty"`         // the task type
 	Needs       []string `json:"needs,omitempty"`
 	MaxAttempts int      `json:"max_attempts,omitempty"` // 0: as its type says
 	Base        string   `json:"retry_base,omitempty"`   // the first pause, when the file says
@@ -224,7 +225,7 @@ func (f *pipelineFile) planned(name string) plannedTask {
 		return text.Setting(d)
 	}
 	retry := f.RetryOf(t)
-	p := plannedTask{Name: name, MaxAttempts: retry.MaxAttempts, Base: setting(retry.Base), Max: setting(retry.Max), Timeout: setting(f.TimeoutOf(t))}
+	p := plannedTask{Name: name, ForeachFrom: t.From, MaxAttempts: retry.MaxAttempts, Base: setting(retry.Base), Max: setting(retry.Max), Timeout: setting(f.TimeoutOf(t))}
 	switch {
 	case t.Type != "":
 		p.Type = t.Does()
@@ -311,7 +312,11 @@ func (s *session) printPlanned(t plannedTask) {
 	if t.State == string(weaver.StateRunning) || t.State == string(weaver.StateBlocked) {
 		state = " (" + t.State + ")"
 	}
-	s.printf("  %s%s\n", t.Name, state)
+	name := t.Name
+	if t.ForeachFrom != "" {
+		name = (&pipeline.Task{Name: t.Name, From: t.ForeachFrom}).Drawn()
+	}
+	s.printf("  %s%s\n", name, state)
 	line := func(key, value string) {
 		if value != "" {
 			s.printf("    %-9s%s\n", key+":", strings.ReplaceAll(text.Printable(value), "\n", "\n             "))

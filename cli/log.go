@@ -36,7 +36,7 @@ func isBuiltin(r slog.Record) bool {
 	found := false
 	r.Attrs(func(a slog.Attr) bool {
 		name := a.Value.String()
-		found = found || a.Key == "task_type" && (name == builtin.Run.Name() || name == builtin.Request.Name() || name == builtin.Approve.Name())
+		found = found || a.Key == "task_type" && (name == builtin.Run.Name() || name == builtin.Request.Name() || name == builtin.Approve.Name() || name == builtin.Foreach.Name())
 		return !found
 	})
 	return found

@@ -32,6 +32,7 @@ type decoder struct {
 	scope      scope // of the texts that are read
 	filled     int   // bytes of texts with values
 	uses       []use // values of needs in the texts of tasks
+	froms      []from
 
 	hookTasks   []Task // of the key on, without needs
 	hookEntries []entry

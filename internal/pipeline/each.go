@@ -1,20 +1,17 @@
 package pipeline
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/goweaver/weaver/internal/template"
 )
 
 // eachKeys give a task several nodes, one per value.
-var eachKeys = []string{"foreach", "foreach_glob", "matrix"}
+var eachKeys = []string{"foreach", "foreach_glob", "foreach_from", "matrix"}
 
 // each is what gives a task several nodes.
 type each struct {
@@ -22,6 +19,7 @@ type each struct {
 	nodes    []eachNode
 	names    []string // of a matrix
 	patterns []string // of foreach_glob
+	from     string   // of foreach_from, whose nodes are known when the job runs
 	parallel int      // max_parallel; 0: no limit
 }
 
@@ -53,6 +51,8 @@ func (d *decoder) each(task entry, of string) (*each, bool) {
 			d.foreach(f, found)
 		case "foreach_glob":
 			d.foreachGlob(f, task, found)
+		case "foreach_from":
+			d.foreachFrom(f, task.name, found)
 		case "matrix":
 			d.matrix(f, found)
 		}
@@ -69,7 +69,7 @@ func (d *decoder) maxParallel(f field, task entry, of *each) {
 	switch {
 	case of == nil:
 		d.r.add(f.at, f.label()+" limits the nodes of a foreach, and the task has none",
-			"write concurrency: {key: NAME, limit: 4} to limit several tasks, or give the task foreach, foreach_glob or matrix")
+			"write concurrency: {key: NAME, limit: 4} to limit several tasks, or give the task foreach, foreach_glob, foreach_from or matrix")
 	case both:
 		d.r.add(other.at, fmt.Sprintf(`%s has "max_parallel" and "concurrency"`, f.of), "keep one of them: concurrency: {key: …, limit: …} also counts other tasks with its key")
 	default:
@@ -317,27 +317,3 @@ func (d *decoder) tooMany(f field, nodes int) {
 
 // maxEachName is how long the name of a task with several nodes may be.
 const maxEachName = MaxName - 20
-
-// nodeName is the name of a node of a task: convert[a.mp4]. A value that is too
-// long for a name, or that cannot be printed, is shortened and has a hash.
-func nodeName(task, label string) string {
-	name := task + "[" + label + "]"
-	printable := !strings.ContainsFunc(label, func(r rune) bool { return !unicode.IsPrint(r) })
-	if len(name) <= MaxName && printable {
-		return name
-	}
-	sum := sha256.Sum256([]byte(label))
-	hash := "~" + hex.EncodeToString(sum[:6])
-	shown := strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, label)
-	room := max(0, MaxName-len(task)-len("[]")-len(hash))
-	for len(shown) > room {
-		_, size := utf8.DecodeLastRuneInString(shown)
-		shown = shown[:len(shown)-size]
-	}
-	return task + "[" + shown + hash + "]"
-}

@@ -153,6 +153,12 @@ func (d *decoder) find(path template.Path, how filling) (v *textValue, problem s
 		if len(path) == 1 {
 			return d.scope.item, "", nil
 		}
+	case root == "item" && d.scope.each == "foreach_from" && how == atRun:
+		if len(path) == 1 {
+			return nil, "", nil // known when the task runs
+		}
+	case root == "item" && d.scope.each == "foreach_from":
+		return wrong("is known when the task runs, and this is read before", "values of a foreach_from can stand in the arguments of a list run, in env of the task, and in url, headers, json and body of http")
 	case root == "item" && d.scope.each == "matrix":
 		return wrong("is of a task with foreach, and this one has a matrix", fmt.Sprintf("write {{.matrix.%s}}", strings.Join(names, "}} or {{.matrix.")))
 	case root == "item":

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -57,6 +58,28 @@ func Waves(names []string, needs map[string][]string) [][]string {
 // drawn are the tasks as a graph shows them, with what they need: the nodes of a
 // task as one when there are many.
 func (p *Pipeline) drawn() (names []string, needs map[string][]string) {
+	names, needs = p.collapsed()
+	called := make(map[string]string)
+	for i := range p.Tasks {
+		if t := &p.Tasks[i]; t.From != "" {
+			called[t.Name] = t.Drawn()
+		}
+	}
+	if len(called) == 0 {
+		return names, needs
+	}
+	call := func(name string) string { return cmp.Or(called[name], name) }
+	renamed := make(map[string][]string, len(needs))
+	for i, name := range names {
+		for _, need := range needs[name] {
+			renamed[call(name)] = append(renamed[call(name)], call(need))
+		}
+		names[i] = call(name)
+	}
+	return names, renamed
+}
+
+func (p *Pipeline) collapsed() (names []string, needs map[string][]string) {
 	all := make([]string, 0, len(p.Tasks))
 	for i := range p.Tasks {
 		all = append(all, p.Tasks[i].Name)

@@ -47,6 +47,9 @@ func (d *decoder) checkInputs(tasks field) {
 		of := "task " + quote(p.Tasks[i].Name)
 		var input any = def.Input
 		switch {
+		case def.ForeachFrom != "":
+			input = def.foreach()
+			d.checkForeach(e, of, def)
 		case def.Run != nil:
 			input = def.Run
 			if !(def.Run.Templates && d.lacksParam()) {

@@ -63,7 +63,7 @@ func (p *Pipeline) Job(opts JobOptions) *weaver.Job {
 			continue
 		}
 		d := p.definition(cmp.Or(opts.Filled[t.Name], t), opts.BaseDir)
-		if d.MaxParallel > 0 {
+		if d.MaxParallel > 0 && d.ForeachFrom == "" {
 			d.ConcurrencyKey, d.ConcurrencyLimit = p.parallelKey(opts.Identity, t.Group), d.MaxParallel
 		}
 		d.Needs = slices.DeleteFunc(slices.Clone(d.Needs), func(name string) bool { return kept[name] })
@@ -96,6 +96,8 @@ type definition struct {
 	Priority         int                   `json:"priority,omitempty"`
 	MaxParallel      int                   `json:"max_parallel,omitempty"`
 	Patterns         []string              `json:"foreach_glob,omitempty"` // of a task as the file has it
+	ForeachFrom      string                `json:"foreach_from,omitempty"` // Run or Request is for each value
+	Values           []json.RawMessage     `json:"values,omitempty"`       // of ForeachFrom, of an update; nil: not known
 }
 
 // definition resolves a task. Attempts are counted in this order: what the
@@ -125,6 +127,8 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 		Priority:         t.Priority,
 		MaxParallel:      t.MaxParallel,
 		Patterns:         t.patterns,
+		ForeachFrom:      t.From,
+		Values:           t.Values,
 	}
 	if t.Approve != nil { // it waits outside of its attempts
 		d.MaxAttempts, d.Backoff, d.BackoffMax, d.Timeout = 1, 0, 0, 0
@@ -161,7 +165,7 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 // unasked.
 func (d definition) draft(job JobOptions, more ...weaver.EnqueueOption) weaver.Draft {
 	h, known := job.Types[d.Type]
-	builtIn := d.Type == builtin.Run.Name() || d.Type == builtin.Request.Name() || d.Type == builtin.Approve.Name()
+	builtIn := d.Type == builtin.Run.Name() || d.Type == builtin.Request.Name() || d.Type == builtin.Approve.Name() || d.Type == builtin.Foreach.Name()
 	opts := more
 	if !known || d.OwnAttempts || builtIn {
 		opts = append(opts, weaver.MaxAttempts(d.MaxAttempts))
@@ -181,13 +185,15 @@ func (d definition) draft(job JobOptions, more ...weaver.EnqueueOption) weaver.D
 	if d.Timeout > 0 {
 		opts = append(opts, weaver.Timeout(d.Timeout))
 	}
-	if d.ConcurrencyKey != "" {
+	if d.ConcurrencyKey != "" && d.ForeachFrom == "" {
 		opts = append(opts, weaver.ConcurrencyKey(d.ConcurrencyKey, max(1, d.ConcurrencyLimit)))
 	}
 	if d.Priority > 0 {
 		opts = append(opts, weaver.Priority(d.Priority))
 	}
 	switch {
+	case d.ForeachFrom != "":
+		return builtin.Foreach.With(d.foreach(), opts...)
 	case d.Run != nil:
 		return builtin.Run.With(*d.Run, opts...)
 	case d.Request != nil:

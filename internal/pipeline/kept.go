@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -34,8 +35,16 @@ func (p *Pipeline) NeedsValues(kept []string) []string {
 	return names
 }
 
-// values are the values of needs that the texts of a task have.
+// values are the values of needs that a task has: in its texts, and its list.
 func (t *Task) values() []template.Path {
+	all := t.inTexts()
+	if t.From != "" {
+		all = append(all, template.Path{value.Root, t.From})
+	}
+	return all
+}
+
+func (t *Task) inTexts() []template.Path {
 	if t.HTTP != nil && t.HTTP.Templates {
 		return textsOf(t.HTTP).Paths()
 	}
@@ -70,8 +79,19 @@ func (p *Pipeline) Fill(kept map[string]*value.Output) (map[string]*Task, error)
 }
 
 // fill returns the task with the values that find knows. When no others are left
-// its texts are literals.
+// its texts are literals, but for {{.item}}.
 func (t *Task) fill(find value.Find) (*Task, error) {
+	made := *t
+	if t.From != "" {
+		o, err := find(t.From)
+		if o != nil && err == nil {
+			made.Values, err = o.List()
+			made.Values = append([]json.RawMessage{}, made.Values...) // known, also when there are none
+		}
+		if err != nil || !t.Templates {
+			return &made, err
+		}
+	}
 	texts := value.Texts{Args: t.Argv, Env: t.Env}
 	if t.HTTP != nil {
 		texts = textsOf(t.HTTP)
@@ -80,13 +100,12 @@ func (t *Task) fill(find value.Find) (*Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	left := len(some.Paths()) > 0
+	left := len(some.Paths()) > 0 || t.From != ""
 	if !left {
 		if some, err = texts.Fill(find); err != nil {
 			return nil, err
 		}
 	}
-	made := *t
 	made.Templates = left
 	if t.HTTP == nil {
 		made.Argv, made.Env = some.Args, some.Env
@@ -95,5 +114,8 @@ func (t *Task) fill(find value.Find) (*Task, error) {
 	in := *t.HTTP
 	in.URL, in.Headers, in.JSON, in.Body, in.Templates = some.URL, some.Headers, some.JSON, some.Body, left
 	made.HTTP = &in
+	if t.From != "" {
+		return &made, builtin.ForeachInput{Request: &in}.Validate()
+	}
 	return &made, in.Validate()
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/goweaver/weaver/internal/value"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -12,7 +13,9 @@ import (
 type shape struct {
 	name  string
 	cond  task.EdgeKind
+	each  string   // the key that gives it several nodes, or ""
 	glob  bool     // its nodes depend on files
+	asks  bool     // it is an approve
 	nodes []string // of one that is not given several, itself
 	fate  fate
 }
@@ -45,11 +48,17 @@ func (d *decoder) readTask(e entry) {
 		d.scope.each, d.scope.names = each.name, each.names
 	}
 	t := d.task(e, e.name, taskLevel) // as the file has it
-	s := &shape{name: e.name, cond: t.If}
+	s := &shape{name: e.name, cond: t.If, asks: t.Approve != nil}
+	if each != nil {
+		s.each = each.name
+	}
 	d.shapes[e.name] = s
 	switch {
 	case len(d.r.all) > before || !ok:
 	case each == nil:
+		d.add(e, s, t)
+	case each.name == "foreach_from":
+		t.From, t.MaxParallel = each.from, each.parallel
 		d.add(e, s, t)
 	default:
 		d.addNodes(e, s, each, t)
@@ -97,7 +106,7 @@ func (d *decoder) addNodes(e entry, s *shape, each *each, whole Task) {
 	before := len(d.r.all)
 	for _, n := range each.nodes {
 		d.scope.item, d.scope.matrix, d.scope.node = n.item, n.matrix, true
-		t := d.task(e, nodeName(e.name, n.label), taskLevel)
+		t := d.task(e, value.NodeName(e.name, n.label), taskLevel)
 		t.Group, t.MaxParallel = e.name, each.parallel
 		if len(d.r.all) == before {
 			d.add(e, s, t)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/internal/value"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -23,7 +24,7 @@ import (
 const (
 	MaxSize  = 1 << 20 // bytes
 	MaxTasks = 10_000
-	MaxName  = 100 // bytes of the name of a pipeline or of a task
+	MaxName  = value.MaxName // bytes of the name of a pipeline or of a task
 )
 
 // Pipeline is a file without mistakes.
@@ -87,6 +88,9 @@ type Task struct {
 
 	Group       string // of a node, the task of the file; "" for a task that is one node
 	MaxParallel int    // how many nodes of Group run at once; 0: no limit
+
+	From   string            // foreach_from: the need whose output has the values; the command or request has {{.item}}
+	Values []json.RawMessage // of From, if they are known: it is kept by an update; nil: not known
 
 	patterns []string // of foreach_glob, in Pipeline.globs
 	stable   []string // Needs, with the task for nodes that depend on files; nil: as Needs

@@ -26,7 +26,7 @@ func FuzzRewrite(f *testing.F) {
 		if err != nil {
 			return // FuzzParse covers these
 		}
-		if slices.ContainsFunc(p.Tasks, func(k pipeline.Task) bool { return k.MaxParallel > 0 }) || p.Globs() {
+		if slices.ContainsFunc(p.Tasks, func(k pipeline.Task) bool { return k.MaxParallel > 0 && k.From == "" }) || p.Globs() {
 			return // written out, its nodes would be tasks without a common limit, and files are no part of it
 		}
 		raw := rewrite(t, p)
@@ -136,6 +136,10 @@ func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 			o["concurrency"] = shared
 		}
 		put(o, "priority", k.Priority)
+		put(o, "foreach_from", k.From)
+		if k.From != "" {
+			put(o, "max_parallel", k.MaxParallel)
+		}
 		tasks[k.Name] = o
 		hooked[k.Name] = k.Hook
 	}

@@ -69,6 +69,8 @@ var onlyParse = map[string]string{
 	"template":              "templates",
 	"template-in-shell":     "templates",
 	"foreach-glob-dir":      "templates",
+	"foreach-from":          "needs",
+	"foreach-from-item":     "templates",
 }
 
 func TestSchema(t *testing.T) {

@@ -57,7 +57,7 @@ var (
 	}
 	taskLevel = &level{
 		name:    "a task",
-		keys:    []string{"description", "run", "http", "approve", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority", "foreach", "foreach_glob", "matrix", "max_parallel"},
+		keys:    []string{"description", "run", "http", "approve", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority", "foreach", "foreach_glob", "foreach_from", "matrix", "max_parallel"},
 		example: "tasks: {build: {KEY: …}}",
 		later: map[string]string{
 			"artifacts": "remove it, and keep files in a directory that the tasks share",
@@ -73,7 +73,7 @@ var (
 		"when": "if", "condition": "if", "only_if": "if", "run_if": "if", "on": "if", "trigger_rule": "if",
 		"continue_on_error": "allow_failure", "continue-on-error": "allow_failure", "ignore_error": "allow_failure", "ignore_errors": "allow_failure", "ignore_failure": "allow_failure", "allow-failure": "allow_failure", "allowfailure": "allow_failure", "may_fail": "allow_failure", "optional": "allow_failure",
 		"with_items": "foreach", "for": "foreach", "for_each": "foreach", "for-each": "foreach", "loop": "foreach", "items": "foreach", "each": "foreach", "expand": "foreach",
-		"glob": "foreach_glob", "with_fileglob": "foreach_glob", "foreach_file": "foreach_glob", "strategy": "matrix", "parallelism": "max_parallel", "max-parallel": "max_parallel", "parallel": "max_parallel", "max_active": "max_parallel",
+		"glob": "foreach_glob", "with_fileglob": "foreach_glob", "foreach_file": "foreach_glob", "foreach_output": "foreach_from", "foreach_task": "foreach_from", "for_each_from": "foreach_from", "foreach-from": "foreach_from", "map_over": "foreach_from", "strategy": "matrix", "parallelism": "max_parallel", "max-parallel": "max_parallel", "parallel": "max_parallel", "max_active": "max_parallel",
 		"parameters": "input", "inputs": "input", "vars": "env", "variables": "env",
 		"request": "http", "curl": "http", "approval": "approve", "manual": "approve", "confirm": "approve", "prompt": "approve", "ask": "approve", "gate": "approve", "wait_for": "approve", "timeout_minutes": "timeout", "timeout-minutes": "timeout", "deadline": "timeout", "mutex": "concurrency", "lock": "concurrency",
 	}

@@ -43,6 +43,7 @@ func (d *decoder) join(f field) {
 	d.checkNeeds()
 	d.addIncluded(f)
 	d.addHooks()
+	d.checkFroms()
 	d.checkUses()
 	if !d.r.failed() {
 		d.checkInputs(f)
@@ -114,6 +115,7 @@ func (d *decoder) task(e entry, name string, keys *level) Task {
 	d.checkWork(e, of, keys)
 	if keys == taskLevel {
 		d.checkCondition(e, of)
+		d.checkForeachFrom(e, of)
 	}
 	return t
 }

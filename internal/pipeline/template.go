@@ -162,6 +162,8 @@ func (d *decoder) checkUses() {
 		_, inFile := d.places[name]
 		s := d.shapes[name]
 		switch {
+		case needed && need != nil && need.From != "":
+			d.r.add(u.at, fmt.Sprintf("%s is of a task with one node for each value of %s", u.named(), quote(need.From)), "let each write a file")
 		case needed && need != nil:
 			d.checkUse(u, need)
 		case need == nil && s != nil && s.fate != unneeded && len(s.nodes) > 0:

@@ -195,7 +195,7 @@ func (p *Pipeline) work(t *Task) string {
 		d.Needs = nil // one task more or less is no change of the hook
 	}
 	sum := sha256.Sum256(canonical(definition{
-		Run: d.Run, Request: d.Request, Approve: d.Approve, Type: d.Type, Input: d.Input, Needs: slices.Sorted(slices.Values(d.Needs)), If: d.If,
+		Run: d.Run, Request: d.Request, Approve: d.Approve, Type: d.Type, Input: d.Input, Needs: slices.Sorted(slices.Values(d.Needs)), If: d.If, ForeachFrom: d.ForeachFrom,
 	}))
 	return hex.EncodeToString(sum[:12])
 }

@@ -70,11 +70,13 @@ func (t *Transition) decompose(f *store.Finish) {
 }
 
 // ChildOf returns the child with what it has of its parent: its name, the i-th of
-// all its children, and whether it may fail.
+// all its children, unless it has one, and whether it may fail.
 func ChildOf(child task.New, parent string, i int, mayFail bool) task.New {
-	child.Node = fmt.Sprintf("decompose[%d]", i)
-	if parent != "" {
-		child.Node = parent + "/" + child.Node
+	if child.Node == "" {
+		child.Node = fmt.Sprintf("decompose[%d]", i)
+		if parent != "" {
+			child.Node = parent + "/" + child.Node
+		}
 	}
 	child.AllowFailure = mayFail
 	return child

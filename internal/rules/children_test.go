@@ -79,6 +79,9 @@ func TestChildOf(t *testing.T) {
 			t.Errorf("a child of %q: %q, %v", parent, got.Node, got.AllowFailure)
 		}
 	}
+	if got := rules.ChildOf(task.New{Node: "convert[a]"}, "convert", 3, false); got.Node != "convert[a]" {
+		t.Errorf("a child with a name of its own is called %q", got.Node)
+	}
 }
 
 func TestTaskWaitsForChildren(t *testing.T) {

@@ -26,7 +26,9 @@ type Texts struct {
 type Find func(name string) (*Output, error)
 
 // Check returns what is wrong with the templates, each with its place.
-func (t Texts) Check() []error {
+func (t Texts) Check() []error { return t.check(CheckPath) }
+
+func (t Texts) check(path func(template.Path) *Problem) []error {
 	var problems []error
 	_, _ = t.each(func(where string, _ place, text string) (string, error) {
 		parsed, err := template.Parse(text)
@@ -35,7 +37,7 @@ func (t Texts) Check() []error {
 			return "", nil
 		}
 		for _, p := range parsed.Paths() {
-			if problem := CheckPath(p); problem != nil {
+			if problem := path(p); problem != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", where, problem))
 			}
 		}
@@ -81,12 +83,12 @@ func sample(text string) string {
 
 // Fill returns the texts with the values filled in, as literals. An error of
 // find is returned as it is, others are an *Error.
-func (t Texts) Fill(find Find) (Texts, error) { return t.fill(filler{find: remember(find)}) }
+func (t Texts) Fill(find Find) (Texts, error) { return t.fill(filler{find: Remember(find)}) }
 
 // FillSome is Fill for values of which find has some only. The texts stay
 // templates.
 func (t Texts) FillSome(find Find) (Texts, error) {
-	return t.fill(filler{find: remember(find), some: true})
+	return t.fill(filler{find: Remember(find), some: true})
 }
 
 func (t Texts) fill(f filler) (Texts, error) {
@@ -107,8 +109,8 @@ func located(where string, err error) error {
 	return err
 }
 
-// remember asks for each task once.
-func remember(find Find) Find {
+// Remember is find that asks for each task once.
+func Remember(find Find) Find {
 	known := make(map[string]*Output)
 	return func(name string) (*Output, error) {
 		if o, ok := known[name]; ok {
@@ -173,7 +175,8 @@ func (t Texts) each(fn func(where string, at place, text string) (string, error)
 // filler fills values in.
 type filler struct {
 	find Find
-	some bool // the result is a template
+	some bool   // the result is a template
+	item *found // what {{.item}} stands for; nil: there is none, or with some it is left
 }
 
 // literal is a text in the result.
@@ -186,6 +189,9 @@ func (f filler) literal(text string) string {
 
 // get returns a value; known is false for one that is to be left.
 func (f filler) get(p template.Path) (v found, known bool, err error) {
+	if p[0] == Item && (f.item != nil || f.some) {
+		return f.ofItem(p)
+	}
 	if problem := CheckPath(p); problem != nil {
 		return found{}, false, &Error{p, problem.Error()}
 	}

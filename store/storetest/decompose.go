@@ -90,6 +90,11 @@ var decomposeCases = []testCase{
 		e.equal("the node", t.Node, "all/decompose[0]/decompose[0]")
 		e.equal("the depth", t.Depth, 2)
 		e.near("the deadline", t.DeadlineAt, e.now().Add(time.Second))
+		own := e.drafts(1)
+		own[0].Node = "all[one]"
+		e.finish(decompose(e.a.take(kids[1]), task.JoinRerun, own...))
+		e.remember(own[0].ID)
+		e.equal("the node of one that has a name", e.task(own[0].ID).Node, "all[one]")
 		e.equal("the node outside of a job", e.task(e.decomposed(e.one(), task.JoinRerun, 1)[0]).Node, "decompose[0]")
 	}},
 	{"children count for their job, which is blocked only when none can move", func(e *env) {
