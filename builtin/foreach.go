@@ -100,7 +100,8 @@ func (in RequestInput) validateForeach() []error {
 		if problems := in.texts().CheckForeach(); len(problems) > 0 {
 			return problems
 		}
-		if in = in.with(in.texts().Sample()); in.URL == "x" {
+		written := in.URL
+		if in = in.with(in.texts().Sample()); in.URL == "x" && written != "x" {
 			in.URL = "https://x.example/" // it is a value as a whole
 		}
 	}

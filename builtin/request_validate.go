@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/goweaver/weaver/internal/value"
 )
 
 // Validate reports every mistake at once. Enqueueing asks it.
@@ -23,8 +21,8 @@ func (in RequestInput) Validate() error {
 		if problems = in.texts().Check(); len(problems) > 0 {
 			return errors.Join(problems...)
 		}
-		whole := value.Has(in.URL)
-		if in = in.with(in.texts().Sample()); whole && in.URL == "x" {
+		written := in.URL
+		if in = in.with(in.texts().Sample()); in.URL == "x" && written != "x" {
 			in.URL = "https://x.example/" // it is a value as a whole
 		}
 	}

@@ -28,7 +28,7 @@ func TestCompleteWords(t *testing.T) {
 		{"help ta", "task"},
 		{"help task unb", "unblock"},
 		{"run -- --f", ""},
-		{"run --fr", "--fresh"},
+		{"run --fr", "--fresh --from"},
 		{"run ", ""},          // a file
 		{"why 01K", ""},       // an id
 		{"--nonesuch x ", ""}, // x is no command
