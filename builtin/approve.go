@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
 )
 
 // Approve waits for a person's approval: it blocks until it is unblocked with an
@@ -98,7 +99,7 @@ func questionName(name string, round int) string {
 
 func (in ApproveInput) refusal(a Approval) error {
 	if a.Expired {
-		return fmt.Errorf("no answer within %s", shortDuration(time.Duration(in.Timeout)))
+		return fmt.Errorf("no answer within %s", text.Setting(time.Duration(in.Timeout)))
 	}
 	text := "not approved"
 	if a.By != "" {
@@ -108,17 +109,4 @@ func (in ApproveInput) refusal(a Approval) error {
 		text += ": " + a.Reason
 	}
 	return errors.New(text)
-}
-
-// shortDuration writes a duration without the units that are zero at its end: 48h,
-// not 48h0m0s.
-func shortDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }

@@ -162,7 +162,7 @@ func (s *stream) take(ctx context.Context, block []byte) {
 	s.log.write(block) // first: what was shown can be found there
 	if s.live {
 		// Not in a handler, or the attempt was given up: no sink listens.
-		s.live = weaver.Emit(ctx, s.name, text(block)) == nil
+		s.live = weaver.Emit(ctx, s.name, validText(block)) == nil
 	}
 	s.tail.write(block)
 	if n, last := s.line.add(block); n > 0 {
@@ -206,7 +206,7 @@ func (t *tail) text() string {
 	if t.cut() {
 		b = b[brokenStart(b):]
 	}
-	return text(b)
+	return validText(b)
 }
 
 // lines is how many lines the stream has, without blank ones at its end.

@@ -49,7 +49,7 @@ func (l *lines) report(ctx context.Context) {
 	l.reporting.Lock()
 	defer l.reporting.Unlock()
 	l.mu.Lock()
-	over, count, message := l.over, l.count, firstRunes(text(l.last), maxLine)
+	over, count, message := l.over, l.count, firstRunes(validText(l.last), maxLine)
 	l.timer, l.reported = nil, time.Now()
 	l.mu.Unlock()
 	if !over {

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// text returns bytes as UTF-8 that every store can keep: each byte that is
+// validText returns bytes as UTF-8 that every store can keep: each byte that is
 // none, and NUL, becomes U+FFFD.
-func text(p []byte) string {
+func validText(p []byte) string {
 	if utf8.Valid(p) && bytes.IndexByte(p, 0) < 0 {
 		return string(p)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/text"
 )
 
 // passing is the error of a request that another poll may not meet.
@@ -162,5 +163,5 @@ func (p *poller) once(ctx context.Context) (RequestOutput, polled, error) {
 // over is the end of a poll whose time is over.
 func (p *poller) over(seen string) error {
 	return weaver.Permanent(fmt.Errorf("%s %s: it waits for %s, which did not come within %s; the last poll: %s",
-		p.in.method(), p.in.shownURL(), p.in.Until.wanted(), shortDuration(p.in.Until.limit()), seen))
+		p.in.method(), p.in.shownURL(), p.in.Until.wanted(), text.Setting(p.in.Until.limit()), seen))
 }

@@ -51,7 +51,7 @@ func (b *beginning) Write(p []byte) (int, error) {
 func answer(resp *http.Response, body *beginning, limit int) (RequestOutput, error) {
 	out := RequestOutput{
 		Status:    resp.StatusCode,
-		URL:       startOf(text([]byte(withoutUser(resp.Request.URL))), limit/4),
+		URL:       startOf(validText([]byte(withoutUser(resp.Request.URL))), limit/4),
 		BodyBytes: body.n,
 		Truncated: true, // for the size; corrected below
 	}
@@ -62,7 +62,7 @@ func answer(resp *http.Response, body *beginning, limit int) (RequestOutput, err
 	room := limit - len(frame) - len(`"headers":{},"body":"",`)
 	var used int
 	out.Headers, used = fittingHeaders(resp.Header, min(limit/4, room))
-	whole := text(body.kept)
+	whole := validText(body.kept)
 	out.Body = startOf(whole, room-used)
 	out.Truncated = body.more || body.n > int64(len(body.kept)) || len(out.Body) < len(whole)
 	return out, nil
@@ -77,7 +77,7 @@ func fittingHeaders(h http.Header, room int) (fit map[string]string, used int) {
 	})
 	fit = make(map[string]string)
 	for _, name := range names {
-		value := text([]byte(strings.Join(h[name], ", ")))
+		value := validText([]byte(strings.Join(h[name], ", ")))
 		size := encodedLen(name) + encodedLen(value) + len(`"":"",`)
 		if size > room-used {
 			continue

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/template"
+	"github.com/goweaver/weaver/internal/text"
 )
 
 // Until makes a request a poll: it is sent again and again until its answer is
@@ -124,9 +125,9 @@ func (u *Until) validateTimes() (problems []error) {
 	case limit < 0:
 		complain(`timeout is %s, and cannot be negative: write for example "1h"`, limit)
 	case every > limit:
-		complain("every is %s, and timeout %s: write a shorter pause, or give it longer", shortDuration(every), shortDuration(limit))
+		complain("every is %s, and timeout %s: write a shorter pause, or give it longer", text.Setting(every), text.Setting(limit))
 	case every >= sleepFrom && limit/every > maxSleeps:
-		complain("%s with a pause of %s are %d polls, and at most %d are allowed: write a longer pause", shortDuration(limit), shortDuration(every), limit/every, maxSleeps)
+		complain("%s with a pause of %s are %d polls, and at most %d are allowed: write a longer pause", text.Setting(limit), text.Setting(every), limit/every, maxSleeps)
 	}
 	return problems
 }
@@ -177,12 +178,12 @@ func (u *Until) wanted() string {
 		}
 	}
 	if path, err := u.path(); u.JSON != "" && err == nil {
-		name, text := path.Describe(), func(raw json.RawMessage) string { return firstRunes(string(raw), maxLine) }
+		name, shown := path.Describe(), func(raw json.RawMessage) string { return firstRunes(string(raw), maxLine) }
 		switch {
 		case len(u.Equals) > 0:
-			name += " = " + text(u.Equals)
+			name += " = " + shown(u.Equals)
 		case len(u.Not) > 0:
-			name += " other than " + text(u.Not)
+			name += " other than " + shown(u.Not)
 		default:
 			var all []string
 			for _, v := range u.In {

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -90,8 +91,10 @@ func (s *session) takeParams(ctx context.Context, c *weaver.Client, f *pipelineF
 	}
 	in := f.inputs
 	in.partial = false
+	var latest *weaver.JobInfo
 	if c != nil {
-		latest, err := latestOf(ctx, c, f.Name, func(j *weaver.JobInfo) bool { return j.Meta[metaFile] == f.path })
+		var err error
+		latest, err = latestOf(ctx, c, f.Name, func(j *weaver.JobInfo) bool { return j.Meta[metaFile] == f.path })
 		if err != nil {
 			return err
 		}
@@ -103,8 +106,11 @@ func (s *session) takeParams(ctx context.Context, c *weaver.Client, f *pipelineF
 		return !slices.ContainsFunc(f.Params, func(p pipeline.Param) bool { return p.Name == name })
 	})
 	anew, err := s.checkedFile(f.given, f.src, in)
+	if wrong := (*exitError)(nil); latest != nil && errors.As(err, &wrong) {
+		wrong.advice = fmt.Sprintf("nothing was run: without -p the params are those of its latest job, %s; give them anew", latest.ID)
+	}
 	if err != nil {
-		return fmt.Errorf("with the params of its latest job, which --update takes unless -p is given: %w", err)
+		return err
 	}
 	*f = *anew
 	return nil

@@ -353,9 +353,9 @@ func (s *session) replace(ctx context.Context, c *weaver.Client, id weaver.JobID
 	return err
 }
 
-// unfinished returns the unfinished jobs of a file with its params, the latest first. There are
-// several when a job is retried after another one was begun. One that is being
-// cancelled is as good as over.
+// unfinished returns the unfinished jobs of a file with its params, the latest
+// first. There are several when a job is retried after another one was begun. One
+// that is being cancelled is as good as over.
 func unfinished(ctx context.Context, c *weaver.Client, f *pipelineFile) (found []weaver.JobInfo, err error) {
 	err = eachJob(ctx, c, f.Name, func(j *weaver.JobInfo) bool {
 		if f.isOf(j) && !j.CancelRequested {

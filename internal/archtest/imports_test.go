@@ -107,7 +107,7 @@ var importRules = map[string]rule{
 	"weavertest":   {ours: join(library, "store/sqlite", "store/memstore")},
 	"schema":       {ours: library, libs: []string{"github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
 	"httpapi":      {ours: join(library, "schema", "internal/group"), libs: []string{"github.com/prometheus/client_golang"}},
-	"builtin":      {ours: join(library, "internal/engine", "internal/group", "internal/template", "internal/value"), libs: []string{xsys}},
+	"builtin":      {ours: join(library, "internal/engine", "internal/group", "internal/template", "internal/text", "internal/value"), libs: []string{xsys}},
 	"ordertask":    {ours: library},
 	"dashboard":    {ours: join(library, "schema", "httpapi")},
 	"cli":          {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/group", "internal/explain", "internal/pipeline", "internal/monitor", "internal/text", "internal/typo", "internal/value"), libs: []string{kong}},

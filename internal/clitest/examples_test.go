@@ -68,23 +68,29 @@ func mendExample(t *testing.T, dir, file, good, typo, kept string) {
 	runExample(t, dir, "--update", file).says(kept)
 }
 
+// exampleServer builds the program of an example and starts it on a free port, which
+// the pipeline then names in place of the one that it has.
+func exampleServer(t *testing.T, dir, file, port string, args ...string) {
+	t.Helper()
+	// Outside of this module the program needs one of its own.
+	write(t, filepath.Join(dir, "go.mod"), "module example.com/server\n\ngo 1.26\n")
+	program := filepath.Join(t.TempDir(), "server")
+	if code := startProgram(t, dir, "go", "build", "-o", program, ".").end(); code != 0 {
+		t.Fatalf("go build: exit code %d", code)
+	}
+	_, rest, _ := strings.Cut(startProgram(t, dir, program, args...).await("serving http://"), "http://")
+	address, _, _ := strings.Cut(rest, "/")
+	path := filepath.Join(dir, file)
+	write(t, path, strings.ReplaceAll(read(t, path), port, address))
+}
+
 func TestE2EExampleNightly(t *testing.T) {
 	if os.Getenv("WEAVER_E2E") == "" {
 		t.Skip("make e2e runs this")
 	}
 	t.Parallel()
 	dir := example(t, "nightly")
-	// Outside of this module the downloader needs one of its own.
-	write(t, filepath.Join(dir, "go.mod"), "module example.com/nightly\n\ngo 1.26\n")
-	around := filepath.Join(t.TempDir(), "nightly")
-	if code := startProgram(t, dir, "go", "build", "-o", around, ".").end(); code != 0 {
-		t.Fatalf("go build: exit code %d", code)
-	}
-	line := startProgram(t, dir, around, "serve", "127.0.0.1:0").await("serving http://")
-	_, rest, _ := strings.Cut(line, "http://")
-	address, _, _ := strings.Cut(rest, "/")
-	path := filepath.Join(dir, "nightly.yaml")
-	write(t, path, strings.ReplaceAll(read(t, path), "127.0.0.1:9123", address))
+	exampleServer(t, dir, "nightly.yaml", "127.0.0.1:9123", "serve", "127.0.0.1:0")
 
 	// Killed while it fetches, and run again.
 	first := start(t, dir, "run", "nightly.yaml")

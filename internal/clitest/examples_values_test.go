@@ -99,16 +99,7 @@ func TestE2EExamplePoller(t *testing.T) {
 	}
 	t.Parallel()
 	dir := example(t, "poller")
-	write(t, filepath.Join(dir, "go.mod"), "module example.com/poller\n\ngo 1.26\n")
-	program := filepath.Join(t.TempDir(), "server")
-	if code := startProgram(t, dir, "go", "build", "-o", program, ".").end(); code != 0 {
-		t.Fatalf("go build: exit code %d", code)
-	}
-	server := startProgram(t, dir, program, "127.0.0.1:0")
-	_, rest, _ := strings.Cut(server.await("serving http://"), "http://")
-	address, _, _ := strings.Cut(rest, "/")
-	path := filepath.Join(dir, "poller.yaml")
-	write(t, path, strings.ReplaceAll(read(t, path), "127.0.0.1:9124", address))
+	exampleServer(t, dir, "poller.yaml", "127.0.0.1:9124", "127.0.0.1:0")
 
 	first := start(t, dir, "run", "poller.yaml")
 	first.await("order: succeeded")

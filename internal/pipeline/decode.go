@@ -51,6 +51,11 @@ const (
 	maxKeyBytes = 255 // of a label's name and of a concurrency key
 )
 
+// failed reports whether the file, or one that it includes, has a mistake.
+func (d *decoder) failed() bool {
+	return d.r.failed() || slices.ContainsFunc(d.others, func(inner *decoder) bool { return inner.r.failed() })
+}
+
 func (d *decoder) pipeline(root *node) {
 	if root.kind != mapping {
 		d.r.add(root.at, "the file is "+root.describe()+", not a mapping", form)

@@ -92,7 +92,7 @@ func (d *decoder) fromNoNeed(f *from, name string) {
 // checkForeach checks the input of a task with foreach_from, unless it needs a
 // param that is missing.
 func (d *decoder) checkForeach(e entry, of string, def definition) {
-	if slices.ContainsFunc(d.p.Params, func(p Param) bool { return !p.Known }) {
+	if d.lacksParam() {
 		return
 	}
 	if request, ok := e.value.get("http"); ok {

@@ -116,6 +116,7 @@ func TestIncludeMistakes(t *testing.T) {
 		{"include: glob.yaml\n" + tasks, `x.yaml:3:9: the task "a" is in "glob.yaml", too, which is included`},
 		{"params: {day: 1}\ninclude: param.yaml", `dir/param.yaml:1:23: "{{.params.day}}" in an entry of "run" of task "b" names a param, which an included file has none of`},
 		{"budget: {max_duration: 10m}\ninclude: slow.yaml", `dir/slow.yaml:1:10: "timeout" of the pipeline is 2h, and the budget gives the whole job 10m`},
+		{"include: text.yaml\ntasks: {z: {run: x, needs: [b]}}", `dir/text.yaml:1:12: task "b" is the text "x", not a mapping`},
 		{"include: []", `"include" of the pipeline is empty`},
 		{"include: {ci: ok.yaml}", `"include" of the pipeline is a mapping, not a list of names`},
 		{"include: ''", `"include" of the pipeline is empty`},

@@ -38,7 +38,7 @@ func (d *decoder) checkNeeds() {
 		}
 	}
 	d.checkCycles(graph)
-	if !d.r.failed() {
+	if !d.failed() {
 		d.spread()
 	}
 }
