@@ -17,7 +17,8 @@ import (
 //	failure, blocked, decode_failed → as Decision says: retry (pending/retry, due after Delay),
 //	                                  mark_dead (failed), block (blocked/manual), succeed (succeeded)
 //	failure with kind internal      → no Decision: pending/retry after Delay; with Delay < 0 failed
-//	suspended                       → pending/sleep until WakeAt (ready when that has passed)
+//	suspended                       → pending, for the reason in Waiting, until WakeAt (ready when that has passed) or
+//	                                  until one of its waits is completed; ready if one was since the claim
 //	cancelled                       → cancelled, with the kind of Error
 //	decompose                       → pending/children until Children, which are stored with it, have ended; over a
 //	                                  limit (task.MaxDepth, task.MaxChildren) failed, and no child is stored
@@ -32,7 +33,9 @@ type Finish struct {
 	Error    *task.Error     // every other outcome but suspended, released, decompose and add_dependency
 	Decision *task.Decision  // TaskID, AttemptNo, At and NextReadyAt are filled in by the store
 	Delay    time.Duration   // of the retry
-	WakeAt   time.Time       // suspended: an instant that Record gave
+	WakeAt   time.Time       // suspended: an instant that Record gave; zero: only what it waits for wakes it
+	Waiting  task.Waiting    // suspended: sleep, signal or children
+	WakeSeq  int             // suspended: the task's at the claim; if it has grown since, the task is ready at once
 	Progress *task.Progress  // last report not yet written
 
 	// Of a decompose. The children belong to the task's job, end with its deadline

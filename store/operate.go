@@ -71,6 +71,16 @@ type (
 		Task task.ID
 		At   time.Time
 	}
+	// SendSignal gives a task a message: the oldest wait for its name takes it, or
+	// the first one that comes. The same key again changes nothing (Existing in the
+	// result), with another payload it is ErrConflict. ErrState if the task has ended.
+	SendSignal struct {
+		Audit
+		Task    task.ID
+		Name    string
+		Key     string          // not empty
+		Payload json.RawMessage // valid JSON
+	}
 	// DeleteTask removes a terminal task outside any job, with all its
 	// records, and frees its idempotency key. Otherwise ErrState.
 	DeleteTask struct {
@@ -105,6 +115,7 @@ func (CancelTask) command()     {}
 func (RetryTask) command()      {}
 func (UnblockTask) command()    {}
 func (RescheduleTask) command() {}
+func (SendSignal) command()     {}
 func (DeleteTask) command()     {}
 func (CancelJob) command()      {}
 func (PauseQueue) command()     {}
@@ -116,6 +127,8 @@ type CommandResult struct {
 	Err   error
 	State task.State // of the task afterwards; "" for other commands
 	Asked bool       // CancelTask: it runs, or is due to clean up, and was asked to end
+
+	Existing bool // SendSignal: it was sent before
 
 	// CancelJob: how many tasks ended at once, were asked to (Asked), had ended before.
 	Cancelled, AskedTasks, AlreadyDone int

@@ -70,6 +70,7 @@ type History struct {
 	Attempts   []task.Attempt  // by number; the running one last, without FinishedAt
 	Decisions  []task.Decision // by attempt
 	Steps      []task.Step     // by index, then attempt and try
+	Signals    []task.Signal   // oldest first
 	Needs      []Need          // what it waits or waited for
 	Dependents []Need          // who waits for it (ID and state are the dependent's)
 	Audit      []AuditEntry
@@ -86,6 +87,7 @@ type Need struct {
 	State task.State    `json:"state"`
 	Done  bool          `json:"done"` // the edge was decided
 
+	Step       string     `json:"step,omitempty"`        // the call whose child it is
 	Awaited    int        `json:"awaited,omitempty"`     // the attempt that began to wait for it: a child (of Kind done), or one that it asked for (success); 0: none
 	EndedState task.State `json:"ended_state,omitempty"` // of an awaited one: with which it ended the wait
 

@@ -10,11 +10,24 @@ import (
 
 // Record is what a running attempt writes.
 type Record struct {
-	Lease    task.Lease
-	Step     *task.Step     // TaskID and CompletedAt are filled in by the store; StartedAt too, from Elapsed
-	Elapsed  time.Duration  // of the step
-	Sleep    time.Duration  // a sleep step: wake after this long, by the store's clock; with Step.WakeAt set that instant counts
-	Tasks    []task.New     // a start step: enqueued in the same transaction; when the first has an idempotency key, the store fills in the id that stands under it as the step's value
+	Lease   task.Lease
+	Step    *task.Step    // TaskID and CompletedAt are filled in by the store; StartedAt too, from Elapsed
+	Elapsed time.Duration // of the step
+	Sleep   time.Duration // a sleep step: wake after this long, by the store's clock; with Step.WakeAt set that instant counts
+	Tasks   []task.New    // a start step: enqueued in the same transaction; when the first has an idempotency key, the store fills in the id that stands under it as the step's value
+
+	// A step of the kind signal is recorded in the state waiting. The answer has it
+	// completed if the signal was sent before, the oldest one that no wait took, or
+	// if the wait has timed out, by the store's clock. Recorded again, in the same
+	// attempt or another, it keeps its WakeAt. Timeout is how long it waits, from
+	// the first record on; 0: for ever.
+	//
+	// A step of the kind call is recorded in the state waiting, with the number of
+	// its children as ChildrenLeft and the first of them as Tasks; more come with
+	// further records of the step, which say how many are stored as ChildrenStored.
+	// The answer has the step as it stands then. Children have their Node from the
+	// store and neither needs nor idempotency keys.
+	Timeout  time.Duration
 	Progress *task.Progress // latest report
 }
 

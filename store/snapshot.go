@@ -17,6 +17,7 @@ type Snapshot struct {
 	Attempts   []task.Attempt // ended ones
 	Decisions  []task.Decision
 	Steps      []task.Step
+	Signals    []task.Signal
 	Dispatch   []DispatchRow
 	Keys       []KeyRow
 	Waiters    []WaiterRow
@@ -31,6 +32,7 @@ type EdgeRow struct {
 	Kind        task.EdgeKind
 	Done        bool // the needed task has ended and this edge was counted
 
+	Step       string     // the call whose child it is; such an edge is not among the task's RemainingDeps
 	Awaited    int        // the attempt of Task that waits, or waited, for this one: a child (of Kind done), or one that it asked for (success); 0: none
 	EndedState task.State // of an awaited edge that is done: how that had ended then
 }

@@ -79,7 +79,8 @@ type Task struct {
 	UnblockFor    string          `json:"unblock_for,omitempty"` // the question that UnblockInput answers; "": none that has a name
 	Error         *Error          `json:"error,omitempty"`       // the last one; nil after success
 	Progress      *Progress       `json:"progress,omitempty"`
-	StepCount     int             `json:"step_count"` // completed steps
+	StepCount     int             `json:"step_count"`         // completed steps
+	WakeSeq       int             `json:"wake_seq,omitempty"` // how many of its waits others have completed
 
 	AttemptNo        int `json:"attempt_no"`    // numbers the history, only grows
 	AttemptCount     int `json:"attempt_count"` // counts against MaxAttempts
@@ -191,10 +192,11 @@ type Reason struct {
 // StepState is how a step try ended.
 type StepState string
 
-// A step is completed once and for all, or one of its tries failed.
+// A step is completed once and for all, or one of its tries failed, or it waits.
 const (
 	StepCompleted StepState = "completed"
 	StepFailed    StepState = "failed"
+	StepWaiting   StepState = "waiting" // for a signal, or for the children of a call; it becomes completed
 )
 
 // StepKind says what a name in the one name space of a task's steps is for.
@@ -209,6 +211,9 @@ const (
 	// was asked to cancel.
 	KindCleanup StepKind = "cleanup"
 	KindAsk     StepKind = "ask" // its value is the answer that an unblock gave
+
+	KindSignal StepKind = "signal" // its value is the payload of the signal; none: the wait timed out
+	KindCall   StepKind = "call"   // it has no value: its children have what they gave
 )
 
 // Step is one recorded try of a step. A completed one is never changed, and its
@@ -224,7 +229,23 @@ type Step struct {
 	Try         int             `json:"try"`              // 1, 2, … inside the attempt
 	Value       json.RawMessage `json:"value,omitempty"`  // completed
 	Error       *Error          `json:"error,omitempty"`  // failed, or completed by RecordError
-	WakeAt      time.Time       `json:"wake_at,omitzero"` // sleeps
+	WakeAt      time.Time       `json:"wake_at,omitzero"` // of a sleep; of a wait for a signal its timeout, zero: none
 	StartedAt   time.Time       `json:"started_at"`
-	CompletedAt time.Time       `json:"completed_at"`
+	CompletedAt time.Time       `json:"completed_at,omitzero"` // zero: it waits
+
+	Signal         string `json:"signal,omitempty"`          // KindSignal: the name of the signal that it waits, or waited, for
+	ChildrenLeft   int    `json:"children_left,omitempty"`   // KindCall: how many have not ended, or are not stored yet
+	ChildrenStored int    `json:"children_stored,omitempty"` // KindCall: how many are stored
+}
+
+// Signal is a message to one task.
+type Signal struct {
+	TaskID  ID              `json:"task_id"`
+	Seq     int             `json:"seq"` // 1, 2, … of its task
+	Name    string          `json:"name"`
+	Key     string          `json:"key"` // one signal per task, name and key
+	Payload json.RawMessage `json:"payload"`
+	SentAt  time.Time       `json:"sent_at"`
+	Actor   string          `json:"actor,omitempty"`
+	Step    string          `json:"step,omitempty"` // the wait that took it; "": none yet
 }
