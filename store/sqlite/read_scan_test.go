@@ -64,7 +64,7 @@ func TestScanFindsWhatASnapshotShows(t *testing.T) {
 		"DELETE FROM weaver_conc_keys WHERE key = (SELECT min(key) FROM weaver_conc_keys)",
 		"UPDATE weaver_conc_keys SET cap = 9",
 		"INSERT INTO weaver_conc_waiters (namespace, key, due_at, task_id) VALUES ('acme-test', 'a', 1, x'01'), ('acme-test', 'b', 1, x'01'), ('acme-test', 'z', 1, x'02')",
-		"INSERT INTO weaver_steps SELECT namespace, x'ff', 'late', 0, 0, 1, 1, 0, 'step', 'completed', '1', NULL, NULL, 1, 1 FROM weaver_jobs LIMIT 1",
+		"INSERT INTO weaver_steps (namespace, task_id, name, attempt_no, try, by_attempt, by_try, step_index, kind, state, value, error_json, wake_at, started_at, completed_at) SELECT namespace, x'ff', 'late', 0, 0, 1, 1, 0, 'step', 'completed', '1', NULL, NULL, 1, 1 FROM weaver_jobs LIMIT 1",
 		"UPDATE weaver_tasks SET step_count = 3",
 		"UPDATE weaver_attempts SET lease_epoch = 99",
 		"DELETE FROM weaver_jobs",
