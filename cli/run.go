@@ -119,6 +119,7 @@ type pipelineRun struct {
 
 	client  *weaver.Client
 	job     start
+	reading time.Duration // how long it takes to read the job
 	monitor *monitor.Monitor
 }
 
@@ -133,10 +134,12 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	if r.job.id == (weaver.JobID{}) {
 		return r.nothing(r.file, r.job)
 	}
+	began := time.Now()
 	status, err := r.client.JobStatus(ctx, r.job.id)
 	if err != nil {
 		return err
 	}
+	r.reading = time.Since(began)
 	if expired, err := expireApprovals(ctx, r.client, status.Tasks, time.Now()); err != nil {
 		return err
 	} else if expired > 0 {
@@ -167,15 +170,13 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 		return err
 	}
 	r.greet(status)
-	workErr := r.work(ctx, eng)
-
 	// The summary is of what the store has, also after an interrupt.
-	final, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	status, err = r.client.JobStatus(final, r.job.id)
+	status, workErr, err := r.work(ctx, eng)
 	if err != nil {
 		return errors.Join(workErr, err)
 	}
+	final, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
 	past, err := r.past(final, status)
 	if err != nil {
 		return errors.Join(workErr, err)
@@ -289,8 +290,9 @@ func (r *pipelineRun) greet(st weaver.JobStatus) {
 }
 
 // work runs the engine and draws until the job has ended or cannot go on, or
-// an interrupt.
-func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) error {
+// an interrupt. It returns the job as the store has it then, or why that could not
+// be read.
+func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) (st weaver.JobStatus, workErr, readErr error) {
 	g := group.New(context.WithoutCancel(ctx))
 	asked, stopListening := listen(ctx, g.Go)
 	engineCtx, stopEngine := context.WithCancel(asked.drain)
@@ -321,29 +323,33 @@ func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) error {
 	stopNow()
 	stopEngine()
 	stopListening()
-	r.look(context.WithoutCancel(ctx)) // the last thing drawn is what the store has
+	st, readErr = r.look(context.WithoutCancel(ctx)) // the last thing drawn is what the store has
 	stopDrawing()
-	return errors.Join(err, g.Wait())
+	return st, errors.Join(err, g.Wait()), readErr
 }
 
 // look shows the monitor what the store has, and returns it.
-func (r *pipelineRun) look(ctx context.Context) weaver.JobStatus {
+func (r *pipelineRun) look(ctx context.Context) (weaver.JobStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	st, err := r.client.JobStatus(ctx, r.job.id)
 	if err == nil {
 		r.monitor.Reconcile(st)
-	} // else the engine met the store's error too, and logged it
-	return st
+	}
+	return st, err
 }
 
-// watchEvery is how often the store is read for what other processes did.
-const watchEvery = time.Second
+// The store is read for what other processes did every second, and in a large job
+// less often: reading takes no more than a fiftieth of the time.
+const (
+	watchEvery = time.Second
+	watchShare = 50
+)
 
 // watch notifies the monitor of what other processes do, and what follows from the
 // end of a task for those that needed it.
 func (r *pipelineRun) watch(ctx context.Context) error {
-	pause := watchEvery
+	pause := max(watchEvery, watchShare*r.reading)
 	for {
 		timer := time.NewTimer(pause)
 		select {
@@ -353,9 +359,10 @@ func (r *pipelineRun) watch(ctx context.Context) error {
 		case <-timer.C:
 		}
 		began := time.Now()
-		_, _ = expireApprovals(ctx, r.client, r.look(ctx).Tasks, time.Now())
-		// A large job is read less often, so that watching stays cheap.
-		pause = max(watchEvery, 20*time.Since(began))
+		if st, err := r.look(ctx); err == nil { // else the engine met the store's error too, and logged it
+			_, _ = expireApprovals(ctx, r.client, st.Tasks, time.Now())
+		}
+		pause = max(watchEvery, watchShare*time.Since(began))
 	}
 }
 

@@ -123,11 +123,19 @@ type Database interface {
 	Record(a Applied) error
 }
 
+// Snapshot is what the migrations up to a version make of an empty database, as
+// one text: to run it takes a tenth of the time of running them.
+type Snapshot struct {
+	Version int // 0: there is none
+	SQL     string
+}
+
 // Run applies and records the migrations that a database lacks, and returns
-// how many there were. Errors: those of Pending and of db. After an error the
-// caller rolls back.
+// how many there were. On a database without any the snapshot stands for those
+// that it has. Errors: those of Pending and of db. After an error the caller rolls
+// back.
 // Crash here: the transaction is not committed, and the next Run starts over.
-func Run(db Database, known []Migration, now time.Time) (int, error) {
+func Run(db Database, known []Migration, snap Snapshot, now time.Time) (int, error) {
 	applied, err := db.Applied()
 	if err != nil {
 		return 0, err
@@ -136,9 +144,19 @@ func Run(db Database, known []Migration, now time.Time) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if len(applied) > 0 {
+		snap.Version = 0
+	}
+	if snap.Version > 0 {
+		if err := db.Exec(snap.SQL); err != nil {
+			return 0, fmt.Errorf("migrations %04d to %04d: %w", 1, snap.Version, err)
+		}
+	}
 	for i, m := range pending {
-		if err := db.Exec(m.SQL); err != nil {
-			return i, fmt.Errorf("migration %04d_%s: %w", m.Version, m.Name, err)
+		if m.Version > snap.Version {
+			if err := db.Exec(m.SQL); err != nil {
+				return i, fmt.Errorf("migration %04d_%s: %w", m.Version, m.Name, err)
+			}
 		}
 		if err := db.Record(Applied{Version: m.Version, Name: m.Name, Checksum: m.Checksum, At: now}); err != nil {
 			return i, fmt.Errorf("record migration %04d_%s: %w", m.Version, m.Name, err)

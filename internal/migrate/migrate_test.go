@@ -145,9 +145,10 @@ func (d *database) Record(a migrate.Applied) error {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	known := load(t, "0001_a.sql", "0002_b.sql", "0003_c.sql")
+	snap := migrate.Snapshot{Version: 2, SQL: "a and b"}
 	now := time.Unix(7, 0)
 	d := &database{applied: applied(known[:1])}
-	if n, err := migrate.Run(d, known, now); err != nil || n != 2 {
+	if n, err := migrate.Run(d, known, snap, now); err != nil || n != 2 {
 		t.Fatalf("Run = %d, %v; want 2 migrations", n, err)
 	}
 	if len(d.ran) != 2 || d.ran[0] != known[1].SQL || d.ran[1] != known[2].SQL {
@@ -156,11 +157,27 @@ func TestRun(t *testing.T) {
 	if a := d.applied[2]; len(d.applied) != 3 || a.Version != 3 || a.Name != "c" || a.Checksum != known[2].Checksum || !a.At.Equal(now) {
 		t.Errorf("recorded %+v", d.applied)
 	}
-	if n, err := migrate.Run(d, known, now); err != nil || n != 0 || len(d.ran) != 2 {
+	if n, err := migrate.Run(d, known, snap, now); err != nil || n != 0 || len(d.ran) != 2 {
 		t.Errorf("a second Run = %d, %v, and ran %q", n, err, d.ran)
 	}
-	if _, err := migrate.Run(d, known[:2], now); !errors.Is(err, migrate.ErrNewer) {
+	if _, err := migrate.Run(d, known[:2], snap, now); !errors.Is(err, migrate.ErrNewer) {
 		t.Errorf("Run on a newer database: %v", err)
+	}
+}
+
+// An empty database is made by the snapshot, and the migrations after it.
+func TestRunSnapshot(t *testing.T) {
+	t.Parallel()
+	known := load(t, "0001_a.sql", "0002_b.sql", "0003_c.sql")
+	d := new(database)
+	if n, err := migrate.Run(d, known, migrate.Snapshot{Version: 2, SQL: "a and b"}, time.Now()); err != nil || n != 3 {
+		t.Fatalf("Run = %d, %v; want 3 migrations", n, err)
+	}
+	if len(d.ran) != 2 || d.ran[0] != "a and b" || d.ran[1] != known[2].SQL {
+		t.Errorf("ran %q, want the snapshot and the third migration", d.ran)
+	}
+	if missing, err := migrate.Pending(known, d.applied); err != nil || len(missing) > 0 {
+		t.Errorf("recorded %+v: %v", d.applied, err)
 	}
 }
 
@@ -169,7 +186,7 @@ func TestRunFails(t *testing.T) {
 	known := load(t, "0001_a.sql", "0002_b.sql")
 	for at, want := range map[string]string{"applied": "", known[1].SQL: "migration 0002_b", "b": "record migration 0002_b"} {
 		d := &database{fail: at}
-		_, err := migrate.Run(d, known, time.Now())
+		_, err := migrate.Run(d, known, migrate.Snapshot{}, time.Now())
 		if !errors.Is(err, errOwn) || !strings.Contains(err.Error(), want) {
 			t.Errorf("Run that fails at %q: %v", at, err)
 		}

@@ -10,6 +10,9 @@ import (
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 )
 
+// SchemaHeader is the first line of schema.sql.
+const SchemaHeader = schemaHeader
+
 // SyncOff never waits for the disk: for tests that do not crash machines.
 const SyncOff = off
 

@@ -18,6 +18,25 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
+// schemaSQL is what the migrations make of an empty database. TestSchemaFile
+// writes it.
+//
+//go:embed schema.sql
+var schemaSQL string
+
+// schemaHeader is its first line, with its last migration.
+const schemaHeader = "-- What the migrations 0001 to %04d make of an empty database.\n"
+
+// snapshot is schemaSQL for package migrate. A file without its header stands for
+// no migration.
+func snapshot() migrate.Snapshot {
+	s := migrate.Snapshot{SQL: schemaSQL}
+	if n, err := fmt.Sscanf(schemaSQL, schemaHeader, &s.Version); n != 1 || err != nil {
+		return migrate.Snapshot{}
+	}
+	return s
+}
+
 var migrations = sync.OnceValues(func() ([]migrate.Migration, error) {
 	return migrate.Load(migrationFiles, "migrations")
 })
@@ -97,7 +116,7 @@ func (db *DB) migrate(c *conn.Conn, known []migrate.Migration) error {
 	if err := db.checkForeign(c); err != nil {
 		return err
 	}
-	if n, err := migrate.Run(schema{c, db.path}, known, db.clock.Now()); err != nil || n == 0 {
+	if n, err := migrate.Run(schema{c, db.path}, known, snapshot(), db.clock.Now()); err != nil || n == 0 {
 		return err
 	}
 	// Crash here: the schema stays as it was, and Migrate starts over.

@@ -14,7 +14,7 @@ import (
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-var updatePlans = flag.Bool("update", false, "write testdata/plans.txt anew")
+var update = flag.Bool("update", false, "write testdata/plans.txt and schema.sql anew")
 
 // wide are the statements that look at more rows than their keys name, each with
 // why that is no harm. A page is what LIMIT ends, in an order that costs no sort.
@@ -74,7 +74,7 @@ func TestPlans(t *testing.T) {
 	for name, plan := range plans {
 		checkPlan(t, name, statements[name], plan)
 	}
-	if *updatePlans {
+	if *update {
 		if err := os.WriteFile(goldenPlans, []byte(planText(plans)), 0o600); err != nil {
 			t.Fatal(err)
 		}

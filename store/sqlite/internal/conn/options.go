@@ -1,7 +1,11 @@
 package conn
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/task"
@@ -61,28 +65,57 @@ func (c *Conn) PackOptions(n *task.New) (string, error) {
 	return s, nil
 }
 
+// maxShared is how long options can be that are remembered, in bytes.
+const maxShared = 512
+
 // unpackOptions sets the fields of t that raw holds.
 func (c *Conn) unpackOptions(raw []byte, t *task.Task) error {
 	if len(raw) == 0 {
 		t.Backoff, t.BackoffMax = micros(usualOptions.Backoff), micros(usualOptions.BackoffMax)
 		return nil
 	}
-	o, ok := c.unpacked[string(raw)]
+	shared, node := cutNode(raw)
+	o, ok := c.unpacked[string(shared)]
 	if !ok {
-		if err := json.Unmarshal(raw, &o); err != nil {
+		if err := json.Unmarshal(shared, &o); err != nil {
 			return err
 		}
-		if o.Node == "" && o.Labels == nil && o.Metadata == nil { // maps are the caller's own
-			if len(c.unpacked) >= maxRemembered {
-				clear(c.unpacked)
-			}
-			c.unpacked[string(raw)] = o
+		if len(c.unpacked) >= maxRemembered {
+			clear(c.unpacked)
 		}
+		if len(shared) <= maxShared {
+			c.unpacked[string(shared)] = o
+		}
+	}
+	o.Labels, o.Metadata = maps.Clone(o.Labels), maps.Clone(o.Metadata) // the caller's own
+	if node != "" {
+		o.Node = node
 	}
 	t.Backoff, t.BackoffMax, t.Timeout = micros(o.Backoff), micros(o.BackoffMax), micros(o.Timeout)
 	t.ConcurrencyLimit, t.CleanupWhenCancelled = o.Limit, o.Cleanup
 	t.Node, t.Labels, t.Metadata = o.Node, o.Labels, o.Metadata
 	return nil
+}
+
+// cutNode returns raw without the node, which no two tasks of a job share, and the
+// node; raw as it is and "" if there is none, or if it has escapes.
+func cutNode(raw []byte) (rest []byte, node string) {
+	const key = `"node":"`
+	at := bytes.Index(raw, []byte(key))
+	if at < 0 || bytes.IndexByte(raw[1:at], '{') >= 0 { // what is in the maps is a label
+		return raw, ""
+	}
+	node, _, found := strings.Cut(string(raw[at+len(key):]), `"`)
+	if !found || strings.Contains(node, `\`) {
+		return raw, ""
+	}
+	before, after := raw[:at], raw[at+len(key)+len(node)+1:]
+	if rest, more := bytes.CutPrefix(after, []byte(",")); more {
+		after = rest
+	} else {
+		before = bytes.TrimSuffix(before, []byte(","))
+	}
+	return slices.Concat(before, after), node
 }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -1,0 +1,282 @@
+-- What the migrations 0001 to 0006 make of an empty database.
+
+CREATE TABLE weaver_store_meta (
+  namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
+  key       TEXT NOT NULL,
+  value     TEXT NOT NULL,
+  PRIMARY KEY (namespace, key)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_jobs (
+  namespace        TEXT NOT NULL,
+  job_id           BLOB NOT NULL,
+  name             TEXT NOT NULL,
+  state            TEXT NOT NULL,
+  budget_json      TEXT NOT NULL,
+  meta             TEXT,
+  total            INTEGER NOT NULL,
+  unfinished       INTEGER NOT NULL,
+  movable          INTEGER NOT NULL,
+  failed           INTEGER NOT NULL,
+  succeeded        INTEGER NOT NULL,
+  cancel_requested INTEGER NOT NULL DEFAULT 0,
+  cancel_by        TEXT,
+  cancel_reason    TEXT,
+  deadline_at      INTEGER,
+  created_at       INTEGER NOT NULL,
+  updated_at       INTEGER NOT NULL,
+  finished_at      INTEGER, idempotency_key TEXT, allowed INTEGER NOT NULL DEFAULT 0, attempts_used INTEGER NOT NULL DEFAULT 0, repairs_used INTEGER NOT NULL DEFAULT 0, cost INTEGER NOT NULL DEFAULT 0, exhausted_at INTEGER,
+  PRIMARY KEY (namespace, job_id)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_tasks (
+  namespace         TEXT NOT NULL,
+  task_id           BLOB NOT NULL,
+  task_type         TEXT NOT NULL,
+  queue             TEXT NOT NULL,
+  priority          INTEGER NOT NULL,
+  state             TEXT NOT NULL,
+  waiting_reason    TEXT,
+  ready_at          INTEGER,            -- the task does not start earlier; its outbox event has the time at which it is due
+  remaining_deps    INTEGER DEFAULT 0,
+  plain             INTEGER DEFAULT 0,  -- no job, parent, node, need, dependent, deadline, key, label, metadata or long input; never changes
+  needed            INTEGER DEFAULT 0,  -- another task depends on it
+  isolated          INTEGER DEFAULT 0,  -- quarantined, and claimed as the only quarantined task of its worker
+  has_payloads      INTEGER DEFAULT 0,  -- weaver_payloads may have rows of it
+  lease_epoch       INTEGER DEFAULT 0,
+  lease_id          BLOB,
+  leased_by         TEXT,               -- the worker's name; it outlives the lease
+  lease_expires_at  INTEGER,
+  attempt_no        INTEGER DEFAULT 0,
+  attempt_count     INTEGER DEFAULT 0,
+  step_count        INTEGER DEFAULT 0,
+  crash_count       INTEGER DEFAULT 0,
+  quarantine_losses INTEGER DEFAULT 0,
+  internal_count    INTEGER DEFAULT 0,
+  repair_count      INTEGER DEFAULT 0,
+  started_version   INTEGER DEFAULT 0,
+  input             TEXT,
+  schema_version    INTEGER,
+  output            TEXT,
+  last_error_kind   TEXT,
+  last_error_json   TEXT,
+  progress          TEXT,
+  max_attempts      INTEGER,
+  max_repairs       INTEGER,
+  options_json      TEXT,               -- backoff, backoff_max, timeout, concurrency_limit, node, labels, metadata
+  job_id            BLOB,
+  parent_task_id    BLOB,
+  idempotency_key   TEXT,
+  concurrency_key   TEXT,
+  cancel_requested  INTEGER DEFAULT 0,
+  cancel_kind       TEXT,
+  cancel_by         TEXT,
+  cancel_reason     TEXT,
+  deadline_at       INTEGER,
+  created_at        INTEGER NOT NULL,
+  updated_at        INTEGER NOT NULL,
+  started_at        INTEGER,
+  finished_at       INTEGER, open_if_failed INTEGER, allow_failure INTEGER DEFAULT 0, depth INTEGER DEFAULT 0, join_kind TEXT, wake_seq INTEGER DEFAULT 0, cost INTEGER DEFAULT 0, idle_attempts INTEGER DEFAULT 0, rerun_of BLOB,
+  PRIMARY KEY (namespace, task_id),
+  CHECK ((lease_id IS NOT NULL) = (state = 'running'))
+) WITHOUT ROWID;
+
+CREATE UNIQUE INDEX weaver_tasks_by_idempotency_key ON weaver_tasks (namespace, task_type, idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+CREATE INDEX weaver_tasks_by_job ON weaver_tasks (namespace, job_id, task_id) WHERE job_id IS NOT NULL;
+
+CREATE INDEX weaver_tasks_by_end ON weaver_tasks (namespace, state, task_id) WHERE state = 'failed' OR state = 'blocked' OR state = 'cancelled';
+
+CREATE TABLE weaver_payloads (
+  namespace TEXT NOT NULL,
+  task_id   BLOB NOT NULL,
+  kind      TEXT NOT NULL,   -- input, output, unblock_input
+  data      TEXT NOT NULL,
+  PRIMARY KEY (namespace, task_id, kind)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_task_dependencies (
+  namespace          TEXT NOT NULL,
+  task_id            BLOB NOT NULL,
+  depends_on_task_id BLOB NOT NULL,
+  kind               TEXT NOT NULL,
+  done               INTEGER NOT NULL DEFAULT 0, awaited INTEGER NOT NULL DEFAULT 0, ended_state TEXT, step TEXT,
+  PRIMARY KEY (namespace, task_id, depends_on_task_id)
+) WITHOUT ROWID;
+
+CREATE INDEX weaver_task_dependencies_by_need ON weaver_task_dependencies (namespace, depends_on_task_id, task_id);
+
+CREATE INDEX weaver_task_dependencies_open ON weaver_task_dependencies (namespace, task_id) WHERE done = 0;
+
+CREATE TABLE weaver_attempts (
+  namespace    TEXT NOT NULL,
+  task_id      BLOB NOT NULL,
+  attempt_no   INTEGER NOT NULL,
+  lease_epoch  INTEGER NOT NULL,
+  lease_id     BLOB NOT NULL,
+  worker       TEXT,
+  code_version INTEGER NOT NULL,
+  started_at   INTEGER NOT NULL,
+  finished_at  INTEGER NOT NULL,   -- the running attempt is on the task's row
+  outcome_kind TEXT NOT NULL,
+  error_kind   TEXT,
+  error_json   TEXT,
+  outcome_json TEXT,               -- {"action":{"steps":[…]}}
+  outcome_hash TEXT, handler TEXT,
+  PRIMARY KEY (namespace, task_id, attempt_no)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_decisions (
+  namespace      TEXT NOT NULL,
+  task_id        BLOB NOT NULL,
+  attempt_no     INTEGER NOT NULL,
+  decided_at     INTEGER NOT NULL,
+  decision_kind  TEXT NOT NULL,
+  next_ready_at  INTEGER,
+  child_task_ids TEXT,
+  reason_json    TEXT NOT NULL,
+  PRIMARY KEY (namespace, task_id, attempt_no)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_steps (
+  namespace    TEXT NOT NULL,
+  task_id      BLOB NOT NULL,
+  name         TEXT NOT NULL,
+  attempt_no   INTEGER NOT NULL,
+  try          INTEGER NOT NULL,
+  by_attempt   INTEGER NOT NULL,
+  by_try       INTEGER NOT NULL,
+  step_index   INTEGER NOT NULL,
+  kind         TEXT NOT NULL,
+  state        TEXT NOT NULL,
+  value        TEXT,
+  error_json   TEXT,
+  wake_at      INTEGER,
+  started_at   INTEGER NOT NULL,
+  completed_at INTEGER NOT NULL, awaits TEXT, children_left INTEGER, children_stored INTEGER, cost INTEGER,
+  PRIMARY KEY (namespace, task_id, name, attempt_no, try)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_outbox_events (
+  namespace       TEXT NOT NULL,
+  task_id         BLOB NOT NULL,
+  queue           TEXT NOT NULL,
+  task_type       TEXT NOT NULL,
+  priority        INTEGER NOT NULL,
+  available_at    INTEGER NOT NULL,
+  concurrency_key TEXT,
+  PRIMARY KEY (namespace, task_id)
+) WITHOUT ROWID;
+
+CREATE INDEX weaver_outbox_events_by_lane ON weaver_outbox_events (namespace, queue, task_type, priority, available_at, task_id, concurrency_key);
+
+CREATE TABLE weaver_claims (
+  namespace TEXT NOT NULL,
+  lease_id  BLOB NOT NULL,
+  worker_id TEXT NOT NULL,
+  check_at  INTEGER NOT NULL,   -- none of its leases ends earlier
+  task_ids  BLOB NOT NULL,
+  PRIMARY KEY (namespace, lease_id)
+) WITHOUT ROWID;
+
+CREATE INDEX weaver_claims_by_check ON weaver_claims (namespace, check_at, worker_id);
+
+CREATE TABLE weaver_timers (
+  namespace TEXT NOT NULL,
+  due_at    INTEGER NOT NULL,
+  task_id   BLOB NOT NULL,
+  PRIMARY KEY (namespace, due_at, task_id)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_task_labels (
+  namespace TEXT NOT NULL,
+  key       TEXT NOT NULL,
+  value     TEXT NOT NULL,
+  task_id   BLOB NOT NULL,
+  PRIMARY KEY (namespace, key, value, task_id)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_conc_keys (
+  namespace TEXT NOT NULL,
+  key       TEXT NOT NULL,
+  held      INTEGER NOT NULL,
+  cap       INTEGER NOT NULL,
+  PRIMARY KEY (namespace, key)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_conc_waiters (
+  namespace TEXT NOT NULL,
+  key       TEXT NOT NULL,
+  due_at    INTEGER NOT NULL,
+  task_id   BLOB NOT NULL, queue TEXT NOT NULL DEFAULT '', task_type TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (namespace, key, due_at, task_id)
+) WITHOUT ROWID;
+
+CREATE INDEX weaver_conc_waiters_by_task ON weaver_conc_waiters (namespace, task_id);
+
+CREATE TABLE weaver_workers (
+  namespace        TEXT NOT NULL,
+  worker_id        TEXT NOT NULL,
+  name             TEXT NOT NULL,
+  ttl              INTEGER NOT NULL,
+  last_seen        INTEGER NOT NULL,
+  heartbeats_since INTEGER NOT NULL, types TEXT,   -- the worker missed no heartbeat since then
+  PRIMARY KEY (namespace, worker_id)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_paused_queues (
+  namespace TEXT NOT NULL,
+  queue     TEXT NOT NULL,
+  at        INTEGER NOT NULL,
+  actor     TEXT NOT NULL,
+  reason    TEXT NOT NULL,
+  PRIMARY KEY (namespace, queue)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_audit (
+  namespace TEXT NOT NULL,
+  audit_id  INTEGER NOT NULL,
+  at        INTEGER NOT NULL,
+  actor     TEXT NOT NULL,
+  verb      TEXT NOT NULL,
+  target    TEXT NOT NULL,
+  reason    TEXT NOT NULL,
+  PRIMARY KEY (namespace, audit_id)
+) WITHOUT ROWID;
+
+CREATE INDEX weaver_audit_by_target ON weaver_audit (namespace, target, audit_id);
+
+CREATE INDEX weaver_conc_waiters_by_lane ON weaver_conc_waiters (namespace, key, queue, task_type, due_at, task_id);
+
+CREATE INDEX weaver_outbox_events_by_key ON weaver_outbox_events (namespace, concurrency_key, queue, task_type, available_at) WHERE concurrency_key IS NOT NULL;
+
+CREATE TABLE weaver_chores (
+  namespace TEXT NOT NULL,
+  kind      TEXT NOT NULL,   -- cancel_job, edges, pause, revive, wake_key
+  subject   NOT NULL,        -- a 16-byte id, a key, or the name of a queue
+  position  BLOB NOT NULL,   -- the last row that was looked at; empty at the beginning
+  root      BLOB,            -- revive: the task that was retried, and its epoch
+  epoch     INTEGER,
+  actor     TEXT,            -- cancel_job: who asked for it, and why
+  reason    TEXT,
+  PRIMARY KEY (namespace, kind, subject)
+) WITHOUT ROWID;
+
+CREATE UNIQUE INDEX weaver_jobs_by_idempotency_key ON weaver_jobs (namespace, name, idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+CREATE TABLE weaver_signals (
+  namespace TEXT NOT NULL,
+  task_id   BLOB NOT NULL,
+  seq       INTEGER NOT NULL,   -- 1, 2, … of its task
+  name      TEXT NOT NULL,
+  key       TEXT NOT NULL,
+  payload   TEXT NOT NULL,
+  sent_at   INTEGER NOT NULL,
+  actor     TEXT NOT NULL,
+  step      TEXT,
+  PRIMARY KEY (namespace, task_id, seq)
+) WITHOUT ROWID;
+
+CREATE UNIQUE INDEX weaver_signals_by_key ON weaver_signals (namespace, task_id, name, key);
+
+INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));
