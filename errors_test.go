@@ -95,7 +95,7 @@ func TestFailuresSayNothingTwice(t *testing.T) {
 			return err
 		},
 	} {
-		subtest(t, want, func(fx *fixture) {
+		sqlSubtest(t, want, func(fx *fixture) {
 			fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) { return "", handler(ctx) }))
 			h := enqueue(fx, typ, "", weaver.Timeout(time.Second))
 			equal(fx, "the error", failure(fx, h).Error(), fmt.Sprintf("task %s (%s) failed after 1 attempt: %s", h.ID(), typ.Name(), want))

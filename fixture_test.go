@@ -20,10 +20,13 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// openStore returns the empty store that most tests run on. It is called in
-// a bubble.
+// openStore returns the empty store that most tests run on: SQLite, and in short
+// the memory store, which is quicker. It is called in a bubble.
 func openStore(t testing.TB) weaver.Store {
 	t.Helper()
+	if testing.Short() {
+		return memstore.New()
+	}
 	return openMemory(t)
 }
 
@@ -83,6 +86,20 @@ func inBubble(t *testing.T, fn func(fx *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		fn(newFixture(t, openStore(t)))
+	})
+}
+
+// sqlSubtest is subtest for what needs a store of the user's SQL: SQLite.
+func sqlSubtest(t *testing.T, name string, fn func(fx *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inSQLBubble(t, fn) })
+}
+
+// inSQLBubble is inBubble for what needs SQLite.
+func inSQLBubble(t *testing.T, fn func(fx *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		fn(newFixture(t, openMemory(t)))
 	})
 }
 

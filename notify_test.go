@@ -94,7 +94,7 @@ func TestExternalWritesAreNoticed(t *testing.T) {
 	})
 
 	// In memory the reaper sleeps until the next known deadline or expiry.
-	subtest(t, "an enqueue in the caller's transaction, by the reaper", func(fx *fixture) {
+	sqlSubtest(t, "an enqueue in the caller's transaction, by the reaper", func(fx *fixture) {
 		fx.run()
 		time.Sleep(time.Minute)
 		tx, err := fx.store.(*sqlite.DB).DB().BeginTx(fx.Context(), nil)

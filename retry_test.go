@@ -307,7 +307,7 @@ func TestTransientStoreErrors(t *testing.T) {
 		},
 	}
 	for name, fail := range fails {
-		subtest(t, name, func(fx *fixture) {
+		sqlSubtest(t, name, func(fx *fixture) {
 			once = 0
 			h := transient.Handler(func(ctx context.Context, _ weaver.None) (int, error) {
 				if once++; once <= 3 {

@@ -118,7 +118,7 @@ func TestStepsAfterTheEndOfTheirContext(t *testing.T) {
 			return err
 		},
 	} {
-		subtest(t, "record no failure after it: "+name, func(fx *fixture) {
+		sqlSubtest(t, "record no failure after it: "+name, func(fx *fixture) {
 			s := newFaults(fx)
 			s.hooks.Reap = func(context.Context, store.ReapRequest, func() (store.ReapResult, error)) (store.ReapResult, error) {
 				return store.ReapResult{Next: -1}, nil
@@ -183,7 +183,7 @@ func TestNoStepStartsAfterASlowListener(t *testing.T) {
 			return err
 		},
 	} {
-		subtest(t, name, func(fx *fixture) {
+		sqlSubtest(t, name, func(fx *fixture) {
 			f := newFaults(fx)
 			slow := true
 			fx.runConfig(f.store, weaver.Config{

@@ -54,7 +54,7 @@ func TestSubmitWithAKey(t *testing.T) {
 
 func TestSubmitInTx(t *testing.T) {
 	typ := weaver.Define[int, int]("engine.submit.intx.v1")
-	inBubble(t, func(fx *fixture) {
+	inSQLBubble(t, func(fx *fixture) {
 		db := fx.store.(*sqlite.DB)
 		submit := func() (*sql.Tx, *weaver.JobHandle) {
 			tx, err := db.DB().BeginTx(fx.Context(), nil)
@@ -148,7 +148,7 @@ func TestSubmitInAHandler(t *testing.T) {
 		equal(fx, "warnings", len(fx.log.lines(fx, unkeyedJob)), 1)
 	})
 
-	subtest(t, "inside StepTx it is of the step's transaction", func(fx *fixture) {
+	sqlSubtest(t, "inside StepTx it is of the step's transaction", func(fx *fixture) {
 		fx.run(child, parent.Handler(func(ctx context.Context, n int) (string, error) {
 			fails := weaver.Current(ctx).AttemptNo == 1
 			return weaver.StepTx(ctx, "save", func(ctx context.Context, _ *sql.Tx) (string, error) {

@@ -278,7 +278,7 @@ func TestStepTx(t *testing.T) {
 func TestTransactionsOfSteps(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.steptx.limits.v1", weaver.NoRetry())
 	for lease, want := range map[time.Duration]time.Duration{3 * time.Second: time.Second, 30 * time.Second: 5 * time.Second} {
-		subtest(t, "end after the smaller of 5 s and a third of the lease: "+lease.String(), func(fx *fixture) {
+		sqlSubtest(t, "end after the smaller of 5 s and a third of the lease: "+lease.String(), func(fx *fixture) {
 			s := newFaults(fx)
 			var limit time.Duration
 			s.hooks.StepTx = func(_ context.Context, c *storehook.StepTx, next func() (store.RecordResult, error)) (store.RecordResult, error) {
@@ -293,7 +293,7 @@ func TestTransactionsOfSteps(t *testing.T) {
 		})
 	}
 
-	subtest(t, "store no value over the inline limit", func(fx *fixture) {
+	sqlSubtest(t, "store no value over the inline limit", func(fx *fixture) {
 		fx.runConfig(fx.store, weaver.Config{InlineLimit: 100, Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, _ string) (string, error) {
 			_, err := weaver.StepTx(ctx, "s", func(context.Context, *sql.Tx) (string, error) { return strings.Repeat("x", 101), nil })
 			return "ok", err
@@ -320,14 +320,14 @@ func (foreignTx) Handle() any { return nil }
 func TestTransactionMistakes(t *testing.T) {
 	typ := weaver.Define[string, string]("invalid.tx.run.v1")
 
-	subtest(t, "InTx with another driver's transaction", func(fx *fixture) {
+	sqlSubtest(t, "InTx with another driver's transaction", func(fx *fixture) {
 		_, err := typ.Enqueue(fx.Context(), fx.client.InTx(foreignTx{}), "x")
 		wantError(fx, err, weaver.ErrForeignTx, "postgres")
 		_, err = typ.Enqueue(fx.Context(), fx.client.InTx(nil), "x")
 		wantError(fx, err, weaver.ErrForeignTx, "nil")
 	})
 
-	subtest(t, "a client inside StepTx", func(fx *fixture) {
+	sqlSubtest(t, "a client inside StepTx", func(fx *fixture) {
 		var errs []error
 		fx.run(typ.Handler(func(ctx context.Context, in string) (string, error) {
 			return weaver.StepTx(ctx, "save", func(ctx context.Context, _ *sql.Tx) (string, error) {
@@ -345,7 +345,7 @@ func TestTransactionMistakes(t *testing.T) {
 		equal(fx, "calls refused", len(errs), 3)
 	})
 
-	subtest(t, "a client inside StepTx, whose error is returned", func(fx *fixture) {
+	sqlSubtest(t, "a client inside StepTx, whose error is returned", func(fx *fixture) {
 		calls := 0
 		fx.run(typ.Handler(func(ctx context.Context, in string) (string, error) {
 			calls++
@@ -358,7 +358,7 @@ func TestTransactionMistakes(t *testing.T) {
 		equal(fx, "attempts", calls, 1)
 	})
 
-	subtest(t, "StepTx with another type of transaction", func(fx *fixture) {
+	sqlSubtest(t, "StepTx with another type of transaction", func(fx *fixture) {
 		type pgxTx interface {
 			Begin(context.Context) (any, error)
 		}
@@ -374,7 +374,7 @@ func TestTransactionMistakes(t *testing.T) {
 		equal(fx, "attempts", te.Attempts, 1)
 	})
 
-	subtest(t, "StepTx on a store without transactions", func(fx *fixture) {
+	sqlSubtest(t, "StepTx on a store without transactions", func(fx *fixture) {
 		fx.runConfig(struct{ store.Store }{fx.store}, weaver.Config{Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
 			return weaver.StepTx(ctx, "save", func(context.Context, *sql.Tx) (string, error) { return in, nil })
 		})}})

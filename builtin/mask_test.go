@@ -85,7 +85,7 @@ func TestMaskBlocks(t *testing.T) {
 			}
 		}
 	}
-	for _, stream := range []string{strings.Repeat("a", 1e6), strings.Repeat("a\n", 1e6), strings.Repeat("\r\n", 1e6)} {
+	for _, stream := range []string{strings.Repeat("a", 1e5), strings.Repeat("a\n", 1e5), strings.Repeat("\r\n", 1e5)} {
 		if n := builtin.Held([]string{strings.Repeat("a", 100)}, stream); n > 700 {
 			t.Errorf("%d bytes are held back of %.9q…", n, stream)
 		}

@@ -167,6 +167,10 @@ func TestSchemaExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource(schemaID, doc); err != nil {
+		t.Fatal(err)
+	}
 	seen := 0
 	var walk func(path string, v any)
 	walk = func(path string, v any) {
@@ -182,10 +186,6 @@ func TestSchemaExamples(t *testing.T) {
 			examples, ok := v["examples"].([]any)
 			if !ok {
 				return
-			}
-			c := jsonschema.NewCompiler()
-			if err := c.AddResource(schemaID, doc); err != nil {
-				t.Fatal(err)
 			}
 			schema, err := c.Compile(schemaID + "#" + path)
 			if err != nil {
