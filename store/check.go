@@ -37,6 +37,8 @@ const leaseGrace = 2 * time.Minute
 //     run, and under a key with room each lane (queue and task type) with
 //     waiters has a due dispatch row
 //   - I12 the counters and the state of a job follow from its tasks
+//   - I13 what tasks and jobs have used of their budgets is what their steps and
+//     attempts say, and nothing is left to run of a job whose budget is used up
 //   - R2 a lease is set if and only if the task runs
 //
 // What a chore is still to do is no violation.
@@ -59,6 +61,7 @@ func (c *checker) tasks() {
 		c.lease(t)
 		c.attempts(t)
 		c.steps(t)
+		c.costs(t)
 		c.needs(t)
 		c.claimable(t)
 	}

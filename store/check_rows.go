@@ -288,17 +288,21 @@ func sortedKeys(uses map[string]*keyUse) []string {
 func (c *checker) jobs() {
 	sums := map[task.ID]task.JobCounters{}
 	known := map[task.ID]bool{}
+	of := map[task.ID][]*task.Task{}
 	for _, j := range c.Jobs {
 		known[j.ID] = true
 	}
 	for i := range c.Tasks {
 		t := &c.Tasks[i]
 		sums[t.JobID] = sums[t.JobID].Add(task.Count(t.End(), t.Waiting, t.Join))
+		of[t.JobID] = append(of[t.JobID], t)
 		if !t.JobID.IsZero() && !known[t.JobID] {
 			c.task("I12", t, "belongs to job %s, which does not exist", t.JobID)
 		}
 	}
-	for _, j := range c.Jobs {
+	for i := range c.Jobs {
+		j := &c.Jobs[i]
+		c.budget(j, of[j.ID])
 		id := j.ID.String()
 		if j.Counters != sums[j.ID] {
 			c.report("I12", id, "job %s counts %+v, and its tasks are %+v", id, j.Counters, sums[j.ID])

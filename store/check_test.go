@@ -256,6 +256,23 @@ func TestCheckFindsInKeysAndJobs(t *testing.T) {
 		{"a wait for a key without a row", "I11", "x", "though 0 hold it", func(s *store.Snapshot) {
 			s.Tasks[waits].ConcurrencyKey, s.Waiters[0].Key = "x", "x"
 		}},
+		{"a job that counts an attempt that was not made", "I13", jobID.String(), "used 1 attempts, and its tasks 0 to 0", func(s *store.Snapshot) {
+			s.Jobs[0].AttemptsUsed = 1
+		}},
+		{"a job that does not count an attempt", "I13", jobID.String(), "used 0 attempts, and its tasks 1 to 1", func(s *store.Snapshot) {
+			s.Jobs[0].Budget.MaxTotalAttempts = 9
+			s.Tasks[first].AttemptNo, s.Tasks[first].Epoch = 1, 1
+			s.Attempts = append(s.Attempts, task.Attempt{TaskID: id(first), No: 1, Epoch: 1, Outcome: task.OutcomeSuccess, OutcomeHash: "h"})
+		}},
+		{"a job with another cost than its tasks", "I13", jobID.String(), "spent 3, and its tasks 0", func(s *store.Snapshot) {
+			s.Jobs[0].Budget.MaxCost, s.Jobs[0].Cost = 9, 3
+		}},
+		{"a task with another cost than its steps", "I13", id(ended).String(), "spent 0, and its steps 7", func(s *store.Snapshot) { s.Steps[1].Cost = 7 }},
+		{"work that is left when the budget is used up", "I13", jobID.String(), "have not ended and were not asked to", func(s *store.Snapshot) {
+			s.Jobs[0].Budget.MaxCost, s.Jobs[0].Cost, s.Tasks[first].Cost, s.Tasks[first].StepCount = 9, 10, 10, 1
+			s.Steps = append(s.Steps, task.Step{TaskID: id(first), Name: "s", State: task.StepCompleted, Cost: 10})
+		}},
+		{"a job that was ended for a budget that it has left", "I13", jobID.String(), "has not used its budget up", func(s *store.Snapshot) { s.Jobs[0].ExhaustedAt = now }},
 		{"miscounted tasks", "I12", jobID.String(), "and its tasks are", func(s *store.Snapshot) { s.Jobs[0].Counters.Failed = 1 }},
 		{"a failure that is allowed and counted", "I12", jobID.String(), "and its tasks are", func(s *store.Snapshot) {
 			s.Tasks[skipped].AllowFailure, s.Tasks[skipped].Error.Kind = true, task.KindDeadline

@@ -15,7 +15,7 @@ import (
 //
 //	success                         → succeeded, with Output
 //	failure, blocked, decode_failed → as Decision says: retry (pending/retry, due after Delay),
-//	                                  mark_dead (failed), block (blocked/manual), succeed (succeeded)
+//	                                  mark_dead (failed), block (blocked, for Waiting), succeed (succeeded)
 //	failure with kind internal      → no Decision: pending/retry after Delay; with Delay < 0 failed
 //	suspended                       → pending, for the reason in Waiting, until WakeAt (ready when that has passed) or
 //	                                  until one of its waits is completed; ready if one was since the claim
@@ -26,6 +26,12 @@ import (
 //	add_dependency                  → pending/deps until DependsOn has succeeded, ready if it has; cancelled with kind
 //	                                  dependency_failed if it ended otherwise; failed if there is no such task, if that
 //	                                  waits for this one, or if this one waited for it before
+//
+// A retry when the job has no attempt left (task.Budget.MaxTotalAttempts) is
+// overruled, and so is whatever is no success when the task was asked to end with
+// the cancel kind budget: the task fails with the error kind budget, which a
+// decision mark_dead explains. A job whose total is used up while tasks of it are
+// unfinished ends them (ChoreSpent).
 type Finish struct {
 	Lease    task.Lease
 	Outcome  task.Outcome
@@ -34,7 +40,7 @@ type Finish struct {
 	Decision *task.Decision  // TaskID, AttemptNo, At and NextReadyAt are filled in by the store
 	Delay    time.Duration   // of the retry
 	WakeAt   time.Time       // suspended: an instant that Record gave; zero: only what it waits for wakes it
-	Waiting  task.Waiting    // suspended: sleep, signal or children
+	Waiting  task.Waiting    // suspended: sleep, signal or children; decided to block: budget or (or none) manual
 	WakeSeq  int             // suspended: the task's at the claim; if it has grown since, the task is ready at once
 	Progress *task.Progress  // last report not yet written
 
@@ -46,6 +52,7 @@ type Finish struct {
 
 	DependsOn task.ID // add_dependency: any task of the namespace
 
+	Idle        bool          // the attempt recorded no step and has no other input than the one before
 	Elapsed     time.Duration // of the attempt
 	CodeVersion int
 

@@ -43,7 +43,8 @@ type (
 	// not_needed because of it revive with it. A dependent that has not started
 	// yet, because it waits for the end or the failure of its needs, waits for
 	// the task's next end; one that has started stays as it is. ErrState in any
-	// other state, or when the task has a need for which it could not run.
+	// other state, when the task has a need for which it could not run, or when a
+	// total of its job's budget is used up.
 	RetryTask struct {
 		Audit
 		Seen
@@ -93,6 +94,15 @@ type (
 		Audit
 		Job task.ID
 	}
+	// RaiseBudget adds to totals of a job's budget, and brings back what ended
+	// because they were used up. ErrState if the budget has no such limit, if that
+	// is too little for the job to go on, or if tasks of it are still ending.
+	RaiseBudget struct {
+		Audit
+		Job         task.ID
+		AddAttempts int   // to MaxTotalAttempts
+		AddCost     int64 // to MaxCost, micro-units
+	}
 	// PauseQueue keeps a queue's tasks from being claimed until ResumeQueue.
 	// Running ones go on. Both are idempotent.
 	PauseQueue struct {
@@ -118,6 +128,7 @@ func (RescheduleTask) command() {}
 func (SendSignal) command()     {}
 func (DeleteTask) command()     {}
 func (CancelJob) command()      {}
+func (RaiseBudget) command()    {}
 func (PauseQueue) command()     {}
 func (ResumeQueue) command()    {}
 func (Restored) command()       {}

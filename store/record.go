@@ -9,6 +9,11 @@ import (
 )
 
 // Record is what a running attempt writes.
+//
+// What a new step or failed try cost (task.Step.Cost) is added to its task, and to
+// its job if that limits it. A task that is over its own limit then, or its job's,
+// is asked to end with the cancel kind budget; the other tasks of such a job end, or
+// are asked to, with job_budget (ChoreSpent).
 type Record struct {
 	Lease   task.Lease
 	Step    *task.Step    // TaskID and CompletedAt are filled in by the store; StartedAt too, from Elapsed

@@ -84,6 +84,13 @@ const (
 	// ChoreReviveChildren brings back the children of a task that was retried which
 	// were cancelled because it had ended.
 	ChoreReviveChildren ChoreKind = "revive_children" // the task that was retried
+	// ChoreRaise brings back the tasks of a job that ended for its budget, which was
+	// raised. Until it is done no task of the job is claimed.
+	ChoreRaise ChoreKind = "raise_budget" // the job
+	// ChoreSpent ends the tasks of a job whose budget is used up, once the chores of
+	// earlier moves are done: those of a kind that comes before it. Until it is done
+	// no task of the job is claimed.
+	ChoreSpent ChoreKind = "spent_job" // the job
 	// ChoreWakeKey moves further waiters of a concurrency key to dispatch.
 	ChoreWakeKey ChoreKind = "wake_key" // the key
 )

@@ -2,16 +2,6 @@ package task
 
 import "time"
 
-// Budget limits a job. Zero fields set no limit.
-type Budget struct {
-	MaxAttemptsPerTask int           `json:"max_attempts_per_task,omitempty"`
-	MaxTotalAttempts   int           `json:"max_total_attempts,omitempty"` // not built yet: Submit refuses it
-	MaxDuration        time.Duration `json:"max_duration_ns,omitempty"`
-	MaxCost            int64         `json:"max_cost,omitempty"`        // micro-units; not built yet: Submit refuses it
-	MaxRepairs         int           `json:"max_repairs,omitempty"`     // not built yet: Submit refuses it
-	MaxNoProgress      int           `json:"max_no_progress,omitempty"` // not built yet: Submit refuses it
-}
-
 // NewJob is a job about to be stored with its tasks.
 type NewJob struct {
 	ID     ID
@@ -48,6 +38,9 @@ type Job struct {
 	Meta            map[string]string `json:"meta,omitempty"`
 	IdempotencyKey  string            `json:"idempotency_key,omitempty"`
 	Counters        JobCounters       `json:"counters"`
+	AttemptsUsed    int               `json:"attempts_used,omitempty"` // attempts that count of all tasks; counted only if the budget limits them
+	Cost            int64             `json:"cost,omitempty"`          // micro-units, of all tasks; counted only if the budget limits it
+	ExhaustedAt     time.Time         `json:"exhausted_at,omitzero"`   // when a total of the budget was used up, with work left
 	CancelRequested bool              `json:"cancel_requested,omitempty"`
 	CancelBy        string            `json:"cancel_by,omitempty"`
 	CancelReason    string            `json:"cancel_reason,omitempty"`

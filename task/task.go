@@ -35,11 +35,13 @@ type New struct {
 	At          time.Time     // due at this instant (the user's wish, as given); zero: Delay counts
 	ExpireAfter time.Duration // deadline, from the enqueue on; 0: none
 
-	MaxAttempts int           // ≥ 1
-	MaxRepairs  int           // ≥ 0
-	Backoff     time.Duration // first retry delay
-	BackoffMax  time.Duration // cap of the delay
-	Timeout     time.Duration // of one attempt; 0: none
+	MaxAttempts   int           // ≥ 1
+	MaxRepairs    int           // ≥ 0
+	MaxCost       int64         // micro-units that its steps may spend; 0: no limit of its own
+	MaxNoProgress int           // attempts in a row that record nothing new; 0: DefaultMaxNoProgress
+	Backoff       time.Duration // first retry delay
+	BackoffMax    time.Duration // cap of the delay
+	Timeout       time.Duration // of one attempt; 0: none
 
 	CleanupWhenCancelled bool // a cancel or the deadline while it waits, after an attempt, lets it run once more
 
@@ -90,6 +92,11 @@ type Task struct {
 	InternalCount    int `json:"internal_count"`    // engine errors in a row
 	RepairCount      int `json:"repair_count"`
 	MaxRepairs       int `json:"max_repairs"`
+	IdleAttempts     int `json:"idle_attempts,omitempty"`   // in a row that recorded nothing new
+	MaxNoProgress    int `json:"max_no_progress,omitempty"` // limit of IdleAttempts; 0: DefaultMaxNoProgress
+
+	Cost    int64 `json:"cost,omitempty"`     // micro-units that its steps have spent; a retry does not undo them
+	MaxCost int64 `json:"max_cost,omitempty"` // 0: no limit of its own
 
 	Backoff    time.Duration `json:"backoff_ns"`
 	BackoffMax time.Duration `json:"backoff_max_ns"`
@@ -105,7 +112,7 @@ type Task struct {
 	Metadata         map[string]string `json:"metadata,omitempty"`
 
 	CancelRequested bool      `json:"cancel_requested,omitempty"` // to end: it runs, is due to clean up, or has ended since
-	CancelKind      ErrorKind `json:"cancel_kind,omitempty"`      // cancelled, deadline or parent_ended
+	CancelKind      ErrorKind `json:"cancel_kind,omitempty"`      // cancelled, deadline, parent_ended, budget or job_budget
 	CancelBy        string    `json:"cancel_by,omitempty"`
 	CancelReason    string    `json:"cancel_reason,omitempty"`
 
@@ -232,6 +239,7 @@ type Step struct {
 	WakeAt      time.Time       `json:"wake_at,omitzero"` // of a sleep; of a wait for a signal its timeout, zero: none
 	StartedAt   time.Time       `json:"started_at"`
 	CompletedAt time.Time       `json:"completed_at,omitzero"` // zero: it waits
+	Cost        int64           `json:"cost,omitempty"`        // micro-units that the try spent
 
 	Signal         string `json:"signal,omitempty"`          // KindSignal: the name of the signal that it waits, or waited, for
 	ChildrenLeft   int    `json:"children_left,omitempty"`   // KindCall: how many have not ended, or are not stored yet

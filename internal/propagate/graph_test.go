@@ -175,11 +175,11 @@ func (g *graph) CancelDependents(tasks []propagate.Unmet) error {
 	return g.note("cancel", "%s", strings.Join(list, ", "))
 }
 
-func (g *graph) CountJobs(changes []propagate.JobChange) error {
+func (g *graph) CountJobs(changes []propagate.JobChange) ([]task.ID, error) {
 	for _, c := range changes {
 		g.jobs[c.Job] = g.jobs[c.Job].Add(c.Change)
 	}
-	return g.note("count", "%d", len(changes))
+	return nil, g.note("count", "%d", len(changes))
 }
 
 // newGraph makes a graph of edges from a need to its dependent, which asks for

@@ -59,8 +59,11 @@ type Ops interface {
 	// CancelDependents writes the end of dependents that cannot run any more.
 	CancelDependents(tasks []Unmet) error
 
-	// CountJobs adds changes to the counters of jobs and derives their states.
-	CountJobs(changes []JobChange) error
+	// CountJobs adds changes to the counters of jobs, and to what they have used of
+	// their budgets, and derives their states. It returns those that rules.Exhausts
+	// says are to end now, and notes when that was; one of which chores are still to
+	// move tasks may be left to a chore.
+	CountJobs(changes []JobChange) (exhausted []task.ID, err error)
 
 	// AddChores keeps what is left to do for later transactions: waking keys, and
 	// marking the edges towards tasks that have ended.
@@ -124,10 +127,13 @@ type Unmet struct {
 	Failure  *task.Error
 }
 
-// JobChange is what a batch adds to the counters of a job.
+// JobChange is what a batch adds to the counters of a job, and to what it has used
+// of its budget.
 type JobChange struct {
-	Job    task.ID
-	Change task.JobCounters
+	Job      task.ID
+	Change   task.JobCounters
+	Attempts int
+	Cost     int64
 }
 
 // Contribution is what the counters of a job see of one of its tasks.

@@ -15,7 +15,9 @@
 //     it waits for, of those whose failure it runs for the first that went wrong.
 //     Dependents that cannot start any more end, and so do parents that end with
 //     their children; these have their own dependents looked at, until none is left.
-//  4. The counters of jobs change, once for each job.
+//  4. The counters of jobs change, once for each job, and what they have used of
+//     their budgets. Jobs that are exhausted by that are for the caller to end, whose
+//     moves are a batch of their own.
 //
 // No run moves more rows than its limit: what is left becomes chores, which other
 // transactions work off. The result is that of one run without a limit: a
@@ -47,7 +49,7 @@ type Batch struct {
 	keys     map[string]struct{}
 	dispatch []store.DispatchRow
 	ended    []Ended
-	jobs     map[task.ID]task.JobCounters
+	jobs     map[task.ID]JobChange
 }
 
 // FreeKey notes that a concurrency key may have room. "" is no key.
@@ -80,24 +82,35 @@ func (b *Batch) EndAfter(id task.ID, end task.End, after task.ID) {
 // Count notes a move for the counters of the task's job; a zero job has none.
 func (b *Batch) Count(job task.ID, before, after Contribution) {
 	if change := after.count().Sub(before.count()); change != (task.JobCounters{}) {
-		b.change(job, change)
+		b.change(job, JobChange{Change: change})
 	}
 }
 
 // Add notes new tasks for the counters of a job; a zero job has none.
-func (b *Batch) Add(job task.ID, tasks task.JobCounters) { b.change(job, tasks) }
+func (b *Batch) Add(job task.ID, tasks task.JobCounters) { b.change(job, JobChange{Change: tasks}) }
 
 // Recount has the state of a job derived anew though none of its tasks moved.
-func (b *Batch) Recount(job task.ID) { b.change(job, task.JobCounters{}) }
+func (b *Batch) Recount(job task.ID) { b.change(job, JobChange{}) }
 
-func (b *Batch) change(job task.ID, change task.JobCounters) {
+// Use notes what the tasks of a job have used of its budget: attempts, and cost.
+func (b *Batch) Use(job task.ID, attempts int, cost int64) {
+	b.change(job, JobChange{Attempts: attempts, Cost: cost})
+}
+
+// Used is what this batch has used so far.
+func (b *Batch) Used(job task.ID) (attempts int, cost int64) {
+	return b.jobs[job].Attempts, b.jobs[job].Cost
+}
+
+func (b *Batch) change(job task.ID, more JobChange) {
 	if job.IsZero() {
 		return
 	}
 	if b.jobs == nil {
-		b.jobs = make(map[task.ID]task.JobCounters)
+		b.jobs = make(map[task.ID]JobChange)
 	}
-	b.jobs[job] = b.jobs[job].Add(change)
+	sum := b.jobs[job]
+	b.jobs[job] = JobChange{job, sum.Change.Add(more.Change), sum.Attempts + more.Attempts, sum.Cost + more.Cost}
 }
 
 // Result names what else has moved, for the notices after the commit.
@@ -106,6 +119,8 @@ type Result struct {
 	Jobs   []task.ID // whose counters or states changed
 	Marked int       // edges
 	Chores bool      // some were added
+
+	Exhausted []task.ID // jobs that are to end, because their budgets are used up
 }
 
 // Run does the phases, and empties the batch. now is the transaction's clock,
@@ -355,12 +370,14 @@ func (r *run) countJobs() error {
 		return nil
 	}
 	changes := make([]JobChange, 0, len(r.jobs))
-	for id, c := range r.jobs {
-		changes = append(changes, JobChange{id, c})
+	for _, c := range r.jobs {
+		changes = append(changes, c)
 	}
 	slices.SortFunc(changes, func(a, b JobChange) int { return a.Job.Compare(b.Job) })
 	for i := range changes {
 		r.result.Jobs = append(r.result.Jobs, changes[i].Job)
 	}
-	return r.ops.CountJobs(changes)
+	var err error
+	r.result.Exhausted, err = r.ops.CountJobs(changes)
+	return err
 }

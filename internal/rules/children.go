@@ -129,10 +129,10 @@ func WrongChild(needs []Need) *Need {
 
 // RevivesChild reports whether the retry of a task, which had ended with an error
 // of a kind, brings this child back: it was cancelled because its parent ended, or
-// both missed the deadline that they share.
+// both missed the deadline, or used the budget up, that they share.
 func (n *Need) RevivesChild(parent task.ErrorKind) bool {
 	return n.child() && n.End.State == task.Cancelled &&
-		(n.CancelKind == task.KindParentEnded || parent == task.KindDeadline && n.End.Kind == task.KindDeadline)
+		(n.CancelKind == task.KindParentEnded || (parent == task.KindDeadline || parent == task.KindBudget) && n.End.Kind == parent)
 }
 
 // refuseRetry says why a task that waited for children when it ended cannot be

@@ -58,6 +58,11 @@ func ResolveEnd(t *Unfinished) Ending {
 // what it should. What was decided is not done.
 func (t *Transition) asked(c *CancelRequest, deadline, now time.Time) Transition {
 	if !c.CleansUp || t.State.Terminal() || c.Before && t.Outcome != task.OutcomeReleased {
+		if c.Kind == task.KindBudget {
+			ended := Transition{Failure: t.Failure, Uncounted: c.Before}
+			ended.failForBudget(c.Reason)
+			return ended
+		}
 		return Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: CancelFailure(*c, deadline), Uncounted: c.Before}
 	}
 	up := *t

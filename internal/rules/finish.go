@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -35,6 +36,7 @@ type Transition struct {
 	ResetCrashes   bool // crashes of earlier attempts do not count any more
 	CountsInternal bool // it is one more error of the engine in a row; otherwise that count ends
 	Uncounted      bool // it does not count against MaxAttempts, whatever its outcome
+	Idle           int  // how many attempts in a row have recorded nothing new, this one included
 }
 
 // TaskError is the error that the task shows afterwards, unless KeepError.
@@ -69,6 +71,9 @@ func CheckFinish(f *store.Finish) error {
 			return fmt.Errorf("finish task %v: outcome %q without a decision", f.Lease.Task, f.Outcome)
 		}
 		return nil
+	}
+	if blocks := f.Decision.Kind == task.DecideBlock; blocks && f.Waiting != task.WaitNone && f.Waiting != task.WaitManual && f.Waiting != task.WaitBudget {
+		return fmt.Errorf("finish task %v: it cannot be blocked for %q", f.Lease.Task, f.Waiting)
 	}
 	switch f.Decision.Kind {
 	case task.DecideRetry, task.DecideMarkDead, task.DecideBlock, task.DecideSucceed:
@@ -135,7 +140,7 @@ func (t *Transition) decide(f *store.Finish, now time.Time) {
 			t.Decision.NextReadyAt = t.ReadyAt
 		}
 	case task.DecideBlock:
-		t.State, t.Waiting = task.Blocked, task.WaitManual
+		t.State, t.Waiting = task.Blocked, cmp.Or(f.Waiting, task.WaitManual)
 	case task.DecideSucceed:
 		t.State, t.Output, t.ResetCrashes = task.Succeeded, f.Output, true
 	default:
@@ -144,16 +149,17 @@ func (t *Transition) decide(f *store.Finish, now time.Time) {
 }
 
 // ReplayedResult answers a finish that is reported again (R8): what it made of
-// its task when it was recorded, with an outcome and at an instant. What the
-// task has become since does not matter. Of one that was to clean up next it says
+// its task when it was recorded, with an outcome, an error of a kind and at an
+// instant. What the task has become since does not matter. Of one that was to clean up next it says
 // what would have become of it otherwise; of one that asked for another task, that
 // it waits for that.
-func ReplayedResult(f *store.Finish, recorded task.Outcome, at time.Time) store.FinishResult {
+func ReplayedResult(f *store.Finish, recorded task.Outcome, kind task.ErrorKind, at time.Time) store.FinishResult {
 	var cancel CancelRequest
 	if recorded == task.OutcomeCancelled {
 		cancel.Kind = task.KindCancelled
 	}
-	if recorded == task.OutcomeFailure && (f.Outcome == task.OutcomeDecompose || f.Outcome == task.OutcomeAddDependency) { // it was refused
+	refused := f.Outcome == task.OutcomeDecompose || f.Outcome == task.OutcomeAddDependency
+	if recorded == task.OutcomeFailure && (refused || kind == task.KindBudget) {
 		return store.FinishResult{State: task.Failed}
 	}
 	t := ResolveFinish(f, cancel, time.Time{}, at)

@@ -11,7 +11,7 @@ import (
 // CancelRequest is a cancel that a task was asked for that runs, or is to clean
 // up, as its row has it. Without a Kind none was asked for.
 type CancelRequest struct {
-	Kind   task.ErrorKind // cancelled, deadline or parent_ended; "" if none
+	Kind   task.ErrorKind // cancelled, deadline, parent_ended, budget or job_budget; "" if none
 	By     string         // not with deadline
 	Reason string         // not with deadline
 
@@ -20,10 +20,14 @@ type CancelRequest struct {
 }
 
 // CancelFailure is the failure message of a cancelled task: who asked for it and
-// why, or, with [task.KindDeadline], which deadline passed.
+// why, or, with [task.KindDeadline], which deadline passed, or which budget is used
+// up.
 func CancelFailure(c CancelRequest, deadline time.Time) *task.Error {
 	if c.Kind == task.KindDeadline {
 		return &task.Error{Kind: c.Kind, Message: "its deadline passed at " + deadline.Format(time.RFC3339Nano)}
+	}
+	if c.Kind == task.KindJobBudget || c.Kind == task.KindBudget {
+		return BudgetFailure(c.Reason, nil)
 	}
 	text := "cancelled"
 	if c.By != "" {

@@ -178,7 +178,7 @@ func CheckRetry(id task.ID, s task.State, end task.ErrorKind, join task.Join, ne
 
 // RevivesDependent reports whether the retry of a need brings a dependent back
 // that ended in a state with an error of a kind: it ended because of its needs,
-// and they let it run again, or wait. One that waits for the retried need, and
+// or those of its job's budget, and they let it run again, or wait. One that waits for the retried need, and
 // is not needed because none of those went wrong whose failure it runs for, ends
 // as that when the need has ended: it must not go on to count against its job.
 // A task that failed because of its children goes on to wait for them when none
@@ -187,7 +187,7 @@ func RevivesDependent(s task.State, kind task.ErrorKind, join task.Join, needs [
 	if s == task.Failed && kind == task.KindDependencyFailed && join == task.JoinComplete {
 		return WrongChild(needs) == nil
 	}
-	if s != task.Cancelled || kind != task.KindDependencyFailed && kind != task.KindNotNeeded {
+	if s != task.Cancelled || kind != task.KindDependencyFailed && kind != task.KindNotNeeded && kind != task.KindBudget {
 		return false
 	}
 	w := WaitsFor(needs, unfinished)

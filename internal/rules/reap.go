@@ -97,7 +97,7 @@ type Loss struct {
 }
 
 // ResolveLoss says what becomes of a task whose lease is taken (R7): cancelled,
-// if that was asked for or its deadline passed, unless it cleans up; failed as
+// if that was asked for (failed if it used its budget up) or its deadline passed, unless it cleans up; failed as
 // poison, if this crash is one too many (budget < 0: never); else ready again, to
 // clean up if it was asked to cancel. A deadline that passed has it cleaned up too:
 // [ResolveEnd]. The attempt's own error is [LeaseLostFailure].
@@ -105,7 +105,11 @@ func ResolveLoss(l *LostLease, budget int, now time.Time) Loss {
 	loss := Loss{Transition: Transition{State: task.Ready, ReadyAt: now, Outcome: task.OutcomeLeaseLost, KeepError: true}}
 	switch {
 	case l.Cancel.Kind != "" && !l.Cancel.CleansUp:
-		loss.end(task.Cancelled, CancelFailure(l.Cancel, l.Deadline))
+		state := task.Cancelled
+		if l.Cancel.Kind == task.KindBudget {
+			state = task.Failed
+		}
+		loss.end(state, CancelFailure(l.Cancel, l.Deadline))
 	case Past(l.Deadline, now) && !l.Cancel.CleansUp:
 		loss.end(task.Cancelled, DeadlineFailure(l.Deadline))
 	case l.Stopped && Quarantined(l.Crashes) && !l.Isolated:

@@ -16,6 +16,8 @@ func CheckRecord(rec *store.Record) error {
 	switch {
 	case rec.Step == nil && len(rec.Tasks) > 0:
 		return fmt.Errorf("record for task %v: tasks are started by a step, and there is none", rec.Lease.Task)
+	case rec.Step != nil && rec.Step.Cost < 0:
+		return fmt.Errorf("record for task %v: step %q has the cost %d, which is negative", rec.Lease.Task, rec.Step.Name, rec.Step.Cost)
 	case rec.Step != nil && rec.Step.State != task.StepFailed && rec.Step.State != task.StepCompleted:
 		return fmt.Errorf("record for task %v: step %q has state %q", rec.Lease.Task, rec.Step.Name, rec.Step.State)
 	}

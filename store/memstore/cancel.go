@@ -67,7 +67,7 @@ func (o *op) ask(r *row, kind task.ErrorKind, a store.Audit) {
 // cancelNow ends a task as cancelled, revoking its lease if it runs.
 func (o *op) cancelNow(r *row, kind task.ErrorKind, a store.Audit) {
 	r.CancelKind, r.CancelBy, r.CancelReason = kind, a.By, a.Reason
-	err := rules.CancelFailure(rules.CancelRequest{Kind: task.KindCancelled, By: a.By, Reason: a.Reason}, r.DeadlineAt)
+	err := rules.CancelFailure(rules.CancelRequest{Kind: kind, By: a.By, Reason: a.Reason}, r.DeadlineAt)
 	if r.State == task.Running {
 		o.recordAttempt(r.attempt(), task.OutcomeCancelled, err)
 		r.Epoch++

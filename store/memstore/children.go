@@ -89,6 +89,9 @@ func (o *op) decompose(r *row, f *store.Finish, t *rules.Transition) {
 
 // insertChild stores one child.
 func (o *op) insertChild(n *task.New, parent *row) {
+	if j, ok := o.jobs[parent.JobID]; ok {
+		j.Budget.Tighten(n)
+	}
 	r := &row{Task: newTask(n, o.now)}
 	r.ParentID, r.Depth, r.JobID = parent.ID, parent.Depth+1, parent.JobID
 	r.DeadlineAt = rules.Deadline(n, parent.DeadlineAt, o.now)

@@ -109,7 +109,7 @@ func newTask(n *task.New, now time.Time) task.Task {
 	t := task.Task{
 		ID: n.ID, Node: n.Node, Type: n.Type, Queue: n.Queue, Priority: n.Priority,
 		Input: copyRaw(n.Input), SchemaVersion: n.SchemaVersion,
-		MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs,
+		MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs, MaxCost: n.MaxCost, MaxNoProgress: n.MaxNoProgress,
 		Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout,
 		IdempotencyKey: n.IdempotencyKey, ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit,
 		CleanupWhenCancelled: n.CleanupWhenCancelled, AllowFailure: n.AllowFailure,

@@ -29,6 +29,11 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 		return o.finishedBefore(f, err)
 	}
 	t := o.resolve(r, f)
+	drawn := o.drawn(r, &t)
+	if drawn != nil {
+		t.Overrule(drawn)
+	}
+	t.Idle = rules.IdleAttempts(f, &t, r.IdleAttempts)
 	decision, err := o.decision(r, &t)
 	if err != nil {
 		return store.FinishResult{Err: err}
@@ -44,6 +49,9 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 		r.Progress = copyPtr(f.Progress)
 	}
 	r.count(&t)
+	if drawn != nil {
+		o.draw(drawn)
+	}
 	o.endLease(r)
 	if t.Awaited {
 		r.Join = t.Join
@@ -69,7 +77,7 @@ func (o *op) finishedBefore(f *store.Finish, lost error) store.FinishResult {
 		case a.LeaseID != f.Lease.ID || a.OutcomeHash == "":
 			// Another attempt; or this one, and its worker did not end it.
 		case a.OutcomeHash == f.Hash():
-			return rules.ReplayedResult(f, a.Outcome, a.FinishedAt)
+			return rules.ReplayedResult(f, a.Outcome, rules.KindOf(a.Error), a.FinishedAt)
 		default:
 			return store.FinishResult{Err: rules.Conflicting(&f.Lease)}
 		}
@@ -92,6 +100,7 @@ func (r *row) count(t *rules.Transition) {
 	if t.CountsAttempt() {
 		r.AttemptCount++
 	}
+	r.IdleAttempts = t.Idle
 	if t.CountsInternal {
 		r.InternalCount++
 	} else {

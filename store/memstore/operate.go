@@ -36,6 +36,8 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 		return o.reschedule(cmd)
 	case store.DeleteTask:
 		return o.delete(cmd)
+	case store.RaiseBudget:
+		return o.raiseBudget(cmd)
 	case store.PauseQueue:
 		o.pause(cmd)
 		return store.CommandResult{}
@@ -76,6 +78,7 @@ func (o *op) unblock(cmd store.UnblockTask) store.CommandResult {
 	}
 	r.AttemptCount = rules.UnblockedAttempts(r.AttemptCount, r.MaxAttempts)
 	r.UnblockInput, r.UnblockFor = copyRaw(cmd.Input), rules.UnblockFor(&cmd, r.Error)
+	r.IdleAttempts = 0
 	o.makeReady(r, o.now, task.WaitNone, r.Error)
 	o.note(cmd.Audit, "unblock", r.ID.String())
 	return store.CommandResult{State: r.State}

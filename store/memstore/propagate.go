@@ -39,6 +39,7 @@ func (o *op) resolveJob(j *task.Job) {
 		j.FinishedAt = o.now
 	}
 	o.notice.Jobs = append(o.notice.Jobs, j.ID)
+	o.counted = append(o.counted, j)
 }
 
 // makeReady makes a task claimable from an instant on (W1): its dispatch row comes
@@ -81,10 +82,19 @@ func (o *op) end(r *row, s task.State, err *task.Error) {
 //   - tasks that are claimable again get their dispatch rows
 //   - the edges towards all that ended are marked, then those towards what ended
 //     by that, until none is left
+//   - jobs whose budgets are used up by then end what is left of them, which has
+//     the same consequences
 //
 // Package internal/propagate does the same for the SQL stores; this is its
 // oracle and shares only the rules with it.
 func (o *op) propagate() {
+	for o.settle(); o.exhaust(); {
+		o.settle()
+	}
+}
+
+// settle does all of that but the last.
+func (o *op) settle() {
 	o.cancelChildren()
 	o.wakeFreed()
 	o.dispatchReady()

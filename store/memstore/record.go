@@ -56,7 +56,7 @@ func (o *op) recordStep(r *row, rec *store.Record) store.RecordResult {
 	return o.completed(r, step, rec.Tasks)
 }
 
-// failedTry keeps a try that failed. It counts for nothing.
+// failedTry keeps a try that failed. It counts for nothing but what it spent.
 func (o *op) failedTry(r *row, step task.Step) store.RecordResult {
 	for _, s := range o.steps[r.ID] {
 		if s.State == task.StepFailed && s.Name == step.Name && s.AttemptNo == step.AttemptNo && s.Try == step.Try {
@@ -64,6 +64,7 @@ func (o *op) failedTry(r *row, step task.Step) store.RecordResult {
 		}
 	}
 	o.addStep(step)
+	o.spend(r, step.Cost)
 	return store.RecordResult{Step: copyStep(step)}
 }
 
@@ -81,6 +82,7 @@ func (o *op) completed(r *row, step task.Step, start []task.New) store.RecordRes
 	}
 	o.addStep(step)
 	r.StepCount++
+	o.spend(r, step.Cost)
 	r.CrashCount, r.QuarantineLosses = 0, 0
 	res := store.RecordResult{Step: copyStep(step)}
 	if len(start) > 0 {

@@ -17,7 +17,20 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 	if err := rules.CheckRetry(r.ID, r.State, rules.KindOf(r.Error), r.Join, o.needsOf(r)); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
+	if err := rules.CheckJobBudget(r.ID, r.State, o.jobs[r.JobID]); err != nil {
+		return store.CommandResult{State: r.State, Err: err}
+	}
 	o.note(cmd.Audit, "retry", r.ID.String())
+	o.bringBack(r)
+	if j, ok := o.jobs[r.JobID]; ok {
+		j.CancelRequested, j.CancelBy, j.CancelReason = false, "", ""
+		o.resolveJob(j)
+	}
+	return store.CommandResult{State: r.State}
+}
+
+// bringBack revives a task, and those that ended because of it.
+func (o *op) bringBack(r *row) {
 	o.revive(r)
 	// A dependent is looked at again each time that one of its needs revives, so
 	// the last of them brings it back.
@@ -33,11 +46,6 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 			}
 		}
 	}
-	if j, ok := o.jobs[r.JobID]; ok {
-		j.CancelRequested, j.CancelBy, j.CancelReason = false, "", ""
-		o.resolveJob(j)
-	}
-	return store.CommandResult{State: r.State}
 }
 
 // reopen has a dependent wait for the end of a need that was retried, unless
@@ -61,7 +69,7 @@ func (o *op) revive(r *row) {
 	}
 	end := rules.KindOf(r.Error)
 	v := rules.Revive(&rules.Revived{Needs: needs, End: end, Join: r.Join, Deadline: r.DeadlineAt, Job: limit}, o.now)
-	r.AttemptCount, r.CrashCount, r.QuarantineLosses, r.InternalCount, r.RepairCount = 0, 0, 0, 0, 0
+	r.AttemptCount, r.CrashCount, r.QuarantineLosses, r.InternalCount, r.RepairCount, r.IdleAttempts = 0, 0, 0, 0, 0, 0
 	r.CancelRequested, r.CancelKind, r.CancelBy, r.CancelReason = false, task.KindNone, "", ""
 	r.FinishedAt, r.ReadyAt, r.DeadlineAt = time.Time{}, time.Time{}, v.Deadline
 	o.watch(r)

@@ -72,12 +72,13 @@ func (s *Store) Ready(ctx context.Context) error { return ctx.Err() }
 // now for all it does, and lists of what its moves lead to (propagate).
 type op struct {
 	*space
-	dead   map[store.WorkerID]bool
-	now    time.Time
-	freed  map[string]bool     // keys that may have room for waiters
-	ready  []store.DispatchRow // of tasks that are claimable again
-	ended  []*row              // tasks that ended and whose dependents are yet to be looked at
-	notice store.Notice        // for the listeners, after the commit
+	dead    map[store.WorkerID]bool
+	now     time.Time
+	freed   map[string]bool     // keys that may have room for waiters
+	ready   []store.DispatchRow // of tasks that are claimable again
+	ended   []*row              // tasks that ended and whose dependents are yet to be looked at
+	counted []*task.Job         // whose counters changed
+	notice  store.Notice        // for the listeners, after the commit
 }
 
 func newOp(sp *space, dead map[store.WorkerID]bool, now time.Time) *op {

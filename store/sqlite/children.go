@@ -86,10 +86,15 @@ func (m *moves) decompose(row *leaseRow, p parentRow, fin *store.Finish, to *rul
 	if err != nil {
 		return err
 	}
-	in := insertion{tx: t, job: row.job, parent: row.id, deadline: row.deadlineAt(), depth: p.Depth + 1, dispatch: m.dispatchLater}
+	budget, err := t.tightening(row)
+	if err != nil {
+		return err
+	}
+	in := insertion{tx: t, job: row.job, limits: row.limits, parent: row.id, deadline: row.deadlineAt(), depth: p.Depth + 1, dispatch: m.dispatchLater}
 	var count task.JobCounters
 	for i := range fin.Children {
 		n := rules.ChildOf(fin.Children[i], p.node, p.Children+i, row.mayFail)
+		budget.Tighten(&n)
 		if _, err := in.task(&n); err != nil {
 			return err
 		}

@@ -112,11 +112,15 @@ func (o ops) AddChores(keys []string, ended []propagate.Ended) error {
 	return nil
 }
 
-const sqlCancelling = `SELECT subject FROM weaver_chores WHERE namespace = ?1 AND kind = 'cancel_job'`
+const sqlCancelling = `
+SELECT subject FROM weaver_chores WHERE namespace = ?1 AND kind IN ('cancel_job', 'spent_job') AND (kind = 'cancel_job' OR length(position) > 0)`
 
 // cancelling returns the jobs whose tasks a chore ends; nil: there are none.
-func (v *view) cancelling() (jobs map[task.ID]bool, err error) {
-	st := v.stmt(sqlCancelling).Text(1, v.ns)
+func (v *view) cancelling() (map[task.ID]bool, error) { return v.jobsOf(sqlCancelling) }
+
+// jobsOf returns the jobs that are the subjects of chores.
+func (v *view) jobsOf(sql string) (jobs map[task.ID]bool, err error) {
+	st := v.stmt(sql).Text(1, v.ns)
 	for st.Next() {
 		if jobs == nil {
 			jobs = make(map[task.ID]bool)

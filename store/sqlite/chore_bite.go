@@ -78,6 +78,10 @@ func (t *tx) bite(c *chore, got *store.CommandResult) error {
 		err = o.markSome(c)
 	case store.ChorePause:
 		more, err = o.wakeSome(c)
+	case store.ChoreRaise:
+		more, err = o.raiseSome(c)
+	case store.ChoreSpent:
+		more, err = o.moves.spentSome(c)
 	case store.ChoreRevive:
 		more, err = o.reviveSome(c)
 	case store.ChoreReviveChildren:

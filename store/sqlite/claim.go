@@ -72,21 +72,21 @@ func mayWait(got *store.ClaimResult) bool { return len(got.Tasks) == 0 && got.Ne
 
 // claim is one claim call.
 type claim struct {
-	tx         *tx
-	req        *store.ClaimRequest
-	paused     map[string]bool
-	slots      map[string]int // free ones by queue; nil: no limits
-	quarantine rules.Quarantine
-	cancelling map[task.ID]bool // jobs whose tasks a chore ends
-	taken      []store.Claimed
-	first      map[int][]task.ID // plain ones claimed for the first time, by code version: not yet written
-	keys       map[string]bool   // of the tasks taken
-	looked     int               // due rows that it took, moved or left
-	over       []task.ID         // of these, those that go to the waiters: not yet written
-	fullKeys   map[string]bool   // keys of which that is known
-	stopped    bool              // it looked at as many as it may, and there are more
-	last       store.ClaimPlace  // of the last of so many
-	stale      time.Duration     // there were external writes, whose lanes are read this much later
+	tx          *tx
+	req         *store.ClaimRequest
+	paused      map[string]bool
+	slots       map[string]int // free ones by queue; nil: no limits
+	quarantine  rules.Quarantine
+	unclaimable map[task.ID]bool // jobs of which no task is claimed before a chore is done
+	taken       []store.Claimed
+	first       map[int][]task.ID // plain ones claimed for the first time, by code version: not yet written
+	keys        map[string]bool   // of the tasks taken
+	looked      int               // due rows that it took, moved or left
+	over        []task.ID         // of these, those that go to the waiters: not yet written
+	fullKeys    map[string]bool   // keys of which that is known
+	stopped     bool              // it looked at as many as it may, and there are more
+	last        store.ClaimPlace  // of the last of so many
+	stale       time.Duration     // there were external writes, whose lanes are read this much later
 }
 
 // run claims what is due. Crash after the commit: the leases expire, or the
@@ -99,7 +99,7 @@ func (c *claim) run() (store.ClaimResult, error) {
 		return store.ClaimResult{}, err
 	}
 	var err error
-	if c.cancelling, err = c.tx.cancelling(); err != nil {
+	if c.unclaimable, err = c.tx.unclaimable(); err != nil {
 		return store.ClaimResult{}, err
 	}
 	if c.stale, err = c.tx.readLanes(); err != nil {
@@ -247,10 +247,10 @@ func (c *claim) overCap(d *candidate) (bool, error) {
 }
 
 // mayRun reports whether a due task may run now: it is in time (the reaper ends it
-// otherwise), the worker reads its schema version, its job is not being cancelled
-// (a chore ends it) unless it runs to clean up, and quarantine does not hold it back.
+// otherwise), the worker reads its schema version, no chore is at work on its job
+// (which may end it) unless it runs to clean up, and quarantine does not hold it back.
 func (c *claim) mayRun(t *task.Task) bool {
-	return t.SchemaVersion <= rules.NewestSchema(c.req, t.Type) && (t.CancelRequested || !c.cancelling[t.JobID]) &&
+	return t.SchemaVersion <= rules.NewestSchema(c.req, t.Type) && (t.CancelRequested || !c.unclaimable[t.JobID]) &&
 		rules.InTime(t, c.tx.now) && c.quarantine.HasRoom(t.CrashCount, t.QuarantineLosses)
 }
 

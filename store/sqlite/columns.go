@@ -32,6 +32,8 @@ var taskColumns = conn.Columns[task.Task]{
 	conn.Col("quarantine_losses", func(t *task.Task, r *conn.Row, i int) { t.QuarantineLosses = int(r.Int(i)) }),
 	conn.Col("internal_count", func(t *task.Task, r *conn.Row, i int) { t.InternalCount = int(r.Int(i)) }),
 	conn.Col("repair_count", func(t *task.Task, r *conn.Row, i int) { t.RepairCount = int(r.Int(i)) }),
+	conn.Col("idle_attempts", func(t *task.Task, r *conn.Row, i int) { t.IdleAttempts = int(r.Int(i)) }),
+	conn.Col("cost", func(t *task.Task, r *conn.Row, i int) { t.Cost = r.Int(i) }),
 	conn.Col("started_version", func(t *task.Task, r *conn.Row, i int) { t.StartedVersion = int(r.Int(i)) }),
 	conn.Col("input", func(t *task.Task, r *conn.Row, i int) { t.Input = r.Bytes(i) }),
 	conn.Col("schema_version", func(t *task.Task, r *conn.Row, i int) { t.SchemaVersion = int(r.Int(i)) }),
@@ -133,6 +135,8 @@ type leaseRow struct {
 	join      task.Join
 	mayFail   bool // its job allows it
 	deadline  int64
+	limits    int64 // of its job's budget
+	idle      int   // attempts
 
 	asked     cancelRequested
 	cancelled task.ErrorKind // why it was asked to end; "" when it was not
@@ -166,6 +170,8 @@ var leaseColumns = conn.Columns[leaseRow]{
 	conn.Col("join_kind", func(l *leaseRow, r *conn.Row, i int) { l.join = task.Join(r.Name(i)) }),
 	conn.Col("allow_failure", func(l *leaseRow, r *conn.Row, i int) { l.mayFail = r.Bool(i) }),
 	conn.Col("deadline_at", func(l *leaseRow, r *conn.Row, i int) { l.deadline = r.Int(i) }),
+	conn.Col("job_limits", func(l *leaseRow, r *conn.Row, i int) { l.limits = r.Int(i) }),
+	conn.Col("idle_attempts", func(l *leaseRow, r *conn.Row, i int) { l.idle = int(r.Int(i)) }),
 	conn.Col("cancel_requested", func(l *leaseRow, r *conn.Row, i int) { l.asked = cancelRequested(r.Int(i)) }),
 	conn.Col("CASE WHEN cancel_requested THEN cancel_kind END", func(l *leaseRow, r *conn.Row, i int) { l.cancelled = task.ErrorKind(r.Name(i)) }),
 	conn.Col("cancel_by", func(l *leaseRow, r *conn.Row, i int) { l.by = r.Text(i) }),
@@ -180,12 +186,13 @@ var leaseColumns = conn.Columns[leaseRow]{
 // taskRow is a task as seen by operations that change it without its lease:
 // operator commands, the reaper, and the ends of its needs.
 type taskRow struct {
-	leaseRow     // of the lease, if it runs
-	contribution propagate.Contribution
-	crashes      int
-	depth        int
-	isolated     bool
-	node         string
+	leaseRow      // of the lease, if it runs
+	contribution  propagate.Contribution
+	crashes       int
+	depth         int
+	isolated      bool
+	node          string
+	cost, maxCost int64
 }
 
 // taskRowColumns follow leaseColumns.
@@ -197,11 +204,12 @@ var (
 		conn.Col("allow_failure", func(w *taskRow, r *conn.Row, i int) { w.contribution.AllowFailure = r.Bool(i) }),
 		conn.Col("crash_count", func(w *taskRow, r *conn.Row, i int) { w.crashes = int(r.Int(i)) }),
 		conn.Col("depth", func(w *taskRow, r *conn.Row, i int) { w.depth = int(r.Int(i)) }),
+		conn.Col("cost", func(w *taskRow, r *conn.Row, i int) { w.cost = r.Int(i) }),
 		conn.Col("isolated", func(w *taskRow, r *conn.Row, i int) { w.isolated = r.Bool(i) }),
 		conn.Col("options_json", func(w *taskRow, r *conn.Row, i int) {
 			var t task.Task
 			r.Options(i, &t)
-			w.node, w.cleansUp = t.Node, t.CleanupWhenCancelled
+			w.node, w.cleansUp, w.maxCost = t.Node, t.CleanupWhenCancelled, t.MaxCost
 		}),
 	}
 
@@ -228,6 +236,9 @@ var jobColumns = conn.Columns[task.Job]{
 	conn.Col("failed", func(j *task.Job, r *conn.Row, i int) { j.Counters.Failed = int(r.Int(i)) }),
 	conn.Col("allowed", func(j *task.Job, r *conn.Row, i int) { j.Counters.Allowed = int(r.Int(i)) }),
 	conn.Col("succeeded", func(j *task.Job, r *conn.Row, i int) { j.Counters.Succeeded = int(r.Int(i)) }),
+	conn.Col("attempts_used", func(j *task.Job, r *conn.Row, i int) { j.AttemptsUsed = int(r.Int(i)) }),
+	conn.Col("cost", func(j *task.Job, r *conn.Row, i int) { j.Cost = r.Int(i) }),
+	conn.Col("exhausted_at", func(j *task.Job, r *conn.Row, i int) { j.ExhaustedAt = r.Time(i) }),
 	conn.Col("cancel_requested", func(j *task.Job, r *conn.Row, i int) { j.CancelRequested = r.Bool(i) }),
 	conn.Col("cancel_by", func(j *task.Job, r *conn.Row, i int) { j.CancelBy = r.Text(i) }),
 	conn.Col("cancel_reason", func(j *task.Job, r *conn.Row, i int) { j.CancelReason = r.Text(i) }),
@@ -250,6 +261,7 @@ var stepColumns = conn.Columns[task.Step]{
 	conn.Col("wake_at", func(s *task.Step, r *conn.Row, i int) { s.WakeAt = r.Time(i) }),
 	conn.Col("started_at", func(s *task.Step, r *conn.Row, i int) { s.StartedAt = r.Time(i) }),
 	conn.Col("completed_at", func(s *task.Step, r *conn.Row, i int) { s.CompletedAt = r.Time(i) }),
+	conn.Col("cost", func(s *task.Step, r *conn.Row, i int) { s.Cost = r.Int(i) }),
 }
 
 var attemptColumns = conn.Columns[task.Attempt]{

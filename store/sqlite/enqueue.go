@@ -59,7 +59,7 @@ const sqlJobByKey = `SELECT job_id FROM weaver_jobs WHERE namespace = ?1 AND nam
 func (t *tx) enqueue(sub *store.Submission, parent task.ID) ([]store.Enqueued, error) {
 	in := insertion{tx: t, parent: parent, needed: neededOf(sub.Tasks), dispatch: t.dispatch}
 	if sub.Job != nil {
-		in.job = sub.Job.ID
+		in.job, in.limits = sub.Job.ID, limitsOf(&sub.Job.Budget)
 		in.deadline = rules.JobDeadline(sub.Job.Budget, t.now)
 		fresh, err := t.insertJob(sub, in.deadline)
 		if err != nil {
@@ -129,6 +129,7 @@ type insertion struct {
 	tx          *tx
 	job, parent task.ID
 	deadline    time.Time // of the job, or of the parent of children
+	limits      int64     // of the job's budget
 	depth       int       // of children
 	dispatch    func(*dispatched, int64) error
 	needed      map[task.ID]bool
@@ -137,8 +138,8 @@ type insertion struct {
 const sqlInsertTask = `
 INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, waiting_reason, ready_at, remaining_deps, plain,
   needed, has_payloads, input, schema_version, max_attempts, max_repairs, options_json, job_id, parent_task_id, idempotency_key,
-  concurrency_key, deadline_at, created_at, updated_at, open_if_failed, allow_failure, depth)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)
+  concurrency_key, deadline_at, created_at, updated_at, open_if_failed, allow_failure, depth, job_limits)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)
 ON CONFLICT DO NOTHING`
 
 func (in *insertion) task(n *task.New) (store.Enqueued, error) {
@@ -159,7 +160,7 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 	}
 	st.Int(14, int64(n.SchemaVersion)).Int(15, int64(n.MaxAttempts)).Int(16, int64(n.MaxRepairs)).OrNull(17, options).
 		IDOrNull(18, &in.job).IDOrNull(19, &in.parent).OrNull(20, n.IdempotencyKey).OrNull(21, n.ConcurrencyKey).
-		Time(22, deadline).Int(23, n.ID.Time().UnixMicro()).Int(24, in.tx.mic).Bool(26, n.AllowFailure).Int(27, int64(in.depth))
+		Time(22, deadline).Int(23, n.ID.Time().UnixMicro()).Int(24, in.tx.mic).Bool(26, n.AllowFailure).Int(27, int64(in.depth)).Int(28, in.limits)
 	changed, err := bindIfFailed(st, 25, rules.FirstWaits(n.Needs)).Exec()
 	if err != nil {
 		return store.Enqueued{}, err

@@ -97,6 +97,10 @@ func (f *finishing) finish(r *report) error {
 	if err != nil {
 		return err
 	}
+	if err := f.moves.draw(row, &to.Transition); err != nil {
+		return err
+	}
+	to.Idle = rules.IdleAttempts(r.fin, &to.Transition, row.idle)
 	if err := t.writeTransition(row, &to.Transition); err != nil {
 		return err
 	}
@@ -143,7 +147,7 @@ UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = CASE WHEN ?5
   last_error_json = CASE WHEN ?9 THEN last_error_json ELSE ?11 END,
   attempt_count = attempt_count + ?12, crash_count = CASE WHEN ?17 THEN 0 ELSE crash_count END,
   quarantine_losses = CASE WHEN ?17 THEN 0 ELSE quarantine_losses END, internal_count = CASE WHEN ?13 THEN internal_count + 1 ELSE 0 END,
-  lease_epoch = lease_epoch + ?14, lease_id = NULL, lease_expires_at = NULL, updated_at = ?15, finished_at = ?16
+  idle_attempts = ?18, lease_epoch = lease_epoch + ?14, lease_id = NULL, lease_expires_at = NULL, updated_at = ?15, finished_at = ?16
 WHERE namespace = ?1 AND task_id = ?2`
 
 // writeTransition moves the task whose guard passed in this transaction.
@@ -156,7 +160,7 @@ func (t *tx) writeTransition(row *leaseRow, to *rules.Transition) error {
 	st := t.stmt(sqlTransition).Text(1, t.ns).ID(2, &row.id).Text(3, string(to.State)).OrNull(4, string(to.Waiting)).
 		Bool(5, to.SetReadyAt).Time(6, to.ReadyAt).Bytes(7, output).Bool(8, long).
 		Bool(9, to.KeepError).OrNull(10, string(rules.KindOf(failure))).Error(11, failure).
-		Bool(12, to.CountsAttempt()).Bool(13, to.CountsInternal).Bool(14, to.RaiseEpoch).Int(15, t.mic).Bool(17, to.ResetCrashes)
+		Bool(12, to.CountsAttempt()).Bool(13, to.CountsInternal).Bool(14, to.RaiseEpoch).Int(15, t.mic).Bool(17, to.ResetCrashes).Int(18, int64(to.Idle))
 	if to.State.Terminal() {
 		st.Int(16, t.mic)
 	} else {
@@ -211,7 +215,7 @@ func (t *tx) insertDecision(row *leaseRow, d *task.Decision) error {
 }
 
 const sqlFinished = `
-SELECT outcome_hash, outcome_kind, finished_at FROM weaver_attempts
+SELECT outcome_hash, outcome_kind, error_kind, finished_at FROM weaver_attempts
 WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3 AND outcome_hash IS NOT NULL`
 
 // finishedBefore answers a finish whose guard accepted nothing (R8): it was made
@@ -222,9 +226,10 @@ func (t *tx) finishedBefore(r *report) error {
 	st := t.stmt(sqlFinished).Text(1, t.ns).ID(2, &l.Task).Lease(3, &l.ID)
 	var hash string
 	var outcome task.Outcome
+	var kind task.ErrorKind
 	var at time.Time
 	if st.One() {
-		hash, outcome, at = st.ColText(0), task.Outcome(st.ColName(1)), st.ColTime(2)
+		hash, outcome, kind, at = st.ColText(0), task.Outcome(st.ColName(1)), task.ErrorKind(st.ColName(2)), st.ColTime(3)
 	}
 	if err := st.Done(); err != nil {
 		return err
@@ -233,7 +238,7 @@ func (t *tx) finishedBefore(r *report) error {
 	case "":
 		r.got.Err = rules.LeaseLost(l, rules.LostToAnother)
 	case r.hash:
-		*r.got = rules.ReplayedResult(r.fin, outcome, at)
+		*r.got = rules.ReplayedResult(r.fin, outcome, kind, at)
 	default:
 		r.got.Err = rules.Conflicting(l)
 	}

@@ -97,6 +97,8 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 		err = o.reschedule(cmd, got)
 	case store.DeleteTask:
 		err = o.delete(cmd, got)
+	case store.RaiseBudget:
+		err = o.raiseBudget(cmd, got)
 	case store.PauseQueue:
 		err = o.pause(cmd)
 	case store.ResumeQueue:
@@ -199,7 +201,7 @@ UPDATE weaver_tasks SET cancel_kind = ?5, cancel_by = ?3, cancel_reason = ?4 WHE
 
 // cancelNow ends a task as cancelled, taking its lease away if it runs.
 func (m *moves) cancelNow(row *taskRow, kind task.ErrorKind, a store.Audit) error {
-	failure := rules.CancelFailure(rules.CancelRequest{Kind: task.KindCancelled, By: a.By, Reason: a.Reason}, row.deadlineAt())
+	failure := rules.CancelFailure(rules.CancelRequest{Kind: kind, By: a.By, Reason: a.Reason}, row.deadlineAt())
 	var err error
 	if row.contribution.State == task.Running {
 		to := rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: failure}

@@ -31,6 +31,13 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 	if got.Err = rules.CheckRetry(row.id, row.contribution.State, row.contribution.Kind, row.join, needs); got.Err != nil {
 		return nil
 	}
+	job, err := o.moves.usage(&row.leaseRow, limitsAttempts|limitsCost)
+	if err != nil {
+		return err
+	}
+	if got.Err = rules.CheckJobBudget(row.id, row.contribution.State, job); got.Err != nil {
+		return nil
+	}
 	cancelling, err := o.tx.cancelling()
 	if err != nil {
 		return err
@@ -246,7 +253,7 @@ WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3 AND (done <> ?
 
 	sqlRevive = `
 UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = NULL, finished_at = NULL, updated_at = ?5,
-  attempt_count = 0, crash_count = 0, quarantine_losses = 0, internal_count = 0, repair_count = 0, lease_epoch = lease_epoch + 1,
+  attempt_count = 0, crash_count = 0, quarantine_losses = 0, internal_count = 0, repair_count = 0, idle_attempts = 0, lease_epoch = lease_epoch + 1,
   last_error_kind = NULL, last_error_json = NULL, cancel_requested = 0, cancel_kind = NULL, cancel_by = NULL, cancel_reason = NULL,
   deadline_at = ?7, remaining_deps = ?6, open_if_failed = ?8, join_kind = ?9
 WHERE namespace = ?1 AND task_id = ?2`

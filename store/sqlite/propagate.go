@@ -208,31 +208,46 @@ var (
 	sqlJob      = `SELECT ` + jobColumns.List() + ` FROM weaver_jobs WHERE namespace = ?1 AND job_id = ?2`
 	sqlCountJob = `
 UPDATE weaver_jobs SET total = ?3, unfinished = ?4, movable = ?5, failed = ?6, succeeded = ?7, allowed = ?11, state = ?8, updated_at = ?9,
+  attempts_used = ?12, cost = ?13, exhausted_at = coalesce(exhausted_at, ?14),
   finished_at = CASE WHEN ?10 THEN coalesce(finished_at, ?9) END
 WHERE namespace = ?1 AND job_id = ?2`
 )
 
 // CountJobs implements propagate.Ops.
-func (o ops) CountJobs(changes []propagate.JobChange) error {
+func (o ops) CountJobs(changes []propagate.JobChange) (exhausted []task.ID, err error) {
 	for i := range changes {
 		c := &changes[i]
 		job, err := o.tx.job(&c.Job)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if job == nil {
 			continue
 		}
 		n := job.Counters.Add(c.Change)
-		state := task.JobStateOf(n, job.CancelRequested)
-		err = o.tx.stmt(sqlCountJob).Text(1, o.tx.ns).ID(2, &c.Job).
-			Int(3, int64(n.Total)).Int(4, int64(n.Unfinished)).Int(5, int64(n.Movable)).Int(6, int64(n.Failed)).Int(7, int64(n.Succeeded)).
-			Text(8, string(state)).Int(9, o.tx.mic).Bool(10, state.Terminal()).Int(11, int64(n.Allowed)).Run()
+		job.Counters = n
+		job.AttemptsUsed += c.Attempts
+		job.Cost += c.Cost
+		now, err := o.tx.exhausts(job)
 		if err != nil {
-			return err
+			return nil, err
+		}
+		state := task.JobStateOf(n, job.CancelRequested)
+		st := o.tx.stmt(sqlCountJob).Text(1, o.tx.ns).ID(2, &c.Job).
+			Int(3, int64(n.Total)).Int(4, int64(n.Unfinished)).Int(5, int64(n.Movable)).Int(6, int64(n.Failed)).Int(7, int64(n.Succeeded)).
+			Text(8, string(state)).Int(9, o.tx.mic).Bool(10, state.Terminal()).Int(11, int64(n.Allowed)).
+			Int(12, int64(job.AttemptsUsed)).Int(13, job.Cost)
+		if now {
+			exhausted = append(exhausted, c.Job)
+			st.Int(14, o.tx.mic)
+		} else {
+			st.Null(14)
+		}
+		if err := st.Run(); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return exhausted, nil
 }
 
 // job reads a job; nil if there is none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
@@ -21,13 +22,17 @@ func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]st
 	}
 	got := make([]store.RecordResult, len(recs))
 	err := db.write(ctx, ns, weight, func(t *tx) error {
-		r := recording{tx: t}
+		r := recording{tx: t, inOrder: slices.ContainsFunc(recs, func(rec store.Record) bool { return rec.Step != nil && rec.Step.Cost != 0 })}
 		for i := range recs {
 			if err := r.add(&recs[i], &got[i]); err != nil {
 				return err
 			}
 		}
-		return r.steps.write(t, r.insertSteps, func(s plainStep) error { return t.recordCompleted(s.rec, s.got) })
+		err := r.steps.write(t, r.insertSteps, func(s plainStep) error { return t.recordCompleted(s.rec, s.got) })
+		if err != nil {
+			return err
+		}
+		return t.settleCosts()
 	})
 	if err != nil {
 		return nil, err
@@ -42,7 +47,7 @@ func (r *recording) add(rec *store.Record, got *store.RecordResult) error {
 	switch {
 	case err != nil || !ok:
 		return err
-	case chunkableStep(rec):
+	case !r.inOrder && chunkableStep(rec):
 		r.steps.put(rec.Lease.ID, plainStep{rec, got})
 		return nil
 	}
@@ -100,8 +105,11 @@ func (t *tx) recordTry(rec *store.Record, got *store.RecordResult) error {
 	}
 	got.Step = rules.StoredStep(rec, attempt, t.now)
 	fresh, err := t.insertStep(&got.Step, attempt, got.Step.Try)
-	if err != nil || fresh {
+	if err != nil {
 		return err
+	}
+	if fresh {
+		return t.spend(&got.Step)
 	}
 	stored, err := t.stored(&l.Task, rec.Step.Name, attempt, rec.Step.Try)
 	if stored != nil {
@@ -183,8 +191,8 @@ func (t *tx) recordCompleted(rec *store.Record, got *store.RecordResult) error {
 			}
 			return errUndo
 		}
-		if len(rec.Tasks) == 0 {
-			return nil
+		if err := t.spend(&got.Step); err != nil || len(rec.Tasks) == 0 {
+			return err
 		}
 		got.Enqueued, err = t.enqueue(&store.Submission{Tasks: rec.Tasks}, l.Task)
 		return err
@@ -230,15 +238,15 @@ func (t *tx) undoable(do, then func() error) error {
 
 const sqlInsertStep = `
 INSERT INTO weaver_steps (namespace, task_id, name, attempt_no, try, by_attempt, by_try, step_index, kind, state, value, error_json,
-  wake_at, started_at, completed_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+  wake_at, started_at, completed_at, cost)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
 ON CONFLICT DO NOTHING`
 
 // insertStep reports false when the key is taken.
 func (t *tx) insertStep(s *task.Step, keyAttempt, keyTry int) (bool, error) {
 	n, err := t.stmt(sqlInsertStep).Text(1, t.ns).ID(2, &s.TaskID).Text(3, s.Name).Int(4, int64(keyAttempt)).Int(5, int64(keyTry)).
 		Int(6, int64(s.AttemptNo)).Int(7, int64(s.Try)).Int(8, int64(s.Index)).Text(9, string(s.Kind)).Text(10, string(s.State)).
-		Bytes(11, s.Value).Error(12, s.Error).Time(13, s.WakeAt).Time(14, s.StartedAt).Time(15, s.CompletedAt).Exec()
+		Bytes(11, s.Value).Error(12, s.Error).Time(13, s.WakeAt).Time(14, s.StartedAt).Time(15, s.CompletedAt).Int(16, s.Cost).Exec()
 	return n > 0, err
 }
 

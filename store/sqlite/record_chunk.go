@@ -8,8 +8,9 @@ import (
 
 // recording is one batch of records.
 type recording struct {
-	tx    *tx
-	steps byClaim[plainStep] // to be written in chunks
+	tx      *tx
+	steps   byClaim[plainStep] // to be written in chunks
+	inOrder bool               // one spends something, which may ask its task to end
 }
 
 // plainStep is the value of a step of a task's first attempt, to be written

@@ -116,7 +116,10 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 	err = db.inTx(ctx, ns, Tx(sqlTx), func(t *tx) error {
 		err := t.record(&rec, &got)
 		repeated = t.repeated
-		return err
+		if err != nil {
+			return err
+		}
+		return t.settleCosts()
 	})
 	switch {
 	case err != nil:

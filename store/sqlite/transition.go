@@ -28,7 +28,15 @@ func (m *moves) propagate() error {
 	m.tx.moved += res.Marked
 	m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, res.Ended...)
 	m.tx.fx.Notice.Jobs = append(m.tx.fx.Notice.Jobs, res.Jobs...)
-	return err
+	if err != nil || len(res.Exhausted) == 0 {
+		return err
+	}
+	for _, job := range res.Exhausted {
+		if err := m.exhaust(job); err != nil {
+			return err
+		}
+	}
+	return m.propagate()
 }
 
 var sqlTaskRow = `SELECT ` + taskRowSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`

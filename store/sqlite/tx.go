@@ -19,8 +19,9 @@ type tx struct {
 	gen string    // the store's generation, once it was read
 	fx  *commit.Effects
 
-	moved    int  // rows that were moved beside those that the caller named
-	repeated bool // the step to be recorded has the same value already
+	moved    int    // rows that were moved beside those that the caller named
+	costs    *moves // that steps spent, of their jobs; nil: none
+	repeated bool   // the step to be recorded has the same value already
 }
 
 func newTx(db *DB, c *commit.Tx) *tx {

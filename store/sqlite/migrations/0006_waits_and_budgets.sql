@@ -28,12 +28,13 @@ CREATE TABLE weaver_signals (
 CREATE UNIQUE INDEX weaver_signals_by_key ON weaver_signals (namespace, task_id, name, key);
 
 -- What tasks and jobs have used of their budgets: micro-units of cost, attempts in a
--- row without anything new, counted attempts and repairs.
+-- row without anything new, counted attempts. job_limits says which limits of its
+-- job's budget a task counts for.
 ALTER TABLE weaver_steps ADD COLUMN cost INTEGER;
 ALTER TABLE weaver_tasks ADD COLUMN cost INTEGER DEFAULT 0;
 ALTER TABLE weaver_tasks ADD COLUMN idle_attempts INTEGER DEFAULT 0;
+ALTER TABLE weaver_tasks ADD COLUMN job_limits INTEGER DEFAULT 0;
 ALTER TABLE weaver_jobs ADD COLUMN attempts_used INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE weaver_jobs ADD COLUMN repairs_used INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE weaver_jobs ADD COLUMN cost INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE weaver_jobs ADD COLUMN exhausted_at INTEGER;
 

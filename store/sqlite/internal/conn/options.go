@@ -29,6 +29,8 @@ type commonOptions struct {
 	Timeout    int64 `json:"timeout,omitempty"`
 	Limit      int   `json:"concurrency_limit,omitempty"`
 	Cleanup    bool  `json:"cleanup_when_cancelled,omitempty"`
+	MaxCost    int64 `json:"max_cost,omitempty"`
+	MaxIdle    int   `json:"max_no_progress,omitempty"`
 }
 
 // usualOptions are stored as NULL. They are the defaults of today, written
@@ -40,7 +42,7 @@ var usualOptions = commonOptions{Backoff: 2_000_000, BackoffMax: 3_600_000_000}
 func (c *Conn) PackOptions(n *task.New) (string, error) {
 	key := commonOptions{
 		Backoff: n.Backoff.Microseconds(), BackoffMax: n.BackoffMax.Microseconds(), Timeout: n.Timeout.Microseconds(),
-		Limit: n.ConcurrencyLimit, Cleanup: n.CleanupWhenCancelled,
+		Limit: n.ConcurrencyLimit, Cleanup: n.CleanupWhenCancelled, MaxCost: n.MaxCost, MaxIdle: n.MaxNoProgress,
 	}
 	common := n.Node == "" && len(n.Labels) == 0 && len(n.Metadata) == 0
 	if common && key == usualOptions {
@@ -93,6 +95,7 @@ func (c *Conn) unpackOptions(raw []byte, t *task.Task) error {
 	}
 	t.Backoff, t.BackoffMax, t.Timeout = micros(o.Backoff), micros(o.BackoffMax), micros(o.Timeout)
 	t.ConcurrencyLimit, t.CleanupWhenCancelled = o.Limit, o.Cleanup
+	t.MaxCost, t.MaxNoProgress = o.MaxCost, o.MaxIdle
 	t.Node, t.Labels, t.Metadata = o.Node, o.Labels, o.Metadata
 	return nil
 }

@@ -1,0 +1,170 @@
+package rules
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// The totals of a job's budget are counted on its row, in the transaction of the
+// finish or the record that uses them (ADR 0024). Attempts are used up when no other
+// may begin, cost when more than the limit was spent: what a step costs is known
+// only when it has been spent.
+
+// AttemptsUsedUp reports whether a job has no attempt left.
+func AttemptsUsedUp(j *task.Job) bool {
+	return j.Budget.MaxTotalAttempts > 0 && j.AttemptsUsed >= j.Budget.MaxTotalAttempts
+}
+
+// CostUsedUp reports whether a job has spent more than it may.
+func CostUsedUp(j *task.Job) bool { return j.Budget.MaxCost > 0 && j.Cost > j.Budget.MaxCost }
+
+// Exhausts reports whether a job, with its counters as they are after a batch, is to
+// end because a total of its budget is used up: it has work left. One that was ended
+// for that before is not ended again.
+func Exhausts(j *task.Job) bool {
+	return j.ExhaustedAt.IsZero() && j.Counters.Unfinished > 0 && (AttemptsUsedUp(j) || CostUsedUp(j))
+}
+
+// JobSpent names the totals of a job's budget that are used up, with how much was
+// used and allowed; "": none is.
+func JobSpent(j *task.Job) string {
+	text := ""
+	if AttemptsUsedUp(j) {
+		text = fmt.Sprintf("its job used %d of %d attempts (budget.max_total_attempts)", j.AttemptsUsed, j.Budget.MaxTotalAttempts)
+	}
+	if CostUsedUp(j) {
+		cost := fmt.Sprintf("spent %d of %d micro-units (budget.max_cost)", j.Cost, j.Budget.MaxCost)
+		if text == "" {
+			return "its job " + cost
+		}
+		text += " and " + cost
+	}
+	return text
+}
+
+// Spent says why a task that has spent so much, of a job (nil: none) that has, is to
+// end; "": it may go on.
+func Spent(cost, limit int64, j *task.Job) string {
+	if limit > 0 && cost > limit {
+		return fmt.Sprintf("it spent %d of %d micro-units (its max_cost)", cost, limit)
+	}
+	if j != nil && CostUsedUp(j) {
+		return JobSpent(j)
+	}
+	return ""
+}
+
+// BudgetFailure is the failure message of a task that a budget ends; last is the
+// error of its last attempt, nil if that had none.
+func BudgetFailure(why string, last *task.Error) *task.Error {
+	failure := task.Error{Kind: task.KindBudget, Message: "the budget is used up: " + why}
+	if last != nil && last.Kind != task.KindCancelled {
+		failure.Message += "; the last error: " + last.Message
+		failure.Code, failure.Step, failure.Stack = last.Code, last.Step, last.Stack
+	}
+	return &failure
+}
+
+// failForBudget makes the transition the end of its task.
+func (t *Transition) failForBudget(why string) {
+	uncounted := t.Uncounted
+	*t = Transition{State: task.Failed, Outcome: task.OutcomeFailure, Failure: BudgetFailure(why, t.Failure), Uncounted: uncounted}
+	t.Decision = &task.Decision{Kind: task.DecideMarkDead, Reason: task.Reason{Policy: "budget", Version: 1, Text: "the budget is used up: " + why}}
+}
+
+// Overrule fails the task instead of a retry for which its job has no attempt left.
+// The job has this attempt counted.
+func (t *Transition) Overrule(j *task.Job) {
+	retries := t.Decision != nil && t.Decision.Kind == task.DecideRetry
+	if retries && t.CountsAttempt() && AttemptsUsedUp(j) {
+		t.failForBudget(JobSpent(j))
+	}
+}
+
+// IdleAttempts is how many attempts of a task in a row have recorded nothing new
+// after one that led to t. Attempts that were cut short do not matter.
+func IdleAttempts(f *store.Finish, t *Transition, before int) int {
+	switch {
+	case t.State == task.Succeeded, f.Outcome == task.OutcomeDecompose, f.Outcome == task.OutcomeAddDependency:
+		return 0
+	case f.Outcome == task.OutcomeReleased, KindOf(f.Error) == task.KindInternal:
+		return before
+	case f.Idle:
+		return before + 1
+	}
+	return 0
+}
+
+// CheckJobBudget refuses to retry a task of a job whose budget is used up; j is nil
+// for a task without a job.
+func CheckJobBudget(id task.ID, s task.State, j *task.Job) error {
+	if j == nil || !AttemptsUsedUp(j) && !CostUsedUp(j) {
+		return nil
+	}
+	return refuse(id, s, fmt.Sprintf("and %s: raise that with the retry of job %v, which brings back what ended for it: %s", JobSpent(j), j.ID, toAdd(j)))
+}
+
+// toAdd says how much a job needs at least to go on.
+func toAdd(j *task.Job) string {
+	text := ""
+	if AttemptsUsedUp(j) {
+		text = fmt.Sprintf("--add-attempts %d or more (AddAttempts)", j.AttemptsUsed-j.Budget.MaxTotalAttempts+1)
+	}
+	if CostUsedUp(j) {
+		if text != "" {
+			text += " and "
+		}
+		text += fmt.Sprintf("--add-cost %d or more (AddCost)", j.Cost-j.Budget.MaxCost)
+	}
+	return text
+}
+
+// RaisedBudget is the budget of a job after a command, or why it is refused
+// ([store.ErrState]): it adds nothing, or less than the job needs, or to a limit that
+// the budget does not have, or the job's tasks are still ending.
+func RaisedBudget(cmd *store.RaiseBudget, j *task.Job) (task.Budget, error) {
+	refused := func(format string, args ...any) (task.Budget, error) {
+		return task.Budget{}, &refusal{fmt.Sprintf("job %v: ", j.ID) + fmt.Sprintf(format, args...)}
+	}
+	b := j.Budget
+	switch {
+	case cmd.AddAttempts < 0 || cmd.AddCost < 0 || cmd.AddAttempts == 0 && cmd.AddCost == 0:
+		return refused("a budget is raised by 1 or more, not by %d attempts and a cost of %d", cmd.AddAttempts, cmd.AddCost)
+	case cmd.AddAttempts > 0 && b.MaxTotalAttempts == 0:
+		return refused("its budget does not limit the attempts of all tasks (max_total_attempts): there is nothing to add to")
+	case cmd.AddCost > 0 && b.MaxCost == 0:
+		return refused("its budget does not limit the cost (max_cost): there is nothing to add to")
+	case !j.ExhaustedAt.IsZero() && !j.State.Terminal():
+		return refused("its budget is used up, and %d of its tasks have not ended yet: try again in a moment", j.Counters.Unfinished)
+	}
+	b.MaxTotalAttempts += min(cmd.AddAttempts, math.MaxInt32-min(b.MaxTotalAttempts, math.MaxInt32))
+	b.MaxCost += min(cmd.AddCost, math.MaxInt64-b.MaxCost)
+	raised := *j
+	if raised.Budget = b; AttemptsUsedUp(&raised) || CostUsedUp(&raised) {
+		return refused("that is not enough, %s: %s", JobSpent(j), toAdd(j))
+	}
+	return b, nil
+}
+
+// RaiseNote is the reason of a raised budget in the audit.
+func RaiseNote(cmd *store.RaiseBudget) string {
+	text := fmt.Sprintf("%d attempts and a cost of %d more", cmd.AddAttempts, cmd.AddCost)
+	if cmd.Reason != "" {
+		text += ": " + cmd.Reason
+	}
+	return text
+}
+
+// RevivesSpent reports whether a raised budget brings a task back that ended in a
+// state with an error of a kind: it ended because of the budget, and its needs let it
+// run, or wait.
+func RevivesSpent(s task.State, kind task.ErrorKind, needs []Need) bool {
+	if s != task.Failed && s != task.Cancelled || kind != task.KindBudget {
+		return false
+	}
+	w := WaitsFor(needs, unfinished)
+	return unmetNeed(needs) == nil && (w.Open > 0 || !w.NotNeeded())
+}
