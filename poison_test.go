@@ -113,6 +113,48 @@ func TestPoison(t *testing.T) {
 		equal(fx, "most at once: an eighth of the slots", c.most["quarantined"], 2)
 	})
 
+	subtest(t, "a worker that always has other work comes to run it alone", func(fx *fixture) {
+		bad := enqueue(fx, deadly, "deadly")
+		for i := range 3 {
+			enqueue(fx, deadly, "fine", weaver.Delay(time.Duration(i)*7*time.Second))
+		}
+		var others atomic.Int32
+		var beside []int32 // how many others ran as the deadly one began
+		for len(beside) < 3 {
+			died := make(chan struct{})
+			f := newFaults(fx)
+			e := fx.start(f.store, weaver.Config{Concurrency: 7, DrainTimeout: time.Millisecond, Lease: 6 * time.Second, Handlers: []weaver.Handler{
+				deadly.Handler(func(ctx context.Context, in string) (string, error) {
+					if in == "deadly" {
+						beside = append(beside, others.Load())
+						close(died)
+						<-ctx.Done()
+						return "", ctx.Err()
+					}
+					others.Add(1)
+					defer others.Add(-1)
+					select {
+					case <-ctx.Done():
+						return "", ctx.Err()
+					case <-time.After(20 * time.Second):
+					}
+					_, err := weaver.Start(ctx, "next", deadly, "fine")
+					return in, err
+				}),
+			}})
+			select {
+			case <-died:
+				f.cut()
+			case <-time.After(time.Hour):
+				fx.Fatalf("the deadly task does not start any more, after %d times", len(beside))
+			}
+			_ = e.stop()
+		}
+		fx.runConfig(fx.store, weaver.Config{Concurrency: 1, Lease: 6 * time.Second}) // reaps the last lease
+		equal(fx, "the deadly one", failure(fx, bad).Kind, task.KindPoison)
+		equal(fx, "what ran beside it the third time", beside[2], 0)
+	})
+
 	subtest(t, "the tasks beside it are not marked as poison", func(fx *fixture) {
 		var hs []*weaver.Handle[string]
 		for range 50 {
@@ -165,7 +207,7 @@ func TestPoison(t *testing.T) {
 func TestClaimsReportQuarantinedTasks(t *testing.T) {
 	typ := weaver.Define[string, string]("engine.quarantine.run.v1")
 	subtest(t, "as they begin and end", func(fx *fixture) {
-		limits := map[string]int{`"four"`: 4, `"one"`: 1, `"two"`: 2} // by input
+		limits := map[string]int{`"four"`: 4, `"three"`: 3, `"two"`: 2} // by input
 		var mu sync.Mutex
 		var reports []string
 		s := storehook.New(fx.store, &storehook.Hooks{
@@ -184,7 +226,7 @@ func TestClaimsReportQuarantinedTasks(t *testing.T) {
 				return res, err
 			},
 		})
-		end := map[string]chan struct{}{"four": make(chan struct{}), "one": make(chan struct{}), "two": make(chan struct{})}
+		end := map[string]chan struct{}{"four": make(chan struct{}), "three": make(chan struct{}), "two": make(chan struct{})}
 		fx.runConfig(s, weaver.Config{Concurrency: 8, Handlers: []weaver.Handler{
 			typ.Handler(func(_ context.Context, in string) (string, error) {
 				<-end[in]
@@ -192,18 +234,18 @@ func TestClaimsReportQuarantinedTasks(t *testing.T) {
 			}),
 		}})
 		var handles []*weaver.Handle[string]
-		for _, in := range []string{"four", "one", "two"} {
+		for _, in := range []string{"four", "two", "three"} {
 			handles = append(handles, enqueue(fx, typ, in))
 			time.Sleep(5 * time.Second)
 		}
-		for i, in := range []string{"one", "four", "two"} {
+		for i, in := range []string{"two", "four", "three"} {
 			close(end[in])
 			result(fx, handles[[]int{1, 0, 2}[i]])
 			time.Sleep(5 * time.Second)
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		want := []string{"0 of 0", "1 of 4", "2 of 1", "3 of 1", "2 of 2", "1 of 2"}
+		want := []string{"0 of 0", "1 of 4", "2 of 2", "3 of 2", "2 of 3", "1 of 3"}
 		if !slices.Equal(reports, want) {
 			fx.Errorf("the claims reported %q, want %q", reports, want)
 		}

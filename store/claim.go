@@ -24,10 +24,14 @@ type ClaimRequest struct {
 	// Quarantine (R7): a task with crash_count ≥ 2 is claimed only while the
 	// worker runs fewer of them than the task's own quarantine limit,
 	// max(1, Slots/8 >> task.QuarantineLosses), and than the limit of every
-	// quarantined task that it runs already.
-	Slots           int // all slots of the worker
-	Quarantined     int // quarantined tasks it runs now
-	QuarantineLimit int // the smallest limit of those; 0: none
+	// quarantined task that it runs already. Once Slots/8 >> task.QuarantineLosses
+	// is 0 it runs alone: it is claimed only by a worker that runs nothing, and
+	// while it runs this worker claims nothing.
+	Slots           int  // all slots of the worker
+	Running         int  // attempts that it runs now
+	Quarantined     int  // of these, those of quarantined tasks
+	QuarantineLimit int  // the smallest limit of those; 0: none
+	Alone           bool // one of them runs alone
 }
 
 // ClaimResult is what a claim got.
@@ -36,6 +40,11 @@ type ClaimResult struct {
 	Now    time.Time     // the store's clock at the claim
 	Next   time.Duration // until the next dispatch row of these lanes is due; 0: more are due now; <0: none known
 	Waited time.Duration // how long ClaimOrWait waited before this claim; 0: it was answered at once
+
+	// AloneDue reports that the claim passed over a due task that has to run alone,
+	// because the worker runs other tasks or this claim took some. It is claimed
+	// when the worker runs nothing.
+	AloneDue bool
 
 	// Stopped reports that the claim looked at as many due rows as one claim
 	// may, 4 × Limit + 256, before it found Limit tasks, and that there are
@@ -61,6 +70,7 @@ type Claimed struct {
 	Steps           []task.Step   // completed and failed, by index; nil on a first attempt
 	Quarantined     bool          // it is quarantined while it runs
 	QuarantineLimit int           // if quarantined: how many such tasks may run beside each other, this one included
+	Alone           bool          // if quarantined: it runs alone
 	TimeLeft        time.Duration // to the deadline; 0: no deadline; < 0: it passed, and the task was asked to end and cleans up
 }
 

@@ -29,6 +29,7 @@ type Attempt struct {
 	// quarantineLimit is, of a quarantined task, how many of those may run beside
 	// each other, this one included.
 	quarantineLimit int
+	alone           bool // it runs alone
 
 	// held ends when the attempt may write no more or its task goes on without it:
 	// the lease is lost or uncertain, a drain, a wait, a mistake of the program.
@@ -94,7 +95,7 @@ func From(ctx context.Context) (*Attempt, error) {
 func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *Attempt {
 	a := &Attempt{
 		env: e, recorder: recorder, task: c.Task, lease: c.Lease,
-		begun: time.Now(), now: c.Task.StartedAt, quarantineLimit: c.QuarantineLimit,
+		begun: time.Now(), now: c.Task.StartedAt, quarantineLimit: c.QuarantineLimit, alone: c.Alone,
 	}
 	a.idle.L = &a.mu
 	a.extendValidity(before)

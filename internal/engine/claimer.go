@@ -38,13 +38,19 @@ func (c *claimer) run(ctx context.Context) error {
 	unwake := context.AfterFunc(ctx, c.wake.Set) // of the store that waits with a claim
 	defer unwake()
 	var behind store.ClaimPlace // where the last claim stopped
+	var drain drainForAlone
 	for ctx.Err() == nil {
 		req := store.ClaimRequest{Worker: c.worker, Name: c.name, TTL: c.TTL, Types: c.types, Schemas: c.schemas, Behind: behind}
 		idle := c.slots.fill(&req)
 		// Asked before the claim, which may miss what is taken over meanwhile.
 		idle = idle && !c.reaper.waitsForWarmUp() && c.reaper.choresLeft.Load() == 0
-		if req.Limit == 0 {
+		left := drain.left(req.Running == 0, time.Now())
+		switch {
+		case req.Limit == 0:
 			wait(ctx, -1, c.wake)
+			continue
+		case left > 0:
+			wait(ctx, left, c.wake)
 			continue
 		}
 		hold := time.Duration(0)
@@ -61,6 +67,9 @@ func (c *claimer) run(ctx context.Context) error {
 		}
 		before, behind = before.Add(res.Waited), res.Behind
 		c.executor.start(res.Tasks, before)
+		if res.AloneDue {
+			drain.begin(c.TTL, time.Now())
+		}
 		switch {
 		case len(res.Tasks) > 0:
 			c.heartbeater.leased()

@@ -66,10 +66,11 @@ func (s *slots) release(a *Attempt) bool {
 func (s *slots) fill(req *store.ClaimRequest) (idle bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	req.Slots = s.limit
+	req.Slots, req.Running = s.limit, len(s.running)
 	req.Limit = min(s.limit-len(s.running), claimLimit)
 	for a := range s.quarantined {
 		req.Quarantined++
+		req.Alone = req.Alone || a.alone
 		if req.QuarantineLimit == 0 || a.quarantineLimit < req.QuarantineLimit {
 			req.QuarantineLimit = a.quarantineLimit
 		}
@@ -84,6 +85,9 @@ func (s *slots) fill(req *store.ClaimRequest) (idle bool) {
 			}
 		}
 		req.Limit = min(req.Limit, free)
+	}
+	if req.Alone {
+		req.Limit = 0
 	}
 	return len(s.running) == 0
 }

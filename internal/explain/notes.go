@@ -82,7 +82,7 @@ func crashNote(h *store.History) string {
 	case kindOf(t) == task.KindPoison:
 		return said + ": it would go on stopping workers, so it was not started again. Look at what the handler does to its process: memory, os.Exit, fatal signals."
 	case t.CrashCount >= 2:
-		return said + ": it is quarantined, and a worker runs few of such tasks at once. At the crash budget (3 unless configured) it fails as poison."
+		return said + ". It is quarantined: a worker runs few of such tasks at once, and in the end only this one. At the crash budget (3 unless configured) it fails as poison."
 	}
 	return said + ". At the crash budget (3 unless configured) it fails as poison."
 }

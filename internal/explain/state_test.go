@@ -143,7 +143,7 @@ func TestWhyStates(t *testing.T) {
 			"0 of its 5 attempts are used; the engine itself failed twice in a row, which does not count.",
 		}},
 		{"quarantined", a(1, task.Ready, waits("", ago(time.Minute)), with(func(k *task.Task) { k.CrashCount = 2 })), []string{
-			"Its process stopped under it twice in a row: it is quarantined, and a worker runs few of such tasks at once. At the crash budget (3 unless configured) it fails as poison.",
+			"Its process stopped under it twice in a row. It is quarantined: a worker runs few of such tasks at once, and in the end only this one. At the crash budget (3 unless configured) it fails as poison.",
 		}},
 		{"a deadline ahead", a(1, task.Ready, waits("", ago(time.Minute)), with(func(k *task.Task) { k.DeadlineAt = in(time.Hour) })), []string{
 			"If it has not ended in 1h (2026-11-20T13:00:00Z), its deadline, it is cancelled.",

@@ -21,8 +21,15 @@ func TestQuarantineLimit(t *testing.T) {
 			t.Errorf("Quarantined(%d) = %v", crashes, got)
 		}
 	}
-	if !rules.Isolated(1) || rules.Isolated(0) || rules.Isolated(2) {
-		t.Error("a task is isolated if its limit is one, and only then")
+	for _, tc := range []struct {
+		slots, losses int
+		want          bool
+	}{
+		{0, 0, true}, {7, 0, true}, {8, 0, false}, {8, 1, true}, {15, 1, true}, {16, 1, false}, {16, 2, true}, {80, 3, false}, {80, 4, true}, {80, 99, true},
+	} {
+		if got := rules.Alone(tc.slots, tc.losses); got != tc.want {
+			t.Errorf("Alone(%d, %d) = %v", tc.slots, tc.losses, got)
+		}
 	}
 }
 
@@ -34,8 +41,13 @@ func TestQuarantine(t *testing.T) {
 		crashes, losses int
 		want            bool
 	}{
-		{"a healthy task beside any", store.ClaimRequest{Slots: 8, Quarantined: 1, QuarantineLimit: 1}, 1, 0, true},
-		{"the first", store.ClaimRequest{Slots: 8}, 2, 0, true},
+		{"a healthy task beside a quarantined one", store.ClaimRequest{Slots: 16, Quarantined: 1, QuarantineLimit: 2}, 1, 0, true},
+		{"a healthy task beside one that runs alone", store.ClaimRequest{Slots: 8, Quarantined: 1, QuarantineLimit: 1, Alone: true}, 1, 0, false},
+		{"one that has to run alone, and nothing runs", store.ClaimRequest{Slots: 8}, 2, 1, true},
+		{"one that has to run alone beside a healthy one", store.ClaimRequest{Slots: 8, Running: 1}, 2, 1, false},
+		{"the first beside a healthy one", store.ClaimRequest{Slots: 8, Running: 1}, 2, 0, true},
+		{"one that had room for others before a loss, beside a healthy one", store.ClaimRequest{Slots: 16, Running: 1}, 2, 2, false},
+		{"the first beside healthy ones", store.ClaimRequest{Slots: 16, Running: 9}, 2, 0, true},
 		{"within its own limit", store.ClaimRequest{Slots: 16, Quarantined: 1, QuarantineLimit: 2}, 2, 0, true},
 		{"over its own limit", store.ClaimRequest{Slots: 16, Quarantined: 1, QuarantineLimit: 2}, 2, 1, false},
 		{"over the limit of one that runs", store.ClaimRequest{Slots: 64, Quarantined: 1, QuarantineLimit: 1}, 2, 0, false},
@@ -48,13 +60,13 @@ func TestQuarantine(t *testing.T) {
 	}
 
 	q := rules.NewQuarantine(&store.ClaimRequest{Slots: 32})
-	if limit := q.Add(1, 0); limit != 0 || !q.HasRoom(2, 0) {
+	if limit, _ := q.Add(1, 0); limit != 0 || !q.HasRoom(2, 0) {
 		t.Errorf("a healthy task takes a place in quarantine: limit %d", limit)
 	}
-	if limit := q.Add(2, 0); limit != 4 || !q.HasRoom(2, 0) {
+	if limit, _ := q.Add(2, 0); limit != 4 || !q.HasRoom(2, 0) {
 		t.Errorf("after one of four: limit %d", limit)
 	}
-	if limit := q.Add(2, 1); limit != 2 || q.HasRoom(2, 0) {
+	if limit, _ := q.Add(2, 1); limit != 2 || q.HasRoom(2, 0) {
 		t.Errorf("the smaller limit must hold for all: limit %d", limit)
 	}
 
@@ -67,5 +79,15 @@ func TestQuarantine(t *testing.T) {
 	}
 	if q.HasRoom(2, 0) {
 		t.Error("a larger limit replaced the smallest one of those that run")
+	}
+
+	q = rules.NewQuarantine(&store.ClaimRequest{Slots: 7})
+	q.Add(0, 0)
+	if q.PassedOver() || q.HasRoom(2, 0) || !q.PassedOver() || q.Closed() {
+		t.Error("a task that has to run alone is not passed over beside one that this claim took")
+	}
+	q = rules.NewQuarantine(&store.ClaimRequest{Slots: 7})
+	if limit, alone := q.Add(2, 0); limit != 1 || !alone || !q.Closed() || q.HasRoom(0, 0) || q.PassedOver() {
+		t.Errorf("a task may run beside one that runs alone: limit %d", limit)
 	}
 }

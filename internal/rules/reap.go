@@ -84,7 +84,7 @@ func (w *Worker) Forgettable(ttl time.Duration, now time.Time) bool {
 type LostLease struct {
 	Stopped  bool          // its process is known to be dead, or had [Worker.Stopped]
 	Crashes  int           // the task's crash_count
-	Isolated bool          // the task was claimed as the only quarantined one
+	Alone    bool          // the task ran alone in its process
 	Cancel   CancelRequest // CleansUp also if none was asked for
 	Deadline time.Time     // of the task; zero: none
 }
@@ -112,7 +112,7 @@ func ResolveLoss(l *LostLease, budget int, now time.Time) Loss {
 		loss.end(state, CancelFailure(l.Cancel, l.Deadline))
 	case Past(l.Deadline, now) && !l.Cancel.CleansUp:
 		loss.end(task.Cancelled, DeadlineFailure(l.Deadline))
-	case l.Stopped && Quarantined(l.Crashes) && !l.Isolated:
+	case l.Stopped && Quarantined(l.Crashes) && !l.Alone:
 		loss.QuarantineLoss = true
 	case l.Stopped:
 		loss.Crash = true

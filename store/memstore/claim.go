@@ -26,10 +26,14 @@ func (s *Store) Claim(ctx context.Context, ns string, req store.ClaimRequest) (s
 			c.run()
 			o.propagate()
 		}
-		res = store.ClaimResult{Tasks: c.got, Now: o.now, Stopped: c.stopped, Behind: c.behind}
-		if !c.stopped {
+		res = store.ClaimResult{Tasks: c.got, Now: o.now, Stopped: c.stopped, Behind: c.behind, Next: -1}
+		switch {
+		case c.stopped:
+			res.Next = 0
+		case !c.quarantine.Closed():
 			res.Next = c.next()
 		}
+		res.AloneDue = c.quarantine.PassedOver()
 	})
 	return res, err
 }
@@ -57,7 +61,7 @@ func (c *claim) run() {
 	looked, moved := 0, 0
 	var last store.ClaimPlace
 	for _, d := range c.candidates() {
-		if len(c.got) >= c.req.Limit {
+		if len(c.got) >= c.req.Limit || c.quarantine.Closed() {
 			return
 		}
 		if !c.roomIn(d.Queue) {
@@ -143,7 +147,7 @@ func (c *claim) lease(r *row) {
 		r.StartedVersion = c.req.Types[r.Type]
 	}
 	r.worker, r.cleaning = c.req.Worker, r.CancelRequested
-	r.isolated = rules.Isolated(c.quarantine.Add(r.CrashCount, r.QuarantineLosses))
+	_, r.alone = c.quarantine.Add(r.CrashCount, r.QuarantineLosses)
 	c.taken[r.Queue]++
 	c.hold(r)
 }
@@ -157,7 +161,7 @@ func (c *claim) handOut(r *row) {
 		Quarantined: rules.Quarantined(r.CrashCount),
 	}
 	if got.Quarantined {
-		got.QuarantineLimit = rules.QuarantineLimit(c.req.Slots, r.QuarantineLosses)
+		got.QuarantineLimit, got.Alone = rules.QuarantineLimit(c.req.Slots, r.QuarantineLosses), rules.Alone(c.req.Slots, r.QuarantineLosses)
 	}
 	if !r.DeadlineAt.IsZero() {
 		got.TimeLeft = r.DeadlineAt.Sub(c.now)

@@ -88,7 +88,7 @@ func (o *op) lostLeases(eligible bool) (lost []*row, passedOver bool) {
 func (o *op) reap(r *row, budget int) store.Reaped {
 	stopped := o.seenDead(r.worker) || o.observed(r.worker).Stopped(r.LeaseExpiresAt)
 	loss := rules.ResolveLoss(&rules.LostLease{
-		Stopped: stopped, Crashes: r.CrashCount, Isolated: r.isolated, Cancel: r.cancelRequest(), Deadline: r.DeadlineAt,
+		Stopped: stopped, Crashes: r.CrashCount, Alone: r.alone, Cancel: r.cancelRequest(), Deadline: r.DeadlineAt,
 	}, budget, o.now)
 	o.recordAttempt(r.attempt(), loss.Outcome, rules.LeaseLostFailure(r.LeasedBy, r.LeaseExpiresAt, o.now))
 	if loss.Crash {

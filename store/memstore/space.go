@@ -36,7 +36,7 @@ type space struct {
 type row struct {
 	task.Task
 	worker   store.WorkerID // of the running attempt
-	isolated bool           // it was claimed as the only quarantined task of its worker
+	alone    bool           // it is quarantined, and runs as the only task of its worker
 	cleaning bool           // it was claimed when it had been asked to end
 
 	joinOutput json.RawMessage // that it ends with when its children have succeeded

@@ -68,7 +68,9 @@ func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest
 // mayWait reports whether a claim that got this may wait. With rows that are
 // due, but that this worker may not take now, it may not: every group would
 // run it for nothing.
-func mayWait(got *store.ClaimResult) bool { return len(got.Tasks) == 0 && got.Next != 0 }
+func mayWait(got *store.ClaimResult) bool {
+	return len(got.Tasks) == 0 && got.Next != 0 && !got.AloneDue
+}
 
 // claim is one claim call.
 type claim struct {
@@ -137,8 +139,14 @@ func (c *claim) run() (store.ClaimResult, error) {
 	if c.stopped {
 		return c.cutShort(), nil
 	}
-	next, err := c.next()
-	return store.ClaimResult{Tasks: c.taken, Now: c.tx.now, Next: next}, err
+	res := store.ClaimResult{Tasks: c.taken, Now: c.tx.now, Next: -1}
+	if !c.quarantine.Closed() {
+		res.Next, err = c.next()
+	}
+	if res.AloneDue = c.quarantine.PassedOver(); res.AloneDue {
+		c.tx.fx.Answer() // the worker is to learn of it
+	}
+	return res, err
 }
 
 const sqlPaused = `SELECT queue FROM weaver_paused_queues WHERE namespace = ?1`
@@ -162,7 +170,8 @@ func (c *claim) serves(k lane.Key) bool {
 	return c.req.Queues == nil || c.req.Queues[k.Queue] > 0
 }
 
-func (c *claim) full() bool { return len(c.taken) >= c.req.Limit }
+// full reports whether the claim may take no further task.
+func (c *claim) full() bool { return len(c.taken) >= c.req.Limit || c.quarantine.Closed() }
 
 var sqlTask = `SELECT ` + taskSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
@@ -198,7 +207,7 @@ func (c *claim) look(d *candidate) bool {
 // one sees again.
 func (c *claim) cutShort() store.ClaimResult {
 	c.tx.fx.Answer()
-	res := store.ClaimResult{Tasks: c.taken, Now: c.tx.now, Stopped: true}
+	res := store.ClaimResult{Tasks: c.taken, Now: c.tx.now, Stopped: true, AloneDue: c.quarantine.PassedOver()}
 	if len(c.taken) == 0 && len(c.over) == 0 && c.req.IDs == nil {
 		res.Behind = c.last
 	}
@@ -260,7 +269,7 @@ func (c *claim) complete(got *store.Claimed, payloads bool) (err error) {
 	t.ReadyAt = time.Time{} // as readers see a running task
 	got.Lease = task.Lease{Task: t.ID, Epoch: t.Epoch, ID: t.LeaseID, Generation: c.tx.gen}
 	if got.Quarantined = rules.Quarantined(t.CrashCount); got.Quarantined {
-		got.QuarantineLimit = rules.QuarantineLimit(c.req.Slots, t.QuarantineLosses)
+		got.QuarantineLimit, got.Alone = rules.QuarantineLimit(c.req.Slots, t.QuarantineLosses), rules.Alone(c.req.Slots, t.QuarantineLosses)
 	}
 	if !t.DeadlineAt.IsZero() {
 		got.TimeLeft = t.DeadlineAt.Sub(c.tx.now)

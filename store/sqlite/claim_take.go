@@ -5,7 +5,6 @@ import (
 
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
-	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -19,7 +18,7 @@ UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = a
   cancel_requested = CASE WHEN cancel_requested THEN 2 ELSE 0 END
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id IS NULL`
 
-// sqlSetIsolated records whether a quarantined task is the only one of its worker.
+// sqlSetIsolated records whether a quarantined task runs alone.
 const sqlSetIsolated = `UPDATE weaver_tasks SET isolated = ?3 WHERE namespace = ?1 AND task_id = ?2`
 
 // take leases a task and deletes its dispatch row.
@@ -47,8 +46,8 @@ func (c *claim) take(d *candidate) error {
 	if err := c.complete(got, d.payloads); err != nil {
 		return err
 	}
-	if limit := c.quarantine.Add(t.CrashCount, t.QuarantineLosses); limit > 0 {
-		if err := c.tx.stmt(sqlSetIsolated).Text(1, c.tx.ns).ID(2, &d.id).Bool(3, rules.Isolated(limit)).Run(); err != nil {
+	if limit, alone := c.quarantine.Add(t.CrashCount, t.QuarantineLosses); limit > 0 {
+		if err := c.tx.stmt(sqlSetIsolated).Text(1, c.tx.ns).ID(2, &d.id).Bool(3, alone).Run(); err != nil {
 			return err
 		}
 	}

@@ -204,7 +204,7 @@ func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (s
 		dead = w.Stopped(end)
 	}
 	loss := rules.ResolveLoss(&rules.LostLease{
-		Stopped: dead, Crashes: row.crashes, Isolated: row.isolated, Cancel: row.cancelRequest(), Deadline: row.deadlineAt(),
+		Stopped: dead, Crashes: row.crashes, Alone: row.isolated, Cancel: row.cancelRequest(), Deadline: row.deadlineAt(),
 	}, r.req.CrashBudget, r.tx.now)
 	if loss.Crash || loss.QuarantineLoss {
 		err := r.tx.stmt(sqlSetCrashes).Text(1, r.tx.ns).ID(2, id).Bool(3, loss.Crash).Bool(4, loss.QuarantineLoss).Run()

@@ -75,7 +75,7 @@ func childHolds(ctx context.Context, path string, in *bufio.Scanner, out io.Writ
 			return err
 		}
 		req := fixClaim("child", 100)
-		req.Slots = 8 // one quarantined task at a time
+		req.Slots = 7 // a quarantined task runs alone
 		got, err := db.Claim(ctx, fixNS, req)
 		if err != nil {
 			return err

@@ -20,6 +20,49 @@ var claimQuarantineCases = []testCase{
 			}
 		}
 	}},
+	{"R7 a task that must run alone is claimed only by a worker that runs nothing", func(e *env) {
+		// A process that is killed for another reason must not count against it.
+		id := e.quarantined(1)[0]
+		for what, r := range map[string]store.ClaimResult{
+			"a claim":         e.a.claim(slots(7, 0), running(1)),
+			"a claim by hint": e.a.claim(slots(7, 0), running(1), only(id)),
+		} {
+			e.check(len(r.Tasks) == 0 && r.AloneDue && r.Next == -1 && !r.Stopped, "%s beside another task got %+v", what, r)
+		}
+		fresh := e.many(2)
+		r := e.a.claim(slots(7, 0), running(1), limit(1))
+		e.equal("the tasks claimed beside another", claimedIDs(r.Tasks), fresh[:1])
+		e.check(r.AloneDue, "the claim does not say that it passed over a task that runs alone")
+		e.finish(released(r.Tasks[0]))
+
+		r = e.a.claim(slots(7, 0))
+		e.equal("the tasks claimed by a worker that runs nothing", claimedIDs(r.Tasks), []task.ID{id})
+		e.check(r.Next == -1 && !r.AloneDue && !r.Stopped && r.Tasks[0].Alone, "the claim of a task that runs alone answered %+v", r)
+		e.a.getsNothing(slots(7, 1), alone)
+		e.a.getsNothing(slots(7, 1), alone, only(fresh...))
+		e.equal("the reaped", e.expire(r.Tasks[0]), store.Reaped{Task: id, State: task.Failed, Crash: true})
+	}},
+	{"R7 a task that must run alone waits for what comes before it", func(e *env) {
+		id, first := e.quarantined(1)[0], e.one(priority(1))
+		r := e.a.claim(slots(7, 0))
+		e.equal("the tasks claimed", claimedIDs(r.Tasks), []task.ID{first})
+		e.check(r.AloneDue && r.Next == -1, "the claim does not say that it passed over a task that runs alone: %+v", r)
+		e.finish(success(r.Tasks[0]))
+		e.a.gets([]task.ID{id}, slots(7, 0))
+	}},
+	{"R7 no loss beside another task counts against a quarantined one", func(e *env) {
+		id := e.quarantined(1)[0]
+		for losses, limit := range []int{4, 2, 1} {
+			r := e.worker("doomed").claim(slots(32, 0), running(31))
+			e.require(len(r.Tasks) == 1 && r.Tasks[0].QuarantineLimit == limit && !r.Tasks[0].Alone, "with 32 slots the claim got %+v", r)
+			e.equal("the reaped", e.expire(r.Tasks[0]), store.Reaped{Task: id, State: task.Ready})
+			t := e.task(id)
+			e.check(t.CrashCount == 2 && t.QuarantineLosses == losses+1, "CrashCount = %d, QuarantineLosses = %d, want 2 and %d", t.CrashCount, t.QuarantineLosses, losses+1)
+		}
+		e.a.getsNothing(slots(32, 0), running(1))
+		c := e.worker("doomed").gets([]task.ID{id}, slots(32, 0))[0]
+		e.equal("the reaped", e.expire(c), store.Reaped{Task: id, State: task.Failed, Crash: true})
+	}},
 	{"a small worker runs one quarantined task at a time", func(e *env) {
 		ids := e.quarantined(3)
 		for _, n := range []int{0, 1, 8, 15} {
@@ -54,26 +97,26 @@ var claimQuarantineCases = []testCase{
 	}},
 	{"a loss among others halves the quarantine limit and is no crash", func(e *env) {
 		id := e.quarantined(1)[0]
-		for losses, allowed := range []int{4, 2} {
+		for losses, allowed := range []int{4, 2, 1} {
 			r := e.worker("doomed").claim(slots(32, allowed-1))
 			e.require(len(r.Tasks) == 1, "after %d losses the task was not claimed beside %d others", losses, allowed-1)
 			got := e.reapExpired().Reaped
 			e.equal("the reaped", got, []store.Reaped{{Task: id, State: task.Ready}})
 			t := e.task(id)
 			e.require(t.CrashCount == 2 && t.QuarantineLosses == losses+1, "after a loss among others CrashCount = %d and QuarantineLosses = %d, want 2 and %d", t.CrashCount, t.QuarantineLosses, losses+1)
-			e.a.getsNothing(slots(32, allowed/2))
+			e.a.getsNothing(slots(32, max(1, allowed/2)))
 		}
 		c := e.worker("doomed").claim(slots(32, 0)).Tasks[0]
 		e.equal("the reaped", e.expire(c), store.Reaped{Task: id, State: task.Failed, Crash: true})
 		t := e.ended(id, task.Failed, task.KindPoison)
 		e.check(strings.Contains(t.Error.Message, "3"), "the message %q does not say that 3 leases were lost in a row", t.Error.Message)
 	}},
-	{"R7 a task that must run isolated joins no other", func(e *env) {
-		// A loss isolated from other quarantined tasks marks a task as poison, so that
-		// one more of them beside it could be the one that ends the process.
-		other, worn := e.quarantined(1)[0], e.isolated()
+	{"R7 the smallest limit of the quarantined tasks holds for all", func(e *env) {
+		other, worn := e.quarantined(1)[0], e.quarantined(1)[0]
+		e.loseAmongOthers(worn, 3)
+		e.loseAmongOthers(worn, 1)
 		c := e.a.claim(slots(32, 0), only(worn)).Tasks[0]
-		e.equal("the limit of the isolated task", c.QuarantineLimit, 1)
+		e.check(c.QuarantineLimit == 1 && !c.Alone, "after two losses with 32 slots the limit is %d, alone %v", c.QuarantineLimit, c.Alone)
 		e.a.getsNothing(slots(32, 1), quarantineLimit(1))
 		e.next(-1, slots(32, 1), quarantineLimit(1))
 		e.finish(released(c))
@@ -83,9 +126,10 @@ var claimQuarantineCases = []testCase{
 		c = e.b.gets([]task.ID{other}, slots(32, 2), quarantineLimit(4), only(other))[0]
 		e.equal("the limit of the other", c.QuarantineLimit, 4)
 	}},
-	{"R7 a task that must run isolated is the only one of its call", func(e *env) {
+	{"R7 a task that must run alone is the only one of its call", func(e *env) {
 		e.quarantined(1)
-		e.a.gets([]task.ID{e.isolated(priority(1))}, slots(32, 0))
+		e.many(1)
+		e.a.gets([]task.ID{e.worn(priority(1))}, slots(32, 0))
 	}},
 	{"success, a completed step and an operator's retry clear crashes and losses", func(e *env) {
 		for what, clear := range map[string]func(id task.ID){
@@ -157,12 +201,12 @@ func (e *env) loseAmongOthers(id task.ID, others int) {
 	e.expire(got[0])
 }
 
-// isolated returns a quarantined task that has to run isolated: its limit fell
-// from 4 to 1.
-func (e *env) isolated(opts ...opt) task.ID {
+// worn returns a quarantined task that has to run alone in a worker of 32 slots.
+func (e *env) worn(opts ...opt) task.ID {
 	e.Helper()
 	id := e.quarantined(1, opts...)[0]
 	e.loseAmongOthers(id, 3)
 	e.loseAmongOthers(id, 1)
+	e.loseAmongOthers(id, 0)
 	return id
 }

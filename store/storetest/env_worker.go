@@ -81,8 +81,10 @@ func types(known map[string]int) ask { return func(r *store.ClaimRequest) { r.Ty
 func claimTTL(d time.Duration) ask   { return func(r *store.ClaimRequest) { r.TTL = d } }
 func quarantineLimit(n int) ask      { return func(r *store.ClaimRequest) { r.QuarantineLimit = n } }
 func under(lease task.LeaseID) ask   { return func(r *store.ClaimRequest) { r.LeaseID = lease } }
+func alone(r *store.ClaimRequest)    { r.Alone = true }
+func running(n int) ask              { return func(r *store.ClaimRequest) { r.Running = n } }
 func slots(all, quarantined int) ask {
-	return func(r *store.ClaimRequest) { r.Slots, r.Quarantined = all, quarantined }
+	return func(r *store.ClaimRequest) { r.Slots, r.Running, r.Quarantined = all, quarantined, quarantined }
 }
 
 func lookUp(lease task.LeaseID) ask {
@@ -92,7 +94,7 @@ func lookUp(lease task.LeaseID) ask {
 func (w *worker) request(asks ...ask) store.ClaimRequest {
 	r := store.ClaimRequest{
 		Worker: w.id, Name: w.name, LeaseID: w.e.newLease(), TTL: ttl, Limit: 1000,
-		Types: map[string]int{alpha: 1, beta: 1}, Slots: 8,
+		Types: map[string]int{alpha: 1, beta: 1}, Slots: 7, // a quarantined task runs alone
 	}
 	for _, a := range asks {
 		a(&r)

@@ -214,7 +214,8 @@ var namespaceWorkerCases = []testCase{
 		}{{e, ids[0], ids[1]}, {other, ids[1], ids[0]}}
 		for _, c := range both {
 			c.in.crash(c.quarantined, 2)
-			c.in.worker("doomed").takeAll(ids...)
+			c.in.worker("doomed").take(c.quarantined)
+			c.in.worker("doomed").take(c.asked)
 		}
 		for _, c := range both {
 			c.in.operate(cancelOf(c.asked))

@@ -55,7 +55,9 @@ func (p *pair) request() store.ClaimRequest {
 		r.TTL = 20 * time.Second
 	}
 	r.Quarantined = p.number(2, "quarantined")
+	r.Running = r.Quarantined + p.number(2, "healthy")
 	r.QuarantineLimit = p.number(3, "company")
+	r.Alone = r.Quarantined == 1 && p.rarely(4, "one runs alone")
 	return r
 }
 

@@ -145,8 +145,8 @@ var processCases = []testCase{
 	{
 		name: "a task that kills its workers",
 		// Not the default, 3: a crash that the neighbour lives through beside a
-		// killer of one crash counts against it even when it is quarantined. Only
-		// quarantined tasks keep apart.
+		// killer of one crash counts against it too: only quarantined tasks keep
+		// apart.
 		cfg:         weaver.Config{CrashBudget: 4},
 		losesLeases: true,
 		tolerates:   "how often others are hit depends on the moment",
