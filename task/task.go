@@ -175,7 +175,7 @@ type Decision struct {
 	At          time.Time    `json:"decided_at"`
 	Kind        DecisionKind `json:"kind"`
 	NextReadyAt time.Time    `json:"next_ready_at,omitzero"`
-	ChildIDs    []ID         `json:"child_task_ids,omitempty"`
+	ChildIDs    []ID         `json:"child_task_ids,omitempty"` // decompose: the first 1,000
 	Reason      Reason       `json:"reason"`
 }
 

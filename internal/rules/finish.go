@@ -73,6 +73,10 @@ func CheckFinish(f *store.Finish) error {
 	switch f.Decision.Kind {
 	case task.DecideRetry, task.DecideMarkDead, task.DecideBlock, task.DecideSucceed:
 		return nil
+	case task.DecideDecompose:
+		return checkDecompose(f)
+	case task.DecideAddDependency:
+		return checkDependency(f)
 	}
 	return fmt.Errorf("finish task %v: decision %q cannot be carried out", f.Lease.Task, f.Decision.Kind)
 }
@@ -123,7 +127,7 @@ func (t *Transition) decide(f *store.Finish, now time.Time) {
 	switch {
 	case f.Decision != nil:
 		d := *f.Decision
-		d.NextReadyAt = time.Time{}
+		d.NextReadyAt, d.ChildIDs = time.Time{}, nil
 		t.Decision, kind = &d, d.Kind
 	case f.Delay < 0:
 		kind = task.DecideMarkDead
@@ -138,22 +142,27 @@ func (t *Transition) decide(f *store.Finish, now time.Time) {
 		t.State, t.Waiting = task.Blocked, task.WaitManual
 	case task.DecideSucceed:
 		t.State, t.Output, t.ResetCrashes = task.Succeeded, f.Output, true
+	case task.DecideDecompose:
+		t.decompose(f)
+		t.KeepError, t.Decision.ChildIDs = false, childIDs(f)
+	case task.DecideAddDependency: // as a rule: see ResolveDependency
+		t.State, t.Waiting, t.Join = task.Pending, task.WaitDeps, task.JoinDependency
 	default:
 		t.State = task.Failed
 	}
 }
 
 // ReplayedResult answers a finish that is reported again (R8): what it made of
-// its task when it was recorded, with an outcome and at an instant. What the
+// its task when it was recorded, with an outcome, a decision and at an instant. What the
 // task has become since does not matter. Of one that was to clean up next it says
 // what would have become of it otherwise; of one that asked for another task, that
 // it waits for that.
-func ReplayedResult(f *store.Finish, recorded task.Outcome, at time.Time) store.FinishResult {
+func ReplayedResult(f *store.Finish, recorded task.Outcome, decided task.DecisionKind, at time.Time) store.FinishResult {
 	var cancel CancelRequest
 	if recorded == task.OutcomeCancelled {
 		cancel.Kind = task.KindCancelled
 	}
-	if recorded == task.OutcomeFailure && (f.Outcome == task.OutcomeDecompose || f.Outcome == task.OutcomeAddDependency) { // it was refused
+	if refusedBefore(f, recorded, decided) {
 		return store.FinishResult{State: task.Failed}
 	}
 	t := ResolveFinish(f, cancel, time.Time{}, at)

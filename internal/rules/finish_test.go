@@ -156,7 +156,7 @@ func TestResolveFinish(t *testing.T) {
 				t.Errorf("a task that succeeded shows %v", err)
 			}
 			// R8: the same report once more is answered with the same state.
-			again := rules.ReplayedResult(&tc.fin, got.Outcome, now)
+			again := rules.ReplayedResult(&tc.fin, got.Outcome, kindOf(got.Decision), now)
 			if again.State != got.State || again.Waiting != got.Waiting || again.Err != nil {
 				t.Errorf("ReplayedResult = %+v, want %s/%s", again, got.State, got.Waiting)
 			}

@@ -211,8 +211,9 @@ func (t *tx) insertDecision(row *leaseRow, d *task.Decision) error {
 }
 
 const sqlFinished = `
-SELECT outcome_hash, outcome_kind, finished_at FROM weaver_attempts
-WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3 AND outcome_hash IS NOT NULL`
+SELECT outcome_hash, outcome_kind, finished_at, (
+  SELECT d.decision_kind FROM weaver_decisions d WHERE d.namespace = ?1 AND d.task_id = ?2 AND d.attempt_no = a.attempt_no)
+FROM weaver_attempts a WHERE a.namespace = ?1 AND a.task_id = ?2 AND a.lease_id = ?3 AND a.outcome_hash IS NOT NULL`
 
 // finishedBefore answers a finish whose guard accepted nothing (R8): it was made
 // before, or contradicts what was, or lost its lease. Attempts that other
@@ -222,9 +223,10 @@ func (t *tx) finishedBefore(r *report) error {
 	st := t.stmt(sqlFinished).Text(1, t.ns).ID(2, &l.Task).Lease(3, &l.ID)
 	var hash string
 	var outcome task.Outcome
+	var decided task.DecisionKind
 	var at time.Time
 	if st.One() {
-		hash, outcome, at = st.ColText(0), task.Outcome(st.ColName(1)), st.ColTime(2)
+		hash, outcome, at, decided = st.ColText(0), task.Outcome(st.ColName(1)), st.ColTime(2), task.DecisionKind(st.ColName(3))
 	}
 	if err := st.Done(); err != nil {
 		return err
@@ -233,7 +235,7 @@ func (t *tx) finishedBefore(r *report) error {
 	case "":
 		r.got.Err = rules.LeaseLost(l, rules.LostToAnother)
 	case r.hash:
-		*r.got = rules.ReplayedResult(r.fin, outcome, at)
+		*r.got = rules.ReplayedResult(r.fin, outcome, decided, at)
 	default:
 		r.got.Err = rules.Conflicting(l)
 	}
