@@ -66,11 +66,11 @@ func New(s Store, cfg Config) (*Engine, error) {
 	if problems := append(cc.problems(s), cfg.problems()...); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
 	}
-	handlers, problems := cfg.handlers()
+	client := newClient(s, cc)
+	handlers, problems := cfg.handlers(client)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
 	}
-	client := newClient(s, cc)
 	cfg = cfg.withDefaults()
 	cfg.warnUnserved()
 	inner := engine.New(engine.Config{
@@ -204,7 +204,7 @@ func (cfg Config) withDefaults() Config {
 // handlers are those that the engine calls, wrapped by the middleware, which
 // is the user's code and runs here only once the rest of the configuration is
 // known to be good.
-func (cfg Config) handlers() (hs []engine.Handler, problems []error) {
+func (cfg Config) handlers(client *Client) (hs []engine.Handler, problems []error) {
 	hs = make([]engine.Handler, len(cfg.Handlers))
 	for i, h := range cfg.Handlers {
 		run := h.run
@@ -217,7 +217,7 @@ func (cfg Config) handlers() (hs []engine.Handler, problems []error) {
 		if len(cfg.Middleware) > 0 {
 			run = checkOutput(run)
 		}
-		hs[i] = engine.Handler{Type: h.name, CodeVersion: h.version, SchemaVersion: h.schema, Run: engine.HandlerFunc(run)}
+		hs[i] = engine.Handler{Type: h.name, CodeVersion: h.version, SchemaVersion: h.schema, Run: engine.HandlerFunc(run), Draft: h.planned(client)}
 	}
 	return hs, problems
 }

@@ -242,7 +242,7 @@ func TestDecider(t *testing.T) {
 	})
 	for name, d := range map[string]decide.Decider{
 		"panicked":                  decide.Func(func(decide.Input) decide.Decision { panic("boom") }),
-		"which cannot be done here": decide.Func(func(decide.Input) decide.Decision { return decide.Decision{Kind: task.DecideDecompose} }),
+		"which cannot be done here": decide.Func(func(decide.Input) decide.Decision { return decide.Decision{Kind: task.DecideRepair} }),
 		"an output that is not JSON": decide.Func(func(decide.Input) decide.Decision {
 			return decide.Decision{Kind: task.DecideSucceed, Output: json.RawMessage(`{`)}
 		}),

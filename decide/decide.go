@@ -29,12 +29,24 @@ type Input struct {
 type Decision struct {
 	Kind   task.DecisionKind
 	Delay  time.Duration   // retry
-	Output json.RawMessage // succeed: the task's output, for a Decider that overrules a failure
+	Output json.RawMessage // succeed: the task's output, for a Decider that overrules a failure; decompose with JoinComplete
 	Reason task.Reason
+
+	// Decompose: the task waits for these children, which are stored with the
+	// decision. With task.JoinRerun, the default, its handler runs again when they
+	// have ended; with task.JoinComplete the task ends with them, with Output. A
+	// Decider can name the task types that its worker handles.
+	Children []task.Draft
+	Join     task.Join
+
+	// Add_dependency: the handler runs again when this task has succeeded.
+	DependsOn task.ID
 }
 
 // Decider chooses what follows an attempt that did not succeed.
-// Implementations must be pure and safe for concurrent use.
+// Implementations must be pure and safe for concurrent use. A decision that cannot
+// be carried out (children of an unknown type, too many or too deep; a task that
+// does not exist) is replaced by Default's, whose reason says so.
 type Decider interface {
 	Decide(in Input) Decision
 }

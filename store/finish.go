@@ -15,7 +15,8 @@ import (
 //
 //	success                         → succeeded, with Output
 //	failure, blocked, decode_failed → as Decision says: retry (pending/retry, due after Delay),
-//	                                  mark_dead (failed), block (blocked, for Waiting), succeed (succeeded)
+//	                                  mark_dead (failed), block (blocked, for Waiting), succeed (succeeded),
+//	                                  decompose and add_dependency as the outcomes of these names
 //	failure with kind internal      → no Decision: pending/retry after Delay; with Delay < 0 failed
 //	suspended                       → pending, for the reason in Waiting, until WakeAt (ready when that has passed) or
 //	                                  until one of its waits is completed; ready if one was since the claim
@@ -35,22 +36,22 @@ import (
 type Finish struct {
 	Lease    task.Lease
 	Outcome  task.Outcome
-	Output   json.RawMessage // success; decompose with JoinComplete
+	Output   json.RawMessage // success; decompose with JoinComplete; decision succeed
 	Error    *task.Error     // every other outcome but suspended, released, decompose and add_dependency
-	Decision *task.Decision  // TaskID, AttemptNo, At and NextReadyAt are filled in by the store
+	Decision *task.Decision  // TaskID, AttemptNo, At, NextReadyAt and ChildIDs are filled in by the store
 	Delay    time.Duration   // of the retry
 	WakeAt   time.Time       // suspended: an instant that Record gave; zero: only what it waits for wakes it
 	Waiting  task.Waiting    // suspended: sleep, signal or children; decided to block: budget or (or none) manual
 	WakeSeq  int             // suspended: the task's at the claim; if it has grown since, the task is ready at once
 	Progress *task.Progress  // last report not yet written
 
-	// Of a decompose. The children belong to the task's job, end with its deadline
+	// Of a decompose, by outcome or decision. The children belong to the task's job, end with its deadline
 	// at the latest, and get their Node from the store. They have neither needs nor
 	// idempotency keys. The same report has the same IDs.
 	Children []task.New
 	Join     task.Join
 
-	DependsOn task.ID // add_dependency: any task of the namespace
+	DependsOn task.ID // add_dependency, by outcome or decision: any task of the namespace
 
 	Idle        bool          // the attempt recorded no step and has no other input than the one before
 	Elapsed     time.Duration // of the attempt

@@ -182,7 +182,7 @@ type Decision struct {
 	At          time.Time    `json:"decided_at"`
 	Kind        DecisionKind `json:"kind"`
 	NextReadyAt time.Time    `json:"next_ready_at,omitzero"`
-	ChildIDs    []ID         `json:"child_task_ids,omitempty"`
+	ChildIDs    []ID         `json:"child_task_ids,omitempty"` // decompose: the first 1,000
 	Reason      Reason       `json:"reason"`
 }
 
@@ -194,6 +194,23 @@ type Reason struct {
 	Text     string         `json:"text"`               // one sentence for people
 	Evidence map[string]any `json:"evidence,omitempty"` // counters and attempts that were read
 	Change   string         `json:"change,omitempty"`   // what is different next time
+
+	// Asked is what the Decider was asked with, beside what the task and its attempt
+	// keep. nil: the decision is of an older program.
+	Asked *Asked `json:"asked,omitempty"`
+}
+
+// Asked is what a Decider sees that no other row of its task keeps: the counters as
+// they were when the attempt began, and how the handler classified its error.
+type Asked struct {
+	AttemptCount int `json:"attempt_count,omitempty"`
+	CrashCount   int `json:"crash_count,omitempty"`
+	RepairCount  int `json:"repair_count,omitempty"`
+	StepCount    int `json:"step_count,omitempty"`
+
+	Permanent  bool          `json:"permanent,omitempty"`
+	RetryAfter time.Duration `json:"retry_after_ns,omitempty"`
+	TimeLeft   time.Duration `json:"time_left_ns,omitempty"` // to the deadline; 0: none
 }
 
 // StepState is how a step try ended.

@@ -104,18 +104,22 @@ func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult
 	case task.Succeeded:
 		c.emit(event.TaskSucceeded{Header: h, Output: fin.Output, Duration: d})
 	case task.Failed:
-		if te.Kind == task.KindNone {
+		if te.Kind == task.KindNone || decidesToWait(&fin) {
 			te = c.refused(a)
 		}
 		c.emit(event.TaskFailed{Header: h, Error: te, Allowed: a.task.AllowFailure, Duration: d})
 	case task.Cancelled:
-		if te.Kind == task.KindNone {
+		if te.Kind == task.KindNone || decidesToWait(&fin) {
 			te = c.refused(a)
 		}
 		c.emit(event.TaskCancelled{Header: h, Error: te, Duration: d})
 	case task.Blocked:
 		c.emit(event.TaskBlocked{Header: h, Error: te, Duration: d})
 	default:
+		if decidesToWait(&fin) {
+			c.emit(event.TaskSuspended{Header: h, Error: fin.Error, Duration: d})
+			return
+		}
 		if fin.Outcome == task.OutcomeFailure {
 			c.emit(event.TaskRetrying{Header: h, Error: te, Delay: fin.Delay, Duration: d})
 			return

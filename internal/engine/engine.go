@@ -51,6 +51,10 @@ type Handler struct {
 	CodeVersion   int
 	SchemaVersion int // the newest of the inputs that it reads; 0: any
 	Run           HandlerFunc
+
+	// Draft makes a task of the type, without an ID, of the draft that a Decider
+	// gave, or says what is wrong with that. nil: no Decider can name the type.
+	Draft func(d *task.Draft) (task.New, error)
 }
 
 // Config is what an Engine needs; the caller has validated it and filled in
@@ -79,6 +83,7 @@ type Engine struct {
 	handlers map[string]Handler
 	types    map[string]int // code versions by task type
 	schemas  map[string]int // the newest schema version that is read, by task type
+	drafts   map[string]func(*task.Draft) (task.New, error)
 	worker   store.WorkerID
 	name     string
 
@@ -101,11 +106,12 @@ func New(cfg Config) *Engine {
 		handlers: make(map[string]Handler, len(cfg.Handlers)),
 		types:    make(map[string]int, len(cfg.Handlers)),
 		schemas:  make(map[string]int, len(cfg.Handlers)),
+		drafts:   make(map[string]func(*task.Draft) (task.New, error), len(cfg.Handlers)),
 		worker:   store.WorkerID(cfg.IDs.New().String()),
 	}
 	for _, h := range cfg.Handlers {
 		e.handlers[h.Type] = h
-		e.types[h.Type] = h.CodeVersion
+		e.types[h.Type], e.drafts[h.Type] = h.CodeVersion, h.Draft
 		if h.SchemaVersion > 0 {
 			e.schemas[h.Type] = h.SchemaVersion
 		}
@@ -162,7 +168,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	}
 	defer e.end()
 
-	env := &env{Config: e.cfg, worker: e.worker, name: e.name, schemas: e.schemas, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.cfg.Queues)}
+	env := &env{Config: e.cfg, worker: e.worker, name: e.name, schemas: e.schemas, drafts: e.drafts, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.cfg.Queues)}
 	if err := e.cfg.Store.Ready(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}

@@ -17,12 +17,13 @@ type env struct {
 	Config
 	worker    store.WorkerID
 	name      string
-	handled   []string        // task types, sorted
-	schemas   map[string]int  // the newest schema version that is read, by task type
-	origin    time.Time       // the monotonic clock's zero for offsets that are kept in atomics
-	work      context.Context // of handlers and of calls that a drain must not cut short; it ends at the hard stop
-	complete  bool            // the store's notices miss nothing: no polling
-	unnoticed bool            // the store gives no notices
+	handled   []string                                       // task types, sorted
+	schemas   map[string]int                                 // the newest schema version that is read, by task type
+	drafts    map[string]func(*task.Draft) (task.New, error) // Handler.Draft by task type
+	origin    time.Time                                      // the monotonic clock's zero for offsets that are kept in atomics
+	work      context.Context                                // of handlers and of calls that a drain must not cut short; it ends at the hard stop
+	complete  bool                                           // the store's notices miss nothing: no polling
+	unnoticed bool                                           // the store gives no notices
 	slots     *slots
 }
 

@@ -39,7 +39,9 @@ func logEnd(a *Attempt, fin store.Finish, res store.FinishResult) {
 		return
 	}
 	attrs = append(attrs, "state", res.State)
-	if !res.State.Terminal() && res.State != task.Blocked {
+	if decidesToWait(&fin) {
+		attrs = append(attrs, "decision", fin.Decision.Kind)
+	} else if !res.State.Terminal() && res.State != task.Blocked {
 		attrs = append(attrs, "retry_in", fin.Delay.Truncate(time.Microsecond))
 	}
 	if fin.Error.Kind == task.KindPanic {

@@ -100,64 +100,6 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 	return a.decide(fin, task.OutcomeFailure, err, permanent), true
 }
 
-// decide completes a finish with what the Decider chose.
-func (a *Attempt) decide(fin store.Finish, outcome task.Outcome, err error, permanent bool) store.Finish {
-	fin.Outcome, fin.Error = outcome, a.taskError(err)
-	in := decide.Input{Task: a.task, Outcome: outcome, Error: *fin.Error, Permanent: permanent}
-	if !a.task.DeadlineAt.IsZero() {
-		in.TimeLeft = max(a.task.DeadlineAt.Sub(a.storeNow()), 1)
-	}
-	var v *Verdict
-	if errors.As(err, &v) && v.Kind == RetryAfter {
-		in.RetryAfter = max(v.Delay, 1) // 0 would mean that the handler asked for nothing
-	}
-	dec := a.env.askDecider(in)
-	fin.Delay = dec.Delay
-	fin.Decision = &task.Decision{Kind: dec.Kind, Reason: dec.Reason}
-	fin.Output = dec.Output
-	return fin
-}
-
-// askDecider asks the configured Decider; one that panics or answers what
-// cannot be done is overruled by the default, which says so in the reason.
-func (e *env) askDecider(in decide.Input) (dec decide.Decision) {
-	overrule := func(why string) {
-		dec = decide.Default{}.Decide(in)
-		dec.Reason.Text = why + "; the default decided: " + dec.Reason.Text
-		e.Log.Error("the decider failed", "task_id", in.Task.ID, "task_type", in.Task.Type, "attempt_no", in.Task.AttemptNo, "reason", why)
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			overrule(fmt.Sprintf("the decider panicked: %v", p))
-		}
-	}()
-	dec = e.Decider.Decide(in)
-	dec.Delay = max(dec.Delay, 0)
-	dec.Reason.Text, dec.Reason.Change = sanitize(dec.Reason.Text), sanitize(dec.Reason.Change)
-	if _, err := json.Marshal(dec.Reason); err != nil {
-		overrule("the decider gave evidence that is not JSON: " + err.Error())
-		return dec
-	}
-	switch dec.Kind {
-	case "": // no opinion
-		return decide.Default{}.Decide(in)
-	case task.DecideRetry, task.DecideMarkDead, task.DecideBlock:
-		dec.Output = nil
-	case task.DecideSucceed:
-		if len(dec.Output) == 0 {
-			dec.Output = json.RawMessage("null")
-		}
-		if !json.Valid(dec.Output) {
-			overrule("the decider chose succeed with an output that is not JSON")
-		} else if err := e.checkSize("output", len(dec.Output)); err != nil {
-			overrule(err.Error())
-		}
-	default:
-		overrule(fmt.Sprintf("the decider chose %q, which cannot be done here", dec.Kind))
-	}
-	return dec
-}
-
 // taskError is what is recorded of an error.
 func (a *Attempt) taskError(err error) *task.Error {
 	te := &task.Error{Kind: kindOf(err), Message: sanitize(err.Error()), Code: CodeOf(err), Stack: stackOf(err)}

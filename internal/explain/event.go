@@ -35,6 +35,9 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 	case event.TaskRetrying:
 		return fmt.Sprintf("attempt %d failed: %s; retry in %s", max(1, countedNo(ev.AttemptNo, h)), eventError(&ev.Error, h), text.Until(ev.Delay))
 	case event.TaskSuspended:
+		if ev.Error != nil {
+			return fmt.Sprintf("attempt %d failed: %s; waits for other tasks, as was decided", max(1, countedNo(ev.AttemptNo, h)), eventError(ev.Error, h))
+		}
 		if ev.WakeAt.IsZero() {
 			return "waits"
 		}

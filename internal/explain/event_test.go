@@ -48,6 +48,7 @@ func TestEvent(t *testing.T) {
 		{event.TaskRetrying{Header: head, Error: nilMap}, nil, `attempt 3 failed: panic in step "charge": nil map; retry in a moment`},
 		{event.TaskSuspended{WakeAt: in(time.Hour)}, known(), "asleep until 2026-11-20 13:00:00"},
 		{event.TaskSuspended{}, known(), "waits"},
+		{event.TaskSuspended{Header: head, Error: &boom}, known(), "attempt 1 failed: exit 3; waits for other tasks, as was decided"},
 		{event.TaskBlocked{Error: task.Error{Kind: task.KindHandler, Message: "is it right?"}}, known(), "blocked: is it right?"},
 		{event.TaskBlocked{Header: event.Header{TaskType: "weaver.person.approve.v1"}, Error: task.Error{Kind: task.KindHandler, Ask: "approval 2", Message: "approval 2: go on?"}}, known(), "waits for a person: go on?"},
 		{event.TaskBlocked{Error: task.Error{Kind: task.KindHandler, Ask: "approval", Message: "approval: go on?"}}, known(), "blocked: approval: go on?"},

@@ -149,6 +149,9 @@ func failedTries(a *task.Attempt, steps []task.Step) int {
 	return n
 }
 
+// maxNamed is how many children a decision names at most.
+const maxNamed = 1000
+
 // Decision says what was decided after an attempt, and why.
 func (c Clock) Decision(d *task.Decision) string {
 	said := ""
@@ -164,6 +167,13 @@ func (c Clock) Decision(d *task.Decision) string {
 		said = "It was decided to wait for a person"
 	case task.DecideSucceed:
 		said = "It was decided that the task succeeded all the same"
+	case task.DecideDecompose:
+		said = "It was decided to split it into " + text.Plural(len(d.ChildIDs), "task")
+		if len(d.ChildIDs) >= maxNamed {
+			said += " or more"
+		}
+	case task.DecideAddDependency:
+		said = "It was decided to wait for another task"
 	default:
 		said = "It was decided: " + string(d.Kind)
 	}

@@ -50,6 +50,19 @@ func TestWhyPast(t *testing.T) {
 	}
 }
 
+func TestDecisionThatWaits(t *testing.T) {
+	t.Parallel()
+	for want, d := range map[string]task.Decision{
+		`It was decided to split it into 2 tasks: it is too large (by the policy "model").`: {Kind: task.DecideDecompose, ChildIDs: make([]task.ID, 2), Reason: task.Reason{Policy: "model", Text: "it is too large"}},
+		`It was decided to split it into 1000 tasks or more.`:                               {Kind: task.DecideDecompose, ChildIDs: make([]task.ID, 1000)},
+		`It was decided to wait for another task: the index is not there.`:                  {Kind: task.DecideAddDependency, Reason: task.Reason{Text: "the index is not there"}},
+	} {
+		if got := clock.Decision(&d); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // The action that retries a task says so when a cleanup may have undone steps that
 // will not run again.
 func TestWhyRetryAfterACleanup(t *testing.T) {

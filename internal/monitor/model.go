@@ -190,6 +190,11 @@ func endOf(ev event.Event) (attemptEnd, bool) {
 		end.waiting, end.dueAt = task.WaitRetry, ev.At.Add(ev.Delay)
 		return end, true
 	case event.TaskSuspended:
+		if ev.Error != nil {
+			end, _ := of(task.Pending, *ev.Error, ev.Duration)
+			end.waiting = task.WaitChildren
+			return end, true
+		}
 		if ev.WakeAt.IsZero() {
 			return attemptEnd{state: task.Pending, waiting: task.WaitChildren, took: ev.Duration}, true
 		}

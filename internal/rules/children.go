@@ -45,14 +45,14 @@ func checkDecompose(f *store.Finish) error {
 	return nil
 }
 
-// ResolveDecompose is [ResolveFinish] for a decompose: one that is over a limit
+// ResolveDecompose is [ResolveFinish] for a decompose ([Asks]): one that is over a limit
 // fails its task, for good.
 func ResolveDecompose(f *store.Finish, p Parent, cancel CancelRequest, deadline, now time.Time) Transition {
 	failure := p.refuses(len(f.Children))
 	if failure == nil {
 		return ResolveFinish(f, cancel, deadline, now)
 	}
-	t := Transition{State: task.Failed, Outcome: task.OutcomeFailure, Failure: failure}
+	t := refused(f, failure)
 	if cancel.Kind != "" {
 		return t.asked(&cancel, deadline, now)
 	}

@@ -44,16 +44,21 @@ func (d *Dependency) refuses(f *store.Finish) *task.Error {
 	return &task.Error{Kind: task.KindValidation, Message: "add dependency: " + text}
 }
 
-// ResolveDependency is [ResolveFinish] for an add_dependency. If Awaited is set in
+// ResolveDependency is [ResolveFinish] for an add_dependency ([Asks]). If Awaited is set in
 // the result, the edge is to be written.
 func ResolveDependency(f *store.Finish, d *Dependency, cancel CancelRequest, deadline, now time.Time) Transition {
 	t := Transition{State: task.Pending, Waiting: task.WaitDeps, Join: task.JoinDependency, Outcome: f.Outcome, KeepError: true, Awaited: true}
 	if d.Outside {
 		t.Join = task.JoinOutside
 	}
+	if decidedKind(f) != "" {
+		dec := *f.Decision
+		dec.NextReadyAt, dec.ChildIDs = time.Time{}, nil
+		t.Decision, t.Failure, t.KeepError = &dec, f.Error, false
+	}
 	met, ended := task.OnSuccess.Holds(d.End)
 	if failure := d.refuses(f); failure != nil {
-		t = Transition{State: task.Failed, Outcome: task.OutcomeFailure, Failure: failure}
+		t = refused(f, failure)
 	} else if ended && met {
 		t.State, t.Waiting, t.Join, t.ReadyAt = task.Ready, task.WaitNone, task.JoinNone, now
 	} else if ended {

@@ -56,7 +56,7 @@ func TestResolveDependency(t *testing.T) {
 	for recorded, want := range map[task.Outcome]task.State{
 		task.OutcomeAddDependency: task.Pending, task.OutcomeFailure: task.Failed, task.OutcomeCancelled: task.Cancelled,
 	} {
-		if got := rules.ReplayedResult(&f, recorded, task.KindNone, now); got.State != want {
+		if got := rules.ReplayedResult(&f, rules.Recorded{Outcome: recorded, At: now}); got.State != want {
 			t.Errorf("reported again, recorded as %s: %+v", recorded, got)
 		}
 	}

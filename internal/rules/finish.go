@@ -78,6 +78,10 @@ func CheckFinish(f *store.Finish) error {
 	switch f.Decision.Kind {
 	case task.DecideRetry, task.DecideMarkDead, task.DecideBlock, task.DecideSucceed:
 		return nil
+	case task.DecideDecompose:
+		return checkDecompose(f)
+	case task.DecideAddDependency:
+		return checkDependency(f)
 	}
 	return fmt.Errorf("finish task %v: decision %q cannot be carried out", f.Lease.Task, f.Decision.Kind)
 }
@@ -128,7 +132,7 @@ func (t *Transition) decide(f *store.Finish, now time.Time) {
 	switch {
 	case f.Decision != nil:
 		d := *f.Decision
-		d.NextReadyAt = time.Time{}
+		d.NextReadyAt, d.ChildIDs = time.Time{}, nil
 		t.Decision, kind = &d, d.Kind
 	case f.Delay < 0:
 		kind = task.DecideMarkDead
@@ -143,26 +147,37 @@ func (t *Transition) decide(f *store.Finish, now time.Time) {
 		t.State, t.Waiting = task.Blocked, cmp.Or(f.Waiting, task.WaitManual)
 	case task.DecideSucceed:
 		t.State, t.Output, t.ResetCrashes = task.Succeeded, f.Output, true
+	case task.DecideDecompose:
+		t.decompose(f)
+		t.KeepError, t.Decision.ChildIDs = false, childIDs(f)
+	case task.DecideAddDependency: // as a rule: see ResolveDependency
+		t.State, t.Waiting, t.Join = task.Pending, task.WaitDeps, task.JoinDependency
 	default:
 		t.State = task.Failed
 	}
 }
 
+// Recorded is a finish as it was recorded.
+type Recorded struct {
+	Outcome  task.Outcome
+	Kind     task.ErrorKind
+	Decision task.DecisionKind // "": none
+	At       time.Time
+}
+
 // ReplayedResult answers a finish that is reported again (R8): what it made of
-// its task when it was recorded, with an outcome, an error of a kind and at an
-// instant. What the task has become since does not matter. Of one that was to clean up next it says
-// what would have become of it otherwise; of one that asked for another task, that
-// it waits for that.
-func ReplayedResult(f *store.Finish, recorded task.Outcome, kind task.ErrorKind, at time.Time) store.FinishResult {
+// its task when it was recorded. What the task has become since does not matter.
+// Of one that was to clean up next it says what would have become of it otherwise;
+// of one that asked for another task, that it waits for that.
+func ReplayedResult(f *store.Finish, was Recorded) store.FinishResult {
 	var cancel CancelRequest
-	if recorded == task.OutcomeCancelled {
+	if was.Outcome == task.OutcomeCancelled {
 		cancel.Kind = task.KindCancelled
 	}
-	refused := f.Outcome == task.OutcomeDecompose || f.Outcome == task.OutcomeAddDependency
-	if recorded == task.OutcomeFailure && (refused || kind == task.KindBudget) {
+	if refusedBefore(f, was) || was.Outcome == task.OutcomeFailure && was.Kind == task.KindBudget {
 		return store.FinishResult{State: task.Failed}
 	}
-	t := ResolveFinish(f, cancel, time.Time{}, at)
+	t := ResolveFinish(f, cancel, time.Time{}, was.At)
 	return store.FinishResult{State: t.State, Waiting: t.Waiting}
 }
 

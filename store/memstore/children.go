@@ -10,7 +10,7 @@ import (
 
 // resolve says what a finish makes of its task.
 func (o *op) resolve(r *row, f *store.Finish) rules.Transition {
-	switch f.Outcome {
+	switch rules.Asks(f) {
 	case task.OutcomeDecompose:
 		p := rules.Parent{Depth: r.Depth, Children: len(o.children(r))}
 		return rules.ResolveDecompose(f, p, r.cancelRequest(), r.DeadlineAt, o.now)

@@ -74,7 +74,7 @@ func copyStep(s task.Step) task.Step {
 // copyDecision copies by way of JSON where the type is open, because that is
 // how the evidence reads back from every other store: numbers are float64.
 func copyDecision(d task.Decision) (task.Decision, error) {
-	d.ChildIDs = copyList(d.ChildIDs)
+	d.ChildIDs, d.Reason.Asked = copyList(d.ChildIDs), copyPtr(d.Reason.Asked)
 	if len(d.Reason.Evidence) == 0 {
 		d.Reason.Evidence = nil
 		return d, nil

@@ -77,12 +77,22 @@ func (o *op) finishedBefore(f *store.Finish, lost error) store.FinishResult {
 		case a.LeaseID != f.Lease.ID || a.OutcomeHash == "":
 			// Another attempt; or this one, and its worker did not end it.
 		case a.OutcomeHash == f.Hash():
-			return rules.ReplayedResult(f, a.Outcome, rules.KindOf(a.Error), a.FinishedAt)
+			return rules.ReplayedResult(f, rules.Recorded{Outcome: a.Outcome, Kind: rules.KindOf(a.Error), Decision: o.decidedOn(&a), At: a.FinishedAt})
 		default:
 			return store.FinishResult{Err: rules.Conflicting(&f.Lease)}
 		}
 	}
 	return store.FinishResult{Err: lost}
+}
+
+// decidedOn returns what was decided on an attempt, "" if nothing was.
+func (o *op) decidedOn(a *task.Attempt) task.DecisionKind {
+	for _, d := range o.decisions[a.TaskID] {
+		if d.AttemptNo == a.No {
+			return d.Kind
+		}
+	}
+	return ""
 }
 
 // decision returns the row of a transition's decision, nil without one.

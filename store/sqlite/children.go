@@ -48,7 +48,7 @@ type resolved struct {
 // resolve says what a finish makes of its task.
 func (m *moves) resolve(fin *store.Finish, row *leaseRow) (to resolved, err error) {
 	cancel, deadline, now := row.cancelRequest(), row.deadlineAt(), m.tx.now
-	switch fin.Outcome {
+	switch rules.Asks(fin) {
 	case task.OutcomeDecompose:
 		to.parent, err = m.tx.parent(&row.id)
 		to.Transition = rules.ResolveDecompose(fin, to.parent.Parent, cancel, deadline, now)

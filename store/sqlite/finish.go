@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
@@ -215,8 +214,9 @@ func (t *tx) insertDecision(row *leaseRow, d *task.Decision) error {
 }
 
 const sqlFinished = `
-SELECT outcome_hash, outcome_kind, error_kind, finished_at FROM weaver_attempts
-WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3 AND outcome_hash IS NOT NULL`
+SELECT outcome_hash, outcome_kind, error_kind, finished_at, (
+  SELECT d.decision_kind FROM weaver_decisions d WHERE d.namespace = ?1 AND d.task_id = ?2 AND d.attempt_no = a.attempt_no)
+FROM weaver_attempts a WHERE a.namespace = ?1 AND a.task_id = ?2 AND a.lease_id = ?3 AND a.outcome_hash IS NOT NULL`
 
 // finishedBefore answers a finish whose guard accepted nothing (R8): it was made
 // before, or contradicts what was, or lost its lease. Attempts that other
@@ -225,11 +225,10 @@ func (t *tx) finishedBefore(r *report) error {
 	l := &r.fin.Lease
 	st := t.stmt(sqlFinished).Text(1, t.ns).ID(2, &l.Task).Lease(3, &l.ID)
 	var hash string
-	var outcome task.Outcome
-	var kind task.ErrorKind
-	var at time.Time
+	var was rules.Recorded
 	if st.One() {
-		hash, outcome, kind, at = st.ColText(0), task.Outcome(st.ColName(1)), task.ErrorKind(st.ColName(2)), st.ColTime(3)
+		hash = st.ColText(0)
+		was = rules.Recorded{Outcome: task.Outcome(st.ColName(1)), Kind: task.ErrorKind(st.ColName(2)), At: st.ColTime(3), Decision: task.DecisionKind(st.ColName(4))}
 	}
 	if err := st.Done(); err != nil {
 		return err
@@ -238,7 +237,7 @@ func (t *tx) finishedBefore(r *report) error {
 	case "":
 		r.got.Err = rules.LeaseLost(l, rules.LostToAnother)
 	case r.hash:
-		*r.got = rules.ReplayedResult(r.fin, outcome, kind, at)
+		*r.got = rules.ReplayedResult(r.fin, was)
 	default:
 		r.got.Err = rules.Conflicting(l)
 	}

@@ -25,7 +25,7 @@ CREATE TABLE weaver_jobs (
   deadline_at      INTEGER,
   created_at       INTEGER NOT NULL,
   updated_at       INTEGER NOT NULL,
-  finished_at      INTEGER, idempotency_key TEXT, allowed INTEGER NOT NULL DEFAULT 0, attempts_used INTEGER NOT NULL DEFAULT 0, repairs_used INTEGER NOT NULL DEFAULT 0, cost INTEGER NOT NULL DEFAULT 0, exhausted_at INTEGER,
+  finished_at      INTEGER, idempotency_key TEXT, allowed INTEGER NOT NULL DEFAULT 0, attempts_used INTEGER NOT NULL DEFAULT 0, cost INTEGER NOT NULL DEFAULT 0, exhausted_at INTEGER,
   PRIMARY KEY (namespace, job_id)
 ) WITHOUT ROWID;
 
@@ -76,7 +76,7 @@ CREATE TABLE weaver_tasks (
   created_at        INTEGER NOT NULL,
   updated_at        INTEGER NOT NULL,
   started_at        INTEGER,
-  finished_at       INTEGER, open_if_failed INTEGER, allow_failure INTEGER DEFAULT 0, depth INTEGER DEFAULT 0, join_kind TEXT, wake_seq INTEGER DEFAULT 0, cost INTEGER DEFAULT 0, idle_attempts INTEGER DEFAULT 0, rerun_of BLOB,
+  finished_at       INTEGER, open_if_failed INTEGER, allow_failure INTEGER DEFAULT 0, depth INTEGER DEFAULT 0, join_kind TEXT, wake_seq INTEGER DEFAULT 0, cost INTEGER DEFAULT 0, idle_attempts INTEGER DEFAULT 0, job_limits INTEGER DEFAULT 0, rerun_of BLOB,
   PRIMARY KEY (namespace, task_id),
   CHECK ((lease_id IS NOT NULL) = (state = 'running'))
 ) WITHOUT ROWID;

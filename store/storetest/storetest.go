@@ -149,6 +149,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"DecomposeEnds", decomposeEndCases},
 		{"DecomposeRetry", decomposeRetryCases},
 		{"AddDependency", dependencyCases},
+		{"Decision", decisionCases},
 		{"Jobs", jobCases},
 		{"BudgetAttempts", budgetAttemptCases},
 		{"BudgetCost", budgetCostCases},

@@ -79,10 +79,12 @@ type (
 		Duration time.Duration `json:"duration_ns"`
 	}
 	// TaskSuspended says that the attempt left its worker to wait. A zero WakeAt: for
-	// its children, or for another task.
+	// its children, or for another task. With an Error the attempt failed, and to wait
+	// was decided.
 	TaskSuspended struct {
 		Header
 		WakeAt   time.Time     `json:"wake_at"`
+		Error    *task.Error   `json:"error,omitempty"`
 		Duration time.Duration `json:"duration_ns"`
 	}
 	// TaskBlocked says that a person has to help.

@@ -171,6 +171,9 @@ func (p *pair) ending(c store.Claimed) store.Finish {
 		if len(p.ids) > 0 {
 			f.DependsOn = pick(p, p.ids, "dependency")
 		}
+		if p.rarely(2, "decided") {
+			decide(task.DecideAddDependency)
+		}
 	case 10, 11:
 		f.Outcome, f.Join = task.OutcomeDecompose, pick(p, []task.Join{task.JoinRerun, task.JoinComplete}, "join")
 		f.Output = pick(p, []json.RawMessage{nil, json.RawMessage(`"joined"`)}, "output of the join")
@@ -179,6 +182,9 @@ func (p *pair) ending(c store.Claimed) store.Finish {
 			n.IdempotencyKey = ""
 			f.Children = append(f.Children, n)
 			p.ids = append(p.ids, n.ID)
+		}
+		if p.rarely(2, "decided") {
+			decide(task.DecideDecompose)
 		}
 	}
 	if p.rarely(4, "with progress") {

@@ -2,10 +2,12 @@ package sweep_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/decide"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -34,8 +36,53 @@ func byInput(ctx context.Context, fx *fixture, in string) (string, error) {
 	return in, nil
 }
 
+// splitter is a Decider that splits what is too large, and lets what needs an index
+// wait for the task that makes it.
+var splitter = decide.Func(func(in decide.Input) decide.Decision {
+	reason := task.Reason{Policy: "sweep", Version: 1, Text: in.Error.Message}
+	switch in.Error.Message {
+	case "too large":
+		children := []task.Draft{{Type: typeN.Name(), Input: json.RawMessage("0")}, {Type: typeN.Name(), Input: json.RawMessage("2")}}
+		return decide.Decision{Kind: task.DecideDecompose, Children: children, Reason: reason}
+	case "no index":
+		on, err := task.ParseID(in.Task.Metadata["index"])
+		if err != nil {
+			return decide.Decision{}
+		}
+		return decide.Decision{Kind: task.DecideAddDependency, DependsOn: on, Reason: reason}
+	}
+	return decide.Decision{}
+})
+
 // jobCases are cases of jobs.
 var jobCases = []testCase{
+	{
+		name:      "a Decider splits a task, and lets another wait",
+		tolerates: "children that cannot be read end the attempt",
+		onFile:    true,
+		cfg:       weaver.Config{Decider: splitter},
+		handlers: handleBoth(handles(typeA, func(ctx context.Context, _ *fixture, in string) (string, error) {
+			if in == "wait" && weaver.Current(ctx).AttemptCount == 0 {
+				return "", errors.New("no index")
+			}
+			return in, nil
+		}), handles(typeN, func(ctx context.Context, _ *fixture, n int) (int, error) {
+			if n < 5 {
+				return n, nil
+			}
+			children, err := weaver.Children(ctx)
+			if err == nil && len(children) == 0 {
+				err = errors.New("too large")
+			}
+			return len(children), err
+		})),
+		run: func(fx *fixture) {
+			large := enqueue(fx, typeN, 9)
+			wait := enqueue(fx, typeA, "wait", weaver.Metadata("index", large.ID().String()))
+			succeeds(fx, large, 2)
+			succeeds(fx, wait, "wait")
+		},
+	},
 	{
 		name:      "a task of a job whose children decompose too",
 		tolerates: "children that cannot be read end the attempt",

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// decide completes a finish with what the Decider chose.
+func (a *Attempt) decide(fin store.Finish, outcome task.Outcome, err error, permanent bool) store.Finish {
+	fin.Outcome, fin.Error = outcome, a.taskError(err)
+	in := decide.Input{Task: a.task, Outcome: outcome, Error: *fin.Error, Permanent: permanent}
+	if !a.task.DeadlineAt.IsZero() {
+		in.TimeLeft = max(a.task.DeadlineAt.Sub(a.storeNow()), 1)
+	}
+	var v *Verdict
+	if errors.As(err, &v) && v.Kind == RetryAfter {
+		in.RetryAfter = max(v.Delay, 1) // 0 would mean that the handler asked for nothing
+	}
+	dec := a.askDecider(in)
+	fin.Delay = dec.Delay
+	fin.Decision = &task.Decision{Kind: dec.Kind, Reason: dec.Reason}
+	fin.Decision.Reason.Asked = &task.Asked{
+		AttemptCount: a.task.AttemptCount, CrashCount: a.task.CrashCount, RepairCount: a.task.RepairCount, StepCount: a.task.StepCount,
+		Permanent: in.Permanent, RetryAfter: in.RetryAfter, TimeLeft: in.TimeLeft,
+	}
+	fin.Output = dec.Output
+	fin.Children, fin.Join, fin.DependsOn = dec.children, dec.Join, dec.DependsOn
+	return fin
+}
+
+// decidesToWait reports whether a Decider chose, after a failure, that the task waits
+// for children or for another task.
+func decidesToWait(fin *store.Finish) bool {
+	return fin.Decision != nil && (fin.Decision.Kind == task.DecideDecompose || fin.Decision.Kind == task.DecideAddDependency)
+}
+
+// choice is what a Decider chose, with the children that its drafts became.
+type choice struct {
+	decide.Decision
+	children []task.New
+}
+
+// askDecider asks the configured Decider; one that panics or answers what
+// cannot be done is overruled by the default, which says so in the reason. The ids
+// of children are made here, once for each attempt that ends so: a report that is
+// repeated names the same ones.
+func (a *Attempt) askDecider(in decide.Input) (c choice) {
+	e := a.env
+	overrule := func(why string) {
+		c = choice{Decision: decide.Default{}.Decide(in)}
+		c.Reason.Text = sanitize(why) + "; the default decided: " + c.Reason.Text
+		e.Log.Error("the decider failed", "task_id", in.Task.ID, "task_type", in.Task.Type, "attempt_no", in.Task.AttemptNo, "reason", why)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			overrule(fmt.Sprintf("the decider panicked: %v", p))
+		}
+	}()
+	c.Decision = e.Decider.Decide(in)
+	c.Delay = max(c.Delay, 0)
+	c.Reason.Text, c.Reason.Change = sanitize(c.Reason.Text), sanitize(c.Reason.Change)
+	if _, err := json.Marshal(c.Reason); err != nil {
+		overrule("the decider gave evidence that is not JSON: " + err.Error())
+		return c
+	}
+	if c.Kind == "" { // no opinion
+		return choice{Decision: decide.Default{}.Decide(in)}
+	}
+	if err := a.carryOut(&c); err != nil {
+		overrule(fmt.Sprintf("the decider chose %s, which cannot be done here: %v", c.Kind, err))
+	}
+	return c
+}
+
+// carryOut prepares a decision for the store, or says why it cannot be done. What
+// the decision's kind does not use is cleared.
+func (a *Attempt) carryOut(c *choice) error {
+	drafts, join, on, out := c.Children, c.Join, c.DependsOn, c.Output
+	c.Children, c.Join, c.DependsOn, c.Output = nil, task.JoinNone, task.ID{}, nil
+	switch c.Kind {
+	case task.DecideRetry, task.DecideMarkDead, task.DecideBlock:
+		return nil
+	case task.DecideSucceed:
+		return a.decideOutput(c, out)
+	case task.DecideAddDependency:
+		c.DependsOn = on
+		return a.checkDependsOn(on)
+	case task.DecideDecompose:
+		if c.Join = join; join == task.JoinNone {
+			c.Join = task.JoinRerun
+		}
+		if c.Join != task.JoinRerun && c.Join != task.JoinComplete {
+			return fmt.Errorf("the join %q is not rerun or complete", c.Join)
+		}
+		if c.Join == task.JoinComplete {
+			if err := a.decideOutput(c, out); err != nil {
+				return err
+			}
+		}
+		return a.decideChildren(c, drafts)
+	}
+	return errors.New("no engine does that")
+}
+
+// decideOutput takes over the output that a Decider gave. None is null.
+func (a *Attempt) decideOutput(c *choice, out json.RawMessage) error {
+	if c.Output = out; len(out) == 0 {
+		c.Output = json.RawMessage("null")
+	}
+	if !json.Valid(c.Output) {
+		return errors.New("it came with an output that is not JSON")
+	}
+	return a.env.checkSize("output", len(c.Output))
+}
+
+// decideChildren makes the children that a Decider named.
+func (a *Attempt) decideChildren(c *choice, drafts []task.Draft) error {
+	if err := task.CheckChildren(a.task.Depth, 0, len(drafts)); err != nil {
+		return err
+	}
+	if err := task.CheckChildren(a.task.Depth, a.childCount(), len(drafts)); err != nil {
+		return err
+	}
+	c.children = make([]task.New, len(drafts))
+	var problems []error
+	for i := range drafts {
+		n, err := a.env.newTask(&drafts[i])
+		if err != nil {
+			problems = append(problems, fmt.Errorf("child %d: %w", i, err))
+			if len(problems) == 5 {
+				break
+			}
+		}
+		c.children[i] = n
+	}
+	if err := errors.Join(problems...); err != nil {
+		return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return nil
+}
+
+// newTask makes a task of a plain draft, as the type's handler knows it.
+func (e *env) newTask(d *task.Draft) (task.New, error) {
+	known := e.drafts[d.Type]
+	if known == nil {
+		return task.New{}, fmt.Errorf("type %q has no handler here: a Decider can name the types that its worker handles", d.Type)
+	}
+	n, err := known(d)
+	n.ID = e.IDs.New()
+	return n, err
+}
+
+// childCount is how many children the task has of earlier decompositions. If that
+// cannot be read now the store says so in time.
+func (a *Attempt) childCount() (n int) {
+	ctx, cancel := a.reading()
+	defer cancel()
+	needs, err := a.Needs(ctx)
+	if err != nil {
+		return 0
+	}
+	for i := range needs {
+		if needs[i].Awaited > 0 && needs[i].Kind == task.OnDone {
+			n++
+		}
+	}
+	return n
+}
+
+// checkDependsOn refuses to wait for a task that cannot let this one go on. What it
+// does not see, a cycle or an end in this instant, the store does.
+func (a *Attempt) checkDependsOn(id task.ID) error {
+	switch {
+	case id.IsZero():
+		return errors.New("no task is named: the id is zero")
+	case id == a.task.ID:
+		return errors.New("the task would wait for itself")
+	}
+	ctx, cancel := a.reading()
+	defer cancel()
+	got, err := a.env.Store.Tasks(ctx, a.env.Namespace, id)
+	if err != nil {
+		return nil
+	}
+	if len(got) == 0 {
+		return fmt.Errorf("there is no task %s", id)
+	}
+	if met, ended := task.OnSuccess.Holds(got[0].End()); ended && !met {
+		return fmt.Errorf("task %s ended %s", id, got[0].State)
+	}
+	return nil
+}
+
+// reading is the context of a look into the store that a decision needs.
+func (a *Attempt) reading() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(a.env.work), a.env.TTL)
+}
