@@ -238,6 +238,7 @@ const (
 
 	KindSignal StepKind = "signal" // its value is the payload of the signal; none: the wait timed out
 	KindCall   StepKind = "call"   // it has no value: its children have what they gave
+	KindRace   StepKind = "race"   // its value is the number of the wait that came first
 )
 
 // Step is one recorded try of a step. A completed one is never changed, and its
@@ -259,6 +260,7 @@ type Step struct {
 	Cost        int64           `json:"cost,omitempty"`        // micro-units that the try spent
 
 	Signal         string `json:"signal,omitempty"`          // KindSignal: the name of the signal that it waits, or waited, for
+	Children       int    `json:"children,omitempty"`        // KindCall: how many there are in all; the store fills it in
 	ChildrenLeft   int    `json:"children_left,omitempty"`   // KindCall: how many have not ended, or are not stored yet
 	ChildrenStored int    `json:"children_stored,omitempty"` // KindCall: how many are stored
 }

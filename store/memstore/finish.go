@@ -53,7 +53,7 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 		o.draw(drawn)
 	}
 	o.endLease(r)
-	if t.Awaited {
+	if t.Join != task.JoinNone {
 		r.Join = t.Join
 	}
 	o.transition(r, &t)
@@ -133,14 +133,12 @@ func (o *op) transition(r *row, t *rules.Transition) {
 	if t.SetReadyAt {
 		r.ReadyAt = t.ReadyAt
 	}
-	if t.Waiting == task.WaitChildren || t.Waiting == task.WaitDeps {
-		o.move(r, t.State, t.Waiting, failure)
-		return
-	}
-	switch t.State {
-	case task.Pending, task.Ready:
+	switch {
+	case t.Claimable():
 		o.makeReady(r, t.ReadyAt, t.Waiting, failure)
-	case task.Blocked:
+	case t.State == task.Pending:
+		o.move(r, t.State, t.Waiting, failure)
+	case t.State == task.Blocked:
 		o.move(r, t.State, t.Waiting, failure)
 		o.notice.Tasks = append(o.notice.Tasks, r.ID)
 	default:
