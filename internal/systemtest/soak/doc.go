@@ -11,9 +11,11 @@
 //
 //   - TestKillStorm with WEAVER_STORM=full: 200 kills over 5,000 tasks and a job
 //     of 500. WEAVER_STORM_SEED sets the seed of the schedule of kills.
+//   - TestLayers with WEAVER_LAYERS=full: a job of 10,000 tasks in 100 layers, and
+//     10 kills; the same seed.
 //   - TestLongRun with WEAVER_SOAK=20m: a steady load for that long.
 //
-// Both need a longer -timeout than the default then, and -v shows what they
+// All need a longer -timeout than the default then, and -v shows what they
 // measured. With -artifacts the database, the step log and the stderr of the
 // processes are kept.
 //

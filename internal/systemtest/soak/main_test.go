@@ -49,7 +49,7 @@ func endedByItself(stderr string) bool {
 
 // childConfig is what a process is given.
 type childConfig struct {
-	Role  string        // worker or producer
+	Role  string        // worker, producer, or layers: a worker of a layered job
 	Dir   string        // where everything is
 	Life  int           // its number; process ids may come back
 	Plan  plan          // how it helps to kill it
@@ -57,7 +57,8 @@ type childConfig struct {
 	Tasks int           // producer: how many there are to be in the end
 	Nodes int           // producer: of the job
 
-	Visits int // how many transactions of the user each of its visitors makes
+	Seed   uint64 // layers: of the job
+	Visits int    // how many transactions of the user each of its visitors makes
 }
 
 // plan is how a process helps to kill it at the right moment.
@@ -95,6 +96,14 @@ func childMain(raw string) error {
 			stop()
 		}()
 		return w.run(ctx)
+	case "layers":
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin) // its end asks for a drain
+			stop()
+		}()
+		return runLayers(ctx, o)
 	case "producer":
 		return runProducer(ctx, o, os.Stdin)
 	}
