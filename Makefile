@@ -54,7 +54,7 @@ e2e: ## Run the tests that build programs or write much (TestE2E…)
 	@GO='$(GO)' scripts/e2e.sh
 
 # What takes long, each by itself: hours on two cores.
-SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-long soak-race soak-guards
+SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-long soak-race soak-guards
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); or one of soak-NAME
 
