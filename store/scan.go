@@ -34,7 +34,7 @@ const (
 	// waiters.
 	PartOfTasks PartOf = "tasks"
 	// PartOfJobs has jobs, and of their tasks what counts for them: ID, JobID,
-	// State, Waiting, the kind of Error and AllowFailure.
+	// State, Waiting, Join, the kind of Error and AllowFailure.
 	PartOfJobs PartOf = "jobs"
 	// PartOfKeys has concurrency keys, and of each key all waiters, the dispatch
 	// rows that are due, and the tasks that run with it: ID, State and
@@ -43,9 +43,11 @@ const (
 )
 
 // CheckPart is Check for one part of a namespace. That idempotency keys are
-// unique it compares within the part only.
+// unique it compares within the part only, and what jobs used of their budgets not
+// at all.
 func CheckPart(p *Part) []Violation {
 	c := newChecker(p.Snapshot)
+	c.partial = true
 	for i := range p.Needed {
 		c.byID[p.Needed[i].ID] = &p.Needed[i]
 	}

@@ -25,8 +25,12 @@ func CostUsedUp(j *task.Job) bool { return j.Budget.MaxCost > 0 && j.Cost > j.Bu
 // end because a total of its budget is used up: it has work left. One that was ended
 // for that before is not ended again.
 func Exhausts(j *task.Job) bool {
-	return j.ExhaustedAt.IsZero() && j.Counters.Unfinished > 0 && (AttemptsUsedUp(j) || CostUsedUp(j))
+	return j.ExhaustedAt.IsZero() && j.Counters.Unfinished > 0 && SpentUp(j)
 }
+
+// SpentUp reports whether a total of a job's budget is used up: then no task of it is
+// brought back with one that it needs. j is nil for a task without a job.
+func SpentUp(j *task.Job) bool { return j != nil && (AttemptsUsedUp(j) || CostUsedUp(j)) }
 
 // JobSpent names the totals of a job's budget that are used up, with how much was
 // used and allowed; "": none is.
@@ -75,11 +79,17 @@ func (t *Transition) failForBudget(why string) {
 	t.Decision = &task.Decision{Kind: task.DecideMarkDead, Reason: task.Reason{Policy: "budget", Version: 1, Text: "the budget is used up: " + why}}
 }
 
-// Overrule fails the task instead of a retry for which its job has no attempt left.
-// The job has this attempt counted.
+// Draws reports whether the transition is a retry after an attempt that counts. It is
+// overruled if the job has no attempt left, when all attempts that end in the same
+// batch are counted: so their order does not matter.
+func (t *Transition) Draws() bool {
+	return t.Decision != nil && t.Decision.Kind == task.DecideRetry && t.CountsAttempt()
+}
+
+// Overrule fails the task instead of a retry that [Transition.Draws] if its job, with
+// the whole batch counted, has no attempt left.
 func (t *Transition) Overrule(j *task.Job) {
-	retries := t.Decision != nil && t.Decision.Kind == task.DecideRetry
-	if retries && t.CountsAttempt() && AttemptsUsedUp(j) {
+	if t.Draws() && AttemptsUsedUp(j) {
 		t.failForBudget(JobSpent(j))
 	}
 }
@@ -101,7 +111,7 @@ func IdleAttempts(f *store.Finish, t *Transition, before int) int {
 // CheckJobBudget refuses to retry a task of a job whose budget is used up; j is nil
 // for a task without a job.
 func CheckJobBudget(id task.ID, s task.State, j *task.Job) error {
-	if j == nil || !AttemptsUsedUp(j) && !CostUsedUp(j) {
+	if !SpentUp(j) {
 		return nil
 	}
 	return refuse(id, s, fmt.Sprintf("and %s: raise that with the retry of job %v, which brings back what ended for it: %s", JobSpent(j), j.ID, toAdd(j)))
@@ -143,7 +153,7 @@ func RaisedBudget(cmd *store.RaiseBudget, j *task.Job) (task.Budget, error) {
 	b.MaxTotalAttempts += min(cmd.AddAttempts, math.MaxInt32-min(b.MaxTotalAttempts, math.MaxInt32))
 	b.MaxCost += min(cmd.AddCost, math.MaxInt64-b.MaxCost)
 	raised := *j
-	if raised.Budget = b; AttemptsUsedUp(&raised) || CostUsedUp(&raised) {
+	if raised.Budget = b; SpentUp(&raised) {
 		return refused("that is not enough, %s: %s", JobSpent(j), toAdd(j))
 	}
 	return b, nil

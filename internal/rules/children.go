@@ -131,8 +131,13 @@ func WrongChild(needs []Need) *Need {
 // of a kind, brings this child back: it was cancelled because its parent ended, or
 // both missed the deadline, or used the budget up, that they share.
 func (n *Need) RevivesChild(parent task.ErrorKind) bool {
-	return n.child() && n.End.State == task.Cancelled &&
-		(n.CancelKind == task.KindParentEnded || (parent == task.KindDeadline || parent == task.KindBudget) && n.End.Kind == parent)
+	if !n.child() || n.End.State == task.Succeeded || !n.Ended() {
+		return false
+	}
+	if parent == task.KindBudget && n.End.Kind == parent {
+		return true // also one that failed for it
+	}
+	return n.End.State == task.Cancelled && (n.CancelKind == task.KindParentEnded || parent == task.KindDeadline && n.End.Kind == parent)
 }
 
 // refuseRetry says why a task that waited for children when it ended cannot be

@@ -53,6 +53,7 @@ var summandColumns = conn.Columns[task.Task]{
 	conn.Col("job_id", func(t *task.Task, r *conn.Row, i int) { t.JobID = r.ID(i) }),
 	conn.Col("state", func(t *task.Task, r *conn.Row, i int) { t.State = task.State(r.Name(i)) }),
 	conn.Col("waiting_reason", func(t *task.Task, r *conn.Row, i int) { t.Waiting = task.Waiting(r.Name(i)) }),
+	conn.Col("join_kind", func(t *task.Task, r *conn.Row, i int) { t.Join = task.Join(r.Name(i)) }),
 	errorKindColumn,
 	mayFailColumn,
 }
