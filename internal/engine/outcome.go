@@ -35,6 +35,7 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		Progress:    a.progress.take(),
 
 		StepsUnreached: a.unreached(),
+		Idle:           !a.news,
 	}
 	suspended, wakeAt, asks, fatal, cancelBy := a.suspended, a.wakeAt, a.question, a.fatal, a.cancelBy
 	a.mu.Unlock()
@@ -103,7 +104,7 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 // decide completes a finish with what the Decider chose.
 func (a *Attempt) decide(fin store.Finish, outcome task.Outcome, err error, permanent bool) store.Finish {
 	fin.Outcome, fin.Error = outcome, a.taskError(err)
-	in := decide.Input{Task: a.task, Outcome: outcome, Error: *fin.Error, Permanent: permanent}
+	in := decide.Input{Task: a.task, Outcome: outcome, Error: *fin.Error, Permanent: permanent, IdleAttempts: a.idleAttempts()}
 	if !a.task.DeadlineAt.IsZero() {
 		in.TimeLeft = max(a.task.DeadlineAt.Sub(a.storeNow()), 1)
 	}
@@ -114,6 +115,7 @@ func (a *Attempt) decide(fin store.Finish, outcome task.Outcome, err error, perm
 	dec := a.env.askDecider(in)
 	fin.Delay = dec.Delay
 	fin.Decision = &task.Decision{Kind: dec.Kind, Reason: dec.Reason}
+	fin.Waiting = dec.Waiting
 	fin.Output = dec.Output
 	return fin
 }
@@ -141,7 +143,13 @@ func (e *env) askDecider(in decide.Input) (dec decide.Decision) {
 	switch dec.Kind {
 	case "": // no opinion
 		return decide.Default{}.Decide(in)
-	case task.DecideRetry, task.DecideMarkDead, task.DecideBlock:
+	case task.DecideBlock:
+		dec.Output = nil
+		if w := dec.Waiting; w != task.WaitNone && w != task.WaitManual && w != task.WaitBudget {
+			overrule(fmt.Sprintf("the decider chose to block the task for %q, not for manual or budget", w))
+		}
+		return dec
+	case task.DecideRetry, task.DecideMarkDead:
 		dec.Output = nil
 	case task.DecideSucceed:
 		if len(dec.Output) == 0 {
@@ -155,6 +163,7 @@ func (e *env) askDecider(in decide.Input) (dec decide.Decision) {
 	default:
 		overrule(fmt.Sprintf("the decider chose %q, which cannot be done here", dec.Kind))
 	}
+	dec.Waiting = task.WaitNone
 	return dec
 }
 
@@ -230,6 +239,9 @@ func isCancel(cause error) bool {
 }
 
 func cancelError(cause error, ask cancelAsk) *task.Error {
+	if ask.budget {
+		return &task.Error{Kind: task.KindBudget, Message: "the budget is used up: " + ask.reason}
+	}
 	te := &task.Error{Kind: task.KindCancelled, Message: cause.Error()}
 	if errors.Is(cause, ErrDeadline) {
 		te.Kind = task.KindDeadline

@@ -13,14 +13,6 @@ import (
 // may begin, cost when more than the limit was spent: what a step costs is known
 // only when it has been spent.
 
-// AttemptsUsedUp reports whether a job has no attempt left.
-func AttemptsUsedUp(j *task.Job) bool {
-	return j.Budget.MaxTotalAttempts > 0 && j.AttemptsUsed >= j.Budget.MaxTotalAttempts
-}
-
-// CostUsedUp reports whether a job has spent more than it may.
-func CostUsedUp(j *task.Job) bool { return j.Budget.MaxCost > 0 && j.Cost > j.Budget.MaxCost }
-
 // Exhausts reports whether a job, with its counters as they are after a batch, is to
 // end because a total of its budget is used up: it has work left. One that was ended
 // for that before is not ended again.
@@ -30,16 +22,16 @@ func Exhausts(j *task.Job) bool {
 
 // SpentUp reports whether a total of a job's budget is used up: then no task of it is
 // brought back with one that it needs. j is nil for a task without a job.
-func SpentUp(j *task.Job) bool { return j != nil && (AttemptsUsedUp(j) || CostUsedUp(j)) }
+func SpentUp(j *task.Job) bool { return j != nil && j.BudgetUsedUp() }
 
 // JobSpent names the totals of a job's budget that are used up, with how much was
 // used and allowed; "": none is.
 func JobSpent(j *task.Job) string {
 	text := ""
-	if AttemptsUsedUp(j) {
+	if j.AttemptsUsedUp() {
 		text = fmt.Sprintf("its job used %d of %d attempts (budget.max_total_attempts)", j.AttemptsUsed, j.Budget.MaxTotalAttempts)
 	}
-	if CostUsedUp(j) {
+	if j.CostUsedUp() {
 		cost := fmt.Sprintf("spent %d of %d micro-units (budget.max_cost)", j.Cost, j.Budget.MaxCost)
 		if text == "" {
 			return "its job " + cost
@@ -55,7 +47,7 @@ func Spent(cost, limit int64, j *task.Job) string {
 	if limit > 0 && cost > limit {
 		return fmt.Sprintf("it spent %d of %d micro-units (its max_cost)", cost, limit)
 	}
-	if j != nil && CostUsedUp(j) {
+	if j != nil && j.CostUsedUp() {
 		return JobSpent(j)
 	}
 	return ""
@@ -65,7 +57,7 @@ func Spent(cost, limit int64, j *task.Job) string {
 // error of its last attempt, nil if that had none.
 func BudgetFailure(why string, last *task.Error) *task.Error {
 	failure := task.Error{Kind: task.KindBudget, Message: "the budget is used up: " + why}
-	if last != nil && last.Kind != task.KindCancelled {
+	if last != nil && last.Kind != task.KindCancelled && last.Kind != task.KindBudget {
 		failure.Message += "; the last error: " + last.Message
 		failure.Code, failure.Step, failure.Stack = last.Code, last.Step, last.Stack
 	}
@@ -89,7 +81,7 @@ func (t *Transition) Draws() bool {
 // Overrule fails the task instead of a retry that [Transition.Draws] if its job, with
 // the whole batch counted, has no attempt left.
 func (t *Transition) Overrule(j *task.Job) {
-	if t.Draws() && AttemptsUsedUp(j) {
+	if t.Draws() && j.AttemptsUsedUp() {
 		t.failForBudget(JobSpent(j))
 	}
 }
@@ -120,10 +112,10 @@ func CheckJobBudget(id task.ID, s task.State, j *task.Job) error {
 // toAdd says how much a job needs at least to go on.
 func toAdd(j *task.Job) string {
 	text := ""
-	if AttemptsUsedUp(j) {
+	if j.AttemptsUsedUp() {
 		text = fmt.Sprintf("--add-attempts %d or more (AddAttempts)", j.AttemptsUsed-j.Budget.MaxTotalAttempts+1)
 	}
-	if CostUsedUp(j) {
+	if j.CostUsedUp() {
 		if text != "" {
 			text += " and "
 		}
