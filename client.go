@@ -169,6 +169,9 @@ type operateSettings struct {
 	seen  store.Seen
 	force bool
 	ask   string
+
+	addAttempts *int
+	addCost     *int64
 }
 
 type operateOption func(*operateSettings)
@@ -218,6 +221,9 @@ func (c *Client) operate(ctx context.Context, what string, opts []OperateOption,
 	}
 	if _, unblocks := cmd.(store.UnblockTask); s.ask != "" && !unblocks {
 		return store.CommandResult{}, fmt.Errorf("%s: %w: ForAsk is an option of Unblock only: leave it out here", what, ErrInvalidOption)
+	}
+	if _, raises := cmd.(store.RaiseBudget); (s.addAttempts != nil || s.addCost != nil) && !raises {
+		return store.CommandResult{}, fmt.Errorf("%s: %w: AddAttempts and AddCost are options of RetryJob only: leave them out here", what, ErrInvalidOption)
 	}
 	res, err := c.store.Operate(ctx, c.ns, cmd)
 	if err != nil {

@@ -101,6 +101,8 @@ var (
 	ErrDuplicateStep = engine.ErrDuplicateStep
 	// ErrNestedStep: a step began inside another one.
 	ErrNestedStep = engine.ErrNestedStep
+	// ErrSpendOutside: Spend was called outside of a step.
+	ErrSpendOutside = engine.ErrSpendOutside
 	// ErrStepConflict: the store has another value for this step than the attempt
 	// wants to write. The recorded one is kept.
 	ErrStepConflict = store.ErrStepConflict

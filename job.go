@@ -48,20 +48,7 @@ func NewJob(name string, budget ...Budget) *Job {
 		j.budget = budget[0]
 	}
 	b := j.budget
-	for _, later := range []struct {
-		field string
-		set   bool
-	}{
-		{"MaxTotalAttempts", b.MaxTotalAttempts != 0},
-		{"MaxCost", b.MaxCost != 0},
-		{"MaxRepairs", b.MaxRepairs != 0},
-		{"MaxNoProgress", b.MaxNoProgress != 0},
-	} {
-		if later.set {
-			j.problems = append(j.problems, fmt.Errorf("field %s of the budget: %w", later.field, ErrNotBuilt))
-		}
-	}
-	if b.MaxAttemptsPerTask < 0 || b.MaxDuration < 0 {
+	if b.MaxAttemptsPerTask < 0 || b.MaxDuration < 0 || b.MaxTotalAttempts < 0 || b.MaxCost < 0 || b.MaxRepairs < 0 || b.MaxNoProgress < 0 {
 		j.problems = append(j.problems, fmt.Errorf("%w: a budget cannot be negative", ErrInvalidOption))
 	}
 	return j
@@ -162,9 +149,7 @@ func (c *Client) submission(j *Job, more ...error) (store.Submission, error) {
 			continue
 		}
 		t.Node = n.name
-		if limit := j.budget.MaxAttemptsPerTask; limit > 0 {
-			t.MaxAttempts = min(t.MaxAttempts, limit)
-		}
+		j.budget.Tighten(&t)
 		sub.Tasks[i] = t
 		ids[n.name] = t.ID
 	}

@@ -305,11 +305,11 @@ func TestSubmitRefusesInvalidJobs(t *testing.T) {
 			j.Add("a", typ.With(""), weaver.NeedsNamed("a"))
 			return j
 		}, weaver.ErrInvalidJob, []string{"a → a"}},
-		"budgets to come": {func() *weaver.Job {
-			j := weaver.NewJob("nightly", weaver.Budget{MaxTotalAttempts: 1, MaxCost: 1, MaxRepairs: 1, MaxNoProgress: 1})
+		"a negative total": {func() *weaver.Job {
+			j := weaver.NewJob("nightly", weaver.Budget{MaxTotalAttempts: -1})
 			j.Add("a", typ.With(""))
 			return j
-		}, weaver.ErrNotBuilt, []string{"MaxTotalAttempts", "MaxCost", "MaxRepairs", "MaxNoProgress", "not built yet"}},
+		}, weaver.ErrInvalidOption, []string{"budget", "negative"}},
 		"a negative budget": {func() *weaver.Job {
 			j := weaver.NewJob("nightly", weaver.Budget{MaxDuration: -1})
 			j.Add("a", typ.With(""))

@@ -147,20 +147,34 @@ type RetryAck struct {
 // first; see Retry. Those that were not needed stay as they are. Each task is
 // retried by itself: when it returns an error some may have been, and the same
 // call does the rest. ErrNotFound; ErrState when there is nothing to retry.
+//
+// A job that has used its budget up (JobInfo.BudgetUsedUp) needs AddAttempts or
+// AddCost, or both, which raise it; the error says by how much at least. What had
+// ended for the budget comes back with that.
 func (c *Client) RetryJob(ctx context.Context, id JobID, opts ...OperateOption) (RetryAck, error) {
 	st, err := c.JobStatus(ctx, id)
 	if err != nil {
 		return RetryAck{}, err
 	}
+	var ack RetryAck
+	if st, err = c.raise(ctx, st, opts, &ack); err != nil {
+		return ack, err
+	}
+	opts = append(slices.Clip(opts), operateOption(func(s *operateSettings) { s.addAttempts, s.addCost = nil, nil }))
 	left := slices.DeleteFunc(st.Tasks, func(t TaskInfo) bool {
 		return t.State != task.Failed && t.State != task.Cancelled || t.Error != nil && t.Error.Kind == task.KindNotNeeded
 	})
+	if len(left) == 0 && ack.Retried > 0 {
+		return ack, nil
+	}
+	if len(left) > 0 && st.BudgetUsedUp() { // each of them is refused for that
+		return ack, c.Retry(ctx, left[0].ID, opts...)
+	}
 	if len(left) == 0 {
 		return RetryAck{}, fmt.Errorf("retry: no task of job %s failed or was cancelled: %w", id, ErrState)
 	}
 	// A task whose need has ended badly is refused until that is retried. Tasks
 	// are listed in the order of Add, in which needs come first or last.
-	var ack RetryAck
 	var refused error
 	for passes := 0; passes < 2 && len(left) > 0; passes++ {
 		refused = nil

@@ -6,6 +6,7 @@
 package decide
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -22,15 +23,20 @@ type Input struct {
 
 	Permanent  bool          // the handler said that retrying is useless
 	RetryAfter time.Duration // the handler's wish for the delay; 0: none
-	TimeLeft   time.Duration // to the task's deadline, by the store's clock; 0: no deadline
+	// IdleAttempts is how many attempts of the task in a row, this one included, have
+	// recorded nothing new: no step, no child, no other input.
+	IdleAttempts int
+
+	TimeLeft time.Duration // to the task's deadline, by the store's clock; 0: no deadline
 }
 
 // Decision is what a Decider chose. The zero value means "no opinion".
 type Decision struct {
-	Kind   task.DecisionKind
-	Delay  time.Duration   // retry
-	Output json.RawMessage // succeed: the task's output, for a Decider that overrules a failure; decompose with JoinComplete
-	Reason task.Reason
+	Kind    task.DecisionKind
+	Delay   time.Duration   // retry
+	Waiting task.Waiting    // block: manual, or none, or budget
+	Output  json.RawMessage // succeed: the task's output, for a Decider that overrules a failure; decompose with JoinComplete
+	Reason  task.Reason
 
 	// Decompose: the task waits for these children, which are stored with the
 	// decision. With task.JoinRerun, the default, its handler runs again when they
@@ -72,14 +78,16 @@ func Chain(deciders ...Decider) Decider {
 
 // Default is the policy of a task's own limits: retry with exponential
 // backoff until MaxAttempts, give up at once on a permanent error, block when
-// the handler asks for a person or the input cannot be read.
+// the handler asks for a person or the input cannot be read, and, for the budget,
+// when so many attempts in a row recorded nothing new as the task may have
+// (task.Task.MaxNoProgress).
 type Default struct{}
 
 // policy and version name Default in stored reasons; raise the version when
 // the same input may lead to another decision.
 const (
 	policy        = "default"
-	policyVersion = 1
+	policyVersion = 2
 )
 
 // Decide implements Decider.
@@ -118,6 +126,12 @@ func (Default) Decide(in Input) Decision {
 		return decide(task.DecideMarkDead, 0, "", "the error is permanent: retrying cannot help")
 	case done >= in.Task.MaxAttempts:
 		return decide(task.DecideMarkDead, 0, "", "attempt %d of %d failed: no attempts are left", done, in.Task.MaxAttempts)
+	}
+	if limit := cmp.Or(in.Task.MaxNoProgress, task.DefaultMaxNoProgress); in.IdleAttempts >= limit {
+		reason.Evidence["idle_attempts"], reason.Evidence["max_no_progress"] = in.IdleAttempts, limit
+		dec := decide(task.DecideBlock, 0, "", "%d attempts in a row recorded nothing new, of %d that may (max_no_progress): a person has to look", in.IdleAttempts, limit)
+		dec.Waiting = task.WaitBudget
+		return dec
 	}
 	delay, how := in.RetryAfter, "as the handler asked"
 	if delay <= 0 {

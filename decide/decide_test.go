@@ -32,6 +32,10 @@ func TestDefault(t *testing.T) {
 		{"deadline before the retry", with(failing(0, 5), func(in *decide.Input) { in.TimeLeft = time.Second }), task.DecideMarkDead},
 		{"deadline after the retry", with(failing(0, 5), func(in *decide.Input) { in.TimeLeft = time.Minute }), task.DecideRetry},
 		{"blocked", with(failing(0, 5), func(in *decide.Input) { in.Outcome = task.OutcomeBlocked }), task.DecideBlock},
+		{"idle for long", with(failing(8, 100), func(in *decide.Input) { in.IdleAttempts = task.DefaultMaxNoProgress }), task.DecideBlock},
+		{"idle for less long", with(failing(8, 100), func(in *decide.Input) { in.IdleAttempts = task.DefaultMaxNoProgress - 1 }), task.DecideRetry},
+		{"idle for as long as it may be", with(failing(8, 100), func(in *decide.Input) { in.IdleAttempts, in.Task.MaxNoProgress = 9, 9 }), task.DecideBlock},
+		{"idle, and no attempts are left", with(failing(99, 100), func(in *decide.Input) { in.IdleAttempts, in.Task.MaxNoProgress = 9, 9 }), task.DecideMarkDead},
 		{"undecodable", with(failing(0, 5), func(in *decide.Input) { in.Outcome = task.OutcomeDecodeFailed }), task.DecideBlock},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -86,7 +90,7 @@ func TestDefaultGivesItsReason(t *testing.T) {
 	in := failing(1, 5)
 	in.RetryAfter, in.TimeLeft = 1234*time.Millisecond, time.Minute+999*time.Microsecond
 	want := task.Reason{
-		Policy: "default", Version: 1,
+		Policy: "default", Version: 2,
 		Text:   "attempt 2 of 5 failed: retry after 1.2s, as the handler asked",
 		Change: "attempt 3 after 1.2s",
 		Evidence: map[string]any{

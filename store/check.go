@@ -85,6 +85,7 @@ type checker struct {
 	waitersOf  map[task.ID][]WaiterRow
 	pending    map[ChoreRow]bool // of Chores
 	found      []Violation
+	partial    bool // the tasks of jobs are not whole
 }
 
 func newChecker(s *Snapshot) *checker {

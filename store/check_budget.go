@@ -38,7 +38,7 @@ func (c *checker) budget(j *task.Job, tasks []*task.Task) {
 	if j.Cost != cost {
 		c.report("I13", id, "job %s spent %d, and its tasks %d", id, j.Cost, cost)
 	}
-	over := j.Budget.MaxTotalAttempts > 0 && j.AttemptsUsed >= j.Budget.MaxTotalAttempts || j.Budget.MaxCost > 0 && j.Cost > j.Budget.MaxCost
+	over := j.BudgetUsedUp()
 	ending := c.pending[ChoreRow{Kind: ChoreSpent, Subject: id}] || c.pending[ChoreRow{Kind: ChoreRaise, Subject: id}]
 	switch {
 	case over && unfinished > 0 && !ending:

@@ -88,7 +88,7 @@ func (c *checker) children(t *task.Task) (open int) {
 			continue
 		case !e.Done && child.State.Terminal() && !c.pending[ChoreRow{Kind: ChoreEdges, Subject: e.Needs.String()}]:
 			c.task("I7", t, "its edge to its child %s, which ended %s, is not done", e.Needs, child.State)
-		case e.Done && !child.State.Terminal() && t.Waiting == task.WaitChildren:
+		case e.Done && !child.State.Terminal() && t.Waiting == task.WaitChildren && e.Awaited == t.AttemptNo: // else it was retried while its parent ran
 			c.task("I7", t, "its edge to its child %s, which is %s and has not ended, is done", e.Needs, child.State)
 		case !e.Done && !child.State.Terminal() && t.State.Terminal() && e.Kind == task.OnDone && !child.CancelRequested && !ending:
 			c.task("I7", t, "its child %s is %s and was not asked to end", e.Needs, child.State)
@@ -96,7 +96,8 @@ func (c *checker) children(t *task.Task) (open int) {
 		if e.Done == (e.EndedState == "") {
 			c.task("I7", t, "its edge to its child %s has done %v and the end %q", e.Needs, e.Done, e.EndedState)
 		}
-		if waits && (!e.Done || reviving && child.State == task.Cancelled && child.CancelKind == task.KindParentEnded) {
+		comesBack := child.State == task.Cancelled && child.CancelKind == task.KindParentEnded || child.State.Terminal() && child.End().Kind == task.KindBudget
+		if waits && (!e.Done || reviving && comesBack) {
 			open++
 		}
 	}
@@ -304,7 +305,9 @@ func (c *checker) jobs() {
 	}
 	for i := range c.Jobs {
 		j := &c.Jobs[i]
-		c.budget(j, of[j.ID])
+		if !c.partial {
+			c.budget(j, of[j.ID])
+		}
 		id := j.ID.String()
 		if j.Counters != sums[j.ID] {
 			c.report("I12", id, "job %s counts %+v, and its tasks are %+v", id, j.Counters, sums[j.ID])

@@ -43,9 +43,11 @@ const (
 )
 
 // CheckPart is Check for one part of a namespace. That idempotency keys are
-// unique it compares within the part only.
+// unique it compares within the part only, and what jobs used of their budgets not
+// at all.
 func CheckPart(p *Part) []Violation {
 	c := newChecker(p.Snapshot)
+	c.partial = true
 	for i := range p.Needed {
 		c.byID[p.Needed[i].ID] = &p.Needed[i]
 	}

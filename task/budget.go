@@ -45,3 +45,14 @@ func (b *Budget) Tighten(n *New) {
 // one used its job's budget up. Its error has the kind [KindBudget], which is the
 // cancel kind of a task that used it up itself and failed.
 const KindJobBudget ErrorKind = "job_budget"
+
+// AttemptsUsedUp reports whether the tasks of the job have no attempt left.
+func (j *Job) AttemptsUsedUp() bool {
+	return j.Budget.MaxTotalAttempts > 0 && j.AttemptsUsed >= j.Budget.MaxTotalAttempts
+}
+
+// CostUsedUp reports whether the tasks of the job have spent more than they may.
+func (j *Job) CostUsedUp() bool { return j.Budget.MaxCost > 0 && j.Cost > j.Budget.MaxCost }
+
+// BudgetUsedUp reports whether a total of the job's budget is used up.
+func (j *Job) BudgetUsedUp() bool { return j.AttemptsUsedUp() || j.CostUsedUp() }

@@ -207,6 +207,7 @@ type Asked struct {
 	CrashCount   int `json:"crash_count,omitempty"`
 	RepairCount  int `json:"repair_count,omitempty"`
 	StepCount    int `json:"step_count,omitempty"`
+	IdleAttempts int `json:"idle_attempts,omitempty"`
 
 	Permanent  bool          `json:"permanent,omitempty"`
 	RetryAfter time.Duration `json:"retry_after_ns,omitempty"`

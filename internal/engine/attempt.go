@@ -53,6 +53,7 @@ type Attempt struct {
 	nextIndex int
 	inFlight  int // steps that run or are being recorded
 	stepsRun  []string
+	news      bool // it has recorded something that was not there before
 	suspended bool
 	wakeAt    time.Time  // the earliest wait of this attempt
 	question  *question  // that it is suspended with; nil: by a wait with an end
@@ -77,7 +78,10 @@ type entry struct {
 	done  *task.Step // completed by an earlier attempt
 }
 
-type cancelAsk struct{ by, reason string }
+type cancelAsk struct {
+	by, reason string
+	budget     bool // a budget is used up
+}
 
 type attemptKey struct{}
 
@@ -179,7 +183,7 @@ func (a *Attempt) close() {
 func (a *Attempt) askCancel(kind task.ErrorKind, by, reason string) {
 	a.mu.Lock()
 	if a.cancelBy == (cancelAsk{}) {
-		a.cancelBy = cancelAsk{by, reason}
+		a.cancelBy = cancelAsk{by, reason, kind == task.KindBudget || kind == task.KindJobBudget}
 	}
 	a.mu.Unlock()
 	if kind == task.KindDeadline {

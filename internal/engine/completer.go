@@ -104,7 +104,7 @@ func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult
 	case task.Succeeded:
 		c.emit(event.TaskSucceeded{Header: h, Output: fin.Output, Duration: d})
 	case task.Failed:
-		if te.Kind == task.KindNone || decidesToWait(&fin) {
+		if dead := fin.Decision != nil && fin.Decision.Kind == task.DecideMarkDead; te.Kind == task.KindNone || !dead && te.Kind != task.KindInternal {
 			te = c.refused(a)
 		}
 		c.emit(event.TaskFailed{Header: h, Error: te, Allowed: a.task.AllowFailure, Duration: d})
@@ -131,8 +131,8 @@ func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult
 	}
 }
 
-// refused returns the error of a task that asked for children or for another task
-// and ended for that: the store found the reason. Reading it is a courtesy to
+// refused returns the error of a task that asked for children, for another task or for
+// a retry and ended for that: the store found the reason. Reading it is a courtesy to
 // listeners, which get an empty one if that fails.
 func (c *completer) refused(a *Attempt) (te task.Error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), c.TTL)

@@ -15,7 +15,7 @@ import (
 // decide completes a finish with what the Decider chose.
 func (a *Attempt) decide(fin store.Finish, outcome task.Outcome, err error, permanent bool) store.Finish {
 	fin.Outcome, fin.Error = outcome, a.taskError(err)
-	in := decide.Input{Task: a.task, Outcome: outcome, Error: *fin.Error, Permanent: permanent}
+	in := decide.Input{Task: a.task, Outcome: outcome, Error: *fin.Error, Permanent: permanent, IdleAttempts: a.idleAttempts()}
 	if !a.task.DeadlineAt.IsZero() {
 		in.TimeLeft = max(a.task.DeadlineAt.Sub(a.storeNow()), 1)
 	}
@@ -28,9 +28,9 @@ func (a *Attempt) decide(fin store.Finish, outcome task.Outcome, err error, perm
 	fin.Decision = &task.Decision{Kind: dec.Kind, Reason: dec.Reason}
 	fin.Decision.Reason.Asked = &task.Asked{
 		AttemptCount: a.task.AttemptCount, CrashCount: a.task.CrashCount, RepairCount: a.task.RepairCount, StepCount: a.task.StepCount,
-		Permanent: in.Permanent, RetryAfter: in.RetryAfter, TimeLeft: in.TimeLeft,
+		Permanent: in.Permanent, RetryAfter: in.RetryAfter, TimeLeft: in.TimeLeft, IdleAttempts: in.IdleAttempts,
 	}
-	fin.Output = dec.Output
+	fin.Output, fin.Waiting = dec.Output, dec.Waiting
 	fin.Children, fin.Join, fin.DependsOn = dec.children, dec.Join, dec.DependsOn
 	return fin
 }
@@ -82,10 +82,15 @@ func (a *Attempt) askDecider(in decide.Input) (c choice) {
 // carryOut prepares a decision for the store, or says why it cannot be done. What
 // the decision's kind does not use is cleared.
 func (a *Attempt) carryOut(c *choice) error {
-	drafts, join, on, out := c.Children, c.Join, c.DependsOn, c.Output
-	c.Children, c.Join, c.DependsOn, c.Output = nil, task.JoinNone, task.ID{}, nil
+	drafts, join, on, out, waiting := c.Children, c.Join, c.DependsOn, c.Output, c.Waiting
+	c.Children, c.Join, c.DependsOn, c.Output, c.Waiting = nil, task.JoinNone, task.ID{}, nil, task.WaitNone
 	switch c.Kind {
-	case task.DecideRetry, task.DecideMarkDead, task.DecideBlock:
+	case task.DecideRetry, task.DecideMarkDead:
+		return nil
+	case task.DecideBlock:
+		if c.Waiting = waiting; waiting != task.WaitNone && waiting != task.WaitManual && waiting != task.WaitBudget {
+			return fmt.Errorf("a task is blocked for manual or budget, not for %q", waiting)
+		}
 		return nil
 	case task.DecideSucceed:
 		return a.decideOutput(c, out)

@@ -35,6 +35,7 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		Progress:    a.progress.take(),
 
 		StepsUnreached: a.unreached(),
+		Idle:           !a.news,
 	}
 	suspended, wakeAt, asks, fatal, cancelBy := a.suspended, a.wakeAt, a.question, a.fatal, a.cancelBy
 	a.mu.Unlock()
@@ -172,6 +173,9 @@ func isCancel(cause error) bool {
 }
 
 func cancelError(cause error, ask cancelAsk) *task.Error {
+	if ask.budget {
+		return &task.Error{Kind: task.KindBudget, Message: "the budget is used up: " + ask.reason}
+	}
 	te := &task.Error{Kind: task.KindCancelled, Message: cause.Error()}
 	if errors.Is(cause, ErrDeadline) {
 		te.Kind = task.KindDeadline

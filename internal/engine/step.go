@@ -29,8 +29,9 @@ type stepKey struct{}
 
 // stepScope marks the context of a running step.
 type stepScope struct {
-	name string
-	tx   store.Tx // inside StepTx
+	name  string
+	tx    store.Tx // inside StepTx
+	purse purse
 }
 
 // InStep returns the name of the step that ctx belongs to, "" outside steps.
@@ -172,8 +173,9 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 			return nil, err
 		}
 		begun := time.Now()
-		value, stepErr := a.runStep(ctx, &stepScope{name: name}, fn)
-		step := task.Step{Name: name, Index: index, Kind: stepKind(ctx), AttemptNo: a.task.AttemptNo, Try: try}
+		scope := &stepScope{name: name}
+		value, stepErr := a.runStep(ctx, scope, fn)
+		step := task.Step{Name: name, Index: index, Kind: stepKind(ctx), AttemptNo: a.task.AttemptNo, Try: try, Cost: scope.purse.take()}
 		elapsed := time.Since(begun)
 
 		if stepErr == nil {
@@ -320,6 +322,9 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 		res := a.recorder.record(rec, try)
 		err := a.answer(res.Err)
 		var storeErr *KindError
+		if err == nil && rec.Step != nil && rec.Step.State != task.StepFailed {
+			a.recordedNew()
+		}
 		if !errors.As(err, &storeErr) {
 			return res, err
 		}

@@ -34,11 +34,12 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 	var stepErr error
 	res, err := st.StepTx(ctx, a.env.Namespace, store.Record{Lease: a.lease, Step: &step}, min(5*time.Second, a.env.TTL/3),
 		func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
-			value, err := a.runStep(ctx, &stepScope{name: name, tx: tx}, func(ctx context.Context) (json.RawMessage, error) { return fn(ctx, tx) })
+			scope := &stepScope{name: name, tx: tx}
+			value, err := a.runStep(ctx, scope, func(ctx context.Context) (json.RawMessage, error) { return fn(ctx, tx) })
 			if err == nil {
 				err = a.env.checkSize("value", len(value))
 			}
-			stepErr = err
+			step.Cost, stepErr = scope.purse.take(), err
 			return value, err
 		})
 	elapsed := time.Since(begun)
@@ -48,6 +49,7 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 	ended := errors.Is(err, store.ErrStepTxEnded)
 	switch {
 	case err == nil:
+		a.recordedNew()
 		a.env.emit(event.StepCompleted{Header: a.header(), Step: name, Index: index, Output: res.Step.Value, Duration: elapsed})
 		return res.Step.Value, nil
 	case stepErr == nil && !ended && !errors.Is(err, store.ErrStepTxTooLong):

@@ -13,29 +13,25 @@ import (
 // may begin, cost when more than the limit was spent: what a step costs is known
 // only when it has been spent.
 
-// AttemptsUsedUp reports whether a job has no attempt left.
-func AttemptsUsedUp(j *task.Job) bool {
-	return j.Budget.MaxTotalAttempts > 0 && j.AttemptsUsed >= j.Budget.MaxTotalAttempts
-}
-
-// CostUsedUp reports whether a job has spent more than it may.
-func CostUsedUp(j *task.Job) bool { return j.Budget.MaxCost > 0 && j.Cost > j.Budget.MaxCost }
-
 // Exhausts reports whether a job, with its counters as they are after a batch, is to
 // end because a total of its budget is used up: it has work left. One that was ended
 // for that before is not ended again.
 func Exhausts(j *task.Job) bool {
-	return j.ExhaustedAt.IsZero() && j.Counters.Unfinished > 0 && (AttemptsUsedUp(j) || CostUsedUp(j))
+	return j.ExhaustedAt.IsZero() && j.Counters.Unfinished > 0 && SpentUp(j)
 }
+
+// SpentUp reports whether a total of a job's budget is used up: then no task of it is
+// brought back with one that it needs. j is nil for a task without a job.
+func SpentUp(j *task.Job) bool { return j != nil && j.BudgetUsedUp() }
 
 // JobSpent names the totals of a job's budget that are used up, with how much was
 // used and allowed; "": none is.
 func JobSpent(j *task.Job) string {
 	text := ""
-	if AttemptsUsedUp(j) {
+	if j.AttemptsUsedUp() {
 		text = fmt.Sprintf("its job used %d of %d attempts (budget.max_total_attempts)", j.AttemptsUsed, j.Budget.MaxTotalAttempts)
 	}
-	if CostUsedUp(j) {
+	if j.CostUsedUp() {
 		cost := fmt.Sprintf("spent %d of %d micro-units (budget.max_cost)", j.Cost, j.Budget.MaxCost)
 		if text == "" {
 			return "its job " + cost
@@ -51,7 +47,7 @@ func Spent(cost, limit int64, j *task.Job) string {
 	if limit > 0 && cost > limit {
 		return fmt.Sprintf("it spent %d of %d micro-units (its max_cost)", cost, limit)
 	}
-	if j != nil && CostUsedUp(j) {
+	if j != nil && j.CostUsedUp() {
 		return JobSpent(j)
 	}
 	return ""
@@ -61,7 +57,7 @@ func Spent(cost, limit int64, j *task.Job) string {
 // error of its last attempt, nil if that had none.
 func BudgetFailure(why string, last *task.Error) *task.Error {
 	failure := task.Error{Kind: task.KindBudget, Message: "the budget is used up: " + why}
-	if last != nil && last.Kind != task.KindCancelled {
+	if last != nil && last.Kind != task.KindCancelled && last.Kind != task.KindBudget {
 		failure.Message += "; the last error: " + last.Message
 		failure.Code, failure.Step, failure.Stack = last.Code, last.Step, last.Stack
 	}
@@ -75,11 +71,17 @@ func (t *Transition) failForBudget(why string) {
 	t.Decision = &task.Decision{Kind: task.DecideMarkDead, Reason: task.Reason{Policy: "budget", Version: 1, Text: "the budget is used up: " + why}}
 }
 
-// Overrule fails the task instead of a retry for which its job has no attempt left.
-// The job has this attempt counted.
+// Draws reports whether the transition is a retry after an attempt that counts. It is
+// overruled if the job has no attempt left, when all attempts that end in the same
+// batch are counted: so their order does not matter.
+func (t *Transition) Draws() bool {
+	return t.Decision != nil && t.Decision.Kind == task.DecideRetry && t.CountsAttempt()
+}
+
+// Overrule fails the task instead of a retry that [Transition.Draws] if its job, with
+// the whole batch counted, has no attempt left.
 func (t *Transition) Overrule(j *task.Job) {
-	retries := t.Decision != nil && t.Decision.Kind == task.DecideRetry
-	if retries && t.CountsAttempt() && AttemptsUsedUp(j) {
+	if t.Draws() && j.AttemptsUsedUp() {
 		t.failForBudget(JobSpent(j))
 	}
 }
@@ -101,7 +103,7 @@ func IdleAttempts(f *store.Finish, t *Transition, before int) int {
 // CheckJobBudget refuses to retry a task of a job whose budget is used up; j is nil
 // for a task without a job.
 func CheckJobBudget(id task.ID, s task.State, j *task.Job) error {
-	if j == nil || !AttemptsUsedUp(j) && !CostUsedUp(j) {
+	if !SpentUp(j) {
 		return nil
 	}
 	return refuse(id, s, fmt.Sprintf("and %s: raise that with the retry of job %v, which brings back what ended for it: %s", JobSpent(j), j.ID, toAdd(j)))
@@ -110,10 +112,10 @@ func CheckJobBudget(id task.ID, s task.State, j *task.Job) error {
 // toAdd says how much a job needs at least to go on.
 func toAdd(j *task.Job) string {
 	text := ""
-	if AttemptsUsedUp(j) {
+	if j.AttemptsUsedUp() {
 		text = fmt.Sprintf("--add-attempts %d or more (AddAttempts)", j.AttemptsUsed-j.Budget.MaxTotalAttempts+1)
 	}
-	if CostUsedUp(j) {
+	if j.CostUsedUp() {
 		if text != "" {
 			text += " and "
 		}
@@ -143,7 +145,7 @@ func RaisedBudget(cmd *store.RaiseBudget, j *task.Job) (task.Budget, error) {
 	b.MaxTotalAttempts += min(cmd.AddAttempts, math.MaxInt32-min(b.MaxTotalAttempts, math.MaxInt32))
 	b.MaxCost += min(cmd.AddCost, math.MaxInt64-b.MaxCost)
 	raised := *j
-	if raised.Budget = b; AttemptsUsedUp(&raised) || CostUsedUp(&raised) {
+	if raised.Budget = b; SpentUp(&raised) {
 		return refused("that is not enough, %s: %s", JobSpent(j), toAdd(j))
 	}
 	return b, nil

@@ -138,8 +138,13 @@ func WrongChild(needs []Need) *Need {
 // call that it is of, and it was cancelled because its parent ended, or both missed
 // the deadline, or used the budget up, that they share.
 func (n *Need) RevivesChild(join task.Join, parent task.ErrorKind) bool {
-	return (join != task.JoinNone && n.child() || n.CallWaits) && n.End.State == task.Cancelled &&
-		(n.CancelKind == task.KindParentEnded || (parent == task.KindDeadline || parent == task.KindBudget) && n.End.Kind == parent)
+	if !n.Ended() || n.End.State == task.Succeeded || !n.CallWaits && (join == task.JoinNone || !n.child()) {
+		return false
+	}
+	if parent == task.KindBudget && n.End.Kind == parent {
+		return true // also one that failed for it
+	}
+	return n.End.State == task.Cancelled && (n.CancelKind == task.KindParentEnded || parent == task.KindDeadline && n.End.Kind == parent)
 }
 
 // refuseRetry says why a task that waited for children when it ended cannot be

@@ -8,24 +8,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// drawn returns a task's job as it is when an attempt that leads to t has been
-// counted, if the attempt counts; nil: the job, if there is one, limits no attempts.
-func (o *op) drawn(r *row, t *rules.Transition) *task.Job {
-	j, ok := o.jobs[r.JobID]
-	if !ok || j.Budget.MaxTotalAttempts == 0 {
-		return nil
+// limited returns the job of a task if it limits the attempts of all its tasks, else
+// nil.
+func (o *op) limited(r *row) *task.Job {
+	if j, ok := o.jobs[r.JobID]; ok && j.Budget.MaxTotalAttempts > 0 {
+		return j
 	}
-	after := *j
-	if t.CountsAttempt() {
-		after.AttemptsUsed++
-	}
-	return &after
+	return nil
 }
 
-// draw counts the attempt.
-func (o *op) draw(after *task.Job) {
-	if j := o.jobs[after.ID]; j.AttemptsUsed != after.AttemptsUsed {
-		j.AttemptsUsed = after.AttemptsUsed
+// draw counts an attempt that leads to t for its job.
+func (o *op) draw(r *row, t *rules.Transition) {
+	if j := o.limited(r); j != nil && t.CountsAttempt() {
+		j.AttemptsUsed++
 		o.resolveJob(j)
 	}
 }

@@ -12,14 +12,43 @@ import (
 func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]store.FinishResult, error) {
 	out := make([]store.FinishResult, len(fins))
 	err := s.do(ctx, ns, func(o *op) {
+		// Retries that draw from a budget come last, with all others counted.
+		drawn := map[task.Lease]int{}
+		var last []int
 		for i := range fins {
+			f := &fins[i]
+			if _, again := drawn[f.Lease]; again || o.draws(f) {
+				last = append(last, i)
+				drawn[f.Lease]++
+			} else {
+				out[i] = o.finish(f)
+			}
+		}
+		for lease := range drawn {
+			j := o.jobs[o.tasks[lease.Task].JobID]
+			j.AttemptsUsed++
+			o.resolveJob(j)
+		}
+		for _, i := range last {
 			out[i] = o.finish(&fins[i])
 		}
 	})
 	return out, err
 }
 
-// finish ends one attempt, if its lease is valid.
+// draws reports whether a finish, whose lease is valid, is a retry that its job's
+// budget may overrule.
+func (o *op) draws(f *store.Finish) bool {
+	r, err := o.guard(f.Lease)
+	if err != nil || rules.CheckFinish(f) != nil || o.limited(r) == nil {
+		return false
+	}
+	t := o.resolve(r, f)
+	return t.Draws()
+}
+
+// finish ends one attempt, if its lease is valid. A retry that draws from a budget is
+// counted already.
 func (o *op) finish(f *store.Finish) store.FinishResult {
 	if err := rules.CheckFinish(f); err != nil {
 		return store.FinishResult{Err: err}
@@ -29,9 +58,9 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 		return o.finishedBefore(f, err)
 	}
 	t := o.resolve(r, f)
-	drawn := o.drawn(r, &t)
-	if drawn != nil {
-		t.Overrule(drawn)
+	counted := t.Draws()
+	if j := o.limited(r); j != nil {
+		t.Overrule(j)
 	}
 	t.Idle = rules.IdleAttempts(f, &t, r.IdleAttempts)
 	decision, err := o.decision(r, &t)
@@ -49,8 +78,8 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 		r.Progress = copyPtr(f.Progress)
 	}
 	r.count(&t)
-	if drawn != nil {
-		o.draw(drawn)
+	if !counted {
+		o.draw(r, &t)
 	}
 	o.endLease(r)
 	if t.Join != task.JoinNone { // it counts with that

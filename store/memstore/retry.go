@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
@@ -42,7 +43,7 @@ func (o *op) bringBack(r *row) {
 				o.reopenCall(d, e)
 			case e.Done && rules.ReopensEdge(d.State, d.Waiting, d.AttemptNo, d.Join, e.Awaited > 0):
 				o.reopen(d, e)
-			case rules.RevivesDependent(d.State, rules.KindOf(d.Error), d.Join, o.needsOf(d)):
+			case !rules.SpentUp(o.jobs[d.JobID]) && rules.RevivesDependent(d.State, rules.KindOf(d.Error), d.Join, o.needsOf(d)):
 				o.revive(d)
 				revived = append(revived, d)
 			}
@@ -57,6 +58,7 @@ func (o *op) reopen(r *row, e *store.EdgeRow) {
 	r.RemainingDeps = rules.TaskWaits(r.Join, o.needsOf(r), rules.Unmarked).Open
 	if r.RemainingDeps > 0 && r.Join == task.JoinNone {
 		o.unschedule(r)
+		o.ready = slices.DeleteFunc(o.ready, func(d store.DispatchRow) bool { return d.Task == r.ID }) // it came back a moment ago
 		o.move(r, task.Pending, task.WaitDeps, r.Error)
 	}
 }

@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"slices"
+
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -54,19 +56,50 @@ func (m *moves) usage(row *leaseRow, limit int64) (*task.Job, error) {
 	return job, err
 }
 
-// draw counts an attempt for its job, and overrules a retry for which no attempt is
-// left. The job's row changes once for the batch, with its counters (CountJobs).
-func (m *moves) draw(row *leaseRow, to *rules.Transition) error {
-	job, err := m.usage(row, limitsAttempts)
-	if err != nil || job == nil {
-		return err
-	}
-	if to.CountsAttempt() {
-		job.AttemptsUsed++
+// draw counts an attempt for its job. The job's row changes once for the batch, with
+// its counters (CountJobs).
+func (m *moves) draw(row *leaseRow, to *rules.Transition) {
+	if row.limits&limitsAttempts != 0 && to.CountsAttempt() {
 		m.pending.Use(row.job, 1, 0)
 	}
-	to.Overrule(job)
+}
+
+// drawn is a retry that its job's budget may overrule.
+type drawn struct {
+	report *report
+	row    *leaseRow
+	to     resolved
+}
+
+// endDrawn ends attempts with retries that draw from budgets, when all others of the
+// batch are counted, and these too.
+func (f *finishing) endDrawn() error {
+	for i := range f.drawn {
+		d := &f.drawn[i]
+		job, err := f.moves.usage(d.row, limitsAttempts)
+		if err != nil {
+			return err
+		}
+		if job != nil {
+			d.to.Overrule(job)
+		}
+		if err := f.write(d.report, d.row, &d.to); err != nil {
+			return err
+		}
+	}
+	f.drawn = nil
+	for _, r := range f.again {
+		if err := f.finish(r); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// waits reports whether the lease of a report is that of a retry that is to be
+// written: it is the same report once more, or contradicts it.
+func (f *finishing) waits(r *report) bool {
+	return slices.ContainsFunc(f.drawn, func(d drawn) bool { return d.report.fin.Lease == r.fin.Lease })
 }
 
 const sqlSpend = `UPDATE weaver_tasks SET cost = cost + ?3 WHERE namespace = ?1 AND task_id = ?2`

@@ -114,7 +114,9 @@ func (o ops) AddChores(keys []string, ended []propagate.Ended) error {
 }
 
 const sqlCancelling = `
-SELECT subject FROM weaver_chores WHERE namespace = ?1 AND kind IN ('cancel_job', 'spent_job') AND (kind = 'cancel_job' OR length(position) > 0)`
+SELECT subject FROM weaver_chores WHERE namespace = ?1 AND kind = 'cancel_job'
+UNION ALL
+SELECT subject FROM weaver_chores WHERE namespace = ?1 AND kind = 'spent_job' AND length(position) > 0`
 
 // cancelling returns the jobs whose tasks a chore ends; nil: there are none.
 func (v *view) cancelling() (map[task.ID]bool, error) { return v.jobsOf(sqlCancelling) }

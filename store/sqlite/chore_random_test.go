@@ -54,6 +54,12 @@ func TestBittenJobsEndAsWholeOnes(t *testing.T) {
 func (f *fixture) randomJob(r *rand.Rand) store.Submission {
 	kinds := []task.EdgeKind{task.OnSuccess, task.OnFailed, task.OnFailed, task.OnDone}
 	sub := store.Submission{Job: &task.NewJob{ID: f.ids.New(), Name: "random"}}
+	if r.IntN(2) == 0 {
+		sub.Job.Budget.MaxTotalAttempts = 1 + r.IntN(8)
+	}
+	if r.IntN(3) == 0 {
+		sub.Job.Budget.MaxCost = 1 + r.Int64N(8)
+	}
 	for i := range 3 + r.IntN(6) {
 		n := f.draft(func(n *task.New) { n.Node, n.AllowFailure = fmt.Sprint("n", i), r.IntN(4) == 0 })
 		kind := kinds[r.IntN(len(kinds))]
@@ -83,7 +89,7 @@ func (f *fixture) runJob(s store.Store, ns string, sub store.Submission, seed ui
 		f.runDue(s, ns, r, times)
 		seen = append(seen, f.ends(s, ns, sub)...)
 		id := sub.Tasks[r.IntN(len(sub.Tasks))].ID
-		cmds := []store.Command{store.RetryTask{Task: id}, store.RetryTask{Task: id}, store.CancelTask{Task: id}, store.CancelJob{Job: sub.Job.ID}}
+		cmds := []store.Command{store.RetryTask{Task: id}, store.RetryTask{Task: id}, store.CancelTask{Task: id}, store.CancelJob{Job: sub.Job.ID}, store.RaiseBudget{Job: sub.Job.ID, AddAttempts: 9}, store.RaiseBudget{Job: sub.Job.ID, AddCost: 9}}
 		got, err := s.Operate(f.Context(), ns, cmds[r.IntN(len(cmds))])
 		if err != nil {
 			f.Fatal(err)
@@ -122,6 +128,7 @@ func (f *fixture) runDue(s store.Store, ns string, r *rand.Rand, times int) {
 			return
 		}
 		slices.SortFunc(claim.Tasks, func(a, b store.Claimed) int { return a.Task.ID.Compare(b.Task.ID) })
+		f.spend(s, ns, r, claim.Tasks)
 		var fins []store.Finish
 		for _, c := range claim.Tasks {
 			fin := store.Finish{Lease: c.Lease, Outcome: task.OutcomeSuccess, CodeVersion: 1}
@@ -131,6 +138,9 @@ func (f *fixture) runDue(s store.Store, ns string, r *rand.Rand, times int) {
 				for range 1 + r.IntN(4) {
 					fin.Children = append(fin.Children, f.draft(func(*task.New) {}))
 				}
+			case what == 2:
+				fin.Outcome, fin.Error = task.OutcomeFailure, &task.Error{Kind: task.KindHandler, Message: "again"}
+				fin.Decision = &task.Decision{Kind: task.DecideRetry}
 			case what < 6:
 				fin.Outcome, fin.Error = task.OutcomeFailure, &task.Error{Kind: task.KindHandler, Message: "no"}
 				fin.Decision = &task.Decision{Kind: task.DecideMarkDead}
@@ -141,6 +151,24 @@ func (f *fixture) runDue(s store.Store, ns string, r *rand.Rand, times int) {
 			f.Fatal(err)
 		}
 	}
+}
+
+// spend records a step that costs something for some of the attempts. What it leaves
+// to be done is done then, as it would be between two calls of a worker.
+func (f *fixture) spend(s store.Store, ns string, r *rand.Rand, claimed []store.Claimed) {
+	f.Helper()
+	var recs []store.Record
+	for i, c := range claimed {
+		if r.IntN(4) == 0 {
+			recs = append(recs, store.Record{Lease: c.Lease, Step: &task.Step{
+				Name: fmt.Sprint("s", c.Task.AttemptNo), Index: i, Kind: task.KindStep, State: task.StepCompleted, Try: 1, Cost: 1 + r.Int64N(3), Value: []byte("1"),
+			}})
+		}
+	}
+	if _, err := s.Record(f.Context(), ns, recs...); err != nil {
+		f.Fatal(err)
+	}
+	f.finishChores(s, ns)
 }
 
 // ends describes the tasks of a job and what it counts, and checks the store.
@@ -165,5 +193,5 @@ func (f *fixture) ends(s store.Store, ns string, sub store.Submission) (ends []s
 	if err != nil {
 		f.Fatal(err)
 	}
-	return append(ends, fmt.Sprintf("%s %+v", job.State, job.Counters))
+	return append(ends, fmt.Sprintf("%s %+v %d %d %v", job.State, job.Counters, job.AttemptsUsed, job.Cost, job.ExhaustedAt.IsZero()))
 }

@@ -31,6 +31,9 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 		if err := f.successes.write(t, f.succeedMany, f.finish); err != nil {
 			return err
 		}
+		if err := f.endDrawn(); err != nil {
+			return err
+		}
 		// Separate statements, each seeing the ones before: edges after all
 		// guards, so that two needs of one task in one batch both count.
 		return f.moves.propagate()
@@ -45,6 +48,8 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 type finishing struct {
 	moves     moves
 	successes byClaim[*report] // to be written in chunks
+	drawn     []drawn          // retries that wait until the others are counted
+	again     []*report        // of the same leases
 	inOrder   bool             // one asks for a task that may end in the same batch
 }
 
@@ -84,6 +89,10 @@ func (f *finishing) add(r *report) error {
 // finish ends one attempt. The guard is an UPDATE, never an earlier SELECT, and
 // everything else follows from the row that it accepted (R2).
 func (f *finishing) finish(r *report) error {
+	if f.waits(r) {
+		f.again = append(f.again, r)
+		return nil
+	}
 	t := f.moves.tx
 	row, err := t.guard(r.fin)
 	if err != nil {
@@ -96,9 +105,17 @@ func (f *finishing) finish(r *report) error {
 	if err != nil {
 		return err
 	}
-	if err := f.moves.draw(row, &to.Transition); err != nil {
-		return err
+	f.moves.draw(row, &to.Transition)
+	if row.limits&limitsAttempts != 0 && to.Draws() {
+		f.drawn = append(f.drawn, drawn{r, row, to})
+		return nil
 	}
+	return f.write(r, row, &to)
+}
+
+// write writes the end of an attempt whose guard passed.
+func (f *finishing) write(r *report, row *leaseRow, to *resolved) error {
+	t := f.moves.tx
 	to.Idle = rules.IdleAttempts(r.fin, &to.Transition, row.idle)
 	if err := t.writeTransition(row, &to.Transition); err != nil {
 		return err
@@ -115,7 +132,7 @@ func (f *finishing) finish(r *report) error {
 		return err
 	}
 	r.got.State, r.got.Waiting = to.State, to.Waiting
-	if err := f.moves.await(row, r.fin, &to); err != nil {
+	if err := f.moves.await(row, r.fin, to); err != nil {
 		return err
 	}
 	return f.moves.afterRunning(row, &to.Transition)

@@ -171,6 +171,10 @@ func (o *operation) reviveDependent(e *store.EdgeRow, c *chore) (came bool, err 
 	if !at.State.Terminal() {
 		return false, nil
 	}
+	job, err := o.moves.usage(&row.leaseRow, limitsAttempts|limitsCost)
+	if err != nil || rules.SpentUp(job) {
+		return false, err
+	}
 	needs, err := o.tx.retryNeeds(&row.id)
 	if err != nil || !rules.RevivesDependent(at.State, at.Kind, row.join, needs) {
 		return false, err

@@ -427,6 +427,24 @@ var budgetRaiseCases = []testCase{
 		e.succeed(g.all("runs", "b", "c")...)
 		e.equal("the job", g.read().State, task.JobSucceeded)
 	}},
+	{"a retry elsewhere brings back nothing of a job whose budget is used up", func(e *env) {
+		x := e.one()
+		g := e.budgeted(task.Budget{MaxTotalAttempts: 1}, "a", "b")
+		e.finish(store.Finish{Lease: e.a.take(g.id("b")).Lease, Outcome: task.OutcomeAddDependency, DependsOn: x, CodeVersion: 1})
+		e.fail(x)
+		e.ended(g.id("b"), task.Cancelled, task.KindDependencyFailed)
+		h := e.budgeted(task.Budget{MaxTotalAttempts: 1}, "a", "b")
+		e.finish(store.Finish{Lease: e.a.take(h.id("b")).Lease, Outcome: task.OutcomeAddDependency, DependsOn: g.id("a"), CodeVersion: 1})
+		e.succeed(h.id("a"))
+		e.spentEnd([]string{"1 of 1 attempts"}, h.id("b"))
+		e.fail(g.id("a"))
+		e.operate(retryOf(x))
+		e.ended(g.id("b"), task.Cancelled, task.KindDependencyFailed)
+		e.operate(raise(g.sub.Job.ID, 9, 0))
+		e.operate(retryOf(g.id("a")))
+		e.spentEnd([]string{"1 of 1 attempts"}, h.id("b"))
+		e.operate(retryOf(g.id("b"))) // its need goes on
+	}},
 	{"a task that cleans up does so when the budget is used up", func(e *env) {
 		g := e.graph("a", "b").with("b", func(n *task.New) { n.CleanupWhenCancelled = true })
 		g.sub.Job.Budget.MaxTotalAttempts = 2

@@ -79,6 +79,9 @@ func (p *pair) draft() task.New {
 	if p.rarely(4, "of a newer schema") {
 		n.SchemaVersion = 2
 	}
+	if p.rarely(4, "with a cost of its own") {
+		n.MaxCost, n.MaxNoProgress = int64(1+p.number(5, "cost limit")), 7
+	}
 	n.CleanupWhenCancelled = p.rarely(3, "cleans up")
 	p.ids = append(p.ids, n.ID)
 	return n
@@ -104,6 +107,15 @@ func (p *pair) enqueueJob(*rapid.T) {
 	}
 	if p.rarely(4, "with a budget") {
 		sub.Job.Budget.MaxDuration = pick(p, lifetimes, "duration")
+	}
+	if p.rarely(3, "with a total of attempts") {
+		sub.Job.Budget.MaxTotalAttempts = 1 + p.number(4, "total")
+	}
+	if p.rarely(3, "with a total cost") {
+		sub.Job.Budget.MaxCost = int64(1 + p.number(6, "total cost"))
+	}
+	if p.rarely(4, "with limits of each task") {
+		sub.Job.Budget.MaxRepairs, sub.Job.Budget.MaxNoProgress = 1, 3
 	}
 	for i := range 2 + p.number(5, "nodes") {
 		n := p.draft()
@@ -178,7 +190,11 @@ func (p *pair) operateRest(*rapid.T) {
 		store.CancelJob{Audit: a, Job: task.ID{1}}, // none
 	}
 	if len(p.jobs) > 0 {
-		cmds = append(cmds, store.CancelJob{Audit: a, Job: pick(p, p.jobs, "job")})
+		job := pick(p, p.jobs, "job")
+		cmds = append(cmds, store.CancelJob{Audit: a, Job: job},
+			store.RaiseBudget{Audit: a, Job: job, AddAttempts: 1 + p.number(4, "attempts")},
+			store.RaiseBudget{Audit: a, Job: job, AddCost: int64(1 + p.number(9, "cost"))},
+			store.RaiseBudget{Audit: a, Job: job, AddAttempts: 3, AddCost: 9})
 	}
 	if p.rarely(10, "restored") {
 		cmds = []store.Command{store.Restored{Audit: a}}

@@ -187,6 +187,10 @@ func (p *pair) ending(c store.Claimed) store.Finish {
 			decide(task.DecideDecompose)
 		}
 	}
+	f.Idle = p.rarely(2, "idle")
+	if d := f.Decision; d != nil && d.Kind == task.DecideBlock && p.rarely(2, "for its budget") {
+		f.Waiting = task.WaitBudget
+	}
 	if p.rarely(4, "with progress") {
 		f.Progress = &task.Progress{Current: float64(p.number(5, "current")), Total: 5}
 	}
@@ -262,6 +266,9 @@ func (p *pair) note(c store.Claimed) store.Record {
 		r.Progress = &task.Progress{Current: float64(i), Total: 3, Message: "on the way"}
 		return r
 	}
+	if p.rarely(3, "spends") {
+		step.Cost = int64(1 + p.number(4, "cost"))
+	}
 	r.Step = &step
 	return r
 }
@@ -312,6 +319,9 @@ func (p *pair) stepTx(*rapid.T) {
 	rec := store.Record{Lease: c.Lease, Elapsed: time.Millisecond, Step: &task.Step{
 		Name: fmt.Sprint("tx", i), Index: 7 + i, Kind: task.KindStep, State: task.StepCompleted, Try: 1,
 	}}
+	if p.rarely(3, "spends") {
+		rec.Step.Cost = 2
+	}
 	value := json.RawMessage(fmt.Sprint(p.number(2, "value")))
 	fails := p.rarely(4, "fails")
 	var subs []store.Submission
