@@ -65,7 +65,7 @@ var finishCases = []testCase{
 		f.Decision.Reason = task.Reason{
 			Policy: "weaver.default", Version: 3, Text: "attempt 1 of 5 failed; again in 5 s", Change: "waits",
 			Evidence: map[string]any{"attempts": []any{"no luck"}, "attempt_count": 1, "left_ms": 1.5, "nested": map[string]any{"a": nil, "b": true}},
-			Asked: &task.Asked{AttemptCount: 2, CrashCount: 1, RepairCount: 1, StepCount: 7, Permanent: true, RetryAfter: time.Second, TimeLeft: time.Hour},
+			Asked:    &task.Asked{AttemptCount: 2, CrashCount: 1, RepairCount: 1, StepCount: 7, Permanent: true, RetryAfter: time.Second, TimeLeft: time.Hour},
 		}
 		now := e.now()
 		e.finish(f)
