@@ -37,6 +37,8 @@ type Attempt struct {
 	held, ctx    context.Context
 	lose, cancel context.CancelCauseFunc
 
+	events atomic.Int32 // that were emitted
+
 	// When the attempt was or will be asked to end, as offsets from env.origin; 0: not.
 	cancelledAt, timesOut atomic.Int64
 	deadline              int64
@@ -228,8 +230,10 @@ func (a *Attempt) call(h Handler) (out json.RawMessage, err error) {
 	return h.Run(ctx, a.task.Input)
 }
 
+// header is that of the next event: it takes the next number of this lease.
 func (a *Attempt) header() event.Header {
 	return event.Header{
+		Sequence:  event.Sequence(a.lease.Epoch, int(a.events.Add(1))),
 		At:        time.Now().UTC(),
 		Namespace: a.env.Namespace,
 		TaskID:    a.task.ID,
