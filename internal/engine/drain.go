@@ -48,9 +48,8 @@ func (d *drain) run(grace context.Context) error {
 		stuck.Tasks = append(stuck.Tasks, a.task.Type+" "+a.task.ID.String())
 		if res := d.completer.finish(a.released()); res.Err != nil {
 			d.Log.Warn("release the lease of a handler that does not return", "task_id", a.task.ID, "error", res.Err)
-		} else if d.Sink != nil {
-			d.emit(event.TaskReleased{Header: a.header(), Duration: time.Since(a.begun)})
 		}
+		d.emit(event.TaskReleased{Header: a.header(), Duration: time.Since(a.begun)})
 		d.executor.release(a)
 	}
 	d.hardStop(ErrDraining)
