@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,6 +50,8 @@ type Attempt struct {
 
 	mu        sync.Mutex
 	version   int               // code version of the handler that runs
+	handler   string            // its name, after its type if that is not the task's
+	route     string            // why it was chosen
 	idle      sync.Cond         // signalled when inFlight falls to 0
 	journal   map[string]*entry // by step name
 	nextIndex int
@@ -153,10 +156,14 @@ func (a *Attempt) validFor() time.Duration {
 // key identifies the attempt among those that run.
 func (a *Attempt) key() leaseKey { return leaseKey{a.task.ID, a.task.Epoch} }
 
-func (a *Attempt) setVersion(v int) {
+// setHandler notes which handler runs, and why that one.
+func (a *Attempt) setHandler(h *Handler, why string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.version = v
+	a.version, a.route = h.CodeVersion, why
+	if a.handler = h.Name; h.Type != a.task.Type {
+		a.handler = strings.TrimSuffix(h.Type+" "+h.Name, " ")
+	}
 }
 
 // end ends the handler's context. Only the first cause counts.
