@@ -22,7 +22,7 @@ import (
 // back the tasks of workers that died.
 type Config struct {
 	Namespace    string         // default DefaultNamespace
-	Handlers     []Handler      // of the task types this worker runs; tasks of other types are left alone; default none
+	Handlers     []Handler      // of the task types this worker runs, several for a type if they have names (HandlerName); tasks of other types are left alone; default none
 	Expect       []AnyType      // task types that must have a handler, checked by New
 	Concurrency  int            // handlers at once; default 10 × GOMAXPROCS
 	Queues       map[string]int // queues to serve, each with its own limit; default every queue
@@ -31,7 +31,7 @@ type Config struct {
 	DrainTimeout time.Duration  // how long Run waits for handlers once its context ended; default 30 s
 	Logger       *slog.Logger   // default slog.Default()
 	Decider      Decider        // default decide.Default{}
-	Router       Router         // default decide.Direct{}
+	Router       Router         // chooses among the handlers of a type; default decide.Direct{}: the one without a name
 	Sink         Sink           // receives every event; default none
 	InlineLimit  int            // bytes; default DefaultInlineLimit
 	CrashBudget  int            // crashes in a row after which a task fails as poison; default 3, −1: never
@@ -121,16 +121,24 @@ func (cfg Config) problems() []error {
 	var problems []error
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	seen := make(map[string]bool, len(cfg.Handlers))
+	names := make(map[[2]string]bool, len(cfg.Handlers))
 	for i, h := range cfg.Handlers {
 		switch {
 		case h.name == "":
 			complain("Handlers[%d] is empty: make handlers with a task type's Handler", i)
 		case h.problem != "":
 			complain("%s", h.problem)
-		case seen[h.name]:
-			complain("%s has two handlers: register each task type once", h.name)
+		case names[[2]string{h.name, h.variant}] && h.variant == "":
+			complain("%s has two handlers: register each task type once, or name the others (HandlerName)", h.name)
+		case names[[2]string{h.name, h.variant}]:
+			complain("%s has two handlers of the name %q: give each its own", h.name, h.variant)
 		}
-		seen[h.name] = true
+		seen[h.name], names[[2]string{h.name, h.variant}] = true, true
+	}
+	for name := range seen {
+		if name != "" && !names[[2]string{name, ""}] && cfg.Router == nil {
+			complain("%s has only handlers with names, and no Router chooses among them: set Config.Router, or leave the name of one out", name)
+		}
 	}
 	for i, t := range cfg.Expect {
 		switch {
@@ -217,7 +225,7 @@ func (cfg Config) handlers(client *Client) (hs []engine.Handler, problems []erro
 		if len(cfg.Middleware) > 0 {
 			run = checkOutput(run)
 		}
-		hs[i] = engine.Handler{Type: h.name, CodeVersion: h.version, SchemaVersion: h.schema, Run: engine.HandlerFunc(run), Draft: h.planned(client)}
+		hs[i] = engine.Handler{Type: h.name, Name: h.variant, CodeVersion: h.version, SchemaVersion: h.schema, Run: engine.HandlerFunc(run), Draft: h.planned(client)}
 	}
 	return hs, problems
 }

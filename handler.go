@@ -13,6 +13,7 @@ type HandlerFunc func(ctx context.Context, input json.RawMessage) (json.RawMessa
 // Handler is the code of one task type, made by Type.Handler.
 type Handler struct {
 	name    string
+	variant string // its own name among the handlers of the type
 	queue   string // of the type: where its tasks wait unless an enqueue says otherwise
 	run     HandlerFunc
 	version int
@@ -42,6 +43,7 @@ func (h Handler) Draft(input json.RawMessage, opts ...EnqueueOption) Draft {
 type HandlerOption interface{ applyHandler(*handlerSettings) }
 
 type handlerSettings struct {
+	name     string
 	version  int
 	verify   any // func(context.Context, Out) error
 	upcasts  map[int]upcast
@@ -51,6 +53,18 @@ type handlerSettings struct {
 type handlerOption func(*handlerSettings)
 
 func (o handlerOption) applyHandler(s *handlerSettings) { o(s) }
+
+// HandlerName names a handler, so that a task type may have several: one without a
+// name, which runs its tasks unless Config.Router chooses another one, and others.
+// The name of the one that ran is kept with the attempt.
+func HandlerName(name string) HandlerOption {
+	return handlerOption(func(s *handlerSettings) {
+		if err := checkKey("HandlerName", name, maxName); err != nil {
+			s.problems = append(s.problems, err)
+		}
+		s.name = name
+	})
+}
 
 // CodeVersion numbers the handler's code; it is stored with each attempt, and
 // the first attempt's version stays readable (Current().StartedVersion).
@@ -76,7 +90,7 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 			o.applyHandler(&set)
 		}
 	}
-	h := Handler{name: t.name, queue: t.set.task.Queue, version: set.version, schema: t.set.task.SchemaVersion, draft: t.WithJSON}
+	h := Handler{name: t.name, variant: set.name, queue: t.set.task.Queue, version: set.version, schema: t.set.task.SchemaVersion, draft: t.WithJSON}
 	set.checkUpcasts(h.schema)
 	if h.problem = set.problem(t.name); h.problem != "" {
 		return h

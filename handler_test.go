@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/decide"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -48,7 +49,7 @@ func TestRouter(t *testing.T) {
 	subtest(t, "chooses the handler", func(fx *fixture) {
 		now := weaver.Define[string, string]("engine.router.now.v1")
 		fx.runConfig(fx.store, weaver.Config{
-			Router: routerFunc(func(t task.Task) string { return now.Name() }),
+			Router: decide.RouteFunc(func(t task.Task) decide.Route { return decide.Route{Type: now.Name(), Reason: "it moved"} }),
 			Handlers: []weaver.Handler{
 				old.Handler(func(context.Context, string) (string, error) { return "old", nil }),
 				now.Handler(func(context.Context, string) (string, error) { return "now", nil }, weaver.CodeVersion(4)),
@@ -56,11 +57,52 @@ func TestRouter(t *testing.T) {
 		})
 		h := enqueue(fx, old, "")
 		equal(fx, "output", result(fx, h), "now")
-		equal(fx, "code version of the attempt", fx.history(h.ID()).Attempts[0].CodeVersion, 4)
+		a := fx.history(h.ID()).Attempts[0]
+		equal(fx, "code version of the attempt", a.CodeVersion, 4)
+		equal(fx, "its handler", a.Handler, now.Name())
+		equal(fx, "why", a.RouteReason, "it moved")
 	})
-	for name, route := range map[string]routerFunc{
-		"the router panicked: boom":      func(task.Task) string { panic("boom") },
-		`chose "a.b.c.v1" for a task of`: func(task.Task) string { return "a.b.c.v1" },
+	subtest(t, "chooses among the handlers of a type, by metadata", func(fx *fixture) {
+		fx.runConfig(fx.store, weaver.Config{
+			Router: decide.Rules{{Type: old.Name(), Metadata: map[string]string{"tenant": "t1"}, Handler: "canary"}},
+			Handlers: []weaver.Handler{
+				old.Handler(func(context.Context, string) (string, error) { return "stable", nil }),
+				old.Handler(func(ctx context.Context, _ string) (string, error) {
+					if weaver.Current(ctx).AttemptNo == 1 {
+						return "", errors.New("not yet")
+					}
+					return "canary", nil
+				}, weaver.HandlerName("canary"), weaver.CodeVersion(2)),
+			},
+		})
+		stable, canary := enqueue(fx, old, ""), enqueue(fx, old, "", weaver.Metadata("tenant", "t1"))
+		equal(fx, "output", result(fx, stable), "stable")
+		equal(fx, "output", result(fx, canary), "canary")
+		a := fx.history(stable.ID()).Attempts[0]
+		equal(fx, "of the one without a name", a.Handler+a.RouteReason, "")
+		for _, a := range fx.history(canary.ID()).Attempts {
+			equal(fx, "handler", a.Handler, "canary")
+			equal(fx, "why", a.RouteReason, "rule 1: type "+old.Name()+", metadata tenant=t1")
+			equal(fx, "code version", a.CodeVersion, 2)
+		}
+	})
+	subtest(t, "New reports names that clash", func(fx *fixture) {
+		run := func(context.Context, string) (string, error) { return "", nil }
+		h := func(opts ...weaver.HandlerOption) weaver.Handler { return old.Handler(run, opts...) }
+		for want, hs := range map[string][]weaver.Handler{
+			"has two handlers: register each task type once": {h(), h()},
+			`has two handlers of the name "a"`:               {h(), h(weaver.HandlerName("a")), h(weaver.HandlerName("a"))},
+			"has only handlers with names":                   {h(weaver.HandlerName("a"))},
+			"HandlerName: the name is empty":                 {h(weaver.HandlerName(""))},
+		} {
+			_, err := weaver.New(fx.store, weaver.Config{Handlers: hs})
+			wantError(fx, err, weaver.ErrConfig, want)
+		}
+	})
+	for name, route := range map[string]decide.RouteFunc{
+		"the router panicked: boom":                   func(task.Task) decide.Route { panic("boom") },
+		`chose "a.b.c.v1" for a task of`:              func(task.Task) decide.Route { return decide.Route{Type: "a.b.c.v1"} },
+		`chose the handler "canary" of ` + old.Name(): func(task.Task) decide.Route { return decide.Route{Handler: "canary"} },
 	} {
 		subtest(t, "its mistakes are the engine's: "+name, func(fx *fixture) {
 			fx.runConfig(fx.store, weaver.Config{Router: route, Handlers: []weaver.Handler{
@@ -72,11 +114,6 @@ func TestRouter(t *testing.T) {
 		})
 	}
 }
-
-type routerFunc func(task.Task) string
-
-// Route implements decide.Router.
-func (f routerFunc) Route(t task.Task) string { return f(t) }
 
 func TestLog(t *testing.T) {
 	typ := weaver.Define[int, int]("engine.handler.run.v1")

@@ -2,10 +2,12 @@ package weaver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -245,19 +247,24 @@ func (c *Client) Job(ctx context.Context, id JobID) (JobInfo, error) {
 	return job, nil
 }
 
-// JobStatus is a job and its tasks, in the order of their creation.
+// JobStatus is a job, the numbers of its tasks and, from the method JobStatus, the
+// tasks, in the order of their creation.
 type JobStatus struct {
 	JobInfo
-	Tasks []TaskInfo `json:"tasks"`
+	States     map[State]int        `json:"states,omitempty"`     // how many tasks are in each state; none: no entry
+	Waiting    map[task.Waiting]int `json:"waiting,omitempty"`    // why the pending and blocked ones wait
+	NextDue    time.Time            `json:"next_due,omitzero"`    // when the first of those that wait for a time is due
+	Bottleneck string               `json:"bottleneck,omitempty"` // in words, what the job waits for; "" when it has ended
+	Tasks      []TaskInfo           `json:"tasks"`
 }
 
-// JobStatus reads a job and all its tasks; ErrNotFound.
+// JobStatus reads a job, its numbers and all its tasks; ErrNotFound. JobOverview is
+// the same without the tasks, for large jobs.
 func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
-	job, err := c.Job(ctx, id)
+	st, err := c.JobOverview(ctx, id)
 	if err != nil {
 		return JobStatus{}, err
 	}
-	st := JobStatus{JobInfo: job}
 	f := Filter{Job: id, Limit: store.MaxLimit}
 	for {
 		page, next, err := c.store.List(ctx, c.ns, f)
@@ -306,9 +313,10 @@ type JobTask struct {
 	Type     string
 	State    State
 	Kind     ErrorKind
-	Reason   string // why it did not succeed, or what it waits for
-	Attempts int
-	Allowed  bool // it went wrong, and may (AllowFailure)
+	Reason   string          // why it did not succeed, or what it waits for
+	Attempts int             // that count
+	Output   json.RawMessage // of one that succeeded
+	Allowed  bool            // it went wrong, and may (AllowFailure)
 }
 
 // JobResult reads the result of a job, finished or not; ErrNotFound.
@@ -327,6 +335,7 @@ func (c *Client) JobResult(ctx context.Context, id JobID) (JobResult, error) {
 		}
 		switch t.State {
 		case task.Succeeded:
+			jt.Output = t.Output
 			res.Completed = append(res.Completed, jt)
 		case task.Failed:
 			res.Failed = append(res.Failed, jt)

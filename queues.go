@@ -22,9 +22,11 @@ func (cfg Config) warnUnserved() {
 }
 
 func (cfg Config) types() []string {
-	names := make([]string, len(cfg.Handlers))
-	for i, h := range cfg.Handlers {
-		names[i] = h.name
+	var names []string
+	for _, h := range cfg.Handlers {
+		if !slices.Contains(names, h.name) {
+			names = append(names, h.name)
+		}
 	}
 	return names
 }

@@ -137,7 +137,7 @@ func TestSchemaVersions(t *testing.T) {
 type routeAll string
 
 // Route implements decide.Router.
-func (r routeAll) Route(task.Task) string { return string(r) }
+func (r routeAll) Route(task.Task) decide.Route { return decide.Route{Type: string(r)} }
 
 var _ decide.Router = routeAll("")
 

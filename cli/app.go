@@ -24,6 +24,10 @@ type App struct {
 	// Handlers are the task types that this program can run, beside those of
 	// package builtin: run and worker use them.
 	Handlers []weaver.Handler
+
+	// Deciders are those that decide replay can run by name, beside "default" and
+	// "strict".
+	Deciders map[string]weaver.Decider
 }
 
 func (a App) withDefaults() App {
@@ -107,6 +111,7 @@ type grammar struct {
 	Retry   retryCmd   `cmd:"" help:"Start the failed and cancelled tasks of a job again."`
 	Queue   queueCmd   `cmd:"" help:"List, pause and resume queues."`
 	Logs    logsCmd    `cmd:"" help:"Print what the commands of a task or job wrote."`
+	Decide  decideCmd  `cmd:"" help:"Look at what was decided after failures."`
 	Why     whyCmd     `cmd:"" help:"Explain where a task or job stands, and what to do."`
 	Migrate migrateCmd `cmd:"" help:"Create or update the store's schema."`
 	Doctor  doctorCmd  `cmd:"" help:"Check that the store keeps its promises."`

@@ -123,6 +123,7 @@ func (s *session) printJob(st *weaver.JobStatus) {
 	s.printf("%s\n\n", s.paint.Paint(text.Bold, fmt.Sprintf("Job %s %q", j.ID, text.OneLine(j.Name, explain.MaxNote))))
 	s.stateField(string(j.State), c.JobState(j, st.Tasks))
 	s.field("", c.JobGone(st.Tasks))
+	s.field("bottleneck", st.Bottleneck)
 	s.field("budget", budget(j.Budget))
 	s.field("deadline", c.When(j.DeadlineAt))
 	if j.CancelRequested {

@@ -198,7 +198,12 @@ func (s *session) section(title string, t *table) {
 }
 
 func (s *session) attemptTable(attempts []task.Attempt) *table {
-	t := newTable("NO", "STARTED", "TOOK", "OUTCOME", "WORKER", "CODE", "ERROR")
+	columns := []string{"NO", "STARTED", "TOOK", "OUTCOME", "WORKER", "CODE", "ERROR"}
+	routed := slices.ContainsFunc(attempts, func(a task.Attempt) bool { return a.Handler != "" || a.RouteReason != "" })
+	if routed {
+		columns = append(columns, "HANDLER")
+	}
+	t := newTable(columns...)
 	for i := range attempts {
 		a := &attempts[i]
 		outcome, lasted, problem := string(a.Outcome), text.Took(a.FinishedAt.Sub(a.StartedAt)), ""
@@ -208,8 +213,14 @@ func (s *session) attemptTable(attempts []task.Attempt) *table {
 		if a.Error != nil {
 			problem = explain.Failure(a.Error, explain.MaxNote)
 		}
-		t.add(plain(fmt.Sprint(a.No)), plain(s.clock.When(a.StartedAt)), plain(lasted), plain(outcome),
-			plain(text.OneLine(a.Worker, explain.MaxNote)), plain(number(a.CodeVersion)), plain(problem))
+		row := []cell{
+			plain(fmt.Sprint(a.No)), plain(s.clock.When(a.StartedAt)), plain(lasted), plain(outcome),
+			plain(text.OneLine(a.Worker, explain.MaxNote)), plain(number(a.CodeVersion)), plain(problem),
+		}
+		if routed {
+			row = append(row, plain(explain.Routed(a)))
+		}
+		t.add(row...)
 	}
 	return t
 }

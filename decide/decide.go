@@ -172,15 +172,3 @@ func round(d time.Duration) time.Duration {
 	}
 	return d.Round(time.Millisecond)
 }
-
-// Router chooses the handler of a task: it returns a registered task type's
-// name. Routing must be pure, like deciding.
-type Router interface {
-	Route(t task.Task) string
-}
-
-// Direct routes every task to the handler of its own type.
-type Direct struct{}
-
-// Route implements Router.
-func (Direct) Route(t task.Task) string { return t.Type }

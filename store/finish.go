@@ -56,6 +56,8 @@ type Finish struct {
 	Idle        bool          // the attempt recorded no step and has no other input than the one before
 	Elapsed     time.Duration // of the attempt
 	CodeVersion int
+	Handler     string // that ran, if it has a name; kept with the attempt
+	RouteReason string // why that one; kept with the attempt
 
 	StepsRun       []string // kept with the attempt
 	StepsUnreached []string // kept with the attempt

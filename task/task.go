@@ -163,6 +163,8 @@ type Attempt struct {
 	LeaseID     LeaseID   `json:"lease_id"`
 	Worker      string    `json:"worker,omitempty"`
 	CodeVersion int       `json:"code_version,omitempty"`
+	Handler     string    `json:"handler,omitempty"`        // that a router chose, by name; "": the one without a name
+	RouteReason string    `json:"handler_reason,omitempty"` // why; "": there was no choice
 	StartedAt   time.Time `json:"started_at"`
 	FinishedAt  time.Time `json:"finished_at,omitzero"` // zero: it runs
 	Outcome     Outcome   `json:"outcome,omitempty"`    // empty: it runs

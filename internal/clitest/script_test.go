@@ -18,6 +18,8 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/builtin"
 	"github.com/goweaver/weaver/cli"
+	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/task"
 )
 
 // TestMain makes this binary the programs of the sessions, too. With -short none
@@ -25,10 +27,17 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(unlessShort{m}, map[string]func(){
 		"weaver": func() { cli.Main(cli.App{}) },
-		"acme":   func() { cli.Main(cli.App{Name: "acme", Version: "v1.2.3", Handlers: ownHandlers()}) },
-		"twice":  func() { cli.Main(cli.App{Handlers: builtin.Handlers(builtin.Config{})}) },
+		"acme": func() {
+			cli.Main(cli.App{Name: "acme", Version: "v1.2.3", Handlers: ownHandlers(), Deciders: map[string]weaver.Decider{"never": neverAgain}})
+		},
+		"twice": func() { cli.Main(cli.App{Handlers: builtin.Handlers(builtin.Config{})}) },
 	})
 }
+
+// neverAgain is a Decider that gives every task up at its first failure.
+var neverAgain = decide.Func(func(decide.Input) decide.Decision {
+	return decide.Decision{Kind: task.DecideMarkDead, Reason: task.Reason{Policy: "never", Version: 1, Text: "never again"}}
+})
 
 type unlessShort struct{ *testing.M }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,8 @@ type Attempt struct {
 	held, ctx    context.Context
 	lose, cancel context.CancelCauseFunc
 
+	events atomic.Int32 // that were emitted
+
 	// When the attempt was or will be asked to end, as offsets from env.origin; 0: not.
 	cancelledAt, timesOut atomic.Int64
 	deadline              int64
@@ -48,6 +51,8 @@ type Attempt struct {
 
 	mu        sync.Mutex
 	version   int               // code version of the handler that runs
+	handler   string            // its name, after its type if that is not the task's
+	route     string            // why it was chosen
 	idle      sync.Cond         // signalled when inFlight falls to 0
 	journal   map[string]*entry // by step name
 	nextIndex int
@@ -156,10 +161,14 @@ func (a *Attempt) validFor() time.Duration {
 // key identifies the attempt among those that run.
 func (a *Attempt) key() leaseKey { return leaseKey{a.task.ID, a.task.Epoch} }
 
-func (a *Attempt) setVersion(v int) {
+// setHandler notes which handler runs, and why that one.
+func (a *Attempt) setHandler(h *Handler, why string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.version = v
+	a.version, a.route = h.CodeVersion, why
+	if a.handler = h.Name; h.Type != a.task.Type {
+		a.handler = strings.TrimSuffix(h.Type+" "+h.Name, " ")
+	}
 }
 
 // end ends the handler's context. Only the first cause counts.
@@ -233,8 +242,10 @@ func (a *Attempt) call(h Handler) (out json.RawMessage, err error) {
 	return h.Run(ctx, a.task.Input)
 }
 
+// header is that of the next event: it takes the next number of this lease.
 func (a *Attempt) header() event.Header {
 	return event.Header{
+		Sequence:  event.Sequence(a.lease.Epoch, int(a.events.Add(1))),
 		At:        time.Now().UTC(),
 		Namespace: a.env.Namespace,
 		TaskID:    a.task.ID,

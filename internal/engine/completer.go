@@ -17,6 +17,7 @@ type completer struct {
 	*env
 	finishes *combiner[store.Finish, store.FinishResult]
 	draining atomic.Bool
+	settled  settledJobs
 }
 
 func newCompleter(e *env) *completer {
@@ -37,6 +38,7 @@ func (c *completer) complete(a *Attempt, out json.RawMessage, err error) {
 	if !ok {
 		// A worker that lost its lease writes nothing, not even "failed".
 		a.logger().Info("the lease was lost: the attempt's result is dropped", "epoch", a.lease.Epoch)
+		c.emitLost(a)
 		return
 	}
 	// Crash here: the lease expires and the reaper requeues the task; its
@@ -45,6 +47,7 @@ func (c *completer) complete(a *Attempt, out json.RawMessage, err error) {
 	switch {
 	case errors.Is(res.Err, store.ErrLeaseLost):
 		a.logger().Info("the lease was lost before the result was written", "epoch", a.lease.Epoch)
+		c.emitLost(a)
 		return
 	case res.Err != nil:
 		a.logger().Error("the result of an attempt could not be written", "epoch", a.lease.Epoch, "error", res.Err)
@@ -52,6 +55,7 @@ func (c *completer) complete(a *Attempt, out json.RawMessage, err error) {
 	}
 	logEnd(a, fin, res)
 	c.emitEnd(a, fin, res)
+	c.emitSettled(a, res)
 }
 
 // finish writes the end of one attempt. It does not give up while the process
@@ -125,6 +129,8 @@ func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult
 			return
 		}
 		switch fin.Outcome {
+		case task.OutcomeReleased:
+			c.emit(event.TaskReleased{Header: h, Duration: d})
 		case task.OutcomeSuspended, task.OutcomeDecompose, task.OutcomeAddDependency:
 			c.emit(event.TaskSuspended{Header: h, WakeAt: fin.WakeAt, Duration: d})
 		}

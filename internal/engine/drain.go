@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
 )
 
 // afterCancel is how long handlers get to return after their contexts ended.
@@ -48,6 +49,7 @@ func (d *drain) run(grace context.Context) error {
 		if res := d.completer.finish(a.released()); res.Err != nil {
 			d.Log.Warn("release the lease of a handler that does not return", "task_id", a.task.ID, "error", res.Err)
 		}
+		d.emit(event.TaskReleased{Header: a.header(), Duration: time.Since(a.begun)})
 		d.executor.release(a)
 	}
 	d.hardStop(ErrDraining)

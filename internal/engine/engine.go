@@ -45,9 +45,10 @@ import (
 // HandlerFunc runs one attempt: encoded input in, encoded output out.
 type HandlerFunc func(ctx context.Context, input json.RawMessage) (json.RawMessage, error)
 
-// Handler is the code of one task type.
+// Handler is the code of one task type, or one of several for it.
 type Handler struct {
 	Type          string
+	Name          string // among the handlers of the type; "": the one that runs without a Router
 	CodeVersion   int
 	SchemaVersion int // the newest of the inputs that it reads; 0: any
 	Run           HandlerFunc
@@ -56,6 +57,9 @@ type Handler struct {
 	// gave, or says what is wrong with that. nil: no Decider can name the type.
 	Draft func(d *task.Draft) (task.New, error)
 }
+
+// handlerKey identifies a handler.
+type handlerKey struct{ taskType, name string }
 
 // Config is what an Engine needs; the caller has validated it and filled in
 // every default.
@@ -80,7 +84,7 @@ type Config struct {
 // Engine runs handlers for one namespace of one store.
 type Engine struct {
 	cfg      Config
-	handlers map[string]Handler
+	handlers map[handlerKey]Handler
 	types    map[string]int // code versions by task type
 	schemas  map[string]int // the newest schema version that is read, by task type
 	drafts   map[string]func(*task.Draft) (task.New, error)
@@ -103,15 +107,17 @@ type current struct {
 func New(cfg Config) *Engine {
 	e := &Engine{
 		cfg:      cfg,
-		handlers: make(map[string]Handler, len(cfg.Handlers)),
+		handlers: make(map[handlerKey]Handler, len(cfg.Handlers)),
 		types:    make(map[string]int, len(cfg.Handlers)),
 		schemas:  make(map[string]int, len(cfg.Handlers)),
 		drafts:   make(map[string]func(*task.Draft) (task.New, error), len(cfg.Handlers)),
 		worker:   store.WorkerID(cfg.IDs.New().String()),
 	}
 	for _, h := range cfg.Handlers {
-		e.handlers[h.Type] = h
-		e.types[h.Type], e.drafts[h.Type] = h.CodeVersion, h.Draft
+		e.handlers[handlerKey{h.Type, h.Name}] = h
+		if _, known := e.types[h.Type]; !known || h.Name == "" {
+			e.types[h.Type], e.drafts[h.Type] = h.CodeVersion, h.Draft
+		}
 		if h.SchemaVersion > 0 {
 			e.schemas[h.Type] = h.SchemaVersion
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,7 @@ import (
 // executor runs each leased task as an attempt, on a goroutine of its own.
 type executor struct {
 	*env
-	handlers  map[string]Handler
+	handlers  map[handlerKey]Handler
 	recorder  *recorder
 	completer *completer
 	validity  *validityChecker
@@ -24,7 +25,7 @@ type executor struct {
 	attempts  *group.Group
 }
 
-func newExecutor(e *env, handlers map[string]Handler, recorder *recorder, completer *completer, validity *validityChecker, due signal) *executor {
+func newExecutor(e *env, handlers map[handlerKey]Handler, recorder *recorder, completer *completer, validity *validityChecker, due signal) *executor {
 	return &executor{
 		env: e, handlers: handlers, recorder: recorder, completer: completer, validity: validity, due: due,
 		attempts: group.New(e.work),
@@ -97,29 +98,32 @@ func (x *executor) execute(a *Attempt) {
 		err = context.Cause(a.ctx)
 		return
 	}
-	h, routeErr := x.route(a.task)
+	h, why, routeErr := x.route(a.task)
 	if routeErr != nil {
 		err = &KindError{Kind: task.KindInternal, Err: routeErr}
 		return
 	}
-	a.setVersion(h.CodeVersion)
+	a.setHandler(&h, why)
 	x.emit(event.TaskStarted{Header: a.header(), Input: a.task.Input})
 	out, err = a.call(h)
 }
 
 // route asks the Router, whose panic is an error of the engine.
-func (x *executor) route(t task.Task) (h Handler, err error) {
+func (x *executor) route(t task.Task) (h Handler, why string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the router panicked: %v", p)
 		}
 	}()
-	name := x.Router.Route(t)
-	h, ok := x.handlers[name]
-	if !ok {
-		return h, fmt.Errorf("the router chose %q for a task of type %s, which has no handler here", name, t.Type)
+	to := x.Router.Route(t)
+	h, ok := x.handlers[handlerKey{cmp.Or(to.Type, t.Type), to.Handler}]
+	switch {
+	case ok:
+		return h, sanitize(to.Reason), nil
+	case to.Handler != "":
+		return h, "", fmt.Errorf("the router chose the handler %q of %s for a task of type %s, and there is none of that name here", to.Handler, cmp.Or(to.Type, t.Type), t.Type)
 	}
-	return h, nil
+	return h, "", fmt.Errorf("the router chose %q for a task of type %s, which has no handler without a name here", cmp.Or(to.Type, t.Type), t.Type)
 }
 
 var errGoexit = errors.New("the handler ended its goroutine with runtime.Goexit instead of returning")

@@ -20,7 +20,7 @@ const maxInternal = 10
 func (a *Attempt) released() store.Finish {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return store.Finish{Lease: a.lease, Outcome: task.OutcomeReleased, Elapsed: time.Since(a.begun), CodeVersion: a.version, StepsRun: a.stepsRun}
+	return store.Finish{Lease: a.lease, Outcome: task.OutcomeReleased, Elapsed: time.Since(a.begun), CodeVersion: a.version, Handler: a.handler, RouteReason: a.route, StepsRun: a.stepsRun}
 }
 
 // outcome turns what the handler returned into what the store is to write. ok is
@@ -31,6 +31,8 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		Lease:       a.lease,
 		Elapsed:     time.Since(a.begun),
 		CodeVersion: a.version,
+		Handler:     a.handler,
+		RouteReason: a.route,
 		StepsRun:    a.stepsRun,
 		Progress:    a.progress.take(),
 

@@ -42,6 +42,8 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 			return "waits"
 		}
 		return "asleep until " + ev.WakeAt.In(c.Zone).Format(time.DateTime)
+	case event.TaskLeaseLost:
+		return "lost its lease" + whichCrashed(ev.Crash)
 	case event.TaskBlocked:
 		if asked := Question(ev.TaskType, &ev.Error); asked != "" {
 			return WaitsForPerson(asked)
@@ -55,6 +57,13 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 			return "cancelled: " + why
 		}
 		return "cancelled"
+	}
+	return ""
+}
+
+func whichCrashed(crash bool) string {
+	if crash {
+		return ": the process of its worker died"
 	}
 	return ""
 }

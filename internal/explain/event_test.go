@@ -59,6 +59,9 @@ func TestEvent(t *testing.T) {
 		{event.TaskCancelled{}, known(func(t *task.Task) { t.CancelBy = "ops" }), "cancelled: ops"},
 		{event.TaskCancelled{}, known(), "cancelled"},
 		{event.StepStarted{Step: "charge"}, known(), ""},
+		{event.TaskReleased{}, known(), ""},
+		{event.TaskLeaseLost{}, known(), "lost its lease"},
+		{event.TaskLeaseLost{Crash: true}, nil, "lost its lease: the process of its worker died"},
 	} {
 		if got := clock.Event(tc.ev, tc.h); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.ev.Type(), got, tc.want)

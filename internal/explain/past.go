@@ -77,6 +77,9 @@ func (c Clock) Attempt(a *task.Attempt, d *task.Decision, steps []task.Step) str
 	if a.Worker != "" {
 		fmt.Fprintf(&b, " on %s", text.OneLine(a.Worker, MaxNote))
 	}
+	if routed := Routed(a); routed != "" {
+		fmt.Fprintf(&b, " with the handler %s", routed)
+	}
 	if a.FinishedAt.IsZero() {
 		b.WriteString(" and is running" + ranSteps(a) + ".")
 		return b.String()
@@ -89,6 +92,22 @@ func (c Clock) Attempt(a *task.Attempt, d *task.Decision, steps []task.Step) str
 		b.WriteString(" " + c.Decision(d))
 	}
 	return b.String()
+}
+
+// Routed is the handler that a router chose for an attempt, with the reason; "" if
+// there was no choice.
+func Routed(a *task.Attempt) string {
+	if a.Handler == "" && a.RouteReason == "" {
+		return ""
+	}
+	said := "without a name"
+	if a.Handler != "" {
+		said = text.OneLine(a.Handler, MaxNote)
+	}
+	if a.RouteReason != "" {
+		said += " (" + text.OneLine(a.RouteReason, MaxNote) + ")"
+	}
+	return said
 }
 
 // outcome is the verb for how an attempt ended.

@@ -63,6 +63,24 @@ func TestDecisionThatWaits(t *testing.T) {
 	}
 }
 
+func TestRoutedAttempt(t *testing.T) {
+	t.Parallel()
+	for want, a := range map[string]task.Attempt{
+		"":                             {},
+		"canary":                       {Handler: "canary"},
+		"canary (rule 1: tenant=t1)":   {Handler: "canary", RouteReason: "rule 1: tenant=t1"},
+		"without a name (no one else)": {RouteReason: "no one else"},
+	} {
+		if got := explain.Routed(&a); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	a := task.Attempt{No: 2, Handler: "canary", RouteReason: "rule 1", StartedAt: ago(time.Minute), FinishedAt: ago(time.Second), Outcome: task.OutcomeSuccess, Worker: "web1:7"}
+	if got, want := clock.Attempt(&a, nil, nil), "on web1:7 with the handler canary (rule 1) and succeeded"; !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // The action that retries a task says so when a cleanup may have undone steps that
 // will not run again.
 func TestWhyRetryAfterACleanup(t *testing.T) {

@@ -69,6 +69,7 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 	}
 	a := r.attempt()
 	a.CodeVersion, a.OutcomeHash = f.CodeVersion, f.Hash()
+	a.Handler, a.RouteReason = f.Handler, f.RouteReason
 	a.StepsRun, a.StepsUnreached = copyList(f.StepsRun), copyList(f.StepsUnreached)
 	o.recordAttempt(a, t.Outcome, t.Failure)
 	if decision != nil {

@@ -80,6 +80,18 @@ func (s *Store) Edges(ctx context.Context, ns string, job task.ID) ([]store.Edge
 	return edges, err
 }
 
+// CountJob implements store.JobCounter.
+func (s *Store) CountJob(ctx context.Context, ns string, job task.ID) (counts store.JobCounts, err error) {
+	err = s.do(ctx, ns, func(o *op) {
+		for _, r := range o.sorted(func(r *row) bool { return r.JobID == job && !job.IsZero() }) {
+			t := o.derived(r, o.now)
+			counts.Add(&t, 1)
+		}
+	})
+	counts.Sort()
+	return counts, err
+}
+
 // Needs implements store.Reader.
 func (s *Store) Needs(ctx context.Context, ns string, id task.ID) ([]store.Need, error) {
 	var needs []store.Need

@@ -43,6 +43,7 @@ var (
 	_ store.Notifier     = (*Store)(nil)
 	_ store.StepTxer     = (*Store)(nil)
 	_ store.EdgeReader   = (*Store)(nil)
+	_ store.JobCounter   = (*Store)(nil)
 	_ store.OrphanReader = (*Store)(nil)
 	_ store.Tx           = (*Tx)(nil)
 )

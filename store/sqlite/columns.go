@@ -288,8 +288,9 @@ var attemptColumns = conn.Columns[task.Attempt]{
 	conn.Col("outcome_json", func(a *task.Attempt, r *conn.Row, i int) {
 		var o outcomeJSON
 		r.JSON(i, &o)
-		a.StepsRun, a.StepsUnreached = o.Action.Steps, o.Action.Unreached
+		a.StepsRun, a.StepsUnreached, a.RouteReason = o.Action.Steps, o.Action.Unreached, o.Action.Route
 	}),
+	conn.Col("handler", func(a *task.Attempt, r *conn.Row, i int) { a.Handler = r.Name(i) }),
 	conn.Col("outcome_hash", func(a *task.Attempt, r *conn.Row, i int) { a.OutcomeHash = r.Text(i) }),
 }
 

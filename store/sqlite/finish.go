@@ -120,7 +120,7 @@ func (f *finishing) write(r *report, row *leaseRow, to *resolved) error {
 	if err := t.writeTransition(row, &to.Transition); err != nil {
 		return err
 	}
-	if err := t.insertAttempt(row, r.fin.CodeVersion, to.Outcome, to.Failure, r.steps, r.hash); err != nil {
+	if err := t.insertAttempt(row, r.fin.CodeVersion, r.fin.Handler, to.Outcome, to.Failure, r.steps, r.hash); err != nil {
 		return err
 	}
 	if to.Decision != nil {
@@ -187,8 +187,8 @@ func (t *tx) writeTransition(row *leaseRow, to *rules.Transition) error {
 
 const sqlInsertAttempt = `
 INSERT INTO weaver_attempts (namespace, task_id, attempt_no, lease_epoch, lease_id, worker, code_version, started_at, finished_at,
-  outcome_kind, error_kind, error_json, outcome_json, outcome_hash)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)`
+  outcome_kind, error_kind, error_json, outcome_json, outcome_hash, handler)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)`
 
 // outcomeJSON is what outcome_json holds; the observation is the error's column,
 // or the task's output.
@@ -196,23 +196,24 @@ type outcomeJSON struct {
 	Action struct {
 		Steps     []string `json:"steps,omitempty"`     // that it started
 		Unreached []string `json:"unreached,omitempty"` // recorded earlier, not called this time
+		Route     string   `json:"route,omitempty"`     // why its handler was chosen
 	} `json:"action"`
 }
 
 func stepsRun(fin *store.Finish) ([]byte, error) {
-	if len(fin.StepsRun)+len(fin.StepsUnreached) == 0 {
+	if len(fin.StepsRun)+len(fin.StepsUnreached) == 0 && fin.RouteReason == "" {
 		return nil, nil
 	}
 	var o outcomeJSON
-	o.Action.Steps, o.Action.Unreached = fin.StepsRun, fin.StepsUnreached
+	o.Action.Steps, o.Action.Unreached, o.Action.Route = fin.StepsRun, fin.StepsUnreached, fin.RouteReason
 	return json.Marshal(o)
 }
 
 // insertAttempt writes the row of an attempt that ended now.
-func (t *tx) insertAttempt(row *leaseRow, version int, o task.Outcome, failure *task.Error, outcome []byte, hash string) error {
+func (t *tx) insertAttempt(row *leaseRow, version int, handler string, o task.Outcome, failure *task.Error, outcome []byte, hash string) error {
 	return t.stmt(sqlInsertAttempt).Text(1, t.ns).ID(2, &row.id).Int(3, int64(row.attemptNo)).Int(4, row.epoch).Lease(5, &row.leaseID).
 		OrNull(6, row.worker).Int(7, int64(version)).Int(8, row.startedAt).Int(9, t.mic).Text(10, string(o)).
-		OrNull(11, string(rules.KindOf(failure))).Error(12, failure).Bytes(13, outcome).OrNull(14, hash).Run()
+		OrNull(11, string(rules.KindOf(failure))).Error(12, failure).Bytes(13, outcome).OrNull(14, hash).OrNull(15, handler).Run()
 }
 
 const sqlInsertDecision = `

@@ -10,7 +10,7 @@ import (
 // written in chunks; whether the task is plain is for their guard to find out.
 func (f *finishing) chunkable(fin *store.Finish) bool {
 	l := &fin.Lease
-	if fin.Outcome != task.OutcomeSuccess || l.Epoch != 1 || fin.Progress != nil || len(fin.Output) > inlineMax {
+	if fin.Outcome != task.OutcomeSuccess || l.Epoch != 1 || fin.Progress != nil || fin.Handler != "" || len(fin.Output) > inlineMax {
 		return false
 	}
 	_, known := f.moves.tx.fx.Claim(l.ID)

@@ -29,7 +29,7 @@ import (
 
 // DB is an open database. It implements store.Store, store.Notifier,
 // store.StepTxer, store.WaitingClaimer, store.Warner, store.Scanner,
-// store.EdgeReader and store.OrphanReader, and is safe for concurrent use.
+// store.EdgeReader, store.JobCounter and store.OrphanReader, and is safe for concurrent use.
 type DB struct {
 	path   string // as in messages; ":memory:" in memory
 	name   string // what connections open: a file name without symbolic links, or a URI
@@ -64,6 +64,7 @@ var (
 	_ store.Warner         = (*DB)(nil)
 	_ store.Scanner        = (*DB)(nil)
 	_ store.EdgeReader     = (*DB)(nil)
+	_ store.JobCounter     = (*DB)(nil)
 	_ store.OrphanReader   = (*DB)(nil)
 )
 

@@ -38,6 +38,8 @@ var wide = map[string]string{
 	"sqlWaitsForTask": "the tasks that one waits for, through others: those that it reached are scanned",
 
 	"sqlWorkers":         "a row per worker",
+	"sqlCountTasksOfJob": "the tasks of one job, in a read",
+
 	"sqlCountDispatched": "counts, in a read", "sqlCountWaiters": "counts, in a read", "sqlCountNeedy": "counts, in a read", "sqlCountSuspended": "counts, in a read",
 
 	"sqlSnapTasks": snapshot, "sqlSnapJobs": snapshot, "sqlSnapEdges": snapshot, "sqlSnapAttempts": snapshot, "sqlSnapDecisions": snapshot,
@@ -55,6 +57,9 @@ const snapshot = "a snapshot is the whole namespace"
 var sorts = map[string]string{
 	"sqlOurTables": "a row per table",
 	"sqlQueues":    "a row per queue",
+
+	"sqlCountTasksOfJob": "groups the tasks of one job, in a read",
+
 	"sqlSteps":     "the steps of one task",
 	"sqlSnapSteps": "the steps of one task at a time",
 	"sqlScanSteps": "the steps of one task at a time",

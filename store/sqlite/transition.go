@@ -148,7 +148,7 @@ func (m *moves) revoke(row *taskRow, t *rules.Transition, attempt *task.Error) e
 	if err != nil || n == 0 {
 		return err
 	}
-	if err := m.tx.insertAttempt(&row.leaseRow, 0, t.Outcome, attempt, nil, ""); err != nil {
+	if err := m.tx.insertAttempt(&row.leaseRow, 0, "", t.Outcome, attempt, nil, ""); err != nil {
 		return err
 	}
 	if t.State.Terminal() {

@@ -40,6 +40,7 @@ var finishCases = []testCase{
 		e.pass(2 * time.Second)
 		f := dead(c)
 		f.CodeVersion, f.StepsRun, f.StepsUnreached = 7, []string{"charge", "mail"}, []string{"renamed"}
+		f.Handler, f.RouteReason = "canary", "rule 1: metadata tenant=t1"
 		f.Error = &task.Error{Kind: task.KindPanic, Message: "boom", Code: "E17", Step: "mail", Stack: "goroutine 1"}
 		e.finish(f)
 		h := e.history(id)
@@ -51,12 +52,26 @@ var finishCases = []testCase{
 			TaskID: id, No: 1, Epoch: c.Lease.Epoch, LeaseID: c.Lease.ID, Worker: "A", CodeVersion: 7,
 			StartedAt: a.StartedAt, FinishedAt: a.FinishedAt, Outcome: task.OutcomeFailure, Error: f.Error,
 			OutcomeHash: f.Hash(), StepsRun: f.StepsRun, StepsUnreached: f.StepsUnreached,
+			Handler: f.Handler, RouteReason: f.RouteReason,
 		})
 		t := e.task(id)
 		e.near("StartedAt of the task", t.StartedAt, a.StartedAt)
 		e.near("FinishedAt of the task", t.FinishedAt, e.now())
 		e.near("UpdatedAt of the task", t.UpdatedAt, e.now())
 		e.equal("the attempts of the snapshot", e.snap().Attempts, h.Attempts)
+	}},
+	{"a first attempt that succeeds keeps its handler, or why it has none by name", func(e *env) {
+		cs := e.a.takeAll(e.many(3)...)
+		fins := finishes(cs, success)
+		fins[0].Handler, fins[0].RouteReason = "canary", "rule 1"
+		fins[1].RouteReason = "no rule"
+		e.finishOK(fins...)
+		for i, c := range cs {
+			a := e.history(c.Task.ID).Attempts[0]
+			e.equal("the handler", a.Handler, fins[i].Handler)
+			e.equal("the reason", a.RouteReason, fins[i].RouteReason)
+		}
+		e.equal("the attempts of the snapshot", of(e.snap().Attempts, func(a task.Attempt) bool { return a.Handler == "canary" && a.RouteReason == "rule 1" })[0].TaskID, cs[0].Task.ID)
 	}},
 	{"a decision is written with its evidence", func(e *env) {
 		id := e.one()

@@ -59,7 +59,7 @@ func (e *Encoder) whole(chunk StreamChunk) (StreamChunk, bool) {
 // endsAttempt reports whether an event is the last one of an attempt.
 func endsAttempt(ev Event) bool {
 	switch ev.(type) {
-	case TaskSucceeded, TaskFailed, TaskRetrying, TaskSuspended, TaskBlocked, TaskCancelled:
+	case TaskSucceeded, TaskFailed, TaskRetrying, TaskSuspended, TaskBlocked, TaskCancelled, TaskReleased, TaskLeaseLost:
 		return true
 	}
 	return false

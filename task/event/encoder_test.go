@@ -37,6 +37,8 @@ func object(t *testing.T, line string) map[string]any {
 func TestEncodeEveryEvent(t *testing.T) {
 	t.Parallel()
 	h := head("a")
+	numbered := h
+	numbered.Sequence = event.Sequence(1, 3)
 	jh := event.JobHeader{At: h.At, Namespace: "default", JobID: h.JobID, Name: "n"}
 	e := task.Error{Kind: task.KindPanic, Message: "<b>", Step: "s"}
 	const (
@@ -65,6 +67,9 @@ func TestEncodeEveryEvent(t *testing.T) {
 		{event.LogWritten{Header: h, Level: slog.LevelWarn, Message: "m", Data: map[string]any{
 			"n": 3, "err": errors.New("no"), "took": time.Second, "f": math.NaN(), "v": slog.StringValue("x"), "nil": nil, "nested": map[string]any{"a": true}, "id": h.TaskID,
 		}}, `{"event":"log.written",` + task1 + `,"level":"WARN","message":"m","data":{"err":"no","f":"NaN","id":"00000000000000000000000001","n":3,"nested":{"a":true},"nil":null,"took":"1s","v":"x"}}`},
+		{event.TaskReleased{Header: numbered, Duration: 1}, `{"event":"task.released",` + task1 + `,"sequence":16777219,"duration_ns":1}`},
+		{event.TaskLeaseLost{Header: numbered, State: task.Ready, Crash: true}, `{"event":"task.lease_lost",` + task1 + `,"sequence":16777219,"state":"ready","crash":true}`},
+		{event.JobSettled{JobHeader: jh, State: task.JobFailed, Counters: task.JobCounters{Total: 2, Failed: 1}}, `{"event":"job.settled",` + job1 + `,"state":"failed","counters":{"total":2,"unfinished":0,"movable":0,"failed":1,"allowed":0,"succeeded":0},"duration_ns":0}`},
 		{event.JobStarted{JobHeader: jh, Tasks: 2}, `{"event":"job.started",` + job1 + `,"tasks":2,"resumed":false}`},
 		{event.JobBlocked{JobHeader: jh, Blocked: []string{"a"}}, `{"event":"job.blocked",` + job1 + `,"blocked":["a"]}`},
 		{event.JobFinished{JobHeader: jh, State: task.JobFailed}, `{"event":"job.finished",` + job1 + `,"state":"failed","duration_ns":0,"tasks":null,"critical_path":null,"critical_path_duration_ns":0}`},

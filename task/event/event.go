@@ -33,13 +33,15 @@ type Header struct {
 	JobID     task.ID   `json:"job_id,omitzero"`
 	Node      string    `json:"node,omitempty"` // the task's name inside its job
 	AttemptNo int       `json:"attempt_no,omitempty"`
+	Sequence  int64     `json:"sequence,omitempty"` // orders the events of a task: see Sequence
 }
 
 // Head implements Event.
 func (h Header) Head() Header { return h }
 func (Header) sealed()        {}
 
-// Sink receives events, synchronously and in order per task. A slow or
+// Sink receives events, synchronously and in order per task; those of steps that run
+// beside each other come as they happen, and their Sequence orders them. A slow or
 // panicking sink delays that task only. It must be safe for concurrent use.
 type Sink interface {
 	Emit(Event)
@@ -98,6 +100,21 @@ type (
 		Header
 		Error    task.Error    `json:"error"`
 		Duration time.Duration `json:"duration_ns"`
+	}
+	// TaskReleased says that an attempt was given back unfinished, at no cost, because
+	// its engine stops or could not rely on the lease any more. The task is due again.
+	TaskReleased struct {
+		Header
+		Duration time.Duration `json:"duration_ns"`
+	}
+	// TaskLeaseLost says that the lease of an attempt was lost. Its worker, if it
+	// lives, emits it when it drops what the attempt reported. The process that took
+	// the lease away emits it with the State of the task afterwards.
+	TaskLeaseLost struct {
+		Header
+		State    task.State    `json:"state,omitempty"`
+		Crash    bool          `json:"crash,omitempty"` // it counts against the crash budget
+		Duration time.Duration `json:"duration_ns,omitempty"`
 	}
 )
 
@@ -170,6 +187,12 @@ func (TaskBlocked) Type() string { return "task.blocked" }
 
 // Type implements Event.
 func (TaskCancelled) Type() string { return "task.cancelled" }
+
+// Type implements Event.
+func (TaskReleased) Type() string { return "task.released" }
+
+// Type implements Event.
+func (TaskLeaseLost) Type() string { return "task.lease_lost" }
 
 // Type implements Event.
 func (StepStarted) Type() string { return "step.started" }

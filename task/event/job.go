@@ -24,8 +24,18 @@ func (h JobHeader) Head() Header {
 
 func (JobHeader) sealed() {}
 
-// The events of a job's life. A process that watches a job derives them.
+// The events of a job's life. A process that watches a job derives them, but for
+// JobSettled.
 type (
+	// JobSettled says that a job has ended, or cannot go on without a person. The
+	// engine emits it after the end of the attempt that led to it, once; two processes
+	// whose attempts end together may both do.
+	JobSettled struct {
+		JobHeader
+		State    task.JobState    `json:"state"`
+		Counters task.JobCounters `json:"counters"`
+		Duration time.Duration    `json:"duration_ns"` // since it was submitted
+	}
 	// JobStarted says that a process begins to work on a job.
 	JobStarted struct {
 		JobHeader
@@ -70,6 +80,9 @@ type JobTask struct {
 	Duration time.Duration `json:"duration_ns"`       // from the first attempt's beginning to the last one's end
 	Error    *task.Error   `json:"error,omitempty"`
 }
+
+// Type implements Event.
+func (JobSettled) Type() string { return "job.settled" }
 
 // Type implements Event.
 func (JobStarted) Type() string { return "job.started" }

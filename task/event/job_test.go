@@ -14,6 +14,7 @@ func TestJobEvents(t *testing.T) {
 	t.Parallel()
 	h := event.JobHeader{At: time.Unix(1, 0), Namespace: "acme", JobID: task.ID{15: 9}, Name: "n"}
 	for want, ev := range map[string]event.Event{
+		"job.settled":  event.JobSettled{JobHeader: h},
 		"job.started":  event.JobStarted{JobHeader: h},
 		"job.blocked":  event.JobBlocked{JobHeader: h},
 		"job.finished": event.JobFinished{JobHeader: h},

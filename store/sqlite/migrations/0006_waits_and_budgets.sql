@@ -46,7 +46,7 @@ ALTER TABLE weaver_jobs ADD COLUMN attempts_used INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE weaver_jobs ADD COLUMN cost INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE weaver_jobs ADD COLUMN exhausted_at INTEGER;
 
--- The handler that a router chose, by name, and why.
+-- The handler that a router chose, by name; why is in outcome_json.
 ALTER TABLE weaver_attempts ADD COLUMN handler TEXT;
 
 -- The task that a rerun repeats.

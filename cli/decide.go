@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// decideCmd groups the verbs of decisions.
+type decideCmd struct {
+	Replay decideReplayCmd `cmd:"" help:"Run another Decider over the recorded failures, and show what it would decide otherwise."`
+}
+
+// ownDeciders are those that each program has.
+func ownDeciders() map[string]weaver.Decider {
+	return map[string]weaver.Decider{
+		"default": decide.Default{},
+		"strict":  decide.AtMost(2, decide.Default{}),
+	}
+}
+
+type decideReplayCmd struct {
+	Type    []string      `placeholder:"TYPE" help:"Only tasks of these types."`
+	Since   time.Duration `placeholder:"D" help:"Only decisions of this last time, for example 24h; default all."`
+	Decider string        `required:"" placeholder:"NAME" help:"Who decides again: default, strict (two attempts at most), or one that this program has."`
+	Limit   int           `default:"10000" placeholder:"N" help:"How many tasks to look at, the newest first."`
+}
+
+// Help is shown by decide replay --help.
+func (decideReplayCmd) Help() string {
+	return "It changes nothing. Each recorded decision is made again from what its Decider was asked with, and compared: " +
+		"in its kind, in the pause before a retry, in the number of children."
+}
+
+// replayed is what decide replay prints as JSON.
+type replayed struct {
+	Decider     string       `json:"decider"`
+	Tasks       int          `json:"tasks"`     // that were looked at
+	Decisions   int          `json:"decisions"` // that were made again
+	Skipped     int          `json:"skipped"`   // that could not be: of an older program
+	More        bool         `json:"more"`      // there are tasks beyond the limit
+	Differences []difference `json:"differences"`
+}
+
+// difference is a decision that would be another one.
+type difference struct {
+	TaskID    task.ID           `json:"task_id"`
+	Type      string            `json:"task_type"`
+	AttemptNo int               `json:"attempt_no"`
+	Was       task.DecisionKind `json:"was"`
+	WasReason string            `json:"was_reason"`
+	Would     task.DecisionKind `json:"would,omitempty"` // "": the Decider panics
+	Delay     time.Duration     `json:"delay_ns,omitempty"`
+	Reason    string            `json:"reason,omitempty"`
+	Differs   string            `json:"differs"` // in words
+}
+
+// Run implements the verb.
+func (c *decideReplayCmd) Run(ctx context.Context, s *session) error {
+	deciders := ownDeciders()
+	maps.Copy(deciders, s.app.Deciders)
+	d := deciders[c.Decider]
+	if d == nil {
+		return badInput("", "--decider %s: this program has %s", c.Decider, strings.Join(slices.Sorted(maps.Keys(deciders)), ", "))
+	}
+	if c.Since < 0 || c.Limit < 1 {
+		return badInput("", "--since must not be negative, and --limit at least 1")
+	}
+	for _, name := range c.Type {
+		if err := task.CheckTypeName(name); err != nil {
+			return badInput("", "--type: %w", err)
+		}
+	}
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		out := replayed{Decider: c.Decider, Differences: []difference{}}
+		f := weaver.Filter{Types: c.Type, Limit: store.MaxLimit}
+		for {
+			f.Limit = min(store.MaxLimit, c.Limit-out.Tasks)
+			page, next, err := client.List(ctx, f)
+			if err != nil {
+				return err
+			}
+			for i := range page {
+				if err := c.replay(ctx, client, d, &page[i], s.clock.Now, &out); err != nil {
+					return err
+				}
+			}
+			if f.After = next; next == "" || out.Tasks >= c.Limit {
+				out.More = next != ""
+				break
+			}
+		}
+		if s.json() {
+			return s.writeJSON(out)
+		}
+		s.printReplayed(&out)
+		return nil
+	})
+}
+
+// replay makes the decisions on one task again.
+func (c *decideReplayCmd) replay(ctx context.Context, client *weaver.Client, d weaver.Decider, t *task.Task, now time.Time, out *replayed) error {
+	out.Tasks++
+	if t.AttemptNo == 0 || c.Since > 0 && t.UpdatedAt.Before(now.Add(-c.Since)) {
+		return nil
+	}
+	h, err := client.History(ctx, t.ID)
+	if err != nil {
+		return err
+	}
+	for i := range h.Decisions {
+		was := &h.Decisions[i]
+		if c.Since > 0 && was.At.Before(now.Add(-c.Since)) {
+			continue
+		}
+		in, ok := decide.Again(h.Task, h.Attempts, was)
+		if !ok {
+			out.Skipped++
+			continue
+		}
+		out.Decisions++
+		if would, differs := decide.Compare(in, was, d); differs != "" {
+			out.Differences = append(out.Differences, difference{
+				TaskID: t.ID, Type: t.Type, AttemptNo: was.AttemptNo, Was: was.Kind, WasReason: was.Reason.Text,
+				Would: would.Kind, Delay: would.Delay, Reason: would.Reason.Text, Differs: differs,
+			})
+		}
+	}
+	return nil
+}
+
+func (s *session) printReplayed(r *replayed) {
+	if len(r.Differences) > 0 {
+		t := newTable("TASK", "TYPE", "AFTER", "WOULD", "REASON", "WAS BECAUSE")
+		t.gives = []give{{"WAS BECAUSE", 0}, {"REASON", 20}, {"TYPE", 0}}
+		for _, d := range r.Differences {
+			t.add(plain(d.TaskID.String()), plain(d.Type), plain(fmt.Sprintf("attempt %d", d.AttemptNo)), plain(text.OneLine(d.Differs, explain.MaxNote)),
+				plain(text.OneLine(d.Reason, explain.MaxMessage)), plain(text.OneLine(d.WasReason, explain.MaxNote)))
+		}
+		s.list(t)
+		s.printf("\n")
+	}
+	s.printf("%s of %s made again: %d would differ by %q.\n", text.Plural(r.Decisions, "decision"), text.Plural(r.Tasks, "task"), len(r.Differences), r.Decider)
+	if r.Skipped > 0 {
+		s.printf("%s of an older version of this program could not be made again.\n", text.Plural(r.Skipped, "decision"))
+	}
+	if r.More {
+		s.printf("There are older tasks: add --limit.\n")
+	}
+}

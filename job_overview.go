@@ -1,0 +1,164 @@
+package weaver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// JobOverview reads a job and the numbers of its tasks, and not the tasks: Tasks is
+// nil. The store counts; what is read does not grow with the job, but for the
+// counting. ErrNotFound.
+func (c *Client) JobOverview(ctx context.Context, id JobID) (JobStatus, error) {
+	job, err := c.Job(ctx, id)
+	if err != nil {
+		return JobStatus{}, err
+	}
+	counts, err := c.countJob(ctx, id)
+	if err != nil {
+		return JobStatus{}, fmt.Errorf("count the tasks of job %s: %w", id, err)
+	}
+	st := JobStatus{JobInfo: job, States: counts.States, Waiting: counts.Waiting, NextDue: counts.NextDue}
+	if !job.State.Terminal() {
+		b := bottleneck{JobCounts: counts, job: &job, now: time.Now()}
+		if len(counts.Lanes) > 0 {
+			// Without the workers it cannot say that one is missing; the rest stands.
+			b.workers, b.workersErr = c.store.Workers(ctx, c.ns)
+		}
+		st.Bottleneck = b.String()
+	}
+	return st, nil
+}
+
+// countJob counts the tasks of a job, one page after the other in a store that does
+// not count itself.
+func (c *Client) countJob(ctx context.Context, id JobID) (counts store.JobCounts, err error) {
+	if s, ok := c.store.(store.JobCounter); ok {
+		return s.CountJob(ctx, c.ns, id)
+	}
+	for f := (Filter{Job: id, Limit: store.MaxLimit}); ; {
+		page, next, err := c.store.List(ctx, c.ns, f)
+		if err != nil {
+			return counts, err
+		}
+		for i := range page {
+			counts.Add(&page[i], 1)
+		}
+		if f.After = next; next == "" {
+			counts.Sort()
+			return counts, nil
+		}
+	}
+}
+
+// bottleneck says what a job waits for.
+type bottleneck struct {
+	store.JobCounts
+	job        *JobInfo
+	now        time.Time
+	workers    []store.WorkerStatus
+	workersErr error
+}
+
+// String is what keeps the job from ending, the worst first: "2 tasks wait for a
+// person; 1 runs".
+func (b *bottleneck) String() string {
+	var said []string
+	say := func(n int, one, many string) {
+		if n == 0 {
+			return
+		}
+		words := many
+		if n == 1 {
+			words = one
+		}
+		noun := ""
+		if len(said) == 0 {
+			if noun = " tasks"; n == 1 {
+				noun = " task"
+			}
+		}
+		said = append(said, fmt.Sprintf("%d%s %s", n, noun, words))
+	}
+	ready := b.States[task.Ready]
+	for _, l := range b.Lanes {
+		if b.served(&l) {
+			continue
+		}
+		ready -= l.Ready
+		what := fmt.Sprintf("due, and no worker handles the type %s (queue %q)", l.Type, l.Queue)
+		say(l.Ready, "is "+what, "are "+what)
+		if len(said) == maxLanes {
+			break
+		}
+	}
+	if b.Waiting[task.WaitBudget] > 0 {
+		say(b.Waiting[task.WaitBudget], "has used up its budget", "have used up their budgets")
+	}
+	say(b.States[task.Blocked]-b.blockedFor(task.WaitBudget), "waits for a person", "wait for a person")
+	say(b.Waiting[task.WaitSignal], "waits for a signal", "wait for a signal")
+	say(b.Waiting[task.WaitPaused], "waits because its queue is paused", "wait because their queue is paused")
+	say(b.States[task.Running], "runs", "run")
+	say(ready, "is due, and starts when a worker has a free slot", "are due, and start when a worker has a free slot")
+	say(b.Waiting[task.WaitConcurrency], "waits for its concurrency key", "wait for their concurrency key")
+	if n := b.timed(); n > 0 {
+		what := "a retry, a sleep or a delay, due at " + b.NextDue.UTC().Format(time.RFC3339)
+		say(n, "waits for "+what, "wait for "+what+" at the earliest")
+	}
+	if open := b.Waiting[task.WaitDeps] + b.Waiting[task.WaitChildren]; len(said) == 0 && open > 0 {
+		said = append(said, "its tasks wait for each other")
+	} else {
+		say(open, "waits for other tasks", "wait for other tasks")
+	}
+	if left := b.timeLeft(); left != "" {
+		said = append(said, left)
+	}
+	return strings.Join(said, "; ")
+}
+
+// maxLanes is how many lanes without a worker are named.
+const maxLanes = 3
+
+// served reports whether a worker that was seen of late handles the lane's type.
+func (b *bottleneck) served(l *store.LaneCount) bool {
+	return b.workersErr != nil || slices.ContainsFunc(b.workers, func(w store.WorkerStatus) bool {
+		return slices.Contains(w.Types, l.Type) && b.now.Sub(w.LastSeen) <= w.TTL
+	})
+}
+
+// blockedFor counts the blocked tasks that wait for a reason. Pending ones can have
+// it too, and are then counted as blocked ones first.
+func (b *bottleneck) blockedFor(w task.Waiting) int { return min(b.Waiting[w], b.States[task.Blocked]) }
+
+// timed counts the tasks that wait for an instant and nothing else.
+func (b *bottleneck) timed() int {
+	if b.NextDue.IsZero() {
+		return 0
+	}
+	n := b.States[task.Pending]
+	for _, w := range []task.Waiting{task.WaitDeps, task.WaitChildren, task.WaitSignal, task.WaitPaused, task.WaitConcurrency} {
+		n -= b.Waiting[w]
+	}
+	return max(n, 0)
+}
+
+// timeLeft says that the time of the job's budget is nearly spent, "" if it is not:
+// a tenth of it is left.
+func (b *bottleneck) timeLeft() string {
+	if b.job.DeadlineAt.IsZero() {
+		return ""
+	}
+	left, all := b.job.DeadlineAt.Sub(b.now), b.job.DeadlineAt.Sub(b.job.CreatedAt)
+	switch {
+	case left <= 0:
+		return "its time is over, at " + b.job.DeadlineAt.UTC().Format(time.RFC3339)
+	case left <= all/10:
+		return fmt.Sprintf("its time is nearly spent: %s left of %s", left.Round(time.Second), all.Round(time.Second))
+	}
+	return ""
+}
