@@ -332,6 +332,48 @@ func (c *Client) ResumeQueue(ctx context.Context, queue string, opts ...OperateO
 	})
 }
 
+// PauseType keeps the tasks of a type from being started, in whatever queues they
+// wait; running ones go on. A name that no task type can have: ErrInvalidOption.
+func (c *Client) PauseType(ctx context.Context, name string, opts ...OperateOption) error {
+	return c.operateType(ctx, "pause type", name, opts, func(s operateSettings) store.Command {
+		return store.PauseType{Audit: s.audit, Type: name}
+	})
+}
+
+// ResumeType ends a pause.
+func (c *Client) ResumeType(ctx context.Context, name string, opts ...OperateOption) error {
+	return c.operateType(ctx, "resume type", name, opts, func(s operateSettings) store.Command {
+		return store.ResumeType{Audit: s.audit, Type: name}
+	})
+}
+
+func (c *Client) operateType(ctx context.Context, what, name string, opts []OperateOption, verb func(operateSettings) store.Command) error {
+	if err := task.CheckTypeName(name); err != nil {
+		return fmt.Errorf("%s: %w: %w", what, ErrInvalidOption, err)
+	}
+	_, err := c.operate(ctx, what+" "+name, opts, verb)
+	return err
+}
+
+// PauseTask keeps one task from being started until ResumeTask, whatever it waits
+// for now. A running one goes on, and is paused when its attempt has ended. One
+// that has to clean up after a cancel or its deadline is paused no longer. Terminal
+// tasks: ErrState.
+func (c *Client) PauseTask(ctx context.Context, id TaskID, opts ...OperateOption) error {
+	_, err := c.operate(ctx, "pause task "+id.String(), opts, func(s operateSettings) store.Command {
+		return store.PauseTask{Audit: s.audit, Task: id}
+	})
+	return err
+}
+
+// ResumeTask ends the pause of a task, which is due when it would have been.
+func (c *Client) ResumeTask(ctx context.Context, id TaskID, opts ...OperateOption) error {
+	_, err := c.operate(ctx, "resume task "+id.String(), opts, func(s operateSettings) store.Command {
+		return store.ResumeTask{Audit: s.audit, Task: id}
+	})
+	return err
+}
+
 func (c *Client) operateQueue(ctx context.Context, what, queue string, opts []OperateOption, verb func(operateSettings) store.Command) error {
 	// Any length is accepted: no task can wait in a queue of a longer name.
 	if err := checkKey("queue", queue, len(queue)); err != nil {

@@ -21,6 +21,8 @@ type taskCmd struct {
 	Cancel     taskCancelCmd     `cmd:"" help:"Cancel tasks."`
 	Unblock    taskUnblockCmd    `cmd:"" help:"Let blocked tasks go on."`
 	Reschedule taskRescheduleCmd `cmd:"" help:"Start tasks that wait for a time now, or at another time."`
+	Pause      taskPauseCmd      `cmd:"" help:"Let tasks not start until they are resumed."`
+	Resume     taskResumeCmd     `cmd:"" help:"End the pause of tasks."`
 	Delete     taskDeleteCmd     `cmd:"" help:"Delete ended tasks and their records."`
 }
 

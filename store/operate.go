@@ -104,6 +104,31 @@ type (
 		Audit
 		Queue string
 	}
+	// PauseType keeps tasks of a type from being claimed until ResumeType, as
+	// PauseQueue does those of a queue.
+	PauseType struct {
+		Audit
+		Type string
+	}
+	// ResumeType ends a pause.
+	ResumeType struct {
+		Audit
+		Type string
+	}
+	// PauseTask keeps one task from being claimed until ResumeTask: it has no
+	// dispatch row meanwhile, whatever makes it claimable. A running one goes on,
+	// and is paused when its attempt has ended. One that a cancel, or its deadline,
+	// has clean up is paused no longer. A terminal task: ErrState. Both are
+	// idempotent.
+	PauseTask struct {
+		Audit
+		Task task.ID
+	}
+	// ResumeTask ends a pause. The task is due when it would have been.
+	ResumeTask struct {
+		Audit
+		Task task.ID
+	}
 	// Restored says that the store was restored from a backup: a new
 	// generation makes every lease handed out before worthless (R17).
 	Restored struct {
@@ -120,6 +145,10 @@ func (DeleteTask) command()     {}
 func (CancelJob) command()      {}
 func (PauseQueue) command()     {}
 func (ResumeQueue) command()    {}
+func (PauseType) command()      {}
+func (ResumeType) command()     {}
+func (PauseTask) command()      {}
+func (ResumeTask) command()     {}
 func (Restored) command()       {}
 
 // CommandResult answers one command.

@@ -68,6 +68,7 @@ type Task struct {
 
 	State         State     `json:"state"`
 	Waiting       Waiting   `json:"waiting_reason,omitempty"`
+	Pause         PauseKind `json:"pause,omitempty"`   // what of it an operator paused
 	ReadyAt       time.Time `json:"ready_at,omitzero"` // when it may run next; zero while its needs are open
 	RemainingDeps int       `json:"remaining_deps"`    // open needs that it waits for: none of the kind failed once one of those went wrong
 	Join          Join      `json:"join,omitempty"`    // what its last attempt had it wait for, while it does; kept when it ends meanwhile

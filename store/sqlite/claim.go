@@ -74,21 +74,23 @@ func mayWait(got *store.ClaimResult) bool {
 
 // claim is one claim call.
 type claim struct {
-	tx         *tx
-	req        *store.ClaimRequest
-	paused     map[string]bool
-	slots      map[string]int // free ones by queue; nil: no limits
-	quarantine rules.Quarantine
-	cancelling map[task.ID]bool // jobs whose tasks a chore ends
-	taken      []store.Claimed
-	first      map[int][]task.ID // plain ones claimed for the first time, by code version: not yet written
-	keys       map[string]bool   // of the tasks taken
-	looked     int               // due rows that it took, moved or left
-	over       []task.ID         // of these, those that go to the waiters: not yet written
-	fullKeys   map[string]bool   // keys of which that is known
-	stopped    bool              // it looked at as many as it may, and there are more
-	last       store.ClaimPlace  // of the last of so many
-	stale      time.Duration     // there were external writes, whose lanes are read this much later
+	tx     *tx
+	req    *store.ClaimRequest
+	paused map[string]bool // queues
+
+	pausedTypes map[string]bool
+	slots       map[string]int // free ones by queue; nil: no limits
+	quarantine  rules.Quarantine
+	cancelling  map[task.ID]bool // jobs whose tasks a chore ends
+	taken       []store.Claimed
+	first       map[int][]task.ID // plain ones claimed for the first time, by code version: not yet written
+	keys        map[string]bool   // of the tasks taken
+	looked      int               // due rows that it took, moved or left
+	over        []task.ID         // of these, those that go to the waiters: not yet written
+	fullKeys    map[string]bool   // keys of which that is known
+	stopped     bool              // it looked at as many as it may, and there are more
+	last        store.ClaimPlace  // of the last of so many
+	stale       time.Duration     // there were external writes, whose lanes are read this much later
 }
 
 // run claims what is due. Crash after the commit: the leases expire, or the
@@ -149,22 +151,25 @@ func (c *claim) run() (store.ClaimResult, error) {
 	return res, err
 }
 
-const sqlPaused = `SELECT queue FROM weaver_paused_queues WHERE namespace = ?1`
-
+// readPaused reads what is paused; nil maps: nothing.
 func (c *claim) readPaused() error {
-	st := c.tx.stmt(sqlPaused).Text(1, c.tx.ns)
-	for st.Next() {
-		if c.paused == nil {
-			c.paused = make(map[string]bool)
+	queues, types, err := c.tx.paused()
+	set := func(names []string) (m map[string]bool) {
+		for _, name := range names {
+			if m == nil {
+				m = make(map[string]bool, len(names))
+			}
+			m[name] = true
 		}
-		c.paused[st.ColName(0)] = true
+		return m
 	}
-	return st.Done()
+	c.paused, c.pausedTypes = set(queues), set(types)
+	return err
 }
 
 // serves reports whether the worker asked for a lane that is not paused.
 func (c *claim) serves(k lane.Key) bool {
-	if _, ok := c.req.Types[k.Type]; !ok || c.paused[k.Queue] {
+	if _, ok := c.req.Types[k.Type]; !ok || c.paused[k.Queue] || c.pausedTypes[k.Type] {
 		return false
 	}
 	return c.req.Queues == nil || c.req.Queues[k.Queue] > 0

@@ -133,6 +133,8 @@ func suites(t *testing.T, h Harness) []suite {
 		{"RetryEdges", retryEdgeCases},
 		{"Reschedule", rescheduleCases},
 		{"Pause", pauseCases},
+		{"PauseType", pauseTypeCases},
+		{"PauseTask", pauseTaskCases},
 		{"Bounded", boundedCases},
 		{"Read", readCases},
 		{"ReadWorkers", readWorkerCases},

@@ -160,6 +160,9 @@ func (p *pair) operateTasks(*rapid.T) {
 			store.RescheduleTask{Audit: a, Task: id},
 			store.RescheduleTask{Audit: a, Task: id, At: time.Now().Add(pick(p, delays, "reschedule"))},
 			store.UnblockTask{Audit: a, Task: id, Input: json.RawMessage(`"yes"`)},
+			store.PauseTask{Audit: a, Task: id},
+			store.ResumeTask{Audit: a, Task: id},
+			store.ResumeTask{Audit: a, Task: pick(p, p.ids, "paused task")},
 			store.UnblockTask{Audit: a, Task: id, Input: json.RawMessage(`"yes"`), Ask: "flight"},
 		}, "command"))
 	}
@@ -173,6 +176,9 @@ func (p *pair) operateRest(*rapid.T) {
 		store.ResumeQueue{Audit: a, Queue: q},
 		store.ResumeQueue{Audit: a, Queue: q},
 		store.PauseQueue{Audit: a, Queue: q},
+		store.PauseType{Audit: a, Type: pick(p, modelTypes, "type")},
+		store.ResumeType{Audit: a, Type: pick(p, modelTypes, "type")},
+		store.ResumeType{Audit: a, Type: pick(p, modelTypes, "type")},
 		store.CancelJob{Audit: a, Job: task.ID{1}}, // none
 	}
 	if len(p.jobs) > 0 {
