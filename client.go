@@ -169,6 +169,8 @@ type operateSettings struct {
 	seen  store.Seen
 	force bool
 	ask   string
+
+	rerun *rerunSettings // with options of Rerun
 }
 
 type operateOption func(*operateSettings)
@@ -213,6 +215,9 @@ func (c *Client) operate(ctx context.Context, what string, opts []OperateOption,
 		return store.CommandResult{}, fmt.Errorf("%s: %w: %w", what, ErrInvalidOption, err)
 	}
 	cmd := verb(s)
+	if _, reruns := cmd.(store.RerunTask); s.rerun != nil && !reruns {
+		return store.CommandResult{}, fmt.Errorf("%s: %w: RerunInput and RerunWith are options of Rerun and RerunFrom only: leave them out here", what, ErrInvalidOption)
+	}
 	if _, cancels := cmd.(store.CancelTask); s.force && !cancels {
 		return store.CommandResult{}, fmt.Errorf("%s: %w: Force is an option of Cancel only: leave it out here", what, ErrInvalidOption)
 	}

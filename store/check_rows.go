@@ -142,7 +142,7 @@ func (c *checker) claimable(t *task.Task) {
 	}
 	// What ended is the business of rest.
 	if n := len(ds) + len(ws) + parked; !t.State.Terminal() && (n < least || n > most) {
-		c.task("I9", t, "waits for %q, with %d dispatch rows, %d waiter rows and %d pauses that are due", t.Waiting, len(ds), len(ws), parked)
+		c.task("I9", t, "waits for %q, with %d dispatch rows and %d waiter rows, parked %d times", t.Waiting, len(ds), len(ws), parked)
 	}
 	cleansUp := t.State == task.Ready && t.CleanupWhenCancelled && t.AttemptNo > 0
 	if t.CancelRequested && t.State != task.Running && !t.State.Terminal() && !cleansUp {

@@ -16,6 +16,7 @@ import (
 func (c Clock) notes(h *store.History) []string {
 	t := &h.Task
 	return slices.DeleteFunc(slices.Concat([]string{
+		rerunNote(t),
 		c.leaseNote(t),
 		cancelNote(t),
 		crashNote(h),
@@ -26,6 +27,14 @@ func (c Clock) notes(h *store.History) []string {
 		unreachedNote(h),
 		dependentsNote(h),
 	}), func(note string) bool { return note == "" })
+}
+
+// rerunNote: the task that this one repeats.
+func rerunNote(t *task.Task) string {
+	if t.RerunOf.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("It repeats task %s.", t.RerunOf)
 }
 
 // leaseNote: whether the worker of a running task renews its lease.

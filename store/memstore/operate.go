@@ -36,6 +36,8 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 		return o.reschedule(cmd)
 	case store.DeleteTask:
 		return o.delete(cmd)
+	case store.RerunTask:
+		return o.rerun(cmd)
 	case store.PauseTask:
 		return o.pauseTask(cmd)
 	case store.ResumeTask:

@@ -279,7 +279,7 @@ func (c *claim) complete(got *store.Claimed, payloads bool) (err error) {
 	if !t.DeadlineAt.IsZero() {
 		got.TimeLeft = t.DeadlineAt.Sub(c.tx.now)
 	}
-	if t.AttemptNo > 1 || c.req.Again {
+	if t.AttemptNo > 1 || t.StepCount > 0 || c.req.Again {
 		if got.Steps, err = c.tx.steps(&t.ID); err != nil {
 			return err
 		}

@@ -97,6 +97,8 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 		err = o.reschedule(cmd, got)
 	case store.DeleteTask:
 		err = o.delete(cmd, got)
+	case store.RerunTask:
+		err = o.rerun(cmd, got)
 	case store.PauseTask:
 		err = o.pauseTask(cmd, got)
 	case store.ResumeTask:

@@ -135,6 +135,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"Pause", pauseCases},
 		{"PauseType", pauseTypeCases},
 		{"PauseTask", pauseTaskCases},
+		{"Rerun", rerunCases},
 		{"Bounded", boundedCases},
 		{"Read", readCases},
 		{"ReadWorkers", readWorkerCases},

@@ -151,6 +151,10 @@ func (p *pair) operateTasks(*rapid.T) {
 	var cmds []store.Command
 	for range 1 + p.number(2, "commands") {
 		a, id := p.audit(), pick(p, p.ids, "task")
+		if p.rarely(8, "a rerun") {
+			cmds = append(cmds, store.RerunTask{Audit: a, Task: id, New: p.draft(), StepsBelow: p.number(3, "steps")})
+			continue
+		}
 		cmds = append(cmds, pick(p, []store.Command{
 			store.RetryTask{Audit: a, Task: id},
 			store.UnblockTask{Audit: a, Task: id},
