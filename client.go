@@ -172,6 +172,7 @@ type operateSettings struct {
 
 	addAttempts *int
 	addCost     *int64
+	rerun       *rerunSettings // with options of Rerun
 }
 
 type operateOption func(*operateSettings)
@@ -216,6 +217,9 @@ func (c *Client) operate(ctx context.Context, what string, opts []OperateOption,
 		return store.CommandResult{}, fmt.Errorf("%s: %w: %w", what, ErrInvalidOption, err)
 	}
 	cmd := verb(s)
+	if _, reruns := cmd.(store.RerunTask); s.rerun != nil && !reruns {
+		return store.CommandResult{}, fmt.Errorf("%s: %w: RerunInput and RerunWith are options of Rerun and RerunFrom only: leave them out here", what, ErrInvalidOption)
+	}
 	if _, cancels := cmd.(store.CancelTask); s.force && !cancels {
 		return store.CommandResult{}, fmt.Errorf("%s: %w: Force is an option of Cancel only: leave it out here", what, ErrInvalidOption)
 	}
@@ -336,6 +340,48 @@ func (c *Client) ResumeQueue(ctx context.Context, queue string, opts ...OperateO
 	return c.operateQueue(ctx, "resume queue", queue, opts, func(s operateSettings) store.Command {
 		return store.ResumeQueue{Audit: s.audit, Queue: queue}
 	})
+}
+
+// PauseType keeps the tasks of a type from being started, in whatever queues they
+// wait; running ones go on. A name that no task type can have: ErrInvalidOption.
+func (c *Client) PauseType(ctx context.Context, name string, opts ...OperateOption) error {
+	return c.operateType(ctx, "pause type", name, opts, func(s operateSettings) store.Command {
+		return store.PauseType{Audit: s.audit, Type: name}
+	})
+}
+
+// ResumeType ends a pause.
+func (c *Client) ResumeType(ctx context.Context, name string, opts ...OperateOption) error {
+	return c.operateType(ctx, "resume type", name, opts, func(s operateSettings) store.Command {
+		return store.ResumeType{Audit: s.audit, Type: name}
+	})
+}
+
+func (c *Client) operateType(ctx context.Context, what, name string, opts []OperateOption, verb func(operateSettings) store.Command) error {
+	if err := task.CheckTypeName(name); err != nil {
+		return fmt.Errorf("%s: %w: %w", what, ErrInvalidOption, err)
+	}
+	_, err := c.operate(ctx, what+" "+name, opts, verb)
+	return err
+}
+
+// PauseTask keeps one task from being started until ResumeTask, whatever it waits
+// for now. A running one goes on, and is paused when its attempt has ended. One
+// that has to clean up after a cancel or its deadline is paused no longer. Terminal
+// tasks: ErrState.
+func (c *Client) PauseTask(ctx context.Context, id TaskID, opts ...OperateOption) error {
+	_, err := c.operate(ctx, "pause task "+id.String(), opts, func(s operateSettings) store.Command {
+		return store.PauseTask{Audit: s.audit, Task: id}
+	})
+	return err
+}
+
+// ResumeTask ends the pause of a task, which is due when it would have been.
+func (c *Client) ResumeTask(ctx context.Context, id TaskID, opts ...OperateOption) error {
+	_, err := c.operate(ctx, "resume task "+id.String(), opts, func(s operateSettings) store.Command {
+		return store.ResumeTask{Audit: s.audit, Task: id}
+	})
+	return err
 }
 
 func (c *Client) operateQueue(ctx context.Context, what, queue string, opts []OperateOption, verb func(operateSettings) store.Command) error {

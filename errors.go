@@ -116,6 +116,8 @@ var (
 	// ErrCleanupTooLong: the cleanup was ended, or did not begin, because
 	// CleanupLimit had passed since the attempt was asked to end.
 	ErrCleanupTooLong = engine.ErrCleanupTooLong
+	// ErrNoSuchStep: RerunFrom names a step that the task did not record.
+	ErrNoSuchStep = errors.New("the task recorded no such step")
 	// ErrNoSuchNeed: Output asks for a node that the task does not need.
 	ErrNoSuchNeed = errors.New("the task has no such need")
 	// ErrNotSucceeded: Output asks for a need, or JobOutput for a task, that did

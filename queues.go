@@ -48,7 +48,8 @@ func (e *Engine) warnNodes(j *Job) {
 }
 
 // Queues returns the queues in which tasks wait to be started, or that are
-// paused: how many tasks of each are due, and how many are due later.
+// paused: how many tasks of each are due, and how many are due later. Task types
+// that are paused come last; they have a Type and no Name.
 func (c *Client) Queues(ctx context.Context) ([]QueueInfo, error) {
 	queues, err := c.store.Queues(ctx, c.ns)
 	if err != nil {

@@ -115,6 +115,13 @@ const (
 	JobCancelled = task.JobCancelled
 )
 
+// What of a task is paused: TaskInfo.Pause.
+const (
+	PausedTask  = task.PauseTask
+	PausedType  = task.PauseType
+	PausedQueue = task.PauseQueue
+)
+
 // What an enqueue did.
 const (
 	DispositionCreated  = store.DispositionCreated

@@ -12,7 +12,7 @@ func TestCompleteWords(t *testing.T) {
 	for _, tt := range []struct{ line, want string }{
 		{"ta", "task"},
 		{"re", "retry"},
-		{"task re", "retry reschedule"},
+		{"task re", "retry rerun reschedule resume"},
 		{"--namespace x job ", "ls show retry cancel"},
 		{"task ls --st", "--store --state"},
 		{"task ls --state f", "failed"},

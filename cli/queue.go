@@ -15,7 +15,7 @@ import (
 // queueCmd groups the verbs of queues.
 type queueCmd struct {
 	Ls     queueLsCmd     `cmd:"" help:"List queues with waiting tasks or a pause."`
-	Pause  queuePauseCmd  `cmd:"" help:"Let no task of these queues start."`
+	Pause  queuePauseCmd  `cmd:"" help:"Let no task of these queues or types start."`
 	Resume queueResumeCmd `cmd:"" help:"End a pause."`
 }
 
@@ -38,6 +38,10 @@ func (queueLsCmd) Run(ctx context.Context, s *session) error {
 		t := newTable("QUEUE", "DUE", "LATER", "STATE")
 		t.gives = []give{{"QUEUE", 20}}
 		for _, q := range queues {
+			if q.Type != "" {
+				t.add(plain("type "+q.Type), plain("-"), plain("-"), painted("paused", text.Yellow))
+				continue
+			}
 			state := plain("open")
 			if q.Paused {
 				state = painted("paused", text.Yellow)
@@ -50,39 +54,60 @@ func (queueLsCmd) Run(ctx context.Context, s *session) error {
 }
 
 type queuePauseCmd struct {
-	Queues            []string `arg:"" name:"queue" help:"Names of queues."`
-	ForceUnknownQueue bool     `help:"Pause queues that have no tasks yet, too."`
+	switchFlags
+	ForceUnknownQueue bool `help:"Pause queues and types that have no tasks yet, too."`
 	auditFlags
+}
+
+// switchFlags name what is to be paused or resumed.
+type switchFlags struct {
+	Queues []string `arg:"" optional:"" name:"queue" help:"Names of queues."`
+	Type   []string `placeholder:"TYPE" help:"Task types, in whatever queues their tasks wait."`
+}
+
+// Help is shown by queue pause --help.
+func (queuePauseCmd) Help() string {
+	return "A single task is paused by task pause. Running tasks go on."
 }
 
 // Run implements the verb.
 func (c *queuePauseCmd) Run(ctx context.Context, s *session) error {
-	return s.switchQueues(ctx, "pause", c.Queues, c.ForceUnknownQueue, c.auditFlags)
+	return s.switchQueues(ctx, "pause", c.switchFlags, c.ForceUnknownQueue, c.auditFlags)
 }
 
 type queueResumeCmd struct {
-	Queues []string `arg:"" name:"queue" help:"Names of queues."`
+	switchFlags
 	auditFlags
 }
 
 // Run implements the verb.
 func (c *queueResumeCmd) Run(ctx context.Context, s *session) error {
-	return s.switchQueues(ctx, "resume", c.Queues, true, c.auditFlags)
+	return s.switchQueues(ctx, "resume", c.switchFlags, true, c.auditFlags)
 }
 
-// queueSwitched is what became of one queue, for -o json.
+// queueSwitched is what became of one queue or type, for -o json.
 type queueSwitched struct {
-	Queue   string `json:"queue"`
+	Queue   string `json:"queue,omitempty"`
+	Type    string `json:"task_type,omitempty"`
 	Verb    string `json:"verb"`
 	Paused  bool   `json:"paused"`
 	Changed bool   `json:"changed"` // false: it was so before
 }
 
-// switchQueues pauses or resumes queues, one after the other. Unless unknown is
-// set, a queue that checkQueues does not know is refused before any is changed.
-func (s *session) switchQueues(ctx context.Context, verb string, queues []string, unknown bool, audit auditFlags) error {
-	if slices.Contains(queues, "") {
+// switchQueues pauses or resumes queues and types, one after the other. Unless
+// unknown is set, one that has no tasks, and that the program does not handle, is
+// refused before any is changed.
+func (s *session) switchQueues(ctx context.Context, verb string, names switchFlags, unknown bool, audit auditFlags) error {
+	switch {
+	case len(names.Queues)+len(names.Type) == 0:
+		return badInput("", "expected \"<queue> ...\" or --type TYPE")
+	case slices.Contains(names.Queues, ""):
 		return badInput("", "the name of a queue is empty")
+	}
+	for _, name := range names.Type {
+		if err := task.CheckTypeName(name); err != nil {
+			return badInput("", "--type: %w", err)
+		}
 	}
 	pause := verb == "pause"
 	return s.withClient(ctx, func(client *weaver.Client) error {
@@ -91,21 +116,35 @@ func (s *session) switchQueues(ctx context.Context, verb string, queues []string
 			return fmt.Errorf("list queues: %w", err)
 		}
 		if !unknown {
-			if err := s.checkQueues(ctx, client, queues, before); err != nil {
+			if err := s.checkQueues(ctx, client, names.Queues, before); err != nil {
+				return err
+			}
+			if err := s.checkTypes(ctx, client, names.Type); err != nil {
 				return err
 			}
 		}
-		var results []queueSwitched
-		for _, name := range queues {
-			do := client.ResumeQueue
+		results := make([]queueSwitched, 0, len(names.Queues)+len(names.Type))
+		each := func(list []string, resume, pauseIt func(context.Context, string, ...weaver.OperateOption) error, result func(name string) queueSwitched) error {
+			do := resume
 			if pause {
-				do = client.PauseQueue
+				do = pauseIt
 			}
-			if err := do(ctx, name, audit.options()...); err != nil {
-				return err
+			for _, name := range list {
+				if err := do(ctx, name, audit.options()...); err != nil {
+					return err
+				}
+				r := result(name)
+				was := slices.ContainsFunc(before, func(q store.Queue) bool { return q.Name == r.Queue && q.Type == r.Type && q.Paused })
+				r.Verb, r.Paused, r.Changed = verb, pause, was != pause
+				results = append(results, r)
 			}
-			was := slices.ContainsFunc(before, func(q store.Queue) bool { return q.Name == name && q.Paused })
-			results = append(results, queueSwitched{Queue: name, Verb: verb, Paused: pause, Changed: was != pause})
+			return nil
+		}
+		if err := each(names.Queues, client.ResumeQueue, client.PauseQueue, func(name string) queueSwitched { return queueSwitched{Queue: name} }); err != nil {
+			return err
+		}
+		if err := each(names.Type, client.ResumeType, client.PauseType, func(name string) queueSwitched { return queueSwitched{Type: name} }); err != nil {
+			return err
 		}
 		if s.json() {
 			return s.writeJSON(map[string]any{"results": results})
@@ -115,6 +154,31 @@ func (s *session) switchQueues(ctx context.Context, verb string, queues []string
 		}
 		return nil
 	})
+}
+
+// checkTypes refuses task types that have no tasks and that the program does not
+// handle.
+func (s *session) checkTypes(ctx context.Context, client *weaver.Client, names []string) error {
+	var known []string
+	for _, h := range s.app.Handlers {
+		known = append(known, h.Name())
+	}
+	for _, name := range names {
+		if slices.Contains(known, name) {
+			continue
+		}
+		found, _, err := fill(1, "", func(limit int, after string) ([]task.Task, string, error) {
+			return client.List(ctx, weaver.Filter{Types: []string{name}, Limit: limit, After: after})
+		})
+		if err != nil {
+			return fmt.Errorf("look for tasks of type %s: %w", name, err)
+		}
+		if len(found) == 0 {
+			return badInput("With --force-unknown-queue it is paused before its first task comes.",
+				"there is no task of type %s, and this program does not handle it%s: nothing was paused", name, didYouMean(name, known))
+		}
+	}
+	return nil
 }
 
 // checkQueues refuses names of queues that have no tasks, waiting or not, and in
@@ -146,14 +210,17 @@ func (s *session) checkQueues(ctx context.Context, client *weaver.Client, names 
 }
 
 func (r queueSwitched) sentence() string {
-	name := text.OneLine(r.Queue, explain.MaxNote)
+	name := fmt.Sprintf("Queue %q", text.OneLine(r.Queue, explain.MaxNote))
+	if r.Type != "" {
+		name = "Type " + r.Type
+	}
 	switch {
 	case r.Paused && r.Changed:
-		return fmt.Sprintf("Queue %q is paused: its tasks are not started; running ones go on.", name)
+		return name + " is paused: its tasks are not started; running ones go on."
 	case r.Paused:
-		return fmt.Sprintf("Queue %q was paused already.", name)
+		return name + " was paused already."
 	case r.Changed:
-		return fmt.Sprintf("Queue %q runs again.", name)
+		return name + " runs again."
 	}
-	return fmt.Sprintf("Queue %q was not paused.", name)
+	return name + " was not paused."
 }

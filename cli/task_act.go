@@ -215,6 +215,14 @@ func (o *operated) sentence() string {
 		return fmt.Sprintf("%s is %s and was asked to end: it runs once more to clean up, as soon as a worker takes it. --force ends it at once.", o.ID, state)
 	case o.Asked:
 		return fmt.Sprintf("%s is running and was asked to end; its worker is notified with the next heartbeat. --force ends it at once.", o.ID)
+	case o.Verb == "pause" && o.State == task.Running:
+		return fmt.Sprintf("%s is running and goes on; it is paused when this attempt has ended.", o.ID)
+	case o.Verb == "pause" && o.Waiting == task.WaitPaused:
+		return fmt.Sprintf("%s is paused.", o.ID)
+	case o.Verb == "pause":
+		return fmt.Sprintf("%s is %s, and paused: it does not start until it is resumed.", o.ID, state)
+	case o.Verb == "resume":
+		return fmt.Sprintf("%s is paused no longer, it is now %s.", o.ID, state)
 	case o.Verb == "cancel" && o.State == task.Cancelled:
 		return fmt.Sprintf("%s is cancelled.", o.ID)
 	}

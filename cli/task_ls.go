@@ -18,9 +18,12 @@ type taskCmd struct {
 	Ls         taskLsCmd         `cmd:"" help:"List tasks, newest first."`
 	Show       taskShowCmd       `cmd:"" help:"Show everything recorded about a task."`
 	Retry      taskRetryCmd      `cmd:"" help:"Start failed or cancelled tasks again."`
+	Rerun      taskRerunCmd      `cmd:"" help:"Repeat a task as a new one."`
 	Cancel     taskCancelCmd     `cmd:"" help:"Cancel tasks."`
 	Unblock    taskUnblockCmd    `cmd:"" help:"Let blocked tasks go on."`
 	Reschedule taskRescheduleCmd `cmd:"" help:"Start tasks that wait for a time now, or at another time."`
+	Pause      taskPauseCmd      `cmd:"" help:"Let tasks not start until they are resumed."`
+	Resume     taskResumeCmd     `cmd:"" help:"End the pause of tasks."`
 	Delete     taskDeleteCmd     `cmd:"" help:"Delete ended tasks and their records."`
 }
 

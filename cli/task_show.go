@@ -31,6 +31,8 @@ type taskView struct {
 	Audit      []store.AuditEntry `json:"audit,omitempty"`
 	Holders    []task.ID          `json:"key_holders,omitempty"`
 	Ahead      task.ID            `json:"key_ahead,omitzero"`
+	TaskPause  *store.AuditEntry  `json:"task_pause,omitempty"`
+	TypePause  *store.AuditEntry  `json:"type_pause,omitempty"`
 	QueuePause *store.AuditEntry  `json:"queue_pause,omitempty"`
 	Gone       bool               `json:"process_gone,omitempty"` // it runs in a process that is known to be dead
 }
@@ -65,7 +67,8 @@ func (c *taskShowCmd) Run(ctx context.Context, s *session) error {
 func viewOf(h *store.History) taskView {
 	return taskView{
 		Task: h.Task, Attempts: orEmpty(h.Attempts), Decisions: orEmpty(h.Decisions), Steps: orEmpty(h.Steps),
-		Needs: h.Needs, Dependents: h.Dependents, Audit: h.Audit, Holders: h.Holders, Ahead: h.Ahead, QueuePause: h.QueuePause,
+		Needs: h.Needs, Dependents: h.Dependents, Audit: h.Audit, Holders: h.Holders, Ahead: h.Ahead,
+		TaskPause: h.TaskPause, TypePause: h.TypePause, QueuePause: h.QueuePause,
 	}
 }
 
@@ -104,6 +107,7 @@ func (s *session) printTask(h *store.History) {
 		s.field("job", fmt.Sprintf("%s, as %q", t.JobID, text.OneLine(t.Node, explain.MaxNote)))
 	}
 	s.field("started by", t.ParentID.String())
+	s.field("rerun of", t.RerunOf.String())
 	s.field("queue", fmt.Sprintf("%s, priority %d", text.OneLine(t.Queue, explain.MaxNote), t.Priority))
 	s.field("attempts", fmt.Sprintf("%d of %d used, %d made", t.AttemptCount, t.MaxAttempts, t.AttemptNo))
 	if t.CrashCount > 0 {
@@ -258,7 +262,7 @@ func (s *session) stepTable(steps []task.Step) *table {
 			color = text.Red
 		}
 		t.add(plain(fmt.Sprint(st.Index)), plain(text.OneLine(st.Name, explain.MaxNote)), plain(string(st.Kind)), painted(string(st.State), color),
-			plain(fmt.Sprint(st.AttemptNo)), plain(fmt.Sprint(st.Try)), plain(stepTook(st)), plain(result))
+			plain(attemptOf(st)), plain(fmt.Sprint(st.Try)), plain(stepTook(st)), plain(result))
 	}
 	return t
 }
@@ -284,4 +288,12 @@ func (s *session) auditTable(entries []store.AuditEntry) *table {
 		t.add(plain(s.clock.When(a.At)), plain(text.OneLine(a.Actor, explain.MaxNote)), plain(a.Verb), plain(text.OneLine(a.Reason, explain.MaxMessage)))
 	}
 	return t
+}
+
+// attemptOf is the attempt that recorded a step; "-" for one that was taken over.
+func attemptOf(st *task.Step) string {
+	if st.AttemptNo == 0 {
+		return "-"
+	}
+	return fmt.Sprint(st.AttemptNo)
 }

@@ -32,7 +32,8 @@ const leaseGrace = 2 * time.Minute
 //     runs before its needs allow it, and children of a task that has ended have
 //     ended or are asked to
 //   - I8 no lease is long over without having been taken away
-//   - I9 a task is claimable if and only if one row in its lane says so
+//   - I9 a task is claimable, or would be if it were not paused, if and only if one
+//     row in its lane says so
 //   - I10 attempts stay within their limit and are all accounted for
 //   - I11 idempotency keys are unique, concurrency keys are held by those that
 //     run, and under a key with room each lane (queue and task type) with
@@ -83,6 +84,7 @@ type checker struct {
 	edgesOf    map[task.ID][]EdgeRow
 	dispatchOf map[task.ID][]DispatchRow
 	waitersOf  map[task.ID][]WaiterRow
+	pausedOf   map[task.ID][]PausedTask
 	pending    map[ChoreRow]bool // of Chores
 	found      []Violation
 	partial    bool // the tasks of jobs are not whole
@@ -97,6 +99,7 @@ func newChecker(s *Snapshot) *checker {
 		edgesOf:    group(s.Edges, func(e EdgeRow) task.ID { return e.Task }),
 		dispatchOf: group(s.Dispatch, func(d DispatchRow) task.ID { return d.Task }),
 		waitersOf:  group(s.Waiters, func(w WaiterRow) task.ID { return w.Task }),
+		pausedOf:   group(s.PausedTasks, func(p PausedTask) task.ID { return p.Task }),
 	}
 	for i := range s.Tasks {
 		c.byID[s.Tasks[i].ID] = &s.Tasks[i]

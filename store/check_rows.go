@@ -130,13 +130,22 @@ func rowsOf(t *task.Task) (least, most int) {
 // claimable checks that a task's claimability and its rows agree (I9).
 func (c *checker) claimable(t *task.Task) {
 	ds, ws := c.dispatchOf[t.ID], c.waitersOf[t.ID]
+	parked := 0
+	for _, p := range c.pausedOf[t.ID] {
+		if !p.DueAt.IsZero() {
+			parked++
+		}
+		if len(ds)+len(ws) > 0 {
+			c.task("I9", t, "is paused, with %d dispatch rows and %d waiter rows", len(ds), len(ws))
+		}
+	}
 	least, most := rowsOf(t)
 	if c.pending[ChoreRow{Kind: ChoreRevive, Root: t.ID}] {
 		least = 0
 	}
 	// What ended is the business of rest.
-	if n := len(ds) + len(ws); !t.State.Terminal() && (n < least || n > most) {
-		c.task("I9", t, "waits for %q, with %d dispatch rows and %d waiter rows", t.Waiting, len(ds), len(ws))
+	if n := len(ds) + len(ws) + parked; !t.State.Terminal() && (n < least || n > most) {
+		c.task("I9", t, "waits for %q, with %d dispatch rows and %d waiter rows, parked %d times", t.Waiting, len(ds), len(ws), parked)
 	}
 	cleansUp := t.State == task.Ready && t.CleanupWhenCancelled && t.AttemptNo > 0
 	if t.CancelRequested && t.State != task.Running && !t.State.Terminal() && !cleansUp {
@@ -188,6 +197,9 @@ func (c *checker) orphans() {
 	}
 	for _, w := range c.Waiters {
 		orphan("I9", "a waiter row", w.Task)
+	}
+	for _, p := range c.PausedTasks {
+		orphan("I9", "a pause", p.Task)
 	}
 }
 

@@ -10,14 +10,18 @@ import (
 type Availability struct {
 	Dispatch time.Time // available_at of its dispatch row; zero: it has none
 	Waiter   time.Time // due_at of its row among the waiters of its key; zero: it has none
-	Paused   bool      // its queue is paused
+	Parked   time.Time // due_at of its own pause; zero: it is not claimable but for that, or not paused
+	Pause    task.PauseKind
 }
 
 // Derive turns a stored task into what a reader sees at now: a pending task
-// whose dispatch row came due is ready, one whose queue is paused or whose key
-// is taken is pending for that reason. ReadyAt becomes the time from which it
-// is claimable.
+// whose dispatch row came due is ready, one that is paused, with its type or its
+// queue or by itself, or whose key is taken, is pending for that reason. ReadyAt
+// becomes the time from which it is claimable.
 func Derive(t *task.Task, s Availability, now time.Time) {
+	if s.Pause == task.PauseTask {
+		t.Pause = s.Pause
+	}
 	if t.State != task.Pending && t.State != task.Ready {
 		if t.State != task.Blocked {
 			t.ReadyAt = time.Time{}
@@ -27,9 +31,11 @@ func Derive(t *task.Task, s Availability, now time.Time) {
 	switch {
 	case !s.Waiter.IsZero():
 		t.State, t.Waiting, t.ReadyAt = task.Pending, task.WaitConcurrency, s.Waiter
+	case !s.Parked.IsZero():
+		t.State, t.Waiting, t.ReadyAt = task.Pending, task.WaitPaused, s.Parked
 	case s.Dispatch.IsZero():
-	case s.Paused:
-		t.State, t.Waiting, t.ReadyAt = task.Pending, task.WaitPaused, s.Dispatch
+	case s.Pause != task.PauseNone:
+		t.State, t.Waiting, t.Pause, t.ReadyAt = task.Pending, task.WaitPaused, s.Pause, s.Dispatch
 	case s.Dispatch.After(now):
 		t.ReadyAt = s.Dispatch
 	default:

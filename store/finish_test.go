@@ -77,10 +77,14 @@ func TestDerive(t *testing.T) {
 		{"due", task.Pending, store.Availability{Dispatch: before}, task.Ready, task.WaitNone, before},
 		{"due at this instant", task.Pending, store.Availability{Dispatch: now}, task.Ready, task.WaitNone, now},
 		{"due later", task.Pending, store.Availability{Dispatch: after}, task.Pending, task.WaitDelay, after},
-		{"due in a paused queue", task.Ready, store.Availability{Dispatch: before, Paused: true}, task.Pending, task.WaitPaused, before},
+		{"due in a paused queue", task.Ready, store.Availability{Dispatch: before, Pause: task.PauseQueue}, task.Pending, task.WaitPaused, before},
+		{"due, of a paused type", task.Ready, store.Availability{Dispatch: before, Pause: task.PauseType}, task.Pending, task.WaitPaused, before},
+		{"paused by itself", task.Ready, store.Availability{Parked: before, Pause: task.PauseTask}, task.Pending, task.WaitPaused, before},
+		{"paused by itself, not due", task.Pending, store.Availability{Pause: task.PauseTask}, task.Pending, task.WaitDelay, before},
+		{"paused by itself, and running", task.Running, store.Availability{Pause: task.PauseTask}, task.Running, task.WaitDelay, none},
 		{"without a row", task.Pending, store.Availability{}, task.Pending, task.WaitDelay, before},
 		{"waits for its key", task.Ready, store.Availability{Waiter: before}, task.Pending, task.WaitConcurrency, before},
-		{"waits for its key in a paused queue", task.Ready, store.Availability{Waiter: before, Paused: true}, task.Pending, task.WaitConcurrency, before},
+		{"waits for its key in a paused queue", task.Ready, store.Availability{Waiter: before, Pause: task.PauseQueue}, task.Pending, task.WaitConcurrency, before},
 		{"runs", task.Running, store.Availability{}, task.Running, task.WaitDelay, none},
 		{"blocked", task.Blocked, store.Availability{}, task.Blocked, task.WaitDelay, before},
 		{"ended", task.Failed, store.Availability{}, task.Failed, task.WaitDelay, none},
@@ -89,6 +93,9 @@ func TestDerive(t *testing.T) {
 		store.Derive(&got, tc.rows, now)
 		if got.State != tc.want || got.Waiting != tc.waiting || !got.ReadyAt.Equal(tc.ready) {
 			t.Errorf("%s: %s/%s, ready at %v; want %s/%s, %v", tc.name, got.State, got.Waiting, got.ReadyAt, tc.want, tc.waiting, tc.ready)
+		}
+		if shown := tc.rows.Pause == task.PauseTask || got.Waiting == task.WaitPaused; (got.Pause != task.PauseNone) != shown {
+			t.Errorf("%s: it shows the pause %q", tc.name, got.Pause)
 		}
 	}
 }

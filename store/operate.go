@@ -114,6 +114,43 @@ type (
 		Audit
 		Queue string
 	}
+	// RerunTask stores a new task that repeats another one, in whatever state that
+	// is, with a link to it (task.Task.RerunOf). New has its ID, its type, and what
+	// its options are now; it is stored as by Enqueue. It takes over the completed
+	// steps of the other one with an index below StepsBelow, but for cleanups.
+	// ErrState: the task needs others, or called others in a step to be taken over.
+	// The same command with the same New.ID again changes nothing.
+	RerunTask struct {
+		Audit
+		Task       task.ID
+		New        task.New // outside jobs, without needs
+		StepsBelow int
+	}
+	// PauseType keeps tasks of a type from being claimed until ResumeType, as
+	// PauseQueue does those of a queue.
+	PauseType struct {
+		Audit
+		Type string
+	}
+	// ResumeType ends a pause.
+	ResumeType struct {
+		Audit
+		Type string
+	}
+	// PauseTask keeps one task from being claimed until ResumeTask: it has no
+	// dispatch row meanwhile, whatever makes it claimable. A running one goes on,
+	// and is paused when its attempt has ended. One that a cancel, or its deadline,
+	// has clean up is paused no longer. A terminal task: ErrState. Both are
+	// idempotent.
+	PauseTask struct {
+		Audit
+		Task task.ID
+	}
+	// ResumeTask ends a pause. The task is due when it would have been.
+	ResumeTask struct {
+		Audit
+		Task task.ID
+	}
 	// Restored says that the store was restored from a backup: a new
 	// generation makes every lease handed out before worthless (R17).
 	Restored struct {
@@ -131,6 +168,11 @@ func (CancelJob) command()      {}
 func (RaiseBudget) command()    {}
 func (PauseQueue) command()     {}
 func (ResumeQueue) command()    {}
+func (RerunTask) command()      {}
+func (PauseType) command()      {}
+func (ResumeType) command()     {}
+func (PauseTask) command()      {}
+func (ResumeTask) command()     {}
 func (Restored) command()       {}
 
 // CommandResult answers one command.
@@ -139,7 +181,9 @@ type CommandResult struct {
 	State task.State // of the task afterwards; "" for other commands
 	Asked bool       // CancelTask: it runs, or is due to clean up, and was asked to end
 
-	Existing bool // SendSignal: it was sent before
+	Existing bool // SendSignal: it was sent before; RerunTask: another task has the idempotency key
+
+	ID task.ID // RerunTask: the new task, or the existing one
 
 	// CancelJob: how many tasks ended at once, were asked to (Asked), had ended before.
 	Cancelled, AskedTasks, AlreadyDone int

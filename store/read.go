@@ -74,9 +74,11 @@ type History struct {
 	Needs      []Need          // what it waits or waited for
 	Dependents []Need          // who waits for it (ID and state are the dependent's)
 	Audit      []AuditEntry
-	Holders    []task.ID // running tasks with its concurrency key, while it waits for that
-	Ahead      task.ID   // the due task of its queue and type that comes first, while its concurrency key has room and it waits for that
-	QueuePause *AuditEntry
+	Holders    []task.ID   // running tasks with its concurrency key, while it waits for that
+	Ahead      task.ID     // the due task of its queue and type that comes first, while its concurrency key has room and it waits for that
+	TaskPause  *AuditEntry // if it is paused by itself
+	TypePause  *AuditEntry // while it has not ended, and its type is paused
+	QueuePause *AuditEntry // while it has not ended, and its queue is paused
 }
 
 // Need is one edge, seen from a task.
@@ -109,9 +111,11 @@ type AuditEntry struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
-// Queue is one queue with dispatch rows or a pause.
+// Queue is one queue with dispatch rows or a pause; or a task type that is paused,
+// in whatever queues its tasks are, which has a Type and no Name.
 type Queue struct {
 	Name   string `json:"queue"`
+	Type   string `json:"task_type,omitempty"`
 	Due    int    `json:"due"`    // claimable now
 	Later  int    `json:"later"`  // claimable later
 	Paused bool   `json:"paused"` // by an operator

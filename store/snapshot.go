@@ -22,8 +22,11 @@ type Snapshot struct {
 	Keys       []KeyRow
 	Waiters    []WaiterRow
 	Audit      []AuditEntry
-	Paused     []string
-	Chores     []ChoreRow
+	Paused     []string // queues
+
+	PausedTypes []string
+	PausedTasks []PausedTask
+	Chores      []ChoreRow
 }
 
 // EdgeRow is one stored edge.
@@ -67,6 +70,12 @@ func Now() time.Time { return time.Now().UTC().Truncate(time.Microsecond).Round(
 // ChoreKind says what a chore does.
 type ChoreKind string
 
+// PausedTask is a task that is paused by itself.
+type PausedTask struct {
+	Task  task.ID
+	DueAt time.Time // available_at of the dispatch row that it would have; zero: none
+}
+
 // The kinds of chores, with what their Subject is.
 const (
 	// ChoreCancelJob ends the tasks of a job that were not looked at yet. Until
@@ -78,6 +87,8 @@ const (
 	ChoreEdges ChoreKind = "edges" // the task that is needed
 	// ChorePause wakes the keys of a queue that was paused.
 	ChorePause ChoreKind = "pause" // the queue
+	// ChorePauseType wakes the keys of a task type that was paused.
+	ChorePauseType ChoreKind = "pause_type" // the type
 	// ChoreRevive brings back the dependents of a task that was brought back.
 	// The task that was retried, its Root, is not claimable until all are done.
 	ChoreRevive ChoreKind = "revive" // the task that is needed
@@ -99,6 +110,6 @@ const (
 // its transaction. Any reaper works it off, 1,000 rows at a time.
 type ChoreRow struct {
 	Kind    ChoreKind
-	Subject string  // an ID as text, a key, or the name of a queue
+	Subject string  // an ID as text, a key, or the name of a queue or type
 	Root    task.ID // of ChoreRevive
 }

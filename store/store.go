@@ -85,7 +85,7 @@ type Worker interface {
 	// Claim leases up to req.Limit due tasks of the asked lanes, highest
 	// priority first, then oldest due first (R3). For each it deletes the
 	// dispatch row, raises the epoch, and hands out the lease, only after the
-	// commit. Rows of other lanes, of paused queues, of a newer schema than the
+	// commit. Rows of other lanes, of paused queues and types, of a newer schema than the
 	// worker reads, and rows that are not due are left alone, and hold no row
 	// behind them back. Keyed tasks obey their concurrency key: those over the
 	// cap move to the waiters with their original due time. A claim looks at no
@@ -152,8 +152,8 @@ type Worker interface {
 }
 
 // Reader is what people and programs see. Derived states are applied: a
-// pending task whose dispatch row is due reads as ready, one whose queue is
-// paused as pending/paused, one among the waiters of its key as
+// pending task whose dispatch row is due reads as ready, one that is paused, with
+// its queue, its type or by itself, as pending/paused, one among the waiters of its key as
 // pending/concurrency.
 type Reader interface {
 	// Ready returns nil when the store can be used by this program, else
@@ -183,7 +183,8 @@ type Reader interface {
 	// Jobs returns jobs newest first and the cursor of the next page; see List.
 	Jobs(ctx context.Context, ns string, f JobFilter) ([]task.Job, string, error)
 
-	// Queues returns the queues that hold dispatch rows or are paused.
+	// Queues returns the queues that hold dispatch rows or are paused, by name, and
+	// then the task types that are paused.
 	Queues(ctx context.Context, ns string) ([]Queue, error)
 
 	// Counts returns how many tasks are in each state, also those in which none are,

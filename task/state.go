@@ -135,3 +135,15 @@ const (
 	DecideAddDependency DecisionKind = "add_dependency"
 	DecideSucceed       DecisionKind = "succeed"
 )
+
+// PauseKind says what an operator paused.
+type PauseKind string
+
+// What can be paused. The narrowest pause of a task is the one that it shows: one
+// of its own at any time, also while it runs, the others while it waits for them.
+const (
+	PauseNone  PauseKind = ""
+	PauseTask  PauseKind = "task"
+	PauseType  PauseKind = "type"
+	PauseQueue PauseKind = "queue"
+)

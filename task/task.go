@@ -62,7 +62,8 @@ type Task struct {
 	ID       ID     `json:"id"`
 	JobID    ID     `json:"job_id,omitzero"`
 	ParentID ID     `json:"parent_task_id,omitzero"`
-	Depth    int    `json:"depth,omitempty"` // below a task that is no child: of decompositions, not of tasks that a step started
+	RerunOf  ID     `json:"rerun_of,omitzero"` // the task that this one repeats
+	Depth    int    `json:"depth,omitempty"`   // below a task that is no child: of decompositions, not of tasks that a step started
 	Node     string `json:"node,omitempty"`
 	Type     string `json:"task_type"`
 	Queue    string `json:"queue"`
@@ -70,6 +71,7 @@ type Task struct {
 
 	State         State     `json:"state"`
 	Waiting       Waiting   `json:"waiting_reason,omitempty"`
+	Pause         PauseKind `json:"pause,omitempty"`   // what of it an operator paused
 	ReadyAt       time.Time `json:"ready_at,omitzero"` // when it may run next; zero while its needs are open
 	RemainingDeps int       `json:"remaining_deps"`    // open needs that it waits for: none of the kind failed once one of those went wrong
 	Join          Join      `json:"join,omitempty"`    // what its last attempt had it wait for, while it does; kept when it ends meanwhile
@@ -253,7 +255,7 @@ type Step struct {
 	Index       int             `json:"index"` // given at the first call, stable across attempts
 	Kind        StepKind        `json:"kind"`
 	State       StepState       `json:"state"`
-	AttemptNo   int             `json:"attempt_no"`
+	AttemptNo   int             `json:"attempt_no"`       // 0: taken over from the task that this one repeats
 	Try         int             `json:"try"`              // 1, 2, … inside the attempt
 	Value       json.RawMessage `json:"value,omitempty"`  // completed
 	Error       *Error          `json:"error,omitempty"`  // failed, or completed by RecordError

@@ -278,7 +278,7 @@ func (w *fixture) claim(ttl time.Duration) {
 	ns := w.client.Namespace()
 	w.check(w.db.Join(w.ctx, ns, store.WorkerInfo{ID: "silent", Name: "web1:7", TTL: ttl}))
 	_, err := w.db.Claim(w.ctx, ns, store.ClaimRequest{
-		Worker: "silent", Name: "web1:7", LeaseID: task.NewLeaseID(), TTL: ttl, Limit: 10, Slots: 10, Types: map[string]int{okType.Name(): 1},
+		Worker: "silent", Name: "web1:7", LeaseID: task.NewLeaseID(), TTL: ttl, Limit: 10, Slots: 1, Types: map[string]int{okType.Name(): 1},
 	})
 	w.check(err)
 }

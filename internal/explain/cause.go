@@ -190,13 +190,19 @@ func (w *walk) ahead(h *store.History, waiter string) Cause {
 	}
 }
 
-// pause says by which operator the queue was paused.
+// pause says by which operator the task, its type or its queue was paused.
 func (w *walk) pause(h *store.History) []Cause {
-	p := h.QueuePause
+	p, what := h.QueuePause, "The queue was paused "
+	switch h.Task.Pause {
+	case task.PauseTask:
+		p, what = h.TaskPause, "It was paused "
+	case task.PauseType:
+		p, what = h.TypePause, "The type was paused "
+	}
 	if p == nil {
 		return nil
 	}
-	return []Cause{{Kind: CausePause, Sentence: text.Stop("The queue was paused " + w.When(p.At) + By(p.Actor, p.Reason))}}
+	return []Cause{{Kind: CausePause, Sentence: text.Stop(what + w.When(p.At) + By(p.Actor, p.Reason))}}
 }
 
 // act adds what a person can do about the task that was asked for, or about
@@ -239,7 +245,14 @@ func (w *walk) act(h *store.History, depth int) {
 	case t.State == task.Pending && asked && waitsForTime(t.Waiting):
 		w.add(Action{w.Command("task", "reschedule", "--now", id), "starts " + name + " now; --in and --at start it at another time"})
 	case t.State == task.Pending && t.Waiting == task.WaitPaused:
-		w.add(Action{w.Command("queue", "resume", t.Queue), "lets the tasks of the queue run"})
+		switch t.Pause {
+		case task.PauseTask:
+			w.add(Action{w.Command("task", "resume", id), "lets " + name + " run"})
+		case task.PauseType:
+			w.add(Action{w.Command("queue", "resume", "--type", t.Type), "lets the tasks of the type run"})
+		default:
+			w.add(Action{w.Command("queue", "resume", t.Queue), "lets the tasks of the queue run"})
+		}
 	}
 }
 

@@ -72,6 +72,21 @@ func TestWhyPaused(t *testing.T) {
 
 	h.Task.ReadyAt = in(time.Minute)
 	says(t, why(t, h), `It waits because its queue "billing" is paused, and is due in 1m (2026-11-20T12:01:00Z).`)
+	h.Task.Pause = task.PauseType
+	h.TypePause = &store.AuditEntry{At: ago(time.Minute), Actor: "ada", Verb: "pause_type"}
+	says(t, why(t, h),
+		"It waits because its type acme.billing.charge.v1 is paused, and is due in 1m (2026-11-20T12:01:00Z).",
+		"  The type was paused 1m ago (2026-11-20T11:59:00Z) by ada.",
+		`Its queue "billing" is paused as well, since 1m ago (2026-11-20T11:59:00Z) by ops: bank is down.`,
+		"  weaver queue resume --type acme.billing.charge.v1")
+	h.Task.Pause = task.PauseTask
+	h.TaskPause = &store.AuditEntry{At: ago(time.Hour), Actor: "eve", Verb: "pause_task"}
+	says(t, why(t, h),
+		"It waits because it is paused, and is due in 1m (2026-11-20T12:01:00Z).",
+		"  It was paused 1h ago (2026-11-20T11:00:00Z) by eve.",
+		"Its type is paused as well, since 1m ago (2026-11-20T11:59:00Z) by ada.",
+		"  weaver task resume 00000000000000000000000001")
+	h.TaskPause, h.TypePause, h.Task.Pause = nil, nil, task.PauseNone
 	h.Task.Waiting = task.WaitDeps
 	says(t, why(t, h), `Its queue "billing" is paused as well, since 1m ago (2026-11-20T11:59:00Z) by ops: bank is down.`)
 }

@@ -125,6 +125,12 @@ func Waits(t *task.Task, needs []store.Need) string {
 	case task.WaitConcurrency:
 		return fmt.Sprintf("waits for key %q", text.OneLine(t.ConcurrencyKey, 2*MaxNote))
 	case task.WaitPaused:
+		switch t.Pause {
+		case task.PauseTask:
+			return "is paused"
+		case task.PauseType:
+			return "type is paused"
+		}
 		return "queue is paused"
 	case task.WaitNone, task.WaitDelay, task.WaitSleep, task.WaitRetry:
 		return ""

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,17 +15,26 @@ import (
 // or more each.
 func (c Clock) notes(h *store.History) []string {
 	t := &h.Task
-	return slices.DeleteFunc([]string{
+	return slices.DeleteFunc(slices.Concat([]string{
+		rerunNote(t),
 		c.leaseNote(t),
 		cancelNote(t),
 		crashNote(h),
 		c.deadlineNote(t),
 		attemptsNote(t),
-		c.pauseNote(h),
+	}, c.pauseNotes(h), []string{
 		stepsNote(h),
 		unreachedNote(h),
 		dependentsNote(h),
-	}, func(note string) bool { return note == "" })
+	}), func(note string) bool { return note == "" })
+}
+
+// rerunNote: the task that this one repeats.
+func rerunNote(t *task.Task) string {
+	if t.RerunOf.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("It repeats task %s.", t.RerunOf)
 }
 
 // leaseNote: whether the worker of a running task renews its lease.
@@ -125,13 +135,32 @@ func attemptsNote(t *task.Task) string {
 	return said + "."
 }
 
-// pauseNote: a paused queue that is not what the task waits for first.
-func (c Clock) pauseNote(h *store.History) string {
-	t, p := &h.Task, h.QueuePause
-	if p == nil || t.Waiting == task.WaitPaused || t.State == task.Running || t.State.Terminal() {
-		return ""
+// pauseNotes: pauses of the task, its type or its queue that are not what the
+// task waits for first.
+func (c Clock) pauseNotes(h *store.History) (notes []string) {
+	t := &h.Task
+	if t.State.Terminal() {
+		return nil
 	}
-	return text.Stop(fmt.Sprintf("Its queue %q is paused as well, since %s%s", text.OneLine(t.Queue, MaxNote), c.When(p.At), By(p.Actor, p.Reason)))
+	shown := task.PauseNone // by what it waits for
+	if t.Waiting == task.WaitPaused {
+		shown = cmp.Or(t.Pause, task.PauseQueue)
+	}
+	say := func(kind task.PauseKind, p *store.AuditEntry, what string) {
+		if p != nil && kind != shown {
+			notes = append(notes, text.Stop(fmt.Sprintf("%s as well, since %s%s", what, c.When(p.At), By(p.Actor, p.Reason))))
+		}
+	}
+	if t.State == task.Running {
+		if p := h.TaskPause; p != nil {
+			notes = append(notes, text.Stop("It does not start again when this attempt has ended: it is paused, since "+c.When(p.At)+By(p.Actor, p.Reason)))
+		}
+		return notes
+	}
+	say(task.PauseTask, h.TaskPause, "It is paused")
+	say(task.PauseType, h.TypePause, "Its type is paused")
+	say(task.PauseQueue, h.QueuePause, fmt.Sprintf("Its queue %q is paused", text.OneLine(t.Queue, MaxNote)))
+	return notes
 }
 
 // stepsNote: the steps that another attempt does not run again.

@@ -209,6 +209,7 @@ func (c Clock) Decision(d *task.Decision) string {
 var operated = map[string]string{
 	"cancel": "cancelled it", "force_cancel": "cancelled it by force", "retry": "retried it", "unblock": "unblocked it", "reschedule": "rescheduled it",
 	"cancel_job": "cancelled its job", "pause": "paused its queue", "resume": "resumed its queue",
+	"rerun": "reran it", "pause_task": "paused it", "resume_task": "resumed it",
 }
 
 // Operated describes an operator's command.

@@ -29,7 +29,7 @@ func Standstill(tasks []task.Task) string {
 			why = "for a person"
 		case t.State != task.Pending:
 		case t.Waiting == task.WaitPaused:
-			why = fmt.Sprintf("because the queue %q is paused", text.OneLine(t.Queue, 2*MaxNote))
+			why = "because " + whatIsPaused(t, "the ", 2*MaxNote)
 		case t.Waiting == task.WaitConcurrency:
 			why = fmt.Sprintf("for the concurrency key %q, which lets %d run at once", text.OneLine(t.ConcurrencyKey, 2*MaxNote), max(t.ConcurrencyLimit, 1))
 		}

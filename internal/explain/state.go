@@ -125,7 +125,7 @@ func (c Clock) waits(h *store.History) string {
 	case task.WaitConcurrency:
 		return fmt.Sprintf("is due and waits for its concurrency key %q, which lets %d run at once", text.OneLine(t.ConcurrencyKey, MaxNote), max(t.ConcurrencyLimit, 1))
 	case task.WaitPaused:
-		said := fmt.Sprintf("waits because its queue %q is paused", text.OneLine(t.Queue, MaxNote))
+		said := "waits because " + whatIsPaused(t, "its ", MaxNote)
 		if t.ReadyAt.After(c.Now) {
 			said += ", and is due " + due
 		}
@@ -244,4 +244,15 @@ func sleepStep(h *store.History) string {
 		return ""
 	}
 	return fmt.Sprintf(" in %q", text.OneLine(name, MaxNote))
+}
+
+// whatIsPaused says what of a task is paused. its comes before "queue" and "type".
+func whatIsPaused(t *task.Task, its string, most int) string {
+	switch t.Pause {
+	case task.PauseTask:
+		return "it is paused"
+	case task.PauseType:
+		return fmt.Sprintf("%stype %s is paused", its, text.OneLine(t.Type, most))
+	}
+	return fmt.Sprintf("%squeue %q is paused", its, text.OneLine(t.Queue, most))
 }

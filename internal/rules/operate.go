@@ -102,6 +102,14 @@ func askOf(failure *task.Error) string {
 // least.
 func UnblockedAttempts(count, limit int) int { return max(0, min(count, limit-1)) }
 
+// CheckPause refuses to pause a task that has ended.
+func CheckPause(id task.ID, s task.State) error {
+	if s.Terminal() {
+		return refuse(id, s, "a task that ended cannot be paused")
+	}
+	return nil
+}
+
 // CheckDelete refuses to delete a task that has not ended or belongs to a job,
 // one whose end a dependent still waits for, or whose parent has not ended
 // (dependent; zero: none), and one with a child that has not ended (child).

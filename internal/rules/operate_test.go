@@ -37,6 +37,7 @@ func TestCheckOperations(t *testing.T) {
 		{"retry with a cancelled need whose failure would count", retry(ifFailed(cancelled)), nil},
 		{"retry with successful needs whose failure would count", retry(ifFailed(succeeded), ifFailed(succeeded)), nil},
 		{"retry with an open need whose failure would count", retry(ifFailed(succeeded), ifFailed(open)), retryable},
+		{"pause", func(s task.State) error { return rules.CheckPause(id, s) }, []task.State{task.Pending, task.Ready, task.Running, task.Blocked}},
 		{"unblock", func(s task.State) error { return rules.CheckUnblock(&store.UnblockTask{Task: id}, s, nil) }, []task.State{task.Blocked}},
 		{"delete", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{}, task.ID{}, task.ID{}) }, []task.State{task.Succeeded, task.Failed, task.Cancelled}},
 		{"delete a task of a job", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{2}, task.ID{}, task.ID{}) }, nil},

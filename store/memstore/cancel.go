@@ -49,6 +49,7 @@ func (r *row) unfinished(force bool) *rules.Unfinished {
 // cleanUp makes a task that does not run claimable for its cleanup.
 func (o *op) cleanUp(r *row, kind task.ErrorKind, a store.Audit) {
 	o.unschedule(r)
+	delete(o.pausedTask, r.ID)
 	r.CancelRequested, r.CancelKind, r.CancelBy, r.CancelReason = true, kind, a.By, a.Reason
 	r.RemainingDeps = 0 // it waits for its children no longer
 	o.makeReady(r, o.now, task.WaitNone, r.Error)

@@ -117,8 +117,7 @@ func (c *claim) reads(r *row) bool { return r.SchemaVersion <= rules.NewestSchem
 // asked reports whether a row is of a lane that this call may claim from (W2).
 func (c *claim) asked(d store.DispatchRow) bool {
 	_, known := c.req.Types[d.Type]
-	_, paused := c.paused[d.Queue]
-	return known && !paused && (c.req.Queues == nil || c.req.Queues[d.Queue] > 0)
+	return known && c.pauseOf(d.Queue, d.Type) == task.PauseNone && (c.req.Queues == nil || c.req.Queues[d.Queue] > 0)
 }
 
 // roomIn reports whether the queue has a slot left for this call.
@@ -160,6 +159,7 @@ func (c *claim) handOut(r *row) {
 		Steps:       copyAll(c.steps[r.ID], copyStep),
 		Quarantined: rules.Quarantined(r.CrashCount),
 	}
+	got.Task.Pause = task.PauseNone // it may have been paused since
 	if got.Quarantined {
 		got.QuarantineLimit, got.Alone = rules.QuarantineLimit(c.req.Slots, r.QuarantineLosses), rules.Alone(c.req.Slots, r.QuarantineLosses)
 	}

@@ -52,6 +52,13 @@ func (o *op) history(r *row) store.History {
 	if e, ok := o.paused[r.Queue]; ok && !r.State.Terminal() {
 		h.QueuePause = &e
 	}
+	if e, ok := o.pausedType[r.Type]; ok && !r.State.Terminal() {
+		h.TypePause = &e
+	}
+	if p, ok := o.pausedTask[r.ID]; ok {
+		e := p.AuditEntry
+		h.TaskPause = &e
+	}
 	return h
 }
 

@@ -73,8 +73,7 @@ func (o *op) wake(key string) (more bool) {
 	left := map[keyLane]store.WaiterRow{} // the oldest waiter of each lane
 	for _, w := range o.waitersOf(key) {
 		lane := keyLane{w.Queue, w.Type}
-		_, paused := o.paused[w.Queue]
-		if room > 0 && !paused {
+		if room > 0 && o.pauseOf(w.Queue, w.Type) == task.PauseNone {
 			room--
 			due[lane]++
 			o.dispatchWaiter(w)
@@ -126,7 +125,7 @@ func (o *op) dueLanes(key string) map[keyLane]int {
 // dueUnpaused counts the due rows of lanes that are not paused.
 func (o *op) dueUnpaused(due map[keyLane]int) (n int) {
 	for lane, rows := range due {
-		if _, paused := o.paused[lane.queue]; !paused {
+		if o.pauseOf(lane.queue, lane.taskType) == task.PauseNone {
 			n += rows
 		}
 	}

@@ -40,11 +40,23 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 		return o.delete(cmd)
 	case store.RaiseBudget:
 		return o.raiseBudget(cmd)
+	case store.RerunTask:
+		return o.rerun(cmd)
+	case store.PauseTask:
+		return o.pauseTask(cmd)
+	case store.ResumeTask:
+		return o.resumeTask(cmd)
+	case store.PauseType:
+		o.pauseLanes(o.pausedType, cmd.Audit, "pause_type", cmd.Type, func(d store.DispatchRow) bool { return d.Type == cmd.Type })
+		return store.CommandResult{}
+	case store.ResumeType:
+		o.resumeLanes(o.pausedType, cmd.Audit, "resume_type", cmd.Type)
+		return store.CommandResult{}
 	case store.PauseQueue:
-		o.pause(cmd)
+		o.pauseLanes(o.paused, cmd.Audit, "pause", cmd.Queue, func(d store.DispatchRow) bool { return d.Queue == cmd.Queue })
 		return store.CommandResult{}
 	case store.ResumeQueue:
-		o.resume(cmd)
+		o.resumeLanes(o.paused, cmd.Audit, "resume", cmd.Queue)
 		return store.CommandResult{}
 	case store.Restored:
 		o.restored(cmd)
@@ -110,6 +122,7 @@ func (o *op) delete(cmd store.DeleteTask) store.CommandResult {
 	}
 	o.unlink(r.ID)
 	delete(o.tasks, r.ID)
+	delete(o.pausedTask, r.ID)
 	if r.IdempotencyKey != "" {
 		delete(o.idempotent, idempotency{r.Type, r.IdempotencyKey})
 	}
@@ -132,38 +145,6 @@ func (sp *space) unlink(id task.ID) {
 	}
 	delete(sp.needs, id)
 	delete(sp.dependents, id)
-}
-
-// pause keeps a queue from being claimed from. Its due rows no longer fill
-// the limits of their keys, so waiters of other queues may come forward.
-func (o *op) pause(cmd store.PauseQueue) {
-	e := o.note(cmd.Audit, "pause", cmd.Queue)
-	if _, ok := o.paused[cmd.Queue]; ok {
-		return
-	}
-	o.paused[cmd.Queue] = e
-	for _, key := range o.keysIn(cmd.Queue) {
-		o.freed[key] = true
-	}
-}
-
-// keysIn returns the keys of a queue's dispatch rows.
-func (sp *space) keysIn(queue string) []string {
-	var keys []string
-	for _, d := range sp.dispatch {
-		if d.Queue == queue && d.ConcurrencyKey != "" {
-			keys = append(keys, d.ConcurrencyKey)
-		}
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
-}
-
-// resume ends a pause.
-func (o *op) resume(cmd store.ResumeQueue) {
-	o.note(cmd.Audit, "resume", cmd.Queue)
-	delete(o.paused, cmd.Queue)
-	o.notice.Due = true
 }
 
 // restored begins another life of the store: no lease of the one before is

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
-	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -53,10 +52,7 @@ func (o *op) makeReady(r *row, at time.Time, why task.Waiting, err *task.Error) 
 	at = later(at, o.now)
 	state, waiting := rules.Available(at, why, o.now)
 	o.move(r, state, waiting, err)
-	o.ready = append(o.ready, store.DispatchRow{
-		Task: r.ID, Queue: r.Queue, Type: r.Type, Priority: r.Priority,
-		AvailableAt: at, ConcurrencyKey: r.ConcurrencyKey,
-	})
+	o.ready = append(o.ready, r.dispatchRow(at))
 }
 
 // unschedule makes a task that does not run unclaimable: its dispatch row goes,
@@ -64,6 +60,9 @@ func (o *op) makeReady(r *row, at time.Time, why task.Waiting, err *task.Error) 
 func (o *op) unschedule(r *row) {
 	delete(o.dispatch, r.ID)
 	delete(o.waiters, r.ID)
+	if p, ok := o.pausedTask[r.ID]; ok {
+		p.due = time.Time{}
+	}
 	if r.ConcurrencyKey != "" {
 		o.freed[r.ConcurrencyKey] = true
 	}
@@ -114,6 +113,9 @@ func (o *op) settle() {
 
 func (o *op) dispatchReady() {
 	for _, d := range o.ready {
+		if o.park(d) {
+			continue
+		}
 		o.dispatch[d.Task] = d
 		o.notice.Due = true
 	}

@@ -164,6 +164,9 @@ func (s *Store) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
 			q.Name = name
 			out = append(out, q)
 		}
+		for _, name := range slices.Sorted(maps.Keys(o.pausedType)) {
+			out = append(out, store.Queue{Type: name, Paused: true})
+		}
 	})
 	return out, err
 }
@@ -217,7 +220,7 @@ func (o *op) snapshot() *store.Snapshot {
 	snap := &store.Snapshot{
 		Now: o.now, Generation: o.generation,
 		Audit:  copyList(o.audit),
-		Paused: slices.Sorted(maps.Keys(o.paused)),
+		Paused: slices.Sorted(maps.Keys(o.paused)), PausedTypes: slices.Sorted(maps.Keys(o.pausedType)), PausedTasks: o.pausedTasks(),
 	}
 	for _, r := range o.sorted(func(*row) bool { return true }) {
 		snap.Tasks = append(snap.Tasks, copyTask(&r.Task))

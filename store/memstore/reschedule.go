@@ -20,6 +20,9 @@ func (o *op) reschedule(cmd store.RescheduleTask) store.CommandResult {
 	if w, waits := o.waiters[r.ID]; waits {
 		due = w.DueAt
 	}
+	if p, paused := o.pausedTask[r.ID]; paused {
+		due = p.due
+	}
 	v, ok := rules.Reschedule(r.Waiting, due, cmd.At, o.now)
 	if !ok {
 		return store.CommandResult{State: r.State}

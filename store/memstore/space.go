@@ -28,6 +28,8 @@ type space struct {
 	keys       map[string]*store.KeyRow
 	waiters    map[task.ID]store.WaiterRow
 	paused     map[string]store.AuditEntry // by queue: who paused it
+	pausedType map[string]store.AuditEntry // by task type
+	pausedTask map[task.ID]*pausedTask
 	audit      []store.AuditEntry
 	workers    map[store.WorkerID]*worker
 }
@@ -73,6 +75,8 @@ func newSpace() *space {
 		keys:       map[string]*store.KeyRow{},
 		waiters:    map[task.ID]store.WaiterRow{},
 		paused:     map[string]store.AuditEntry{},
+		pausedType: map[string]store.AuditEntry{},
+		pausedTask: map[task.ID]*pausedTask{},
 		workers:    map[store.WorkerID]*worker{},
 	}
 }
@@ -92,12 +96,11 @@ func (sp *space) sorted(keep func(r *row) bool) []*row {
 // derived returns a copy of a task as a reader sees it now.
 func (sp *space) derived(r *row, now time.Time) task.Task {
 	t := copyTask(&r.Task)
-	_, paused := sp.paused[r.Queue]
-	store.Derive(&t, store.Availability{
-		Dispatch: sp.dispatch[r.ID].AvailableAt,
-		Waiter:   sp.waiters[r.ID].DueAt,
-		Paused:   paused,
-	}, now)
+	stands := store.Availability{Dispatch: sp.dispatch[r.ID].AvailableAt, Waiter: sp.waiters[r.ID].DueAt, Pause: sp.pauseOf(r.Queue, r.Type)}
+	if p, ok := sp.pausedTask[r.ID]; ok {
+		stands.Pause, stands.Parked = task.PauseTask, p.due
+	}
+	store.Derive(&t, stands, now)
 	return t
 }
 

@@ -12,7 +12,7 @@ import (
 type chore struct {
 	kind    store.ChoreKind
 	id      task.ID // the subject of those that are about a task or a job
-	name    string  // the subject of the others: a key, a queue
+	name    string  // the subject of the others: a key, a queue, a type
 	at      string  // the position, as bytes
 	root    task.ID
 	epoch   int64
@@ -36,7 +36,9 @@ var choreColumns = conn.Columns[chore]{
 }
 
 // named reports whether the subject is a name, not an ID.
-func (c *chore) named() bool { return c.kind == store.ChorePause || c.kind == store.ChoreWakeKey }
+func (c *chore) named() bool {
+	return c.kind == store.ChorePause || c.kind == store.ChorePauseType || c.kind == store.ChoreWakeKey
+}
 
 // row is the chore as snapshots show it.
 func (c *chore) row() store.ChoreRow {

@@ -76,7 +76,7 @@ func (t *tx) bite(c *chore, got *store.CommandResult) error {
 		more, err = o.moves.cancelSomeChildren(c)
 	case store.ChoreEdges:
 		err = o.markSome(c)
-	case store.ChorePause:
+	case store.ChorePause, store.ChorePauseType:
 		more, err = o.wakeSome(c)
 	case store.ChoreRaise:
 		more, err = o.raiseSome(c)
@@ -178,7 +178,7 @@ WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 LIMIT 1`
 	maxProbesPerKey = 10
 )
 
-// wakeSome wakes the next keys that a paused queue has dispatch rows of.
+// wakeSome wakes the next keys that a paused queue or type has dispatch rows of.
 func (o *operation) wakeSome(c *chore) (more bool, err error) {
 	woken := 0
 	for range maxKeysPerBite * maxProbesPerKey {
@@ -190,16 +190,38 @@ func (o *operation) wakeSome(c *chore) (more bool, err error) {
 		if err := st.Done(); err != nil || !found {
 			return false, err
 		}
-		st = o.tx.stmt(sqlQueueHasKey).Text(1, o.tx.ns).Text(2, c.at).Text(3, c.name)
-		if st.One() {
+		has, err := o.hasKey(c)
+		if err != nil {
+			return false, err
+		}
+		if has {
 			o.moves.pending.FreeKey(c.at)
 			woken++
 		}
-		if err := st.Done(); err != nil {
-			return false, err
-		}
 		if woken == maxKeysPerBite {
 			break
+		}
+	}
+	return true, nil
+}
+
+// hasKey reports whether the queue or type of a chore has dispatch rows of the
+// key at its position. The lanes of a key are found by one probe each.
+func (o *operation) hasKey(c *chore) (bool, error) {
+	if c.kind == store.ChorePause {
+		st := o.tx.stmt(sqlQueueHasKey).Text(1, o.tx.ns).Text(2, c.at).Text(3, c.name)
+		found := st.One()
+		return found, st.Done()
+	}
+	var at keyLane
+	for at.taskType != c.name {
+		st := o.tx.stmt(sqlNextKeyLane).Text(1, o.tx.ns).Text(2, c.at).Text(3, at.queue).Text(4, at.taskType)
+		found := st.One()
+		if found {
+			at = keyLane{st.ColName(0), st.ColName(1)}
+		}
+		if err := st.Done(); err != nil || !found {
+			return false, err
 		}
 	}
 	return true, nil

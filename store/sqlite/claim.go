@@ -74,9 +74,11 @@ func mayWait(got *store.ClaimResult) bool {
 
 // claim is one claim call.
 type claim struct {
-	tx          *tx
-	req         *store.ClaimRequest
-	paused      map[string]bool
+	tx     *tx
+	req    *store.ClaimRequest
+	paused map[string]bool // queues
+
+	pausedTypes map[string]bool
 	slots       map[string]int // free ones by queue; nil: no limits
 	quarantine  rules.Quarantine
 	unclaimable map[task.ID]bool // jobs of which no task is claimed before a chore is done
@@ -149,22 +151,25 @@ func (c *claim) run() (store.ClaimResult, error) {
 	return res, err
 }
 
-const sqlPaused = `SELECT queue FROM weaver_paused_queues WHERE namespace = ?1`
-
+// readPaused reads what is paused; nil maps: nothing.
 func (c *claim) readPaused() error {
-	st := c.tx.stmt(sqlPaused).Text(1, c.tx.ns)
-	for st.Next() {
-		if c.paused == nil {
-			c.paused = make(map[string]bool)
+	queues, types, err := c.tx.paused()
+	set := func(names []string) (m map[string]bool) {
+		for _, name := range names {
+			if m == nil {
+				m = make(map[string]bool, len(names))
+			}
+			m[name] = true
 		}
-		c.paused[st.ColName(0)] = true
+		return m
 	}
-	return st.Done()
+	c.paused, c.pausedTypes = set(queues), set(types)
+	return err
 }
 
 // serves reports whether the worker asked for a lane that is not paused.
 func (c *claim) serves(k lane.Key) bool {
-	if _, ok := c.req.Types[k.Type]; !ok || c.paused[k.Queue] {
+	if _, ok := c.req.Types[k.Type]; !ok || c.paused[k.Queue] || c.pausedTypes[k.Type] {
 		return false
 	}
 	return c.req.Queues == nil || c.req.Queues[k.Queue] > 0
@@ -274,7 +279,7 @@ func (c *claim) complete(got *store.Claimed, payloads bool) (err error) {
 	if !t.DeadlineAt.IsZero() {
 		got.TimeLeft = t.DeadlineAt.Sub(c.tx.now)
 	}
-	if t.AttemptNo > 1 || c.req.Again {
+	if t.AttemptNo > 1 || t.StepCount > 0 || c.req.Again {
 		if got.Steps, err = c.tx.steps(&t.ID); err != nil {
 			return err
 		}

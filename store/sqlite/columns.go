@@ -47,6 +47,7 @@ var taskColumns = conn.Columns[task.Task]{
 	conn.Col("allow_failure", func(t *task.Task, r *conn.Row, i int) { t.AllowFailure = r.Bool(i) }),
 	conn.Col("job_id", func(t *task.Task, r *conn.Row, i int) { t.JobID = r.ID(i) }),
 	conn.Col("parent_task_id", func(t *task.Task, r *conn.Row, i int) { t.ParentID = r.ID(i) }),
+	conn.Col("rerun_of", func(t *task.Task, r *conn.Row, i int) { t.RerunOf = r.ID(i) }),
 	conn.Col("depth", func(t *task.Task, r *conn.Row, i int) { t.Depth = int(r.Int(i)) }),
 	conn.Col("join_kind", func(t *task.Task, r *conn.Row, i int) { t.Join = task.Join(r.Name(i)) }),
 	conn.Col("idempotency_key", func(t *task.Task, r *conn.Row, i int) { t.IdempotencyKey = r.Text(i) }),

@@ -101,10 +101,20 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 		err = o.delete(cmd, got)
 	case store.RaiseBudget:
 		err = o.raiseBudget(cmd, got)
+	case store.RerunTask:
+		err = o.rerun(cmd, got)
+	case store.PauseTask:
+		err = o.pauseTask(cmd, got)
+	case store.ResumeTask:
+		err = o.resumeTask(cmd, got)
+	case store.PauseType:
+		err = o.pause(sqlPauseType, cmd.Audit, "pause_type", cmd.Type, store.ChorePauseType)
+	case store.ResumeType:
+		err = o.resume(sqlResumeType, cmd.Audit, "resume_type", cmd.Type)
 	case store.PauseQueue:
-		err = o.pause(cmd)
+		err = o.pause(sqlPauseQueue, cmd.Audit, "pause", cmd.Queue, store.ChorePause)
 	case store.ResumeQueue:
-		err = o.resume(cmd)
+		err = o.resume(sqlResumeQueue, cmd.Audit, "resume", cmd.Queue)
 	case store.Restored:
 		err = o.restored(cmd)
 	default:
@@ -248,37 +258,6 @@ func (o *operation) cancelJob(cmd store.CancelJob, got *store.CommandResult) err
 		return err
 	}
 	return o.leave(&c)
-}
-
-const (
-	sqlPause  = `INSERT INTO weaver_paused_queues (namespace, queue, at, actor, reason) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING`
-	sqlResume = `DELETE FROM weaver_paused_queues WHERE namespace = ?1 AND queue = ?2`
-)
-
-// pause keeps a queue from being claimed from. Its due rows no longer fill the
-// limits of their keys, so waiters of other queues may come forward.
-func (o *operation) pause(cmd store.PauseQueue) error {
-	if err := o.note(cmd.Audit, "pause", cmd.Queue); err != nil {
-		return err
-	}
-	n, err := o.tx.stmt(sqlPause).Text(1, o.tx.ns).Text(2, cmd.Queue).Int(3, o.tx.mic).Text(4, cmd.By).Text(5, cmd.Reason).Exec()
-	if err != nil || n == 0 {
-		return err
-	}
-	c := chore{kind: store.ChorePause, name: cmd.Queue}
-	more, err := o.wakeSome(&c)
-	if err != nil || !more {
-		return err
-	}
-	return o.leave(&c)
-}
-
-func (o *operation) resume(cmd store.ResumeQueue) error {
-	if err := o.note(cmd.Audit, "resume", cmd.Queue); err != nil {
-		return err
-	}
-	o.tx.fx.Notice.Due = true
-	return o.tx.stmt(sqlResume).Text(1, o.tx.ns).Text(2, cmd.Queue).Run()
 }
 
 const sqlNewGeneration = `

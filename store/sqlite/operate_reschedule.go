@@ -11,7 +11,8 @@ import (
 const (
 	sqlDueAt = `
 SELECT coalesce((SELECT available_at FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = ?2),
-  (SELECT due_at FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task WHERE namespace = ?1 AND task_id = ?2), 0)`
+  (SELECT due_at FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task WHERE namespace = ?1 AND task_id = ?2),
+  (SELECT due_at FROM weaver_paused_tasks WHERE namespace = ?1 AND task_id = ?2), 0)`
 
 	sqlMoveSleep = `
 UPDATE weaver_steps SET wake_at = ?3 WHERE namespace = ?1 AND task_id = ?2 AND kind = 'sleep' AND state = 'completed'
@@ -61,7 +62,8 @@ func (o *operation) reschedule(cmd store.RescheduleTask, got *store.CommandResul
 	return nil
 }
 
-// dueAt is when a task that is claimable, or waits for its key, is due.
+// dueAt is when a task that is claimable, or waits for its key, or would be
+// claimable if it were not paused, is due; 0: none of these.
 func (t *tx) dueAt(id *task.ID) (due int64, err error) {
 	st := t.stmt(sqlDueAt).Text(1, t.ns).ID(2, id)
 	if st.One() {

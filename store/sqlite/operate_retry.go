@@ -360,5 +360,5 @@ func (o *operation) redispatch(row *taskRow) error {
 	if _, err := o.tx.undispatch(&row.id); err != nil {
 		return err
 	}
-	return o.tx.dispatch(&row.dispatched, o.tx.mic)
+	return ops{o.tx}.InsertDispatch([]store.DispatchRow{row.dispatchRow(o.tx.now)})
 }

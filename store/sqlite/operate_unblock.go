@@ -67,6 +67,7 @@ func (t *tx) replacePayload(id *task.ID, kind string, data []byte) error {
 // sqlDelete removes everything about a task but its audit.
 var sqlDelete = []string{
 	`DELETE FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_paused_tasks WHERE namespace = ?1 AND task_id = ?2`,
 	`DELETE FROM weaver_payloads WHERE namespace = ?1 AND task_id = ?2`,
 	`DELETE FROM weaver_attempts WHERE namespace = ?1 AND task_id = ?2`,
 	`DELETE FROM weaver_decisions WHERE namespace = ?1 AND task_id = ?2`,

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write testdata/plans.txt and schema.sql
 var wide = map[string]string{
 	"sqlOurTables": "sqlite_schema has a row per table",
 	"sqlVersions":  "a row per migration",
-	"sqlPaused":    "a row per paused queue",
+	"sqlPaused":    "a row per paused queue or type",
 
 	"sqlAllWorkers": "a worker that joins compares all rows with the lock files",
 	"sqlWorkerIDs":  "a row per worker",
@@ -32,8 +32,10 @@ var wide = map[string]string{
 	"sqlForget":         "a row per worker and per claim call whose tasks run",
 	"sqlForgetDead":     "a row per claim call whose tasks run, once for each dead worker",
 
-	"sqlDueOfKey": "a row per paused queue",
-	"sqlQueues":   "counts the due tasks of each queue, in a read",
+	"sqlDueOfKey":    "a row per paused queue",
+	"sqlCountParked": "a row per paused task, in a read",
+
+	"sqlQueues": "counts the due tasks of each queue, in a read",
 
 	"sqlWaitsForTask": "the tasks that one waits for, through others: those that it reached are scanned",
 
@@ -43,9 +45,9 @@ var wide = map[string]string{
 	"sqlCountDispatched": "counts, in a read", "sqlCountWaiters": "counts, in a read", "sqlCountNeedy": "counts, in a read", "sqlCountSuspended": "counts, in a read",
 
 	"sqlSnapTasks": snapshot, "sqlSnapJobs": snapshot, "sqlSnapEdges": snapshot, "sqlSnapAttempts": snapshot, "sqlSnapDecisions": snapshot,
-	"sqlSnapSteps": snapshot, "sqlSnapSignals": snapshot, "sqlSnapDispatch": snapshot, "sqlSnapKeys": snapshot, "sqlSnapWaiters": snapshot, "sqlSnapAudit": snapshot, "sqlSnapChores": snapshot,
+	"sqlSnapSteps": snapshot, "sqlSnapSignals": snapshot, "sqlSnapDispatch": snapshot, "sqlSnapKeys": snapshot, "sqlSnapWaiters": snapshot, "sqlSnapAudit": snapshot, "sqlSnapChores": snapshot, "sqlSnapPaused": snapshot,
 
-	"sqlScanEdges": part, "sqlScanAttempts": part, "sqlScanDecisions": part, "sqlScanSteps": part, "sqlScanSignals": part, "sqlScanDispatch": part, "sqlScanWaiters": part,
+	"sqlScanEdges": part, "sqlScanAttempts": part, "sqlScanDecisions": part, "sqlScanSteps": part, "sqlScanSignals": part, "sqlScanDispatch": part, "sqlScanWaiters": part, "sqlScanPaused": part,
 	"sqlScanJobSum": "the tasks of a thousand jobs",
 }
 

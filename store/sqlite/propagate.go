@@ -34,8 +34,19 @@ func (o ops) WakeKeys(keys []string) (again []string, err error) {
 
 // InsertDispatch implements propagate.Ops.
 func (o ops) InsertDispatch(rows []store.DispatchRow) error {
+	some, err := o.tx.anyPaused()
+	if err != nil {
+		return err
+	}
 	for i := range rows {
 		r := &rows[i]
+		if some {
+			if parked, err := o.tx.park(&r.Task, r.AvailableAt.UnixMicro()); err != nil {
+				return err
+			} else if parked {
+				continue
+			}
+		}
 		d := dispatched{r.Task, lane.Key{Queue: r.Queue, Type: r.Type, Priority: int64(r.Priority)}, r.ConcurrencyKey}
 		if err := o.tx.dispatch(&d, r.AvailableAt.UnixMicro()); err != nil {
 			return err

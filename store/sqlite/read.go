@@ -38,11 +38,13 @@ func (db *DB) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Task
 }
 
 const sqlQueues = `
-SELECT queue, sum(available_at <= ?2), sum(available_at > ?2), 0 FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_lane
+SELECT queue, sum(available_at <= ?2), sum(available_at > ?2), 0, '' FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_lane
 WHERE namespace = ?1 GROUP BY queue
 UNION ALL
-SELECT queue, 0, 0, 1 FROM weaver_paused_queues WHERE namespace = ?1
-ORDER BY 1`
+SELECT queue, 0, 0, 1, '' FROM weaver_paused_queues WHERE namespace = ?1
+UNION ALL
+SELECT '', 0, 0, 1, task_type FROM weaver_paused_types WHERE namespace = ?1
+ORDER BY 5, 1`
 
 // Queues implements store.Reader.
 func (db *DB) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
@@ -51,9 +53,9 @@ func (db *DB) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
 		list = nil
 		st := v.stmt(sqlQueues).Text(1, ns).Int(2, db.clock.Now().UnixMicro())
 		for st.Next() {
-			name := st.ColText(0)
-			if len(list) == 0 || list[len(list)-1].Name != name {
-				list = append(list, store.Queue{Name: name})
+			name, taskType := st.ColText(0), st.ColText(4)
+			if len(list) == 0 || list[len(list)-1].Name != name || taskType != "" {
+				list = append(list, store.Queue{Name: name, Type: taskType})
 			}
 			q := &list[len(list)-1]
 			q.Due += int(st.ColInt(1))

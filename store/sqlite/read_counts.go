@@ -9,11 +9,14 @@ import (
 
 const (
 	// A dispatch row stands for a task that is ready, or pending until later or
-	// while its queue is paused.
+	// while its queue or type is paused.
 	sqlCountDispatched = `
-SELECT coalesce(sum(o.available_at <= ?2 AND p.queue IS NULL), 0), count(*) FROM weaver_outbox_events o INDEXED BY weaver_outbox_events_by_lane
-LEFT JOIN weaver_paused_queues p ON p.namespace = o.namespace AND p.queue = o.queue
+SELECT coalesce(sum(o.available_at <= ?2 AND q.queue IS NULL AND p.task_type IS NULL), 0), count(*) FROM weaver_outbox_events o INDEXED BY weaver_outbox_events_by_lane
+LEFT JOIN weaver_paused_queues q ON q.namespace = o.namespace AND q.queue = o.queue
+LEFT JOIN weaver_paused_types p ON p.namespace = o.namespace AND p.task_type = o.task_type
 WHERE o.namespace = ?1`
+
+	sqlCountParked = `SELECT count(*) FROM weaver_paused_tasks WHERE namespace = ?1 AND due_at IS NOT NULL`
 
 	sqlCountWaiters = `SELECT count(*) FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task WHERE namespace = ?1`
 
@@ -50,7 +53,7 @@ func (db *DB) Counts(ctx context.Context, ns string) (map[task.State]int, error)
 		if err := st.Done(); err != nil {
 			return err
 		}
-		for _, sql := range []string{sqlCountWaiters, sqlCountNeedy, sqlCountSuspended} {
+		for _, sql := range []string{sqlCountWaiters, sqlCountNeedy, sqlCountSuspended, sqlCountParked} {
 			st := v.stmt(sql).Text(1, ns)
 			if st.One() {
 				counts[task.Pending] += int(st.ColInt(0))

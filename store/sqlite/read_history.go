@@ -19,8 +19,7 @@ SELECT task_id, kind, done, awaited, ended_state, step FROM weaver_task_dependen
 WHERE namespace = ?1 AND depends_on_task_id = ?2 ORDER BY task_id`
 	sqlAuditOf = `
 SELECT ` + auditColumns.List() + ` FROM weaver_audit INDEXED BY weaver_audit_by_target WHERE namespace = ?1 AND target = ?2 ORDER BY audit_id`
-	sqlPauseOf = `SELECT at, actor, reason FROM weaver_paused_queues WHERE namespace = ?1 AND queue = ?2`
-	sqlKeyOf   = `SELECT concurrency_key FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+	sqlKeyOf = `SELECT concurrency_key FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 )
 
 // History implements store.Reader.
@@ -78,10 +77,7 @@ func (v *view) history(h *store.History, now time.Time) (err error) {
 			return err
 		}
 	}
-	if !t.State.Terminal() {
-		h.QueuePause, err = v.pause(t.Queue)
-	}
-	return err
+	return v.pauses(h)
 }
 
 // Needs implements store.Reader.
@@ -157,13 +153,4 @@ func (v *view) ahead(t *task.Task, now time.Time) (id task.ID, err error) {
 		id = st.ColID(0)
 	}
 	return id, st.Done()
-}
-
-func (v *view) pause(queue string) (*store.AuditEntry, error) {
-	st := v.stmt(sqlPauseOf).Text(1, v.ns).Text(2, queue)
-	if !st.One() {
-		return nil, st.Done()
-	}
-	e := &store.AuditEntry{At: st.ColTime(0), Actor: st.ColText(1), Verb: "pause", Target: queue, Reason: st.ColText(2)}
-	return e, st.Done()
 }

@@ -45,6 +45,8 @@ WHERE namespace = ?1 AND state = ?4 AND (state = 'failed' OR state = 'blocked' O
 SELECT task_id, queue, task_type FROM weaver_outbox_events WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsWaiting = `
 SELECT task_id FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsParked = `
+SELECT task_id FROM weaver_paused_tasks WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsNeedy = `
 SELECT DISTINCT task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_open
 WHERE namespace = ?1 AND done = 0 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
@@ -104,7 +106,7 @@ func sources(f *store.Filter) []source {
 	}
 	var list []source
 	if slices.Contains(f.States, task.Pending) {
-		list = append(list, fromSQL(sqlIDsWaiting, nil), fromSQL(sqlIDsNeedy, nil), fromSQL(sqlIDsSuspended, nil))
+		list = append(list, fromSQL(sqlIDsWaiting, nil), fromSQL(sqlIDsNeedy, nil), fromSQL(sqlIDsSuspended, nil), fromSQL(sqlIDsParked, nil))
 	}
 	if slices.Contains(f.States, task.Pending) || slices.Contains(f.States, task.Ready) {
 		list = append(list, fromSQL(sqlIDsDispatched, nil))

@@ -33,6 +33,8 @@ SELECT ` + dispatchColumns.List() + ` FROM weaver_outbox_events WHERE namespace 
 	sqlScanWaiters = `
 SELECT ` + waiterColumns.List() + ` FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task
 WHERE namespace = ?1 AND task_id > ?2 AND task_id <= ?3 ORDER BY task_id`
+	sqlScanPaused = `
+SELECT ` + pausedTaskColumns.List() + ` FROM weaver_paused_tasks WHERE namespace = ?1 AND task_id > ?2 AND task_id <= ?3 ORDER BY task_id`
 	sqlScanNeeded = `SELECT ` + neededColumns.List() + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
 	sqlScanJobs   = `SELECT ` + jobColumns.List() + ` FROM weaver_jobs WHERE namespace = ?1 AND job_id > ?2 ORDER BY job_id LIMIT ?3`
@@ -143,6 +145,7 @@ func (db *DB) scanTasks(v *view, p *store.Part, after []byte) (last []byte, err 
 		func() (err error) { p.Signals, err = signalColumns.All(between(sqlScanSignals)); return err },
 		func() (err error) { p.Dispatch, err = dispatchColumns.All(between(sqlScanDispatch)); return err },
 		func() (err error) { p.Waiters, err = waiterColumns.All(between(sqlScanWaiters)); return err },
+		func() (err error) { p.PausedTasks, err = pausedTaskColumns.All(between(sqlScanPaused)); return err },
 		func() error { return v.scanNeeded(p) },
 	} {
 		if err := read(); err != nil {
@@ -228,7 +231,7 @@ func (db *DB) scanKeys(v *view, p *store.Part, after string) (last string, err e
 		}
 		p.Waiters, p.Dispatch = append(p.Waiters, waiters...), append(p.Dispatch, due...)
 	}
-	p.Paused, err = v.paused()
+	p.Paused, p.PausedTypes, err = v.paused()
 	return last, err
 }
 

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"slices"
 
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
@@ -18,6 +17,7 @@ var (
 	sqlSnapDecisions = `SELECT ` + decisionColumns.List() + ` FROM weaver_decisions WHERE namespace = ?1 ORDER BY task_id, attempt_no`
 	sqlSnapSteps     = `SELECT ` + stepColumns.List() + ` FROM weaver_steps WHERE namespace = ?1 ORDER BY task_id, step_index, by_attempt, by_try, name`
 	sqlSnapSignals   = `SELECT ` + signalColumns.List() + ` FROM weaver_signals WHERE namespace = ?1 ORDER BY task_id, seq`
+	sqlSnapPaused    = `SELECT ` + pausedTaskColumns.List() + ` FROM weaver_paused_tasks WHERE namespace = ?1 ORDER BY task_id`
 	sqlSnapDispatch  = `SELECT ` + dispatchColumns.List() + ` FROM weaver_outbox_events WHERE namespace = ?1 ORDER BY task_id`
 	sqlSnapKeys      = `SELECT ` + keyColumns.List() + ` FROM weaver_conc_keys WHERE namespace = ?1 ORDER BY key`
 	sqlSnapWaiters   = `SELECT ` + waiterColumns.List() + ` FROM weaver_conc_waiters WHERE namespace = ?1 ORDER BY key, due_at, task_id`
@@ -60,23 +60,14 @@ func (v *view) snapshot(s *store.Snapshot) (err error) {
 		func() (err error) { s.Waiters, err = waiterColumns.All(of(sqlSnapWaiters)); return err },
 		func() (err error) { s.Audit, err = auditColumns.All(of(sqlSnapAudit)); return err },
 		func() (err error) { s.Chores, err = v.chores(); return err },
-		func() (err error) { s.Paused, err = v.paused(); return err },
+		func() (err error) { s.Paused, s.PausedTypes, err = v.paused(); return err },
+		func() (err error) { s.PausedTasks, err = pausedTaskColumns.All(of(sqlSnapPaused)); return err },
 	} {
 		if err := read(); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// paused returns the paused queues, by name.
-func (v *view) paused() (queues []string, err error) {
-	st := v.stmt(sqlPaused).Text(1, v.ns)
-	for st.Next() {
-		queues = append(queues, st.ColText(0))
-	}
-	slices.Sort(queues)
-	return queues, st.Done()
 }
 
 // snapTasks reads the tasks that st selects.

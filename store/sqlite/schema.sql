@@ -283,4 +283,23 @@ CREATE UNIQUE INDEX weaver_signals_by_key ON weaver_signals (namespace, task_id,
 
 CREATE INDEX weaver_signals_open ON weaver_signals (namespace, task_id, name, seq) WHERE step IS NULL;
 
+CREATE TABLE weaver_paused_types (
+  namespace TEXT NOT NULL,
+  task_type TEXT NOT NULL,
+  at        INTEGER NOT NULL,
+  actor     TEXT NOT NULL,
+  reason    TEXT NOT NULL,
+  PRIMARY KEY (namespace, task_type)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_paused_tasks (
+  namespace TEXT NOT NULL,
+  task_id   BLOB NOT NULL,
+  at        INTEGER NOT NULL,
+  actor     TEXT NOT NULL,
+  reason    TEXT NOT NULL,
+  due_at    INTEGER,
+  PRIMARY KEY (namespace, task_id)
+) WITHOUT ROWID;
+
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));

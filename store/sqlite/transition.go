@@ -81,7 +81,11 @@ func (l *leaseRow) endOf(state task.State, failure *task.Error) task.End {
 // unschedule makes a task that does not run unclaimable, before anything else
 // of it is touched (R15).
 func (m *moves) unschedule(row *taskRow) error {
-	if _, err := m.tx.undispatch(&row.id); err != nil || row.key == "" {
+	_, err := m.tx.undispatch(&row.id)
+	if err == nil {
+		_, err = m.tx.park(&row.id, 0)
+	}
+	if err != nil || row.key == "" {
 		return err
 	}
 	m.pending.FreeKey(row.key) // a waiter may take its place
@@ -120,6 +124,9 @@ WHERE namespace = ?1 AND task_id = ?2`
 // need not be watched any more.
 func (m *moves) cleanUp(row *taskRow, kind task.ErrorKind, a store.Audit) error {
 	if err := m.unschedule(row); err != nil {
+		return err
+	}
+	if _, err := m.tx.unpause(&row.id); err != nil {
 		return err
 	}
 	if err := m.tx.deleteTimer(&row.id, row.deadline); err != nil {

@@ -40,10 +40,12 @@ func (db *DB) read(ctx context.Context, ns string, fn func(*view) error) error {
 // and pauses.
 var sqlReadTask = `
 SELECT ` + taskSelect + `,
-  (SELECT available_at FROM weaver_outbox_events o WHERE o.namespace = ?1 AND o.task_id = ?2),
+  (SELECT available_at FROM weaver_outbox_events d WHERE d.namespace = ?1 AND d.task_id = ?2),
   CASE WHEN concurrency_key IS NOT NULL THEN (SELECT due_at FROM weaver_conc_waiters w WHERE w.namespace = ?1 AND w.task_id = ?2) END,
-  EXISTS (SELECT 1 FROM weaver_paused_queues p WHERE p.namespace = ?1 AND p.queue = weaver_tasks.queue)
-FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+  ` + lanePaused + `,
+  (SELECT coalesce(due_at, 0) FROM weaver_paused_tasks p WHERE p.namespace = ?1 AND p.task_id = ?2),
+  EXISTS (SELECT 1 FROM weaver_paused_tasks p WHERE p.namespace = ?1 AND p.task_id = ?2)
+FROM weaver_tasks o WHERE o.namespace = ?1 AND o.task_id = ?2`
 
 // readTask reads a task as readers see it at now; nil when there is none.
 func (v *view) readTask(id *task.ID, now time.Time) (*task.Task, error) {
@@ -54,7 +56,10 @@ func (v *view) readTask(id *task.ID, now time.Time) (*task.Task, error) {
 	t := new(task.Task)
 	r := st.Row()
 	payloads := scanTask(r, t)
-	stands := store.Availability{Dispatch: r.Time(taskSelected), Waiter: r.Time(taskSelected + 1), Paused: r.Bool(taskSelected + 2)}
+	stands := store.Availability{Dispatch: r.Time(taskSelected), Waiter: r.Time(taskSelected + 1), Pause: task.PauseKind(r.Name(taskSelected + 2)), Parked: r.Time(taskSelected + 3)}
+	if r.Bool(taskSelected + 4) {
+		stands.Pause = task.PauseTask
+	}
 	if err := st.Done(); err != nil {
 		return nil, err
 	}

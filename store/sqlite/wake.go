@@ -22,7 +22,7 @@ type keyLane struct{ queue, taskType string }
 type waiter struct {
 	dispatched
 	due    int64
-	paused bool // its queue
+	paused bool // its queue or type
 }
 
 func (w *waiter) keyLane() keyLane { return keyLane{w.lane.Queue, w.lane.Type} }
@@ -73,17 +73,17 @@ func (t *tx) wakeKey(key string) (more bool, err error) {
 
 const (
 	selectWaiter = `
-SELECT w.queue, w.task_type, w.due_at, w.task_id, t.priority,
-  EXISTS (SELECT 1 FROM weaver_paused_queues p WHERE p.namespace = w.namespace AND p.queue = w.queue)
-FROM weaver_conc_waiters w INDEXED BY weaver_conc_waiters_by_lane
-CROSS JOIN weaver_tasks t ON t.namespace = w.namespace AND t.task_id = w.task_id
-WHERE w.namespace = ?1 AND w.key = ?2 AND `
+SELECT o.queue, o.task_type, o.due_at, o.task_id, t.priority,
+  ` + lanePaused + ` IS NOT NULL
+FROM weaver_conc_waiters o INDEXED BY weaver_conc_waiters_by_lane
+CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
+WHERE o.namespace = ?1 AND o.key = ?2 AND `
 
-	sqlNextWaiterLane = selectWaiter + `(w.queue, w.task_type, w.due_at) > (?3, ?4, 9223372036854775807)
-ORDER BY w.queue, w.task_type, w.due_at, w.task_id LIMIT 1`
+	sqlNextWaiterLane = selectWaiter + `(o.queue, o.task_type, o.due_at) > (?3, ?4, 9223372036854775807)
+ORDER BY o.queue, o.task_type, o.due_at, o.task_id LIMIT 1`
 
-	sqlOldestWaiter = selectWaiter + `w.queue = ?3 AND w.task_type = ?4
-ORDER BY w.due_at, w.task_id LIMIT 1`
+	sqlOldestWaiter = selectWaiter + `o.queue = ?3 AND o.task_type = ?4
+ORDER BY o.due_at, o.task_id LIMIT 1`
 )
 
 // waiter reads the oldest waiter of a lane, or of the next one, by the
@@ -178,7 +178,7 @@ func (w *keyWake) move(m *waiter) error {
 const (
 	sqlNextKeyLane = `
 SELECT o.queue, o.task_type, o.available_at,
-  EXISTS (SELECT 1 FROM weaver_paused_queues p WHERE p.namespace = o.namespace AND p.queue = o.queue)
+  ` + lanePaused + ` IS NOT NULL
 FROM weaver_outbox_events o INDEXED BY weaver_outbox_events_by_key
 WHERE o.namespace = ?1 AND o.concurrency_key = ?2 AND (o.queue, o.task_type, o.available_at) > (?3, ?4, 9223372036854775807)
 ORDER BY o.queue, o.task_type, o.available_at LIMIT 1`

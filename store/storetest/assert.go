@@ -218,6 +218,15 @@ func resumeOf(queue string) store.ResumeQueue {
 	return store.ResumeQueue{Audit: admin, Queue: queue}
 }
 
+func pauseTypeOf(name string) store.PauseType {
+	return store.PauseType{Audit: admin, Type: name}
+}
+func resumeTypeOf(name string) store.ResumeType {
+	return store.ResumeType{Audit: admin, Type: name}
+}
+func pauseTaskOf(id task.ID) store.PauseTask   { return store.PauseTask{Audit: admin, Task: id} }
+func resumeTaskOf(id task.ID) store.ResumeTask { return store.ResumeTask{Audit: admin, Task: id} }
+
 // unblockOf is an unblock with an input, unless raw is empty.
 func unblockOf(id task.ID, raw string) store.UnblockTask {
 	cmd := store.UnblockTask{Audit: admin, Task: id}
@@ -232,7 +241,17 @@ func (e *env) readsAsDerived(snap *store.Snapshot) {
 	e.Helper()
 	available := make(map[task.ID]store.Availability, len(snap.Dispatch))
 	for _, d := range snap.Dispatch {
-		available[d.Task] = store.Availability{Dispatch: d.AvailableAt, Paused: slices.Contains(snap.Paused, d.Queue)}
+		s := store.Availability{Dispatch: d.AvailableAt}
+		if slices.Contains(snap.Paused, d.Queue) {
+			s.Pause = task.PauseQueue
+		}
+		if slices.Contains(snap.PausedTypes, d.Type) {
+			s.Pause = task.PauseType
+		}
+		available[d.Task] = s
+	}
+	for _, p := range snap.PausedTasks {
+		available[p.Task] = store.Availability{Pause: task.PauseTask, Parked: p.DueAt}
 	}
 	for _, w := range snap.Waiters {
 		s := available[w.Task]

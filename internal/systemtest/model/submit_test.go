@@ -163,6 +163,10 @@ func (p *pair) operateTasks(*rapid.T) {
 	var cmds []store.Command
 	for range 1 + p.number(2, "commands") {
 		a, id := p.audit(), pick(p, p.ids, "task")
+		if p.rarely(8, "a rerun") {
+			cmds = append(cmds, store.RerunTask{Audit: a, Task: id, New: p.draft(), StepsBelow: p.number(3, "steps")})
+			continue
+		}
 		cmds = append(cmds, pick(p, []store.Command{
 			store.RetryTask{Audit: a, Task: id},
 			store.UnblockTask{Audit: a, Task: id},
@@ -172,6 +176,9 @@ func (p *pair) operateTasks(*rapid.T) {
 			store.RescheduleTask{Audit: a, Task: id},
 			store.RescheduleTask{Audit: a, Task: id, At: time.Now().Add(pick(p, delays, "reschedule"))},
 			store.UnblockTask{Audit: a, Task: id, Input: json.RawMessage(`"yes"`)},
+			store.PauseTask{Audit: a, Task: id},
+			store.ResumeTask{Audit: a, Task: id},
+			store.ResumeTask{Audit: a, Task: pick(p, p.ids, "paused task")},
 			store.UnblockTask{Audit: a, Task: id, Input: json.RawMessage(`"yes"`), Ask: "flight"},
 			p.signal(a, id),
 			p.signal(a, id),
@@ -187,6 +194,9 @@ func (p *pair) operateRest(*rapid.T) {
 		store.ResumeQueue{Audit: a, Queue: q},
 		store.ResumeQueue{Audit: a, Queue: q},
 		store.PauseQueue{Audit: a, Queue: q},
+		store.PauseType{Audit: a, Type: pick(p, modelTypes, "type")},
+		store.ResumeType{Audit: a, Type: pick(p, modelTypes, "type")},
+		store.ResumeType{Audit: a, Type: pick(p, modelTypes, "type")},
 		store.CancelJob{Audit: a, Job: task.ID{1}}, // none
 	}
 	if len(p.jobs) > 0 {

@@ -157,6 +157,13 @@ func (sim *simulation) interfere() {
 	case 7:
 		sim.operate(store.CancelJob{Audit: by, Job: sim.jobs[r.IntN(len(sim.jobs))]})
 	case 8:
+		if r.IntN(3) == 0 {
+			sim.operate(store.PauseTask{Audit: by, Task: pick})
+			sim.put(&item{name: fmt.Sprintf("resume a task %d", sim.passages), after: time.Duration(r.Int64N(int64(2 * sim.ttl))), do: func() {
+				sim.operate(store.ResumeTask{Audit: by, Task: pick})
+			}})
+			return
+		}
 		q := queues[r.IntN(2)]
 		sim.operate(store.PauseQueue{Audit: by, Queue: q})
 		sim.put(&item{name: fmt.Sprintf("resume %s %d", q, sim.passages), after: time.Duration(r.Int64N(int64(2 * sim.ttl))), do: func() {

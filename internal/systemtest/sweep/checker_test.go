@@ -245,6 +245,12 @@ func (fx *fixture) digest(snap *store.Snapshot) []string {
 	for _, p := range snap.Paused {
 		lines = append(lines, "paused "+p)
 	}
+	for _, p := range snap.PausedTypes {
+		lines = append(lines, "paused type "+p)
+	}
+	for _, p := range snap.PausedTasks {
+		lines = append(lines, fmt.Sprintf("%d tasks are paused", len(snap.PausedTasks)), fmt.Sprint("one is due: ", !p.DueAt.IsZero()))
+	}
 	slices.Sort(lines)
 	return lines
 }

@@ -202,6 +202,31 @@ var workCases = []testCase{
 		},
 	},
 	{
+		name: "a paused type and a paused task",
+		cfg:  weaver.Config{Concurrency: 2},
+		handlers: handles(typeN, func(ctx context.Context, fx *fixture, n int) (int, error) {
+			fx.note(fmt.Sprint(n))
+			return n, rest(ctx, 10*time.Millisecond)
+		}),
+		run: func(fx *fixture) {
+			by := weaver.By("ann")
+			fx.must(fx.client.PauseType(fx.ctx, typeN.Name(), by))
+			var hs []*weaver.Handle[int]
+			for n := range 3 {
+				hs = append(hs, enqueue(fx, typeN, n, weaver.ConcurrencyKey("line", 1)))
+			}
+			fx.must(fx.client.PauseTask(fx.ctx, hs[0].ID(), by))
+			fx.must(fx.client.ResumeType(fx.ctx, typeN.Name(), by))
+			succeeds(fx, hs[1], 1)
+			succeeds(fx, hs[2], 2)
+			if slices.Contains(fx.order, "0") {
+				fx.errorf("a paused task started: %v", fx.order)
+			}
+			fx.must(fx.client.ResumeTask(fx.ctx, hs[0].ID(), by))
+			succeeds(fx, hs[0], 0)
+		},
+	},
+	{
 		name:      "until idle",
 		untilIdle: true,
 		onFile:    true,

@@ -51,3 +51,25 @@ ALTER TABLE weaver_attempts ADD COLUMN handler TEXT;
 
 -- The task that a rerun repeats.
 ALTER TABLE weaver_tasks ADD COLUMN rerun_of BLOB;
+
+-- Types that an operator paused, as weaver_paused_queues.
+CREATE TABLE weaver_paused_types (
+  namespace TEXT NOT NULL,
+  task_type TEXT NOT NULL,
+  at        INTEGER NOT NULL,
+  actor     TEXT NOT NULL,
+  reason    TEXT NOT NULL,
+  PRIMARY KEY (namespace, task_type)
+) WITHOUT ROWID;
+
+-- Tasks that an operator paused. They have no dispatch row: due_at is the
+-- available_at of the one that a task would have, NULL when it would have none.
+CREATE TABLE weaver_paused_tasks (
+  namespace TEXT NOT NULL,
+  task_id   BLOB NOT NULL,
+  at        INTEGER NOT NULL,
+  actor     TEXT NOT NULL,
+  reason    TEXT NOT NULL,
+  due_at    INTEGER,
+  PRIMARY KEY (namespace, task_id)
+) WITHOUT ROWID;

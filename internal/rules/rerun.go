@@ -1,0 +1,35 @@
+package rules
+
+import (
+	"fmt"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// CheckRerun refuses to repeat a task that needs others: the new one could not read
+// their outputs. So it does when a step that it would take over called others
+// (call, its name): they are children of the task.
+func CheckRerun(id task.ID, s task.State, needs bool, call string) error {
+	switch {
+	case needs:
+		return refuse(id, s, "but needs other tasks, whose outputs a new task could not read: retry it, or submit its job again")
+	case call != "":
+		return refuse(id, s, fmt.Sprintf("but its step %q called tasks, which stay with it: rerun it from that step, or from an earlier one", call))
+	}
+	return nil
+}
+
+// TakesOver reports whether a rerun takes a step over: a completed one with an
+// index below the first that runs again. What undoes others is not taken over.
+func TakesOver(step *task.Step, below int) bool {
+	return step.State == task.StepCompleted && step.Index < below && step.Kind != task.KindCleanup
+}
+
+// RerunReason is the reason of a rerun in the audit of the task that is repeated:
+// it names the new one.
+func RerunReason(as task.ID, reason string) string {
+	if reason == "" {
+		return "as " + as.String()
+	}
+	return "as " + as.String() + ": " + reason
+}

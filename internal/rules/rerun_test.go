@@ -1,0 +1,51 @@
+package rules_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+func TestCheckRerun(t *testing.T) {
+	t.Parallel()
+	for _, s := range task.States() {
+		if err := rules.CheckRerun(task.ID{1}, s, false, ""); err != nil {
+			t.Errorf("a %s task: %v", s, err)
+		}
+	}
+	if err := rules.CheckRerun(task.ID{1}, task.Failed, true, ""); !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), "needs other tasks") {
+		t.Errorf("a task with needs: %v", err)
+	}
+	if err := rules.CheckRerun(task.ID{1}, task.Failed, false, "fan"); !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), `"fan"`) {
+		t.Errorf("a step that called: %v", err)
+	}
+	if got := rules.RerunReason(task.ID{15: 1}, ""); got != "as 00000000000000000000000001" {
+		t.Errorf("RerunReason = %q", got)
+	}
+	if got := rules.RerunReason(task.ID{15: 1}, "why"); got != "as 00000000000000000000000001: why" {
+		t.Errorf("RerunReason = %q", got)
+	}
+}
+
+func TestTakesOver(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		step task.Step
+		want bool
+	}{
+		{task.Step{State: task.StepCompleted, Index: 1, Kind: task.KindStep}, true},
+		{task.Step{State: task.StepCompleted, Index: 2, Kind: task.KindStep}, false},
+		{task.Step{State: task.StepFailed, Index: 0, Kind: task.KindStep}, false},
+		{task.Step{State: task.StepWaiting, Index: 0, Kind: task.KindSignal}, false},
+		{task.Step{State: task.StepCompleted, Index: 0, Kind: task.KindCleanup}, false},
+		{task.Step{State: task.StepCompleted, Index: 0, Kind: task.KindStart}, true},
+	} {
+		if got := rules.TakesOver(&tc.step, 2); got != tc.want {
+			t.Errorf("TakesOver(%+v) = %v", tc.step, got)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package weaver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// rerunSettings are the options of a rerun.
+type rerunSettings struct {
+	input   json.RawMessage // nil: that of the task that is repeated
+	err     error
+	enqueue []EnqueueOption
+}
+
+func rerunOption(set func(*rerunSettings)) OperateOption {
+	return operateOption(func(s *operateSettings) {
+		if s.rerun == nil {
+			s.rerun = new(rerunSettings)
+		}
+		set(s.rerun)
+	})
+}
+
+// RerunInput gives the new task of a Rerun another input, which is encoded. It is
+// of the schema version of the task that is repeated.
+func RerunInput(in any) OperateOption {
+	raw, err := encode(in)
+	return rerunOption(func(s *rerunSettings) { s.input, s.err = raw, err })
+}
+
+// RerunWith changes options of the new task of a Rerun; the others are those of
+// the task that is repeated.
+func RerunWith(opts ...EnqueueOption) OperateOption {
+	return rerunOption(func(s *rerunSettings) { s.enqueue = append(s.enqueue, opts...) })
+}
+
+// Rerun enqueues a new task that repeats another one, in whatever state that is:
+// of the same type, with the same input and options unless RerunInput and
+// RerunWith change them, due at once. It is linked to the other one
+// (TaskInfo.RerunOf), which stays as it is and keeps its idempotency key: the new
+// task has none but one that RerunWith(IdempotencyKey(…)) gives it, and what has
+// that already is returned (DispositionExisting). A task of a job is repeated
+// outside of it. Its steps run anew; see RerunFrom.
+//
+// ErrNotFound: there is no such task. ErrState: it needs others, whose outputs the
+// new task could not read.
+func (c *Client) Rerun(ctx context.Context, id TaskID, opts ...OperateOption) (Enqueued, error) {
+	return c.rerun(ctx, id, 0, opts)
+}
+
+// RerunFrom is Rerun with a task that goes on at a step: it takes over the values
+// of all steps of the other one that come before that step (in the order in which
+// they were first reached), sleeps, answers and started tasks among them, and runs
+// that step and those behind it anew. Cleanups are not taken over. ErrNoSuchStep:
+// the task recorded no step of that name. ErrState: a step before it called tasks.
+func (c *Client) RerunFrom(ctx context.Context, id TaskID, step string, opts ...OperateOption) (Enqueued, error) {
+	h, err := c.History(ctx, id)
+	if err != nil {
+		return Enqueued{}, fmt.Errorf("rerun: %w", err)
+	}
+	for i := range h.Steps {
+		if s := &h.Steps[i]; s.Name == step {
+			return c.rerun(ctx, id, s.Index, opts)
+		}
+	}
+	return Enqueued{}, fmt.Errorf("rerun task %s: %w: %q", id, ErrNoSuchStep, step)
+}
+
+func (c *Client) rerun(ctx context.Context, id TaskID, below int, opts []OperateOption) (Enqueued, error) {
+	old, err := c.Get(ctx, id)
+	if err != nil {
+		return Enqueued{}, fmt.Errorf("rerun: %w", err)
+	}
+	var s operateSettings
+	for _, o := range opts {
+		o.applyOperate(&s)
+	}
+	n, err := c.repeated(&old, s.rerun)
+	if err != nil {
+		return Enqueued{}, fmt.Errorf("rerun task %s: %w", id, err)
+	}
+	res, err := c.operate(ctx, "rerun task "+id.String(), opts, func(s operateSettings) store.Command {
+		return store.RerunTask{Audit: s.audit, Task: id, New: n, StepsBelow: below}
+	})
+	if err != nil {
+		return Enqueued{}, err
+	}
+	e := Enqueued{ID: res.ID, Type: n.Type, Disposition: DispositionCreated}
+	if res.Existing {
+		e.Disposition = DispositionExisting
+	}
+	return e, nil
+}
+
+// repeated is the new task that repeats one.
+func (c *Client) repeated(old *TaskInfo, changes *rerunSettings) (task.New, error) {
+	s := settings{task: task.New{
+		Type: old.Type, Queue: old.Queue, Input: old.Input, SchemaVersion: old.SchemaVersion, Priority: old.Priority,
+		MaxAttempts: old.MaxAttempts, MaxRepairs: old.MaxRepairs, Backoff: old.Backoff, BackoffMax: old.BackoffMax, Timeout: old.Timeout,
+		CleanupWhenCancelled: old.CleanupWhenCancelled, ConcurrencyKey: old.ConcurrencyKey, ConcurrencyLimit: old.ConcurrencyLimit,
+		Labels: old.Labels, Metadata: old.Metadata,
+	}}
+	if !old.DeadlineAt.IsZero() && old.JobID.IsZero() {
+		s.task.ExpireAfter = max(0, old.DeadlineAt.Sub(old.CreatedAt))
+	}
+	if changes != nil {
+		if changes.err != nil {
+			return task.New{}, fmt.Errorf("%w: %w", ErrInvalidInput, changes.err)
+		}
+		if changes.input != nil {
+			s.task.Input = changes.input
+		}
+		for _, o := range changes.enqueue {
+			if o == nil {
+				s.problem("an option is nil")
+				continue
+			}
+			o.applyEnqueue(&s)
+		}
+	}
+	if err := errors.Join(s.errs...); err != nil {
+		return task.New{}, fmt.Errorf("%w: %w", ErrInvalidOption, err)
+	}
+	if err := c.checkSize("input of "+old.Type, len(s.task.Input)); err != nil {
+		return task.New{}, err
+	}
+	s.task.ID = c.ids.New()
+	return s.task, nil
+}

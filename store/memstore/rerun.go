@@ -1,0 +1,48 @@
+package memstore
+
+import (
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// rerun stores a new task that repeats another one.
+func (o *op) rerun(cmd store.RerunTask) store.CommandResult {
+	r, res := o.find(cmd.Task, store.Seen{})
+	if res.Err != nil {
+		return res
+	}
+	if n, again := o.tasks[cmd.New.ID]; again {
+		return store.CommandResult{State: n.State, ID: n.ID}
+	}
+	needs, call := false, ""
+	for _, e := range o.needs[r.ID] {
+		needs = needs || e.Awaited == 0
+	}
+	var taken []task.Step
+	for _, s := range o.steps[r.ID] {
+		if !rules.TakesOver(&s, cmd.StepsBelow) {
+			continue
+		}
+		if s.Kind == task.KindCall && call == "" {
+			call = s.Name
+		}
+		s.TaskID, s.AttemptNo = cmd.New.ID, 0
+		taken = append(taken, copyStep(s))
+	}
+	if err := rules.CheckRerun(r.ID, r.State, needs, call); err != nil {
+		return store.CommandResult{State: r.State, Err: err}
+	}
+	got := o.enqueue(store.Submission{Tasks: []task.New{cmd.New}}, task.ID{})[0]
+	n := o.tasks[got.ID]
+	if got.Disposition == store.DispositionCreated {
+		a := cmd.Audit
+		a.Reason = rules.RerunReason(n.ID, a.Reason)
+		o.note(a, "rerun", r.ID.String())
+		n.RerunOf, n.StepCount = r.ID, len(taken)
+		if len(taken) > 0 {
+			o.steps[n.ID] = taken
+		}
+	}
+	return store.CommandResult{State: n.State, ID: n.ID, Existing: got.Disposition == store.DispositionExisting}
+}
