@@ -58,7 +58,7 @@ type ClaimPlace struct {
 type Claimed struct {
 	Task            task.Task // State running, AttemptNo already raised
 	Lease           task.Lease
-	Steps           []task.Step   // completed and failed, by index; nil on a first attempt
+	Steps           []task.Step   // completed, waiting and failed, by index; nil on a first attempt
 	Quarantined     bool          // it is quarantined while it runs
 	QuarantineLimit int           // if quarantined: how many such tasks may run beside each other, this one included
 	TimeLeft        time.Duration // to the deadline; 0: no deadline; < 0: it passed, and the task was asked to end and cleans up

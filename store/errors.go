@@ -13,6 +13,9 @@ var (
 	ErrStepConflict = errors.New("another value is recorded for this step")
 	// ErrCancelRequested: the task is to be cancelled; the value was not stored.
 	ErrCancelRequested = errors.New("the task is being cancelled")
+	// ErrLimit: the task has as many children, or signals that no wait took, as it may
+	// have, or is too deep below others. Nothing was stored.
+	ErrLimit = errors.New("over a limit")
 	// ErrStepTxTooLong: the step's transaction was rolled back.
 	ErrStepTxTooLong = errors.New("the step's transaction took too long and was rolled back")
 	// ErrStepTxEnded: the function of a StepTx committed or rolled back the

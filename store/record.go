@@ -20,13 +20,16 @@ type Record struct {
 	// completed if the signal was sent before, the oldest one that no wait took, or
 	// if the wait has timed out, by the store's clock. Recorded again, in the same
 	// attempt or another, it keeps its WakeAt. Timeout is how long it waits, from
-	// the first record on; 0: for ever.
+	// the first record on; 0: for ever. Recorded as completed, without a value, it is
+	// withdrawn: no signal goes to it any more. One that is completed by then stays
+	// as it is, and is the answer.
 	//
 	// A step of the kind call is recorded in the state waiting, with the number of
 	// its children as ChildrenLeft and the first of them as Tasks; more come with
 	// further records of the step, which say how many are stored as ChildrenStored.
 	// The answer has the step as it stands then. Children have their Node from the
-	// store and neither needs nor idempotency keys.
+	// store (the step's name and the number of the child in brackets) and neither
+	// needs nor idempotency keys. Over a limit of children: ErrLimit.
 	Timeout  time.Duration
 	Progress *task.Progress // latest report
 }
