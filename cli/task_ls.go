@@ -20,6 +20,7 @@ type taskCmd struct {
 	Retry      taskRetryCmd      `cmd:"" help:"Start failed or cancelled tasks again."`
 	Cancel     taskCancelCmd     `cmd:"" help:"Cancel tasks."`
 	Unblock    taskUnblockCmd    `cmd:"" help:"Let blocked tasks go on."`
+	Signal     taskSignalCmd     `cmd:"" help:"Send a task a signal that its handler waits for."`
 	Reschedule taskRescheduleCmd `cmd:"" help:"Start tasks that wait for a time now, or at another time."`
 	Delete     taskDeleteCmd     `cmd:"" help:"Delete ended tasks and their records."`
 }

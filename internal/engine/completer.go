@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -122,7 +123,7 @@ func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult
 		}
 		switch fin.Outcome {
 		case task.OutcomeSuspended, task.OutcomeDecompose, task.OutcomeAddDependency:
-			c.emit(event.TaskSuspended{Header: h, WakeAt: fin.WakeAt, Duration: d})
+			c.emit(event.TaskSuspended{Header: h, Waiting: cmp.Or(fin.Waiting, res.Waiting), WakeAt: fin.WakeAt, Duration: d})
 		}
 	}
 }

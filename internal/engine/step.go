@@ -320,7 +320,7 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 		res := a.recorder.record(rec, try)
 		err := a.answer(res.Err)
 		var storeErr *KindError
-		if !errors.As(err, &storeErr) {
+		if !errors.As(err, &storeErr) || storeErr.Kind != task.KindInternal {
 			return res, err
 		}
 		a.logger().Warn("record a step", "error", res.Err, "retry_in", pause)
@@ -344,6 +344,8 @@ func (a *Attempt) answer(err error) error {
 	case errors.Is(err, store.ErrCancelRequested):
 		a.end(ErrCancelled)
 		return ErrCancelled
+	case errors.Is(err, store.ErrLimit):
+		return a.failFatally(&KindError{Kind: task.KindValidation, Err: err})
 	}
 	return &KindError{Kind: task.KindInternal, Err: fmt.Errorf("record a step: %w", err)}
 }

@@ -190,10 +190,7 @@ func endOf(ev event.Event) (attemptEnd, bool) {
 		end.waiting, end.dueAt = task.WaitRetry, ev.At.Add(ev.Delay)
 		return end, true
 	case event.TaskSuspended:
-		if ev.WakeAt.IsZero() {
-			return attemptEnd{state: task.Pending, waiting: task.WaitChildren, took: ev.Duration}, true
-		}
-		return attemptEnd{state: task.Pending, waiting: task.WaitSleep, took: ev.Duration, dueAt: ev.WakeAt}, true
+		return attemptEnd{state: task.Pending, waiting: ev.Waiting, took: ev.Duration, dueAt: ev.WakeAt}, true
 	}
 	return attemptEnd{}, false
 }

@@ -78,10 +78,11 @@ type (
 		Delay    time.Duration `json:"delay_ns"`
 		Duration time.Duration `json:"duration_ns"`
 	}
-	// TaskSuspended says that the attempt left its worker to wait. A zero WakeAt: for
-	// its children, or for another task.
+	// TaskSuspended says that the attempt left its worker to wait: for a time, a
+	// signal, its children, or another task. A zero WakeAt: no time lets it go on.
 	TaskSuspended struct {
 		Header
+		Waiting  task.Waiting  `json:"waiting_reason,omitempty"` // sleep, signal, children or deps
 		WakeAt   time.Time     `json:"wake_at"`
 		Duration time.Duration `json:"duration_ns"`
 	}
