@@ -24,7 +24,7 @@ import (
 // a bubble.
 func openStore(t testing.TB) weaver.Store {
 	t.Helper()
-	return openMemory(t)
+	return memstore.New()
 }
 
 // everyStore returns an empty store of each kind.

@@ -28,8 +28,9 @@ const leaseGrace = 2 * time.Minute
 //   - I3 what ended is at rest: a time of its end, no lease, nothing waiting
 //   - I4 the epochs of a task's attempts grow, up to its own
 //   - I6 one completed value per step name, as many as step_count says
-//   - I7 open needs and children are counted, nothing runs before its needs allow
-//     it, and children of a task that has ended have ended or are asked to
+//   - I7 open needs and children are counted, those of calls by their calls, nothing
+//     runs before its needs allow it, and children of a task that has ended have
+//     ended or are asked to
 //   - I8 no lease is long over without having been taken away
 //   - I9 a task is claimable if and only if one row in its lane says so
 //   - I10 attempts stay within their limit and are all accounted for
@@ -37,6 +38,8 @@ const leaseGrace = 2 * time.Minute
 //     run, and under a key with room each lane (queue and task type) with
 //     waiters has a due dispatch row
 //   - I12 the counters and the state of a job follow from its tasks
+//   - I13 a signal is kept or is the value of one wait, none is kept for a wait, and
+//     what is suspended has a wait or a time ahead
 //   - R2 a lease is set if and only if the task runs
 //
 // What a chore is still to do is no violation.
@@ -59,10 +62,12 @@ func (c *checker) tasks() {
 		c.lease(t)
 		c.attempts(t)
 		c.steps(t)
+		c.waits(t)
 		c.needs(t)
 		c.claimable(t)
 	}
 	c.orphans()
+	c.signals()
 	c.idempotency()
 }
 
@@ -185,15 +190,24 @@ func (c *checker) attempts(t *task.Task) {
 	}
 }
 
-// steps checks that a step has one completed value, and that they are counted (I6).
+// steps checks that a step has one completed value, or waits for it, and that the
+// values are counted (I6).
 func (c *checker) steps(t *task.Task) {
-	completed := map[string]int{}
+	completed, waiting := map[string]int{}, map[string]bool{}
 	for _, s := range c.stepsOf[t.ID] {
-		if s.State == task.StepCompleted {
+		switch s.State {
+		case task.StepCompleted:
 			completed[s.Name]++
 			if completed[s.Name] == 2 {
 				c.task("I6", t, "its step %q is completed more than once", s.Name)
 			}
+		case task.StepWaiting:
+			waiting[s.Name] = true
+		}
+	}
+	for name := range waiting {
+		if completed[name] > 0 {
+			c.task("I6", t, "its step %q waits and is completed", name)
 		}
 	}
 	if len(completed) != t.StepCount {

@@ -78,7 +78,7 @@ func (c *checker) children(t *task.Task) (open int) {
 	ending := c.pending[ChoreRow{Kind: ChoreChildren, Subject: t.ID.String()}] ||
 		c.pending[ChoreRow{Kind: ChoreCancelJob, Subject: t.JobID.String()}]
 	for _, e := range c.edgesOf[t.ID] {
-		if e.Awaited == 0 {
+		if e.Awaited == 0 || e.Step != "" {
 			continue
 		}
 		child, ok := c.byID[e.Needs]
@@ -107,17 +107,19 @@ func (c *checker) children(t *task.Task) (open int) {
 }
 
 // rowsOf returns how many dispatch or waiter rows a task must have: it is
-// claimable, or not, or (a signal with or without a timeout) either will do.
+// claimable, or not.
 func rowsOf(t *task.Task) (least, most int) {
 	switch t.State {
 	case task.Ready:
 		return 1, 1
 	case task.Pending:
 		switch t.Waiting {
-		case task.WaitDeps, task.WaitChildren, task.WaitRepair:
+		case task.WaitDeps, task.WaitRepair:
 			return 0, 0
-		case task.WaitSignal:
-			return 0, 1
+		case task.WaitSignal, task.WaitChildren:
+			if t.Join != task.JoinNone || t.ReadyAt.IsZero() {
+				return 0, 0
+			}
 		}
 		return 1, 1
 	}
@@ -293,7 +295,7 @@ func (c *checker) jobs() {
 	}
 	for i := range c.Tasks {
 		t := &c.Tasks[i]
-		sums[t.JobID] = sums[t.JobID].Add(task.Count(t.End(), t.Waiting, t.Join))
+		sums[t.JobID] = sums[t.JobID].Add(task.Count(t.End(), t.Waiting, t.Join, !t.ReadyAt.IsZero()))
 		if !t.JobID.IsZero() && !known[t.JobID] {
 			c.task("I12", t, "belongs to job %s, which does not exist", t.JobID)
 		}

@@ -94,6 +94,10 @@ func (f *Finish) Hash() string {
 	if !f.DependsOn.IsZero() {
 		b = append(append(b, 6), f.DependsOn[:]...)
 	}
+	if f.Waiting == task.WaitSignal || f.Waiting == task.WaitChildren {
+		b = append(b, 7)
+		text(string(f.Waiting))
+	}
 	b = binary.AppendVarint(b, int64(f.Delay))
 	b = binary.AppendVarint(b, f.WakeAt.UnixMicro())
 	sum := sha256.Sum256(b)

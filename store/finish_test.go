@@ -29,6 +29,7 @@ func TestFinishHash(t *testing.T) {
 		"output":         func(f *store.Finish) { f.Output = json.RawMessage(`2`) },
 		"delay":          func(f *store.Finish) { f.Delay++ },
 		"wake-up":        func(f *store.Finish) { f.WakeAt = f.WakeAt.Add(time.Microsecond) },
+		"waiting":        func(f *store.Finish) { f.Waiting = task.WaitSignal },
 		"error":          func(f *store.Finish) { f.Error = nil },
 		"error kind":     func(f *store.Finish) { f.Error.Kind = task.KindPanic },
 		"error message":  func(f *store.Finish) { f.Error.Message = "bang" },

@@ -25,25 +25,41 @@ const (
 // Asked reports whether a task waits for one that its handler asked for.
 func (j Join) Asked() bool { return j == JoinDependency || j == JoinOutside }
 
-// Limits of decompositions.
+// Limits of children, those of decompositions and calls together.
 const (
 	MaxDepth    = 8      // children below a task that is no child itself
-	MaxChildren = 10_000 // of one task, over all of its decompositions
+	MaxChildren = 10_000 // of one task
 )
 
 // CheckChildren refuses to give a task at a depth, which has so many children, n
-// more: there are too many, or too deep, or none.
+// more by a decompose: there are too many, or too deep, or none.
 func CheckChildren(depth, have, n int) error {
-	switch {
-	case n == 0:
+	if n == 0 {
 		return errors.New("decompose: no child is named: give it drafts, or return the output if there is nothing to do")
+	}
+	return checkLimits("decompose", depth, have, n)
+}
+
+// CheckCall is [CheckChildren] for the n children of a call.
+func CheckCall(depth, have, n int) error {
+	if n <= 0 {
+		return errors.New("call: no child is named: give it drafts")
+	}
+	return checkLimits("call", depth, have, n)
+}
+
+func checkLimits(what string, depth, have, n int) error {
+	switch {
 	case depth >= MaxDepth:
-		return fmt.Errorf("decompose: the task is itself a child at depth %d, and children of children are allowed to a depth of %d: do the work of the last ones in the handler", depth, MaxDepth)
+		return fmt.Errorf("%s: the task is itself a child at depth %d, and children of children are allowed to a depth of %d: do the work of the last ones in the handler", what, depth, MaxDepth)
 	case have+n > MaxChildren:
-		return fmt.Errorf("decompose: the task has %d children and asks for %d more, and %d are allowed: give each child more of the work", have, n, MaxChildren)
+		return fmt.Errorf("%s: the task has %d children and asks for %d more, and %d are allowed: give each child more of the work", what, have, n, MaxChildren)
 	}
 	return nil
 }
+
+// MaxSignals is how many signals that no wait took a task keeps.
+const MaxSignals = 1000
 
 // KindParentEnded is the [Task.CancelKind] of a child that is cancelled because its
 // parent ended while it waited for it, or with their job: it comes back when its

@@ -85,13 +85,14 @@ func (c JobCounters) Sub(d JobCounters) JobCounters {
 }
 
 // Count returns what one task contributes to its job's counters. A move's
-// change is Count(after).Sub(Count(before)); a claim changes nothing.
-func Count(e End, w Waiting, j Join) JobCounters {
+// change is Count(after).Sub(Count(before)); a claim changes nothing. timed: see
+// [Movable].
+func Count(e End, w Waiting, j Join, timed bool) JobCounters {
 	c := JobCounters{Total: 1}
 	if !e.State.Terminal() {
 		c.Unfinished = 1
 	}
-	if Movable(e.State, w, j) {
+	if Movable(e.State, w, j, timed) {
 		c.Movable = 1
 	}
 	if e.Against() {
@@ -110,12 +111,21 @@ func Count(e End, w Waiting, j Join) JobCounters {
 // has a time ahead, or waits for a key that its holder will free. A task that
 // waits for its needs or children moves only if they do, and one of those then
 // counts; one that its handler asked for may be outside of the job ([JoinOutside]).
-func Movable(s State, w Waiting, j Join) bool {
+// timed says that its own instant is set (the ReadyAt that is stored): one that is
+// suspended until a signal comes, or children have ended, goes on at that time at
+// the latest.
+func Movable(s State, w Waiting, j Join, timed bool) bool {
 	switch s {
 	case Ready, Running:
 		return true
 	case Pending:
-		return w != WaitDeps && w != WaitChildren && w != WaitSignal || w == WaitDeps && j == JoinOutside
+		switch w {
+		case WaitDeps:
+			return j == JoinOutside
+		case WaitSignal, WaitChildren:
+			return j == JoinNone && timed
+		}
+		return true
 	}
 	return false
 }

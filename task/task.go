@@ -235,6 +235,7 @@ type Step struct {
 	CompletedAt time.Time       `json:"completed_at,omitzero"` // zero: it waits
 
 	Signal         string `json:"signal,omitempty"`          // KindSignal: the name of the signal that it waits, or waited, for
+	Children       int    `json:"children,omitempty"`        // KindCall: how many there are in all; the store fills it in
 	ChildrenLeft   int    `json:"children_left,omitempty"`   // KindCall: how many have not ended, or are not stored yet
 	ChildrenStored int    `json:"children_stored,omitempty"` // KindCall: how many are stored
 }

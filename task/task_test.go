@@ -205,26 +205,30 @@ func TestJobState(t *testing.T) {
 		}
 		return sum
 	}
-	done := task.Count(task.End{State: task.Succeeded}, "", "")
+	done := task.Count(task.End{State: task.Succeeded}, "", "", false)
 	for _, tc := range []struct {
 		name   string
 		of     task.JobCounters
 		cancel bool
 		want   task.JobState
 	}{
-		{"one runs", count(done, task.Count(task.End{State: task.Running}, "", "")), false, task.JobRunning},
-		{"one retries later", count(done, task.Count(task.End{State: task.Pending}, task.WaitRetry, "")), false, task.JobRunning},
-		{"one waits for a task of its job, which is blocked", count(task.Count(task.End{State: task.Blocked}, task.WaitManual, ""), task.Count(task.End{State: task.Pending}, task.WaitDeps, task.JoinDependency)), false, task.JobBlocked},
-		{"one waits for a task of another job", count(task.Count(task.End{State: task.Pending}, task.WaitDeps, task.JoinOutside)), false, task.JobRunning},
-		{"one waits for its key", count(task.Count(task.End{State: task.Pending}, task.WaitConcurrency, "")), false, task.JobRunning},
-		{"one is blocked, one needs it", count(task.Count(task.End{State: task.Blocked}, task.WaitManual, ""), task.Count(task.End{State: task.Pending}, task.WaitDeps, "")), false, task.JobBlocked},
+		{"one runs", count(done, task.Count(task.End{State: task.Running}, "", "", false)), false, task.JobRunning},
+		{"one retries later", count(done, task.Count(task.End{State: task.Pending}, task.WaitRetry, "", false)), false, task.JobRunning},
+		{"one waits for a task of its job, which is blocked", count(task.Count(task.End{State: task.Blocked}, task.WaitManual, "", false), task.Count(task.End{State: task.Pending}, task.WaitDeps, task.JoinDependency, false)), false, task.JobBlocked},
+		{"one waits for a task of another job", count(task.Count(task.End{State: task.Pending}, task.WaitDeps, task.JoinOutside, false)), false, task.JobRunning},
+		{"one waits for a signal", count(task.Count(task.End{State: task.Pending}, task.WaitSignal, "", false)), false, task.JobBlocked},
+		{"one waits for a signal, not for ever", count(task.Count(task.End{State: task.Pending}, task.WaitSignal, "", true)), false, task.JobRunning},
+		{"one waits for the children of a call, not for ever", count(task.Count(task.End{State: task.Pending}, task.WaitChildren, "", true)), false, task.JobRunning},
+		{"one decomposed, and its children are blocked", count(task.Count(task.End{State: task.Pending}, task.WaitChildren, task.JoinRerun, true)), false, task.JobBlocked},
+		{"one waits for its key", count(task.Count(task.End{State: task.Pending}, task.WaitConcurrency, "", false)), false, task.JobRunning},
+		{"one is blocked, one needs it", count(task.Count(task.End{State: task.Blocked}, task.WaitManual, "", false), task.Count(task.End{State: task.Pending}, task.WaitDeps, "", false)), false, task.JobBlocked},
 		{"all succeeded", count(done, done), false, task.JobSucceeded},
-		{"one failed", count(done, task.Count(task.End{State: task.Failed, Kind: task.KindHandler}, "", "")), false, task.JobFailed},
-		{"one passed its deadline", count(done, task.Count(task.End{State: task.Cancelled, Kind: task.KindDeadline}, "", "")), false, task.JobFailed},
-		{"one was not needed", count(done, task.Count(task.End{State: task.Cancelled, Kind: task.KindNotNeeded}, "", "")), false, task.JobSucceeded},
-		{"one failed, which is allowed", count(done, task.Count(task.End{State: task.Failed, AllowFailure: true}, "", "")), false, task.JobSucceeded},
-		{"one that may fail was cancelled by a person", count(done, task.Count(task.End{State: task.Cancelled, Kind: task.KindCancelled, AllowFailure: true}, "", "")), false, task.JobFailed},
-		{"cancelled", count(done, task.Count(task.End{State: task.Cancelled, Kind: task.KindCancelled}, "", "")), true, task.JobCancelled},
+		{"one failed", count(done, task.Count(task.End{State: task.Failed, Kind: task.KindHandler}, "", "", false)), false, task.JobFailed},
+		{"one passed its deadline", count(done, task.Count(task.End{State: task.Cancelled, Kind: task.KindDeadline}, "", "", false)), false, task.JobFailed},
+		{"one was not needed", count(done, task.Count(task.End{State: task.Cancelled, Kind: task.KindNotNeeded}, "", "", false)), false, task.JobSucceeded},
+		{"one failed, which is allowed", count(done, task.Count(task.End{State: task.Failed, AllowFailure: true}, "", "", false)), false, task.JobSucceeded},
+		{"one that may fail was cancelled by a person", count(done, task.Count(task.End{State: task.Cancelled, Kind: task.KindCancelled, AllowFailure: true}, "", "", false)), false, task.JobFailed},
+		{"cancelled", count(done, task.Count(task.End{State: task.Cancelled, Kind: task.KindCancelled}, "", "", false)), true, task.JobCancelled},
 	} {
 		if got := task.JobStateOf(tc.of, tc.cancel); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
@@ -258,10 +262,10 @@ func TestTerminalJobs(t *testing.T) {
 			t.Errorf("%s.Terminal() = %v", s, got)
 		}
 	}
-	if c := task.Count(task.End{State: task.Failed, Kind: task.KindHandler}, "", ""); c != (task.JobCounters{Total: 1, Failed: 1}) {
+	if c := task.Count(task.End{State: task.Failed, Kind: task.KindHandler}, "", "", false); c != (task.JobCounters{Total: 1, Failed: 1}) {
 		t.Errorf("a failed task counts as %+v", c)
 	}
-	if c := task.Count(task.End{State: task.Failed, AllowFailure: true}, "", ""); c != (task.JobCounters{Total: 1, Allowed: 1}) {
+	if c := task.Count(task.End{State: task.Failed, AllowFailure: true}, "", "", false); c != (task.JobCounters{Total: 1, Allowed: 1}) {
 		t.Errorf("a failed task that may counts as %+v", c)
 	}
 }

@@ -72,7 +72,7 @@ func decisive(state task.JobState, tasks []task.Task) []*task.Task {
 	}
 	switch state {
 	case task.JobRunning:
-		return pick(func(t *task.Task) bool { return task.Movable(t.State, t.Waiting, t.Join) })
+		return pick(func(t *task.Task) bool { return task.Movable(t.State, t.Waiting, t.Join, !t.ReadyAt.IsZero()) })
 	case task.JobBlocked:
 		stuck := pick(func(t *task.Task) bool {
 			return !t.State.Terminal() && t.Waiting != task.WaitDeps && t.Waiting != task.WaitChildren

@@ -18,7 +18,7 @@ func jobOf(change func(*task.Job), hs ...store.History) book {
 	var tasks []task.Task
 	for _, h := range hs {
 		tasks = append(tasks, h.Task)
-		j.Counters = j.Counters.Add(task.Count(h.Task.End(), h.Task.Waiting, h.Task.Join))
+		j.Counters = j.Counters.Add(task.Count(h.Task.End(), h.Task.Waiting, h.Task.Join, !h.Task.ReadyAt.IsZero()))
 	}
 	if change != nil {
 		change(&j)

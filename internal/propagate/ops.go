@@ -135,6 +135,7 @@ type Contribution struct {
 	task.End
 	Waiting task.Waiting
 	Join    task.Join
+	Timed   bool // its own instant is set: see [task.Movable]
 }
 
 // Unfinished is how a task that has not ended counts.
@@ -142,4 +143,4 @@ func Unfinished(s task.State, w task.Waiting) Contribution {
 	return Contribution{End: task.End{State: s}, Waiting: w}
 }
 
-func (c Contribution) count() task.JobCounters { return task.Count(c.End, c.Waiting, c.Join) }
+func (c Contribution) count() task.JobCounters { return task.Count(c.End, c.Waiting, c.Join, c.Timed) }

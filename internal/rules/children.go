@@ -17,8 +17,9 @@ import (
 
 // Parent is a task as its decompose meets it.
 type Parent struct {
-	Depth    int
-	Children int // that it has of earlier decompositions
+	Depth      int
+	Children   int // that it has, of earlier decompositions and calls
+	Decomposed int // those of decompositions
 }
 
 // refuses says why the task cannot have n more children, nil if it can.
@@ -70,10 +71,14 @@ func (t *Transition) decompose(f *store.Finish) {
 }
 
 // ChildOf returns the child with what it has of its parent: its name, the i-th of
-// all its children, unless it has one, and whether it may fail.
+// the children of its decompositions, unless it has one, and whether it may fail.
 func ChildOf(child task.New, parent string, i int, mayFail bool) task.New {
+	return named(child, parent, fmt.Sprintf("decompose[%d]", i), mayFail)
+}
+
+func named(child task.New, parent, name string, mayFail bool) task.New {
 	if child.Node == "" {
-		child.Node = fmt.Sprintf("decompose[%d]", i)
+		child.Node = name
 		if parent != "" {
 			child.Node = parent + "/" + child.Node
 		}
@@ -99,16 +104,17 @@ func TaskWaits(join task.Join, needs []Need, open func(*Need) bool) Waits {
 	}
 	w := Waits{IfFailed: NoIfFailed}
 	for i := range needs {
-		if n := &needs[i]; n.Awaited > 0 && open(n) {
+		if n := &needs[i]; n.Awaited > 0 && n.Step == "" && open(n) {
 			w.Open++
 		}
 	}
 	return w
 }
 
-// child reports whether the need is a child: the edge to another task that a task
-// asked for is of the kind success.
-func (n *Need) child() bool { return n.Awaited > 0 && n.Kind == task.OnDone }
+// child reports whether the need is a child of a decomposition: the edge to another
+// task that a task asked for is of the kind success, that to a child of a call has
+// its step.
+func (n *Need) child() bool { return n.Awaited > 0 && n.Kind == task.OnDone && n.Step == "" }
 
 // WrongChild returns the oldest child of a task's last decomposition that has
 // ended without success, nil if there is none. needs are sorted by ID.
@@ -127,11 +133,12 @@ func WrongChild(needs []Need) *Need {
 	return nil
 }
 
-// RevivesChild reports whether the retry of a task, which had ended with an error
-// of a kind, brings this child back: it was cancelled because its parent ended, or
-// both missed the deadline that they share.
-func (n *Need) RevivesChild(parent task.ErrorKind) bool {
-	return n.child() && n.End.State == task.Cancelled &&
+// RevivesChild reports whether the retry of a task, which had ended with a join and
+// an error of a kind, brings this child back: the task waits for it, or for the
+// call that it is of, and it was cancelled because its parent ended, or both missed
+// the deadline that they share.
+func (n *Need) RevivesChild(join task.Join, parent task.ErrorKind) bool {
+	return (join != task.JoinNone && n.child() || n.CallWaits) && n.End.State == task.Cancelled &&
 		(n.CancelKind == task.KindParentEnded || parent == task.KindDeadline && n.End.Kind == task.KindDeadline)
 }
 
@@ -139,16 +146,13 @@ func (n *Need) RevivesChild(parent task.ErrorKind) bool {
 // retried, "" if it can: one of them is still being cancelled, or did not succeed
 // by itself, though the task ends with them.
 func refuseRetry(join task.Join, kind task.ErrorKind, needs []Need) string {
-	if join == task.JoinNone {
-		return ""
-	}
 	var others []Need
 	for i := range needs {
 		n := &needs[i]
-		if n.child() && !n.Marked && !n.Ended() {
+		if (join != task.JoinNone && n.child() || n.CallWaits) && !n.Marked && !n.Ended() {
 			return fmt.Sprintf("and its child %s, which is %s, is still being cancelled: try again in a moment", n.Name, n.End.State)
 		}
-		if !n.RevivesChild(kind) {
+		if !n.RevivesChild(join, kind) {
 			others = append(others, *n)
 		}
 	}

@@ -23,6 +23,18 @@ type Dependency struct {
 	Cycle   bool // it waits, through others perhaps, for the task that asks
 }
 
+// LeadsOn reports whether an open edge of a task leads on in the search for a cycle:
+// a task that waits for its needs, or asked for another one, or decomposed, waits for
+// them; one with children of a call (called) that have not ended ends before them
+// only if they are cancelled with it. A task that runs, or has ended, waits for
+// nothing else.
+func LeadsOn(s task.State, why task.Waiting, join task.Join, awaited, called bool) bool {
+	if called {
+		return !s.Terminal()
+	}
+	return s == task.Pending && (why == task.WaitDeps || why == task.WaitChildren && join != task.JoinNone) && (join == task.JoinNone || awaited)
+}
+
 // refuses says why the task cannot wait, nil if it can.
 func (d *Dependency) refuses(f *store.Finish) *task.Error {
 	met, _ := task.OnSuccess.Holds(d.End)

@@ -139,6 +139,8 @@ type Need struct {
 	Marked bool   // the end of the need was counted
 
 	Awaited    int            // the attempt that waits, or waited, for the need: a child, or one that it asked for; 0: none
+	Step       string         // the call whose child it is
+	CallWaits  bool           // that call waits; it has not completed
 	CancelKind task.ErrorKind // for which the need was asked to cancel, or was cancelled
 }
 

@@ -54,8 +54,10 @@ func (t *Transition) CountsAttempt() bool {
 // record, a failure without a decision, a decision that stores cannot carry out.
 func CheckFinish(f *store.Finish) error {
 	switch f.Outcome {
-	case task.OutcomeSuccess, task.OutcomeSuspended, task.OutcomeReleased, task.OutcomeCancelled:
+	case task.OutcomeSuccess, task.OutcomeReleased, task.OutcomeCancelled:
 		return nil
+	case task.OutcomeSuspended:
+		return checkSuspend(f)
 	case task.OutcomeDecompose:
 		return checkDecompose(f)
 	case task.OutcomeAddDependency:
@@ -87,9 +89,8 @@ func ResolveFinish(f *store.Finish, cancel CancelRequest, deadline, now time.Tim
 	}
 	t := Transition{Outcome: f.Outcome, Failure: f.Error}
 	switch f.Outcome {
-	case task.OutcomeSuspended:
-		t.Failure, t.KeepError = nil, true
-		t.waitUntil(Instant(f.WakeAt), task.WaitSleep, now)
+	case task.OutcomeSuspended: // as a rule: see ResolveSuspend
+		t.suspend(f, now)
 	case task.OutcomeReleased:
 		t.Failure, t.KeepError, t.RaiseEpoch = nil, true, true
 		t.State, t.ReadyAt = task.Ready, now

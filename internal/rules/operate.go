@@ -245,7 +245,7 @@ func Revive(t *Revived, now time.Time) Revival {
 	if Past(t.Deadline, now) {
 		r.Deadline = t.Job
 	}
-	children := TaskWaits(t.Join, t.Needs, func(n *Need) bool { return unfinished(n) || n.RevivesChild(t.End) })
+	children := TaskWaits(t.Join, t.Needs, func(n *Need) bool { return unfinished(n) || n.RevivesChild(t.Join, t.End) })
 	if t.Join != task.JoinNone && children.Open > 0 {
 		r.State, r.Waiting, r.Join, r.Waits = task.Pending, task.WaitChildren, t.Join, children
 		if t.Join.Asked() {

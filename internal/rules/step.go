@@ -16,10 +16,12 @@ func CheckRecord(rec *store.Record) error {
 	switch {
 	case rec.Step == nil && len(rec.Tasks) > 0:
 		return fmt.Errorf("record for task %v: tasks are started by a step, and there is none", rec.Lease.Task)
-	case rec.Step != nil && rec.Step.State != task.StepFailed && rec.Step.State != task.StepCompleted:
+	case rec.Step == nil || rec.Step.State == task.StepFailed:
+		return nil
+	case rec.Step.State != task.StepCompleted && rec.Step.State != task.StepWaiting:
 		return fmt.Errorf("record for task %v: step %q has state %q", rec.Lease.Task, rec.Step.Name, rec.Step.State)
 	}
-	return nil
+	return checkWait(rec)
 }
 
 // StoredStep is the step of a record as it is stored, with what only the store
@@ -28,8 +30,14 @@ func StoredStep(rec *store.Record, attemptNo int, now time.Time) task.Step {
 	step := *rec.Step
 	step.TaskID, step.AttemptNo = rec.Lease.Task, attemptNo
 	step.StartedAt, step.CompletedAt = Instant(now.Add(-rec.Elapsed)), now
+	if step.State == task.StepWaiting {
+		step.CompletedAt = time.Time{}
+	}
 	if step.Kind == task.KindSleep && step.WakeAt.IsZero() {
 		step.WakeAt = now.Add(rec.Sleep)
+	}
+	if step.Kind == task.KindSignal && step.WakeAt.IsZero() && rec.Timeout > 0 {
+		step.WakeAt = now.Add(rec.Timeout)
 	}
 	step.WakeAt = Instant(step.WakeAt)
 	return step

@@ -50,8 +50,9 @@ func (r *row) unfinished(force bool) *rules.Unfinished {
 func (o *op) cleanUp(r *row, kind task.ErrorKind, a store.Audit) {
 	o.unschedule(r)
 	r.CancelRequested, r.CancelKind, r.CancelBy, r.CancelReason = true, kind, a.By, a.Reason
-	r.ReadyAt, r.RemainingDeps = time.Time{}, 0 // it waits for its children no longer
+	r.RemainingDeps = 0 // it waits for its children no longer
 	o.makeReady(r, o.now, task.WaitNone, r.Error)
+	r.ReadyAt = time.Time{} // it counted before
 }
 
 // ask asks a running task to end. The first request stays on record.

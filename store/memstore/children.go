@@ -12,8 +12,9 @@ import (
 func (o *op) resolve(r *row, f *store.Finish) rules.Transition {
 	switch f.Outcome {
 	case task.OutcomeDecompose:
-		p := rules.Parent{Depth: r.Depth, Children: len(o.children(r))}
-		return rules.ResolveDecompose(f, p, r.cancelRequest(), r.DeadlineAt, o.now)
+		return rules.ResolveDecompose(f, o.parent(r), r.cancelRequest(), r.DeadlineAt, o.now)
+	case task.OutcomeSuspended:
+		return rules.ResolveSuspend(f, r.WakeSeq, r.cancelRequest(), r.DeadlineAt, o.now)
 	case task.OutcomeAddDependency:
 		return rules.ResolveDependency(f, o.dependency(r, f.DependsOn), r.cancelRequest(), r.DeadlineAt, o.now)
 	}
@@ -36,11 +37,8 @@ func (o *op) dependency(r *row, id task.ID) *rules.Dependency {
 	seen := map[task.ID]bool{id: true}
 	for next := []*row{need}; len(next) > 0; next = next[1:] {
 		at := next[0]
-		if at.State != task.Pending || at.Waiting != task.WaitDeps && at.Waiting != task.WaitChildren {
-			continue
-		}
 		for _, e := range o.needs[at.ID] {
-			if e.Done || at.Join != task.JoinNone && e.Awaited == 0 || seen[e.Needs] {
+			if e.Done || seen[e.Needs] || !rules.LeadsOn(at.State, at.Waiting, at.Join, e.Awaited > 0, e.Step != "") {
 				continue
 			}
 			seen[e.Needs] = true
@@ -78,7 +76,7 @@ func (sp *space) children(r *row) []*store.EdgeRow {
 
 // decompose stores the children of a task, which waits for them.
 func (o *op) decompose(r *row, f *store.Finish, t *rules.Transition) {
-	first := len(o.children(r))
+	first := o.parent(r).Decomposed
 	r.Join, r.joinOutput, r.RemainingDeps = t.Join, copyRaw(t.JoinOutput), len(f.Children)
 	for i := range f.Children {
 		n := rules.ChildOf(f.Children[i], r.Node, first+i, r.AllowFailure)
@@ -99,11 +97,7 @@ func (o *op) insertChild(n *task.New, parent *row) {
 // and theirs.
 func (o *op) cancelChildren() {
 	for i := 0; i < len(o.ended); i++ {
-		parent := o.ended[i]
-		if parent.Join == task.JoinNone {
-			continue
-		}
-		for _, e := range o.children(parent) {
+		for _, e := range o.children(o.ended[i]) {
 			if child := o.tasks[e.Needs]; !e.Done && !child.State.Terminal() {
 				o.endBy(child, task.KindParentEnded, store.Audit{Reason: rules.ParentEnded}, false)
 			}
@@ -126,11 +120,11 @@ func (o *op) join(r *row) {
 }
 
 // reviveChildren brings back the children of a revived task that were cancelled
-// with it, and theirs. end is the kind of the error with which it had ended.
-func (o *op) reviveChildren(r *row, end task.ErrorKind) {
-	needs := o.needsOf(r)
+// with it, and theirs. join and end, the kind of its error, are those with which it
+// had ended, needs as they were then.
+func (o *op) reviveChildren(r *row, needs []rules.Need, join task.Join, end task.ErrorKind) {
 	for i, e := range o.needs[r.ID] {
-		if needs[i].RevivesChild(end) {
+		if needs[i].RevivesChild(join, end) {
 			o.revive(o.tasks[e.Needs])
 			e.Done, e.EndedState = false, ""
 		}

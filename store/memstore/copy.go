@@ -71,6 +71,11 @@ func copyStep(s task.Step) task.Step {
 	return s
 }
 
+func copySignal(s task.Signal) task.Signal {
+	s.Payload = copyRaw(s.Payload)
+	return s
+}
+
 // copyDecision copies by way of JSON where the type is open, because that is
 // how the evidence reads back from every other store: numbers are float64.
 func copyDecision(d task.Decision) (task.Decision, error) {

@@ -114,14 +114,12 @@ func (o *op) transition(r *row, t *rules.Transition) {
 	if t.SetReadyAt {
 		r.ReadyAt = t.ReadyAt
 	}
-	if t.Waiting == task.WaitChildren || t.Waiting == task.WaitDeps {
-		o.move(r, t.State, t.Waiting, failure)
-		return
-	}
-	switch t.State {
-	case task.Pending, task.Ready:
+	switch {
+	case t.Claimable():
 		o.makeReady(r, t.ReadyAt, t.Waiting, failure)
-	case task.Blocked:
+	case t.State == task.Pending:
+		o.move(r, t.State, t.Waiting, failure)
+	case t.State == task.Blocked:
 		o.move(r, t.State, t.Waiting, failure)
 		o.notice.Tasks = append(o.notice.Tasks, r.ID)
 	default:

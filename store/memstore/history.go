@@ -30,6 +30,7 @@ func (o *op) history(r *row) store.History {
 		Attempts:  copyAll(o.attempts[r.ID], copyAttempt),
 		Decisions: copyAll(o.decisions[r.ID], storedDecision),
 		Steps:     copyAll(o.steps[r.ID], copyStep),
+		Signals:   copyAll(o.signals[r.ID], copySignal),
 	}
 	if r.State == task.Running {
 		h.Attempts = append(h.Attempts, r.attempt())
@@ -56,7 +57,7 @@ func (o *op) history(r *row) store.History {
 
 // need describes the task at one end of an edge.
 func (o *op) need(id task.ID, e *store.EdgeRow) store.Need {
-	n := store.Need{ID: id, Kind: e.Kind, Done: e.Done, Awaited: e.Awaited, EndedState: e.EndedState}
+	n := store.Need{ID: id, Kind: e.Kind, Done: e.Done, Step: e.Step, Awaited: e.Awaited, EndedState: e.EndedState}
 	if r, ok := o.tasks[id]; ok {
 		n.Node, n.State, n.AllowFailure = r.Node, o.derived(r, o.now).State, r.AllowFailure
 		if r.State.Terminal() {

@@ -34,6 +34,8 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 		return o.unblock(cmd)
 	case store.RescheduleTask:
 		return o.reschedule(cmd)
+	case store.SendSignal:
+		return o.sendSignal(cmd)
 	case store.DeleteTask:
 		return o.delete(cmd)
 	case store.PauseQueue:
@@ -111,6 +113,7 @@ func (o *op) delete(cmd store.DeleteTask) store.CommandResult {
 	delete(o.attempts, r.ID)
 	delete(o.decisions, r.ID)
 	delete(o.steps, r.ID)
+	delete(o.signals, r.ID)
 	o.note(cmd.Audit, "delete", r.ID.String())
 	return store.CommandResult{}
 }

@@ -12,10 +12,15 @@ import (
 
 // move gives a task another state and moves its job's counters with it.
 func (o *op) move(r *row, to task.State, why task.Waiting, err *task.Error) {
-	before := task.Count(r.End(), r.Waiting, r.Join)
+	before := r.counted(r.Waiting)
 	r.State, r.Waiting, r.Error = to, why, err
 	r.UpdatedAt = o.now
-	o.count(r, before, task.Count(r.End(), why, r.Join))
+	o.count(r, before, r.counted(why))
+}
+
+// counted is how a task counts for its job while it waits for something.
+func (r *row) counted(why task.Waiting) task.JobCounters {
+	return task.Count(r.End(), why, r.Join, !r.ReadyAt.IsZero())
 }
 
 // count moves the counters of a task's job, from which its state follows.
@@ -89,6 +94,7 @@ func (o *op) propagate() {
 	o.wakeFreed()
 	o.dispatchReady()
 	for len(o.ended) > 0 {
+		o.cancelChildren()
 		ended := o.ended
 		o.ended = nil
 		o.resolveEdges(ended)
@@ -107,7 +113,7 @@ func (o *op) dispatchReady() {
 // resolveEdges marks the edges whose needs have ended. Each dependent is nearer to
 // its start, or will never run. One that started or ended before stays as it is.
 func (o *op) resolveEdges(ended []*row) {
-	marked := map[*row][]rules.EndedNeed{}
+	marked, calls := map[*row][]rules.EndedNeed{}, map[call]int{}
 	for _, need := range ended {
 		for _, e := range o.dependents[need.ID] {
 			if !e.Done {
@@ -116,12 +122,16 @@ func (o *op) resolveEdges(ended []*row) {
 					e.EndedState = need.State
 				}
 				d := o.tasks[e.Task]
+				if e.Step != "" {
+					calls[call{d, e.Step}]++
+					continue
+				}
 				marked[d] = append(marked[d], rules.EndedNeed{Need: need.ID, Kind: e.Kind, End: need.End()})
 			}
 		}
 	}
 	for _, r := range slices.SortedFunc(maps.Keys(marked), func(a, b *row) int { return a.ID.Compare(b.ID) }) {
-		if r.State != task.Pending || r.Waiting != task.WaitDeps && r.Waiting != task.WaitChildren {
+		if r.State != task.Pending || r.Waiting != task.WaitDeps && (r.Waiting != task.WaitChildren || r.Join == task.JoinNone) {
 			continue
 		}
 		waits := rules.TaskWaits(r.Join, o.needsOf(r), rules.Unmarked)
@@ -137,6 +147,7 @@ func (o *op) resolveEdges(ended []*row) {
 			r.Join = task.JoinNone // it counted as one that waits before
 		}
 	}
+	o.lowerCalls(calls)
 }
 
 // notNeeded says why a task does not run whose needs did not fail.
@@ -162,7 +173,7 @@ func (o *op) needsOf(r *row) []rules.Need {
 		need := o.tasks[e.Needs]
 		needs = append(needs, rules.Need{
 			EndedNeed: rules.EndedNeed{Need: need.ID, Kind: e.Kind, End: need.End()}, Name: need.name(), Marked: e.Done,
-			Awaited: e.Awaited, CancelKind: need.CancelKind,
+			Awaited: e.Awaited, CancelKind: need.CancelKind, Step: e.Step, CallWaits: o.callWaits(r.ID, e.Step) != nil,
 		})
 	}
 	return needs

@@ -215,6 +215,7 @@ func (o *op) snapshot() *store.Snapshot {
 		snap.Attempts = append(snap.Attempts, copyAll(o.attempts[r.ID], copyAttempt)...)
 		snap.Decisions = append(snap.Decisions, copyAll(o.decisions[r.ID], storedDecision)...)
 		snap.Steps = append(snap.Steps, copyAll(o.steps[r.ID], copyStep)...)
+		snap.Signals = append(snap.Signals, copyAll(o.signals[r.ID], copySignal)...)
 		if d, ok := o.dispatch[r.ID]; ok {
 			snap.Dispatch = append(snap.Dispatch, d)
 		}

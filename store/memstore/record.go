@@ -42,6 +42,9 @@ func (o *op) recordStep(r *row, rec *store.Record) store.RecordResult {
 	if rec.Step == nil {
 		return store.RecordResult{}
 	}
+	if rules.IsWait(rec) {
+		return o.recordWait(r, rec)
+	}
 	step := copyStep(rules.StoredStep(rec, r.AttemptNo, o.now))
 	if rules.StartsByKey(rec) {
 		started := rec.Tasks[0].ID
@@ -69,7 +72,7 @@ func (o *op) failedTry(r *row, step task.Step) store.RecordResult {
 
 // completed keeps the value of a step, once and for all (R10).
 func (o *op) completed(r *row, step task.Step, start []task.New) store.RecordResult {
-	stored := o.completedStep(r.ID, step.Name)
+	stored := o.recordedStep(r.ID, step.Name)
 	repeated, err := rules.AcceptStep(stored, &step, r.CancelRequested)
 	switch {
 	case err != nil && stored != nil:
@@ -89,10 +92,10 @@ func (o *op) completed(r *row, step task.Step, start []task.New) store.RecordRes
 	return res
 }
 
-// completedStep returns the completed step under a name, or nil.
-func (o *op) completedStep(id task.ID, name string) *task.Step {
+// recordedStep returns the step under a name that is completed, or waits, or nil.
+func (o *op) recordedStep(id task.ID, name string) *task.Step {
 	for i, s := range o.steps[id] {
-		if s.State == task.StepCompleted && s.Name == name {
+		if s.State != task.StepFailed && s.Name == name {
 			return &o.steps[id][i]
 		}
 	}

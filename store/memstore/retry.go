@@ -25,6 +25,8 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 		for _, e := range o.dependents[revived[0].ID] {
 			d := o.tasks[e.Task]
 			switch {
+			case e.Step != "":
+				o.reopenCall(d, e)
 			case e.Done && rules.ReopensEdge(d.State, d.Waiting, d.AttemptNo, d.Join, e.Awaited > 0):
 				o.reopen(d, e)
 			case rules.RevivesDependent(d.State, rules.KindOf(d.Error), d.Join, o.needsOf(d)):
@@ -59,7 +61,7 @@ func (o *op) revive(r *row) {
 		j.DeadlineAt = rules.ExtendedDeadline(j.Budget, j.DeadlineAt, o.now)
 		limit = j.DeadlineAt
 	}
-	end := rules.KindOf(r.Error)
+	end, join := rules.KindOf(r.Error), r.Join
 	v := rules.Revive(&rules.Revived{Needs: needs, End: end, Join: r.Join, Deadline: r.DeadlineAt, Job: limit}, o.now)
 	r.AttemptCount, r.CrashCount, r.QuarantineLosses, r.InternalCount, r.RepairCount = 0, 0, 0, 0, 0
 	r.CancelRequested, r.CancelKind, r.CancelBy, r.CancelReason = false, task.KindNone, "", ""
@@ -69,6 +71,7 @@ func (o *op) revive(r *row) {
 	r.RemainingDeps, r.Join = v.Waits.Open, v.Join
 	for i, e := range o.needs[r.ID] {
 		switch {
+		case e.Step != "": // below
 		case e.Awaited == 0:
 			e.Done = needs[i].Ended()
 		case v.Join != task.JoinNone && needs[i].Ended(): // it may have been retried since
@@ -77,12 +80,11 @@ func (o *op) revive(r *row) {
 			e.Done, e.EndedState = false, ""
 		}
 	}
+	o.reviveCalls(r, needs, end)
 	if v.State == task.Ready {
 		o.makeReady(r, o.now, task.WaitNone, nil)
-		return
+	} else {
+		o.move(r, v.State, v.Waiting, nil)
 	}
-	o.move(r, v.State, v.Waiting, nil)
-	if v.Join != task.JoinNone {
-		o.reviveChildren(r, end)
-	}
+	o.reviveChildren(r, needs, join, end)
 }

@@ -23,6 +23,7 @@ type space struct {
 	attempts   map[task.ID][]task.Attempt   // ended ones, by number
 	decisions  map[task.ID][]task.Decision  // by attempt
 	steps      map[task.ID][]task.Step      // by index, attempt and try
+	signals    map[task.ID][]task.Signal    // oldest first
 	dispatch   map[task.ID]store.DispatchRow
 	keys       map[string]*store.KeyRow
 	waiters    map[task.ID]store.WaiterRow
@@ -67,6 +68,7 @@ func newSpace() *space {
 		attempts:   map[task.ID][]task.Attempt{},
 		decisions:  map[task.ID][]task.Decision{},
 		steps:      map[task.ID][]task.Step{},
+		signals:    map[task.ID][]task.Signal{},
 		dispatch:   map[task.ID]store.DispatchRow{},
 		keys:       map[string]*store.KeyRow{},
 		waiters:    map[task.ID]store.WaiterRow{},

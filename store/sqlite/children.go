@@ -97,7 +97,7 @@ func (m *moves) decompose(row *leaseRow, p parentRow, fin *store.Finish, to *rul
 			return err
 		}
 		state, waiting, _ := rules.FirstState(&n, t.now)
-		count = count.Add(task.Count(task.End{State: state}, waiting, task.JoinNone))
+		count = count.Add(task.Count(task.End{State: state}, waiting, task.JoinNone, false))
 	}
 	m.pending.Add(row.job, count)
 	return nil

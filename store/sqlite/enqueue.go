@@ -99,7 +99,7 @@ func (t *tx) insertJob(sub *store.Submission, deadline time.Time) (fresh bool, e
 	var c task.JobCounters
 	for i := range sub.Tasks {
 		state, waiting, _ := rules.FirstState(&sub.Tasks[i], t.now)
-		c = c.Add(task.Count(task.End{State: state}, waiting, task.JoinNone))
+		c = c.Add(task.Count(task.End{State: state}, waiting, task.JoinNone, false))
 	}
 	n, err := t.stmt(sqlInsertJob).Text(1, t.ns).ID(2, &j.ID).Text(3, j.Name).Text(4, string(task.JobStateOf(c, false))).
 		JSON(5, j.Budget).Strings(6, j.Meta).

@@ -262,7 +262,7 @@ func (t *tx) setEdge(dependent, need *task.ID, end task.State) error {
 func (o *operation) setEdges(row *taskRow, needs []rules.Need, v *rules.Revival) error {
 	for i := range needs {
 		n, end := &needs[i], task.State("")
-		if n.Awaited > 0 && (v.Join == task.JoinNone || n.RevivesChild(row.contribution.Kind)) {
+		if n.Awaited > 0 && (v.Join == task.JoinNone || n.RevivesChild(v.Join, row.contribution.Kind)) {
 			continue // or marked when the child comes back
 		}
 		if n.Ended() {

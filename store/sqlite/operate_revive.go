@@ -66,7 +66,7 @@ func (o *operation) reviveChild(id *task.ID, c *chore) error {
 	if st.One() {
 		n.CancelKind = task.ErrorKind(st.ColName(0))
 	}
-	if err := st.Done(); err != nil || !n.RevivesChild(task.ErrorKind(c.why)) {
+	if err := st.Done(); err != nil || !n.RevivesChild(task.JoinRerun, task.ErrorKind(c.why)) {
 		return err
 	}
 	if err := o.tx.setEdge(&c.id, id, ""); err != nil {

@@ -106,7 +106,7 @@ var concurrentGraphCases = []testCase{
 			e.check(len(cancel) == 1 && cancel[0].Err == nil && cancel[0].Cancelled+cancel[0].AskedTasks+cancel[0].AlreadyDone == 2*width, "CancelJob of %d tasks answered %+v", 2*width, cancel)
 			var sum task.JobCounters
 			for _, t := range e.tasks(mapped(g.sub.Tasks, draftID)...) {
-				sum = sum.Add(task.Count(t.End(), t.Waiting, t.Join))
+				sum = sum.Add(task.Count(t.End(), t.Waiting, t.Join, !t.ReadyAt.IsZero()))
 				e.check(t.State.Terminal(), "a task of the cancelled job is %s/%s", t.State, t.Waiting)
 			}
 			j := g.read()

@@ -1,0 +1,110 @@
+package memstore
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// parent is a task as it gets further children.
+func (o *op) parent(r *row) (p rules.Parent) {
+	p.Depth = r.Depth
+	for _, e := range o.children(r) {
+		p.Children++
+		if e.Step == "" {
+			p.Decomposed++
+		}
+	}
+	return p
+}
+
+// recordCall stores the next children of a call.
+func (o *op) recordCall(r *row, stored *task.Step, step task.Step, tasks []task.New) store.RecordResult {
+	first := step.ChildrenStored
+	add, err := rules.ResolveCall(stored, &step, len(tasks), o.parent(r))
+	switch {
+	case err != nil && stored == nil:
+		return store.RecordResult{Err: err}
+	case err != nil || !add:
+		return store.RecordResult{Step: copyStep(*stored), Err: err}
+	}
+	o.putStep(stored, step)
+	r.CrashCount, r.QuarantineLosses = 0, 0
+	res := store.RecordResult{Step: copyStep(step)}
+	for i := range tasks {
+		n := rules.CallChild(tasks[i], r.Node, step.Name, first+i, r.AllowFailure)
+		o.insertChild(&n, r)
+		o.link(&store.EdgeRow{Task: r.ID, Needs: n.ID, Kind: task.OnDone, Awaited: r.AttemptNo, Step: step.Name})
+		res.Enqueued = append(res.Enqueued, store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated})
+	}
+	return res
+}
+
+// callWaits returns the call of a task under a name, nil if it does not wait.
+func (o *op) callWaits(id task.ID, name string) *task.Step {
+	if s := o.recordedStep(id, name); name != "" && s != nil && s.State == task.StepWaiting {
+		return s
+	}
+	return nil
+}
+
+// call is a step of a task.
+type call struct {
+	parent *row
+	step   string
+}
+
+// lowerCalls counts children that have ended for the calls that wait for them.
+func (o *op) lowerCalls(ended map[call]int) {
+	calls := slices.SortedFunc(maps.Keys(ended), func(a, b call) int {
+		return cmp.Or(a.parent.ID.Compare(b.parent.ID), strings.Compare(a.step, b.step))
+	})
+	for _, c := range calls {
+		s := o.callWaits(c.parent.ID, c.step)
+		if s == nil || !rules.CountsCalls(c.parent.State, c.parent.CancelRequested) {
+			continue
+		}
+		if s.ChildrenLeft -= ended[c]; s.ChildrenLeft == 0 {
+			s.State, s.CompletedAt = task.StepCompleted, o.now
+			o.waitEnded(c.parent)
+		}
+	}
+}
+
+// reviveCalls has the calls of a task that is retried count their children anew.
+func (o *op) reviveCalls(r *row, needs []rules.Need, end task.ErrorKind) {
+	for i, e := range o.needs[r.ID] {
+		if !needs[i].CallWaits {
+			continue
+		}
+		e.Done, e.EndedState = false, ""
+		if needs[i].Ended() {
+			e.Done, e.EndedState = true, needs[i].End.State
+		}
+	}
+	for i := range o.steps[r.ID] {
+		s := &o.steps[r.ID][i]
+		if s.Kind != task.KindCall || s.State != task.StepWaiting {
+			continue
+		}
+		if s.ChildrenLeft = rules.CallLeft(s, needs, end); s.ChildrenLeft == 0 {
+			s.State, s.CompletedAt = task.StepCompleted, o.now
+			r.StepCount++
+		}
+	}
+}
+
+// reopenCall has a call wait again for a child that is retried.
+func (o *op) reopenCall(parent *row, e *store.EdgeRow) {
+	s := o.callWaits(parent.ID, e.Step)
+	if !e.Done || !rules.ReopensCall(s != nil, parent.State, parent.CancelRequested) {
+		return
+	}
+	e.Done, e.EndedState = false, ""
+	s.ChildrenLeft++
+}
