@@ -194,6 +194,7 @@ func TestCallAll(t *testing.T) {
 		s := records(fx, func(n int) error {
 			if n == 2 {
 				e.StopNow()
+				return store.ErrUnavailable
 			}
 			return nil
 		})

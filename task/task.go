@@ -213,7 +213,7 @@ const (
 	KindAsk     StepKind = "ask" // its value is the answer that an unblock gave
 
 	KindSignal StepKind = "signal" // its value is the payload of the signal; none: the wait timed out
-	KindCall   StepKind = "call"   // its value is the number of its children, also while it waits: they have what they gave
+	KindCall   StepKind = "call"   // it has no value: its children have what they gave
 	KindRace   StepKind = "race"   // its value is the number of the wait that came first
 )
 

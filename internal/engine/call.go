@@ -34,8 +34,8 @@ func (c *Call) record(ctx context.Context, a *Attempt, name string, index int, k
 		if stored = known.ChildrenStored; stored >= c.N {
 			return known, nil // if it is completed meanwhile, the task is not suspended
 		}
-	} else if err := task.CheckChildren(a.task.Depth, 0, c.N); err != nil {
-		return nil, a.failFatally(&KindError{Kind: task.KindValidation, Step: name, Err: fmt.Errorf("call %q: %w", name, err)})
+	} else if err := task.CheckCall(a.task.Depth, 0, c.N); err != nil {
+		return nil, a.failFatally(&KindError{Kind: task.KindValidation, Step: name, Err: fmt.Errorf("call %q: %s", name, strings.TrimPrefix(err.Error(), "call: "))})
 	}
 	children, err := c.Children()
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *Call) record(ctx context.Context, a *Attempt, name string, index int, k
 	}
 	for {
 		step := a.newStep(name, index, task.KindCall, task.StepWaiting)
-		step.Value, step.ChildrenLeft, step.ChildrenStored = json.RawMessage(strconv.Itoa(c.N)), c.N, stored
+		step.ChildrenLeft, step.ChildrenStored = c.N, stored
 		// Crash here: what is stored is, and the next attempt goes on behind it.
 		res, err := a.record(ctx, store.Record{Step: step, Tasks: children[stored:min(stored+maxCallRecord, c.N)]})
 		switch {
@@ -55,6 +55,9 @@ func (c *Call) record(ctx context.Context, a *Attempt, name string, index int, k
 			return nil, &KindError{Kind: task.KindInternal, Step: name, Err: fmt.Errorf("call %q: the store has %d of %d children and takes no more", name, res.Step.ChildrenStored, c.N)}
 		}
 		stored = res.Step.ChildrenStored
+		if err := a.checkValidity(ctx); err != nil {
+			return nil, err
+		}
 	}
 }
 
@@ -64,10 +67,7 @@ func (*Call) reason() task.Waiting                  { return task.WaitChildren }
 // check compares a call with the one that is recorded under its name: a handler
 // that asks for another number of children does not get those of that one.
 func (c *Call) check(a *Attempt, recorded *task.Step) error {
-	n := 0
-	if err := json.Unmarshal(recorded.Value, &n); err != nil {
-		return a.Undecodable(recorded.Name, err)
-	}
+	n := recorded.Children
 	if n == c.N {
 		return nil
 	}

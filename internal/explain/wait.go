@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -50,22 +49,13 @@ func (c Clock) inWaits(h *store.History) string {
 func (c Clock) inWait(st *task.Step) string {
 	name := text.OneLine(st.Name, MaxNote)
 	if st.Kind == task.KindCall {
-		return fmt.Sprintf("%d of %s of the call %q", st.ChildrenLeft, children(callSize(st)), name)
+		return fmt.Sprintf("%d of %s of the call %q", st.ChildrenLeft, children(st.Children), name)
 	}
 	said := fmt.Sprintf("the signal %q in %q, since %s", text.OneLine(st.Signal, MaxNote), name, c.When(st.StartedAt))
 	if !st.WakeAt.IsZero() {
 		said += ", until " + c.Abs(st.WakeAt)
 	}
 	return said
-}
-
-// callSize is how many children a call has.
-func callSize(st *task.Step) int {
-	n := 0
-	if json.Unmarshal(st.Value, &n) != nil {
-		return max(st.ChildrenLeft, st.ChildrenStored)
-	}
-	return n
 }
 
 // openCalled reports whether a task waits for the end of a child of a call.
@@ -93,9 +83,9 @@ func (c Clock) StepWait(st *task.Step) string {
 	case st.Kind == task.KindSleep:
 		return "wakes " + c.When(st.WakeAt)
 	case st.Kind == task.KindCall && st.State == task.StepWaiting:
-		return fmt.Sprintf("%d of %s left", st.ChildrenLeft, children(callSize(st)))
+		return fmt.Sprintf("%d of %s left", st.ChildrenLeft, children(st.Children))
 	case st.Kind == task.KindCall:
-		return children(callSize(st))
+		return children(st.Children)
 	case st.Kind == task.KindSignal && st.State == task.StepWaiting && !st.WakeAt.IsZero():
 		return fmt.Sprintf("waits for %q until %s", text.OneLine(st.Signal, MaxNote), c.When(st.WakeAt))
 	case st.Kind == task.KindSignal && st.State == task.StepWaiting:

@@ -14,7 +14,7 @@ func signalStep(name string, until time.Time) task.Step {
 }
 
 func callStep(name string, left int) task.Step {
-	return task.Step{Name: name, Kind: task.KindCall, State: task.StepWaiting, Value: json.RawMessage("10"), ChildrenLeft: left, ChildrenStored: 10}
+	return task.Step{Name: name, Kind: task.KindCall, State: task.StepWaiting, Children: 10, ChildrenLeft: left, ChildrenStored: 10}
 }
 
 // The waits of a handler are named, with what lets them go on.
