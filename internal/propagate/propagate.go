@@ -124,6 +124,8 @@ type run struct {
 	now    time.Time
 	limit  int
 	result Result
+
+	parents []task.ID // dependents that ended and have children of calls
 }
 
 func (r *run) all() error {
@@ -147,19 +149,19 @@ func (r *run) all() error {
 			return err
 		}
 	}
-	if err := r.later(keys, nil); err != nil {
+	if err := r.later(keys, nil, r.parents); err != nil {
 		return err
 	}
 	return r.countJobs()
 }
 
 // later leaves work to chores.
-func (r *run) later(keys []string, ended []Ended) error {
-	if len(keys)+len(ended) == 0 {
+func (r *run) later(keys []string, ended []Ended, parents []task.ID) error {
+	if len(keys)+len(ended)+len(parents) == 0 {
 		return nil
 	}
 	r.result.Chores = true
-	return r.ops.AddChores(keys, ended)
+	return r.ops.AddChores(keys, ended, parents)
 }
 
 func (r *run) insertDispatch() error {
@@ -178,7 +180,7 @@ func (r *run) resolveEdges(ended []Ended) error {
 	slices.SortFunc(ended, func(a, b Ended) int { return a.ID.Compare(b.ID) })
 	limit := r.limit - r.result.Marked
 	if limit <= 0 {
-		return r.later(nil, ended)
+		return r.later(nil, ended, nil)
 	}
 	edges, rest, err := r.ops.MarkEdges(ended, limit)
 	if err != nil {
@@ -186,17 +188,25 @@ func (r *run) resolveEdges(ended []Ended) error {
 	}
 	r.result.Marked += len(edges)
 	// Before the dependents are looked at, which are decided by these too.
-	if err := r.later(nil, rest); err != nil || len(edges) == 0 {
+	if err := r.later(nil, rest, nil); err != nil || len(edges) == 0 {
 		return err
 	}
 	byDependent := make(map[task.ID][]rules.EndedNeed)
+	calls := make(map[call]int)
 	for i := range edges {
 		e := &edges[i]
+		if e.Step != "" {
+			calls[call{e.Dependent, e.Step}]++
+			continue
+		}
 		byDependent[e.Dependent] = append(byDependent[e.Dependent], e.EndedNeed)
 	}
 	marked := make([]Marked, 0, len(byDependent))
 	for id, needs := range byDependent {
 		marked = append(marked, Marked{id, rules.SumMarked(needs)})
+	}
+	if err := r.lowerCalls(calls); err != nil || len(marked) == 0 {
+		return err
 	}
 	slices.SortFunc(marked, func(a, b Marked) int { return a.ID.Compare(b.ID) })
 	dependents, err := r.ops.LowerNeeds(marked)
@@ -277,7 +287,7 @@ func (r *run) cancelDependents(unmet []*Dependent, ended map[task.ID][]rules.End
 		end := task.End{State: task.Cancelled, Kind: reasons[i].Kind}
 		r.Count(d.Job, d.waits(), Contribution{End: end})
 		r.End(d.ID, end, d.Needed)
-		r.result.Ended = append(r.result.Ended, d.ID)
+		r.noteEnd(d)
 	}
 	return r.ops.CancelDependents(ends)
 }

@@ -15,7 +15,9 @@ type parentRow struct {
 }
 
 const sqlParent = `
-SELECT depth, options_json, (SELECT count(*) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND awaited > 0 AND kind = 'done')
+SELECT depth, options_json,
+  (SELECT count(*) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND awaited > 0 AND kind = 'done'),
+  (SELECT count(*) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND awaited > 0 AND kind = 'done' AND step IS NULL)
 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
 // parent reads a task that is to have children.
@@ -24,7 +26,7 @@ func (t *tx) parent(id *task.ID) (p parentRow, err error) {
 	if st.One() {
 		var of task.Task
 		st.ColOptions(1, &of)
-		p = parentRow{rules.Parent{Depth: int(st.ColInt(0)), Children: int(st.ColInt(2))}, of.Node}
+		p = parentRow{rules.Parent{Depth: int(st.ColInt(0)), Children: int(st.ColInt(2)), Decomposed: int(st.ColInt(3))}, of.Node}
 	}
 	return p, st.Done()
 }
@@ -52,6 +54,8 @@ func (m *moves) resolve(fin *store.Finish, row *leaseRow) (to resolved, err erro
 	case task.OutcomeDecompose:
 		to.parent, err = m.tx.parent(&row.id)
 		to.Transition = rules.ResolveDecompose(fin, to.parent.Parent, cancel, deadline, now)
+	case task.OutcomeSuspended:
+		to.Transition = rules.ResolveSuspend(fin, row.wakeSeq, cancel, deadline, now)
 	case task.OutcomeAddDependency:
 		to.dependency, err = m.dependency(row, &fin.DependsOn)
 		to.Transition = rules.ResolveDependency(fin, &to.dependency, cancel, deadline, now)
@@ -86,14 +90,24 @@ func (m *moves) decompose(row *leaseRow, p parentRow, fin *store.Finish, to *rul
 	if err != nil {
 		return err
 	}
+	return m.addChildren(row, p, fin.Children, func(n task.New, i int) (task.New, error) {
+		n = rules.ChildOf(n, p.node, p.Decomposed+i, row.mayFail)
+		return n, t.stmt(sqlInsertChildEdge).Text(1, t.ns).ID(2, &row.id).ID(3, &n.ID).Int(4, int64(row.attemptNo)).Run()
+	})
+}
+
+// addChildren stores children of a task. edge names the i-th of them and writes the
+// edge to it.
+func (m *moves) addChildren(row *leaseRow, p parentRow, list []task.New, edge func(n task.New, i int) (task.New, error)) error {
+	t := m.tx
 	in := insertion{tx: t, job: row.job, parent: row.id, deadline: row.deadlineAt(), depth: p.Depth + 1, dispatch: m.dispatchLater}
 	var count task.JobCounters
-	for i := range fin.Children {
-		n := rules.ChildOf(fin.Children[i], p.node, p.Children+i, row.mayFail)
-		if _, err := in.task(&n); err != nil {
+	for i := range list {
+		n, err := edge(list[i], i)
+		if err != nil {
 			return err
 		}
-		if err := t.stmt(sqlInsertChildEdge).Text(1, t.ns).ID(2, &row.id).ID(3, &n.ID).Int(4, int64(row.attemptNo)).Run(); err != nil {
+		if _, err := in.task(&n); err != nil {
 			return err
 		}
 		state, waiting, _ := rules.FirstState(&n, t.now)
@@ -191,8 +205,8 @@ func (m *moves) cancelSomeChildren(c *chore) (more bool, err error) {
 const (
 	sqlWrongChild = `
 SELECT depends_on_task_id, ended_state FROM weaver_task_dependencies
-WHERE namespace = ?1 AND task_id = ?2 AND kind = 'done' AND ended_state <> 'succeeded' AND awaited = (
-  SELECT max(awaited) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND kind = 'done')
+WHERE namespace = ?1 AND task_id = ?2 AND kind = 'done' AND step IS NULL AND ended_state <> 'succeeded' AND awaited = (
+  SELECT max(awaited) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND kind = 'done' AND step IS NULL)
 ORDER BY depends_on_task_id LIMIT 1`
 
 	sqlKeepOutput = `
