@@ -24,7 +24,7 @@ import (
 // a bubble.
 func openStore(t testing.TB) weaver.Store {
 	t.Helper()
-	return memstore.New()
+	return openMemory(t)
 }
 
 // everyStore returns an empty store of each kind.
