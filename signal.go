@@ -1,6 +1,7 @@
 package weaver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,8 +100,16 @@ func (c *Client) SendSignal(ctx context.Context, id TaskID, name, key string, pa
 	if err := c.checkSize("payload", len(payload)); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
+	var compact bytes.Buffer // other white space is no other payload
+	if err := json.Compact(&compact, payload); err != nil {
+		return fmt.Errorf("%s: %w: %w", what, ErrInvalidInput, err)
+	}
 	_, err := c.operate(ctx, "signal task "+id.String(), opts, func(s operateSettings) store.Command {
-		return store.SendSignal{Audit: s.audit, Task: id, Name: name, Key: key, Payload: payload}
+		audit := s.audit
+		if audit.Reason = name; s.audit.Reason != "" {
+			audit.Reason += ": " + s.audit.Reason
+		}
+		return store.SendSignal{Audit: audit, Task: id, Name: name, Key: key, Payload: compact.Bytes()}
 	})
 	return err
 }

@@ -180,6 +180,7 @@ func TestSendSignalRefuses(t *testing.T) {
 			return fx.client.SendSignal(ctx, id, name, key, json.RawMessage(payload))
 		}
 		fx.must(send("approved", "k", "true"))
+		fx.must(send("approved", "k", " true\n"))
 		wantError(fx, send("approved", "k", "false"), weaver.ErrConflict, `"k"`)
 		fx.must(send("refused", "k", "false")) // a key of another signal
 		wantError(fx, send("", "k", "true"), weaver.ErrInvalidOption, "name of a signal", "empty")

@@ -132,10 +132,10 @@ func (c Clock) waits(h *store.History) string {
 		}
 		return said
 	case task.WaitSignal:
-		return orElse(cmp.Or(c.inWaits(h), "waits for a signal"))
+		return cmp.Or(c.inWaits(h), orElse("waits for a signal"))
 	case task.WaitChildren:
 		if said := c.inWaits(h); t.Join == task.JoinNone && said != "" {
-			return orElse(said)
+			return said
 		}
 		return openChildren(h.Needs)
 	case task.WaitRate:

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goweaver/weaver/internal/text"
@@ -43,7 +44,12 @@ func (c Clock) inWaits(h *store.History) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "waits for " + strings.Join(parts, ", and for ")
+	said := "waits for " + strings.Join(parts, ", and for ")
+	due := h.Task.ReadyAt
+	if !due.IsZero() && !slices.ContainsFunc(open, func(st task.Step) bool { return st.WakeAt.Equal(due) }) {
+		said += ", and goes on " + c.When(due) + " at the latest" // it sleeps as well
+	}
+	return said
 }
 
 func (c Clock) inWait(st *task.Step) string {
@@ -87,7 +93,7 @@ func (c Clock) StepWait(st *task.Step) string {
 	case st.Kind == task.KindCall:
 		return children(st.Children)
 	case st.Kind == task.KindSignal && st.State == task.StepWaiting && !st.WakeAt.IsZero():
-		return fmt.Sprintf("waits for %q until %s", text.OneLine(st.Signal, MaxNote), c.When(st.WakeAt))
+		return fmt.Sprintf("waits for %q until %s", text.OneLine(st.Signal, MaxNote), c.Abs(st.WakeAt))
 	case st.Kind == task.KindSignal && st.State == task.StepWaiting:
 		return fmt.Sprintf("waits for %q", text.OneLine(st.Signal, MaxNote))
 	case st.Kind == task.KindSignal && len(st.Value) == 0:
