@@ -76,6 +76,7 @@ func (l *leaseRow) endOf(state task.State, failure *task.Error) task.End {
 // unschedule makes a task that does not run unclaimable, before anything else
 // of it is touched (R15).
 func (m *moves) unschedule(row *taskRow) error {
+	m.pending.Drop(row.id)
 	if _, err := m.tx.undispatch(&row.id); err != nil || row.key == "" {
 		return err
 	}
