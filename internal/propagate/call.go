@@ -8,6 +8,10 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
+// Caller is a task that ended; the children of its calls that have not are to be
+// cancelled.
+type Caller struct{ ID, Job task.ID }
+
 // call is a step of a task that calls others.
 type call struct {
 	task task.ID
@@ -37,6 +41,6 @@ func (r *run) lowerCalls(ended map[call]int) error {
 func (r *run) noteEnd(d *Dependent) {
 	r.result.Ended = append(r.result.Ended, d.ID)
 	if d.Calls {
-		r.parents = append(r.parents, d.ID)
+		r.result.Callers = append(r.result.Callers, Caller{d.ID, d.Job})
 	}
 }

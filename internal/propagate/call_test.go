@@ -31,12 +31,15 @@ func TestCallsEndWithTheirChildren(t *testing.T) {
 	}
 }
 
-// A dependent that ends with children of calls leaves their cancel to a chore.
+// A dependent that ends with children of calls is named, so that they end too.
 func TestDependentsThatEndLeaveTheirCalls(t *testing.T) {
 	t.Parallel()
 	g := newGraph([2]byte{1, 5})
 	g.calls = true
 	var b propagate.Batch
 	b.End(id(1), failed, true)
-	g.run(t, &b, "mark 1", "lower 5 by 1", "nodes 1", "cancel 5 dependency_failed", "mark 5", "chores [] [children of 5]", "count 1")
+	got := g.run(t, &b, "mark 1", "lower 5 by 1", "nodes 1", "cancel 5 dependency_failed", "mark 5", "count 1")
+	if len(got.Callers) != 1 || got.Callers[0] != (propagate.Caller{ID: id(5), Job: job}) {
+		t.Errorf("the callers are %v", got.Callers)
+	}
 }

@@ -57,11 +57,8 @@ var errBroken = errors.New("broken")
 
 func (g *graph) WakeKeys(keys []string) ([]string, error) { return g.more, g.note("wake", "%v", keys) }
 
-func (g *graph) AddChores(keys []string, ended []propagate.Ended, parents []task.ID) error {
+func (g *graph) AddChores(keys []string, ended []propagate.Ended) error {
 	var list []string
-	for _, id := range parents {
-		list = append(list, fmt.Sprint("children of ", id[0]))
-	}
 	for _, e := range ended {
 		list = append(list, fmt.Sprint(e.ID[0]))
 	}

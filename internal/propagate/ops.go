@@ -69,10 +69,9 @@ type Ops interface {
 	// CountJobs adds changes to the counters of jobs and derives their states.
 	CountJobs(changes []JobChange) error
 
-	// AddChores keeps what is left to do for later transactions: waking keys,
-	// marking the edges towards tasks that have ended, and cancelling the children
-	// that tasks left behind when they ended.
-	AddChores(keys []string, ended []Ended, parents []task.ID) error
+	// AddChores keeps what is left to do for later transactions: waking keys, and
+	// marking the edges towards tasks that have ended.
+	AddChores(keys []string, ended []Ended) error
 }
 
 // Ended is a task that is in a terminal state and has dependents.

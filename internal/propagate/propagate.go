@@ -64,6 +64,11 @@ func (b *Batch) FreeKey(key string) {
 // Dispatch notes that a task, whose state is written, is claimable again.
 func (b *Batch) Dispatch(row store.DispatchRow) { b.dispatch = append(b.dispatch, row) }
 
+// Drop takes back that a task is claimable again: it has moved on in the same batch.
+func (b *Batch) Drop(id task.ID) {
+	b.dispatch = slices.DeleteFunc(b.dispatch, func(row store.DispatchRow) bool { return row.Task == id })
+}
+
 // End notes that a task is in a terminal state. needed reports whether an edge
 // leads to it.
 func (b *Batch) End(id task.ID, end task.End, needed bool) {
@@ -102,10 +107,11 @@ func (b *Batch) change(job task.ID, change task.JobCounters) {
 
 // Result names what else has moved, for the notices after the commit.
 type Result struct {
-	Ended  []task.ID // dependents that ended
-	Jobs   []task.ID // whose counters or states changed
-	Marked int       // edges
-	Chores bool      // some were added
+	Ended   []task.ID // dependents that ended
+	Jobs    []task.ID // whose counters or states changed
+	Callers []Caller  // dependents that ended with children of calls, which may not have
+	Marked  int       // edges
+	Chores  bool      // some were added
 }
 
 // Run does the phases, and empties the batch. now is the transaction's clock,
@@ -124,8 +130,6 @@ type run struct {
 	now    time.Time
 	limit  int
 	result Result
-
-	parents []task.ID // dependents that ended and have children of calls
 }
 
 func (r *run) all() error {
@@ -149,19 +153,19 @@ func (r *run) all() error {
 			return err
 		}
 	}
-	if err := r.later(keys, nil, r.parents); err != nil {
+	if err := r.later(keys, nil); err != nil {
 		return err
 	}
 	return r.countJobs()
 }
 
 // later leaves work to chores.
-func (r *run) later(keys []string, ended []Ended, parents []task.ID) error {
-	if len(keys)+len(ended)+len(parents) == 0 {
+func (r *run) later(keys []string, ended []Ended) error {
+	if len(keys)+len(ended) == 0 {
 		return nil
 	}
 	r.result.Chores = true
-	return r.ops.AddChores(keys, ended, parents)
+	return r.ops.AddChores(keys, ended)
 }
 
 func (r *run) insertDispatch() error {
@@ -180,7 +184,7 @@ func (r *run) resolveEdges(ended []Ended) error {
 	slices.SortFunc(ended, func(a, b Ended) int { return a.ID.Compare(b.ID) })
 	limit := r.limit - r.result.Marked
 	if limit <= 0 {
-		return r.later(nil, ended, nil)
+		return r.later(nil, ended)
 	}
 	edges, rest, err := r.ops.MarkEdges(ended, limit)
 	if err != nil {
@@ -188,7 +192,7 @@ func (r *run) resolveEdges(ended []Ended) error {
 	}
 	r.result.Marked += len(edges)
 	// Before the dependents are looked at, which are decided by these too.
-	if err := r.later(nil, rest, nil); err != nil || len(edges) == 0 {
+	if err := r.later(nil, rest); err != nil || len(edges) == 0 {
 		return err
 	}
 	byDependent := make(map[task.ID][]rules.EndedNeed)

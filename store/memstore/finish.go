@@ -45,7 +45,7 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 	}
 	r.count(&t)
 	o.endLease(r)
-	if t.Awaited {
+	if t.Join != task.JoinNone { // it counts with that
 		r.Join = t.Join
 	}
 	o.transition(r, &t)

@@ -63,6 +63,8 @@ func (o *op) makeReady(r *row, at time.Time, why task.Waiting, err *task.Error) 
 func (o *op) unschedule(r *row) {
 	delete(o.dispatch, r.ID)
 	delete(o.waiters, r.ID)
+	// It may have become claimable by the same batch.
+	o.ready = slices.DeleteFunc(o.ready, func(d store.DispatchRow) bool { return d.Task == r.ID })
 	if r.ConcurrencyKey != "" {
 		o.freed[r.ConcurrencyKey] = true
 	}

@@ -113,7 +113,9 @@ func (m *moves) addChildren(row *leaseRow, p parentRow, list []task.New, edge fu
 		state, waiting, _ := rules.FirstState(&n, t.now)
 		count = count.Add(task.Count(task.End{State: state}, waiting, task.JoinNone, false))
 	}
-	m.pending.Add(row.job, count)
+	if len(list) > 0 {
+		m.pending.Add(row.job, count)
+	}
 	return nil
 }
 

@@ -98,12 +98,7 @@ func (t *tx) chore(c *chore) (*chore, error) {
 }
 
 // AddChores implements propagate.Ops.
-func (o ops) AddChores(keys []string, ended []propagate.Ended, parents []task.ID) error {
-	for _, id := range parents {
-		if err := o.tx.putChore(&chore{kind: store.ChoreChildren, id: id}); err != nil {
-			return err
-		}
-	}
+func (o ops) AddChores(keys []string, ended []propagate.Ended) error {
 	for _, key := range keys {
 		if err := o.tx.putChore(&chore{kind: store.ChoreWakeKey, name: key}); err != nil {
 			return err

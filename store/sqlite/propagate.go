@@ -247,5 +247,5 @@ func (t *tx) wakeKeys(keys map[string]bool) error {
 	if err != nil || len(again) == 0 {
 		return err
 	}
-	return ops{t}.AddChores(again, nil, nil)
+	return ops{t}.AddChores(again, nil)
 }

@@ -21,14 +21,21 @@ type moves struct {
 
 // propagate does what follows from the moves so far.
 func (m *moves) propagate() error {
-	if err := m.cancelChildren(); err != nil {
-		return err
+	for {
+		if err := m.cancelChildren(); err != nil {
+			return err
+		}
+		res, err := m.pending.Run(ops{m.tx}, m.tx.now, rules.MaxMoves-m.tx.moved)
+		m.tx.moved += res.Marked
+		m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, res.Ended...)
+		m.tx.fx.Notice.Jobs = append(m.tx.fx.Notice.Jobs, res.Jobs...)
+		if err != nil || len(res.Callers) == 0 {
+			return err
+		}
+		for _, c := range res.Callers { // their children end in another round
+			m.parents = append(m.parents, endedParent{c.ID, c.Job})
+		}
 	}
-	res, err := m.pending.Run(ops{m.tx}, m.tx.now, rules.MaxMoves-m.tx.moved)
-	m.tx.moved += res.Marked
-	m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, res.Ended...)
-	m.tx.fx.Notice.Jobs = append(m.tx.fx.Notice.Jobs, res.Jobs...)
-	return err
 }
 
 var sqlTaskRow = `SELECT ` + taskRowSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
@@ -69,6 +76,7 @@ func (l *leaseRow) endOf(state task.State, failure *task.Error) task.End {
 // unschedule makes a task that does not run unclaimable, before anything else
 // of it is touched (R15).
 func (m *moves) unschedule(row *taskRow) error {
+	m.pending.Drop(row.id)
 	if _, err := m.tx.undispatch(&row.id); err != nil || row.key == "" {
 		return err
 	}
