@@ -151,7 +151,7 @@ func TestCallAll(t *testing.T) {
 		time.Sleep(time.Second)
 		wantError(fx, blocked(fx, h), nil, "has 0 now")
 	})
-	const many = 2500
+	const many = 1100
 	fan := func(fx *fixture) weaver.Handler {
 		ins := make([]int, many)
 		for i := range ins {
@@ -184,26 +184,26 @@ func TestCallAll(t *testing.T) {
 			}
 			return nil
 		})
-		fx.runConfig(s, weaver.Config{Concurrency: 500, Handlers: []weaver.Handler{pieceHandler(), fan(fx)}})
+		fx.runConfig(s, weaver.Config{Concurrency: 200, Handlers: []weaver.Handler{pieceHandler(), fan(fx)}})
 		h := enqueue(fx, whole, 0)
-		equal(fx, "output", result(fx, h), "2500")
+		equal(fx, "output", result(fx, h), "1100")
 		equal(fx, "children", len(fx.history(h.ID()).Needs), many)
 	})
 	subtest(t, "a worker that stops between two records", func(fx *fixture) {
 		var e *engine
 		s := records(fx, func(n int) error {
-			if n == 2 {
+			if n == 1 {
 				e.StopNow()
 				return store.ErrUnavailable
 			}
 			return nil
 		})
-		h := enqueue(fx, whole, 0)
 		e = fx.start(s, weaver.Config{Handlers: []weaver.Handler{fan(fx)}})
+		h := enqueue(fx, whole, 0)
 		<-e.ended
-		equal(fx, "children", len(fx.history(h.ID()).Needs), 2000)
-		fx.runConfig(fx.store, weaver.Config{Concurrency: 500, Handlers: []weaver.Handler{pieceHandler(), fan(fx)}})
-		equal(fx, "output", result(fx, h), "2500")
+		equal(fx, "children", len(fx.history(h.ID()).Needs), 1000)
+		fx.runConfig(fx.store, weaver.Config{Concurrency: 200, Handlers: []weaver.Handler{pieceHandler(), fan(fx)}})
+		equal(fx, "output", result(fx, h), "1100")
 		equal(fx, "children", len(fx.history(h.ID()).Needs), many)
 	})
 }

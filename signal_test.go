@@ -189,6 +189,10 @@ func TestSendSignalRefuses(t *testing.T) {
 		wantError(fx, send("approved", "k2", `"`+strings.Repeat("x", weaver.DefaultInlineLimit)+`"`), weaver.ErrTooLarge, "payload", "65538 bytes")
 		unknown := task.NewIDs(nil).New()
 		wantError(fx, approved.Send(ctx, fx.client, unknown, "k", true), weaver.ErrNotFound, unknown.String())
+		for i := range task.MaxSignals - 2 {
+			fx.must(send("many", fmt.Sprint(i), "1"))
+		}
+		wantError(fx, send("many", "last", "1"), weaver.ErrLimit, "1000 signals", "no wait took")
 		wantError(fx, fx.client.InTx(nil).SendSignal(ctx, id, "approved", "k", nil), weaver.ErrSignalInTx, "after the commit")
 		wantError(fx, approved.Send(ctx, fx.client, id, "k3", true, weaver.Force()), weaver.ErrInvalidOption, "Force")
 

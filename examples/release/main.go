@@ -3,9 +3,8 @@
 //
 //	go run ./examples/release --version v1.2.0
 //
-// It prints how to approve. Kill it at any moment, also while it waits: the same
-// command continues. --broken linux lets the build of a target fail. State and results
-// are in one folder, ./weaver-release unless --dir names another.
+// It prints how to approve. Kill it at any moment: the same command continues.
+// --broken linux lets a build fail. State and results are in ./weaver-release.
 package main
 
 import (
@@ -13,6 +12,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -34,9 +34,8 @@ var (
 
 // Plan is the input of a release.
 type Plan struct {
-	Version string
-	Targets []string
-	Broken  string
+	Version, Broken string
+	Targets         []string
 }
 
 // Target is the input of one build.
@@ -45,7 +44,6 @@ type Target struct {
 	Broken        bool
 }
 
-// program has what the handlers need of this process.
 type program struct {
 	dir  string
 	pace time.Duration // of a build
@@ -64,24 +62,20 @@ func (p program) ship(ctx context.Context, plan Plan) (string, error) {
 	}
 	fmt.Println("built", files)
 	who, ok, err := Approved.Wait(ctx, "approval", 48*time.Hour)
+	if err == nil && !ok {
+		err = weaver.Permanent(fmt.Errorf("nobody approved %s within two days", plan.Version))
+	}
 	if err != nil {
 		return "", err
-	}
-	if !ok {
-		return "", weaver.Permanent(fmt.Errorf("nobody approved %s within two days", plan.Version))
 	}
 	fmt.Println("approved by", who)
 	text := fmt.Sprintf("%s, approved by %s: %v\n", plan.Version, who, files)
 	return text, weaver.Do(ctx, "publish", func(context.Context) error { return p.write("RELEASE", text) })
 }
 
-func (p program) build(ctx context.Context, t Target) (string, error) {
+func (p program) build(_ context.Context, t Target) (string, error) {
 	fmt.Println("building", t.Name)
-	select {
-	case <-time.After(p.pace): // a compiler at work
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
+	time.Sleep(p.pace) // a compiler at work
 	if t.Broken {
 		return "", fmt.Errorf("%s does not compile", t.Name)
 	}
@@ -113,8 +107,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	if err := p.run(ctx, plan); err != nil {
-		fmt.Fprintln(os.Stderr, "release:", err)
-		os.Exit(1)
+		log.Fatalf("release: %v", err)
 	}
 }
 
@@ -146,16 +139,15 @@ func (p program) run(ctx context.Context, plan Plan) (err error) {
 	fmt.Printf("approve with: go run ./cmd/weaver --store sqlite:%s task signal release/ship %s '\"ann\"'\n", db.Path(), Approved.Name())
 
 	work, done := context.WithCancel(ctx)
-	var res weaver.JobResult
+	ended := make(chan error, 1)
 	go func() {
 		defer done()
-		res, _ = h.Wait(work) // its error is ctx's
+		ended <- eng.Run(work)
 	}()
-	if err := eng.Run(work); err != nil {
-		return err
+	res, err := h.Wait(work)
+	done()
+	if err == nil && res.State != weaver.JobSucceeded {
+		err = fmt.Errorf("the job %s", res.State)
 	}
-	if <-work.Done(); res.State != weaver.JobSucceeded {
-		return fmt.Errorf("the job has not succeeded: %s", res.State)
-	}
-	return nil
+	return errors.Join(err, <-ended)
 }
