@@ -121,10 +121,8 @@ func (p program) run(ctx context.Context, plan Plan) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	eng, err := weaver.New(db, weaver.Config{
-		Handlers:    []weaver.Handler{Ship.Handler(p.ship), Build.Handler(p.build), Alarm.Handler(p.alarm)},
-		CrashBudget: -1, // kills are expected here
-	})
+	handlers := []weaver.Handler{Ship.Handler(p.ship), Build.Handler(p.build), Alarm.Handler(p.alarm)}
+	eng, err := weaver.New(db, weaver.Config{Handlers: handlers, CrashBudget: -1}) // kills are expected here
 	if err := errors.Join(err, db.Migrate(ctx)); err != nil {
 		return err
 	}
@@ -137,7 +135,6 @@ func (p program) run(ctx context.Context, plan Plan) (err error) {
 	}
 	fmt.Printf("pid %d works on job %s: kill it at any moment (kill -9 %[1]d); the same command continues\n", os.Getpid(), h.ID())
 	fmt.Printf("approve with: go run ./cmd/weaver --store sqlite:%s task signal release/ship %s '\"ann\"'\n", db.Path(), Approved.Name())
-
 	work, done := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
