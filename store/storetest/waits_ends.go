@@ -177,6 +177,16 @@ var callEndCases = []testCase{
 		e.succeed(kids[1])
 		e.over(p, "build", 2)
 	}},
+	{"a child that was deleted while its parent had ended is not waited for", func(e *env) {
+		p := e.one()
+		kids := e.waitsForCall(p, "build", 3)
+		e.operate(cancelOf(p))
+		e.operate(deleteOf(kids[1]))
+		e.operate(retryOf(p))
+		e.left(p, "build", 2)
+		e.succeed(kids[0], kids[2])
+		e.over(p, "build", 3)
+	}},
 	{"they end with its deadline, and come back", func(e *env) {
 		p := e.one(expires(time.Minute))
 		kids := e.waitsForCall(p, "build", 2)
