@@ -39,10 +39,7 @@ type Plan struct {
 }
 
 // Target is the input of one build.
-type Target struct {
-	Version, Name string
-	Broken        bool
-}
+type Target struct{ Version, Name, Broken string }
 
 type program struct {
 	dir  string
@@ -54,7 +51,7 @@ type program struct {
 func (p program) ship(ctx context.Context, plan Plan) (string, error) {
 	targets := make([]Target, len(plan.Targets))
 	for i, name := range plan.Targets {
-		targets[i] = Target{plan.Version, name, name == plan.Broken}
+		targets[i] = Target{plan.Version, name, plan.Broken}
 	}
 	files, err := weaver.CallAll(ctx, "build", Build, targets)
 	if err != nil {
@@ -73,11 +70,14 @@ func (p program) ship(ctx context.Context, plan Plan) (string, error) {
 	return text, weaver.Do(ctx, "publish", func(context.Context) error { return p.write("RELEASE", text) })
 }
 
-func (p program) build(_ context.Context, t Target) (string, error) {
+func (p program) build(ctx context.Context, t Target) (string, error) {
 	fmt.Println("building", t.Name)
-	time.Sleep(p.pace) // a compiler at work
-	if t.Broken {
-		return "", fmt.Errorf("%s does not compile", t.Name)
+	err := weaver.Sleep(ctx, "compile", p.pace) // in place of a compiler
+	if err == nil && t.Name == t.Broken {
+		err = fmt.Errorf("%s does not compile", t.Name)
+	}
+	if err != nil {
+		return "", err
 	}
 	file := "app-" + t.Name
 	return file, p.write(file, t.Version)
