@@ -23,6 +23,18 @@ var waits = map[string]func(ctx context.Context) error{
 		_, err := weaver.Ask[bool](ctx, "ok", "go on?")
 		return err
 	},
+	"waiting for a signal": func(ctx context.Context) error {
+		_, _, err := approved.Wait(ctx, "ok", 0)
+		return err
+	},
+	"waiting for a child": func(ctx context.Context) error {
+		_, err := weaver.Call(ctx, "ok", piece, 1, weaver.Delay(48*time.Hour))
+		return err
+	},
+	"waiting for a signal or a time": func(ctx context.Context) error {
+		_, err := weaver.Race(ctx, "ok", weaver.OnSignal[bool](approved, nil), weaver.OnSleep(24*time.Hour))
+		return err
+	},
 	"in a retry": func(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -96,7 +108,7 @@ func TestCleanupWhenCancelled(t *testing.T) {
 	cleanedUp := func(fx *fixture, j *journey, h *weaver.Handle[string], cause error) {
 		fx.Helper()
 		equal(fx, "state", failure(fx, h).State, weaver.StateCancelled)
-		all := strings.Replace(recordedAs(fx, h.ID()), "trial sleep completed ", "", 1)
+		all := strings.NewReplacer("trial sleep completed ", "", "ok signal waiting ", "", "ok call waiting ", "", "ok[0] signal waiting ok[1] sleep completed ", "").Replace(recordedAs(fx, h.ID()))
 		equal(fx, "steps", all, "[charge step completed refund cleanup completed]")
 		equal(fx, "charges and refunds", fmt.Sprint(j.charged, j.undone), "1 1")
 		if len(j.causes) != 2 || !errors.Is(j.causes[0], cause) || !errors.Is(j.causes[1], cause) || weaver.Suspended(j.causes[1]) {

@@ -51,6 +51,12 @@ var (
 	ErrState = store.ErrState
 	// ErrChanged: the task is not the one that was seen any more; see SeenEpoch.
 	ErrChanged = store.ErrChanged
+	// ErrConflict: a signal was sent under this key before, with another payload.
+	ErrConflict = store.ErrConflict
+	// ErrLimit: no more signals are kept for the task until its waits take some.
+	ErrLimit = store.ErrLimit
+	// ErrSignalInTx: a TxClient sends no signals.
+	ErrSignalInTx = errors.New("a signal is not sent inside a transaction: it moves the task, which would be locked until that ends; send it with the client after the commit, or enqueue a task that sends it")
 	// ErrBadCursor: the cursor did not come from a list.
 	ErrBadCursor = store.ErrBadCursor
 	// ErrBlocked: the task that is waited for needs a person.

@@ -135,7 +135,8 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("sleep %q: %w", name, err)
 	}
-	return a.Sleep(ctx, name, max(d, 0), time.Time{})
+	_, err = a.Await(ctx, name, &engine.Pause{For: max(d, 0)})
+	return err
 }
 
 // SleepUntil is Sleep until an instant, which lies before the year 10000; a
@@ -148,7 +149,8 @@ func SleepUntil(ctx context.Context, name string, t time.Time) error {
 	if !validTime(t) {
 		return Permanent(fmt.Errorf("sleep %q: %w: SleepUntil(%s): want an instant before the year 10000", name, ErrInvalidOption, t))
 	}
-	return a.Sleep(ctx, name, 0, t)
+	_, err = a.Await(ctx, name, &engine.Pause{Until: t})
+	return err
 }
 
 // TaskRef names a task that Start enqueued.

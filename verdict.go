@@ -41,7 +41,7 @@ func Suspended(err error) bool { return errors.Is(err, engine.ErrSuspended) }
 
 // Final reports whether an error with which a handler is about to return ends its
 // task, as far as the handler can know: the task was cancelled or its deadline
-// passed, the error is [Permanent], or no attempt is left. It does not when the
+// passed, the error is [Permanent] or a [CallError], or no attempt is left. It does not when the
 // task only waits ([Suspended], [Blocked]), is tried again, or goes on with
 // another worker. What a task undoes ([Cleanup]) it undoes then. A Decider may
 // decide otherwise.
@@ -57,6 +57,10 @@ func Final(ctx context.Context, err error) bool {
 	var v *engine.Verdict
 	if errors.As(err, &v) && v.Kind != engine.RetryAfter {
 		return v.Kind == engine.Permanent
+	}
+	var called *CallError
+	if v == nil && errors.As(err, &called) {
+		return true
 	}
 	return Current(ctx).LastAttempt
 }

@@ -21,6 +21,7 @@ type taskCmd struct {
 	Rerun      taskRerunCmd      `cmd:"" help:"Repeat a task as a new one."`
 	Cancel     taskCancelCmd     `cmd:"" help:"Cancel tasks."`
 	Unblock    taskUnblockCmd    `cmd:"" help:"Let blocked tasks go on."`
+	Signal     taskSignalCmd     `cmd:"" help:"Send a task a signal that its handler waits for."`
 	Reschedule taskRescheduleCmd `cmd:"" help:"Start tasks that wait for a time now, or at another time."`
 	Pause      taskPauseCmd      `cmd:"" help:"Let tasks not start until they are resumed."`
 	Resume     taskResumeCmd     `cmd:"" help:"End the pause of tasks."`

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -26,6 +27,7 @@ type taskView struct {
 	Attempts   []task.Attempt     `json:"attempts"`
 	Decisions  []task.Decision    `json:"decisions"`
 	Steps      []task.Step        `json:"steps"`
+	Signals    []task.Signal      `json:"signals,omitempty"`
 	Needs      []store.Need       `json:"needs,omitempty"`
 	Dependents []store.Need       `json:"dependents,omitempty"`
 	Audit      []store.AuditEntry `json:"audit,omitempty"`
@@ -66,7 +68,7 @@ func (c *taskShowCmd) Run(ctx context.Context, s *session) error {
 
 func viewOf(h *store.History) taskView {
 	return taskView{
-		Task: h.Task, Attempts: orEmpty(h.Attempts), Decisions: orEmpty(h.Decisions), Steps: orEmpty(h.Steps),
+		Task: h.Task, Attempts: orEmpty(h.Attempts), Decisions: orEmpty(h.Decisions), Steps: orEmpty(h.Steps), Signals: h.Signals,
 		Needs: h.Needs, Dependents: h.Dependents, Audit: h.Audit, Holders: h.Holders, Ahead: h.Ahead,
 		TaskPause: h.TaskPause, TypePause: h.TypePause, QueuePause: h.QueuePause,
 	}
@@ -173,6 +175,7 @@ func (s *session) printHistory(h *store.History) {
 	s.section("Attempts", s.attemptTable(h.Attempts))
 	s.section("Decisions", s.decisionTable(h.Decisions))
 	s.section("Steps", s.stepTable(h.Steps))
+	s.section("Signals", s.signalTable(h.Signals))
 	s.section("Needs", s.needTable(h.Needs))
 	s.section("Needed by", s.needTable(h.Dependents))
 	s.section("Operators", s.auditTable(h.Audit))
@@ -254,8 +257,8 @@ func (s *session) stepTable(steps []task.Step) *table {
 		switch {
 		case st.Error != nil:
 			result = explain.Failure(&task.Error{Kind: st.Error.Kind, Message: st.Error.Message}, explain.MaxNote) // the row names the step
-		case st.Kind == task.KindSleep:
-			result = "wakes " + s.clock.When(st.WakeAt)
+		default:
+			result = cmp.Or(s.clock.StepWait(st), result)
 		}
 		color := ""
 		if st.State == task.StepFailed {
@@ -263,6 +266,16 @@ func (s *session) stepTable(steps []task.Step) *table {
 		}
 		t.add(plain(fmt.Sprint(st.Index)), plain(text.OneLine(st.Name, explain.MaxNote)), plain(string(st.Kind)), painted(string(st.State), color),
 			plain(attemptOf(st)), plain(fmt.Sprint(st.Try)), plain(stepTook(st)), plain(result))
+	}
+	return t
+}
+
+func (s *session) signalTable(signals []task.Signal) *table {
+	t := newTable("NAME", "SENT", "BY", "KEY", "TAKEN BY", "PAYLOAD")
+	for i := range signals {
+		sig := &signals[i]
+		t.add(plain(text.OneLine(sig.Name, explain.MaxNote)), s.when(sig.SentAt), plain(text.OneLine(sig.Actor, explain.MaxNote)), plain(text.OneLine(sig.Key, explain.MaxNote)),
+			plain(text.OneLine(sig.Step, explain.MaxNote)), plain(text.OneLine(text.PlainJSON(string(sig.Payload)), explain.MaxNote)))
 	}
 	return t
 }

@@ -62,7 +62,7 @@ func TestCheckFindsInWaits(t *testing.T) {
 			s.Steps[0].Children, s.Steps[0].ChildrenStored, s.Steps[0].ChildrenLeft = 1, 1, 0
 			s.Edges = s.Edges[:1]
 		}},
-		{"a child is not stored", "I7", caller, "3 children stored of 3, and there are 2", func(s *store.Snapshot) { s.Steps[0].ChildrenStored = 3 }},
+		{"a child that the call does not know of", "I7", caller, "1 children stored of 3, and there are 2", func(s *store.Snapshot) { s.Steps[0].ChildrenStored = 1 }},
 		{"a call that is complete has an open edge", "I7", caller, "is completed with children_left 0 and 1 open edges", func(s *store.Snapshot) {
 			s.Steps[0].State, s.Steps[0].CompletedAt, s.Steps[0].ChildrenLeft = task.StepCompleted, now, 0
 			s.Tasks[caller].State, s.Tasks[caller].Waiting, s.Tasks[caller].StepCount = task.Blocked, task.WaitManual, 1

@@ -74,7 +74,9 @@ type (
 	}
 	// SendSignal gives a task a message: the oldest wait for its name takes it, or
 	// the first one that comes. The same key again changes nothing (Existing in the
-	// result), with another payload it is ErrConflict. ErrState if the task has ended.
+	// result, also when the task has ended since), with another payload it is
+	// ErrConflict. ErrState if the task has ended; ErrLimit if it keeps
+	// task.MaxSignals signals already that no wait took.
 	SendSignal struct {
 		Audit
 		Task    task.ID

@@ -30,8 +30,8 @@ type Record struct {
 	// as it is, and is the answer.
 	//
 	// A step of the kind call is recorded in the state waiting, with the number of
-	// its children as ChildrenLeft and the first of them as Tasks; more come with
-	// further records of the step, which say how many are stored as ChildrenStored.
+	// its children as ChildrenLeft and the first of them as Tasks; more come
+	// with further records of the step, which say how many are stored as ChildrenStored.
 	// The answer has the step as it stands then. Children have their Node from the
 	// store (the step's name and the number of the child in brackets) and neither
 	// needs nor idempotency keys. Over a limit of children: ErrLimit.

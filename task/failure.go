@@ -32,6 +32,29 @@ func (e *StepError) Error() string { return fmt.Sprintf("step %q: %s", e.Step, e
 // Unwrap gives what the step's function returned.
 func (e *StepError) Unwrap() error { return e.Err }
 
+// CallError is the end without success of a child of a call, as its caller sees it.
+type CallError struct {
+	Call    string // the name of the call's step
+	Index   int    // of the input
+	TaskID  ID     // of the child
+	State   State  // failed or cancelled
+	Kind    ErrorKind
+	Code    string // that the child's handler attached; "": none
+	Message string // "" if the child was retried since
+}
+
+// Error implements error.
+func (e *CallError) Error() string {
+	text := fmt.Sprintf("call %q: task %s %s", e.Call, e.TaskID, e.State)
+	if e.State == Cancelled {
+		text = fmt.Sprintf("call %q: task %s was cancelled", e.Call, e.TaskID)
+	}
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	return text
+}
+
 // PanicError is a panic of a handler or of a step's function.
 type PanicError struct {
 	Value any    // what was given to panic

@@ -257,7 +257,7 @@ func (k *killer) Record(ctx context.Context, ns string, recs ...store.Record) ([
 		return res, err
 	}
 	for i, rec := range recs {
-		if rec.Lease.Task == k.target && rec.Step != nil && rec.Step.State == task.StepCompleted && res[i].Err == nil && k.completed() {
+		if rec.Lease.Task == k.target && rec.Step != nil && res[i].Step.State == task.StepCompleted && res[i].Err == nil && k.completed() {
 			return nil, errKilled
 		}
 	}

@@ -76,7 +76,17 @@ func TestSessions(t *testing.T) {
 func ownHandlers() []weaver.Handler {
 	greet := weaver.Define[string, string]("acme.demo.greet.v1")
 	fail := weaver.Define[weaver.None, weaver.None]("acme.demo.fail.v1", weaver.NoRetry(), weaver.Queue("fragile"))
+	ship := weaver.Define[string, string]("acme.demo.ship.v1")
+	approved := weaver.DefineSignal[string]("approved")
 	return []weaver.Handler{
+		ship.Handler(func(ctx context.Context, version string) (string, error) {
+			who, _, err := approved.Wait(ctx, "manager", 0)
+			if err != nil {
+				return "", err
+			}
+			outs, err := weaver.CallAll(ctx, "greetings", greet, []string{"1", "2", "3"})
+			return fmt.Sprintf("%s approved by %s: %v", version, who, outs), err
+		}),
 		greet.Handler(func(_ context.Context, name string) (string, error) { return "hello " + name, nil }),
 		fail.Handler(func(context.Context, weaver.None) (weaver.None, error) { return weaver.None{}, errors.New("as always") }),
 	}

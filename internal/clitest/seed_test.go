@@ -25,6 +25,8 @@ var (
 	askType   = weaver.Define[int, string]("acme.demo.ask.v1", weaver.Queue("work"))
 	twoAsks   = weaver.Define[int, string]("acme.demo.approve.v1", weaver.Queue("work"))
 	sleepType = weaver.Define[int, string]("acme.demo.sleep.v1", weaver.Queue("work"))
+	shipType  = weaver.Define[int, string]("acme.demo.ship.v1", weaver.Queue("work"))
+	approved  = weaver.DefineSignal[bool]("approved")
 	sumType   = weaver.Define[weaver.None, string]("acme.demo.sum.v1", weaver.Queue("work"))
 )
 
@@ -60,6 +62,19 @@ func approve(ctx context.Context, _ int) (string, error) {
 
 func sleep(ctx context.Context, _ int) (string, error) {
 	return "rested", weaver.Sleep(ctx, "cool-down", 24*time.Hour)
+}
+
+// ship waits for an approval, and then for children, of which the first sleeps.
+func ship(ctx context.Context, n int) (string, error) {
+	yes, ok, err := approved.Wait(ctx, "manager", 48*time.Hour)
+	if err != nil || !ok {
+		return "nobody answered", err
+	}
+	if _, err := weaver.Call(ctx, "check", okType, n); err != nil {
+		return "", err
+	}
+	rest, err := weaver.CallAll(ctx, "fan", sleepType, []int{1, 2})
+	return fmt.Sprint(yes, rest), err
 }
 
 func sum(context.Context, weaver.None) (string, error) { return "summed", nil }
@@ -100,6 +115,12 @@ var seeds = map[string]func(*fixture) map[string]task.ID{
 		w.check(err)
 		w.work()
 		return w.one("ASKING", h.ID(), nil)
+	},
+	"shipping": func(w *fixture) map[string]task.ID {
+		h, err := shipType.Enqueue(w.ctx, w.client, 1)
+		w.check(err)
+		w.work()
+		return w.one("SHIPPING", h.ID(), nil)
 	},
 	"work": func(w *fixture) map[string]task.ID {
 		w.work()
@@ -250,7 +271,7 @@ func (w *fixture) one(variable string, id task.ID, err error) map[string]task.ID
 
 // work runs everything that is due.
 func (w *fixture) work() {
-	w.run(okType.Handler(ok), failType.Handler(fail), retryType.Handler(retry), askType.Handler(ask), twoAsks.Handler(approve), sleepType.Handler(sleep), sumType.Handler(sum))
+	w.run(okType.Handler(ok), failType.Handler(fail), retryType.Handler(retry), askType.Handler(ask), twoAsks.Handler(approve), sleepType.Handler(sleep), shipType.Handler(ship), sumType.Handler(sum))
 }
 
 func (w *fixture) run(handlers ...weaver.Handler) {

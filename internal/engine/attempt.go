@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -60,11 +59,12 @@ type Attempt struct {
 	stepsRun  []string
 	news      bool // it has recorded something that was not there before
 	suspended bool
-	wakeAt    time.Time  // the earliest wait of this attempt
-	question  *question  // that it is suspended with; nil: by a wait with an end
-	asking    sync.Mutex // held by an Ask while it looks for its answer
-	over      bool       // the handler returned, or was abandoned
-	fatal     error      // a mistake of the program, which fails the task whatever the handler returns
+	wakeAt    time.Time    // the earliest end of a wait of this attempt; zero: none has one
+	waiting   task.Waiting // for what its waits are
+	question  *question    // that it is suspended with; nil: by other waits
+	asking    sync.Mutex   // held by an Ask while it looks for its answer
+	over      bool         // the handler returned, or was abandoned
+	fatal     error        // a mistake of the program, which fails the task whatever the handler returns
 	cancelBy  cancelAsk
 	progress  progress
 
@@ -73,7 +73,8 @@ type Attempt struct {
 
 	needsMu   sync.Mutex // held while they are read
 	needsRead bool
-	needs     []store.Need // of a task that runs they are final
+	allNeeds  []store.Need
+	needs     []store.Need // without the children of calls: of a task that runs they are final
 }
 
 // entry is what the step journal has of one step name.
@@ -81,6 +82,8 @@ type entry struct {
 	index int
 	used  bool       // in this attempt
 	done  *task.Step // completed by an earlier attempt
+
+	waiting *task.Step // that an earlier attempt left waiting
 }
 
 type cancelAsk struct {
@@ -119,9 +122,12 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 			known = &entry{index: s.Index}
 			a.journal[s.Name] = known
 		}
-		if s.State == task.StepCompleted {
+		switch s.State {
+		case task.StepCompleted:
 			known.done = s
 			onRecord++
+		case task.StepWaiting:
+			known.waiting = s
 		}
 		a.nextIndex = max(a.nextIndex, s.Index+1)
 	}
@@ -282,23 +288,4 @@ func (a *Attempt) unreached() []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// Needs returns the tasks that the task needed, with how they ended. It is read once.
-func (a *Attempt) Needs(ctx context.Context) ([]store.Need, error) {
-	a.needsMu.Lock()
-	defer a.needsMu.Unlock()
-	if a.needsRead {
-		return a.needs, nil
-	}
-	needs, err := a.env.Store.Needs(ctx, a.env.Namespace, a.task.ID)
-	if err != nil {
-		err = fmt.Errorf("read the needs of task %s: %w", a.task.ID, err)
-		if ctx.Err() != nil {
-			return nil, err
-		}
-		return nil, &KindError{Kind: task.KindInternal, Err: err}
-	}
-	a.needs, a.needsRead = needs, true
-	return a.needs, nil
 }

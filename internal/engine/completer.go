@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -121,7 +122,7 @@ func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult
 		c.emit(event.TaskBlocked{Header: h, Error: te, Duration: d})
 	default:
 		if decidesToWait(&fin) {
-			c.emit(event.TaskSuspended{Header: h, Error: fin.Error, Duration: d})
+			c.emit(event.TaskSuspended{Header: h, Waiting: res.Waiting, Error: fin.Error, Duration: d})
 			return
 		}
 		if fin.Outcome == task.OutcomeFailure {
@@ -132,7 +133,7 @@ func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult
 		case task.OutcomeReleased:
 			c.emit(event.TaskReleased{Header: h, Duration: d})
 		case task.OutcomeSuspended, task.OutcomeDecompose, task.OutcomeAddDependency:
-			c.emit(event.TaskSuspended{Header: h, WakeAt: fin.WakeAt, Duration: d})
+			c.emit(event.TaskSuspended{Header: h, Waiting: cmp.Or(fin.Waiting, res.Waiting), WakeAt: fin.WakeAt, Duration: d})
 		}
 	}
 }

@@ -84,17 +84,20 @@ func (c *Coded) Unwrap() error { return c.Err }
 // maxCode is how long a code is kept, in bytes.
 const maxCode = 255
 
-// CodeOf returns the code that was attached to an error, or to what a step
-// returned in an earlier attempt; "" if none was.
+// CodeOf returns the code that was attached to an error, to what a step
+// returned in an earlier attempt, or to that of a child of a call; "" if none was.
 func CodeOf(err error) string {
 	var c *Coded
 	var se *task.StepError
+	var ce *task.CallError
 	switch {
 	case errors.As(err, &c):
 		code := sanitize(c.Code)
 		return strings.ToValidUTF8(code[:min(maxCode, len(code))], "")
 	case errors.As(err, &se):
 		return se.Code
+	case errors.As(err, &ce):
+		return ce.Code
 	}
 	return ""
 }

@@ -3,9 +3,43 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
+
+// Needs returns the tasks that the task needed or decomposed into, with how they
+// ended. They are read once.
+func (a *Attempt) Needs(ctx context.Context) ([]store.Need, error) {
+	if _, err := a.readNeeds(ctx, false); err != nil {
+		return nil, err
+	}
+	a.needsMu.Lock()
+	defer a.needsMu.Unlock()
+	return a.needs, nil
+}
+
+// readNeeds returns all edges of the task, those to children of its calls among
+// them, as they were at the first read or, with again, are now.
+func (a *Attempt) readNeeds(ctx context.Context, again bool) ([]store.Need, error) {
+	a.needsMu.Lock()
+	defer a.needsMu.Unlock()
+	if a.needsRead && !again {
+		return a.allNeeds, nil
+	}
+	all, err := a.env.Store.Needs(ctx, a.env.Namespace, a.task.ID)
+	if err != nil {
+		err = fmt.Errorf("read the needs of task %s: %w", a.task.ID, err)
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, &KindError{Kind: task.KindInternal, Err: err}
+	}
+	called := func(n store.Need) bool { return n.Step != "" }
+	a.allNeeds, a.needs, a.needsRead = all, slices.DeleteFunc(slices.Clone(all), called), true
+	return all, nil
+}
 
 // Need returns a task that the task needs, by its name in the job; nil when it
 // needs none of that name, or the store does not have it any more.

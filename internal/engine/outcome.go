@@ -39,7 +39,7 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		StepsUnreached: a.unreached(),
 		Idle:           !a.news,
 	}
-	suspended, wakeAt, asks, fatal, cancelBy := a.suspended, a.wakeAt, a.question, a.fatal, a.cancelBy
+	suspended, wakeAt, waiting, asks, fatal, cancelBy := a.suspended, a.wakeAt, a.waiting, a.question, a.fatal, a.cancelBy
 	a.mu.Unlock()
 	cause, lost := context.Cause(a.ctx), context.Cause(a.held)
 	children, decomposes := asksForChildren(err)
@@ -59,7 +59,7 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 	case suspended:
 		// Whatever the handler returned is ignored: a swallowed or wrapped
 		// ErrSuspended suspends all the same.
-		fin.Outcome, fin.WakeAt = task.OutcomeSuspended, wakeAt
+		fin.Outcome, fin.WakeAt, fin.Waiting, fin.WakeSeq = task.OutcomeSuspended, wakeAt, waiting, a.task.WakeSeq
 		return fin, true
 	case err == nil:
 		if large := a.env.checkSize("output", len(out)); large != nil {
@@ -99,7 +99,8 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 	case kind == task.KindDecode:
 		return a.decide(fin, task.OutcomeDecodeFailed, err, false), true
 	}
-	permanent := v != nil && v.Kind == Permanent || kind == task.KindValidation || errors.Is(err, ErrNoTask) || errors.Is(err, ErrNestedTx)
+	var called *task.CallError // another attempt would get the same from the call
+	permanent := v != nil && v.Kind == Permanent || v == nil && errors.As(err, &called) || kind == task.KindValidation || errors.Is(err, ErrNoTask) || errors.Is(err, ErrNestedTx)
 	return a.decide(fin, task.OutcomeFailure, err, permanent), true
 }
 
@@ -118,8 +119,12 @@ func (a *Attempt) taskError(err error) *task.Error {
 // stepOf returns the name of the step that err came out of, or "".
 func stepOf(err error) string {
 	var se *task.StepError
-	if errors.As(err, &se) {
+	var ce *task.CallError
+	switch {
+	case errors.As(err, &se):
 		return se.Step
+	case errors.As(err, &ce):
+		return ce.Call
 	}
 	for ke := (*KindError)(nil); errors.As(err, &ke); err = ke.Err { // a timeout is around what the step returned
 		if ke.Step != "" {

@@ -325,7 +325,7 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 		if err == nil && rec.Step != nil && rec.Step.State != task.StepFailed {
 			a.recordedNew()
 		}
-		if !errors.As(err, &storeErr) {
+		if !errors.As(err, &storeErr) || storeErr.Kind != task.KindInternal {
 			return res, err
 		}
 		a.logger().Warn("record a step", "error", res.Err, "retry_in", pause)
@@ -349,6 +349,8 @@ func (a *Attempt) answer(err error) error {
 	case errors.Is(err, store.ErrCancelRequested):
 		a.end(ErrCancelled)
 		return ErrCancelled
+	case errors.Is(err, store.ErrLimit):
+		return a.failFatally(&KindError{Kind: task.KindValidation, Err: err})
 	}
 	return &KindError{Kind: task.KindInternal, Err: fmt.Errorf("record a step: %w", err)}
 }

@@ -9,44 +9,98 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Sleep lets the task wait without a worker: it records when to wake, blocks
-// until no step of the attempt is in flight, and returns ErrSuspended. When
-// the attempt that follows the wake-up gets here, it returns nil; in an attempt
-// that was asked to end for good it returns the cause, unless an earlier
-// attempt went on behind it. The wake-up time is given by the store's clock at
-// the first call and never changes.
-func (a *Attempt) Sleep(ctx context.Context, name string, d time.Duration, until time.Time) error {
-	done, index, err := a.enter(ctx, name)
-	if err != nil {
-		return err
-	}
-	if done == nil {
-		// Crash here: nothing is recorded, the sleep begins anew.
-		step := task.Step{Name: name, Index: index, Kind: task.KindSleep, State: task.StepCompleted, AttemptNo: a.task.AttemptNo, Try: 1, WakeAt: until}
-		res, err := a.record(ctx, store.Record{Step: &step, Sleep: d})
-		a.leave()
-		if err != nil {
-			return err
-		}
-		done = &res.Step
-	}
-	awake := !done.WakeAt.After(a.storeNow())
-	switch cause := context.Cause(a.ctx); {
-	case isCancel(cause) && !(awake && a.wentOnAfter(done)):
-		return cause // the task does not go on: its handler cleans up
-	case awake:
-		return nil
-	}
-	return a.suspend(done.WakeAt)
+// Wait is something that a task waits for without a worker: a [Pause], a
+// [SignalWait] or a [Call].
+type Wait interface {
+	// record makes the wait known to the store, under the step's name and index, and
+	// returns the step as it stands then. known is the step while it waits since an
+	// earlier attempt, else nil.
+	record(ctx context.Context, a *Attempt, name string, index int, known *task.Step) (*task.Step, error)
+	// over reports whether the wait has ended.
+	over(a *Attempt, step *task.Step) bool
+	// reason is what a task waits for that waits so.
+	reason() task.Waiting
 }
 
-// wentOnAfter reports whether an earlier attempt recorded a step behind this one:
-// it did not end there.
-func (a *Attempt) wentOnAfter(step *task.Step) bool {
+// Await lets the task wait without a worker: it records the wait, blocks until no
+// step of the attempt is in flight, and returns ErrSuspended. When an attempt that
+// follows gets here and the wait is over, it returns the step; in an attempt that
+// was asked to end for good it returns the cause, unless an earlier attempt went on
+// behind the wait.
+func (a *Attempt) Await(ctx context.Context, name string, w Wait) (*task.Step, error) {
+	a.hold() // until it is noted: another wait does not suspend the attempt without this one
+	step, over, err := a.look(ctx, name, w)
+	if err == nil && !over {
+		a.waitFor(w.reason(), step.WakeAt)
+	}
+	a.leave()
+	if err != nil {
+		return nil, err
+	}
+	switch cause := context.Cause(a.ctx); {
+	case isCancel(cause) && !(over && a.wentOnAfter(step.Index)):
+		return nil, cause // the task does not go on: its handler cleans up
+	case over:
+		return step, nil
+	}
+	a.suspendWhenIdle()
+	return nil, ErrSuspended
+}
+
+// hold keeps the attempt from being suspended. The caller must call leave.
+func (a *Attempt) hold() {
+	a.mu.Lock()
+	a.inFlight++
+	a.mu.Unlock()
+}
+
+// look returns the step of a wait, recorded first unless it is completed, and
+// whether the wait is over.
+func (a *Attempt) look(ctx context.Context, name string, w Wait) (step *task.Step, over bool, err error) {
+	step, index, err := a.enter(ctx, name)
+	if err != nil {
+		return nil, false, err
+	}
+	if step == nil {
+		// Crash here: nothing is recorded, the wait begins anew.
+		step, err = w.record(ctx, a, name, index, a.waitingStep(name))
+		a.leave()
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	return step, w.over(a, step), nil
+}
+
+// waitingStep returns the step that an earlier attempt left waiting under a name,
+// nil if there is none.
+func (a *Attempt) waitingStep(name string) *task.Step {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.entryOf(name).waiting
+}
+
+// waitFor notes what the attempt waits for when it is suspended, and until when;
+// zero: there is no such instant. Of several the earliest instant counts. Of the
+// reasons a signal comes first, which a person may have to send, and a time last.
+func (a *Attempt) waitFor(why task.Waiting, until time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !until.IsZero() && (a.wakeAt.IsZero() || until.Before(a.wakeAt)) {
+		a.wakeAt = until
+	}
+	if a.waiting != task.WaitSignal && (a.waiting != task.WaitChildren || why != task.WaitSleep) {
+		a.waiting = why
+	}
+}
+
+// wentOnAfter reports whether an earlier attempt recorded a step behind the one with
+// an index: it did not end there.
+func (a *Attempt) wentOnAfter(index int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, e := range a.journal {
-		if e.done != nil && e.done.Kind != task.KindCleanup && e.index > step.Index {
+		if e.done != nil && e.done.Kind != task.KindCleanup && e.index > index {
 			return true
 		}
 	}
@@ -57,19 +111,8 @@ func (a *Attempt) wentOnAfter(step *task.Step) bool {
 // passed here since. Only instants depend on it, never leases.
 func (a *Attempt) storeNow() time.Time { return a.now.Add(time.Since(a.begun)) }
 
-// suspend ends the attempt for a wait: it lets steps that run beside it end
+// suspendWhenIdle ends the attempt for a wait: it lets steps that run beside it end
 // and be recorded, and from then on nothing starts.
-func (a *Attempt) suspend(wakeAt time.Time) error {
-	a.mu.Lock()
-	if a.wakeAt.IsZero() || wakeAt.Before(a.wakeAt) {
-		a.wakeAt = wakeAt
-	}
-	a.mu.Unlock()
-	a.suspendWhenIdle()
-	return ErrSuspended
-}
-
-// suspendWhenIdle waits until no step of the attempt is in flight, and ends it.
 func (a *Attempt) suspendWhenIdle() {
 	a.mu.Lock()
 	for a.inFlight > 0 {
@@ -80,6 +123,45 @@ func (a *Attempt) suspendWhenIdle() {
 	}
 	a.mu.Unlock()
 	a.end(ErrSuspended)
+}
+
+// Pause waits for a time. The wake-up is given by the store's clock at the first
+// call and never changes.
+type Pause struct {
+	For   time.Duration
+	Until time.Time // zero: For counts
+}
+
+func (p *Pause) record(ctx context.Context, a *Attempt, name string, index int, _ *task.Step) (*task.Step, error) {
+	step := a.newStep(name, index, task.KindSleep, task.StepCompleted)
+	step.WakeAt = p.Until
+	res, err := a.record(ctx, store.Record{Step: step, Sleep: p.For})
+	return &res.Step, err
+}
+
+func (*Pause) over(a *Attempt, step *task.Step) bool { return !step.WakeAt.After(a.storeNow()) }
+func (*Pause) reason() task.Waiting                  { return task.WaitSleep }
+
+// SignalWait waits for a signal. Its step has the payload as its value, none if the
+// wait timed out.
+type SignalWait struct {
+	Signal  string
+	Timeout time.Duration // 0: none
+}
+
+func (s *SignalWait) record(ctx context.Context, a *Attempt, name string, index int, _ *task.Step) (*task.Step, error) {
+	step := a.newStep(name, index, task.KindSignal, task.StepWaiting)
+	step.Signal = s.Signal
+	res, err := a.record(ctx, store.Record{Step: step, Timeout: s.Timeout})
+	return &res.Step, err
+}
+
+func (*SignalWait) over(_ *Attempt, step *task.Step) bool { return step.State == task.StepCompleted }
+func (*SignalWait) reason() task.Waiting                  { return task.WaitSignal }
+
+// newStep is the step of a wait, or of another record that runs no function.
+func (a *Attempt) newStep(name string, index int, kind task.StepKind, state task.StepState) *task.Step {
+	return &task.Step{Name: name, Index: index, Kind: kind, State: state, AttemptNo: a.task.AttemptNo, Try: 1}
 }
 
 // Start enqueues a task as a step: its id is the step's value, and the task
@@ -94,8 +176,9 @@ func (a *Attempt) Start(ctx context.Context, name string, child task.New) (task.
 		if err != nil {
 			return task.ID{}, err
 		}
-		step := task.Step{Name: name, Index: index, Kind: task.KindStart, State: task.StepCompleted, AttemptNo: a.task.AttemptNo, Try: 1, Value: value}
-		res, err := a.record(ctx, store.Record{Step: &step, Tasks: []task.New{child}})
+		step := a.newStep(name, index, task.KindStart, task.StepCompleted)
+		step.Value = value
+		res, err := a.record(ctx, store.Record{Step: step, Tasks: []task.New{child}})
 		a.leave()
 		if err != nil {
 			return task.ID{}, err

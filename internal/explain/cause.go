@@ -42,6 +42,9 @@ func (w *walk) causes(h *store.History, subject string, depth int) []Cause {
 	switch {
 	case t.State == task.Pending && t.Waiting == task.WaitDeps:
 		return w.needs(h, subject+" waits for", depth, awaited(h.Needs))
+	case t.State == task.Pending && (t.Waiting == task.WaitSignal || t.Waiting == task.WaitChildren && t.Join == task.JoinNone):
+		w.signal(h)
+		return w.needs(h, subject+" waits for", depth, openCalled(h))
 	case t.State == task.Pending && t.Waiting == task.WaitChildren:
 		return w.needs(h, subject+" waits for", depth, openChild)
 	case t.State == task.Failed && kindOf(t) == task.KindDependencyFailed:

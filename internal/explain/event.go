@@ -35,8 +35,15 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 	case event.TaskRetrying:
 		return fmt.Sprintf("attempt %d failed: %s; retry in %s", max(1, countedNo(ev.AttemptNo, h)), eventError(&ev.Error, h), text.Until(ev.Delay))
 	case event.TaskSuspended:
-		if ev.Error != nil {
+		switch {
+		case ev.Error != nil:
 			return fmt.Sprintf("attempt %d failed: %s; waits for other tasks, as was decided", max(1, countedNo(ev.AttemptNo, h)), eventError(ev.Error, h))
+		case ev.Waiting == task.WaitSignal && ev.WakeAt.IsZero():
+			return "waits for a signal"
+		case ev.Waiting == task.WaitSignal:
+			return "waits for a signal until " + ev.WakeAt.In(c.Zone).Format(time.DateTime)
+		case ev.Waiting == task.WaitChildren && ev.WakeAt.IsZero():
+			return "waits for its children"
 		}
 		if ev.WakeAt.IsZero() {
 			return "waits"

@@ -82,6 +82,8 @@ func (c Clock) waitNote(t *task.Task) string {
 		return "retries" + due + ": " + Failure(t.Error, MaxNote)
 	case t.Waiting == task.WaitSleep:
 		return "sleeps, wakes" + due
+	case t.Waiting == task.WaitSignal && due != "":
+		return Waits(t, nil) + ", goes on" + due + " at the latest"
 	}
 	return Waits(t, nil)
 }
@@ -120,7 +122,12 @@ func Waits(t *task.Task, needs []store.Need) string {
 			return "" // it is about to be ready, or is not needed
 		}
 		return "needs " + open + conditionOf(needs)
+	case task.WaitSignal:
+		return "waits for a signal"
 	case task.WaitChildren:
+		if t.Join == task.JoinNone {
+			return "waits for the children of a call"
+		}
 		return "waits for " + children(t.RemainingDeps)
 	case task.WaitConcurrency:
 		return fmt.Sprintf("waits for key %q", text.OneLine(t.ConcurrencyKey, 2*MaxNote))

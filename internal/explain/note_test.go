@@ -68,7 +68,7 @@ func TestWaitsAndCancelled(t *testing.T) {
 		{pending(task.WaitDeps), []store.Need{{Node: "x", State: task.Failed, AllowFailure: true}, {Node: "y", State: task.Running}}, "needs y"},
 		{pending(task.WaitConcurrency), nil, `waits for key "db"`},
 		{pending(task.WaitPaused), nil, "queue is paused"},
-		{pending(task.WaitSignal), nil, "waits: signal"},
+		{pending(task.WaitSignal), nil, "waits for a signal"},
 		{pending(task.WaitSleep), nil, ""},
 		{task.Task{State: task.Cancelled}, nil, ""},
 		{cancelled(task.KindDependencyFailed, "it needs task z"), lost, "x, 00000000000000000000000007 did not succeed"},

@@ -170,7 +170,7 @@ func stepsNote(h *store.History) string {
 	}
 	var done []string
 	for _, st := range h.Steps {
-		if st.State == task.StepCompleted && st.Kind != task.KindSleep {
+		if st.State == task.StepCompleted && st.Kind != task.KindSleep && !(st.Kind == task.KindSignal && len(st.Value) == 0) {
 			done = append(done, st.Name)
 		}
 	}

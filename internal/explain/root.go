@@ -73,9 +73,10 @@ func holds(t *task.Task, e store.EdgeRow, need *task.Task) bool {
 	case !held(t):
 		return false
 	case t.State == task.Pending:
-		return !e.Done
+		called := t.Waiting == task.WaitChildren && t.Join == task.JoinNone
+		return !e.Done && called == (e.Step != "")
 	case t.State == task.Failed: // for a child
-		return e.Awaited > 0 && need.State.Terminal() && need.State != task.Succeeded
+		return e.Awaited > 0 && e.Step == "" && need.State.Terminal() && need.State != task.Succeeded
 	}
 	met, ended := e.Kind.Holds(need.End())
 	return ended && !met

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -131,8 +132,11 @@ func (c Clock) waits(h *store.History) string {
 		}
 		return said
 	case task.WaitSignal:
-		return orElse("waits for a signal")
+		return cmp.Or(c.inWaits(h), orElse("waits for a signal"))
 	case task.WaitChildren:
+		if said := c.inWaits(h); t.Join == task.JoinNone && said != "" {
+			return said
+		}
 		return openChildren(h.Needs)
 	case task.WaitRate:
 		return orElse("waits because of a rate limit")
@@ -173,7 +177,7 @@ func openNeeds(needs []store.Need) string {
 	}
 	all := len(needs)
 	for _, need := range needs {
-		if isChild(need) {
+		if isChild(need) || need.Step != "" {
 			all--
 		}
 	}
@@ -183,8 +187,8 @@ func openNeeds(needs []store.Need) string {
 	return fmt.Sprintf("waits for %d of the %d tasks that it needs", open, all)
 }
 
-// isChild reports whether a need is a child of the task.
-func isChild(n store.Need) bool { return n.Awaited > 0 && n.Kind == task.OnDone }
+// isChild reports whether a need is a child of the task that it decomposed into.
+func isChild(n store.Need) bool { return n.Awaited > 0 && n.Kind == task.OnDone && n.Step == "" }
 
 // openChild reports whether a task waits for the end of a child.
 func openChild(n store.Need) bool { return isChild(n) && !n.Done }

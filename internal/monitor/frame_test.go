@@ -34,7 +34,7 @@ func night(t *testing.T) *model {
 	emit(j.Starts("nap", At(5)))
 	nap := j.Task("nap")
 	nap.State, nap.Waiting, nap.ReadyAt, nap.AttemptCount = task.Pending, task.WaitSleep, At(200), 0
-	emit(event.TaskSuspended{Header: j.Head("nap", At(6)), WakeAt: At(200)})
+	emit(event.TaskSuspended{Header: j.Head("nap", At(6)), Waiting: task.WaitSleep, WakeAt: At(200)})
 	emit(j.Starts("sign", At(60)))
 	emit(j.Retries("sign", "no ink\nat all", 7*time.Second, At(61)))
 	m.reconcile(j.Snapshot(), At(62))

@@ -93,7 +93,7 @@ func TestLines(t *testing.T) {
 		pass(2 * time.Second)
 		m.Emit(j.Starts("fetch", time.Now()))
 		m.Emit(j.Starts("nap", time.Now()))
-		m.Emit(event.TaskSuspended{Header: j.Head("nap", time.Now()), WakeAt: monitor.At(3600)})
+		m.Emit(event.TaskSuspended{Header: j.Head("nap", time.Now()), Waiting: task.WaitSleep, WakeAt: monitor.At(3600)})
 		m.Emit(j.Starts("ask", time.Now()))
 		m.Emit(j.Blocks("ask", "is it right?", time.Now()))
 		m.Emit(j.Starts("old", time.Now()))

@@ -192,13 +192,10 @@ func endOf(ev event.Event) (attemptEnd, bool) {
 	case event.TaskSuspended:
 		if ev.Error != nil {
 			end, _ := of(task.Pending, *ev.Error, ev.Duration)
-			end.waiting = task.WaitChildren
+			end.waiting = ev.Waiting
 			return end, true
 		}
-		if ev.WakeAt.IsZero() {
-			return attemptEnd{state: task.Pending, waiting: task.WaitChildren, took: ev.Duration}, true
-		}
-		return attemptEnd{state: task.Pending, waiting: task.WaitSleep, took: ev.Duration, dueAt: ev.WakeAt}, true
+		return attemptEnd{state: task.Pending, waiting: ev.Waiting, took: ev.Duration, dueAt: ev.WakeAt}, true
 	}
 	return attemptEnd{}, false
 }

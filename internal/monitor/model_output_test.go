@@ -20,7 +20,7 @@ func TestTries(t *testing.T) {
 	}
 	m.observe(j.Starts("a", At(1)))
 	tries(1)
-	m.observe(event.TaskSuspended{Header: j.Head("a", At(2)), WakeAt: At(3)})
+	m.observe(event.TaskSuspended{Header: j.Head("a", At(2)), Waiting: task.WaitSleep, WakeAt: At(3)})
 	m.observe(j.Starts("a", At(3)))
 	tries(1) // a sleep does not count
 	m.observe(event.TaskRetrying{Header: j.Head("a", At(4)), Error: task.Error{Kind: task.KindInternal}})

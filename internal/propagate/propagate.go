@@ -66,6 +66,11 @@ func (b *Batch) FreeKey(key string) {
 // Dispatch notes that a task, whose state is written, is claimable again.
 func (b *Batch) Dispatch(row store.DispatchRow) { b.dispatch = append(b.dispatch, row) }
 
+// Drop takes back that a task is claimable again: it has moved on in the same batch.
+func (b *Batch) Drop(id task.ID) {
+	b.dispatch = slices.DeleteFunc(b.dispatch, func(row store.DispatchRow) bool { return row.Task == id })
+}
+
 // End notes that a task is in a terminal state. needed reports whether an edge
 // leads to it.
 func (b *Batch) End(id task.ID, end task.End, needed bool) {

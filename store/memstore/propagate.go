@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -60,6 +61,8 @@ func (o *op) makeReady(r *row, at time.Time, why task.Waiting, err *task.Error) 
 func (o *op) unschedule(r *row) {
 	delete(o.dispatch, r.ID)
 	delete(o.waiters, r.ID)
+	// It may have become claimable by the same batch.
+	o.ready = slices.DeleteFunc(o.ready, func(d store.DispatchRow) bool { return d.Task == r.ID })
 	if p, ok := o.pausedTask[r.ID]; ok {
 		p.due = time.Time{}
 	}

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/goweaver/weaver/internal/rules"
@@ -31,7 +32,7 @@ func (o *op) record(rec *store.Record) store.RecordResult {
 	}
 	res := o.recordStep(r, rec)
 	// A task that is to be cancelled may still report its progress.
-	if rec.Progress != nil && (res.Err == nil || r.CancelRequested) {
+	if rec.Progress != nil && (res.Err == nil || errors.Is(res.Err, store.ErrCancelRequested)) {
 		r.Progress = copyPtr(rec.Progress)
 	}
 	return res

@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
@@ -58,7 +57,6 @@ func (o *op) reopen(r *row, e *store.EdgeRow) {
 	r.RemainingDeps = rules.TaskWaits(r.Join, o.needsOf(r), rules.Unmarked).Open
 	if r.RemainingDeps > 0 && r.Join == task.JoinNone {
 		o.unschedule(r)
-		o.ready = slices.DeleteFunc(o.ready, func(d store.DispatchRow) bool { return d.Task == r.ID }) // it came back a moment ago
 		o.move(r, task.Pending, task.WaitDeps, r.Error)
 	}
 }

@@ -103,6 +103,18 @@ func (o ops) LowerCalls(ended []propagate.CallEnds) (woken []propagate.Woken, er
 	return woken, nil
 }
 
+// callsThatWait returns the calls of a task that have not completed.
+func (t *tx) callsThatWait(id *task.ID) (names map[string]bool, err error) {
+	calls, err := stepColumns.All(t.stmt(sqlWaitingCalls).Text(1, t.ns).ID(2, id))
+	for i := range calls {
+		if names == nil {
+			names = make(map[string]bool)
+		}
+		names[calls[i].Name] = true
+	}
+	return names, err
+}
+
 var sqlWaitingCalls = `
 SELECT ` + stepColumns.List() + ` FROM weaver_steps INDEXED BY weaver_steps_waiting
 WHERE namespace = ?1 AND task_id = ?2 AND state = 'waiting' AND awaits IS NULL`

@@ -15,7 +15,8 @@ import (
 
 // Random jobs whose edges are marked a few at a time end as those do whose edges
 // are marked all at once: all kinds of edges, one kind for each task, failures that
-// are allowed, and tasks that decompose, some of which are cancelled meanwhile.
+// are allowed, and tasks that decompose, or call others, or wait for signals, some of
+// which are cancelled meanwhile.
 func TestBittenJobsEndAsWholeOnes(t *testing.T) {
 	jobs := 150
 	if testing.Short() {
@@ -89,7 +90,11 @@ func (f *fixture) runJob(s store.Store, ns string, sub store.Submission, seed ui
 		f.runDue(s, ns, r, times)
 		seen = append(seen, f.ends(s, ns, sub)...)
 		id := sub.Tasks[r.IntN(len(sub.Tasks))].ID
-		cmds := []store.Command{store.RetryTask{Task: id}, store.RetryTask{Task: id}, store.CancelTask{Task: id}, store.CancelJob{Job: sub.Job.ID}, store.RaiseBudget{Job: sub.Job.ID, AddAttempts: 9}, store.RaiseBudget{Job: sub.Job.ID, AddCost: 9}}
+		cmds := []store.Command{
+			store.RetryTask{Task: id}, store.RetryTask{Task: id}, store.CancelTask{Task: id}, store.CancelJob{Job: sub.Job.ID},
+			store.RaiseBudget{Job: sub.Job.ID, AddAttempts: 9}, store.RaiseBudget{Job: sub.Job.ID, AddCost: 9},
+			store.SendSignal{Task: id, Name: "s", Key: fmt.Sprint(round), Payload: []byte("1")},
+		}
 		got, err := s.Operate(f.Context(), ns, cmds[r.IntN(len(cmds))])
 		if err != nil {
 			f.Fatal(err)
@@ -132,7 +137,10 @@ func (f *fixture) runDue(s store.Store, ns string, r *rand.Rand, times int) {
 		var fins []store.Finish
 		for _, c := range claim.Tasks {
 			fin := store.Finish{Lease: c.Lease, Outcome: task.OutcomeSuccess, CodeVersion: 1}
+			waits := f.waitFor(s, ns, c, r)
 			switch what := r.IntN(10); {
+			case waits != task.WaitNone && what < 8:
+				fin.Outcome, fin.Waiting, fin.WakeSeq = task.OutcomeSuspended, waits, c.Task.WakeSeq
 			case what < 2:
 				fin.Outcome, fin.Join = task.OutcomeDecompose, []task.Join{task.JoinRerun, task.JoinComplete}[what]
 				for range 1 + r.IntN(4) {
@@ -169,6 +177,41 @@ func (f *fixture) spend(s store.Store, ns string, r *rand.Rand, claimed []store.
 		f.Fatal(err)
 	}
 	f.finishChores(s, ns)
+}
+
+// waitFor has a task call others, or wait for a signal, now and then, and says what
+// it waits for.
+func (f *fixture) waitFor(s store.Store, ns string, c store.Claimed, r *rand.Rand) task.Waiting {
+	f.Helper()
+	for _, step := range c.Steps { // it began before
+		if step.State == task.StepWaiting {
+			return map[task.StepKind]task.Waiting{task.KindCall: task.WaitChildren, task.KindSignal: task.WaitSignal}[step.Kind]
+		}
+	}
+	what := r.IntN(8)
+	rec := store.Record{Lease: c.Lease, Step: &task.Step{
+		Name: fmt.Sprint("step ", c.Task.AttemptNo), Index: c.Task.AttemptNo, Kind: task.KindCall, State: task.StepWaiting, Try: 1,
+	}}
+	why := task.WaitChildren
+	switch {
+	case what == 0:
+		rec.Step.Kind, rec.Step.Signal, why = task.KindSignal, "s", task.WaitSignal
+	case what < 4:
+		rec.Step.ChildrenLeft = 1 + r.IntN(5)
+		for range rec.Step.ChildrenLeft {
+			rec.Tasks = append(rec.Tasks, f.draft(func(*task.New) {}))
+		}
+	default:
+		return task.WaitNone
+	}
+	got, err := s.Record(f.Context(), ns, rec)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if got[0].Err != nil || got[0].Step.State != task.StepWaiting {
+		return task.WaitNone // it is too deep, or is to end, or the signal was there
+	}
+	return why
 }
 
 // ends describes the tasks of a job and what it counts, and checks the store.

@@ -28,8 +28,13 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 	if err != nil {
 		return err
 	}
-	if got.Err = rules.CheckRetry(row.id, row.contribution.State, row.contribution.Kind, row.join, needs); got.Err != nil {
-		return nil
+	check := func() error {
+		return rules.CheckRetry(row.id, row.contribution.State, row.contribution.Kind, row.join, needs)
+	}
+	if check() != nil {
+		err := o.tx.nameNeeds(needs)
+		got.Err = check()
+		return err
 	}
 	job, err := o.moves.usage(&row.leaseRow, limitsAttempts|limitsCost)
 	if err != nil {
@@ -226,22 +231,14 @@ var dependentEdges = conn.Columns[store.EdgeRow]{
 	conn.Col("step", func(e *store.EdgeRow, r *conn.Row, i int) { e.Step = r.Text(i) }),
 }
 
-// callWaits says of an edge d whether the call waits whose child it leads to.
-const callWaits = `CASE WHEN d.step IS NULL THEN 0 ELSE EXISTS (SELECT 1 FROM weaver_steps s
-  WHERE s.namespace = d.namespace AND s.task_id = d.task_id AND s.name = d.step AND s.attempt_no = 0 AND s.try = 0 AND s.state = 'waiting') END`
-
+// retryNeedColumns are what a retry sees of a need, which may be one of thousands of
+// children: their names are for a refusal only ([tx.nameNeeds]).
 var retryNeedColumns = conn.Columns[rules.Need]{
 	conn.Col("d.depends_on_task_id", func(n *rules.Need, r *conn.Row, i int) { n.Need = r.ID(i) }),
-	conn.Col("n.options_json", func(n *rules.Need, r *conn.Row, i int) {
-		var t task.Task
-		r.Options(i, &t)
-		n.Name = rules.TaskName(t.Node, n.Need)
-	}),
 	conn.Col("d.kind", func(n *rules.Need, r *conn.Row, i int) { n.Kind = task.EdgeKind(r.Name(i)) }),
 	conn.Col("d.done", func(n *rules.Need, r *conn.Row, i int) { n.Marked = r.Bool(i) }),
 	conn.Col("d.awaited", func(n *rules.Need, r *conn.Row, i int) { n.Awaited = int(r.Int(i)) }),
-	conn.Col("d.step", func(n *rules.Need, r *conn.Row, i int) { n.Step = r.Text(i) }),
-	conn.Col(callWaits, func(n *rules.Need, r *conn.Row, i int) { n.CallWaits = r.Bool(i) }),
+	conn.Col("d.step", func(n *rules.Need, r *conn.Row, i int) { n.Step = r.Name(i) }),
 	conn.Col("n.cancel_kind", func(n *rules.Need, r *conn.Row, i int) { n.CancelKind = task.ErrorKind(r.Name(i)) }),
 	conn.Col("n.state", func(n *rules.Need, r *conn.Row, i int) { n.End.State = task.State(r.Name(i)) }),
 	conn.Col("n.last_error_kind", func(n *rules.Need, r *conn.Row, i int) { n.End.Kind = task.ErrorKind(r.Name(i)) }),
@@ -255,9 +252,29 @@ SELECT ` + retryNeedColumns.List() + ` FROM weaver_task_dependencies d
 CROSS JOIN weaver_tasks n ON n.namespace = d.namespace AND n.task_id = d.depends_on_task_id
 WHERE d.namespace = ?1 AND d.task_id = ?2 ORDER BY d.depends_on_task_id`
 
-// retryNeeds returns the needs of a task as a retry sees them, by ID.
+// retryNeeds returns the needs of a task as a retry sees them, by ID, without names.
 func (t *tx) retryNeeds(id *task.ID) ([]rules.Need, error) {
-	return retryNeedColumns.All(t.stmt(sqlRetryNeeds).Text(1, t.ns).ID(2, id))
+	needs, err := retryNeedColumns.All(t.stmt(sqlRetryNeeds).Text(1, t.ns).ID(2, id))
+	if err != nil {
+		return nil, err
+	}
+	waits, err := t.callsThatWait(id)
+	for i := range needs {
+		needs[i].CallWaits = waits[needs[i].Step]
+	}
+	return needs, err
+}
+
+// nameNeeds reads the names of needs.
+func (t *tx) nameNeeds(needs []rules.Need) error {
+	for i := range needs {
+		of, err := t.options(&needs[i].Need)
+		if err != nil {
+			return err
+		}
+		needs[i].Name = rules.TaskName(of.Node, needs[i].Need)
+	}
+	return nil
 }
 
 const (

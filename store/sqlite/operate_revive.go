@@ -6,8 +6,8 @@ import (
 )
 
 const sqlChildrenAfter = `
-SELECT d.depends_on_task_id, ` + callWaits + `, d.step FROM weaver_task_dependencies d
-WHERE d.namespace = ?1 AND d.task_id = ?2 AND d.depends_on_task_id > ?3 AND d.awaited > 0 AND d.kind = 'done' ORDER BY d.depends_on_task_id LIMIT ?4`
+SELECT depends_on_task_id, step FROM weaver_task_dependencies
+WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id > ?3 AND awaited > 0 AND kind = 'done' ORDER BY depends_on_task_id LIMIT ?4`
 
 // reviveChildren brings back the children of a revived task that ended with it, as
 // many as the transaction may move, and leaves the others to a chore.
@@ -39,12 +39,16 @@ func (o *operation) reviveSomeChildren(c *chore) (more bool, err error) {
 	if parent.join != task.JoinNone && parent.epoch != c.epoch {
 		return false, nil
 	}
+	waits, err := t.callsThatWait(&c.id)
+	if err != nil {
+		return false, err
+	}
 	limit := max(1, rules.MaxMoves-t.moved)
 	var list []rules.Need
 	st := t.stmt(sqlChildrenAfter).Text(1, t.ns).ID(2, &c.id).Blob(3, []byte(c.at)).Int(4, int64(limit))
 	for st.Next() {
-		n := rules.Need{Awaited: 1, CallWaits: st.ColBool(1), Step: st.ColText(2)}
-		n.Need, n.Kind = st.ColID(0), task.OnDone
+		n := rules.Need{Awaited: 1, Step: st.ColName(1)}
+		n.Need, n.Kind, n.CallWaits = st.ColID(0), task.OnDone, waits[n.Step]
 		list = append(list, n)
 	}
 	if err := st.Done(); err != nil {

@@ -81,6 +81,7 @@ func (l *leaseRow) endOf(state task.State, failure *task.Error) task.End {
 // unschedule makes a task that does not run unclaimable, before anything else
 // of it is touched (R15).
 func (m *moves) unschedule(row *taskRow) error {
+	m.pending.Drop(row.id)
 	_, err := m.tx.undispatch(&row.id)
 	if err == nil {
 		_, err = m.tx.park(&row.id, 0)

@@ -254,6 +254,10 @@ var outcomes = []outcome{
 	{"internal, again", func(c store.Claimed) store.Finish { return internalError(c, time.Minute) }, task.Pending, task.WaitRetry, task.KindInternal, false},
 	{"internal, the last", func(c store.Claimed) store.Finish { return internalError(c, -1) }, task.Failed, task.WaitNone, task.KindInternal, false},
 	{"suspended", func(c store.Claimed) store.Finish { return suspend(c, store.Now().Add(time.Minute)) }, task.Pending, task.WaitSleep, task.KindNone, false},
+	{"suspended for a signal, until later", func(c store.Claimed) store.Finish { return suspended(c, task.WaitSignal, store.Now().Add(time.Minute)) }, task.Pending, task.WaitSignal, task.KindNone, false},
+	{"suspended for a call, until later", func(c store.Claimed) store.Finish {
+		return suspended(c, task.WaitChildren, store.Now().Add(time.Minute))
+	}, task.Pending, task.WaitChildren, task.KindNone, false},
 	{"suspended until the past", func(c store.Claimed) store.Finish { return suspend(c, store.Now().Add(-time.Second)) }, task.Ready, task.WaitNone, task.KindNone, false},
 	{"cancelled", cancelled, task.Cancelled, task.WaitNone, task.KindCancelled, false},
 	{"released", released, task.Ready, task.WaitNone, task.KindNone, false},

@@ -167,6 +167,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"Concurrent", concurrentCases},
 		{"ConcurrentSubmit", concurrentSubmitCases},
 		{"ConcurrentGraph", concurrentGraphCases},
+		{"ConcurrentWaits", concurrentWaitCases},
 		{"Walk", walkCases},
 	}
 	if h.ShiftClock != nil {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -70,6 +71,28 @@ var callEndCases = []testCase{
 			e.due(kids[1])
 			e.succeed(kids[1])
 			e.over(p, "build", 2)
+		}
+	}},
+	{"a child that is to go on in the batch in which its parent ends", func(e *env) {
+		for _, childFirst := range []bool{true, false} {
+			for i, how := range []func(c store.Claimed) store.Finish{
+				func(c store.Claimed) store.Finish { return retry(c, 0) },
+				func(c store.Claimed) store.Finish { return retry(c, time.Hour) },
+				released,
+				func(c store.Claimed) store.Finish { return decompose(c, task.JoinRerun, e.drafts(2)...) },
+				func(c store.Claimed) store.Finish { return suspended(c, task.WaitSignal, e.now().Add(time.Hour)) },
+			} {
+				p := e.one()
+				c := e.a.take(p)
+				kids := e.calls(c, "build", 1, key("k", 9))
+				fs := []store.Finish{dead(c), how(e.b.take(kids[0]))}
+				if childFirst {
+					fs[0], fs[1] = fs[1], fs[0]
+				}
+				e.finishOK(fs...)
+				e.ended(kids[0], task.Cancelled, task.KindCancelled)
+				e.equal(fmt.Sprint("the dispatch rows after ", i), len(e.snap().Dispatch), 0)
+			}
 		}
 	}},
 	{"its retry waits again for those that ended with it, and theirs", func(e *env) {
@@ -153,6 +176,16 @@ var callEndCases = []testCase{
 		e.equal("the ends", e.childEnds(p), []task.State{task.Succeeded, ""})
 		e.succeed(kids[1])
 		e.over(p, "build", 2)
+	}},
+	{"a child that was deleted while its parent had ended is not waited for", func(e *env) {
+		p := e.one()
+		kids := e.waitsForCall(p, "build", 3)
+		e.operate(cancelOf(p))
+		e.operate(deleteOf(kids[1]))
+		e.operate(retryOf(p))
+		e.left(p, "build", 2)
+		e.succeed(kids[0], kids[2])
+		e.over(p, "build", 3)
 	}},
 	{"they end with its deadline, and come back", func(e *env) {
 		p := e.one(expires(time.Minute))

@@ -80,11 +80,12 @@ type (
 		Delay    time.Duration `json:"delay_ns"`
 		Duration time.Duration `json:"duration_ns"`
 	}
-	// TaskSuspended says that the attempt left its worker to wait. A zero WakeAt: for
-	// its children, or for another task. With an Error the attempt failed, and to wait
-	// was decided.
+	// TaskSuspended says that the attempt left its worker to wait: for a time, a
+	// signal, its children, or another task. A zero WakeAt: no time lets it go on. With
+	// an Error the attempt failed, and to wait was decided.
 	TaskSuspended struct {
 		Header
+		Waiting  task.Waiting  `json:"waiting_reason,omitempty"` // sleep, signal, children or deps
 		WakeAt   time.Time     `json:"wake_at"`
 		Error    *task.Error   `json:"error,omitempty"`
 		Duration time.Duration `json:"duration_ns"`

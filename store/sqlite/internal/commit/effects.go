@@ -59,7 +59,13 @@ func (w *Writer) Apply(fx *Effects) {
 // that the last finish can delete the claim's row, and what their attempts
 // have in common. It only saves work: rows that it misses are deleted by the
 // reaper. Only the leader uses it.
-type claims map[task.LeaseID]Claim
+type claims map[claimKey]Claim
+
+// claimKey names a claim: ids are unique in a namespace.
+type claimKey struct {
+	ns    string
+	lease task.LeaseID
+}
 
 // Claim is what the tasks of one claim call have in common.
 type Claim struct {
@@ -90,14 +96,15 @@ func (c claims) apply(fx *Effects) {
 		clear(c)
 	}
 	for i := range fx.claimed {
-		c[fx.claimed[i].lease] = fx.claimed[i].claim
+		c[claimKey{fx.NS, fx.claimed[i].lease}] = fx.claimed[i].claim
 	}
 	for _, e := range fx.ended {
-		if claim, ok := c[e.lease]; ok && claim.Tasks > e.tasks {
+		key := claimKey{fx.NS, e.lease}
+		if claim, ok := c[key]; ok && claim.Tasks > e.tasks {
 			claim.Tasks -= e.tasks
-			c[e.lease] = claim
+			c[key] = claim
 		} else {
-			delete(c, e.lease)
+			delete(c, key)
 		}
 	}
 }
@@ -109,14 +116,14 @@ func (fx *Effects) Claimed(lease task.LeaseID, c Claim) {
 
 // Claim returns what is known of a claim whose tasks run.
 func (fx *Effects) Claim(lease task.LeaseID) (Claim, bool) {
-	c, ok := fx.writer.claims[lease]
+	c, ok := fx.writer.claims[claimKey{fx.NS, lease}]
 	return c, ok
 }
 
 // Ended notes that a task of a claim left running. It reports whether it was
 // the last one: not, when more of them run or another process claimed it.
 func (fx *Effects) Ended(lease task.LeaseID) (last bool) {
-	claim, ok := fx.writer.claims[lease]
+	claim, ok := fx.writer.claims[claimKey{fx.NS, lease}]
 	for i := len(fx.ended) - 1; i >= 0; i-- {
 		if e := &fx.ended[i]; e.lease == lease {
 			e.tasks++

@@ -1,0 +1,154 @@
+package weaver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/task"
+)
+
+// Call runs a task of another type and returns its output. The task becomes a
+// child of this one, under the step name, and this one waits for its end without a
+// worker: like a Sleep, Call returns ErrSuspended, and an attempt that begins when
+// the child has ended gets the output from the same Call. A child that does not
+// succeed is a *CallError. Whatever becomes of it later (a retry), every attempt gets
+// what the child was when the call ended: a handler that returns the error fails its
+// task at once, as with Permanent.
+//
+// A child belongs to the task's job, ends with its deadline at the latest, and may
+// fail if the task may (AllowFailure); its other options are those given. It is
+// cancelled if the task ends before it, and revives with a retry of the task. Its own
+// failure counts against the job. A task has at most 10,000 children, and children
+// of children go 8 deep; more, and an IdempotencyKey, fail the task at once.
+//
+// An output that does not decode as Out any more blocks the task (decode_error).
+// Other errors are those of Step.
+func Call[In, Out any](ctx context.Context, name string, t *Type[In, Out], in In, opts ...EnqueueOption) (Out, error) {
+	outs, err := callAll(ctx, name, t, []In{in}, opts)
+	return one(outs, err)
+}
+
+// one is the result of a call with one child.
+func one[Out any](outs []Out, err error) (out Out, _ error) {
+	var failed *CallError
+	switch {
+	case errors.As(err, &failed):
+		return out, failed
+	case err != nil:
+		return out, err
+	}
+	return outs[0], nil
+}
+
+// CallAll is Call for one child per input, which run beside each other. It returns
+// the outputs in the order of the inputs. If children did not succeed, the error
+// joins a *CallError for each, whose Index is that of its input, and the others'
+// outputs are in the slice all the same.
+//
+// The inputs have to be the same in every attempt: take what they depend on from a
+// step. A number that changes blocks the task. Without inputs CallAll returns at once
+// and records nothing.
+func CallAll[In, Out any](ctx context.Context, name string, t *Type[In, Out], ins []In, opts ...EnqueueOption) ([]Out, error) {
+	return callAll(ctx, name, t, ins, opts)
+}
+
+// CallError is what Call, CallAll and Race return for a child that failed or was
+// cancelled.
+type CallError = task.CallError
+
+func callAll[In, Out any](ctx context.Context, name string, t *Type[In, Out], ins []In, opts []EnqueueOption) ([]Out, error) {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("call %q: %w", name, err)
+	}
+	children, err := a.CallOf(ctx, name, callOf(a, t, ins, opts))
+	if err != nil {
+		return nil, err
+	}
+	return outputs[Out](a, name, children)
+}
+
+// callOf is the call of a type with inputs.
+func callOf[In, Out any](a *engine.Attempt, t *Type[In, Out], ins []In, opts []EnqueueOption) *engine.Call {
+	return &engine.Call{N: len(ins), Children: func() ([]task.New, error) {
+		c := Client{ids: a.IDs(), limit: a.InlineLimit()}
+		children := make([]task.New, len(ins))
+		for i, in := range ins {
+			n, err := c.toNew(t.With(in, opts...))
+			if err == nil && n.IdempotencyKey != "" {
+				err = fmt.Errorf("%w of %s: a child has no IdempotencyKey: it is stored once under the name of its call", ErrInvalidOption, t.name)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("input %d: %w", i, err)
+			}
+			children[i] = n
+		}
+		return children, nil
+	}}
+}
+
+// outputs decodes what children gave, and joins the errors of those that did not
+// succeed.
+func outputs[Out any](a *engine.Attempt, name string, children []engine.Called) ([]Out, error) {
+	if len(children) == 0 {
+		return nil, nil
+	}
+	outs := make([]Out, len(children))
+	var failed callErrors
+	for i, c := range children {
+		if c.State != StateSucceeded {
+			failed = append(failed, callError(name, i, c))
+			continue
+		}
+		if err := json.Unmarshal(c.Output, &outs[i]); err != nil {
+			return nil, a.Undecodable(name, fmt.Errorf("the output of task %s: %w", c.ID, err))
+		}
+	}
+	if failed != nil {
+		return outs, failed
+	}
+	return outs, nil
+}
+
+func callError(name string, i int, c engine.Called) *CallError {
+	e := &CallError{Call: name, Index: i, TaskID: c.ID, State: c.State}
+	if c.Error != nil {
+		e.Kind, e.Code, e.Message = c.Error.Kind, c.Error.Code, c.Error.Message
+	}
+	return e
+}
+
+// callErrors are those of a call, in the order of its inputs; at least one.
+type callErrors []*CallError
+
+// maxCallErrors is how many children the text of an error names.
+const maxCallErrors = 5
+
+// Error implements error.
+func (all callErrors) Error() string {
+	if len(all) == 1 {
+		return all[0].Error()
+	}
+	texts := make([]string, 0, maxCallErrors+1)
+	for i, e := range all {
+		if i == maxCallErrors {
+			texts = append(texts, fmt.Sprintf("and %d more", len(all)-i))
+			break
+		}
+		texts = append(texts, strings.TrimPrefix(e.Error(), fmt.Sprintf("call %q: ", e.Call)))
+	}
+	return fmt.Sprintf("call %q: %d children did not succeed: %s", all[0].Call, len(all), strings.Join(texts, "; "))
+}
+
+// Unwrap gives the errors of the children.
+func (all callErrors) Unwrap() []error {
+	errs := make([]error, len(all))
+	for i, e := range all {
+		errs[i] = e
+	}
+	return errs
+}

@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// maxCallRecord is how many children of a call one record stores: it is what a
+// transaction of a store may move.
+const maxCallRecord = 1000
+
+// Call waits for the end of children, which it stores first.
+type Call struct {
+	N int // how many, at least 1
+
+	// Children makes them, with new ids. It is called once for each attempt that
+	// stores some of them: a record that is repeated names the same ones.
+	Children func() ([]task.New, error)
+}
+
+func (c *Call) record(ctx context.Context, a *Attempt, name string, index int, known *task.Step) (*task.Step, error) {
+	stored := 0
+	if known != nil {
+		if err := c.check(a, known); err != nil {
+			return nil, err
+		}
+		if stored = known.ChildrenStored; stored >= c.N {
+			return known, nil // if it is completed meanwhile, the task is not suspended
+		}
+	} else if err := task.CheckCall(a.task.Depth, 0, c.N); err != nil {
+		return nil, a.failFatally(&KindError{Kind: task.KindValidation, Step: name, Err: fmt.Errorf("call %q: %s", name, strings.TrimPrefix(err.Error(), "call: "))})
+	}
+	children, err := c.Children()
+	if err != nil {
+		return nil, a.failFatally(&KindError{Kind: task.KindValidation, Step: name, Err: fmt.Errorf("call %q: %w", name, err)})
+	}
+	for {
+		step := a.newStep(name, index, task.KindCall, task.StepWaiting)
+		step.ChildrenLeft, step.ChildrenStored = c.N, stored
+		// Crash here: what is stored is, and the next attempt goes on behind it.
+		res, err := a.record(ctx, store.Record{Step: step, Tasks: children[stored:min(stored+maxCallRecord, c.N)]})
+		switch {
+		case err != nil:
+			return nil, err
+		case res.Step.ChildrenStored >= c.N:
+			return &res.Step, nil
+		case res.Step.ChildrenStored <= stored:
+			return nil, &KindError{Kind: task.KindInternal, Step: name, Err: fmt.Errorf("call %q: the store has %d of %d children and takes no more", name, res.Step.ChildrenStored, c.N)}
+		}
+		stored = res.Step.ChildrenStored
+		if err := a.checkValidity(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (*Call) over(_ *Attempt, step *task.Step) bool { return step.State == task.StepCompleted }
+func (*Call) reason() task.Waiting                  { return task.WaitChildren }
+
+// check compares a call with the one that is recorded under its name: a handler
+// that asks for another number of children does not get those of that one.
+func (c *Call) check(a *Attempt, recorded *task.Step) error {
+	n := recorded.Children
+	if n == c.N {
+		return nil
+	}
+	return a.failFatally(&Verdict{Kind: Blocked, Err: &KindError{Kind: task.KindDecode, Step: recorded.Name, Err: fmt.Errorf(
+		"call %q was recorded with %d inputs and has %d now: a handler that runs again must call the same; take what the inputs depend on from a step, or give the call a new name", recorded.Name, n, c.N)}})
+}
+
+// CallOf returns the children of a call, in their order, once they have ended. It is
+// Await for a call; without inputs there is nothing to wait for, and nothing is
+// recorded.
+func (a *Attempt) CallOf(ctx context.Context, name string, c *Call) ([]Called, error) {
+	if c.N == 0 {
+		step, _, err := a.enter(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if step == nil {
+			a.leave()
+			step = a.waitingStep(name)
+		}
+		if step != nil {
+			return nil, c.check(a, step)
+		}
+		return nil, nil
+	}
+	step, err := a.Await(ctx, name, c)
+	if err != nil {
+		return nil, err
+	}
+	return a.Results(ctx, step, c)
+}
+
+// Called is a child of a call that has ended.
+type Called struct {
+	ID     task.ID
+	State  task.State      // with which it ended the wait
+	Output json.RawMessage // if it succeeded
+	Error  *task.Error     // if it did not, unless it was retried since; may be nil
+}
+
+// Results reads what the children of a completed call gave.
+func (a *Attempt) Results(ctx context.Context, step *task.Step, c *Call) ([]Called, error) {
+	if err := c.check(a, step); err != nil {
+		return nil, err
+	}
+	results, err := a.results(ctx, step.Name, c.N)
+	if err != nil && ctx.Err() == nil {
+		err = &KindError{Kind: task.KindInternal, Step: step.Name, Err: fmt.Errorf("read the children of call %q: %w", step.Name, err)}
+	}
+	return results, err
+}
+
+func (a *Attempt) results(ctx context.Context, name string, n int) ([]Called, error) {
+	needs, err := a.childrenOf(ctx, name, n)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]Called, n)
+	at := make(map[task.ID]int, n)
+	ids := make([]task.ID, n)
+	for i, need := range needs {
+		results[i] = Called{ID: need.ID, State: need.EndedState}
+		at[need.ID], ids[i] = i, need.ID
+	}
+	for len(ids) > 0 {
+		some := ids[:min(maxCallRecord, len(ids))]
+		ids = ids[len(some):]
+		tasks, err := a.env.Store.Tasks(ctx, a.env.Namespace, some...)
+		if err != nil {
+			return nil, err
+		}
+		if len(tasks) < len(some) {
+			return nil, fmt.Errorf("%d of them are gone", len(some)-len(tasks))
+		}
+		for i := range tasks {
+			t := &tasks[i]
+			switch r := &results[at[t.ID]]; {
+			case r.State == task.Succeeded:
+				r.Output = t.Output
+			case r.State == t.State:
+				r.Error = t.Error
+			}
+		}
+	}
+	return results, nil
+}
+
+// childrenOf returns the edges to the children of a completed call, in the order of
+// its inputs. They are read again if they were read before the call was completed.
+func (a *Attempt) childrenOf(ctx context.Context, name string, n int) ([]store.Need, error) {
+	for again := false; ; again = true {
+		all, err := a.readNeeds(ctx, again)
+		if err != nil {
+			return nil, err
+		}
+		children := make([]store.Need, n)
+		found := 0
+		for i := range all {
+			if all[i].Step != name || !all[i].Done {
+				continue
+			}
+			at, err := childIndex(all[i].Node)
+			if err != nil || at >= n || !children[at].ID.IsZero() {
+				return nil, fmt.Errorf("the child %q is none of %d", all[i].Node, n)
+			}
+			children[at] = all[i]
+			found++
+		}
+		switch {
+		case found == n:
+			return children, nil
+		case again:
+			return nil, fmt.Errorf("%d of %d are recorded", found, n)
+		}
+	}
+}
+
+// childIndex reads the number of a child from its name, "fan[3]".
+func childIndex(node string) (int, error) {
+	digits, ok := strings.CutSuffix(node[strings.LastIndexByte(node, '[')+1:], "]")
+	if !ok {
+		return 0, errors.New("no number")
+	}
+	n, err := strconv.Atoi(digits)
+	if err == nil && n < 0 {
+		err = errors.New("negative")
+	}
+	return n, err
+}

@@ -1,0 +1,103 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// openWaits are the steps in which a task waits, for a signal or for the children of
+// a call. What came second in a race is not waited for any more.
+func openWaits(h *store.History) []task.Step {
+	decided := make(map[string]bool)
+	for i := range h.Steps {
+		if st := &h.Steps[i]; st.Kind == task.KindRace && st.State == task.StepCompleted {
+			decided[st.Name] = true
+		}
+	}
+	var open []task.Step
+	for _, st := range h.Steps {
+		race := st.Name[:max(0, strings.LastIndexByte(st.Name, '['))] // of a case: "name[0]"
+		if st.State == task.StepWaiting && !decided[race] {
+			open = append(open, st)
+		}
+	}
+	return open
+}
+
+// inWaits says what a task waits for that a signal, the end of a child, or a time
+// lets go on.
+func (c Clock) inWaits(h *store.History) string {
+	open := openWaits(h)
+	parts := make([]string, 0, maxCauses)
+	for i := range open {
+		if i == maxCauses {
+			parts[i-1] += fmt.Sprintf(" and %d more", len(open)-i)
+			break
+		}
+		parts = append(parts, c.inWait(&open[i]))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	said := "waits for " + strings.Join(parts, ", and for ")
+	due := h.Task.ReadyAt
+	if !due.IsZero() && !slices.ContainsFunc(open, func(st task.Step) bool { return st.WakeAt.Equal(due) }) {
+		said += ", and goes on " + c.When(due) + " at the latest" // it sleeps as well
+	}
+	return said
+}
+
+func (c Clock) inWait(st *task.Step) string {
+	name := text.OneLine(st.Name, MaxNote)
+	if st.Kind == task.KindCall {
+		return fmt.Sprintf("%d of %s of the call %q", st.ChildrenLeft, children(st.Children), name)
+	}
+	said := fmt.Sprintf("the signal %q in %q, since %s", text.OneLine(st.Signal, MaxNote), name, c.When(st.StartedAt))
+	if !st.WakeAt.IsZero() {
+		said += ", until " + c.Abs(st.WakeAt)
+	}
+	return said
+}
+
+// openCalled reports whether a task waits for the end of a child of a call.
+func openCalled(h *store.History) func(store.Need) bool {
+	calls := make(map[string]bool)
+	for _, st := range openWaits(h) {
+		calls[st.Name] = st.Kind == task.KindCall
+	}
+	return func(n store.Need) bool { return calls[n.Step] && !n.Done }
+}
+
+// signal adds how to send the signals that a task waits for.
+func (w *walk) signal(h *store.History) {
+	id, name := h.Task.ID.String(), Short(&h.Task)
+	for _, st := range openWaits(h) {
+		if st.Kind == task.KindSignal {
+			w.add(Action{w.Command("task", "signal", id, st.Signal, "JSON"), "sends the signal to " + name + "; JSON is what it says"})
+		}
+	}
+}
+
+// StepWait is what a step waits or waited for, in a few words; "" if it does not.
+func (c Clock) StepWait(st *task.Step) string {
+	switch {
+	case st.Kind == task.KindSleep:
+		return "wakes " + c.When(st.WakeAt)
+	case st.Kind == task.KindCall && st.State == task.StepWaiting:
+		return fmt.Sprintf("%d of %s left", st.ChildrenLeft, children(st.Children))
+	case st.Kind == task.KindCall:
+		return children(st.Children)
+	case st.Kind == task.KindSignal && st.State == task.StepWaiting && !st.WakeAt.IsZero():
+		return fmt.Sprintf("waits for %q until %s", text.OneLine(st.Signal, MaxNote), c.Abs(st.WakeAt))
+	case st.Kind == task.KindSignal && st.State == task.StepWaiting:
+		return fmt.Sprintf("waits for %q", text.OneLine(st.Signal, MaxNote))
+	case st.Kind == task.KindSignal && len(st.Value) == 0:
+		return fmt.Sprintf("no %q came", text.OneLine(st.Signal, MaxNote))
+	}
+	return ""
+}

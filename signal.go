@@ -1,0 +1,125 @@
+package weaver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store"
+)
+
+// Signal is a named kind of message to a task: a contract between the handler that
+// waits for it and what sends it. T travels as JSON.
+type Signal[T any] struct{ name string }
+
+// DefineSignal makes a signal. Its name has 1 to 255 bytes; handlers of all task
+// types may wait for the same. DefineSignal panics on a bad name: it is meant for
+// package variables.
+func DefineSignal[T any](name string) *Signal[T] {
+	if err := checkSignal(name, "k"); err != nil {
+		panic("weaver.DefineSignal: " + err.Error())
+	}
+	return &Signal[T]{name: name}
+}
+
+// Name returns the signal's name.
+func (s *Signal[T]) Name() string { return s.name }
+
+// Wait lets the task wait for a signal, without a worker, and returns what it says.
+// The wait is recorded under the step name and survives restarts; like a Sleep it
+// returns ErrSuspended, deferred functions run, and the handler begins anew when
+// the signal is there or the wait is over. A signal that was sent before the wait is
+// taken: of several the oldest one. Each signal is taken by one wait.
+//
+// After timeout, counted from the first call of Wait, ok is false, and stays so in
+// every later attempt, whatever comes. A timeout of 0 is none: the task waits for
+// ever. One below 0 has passed: Wait only looks for a signal that was sent before.
+//
+// A payload that does not decode as T blocks the task (decode_error). Other errors
+// are those of Step.
+func (s *Signal[T]) Wait(ctx context.Context, name string, timeout time.Duration) (value T, ok bool, err error) {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return value, false, fmt.Errorf("wait %q for the signal %q: %w", name, s.name, err)
+	}
+	if timeout < 0 {
+		timeout = 1 // the smallest: it is over when the store has looked
+	}
+	step, err := a.Await(ctx, name, &engine.SignalWait{Signal: s.name, Timeout: timeout})
+	if err != nil || len(step.Value) == 0 {
+		return value, false, err
+	}
+	value, err = s.decode(a, name, step.Value)
+	return value, err == nil, err
+}
+
+func (s *Signal[T]) decode(a *engine.Attempt, name string, payload json.RawMessage) (T, error) {
+	var value T
+	if err := json.Unmarshal(payload, &value); err != nil {
+		return value, a.Undecodable(name, fmt.Errorf("the payload of the signal %q is no %T: %w", s.name, value, err))
+	}
+	return value, nil
+}
+
+// Signaler sends signals: a Client or an Engine.
+type Signaler interface {
+	// SendSignal sends one whose payload is encoded already.
+	SendSignal(ctx context.Context, id TaskID, name, key string, payload json.RawMessage, opts ...OperateOption) error
+}
+
+// Send sends the signal to a task, which may wait for it now or later. The key, 1
+// to 255 bytes, names this message: sent again under it, it has no other effect, and
+// with another value it is ErrConflict. Options: By, Reason.
+//
+// Errors: ErrNotFound; ErrState, of a task that has ended; ErrLimit, if a thousand
+// signals were sent to it that no wait took; ErrInvalidInput and ErrTooLarge.
+func (s *Signal[T]) Send(ctx context.Context, c Signaler, id TaskID, key string, v T, opts ...OperateOption) error {
+	payload, err := encode(v)
+	if err == nil {
+		err = validate(&v)
+	}
+	if err != nil {
+		return fmt.Errorf("send the signal %q to task %s: %w: %w", s.name, id, ErrInvalidInput, err)
+	}
+	return c.SendSignal(ctx, id, s.name, key, payload, opts...)
+}
+
+// SendSignal implements Signaler; see Signal.Send.
+func (c *Client) SendSignal(ctx context.Context, id TaskID, name, key string, payload json.RawMessage, opts ...OperateOption) error {
+	what := fmt.Sprintf("send the signal %q to task %s", name, id)
+	if err := checkSignal(name, key); err != nil {
+		return fmt.Errorf("%s: %w: %w", what, ErrInvalidOption, err)
+	}
+	if err := checkJSON(payload); err != nil {
+		return fmt.Errorf("%s: %w: %w", what, ErrInvalidInput, err)
+	}
+	if err := c.checkSize("payload", len(payload)); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	var compact bytes.Buffer // other white space is no other payload
+	if err := json.Compact(&compact, payload); err != nil {
+		return fmt.Errorf("%s: %w: %w", what, ErrInvalidInput, err)
+	}
+	_, err := c.operate(ctx, "signal task "+id.String(), opts, func(s operateSettings) store.Command {
+		audit := s.audit
+		if audit.Reason = name; s.audit.Reason != "" {
+			audit.Reason += ": " + s.audit.Reason
+		}
+		return store.SendSignal{Audit: audit, Task: id, Name: name, Key: key, Payload: compact.Bytes()}
+	})
+	return err
+}
+
+func checkSignal(name, key string) error {
+	return errors.Join(checkKey("the name of a signal", name, maxName), checkKey("the key of a signal", key, maxName))
+}
+
+// SendSignal refuses: a signal moves the task, which its worker and other senders
+// would wait for until the transaction ends.
+func (t *TxClient) SendSignal(_ context.Context, id TaskID, name, _ string, _ json.RawMessage, _ ...OperateOption) error {
+	return fmt.Errorf("send the signal %q to task %s: %w", name, id, ErrSignalInTx)
+}
