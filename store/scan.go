@@ -30,11 +30,11 @@ type PartOf string
 // The parts that there are.
 const (
 	// PartOfTasks has the tasks between two IDs, by ID, and every row that names
-	// a task between them: edges, attempts, decisions, steps, dispatch rows and
-	// waiters.
+	// a task between them: edges, attempts, decisions, steps, signals, dispatch rows
+	// and waiters.
 	PartOfTasks PartOf = "tasks"
 	// PartOfJobs has jobs, and of their tasks what counts for them: ID, JobID,
-	// State, Waiting, the kind of Error and AllowFailure.
+	// State, Waiting, Join, ReadyAt, the kind of Error and AllowFailure.
 	PartOfJobs PartOf = "jobs"
 	// PartOfKeys has concurrency keys, and of each key all waiters, the dispatch
 	// rows that are due, and the tasks that run with it: ID, State and

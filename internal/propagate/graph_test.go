@@ -23,6 +23,8 @@ type graph struct {
 	group []propagate.Edge // of the kind failed
 	ready map[task.ID]time.Time
 	joins map[task.ID]task.Join
+	left  map[byte]int     // children of the call of a task
+	calls bool             // all dependents have some
 	wrong []propagate.Edge // to children that did not succeed
 	fail  string           // the operation that fails
 	log   []string
@@ -130,10 +132,22 @@ func (g *graph) LowerNeeds(marked []propagate.Marked) (deps []propagate.Dependen
 		g.open[m.ID] = g.open[m.ID].After(m.Marked)
 		deps = append(deps, propagate.Dependent{
 			ID: m.ID, Waits: g.open[m.ID], ReadyAt: g.ready[m.ID], Job: job, Needed: true, Dispatch: store.DispatchRow{Task: m.ID},
-			Join: g.joins[m.ID],
+			Join: g.joins[m.ID], Calls: g.calls,
 		})
 	}
 	return deps, g.note("lower", "%s", strings.Join(list, ", "))
+}
+
+func (g *graph) LowerCalls(ended []propagate.CallEnds) (woken []propagate.Woken, err error) {
+	var list []string
+	for _, c := range ended {
+		list = append(list, fmt.Sprintf("%d %s by %d", c.Task[0], c.Step, c.Children))
+		if g.left[c.Task[0]] -= c.Children; g.left[c.Task[0]] == 0 {
+			was := propagate.Unfinished(task.Pending, task.WaitChildren)
+			woken = append(woken, propagate.Woken{Job: job, Was: was, Dispatch: store.DispatchRow{Task: c.Task, AvailableAt: now}})
+		}
+	}
+	return woken, g.note("calls", "%s", strings.Join(list, ", "))
 }
 
 func (g *graph) MakeReady(tasks []propagate.Ready) error {

@@ -40,7 +40,7 @@ func (r *run) join(parents []*Dependent) error {
 		}
 		r.Count(p.Job, p.waits(), Contribution{End: end})
 		r.End(p.ID, end, p.Needed)
-		r.result.Ended = append(r.result.Ended, p.ID)
+		r.noteEnd(p)
 	}
 	return r.ops.Complete(ends)
 }

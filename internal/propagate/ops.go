@@ -30,6 +30,13 @@ type Ops interface {
 	// others run or have ended and stay as they are.
 	LowerNeeds(marked []Marked) ([]Dependent, error)
 
+	// LowerCalls lowers what is left of calls that wait by the children that have
+	// ended, for tasks that count them (rules.CountsCalls). Calls at 0 are completed,
+	// and wake_seq and step_count of their tasks raised by 1 each. Of those tasks it
+	// makes the suspended ones ready (rules.Suspended), without a dispatch or waiter
+	// row, and returns them: their rows follow with InsertDispatch.
+	LowerCalls(ended []CallEnds) ([]Woken, error)
+
 	// MakeReady writes the state of dependents that have no open need left, and that
 	// they wait for no children. Their dispatch rows follow with InsertDispatch.
 	MakeReady(tasks []Ready) error
@@ -83,6 +90,7 @@ type Ended struct {
 // Edge is one edge whose need has ended.
 type Edge struct {
 	Dependent task.ID
+	Step      string // the call of the dependent whose child the need is
 	rules.EndedNeed
 }
 
@@ -90,6 +98,20 @@ type Edge struct {
 type Marked struct {
 	ID task.ID
 	rules.Marked
+}
+
+// CallEnds says how many children of a call have ended.
+type CallEnds struct {
+	Task     task.ID
+	Step     string
+	Children int
+}
+
+// Woken is a task that the end of a call made ready.
+type Woken struct {
+	Job      task.ID
+	Was      Contribution
+	Dispatch store.DispatchRow // to be written
 }
 
 // Dependent is a task that waits for its needs, or for its children.
@@ -102,6 +124,7 @@ type Dependent struct {
 	Deadline time.Time
 	Job      task.ID
 	Needed   bool              // an edge leads to it
+	Calls    bool              // it has children of a call
 	Dispatch store.DispatchRow // to be written; its AvailableAt is not set
 }
 

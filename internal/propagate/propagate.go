@@ -115,10 +115,11 @@ func (b *Batch) change(job task.ID, more JobChange) {
 
 // Result names what else has moved, for the notices after the commit.
 type Result struct {
-	Ended  []task.ID // dependents that ended
-	Jobs   []task.ID // whose counters or states changed
-	Marked int       // edges
-	Chores bool      // some were added
+	Ended   []task.ID // dependents that ended
+	Jobs    []task.ID // whose counters or states changed
+	Callers []Caller  // dependents that ended with children of calls, which may not have
+	Marked  int       // edges
+	Chores  bool      // some were added
 
 	Exhausted []task.ID // jobs that are to end, because their budgets are used up
 }
@@ -205,13 +206,21 @@ func (r *run) resolveEdges(ended []Ended) error {
 		return err
 	}
 	byDependent := make(map[task.ID][]rules.EndedNeed)
+	calls := make(map[call]int)
 	for i := range edges {
 		e := &edges[i]
+		if e.Step != "" {
+			calls[call{e.Dependent, e.Step}]++
+			continue
+		}
 		byDependent[e.Dependent] = append(byDependent[e.Dependent], e.EndedNeed)
 	}
 	marked := make([]Marked, 0, len(byDependent))
 	for id, needs := range byDependent {
 		marked = append(marked, Marked{id, rules.SumMarked(needs)})
+	}
+	if err := r.lowerCalls(calls); err != nil || len(marked) == 0 {
+		return err
 	}
 	slices.SortFunc(marked, func(a, b Marked) int { return a.ID.Compare(b.ID) })
 	dependents, err := r.ops.LowerNeeds(marked)
@@ -292,7 +301,7 @@ func (r *run) cancelDependents(unmet []*Dependent, ended map[task.ID][]rules.End
 		end := task.End{State: task.Cancelled, Kind: reasons[i].Kind}
 		r.Count(d.Job, d.waits(), Contribution{End: end})
 		r.End(d.ID, end, d.Needed)
-		r.result.Ended = append(r.result.Ended, d.ID)
+		r.noteEnd(d)
 	}
 	return r.ops.CancelDependents(ends)
 }

@@ -10,11 +10,12 @@ import (
 
 // resolve says what a finish makes of its task.
 func (o *op) resolve(r *row, f *store.Finish) rules.Transition {
+	if f.Outcome == task.OutcomeSuspended {
+		return rules.ResolveSuspend(f, r.WakeSeq, r.cancelRequest(), r.DeadlineAt, o.now)
+	}
 	switch rules.Asks(f) {
 	case task.OutcomeDecompose:
 		return rules.ResolveDecompose(f, o.parent(r), r.cancelRequest(), r.DeadlineAt, o.now)
-	case task.OutcomeSuspended:
-		return rules.ResolveSuspend(f, r.WakeSeq, r.cancelRequest(), r.DeadlineAt, o.now)
 	case task.OutcomeAddDependency:
 		return rules.ResolveDependency(f, o.dependency(r, f.DependsOn), r.cancelRequest(), r.DeadlineAt, o.now)
 	}

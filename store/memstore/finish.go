@@ -53,7 +53,7 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 		o.draw(drawn)
 	}
 	o.endLease(r)
-	if t.Join != task.JoinNone {
+	if t.Join != task.JoinNone { // it counts with that
 		r.Join = t.Join
 	}
 	o.transition(r, &t)

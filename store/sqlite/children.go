@@ -15,7 +15,9 @@ type parentRow struct {
 }
 
 const sqlParent = `
-SELECT depth, options_json, (SELECT count(*) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND awaited > 0 AND kind = 'done')
+SELECT depth, options_json,
+  (SELECT count(*) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND awaited > 0 AND kind = 'done'),
+  (SELECT count(*) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND awaited > 0 AND kind = 'done' AND step IS NULL)
 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
 // parent reads a task that is to have children.
@@ -24,7 +26,7 @@ func (t *tx) parent(id *task.ID) (p parentRow, err error) {
 	if st.One() {
 		var of task.Task
 		st.ColOptions(1, &of)
-		p = parentRow{rules.Parent{Depth: int(st.ColInt(0)), Children: int(st.ColInt(2))}, of.Node}
+		p = parentRow{rules.Parent{Depth: int(st.ColInt(0)), Children: int(st.ColInt(2)), Decomposed: int(st.ColInt(3))}, of.Node}
 	}
 	return p, st.Done()
 }
@@ -48,13 +50,15 @@ type resolved struct {
 // resolve says what a finish makes of its task.
 func (m *moves) resolve(fin *store.Finish, row *leaseRow) (to resolved, err error) {
 	cancel, deadline, now := row.cancelRequest(), row.deadlineAt(), m.tx.now
-	switch rules.Asks(fin) {
-	case task.OutcomeDecompose:
+	switch asks := rules.Asks(fin); {
+	case asks == task.OutcomeDecompose:
 		to.parent, err = m.tx.parent(&row.id)
 		to.Transition = rules.ResolveDecompose(fin, to.parent.Parent, cancel, deadline, now)
-	case task.OutcomeAddDependency:
+	case asks == task.OutcomeAddDependency:
 		to.dependency, err = m.dependency(row, &fin.DependsOn)
 		to.Transition = rules.ResolveDependency(fin, &to.dependency, cancel, deadline, now)
+	case fin.Outcome == task.OutcomeSuspended:
+		to.Transition = rules.ResolveSuspend(fin, row.wakeSeq, cancel, deadline, now)
 	default:
 		to.Transition = rules.ResolveFinish(fin, cancel, deadline, now)
 	}
@@ -86,25 +90,37 @@ func (m *moves) decompose(row *leaseRow, p parentRow, fin *store.Finish, to *rul
 	if err != nil {
 		return err
 	}
+	return m.addChildren(row, p, fin.Children, func(n task.New, i int) (task.New, error) {
+		n = rules.ChildOf(n, p.node, p.Decomposed+i, row.mayFail)
+		return n, t.stmt(sqlInsertChildEdge).Text(1, t.ns).ID(2, &row.id).ID(3, &n.ID).Int(4, int64(row.attemptNo)).Run()
+	})
+}
+
+// addChildren stores children of a task. edge names the i-th of them and writes the
+// edge to it.
+func (m *moves) addChildren(row *leaseRow, p parentRow, list []task.New, edge func(n task.New, i int) (task.New, error)) error {
+	t := m.tx
 	budget, err := t.tightening(row)
 	if err != nil {
 		return err
 	}
 	in := insertion{tx: t, job: row.job, limits: row.limits, parent: row.id, deadline: row.deadlineAt(), depth: p.Depth + 1, dispatch: m.dispatchLater}
 	var count task.JobCounters
-	for i := range fin.Children {
-		n := rules.ChildOf(fin.Children[i], p.node, p.Children+i, row.mayFail)
-		budget.Tighten(&n)
-		if _, err := in.task(&n); err != nil {
+	for i := range list {
+		n, err := edge(list[i], i)
+		if err != nil {
 			return err
 		}
-		if err := t.stmt(sqlInsertChildEdge).Text(1, t.ns).ID(2, &row.id).ID(3, &n.ID).Int(4, int64(row.attemptNo)).Run(); err != nil {
+		budget.Tighten(&n)
+		if _, err := in.task(&n); err != nil {
 			return err
 		}
 		state, waiting, _ := rules.FirstState(&n, t.now)
 		count = count.Add(task.Count(task.End{State: state}, waiting, task.JoinNone, false))
 	}
-	m.pending.Add(row.job, count)
+	if len(list) > 0 {
+		m.pending.Add(row.job, count)
+	}
 	return nil
 }
 
@@ -196,8 +212,8 @@ func (m *moves) cancelSomeChildren(c *chore) (more bool, err error) {
 const (
 	sqlWrongChild = `
 SELECT depends_on_task_id, ended_state FROM weaver_task_dependencies
-WHERE namespace = ?1 AND task_id = ?2 AND kind = 'done' AND ended_state <> 'succeeded' AND awaited = (
-  SELECT max(awaited) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND kind = 'done')
+WHERE namespace = ?1 AND task_id = ?2 AND kind = 'done' AND step IS NULL AND ended_state <> 'succeeded' AND awaited = (
+  SELECT max(awaited) FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND kind = 'done' AND step IS NULL)
 ORDER BY depends_on_task_id LIMIT 1`
 
 	sqlKeepOutput = `

@@ -28,6 +28,7 @@ var taskColumns = conn.Columns[task.Task]{
 	conn.Col("attempt_no", func(t *task.Task, r *conn.Row, i int) { t.AttemptNo = int(r.Int(i)) }),
 	conn.Col("attempt_count", func(t *task.Task, r *conn.Row, i int) { t.AttemptCount = int(r.Int(i)) }),
 	conn.Col("step_count", func(t *task.Task, r *conn.Row, i int) { t.StepCount = int(r.Int(i)) }),
+	conn.Col("wake_seq", func(t *task.Task, r *conn.Row, i int) { t.WakeSeq = int(r.Int(i)) }),
 	conn.Col("crash_count", func(t *task.Task, r *conn.Row, i int) { t.CrashCount = int(r.Int(i)) }),
 	conn.Col("quarantine_losses", func(t *task.Task, r *conn.Row, i int) { t.QuarantineLosses = int(r.Int(i)) }),
 	conn.Col("internal_count", func(t *task.Task, r *conn.Row, i int) { t.InternalCount = int(r.Int(i)) }),
@@ -132,6 +133,8 @@ type leaseRow struct {
 	startedAt int64
 	job       task.ID
 	needed    bool // other tasks depend on it
+	calls     bool // it has children of a call
+	wakeSeq   int
 	join      task.Join
 	mayFail   bool // its job allows it
 	deadline  int64
@@ -167,6 +170,8 @@ var leaseColumns = conn.Columns[leaseRow]{
 	conn.Col("started_at", func(l *leaseRow, r *conn.Row, i int) { l.startedAt = r.Int(i) }),
 	conn.Col("job_id", func(l *leaseRow, r *conn.Row, i int) { l.job = r.ID(i) }),
 	conn.Col("needed", func(l *leaseRow, r *conn.Row, i int) { l.needed = r.Bool(i) }),
+	conn.Col("calls", func(l *leaseRow, r *conn.Row, i int) { l.calls = r.Bool(i) }),
+	conn.Col("wake_seq", func(l *leaseRow, r *conn.Row, i int) { l.wakeSeq = int(r.Int(i)) }),
 	conn.Col("join_kind", func(l *leaseRow, r *conn.Row, i int) { l.join = task.Join(r.Name(i)) }),
 	conn.Col("allow_failure", func(l *leaseRow, r *conn.Row, i int) { l.mayFail = r.Bool(i) }),
 	conn.Col("deadline_at", func(l *leaseRow, r *conn.Row, i int) { l.deadline = r.Int(i) }),
@@ -200,6 +205,7 @@ var (
 	taskRowColumns = conn.Columns[taskRow]{
 		conn.Col("state", func(w *taskRow, r *conn.Row, i int) { w.contribution.State = task.State(r.Name(i)) }),
 		conn.Col("waiting_reason", func(w *taskRow, r *conn.Row, i int) { w.contribution.Waiting = task.Waiting(r.Name(i)) }),
+		conn.Col("ready_at", func(w *taskRow, r *conn.Row, i int) { w.contribution.Timed = r.Int(i) != 0 }),
 		conn.Col("last_error_kind", func(w *taskRow, r *conn.Row, i int) { w.contribution.Kind = task.ErrorKind(r.Name(i)) }),
 		conn.Col("allow_failure", func(w *taskRow, r *conn.Row, i int) { w.contribution.AllowFailure = r.Bool(i) }),
 		conn.Col("crash_count", func(w *taskRow, r *conn.Row, i int) { w.crashes = int(r.Int(i)) }),
@@ -262,6 +268,10 @@ var stepColumns = conn.Columns[task.Step]{
 	conn.Col("started_at", func(s *task.Step, r *conn.Row, i int) { s.StartedAt = r.Time(i) }),
 	conn.Col("completed_at", func(s *task.Step, r *conn.Row, i int) { s.CompletedAt = r.Time(i) }),
 	conn.Col("cost", func(s *task.Step, r *conn.Row, i int) { s.Cost = r.Int(i) }),
+	conn.Col("awaits", func(s *task.Step, r *conn.Row, i int) { s.Signal = r.Text(i) }),
+	conn.Col("children", func(s *task.Step, r *conn.Row, i int) { s.Children = int(r.Int(i)) }),
+	conn.Col("children_left", func(s *task.Step, r *conn.Row, i int) { s.ChildrenLeft = int(r.Int(i)) }),
+	conn.Col("children_stored", func(s *task.Step, r *conn.Row, i int) { s.ChildrenStored = int(r.Int(i)) }),
 }
 
 var attemptColumns = conn.Columns[task.Attempt]{
@@ -321,6 +331,7 @@ var (
 		conn.Col("depends_on_task_id", func(e *store.EdgeRow, r *conn.Row, i int) { e.Needs = r.ID(i) }),
 		conn.Col("kind", func(e *store.EdgeRow, r *conn.Row, i int) { e.Kind = task.EdgeKind(r.Name(i)) }),
 		conn.Col("done", func(e *store.EdgeRow, r *conn.Row, i int) { e.Done = r.Bool(i) }),
+		conn.Col("step", func(e *store.EdgeRow, r *conn.Row, i int) { e.Step = r.Text(i) }),
 		conn.Col("awaited", func(e *store.EdgeRow, r *conn.Row, i int) { e.Awaited = int(r.Int(i)) }),
 		conn.Col("ended_state", func(e *store.EdgeRow, r *conn.Row, i int) { e.EndedState = task.State(r.Name(i)) }),
 	}

@@ -9,15 +9,15 @@ import (
 const (
 	sqlEdgeTo = `SELECT awaited, kind FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
 
-	// Only tasks that wait lead on: by their open edges, or, while they wait for
-	// children or for a task that they asked for, by those that are awaited.
+	// sqlWaitsForTask goes along the edges that rules.LeadsOn allows.
 	sqlWaitsForTask = `
 WITH RECURSIVE reached(id) AS (
   SELECT ?2 UNION
   SELECT d.depends_on_task_id FROM reached r
   CROSS JOIN weaver_tasks t ON t.namespace = ?1 AND t.task_id = r.id
   CROSS JOIN weaver_task_dependencies d INDEXED BY weaver_task_dependencies_open ON d.namespace = ?1 AND d.task_id = r.id AND d.done = 0
-  WHERE t.state = 'pending' AND (t.waiting_reason = 'deps' OR t.waiting_reason = 'children') AND (t.join_kind IS NULL OR d.awaited > 0))
+  WHERE CASE WHEN d.step IS NOT NULL THEN t.state <> 'succeeded' AND t.state <> 'failed' AND t.state <> 'cancelled'
+    ELSE t.state = 'pending' AND (t.waiting_reason = 'deps' OR t.waiting_reason = 'children' AND t.join_kind IS NOT NULL) AND (t.join_kind IS NULL OR d.awaited > 0) END)
 SELECT 1 FROM reached WHERE id = ?3 LIMIT 1`
 
 	// plain is set at the enqueue, and cleared here only: the end of the task is

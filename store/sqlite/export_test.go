@@ -162,7 +162,7 @@ var ColumnLists = map[string]string{
 	"auditColumns": auditColumns.List(), "claimColumns": claimColumns.List(), "edgeColumns": edgeColumns.List(),
 	"dispatchColumns": dispatchColumns.List(), "keyColumns": keyColumns.List(), "waiterColumns": waiterColumns.List(),
 	"versionColumns": versionColumns.List(), "choreColumns": choreColumns.List(), "summandColumns": summandColumns.List(),
-	"neededColumns": neededColumns.List(),
+	"neededColumns": neededColumns.List(), "signalColumns": signalColumns.List(),
 	"statusColumns": statusColumns.List(),
 }
 

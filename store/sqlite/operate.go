@@ -95,6 +95,8 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 		err = o.unblock(cmd, got)
 	case store.RescheduleTask:
 		err = o.reschedule(cmd, got)
+	case store.SendSignal:
+		err = o.sendSignal(cmd, got)
 	case store.DeleteTask:
 		err = o.delete(cmd, got)
 	case store.RaiseBudget:

@@ -162,6 +162,9 @@ func (o *operation) reviveDependent(e *store.EdgeRow, c *chore) (came bool, err 
 		return false, err
 	}
 	at := row.contribution
+	if e.Step != "" {
+		return false, o.reopenCall(e, &c.id)
+	}
 	if e.Done && rules.ReopensEdge(at.State, at.Waiting, row.attemptNo, row.join, e.Awaited > 0) {
 		return false, o.reopen(row, &c.id)
 	}
@@ -216,7 +219,12 @@ var dependentEdges = conn.Columns[store.EdgeRow]{
 	conn.Col("task_id", func(e *store.EdgeRow, r *conn.Row, i int) { e.Task = r.ID(i) }),
 	conn.Col("done", func(e *store.EdgeRow, r *conn.Row, i int) { e.Done = r.Bool(i) }),
 	conn.Col("awaited", func(e *store.EdgeRow, r *conn.Row, i int) { e.Awaited = int(r.Int(i)) }),
+	conn.Col("step", func(e *store.EdgeRow, r *conn.Row, i int) { e.Step = r.Text(i) }),
 }
+
+// callWaits says of an edge d whether the call waits whose child it leads to.
+const callWaits = `CASE WHEN d.step IS NULL THEN 0 ELSE EXISTS (SELECT 1 FROM weaver_steps s
+  WHERE s.namespace = d.namespace AND s.task_id = d.task_id AND s.name = d.step AND s.attempt_no = 0 AND s.try = 0 AND s.state = 'waiting') END`
 
 var retryNeedColumns = conn.Columns[rules.Need]{
 	conn.Col("d.depends_on_task_id", func(n *rules.Need, r *conn.Row, i int) { n.Need = r.ID(i) }),
@@ -228,6 +236,8 @@ var retryNeedColumns = conn.Columns[rules.Need]{
 	conn.Col("d.kind", func(n *rules.Need, r *conn.Row, i int) { n.Kind = task.EdgeKind(r.Name(i)) }),
 	conn.Col("d.done", func(n *rules.Need, r *conn.Row, i int) { n.Marked = r.Bool(i) }),
 	conn.Col("d.awaited", func(n *rules.Need, r *conn.Row, i int) { n.Awaited = int(r.Int(i)) }),
+	conn.Col("d.step", func(n *rules.Need, r *conn.Row, i int) { n.Step = r.Text(i) }),
+	conn.Col(callWaits, func(n *rules.Need, r *conn.Row, i int) { n.CallWaits = r.Bool(i) }),
 	conn.Col("n.cancel_kind", func(n *rules.Need, r *conn.Row, i int) { n.CancelKind = task.ErrorKind(r.Name(i)) }),
 	conn.Col("n.state", func(n *rules.Need, r *conn.Row, i int) { n.End.State = task.State(r.Name(i)) }),
 	conn.Col("n.last_error_kind", func(n *rules.Need, r *conn.Row, i int) { n.End.Kind = task.ErrorKind(r.Name(i)) }),
@@ -265,12 +275,15 @@ func (t *tx) setEdge(dependent, need *task.ID, end task.State) error {
 }
 
 // setEdges marks the edges of a task that is brought back by how its needs are.
-// Those to children matter only if it waits for them.
+// Those to children matter only if it waits for them, or their call does.
 func (o *operation) setEdges(row *taskRow, needs []rules.Need, v *rules.Revival) error {
 	for i := range needs {
 		n, end := &needs[i], task.State("")
-		if n.Awaited > 0 && (v.Join == task.JoinNone || n.RevivesChild(v.Join, row.contribution.Kind)) {
-			continue // or marked when the child comes back
+		switch {
+		case n.Step != "" && !n.CallWaits, n.Awaited > 0 && n.Step == "" && v.Join == task.JoinNone:
+			continue
+		case n.RevivesChild(v.Join, row.contribution.Kind):
+			continue // it is marked when the child comes back
 		}
 		if n.Ended() {
 			end = n.End.State
@@ -295,6 +308,9 @@ func (o *operation) revive(row *taskRow, needs []rules.Need, root *chore) (task.
 	if err := o.setEdges(row, needs, &v); err != nil {
 		return "", err
 	}
+	if err := t.recountCalls(row, needs); err != nil {
+		return "", err
+	}
 	st := t.stmt(sqlRevive).Text(1, t.ns).ID(2, &row.id).Text(3, string(v.State)).OrNull(4, string(v.Waiting)).
 		Int(5, t.mic).Int(6, int64(v.Waits.Open)).Time(7, v.Deadline).OrNull(9, string(v.Join))
 	if err := bindIfFailed(st, 8, v.Waits).Run(); err != nil {
@@ -306,7 +322,7 @@ func (o *operation) revive(row *taskRow, needs []rules.Need, root *chore) (task.
 			return "", err
 		}
 	}
-	if v.Join == task.JoinNone {
+	if v.Join == task.JoinNone && !rules.RevivesCalls(needs, row.contribution.Kind) {
 		return v.State, nil
 	}
 	return v.State, o.reviveChildren(&chore{

@@ -6,8 +6,8 @@ import (
 )
 
 const sqlChildrenAfter = `
-SELECT depends_on_task_id FROM weaver_task_dependencies
-WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id > ?3 AND awaited > 0 AND kind = 'done' ORDER BY depends_on_task_id LIMIT ?4`
+SELECT d.depends_on_task_id, ` + callWaits + `, d.step FROM weaver_task_dependencies d
+WHERE d.namespace = ?1 AND d.task_id = ?2 AND d.depends_on_task_id > ?3 AND d.awaited > 0 AND d.kind = 'done' ORDER BY d.depends_on_task_id LIMIT ?4`
 
 // reviveChildren brings back the children of a revived task that ended with it, as
 // many as the transaction may move, and leaves the others to a chore.
@@ -32,41 +32,51 @@ func (o *operation) reviveChildren(c *chore) error {
 func (o *operation) reviveSomeChildren(c *chore) (more bool, err error) {
 	t := o.tx
 	parent, err := o.moves.taskRow(&c.id)
-	if err != nil || parent == nil || parent.contribution.State.Terminal() || parent.epoch != c.epoch {
+	if err != nil || parent == nil || parent.contribution.State.Terminal() || parent.asked != notAsked {
 		return false, err
 	}
+	// One that waits for its calls may have run meanwhile, and goes on to count them.
+	if parent.join != task.JoinNone && parent.epoch != c.epoch {
+		return false, nil
+	}
 	limit := max(1, rules.MaxMoves-t.moved)
-	list, err := ids(t.stmt(sqlChildrenAfter).Text(1, t.ns).ID(2, &c.id).Blob(3, []byte(c.at)).Int(4, int64(limit)))
-	if err != nil {
+	var list []rules.Need
+	st := t.stmt(sqlChildrenAfter).Text(1, t.ns).ID(2, &c.id).Blob(3, []byte(c.at)).Int(4, int64(limit))
+	for st.Next() {
+		n := rules.Need{Awaited: 1, CallWaits: st.ColBool(1), Step: st.ColText(2)}
+		n.Need, n.Kind = st.ColID(0), task.OnDone
+		list = append(list, n)
+	}
+	if err := st.Done(); err != nil {
 		return false, err
 	}
 	t.moved += len(list)
 	for i := range list {
-		if err := o.reviveChild(&list[i], c); err != nil {
+		if err := o.reviveChild(&list[i], parent.join, c); err != nil {
 			return false, err
 		}
 	}
 	if len(list) > 0 {
-		c.at = string(list[len(list)-1][:])
+		c.at = string(list[len(list)-1].Need[:])
 	}
 	return len(list) == limit, nil
 }
 
 const sqlCancelKind = `SELECT cancel_kind FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
-// reviveChild brings a child back if it ended with its parent.
-func (o *operation) reviveChild(id *task.ID, c *chore) error {
+// reviveChild brings a child back if it ended with its parent, which has a join.
+func (o *operation) reviveChild(n *rules.Need, join task.Join, c *chore) error {
+	id := &n.Need
 	row, err := o.moves.taskRow(id)
 	if err != nil || row == nil {
 		return err
 	}
-	n := rules.Need{Awaited: 1}
-	n.Kind, n.End = task.OnDone, row.contribution.End
+	n.End = row.contribution.End
 	st := o.tx.stmt(sqlCancelKind).Text(1, o.tx.ns).ID(2, id)
 	if st.One() {
 		n.CancelKind = task.ErrorKind(st.ColName(0))
 	}
-	if err := st.Done(); err != nil || !n.RevivesChild(task.JoinRerun, task.ErrorKind(c.why)) {
+	if err := st.Done(); err != nil || !n.RevivesChild(join, task.ErrorKind(c.why)) {
 		return err
 	}
 	if err := o.tx.setEdge(&c.id, id, ""); err != nil {

@@ -71,6 +71,7 @@ var sqlDelete = []string{
 	`DELETE FROM weaver_attempts WHERE namespace = ?1 AND task_id = ?2`,
 	`DELETE FROM weaver_decisions WHERE namespace = ?1 AND task_id = ?2`,
 	`DELETE FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_signals WHERE namespace = ?1 AND task_id = ?2 AND seq > 0`,
 	`DELETE FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2`,
 	`DELETE FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need WHERE namespace = ?1 AND depends_on_task_id = ?2`,
 }

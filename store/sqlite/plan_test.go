@@ -38,12 +38,12 @@ var wide = map[string]string{
 	"sqlWaitsForTask": "the tasks that one waits for, through others: those that it reached are scanned",
 
 	"sqlWorkers":         "a row per worker",
-	"sqlCountDispatched": "counts, in a read", "sqlCountWaiters": "counts, in a read", "sqlCountNeedy": "counts, in a read",
+	"sqlCountDispatched": "counts, in a read", "sqlCountWaiters": "counts, in a read", "sqlCountNeedy": "counts, in a read", "sqlCountSuspended": "counts, in a read",
 
 	"sqlSnapTasks": snapshot, "sqlSnapJobs": snapshot, "sqlSnapEdges": snapshot, "sqlSnapAttempts": snapshot, "sqlSnapDecisions": snapshot,
-	"sqlSnapSteps": snapshot, "sqlSnapDispatch": snapshot, "sqlSnapKeys": snapshot, "sqlSnapWaiters": snapshot, "sqlSnapAudit": snapshot, "sqlSnapChores": snapshot,
+	"sqlSnapSteps": snapshot, "sqlSnapSignals": snapshot, "sqlSnapDispatch": snapshot, "sqlSnapKeys": snapshot, "sqlSnapWaiters": snapshot, "sqlSnapAudit": snapshot, "sqlSnapChores": snapshot,
 
-	"sqlScanEdges": part, "sqlScanAttempts": part, "sqlScanDecisions": part, "sqlScanSteps": part, "sqlScanDispatch": part, "sqlScanWaiters": part,
+	"sqlScanEdges": part, "sqlScanAttempts": part, "sqlScanDecisions": part, "sqlScanSteps": part, "sqlScanSignals": part, "sqlScanDispatch": part, "sqlScanWaiters": part,
 	"sqlScanJobSum": "the tasks of a thousand jobs",
 }
 

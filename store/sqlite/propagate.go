@@ -46,7 +46,7 @@ func (o ops) InsertDispatch(rows []store.DispatchRow) error {
 
 const (
 	sqlOpenEdges = `
-SELECT task_id, kind FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
+SELECT task_id, kind, step FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
 WHERE namespace = ?1 AND depends_on_task_id = ?2 AND task_id > ?3 AND done = 0 ORDER BY task_id LIMIT ?4`
 	sqlEdgeDone = `
 UPDATE weaver_task_dependencies SET done = 1, ended_state = CASE WHEN awaited > 0 THEN ?4 END
@@ -66,7 +66,7 @@ func (o ops) MarkEdges(ended []propagate.Ended, limit int) (edges []propagate.Ed
 			}
 			more.After = st.ColID(0)
 			edges = append(edges, propagate.Edge{
-				Dependent: more.After,
+				Dependent: more.After, Step: st.ColText(2),
 				EndedNeed: rules.EndedNeed{Need: need.ID, Kind: task.EdgeKind(st.ColName(1)), End: need.End},
 			})
 		}
@@ -93,6 +93,7 @@ var dependentColumns = conn.Columns[propagate.Dependent]{
 	conn.Col("deadline_at", func(d *propagate.Dependent, r *conn.Row, i int) { d.Deadline = r.Time(i) }),
 	conn.Col("job_id", func(d *propagate.Dependent, r *conn.Row, i int) { d.Job = r.ID(i) }),
 	conn.Col("needed", func(d *propagate.Dependent, r *conn.Row, i int) { d.Needed = r.Bool(i) }),
+	conn.Col("calls", func(d *propagate.Dependent, r *conn.Row, i int) { d.Calls = r.Bool(i) }),
 	conn.Col("queue", func(d *propagate.Dependent, r *conn.Row, i int) { d.Dispatch.Queue = r.Name(i) }),
 	conn.Col("task_type", func(d *propagate.Dependent, r *conn.Row, i int) { d.Dispatch.Type = r.Name(i) }),
 	conn.Col("priority", func(d *propagate.Dependent, r *conn.Row, i int) { d.Dispatch.Priority = int(r.Int(i)) }),
@@ -104,7 +105,7 @@ var sqlLowerNeeds = `
 UPDATE weaver_tasks SET
   remaining_deps = remaining_deps - ?3 - CASE WHEN open_if_failed IS NULL THEN 0 WHEN ?5 THEN open_if_failed ELSE ?4 END,
   open_if_failed = CASE WHEN ?5 THEN NULL ELSE open_if_failed - ?4 END
-WHERE namespace = ?1 AND task_id = ?2 AND state = 'pending' AND (waiting_reason = 'deps' OR waiting_reason = 'children')
+WHERE namespace = ?1 AND task_id = ?2 AND state = 'pending' AND (waiting_reason = 'deps' OR waiting_reason = 'children' AND join_kind IS NOT NULL)
 RETURNING ` + dependentColumns.List()
 
 // LowerNeeds implements propagate.Ops.

@@ -22,7 +22,14 @@ WHERE o.namespace = ?1`
 	sqlCountNeedy = `
 SELECT count(DISTINCT d.task_id) FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_open
 CROSS JOIN weaver_tasks t ON t.namespace = d.namespace AND t.task_id = d.task_id
-WHERE d.namespace = ?1 AND d.done = 0 AND t.state = 'pending' AND (t.waiting_reason = 'deps' OR t.waiting_reason = 'children')`
+WHERE d.namespace = ?1 AND d.done = 0 AND t.state = 'pending' AND (t.waiting_reason = 'deps' OR t.waiting_reason = 'children' AND t.join_kind IS NOT NULL)`
+
+	// What is suspended without a time has a wait, and no dispatch row.
+	sqlCountSuspended = `
+SELECT count(DISTINCT s.task_id) FROM weaver_steps s INDEXED BY weaver_steps_waiting
+CROSS JOIN weaver_tasks t ON t.namespace = s.namespace AND t.task_id = s.task_id
+WHERE s.namespace = ?1 AND s.state = 'waiting' AND t.state = 'pending' AND t.ready_at IS NULL AND t.join_kind IS NULL
+  AND (t.waiting_reason = 'signal' OR t.waiting_reason = 'children')`
 
 	sqlCountEnded = `
 SELECT count(*) FROM weaver_tasks INDEXED BY weaver_tasks_by_end
@@ -43,7 +50,7 @@ func (db *DB) Counts(ctx context.Context, ns string) (map[task.State]int, error)
 		if err := st.Done(); err != nil {
 			return err
 		}
-		for _, sql := range []string{sqlCountWaiters, sqlCountNeedy} {
+		for _, sql := range []string{sqlCountWaiters, sqlCountNeedy, sqlCountSuspended} {
 			st := v.stmt(sql).Text(1, ns)
 			if st.One() {
 				counts[task.Pending] += int(st.ColInt(0))

@@ -48,6 +48,9 @@ SELECT task_id FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task W
 	sqlIDsNeedy = `
 SELECT DISTINCT task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_open
 WHERE namespace = ?1 AND done = 0 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsSuspended = `
+SELECT DISTINCT task_id FROM weaver_steps INDEXED BY weaver_steps_waiting
+WHERE namespace = ?1 AND state = 'waiting' AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsAll = `
 SELECT task_id, queue, task_type FROM weaver_tasks WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
 )
@@ -101,7 +104,7 @@ func sources(f *store.Filter) []source {
 	}
 	var list []source
 	if slices.Contains(f.States, task.Pending) {
-		list = append(list, fromSQL(sqlIDsWaiting, nil), fromSQL(sqlIDsNeedy, nil))
+		list = append(list, fromSQL(sqlIDsWaiting, nil), fromSQL(sqlIDsNeedy, nil), fromSQL(sqlIDsSuspended, nil))
 	}
 	if slices.Contains(f.States, task.Pending) || slices.Contains(f.States, task.Ready) {
 		list = append(list, fromSQL(sqlIDsDispatched, nil))

@@ -26,6 +26,8 @@ SELECT ` + decisionColumns.List() + ` FROM weaver_decisions WHERE namespace = ?1
 	sqlScanSteps = `
 SELECT ` + stepColumns.List() + ` FROM weaver_steps WHERE namespace = ?1 AND task_id > ?2 AND task_id <= ?3
 ORDER BY task_id, step_index, by_attempt, by_try, name`
+	sqlScanSignals = `
+SELECT ` + signalColumns.List() + ` FROM weaver_signals WHERE namespace = ?1 AND task_id > ?2 AND task_id <= ?3 ORDER BY task_id, seq`
 	sqlScanDispatch = `
 SELECT ` + dispatchColumns.List() + ` FROM weaver_outbox_events WHERE namespace = ?1 AND task_id > ?2 AND task_id <= ?3 ORDER BY task_id`
 	sqlScanWaiters = `
@@ -53,6 +55,8 @@ var summandColumns = conn.Columns[task.Task]{
 	conn.Col("job_id", func(t *task.Task, r *conn.Row, i int) { t.JobID = r.ID(i) }),
 	conn.Col("state", func(t *task.Task, r *conn.Row, i int) { t.State = task.State(r.Name(i)) }),
 	conn.Col("waiting_reason", func(t *task.Task, r *conn.Row, i int) { t.Waiting = task.Waiting(r.Name(i)) }),
+	conn.Col("join_kind", func(t *task.Task, r *conn.Row, i int) { t.Join = task.Join(r.Name(i)) }),
+	conn.Col("ready_at", func(t *task.Task, r *conn.Row, i int) { t.ReadyAt = r.Time(i) }),
 	errorKindColumn,
 	mayFailColumn,
 }
@@ -136,6 +140,7 @@ func (db *DB) scanTasks(v *view, p *store.Part, after []byte) (last []byte, err 
 		func() (err error) { p.Attempts, err = attemptColumns.All(between(sqlScanAttempts)); return err },
 		func() (err error) { p.Decisions, err = decisionColumns.All(between(sqlScanDecisions)); return err },
 		func() (err error) { p.Steps, err = stepColumns.All(between(sqlScanSteps)); return err },
+		func() (err error) { p.Signals, err = signalColumns.All(between(sqlScanSignals)); return err },
 		func() (err error) { p.Dispatch, err = dispatchColumns.All(between(sqlScanDispatch)); return err },
 		func() (err error) { p.Waiters, err = waiterColumns.All(between(sqlScanWaiters)); return err },
 		func() error { return v.scanNeeded(p) },

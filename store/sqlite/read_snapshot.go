@@ -17,6 +17,7 @@ var (
 	sqlSnapAttempts  = `SELECT ` + attemptColumns.List() + ` FROM weaver_attempts WHERE namespace = ?1 ORDER BY task_id, attempt_no`
 	sqlSnapDecisions = `SELECT ` + decisionColumns.List() + ` FROM weaver_decisions WHERE namespace = ?1 ORDER BY task_id, attempt_no`
 	sqlSnapSteps     = `SELECT ` + stepColumns.List() + ` FROM weaver_steps WHERE namespace = ?1 ORDER BY task_id, step_index, by_attempt, by_try, name`
+	sqlSnapSignals   = `SELECT ` + signalColumns.List() + ` FROM weaver_signals WHERE namespace = ?1 ORDER BY task_id, seq`
 	sqlSnapDispatch  = `SELECT ` + dispatchColumns.List() + ` FROM weaver_outbox_events WHERE namespace = ?1 ORDER BY task_id`
 	sqlSnapKeys      = `SELECT ` + keyColumns.List() + ` FROM weaver_conc_keys WHERE namespace = ?1 ORDER BY key`
 	sqlSnapWaiters   = `SELECT ` + waiterColumns.List() + ` FROM weaver_conc_waiters WHERE namespace = ?1 ORDER BY key, due_at, task_id`
@@ -53,6 +54,7 @@ func (v *view) snapshot(s *store.Snapshot) (err error) {
 		func() (err error) { s.Attempts, err = attemptColumns.All(of(sqlSnapAttempts)); return err },
 		func() (err error) { s.Decisions, err = decisionColumns.All(of(sqlSnapDecisions)); return err },
 		func() (err error) { s.Steps, err = stepColumns.All(of(sqlSnapSteps)); return err },
+		func() (err error) { s.Signals, err = signalColumns.All(of(sqlSnapSignals)); return err },
 		func() (err error) { s.Dispatch, err = dispatchColumns.All(of(sqlSnapDispatch)); return err },
 		func() (err error) { s.Keys, err = keyColumns.All(of(sqlSnapKeys)); return err },
 		func() (err error) { s.Waiters, err = waiterColumns.All(of(sqlSnapWaiters)); return err },

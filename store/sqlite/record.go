@@ -76,6 +76,9 @@ func (t *tx) record(rec *store.Record, got *store.RecordResult) error {
 }
 
 func (t *tx) recordOne(rec *store.Record, got *store.RecordResult) error {
+	if rules.IsWait(rec) {
+		return t.recordWait(rec, got)
+	}
 	if rec.Step == nil || rec.Step.State == task.StepFailed {
 		return t.recordTry(rec, got)
 	}

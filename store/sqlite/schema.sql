@@ -76,7 +76,7 @@ CREATE TABLE weaver_tasks (
   created_at        INTEGER NOT NULL,
   updated_at        INTEGER NOT NULL,
   started_at        INTEGER,
-  finished_at       INTEGER, open_if_failed INTEGER, allow_failure INTEGER DEFAULT 0, depth INTEGER DEFAULT 0, join_kind TEXT, wake_seq INTEGER DEFAULT 0, cost INTEGER DEFAULT 0, idle_attempts INTEGER DEFAULT 0, job_limits INTEGER DEFAULT 0, rerun_of BLOB,
+  finished_at       INTEGER, open_if_failed INTEGER, allow_failure INTEGER DEFAULT 0, depth INTEGER DEFAULT 0, join_kind TEXT, wake_seq INTEGER DEFAULT 0, calls INTEGER DEFAULT 0, cost INTEGER DEFAULT 0, idle_attempts INTEGER DEFAULT 0, job_limits INTEGER DEFAULT 0, rerun_of BLOB,
   PRIMARY KEY (namespace, task_id),
   CHECK ((lease_id IS NOT NULL) = (state = 'running'))
 ) WITHOUT ROWID;
@@ -153,7 +153,7 @@ CREATE TABLE weaver_steps (
   error_json   TEXT,
   wake_at      INTEGER,
   started_at   INTEGER NOT NULL,
-  completed_at INTEGER NOT NULL, awaits TEXT, children_left INTEGER, children_stored INTEGER, cost INTEGER,
+  completed_at INTEGER NOT NULL, awaits TEXT, children INTEGER, children_left INTEGER, children_stored INTEGER, cost INTEGER,
   PRIMARY KEY (namespace, task_id, name, attempt_no, try)
 ) WITHOUT ROWID;
 
@@ -264,6 +264,8 @@ CREATE TABLE weaver_chores (
 
 CREATE UNIQUE INDEX weaver_jobs_by_idempotency_key ON weaver_jobs (namespace, name, idempotency_key) WHERE idempotency_key IS NOT NULL;
 
+CREATE INDEX weaver_steps_waiting ON weaver_steps (namespace, task_id, awaits, step_index) WHERE state = 'waiting';
+
 CREATE TABLE weaver_signals (
   namespace TEXT NOT NULL,
   task_id   BLOB NOT NULL,
@@ -278,5 +280,7 @@ CREATE TABLE weaver_signals (
 ) WITHOUT ROWID;
 
 CREATE UNIQUE INDEX weaver_signals_by_key ON weaver_signals (namespace, task_id, name, key);
+
+CREATE INDEX weaver_signals_open ON weaver_signals (namespace, task_id, name, seq) WHERE step IS NULL;
 
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));

@@ -21,22 +21,26 @@ type moves struct {
 
 // propagate does what follows from the moves so far.
 func (m *moves) propagate() error {
-	if err := m.cancelChildren(); err != nil {
-		return err
-	}
-	res, err := m.pending.Run(ops{m.tx}, m.tx.now, rules.MaxMoves-m.tx.moved)
-	m.tx.moved += res.Marked
-	m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, res.Ended...)
-	m.tx.fx.Notice.Jobs = append(m.tx.fx.Notice.Jobs, res.Jobs...)
-	if err != nil || len(res.Exhausted) == 0 {
-		return err
-	}
-	for _, job := range res.Exhausted {
-		if err := m.exhaust(job); err != nil {
+	for {
+		if err := m.cancelChildren(); err != nil {
 			return err
 		}
+		res, err := m.pending.Run(ops{m.tx}, m.tx.now, rules.MaxMoves-m.tx.moved)
+		m.tx.moved += res.Marked
+		m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, res.Ended...)
+		m.tx.fx.Notice.Jobs = append(m.tx.fx.Notice.Jobs, res.Jobs...)
+		if err != nil || len(res.Callers) == 0 && len(res.Exhausted) == 0 {
+			return err
+		}
+		for _, c := range res.Callers { // their children end in another round
+			m.parents = append(m.parents, endedParent{c.ID, c.Job})
+		}
+		for _, job := range res.Exhausted {
+			if err := m.exhaust(job); err != nil {
+				return err
+			}
+		}
 	}
-	return m.propagate()
 }
 
 var sqlTaskRow = `SELECT ` + taskRowSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
@@ -163,25 +167,24 @@ func (m *moves) revoke(row *taskRow, t *rules.Transition, attempt *task.Error) e
 // running: its key is free, and it is claimable again, or blocked, or has ended.
 func (m *moves) afterRunning(row *leaseRow, t *rules.Transition) error {
 	end := row.endOf(t.State, t.TaskError())
-	m.pending.Count(row.job, propagate.Unfinished(task.Running, task.WaitNone), propagate.Contribution{End: end, Waiting: t.Waiting, Join: t.Join})
+	m.pending.Count(row.job, propagate.Unfinished(task.Running, task.WaitNone), propagate.Contribution{End: end, Waiting: t.Waiting, Join: t.Join, Timed: t.Timed()})
 	if row.key != "" {
 		if err := m.tx.dropKey(row.key); err != nil {
 			return err
 		}
 		m.pending.FreeKey(row.key)
 	}
-	switch t.State {
-	case task.Pending, task.Ready:
-		if t.Waiting == task.WaitChildren || t.Waiting == task.WaitDeps {
-			return nil
-		}
+	switch {
+	case t.State == task.Pending && !t.Claimable():
+		return nil
+	case t.Claimable():
 		at := t.ReadyAt
 		if at.Before(m.tx.now) {
 			at = m.tx.now
 		}
 		m.pending.Dispatch(row.dispatchRow(at))
 		return nil
-	case task.Blocked:
+	case t.State == task.Blocked:
 		m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, row.id)
 		return nil
 	}
@@ -195,7 +198,7 @@ const sqlDeleteTimer = `DELETE FROM weaver_timers WHERE namespace = ?1 AND due_a
 func (m *moves) ended(row *leaseRow, end task.End) error {
 	m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, row.id)
 	m.pending.End(row.id, end, row.needed)
-	if row.join != task.JoinNone {
+	if row.join != task.JoinNone || row.calls {
 		m.parents = append(m.parents, endedParent{row.id, row.job})
 	}
 	return m.tx.deleteTimer(&row.id, row.deadline)

@@ -31,6 +31,7 @@ func (e *env) scanAgrees(snap *store.Snapshot) {
 			all.Attempts = append(all.Attempts, p.Attempts...)
 			all.Decisions = append(all.Decisions, p.Decisions...)
 			all.Steps = append(all.Steps, p.Steps...)
+			all.Signals = append(all.Signals, p.Signals...)
 			all.Dispatch = append(all.Dispatch, p.Dispatch...)
 			all.Waiters = append(all.Waiters, p.Waiters...)
 		case store.PartOfJobs:
@@ -54,6 +55,7 @@ func (e *env) scanAgrees(snap *store.Snapshot) {
 	e.sameRows("attempts by part", all.Attempts, snap.Attempts)
 	e.sameRows("decisions by part", all.Decisions, snap.Decisions)
 	e.sameRows("steps by part", all.Steps, snap.Steps)
+	e.sameRows("signals by part", all.Signals, snap.Signals)
 	e.sameRows("dispatch rows by part", all.Dispatch, snap.Dispatch)
 	e.sameRows("waiters by part", all.Waiters, snap.Waiters)
 	e.sameRows("jobs by part", all.Jobs, snap.Jobs)

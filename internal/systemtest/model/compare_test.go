@@ -63,7 +63,7 @@ func (p *pair) same(what string, model, other any) {
 // sentinels are all errors that callers branch on.
 var sentinels = []error{
 	store.ErrLeaseLost, store.ErrConflict, store.ErrStepConflict, store.ErrCancelRequested, store.ErrNotFound,
-	store.ErrState, store.ErrBadCursor, store.ErrRestartTx, errStep,
+	store.ErrState, store.ErrLimit, store.ErrBadCursor, store.ErrRestartTx, errStep,
 }
 
 // sentinel returns the text of the sentinel that err wraps, or "".

@@ -161,6 +161,8 @@ func (p *pair) operateTasks(*rapid.T) {
 			store.RescheduleTask{Audit: a, Task: id, At: time.Now().Add(pick(p, delays, "reschedule"))},
 			store.UnblockTask{Audit: a, Task: id, Input: json.RawMessage(`"yes"`)},
 			store.UnblockTask{Audit: a, Task: id, Input: json.RawMessage(`"yes"`), Ask: "flight"},
+			p.signal(a, id),
+			p.signal(a, id),
 		}, "command"))
 	}
 	p.operate(cmds...)

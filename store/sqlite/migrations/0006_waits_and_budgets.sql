@@ -1,15 +1,22 @@
 -- Waits inside a handler. A step that waits is a row in the state waiting: for a
 -- signal (awaits is its name, wake_at the end of the wait) or for the children of a
 -- call (left are those that have not ended or are not stored yet, stored those that
--- are). It is updated once, to completed. An edge to such a child has the step's name.
+-- are). It is updated once, to completed; until then its completed_at is 0. An edge
+-- to such a child has the step's name.
 ALTER TABLE weaver_steps ADD COLUMN awaits TEXT;
+ALTER TABLE weaver_steps ADD COLUMN children INTEGER;
 ALTER TABLE weaver_steps ADD COLUMN children_left INTEGER;
 ALTER TABLE weaver_steps ADD COLUMN children_stored INTEGER;
 ALTER TABLE weaver_task_dependencies ADD COLUMN step TEXT;
 
+CREATE INDEX weaver_steps_waiting ON weaver_steps (namespace, task_id, awaits, step_index) WHERE state = 'waiting';
+
 -- How many waits of a task were completed by others: a suspension that does not
 -- know of all of them leaves the task claimable.
 ALTER TABLE weaver_tasks ADD COLUMN wake_seq INTEGER DEFAULT 0;
+
+-- It has children of a call, which are cancelled when it ends before them.
+ALTER TABLE weaver_tasks ADD COLUMN calls INTEGER DEFAULT 0;
 
 -- One row per signal, oldest first; step is the name of the wait that took it.
 CREATE TABLE weaver_signals (
@@ -26,6 +33,7 @@ CREATE TABLE weaver_signals (
 ) WITHOUT ROWID;
 
 CREATE UNIQUE INDEX weaver_signals_by_key ON weaver_signals (namespace, task_id, name, key);
+CREATE INDEX weaver_signals_open ON weaver_signals (namespace, task_id, name, seq) WHERE step IS NULL;
 
 -- What tasks and jobs have used of their budgets: micro-units of cost, attempts in a
 -- row without anything new, counted attempts. job_limits says which limits of its
