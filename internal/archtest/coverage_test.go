@@ -1,0 +1,84 @@
+package archtest_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const coverageFile = "docs/coverage.md"
+
+// namedTest is how coverageFile names a test: `package: TestName`, with a subtest
+// behind a slash, or `store/storetest: Suite/case`.
+var namedTest = regexp.MustCompile("`([a-z][a-z0-9_./]*): ([A-Z][A-Za-z0-9_]*)(?:/([^`]+))?`")
+
+// anyTest finds what looks like the name of a test, however it is written.
+var anyTest = regexp.MustCompile(`\b(?:Test|Example|Fuzz)[A-Z]\w*`)
+
+// Every test that docs/coverage.md names exists.
+func TestCoverageNamesTests(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(filepath.Join(repoRoot, coverageFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := make(map[string]string) // of all Go files of a package
+	for _, f := range goFiles(t) {
+		texts[path.Dir(f.path)] += f.text
+	}
+	count := 0
+	for i, line := range strings.Split(string(raw), "\n") {
+		if !strings.HasPrefix(line, "|") {
+			continue // tests are named in the tables
+		}
+		at := fmt.Sprintf("%s:%d", coverageFile, i+1)
+		for _, m := range namedTest.FindAllStringSubmatch(line, -1) {
+			count++
+			if problem := missing(texts, m[1], m[2], m[3]); problem != "" {
+				t.Errorf("%s: %s: %s: name the test that shows the line now, or move the line to the list of what is not built", at, m[0], problem)
+			}
+		}
+		if name := anyTest.FindString(namedTest.ReplaceAllString(line, "")); name != "" {
+			t.Errorf("%s: %s: write it as `package: %s` in backticks, the root package as `weaver: …`", at, name, name)
+		}
+	}
+	if count < 100 {
+		t.Errorf("%s names %d tests: was its form changed?", coverageFile, count)
+	}
+}
+
+// missing says what of a test is not there; "" if all of it is.
+func missing(texts map[string]string, pkg, name, sub string) string {
+	dir := pkg
+	if pkg == "weaver" {
+		dir = "."
+	}
+	text, ok := texts[dir]
+	if !ok {
+		return "there is no such package"
+	}
+	if pkg == "store/storetest" {
+		if !strings.Contains(text, `{"`+name+`", `) || !strings.Contains(text, `{"`+sub+`", func(`) {
+			return "the suite has no such case"
+		}
+		return ""
+	}
+	if !strings.Contains(text, "\nfunc "+name+"(") {
+		return "the package has no such function"
+	}
+	if pkg == "internal/clitest" && name == "TestSessions" {
+		if _, err := fs.Stat(os.DirFS(repoRoot), pkg+"/testdata/"+sub+".txtar"); err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+	if sub != "" && !strings.Contains(text, `"`+sub) {
+		return "the package has no such subtest"
+	}
+	return ""
+}
