@@ -20,6 +20,7 @@ func (c Clock) notes(h *store.History) []string {
 		crashNote(h),
 		c.deadlineNote(t),
 		attemptsNote(t),
+		costNote(t),
 		c.pauseNote(h),
 		stepsNote(h),
 		unreachedNote(h),
@@ -52,6 +53,9 @@ func cancelNote(t *task.Task) string {
 	what := "It was asked to cancel" + By(t.CancelBy, t.CancelReason)
 	if t.CancelKind == task.KindDeadline {
 		what = "It was asked to end because its deadline passed"
+	}
+	if t.CancelKind == task.KindBudget || t.CancelKind == task.KindJobBudget {
+		what = "It was asked to end because a budget is used up: " + t.CancelReason
 	}
 	if t.State == task.Succeeded {
 		return what + ", but its handler returned success all the same."
@@ -123,6 +127,14 @@ func attemptsNote(t *task.Task) string {
 		said += "; unblocking gives it one more"
 	}
 	return said + "."
+}
+
+// costNote: what its steps have spent.
+func costNote(t *task.Task) string {
+	if cost := Cost(t); cost != "" {
+		return "Its steps have spent " + cost + "."
+	}
+	return ""
 }
 
 // pauseNote: a paused queue that is not what the task waits for first.
