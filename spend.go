@@ -47,7 +47,7 @@ func MaxRepairs(n int) Option {
 // MaxNoProgress limits how many attempts of a task in a row may record nothing new: no
 // step, no child, no other input. Then the task is blocked, for its budget, instead of
 // tried again. Default 50. The default Decider does that; others see the count
-// (DecisionInput.IdleAttempts).
+// (decide.Input.IdleAttempts).
 func MaxNoProgress(n int) Option {
 	return option(func(s *settings) {
 		if n < 1 {
