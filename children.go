@@ -58,6 +58,9 @@ func Decompose(join Join, drafts ...Draft) error {
 			if err == nil && n.IdempotencyKey != "" {
 				err = fmt.Errorf("%w of %s: a child has no IdempotencyKey: it is stored once with the end of the attempt", ErrInvalidOption, d.typeName)
 			}
+			if err == nil && n.Coalesce {
+				err = fmt.Errorf("%w of %s: a child has no Coalesce: its parent waits for it", ErrInvalidOption, d.typeName)
+			}
 			if err != nil {
 				problems = append(problems, fmt.Errorf("decompose: child %d: %w", i, err))
 			}

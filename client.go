@@ -173,6 +173,31 @@ type operateSettings struct {
 	addAttempts *int
 	addCost     *int64
 	rerun       *rerunSettings // with options of Rerun
+	many        *manySettings  // with options of RetryMany and the like
+}
+
+// verbOptions says which options, of those that not all verbs have, a verb has.
+type verbOptions struct{ force, ask, seen, rerun, many, add bool }
+
+// problem says what is wrong with options that the verb does not have.
+func (s *operateSettings) problem(has verbOptions) error {
+	var problems []error
+	refuse := func(given, allowed bool, text string) {
+		if given && !allowed {
+			problems = append(problems, errors.New(text+": leave it out here"))
+		}
+	}
+	refuse(s.force, has.force, "Force is an option of Cancel and CancelMany only")
+	refuse(s.ask != "", has.ask, "ForAsk is an option of Unblock only")
+	refuse(s.seen.Epoch != 0, has.seen, "SeenEpoch is an option of verbs that have one task")
+	refuse(s.rerun != nil, has.rerun, "RerunInput and RerunWith are options of Rerun and RerunFrom only")
+	refuse(s.many != nil, has.many, "DryRun and OlderThan are options of RetryMany, CancelMany and DeleteMany only")
+	refuse(s.addAttempts != nil || s.addCost != nil, has.add, "AddAttempts and AddCost are options of RetryJob only")
+	problems = append(problems, checkText("By", s.audit.By), checkText("Reason", s.audit.Reason))
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidOption, err)
+	}
+	return nil
 }
 
 type operateOption func(*operateSettings)
@@ -213,21 +238,13 @@ func (c *Client) operate(ctx context.Context, what string, opts []OperateOption,
 	for _, o := range opts {
 		o.applyOperate(&s)
 	}
-	if err := errors.Join(checkText("By", s.audit.By), checkText("Reason", s.audit.Reason)); err != nil {
-		return store.CommandResult{}, fmt.Errorf("%s: %w: %w", what, ErrInvalidOption, err)
-	}
 	cmd := verb(s)
-	if _, reruns := cmd.(store.RerunTask); s.rerun != nil && !reruns {
-		return store.CommandResult{}, fmt.Errorf("%s: %w: RerunInput and RerunWith are options of Rerun and RerunFrom only: leave them out here", what, ErrInvalidOption)
-	}
-	if _, cancels := cmd.(store.CancelTask); s.force && !cancels {
-		return store.CommandResult{}, fmt.Errorf("%s: %w: Force is an option of Cancel only: leave it out here", what, ErrInvalidOption)
-	}
-	if _, unblocks := cmd.(store.UnblockTask); s.ask != "" && !unblocks {
-		return store.CommandResult{}, fmt.Errorf("%s: %w: ForAsk is an option of Unblock only: leave it out here", what, ErrInvalidOption)
-	}
-	if _, raises := cmd.(store.RaiseBudget); (s.addAttempts != nil || s.addCost != nil) && !raises {
-		return store.CommandResult{}, fmt.Errorf("%s: %w: AddAttempts and AddCost are options of RetryJob only: leave them out here", what, ErrInvalidOption)
+	_, cancels := cmd.(store.CancelTask)
+	_, unblocks := cmd.(store.UnblockTask)
+	_, reruns := cmd.(store.RerunTask)
+	_, raises := cmd.(store.RaiseBudget)
+	if err := s.problem(verbOptions{force: cancels, ask: unblocks, seen: true, rerun: reruns, add: raises}); err != nil {
+		return store.CommandResult{}, fmt.Errorf("%s: %w", what, err)
 	}
 	res, err := c.store.Operate(ctx, c.ns, cmd)
 	if err != nil {

@@ -173,7 +173,7 @@ func TestOnlyCancelTakesForce(t *testing.T) {
 				return err
 			},
 		} {
-			wantError(fx, do(weaver.Force()), weaver.ErrInvalidOption, verb, "Force is an option of Cancel only")
+			wantError(fx, do(weaver.Force()), weaver.ErrInvalidOption, verb, "Force is an option of Cancel and CancelMany only")
 		}
 		fx.wantState(id, weaver.StateReady)
 		fx.must(fx.client.Cancel(fx.Context(), id, weaver.Force()))

@@ -21,7 +21,7 @@ type Enqueuer interface {
 type Enqueued struct {
 	ID          TaskID
 	Type        string
-	Disposition Disposition // created, or existing: the idempotency key was known
+	Disposition Disposition // created; existing: the idempotency key was known; coalesced: a waiting task took the input (Coalesce)
 }
 
 // EnqueueTasks implements Enqueuer. Every draft is checked before anything is

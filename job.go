@@ -119,6 +119,9 @@ func (j *Job) Add(name string, d Draft, opts ...NodeOption) *Node {
 	if d.set.task.IdempotencyKey != "" {
 		j.problems = append(j.problems, fmt.Errorf("%q: a task of a job cannot have an IdempotencyKey: an existing task belongs to no job or to another one", name))
 	}
+	if d.set.task.Coalesce {
+		j.problems = append(j.problems, fmt.Errorf("%q: a task of a job cannot have Coalesce: the waiting task belongs to no job", name))
+	}
 	j.byName[name] = n
 	j.nodes = append(j.nodes, n)
 	for _, o := range opts {

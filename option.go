@@ -229,6 +229,18 @@ func ConcurrencyKey(key string, limit ...int) EnqueueOption {
 	})
 }
 
+// Coalesce has a task that waits take the input, instead of a second one being
+// stored: one of the type that has not started, with the same IdempotencyKey or, if
+// that is not given, with the same ConcurrencyKey in the same queue. It keeps its
+// place and all its other options, and the answer names it
+// (DispositionCoalesced). One that runs, waits to run again or has ended is left
+// alone; so is one that an operator paused (PauseTask), and one of a job. It needs
+// one of the keys, and a transaction of its own: in InTx it is ErrState. Tasks of
+// jobs, children and tasks that a step starts refuse it.
+func Coalesce() EnqueueOption {
+	return enqueueOption(func(s *settings) { s.task.Coalesce = true })
+}
+
 // Delay makes the task due this long after its enqueue. Of Delay and At the last
 // one counts.
 func Delay(d time.Duration) EnqueueOption {

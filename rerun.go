@@ -123,6 +123,9 @@ func (c *Client) repeated(old *TaskInfo, changes *rerunSettings) (task.New, erro
 			o.applyEnqueue(&s)
 		}
 	}
+	if s.task.Coalesce {
+		s.problem("Coalesce: a rerun is a task of its own")
+	}
 	if err := errors.Join(s.errs...); err != nil {
 		return task.New{}, fmt.Errorf("%w: %w", ErrInvalidOption, err)
 	}

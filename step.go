@@ -168,6 +168,9 @@ func Start[In, Out any](ctx context.Context, name string, t *Type[In, Out], in I
 	}
 	c := Client{ids: a.IDs(), limit: a.InlineLimit()}
 	child, err := c.toNew(t.With(in, opts...))
+	if err == nil && child.Coalesce {
+		err = fmt.Errorf("%w of %s: a task that a step starts has no Coalesce: the step is about one task", ErrInvalidOption, t.name)
+	}
 	if err != nil {
 		return TaskRef{}, Permanent(fmt.Errorf("start %q: %w", name, err))
 	}

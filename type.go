@@ -148,6 +148,9 @@ func (d *Draft) apply(opts []EnqueueOption) {
 		}
 		o.applyEnqueue(&d.set)
 	}
+	if n := &d.set.task; n.Coalesce && n.IdempotencyKey == "" && n.ConcurrencyKey == "" {
+		d.set.problem("Coalesce needs an IdempotencyKey or a ConcurrencyKey, by which it finds the task that waits")
+	}
 	if err := errors.Join(d.set.errs...); err != nil {
 		d.err = fmt.Errorf("%w of %s: %w", ErrInvalidOption, d.typeName, err)
 	}

@@ -126,8 +126,9 @@ const (
 
 // What an enqueue did.
 const (
-	DispositionCreated  = store.DispositionCreated
-	DispositionExisting = store.DispositionExisting
+	DispositionCreated   = store.DispositionCreated
+	DispositionExisting  = store.DispositionExisting
+	DispositionCoalesced = store.DispositionCoalesced
 )
 
 // ParseID reads the 26 characters of a task's or job's id.

@@ -15,42 +15,51 @@ import (
 )
 
 type taskRetryCmd struct {
-	IDs []string `arg:"" name:"id" help:"Failed or cancelled tasks: ids, their beginnings, or JOB/TASK."`
+	IDs []string `arg:"" optional:"" name:"id" help:"Failed or cancelled tasks: ids, their beginnings, or JOB/TASK."`
+	manyFlags
 	auditFlags
 }
 
 // Help is shown by task retry --help.
 func (taskRetryCmd) Help() string {
 	return "A retried task has all its attempts ahead again; its recorded steps stay and do not run again. " +
-		"Its job and the tasks that were cancelled because of it revive with it."
+		"Its job and the tasks that were cancelled because of it revive with it. Flags select many tasks instead of ids: " +
+		"--dry-run lists them, --yes retries them."
 }
 
 // Run implements the verb.
 func (c *taskRetryCmd) Run(ctx context.Context, s *session) error {
+	if each, err := s.manyOrEach(ctx, "retry", "retried", c.IDs, &c.manyFlags, c.options(), (*weaver.Client).RetryMany); !each {
+		return err
+	}
 	return s.operate(ctx, "retry", c.IDs, func(client *weaver.Client, id task.ID) error {
 		return client.Retry(ctx, id, c.options()...)
 	})
 }
 
 type taskCancelCmd struct {
-	IDs   []string `arg:"" name:"id" help:"Tasks that have not ended: ids, their beginnings, or JOB/TASK."`
+	IDs   []string `arg:"" optional:"" name:"id" help:"Tasks that have not ended: ids, their beginnings, or JOB/TASK."`
 	Force bool     `help:"Take the lease of a running task away, so that it ends at once, whatever its handler does."`
+	manyFlags
 	auditFlags
 }
 
 // Help is shown by task cancel --help.
 func (taskCancelCmd) Help() string {
 	return "A task that does not run ends at once. A running one is asked: the context of its handler ends, and it is cancelled " +
-		"unless the handler still returns success."
+		"unless the handler still returns success. Flags select many tasks instead of ids: --dry-run lists them, --yes cancels them."
 }
 
 // Run implements the verb.
 func (c *taskCancelCmd) Run(ctx context.Context, s *session) error {
+	opts := c.options()
+	if c.Force {
+		opts = append(opts, weaver.Force())
+	}
+	if each, err := s.manyOrEach(ctx, "cancel", "cancelled", c.IDs, &c.manyFlags, opts, (*weaver.Client).CancelMany); !each {
+		return err
+	}
 	return s.operate(ctx, "cancel", c.IDs, func(client *weaver.Client, id task.ID) error {
-		opts := c.options()
-		if c.Force {
-			opts = append(opts, weaver.Force())
-		}
 		return client.Cancel(ctx, id, opts...)
 	})
 }
@@ -127,17 +136,22 @@ func readInput(arg string, stdin io.Reader) (json.RawMessage, error) {
 }
 
 type taskDeleteCmd struct {
-	IDs []string `arg:"" name:"id" help:"Tasks that have ended and belong to no job: ids, or their beginnings."`
+	IDs []string `arg:"" optional:"" name:"id" help:"Tasks that have ended and belong to no job: ids, or their beginnings."`
+	manyFlags
 	auditFlags
 }
 
 // Help is shown by task delete --help.
 func (taskDeleteCmd) Help() string {
-	return "The task, its attempts, decisions and steps are gone, and its idempotency key is free again. The audit keeps that it was deleted."
+	return "The task, its attempts, decisions and steps are gone, and its idempotency key is free again. The audit keeps that it was deleted. " +
+		"Flags select many tasks instead of ids: --dry-run lists them, --yes deletes them."
 }
 
 // Run implements the verb.
 func (c *taskDeleteCmd) Run(ctx context.Context, s *session) error {
+	if each, err := s.manyOrEach(ctx, "delete", "deleted", c.IDs, &c.manyFlags, c.options(), (*weaver.Client).DeleteMany); !each {
+		return err
+	}
 	return s.operate(ctx, "delete", c.IDs, func(client *weaver.Client, id task.ID) error {
 		return client.Delete(ctx, id, c.options()...)
 	})

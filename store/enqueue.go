@@ -16,7 +16,8 @@ type Submission struct {
 // Disposition says what an enqueue did.
 type Disposition string
 
-// The dispositions of an enqueue.
+// The dispositions of an enqueue. A task is coalesced when one that has not started
+// took its input.
 const (
 	DispositionCreated   Disposition = "created"
 	DispositionExisting  Disposition = "existing"

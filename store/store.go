@@ -59,6 +59,14 @@ type Producer interface {
 	// exists already was stored by an earlier try of the same call: nothing
 	// is written again and the result is DispositionCreated.
 	//
+	// A task with Coalesce is not stored when one of its type has not started and has
+	// its idempotency key or, if it has none, its concurrency key, in its queue: that
+	// one takes its input and schema version, and nothing else of it, keeps its place,
+	// and is the result (DispositionCoalesced). With several the one that is due
+	// first counts; only the 100 that are due first are looked at. Tasks of a
+	// job, children, and those that are to cancel or paused by themselves are passed
+	// over. With a tx it is ErrState: such an enqueue only inserts.
+	//
 	// Errors: ErrForeignTx (tx of another driver or store), ErrRestartTx,
 	// ErrReadOnly, ErrFull, ErrUnavailable.
 	Enqueue(ctx context.Context, ns string, tx Tx, sub Submission) ([]Enqueued, error)

@@ -48,6 +48,7 @@ type New struct {
 	IdempotencyKey   string // unique per (namespace, type) while the task exists; "": none
 	ConcurrencyKey   string // at most ConcurrencyLimit tasks with it run at once; "": none
 	ConcurrencyLimit int    // ≥ 1 when ConcurrencyKey is set
+	Coalesce         bool   // a task with its key that has not started takes its input instead; it has one of the keys
 
 	Labels   map[string]string // for filters
 	Metadata map[string]string // for handlers; not filterable

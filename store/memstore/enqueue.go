@@ -17,6 +17,9 @@ func (s *Store) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.S
 		if !ok || t == nil || t.store != s {
 			return nil, store.ErrForeignTx
 		}
+		if err := rules.CheckCoalesce(&sub); err != nil {
+			return nil, err
+		}
 		return t.enqueue(ctx, ns, sub)
 	}
 	var out []store.Enqueued
@@ -34,6 +37,11 @@ func (o *op) enqueue(sub store.Submission, parent task.ID) []store.Enqueued {
 	for i := range sub.Tasks {
 		n := &sub.Tasks[i]
 		known, ok := o.known(n)
+		if n.Coalesce && (!ok || known.Disposition == store.DispositionExisting) {
+			if r := o.takesInput(n, known.ID); r != nil {
+				known, ok = store.Enqueued{ID: r.ID, Disposition: store.DispositionCoalesced}, true
+			}
+		}
 		if !ok {
 			known = store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}
 			o.insert(n, sub.Job, parent)

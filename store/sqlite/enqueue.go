@@ -35,6 +35,9 @@ func (db *DB) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.Sub
 	}
 	var err error
 	if in != nil {
+		if err := rules.CheckCoalesce(&sub); err != nil {
+			return nil, err
+		}
 		err = db.inTx(ctx, ns, in, run)
 	} else {
 		err = db.write(ctx, ns, len(sub.Tasks), run)
@@ -143,6 +146,11 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?
 ON CONFLICT DO NOTHING`
 
 func (in *insertion) task(n *task.New) (store.Enqueued, error) {
+	if n.Coalesce {
+		if e, err := in.tx.coalesce(n); err != nil || !e.ID.IsZero() {
+			return e, err
+		}
+	}
 	state, waiting, notBefore := rules.FirstState(n, in.tx.now)
 	deadline := rules.Deadline(n, in.deadline, in.tx.now)
 	options, err := in.tx.conn.PackOptions(n)

@@ -32,7 +32,10 @@ var wide = map[string]string{
 	"sqlForget":         "a row per worker and per claim call whose tasks run",
 	"sqlForgetDead":     "a row per claim call whose tasks run, once for each dead worker",
 
-	"sqlDueOfKey":    "a row per paused queue",
+	"sqlDueOfKey":         "a row per paused queue",
+	"sqlUnstartedDue":     "100 rows of a lane and key, which it reads first",
+	"sqlUnstartedWaiting": "100 rows of a lane and key, which it reads first",
+
 	"sqlCountParked": "a row per paused task, in a read",
 
 	"sqlQueues": "counts the due tasks of each queue, in a read",

@@ -88,25 +88,31 @@ var boundedCases = []testCase{
 		e.finishChores()
 		g.counts(task.JobRunning, fanned+2, fanned+1, fanned, 0, 1)
 	}},
-	{"many keys of a paused queue", func(e *env) {
-		const n = 150
-		all := func(opts ...opt) {
-			for i := range 2 * n {
-				e.one(append(opts, key(fmt.Sprint("k", i%n), 2))...)
-			}
+	{"many keys of a paused queue", func(e *env) { e.pauseWithManyKeys(queue("slow"), pauseOf("slow")) }},
+	{"many keys of a paused type", func(e *env) { e.pauseWithManyKeys(typed(beta), pauseTypeOf(beta)) }},
+}
+
+// pauseWithManyKeys pauses a lane that has due rows of more keys than one
+// transaction wakes, before waiters of another lane.
+func (e *env) pauseWithManyKeys(lane opt, pause store.Command) {
+	e.Helper()
+	const n = 150
+	all := func(opts ...opt) {
+		for i := range 2 * n {
+			e.one(append(opts, key(fmt.Sprint("k", i%n), 2))...)
 		}
-		all()
-		held := e.a.claim(limit(2 * n)).Tasks
-		all(queue("slow"))
-		all()
-		e.equal("the tasks claimed over the limits", len(e.a.claim(limit(4*n)).Tasks), 0)
-		for _, c := range held {
-			e.finish(success(c))
-		}
-		e.operate(store.PauseQueue{Queue: "slow"})
-		e.finishChores()
-		e.equal("the tasks claimed", len(e.a.claim(limit(2*n)).Tasks), 2*n)
-	}},
+	}
+	all()
+	held := e.a.claim(limit(2 * n)).Tasks
+	all(lane)
+	all()
+	e.equal("the tasks claimed over the limits", len(e.a.claim(limit(4*n)).Tasks), 0)
+	for _, c := range held {
+		e.finish(success(c))
+	}
+	e.operate(pause)
+	e.finishChores()
+	e.equal("the tasks claimed", len(e.a.claim(limit(2*n)).Tasks), 2*n)
 }
 
 // fanned is how many dependents fan makes: more than one transaction of a store

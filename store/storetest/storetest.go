@@ -136,6 +136,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"PauseType", pauseTypeCases},
 		{"PauseTask", pauseTaskCases},
 		{"Rerun", rerunCases},
+		{"Coalesce", coalesceCases},
 		{"Bounded", boundedCases},
 		{"Read", readCases},
 		{"ReadWorkers", readWorkerCases},

@@ -94,6 +94,7 @@ func (p *pair) enqueueSome(*rapid.T) {
 		if p.rarely(3, "idempotent") {
 			n.IdempotencyKey = fmt.Sprint("once", p.number(3, "idempotency key"))
 		}
+		n.Coalesce = n.IdempotencyKey+n.ConcurrencyKey != "" && p.rarely(3, "coalesces")
 		sub.Tasks = append(sub.Tasks, n)
 	}
 	p.submit(sub)

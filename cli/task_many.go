@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/task"
+)
+
+// manyFlags select the tasks of a verb by what they are, instead of by their ids.
+type manyFlags struct {
+	State     []string      `placeholder:"STATE" complete:"pending,ready,running,succeeded,failed,cancelled,blocked" help:"All tasks in these states."`
+	Type      []string      `placeholder:"TYPE" help:"All tasks of these types."`
+	Queue     string        `placeholder:"NAME" help:"All tasks of this queue."`
+	Job       string        `placeholder:"JOB" help:"All tasks of this job."`
+	Label     []string      `sep:"none" placeholder:"KEY=VALUE" help:"All tasks with all these labels."`
+	OlderThan time.Duration `placeholder:"DURATION" help:"Of those, only tasks that ended, or were enqueued if they have not ended, at least that long ago."`
+	All       bool          `help:"All tasks that the verb can change."`
+	DryRun    bool          `help:"List the tasks that would be changed, and change none."`
+	Yes       bool          `help:"Change all tasks that are selected."`
+}
+
+// selects reports whether any flag selects tasks.
+func (f *manyFlags) selects() bool {
+	return f.All || len(f.State) > 0 || len(f.Type) > 0 || f.Queue != "" || f.Job != "" || len(f.Label) > 0 || f.OlderThan != 0
+}
+
+// verbOfMany is the verb of a client for many tasks.
+type verbOfMany func(*weaver.Client, context.Context, weaver.Filter, ...weaver.OperateOption) (weaver.ManyAck, error)
+
+// manyResult is what a verb of many tasks prints as JSON.
+type manyResult struct {
+	Verb        string        `json:"verb"`
+	DryRun      bool          `json:"dry_run,omitempty"`
+	Done        int           `json:"done"`
+	Asked       int           `json:"asked,omitempty"`
+	AlreadyDone int           `json:"already_done,omitempty"`
+	Refused     []manyRefused `json:"refused,omitempty"`
+	Tasks       []manyTask    `json:"tasks,omitempty"`
+	Error       string        `json:"error,omitempty"`
+	After       string        `json:"after,omitempty"` // after an error: how far it came
+}
+
+type manyTask struct {
+	ID    task.ID    `json:"id"`
+	Type  string     `json:"task_type"`
+	Queue string     `json:"queue"`
+	State task.State `json:"state"`
+}
+
+type manyRefused struct {
+	ID    task.ID `json:"id"`
+	Error string  `json:"error"`
+}
+
+// maxRefused is how many refused tasks are named.
+const maxRefused = 10
+
+// manyOrEach applies a verb to the tasks that flags select, or reports that ids
+// name them (each).
+func (s *session) manyOrEach(ctx context.Context, verb, past string, ids []string, f *manyFlags, opts []weaver.OperateOption, do verbOfMany) (each bool, err error) {
+	switch {
+	case len(ids) > 0 && (f.selects() || f.DryRun || f.Yes):
+		return false, badInput("", "tasks are named by ids, or selected by flags, and not both")
+	case len(ids) > 0:
+		return true, nil
+	case !f.selects():
+		return false, badInput("--all selects all tasks that the verb can change.", "expected \"<id> ...\", or flags that select tasks: --state, --type, --queue, --job, --label, --older-than")
+	case f.OlderThan < 0:
+		return false, badInput("", "--older-than %s: want 0 or more", f.OlderThan)
+	}
+	return false, s.withClient(ctx, func(client *weaver.Client) error {
+		filter, err := f.filter(ctx, s, client)
+		if err != nil {
+			return err
+		}
+		if f.OlderThan > 0 {
+			opts = append(opts, weaver.OlderThan(f.OlderThan))
+		}
+		if !f.Yes {
+			opts = append(opts, weaver.DryRun())
+		}
+		ack, err := do(client, ctx, filter, opts...)
+		if errors.Is(err, weaver.ErrInvalidOption) {
+			return err
+		}
+		if err == nil && !f.Yes && !f.DryRun {
+			return badInput("--dry-run lists them.", "%s would be %s; nothing was done without --yes", text.Plural(ack.Done, "task"), past)
+		}
+		return s.showMany(verb, past, f.DryRun && !f.Yes, &ack, err)
+	})
+}
+
+// filter reads the flags as a filter.
+func (f *manyFlags) filter(ctx context.Context, s *session, client *weaver.Client) (weaver.Filter, error) {
+	ls := taskLsCmd{State: f.State, Type: f.Type, Queue: f.Queue, Label: f.Label, pageFlags: pageFlags{Limit: 1000}}
+	filter, err := ls.filter()
+	if err != nil || f.Job == "" {
+		return filter, err
+	}
+	filter.Job, err = s.resolveOne(ctx, client, wantJob, f.Job)
+	return filter, err
+}
+
+// showMany prints what a verb did, also when it failed on its way.
+func (s *session) showMany(verb, past string, dryRun bool, ack *weaver.ManyAck, err error) error {
+	if s.json() {
+		res := manyResult{Verb: verb, DryRun: dryRun, Done: ack.Done, Asked: ack.Asked, AlreadyDone: ack.AlreadyDone}
+		for _, r := range ack.Refused {
+			res.Refused = append(res.Refused, manyRefused{r.ID, r.Err.Error()})
+		}
+		for _, t := range ack.Tasks {
+			res.Tasks = append(res.Tasks, manyTask(t))
+		}
+		if err != nil {
+			res.Error, res.After = err.Error(), ack.After
+		}
+		if jsonErr := s.writeJSON(res); jsonErr != nil {
+			return jsonErr
+		}
+		return err
+	}
+	if len(ack.Tasks) > 0 {
+		t := newTable("ID", "TYPE", "QUEUE", "STATE")
+		for _, m := range ack.Tasks {
+			t.add(plain(m.ID.String()), plain(m.Type), plain(text.OneLine(m.Queue, explain.MaxNote)), painted(string(m.State), text.StateColor(string(m.State))))
+		}
+		s.list(t)
+	}
+	would := ""
+	if dryRun {
+		would = " would be"
+	}
+	s.printf("%s%s %s.", text.Plural(ack.Done, "task"), would, past)
+	if ack.Asked > 0 {
+		s.printf(" %d of them run, or clean up, and were asked to end.", ack.Asked)
+	}
+	s.printf("\n")
+	for i, r := range ack.Refused {
+		if i == maxRefused {
+			s.printf("%d more were refused.\n", len(ack.Refused)-i)
+			break
+		}
+		s.printf("Refused: %s\n", text.OneLine(r.Err.Error(), explain.MaxMessage))
+	}
+	if err != nil {
+		return fmt.Errorf("%w; the same command does the rest", err)
+	}
+	return nil
+}
