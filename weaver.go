@@ -35,7 +35,9 @@
 // Sleep leaves the worker: the handler returns, and another attempt begins
 // when the time has come, which gets the values of completed steps back. So code
 // outside steps runs again after every wait, and deferred functions run at
-// each suspension (see Suspended). So does a handler that returns Decompose, which
+// each suspension (see Suspended). So do Signal.Wait, which waits for a message to
+// the task, Call and CallAll, which wait for the outputs of children, and Race, which
+// waits for the first of several. So does a handler that returns Decompose, which
 // splits the task into children, or AddDependency: it runs again when these have
 // ended.
 //

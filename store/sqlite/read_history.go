@@ -104,18 +104,33 @@ func (v *view) needs(sql string, id *task.ID, now time.Time) ([]store.Need, erro
 		return nil, err
 	}
 	for i := range list {
-		t, err := v.readTask(&list[i].ID, now)
-		if err != nil {
+		if err := v.otherEnd(&list[i], now); err != nil {
 			return nil, err
-		}
-		if t != nil {
-			list[i].Node, list[i].State, list[i].AllowFailure = t.Node, t.State, t.AllowFailure
-			if t.State.Terminal() {
-				list[i].ErrorKind = t.End().Kind
-			}
 		}
 	}
 	return list, nil
+}
+
+const sqlOtherEnd = `SELECT options_json, state, allow_failure, last_error_kind FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+
+// otherEnd reads the task at the other end of an edge. Of one that ended, as most
+// have of which a handler reads the outputs, four columns say all.
+func (v *view) otherEnd(n *store.Need, now time.Time) error {
+	st := v.stmt(sqlOtherEnd).Text(1, v.ns).ID(2, &n.ID)
+	if st.One() {
+		r := st.Row()
+		var of task.Task
+		r.Options(0, &of)
+		n.Node, n.State, n.AllowFailure, n.ErrorKind = of.Node, task.State(r.Name(1)), r.Bool(2), task.ErrorKind(r.Name(3))
+	}
+	if err := st.Done(); err != nil || n.State.Terminal() || n.State == "" {
+		return err
+	}
+	t, err := v.readTask(&n.ID, now)
+	if t != nil {
+		n.State, n.ErrorKind = t.State, ""
+	}
+	return err
 }
 
 // holders returns the running tasks with a key.

@@ -216,7 +216,7 @@ func (fx *fixture) digest(snap *store.Snapshot) []string {
 	for _, s := range snap.Steps {
 		if s.State == task.StepCompleted {
 			value := string(s.Value)
-			if s.Kind != task.KindStep || strings.HasPrefix(s.Name, "@") {
+			if s.Kind != task.KindStep && s.Kind != task.KindSignal || strings.HasPrefix(s.Name, "@") {
 				value = "" // an id or an instant
 			}
 			steps[s.TaskID] = append(steps[s.TaskID], s.Name+"="+value)
