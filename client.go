@@ -259,7 +259,8 @@ func (c *Client) Cancel(ctx context.Context, id TaskID, opts ...OperateOption) e
 // so do the tasks that were cancelled because of it (dependency_failed).
 //
 // ErrState: the task is in another state, or a task that it needs failed or was
-// cancelled: retry that one first. RetryJob does both.
+// cancelled: retry that one first. RetryJob does both. So it is if its job has used
+// its budget up, which RetryJob raises with AddAttempts and AddCost.
 func (c *Client) Retry(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "retry task "+id.String(), opts, func(s operateSettings) store.Command {
 		return store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id}

@@ -261,15 +261,20 @@ type JobStatus struct {
 // JobStatus reads a job, its numbers and all its tasks; ErrNotFound. JobOverview is
 // the same without the tasks, for large jobs.
 func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
-	st, err := c.JobOverview(ctx, id)
+	job, err := c.Job(ctx, id)
 	if err != nil {
 		return JobStatus{}, err
 	}
+	st := JobStatus{JobInfo: job}
+	var counts store.JobCounts
 	f := Filter{Job: id, Limit: store.MaxLimit}
 	for {
 		page, next, err := c.store.List(ctx, c.ns, f)
 		if err != nil {
 			return JobStatus{}, fmt.Errorf("read the tasks of job %s: %w", id, err)
+		}
+		for i := range page {
+			counts.Add(&page[i], 1)
 		}
 		st.Tasks = append(st.Tasks, page...)
 		if next == "" {
@@ -278,6 +283,8 @@ func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
 		f.After = next
 	}
 	slices.Reverse(st.Tasks)
+	counts.Sort()
+	c.fillOverview(ctx, &st, counts)
 	return st, nil
 }
 

@@ -23,16 +23,23 @@ func (c *Client) JobOverview(ctx context.Context, id JobID) (JobStatus, error) {
 	if err != nil {
 		return JobStatus{}, fmt.Errorf("count the tasks of job %s: %w", id, err)
 	}
-	st := JobStatus{JobInfo: job, States: counts.States, Waiting: counts.Waiting, NextDue: counts.NextDue}
-	if !job.State.Terminal() {
-		b := bottleneck{JobCounts: counts, job: &job, now: time.Now()}
-		if len(counts.Lanes) > 0 {
-			// Without the workers it cannot say that one is missing; the rest stands.
-			b.workers, b.workersErr = c.store.Workers(ctx, c.ns)
-		}
-		st.Bottleneck = b.String()
-	}
+	st := JobStatus{JobInfo: job}
+	c.fillOverview(ctx, &st, counts)
 	return st, nil
+}
+
+// fillOverview adds the numbers of a job's tasks to its status, and what they mean.
+func (c *Client) fillOverview(ctx context.Context, st *JobStatus, counts store.JobCounts) {
+	st.States, st.Waiting, st.NextDue = counts.States, counts.Waiting, counts.NextDue
+	if st.State.Terminal() {
+		return
+	}
+	b := bottleneck{JobCounts: counts, job: &st.JobInfo, now: time.Now()}
+	if len(counts.Lanes) > 0 {
+		// Without the workers it cannot say that one is missing; the rest stands.
+		b.workers, b.workersErr = c.store.Workers(ctx, c.ns)
+	}
+	st.Bottleneck = b.String()
 }
 
 // countJob counts the tasks of a job, one page after the other in a store that does

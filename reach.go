@@ -157,14 +157,15 @@ func (c *Client) RetryJob(ctx context.Context, id JobID, opts ...OperateOption) 
 		return RetryAck{}, err
 	}
 	var ack RetryAck
-	if st, err = c.raise(ctx, st, opts, &ack); err != nil {
+	raised := false
+	if st, raised, err = c.raise(ctx, st, opts, &ack); err != nil {
 		return ack, err
 	}
 	opts = append(slices.Clip(opts), operateOption(func(s *operateSettings) { s.addAttempts, s.addCost = nil, nil }))
 	left := slices.DeleteFunc(st.Tasks, func(t TaskInfo) bool {
 		return t.State != task.Failed && t.State != task.Cancelled || t.Error != nil && t.Error.Kind == task.KindNotNeeded
 	})
-	if len(left) == 0 && ack.Retried > 0 {
+	if len(left) == 0 && raised {
 		return ack, nil
 	}
 	if len(left) > 0 && st.BudgetUsedUp() { // each of them is refused for that

@@ -47,7 +47,7 @@ func MaxRepairs(n int) Option {
 // MaxNoProgress limits how many attempts of a task in a row may record nothing new: no
 // step, no child, no other input. Then the task is blocked, for its budget, instead of
 // tried again. Default 50. The default Decider does that; others see the count
-// (DecisionInput.IdleAttempts).
+// (decide.Input.IdleAttempts).
 func MaxNoProgress(n int) Option {
 	return option(func(s *settings) {
 		if n < 1 {
@@ -72,15 +72,15 @@ func AddCost(microUnits int64) OperateOption {
 
 // raise raises the budget of a job whose tasks st has, if the options say so, and
 // returns the tasks as they are then.
-func (c *Client) raise(ctx context.Context, st JobStatus, opts []OperateOption, ack *RetryAck) (JobStatus, error) {
+func (c *Client) raise(ctx context.Context, st JobStatus, opts []OperateOption, ack *RetryAck) (_ JobStatus, raised bool, err error) {
 	var s operateSettings
 	for _, o := range opts {
 		o.applyOperate(&s)
 	}
 	if s.addAttempts == nil && s.addCost == nil {
-		return st, nil
+		return st, false, nil
 	}
-	_, err := c.operate(ctx, "retry job "+st.ID.String(), opts, func(s operateSettings) store.Command {
+	_, err = c.operate(ctx, "retry job "+st.ID.String(), opts, func(s operateSettings) store.Command {
 		cmd := store.RaiseBudget{Audit: s.audit, Job: st.ID}
 		if s.addAttempts != nil {
 			cmd.AddAttempts = *s.addAttempts
@@ -91,14 +91,14 @@ func (c *Client) raise(ctx context.Context, st JobStatus, opts []OperateOption, 
 		return cmd
 	})
 	if err != nil {
-		return st, err
+		return st, true, err
 	}
 	ended := endedForBudget(st.Tasks)
 	if st, err = c.JobStatus(ctx, st.ID); err != nil {
-		return st, err
+		return st, true, err
 	}
 	ack.Retried = max(0, ended-endedForBudget(st.Tasks))
-	return st, nil
+	return st, true, nil
 }
 
 // endedForBudget counts tasks that ended because a budget was used up.

@@ -25,6 +25,11 @@ type App struct {
 	// package builtin: run and worker use them.
 	Handlers []weaver.Handler
 
+	// Decider and Router are those of the engines that run and worker start; default
+	// those of weaver.Config.
+	Decider weaver.Decider
+	Router  weaver.Router
+
 	// Deciders are those that decide replay can run by name, beside "default" and
 	// "strict".
 	Deciders map[string]weaver.Decider

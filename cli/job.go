@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
@@ -124,7 +123,10 @@ func (s *session) printJob(st *weaver.JobStatus) {
 	s.stateField(string(j.State), c.JobState(j, st.Tasks))
 	s.field("", c.JobGone(st.Tasks))
 	s.field("bottleneck", st.Bottleneck)
-	s.field("budget", budget(j.Budget))
+	s.field("budget", explain.Budget(j))
+	if !j.ExhaustedAt.IsZero() {
+		s.field("used up", c.When(j.ExhaustedAt))
+	}
 	s.field("deadline", c.When(j.DeadlineAt))
 	if j.CancelRequested {
 		s.field("cancelled", "asked"+explain.By(j.CancelBy, j.CancelReason))
@@ -133,17 +135,6 @@ func (s *session) printJob(st *weaver.JobStatus) {
 	s.field("created", c.When(j.CreatedAt))
 	s.field("finished", c.When(j.FinishedAt))
 	s.section("Tasks", s.taskTable(st.Tasks))
-}
-
-func budget(b task.Budget) string {
-	var parts []string
-	if b.MaxAttemptsPerTask > 0 {
-		parts = append(parts, fmt.Sprintf("attempts per task %d", b.MaxAttemptsPerTask))
-	}
-	if b.MaxDuration > 0 {
-		parts = append(parts, "duration "+text.Setting(b.MaxDuration))
-	}
-	return strings.Join(parts, ", ")
 }
 
 type jobCancelCmd struct {

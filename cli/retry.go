@@ -16,16 +16,19 @@ import (
 
 // retryCmd is the verb retry, which job retry is too.
 type retryCmd struct {
-	Job    string `arg:"" name:"job" help:"The job: its id, the beginning of it, its name (the latest), or its file."`
-	Failed bool   `help:"Only tasks that failed, not those that a person or a deadline cancelled."`
-	From   string `placeholder:"TASK" help:"Only this task of the job, which failed or was cancelled, and those that need it."`
+	Job         string `arg:"" name:"job" help:"The job: its id, the beginning of it, its name (the latest), or its file."`
+	Failed      bool   `help:"Only tasks that failed, not those that a person or a deadline cancelled."`
+	From        string `placeholder:"TASK" help:"Only this task of the job, which failed or was cancelled, and those that need it."`
+	AddAttempts int    `placeholder:"N" help:"Raise max_total_attempts of the job's budget by N first."`
+	AddCost     int64  `placeholder:"N" help:"Raise max_cost of the job's budget by N micro-units first."`
 	auditFlags
 }
 
 // Help is shown by retry --help.
 func (retryCmd) Help() string {
 	return "All tasks of the job that failed or were cancelled have all their attempts ahead again, and those that were cancelled because of them " +
-		"come back with them. What succeeded does not run again. Nothing runs here: `run FILE` or a worker goes on with the job."
+		"come back with them. What succeeded does not run again. Nothing runs here: `run FILE` or a worker goes on with the job. " +
+		"A job that has used its budget up needs --add-attempts or --add-cost, or both."
 }
 
 // jobRetried is what a retry of a job did, for -o json.
@@ -47,11 +50,7 @@ func (c *retryCmd) Run(ctx context.Context, s *session) error {
 			return err
 		}
 		id := st.ID
-		tasks, err := c.choose(ctx, s, client, &st)
-		if err != nil {
-			return err
-		}
-		retried, err := c.retry(ctx, client, tasks)
+		retried, err := c.all(ctx, s, client, &st)
 		if err != nil && retried > 0 {
 			err = fmt.Errorf("%s of job %s retried, and then: %w", text.Plural(retried, "task"), id, err)
 		}
@@ -70,6 +69,38 @@ func (c *retryCmd) Run(ctx context.Context, s *session) error {
 		s.printf("%s goes on with it.\n", s.whoGoesOn(&job))
 		return nil
 	})
+}
+
+// all retries what the flags say and returns how many tasks.
+func (c *retryCmd) all(ctx context.Context, s *session, client *weaver.Client, st *weaver.JobStatus) (int, error) {
+	if c.AddAttempts != 0 || c.AddCost != 0 {
+		return c.raise(ctx, client, st)
+	}
+	if args := explain.RaiseArgs(&st.JobInfo); args != nil {
+		return 0, badInput(fmt.Sprintf("`%s` raises it and goes on.", s.command(args...)),
+			"job %s (%q) has used its budget up (%s)", st.ID, text.OneLine(st.Name, explain.MaxNote), explain.Budget(&st.JobInfo))
+	}
+	tasks, err := c.choose(ctx, s, client, st)
+	if err != nil {
+		return 0, err
+	}
+	return c.retry(ctx, client, tasks)
+}
+
+// raise retries the whole job with more of its budget.
+func (c *retryCmd) raise(ctx context.Context, client *weaver.Client, st *weaver.JobStatus) (int, error) {
+	if c.From != "" || c.Failed {
+		return 0, badInput("Leave out --from and --failed.", "--add-attempts and --add-cost are for the whole job: all that ended for its budget comes back")
+	}
+	opts := c.options()
+	if c.AddAttempts != 0 {
+		opts = append(opts, weaver.AddAttempts(c.AddAttempts))
+	}
+	if c.AddCost != 0 {
+		opts = append(opts, weaver.AddCost(c.AddCost))
+	}
+	ack, err := client.RetryJob(ctx, st.ID, opts...)
+	return ack.Retried, err
 }
 
 // whoGoesOn is the command that runs what a job has ahead.

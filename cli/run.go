@@ -165,6 +165,8 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 		CrashBudget:  -1, // a person starts each run, and a command cannot take this process with it
 		Logger:       slog.New(engineLog{r.monitor.Logger().Handler(), true}),
 		Sink:         r.monitor,
+		Decider:      r.session.app.Decider,
+		Router:       r.session.app.Router,
 	})
 	if err != nil {
 		return err

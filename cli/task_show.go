@@ -112,6 +112,7 @@ func (s *session) printTask(h *store.History) {
 	s.field("rerun of", t.RerunOf.String())
 	s.field("queue", fmt.Sprintf("%s, priority %d", text.OneLine(t.Queue, explain.MaxNote), t.Priority))
 	s.field("attempts", fmt.Sprintf("%d of %d used, %d made", t.AttemptCount, t.MaxAttempts, t.AttemptNo))
+	s.field("cost", explain.Cost(t))
 	if t.CrashCount > 0 {
 		s.field("crashes", fmt.Sprintf("%d in a row", t.CrashCount))
 	}
@@ -135,8 +136,11 @@ func (s *session) printTask(h *store.History) {
 	}
 	if t.CancelRequested {
 		kind := t.CancelKind
-		if kind == task.KindParentEnded {
+		switch kind {
+		case task.KindParentEnded:
 			kind = task.KindCancelled
+		case task.KindJobBudget:
+			kind = task.KindBudget
 		}
 		s.field("asked to end", string(kind)+explain.By(t.CancelBy, t.CancelReason))
 	}

@@ -3,9 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -91,7 +93,11 @@ func (s *session) explainJob(ctx context.Context, read reader, e explain.Explain
 	}
 	e.OfJob = &st.JobInfo
 	return s.gather(ctx, read, e.Clock, func(known explain.Known) (*explain.Explanation, []task.ID) {
-		return e.Job(&st.JobInfo, st.Tasks, known)
+		x, missing := e.Job(&st.JobInfo, st.Tasks, known)
+		if st.Bottleneck != "" {
+			x.Notes = slices.Insert(x.Notes, 0, text.Stop("What holds it up: "+st.Bottleneck))
+		}
+		return x, missing
 	})
 }
 

@@ -55,6 +55,8 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 			DrainTimeout: c.DrainTimeout,
 			Logger:       slog.New(engineLog{Handler: logger.Handler()}),
 			Sink:         log,
+			Decider:      s.app.Decider,
+			Router:       s.app.Router,
 		})
 		if err != nil {
 			return badInput("", "%w", err)
@@ -64,6 +66,7 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 			names[i] = h.Name()
 		}
 		slices.Sort(names)
+		names = slices.Compact(names) // of a type with several handlers
 		if s.created {
 			log.say("there was no store: %s is new, and no task waits in it yet", storePlace(s.flags.Store))
 		}

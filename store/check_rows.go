@@ -185,6 +185,9 @@ func (c *checker) orphans() {
 	}
 	for _, d := range c.Decisions {
 		orphan("I4", "a decision", d.TaskID)
+		if d.Kind == task.DecideDecompose != (len(d.ChildIDs) > 0) {
+			c.report("I4", d.TaskID.String(), "the decision %s after attempt %d of task %s names %d children", d.Kind, d.AttemptNo, d.TaskID, len(d.ChildIDs))
+		}
 	}
 	for _, s := range c.Steps {
 		orphan("I6", "a step", s.TaskID)

@@ -142,6 +142,7 @@ func TestCheckFinds(t *testing.T) {
 			s.Attempts = append(s.Attempts, task.Attempt{TaskID: id(runs), No: 1, Epoch: 1})
 		}},
 		{"an attempt of an unknown task", "I4", id(99), "an attempt is of task", func(s *store.Snapshot) { s.Attempts = append(s.Attempts, task.Attempt{TaskID: id(99)}) }},
+		{"a decision to decompose without children", "I4", id(ended), "names 0 children", func(s *store.Snapshot) { s.Decisions[0].Kind = task.DecideDecompose }},
 		{"a decision of an unknown task", "I4", id(99), "a decision is of task", func(s *store.Snapshot) { s.Decisions[0].TaskID = id(99) }},
 
 		{"a step completed twice", "I6", id(ended), `"a" is completed more than once`, func(s *store.Snapshot) { s.Steps[0].State = task.StepCompleted }},

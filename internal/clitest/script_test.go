@@ -28,11 +28,14 @@ func TestMain(m *testing.M) {
 	testscript.Main(unlessShort{m}, map[string]func(){
 		"weaver": func() { cli.Main(cli.App{}) },
 		"acme": func() {
-			cli.Main(cli.App{Name: "acme", Version: "v1.2.3", Handlers: ownHandlers(), Deciders: map[string]weaver.Decider{"never": neverAgain}})
+			cli.Main(cli.App{Name: "acme", Version: "v1.2.3", Handlers: ownHandlers(), Router: byVoice, Deciders: map[string]weaver.Decider{"never": neverAgain}})
 		},
 		"twice": func() { cli.Main(cli.App{Handlers: builtin.Handlers(builtin.Config{})}) },
 	})
 }
+
+// byVoice is a Router that sends tasks with a label to another handler.
+var byVoice = decide.Rules{{Labels: map[string]string{"voice": "loud"}, Handler: "loud"}}
 
 // neverAgain is a Decider that gives every task up at its first failure.
 var neverAgain = decide.Func(func(decide.Input) decide.Decision {
@@ -88,6 +91,7 @@ func ownHandlers() []weaver.Handler {
 			return fmt.Sprintf("%s approved by %s: %v", version, who, outs), err
 		}),
 		greet.Handler(func(_ context.Context, name string) (string, error) { return "hello " + name, nil }),
+		greet.Handler(func(_ context.Context, name string) (string, error) { return "HELLO " + name, nil }, weaver.HandlerName("loud")),
 		fail.Handler(func(context.Context, weaver.None) (weaver.None, error) { return weaver.None{}, errors.New("as always") }),
 	}
 }

@@ -200,6 +200,10 @@ var seeds = map[string]func(*fixture) map[string]task.ID{
 		w.check(err)
 		return nil
 	},
+	"loud": func(w *fixture) map[string]task.ID {
+		h, err := weaver.Define[string, string]("acme.demo.greet.v1").Enqueue(w.ctx, w.client, "Ada", weaver.Label("voice", "loud"))
+		return w.one("LOUD", h.ID(), err)
+	},
 	"empty": func(*fixture) map[string]task.ID { return nil },
 }
 

@@ -225,6 +225,8 @@ func (w *walk) act(h *store.History, depth int) {
 		if asked {
 			w.add(Action{w.Command("task", "cancel", id), "gives " + name + " up, and with it what needs it"})
 		}
+	case t.State.Terminal() && spentByJob(t) && w.OfJob != nil && w.OfJob.BudgetUsedUp():
+		w.add(Action{w.Command(RaiseArgs(w.OfJob)...), "raises the budget of its job and goes on with what had ended for it"})
 	case t.State == task.Failed, t.State == task.Cancelled && kindOf(t) != task.KindNotNeeded:
 		effect := "starts " + name + " again with all its attempts ahead; recorded steps stay"
 		if slices.ContainsFunc(h.Steps, func(s task.Step) bool { return s.Kind == task.KindCleanup && s.State == task.StepCompleted }) {

@@ -30,6 +30,10 @@ func (e *Explainer) Job(j *task.Job, tasks []task.Task, known Known) (x *Explana
 		x.Because = append(x.Because, w.jobTask(t))
 	}
 	x.Actions = w.actions
+	if raise := RaiseArgs(j); raise != nil && j.State.Terminal() && j.State != task.JobSucceeded {
+		x.Actions = append([]Action{{e.Command(raise...), "raises the budget and goes on with what had ended for it"}},
+			slices.DeleteFunc(x.Actions, func(a Action) bool { return strings.HasPrefix(a.Command, e.Command("task", "retry")) })...)
+	}
 	if !j.State.Terminal() && !j.CancelRequested {
 		x.Actions = append(x.Actions, Action{e.Command("job", "cancel", j.ID.String()), "gives the whole job up"})
 	}
@@ -83,8 +87,11 @@ func decisive(state task.JobState, tasks []task.Task) []*task.Task {
 		return stuck
 	case task.JobFailed, task.JobCancelled:
 		roots := pick(func(t *task.Task) bool {
-			return t.End().Against() && kindOf(t) != task.KindDependencyFailed
+			return t.End().Against() && kindOf(t) != task.KindDependencyFailed && !(t.State == task.Cancelled && kindOf(t) == task.KindBudget)
 		})
+		if len(roots) == 0 { // what used the budget up succeeded
+			roots = pick(func(t *task.Task) bool { return t.End().Against() && kindOf(t) != task.KindDependencyFailed })
+		}
 		if len(roots) == 0 {
 			roots = pick(func(t *task.Task) bool { return t.End().Against() })
 		}
@@ -154,6 +161,9 @@ func (c Clock) jobNotes(j *task.Job, tasks []task.Task) []string {
 			format = "Its deadline passed %s: a worker that is up cancels what has not ended."
 		}
 		notes = append(notes, fmt.Sprintf(format, c.When(j.DeadlineAt)))
+	}
+	if note := c.budgetNote(j); note != "" {
+		notes = append(notes, note)
 	}
 	var waiting, gone []string
 	for i := range tasks {

@@ -40,6 +40,11 @@ func TestWhyJob(t *testing.T) {
 	runner := a(7, task.Running, named("long"), runs(1, "web1:7", ago(time.Minute), in(time.Second)))
 	given := a(8, task.Cancelled, named("given"), failed(task.KindCancelled, ""), with(func(k *task.Task) { k.CancelBy = "ops" }))
 	mayFail := a(9, task.Failed, named("lint"), failed(task.KindHandler, "untidy"), with(func(k *task.Task) { k.AllowFailure = true }))
+	spent := a(10, task.Failed, named("flaky"), failed(task.KindBudget, "the budget is used up: its job used 4 of 3 attempts"))
+	never := a(11, task.Cancelled, named("never"), failed(task.KindBudget, "the budget is used up: its job used 4 of 3 attempts"))
+	budgeted := func(j *task.Job) {
+		j.Budget, j.AttemptsUsed, j.Cost, j.ExhaustedAt = task.Budget{MaxTotalAttempts: 3, MaxCost: 10}, 4, 20, ago(2*time.Minute)
+	}
 	asked := func(j *task.Job) { j.CancelRequested, j.CancelBy, j.CancelReason = true, "ops", "wrong day" }
 
 	for _, tt := range []struct {
@@ -81,6 +86,12 @@ func TestWhyJob(t *testing.T) {
 		{"failed beside one that is allowed", jobOf(nil, mayFail, broken), []string{
 			"It failed 1m ago (2026-11-20T11:59:00Z): 1 of 2 tasks failed, 1 failed, which the job allows.",
 			`  Task "extract" (00000000000000000000000004) failed 1m ago (2026-11-20T11:59:00Z): handler_error: no such host.`,
+		}},
+		{"failed because its budget is used up", jobOf(budgeted, load, spent, never), []string{
+			"It failed 1m ago (2026-11-20T11:59:00Z): 1 of 3 tasks failed, 1 was cancelled.",
+			`  Task "flaky" (0000000000000000000000000A) failed 1m ago (2026-11-20T11:59:00Z): budget: the budget is used up: its job used 4 of 3 attempts.`,
+			"Of its budget it has used 4 of 3 attempts (max_total_attempts) and 20 of 10 micro-units (max_cost): that was all 2m ago (2026-11-20T11:58:00Z), and what had not begun ended.",
+			"  weaver job retry 00000000000000000000000033 --add-attempts 2 --add-cost 15",
 		}},
 		{"all succeeded", jobOf(nil, load), []string{
 			"It succeeded 1m ago (2026-11-20T11:59:00Z), with its 1 task.",

@@ -22,6 +22,7 @@ func (c Clock) notes(h *store.History) []string {
 		crashNote(h),
 		c.deadlineNote(t),
 		attemptsNote(t),
+		costNote(t),
 	}, c.pauseNotes(h), []string{
 		stepsNote(h),
 		unreachedNote(h),
@@ -62,6 +63,9 @@ func cancelNote(t *task.Task) string {
 	what := "It was asked to cancel" + By(t.CancelBy, t.CancelReason)
 	if t.CancelKind == task.KindDeadline {
 		what = "It was asked to end because its deadline passed"
+	}
+	if t.CancelKind == task.KindBudget || t.CancelKind == task.KindJobBudget {
+		what = "It was asked to end because a budget is used up: " + t.CancelReason
 	}
 	if t.State == task.Succeeded {
 		return what + ", but its handler returned success all the same."
@@ -133,6 +137,14 @@ func attemptsNote(t *task.Task) string {
 		said += "; unblocking gives it one more"
 	}
 	return said + "."
+}
+
+// costNote: what its steps have spent.
+func costNote(t *task.Task) string {
+	if cost := Cost(t); cost != "" {
+		return "Its steps have spent " + cost + "."
+	}
+	return ""
 }
 
 // pauseNotes: pauses of the task, its type or its queue that are not what the

@@ -60,7 +60,7 @@ func (c Clock) cancelled(t *task.Task) string {
 	case task.KindDependencyFailed, task.KindNotNeeded:
 		return ", because " + cancelledBecause(kind)
 	}
-	if who := By(t.CancelBy, t.CancelReason); who != "" {
+	if who := By(t.CancelBy, t.CancelReason); who != "" && kindOf(t) != task.KindBudget {
 		return who
 	}
 	if t.Error != nil {
@@ -74,7 +74,9 @@ func blocked(t *task.Task) string {
 	said := " and waits for a person"
 	switch t.Waiting {
 	case task.WaitBudget:
-		said = ", its budget is used up"
+		if said = ", its budget is used up"; t.IdleAttempts > 0 {
+			said += idle(t)
+		}
 	case task.WaitRepair:
 		said = ", its input has to be repaired"
 	case task.WaitDeadline:

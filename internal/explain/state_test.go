@@ -96,6 +96,25 @@ func TestWhyStates(t *testing.T) {
 			"It is blocked and waits for a person: decode_error: the input does not decode.",
 		}},
 		{"blocked by a budget", a(1, task.Blocked, waits(task.WaitBudget, time.Time{})), []string{"It is blocked, its budget is used up."}},
+		{"blocked without progress", a(1, task.Blocked, waits(task.WaitBudget, time.Time{}), failed(task.KindPanic, "nil map"), with(func(k *task.Task) {
+			k.IdleAttempts, k.MaxNoProgress, k.Cost, k.MaxCost = 7, 7, 30, 100
+		})), []string{
+			"It is blocked, its budget is used up: 7 attempts in a row recorded nothing new (max_no_progress 7). The last error: panic: nil map.",
+			"Its steps have spent 30 of 100 micro-units.",
+			"  weaver task unblock 00000000000000000000000001",
+		}},
+		{"failed for its own cost", a(1, task.Failed, failed(task.KindBudget, "the budget is used up: it spent 11 of 10 micro-units (its max_cost)"), with(func(k *task.Task) {
+			k.JobID, k.Cost, k.MaxCost = id(99), 11, 10
+		})), []string{
+			"It failed " + minuteAgo + ": budget: the budget is used up: it spent 11 of 10 micro-units (its max_cost).",
+			"Its steps have spent 11 of 10 micro-units.",
+			"  weaver task retry 00000000000000000000000001",
+		}},
+		{"running, asked to end for a budget", a(1, task.Running, runs(1, "web1:7", ago(time.Minute), in(time.Second)), with(func(k *task.Task) {
+			k.CancelRequested, k.CancelKind, k.CancelReason = true, task.KindJobBudget, "its job used 3 of 3 attempts (budget.max_total_attempts)"
+		})), []string{
+			"It was asked to end because a budget is used up: its job used 3 of 3 attempts (budget.max_total_attempts). Its worker is notified with the next heartbeat and ends the handler's context; then it is up to the handler to return.",
+		}},
 		{"blocked for a repair", a(1, task.Blocked, waits(task.WaitRepair, time.Time{})), []string{"It is blocked, its input has to be repaired."}},
 		{"running", a(1, task.Running, runs(2, "web1:7", ago(time.Minute), in(20*time.Second)), with(func(k *task.Task) {
 			k.Timeout = 2 * time.Minute

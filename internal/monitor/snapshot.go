@@ -125,8 +125,11 @@ func errorOf(t *weaver.TaskInfo) task.Error {
 	}
 	if t.State == task.Cancelled {
 		kind := cmp.Or(t.CancelKind, task.KindCancelled)
-		if kind == task.KindParentEnded {
+		switch kind {
+		case task.KindParentEnded:
 			kind = task.KindCancelled
+		case task.KindJobBudget:
+			kind = task.KindBudget
 		}
 		return task.Error{Kind: kind, Message: explain.Who(t.CancelBy, t.CancelReason)}
 	}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/goweaver/weaver/internal/text"
@@ -46,6 +47,7 @@ type decoder struct {
 // limits that the stores share
 const (
 	maxAttempts = 1_000_000
+	maxCost     = min(task.MaxSpend, math.MaxInt)
 	minPriority = task.MinPriority
 	maxPriority = task.MaxPriority
 	maxKeyBytes = 255 // of a label's name and of a concurrency key
@@ -157,8 +159,16 @@ func (d *decoder) budget(f field) {
 		case "max_attempts_per_task":
 			d.p.Budget.MaxAttemptsPerTask = d.whole(f, 1, maxAttempts, "3")
 			d.budgetAt = f.spot()
+		case "max_total_attempts":
+			d.p.Budget.MaxTotalAttempts = d.whole(f, 1, maxAttempts, "50")
 		case "max_duration":
 			d.p.Budget.MaxDuration = d.duration(f, "10m")
+		case "max_cost":
+			d.p.Budget.MaxCost = d.whole(f, 1, maxCost, "5000000")
+		case "max_repairs":
+			d.p.Budget.MaxRepairs = d.whole(f, 1, maxAttempts, "2")
+		case "max_no_progress":
+			d.p.Budget.MaxNoProgress = d.whole(f, 1, maxAttempts, "50")
 		}
 	})
 }

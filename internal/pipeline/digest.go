@@ -21,11 +21,20 @@ func (p *Pipeline) Digest() string {
 	sum := sha256.New()
 	// This line changes whenever the encoding does.
 	sum.Write([]byte("weaver pipeline 1\n"))
-	sum.Write(canonical(map[string]any{
+	whole := map[string]any{
 		"name":                  p.Name,
 		"max_attempts_per_task": p.Budget.MaxAttemptsPerTask,
 		"max_duration_ns":       p.Budget.MaxDuration,
-	}))
+	}
+	for key, n := range map[string]int{
+		"max_total_attempts": p.Budget.MaxTotalAttempts, "max_cost": p.Budget.MaxCost,
+		"max_repairs": p.Budget.MaxRepairs, "max_no_progress": p.Budget.MaxNoProgress,
+	} {
+		if n != 0 { // files without them keep their digest
+			whole[key] = n
+		}
+	}
+	sum.Write(canonical(whole))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		d := p.definition(byName[name], "")
 		d.Needs = slices.Sorted(slices.Values(byName[name].lastingNeeds()))

@@ -46,10 +46,18 @@ type Types struct {
 	Unknown func(typeName string) (problem, hint string)
 }
 
+// ofJob is the budget of the job.
+func (b *Budget) ofJob() weaver.Budget {
+	return weaver.Budget{
+		MaxAttemptsPerTask: b.MaxAttemptsPerTask, MaxTotalAttempts: b.MaxTotalAttempts, MaxDuration: b.MaxDuration,
+		MaxCost: int64(b.MaxCost), MaxRepairs: b.MaxRepairs, MaxNoProgress: b.MaxNoProgress,
+	}
+}
+
 // Job makes the job that the pipeline describes, its tasks in the order of the
 // file.
 func (p *Pipeline) Job(opts JobOptions) *weaver.Job {
-	job := weaver.NewJob(p.Name, weaver.Budget{MaxAttemptsPerTask: p.Budget.MaxAttemptsPerTask, MaxDuration: p.Budget.MaxDuration})
+	job := weaver.NewJob(p.Name, p.Budget.ofJob())
 	for _, key := range slices.Sorted(maps.Keys(opts.Metadata)) {
 		job.Metadata(key, opts.Metadata[key])
 	}

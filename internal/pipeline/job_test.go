@@ -85,8 +85,9 @@ func TestJob(t *testing.T) {
 	s := submit(t, p, pipeline.JobOptions{BaseDir: base, Queue: "files", Metadata: map[string]string{"file": "every-key.yaml", "digest": p.Digest()}})
 
 	equal(t, "the name", s.job.Name, "every key")
-	equal(t, "the budget's attempts", s.job.Budget.MaxAttemptsPerTask, 4)
-	equal(t, "the budget's duration", s.job.Budget.MaxDuration, 90*time.Minute)
+	equal(t, "the budget", s.job.Budget, weaver.Budget{
+		MaxAttemptsPerTask: 4, MaxTotalAttempts: 50, MaxDuration: 90 * time.Minute, MaxCost: 5_000_000, MaxRepairs: 1, MaxNoProgress: 20,
+	})
 	equal(t, "the job's metadata", s.job.Meta["file"]+" "+s.job.Meta["digest"], "every-key.yaml "+p.Digest())
 	equal(t, "the order", strings.Join(s.order, ", "), "fetch, clean/data, charge, report, notify, ping")
 

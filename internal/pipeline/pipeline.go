@@ -50,7 +50,11 @@ type Pipeline struct {
 // Budget limits the whole job; zero fields set no limit.
 type Budget struct {
 	MaxAttemptsPerTask int
+	MaxTotalAttempts   int
 	MaxDuration        time.Duration
+	MaxCost            int // micro-units
+	MaxRepairs         int
+	MaxNoProgress      int
 }
 
 // Task is one task of a pipeline. Exactly one of Argv, Shell, HTTP,

@@ -154,6 +154,10 @@ func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 	}
 	budget := object{}
 	put(budget, "max_attempts_per_task", p.Budget.MaxAttemptsPerTask)
+	put(budget, "max_total_attempts", p.Budget.MaxTotalAttempts)
+	put(budget, "max_cost", p.Budget.MaxCost)
+	put(budget, "max_repairs", p.Budget.MaxRepairs)
+	put(budget, "max_no_progress", p.Budget.MaxNoProgress)
 	length(budget, "max_duration", p.Budget.MaxDuration)
 	doc := object{"name": p.Name, "tasks": tasks, "description": "written anew", "budget": budget}
 	if len(on) > 0 {

@@ -47,13 +47,9 @@ var (
 	}
 	budgetLevel = &level{
 		name:    "the budget",
-		keys:    []string{"max_attempts_per_task", "max_duration"},
+		keys:    []string{"max_attempts_per_task", "max_total_attempts", "max_duration", "max_cost", "max_repairs", "max_no_progress"},
 		example: "budget: {KEY: …}",
-		later: map[string]string{
-			"max_total_attempts": "use max_attempts_per_task", "max_cost": "remove it",
-			"max_repairs": "remove it", "max_no_progress": "use max_duration",
-		},
-		others: map[string]string{"max_attempts": "max_attempts_per_task", "attempts": "max_attempts_per_task", "retries": "max_attempts_per_task", "timeout": "max_duration", "duration": "max_duration"},
+		others:  map[string]string{"max_attempts": "max_attempts_per_task", "attempts": "max_attempts_per_task", "retries": "max_attempts_per_task", "timeout": "max_duration", "duration": "max_duration"},
 	}
 	taskLevel = &level{
 		name:    "a task",

@@ -292,7 +292,7 @@ func (o *operation) raiseSome(c *chore) (more bool, err error) {
 }
 
 const sqlComesWithParent = `
-SELECT 1 FROM weaver_task_dependencies d
+SELECT 1 FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_by_need
 CROSS JOIN weaver_chores c ON c.namespace = d.namespace AND c.kind = 'revive_children' AND c.subject = d.task_id
 WHERE d.namespace = ?1 AND d.depends_on_task_id = ?2 AND d.awaited > 0 LIMIT 1`
 

@@ -69,7 +69,7 @@ func (v *checker) compare(snap *store.Snapshot) (bad []string) {
 	retries, deleted := 0, map[string]bool{}
 	for _, a := range snap.Audit {
 		switch a.Verb {
-		case "retry":
+		case "retry", "raise_budget":
 			retries++
 		case "delete":
 			deleted[a.Target] = true
