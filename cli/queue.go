@@ -186,7 +186,9 @@ func (s *session) checkTypes(ctx context.Context, client *weaver.Client, names [
 func (s *session) checkQueues(ctx context.Context, client *weaver.Client, names []string, waiting []store.Queue) error {
 	known := []string{task.DefaultQueue}
 	for _, q := range waiting {
-		known = append(known, q.Name)
+		if q.Type == "" {
+			known = append(known, q.Name)
+		}
 	}
 	for _, h := range s.app.Handlers {
 		known = append(known, h.Queue())
