@@ -79,6 +79,19 @@ func CallLeft(call *task.Step, needs []Need, end task.ErrorKind) int {
 	return left
 }
 
+// CallOpen is how many children of a call that waits are left while those come back
+// that ended with its task: those that are not stored, those whose edges are open,
+// and those to come ([Need.RevivesChild]).
+func CallOpen(call *task.Step, needs []Need, end task.ErrorKind) int {
+	left := call.Children - call.ChildrenStored
+	for i := range needs {
+		if n := &needs[i]; n.Step == call.Name && (!n.Marked || n.RevivesChild(task.JoinNone, end)) {
+			left++
+		}
+	}
+	return left
+}
+
 // RevivesCalls reports whether children of calls come back with a retried task.
 func RevivesCalls(needs []Need, end task.ErrorKind) bool {
 	for i := range needs {

@@ -291,21 +291,10 @@ func (o *operation) raiseSome(c *chore) (more bool, err error) {
 	return len(list) == limit, nil
 }
 
-const sqlComesWithParent = `
-SELECT 1 FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_by_need
-CROSS JOIN weaver_chores c ON c.namespace = d.namespace AND c.kind = 'revive_children' AND c.subject = d.task_id
-WHERE d.namespace = ?1 AND d.depends_on_task_id = ?2 AND d.awaited > 0 LIMIT 1`
-
-// reviveSpent brings a task back if it ended for its job's budget. A child comes back
-// by the chore of its parent, which counts it already.
+// reviveSpent brings a task back if it ended for its job's budget.
 func (o *operation) reviveSpent(id *task.ID) error {
 	row, err := o.moves.taskRow(id)
 	if err != nil || row == nil || row.contribution.Kind != task.KindBudget {
-		return err
-	}
-	st := o.tx.stmt(sqlComesWithParent).Text(1, o.tx.ns).ID(2, id)
-	later := st.One()
-	if err := st.Done(); err != nil || later {
 		return err
 	}
 	needs, err := o.tx.retryNeeds(id)

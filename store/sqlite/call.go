@@ -166,5 +166,34 @@ func (o *operation) reopenCall(e *store.EdgeRow, child *task.ID) error {
 	if err != nil || n == 0 {
 		return err
 	}
-	return t.setEdge(&e.Task, child, "")
+	if err := t.setEdge(&e.Task, child, ""); err != nil {
+		return err
+	}
+	c, err := t.chore(&chore{kind: store.ChoreReviveChildren, id: e.Task})
+	if err != nil || c == nil {
+		return err
+	}
+	return o.recountCall(e, task.ErrorKind(c.why))
+}
+
+// recountCall counts the children of a call while a chore brings those back that
+// ended with its task, which had ended with an error of a kind: the call waits for
+// them already.
+func (o *operation) recountCall(e *store.EdgeRow, end task.ErrorKind) error {
+	t := o.tx
+	needs, err := t.retryNeeds(&e.Task)
+	if err != nil {
+		return err
+	}
+	calls, err := stepColumns.All(t.stmt(sqlWaitingCalls).Text(1, t.ns).ID(2, &e.Task))
+	if err != nil {
+		return err
+	}
+	for i := range calls {
+		if calls[i].Name == e.Step {
+			left := rules.CallOpen(&calls[i], needs, end)
+			return t.stmt(sqlSetCall).Text(1, t.ns).ID(2, &e.Task).Text(3, e.Step).Int(4, int64(left)).Int(5, t.mic).Run()
+		}
+	}
+	return nil
 }

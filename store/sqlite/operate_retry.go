@@ -208,7 +208,11 @@ func (o *operation) reopen(row *taskRow, need *task.ID) error {
 	if err != nil {
 		return err
 	}
-	waits := rules.TaskWaits(row.join, needs, rules.Unmarked)
+	coming, err := t.comingBack(&row.id, row.join)
+	if err != nil {
+		return err
+	}
+	waits := rules.TaskWaits(row.join, needs, coming)
 	if waits.Open == 0 {
 		return nil
 	}
@@ -221,6 +225,17 @@ func (o *operation) reopen(row *taskRow, need *task.ID) error {
 	o.moves.pending.Count(row.job, row.contribution, propagate.Unfinished(task.Pending, task.WaitDeps))
 	st := t.stmt(sqlReopen).Text(1, t.ns).ID(2, &row.id).Int(3, t.mic).Int(4, int64(waits.Open))
 	return bindIfFailed(st, 5, waits).Run()
+}
+
+// comingBack says which of a task's edges are open: those that are not marked, and,
+// while a chore brings its children back, those to the children that are to come,
+// which it waits for already.
+func (t *tx) comingBack(id *task.ID, join task.Join) (open func(*rules.Need) bool, err error) {
+	c, err := t.chore(&chore{kind: store.ChoreReviveChildren, id: *id})
+	if err != nil || c == nil {
+		return rules.Unmarked, err
+	}
+	return func(n *rules.Need) bool { return rules.Unmarked(n) || n.RevivesChild(join, task.ErrorKind(c.why)) }, nil
 }
 
 // dependentEdges are the columns of sqlDependents.
