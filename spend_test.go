@@ -117,7 +117,7 @@ func TestMaxNoProgress(t *testing.T) {
 				return "", errors.New("no")
 			}))
 			if name == "MaxAttempts is lower" {
-				failure(fx, h)
+				fails(fx, h)
 			} else {
 				blocks(fx, h)
 				equal(fx, "it waits for", fx.get(h.ID()).Waiting, task.WaitBudget)

@@ -24,8 +24,12 @@ func TestExhausts(t *testing.T) {
 		{"the last attempt", task.Job{AttemptsUsed: 3, Budget: task.Budget{MaxTotalAttempts: 3}}, true, "its job used 3 of 3 attempts (budget.max_total_attempts)"},
 		{"as much as it may spend", task.Job{Cost: 5, Budget: task.Budget{MaxCost: 5}}, false, ""},
 		{"more", task.Job{Cost: 6, Budget: task.Budget{MaxCost: 5}}, true, "its job spent 6 of 5 micro-units (budget.max_cost)"},
-		{"both", task.Job{AttemptsUsed: 2, Cost: 6, Budget: task.Budget{MaxCost: 5, MaxTotalAttempts: 1}}, true,
-			"its job used 2 of 1 attempts (budget.max_total_attempts) and spent 6 of 5 micro-units (budget.max_cost)"},
+		{
+			"both",
+			task.Job{AttemptsUsed: 2, Cost: 6, Budget: task.Budget{MaxCost: 5, MaxTotalAttempts: 1}},
+			true,
+			"its job used 2 of 1 attempts (budget.max_total_attempts) and spent 6 of 5 micro-units (budget.max_cost)",
+		},
 		{"ended for it before", task.Job{Cost: 6, Budget: task.Budget{MaxCost: 5}, ExhaustedAt: now}, false, "its job spent 6 of 5 micro-units (budget.max_cost)"},
 	} {
 		j := tc.job
@@ -94,8 +98,10 @@ func TestOverrule(t *testing.T) {
 		if got.State != task.Failed || got.Waiting != "" || got.Decision.Kind != task.DecideMarkDead || got.Outcome != task.OutcomeFailure || !got.CountsAttempt() {
 			t.Errorf("%s: %+v", tc.name, got)
 		}
-		want := task.Error{Kind: task.KindBudget, Code: "E1", Step: "s", Stack: "at",
-			Message: "the budget is used up: its job used 3 of 3 attempts (budget.max_total_attempts); the last error: boom"}
+		want := task.Error{
+			Kind: task.KindBudget, Code: "E1", Step: "s", Stack: "at",
+			Message: "the budget is used up: its job used 3 of 3 attempts (budget.max_total_attempts); the last error: boom",
+		}
 		if *got.Failure != want || !strings.Contains(got.Decision.Reason.Text, "3 of 3 attempts") {
 			t.Errorf("%s: %+v, %+v", tc.name, got.Failure, got.Decision.Reason)
 		}

@@ -106,8 +106,12 @@ func TestCallsOfATaskThatEnds(t *testing.T) {
 		asked bool
 		want  bool
 	}{
-		{true, task.Running, false, true}, {true, task.Pending, false, true}, {true, task.Blocked, false, true},
-		{true, task.Running, true, false}, {true, task.Failed, false, false}, {false, task.Running, false, false},
+		{true, task.Running, false, true},
+		{true, task.Pending, false, true},
+		{true, task.Blocked, false, true},
+		{true, task.Running, true, false},
+		{true, task.Failed, false, false},
+		{false, task.Running, false, false},
 	} {
 		if got := rules.ReopensCall(tc.waits, tc.state, tc.asked); got != tc.want {
 			t.Errorf("%+v: %v", tc, got)

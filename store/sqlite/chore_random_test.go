@@ -91,8 +91,12 @@ func (f *fixture) runJob(s store.Store, ns string, sub store.Submission, seed ui
 		seen = append(seen, f.ends(s, ns, sub)...)
 		id := sub.Tasks[r.IntN(len(sub.Tasks))].ID
 		cmds := []store.Command{
-			store.RetryTask{Task: id}, store.RetryTask{Task: id}, store.CancelTask{Task: id}, store.CancelJob{Job: sub.Job.ID},
-			store.RaiseBudget{Job: sub.Job.ID, AddAttempts: 9}, store.RaiseBudget{Job: sub.Job.ID, AddCost: 9},
+			store.RetryTask{Task: id},
+			store.RetryTask{Task: id},
+			store.CancelTask{Task: id},
+			store.CancelJob{Job: sub.Job.ID},
+			store.RaiseBudget{Job: sub.Job.ID, AddAttempts: 9},
+			store.RaiseBudget{Job: sub.Job.ID, AddCost: 9},
 			store.SendSignal{Task: id, Name: "s", Key: fmt.Sprint(round), Payload: []byte("1")},
 		}
 		got, err := s.Operate(f.Context(), ns, cmds[r.IntN(len(cmds))])

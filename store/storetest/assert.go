@@ -221,6 +221,7 @@ func resumeOf(queue string) store.ResumeQueue {
 func pauseTypeOf(name string) store.PauseType {
 	return store.PauseType{Audit: admin, Type: name}
 }
+
 func resumeTypeOf(name string) store.ResumeType {
 	return store.ResumeType{Audit: admin, Type: name}
 }

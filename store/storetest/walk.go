@@ -204,9 +204,11 @@ func (w *walker) end() string {
 func (w *walker) recordSomething() string {
 	c, child := pick(w, w.held), w.draft(w.options()...)
 	name, value := fmt.Sprint("s", w.rand.IntN(3)), fmt.Sprint(w.rand.IntN(2))
-	r := pick(w, []store.Record{step(c, name, value), step(c, name, value), try(c, name, 1), sleep(c, "nap", time.Second), start(c, "start", child),
+	r := pick(w, []store.Record{
+		step(c, name, value), step(c, name, value), try(c, name, 1), sleep(c, "nap", time.Second), start(c, "start", child),
 		wait(c, fmt.Sprint("w", w.rand.IntN(3)), fmt.Sprint("sig", w.rand.IntN(2)), time.Duration(w.rand.IntN(3))*time.Second),
-		wait(c, "w3", "sig0", 0), withdraw(c, "w3", "sig0"), called(c, fmt.Sprint("call", w.rand.IntN(2)), 1+w.rand.IntN(2), w.rand.IntN(2), child)})
+		wait(c, "w3", "sig0", 0), withdraw(c, "w3", "sig0"), called(c, fmt.Sprint("call", w.rand.IntN(2)), 1+w.rand.IntN(2), w.rand.IntN(2), child),
+	})
 	got := w.recordAll(r)[0]
 	return fmt.Sprintf("record of %v: %s %v %v", c.Task.ID, printed(got.Step), got.Enqueued, got.Err)
 }
