@@ -95,8 +95,14 @@ func TestCallAll(t *testing.T) {
 				return "", err
 			}
 			var failed []int
-			for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
-				failed = append(failed, e.(*weaver.CallError).Index)
+			var joined interface{ Unwrap() []error }
+			if errors.As(err, &joined) {
+				for _, e := range joined.Unwrap() {
+					var child *weaver.CallError
+					if errors.As(e, &child) {
+						failed = append(failed, child.Index)
+					}
+				}
 			}
 			wantError(fx, err, nil, `call "fan": 2 children did not succeed`, "below zero")
 			return fmt.Sprint(outs, failed), nil
