@@ -20,8 +20,6 @@ var (
 	ErrInvalidJob = errors.New("invalid job")
 	// ErrInvalidOption: an option has an impossible value.
 	ErrInvalidOption = errors.New("invalid option")
-	// ErrNotBuilt: part of the contract, but not of this version.
-	ErrNotBuilt = errors.New("not built yet")
 	// ErrForeignTx: the transaction belongs to another driver or database.
 	ErrForeignTx = store.ErrForeignTx
 	// ErrRestartTx: the caller's transaction cannot go on; begin it again.
