@@ -75,7 +75,7 @@ func TestRerun(t *testing.T) {
 	})
 
 	subtest(t, "mistakes", func(fx *fixture) {
-		fx.start(fx.store, weaver.Config{Handlers: []weaver.Handler{steps(map[string]int{})}})
+		fx.run(steps(map[string]int{}))
 		h := enqueue(fx, typ, "x")
 		result(fx, h)
 		j := weaver.NewJob("nightly")

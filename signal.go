@@ -36,7 +36,9 @@ func (s *Signal[T]) Name() string { return s.name }
 // taken: of several the oldest one. Each signal is taken by one wait.
 //
 // After timeout, counted from the first call of Wait, ok is false, and stays so in
-// every later attempt, whatever comes. A timeout of 0 is none: the task waits for
+// every later attempt, whatever comes. Both are decided when the store looks: a
+// signal that comes after the timeout, and before an attempt goes on because of it
+// (no worker ran, or the task was paused), is taken. A timeout of 0 is none: the task waits for
 // ever. One below 0 has passed: Wait only looks for a signal that was sent before.
 //
 // A payload that does not decode as T blocks the task (decode_error). Other errors

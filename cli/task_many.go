@@ -82,7 +82,7 @@ func (s *session) manyOrEach(ctx context.Context, verb, past string, ids []strin
 		if f.OlderThan > 0 {
 			opts = append(opts, weaver.OlderThan(f.OlderThan))
 		}
-		if !f.Yes {
+		if !f.Yes || f.DryRun {
 			opts = append(opts, weaver.DryRun())
 		}
 		ack, err := do(client, ctx, filter, opts...)
@@ -92,7 +92,7 @@ func (s *session) manyOrEach(ctx context.Context, verb, past string, ids []strin
 		if err == nil && !f.Yes && !f.DryRun {
 			return badInput("--dry-run lists them.", "%s would be %s; nothing was done without --yes", text.Plural(ack.Done, "task"), past)
 		}
-		return s.showMany(verb, past, f.DryRun && !f.Yes, &ack, err)
+		return s.showMany(verb, past, f.DryRun, &ack, err)
 	})
 }
 

@@ -134,7 +134,7 @@ func (p program) run(ctx context.Context, plan Plan) (err error) {
 		return err
 	}
 	fmt.Printf("pid %d works on job %s: kill it at any moment (kill -9 %[1]d); the same command continues\n", os.Getpid(), h.ID())
-	fmt.Printf("approve with: go run ./cmd/weaver --store sqlite:%s task signal release/ship %s '\"ann\"'\n", db.Path(), Approved.Name())
+	fmt.Printf("approve with: go run ./cmd/weaver --store sqlite:%s task signal %s/ship %s '\"ann\"'\n", db.Path(), h.ID(), Approved.Name())
 	work, done := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {

@@ -48,6 +48,40 @@ func waitsForOthers(w task.Waiting) bool {
 	return w == task.WaitDeps || w == task.WaitChildren || w == task.WaitSignal
 }
 
+// jobLoad counts the attempts of each job that go on in this process.
+type jobLoad struct {
+	mu    sync.Mutex
+	count map[task.ID]int
+}
+
+// enter counts an attempt.
+func (l *jobLoad) enter(a *Attempt) {
+	if a.task.JobID.IsZero() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.count == nil {
+		l.count = make(map[task.ID]int)
+	}
+	l.count[a.task.JobID]++
+	a.counted = true
+}
+
+// leave counts an attempt no longer, once, and reports whether others of its job are.
+func (l *jobLoad) leave(a *Attempt) (others bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id := a.task.JobID
+	if a.counted {
+		a.counted = false
+		if l.count[id]--; l.count[id] == 0 {
+			delete(l.count, id)
+		}
+	}
+	return l.count[id] > 0
+}
+
 // maxSettled is how many jobs are remembered as settled.
 const maxSettled = 1000
 

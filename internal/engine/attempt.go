@@ -38,7 +38,8 @@ type Attempt struct {
 	held, ctx    context.Context
 	lose, cancel context.CancelCauseFunc
 
-	events atomic.Int32 // that were emitted
+	events  atomic.Int32 // that were emitted
+	counted bool         // among those of its job that go on (jobLoad)
 
 	// When the attempt was or will be asked to end, as offsets from env.origin; 0: not.
 	cancelledAt, timesOut atomic.Int64

@@ -19,6 +19,7 @@ type completer struct {
 	finishes *combiner[store.Finish, store.FinishResult]
 	draining atomic.Bool
 	settled  settledJobs
+	jobs     jobLoad
 }
 
 func newCompleter(e *env) *completer {

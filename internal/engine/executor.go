@@ -83,6 +83,8 @@ func (x *executor) idleWithin(ctx context.Context, d time.Duration) bool {
 func (x *executor) execute(a *Attempt) {
 	defer x.release(a)
 	defer a.close()
+	x.completer.jobs.enter(a)
+	defer x.completer.jobs.leave(a)
 	var out json.RawMessage
 	err := errGoexit
 	defer func() {

@@ -27,7 +27,7 @@ func (o *op) rerun(cmd store.RerunTask) store.CommandResult {
 		if s.Kind == task.KindCall && call == "" {
 			call = s.Name
 		}
-		s.TaskID, s.AttemptNo = cmd.New.ID, 0
+		s.TaskID, s.AttemptNo, s.Cost = cmd.New.ID, 0, 0 // the old task has spent it
 		taken = append(taken, copyStep(s))
 	}
 	if err := rules.CheckRerun(r.ID, r.State, needs, call); err != nil {

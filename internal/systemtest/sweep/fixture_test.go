@@ -321,7 +321,9 @@ func (p *process) Emit(ev event.Event) {
 	p.fx.mu.Lock()
 	defer p.fx.mu.Unlock()
 	if !p.fault.Died() {
-		p.fx.counts[ev.Type()+" "+ev.Head().TaskType]++
+		if !ev.Head().TaskID.IsZero() { // what jobs came to is read for listeners only, and not again after a fault
+			p.fx.counts[ev.Type()+" "+ev.Head().TaskType]++
+		}
 	}
 }
 
