@@ -82,6 +82,9 @@ func callOf[In, Out any](a *engine.Attempt, t *Type[In, Out], ins []In, opts []E
 			if err == nil && n.IdempotencyKey != "" {
 				err = fmt.Errorf("%w of %s: a child has no IdempotencyKey: it is stored once under the name of its call", ErrInvalidOption, t.name)
 			}
+			if err == nil && n.Coalesce {
+				err = fmt.Errorf("%w of %s: a child has no Coalesce: its caller waits for it", ErrInvalidOption, t.name)
+			}
 			if err != nil {
 				return nil, fmt.Errorf("input %d: %w", i, err)
 			}

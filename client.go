@@ -189,7 +189,7 @@ func (s *operateSettings) problem(has verbOptions) error {
 	}
 	refuse(s.force, has.force, "Force is an option of Cancel and CancelMany only")
 	refuse(s.ask != "", has.ask, "ForAsk is an option of Unblock only")
-	refuse(s.seen.Epoch != 0, has.seen, "SeenEpoch is an option of verbs that have one task")
+	refuse(s.seen.Epoch != 0, has.seen, "SeenEpoch is an option of Cancel, Retry, Unblock, Reschedule, RunNow and Delete only")
 	refuse(s.rerun != nil, has.rerun, "RerunInput and RerunWith are options of Rerun and RerunFrom only")
 	refuse(s.many != nil, has.many, "DryRun and OlderThan are options of RetryMany, CancelMany and DeleteMany only")
 	refuse(s.addAttempts != nil || s.addCost != nil, has.add, "AddAttempts and AddCost are options of RetryJob only")
@@ -198,6 +198,15 @@ func (s *operateSettings) problem(has verbOptions) error {
 		return fmt.Errorf("%w: %w", ErrInvalidOption, err)
 	}
 	return nil
+}
+
+// comparesEpoch reports whether a command compares the epoch that its operator saw.
+func comparesEpoch(cmd store.Command) bool {
+	switch cmd.(type) {
+	case store.CancelTask, store.RetryTask, store.UnblockTask, store.RescheduleTask, store.DeleteTask:
+		return true
+	}
+	return false
 }
 
 type operateOption func(*operateSettings)
@@ -243,7 +252,7 @@ func (c *Client) operate(ctx context.Context, what string, opts []OperateOption,
 	_, unblocks := cmd.(store.UnblockTask)
 	_, reruns := cmd.(store.RerunTask)
 	_, raises := cmd.(store.RaiseBudget)
-	if err := s.problem(verbOptions{force: cancels, ask: unblocks, seen: true, rerun: reruns, add: raises}); err != nil {
+	if err := s.problem(verbOptions{force: cancels, ask: unblocks, seen: comparesEpoch(cmd), rerun: reruns, add: raises}); err != nil {
 		return store.CommandResult{}, fmt.Errorf("%s: %w", what, err)
 	}
 	res, err := c.store.Operate(ctx, c.ns, cmd)

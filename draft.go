@@ -18,11 +18,13 @@ func (d Draft) Plain() (task.Draft, error) {
 		return task.Draft{}, fmt.Errorf("%w: the draft is empty: make drafts with a task type's With", ErrInvalidInput)
 	case n.IdempotencyKey != "":
 		return task.Draft{}, fmt.Errorf("%w of %s: a child has no IdempotencyKey: it is stored once with the decision", ErrInvalidOption, d.typeName)
+	case n.Coalesce:
+		return task.Draft{}, fmt.Errorf("%w of %s: a child has no Coalesce: its parent waits for it", ErrInvalidOption, d.typeName)
 	default:
 		return task.Draft{
 			Type: d.typeName, Input: d.input,
 			Queue: n.Queue, Priority: n.Priority, Delay: n.Delay, At: n.At, ExpireAfter: n.ExpireAfter,
-			MaxAttempts: n.MaxAttempts, Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout,
+			MaxAttempts: n.MaxAttempts, MaxCost: n.MaxCost, MaxNoProgress: n.MaxNoProgress, Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout,
 			CleanupWhenCancelled: n.CleanupWhenCancelled,
 			ConcurrencyKey:       n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit,
 			Labels: n.Labels, Metadata: n.Metadata,
@@ -61,6 +63,8 @@ func plainOptions(p *task.Draft) (opts []EnqueueOption) {
 	add(!p.At.IsZero(), At(p.At))
 	add(p.ExpireAfter != 0, ExpireAfter(p.ExpireAfter))
 	add(p.MaxAttempts != 0, MaxAttempts(p.MaxAttempts))
+	add(p.MaxCost != 0, MaxCost(p.MaxCost))
+	add(p.MaxNoProgress != 0, MaxNoProgress(p.MaxNoProgress))
 	add(p.Backoff != 0, Backoff(p.Backoff))
 	add(p.BackoffMax != 0, BackoffMax(p.BackoffMax))
 	add(p.Timeout != 0, Timeout(p.Timeout))

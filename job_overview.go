@@ -109,7 +109,7 @@ func (b *bottleneck) String() string {
 	}
 	say(b.States[task.Blocked]-b.blockedFor(task.WaitBudget), "waits for a person", "wait for a person")
 	say(b.Waiting[task.WaitSignal], "waits for a signal", "wait for a signal")
-	say(b.Waiting[task.WaitPaused], "waits because its queue is paused", "wait because their queue is paused")
+	say(b.Waiting[task.WaitPaused], "is paused, or its type or queue is", "are paused, or their types or queues are")
 	say(b.States[task.Running], "runs", "run")
 	say(ready, "is due, and starts when a worker has a free slot", "are due, and start when a worker has a free slot")
 	say(b.Waiting[task.WaitConcurrency], "waits for its concurrency key", "wait for their concurrency key")

@@ -101,7 +101,7 @@ func (c *Client) rerun(ctx context.Context, id TaskID, below int, opts []Operate
 func (c *Client) repeated(old *TaskInfo, changes *rerunSettings) (task.New, error) {
 	s := settings{task: task.New{
 		Type: old.Type, Queue: old.Queue, Input: old.Input, SchemaVersion: old.SchemaVersion, Priority: old.Priority,
-		MaxAttempts: old.MaxAttempts, MaxRepairs: old.MaxRepairs, Backoff: old.Backoff, BackoffMax: old.BackoffMax, Timeout: old.Timeout,
+		MaxAttempts: old.MaxAttempts, MaxRepairs: old.MaxRepairs, MaxCost: old.MaxCost, MaxNoProgress: old.MaxNoProgress, Backoff: old.Backoff, BackoffMax: old.BackoffMax, Timeout: old.Timeout,
 		CleanupWhenCancelled: old.CleanupWhenCancelled, ConcurrencyKey: old.ConcurrencyKey, ConcurrencyLimit: old.ConcurrencyLimit,
 		Labels: old.Labels, Metadata: old.Metadata,
 	}}

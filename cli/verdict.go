@@ -17,8 +17,11 @@ func (r *pipelineRun) verdict(st weaver.JobStatus, workErr error) error {
 	case st.State == weaver.JobSucceeded:
 		return nil
 	case st.State == weaver.JobFailed, st.State == weaver.JobCancelled:
-		r.hint("`%s` tells why; `%s` and the same run again go on from there.",
-			r.command("why", st.ID.String()), r.retryOf(st))
+		if args := explain.RaiseArgs(&st.JobInfo); args != nil {
+			r.hint("`%s` tells why; `%s` goes on from there.", r.command("why", st.ID.String()), r.command(args...))
+		} else {
+			r.hint("`%s` tells why; `%s` and the same run again go on from there.", r.command("why", st.ID.String()), r.retryOf(st))
+		}
 		return silent(exitFailed)
 	case st.State == weaver.JobBlocked:
 		return r.blocked(&st)

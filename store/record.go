@@ -44,6 +44,7 @@ type RecordResult struct {
 	Err      error
 	Step     task.Step  // as stored, or as it stood already
 	Enqueued []Enqueued // one per Tasks
+	Asked    string     // why the task was asked to end, by what the step cost; "": it was not. A repetition does not say it again
 }
 
 // StepTxer is implemented by stores that can run a step's function inside

@@ -19,10 +19,12 @@ type Draft struct {
 	At          time.Time     `json:"at,omitzero"` // instead of Delay
 	ExpireAfter time.Duration `json:"expire_after_ns,omitempty"`
 
-	MaxAttempts int           `json:"max_attempts,omitempty"`
-	Backoff     time.Duration `json:"backoff_ns,omitempty"`
-	BackoffMax  time.Duration `json:"backoff_max_ns,omitempty"`
-	Timeout     time.Duration `json:"timeout_ns,omitempty"`
+	MaxAttempts   int           `json:"max_attempts,omitempty"`
+	MaxCost       int64         `json:"max_cost,omitempty"`
+	MaxNoProgress int           `json:"max_no_progress,omitempty"`
+	Backoff       time.Duration `json:"backoff_ns,omitempty"`
+	BackoffMax    time.Duration `json:"backoff_max_ns,omitempty"`
+	Timeout       time.Duration `json:"timeout_ns,omitempty"`
 
 	CleanupWhenCancelled bool `json:"cleanup_when_cancelled,omitempty"`
 

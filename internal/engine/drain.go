@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/task"
-	"github.com/goweaver/weaver/task/event"
 )
 
 // afterCancel is how long handlers get to return after their contexts ended.
@@ -46,10 +45,13 @@ func (d *drain) run(grace context.Context) error {
 			continue
 		}
 		stuck.Tasks = append(stuck.Tasks, a.task.Type+" "+a.task.ID.String())
-		if res := d.completer.finish(a.released()); res.Err != nil {
+		fin := a.released()
+		if res := d.completer.finish(fin); res.Err != nil {
 			d.Log.Warn("release the lease of a handler that does not return", "task_id", a.task.ID, "error", res.Err)
+		} else {
+			d.completer.emitEnd(a, fin, res)
+			d.completer.emitSettled(a, res)
 		}
-		d.emit(event.TaskReleased{Header: a.header(), Duration: time.Since(a.begun)})
 		d.executor.release(a)
 	}
 	d.hardStop(ErrDraining)

@@ -322,10 +322,14 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 		res := a.recorder.record(rec, try)
 		err := a.answer(res.Err)
 		var storeErr *KindError
-		if err == nil && rec.Step != nil && rec.Step.State != task.StepFailed {
+		looksAgain := len(rec.Tasks) == 0 && res.Step.State == task.StepWaiting && res.Step.AttemptNo != a.task.AttemptNo
+		if err == nil && rec.Step != nil && rec.Step.State != task.StepFailed && !looksAgain {
 			a.recordedNew()
 		}
 		if !errors.As(err, &storeErr) || storeErr.Kind != task.KindInternal {
+			if err == nil && res.Asked != "" { // the next heartbeat would say it too
+				a.askCancel(task.KindBudget, "", res.Asked)
+			}
 			return res, err
 		}
 		a.logger().Warn("record a step", "error", res.Err, "retry_in", pause)

@@ -92,7 +92,7 @@ func IdleAttempts(f *store.Finish, t *Transition, before int) int {
 	switch {
 	case t.State == task.Succeeded, f.Outcome == task.OutcomeDecompose, f.Outcome == task.OutcomeAddDependency:
 		return 0
-	case f.Outcome == task.OutcomeReleased, KindOf(f.Error) == task.KindInternal:
+	case f.Outcome == task.OutcomeReleased, KindOf(f.Error) == task.KindInternal, f.Idle && (f.Waiting == task.WaitSignal || f.Waiting == task.WaitChildren):
 		return before
 	case f.Idle:
 		return before + 1

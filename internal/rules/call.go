@@ -17,8 +17,8 @@ func checkCall(rec *store.Record) error {
 		return fmt.Errorf("record for task %v: call %q with %d tasks, of %d children, behind %d", rec.Lease.Task, s.Name, len(rec.Tasks), s.ChildrenLeft, s.ChildrenStored)
 	}
 	for i := range rec.Tasks {
-		if c := &rec.Tasks[i]; len(c.Needs) > 0 || c.IdempotencyKey != "" || c.ID == rec.Lease.Task {
-			return fmt.Errorf("record for task %v: child %v of call %q has needs, an idempotency key or the id of its parent", rec.Lease.Task, c.ID, s.Name)
+		if c := &rec.Tasks[i]; len(c.Needs) > 0 || c.IdempotencyKey != "" || c.Coalesce || c.ID == rec.Lease.Task {
+			return fmt.Errorf("record for task %v: child %v of call %q has needs, an idempotency key or the id of its parent, or coalesces", rec.Lease.Task, c.ID, s.Name)
 		}
 	}
 	return nil

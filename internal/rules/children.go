@@ -39,8 +39,8 @@ func checkDecompose(f *store.Finish) error {
 		return fmt.Errorf("finish task %v: a decompose without children", f.Lease.Task)
 	}
 	for i := range f.Children {
-		if c := &f.Children[i]; len(c.Needs) > 0 || c.IdempotencyKey != "" || c.ID == f.Lease.Task {
-			return fmt.Errorf("finish task %v: child %v has needs, an idempotency key or the id of its parent", f.Lease.Task, c.ID)
+		if c := &f.Children[i]; len(c.Needs) > 0 || c.IdempotencyKey != "" || c.Coalesce || c.ID == f.Lease.Task {
+			return fmt.Errorf("finish task %v: child %v has needs, an idempotency key or the id of its parent, or coalesces", f.Lease.Task, c.ID)
 		}
 	}
 	return nil

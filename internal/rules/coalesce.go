@@ -16,7 +16,7 @@ const CoalesceLooks = 100
 // its enqueue decided what its input is.
 func TakesInput(t *task.Task) bool {
 	return (t.State == task.Pending || t.State == task.Ready) && t.AttemptNo == 0 &&
-		t.JobID.IsZero() && t.Depth == 0 && !t.CancelRequested
+		t.JobID.IsZero() && t.Depth == 0 && t.RerunOf.IsZero() && !t.CancelRequested
 }
 
 // CheckCoalesce refuses to coalesce in the caller's own transaction, which would

@@ -34,8 +34,8 @@ func checkWait(rec *store.Record) error {
 		return fmt.Errorf("record for task %v: step %q waits for a signal without a name", rec.Lease.Task, s.Name)
 	case s.Kind == task.KindSignal && len(rec.Tasks) > 0 || s.Kind == task.KindCall && !waits:
 		return fmt.Errorf("record for task %v: step %q of the kind %q has tasks, or is recorded as %s", rec.Lease.Task, s.Name, s.Kind, s.State)
-	case len(s.Value) > 0 || s.Error != nil:
-		return fmt.Errorf("record for task %v: step %q of the kind %q is recorded with a value or an error, which it has from others", rec.Lease.Task, s.Name, s.Kind)
+	case len(s.Value) > 0 || s.Error != nil || s.Cost != 0:
+		return fmt.Errorf("record for task %v: step %q of the kind %q is recorded with a cost, or with a value or an error, which it has from others", rec.Lease.Task, s.Name, s.Kind)
 	case s.Kind == task.KindCall:
 		return checkCall(rec)
 	}

@@ -26,10 +26,10 @@ func (o *op) draw(r *row, t *rules.Transition) {
 }
 
 // spend adds what a step cost, once it is recorded, and asks a task to end that is
-// over a limit.
-func (o *op) spend(r *row, cost int64) {
+// over a limit: it says why.
+func (o *op) spend(r *row, cost int64) (asked string) {
 	if cost == 0 {
-		return
+		return ""
 	}
 	r.Cost += cost
 	j := o.jobs[r.JobID]
@@ -37,9 +37,11 @@ func (o *op) spend(r *row, cost int64) {
 		j.Cost += cost
 		o.resolveJob(j)
 	}
-	if why := rules.Spent(r.Cost, r.MaxCost, j); why != "" {
+	why := rules.Spent(r.Cost, r.MaxCost, j)
+	if why != "" {
 		o.ask(r, task.KindBudget, store.Audit{Reason: why})
 	}
+	return why
 }
 
 // exhaust ends the jobs of this operation whose budgets are used up while they have
@@ -75,9 +77,9 @@ func (o *op) raiseBudget(cmd store.RaiseBudget) store.CommandResult {
 	spent := rules.JobSpent(j) != ""
 	j.Budget = budget
 	if spent {
-		j.ExhaustedAt, j.CancelRequested, j.CancelBy, j.CancelReason = time.Time{}, false, "", ""
+		j.ExhaustedAt = time.Time{}
 	}
-	for _, r := range o.sorted(func(r *row) bool { return spent && r.JobID == j.ID }) {
+	for _, r := range o.sorted(func(r *row) bool { return spent && !j.CancelRequested && r.JobID == j.ID }) {
 		if rules.RevivesSpent(r.State, rules.KindOf(r.Error), o.needsOf(r)) {
 			o.bringBack(r)
 		}

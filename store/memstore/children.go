@@ -126,11 +126,13 @@ func (o *op) join(r *row) {
 // reviveChildren brings back the children of a revived task that were cancelled
 // with it, and theirs. join and end, the kind of its error, are those with which it
 // had ended, needs as they were then.
-func (o *op) reviveChildren(r *row, needs []rules.Need, join task.Join, end task.ErrorKind) {
+func (o *op) reviveChildren(r *row, needs []rules.Need, join task.Join, end task.ErrorKind) (back []*row) {
 	for i, e := range o.needs[r.ID] {
 		if needs[i].RevivesChild(join, end) {
-			o.revive(o.tasks[e.Needs])
+			child := o.tasks[e.Needs]
+			back = append(append(back, child), o.revive(child)...)
 			e.Done, e.EndedState = false, ""
 		}
 	}
+	return back
 }

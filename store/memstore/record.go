@@ -68,8 +68,7 @@ func (o *op) failedTry(r *row, step task.Step) store.RecordResult {
 		}
 	}
 	o.addStep(step)
-	o.spend(r, step.Cost)
-	return store.RecordResult{Step: copyStep(step)}
+	return store.RecordResult{Asked: o.spend(r, step.Cost), Step: copyStep(step)}
 }
 
 // completed keeps the value of a step, once and for all (R10).
@@ -86,9 +85,8 @@ func (o *op) completed(r *row, step task.Step, start []task.New) store.RecordRes
 	}
 	o.addStep(step)
 	r.StepCount++
-	o.spend(r, step.Cost)
 	r.CrashCount, r.QuarantineLosses = 0, 0
-	res := store.RecordResult{Step: copyStep(step)}
+	res := store.RecordResult{Asked: o.spend(r, step.Cost), Step: copyStep(step)}
 	if len(start) > 0 {
 		res.Enqueued = o.enqueue(store.Submission{Tasks: start}, r.ID)
 	}

@@ -31,10 +31,10 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 
 // bringBack revives a task, and those that ended because of it.
 func (o *op) bringBack(r *row) {
-	o.revive(r)
+	revived := append([]*row{r}, o.revive(r)...)
 	// A dependent is looked at again each time that one of its needs revives, so
 	// the last of them brings it back.
-	for revived := []*row{r}; len(revived) > 0; revived = revived[1:] {
+	for ; len(revived) > 0; revived = revived[1:] {
 		for _, e := range o.dependents[revived[0].ID] {
 			d := o.tasks[e.Task]
 			switch {
@@ -43,8 +43,7 @@ func (o *op) bringBack(r *row) {
 			case e.Done && rules.ReopensEdge(d.State, d.Waiting, d.AttemptNo, d.Join, e.Awaited > 0):
 				o.reopen(d, e)
 			case !rules.SpentUp(o.jobs[d.JobID]) && rules.RevivesDependent(d.State, rules.KindOf(d.Error), d.Join, o.needsOf(d)):
-				o.revive(d)
-				revived = append(revived, d)
+				revived = append(append(revived, d), o.revive(d)...)
 			}
 		}
 	}
@@ -62,7 +61,7 @@ func (o *op) reopen(r *row, e *store.EdgeRow) {
 }
 
 // revive gives a task all its attempts back.
-func (o *op) revive(r *row) {
+func (o *op) revive(r *row) []*row {
 	needs := o.needsOf(r)
 	var limit time.Time
 	if j, ok := o.jobs[r.JobID]; ok && rules.Past(r.DeadlineAt, o.now) {
@@ -94,5 +93,5 @@ func (o *op) revive(r *row) {
 	} else {
 		o.move(r, v.State, v.Waiting, nil)
 	}
-	o.reviveChildren(r, needs, join, end)
+	return o.reviveChildren(r, needs, join, end)
 }

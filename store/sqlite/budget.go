@@ -107,7 +107,8 @@ const sqlSpend = `UPDATE weaver_tasks SET cost = cost + ?3 WHERE namespace = ?1 
 // spend adds what a step cost that was just recorded to its task, and asks the task to
 // end if that is too much. What it means for the job follows when the batch is written
 // (settleCosts).
-func (t *tx) spend(step *task.Step) error {
+func (t *tx) spend(got *store.RecordResult) error {
+	step := &got.Step
 	if step.Cost == 0 {
 		return nil
 	}
@@ -129,8 +130,8 @@ func (t *tx) spend(step *task.Step) error {
 		job.Cost += step.Cost
 		t.costs.pending.Use(row.job, 0, step.Cost)
 	}
-	if why := rules.Spent(row.cost, row.maxCost, job); why != "" {
-		return t.costs.ask(row, task.KindBudget, store.Audit{Reason: why})
+	if got.Asked = rules.Spent(row.cost, row.maxCost, job); got.Asked != "" {
+		return t.costs.ask(row, task.KindBudget, store.Audit{Reason: got.Asked})
 	}
 	return nil
 }
@@ -225,9 +226,7 @@ func (m *moves) endSpent(c *chore) (more bool, err error) {
 }
 
 const sqlRaiseBudget = `
-UPDATE weaver_jobs SET budget_json = ?3, exhausted_at = CASE WHEN ?4 THEN NULL ELSE exhausted_at END,
-  cancel_requested = CASE WHEN ?4 THEN 0 ELSE cancel_requested END, cancel_by = CASE WHEN ?4 THEN NULL ELSE cancel_by END,
-  cancel_reason = CASE WHEN ?4 THEN NULL ELSE cancel_reason END
+UPDATE weaver_jobs SET budget_json = ?3, exhausted_at = CASE WHEN ?4 THEN NULL ELSE exhausted_at END
 WHERE namespace = ?1 AND job_id = ?2`
 
 // raiseBudget adds to a job's budget and brings back what ended for it.
@@ -253,16 +252,25 @@ func (o *operation) raiseBudget(cmd store.RaiseBudget, got *store.CommandResult)
 		return err
 	}
 	o.moves.pending.Recount(cmd.Job)
-	if !spent {
+	if !spent || job.CancelRequested { // what an operator cancelled is for a retry
 		return nil
 	}
 	c := chore{kind: store.ChoreRaise, id: cmd.Job}
 	more, err := o.raiseSome(&c)
-	if err != nil || !more {
-		return err
+	if err == nil && more {
+		err = t.putChore(&c)
 	}
-	return o.leave(&c)
+	o.rest = func(t *tx) (*chore, error) {
+		return choreColumns.One(t.stmt(sqlChoreOfRaise).Text(1, t.ns).ID(2, &c.id))
+	}
+	return err
 }
+
+// What a raised budget left to be done: the chore itself, and those that bring back
+// what comes with the tasks of the job.
+var sqlChoreOfRaise = `
+SELECT ` + choreColumns.List() + ` FROM weaver_chores c WHERE c.namespace = ?1 AND (kind = 'raise_budget' AND subject = ?2 OR (kind = 'revive' OR kind = 'revive_children')
+  AND (SELECT t.job_id FROM weaver_tasks t WHERE t.namespace = ?1 AND t.task_id = c.root) = ?2) ORDER BY kind LIMIT 1`
 
 // raiseSome brings back the next tasks of a job that ended for its budget. None of
 // them is claimed before all are back. It does nothing if the job was cancelled

@@ -10,17 +10,17 @@ import (
 
 const (
 	sqlUnstartedDue = `
-SELECT o.available_at, o.task_id, t.state, t.attempt_no, t.job_id, t.depth, t.cancel_requested FROM (
+SELECT o.available_at, o.task_id, t.state, t.attempt_no, t.job_id, t.depth, t.cancel_requested, t.rerun_of FROM (
   SELECT namespace, available_at, task_id FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_key
   WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 AND task_type = ?4 ORDER BY available_at, task_id LIMIT ?5) o
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id ORDER BY o.available_at, o.task_id`
 	sqlUnstartedWaiting = `
-SELECT o.due_at, o.task_id, t.state, t.attempt_no, t.job_id, t.depth, t.cancel_requested FROM (
+SELECT o.due_at, o.task_id, t.state, t.attempt_no, t.job_id, t.depth, t.cancel_requested, t.rerun_of FROM (
   SELECT namespace, due_at, task_id FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_lane
   WHERE namespace = ?1 AND key = ?2 AND queue = ?3 AND task_type = ?4 ORDER BY due_at, task_id LIMIT ?5) o
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id ORDER BY o.due_at, o.task_id`
 	sqlUnstartedByKey = `
-SELECT 0, t.task_id, t.state, t.attempt_no, t.job_id, t.depth, t.cancel_requested FROM weaver_tasks t
+SELECT 0, t.task_id, t.state, t.attempt_no, t.job_id, t.depth, t.cancel_requested, t.rerun_of FROM weaver_tasks t
 WHERE t.namespace = ?1 AND t.task_type = ?2 AND t.idempotency_key = ?3
   AND NOT EXISTS (SELECT 1 FROM weaver_paused_tasks p WHERE p.namespace = ?1 AND p.task_id = t.task_id)`
 
@@ -90,7 +90,7 @@ func (t *tx) unstarted(sql string, args ...string) (at int64, id task.ID, err er
 	for id.IsZero() && st.Next() {
 		of := task.Task{
 			State: task.State(st.ColName(2)), AttemptNo: int(st.ColInt(3)), JobID: st.ColID(4),
-			Depth: int(st.ColInt(5)), CancelRequested: st.ColBool(6),
+			Depth: int(st.ColInt(5)), CancelRequested: st.ColBool(6), RerunOf: st.ColID(7),
 		}
 		if rules.TakesInput(&of) {
 			at, id = st.ColInt(0), st.ColID(1)

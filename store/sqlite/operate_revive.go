@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -91,8 +92,25 @@ func (o *operation) reviveChild(n *rules.Need, join task.Join, c *chore) error {
 		return err
 	}
 	state, err := o.revive(row, needs, c)
-	if err != nil || state != task.Ready {
+	if err == nil && state == task.Ready {
+		err = o.redispatch(row)
+	}
+	if err != nil {
 		return err
 	}
-	return o.redispatch(row)
+	return o.reviveWaiting(id, c)
+}
+
+const sqlNeededByOthers = `
+SELECT 1 FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
+WHERE namespace = ?1 AND depends_on_task_id = ?2 AND task_id <> ?3 LIMIT 1`
+
+// reviveWaiting leaves to a chore what ended because of a child that is back, beside its parent.
+func (o *operation) reviveWaiting(child *task.ID, c *chore) error {
+	st := o.tx.stmt(sqlNeededByOthers).Text(1, o.tx.ns).ID(2, child).ID(3, &c.id)
+	found := st.One()
+	if err := st.Done(); err != nil || !found {
+		return err
+	}
+	return o.tx.putChore(&chore{kind: store.ChoreRevive, id: *child}) // no root: its task may be due, or wait for its key, by then
 }

@@ -112,7 +112,7 @@ func (t *tx) recordTry(rec *store.Record, got *store.RecordResult) error {
 		return err
 	}
 	if fresh {
-		return t.spend(&got.Step)
+		return t.spend(got)
 	}
 	stored, err := t.stored(&l.Task, rec.Step.Name, attempt, rec.Step.Try)
 	if stored != nil {
@@ -194,7 +194,7 @@ func (t *tx) recordCompleted(rec *store.Record, got *store.RecordResult) error {
 			}
 			return errUndo
 		}
-		if err := t.spend(&got.Step); err != nil || len(rec.Tasks) == 0 {
+		if err := t.spend(got); err != nil || len(rec.Tasks) == 0 {
 			return err
 		}
 		got.Enqueued, err = t.enqueue(&store.Submission{Tasks: rec.Tasks}, l.Task)

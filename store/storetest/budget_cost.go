@@ -59,9 +59,9 @@ var budgetCostCases = []testCase{
 			g.sub.Job.Budget.MaxCost = 1000
 			g.submit()
 			c := e.a.take(g.id("a"))
-			e.record(spends(c, "s", 10))
+			e.equal("asked to end at the limit", e.record(spends(c, "s", 10)).Asked, "")
 			e.check(!e.task(g.id("a")).CancelRequested, "it was asked to end at its limit")
-			e.record(spends(c, "t", 1))
+			e.contains("asked to end over the limit", e.record(spends(c, "t", 1)).Asked, "11 of 10 micro-units")
 			e.equal("the cancel kind", e.a.beat(c.Lease)[0].Cancel, task.KindBudget)
 			e.finish(end(c))
 			e.overruled(g.id("a"), "11 of 10 micro-units", "its max_cost")

@@ -162,6 +162,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"BudgetCost", budgetCostCases},
 		{"BudgetIdle", budgetIdleCases},
 		{"BudgetRaise", budgetRaiseCases},
+		{"Together", togetherCases},
 		{"Namespaces", namespaceCases},
 		{"NamespaceWorkers", namespaceWorkerCases},
 		{"Verbs", verbCases},
