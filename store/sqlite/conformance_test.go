@@ -39,7 +39,7 @@ func TestConformanceMemory(t *testing.T) {
 		t.Skip("make test runs this")
 	}
 	t.Parallel()
-	storetest.Run(t, harness("sqlite memory", func(t *testing.T) *sqlite.DB {
+	h := harness("sqlite memory", func(t *testing.T) *sqlite.DB {
 		db, err := sqlite.OpenMemory(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +49,9 @@ func TestConformanceMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		return db
-	}))
+	})
+	h.Share = memoryShare
+	storetest.Run(t, h)
 }
 
 func harness(name string, open func(t *testing.T) *sqlite.DB) storetest.Harness {

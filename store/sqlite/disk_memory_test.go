@@ -63,7 +63,7 @@ func (df diskFault) sweepMemory(t *testing.T, beside string) {
 		played++
 	}
 	t.Logf("%d of %d points, %d errors reported", played, points, errs)
-	if errs == 0 && (df.counts == disktest.Write || df.counts == disktest.Sync) {
+	if errs == 0 && sample > 1 && (df.counts == disktest.Write || df.counts == disktest.Sync) {
 		t.Error("no caller got an error: the test sees nothing")
 	}
 }
