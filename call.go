@@ -15,13 +15,16 @@ import (
 // child of this one, under the step name, and this one waits for its end without a
 // worker: like a Sleep, Call returns ErrSuspended, and an attempt that begins when
 // the child has ended gets the output from the same Call. A child that does not
-// succeed is a *CallError. Whatever becomes of it later (a retry), every attempt gets
-// what the child was when the call ended: a handler that returns the error fails its
-// task at once, as with Permanent.
+// succeed is a *CallError. Whatever becomes of it later, every attempt gets what the
+// child was when the call ended, with its error: a handler that returns that fails
+// its task at once, as with Permanent. A retry of the task by an operator (Retry,
+// RetryJob) begins such calls anew: their children that failed or were cancelled are
+// retried with it, and the call waits for those again, also one whose failure the
+// handler put up with.
 //
 // A child belongs to the task's job, ends with its deadline at the latest, and may
 // fail if the task may (AllowFailure); its other options are those given. It is
-// cancelled if the task ends before it, and revives with a retry of the task. Its own
+// cancelled if the task ends before it. Its own
 // failure counts against the job. A task has at most 10,000 children, and children
 // of children go 8 deep; more, and an IdempotencyKey, fail the task at once.
 //
@@ -75,7 +78,7 @@ func callAll[In, Out any](ctx context.Context, name string, t *Type[In, Out], in
 // callOf is the call of a type with inputs.
 func callOf[In, Out any](a *engine.Attempt, t *Type[In, Out], ins []In, opts []EnqueueOption) *engine.Call {
 	return &engine.Call{N: len(ins), Children: func() ([]task.New, error) {
-		c := Client{ids: a.IDs(), limit: a.InlineLimit()}
+		c := Client{ids: a.IDs(), limit: a.Values().Most()}
 		children := make([]task.New, len(ins))
 		for i, in := range ins {
 			n, err := c.toNew(t.With(in, opts...))

@@ -98,7 +98,7 @@ type Child struct {
 	Attempt int   // of the task, that asked for it
 	State   State // in which it ended the wait: a retry of the child afterwards changes nothing
 	Output  json.RawMessage
-	Error   *task.Error // if it did not succeed, unless it was retried since
+	Error   *task.Error // kind, code and message, if it did not succeed
 }
 
 // Children returns, inside a handler, the children that have ended the wait of its
@@ -130,10 +130,12 @@ func Children(ctx context.Context) ([]Child, error) {
 		t := &tasks[i]
 		at, _ := slices.BinarySearchFunc(needs, t.ID, func(n store.Need, id task.ID) int { return n.ID.Compare(id) })
 		c := Child{ID: t.ID, Node: t.Node, Type: t.Type, Attempt: needs[at].Awaited, State: needs[at].EndedState}
-		switch {
+		switch c.Error = needs[at].EndedError; {
 		case c.State == StateSucceeded:
-			c.Output = t.Output
-		case c.State == t.State:
+			if c.Output, err = a.Load(ctx, "output of "+t.ID.String(), t.Output); err != nil {
+				return nil, err
+			}
+		case c.Error == nil && c.State == t.State: // it ended before edges kept such
 			c.Error = t.Error
 		}
 		children = append(children, c)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +26,7 @@ const DefaultInlineLimit = 64 << 10
 type ClientConfig struct {
 	Namespace   string       // default DefaultNamespace
 	InlineLimit int          // bytes; default DefaultInlineLimit
+	Bucket      Bucket       // keeps inputs over InlineLimit, and has outputs and artifacts; see Config; default none
 	Logger      *slog.Logger // default slog.Default()
 }
 
@@ -36,11 +36,16 @@ type Client struct {
 	store  store.Store
 	ns     string
 	limit  int
+	values *engine.Values
 	log    *slog.Logger
 	ids    *task.IDs
 	waits  waits
-	warned *sync.Map // task types of which an enqueue without key was warned about
-	wake   func()    // of the engine that embeds this client
+	warned *sync.Map          // task types of which an enqueue without key was warned about
+	wake   func()             // of the engine that embeds this client
+	known  map[string]Handler // of that engine, by task type
+
+	live    *live       // the events of that engine; nil: there is none
+	wrapped EnqueueFunc // of the plug-ins of that engine; nil: there are none
 }
 
 // NewClient returns a client of a store. The store need not be migrated yet.
@@ -79,6 +84,7 @@ func newClient(s Store, cfg ClientConfig) *Client {
 		cfg.Logger = slog.Default()
 	}
 	c := &Client{store: s, ns: cfg.Namespace, limit: cfg.InlineLimit, log: cfg.Logger, ids: task.NewIDs(nil), warned: new(sync.Map)}
+	c.values = &engine.Values{Store: s, Namespace: c.ns, Bucket: cfg.Bucket, IDs: c.ids, Limit: c.limit}
 	c.waits.init(s, cfg.Namespace, cfg.Logger)
 	return c
 }
@@ -99,8 +105,19 @@ func (c *Client) Wake() {
 	c.waits.recheck()
 }
 
-// Get reads one task; ErrNotFound.
+// Get reads one task; ErrNotFound. An input or output that is in the bucket is read
+// from there; if that fails, what stands for it stays (a JSON object with the key
+// "$weaver").
 func (c *Client) Get(ctx context.Context, id TaskID) (TaskInfo, error) {
+	t, err := c.get(ctx, id)
+	if err == nil {
+		t.Input, t.Output = c.loaded(ctx, t.Input), c.loaded(ctx, t.Output)
+	}
+	return t, err
+}
+
+// get is Get without a look into the bucket.
+func (c *Client) get(ctx context.Context, id TaskID) (TaskInfo, error) {
 	got, err := c.store.Tasks(ctx, c.ns, id)
 	if err != nil {
 		return TaskInfo{}, fmt.Errorf("get task %s: %w", id, err)
@@ -116,7 +133,8 @@ func (c *Client) noTask(id TaskID) error {
 }
 
 // List reads tasks newest first, and the cursor of the next page, "" at the
-// end. A page takes a bounded time: among many tasks of which few match it may
+// end. Inputs and outputs that are in the bucket are not read from there: Get does it.
+// A page takes a bounded time: among many tasks of which few match it may
 // hold fewer than Limit, also none, and still have a cursor to go on with. A
 // state that does not exist: ErrInvalidOption; a cursor that came from
 // no list: ErrBadCursor.
@@ -161,112 +179,6 @@ func (c *Client) Jobs(ctx context.Context, f JobFilter) ([]JobInfo, string, erro
 	return js, next, nil
 }
 
-// OperateOption is an option of Cancel, Retry and the other verbs.
-type OperateOption interface{ applyOperate(*operateSettings) }
-
-type operateSettings struct {
-	audit store.Audit
-	seen  store.Seen
-	force bool
-	ask   string
-
-	addAttempts *int
-	addCost     *int64
-	rerun       *rerunSettings // with options of Rerun
-	many        *manySettings  // with options of RetryMany and the like
-}
-
-// verbOptions says which options, of those that not all verbs have, a verb has.
-type verbOptions struct{ force, ask, seen, rerun, many, add bool }
-
-// problem says what is wrong with options that the verb does not have.
-func (s *operateSettings) problem(has verbOptions) error {
-	var problems []error
-	refuse := func(given, allowed bool, text string) {
-		if given && !allowed {
-			problems = append(problems, errors.New(text+": leave it out here"))
-		}
-	}
-	refuse(s.force, has.force, "Force is an option of Cancel and CancelMany only")
-	refuse(s.ask != "", has.ask, "ForAsk is an option of Unblock only")
-	refuse(s.seen.Epoch != 0, has.seen, "SeenEpoch is an option of Cancel, Retry, Unblock, Reschedule, RunNow and Delete only")
-	refuse(s.rerun != nil, has.rerun, "RerunInput and RerunWith are options of Rerun and RerunFrom only")
-	refuse(s.many != nil, has.many, "DryRun and OlderThan are options of RetryMany, CancelMany and DeleteMany only")
-	refuse(s.addAttempts != nil || s.addCost != nil, has.add, "AddAttempts and AddCost are options of RetryJob only")
-	problems = append(problems, checkText("By", s.audit.By), checkText("Reason", s.audit.Reason))
-	if err := errors.Join(problems...); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalidOption, err)
-	}
-	return nil
-}
-
-// comparesEpoch reports whether a command compares the epoch that its operator saw.
-func comparesEpoch(cmd store.Command) bool {
-	switch cmd.(type) {
-	case store.CancelTask, store.RetryTask, store.UnblockTask, store.RescheduleTask, store.DeleteTask:
-		return true
-	}
-	return false
-}
-
-type operateOption func(*operateSettings)
-
-func (o operateOption) applyOperate(s *operateSettings) { o(s) }
-
-// Reason says why; it is kept with the task and in the audit.
-func Reason(text string) OperateOption {
-	return operateOption(func(s *operateSettings) { s.audit.Reason = text })
-}
-
-// By names the operator; it is kept with the task and in the audit.
-func By(operator string) OperateOption {
-	return operateOption(func(s *operateSettings) { s.audit.By = operator })
-}
-
-// Force makes Cancel revoke the lease of a running task, so that it ends at
-// once, whatever its handler does, and without its cleanup one that does not run.
-// Other verbs refuse it: ErrInvalidOption.
-func Force() OperateOption {
-	return operateOption(func(s *operateSettings) { s.force = true })
-}
-
-// SeenEpoch makes Cancel, Retry, Unblock, Reschedule and Delete act only on the task that
-// was seen: when its epoch (TaskInfo.Epoch) is another one by now, which it is
-// after every claim and every operator's verb that moved it, nothing changes
-// and the answer is [ErrChanged].
-func SeenEpoch(epoch int64) OperateOption {
-	return operateOption(func(s *operateSettings) { s.seen = store.Seen{Epoch: epoch} })
-}
-
-// operate applies an operator's verb.
-func (c *Client) operate(ctx context.Context, what string, opts []OperateOption, verb func(operateSettings) store.Command) (store.CommandResult, error) {
-	if engine.StepTxOf(ctx) != nil {
-		return store.CommandResult{}, fmt.Errorf("%s: %w", what, ErrNestedTx)
-	}
-	var s operateSettings
-	for _, o := range opts {
-		o.applyOperate(&s)
-	}
-	cmd := verb(s)
-	_, cancels := cmd.(store.CancelTask)
-	_, unblocks := cmd.(store.UnblockTask)
-	_, reruns := cmd.(store.RerunTask)
-	_, raises := cmd.(store.RaiseBudget)
-	if err := s.problem(verbOptions{force: cancels, ask: unblocks, seen: comparesEpoch(cmd), rerun: reruns, add: raises}); err != nil {
-		return store.CommandResult{}, fmt.Errorf("%s: %w", what, err)
-	}
-	res, err := c.store.Operate(ctx, c.ns, cmd)
-	if err != nil {
-		return store.CommandResult{}, fmt.Errorf("%s: %w", what, err)
-	}
-	if err := res[0].Err; err != nil {
-		// It names the task or job itself.
-		verb, _, _ := strings.Cut(what, " ")
-		return store.CommandResult{}, fmt.Errorf("%s: %w", verb, err)
-	}
-	return res[0], nil
-}
-
 // Cancel ends a task. One that does not run is cancelled at once, or runs once
 // more for its cleanup (CleanupWhenCancelled); the context of a running one ends
 // with cause ErrCancelled, and it ends cancelled unless its handler still returns
@@ -282,14 +194,17 @@ func (c *Client) Cancel(ctx context.Context, id TaskID, opts ...OperateOption) e
 // attempts ahead. Its completed steps stay and do not run again, those whose
 // error was recorded (RecordError) included; its history stays, and attempt
 // numbers go on. A deadline that has passed holds no more. Its job goes on, and
-// so do the tasks that were cancelled because of it (dependency_failed).
+// so do the tasks that were cancelled because of it (dependency_failed). AddAttempts
+// and AddCost raise its own MaxAttempts and MaxCost first.
 //
 // ErrState: the task is in another state, or a task that it needs failed or was
 // cancelled: retry that one first. RetryJob does both. So it is if its job has used
 // its budget up, which RetryJob raises with AddAttempts and AddCost.
 func (c *Client) Retry(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "retry task "+id.String(), opts, func(s operateSettings) store.Command {
-		return store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id}
+		cmd := store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id}
+		cmd.AddAttempts, cmd.AddCost = s.added()
+		return cmd
 	})
 	return err
 }
@@ -346,7 +261,9 @@ func (c *Client) RunNow(ctx context.Context, id TaskID, opts ...OperateOption) e
 }
 
 // Delete removes a terminal task and all its records, and frees its
-// idempotency key. Tasks of a job and unfinished tasks: ErrState.
+// idempotency key. Tasks of a job and unfinished tasks: ErrState; and so are the
+// children of a task that has not succeeded, which a retry of that one reads again:
+// delete that one first.
 func (c *Client) Delete(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "delete task "+id.String(), opts, func(s operateSettings) store.Command {
 		return store.DeleteTask{Audit: s.audit, Seen: s.seen, Task: id}
@@ -427,3 +344,13 @@ func (c *Client) checkSize(what string, size int) error {
 	}
 	return nil
 }
+
+// checkInput refuses an input that can be kept neither in its row nor in the bucket.
+func (c *Client) checkInput(taskType string, size int) error {
+	if size > c.limit && !c.hasBucket() {
+		return fmt.Errorf("%w: the input of %s is %d bytes, the limit is %d: set Bucket in the Config (ClientConfig) to keep it there, pass a reference to where the data is kept, or raise InlineLimit", ErrTooLarge, taskType, size, c.limit)
+	}
+	return nil
+}
+
+func (c *Client) hasBucket() bool { return c.values != nil && c.values.Bucket != nil }

@@ -34,6 +34,19 @@ func TestCoalesce(t *testing.T) {
 		equal(fx, "how often it ran", len(got), 2)
 	})
 
+	subtest(t, "by an idempotency key, existing says that the input was not taken", func(fx *fixture) {
+		opts := []weaver.EnqueueOption{weaver.IdempotencyKey("evt-1"), weaver.Coalesce()}
+		first := enqueue(fx, typ, "1", opts...)
+		equal(fx, "before it started", enqueue(fx, typ, "2", opts...).Disposition(), weaver.DispositionCoalesced)
+		fx.run(typ.Handler(func(_ context.Context, in string) (string, error) { return in, nil }))
+		equal(fx, "the output", result(fx, first), "2")
+		late := enqueue(fx, typ, "3", opts...)
+		equal(fx, "when it has started", late.Disposition(), weaver.DispositionExisting)
+		equal(fx, "the output then", result(fx, late), "2")
+		key := enqueue(fx, typ, "3", weaver.ConcurrencyKey("evt-1"), weaver.Coalesce())
+		equal(fx, "by a concurrency key", key.Disposition(), weaver.DispositionCreated)
+	})
+
 	subtest(t, "mistakes", func(fx *fixture) {
 		_, err := typ.Enqueue(fx.Context(), fx.client, "x", weaver.Coalesce())
 		wantError(fx, err, weaver.ErrInvalidOption, "Coalesce needs an IdempotencyKey or a ConcurrencyKey")

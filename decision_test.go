@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goweaver/weaver"
@@ -53,6 +54,7 @@ func TestDecidedWaitIsAnEvent(t *testing.T) {
 			}
 		})})
 		_ = result(fx, enqueue(fx, whole, 0))
+		synctest.Wait() // events come after what Wait saw
 		mu.Lock()
 		defer mu.Unlock()
 		if len(got) != 1 || got[0].Error == nil || got[0].Error.Message != "too large" || !got[0].WakeAt.IsZero() {
@@ -125,6 +127,8 @@ func TestDeciderDecomposes(t *testing.T) {
 			fails(fx, h)
 			d := fx.history(h.ID()).Decisions[0]
 			equal(fx, "the decision", d.Kind, task.DecideMarkDead)
+			equal(fx, "what the Decider chose", d.Reason.Said, task.DecideDecompose)
+			wantError(fx, errors.New(d.Reason.Fallback), nil, want)
 			wantError(fx, errors.New(d.Reason.Text), nil, "the decider chose decompose, which cannot be done here", want, "the default decided")
 		})
 	}

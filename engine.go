@@ -32,13 +32,19 @@ type Config struct {
 	Logger       *slog.Logger   // default slog.Default()
 	Decider      Decider        // default decide.Default{}
 	Router       Router         // chooses among the handlers of a type; default decide.Direct{}: the one without a name
-	Sink         Sink           // receives every event; default none
+	Sink         Sink           // receives every event, before the listeners of Plugins and On; default none
 	InlineLimit  int            // bytes; default DefaultInlineLimit
+	Bucket       Bucket         // keeps inputs, outputs and step values over InlineLimit, and artifacts; all programs of a store need the same; default none: such values are refused
 	CrashBudget  int            // crashes in a row after which a task fails as poison; default 3, −1: never
+	Retain       []Retention    // how long what has ended is kept, by rules that Retain makes; default: for ever
 
 	// Middleware wraps every handler; the first is the outermost. New calls
 	// each once for each handler; none may return nil.
 	Middleware []func(HandlerFunc) HandlerFunc
+
+	// Plugins extend the engine; New installs them in their order. What they wrap
+	// lies outside of Middleware, and what the first wraps outside of all.
+	Plugins []Plugin
 }
 
 // The defaults of Config.
@@ -53,23 +59,35 @@ const (
 // namespace.
 type Engine struct {
 	*Client
-	inner  *engine.Engine
-	types  []string       // that it handles
-	queues map[string]int // that it serves; nil: all
+	inner *engine.Engine
+
+	listeners *engine.Listeners
+	types     []string       // that it handles
+	queues    map[string]int // that it serves; nil: all
 }
 
 // New checks the configuration and returns an Engine; Run starts it. Every
 // problem is reported at once: duplicate handlers, expected task types without
 // one, impossible values.
 func New(s Store, cfg Config) (*Engine, error) {
-	cc := ClientConfig{Namespace: cfg.Namespace, InlineLimit: cfg.InlineLimit, Logger: cfg.Logger}
+	cc := ClientConfig{Namespace: cfg.Namespace, InlineLimit: cfg.InlineLimit, Bucket: cfg.Bucket, Logger: cfg.Logger}
 	if problems := append(cc.problems(s), cfg.problems()...); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
 	}
 	client := newClient(s, cc)
-	handlers, problems := cfg.handlers(client)
-	if len(problems) > 0 {
+	setup, problems := cfg.install(s)
+	cfg.Middleware = slices.Concat(setup.handlers, cfg.Middleware)
+	wrapStep, bad := setup.stepFunc()
+	problems = append(problems, bad...)
+	client.wrapped, bad = setup.enqueueFunc()
+	problems = append(problems, bad...)
+	handlers, bad := cfg.handlers(client, len(setup.handlers))
+	if problems = append(problems, bad...); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
+	}
+	client.known = make(map[string]Handler, len(cfg.Handlers))
+	for _, h := range cfg.Handlers {
+		client.known[h.name] = h
 	}
 	cfg = cfg.withDefaults()
 	cfg.warnUnserved()
@@ -85,13 +103,19 @@ func New(s Store, cfg Config) (*Engine, error) {
 		Log:          cfg.Logger,
 		Decider:      cfg.Decider,
 		Router:       cfg.Router,
-		Sink:         cfg.Sink,
+		Listeners:    setup.listeners,
+		WrapStep:     wrapStep,
+		StoreLogs:    setup.logs,
+		StoreEvents:  setup.events,
 		InlineLimit:  client.limit,
+		Values:       client.values,
 		CrashBudget:  cfg.CrashBudget,
+		Retain:       rulesOf(cfg.Retain),
 		IDs:          client.ids,
 	})
 	client.wake = inner.Wake
-	return &Engine{Client: client, inner: inner, types: cfg.types(), queues: maps.Clone(cfg.Queues)}, nil
+	client.live = &live{listeners: setup.listeners, logs: !setup.logs, events: !setup.events}
+	return &Engine{Client: client, inner: inner, listeners: setup.listeners, types: cfg.types(), queues: maps.Clone(cfg.Queues)}, nil
 }
 
 // Run executes tasks until ctx ends and then drains: it claims nothing more,
@@ -99,8 +123,8 @@ func New(s Store, cfg Config) (*Engine, error) {
 // (cause ErrDraining) and gives their leases back at no cost to the tasks. It
 // returns nil after a clean drain, a *RunningError naming handlers that never
 // returned, ErrNotMigrated or ErrNewerSchema before anything runs. When a newer
-// program migrates the store while it runs, it drains and returns
-// ErrNewerSchema.
+// program migrates the store while it runs, and the migration is not one that older
+// programs may run beside, it drains and returns ErrNewerSchema.
 func (e *Engine) Run(ctx context.Context) error { return e.inner.Run(ctx) }
 
 // RunUntilIdle is Run that returns by itself when nothing of its task types
@@ -172,6 +196,16 @@ func (cfg Config) problems() []error {
 			complain("Queues[%q] is %d: want at least 1", q, n)
 		}
 	}
+	for i, p := range cfg.Plugins {
+		if p == nil {
+			complain("Plugins[%d] is nil", i)
+		}
+	}
+	for i := range cfg.Retain {
+		if err := cfg.Retain[i].problem(); err != nil {
+			complain("Retain[%d]: %w", i, err)
+		}
+	}
 	for i, m := range cfg.Middleware {
 		if m == nil {
 			complain("Middleware[%d] is nil", i)
@@ -211,14 +245,18 @@ func (cfg Config) withDefaults() Config {
 
 // handlers are those that the engine calls, wrapped by the middleware, which
 // is the user's code and runs here only once the rest of the configuration is
-// known to be good.
-func (cfg Config) handlers(client *Client) (hs []engine.Handler, problems []error) {
+// known to be good. The first of it comes from plug-ins.
+func (cfg Config) handlers(client *Client, plugins int) (hs []engine.Handler, problems []error) {
 	hs = make([]engine.Handler, len(cfg.Handlers))
 	for i, h := range cfg.Handlers {
 		run := h.run
 		for j := len(cfg.Middleware) - 1; j >= 0; j-- {
 			if run = cfg.Middleware[j](run); run == nil {
-				problems = append(problems, fmt.Errorf("for the handler of %s Middleware[%d] returned nil: return the handler itself to leave it as it is", h.name, j))
+				what := fmt.Sprintf("Middleware[%d]", j-plugins)
+				if j < plugins {
+					what = "a WrapHandler of Plugins"
+				}
+				problems = append(problems, fmt.Errorf("for the handler of %s %s returned nil: return the handler itself to leave it as it is", h.name, what))
 				break
 			}
 		}
@@ -313,9 +351,9 @@ func Progress(ctx context.Context, current, total float64, message ...string) er
 	return a.Progress(ctx, task.Progress{Current: current, Total: total, Message: strings.Join(message, " ")})
 }
 
-// Emit gives the engine's event sink (Config.Sink) a piece of the handler's live
+// Emit gives the engine's listeners (Config.Sink, On) a piece of the handler's live
 // output: a chunk of a named stream, say a line of "stdout". It is not stored:
-// what must be kept belongs into the output or a Step. The sink has returned
+// what must be kept belongs into the output or a Step. They have returned
 // when Emit returns. Errors: ErrNoTask, ErrAttemptOver.
 func Emit(ctx context.Context, stream string, data any) error {
 	a, err := engine.From(ctx)

@@ -21,7 +21,7 @@ type Enqueuer interface {
 type Enqueued struct {
 	ID          TaskID
 	Type        string
-	Disposition Disposition // created; existing: the idempotency key was known; coalesced: a waiting task took the input (Coalesce)
+	Disposition Disposition // created; existing: the idempotency key was known, and the input was not taken; coalesced: a task that waits took the input (Coalesce)
 }
 
 // EnqueueTasks implements Enqueuer. Every draft is checked before anything is
@@ -35,7 +35,15 @@ func (c *Client) EnqueueTasks(ctx context.Context, drafts ...Draft) ([]Enqueued,
 	return c.enqueue(ctx, nil, drafts)
 }
 
+// enqueue stores drafts, by the plug-ins if there are any.
 func (c *Client) enqueue(ctx context.Context, tx store.Tx, drafts []Draft) ([]Enqueued, error) {
+	if c.wrapped == nil {
+		return c.enqueueDrafts(ctx, tx, drafts)
+	}
+	return c.wrapped(context.WithValue(ctx, enqueueKey{}, &enqueuing{c, tx}), drafts...)
+}
+
+func (c *Client) enqueueDrafts(ctx context.Context, tx store.Tx, drafts []Draft) ([]Enqueued, error) {
 	if len(drafts) == 0 {
 		return nil, nil
 	}
@@ -54,7 +62,7 @@ func (c *Client) enqueue(ctx context.Context, tx store.Tx, drafts []Draft) ([]En
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("enqueue: nothing was stored: %w", errors.Join(problems...))
 	}
-	got, err := c.store.Enqueue(ctx, c.ns, tx, sub)
+	got, err := c.submitTo(ctx, tx, sub)
 	if err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
 	}
@@ -63,6 +71,20 @@ func (c *Client) enqueue(ctx context.Context, tx store.Tx, drafts []Draft) ([]En
 		out[i] = Enqueued{ID: g.ID, Type: drafts[i].typeName, Disposition: g.Disposition}
 	}
 	return out, nil
+}
+
+// submitTo stores a submission. Inputs over the inline limit go to the bucket first,
+// but not inside a transaction: it may hold the only writer of the store.
+func (c *Client) submitTo(ctx context.Context, tx store.Tx, sub store.Submission) ([]store.Enqueued, error) {
+	if tx == nil && c.hasBucket() {
+		return c.values.Enqueue(ctx, sub)
+	}
+	for i := range sub.Tasks {
+		if n := len(sub.Tasks[i].Input); n > c.limit {
+			return nil, fmt.Errorf("%w: the input of %s is %d bytes, the limit inside a transaction is %d: enqueue it without one, or keep the data with PutArtifact and pass the reference", ErrTooLarge, sub.Tasks[i].Type, n, c.limit)
+		}
+	}
+	return c.store.Enqueue(ctx, c.ns, tx, sub)
 }
 
 // toNew turns a draft into the task to be stored, with an id, or returns what
@@ -74,7 +96,7 @@ func (c *Client) toNew(d Draft) (task.New, error) {
 	if d.typeName == "" {
 		return task.New{}, fmt.Errorf("%w: the draft is empty: make drafts with a task type's With", ErrInvalidInput)
 	}
-	if err := c.checkSize("input of "+d.typeName, len(d.input)); err != nil {
+	if err := c.checkInput(d.typeName, len(d.input)); err != nil {
 		return task.New{}, err
 	}
 	n := d.set.task

@@ -37,7 +37,8 @@ var (
 	ErrRunning = engine.ErrRunning
 	// ErrNotMigrated: the store's schema is missing or older than the program.
 	ErrNotMigrated = store.ErrNotMigrated
-	// ErrNewerSchema: the store's schema is newer than the program.
+	// ErrNewerSchema: the store's schema is newer than the program, which cannot run
+	// beside it.
 	ErrNewerSchema = store.ErrNewerSchema
 )
 
@@ -55,6 +56,12 @@ var (
 	ErrLimit = store.ErrLimit
 	// ErrSignalInTx: a TxClient sends no signals.
 	ErrSignalInTx = errors.New("a signal is not sent inside a transaction: it moves the task, which would be locked until that ends; send it with the client after the commit, or enqueue a task that sends it")
+	// ErrValuesDropped: a rule of retention dropped what is asked for (RetainValues).
+	ErrValuesDropped = errors.New("its values were dropped by a rule of retention")
+	// ErrNoBucket: a value or an artifact is in a bucket, and none is configured.
+	ErrNoBucket = engine.ErrNoBucket
+	// ErrBlobGone: bytes were deleted from the bucket before something could name them.
+	ErrBlobGone = store.ErrBlobGone
 	// ErrBadCursor: the cursor did not come from a list.
 	ErrBadCursor = store.ErrBadCursor
 	// ErrBlocked: the task that is waited for needs a person.

@@ -87,7 +87,7 @@ func TestFailuresSayNothingTwice(t *testing.T) {
 		`panic: boom`:              func(context.Context) error { panic("boom") },
 		`step "save": panic: boom`: step(func(context.Context) (any, error) { panic("boom") }),
 		`validation_error: step "save": the value cannot be stored: $: contains a NUL character`: step(func(context.Context) (any, error) { return "\x00", nil }),
-		`validation_error: step "save": the value is 70002 bytes, over the inline limit of 65536: return less (for example a reference to where it is kept) or raise Config.InlineLimit`: step(func(context.Context) (any, error) {
+		`validation_error: step "save": the value is 70002 bytes, over the inline limit of 65536: set Config.Bucket to keep it there, return less, or raise Config.InlineLimit`: step(func(context.Context) (any, error) {
 			return strings.Repeat("x", 70000), nil
 		}),
 		`handler_error: step "save": wrong transaction type for this store: the function wants a *int, this store (sqlite) gives a *sql.Tx`: func(ctx context.Context) error {

@@ -136,7 +136,7 @@ func TestSink(t *testing.T) {
 		fx.runConfig(fx.store, weaver.Config{Sink: event.SinkFunc(func(event.Event) { panic("boom") }), Handlers: []weaver.Handler{handler}})
 		equal(fx, "output", result(fx, enqueue(fx, typ, "x")), "x")
 		synctest.Wait()
-		if len(fx.log.lines(fx, "the event sink panicked")) == 0 {
+		if len(fx.log.lines(fx, "an event listener panicked")) == 0 {
 			fx.Error("the log does not tell of the panic")
 		}
 	})

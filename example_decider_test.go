@@ -25,8 +25,8 @@ func workWith(ctx context.Context, db weaver.Store, cfg weaver.Config) {
 }
 
 // A Decider splits what is too large into the pieces that a model proposes. The model
-// is asked by the handler, in a Step, and its answer travels in the error: a Decider
-// itself asks nobody, so that the same failure is always decided in the same way.
+// is asked by the handler, in a Step, and its answer travels in the error: the
+// Decider does no I/O, so that the same failure is always decided in the same way.
 func ExampleDecider_decompose() {
 	ctx, db := context.Background(), memory()
 	defer db.Close()

@@ -34,7 +34,7 @@ func ExampleSpend() {
 		work(ctx, db, handler)
 		st := must(client.JobStatus(ctx, h.ID()))
 		fmt.Printf("%s, spent %d of %d\n", st.State, st.Cost, st.Budget.MaxCost)
-		for _, t := range st.Tasks {
+		for _, t := range must(client.JobTasks(ctx, h.ID())) {
 			fmt.Println(t.Node, t.State)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 // the memory store, which is quicker. It is called in a bubble.
 func openStore(t testing.TB) weaver.Store {
 	t.Helper()
-	if testing.Short() {
+	if testing.Short() || underRace {
 		return memstore.New()
 	}
 	return openMemory(t)

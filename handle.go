@@ -29,7 +29,8 @@ func newHandle[Out any](e Enqueuer, got Enqueued) *Handle[Out] {
 // ID returns the task's id.
 func (h *Handle[Out]) ID() TaskID { return h.got.ID }
 
-// Disposition says whether the task was created or existed already.
+// Disposition says whether the task was created or existed already, and whether an
+// existing one took the input (DispositionCoalesced) or not (DispositionExisting).
 func (h *Handle[Out]) Disposition() Disposition { return h.got.Disposition }
 
 // Get reads the task; ErrUnbound for a handle of a transaction.
@@ -85,12 +86,15 @@ func (c *Client) wait(ctx context.Context, id TaskID, opts []WaitOption) (TaskIn
 	}
 	var info TaskInfo
 	err := c.waits.until(ctx, id, func(ctx context.Context) (done bool, err error) {
-		info, err = c.Get(ctx, id)
+		info, err = c.get(ctx, id)
 		if err != nil {
 			return false, err
 		}
 		switch info.State {
 		case task.Succeeded:
+			if info.Output, err = c.values.Load(ctx, info.Output); err != nil {
+				return true, fmt.Errorf("the output of task %s cannot be read: %w", id, err)
+			}
 			return true, nil
 		case task.Failed, task.Cancelled:
 			return true, taskError(&info)

@@ -39,6 +39,15 @@ func (h Handler) Draft(input json.RawMessage, opts ...EnqueueOption) Draft {
 	return h.draft(input, opts...)
 }
 
+// CheckInput says why an encoded input is none of the handler's task type, as
+// Draft does: ErrInvalidInput. The input of an older schema version is not checked.
+func (h Handler) CheckInput(input json.RawMessage, schemaVersion int) error {
+	if schemaVersion != h.schema {
+		return nil
+	}
+	return h.Draft(input).Err()
+}
+
 // HandlerOption is an option of Type.Handler.
 type HandlerOption interface{ applyHandler(*handlerSettings) }
 

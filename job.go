@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -250,45 +249,27 @@ func (c *Client) Job(ctx context.Context, id JobID) (JobInfo, error) {
 	return job, nil
 }
 
-// JobStatus is a job, the numbers of its tasks and, from the method JobStatus, the
-// tasks, in the order of their creation.
-type JobStatus struct {
-	JobInfo
-	States     map[State]int        `json:"states,omitempty"`     // how many tasks are in each state; none: no entry
-	Waiting    map[task.Waiting]int `json:"waiting,omitempty"`    // why the pending and blocked ones wait
-	NextDue    time.Time            `json:"next_due,omitzero"`    // when the first of those that wait for a time is due
-	Bottleneck string               `json:"bottleneck,omitempty"` // in words, what the job waits for; "" when it has ended
-	Tasks      []TaskInfo           `json:"tasks"`
+// JobTasks reads all tasks of a job, in the order of their creation, with those that
+// it made meanwhile; a job that does not exist has none. It reads them in pages of
+// 1,000, and holds them all: for a page at a time see List with Filter.Job, for
+// numbers JobStatus.
+func (c *Client) JobTasks(ctx context.Context, id JobID) ([]TaskInfo, error) {
+	return c.jobTasks(ctx, id)
 }
 
-// JobStatus reads a job, its numbers and all its tasks; ErrNotFound. JobOverview is
-// the same without the tasks, for large jobs.
-func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
-	job, err := c.Job(ctx, id)
-	if err != nil {
-		return JobStatus{}, err
-	}
-	st := JobStatus{JobInfo: job}
-	var counts store.JobCounts
-	f := Filter{Job: id, Limit: store.MaxLimit}
-	for {
+// jobTasks reads the tasks of a job that are in one of the states; none: in any.
+func (c *Client) jobTasks(ctx context.Context, id JobID, states ...State) (all []TaskInfo, err error) {
+	for f := (Filter{Job: id, States: states, Limit: store.MaxLimit}); ; {
 		page, next, err := c.store.List(ctx, c.ns, f)
 		if err != nil {
-			return JobStatus{}, fmt.Errorf("read the tasks of job %s: %w", id, err)
+			return nil, fmt.Errorf("read the tasks of job %s: %w", id, err)
 		}
-		for i := range page {
-			counts.Add(&page[i], 1)
+		all = append(all, page...)
+		if f.After = next; next == "" {
+			slices.Reverse(all)
+			return all, nil
 		}
-		st.Tasks = append(st.Tasks, page...)
-		if next == "" {
-			break
-		}
-		f.After = next
 	}
-	slices.Reverse(st.Tasks)
-	counts.Sort()
-	c.fillOverview(ctx, &st, counts)
-	return st, nil
 }
 
 // CancelAck says what CancelJob did.
@@ -331,12 +312,17 @@ type JobTask struct {
 
 // JobResult reads the result of a job, finished or not; ErrNotFound.
 func (c *Client) JobResult(ctx context.Context, id JobID) (JobResult, error) {
-	st, err := c.JobStatus(ctx, id)
+	job, err := c.Job(ctx, id)
 	if err != nil {
 		return JobResult{}, err
 	}
-	res := JobResult{ID: id, Name: st.Name, State: st.State}
-	for _, t := range st.Tasks {
+	tasks, err := c.jobTasks(ctx, id)
+	if err != nil {
+		return JobResult{}, err
+	}
+	res := JobResult{ID: id, Name: job.Name, State: job.State}
+	for i := range tasks {
+		t := &tasks[i]
 		jt := JobTask{ID: t.ID, Name: t.Node, Type: t.Type, State: t.State, Attempts: t.AttemptCount, Allowed: t.End().Allowed()}
 		if t.Error != nil && t.State != task.Succeeded {
 			jt.Kind, jt.Reason = t.Error.Kind, t.Error.Message
@@ -345,7 +331,7 @@ func (c *Client) JobResult(ctx context.Context, id JobID) (JobResult, error) {
 		}
 		switch t.State {
 		case task.Succeeded:
-			jt.Output = t.Output
+			jt.Output = c.loaded(ctx, t.Output)
 			res.Completed = append(res.Completed, jt)
 		case task.Failed:
 			res.Failed = append(res.Failed, jt)

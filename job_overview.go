@@ -11,10 +11,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// JobOverview reads a job and the numbers of its tasks, and not the tasks: Tasks is
-// nil. The store counts; what is read does not grow with the job, but for the
-// counting. ErrNotFound.
-func (c *Client) JobOverview(ctx context.Context, id JobID) (JobStatus, error) {
+// JobStatus is a job, the numbers of its tasks, and what it waits for. JobTasks reads
+// the tasks.
+type JobStatus struct {
+	JobInfo
+	States     map[State]int        `json:"states,omitempty"`     // how many tasks are in each state; none: no entry
+	Waiting    map[task.Waiting]int `json:"waiting,omitempty"`    // why the pending and blocked ones wait
+	NextDue    time.Time            `json:"next_due,omitzero"`    // when the first of those that wait for a time is due
+	Bottleneck string               `json:"bottleneck,omitempty"` // in words, what the job waits for; "" when it has ended
+}
+
+// JobStatus reads a job and the numbers of its tasks, and not the tasks. The store
+// counts; what is read does not grow with the job, but for the counting. ErrNotFound.
+func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
 	job, err := c.Job(ctx, id)
 	if err != nil {
 		return JobStatus{}, err
@@ -23,16 +32,9 @@ func (c *Client) JobOverview(ctx context.Context, id JobID) (JobStatus, error) {
 	if err != nil {
 		return JobStatus{}, fmt.Errorf("count the tasks of job %s: %w", id, err)
 	}
-	st := JobStatus{JobInfo: job}
-	c.fillOverview(ctx, &st, counts)
-	return st, nil
-}
-
-// fillOverview adds the numbers of a job's tasks to its status, and what they mean.
-func (c *Client) fillOverview(ctx context.Context, st *JobStatus, counts store.JobCounts) {
-	st.States, st.Waiting, st.NextDue = counts.States, counts.Waiting, counts.NextDue
+	st := JobStatus{JobInfo: job, States: counts.States, Waiting: counts.Waiting, NextDue: counts.NextDue}
 	if st.State.Terminal() {
-		return
+		return st, nil
 	}
 	b := bottleneck{JobCounts: counts, job: &st.JobInfo, now: time.Now()}
 	if len(counts.Lanes) > 0 {
@@ -40,6 +42,7 @@ func (c *Client) fillOverview(ctx context.Context, st *JobStatus, counts store.J
 		b.workers, b.workersErr = c.store.Workers(ctx, c.ns)
 	}
 	st.Bottleneck = b.String()
+	return st, nil
 }
 
 // countJob counts the tasks of a job, one page after the other in a store that does

@@ -15,6 +15,7 @@ import (
 type manySettings struct {
 	dryRun bool
 	older  time.Duration
+	known  map[TaskID]bool // that were refused without asking the store
 }
 
 func manyOption(set func(*manySettings)) OperateOption {
@@ -27,7 +28,8 @@ func manyOption(set func(*manySettings)) OperateOption {
 }
 
 // DryRun has RetryMany, CancelMany or DeleteMany change nothing, and list what they
-// would.
+// would: in ManyAck.Tasks what they would change, in ManyAck.Refused what they would
+// refuse, as far as that is known before (of the first 1,000 tasks).
 func DryRun() OperateOption { return manyOption(func(s *manySettings) { s.dryRun = true }) }
 
 // OlderThan has RetryMany, CancelMany or DeleteMany pass over tasks that ended, or
@@ -79,6 +81,7 @@ func (c *Client) RetryMany(ctx context.Context, f Filter, opts ...OperateOption)
 		name: "retry", states: []State{StateFailed, StateCancelled},
 		command: func(s *operateSettings, id TaskID) store.Command { return store.RetryTask{Audit: s.audit, Task: id} },
 		done:    func(r *store.CommandResult) bool { return r.State != StateFailed && r.State != StateCancelled },
+		foresee: (*foresight).retry,
 		twice:   true,
 	})
 }
@@ -102,6 +105,8 @@ func (c *Client) DeleteMany(ctx context.Context, f Filter, opts ...OperateOption
 		name: "delete", states: []State{StateSucceeded, StateFailed, StateCancelled},
 		command: func(s *operateSettings, id TaskID) store.Command { return store.DeleteTask{Audit: s.audit, Task: id} },
 		done:    func(r *store.CommandResult) bool { return errors.Is(r.Err, ErrNotFound) },
+		twice:   true, // the children of a task that is deleted too
+		foresee: (*foresight).delete,
 		refuse: func(t *TaskInfo) error {
 			if t.JobID.IsZero() {
 				return nil
@@ -117,9 +122,10 @@ type manyVerb struct {
 	states  []State // in which a task can be changed
 	force   bool    // it has the option
 	command func(*operateSettings, TaskID) store.Command
-	done    func(*store.CommandResult) bool // whether a task that was refused is as the verb would have it
-	refuse  func(*TaskInfo) error           // what is known to be refused; nil: nothing
-	twice   bool                            // what is refused is tried once more
+	done    func(*store.CommandResult) bool                                          // whether a task that was refused is as the verb would have it
+	refuse  func(*TaskInfo) error                                                    // what is known to be refused; nil: nothing
+	foresee func(f *foresight, ctx context.Context, h *History) (refused, err error) // the same, in a dry run and from more of the task
+	twice   bool                                                                     // what is refused is tried once more
 }
 
 func (c *Client) many(ctx context.Context, f Filter, opts []OperateOption, v *manyVerb) (ack ManyAck, err error) {
@@ -167,7 +173,10 @@ func (c *Client) many(ctx context.Context, f Filter, opts []OperateOption, v *ma
 		}
 		f.After, ack.After = next, next
 	}
-	if v.twice && !s.many.dryRun && len(ack.Refused) > 0 {
+	if s.many.dryRun {
+		return ack, c.foresee(ctx, v, &ack)
+	}
+	if v.twice && len(ack.Refused) > 0 {
 		return ack, c.again(ctx, &s, v, &ack)
 	}
 	return ack, nil
@@ -189,6 +198,10 @@ func (c *Client) manyOf(ctx context.Context, page []TaskInfo, s *operateSettings
 		if v.refuse != nil {
 			if err := v.refuse(t); err != nil {
 				ack.Refused = append(ack.Refused, RefusedTask{t.ID, err})
+				if s.many.known == nil {
+					s.many.known = make(map[TaskID]bool)
+				}
+				s.many.known[t.ID] = true
 				continue
 			}
 		}
@@ -204,8 +217,16 @@ func (c *Client) manyOf(ctx context.Context, page []TaskInfo, s *operateSettings
 
 // again changes once more what was refused.
 func (c *Client) again(ctx context.Context, s *operateSettings, v *manyVerb, ack *ManyAck) error {
-	refused := ack.Refused
-	ack.Refused = nil
+	var refused []RefusedTask
+	known := ack.Refused[:0]
+	for _, r := range ack.Refused {
+		if s.many.known[r.ID] {
+			known = append(known, r)
+		} else {
+			refused = append(refused, r)
+		}
+	}
+	ack.Refused = known
 	slices.Reverse(refused) // what others need is often older
 	for len(refused) > 0 {
 		n := min(len(refused), store.MaxLimit)

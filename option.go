@@ -234,9 +234,15 @@ func ConcurrencyKey(key string, limit ...int) EnqueueOption {
 // that is not given, with the same ConcurrencyKey in the same queue. It keeps its
 // place and all its other options, and the answer names it
 // (DispositionCoalesced). One that runs, waits to run again or has ended is left
-// alone; so is one that an operator paused (PauseTask), and one of a job. It needs
-// one of the keys, and a transaction of its own: in InTx it is ErrState. Tasks of
-// jobs, children and tasks that a step starts refuse it.
+// alone; so is one that an operator paused (PauseTask), and one of a job.
+//
+// What happens then depends on the key. By a ConcurrencyKey a new task is stored
+// (DispositionCreated), so that the latest input always runs. An IdempotencyKey names
+// one task for as long as that exists: DispositionExisting says that it was not given
+// this input, which is lost. Look at the Disposition, or coalesce by ConcurrencyKey.
+//
+// It needs one of the keys, and a transaction of its own: in InTx it is ErrState. Tasks
+// of jobs, children and tasks that a step starts refuse it.
 func Coalesce() EnqueueOption {
 	return enqueueOption(func(s *settings) { s.task.Coalesce = true })
 }

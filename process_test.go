@@ -56,7 +56,7 @@ func childMain(path string) error {
 	if err := db.Migrate(ctx); err != nil {
 		return err
 	}
-	eng, err := weaver.New(db, weaver.Config{Handlers: []weaver.Handler{childAdd.Handler(
+	eng, err := weaver.New(db, weaver.Config{Plugins: persist, Handlers: []weaver.Handler{childTells(), childAdd.Handler(
 		func(ctx context.Context, in childInput) (childOutput, error) {
 			out, err := addInStep(ctx, in)
 			if err == nil && in.Hang {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/storehook"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -90,6 +92,23 @@ func TestRace(t *testing.T) {
 		fx.must(approved.Send(fx.Context(), fx.client, h.ID(), "k", true))
 		fx.idle(handler)
 		equal(fx, "output", result(fx, h), "1")
+	})
+	subtest(t, "a signal that comes while it is decided counts before the time", func(fx *fixture) {
+		sent := false
+		s := storehook.New(fx.store, &storehook.Hooks{Record: func(ctx context.Context, recs []store.Record, next func() ([]store.RecordResult, error)) ([]store.RecordResult, error) {
+			if step := recs[0].Step; step != nil && step.Kind == task.KindSignal && step.State == task.StepCompleted && !sent { // the wait is withdrawn
+				sent = true
+				fx.must(approved.Send(ctx, fx.client, recs[0].Lease.Task, "k", true))
+			}
+			return next()
+		}})
+		fx.runConfig(s, weaver.Config{Handlers: []weaver.Handler{whole.Handler(func(ctx context.Context, _ int) (string, error) {
+			var yes bool
+			first, err := weaver.Race(ctx, "decision", weaver.OnSleep(time.Hour), weaver.OnSignal(approved, &yes))
+			return fmt.Sprint(first, " ", yes), err
+		})}})
+		equal(fx, "output", result(fx, enqueue(fx, whole, 0)), "1 true")
+		equal(fx, "the signal was sent", sent, true)
 	})
 	subtest(t, "another list blocks the task", func(fx *fixture) {
 		attempts := 0

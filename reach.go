@@ -38,8 +38,14 @@ func (t *Type[In, Out]) Wait(ctx context.Context, c Waiter, id TaskID, opts ...W
 
 // decodeOutput decodes the output of a task that succeeded.
 func decodeOutput[Out any](info *TaskInfo) (out Out, err error) {
+	if info.ValuesDropped {
+		return out, fmt.Errorf("the output of task %s: %w", info.ID, ErrValuesDropped)
+	}
 	if len(info.Output) == 0 {
 		return out, nil // a Decider overruled the failure and gave no output
+	}
+	if err := unloaded("output", info.ID, info.Output); err != nil {
+		return out, err
 	}
 	if err := json.Unmarshal(info.Output, &out); err != nil {
 		return out, fmt.Errorf("the output of task %s does not decode as %T: %w", info.ID, out, err)
@@ -62,6 +68,11 @@ func (t *Type[In, Out]) JobOutput(ctx context.Context, c Reader, job JobID, node
 		return none, fmt.Errorf("%q is a %s, not a %s: %w", node, info.Type, t.name, ErrWrongType)
 	case info.State != task.Succeeded:
 		return none, fmt.Errorf("%q of job %s is %s: %w", node, job, info.State, ErrNotSucceeded)
+	}
+	if _, large := task.BlobOf(info.Output); large {
+		if info, err = c.Get(ctx, info.ID); err != nil {
+			return none, err
+		}
 	}
 	return decodeOutput[Out](&info)
 }
@@ -152,23 +163,25 @@ type RetryAck struct {
 // AddCost, or both, which raise it; the error says by how much at least. What had
 // ended for the budget comes back with that.
 func (c *Client) RetryJob(ctx context.Context, id JobID, opts ...OperateOption) (RetryAck, error) {
-	st, err := c.JobStatus(ctx, id)
+	job, err := c.Job(ctx, id)
 	if err != nil {
 		return RetryAck{}, err
 	}
 	var ack RetryAck
-	raised := false
-	if st, raised, err = c.raise(ctx, st, opts, &ack); err != nil {
+	raised, err := c.raise(ctx, &job, opts, &ack)
+	if err != nil {
+		return ack, err
+	}
+	left, err := c.jobTasks(ctx, id, task.Failed, task.Cancelled)
+	if err != nil {
 		return ack, err
 	}
 	opts = append(slices.Clip(opts), operateOption(func(s *operateSettings) { s.addAttempts, s.addCost = nil, nil }))
-	left := slices.DeleteFunc(st.Tasks, func(t TaskInfo) bool {
-		return t.State != task.Failed && t.State != task.Cancelled || t.Error != nil && t.Error.Kind == task.KindNotNeeded
-	})
+	left = slices.DeleteFunc(left, func(t TaskInfo) bool { return t.Error != nil && t.Error.Kind == task.KindNotNeeded })
 	if len(left) == 0 && raised {
 		return ack, nil
 	}
-	if len(left) > 0 && st.BudgetUsedUp() { // each of them is refused for that
+	if len(left) > 0 && job.BudgetUsedUp() { // each of them is refused for that
 		return ack, c.Retry(ctx, left[0].ID, opts...)
 	}
 	if len(left) == 0 {

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -27,7 +30,9 @@ func rerunOption(set func(*rerunSettings)) OperateOption {
 }
 
 // RerunInput gives the new task of a Rerun another input, which is encoded. It is
-// of the schema version of the task that is repeated.
+// of the schema version of the task that is repeated. An Engine that has a handler of
+// the type checks it as an enqueue does: ErrInvalidInput. A Client does not know the
+// type.
 func RerunInput(in any) OperateOption {
 	raw, err := encode(in)
 	return rerunOption(func(s *rerunSettings) { s.input, s.err = raw, err })
@@ -56,23 +61,54 @@ func (c *Client) Rerun(ctx context.Context, id TaskID, opts ...OperateOption) (E
 // RerunFrom is Rerun with a task that goes on at a step: it takes over the values
 // of all steps of the other one that come before that step (in the order in which
 // they were first reached), sleeps, answers and started tasks among them, and runs
-// that step and those behind it anew. Cleanups are not taken over. ErrNoSuchStep:
-// the task recorded no step of that name. ErrState: a step before it called tasks.
+// that step and those behind it anew. From a Race it waits for all of its cases
+// again. Cleanups are not taken over. ErrNoSuchStep: the task recorded no step of that
+// name. ErrState: a step before it called tasks, or more than 1,000 steps come before
+// it.
 func (c *Client) RerunFrom(ctx context.Context, id TaskID, step string, opts ...OperateOption) (Enqueued, error) {
 	h, err := c.History(ctx, id)
 	if err != nil {
 		return Enqueued{}, fmt.Errorf("rerun: %w", err)
 	}
-	for i := range h.Steps {
-		if s := &h.Steps[i]; s.Name == step {
-			return c.rerun(ctx, id, s.Index, opts)
-		}
+	if below, found := firstOf(h.Steps, step); found {
+		return c.rerun(ctx, id, below, opts)
 	}
 	return Enqueued{}, fmt.Errorf("rerun task %s: %w: %q", id, ErrNoSuchStep, step)
 }
 
+// firstOf is the index from which a step runs anew. A race begins with the first of
+// its cases, "name[0]" and so on, which are steps of their own and were recorded
+// before it; one of them means the race.
+func firstOf(steps []StepInfo, name string) (below int, found bool) {
+	if race, _, ok := strings.Cut(name, "["); ok && slices.ContainsFunc(steps, func(s StepInfo) bool { return s.Name == race && s.Kind == task.KindRace }) {
+		name = race
+	}
+	named := slices.ContainsFunc(steps, func(s StepInfo) bool { return s.Name == name && s.Kind != task.KindRace })
+	for i := range steps {
+		s := &steps[i]
+		if s.Name != name && (named || !isCase(s, name)) {
+			continue
+		}
+		if !found || s.Index < below {
+			below, found = s.Index, true
+		}
+	}
+	return below, found
+}
+
+// isCase reports whether a step is a case of a race of the name.
+func isCase(s *StepInfo, race string) bool {
+	no, begins := strings.CutPrefix(s.Name, race+"[")
+	no, ends := strings.CutSuffix(no, "]")
+	if !begins || !ends {
+		return false
+	}
+	_, err := strconv.Atoi(no)
+	return err == nil && (s.Kind == task.KindSignal || s.Kind == task.KindSleep || s.Kind == task.KindCall)
+}
+
 func (c *Client) rerun(ctx context.Context, id TaskID, below int, opts []OperateOption) (Enqueued, error) {
-	old, err := c.Get(ctx, id)
+	old, err := c.get(ctx, id)
 	if err != nil {
 		return Enqueued{}, fmt.Errorf("rerun: %w", err)
 	}
@@ -84,6 +120,11 @@ func (c *Client) rerun(ctx context.Context, id TaskID, below int, opts []Operate
 	if err != nil {
 		return Enqueued{}, fmt.Errorf("rerun task %s: %w", id, err)
 	}
+	kept, err := c.values.KeepInputs(ctx, []task.New{n})
+	if err != nil {
+		return Enqueued{}, fmt.Errorf("rerun task %s: %w", id, err)
+	}
+	n = kept[0]
 	res, err := c.operate(ctx, "rerun task "+id.String(), opts, func(s operateSettings) store.Command {
 		return store.RerunTask{Audit: s.audit, Task: id, New: n, StepsBelow: below}
 	})
@@ -114,6 +155,11 @@ func (c *Client) repeated(old *TaskInfo, changes *rerunSettings) (task.New, erro
 		}
 		if changes.input != nil {
 			s.task.Input = changes.input
+			if h, ok := c.known[old.Type]; ok {
+				if err := h.CheckInput(s.task.Input, s.task.SchemaVersion); err != nil {
+					return task.New{}, err
+				}
+			}
 		}
 		for _, o := range changes.enqueue {
 			if o == nil {
@@ -129,7 +175,7 @@ func (c *Client) repeated(old *TaskInfo, changes *rerunSettings) (task.New, erro
 	if err := errors.Join(s.errs...); err != nil {
 		return task.New{}, fmt.Errorf("%w: %w", ErrInvalidOption, err)
 	}
-	if err := c.checkSize("input of "+old.Type, len(s.task.Input)); err != nil {
+	if err := c.checkInput(old.Type, len(s.task.Input)); err != nil {
 		return task.New{}, err
 	}
 	s.task.ID = c.ids.New()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/task"
@@ -74,6 +75,30 @@ func TestRerun(t *testing.T) {
 		equal(fx, "the steps that ran", fmt.Sprint(fx.history(got.ID).Attempts[0].StepsRun), "[b c]")
 	})
 
+	subtest(t, "from a race, which is run again", func(fx *fixture) {
+		racer := weaver.Define[string, int]("engine.rerun.race.v1")
+		yes := weaver.DefineSignal[bool]("yes")
+		fx.start(fx.store, weaver.Config{Handlers: []weaver.Handler{racer.Handler(func(ctx context.Context, _ string) (int, error) {
+			if err := weaver.Do(ctx, "before", func(context.Context) error { return nil }); err != nil {
+				return 0, err
+			}
+			return weaver.Race(ctx, "first", weaver.OnSleep(time.Hour), weaver.OnSignal[bool](yes, nil))
+		})}})
+		h := enqueue(fx, racer, "x")
+		equal(fx, "the first winner", result(fx, h), 0)
+		for _, from := range []string{"first", "first[1]"} {
+			got, err := fx.client.RerunFrom(fx.Context(), h.ID(), from)
+			fx.must(err)
+			fx.must(yes.Send(fx.Context(), fx.client, got.ID, "k", true))
+			winner, err := racer.Wait(fx.Context(), fx.client, got.ID)
+			fx.must(err)
+			equal(fx, "the winner of the rerun from "+from, winner, 1)
+			equal(fx, "the steps that ran", len(fx.history(got.ID).Attempts[0].StepsRun) > 0 && fx.history(got.ID).Attempts[0].StepsRun[0] == "before", false)
+		}
+		_, err := fx.client.RerunFrom(fx.Context(), h.ID(), "fir")
+		wantError(fx, err, weaver.ErrNoSuchStep, `"fir"`)
+	})
+
 	subtest(t, "mistakes", func(fx *fixture) {
 		fx.run(steps(map[string]int{}))
 		h := enqueue(fx, typ, "x")
@@ -83,9 +108,9 @@ func TestRerun(t *testing.T) {
 		j.Add("b", typ.With("x"), weaver.Needs(a))
 		jh, err := fx.client.Submit(fx.Context(), j)
 		fx.must(err)
-		st, err := fx.client.JobStatus(fx.Context(), jh.ID())
+		tasks, err := fx.client.JobTasks(fx.Context(), jh.ID())
 		fx.must(err)
-		for _, n := range st.Tasks {
+		for _, n := range tasks {
 			if n.Node == "b" {
 				_, err = fx.client.Rerun(fx.Context(), n.ID)
 			}
@@ -97,6 +122,10 @@ func TestRerun(t *testing.T) {
 		wantError(fx, err, weaver.ErrNoSuchStep, `"d"`)
 		_, err = fx.client.Rerun(fx.Context(), h.ID(), weaver.RerunInput(make(chan int)))
 		wantError(fx, err, weaver.ErrInvalidInput, "rerun")
+		known, err := weaver.New(fx.store, weaver.Config{Handlers: []weaver.Handler{steps(map[string]int{})}})
+		fx.must(err)
+		_, err = known.Rerun(fx.Context(), h.ID(), weaver.RerunInput(7))
+		wantError(fx, err, weaver.ErrInvalidInput, "rerun", typ.Name(), "number")
 		_, err = fx.client.Rerun(fx.Context(), h.ID(), weaver.RerunWith(weaver.Priority(77)))
 		wantError(fx, err, weaver.ErrInvalidOption, "Priority")
 		_, err = fx.client.Rerun(fx.Context(), h.ID(), weaver.Force())

@@ -41,8 +41,8 @@ func (s *Signal[T]) Name() string { return s.name }
 // (no worker ran, or the task was paused), is taken. A timeout of 0 is none: the task waits for
 // ever. One below 0 has passed: Wait only looks for a signal that was sent before.
 //
-// A payload that does not decode as T blocks the task (decode_error). Other errors
-// are those of Step.
+// A payload that does not decode as T blocks the task (decode_error): RerunFrom the
+// wait makes a task that waits anew. Other errors are those of Step.
 func (s *Signal[T]) Wait(ctx context.Context, name string, timeout time.Duration) (value T, ok bool, err error) {
 	a, err := engine.From(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Signal[T]) Wait(ctx context.Context, name string, timeout time.Duration
 func (s *Signal[T]) decode(a *engine.Attempt, name string, payload json.RawMessage) (T, error) {
 	var value T
 	if err := json.Unmarshal(payload, &value); err != nil {
-		return value, a.Undecodable(name, fmt.Errorf("the payload of the signal %q is no %T: %w", s.name, value, err))
+		return value, a.WrongPayload(name, fmt.Errorf("the payload of the signal %q is no %T: %w", s.name, value, err))
 	}
 	return value, nil
 }

@@ -167,7 +167,7 @@ func TestSignal(t *testing.T) {
 		fx.run(approveHandler(0))
 		h := enqueue(fx, approving, "")
 		fx.must(fx.client.SendSignal(fx.Context(), h.ID(), "approved", "k", json.RawMessage(`"yes"`)))
-		wantError(fx, blocked(fx, h), nil, "manager", `the signal "approved"`, "is no bool", "new name")
+		wantError(fx, blocked(fx, h), nil, "manager", `the signal "approved"`, "is no bool", "rerun the task from")
 		equal(fx, "kind", fx.get(h.ID()).Error.Kind, task.KindDecode)
 	})
 }

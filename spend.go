@@ -33,7 +33,8 @@ func MaxCost(microUnits int64) Option {
 	})
 }
 
-// MaxRepairs limits how often the input of a task may be repaired; default 2.
+// MaxRepairs limits how often the input of a task may be repaired; default 2. It is
+// kept with the task: nothing repairs inputs yet.
 func MaxRepairs(n int) Option {
 	return option(func(s *settings) {
 		if n < 0 {
@@ -59,54 +60,56 @@ func MaxNoProgress(n int) Option {
 }
 
 // AddAttempts makes RetryJob add to the attempts that the tasks of the job have
-// together (Budget.MaxTotalAttempts).
+// together (Budget.MaxTotalAttempts), and Retry to those of the task (MaxAttempts).
+// Below 1 it is ErrInvalidOption.
 func AddAttempts(n int) OperateOption {
 	return operateOption(func(s *operateSettings) { s.addAttempts = &n })
 }
 
 // AddCost makes RetryJob add to what the tasks of the job may spend together
-// (Budget.MaxCost), in micro-units.
+// (Budget.MaxCost), and Retry to what the task may (MaxCost), in micro-units. Below 1
+// it is ErrInvalidOption; for a task without MaxCost it is ErrState.
 func AddCost(microUnits int64) OperateOption {
 	return operateOption(func(s *operateSettings) { s.addCost = &microUnits })
 }
 
-// raise raises the budget of a job whose tasks st has, if the options say so, and
-// returns the tasks as they are then.
-func (c *Client) raise(ctx context.Context, st JobStatus, opts []OperateOption, ack *RetryAck) (_ JobStatus, raised bool, err error) {
+// raise raises the budget of a job if the options say so, and reads the job as it is
+// then.
+func (c *Client) raise(ctx context.Context, job *JobInfo, opts []OperateOption, ack *RetryAck) (raised bool, err error) {
 	var s operateSettings
 	for _, o := range opts {
 		o.applyOperate(&s)
 	}
 	if s.addAttempts == nil && s.addCost == nil {
-		return st, false, nil
+		return false, nil
 	}
-	_, err = c.operate(ctx, "retry job "+st.ID.String(), opts, func(s operateSettings) store.Command {
-		cmd := store.RaiseBudget{Audit: s.audit, Job: st.ID}
-		if s.addAttempts != nil {
-			cmd.AddAttempts = *s.addAttempts
-		}
-		if s.addCost != nil {
-			cmd.AddCost = *s.addCost
-		}
+	ended, err := c.endedForBudget(ctx, job.ID)
+	if err != nil {
+		return false, err
+	}
+	_, err = c.operate(ctx, "retry job "+job.ID.String(), opts, func(s operateSettings) store.Command {
+		cmd := store.RaiseBudget{Audit: s.audit, Job: job.ID}
+		cmd.AddAttempts, cmd.AddCost = s.added()
 		return cmd
 	})
 	if err != nil {
-		return st, true, err
+		return true, err
 	}
-	ended := endedForBudget(st.Tasks)
-	if st, err = c.JobStatus(ctx, st.ID); err != nil {
-		return st, true, err
+	if *job, err = c.Job(ctx, job.ID); err != nil {
+		return true, err
 	}
-	ack.Retried = max(0, ended-endedForBudget(st.Tasks))
-	return st, true, nil
+	still, err := c.endedForBudget(ctx, job.ID)
+	ack.Retried = max(0, ended-still)
+	return true, err
 }
 
-// endedForBudget counts tasks that ended because a budget was used up.
-func endedForBudget(tasks []TaskInfo) (n int) {
-	for i := range tasks {
-		if t := &tasks[i]; t.State.Terminal() && t.Error != nil && t.Error.Kind == task.KindBudget {
+// endedForBudget counts the tasks of a job that ended because a budget was used up.
+func (c *Client) endedForBudget(ctx context.Context, id JobID) (n int, err error) {
+	ended, err := c.jobTasks(ctx, id, task.Failed, task.Cancelled)
+	for i := range ended {
+		if e := ended[i].Error; e != nil && e.Kind == task.KindBudget {
 			n++
 		}
 	}
-	return n
+	return n, err
 }

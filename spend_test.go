@@ -11,6 +11,29 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
+func TestRetryWithMoreOfItsOwnCost(t *testing.T) {
+	typ := weaver.Define[string, string]("engine.spend.own.v1", weaver.MaxCost(10), weaver.NoRetry())
+	inBubble(t, func(fx *fixture) {
+		fx.run(typ.Handler(func(ctx context.Context, _ string) (string, error) {
+			return weaver.Step(ctx, "buy", func(ctx context.Context) (string, error) {
+				if err := weaver.Spend(ctx, 8); err != nil || weaver.Current(ctx).AttemptNo < 3 {
+					return "", errors.Join(err, errors.New("not yet"))
+				}
+				return "bought", nil
+			})
+		}))
+		h := enqueue(fx, typ, "")
+		_ = failure(fx, h)
+		fx.must(fx.client.Retry(fx.Context(), h.ID()))
+		equal(fx, "the end over its limit", failure(fx, h).Kind, task.KindBudget)
+		wantError(fx, fx.client.Retry(fx.Context(), h.ID(), weaver.AddCost(-1)), weaver.ErrInvalidOption, "AddCost(-1)")
+		fx.must(fx.client.Retry(fx.Context(), h.ID(), weaver.AddCost(20), weaver.AddAttempts(1)))
+		equal(fx, "the output", result(fx, h), "bought")
+		got := fx.get(h.ID())
+		equal(fx, "its limits", [2]int64{int64(got.MaxAttempts), got.MaxCost}, [2]int64{2, 30})
+	})
+}
+
 func TestSpend(t *testing.T) {
 	type spender = func(ctx context.Context) (string, error)
 	run := func(fx *fixture, fn spender, opts ...weaver.EnqueueOption) *weaver.Handle[string] {
@@ -154,7 +177,9 @@ func TestBudgetOfAJob(t *testing.T) {
 		equal(fx, "the attempts used", st.AttemptsUsed, 4)
 		equal(fx, "exhausted", st.BudgetUsedUp() && !st.ExhaustedAt.IsZero(), true)
 		kinds := map[string]string{}
-		for _, task := range st.Tasks {
+		tasks, err := fx.client.JobTasks(fx.Context(), h.ID())
+		fx.must(err)
+		for _, task := range tasks {
 			kinds[task.Node] = string(task.State) + "/" + string(task.Error.Kind)
 			equal(fx, "MaxAttempts of "+task.Node, task.MaxAttempts, 8)
 			equal(fx, "MaxRepairs of "+task.Node, task.MaxRepairs, 1)
@@ -169,12 +194,18 @@ func TestBudgetOfAJob(t *testing.T) {
 		wantError(fx, err, weaver.ErrState, "4 of 4 attempts", "AddAttempts", "--add-attempts 1")
 		_, err = fx.client.RetryJob(fx.Context(), h.ID(), weaver.AddCost(1))
 		wantError(fx, err, weaver.ErrState, "not enough")
-		wantError(fx, fx.client.Retry(fx.Context(), res.Failed[0].ID, weaver.AddAttempts(1)), weaver.ErrInvalidOption, "RetryJob only")
+		wantError(fx, fx.client.Cancel(fx.Context(), res.Failed[0].ID, weaver.AddAttempts(1)), weaver.ErrInvalidOption, "RetryJob and Retry only")
+		_, err = fx.client.RetryJob(fx.Context(), h.ID(), weaver.AddAttempts(-2))
+		wantError(fx, err, weaver.ErrInvalidOption, "AddAttempts(-2)")
+		_, err = fx.client.RetryJob(fx.Context(), h.ID(), weaver.AddCost(0))
+		wantError(fx, err, weaver.ErrInvalidOption, "AddCost(0)")
 		ack, err := fx.client.RetryJob(fx.Context(), h.ID(), weaver.AddAttempts(10), weaver.By("ops"))
 		fx.must(err)
 		equal(fx, "retried", ack.Retried, 2)
 		res, err = h.Wait(fx.Context())
 		fx.must(err)
 		equal(fx, "the state", res.State, weaver.JobSucceeded)
+		_, err = fx.client.RetryJob(fx.Context(), h.ID(), weaver.AddAttempts(10))
+		wantError(fx, err, weaver.ErrState, "it has succeeded")
 	})
 }

@@ -166,7 +166,7 @@ func Start[In, Out any](ctx context.Context, name string, t *Type[In, Out], in I
 	if err != nil {
 		return TaskRef{}, fmt.Errorf("start %q: %w", name, err)
 	}
-	c := Client{ids: a.IDs(), limit: a.InlineLimit()}
+	c := Client{ids: a.IDs(), limit: a.Values().Most()}
 	child, err := c.toNew(t.With(in, opts...))
 	if err == nil && child.Coalesce {
 		err = fmt.Errorf("%w of %s: a task that a step starts has no Coalesce: the step is about one task", ErrInvalidOption, t.name)

@@ -109,7 +109,7 @@ func (c *Client) submit(ctx context.Context, tx store.Tx, j *Job, opts []SubmitO
 	if tx == nil && set.key == "" {
 		c.warnUnkeyedJob(ctx, j.name)
 	}
-	got, err := c.store.Enqueue(ctx, c.ns, tx, sub)
+	got, err := c.submitTo(ctx, tx, sub)
 	if err != nil {
 		return nil, fmt.Errorf("submit job %q: %w", j.name, err)
 	}
@@ -166,5 +166,5 @@ func jobKey(id TaskID, step string) string {
 
 // clientOf is a client for what a handler stores.
 func clientOf(a *engine.Attempt) *Client {
-	return &Client{store: a.Store(), ns: a.Namespace(), limit: a.InlineLimit(), ids: a.IDs()}
+	return &Client{store: a.Store(), ns: a.Namespace(), limit: a.InlineLimit(), ids: a.IDs(), values: a.Values()}
 }

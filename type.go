@@ -136,6 +136,14 @@ func NewDraft(typeName string, input json.RawMessage, opts ...EnqueueOption) Dra
 // would return, but for what the store says and the limit of payloads.
 func (d Draft) Err() error { return d.err }
 
+// And returns the draft with more options, which come after those that it has.
+func (d Draft) And(opts ...EnqueueOption) Draft {
+	if d.err == nil {
+		d.apply(opts)
+	}
+	return d
+}
+
 func (d *Draft) apply(opts []EnqueueOption) {
 	if len(opts) == 0 {
 		return
@@ -252,10 +260,14 @@ func (t *Type[In, Out]) List(ctx context.Context, c Reader, f Filter) ([]TypedTa
 
 func (t *Type[In, Out]) typed(info TaskInfo) TypedTask[In, Out] {
 	tt := TypedTask[In, Out]{TaskInfo: info}
-	if err := json.Unmarshal(info.Input, &tt.Input); err != nil {
+	if err := unloaded("input", info.ID, info.Input); err != nil {
+		tt.DecodeError = err
+	} else if err := json.Unmarshal(info.Input, &tt.Input); err != nil {
 		tt.DecodeError = fmt.Errorf("the input of task %s no longer decodes: %w", info.ID, err)
 	}
-	if len(info.Output) > 0 {
+	if err := unloaded("output", info.ID, info.Output); err != nil {
+		tt.DecodeError = errors.Join(tt.DecodeError, err)
+	} else if len(info.Output) > 0 {
 		if err := json.Unmarshal(info.Output, &tt.Output); err != nil {
 			tt.DecodeError = errors.Join(tt.DecodeError, fmt.Errorf("the output of task %s no longer decodes: %w", info.ID, err))
 		}
@@ -297,7 +309,14 @@ func (t *Type[In, Out]) Output(ctx context.Context, node string) (Out, error) {
 	if got[0].Type != t.name {
 		return out, fmt.Errorf("%q is a %s, not a %s: %w", node, got[0].Type, t.name, ErrWrongType)
 	}
-	if err := json.Unmarshal(got[0].Output, &out); err != nil {
+	if got[0].ValuesDropped {
+		return out, fmt.Errorf("the output of %q (%s): %w", node, need.ID, ErrValuesDropped)
+	}
+	raw, err := a.Load(ctx, fmt.Sprintf("output of %q", node), got[0].Output)
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
 		return out, fmt.Errorf("the output of %q no longer decodes: %w", node, err)
 	}
 	return out, nil

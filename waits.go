@@ -127,7 +127,7 @@ func (w *waits) notice(n store.Notice) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, ids := range [][]task.ID{n.Tasks, n.Jobs} {
+	for _, ids := range [][]task.ID{n.Tasks, n.Jobs, n.Events} {
 		for _, id := range ids {
 			w.signal(w.byID[id])
 		}

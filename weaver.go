@@ -124,7 +124,9 @@ const (
 	PausedQueue = task.PauseQueue
 )
 
-// What an enqueue did.
+// What an enqueue did: it stored a new task; a task has its idempotency key already
+// and did not get the input, also with [Coalesce]; a task that has not started took the
+// input.
 const (
 	DispositionCreated   = store.DispositionCreated
 	DispositionExisting  = store.DispositionExisting

@@ -227,6 +227,11 @@ var growing = []struct {
 	{"a root with 100,000 dependents is retried", (*largeJob).submitFailed, (*largeJob).retry},
 	{"100,000 due over a key's limit are claimed", (*largeJob).keyed, (*largeJob).claimAll},
 	{"a queue with 100,000 waiters of a key is paused", (*largeJob).keyedWaiting, (*largeJob).pause},
+	{"a task decomposes into 10,000 children", (*largeJob).parent, (*largeJob).decompose},
+	{"a parent of 10,000 children is cancelled", (*largeJob).decomposed, (*largeJob).cancelRoot},
+	{"a parent of 10,000 children is retried", (*largeJob).cancelledParent, (*largeJob).retry},
+	{"a task calls 10,000 children", (*largeJob).parent, (*largeJob).call},
+	{"a task with a call of 10,000 is retried", (*largeJob).cancelledCaller, (*largeJob).retry},
 }
 
 // largeJob is a store with much in it.
@@ -235,6 +240,8 @@ type largeJob struct {
 	client *weaver.Client
 	job    weaver.JobID
 	root   weaver.TaskID
+
+	claimed store.Claimed // the root, by parent
 }
 
 func underData(ctx context.Context, prepare, act func(l *largeJob, ctx context.Context) error) (worst float64, err error) {
@@ -325,12 +332,7 @@ func (l *largeJob) submitFailed(ctx context.Context) error {
 	if err := l.client.Cancel(ctx, l.root); err != nil {
 		return err
 	}
-	for {
-		got, err := l.db.Reap(ctx, weaver.DefaultNamespace, store.ReapRequest{Worker: "bench", TTL: time.Minute})
-		if err != nil || !got.Chores {
-			return err
-		}
-	}
+	return l.reapAll(ctx)
 }
 
 func (l *largeJob) retry(ctx context.Context) error { return l.client.Retry(ctx, l.root) }

@@ -40,11 +40,11 @@ func (s *shop) chain(first, second weaver.Draft) weaver.TaskInfo {
 	if _, err := h.Wait(s.Context()); err != nil {
 		s.Fatal(err)
 	}
-	st, err := s.JobStatus(s.Context(), h.ID())
+	tasks, err := s.JobTasks(s.Context(), h.ID())
 	if err != nil {
 		s.Fatal(err)
 	}
-	for _, t := range st.Tasks {
+	for _, t := range tasks {
 		if t.Node == "second" && t.State.Terminal() {
 			if t.Error == nil {
 				t.Error = &task.Error{}
@@ -52,7 +52,7 @@ func (s *shop) chain(first, second weaver.Draft) weaver.TaskInfo {
 			return t
 		}
 	}
-	s.Fatalf("%+v", st)
+	s.Fatalf("%+v", tasks)
 	panic("unreachable")
 }
 

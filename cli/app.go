@@ -30,6 +30,8 @@ type App struct {
 	Decider weaver.Decider
 	Router  weaver.Router
 
+	Plugins []weaver.Plugin // of the same engines
+
 	// Deciders are those that decide replay can run by name, beside "default" and
 	// "strict".
 	Deciders map[string]weaver.Decider
@@ -112,7 +114,7 @@ type grammar struct {
 	Graph   graphCmd   `cmd:"" help:"Draw the tasks of a pipeline and what they need."`
 	Worker  workerCmd  `cmd:"" help:"Run the tasks of a store until interrupted."`
 	Task    taskCmd    `cmd:"" help:"List, show and operate tasks."`
-	Job     jobCmd     `cmd:"" help:"List, show and cancel jobs."`
+	Job     jobCmd     `cmd:"" help:"List, show, retry and cancel jobs."`
 	Retry   retryCmd   `cmd:"" help:"Start the failed and cancelled tasks of a job again."`
 	Queue   queueCmd   `cmd:"" help:"List, pause and resume queues."`
 	Logs    logsCmd    `cmd:"" help:"Print what the commands of a task or job wrote."`
@@ -120,6 +122,7 @@ type grammar struct {
 	Why     whyCmd     `cmd:"" help:"Explain where a task or job stands, and what to do."`
 	Migrate migrateCmd `cmd:"" help:"Create or update the store's schema."`
 	Doctor  doctorCmd  `cmd:"" help:"Check that the store keeps its promises."`
+	Backup  backupCmd  `cmd:"" help:"Copy the store into a new file, while workers go on."`
 	HelpOf  helpCmd    `cmd:"" name:"help" help:"Show help, also of a command."`
 	Version versionCmd `cmd:"" help:"Show the version of this program."`
 

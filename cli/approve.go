@@ -204,7 +204,7 @@ func untilIdle(ctx context.Context, eng *weaver.Engine) error {
 }
 
 // questions are the tasks of a job that wait for an approval.
-func questions(st *weaver.JobStatus) (asking []*weaver.TaskInfo) {
+func questions(st *jobTasks) (asking []*weaver.TaskInfo) {
 	for i := range st.Tasks {
 		if t := &st.Tasks[i]; t.State == task.Blocked && explain.Question(t.Type, t.Error) != "" {
 			asking = append(asking, t)

@@ -34,7 +34,7 @@ func (a auditFlags) options() []weaver.OperateOption {
 
 // pageFlags choose a page of a list.
 type pageFlags struct {
-	Limit int    `default:"50" placeholder:"N" help:"How many at most, up to 1000."`
+	Limit int    `default:"50" placeholder:"N" help:"How many at most, up to 1000; default 50."`
 	After string `placeholder:"CURSOR" help:"Go on where a page before ended: the cursor that it printed."`
 }
 

@@ -13,7 +13,7 @@ func TestCompleteWords(t *testing.T) {
 		{"ta", "task"},
 		{"re", "retry"},
 		{"task re", "retry rerun reschedule resume"},
-		{"--namespace x job ", "ls show retry cancel"},
+		{"--namespace x job ", "ls show retry cancel delete"},
 		{"task ls --st", "--store --state"},
 		{"task ls --state f", "failed"},
 		{"task ls --state=f", "--state=failed"},

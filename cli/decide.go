@@ -33,13 +33,14 @@ type decideReplayCmd struct {
 	Type    []string      `placeholder:"TYPE" help:"Only tasks of these types."`
 	Since   time.Duration `placeholder:"D" help:"Only decisions of this last time, for example 24h; default all."`
 	Decider string        `required:"" placeholder:"NAME" help:"Who decides again: default, strict (two attempts at most), or one that this program has."`
-	Limit   int           `default:"10000" placeholder:"N" help:"How many tasks to look at, the newest first."`
+	Limit   int           `default:"10000" placeholder:"N" help:"How many tasks to look at, the newest first; default 10000."`
 }
 
 // Help is shown by decide replay --help.
 func (decideReplayCmd) Help() string {
 	return "It changes nothing. Each recorded decision is made again from what its Decider was asked with, and compared: " +
-		"in its kind, in the pause before a retry, in the number of children."
+		"in its kind, in the pause before a retry, in the number of children. Where the default decided because the Decider failed, " +
+		"what the Decider itself had said is compared, and the decision is counted as a fallback."
 }
 
 // replayed is what decide replay prints as JSON.
@@ -47,6 +48,7 @@ type replayed struct {
 	Decider     string       `json:"decider"`
 	Tasks       int          `json:"tasks"`     // that were looked at
 	Decisions   int          `json:"decisions"` // that were made again
+	Fallbacks   int          `json:"fallbacks"` // of these, that the default made because the Decider failed
 	Skipped     int          `json:"skipped"`   // that could not be: of an older program
 	More        bool         `json:"more"`      // there are tasks beyond the limit
 	Differences []difference `json:"differences"`
@@ -119,24 +121,35 @@ func (c *decideReplayCmd) replay(ctx context.Context, client *weaver.Client, d w
 		return err
 	}
 	for i := range h.Decisions {
-		was := &h.Decisions[i]
-		if c.Since > 0 && was.At.Before(now.Add(-c.Since)) {
+		made := &h.Decisions[i]
+		if c.Since > 0 && made.At.Before(now.Add(-c.Since)) {
 			continue
 		}
-		in, ok := decide.Again(h.Task, h.Attempts, was)
+		in, ok := decide.Again(h.Task, h.Attempts, made)
 		if !ok {
 			out.Skipped++
 			continue
 		}
 		out.Decisions++
-		if would, differs := decide.Compare(in, was, d); differs != "" {
+		if made.Reason.Fallback != "" {
+			out.Fallbacks++
+		}
+		if would, differs := decide.Compare(in, made, d); differs != "" {
 			out.Differences = append(out.Differences, difference{
-				TaskID: t.ID, Type: t.Type, AttemptNo: was.AttemptNo, Was: was.Kind, WasReason: was.Reason.Text,
+				TaskID: t.ID, Type: t.Type, AttemptNo: made.AttemptNo, Was: made.Kind, WasReason: made.Reason.Text,
 				Would: would.Kind, Delay: would.Delay, Reason: would.Reason.Text, Differs: differs,
 			})
 		}
 	}
 	return nil
+}
+
+// was counts things in the past: "1 decision was", "2 decisions were".
+func was(n int, noun string) string {
+	if n == 1 {
+		return text.Plural(n, noun) + " was"
+	}
+	return text.Plural(n, noun) + " were"
 }
 
 func (s *session) printReplayed(r *replayed) {
@@ -151,8 +164,11 @@ func (s *session) printReplayed(r *replayed) {
 		s.printf("\n")
 	}
 	s.printf("%s of %s made again: %d would differ by %q.\n", text.Plural(r.Decisions, "decision"), text.Plural(r.Tasks, "task"), len(r.Differences), r.Decider)
+	if r.Fallbacks > 0 {
+		s.printf("%s made by the default, because the Decider failed: what it said itself was compared.\n", was(r.Fallbacks, "decision"))
+	}
 	if r.Skipped > 0 {
-		s.printf("%s of an older version of this program could not be made again.\n", text.Plural(r.Skipped, "decision"))
+		s.printf("%s could not be made again: a budget overruled the Decider, or an older version of this program did not keep what it was asked with.\n", text.Plural(r.Skipped, "decision"))
 	}
 	if r.More {
 		s.printf("There are older tasks: add --limit.\n")

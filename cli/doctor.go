@@ -9,6 +9,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
 
 // doctorCmd is the verb doctor.
@@ -20,8 +21,8 @@ type doctorCmd struct {
 // Help is shown by doctor --help.
 func (doctorCmd) Help() string {
 	return "Doctor reads everything in the namespace, part by part, and checks that it agrees with itself: states with dispatch rows, " +
-		"edges with the tasks they join, keys with who runs, jobs with their tasks. Exit code 1: it does not, and each violation is listed; " +
-		"or the store cannot be written, and why."
+		"edges with the tasks they join, keys with who runs, jobs with their tasks. It exits with 1 and lists each violation if it does not agree, " +
+		"and with 1 if the store cannot be written to, which it tries; it prints why."
 }
 
 // checkup is what doctor found, for -o json.
@@ -34,6 +35,10 @@ type checkup struct {
 	Jobs      int       `json:"jobs"`
 	Attempts  int       `json:"attempts"`
 	Steps     int       `json:"steps"`
+	Signals   int       `json:"signals"`
+	Waits     int       `json:"waits"`  // steps that wait for a signal or for tasks that they called
+	Chores    int       `json:"chores"` // work that operations left, and that any worker does
+	Due       int       `json:"due"`    // tasks that a worker may start now
 	Clean     bool      `json:"clean"`
 	Refuses   string    `json:"cannot_be_written,omitempty"` // why nothing can be stored now
 
@@ -113,7 +118,7 @@ func (f *checkup) examine(ctx context.Context, s store.Store, ns string) error {
 		err := scanner.Scan(ctx, ns, func(p *store.Part) error {
 			switch p.Of {
 			case store.PartOfTasks:
-				f.Tasks, f.Attempts, f.Steps = f.Tasks+len(p.Tasks), f.Attempts+len(p.Attempts), f.Steps+len(p.Steps)
+				f.count(p.Snapshot)
 			case store.PartOfJobs:
 				f.Jobs += len(p.Jobs)
 			}
@@ -126,9 +131,27 @@ func (f *checkup) examine(ctx context.Context, s store.Store, ns string) error {
 	if err != nil {
 		return err
 	}
-	f.Tasks, f.Jobs, f.Attempts, f.Steps = len(snap.Tasks), len(snap.Jobs), len(snap.Attempts), len(snap.Steps)
+	f.count(snap)
+	f.Jobs = len(snap.Jobs)
 	f.add(snap.Now, store.Check(snap))
 	return nil
+}
+
+// count counts rows that belong to tasks. What is added to a part (store.Part) is
+// counted here, and checked in store.CheckPart.
+func (f *checkup) count(s *store.Snapshot) {
+	f.Tasks, f.Attempts, f.Steps, f.Signals = f.Tasks+len(s.Tasks), f.Attempts+len(s.Attempts), f.Steps+len(s.Steps), f.Signals+len(s.Signals)
+	f.Chores = len(s.Chores) // each part has all of them
+	for i := range s.Steps {
+		if s.Steps[i].State == task.StepWaiting {
+			f.Waits++
+		}
+	}
+	for i := range s.Dispatch {
+		if !s.Dispatch[i].AvailableAt.After(s.Now) {
+			f.Due++
+		}
+	}
 }
 
 // add notes what a check found.
@@ -147,10 +170,7 @@ func (f *checkup) add(at time.Time, found []store.Violation) {
 
 func (s *session) printCheckup(f *checkup) {
 	if f.Restored {
-		s.printf("Namespace %q has a new generation: what was leased before the restore can write nothing any more.\n", f.Namespace)
-		if n := len(f.Overdue); n > 0 {
-			s.printf("%s ran when the backup was made: the next worker starts what ran again.\n", text.Plural(n, "task"))
-		}
+		s.printRestored(f)
 	}
 	if f.Refuses != "" {
 		s.printf("%s: %s.\n", s.paint.Paint(text.Red, "Nothing can be stored"), text.Printable(f.Refuses))

@@ -129,7 +129,7 @@ func (s *session) planOver(ctx context.Context, st openedStore, p *plan, f *pipe
 		return s.changed(f, old, "run")
 	}
 	p.Action = planResume
-	status, err := c.JobStatus(ctx, old.ID)
+	status, err := readJob(ctx, c, old.ID)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (p *plan) update(ctx context.Context, c *weaver.Client, f *pipelineFile, fl
 }
 
 // resume fills in what is left of an unfinished job.
-func (p *plan) resume(f *pipelineFile, status weaver.JobStatus, needs map[string][]string) {
+func (p *plan) resume(f *pipelineFile, status jobTasks, needs map[string][]string) {
 	states := make(map[string]weaver.State, len(status.Tasks))
 	var left []string
 	for i := range status.Tasks {

@@ -19,6 +19,7 @@ type jobCmd struct {
 	Show   jobShowCmd   `cmd:"" help:"Show a job and its tasks."`
 	Retry  retryCmd     `cmd:"" help:"Start the failed and cancelled tasks of a job again."`
 	Cancel jobCancelCmd `cmd:"" help:"Cancel jobs with all their tasks."`
+	Delete jobDeleteCmd `cmd:"" help:"Delete ended jobs with all their tasks."`
 }
 
 var jobStates = []task.JobState{task.JobRunning, task.JobBlocked, task.JobSucceeded, task.JobFailed, task.JobCancelled}
@@ -27,6 +28,12 @@ type jobLsCmd struct {
 	State []string `placeholder:"STATE" complete:"running,blocked,succeeded,failed,cancelled" help:"Only jobs in these states: running, blocked, succeeded, failed, cancelled."`
 	Name  string   `placeholder:"NAME" help:"Only jobs of this name."`
 	pageFlags
+}
+
+// Help is shown by job ls --help.
+func (jobLsCmd) Help() string {
+	return "ENDED is how many of the job's tasks have ended, of how many; UNSUCCESSFUL how many failed or were cancelled and count against the job; " +
+		"ALLOWED how many failed, which the job allows (allow_failure)."
 }
 
 type jobPage struct {
@@ -95,18 +102,26 @@ type jobShowCmd struct {
 // Run implements the verb.
 func (c *jobShowCmd) Run(ctx context.Context, s *session) error {
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		st, err := s.jobStatus(ctx, client, c.ID)
+		id, err := s.resolveOne(ctx, client, wantJob, c.ID)
 		if err != nil {
 			return err
 		}
-		if err := s.findGone(ctx, clientReader{client}, s.clock, pointers(st.Tasks)...); err != nil {
+		st, err := client.JobStatus(ctx, id)
+		if err != nil {
+			return s.absent(ctx, client, "job", id, err)
+		}
+		tasks, err := client.JobTasks(ctx, id)
+		if err != nil {
+			return err
+		}
+		if err := s.findGone(ctx, clientReader{client}, s.clock, pointers(tasks)...); err != nil {
 			return err
 		}
 		s.clock.OfJob = &st.JobInfo
 		if s.json() {
-			return s.writeJSON(jobView{st, slices.SortedFunc(maps.Keys(s.clock.Gone), task.ID.Compare)})
+			return s.writeJSON(jobView{st, tasks, slices.SortedFunc(maps.Keys(s.clock.Gone), task.ID.Compare)})
 		}
-		s.printJob(&st)
+		s.printJob(&st, tasks)
 		return nil
 	})
 }
@@ -114,14 +129,15 @@ func (c *jobShowCmd) Run(ctx context.Context, s *session) error {
 // jobView is what job show prints as JSON.
 type jobView struct {
 	weaver.JobStatus
-	Gone []task.ID `json:"process_gone,omitempty"` // tasks that run in a process that is known to be dead
+	Tasks []task.Task `json:"tasks"`
+	Gone  []task.ID   `json:"process_gone,omitempty"` // tasks that run in a process that is known to be dead
 }
 
-func (s *session) printJob(st *weaver.JobStatus) {
+func (s *session) printJob(st *weaver.JobStatus, tasks []task.Task) {
 	j, c := &st.JobInfo, s.clock
 	s.printf("%s\n\n", s.paint.Paint(text.Bold, fmt.Sprintf("Job %s %q", j.ID, text.OneLine(j.Name, explain.MaxNote))))
-	s.stateField(string(j.State), c.JobState(j, st.Tasks))
-	s.field("", c.JobGone(st.Tasks))
+	s.stateField(string(j.State), c.JobState(j, tasks))
+	s.field("", c.JobGone(tasks))
 	s.field("bottleneck", st.Bottleneck)
 	s.field("budget", explain.Budget(j))
 	if !j.ExhaustedAt.IsZero() {
@@ -134,7 +150,7 @@ func (s *session) printJob(st *weaver.JobStatus) {
 	s.field("metadata", pairs(j.Meta))
 	s.field("created", c.When(j.CreatedAt))
 	s.field("finished", c.When(j.FinishedAt))
-	s.section("Tasks", s.taskTable(st.Tasks))
+	s.section("Tasks", s.taskTable(tasks))
 }
 
 type jobCancelCmd struct {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/monitor"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -18,6 +19,7 @@ type reader interface {
 	List(context.Context, weaver.Filter) ([]weaver.TaskInfo, string, error)
 	Job(context.Context, weaver.JobID) (weaver.JobInfo, error)
 	JobStatus(context.Context, weaver.JobID) (weaver.JobStatus, error)
+	JobTasks(context.Context, weaver.JobID) ([]weaver.TaskInfo, error)
 	Edges(context.Context, weaver.JobID) ([]store.EdgeRow, error)
 	Orphans(context.Context, ...weaver.TaskID) ([]weaver.TaskID, error)
 }
@@ -50,11 +52,22 @@ func rootOf(ctx context.Context, read reader, t *task.Task) ([]*task.Task, error
 	if err != nil || len(edges) == 0 {
 		return nil, err
 	}
-	st, err := read.JobStatus(ctx, t.JobID)
+	tasks, err := read.JobTasks(ctx, t.JobID)
 	if err != nil {
 		return nil, err
 	}
-	return explain.RootOf(t, st.Tasks, edges), nil
+	return explain.RootOf(t, tasks, edges), nil
+}
+
+// jobTasks is a job with all its tasks.
+type jobTasks = monitor.JobTasks
+
+// readJob reads a job and its tasks, in the order of their creation; ErrNotFound.
+func readJob(ctx context.Context, c *weaver.Client, id weaver.JobID) (st jobTasks, err error) {
+	if st.JobInfo, err = c.Job(ctx, id); err == nil {
+		st.Tasks, err = c.JobTasks(ctx, id)
+	}
+	return st, err
 }
 
 // findGone adds those of the tasks to c.Gone whose worker is known to be dead.

@@ -23,9 +23,10 @@ type logsCmd struct {
 
 // Help is shown by logs --help.
 func (logsCmd) Help() string {
-	return "It prints what the last attempts of commands wrote, stdout and stderr together. Of a task it prints the bytes as they are; " +
+	return "It prints what the last attempts of commands wrote, stdout and stderr together; of a task of another type " +
+		"the lines and chunks of all its attempts, if its engine stores them (weaver.PersistLogs, weaver.PersistEvents). Of a task it prints the bytes as they are; " +
 		"of a job the lines of all its tasks, with their names, and without what would act on a terminal. " +
-		"With -o json each block is an object of a line; its text is UTF-8, and it has no time. " +
+		"With -o json each piece of output is a JSON object on a line of its own; its text is UTF-8, and the times are not known. " +
 		"The output is kept beside the store of the machine where the command ran, in the folder STORE.logs: " +
 		"of an attempt at most 64 MiB, its beginning and its end, and of all about 1 GiB, the newest."
 }
@@ -45,6 +46,9 @@ func (c *logsCmd) Run(ctx context.Context, s *session) error {
 			logs: make(map[task.ID]*taskLog),
 		}
 		if err := v.find(ctx); err != nil {
+			return err
+		}
+		if shown, err := v.stored(ctx); shown || err != nil {
 			return err
 		}
 		return errors.Join(v.run(ctx), v.close())
@@ -131,7 +135,7 @@ func (v *logsView) look(ctx context.Context) (tasks []task.Task, ended bool, err
 		over := t.State.Terminal() || v.flags.Attempt > 0 && attemptEnded(&t, v.flags.Attempt)
 		return []task.Task{t}, over, nil
 	}
-	st, err := v.client.JobStatus(ctx, v.job)
+	st, err := readJob(ctx, v.client, v.job)
 	if err != nil {
 		return nil, false, err
 	}
@@ -152,7 +156,7 @@ func (v *logsView) check(ctx context.Context, tasks []task.Task, ended bool) err
 	t := &tasks[0]
 	switch {
 	case t.Type != builtin.Run.Name():
-		return badInput(fmt.Sprintf("`%s` shows its result.", v.command("task", "show", t.ID.String())),
+		return badInput(fmt.Sprintf("`%s` shows its result. An engine with the plug-in weaver.PersistLogs keeps the lines of its tasks.", v.command("task", "show", t.ID.String())),
 			"%s is of type %s: only the output of commands (%s) is kept", taskLabel(t), t.Type, builtin.Run.Name())
 	case v.flags.Attempt > t.AttemptNo && t.AttemptNo > 0:
 		return badInput("", "--attempt %d: %s had %d so far", v.flags.Attempt, taskLabel(t), t.AttemptNo)

@@ -105,15 +105,15 @@ func (s *session) resolveOne(ctx context.Context, c *weaver.Client, want target,
 	return ids[0], nil
 }
 
-// jobStatus reads the job that an argument names, with its tasks.
-func (s *session) jobStatus(ctx context.Context, c *weaver.Client, arg string) (weaver.JobStatus, error) {
+// namedJob reads the job that an argument names, with its tasks.
+func (s *session) namedJob(ctx context.Context, c *weaver.Client, arg string) (jobTasks, error) {
 	id, err := s.resolveOne(ctx, c, wantJob, arg)
 	if err != nil {
-		return weaver.JobStatus{}, err
+		return jobTasks{}, err
 	}
-	st, err := c.JobStatus(ctx, id)
+	st, err := readJob(ctx, c, id)
 	if err != nil {
-		return weaver.JobStatus{}, s.absent(ctx, c, "job", id, err)
+		return jobTasks{}, s.absent(ctx, c, "job", id, err)
 	}
 	return st, nil
 }

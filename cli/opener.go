@@ -31,9 +31,19 @@ type writeProber interface {
 	Writable(ctx context.Context) error
 }
 
+// backuper is implemented by stores that copy themselves into a file.
+type backuper interface {
+	// Backup writes a copy into a new file and returns its size in bytes.
+	// errBackupExists: there is a file.
+	Backup(ctx context.Context, path string) (int64, error)
+}
+
+var errBackupExists = sqlite.ErrExists
+
 var (
 	_ openedStore = (*sqlite.DB)(nil)
 	_ writeProber = (*sqlite.DB)(nil)
+	_ backuper    = (*sqlite.DB)(nil)
 )
 
 // errNoStore says that a store's file does not exist.

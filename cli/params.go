@@ -76,7 +76,7 @@ func (s *session) again(f *pipelineFile, verb string) string {
 
 // retryOf is the command line that retries the job: by the file, where that means
 // this job.
-func (r *pipelineRun) retryOf(st weaver.JobStatus) string {
+func (r *pipelineRun) retryOf(st jobTasks) string {
 	if len(r.file.Params) > 0 {
 		return r.command("retry", st.ID.String())
 	}

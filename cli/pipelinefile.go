@@ -344,10 +344,10 @@ func (s *session) replace(ctx context.Context, c *weaver.Client, id weaver.JobID
 	}
 	// Their worker is silent. Force takes the lease away: when it comes back
 	// it may write nothing, and kills what it runs.
-	st, err := c.JobStatus(ctx, id)
-	for i := range st.Tasks {
-		if err == nil && st.Tasks[i].State == task.Running {
-			err = c.Cancel(ctx, st.Tasks[i].ID, who, why, weaver.Force())
+	tasks, err := c.JobTasks(ctx, id)
+	for i := range tasks {
+		if err == nil && tasks[i].State == task.Running {
+			err = c.Cancel(ctx, tasks[i].ID, who, why, weaver.Force())
 		}
 	}
 	return err

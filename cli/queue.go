@@ -15,7 +15,7 @@ import (
 // queueCmd groups the verbs of queues.
 type queueCmd struct {
 	Ls     queueLsCmd     `cmd:"" help:"List queues with waiting tasks or a pause."`
-	Pause  queuePauseCmd  `cmd:"" help:"Let no task of these queues or types start."`
+	Pause  queuePauseCmd  `cmd:"" help:"Keep tasks of these queues or types from starting."`
 	Resume queueResumeCmd `cmd:"" help:"End a pause."`
 }
 

@@ -27,7 +27,8 @@ type retryCmd struct {
 // Help is shown by retry --help.
 func (retryCmd) Help() string {
 	return "All tasks of the job that failed or were cancelled have all their attempts ahead again, and those that were cancelled because of them " +
-		"come back with them. What succeeded does not run again. Nothing runs here: `run FILE` or a worker goes on with the job. " +
+		"come back with them. What succeeded does not run again, nor does an alarm or a clean-up (if: failed, if: done, on) that ran already: " +
+		"those are listed. Nothing runs here: `run FILE` or a worker goes on with the job. " +
 		"A job that has used its budget up needs --add-attempts or --add-cost, or both."
 }
 
@@ -40,12 +41,13 @@ type jobRetried struct {
 	State      task.JobState `json:"state"`   // of the job, afterwards
 	Unfinished int           `json:"unfinished"`
 	Total      int           `json:"total"`
+	NotAgain   []string      `json:"not_again,omitempty"` // tasks that ran because others had failed or ended, and do not run again
 }
 
 // Run implements the verb.
 func (c *retryCmd) Run(ctx context.Context, s *session) error {
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		st, err := s.jobStatus(ctx, client, c.Job)
+		st, err := s.namedJob(ctx, client, c.Job)
 		if err != nil {
 			return err
 		}
@@ -61,18 +63,22 @@ func (c *retryCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return fmt.Errorf("%s retried, but the job cannot be read: %w", text.Plural(retried, "task"), err)
 		}
+		ran, _ := notAgain(ctx, client, &st) // the retry is done, whether this can be said or not
 		if s.json() {
-			return s.writeJSON(jobRetried{id, job.Name, "retry", retried, job.State, job.Counters.Unfinished, job.Counters.Total})
+			return s.writeJSON(jobRetried{id, job.Name, "retry", retried, job.State, job.Counters.Unfinished, job.Counters.Total, ran})
 		}
 		s.printf("Job %s %q: %s retried; %d of its %d tasks are ahead.\n", id, text.OneLine(job.Name, explain.MaxNote),
 			text.Plural(retried, "task"), job.Counters.Unfinished, job.Counters.Total)
+		if len(ran) > 0 {
+			s.printf("Not run again, because it ran already (if: failed, if: done, on): %s.\n", text.OneLine(strings.Join(ran, ", "), explain.MaxMessage))
+		}
 		s.printf("%s goes on with it.\n", s.whoGoesOn(&job))
 		return nil
 	})
 }
 
 // all retries what the flags say and returns how many tasks.
-func (c *retryCmd) all(ctx context.Context, s *session, client *weaver.Client, st *weaver.JobStatus) (int, error) {
+func (c *retryCmd) all(ctx context.Context, s *session, client *weaver.Client, st *jobTasks) (int, error) {
 	if c.AddAttempts != 0 || c.AddCost != 0 {
 		return c.raise(ctx, client, st)
 	}
@@ -88,7 +94,7 @@ func (c *retryCmd) all(ctx context.Context, s *session, client *weaver.Client, s
 }
 
 // raise retries the whole job with more of its budget.
-func (c *retryCmd) raise(ctx context.Context, client *weaver.Client, st *weaver.JobStatus) (int, error) {
+func (c *retryCmd) raise(ctx context.Context, client *weaver.Client, st *jobTasks) (int, error) {
 	if c.From != "" || c.Failed {
 		return 0, badInput("Leave out --from and --failed.", "--add-attempts and --add-cost are for the whole job: all that ended for its budget comes back")
 	}
@@ -114,7 +120,7 @@ func (s *session) whoGoesOn(job *task.Job) string {
 
 // choose returns the tasks to retry, what they need first as far as it is
 // known; never none.
-func (c *retryCmd) choose(ctx context.Context, s *session, client *weaver.Client, st *weaver.JobStatus) ([]task.Task, error) {
+func (c *retryCmd) choose(ctx context.Context, s *session, client *weaver.Client, st *jobTasks) ([]task.Task, error) {
 	all := st.Tasks
 	if c.From != "" {
 		first := slices.IndexFunc(all, func(t task.Task) bool { return t.Node == c.From || strings.EqualFold(t.ID.String(), c.From) })
@@ -161,7 +167,7 @@ func (c *retryCmd) retries(t *task.Task) bool {
 }
 
 // checkFirst refuses the task of --from if it cannot be retried.
-func (c *retryCmd) checkFirst(s *session, st *weaver.JobStatus, t *task.Task) error {
+func (c *retryCmd) checkFirst(s *session, st *jobTasks, t *task.Task) error {
 	name := text.OneLine(t.Node, explain.MaxNote)
 	switch {
 	case t.State == task.Succeeded:

@@ -23,6 +23,7 @@ type runCmd struct {
 	File   string `arg:"" optional:"" name:"file" help:"The pipeline, a YAML file; - is the standard input."`
 	Schema bool   `help:"Print the JSON Schema of pipeline files, for editors, and run nothing."`
 	DryRun bool   `help:"Show what would be run, in which order, and change nothing."`
+	Keep   bool   `help:"Keep jobs of the file that ended more than 30 days ago. Without it they are removed, but for the latest one."`
 	paramFlags
 	pipelineFlags
 	workFlags
@@ -31,7 +32,7 @@ type runCmd struct {
 // workFlags are those of the verbs that run tasks.
 type workFlags struct {
 	Slots            *int          `placeholder:"N" help:"How many tasks run at once. Default: the number of processors, at least 4."`
-	DrainTimeout     time.Duration `default:"30s" placeholder:"DURATION" help:"How long running tasks may go on after the first interrupt."`
+	DrainTimeout     time.Duration `default:"30s" placeholder:"DURATION" help:"How long running tasks may go on after the first interrupt; default 30s."`
 	NoPrivateNetwork bool          `help:"Let http tasks reach public addresses only."`
 }
 
@@ -135,7 +136,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 		return r.nothing(r.file, r.job)
 	}
 	began := time.Now()
-	status, err := r.client.JobStatus(ctx, r.job.id)
+	status, err := readJob(ctx, r.client, r.job.id)
 	if err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	if expired, err := expireApprovals(ctx, r.client, status.Tasks, time.Now()); err != nil {
 		return err
 	} else if expired > 0 {
-		if status, err = r.client.JobStatus(ctx, r.job.id); err != nil {
+		if status, err = readJob(ctx, r.client, r.job.id); err != nil {
 			return err
 		}
 	}
@@ -167,11 +168,20 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 		Sink:         r.monitor,
 		Decider:      r.session.app.Decider,
 		Router:       r.session.app.Router,
+		Plugins:      r.session.app.Plugins,
 	})
 	if err != nil {
 		return err
 	}
 	r.greet(status)
+	if !r.flags.Keep {
+		// What cannot be removed now is for the next run.
+		if n, err := r.removeOld(ctx); err != nil {
+			r.monitor.Note("old jobs of %s were not removed: %v", r.file.label(), err)
+		} else if n > 0 {
+			r.monitor.Note("removed %s of %s that ended more than 30 days ago (--keep keeps them)", text.Plural(n, "job"), r.file.label())
+		}
+	}
 	// The summary is of what the store has, also after an interrupt.
 	status, workErr, err := r.work(ctx, eng)
 	if err != nil {
@@ -190,7 +200,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 }
 
 // past reads what the tasks with several attempts did before the last one.
-func (r *pipelineRun) past(ctx context.Context, st weaver.JobStatus) (map[weaver.TaskID]monitor.Past, error) {
+func (r *pipelineRun) past(ctx context.Context, st jobTasks) (map[weaver.TaskID]monitor.Past, error) {
 	past := make(map[weaver.TaskID]monitor.Past)
 	for i := range st.Tasks {
 		t := &st.Tasks[i]
@@ -230,7 +240,7 @@ func (r *pipelineRun) logsOf(t *weaver.TaskInfo) string {
 
 // needs is the job's graph, with how tasks take the ends of their needs: the
 // file's, or the store's when the file changed, or the files that it finds did.
-func (r *pipelineRun) needs(ctx context.Context, st weaver.JobStatus) (map[string][]string, map[string]task.EdgeKind, error) {
+func (r *pipelineRun) needs(ctx context.Context, st jobTasks) (map[string][]string, map[string]task.EdgeKind, error) {
 	if r.job.same && r.job.nodes {
 		return r.file.DrawnNeeds(), r.file.Conditions(), nil
 	}
@@ -250,7 +260,7 @@ func (r *pipelineRun) needs(ctx context.Context, st weaver.JobStatus) (map[strin
 
 // queues are those that the job's tasks wait in: its own, which no other job's
 // task is in, and those of task types that have one.
-func (r *pipelineRun) queues(st weaver.JobStatus) map[string]int {
+func (r *pipelineRun) queues(st jobTasks) map[string]int {
 	queues := make(map[string]int)
 	for i := range st.Tasks {
 		queues[st.Tasks[i].Queue] = r.flags.slots()
@@ -259,7 +269,7 @@ func (r *pipelineRun) queues(st weaver.JobStatus) map[string]int {
 }
 
 // greet says which job this is.
-func (r *pipelineRun) greet(st weaver.JobStatus) {
+func (r *pipelineRun) greet(st jobTasks) {
 	c, title := st.Counters, title(st.Name, st.Meta[metaParams])
 	if r.created {
 		r.monitor.Note("%s: the store is new", storePlace(r.session.flags.Store))
@@ -294,7 +304,7 @@ func (r *pipelineRun) greet(st weaver.JobStatus) {
 // work runs the engine and draws until the job has ended or cannot go on, or
 // an interrupt. It returns the job as the store has it then, or why that could not
 // be read.
-func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) (st weaver.JobStatus, workErr, readErr error) {
+func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) (st jobTasks, workErr, readErr error) {
 	g := group.New(context.WithoutCancel(ctx))
 	asked, stopListening := listen(ctx, g.Go)
 	engineCtx, stopEngine := context.WithCancel(asked.drain)
@@ -331,10 +341,10 @@ func (r *pipelineRun) work(ctx context.Context, eng *weaver.Engine) (st weaver.J
 }
 
 // look shows the monitor what the store has, and returns it.
-func (r *pipelineRun) look(ctx context.Context) (weaver.JobStatus, error) {
+func (r *pipelineRun) look(ctx context.Context) (jobTasks, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	st, err := r.client.JobStatus(ctx, r.job.id)
+	st, err := readJob(ctx, r.client, r.job.id)
 	if err == nil {
 		r.monitor.Reconcile(st)
 	}

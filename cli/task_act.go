@@ -15,7 +15,9 @@ import (
 )
 
 type taskRetryCmd struct {
-	IDs []string `arg:"" optional:"" name:"id" help:"Failed or cancelled tasks: ids, their beginnings, or JOB/TASK."`
+	IDs         []string `arg:"" optional:"" name:"id" help:"Failed or cancelled tasks: ids, their beginnings, or JOB/TASK."`
+	AddAttempts int      `placeholder:"N" help:"Raise the task's own max_attempts by N first. Only with ids."`
+	AddCost     int64    `placeholder:"N" help:"Raise the task's own limit of its cost (MaxCost) by N micro-units first. Only with ids."`
 	manyFlags
 	auditFlags
 }
@@ -29,11 +31,21 @@ func (taskRetryCmd) Help() string {
 
 // Run implements the verb.
 func (c *taskRetryCmd) Run(ctx context.Context, s *session) error {
+	opts := c.options()
+	if c.AddAttempts != 0 {
+		opts = append(opts, weaver.AddAttempts(c.AddAttempts))
+	}
+	if c.AddCost != 0 {
+		opts = append(opts, weaver.AddCost(c.AddCost))
+	}
+	if len(c.IDs) == 0 && (c.AddAttempts != 0 || c.AddCost != 0) {
+		return badInput("", "--add-attempts and --add-cost are for tasks that are named by ids")
+	}
 	if each, err := s.manyOrEach(ctx, "retry", "retried", c.IDs, &c.manyFlags, c.options(), (*weaver.Client).RetryMany); !each {
 		return err
 	}
 	return s.operate(ctx, "retry", c.IDs, func(client *weaver.Client, id task.ID) error {
-		return client.Retry(ctx, id, c.options()...)
+		return client.Retry(ctx, id, opts...)
 	})
 }
 

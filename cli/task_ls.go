@@ -23,9 +23,10 @@ type taskCmd struct {
 	Unblock    taskUnblockCmd    `cmd:"" help:"Let blocked tasks go on."`
 	Signal     taskSignalCmd     `cmd:"" help:"Send a task a signal that its handler waits for."`
 	Reschedule taskRescheduleCmd `cmd:"" help:"Start tasks that wait for a time now, or at another time."`
-	Pause      taskPauseCmd      `cmd:"" help:"Let tasks not start until they are resumed."`
+	Pause      taskPauseCmd      `cmd:"" help:"Keep tasks from starting until they are resumed."`
 	Resume     taskResumeCmd     `cmd:"" help:"End the pause of tasks."`
 	Delete     taskDeleteCmd     `cmd:"" help:"Delete ended tasks and their records."`
+	Prune      taskPruneCmd      `cmd:"" help:"Remove jobs and tasks that ended long ago."`
 }
 
 // taskLsCmd is the verb task ls.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,8 @@ type manyResult struct {
 	Done        int           `json:"done"`
 	Asked       int           `json:"asked,omitempty"`
 	AlreadyDone int           `json:"already_done,omitempty"`
-	Refused     []manyRefused `json:"refused,omitempty"`
+	Refused     []manyRefused `json:"refused,omitempty"` // the first thousand
+	RefusedMore int           `json:"refused_more,omitempty"`
 	Tasks       []manyTask    `json:"tasks,omitempty"`
 	Error       string        `json:"error,omitempty"`
 	After       string        `json:"after,omitempty"` // after an error: how far it came
@@ -58,8 +60,11 @@ type manyRefused struct {
 	Error string  `json:"error"`
 }
 
-// maxRefused is how many refused tasks are named.
-const maxRefused = 10
+// How many refused tasks are named, and how many as JSON.
+const (
+	maxRefused     = 10
+	maxRefusedJSON = 1000
+)
 
 // manyOrEach applies a verb to the tasks that flags select, or reports that ids
 // name them (each).
@@ -111,9 +116,10 @@ func (f *manyFlags) filter(ctx context.Context, s *session, client *weaver.Clien
 func (s *session) showMany(verb, past string, dryRun bool, ack *weaver.ManyAck, err error) error {
 	if s.json() {
 		res := manyResult{Verb: verb, DryRun: dryRun, Done: ack.Done, Asked: ack.Asked, AlreadyDone: ack.AlreadyDone}
-		for _, r := range ack.Refused {
+		for _, r := range ack.Refused[:min(len(ack.Refused), maxRefusedJSON)] {
 			res.Refused = append(res.Refused, manyRefused{r.ID, r.Err.Error()})
 		}
+		res.RefusedMore = len(ack.Refused) - len(res.Refused)
 		for _, t := range ack.Tasks {
 			res.Tasks = append(res.Tasks, manyTask(t))
 		}
@@ -123,7 +129,7 @@ func (s *session) showMany(verb, past string, dryRun bool, ack *weaver.ManyAck, 
 		if jsonErr := s.writeJSON(res); jsonErr != nil {
 			return jsonErr
 		}
-		return err
+		return manyError(ack, dryRun, err)
 	}
 	if len(ack.Tasks) > 0 {
 		t := newTable("ID", "TYPE", "QUEUE", "STATE")
@@ -132,9 +138,9 @@ func (s *session) showMany(verb, past string, dryRun bool, ack *weaver.ManyAck, 
 		}
 		s.list(t)
 	}
-	would := ""
+	would, refused := "", "Refused"
 	if dryRun {
-		would = " would be"
+		would, refused = " would be", "Would be refused"
 	}
 	s.printf("%s%s %s.", text.Plural(ack.Done, "task"), would, past)
 	if ack.Asked > 0 {
@@ -143,13 +149,21 @@ func (s *session) showMany(verb, past string, dryRun bool, ack *weaver.ManyAck, 
 	s.printf("\n")
 	for i, r := range ack.Refused {
 		if i == maxRefused {
-			s.printf("%d more were refused.\n", len(ack.Refused)-i)
+			s.printf("%d more%s refused.\n", len(ack.Refused)-i, cmp.Or(would, " were"))
 			break
 		}
-		s.printf("Refused: %s\n", text.OneLine(r.Err.Error(), explain.MaxMessage))
+		s.printf("%s: %s\n", refused, text.OneLine(r.Err.Error(), explain.MaxMessage))
 	}
 	if err != nil {
-		return fmt.Errorf("%w; the same command does the rest", err)
+		err = fmt.Errorf("%w; the same command does the rest", err)
 	}
-	return nil
+	return manyError(ack, dryRun, err)
+}
+
+// manyError is the end of a verb of many tasks: work failed if some were refused.
+func manyError(ack *weaver.ManyAck, dryRun bool, err error) error {
+	if err != nil || dryRun || len(ack.Refused) == 0 {
+		return err
+	}
+	return &exitError{code: exitFailed, err: fmt.Errorf("%s refused", was(len(ack.Refused), "task"))}
 }

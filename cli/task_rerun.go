@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/goweaver/weaver"
@@ -10,7 +11,7 @@ import (
 
 type taskRerunCmd struct {
 	ID    string `arg:"" name:"id" help:"The task to repeat: its id, the beginning of it, or JOB/TASK."`
-	Input string `placeholder:"JSON|FILE|-" help:"Another input: JSON, a file that holds it, or - for the standard input."`
+	Input string `placeholder:"JSON|FILE|-" help:"Another input: JSON, a file that holds it, or - for the standard input. It is checked if this program knows the type."`
 	From  string `placeholder:"STEP" help:"Take over the values of the steps before this one, and run it and those behind it anew."`
 	auditFlags
 }
@@ -41,6 +42,9 @@ func (c *taskRerunCmd) Run(ctx context.Context, s *session) error {
 		}
 		opts := c.options()
 		if raw != nil {
+			if err := s.checkRerun(ctx, client, id, raw); err != nil {
+				return err
+			}
 			opts = append(opts, weaver.RerunInput(raw))
 		}
 		rerun := func() (weaver.Enqueued, error) { return client.Rerun(ctx, id, opts...) }
@@ -62,4 +66,21 @@ func (c *taskRerunCmd) Run(ctx context.Context, s *session) error {
 		s.printf("%s repeats %s.\n", got.ID, id)
 		return nil
 	})
+}
+
+// checkRerun checks another input as an enqueue of the type does, if this program
+// knows the type.
+func (s *session) checkRerun(ctx context.Context, client *weaver.Client, id task.ID, input json.RawMessage) error {
+	t, err := client.Get(ctx, id)
+	if err != nil {
+		return s.absent(ctx, client, "task", id, err)
+	}
+	h, known := s.types()[t.Type]
+	if !known {
+		return nil
+	}
+	if err := h.CheckInput(input, t.SchemaVersion); err != nil {
+		return badInput("", "--input: %w", err)
+	}
+	return nil
 }

@@ -18,7 +18,7 @@ type taskRescheduleCmd struct {
 
 // Help is shown by task reschedule --help.
 func (taskRescheduleCmd) Help() string {
-	return "A task that sleeps wakes at the new time. A task that is due and has not started waits until then. Deadlines do not move."
+	return "Give one of --now, --in and --at. A task that sleeps wakes at the new time. A task that is due and has not started waits until then. Deadlines do not move."
 }
 
 // Run implements the verb.

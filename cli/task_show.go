@@ -24,19 +24,21 @@ type taskShowCmd struct {
 // is recorded about it.
 type taskView struct {
 	task.Task
-	Attempts   []task.Attempt     `json:"attempts"`
-	Decisions  []task.Decision    `json:"decisions"`
-	Steps      []task.Step        `json:"steps"`
-	Signals    []task.Signal      `json:"signals,omitempty"`
-	Needs      []store.Need       `json:"needs,omitempty"`
-	Dependents []store.Need       `json:"dependents,omitempty"`
-	Audit      []store.AuditEntry `json:"audit,omitempty"`
-	Holders    []task.ID          `json:"key_holders,omitempty"`
-	Ahead      task.ID            `json:"key_ahead,omitzero"`
-	TaskPause  *store.AuditEntry  `json:"task_pause,omitempty"`
-	TypePause  *store.AuditEntry  `json:"type_pause,omitempty"`
-	QueuePause *store.AuditEntry  `json:"queue_pause,omitempty"`
-	Gone       bool               `json:"process_gone,omitempty"` // it runs in a process that is known to be dead
+	Attempts  []task.Attempt  `json:"attempts"`
+	Decisions []task.Decision `json:"decisions"`
+	Steps     []task.Step     `json:"steps"`
+	Signals   []task.Signal   `json:"signals,omitempty"`
+
+	Checkpoints []task.Checkpoint  `json:"checkpoints,omitempty"`
+	Needs       []store.Need       `json:"needs,omitempty"`
+	Dependents  []store.Need       `json:"dependents,omitempty"`
+	Audit       []store.AuditEntry `json:"audit,omitempty"`
+	Holders     []task.ID          `json:"key_holders,omitempty"`
+	Ahead       task.ID            `json:"key_ahead,omitzero"`
+	TaskPause   *store.AuditEntry  `json:"task_pause,omitempty"`
+	TypePause   *store.AuditEntry  `json:"type_pause,omitempty"`
+	QueuePause  *store.AuditEntry  `json:"queue_pause,omitempty"`
+	Gone        bool               `json:"process_gone,omitempty"` // it runs in a process that is known to be dead
 }
 
 // Run implements the verb.
@@ -68,7 +70,7 @@ func (c *taskShowCmd) Run(ctx context.Context, s *session) error {
 
 func viewOf(h *store.History) taskView {
 	return taskView{
-		Task: h.Task, Attempts: orEmpty(h.Attempts), Decisions: orEmpty(h.Decisions), Steps: orEmpty(h.Steps), Signals: h.Signals,
+		Task: h.Task, Attempts: orEmpty(h.Attempts), Decisions: orEmpty(h.Decisions), Steps: orEmpty(h.Steps), Signals: h.Signals, Checkpoints: h.Checkpoints,
 		Needs: h.Needs, Dependents: h.Dependents, Audit: h.Audit, Holders: h.Holders, Ahead: h.Ahead,
 		TaskPause: h.TaskPause, TypePause: h.TypePause, QueuePause: h.QueuePause,
 	}
@@ -105,6 +107,9 @@ func (s *session) printTask(h *store.History) {
 	t, c := &h.Task, s.clock
 	s.printf("%s\n\n", s.paint.Paint(text.Bold, fmt.Sprintf("Task %s, of type %s", t.ID, t.Type)))
 	s.stateField(string(t.State), c.TaskState(h))
+	if from := explain.RerunFrom(h); from != "" {
+		s.field("way out", fmt.Sprintf("`%s` makes a task that runs it anew", s.command("task", "rerun", t.ID.String(), "--from", from)))
+	}
 	if !t.JobID.IsZero() {
 		s.field("job", fmt.Sprintf("%s, as %q", t.JobID, text.OneLine(t.Node, explain.MaxNote)))
 	}
@@ -179,6 +184,7 @@ func (s *session) printHistory(h *store.History) {
 	s.section("Attempts", s.attemptTable(h.Attempts))
 	s.section("Decisions", s.decisionTable(h.Decisions))
 	s.section("Steps", s.stepTable(h.Steps))
+	s.section("Checkpoints", s.checkpointTable(h.Checkpoints))
 	s.section("Signals", s.signalTable(h.Signals))
 	s.section("Needs", s.needTable(h.Needs))
 	s.section("Needed by", s.needTable(h.Dependents))
@@ -280,6 +286,16 @@ func (s *session) signalTable(signals []task.Signal) *table {
 		sig := &signals[i]
 		t.add(plain(text.OneLine(sig.Name, explain.MaxNote)), s.when(sig.SentAt), plain(text.OneLine(sig.Actor, explain.MaxNote)), plain(text.OneLine(sig.Key, explain.MaxNote)),
 			plain(text.OneLine(sig.Step, explain.MaxNote)), plain(text.OneLine(text.PlainJSON(string(sig.Payload)), explain.MaxNote)))
+	}
+	return t
+}
+
+func (s *session) checkpointTable(checkpoints []task.Checkpoint) *table {
+	t := newTable("NAME", "SAVED", "ATTEMPT", "VALUE")
+	for i := range checkpoints {
+		cp := &checkpoints[i]
+		t.add(plain(text.OneLine(cp.Name, explain.MaxNote)), s.when(cp.SavedAt), plain(fmt.Sprint(cp.AttemptNo)),
+			plain(text.OneLine(text.PlainJSON(string(cp.Value)), explain.MaxNote)))
 	}
 	return t
 }

@@ -45,7 +45,7 @@ func updateOf(ctx context.Context, c *weaver.Client, f *pipelineFile, flags pipe
 	earlier, found := make(map[string]pipeline.Earlier), make(map[string]weaver.TaskID)
 	id := latest.ID
 	for age := 0; len(missing) > 0; age++ {
-		st, err := c.JobStatus(ctx, id)
+		st, err := readJob(ctx, c, id)
 		if errors.Is(err, store.ErrNotFound) && age > 0 {
 			break // it was deleted: nothing is known of what it did
 		}

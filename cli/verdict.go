@@ -10,7 +10,7 @@ import (
 )
 
 // verdict is the exit code, and what can be done when the job has not ended.
-func (r *pipelineRun) verdict(st weaver.JobStatus, workErr error) error {
+func (r *pipelineRun) verdict(st jobTasks, workErr error) error {
 	switch {
 	case workErr != nil:
 		return workErr
@@ -51,7 +51,7 @@ func (r *pipelineRun) unblocks(node string) string {
 }
 
 // blocked is what a run ends with when its job waits for people.
-func (r *pipelineRun) blocked(st *weaver.JobStatus) error {
+func (r *pipelineRun) blocked(st *jobTasks) error {
 	asking := questions(st)
 	if len(asking) == 0 {
 		return &exitError{

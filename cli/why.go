@@ -15,7 +15,7 @@ import (
 // whyCmd is the verb why.
 type whyCmd struct {
 	ID    string `arg:"" name:"id" help:"A task or a job: its id, the beginning of it, a job's name (the latest) or file, or JOB/TASK."`
-	Depth int    `default:"10" placeholder:"N" help:"How far to follow needs towards the root cause."`
+	Depth int    `default:"10" placeholder:"N" help:"Over how many tasks to follow needs towards the root cause; default 10."`
 }
 
 // Help is shown by why --help.
@@ -88,12 +88,16 @@ func (s *session) explainJob(ctx context.Context, read reader, e explain.Explain
 	if err != nil {
 		return nil, err
 	}
-	if err := s.findGone(ctx, read, e.Clock, pointers(st.Tasks)...); err != nil {
+	tasks, err := read.JobTasks(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.findGone(ctx, read, e.Clock, pointers(tasks)...); err != nil {
 		return nil, err
 	}
 	e.OfJob = &st.JobInfo
 	return s.gather(ctx, read, e.Clock, func(known explain.Known) (*explain.Explanation, []task.ID) {
-		x, missing := e.Job(&st.JobInfo, st.Tasks, known)
+		x, missing := e.Job(&st.JobInfo, tasks, known)
 		if st.Bottleneck != "" {
 			x.Notes = slices.Insert(x.Notes, 0, text.Stop("What holds it up: "+st.Bottleneck))
 		}

@@ -70,17 +70,21 @@ func (b *histories) Orphans(_ context.Context, ids ...task.ID) (orphans []task.I
 	return orphans, nil
 }
 
-func (b *histories) JobStatus(_ context.Context, want task.ID) (weaver.JobStatus, error) {
+func (b *histories) JobStatus(ctx context.Context, want task.ID) (weaver.JobStatus, error) {
 	st := weaver.JobStatus{JobInfo: weaver.JobInfo{ID: want, State: task.JobRunning}}
-	for _, h := range b.tasks {
-		if h.Task.JobID == want {
-			st.Tasks = append(st.Tasks, h.Task)
-		}
-	}
-	if len(st.Tasks) == 0 {
+	if tasks, _ := b.JobTasks(ctx, want); len(tasks) == 0 {
 		return st, fmt.Errorf("job %s: %w", want, store.ErrNotFound)
 	}
 	return st, nil
+}
+
+func (b *histories) JobTasks(_ context.Context, want task.ID) (tasks []task.Task, _ error) {
+	for _, h := range b.tasks {
+		if h.Task.JobID == want {
+			tasks = append(tasks, h.Task)
+		}
+	}
+	return tasks, nil
 }
 
 // waiting is a task that needs others.

@@ -57,6 +57,7 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 			Sink:         log,
 			Decider:      s.app.Decider,
 			Router:       s.app.Router,
+			Plugins:      s.app.Plugins,
 		})
 		if err != nil {
 			return badInput("", "%w", err)

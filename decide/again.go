@@ -36,7 +36,7 @@ func Again(t task.Task, attempts []task.Attempt, d *task.Decision) (Input, bool)
 		t.AttemptCount, t.CrashCount, t.RepairCount, t.StepCount = asked.AttemptCount, asked.CrashCount, asked.RepairCount, asked.StepCount
 		return Input{
 			Task: t, Outcome: a.Outcome, Error: *a.Error,
-			Permanent: asked.Permanent, RetryAfter: asked.RetryAfter, TimeLeft: asked.TimeLeft,
+			Permanent: asked.Permanent, RetryAfter: asked.RetryAfter, TimeLeft: asked.TimeLeft, IdleAttempts: asked.IdleAttempts,
 		}, true
 	}
 	return Input{}, false
@@ -44,21 +44,33 @@ func Again(t task.Task, attempts []task.Attempt, d *task.Decision) (Input, bool)
 
 // Compare asks a Decider once more and says in what its decision differs from the
 // recorded one, "" if it does not: in the kind, in the pause before a retry, or in
-// the number of children. A Decider without an opinion decides as Default does.
+// the number of children. A Decider without an opinion decides as Default does. Where
+// the recorded decision is the default's because the Decider failed (Reason.Fallback)
+// it is compared with what that Decider said.
 func Compare(in Input, recorded *task.Decision, d Decider) (now Decision, differs string) {
+	fellBack := recorded.Reason.Fallback != ""
 	defer func() {
 		if p := recover(); p != nil {
 			now, differs = Decision{}, fmt.Sprintf("it panics: %v", p)
+			if fellBack && recorded.Reason.Said == "" {
+				differs = "" // as it did then
+			}
 		}
 	}()
 	now = Chain(d).Decide(in)
+	if fellBack {
+		if now.Kind == recorded.Reason.Said {
+			return now, ""
+		}
+		return now, fmt.Sprintf("%s instead of a fallback to %s: %s", now.Kind, recorded.Kind, recorded.Reason.Fallback)
+	}
 	was := recorded.NextReadyAt.Sub(recorded.At)
 	switch {
 	case now.Kind != recorded.Kind:
 		return now, fmt.Sprintf("%s instead of %s", now.Kind, recorded.Kind)
 	case now.Kind == task.DecideRetry && (max(now.Delay, 0)-was).Abs() > time.Millisecond:
 		return now, fmt.Sprintf("retry after %s instead of %s", round(max(now.Delay, 0)), round(was))
-	case now.Kind == task.DecideDecompose && min(len(now.Children), 1000) != len(recorded.ChildIDs):
+	case now.Kind == task.DecideDecompose && min(len(now.Children), task.MaxDecisionChildren) != len(recorded.ChildIDs):
 		return now, fmt.Sprintf("%d children instead of %d", len(now.Children), len(recorded.ChildIDs))
 	}
 	return now, ""

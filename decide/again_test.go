@@ -14,7 +14,7 @@ func TestAgain(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	in := failing(1, 5)
 	in.Task.State, in.Task.Type, in.Task.StartedAt, in.Task.UpdatedAt = task.Running, "acme.a.b.v1", began, began
-	in.Task.StepCount, in.RetryAfter, in.TimeLeft = 3, 7*time.Second, time.Hour
+	in.Task.StepCount, in.RetryAfter, in.TimeLeft, in.IdleAttempts = 3, 7*time.Second, time.Hour, 4
 	in.Task.Error = &task.Error{Kind: task.KindHandler, Message: "first"}
 	made := decide.Default{}.Decide(in)
 
@@ -22,7 +22,7 @@ func TestAgain(t *testing.T) {
 	now.State, now.Waiting, now.AttemptNo, now.AttemptCount, now.StepCount = task.Pending, task.WaitSleep, 9, 0, 8
 	now.Error, now.UpdatedAt = &task.Error{Message: "last"}, began.Add(time.Hour)
 	d := task.Decision{AttemptNo: 2, At: began, NextReadyAt: began.Add(made.Delay), Kind: made.Kind, Reason: made.Reason}
-	d.Reason.Asked = &task.Asked{AttemptCount: 1, StepCount: 3, RetryAfter: in.RetryAfter, TimeLeft: in.TimeLeft}
+	d.Reason.Asked = &task.Asked{AttemptCount: 1, StepCount: 3, RetryAfter: in.RetryAfter, TimeLeft: in.TimeLeft, IdleAttempts: 4}
 	attempts := []task.Attempt{
 		{No: 1, Error: in.Task.Error},
 		{No: 2, StartedAt: began, Outcome: task.OutcomeFailure, Error: &in.Error},
@@ -50,6 +50,21 @@ func TestAgain(t *testing.T) {
 	})
 	if _, differs := decide.Compare(got, &split, three); differs != "3 children instead of 2" {
 		t.Errorf("differs in %q", differs)
+	}
+	for _, tc := range []struct {
+		said   task.DecisionKind
+		now    decide.Decider
+		differ string
+	}{
+		{"", decide.Func(func(decide.Input) decide.Decision { panic("again") }), ""},
+		{task.DecideDecompose, three, ""},
+		{"", three, "decompose instead of a fallback to mark_dead: it failed"},
+		{task.DecideDecompose, decide.Func(func(decide.Input) decide.Decision { panic("again") }), "it panics: again"},
+	} {
+		fell := task.Decision{Kind: task.DecideMarkDead, Reason: task.Reason{Fallback: "it failed", Said: tc.said}}
+		if _, differs := decide.Compare(got, &fell, tc.now); differs != tc.differ {
+			t.Errorf("a fallback from %q differs in %q, want %q", tc.said, differs, tc.differ)
+		}
 	}
 	d.AttemptNo = 7
 	if _, ok := decide.Again(now, attempts, &d); ok {

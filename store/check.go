@@ -27,7 +27,8 @@ const leaseGrace = 2 * time.Minute
 //
 //   - I3 what ended is at rest: a time of its end, no lease, nothing waiting
 //   - I4 the epochs of a task's attempts grow, up to its own
-//   - I6 one completed value per step name, as many as step_count says
+//   - I6 one completed value per step name, as many as step_count says, and
+//     one value of a checkpoint
 //   - I7 open needs and children are counted, those of calls by their calls, nothing
 //     runs before its needs allow it, and children of a task that has ended have
 //     ended or are asked to
@@ -61,6 +62,9 @@ func Check(s *Snapshot) []Violation {
 func (c *checker) tasks() {
 	for i := range c.Tasks {
 		t := &c.Tasks[i]
+		if c.leaving(t) {
+			continue
+		}
 		c.rest(t)
 		c.lease(t)
 		c.attempts(t)
@@ -72,6 +76,10 @@ func (c *checker) tasks() {
 	}
 	c.orphans()
 	c.signals()
+	if !c.partial {
+		c.blobs()
+	}
+	c.checkpoints()
 	c.idempotency()
 }
 
@@ -86,8 +94,10 @@ type checker struct {
 	waitersOf  map[task.ID][]WaiterRow
 	pausedOf   map[task.ID][]PausedTask
 	pending    map[ChoreRow]bool // of Chores
+	unstored   map[string]int    // children of tasks, by ID, that a chore is to store
 	found      []Violation
-	partial    bool // the tasks of jobs are not whole
+	partial    bool                         // the tasks of jobs are not there
+	sums       map[task.ID]task.JobCounters // of jobs, if their tasks are not there
 }
 
 func newChecker(s *Snapshot) *checker {
@@ -104,13 +114,15 @@ func newChecker(s *Snapshot) *checker {
 	for i := range s.Tasks {
 		c.byID[s.Tasks[i].ID] = &s.Tasks[i]
 	}
-	c.pending = make(map[ChoreRow]bool, len(s.Chores))
+	c.pending, c.unstored = make(map[ChoreRow]bool, len(s.Chores)), map[string]int{}
 	for _, chore := range s.Chores {
 		switch c.pending[chore] = true; chore.Kind {
 		case ChoreRevive:
 			c.pending[ChoreRow{Kind: ChoreRevive, Root: chore.Root}] = true
 		case ChoreReviveChildren:
 			c.pending[ChoreRow{Kind: ChoreReviveChildren, Subject: chore.Subject}] = true
+		case ChoreDecompose:
+			c.unstored[chore.Subject] = chore.Children
 		}
 	}
 	return c
@@ -132,6 +144,12 @@ func (c *checker) report(invariant, id, format string, args ...any) {
 func (c *checker) task(invariant string, t *task.Task, format string, args ...any) {
 	id := t.ID.String()
 	c.report(invariant, id, "task %s is %s and %s", id, t.State, fmt.Sprintf(format, args...))
+}
+
+// leaving reports whether a task is being removed.
+func (c *checker) leaving(t *task.Task) bool {
+	return c.pending[ChoreRow{Kind: ChoreDeleteTask, Subject: t.ID.String()}] ||
+		!t.JobID.IsZero() && c.pending[ChoreRow{Kind: ChoreDeleteJob, Subject: t.JobID.String()}]
 }
 
 // rest checks that what ended is at rest, and only that (I3).

@@ -101,6 +101,9 @@ func (c *checker) children(t *task.Task) (open int) {
 			open++
 		}
 	}
+	if waits {
+		open += c.unstored[t.ID.String()]
+	}
 	if reviving && t.RemainingDeps >= open {
 		return t.RemainingDeps // those of a deadline are not told apart
 	}
@@ -304,7 +307,10 @@ func sortedKeys(uses map[string]*keyUse) []string {
 
 // jobs checks that jobs are the sum of their tasks (I12).
 func (c *checker) jobs() {
-	sums := map[task.ID]task.JobCounters{}
+	sums := c.sums
+	if sums == nil {
+		sums = map[task.ID]task.JobCounters{}
+	}
 	known := map[task.ID]bool{}
 	of := map[task.ID][]*task.Task{}
 	for _, j := range c.Jobs {
@@ -314,12 +320,19 @@ func (c *checker) jobs() {
 		t := &c.Tasks[i]
 		sums[t.JobID] = sums[t.JobID].Add(task.Count(t.End(), t.Waiting, t.Join, !t.ReadyAt.IsZero()))
 		of[t.JobID] = append(of[t.JobID], t)
+		if len(c.unstored) > 0 {
+			n := c.unstored[t.ID.String()]
+			sums[t.JobID] = sums[t.JobID].Add(task.JobCounters{Total: n, Unfinished: n, Movable: n})
+		}
 		if !t.JobID.IsZero() && !known[t.JobID] {
 			c.task("I12", t, "belongs to job %s, which does not exist", t.JobID)
 		}
 	}
 	for i := range c.Jobs {
 		j := &c.Jobs[i]
+		if c.pending[ChoreRow{Kind: ChoreDeleteJob, Subject: j.ID.String()}] {
+			continue
+		}
 		if !c.partial {
 			c.budget(j, of[j.ID])
 		}

@@ -116,6 +116,9 @@ func (c *checker) signals() {
 			c.report("I14", g.TaskID.String(), "a signal is of task %s, which does not exist", g.TaskID)
 			continue
 		}
+		if c.leaving(t) || c.pending[ChoreRow{Kind: ChoreDropValues, Subject: t.ID.String()}] {
+			continue
+		}
 		if g.Step == "" {
 			if waits[callOf{g.TaskID, g.Name}] {
 				c.task("I14", t, "keeps signal %d, for whose name %q it waits", g.Seq, g.Name)

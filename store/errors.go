@@ -16,6 +16,9 @@ var (
 	// ErrLimit: the task has as many children, or signals that no wait took, as it may
 	// have, or is too deep below others. Nothing was stored.
 	ErrLimit = errors.New("over a limit")
+	// ErrBlobGone: the blob that a value or an artifact names is being deleted, or was.
+	// Nothing was stored; upload the bytes again.
+	ErrBlobGone = errors.New("the blob is gone")
 	// ErrStepTxTooLong: the step's transaction was rolled back.
 	ErrStepTxTooLong = errors.New("the step's transaction took too long and was rolled back")
 	// ErrStepTxEnded: the function of a StepTx committed or rolled back the
@@ -43,7 +46,8 @@ var (
 var (
 	// ErrNotMigrated: the schema is missing or older than this program.
 	ErrNotMigrated = errors.New("the store's schema is not migrated")
-	// ErrNewerSchema: the schema is newer than this program.
+	// ErrNewerSchema: the schema is newer than this program, and one of the
+	// migrations that it does not know is not made for programs without it.
 	ErrNewerSchema = errors.New("the store's schema is newer than this program")
 	// ErrUnavailable: the store cannot be reached or answered too late.
 	ErrUnavailable = errors.New("the store is unavailable")

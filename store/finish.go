@@ -59,6 +59,8 @@ type Finish struct {
 	Handler     string // that ran, if it has a name; kept with the attempt
 	RouteReason string // why that one; kept with the attempt
 
+	Events []EventRow // stored with the end; at most MaxEvents
+
 	StepsRun       []string // kept with the attempt
 	StepsUnreached []string // kept with the attempt
 }
@@ -118,6 +120,7 @@ func (f *Finish) Hash() string {
 // that the attempt led to.
 type FinishResult struct {
 	Err     error
-	State   task.State   // after the move
-	Waiting task.Waiting // with it
+	State   task.State    // after the move
+	Waiting task.Waiting  // with it
+	Job     task.JobState // that its job got by the batch; "": it kept its state, or the report was made before
 }

@@ -42,13 +42,18 @@ type (
 	// steps stay, its job and the dependents that ended dependency_failed or
 	// not_needed because of it revive with it. A dependent that has not started
 	// yet, because it waits for the end or the failure of its needs, waits for
-	// the task's next end; one that has started stays as it is. ErrState in any
+	// the task's next end; one that has started stays as it is. Children of its calls
+	// that did not succeed are retried with it, and theirs, and the calls wait for
+	// them again: a completed one is a step in the state waiting then. ErrState in any
 	// other state, when the task has a need for which it could not run, or when a
-	// total of its job's budget is used up.
+	// total of its job's budget is used up. AddAttempts and AddCost raise the task's
+	// own limits first; a cost of a task that has no limit of it: ErrState.
 	RetryTask struct {
 		Audit
 		Seen
-		Task task.ID
+		Task        task.ID
+		AddAttempts int   // to MaxAttempts
+		AddCost     int64 // to MaxCost, micro-units
 	}
 	// UnblockTask lets a blocked task go on; Input (may be nil) is kept for
 	// the handler as UnblockInput, and with it, as UnblockFor, the question that
@@ -85,11 +90,20 @@ type (
 		Payload json.RawMessage // valid JSON
 	}
 	// DeleteTask removes a terminal task outside any job, with all its
-	// records, and frees its idempotency key. Otherwise ErrState.
+	// records, and frees its idempotency key. Otherwise ErrState, and so is one for
+	// which a task waits, or waited as its parent (or because its handler asked for
+	// it) that has not succeeded: a retry of that one reads it again.
 	DeleteTask struct {
 		Audit
 		Seen
 		Task task.ID
+	}
+	// DeleteJob removes a job that has ended, with all its tasks and their records.
+	// ErrState: it has not ended, is still being changed, or a task outside needs
+	// one of its tasks.
+	DeleteJob struct {
+		Audit
+		Job task.ID
 	}
 	// CancelJob asks every unfinished task of a job to cancel.
 	CancelJob struct {
@@ -98,7 +112,8 @@ type (
 	}
 	// RaiseBudget adds to totals of a job's budget, and brings back what ended
 	// because they were used up. ErrState if the budget has no such limit, if that
-	// is too little for the job to go on, or if tasks of it are still ending.
+	// is too little for the job to go on, if tasks of it are still ending, or if it has
+	// succeeded.
 	RaiseBudget struct {
 		Audit
 		Job         task.ID
@@ -120,7 +135,8 @@ type (
 	// is, with a link to it (task.Task.RerunOf). New has its ID, its type, and what
 	// its options are now; it is stored as by Enqueue. It takes over the completed
 	// steps of the other one with an index below StepsBelow, but for cleanups.
-	// ErrState: the task needs others, or called others in a step to be taken over.
+	// ErrState: the task needs others, or called others in a step to be taken over, or
+	// these are more than task.MaxRerunSteps.
 	// The same command with the same New.ID again changes nothing.
 	RerunTask struct {
 		Audit
@@ -166,6 +182,7 @@ func (UnblockTask) command()    {}
 func (RescheduleTask) command() {}
 func (SendSignal) command()     {}
 func (DeleteTask) command()     {}
+func (DeleteJob) command()      {}
 func (CancelJob) command()      {}
 func (RaiseBudget) command()    {}
 func (PauseQueue) command()     {}
@@ -186,6 +203,9 @@ type CommandResult struct {
 	Existing bool // SendSignal: it was sent before; RerunTask: another task has the idempotency key
 
 	ID task.ID // RerunTask: the new task, or the existing one
+
+	// DeleteJob: how many tasks it had.
+	Deleted int
 
 	// CancelJob: how many tasks ended at once, were asked to (Asked), had ended before.
 	Cancelled, AskedTasks, AlreadyDone int

@@ -66,13 +66,17 @@ type JobFilter struct {
 
 // History is everything recorded about one task.
 type History struct {
-	Task       task.Task
-	Attempts   []task.Attempt  // by number; the running one last, without FinishedAt
-	Decisions  []task.Decision // by attempt
-	Steps      []task.Step     // by index, then attempt and try
-	Signals    []task.Signal   // oldest first
-	Needs      []Need          // what it waits or waited for
-	Dependents []Need          // who waits for it (ID and state are the dependent's)
+	Task      task.Task
+	Attempts  []task.Attempt  // by number; the running one last, without FinishedAt
+	Decisions []task.Decision // by attempt
+	Steps     []task.Step     // by index, then attempt and try
+	Signals   []task.Signal   // oldest first
+
+	Checkpoints []task.Checkpoint // by name
+	Artifacts   []task.Artifact   // oldest first (by ID)
+
+	Needs      []Need // what it waits or waited for
+	Dependents []Need // who waits for it (ID and state are the dependent's)
 	Audit      []AuditEntry
 	Holders    []task.ID   // running tasks with its concurrency key, while it waits for that
 	Ahead      task.ID     // the due task of its queue and type that comes first, while its concurrency key has room and it waits for that
@@ -89,9 +93,10 @@ type Need struct {
 	State task.State    `json:"state"`
 	Done  bool          `json:"done"` // the edge was decided
 
-	Step       string     `json:"step,omitempty"`        // the call whose child it is
-	Awaited    int        `json:"awaited,omitempty"`     // the attempt that began to wait for it: a child (of Kind done), or one that it asked for (success); 0: none
-	EndedState task.State `json:"ended_state,omitempty"` // of an awaited one: with which it ended the wait
+	Step       string      `json:"step,omitempty"`        // the call whose child it is
+	Awaited    int         `json:"awaited,omitempty"`     // the attempt that began to wait for it: a child (of Kind done), or one that it asked for (success); 0: none
+	EndedState task.State  `json:"ended_state,omitempty"` // of an awaited one: with which it ended the wait
+	EndedError *task.Error `json:"ended_error,omitempty"` // and why, unless it succeeded: kind, code and message, of which the first 1,024 bytes are kept
 
 	ErrorKind    task.ErrorKind `json:"error_kind,omitempty"`    // with which the task ended
 	AllowFailure bool           `json:"allow_failure,omitempty"` // of the task

@@ -15,11 +15,12 @@ import (
 // is asked to end with the cancel kind budget; the other tasks of such a job end, or
 // are asked to, with job_budget (ChoreSpent).
 type Record struct {
-	Lease   task.Lease
-	Step    *task.Step    // TaskID and CompletedAt are filled in by the store; StartedAt too, from Elapsed
-	Elapsed time.Duration // of the step
-	Sleep   time.Duration // a sleep step: wake after this long, by the store's clock; with Step.WakeAt set that instant counts
-	Tasks   []task.New    // a start step: enqueued in the same transaction; when the first has an idempotency key, the store fills in the id that stands under it as the step's value
+	Lease     task.Lease
+	Step      *task.Step    // TaskID and CompletedAt are filled in by the store; StartedAt too, from Elapsed
+	Elapsed   time.Duration // of the step
+	Sleep     time.Duration // a sleep step: wake after this long, by the store's clock; with Step.WakeAt set that instant counts
+	Artifacts []NewArtifact // recorded with a completed step, once
+	Tasks     []task.New    // a start step: enqueued in the same transaction; when the first has an idempotency key, the store fills in the id that stands under it as the step's value
 
 	// A step of the kind signal is recorded in the state waiting. The answer has it
 	// completed if the signal was sent before, the oldest one that no wait took, or
@@ -37,6 +38,15 @@ type Record struct {
 	// needs nor idempotency keys. Over a limit of children: ErrLimit.
 	Timeout  time.Duration
 	Progress *task.Progress // latest report
+
+	// Events are stored if the rest of the record is, or stood there already; at most
+	// MaxEvents. A row whose number is taken is the same one.
+	Events []EventRow
+
+	// Checkpoint replaces the value that the task keeps under its name. The store
+	// fills in all but Name and Value. A value that was not there sets crash_count
+	// back to 0, as a step does. It goes without a Step.
+	Checkpoint *task.Checkpoint
 }
 
 // RecordResult answers one Record.
@@ -44,6 +54,7 @@ type RecordResult struct {
 	Err      error
 	Step     task.Step  // as stored, or as it stood already
 	Enqueued []Enqueued // one per Tasks
+	Same     bool       // of a checkpoint: its value was there already
 	Asked    string     // why the task was asked to end, by what the step cost; "": it was not. A repetition does not say it again
 }
 

@@ -21,7 +21,8 @@ type Scanner interface {
 type Part struct {
 	*Snapshot
 	Of     PartOf
-	Needed []task.Task // of tasks: ID, State, the kind of Error and AllowFailure of the tasks outside that their edges name
+	Sums   map[task.ID]task.JobCounters // of jobs: what their tasks add up to, however many there are
+	Needed []task.Task                  // of tasks: ID, State, the kind of Error and AllowFailure of the tasks outside that their edges name
 }
 
 // PartOf says what a part is one of.
@@ -30,11 +31,11 @@ type PartOf string
 // The parts that there are.
 const (
 	// PartOfTasks has the tasks between two IDs, by ID, and every row that names
-	// a task between them: edges, attempts, decisions, steps, signals, dispatch rows,
-	// waiters and pauses.
+	// a task between them: edges, attempts, decisions, steps, signals, checkpoints,
+	// dispatch rows, waiters and pauses.
 	PartOfTasks PartOf = "tasks"
-	// PartOfJobs has jobs, and of their tasks what counts for them: ID, JobID,
-	// State, Waiting, Join, ReadyAt, the kind of Error and AllowFailure.
+	// PartOfJobs has jobs with the sums of their tasks, and of tasks whose job does
+	// not exist ID, JobID and State.
 	PartOfJobs PartOf = "jobs"
 	// PartOfKeys has concurrency keys, and of each key all waiters, the dispatch
 	// rows that are due, and the tasks that run with it: ID, State and
@@ -55,6 +56,7 @@ func CheckPart(p *Part) []Violation {
 	case PartOfTasks:
 		c.tasks()
 	case PartOfJobs:
+		c.sums = p.Sums
 		c.jobs()
 	case PartOfKeys:
 		c.keys()

@@ -18,6 +18,8 @@ type Snapshot struct {
 	Decisions  []task.Decision
 	Steps      []task.Step
 	Signals    []task.Signal
+	Artifacts  []task.Artifact
+	Blobs      []BlobRow
 	Dispatch   []DispatchRow
 	Keys       []KeyRow
 	Waiters    []WaiterRow
@@ -27,6 +29,7 @@ type Snapshot struct {
 	PausedTypes []string
 	PausedTasks []PausedTask
 	Chores      []ChoreRow
+	Checkpoints []task.Checkpoint
 }
 
 // EdgeRow is one stored edge.
@@ -35,9 +38,10 @@ type EdgeRow struct {
 	Kind        task.EdgeKind
 	Done        bool // the needed task has ended and this edge was counted
 
-	Step       string     // the call whose child it is; such an edge is not among the task's RemainingDeps
-	Awaited    int        // the attempt of Task that waits, or waited, for this one: a child (of Kind done), or one that it asked for (success); 0: none
-	EndedState task.State // of an awaited edge that is done: how that had ended then
+	Step       string      // the call whose child it is; such an edge is not among the task's RemainingDeps
+	Awaited    int         // the attempt of Task that waits, or waited, for this one: a child (of Kind done), or one that it asked for (success); 0: none
+	EndedState task.State  // of an awaited edge that is done: how that had ended then
+	EndedError *task.Error // why, unless it succeeded: kind, code and message (rules.EndedError)
 }
 
 // DispatchRow says that a task is claimable from AvailableAt on.
@@ -83,10 +87,21 @@ const (
 	ChoreCancelJob ChoreKind = "cancel_job" // the job
 	// ChoreChildren cancels the children of a task that has ended before them.
 	ChoreChildren ChoreKind = "children" // the task that has ended
+	// ChoreDeleteJob removes the tasks of a job, and then the job.
+	ChoreDeleteJob ChoreKind = "delete_job" // the job
+	// ChoreDeleteTask removes what was recorded about a task, and then the task.
+	ChoreDeleteTask ChoreKind = "delete_task" // the task
+	// ChoreDropValues removes the values of the signals and steps of a task.
+	ChoreDropValues ChoreKind = "drop_values" // the task
+	// ChoreDecompose stores children of a task that decomposed. The task waits for
+	// them, and its job counts them, as if they were stored.
+	ChoreDecompose ChoreKind = "decompose" // the task that decomposed
 	// ChoreEdges marks the open edges towards a task that has ended.
 	ChoreEdges ChoreKind = "edges" // the task that is needed
 	// ChorePause wakes the keys of a queue that was paused.
 	ChorePause ChoreKind = "pause" // the queue
+	// ChoreEvents deletes what is left of the event rows of a task that was deleted.
+	ChoreEvents ChoreKind = "events" // the task
 	// ChorePauseType wakes the keys of a task type that was paused.
 	ChorePauseType ChoreKind = "pause_type" // the type
 	// ChoreRevive brings back the dependents of a task that was brought back.
@@ -112,4 +127,6 @@ type ChoreRow struct {
 	Kind    ChoreKind
 	Subject string  // an ID as text, a key, or the name of a queue or type
 	Root    task.ID // of ChoreRevive
+
+	Children int // of ChoreDecompose: how many are not stored yet
 }

@@ -71,6 +71,14 @@ type Producer interface {
 	// ErrReadOnly, ErrFull, ErrUnavailable.
 	Enqueue(ctx context.Context, ns string, tx Tx, sub Submission) ([]Enqueued, error)
 
+	// Upload announces bytes before they are put into the bucket, which is before
+	// anything refers to them. Bytes that the store knows keep their blob, and so are
+	// stored once; the announcement is new all the same. Whatever then names the blob
+	// (an input, an output, a step's value, an artifact) makes it live in its own
+	// transaction, and keeps it so; it is refused with ErrBlobGone when a collector
+	// was faster. Then the caller uploads again, under another ID.
+	Upload(ctx context.Context, ns string, ups ...Upload) ([]Uploaded, error)
+
 	// Operate applies operator commands, each in its own atomic step and
 	// audited. Results come in order; a command that cannot be applied has
 	// its error in its result (ErrNotFound, ErrState, ErrChanged) and
@@ -134,7 +142,7 @@ type Worker interface {
 
 	// Record writes what a running attempt has to show, under its lease
 	// (R10): a step's value, a failed try, a sleep, tasks started by a step,
-	// progress. A completed step raises step_count, sets crash_count back to
+	// progress, a checkpoint. A completed step raises step_count, sets crash_count back to
 	// 0 and is inserted plainly. Element errors: ErrLeaseLost, ErrStepConflict
 	// (another value is recorded under this name), ErrCancelRequested (the task is
 	// to be cancelled: the value was not stored, unless it is a cleanup's). The same record again, under
@@ -157,6 +165,28 @@ type Worker interface {
 	// was last seen more than half of its TTL before the lease's end. A worker
 	// without a row, which has left, did not crash.
 	Reap(ctx context.Context, ns string, req ReapRequest) (ReapResult, error)
+
+	// CollectBlobs forgets artifacts whose time has passed and whose task has ended,
+	// then claims the blobs to which nothing refers: those that were referred to, at
+	// once, the others after req.Pending. What it has claimed nothing can refer to any
+	// more. The answer names what was claimed and not reported as deleted, by any
+	// caller: after a crash the bytes are deleted once more. It is right with any
+	// number of collectors at once, and moves BlobBite rows of each kind at most.
+	CollectBlobs(ctx context.Context, ns string, req CollectBlobs) (CollectedBlobs, error)
+
+	// Collect removes what the rules of req no longer keep, a bite of it: jobs that
+	// have ended, with all their tasks, and tasks outside jobs that have ended, with
+	// their children and with their audit; or it drops values. A task stays as long
+	// as another one, that is not a task of the same job, has an edge to it: children
+	// go with their parents, and what others need or await goes after them. Values
+	// are dropped of tasks that succeeded, once no task is left that may read
+	// them again (task.Task.ValuesDropped).
+	//
+	// It goes by IDs, from the oldest to those that were created too late to be old
+	// enough, and reads 1,000 rows at most beside those that it moves. It is
+	// right with any number of callers at once, each with its own cursor. An error
+	// loses nothing: the same bite may be asked for again. Errors: ErrBadCursor.
+	Collect(ctx context.Context, ns string, req CollectRequest) (CollectResult, error)
 }
 
 // Reader is what people and programs see. Derived states are applied: a

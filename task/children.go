@@ -29,6 +29,9 @@ func (j Join) Asked() bool { return j == JoinDependency || j == JoinOutside }
 const (
 	MaxDepth    = 8      // children below a task that is no child itself
 	MaxChildren = 10_000 // of one task
+
+	MaxCallTasks        = 1000 // children of a call that one record stores
+	MaxDecisionChildren = 1000 // children that a decision names; their edges name all
 )
 
 // CheckChildren refuses to give a task at a depth, which has so many children, n
@@ -57,6 +60,9 @@ func checkLimits(what string, depth, have, n int) error {
 	}
 	return nil
 }
+
+// MaxRerunSteps is how many steps of a task its rerun takes over at most.
+const MaxRerunSteps = 1000
 
 // MaxSignals is how many signals that no wait took a task keeps.
 const MaxSignals = 1000

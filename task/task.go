@@ -77,6 +77,8 @@ type Task struct {
 	RemainingDeps int       `json:"remaining_deps"`    // open needs that it waits for: none of the kind failed once one of those went wrong
 	Join          Join      `json:"join,omitempty"`    // what its last attempt had it wait for, while it does; kept when it ends meanwhile
 
+	ValuesDropped bool `json:"values_dropped,omitempty"` // by a rule of retention: input, output, progress, and the values of steps and signals are gone
+
 	Input         json.RawMessage `json:"input,omitempty"`
 	SchemaVersion int             `json:"schema_version"`
 	Output        json.RawMessage `json:"output,omitempty"` // succeeded tasks only
@@ -200,6 +202,11 @@ type Reason struct {
 	Evidence map[string]any `json:"evidence,omitempty"` // counters and attempts that were read
 	Change   string         `json:"change,omitempty"`   // what is different next time
 
+	// Fallback is why the default decided and not the Decider: it panicked, or chose
+	// what cannot be done. Said is the kind that it chose, "" if it chose none.
+	Fallback string       `json:"fallback,omitempty"`
+	Said     DecisionKind `json:"said,omitempty"`
+
 	// Asked is what the Decider was asked with, beside what the task and its attempt
 	// keep. nil: the decision is of an older program.
 	Asked *Asked `json:"asked,omitempty"`
@@ -269,6 +276,16 @@ type Step struct {
 	Children       int    `json:"children,omitempty"`        // KindCall: how many there are in all; the store fills it in
 	ChildrenLeft   int    `json:"children_left,omitempty"`   // KindCall: how many have not ended, or are not stored yet
 	ChildrenStored int    `json:"children_stored,omitempty"` // KindCall: how many are stored
+}
+
+// Checkpoint is the latest value that a task keeps under a name. Unlike the value
+// of a step it is replaced.
+type Checkpoint struct {
+	TaskID    ID              `json:"task_id"`
+	Name      string          `json:"name"`
+	Value     json.RawMessage `json:"value"`
+	AttemptNo int             `json:"attempt_no"` // that saved it
+	SavedAt   time.Time       `json:"saved_at"`
 }
 
 // Signal is a message to one task.

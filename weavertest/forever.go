@@ -51,12 +51,16 @@ func (e *Env) jobEnded(ctx context.Context, id weaver.JobID, err error) error {
 	if !errors.Is(err, errForever) {
 		return err
 	}
-	job, err := e.JobStatus(context.WithoutCancel(ctx), id)
+	job, err := e.Job(context.WithoutCancel(ctx), id)
+	if err != nil {
+		return err
+	}
+	tasks, err := e.JobTasks(context.WithoutCancel(ctx), id)
 	if err != nil {
 		return err
 	}
 	var where []string
-	for _, task := range job.Tasks {
+	for _, task := range tasks {
 		if task.State.Terminal() {
 			continue
 		}

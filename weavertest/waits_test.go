@@ -40,8 +40,8 @@ func chargeHandler() weaver.Handler {
 	})
 }
 
-// A test sends a signal to the task that waits for it, and time passes for one that
-// nobody sends.
+// A test sends a signal to the task that waits for it, and a wait whose signal does
+// not come times out.
 func TestSignalAndCall(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		e := weavertest.New(t, chargeHandler(), releaseHandler(func(context.Context) error { return nil }))

@@ -75,6 +75,7 @@ type engineStore struct {
 	store.Store
 	store.Notifier
 	store.StepTxer
+	store.EventReader
 }
 
-func (e *Env) engineStore() engineStore { return engineStore{e.db, e.db, e.db} }
+func (e *Env) engineStore() engineStore { return engineStore{e.db, e.db, e.db, e.db} }

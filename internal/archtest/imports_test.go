@@ -20,7 +20,7 @@ type rule struct {
 var (
 	values     = []string{"task", "task/event"}
 	ports      = join(values, "decide", "store", "delivery", "blob", "order")
-	adapters   = []string{"store/memstore", "store/sqlite", "store/postgres", "delivery/redis", "delivery/kafka", "blob/s3"}
+	adapters   = []string{"store/memstore", "store/sqlite", "store/postgres", "delivery/redis", "delivery/kafka", "blob/s3", "blob/zstd"}
 	helpers    = []string{"internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify", "internal/clock"}
 	library    = join(ports, ".")
 	extensions = join(library, "schema", "httpapi", "builtin", "ordertask")
@@ -52,6 +52,7 @@ var importRules = map[string]rule{
 	"store/storetest":       {ours: join(values, "store")},
 	"delivery/deliverytest": {ours: join(values, "delivery")},
 	"blob/blobtest":         {ours: join(values, "blob")},
+	"blob/zstd":             {ours: []string{"blob"}, libs: []string{"github.com/klauspost/compress"}},
 	"order/ordertest":       {ours: join(values, "order")},
 
 	"store/memstore":            {ours: join(values, "store", "order", "internal/rules", "internal/notify", "internal/clock")},

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/goweaver/weaver/task"
 )
 
 const (
@@ -215,4 +217,24 @@ func (a *attemptFiles) remove() (bool, error) {
 		return false, err
 	}
 	return true, os.RemoveAll(moreDir(a.first))
+}
+
+// Remove removes the logs of tasks outside jobs, and of whole jobs, by their IDs.
+// One that is being written stays.
+func (f *Folder) Remove(ids ...task.ID) error {
+	var errs []error
+	for _, id := range ids {
+		own, err := filepath.Glob(filepath.Join(f.cfg.Dir, "tasks", id.String()+".*"+firstSuffix))
+		errs = append(errs, err)
+		ofJob, err := filepath.Glob(filepath.Join(f.cfg.Dir, id.String(), "*"+firstSuffix))
+		errs = append(errs, err)
+		for _, first := range append(own, ofJob...) {
+			_, err := (&attemptFiles{first: first}).remove()
+			errs = append(errs, err)
+		}
+		if len(ofJob) > 0 {
+			_ = os.Remove(filepath.Join(f.cfg.Dir, id.String())) // fails while it has other logs
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -288,11 +288,11 @@ func (w *fixture) submit(j *weaver.Job) map[string]task.ID {
 	h, err := w.client.Submit(w.ctx, j)
 	w.check(err)
 	w.work()
-	st, err := w.client.JobStatus(w.ctx, h.ID())
+	tasks, err := w.client.JobTasks(w.ctx, h.ID())
 	w.check(err)
 	ids := map[string]task.ID{"JOB": h.ID()}
 	w.ts.Setenv("PREFIX", h.ID().String()[:6]) // of what is made in the same quarter of an hour
-	for _, t := range st.Tasks {
+	for _, t := range tasks {
 		ids[strings.ToUpper(t.Node)] = t.ID
 	}
 	return ids

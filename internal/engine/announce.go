@@ -14,16 +14,17 @@ import (
 // emitLost emits the event of a lease that was lost, by its holder: nothing of the
 // attempt was written.
 func (c *completer) emitLost(a *Attempt) {
-	if c.Sink != nil {
+	if c.listens() {
 		c.emit(event.TaskLeaseLost{Header: a.header(), Duration: time.Since(a.begun)})
 	}
 }
 
 // emitSettled emits the event of a job that the end of an attempt led to its end, or
-// to a block. It reads the job, for listeners only: if that fails there is no event.
-func (c *completer) emitSettled(a *Attempt, res store.FinishResult) {
+// to a block. It reads the job then, for listeners only: if that fails there is no
+// event. An end that was written again does not say what it led to: the job is read.
+func (c *completer) emitSettled(a *Attempt, res store.FinishResult, again bool) {
 	id := a.task.JobID
-	if c.Sink == nil || id.IsZero() || res.State == task.Ready || res.State == task.Pending && !waitsForOthers(res.Waiting) {
+	if !c.listens() || id.IsZero() || !again && !res.Job.Terminal() && res.Job != task.JobBlocked {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), c.TTL)
@@ -40,46 +41,6 @@ func (c *completer) emitSettled(a *Attempt, res store.FinishResult) {
 		JobHeader: event.JobHeader{At: time.Now().UTC(), Namespace: c.Namespace, JobID: id, Name: job.Name},
 		State:     job.State, Counters: job.Counters, Duration: end.Sub(job.CreatedAt),
 	})
-}
-
-// waitsForOthers reports whether a pending task moves only if another one does, so
-// that its job may be blocked.
-func waitsForOthers(w task.Waiting) bool {
-	return w == task.WaitDeps || w == task.WaitChildren || w == task.WaitSignal
-}
-
-// jobLoad counts the attempts of each job that go on in this process.
-type jobLoad struct {
-	mu    sync.Mutex
-	count map[task.ID]int
-}
-
-// enter counts an attempt.
-func (l *jobLoad) enter(a *Attempt) {
-	if a.task.JobID.IsZero() {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.count == nil {
-		l.count = make(map[task.ID]int)
-	}
-	l.count[a.task.JobID]++
-	a.counted = true
-}
-
-// leave counts an attempt no longer, once, and reports whether others of its job are.
-func (l *jobLoad) leave(a *Attempt) (others bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	id := a.task.JobID
-	if a.counted {
-		a.counted = false
-		if l.count[id]--; l.count[id] == 0 {
-			delete(l.count, id)
-		}
-	}
-	return l.count[id] > 0
 }
 
 // maxSettled is how many jobs are remembered as settled.
@@ -127,7 +88,7 @@ const maxReapedEvents = 100
 // emitReaped emits the events of leases that were taken away. It reads what they
 // name, for listeners only: what cannot be read has no event.
 func (r *reaper) emitReaped(ctx context.Context, reaped []store.Reaped) {
-	if r.Sink == nil {
+	if !r.listens() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.TTL)

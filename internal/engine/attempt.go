@@ -38,8 +38,8 @@ type Attempt struct {
 	held, ctx    context.Context
 	lose, cancel context.CancelCauseFunc
 
-	events  atomic.Int32 // that were emitted
-	counted bool         // among those of its job that go on (jobLoad)
+	events atomic.Int32 // the number of the last one: see header
+	rows   eventRows    // of those that are to be stored
 
 	// When the attempt was or will be asked to end, as offsets from env.origin; 0: not.
 	cancelledAt, timesOut atomic.Int64
@@ -68,6 +68,9 @@ type Attempt struct {
 	fatal     error        // a mistake of the program, which fails the task whatever the handler returns
 	cancelBy  cancelAsk
 	progress  progress
+
+	checkpoints  checkpoints
+	lastProgress event.Event // of a report that the end of the attempt carries
 
 	inputReads int // calls of UnblockInput
 	overdue    overdue
@@ -111,6 +114,7 @@ func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *
 		begun: time.Now(), now: c.Task.StartedAt, quarantineLimit: c.QuarantineLimit, alone: c.Alone,
 	}
 	a.idle.L = &a.mu
+	a.events.Store(1) // that of task.started
 	a.extendValidity(before)
 	if len(c.Steps) > 0 {
 		a.journal = make(map[string]*entry, len(c.Steps))
@@ -251,8 +255,12 @@ func (a *Attempt) call(h Handler) (out json.RawMessage, err error) {
 
 // header is that of the next event: it takes the next number of this lease.
 func (a *Attempt) header() event.Header {
+	return a.headerOf(event.Sequence(a.lease.Epoch, int(a.events.Add(1))))
+}
+
+func (a *Attempt) headerOf(sequence int64) event.Header {
 	return event.Header{
-		Sequence:  event.Sequence(a.lease.Epoch, int(a.events.Add(1))),
+		Sequence:  sequence,
 		At:        time.Now().UTC(),
 		Namespace: a.env.Namespace,
 		TaskID:    a.task.ID,

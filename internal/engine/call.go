@@ -12,10 +12,6 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// maxCallRecord is how many children of a call one record stores: it is what a
-// transaction of a store may move.
-const maxCallRecord = 1000
-
 // Call waits for the end of children, which it stores first.
 type Call struct {
 	N int // how many, at least 1
@@ -45,7 +41,7 @@ func (c *Call) record(ctx context.Context, a *Attempt, name string, index int, k
 		step := a.newStep(name, index, task.KindCall, task.StepWaiting)
 		step.ChildrenLeft, step.ChildrenStored = c.N, stored
 		// Crash here: what is stored is, and the next attempt goes on behind it.
-		res, err := a.record(ctx, store.Record{Step: step, Tasks: children[stored:min(stored+maxCallRecord, c.N)]})
+		res, err := a.record(ctx, store.Record{Step: step, Tasks: children[stored:min(stored+task.MaxCallTasks, c.N)]})
 		switch {
 		case err != nil:
 			return nil, err
@@ -105,7 +101,7 @@ type Called struct {
 	ID     task.ID
 	State  task.State      // with which it ended the wait
 	Output json.RawMessage // if it succeeded
-	Error  *task.Error     // if it did not, unless it was retried since; may be nil
+	Error  *task.Error     // kind, code and message, if it did not; nil if the store did not keep them
 }
 
 // Results reads what the children of a completed call gave.
@@ -114,7 +110,8 @@ func (a *Attempt) Results(ctx context.Context, step *task.Step, c *Call) ([]Call
 		return nil, err
 	}
 	results, err := a.results(ctx, step.Name, c.N)
-	if err != nil && ctx.Err() == nil {
+	var v *Verdict
+	if err != nil && ctx.Err() == nil && !errors.As(err, &v) {
 		err = &KindError{Kind: task.KindInternal, Step: step.Name, Err: fmt.Errorf("read the children of call %q: %w", step.Name, err)}
 	}
 	return results, err
@@ -127,13 +124,16 @@ func (a *Attempt) results(ctx context.Context, name string, n int) ([]Called, er
 	}
 	results := make([]Called, n)
 	at := make(map[task.ID]int, n)
-	ids := make([]task.ID, n)
+	ids := make([]task.ID, 0, n) // of which more than their edges is read
 	for i, need := range needs {
-		results[i] = Called{ID: need.ID, State: need.EndedState}
-		at[need.ID], ids[i] = i, need.ID
+		results[i] = Called{ID: need.ID, State: need.EndedState, Error: need.EndedError}
+		at[need.ID] = i
+		if need.EndedError == nil {
+			ids = append(ids, need.ID)
+		}
 	}
 	for len(ids) > 0 {
-		some := ids[:min(maxCallRecord, len(ids))]
+		some := ids[:min(task.MaxCallTasks, len(ids))]
 		ids = ids[len(some):]
 		tasks, err := a.env.Store.Tasks(ctx, a.env.Namespace, some...)
 		if err != nil {
@@ -146,7 +146,9 @@ func (a *Attempt) results(ctx context.Context, name string, n int) ([]Called, er
 			t := &tasks[i]
 			switch r := &results[at[t.ID]]; {
 			case r.State == task.Succeeded:
-				r.Output = t.Output
+				if r.Output, err = a.env.Values.Load(ctx, t.Output); err != nil {
+					return nil, Unreadable("output of "+t.ID.String(), name, err)
+				}
 			case r.State == t.State:
 				r.Error = t.Error
 			}

@@ -19,7 +19,6 @@ type completer struct {
 	finishes *combiner[store.Finish, store.FinishResult]
 	draining atomic.Bool
 	settled  settledJobs
-	jobs     jobLoad
 }
 
 func newCompleter(e *env) *completer {
@@ -43,9 +42,10 @@ func (c *completer) complete(a *Attempt, out json.RawMessage, err error) {
 		c.emitLost(a)
 		return
 	}
+	a.closeEvents(&fin)
 	// Crash here: the lease expires and the reaper requeues the task; its
 	// completed steps stay.
-	res := c.finish(fin)
+	res, again := c.finishKept(a, &fin)
 	switch {
 	case errors.Is(res.Err, store.ErrLeaseLost):
 		a.logger().Info("the lease was lost before the result was written", "epoch", a.lease.Epoch)
@@ -57,21 +57,39 @@ func (c *completer) complete(a *Attempt, out json.RawMessage, err error) {
 	}
 	logEnd(a, fin, res)
 	c.emitEnd(a, fin, res)
-	c.emitSettled(a, res)
+	c.emitSettled(a, res, again)
 }
 
-// finish writes the end of one attempt. It does not give up while the process
+// finishKept is finish for values that may have to go to the bucket. fin keeps the
+// values themselves, for listeners.
+func (c *completer) finishKept(a *Attempt, fin *store.Finish) (res store.FinishResult, again bool) {
+	for range keepTries {
+		kept := *fin
+		if err := c.Values.keepFinish(c.work, &kept); err != nil {
+			a.logger().Warn("put a value into the bucket", "error", err)
+			*fin = a.unkept(*fin, err)
+			return c.finish(*fin)
+		}
+		if res, again = c.finish(kept); !errors.Is(res.Err, store.ErrBlobGone) {
+			return res, again
+		}
+	}
+	return res, again
+}
+
+// finish writes the end of one attempt. It reports whether it did so more than once,
+// so that the result may be that of a repetition. It does not give up while the process
 // lives, because the answer of a handler must not be lost to a short outage,
 // and a finish that arrives late is fenced.
-func (c *completer) finish(fin store.Finish) store.FinishResult {
+func (c *completer) finish(fin store.Finish) (res store.FinishResult, again bool) {
 	pause := 100 * time.Millisecond
 	for try := 1; ; try++ {
 		res, err := c.finishes.do(fin, try)
 		if err == nil {
-			return res
+			return res, try > 1
 		}
 		if c.givesUp(err, pause) {
-			return store.FinishResult{Err: err}
+			return store.FinishResult{Err: err}, true
 		}
 		wait(c.work, pause, nil)
 		pause = min(2*pause, 5*time.Second)
@@ -97,11 +115,15 @@ func (c *completer) write(fins []store.Finish) ([]store.FinishResult, error) {
 
 // emitEnd emits the event of an outcome that is durable.
 func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult) {
-	if c.Sink == nil {
+	if !c.listens() {
 		return
 	}
-	a.emitProgress(fin.Progress)
-	h, d := a.header(), fin.Elapsed
+	if a.lastProgress != nil {
+		c.emit(a.lastProgress)
+	} else {
+		a.emitProgress(fin.Progress)
+	}
+	h, d := a.headerOf(event.LastSequence(a.lease.Epoch)), fin.Elapsed
 	var te task.Error
 	if fin.Error != nil {
 		te = *fin.Error

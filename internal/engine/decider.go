@@ -54,8 +54,10 @@ type choice struct {
 func (a *Attempt) askDecider(in decide.Input) (c choice) {
 	e := a.env
 	overrule := func(why string) {
+		said := c.Kind
 		c = choice{Decision: decide.Default{}.Decide(in)}
-		c.Reason.Text = sanitize(why) + "; the default decided: " + c.Reason.Text
+		c.Reason.Fallback, c.Reason.Said = sanitize(why), said
+		c.Reason.Text = c.Reason.Fallback + "; the default decided: " + c.Reason.Text
 		e.Log.Error("the decider failed", "task_id", in.Task.ID, "task_type", in.Task.Type, "attempt_no", in.Task.AttemptNo, "reason", why)
 	}
 	defer func() {

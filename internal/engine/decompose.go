@@ -35,7 +35,7 @@ func asksForChildren(err error) (*Decompose, bool) {
 // is wrong with them fails the task for good.
 // Crash before the store has it: no child is stored, and the handler runs again.
 func (a *Attempt) decompose(fin store.Finish, out json.RawMessage, d *Decompose) store.Finish {
-	children, err := d.Children(a.env.IDs, a.env.InlineLimit)
+	children, err := d.Children(a.env.IDs, a.env.Values.Most())
 	if err == nil {
 		err = task.CheckChildren(a.task.Depth, 0, len(children))
 	}

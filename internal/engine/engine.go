@@ -8,6 +8,7 @@
 //   - the validity checker ends the attempts whose leases were not renewed in
 //     time;
 //   - the reaper takes expired leases away;
+//   - the collector deletes from the bucket what nothing needs any more;
 //   - the watcher logs what the store warns of, and ends the claiming when its
 //     schema is newer than this program;
 //   - the drain ends the attempts when the engine stops.
@@ -39,7 +40,6 @@ import (
 	"github.com/goweaver/weaver/internal/group"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
-	"github.com/goweaver/weaver/task/event"
 )
 
 // HandlerFunc runs one attempt: encoded input in, encoded output out.
@@ -75,10 +75,15 @@ type Config struct {
 	Log          *slog.Logger
 	Decider      decide.Decider
 	Router       decide.Router
-	Sink         event.Sink // may be nil
+	Listeners    *Listeners // may be nil
+	WrapStep     StepFunc   // runs the function of a step by RunStep; nil: nothing wraps it
 	InlineLimit  int
+	Values       *Values // of the same store, namespace and limit
 	CrashBudget  int
+	Retain       []store.Retention // what the collector removes; empty: nothing
 	IDs          *task.IDs
+
+	StoreLogs, StoreEvents bool // in the store
 }
 
 // Engine runs handlers for one namespace of one store.
@@ -105,6 +110,9 @@ type current struct {
 
 // New returns an Engine that does nothing until Run.
 func New(cfg Config) *Engine {
+	if cfg.Values == nil {
+		cfg.Values = &Values{Store: cfg.Store, Namespace: cfg.Namespace, IDs: cfg.IDs, Limit: cfg.InlineLimit}
+	}
 	e := &Engine{
 		cfg:      cfg,
 		handlers: make(map[handlerKey]Handler, len(cfg.Handlers)),
@@ -233,6 +241,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	roles.Go("lease validity", validity.run)
 	roles.Go("reaper", reaper.run)
 	roles.Go("watcher", watcher.run)
+	roles.Go("collector", newCollector(env).run)
 	// A role that failed ends the run: leases must not be taken unrenewed.
 	defer context.AfterFunc(roles.Context(), func() { stopClaiming(context.Cause(roles.Context())) })()
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
-	"github.com/goweaver/weaver/task/event"
 )
 
 // env is what the roles of one Run share. It is complete before the first of
@@ -62,23 +61,18 @@ func (e *env) leave(ctx context.Context) error {
 	return nil
 }
 
-// emit gives the sink an event. An error of the sink never touches a task.
-func (e *env) emit(ev event.Event) {
-	if e.Sink == nil {
-		return
+// checkSize refuses a value that may be stored neither in a row nor in the bucket.
+func (e *env) checkSize(what string, size int) error {
+	if e.Values.Bucket != nil {
+		return nil
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			e.Log.Error("the event sink panicked", "event", ev.Type(), "task_id", ev.Head().TaskID, "panic", p)
-		}
-	}()
-	e.Sink.Emit(ev)
+	return e.checkInline(what, size)
 }
 
-// checkSize refuses a value that may not be stored in a row.
-func (e *env) checkSize(what string, size int) error {
+// checkInline refuses a value that may not be stored in a row.
+func (e *env) checkInline(what string, size int) error {
 	if size <= e.InlineLimit {
 		return nil
 	}
-	return &KindError{Kind: task.KindValidation, Err: fmt.Errorf("the %s is %d bytes, over the inline limit of %d: return less (for example a reference to where it is kept) or raise Config.InlineLimit", what, size, e.InlineLimit)}
+	return &KindError{Kind: task.KindValidation, Err: fmt.Errorf("the %s is %d bytes, over the inline limit of %d: set Config.Bucket to keep it there, return less, or raise Config.InlineLimit", what, size, e.InlineLimit)}
 }

@@ -83,8 +83,6 @@ func (x *executor) idleWithin(ctx context.Context, d time.Duration) bool {
 func (x *executor) execute(a *Attempt) {
 	defer x.release(a)
 	defer a.close()
-	x.completer.jobs.enter(a)
-	defer x.completer.jobs.leave(a)
 	var out json.RawMessage
 	err := errGoexit
 	defer func() {
@@ -106,7 +104,13 @@ func (x *executor) execute(a *Attempt) {
 		return
 	}
 	a.setHandler(&h, why)
-	x.emit(event.TaskStarted{Header: a.header(), Input: a.task.Input})
+	if loadErr := a.loadInput(); loadErr != nil {
+		err = loadErr
+		return
+	}
+	if x.listens() {
+		x.emit(event.TaskStarted{Header: a.headerOf(event.FirstSequence(a.lease.Epoch)), Input: a.task.Input})
+	}
 	out, err = a.call(h)
 }
 

@@ -61,7 +61,8 @@ func (a *Attempt) Need(ctx context.Context, node string) (*task.Task, error) {
 		case len(found) == 0:
 			return nil, nil
 		}
-		return &found[0], nil
+		found[0].Output, err = a.Load(ctx, fmt.Sprintf("output of %q", node), found[0].Output)
+		return &found[0], err
 	}
 	return nil, nil
 }

@@ -53,6 +53,9 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		if errors.As(fatal, &v) && v.Kind == Blocked {
 			return a.decide(fin, task.OutcomeBlocked, fatal, false), true
 		}
+		if kindOf(fatal) == task.KindInternal { // of the bucket: tried again
+			return a.internal(fin, fatal), true
+		}
 		return a.decide(fin, task.OutcomeFailure, fatal, true), true
 	case suspended && asks != nil:
 		return a.decide(fin, task.OutcomeBlocked, asks, false), true
@@ -89,19 +92,31 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 	case v != nil && v.Kind == Blocked:
 		return a.decide(fin, task.OutcomeBlocked, err, false), true
 	case kind == task.KindInternal:
-		fin.Outcome, fin.Error = task.OutcomeFailure, a.taskError(err)
-		fin.Delay = decide.Backoff(a.task, a.task.InternalCount+1)
-		if a.task.InternalCount+1 >= maxInternal {
-			fin.Delay = -1
-			fin.Error.Message = fmt.Sprintf("gave up after %d errors of the engine in a row: %s", maxInternal, fin.Error.Message)
-		}
-		return fin, true
+		return a.internal(fin, err), true
 	case kind == task.KindDecode:
 		return a.decide(fin, task.OutcomeDecodeFailed, err, false), true
 	}
 	var called *task.CallError // another attempt would get the same from the call
 	permanent := v != nil && v.Kind == Permanent || v == nil && errors.As(err, &called) || kind == task.KindValidation || errors.Is(err, ErrNoTask) || errors.Is(err, ErrNestedTx)
 	return a.decide(fin, task.OutcomeFailure, err, permanent), true
+}
+
+// unkept is the end of an attempt whose output or children the bucket did not take: an
+// error of the engine, after which the handler runs again.
+func (a *Attempt) unkept(fin store.Finish, err error) store.Finish {
+	fin.Output, fin.Children, fin.Join, fin.Decision = nil, nil, task.JoinNone, nil
+	return a.internal(fin, &KindError{Kind: task.KindInternal, Err: err})
+}
+
+// internal ends the attempt with an error of the engine.
+func (a *Attempt) internal(fin store.Finish, err error) store.Finish {
+	fin.Outcome, fin.Error = task.OutcomeFailure, a.taskError(err)
+	fin.Delay = decide.Backoff(a.task, a.task.InternalCount+1)
+	if a.task.InternalCount+1 >= maxInternal {
+		fin.Delay = -1
+		fin.Error.Message = fmt.Sprintf("gave up after %d errors of the engine in a row: %s", maxInternal, fin.Error.Message)
+	}
+	return fin
 }
 
 // taskError is what is recorded of an error.
@@ -196,12 +211,22 @@ func cancelError(cause error, ask cancelAsk) *task.Error {
 	return te
 }
 
+// Refuse makes a mistake of the program, or a value that does not fit it, the
+// attempt's outcome, whatever the handler returns.
+func (a *Attempt) Refuse(err error) error { return a.failFatally(err) }
+
 // Undecodable ends the attempt with a recorded value that no longer fits its
 // type: it is never silently run again; a person decides.
 func (a *Attempt) Undecodable(step string, err error) error {
-	return a.failFatally(&Verdict{Kind: Blocked, Err: &KindError{
-		Kind: task.KindDecode,
-		Step: step,
-		Err:  fmt.Errorf("the recorded value of step %q no longer decodes: %w; give the step a new name to run it again, or bring the old type back", step, err),
-	}})
+	return a.undecodable(step, fmt.Errorf("the recorded value of step %q no longer decodes: %w; give the step a new name to run it again, or bring the old type back", step, err))
+}
+
+// WrongPayload ends the attempt with a signal that a wait took and whose payload does
+// not fit the type that the handler expects.
+func (a *Attempt) WrongPayload(wait string, err error) error {
+	return a.undecodable(wait, fmt.Errorf("the signal that the wait %q took does not fit: %w; rerun the task from %[1]q, and send the signal to the new one", wait, err))
+}
+
+func (a *Attempt) undecodable(step string, err error) error {
+	return a.failFatally(&Verdict{Kind: Blocked, Err: &KindError{Kind: task.KindDecode, Step: step, Err: err}})
 }

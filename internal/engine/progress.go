@@ -163,7 +163,7 @@ func (a *Attempt) flushProgress() error {
 // emitProgress emits the event of a report that is written; nil: there is none.
 func (a *Attempt) emitProgress(p *task.Progress) {
 	if p != nil {
-		a.env.emit(event.Progress{Header: a.header(), Progress: *p})
+		a.emit(func(h event.Header) event.Event { return event.Progress{Header: h, Progress: *p} })
 	}
 }
 
@@ -179,7 +179,7 @@ func (a *Attempt) stopProgress() {
 	defer a.progress.flushing.Unlock()
 }
 
-// Emit gives the sink a piece of live output. Nothing is stored, so it needs
+// Emit gives the listeners a piece of live output. Nothing is stored, so it needs
 // no lease; an attempt that is over is silent.
 func (a *Attempt) Emit(stream string, data any) error {
 	a.mu.Lock()
@@ -188,7 +188,7 @@ func (a *Attempt) Emit(stream string, data any) error {
 	if over {
 		return ErrAttemptOver
 	}
-	a.env.emit(event.StreamChunk{Header: a.header(), Stream: stream, Data: data})
+	a.emit(func(h event.Header) event.Event { return event.StreamChunk{Header: h, Stream: stream, Data: data} })
 	return nil
 }
 
@@ -199,9 +199,6 @@ func (a *Attempt) Log(ctx context.Context) *slog.Logger {
 	step := InStep(ctx)
 	if step != "" {
 		l = l.With("step", step)
-	}
-	if a.env.Sink == nil {
-		return l
 	}
 	return slog.New(&eventHandler{Handler: l.Handler(), a: a, step: step})
 }
@@ -216,12 +213,28 @@ type eventHandler struct {
 }
 
 // Enabled lets events have the lines that the engine's logger drops.
-func (h *eventHandler) Enabled(_ context.Context, level slog.Level) bool {
-	return level >= slog.LevelInfo
+func (h *eventHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.events(level) || h.Handler.Enabled(ctx, level)
+}
+
+// events reports whether lines of a level are events.
+func (h *eventHandler) events(level slog.Level) bool {
+	return level >= slog.LevelInfo && (h.a.env.StoreLogs || h.a.env.listens())
 }
 
 // Handle implements slog.Handler.
 func (h *eventHandler) Handle(ctx context.Context, r slog.Record) error {
+	if h.events(r.Level) {
+		h.emit(&r)
+	}
+	if !h.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// emit makes an event of a line.
+func (h *eventHandler) emit(r *slog.Record) {
 	data := make(map[string]any, len(h.attrs)+r.NumAttrs())
 	add := func(attr slog.Attr) bool {
 		data[h.group+attr.Key] = attr.Value.Resolve().Any()
@@ -231,11 +244,9 @@ func (h *eventHandler) Handle(ctx context.Context, r slog.Record) error {
 		data[attr.Key] = attr.Value.Resolve().Any()
 	}
 	r.Attrs(add)
-	h.a.env.emit(event.LogWritten{Header: h.a.header(), Step: h.step, Level: r.Level, Message: r.Message, Data: data})
-	if !h.Handler.Enabled(ctx, r.Level) {
-		return nil
-	}
-	return h.Handler.Handle(ctx, r)
+	h.a.emit(func(head event.Header) event.Event {
+		return event.LogWritten{Header: head, Step: h.step, Level: r.Level, Message: r.Message, Data: data}
+	})
 }
 
 // WithAttrs implements slog.Handler.

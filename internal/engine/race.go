@@ -44,17 +44,23 @@ func (a *Attempt) decided(done *task.Step, name string, n int) (winner int, step
 		return 0, nil, a.Undecodable(name, err)
 	}
 	last := done.Index
+	var again *task.Step // the winner waits again: a retry of the task had its children run again
 	a.mu.Lock()
 	for i := range n {
 		if known := a.journal[caseName(name, i)]; known != nil {
 			known.used = true
 			last = max(last, known.index)
 			if i == winner {
-				step = known.done
+				step, again = known.done, known.waiting
 			}
 		}
 	}
 	a.mu.Unlock()
+	if step == nil && again != nil {
+		a.waitFor(task.WaitChildren, again.WakeAt)
+		a.suspendWhenIdle()
+		return 0, nil, ErrSuspended
+	}
 	if step == nil {
 		return 0, nil, a.Undecodable(name, fmt.Errorf("number %d of its %d waits came first, which is not recorded", winner, n))
 	}

@@ -32,6 +32,9 @@ type stepScope struct {
 	name  string
 	tx    store.Tx // inside StepTx
 	purse purse
+	fn    func(context.Context) (json.RawMessage, error) // for RunStep
+
+	artifacts []store.NewArtifact // to be recorded with it
 }
 
 // InStep returns the name of the step that ctx belongs to, "" outside steps.
@@ -163,13 +166,13 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		return nil, err
 	}
 	if done != nil {
-		return replay(done)
+		return a.replayed(ctx, done)
 	}
 	defer a.leave()
 
 	for try := 1; ; try++ {
 		a.startStep(name, index, try)
-		if err := a.checkValidity(ctx); err != nil { // the event sink may have taken its time
+		if err := a.checkValidity(ctx); err != nil { // a listener may have taken its time
 			return nil, err
 		}
 		begun := time.Now()
@@ -183,11 +186,13 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		}
 		if stepErr == nil {
 			step.State, step.Value = task.StepCompleted, value
-			_, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed})
+			_, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed, Artifacts: scope.artifacts})
 			if err != nil {
 				return nil, err
 			}
-			a.env.emit(event.StepCompleted{Header: a.header(), Step: name, Index: index, Output: value, Duration: elapsed})
+			a.emit(func(h event.Header) event.Event {
+				return event.StepCompleted{Header: h, Step: name, Index: index, Output: value, Duration: elapsed}
+			})
 			return value, nil
 		}
 		if !a.recordable(ctx, stepErr) {
@@ -206,7 +211,9 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		if _, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed}); err != nil {
 			return nil, err
 		}
-		a.env.emit(event.StepFailed{Header: a.header(), Step: name, Index: index, Try: try, Error: *step.Error, Duration: elapsed})
+		a.emit(func(h event.Header) event.Event {
+			return event.StepFailed{Header: h, Step: name, Index: index, Try: try, Error: *step.Error, Duration: elapsed}
+		})
 		switch {
 		case last && opts.RecordError && noResult && se.Kind != task.KindValidation:
 			return nil, unrecorded(se)
@@ -248,7 +255,9 @@ func (a *Attempt) startStep(name string, index, try int) {
 		a.stepsRun = append(a.stepsRun, name)
 	}
 	a.mu.Unlock()
-	a.env.emit(event.StepStarted{Header: a.header(), Step: name, Index: index, Try: try})
+	a.emit(func(h event.Header) event.Event {
+		return event.StepStarted{Header: h, Step: name, Index: index, Try: try}
+	})
 }
 
 // runStep calls fn with a marked context; a panic becomes its error.
@@ -258,7 +267,25 @@ func (a *Attempt) runStep(ctx context.Context, scope *stepScope, fn func(context
 			value, err = nil, &task.PanicError{Value: p, Stack: string(debug.Stack())}
 		}
 	}()
-	return fn(context.WithValue(ctx, stepKey{}, scope))
+	ctx = context.WithValue(ctx, stepKey{}, scope)
+	if a.env.WrapStep == nil {
+		return fn(ctx)
+	}
+	scope.fn = fn
+	return a.env.WrapStep(ctx, scope.name)
+}
+
+// StepFunc runs the function of a step.
+type StepFunc func(ctx context.Context, name string) (json.RawMessage, error)
+
+// RunStep is the innermost StepFunc: it runs the function of the step that ctx
+// belongs to.
+func RunStep(ctx context.Context, _ string) (json.RawMessage, error) {
+	s, ok := ctx.Value(stepKey{}).(*stepScope)
+	if !ok || s.fn == nil {
+		return nil, ErrNoTask
+	}
+	return s.fn(ctx)
 }
 
 // recordable reports whether a step's failure belongs to the step. What the
@@ -307,6 +334,13 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 	if cause := context.Cause(scope); cause != nil && rec.Step != nil && rec.Step.State == task.StepCompleted && isCancel(cause) {
 		return store.RecordResult{}, cause
 	}
+	stored := false
+	done := a.withEvents(&rec)
+	defer func() { done(stored) }()
+	whole, kept := rec, 1
+	if err := a.keepRecord(scope, &rec); err != nil {
+		return store.RecordResult{}, a.unrecordable(scope, err)
+	}
 	pause := 50 * time.Millisecond
 	for try := 1; ; try++ {
 		a.mu.Lock()
@@ -320,7 +354,18 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 			return store.RecordResult{}, ErrLeaseUncertain
 		}
 		res := a.recorder.record(rec, try)
+		if errors.Is(res.Err, store.ErrBlobGone) {
+			rec = whole
+			if kept++; kept > keepTries {
+				return res, a.unrecordable(scope, res.Err)
+			}
+			if err := a.keepRecord(scope, &rec); err != nil {
+				return store.RecordResult{}, a.unrecordable(scope, err)
+			}
+			continue
+		}
 		err := a.answer(res.Err)
+		stored = err == nil
 		var storeErr *KindError
 		looksAgain := len(rec.Tasks) == 0 && res.Step.State == task.StepWaiting && res.Step.AttemptNo != a.task.AttemptNo
 		if err == nil && rec.Step != nil && rec.Step.State != task.StepFailed && !looksAgain {

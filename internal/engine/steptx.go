@@ -24,11 +24,16 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 		return nil, err
 	}
 	if done != nil {
-		return replay(done)
+		return a.replayed(ctx, done)
 	}
 	defer a.leave()
 
 	a.startStep(name, index, 1)
+	if !a.rows.begun.Load() {
+		a.flushEvents()
+	}
+	a.rows.inTx.Add(1) // no event may wait for the transaction
+	defer a.rows.inTx.Add(-1)
 	begun := time.Now()
 	step := task.Step{Name: name, Index: index, Kind: task.KindStep, State: task.StepCompleted, AttemptNo: a.task.AttemptNo, Try: 1}
 	var stepErr error
@@ -37,7 +42,7 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 			scope := &stepScope{name: name, tx: tx}
 			value, err := a.runStep(ctx, scope, func(ctx context.Context) (json.RawMessage, error) { return fn(ctx, tx) })
 			if err == nil {
-				err = a.env.checkSize("value", len(value))
+				err = a.env.checkInline("value of a StepTx", len(value))
 			}
 			step.Cost, stepErr = scope.purse.take(), err
 			return value, err
@@ -50,7 +55,9 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 	switch {
 	case err == nil:
 		a.recordedNew()
-		a.env.emit(event.StepCompleted{Header: a.header(), Step: name, Index: index, Output: res.Step.Value, Duration: elapsed})
+		a.emit(func(h event.Header) event.Event {
+			return event.StepCompleted{Header: h, Step: name, Index: index, Output: res.Step.Value, Duration: elapsed}
+		})
 		return res.Step.Value, nil
 	case stepErr == nil && !ended && !errors.Is(err, store.ErrStepTxTooLong):
 		return nil, a.answer(err)
@@ -62,7 +69,9 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 	if _, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed}); err != nil {
 		return nil, err
 	}
-	a.env.emit(event.StepFailed{Header: a.header(), Step: name, Index: index, Try: 1, Error: *step.Error, Duration: elapsed})
+	a.emit(func(h event.Header) event.Event {
+		return event.StepFailed{Header: h, Step: name, Index: index, Try: 1, Error: *step.Error, Duration: elapsed}
+	})
 	if ended { // it would be ended so again
 		return nil, a.failFatally(se)
 	}

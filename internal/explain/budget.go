@@ -77,6 +77,16 @@ func RaiseArgs(j *task.Job) []string {
 	return args
 }
 
+// retryArgs are the arguments of the command that retries a task, with more cost for
+// one that spent more than its own limit.
+func retryArgs(t *task.Task) []string {
+	args := []string{"task", "retry"}
+	if kindOf(t) == task.KindBudget && t.MaxCost > 0 && t.Cost > t.MaxCost {
+		args = append(args, "--add-cost", fmt.Sprint(t.Cost-t.MaxCost+max(t.MaxCost/2, 1)))
+	}
+	return append(args, t.ID.String())
+}
+
 // spentByJob reports whether a task ended because its job's budget is used up, and not
 // its own.
 func spentByJob(t *task.Task) bool {

@@ -64,6 +64,7 @@ func (w *walk) causes(h *store.History, subject string, depth int) []Cause {
 		return w.holders(h, subject)
 	case t.State == task.Pending && t.Waiting == task.WaitPaused:
 		w.act(h, depth)
+		w.signal(h)
 		return w.pause(h)
 	}
 	w.act(h, depth)
@@ -219,6 +220,9 @@ func (w *walk) act(h *store.History, depth int) {
 			w.add(Action{w.Command("task", "unblock", id), "approves " + name + "; with --input " + refusal + " it fails"})
 		} else if t.Error != nil && t.Error.Ask != "" {
 			w.add(Action{w.Command("task", "unblock", "--ask", t.Error.Ask, id), "asks " + name + " again; with --input that is the answer to this question, and it goes on"})
+		} else if from := RerunFrom(h); from != "" {
+			w.add(Action{w.Command("task", "rerun", id, "--from", from), fmt.Sprintf("enqueues a new task that runs %q and what follows anew, outside of a job", text.OneLine(from, MaxNote))})
+			w.add(Action{w.Command("task", "unblock", id), "lets " + name + " go on, once its program can read what is recorded"})
 		} else {
 			w.add(Action{w.Command("task", "unblock", id), "lets " + name + " go on; --input gives its handler an answer"})
 		}
@@ -235,7 +239,7 @@ func (w *walk) act(h *store.History, depth int) {
 		if slices.ContainsFunc(h.Dependents, func(n store.Need) bool { return n.State == task.Cancelled }) {
 			effect += ", and what was cancelled because of it revives"
 		}
-		w.add(Action{w.Command("task", "retry", id), effect})
+		w.add(Action{w.Command(retryArgs(t)...), effect})
 	case w.gone(t) != "":
 		w.add(Action{w.Gone[t.ID][0], "takes " + name + " over at once"})
 		if asked {
@@ -259,6 +263,17 @@ func (w *walk) act(h *store.History, depth int) {
 			w.add(Action{w.Command("queue", "resume", t.Queue), "lets the tasks of the queue run"})
 		}
 	}
+}
+
+// RerunFrom is the step of a blocked task whose recorded value does not decode, from
+// which a rerun goes on; "" if there is none, or a rerun is refused.
+func RerunFrom(h *store.History) string {
+	t := &h.Task
+	needs := slices.ContainsFunc(h.Needs, func(n store.Need) bool { return n.Awaited == 0 && n.Step == "" })
+	if t.State != task.Blocked || kindOf(t) != task.KindDecode || needs {
+		return ""
+	}
+	return t.Error.Step
 }
 
 // waitsForTime reports whether a pending task waits for a time alone.

@@ -129,6 +129,9 @@ func (c Clock) waits(h *store.History) string {
 		return fmt.Sprintf("is due and waits for its concurrency key %q, which lets %d run at once", text.OneLine(t.ConcurrencyKey, MaxNote), max(t.ConcurrencyLimit, 1))
 	case task.WaitPaused:
 		said := "waits because " + whatIsPaused(t, "its ", MaxNote)
+		if in := c.inWaits(h); in != "" {
+			return said + ", and it " + in
+		}
 		if t.ReadyAt.After(c.Now) {
 			said += ", and is due " + due
 		}

@@ -108,7 +108,7 @@ func TestWhyStates(t *testing.T) {
 		})), []string{
 			"It failed " + minuteAgo + ": budget: the budget is used up: it spent 11 of 10 micro-units (its max_cost).",
 			"Its steps have spent 11 of 10 micro-units.",
-			"  weaver task retry 00000000000000000000000001",
+			"  weaver task retry --add-cost 6 00000000000000000000000001",
 		}},
 		{"running, asked to end for a budget", a(1, task.Running, runs(1, "web1:7", ago(time.Minute), in(time.Second)), with(func(k *task.Task) {
 			k.CancelRequested, k.CancelKind, k.CancelReason = true, task.KindJobBudget, "its job used 3 of 3 attempts (budget.max_total_attempts)"

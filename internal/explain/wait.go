@@ -83,6 +83,16 @@ func (w *walk) signal(h *store.History) {
 	}
 }
 
+// WaitsForSignals are the names of the signals that a task waits for, each once.
+func WaitsForSignals(h *store.History) (names []string) {
+	for _, st := range openWaits(h) {
+		if st.Kind == task.KindSignal && !slices.Contains(names, st.Signal) {
+			names = append(names, st.Signal)
+		}
+	}
+	return names
+}
+
 // StepWait is what a step waits or waited for, in a few words; "" if it does not.
 func (c Clock) StepWait(st *task.Step) string {
 	switch {

@@ -32,6 +32,11 @@ func TestWhyWaitInAHandler(t *testing.T) {
 			"  weaver task signal 00000000000000000000000001 approved JSON",
 			"      sends the signal to 00000000000000000000000001; JSON is what it says",
 		}},
+		{task.WaitPaused, in(time.Hour), []task.Step{signalStep("manager", in(time.Hour))}, []string{
+			`It waits because its queue "billing" is paused, and it w` + said[len("It w"):] + ", until 2026-11-20T13:00:00Z.",
+			"  weaver queue resume billing",
+			"  weaver task signal 00000000000000000000000001 approved JSON",
+		}},
 		{task.WaitSignal, in(time.Hour), []task.Step{signalStep("manager", in(time.Hour)), callStep("fan", 3)}, []string{
 			said + `, until 2026-11-20T13:00:00Z, and for 3 of 10 children of the call "fan".`,
 			"  It waits for 00000000000000000000000002 (acme.billing.charge.v1), which is blocked and waits for a person.",

@@ -55,6 +55,10 @@ func newSpy(ok bool) *spy {
 		Counts:    answers[storehook.None](s, map[task.State]int{task.Ready: 1}),
 		Workers:   answers[storehook.None](s, make([]store.WorkerStatus, 1)),
 		Snapshot:  answers[storehook.None](s, &store.Snapshot{}),
+
+		Upload:       answers[[]store.Upload](s, make([]store.Uploaded, 1)),
+		Collect:      answers[store.CollectRequest](s, store.CollectResult{Tasks: 1}),
+		CollectBlobs: answers[store.CollectBlobs](s, store.CollectedBlobs{Expired: 1}),
 	})
 	return s
 }

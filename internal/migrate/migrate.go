@@ -5,6 +5,11 @@
 //
 // Files are named NNNN_name.sql, numbered from 0001 without gaps. A released
 // file is never edited: its checksum is recorded with it.
+//
+// A file whose first line is "-- additive" makes a change beside which programs that
+// do not know it are right: they go on, and may be started. Any other migration
+// raises the floor of the database to itself: programs that do not know it are
+// refused (docs/adr/0028-schema-floor.md).
 package migrate
 
 import (
@@ -21,7 +26,8 @@ import (
 )
 
 var (
-	// ErrNewer: the database has migrations that this program does not know.
+	// ErrNewer: the database has migrations that this program does not know and
+	// cannot run beside.
 	ErrNewer = errors.New("the schema is newer than this program")
 	// ErrChanged: a recorded migration is not the one that this program has.
 	ErrChanged = errors.New("an applied migration differs from this program's")
@@ -33,6 +39,7 @@ type Migration struct {
 	Name     string
 	SQL      string
 	Checksum string // of SQL
+	Additive bool   // programs that do not know it may run beside it
 }
 
 // Applied is the record of one migration in a database.
@@ -40,6 +47,7 @@ type Applied struct {
 	Version  int
 	Name     string
 	Checksum string
+	Additive bool // as [Migration] has it; read of those that the program does not know
 	At       time.Time
 }
 
@@ -72,15 +80,36 @@ func Load(fsys fs.FS, dir string) ([]Migration, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read migration: %w", err)
 		}
-		ms = append(ms, Migration{Version: version, Name: parts[2], SQL: string(sql), Checksum: checksum(sql)})
+		ms = append(ms, Parse(version, parts[2], sql))
 	}
 	return ms, nil
+}
+
+// Parse makes a migration of the text of its file.
+func Parse(version int, name string, sql []byte) Migration {
+	return Migration{Version: version, Name: name, SQL: string(sql), Checksum: checksum(sql), Additive: additive(string(sql))}
 }
 
 // checksum is the same for all line ends: a checkout on Windows may change them.
 func checksum(sql []byte) string {
 	sum := sha256.Sum256([]byte(strings.ReplaceAll(string(sql), "\r\n", "\n")))
 	return hex.EncodeToString(sum[:])
+}
+
+// additive reports whether a file begins with the line that says so.
+func additive(sql string) bool {
+	first, _, _ := strings.Cut(sql, "\n")
+	return strings.TrimRight(first, "\r") == "-- additive"
+}
+
+// Floor is the last migration that a program has to know: 0 if there is none.
+func Floor(applied []Applied) int {
+	for i := len(applied) - 1; i >= 0; i-- {
+		if !applied[i].Additive {
+			return applied[i].Version
+		}
+	}
+	return 0
 }
 
 // NewerError is ErrNewer with the numbers of the last migrations.
@@ -98,10 +127,14 @@ func (e *NewerError) Error() string {
 func (e *NewerError) Unwrap() error { return ErrNewer }
 
 // Pending returns what the database lacks, in the order in which to apply it.
-// applied must be sorted by version. Errors: ErrNewer, ErrChanged.
+// applied must be sorted by version. A database that has more than the program
+// knows lacks nothing, if its floor is not above that. Errors: ErrNewer, ErrChanged.
 func Pending(known []Migration, applied []Applied) ([]Migration, error) {
 	for i, a := range applied {
 		if i >= len(known) {
+			if Floor(applied) <= len(known) {
+				return nil, nil
+			}
 			return nil, &NewerError{Has: applied[len(applied)-1].Version, Knows: len(known)}
 		}
 		if k := known[i]; a.Version != k.Version || a.Checksum != k.Checksum {
@@ -158,7 +191,7 @@ func Run(db Database, known []Migration, snap Snapshot, now time.Time) (int, err
 				return i, fmt.Errorf("migration %04d_%s: %w", m.Version, m.Name, err)
 			}
 		}
-		if err := db.Record(Applied{Version: m.Version, Name: m.Name, Checksum: m.Checksum, At: now}); err != nil {
+		if err := db.Record(Applied{Version: m.Version, Name: m.Name, Checksum: m.Checksum, Additive: m.Additive, At: now}); err != nil {
 			return i, fmt.Errorf("record migration %04d_%s: %w", m.Version, m.Name, err)
 		}
 	}

@@ -90,6 +90,48 @@ func TestPending(t *testing.T) {
 	}
 }
 
+// Which program may run beside migrations that it does not know.
+func TestFloor(t *testing.T) {
+	t.Parallel()
+	adds := "-- additive\nCREATE TABLE x(y);\n"
+	raises := "-- It drops a column.\n-- additive\nALTER TABLE x DROP y;\n"
+	for _, c := range []struct {
+		later []string // after the two that are known
+		floor int
+	}{
+		{nil, 2},
+		{[]string{adds}, 2},
+		{[]string{strings.ReplaceAll(adds, "\n", "\r\n"), adds}, 2},
+		{[]string{raises}, 3},
+		{[]string{raises, adds}, 3},
+		{[]string{adds, raises}, 4},
+		{[]string{"-- additive, nearly\n"}, 3},
+	} {
+		all := load(t, "0001_a.sql", "0002_b.sql")
+		for _, sql := range c.later {
+			all = append(all, migrate.Parse(len(all)+1, "later", []byte(sql)))
+		}
+		d := new(database)
+		if _, err := migrate.Run(d, all, migrate.Snapshot{}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if got := migrate.Floor(d.applied); got != c.floor {
+			t.Errorf("%q: the floor is %d, want %d", c.later, got, c.floor)
+		}
+		for knows := range len(all) + 1 {
+			missing, err := migrate.Pending(all[:knows], d.applied)
+			if refused := knows < c.floor; errors.Is(err, migrate.ErrNewer) != refused || !refused && err != nil || len(missing) > 0 {
+				t.Errorf("%q: a program that knows %d: %d pending, %v", c.later, knows, len(missing), err)
+			}
+		}
+		edited := applied(all)
+		edited[1].Checksum = "edited"
+		if _, err := migrate.Pending(all[:2], edited); !errors.Is(err, migrate.ErrChanged) {
+			t.Errorf("%q: with an edited migration: %v", c.later, err)
+		}
+	}
+}
+
 func TestList(t *testing.T) {
 	t.Parallel()
 	known := load(t, "0001_a.sql", "0002_b.sql")

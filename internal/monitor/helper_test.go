@@ -30,7 +30,7 @@ func ID(i int) task.ID {
 
 // Job is a job of tests: a store and an engine that do nothing by themselves.
 type Job struct {
-	weaver.JobStatus
+	JobTasks
 	Needs map[string][]string
 }
 
@@ -55,8 +55,8 @@ func JobOf(tasks ...string) *Job {
 }
 
 // Snapshot is a copy of the job as it is now.
-func (j *Job) Snapshot() weaver.JobStatus {
-	st := j.JobStatus
+func (j *Job) Snapshot() JobTasks {
+	st := j.JobTasks
 	st.Tasks = slices.Clone(j.Tasks)
 	return st
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
@@ -80,7 +79,7 @@ type change struct {
 	note  string // a change that is no event, as the end of a sentence about the task or job
 }
 
-func newModel(st weaver.JobStatus, needs map[string][]string, conditions map[string]task.EdgeKind) *model {
+func newModel(st JobTasks, needs map[string][]string, conditions map[string]task.EdgeKind) *model {
 	m := &model{
 		id: st.ID, job: st.Name, name: text.OneLine(st.Name, maxName), state: st.State, info: &st.JobInfo,
 		byID: make(map[task.ID]*node, len(st.Tasks)), byName: make(map[string]*node, len(st.Tasks)),

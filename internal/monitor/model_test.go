@@ -42,7 +42,7 @@ func check(t *testing.T, what string, got []change, want ...string) {
 // fact is one thing that happened: the event of it, and the store after it.
 type fact struct {
 	event    event.Event // nil: none is emitted
-	snapshot weaver.JobStatus
+	snapshot JobTasks
 	key      string // how it is shown
 }
 
@@ -261,7 +261,7 @@ func TestForeignAndUnknownTasks(t *testing.T) {
 	if got := drawn(m, 9); got != "a\n└─ child\n"+ID(8).String()+"\n" {
 		t.Errorf("drawn:\n%s", got)
 	}
-	empty := newModel(weaver.JobStatus{}, nil, nil)
+	empty := newModel(JobTasks{}, nil, nil)
 	if f := empty.frame(80, 24, Start, At(1)); len(f.text(text.Painter{}, 80)) != 1 {
 		t.Error("a job without tasks is more than its total")
 	}

@@ -26,7 +26,6 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
@@ -116,7 +115,7 @@ const redrawEvery = 100 * time.Millisecond
 
 // New returns a monitor of the job st, as the store has it now. needs gives
 // the names of the tasks that a task needs, by its name.
-func New(cfg Config, st weaver.JobStatus, needs map[string][]string) *Monitor {
+func New(cfg Config, st JobTasks, needs map[string][]string) *Monitor {
 	if cfg.Out == nil {
 		cfg.Out = os.Stdout
 	}
@@ -164,7 +163,7 @@ func (m *Monitor) Emit(ev event.Event) {
 // Reconcile compares what is known with the job as the store has it. Changes
 // that no event told are shown now, as events: what other processes did, and
 // what became of tasks whose needs did not succeed.
-func (m *Monitor) Reconcile(st weaver.JobStatus) {
+func (m *Monitor) Reconcile(st JobTasks) {
 	if st.ID != m.job {
 		return
 	}

@@ -103,7 +103,7 @@ func TestPathText(t *testing.T) {
 		return j
 	}
 	shown := func(j *Job, columns int) string {
-		s := summary{st: j.JobStatus, now: Start.Add(100 * time.Second), columns: columns}
+		s := summary{st: j.JobTasks, now: Start.Add(100 * time.Second), columns: columns}
 		return s.path(criticalPath(j.Tasks, j.Needs))
 	}
 	if got, want := shown(chain(3, "t%d"), 80), "Critical path: t0 1s → t1 1s → t2 1s (3s of 1m40s)"; got != want {
@@ -171,7 +171,7 @@ func TestPast(t *testing.T) {
 	j.Succeeds("a", At(22))
 	j.Starts("b", At(22))
 	j.Succeeds("b", At(23))
-	s := summary{st: j.JobStatus, needs: j.Needs, now: At(30), columns: 100, past: map[task.ID]Past{j.Task("a").ID: p}}
+	s := summary{st: j.JobTasks, needs: j.Needs, now: At(30), columns: 100, past: map[task.ID]Past{j.Task("a").ID: p}}
 	if got := s.text(); !strings.Contains(got, "2, 1 lost, 1 interrupted  21s") || !strings.Contains(got, "Critical path: a 21s → b 1s (22s of") {
 		t.Errorf("the summary:\n%s", got)
 	}

@@ -10,10 +10,16 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
+// JobTasks is a job with all its tasks, in the order of their creation.
+type JobTasks struct {
+	weaver.JobInfo
+	Tasks []weaver.TaskInfo
+}
+
 // reconcile compares a snapshot of the store with the model and returns the
 // changes that no event told: what other processes did, and what follows from
 // the end of a task for those that needed it.
-func (m *model) reconcile(st weaver.JobStatus, now time.Time) []change {
+func (m *model) reconcile(st JobTasks, now time.Time) []change {
 	var shown []change
 	for i := range st.Tasks {
 		t := &st.Tasks[i]

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/task"
@@ -24,7 +23,7 @@ const (
 // path, what went wrong, and a sentence. past has the tasks with more than one
 // attempt. With JSON it is the last object, job.finished. It is called once, when
 // Run has returned; changes that were not shown yet come first.
-func (m *Monitor) Summary(st weaver.JobStatus, past map[task.ID]Past) error {
+func (m *Monitor) Summary(st JobTasks, past map[task.ID]Past) error {
 	m.Reconcile(st)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,7 +54,7 @@ const unlimited = 200
 
 // summary is what is shown at the end.
 type summary struct {
-	st      weaver.JobStatus
+	st      JobTasks
 	past    map[task.ID]Past
 	needs   map[string][]string
 	paint   text.Painter

@@ -38,12 +38,16 @@ func submit(t testing.TB, p *pipeline.Pipeline, opts pipeline.JobOptions) stored
 	if err != nil {
 		t.Fatalf("what Parse accepts must make a job: %v", err)
 	}
-	st, err := client.JobStatus(t.Context(), h.ID())
+	job, err := client.Job(t.Context(), h.ID())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := stored{job: st.JobInfo, tasks: make(map[string]weaver.TaskInfo), needs: make(map[string][]string), kinds: make(map[string]task.EdgeKind)}
-	for _, info := range st.Tasks {
+	tasks, err := client.JobTasks(t.Context(), h.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := stored{job: job, tasks: make(map[string]weaver.TaskInfo), needs: make(map[string][]string), kinds: make(map[string]task.EdgeKind)}
+	for _, info := range tasks {
 		s.order = append(s.order, info.Node)
 		s.tasks[info.Node] = info
 		history, err := client.History(t.Context(), info.ID)

@@ -189,11 +189,13 @@ func (g *graph) CancelDependents(tasks []propagate.Unmet) error {
 	return g.note("cancel", "%s", strings.Join(list, ", "))
 }
 
-func (g *graph) CountJobs(changes []propagate.JobChange) ([]task.ID, error) {
+func (g *graph) CountJobs(changes []propagate.JobChange) ([]propagate.JobState, []task.ID, error) {
+	var moved []propagate.JobState
 	for _, c := range changes {
 		g.jobs[c.Job] = g.jobs[c.Job].Add(c.Change)
+		moved = append(moved, propagate.JobState{Job: c.Job, State: task.JobRunning})
 	}
-	return nil, g.note("count", "%d", len(changes))
+	return moved, nil, g.note("count", "%d", len(changes))
 }
 
 // newGraph makes a graph of edges from a need to its dependent, which asks for
@@ -232,4 +234,12 @@ func (g *graph) run(t *testing.T, b *propagate.Batch, want ...string) propagate.
 		t.Errorf("operations:\n%s\nwant:\n%s", strings.Join(g.log, "\n"), strings.Join(want, "\n"))
 	}
 	return got
+}
+
+// jobsOf returns the ids of jobs.
+func jobsOf(list []propagate.JobState) (ids []task.ID) {
+	for _, j := range list {
+		ids = append(ids, j.Job)
+	}
+	return ids
 }

@@ -67,14 +67,21 @@ type Ops interface {
 	CancelDependents(tasks []Unmet) error
 
 	// CountJobs adds changes to the counters of jobs, and to what they have used of
-	// their budgets, and derives their states. It returns those that rules.Exhausts
-	// says are to end now, and notes when that was; one of which chores are still to
-	// move tasks may be left to a chore.
-	CountJobs(changes []JobChange) (exhausted []task.ID, err error)
+	// their budgets, and derives their states. It returns those whose state is
+	// another then, and those that rules.Exhausts says are to end now, of which it
+	// notes when that was; one of which chores are still to move tasks may be left
+	// to a chore.
+	CountJobs(changes []JobChange) (moved []JobState, exhausted []task.ID, err error)
 
 	// AddChores keeps what is left to do for later transactions: waking keys, and
 	// marking the edges towards tasks that have ended.
 	AddChores(keys []string, ended []Ended) error
+}
+
+// JobState is a job and the state that it got.
+type JobState struct {
+	Job        task.ID
+	Was, State task.JobState
 }
 
 // Ended is a task that is in a terminal state and has dependents.

@@ -120,11 +120,11 @@ func (b *Batch) change(job task.ID, more JobChange) {
 
 // Result names what else has moved, for the notices after the commit.
 type Result struct {
-	Ended   []task.ID // dependents that ended
-	Jobs    []task.ID // whose counters or states changed
-	Callers []Caller  // dependents that ended with children of calls, which may not have
-	Marked  int       // edges
-	Chores  bool      // some were added
+	Ended   []task.ID  // dependents that ended
+	Jobs    []JobState // that got another state
+	Callers []Caller   // dependents that ended with children of calls, which may not have
+	Marked  int        // edges
+	Chores  bool       // some were added
 
 	Exhausted []task.ID // jobs that are to end, because their budgets are used up
 }
@@ -388,10 +388,7 @@ func (r *run) countJobs() error {
 		changes = append(changes, c)
 	}
 	slices.SortFunc(changes, func(a, b JobChange) int { return a.Job.Compare(b.Job) })
-	for i := range changes {
-		r.result.Jobs = append(r.result.Jobs, changes[i].Job)
-	}
 	var err error
-	r.result.Exhausted, err = r.ops.CountJobs(changes)
+	r.result.Jobs, r.result.Exhausted, err = r.ops.CountJobs(changes)
 	return err
 }

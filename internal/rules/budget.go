@@ -133,6 +133,8 @@ func RaisedBudget(cmd *store.RaiseBudget, j *task.Job) (task.Budget, error) {
 	}
 	b := j.Budget
 	switch {
+	case j.State == task.JobSucceeded:
+		return refused("it has succeeded: there is nothing to retry, and its budget stays as it is")
 	case cmd.AddAttempts < 0 || cmd.AddCost < 0 || cmd.AddAttempts == 0 && cmd.AddCost == 0:
 		return refused("a budget is raised by 1 or more, not by %d attempts and a cost of %d", cmd.AddAttempts, cmd.AddCost)
 	case cmd.AddAttempts > 0 && b.MaxTotalAttempts == 0:
@@ -149,6 +151,27 @@ func RaisedBudget(cmd *store.RaiseBudget, j *task.Job) (task.Budget, error) {
 		return refused("that is not enough, %s: %s", JobSpent(j), toAdd(j))
 	}
 	return b, nil
+}
+
+// RaisedLimits are a task's own limits after a retry that adds to them, or why that is
+// refused ([store.ErrState]).
+func RaisedLimits(cmd *store.RetryTask, maxAttempts int, maxCost int64) (attempts int, cost int64, err error) {
+	switch {
+	case cmd.AddAttempts < 0 || cmd.AddCost < 0:
+		return 0, 0, &refusal{fmt.Sprintf("task %v: its limits are raised by 1 or more, not by %d attempts and a cost of %d", cmd.Task, cmd.AddAttempts, cmd.AddCost)}
+	case cmd.AddCost > 0 && maxCost == 0:
+		return 0, 0, &refusal{fmt.Sprintf("task %v: it has no limit of its cost of its own (MaxCost): there is nothing to add to", cmd.Task)}
+	}
+	attempts = maxAttempts + min(cmd.AddAttempts, math.MaxInt32-min(maxAttempts, math.MaxInt32))
+	return attempts, maxCost + min(cmd.AddCost, math.MaxInt64-maxCost), nil
+}
+
+// RetryNote is the reason of a retry in the audit.
+func RetryNote(cmd *store.RetryTask) string {
+	if cmd.AddAttempts == 0 && cmd.AddCost == 0 {
+		return cmd.Reason
+	}
+	return RaiseNote(&store.RaiseBudget{Audit: cmd.Audit, AddAttempts: cmd.AddAttempts, AddCost: cmd.AddCost})
 }
 
 // RaiseNote is the reason of a raised budget in the audit.

@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -205,6 +206,7 @@ func TestRaisedBudget(t *testing.T) {
 		{"less", over, -1, 30, "1 or more"},
 		{"no limit of attempts", task.Job{Budget: task.Budget{MaxCost: 1}}, 1, 0, "max_total_attempts"},
 		{"no limit of the cost", task.Job{Budget: task.Budget{MaxTotalAttempts: 1}}, 1, 1, "max_cost"},
+		{"a job that succeeded", task.Job{Budget: both, State: task.JobSucceeded}, 1, 0, "it has succeeded"},
 		{"a job that is ending", ending, 9, 90, "2 of its tasks have not ended"},
 	} {
 		got, err := rules.RaisedBudget(&store.RaiseBudget{AddAttempts: tc.attempts, AddCost: tc.cost}, &tc.job)
@@ -223,6 +225,35 @@ func TestRaisedBudget(t *testing.T) {
 	}
 	if err := errors.Join(rules.CheckJobBudget(task.ID{1}, task.Failed, nil), rules.CheckJobBudget(task.ID{1}, task.Failed, &task.Job{})); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestRaisedLimits(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name        string
+		cmd         store.RetryTask
+		maxCost     int64
+		attempts    int
+		cost        int64
+		want, notes string
+	}{
+		{"nothing", store.RetryTask{Audit: store.Audit{Reason: "why"}}, 7, 5, 7, "", "why"},
+		{"both", store.RetryTask{AddAttempts: 2, AddCost: 3}, 7, 7, 10, "", "2 attempts and a cost of 3 more"},
+		{"less", store.RetryTask{AddAttempts: -1}, 7, 0, 0, "1 or more", ""},
+		{"no limit", store.RetryTask{AddCost: 1}, 0, 0, 0, "MaxCost", ""},
+		{"very much", store.RetryTask{AddAttempts: math.MaxInt, AddCost: math.MaxInt64}, 7, math.MaxInt32, math.MaxInt64, "", ""},
+	} {
+		attempts, cost, err := rules.RaisedLimits(&tc.cmd, 5, tc.maxCost)
+		if tc.want != "" {
+			if !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: %v", tc.name, err)
+			}
+			continue
+		}
+		if err != nil || attempts != tc.attempts || cost != tc.cost || tc.notes != "" && rules.RetryNote(&tc.cmd) != tc.notes {
+			t.Errorf("%s: %d, %d, %v, %q", tc.name, attempts, cost, err, rules.RetryNote(&tc.cmd))
+		}
 	}
 }
 

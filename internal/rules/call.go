@@ -2,18 +2,16 @@ package rules
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
-// MaxCallTasks is how many children of a call one record stores at most.
-const MaxCallTasks = 1000
-
 // checkCall refuses a record of a call that no engine sends.
 func checkCall(rec *store.Record) error {
 	s := rec.Step
-	if len(rec.Tasks) > MaxCallTasks || s.ChildrenLeft < 0 || s.ChildrenStored < 0 {
+	if len(rec.Tasks) > task.MaxCallTasks || s.ChildrenLeft < 0 || s.ChildrenStored < 0 {
 		return fmt.Errorf("record for task %v: call %q with %d tasks, of %d children, behind %d", rec.Lease.Task, s.Name, len(rec.Tasks), s.ChildrenLeft, s.ChildrenStored)
 	}
 	for i := range rec.Tasks {
@@ -62,40 +60,69 @@ func CallChild(child task.New, parent, step string, i int, mayFail bool) task.Ne
 }
 
 // CountsCalls reports whether the ends of children count for the calls of a task:
-// not when it has ended, or was asked to. A retry counts them anew ([CallLeft]).
+// not when it has ended, or was asked to. A retry counts them anew ([CallsLeft]).
 func CountsCalls(s task.State, asked bool) bool { return !s.Terminal() && !asked }
 
-// CallLeft is how many children of a call that waits are left when its task is
-// retried: those that are not stored, those that have not ended, and those that
-// come back with it ([Need.RevivesChild]). needs are all of the task's, end is the
-// kind of the error with which it had ended.
-func CallLeft(call *task.Step, needs []Need, end task.ErrorKind) int {
-	left := call.Children - call.ChildrenStored
+// CallsLeft is how many stored children of each call of a task are left when it is
+// retried: those that have not ended, and those that come back with it
+// ([Need.ComesBack]). needs are all of the task's.
+func CallsLeft(needs []Need) map[string]int {
+	var left map[string]int
 	for i := range needs {
-		if n := &needs[i]; n.Step == call.Name && (!n.Ended() || n.RevivesChild(task.JoinNone, end)) {
-			left++
+		if n := &needs[i]; n.Step != "" && n.End.State != task.Succeeded {
+			if left == nil {
+				left = make(map[string]int)
+			}
+			left[n.Step]++
 		}
 	}
 	return left
+}
+
+// RecountCall has a call wait for so many stored children when its task is retried,
+// beside those that are not stored yet: one that is completed waits again if there
+// are any, one that waits is completed if there are none. It returns the change of
+// the task's step_count, and, if that is negative, of its wake_seq, which is at
+// least 0.
+func RecountCall(s *task.Step, left int, now time.Time) (steps int) {
+	waits := s.State == task.StepWaiting
+	s.ChildrenLeft = left + s.Children - s.ChildrenStored
+	switch {
+	case waits && s.ChildrenLeft == 0:
+		s.State, s.CompletedAt = task.StepCompleted, now
+		return 1
+	case !waits && s.ChildrenLeft > 0:
+		s.State, s.CompletedAt = task.StepWaiting, time.Time{}
+		return -1
+	}
+	return 0
 }
 
 // CallOpen is how many children of a call that waits are left while those come back
-// that ended with its task: those that are not stored, those whose edges are open,
-// and those to come ([Need.RevivesChild]).
-func CallOpen(call *task.Step, needs []Need, end task.ErrorKind) int {
+// that a retry of its task revives, of the epoch that it began: those that are not
+// stored, those whose edges are open, and those to come.
+func CallOpen(call *task.Step, needs []Need, epoch int64) int {
 	left := call.Children - call.ChildrenStored
 	for i := range needs {
-		if n := &needs[i]; n.Step == call.Name && (!n.Marked || n.RevivesChild(task.JoinNone, end)) {
+		if n := &needs[i]; n.Step == call.Name && (Unmarked(n) || n.ComesBack(epoch)) {
 			left++
 		}
 	}
 	return left
 }
 
+// ComesBack reports whether the retry of a task that began an epoch revives this
+// child of a call, for which it has not been looked at yet: it did not succeed
+// before. One whose edge was opened in that epoch, or later, has been revived, or
+// ended by itself since.
+func (n *Need) ComesBack(epoch int64) bool {
+	return n.Step != "" && n.Ended() && n.End.State != task.Succeeded && n.Opened < epoch
+}
+
 // RevivesCalls reports whether children of calls come back with a retried task.
-func RevivesCalls(needs []Need, end task.ErrorKind) bool {
+func RevivesCalls(needs []Need) bool {
 	for i := range needs {
-		if needs[i].RevivesChild(task.JoinNone, end) {
+		if n := &needs[i]; n.Step != "" && n.Ended() && n.End.State != task.Succeeded {
 			return true
 		}
 	}

@@ -53,34 +53,65 @@ func TestResolveCall(t *testing.T) {
 }
 
 // called is the edge to a child of a call.
-func called(step string, waits bool, n rules.Need) rules.Need {
-	n.Step, n.CallWaits = step, waits
+func called(step string, n rules.Need) rules.Need {
+	n.Step = step
 	return n
 }
 
-func TestCallLeft(t *testing.T) {
+func TestCallsLeft(t *testing.T) {
 	t.Parallel()
 	needs := []rules.Need{
-		called("c", true, goodChild), called("c", true, badChild), called("c", true, runningChild), called("c", true, orphanedChild),
-		called("c", true, lateChild), called("d", true, runningChild), runningChild,
+		called("c", goodChild), called("c", badChild), called("c", runningChild), called("c", orphanedChild),
+		called("d", goodChild), called("e", lateChild), runningChild,
 	}
-	if got := rules.CallLeft(callStep(7, 5, 0), needs, task.KindCancelled); got != 4 {
-		t.Errorf("CallLeft = %d", got)
+	if got := rules.CallsLeft(needs); len(got) != 2 || got["c"] != 3 || got["e"] != 1 {
+		t.Errorf("CallsLeft = %v", got)
 	}
-	if got := rules.CallLeft(callStep(7, 5, 0), needs, task.KindDeadline); got != 5 {
-		t.Errorf("CallLeft after a deadline = %d", got)
+	if rules.RevivesCalls([]rules.Need{orphanedChild, badChild, called("c", runningChild), called("c", goodChild)}) {
+		t.Error("children revive that are of no call, or did not fail")
 	}
-	if rules.RevivesCalls([]rules.Need{orphanedChild, called("c", false, orphanedChild), called("c", true, badChild)}, "") {
-		t.Error("children revive that no call waits for")
+	if !rules.RevivesCalls([]rules.Need{called("c", badChild)}) {
+		t.Error("a child that failed does not revive")
 	}
-	if !rules.RevivesCalls([]rules.Need{called("c", true, orphanedChild)}, "") {
-		t.Error("a child that ended with its parent does not revive")
+	again, since := called("c", badChild), called("c", badChild)
+	again.Opened, since.Opened = 6, 7
+	again.Marked, since.Marked = true, true
+	if got := rules.CallOpen(callStep(7, 5, 0), append(needs[2:3], again, since), 7); got != 2+1+1 {
+		t.Errorf("CallOpen = %d", got)
+	}
+}
+
+func TestRecountCall(t *testing.T) {
+	t.Parallel()
+	completed := func() *task.Step {
+		s := callStep(3, 3, 0)
+		s.State, s.CompletedAt = task.StepCompleted, now
+		return s
+	}
+	for _, tc := range []struct {
+		name  string
+		call  *task.Step
+		left  int
+		steps int
+		want  int
+		state task.StepState
+	}{
+		{"some are left", callStep(3, 3, 3), 2, 0, 2, task.StepWaiting},
+		{"some are not stored", callStep(3, 1, 3), 1, 0, 3, task.StepWaiting},
+		{"none is left", callStep(3, 3, 1), 0, 1, 0, task.StepCompleted},
+		{"some failed", completed(), 2, -1, 2, task.StepWaiting},
+		{"none failed", completed(), 0, 0, 0, task.StepCompleted},
+	} {
+		steps := rules.RecountCall(tc.call, tc.left, now)
+		if steps != tc.steps || tc.call.ChildrenLeft != tc.want || tc.call.State != tc.state || tc.call.CompletedAt.IsZero() != (tc.state == task.StepWaiting) {
+			t.Errorf("%s: %d, %+v", tc.name, steps, tc.call)
+		}
 	}
 }
 
 func TestCallEdgesDoNotCountAsNeeds(t *testing.T) {
 	t.Parallel()
-	needs := []rules.Need{called("c", true, runningChild), called("c", true, badChild), runningChild}
+	needs := []rules.Need{called("c", runningChild), called("c", badChild), runningChild}
 	if got := rules.TaskWaits(task.JoinRerun, needs, rules.Unmarked); got.Open != 1 {
 		t.Errorf("a task that decomposed waits for %d", got.Open)
 	}
@@ -90,7 +121,7 @@ func TestCallEdgesDoNotCountAsNeeds(t *testing.T) {
 	if rules.WrongChild(needs) != nil {
 		t.Error("a child of a call is to blame for a decomposition")
 	}
-	if err := rules.CheckRetry(task.ID{}, task.Failed, "", task.JoinNone, []rules.Need{called("c", true, runningChild)}); !errors.Is(err, store.ErrState) {
+	if err := rules.CheckRetry(task.ID{}, task.Failed, "", task.JoinNone, []rules.Need{called("c", runningChild)}); !errors.Is(err, store.ErrState) {
 		t.Errorf("a retry while a child is being cancelled: %v", err)
 	}
 	if err := rules.CheckRetry(task.ID{}, task.Failed, "", task.JoinNone, needs[1:]); err != nil {

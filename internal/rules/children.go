@@ -134,11 +134,17 @@ func WrongChild(needs []Need) *Need {
 }
 
 // RevivesChild reports whether the retry of a task, which had ended with a join and
-// an error of a kind, brings this child back: the task waits for it, or for the
-// call that it is of, and it was cancelled because its parent ended, or both missed
-// the deadline, or used the budget up, that they share.
+// an error of a kind, brings this child back. A child of a call that did not succeed
+// comes back however it ended: the retried task would get its failure for ever. One
+// of a decomposition does if the task waits for it, and it was cancelled because its
+// parent ended, or both missed the deadline, or used the budget up, that they share.
 func (n *Need) RevivesChild(join task.Join, parent task.ErrorKind) bool {
-	if !n.Ended() || n.End.State == task.Succeeded || !n.CallWaits && (join == task.JoinNone || !n.child()) {
+	switch {
+	case !n.Ended() || n.End.State == task.Succeeded:
+		return false
+	case n.Step != "":
+		return true
+	case join == task.JoinNone || !n.child():
 		return false
 	}
 	if parent == task.KindBudget && n.End.Kind == parent {
@@ -154,7 +160,7 @@ func refuseRetry(join task.Join, kind task.ErrorKind, needs []Need) string {
 	var others []Need
 	for i := range needs {
 		n := &needs[i]
-		if (join != task.JoinNone && n.child() || n.CallWaits) && !n.Marked && !n.Ended() {
+		if (join != task.JoinNone && n.child() || n.Step != "") && !n.Marked && !n.Ended() {
 			return fmt.Sprintf("and its child %s, which is %s, is still being cancelled: try again in a moment", n.Name, n.End.State)
 		}
 		if !n.RevivesChild(join, kind) {

@@ -2,6 +2,8 @@ package rules_test
 
 import (
 	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,6 +112,25 @@ func TestTaskWaitsForChildren(t *testing.T) {
 	}
 }
 
+func TestEndedError(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 600)
+	for _, tc := range []struct {
+		state task.State
+		err   *task.Error
+		want  *task.Error
+	}{
+		{task.Failed, nil, nil},
+		{task.Succeeded, &task.Error{Kind: task.KindHandler}, nil},
+		{task.Failed, &task.Error{Kind: task.KindHandler, Code: "c", Message: long[:1024], Step: "s", Stack: "x"}, &task.Error{Kind: task.KindHandler, Code: "c", Message: long[:1024]}},
+		{task.Cancelled, &task.Error{Kind: task.KindCancelled, Message: "x" + long}, &task.Error{Kind: task.KindCancelled, Message: "x" + long[:1022]}},
+	} {
+		if got := rules.EndedError(tc.state, tc.err); !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s, %+v: %+v", tc.state, tc.err, got)
+		}
+	}
+}
+
 func TestReviveWithChildren(t *testing.T) {
 	t.Parallel()
 	const rerun, complete = task.JoinRerun, task.JoinComplete
@@ -136,6 +157,9 @@ func TestReviveWithChildren(t *testing.T) {
 		if err := rules.CheckRetry(task.ID{1}, task.Failed, tc.end, tc.join, tc.needs); (err == nil) != tc.retry {
 			t.Errorf("%s: %v", tc.name, err)
 		}
+	}
+	if got := rules.Revive(&rules.Revived{Needs: []rules.Need{goodChild}, End: task.KindCancelled, Join: rerun, Unstored: 3}, now); got.Waits.Open != 3 || got.Join != rerun {
+		t.Errorf("a task whose children are not all stored: %+v", got)
 	}
 	if !rules.RevivesDependent(task.Failed, task.KindDependencyFailed, complete, []rules.Need{goodChild, runningChild}) {
 		t.Error("a parent whose last bad child is retried does not revive")

@@ -36,12 +36,9 @@ func decidedKind(f *store.Finish) task.DecisionKind {
 	return ""
 }
 
-// MaxDecisionChildren is how many children a decision names; their edges name all.
-const MaxDecisionChildren = 1000
-
 // childIDs are the first children of a decompose.
 func childIDs(f *store.Finish) []task.ID {
-	ids := make([]task.ID, min(len(f.Children), MaxDecisionChildren))
+	ids := make([]task.ID, min(len(f.Children), task.MaxDecisionChildren))
 	for i := range ids {
 		ids[i] = f.Children[i].ID
 	}

@@ -66,9 +66,9 @@ func TestDecidedDecompose(t *testing.T) {
 			t.Errorf("%s: reported again: %+v", tc.name, again)
 		}
 	}
-	f := decomposes(task.OutcomeFailure, task.JoinComplete, rules.MaxDecisionChildren+5)
+	f := decomposes(task.OutcomeFailure, task.JoinComplete, task.MaxDecisionChildren+5)
 	got := rules.ResolveDecompose(&f, rules.Parent{}, rules.CancelRequest{}, time.Time{}, now)
-	if len(got.Decision.ChildIDs) != rules.MaxDecisionChildren || string(got.JoinOutput) != string(result) {
+	if len(got.Decision.ChildIDs) != task.MaxDecisionChildren || string(got.JoinOutput) != string(result) {
 		t.Errorf("many children: %d in the decision, output %s", len(got.Decision.ChildIDs), got.JoinOutput)
 	}
 	got = rules.ResolveDecompose(&f, rules.Parent{Depth: 8}, rules.CancelRequest{}, time.Time{}, now)

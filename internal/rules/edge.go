@@ -140,7 +140,8 @@ type Need struct {
 
 	Awaited    int            // the attempt that waits, or waited, for the need: a child, or one that it asked for; 0: none
 	Step       string         // the call whose child it is
-	CallWaits  bool           // that call waits; it has not completed
+	Recorded   task.State     // of an awaited one: how it had ended when that was counted
+	Opened     int64          // the lease epoch of the dependent when the edge of a call was last opened; 0: not known
 	CancelKind task.ErrorKind // for which the need was asked to cancel, or was cancelled
 }
 

@@ -55,6 +55,9 @@ func (t *Transition) CountsAttempt() bool {
 // CheckFinish refuses what no engine reports: an outcome that only stores
 // record, a failure without a decision, a decision that stores cannot carry out.
 func CheckFinish(f *store.Finish) error {
+	if err := checkEvents(&f.Lease, f.Events); err != nil {
+		return err
+	}
 	switch f.Outcome {
 	case task.OutcomeSuccess, task.OutcomeReleased, task.OutcomeCancelled:
 		return nil

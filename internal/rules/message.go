@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -82,6 +83,26 @@ func NotNeededFailure(need *EndedNeed, others bool, name string) *task.Error {
 		text = fmt.Sprintf("not needed: it runs if task %s or another of its needs fails, and none of them did", name)
 	}
 	return &task.Error{Kind: task.KindNotNeeded, Message: text}
+}
+
+// MaxEndedMessage is how many bytes of a message an edge keeps ([EndedError]).
+const MaxEndedMessage = 1024
+
+// EndedError is what an awaited edge keeps of the error with which its need ended in
+// a state: the kind, the code and the beginning of the message. nil: it succeeded.
+func EndedError(s task.State, err *task.Error) *task.Error {
+	if err == nil || s == task.Succeeded {
+		return nil
+	}
+	kept := &task.Error{Kind: err.Kind, Code: err.Code, Message: err.Message}
+	if len(kept.Message) > MaxEndedMessage {
+		end := MaxEndedMessage
+		for end > 0 && !utf8.RuneStart(kept.Message[end]) {
+			end--
+		}
+		kept.Message = kept.Message[:end]
+	}
+	return kept
 }
 
 // TaskName names a task in a message, by its name in its job if it has one.

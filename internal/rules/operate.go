@@ -110,10 +110,21 @@ func CheckPause(id task.ID, s task.State) error {
 	return nil
 }
 
+// Awaiter is a task that has not succeeded and waits, or waited, for another one: a
+// child, or one that it asked for.
+type Awaiter struct {
+	ID    task.ID
+	State task.State
+}
+
 // CheckDelete refuses to delete a task that has not ended or belongs to a job,
-// one whose end a dependent still waits for, or whose parent has not ended
-// (dependent; zero: none), and one with a child that has not ended (child).
-func CheckDelete(id task.ID, s task.State, job, dependent, child task.ID) error {
+// one whose end a dependent still waits for (dependent; zero: none), one whose
+// result the first of its awaiters has or will have to read again (by; zero: there
+// is none), and one with a child that has not ended (child).
+func CheckDelete(id task.ID, s task.State, job, dependent task.ID, by Awaiter, child task.ID) error {
+	if dependent.IsZero() && !by.State.Terminal() {
+		dependent = by.ID
+	}
 	switch {
 	case !s.Terminal():
 		return refuse(id, s, "only tasks that ended can be deleted")
@@ -121,6 +132,8 @@ func CheckDelete(id task.ID, s task.State, job, dependent, child task.ID) error 
 		return refuse(id, s, fmt.Sprintf("but belongs to job %v, whose tasks stay with it", job))
 	case !dependent.IsZero():
 		return refuse(id, s, fmt.Sprintf("but task %v still waits for it", dependent))
+	case !by.ID.IsZero():
+		return refuse(id, s, fmt.Sprintf("but task %v, which is %s and may be retried, waited for it: delete that one first, or its job", by.ID, by.State))
 	case !child.IsZero():
 		return refuse(id, s, fmt.Sprintf("but its child %v has not ended", child))
 	}
@@ -240,6 +253,7 @@ type Revived struct {
 	Needs    []Need
 	End      task.ErrorKind // of its error
 	Join     task.Join
+	Unstored int // children of its last decomposition that a chore is to store
 	Deadline time.Time
 	Job      time.Time // the deadline of its job
 }
@@ -254,6 +268,7 @@ func Revive(t *Revived, now time.Time) Revival {
 		r.Deadline = t.Job
 	}
 	children := TaskWaits(t.Join, t.Needs, func(n *Need) bool { return unfinished(n) || n.RevivesChild(t.Join, t.End) })
+	children.Open += t.Unstored
 	if t.Join != task.JoinNone && children.Open > 0 {
 		r.State, r.Waiting, r.Join, r.Waits = task.Pending, task.WaitChildren, t.Join, children
 		if t.Join.Asked() {

@@ -39,10 +39,24 @@ func TestCheckOperations(t *testing.T) {
 		{"retry with an open need whose failure would count", retry(ifFailed(succeeded), ifFailed(open)), retryable},
 		{"pause", func(s task.State) error { return rules.CheckPause(id, s) }, []task.State{task.Pending, task.Ready, task.Running, task.Blocked}},
 		{"unblock", func(s task.State) error { return rules.CheckUnblock(&store.UnblockTask{Task: id}, s, nil) }, []task.State{task.Blocked}},
-		{"delete", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{}, task.ID{}, task.ID{}) }, []task.State{task.Succeeded, task.Failed, task.Cancelled}},
-		{"delete a task of a job", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{2}, task.ID{}, task.ID{}) }, nil},
-		{"delete a task whose child has not ended", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{}, task.ID{}, task.ID{2}) }, nil},
-		{"delete a task that is waited for", func(s task.State) error { return rules.CheckDelete(id, s, task.ID{}, task.ID{2}, task.ID{}) }, nil},
+		{"delete", func(s task.State) error {
+			return rules.CheckDelete(id, s, task.ID{}, task.ID{}, rules.Awaiter{}, task.ID{})
+		}, []task.State{task.Succeeded, task.Failed, task.Cancelled}},
+		{"delete a task of a job", func(s task.State) error {
+			return rules.CheckDelete(id, s, task.ID{2}, task.ID{}, rules.Awaiter{}, task.ID{})
+		}, nil},
+		{"delete a task whose child has not ended", func(s task.State) error {
+			return rules.CheckDelete(id, s, task.ID{}, task.ID{}, rules.Awaiter{}, task.ID{2})
+		}, nil},
+		{"delete a task that is waited for", func(s task.State) error {
+			return rules.CheckDelete(id, s, task.ID{}, task.ID{2}, rules.Awaiter{}, task.ID{})
+		}, nil},
+		{"delete a task whose parent goes on", func(s task.State) error {
+			return rules.CheckDelete(id, s, task.ID{}, task.ID{}, rules.Awaiter{task.ID{2}, task.Ready}, task.ID{})
+		}, nil},
+		{"delete a task whose parent may be retried", func(s task.State) error {
+			return rules.CheckDelete(id, s, task.ID{}, task.ID{}, rules.Awaiter{task.ID{2}, task.Failed}, task.ID{})
+		}, nil},
 	} {
 		for _, s := range task.States() {
 			allowed := false

@@ -8,13 +8,16 @@ import (
 
 // CheckRerun refuses to repeat a task that needs others: the new one could not read
 // their outputs. So it does when a step that it would take over called others
-// (call, its name): they are children of the task.
-func CheckRerun(id task.ID, s task.State, needs bool, call string) error {
+// (call, its name): they are children of the task. And so it does with more steps
+// than a rerun takes over.
+func CheckRerun(id task.ID, s task.State, needs bool, call string, steps int) error {
 	switch {
 	case needs:
 		return refuse(id, s, "but needs other tasks, whose outputs a new task could not read: retry it, or submit its job again")
 	case call != "":
 		return refuse(id, s, fmt.Sprintf("but its step %q called tasks, which stay with it: rerun it from that step, or from an earlier one", call))
+	case steps > task.MaxRerunSteps:
+		return refuse(id, s, fmt.Sprintf("but a rerun takes over %d steps at most, not %d: rerun it from an earlier step, or from the beginning", task.MaxRerunSteps, steps))
 	}
 	return nil
 }

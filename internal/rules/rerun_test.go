@@ -13,15 +13,18 @@ import (
 func TestCheckRerun(t *testing.T) {
 	t.Parallel()
 	for _, s := range task.States() {
-		if err := rules.CheckRerun(task.ID{1}, s, false, ""); err != nil {
+		if err := rules.CheckRerun(task.ID{1}, s, false, "", task.MaxRerunSteps); err != nil {
 			t.Errorf("a %s task: %v", s, err)
 		}
 	}
-	if err := rules.CheckRerun(task.ID{1}, task.Failed, true, ""); !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), "needs other tasks") {
+	if err := rules.CheckRerun(task.ID{1}, task.Failed, true, "", 0); !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), "needs other tasks") {
 		t.Errorf("a task with needs: %v", err)
 	}
-	if err := rules.CheckRerun(task.ID{1}, task.Failed, false, "fan"); !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), `"fan"`) {
+	if err := rules.CheckRerun(task.ID{1}, task.Failed, false, "fan", 0); !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), `"fan"`) {
 		t.Errorf("a step that called: %v", err)
+	}
+	if err := rules.CheckRerun(task.ID{1}, task.Failed, false, "", task.MaxRerunSteps+1); !errors.Is(err, store.ErrState) || !strings.Contains(err.Error(), "not 1001") {
+		t.Errorf("many steps: %v", err)
 	}
 	if got := rules.RerunReason(task.ID{15: 1}, ""); got != "as 00000000000000000000000001" {
 		t.Errorf("RerunReason = %q", got)

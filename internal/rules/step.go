@@ -13,7 +13,16 @@ import (
 
 // CheckRecord refuses a record that no engine sends.
 func CheckRecord(rec *store.Record) error {
+	if err := checkEvents(&rec.Lease, rec.Events); err != nil {
+		return err
+	}
 	switch {
+	case len(rec.Artifacts) > 0 && (rec.Step == nil || rec.Step.State != task.StepCompleted || IsWait(rec)):
+		return fmt.Errorf("record for task %v: artifacts are recorded with a completed step, and there is none", rec.Lease.Task)
+	case rec.Checkpoint != nil && (rec.Step != nil || len(rec.Tasks) > 0):
+		return fmt.Errorf("record for task %v: the checkpoint %q comes with a step or with tasks", rec.Lease.Task, rec.Checkpoint.Name)
+	case rec.Checkpoint != nil && (rec.Checkpoint.Name == "" || !json.Valid(rec.Checkpoint.Value)):
+		return fmt.Errorf("record for task %v: the checkpoint %q has no name, or a value that is not JSON", rec.Lease.Task, rec.Checkpoint.Name)
 	case rec.Step == nil && len(rec.Tasks) > 0:
 		return fmt.Errorf("record for task %v: tasks are started by a step, and there is none", rec.Lease.Task)
 	case rec.Step != nil && rec.Step.Cost < 0:

@@ -193,8 +193,8 @@ func TestCheckWait(t *testing.T) {
 		{"no name", waitStep(func(s *task.Step) { s.Signal = "" }), 0, false},
 		{"tasks", waitStep(nil), 1, false},
 		{"a step that waits", waitStep(func(s *task.Step) { s.Kind = task.KindStep }), 0, false},
-		{"a call", waitStep(func(s *task.Step) { s.Kind = task.KindCall }), rules.MaxCallTasks, true},
-		{"a call with too many tasks", waitStep(func(s *task.Step) { s.Kind = task.KindCall }), rules.MaxCallTasks + 1, false},
+		{"a call", waitStep(func(s *task.Step) { s.Kind = task.KindCall }), task.MaxCallTasks, true},
+		{"a call with too many tasks", waitStep(func(s *task.Step) { s.Kind = task.KindCall }), task.MaxCallTasks + 1, false},
 		{"a call that is completed", waitStep(func(s *task.Step) { s.Kind, s.State = task.KindCall, task.StepCompleted }), 0, false},
 		{"a call with a value", waitStep(func(s *task.Step) { s.Kind, s.Error = task.KindCall, failure }), 0, false},
 	} {

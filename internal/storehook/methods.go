@@ -23,6 +23,11 @@ func (s *hooked) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.
 		})
 }
 
+// Upload implements store.Producer.
+func (s *hooked) Upload(ctx context.Context, ns string, ups ...store.Upload) ([]store.Uploaded, error) {
+	return through(ctx, s, "Upload", s.hooks.Upload, ns, ups, batch(store.Store.Upload))
+}
+
 // Operate implements store.Producer.
 func (s *hooked) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
 	return through(ctx, s, "Operate", s.hooks.Operate, ns, cmds, batch(store.Store.Operate))
@@ -63,6 +68,16 @@ func (s *hooked) Record(ctx context.Context, ns string, recs ...store.Record) ([
 // Reap implements store.Worker.
 func (s *hooked) Reap(ctx context.Context, ns string, req store.ReapRequest) (store.ReapResult, error) {
 	return through(ctx, s, "Reap", s.hooks.Reap, ns, req, store.Store.Reap)
+}
+
+// CollectBlobs implements store.Worker.
+func (s *hooked) CollectBlobs(ctx context.Context, ns string, req store.CollectBlobs) (store.CollectedBlobs, error) {
+	return through(ctx, s, "CollectBlobs", s.hooks.CollectBlobs, ns, req, store.Store.CollectBlobs)
+}
+
+// Collect implements store.Worker.
+func (s *hooked) Collect(ctx context.Context, ns string, req store.CollectRequest) (store.CollectResult, error) {
+	return through(ctx, s, "Collect", s.hooks.Collect, ns, req, store.Store.Collect)
 }
 
 // Ready implements store.Reader.
@@ -130,6 +145,17 @@ func (s *hooked) Snapshot(ctx context.Context, ns string) (*store.Snapshot, erro
 func (s *hooked) Transient(err error) bool { return store.Transient(s.below, err) }
 
 type notifier struct{ s *hooked }
+
+// Events implements store.EventReader. A store below that is none keeps no events.
+func (s *hooked) Events(ctx context.Context, ns string, id task.ID, after int64, limit int) ([]store.EventRow, error) {
+	return through(ctx, s, "Events", nil, ns, id, func(below store.Store, ctx context.Context, ns string, id task.ID) ([]store.EventRow, error) {
+		reader, ok := below.(store.EventReader)
+		if !ok {
+			return nil, nil
+		}
+		return reader.Events(ctx, ns, id, after, limit)
+	})
+}
 
 // Notify implements store.Notifier.
 func (n notifier) Notify(ns string, fn func(store.Notice)) (stop func(), complete bool) {

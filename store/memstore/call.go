@@ -77,25 +77,21 @@ func (o *op) lowerCalls(ended map[call]int) {
 }
 
 // reviveCalls has the calls of a task that is retried count their children anew.
-func (o *op) reviveCalls(r *row, needs []rules.Need, end task.ErrorKind) {
+func (o *op) reviveCalls(r *row, needs []rules.Need) {
 	for i, e := range o.needs[r.ID] {
-		if !needs[i].CallWaits {
-			continue
-		}
-		e.Done, e.EndedState = false, ""
-		if needs[i].Ended() {
-			e.Done, e.EndedState = true, needs[i].End.State
+		if e.Step != "" {
+			o.setEdge(e, &needs[i])
 		}
 	}
+	left := rules.CallsLeft(needs)
 	for i := range o.steps[r.ID] {
 		s := &o.steps[r.ID][i]
-		if s.Kind != task.KindCall || s.State != task.StepWaiting {
+		if s.Kind != task.KindCall || s.State == task.StepFailed {
 			continue
 		}
-		if s.ChildrenLeft = rules.CallLeft(s, needs, end); s.ChildrenLeft == 0 {
-			s.State, s.CompletedAt = task.StepCompleted, o.now
-			r.StepCount++
-		}
+		steps := rules.RecountCall(s, left[s.Name], o.now)
+		r.StepCount += steps
+		r.WakeSeq = max(0, r.WakeSeq+min(0, steps))
 	}
 }
 
@@ -105,6 +101,6 @@ func (o *op) reopenCall(parent *row, e *store.EdgeRow) {
 	if !e.Done || !rules.ReopensCall(s != nil, parent.State, parent.CancelRequested) {
 		return
 	}
-	e.Done, e.EndedState = false, ""
+	open(e)
 	s.ChildrenLeft++
 }

@@ -62,11 +62,34 @@ func (o *op) depend(r *row, id task.ID) {
 		edge = &store.EdgeRow{Task: r.ID, Needs: id}
 		o.link(edge)
 	}
-	edge.Kind, edge.Awaited, edge.Done, edge.EndedState = task.OnSuccess, r.AttemptNo, false, ""
+	edge.Kind, edge.Awaited = task.OnSuccess, r.AttemptNo
+	open(edge)
 	if need := o.tasks[id]; need.State.Terminal() {
-		edge.Done, edge.EndedState = true, need.State
+		mark(edge, need)
 	} else {
 		r.RemainingDeps = 1
+	}
+}
+
+// open has an edge wait for the end of its need.
+func open(e *store.EdgeRow) { e.Done, e.EndedState, e.EndedError = false, "", nil }
+
+// mark counts the end of the need of an edge, and keeps how a task that awaited it
+// gets to know it.
+func mark(e *store.EdgeRow, need *row) {
+	if e.Done = true; e.Awaited > 0 {
+		e.EndedState, e.EndedError = need.State, rules.EndedError(need.State, need.Error)
+	}
+}
+
+// setEdge marks an awaited edge by how its need is. What it keeps of an end in the
+// same state stays.
+func (o *op) setEdge(e *store.EdgeRow, n *rules.Need) {
+	switch {
+	case !n.Ended():
+		open(e)
+	case !e.Done || e.EndedState != n.End.State:
+		mark(e, o.tasks[e.Needs])
 	}
 }
 
@@ -79,6 +102,7 @@ func (sp *space) children(r *row) []*store.EdgeRow {
 func (o *op) decompose(r *row, f *store.Finish, t *rules.Transition) {
 	first := o.parent(r).Decomposed
 	r.Join, r.joinOutput, r.RemainingDeps = t.Join, copyRaw(t.JoinOutput), len(f.Children)
+	o.refer(r.ID, refOutput, "", r.joinOutput)
 	for i := range f.Children {
 		n := rules.ChildOf(f.Children[i], r.Node, first+i, r.AllowFailure)
 		o.insertChild(&n, r)
@@ -131,7 +155,7 @@ func (o *op) reviveChildren(r *row, needs []rules.Need, join task.Join, end task
 		if needs[i].RevivesChild(join, end) {
 			child := o.tasks[e.Needs]
 			back = append(append(back, child), o.revive(child)...)
-			e.Done, e.EndedState = false, ""
+			open(e)
 		}
 	}
 	return back

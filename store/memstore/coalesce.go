@@ -22,6 +22,8 @@ func (o *op) takesInput(n *task.New, existing task.ID) *row {
 		found = o.oldestUnstarted(n)
 	}
 	if found != nil {
+		o.refs[found.ID] = slices.DeleteFunc(o.refs[found.ID], func(r ref) bool { return r.kind == refInput })
+		o.refer(found.ID, refInput, "", n.Input)
 		found.Input, found.SchemaVersion, found.UpdatedAt = copyRaw(n.Input), n.SchemaVersion, o.now
 	}
 	return found

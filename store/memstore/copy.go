@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -63,6 +64,12 @@ func copyAttempt(a task.Attempt) task.Attempt {
 	a.Error = copyPtr(a.Error)
 	a.StepsRun, a.StepsUnreached = copyList(a.StepsRun), copyList(a.StepsUnreached)
 	return a
+}
+
+func copyEdge(e *store.EdgeRow) store.EdgeRow {
+	c := *e
+	c.EndedError = copyPtr(e.EndedError)
+	return c
 }
 
 func copyStep(s task.Step) task.Step {

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -23,8 +24,13 @@ func (s *Store) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.S
 		return t.enqueue(ctx, ns, sub)
 	}
 	var out []store.Enqueued
-	err := s.do(ctx, ns, func(o *op) { out = o.enqueue(sub, task.ID{}) })
-	return out, err
+	var gone error
+	err := s.do(ctx, ns, func(o *op) {
+		if gone = o.usable(rules.TaskBlobs(sub.Tasks)); gone == nil {
+			out = o.enqueue(sub, task.ID{})
+		}
+	})
+	return out, cmp.Or(err, gone)
 }
 
 // enqueue stores what is new in a submission, in its order, and names what
@@ -98,6 +104,7 @@ func (o *op) insert(n *task.New, job *task.NewJob, parent task.ID) {
 func (o *op) place(r *row, n *task.New) {
 	o.watch(r)
 	o.tasks[r.ID] = r
+	o.refer(r.ID, refInput, "", r.Input)
 	if r.IdempotencyKey != "" {
 		o.idempotent[idempotency{r.Type, r.IdempotencyKey}] = r.ID
 	}

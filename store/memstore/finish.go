@@ -32,8 +32,30 @@ func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]
 		for _, i := range last {
 			out[i] = o.finish(&fins[i])
 		}
+		o.propagate()
+		o.noteJobs(fins, out)
+		for i := range fins {
+			if out[i].Err == nil {
+				o.addEvents(fins[i].Lease, fins[i].Events)
+			}
+		}
 	})
 	return out, err
+}
+
+// noteJobs answers the finishes of a batch with the states that their jobs got by it.
+func (o *op) noteJobs(fins []store.Finish, out []store.FinishResult) {
+	for i := range fins {
+		if out[i].Job == "" {
+			continue
+		}
+		j := o.jobs[o.tasks[fins[i].Lease.Task].JobID]
+		if was, counted := o.jobWas[j]; counted && was != j.State {
+			out[i].Job = j.State
+		} else {
+			out[i].Job = ""
+		}
+	}
 }
 
 // draws reports whether a finish, whose lease is valid, is a retry that its job's
@@ -51,6 +73,9 @@ func (o *op) draws(f *store.Finish) bool {
 // counted already.
 func (o *op) finish(f *store.Finish) store.FinishResult {
 	if err := rules.CheckFinish(f); err != nil {
+		return store.FinishResult{Err: err}
+	}
+	if err := o.usable(rules.FinishBlobs(f)); err != nil {
 		return store.FinishResult{Err: err}
 	}
 	r, err := o.guard(f.Lease)
@@ -93,7 +118,11 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 	case t.Join != task.JoinNone:
 		o.decompose(r, f, &t)
 	}
-	return store.FinishResult{State: r.State, Waiting: r.Waiting}
+	res := store.FinishResult{State: r.State, Waiting: r.Waiting}
+	if j := o.jobs[r.JobID]; j != nil {
+		res.Job = j.State // until all of the batch is counted
+	}
+	return res
 }
 
 // finishedBefore answers a finish whose lease is not valid (R8): it is the
@@ -173,6 +202,7 @@ func (o *op) transition(r *row, t *rules.Transition) {
 		o.notice.Tasks = append(o.notice.Tasks, r.ID)
 	default:
 		r.Output = copyRaw(t.Output)
+		o.refer(r.ID, refOutput, "", r.Output)
 		o.end(r, t.State, failure)
 	}
 }

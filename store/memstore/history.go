@@ -31,6 +31,9 @@ func (o *op) history(r *row) store.History {
 		Decisions: copyAll(o.decisions[r.ID], storedDecision),
 		Steps:     copyAll(o.steps[r.ID], copyStep),
 		Signals:   copyAll(o.signals[r.ID], copySignal),
+		Artifacts: copyList(o.artifacts[r.ID]),
+
+		Checkpoints: copyAll(o.checkpoints[r.ID], copyCheckpoint),
 	}
 	if r.State == task.Running {
 		h.Attempts = append(h.Attempts, r.attempt())
@@ -64,7 +67,7 @@ func (o *op) history(r *row) store.History {
 
 // need describes the task at one end of an edge.
 func (o *op) need(id task.ID, e *store.EdgeRow) store.Need {
-	n := store.Need{ID: id, Kind: e.Kind, Done: e.Done, Step: e.Step, Awaited: e.Awaited, EndedState: e.EndedState}
+	n := store.Need{ID: id, Kind: e.Kind, Done: e.Done, Step: e.Step, Awaited: e.Awaited, EndedState: e.EndedState, EndedError: copyPtr(e.EndedError)}
 	if r, ok := o.tasks[id]; ok {
 		n.Node, n.State, n.AllowFailure = r.Node, o.derived(r, o.now).State, r.AllowFailure
 		if r.State.Terminal() {

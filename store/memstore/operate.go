@@ -38,6 +38,8 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 		return o.sendSignal(cmd)
 	case store.DeleteTask:
 		return o.delete(cmd)
+	case store.DeleteJob:
+		return o.deleteJob(cmd)
 	case store.RaiseBudget:
 		return o.raiseBudget(cmd)
 	case store.RerunTask:
@@ -105,10 +107,13 @@ func (o *op) delete(cmd store.DeleteTask) store.CommandResult {
 		return res
 	}
 	var waiting, child task.ID
+	var by rules.Awaiter
 	for _, e := range o.dependents[r.ID] {
-		if !e.Done || e.Awaited > 0 && !o.tasks[e.Task].State.Terminal() {
+		if !e.Done && (waiting.IsZero() || e.Task.Compare(waiting) < 0) {
 			waiting = e.Task
-			break
+		}
+		if s := o.tasks[e.Task].State; e.Awaited > 0 && s != task.Succeeded && (by.ID.IsZero() || e.Task.Compare(by.ID) < 0) {
+			by = rules.Awaiter{ID: e.Task, State: s}
 		}
 	}
 	for _, e := range o.children(r) {
@@ -117,9 +122,16 @@ func (o *op) delete(cmd store.DeleteTask) store.CommandResult {
 			break
 		}
 	}
-	if err := rules.CheckDelete(r.ID, r.State, r.JobID, waiting, child); err != nil {
+	if err := rules.CheckDelete(r.ID, r.State, r.JobID, waiting, by, child); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
+	o.remove(r)
+	o.note(cmd.Audit, "delete", r.ID.String())
+	return store.CommandResult{}
+}
+
+// remove removes a task and everything recorded about it, except the audit.
+func (o *op) remove(r *row) {
 	o.unlink(r.ID)
 	delete(o.tasks, r.ID)
 	delete(o.pausedTask, r.ID)
@@ -130,8 +142,10 @@ func (o *op) delete(cmd store.DeleteTask) store.CommandResult {
 	delete(o.decisions, r.ID)
 	delete(o.steps, r.ID)
 	delete(o.signals, r.ID)
-	o.note(cmd.Audit, "delete", r.ID.String())
-	return store.CommandResult{}
+	delete(o.artifacts, r.ID)
+	delete(o.refs, r.ID)
+	delete(o.checkpoints, r.ID)
+	delete(o.events, r.ID)
 }
 
 // unlink removes the edges at both sides of a task.

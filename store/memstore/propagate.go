@@ -35,6 +35,9 @@ func (o *op) count(r *row, before, after task.JobCounters) {
 
 // resolveJob derives a job's state from its counters.
 func (o *op) resolveJob(j *task.Job) {
+	if _, seen := o.jobWas[j]; !seen {
+		o.jobWas[j] = j.State
+	}
 	j.State = task.JobStateOf(j.Counters, j.CancelRequested)
 	j.UpdatedAt = o.now
 	switch {
@@ -43,7 +46,6 @@ func (o *op) resolveJob(j *task.Job) {
 	case j.FinishedAt.IsZero():
 		j.FinishedAt = o.now
 	}
-	o.notice.Jobs = append(o.notice.Jobs, j.ID)
 	o.counted = append(o.counted, j)
 }
 
@@ -132,10 +134,7 @@ func (o *op) resolveEdges(ended []*row) {
 	for _, need := range ended {
 		for _, e := range o.dependents[need.ID] {
 			if !e.Done {
-				e.Done = true
-				if e.Awaited > 0 {
-					e.EndedState = need.State
-				}
+				mark(e, need)
 				d := o.tasks[e.Task]
 				if e.Step != "" {
 					calls[call{d, e.Step}]++
@@ -183,12 +182,12 @@ func (o *op) notNeeded(r *row) *task.Error {
 
 // needsOf returns the edges of a task, by need.
 func (o *op) needsOf(r *row) []rules.Need {
-	var needs []rules.Need
+	needs := make([]rules.Need, 0, len(o.needs[r.ID]))
 	for _, e := range o.needs[r.ID] {
 		need := o.tasks[e.Needs]
 		needs = append(needs, rules.Need{
 			EndedNeed: rules.EndedNeed{Need: need.ID, Kind: e.Kind, End: need.End()}, Name: need.name(), Marked: e.Done,
-			Awaited: e.Awaited, CancelKind: need.CancelKind, Step: e.Step, CallWaits: o.callWaits(r.ID, e.Step) != nil,
+			Awaited: e.Awaited, CancelKind: need.CancelKind, Step: e.Step, Recorded: e.EndedState,
 		})
 	}
 	return needs

@@ -73,7 +73,7 @@ func (s *Store) Edges(ctx context.Context, ns string, job task.ID) ([]store.Edge
 	err := s.do(ctx, ns, func(o *op) {
 		for _, r := range o.sorted(func(r *row) bool { return r.JobID == job && !job.IsZero() }) {
 			for _, e := range o.needs[r.ID] {
-				edges = append(edges, *e)
+				edges = append(edges, copyEdge(e))
 			}
 		}
 	})
@@ -225,16 +225,18 @@ func (o *op) snapshot() *store.Snapshot {
 	for _, r := range o.sorted(func(*row) bool { return true }) {
 		snap.Tasks = append(snap.Tasks, copyTask(&r.Task))
 		for _, e := range o.needs[r.ID] {
-			snap.Edges = append(snap.Edges, *e)
+			snap.Edges = append(snap.Edges, copyEdge(e))
 		}
 		snap.Attempts = append(snap.Attempts, copyAll(o.attempts[r.ID], copyAttempt)...)
 		snap.Decisions = append(snap.Decisions, copyAll(o.decisions[r.ID], storedDecision)...)
 		snap.Steps = append(snap.Steps, copyAll(o.steps[r.ID], copyStep)...)
 		snap.Signals = append(snap.Signals, copyAll(o.signals[r.ID], copySignal)...)
+		snap.Checkpoints = append(snap.Checkpoints, copyAll(o.checkpoints[r.ID], copyCheckpoint)...)
 		if d, ok := o.dispatch[r.ID]; ok {
 			snap.Dispatch = append(snap.Dispatch, d)
 		}
 	}
+	o.snapBlobs(snap)
 	for _, j := range o.jobs {
 		snap.Jobs = append(snap.Jobs, copyJob(j))
 	}

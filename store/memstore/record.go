@@ -15,7 +15,9 @@ func (s *Store) Record(ctx context.Context, ns string, recs ...store.Record) ([]
 	out := make([]store.RecordResult, len(recs))
 	err := s.do(ctx, ns, func(o *op) {
 		for i := range recs {
-			out[i] = o.record(&recs[i])
+			if out[i] = o.record(&recs[i]); out[i].Err == nil {
+				o.addEvents(recs[i].Lease, recs[i].Events)
+			}
 		}
 	})
 	return out, err
@@ -24,6 +26,9 @@ func (s *Store) Record(ctx context.Context, ns string, recs ...store.Record) ([]
 // record writes one record, if its lease is valid.
 func (o *op) record(rec *store.Record) store.RecordResult {
 	if err := rules.CheckRecord(rec); err != nil {
+		return store.RecordResult{Err: err}
+	}
+	if err := o.usable(rules.RecordBlobs(rec)); err != nil {
 		return store.RecordResult{Err: err}
 	}
 	r, err := o.guard(rec.Lease)
@@ -40,6 +45,9 @@ func (o *op) record(rec *store.Record) store.RecordResult {
 
 // recordStep writes the step of a record and what it starts.
 func (o *op) recordStep(r *row, rec *store.Record) store.RecordResult {
+	if rec.Checkpoint != nil {
+		return o.checkpoint(r, rec)
+	}
 	if rec.Step == nil {
 		return store.RecordResult{}
 	}
@@ -57,7 +65,7 @@ func (o *op) recordStep(r *row, rec *store.Record) store.RecordResult {
 	if step.State == task.StepFailed {
 		return o.failedTry(r, step)
 	}
-	return o.completed(r, step, rec.Tasks)
+	return o.completed(r, step, rec)
 }
 
 // failedTry keeps a try that failed. It counts for nothing but what it spent.
@@ -72,7 +80,8 @@ func (o *op) failedTry(r *row, step task.Step) store.RecordResult {
 }
 
 // completed keeps the value of a step, once and for all (R10).
-func (o *op) completed(r *row, step task.Step, start []task.New) store.RecordResult {
+func (o *op) completed(r *row, step task.Step, rec *store.Record) store.RecordResult {
+	start := rec.Tasks
 	stored := o.recordedStep(r.ID, step.Name)
 	repeated, err := rules.AcceptStep(stored, &step, r.CancelRequested)
 	switch {
@@ -84,6 +93,8 @@ func (o *op) completed(r *row, step task.Step, start []task.New) store.RecordRes
 		return store.RecordResult{Step: copyStep(*stored), Enqueued: o.startedBefore(start)}
 	}
 	o.addStep(step)
+	o.refer(r.ID, refStep, step.Name, step.Value)
+	o.addArtifacts(rec.Artifacts, &step)
 	r.StepCount++
 	r.CrashCount, r.QuarantineLosses = 0, 0
 	res := store.RecordResult{Asked: o.spend(r, step.Cost), Step: copyStep(step)}

@@ -15,6 +15,9 @@ func (o *op) rerun(cmd store.RerunTask) store.CommandResult {
 	if n, again := o.tasks[cmd.New.ID]; again {
 		return store.CommandResult{State: n.State, ID: n.ID}
 	}
+	if err := rules.CheckValues(&r.Task); err != nil {
+		return store.CommandResult{State: r.State, Err: err}
+	}
 	needs, call := false, ""
 	for _, e := range o.needs[r.ID] {
 		needs = needs || e.Awaited == 0
@@ -30,7 +33,10 @@ func (o *op) rerun(cmd store.RerunTask) store.CommandResult {
 		s.TaskID, s.AttemptNo, s.Cost = cmd.New.ID, 0, 0 // the old task has spent it
 		taken = append(taken, copyStep(s))
 	}
-	if err := rules.CheckRerun(r.ID, r.State, needs, call); err != nil {
+	if err := rules.CheckRerun(r.ID, r.State, needs, call, len(taken)); err != nil {
+		return store.CommandResult{State: r.State, Err: err}
+	}
+	if err := o.usable(rules.TaskBlobs([]task.New{cmd.New})); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
 	got := o.enqueue(store.Submission{Tasks: []task.New{cmd.New}}, task.ID{})[0]
@@ -42,6 +48,7 @@ func (o *op) rerun(cmd store.RerunTask) store.CommandResult {
 		n.RerunOf, n.StepCount = r.ID, len(taken)
 		if len(taken) > 0 {
 			o.steps[n.ID] = taken
+			o.takesRefs(n.ID, r.ID, taken)
 		}
 	}
 	return store.CommandResult{State: n.State, ID: n.ID, Existing: got.Disposition == store.DispositionExisting}

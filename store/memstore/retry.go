@@ -20,7 +20,12 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 	if err := rules.CheckJobBudget(r.ID, r.State, o.jobs[r.JobID]); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}
-	o.note(cmd.Audit, "retry", r.ID.String())
+	attempts, cost, err := rules.RaisedLimits(&cmd, r.MaxAttempts, r.MaxCost)
+	if err != nil {
+		return store.CommandResult{State: r.State, Err: err}
+	}
+	r.MaxAttempts, r.MaxCost = attempts, cost
+	o.note(store.Audit{By: cmd.By, Reason: rules.RetryNote(&cmd)}, "retry", r.ID.String())
 	o.bringBack(r)
 	if j, ok := o.jobs[r.JobID]; ok {
 		j.CancelRequested, j.CancelBy, j.CancelReason = false, "", ""
@@ -52,7 +57,7 @@ func (o *op) bringBack(r *row) {
 // reopen has a dependent wait for the end of a need that was retried, unless
 // another one that went wrong lets it start.
 func (o *op) reopen(r *row, e *store.EdgeRow) {
-	e.Done, e.EndedState = false, ""
+	open(e)
 	r.RemainingDeps = rules.TaskWaits(r.Join, o.needsOf(r), rules.Unmarked).Open
 	if r.RemainingDeps > 0 && r.Join == task.JoinNone {
 		o.unschedule(r)
@@ -81,13 +86,11 @@ func (o *op) revive(r *row) []*row {
 		case e.Step != "": // below
 		case e.Awaited == 0:
 			e.Done = needs[i].Ended()
-		case v.Join != task.JoinNone && needs[i].Ended(): // it may have been retried since
-			e.Done, e.EndedState = true, needs[i].End.State
-		case v.Join != task.JoinNone:
-			e.Done, e.EndedState = false, ""
+		case v.Join != task.JoinNone: // it may have been retried since
+			o.setEdge(e, &needs[i])
 		}
 	}
-	o.reviveCalls(r, needs, end)
+	o.reviveCalls(r, needs)
 	if v.State == task.Ready {
 		o.makeReady(r, o.now, task.WaitNone, nil)
 	} else {

@@ -13,25 +13,30 @@ import (
 
 // space is everything in one namespace: one map or list per table.
 type space struct {
-	generation string
-	tasks      map[task.ID]*row
-	idempotent map[idempotency]task.ID // an index over tasks
-	jobs       map[task.ID]*task.Job
-	onceJobs   map[jobKey]task.ID           // an index over jobs
-	needs      map[task.ID][]*store.EdgeRow // edges by the task that waits
-	dependents map[task.ID][]*store.EdgeRow // the same edges by the task that is waited for
-	attempts   map[task.ID][]task.Attempt   // ended ones, by number
-	decisions  map[task.ID][]task.Decision  // by attempt
-	steps      map[task.ID][]task.Step      // by index, attempt and try
-	signals    map[task.ID][]task.Signal    // oldest first
-	dispatch   map[task.ID]store.DispatchRow
-	keys       map[string]*store.KeyRow
-	waiters    map[task.ID]store.WaiterRow
-	paused     map[string]store.AuditEntry // by queue: who paused it
-	pausedType map[string]store.AuditEntry // by task type
-	pausedTask map[task.ID]*pausedTask
-	audit      []store.AuditEntry
-	workers    map[store.WorkerID]*worker
+	generation  string
+	tasks       map[task.ID]*row
+	idempotent  map[idempotency]task.ID // an index over tasks
+	jobs        map[task.ID]*task.Job
+	onceJobs    map[jobKey]task.ID            // an index over jobs
+	needs       map[task.ID][]*store.EdgeRow  // edges by the task that waits
+	dependents  map[task.ID][]*store.EdgeRow  // the same edges by the task that is waited for
+	attempts    map[task.ID][]task.Attempt    // ended ones, by number
+	decisions   map[task.ID][]task.Decision   // by attempt
+	steps       map[task.ID][]task.Step       // by index, attempt and try
+	signals     map[task.ID][]task.Signal     // oldest first
+	checkpoints map[task.ID][]task.Checkpoint // by name
+	artifacts   map[task.ID][]task.Artifact   // by ID
+	refs        map[task.ID][]ref             // of values
+	blobs       map[task.ID]*blob
+	events      map[task.ID][]store.EventRow // by number
+	dispatch    map[task.ID]store.DispatchRow
+	keys        map[string]*store.KeyRow
+	waiters     map[task.ID]store.WaiterRow
+	paused      map[string]store.AuditEntry // by queue: who paused it
+	pausedType  map[string]store.AuditEntry // by task type
+	pausedTask  map[task.ID]*pausedTask
+	audit       []store.AuditEntry
+	workers     map[store.WorkerID]*worker
 }
 
 // row is a stored task. Its ReadyAt is the instant before which it was asked
@@ -60,24 +65,29 @@ type worker struct {
 
 func newSpace() *space {
 	return &space{
-		generation: newGeneration(),
-		tasks:      map[task.ID]*row{},
-		idempotent: map[idempotency]task.ID{},
-		jobs:       map[task.ID]*task.Job{},
-		onceJobs:   map[jobKey]task.ID{},
-		needs:      map[task.ID][]*store.EdgeRow{},
-		dependents: map[task.ID][]*store.EdgeRow{},
-		attempts:   map[task.ID][]task.Attempt{},
-		decisions:  map[task.ID][]task.Decision{},
-		steps:      map[task.ID][]task.Step{},
-		signals:    map[task.ID][]task.Signal{},
-		dispatch:   map[task.ID]store.DispatchRow{},
-		keys:       map[string]*store.KeyRow{},
-		waiters:    map[task.ID]store.WaiterRow{},
-		paused:     map[string]store.AuditEntry{},
-		pausedType: map[string]store.AuditEntry{},
-		pausedTask: map[task.ID]*pausedTask{},
-		workers:    map[store.WorkerID]*worker{},
+		generation:  newGeneration(),
+		tasks:       map[task.ID]*row{},
+		idempotent:  map[idempotency]task.ID{},
+		jobs:        map[task.ID]*task.Job{},
+		onceJobs:    map[jobKey]task.ID{},
+		needs:       map[task.ID][]*store.EdgeRow{},
+		dependents:  map[task.ID][]*store.EdgeRow{},
+		attempts:    map[task.ID][]task.Attempt{},
+		decisions:   map[task.ID][]task.Decision{},
+		steps:       map[task.ID][]task.Step{},
+		signals:     map[task.ID][]task.Signal{},
+		checkpoints: map[task.ID][]task.Checkpoint{},
+		artifacts:   map[task.ID][]task.Artifact{},
+		refs:        map[task.ID][]ref{},
+		blobs:       map[task.ID]*blob{},
+		events:      map[task.ID][]store.EventRow{},
+		dispatch:    map[task.ID]store.DispatchRow{},
+		keys:        map[string]*store.KeyRow{},
+		waiters:     map[task.ID]store.WaiterRow{},
+		paused:      map[string]store.AuditEntry{},
+		pausedType:  map[string]store.AuditEntry{},
+		pausedTask:  map[task.ID]*pausedTask{},
+		workers:     map[store.WorkerID]*worker{},
 	}
 }
 

@@ -45,6 +45,7 @@ var (
 	_ store.EdgeReader   = (*Store)(nil)
 	_ store.JobCounter   = (*Store)(nil)
 	_ store.OrphanReader = (*Store)(nil)
+	_ store.EventReader  = (*Store)(nil)
 	_ store.Tx           = (*Tx)(nil)
 )
 
@@ -75,15 +76,16 @@ type op struct {
 	*space
 	dead    map[store.WorkerID]bool
 	now     time.Time
-	freed   map[string]bool     // keys that may have room for waiters
-	ready   []store.DispatchRow // of tasks that are claimable again
-	ended   []*row              // tasks that ended and whose dependents are yet to be looked at
-	counted []*task.Job         // whose counters changed
-	notice  store.Notice        // for the listeners, after the commit
+	freed   map[string]bool             // keys that may have room for waiters
+	ready   []store.DispatchRow         // of tasks that are claimable again
+	ended   []*row                      // tasks that ended and whose dependents are yet to be looked at
+	counted []*task.Job                 // whose counters changed
+	jobWas  map[*task.Job]task.JobState // that were resolved, with their states before the operation
+	notice  store.Notice                // for the listeners, after the commit
 }
 
 func newOp(sp *space, dead map[store.WorkerID]bool, now time.Time) *op {
-	return &op{space: sp, dead: dead, now: now, freed: map[string]bool{}}
+	return &op{space: sp, dead: dead, now: now, freed: map[string]bool{}, jobWas: map[*task.Job]task.JobState{}}
 }
 
 // do runs fn as one operation and then notifies the listeners. A context that
@@ -108,6 +110,11 @@ func (s *Store) locked(ns string, fn func(o *op)) store.Notice {
 // result is the notice of the operation.
 func (o *op) result() store.Notice {
 	n := o.notice
+	for j, was := range o.jobWas {
+		if j.State != was {
+			n.Jobs = append(n.Jobs, j.ID)
+		}
+	}
 	slices.SortFunc(n.Jobs, task.ID.Compare)
 	n.Jobs = slices.Compact(n.Jobs)
 	return n

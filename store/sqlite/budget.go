@@ -206,17 +206,8 @@ func (m *moves) endSpent(c *chore) (more bool, err error) {
 		return false, err
 	}
 	t.moved += len(list)
-	for i := range list {
-		row, err := m.taskRow(&list[i])
-		if err != nil {
-			return false, err
-		}
-		if row == nil || row.contribution.State.Terminal() {
-			continue
-		}
-		if _, err := m.endBy(row, task.KindJobBudget, store.Audit{Reason: c.why}, false); err != nil {
-			return false, err
-		}
+	if err := m.endEach(list, task.KindJobBudget, c.why); err != nil {
+		return false, err
 	}
 	m.pending.Recount(c.id)
 	if len(list) > 0 {
@@ -235,6 +226,15 @@ func (o *operation) raiseBudget(cmd store.RaiseBudget, got *store.CommandResult)
 	job, err := t.job(&cmd.Job)
 	if err != nil {
 		return err
+	}
+	if job != nil {
+		leaving, err := t.leaving(&task.ID{}, &cmd.Job)
+		if err != nil {
+			return err
+		}
+		if leaving {
+			job = nil
+		}
 	}
 	if job == nil {
 		got.Err = rules.JobNotFound(cmd.Job)

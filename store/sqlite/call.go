@@ -1,6 +1,9 @@
 package sqlite
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/goweaver/weaver/internal/propagate"
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
@@ -17,7 +20,7 @@ UPDATE weaver_steps SET children_stored = ?4 WHERE namespace = ?1 AND task_id = 
 UPDATE weaver_tasks SET calls = 1, plain = 0, crash_count = 0, quarantine_losses = 0 WHERE namespace = ?1 AND task_id = ?2`
 
 	sqlInsertCallEdge = `
-INSERT INTO weaver_task_dependencies (namespace, task_id, depends_on_task_id, kind, awaited, step) VALUES (?1, ?2, ?3, 'done', ?4, ?5)`
+INSERT INTO weaver_task_dependencies (namespace, task_id, depends_on_task_id, kind, awaited, step, opened_epoch) VALUES (?1, ?2, ?3, 'done', ?4, ?5, ?6)`
 )
 
 // recordCall stores the next children of a call, behind the guard.
@@ -53,10 +56,12 @@ func (t *tx) recordCall(rec *store.Record, stored, step *task.Step, got *store.R
 		return err
 	}
 	m := moves{tx: t}
+	m.countChildren(row.job, rec.Tasks)
 	err = m.addChildren(row, p, rec.Tasks, func(n task.New, i int) (task.New, error) {
 		n = rules.CallChild(n, p.node, step.Name, first+i, row.mayFail)
 		got.Enqueued = append(got.Enqueued, store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated})
-		return n, t.stmt(sqlInsertCallEdge).Text(1, t.ns).ID(2, id).ID(3, &n.ID).Int(4, int64(row.attemptNo)).Text(5, step.Name).Run()
+		return n, t.stmt(sqlInsertCallEdge).Text(1, t.ns).ID(2, id).ID(3, &n.ID).Int(4, int64(row.attemptNo)).Text(5, step.Name).
+			Int(6, rec.Lease.Epoch).Run()
 	})
 	if err != nil {
 		return err
@@ -103,18 +108,6 @@ func (o ops) LowerCalls(ended []propagate.CallEnds) (woken []propagate.Woken, er
 	return woken, nil
 }
 
-// callsThatWait returns the calls of a task that have not completed.
-func (t *tx) callsThatWait(id *task.ID) (names map[string]bool, err error) {
-	calls, err := stepColumns.All(t.stmt(sqlWaitingCalls).Text(1, t.ns).ID(2, id))
-	for i := range calls {
-		if names == nil {
-			names = make(map[string]bool)
-		}
-		names[calls[i].Name] = true
-	}
-	return names, err
-}
-
 var sqlWaitingCalls = `
 SELECT ` + stepColumns.List() + ` FROM weaver_steps INDEXED BY weaver_steps_waiting
 WHERE namespace = ?1 AND task_id = ?2 AND state = 'waiting' AND awaits IS NULL`
@@ -123,11 +116,13 @@ const (
 	sqlSetCall = `
 UPDATE weaver_steps SET children_left = ?4, state = CASE WHEN ?4 = 0 THEN 'completed' ELSE 'waiting' END, completed_at = CASE WHEN ?4 = 0 THEN ?5 ELSE 0 END
 WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0`
-	sqlCountStep = `UPDATE weaver_tasks SET step_count = step_count + 1 WHERE namespace = ?1 AND task_id = ?2`
+	sqlCountSteps = `
+UPDATE weaver_tasks SET step_count = step_count + ?3, wake_seq = max(0, wake_seq + min(0, ?3)) WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// recountCalls has the calls of a task that is retried count their children anew.
-// One of which none is left is completed; the task runs again anyway.
+// recountCalls has the calls of a task that is retried count their children anew
+// (rules.RecountCall): those that wait, and those with children that are to end
+// again. The task runs again anyway.
 func (t *tx) recountCalls(row *taskRow, needs []rules.Need) error {
 	if !row.calls {
 		return nil
@@ -136,19 +131,35 @@ func (t *tx) recountCalls(row *taskRow, needs []rules.Need) error {
 	if err != nil {
 		return err
 	}
+	left := rules.CallsLeft(needs)
 	for i := range calls {
-		left := rules.CallLeft(&calls[i], needs, row.contribution.Kind)
-		if err := t.stmt(sqlSetCall).Text(1, t.ns).ID(2, &row.id).Text(3, calls[i].Name).Int(4, int64(left)).Int(5, t.mic).Run(); err != nil {
+		if err := t.recountCall(&calls[i], left[calls[i].Name]); err != nil {
 			return err
 		}
-		if left > 0 {
+		delete(left, calls[i].Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		call, err := t.stored(&row.id, name, 0, 0)
+		if err != nil {
+			return err
+		}
+		if call == nil {
 			continue
 		}
-		if err := t.stmt(sqlCountStep).Text(1, t.ns).ID(2, &row.id).Run(); err != nil {
+		if err := t.recountCall(call, left[name]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (t *tx) recountCall(call *task.Step, left int) error {
+	steps := rules.RecountCall(call, left, t.now)
+	err := t.stmt(sqlSetCall).Text(1, t.ns).ID(2, &call.TaskID).Text(3, call.Name).Int(4, int64(call.ChildrenLeft)).Int(5, t.mic).Run()
+	if err != nil || steps == 0 {
+		return err
+	}
+	return t.stmt(sqlCountSteps).Text(1, t.ns).ID(2, &call.TaskID).Int(3, int64(steps)).Run()
 }
 
 // sqlReopenCall is rules.ReopensCall.
@@ -166,20 +177,23 @@ func (o *operation) reopenCall(e *store.EdgeRow, child *task.ID) error {
 	if err != nil || n == 0 {
 		return err
 	}
-	if err := t.setEdge(&e.Task, child, ""); err != nil {
+	parent, err := o.moves.taskRow(&e.Task)
+	if err != nil || parent == nil {
+		return err
+	}
+	if err := t.openEdge(&e.Task, child, parent.epoch); err != nil {
 		return err
 	}
 	c, err := t.chore(&chore{kind: store.ChoreReviveChildren, id: e.Task})
 	if err != nil || c == nil {
 		return err
 	}
-	return o.recountCall(e, task.ErrorKind(c.why))
+	return o.recountOpen(e, c.epoch)
 }
 
-// recountCall counts the children of a call while a chore brings those back that
-// ended with its task, which had ended with an error of a kind: the call waits for
-// them already.
-func (o *operation) recountCall(e *store.EdgeRow, end task.ErrorKind) error {
+// recountOpen counts the children of a call while a chore brings those back that did
+// not succeed before the retry that began an epoch: the call waits for them already.
+func (o *operation) recountOpen(e *store.EdgeRow, epoch int64) error {
 	t := o.tx
 	needs, err := t.retryNeeds(&e.Task)
 	if err != nil {
@@ -191,7 +205,7 @@ func (o *operation) recountCall(e *store.EdgeRow, end task.ErrorKind) error {
 	}
 	for i := range calls {
 		if calls[i].Name == e.Step {
-			left := rules.CallOpen(&calls[i], needs, end)
+			left := rules.CallOpen(&calls[i], needs, epoch)
 			return t.stmt(sqlSetCall).Text(1, t.ns).ID(2, &e.Task).Text(3, e.Step).Int(4, int64(left)).Int(5, t.mic).Run()
 		}
 	}

@@ -66,38 +66,50 @@ func (m *moves) resolve(fin *store.Finish, row *leaseRow) (to resolved, err erro
 }
 
 // await writes what a task waits for from now on, if its attempt ended with that.
-func (m *moves) await(row *leaseRow, fin *store.Finish, to *resolved) error {
+func (m *moves) await(row *leaseRow, r *report, to *resolved) error {
 	switch {
 	case to.Awaited:
-		return m.depend(row, to.dependency.End, fin, &to.Transition)
+		return m.depend(row, to.dependency.End, r.fin, &to.Transition)
 	case to.Join != task.JoinNone:
-		return m.decompose(row, to.parent, fin, &to.Transition)
+		return m.decompose(row, to.parent, r, &to.Transition)
 	}
 	return nil
 }
 
-// decompose stores the children of a task whose transition is written, and has it
-// wait for them.
-func (m *moves) decompose(row *leaseRow, p parentRow, fin *store.Finish, to *rules.Transition) error {
+// decompose stores the children of a task whose transition is written, or leaves them
+// to a chore, and has it wait for them.
+func (m *moves) decompose(row *leaseRow, p parentRow, r *report, to *rules.Transition) error {
 	t := m.tx
 	if to.JoinOutput != nil {
+		if err := t.refer(&row.id, kindOutput, "", to.JoinOutput); err != nil {
+			return err
+		}
 		if err := t.stmt(sqlPutPayload).Text(1, t.ns).ID(2, &row.id).Text(3, kindJoinOutput).Bytes(4, to.JoinOutput).Run(); err != nil {
 			return err
 		}
 	}
-	err := t.stmt(sqlWaitForChildren).Text(1, t.ns).ID(2, &row.id).Int(3, int64(len(fin.Children))).Text(4, string(to.Join)).
+	err := t.stmt(sqlWaitForChildren).Text(1, t.ns).ID(2, &row.id).Int(3, int64(len(r.fin.Children))).Text(4, string(to.Join)).
 		Bool(5, to.JoinOutput != nil).Run()
 	if err != nil {
 		return err
 	}
-	return m.addChildren(row, p, fin.Children, func(n task.New, i int) (task.New, error) {
-		n = rules.ChildOf(n, p.node, p.Decomposed+i, row.mayFail)
-		return n, t.stmt(sqlInsertChildEdge).Text(1, t.ns).ID(2, &row.id).ID(3, &n.ID).Int(4, int64(row.attemptNo)).Run()
-	})
+	return m.storeChildren(row, p, r)
 }
 
-// addChildren stores children of a task. edge names the i-th of them and writes the
-// edge to it.
+// countChildren has a job count new children.
+func (m *moves) countChildren(job task.ID, list []task.New) {
+	var count task.JobCounters
+	for i := range list {
+		state, waiting, _ := rules.FirstState(&list[i], m.tx.now)
+		count = count.Add(task.Count(task.End{State: state}, waiting, task.JoinNone, false))
+	}
+	if len(list) > 0 {
+		m.pending.Add(job, count)
+	}
+}
+
+// addChildren stores children of a task, which its job counts already. edge names
+// the i-th of them and writes the edge to it.
 func (m *moves) addChildren(row *leaseRow, p parentRow, list []task.New, edge func(n task.New, i int) (task.New, error)) error {
 	t := m.tx
 	budget, err := t.tightening(row)
@@ -105,7 +117,6 @@ func (m *moves) addChildren(row *leaseRow, p parentRow, list []task.New, edge fu
 		return err
 	}
 	in := insertion{tx: t, job: row.job, limits: row.limits, parent: row.id, deadline: row.deadlineAt(), depth: p.Depth + 1, dispatch: m.dispatchLater}
-	var count task.JobCounters
 	for i := range list {
 		n, err := edge(list[i], i)
 		if err != nil {
@@ -115,11 +126,6 @@ func (m *moves) addChildren(row *leaseRow, p parentRow, list []task.New, edge fu
 		if _, err := in.task(&n); err != nil {
 			return err
 		}
-		state, waiting, _ := rules.FirstState(&n, t.now)
-		count = count.Add(task.Count(task.End{State: state}, waiting, task.JoinNone, false))
-	}
-	if len(list) > 0 {
-		m.pending.Add(row.job, count)
 	}
 	return nil
 }
@@ -131,12 +137,13 @@ func (m *moves) dispatchLater(d *dispatched, at int64) error {
 	return nil
 }
 
-// children counts those of a batch, which are as much work as tasks of a submission.
+// children counts those of a batch that it stores, which are as much work as tasks of
+// a submission.
 func children(fins []store.Finish) (n int) {
 	for i := range fins {
 		n += len(fins[i].Children)
 	}
-	return n
+	return min(n, rules.MaxMoves)
 }
 
 // endedParent is a task that ended while it waited for its children.
@@ -191,17 +198,8 @@ func (m *moves) cancelSomeChildren(c *chore) (more bool, err error) {
 		return false, err
 	}
 	t.moved += len(list)
-	for i := range list {
-		row, err := m.taskRow(&list[i])
-		if err != nil {
-			return false, err
-		}
-		if row == nil || row.contribution.State.Terminal() {
-			continue
-		}
-		if _, err := m.endBy(row, task.KindParentEnded, store.Audit{Reason: rules.ParentEnded}, false); err != nil {
-			return false, err
-		}
+	if err := m.endEach(list, task.KindParentEnded, rules.ParentEnded); err != nil {
+		return false, err
 	}
 	if len(list) > 0 {
 		c.at = string(list[len(list)-1][:])

@@ -54,7 +54,11 @@ func (v *view) chores() ([]store.ChoreRow, error) {
 	list, err := choreColumns.All(v.stmt(sqlSnapChores).Text(1, v.ns))
 	var rows []store.ChoreRow
 	for i := range list {
-		rows = append(rows, list[i].row())
+		row := list[i].row()
+		if row.Kind == store.ChoreDecompose && err == nil {
+			row.Children, err = v.unstored(&list[i].id)
+		}
+		rows = append(rows, row)
 	}
 	return rows, err
 }

@@ -40,19 +40,23 @@ func (db *DB) finishChores(ctx context.Context, ns string, next func(*tx) (*chor
 	}
 }
 
-// reapChore does one bite of the first chore, and of more of those that mark the
-// edges of a task, of which there may be many with one edge each: as many as the
-// transaction may move rows for. It reports whether there is more.
+// small reports whether there may be many of a kind with little to do each: to mark
+// the edge of a task, to remove a child.
+func (c *chore) small() bool { return c.kind == store.ChoreEdges || c.kind == store.ChoreDeleteTask }
+
+// reapChore does one bite of the first chore, and of more of those of which there may
+// be many: as many as the transaction may move rows for. It reports whether there is
+// more.
 func (t *tx) reapChore() (more bool, err error) {
 	for bites := 0; ; bites++ {
 		c, err := t.firstChore()
-		if c == nil || err != nil || bites > 0 && (c.kind != store.ChoreEdges || t.moved+bites >= rules.MaxMoves) {
+		if c == nil || err != nil || bites > 0 && (!c.small() || t.moved+bites >= rules.MaxMoves) {
 			return c != nil, err
 		}
 		if err := t.bite(c, new(store.CommandResult)); err != nil {
 			return false, err
 		}
-		if c.kind != store.ChoreEdges {
+		if !c.small() {
 			c, err = t.firstChore()
 			return c != nil, err
 		}
@@ -74,10 +78,16 @@ func (t *tx) bite(c *chore, got *store.CommandResult) error {
 		more, err = o.cancelSome(c, got)
 	case store.ChoreChildren:
 		more, err = o.moves.cancelSomeChildren(c)
+	case store.ChoreDeleteJob, store.ChoreDeleteTask, store.ChoreDropValues:
+		more, err = o.eraseSome(c)
+	case store.ChoreDecompose:
+		more, err = o.moves.storeSomeChildren(c)
 	case store.ChoreEdges:
 		err = o.markSome(c)
 	case store.ChorePause, store.ChorePauseType:
 		more, err = o.wakeSome(c)
+	case store.ChoreEvents:
+		more, err = t.dropEvents(&c.id)
 	case store.ChoreRaise:
 		more, err = o.raiseSome(c)
 	case store.ChoreSpent:

@@ -19,7 +19,7 @@ import (
 // which are cancelled meanwhile.
 func TestBittenJobsEndAsWholeOnes(t *testing.T) {
 	jobs := 150
-	if testing.Short() {
+	if testing.Short() || repeat < 40 {
 		jobs = 30
 	}
 	db, err := sqlite.OpenMemory(t.Context())

@@ -48,6 +48,12 @@ func (t *tx) coalesce(n *task.New) (e store.Enqueued, err error) {
 		return e, err
 	}
 	input, long, err := t.outOfLine(&id, kindInput, n.Input)
+	if err == nil {
+		err = t.forgetKind(&id, kindInput)
+	}
+	if err == nil {
+		err = t.refer(&id, kindInput, "", n.Input)
+	}
 	if err == nil && !long {
 		err = t.stmt(sqlDeletePayload).Text(1, t.ns).ID(2, &id).Text(3, kindInput).Run()
 	}

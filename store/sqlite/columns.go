@@ -38,6 +38,7 @@ var taskColumns = conn.Columns[task.Task]{
 	conn.Col("started_version", func(t *task.Task, r *conn.Row, i int) { t.StartedVersion = int(r.Int(i)) }),
 	conn.Col("input", func(t *task.Task, r *conn.Row, i int) { t.Input = r.Bytes(i) }),
 	conn.Col("schema_version", func(t *task.Task, r *conn.Row, i int) { t.SchemaVersion = int(r.Int(i)) }),
+	conn.Col("values_dropped", func(t *task.Task, r *conn.Row, i int) { t.ValuesDropped = r.Bool(i) }),
 	conn.Col("output", func(t *task.Task, r *conn.Row, i int) { t.Output = r.Bytes(i) }),
 	conn.Col("last_error_json", func(t *task.Task, r *conn.Row, i int) { t.Error = r.Error(i) }),
 	conn.Col("progress", func(t *task.Task, r *conn.Row, i int) { t.Progress = r.Progress(i) }),
@@ -336,6 +337,7 @@ var (
 		conn.Col("step", func(e *store.EdgeRow, r *conn.Row, i int) { e.Step = r.Text(i) }),
 		conn.Col("awaited", func(e *store.EdgeRow, r *conn.Row, i int) { e.Awaited = int(r.Int(i)) }),
 		conn.Col("ended_state", func(e *store.EdgeRow, r *conn.Row, i int) { e.EndedState = task.State(r.Name(i)) }),
+		conn.Col("ended_kind, ended_code, ended_message", func(e *store.EdgeRow, r *conn.Row, i int) { e.EndedError = scanEndedError(r, i) }), // the last: it is three
 	}
 
 	dispatchColumns = conn.Columns[store.DispatchRow]{

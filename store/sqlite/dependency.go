@@ -25,9 +25,10 @@ SELECT 1 FROM reached WHERE id = ?3 LIMIT 1`
 	sqlBecomeNeeded = `UPDATE weaver_tasks SET needed = 1, plain = 0 WHERE namespace = ?1 AND task_id = ?2`
 
 	sqlPutAwaited = `
-INSERT INTO weaver_task_dependencies (namespace, task_id, depends_on_task_id, kind, awaited, done, ended_state)
-VALUES (?1, ?2, ?3, 'success', ?4, ?5, ?6)
-ON CONFLICT DO UPDATE SET kind = excluded.kind, awaited = excluded.awaited, done = excluded.done, ended_state = excluded.ended_state`
+INSERT INTO weaver_task_dependencies (namespace, task_id, depends_on_task_id, kind, awaited, done, ended_state, ended_kind, ended_code, ended_message)
+VALUES (?1, ?2, ?3, 'success', ?4, ?5, ?6, ?7, ?8, ?9)
+ON CONFLICT DO UPDATE SET kind = excluded.kind, awaited = excluded.awaited, done = excluded.done, ended_state = excluded.ended_state,
+  ended_kind = excluded.ended_kind, ended_code = excluded.ended_code, ended_message = excluded.ended_message`
 
 	sqlWaitForDependency = `UPDATE weaver_tasks SET remaining_deps = 1 - ?4, join_kind = ?3 WHERE namespace = ?1 AND task_id = ?2`
 )
@@ -37,6 +38,9 @@ func (m *moves) dependency(row *leaseRow, id *task.ID) (d rules.Dependency, err 
 	t := m.tx
 	need, err := m.taskRow(id)
 	if err != nil || need == nil {
+		return d, err
+	}
+	if leaving, err := t.leaving(id, &need.job); err != nil || leaving {
 		return d, err
 	}
 	d.Found, d.Name, d.End, d.Outside = true, rules.TaskName(need.node, *id), need.contribution.End, need.job != row.job
@@ -57,11 +61,19 @@ func (m *moves) dependency(row *leaseRow, id *task.ID) (d rules.Dependency, err 
 func (m *moves) depend(row *leaseRow, end task.End, fin *store.Finish, to *rules.Transition) error {
 	t, ended := m.tx, end.State.Terminal()
 	state := ""
+	var kept *task.Error
 	if ended {
+		var err error
 		state = string(end.State)
+		if kept, err = t.endedError(&fin.DependsOn, end.State); err != nil {
+			return err
+		}
 	}
-	err := t.stmt(sqlPutAwaited).Text(1, t.ns).ID(2, &row.id).ID(3, &fin.DependsOn).Int(4, int64(row.attemptNo)).Bool(5, ended).OrNull(6, state).Run()
-	if err != nil {
+	if err := t.countOutside(&row.id, &fin.DependsOn); err != nil {
+		return err
+	}
+	st := t.stmt(sqlPutAwaited).Text(1, t.ns).ID(2, &row.id).ID(3, &fin.DependsOn).Int(4, int64(row.attemptNo)).Bool(5, ended).OrNull(6, state)
+	if err := bindEndedError(st, 7, kept).Run(); err != nil {
 		return err
 	}
 	if err := t.stmt(sqlBecomeNeeded).Text(1, t.ns).ID(2, &fin.DependsOn).Run(); err != nil {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -60,6 +61,9 @@ const sqlJobByKey = `SELECT job_id FROM weaver_jobs WHERE namespace = ?1 AND nam
 // caller's transaction without waiting for a row lock.
 // Crash here: nothing was acknowledged; the same call again stores it once.
 func (t *tx) enqueue(sub *store.Submission, parent task.ID) ([]store.Enqueued, error) {
+	if gone, err := t.usable(rules.TaskBlobs(sub.Tasks)); err != nil || gone != nil {
+		return nil, cmp.Or(err, gone)
+	}
 	in := insertion{tx: t, parent: parent, needed: neededOf(sub.Tasks), dispatch: t.dispatch}
 	if sub.Job != nil {
 		in.job, in.limits = sub.Job.ID, limitsOf(&sub.Job.Budget)
@@ -240,6 +244,9 @@ func (in *insertion) companions(n *task.New, deadline time.Time) error {
 		if err := in.tx.stmt(sqlInsertPayload).Text(1, in.tx.ns).ID(2, &n.ID).Text(3, kindInput).Bytes(4, n.Input).Run(); err != nil {
 			return err
 		}
+	}
+	if err := in.tx.refer(&n.ID, kindInput, "", n.Input); err != nil {
+		return err
 	}
 	for _, e := range n.Needs {
 		if err := in.tx.stmt(sqlInsertEdge).Text(1, in.tx.ns).ID(2, &n.ID).ID(3, &e.Needs).Text(4, string(e.Kind)).Run(); err != nil {

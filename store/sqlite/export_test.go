@@ -47,6 +47,9 @@ func LogLimit(bytes int) Option { return func(o *options) { o.logLimit = bytes }
 // ListLooks sets how many rows one page of a list looks at.
 func ListLooks(n int) Option { return func(o *options) { o.looks = n } }
 
+// OldFile makes new files as earlier versions made them: they keep free pages.
+func OldFile() Option { return func(o *options) { o.old = true } }
+
 // ScanPage sets how many tasks, jobs or keys one part of a scan has.
 func ScanPage(n int) Option { return func(o *options) { o.scan = n } }
 
@@ -145,7 +148,7 @@ func ChunkStatements() map[string]string {
 	all := make(map[string]string)
 	for name, sqls := range map[string]chunkSQL{
 		"claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "await": sqlAwait, "succeed": sqlSucceed,
-		"insert attempts": sqlInsertAttempts, "steps guard": sqlStepsGuard, "insert steps": sqlInsertSteps,
+		"insert attempts": sqlInsertAttempts, "steps guard": sqlStepsGuard, "insert steps": sqlInsertSteps, "insert events": sqlInsertEvents, "insert logs": sqlInsertLogs,
 	} {
 		for n, sql := range sqls {
 			all[fmt.Sprint(name, " ", n)] = sql
@@ -162,8 +165,8 @@ var ColumnLists = map[string]string{
 	"auditColumns": auditColumns.List(), "claimColumns": claimColumns.List(), "edgeColumns": edgeColumns.List(),
 	"dispatchColumns": dispatchColumns.List(), "keyColumns": keyColumns.List(), "waiterColumns": waiterColumns.List(),
 	"versionColumns": versionColumns.List(), "choreColumns": choreColumns.List(), "summandColumns": summandColumns.List(),
-	"neededColumns": neededColumns.List(), "signalColumns": signalColumns.List(), "pausedTaskColumns": pausedTaskColumns.List(),
-	"statusColumns": statusColumns.List(),
+	"neededColumns": neededColumns.List(), "signalColumns": signalColumns.List(), "checkpointColumns": checkpointColumns.List(), "eventColumns": eventColumns.List(), "pausedTaskColumns": pausedTaskColumns.List(),
+	"statusColumns": statusColumns.List(), "artifactColumns": artifactColumns.List(), "blobColumns": blobColumns.List(), "retainedJobColumns": retainedJobColumns.List(), "retainedTaskColumns": retainedTaskColumns.List(),
 }
 
 // DeleteStatements remove a task.

@@ -50,6 +50,9 @@ SELECT ns, id, 1, 1, id, 1, i, i, 'success' FROM x`,
 SELECT ns, id, 'step', 0, 0, 1, 1, 0, 'step', 'completed', i, i FROM x`,
 	`INSERT INTO weaver_signals (namespace, task_id, seq, name, key, payload, sent_at, actor, step)
 SELECT ns, id, 1, 'signal', 'key', '1', i, 'ann', CASE WHEN i % 10 > 1 THEN 'step' END FROM x`,
+	`INSERT INTO weaver_events (namespace, task_id, seq, type, at, body) SELECT ns, id, i, 'step.started', i, '{}' FROM x`,
+	`INSERT INTO weaver_logs (namespace, task_id, seq, type, at, body) SELECT ns, id, i, 'log.written', i, '{}' FROM x`,
+	`INSERT INTO weaver_checkpoints (namespace, task_id, name, value, attempt_no, saved_at) SELECT ns, id, 'cursor', '1', 1, i FROM x`,
 	`INSERT INTO weaver_outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key)
 SELECT ns, id, 'q' || (i % 10), 'acme.test.t' || (i % 20) || '.v1', 1 + i % 9, i, CASE WHEN i % 3 = 1 THEN 'key ' || (i % 1000) END FROM x`,
 	`INSERT INTO weaver_claims (namespace, lease_id, worker_id, check_at, task_ids) SELECT ns, id, 'w' || (i % 1000), 4e15 + i, id FROM x`,

@@ -16,15 +16,21 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 		return nil, nil
 	}
 	hashes := make([]string, len(fins)) // here, where no other caller waits for it
+	packed := make([][][]byte, len(fins))
 	for i := range fins {
 		hashes[i] = fins[i].Hash()
+		var err error
+		if packed[i], err = packChildren(&fins[i]); err != nil {
+			return nil, err
+		}
 	}
+	var unstored []task.ID
 	got := make([]store.FinishResult, len(fins))
 	err := db.write(ctx, ns, len(fins)+children(fins), func(t *tx) error {
 		f := finishing{moves: moves{tx: t}, inOrder: slices.ContainsFunc(fins, func(fin store.Finish) bool { return !fin.DependsOn.IsZero() })}
 		for i := range fins {
 			got[i] = store.FinishResult{}
-			if err := f.add(&report{fin: &fins[i], hash: hashes[i], got: &got[i]}); err != nil {
+			if err := f.add(&report{fin: &fins[i], hash: hashes[i], children: packed[i], got: &got[i]}); err != nil {
 				return err
 			}
 		}
@@ -34,12 +40,29 @@ func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]st
 		if err := f.endDrawn(); err != nil {
 			return err
 		}
+		var events eventRows
+		for i := range fins {
+			if got[i].Err == nil {
+				events.add(t, &fins[i].Lease, fins[i].Events)
+			}
+		}
+		if err := events.write(t); err != nil {
+			return err
+		}
 		// Separate statements, each seeing the ones before: edges after all
 		// guards, so that two needs of one task in one batch both count.
-		return f.moves.propagate()
+		unstored = f.moves.unstored
+		if err := f.moves.propagate(); err != nil {
+			return err
+		}
+		f.noteJobs()
+		return nil
 	})
 	if err != nil {
 		return nil, err
+	}
+	for _, id := range unstored {
+		db.finishChores(ctx, ns, func(t *tx) (*chore, error) { return t.chore(&chore{kind: store.ChoreDecompose, id: id}) }, nil)
 	}
 	return got, nil
 }
@@ -51,6 +74,25 @@ type finishing struct {
 	drawn     []drawn          // retries that wait until the others are counted
 	again     []*report        // of the same leases
 	inOrder   bool             // one asks for a task that may end in the same batch
+	ended     []*report        // whose guard passed, of tasks of jobs
+}
+
+// noteJobs answers with the states that jobs got by the batch as a whole.
+func (f *finishing) noteJobs() {
+	was := make(map[task.ID]task.JobState, 1)
+	for _, j := range f.moves.jobs {
+		if _, seen := was[j.Job]; !seen {
+			was[j.Job] = j.Was
+		}
+		for _, r := range f.ended {
+			if r.job != j.Job {
+				continue
+			}
+			if r.got.Job = j.State; j.State == was[j.Job] {
+				r.got.Job = ""
+			}
+		}
+	}
 }
 
 // report is one element of the batch.
@@ -59,6 +101,9 @@ type report struct {
 	hash  string
 	steps []byte // outcome_json
 	got   *store.FinishResult
+	job   task.ID // of the task, once the guard passed
+
+	children [][]byte // those of a decompose but the first bite, packed
 }
 
 // add ends one attempt, or keeps it to be ended together with others.
@@ -75,6 +120,9 @@ func (f *finishing) add(r *report) error {
 	if !ok {
 		r.got.Err = rules.LeaseLost(l, rules.LostToRestore)
 		return nil
+	}
+	if r.got.Err, err = f.moves.tx.usable(rules.FinishBlobs(r.fin)); err != nil || r.got.Err != nil {
+		return err
 	}
 	if r.steps, err = stepsRun(r.fin); err != nil {
 		return err
@@ -132,7 +180,10 @@ func (f *finishing) write(r *report, row *leaseRow, to *resolved) error {
 		return err
 	}
 	r.got.State, r.got.Waiting = to.State, to.Waiting
-	if err := f.moves.await(row, r.fin, to); err != nil {
+	if r.job = row.job; !r.job.IsZero() {
+		f.ended = append(f.ended, r)
+	}
+	if err := f.moves.await(row, r, to); err != nil {
 		return err
 	}
 	return f.moves.afterRunning(row, &to.Transition)
@@ -169,6 +220,9 @@ WHERE namespace = ?1 AND task_id = ?2`
 // writeTransition moves the task whose guard passed in this transaction.
 func (t *tx) writeTransition(row *leaseRow, to *rules.Transition) error {
 	output, long, err := t.outOfLine(&row.id, kindOutput, to.Output)
+	if err == nil {
+		err = t.refer(&row.id, kindOutput, "", to.Output)
+	}
 	if err != nil {
 		return err
 	}

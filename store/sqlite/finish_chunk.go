@@ -13,6 +13,9 @@ func (f *finishing) chunkable(fin *store.Finish) bool {
 	if fin.Outcome != task.OutcomeSuccess || l.Epoch != 1 || fin.Progress != nil || fin.Handler != "" || len(fin.Output) > inlineMax {
 		return false
 	}
+	if _, large := task.BlobOf(fin.Output); large {
+		return false
+	}
 	_, known := f.moves.tx.fx.Claim(l.ID)
 	return known
 }

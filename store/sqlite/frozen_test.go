@@ -15,18 +15,27 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// frozenChecksum is that of migrations/0001_init.sql. Users have files that it
-// made: a change to it is a migration of its own.
-const frozenChecksum = "e24b259a5da4640c2a578b42017a99d000d5a186eefad5ffa8fba3faaafdc706"
+// frozenChecksums are those of the migrations by which users have files, from 0001
+// on. A change to one is a migration of its own.
+var frozenChecksums = []string{
+	"e24b259a5da4640c2a578b42017a99d000d5a186eefad5ffa8fba3faaafdc706",
+	"3eede9090623bbbb3aa84c383b5f6e3bb88015bcf213f0bc2e1c48d52c3b998e",
+	"0ecbce0043de65e56a5250e43b601fb34b39d635db6ec322c1b2e48c96d9d5a1",
+	"840bc6f41f4ba93158e2221da7e14e2bda72881a586e1b68e6071113b0f14bd6",
+	"003a2251704c92c3acf92a4ec0c1eac809b2f80033fbb962bd9302c67fcc00d6",
+	"d336b6386368fb8cb490fa28f77ca68d72a86e304aaeae45c5889e1bf16ea643",
+}
 
-func TestInitIsFrozen(t *testing.T) {
+func TestMigrationsAreFrozen(t *testing.T) {
 	t.Parallel()
 	known, err := migrate.Load(os.DirFS("."), "migrations")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := known[0].Checksum; got != frozenChecksum {
-		t.Errorf("0001_init.sql was edited (checksum %s): undo that and add a migration", got)
+	for i, want := range frozenChecksums {
+		if m := known[i]; m.Checksum != want {
+			t.Errorf("%04d_%s.sql was edited (checksum %s): undo that and add a migration", m.Version, m.Name, m.Checksum)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // dependent. All of this whether the file was analyzed or not.
 func TestFullStore(t *testing.T) {
 	t.Parallel()
-	others, dependents := 100_000, 10_000
+	others, dependents := 20_000, 2_000
 	if testing.Short() || repeat < 40 {
 		others, dependents = 2_000, 100
 	}

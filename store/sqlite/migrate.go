@@ -54,6 +54,17 @@ CREATE TABLE IF NOT EXISTS weaver_schema_versions (
 
 var sqlVersions = `SELECT ` + versionColumns.List() + ` FROM weaver_schema_versions ORDER BY version`
 
+// What is recorded of an additive migration beside its version: a row of
+// weaver_store_meta, which has been there since the first migration, so that this
+// needs none.
+const (
+	sqlAdditive    = `SELECT 1 FROM weaver_store_meta WHERE namespace = '' AND key = ?1`
+	sqlAddAdditive = `INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', ?1, ?2)`
+)
+
+// additiveKey is the key of that row.
+func additiveKey(version int) string { return fmt.Sprintf("additive %04d", version) }
+
 const sqlAddVersion = `INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (?1, ?2, ?3, ?4)`
 
 // Migrate brings the schema up to this program's version. It is idempotent,
@@ -84,7 +95,7 @@ func (db *DB) pending(ctx context.Context, known []migrate.Migration) (pending b
 		if err := db.checkForeign(v.conn); err != nil {
 			return err
 		}
-		applied, err := schema{v.conn, db.path}.read()
+		applied, err := schema{v.conn, db.path, len(known)}.read()
 		if errors.Is(db.translate(err), store.ErrNotMigrated) {
 			applied, err = nil, nil // no table: nothing was applied
 		}
@@ -116,7 +127,7 @@ func (db *DB) migrate(c *conn.Conn, known []migrate.Migration) error {
 	if err := db.checkForeign(c); err != nil {
 		return err
 	}
-	if n, err := migrate.Run(schema{c, db.path}, known, snapshot(), db.clock.Now()); err != nil || n == 0 {
+	if n, err := migrate.Run(schema{c, db.path, len(known)}, known, snapshot(), db.clock.Now()); err != nil || n == 0 {
 		return err
 	}
 	// Crash here: the schema stays as it was, and Migrate starts over.
@@ -125,8 +136,9 @@ func (db *DB) migrate(c *conn.Conn, known []migrate.Migration) error {
 
 // schema is the database as package migrate sees it.
 type schema struct {
-	conn *conn.Conn
-	path string // for messages
+	conn  *conn.Conn
+	path  string // for messages
+	known int    // migrations of this program
 }
 
 // Applied implements migrate.Database.
@@ -156,7 +168,11 @@ var nameTaken = regexp.MustCompile(`\b(table|index|view|trigger) (?:named )?(\w+
 
 // Record implements migrate.Database.
 func (s schema) Record(a migrate.Applied) error {
-	return s.conn.Stmt(sqlAddVersion).Int(1, int64(a.Version)).Text(2, a.Name).Text(3, a.Checksum).Time(4, a.At).Run()
+	err := s.conn.Stmt(sqlAddVersion).Int(1, int64(a.Version)).Text(2, a.Name).Text(3, a.Checksum).Time(4, a.At).Run()
+	if err != nil || !a.Additive {
+		return err
+	}
+	return s.conn.Stmt(sqlAddAdditive).Text(1, additiveKey(a.Version)).Text(2, a.Name).Run()
 }
 
 var versionColumns = conn.Columns[migrate.Applied]{
@@ -166,9 +182,21 @@ var versionColumns = conn.Columns[migrate.Applied]{
 	conn.Col("applied_at", func(a *migrate.Applied, r *conn.Row, i int) { a.At = r.Time(i) }),
 }
 
-// read returns what weaver_schema_versions records.
+// read returns what weaver_schema_versions records, and of the migrations that this
+// program does not know which are additive.
 func (s schema) read() ([]migrate.Applied, error) {
-	return versionColumns.All(s.conn.Stmt(sqlVersions))
+	applied, err := versionColumns.All(s.conn.Stmt(sqlVersions))
+	if err != nil {
+		return nil, err
+	}
+	for i := s.known; i < len(applied); i++ {
+		st := s.conn.Stmt(sqlAdditive).Text(1, additiveKey(applied[i].Version))
+		applied[i].Additive = st.One()
+		if err := st.Done(); err != nil {
+			return nil, err
+		}
+	}
+	return applied, nil
 }
 
 // MigrationStatus lists the migrations of this program and of the database.
@@ -182,7 +210,7 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]MigrationStatus, error) {
 		if err := db.checkForeign(v.conn); err != nil {
 			return err
 		}
-		applied, err = schema{v.conn, db.path}.read()
+		applied, err = schema{v.conn, db.path, len(known)}.read()
 		if errors.Is(db.translate(err), store.ErrNotMigrated) {
 			err = nil // no table: nothing was applied
 		}
@@ -207,7 +235,8 @@ func (db *DB) MigrationSQL() string {
 	return strings.TrimSpace(sqlCreateVersions) + ";\n\n" + migrate.Script(known)
 }
 
-// Ready implements store.Reader.
+// Ready implements store.Reader. A schema that is newer is refused if one of the
+// migrations that this program does not know is not additive.
 func (db *DB) Ready(ctx context.Context) error {
 	known, err := migrations()
 	if err != nil {
@@ -217,7 +246,7 @@ func (db *DB) Ready(ctx context.Context) error {
 		if err := db.checkForeign(v.conn); err != nil {
 			return err
 		}
-		applied, err := schema{v.conn, db.path}.read()
+		applied, err := schema{v.conn, db.path, len(known)}.read()
 		if err != nil {
 			return err
 		}

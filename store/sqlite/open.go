@@ -64,6 +64,7 @@ var (
 	_ store.Warner         = (*DB)(nil)
 	_ store.Scanner        = (*DB)(nil)
 	_ store.EdgeReader     = (*DB)(nil)
+	_ store.EventReader    = (*DB)(nil)
 	_ store.JobCounter     = (*DB)(nil)
 	_ store.OrphanReader   = (*DB)(nil)
 )
@@ -266,6 +267,15 @@ func (db *DB) prepareFile(ctx context.Context, c *conn.Conn) error {
 	// tenth faster than with half of it.
 	if err := c.Script("PRAGMA page_size=8192"); err != nil {
 		return err
+	}
+	// A new file can give back what Collect frees (giveBack). In any other one the
+	// pragma would write, and change nothing.
+	if pages, err := c.Pragma("PRAGMA page_count"); err != nil {
+		return err
+	} else if pages == "0" && !db.opts.old {
+		if err := c.Script("PRAGMA auto_vacuum=INCREMENTAL"); err != nil {
+			return err
+		}
 	}
 	return c.UseWAL(ctx, db.opts.busy, db.opts.logLimit)
 }

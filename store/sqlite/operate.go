@@ -99,6 +99,8 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 		err = o.sendSignal(cmd, got)
 	case store.DeleteTask:
 		err = o.delete(cmd, got)
+	case store.DeleteJob:
+		err = o.deleteJob(cmd, got)
 	case store.RaiseBudget:
 		err = o.raiseBudget(cmd, got)
 	case store.RerunTask:
@@ -152,6 +154,16 @@ func (o *operation) find(id task.ID, seen store.Seen, got *store.CommandResult) 
 		got.Err = rules.NotFound(id)
 		return nil, nil
 	}
+	if row.contribution.State.Terminal() {
+		leaving, err := o.tx.leaving(&id, &row.job)
+		if err != nil {
+			return nil, err
+		}
+		if leaving {
+			got.Err = rules.NotFound(id)
+			return nil, nil
+		}
+	}
 	got.State = row.contribution.State
 	if got.Err = rules.CheckSeen(id, seen, row.epoch); got.Err != nil {
 		return nil, nil
@@ -177,7 +189,7 @@ func (o *operation) cancel(cmd store.CancelTask, got *store.CommandResult) error
 }
 
 // endBy ends a task, or asks it to end, by an operator's cancel or because its
-// parent ended (kind). It returns the task's state afterwards.
+// parent ended or its job's budget is used up (kind). It returns the task's state afterwards.
 func (m *moves) endBy(row *taskRow, kind task.ErrorKind, a store.Audit, force bool) (task.State, error) {
 	switch rules.ResolveEnd(row.unfinished(force)) {
 	case rules.EndAsked:
@@ -188,6 +200,23 @@ func (m *moves) endBy(row *taskRow, kind task.ErrorKind, a store.Audit, force bo
 		return row.contribution.State, nil
 	}
 	return task.Cancelled, m.cancelNow(row, kind, a)
+}
+
+// endEach is endBy for those of a list that have not ended.
+func (m *moves) endEach(list []task.ID, kind task.ErrorKind, reason string) error {
+	for i := range list {
+		row, err := m.taskRow(&list[i])
+		if err != nil {
+			return err
+		}
+		if row == nil || row.contribution.State.Terminal() {
+			continue
+		}
+		if _, err := m.endBy(row, kind, store.Audit{Reason: reason}, false); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const sqlAsk = `

@@ -12,8 +12,8 @@ const (
 	// The steps that a rerun takes over: rules.TakesOver.
 	takenOver = `state = 'completed' AND step_index < ?3 AND kind <> 'cleanup'`
 
-	sqlTakenCall = `
-SELECT name FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND ` + takenOver + ` AND kind = 'call' LIMIT 1`
+	sqlTaken = `
+SELECT count(*), min(CASE WHEN kind = 'call' THEN name END) FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND ` + takenOver
 	sqlTakeSteps = `
 INSERT INTO weaver_steps (namespace, task_id, name, attempt_no, try, by_attempt, by_try, step_index, kind, state, value, error_json,
   wake_at, started_at, completed_at, awaits)
@@ -36,21 +36,31 @@ func (o *operation) rerun(cmd store.RerunTask, got *store.CommandResult) error {
 		}
 		return err
 	}
+	old, err := retainedTaskColumns.One(t.stmt(sqlRetainedTask).Text(1, t.ns).ID(2, &row.id))
+	if err != nil {
+		return err
+	}
+	if got.Err = rules.CheckValues(&task.Task{ID: row.id, State: old.of.State, ValuesDropped: old.dropped}); got.Err != nil {
+		return nil
+	}
 	st := t.stmt(sqlNeedsOthers).Text(1, t.ns).ID(2, &row.id)
 	needs := st.One()
 	if err := st.Done(); err != nil {
 		return err
 	}
-	st = t.stmt(sqlTakenCall).Text(1, t.ns).ID(2, &row.id).Int(3, int64(cmd.StepsBelow))
-	call := ""
+	st = t.stmt(sqlTaken).Text(1, t.ns).ID(2, &row.id).Int(3, int64(cmd.StepsBelow))
+	call, steps := "", 0
 	if st.One() {
-		call = st.ColText(0)
+		steps, call = int(st.ColInt(0)), st.ColText(1)
 	}
 	if err := st.Done(); err != nil {
 		return err
 	}
-	if got.Err = rules.CheckRerun(row.id, row.contribution.State, needs, call); got.Err != nil {
+	if got.Err = rules.CheckRerun(row.id, row.contribution.State, needs, call, steps); got.Err != nil {
 		return nil
+	}
+	if got.Err, err = t.usable(rules.TaskBlobs([]task.New{cmd.New})); err != nil || got.Err != nil {
+		return err
 	}
 	stored, err := t.enqueue(&store.Submission{Tasks: []task.New{cmd.New}}, task.ID{})
 	if err != nil {
@@ -80,6 +90,12 @@ func (o *operation) link(row *taskRow, cmd *store.RerunTask) error {
 	if cmd.StepsBelow > 0 {
 		var err error
 		if taken, err = t.stmt(sqlTakeSteps).Text(1, t.ns).ID(2, &row.id).Int(3, int64(cmd.StepsBelow)).ID(4, &cmd.New.ID).Exec(); err != nil {
+			return err
+		}
+		if err := t.referSteps(&cmd.New.ID); err != nil {
+			return err
+		}
+		if err := t.stmt(sqlTakeRefs).Text(1, t.ns).ID(2, &row.id).Int(3, int64(cmd.StepsBelow)).ID(4, &cmd.New.ID).Run(); err != nil {
 			return err
 		}
 	}

@@ -51,7 +51,10 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 		got.Err = rules.JobBeingCancelled(row.id, row.job)
 		return nil
 	}
-	if err := o.note(cmd.Audit, "retry", row.id.String()); err != nil {
+	if got.Err, err = o.raiseLimits(&cmd); got.Err != nil || err != nil {
+		return err
+	}
+	if err := o.note(store.Audit{By: cmd.By, Reason: rules.RetryNote(&cmd)}, "retry", row.id.String()); err != nil {
 		return err
 	}
 	root := chore{root: row.id, epoch: row.epoch + 1}
@@ -73,6 +76,36 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 		return choreColumns.One(t.stmt(sqlChoreOfRoot).Text(1, t.ns).ID(2, &c.root))
 	}
 	return o.releaseRoot(&c)
+}
+
+const (
+	sqlLimits = `
+SELECT max_attempts, coalesce(json_extract(options_json, '$.max_cost'), 0) FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+
+	sqlRaiseLimits = `
+UPDATE weaver_tasks SET max_attempts = ?3, options_json = CASE WHEN ?4 > 0 THEN json_set(options_json, '$.max_cost', ?4) ELSE options_json END
+WHERE namespace = ?1 AND task_id = ?2`
+)
+
+// raiseLimits raises the own limits of a task, if the retry says so.
+func (o *operation) raiseLimits(cmd *store.RetryTask) (refused, err error) {
+	if cmd.AddAttempts == 0 && cmd.AddCost == 0 {
+		return nil, nil
+	}
+	t := o.tx
+	var attempts int
+	var cost int64
+	st := t.stmt(sqlLimits).Text(1, t.ns).ID(2, &cmd.Task)
+	if st.One() {
+		attempts, cost = int(st.ColInt(0)), st.ColInt(1)
+	}
+	if err := st.Done(); err != nil {
+		return nil, err
+	}
+	if attempts, cost, refused = rules.RaisedLimits(cmd, attempts, cost); refused != nil {
+		return refused, nil
+	}
+	return nil, t.stmt(sqlRaiseLimits).Text(1, t.ns).ID(2, &cmd.Task).Int(3, int64(attempts)).Int(4, cost).Run()
 }
 
 func (o *operation) reviveJob(job task.ID) error {
@@ -201,7 +234,7 @@ WHERE namespace = ?1 AND task_id = ?2`
 // another one that went wrong lets it start.
 func (o *operation) reopen(row *taskRow, need *task.ID) error {
 	t := o.tx
-	if err := t.setEdge(&row.id, need, ""); err != nil {
+	if err := t.openEdge(&row.id, need, row.epoch); err != nil {
 		return err
 	}
 	needs, err := t.retryNeeds(&row.id)
@@ -213,6 +246,13 @@ func (o *operation) reopen(row *taskRow, need *task.ID) error {
 		return err
 	}
 	waits := rules.TaskWaits(row.join, needs, coming)
+	if row.join != task.JoinNone {
+		more, err := t.unstored(&row.id)
+		if err != nil {
+			return err
+		}
+		waits.Open += more
+	}
 	if waits.Open == 0 {
 		return nil
 	}
@@ -254,6 +294,8 @@ var retryNeedColumns = conn.Columns[rules.Need]{
 	conn.Col("d.done", func(n *rules.Need, r *conn.Row, i int) { n.Marked = r.Bool(i) }),
 	conn.Col("d.awaited", func(n *rules.Need, r *conn.Row, i int) { n.Awaited = int(r.Int(i)) }),
 	conn.Col("d.step", func(n *rules.Need, r *conn.Row, i int) { n.Step = r.Name(i) }),
+	conn.Col("d.ended_state", func(n *rules.Need, r *conn.Row, i int) { n.Recorded = task.State(r.Name(i)) }),
+	conn.Col("d.opened_epoch", func(n *rules.Need, r *conn.Row, i int) { n.Opened = r.Int(i) }),
 	conn.Col("n.cancel_kind", func(n *rules.Need, r *conn.Row, i int) { n.CancelKind = task.ErrorKind(r.Name(i)) }),
 	conn.Col("n.state", func(n *rules.Need, r *conn.Row, i int) { n.End.State = task.State(r.Name(i)) }),
 	conn.Col("n.last_error_kind", func(n *rules.Need, r *conn.Row, i int) { n.End.Kind = task.ErrorKind(r.Name(i)) }),
@@ -262,20 +304,19 @@ var retryNeedColumns = conn.Columns[rules.Need]{
 
 // CROSS JOIN and the order are by the edges: SQLite would otherwise go through
 // all tasks of the namespace in the order asked for, and look each up among them.
+// Children of calls that succeeded stay as they are.
 var sqlRetryNeeds = `
 SELECT ` + retryNeedColumns.List() + ` FROM weaver_task_dependencies d
 CROSS JOIN weaver_tasks n ON n.namespace = d.namespace AND n.task_id = d.depends_on_task_id
-WHERE d.namespace = ?1 AND d.task_id = ?2 ORDER BY d.depends_on_task_id`
+WHERE d.namespace = ?1 AND d.task_id = ?2 AND (d.step IS NULL OR d.done = 0 OR d.ended_state <> 'succeeded') ORDER BY d.depends_on_task_id`
 
 // retryNeeds returns the needs of a task as a retry sees them, by ID, without names.
+// Reading those of a parent of thousands takes as long as a transaction may: what is
+// to be brought back is left to chores then.
 func (t *tx) retryNeeds(id *task.ID) ([]rules.Need, error) {
 	needs, err := retryNeedColumns.All(t.stmt(sqlRetryNeeds).Text(1, t.ns).ID(2, id))
-	if err != nil {
-		return nil, err
-	}
-	waits, err := t.callsThatWait(id)
-	for i := range needs {
-		needs[i].CallWaits = waits[needs[i].Step]
+	if len(needs) > rules.MaxMoves {
+		t.moved = max(t.moved, rules.MaxMoves)
 	}
 	return needs, err
 }
@@ -293,10 +334,6 @@ func (t *tx) nameNeeds(needs []rules.Need) error {
 }
 
 const (
-	sqlSetEdge = `
-UPDATE weaver_task_dependencies SET done = ?4, ended_state = CASE WHEN awaited > 0 THEN ?5 END
-WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3 AND (done <> ?4 OR awaited > 0 AND ended_state IS NOT ?5)`
-
 	sqlRevive = `
 UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = NULL, finished_at = NULL, updated_at = ?5,
   attempt_count = 0, crash_count = 0, quarantine_losses = 0, internal_count = 0, repair_count = 0, idle_attempts = 0, lease_epoch = lease_epoch + 1,
@@ -305,26 +342,21 @@ UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = NULL, finish
 WHERE namespace = ?1 AND task_id = ?2`
 )
 
-// setEdge writes how the end of a need was counted; "": it is still to end.
-func (t *tx) setEdge(dependent, need *task.ID, end task.State) error {
-	return t.stmt(sqlSetEdge).Text(1, t.ns).ID(2, dependent).ID(3, need).Bool(4, end != "").OrNull(5, string(end)).Run()
-}
-
 // setEdges marks the edges of a task that is brought back by how its needs are.
-// Those to children matter only if it waits for them, or their call does.
-func (o *operation) setEdges(row *taskRow, needs []rules.Need, v *rules.Revival) error {
+// Those to children of a decomposition matter only if it waits for them. One that is
+// as it should be is not written.
+func (o *operation) setEdges(row *taskRow, needs []rules.Need, v *rules.Revival) (err error) {
 	for i := range needs {
-		n, end := &needs[i], task.State("")
+		n := &needs[i]
 		switch {
-		case n.Step != "" && !n.CallWaits, n.Awaited > 0 && n.Step == "" && v.Join == task.JoinNone:
-			continue
-		case n.RevivesChild(v.Join, row.contribution.Kind):
-			continue // it is marked when the child comes back
+		case n.Awaited > 0 && n.Step == "" && v.Join == task.JoinNone,
+			n.RevivesChild(v.Join, row.contribution.Kind): // it is opened when the child comes back
+		case !n.Ended() && (n.Marked || n.Step != ""):
+			err = o.tx.openEdge(&row.id, &n.Need, row.epoch+1)
+		case n.Ended() && (!n.Marked || n.Awaited > 0 && n.Recorded != n.End.State):
+			err = o.tx.markEdge(&row.id, n)
 		}
-		if n.Ended() {
-			end = n.End.State
-		}
-		if err := o.tx.setEdge(&row.id, &n.Need, end); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -340,7 +372,15 @@ func (o *operation) revive(row *taskRow, needs []rules.Need, root *chore) (task.
 	if err != nil {
 		return "", err
 	}
-	v := rules.Revive(&rules.Revived{Needs: needs, End: row.contribution.Kind, Join: row.join, Deadline: row.deadlineAt(), Job: limit}, t.now)
+	unstored := 0
+	if row.join != task.JoinNone {
+		if unstored, err = t.unstored(&row.id); err != nil {
+			return "", err
+		}
+	}
+	v := rules.Revive(&rules.Revived{
+		Needs: needs, End: row.contribution.Kind, Join: row.join, Unstored: unstored, Deadline: row.deadlineAt(), Job: limit,
+	}, t.now)
 	if err := o.setEdges(row, needs, &v); err != nil {
 		return "", err
 	}
@@ -358,7 +398,7 @@ func (o *operation) revive(row *taskRow, needs []rules.Need, root *chore) (task.
 			return "", err
 		}
 	}
-	if v.Join == task.JoinNone && !rules.RevivesCalls(needs, row.contribution.Kind) {
+	if v.Join == task.JoinNone && !rules.RevivesCalls(needs) {
 		return v.State, nil
 	}
 	return v.State, o.reviveChildren(&chore{

@@ -7,7 +7,7 @@ import (
 )
 
 const sqlChildrenAfter = `
-SELECT depends_on_task_id, step FROM weaver_task_dependencies
+SELECT depends_on_task_id, step, opened_epoch FROM weaver_task_dependencies
 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id > ?3 AND awaited > 0 AND kind = 'done' ORDER BY depends_on_task_id LIMIT ?4`
 
 // reviveChildren brings back the children of a revived task that ended with it, as
@@ -36,20 +36,16 @@ func (o *operation) reviveSomeChildren(c *chore) (more bool, err error) {
 	if err != nil || parent == nil || parent.contribution.State.Terminal() || parent.asked != notAsked {
 		return false, err
 	}
-	// One that waits for its calls may have run meanwhile, and goes on to count them.
-	if parent.join != task.JoinNone && parent.epoch != c.epoch {
-		return false, nil
-	}
-	waits, err := t.callsThatWait(&c.id)
-	if err != nil {
-		return false, err
+	join := parent.join
+	if parent.epoch != c.epoch { // it has run meanwhile, and waits by then for other children, but for those of its calls still
+		join = task.JoinNone
 	}
 	limit := max(1, rules.MaxMoves-t.moved)
 	var list []rules.Need
 	st := t.stmt(sqlChildrenAfter).Text(1, t.ns).ID(2, &c.id).Blob(3, []byte(c.at)).Int(4, int64(limit))
 	for st.Next() {
-		n := rules.Need{Awaited: 1, Step: st.ColName(1)}
-		n.Need, n.Kind, n.CallWaits = st.ColID(0), task.OnDone, waits[n.Step]
+		n := rules.Need{Awaited: 1, Step: st.ColName(1), Opened: st.ColInt(2)}
+		n.Need, n.Kind = st.ColID(0), task.OnDone
 		list = append(list, n)
 	}
 	if err := st.Done(); err != nil {
@@ -57,7 +53,7 @@ func (o *operation) reviveSomeChildren(c *chore) (more bool, err error) {
 	}
 	t.moved += len(list)
 	for i := range list {
-		if err := o.reviveChild(&list[i], parent.join, c); err != nil {
+		if err := o.reviveChild(&list[i], join, c); err != nil {
 			return false, err
 		}
 	}
@@ -81,10 +77,10 @@ func (o *operation) reviveChild(n *rules.Need, join task.Join, c *chore) error {
 	if st.One() {
 		n.CancelKind = task.ErrorKind(st.ColName(0))
 	}
-	if err := st.Done(); err != nil || !n.RevivesChild(join, task.ErrorKind(c.why)) {
+	if err := st.Done(); err != nil || !n.RevivesChild(join, task.ErrorKind(c.why)) || n.Step != "" && !n.ComesBack(c.epoch) {
 		return err
 	}
-	if err := o.tx.setEdge(&c.id, id, ""); err != nil {
+	if err := o.tx.openEdge(&c.id, id, c.epoch); err != nil {
 		return err
 	}
 	needs, err := o.tx.retryNeeds(id)

@@ -72,6 +72,7 @@ var sqlDelete = []string{
 	`DELETE FROM weaver_attempts WHERE namespace = ?1 AND task_id = ?2`,
 	`DELETE FROM weaver_decisions WHERE namespace = ?1 AND task_id = ?2`,
 	`DELETE FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_checkpoints WHERE namespace = ?1 AND task_id = ?2`,
 	`DELETE FROM weaver_signals WHERE namespace = ?1 AND task_id = ?2 AND seq > 0`,
 	`DELETE FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2`,
 	`DELETE FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need WHERE namespace = ?1 AND depends_on_task_id = ?2`,
@@ -80,11 +81,11 @@ var sqlDelete = []string{
 const (
 	sqlWaitsForIt = `
 SELECT task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
-WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0 LIMIT 1`
-	sqlParentGoesOn = `
-SELECT d.task_id FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_by_need
+WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0 ORDER BY task_id LIMIT 1`
+	sqlAwaiter = `
+SELECT d.task_id, p.state FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_by_need
 CROSS JOIN weaver_tasks p ON p.namespace = d.namespace AND p.task_id = d.task_id
-WHERE d.namespace = ?1 AND d.depends_on_task_id = ?2 AND d.awaited > 0 AND p.finished_at IS NULL LIMIT 1`
+WHERE d.namespace = ?1 AND d.depends_on_task_id = ?2 AND d.awaited > 0 AND p.state <> 'succeeded' ORDER BY d.task_id LIMIT 1`
 	sqlDeleteLabel = `DELETE FROM weaver_task_labels WHERE namespace = ?1 AND key = ?2 AND value = ?3 AND task_id = ?4`
 )
 
@@ -99,26 +100,51 @@ func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error
 	if err != nil {
 		return err
 	}
-	if dependent.IsZero() {
-		if dependent, err = t.firstID(t.stmt(sqlParentGoesOn).Text(1, t.ns).ID(2, &row.id)); err != nil {
-			return err
-		}
+	var by rules.Awaiter
+	st := t.stmt(sqlAwaiter).Text(1, t.ns).ID(2, &row.id)
+	if st.One() {
+		by = rules.Awaiter{ID: st.ColID(0), State: task.State(st.ColName(1))}
+	}
+	if err := st.Done(); err != nil {
+		return err
 	}
 	child, err := t.firstID(t.stmt(sqlOpenChildren).Text(1, t.ns).ID(2, &row.id).Blob(3, nil).Int(4, 1))
 	if err != nil {
 		return err
 	}
-	if got.Err = rules.CheckDelete(row.id, row.contribution.State, row.job, dependent, child); got.Err != nil {
+	if child.IsZero() { // else one that is still to be stored
+		list, _, _, err := t.nextDrafts(&row.id)
+		if err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			child = list[0].ID
+		}
+	}
+	if got.Err = rules.CheckDelete(row.id, row.contribution.State, row.job, dependent, by, child); got.Err != nil {
 		return nil
 	}
 	got.State = ""
 	if err := t.deleteLabels(&row.id); err != nil {
 		return err
 	}
+	if err := t.forgetBlobs(&row.id); err != nil {
+		return err
+	}
+	if err := t.uncountOutside(&row.id); err != nil {
+		return err
+	}
 	for _, sql := range sqlDelete {
 		if err := t.stmt(sql).Text(1, t.ns).ID(2, &row.id).Run(); err != nil {
 			return err
 		}
+	}
+	more, err := t.dropEvents(&row.id)
+	if err == nil && more {
+		err = t.putChore(&chore{kind: store.ChoreEvents, id: row.id})
+	}
+	if err != nil {
+		return err
 	}
 	return o.note(cmd.Audit, "delete", row.id.String())
 }

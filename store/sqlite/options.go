@@ -35,6 +35,7 @@ type options struct {
 	busy time.Duration
 
 	// Set by tests of this package only.
+	old        bool   // new files keep their free pages, as those of earlier versions
 	scan       int    // tasks, jobs or keys in one part of a scan
 	looks      int    // rows that one page of a list looks at
 	logLimit   int    // bytes

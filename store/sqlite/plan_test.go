@@ -38,6 +38,8 @@ var wide = map[string]string{
 
 	"sqlCountParked": "a row per paused task, in a read",
 
+	"sqlRecorded": "the rows of one task, up to a limit",
+
 	"sqlQueues": "counts the due tasks of each queue, in a read",
 
 	"sqlWaitsForTask": "the tasks that one waits for, through others: those that it reached are scanned",
@@ -48,9 +50,9 @@ var wide = map[string]string{
 	"sqlCountDispatched": "counts, in a read", "sqlCountWaiters": "counts, in a read", "sqlCountNeedy": "counts, in a read", "sqlCountSuspended": "counts, in a read",
 
 	"sqlSnapTasks": snapshot, "sqlSnapJobs": snapshot, "sqlSnapEdges": snapshot, "sqlSnapAttempts": snapshot, "sqlSnapDecisions": snapshot,
-	"sqlSnapSteps": snapshot, "sqlSnapSignals": snapshot, "sqlSnapDispatch": snapshot, "sqlSnapKeys": snapshot, "sqlSnapWaiters": snapshot, "sqlSnapAudit": snapshot, "sqlSnapChores": snapshot, "sqlSnapPaused": snapshot,
+	"sqlSnapSteps": snapshot, "sqlSnapSignals": snapshot, "sqlSnapDispatch": snapshot, "sqlSnapKeys": snapshot, "sqlSnapWaiters": snapshot, "sqlSnapAudit": snapshot, "sqlSnapChores": snapshot, "sqlSnapPaused": snapshot, "sqlSnapCheckpts": snapshot, "sqlSnapArtifacts": snapshot, "sqlSnapBlobs": snapshot,
 
-	"sqlScanEdges": part, "sqlScanAttempts": part, "sqlScanDecisions": part, "sqlScanSteps": part, "sqlScanSignals": part, "sqlScanDispatch": part, "sqlScanWaiters": part, "sqlScanPaused": part,
+	"sqlScanEdges": part, "sqlScanAttempts": part, "sqlScanDecisions": part, "sqlScanSteps": part, "sqlScanSignals": part, "sqlScanDispatch": part, "sqlScanWaiters": part, "sqlScanPaused": part, "sqlScanCheckpts": part,
 	"sqlScanJobSum": "the tasks of a thousand jobs",
 }
 
@@ -68,6 +70,8 @@ var sorts = map[string]string{
 	"sqlSteps":     "the steps of one task",
 	"sqlSnapSteps": "the steps of one task at a time",
 	"sqlScanSteps": "the steps of one task at a time",
+
+	"sqlSnapArtifacts": "the artifacts of one task at a time",
 }
 
 var goldenPlans = filepath.Join("testdata", "plans.txt")

@@ -59,15 +59,16 @@ const (
 	// A LIMIT that is a parameter alone has SQLite prepare the statement anew for each
 	// task that ends, which takes five times as long as running it.
 	sqlOpenEdges = `
-SELECT task_id, kind, step FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
+SELECT task_id, kind, step, awaited FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
 WHERE namespace = ?1 AND depends_on_task_id = ?2 AND task_id > ?3 AND done = 0 ORDER BY task_id LIMIT ?4 + 0`
 	sqlEdgeDone = `
-UPDATE weaver_task_dependencies SET done = 1, ended_state = CASE WHEN awaited > 0 THEN ?4 END
+UPDATE weaver_task_dependencies SET done = 1, ended_state = CASE WHEN awaited > 0 THEN ?4 END, ended_kind = ?5, ended_code = ?6, ended_message = ?7
 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
 )
 
 // MarkEdges implements propagate.Ops.
 func (o ops) MarkEdges(ended []propagate.Ended, limit int) (edges []propagate.Edge, rest []propagate.Ended, err error) {
+	var awaited []bool // as edges
 	for i := range ended {
 		need := &ended[i]
 		st := o.tx.stmt(sqlOpenEdges).Text(1, o.tx.ns).ID(2, &need.ID).ID(3, &need.After).Int(4, int64(limit-len(edges)+1))
@@ -78,6 +79,7 @@ func (o ops) MarkEdges(ended []propagate.Ended, limit int) (edges []propagate.Ed
 				continue // the last row that was asked for
 			}
 			more.After = st.ColID(0)
+			awaited = append(awaited, st.ColInt(3) > 0)
 			edges = append(edges, propagate.Edge{
 				Dependent: more.After, Step: st.ColText(2),
 				EndedNeed: rules.EndedNeed{Need: need.ID, Kind: task.EdgeKind(st.ColName(1)), End: need.End},
@@ -89,7 +91,14 @@ func (o ops) MarkEdges(ended []propagate.Ended, limit int) (edges []propagate.Ed
 	}
 	for i := range edges {
 		e := &edges[i]
-		if err := o.tx.stmt(sqlEdgeDone).Text(1, o.tx.ns).ID(2, &e.Dependent).ID(3, &e.Need).Text(4, string(e.End.State)).Run(); err != nil {
+		var kept *task.Error
+		if awaited[i] {
+			if kept, err = o.tx.endedError(&e.Need, e.End.State); err != nil {
+				return nil, nil, err
+			}
+		}
+		st := o.tx.stmt(sqlEdgeDone).Text(1, o.tx.ns).ID(2, &e.Dependent).ID(3, &e.Need).Text(4, string(e.End.State))
+		if err := bindEndedError(st, 5, kept).Run(); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -228,12 +237,12 @@ WHERE namespace = ?1 AND job_id = ?2`
 )
 
 // CountJobs implements propagate.Ops.
-func (o ops) CountJobs(changes []propagate.JobChange) (exhausted []task.ID, err error) {
+func (o ops) CountJobs(changes []propagate.JobChange) (moved []propagate.JobState, exhausted []task.ID, err error) {
 	for i := range changes {
 		c := &changes[i]
 		job, err := o.tx.job(&c.Job)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if job == nil {
 			continue
@@ -244,9 +253,12 @@ func (o ops) CountJobs(changes []propagate.JobChange) (exhausted []task.ID, err 
 		job.Cost += c.Cost
 		now, err := o.tx.exhausts(job)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		state := task.JobStateOf(n, job.CancelRequested)
+		if state != job.State {
+			moved = append(moved, propagate.JobState{Job: c.Job, Was: job.State, State: state})
+		}
 		st := o.tx.stmt(sqlCountJob).Text(1, o.tx.ns).ID(2, &c.Job).
 			Int(3, int64(n.Total)).Int(4, int64(n.Unfinished)).Int(5, int64(n.Movable)).Int(6, int64(n.Failed)).Int(7, int64(n.Succeeded)).
 			Text(8, string(state)).Int(9, o.tx.mic).Bool(10, state.Terminal()).Int(11, int64(n.Allowed)).
@@ -258,10 +270,10 @@ func (o ops) CountJobs(changes []propagate.JobChange) (exhausted []task.ID, err 
 			st.Null(14)
 		}
 		if err := st.Run(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return exhausted, nil
+	return moved, exhausted, nil
 }
 
 // job reads a job; nil if there is none.

@@ -13,9 +13,9 @@ var (
 	sqlAttempts  = `SELECT ` + attemptColumns.List() + ` FROM weaver_attempts WHERE namespace = ?1 AND task_id = ?2 ORDER BY attempt_no`
 	sqlDecisions = `SELECT ` + decisionColumns.List() + ` FROM weaver_decisions WHERE namespace = ?1 AND task_id = ?2 ORDER BY attempt_no`
 	sqlNeeds     = `
-SELECT depends_on_task_id, kind, done, awaited, ended_state, step FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 ORDER BY depends_on_task_id`
+SELECT depends_on_task_id, kind, done, awaited, ended_state, step, ended_kind, ended_code, ended_message FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2 ORDER BY depends_on_task_id`
 	sqlNeededBy = `
-SELECT task_id, kind, done, awaited, ended_state, step FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
+SELECT task_id, kind, done, awaited, ended_state, step, ended_kind, ended_code, ended_message FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
 WHERE namespace = ?1 AND depends_on_task_id = ?2 ORDER BY task_id`
 	sqlAuditOf = `
 SELECT ` + auditColumns.List() + ` FROM weaver_audit INDEXED BY weaver_audit_by_target WHERE namespace = ?1 AND target = ?2 ORDER BY audit_id`
@@ -60,6 +60,12 @@ func (v *view) history(h *store.History, now time.Time) (err error) {
 	if h.Signals, err = signalColumns.All(v.stmt(sqlSignals).Text(1, v.ns).ID(2, &t.ID)); err != nil {
 		return err
 	}
+	if h.Artifacts, err = artifactColumns.All(v.stmt(sqlArtifacts).Text(1, v.ns).ID(2, &t.ID)); err != nil {
+		return err
+	}
+	if h.Checkpoints, err = checkpointColumns.All(v.stmt(sqlCheckpoints).Text(1, v.ns).ID(2, &t.ID)); err != nil {
+		return err
+	}
 	if h.Needs, err = v.needs(sqlNeeds, &t.ID, now); err != nil {
 		return err
 	}
@@ -97,7 +103,7 @@ func (v *view) needs(sql string, id *task.ID, now time.Time) ([]store.Need, erro
 	for st.Next() {
 		list = append(list, store.Need{
 			ID: st.ColID(0), Kind: task.EdgeKind(st.ColName(1)), Done: st.ColBool(2),
-			Awaited: int(st.ColInt(3)), EndedState: task.State(st.ColName(4)), Step: st.ColText(5),
+			Awaited: int(st.ColInt(3)), EndedState: task.State(st.ColName(4)), Step: st.ColText(5), EndedError: scanEndedError(st.Row(), 6),
 		})
 	}
 	if err := st.Done(); err != nil {

@@ -28,6 +28,8 @@ SELECT ` + stepColumns.List() + ` FROM weaver_steps WHERE namespace = ?1 AND tas
 ORDER BY task_id, step_index, by_attempt, by_try, name`
 	sqlScanSignals = `
 SELECT ` + signalColumns.List() + ` FROM weaver_signals WHERE namespace = ?1 AND task_id > ?2 AND task_id <= ?3 ORDER BY task_id, seq`
+	sqlScanCheckpts = `
+SELECT ` + checkpointColumns.List() + ` FROM weaver_checkpoints WHERE namespace = ?1 AND task_id > ?2 AND task_id <= ?3 ORDER BY task_id, name`
 	sqlScanDispatch = `
 SELECT ` + dispatchColumns.List() + ` FROM weaver_outbox_events WHERE namespace = ?1 AND task_id > ?2 AND task_id <= ?3 ORDER BY task_id`
 	sqlScanWaiters = `
@@ -143,6 +145,7 @@ func (db *DB) scanTasks(v *view, p *store.Part, after []byte) (last []byte, err 
 		func() (err error) { p.Decisions, err = decisionColumns.All(between(sqlScanDecisions)); return err },
 		func() (err error) { p.Steps, err = stepColumns.All(between(sqlScanSteps)); return err },
 		func() (err error) { p.Signals, err = signalColumns.All(between(sqlScanSignals)); return err },
+		func() (err error) { p.Checkpoints, err = checkpointColumns.All(between(sqlScanCheckpts)); return err },
 		func() (err error) { p.Dispatch, err = dispatchColumns.All(between(sqlScanDispatch)); return err },
 		func() (err error) { p.Waiters, err = waiterColumns.All(between(sqlScanWaiters)); return err },
 		func() (err error) { p.PausedTasks, err = pausedTaskColumns.All(between(sqlScanPaused)); return err },
@@ -178,7 +181,7 @@ func (v *view) scanNeeded(p *store.Part) error {
 	return nil
 }
 
-// scanJobs reads jobs, and their tasks, also of jobs that do not exist.
+// scanJobs reads jobs and adds their tasks up, and tasks of jobs that do not exist.
 func (db *DB) scanJobs(v *view, p *store.Part, after []byte) (last []byte, err error) {
 	p.Jobs, err = jobColumns.All(v.stmt(sqlScanJobs).Text(1, v.ns).Blob(2, after).Int(3, int64(db.opts.scan)))
 	if err != nil {
@@ -189,8 +192,23 @@ func (db *DB) scanJobs(v *view, p *store.Part, after []byte) (last []byte, err e
 		last = slices.Clone(p.Jobs[n-1].ID[:])
 		end = last
 	}
-	p.Tasks, err = summandColumns.All(v.stmt(sqlScanJobSum).Text(1, v.ns).Blob(2, after).Blob(3, end))
-	return last, err
+	// A job may have more tasks than fit into memory.
+	p.Sums = make(map[task.ID]task.JobCounters, len(p.Jobs))
+	for i := range p.Jobs {
+		p.Sums[p.Jobs[i].ID] = task.JobCounters{}
+	}
+	st := v.stmt(sqlScanJobSum).Text(1, v.ns).Blob(2, after).Blob(3, end)
+	for st.Next() {
+		var t task.Task
+		summandColumns.Scan(st.Row(), 0, &t)
+		sum, known := p.Sums[t.JobID]
+		if !known {
+			p.Tasks = append(p.Tasks, t)
+			continue
+		}
+		p.Sums[t.JobID] = sum.Add(task.Count(t.End(), t.Waiting, t.Join, !t.ReadyAt.IsZero()))
+	}
+	return last, st.Done()
 }
 
 // scanKeys reads keys: those that have a row, that are waited for, and with which

@@ -106,6 +106,47 @@ func TestScanFindsWhatASnapshotShows(t *testing.T) {
 	}
 }
 
+// What a part holds does not grow with the store: a check of 10⁷ tasks fits into
+// memory, also when they are of one job.
+func TestScanIsBounded(t *testing.T) {
+	t.Parallel()
+	n := 100_000
+	if testing.Short() || repeat < 40 {
+		n = 2_000
+	}
+	const page = 100
+	f := fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.ScanPage(page)))
+	job := f.ids.New()
+	f.exec(fmt.Sprintf(`
+INSERT INTO weaver_jobs (namespace, job_id, name, state, budget_json, total, unfinished, movable, failed, succeeded, created_at, updated_at, finished_at)
+VALUES ('%[1]s', x'%[2]x', 'large', 'succeeded', '{}', %[3]d, 0, 0, 0, %[3]d, 1, 1, 1)`, fixNS, job[:], n))
+	f.exec(fmt.Sprintf(`
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, attempt_no, attempt_count, max_attempts, step_count, job_id, created_at, updated_at, finished_at)
+SELECT '%s', CAST(printf('%%016d', i) AS BLOB), 'acme.demo.ok.v1', 'q', 5, 'succeeded', 1, 1, 5, 1, x'%x', 1, 1, 1 FROM n`, n, fixNS, job[:]))
+	f.exec(`
+INSERT INTO weaver_attempts (namespace, task_id, attempt_no, lease_epoch, lease_id, code_version, started_at, finished_at, outcome_kind)
+SELECT namespace, task_id, 1, 0, task_id, 1, 1, 1, 'success' FROM weaver_tasks`)
+	f.exec(`
+INSERT INTO weaver_steps (namespace, task_id, name, attempt_no, try, by_attempt, by_try, step_index, kind, state, value, started_at, completed_at)
+SELECT namespace, task_id, 's', 0, 0, 1, 1, 0, 'step', 'completed', '1', 1, 1 FROM weaver_tasks`)
+	tasks, most := 0, 0
+	err := f.db.Scan(t.Context(), fixNS, func(p *store.Part) error {
+		for _, v := range store.CheckPart(p) {
+			t.Errorf("store.CheckPart: %v", v)
+		}
+		if p.Of == store.PartOfTasks {
+			tasks += len(p.Tasks)
+		}
+		most = max(most, len(p.Tasks)+len(p.Needed)+len(p.Jobs)+len(p.Sums)+len(p.Edges)+len(p.Attempts)+len(p.Decisions)+len(p.Steps)+
+			len(p.Signals)+len(p.Dispatch)+len(p.Keys)+len(p.Waiters)+len(p.Audit)+len(p.Chores))
+		return nil
+	})
+	if err != nil || tasks != n || most > 3*page {
+		t.Errorf("%v; %d tasks of %d were seen, with %d rows at once, want at most %d", err, tasks, n, most, 3*page)
+	}
+}
+
 // The scan ends with the first error.
 func TestScanEndsWithAnError(t *testing.T) {
 	t.Parallel()

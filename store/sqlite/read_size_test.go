@@ -72,6 +72,7 @@ func readStepsAmong(t *testing.T, jobs int) map[string]int {
 		{"History", func(ctx context.Context) error { _, err := f.db.History(ctx, fixNS, needy); return err }},
 		{"Tasks", func(ctx context.Context) error { _, err := f.db.Tasks(ctx, fixNS, needy); return err }},
 		{"JobStatus", func(ctx context.Context) error { _, err := client.JobStatus(ctx, job); return err }},
+		{"JobTasks", func(ctx context.Context) error { _, err := client.JobTasks(ctx, job); return err }},
 		{"JobResult", func(ctx context.Context) error { _, err := client.JobResult(ctx, job); return err }},
 		{"WaitJob", func(ctx context.Context) error {
 			if _, err := f.db.Operate(ctx, fixNS, store.CancelJob{Job: job}); err != nil {

@@ -17,6 +17,7 @@ var (
 	sqlSnapDecisions = `SELECT ` + decisionColumns.List() + ` FROM weaver_decisions WHERE namespace = ?1 ORDER BY task_id, attempt_no`
 	sqlSnapSteps     = `SELECT ` + stepColumns.List() + ` FROM weaver_steps WHERE namespace = ?1 ORDER BY task_id, step_index, by_attempt, by_try, name`
 	sqlSnapSignals   = `SELECT ` + signalColumns.List() + ` FROM weaver_signals WHERE namespace = ?1 ORDER BY task_id, seq`
+	sqlSnapCheckpts  = `SELECT ` + checkpointColumns.List() + ` FROM weaver_checkpoints WHERE namespace = ?1 ORDER BY task_id, name`
 	sqlSnapPaused    = `SELECT ` + pausedTaskColumns.List() + ` FROM weaver_paused_tasks WHERE namespace = ?1 ORDER BY task_id`
 	sqlSnapDispatch  = `SELECT ` + dispatchColumns.List() + ` FROM weaver_outbox_events WHERE namespace = ?1 ORDER BY task_id`
 	sqlSnapKeys      = `SELECT ` + keyColumns.List() + ` FROM weaver_conc_keys WHERE namespace = ?1 ORDER BY key`
@@ -55,6 +56,9 @@ func (v *view) snapshot(s *store.Snapshot) (err error) {
 		func() (err error) { s.Decisions, err = decisionColumns.All(of(sqlSnapDecisions)); return err },
 		func() (err error) { s.Steps, err = stepColumns.All(of(sqlSnapSteps)); return err },
 		func() (err error) { s.Signals, err = signalColumns.All(of(sqlSnapSignals)); return err },
+		func() (err error) { s.Artifacts, err = artifactColumns.All(of(sqlSnapArtifacts)); return err },
+		func() (err error) { s.Blobs, err = blobColumns.All(of(sqlSnapBlobs)); return err },
+		func() (err error) { s.Checkpoints, err = checkpointColumns.All(of(sqlSnapCheckpts)); return err },
 		func() (err error) { s.Dispatch, err = dispatchColumns.All(of(sqlSnapDispatch)); return err },
 		func() (err error) { s.Keys, err = keyColumns.All(of(sqlSnapKeys)); return err },
 		func() (err error) { s.Waiters, err = waiterColumns.All(of(sqlSnapWaiters)); return err },

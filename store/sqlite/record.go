@@ -18,7 +18,7 @@ func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]st
 	}
 	weight := len(recs)
 	for i := range recs {
-		weight += len(recs[i].Tasks)
+		weight += len(recs[i].Tasks) + len(recs[i].Events)/4
 	}
 	got := make([]store.RecordResult, len(recs))
 	err := db.write(ctx, ns, weight, func(t *tx) error {
@@ -30,6 +30,15 @@ func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]st
 		}
 		err := r.steps.write(t, r.insertSteps, func(s plainStep) error { return t.recordCompleted(s.rec, s.got) })
 		if err != nil {
+			return err
+		}
+		var events eventRows
+		for i := range recs {
+			if got[i].Err == nil {
+				events.add(t, &recs[i].Lease, recs[i].Events)
+			}
+		}
+		if err := events.write(t); err != nil {
 			return err
 		}
 		return t.settleCosts()
@@ -64,7 +73,11 @@ func (t *tx) acceptable(rec *store.Record, got *store.RecordResult) (bool, error
 	if err == nil && !ok {
 		got.Err = rules.LeaseLost(&rec.Lease, rules.LostToRestore)
 	}
-	return ok, err
+	if err != nil || !ok {
+		return false, err
+	}
+	got.Err, err = t.usable(rules.RecordBlobs(rec))
+	return err == nil && got.Err == nil, err
 }
 
 // record writes one record, or nothing of it.
@@ -76,6 +89,9 @@ func (t *tx) record(rec *store.Record, got *store.RecordResult) error {
 }
 
 func (t *tx) recordOne(rec *store.Record, got *store.RecordResult) error {
+	if rec.Checkpoint != nil {
+		return t.recordCheckpoint(rec, got)
+	}
 	if rules.IsWait(rec) {
 		return t.recordWait(rec, got)
 	}
@@ -193,6 +209,12 @@ func (t *tx) recordCompleted(rec *store.Record, got *store.RecordResult) error {
 				return err
 			}
 			return errUndo
+		}
+		if err := t.refer(&l.Task, kindStepValue, got.Step.Name, got.Step.Value); err != nil {
+			return err
+		}
+		if err := t.addArtifacts(rec.Artifacts, &got.Step); err != nil {
+			return err
 		}
 		if err := t.spend(got); err != nil || len(rec.Tasks) == 0 {
 			return err

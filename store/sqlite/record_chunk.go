@@ -24,7 +24,11 @@ type plainStep struct {
 // of a first attempt, which is what its epoch says.
 func chunkableStep(rec *store.Record) bool {
 	s := rec.Step
-	return s != nil && s.State == task.StepCompleted && s.Kind == task.KindStep &&
+	if s == nil || len(rec.Artifacts) > 0 {
+		return false
+	}
+	_, large := task.BlobOf(s.Value)
+	return !large && s.State == task.StepCompleted && s.Kind == task.KindStep &&
 		len(rec.Tasks) == 0 && rec.Progress == nil && rec.Lease.Epoch == 1
 }
 

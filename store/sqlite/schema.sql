@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0006 make of an empty database.
+-- What the migrations 0001 to 0010 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -25,7 +25,7 @@ CREATE TABLE weaver_jobs (
   deadline_at      INTEGER,
   created_at       INTEGER NOT NULL,
   updated_at       INTEGER NOT NULL,
-  finished_at      INTEGER, idempotency_key TEXT, allowed INTEGER NOT NULL DEFAULT 0, attempts_used INTEGER NOT NULL DEFAULT 0, cost INTEGER NOT NULL DEFAULT 0, exhausted_at INTEGER,
+  finished_at      INTEGER, idempotency_key TEXT, allowed INTEGER NOT NULL DEFAULT 0, attempts_used INTEGER NOT NULL DEFAULT 0, cost INTEGER NOT NULL DEFAULT 0, exhausted_at INTEGER, outside INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (namespace, job_id)
 ) WITHOUT ROWID;
 
@@ -76,7 +76,7 @@ CREATE TABLE weaver_tasks (
   created_at        INTEGER NOT NULL,
   updated_at        INTEGER NOT NULL,
   started_at        INTEGER,
-  finished_at       INTEGER, open_if_failed INTEGER, allow_failure INTEGER DEFAULT 0, depth INTEGER DEFAULT 0, join_kind TEXT, wake_seq INTEGER DEFAULT 0, calls INTEGER DEFAULT 0, cost INTEGER DEFAULT 0, idle_attempts INTEGER DEFAULT 0, job_limits INTEGER DEFAULT 0, rerun_of BLOB,
+  finished_at       INTEGER, open_if_failed INTEGER, allow_failure INTEGER DEFAULT 0, depth INTEGER DEFAULT 0, join_kind TEXT, wake_seq INTEGER DEFAULT 0, calls INTEGER DEFAULT 0, cost INTEGER DEFAULT 0, idle_attempts INTEGER DEFAULT 0, job_limits INTEGER DEFAULT 0, rerun_of BLOB, values_dropped INTEGER DEFAULT 0,
   PRIMARY KEY (namespace, task_id),
   CHECK ((lease_id IS NOT NULL) = (state = 'running'))
 ) WITHOUT ROWID;
@@ -100,7 +100,7 @@ CREATE TABLE weaver_task_dependencies (
   task_id            BLOB NOT NULL,
   depends_on_task_id BLOB NOT NULL,
   kind               TEXT NOT NULL,
-  done               INTEGER NOT NULL DEFAULT 0, awaited INTEGER NOT NULL DEFAULT 0, ended_state TEXT, step TEXT,
+  done               INTEGER NOT NULL DEFAULT 0, awaited INTEGER NOT NULL DEFAULT 0, ended_state TEXT, step TEXT, ended_kind TEXT, ended_code TEXT, ended_message TEXT, opened_epoch INTEGER,
   PRIMARY KEY (namespace, task_id, depends_on_task_id)
 ) WITHOUT ROWID;
 
@@ -300,6 +300,80 @@ CREATE TABLE weaver_paused_tasks (
   reason    TEXT NOT NULL,
   due_at    INTEGER,
   PRIMARY KEY (namespace, task_id)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_drafts (
+  namespace TEXT NOT NULL,
+  task_id   BLOB NOT NULL,
+  first     INTEGER NOT NULL,
+  children  INTEGER NOT NULL,
+  awaited   INTEGER NOT NULL,
+  drafts    TEXT NOT NULL,
+  PRIMARY KEY (namespace, task_id, first)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_blobs (
+  namespace  TEXT NOT NULL,
+  blob_id    BLOB NOT NULL,
+  sha256     TEXT NOT NULL,
+  size_bytes INTEGER NOT NULL,
+  state      TEXT NOT NULL,
+  touched_at INTEGER NOT NULL,
+  PRIMARY KEY (namespace, blob_id)
+) WITHOUT ROWID;
+
+CREATE UNIQUE INDEX weaver_blobs_by_content ON weaver_blobs (namespace, sha256, size_bytes) WHERE state <> 'deleting';
+
+CREATE INDEX weaver_blobs_unused ON weaver_blobs (namespace, touched_at, blob_id) WHERE state <> 'live';
+
+CREATE TABLE weaver_artifacts (
+  namespace    TEXT NOT NULL,
+  task_id      BLOB NOT NULL,
+  kind         TEXT NOT NULL,
+  artifact_id  BLOB NOT NULL,
+  blob_id      BLOB NOT NULL,
+  step         TEXT,
+  attempt_no   INTEGER,
+  name         TEXT,
+  content_type TEXT,
+  created_at   INTEGER NOT NULL,
+  expires_at   INTEGER,
+  collect_at   INTEGER,
+  PRIMARY KEY (namespace, task_id, kind, artifact_id)
+) WITHOUT ROWID;
+
+CREATE INDEX weaver_artifacts_by_blob ON weaver_artifacts (namespace, blob_id);
+
+CREATE INDEX weaver_artifacts_expiring ON weaver_artifacts (namespace, collect_at, task_id, artifact_id) WHERE collect_at IS NOT NULL;
+
+CREATE TABLE weaver_checkpoints (
+  namespace  TEXT NOT NULL,
+  task_id    BLOB NOT NULL,
+  name       TEXT NOT NULL,
+  value      TEXT NOT NULL,
+  attempt_no INTEGER NOT NULL,
+  saved_at   INTEGER NOT NULL,
+  PRIMARY KEY (namespace, task_id, name)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_events (
+  namespace TEXT NOT NULL,
+  task_id   BLOB NOT NULL,
+  seq       INTEGER NOT NULL,
+  type      TEXT NOT NULL,
+  at        INTEGER NOT NULL,
+  body      TEXT NOT NULL,
+  PRIMARY KEY (namespace, task_id, seq)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_logs (
+  namespace TEXT NOT NULL,
+  task_id   BLOB NOT NULL,
+  seq       INTEGER NOT NULL,
+  type      TEXT NOT NULL,
+  at        INTEGER NOT NULL,
+  body      TEXT NOT NULL,
+  PRIMARY KEY (namespace, task_id, seq)
 ) WITHOUT ROWID;
 
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));

@@ -111,12 +111,13 @@ func textOf(exprs map[string]ast.Expr, e ast.Expr) (string, bool) {
 // crossNamespaces are the statements that may touch a table of ours without a
 // namespace, each with why.
 var crossNamespaces = map[string]string{
-	"sqlVersions":   "the schema is of all namespaces",
-	"sqlAddVersion": "the schema is of all namespaces",
-	"sqlKeepClock":  "time is the same in all namespaces",
-	"sqlProbe":      "the schema is of all namespaces",
-	"sqlUnprobe":    "the schema is of all namespaces",
-	"sqlAllWorkers": "lock files are of all namespaces",
+	"sqlVersions":    "the schema is of all namespaces",
+	"sqlAddVersion":  "the schema is of all namespaces",
+	"sqlAddAdditive": "the schema is of all namespaces",
+	"sqlKeepClock":   "time is the same in all namespaces",
+	"sqlProbe":       "the schema is of all namespaces",
+	"sqlUnprobe":     "the schema is of all namespaces",
+	"sqlAllWorkers":  "lock files are of all namespaces",
 }
 
 var (

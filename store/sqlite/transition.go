@@ -17,6 +17,10 @@ type moves struct {
 	pending propagate.Batch
 	parents []endedParent // whose children are to be cancelled
 	left    *chore        // that cancels more of them; nil: none
+
+	jobs     []propagate.JobState // that got another state, the last last
+	stored   int                  // children of decompositions
+	unstored []task.ID            // tasks of whose children some are left to a chore
 }
 
 // propagate does what follows from the moves so far.
@@ -28,7 +32,10 @@ func (m *moves) propagate() error {
 		res, err := m.pending.Run(ops{m.tx}, m.tx.now, rules.MaxMoves-m.tx.moved)
 		m.tx.moved += res.Marked
 		m.tx.fx.Notice.Tasks = append(m.tx.fx.Notice.Tasks, res.Ended...)
-		m.tx.fx.Notice.Jobs = append(m.tx.fx.Notice.Jobs, res.Jobs...)
+		for _, j := range res.Jobs {
+			m.tx.fx.Notice.Jobs = append(m.tx.fx.Notice.Jobs, j.Job)
+		}
+		m.jobs = append(m.jobs, res.Jobs...)
 		if err != nil || len(res.Callers) == 0 && len(res.Exhausted) == 0 {
 			return err
 		}

@@ -37,13 +37,14 @@ func (db *DB) read(ctx context.Context, ns string, fn func(*view) error) error {
 }
 
 // sqlReadTask reads a task with where it stands among dispatch rows, waiters
-// and pauses.
+// and pauses, which are of the tasks that may run by themselves; others may be
+// paused all the same.
 var sqlReadTask = `
 SELECT ` + taskSelect + `,
-  (SELECT available_at FROM weaver_outbox_events d WHERE d.namespace = ?1 AND d.task_id = ?2),
+  CASE WHEN state IN ('pending', 'ready') THEN (SELECT available_at FROM weaver_outbox_events d WHERE d.namespace = ?1 AND d.task_id = ?2) END,
   CASE WHEN concurrency_key IS NOT NULL THEN (SELECT due_at FROM weaver_conc_waiters w WHERE w.namespace = ?1 AND w.task_id = ?2) END,
-  ` + lanePaused + `,
-  (SELECT coalesce(due_at, 0) FROM weaver_paused_tasks p WHERE p.namespace = ?1 AND p.task_id = ?2),
+  CASE WHEN state IN ('pending', 'ready') THEN ` + lanePaused + ` END,
+  CASE WHEN state IN ('pending', 'ready') THEN (SELECT coalesce(due_at, 0) FROM weaver_paused_tasks p WHERE p.namespace = ?1 AND p.task_id = ?2) END,
   EXISTS (SELECT 1 FROM weaver_paused_tasks p WHERE p.namespace = ?1 AND p.task_id = ?2)
 FROM weaver_tasks o WHERE o.namespace = ?1 AND o.task_id = ?2`
 

@@ -24,7 +24,8 @@ VALUES (?1, ?2, ?3, 0, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 
 UPDATE weaver_steps SET state = 'completed', value = ?4, completed_at = ?5
 WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0`
 
-	// A new wait sets the crashes before it back, as a completed step does.
+	// A new wait, or checkpoint, sets the crashes before it back, as a completed step
+	// does.
 	sqlWaitRecorded = `
 UPDATE weaver_tasks SET step_count = step_count + ?3, crash_count = 0, quarantine_losses = 0 WHERE namespace = ?1 AND task_id = ?2`
 )

@@ -287,6 +287,7 @@ func (e *env) readersAgree(snap *store.Snapshot, id task.ID) {
 	e.sameRows("decisions", h.Decisions, of(snap.Decisions, func(d task.Decision) bool { return d.TaskID == id }))
 	e.sameRows("steps", h.Steps, of(snap.Steps, func(s task.Step) bool { return s.TaskID == id }))
 	e.sameRows("signals", h.Signals, of(snap.Signals, func(s task.Signal) bool { return s.TaskID == id }))
+	e.sameRows("checkpoints", h.Checkpoints, of(snap.Checkpoints, func(c task.Checkpoint) bool { return c.TaskID == id }))
 	e.sameRows("audit", h.Audit, of(snap.Audit, func(a store.AuditEntry) bool { return a.Target == id.String() }))
 	e.equal("the number of needs", len(h.Needs), len(of(snap.Edges, func(r store.EdgeRow) bool { return r.Task == id })))
 	e.equal("the number of dependents", len(h.Dependents), len(of(snap.Edges, func(r store.EdgeRow) bool { return r.Needs == id })))

@@ -115,10 +115,6 @@ func (e *env) pauseWithManyKeys(lane opt, pause store.Command) {
 	e.equal("the tasks claimed", len(e.a.claim(limit(2*n)).Tasks), 2*n)
 }
 
-// fanned is how many dependents fan makes: more than one transaction of a store
-// should move.
-const fanned = 1250
-
 // fan returns the nodes of a job: one that is needed, and many that need it.
 // Their names begin with what dependent says before its colon.
 func fan(need, dependent string) []string {

@@ -84,7 +84,7 @@ var budgetAttemptCases = []testCase{
 		t := e.is(g.id("runs"), task.Running, task.WaitNone)
 		e.check(t.CancelRequested && t.CancelKind == task.KindJobBudget, "the one that runs was not asked: %v %q", t.CancelRequested, t.CancelKind)
 		e.equal("its beat", e.a.beat(cs[1].Lease)[0], store.Beat{Cancel: task.KindJobBudget, Reason: t.CancelReason})
-		e.equal("its end", e.finish(retry(cs[1], 0)), store.FinishResult{State: task.Cancelled})
+		e.equal("its end", e.finish(retry(cs[1], 0)), store.FinishResult{State: task.Cancelled, Job: task.JobFailed})
 		e.spentEnd(twoOfTwo, g.id("runs"))
 		g.used(3, 0, true)
 		e.equal("the job", g.read().State, task.JobFailed)

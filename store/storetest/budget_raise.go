@@ -48,6 +48,45 @@ var budgetRaiseCases = []testCase{
 		e.succeed(g.all("fails", "x")...)
 		g.counts(task.JobSucceeded, 7, 0, 0, 0, 7)
 	}},
+	{"a job that succeeded is not raised", func(e *env) {
+		g := e.budgeted(task.Budget{MaxTotalAttempts: 9}, "a")
+		e.succeed(g.id("a"))
+		e.contains("the refusal", e.commandRefused(raise(g.sub.Job.ID, 3, 0), store.ErrState), "it has succeeded")
+		e.equal("the budget", g.read().Budget.MaxTotalAttempts, 9)
+	}},
+	{"a retry raises the limits of its task", func(e *env) {
+		limits := func(n *task.New) {
+			n.MaxAttempts, n.MaxCost, n.Labels = 2, 10, map[string]string{"team": "pay"}
+		}
+		id := e.one(limits)
+		c := e.a.take(id)
+		e.record(spends(c, "s", 15))
+		e.finish(dead(c))
+		more := retryOf(id)
+		more.AddAttempts, more.AddCost = 3, 20
+		less := more
+		less.AddAttempts = -1
+		e.contains("less", e.commandRefused(less, store.ErrState), "1 or more")
+		e.operate(more)
+		t := e.task(id)
+		e.check(t.MaxAttempts == 5 && t.MaxCost == 30 && t.Labels["team"] == "pay" && t.State == task.Ready, "the task is %s", show(t))
+		audit := e.snap().Audit
+		e.contains("the reason", audit[len(audit)-1].Reason, "3 attempts and a cost of 20 more: looks wrong")
+		c = e.a.take(id)
+		e.equal("the limits of its attempt", [2]int64{int64(c.Task.MaxAttempts), c.Task.MaxCost}, [2]int64{5, 30})
+		e.record(spends(c, "more", 15))
+		e.finish(dead(c))
+
+		free := e.one()
+		e.fail(free)
+		none := retryOf(free)
+		none.AddCost = 1
+		e.contains("no limit", e.commandRefused(none, store.ErrState), "MaxCost")
+		none.AddCost, none.AddAttempts = 0, 1
+		before := e.task(free).MaxAttempts
+		e.operate(none)
+		e.equal("the attempts of one with the usual options", e.task(free).MaxAttempts, before+1)
+	}},
 	{"more of the cost", func(e *env) {
 		g := e.budgeted(task.Budget{MaxCost: 10, MaxTotalAttempts: 50}, "a", "b")
 		c := e.a.take(g.id("a"))

@@ -92,6 +92,20 @@ var finishBatchCases = []testCase{
 		e.finishAll(success(cs[0]), retry(cs[1], time.Minute), dead(cs[2]))
 		e.b.gets([]task.ID{rest[0], rest[2], rest[4]})
 	}},
+	{"a batch says which state a job got by it, and nothing of one that keeps its state", func(e *env) {
+		g, other := e.job("a", "b", "c", "d: b"), e.job("x")
+		cs := e.a.takeAll(append(g.all("a", "b", "c"), other.id("x"))...)
+		states := func(fs ...store.Finish) (states []task.JobState) {
+			return mapped(e.finishAll(fs...), func(r store.FinishResult) task.JobState { return r.Job })
+		}
+		e.equal("its own state", states(retry(cs[0], 0)), []task.JobState{""})
+		e.equal("the states by a batch for two jobs", states(success(cs[3]), success(cs[2])), []task.JobState{task.JobSucceeded, ""})
+		e.equal("the state by a report made again", states(success(cs[3])), []task.JobState{""})
+		e.equal("its state by a block while others can move", states(block(e.a.take(g.id("a")))), []task.JobState{""})
+		e.equal("its state by the end of the last that can move, by its dependent's", states(dead(cs[1])), []task.JobState{task.JobBlocked})
+		e.operate(cancelOf(g.id("a")))
+		e.equal("the job", g.read().State, task.JobFailed)
+	}},
 	{"R-15 the last two parents in one batch release the child once", func(e *env) {
 		for _, first := range outcomes {
 			for _, second := range outcomes {

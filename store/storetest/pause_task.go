@@ -127,6 +127,32 @@ var pauseTaskCases = []testCase{
 		e.operate(deleteOf(id))
 		e.equal("the pauses that are left", len(e.snap().PausedTasks), 2)
 	}},
+	{"a paused task that ended is not due when it resumes", func(e *env) {
+		id, kept := e.one(), e.one()
+		for _, p := range []task.ID{id, kept} {
+			e.operate(pauseTaskOf(p))
+		}
+		e.operate(cancelOf(id))
+		e.equal("the due times that are kept", mapped(e.snap().PausedTasks, func(p store.PausedTask) bool { return p.Task == kept && !p.DueAt.IsZero() }), []bool{false, true})
+		e.operate(resumeTaskOf(id))
+		e.ended(id, task.Cancelled, task.KindCancelled)
+		e.notDispatched(id)
+		e.operate(retryOf(id))
+		e.succeed(id)
+	}},
+	{"a paused task that waits again is not due when it resumes", func(e *env) {
+		g := e.job("a", "alarm: !a")
+		e.fail(g.id("a"))
+		e.operate(pauseTaskOf(g.id("alarm")))
+		e.isParked(g.id("alarm"), e.now())
+		e.operate(retryOf(g.id("a")))
+		e.is(g.id("alarm"), task.Pending, task.WaitDeps)
+		e.operate(resumeTaskOf(g.id("alarm")))
+		e.is(g.id("alarm"), task.Pending, task.WaitDeps)
+		e.notDispatched(g.id("alarm"))
+		e.succeed(g.id("a"))
+		e.ended(g.id("alarm"), task.Cancelled, task.KindNotNeeded)
+	}},
 	{"a paused task that is cancelled cleans up", func(e *env) {
 		id := e.one(cleansUp())
 		e.finish(retry(e.a.take(id), time.Hour))

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -94,6 +95,25 @@ var rerunCases = []testCase{
 		t := e.task(n.ID)
 		e.check(t.JobID.IsZero() && t.RerunOf == g.id("a"), "the rerun of a task of a job is %s", show(t))
 		e.succeed(n.ID)
+	}},
+	{"a rerun takes over so many steps, and no more", func(e *env) {
+		old := e.one()
+		c := e.a.take(old)
+		var recs []store.Record
+		for i := range task.MaxRerunSteps + 1 {
+			recs = append(recs, indexed(step(c, fmt.Sprint("s", i), `1`), i))
+		}
+		for len(recs) > 0 {
+			n := min(len(recs), 500)
+			e.recordAll(recs[:n]...)
+			recs = recs[n:]
+		}
+		e.finish(dead(c))
+		e.contains("the refusal", e.commandRefused(store.RerunTask{Audit: admin, Task: old, New: e.draft(), StepsBelow: 5000}, store.ErrState), "1000", "not 1001", "earlier step")
+		n := e.draft()
+		e.operate(store.RerunTask{Audit: admin, Task: old, New: n, StepsBelow: task.MaxRerunSteps})
+		e.remember(n.ID)
+		e.equal("StepCount", e.task(n.ID).StepCount, task.MaxRerunSteps)
 	}},
 	{"a task that was rerun may be deleted, and its rerun goes on", func(e *env) {
 		old := e.one()

@@ -32,11 +32,14 @@ func (e *env) scanAgrees(snap *store.Snapshot) {
 			all.Decisions = append(all.Decisions, p.Decisions...)
 			all.Steps = append(all.Steps, p.Steps...)
 			all.Signals = append(all.Signals, p.Signals...)
+			all.Checkpoints = append(all.Checkpoints, p.Checkpoints...)
 			all.Dispatch = append(all.Dispatch, p.Dispatch...)
 			all.Waiters = append(all.Waiters, p.Waiters...)
 		case store.PartOfJobs:
 			all.Jobs = append(all.Jobs, p.Jobs...)
-			jobs += len(p.Tasks)
+			for _, sum := range p.Sums {
+				jobs += sum.Total
+			}
 		case store.PartOfKeys:
 			all.Keys = append(all.Keys, p.Keys...)
 			keys += len(p.Waiters)
@@ -56,6 +59,7 @@ func (e *env) scanAgrees(snap *store.Snapshot) {
 	e.sameRows("decisions by part", all.Decisions, snap.Decisions)
 	e.sameRows("steps by part", all.Steps, snap.Steps)
 	e.sameRows("signals by part", all.Signals, snap.Signals)
+	e.sameRows("checkpoints by part", all.Checkpoints, snap.Checkpoints)
 	e.sameRows("dispatch rows by part", all.Dispatch, snap.Dispatch)
 	e.sameRows("waiters by part", all.Waiters, snap.Waiters)
 	e.sameRows("jobs by part", all.Jobs, snap.Jobs)

@@ -121,6 +121,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"FinishMany", finishManyCases},
 		{"Record", recordCases},
 		{"RecordLease", recordLeaseCases},
+		{"Checkpoint", checkpointCases},
 		{"Reap", reapCases},
 		{"ReapCrash", reapCrashCases},
 		{"ReapEligible", reapEligibleCases},
@@ -138,6 +139,10 @@ func suites(t *testing.T, h Harness) []suite {
 		{"Rerun", rerunCases},
 		{"Coalesce", coalesceCases},
 		{"Bounded", boundedCases},
+		{"Retain", retainCases},
+		{"RetainEdges", retainEdgeCases},
+		{"RetainValues", retainValueCases},
+		{"DeleteJob", deleteJobCases},
 		{"Read", readCases},
 		{"ReadWorkers", readWorkerCases},
 		{"ReadCounts", readCountCases},
@@ -154,9 +159,12 @@ func suites(t *testing.T, h Harness) []suite {
 		{"DecomposeRetry", decomposeRetryCases},
 		{"AddDependency", dependencyCases},
 		{"Decision", decisionCases},
+		{"Blobs", blobCases},
+		{"BlobsCollect", blobCollectCases},
 		{"Signals", signalCases},
 		{"Calls", callCases},
 		{"CallEnds", callEndCases},
+		{"CallRetries", callRetryCases},
 		{"Jobs", jobCases},
 		{"BudgetAttempts", budgetAttemptCases},
 		{"BudgetCost", budgetCostCases},
@@ -191,6 +199,9 @@ func suites(t *testing.T, h Harness) []suite {
 		}
 		if _, ok := s.(store.EdgeReader); ok {
 			all = append(all, suite{"ReadGraph", readGraphCases})
+		}
+		if _, ok := s.(store.EventReader); ok {
+			all = append(all, suite{"Events", eventCases})
 		}
 		if _, ok := s.(store.OrphanReader); ok {
 			all = append(all, suite{"ReadOrphans", readOrphanCases})

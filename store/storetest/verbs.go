@@ -45,6 +45,7 @@ func (s *subject) run(e *env) {
 	if s.full {
 		e.record(step(s.last, "done", `1`))
 		e.record(try(s.last, "next", 1))
+		e.record(checkpoint(s.last, "cursor", `7`))
 	}
 }
 

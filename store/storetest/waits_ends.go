@@ -104,20 +104,20 @@ var callEndCases = []testCase{
 		e.operate(cancelOf(g.id("all")))
 		e.operate(retryOf(g.id("all")))
 		e.due(g.id("all"))
-		e.left(g.id("all"), "build", 2)
+		e.left(g.id("all"), "build", 3)
 		e.left(kids[3], "part", 1)
-		e.is(kids[1], task.Failed, task.WaitNone)
+		e.due(kids[1])
 		e.due(kids[2])
 		e.due(inner[0])
 		c := e.a.take(g.id("all"))
 		e.unchanged("the same call", func() {
-			e.equal("ChildrenLeft", e.record(called(c, "build", 4, 0, e.drafts(4)...)).Step.ChildrenLeft, 2)
+			e.equal("ChildrenLeft", e.record(called(c, "build", 4, 0, e.drafts(4)...)).Step.ChildrenLeft, 3)
 		})
 		e.finish(suspended(c, task.WaitChildren, time.Time{}))
-		e.succeed(kids[2], inner[0], kids[3])
+		e.succeed(kids[1], kids[2], inner[0], kids[3])
 		e.due(g.id("all"))
 		e.succeed(g.id("all"))
-		g.counts(task.JobFailed, 6, 0, 0, 1, 5)
+		g.counts(task.JobSucceeded, 6, 0, 0, 0, 6)
 	}},
 	{"children that are not stored yet are waited for after a retry", func(e *env) {
 		p := e.one()
@@ -161,7 +161,7 @@ var callEndCases = []testCase{
 		e.fail(p)
 		e.operate(retryOf(p))
 		e.over(p, "build", 2)
-		e.equal("the ends", e.childEnds(p), []task.State{task.Failed, task.Succeeded})
+		e.equal("the ends", e.childEnds(p), []task.State{task.Succeeded, task.Succeeded})
 	}},
 	{"a child that is retried after its parent has ended changes nothing for it", func(e *env) {
 		p := e.one()
@@ -177,15 +177,30 @@ var callEndCases = []testCase{
 		e.succeed(kids[1])
 		e.over(p, "build", 2)
 	}},
-	{"a child that was deleted while its parent had ended is not waited for", func(e *env) {
+	{"a child is not deleted while its parent may be retried", func(e *env) {
+		for _, how := range []func(id task.ID) []task.ID{
+			func(id task.ID) []task.ID { return e.waitsForCall(id, "build", 2) },
+			func(id task.ID) []task.ID { return e.decomposed(id, task.JoinRerun, 2) },
+			func(id task.ID) []task.ID {
+				need := e.one()
+				e.asksFor(id, need)
+				return []task.ID{need}
+			},
+		} {
+			p := e.one()
+			kids := how(p)
+			e.operate(cancelOf(p))
+			if e.task(kids[0]).State == task.Ready {
+				e.succeed(kids[0])
+			}
+			e.contains("the refusal", e.commandRefused(deleteOf(kids[0]), store.ErrState), p.String(), "may be retried", "delete that one first, or its job")
+			e.operate(deleteOf(p))
+			e.operate(deleteOf(kids[0]))
+		}
 		p := e.one()
-		kids := e.waitsForCall(p, "build", 3)
-		e.operate(cancelOf(p))
-		e.operate(deleteOf(kids[1]))
-		e.operate(retryOf(p))
-		e.left(p, "build", 2)
-		e.succeed(kids[0], kids[2])
-		e.over(p, "build", 3)
+		kids := e.waitsForCall(p, "build", 1)
+		e.succeed(kids[0], p)
+		e.operate(deleteOf(kids[0]))
 	}},
 	{"they end with its deadline, and come back", func(e *env) {
 		p := e.one(expires(time.Minute))

@@ -26,10 +26,10 @@ type Event interface {
 
 // Header is what every event carries.
 type Header struct {
-	At        time.Time `json:"timestamp"`
-	Namespace string    `json:"namespace"`
-	TaskID    task.ID   `json:"task_id"`
-	TaskType  string    `json:"task_type"`
+	At        time.Time `json:"timestamp,omitzero"`
+	Namespace string    `json:"namespace,omitempty"`
+	TaskID    task.ID   `json:"task_id,omitzero"`
+	TaskType  string    `json:"task_type,omitempty"`
 	JobID     task.ID   `json:"job_id,omitzero"`
 	Node      string    `json:"node,omitempty"` // the task's name inside its job
 	AttemptNo int       `json:"attempt_no,omitempty"`
@@ -55,6 +55,13 @@ func (f SinkFunc) Emit(e Event) { f(e) }
 
 // The events of a task's life.
 type (
+	// TaskEnqueued says that the task was stored. Readers derive it (Client.Subscribe);
+	// engines do not emit it.
+	TaskEnqueued struct {
+		Header
+		Queue string          `json:"queue"`
+		Input json.RawMessage `json:"input,omitempty"`
+	}
 	// TaskStarted follows the commit of the claim.
 	TaskStarted struct {
 		Header
@@ -167,6 +174,9 @@ type (
 		Data    map[string]any `json:"data,omitempty"`
 	}
 )
+
+// Type implements Event.
+func (TaskEnqueued) Type() string { return "task.enqueued" }
 
 // Type implements Event.
 func (TaskStarted) Type() string { return "task.started" }

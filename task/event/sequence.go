@@ -15,6 +15,16 @@ func Sequence(epoch int64, n int) int64 {
 	return epoch*epochSpan + int64(min(max(n, 0), withoutLease-1))
 }
 
+// FirstSequence is the number of task.started under the lease of an epoch.
+func FirstSequence(epoch int64) int64 { return Sequence(epoch, 1) }
+
+// LastSequence is the number of the event with which the holder of a lease ends the
+// attempt: it comes after its others, however many there are.
+func LastSequence(epoch int64) int64 { return Sequence(epoch, withoutLease) }
+
+// EpochOf returns the epoch that a number lies in.
+func EpochOf(sequence int64) int64 { return sequence / epochSpan }
+
 // SequenceWithoutLease is [Sequence] for the n-th event (0, 1, …) of a process that
 // does not hold the lease of that epoch: it comes after those of the holder.
 func SequenceWithoutLease(epoch int64, n int) int64 {

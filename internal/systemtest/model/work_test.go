@@ -243,7 +243,10 @@ func (p *pair) note(c store.Claimed) store.Record {
 	r := store.Record{Lease: c.Lease, Elapsed: time.Millisecond}
 	i := p.number(3, "step")
 	step := task.Step{Name: fmt.Sprint("s", i), Index: i, Kind: task.KindStep, State: task.StepCompleted, Try: 1}
-	switch p.number(6, "record") {
+	switch p.number(7, "record") {
+	case 6:
+		r.Checkpoint = &task.Checkpoint{Name: fmt.Sprint("c", i), Value: json.RawMessage(fmt.Sprint(p.number(2, "value")))}
+		return r
 	case 0, 1:
 		step.Value = json.RawMessage(fmt.Sprint(p.number(2, "value")))
 		if p.rarely(4, "cleanup") {

@@ -236,9 +236,16 @@ func (c *written) name(i int) string {
 
 // checkUntouched checks that a write without a valid lease left the task alone.
 func (c *written) checkUntouched(i int, after map[task.ID]task.Task) {
+	own := c.before[c.leases[i].Task]
 	for j, l := range c.leases {
-		if l.Task == c.leases[i].Task && c.held(j) {
-			return // it changed by the write of its holder, in the same batch
+		if !c.held(j) {
+			continue
+		}
+		switch other := c.before[l.Task]; {
+		case l.Task == own.ID, // it changed by the write of its holder, in the same batch,
+			other.ID == own.ParentID, other.ParentID == own.ID, // or of its parent or child,
+			!own.JobID.IsZero() && other.JobID == own.JobID: // or of another task of its job
+			return
 		}
 	}
 	b, a := c.before[c.leases[i].Task], after[c.leases[i].Task]

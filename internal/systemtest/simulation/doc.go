@@ -17,6 +17,11 @@
 // freeze for longer than their leases last, die, stop and start again; the
 // clocks of workers are off by hours.
 //
+// Handlers wait for signals, which come before, while and after they wait, call
+// children, race waits against each other, decompose and spend; operators cancel,
+// retry and repeat such tasks, pause them and their types, and raise the budgets of
+// their jobs (wait_test.go).
+//
 // What holds for every seed is in checker_test.go and invariant_test.go. The
 // package shows nothing about a real store: it runs the engine on memstore.
 package simulation

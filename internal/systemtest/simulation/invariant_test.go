@@ -169,6 +169,7 @@ func (sim *simulation) checkStore() {
 		}
 	}
 	sim.checkTransactions(now)
+	sim.checkWaits(snap)
 	for id := range sim.acked {
 		if _, ok := now[id]; !ok && !sim.deleted[id] {
 			sim.failf("I1: %s was acknowledged and is gone", sim.label(id))

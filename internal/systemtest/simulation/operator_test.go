@@ -35,7 +35,8 @@ func (sim *simulation) planRun() {
 	at(1, sim.submitQueue)
 	at(6, sim.transact)
 	at(sim.poison, sim.submitPoison)
-	at(16, sim.interfere)
+	at(20, sim.interfere)
+	at(12, sim.sendSignal)
 	at(2, sim.wait)
 	at(sim.freezes, sim.freeze)
 	at(sim.outages, sim.outageNow)
@@ -63,6 +64,8 @@ func (sim *simulation) draft() task.New {
 		n.Delay = time.Duration(r.Int64N(int64(sim.ttl)))
 	case 1:
 		n.Timeout = sim.ttl/4 + time.Duration(r.Int64N(int64(sim.ttl)))
+	case 3:
+		n.MaxCost = int64(r.IntN(4))
 	case 2:
 		n.ExpireAfter = sim.ttl/2 + time.Duration(r.Int64N(int64(3*sim.ttl)))
 	}
@@ -101,6 +104,12 @@ func (sim *simulation) submitJob() {
 	sub := store.Submission{Job: &task.NewJob{ID: sim.ids.New(), Name: "job"}}
 	if sim.rnd.IntN(4) == 0 {
 		sub.Job.Budget.MaxDuration = 2*sim.ttl + time.Duration(sim.rnd.Int64N(int64(4*sim.ttl)))
+	}
+	switch sim.rnd.IntN(4) {
+	case 0:
+		sub.Job.Budget.MaxTotalAttempts = 2 + sim.rnd.IntN(6)
+	case 1:
+		sub.Job.Budget.MaxCost = int64(1 + sim.rnd.IntN(4))
 	}
 	for i := range 3 + sim.rnd.IntN(4) {
 		n := sim.draft()
@@ -145,7 +154,17 @@ func (sim *simulation) interfere() {
 	} else if running := sim.list(task.Running); len(running) > 0 && r.IntN(4) > 0 {
 		pick = running[r.IntN(len(running))].ID
 	}
-	switch r.IntN(10) {
+	switch r.IntN(13) {
+	case 10:
+		sim.rerun(by, pick)
+	case 11:
+		sim.operate(store.RaiseBudget{Audit: by, Job: sim.jobs[r.IntN(len(sim.jobs))], AddAttempts: 2, AddCost: 2})
+		sim.retried = true
+	case 12:
+		sim.operate(store.PauseType{Audit: by, Type: taskType.Name()})
+		sim.put(&item{name: fmt.Sprintf("resume the type %d", sim.passages), after: time.Duration(r.Int64N(int64(sim.ttl))), do: func() {
+			sim.operate(store.ResumeType{Audit: by, Type: taskType.Name()})
+		}})
 	case 0, 1:
 		sim.operate(store.CancelTask{Audit: by, Task: pick})
 	case 2, 3:
@@ -183,13 +202,14 @@ func (sim *simulation) list(state task.State) []task.Task {
 }
 
 // operate carries out a command and notes which leases it took.
-func (sim *simulation) operate(cmd store.Command) {
+func (sim *simulation) operate(cmd store.Command) (got store.CommandResult) {
 	running := sim.list(task.Running)
 	res, err := sim.mem.Operate(context.Background(), ns, cmd)
 	if err != nil {
 		sim.failf("operate: %v", err)
-		return
+		return got
 	}
+	got = res[0]
 	sim.result(fmt.Sprintf(" %T", cmd))
 	switch cmd := cmd.(type) {
 	case store.CancelTask:
@@ -208,7 +228,7 @@ func (sim *simulation) operate(cmd store.Command) {
 	snap, err := sim.mem.Snapshot(context.Background(), ns)
 	if err != nil {
 		sim.failf("snapshot: %v", err)
-		return
+		return got
 	}
 	stands := map[leaseKey]bool{}
 	for i := range snap.Tasks {
@@ -225,6 +245,7 @@ func (sim *simulation) operate(cmd store.Command) {
 		}
 	}
 	sim.gen = snap.Generation
+	return got
 }
 
 // crash kills a process, and starts another one in its place.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -66,10 +67,10 @@ func (sim *simulation) start(place int) {
 		TTL:          sim.ttl,
 		Poll:         time.Second,
 		DrainTimeout: 3 * time.Second,
-		Log:          slog.New(logGate{p}),
+		Log:          slog.New(logGate{p: p}),
 		Decider:      decide.Default{},
 		Router:       decide.Direct{},
-		Sink:         event.SinkFunc(p.emit),
+		Listeners:    new(engine.Listeners),
 		InlineLimit:  64 << 10,
 		CrashBudget:  crashBudget,
 		IDs:          task.NewIDs(sim.idSource(p.name)),
@@ -82,6 +83,7 @@ func (sim *simulation) start(place int) {
 	if place == 2 {
 		cfg.Queues = map[string]int{"a": 3, "b": 3}
 	}
+	cfg.Listeners.Add(p.emit)
 	p.eng = engine.New(cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.stop = cancel
@@ -157,14 +159,22 @@ func (p *process) emit(ev event.Event) {
 
 // logGate keeps the logging goroutines apart: those of a failed batch go on at
 // once, too.
-type logGate struct{ p *process }
+type logGate struct {
+	p     *process
+	attrs []slog.Attr // of the logger
+}
 
 func (logGate) Enabled(context.Context, slog.Level) bool { return true }
-func (g logGate) WithAttrs([]slog.Attr) slog.Handler     { return g }
 func (g logGate) WithGroup(string) slog.Handler          { return g }
+
+func (g logGate) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return logGate{g.p, append(slices.Clone(g.attrs), attrs...)}
+}
 
 func (g logGate) Handle(_ context.Context, r slog.Record) error {
 	name := ""
+	r = r.Clone()
+	r.AddAttrs(g.attrs...)
 	r.Attrs(func(a slog.Attr) bool {
 		switch v := a.Value.Any().(type) {
 		case task.ID:

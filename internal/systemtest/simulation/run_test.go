@@ -53,14 +53,17 @@ type simulation struct {
 	tasks []task.ID // submitted, in order
 	jobs  []task.ID
 	// Transactions of the user, and what no engine serves (transaction_test.go).
-	txs      int
-	openTxs  atomic.Int64
-	unserved []task.ID
-	ids      *task.IDs
-	deadly   map[task.ID]bool
-	deleted  map[task.ID]bool
-	crashes  map[task.ID]int
-	tally    map[string]int // what happened how often
+	txs       int
+	openTxs   atomic.Int64
+	unserved  []task.ID
+	ids       *task.IDs
+	signals   map[signalKey]string // that were accepted, with their payloads
+	exhausted map[task.ID]bool     // jobs whose budget was seen used up
+	helps     int                  // signals sent to what waits at the end
+	deadly    map[task.ID]bool
+	deleted   map[task.ID]bool
+	crashes   map[task.ID]int
+	tally     map[string]int // what happened how often
 }
 
 // faultPlan is what a seed draws: a shape, and how likely each fault is.
@@ -201,7 +204,7 @@ func (sim *simulation) idSource(name string) io.Reader {
 func simulate(t *testing.T, seed uint64) (lines, wrong []string, tally map[string]int) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := &simulation{
-			mem: memstore.New(), deadly: map[task.ID]bool{}, deleted: map[task.ID]bool{}, crashes: map[task.ID]int{}, tally: map[string]int{},
+			mem: memstore.New(), signals: map[signalKey]string{}, exhausted: map[task.ID]bool{}, deadly: map[task.ID]bool{}, deleted: map[task.ID]bool{}, crashes: map[task.ID]int{}, tally: map[string]int{},
 			checker: checker{
 				leases: map[leaseKey]*lease{}, epochs: map[task.ID]int64{}, values: map[string]string{}, acked: map[task.ID]bool{},
 				declared: map[store.WorkerID]bool{}, before: map[task.ID]task.Task{}, names: map[task.ID]string{},
@@ -317,6 +320,7 @@ func (sim *simulation) endFaults() {
 	for _, q := range queues {
 		sim.operate(store.ResumeQueue{Queue: q})
 	}
+	sim.operate(store.ResumeType{Type: taskType.Name()})
 	sim.unblockAll()
 }
 
@@ -325,5 +329,6 @@ func (sim *simulation) unblockAll() {
 	for _, t := range sim.list(task.Blocked) {
 		sim.operate(store.UnblockTask{Task: t.ID, Input: []byte(`"go on"`)})
 	}
+	sim.help()
 	sim.put(&item{name: "help", after: 5 * time.Second, do: sim.unblockAll})
 }

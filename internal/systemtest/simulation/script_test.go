@@ -25,6 +25,8 @@ type action struct {
 	What string `json:"what"`
 	For  int    `json:"for,omitempty"` // milliseconds
 	N    int    `json:"n,omitempty"`
+
+	Of []script `json:"of,omitempty"` // of its children
 }
 
 var taskType = weaver.Define[script, []string]("systemtest.simulation.run.v1")
@@ -87,7 +89,7 @@ func (p *process) run(ctx context.Context, input json.RawMessage) (json.RawMessa
 		panic("as the script says")
 	}
 	if err != nil {
-		return nil, err
+		return outputBeside(err), err
 	}
 	return json.Marshal(values)
 }
@@ -148,6 +150,17 @@ func (y *attempt) do(ctx context.Context, i int, d action) (string, error) {
 		}
 		_, err := y.a.Needs(ctx)
 		return "", err
+	case "spend":
+		step := y.step(name, long, 0)
+		return weaver.Step(ctx, name, func(ctx context.Context) (string, error) {
+			v, err := step(ctx)
+			if err == nil {
+				err = weaver.Spend(ctx, int64(d.N))
+			}
+			return v, err
+		})
+	case "signal", "call", "race", "parts", "whole":
+		return y.wait(ctx, name, long, d)
 	case "fail":
 		if t.AttemptCount < d.N {
 			return "", errScripted
@@ -224,7 +237,7 @@ func drawScript(rng *rand.Rand, long time.Duration) script {
 	ms := func(most time.Duration) int { return 1 + rng.IntN(int(most.Milliseconds())) }
 	for range 1 + rng.IntN(4) {
 		d := action{For: ms(long / 4)}
-		switch rng.IntN(16) {
+		switch rng.IntN(22) {
 		case 0, 1, 2, 3:
 			d.What, d.N = "step", max(0, rng.IntN(6)-3)
 		case 4:
@@ -243,6 +256,10 @@ func drawScript(rng *rand.Rand, long time.Duration) script {
 			d.What = "blocked"
 		case 13:
 			d.What, d.For = "work", ms(2*long) // longer than a lease, perhaps
+		case 14, 15, 16, 17:
+			d = drawWait(rng, long)
+		case 18:
+			d.What, d.N = "spend", 1+rng.IntN(3)
 		default:
 			d.What = "work"
 		}

@@ -34,6 +34,8 @@ var mustHappen = []string{
 	"finishes again", "finishes refused", "records refused", "heartbeats refused",
 	"calls refused", "calls unheard", "calls late",
 	"transactions " + txCommitted, "transactions " + txRolledBack, "transactions " + txRefused, "transactions " + txUnknown, "transactions waited",
+	"signals sent", "signals sent again", "signals that contradict", "waits timed out", "decompositions",
+	"calls that succeeded", "calls with children that failed", "races won by number 0", "races won by number 1", "races won by number 2", "reruns", "budgets used up",
 }
 
 // TestSimulation runs seeds 1, 2, 3 … WEAVER_SIMULATION=20000 runs so many,
@@ -78,7 +80,7 @@ func TestSimulation(t *testing.T) {
 	}
 	// Runs in which these do not occur prove nothing.
 	for _, what := range mustHappen {
-		if tally[what] == 0 && total >= 200 {
+		if tally[what] == 0 && total >= 100 {
 			t.Errorf("in %d seeds there were no %s", total, what)
 		}
 	}

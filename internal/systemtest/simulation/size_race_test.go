@@ -4,6 +4,6 @@ package simulation_test
 
 // Under the race detector fewer seeds say as much.
 const (
-	seeds = 30
-	twice = 5
+	seeds = 15
+	twice = 3
 )

@@ -72,16 +72,20 @@ func TestLayers(t *testing.T) {
 	last.askToEnd()
 	last.end()
 
-	st, err := client.JobStatus(ctx, h.ID())
+	st, err := client.Job(ctx, h.ID())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st.State != wantJob || len(st.Tasks) != len(want) {
-		t.Errorf("the job is %s with %d tasks, want %s with %d", st.State, len(st.Tasks), wantJob, len(want))
+	tasks, err := client.JobTasks(ctx, h.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.State != wantJob || len(tasks) != len(want) {
+		t.Errorf("the job is %s with %d tasks, want %s with %d", st.State, len(tasks), wantJob, len(want))
 	}
 	states := make(map[task.State]int)
-	for i := range st.Tasks {
-		tk := &st.Tasks[i]
+	for i := range tasks {
+		tk := &tasks[i]
 		got := layerEnd{State: tk.State, Attempts: tk.AttemptCount}
 		if tk.Error != nil && tk.State != task.Succeeded {
 			got.Kind = tk.Error.Kind
@@ -101,7 +105,7 @@ func TestLayers(t *testing.T) {
 	if states[task.Failed] == 0 || states[task.Cancelled] == 0 {
 		t.Errorf("the seed %d makes no task fail, or none that is not run: take another one", seed)
 	}
-	t.Logf("seed %d: %d tasks, %v, %d kills", seed, len(st.Tasks), states, killed)
+	t.Logf("seed %d: %d tasks, %v, %d kills", seed, len(tasks), states, killed)
 }
 
 // draftLayers is the job to submit.

@@ -14,7 +14,7 @@ import (
 )
 
 // testCases are all cases.
-var testCases = slices.Concat(workCases, stepCases, waitCases, jobCases, budgetCases, operatorCases, timeCases, processCases)
+var testCases = slices.Concat(workCases, stepCases, waitCases, jobCases, budgetCases, operatorCases, timeCases, processCases, bucketCases)
 
 // The task types of the cases.
 var (

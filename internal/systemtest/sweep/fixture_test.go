@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/internal/faultstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/memstore"
@@ -97,6 +98,7 @@ type fixture struct {
 	known   *knownFailure   // what is known to be wrong there; usually nil
 	backend backend
 	client  *weaver.Client // the caller's
+	bucket  blob.Bucket    // nil: there is none
 	checker checker
 
 	mu      sync.Mutex
@@ -181,7 +183,7 @@ func (fx *fixture) start(plan faultstore.Plan, known func(*process)) *process {
 	if cfg.Concurrency == 0 {
 		cfg.Concurrency = 4
 	}
-	cfg.Sink = p
+	cfg.Sink, cfg.Bucket = p, fx.bucket
 	cfg.Middleware = append(cfg.Middleware, p.withProcess)
 	eng, err := weaver.New(p.fault.Store(), cfg)
 	if err != nil {

@@ -134,9 +134,9 @@ var jobCases = []testCase{
 			h, err := fx.client.Submit(fx.ctx, j)
 			fx.must(err)
 			jobEnds(fx, h, weaver.JobSucceeded)
-			st, err := fx.client.JobStatus(fx.ctx, h.ID())
+			tasks, err := fx.client.JobTasks(fx.ctx, h.ID())
 			fx.must(err)
-			if out := string(st.Tasks[3].Output); out != `"bc"` {
+			if out := string(tasks[3].Output); out != `"bc"` {
 				fx.errorf("the last task gave %s", out)
 			}
 		},

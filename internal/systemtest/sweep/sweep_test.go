@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/internal/faultstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -31,6 +32,7 @@ type testCase struct {
 	untilIdle bool // engines use RunUntilIdle, again and again
 	onlySQL   bool // users' own transactions
 	onFile    bool // runs on a file, too
+	bucket    bool // engines and callers have a bucket in memory
 
 	losesLeases bool // leases are lost without a fault, too
 	// tolerates says why a failed call may lead to other events and to more
@@ -254,7 +256,10 @@ func runCase(t *testing.T, kind storeKind, tc *testCase, inj injection, ref *res
 		}()
 		fx.backend = kind.build(fx)
 		defer fx.backend.close()
-		client, err := weaver.NewClient(fx.callerStore(), weaver.ClientConfig{Logger: discardLog})
+		if tc.bucket {
+			fx.bucket = blob.NewMemory()
+		}
+		client, err := weaver.NewClient(fx.callerStore(), weaver.ClientConfig{Logger: discardLog, Bucket: fx.bucket})
 		fx.must(err)
 		fx.client = client
 		first := fx.begin(inj.first)

@@ -134,4 +134,20 @@ var waitCases = []testCase{
 			succeeds(fx, h, 3)
 		},
 	},
+	{
+		name:      "a task whose call failed is retried",
+		tolerates: unreadable,
+		onFile:    true,
+		handlers: handleBoth(handles(typeA, byInput), handles(typeN, func(ctx context.Context, _ *fixture, n int) (int, error) {
+			outs, err := weaver.CallAll(ctx, "all", typeA, []string{"x", "fail until fixed"})
+			return n + len(outs), err
+		})),
+		run: func(fx *fixture) {
+			h := enqueue(fx, typeN, 1)
+			ends(fx, h.ID(), weaver.StateFailed, task.KindHandler)
+			fx.mark("fixed")
+			fx.must(fx.client.Retry(fx.ctx, h.ID()))
+			succeeds(fx, h, 3)
+		},
+	},
 }

@@ -50,7 +50,7 @@ func (w *Writer) Apply(fx *Effects) {
 	if fx.waiting != nil {
 		w.waiting.add(fx.waiting)
 	}
-	if n := &fx.Notice; n.Due || n.Chores || n.Deadline > 0 || len(n.Tasks) > 0 || len(n.Jobs) > 0 || len(n.Cancels) > 0 {
+	if n := &fx.Notice; n.Due || n.Chores || n.Deadline > 0 || len(n.Tasks) > 0 || len(n.Jobs) > 0 || len(n.Cancels) > 0 || len(n.Events) > 0 {
 		w.cfg.Notify(fx.NS, *n)
 	}
 }

@@ -65,6 +65,11 @@ func Open(cfg Config) (*Conn, error) {
 	c := New(raw)
 	err = raw.BusyTimeout(cfg.Busy)
 	if err == nil {
+		// Plans do not depend on the values of parameters: without this, SQLite
+		// prepares a statement again when the parameter of its LIMIT changes.
+		_, err = raw.Config(sqlite3.DBCONFIG_ENABLE_QPSG, true)
+	}
+	if err == nil {
 		err = c.Script("PRAGMA temp_store=MEMORY; PRAGMA synchronous=" + cfg.Synchronous)
 	}
 	switch {

@@ -1,0 +1,170 @@
+package weaver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Bucket keeps large values and artifacts: blob.Dir, blob.NewMemory.
+type Bucket = blob.Bucket
+
+// ArtifactInfo is an artifact as Artifacts lists it.
+type ArtifactInfo = task.Artifact
+
+// ArtifactRef names an artifact. It may be part of an input, an output or a step's
+// value, by which other tasks find it.
+type ArtifactRef struct {
+	ID          task.ID   `json:"artifact_id"`
+	Name        string    `json:"name"`
+	ContentType string    `json:"content_type,omitempty"`
+	Blob        task.Blob `json:"blob"`
+}
+
+// RefOf returns what OpenArtifact wants for an artifact of a list.
+func RefOf(a ArtifactInfo) ArtifactRef {
+	return ArtifactRef{ID: a.ID, Name: a.Name, ContentType: a.ContentType, Blob: a.Blob}
+}
+
+// ArtifactOption is an option of PutArtifact.
+type ArtifactOption func(*store.NewArtifact) error
+
+// TTL lets an artifact go after d, by the store's clock, but not before its task has
+// ended. Without it an artifact stays as long as its task.
+func TTL(d time.Duration) ArtifactOption {
+	return func(a *store.NewArtifact) error {
+		if d <= 0 {
+			return fmt.Errorf("TTL(%s): the time has passed already: want more than 0", d)
+		}
+		a.TTL = d
+		return nil
+	}
+}
+
+// ContentType says what the bytes are: "text/csv".
+func ContentType(name string) ArtifactOption {
+	return func(a *store.NewArtifact) error {
+		if len(name) > 255 || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) {
+			return fmt.Errorf("ContentType(%.40q): want a media type of at most 255 bytes", name)
+		}
+		a.ContentType = name
+		return nil
+	}
+}
+
+// maxArtifactName is how long the name of an artifact may be, in bytes.
+const maxArtifactName = 240
+
+func checkArtifactName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: an artifact needs a name", ErrInvalidOption)
+	case len(name) > maxArtifactName:
+		return fmt.Errorf("%w: the artifact name %.40q… has %d bytes, at most %d are allowed", ErrInvalidOption, name, len(name), maxArtifactName)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7F || r == '\\' }):
+		return fmt.Errorf("%w: the artifact name %q must be UTF-8 without control characters and backslashes", ErrInvalidOption, name)
+	case name[0] == '/' || path.Clean(name) != name || name == "." || name == ".." || strings.HasPrefix(name, "../"):
+		return fmt.Errorf("%w: the artifact name %q must be a path like reports/a.csv: no / at its ends, no empty, . or .. part", ErrInvalidOption, name)
+	}
+	return nil
+}
+
+// PutArtifact keeps what r gives under a name with the task, in the bucket, as a
+// stream. Inside a step it is part of that: it exists once the step is recorded, and
+// its reference belongs into the step's value. Outside of steps it is a step of its
+// own: in a replay the reference that was recorded comes back, and r is not read. r is
+// read twice if it is an io.ReadSeeker, else it goes through a temporary file. Equal
+// bytes are stored once. A name or option that is not possible fails the task.
+// Errors: ErrNoTask, those of r, those of Step.
+func PutArtifact(ctx context.Context, name string, r io.Reader, opts ...ArtifactOption) (ArtifactRef, error) {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return ArtifactRef{}, fmt.Errorf("put artifact %q: %w", name, err)
+	}
+	n := store.NewArtifact{Name: name}
+	err = checkArtifactName(name)
+	for _, o := range opts {
+		if oerr := o(&n); err == nil && oerr != nil {
+			err = fmt.Errorf("%w: artifact %q: %w", ErrInvalidOption, name, oerr)
+		}
+	}
+	if err != nil {
+		return ArtifactRef{}, Permanent(err)
+	}
+	put := func(ctx context.Context) (ArtifactRef, error) {
+		got, err := a.PutArtifact(ctx, n, r)
+		return ArtifactRef{ID: got.ID, Name: got.Name, ContentType: got.ContentType, Blob: got.Blob}, err
+	}
+	if engine.InStep(ctx) != "" {
+		return put(ctx)
+	}
+	return Step(ctx, "artifact "+name, put)
+}
+
+// OpenArtifact returns, inside a handler, the bytes of an artifact, of this task or
+// another, as a stream that the caller closes. Its last Read returns blob.ErrCorrupt
+// instead of io.EOF if the bytes have changed. An artifact whose bytes are missing
+// blocks the task that returns this error.
+func OpenArtifact(ctx context.Context, ref ArtifactRef) (io.ReadCloser, error) {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open artifact %q: %w", ref.Name, err)
+	}
+	r, err := a.Values().Open(ctx, ref.Blob)
+	if err != nil && ctx.Err() == nil {
+		err = engine.Unreadable(fmt.Sprintf("artifact %q", ref.Name), "", err)
+	}
+	return r, err
+}
+
+// Artifacts lists the artifacts of a task, oldest first; ErrNotFound.
+func (c *Client) Artifacts(ctx context.Context, id TaskID) ([]ArtifactInfo, error) {
+	h, err := c.History(ctx, id)
+	return h.Artifacts, err
+}
+
+// OpenArtifact returns the bytes of an artifact as a stream that the caller closes; see
+// the function of this name. Errors: ErrNoBucket, blob.ErrNotFound, blob.ErrCorrupt.
+func (c *Client) OpenArtifact(ctx context.Context, ref ArtifactRef) (io.ReadCloser, error) {
+	r, err := c.values.Open(ctx, ref.Blob)
+	if err != nil {
+		return nil, fmt.Errorf("open artifact %q: %w", ref.Name, err)
+	}
+	return r, nil
+}
+
+// CollectArtifacts deletes from the bucket what nothing needs any more: artifacts whose
+// time has passed and whose task has ended, values of tasks that were deleted, and
+// uploads that nothing used within a day. It returns how many blobs it deleted. A
+// running engine with a bucket does it every minute. Errors: ErrNoBucket.
+func (c *Client) CollectArtifacts(ctx context.Context) (deleted int, err error) {
+	return c.values.Collect(ctx)
+}
+
+// loaded returns the value that a row stands for, or what the row has if it cannot be
+// read.
+func (c *Client) loaded(ctx context.Context, value json.RawMessage) json.RawMessage {
+	if whole, err := c.values.Load(ctx, value); err == nil {
+		return whole
+	}
+	return value
+}
+
+// unloaded returns the error for a value that is in the bucket still.
+func unloaded(what string, id TaskID, value json.RawMessage) error {
+	b, large := task.BlobOf(value)
+	if !large {
+		return nil
+	}
+	return fmt.Errorf("the %s of task %s (%d bytes) is kept in the bucket and was not read from there: set Bucket in the Config (ClientConfig) and use Get", what, id, b.Size)
+}

@@ -1,0 +1,193 @@
+package blob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Folder is a Bucket in a folder of the file system, which several processes may use
+// at once. Use Dir.
+type Folder struct {
+	path   string
+	codecs []Codec
+}
+
+// Dir returns a Bucket that keeps its bytes in files below a folder, which the first
+// Put makes. A file is written beside its place under a name that begins with a dot,
+// synced and renamed; files of that kind are what a crash leaves, and Sweep removes
+// them. The last part of a key names the file, its first two characters a folder
+// above it, so that no folder grows with the number of keys.
+func Dir(path string, codecs ...Codec) *Folder { return &Folder{path, codecs} }
+
+var _ Bucket = (*Folder)(nil)
+
+// Path returns the folder.
+func (d *Folder) Path() string { return d.path }
+
+// file returns the place of a key.
+func (d *Folder) file(key string) string {
+	dir, name := path.Split(key)
+	return filepath.Join(d.path, filepath.FromSlash(dir), name[:min(2, len(name))]+".d", name)
+}
+
+// Put implements Bucket.
+func (d *Folder) Put(ctx context.Context, key string, r io.Reader) (err error) {
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	defer func() { err = d.failure("put", key, err) }()
+	place := d.file(key)
+	if err := makeFolders(filepath.Dir(place)); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(place), tempPrefix+"*")
+	if err != nil {
+		return err
+	}
+	// Crash here, or before the rename: the file stays until Sweep.
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ignoreClosed(f.Close()), os.Remove(f.Name()))
+		}
+	}()
+	if err := Encode(f, &ctxReader{ctx, r}, d.codecs...); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := os.Rename(f.Name(), place); err != nil {
+		return err
+	}
+	// The file is in its place: what fails now leaves it there.
+	if serr := syncFolder(filepath.Dir(place)); serr != nil {
+		return errors.Join(serr, os.Remove(place))
+	}
+	return nil
+}
+
+// tempPrefix begins the names of files that are being written. No key has it.
+const tempPrefix = ".put-"
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, fs.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// makeFolders makes a folder and those above it, each durable in the one above.
+func makeFolders(dir string) error {
+	if _, err := os.Stat(dir); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if above := filepath.Dir(dir); above != dir {
+		if err := makeFolders(above); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncFolder(filepath.Dir(dir))
+}
+
+// Get implements Bucket.
+func (d *Folder) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	if err := CheckKey(key); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(d.file(key))
+	if err != nil {
+		return nil, d.failure("get", key, err)
+	}
+	r, err := Decode(ReadStored(ctx, f), d.codecs...)
+	if err != nil {
+		return nil, d.failure("get", key, err)
+	}
+	return r, nil
+}
+
+// Delete implements Bucket.
+func (d *Folder) Delete(_ context.Context, key string) error {
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	err := os.Remove(d.file(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return d.failure("delete", key, err)
+}
+
+// List implements Bucket.
+func (d *Folder) List(ctx context.Context, prefix string, each func(Info) bool) error {
+	err := d.walk(ctx, func(key string, e fs.DirEntry) error {
+		if name := path.Base(key); name[0] == '.' || !strings.HasPrefix(key, prefix) {
+			return nil
+		}
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil && !each(Info{key, info.Size(), info.ModTime()}) {
+			err = fs.SkipAll
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("list blobs in %s: %w", d.path, err)
+	}
+	return nil
+}
+
+// walk calls each with every file below the folder, by the key that it has there.
+func (d *Folder) walk(ctx context.Context, each func(key string, e fs.DirEntry) error) error {
+	return filepath.WalkDir(d.path, func(file string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // deleted meanwhile, or the folder was never made
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !e.Type().IsRegular():
+			return nil
+		}
+		rel, err := filepath.Rel(d.path, file)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		return each(path.Join(path.Dir(path.Dir(rel)), path.Base(rel)), e)
+	})
+}
+
+// failure says what went wrong, with what, and what helps.
+func (d *Folder) failure(verb, key string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist) && verb == "get":
+		return fmt.Errorf("get blob %s in %s: %w", key, d.path, ErrNotFound)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%s blob %s: %w: %s: free some there, or name another folder: %w", verb, key, ErrFull, d.path, err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s blob %s: this user may not use the folder %s of the bucket: change its owner or its mode: %w", verb, key, d.path, err)
+	}
+	return fmt.Errorf("%s blob %s in %s: %w", verb, key, d.path, err)
+}

@@ -1,0 +1,6 @@
+//go:build windows || js
+
+package blob
+
+// syncFolder does nothing where folders cannot be synced.
+func syncFolder(string) error { return nil }

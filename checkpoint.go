@@ -1,0 +1,68 @@
+package weaver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/task"
+)
+
+// Checkpoint keeps a value under a name, in place of the one before: how far a long
+// step or loop has come. When it returns nil the value is durable, and LoadCheckpoint
+// returns it in this attempt and every later one, after a Retry too. The value
+// travels as JSON and obeys Config.InlineLimit.
+//
+// A value that differs from the one before is progress: it sets the count of crashes
+// back, and the attempt is not one without progress (Budget.MaxNoProgress). The names
+// are apart from those of steps. It may be called inside a step and in goroutines of
+// the handler; inside StepTx, whose transaction it would wait for, it is ErrNestedTx.
+//
+// Errors: those of a step. A value that cannot be stored, or a bad name, fails the
+// task at once.
+func Checkpoint[T any](ctx context.Context, name string, v T) error {
+	a, err := checkpointing(ctx, name)
+	if err != nil {
+		return err
+	}
+	raw, err := encodeOutput("checkpoint", v)
+	if err != nil {
+		return a.Refuse(fmt.Errorf("checkpoint %q: %w", name, err))
+	}
+	return a.Checkpoint(ctx, name, raw)
+}
+
+// LoadCheckpoint returns what the task keeps under a name; ok is false if nothing was
+// saved. A value that does not decode as T blocks the task (decode_error).
+func LoadCheckpoint[T any](ctx context.Context, name string) (value T, ok bool, err error) {
+	a, err := checkpointing(ctx, name)
+	if err != nil {
+		return value, false, err
+	}
+	raw, err := a.LoadCheckpoint(ctx, name)
+	if err != nil || raw == nil {
+		return value, false, err
+	}
+	if err := json.Unmarshal(raw, &value); err != nil {
+		var none T
+		return none, false, a.Refuse(&engine.Verdict{Kind: engine.Blocked, Err: &engine.KindError{
+			Kind: task.KindDecode,
+			Err:  fmt.Errorf("the checkpoint %q does not decode as %T: %w; give it a new name to begin anew, or bring the old type back", name, value, err),
+		}})
+	}
+	return value, true, nil
+}
+
+func checkpointing(ctx context.Context, name string) (*engine.Attempt, error) {
+	a, err := engine.From(ctx)
+	switch {
+	case err != nil:
+	case engine.StepTxOf(ctx) != nil:
+		err = errors.Join(ErrNestedTx, errors.New("it would wait for the transaction of the StepTx that it is in"))
+	default:
+		return a, nil
+	}
+	return nil, fmt.Errorf("checkpoint %q: %w", name, err)
+}

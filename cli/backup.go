@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+)
+
+// backupCmd is the verb backup.
+type backupCmd struct {
+	File string `arg:"" name:"file" help:"The new file."`
+}
+
+// Help is shown by backup --help.
+func (backupCmd) Help() string {
+	return "Writes a copy of the store, as it is at one instant, into a new file, while workers go on. The file is complete when it has its name; " +
+		"until then it is FILE.partial-…, which a backup that was killed leaves behind. The output of commands beside the store is not in it. " +
+		"To restore it: stop all workers, move the store's file and those beside it (-wal, -shm) away, put the copy in place, and run doctor --post-restore."
+}
+
+// backedUp is what backup did, for -o json.
+type backedUp struct {
+	Store string `json:"store"`
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Run implements the verb.
+func (c *backupCmd) Run(ctx context.Context, s *session) error {
+	return s.withStore(ctx, false, func(st openedStore) error {
+		if err := st.Ready(ctx); err != nil && !errors.Is(err, store.ErrNotMigrated) {
+			return err
+		}
+		b, ok := st.(backuper)
+		if !ok {
+			return badInput("Use what its database has for that.", "%s makes no backups by itself", s.flags.Store)
+		}
+		if dir := filepath.Dir(c.File); !isFolder(dir) {
+			return badInput("Create it first.", "the folder %s is not there", dir)
+		}
+		size, err := b.Backup(ctx, c.File)
+		if errors.Is(err, errBackupExists) {
+			return badInput("Name a new file, or remove that one.", "%s exists already: a backup overwrites nothing", c.File)
+		}
+		if err != nil {
+			return err
+		}
+		if s.json() {
+			return s.writeJSON(backedUp{s.flags.Store, c.File, size})
+		}
+		s.printf("%s: %.1f MiB, all of %s.\n", c.File, float64(size)/(1<<20), s.flags.Store)
+		if dir := logFolder(s.flags.Store); dir != "" && isFolder(dir) {
+			s.printf("The output of commands, in %s, is not in it.\n", dir)
+		}
+		return nil
+	})
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir() || errors.Is(err, fs.ErrPermission)
+}
+
+// printRestored says what a restore means for what was under way.
+func (s *session) printRestored(f *checkup) {
+	s.printf("Namespace %q has a new generation: what was leased before the restore can write nothing any more.\n", f.Namespace)
+	if n := len(f.Overdue); n > 0 {
+		s.printf("%s ran when the backup was made: the next worker starts what ran again.\n", text.Plural(n, "task"))
+	}
+	if f.Due > 0 {
+		s.printf("%s due by now, sleeps and retries that ended since the backup among them: workers start them at once (`%s` holds them back).\n", areOrIs(f.Due, "task"), s.command("queue", "pause", "QUEUE"))
+	}
+	s.printf("What was done after the backup was made is not in it: steps, and what was submitted, cancelled or sent since, are unknown here. " +
+		"Steps that ran since run again; what they did outside is done twice unless it is idempotent.\n")
+}
+
+func areOrIs(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, what)
+}

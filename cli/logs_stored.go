@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// stored shows the lines and chunks that the engine of a task stored (PersistLogs,
+// PersistEvents), if the task is no command.
+func (v *logsView) stored(ctx context.Context) (shown bool, err error) {
+	if v.job != (task.ID{}) {
+		return false, nil
+	}
+	t, err := v.client.Get(ctx, v.task)
+	if err != nil || t.Type == builtin.Run.Name() {
+		return false, err
+	}
+	out := bufio.NewWriter(v.live)
+	defer func() { _ = out.Flush() }()
+	var enc event.Encoder
+	for ev, err := range v.client.Subscribe(ctx, weaver.EventFilter{TaskID: v.task, NoWait: !v.flags.Follow}) {
+		switch {
+		case err != nil && ctx.Err() != nil && v.flags.Follow:
+			return true, nil // an interrupt is how a person ends it
+		case err != nil:
+			return shown, err
+		case v.flags.Attempt > 0 && ev.Head().AttemptNo != v.flags.Attempt:
+			continue
+		}
+		for _, line := range v.storedLines(&enc, ev) {
+			shown = true
+			if _, err := fmt.Fprintln(out, line); err != nil {
+				return true, err
+			}
+		}
+		if v.flags.Follow {
+			if err := out.Flush(); err != nil {
+				return true, err
+			}
+		}
+	}
+	return shown, nil
+}
+
+// storedLines are the lines that show an event; none: it belongs to no log.
+func (v *logsView) storedLines(enc *event.Encoder, ev event.Event) (lines []string) {
+	h := ev.Head()
+	at := h.At.In(v.clock.Zone).Format("2006-01-02 15:04:05.000")
+	switch ev := ev.(type) {
+	case event.LogWritten:
+		if v.json() {
+			break
+		}
+		said := []string{at, ev.Level.String()}
+		if ev.Step != "" {
+			said = append(said, ev.Step+":")
+		}
+		said = append(said, ev.Message)
+		for _, key := range slices.Sorted(maps.Keys(ev.Data)) {
+			said = append(said, fmt.Sprintf("%s=%v", key, ev.Data[key]))
+		}
+		return []string{text.Printable(strings.Join(said, " "))}
+	case event.StreamChunk:
+		if v.json() {
+			break
+		}
+		return []string{text.Printable(fmt.Sprintf("%s %s| %v", at, ev.Stream, ev.Data))}
+	default:
+		return nil
+	}
+	for _, line := range enc.Lines(ev) {
+		lines = append(lines, text.PlainJSON(line))
+	}
+	return lines
+}

@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/attemptlog"
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// age is a flag: a duration that may be in days.
+type age time.Duration
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (a *age) UnmarshalText(b []byte) error {
+	given := string(b)
+	d, err := time.ParseDuration(given)
+	if days, ok := strings.CutSuffix(given, "d"); ok {
+		var n float64
+		n, err = strconv.ParseFloat(days, 64)
+		d = time.Duration(n * 24 * float64(time.Hour))
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q is no duration: want for example 30d, 12h or 90m", given)
+	case d < 0:
+		return fmt.Errorf("%s: want 0 or more", given)
+	}
+	*a = age(d)
+	return nil
+}
+
+// taskPruneCmd is the verb task prune.
+type taskPruneCmd struct {
+	OlderThan age      `default:"30d" placeholder:"AGE" help:"What ended at least that long ago: 30d, 12h. Default: 30d."`
+	State     []string `placeholder:"STATE" complete:"succeeded,failed,cancelled" help:"Only what ended so: succeeded, failed, cancelled."`
+	Type      []string `placeholder:"TYPE" help:"Only tasks of these types, and no jobs."`
+	DryRun    bool     `help:"Say how much would go, and change nothing."`
+}
+
+// Help is shown by task prune --help.
+func (taskPruneCmd) Help() string {
+	return "Removes jobs that have ended, whole, and tasks outside jobs that have ended, with everything recorded about them: " +
+		"steps, attempts, audit, and the output of their commands. Children go with their parents; what another task needs stays until that is gone. " +
+		"It works in small bites: workers go on meanwhile."
+}
+
+// pruned is what task prune did, for -o json.
+type pruned struct {
+	DryRun bool  `json:"dry_run,omitempty"`
+	Tasks  int   `json:"tasks"` // outside jobs
+	Jobs   int   `json:"jobs"`
+	Freed  int64 `json:"bytes_freed"`
+}
+
+var endStates = []task.State{task.Succeeded, task.Failed, task.Cancelled}
+
+// Run implements the verb.
+func (c *taskPruneCmd) Run(ctx context.Context, s *session) error {
+	states, err := parseStates(c.State, endStates)
+	if err != nil {
+		return err
+	}
+	for _, t := range c.Type {
+		if err := task.CheckTypeName(t); err != nil {
+			return badInput("", "--type: %w", err)
+		}
+	}
+	req := store.CollectRequest{
+		Retain: []store.Retention{{States: states, Types: c.Type, Age: time.Duration(c.OlderThan)}},
+		DryRun: c.DryRun,
+	}
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		var done pruned
+		done.DryRun = c.DryRun
+		err := s.prune(ctx, client, req, &done)
+		if s.json() {
+			return errors.Join(err, s.writeJSON(done))
+		}
+		verb := "removed"
+		if c.DryRun {
+			verb = "would be removed"
+		}
+		s.printf("%s and %s %s", text.Plural(done.Tasks, "task"), text.Plural(done.Jobs, "job"), verb)
+		if done.Freed > 0 {
+			s.printf("; the file of the store became %s smaller", fmt.Sprintf("%.1f MiB", float64(done.Freed)/(1<<20)))
+		}
+		s.printf(".\n")
+		if err != nil {
+			return fmt.Errorf("%w; the same command does the rest", err)
+		}
+		return nil
+	})
+}
+
+// prune works until nothing is left that is old enough. Crash here: logs of the last
+// bite stay until the folder's bound removes them.
+func (s *session) prune(ctx context.Context, client *weaver.Client, req store.CollectRequest, done *pruned) error {
+	for {
+		got, err := client.Store().Collect(ctx, client.Namespace(), req)
+		if err != nil {
+			return err
+		}
+		done.Tasks, done.Jobs, done.Freed = done.Tasks+got.Tasks, done.Jobs+got.Jobs, done.Freed+got.Freed
+		if !req.DryRun {
+			if err := s.removeLogs(got.Gone...); err != nil {
+				return err
+			}
+		}
+		if got.Done() {
+			return nil
+		}
+		req.After = got.Next
+	}
+}
+
+// removeLogs removes what commands of tasks and jobs wrote.
+func (s *session) removeLogs(ids ...task.ID) error {
+	dir := logFolder(s.flags.Store)
+	if dir == "" || len(ids) == 0 {
+		return nil
+	}
+	if err := attemptlog.New(attemptlog.Config{Dir: dir}).Remove(ids...); err != nil {
+		return fmt.Errorf("remove the output of commands in %s: %w", dir, err)
+	}
+	return nil
+}
+
+// jobDeleteCmd is the verb job delete.
+type jobDeleteCmd struct {
+	IDs    []string `arg:"" name:"id" help:"Jobs that have ended: ids, their beginnings, names (the latest), or files."`
+	DryRun bool     `help:"Say what would be deleted, and change nothing."`
+	auditFlags
+}
+
+// Help is shown by job delete --help.
+func (jobDeleteCmd) Help() string {
+	return "A job goes whole, with its tasks, everything recorded about them, and the output of their commands. " +
+		"One that has not ended, or of which a task outside needs something, stays."
+}
+
+// jobDeleted is what became of one job, for -o json.
+type jobDeleted struct {
+	ID     task.ID `json:"id"`
+	Verb   string  `json:"verb"`
+	DryRun bool    `json:"dry_run,omitempty"`
+	Done   bool    `json:"done"`
+	Tasks  int     `json:"tasks"`
+	Error  string  `json:"error,omitempty"`
+}
+
+// Run implements the verb.
+func (c *jobDeleteCmd) Run(ctx context.Context, s *session) error {
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		ids, err := s.resolve(ctx, client, wantJob, c.IDs...)
+		if err != nil {
+			return err
+		}
+		results := make([]jobDeleted, len(ids))
+		var errs []error
+		for i, id := range ids {
+			n, err := c.one(ctx, s, client, id)
+			err = s.absent(ctx, client, "job", id, err)
+			results[i] = jobDeleted{ID: id, Verb: "delete", DryRun: c.DryRun, Done: err == nil, Tasks: n}
+			if err != nil {
+				results[i].Error = err.Error()
+				errs = append(errs, err)
+			}
+		}
+		if s.json() {
+			if err := s.writeJSON(map[string]any{"results": results}); err != nil {
+				return err
+			}
+			return worst(s.command, errs)
+		}
+		would := ""
+		if c.DryRun {
+			would = "would be "
+		}
+		for _, r := range results {
+			if r.Done {
+				s.printf("%s: %sdeleted, with %s.\n", r.ID, would, text.Plural(r.Tasks, "task"))
+			}
+		}
+		return worst(s.command, errs)
+	})
+}
+
+func (c *jobDeleteCmd) one(ctx context.Context, s *session, client *weaver.Client, id task.ID) (int, error) {
+	if !c.DryRun {
+		n, err := client.DeleteJob(ctx, id, c.options()...)
+		if err != nil {
+			return 0, err
+		}
+		return n, s.removeLogs(id)
+	}
+	j, err := client.Job(ctx, id)
+	if err == nil && !j.State.Terminal() {
+		err = fmt.Errorf("job %s is %s, only jobs that ended can be deleted: cancel it first: %w", id, j.State, store.ErrState)
+	}
+	return j.Counters.Total, err
+}
+
+const (
+	// keepJobs is how long `run` keeps jobs of its file that have ended.
+	keepJobs = 30 * 24 * time.Hour
+	// maxOldJobs is how many of them one run removes.
+	maxOldJobs = 100
+)
+
+// removeOld removes jobs of the file that ended long ago, and returns how many. The
+// latest job stays, for each set of params, and what later ones are updates of.
+func (r *pipelineRun) removeOld(ctx context.Context) (n int, err error) {
+	latest, kept := make(map[string]bool), make(map[weaver.JobID]bool)
+	var old []weaver.JobID
+	err = eachJob(ctx, r.client, r.file.Name, func(j *weaver.JobInfo) bool {
+		if j.Meta[metaFile] != r.file.path {
+			return true
+		}
+		params := j.Meta[metaParams]
+		if latest[params] && !kept[j.ID] && j.State.Terminal() && time.Since(j.FinishedAt) > keepJobs {
+			old = append(old, j.ID)
+			return true
+		}
+		latest[params] = true
+		if before, err := task.ParseID(j.Meta[metaUpdates]); err == nil {
+			kept[before] = true
+		}
+		return true
+	})
+	for i := len(old) - 1; i >= 0 && n < maxOldJobs && err == nil; i-- {
+		_, err = r.client.DeleteJob(ctx, old[i], weaver.By(r.session.app.Name+" run"), weaver.Reason("it ended more than 30 days ago"))
+		if errors.Is(err, store.ErrState) || errors.Is(err, store.ErrNotFound) {
+			err = nil
+			continue
+		}
+		if err == nil {
+			n++
+			err = r.removeLogs(old[i])
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// PutArtifact keeps what r gives with the step that ctx belongs to: it is recorded
+// when the step is.
+func (a *Attempt) PutArtifact(ctx context.Context, n store.NewArtifact, r io.Reader) (store.NewArtifact, error) {
+	scope, _ := ctx.Value(stepKey{}).(*stepScope)
+	switch {
+	case scope == nil:
+		return n, errors.New("an artifact is kept in a step")
+	case scope.tx != nil:
+		return n, fmt.Errorf("artifact %q: a StepTx holds the store's writer: keep artifacts in a step of their own", n.Name)
+	}
+	b, err := a.env.Values.Stream(ctx, r)
+	if err != nil {
+		return n, a.notPut(ctx, fmt.Errorf("put artifact %q: %w", n.Name, err))
+	}
+	n.ID, n.Blob = a.env.IDs.New(), b
+	a.mu.Lock()
+	scope.artifacts = append(scope.artifacts, n)
+	a.mu.Unlock()
+	return n, nil
+}
+
+// notPut classifies what kept bytes from being put: without a bucket the program is
+// wrong.
+func (a *Attempt) notPut(ctx context.Context, err error) error {
+	var source *sourceError
+	switch {
+	case errors.Is(err, ErrNoBucket):
+		return &KindError{Kind: task.KindValidation, Err: err}
+	case errors.As(err, &source), errors.Is(err, errChanged):
+		return err
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	return &KindError{Kind: task.KindInternal, Err: err}
+}
+
+// unrecordable ends the attempt with a value that the bucket did not take: its step ran
+// and is not on record, so nothing of the handler may go on as if it had failed.
+func (a *Attempt) unrecordable(scope context.Context, err error) error {
+	err = a.notPut(scope, err)
+	if scope.Err() != nil {
+		return err
+	}
+	return a.failFatally(err)
+}
+
+// Values returns what keeps and loads long values.
+func (a *Attempt) Values() *Values { return a.env.Values }
+
+// loadInput puts the input itself in the place of the blob that has it.
+func (a *Attempt) loadInput() error {
+	input, err := a.env.Values.Load(a.ctx, a.task.Input)
+	if err != nil {
+		return Unreadable("input", "", err)
+	}
+	a.task.Input = input
+	return nil
+}
+
+// Load returns an output that the handler reads.
+func (a *Attempt) Load(ctx context.Context, what string, value json.RawMessage) (json.RawMessage, error) {
+	whole, err := a.env.Values.Load(ctx, value)
+	if err != nil && ctx.Err() == nil {
+		err = Unreadable(what, "", err)
+	}
+	return whole, err
+}
+
+// replayed is replay of a step whose value may be in the bucket.
+func (a *Attempt) replayed(ctx context.Context, done *task.Step) (json.RawMessage, error) {
+	raw, err := replay(done)
+	if _, large := task.BlobOf(raw); err != nil || !large {
+		return raw, err
+	}
+	whole, err := a.env.Values.Load(ctx, raw)
+	if err != nil && ctx.Err() == nil {
+		return nil, a.failFatally(Unreadable("recorded value of step "+done.Name, done.Name, err))
+	}
+	return whole, err
+}
+
+// keepRecord puts what is too long in a record into the bucket.
+func (a *Attempt) keepRecord(ctx context.Context, rec *store.Record) error {
+	v := a.env.Values
+	tasks, err := v.KeepInputs(ctx, rec.Tasks)
+	if err != nil {
+		return err
+	}
+	rec.Tasks = tasks
+	if rec.Step == nil || len(rec.Step.Value) <= v.Limit {
+		return nil
+	}
+	value, err := v.Keep(ctx, rec.Step.Value)
+	if err != nil {
+		return fmt.Errorf("keep the value of step %q in the bucket: %w", rec.Step.Name, err)
+	}
+	step := *rec.Step
+	step.Value = value
+	rec.Step = &step
+	return nil
+}
+
+// keepFinish puts what is too long in a finish into the bucket.
+func (v *Values) keepFinish(ctx context.Context, fin *store.Finish) error {
+	children, err := v.KeepInputs(ctx, fin.Children)
+	if err != nil {
+		return err
+	}
+	fin.Children = children
+	output, err := v.Keep(ctx, fin.Output)
+	if err != nil {
+		return fmt.Errorf("keep the output in the bucket: %w", err)
+	}
+	fin.Output = output
+	return nil
+}

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+)
+
+const (
+	// collectEvery is how often the collector looks, with a tenth of jitter.
+	collectEvery = time.Minute
+	// collectRest is between two bites: as many times as the bite took, so that four
+	// fifths of the store's time are left to others, and collectPause at least.
+	collectRest  = 4
+	collectPause = 5 * time.Millisecond
+)
+
+// collector removes what the rules of retention no longer keep, from the oldest to
+// what is too young, in bites, and then what is left in the bucket: uploads that
+// nothing used, and bytes that nothing names any more. It runs on every engine that has
+// rules or a bucket, every minute: it needs no leader.
+type collector struct {
+	*env
+}
+
+func newCollector(e *env) *collector { return &collector{e} }
+
+func (c *collector) run(ctx context.Context) error {
+	if len(c.Retain) == 0 && c.Values.Bucket == nil {
+		return nil
+	}
+	for {
+		wait(ctx, collectEvery*9/10+rand.N(collectEvery/5), nil)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if len(c.Retain) > 0 {
+			c.collect(ctx)
+		}
+		if c.Values.Bucket != nil {
+			c.collectBlobs(ctx)
+		}
+	}
+}
+
+// collectBlobs deletes bytes, as far as it comes before ctx ends.
+func (c *collector) collectBlobs(ctx context.Context) {
+	n, err := c.Values.Collect(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		c.Log.Warn("collect blobs", "error", err)
+	case n > 0:
+		c.Log.Debug("collected blobs", "deleted", n)
+	}
+}
+
+// collect makes one pass. What an error or a drain leaves is for the next one.
+func (c *collector) collect(ctx context.Context) {
+	req := store.CollectRequest{Retain: c.Retain}
+	var all store.CollectResult
+	for ctx.Err() == nil {
+		start := time.Now()
+		call, cancel := context.WithTimeout(ctx, c.TTL)
+		got, err := c.Store.Collect(call, c.Namespace, req)
+		cancel()
+		if err != nil {
+			if ctx.Err() == nil {
+				c.Log.Warn("collect", "error", err)
+			}
+			break
+		}
+		all.Add(got)
+		if got.Done() {
+			break
+		}
+		req.After = got.Next
+		wait(ctx, max(collectPause, collectRest*time.Since(start)), nil)
+	}
+	if all.Tasks+all.Jobs+all.Dropped > 0 {
+		c.Log.Info("removed what the rules of retention no longer keep", "tasks", all.Tasks, "jobs", all.Jobs, "values_of_tasks", all.Dropped, "bytes_freed", all.Freed)
+	}
+}

@@ -1,0 +1,277 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"math"
+	"os"
+	"time"
+
+	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// ErrNoBucket: a value or an artifact is kept in a bucket, and none is configured.
+var ErrNoBucket = errors.New("no bucket is configured: set Config.Bucket (ClientConfig.Bucket) to the one that the other programs of this store use")
+
+// Values keeps bytes in the bucket that are too long for a row of the store. The order
+// is always the same: the store is told of the bytes (Upload), they are put, and then
+// the transaction that uses them names them. A crash in between leaves a blob that
+// nothing names, which a collector deletes (Collect).
+type Values struct {
+	Store     store.Store
+	Namespace string
+	Bucket    blob.Bucket // nil: none
+	IDs       *task.IDs
+	Limit     int // the longest value that stays in its row, in bytes
+}
+
+// Most returns how long a value may be, in bytes.
+func (v *Values) Most() int {
+	if v.Bucket == nil {
+		return v.Limit
+	}
+	return math.MaxInt
+}
+
+// Keep returns what a row is to hold of a value: the value, or the blob that has it.
+func (v *Values) Keep(ctx context.Context, value json.RawMessage) (json.RawMessage, error) {
+	if len(value) <= v.Limit || v.Bucket == nil {
+		return value, nil
+	}
+	sum := sha256.Sum256(value)
+	b, err := v.put(ctx, hex.EncodeToString(sum[:]), int64(len(value)), func() (io.Reader, error) { return bytes.NewReader(value), nil })
+	if err != nil {
+		return nil, err
+	}
+	return b.Value(), nil
+}
+
+// put announces bytes and puts them, unless they are there.
+func (v *Values) put(ctx context.Context, sum string, size int64, open func() (io.Reader, error)) (task.Blob, error) {
+	if v.Bucket == nil {
+		return task.Blob{}, ErrNoBucket
+	}
+	got, err := v.upload(ctx, store.Upload{ID: v.IDs.New(), SHA256: sum, Size: size})
+	if err != nil {
+		return task.Blob{}, fmt.Errorf("announce a blob: %w", err)
+	}
+	// Crash here: nothing names the blob; a collector forgets it.
+	b := got[0].Blob
+	if got[0].Stored && v.whole(ctx, b) {
+		return b, nil
+	}
+	r, err := open()
+	if err != nil {
+		return task.Blob{}, err
+	}
+	// Crash behind it: the same, and the collector deletes the bytes. Bytes that are
+	// not those that were announced are not put.
+	return b, v.Bucket.Put(ctx, v.key(b), &checked{ReadCloser: io.NopCloser(r), of: b, sum: sha256.New(), differs: errChanged})
+}
+
+var errChanged = errors.New("what was read the second time is not what was read the first time: give a source that does not change")
+
+// whole reports whether the bytes of a blob are in the bucket and undamaged: who has
+// them puts them again if not.
+func (v *Values) whole(ctx context.Context, b task.Blob) bool {
+	r, err := v.Open(ctx, b)
+	if err != nil {
+		return false
+	}
+	_, err = io.Copy(io.Discard, r)
+	return errors.Join(err, r.Close()) == nil
+}
+
+// upload announces bytes. A store that is away for a moment is asked again: a step's
+// value must not be lost to that.
+func (v *Values) upload(ctx context.Context, up store.Upload) (got []store.Uploaded, err error) {
+	for try := 1; ; try++ {
+		got, err = v.Store.Upload(ctx, v.Namespace, up)
+		if err == nil || try == keepTries || ctx.Err() != nil {
+			return got, err
+		}
+		wait(ctx, time.Duration(try)*100*time.Millisecond, nil)
+	}
+}
+
+func (v *Values) key(b task.Blob) string { return blob.Key(v.Namespace, b.SHA256, b.ID.String()) }
+
+// KeepInputs is Keep for the inputs of new tasks. The list that it is given stays.
+func (v *Values) KeepInputs(ctx context.Context, tasks []task.New) ([]task.New, error) {
+	if v.Bucket == nil {
+		return tasks, nil
+	}
+	kept := tasks
+	for i := range tasks {
+		if len(tasks[i].Input) <= v.Limit {
+			continue
+		}
+		input, err := v.Keep(ctx, tasks[i].Input)
+		if err != nil {
+			return nil, fmt.Errorf("keep the input of %s in the bucket: %w", tasks[i].Type, err)
+		}
+		if &kept[0] == &tasks[0] {
+			kept = append([]task.New(nil), tasks...)
+		}
+		kept[i].Input = input
+	}
+	return kept, nil
+}
+
+// keepTries is how often bytes are put for one use: a collector may be faster.
+const keepTries = 3
+
+// Enqueue stores a submission whose inputs may be long.
+func (v *Values) Enqueue(ctx context.Context, sub store.Submission) (got []store.Enqueued, err error) {
+	tasks := sub.Tasks
+	for try := 1; ; try++ {
+		if sub.Tasks, err = v.KeepInputs(ctx, tasks); err != nil {
+			return nil, err
+		}
+		got, err = v.Store.Enqueue(ctx, v.Namespace, nil, sub)
+		if v.Bucket == nil || try == keepTries || !errors.Is(err, store.ErrBlobGone) {
+			return got, err
+		}
+	}
+}
+
+// Load returns the value itself for what a row holds of it.
+func (v *Values) Load(ctx context.Context, value json.RawMessage) (json.RawMessage, error) {
+	b, large := task.BlobOf(value)
+	if !large {
+		return value, nil
+	}
+	r, err := v.Open(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	whole, err := io.ReadAll(r)
+	if err := errors.Join(err, r.Close()); err != nil {
+		return nil, err
+	}
+	return whole, nil
+}
+
+// Open returns the bytes of a blob as a stream. The Read that comes to their end
+// returns blob.ErrCorrupt if they are not those that the blob names.
+func (v *Values) Open(ctx context.Context, b task.Blob) (io.ReadCloser, error) {
+	if v.Bucket == nil {
+		return nil, fmt.Errorf("blob %v of %d bytes: %w", b.ID, b.Size, ErrNoBucket)
+	}
+	r, err := v.Bucket.Get(ctx, v.key(b))
+	if err != nil {
+		return nil, err
+	}
+	return &checked{ReadCloser: r, of: b, sum: sha256.New(), differs: blob.ErrCorrupt}, nil
+}
+
+// checked compares the bytes of a blob with its hash and size.
+type checked struct {
+	io.ReadCloser
+	of      task.Blob
+	sum     hash.Hash
+	size    int64
+	differs error // if they are not its
+}
+
+func (c *checked) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.sum.Write(p[:n])
+	c.size += int64(n)
+	if errors.Is(err, io.EOF) && (c.size != c.of.Size || hex.EncodeToString(c.sum.Sum(nil)) != c.of.SHA256) {
+		return n, fmt.Errorf("blob %v: %w", c.of.ID, c.differs)
+	}
+	return n, err
+}
+
+// Stream puts what r gives, which is read twice: to hash it, and to put it. What cannot
+// be read again goes through a temporary file.
+func (v *Values) Stream(ctx context.Context, r io.Reader) (b task.Blob, err error) {
+	if v.Bucket == nil {
+		return task.Blob{}, ErrNoBucket
+	}
+	again, ok := r.(io.ReadSeeker)
+	var start int64
+	if ok {
+		start, err = again.Seek(0, io.SeekCurrent)
+		ok = err == nil
+	}
+	sum := sha256.New()
+	into := io.Writer(sum)
+	if !ok {
+		f, err := os.CreateTemp("", "weaver-artifact-*")
+		if err != nil {
+			return task.Blob{}, err
+		}
+		gone := os.Remove(f.Name()) // where an open file can go; else at the end
+		defer func() {
+			if err = errors.Join(err, f.Close()); gone != nil {
+				err = errors.Join(err, os.Remove(f.Name()))
+			}
+		}()
+		again, start, into = f, 0, io.MultiWriter(sum, f)
+	}
+	size, err := io.Copy(into, r)
+	if err != nil {
+		return task.Blob{}, &sourceError{err}
+	}
+	return v.put(ctx, hex.EncodeToString(sum.Sum(nil)), size, func() (io.Reader, error) {
+		_, err := again.Seek(start, io.SeekStart)
+		return again, err
+	})
+}
+
+// sourceError is an error of what an artifact is read from, or of a full temporary
+// folder: the handler's affair.
+type sourceError struct{ error }
+
+func (e *sourceError) Unwrap() error { return e.error }
+
+// Collect deletes the bytes of blobs that nothing needs, and forgets artifacts whose
+// time has passed: all that there is to be done now. It returns how many blobs it deleted.
+func (v *Values) Collect(ctx context.Context) (deleted int, err error) {
+	if v.Bucket == nil {
+		return 0, ErrNoBucket
+	}
+	var req store.CollectBlobs
+	for {
+		got, err := v.Store.CollectBlobs(ctx, v.Namespace, req)
+		if err != nil {
+			return deleted, fmt.Errorf("collect blobs: %w", err)
+		}
+		deleted += len(req.Deleted)
+		if len(got.Delete) == 0 && !got.More {
+			return deleted, nil
+		}
+		req.Deleted = nil
+		for _, b := range got.Delete {
+			// Crash here: the next call names the same blobs again.
+			if err := v.Bucket.Delete(ctx, v.key(b)); err != nil {
+				return deleted, fmt.Errorf("collect blobs: %w", err)
+			}
+			req.Deleted = append(req.Deleted, b.ID)
+		}
+	}
+}
+
+// Unreadable is what becomes of a task for which a value cannot be read: damage, and
+// what is missing, blocks it until a person has looked; the rest is an error of the
+// engine, which is tried again.
+func Unreadable(what, step string, err error) error {
+	err = fmt.Errorf("the %s cannot be read from the bucket: %w", what, err)
+	for _, lasting := range []error{blob.ErrNotFound, blob.ErrCorrupt, blob.ErrCodec, blob.ErrKey, ErrNoBucket} {
+		if errors.Is(err, lasting) {
+			return &Verdict{Kind: Blocked, Err: &KindError{Kind: task.KindDecode, Step: step, Err: err}}
+		}
+	}
+	return &KindError{Kind: task.KindInternal, Step: step, Err: err}
+}

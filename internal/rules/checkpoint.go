@@ -1,0 +1,21 @@
+package rules
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// AcceptCheckpoint returns the checkpoint of a record as it is stored, and whether it
+// says the same as the one that stands under its name (nil: none does): then nothing
+// is written, and it is no sign that the task makes progress.
+func AcceptCheckpoint(stood *task.Checkpoint, rec *store.Record, attemptNo int, now time.Time) (cp task.Checkpoint, same bool) {
+	if stood != nil && bytes.Equal(stood.Value, rec.Checkpoint.Value) {
+		return *stood, true
+	}
+	cp = *rec.Checkpoint
+	cp.TaskID, cp.AttemptNo, cp.SavedAt = rec.Lease.Task, attemptNo, now
+	return cp, false
+}

@@ -1,0 +1,157 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+const (
+	// CollectLooks is how many tasks and jobs one bite of a collector looks at.
+	CollectLooks = 1000
+	// CollectDependents is how many tasks that need a task are looked at before its
+	// values are dropped: with more it keeps them.
+	CollectDependents = 100
+)
+
+// Retained is a task outside jobs, or a job, as rules of retention see it.
+type Retained struct {
+	State task.State // of a job by the same name
+	Type  string     // "": a job
+	At    time.Time  // its end
+}
+
+// Goes reports whether a task or job that has ended is no longer to be kept.
+func Goes(retain []store.Retention, of *Retained, now time.Time) bool {
+	return of.State.Terminal() && over(retain, false, of, now)
+}
+
+// DropsValues reports whether the values of a task that succeeded are no longer to
+// be kept. A task that failed or was cancelled may be retried, and needs them.
+func DropsValues(retain []store.Retention, of *Retained, now time.Time) bool {
+	return of.State == task.Succeeded && over(retain, true, of, now)
+}
+
+// over asks the first rule of a kind that matches.
+func over(retain []store.Retention, values bool, of *Retained, now time.Time) bool {
+	for i := range retain {
+		r := &retain[i]
+		if r.Values != values || len(r.States) > 0 && !slices.Contains(r.States, of.State) ||
+			len(r.Types) > 0 && (of.Type == "" || !slices.Contains(r.Types, of.Type)) {
+			continue
+		}
+		return r.Age >= 0 && !of.At.After(now.Add(-r.Age))
+	}
+	return false
+}
+
+// Young returns from which instant of creation on nothing is old enough for any of
+// the rules; ok is false if there is no rule by which anything goes.
+func Young(retain []store.Retention, now time.Time) (from time.Time, ok bool) {
+	for i := range retain {
+		if age := retain[i].Age; age >= 0 && (!ok || now.Add(-age).After(from)) {
+			from, ok = now.Add(-age), true
+		}
+	}
+	return from, ok
+}
+
+// FirstID is the smallest ID of the first millisecond that does not begin before an
+// instant.
+func FirstID(at time.Time) (id task.ID) {
+	ms := uint64(max(0, at.Add(time.Millisecond-1).UnixMilli()))
+	for i := range 6 {
+		id[i] = byte(ms >> (8 * (5 - i)))
+	}
+	return id
+}
+
+// JobMayRead reports whether a task of a job that has ended may run again, and read
+// what others of it put out.
+func JobMayRead(j *task.Job) bool {
+	return j.State != task.JobSucceeded || j.Counters.Failed+j.Counters.Allowed > 0
+}
+
+// CheckDeleteJob refuses to delete a job that has not ended, one whose tasks
+// operators' commands are still changing (busy), and one with a task that others
+// need (needed).
+func CheckDeleteJob(j *task.Job, busy, needed bool) error {
+	switch {
+	case !j.State.Terminal():
+		return refuseJob(j, "only jobs that ended can be deleted: cancel it first")
+	case busy:
+		return refuseJob(j, "but its tasks are still being changed, try again in a moment")
+	case needed:
+		return refuseJob(j, "but a task outside of it needs one of its tasks, delete that one first")
+	}
+	return nil
+}
+
+func refuseJob(j *task.Job, why string) error {
+	return &refusal{fmt.Sprintf("job %v is %s, %s", j.ID, j.State, why)}
+}
+
+// CheckValues refuses to repeat a task whose values a rule of retention dropped.
+func CheckValues(t *task.Task) error {
+	if !t.ValuesDropped {
+		return nil
+	}
+	return refuse(t.ID, t.State, "but its input and the values of its steps were dropped by a rule of retention")
+}
+
+// CollectLimit is the limit of a bite, in rows.
+func CollectLimit(asked int) int {
+	if asked <= 0 || asked > MaxMoves {
+		return MaxMoves
+	}
+	return asked
+}
+
+// CollectStage is what a collector looks at, one after the other.
+type CollectStage string
+
+// The stages of a collector, in order.
+const (
+	CollectJobs  CollectStage = "jobs"
+	CollectTasks CollectStage = "tasks"
+	CollectSpace CollectStage = "space" // free pages of the store's file
+	CollectEnd   CollectStage = ""
+)
+
+var collectStages = []CollectStage{CollectJobs, CollectTasks, CollectSpace, CollectEnd}
+
+// CollectCursor is how far a collector has come.
+type CollectCursor struct {
+	Stage CollectStage
+	ID    task.ID // what comes after it is to be looked at
+}
+
+// NextStage is where the next stage begins.
+func (c CollectCursor) NextStage() CollectCursor {
+	return CollectCursor{Stage: collectStages[slices.Index(collectStages, c.Stage)+1]}
+}
+
+// String is the cursor as callers have it; "": the end.
+func (c CollectCursor) String() string {
+	if c.Stage == CollectEnd {
+		return ""
+	}
+	return string(c.Stage) + ":" + c.ID.String()
+}
+
+// ParseCollectCursor reads a cursor; "" is the beginning. Error: [store.ErrBadCursor].
+func ParseCollectCursor(s string) (CollectCursor, error) {
+	if s == "" {
+		return CollectCursor{Stage: collectStages[0]}, nil
+	}
+	stage, id, ok := strings.Cut(s, ":")
+	c := CollectCursor{Stage: CollectStage(stage)}
+	if !ok || stage == "" || !slices.Contains(collectStages, c.Stage) || c.ID.UnmarshalText([]byte(id)) != nil {
+		return c, fmt.Errorf("%w: %q did not come from a collect", store.ErrBadCursor, s)
+	}
+	return c, nil
+}

@@ -1,0 +1,44 @@
+package sweep_test
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/blob"
+)
+
+// large is more than may stand in a row.
+var large = strings.Repeat("large ", 20_000)
+
+// bucketCases are cases of values in the bucket, and of what has ended being removed.
+var bucketCases = []testCase{
+	{
+		name:   "large values, until retention removes them",
+		bucket: true,
+		handlers: handles(typeA, func(ctx context.Context, fx *fixture, in string) (string, error) {
+			if in != large {
+				fx.errorf("the input has %d bytes, want %d", len(in), len(large))
+			}
+			out, err := value(ctx, "grow", in+"!")
+			return out + "!", err
+		}),
+		run: func(fx *fixture) {
+			h := enqueue(fx, typeA, large)
+			succeeds(fx, h, large+"!!")
+			fx.checker.goes = h.ID()
+			sleep(fx.ctx, time.Minute)
+			_, err := fx.client.Prune(fx.ctx, []weaver.Retention{weaver.Retain(30 * time.Second)})
+			fx.must(err)
+			_, err = fx.client.CollectArtifacts(fx.ctx)
+			fx.must(err)
+			if fx.point == "" { // what a fault kept from being used stays for a day
+				fx.must(fx.bucket.List(fx.ctx, "", func(i blob.Info) bool {
+					fx.errorf("%s is left in the bucket", i.Key)
+					return true
+				}))
+			}
+		},
+	},
+}

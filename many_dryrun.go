@@ -1,0 +1,128 @@
+package weaver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// maxForeseen is how many tasks a DryRun looks at one by one.
+const maxForeseen = 1000
+
+// foresight finds out which of the tasks that a dry run lists a verb would refuse.
+type foresight struct {
+	client   *Client
+	selected map[TaskID]bool
+	spent    map[JobID]error
+}
+
+// foresee moves the tasks of a dry run that the verb would refuse to Refused, as far
+// as it can be known before: of the first 1,000 that have others.
+func (c *Client) foresee(ctx context.Context, v *manyVerb, ack *ManyAck) error {
+	if v.foresee == nil {
+		return nil
+	}
+	f := &foresight{client: c, selected: make(map[TaskID]bool, len(ack.Tasks)), spent: make(map[JobID]error)}
+	for i := range ack.Tasks {
+		f.selected[ack.Tasks[i].ID] = true
+	}
+	looked := 0
+	kept := ack.Tasks[:0]
+	for _, m := range ack.Tasks {
+		if looked < maxForeseen {
+			looked++
+			h, err := c.store.History(ctx, c.ns, m.ID)
+			if errors.Is(err, ErrNotFound) { // deleted meanwhile
+				ack.Done--
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("read the history of task %s: %w", m.ID, err)
+			}
+			refused, err := v.foresee(f, ctx, &h)
+			if err != nil {
+				return err
+			}
+			if refused != nil {
+				ack.Refused = append(ack.Refused, RefusedTask{m.ID, refused})
+				ack.Done--
+				continue
+			}
+		}
+		kept = append(kept, m)
+	}
+	ack.Tasks = kept
+	return nil
+}
+
+// retry says why the retry of a task would be refused: a need that ended so that it
+// cannot run is not selected as well, or its job has used its budget up.
+func (f *foresight) retry(ctx context.Context, h *History) (refused, err error) {
+	t := &h.Task
+	if !t.JobID.IsZero() {
+		why, known := f.spent[t.JobID]
+		if !known {
+			job, err := f.client.Job(ctx, t.JobID)
+			if err != nil {
+				return nil, err
+			}
+			if job.BudgetUsedUp() {
+				why = fmt.Errorf("its job %s has used its budget up: raise that with the retry of the job: %w", t.JobID, ErrState)
+			}
+			f.spent[t.JobID] = why
+		}
+		if why != nil {
+			return fmt.Errorf("task %s is %s: %w", t.ID, t.State, why), nil
+		}
+	}
+	if n := f.obstacle(h.Needs); n != nil {
+		return fmt.Errorf("task %s is %s, and of its needs task %s is %s: %w", t.ID, t.State, cmp.Or(n.Node, n.ID.String()), n.State, ErrState), nil
+	}
+	return nil, nil
+}
+
+// obstacle is a need for which a task cannot run; nil: there is none.
+func (f *foresight) obstacle(needs []store.Need) *store.Need {
+	var onFailed *store.Need
+	for i := range needs {
+		n := &needs[i]
+		if n.Awaited > 0 {
+			continue
+		}
+		holds, ended := n.Kind.Holds(n.End())
+		could := !ended || holds || f.selected[n.ID]
+		switch {
+		case n.Kind != task.OnFailed && !could:
+			return n
+		case n.Kind == task.OnFailed && could:
+			return f.obstacle(withoutFailed(needs))
+		case n.Kind == task.OnFailed:
+			onFailed = n
+		}
+	}
+	return onFailed
+}
+
+// withoutFailed are the needs whose failure a task does not run for.
+func withoutFailed(needs []store.Need) (others []store.Need) {
+	for _, n := range needs {
+		if n.Kind != task.OnFailed {
+			others = append(others, n)
+		}
+	}
+	return others
+}
+
+// delete says why the delete of a task would be refused: another one waits for its end.
+func (f *foresight) delete(_ context.Context, h *History) (refused, err error) {
+	for i := range h.Dependents {
+		if d := &h.Dependents[i]; !d.State.Terminal() {
+			return fmt.Errorf("task %s is %s, but task %s still waits for it: %w", h.Task.ID, h.Task.State, d.ID, ErrState), nil
+		}
+	}
+	return nil, nil
+}

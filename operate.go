@@ -1,0 +1,140 @@
+package weaver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store"
+)
+
+// OperateOption is an option of Cancel, Retry and the other verbs.
+type OperateOption interface{ applyOperate(*operateSettings) }
+
+type operateSettings struct {
+	audit store.Audit
+	seen  store.Seen
+	force bool
+	ask   string
+
+	addAttempts *int
+	addCost     *int64
+	rerun       *rerunSettings // with options of Rerun
+	many        *manySettings  // with options of RetryMany and the like
+}
+
+// verbOptions says which options, of those that not all verbs have, a verb has.
+type verbOptions struct{ force, ask, seen, rerun, many, add bool }
+
+// problem says what is wrong with options that the verb does not have.
+func (s *operateSettings) problem(has verbOptions) error {
+	var problems []error
+	refuse := func(given, allowed bool, text string) {
+		if given && !allowed {
+			problems = append(problems, errors.New(text+": leave it out here"))
+		}
+	}
+	refuse(s.force, has.force, "Force is an option of Cancel and CancelMany only")
+	refuse(s.ask != "", has.ask, "ForAsk is an option of Unblock only")
+	refuse(s.seen.Epoch != 0, has.seen, "SeenEpoch is an option of Cancel, Retry, Unblock, Reschedule, RunNow and Delete only")
+	refuse(s.rerun != nil, has.rerun, "RerunInput and RerunWith are options of Rerun and RerunFrom only")
+	refuse(s.many != nil, has.many, "DryRun and OlderThan are options of RetryMany, CancelMany and DeleteMany only")
+	refuse(s.addAttempts != nil || s.addCost != nil, has.add, "AddAttempts and AddCost are options of RetryJob and Retry only")
+	if s.addAttempts != nil && *s.addAttempts < 1 {
+		problems = append(problems, fmt.Errorf("AddAttempts(%d): want 1 or more", *s.addAttempts))
+	}
+	if s.addCost != nil && *s.addCost < 1 {
+		problems = append(problems, fmt.Errorf("AddCost(%d): want 1 micro-unit or more", *s.addCost))
+	}
+	problems = append(problems, checkText("By", s.audit.By), checkText("Reason", s.audit.Reason))
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidOption, err)
+	}
+	return nil
+}
+
+// optionsOf returns which options the verb of one task or job has.
+func optionsOf(cmd store.Command) (has verbOptions) {
+	switch cmd.(type) {
+	case store.CancelTask:
+		has.seen, has.force = true, true
+	case store.UnblockTask:
+		has.seen, has.ask = true, true
+	case store.RetryTask:
+		has.seen, has.add = true, true
+	case store.RescheduleTask, store.DeleteTask:
+		has.seen = true
+	case store.RerunTask:
+		has.rerun = true
+	case store.RaiseBudget:
+		has.add = true
+	}
+	return has
+}
+
+type operateOption func(*operateSettings)
+
+func (o operateOption) applyOperate(s *operateSettings) { o(s) }
+
+// Reason says why; it is kept with the task and in the audit.
+func Reason(text string) OperateOption {
+	return operateOption(func(s *operateSettings) { s.audit.Reason = text })
+}
+
+// By names the operator; it is kept with the task and in the audit.
+func By(operator string) OperateOption {
+	return operateOption(func(s *operateSettings) { s.audit.By = operator })
+}
+
+// Force makes Cancel revoke the lease of a running task, so that it ends at
+// once, whatever its handler does, and without its cleanup one that does not run.
+// Other verbs refuse it: ErrInvalidOption.
+func Force() OperateOption {
+	return operateOption(func(s *operateSettings) { s.force = true })
+}
+
+// SeenEpoch makes Cancel, Retry, Unblock, Reschedule and Delete act only on the task that
+// was seen: when its epoch (TaskInfo.Epoch) is another one by now, which it is
+// after every claim and every operator's verb that moved it, nothing changes
+// and the answer is [ErrChanged].
+func SeenEpoch(epoch int64) OperateOption {
+	return operateOption(func(s *operateSettings) { s.seen = store.Seen{Epoch: epoch} })
+}
+
+// added is what AddAttempts and AddCost say.
+func (s *operateSettings) added() (attempts int, cost int64) {
+	if s.addAttempts != nil {
+		attempts = *s.addAttempts
+	}
+	if s.addCost != nil {
+		cost = *s.addCost
+	}
+	return attempts, cost
+}
+
+// operate applies an operator's verb.
+func (c *Client) operate(ctx context.Context, what string, opts []OperateOption, verb func(operateSettings) store.Command) (store.CommandResult, error) {
+	if engine.StepTxOf(ctx) != nil {
+		return store.CommandResult{}, fmt.Errorf("%s: %w", what, ErrNestedTx)
+	}
+	var s operateSettings
+	for _, o := range opts {
+		o.applyOperate(&s)
+	}
+	cmd := verb(s)
+	if err := s.problem(optionsOf(cmd)); err != nil {
+		return store.CommandResult{}, fmt.Errorf("%s: %w", what, err)
+	}
+	res, err := c.store.Operate(ctx, c.ns, cmd)
+	if err != nil {
+		return store.CommandResult{}, fmt.Errorf("%s: %w", what, err)
+	}
+	if err := res[0].Err; err != nil {
+		// It names the task or job itself.
+		verb, _, _ := strings.Cut(what, " ")
+		return store.CommandResult{}, fmt.Errorf("%s: %w", verb, err)
+	}
+	return res[0], nil
+}

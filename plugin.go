@@ -1,0 +1,188 @@
+package weaver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// Plugin extends an engine (Config.Plugins).
+type Plugin interface {
+	// Install says what the plug-in does, by the methods of s. New calls it once
+	// and reports its error; the engine has not started then.
+	Install(s *Setup) error
+}
+
+// PluginFunc lets a function be a Plugin.
+type PluginFunc func(*Setup) error
+
+// Install implements Plugin.
+func (f PluginFunc) Install(s *Setup) error { return f(s) }
+
+// Setup is what a Plugin can do with an engine. It is used during Install only,
+// and its functions must be safe for concurrent use.
+type Setup struct {
+	listeners *engine.Listeners
+	handlers  []func(HandlerFunc) HandlerFunc
+	steps     []func(StepFunc) StepFunc
+	enqueues  []func(EnqueueFunc) EnqueueFunc
+	problems  []error
+
+	logs, events bool // are stored
+}
+
+// StepFunc runs the function of a step, whose name it is given, and returns its
+// encoded value. InStepTx, Spend and the like work with the ctx that it gets, and
+// with those made from it.
+type StepFunc func(ctx context.Context, name string) (json.RawMessage, error)
+
+// EnqueueFunc stores drafts: Enqueuer.EnqueueTasks.
+type EnqueueFunc func(ctx context.Context, drafts ...Draft) ([]Enqueued, error)
+
+// OnEvent adds a listener for every event of the engine, as On does.
+func (s *Setup) OnEvent(fn func(event.Event)) {
+	if s.given("OnEvent", fn == nil) {
+		s.listeners.Add(fn)
+	}
+}
+
+// WrapHandler wraps every handler, as Config.Middleware does.
+func (s *Setup) WrapHandler(wrap func(HandlerFunc) HandlerFunc) {
+	if s.given("WrapHandler", wrap == nil) {
+		s.handlers = append(s.handlers, wrap)
+	}
+}
+
+// WrapStep wraps the functions of the steps: Step, Do and StepTx, each try for itself.
+// Steps whose value is recorded run no function. New calls wrap once; it may not
+// return nil. The function in the middle gets the last ctx, which must be made from
+// the one that came in.
+func (s *Setup) WrapStep(wrap func(StepFunc) StepFunc) {
+	if s.given("WrapStep", wrap == nil) {
+		s.steps = append(s.steps, wrap)
+	}
+}
+
+// WrapEnqueue wraps the enqueues of the engine and of its InTx: Enqueue, EnqueueMany,
+// EnqueueTasks. Drafts can be given more options (Draft.And). What a Submit, a step
+// (Start, Call) or a Decompose stores does not come by here, nor what other clients
+// enqueue. New calls wrap once; it may not return nil.
+func (s *Setup) WrapEnqueue(wrap func(EnqueueFunc) EnqueueFunc) {
+	if s.given("WrapEnqueue", wrap == nil) {
+		s.enqueues = append(s.enqueues, wrap)
+	}
+}
+
+func (s *Setup) given(what string, missing bool) bool {
+	if missing {
+		s.problems = append(s.problems, fmt.Errorf("%s: the function is nil", what))
+	}
+	return !missing
+}
+
+// install asks the plug-ins what they do.
+func (cfg Config) install(to store.Store) (*Setup, []error) {
+	s := &Setup{listeners: new(engine.Listeners)}
+	if cfg.Sink != nil {
+		s.listeners.Add(cfg.Sink.Emit)
+	}
+	var problems []error
+	for i, p := range cfg.Plugins {
+		s.problems = nil
+		err := p.Install(s)
+		if err := errors.Join(append(s.problems, err)...); err != nil {
+			problems = append(problems, fmt.Errorf("the plug-in Plugins[%d] (%T): %w", i, p, err))
+		}
+	}
+	if _, ok := to.(store.EventReader); !ok && (s.logs || s.events) {
+		problems = append(problems, errors.New("the store keeps no events (it is no store.EventReader), which PersistLogs and PersistEvents need"))
+	}
+	return s, problems
+}
+
+// PersistLogs keeps the lines of Log from level Info on in the store, with their task.
+// A line over 64 KiB is cut and says so. Lines are written with what the task records
+// next, or 200 ms later; those of the last 200 ms are lost when the process is killed.
+func PersistLogs() Plugin {
+	return PluginFunc(func(s *Setup) error { s.logs = true; return nil })
+}
+
+// PersistEvents keeps the events of steps, progress and chunks (Emit, Stream) in the
+// store, in the way of PersistLogs, so that Subscribe replays them, in every process.
+// The events of tasks and jobs themselves it reads from the rows of these.
+func PersistEvents() Plugin {
+	return PluginFunc(func(s *Setup) error { s.events = true; return nil })
+}
+
+// stepFunc is what runs the functions of steps; nil: no plug-in wraps them.
+func (s *Setup) stepFunc() (engine.StepFunc, []error) {
+	if len(s.steps) == 0 {
+		return nil, nil
+	}
+	run := StepFunc(engine.RunStep)
+	for _, wrap := range slices.Backward(s.steps) {
+		if run = wrap(run); run == nil {
+			return nil, []error{errors.New("a WrapStep of Plugins returned nil: return the function itself to leave it as it is")}
+		}
+	}
+	return func(ctx context.Context, name string) (json.RawMessage, error) {
+		value, err := run(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if err := checkJSON(value); err != nil {
+			return nil, &engine.KindError{Kind: task.KindValidation, Err: fmt.Errorf("the value, as a WrapStep returned it, cannot be stored: %w", err)}
+		}
+		return value, nil
+	}, nil
+}
+
+type enqueueKey struct{}
+
+// enqueuing is what the innermost EnqueueFunc needs to know of a call.
+type enqueuing struct {
+	client *Client
+	tx     store.Tx
+}
+
+// enqueueFunc is what stores drafts; nil: no plug-in wraps it.
+func (s *Setup) enqueueFunc() (EnqueueFunc, []error) {
+	if len(s.enqueues) == 0 {
+		return nil, nil
+	}
+	run := EnqueueFunc(func(ctx context.Context, drafts ...Draft) ([]Enqueued, error) {
+		e, ok := ctx.Value(enqueueKey{}).(*enqueuing)
+		if !ok {
+			return nil, errors.New("enqueue: a WrapEnqueue of Plugins gave a context that is not made from its own")
+		}
+		return e.client.enqueueDrafts(ctx, e.tx, drafts)
+	})
+	for _, wrap := range slices.Backward(s.enqueues) {
+		if run = wrap(run); run == nil {
+			return nil, []error{errors.New("a WrapEnqueue of Plugins returned nil: return the function itself to leave it as it is")}
+		}
+	}
+	return run, nil
+}
+
+// On calls fn for the events of one type, those of package event; event.Event stands
+// for all of them. It is called synchronously, after what happened is durable, in
+// the order of the task's events, and must be safe for concurrent use. A slow
+// listener, or one that panics, delays that task and nothing else.
+//
+// stop ends it, also from inside fn; a call that is under way goes on. Events of the
+// engine itself only: what happens in other processes does Subscribe see.
+func On[E event.Event](eng *Engine, fn func(E)) (stop func()) {
+	return eng.listeners.Add(func(ev event.Event) {
+		if ev, ok := ev.(E); ok {
+			fn(ev)
+		}
+	})
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package weaver_test
+
+const underRace = false

@@ -1,0 +1,190 @@
+package weaver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Forever is an age for Retain that nothing reaches.
+const Forever time.Duration = -1
+
+// Retention is one rule of Config.Retain; Retain makes it.
+type Retention struct {
+	rule store.Retention
+	made bool
+	none []string // options that were given nothing
+}
+
+// RetainOption says of what a rule of retention speaks.
+type RetainOption interface{ applyRetain(*Retention) }
+
+type retainOption func(*Retention)
+
+func (o retainOption) applyRetain(r *Retention) { o(r) }
+
+// some notes an option that names nothing: a rule without a filter speaks of all there
+// is, which an empty list may not.
+func (r *Retention) some(option string, n int) {
+	if n == 0 {
+		r.none = append(r.none, option)
+	}
+}
+
+// Retain makes a rule of retention: how long after its end a task outside jobs, or a
+// whole job, is kept. Then it goes with everything recorded about it, its audit
+// among it; children go with their parents, and what another task needs stays until
+// that is gone. Unfinished tasks and jobs stay.
+//
+//	Config{Retain: []weaver.Retention{
+//		weaver.Retain(weaver.Forever, weaver.RetainStates(weaver.StateFailed)),
+//		weaver.Retain(7*24*time.Hour, weaver.RetainTypes(Mail)),
+//		weaver.Retain(90*24*time.Hour),
+//		weaver.Retain(24*time.Hour, weaver.RetainValues()),
+//	}}
+//
+// Of the rules that speak of a task or job the first one decides. What none speaks of
+// is kept for ever.
+func Retain(age time.Duration, opts ...RetainOption) Retention {
+	r := Retention{rule: store.Retention{Age: age}, made: true}
+	for _, o := range opts {
+		o.applyRetain(&r)
+	}
+	return r
+}
+
+// RetainStates has a rule speak of tasks and jobs that ended so: StateSucceeded,
+// StateFailed, StateCancelled.
+func RetainStates(states ...State) RetainOption {
+	return retainOption(func(r *Retention) {
+		r.some("RetainStates", len(states))
+		r.rule.States = append(r.rule.States, states...)
+	})
+}
+
+// RetainTypes has a rule speak of tasks of these types, and not of jobs.
+func RetainTypes(types ...AnyType) RetainOption {
+	return retainOption(func(r *Retention) {
+		r.some("RetainTypes", len(types))
+		for _, t := range types {
+			r.rule.Types = append(r.rule.Types, t.Name())
+		}
+	})
+}
+
+// RetainTypeNames is RetainTypes by name.
+func RetainTypeNames(names ...string) RetainOption {
+	return retainOption(func(r *Retention) {
+		r.some("RetainTypeNames", len(names))
+		r.rule.Types = append(r.rule.Types, names...)
+	})
+}
+
+// RetainValues has a rule speak of what tasks hold: input, output, progress, and the
+// values of steps and signals. These go, and the rest of the task stays
+// (TaskInfo.ValuesDropped): its attempts, the names of its steps, its audit. Only
+// tasks that succeeded lose them, when no task is left that may run again and read
+// them; those of a job when the job succeeded, that long after its end. Such a task
+// cannot be rerun.
+func RetainValues() RetainOption {
+	return retainOption(func(r *Retention) { r.rule.Values = true })
+}
+
+// problem says what is wrong with a rule.
+func (r *Retention) problem() error {
+	var problems []error
+	if !r.made {
+		problems = append(problems, errors.New("an empty rule, which would speak of everything: make it with Retain"))
+	}
+	for _, option := range r.none {
+		problems = append(problems, fmt.Errorf("%s() names nothing: leave it out for all, or the rule for none", option))
+	}
+	if r.rule.Age < 0 && r.rule.Age != Forever {
+		problems = append(problems, fmt.Errorf("an age of %v: want 0 or more, or Forever", r.rule.Age))
+	}
+	for _, s := range r.rule.States {
+		switch {
+		case !s.Terminal():
+			problems = append(problems, fmt.Errorf("the state %q: only what has ended goes: succeeded, failed, cancelled", s))
+		case r.rule.Values && s != StateSucceeded:
+			problems = append(problems, fmt.Errorf("values of tasks that %s: only tasks that succeeded lose their values, the others may be retried", s))
+		}
+	}
+	for _, t := range r.rule.Types {
+		if err := task.CheckTypeName(t); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// rulesOf returns the rules as the store has them.
+func rulesOf(list []Retention) []store.Retention {
+	rules := make([]store.Retention, len(list))
+	for i := range list {
+		rules[i] = list[i].rule
+		rules[i].States, rules[i].Types = slices.Clone(list[i].rule.States), slices.Clone(list[i].rule.Types)
+	}
+	return rules
+}
+
+// PruneAck says what went by Prune; in a DryRun: what would.
+type PruneAck struct {
+	Tasks   int   // outside jobs, children among them
+	Jobs    int   // whole
+	Dropped int   // tasks that lost their values
+	Freed   int64 // bytes of the store's file that were given back
+}
+
+// Prune removes, now, what rules of retention no longer keep; see Retain. It works in
+// bites, between which others write. When it returns an error what was done stays
+// done, and the answer says what that was. Option: DryRun.
+func (c *Client) Prune(ctx context.Context, rules []Retention, opts ...OperateOption) (ack PruneAck, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("prune: %w", err)
+		}
+	}()
+	s := operateSettings{}
+	for _, o := range opts {
+		o.applyOperate(&s)
+	}
+	if s.many != nil && s.many.older != 0 {
+		return ack, fmt.Errorf("%w: OlderThan is the age of the rule here", ErrInvalidOption)
+	}
+	if err := s.problem(verbOptions{many: true}); err != nil {
+		return ack, err
+	}
+	for i := range rules {
+		if err := rules[i].problem(); err != nil {
+			return ack, fmt.Errorf("%w: rule %d: %w", ErrInvalidOption, i+1, err)
+		}
+	}
+	req := store.CollectRequest{Retain: rulesOf(rules), DryRun: s.many != nil && s.many.dryRun}
+	for {
+		got, err := c.store.Collect(ctx, c.ns, req)
+		if err != nil {
+			return ack, err
+		}
+		ack.Tasks, ack.Jobs, ack.Dropped, ack.Freed = ack.Tasks+got.Tasks, ack.Jobs+got.Jobs, ack.Dropped+got.Dropped, ack.Freed+got.Freed
+		if got.Done() {
+			return ack, nil
+		}
+		req.After = got.Next
+	}
+}
+
+// DeleteJob removes a job that has ended, with all its tasks and everything recorded
+// about them, and returns how many tasks it had. ErrNotFound; ErrState: it has not
+// ended, or a task outside of it needs one of its tasks. Options: By, Reason.
+func (c *Client) DeleteJob(ctx context.Context, id JobID, opts ...OperateOption) (int, error) {
+	res, err := c.operate(ctx, "delete job "+id.String(), opts, func(s operateSettings) store.Command {
+		return store.DeleteJob{Audit: s.audit, Job: id}
+	})
+	return res.Deleted, err
+}

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"encoding/json"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// blobs checks that what values and artifacts name is there and stays there, and that
+// nothing else does (I15). What a task ends with when its children have succeeded is
+// not in a snapshot, so a blob may stay that nothing seems to name.
+func (c *checker) blobs() {
+	states := make(map[task.ID]task.BlobState, len(c.Blobs))
+	for _, b := range c.Blobs {
+		states[b.ID] = b.State
+	}
+	named := map[task.ID]bool{}
+	names := func(t *task.Task, what string, b task.Blob) {
+		named[b.ID] = true
+		if states[b.ID] != task.BlobLive {
+			c.task("I15", t, "its %s is the blob %v, which is %q", what, b.ID, states[b.ID])
+		}
+	}
+	value := func(t *task.Task, what string, raw json.RawMessage) {
+		if b, ok := task.BlobOf(raw); ok {
+			names(t, what, b)
+		}
+	}
+	joins := false
+	for i := range c.Tasks {
+		t := &c.Tasks[i]
+		joins = joins || t.Join != task.JoinNone
+		value(t, "input", t.Input)
+		value(t, "output", t.Output)
+		for _, s := range c.stepsOf[t.ID] {
+			value(t, "step "+s.Name, s.Value)
+		}
+	}
+	for _, a := range c.Artifacts {
+		t, ok := c.byID[a.TaskID]
+		if !ok {
+			c.report("I15", a.ID.String(), "artifact %v is of the task %v, which does not exist", a.ID, a.TaskID)
+			continue
+		}
+		names(t, "artifact "+a.Name, a.Blob)
+	}
+	for _, b := range c.Blobs {
+		if b.State == task.BlobLive && !named[b.ID] && !joins {
+			c.report("I15", b.ID.String(), "blob %v is live, and nothing names it", b.ID)
+		}
+	}
+}

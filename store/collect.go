@@ -1,0 +1,54 @@
+package store
+
+import (
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// Retention is one rule of how long what has ended is kept. It speaks of tasks
+// outside jobs and of whole jobs, or, with Values, of what succeeded tasks hold.
+type Retention struct {
+	States []task.State  // any of them, those of jobs that ended by the same names; empty: all that are terminal
+	Types  []string      // any of them; empty: all, and jobs, which have no type
+	Age    time.Duration // since the end; < 0: for ever
+	Values bool          // only step values, signals, input, output and progress go; the rest stays
+}
+
+// CollectRequest asks for one bite of what a store no longer has to keep.
+type CollectRequest struct {
+	// Retain are the rules of retention, in order: the first that matches decides,
+	// among those with Values and among those without. What none matches is kept.
+	Retain []Retention
+	// Limit is how many rows are moved before the bite ends; 0: 500, at most 500.
+	// What was begun then moves 500 more at most; the rest of it is a chore.
+	Limit int
+	// After is where to go on: Next of the call before. "": at the oldest.
+	After string
+	// DryRun counts and changes nothing.
+	DryRun bool
+}
+
+// CollectResult is what a bite did.
+type CollectResult struct {
+	Tasks   int       // outside jobs that went, with all that was recorded about them; or that chores remove now
+	Jobs    int       // that went, with their tasks; or that chores remove now
+	Dropped int       // tasks whose values went
+	Gone    []task.ID // those tasks and jobs
+	Freed   int64     // bytes that were given back to the file system
+	Next    string
+}
+
+// Done reports whether the bite came to the young: the next call begins at the
+// oldest again.
+func (r *CollectResult) Done() bool { return r.Next == "" }
+
+// Add adds what a further bite did.
+func (r *CollectResult) Add(more CollectResult) {
+	r.Tasks += more.Tasks
+	r.Jobs += more.Jobs
+	r.Dropped += more.Dropped
+	r.Freed += more.Freed
+	r.Gone = append(r.Gone, more.Gone...)
+	r.Next = more.Next
+}

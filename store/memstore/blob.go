@@ -1,0 +1,182 @@
+package memstore
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// blob is what is known of bytes in the bucket.
+type blob struct {
+	task.Blob
+	deleting bool
+	used     bool      // it was referred to since it was announced
+	at       time.Time // when it was announced last
+}
+
+// The kinds of references of a task. Those of values have the blob's ID.
+const (
+	refInput  = "input"
+	refOutput = "output"
+	refStep   = "step"
+)
+
+// ref is a reference of a task to a blob.
+type ref struct {
+	kind, step string
+	blob       task.ID
+}
+
+// Upload implements store.Producer.
+func (s *Store) Upload(ctx context.Context, ns string, ups ...store.Upload) ([]store.Uploaded, error) {
+	out := make([]store.Uploaded, len(ups))
+	err := s.do(ctx, ns, func(o *op) {
+		for i, u := range ups {
+			b := o.blobWith(u)
+			if b == nil {
+				b = &blob{Blob: task.Blob(u)}
+				o.blobs[b.ID] = b
+			}
+			out[i] = store.Uploaded{Blob: b.Blob, Stored: o.referred(b.ID)}
+			b.at, b.used = o.now, out[i].Stored
+		}
+	})
+	return out, err
+}
+
+// blobWith returns the blob that has the bytes of an upload.
+func (sp *space) blobWith(u store.Upload) *blob {
+	for _, b := range sp.blobs {
+		if !b.deleting && b.SHA256 == u.SHA256 && b.Size == u.Size {
+			return b
+		}
+	}
+	return nil
+}
+
+// usable returns the error for the first of the blobs that nothing can refer to.
+func (sp *space) usable(blobs []task.Blob) error {
+	for _, b := range blobs {
+		if !rules.Usable(sp.stateOf(b.ID)) {
+			return rules.BlobGone(b)
+		}
+	}
+	return nil
+}
+
+func (sp *space) stateOf(id task.ID) task.BlobState {
+	b := sp.blobs[id]
+	switch {
+	case b == nil:
+		return ""
+	case b.deleting:
+		return task.BlobDeleting
+	case sp.referred(id):
+		return task.BlobLive
+	}
+	return task.BlobPending
+}
+
+// referred reports whether something refers to a blob.
+func (sp *space) referred(id task.ID) bool {
+	for _, refs := range sp.refs {
+		if slices.ContainsFunc(refs, func(r ref) bool { return r.blob == id }) {
+			return true
+		}
+	}
+	for _, list := range sp.artifacts {
+		if slices.ContainsFunc(list, func(a task.Artifact) bool { return a.Blob.ID == id }) {
+			return true
+		}
+	}
+	return false
+}
+
+// refer notes that a value of a task names a blob, if it does.
+func (o *op) refer(id task.ID, kind, step string, value json.RawMessage) {
+	if b, ok := task.BlobOf(value); ok {
+		o.refs[id] = append(o.refs[id], ref{kind, step, b.ID})
+		o.blobs[b.ID].used = true
+	}
+}
+
+// takesRefs gives a task what another one's values of steps and artifacts refer to.
+func (o *op) takesRefs(to, from task.ID, steps []task.Step) {
+	for _, s := range steps {
+		o.refer(to, refStep, s.Name, s.Value)
+		for _, a := range o.artifacts[from] {
+			if a.Step == s.Name {
+				a.TaskID, a.AttemptNo = to, 0
+				o.artifacts[to] = append(o.artifacts[to], a)
+			}
+		}
+	}
+	slices.SortFunc(o.artifacts[to], byArtifact)
+}
+
+func byArtifact(a, b task.Artifact) int { return a.ID.Compare(b.ID) }
+
+// addArtifacts records artifacts with their step.
+func (o *op) addArtifacts(list []store.NewArtifact, step *task.Step) {
+	for i := range list {
+		o.artifacts[step.TaskID] = append(o.artifacts[step.TaskID], rules.Artifact(&list[i], step, o.now))
+		o.blobs[list[i].Blob.ID].used = true
+	}
+	slices.SortFunc(o.artifacts[step.TaskID], byArtifact)
+}
+
+// CollectBlobs implements store.Worker.
+func (s *Store) CollectBlobs(ctx context.Context, ns string, req store.CollectBlobs) (store.CollectedBlobs, error) {
+	var got store.CollectedBlobs
+	err := s.do(ctx, ns, func(o *op) { got = o.collectBlobs(&req) })
+	return got, err
+}
+
+func (o *op) collectBlobs(req *store.CollectBlobs) (got store.CollectedBlobs) {
+	for _, id := range req.Deleted {
+		if b := o.blobs[id]; b != nil && b.deleting {
+			delete(o.blobs, id)
+		}
+	}
+	for id, list := range o.artifacts {
+		if r := o.tasks[id]; r == nil || !r.State.Terminal() {
+			continue
+		}
+		o.artifacts[id] = slices.DeleteFunc(list, func(a task.Artifact) bool {
+			gone := !a.ExpiresAt.IsZero() && !a.ExpiresAt.After(o.now) && got.Expired < store.BlobBite
+			if gone {
+				got.Expired++
+			}
+			return gone
+		})
+	}
+	var found []*blob
+	for _, b := range o.blobs {
+		if b.deleting || !o.referred(b.ID) && (b.used || !b.at.Add(rules.PendingFor(req)).After(o.now)) {
+			found = append(found, b)
+		}
+	}
+	slices.SortFunc(found, func(a, b *blob) int { return a.ID.Compare(b.ID) })
+	for _, b := range found[:min(len(found), store.BlobBite)] {
+		b.deleting = true
+		got.Delete = append(got.Delete, b.Blob)
+	}
+	got.More = got.Expired == store.BlobBite || len(found) >= store.BlobBite
+	return got
+}
+
+// snapBlobs puts blobs and artifacts into a snapshot.
+func (o *op) snapBlobs(snap *store.Snapshot) {
+	for _, r := range o.sorted(func(*row) bool { return true }) {
+		snap.Artifacts = append(snap.Artifacts, o.artifacts[r.ID]...)
+	}
+	for id, b := range o.blobs {
+		snap.Blobs = append(snap.Blobs, store.BlobRow{Blob: b.Blob, State: o.stateOf(id)})
+	}
+	slices.SortFunc(snap.Blobs, func(a, b store.BlobRow) int { return a.ID.Compare(b.ID) })
+}

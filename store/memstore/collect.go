@@ -1,0 +1,224 @@
+package memstore
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Collect implements store.Worker. What has to go is found first and removed then,
+// so that a dry run is the first half.
+func (s *Store) Collect(ctx context.Context, ns string, req store.CollectRequest) (store.CollectResult, error) {
+	at, err := rules.ParseCollectCursor(req.After)
+	if err != nil {
+		return store.CollectResult{}, err
+	}
+	var res store.CollectResult
+	err = s.do(ctx, ns, func(o *op) {
+		c := collecting{op: o, req: &req, gone: map[task.ID]bool{}, limit: rules.CollectLimit(req.Limit)}
+		res = c.run(at)
+	})
+	return res, err
+}
+
+// collecting is one bite.
+type collecting struct {
+	*op
+	req   *store.CollectRequest
+	res   store.CollectResult
+	limit int              // rows
+	moved int              // rows
+	gone  map[task.ID]bool // tasks that go
+	jobs  []*task.Job      // that go
+	drop  []*row           // whose values go
+}
+
+func (c *collecting) run(at rules.CollectCursor) store.CollectResult {
+	for more := true; more && at.Stage != rules.CollectEnd; {
+		switch at.Stage {
+		case rules.CollectJobs:
+			more = c.scanJobs(&at)
+		case rules.CollectTasks:
+			more = c.scanTasks(&at)
+		default: // memory has no space to give back
+			at = at.NextStage()
+		}
+	}
+	c.res.Next = at.String()
+	if c.req.DryRun {
+		return c.res
+	}
+	for id := range c.gone {
+		c.erase(c.tasks[id])
+	}
+	for _, j := range c.jobs {
+		c.eraseJob(j)
+	}
+	for _, r := range c.drop {
+		c.dropValues(r)
+	}
+	return c.res
+}
+
+// scanJobs looks at jobs from the cursor on, until the bite is full or the jobs are
+// too young; it reports whether there is room for the next stage.
+func (c *collecting) scanJobs(at *rules.CollectCursor) bool {
+	young, some := rules.Young(c.req.Retain, c.now)
+	var list []*task.Job
+	for _, j := range c.op.jobs {
+		if some && j.ID.Compare(at.ID) > 0 && j.ID.Compare(rules.FirstID(young)) < 0 {
+			list = append(list, j)
+		}
+	}
+	slices.SortFunc(list, func(a, b *task.Job) int { return a.ID.Compare(b.ID) })
+	for _, j := range list {
+		if c.moved >= c.limit {
+			return false
+		}
+		at.ID = j.ID
+		of := rules.Retained{State: task.State(j.State), At: j.FinishedAt}
+		if !rules.Goes(c.req.Retain, &of, c.now) || c.neededOutside(j) {
+			continue
+		}
+		c.jobs = append(c.jobs, j)
+		c.res.Gone = append(c.res.Gone, j.ID)
+		c.res.Jobs++
+		for _, r := range c.sorted(func(r *row) bool { return r.JobID == j.ID }) {
+			c.gone[r.ID] = true
+			c.moved++
+		}
+	}
+	*at = at.NextStage()
+	return true
+}
+
+// neededOutside reports whether a task that is not of a job has an edge to one of it.
+func (o *op) neededOutside(j *task.Job) bool {
+	for _, r := range o.tasks {
+		if r.JobID != j.ID {
+			continue
+		}
+		for _, e := range o.dependents[r.ID] {
+			if o.tasks[e.Task].JobID != j.ID {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// scanTasks is scanJobs for tasks: those outside jobs go, and the values of all.
+func (c *collecting) scanTasks(at *rules.CollectCursor) bool {
+	young, some := rules.Young(c.req.Retain, c.now)
+	list := c.sorted(func(r *row) bool { return some && r.ID.Compare(at.ID) > 0 && r.ID.Compare(rules.FirstID(young)) < 0 })
+	for _, r := range list {
+		if c.moved >= c.limit {
+			return false
+		}
+		at.ID = r.ID
+		of := rules.Retained{State: r.State, Type: r.Type, At: r.FinishedAt}
+		switch {
+		case c.gone[r.ID]:
+		case r.JobID.IsZero() && rules.Goes(c.req.Retain, &of, c.now) && c.removable(r):
+			c.res.Tasks += c.mark(r)
+		case !r.ValuesDropped && c.dropsValues(r, of):
+			c.drop = append(c.drop, r)
+			c.res.Dropped++
+			c.moved++
+		}
+	}
+	*at = at.NextStage()
+	return true
+}
+
+// removable reports whether a task can go: it has ended, as its children have, and
+// no task that stays has an edge to it.
+func (c *collecting) removable(r *row) bool {
+	return r.State.Terminal() &&
+		!slices.ContainsFunc(c.dependents[r.ID], func(e *store.EdgeRow) bool { return !c.gone[e.Task] }) &&
+		!slices.ContainsFunc(c.children(r), func(e *store.EdgeRow) bool { return !e.Done })
+}
+
+// mark notes that a task goes, and its children that are needed by no other; it
+// returns how many there are.
+func (c *collecting) mark(r *row) int {
+	c.gone[r.ID] = true
+	c.res.Gone = append(c.res.Gone, r.ID)
+	c.moved++
+	n := 1
+	for _, e := range c.children(r) {
+		if child := c.tasks[e.Needs]; !c.gone[child.ID] && c.removable(child) {
+			n += c.mark(child)
+		}
+	}
+	return n
+}
+
+// dropsValues reports whether the values of a task go: no task that could run again
+// reads them.
+func (c *collecting) dropsValues(r *row, of rules.Retained) bool {
+	if j, ok := c.op.jobs[r.JobID]; ok {
+		of.At = j.FinishedAt
+		return !rules.JobMayRead(j) && !c.neededOutside(j) && rules.DropsValues(c.req.Retain, &of, c.now)
+	}
+	return rules.DropsValues(c.req.Retain, &of, c.now) && len(c.dependents[r.ID]) <= rules.CollectDependents &&
+		!slices.ContainsFunc(c.dependents[r.ID], func(e *store.EdgeRow) bool { return c.tasks[e.Task].State != task.Succeeded })
+}
+
+// erase removes a task with everything recorded about it.
+func (o *op) erase(r *row) {
+	o.remove(r)
+	o.eraseAudit(r.ID)
+}
+
+func (o *op) eraseAudit(id task.ID) {
+	target := id.String()
+	o.audit = slices.DeleteFunc(o.audit, func(a store.AuditEntry) bool { return strings.EqualFold(a.Target, target) })
+}
+
+// eraseJob removes a job, whose tasks are gone.
+func (o *op) eraseJob(j *task.Job) {
+	delete(o.jobs, j.ID)
+	if j.IdempotencyKey != "" {
+		delete(o.onceJobs, jobKey{j.Name, j.IdempotencyKey})
+	}
+	o.eraseAudit(j.ID)
+}
+
+// dropValues removes what a task was given and what it made.
+func (o *op) dropValues(r *row) {
+	r.Input, r.Output, r.UnblockInput, r.UnblockFor, r.Progress, r.ValuesDropped = nil, nil, nil, "", nil, true
+	for i := range o.steps[r.ID] {
+		o.steps[r.ID][i].Value = nil
+	}
+	for i := range o.signals[r.ID] {
+		o.signals[r.ID][i].Payload = json.RawMessage(nil)
+	}
+	delete(o.refs, r.ID) // of values; artifacts stay
+	delete(o.checkpoints, r.ID)
+	delete(o.events, r.ID)
+}
+
+// deleteJob removes a job with its tasks.
+func (o *op) deleteJob(cmd store.DeleteJob) store.CommandResult {
+	j, ok := o.jobs[cmd.Job]
+	if !ok {
+		return store.CommandResult{Err: rules.JobNotFound(cmd.Job)}
+	}
+	if err := rules.CheckDeleteJob(j, false, o.neededOutside(j)); err != nil {
+		return store.CommandResult{Err: err}
+	}
+	var res store.CommandResult
+	for _, r := range o.sorted(func(r *row) bool { return r.JobID == j.ID }) {
+		o.erase(r)
+		res.Deleted++
+	}
+	o.eraseJob(j)
+	o.note(cmd.Audit, "delete_job", cmd.Job.String())
+	return res
+}

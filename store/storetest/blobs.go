@@ -1,0 +1,364 @@
+package storetest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// upload announces the bytes of a text.
+func (e *env) upload(text string) store.Uploaded {
+	e.Helper()
+	sum := sha256.Sum256([]byte(text))
+	got, err := e.s.Upload(e.Context(), e.ns, store.Upload{ID: e.newID(), SHA256: hex.EncodeToString(sum[:]), Size: int64(len(text))})
+	e.require(err == nil && len(got) == 1, "Upload: %v, %d results", err, len(got))
+	return got[0]
+}
+
+// blob is upload for who needs no more than the blob.
+func (e *env) blob(text string) task.Blob {
+	e.Helper()
+	return e.upload(text).Blob
+}
+
+// collect is one bite of a collector.
+func (e *env) collectBlobs(pending time.Duration, deleted ...task.ID) store.CollectedBlobs {
+	e.Helper()
+	got, err := e.s.CollectBlobs(e.Context(), e.ns, store.CollectBlobs{Pending: pending, Deleted: deleted})
+	e.require(err == nil, "CollectBlobs: %v", err)
+	return got
+}
+
+// collects checks what a collector is to delete.
+func (e *env) collects(want ...task.Blob) {
+	e.Helper()
+	got := e.collectBlobs(time.Hour)
+	byID := func(a, b task.Blob) int { return a.ID.Compare(b.ID) }
+	slices.SortFunc(want, byID)
+	slices.SortFunc(got.Delete, byID)
+	e.equal("what is to be deleted", got.Delete, append([]task.Blob(nil), want...))
+}
+
+func (e *env) blobState(b task.Blob) (state task.BlobState) {
+	e.Helper()
+	for _, row := range e.snap().Blobs {
+		if row.ID == b.ID {
+			e.equal("the blob", row.Blob, b)
+			state = row.State
+		}
+	}
+	return state
+}
+
+func valued(b task.Blob) opt { return func(n *task.New) { n.Input = b.Value() } }
+
+func artifact(e *env, name string, b task.Blob, ttl time.Duration) store.NewArtifact {
+	return store.NewArtifact{ID: e.newID(), Name: name, ContentType: "text/csv", Blob: b, TTL: ttl}
+}
+
+// gone claims a blob for deletion.
+func (e *env) gone(text string) task.Blob {
+	e.Helper()
+	b := e.blob(text)
+	e.pass(2 * time.Hour)
+	e.collects(b)
+	return b
+}
+
+var blobCases = []testCase{
+	{"equal bytes have one blob, which is stored once something refers to it", func(e *env) {
+		first := e.upload("bytes")
+		e.check(!first.Stored, "bytes that were announced only are stored")
+		again := e.upload("bytes")
+		e.equal("the same bytes", again, first)
+		other := e.upload("other")
+		e.check(other.Blob.ID != first.Blob.ID, "other bytes have the same blob")
+		e.equal("the state", e.blobState(first.Blob), task.BlobPending)
+		e.one(valued(first.Blob))
+		again = e.upload("bytes")
+		e.equal("bytes that a task has", again, store.Uploaded{Blob: first.Blob, Stored: true})
+		e.equal("the state", e.blobState(first.Blob), task.BlobLive)
+	}},
+	{"an input, an output and a step's value keep their blob", func(e *env) {
+		in, step1, out := e.blob("in"), e.blob("step"), e.blob("out")
+		id := e.one(valued(in))
+		c := e.a.take(id)
+		e.equal("the input", string(c.Task.Input), string(in.Value()))
+		e.record(step(c, "s", string(step1.Value())))
+		f := success(c)
+		f.Output = out.Value()
+		e.finish(f)
+		e.finish(f) // the reply was lost
+		for _, b := range []task.Blob{in, step1, out} {
+			e.equal("the state", e.blobState(b), task.BlobLive)
+		}
+		e.silence(48 * time.Hour)
+		e.collects()
+		e.equal("the output", string(e.task(id).Output), string(out.Value()))
+	}},
+	{"blobs of children, of started tasks and of what a decompose ends with are kept", func(e *env) {
+		child, started, joined := e.blob("child"), e.blob("started"), e.blob("joined")
+		c := e.a.take(e.one())
+		rec := step(c, "s", `1`)
+		rec.Tasks = []task.New{e.draft(valued(started))}
+		e.record(rec)
+		e.remember(rec.Tasks[0].ID)
+		f := store.Finish{Lease: c.Lease, Outcome: task.OutcomeDecompose, Join: task.JoinComplete, Output: joined.Value(), Children: []task.New{e.draft(valued(child))}}
+		e.finish(f)
+		e.remember(f.Children[0].ID)
+		e.silence(48 * time.Hour)
+		e.collects()
+		e.succeed(f.Children[0].ID)
+		e.equal("the output", string(e.task(c.Task.ID).Output), string(joined.Value()))
+		for _, b := range []task.Blob{child, started, joined} {
+			e.equal("the state", e.blobState(b), task.BlobLive)
+		}
+	}},
+	{"artifacts are recorded with their step, once", func(e *env) {
+		b := e.blob("a,b")
+		c := e.a.take(e.one())
+		rec := step(c, "s", `1`)
+		rec.Artifacts = []store.NewArtifact{artifact(e, "report.csv", b, time.Hour)}
+		e.record(rec)
+		at := e.now()
+		e.record(rec) // the reply was lost
+		list := e.history(c.Task.ID).Artifacts
+		e.require(len(list) == 1, "%d artifacts", len(list))
+		e.near("CreatedAt", list[0].CreatedAt, at)
+		e.near("ExpiresAt", list[0].ExpiresAt, at.Add(time.Hour))
+		want := task.Artifact{
+			ID: rec.Artifacts[0].ID, TaskID: c.Task.ID, Step: "s", AttemptNo: 1, Name: "report.csv", ContentType: "text/csv",
+			Blob: b, CreatedAt: list[0].CreatedAt, ExpiresAt: list[0].ExpiresAt,
+		}
+		e.equal("the artifact", list[0], want)
+		e.equal("the artifacts of the snapshot", e.snap().Artifacts, list)
+		e.finish(success(c))
+	}},
+	{"a step that is not recorded records no artifacts", func(e *env) {
+		b := e.blob("a,b")
+		c := e.a.take(e.one())
+		e.record(step(c, "s", `1`))
+		rec := step(c, "s", `2`)
+		rec.Artifacts = []store.NewArtifact{artifact(e, "report.csv", b, 0)}
+		e.wantErr("another value", e.recordAll(rec)[0].Err, store.ErrStepConflict)
+		rec.Step.State = task.StepFailed
+		e.check(e.recordAll(rec)[0].Err != nil, "a failed try recorded an artifact")
+		e.equal("the state", e.blobState(b), task.BlobPending)
+		e.check(len(e.history(c.Task.ID).Artifacts) == 0, "there are artifacts")
+		e.finish(success(c))
+	}},
+	{"what a collector has claimed nothing can refer to", func(e *env) {
+		b := e.gone("bytes")
+		id := e.one()
+		c := e.a.take(id)
+		rec := step(c, "s", string(b.Value()))
+		withArtifact := step(c, "s", `1`)
+		withArtifact.Artifacts = []store.NewArtifact{artifact(e, "a", b, 0)}
+		starts := step(c, "s", `1`)
+		starts.Tasks = []task.New{e.draft(valued(b))}
+		f := success(c)
+		f.Output = b.Value()
+		e.unchanged("what names a blob that is being deleted", func() {
+			_, err := e.s.Enqueue(e.Context(), e.ns, nil, store.Submission{Tasks: []task.New{e.draft(), e.draft(valued(b))}})
+			e.wantErr("Enqueue", err, store.ErrBlobGone)
+			for _, r := range []store.Record{rec, withArtifact, starts} {
+				e.wantErr("Record", e.recordAll(r)[0].Err, store.ErrBlobGone)
+			}
+			e.finishRefused(f, store.ErrBlobGone)
+			e.commandRefused(store.RerunTask{Audit: admin, Task: id, New: e.draft(valued(b))}, store.ErrBlobGone)
+		})
+		again := e.upload("bytes")
+		e.check(!again.Stored && again.Blob.ID != b.ID, "bytes that are being deleted were announced again as %+v", again)
+		f.Output = again.Blob.Value()
+		e.finish(f)
+		e.collects(b)
+		e.collectBlobs(time.Hour, b.ID)
+		e.collects()
+		e.equal("the state", e.blobState(again.Blob), task.BlobLive)
+		unknown := b
+		unknown.ID = e.newID()
+		_, err := e.s.Enqueue(e.Context(), e.ns, nil, store.Submission{Tasks: []task.New{e.draft(valued(unknown))}})
+		e.wantErr("Enqueue with a blob that was never announced", err, store.ErrBlobGone)
+	}},
+	{"one of a batch that names a lost blob leaves the others", func(e *env) {
+		b := e.gone("bytes")
+		cs := e.a.takeAll(e.many(3)...)
+		fs := finishes(cs, success)
+		fs[1].Output = b.Value()
+		got := e.finishAll(fs...)
+		e.check(got[0].Err == nil && got[2].Err == nil, "the others: %v, %v", got[0].Err, got[2].Err)
+		e.wantErr("the one", got[1].Err, store.ErrBlobGone)
+		e.finish(success(cs[1]))
+	}},
+	{"a rerun keeps the blobs of the steps that it takes over", func(e *env) {
+		value, file, other := e.blob("value"), e.blob("file"), e.blob("other")
+		id := e.one()
+		c := e.a.take(id)
+		rec := step(c, "a", string(value.Value()))
+		rec.Artifacts = []store.NewArtifact{artifact(e, "f", file, 0)}
+		e.record(indexed(rec, 0))
+		rec = step(c, "b", `1`)
+		rec.Artifacts = []store.NewArtifact{artifact(e, "g", other, 0)}
+		e.record(indexed(rec, 1))
+		e.finish(dead(c))
+		n := e.draft()
+		e.operate(store.RerunTask{Audit: admin, Task: id, New: n, StepsBelow: 1})
+		e.remember(n.ID)
+		e.operate(deleteOf(id))
+		e.forget(id)
+		e.collects(other)
+		list := e.history(n.ID).Artifacts
+		e.require(len(list) == 1, "the rerun has %d artifacts", len(list))
+		e.check(list[0].Name == "f" && list[0].AttemptNo == 0 && list[0].Blob == file, "it is %+v", list[0])
+		e.equal("the state of the value", e.blobState(value), task.BlobLive)
+		e.succeed(n.ID)
+	}},
+	{"an input that is taken over by coalescing takes the place of the one before", func(e *env) {
+		before, after := e.blob("before"), e.blob("after")
+		e.one(once("k"), valued(before))
+		n := e.draft(once("k"), valued(after))
+		n.Coalesce = true
+		e.submit(store.Submission{Tasks: []task.New{n}})
+		e.collects(before)
+		e.equal("the state of the new input", e.blobState(after), task.BlobLive)
+	}},
+	{"other namespaces have other blobs", func(e *env) {
+		b := e.blob("bytes")
+		other := e.in(otherNamespace)
+		got := other.upload("bytes")
+		e.check(got.Blob.ID != b.ID, "a blob of another namespace was found")
+		_, err := other.s.Enqueue(e.Context(), other.ns, nil, store.Submission{Tasks: []task.New{other.draft(valued(b))}})
+		e.wantErr("Enqueue with a blob of another namespace", err, store.ErrBlobGone)
+	}},
+}
+
+var blobCollectCases = []testCase{
+	{"an announced blob is collected after its time, a new announcement begins it anew", func(e *env) {
+		b := e.blob("bytes")
+		e.pass(40 * time.Minute)
+		e.collects()
+		e.upload("bytes")
+		e.pass(40 * time.Minute)
+		e.collects()
+		e.pass(30 * time.Minute)
+		e.collects(b)
+		e.equal("the state", e.blobState(b), task.BlobDeleting)
+		e.collects(b) // nobody said that its bytes are deleted
+		got := e.collectBlobs(time.Hour, b.ID)
+		e.check(len(got.Delete) == 0 && !got.More, "after its bytes were deleted: %+v", got)
+		e.equal("the state", e.blobState(b), task.BlobState(""))
+	}},
+	{"without a time a pending blob has a day", func(e *env) {
+		b := e.blob("bytes")
+		e.silence(23 * time.Hour)
+		e.check(len(e.collectBlobs(0).Delete) == 0, "it was collected after 23 hours")
+		e.pass(2 * time.Hour)
+		e.equal("after 25 hours", e.collectBlobs(0).Delete, []task.Blob{b})
+	}},
+	{"what is said to be deleted and is not claimed stays", func(e *env) {
+		b, live := e.blob("bytes"), e.blob("live")
+		e.one(valued(live))
+		e.collectBlobs(time.Hour, b.ID, live.ID, e.newID())
+		e.equal("the state of the pending", e.blobState(b), task.BlobPending)
+		e.equal("the state of the live", e.blobState(live), task.BlobLive)
+	}},
+	{"with the last task that names it a blob goes at once", func(e *env) {
+		b := e.blob("bytes")
+		one, two := e.one(valued(b)), e.one(valued(b))
+		e.succeed(one, two)
+		e.operate(deleteOf(one))
+		e.forget(one)
+		e.collects()
+		e.operate(deleteOf(two))
+		e.forget(two)
+		e.collects(b)
+	}},
+	{"a blob that lost its last reference is announced anew", func(e *env) {
+		b := e.blob("bytes")
+		id := e.one(valued(b))
+		e.succeed(id)
+		e.operate(deleteOf(id))
+		e.forget(id)
+		again := e.upload("bytes")
+		e.check(!again.Stored && again.Blob == b, "announced again it is %+v", again)
+		e.collects()
+		e.one(valued(b))
+		e.collects()
+	}},
+	{"an artifact expires once its task has ended, not before", func(e *env) {
+		b, keep := e.blob("expires"), e.blob("stays")
+		c := e.a.take(e.one())
+		rec := step(c, "s", `1`)
+		rec.Artifacts = []store.NewArtifact{artifact(e, "expires", b, time.Minute), artifact(e, "stays", keep, 0)}
+		e.record(rec)
+		e.pass(5 * time.Second)
+		e.finish(retry(c, 2*time.Hour))
+		e.pass(time.Hour)
+		got := e.collectBlobs(time.Hour)
+		e.check(got.Expired == 0 && len(got.Delete) == 0, "of an unfinished task: %+v", got)
+		e.pass(2 * time.Hour)
+		e.succeed(c.Task.ID)
+		got = e.collectBlobs(time.Hour)
+		e.equal("expired", got.Expired, 1)
+		e.equal("to be deleted", got.Delete, []task.Blob{b})
+		list := e.history(c.Task.ID).Artifacts
+		e.check(len(list) == 1 && list[0].Name == "stays", "the artifacts are %+v", list)
+	}},
+	{"bytes that another one has are kept when an artifact expires", func(e *env) {
+		b := e.blob("bytes")
+		c := e.a.take(e.one(valued(b)))
+		rec := step(c, "s", `1`)
+		rec.Artifacts = []store.NewArtifact{artifact(e, "expires", b, time.Minute)}
+		e.record(rec)
+		e.finish(success(c))
+		e.pass(time.Hour)
+		e.equal("expired", e.collectBlobs(time.Hour).Expired, 1)
+		e.equal("the state", e.blobState(b), task.BlobLive)
+	}},
+	{"a bite is bounded, and says that there is more", func(e *env) {
+		ups := make([]store.Upload, store.BlobBite+10)
+		for i := range ups {
+			ups[i] = store.Upload{ID: e.newID(), SHA256: e.newID().String(), Size: 1}
+		}
+		_, err := e.s.Upload(e.Context(), e.ns, ups...)
+		e.require(err == nil, "Upload: %v", err)
+		e.pass(2 * time.Hour)
+		got := e.collectBlobs(time.Hour)
+		e.check(len(got.Delete) == store.BlobBite && got.More, "the first bite has %d, more %v", len(got.Delete), got.More)
+		next := e.collectBlobs(time.Hour, mapped(got.Delete, func(b task.Blob) task.ID { return b.ID })...)
+		e.check(len(next.Delete) == 10 && !next.More, "the next has %d, more %v", len(next.Delete), next.More)
+	}},
+	{"an enqueue and a collector at once: the task has its blob, or is refused", func(e *env) {
+		for range 20 {
+			b := e.blob("bytes")
+			e.pass(2 * time.Hour)
+			var err error
+			d := e.draft(valued(b))
+			var got store.CollectedBlobs
+			e.together(
+				func() { _, err = e.s.Enqueue(e.Context(), e.ns, nil, store.Submission{Tasks: []task.New{d}}) },
+				func() { got = e.collectBlobs(time.Hour) },
+			)
+			switch {
+			case err == nil:
+				e.remember(d.ID)
+				e.check(len(got.Delete) == 0, "the blob of a task was claimed")
+				e.succeed(d.ID)
+				e.operate(deleteOf(d.ID))
+				e.forget(d.ID)
+			case errors.Is(err, store.ErrBlobGone):
+				e.equal("claimed", got.Delete, []task.Blob{b})
+			default:
+				e.Errorf("Enqueue: %v", err)
+			}
+			for _, g := range e.collectBlobs(time.Hour).Delete {
+				e.collectBlobs(time.Hour, g.ID)
+			}
+		}
+	}},
+}

@@ -1,0 +1,18 @@
+package weaver
+
+import (
+	"context"
+)
+
+// Stream is Step for a function that has something to show before it has its value,
+// such as the tokens of a model. emit gives a chunk to the listeners of the engine and
+// to Subscribe, as Emit does under the step's name; with PersistEvents it is stored. The
+// value is the step's: an attempt that gets it back emits no chunks. A function that is
+// called again, in another try or attempt, emits its chunks again.
+//
+// emit may be called by several goroutines until fn returns. Its errors: those of Emit.
+func Stream[T any](ctx context.Context, name string, fn func(ctx context.Context, emit func(chunk any) error) (T, error), opts ...StepOption) (T, error) {
+	return Step(ctx, name, func(ctx context.Context) (T, error) {
+		return fn(ctx, func(chunk any) error { return Emit(ctx, name, chunk) })
+	}, opts...)
+}

@@ -1,0 +1,418 @@
+package weaver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// EventFilter selects what Subscribe follows: one task, or the tasks of one job.
+type EventFilter struct {
+	TaskID        TaskID
+	JobID         JobID
+	AfterSequence int64 // of a task: only what has a higher number; 0: from the beginning
+	NoWait        bool  // end with what has happened so far
+}
+
+// Subscribe replays the events of a task or of the tasks of a job, goes on with them
+// as they happen, in whatever process, and ends when the task or job has ended. For a
+// job each task's events are in order, and the last event is job.settled.
+//
+// The events of the task itself (task.enqueued, started, and how attempts end) are
+// read from the rows of the task and always there. Those of steps, progress, chunks
+// and logs are replayed if the engine that runs the task stores them (PersistEvents,
+// PersistLogs): none is lost, and their order is that of their Sequence. Otherwise
+// steps are read from their rows, when they are completed, and the rest is there only
+// as it happens, for subscribers of the engine itself: these events have Sequence 0.
+// So have steps that completed just before their process was killed. An event without
+// a number may come again to a subscriber that resumes with AfterSequence.
+//
+// An input, output or step value that is in the bucket comes as the reference that
+// its row has, when it is read from there (ADR 0029); Get and OpenArtifact read it.
+//
+// A subscriber that is slow delays nobody. The error, if there is one, comes last:
+// ErrNotFound, ErrInvalidOption, the cause of ctx, or a store that is closed; while
+// the store cannot be reached Subscribe waits.
+func (c *Client) Subscribe(ctx context.Context, f EventFilter) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		err := f.check()
+		if err == nil {
+			err = c.follow(ctx, f, func(ev event.Event) bool { return yield(ev, nil) })
+		}
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(nil, fmt.Errorf("subscribe: %w", err))
+		}
+	}
+}
+
+// errStopped: the subscriber wants no more.
+var errStopped = errors.New("stopped")
+
+func (f *EventFilter) check() error {
+	switch {
+	case f.TaskID.IsZero() == f.JobID.IsZero():
+		return fmt.Errorf("%w: EventFilter wants a TaskID or a JobID", ErrInvalidOption)
+	case f.AfterSequence < 0 || f.AfterSequence > 0 && f.TaskID.IsZero():
+		return fmt.Errorf("%w: AfterSequence is %d: want a number of an event of the task TaskID", ErrInvalidOption, f.AfterSequence)
+	}
+	return nil
+}
+
+// live are the events of an engine for the subscribers of its client.
+type live struct {
+	listeners    *engine.Listeners
+	logs, events bool // those that are not stored, which subscribers get from here
+}
+
+// wants reports whether an event reaches subscribers as it happens only.
+func (l *live) wants(ev event.Event) bool {
+	switch ev.(type) {
+	case event.LogWritten:
+		return l.logs
+	case event.StepStarted, event.Progress, event.StreamChunk:
+		return l.events
+	}
+	return false
+}
+
+// maxLive is how many events that are not stored wait for a slow subscriber.
+const maxLive = 10_000
+
+// overheard are the live events of the tasks of a subscription.
+type overheard struct {
+	live *live
+	f    EventFilter
+	wake chan struct{}
+
+	mu   sync.Mutex
+	list map[task.ID][]event.Event
+	size int
+}
+
+func (o *overheard) hear(ev event.Event) {
+	h := ev.Head()
+	if h.TaskID.IsZero() || h.TaskID != o.f.TaskID && h.JobID != o.f.JobID || o.f.TaskID.IsZero() && h.JobID.IsZero() {
+		return
+	}
+	if o.live.wants(ev) {
+		o.mu.Lock()
+		if o.size < maxLive {
+			o.list[h.TaskID] = append(o.list[h.TaskID], unnumbered(event.Plain(ev)))
+			o.size++
+		}
+		o.mu.Unlock()
+	}
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what was heard of a task.
+func (o *overheard) take(id task.ID) []event.Event {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	list := o.list[id]
+	delete(o.list, id)
+	o.size -= len(list)
+	return list
+}
+
+// unnumbered is a live event without its number: it cannot be resumed from.
+func unnumbered(ev event.Event) event.Event {
+	switch ev := ev.(type) {
+	case event.LogWritten:
+		ev.Sequence = 0
+		return ev
+	case event.StepStarted:
+		ev.Sequence = 0
+		return ev
+	case event.Progress:
+		ev.Sequence = 0
+		return ev
+	case event.StreamChunk:
+		ev.Sequence = 0
+		return ev
+	}
+	return ev
+}
+
+// follow gives what happens to yield until all has happened.
+func (c *Client) follow(ctx context.Context, f EventFilter, yield func(event.Event) bool) error {
+	id := cmp.Or(f.TaskID, f.JobID)
+	changed, _ := c.waits.add(id)
+	defer c.waits.remove(id, changed)
+	heard := &overheard{live: c.live, f: f, wake: changed, list: map[task.ID][]event.Event{}}
+	if c.live != nil {
+		defer c.live.listeners.Add(heard.hear)()
+	}
+	look := c.lookAtJob(f.JobID, heard, yield)
+	if !f.TaskID.IsZero() {
+		s := newSubscription(c, f.TaskID, f.AfterSequence, heard, yield)
+		look = s.look
+	}
+	warned := false
+	for {
+		more, ended, err := look(ctx)
+		away := errors.Is(err, ErrUnavailable) || errors.Is(err, ErrBusy)
+		switch {
+		case err != nil && !away || ended:
+			return err
+		case away && !warned && ctx.Err() == nil:
+			c.log.Warn("the store cannot be read; the subscription goes on", "id", id, "error", err)
+			warned = true
+		}
+		if more {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			continue
+		}
+		if f.NoWait && !away {
+			return nil
+		}
+		if err := c.waits.pause(ctx, changed, false); err != nil {
+			return err
+		}
+	}
+}
+
+// lookAtJob returns what looks at all tasks of a job that have not ended, each time.
+func (c *Client) lookAtJob(id JobID, heard *overheard, yield func(event.Event) bool) func(context.Context) (more, ended bool, err error) {
+	subs := map[task.ID]*subscription{}
+	done := map[task.ID]bool{}
+	return func(ctx context.Context) (more, ended bool, err error) {
+		job, err := c.store.Job(ctx, c.ns, id) // before its tasks
+		if err != nil {
+			return false, false, err
+		}
+		var ids []task.ID
+		for after := ""; ; {
+			page, next, err := c.store.List(ctx, c.ns, store.Filter{Job: id, Limit: 1000, After: after})
+			if err != nil {
+				return false, false, err
+			}
+			for i := range page {
+				ids = append(ids, page[i].ID)
+			}
+			if after = next; next == "" {
+				break
+			}
+		}
+		for _, id := range slices.Backward(ids) {
+			if done[id] {
+				continue
+			}
+			s := subs[id]
+			if s == nil {
+				s = newSubscription(c, id, 0, heard, yield)
+				subs[id] = s
+			}
+			again, over, err := s.look(ctx)
+			if err != nil && !errors.Is(err, ErrNotFound) { // deleted meanwhile
+				return false, false, err
+			}
+			if more = more || again; over && job.State.Terminal() {
+				done[id] = true
+				delete(subs, id)
+			}
+		}
+		if more || !job.State.Terminal() {
+			return more, false, nil
+		}
+		if !yield(event.JobSettled{
+			JobHeader: event.JobHeader{At: job.FinishedAt, Namespace: c.ns, JobID: job.ID, Name: job.Name},
+			State:     job.State, Counters: job.Counters, Duration: job.FinishedAt.Sub(job.CreatedAt),
+		}) {
+			return false, false, errStopped
+		}
+		return false, true, nil
+	}
+}
+
+// subscription is how far a subscriber has come with one task.
+type subscription struct {
+	c     *Client
+	id    task.ID
+	heard *overheard
+	yield func(event.Event) bool
+
+	after  int64
+	resume bool           // nothing was looked at yet, and after is that of an earlier subscription
+	known  map[tryOf]bool // steps whose events were given
+	stored map[int64]bool // epochs that have event rows
+}
+
+func newSubscription(c *Client, id task.ID, after int64, heard *overheard, yield func(event.Event) bool) *subscription {
+	return &subscription{c: c, id: id, heard: heard, yield: yield, after: after, resume: after > 0, known: map[tryOf]bool{}, stored: map[int64]bool{}}
+}
+
+// look gives all that is new. It reports whether there is more already, and whether
+// the task has ended and nothing can follow.
+func (s *subscription) look(ctx context.Context) (more, ended bool, err error) {
+	extra := s.heard.take(s.id) // what they follow is in the rows by now
+	h, err := s.c.store.History(ctx, s.c.ns, s.id)
+	if err != nil {
+		if errors.Is(err, ErrNotFound) {
+			err = s.c.noTask(s.id)
+		}
+		return false, false, err
+	}
+	r := &replay{ns: s.c.ns, History: &h}
+	if err := s.rejoin(ctx, r); err != nil {
+		return false, false, err
+	}
+	// After the history: what an attempt stored is there if its end is.
+	rows, err := s.rows(ctx, s.after)
+	if err != nil {
+		return false, false, err
+	}
+	to, rows, more := horizon(&h, rows)
+	if h.Task.State.Terminal() {
+		extra = append(extra, s.heard.take(s.id)...)
+	}
+	list, err := s.next(r, rows, to)
+	if err != nil {
+		return false, false, err
+	}
+	for _, ev := range merged(list, extra) {
+		if seq := ev.Head().Sequence; seq > 0 {
+			s.after = seq
+		}
+		if !s.yield(ev) {
+			return false, false, errStopped
+		}
+	}
+	return more, h.Task.State.Terminal() && !more, nil
+}
+
+func (s *subscription) rows(ctx context.Context, after int64) ([]store.EventRow, error) {
+	reader, ok := s.c.store.(store.EventReader)
+	if !ok {
+		return nil, nil
+	}
+	return reader.Events(ctx, s.c.ns, s.id, after, 0)
+}
+
+// rejoin reads what the earlier subscription was given of the attempt in which it
+// ended.
+func (s *subscription) rejoin(ctx context.Context, r *replay) error {
+	if !s.resume {
+		return nil
+	}
+	for at := event.Sequence(event.EpochOf(s.after), 0); ; {
+		rows, err := s.rows(ctx, at)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			if at = rows[i].Seq; at > s.after {
+				break
+			}
+			s.stored[event.EpochOf(at)] = s.stored[event.EpochOf(at)] || !rows[i].Log
+			if _, err := r.stored(&rows[i], s.known); err != nil {
+				return err
+			}
+		}
+		if len(rows) < store.MaxEvents || at > s.after {
+			s.resume = false
+			return nil
+		}
+	}
+}
+
+// horizon is up to which number all is known: rows of an attempt that the history
+// does not have yet are left for the next look.
+func horizon(h *store.History, rows []store.EventRow) (to int64, seen []store.EventRow, more bool) {
+	if more = len(rows) == store.MaxEvents; more {
+		to = rows[len(rows)-1].Seq
+	} else {
+		to = math.MaxInt64
+	}
+	var epoch int64
+	for i := range h.Attempts {
+		epoch = max(epoch, h.Attempts[i].Epoch)
+	}
+	for i := range rows {
+		if event.EpochOf(rows[i].Seq) > epoch {
+			return min(to, rows[i].Seq-1), rows[:i], true
+		}
+	}
+	return to, rows, more
+}
+
+// next returns the events up to a number, in their order, each step without an event
+// row before the end of its attempt.
+func (s *subscription) next(r *replay, rows []store.EventRow, to int64) ([]event.Event, error) {
+	numbered := make([]event.Event, 0, len(rows))
+	for i := range rows {
+		ev, err := r.stored(&rows[i], s.known)
+		if err != nil {
+			return nil, err
+		}
+		if !rows[i].Log {
+			s.stored[event.EpochOf(rows[i].Seq)] = true
+		}
+		numbered = append(numbered, ev)
+	}
+	for _, ev := range r.life() {
+		if seq := ev.Head().Sequence; seq > s.after && seq <= to {
+			numbered = append(numbered, ev)
+		}
+	}
+	slices.SortStableFunc(numbered, func(a, b event.Event) int { return cmp.Compare(a.Head().Sequence, b.Head().Sequence) })
+
+	var list []event.Event
+	for _, ev := range numbered {
+		if a := r.endsAttempt(ev); a != nil {
+			list = append(list, r.steps(a, s.known)...)
+		}
+		list = append(list, ev)
+	}
+	if n := len(r.Attempts); n > 0 && to == math.MaxInt64 {
+		if a := &r.Attempts[n-1]; a.FinishedAt.IsZero() && !s.stored[a.Epoch] {
+			list = append(list, r.steps(a, s.known)...)
+		}
+	}
+	return list, nil
+}
+
+// endsAttempt returns the attempt that ended with an event, nil if none did.
+func (r *replay) endsAttempt(ev event.Event) *task.Attempt {
+	seq := ev.Head().Sequence
+	for i := range r.Attempts {
+		if a := &r.Attempts[i]; seq == event.LastSequence(a.Epoch) || seq == event.SequenceWithoutLease(a.Epoch, 0) {
+			return a
+		}
+	}
+	return nil
+}
+
+// merged puts live events among the others, by their times; neither list changes its
+// order.
+func merged(list, extra []event.Event) []event.Event {
+	if len(extra) == 0 {
+		return list
+	}
+	at := func(ev event.Event) time.Time { return ev.Head().At }
+	out := make([]event.Event, 0, len(list)+len(extra))
+	for len(list) > 0 && len(extra) > 0 {
+		if at(extra[0]).Before(at(list[0])) {
+			out, extra = append(out, extra[0]), extra[1:]
+		} else {
+			out, list = append(out, list[0]), list[1:]
+		}
+	}
+	return slices.Concat(out, list, extra)
+}

@@ -1,0 +1,162 @@
+package weaver
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// replay makes events of the rows of a task: of what happened to the task itself all,
+// by their numbers, and of its steps those that have no event row.
+type replay struct {
+	ns string
+	*store.History
+}
+
+func (r *replay) header(attemptNo int, at time.Time, sequence int64) event.Header {
+	t := &r.Task
+	return event.Header{
+		At: at, Namespace: r.ns, TaskID: t.ID, TaskType: t.Type, JobID: t.JobID, Node: t.Node, AttemptNo: attemptNo, Sequence: sequence,
+	}
+}
+
+// life returns the events of the task, in the order of their numbers.
+func (r *replay) life() []event.Event {
+	t := &r.Task
+	list := []event.Event{event.TaskEnqueued{Header: r.header(0, t.CreatedAt, event.FirstSequence(0)), Queue: t.Queue, Input: t.Input}}
+	ended := false
+	for i := range r.Attempts {
+		a := &r.Attempts[i]
+		list = append(list, event.TaskStarted{Header: r.header(a.No, a.StartedAt, event.FirstSequence(a.Epoch)), Input: t.Input})
+		if !a.FinishedAt.IsZero() {
+			ended = i == len(r.Attempts)-1 && a.Outcome != task.OutcomeLeaseLost && t.State.Terminal() && t.FinishedAt.Equal(a.FinishedAt)
+			list = append(list, r.end(a, ended))
+		}
+	}
+	if t.State.Terminal() && !ended { // by a reaper, an operator, a need, its children
+		h := r.header(0, t.FinishedAt, event.SequenceWithoutLease(t.Epoch, 1))
+		list = append(list, r.last(h, 0))
+	}
+	return list
+}
+
+// last is the event of the task's end.
+func (r *replay) last(h event.Header, took time.Duration) event.Event {
+	t := &r.Task
+	var te task.Error
+	if t.Error != nil {
+		te = *t.Error
+	}
+	switch t.State {
+	case task.Succeeded:
+		return event.TaskSucceeded{Header: h, Output: t.Output, Duration: took}
+	case task.Failed:
+		return event.TaskFailed{Header: h, Error: te, Allowed: t.AllowFailure, Duration: took}
+	}
+	return event.TaskCancelled{Header: h, Error: te, Duration: took}
+}
+
+// end is the event of an attempt's end; last says that the task ended with it.
+func (r *replay) end(a *task.Attempt, last bool) event.Event {
+	took := a.FinishedAt.Sub(a.StartedAt)
+	h := r.header(a.No, a.FinishedAt, event.LastSequence(a.Epoch))
+	if last {
+		return r.last(h, took)
+	}
+	var te task.Error
+	if a.Error != nil {
+		te = *a.Error
+	}
+	var decided task.Decision
+	for i := range r.Decisions {
+		if r.Decisions[i].AttemptNo == a.No {
+			decided = r.Decisions[i]
+		}
+	}
+	switch a.Outcome {
+	case task.OutcomeLeaseLost:
+		h.Sequence = event.SequenceWithoutLease(a.Epoch, 0)
+		return event.TaskLeaseLost{Header: h, Duration: took}
+	case task.OutcomeReleased:
+		return event.TaskReleased{Header: h, Duration: took}
+	case task.OutcomeCancelled:
+		return event.TaskCancelled{Header: h, Error: te, Duration: took}
+	case task.OutcomeSuspended, task.OutcomeDecompose, task.OutcomeAddDependency:
+		return event.TaskSuspended{Header: h, Duration: took}
+	}
+	switch decided.Kind {
+	case task.DecideSucceed:
+		return event.TaskSucceeded{Header: h, Duration: took}
+	case task.DecideMarkDead:
+		return event.TaskFailed{Header: h, Error: te, Allowed: r.Task.AllowFailure, Duration: took}
+	case task.DecideBlock:
+		return event.TaskBlocked{Header: h, Error: te, Duration: took}
+	case task.DecideDecompose, task.DecideAddDependency, task.DecideRepair:
+		return event.TaskSuspended{Header: h, Error: a.Error, Duration: took}
+	}
+	return event.TaskRetrying{Header: h, Error: te, Delay: max(0, decided.NextReadyAt.Sub(a.FinishedAt)), Duration: took}
+}
+
+// tryOf names a try of a step.
+type tryOf struct {
+	attempt int
+	step    string
+	try     int
+}
+
+// steps returns the events of the steps that an attempt recorded, but for those that
+// are known. They have no number.
+func (r *replay) steps(a *task.Attempt, known map[tryOf]bool) []event.Event {
+	var found []*task.Step
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		key := tryOf{s.AttemptNo, s.Name, s.Try}
+		if s.AttemptNo != a.No || s.State == task.StepWaiting || s.Kind != task.KindStep && s.Kind != task.KindCleanup || known[key] {
+			continue
+		}
+		known[key] = true
+		found = append(found, s)
+	}
+	slices.SortStableFunc(found, func(x, y *task.Step) int {
+		return cmp.Or(x.CompletedAt.Compare(y.CompletedAt), cmp.Compare(x.Index, y.Index), cmp.Compare(x.Try, y.Try))
+	})
+	var list []event.Event
+	for _, s := range found {
+		h, took := r.header(a.No, s.CompletedAt, 0), s.CompletedAt.Sub(s.StartedAt)
+		if s.Error != nil {
+			list = append(list, event.StepFailed{Header: h, Step: s.Name, Index: s.Index, Try: s.Try, Error: *s.Error, Duration: took})
+		} else {
+			list = append(list, event.StepCompleted{Header: h, Step: s.Name, Index: s.Index, Output: s.Value, Duration: took})
+		}
+	}
+	return list
+}
+
+// stored makes the event of a row.
+func (r *replay) stored(row *store.EventRow, known map[tryOf]bool) (event.Event, error) {
+	epoch := event.EpochOf(row.Seq)
+	no := 0
+	for i := range r.Attempts {
+		if r.Attempts[i].Epoch == epoch {
+			no = r.Attempts[i].No
+		}
+	}
+	ev, err := event.Decode(row.Type, r.header(no, row.At, row.Seq), row.Body)
+	switch done := ev.(type) {
+	case event.StepFailed:
+		known[tryOf{no, done.Step, done.Try}] = true
+	case event.StepCompleted:
+		for i := range r.Steps {
+			if s := &r.Steps[i]; s.Name == done.Step && s.State == task.StepCompleted {
+				done.Output = s.Value
+				known[tryOf{no, s.Name, s.Try}] = true
+			}
+		}
+		ev = done
+	}
+	return ev, err
+}

@@ -1,0 +1,88 @@
+package event
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// MaxBody is how many bytes of an event a store keeps. A longer line of a log or
+// chunk of a stream is cut, and says so.
+const MaxBody = 64 << 10
+
+// Body encodes what an event has beside its header, as stores keep it: a JSON object.
+// make makes the event with a header; code of the handler that it contains runs here.
+// The output of a completed step is left out: the step has it.
+func Body(of func(Header) Event) (typ string, body []byte, err error) {
+	ev := Plain(of(Header{}))
+	if done, ok := ev.(StepCompleted); ok {
+		done.Output = nil
+		ev = done
+	}
+	if body, err = marshal(ev); err == nil && len(body) > MaxBody {
+		body, err = marshal(cut(ev, len(body)))
+	}
+	return ev.Type(), body, err
+}
+
+// cut shortens what may be long. Bytes of one text become up to six in JSON.
+func cut(ev Event, size int) Event {
+	note := fmt.Sprintf("… (cut: it has %d bytes, of which %d are kept at most)", size, MaxBody)
+	shorten := func(s string) string {
+		s = s[:min(len(s), MaxBody/8)]
+		return s[:len(s)-incomplete(s)] + note
+	}
+	switch ev := ev.(type) {
+	case LogWritten:
+		ev.Message, ev.Data = shorten(ev.Message), nil
+		return ev
+	case StreamChunk:
+		text, ok := ev.Data.(string)
+		if !ok {
+			raw, _ := marshal(ev.Data)
+			text = string(raw)
+		}
+		ev.Data = shorten(text)
+		return ev
+	case StepFailed:
+		ev.Error.Message, ev.Error.Stack = shorten(ev.Error.Message), ""
+		return ev
+	case Progress:
+		ev.Message = shorten(ev.Message)
+		return ev
+	}
+	return ev
+}
+
+// Decode makes an event of what Body returned. Those that stores keep are
+// step.started, step.completed, step.failed, progress, stream.chunk and log.written.
+func Decode(typ string, h Header, body []byte) (Event, error) {
+	var ev Event
+	var err error
+	switch typ {
+	case "step.started":
+		ev, err = decode(body, func(e *StepStarted) { e.Header = h })
+	case "step.completed":
+		ev, err = decode(body, func(e *StepCompleted) { e.Header = h })
+	case "step.failed":
+		ev, err = decode(body, func(e *StepFailed) { e.Header = h })
+	case "progress":
+		ev, err = decode(body, func(e *Progress) { e.Header = h })
+	case "stream.chunk":
+		ev, err = decode(body, func(e *StreamChunk) { e.Header = h })
+	case "log.written":
+		ev, err = decode(body, func(e *LogWritten) { e.Header = h })
+	default:
+		return nil, fmt.Errorf("event %d of task %s: the type %q is not known: a newer program wrote it", h.Sequence, h.TaskID, typ)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("event %d of task %s, %s: %w", h.Sequence, h.TaskID, typ, err)
+	}
+	return ev, nil
+}
+
+func decode[E Event](body []byte, head func(*E)) (Event, error) {
+	var ev E
+	err := json.Unmarshal(body, &ev)
+	head(&ev)
+	return ev, err
+}
