@@ -98,9 +98,18 @@ func TestSignal(t *testing.T) {
 	})
 
 	subtest(t, "several waits at once, with a step beside them", func(fx *fixture) {
-		ran := 0
+		ran, begun := 0, make(chan struct{})
 		fx.run(approving.Handler(func(ctx context.Context, _ string) (string, error) {
 			said, errs := make([]string, 3), make(chan error, 3)
+			go func() {
+				errs <- weaver.Do(ctx, "beside", func(ctx context.Context) error {
+					ran++
+					close(begun)
+					time.Sleep(time.Minute)
+					return ctx.Err()
+				})
+			}()
+			<-begun // a wait that finds no step in flight does not wait for the others
 			for i, name := range []string{"manager", "budget"} {
 				go func() {
 					yes, ok, err := approved.Wait(ctx, name, time.Duration(i+1)*time.Hour)
@@ -108,13 +117,6 @@ func TestSignal(t *testing.T) {
 					errs <- err
 				}()
 			}
-			go func() {
-				errs <- weaver.Do(ctx, "beside", func(ctx context.Context) error {
-					ran++
-					time.Sleep(time.Minute)
-					return ctx.Err()
-				})
-			}()
 			err := errors.Join(<-errs, <-errs, <-errs)
 			return strings.Join(said[:2], ", "), err
 		}))

@@ -91,9 +91,7 @@ var eventCases = []testCase{
 		e.equal("a page", len(e.events(id, 0, 5000)), store.MaxEvents)
 		e.finish(success(c))
 		e.operate(deleteOf(id))
-		for range 20 {
-			e.reap()
-		}
+		e.finishChores()
 		e.equal("the events", len(e.events(id, 0, 0)), 0)
 		e.equal("chores", len(e.snap().Chores), 0)
 	}},
