@@ -278,7 +278,10 @@ func (s *subscription) look(ctx context.Context) (more, ended bool, err error) {
 	if err != nil {
 		return false, false, err
 	}
-	to, rows, more := horizon(&h, rows)
+	to, rows, more, err := r.horizon(rows)
+	if err != nil {
+		return false, false, err
+	}
 	if h.Task.State.Terminal() {
 		extra = append(extra, s.heard.take(s.id)...)
 	}
@@ -332,24 +335,36 @@ func (s *subscription) rejoin(ctx context.Context, r *replay) error {
 	}
 }
 
-// horizon is up to which number all is known: rows of an attempt that the history
-// does not have yet are left for the next look.
-func horizon(h *store.History, rows []store.EventRow) (to int64, seen []store.EventRow, more bool) {
+// horizon is up to which number all is known: rows of an attempt, or of the end of a
+// step, that the history does not have yet are left for the next look.
+func (r *replay) horizon(rows []store.EventRow) (to int64, seen []store.EventRow, more bool, err error) {
 	if more = len(rows) == store.MaxEvents; more {
 		to = rows[len(rows)-1].Seq
 	} else {
 		to = math.MaxInt64
 	}
-	var epoch int64
-	for i := range h.Attempts {
-		epoch = max(epoch, h.Attempts[i].Epoch)
-	}
-	for i := range rows {
-		if event.EpochOf(rows[i].Seq) > epoch {
-			return min(to, rows[i].Seq-1), rows[:i], true
+	var last task.Attempt
+	for i := range r.Attempts {
+		if r.Attempts[i].Epoch > last.Epoch {
+			last = r.Attempts[i]
 		}
 	}
-	return to, rows, more
+	for i := range rows {
+		epoch := event.EpochOf(rows[i].Seq)
+		unknown := epoch > last.Epoch
+		if epoch == last.Epoch && last.FinishedAt.IsZero() {
+			ev, err := r.stored(&rows[i], map[tryOf]bool{})
+			if err != nil {
+				return 0, nil, false, err
+			}
+			done, ok := ev.(event.StepCompleted)
+			unknown = ok && r.completed(done.Step) == nil
+		}
+		if unknown {
+			return min(to, rows[i].Seq-1), rows[:i], true, nil
+		}
+	}
+	return to, rows, more, nil
 }
 
 // next returns the events up to a number, in their order, each step without an event

@@ -150,13 +150,21 @@ func (r *replay) stored(row *store.EventRow, known map[tryOf]bool) (event.Event,
 	case event.StepFailed:
 		known[tryOf{no, done.Step, done.Try}] = true
 	case event.StepCompleted:
-		for i := range r.Steps {
-			if s := &r.Steps[i]; s.Name == done.Step && s.State == task.StepCompleted {
-				done.Output = s.Value
-				known[tryOf{no, s.Name, s.Try}] = true
-			}
+		if s := r.completed(done.Step); s != nil {
+			done.Output = s.Value
+			known[tryOf{no, s.Name, s.Try}] = true
 		}
 		ev = done
 	}
 	return ev, err
+}
+
+// completed returns the completed step of a name, nil if there is none.
+func (r *replay) completed(name string) *task.Step {
+	for i := range r.Steps {
+		if s := &r.Steps[i]; s.Name == name && s.State == task.StepCompleted {
+			return s
+		}
+	}
+	return nil
 }

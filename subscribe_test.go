@@ -222,6 +222,37 @@ func TestSubscribe(t *testing.T) {
 		}
 	})
 
+	subtest(t, "a step that ends between two reads comes once, with its output", func(fx *fixture) {
+		step, rest := newGate(), newGate()
+		fx.runConfig(fx.store, weaver.Config{Plugins: persist, Handlers: []weaver.Handler{told.Handler(func(ctx context.Context, in string) (string, error) {
+			out, err := weaver.Step(ctx, "a", func(ctx context.Context) (string, error) { return in, step.pass(ctx) })
+			return out, errors.Join(err, rest.pass(ctx))
+		})}})
+		h := enqueue(fx, told, "x")
+		<-step.in
+		f := newFaults(fx)
+		reads := 0
+		f.set(nil, func(method string) error {
+			if method == "History" {
+				if reads++; reads == 1 { // the step is recorded, with its events, before these are read
+					step.open()
+					<-rest.in
+					time.Sleep(time.Second)
+				} else if reads == 2 {
+					rest.open()
+				}
+			}
+			return nil
+		})
+		c, err := weaver.NewClient(f.store, weaver.ClientConfig{Logger: fx.log.logger()})
+		fx.must(err)
+		got, _ := subscribed(fx, c, weaver.EventFilter{TaskID: h.ID()})
+		want := []string{"task.enqueued", "task.started", "step.started", `step.completed a "x"`, `task.succeeded "x"`}
+		if !slices.Equal(got, want) {
+			fx.Errorf("got %q\nwant %q", got, want)
+		}
+	})
+
 	subtest(t, "no step is lost with its process", func(fx *fixture) {
 		f := newFaults(fx)
 		g := newGate()
