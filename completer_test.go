@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +39,43 @@ func TestOutcomes(t *testing.T) {
 		fx.must(e.stop())
 		time.Sleep(10 * time.Second)
 		fx.wantState(h.ID(), weaver.StateSucceeded)
+	})
+
+	subtest(t, "do not take the slots of handlers, and no more are on their way than there are slots", func(fx *fixture) {
+		for name, cfg := range map[string]weaver.Config{"slots": {Concurrency: 2}, "a queue": {Concurrency: 9, Queues: map[string]int{"default": 2}}} {
+			s := newFaults(fx)
+			answered := make(chan struct{})
+			s.hooks.Finish = func(_ context.Context, _ []store.Finish, next func() ([]store.FinishResult, error)) ([]store.FinishResult, error) {
+				<-answered
+				return next()
+			}
+			var running, most, ran atomic.Int32
+			cfg.Handlers = []weaver.Handler{typ.Handler(func(context.Context, string) (string, error) {
+				ran.Add(1)
+				if n := running.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				time.Sleep(time.Second)
+				running.Add(-1)
+				return "", nil
+			})}
+			e := fx.start(s.store, cfg)
+			many := make([]*weaver.Handle[string], 12)
+			for i := range many {
+				many[i] = enqueue(fx, typ, "")
+			}
+			time.Sleep(time.Minute) // less than the queue's leases last
+			equal(fx, name+": handlers at once", most.Load(), 2)
+			if cfg.Concurrency == 2 {
+				equal(fx, name+": handlers that ran", ran.Load(), 4)
+			}
+			close(answered)
+			for _, h := range many {
+				result(fx, h)
+			}
+			equal(fx, name+": handlers at once in the end", most.Load(), 2)
+			fx.must(e.stop())
+		}
 	})
 
 	subtest(t, "of a lease that was lost are not an error of the engine", func(fx *fixture) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -51,10 +52,17 @@ func (a App) withDefaults() App {
 // interrupt ends the verb's context; a second one ends the process, except
 // that run and worker give their commands the time to end.
 func Main(app App) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	os.Exit(Run(ctx, app, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
+
+// gcPercent lets the heap of a command, a few megabytes, grow further before it is
+// collected: the processes that it runs need the CPU.
+const gcPercent = 400
 
 // Run runs one command line and returns its exit code; see the package
 // comment. Besides args it reads the environment: WEAVER_STORE,

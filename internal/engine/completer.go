@@ -30,9 +30,7 @@ func newCompleter(e *env) *completer {
 // drain makes the completer give up sooner on a store that cannot be written.
 func (c *completer) drain() { c.draining.Store(true) }
 
-// complete writes the end of an attempt and emits its event. The slot stays
-// taken until the outcome is durable, so that slots bound the leases a process
-// holds.
+// complete writes the end of an attempt and emits its event.
 func (c *completer) complete(a *Attempt, out json.RawMessage, err error) {
 	a.stopProgress()
 	fin, ok := a.outcome(out, err)

@@ -63,7 +63,7 @@ func (x *executor) run(attempts ...*Attempt) {
 	})
 }
 
-// release frees the slot of an attempt, once.
+// release forgets an attempt, once.
 func (x *executor) release(a *Attempt) {
 	if x.slots.release(a) {
 		x.due.Set()
@@ -79,7 +79,7 @@ func (x *executor) idleWithin(ctx context.Context, d time.Duration) bool {
 }
 
 // execute runs the handler and writes what came of it. When it ends the
-// outcome is durable or the lease is gone, and the slot is free.
+// outcome is durable or the lease is gone.
 func (x *executor) execute(a *Attempt) {
 	defer x.release(a)
 	defer a.close()
@@ -89,6 +89,9 @@ func (x *executor) execute(a *Attempt) {
 		// Deferred, so that a handler that ends its goroutine (a FailNow of
 		// package testing does) still gets an outcome.
 		if a.abandon() {
+			if x.slots.end(a) {
+				x.due.Set() // the next claim and this outcome share a commit
+			}
 			x.completer.complete(a, out, err)
 		} // else the drain gave up on this handler and released its lease
 	}()

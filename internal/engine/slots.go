@@ -7,16 +7,19 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// slots holds the attempts that run, each in a slot of its own, and counts
-// them by queue. It is safe for concurrent use.
+// slots holds the attempts whose lease this process has. Each has a slot of its own
+// while its handler runs; then the next task may be claimed into it, beside the call
+// that makes the outcome durable, so at most 2 · limit leases are held. It is safe for
+// concurrent use.
 type slots struct {
 	limit  int
 	queues map[string]int // the limit of each queue; nil: every queue, without limits
 
 	mu          sync.Mutex
 	running     map[leaseKey]*Attempt
-	inQueue     map[string]int        // running, by queue
-	quarantined map[*Attempt]struct{} // running
+	quarantined map[*Attempt]struct{} // of running
+	ending      map[*Attempt]struct{} // of running: those whose handler has returned
+	inQueue     map[string]int        // slots taken, by queue
 }
 
 type leaseKey struct {
@@ -29,8 +32,9 @@ func newSlots(limit int, queues map[string]int) *slots {
 		limit:       limit,
 		queues:      queues,
 		running:     make(map[leaseKey]*Attempt),
-		inQueue:     make(map[string]int),
 		quarantined: make(map[*Attempt]struct{}),
+		ending:      make(map[*Attempt]struct{}),
+		inQueue:     make(map[string]int),
 	}
 }
 
@@ -45,8 +49,28 @@ func (s *slots) take(a *Attempt, quarantined bool) {
 	}
 }
 
-// release frees the slot of an attempt. It reports false when that was done
-// before.
+// end frees the slot of an attempt whose handler has returned, unless as many outcomes
+// as there are slots are being written. It reports whether it did.
+func (s *slots) end(a *Attempt) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running[a.key()] != a || len(s.ending) >= s.limit {
+		return false
+	}
+	s.ending[a] = struct{}{}
+	s.leave(a.task.Queue)
+	return true
+}
+
+// leave counts a slot of a queue as free.
+func (s *slots) leave(queue string) {
+	if s.inQueue[queue]--; s.inQueue[queue] == 0 {
+		delete(s.inQueue, queue)
+	}
+}
+
+// release ends what the process knows of an attempt, whose slot is free then. It
+// reports false when that was done before.
 func (s *slots) release(a *Attempt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,20 +78,21 @@ func (s *slots) release(a *Attempt) bool {
 		return false
 	}
 	delete(s.running, a.key())
-	if s.inQueue[a.task.Queue]--; s.inQueue[a.task.Queue] == 0 {
-		delete(s.inQueue, a.task.Queue)
+	if _, ended := s.ending[a]; !ended {
+		s.leave(a.task.Queue)
 	}
+	delete(s.ending, a)
 	delete(s.quarantined, a)
 	return true
 }
 
 // fill sets in a claim what the free slots can take, and reports whether
-// nothing runs.
+// no lease is held.
 func (s *slots) fill(req *store.ClaimRequest) (idle bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	req.Slots, req.Running = s.limit, len(s.running)
-	req.Limit = min(s.limit-len(s.running), claimLimit)
+	req.Limit = min(s.limit-len(s.running)+len(s.ending), claimLimit)
 	for a := range s.quarantined {
 		req.Quarantined++
 		req.Alone = req.Alone || a.alone
@@ -92,7 +117,7 @@ func (s *slots) fill(req *store.ClaimRequest) (idle bool) {
 	return len(s.running) == 0
 }
 
-// all returns the attempts that hold a slot.
+// all returns the attempts whose lease is held.
 func (s *slots) all() []*Attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +128,7 @@ func (s *slots) all() []*Attempt {
 	return all
 }
 
-// runsAny reports whether an attempt of one of the tasks holds a slot.
+// runsAny reports whether the lease of an attempt of one of the tasks is held.
 func (s *slots) runsAny(ids []task.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +142,7 @@ func (s *slots) runsAny(ids []task.ID) bool {
 	return false
 }
 
-// taken returns how many attempts hold a slot.
+// taken returns how many leases are held.
 func (s *slots) taken() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

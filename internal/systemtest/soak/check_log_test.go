@@ -182,7 +182,8 @@ func limitOf(key string) int {
 	return limitOfKey(k)
 }
 
-// lost: only killed workers lost leases, and none more than it had slots.
+// lost: only killed workers lost leases, and none more than one for each slot and one
+// for each outcome that was being written.
 func (e *evidence) lost() {
 	if e.pids == nil {
 		return
@@ -190,7 +191,7 @@ func (e *evidence) lost() {
 	allowed := make(map[string]int) // by process id
 	for _, l := range e.log {
 		if l.what == lineKill {
-			allowed[fmt.Sprint(e.pids[l.life])] += slots
+			allowed[fmt.Sprint(e.pids[l.life])] += 2 * slots
 		}
 	}
 	lost := make(map[string]int)
