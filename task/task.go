@@ -252,6 +252,7 @@ const (
 	KindSignal StepKind = "signal" // its value is the payload of the signal; none: the wait timed out
 	KindCall   StepKind = "call"   // it has no value: its children have what they gave
 	KindRace   StepKind = "race"   // its value is the number of the wait that came first
+	KindEach   StepKind = "each"   // its value says which children ended next
 )
 
 // Step is one recorded try of a step. A completed one is never changed, and its
