@@ -334,13 +334,14 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 	if cause := context.Cause(scope); cause != nil && rec.Step != nil && rec.Step.State == task.StepCompleted && isCancel(cause) {
 		return store.RecordResult{}, cause
 	}
-	stored := false
-	done := a.withEvents(&rec)
-	defer func() { done(stored) }()
 	whole, kept := rec, 1
-	if err := a.keepRecord(scope, &rec); err != nil {
+	if err := a.keepRecord(scope, &rec); err != nil { // which may take long: events go on meanwhile
 		return store.RecordResult{}, a.unrecordable(scope, err)
 	}
+	stored := false
+	done := a.withEvents(&rec)
+	whole.Events = rec.Events
+	defer func() { done(stored) }()
 	pause := 50 * time.Millisecond
 	for try := 1; ; try++ {
 		a.mu.Lock()
