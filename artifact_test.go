@@ -250,41 +250,6 @@ func TestLargeValues(t *testing.T) {
 		}
 		b.consistent()
 	})
-	bucketTest(t, "that take long to put do not hold back events", func(b *bucketed) {
-		put := make(chan struct{})
-		slow := &slowBucket{Bucket: b.bucket, until: put}
-		b.runConfig(b.store, weaver.Config{Bucket: slow, Plugins: persist, Handlers: []weaver.Handler{
-			typ.Handler(func(ctx context.Context, _ string) (string, error) {
-				go func() {
-					time.Sleep(time.Second)
-					weaver.Log(ctx).Info("beside the step")
-				}()
-				return weaver.Step(ctx, "s", func(context.Context) (string, error) { return large("step"), nil })
-			}),
-		}})
-		h := enqueue(b.fixture, typ, "x")
-		for ev, err := range b.with.Subscribe(b.Context(), weaver.EventFilter{TaskID: h.ID()}) {
-			b.must(err)
-			if ev.Type() == "log.written" {
-				break
-			}
-		}
-		close(put)
-		if out, err := typ.Wait(b.Context(), b.with, h.ID()); err != nil || out != large("step") {
-			b.Errorf("Wait: %d bytes, %v", len(out), err)
-		}
-	})
-}
-
-// slowBucket puts nothing until a channel is closed.
-type slowBucket struct {
-	weaver.Bucket
-	until chan struct{}
-}
-
-func (b *slowBucket) Put(ctx context.Context, key string, r io.Reader) error {
-	<-b.until
-	return b.Bucket.Put(ctx, key, r)
 }
 
 // brokenBucket fails its first puts.
@@ -466,16 +431,16 @@ func TestBlobGoneIsPutAgain(t *testing.T) {
 				return
 			}
 			time.Sleep(time.Millisecond)
-			got, err := b.store.CollectBlobs(b.Context(), weaver.DefaultNamespace, store.CollectBlobs{Pending: 1})
-			if err != nil || len(got.Delete) == 0 {
+			got, err := b.store.Collect(b.Context(), weaver.DefaultNamespace, store.CollectRequest{Blobs: &store.CollectBlobs{Pending: 1}})
+			if err != nil || len(got.Blobs.Delete) == 0 {
 				return
 			}
 			lost[method] = true
-			for _, g := range got.Delete {
+			for _, g := range got.Blobs.Delete {
 				if err := b.bucket.Delete(b.Context(), blob.Key(weaver.DefaultNamespace, g.SHA256, g.ID.String())); err != nil {
 					b.Error(err)
 				}
-				if _, err := b.store.CollectBlobs(b.Context(), weaver.DefaultNamespace, store.CollectBlobs{Deleted: []task.ID{g.ID}}); err != nil {
+				if _, err := b.store.Collect(b.Context(), weaver.DefaultNamespace, store.CollectRequest{Blobs: &store.CollectBlobs{Deleted: []task.ID{g.ID}}}); err != nil {
 					b.Error(err)
 				}
 			}

@@ -193,7 +193,7 @@ func (c *Client) lookAtJob(id JobID, heard *overheard, yield func(event.Event) b
 	subs := map[task.ID]*subscription{}
 	done := map[task.ID]bool{}
 	return func(ctx context.Context) (more, ended bool, err error) {
-		job, err := c.store.Job(ctx, c.ns, id) // before its tasks
+		job, err := store.JobOf(ctx, c.store, c.ns, id) // before its tasks
 		if err != nil {
 			return false, false, err
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Command is an operator's verb: one of the types below.
+// Command is an operator's verb, one of the types below, or an Upload.
 type Command interface{ command() }
 
 // Audit says who acts and why. By is "" when it was not given.
@@ -193,6 +193,7 @@ func (ResumeType) command()     {}
 func (PauseTask) command()      {}
 func (ResumeTask) command()     {}
 func (Restored) command()       {}
+func (Upload) command()         {}
 
 // CommandResult answers one command.
 type CommandResult struct {
@@ -203,6 +204,8 @@ type CommandResult struct {
 	Existing bool // SendSignal: it was sent before; RerunTask: another task has the idempotency key
 
 	ID task.ID // RerunTask: the new task, or the existing one
+
+	Uploaded Uploaded // Upload
 
 	// DeleteJob: how many tasks it had.
 	Deleted int

@@ -65,8 +65,8 @@ func (v *Values) put(ctx context.Context, sum string, size int64, open func() (i
 		return task.Blob{}, fmt.Errorf("announce a blob: %w", err)
 	}
 	// Crash here: nothing names the blob; a collector forgets it.
-	b := got[0].Blob
-	if got[0].Stored && v.whole(ctx, b) {
+	b := got.Blob
+	if got.Stored && v.whole(ctx, b) {
 		return b, nil
 	}
 	r, err := open()
@@ -93,11 +93,14 @@ func (v *Values) whole(ctx context.Context, b task.Blob) bool {
 
 // upload announces bytes. A store that is away for a moment is asked again: a step's
 // value must not be lost to that.
-func (v *Values) upload(ctx context.Context, up store.Upload) (got []store.Uploaded, err error) {
+func (v *Values) upload(ctx context.Context, up store.Upload) (store.Uploaded, error) {
 	for try := 1; ; try++ {
-		got, err = v.Store.Upload(ctx, v.Namespace, up)
-		if err == nil || try == keepTries || ctx.Err() != nil {
-			return got, err
+		got, err := v.Store.Operate(ctx, v.Namespace, up)
+		if err == nil {
+			return got[0].Uploaded, got[0].Err
+		}
+		if try == keepTries || ctx.Err() != nil {
+			return store.Uploaded{}, err
 		}
 		wait(ctx, time.Duration(try)*100*time.Millisecond, nil)
 	}
@@ -244,10 +247,11 @@ func (v *Values) Collect(ctx context.Context) (deleted int, err error) {
 	}
 	var req store.CollectBlobs
 	for {
-		got, err := v.Store.CollectBlobs(ctx, v.Namespace, req)
+		res, err := v.Store.Collect(ctx, v.Namespace, store.CollectRequest{Blobs: &req})
 		if err != nil {
 			return deleted, fmt.Errorf("collect blobs: %w", err)
 		}
+		got := res.Blobs
 		deleted += len(req.Deleted)
 		if len(got.Delete) == 0 && !got.More {
 			return deleted, nil

@@ -16,6 +16,9 @@ import (
 // Collect implements store.Worker. A reader looks for what may go, so that the
 // writer is asked only where there is something; there each is looked at again.
 func (db *DB) Collect(ctx context.Context, ns string, req store.CollectRequest) (store.CollectResult, error) {
+	if req.Blobs != nil {
+		return db.collectBlobs(ctx, ns, req.Blobs)
+	}
 	at, err := rules.ParseCollectCursor(req.After)
 	if err != nil {
 		return store.CollectResult{}, err
