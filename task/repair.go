@@ -22,3 +22,16 @@ func PayloadHash(stored json.RawMessage) string {
 	sum := sha256.Sum256(stored)
 	return hex.EncodeToString(sum[:])
 }
+
+// Repair is the input of a repair.
+type Repair struct {
+	Task       ID     `json:"task_id"` // whose input it repairs: the parent of the repair
+	Type       string `json:"task_type"`
+	InputHash  string `json:"input_sha256"` // PayloadHash of the input
+	Schema     int    `json:"schema_version"`
+	Error      string `json:"error"`
+	Path       string `json:"path,omitempty"` // of the field that does not fit, if it is known
+	Hint       string `json:"hint,omitempty"`
+	No         int    `json:"repair"` // 1, 2, … of the task
+	MaxRepairs int    `json:"max_repairs"`
+}

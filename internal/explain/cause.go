@@ -45,6 +45,9 @@ func (w *walk) causes(h *store.History, subject string, depth int) []Cause {
 	case t.State == task.Pending && (t.Waiting == task.WaitSignal || t.Waiting == task.WaitChildren && t.Join == task.JoinNone):
 		w.signal(h)
 		return w.needs(h, subject+" waits for", depth, openCalled(h))
+	case t.State == task.Pending && t.Waiting == task.WaitRepair:
+		w.act(h, depth)
+		return w.needs(h, subject+" waits for", depth, openChild)
 	case t.State == task.Pending && t.Waiting == task.WaitChildren:
 		return w.needs(h, subject+" waits for", depth, openChild)
 	case t.State == task.Failed && kindOf(t) == task.KindDependencyFailed:
@@ -220,6 +223,9 @@ func (w *walk) act(h *store.History, depth int) {
 			w.add(Action{w.Command("task", "unblock", id), "approves " + name + "; with --input " + refusal + " it fails"})
 		} else if t.Error != nil && t.Error.Ask != "" {
 			w.add(Action{w.Command("task", "unblock", "--ask", t.Error.Ask, id), "asks " + name + " again; with --input that is the answer to this question, and it goes on"})
+		} else if kindOf(t) == task.KindDecode && t.Error.Step == "" {
+			w.add(Action{w.Command("task", "repair", id, "--input", "FILE"), "gives " + name + " another input, and it goes on"})
+			w.add(Action{w.Command("task", "unblock", id), "runs " + name + " again with the input that it has, once its program can read it"})
 		} else if from := RerunFrom(h); from != "" {
 			w.add(Action{w.Command("task", "rerun", id, "--from", from), fmt.Sprintf("enqueues a new task that runs %q and what follows anew, outside of a job", text.OneLine(from, MaxNote))})
 			w.add(Action{w.Command("task", "unblock", id), "lets " + name + " go on, once its program can read what is recorded"})
@@ -251,6 +257,8 @@ func (w *walk) act(h *store.History, depth int) {
 		w.add(Action{w.Command("task", "cancel", "--force", id), "ends " + name + " at once, without its cleanup"})
 	case t.State == task.Running && asked:
 		w.add(Action{w.Command("task", "cancel", id), "asks " + name + " to end"})
+	case t.State == task.Pending && t.Waiting == task.WaitRepair && asked:
+		w.add(Action{w.Command("task", "repair", id, "--input", "FILE"), "gives " + name + " another input at once"})
 	case t.State == task.Pending && asked && waitsForTime(t.Waiting):
 		w.add(Action{w.Command("task", "reschedule", "--now", id), "starts " + name + " now; --in and --at start it at another time"})
 	case t.State == task.Pending && t.Waiting == task.WaitPaused:
