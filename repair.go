@@ -1,6 +1,7 @@
 package weaver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -200,7 +201,7 @@ func (c *Client) replaceInput(ctx context.Context, input json.RawMessage, send f
 // RepairInput gives a task another input: one that is blocked, say because its input
 // does not decode and no repair helped, which runs again with it, or one that waits for
 // a repair, which is not needed any more. The input is a value, or a json.RawMessage
-// that is stored as it is. An Engine that has a handler of the type checks it as an
+// that is stored without its white space. An Engine that has a handler of the type checks it as an
 // enqueue does, and the input has the handler's schema version then; a Client does not
 // know the type, and the schema version stays. The steps that the task recorded stay.
 //
@@ -217,6 +218,11 @@ func (c *Client) RepairInput(ctx context.Context, id TaskID, input any, opts ...
 	}
 	if err == nil {
 		err = checkJSON(raw)
+	}
+	if err == nil {
+		var b bytes.Buffer
+		err = json.Compact(&b, raw)
+		raw = b.Bytes()
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w: %w", what, ErrInvalidInput, err)

@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
@@ -71,6 +72,25 @@ func (w *walk) causes(h *store.History, subject string, depth int) []Cause {
 		return w.pause(h)
 	}
 	w.act(h, depth)
+	if t.State == task.Blocked {
+		return failedRepair(h)
+	}
+	return nil
+}
+
+// failedRepair says why the last repair of a task that is blocked did not succeed.
+func failedRepair(h *store.History) []Cause {
+	t := &h.Task
+	for i := range h.Needs {
+		n := &h.Needs[i]
+		if t.RepairCount == 0 || !isChild(*n) || n.EndedError == nil || !strings.HasSuffix(n.Node, fmt.Sprintf("repair[%d]", t.RepairCount)) {
+			continue
+		}
+		return []Cause{{
+			Kind: CauseNeed, TaskID: n.ID, State: n.EndedState,
+			Sentence: text.Stop(fmt.Sprintf("Its last repair, %s, ended %s: %s", n.ID, n.EndedState, Failure(n.EndedError, MaxMessage))),
+		}}
+	}
 	return nil
 }
 
