@@ -39,7 +39,7 @@ type Config struct {
 	CrashBudget  int            // crashes in a row after which a task fails as poison; default 3, −1: never
 	Retain       []Retention    // how long what has ended is kept, by rules that Retain makes; default: for ever
 
-	// Middleware wraps every handler; the first is the outermost. New calls
+	// Middleware wraps every handler, that of repairs too (Repair); the first is the outermost. New calls
 	// each once for each handler; none may return nil.
 	Middleware []func(HandlerFunc) HandlerFunc
 
@@ -255,8 +255,12 @@ func (cfg Config) withDefaults() Config {
 // is the user's code and runs here only once the rest of the configuration is
 // known to be good. The first of it comes from plug-ins.
 func (cfg Config) handlers(client *Client, plugins int) (hs []engine.Handler, problems []error) {
-	hs = make([]engine.Handler, len(cfg.Handlers))
-	for i, h := range cfg.Handlers {
+	all := cfg.Handlers
+	if r := client.repairHandler(all); r.run != nil {
+		all = append(slices.Clip(all), r)
+	}
+	hs = make([]engine.Handler, len(all))
+	for i, h := range all {
 		run := h.run
 		for j := len(cfg.Middleware) - 1; j >= 0; j-- {
 			if run = cfg.Middleware[j](run); run == nil {
@@ -275,9 +279,6 @@ func (cfg Config) handlers(client *Client, plugins int) (hs []engine.Handler, pr
 		if h.repair != nil {
 			hs[i].Repairs, hs[i].Schema = true, h.repair.schema
 		}
-	}
-	if r := client.repairHandler(cfg.Handlers); r.run != nil {
-		hs = append(hs, engine.Handler{Type: r.name, CodeVersion: r.version, SchemaVersion: r.schema, Run: engine.HandlerFunc(r.run), Draft: r.planned(client)})
 	}
 	return hs, problems
 }

@@ -92,21 +92,27 @@ func (c *Client) repairHandler(handlers []Handler) Handler {
 			return repaired{}, err
 		}
 		r := by[in.Type]
-		if r == nil || a.Task().ParentID != in.Task {
-			return repaired{}, Permanent(fmt.Errorf("no repair of task %s, a %s, can be made here: repairs are tasks that the engine makes, of an input that its handler cannot use", in.Task, in.Type))
+		if r == nil || a.Task().ParentID.IsZero() {
+			return repaired{}, Permanent(fmt.Errorf("no input of %s can be repaired here: repairs are tasks that the engine makes, as children of the one whose input its handler cannot use", in.Type))
 		}
-		return c.repair(ctx, a, r, &in)
+		return c.repair(ctx, a, r, &toRepair{Repair: in, task: a.Task().ParentID})
 	})
 }
 
+// toRepair is a repair, and the task whose input it repairs.
+type toRepair struct {
+	task.Repair
+	task task.ID
+}
+
 // repair replaces the input of a task.
-func (c *Client) repair(ctx context.Context, a *engine.Attempt, r *repairer, in *task.Repair) (repaired, error) {
-	old, done, err := c.toRepair(ctx, in)
-	if err != nil || done.InputHash != "" {
+func (c *Client) repair(ctx context.Context, a *engine.Attempt, r *repairer, in *toRepair) (repaired, error) {
+	old, done, err := c.unrepaired(ctx, in)
+	if err != nil || done.InputHash != "" && a.Task().StepCount == 0 { // else it may be the new input of this repair
 		return done, err
 	}
 	input, err := Step(ctx, "repair", func(ctx context.Context) (json.RawMessage, error) {
-		raw, err := a.Load(ctx, "input of task "+in.Task.String(), old.Input)
+		raw, err := a.Load(ctx, "input of task "+in.task.String(), old.Input)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +121,7 @@ func (c *Client) repair(ctx context.Context, a *engine.Attempt, r *repairer, in 
 	if err != nil {
 		if context.Cause(ctx) != nil && !Suspended(err) {
 			// It may have been asked to end because the task has another input.
-			if _, done, readErr := c.toRepair(context.WithoutCancel(ctx), in); readErr == nil && done.InputHash != "" {
+			if _, done, readErr := c.unrepaired(context.WithoutCancel(ctx), in); readErr == nil && done.InputHash != "" {
 				return done, nil
 			}
 		}
@@ -124,9 +130,9 @@ func (c *Client) repair(ctx context.Context, a *engine.Attempt, r *repairer, in 
 	return c.replace(ctx, a, r, in, input)
 }
 
-// toRepair returns the task whose input is to be repaired, or what was done already.
-func (c *Client) toRepair(ctx context.Context, in *task.Repair) (old TaskInfo, done repaired, err error) {
-	old, err = c.get(ctx, in.Task)
+// unrepaired returns the task whose input is to be repaired, or what was done already.
+func (c *Client) unrepaired(ctx context.Context, in *toRepair) (old TaskInfo, done repaired, err error) {
+	old, err = c.get(ctx, in.task)
 	if errors.Is(err, ErrNotFound) {
 		return old, done, Permanent(err)
 	} else if err != nil {
@@ -139,15 +145,15 @@ func (c *Client) toRepair(ctx context.Context, in *task.Repair) (old TaskInfo, d
 }
 
 // run calls the function and checks what it returns.
-func (r *repairer) run(ctx context.Context, raw json.RawMessage, in *task.Repair) (json.RawMessage, error) {
+func (r *repairer) run(ctx context.Context, raw json.RawMessage, in *toRepair) (json.RawMessage, error) {
 	input, err := r.fn(ctx, RepairRequest{
-		TaskID: in.Task, Type: in.Type, Raw: raw, Error: in.Error, Hint: in.Hint, Schema: r.schema, No: in.No, Most: in.MaxRepairs,
+		TaskID: in.task, Type: in.Type, Raw: raw, Error: in.Error, Hint: in.Hint, Schema: r.schema, No: in.No, Most: in.MaxRepairs,
 	})
 	if err != nil {
 		return nil, err
 	}
 	wrong := func(err error) error {
-		return Permanent(&engine.KindError{Kind: task.KindValidation, Err: fmt.Errorf("the repaired input of task %s is no %s: %w", in.Task, in.Type, err)})
+		return Permanent(&engine.KindError{Kind: task.KindValidation, Err: fmt.Errorf("the repaired input of task %s is no %s: %w", in.task, in.Type, err)})
 	}
 	if err := r.check(input); err != nil {
 		return nil, wrong(err)
@@ -160,12 +166,12 @@ func (r *repairer) run(ctx context.Context, raw json.RawMessage, in *task.Repair
 
 // replace stores the new input.
 // Crash here: the next attempt has it from the step, and sends the same command.
-func (c *Client) replace(ctx context.Context, a *engine.Attempt, r *repairer, in *task.Repair, input json.RawMessage) (repaired, error) {
+func (c *Client) replace(ctx context.Context, a *engine.Attempt, r *repairer, in *toRepair, input json.RawMessage) (repaired, error) {
 	id := a.Task().ID
 	err := c.replaceInput(ctx, input, func(kept json.RawMessage) error {
 		res, err := c.store.Operate(ctx, c.ns, store.ReplaceInput{
 			Audit: store.Audit{By: "repair " + id.String(), Reason: in.Error},
-			Task:  in.Task, Input: kept, SchemaVersion: r.version, OldHash: in.InputHash, OldSchema: in.Schema, Repair: id,
+			Task:  in.task, Input: kept, SchemaVersion: r.version, OldHash: in.InputHash, OldSchema: in.Schema, Repair: id,
 		})
 		if err != nil {
 			return err
@@ -174,12 +180,12 @@ func (c *Client) replace(ctx context.Context, a *engine.Attempt, r *repairer, in
 	})
 	switch {
 	case errors.Is(err, ErrChanged), errors.Is(err, ErrState):
-		if _, done, readErr := c.toRepair(ctx, in); readErr == nil && done.InputHash != "" {
+		if _, done, readErr := c.unrepaired(ctx, in); readErr == nil && done.InputHash != "" {
 			return done, nil // another input came first
 		}
 		return repaired{}, Permanent(err) // the task does not wait for it any more
 	case err != nil && ctx.Err() == nil:
-		return repaired{}, &engine.KindError{Kind: task.KindInternal, Err: fmt.Errorf("replace the input of task %s: %w", in.Task, err)}
+		return repaired{}, &engine.KindError{Kind: task.KindInternal, Err: fmt.Errorf("replace the input of task %s: %w", in.task, err)}
 	}
 	return repaired{InputHash: task.PayloadHash(input), Schema: r.version}, err
 }

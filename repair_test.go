@@ -63,14 +63,15 @@ func TestRepair(t *testing.T) {
 
 	subtest(t, "an input that does not decode is repaired, and the task runs with the new one", func(fx *fixture) {
 		var asked weaver.RepairRequest
-		e := fx.run(repairType.Handler(cents, weaver.Repair(func(ctx context.Context, r weaver.RepairRequest) (json.RawMessage, error) {
+		e := fx.start(fx.store, weaver.Config{Handlers: []weaver.Handler{repairType.Handler(cents, weaver.Repair(func(ctx context.Context, r weaver.RepairRequest) (json.RawMessage, error) {
 			asked = r
 			return toInt(ctx, r)
-		})))
+		}))}})
 		var waits []event.TaskSuspended
 		weaver.On(e.Engine, func(ev event.TaskSuspended) { waits = append(waits, ev) })
 		h := enqueue(fx, wrongCharge, wrong)
 		equal(fx, "the output", result(fx, h), 7)
+		fx.must(e.stop())
 		equal(fx, "the raw input", string(asked.Raw), `{"cents":"7"}`)
 		equal(fx, "which repair", [2]int{asked.No, asked.Most}, [2]int{1, 2})
 		wantError(fx, errors.New(asked.Error), nil, "does not decode")
@@ -291,7 +292,7 @@ func TestRepair(t *testing.T) {
 	subtest(t, "a task of the type of repairs that is no repair fails", func(fx *fixture) {
 		fx.run(repairType.Handler(cents, weaver.Repair(toInt)))
 		victim := enqueue(fx, repairType, repairCharge{Cents: 1}, weaver.Delay(time.Hour))
-		input, err := json.Marshal(task.Repair{Task: victim.ID(), Type: repairName, InputHash: task.PayloadHash(fx.get(victim.ID()).Input), Schema: 1})
+		input, err := json.Marshal(task.Repair{Type: repairName, InputHash: task.PayloadHash(fx.get(victim.ID()).Input), Schema: 1})
 		fx.must(err)
 		got, err := fx.client.EnqueueTasks(fx.Context(), weaver.NewDraft(task.RepairType, input, weaver.Queue(task.RepairQueue(repairName))))
 		fx.must(err)
@@ -397,7 +398,9 @@ func TestRepairSurvivesCrashes(t *testing.T) {
 			fx.must(e.stop())
 			equal(fx, "calls of the function", calls.Load(), int32(1))
 			equal(fx, "commands that failed", s.failed, 1)
-			equal(fx, "attempts of the repair", fx.repairsOf(h.ID())[0].AttemptNo, 2)
+			repair := fx.repairsOf(h.ID())[0]
+			equal(fx, "attempts of the repair", repair.AttemptNo, 2)
+			equal(fx, "superseded", strings.Contains(string(repair.Output), "superseded"), false)
 			equal(fx, "verbs", len(fx.history(h.ID()).Audit), 1)
 		})
 	}

@@ -23,9 +23,8 @@ func PayloadHash(stored json.RawMessage) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Repair is the input of a repair.
+// Repair is the input of a repair: of the task that is its parent.
 type Repair struct {
-	Task       ID     `json:"task_id"` // whose input it repairs: the parent of the repair
 	Type       string `json:"task_type"`
 	InputHash  string `json:"input_sha256"` // PayloadHash of the input
 	Schema     int    `json:"schema_version"`

@@ -61,7 +61,7 @@ func (a *Attempt) decideRepair(c *choice, in decide.Input, cause error) error {
 	t := &a.task
 	known := decide.RepairInput{Task: *t, Error: in.Error, Path: pathOf(cause), Schema: a.env.repairs[t.Type], Before: a.lastRepair()}
 	input, err := json.Marshal(task.Repair{
-		Task: t.ID, Type: t.Type, InputHash: task.PayloadHash(t.Input), Schema: t.SchemaVersion,
+		Type: t.Type, InputHash: task.PayloadHash(t.Input), Schema: t.SchemaVersion,
 		Error: in.Error.Message, Path: known.Path, Hint: sanitize(a.hint(known)), No: t.RepairCount + 1, MaxRepairs: t.MaxRepairs,
 	})
 	if err != nil {
