@@ -128,6 +128,9 @@ func Children(ctx context.Context) ([]Child, error) {
 	children := make([]Child, 0, len(tasks))
 	for i := range tasks {
 		t := &tasks[i]
+		if t.Type == task.RepairType {
+			continue // of the engine, not of the handler
+		}
 		at, _ := slices.BinarySearchFunc(needs, t.ID, func(n store.Need, id task.ID) int { return n.ID.Compare(id) })
 		c := Child{ID: t.ID, Node: t.Node, Type: t.Type, Attempt: needs[at].Awaited, State: needs[at].EndedState}
 		switch c.Error = needs[at].EndedError; {

@@ -31,6 +31,7 @@ type Config struct {
 	DrainTimeout time.Duration  // how long Run waits for handlers once its context ended; default 30 s
 	Logger       *slog.Logger   // default slog.Default()
 	Decider      Decider        // default decide.Default{}
+	RepairHinter RepairHinter   // writes the hints for Repair; default decide.DefaultHint{}: the error, its path, and what is expected
 	Router       Router         // chooses among the handlers of a type; default decide.Direct{}: the one without a name
 	Sink         Sink           // receives every event, before the listeners of Plugins and On; default none
 	InlineLimit  int            // bytes; default DefaultInlineLimit
@@ -38,7 +39,7 @@ type Config struct {
 	CrashBudget  int            // crashes in a row after which a task fails as poison; default 3, −1: never
 	Retain       []Retention    // how long what has ended is kept, by rules that Retain makes; default: for ever
 
-	// Middleware wraps every handler; the first is the outermost. New calls
+	// Middleware wraps every handler, that of repairs too (Repair); the first is the outermost. New calls
 	// each once for each handler; none may return nil.
 	Middleware []func(HandlerFunc) HandlerFunc
 
@@ -103,6 +104,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 		Log:          cfg.Logger,
 		Decider:      cfg.Decider,
 		Router:       cfg.Router,
+		RepairHinter: cfg.RepairHinter,
 		Listeners:    setup.listeners,
 		WrapStep:     wrapStep,
 		StoreLogs:    setup.logs,
@@ -146,17 +148,23 @@ func (cfg Config) problems() []error {
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	seen := make(map[string]bool, len(cfg.Handlers))
 	names := make(map[[2]string]bool, len(cfg.Handlers))
+	repairs := make(map[string]bool)
 	for i, h := range cfg.Handlers {
 		switch {
 		case h.name == "":
 			complain("Handlers[%d] is empty: make handlers with a task type's Handler", i)
 		case h.problem != "":
 			complain("%s", h.problem)
+		case h.name == task.RepairType:
+			complain("%s is the type of repairs, which has a handler already: give the handler of your own type the option Repair", h.name)
+		case h.repair != nil && repairs[h.name]:
+			complain("%s has two handlers with a Repair: give it to one of them", h.name)
 		case names[[2]string{h.name, h.variant}] && h.variant == "":
 			complain("%s has two handlers: register each task type once, or name the others (HandlerName)", h.name)
 		case names[[2]string{h.name, h.variant}]:
 			complain("%s has two handlers of the name %q: give each its own", h.name, h.variant)
 		}
+		repairs[h.name] = repairs[h.name] || h.repair != nil
 		seen[h.name], names[[2]string{h.name, h.variant}] = true, true
 	}
 	for name := range seen {
@@ -247,8 +255,12 @@ func (cfg Config) withDefaults() Config {
 // is the user's code and runs here only once the rest of the configuration is
 // known to be good. The first of it comes from plug-ins.
 func (cfg Config) handlers(client *Client, plugins int) (hs []engine.Handler, problems []error) {
-	hs = make([]engine.Handler, len(cfg.Handlers))
-	for i, h := range cfg.Handlers {
+	all := cfg.Handlers
+	if r := client.repairHandler(all); r.run != nil {
+		all = append(slices.Clip(all), r)
+	}
+	hs = make([]engine.Handler, len(all))
+	for i, h := range all {
 		run := h.run
 		for j := len(cfg.Middleware) - 1; j >= 0; j-- {
 			if run = cfg.Middleware[j](run); run == nil {
@@ -264,6 +276,9 @@ func (cfg Config) handlers(client *Client, plugins int) (hs []engine.Handler, pr
 			run = checkOutput(run)
 		}
 		hs[i] = engine.Handler{Type: h.name, Name: h.variant, CodeVersion: h.version, SchemaVersion: h.schema, Run: engine.HandlerFunc(run), Draft: h.planned(client)}
+		if h.repair != nil {
+			hs[i].Repairs, hs[i].Schema = true, h.repair.schema
+		}
 	}
 	return hs, problems
 }

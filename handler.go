@@ -17,7 +17,8 @@ type Handler struct {
 	queue   string // of the type: where its tasks wait unless an enqueue says otherwise
 	run     HandlerFunc
 	version int
-	schema  int    // the newest schema version of the inputs that it reads
+	schema  int // the newest schema version of the inputs that it reads
+	repair  *repairer
 	problem string // reported by New
 	draft   func(input json.RawMessage, opts ...EnqueueOption) Draft
 }
@@ -56,6 +57,7 @@ type handlerSettings struct {
 	version  int
 	verify   any // func(context.Context, Out) error
 	upcasts  map[int]upcast
+	repair   repairFunc
 	problems []error
 }
 
@@ -119,6 +121,9 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 			h.problem = fmt.Sprintf("VerifySuccess of %s is a %T, want a func(context.Context, %T) error", t.name, set.verify, *new(Out))
 			return h
 		}
+	}
+	if set.repair != nil {
+		h.repair = t.repairer(set.repair)
 	}
 	h.run = func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		in, err := t.input(ctx, input, set.upcasts)

@@ -120,7 +120,7 @@ func (b *bottleneck) String() string {
 		what := "a retry, a sleep or a delay, due at " + b.NextDue.UTC().Format(time.RFC3339)
 		say(n, "waits for "+what, "wait for "+what+" at the earliest")
 	}
-	if open := b.Waiting[task.WaitDeps] + b.Waiting[task.WaitChildren]; len(said) == 0 && open > 0 {
+	if open := b.Waiting[task.WaitDeps] + b.Waiting[task.WaitChildren] + b.Waiting[task.WaitRepair]; len(said) == 0 && open > 0 {
 		said = append(said, "its tasks wait for each other")
 	} else {
 		say(open, "waits for other tasks", "wait for other tasks")
@@ -151,7 +151,7 @@ func (b *bottleneck) timed() int {
 		return 0
 	}
 	n := b.States[task.Pending]
-	for _, w := range []task.Waiting{task.WaitDeps, task.WaitChildren, task.WaitSignal, task.WaitPaused, task.WaitConcurrency} {
+	for _, w := range []task.Waiting{task.WaitDeps, task.WaitChildren, task.WaitRepair, task.WaitSignal, task.WaitPaused, task.WaitConcurrency} {
 		n -= b.Waiting[w]
 	}
 	return max(n, 0)

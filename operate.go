@@ -38,7 +38,7 @@ func (s *operateSettings) problem(has verbOptions) error {
 	}
 	refuse(s.force, has.force, "Force is an option of Cancel and CancelMany only")
 	refuse(s.ask != "", has.ask, "ForAsk is an option of Unblock only")
-	refuse(s.seen.Epoch != 0, has.seen, "SeenEpoch is an option of Cancel, Retry, Unblock, Reschedule, RunNow and Delete only")
+	refuse(s.seen.Epoch != 0, has.seen, "SeenEpoch is an option of Cancel, Retry, Unblock, RepairInput, Reschedule, RunNow and Delete only")
 	refuse(s.rerun != nil, has.rerun, "RerunInput and RerunWith are options of Rerun and RerunFrom only")
 	refuse(s.many != nil, has.many, "DryRun and OlderThan are options of RetryMany, CancelMany and DeleteMany only")
 	refuse(s.addAttempts != nil || s.addCost != nil, has.add, "AddAttempts and AddCost are options of RetryJob and Retry only")
@@ -60,6 +60,8 @@ func optionsOf(cmd store.Command) (has verbOptions) {
 	switch cmd.(type) {
 	case store.CancelTask:
 		has.seen, has.force = true, true
+	case store.ReplaceInput:
+		has.seen = true
 	case store.UnblockTask:
 		has.seen, has.ask = true, true
 	case store.RetryTask:
@@ -95,7 +97,7 @@ func Force() OperateOption {
 	return operateOption(func(s *operateSettings) { s.force = true })
 }
 
-// SeenEpoch makes Cancel, Retry, Unblock, Reschedule and Delete act only on the task that
+// SeenEpoch makes Cancel, Retry, Unblock, RepairInput, Reschedule and Delete act only on the task that
 // was seen: when its epoch (TaskInfo.Epoch) is another one by now, which it is
 // after every claim and every operator's verb that moved it, nothing changes
 // and the answer is [ErrChanged].

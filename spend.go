@@ -33,8 +33,8 @@ func MaxCost(microUnits int64) Option {
 	})
 }
 
-// MaxRepairs limits how often the input of a task may be repaired; default 2. It is
-// kept with the task: nothing repairs inputs yet.
+// MaxRepairs limits how often the input of a task may be repaired (Repair); default 2,
+// 0: never. Then the task is blocked. RepairInput, and a Retry, begin to count anew.
 func MaxRepairs(n int) Option {
 	return option(func(s *settings) {
 		if n < 0 {

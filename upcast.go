@@ -20,8 +20,8 @@ type upcast func(json.RawMessage) (json.RawMessage, error)
 // json.RawMessage. An input of a version without an Upcast is taken as it is.
 // The stored input does not change.
 //
-// An error of up, like an input that does not decode, blocks the task: a person
-// has to look.
+// An error of up, like an input that does not decode, blocks the task until a person
+// has looked (RepairInput), unless the handler has a Repair.
 func Upcast[Old, New any](from int, up func(Old) (New, error)) HandlerOption {
 	return handlerOption(func(s *handlerSettings) {
 		switch {

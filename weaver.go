@@ -91,6 +91,8 @@ type (
 	Disposition = store.Disposition
 	// Decider chooses what follows a failure.
 	Decider = decide.Decider
+	// RepairHinter writes the hint for a [Repair].
+	RepairHinter = decide.RepairHinter
 	// Router chooses the handler of a task.
 	Router = decide.Router
 	// Sink receives events.

@@ -12,7 +12,7 @@ func TestCompleteWords(t *testing.T) {
 	for _, tt := range []struct{ line, want string }{
 		{"ta", "task"},
 		{"re", "retry"},
-		{"task re", "retry rerun reschedule resume"},
+		{"task re", "retry rerun repair reschedule resume"},
 		{"--namespace x job ", "ls show retry cancel delete"},
 		{"task ls --st", "--store --state"},
 		{"task ls --state f", "failed"},

@@ -21,6 +21,7 @@ type taskCmd struct {
 	Rerun      taskRerunCmd      `cmd:"" help:"Repeat a task as a new one."`
 	Cancel     taskCancelCmd     `cmd:"" help:"Cancel tasks."`
 	Unblock    taskUnblockCmd    `cmd:"" help:"Let blocked tasks go on."`
+	Repair     taskRepairCmd     `cmd:"" help:"Give a task that cannot read its input another one."`
 	Signal     taskSignalCmd     `cmd:"" help:"Send a task a signal that its handler waits for."`
 	Reschedule taskRescheduleCmd `cmd:"" help:"Start tasks that wait for a time now, or at another time."`
 	Pause      taskPauseCmd      `cmd:"" help:"Keep tasks from starting until they are resumed."`

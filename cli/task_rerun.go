@@ -42,7 +42,7 @@ func (c *taskRerunCmd) Run(ctx context.Context, s *session) error {
 		}
 		opts := c.options()
 		if raw != nil {
-			if err := s.checkRerun(ctx, client, id, raw); err != nil {
+			if err := s.checkOther(ctx, client, id, raw); err != nil {
 				return err
 			}
 			opts = append(opts, weaver.RerunInput(raw))
@@ -68,9 +68,9 @@ func (c *taskRerunCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// checkRerun checks another input as an enqueue of the type does, if this program
+// checkOther checks another input as an enqueue of the type does, if this program
 // knows the type.
-func (s *session) checkRerun(ctx context.Context, client *weaver.Client, id task.ID, input json.RawMessage) error {
+func (s *session) checkOther(ctx context.Context, client *weaver.Client, id task.ID, input json.RawMessage) error {
 	t, err := client.Get(ctx, id)
 	if err != nil {
 		return s.absent(ctx, client, "task", id, err)

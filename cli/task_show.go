@@ -117,6 +117,9 @@ func (s *session) printTask(h *store.History) {
 	s.field("rerun of", t.RerunOf.String())
 	s.field("queue", fmt.Sprintf("%s, priority %d", text.OneLine(t.Queue, explain.MaxNote), t.Priority))
 	s.field("attempts", fmt.Sprintf("%d of %d used, %d made", t.AttemptCount, t.MaxAttempts, t.AttemptNo))
+	if t.RepairCount > 0 {
+		s.field("repairs", fmt.Sprintf("%d of %d used", t.RepairCount, t.MaxRepairs))
+	}
 	s.field("cost", explain.Cost(t))
 	if t.CrashCount > 0 {
 		s.field("crashes", fmt.Sprintf("%d in a row", t.CrashCount))

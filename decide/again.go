@@ -36,7 +36,7 @@ func Again(t task.Task, attempts []task.Attempt, d *task.Decision) (Input, bool)
 		t.AttemptCount, t.CrashCount, t.RepairCount, t.StepCount = asked.AttemptCount, asked.CrashCount, asked.RepairCount, asked.StepCount
 		return Input{
 			Task: t, Outcome: a.Outcome, Error: *a.Error,
-			Permanent: asked.Permanent, RetryAfter: asked.RetryAfter, TimeLeft: asked.TimeLeft, IdleAttempts: asked.IdleAttempts,
+			Permanent: asked.Permanent, RetryAfter: asked.RetryAfter, TimeLeft: asked.TimeLeft, IdleAttempts: asked.IdleAttempts, CanRepair: asked.CanRepair,
 		}, true
 	}
 	return Input{}, false

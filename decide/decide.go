@@ -27,6 +27,11 @@ type Input struct {
 	// recorded nothing new: no step, no child, no other input.
 	IdleAttempts int
 
+	// CanRepair says that the decision repair can be carried out: the worker has a
+	// Repair function of the task's type, and the task has repairs left
+	// (task.Task.MaxRepairs).
+	CanRepair bool
+
 	TimeLeft time.Duration // to the task's deadline, by the store's clock; 0: no deadline
 }
 
@@ -51,7 +56,7 @@ type Decision struct {
 
 // Decider chooses what follows an attempt that did not succeed.
 // Implementations must be pure and safe for concurrent use. A decision that cannot
-// be carried out (children of an unknown type, too many or too deep; a task that
+// be carried out (a repair that CanRepair rules out, children of an unknown type, too many or too deep; a task that
 // does not exist) is replaced by Default's, whose reason says so.
 type Decider interface {
 	Decide(in Input) Decision
@@ -77,8 +82,9 @@ func Chain(deciders ...Decider) Decider {
 }
 
 // Default is the policy of a task's own limits: retry with exponential
-// backoff until MaxAttempts, give up at once on a permanent error, block when
-// the handler asks for a person or the input cannot be read, and, for the budget,
+// backoff until MaxAttempts, give up at once on a permanent error, repair an input
+// that cannot be read, block when that cannot be done or the handler asks for a
+// person, and, for the budget,
 // when so many attempts in a row recorded nothing new as the task may have
 // (task.Task.MaxNoProgress).
 type Default struct{}
@@ -87,7 +93,7 @@ type Default struct{}
 // the same input may lead to another decision.
 const (
 	policy        = "default"
-	policyVersion = 2
+	policyVersion = 3
 )
 
 // Decide implements Decider.
@@ -119,7 +125,11 @@ func (Default) Decide(in Input) Decision {
 	case task.OutcomeBlocked:
 		return decide(task.DecideBlock, 0, "", "the handler asked for a person: %s", in.Error.Message)
 	case task.OutcomeDecodeFailed:
-		return decide(task.DecideBlock, 0, "", "the input cannot be decoded; a person has to look")
+		if in.CanRepair {
+			reason.Evidence["repair_count"], reason.Evidence["max_repairs"] = in.Task.RepairCount+1, in.Task.MaxRepairs
+			return decide(task.DecideRepair, 0, "another input", "the input cannot be decoded: repair %d of %d", in.Task.RepairCount+1, in.Task.MaxRepairs)
+		}
+		return decide(task.DecideBlock, 0, "", "the input cannot be decoded%s; a person has to look: `weaver task repair %s --input FILE` gives it another one, `weaver task unblock %[2]s` runs it again as it is", unrepaired(&in.Task), in.Task.ID)
 	}
 	switch {
 	case in.Permanent:
@@ -142,6 +152,14 @@ func (Default) Decide(in Input) Decision {
 	}
 	return decide(task.DecideRetry, delay, fmt.Sprintf("attempt %d after %s", done+1, round(delay)),
 		"attempt %d of %d failed: retry after %s, %s", done, in.Task.MaxAttempts, round(delay), how)
+}
+
+// unrepaired says why an input is not repaired, "" if nothing repairs it here.
+func unrepaired(t *task.Task) string {
+	if t.RepairCount == 0 || t.RepairCount < t.MaxRepairs {
+		return ""
+	}
+	return fmt.Sprintf(", and %d of %d repairs (max_repairs) did not help", t.RepairCount, t.MaxRepairs)
 }
 
 // Backoff returns the delay after the n-th failed attempt: base · 2^(n−1),

@@ -90,7 +90,7 @@ func TestDefaultGivesItsReason(t *testing.T) {
 	in := failing(1, 5)
 	in.RetryAfter, in.TimeLeft = 1234*time.Millisecond, time.Minute+999*time.Microsecond
 	want := task.Reason{
-		Policy: "default", Version: 2,
+		Policy: "default", Version: 3,
 		Text:   "attempt 2 of 5 failed: retry after 1.2s, as the handler asked",
 		Change: "attempt 3 after 1.2s",
 		Evidence: map[string]any{

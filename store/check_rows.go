@@ -67,11 +67,7 @@ func (c *checker) needs(t *task.Task) {
 // them, they have ended too, or are asked to.
 func (c *checker) children(t *task.Task) (open int) {
 	waits := t.State == task.Pending
-	why := task.WaitChildren
-	if t.Join.Asked() {
-		why = task.WaitDeps
-	}
-	if waits != (t.Waiting == why) {
+	if waits != (t.Waiting == t.Join.Waiting()) {
 		c.task("I7", t, "waits for %q with the join %q", t.Waiting, t.Join)
 	}
 	reviving := c.pending[ChoreRow{Kind: ChoreReviveChildren, Subject: t.ID.String()}]
@@ -88,7 +84,7 @@ func (c *checker) children(t *task.Task) (open int) {
 			continue
 		case !e.Done && child.State.Terminal() && !c.pending[ChoreRow{Kind: ChoreEdges, Subject: e.Needs.String()}]:
 			c.task("I7", t, "its edge to its child %s, which ended %s, is not done", e.Needs, child.State)
-		case e.Done && !child.State.Terminal() && t.Waiting == task.WaitChildren && e.Awaited == t.AttemptNo: // else it was retried while its parent ran
+		case e.Done && !child.State.Terminal() && (t.Waiting == task.WaitChildren || t.Waiting == task.WaitRepair) && e.Awaited == t.AttemptNo: // else it was retried while its parent ran
 			c.task("I7", t, "its edge to its child %s, which is %s and has not ended, is done", e.Needs, child.State)
 		case !e.Done && !child.State.Terminal() && t.State.Terminal() && e.Kind == task.OnDone && !child.CancelRequested && !ending:
 			c.task("I7", t, "its child %s is %s and was not asked to end", e.Needs, child.State)
@@ -188,7 +184,7 @@ func (c *checker) orphans() {
 	}
 	for _, d := range c.Decisions {
 		orphan("I4", "a decision", d.TaskID)
-		if d.Kind == task.DecideDecompose != (len(d.ChildIDs) > 0) {
+		if (d.Kind == task.DecideDecompose || d.Kind == task.DecideRepair) != (len(d.ChildIDs) > 0) {
 			c.report("I4", d.TaskID.String(), "the decision %s after attempt %d of task %s names %d children", d.Kind, d.AttemptNo, d.TaskID, len(d.ChildIDs))
 		}
 	}

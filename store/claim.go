@@ -13,13 +13,14 @@ type ClaimRequest struct {
 	Name    string       // kept as leased_by
 	LeaseID task.LeaseID // fresh for every call
 	TTL     time.Duration
-	Limit   int            // free slots
-	Types   map[string]int // task types this worker knows, each with its code version
-	Schemas map[string]int // the newest schema version that this worker reads of a type's inputs; a type without an entry: any
-	Queues  map[string]int // free slots per queue; nil: every queue, up to Limit
-	IDs     []task.ID      // only these (hints); nil: any
-	Again   bool           // look up what LeaseID already claimed
-	Behind  ClaimPlace     // leave what comes up to here in the order of claims: ClaimResult.Behind of the claim before; zero: nothing
+	Limit   int                 // free slots
+	Types   map[string]int      // task types this worker knows, each with its code version
+	Schemas map[string]int      // the newest schema version that this worker reads of a type's inputs; a type without an entry: any
+	Queues  map[string]int      // free slots per queue; nil: every queue, up to Limit
+	Bound   map[string][]string // the only queues to claim a task type from; a type without an entry: all that Queues allows
+	IDs     []task.ID           // only these (hints); nil: any
+	Again   bool                // look up what LeaseID already claimed
+	Behind  ClaimPlace          // leave what comes up to here in the order of claims: ClaimResult.Behind of the claim before; zero: nothing
 
 	// Quarantine (R7): a task with crash_count ≥ 2 is claimed only while the
 	// worker runs fewer of them than the task's own quarantine limit,

@@ -57,7 +57,7 @@ func (c *JobCounts) Add(t *task.Task, n int) {
 // waitsForTime reports whether a pending task is due at an instant that is set.
 func waitsForTime(w task.Waiting) bool {
 	switch w {
-	case task.WaitDeps, task.WaitChildren, task.WaitConcurrency, task.WaitPaused:
+	case task.WaitDeps, task.WaitChildren, task.WaitRepair, task.WaitConcurrency, task.WaitPaused:
 		return false
 	}
 	return true

@@ -120,6 +120,25 @@ type (
 		AddAttempts int   // to MaxTotalAttempts
 		AddCost     int64 // to MaxCost, micro-units
 	}
+	// ReplaceInput gives a task another input: one that is blocked, which goes on as by
+	// UnblockTask, or one that waits for a repair. ErrState in any other state;
+	// ErrChanged if its input, or the schema version of that, is not the one that was
+	// seen. A task that has this input already changes nothing (Existing in the
+	// result), unless it is blocked and the command is an operator's: ErrState.
+	//
+	// An operator's (Repair is zero) begins the repairs of the task anew, and cancels
+	// the one that it waits for. That of a repair leaves the task waiting for the end
+	// of the repair, and is refused with ErrState once the task does not.
+	ReplaceInput struct {
+		Audit
+		Seen
+		Task          task.ID
+		Input         json.RawMessage // valid JSON, or the blob that has it
+		SchemaVersion int             // of Input, ≥ 1
+		OldHash       string          // task.PayloadHash of the input that was seen; "": whatever it is
+		OldSchema     int             // its schema version; 0: whatever it is
+		Repair        task.ID         // the repair whose command it is
+	}
 	// PauseQueue keeps a queue's tasks from being claimed until ResumeQueue.
 	// Running ones go on. Both are idempotent.
 	PauseQueue struct {
@@ -185,6 +204,7 @@ func (DeleteTask) command()     {}
 func (DeleteJob) command()      {}
 func (CancelJob) command()      {}
 func (RaiseBudget) command()    {}
+func (ReplaceInput) command()   {}
 func (PauseQueue) command()     {}
 func (ResumeQueue) command()    {}
 func (RerunTask) command()      {}
@@ -201,7 +221,7 @@ type CommandResult struct {
 	State task.State // of the task afterwards; "" for other commands
 	Asked bool       // CancelTask: it runs, or is due to clean up, and was asked to end
 
-	Existing bool // SendSignal: it was sent before; RerunTask: another task has the idempotency key
+	Existing bool // SendSignal: it was sent before; RerunTask: another task has the idempotency key; ReplaceInput: the task has this input already
 
 	ID task.ID // RerunTask: the new task, or the existing one
 

@@ -22,8 +22,25 @@ const (
 	JoinOutside    Join = "outside"    // another job, or none, has it: it may move whatever stands still here
 )
 
+// JoinRepair is the Join of a task that waits for the repair of its input: its handler
+// runs again when the repair has ended, however it did.
+const JoinRepair Join = "repair"
+
 // Asked reports whether a task waits for one that its handler asked for.
 func (j Join) Asked() bool { return j == JoinDependency || j == JoinOutside }
+
+// Waiting is the reason for which a task with the join waits.
+func (j Join) Waiting() Waiting {
+	switch j {
+	case JoinNone:
+		return WaitNone
+	case JoinDependency, JoinOutside:
+		return WaitDeps
+	case JoinRepair:
+		return WaitRepair
+	}
+	return WaitChildren
+}
 
 // Limits of children, those of decompositions and calls together.
 const (

@@ -115,6 +115,8 @@ func Movable(s State, w Waiting, j Join, timed bool) bool {
 		switch w {
 		case WaitDeps:
 			return j == JoinOutside
+		case WaitRepair:
+			return false // the repair is a task of the job
 		case WaitSignal, WaitChildren:
 			return j == JoinNone && timed
 		}

@@ -221,6 +221,7 @@ type Asked struct {
 	StepCount    int `json:"step_count,omitempty"`
 	IdleAttempts int `json:"idle_attempts,omitempty"`
 
+	CanRepair  bool          `json:"can_repair,omitempty"`
 	Permanent  bool          `json:"permanent,omitempty"`
 	RetryAfter time.Duration `json:"retry_after_ns,omitempty"`
 	TimeLeft   time.Duration `json:"time_left_ns,omitempty"` // to the deadline; 0: none

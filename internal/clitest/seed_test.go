@@ -2,6 +2,7 @@ package clitest_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/builtin"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
@@ -204,6 +206,18 @@ var seeds = map[string]func(*fixture) map[string]task.ID{
 		h, err := weaver.Define[string, string]("acme.demo.greet.v1").Enqueue(w.ctx, w.client, "Ada", weaver.Label("voice", "loud"))
 		return w.one("LOUD", h.ID(), err)
 	},
+	"unread": func(w *fixture) map[string]task.ID {
+		return w.one("UNREAD", w.unread(weaver.Permanent(errors.New("no idea"))), nil)
+	},
+	"repairing": func(w *fixture) map[string]task.ID {
+		return w.one("REPAIRING", w.unread(errors.New("the model is away")), nil)
+	},
+	"badrequest": func(w *fixture) map[string]task.ID {
+		got, err := w.client.EnqueueTasks(w.ctx, weaver.NewDraft(builtin.Request.Name(), json.RawMessage(`{"url": 7}`)))
+		w.check(err)
+		w.run(builtin.Request.Handler(func(context.Context, builtin.RequestInput) (out builtin.RequestOutput, err error) { return out, nil }))
+		return w.one("BADREQUEST", got[0].ID, nil)
+	},
 	"empty": func(*fixture) map[string]task.ID { return nil },
 }
 
@@ -276,6 +290,15 @@ func (w *fixture) one(variable string, id task.ID, err error) map[string]task.ID
 // work runs everything that is due.
 func (w *fixture) work() {
 	w.run(okType.Handler(ok), failType.Handler(fail), retryType.Handler(retry), askType.Handler(ask), twoAsks.Handler(approve), sleepType.Handler(sleep), shipType.Handler(ship), sumType.Handler(sum))
+}
+
+// unread enqueues a task whose input does not decode and whose repair ends with an
+// error.
+func (w *fixture) unread(failed error) task.ID {
+	h, err := weaver.Define[string, string](okType.Name(), weaver.Queue("work")).Enqueue(w.ctx, w.client, "seven")
+	w.check(err)
+	w.run(okType.Handler(ok, weaver.Repair(func(context.Context, weaver.RepairRequest) (json.RawMessage, error) { return nil, failed })))
+	return h.ID()
 }
 
 func (w *fixture) run(handlers ...weaver.Handler) {

@@ -40,7 +40,7 @@ func (c *claimer) run(ctx context.Context) error {
 	var behind store.ClaimPlace // where the last claim stopped
 	var drain drainForAlone
 	for ctx.Err() == nil {
-		req := store.ClaimRequest{Worker: c.worker, Name: c.name, TTL: c.TTL, Types: c.types, Schemas: c.schemas, Behind: behind}
+		req := store.ClaimRequest{Worker: c.worker, Name: c.name, TTL: c.TTL, Types: c.types, Schemas: c.schemas, Bound: c.bound(), Behind: behind}
 		idle := c.slots.fill(&req)
 		// Asked before the claim, which may miss what is taken over meanwhile.
 		idle = idle && !c.reaper.waitsForWarmUp() && c.reaper.choresLeft.Load() == 0

@@ -15,7 +15,7 @@ import (
 // decide completes a finish with what the Decider chose.
 func (a *Attempt) decide(fin store.Finish, outcome task.Outcome, err error, permanent bool) store.Finish {
 	fin.Outcome, fin.Error = outcome, a.taskError(err)
-	in := decide.Input{Task: a.task, Outcome: outcome, Error: *fin.Error, Permanent: permanent, IdleAttempts: a.idleAttempts()}
+	in := decide.Input{Task: a.task, Outcome: outcome, Error: *fin.Error, Permanent: permanent, IdleAttempts: a.idleAttempts(), CanRepair: a.mayBeRepaired() == nil}
 	if !a.task.DeadlineAt.IsZero() {
 		in.TimeLeft = max(a.task.DeadlineAt.Sub(a.storeNow()), 1)
 	}
@@ -23,12 +23,12 @@ func (a *Attempt) decide(fin store.Finish, outcome task.Outcome, err error, perm
 	if errors.As(err, &v) && v.Kind == RetryAfter {
 		in.RetryAfter = max(v.Delay, 1) // 0 would mean that the handler asked for nothing
 	}
-	dec := a.askDecider(in)
+	dec := a.askDecider(in, err)
 	fin.Delay = dec.Delay
 	fin.Decision = &task.Decision{Kind: dec.Kind, Reason: dec.Reason}
 	fin.Decision.Reason.Asked = &task.Asked{
 		AttemptCount: a.task.AttemptCount, CrashCount: a.task.CrashCount, RepairCount: a.task.RepairCount, StepCount: a.task.StepCount,
-		Permanent: in.Permanent, RetryAfter: in.RetryAfter, TimeLeft: in.TimeLeft, IdleAttempts: in.IdleAttempts,
+		Permanent: in.Permanent, RetryAfter: in.RetryAfter, TimeLeft: in.TimeLeft, IdleAttempts: in.IdleAttempts, CanRepair: in.CanRepair,
 	}
 	fin.Output, fin.Waiting = dec.Output, dec.Waiting
 	fin.Children, fin.Join, fin.DependsOn = dec.children, dec.Join, dec.DependsOn
@@ -36,9 +36,16 @@ func (a *Attempt) decide(fin store.Finish, outcome task.Outcome, err error, perm
 }
 
 // decidesToWait reports whether a Decider chose, after a failure, that the task waits
-// for children or for another task.
+// for children, for another task or for a repair.
 func decidesToWait(fin *store.Finish) bool {
-	return fin.Decision != nil && (fin.Decision.Kind == task.DecideDecompose || fin.Decision.Kind == task.DecideAddDependency)
+	if fin.Decision == nil {
+		return false
+	}
+	switch fin.Decision.Kind {
+	case task.DecideDecompose, task.DecideAddDependency, task.DecideRepair:
+		return true
+	}
+	return false
 }
 
 // choice is what a Decider chose, with the children that its drafts became.
@@ -50,12 +57,12 @@ type choice struct {
 // askDecider asks the configured Decider; one that panics or answers what
 // cannot be done is overruled by the default, which says so in the reason. The ids
 // of children are made here, once for each attempt that ends so: a report that is
-// repeated names the same ones.
-func (a *Attempt) askDecider(in decide.Input) (c choice) {
+// repeated names the same ones. err is the attempt's error.
+func (a *Attempt) askDecider(in decide.Input, err error) (c choice) {
 	e := a.env
 	overrule := func(why string) {
 		said := c.Kind
-		c = choice{Decision: decide.Default{}.Decide(in)}
+		c = a.byDefault(in, err)
 		c.Reason.Fallback, c.Reason.Said = sanitize(why), said
 		c.Reason.Text = c.Reason.Fallback + "; the default decided: " + c.Reason.Text
 		e.Log.Error("the decider failed", "task_id", in.Task.ID, "task_type", in.Task.Type, "attempt_no", in.Task.AttemptNo, "reason", why)
@@ -73,17 +80,29 @@ func (a *Attempt) askDecider(in decide.Input) (c choice) {
 		return c
 	}
 	if c.Kind == "" { // no opinion
-		return choice{Decision: decide.Default{}.Decide(in)}
+		return a.byDefault(in, err)
 	}
-	if err := a.carryOut(&c); err != nil {
-		overrule(fmt.Sprintf("the decider chose %s, which cannot be done here: %v", c.Kind, err))
+	if bad := a.carryOut(&c, in, err); bad != nil {
+		in.CanRepair = in.CanRepair && c.Kind != task.DecideRepair
+		overrule(fmt.Sprintf("the decider chose %s, which cannot be done here: %v", c.Kind, bad))
+	}
+	return c
+}
+
+// byDefault is what the default decides. A repair that cannot be made is none.
+func (a *Attempt) byDefault(in decide.Input, err error) choice {
+	c := choice{Decision: decide.Default{}.Decide(in)}
+	if bad := a.carryOut(&c, in, err); bad != nil {
+		a.logger().Warn("the input cannot be repaired", "error", bad)
+		in.CanRepair = false
+		c = choice{Decision: decide.Default{}.Decide(in)}
 	}
 	return c
 }
 
 // carryOut prepares a decision for the store, or says why it cannot be done. What
 // the decision's kind does not use is cleared.
-func (a *Attempt) carryOut(c *choice) error {
+func (a *Attempt) carryOut(c *choice, in decide.Input, err error) error {
 	drafts, join, on, out, waiting := c.Children, c.Join, c.DependsOn, c.Output, c.Waiting
 	c.Children, c.Join, c.DependsOn, c.Output, c.Waiting = nil, task.JoinNone, task.ID{}, nil, task.WaitNone
 	switch c.Kind {
@@ -96,6 +115,8 @@ func (a *Attempt) carryOut(c *choice) error {
 		return nil
 	case task.DecideSucceed:
 		return a.decideOutput(c, out)
+	case task.DecideRepair:
+		return a.decideRepair(c, in, err)
 	case task.DecideAddDependency:
 		c.DependsOn = on
 		return a.checkDependsOn(on)

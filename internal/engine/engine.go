@@ -56,6 +56,11 @@ type Handler struct {
 	// Draft makes a task of the type, without an ID, of the draft that a Decider
 	// gave, or says what is wrong with that. nil: no Decider can name the type.
 	Draft func(d *task.Draft) (task.New, error)
+
+	// Repairs says that inputs of the type are repaired here, by the handler of
+	// [task.RepairType].
+	Repairs bool
+	Schema  json.RawMessage // JSON Schema of its input, if it is known
 }
 
 // handlerKey identifies a handler.
@@ -75,8 +80,9 @@ type Config struct {
 	Log          *slog.Logger
 	Decider      decide.Decider
 	Router       decide.Router
-	Listeners    *Listeners // may be nil
-	WrapStep     StepFunc   // runs the function of a step by RunStep; nil: nothing wraps it
+	RepairHinter decide.RepairHinter // nil: decide.DefaultHint
+	Listeners    *Listeners          // may be nil
+	WrapStep     StepFunc            // runs the function of a step by RunStep; nil: nothing wraps it
 	InlineLimit  int
 	Values       *Values // of the same store, namespace and limit
 	CrashBudget  int
@@ -93,6 +99,7 @@ type Engine struct {
 	types    map[string]int // code versions by task type
 	schemas  map[string]int // the newest schema version that is read, by task type
 	drafts   map[string]func(*task.Draft) (task.New, error)
+	repairs  map[string]json.RawMessage // the schema of the inputs that are repaired here, by task type
 	worker   store.WorkerID
 	name     string
 
@@ -119,12 +126,16 @@ func New(cfg Config) *Engine {
 		types:    make(map[string]int, len(cfg.Handlers)),
 		schemas:  make(map[string]int, len(cfg.Handlers)),
 		drafts:   make(map[string]func(*task.Draft) (task.New, error), len(cfg.Handlers)),
+		repairs:  make(map[string]json.RawMessage),
 		worker:   store.WorkerID(cfg.IDs.New().String()),
 	}
 	for _, h := range cfg.Handlers {
 		e.handlers[handlerKey{h.Type, h.Name}] = h
 		if _, known := e.types[h.Type]; !known || h.Name == "" {
 			e.types[h.Type], e.drafts[h.Type] = h.CodeVersion, h.Draft
+		}
+		if h.Repairs {
+			e.repairs[h.Type] = h.Schema
 		}
 		if h.SchemaVersion > 0 {
 			e.schemas[h.Type] = h.SchemaVersion
@@ -182,7 +193,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	}
 	defer e.end()
 
-	env := &env{Config: e.cfg, worker: e.worker, name: e.name, schemas: e.schemas, drafts: e.drafts, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.cfg.Queues)}
+	env := &env{Config: e.cfg, worker: e.worker, name: e.name, schemas: e.schemas, drafts: e.drafts, repairs: e.repairs, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.queues())}
 	if err := e.cfg.Store.Ready(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}

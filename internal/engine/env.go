@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -19,6 +20,7 @@ type env struct {
 	handled   []string                                       // task types, sorted
 	schemas   map[string]int                                 // the newest schema version that is read, by task type
 	drafts    map[string]func(*task.Draft) (task.New, error) // Handler.Draft by task type
+	repairs   map[string]json.RawMessage                     // Handler.Schema of the types whose inputs are repaired here
 	origin    time.Time                                      // the monotonic clock's zero for offsets that are kept in atomics
 	work      context.Context                                // of handlers and of calls that a drain must not cut short; it ends at the hard stop
 	complete  bool                                           // the store's notices miss nothing: no polling

@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
@@ -45,6 +46,9 @@ func (w *walk) causes(h *store.History, subject string, depth int) []Cause {
 	case t.State == task.Pending && (t.Waiting == task.WaitSignal || t.Waiting == task.WaitChildren && t.Join == task.JoinNone):
 		w.signal(h)
 		return w.needs(h, subject+" waits for", depth, openCalled(h))
+	case t.State == task.Pending && t.Waiting == task.WaitRepair:
+		w.act(h, depth)
+		return w.needs(h, subject+" waits for", depth, openChild)
 	case t.State == task.Pending && t.Waiting == task.WaitChildren:
 		return w.needs(h, subject+" waits for", depth, openChild)
 	case t.State == task.Failed && kindOf(t) == task.KindDependencyFailed:
@@ -68,6 +72,25 @@ func (w *walk) causes(h *store.History, subject string, depth int) []Cause {
 		return w.pause(h)
 	}
 	w.act(h, depth)
+	if t.State == task.Blocked {
+		return failedRepair(h)
+	}
+	return nil
+}
+
+// failedRepair says why the last repair of a task that is blocked did not succeed.
+func failedRepair(h *store.History) []Cause {
+	t := &h.Task
+	for i := range h.Needs {
+		n := &h.Needs[i]
+		if t.RepairCount == 0 || !isChild(*n) || n.EndedError == nil || !strings.HasSuffix(n.Node, fmt.Sprintf("repair[%d]", t.RepairCount)) {
+			continue
+		}
+		return []Cause{{
+			Kind: CauseNeed, TaskID: n.ID, State: n.EndedState,
+			Sentence: text.Stop(fmt.Sprintf("Its last repair, %s, ended %s: %s", n.ID, n.EndedState, Failure(n.EndedError, MaxMessage))),
+		}}
+	}
 	return nil
 }
 
@@ -220,6 +243,9 @@ func (w *walk) act(h *store.History, depth int) {
 			w.add(Action{w.Command("task", "unblock", id), "approves " + name + "; with --input " + refusal + " it fails"})
 		} else if t.Error != nil && t.Error.Ask != "" {
 			w.add(Action{w.Command("task", "unblock", "--ask", t.Error.Ask, id), "asks " + name + " again; with --input that is the answer to this question, and it goes on"})
+		} else if kindOf(t) == task.KindDecode && t.Error.Step == "" {
+			w.add(Action{w.Command("task", "repair", id, "--input", "FILE"), "gives " + name + " another input, and it goes on"})
+			w.add(Action{w.Command("task", "unblock", id), "runs " + name + " again with the input that it has, once its program can read it"})
 		} else if from := RerunFrom(h); from != "" {
 			w.add(Action{w.Command("task", "rerun", id, "--from", from), fmt.Sprintf("enqueues a new task that runs %q and what follows anew, outside of a job", text.OneLine(from, MaxNote))})
 			w.add(Action{w.Command("task", "unblock", id), "lets " + name + " go on, once its program can read what is recorded"})
@@ -251,6 +277,8 @@ func (w *walk) act(h *store.History, depth int) {
 		w.add(Action{w.Command("task", "cancel", "--force", id), "ends " + name + " at once, without its cleanup"})
 	case t.State == task.Running && asked:
 		w.add(Action{w.Command("task", "cancel", id), "asks " + name + " to end"})
+	case t.State == task.Pending && t.Waiting == task.WaitRepair && asked:
+		w.add(Action{w.Command("task", "repair", id, "--input", "FILE"), "gives " + name + " another input at once"})
 	case t.State == task.Pending && asked && waitsForTime(t.Waiting):
 		w.add(Action{w.Command("task", "reschedule", "--now", id), "starts " + name + " now; --in and --at start it at another time"})
 	case t.State == task.Pending && t.Waiting == task.WaitPaused:

@@ -36,6 +36,8 @@ func (c Clock) Event(ev event.Event, h *store.History) string {
 		return fmt.Sprintf("attempt %d failed: %s; retry in %s", max(1, countedNo(ev.AttemptNo, h)), eventError(&ev.Error, h), text.Until(ev.Delay))
 	case event.TaskSuspended:
 		switch {
+		case ev.Waiting == task.WaitRepair && ev.Error != nil:
+			return "its input is repaired: " + eventError(ev.Error, h)
 		case ev.Error != nil:
 			return fmt.Sprintf("attempt %d failed: %s; waits for other tasks, as was decided", max(1, countedNo(ev.AttemptNo, h)), eventError(ev.Error, h))
 		case ev.Waiting == task.WaitSignal && ev.WakeAt.IsZero():

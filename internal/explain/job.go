@@ -79,7 +79,7 @@ func decisive(state task.JobState, tasks []task.Task) []*task.Task {
 		return pick(func(t *task.Task) bool { return task.Movable(t.State, t.Waiting, t.Join, !t.ReadyAt.IsZero()) })
 	case task.JobBlocked:
 		stuck := pick(func(t *task.Task) bool {
-			return !t.State.Terminal() && t.Waiting != task.WaitDeps && t.Waiting != task.WaitChildren
+			return !t.State.Terminal() && t.Waiting != task.WaitDeps && t.Waiting != task.WaitChildren && t.Waiting != task.WaitRepair
 		})
 		if len(stuck) == 0 {
 			stuck = pick(func(t *task.Task) bool { return !t.State.Terminal() })

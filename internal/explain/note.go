@@ -129,6 +129,8 @@ func Waits(t *task.Task, needs []store.Need) string {
 			return "waits for the children of a call"
 		}
 		return "waits for " + children(t.RemainingDeps)
+	case task.WaitRepair:
+		return "waits for the repair of its input"
 	case task.WaitConcurrency:
 		return fmt.Sprintf("waits for key %q", text.OneLine(t.ConcurrencyKey, 2*MaxNote))
 	case task.WaitPaused:

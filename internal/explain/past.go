@@ -191,6 +191,8 @@ func (c Clock) Decision(d *task.Decision) string {
 		if len(d.ChildIDs) >= maxNamed {
 			said += " or more"
 		}
+	case task.DecideRepair:
+		said = "It was decided to repair its input"
 	case task.DecideAddDependency:
 		said = "It was decided to wait for another task"
 	default:

@@ -146,7 +146,11 @@ func (c Clock) waits(h *store.History) string {
 	case task.WaitRate:
 		return orElse("waits because of a rate limit")
 	case task.WaitRepair:
-		return orElse("waits while its input is being repaired")
+		said := "waits while its input is being repaired"
+		if t.RepairCount > 0 {
+			said += fmt.Sprintf(" (repair %d of %d)", t.RepairCount, t.MaxRepairs)
+		}
+		return orElse(said)
 	case task.WaitBudget:
 		return orElse("waits because its budget is used up")
 	case task.WaitManual:

@@ -32,7 +32,11 @@ func (p Parent) refuses(n int) *task.Error {
 
 // checkDecompose refuses a decompose that no engine reports.
 func checkDecompose(f *store.Finish) error {
-	if f.Join != task.JoinRerun && f.Join != task.JoinComplete {
+	if decidedKind(f) == task.DecideRepair {
+		if f.Join != task.JoinRepair || len(f.Children) != 1 {
+			return fmt.Errorf("finish task %v: a repair has the join %q and one child, not %q and %d", f.Lease.Task, task.JoinRepair, f.Join, len(f.Children))
+		}
+	} else if f.Join != task.JoinRerun && f.Join != task.JoinComplete {
 		return fmt.Errorf("finish task %v: a decompose cannot have the join %q", f.Lease.Task, f.Join)
 	}
 	if len(f.Children) == 0 {
@@ -62,7 +66,7 @@ func ResolveDecompose(f *store.Finish, p Parent, cancel CancelRequest, deadline,
 
 // decompose makes the task wait for its children.
 func (t *Transition) decompose(f *store.Finish) {
-	t.State, t.Waiting, t.Join, t.KeepError = task.Pending, task.WaitChildren, f.Join, true
+	t.State, t.Waiting, t.Join, t.KeepError = task.Pending, f.Join.Waiting(), f.Join, true
 	if f.Join == task.JoinComplete {
 		if t.JoinOutput = f.Output; len(t.JoinOutput) == 0 {
 			t.JoinOutput = json.RawMessage("null")
@@ -83,7 +87,7 @@ func named(child task.New, parent, name string, mayFail bool) task.New {
 			child.Node = parent + "/" + child.Node
 		}
 	}
-	child.AllowFailure = mayFail
+	child.AllowFailure = child.AllowFailure || mayFail // a repair may
 	return child
 }
 

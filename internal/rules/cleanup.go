@@ -67,7 +67,7 @@ func (t *Transition) asked(c *CancelRequest, deadline, now time.Time) Transition
 	}
 	up := *t
 	up.State, up.Waiting, up.ReadyAt, up.SetReadyAt, up.Decision = task.Ready, task.WaitNone, now, false, nil
-	up.Join, up.JoinOutput, up.Awaited = task.JoinNone, nil, false
+	up.Join, up.JoinOutput, up.Awaited, up.CountsRepair = task.JoinNone, nil, false, false
 	return up
 }
 

@@ -10,14 +10,14 @@ import (
 // the outcome and the error that it reported, and counts as that outcome does.
 
 // Asks says what a finish has its task wait for, because its handler asked for it or
-// because it was decided: children (decompose), or another task (add_dependency).
+// because it was decided: children (decompose; a repair is one), or another task (add_dependency).
 // [task.OutcomeNone]: neither.
 func Asks(f *store.Finish) task.Outcome {
 	if f.Outcome == task.OutcomeDecompose || f.Outcome == task.OutcomeAddDependency {
 		return f.Outcome
 	}
 	switch decidedKind(f) {
-	case task.DecideDecompose:
+	case task.DecideDecompose, task.DecideRepair:
 		return task.OutcomeDecompose
 	case task.DecideAddDependency:
 		return task.OutcomeAddDependency

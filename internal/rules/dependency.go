@@ -32,7 +32,7 @@ func LeadsOn(s task.State, why task.Waiting, join task.Join, awaited, called boo
 	if called {
 		return !s.Terminal()
 	}
-	return s == task.Pending && (why == task.WaitDeps || why == task.WaitChildren && join != task.JoinNone) && (join == task.JoinNone || awaited)
+	return s == task.Pending && (why == task.WaitDeps || join != task.JoinNone && why == join.Waiting()) && (join == task.JoinNone || awaited)
 }
 
 // refuses says why the task cannot wait, nil if it can.

@@ -34,6 +34,7 @@ type Transition struct {
 
 	RaiseEpoch     bool // the lease's epoch is spent although no lease was taken from it
 	ResetCrashes   bool // crashes of earlier attempts do not count any more
+	CountsRepair   bool // it is one more repair of the input
 	CountsInternal bool // it is one more error of the engine in a row; otherwise that count ends
 	Uncounted      bool // it does not count against MaxAttempts, whatever its outcome
 	Idle           int  // how many attempts in a row have recorded nothing new, this one included
@@ -83,7 +84,7 @@ func CheckFinish(f *store.Finish) error {
 	switch f.Decision.Kind {
 	case task.DecideRetry, task.DecideMarkDead, task.DecideBlock, task.DecideSucceed:
 		return nil
-	case task.DecideDecompose:
+	case task.DecideDecompose, task.DecideRepair:
 		return checkDecompose(f)
 	case task.DecideAddDependency:
 		return checkDependency(f)
@@ -151,8 +152,9 @@ func (t *Transition) decide(f *store.Finish, now time.Time) {
 		t.State, t.Waiting = task.Blocked, cmp.Or(f.Waiting, task.WaitManual)
 	case task.DecideSucceed:
 		t.State, t.Output, t.ResetCrashes = task.Succeeded, f.Output, true
-	case task.DecideDecompose:
+	case task.DecideDecompose, task.DecideRepair:
 		t.decompose(f)
+		t.CountsRepair = kind == task.DecideRepair
 		t.KeepError, t.Decision.ChildIDs = false, childIDs(f)
 	case task.DecideAddDependency: // as a rule: see ResolveDependency
 		t.State, t.Waiting, t.Join = task.Pending, task.WaitDeps, task.JoinDependency

@@ -102,6 +102,10 @@ func askOf(failure *task.Error) string {
 // least.
 func UnblockedAttempts(count, limit int) int { return max(0, min(count, limit-1)) }
 
+// UnblockedRepairs is repair_count after an unblock: one repair is left at least, if
+// the task may have any.
+func UnblockedRepairs(count, limit int) int { return max(0, min(count, limit-1)) }
+
 // CheckPause refuses to pause a task that has ended.
 func CheckPause(id task.ID, s task.State) error {
 	if s.Terminal() {
@@ -223,7 +227,7 @@ func RevivesDependent(s task.State, kind task.ErrorKind, join task.Join, needs [
 // waits for them alone, and again for one that is retried (awaited).
 func ReopensEdge(s task.State, why task.Waiting, attempts int, join task.Join, awaited bool) bool {
 	if awaited || s == task.Pending && join != task.JoinNone {
-		return awaited && s == task.Pending && why == task.WaitChildren
+		return awaited && s == task.Pending && (why == task.WaitChildren || why == task.WaitRepair)
 	}
 	return s == task.Pending && why == task.WaitDeps || (s == task.Pending || s == task.Ready) && attempts == 0
 }
@@ -270,10 +274,7 @@ func Revive(t *Revived, now time.Time) Revival {
 	children := TaskWaits(t.Join, t.Needs, func(n *Need) bool { return unfinished(n) || n.RevivesChild(t.Join, t.End) })
 	children.Open += t.Unstored
 	if t.Join != task.JoinNone && children.Open > 0 {
-		r.State, r.Waiting, r.Join, r.Waits = task.Pending, task.WaitChildren, t.Join, children
-		if t.Join.Asked() {
-			r.Waiting = task.WaitDeps
-		}
+		r.State, r.Waiting, r.Join, r.Waits = task.Pending, t.Join.Waiting(), t.Join, children
 		return r
 	}
 	if r.Waits = WaitsFor(t.Needs, unfinished); r.Waits.Open > 0 {

@@ -167,7 +167,7 @@ func (t *Transition) Claimable() bool {
 		return false
 	}
 	switch t.Waiting {
-	case task.WaitDeps:
+	case task.WaitDeps, task.WaitRepair:
 		return false
 	case task.WaitChildren, task.WaitSignal:
 		return t.Join == task.JoinNone && !t.ReadyAt.IsZero()

@@ -116,8 +116,7 @@ func (c *claim) reads(r *row) bool { return r.SchemaVersion <= rules.NewestSchem
 
 // asked reports whether a row is of a lane that this call may claim from (W2).
 func (c *claim) asked(d store.DispatchRow) bool {
-	_, known := c.req.Types[d.Type]
-	return known && c.pauseOf(d.Queue, d.Type) == task.PauseNone && (c.req.Queues == nil || c.req.Queues[d.Queue] > 0)
+	return rules.Lane(&c.req, d.Queue, d.Type) && c.pauseOf(d.Queue, d.Type) == task.PauseNone
 }
 
 // roomIn reports whether the queue has a slot left for this call.

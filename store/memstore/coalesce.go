@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 
 	"github.com/goweaver/weaver/internal/rules"
@@ -22,11 +23,16 @@ func (o *op) takesInput(n *task.New, existing task.ID) *row {
 		found = o.oldestUnstarted(n)
 	}
 	if found != nil {
-		o.refs[found.ID] = slices.DeleteFunc(o.refs[found.ID], func(r ref) bool { return r.kind == refInput })
-		o.refer(found.ID, refInput, "", n.Input)
-		found.Input, found.SchemaVersion, found.UpdatedAt = copyRaw(n.Input), n.SchemaVersion, o.now
+		o.setInput(found, n.Input, n.SchemaVersion)
 	}
 	return found
+}
+
+// setInput gives a task another input.
+func (o *op) setInput(r *row, input json.RawMessage, schemaVersion int) {
+	o.refs[r.ID] = slices.DeleteFunc(o.refs[r.ID], func(r ref) bool { return r.kind == refInput })
+	o.refer(r.ID, refInput, "", input)
+	r.Input, r.SchemaVersion, r.UpdatedAt = copyRaw(input), schemaVersion, o.now
 }
 
 // oldestUnstarted returns the task of a new one's type, queue and concurrency key

@@ -175,6 +175,9 @@ func (r *row) count(t *rules.Transition) {
 	} else {
 		r.InternalCount = 0
 	}
+	if t.CountsRepair {
+		r.RepairCount++
+	}
 	if t.ResetCrashes {
 		r.CrashCount, r.QuarantineLosses = 0, 0
 	}

@@ -32,6 +32,8 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 		return o.retry(cmd)
 	case store.UnblockTask:
 		return o.unblock(cmd)
+	case store.ReplaceInput:
+		return o.replaceInput(cmd)
 	case store.RescheduleTask:
 		return o.reschedule(cmd)
 	case store.SendSignal:
@@ -96,6 +98,7 @@ func (o *op) unblock(cmd store.UnblockTask) store.CommandResult {
 	}
 	r.AttemptCount = rules.UnblockedAttempts(r.AttemptCount, r.MaxAttempts)
 	r.UnblockInput, r.UnblockFor = copyRaw(cmd.Input), rules.UnblockFor(&cmd, r.Error)
+	r.RepairCount = rules.UnblockedRepairs(r.RepairCount, r.MaxRepairs)
 	r.IdleAttempts = 0
 	o.makeReady(r, o.now, task.WaitNone, r.Error)
 	o.note(cmd.Audit, "unblock", r.ID.String())

@@ -145,7 +145,7 @@ func (o *op) resolveEdges(ended []*row) {
 		}
 	}
 	for _, r := range slices.SortedFunc(maps.Keys(marked), func(a, b *row) int { return a.ID.Compare(b.ID) }) {
-		if r.State != task.Pending || r.Waiting != task.WaitDeps && (r.Waiting != task.WaitChildren || r.Join == task.JoinNone) {
+		if r.State != task.Pending || r.Waiting != task.WaitDeps && (r.Join == task.JoinNone || r.Waiting != r.Join.Waiting()) {
 			continue
 		}
 		waits := rules.TaskWaits(r.Join, o.needsOf(r), rules.Unmarked)

@@ -169,10 +169,7 @@ func (c *claim) readPaused() error {
 
 // serves reports whether the worker asked for a lane that is not paused.
 func (c *claim) serves(k lane.Key) bool {
-	if _, ok := c.req.Types[k.Type]; !ok || c.paused[k.Queue] || c.pausedTypes[k.Type] {
-		return false
-	}
-	return c.req.Queues == nil || c.req.Queues[k.Queue] > 0
+	return rules.Lane(c.req, k.Queue, k.Type) && !c.paused[k.Queue] && !c.pausedTypes[k.Type]
 }
 
 // full reports whether the claim may take no further task.

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"cmp"
+	"encoding/json"
 
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
@@ -47,27 +48,32 @@ func (t *tx) coalesce(n *task.New) (e store.Enqueued, err error) {
 	if err != nil || id.IsZero() {
 		return e, err
 	}
-	input, long, err := t.outOfLine(&id, kindInput, n.Input)
+	err = t.setInput(&id, n.Input, n.SchemaVersion)
+	return store.Enqueued{ID: id, Disposition: store.DispositionCoalesced}, err
+}
+
+// setInput gives a task another input.
+func (t *tx) setInput(id *task.ID, input json.RawMessage, schemaVersion int) error {
+	inline, long, err := t.outOfLine(id, kindInput, input)
 	if err == nil {
-		err = t.forgetKind(&id, kindInput)
+		err = t.forgetKind(id, kindInput)
 	}
 	if err == nil {
-		err = t.refer(&id, kindInput, "", n.Input)
+		err = t.refer(id, kindInput, "", input)
 	}
 	if err == nil && !long {
-		err = t.stmt(sqlDeletePayload).Text(1, t.ns).ID(2, &id).Text(3, kindInput).Run()
+		err = t.stmt(sqlDeletePayload).Text(1, t.ns).ID(2, id).Text(3, kindInput).Run()
 	}
 	if err != nil {
-		return e, err
+		return err
 	}
-	st = t.stmt(sqlTakeInput).Text(1, t.ns).ID(2, &id)
+	st := t.stmt(sqlTakeInput).Text(1, t.ns).ID(2, id)
 	if long {
 		st.Null(3)
 	} else {
-		st.Bytes(3, input)
+		st.Bytes(3, inline)
 	}
-	err = st.Int(4, int64(n.SchemaVersion)).Bool(5, long).Int(6, t.mic).Run()
-	return store.Enqueued{ID: id, Disposition: store.DispositionCoalesced}, err
+	return st.Int(4, int64(schemaVersion)).Bool(5, long).Int(6, t.mic).Run()
 }
 
 // oldestUnstarted returns the task of a new one's type, queue and concurrency key

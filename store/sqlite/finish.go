@@ -214,7 +214,7 @@ UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = CASE WHEN ?5
   last_error_json = CASE WHEN ?9 THEN last_error_json ELSE ?11 END,
   attempt_count = attempt_count + ?12, crash_count = CASE WHEN ?17 THEN 0 ELSE crash_count END,
   quarantine_losses = CASE WHEN ?17 THEN 0 ELSE quarantine_losses END, internal_count = CASE WHEN ?13 THEN internal_count + 1 ELSE 0 END,
-  idle_attempts = ?18, lease_epoch = lease_epoch + ?14, lease_id = NULL, lease_expires_at = NULL, updated_at = ?15, finished_at = ?16
+  idle_attempts = ?18, repair_count = repair_count + ?19, lease_epoch = lease_epoch + ?14, lease_id = NULL, lease_expires_at = NULL, updated_at = ?15, finished_at = ?16
 WHERE namespace = ?1 AND task_id = ?2`
 
 // writeTransition moves the task whose guard passed in this transaction.
@@ -230,7 +230,7 @@ func (t *tx) writeTransition(row *leaseRow, to *rules.Transition) error {
 	st := t.stmt(sqlTransition).Text(1, t.ns).ID(2, &row.id).Text(3, string(to.State)).OrNull(4, string(to.Waiting)).
 		Bool(5, to.SetReadyAt).Time(6, to.ReadyAt).Bytes(7, output).Bool(8, long).
 		Bool(9, to.KeepError).OrNull(10, string(rules.KindOf(failure))).Error(11, failure).
-		Bool(12, to.CountsAttempt()).Bool(13, to.CountsInternal).Bool(14, to.RaiseEpoch).Int(15, t.mic).Bool(17, to.ResetCrashes).Int(18, int64(to.Idle))
+		Bool(12, to.CountsAttempt()).Bool(13, to.CountsInternal).Bool(14, to.RaiseEpoch).Int(15, t.mic).Bool(17, to.ResetCrashes).Int(18, int64(to.Idle)).Bool(19, to.CountsRepair)
 	if to.State.Terminal() {
 		st.Int(16, t.mic)
 	} else {

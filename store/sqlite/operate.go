@@ -103,6 +103,8 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 		err = o.retry(cmd, got)
 	case store.UnblockTask:
 		err = o.unblock(cmd, got)
+	case store.ReplaceInput:
+		err = o.replaceInput(cmd, got)
 	case store.RescheduleTask:
 		err = o.reschedule(cmd, got)
 	case store.SendSignal:

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	sqlAttemptsLeft = `SELECT attempt_count, max_attempts, last_error_json FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+	sqlAttemptsLeft = `SELECT attempt_count, max_attempts, last_error_json, repair_count, max_repairs FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 	sqlUnblock      = `
-UPDATE weaver_tasks SET state = 'ready', waiting_reason = NULL, updated_at = ?3, attempt_count = ?5, idle_attempts = 0, has_payloads = max(has_payloads, ?4)
+UPDATE weaver_tasks SET state = 'ready', waiting_reason = NULL, updated_at = ?3, attempt_count = ?5, repair_count = ?6, idle_attempts = 0, has_payloads = max(has_payloads, ?4)
 WHERE namespace = ?1 AND task_id = ?2`
 
 	sqlDeletePayload = `DELETE FROM weaver_payloads WHERE namespace = ?1 AND task_id = ?2 AND kind = ?3`
@@ -25,11 +25,12 @@ func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) err
 		return err
 	}
 	t := o.tx
-	attempts, failure := 0, (*task.Error)(nil)
+	attempts, repairs, failure := 0, 0, (*task.Error)(nil)
 	st := t.stmt(sqlAttemptsLeft).Text(1, t.ns).ID(2, &row.id)
 	if st.One() {
 		attempts = rules.UnblockedAttempts(int(st.ColInt(0)), int(st.ColInt(1)))
 		failure = st.Row().Error(2)
+		repairs = rules.UnblockedRepairs(int(st.ColInt(3)), int(st.ColInt(4)))
 	}
 	if err := st.Done(); err != nil {
 		return err
@@ -45,10 +46,15 @@ func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) err
 			return err
 		}
 	}
-	err = t.stmt(sqlUnblock).Text(1, t.ns).ID(2, &row.id).Int(3, t.mic).Bool(4, len(cmd.Input) > 0).Int(5, int64(attempts)).Run()
+	err = t.stmt(sqlUnblock).Text(1, t.ns).ID(2, &row.id).Int(3, t.mic).Bool(4, len(cmd.Input) > 0).Int(5, int64(attempts)).Int(6, int64(repairs)).Run()
 	if err != nil {
 		return err
 	}
+	return o.unblocked(row, got)
+}
+
+// unblocked makes a task claimable whose row says that it is ready.
+func (o *operation) unblocked(row *taskRow, got *store.CommandResult) error {
 	got.State = task.Ready
 	o.moves.pending.Count(row.job, row.contribution, propagate.Unfinished(task.Ready, task.WaitNone))
 	return o.redispatch(row)

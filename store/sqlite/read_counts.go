@@ -25,7 +25,7 @@ WHERE o.namespace = ?1`
 	sqlCountNeedy = `
 SELECT count(DISTINCT d.task_id) FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_open
 CROSS JOIN weaver_tasks t ON t.namespace = d.namespace AND t.task_id = d.task_id
-WHERE d.namespace = ?1 AND d.done = 0 AND t.state = 'pending' AND (t.waiting_reason = 'deps' OR t.waiting_reason = 'children' AND t.join_kind IS NOT NULL)`
+WHERE d.namespace = ?1 AND d.done = 0 AND t.state = 'pending' AND (t.waiting_reason = 'deps' OR t.waiting_reason IN ('children', 'repair') AND t.join_kind IS NOT NULL)`
 
 	// What is suspended without a time has a wait, and no dispatch row.
 	sqlCountSuspended = `

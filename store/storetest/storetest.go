@@ -159,6 +159,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"DecomposeRetry", decomposeRetryCases},
 		{"AddDependency", dependencyCases},
 		{"Decision", decisionCases},
+		{"Repair", repairCases},
 		{"Blobs", blobCases},
 		{"BlobsCollect", blobCollectCases},
 		{"Signals", signalCases},

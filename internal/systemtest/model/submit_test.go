@@ -183,6 +183,8 @@ func (p *pair) operateTasks(*rapid.T) {
 			store.UnblockTask{Audit: a, Task: id, Input: json.RawMessage(`"yes"`), Ask: "flight"},
 			p.signal(a, id),
 			p.signal(a, id),
+			store.ReplaceInput{Audit: a, Task: id, Input: json.RawMessage(pick(p, []string{`1`, `2`}, "input")), SchemaVersion: 1},
+			store.ReplaceInput{Audit: a, Task: id, Input: json.RawMessage(`3`), SchemaVersion: 1 + p.number(2, "version"), Repair: pick(p, p.ids, "repair"), OldSchema: p.number(2, "old version")},
 		}, "command"))
 	}
 	p.operate(cmds...)

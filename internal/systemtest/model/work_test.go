@@ -166,6 +166,13 @@ func (p *pair) ending(c store.Claimed) store.Finish {
 	case 9:
 		decide(pick(p, []task.DecisionKind{task.DecideSucceed, task.DecideBlock, task.DecideRetry}, "of a bad payload"))
 		f.Outcome, f.StepsUnreached = task.OutcomeDecodeFailed, []string{"s0"}
+		if p.rarely(2, "repaired") {
+			decide(task.DecideRepair)
+			n := p.draft()
+			n.IdempotencyKey, n.AllowFailure = "", true
+			f.Join, f.Children = task.JoinRepair, []task.New{n}
+			p.ids = append(p.ids, n.ID)
+		}
 	case 12:
 		f.Outcome, f.DependsOn = task.OutcomeAddDependency, c.Lease.Task
 		if len(p.ids) > 0 {

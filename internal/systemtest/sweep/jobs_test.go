@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/goweaver/weaver"
@@ -81,6 +82,30 @@ var jobCases = []testCase{
 			wait := enqueue(fx, typeA, "wait", weaver.Metadata("index", large.ID().String()))
 			succeeds(fx, large, 2)
 			succeeds(fx, wait, "wait")
+		},
+	},
+	{
+		name:      "an input that is repaired",
+		tolerates: "a decision that cannot be carried out now is another one",
+		onFile:    true,
+		handlers: func(fx *fixture) []weaver.Handler {
+			return []weaver.Handler{typeN.Handler(func(_ context.Context, n int) (int, error) { return n, nil },
+				weaver.Repair(func(ctx context.Context, r weaver.RepairRequest) (json.RawMessage, error) {
+					if err := started(ctx, "repair"); err != nil {
+						return nil, err
+					}
+					return json.RawMessage(fmt.Sprint(r.No)), nil
+				}))}
+		},
+		run: func(fx *fixture) {
+			h := enqueue(fx, weaver.Define[string, int](typeN.Name()), "one")
+			succeeds(fx, h, 1)
+			t, err := fx.client.Get(fx.ctx, h.ID())
+			fx.must(err)
+			if string(t.Input) != "1" || t.RepairCount != 1 || t.AttemptCount != 1 {
+				fx.errorf("the input is %s after %d repairs and %d attempts that count", t.Input, t.RepairCount, t.AttemptCount)
+			}
+			fx.children(weaver.Define[string, string](task.RepairType), 1)
 		},
 	},
 	{

@@ -1,0 +1,3 @@
+-- Inputs are repaired: a task waits with the reason and the join 'repair', and decisions
+-- have that kind. An older program would leave such a task waiting for ever. The columns
+-- have been there since 0001.

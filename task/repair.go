@@ -1,0 +1,36 @@
+package task
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+)
+
+// RepairType is the task type of repairs: a child of the task whose input it repairs.
+const RepairType = "weaver.internal.repair_payload.v1"
+
+// RepairQueue is the queue of the repairs of a task type's inputs. Only workers that
+// can repair them claim from it.
+func RepairQueue(taskType string) string { return "repair:" + taskType }
+
+// PayloadHash identifies the content of a payload as a row has it, wherever its bytes
+// are: SHA-256, in hex.
+func PayloadHash(stored json.RawMessage) string {
+	if b, large := BlobOf(stored); large {
+		return b.SHA256
+	}
+	sum := sha256.Sum256(stored)
+	return hex.EncodeToString(sum[:])
+}
+
+// Repair is the input of a repair: of the task that is its parent.
+type Repair struct {
+	Type       string `json:"task_type"`
+	InputHash  string `json:"input_sha256"` // PayloadHash of the input
+	Schema     int    `json:"schema_version"`
+	Error      string `json:"error"`
+	Path       string `json:"path,omitempty"` // of the field that does not fit, if it is known
+	Hint       string `json:"hint,omitempty"`
+	No         int    `json:"repair"` // 1, 2, … of the task
+	MaxRepairs int    `json:"max_repairs"`
+}
