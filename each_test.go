@@ -185,6 +185,7 @@ func TestCallEach(t *testing.T) {
 		}))
 		h := enqueue(fx, clean, 0)
 		time.Sleep(10 * time.Minute)
+		synctest.Wait()
 		equal(fx, "given", given, 1)
 		fx.must(fx.client.Cancel(fx.Context(), h.ID()))
 		_ = failure(fx, h)
