@@ -309,6 +309,9 @@ func (t *Type[In, Out]) Output(ctx context.Context, node string) (Out, error) {
 	if got[0].Type != t.name {
 		return out, fmt.Errorf("%q is a %s, not a %s: %w", node, got[0].Type, t.name, ErrWrongType)
 	}
+	if err := engine.Erased("output", &got[0]); err != nil {
+		return out, fmt.Errorf("%q: %w", node, err)
+	}
 	if got[0].ValuesDropped {
 		return out, fmt.Errorf("the output of %q (%s): %w", node, need.ID, ErrValuesDropped)
 	}

@@ -79,6 +79,10 @@ type Task struct {
 
 	ValuesDropped bool `json:"values_dropped,omitempty"` // by a rule of retention: input, output, progress, and the values of steps and signals are gone
 
+	// Forgotten: what the task held and said was erased (weaver.Client.Forget). Then
+	// ValuesDropped is set too.
+	Forgotten bool `json:"forgotten,omitempty"`
+
 	Input         json.RawMessage `json:"input,omitempty"`
 	SchemaVersion int             `json:"schema_version"`
 	Output        json.RawMessage `json:"output,omitempty"` // succeeded tasks only

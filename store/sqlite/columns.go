@@ -38,7 +38,9 @@ var taskColumns = conn.Columns[task.Task]{
 	conn.Col("started_version", func(t *task.Task, r *conn.Row, i int) { t.StartedVersion = int(r.Int(i)) }),
 	conn.Col("input", func(t *task.Task, r *conn.Row, i int) { t.Input = r.Bytes(i) }),
 	conn.Col("schema_version", func(t *task.Task, r *conn.Row, i int) { t.SchemaVersion = int(r.Int(i)) }),
-	conn.Col("values_dropped", func(t *task.Task, r *conn.Row, i int) { t.ValuesDropped = r.Bool(i) }),
+	conn.Col("values_dropped", func(t *task.Task, r *conn.Row, i int) {
+		t.ValuesDropped, t.Forgotten = r.Bool(i), r.Int(i) == forgottenValues
+	}),
 	conn.Col("output", func(t *task.Task, r *conn.Row, i int) { t.Output = r.Bytes(i) }),
 	conn.Col("last_error_json", func(t *task.Task, r *conn.Row, i int) { t.Error = r.Error(i) }),
 	conn.Col("progress", func(t *task.Task, r *conn.Row, i int) { t.Progress = r.Progress(i) }),

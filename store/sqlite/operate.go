@@ -117,6 +117,8 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 		err = o.pause(sqlPauseQueue, cmd.Audit, "pause", cmd.Queue, store.ChorePause)
 	case store.ResumeQueue:
 		err = o.resume(sqlResumeQueue, cmd.Audit, "resume", cmd.Queue)
+	case store.ForgetTask:
+		err = o.forgetTask(cmd, got)
 	case store.Restored:
 		err = o.restored(cmd)
 	default:

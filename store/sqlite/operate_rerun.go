@@ -40,7 +40,7 @@ func (o *operation) rerun(cmd store.RerunTask, got *store.CommandResult) error {
 	if err != nil {
 		return err
 	}
-	if got.Err = rules.CheckValues(&task.Task{ID: row.id, State: old.of.State, ValuesDropped: old.dropped}); got.Err != nil {
+	if got.Err = rules.CheckValues(&task.Task{ID: row.id, State: old.of.State, ValuesDropped: old.dropped, Forgotten: old.forgot}); got.Err != nil {
 		return nil
 	}
 	st := t.stmt(sqlNeedsOthers).Text(1, t.ns).ID(2, &row.id)

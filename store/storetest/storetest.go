@@ -143,6 +143,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"RetainEdges", retainEdgeCases},
 		{"RetainValues", retainValueCases},
 		{"DeleteJob", deleteJobCases},
+		{"Forget", forgetCases},
 		{"Read", readCases},
 		{"ReadWorkers", readWorkerCases},
 		{"ReadCounts", readCountCases},
