@@ -17,14 +17,14 @@ import (
 // until it is done, whatever process does it.
 const (
 	sqlNeedScrub = `
-INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'scrub', ?1) ON CONFLICT DO UPDATE SET value = excluded.value`
+INSERT INTO weaver_store_meta (namespace, key, value) VALUES (?1, 'scrub', ?2) ON CONFLICT DO UPDATE SET value = excluded.value`
 	sqlScrub     = `SELECT value FROM weaver_store_meta WHERE namespace = '' AND key = 'scrub'`
 	sqlScrubDone = `DELETE FROM weaver_store_meta WHERE namespace = '' AND key = 'scrub' AND value = ?1`
 )
 
 // needScrub notes that erased bytes may be in unused parts of the file.
 func (t *tx) needScrub() error {
-	return t.stmt(sqlNeedScrub).Text(1, fmt.Sprint(t.mic)).Run()
+	return t.stmt(sqlNeedScrub).Text(1, "").Text(2, fmt.Sprint(t.mic)).Run()
 }
 
 // Scrub implements store.Scrubber: VACUUM writes the file anew, without its unused
