@@ -39,6 +39,7 @@ func Define[In, Out any](name string, opts ...TypeOption) *Type[In, Out] {
 		panic("weaver.Define: " + err.Error())
 	}
 	t := &Type[In, Out]{name: name, set: defaults()}
+	redactType[In, Out](&t.set)
 	for _, o := range opts {
 		if o == nil {
 			t.set.problem("an option is nil")

@@ -48,7 +48,7 @@ func (c *taskShowCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		h, err := client.History(ctx, id)
+		h, err := clientReader{client}.History(ctx, id)
 		if err != nil {
 			return s.absent(ctx, client, "task", id, err)
 		}

@@ -52,6 +52,7 @@ type New struct {
 
 	Labels   map[string]string // for filters
 	Metadata map[string]string // for handlers; not filterable
+	Redact   []string          // what readers do not show of its values: patterns of paths, "input/card/number"
 
 	Node         string // name inside its job; "" outside jobs
 	Needs        []Edge // edges to tasks of the same submission
@@ -119,6 +120,7 @@ type Task struct {
 	ConcurrencyLimit int               `json:"concurrency_limit,omitempty"`
 	Labels           map[string]string `json:"labels,omitempty"`
 	Metadata         map[string]string `json:"metadata,omitempty"`
+	Redact           []string          `json:"redact,omitempty"` // what readers do not show of its values
 
 	CancelRequested bool      `json:"cancel_requested,omitempty"` // to end: it runs, is due to clean up, or has ended since
 	CancelKind      ErrorKind `json:"cancel_kind,omitempty"`      // cancelled, deadline, parent_ended, budget or job_budget
@@ -275,6 +277,7 @@ type Step struct {
 	StartedAt   time.Time       `json:"started_at"`
 	CompletedAt time.Time       `json:"completed_at,omitzero"` // zero: it waits
 	Cost        int64           `json:"cost,omitempty"`        // micro-units that the try spent
+	Redact      []string        `json:"redact,omitempty"`      // paths in Value that readers do not show
 
 	Signal         string `json:"signal,omitempty"`          // KindSignal: the name of the signal that it waits, or waited, for
 	Children       int    `json:"children,omitempty"`        // KindCall: how many there are in all; the store fills it in

@@ -272,6 +272,7 @@ var stepColumns = conn.Columns[task.Step]{
 	conn.Col("started_at", func(s *task.Step, r *conn.Row, i int) { s.StartedAt = r.Time(i) }),
 	conn.Col("completed_at", func(s *task.Step, r *conn.Row, i int) { s.CompletedAt = r.Time(i) }),
 	conn.Col("cost", func(s *task.Step, r *conn.Row, i int) { s.Cost = r.Int(i) }),
+	conn.Col("redact", func(s *task.Step, r *conn.Row, i int) { r.JSON(i, &s.Redact) }),
 	conn.Col("awaits", func(s *task.Step, r *conn.Row, i int) { s.Signal = r.Text(i) }),
 	conn.Col("children", func(s *task.Step, r *conn.Row, i int) { s.Children = int(r.Int(i)) }),
 	conn.Col("children_left", func(s *task.Step, r *conn.Row, i int) { s.ChildrenLeft = int(r.Int(i)) }),

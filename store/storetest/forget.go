@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,6 +81,40 @@ func (e *env) told(ids ...task.ID) (rows []string) {
 		}
 	}
 	return rows
+}
+
+// What readers mask is recorded with the value.
+var redactCases = []testCase{
+	{"paths are kept with a task and with its steps, in the first attempt and later", func(e *env) {
+		paths := []string{"input/card", "*/**/*token*"}
+		id := e.one(func(n *task.New) { n.Redact = paths })
+		e.equal("of the task", e.task(id).Redact, paths)
+		for _, name := range []string{"a", "b"} {
+			c := e.a.take(id)
+			e.equal("of the claimed task", c.Task.Redact, paths)
+			masked := step(c, name, `{"pin":1}`)
+			masked.Step.Redact = []string{"pin"}
+			e.recordAll(masked, step(c, name+" plain", `1`))
+			e.finish(retry(c, 0))
+		}
+		var got []string
+		for _, s := range e.steps(id) {
+			got = append(got, fmt.Sprint(s.Name, s.Redact))
+		}
+		slices.Sort(got)
+		e.equal("of the steps", got, []string{"a plain[]", "a[pin]", "b plain[]", "b[pin]"})
+		c := e.a.take(id)
+		for _, s := range c.Steps {
+			e.check(len(s.Redact) == 0 == strings.HasSuffix(s.Name, "plain"), "the step %q was claimed with %q", s.Name, s.Redact)
+		}
+		e.finish(dead(c))
+		n := e.draft()
+		e.operate(store.RerunTask{Audit: admin, Task: id, New: n, StepsBelow: 1})
+		e.remember(n.ID)
+		for _, s := range e.steps(n.ID) {
+			e.check(len(s.Redact) == 0 == strings.HasSuffix(s.Name, "plain"), "the step %q was taken over with %q", s.Name, s.Redact)
+		}
+	}},
 }
 
 var forgetCases = []testCase{

@@ -144,6 +144,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"RetainValues", retainValueCases},
 		{"DeleteJob", deleteJobCases},
 		{"Forget", forgetCases},
+		{"Redact", redactCases},
 		{"Read", readCases},
 		{"ReadWorkers", readWorkerCases},
 		{"ReadCounts", readCountCases},
