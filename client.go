@@ -28,6 +28,11 @@ type ClientConfig struct {
 	InlineLimit int          // bytes; default DefaultInlineLimit
 	Bucket      Bucket       // keeps inputs over InlineLimit, and has outputs and artifacts; see Config; default none
 	Logger      *slog.Logger // default slog.Default()
+
+	// Redact are keys ("password", "*token*") and paths ("/card/number") of what
+	// readers do not show of the values of tasks that the client enqueues, beside the
+	// fields that have the tag `weaver:"redact"`; see docs/privacy.md. Default none.
+	Redact []string
 }
 
 // Client enqueues, reads and operates tasks of one namespace. It is safe for
@@ -37,6 +42,7 @@ type Client struct {
 	ns     string
 	limit  int
 	values *engine.Values
+	redact []string // patterns of what readers do not show
 	log    *slog.Logger
 	ids    *task.IDs
 	waits  waits
@@ -66,6 +72,8 @@ func (cfg ClientConfig) problems(s Store) []error {
 			problems = append(problems, err)
 		}
 	}
+	_, redactProblems := redactKeys(cfg.Redact)
+	problems = append(problems, redactProblems...)
 	if cfg.InlineLimit < 0 {
 		problems = append(problems, fmt.Errorf("InlineLimit is %d: want a number of bytes, or 0 for the default, %d", cfg.InlineLimit, DefaultInlineLimit))
 	}
@@ -85,6 +93,7 @@ func newClient(s Store, cfg ClientConfig) *Client {
 	}
 	c := &Client{store: s, ns: cfg.Namespace, limit: cfg.InlineLimit, log: cfg.Logger, ids: task.NewIDs(nil), warned: new(sync.Map)}
 	c.values = &engine.Values{Store: s, Namespace: c.ns, Bucket: cfg.Bucket, IDs: c.ids, Limit: c.limit}
+	c.redact, _ = redactKeys(cfg.Redact) // its problems were reported
 	c.waits.init(s, cfg.Namespace, cfg.Logger)
 	return c
 }

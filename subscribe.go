@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/redact"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
@@ -263,6 +264,7 @@ func newSubscription(c *Client, id task.ID, after int64, heard *overheard, yield
 func (s *subscription) look(ctx context.Context) (more, ended bool, err error) {
 	extra := s.heard.take(s.id) // what they follow is in the rows by now
 	h, err := s.c.store.History(ctx, s.c.ns, s.id)
+	redact.History(&h)
 	if err != nil {
 		if errors.Is(err, ErrNotFound) {
 			err = s.c.noTask(s.id)

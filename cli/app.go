@@ -130,6 +130,7 @@ type grammar struct {
 	Why     whyCmd     `cmd:"" help:"Explain where a task or job stands, and what to do."`
 	Migrate migrateCmd `cmd:"" help:"Create or update the store's schema."`
 	Doctor  doctorCmd  `cmd:"" help:"Check that the store keeps its promises."`
+	Forget  forgetCmd  `cmd:"" help:"Erase what tasks held and said, and keep that they were."`
 	Backup  backupCmd  `cmd:"" help:"Copy the store into a new file, while workers go on."`
 	HelpOf  helpCmd    `cmd:"" name:"help" help:"Show help, also of a command."`
 	Version versionCmd `cmd:"" help:"Show the version of this program."`

@@ -207,7 +207,7 @@ func (r *pipelineRun) past(ctx context.Context, st jobTasks) (map[weaver.TaskID]
 		if t.AttemptNo < 2 {
 			continue
 		}
-		h, err := r.client.History(ctx, t.ID)
+		h, err := clientReader{r.client}.History(ctx, t.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -246,7 +246,7 @@ func (r *pipelineRun) needs(ctx context.Context, st jobTasks) (map[string][]stri
 	}
 	needs, conditions := make(map[string][]string, len(st.Tasks)), make(map[string]task.EdgeKind)
 	for _, t := range st.Tasks {
-		h, err := r.client.History(ctx, t.ID)
+		h, err := clientReader{r.client}.History(ctx, t.ID)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -48,7 +48,7 @@ func (c *taskShowCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		h, err := client.History(ctx, id)
+		h, err := clientReader{client}.History(ctx, id)
 		if err != nil {
 			return s.absent(ctx, client, "task", id, err)
 		}
@@ -161,11 +161,23 @@ func (s *session) printTask(h *store.History) {
 	s.field("created", c.When(t.CreatedAt))
 	s.field("started", c.When(t.StartedAt))
 	s.field("finished", c.When(t.FinishedAt))
+	s.field("values", valuesGone(t))
 	s.field("input", fmt.Sprintf("%s (schema version %d)", jsonText(t.Input), t.SchemaVersion))
 	s.field("unblock input", jsonText(t.UnblockInput))
 	s.field("output", jsonText(t.Output))
 	s.printError(t.Error)
 	s.printHistory(h)
+}
+
+// valuesGone says why a task has neither input nor output any more.
+func valuesGone(t *task.Task) string {
+	switch {
+	case t.Forgotten:
+		return "erased: the task was forgotten"
+	case t.ValuesDropped:
+		return "dropped by a rule of retention"
+	}
+	return ""
 }
 
 func (s *session) printError(e *task.Error) {

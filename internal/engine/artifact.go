@@ -63,6 +63,9 @@ func (a *Attempt) Values() *Values { return a.env.Values }
 
 // loadInput puts the input itself in the place of the blob that has it.
 func (a *Attempt) loadInput() error {
+	if err := Erased("input", &a.task); err != nil { // its retry was that of a task that it needs
+		return err
+	}
 	input, err := a.env.Values.Load(a.ctx, a.task.Input)
 	if err != nil {
 		return Unreadable("input", "", err)

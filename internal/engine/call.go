@@ -153,6 +153,8 @@ func (a *Attempt) called(ctx context.Context, name string, needs []store.Need) (
 		for i := range tasks {
 			t := &tasks[i]
 			switch r := &results[at[t.ID]]; {
+			case r.State == task.Succeeded && t.Forgotten:
+				return nil, Erased("output", t)
 			case r.State == task.Succeeded:
 				if r.Output, err = a.env.Values.Load(ctx, t.Output); err != nil {
 					return nil, Unreadable("output of "+t.ID.String(), name, err)

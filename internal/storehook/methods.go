@@ -196,6 +196,16 @@ func noArgs[R any](f func(store.Store, context.Context, string) (R, error)) func
 	return func(s store.Store, ctx context.Context, ns string, _ None) (R, error) { return f(s, ctx, ns) }
 }
 
+// Scrub implements store.Scrubber: a store below that is none has nothing to do.
+func (s *hooked) Scrub(ctx context.Context, ns string) (store.Scrubbed, error) {
+	return through(ctx, s, "Scrub", nil, ns, None{}, func(below store.Store, ctx context.Context, ns string, _ None) (store.Scrubbed, error) {
+		if b, ok := below.(store.Scrubber); ok {
+			return b.Scrub(ctx, ns)
+		}
+		return store.Scrubbed{}, nil
+	})
+}
+
 // Warnings implements store.Warner: there are none when the store below does not.
 func (s *hooked) Warnings(ctx context.Context) []store.Warning {
 	if w, ok := s.below.(store.Warner); ok {

@@ -64,6 +64,8 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 		return store.CommandResult{}
 	case store.Upload:
 		return store.CommandResult{Uploaded: o.upload(cmd)}
+	case store.ForgetTask:
+		return o.forgetTask(cmd)
 	case store.Restored:
 		o.restored(cmd)
 		return store.CommandResult{}

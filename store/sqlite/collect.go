@@ -55,6 +55,7 @@ type retained struct {
 	of      rules.Retained
 	job     task.ID
 	dropped bool
+	forgot  bool
 }
 
 var (
@@ -77,7 +78,7 @@ var (
 		conn.Col("state", func(c *retained, r *conn.Row, i int) { c.of.State = task.State(r.Name(i)) }),
 		conn.Col("finished_at", func(c *retained, r *conn.Row, i int) { c.of.At = r.Time(i) }),
 		conn.Col("job_id", func(c *retained, r *conn.Row, i int) { c.job = r.ID(i) }),
-		conn.Col("values_dropped", func(c *retained, r *conn.Row, i int) { c.dropped = r.Bool(i) }),
+		conn.Col("values_dropped", func(c *retained, r *conn.Row, i int) { c.dropped, c.forgot = r.Bool(i), r.Int(i) == forgottenValues }),
 	}
 )
 

@@ -67,6 +67,7 @@ var (
 	_ store.EventReader    = (*DB)(nil)
 	_ store.JobCounter     = (*DB)(nil)
 	_ store.OrphanReader   = (*DB)(nil)
+	_ store.Scrubber       = (*DB)(nil)
 )
 
 // Open opens or creates the database in the file path. It does not migrate:

@@ -131,6 +131,8 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 		err = o.resume(sqlResumeQueue, cmd.Audit, "resume", cmd.Queue)
 	case store.Upload:
 		got.Uploaded, err = o.tx.upload(&cmd)
+	case store.ForgetTask:
+		err = o.forgetTask(cmd, got)
 	case store.Restored:
 		err = o.restored(cmd)
 	default:

@@ -143,6 +143,8 @@ func suites(t *testing.T, h Harness) []suite {
 		{"RetainEdges", retainEdgeCases},
 		{"RetainValues", retainValueCases},
 		{"DeleteJob", deleteJobCases},
+		{"Forget", forgetCases},
+		{"Redact", redactCases},
 		{"Read", readCases},
 		{"ReadWorkers", readWorkerCases},
 		{"ReadCounts", readCountCases},
