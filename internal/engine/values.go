@@ -237,12 +237,13 @@ type sourceError struct{ error }
 func (e *sourceError) Unwrap() error { return e.error }
 
 // Collect deletes the bytes of blobs that nothing needs, and forgets artifacts whose
-// time has passed: all that there is to be done now. It returns how many blobs it deleted.
-func (v *Values) Collect(ctx context.Context) (deleted int, err error) {
+// time has passed: all that there is to be done now. An upload is not needed when
+// nothing used it for the time. It returns how many blobs it deleted.
+func (v *Values) Collect(ctx context.Context, unused time.Duration) (deleted int, err error) {
 	if v.Bucket == nil {
 		return 0, ErrNoBucket
 	}
-	var req store.CollectBlobs
+	req := store.CollectBlobs{Pending: unused}
 	for {
 		got, err := v.Store.CollectBlobs(ctx, v.Namespace, req)
 		if err != nil {
@@ -261,6 +262,16 @@ func (v *Values) Collect(ctx context.Context) (deleted int, err error) {
 			req.Deleted = append(req.Deleted, b.ID)
 		}
 	}
+}
+
+// Sweep removes what uploads left in the bucket whose process died before their end, if
+// the bucket can hold such a thing.
+func (v *Values) Sweep(ctx context.Context, unchanged time.Duration) (removed int, err error) {
+	s, ok := v.Bucket.(blob.Sweeper)
+	if !ok {
+		return 0, nil
+	}
+	return s.Sweep(ctx, unchanged)
 }
 
 // Unreadable is what becomes of a task for which a value cannot be read: damage, and
