@@ -37,6 +37,22 @@ func (a *Attempt) PutArtifact(ctx context.Context, n store.NewArtifact, r io.Rea
 	return n, nil
 }
 
+// NeedBucket blocks the task on a worker without a bucket, before work is done for
+// nothing.
+func (a *Attempt) NeedBucket(what string) error {
+	if a.env.Values.Bucket != nil {
+		return nil
+	}
+	return a.failFatally(&Verdict{Kind: Blocked, Err: fmt.Errorf("%s: %w", what, ErrNoBucket)})
+}
+
+// Recorded reports whether a step of this name is completed already.
+func (a *Attempt) Recorded(name string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.entryOf(name).done != nil
+}
+
 // OpenArtifact returns the bytes of an artifact as a stream.
 func (a *Attempt) OpenArtifact(ctx context.Context, name string, b task.Blob) (io.ReadCloser, error) {
 	r, err := a.env.Values.Open(ctx, b)

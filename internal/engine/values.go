@@ -20,7 +20,7 @@ import (
 )
 
 // ErrNoBucket: a value or an artifact is kept in a bucket, and none is configured.
-var ErrNoBucket = errors.New("no bucket is configured: set Config.Bucket (ClientConfig.Bucket) to the one that the other programs of this store use")
+var ErrNoBucket = errors.New("no bucket is configured: set Config.Bucket (ClientConfig.Bucket; for a command --bucket) to the one that the other programs of this store use")
 
 // Values keeps bytes in the bucket that are too long for a row of the store. The order
 // is always the same: the store is told of the bytes (Upload), they are put, and then
