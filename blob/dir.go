@@ -217,7 +217,7 @@ func (d *Folder) failure(verb, key string, err error) error {
 		return fmt.Errorf("get blob %s: %w: no file %s", key, ErrNotFound, d.file(key))
 	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrCodec):
 		return fmt.Errorf("%s blob %s, the file %s: %w", verb, key, d.file(key), err)
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
 		return fmt.Errorf("%s blob %s: %w: %s: free some there, or name another folder: %w", verb, key, ErrFull, d.path, err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s blob %s: this user may not use the folder %s of the bucket: change its owner or its mode: %w", verb, key, d.path, err)
