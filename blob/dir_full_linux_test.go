@@ -29,7 +29,7 @@ func TestDirFull(t *testing.T) {
 func TestDirFullChild(t *testing.T) {
 	dir := os.Getenv("BLOB_LIMITED")
 	if dir == "" {
-		t.Skip("TestDirFull runs this")
+		return // TestDirFull runs it
 	}
 	signal.Ignore(syscall.SIGXFSZ) // or the first such write ends the process
 	var old syscall.Rlimit

@@ -136,13 +136,10 @@ func unknownFile(ctx context.Context, r store.BlobReader, bucket weaver.Bucket, 
 		return false, err
 	}
 	got, err := bucket.Get(ctx, key) // or it was deleted meanwhile
-	if errors.Is(err, blob.ErrNotFound) {
-		return false, nil
-	}
 	if err == nil {
-		err = got.Close()
+		return true, got.Close()
 	}
-	return true, ctx.Err()
+	return !errors.Is(err, blob.ErrNotFound), ctx.Err()
 }
 
 func (s *session) printBucket(b *bucketCheckup) {

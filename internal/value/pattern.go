@@ -21,7 +21,7 @@ func CheckPattern(pattern string) error {
 	for part := range strings.SplitSeq(pattern, "/") {
 		switch part {
 		case "", ".", "..":
-			return errors.New("a part between slashes is empty, . or ..")
+			return errors.New("a part between slashes is empty, a dot or two dots")
 		case "**":
 			return errors.New("** is not supported: write */ for each folder, as in */*.csv")
 		}
