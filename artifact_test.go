@@ -394,16 +394,7 @@ func TestArtifacts(t *testing.T) {
 			}
 		})
 	}
-	subtest(t, "without a bucket fail the task and name the option", func(fx *fixture) {
-		fx.run(typ.Handler(func(ctx context.Context, _ weaver.None) (weaver.ArtifactRef, error) {
-			return weaver.PutArtifact(ctx, "a", strings.NewReader("x"))
-		}))
-		h, err := typ.Enqueue(fx.Context(), fx.client, weaver.None{})
-		if err != nil {
-			fx.Fatal(err)
-		}
-		_, err = h.Wait(fx.Context())
-		wantError(fx, err, nil, "Config.Bucket")
+	subtest(t, "are put by handlers only", func(fx *fixture) {
 		if _, err := weaver.PutArtifact(fx.Context(), "a", strings.NewReader("x")); !errors.Is(err, weaver.ErrNoTask) {
 			fx.Errorf("outside a handler: %v", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -76,6 +77,13 @@ func (cfg ClientConfig) problems(s Store) []error {
 	problems = append(problems, redactProblems...)
 	if cfg.InlineLimit < 0 {
 		problems = append(problems, fmt.Errorf("InlineLimit is %d: want a number of bytes, or 0 for the default, %d", cfg.InlineLimit, DefaultInlineLimit))
+	}
+	if cfg.Bucket != nil {
+		if c, ok := cfg.Bucket.(blob.Checker); ok {
+			if err := c.Check(); err != nil {
+				problems = append(problems, fmt.Errorf("Bucket: %w", err))
+			}
+		}
 	}
 	return problems
 }

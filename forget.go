@@ -273,7 +273,7 @@ func (f *forgetting) clean(ctx context.Context) (err error) {
 		return nil
 	}
 	if f.c.hasBucket() {
-		if f.ack.Blobs, err = f.c.values.Collect(ctx); err != nil {
+		if f.ack.Blobs, err = f.c.values.Collect(ctx, 0); err != nil {
 			return err
 		}
 	}

@@ -125,9 +125,12 @@ type pipelineRun struct {
 }
 
 func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver.Handler) error {
-	var err error
-	if r.client, err = weaver.NewClient(st, weaver.ClientConfig{Namespace: r.session.flags.Namespace}); err != nil {
-		return badInput("", "--namespace: %w", err)
+	bucket, err := r.bucket(true)
+	if err != nil {
+		return err
+	}
+	if r.client, err = r.newClient(st, true); err != nil {
+		return err
 	}
 	if r.job, err = r.begin(ctx, r.client, r.file, "run", r.flags.pipelineFlags); err != nil {
 		return err
@@ -166,6 +169,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 		CrashBudget:  -1, // a person starts each run, and a command cannot take this process with it
 		Logger:       slog.New(engineLog{r.monitor.Logger().Handler(), true}),
 		Sink:         r.monitor,
+		Bucket:       bucket,
 		Decider:      r.session.app.Decider,
 		Router:       r.session.app.Router,
 		Plugins:      r.session.app.Plugins,

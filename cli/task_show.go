@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -59,11 +60,12 @@ func (c *taskShowCmd) Run(ctx context.Context, s *session) error {
 			return err
 		}
 		if s.json() {
+			loadValues(ctx, client, &h)
 			v := viewOf(&h)
 			_, v.Gone = s.clock.Gone[id]
 			return s.writeJSON(v)
 		}
-		s.printTask(&h)
+		s.printTask(&h, func(raw json.RawMessage) string { return s.shownValue(ctx, client, raw) })
 		return nil
 	})
 }
@@ -103,7 +105,8 @@ func (s *session) stateField(state, meaning string) {
 
 func (s *session) heading(what string) { s.printf("\n%s\n", s.paint.Paint(text.Bold, what)) }
 
-func (s *session) printTask(h *store.History) {
+// printTask prints a task; value shows its input or output.
+func (s *session) printTask(h *store.History, value func(json.RawMessage) string) {
 	t, c := &h.Task, s.clock
 	s.printf("%s\n\n", s.paint.Paint(text.Bold, fmt.Sprintf("Task %s, of type %s", t.ID, t.Type)))
 	s.stateField(string(t.State), c.TaskState(h))
@@ -162,9 +165,9 @@ func (s *session) printTask(h *store.History) {
 	s.field("started", c.When(t.StartedAt))
 	s.field("finished", c.When(t.FinishedAt))
 	s.field("values", valuesGone(t))
-	s.field("input", fmt.Sprintf("%s (schema version %d)", jsonText(t.Input), t.SchemaVersion))
+	s.field("input", fmt.Sprintf("%s (schema version %d)", value(t.Input), t.SchemaVersion))
 	s.field("unblock input", jsonText(t.UnblockInput))
-	s.field("output", jsonText(t.Output))
+	s.field("output", value(t.Output))
 	s.printError(t.Error)
 	s.printHistory(h)
 }
@@ -278,7 +281,7 @@ func (s *session) stepTable(steps []task.Step) *table {
 	t := newTable("NO", "NAME", "KIND", "STATE", "ATTEMPT", "TRY", "TOOK", "RESULT")
 	for i := range steps {
 		st := &steps[i]
-		result := text.OneLine(text.PlainJSON(string(st.Value)), explain.MaxNote)
+		result := cmp.Or(largeNote(st.Value), text.OneLine(text.PlainJSON(string(st.Value)), explain.MaxNote))
 		switch {
 		case st.Error != nil:
 			result = explain.Failure(&task.Error{Kind: st.Error.Kind, Message: st.Error.Message}, explain.MaxNote) // the row names the step

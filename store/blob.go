@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"math"
 	"time"
 
 	"github.com/goweaver/weaver/task"
@@ -62,4 +64,42 @@ type CollectedBlobs struct {
 type BlobRow struct {
 	task.Blob
 	State task.BlobState
+}
+
+// BlobUse is a blob with what refers to it.
+type BlobUse struct {
+	BlobRow
+	Refs    int           // references; equal values of one kind in one task are one
+	Expired int           // of these: artifacts whose time has passed and whose task has ended
+	Unused  time.Duration // of a pending one: how long ago it was announced last; UsedBefore: it was referred to since
+}
+
+// UsedBefore is the Unused of a blob that was referred to: nothing is about to use it.
+const UsedBefore = time.Duration(math.MaxInt64)
+
+// Collectable reports whether a collector would delete it that takes uploads which were
+// not used for a time for those of processes that died.
+func (u *BlobUse) Collectable(unused time.Duration) bool {
+	switch u.State {
+	case task.BlobDeleting:
+		return true
+	case task.BlobPending:
+		return u.Refs == 0 && u.Unused >= unused
+	}
+	return u.Refs > 0 && u.Refs == u.Expired
+}
+
+// BlobReader is implemented by stores that show their blobs part by part, and find them
+// by ID.
+type BlobReader interface {
+	// Blobs returns up to limit blobs whose IDs come after one, by ID. Fewer: there
+	// are no more.
+	Blobs(ctx context.Context, ns string, after task.ID, limit int) ([]BlobUse, error)
+
+	// Blob returns one blob; ErrNotFound.
+	Blob(ctx context.Context, ns string, id task.ID) (BlobUse, error)
+
+	// Artifact returns an artifact by its ID, the oldest if several tasks have it
+	// (RerunTask); ErrNotFound. It may look at every reference of the namespace.
+	Artifact(ctx context.Context, ns string, id task.ID) (task.Artifact, error)
 }

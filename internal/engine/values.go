@@ -20,7 +20,7 @@ import (
 )
 
 // ErrNoBucket: a value or an artifact is kept in a bucket, and none is configured.
-var ErrNoBucket = errors.New("no bucket is configured: set Config.Bucket (ClientConfig.Bucket) to the one that the other programs of this store use")
+var ErrNoBucket = errors.New("no bucket is configured: set Config.Bucket (ClientConfig.Bucket; for a command --bucket) to the one that the other programs of this store use")
 
 // Values keeps bytes in the bucket that are too long for a row of the store. The order
 // is always the same: the store is told of the bytes (Upload), they are put, and then
@@ -240,12 +240,13 @@ type sourceError struct{ error }
 func (e *sourceError) Unwrap() error { return e.error }
 
 // Collect deletes the bytes of blobs that nothing needs, and forgets artifacts whose
-// time has passed: all that there is to be done now. It returns how many blobs it deleted.
-func (v *Values) Collect(ctx context.Context) (deleted int, err error) {
+// time has passed: all that there is to be done now. An upload is not needed when
+// nothing used it for the time. It returns how many blobs it deleted.
+func (v *Values) Collect(ctx context.Context, unused time.Duration) (deleted int, err error) {
 	if v.Bucket == nil {
 		return 0, ErrNoBucket
 	}
-	var req store.CollectBlobs
+	req := store.CollectBlobs{Pending: unused}
 	for {
 		res, err := v.Store.Collect(ctx, v.Namespace, store.CollectRequest{Blobs: &req})
 		if err != nil {
@@ -265,6 +266,16 @@ func (v *Values) Collect(ctx context.Context) (deleted int, err error) {
 			req.Deleted = append(req.Deleted, b.ID)
 		}
 	}
+}
+
+// Sweep removes what uploads left in the bucket whose process died before their end, if
+// the bucket can hold such a thing.
+func (v *Values) Sweep(ctx context.Context, unchanged time.Duration) (removed int, err error) {
+	s, ok := v.Bucket.(blob.Sweeper)
+	if !ok {
+		return 0, nil
+	}
+	return s.Sweep(ctx, unchanged)
 }
 
 // Unreadable is what becomes of a task for which a value cannot be read: damage, and

@@ -165,7 +165,7 @@ var artifactColumns = conn.Columns[task.Artifact]{
 	conn.Col("a.content_type", func(a *task.Artifact, r *conn.Row, i int) { a.ContentType = r.Text(i) }),
 	conn.Col("a.created_at", func(a *task.Artifact, r *conn.Row, i int) { a.CreatedAt = r.Time(i) }),
 	conn.Col("a.expires_at", func(a *task.Artifact, r *conn.Row, i int) { a.ExpiresAt = r.Time(i) }),
-	conn.Col("b.blob_id", func(a *task.Artifact, r *conn.Row, i int) { a.Blob.ID = r.ID(i) }),
+	conn.Col("a.blob_id", func(a *task.Artifact, r *conn.Row, i int) { a.Blob.ID = r.ID(i) }),
 	conn.Col("b.sha256", func(a *task.Artifact, r *conn.Row, i int) { a.Blob.SHA256 = r.Text(i) }),
 	conn.Col("b.size_bytes", func(a *task.Artifact, r *conn.Row, i int) { a.Blob.Size = r.Int(i) }),
 }
