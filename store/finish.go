@@ -47,7 +47,8 @@ type Finish struct {
 
 	// Of a decompose, by outcome or decision. The children belong to the task's job, end with its deadline
 	// at the latest, and get their Node from the store. They have neither needs nor
-	// idempotency keys. The same report has the same IDs.
+	// idempotency keys. The same report has the same IDs. The decision repair has one
+	// child and task.JoinRepair.
 	Children []task.New
 	Join     task.Join
 

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+)
+
+// model stands in for a language model: it knows its lines by heart.
+type model struct{ pace time.Duration }
+
+// price of a token, in micro-units.
+const price = 100
+
+// script is what the model says to a prompt that begins so. Of the plan it gets one
+// number wrong; it gets it right when it is told so.
+var script = []struct{ prompt, hint, said string }{
+	{"plan: ", "", `[{"name":"rivers","words":5}, {"name":"rocks","words":"five"}]`},
+	{"research: rivers", "", "Rivers carry salt into it."},
+	{"research: rocks", "", "Rain washes salt from rocks."},
+	{`repair: {"name":"rocks"`, "path: words", `{"name":"rocks", "words":5}`},
+}
+
+// ask says a line token by token, and spends what they cost. emit may be nil.
+func (m model) ask(ctx context.Context, emit func(any) error, prompt string) (string, error) {
+	for _, line := range script {
+		if !strings.HasPrefix(prompt, line.prompt) || !strings.Contains(prompt, line.hint) {
+			continue
+		}
+		for _, token := range strings.Fields(line.said) {
+			select {
+			case <-time.After(m.pace):
+			case <-ctx.Done():
+				return "", context.Cause(ctx)
+			}
+			err := weaver.Spend(ctx, price)
+			if emit != nil {
+				err = errors.Join(err, emit(token))
+			}
+			if err != nil {
+				return "", err
+			}
+		}
+		return line.said, nil
+	}
+	return "", weaver.Permanent(fmt.Errorf("the model has no words for %q", prompt))
+}
