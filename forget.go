@@ -89,7 +89,7 @@ func (c *Client) Forget(ctx context.Context, labels map[string]string, opts ...O
 	if engine.StepTxOf(ctx) != nil {
 		return ack, ErrNestedTx
 	}
-	f := forgetting{c: c, ack: &ack, seen: make(map[TaskID]error)}
+	f := forgetting{c: c, ack: &ack, seen: make(map[TaskID]error), cancelled: make(map[TaskID]store.CommandResult)}
 	for _, o := range opts {
 		o.applyOperate(&f.s)
 	}
@@ -109,6 +109,9 @@ func (c *Client) Forget(ctx context.Context, labels map[string]string, opts ...O
 	for after := ""; ; {
 		page, next, err := c.List(ctx, Filter{Labels: labels, Limit: forgetPage, After: after})
 		if err != nil {
+			return ack, err
+		}
+		if err := f.cancel(ctx, page); err != nil {
 			return ack, err
 		}
 		for i := range page {
@@ -133,6 +136,8 @@ type forgetting struct {
 	ack    *ForgetAck
 	seen   map[TaskID]error // tasks that were looked at, with why they stay
 	batch  []TaskInfo       // to be erased; children come before their parents
+
+	cancelled map[TaskID]store.CommandResult // for it
 }
 
 // one looks at a task. Its children are erased before it: afterwards it is not looked
@@ -142,17 +147,14 @@ func (f *forgetting) one(ctx context.Context, t *TaskInfo) error {
 		return nil
 	}
 	f.seen[t.ID] = nil
-	stays, err := f.ended(ctx, t)
-	if err != nil {
-		return err
-	}
+	stays := f.ended(t)
 	if stays == nil {
-		stays, err = f.children(ctx, t.ID)
+		var err error
+		if stays, err = f.children(ctx, t.ID); err != nil {
+			return err
+		}
 	}
-	switch {
-	case err != nil:
-		return err
-	case stays != nil:
+	if stays != nil {
 		f.seen[t.ID] = stays
 		f.ack.Refused = append(f.ack.Refused, RefusedTask{t.ID, stays})
 		return nil
@@ -164,34 +166,52 @@ func (f *forgetting) one(ctx context.Context, t *TaskInfo) error {
 	return f.flush(ctx)
 }
 
-// ended says why a task stays that has not ended, or cancels it.
-func (f *forgetting) ended(ctx context.Context, t *TaskInfo) (stays, err error) {
+// cancel cancels the tasks of a list that have not ended, if that is wanted.
+func (f *forgetting) cancel(ctx context.Context, list []TaskInfo) error {
+	if !f.s.forget.cancel || f.dryRun {
+		return nil
+	}
+	var cmds []store.Command
+	var ids []TaskID
+	for i := range list {
+		t := &list[i]
+		if _, again := f.seen[t.ID]; !again && !t.State.Terminal() {
+			ids = append(ids, t.ID)
+			cmds = append(cmds, store.CancelTask{Audit: f.s.audit, Task: t.ID, Force: f.s.force})
+		}
+	}
+	if len(cmds) == 0 {
+		return nil
+	}
+	got, err := f.c.store.Operate(ctx, f.c.ns, cmds...)
+	for i := range got {
+		f.cancelled[ids[i]] = got[i]
+	}
+	return err
+}
+
+// ended says why a task stays that has not ended.
+func (f *forgetting) ended(t *TaskInfo) (stays error) {
 	if t.State.Terminal() {
-		return nil, nil
+		return nil
 	}
-	if !f.s.forget.cancel {
-		return fmt.Errorf("task %s is %s, cancel it first: %w", t.ID, t.State, ErrState), nil
-	}
-	if f.dryRun {
-		f.ack.Cancelled++
-		return nil, nil
-	}
-	res, err := f.c.store.Operate(ctx, f.c.ns, store.CancelTask{Audit: f.s.audit, Task: t.ID, Force: f.s.force})
-	if err != nil {
-		return nil, err
-	}
-	got := res[0]
+	got, asked := f.cancelled[t.ID]
 	switch {
-	case got.State.Terminal(): // also when it ended a moment before
+	case !f.s.forget.cancel:
+		return fmt.Errorf("task %s is %s, cancel it first: %w", t.ID, t.State, ErrState)
+	case f.dryRun:
+		f.ack.Cancelled++
+		return nil
+	case asked && got.State.Terminal(): // also when it ended a moment before
 		if got.Err == nil {
 			f.ack.Cancelled++
 		}
 		t.State = got.State
-		return nil, nil
-	case got.Err != nil:
-		return got.Err, nil
+		return nil
+	case asked && got.Err != nil:
+		return got.Err
 	}
-	return fmt.Errorf("task %s was asked to end, forget it when it has: %w", t.ID, ErrState), nil
+	return fmt.Errorf("task %s was asked to end, forget it when it has: %w", t.ID, ErrState)
 }
 
 // children looks at the children of a task, and says why it stays if one of them does.
@@ -210,6 +230,9 @@ func (f *forgetting) children(ctx context.Context, id TaskID) (stays, err error)
 		}
 		list, err := f.c.store.Tasks(ctx, f.c.ns, ids...)
 		if err != nil {
+			return nil, err
+		}
+		if err := f.cancel(ctx, list); err != nil {
 			return nil, err
 		}
 		for i := range list {

@@ -270,6 +270,44 @@ func TestForgottenNeed(t *testing.T) {
 	})
 }
 
+// What comes back with what it needs fails at once: it has no input any more.
+func TestForgottenComesBack(t *testing.T) {
+	t.Parallel()
+	subtest(t, "fails, and says why", func(fx *fixture) {
+		typ := weaver.Define[string, string]("acme.privacy.back.v1", weaver.NoRetry())
+		ran := 0
+		fx.run(typ.Handler(func(_ context.Context, in string) (string, error) {
+			if ran++; ran == 1 {
+				return "", errors.New("once")
+			}
+			return in, nil
+		}))
+		j := weaver.NewJob("j", weaver.Budget{})
+		a := j.Add("a", typ.With("a"))
+		j.Add("b", typ.With(secret, weaver.Label("subject", "42")), weaver.Needs(a))
+		jh, err := fx.client.Submit(fx.Context(), j)
+		fx.must(err)
+		_, err = jh.Wait(fx.Context())
+		fx.must(err)
+		if got, err := fx.client.Forget(fx.Context(), subject); err != nil || got.Done != 1 {
+			fx.Fatalf("Forget = %+v, %v", got, err)
+		}
+		tasks, err := fx.client.JobTasks(fx.Context(), jh.ID())
+		fx.must(err)
+		for i := range tasks {
+			if tasks[i].Node == "a" {
+				fx.must(fx.client.Retry(fx.Context(), tasks[i].ID))
+			}
+		}
+		time.Sleep(time.Minute)
+		res, err := fx.client.JobResult(fx.Context(), jh.ID())
+		fx.must(err)
+		if len(res.Failed) != 1 || res.Failed[0].Name != "b" || !strings.Contains(res.Failed[0].Reason, "was forgotten") || ran != 2 {
+			fx.Errorf("the result is %+v, after %d runs", res, ran)
+		}
+	})
+}
+
 func TestForgetMistakes(t *testing.T) {
 	t.Parallel()
 	subtest(t, "are named", func(fx *fixture) {

@@ -40,7 +40,7 @@ func redactKeys(keys []string) (patterns []string, problems []error) {
 	for _, k := range keys {
 		p, err := redact.CheckKey(k)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("Redact: %w", err))
+			problems = append(problems, fmt.Errorf("in Redact: %w", err))
 			continue
 		}
 		patterns = append(patterns, p)

@@ -173,6 +173,15 @@ func (a *Attempt) maskAttr(attr slog.Attr) slog.Attr {
 
 // maskRecord masks a log line.
 func (a *Attempt) maskRecord(r *slog.Record) slog.Record {
+	plain := a.redaction.rules == nil && len(a.hidden()) == 0
+	r.Attrs(func(attr slog.Attr) bool { // a value may have a type with tags
+		k := attr.Value.Kind()
+		plain = plain && k != slog.KindAny && k != slog.KindGroup && k != slog.KindLogValuer
+		return plain
+	})
+	if plain {
+		return *r
+	}
 	masked := slog.NewRecord(r.Time, r.Level, a.hide(r.Message), r.PC)
 	r.Attrs(func(attr slog.Attr) bool {
 		masked.AddAttrs(a.maskAttr(attr))
