@@ -6,7 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -111,15 +113,15 @@ func TestArtifactTrouble(t *testing.T) {
 		s := &sweptBucket{Bucket: b.bucket}
 		b.runConfig(b.store, weaver.Config{Bucket: s})
 		time.Sleep(3*time.Hour + 30*time.Minute)
-		if len(s.sweeps) != 4 || s.sweeps[0] != store.DefaultPending {
-			b.Errorf("in 3.5 hours it looked with %v", s.sweeps)
+		if got := s.with(); len(got) != 4 || got[0] != store.DefaultPending {
+			b.Errorf("in 3.5 hours it looked with %v", got)
 		}
 		c, err := weaver.NewClient(b.store, weaver.ClientConfig{Bucket: s})
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := c.CollectArtifacts(b.Context(), weaver.UnusedFor(0)); err != nil || len(s.sweeps) != 5 || s.sweeps[4] != 1 {
-			b.Errorf("CollectArtifacts: %v, %v", s.sweeps, err)
+		if _, err := c.CollectArtifacts(b.Context(), weaver.UnusedFor(0)); err != nil || len(s.with()) != 5 || s.with()[4] != 1 {
+			b.Errorf("CollectArtifacts: %v, %v", s.with(), err)
 		}
 	})
 	bucketTest(t, "uploads that nothing used go after the time that is given", func(b *bucketed) {
@@ -142,10 +144,19 @@ func TestArtifactTrouble(t *testing.T) {
 // sweptBucket notes with what it is swept.
 type sweptBucket struct {
 	weaver.Bucket
+	mu     sync.Mutex // guards sweeps
 	sweeps []time.Duration
 }
 
+func (s *sweptBucket) with() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.sweeps)
+}
+
 func (s *sweptBucket) Sweep(_ context.Context, unchanged time.Duration) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.sweeps = append(s.sweeps, unchanged)
 	return 0, nil
 }
