@@ -28,6 +28,7 @@ type ClientConfig struct {
 	InlineLimit int          // bytes; default DefaultInlineLimit
 	Bucket      Bucket       // keeps inputs over InlineLimit, and has outputs and artifacts; see Config; default none
 	Logger      *slog.Logger // default slog.Default()
+	Plugins     []Plugin     // of which a client without an engine uses what they do to enqueues: WrapEnqueue, InjectMetadata
 }
 
 // Client enqueues, reads and operates tasks of one namespace. It is safe for
@@ -44,8 +45,9 @@ type Client struct {
 	wake   func()             // of the engine that embeds this client
 	known  map[string]Handler // of that engine, by task type
 
-	live    *live       // the events of that engine; nil: there is none
-	wrapped EnqueueFunc // of the plug-ins of that engine; nil: there are none
+	live    *live         // the events of that engine; nil: there is none
+	wrapped EnqueueFunc   // of the plug-ins; nil: there are none
+	inject  engine.Inject // of the plug-ins; nil: there are none
 }
 
 // NewClient returns a client of a store. The store need not be migrated yet.
@@ -53,7 +55,14 @@ func NewClient(s Store, cfg ClientConfig) (*Client, error) {
 	if problems := cfg.problems(s); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
 	}
-	return newClient(s, cfg), nil
+	c := newClient(s, cfg)
+	setup, problems := installAll(cfg.Plugins, new(Setup))
+	wrapped, bad := setup.enqueueFunc()
+	if problems = append(problems, bad...); len(problems) > 0 {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
+	}
+	c.wrapped, c.inject = wrapped, setup.inject(c.log)
+	return c, nil
 }
 
 func (cfg ClientConfig) problems(s Store) []error {
@@ -64,6 +73,11 @@ func (cfg ClientConfig) problems(s Store) []error {
 	if cfg.Namespace != "" {
 		if err := checkKey("Namespace", cfg.Namespace, maxName); err != nil {
 			problems = append(problems, err)
+		}
+	}
+	for i, p := range cfg.Plugins {
+		if p == nil {
+			problems = append(problems, fmt.Errorf("Plugins[%d] is nil", i))
 		}
 	}
 	if cfg.InlineLimit < 0 {

@@ -76,6 +76,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 	}
 	client := newClient(s, cc)
 	setup, problems := cfg.install(s)
+	client.inject = setup.inject(client.log)
 	cfg.Middleware = slices.Concat(setup.handlers, cfg.Middleware)
 	wrapStep, bad := setup.stepFunc()
 	problems = append(problems, bad...)
@@ -105,6 +106,8 @@ func New(s Store, cfg Config) (*Engine, error) {
 		Router:       cfg.Router,
 		Listeners:    setup.listeners,
 		WrapStep:     wrapStep,
+		Inject:       client.inject,
+		LogAttrs:     setup.logAttrs(client.log),
 		StoreLogs:    setup.logs,
 		StoreEvents:  setup.events,
 		InlineLimit:  client.limit,
@@ -250,6 +253,9 @@ func (cfg Config) handlers(client *Client, plugins int) (hs []engine.Handler, pr
 	hs = make([]engine.Handler, len(cfg.Handlers))
 	for i, h := range cfg.Handlers {
 		run := h.run
+		if client.inject != nil {
+			run = entered(run)
+		}
 		for j := len(cfg.Middleware) - 1; j >= 0; j-- {
 			if run = cfg.Middleware[j](run); run == nil {
 				what := fmt.Sprintf("Middleware[%d]", j-plugins)
@@ -273,15 +279,15 @@ func checkOutput(run HandlerFunc) HandlerFunc {
 	return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		out, err := run(ctx, input)
 		switch {
-		case err != nil:
+		case err != nil && !completes(err):
 			return nil, err
 		case len(out) == 0:
-			return json.RawMessage("null"), nil
+			return json.RawMessage("null"), err
 		}
-		if err := checkJSON(out); err != nil {
-			return nil, &engine.KindError{Kind: task.KindValidation, Err: fmt.Errorf("the output, as Middleware returned it, cannot be stored: %w", err)}
+		if bad := checkJSON(out); bad != nil {
+			return nil, &engine.KindError{Kind: task.KindValidation, Err: fmt.Errorf("the output, as Middleware returned it, cannot be stored: %w", bad)}
 		}
-		return out, nil
+		return out, err
 	}
 }
 
@@ -291,15 +297,17 @@ type CurrentInfo struct {
 	JobID          JobID // zero outside jobs
 	Node           string
 	Type           string
+	Queue          string
 	Namespace      string
-	AttemptNo      int   // numbers the task's history
-	AttemptCount   int   // attempts that counted before this one
-	MaxAttempts    int   // attempts that may count
-	LastAttempt    bool  // a failure of this attempt leaves none: the task fails, unless a Decider knows better
-	Epoch          int64 // rises with every lease of the task: a fencing token for partners
-	StartedVersion int   // code version of the task's first attempt
-	SchemaVersion  int   // of the input, as it was enqueued; see Upcast
-	InlineLimit    int   // bytes that an input, output or step value may have
+	AttemptNo      int           // numbers the task's history
+	AttemptCount   int           // attempts that counted before this one
+	MaxAttempts    int           // attempts that may count
+	LastAttempt    bool          // a failure of this attempt leaves none: the task fails, unless a Decider knows better
+	Epoch          int64         // rises with every lease of the task: a fencing token for partners
+	StartedVersion int           // code version of the task's first attempt
+	SchemaVersion  int           // of the input, as it was enqueued; see Upcast
+	Waited         time.Duration // the task was due for so long before this attempt began, by the store's clock
+	InlineLimit    int           // bytes that an input, output or step value may have
 	Labels         map[string]string
 	Metadata       map[string]string
 }
@@ -321,6 +329,8 @@ func Current(ctx context.Context) CurrentInfo {
 		JobID:          t.JobID,
 		Node:           t.Node,
 		Type:           t.Type,
+		Queue:          t.Queue,
+		Waited:         a.Waited(),
 		Namespace:      a.Namespace(),
 		AttemptNo:      t.AttemptNo,
 		AttemptCount:   t.AttemptCount,

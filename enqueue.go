@@ -62,6 +62,7 @@ func (c *Client) enqueueDrafts(ctx context.Context, tx store.Tx, drafts []Draft)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("enqueue: nothing was stored: %w", errors.Join(problems...))
 	}
+	c.injectInto(ctx, sub.Tasks)
 	got, err := c.submitTo(ctx, tx, sub)
 	if err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/goweaver/weaver/internal/engine"
@@ -33,6 +34,8 @@ type Setup struct {
 	handlers  []func(HandlerFunc) HandlerFunc
 	steps     []func(StepFunc) StepFunc
 	enqueues  []func(EnqueueFunc) EnqueueFunc
+	injects   []func(context.Context) map[string]string
+	attrs     []func(context.Context) []slog.Attr
 	problems  []error
 
 	logs, events bool // are stored
@@ -80,6 +83,26 @@ func (s *Setup) WrapEnqueue(wrap func(EnqueueFunc) EnqueueFunc) {
 	}
 }
 
+// InjectMetadata has fn give metadata to every task that is stored by the engine, its
+// InTx, or a handler of it: enqueued, submitted, started, called, decomposed, or named
+// by a Decider. ctx is that of the call; for what is stored when the handler has
+// returned it is that of the innermost handler. Metadata that the task has itself
+// stays; what cannot be stored (a name over 255 bytes, NUL, no UTF-8) and a panic of
+// fn are logged, and the task goes without it.
+func (s *Setup) InjectMetadata(fn func(ctx context.Context) map[string]string) {
+	if s.given("InjectMetadata", fn == nil) {
+		s.injects = append(s.injects, fn)
+	}
+}
+
+// LogAttrs has fn give attributes to the loggers that Log returns for ctx. A panic of
+// fn is logged, and the logger goes without them.
+func (s *Setup) LogAttrs(fn func(ctx context.Context) []slog.Attr) {
+	if s.given("LogAttrs", fn == nil) {
+		s.attrs = append(s.attrs, fn)
+	}
+}
+
 func (s *Setup) given(what string, missing bool) bool {
 	if missing {
 		s.problems = append(s.problems, fmt.Errorf("%s: the function is nil", what))
@@ -93,16 +116,24 @@ func (cfg Config) install(to store.Store) (*Setup, []error) {
 	if cfg.Sink != nil {
 		s.listeners.Add(cfg.Sink.Emit)
 	}
+	s, problems := installAll(cfg.Plugins, s)
+	if _, ok := to.(store.EventReader); !ok && (s.logs || s.events) {
+		problems = append(problems, errors.New("the store keeps no events (it is no store.EventReader), which PersistLogs and PersistEvents need"))
+	}
+	return s, problems
+}
+
+func installAll(plugins []Plugin, s *Setup) (*Setup, []error) {
+	if s.listeners == nil {
+		s.listeners = new(engine.Listeners)
+	}
 	var problems []error
-	for i, p := range cfg.Plugins {
+	for i, p := range plugins {
 		s.problems = nil
 		err := p.Install(s)
 		if err := errors.Join(append(s.problems, err)...); err != nil {
 			problems = append(problems, fmt.Errorf("the plug-in Plugins[%d] (%T): %w", i, p, err))
 		}
-	}
-	if _, ok := to.(store.EventReader); !ok && (s.logs || s.events) {
-		problems = append(problems, errors.New("the store keeps no events (it is no store.EventReader), which PersistLogs and PersistEvents need"))
 	}
 	return s, problems
 }

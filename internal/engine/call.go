@@ -37,6 +37,7 @@ func (c *Call) record(ctx context.Context, a *Attempt, name string, index int, k
 	if err != nil {
 		return nil, a.failFatally(&KindError{Kind: task.KindValidation, Step: name, Err: fmt.Errorf("call %q: %w", name, err)})
 	}
+	a.injectInto(ctx, children)
 	for {
 		step := a.newStep(name, index, task.KindCall, task.StepWaiting)
 		step.ChildrenLeft, step.ChildrenStored = c.N, stored

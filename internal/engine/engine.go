@@ -77,6 +77,8 @@ type Config struct {
 	Router       decide.Router
 	Listeners    *Listeners // may be nil
 	WrapStep     StepFunc   // runs the function of a step by RunStep; nil: nothing wraps it
+	Inject       Inject     // completes tasks that attempts store; may be nil
+	LogAttrs     LogAttrs   // may be nil
 	InlineLimit  int
 	Values       *Values // of the same store, namespace and limit
 	CrashBudget  int

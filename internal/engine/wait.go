@@ -178,7 +178,9 @@ func (a *Attempt) Start(ctx context.Context, name string, child task.New) (task.
 		}
 		step := a.newStep(name, index, task.KindStart, task.StepCompleted)
 		step.Value = value
-		res, err := a.record(ctx, store.Record{Step: step, Tasks: []task.New{child}})
+		children := []task.New{child}
+		a.injectInto(ctx, children)
+		res, err := a.record(ctx, store.Record{Step: step, Tasks: children})
 		a.leave()
 		if err != nil {
 			return task.ID{}, err
