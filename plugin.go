@@ -56,6 +56,15 @@ func (s *Setup) OnEvent(fn func(event.Event)) {
 	}
 }
 
+// OnAttempt adds a listener for the events with which attempts begin and end: those of
+// package event whose names begin with Task. The others, which cost more the more a
+// handler does, are not made for it.
+func (s *Setup) OnAttempt(fn func(event.Event)) {
+	if s.given("OnAttempt", fn == nil) {
+		s.listeners.AddCoarse(fn)
+	}
+}
+
 // WrapHandler wraps every handler, as Config.Middleware does.
 func (s *Setup) WrapHandler(wrap func(HandlerFunc) HandlerFunc) {
 	if s.given("WrapHandler", wrap == nil) {

@@ -41,7 +41,15 @@ func (p *Plugin) inject(ctx context.Context) map[string]string {
 // extract returns ctx with the trace context that a task brought, and without what ctx
 // has itself: that is of Run, which has nothing to do with the task.
 func (p *Plugin) extract(ctx context.Context, given map[string]string) context.Context {
-	ctx = trace.ContextWithSpanContext(baggage.ContextWithoutBaggage(ctx), trace.SpanContext{})
+	if trace.SpanContextFromContext(ctx).IsValid() {
+		ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})
+	}
+	if baggage.FromContext(ctx).Len() > 0 {
+		ctx = baggage.ContextWithoutBaggage(ctx)
+	}
+	if len(given) == 0 {
+		return ctx
+	}
 	return p.propagator.Extract(ctx, &metadata{given})
 }
 

@@ -67,16 +67,20 @@ func (p *Plugin) lost(e event.TaskLeaseLost) {
 		return
 	}
 	queue := p.endSpan(e.Header, what)
-	p.leases.Add(context.Background(), 1, attributes(e.TaskType, queue, ""))
-	p.finished.Add(context.Background(), 1, attributes(e.TaskType, queue, what.outcome))
+	p.leases.Add(context.Background(), 1, p.attributes(labels{typ: e.TaskType, queue: queue}))
+	p.finished.Add(context.Background(), 1, p.attributes(labels{e.TaskType, queue, what.outcome}))
 }
 
 // ended ends the span of an attempt and counts it.
 func (p *Plugin) ended(h event.Header, what end) {
 	queue := p.endSpan(h, what)
-	with := attributes(h.TaskType, queue, what.outcome)
-	p.finished.Add(context.Background(), 1, with)
-	p.duration.Record(context.Background(), what.duration.Seconds(), with)
+	ctx := context.Background()
+	if !p.finished.Enabled(ctx) && !p.duration.Enabled(ctx) {
+		return
+	}
+	with := p.attributes(labels{h.TaskType, queue, what.outcome})
+	p.finished.Add(ctx, 1, with)
+	p.duration.Record(ctx, what.duration.Seconds(), with)
 }
 
 // endSpan returns the queue of the attempt, "" if its handler was not called here.

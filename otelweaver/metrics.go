@@ -44,24 +44,39 @@ func newInstruments(m metric.Meter) (in instruments, err error) {
 	return in, nil
 }
 
-// attributes are those of a measurement; an empty one is left out.
-func attributes(typ, queue string, outcome task.Outcome) metric.MeasurementOption {
+// labels are the attributes of a measurement; an empty one is left out.
+type labels struct {
+	typ, queue string
+	outcome    task.Outcome
+}
+
+// attributes returns the option for labels, which is made once: sorting a set costs
+// more than counting. There are as many as there are series of the metrics.
+func (p *Plugin) attributes(l labels) metric.MeasurementOption {
+	if known, ok := p.options.Load(l); ok {
+		return known.(metric.MeasurementOption)
+	}
 	attrs := make([]attribute.KeyValue, 0, 3)
-	attrs = append(attrs, keyType.String(typ))
-	if queue != "" {
-		attrs = append(attrs, keyQueue.String(queue))
+	attrs = append(attrs, keyType.String(l.typ))
+	if l.queue != "" {
+		attrs = append(attrs, keyQueue.String(l.queue))
 	}
-	if outcome != "" {
-		attrs = append(attrs, keyOutcome.String(string(outcome)))
+	if l.outcome != "" {
+		attrs = append(attrs, keyOutcome.String(string(l.outcome)))
 	}
-	return metric.WithAttributeSet(attribute.NewSet(attrs...))
+	made := metric.WithAttributeSet(attribute.NewSet(attrs...))
+	p.options.Store(l, made)
+	return made
 }
 
 // countEnqueued counts the tasks that are new.
 func (p *Plugin) countEnqueued(ctx context.Context, drafts []weaver.Draft, got []weaver.Enqueued) {
+	if !p.enqueued.Enabled(ctx) {
+		return
+	}
 	for i, e := range got {
 		if e.Disposition == weaver.DispositionCreated && i < len(drafts) {
-			p.enqueued.Add(ctx, 1, attributes(e.Type, drafts[i].Queue(), ""))
+			p.enqueued.Add(ctx, 1, p.attributes(labels{typ: e.Type, queue: drafts[i].Queue()}))
 		}
 	}
 }

@@ -34,6 +34,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
@@ -71,7 +72,9 @@ type Plugin struct {
 	instruments
 	problem error // of New, reported by Install
 
-	attempts sync.Map // attemptKey → *attempt: those whose end has not come
+	options  sync.Map    // labels → metric.MeasurementOption
+	idle     atomic.Bool // the last span was none: there is no SDK
+	attempts sync.Map    // attemptKey → *attempt: those whose end has not come
 	orphans  orphans
 }
 
@@ -118,7 +121,7 @@ func (p *Plugin) Install(s *weaver.Setup) error {
 	s.WrapStep(p.wrapStep)
 	s.InjectMetadata(p.inject)
 	s.LogAttrs(logAttrs)
-	s.OnEvent(p.onEvent)
+	s.OnAttempt(p.onEvent)
 	return nil
 }
 

@@ -48,8 +48,14 @@ func (p *Plugin) wrapEnqueue(next weaver.EnqueueFunc) weaver.EnqueueFunc {
 		var span trace.Span
 		inner := ctx
 		p.guard("enqueue", func() {
-			name, attrs := describe(drafts)
-			inner, span = p.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attrs...))
+			typ, queue := common(drafts)
+			name := "enqueue"
+			if typ != "" {
+				name += " " + typ
+			}
+			inner, span = p.start(ctx, name, trace.SpanKindProducer, func() []attribute.KeyValue {
+				return describe(typ, queue, len(drafts))
+			})
 		})
 		got, err := next(inner, drafts...)
 		p.guard("enqueue", func() {
@@ -69,16 +75,12 @@ func (p *Plugin) wrapEnqueue(next weaver.EnqueueFunc) weaver.EnqueueFunc {
 	}
 }
 
-// describe names the span of an enqueue. Types and queues of several drafts are named
-// if they are the same.
-func describe(drafts []weaver.Draft) (name string, attrs []attribute.KeyValue) {
-	name = "enqueue"
-	attrs = append(attrs, system, keyOperation.String("enqueue"), keyOperationType.String("send"))
-	if len(drafts) == 0 {
-		return name, attrs
-	}
-	typ, queue := drafts[0].Type(), drafts[0].Queue()
-	for _, d := range drafts[1:] {
+// common returns type and queue of the drafts, each "" if they are not all the same.
+func common(drafts []weaver.Draft) (typ, queue string) {
+	for i, d := range drafts {
+		if i == 0 {
+			typ, queue = d.Type(), d.Queue()
+		}
 		if d.Type() != typ {
 			typ = ""
 		}
@@ -86,17 +88,41 @@ func describe(drafts []weaver.Draft) (name string, attrs []attribute.KeyValue) {
 			queue = ""
 		}
 	}
+	return typ, queue
+}
+
+func describe(typ, queue string, n int) []attribute.KeyValue {
+	attrs := []attribute.KeyValue{system, keyOperation.String("enqueue"), keyOperationType.String("send")}
 	if typ != "" {
-		name += " " + typ
 		attrs = append(attrs, keyType.String(typ))
 	}
 	if queue != "" {
 		attrs = append(attrs, keyQueue.String(queue), keyDestination.String(queue))
 	}
-	if len(drafts) > 1 {
-		attrs = append(attrs, keyBatch.Int(len(drafts)))
+	if n > 1 {
+		attrs = append(attrs, keyBatch.Int(n))
 	}
-	return name, attrs
+	return attrs
+}
+
+// start begins a span. Samplers see its attributes. While there is no SDK these are not
+// made; the first span of one that is set up later gets them a moment after its start.
+func (p *Plugin) start(ctx context.Context, name string, kind trace.SpanKind, attrs func() []attribute.KeyValue, opts ...trace.SpanStartOption) (context.Context, trace.Span) {
+	parent := trace.SpanContextFromContext(ctx)
+	opts = append(opts, trace.WithSpanKind(kind))
+	late := p.idle.Load()
+	if !late {
+		opts = append(opts, trace.WithAttributes(attrs()...))
+	}
+	ctx, span := p.tracer.Start(ctx, name, opts...)
+	idle := !span.IsRecording() && (!span.SpanContext().IsValid() || span.SpanContext().SpanID() == parent.SpanID())
+	if idle != late {
+		p.idle.Store(idle)
+	}
+	if late && span.IsRecording() {
+		span.SetAttributes(attrs()...)
+	}
+	return ctx, span
 }
 
 // attemptKey names an attempt among those of this process.
@@ -124,26 +150,32 @@ func (p *Plugin) wrapHandler(next weaver.HandlerFunc) weaver.HandlerFunc {
 
 func (p *Plugin) begin(ctx context.Context) context.Context {
 	cur := weaver.Current(ctx)
-	p.wait.Record(ctx, cur.Waited.Seconds(), attributes(cur.Type, cur.Queue, ""))
+	if p.wait.Enabled(ctx) {
+		p.wait.Record(ctx, cur.Waited.Seconds(), p.attributes(labels{typ: cur.Type, queue: cur.Queue}))
+	}
 	ctx = p.extract(ctx, cur.Metadata)
 	enqueued := trace.SpanContextFromContext(ctx)
-	id := cur.TaskID.String()
-	attrs := []attribute.KeyValue{
-		system, keyOperation.String("run"), keyOperationType.String("process"), keyDestination.String(cur.Queue), keyMessage.String(id),
-		keyNamespace.String(cur.Namespace), keyTask.String(id), keyType.String(cur.Type), keyQueue.String(cur.Queue), keyAttempt.Int(cur.AttemptNo),
-	}
-	if !cur.JobID.IsZero() {
-		attrs = append(attrs, keyJob.String(cur.JobID.String()), keyNode.String(cur.Node))
-	}
-	opts := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attrs...)}
+	var opts []trace.SpanStartOption
 	if enqueued.IsValid() {
 		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: enqueued, Attributes: []attribute.KeyValue{keyLink.String("enqueue")}}))
 	}
 	if p.newTraces {
 		opts = append(opts, trace.WithNewRoot())
 	}
-	ctx, span := p.tracer.Start(ctx, "run "+cur.Type, opts...)
-	p.keep(attemptKey{cur.TaskID, cur.AttemptNo}, &attempt{span: span, queue: cur.Queue, begun: time.Now()})
+	ctx, span := p.start(ctx, "run "+cur.Type, trace.SpanKindConsumer, func() []attribute.KeyValue {
+		id := cur.TaskID.String()
+		attrs := []attribute.KeyValue{
+			system, keyOperation.String("run"), keyOperationType.String("process"), keyDestination.String(cur.Queue), keyMessage.String(id),
+			keyNamespace.String(cur.Namespace), keyTask.String(id), keyType.String(cur.Type), keyQueue.String(cur.Queue), keyAttempt.Int(cur.AttemptNo),
+		}
+		if !cur.JobID.IsZero() {
+			attrs = append(attrs, keyJob.String(cur.JobID.String()), keyNode.String(cur.Node))
+		}
+		return attrs
+	}, opts...)
+	if span.IsRecording() || p.finished.Enabled(ctx) {
+		p.keep(attemptKey{cur.TaskID, cur.AttemptNo}, &attempt{span: span, queue: cur.Queue, begun: time.Now()})
+	}
 	if span.IsRecording() {
 		p.connectAttempts(ctx, span, cur)
 	}
@@ -171,9 +203,10 @@ func (p *Plugin) wrapStep(next weaver.StepFunc) weaver.StepFunc {
 		var span trace.Span
 		inner := ctx
 		p.guard("step", func() {
-			cur := weaver.Current(ctx)
-			inner, span = p.tracer.Start(ctx, "step "+name, trace.WithAttributes(
-				keyStep.String(name), keyTask.String(cur.TaskID.String()), keyType.String(cur.Type), keyAttempt.Int(cur.AttemptNo)))
+			inner, span = p.start(ctx, "step "+name, trace.SpanKindInternal, func() []attribute.KeyValue {
+				cur := weaver.Current(ctx)
+				return []attribute.KeyValue{keyStep.String(name), keyTask.String(cur.TaskID.String()), keyType.String(cur.Type), keyAttempt.Int(cur.AttemptNo)}
+			})
 		})
 		if span == nil {
 			return next(ctx, name)

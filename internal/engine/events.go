@@ -43,7 +43,7 @@ const (
 func (a *Attempt) emit(of func(event.Header) event.Event) {
 	if a.env.StoreLogs || a.env.StoreEvents {
 		a.env.emit(a.keepEvent(of))
-	} else if a.env.listens() {
+	} else if a.env.listensToAll() {
 		a.env.emit(of(a.header()))
 	}
 }

@@ -225,7 +225,7 @@ func (h *eventHandler) Enabled(ctx context.Context, level slog.Level) bool {
 
 // events reports whether lines of a level are events.
 func (h *eventHandler) events(level slog.Level) bool {
-	return level >= slog.LevelInfo && (h.a.env.StoreLogs || h.a.env.listens())
+	return level >= slog.LevelInfo && (h.a.env.StoreLogs || h.a.env.listensToAll())
 }
 
 // Handle implements slog.Handler.
