@@ -362,8 +362,8 @@ func Progress(ctx context.Context, current, total float64, message ...string) er
 }
 
 // Emit gives the engine's listeners (Config.Sink, On) a piece of the handler's live
-// output: a chunk of a named stream, say a line of "stdout". It is not stored:
-// what must be kept belongs into the output or a Step. They have returned
+// output: a chunk of a named stream, say a line of "stdout". It is stored with
+// PersistEvents only: what must be kept belongs into the output or a Step. They have returned
 // when Emit returns. Errors: ErrNoTask, ErrAttemptOver.
 func Emit(ctx context.Context, stream string, data any) error {
 	a, err := engine.From(ctx)

@@ -25,7 +25,12 @@ type Plugin interface {
 type PluginFunc func(*Setup) error
 
 // Install implements Plugin.
-func (f PluginFunc) Install(s *Setup) error { return f(s) }
+func (f PluginFunc) Install(s *Setup) error {
+	if f == nil {
+		return errors.New("the function is nil")
+	}
+	return f(s)
+}
 
 // Setup is what a Plugin can do with an engine. It is used during Install only,
 // and its functions must be safe for concurrent use.
@@ -218,8 +223,15 @@ func (s *Setup) enqueueFunc() (EnqueueFunc, []error) {
 // listener, or one that panics, delays that task and nothing else.
 //
 // stop ends it, also from inside fn; a call that is under way goes on. Events of the
-// engine itself only: what happens in other processes does Subscribe see.
+// engine itself only: what happens in other processes does Subscribe see. On panics
+// when the engine or fn is nil.
 func On[E event.Event](eng *Engine, fn func(E)) (stop func()) {
+	switch {
+	case eng == nil:
+		panic("weaver.On: the engine is nil")
+	case fn == nil:
+		panic("weaver.On: the function is nil")
+	}
 	return eng.listeners.Add(func(ev event.Event) {
 		if ev, ok := ev.(E); ok {
 			fn(ev)
