@@ -28,7 +28,7 @@ type ClientConfig struct {
 	InlineLimit int          // bytes; default DefaultInlineLimit
 	Bucket      Bucket       // keeps inputs over InlineLimit, and has outputs and artifacts; see Config; default none
 	Logger      *slog.Logger // default slog.Default()
-	Plugins     []Plugin     // of which a client without an engine uses what they do to enqueues: WrapEnqueue, InjectMetadata
+	Plugins     []Plugin     // of which a client without an engine uses what they do to enqueues: WrapEnqueue, InjectMetadata, OnStored
 }
 
 // Client enqueues, reads and operates tasks of one namespace. It is safe for
@@ -48,6 +48,7 @@ type Client struct {
 	live    *live         // the events of that engine; nil: there is none
 	wrapped EnqueueFunc   // of the plug-ins; nil: there are none
 	inject  engine.Inject // of the plug-ins; nil: there are none
+	stored  engine.Stored // of the plug-ins; nil: there are none
 }
 
 // NewClient returns a client of a store. The store need not be migrated yet.
@@ -61,7 +62,7 @@ func NewClient(s Store, cfg ClientConfig) (*Client, error) {
 	if problems = append(problems, bad...); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
 	}
-	c.wrapped, c.inject = wrapped, setup.inject(c.log)
+	c.wrapped, c.inject, c.stored = wrapped, setup.inject(c.log), setup.stored(c.log)
 	return c, nil
 }
 

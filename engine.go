@@ -76,7 +76,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 	}
 	client := newClient(s, cc)
 	setup, problems := cfg.install(s)
-	client.inject = setup.inject(client.log)
+	client.inject, client.stored = setup.inject(client.log), setup.stored(client.log)
 	cfg.Middleware = slices.Concat(setup.handlers, cfg.Middleware)
 	wrapStep, bad := setup.stepFunc()
 	problems = append(problems, bad...)
@@ -107,6 +107,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 		Listeners:    setup.listeners,
 		WrapStep:     wrapStep,
 		Inject:       client.inject,
+		Stored:       client.stored,
 		LogAttrs:     setup.logAttrs(client.log),
 		StoreLogs:    setup.logs,
 		StoreEvents:  setup.events,
@@ -253,7 +254,7 @@ func (cfg Config) handlers(client *Client, plugins int) (hs []engine.Handler, pr
 	hs = make([]engine.Handler, len(cfg.Handlers))
 	for i, h := range cfg.Handlers {
 		run := h.run
-		if client.inject != nil {
+		if client.inject != nil || client.stored != nil {
 			run = entered(run)
 		}
 		for j := len(cfg.Middleware) - 1; j >= 0; j-- {

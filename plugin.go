@@ -41,6 +41,7 @@ type Setup struct {
 	enqueues  []func(EnqueueFunc) EnqueueFunc
 	injects   []func(context.Context) map[string]string
 	attrs     []func(context.Context) []slog.Attr
+	stores    []func(ctx context.Context, typ, queue string)
 	problems  []error
 
 	logs, events bool // are stored
@@ -106,6 +107,16 @@ func (s *Setup) WrapEnqueue(wrap func(EnqueueFunc) EnqueueFunc) {
 func (s *Setup) InjectMetadata(fn func(ctx context.Context) map[string]string) {
 	if s.given("InjectMetadata", fn == nil) {
 		s.injects = append(s.injects, fn)
+	}
+}
+
+// OnStored calls fn for every task that was stored in one of the ways of InjectMetadata,
+// with its type and queue; in InTx that is before the commit. A task that existed is not
+// stored. If the process dies in between, or an answer of the store is lost, fn is not
+// called, or called twice: it is for counting. A panic of fn is logged.
+func (s *Setup) OnStored(fn func(ctx context.Context, typ, queue string)) {
+	if s.given("OnStored", fn == nil) {
+		s.stores = append(s.stores, fn)
 	}
 }
 

@@ -98,6 +98,23 @@ func (s *Setup) inject(log *slog.Logger) engine.Inject {
 	}
 }
 
+// stored is what hears of tasks that were stored; nil: no plug-in does.
+func (s *Setup) stored(log *slog.Logger) engine.Stored {
+	if len(s.stores) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, tasks []task.New) {
+		for _, fn := range s.stores {
+			guarded(log, "OnStored", ctx, func(ctx context.Context) (none None) {
+				for i := range tasks {
+					fn(ctx, tasks[i].Type, tasks[i].Queue)
+				}
+				return none
+			})
+		}
+	}
+}
+
 // logAttrs are the attributes of loggers; nil: no plug-in gives some.
 func (s *Setup) logAttrs(log *slog.Logger) engine.LogAttrs {
 	if len(s.attrs) == 0 {

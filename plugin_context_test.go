@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,8 +73,19 @@ func TestInjectMetadata(t *testing.T) {
 		}},
 	} {
 		subtest(t, "is given to what is stored by "+tc.how, func(fx *fixture) {
+			var mu sync.Mutex
+			stored := make(map[string]int)
+			counts := weaver.PluginFunc(func(s *weaver.Setup) error {
+				s.OnStored(func(context.Context, string, string) { panic("boom") })
+				s.OnStored(func(_ context.Context, typ, queue string) {
+					mu.Lock()
+					defer mu.Unlock()
+					stored[typ+" in "+queue]++
+				})
+				return nil
+			})
 			e := fx.runConfig(fx.store, weaver.Config{
-				Plugins:  []weaver.Plugin{weaver.PluginFunc(carries)},
+				Plugins:  []weaver.Plugin{weaver.PluginFunc(carries), counts},
 				Handlers: []weaver.Handler{echo, parent.Handler(tc.handler)},
 				Decider: decide.Func(func(in decide.Input) decide.Decision {
 					d, err := child.With("").Plain()
@@ -92,6 +104,9 @@ func TestInjectMetadata(t *testing.T) {
 			fx.must(err)
 			equal(fx, "children", len(children), 1)
 			equal(fx, "user", children[0].Metadata["user"], tc.want)
+			if want := map[string]int{parent.Name() + " in default": 1, child.Name() + " in default": 1}; !maps.Equal(stored, want) {
+				fx.Errorf("stored %v, want %v", stored, want)
+			}
 		})
 	}
 
@@ -138,9 +153,10 @@ func TestInjectMetadata(t *testing.T) {
 		_, err := weaver.NewClient(memstore.New(), weaver.ClientConfig{Plugins: []weaver.Plugin{weaver.PluginFunc(func(s *weaver.Setup) error {
 			s.InjectMetadata(nil)
 			s.LogAttrs(nil)
+			s.OnStored(nil)
 			return errors.New("no licence")
 		})}})
-		wantError(t, err, weaver.ErrConfig, "Plugins[0]", "InjectMetadata: the function is nil", "LogAttrs: the function is nil", "no licence")
+		wantError(t, err, weaver.ErrConfig, "Plugins[0]", "InjectMetadata: the function is nil", "LogAttrs: the function is nil", "OnStored: the function is nil", "no licence")
 		_, err = weaver.NewClient(memstore.New(), weaver.ClientConfig{Plugins: []weaver.Plugin{nil}})
 		wantError(t, err, weaver.ErrConfig, "Plugins[0] is nil")
 	})

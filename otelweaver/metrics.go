@@ -29,7 +29,7 @@ var buckets = []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
 func newInstruments(m metric.Meter) (in instruments, err error) {
 	var errs [5]error
 	in.enqueued, errs[0] = m.Int64Counter("weaver.task.enqueued", metric.WithUnit("{task}"),
-		metric.WithDescription("Tasks that were stored by Enqueue, EnqueueMany and EnqueueTasks."))
+		metric.WithDescription("Tasks that were stored: enqueued, submitted in jobs, or by handlers."))
 	in.finished, errs[1] = m.Int64Counter("weaver.attempt.finished", metric.WithUnit("{attempt}"),
 		metric.WithDescription("Attempts that ended, by outcome."))
 	in.leases, errs[2] = m.Int64Counter("weaver.lease.lost", metric.WithUnit("{lease}"),
@@ -69,15 +69,10 @@ func (p *Plugin) attributes(l labels) metric.MeasurementOption {
 	return made
 }
 
-// countEnqueued counts the tasks that are new.
-func (p *Plugin) countEnqueued(ctx context.Context, drafts []weaver.Draft, got []weaver.Enqueued) {
-	if !p.enqueued.Enabled(ctx) {
-		return
-	}
-	for i, e := range got {
-		if e.Disposition == weaver.DispositionCreated && i < len(drafts) {
-			p.enqueued.Add(ctx, 1, p.attributes(labels{typ: e.Type, queue: drafts[i].Queue()}))
-		}
+// onStored counts a task that is new.
+func (p *Plugin) onStored(ctx context.Context, typ, queue string) {
+	if p.enqueued.Enabled(ctx) {
+		p.enqueued.Add(ctx, 1, p.attributes(labels{typ: typ, queue: queue}))
 	}
 }
 

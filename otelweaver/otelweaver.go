@@ -120,6 +120,7 @@ func (p *Plugin) Install(s *weaver.Setup) error {
 	s.WrapHandler(p.wrapHandler)
 	s.WrapStep(p.wrapStep)
 	s.InjectMetadata(p.inject)
+	s.OnStored(p.onStored)
 	s.LogAttrs(logAttrs)
 	s.OnAttempt(p.onEvent)
 	return nil

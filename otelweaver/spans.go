@@ -69,7 +69,6 @@ func (p *Plugin) wrapEnqueue(next weaver.EnqueueFunc) weaver.EnqueueFunc {
 					fail(span, "", err)
 				}
 			}
-			p.countEnqueued(ctx, drafts, got)
 		})
 		return got, err
 	}

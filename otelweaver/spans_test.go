@@ -107,6 +107,7 @@ func TestChildren(t *testing.T) {
 			}
 			return how, weaver.Decompose(weaver.JoinComplete, mail.With(how))
 		}))
+		children := int64(1)
 		for _, how := range []string{"call", "job", "decompose"} {
 			fx.spans.Reset()
 			equal(fx, how, result(fx, enqueue(fx, fx.Context(), eng, joined, how)), how)
@@ -115,6 +116,8 @@ func TestChildren(t *testing.T) {
 			child := fx.named("run acme.shop.mail.v1", 1)[0]
 			equal(fx, how+": trace", child.SpanContext.TraceID(), parent.SpanContext.TraceID())
 			want := parent.SpanContext.SpanID()
+			equal(fx, how+": children enqueued", count(fx.collect()["weaver.task.enqueued"], "weaver.task.type", mail.Name()), children)
+			children++
 			if how == "job" {
 				want = fx.named("step j", 1)[0].SpanContext.SpanID()
 			}

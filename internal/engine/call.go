@@ -43,6 +43,9 @@ func (c *Call) record(ctx context.Context, a *Attempt, name string, index int, k
 		step.ChildrenLeft, step.ChildrenStored = c.N, stored
 		// Crash here: what is stored is, and the next attempt goes on behind it.
 		res, err := a.record(ctx, store.Record{Step: step, Tasks: children[stored:min(stored+task.MaxCallTasks, c.N)]})
+		if err == nil {
+			a.stored(ctx, children[stored:min(max(res.Step.ChildrenStored, stored), c.N)])
+		}
 		switch {
 		case err != nil:
 			return nil, err

@@ -13,6 +13,9 @@ import (
 // Inject completes a task that is about to be stored, with what ctx carries.
 type Inject func(ctx context.Context, n *task.New)
 
+// Stored hears of tasks that were stored.
+type Stored func(ctx context.Context, tasks []task.New)
+
 // LogAttrs returns what the lines of a logger made with ctx have besides.
 type LogAttrs func(ctx context.Context) []slog.Attr
 
@@ -38,6 +41,16 @@ func (a *Attempt) innermost() context.Context {
 
 // Inject returns what completes the tasks that the attempt stores; nil: nothing does.
 func (a *Attempt) Inject() Inject { return a.env.Inject }
+
+// Stored returns what hears of the tasks that the attempt stored; nil: nothing does.
+func (a *Attempt) Stored() Stored { return a.env.Stored }
+
+// stored says that tasks were stored.
+func (a *Attempt) stored(ctx context.Context, tasks []task.New) {
+	if a.env.Stored != nil && len(tasks) > 0 {
+		a.env.Stored(ctx, tasks)
+	}
+}
 
 func (a *Attempt) injectInto(ctx context.Context, tasks []task.New) {
 	if a.env.Inject == nil {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"time"
@@ -185,7 +186,9 @@ func (a *Attempt) Start(ctx context.Context, name string, child task.New) (task.
 		if err != nil {
 			return task.ID{}, err
 		}
-		done = &res.Step
+		if done = &res.Step; bytes.Equal(done.Value, value) { // else an earlier record stored another one
+			a.stored(ctx, children)
+		}
 	}
 	var id task.ID
 	if err := json.Unmarshal(done.Value, &id); err != nil {
