@@ -136,7 +136,7 @@ func (fx *fixture) named(name string, want int) []tracetest.SpanStub {
 func attr(attrs []attribute.KeyValue, key string) string {
 	for _, a := range attrs {
 		if string(a.Key) == key {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""
