@@ -78,7 +78,7 @@ func (cfg ClientConfig) problems(s Store) []error {
 	}
 	for i, p := range cfg.Plugins {
 		if p == nil {
-			problems = append(problems, fmt.Errorf("Plugins[%d] is nil", i))
+			problems = append(problems, fmt.Errorf("%s is nil", fmt.Sprintf("Plugins[%d]", i)))
 		}
 	}
 	if cfg.InlineLimit < 0 {
