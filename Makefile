@@ -5,8 +5,8 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 GO ?= go
-# The modules that have code: the product and its benchmarks.
-MODULES := . bench
+# The modules that have code: the product, its plug-in for OpenTelemetry, and its benchmarks.
+MODULES := . otelweaver bench
 # The linters, in the versions of tools/go.mod (docs/adr/0010-tools-outside-go-mod.md).
 TOOL := $(GO) tool -modfile='$(CURDIR)/tools/go.mod'
 
@@ -31,6 +31,7 @@ run: ## Run the example that needs nothing but Go (examples/stdlib)
 .PHONY: test
 test: ## Run all tests but those of `make e2e`
 	$(GO) test -shuffle=on ./...
+	cd otelweaver && $(GO) test -shuffle=on ./...
 
 # Left out of `make race`, because they have no goroutines that share anything:
 # pure functions over golden files and tables, the rules of archtest, and the
@@ -39,7 +40,7 @@ test: ## Run all tests but those of `make e2e`
 NO_RACE := decide internal/archtest internal/pipeline internal/systemtest/model internal/text internal/typo task
 .PHONY: race
 race: ## Run the tests of everything that is concurrent under the race detector, in a smaller size
-	@cc="$$(scripts/cc.sh)"; set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout=30m $(call but,$(NO_RACE))
+	@cc="$$(scripts/cc.sh)"; set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout=30m $(call but,$(NO_RACE)); cd otelweaver; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...
 
 # The same task code runs in a browser tab. Nothing is run here: compiling, and
 # linking the tests of the root package and of the embedded store, is the test.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -96,7 +97,13 @@ func PutArtifact(ctx context.Context, name string, r io.Reader, opts ...Artifact
 	}
 	n := store.NewArtifact{Name: name}
 	err = checkArtifactName(name)
+	if err == nil && r == nil {
+		err = fmt.Errorf("%w: artifact %q: the reader is nil", ErrInvalidOption, name)
+	}
 	for _, o := range opts {
+		if o == nil {
+			o = func(*store.NewArtifact) error { return errors.New("an option is nil") }
+		}
 		if oerr := o(&n); err == nil && oerr != nil {
 			err = fmt.Errorf("%w: artifact %q: %w", ErrInvalidOption, name, oerr)
 		}

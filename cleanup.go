@@ -41,7 +41,14 @@ func Cleanup(ctx context.Context, name string, fn func(ctx context.Context) erro
 	if err != nil {
 		return fmt.Errorf("cleanup %q: %w", name, err)
 	}
-	_, err = a.Cleanup(ctx, name, stepOptions(opts), func(ctx context.Context) (json.RawMessage, error) {
+	set, err := stepOptions(opts)
+	if fn == nil {
+		err = errNilFunc
+	}
+	if err != nil {
+		return misuse(name, err)
+	}
+	_, err = a.Cleanup(ctx, name, set, func(ctx context.Context) (json.RawMessage, error) {
 		if err := fn(ctx); err != nil {
 			return nil, err
 		}

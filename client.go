@@ -29,6 +29,7 @@ type ClientConfig struct {
 	InlineLimit int          // bytes; default DefaultInlineLimit
 	Bucket      Bucket       // keeps inputs over InlineLimit, and has outputs and artifacts; see Config; default none
 	Logger      *slog.Logger // default slog.Default()
+	Plugins     []Plugin     // of which a client without an engine uses what they do to enqueues: WrapEnqueue, InjectMetadata, OnStored
 
 	// Redact are keys ("password", "*token*") and paths ("/card/number") of what
 	// readers do not show of the values of tasks that the client enqueues, beside the
@@ -51,8 +52,10 @@ type Client struct {
 	wake   func()             // of the engine that embeds this client
 	known  map[string]Handler // of that engine, by task type
 
-	live    *live       // the events of that engine; nil: there is none
-	wrapped EnqueueFunc // of the plug-ins of that engine; nil: there are none
+	live    *live         // the events of that engine; nil: there is none
+	wrapped EnqueueFunc   // of the plug-ins; nil: there are none
+	inject  engine.Inject // of the plug-ins; nil: there are none
+	stored  engine.Stored // of the plug-ins; nil: there are none
 }
 
 // NewClient returns a client of a store. The store need not be migrated yet.
@@ -60,7 +63,14 @@ func NewClient(s Store, cfg ClientConfig) (*Client, error) {
 	if problems := cfg.problems(s); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
 	}
-	return newClient(s, cfg), nil
+	c := newClient(s, cfg)
+	setup, problems := installAll(cfg.Plugins, new(Setup))
+	wrapped, bad := setup.enqueueFunc()
+	if problems = append(problems, bad...); len(problems) > 0 {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
+	}
+	c.wrapped, c.inject, c.stored = wrapped, setup.inject(c.log), setup.stored(c.log)
+	return c, nil
 }
 
 func (cfg ClientConfig) problems(s Store) []error {
@@ -75,6 +85,11 @@ func (cfg ClientConfig) problems(s Store) []error {
 	}
 	_, redactProblems := redactKeys(cfg.Redact)
 	problems = append(problems, redactProblems...)
+	for i, p := range cfg.Plugins {
+		if p == nil {
+			problems = append(problems, fmt.Errorf("%s is nil", fmt.Sprintf("Plugins[%d]", i)))
+		}
+	}
 	if cfg.InlineLimit < 0 {
 		problems = append(problems, fmt.Errorf("InlineLimit is %d: want a number of bytes, or 0 for the default, %d", cfg.InlineLimit, DefaultInlineLimit))
 	}

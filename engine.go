@@ -82,6 +82,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 	}
 	client := newClient(s, cc)
 	setup, problems := cfg.install(s)
+	client.inject, client.stored = setup.inject(client.log), setup.stored(client.log)
 	cfg.Middleware = slices.Concat(setup.handlers, cfg.Middleware)
 	wrapStep, bad := setup.stepFunc()
 	problems = append(problems, bad...)
@@ -112,6 +113,9 @@ func New(s Store, cfg Config) (*Engine, error) {
 		RepairHinter: cfg.RepairHinter,
 		Listeners:    setup.listeners,
 		WrapStep:     wrapStep,
+		Inject:       client.inject,
+		Stored:       client.stored,
+		LogAttrs:     setup.logAttrs(client.log),
 		StoreLogs:    setup.logs,
 		StoreEvents:  setup.events,
 		InlineLimit:  client.limit,
@@ -268,6 +272,9 @@ func (cfg Config) handlers(client *Client, plugins int) (hs []engine.Handler, pr
 	hs = make([]engine.Handler, len(all))
 	for i, h := range all {
 		run := h.run
+		if client.inject != nil || client.stored != nil {
+			run = entered(run)
+		}
 		for j := len(cfg.Middleware) - 1; j >= 0; j-- {
 			if run = cfg.Middleware[j](run); run == nil {
 				what := fmt.Sprintf("Middleware[%d]", j-plugins)
@@ -294,15 +301,15 @@ func checkOutput(run HandlerFunc) HandlerFunc {
 	return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		out, err := run(ctx, input)
 		switch {
-		case err != nil:
+		case err != nil && !completes(err):
 			return nil, err
 		case len(out) == 0:
-			return json.RawMessage("null"), nil
+			return json.RawMessage("null"), err
 		}
-		if err := checkJSON(out); err != nil {
-			return nil, &engine.KindError{Kind: task.KindValidation, Err: fmt.Errorf("the output, as Middleware returned it, cannot be stored: %w", err)}
+		if bad := checkJSON(out); bad != nil {
+			return nil, &engine.KindError{Kind: task.KindValidation, Err: fmt.Errorf("the output, as Middleware returned it, cannot be stored: %w", bad)}
 		}
-		return out, nil
+		return out, err
 	}
 }
 
@@ -312,15 +319,17 @@ type CurrentInfo struct {
 	JobID          JobID // zero outside jobs
 	Node           string
 	Type           string
+	Queue          string
 	Namespace      string
-	AttemptNo      int   // numbers the task's history
-	AttemptCount   int   // attempts that counted before this one
-	MaxAttempts    int   // attempts that may count
-	LastAttempt    bool  // a failure of this attempt leaves none: the task fails, unless a Decider knows better
-	Epoch          int64 // rises with every lease of the task: a fencing token for partners
-	StartedVersion int   // code version of the task's first attempt
-	SchemaVersion  int   // of the input, as it was enqueued; see Upcast
-	InlineLimit    int   // bytes that an input, output or step value may have
+	AttemptNo      int           // numbers the task's history
+	AttemptCount   int           // attempts that counted before this one
+	MaxAttempts    int           // attempts that may count
+	LastAttempt    bool          // a failure of this attempt leaves none: the task fails, unless a Decider knows better
+	Epoch          int64         // rises with every lease of the task: a fencing token for partners
+	StartedVersion int           // code version of the task's first attempt
+	SchemaVersion  int           // of the input, as it was enqueued; see Upcast
+	Waited         time.Duration // the task was due for so long before this attempt began, by the store's clock
+	InlineLimit    int           // bytes that an input, output or step value may have
 	Labels         map[string]string
 	Metadata       map[string]string
 }
@@ -342,6 +351,8 @@ func Current(ctx context.Context) CurrentInfo {
 		JobID:          t.JobID,
 		Node:           t.Node,
 		Type:           t.Type,
+		Queue:          t.Queue,
+		Waited:         a.Waited(),
 		Namespace:      a.Namespace(),
 		AttemptNo:      t.AttemptNo,
 		AttemptCount:   t.AttemptCount,
@@ -373,8 +384,8 @@ func Progress(ctx context.Context, current, total float64, message ...string) er
 }
 
 // Emit gives the engine's listeners (Config.Sink, On) a piece of the handler's live
-// output: a chunk of a named stream, say a line of "stdout". It is not stored:
-// what must be kept belongs into the output or a Step. They have returned
+// output: a chunk of a named stream, say a line of "stdout". It is stored with
+// PersistEvents only: what must be kept belongs into the output or a Step. They have returned
 // when Emit returns. Errors: ErrNoTask, ErrAttemptOver.
 func Emit(ctx context.Context, stream string, data any) error {
 	a, err := engine.From(ctx)

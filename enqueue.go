@@ -63,6 +63,7 @@ func (c *Client) enqueueDrafts(ctx context.Context, tx store.Tx, drafts []Draft)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("enqueue: nothing was stored: %w", errors.Join(problems...))
 	}
+	c.injectInto(ctx, sub.Tasks)
 	got, err := c.submitTo(ctx, tx, sub)
 	if err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
@@ -77,6 +78,20 @@ func (c *Client) enqueueDrafts(ctx context.Context, tx store.Tx, drafts []Draft)
 // submitTo stores a submission. Inputs over the inline limit go to the bucket first,
 // but not inside a transaction: it may hold the only writer of the store.
 func (c *Client) submitTo(ctx context.Context, tx store.Tx, sub store.Submission) ([]store.Enqueued, error) {
+	got, err := c.put(ctx, tx, sub)
+	if err == nil && c.stored != nil {
+		var created []task.New
+		for i := range got {
+			if got[i].Disposition == store.DispositionCreated && i < len(sub.Tasks) {
+				created = append(created, sub.Tasks[i])
+			}
+		}
+		c.stored(ctx, created)
+	}
+	return got, err
+}
+
+func (c *Client) put(ctx context.Context, tx store.Tx, sub store.Submission) ([]store.Enqueued, error) {
 	if tx == nil && c.hasBucket() {
 		return c.values.Enqueue(ctx, sub)
 	}

@@ -46,6 +46,16 @@ type WaitOption interface{ applyWait(*waitSettings) }
 
 type waitSettings struct{ throughBlocked bool }
 
+func (s *waitSettings) apply(opts []WaitOption) error {
+	for _, o := range opts {
+		if o == nil {
+			return fmt.Errorf("wait: %w: an option is nil", ErrInvalidOption)
+		}
+		o.applyWait(s)
+	}
+	return nil
+}
+
 type waitOption func(*waitSettings)
 
 func (o waitOption) applyWait(s *waitSettings) { o(s) }
@@ -81,8 +91,8 @@ func (c *Client) Wait(ctx context.Context, id TaskID, opts ...WaitOption) (TaskI
 
 func (c *Client) wait(ctx context.Context, id TaskID, opts []WaitOption) (TaskInfo, error) {
 	var s waitSettings
-	for _, o := range opts {
-		o.applyWait(&s)
+	if err := s.apply(opts); err != nil {
+		return TaskInfo{}, err
 	}
 	var info TaskInfo
 	err := c.waits.until(ctx, id, func(ctx context.Context) (done bool, err error) {

@@ -216,8 +216,8 @@ func (h *JobHandle) Wait(ctx context.Context, opts ...WaitOption) (JobResult, er
 // WaitJob is JobHandle.Wait for a job that is known by its id only.
 func (c *Client) WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (JobResult, error) {
 	var s waitSettings
-	for _, o := range opts {
-		o.applyWait(&s)
+	if err := s.apply(opts); err != nil {
+		return JobResult{}, err
 	}
 	var res JobResult
 	err := c.waits.until(ctx, id, func(ctx context.Context) (bool, error) {

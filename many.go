@@ -138,8 +138,8 @@ func (c *Client) many(ctx context.Context, f Filter, opts []OperateOption, v *ma
 		return ack, ErrNestedTx
 	}
 	s := operateSettings{}
-	for _, o := range opts {
-		o.applyOperate(&s)
+	if err := s.apply(opts); err != nil {
+		return ack, err
 	}
 	if err := s.problem(verbOptions{force: v.force, many: true}); err != nil {
 		return ack, err

@@ -118,14 +118,25 @@ func (s *operateSettings) added() (attempts int, cost int64) {
 	return attempts, cost
 }
 
+// apply applies options.
+func (s *operateSettings) apply(opts []OperateOption) error {
+	for _, o := range opts {
+		if o == nil {
+			return fmt.Errorf("%w: an option is nil", ErrInvalidOption)
+		}
+		o.applyOperate(s)
+	}
+	return nil
+}
+
 // operate applies an operator's verb.
 func (c *Client) operate(ctx context.Context, what string, opts []OperateOption, verb func(operateSettings) store.Command) (store.CommandResult, error) {
 	if engine.StepTxOf(ctx) != nil {
 		return store.CommandResult{}, fmt.Errorf("%s: %w", what, ErrNestedTx)
 	}
 	var s operateSettings
-	for _, o := range opts {
-		o.applyOperate(&s)
+	if err := s.apply(opts); err != nil {
+		return store.CommandResult{}, fmt.Errorf("%s: %w", what, err)
 	}
 	cmd := verb(s)
 	if err := s.problem(optionsOf(cmd)); err != nil {

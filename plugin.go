@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/goweaver/weaver/internal/engine"
@@ -24,7 +25,12 @@ type Plugin interface {
 type PluginFunc func(*Setup) error
 
 // Install implements Plugin.
-func (f PluginFunc) Install(s *Setup) error { return f(s) }
+func (f PluginFunc) Install(s *Setup) error {
+	if f == nil {
+		return errors.New("the function is nil")
+	}
+	return f(s)
+}
 
 // Setup is what a Plugin can do with an engine. It is used during Install only,
 // and its functions must be safe for concurrent use.
@@ -33,6 +39,9 @@ type Setup struct {
 	handlers  []func(HandlerFunc) HandlerFunc
 	steps     []func(StepFunc) StepFunc
 	enqueues  []func(EnqueueFunc) EnqueueFunc
+	injects   []func(context.Context) map[string]string
+	attrs     []func(context.Context) []slog.Attr
+	stores    []func(ctx context.Context, typ, queue string)
 	problems  []error
 
 	logs, events bool // are stored
@@ -50,6 +59,15 @@ type EnqueueFunc func(ctx context.Context, drafts ...Draft) ([]Enqueued, error)
 func (s *Setup) OnEvent(fn func(event.Event)) {
 	if s.given("OnEvent", fn == nil) {
 		s.listeners.Add(fn)
+	}
+}
+
+// OnAttempt adds a listener for the events with which attempts begin and end: those of
+// package event whose names begin with Task. The others, which cost more the more a
+// handler does, are not made for it.
+func (s *Setup) OnAttempt(fn func(event.Event)) {
+	if s.given("OnAttempt", fn == nil) {
+		s.listeners.AddCoarse(fn)
 	}
 }
 
@@ -80,6 +98,36 @@ func (s *Setup) WrapEnqueue(wrap func(EnqueueFunc) EnqueueFunc) {
 	}
 }
 
+// InjectMetadata has fn give metadata to every task that is stored by the engine, its
+// InTx, or a handler of it: enqueued, submitted, started, called, decomposed, or named
+// by a Decider. ctx is that of the call; for what is stored when the handler has
+// returned it is that of the innermost handler. Metadata that the task has itself
+// stays; what cannot be stored (a name over 255 bytes, NUL, no UTF-8) and a panic of
+// fn are logged, and the task goes without it.
+func (s *Setup) InjectMetadata(fn func(ctx context.Context) map[string]string) {
+	if s.given("InjectMetadata", fn == nil) {
+		s.injects = append(s.injects, fn)
+	}
+}
+
+// OnStored calls fn for every task that was stored in one of the ways of InjectMetadata,
+// with its type and queue; in InTx that is before the commit. A task that existed is not
+// stored. If the process dies in between, or an answer of the store is lost, fn is not
+// called, or called twice: it is for counting. A panic of fn is logged.
+func (s *Setup) OnStored(fn func(ctx context.Context, typ, queue string)) {
+	if s.given("OnStored", fn == nil) {
+		s.stores = append(s.stores, fn)
+	}
+}
+
+// LogAttrs has fn give attributes to the loggers that Log returns for ctx. A panic of
+// fn is logged, and the logger goes without them.
+func (s *Setup) LogAttrs(fn func(ctx context.Context) []slog.Attr) {
+	if s.given("LogAttrs", fn == nil) {
+		s.attrs = append(s.attrs, fn)
+	}
+}
+
 func (s *Setup) given(what string, missing bool) bool {
 	if missing {
 		s.problems = append(s.problems, fmt.Errorf("%s: the function is nil", what))
@@ -93,16 +141,24 @@ func (cfg Config) install(to store.Store) (*Setup, []error) {
 	if cfg.Sink != nil {
 		s.listeners.Add(cfg.Sink.Emit)
 	}
+	s, problems := installAll(cfg.Plugins, s)
+	if _, ok := to.(store.EventReader); !ok && (s.logs || s.events) {
+		problems = append(problems, errors.New("the store keeps no events (it is no store.EventReader), which PersistLogs and PersistEvents need"))
+	}
+	return s, problems
+}
+
+func installAll(plugins []Plugin, s *Setup) (*Setup, []error) {
+	if s.listeners == nil {
+		s.listeners = new(engine.Listeners)
+	}
 	var problems []error
-	for i, p := range cfg.Plugins {
+	for i, p := range plugins {
 		s.problems = nil
 		err := p.Install(s)
 		if err := errors.Join(append(s.problems, err)...); err != nil {
 			problems = append(problems, fmt.Errorf("the plug-in Plugins[%d] (%T): %w", i, p, err))
 		}
-	}
-	if _, ok := to.(store.EventReader); !ok && (s.logs || s.events) {
-		problems = append(problems, errors.New("the store keeps no events (it is no store.EventReader), which PersistLogs and PersistEvents need"))
 	}
 	return s, problems
 }
@@ -178,8 +234,15 @@ func (s *Setup) enqueueFunc() (EnqueueFunc, []error) {
 // listener, or one that panics, delays that task and nothing else.
 //
 // stop ends it, also from inside fn; a call that is under way goes on. Events of the
-// engine itself only: what happens in other processes does Subscribe see.
+// engine itself only: what happens in other processes does Subscribe see. On panics
+// when the engine or fn is nil.
 func On[E event.Event](eng *Engine, fn func(E)) (stop func()) {
+	switch {
+	case eng == nil:
+		panic("weaver.On: the engine is nil")
+	case fn == nil:
+		panic("weaver.On: the function is nil")
+	}
 	return eng.listeners.Add(func(ev event.Event) {
 		if ev, ok := ev.(E); ok {
 			fn(ev)

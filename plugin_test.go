@@ -164,6 +164,37 @@ func TestPlugins(t *testing.T) {
 		}
 	})
 
+	subtest(t, "hear how attempts begin and end, and nothing else is made for them", func(fx *fixture) {
+		var got []string
+		hears := weaver.PluginFunc(func(s *weaver.Setup) error {
+			s.OnAttempt(func(ev event.Event) { got = append(got, ev.Type()) })
+			return nil
+		})
+		e := fx.runConfig(fx.store, weaver.Config{
+			Plugins: []weaver.Plugin{hears},
+			Handlers: []weaver.Handler{typ.Handler(func(ctx context.Context, in string) (string, error) {
+				weaver.Log(ctx).Info("a line")
+				return weaver.Step(ctx, "fetch", func(ctx context.Context) (string, error) { return in, weaver.Emit(ctx, "s", 1) })
+			})},
+		})
+		var all int
+		run := func() {
+			got = nil
+			j := weaver.NewJob("j", weaver.Budget{})
+			j.Add("n", typ.With("x"))
+			h, err := fx.client.Submit(fx.Context(), j)
+			fx.must(err)
+			_, err = h.Wait(fx.Context())
+			fx.must(err)
+			synctest.Wait()
+			equal(fx, "events", fmt.Sprint(got), "[task.started task.succeeded]")
+		}
+		run()
+		defer weaver.On(e.Engine, func(event.Event) { all++ })()
+		run()
+		equal(fx, "events of the other listener", all, 7) // with those of the step, the line, the chunk and the job
+	})
+
 	subtest(t, "that change what a step gives are checked", func(fx *fixture) {
 		bad := weaver.PluginFunc(func(s *weaver.Setup) error {
 			s.WrapStep(func(weaver.StepFunc) weaver.StepFunc {

@@ -113,8 +113,8 @@ func (c *Client) rerun(ctx context.Context, id TaskID, below int, opts []Operate
 		return Enqueued{}, fmt.Errorf("rerun: %w", err)
 	}
 	var s operateSettings
-	for _, o := range opts {
-		o.applyOperate(&s)
+	if err := s.apply(opts); err != nil {
+		return Enqueued{}, fmt.Errorf("rerun: %w", err)
 	}
 	n, err := c.repeated(&old, s.rerun)
 	if err != nil {

@@ -19,6 +19,7 @@ type Retention struct {
 	rule store.Retention
 	made bool
 	none []string // options that were given nothing
+	bad  []string // what else is wrong with them
 }
 
 // RetainOption says of what a rule of retention speaks.
@@ -49,10 +50,14 @@ func (r *Retention) some(option string, n int) {
 //	}}
 //
 // Of the rules that speak of a task or job the first one decides. What none speaks of
-// is kept for ever.
+// is kept for ever. An engine that runs looks once a minute for what is due to go.
 func Retain(age time.Duration, opts ...RetainOption) Retention {
 	r := Retention{rule: store.Retention{Age: age}, made: true}
 	for _, o := range opts {
+		if o == nil {
+			r.bad = append(r.bad, "an option is nil")
+			continue
+		}
 		o.applyRetain(&r)
 	}
 	return r
@@ -71,7 +76,11 @@ func RetainStates(states ...State) RetainOption {
 func RetainTypes(types ...AnyType) RetainOption {
 	return retainOption(func(r *Retention) {
 		r.some("RetainTypes", len(types))
-		for _, t := range types {
+		for i, t := range types {
+			if t == nil {
+				r.bad = append(r.bad, fmt.Sprintf("RetainTypes: type %d is nil", i+1))
+				continue
+			}
 			r.rule.Types = append(r.rule.Types, t.Name())
 		}
 	})
@@ -100,6 +109,9 @@ func (r *Retention) problem() error {
 	var problems []error
 	if !r.made {
 		problems = append(problems, errors.New("an empty rule, which would speak of everything: make it with Retain"))
+	}
+	for _, bad := range r.bad {
+		problems = append(problems, errors.New(bad))
 	}
 	for _, option := range r.none {
 		problems = append(problems, fmt.Errorf("%s() names nothing: leave it out for all, or the rule for none", option))
@@ -151,8 +163,8 @@ func (c *Client) Prune(ctx context.Context, rules []Retention, opts ...OperateOp
 		}
 	}()
 	s := operateSettings{}
-	for _, o := range opts {
-		o.applyOperate(&s)
+	if err := s.apply(opts); err != nil {
+		return ack, err
 	}
 	if s.many != nil && s.many.older != 0 {
 		return ack, fmt.Errorf("%w: OlderThan is the age of the rule here", ErrInvalidOption)

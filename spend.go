@@ -2,6 +2,7 @@ package weaver
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/store"
@@ -77,8 +78,8 @@ func AddCost(microUnits int64) OperateOption {
 // then.
 func (c *Client) raise(ctx context.Context, job *JobInfo, opts []OperateOption, ack *RetryAck) (raised bool, err error) {
 	var s operateSettings
-	for _, o := range opts {
-		o.applyOperate(&s)
+	if err := s.apply(opts); err != nil {
+		return false, fmt.Errorf("retry job: %w", err)
 	}
 	if s.addAttempts == nil && s.addCost == nil {
 		return false, nil

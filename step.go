@@ -18,13 +18,21 @@ type stepOption func(*engine.StepOptions)
 
 func (o stepOption) applyStep(s *engine.StepOptions) { o(s) }
 
-func stepOptions(opts []StepOption) engine.StepOptions {
+func stepOptions(opts []StepOption) (engine.StepOptions, error) {
 	set := engine.StepOptions{Tries: 1, Backoff: engine.DefaultStepBackoff}
 	for _, o := range opts {
+		if o == nil {
+			return set, fmt.Errorf("%w: an option is nil", ErrInvalidOption)
+		}
 		o.applyStep(&set)
 	}
-	return set
+	return set, nil
 }
+
+var errNilFunc = fmt.Errorf("%w: the function is nil", ErrInvalidOption)
+
+// misuse fails the task: the call of a step is a mistake of the program.
+func misuse(name string, err error) error { return Permanent(fmt.Errorf("step %q: %w", name, err)) }
 
 // StepRetry tries the step up to n times inside the attempt; the pause before
 // the second try is base (default 100 ms) and doubles. Each failed try is
@@ -66,7 +74,13 @@ func Step[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 	if err != nil {
 		return value, fmt.Errorf("step %q: %w", name, err)
 	}
-	set := stepOptions(opts)
+	set, err := stepOptions(opts)
+	if fn == nil {
+		err = errNilFunc
+	}
+	if err != nil {
+		return value, misuse(name, err)
+	}
 	if set.Redact, err = redactStep[T](); err != nil {
 		return value, a.Refuse(fmt.Errorf("step %q: %w", name, err))
 	}
@@ -93,6 +107,10 @@ func decodeStep[T any](a *engine.Attempt, name string, raw json.RawMessage) (T, 
 
 // Do is Step for a function without a value.
 func Do(ctx context.Context, name string, fn func(ctx context.Context) error, opts ...StepOption) error {
+	if fn == nil {
+		_, err := Step[None](ctx, name, nil)
+		return err
+	}
 	_, err := Step(ctx, name, func(ctx context.Context) (None, error) { return None{}, fn(ctx) }, opts...)
 	return err
 }
@@ -111,6 +129,9 @@ func StepTx[Tx, T any](ctx context.Context, name string, fn func(ctx context.Con
 	a, err := engine.From(ctx)
 	if err != nil {
 		return value, fmt.Errorf("step %q: %w", name, err)
+	}
+	if fn == nil {
+		return value, misuse(name, errNilFunc)
 	}
 	paths, err := redactStep[T]()
 	if err != nil {

@@ -2,6 +2,8 @@ package weaver
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 )
 
 // Stream is Step for a function that has something to show before it has its value,
@@ -10,9 +12,20 @@ import (
 // value is the step's: an attempt that gets it back emits no chunks. A function that is
 // called again, in another try or attempt, emits its chunks again.
 //
-// emit may be called by several goroutines until fn returns. Its errors: those of Emit.
+// emit may be called by several goroutines until fn returns; from then on it returns an
+// error. Its other errors: those of Emit.
 func Stream[T any](ctx context.Context, name string, fn func(ctx context.Context, emit func(chunk any) error) (T, error), opts ...StepOption) (T, error) {
+	if fn == nil {
+		return Step[T](ctx, name, nil)
+	}
 	return Step(ctx, name, func(ctx context.Context) (T, error) {
-		return fn(ctx, func(chunk any) error { return Emit(ctx, name, chunk) })
+		var over atomic.Bool
+		defer over.Store(true)
+		return fn(ctx, func(chunk any) error {
+			if over.Load() {
+				return fmt.Errorf("stream %q: its function has returned: a goroutine outlived it; wait for it before returning", name)
+			}
+			return Emit(ctx, name, chunk)
+		})
 	}, opts...)
 }

@@ -106,6 +106,7 @@ func (c *Client) submit(ctx context.Context, tx store.Tx, j *Job, opts []SubmitO
 		return nil, err
 	}
 	sub.Job.IdempotencyKey = set.key
+	c.injectInto(ctx, sub.Tasks)
 	if tx == nil && set.key == "" {
 		c.warnUnkeyedJob(ctx, j.name)
 	}
@@ -166,5 +167,5 @@ func jobKey(id TaskID, step string) string {
 
 // clientOf is a client for what a handler stores.
 func clientOf(a *engine.Attempt) *Client {
-	return &Client{store: a.Store(), ns: a.Namespace(), limit: a.InlineLimit(), ids: a.IDs(), values: a.Values()}
+	return &Client{store: a.Store(), ns: a.Namespace(), limit: a.InlineLimit(), ids: a.IDs(), values: a.Values(), inject: a.Inject(), stored: a.Stored()}
 }

@@ -137,6 +137,12 @@ func NewDraft(typeName string, input json.RawMessage, opts ...EnqueueOption) Dra
 // would return, but for what the store says and the limit of payloads.
 func (d Draft) Err() error { return d.err }
 
+// Type returns the name of the draft's task type, "" if it was not made with one.
+func (d Draft) Type() string { return d.typeName }
+
+// Queue returns the queue in which the draft's task will wait.
+func (d Draft) Queue() string { return d.set.task.Queue }
+
 // And returns the draft with more options, which come after those that it has.
 func (d Draft) And(opts ...EnqueueOption) Draft {
 	if d.err == nil {

@@ -2,16 +2,31 @@ module github.com/goweaver/weaver/bench
 
 go 1.26.0
 
-replace github.com/goweaver/weaver => ../
+replace (
+	github.com/goweaver/weaver => ../
+	github.com/goweaver/weaver/otelweaver => ../otelweaver
+)
 
 require (
 	github.com/goweaver/weaver v0.0.0
 	github.com/mattn/go-sqlite3 v1.14.52
 	github.com/mikestefanello/backlite v0.6.0
+	go.opentelemetry.io/otel/metric v1.47.0
+	go.opentelemetry.io/otel/trace v1.47.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/go-logr/logr v1.4.4 // indirect
+	github.com/go-logr/stdr v1.2.2 // indirect
+	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
+	go.opentelemetry.io/otel v1.47.0 // indirect
+	go.opentelemetry.io/otel/log v1.47.0 // indirect
 )
 
 require (
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/goweaver/weaver/otelweaver v0.0.0
 	github.com/ncruces/go-sqlite3 v0.35.6 // indirect
 	github.com/ncruces/go-sqlite3-wasm/v6 v6.3.35304 // indirect
 	github.com/ncruces/julianday v1.0.0 // indirect

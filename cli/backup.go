@@ -81,8 +81,8 @@ func isFolder(path string) bool {
 // printRestored says what a restore means for what was under way.
 func (s *session) printRestored(f *checkup) {
 	s.printf("Namespace %q has a new generation: what was leased before the restore can write nothing any more.\n", f.Namespace)
-	if n := len(f.Overdue); n > 0 {
-		s.printf("%s ran when the backup was made: the next worker starts what ran again.\n", text.Plural(n, "task"))
+	if f.Ended > 0 {
+		s.printf("%s ran when the backup was made: the leases have ended, and workers start what ran again at once.\n", text.Plural(f.Ended, "task"))
 	}
 	if f.Due > 0 {
 		s.printf("%s due by now, sleeps and retries that ended since the backup among them: workers start them at once (`%s` holds them back).\n", areOrIs(f.Due, "task"), s.command("queue", "pause", "QUEUE"))

@@ -14,7 +14,7 @@ import (
 
 // doctorCmd is the verb doctor.
 type doctorCmd struct {
-	PostRestore bool `help:"First begin a new generation of the namespace, after it was restored from a backup: leases handed out before become worthless."`
+	PostRestore bool `help:"First begin a new generation of the namespace, after it was restored from a backup: leases handed out before end, and what ran under them is due again. Stop the programs first."`
 	Deep        bool `help:"Also read all bytes of the bucket, and compare them with their hashes."`
 	auditFlags
 }
@@ -31,7 +31,8 @@ func (doctorCmd) Help() string {
 type checkup struct {
 	Store     string    `json:"store"`
 	Namespace string    `json:"namespace"`
-	Restored  bool      `json:"restored,omitempty"` // --post-restore was done
+	Restored  bool      `json:"restored,omitempty"`     // --post-restore was done
+	Ended     int       `json:"ended_leases,omitempty"` // by --post-restore: the tasks that had them are due again
 	At        time.Time `json:"at"`
 	Tasks     int       `json:"tasks"`
 	Jobs      int       `json:"jobs"`
@@ -45,7 +46,6 @@ type checkup struct {
 	Refuses   string    `json:"cannot_be_written,omitempty"` // why nothing can be stored now
 
 	Violations []violation `json:"violations"`
-	Overdue    []violation `json:"overdue_leases,omitempty"` // --post-restore: to be taken back by the next worker
 
 	Bucket *bucketCheckup `json:"bucket,omitempty"`
 }
@@ -65,10 +65,11 @@ func (c *doctorCmd) Run(ctx context.Context, s *session) error {
 	return s.withClient(ctx, func(client *weaver.Client) error {
 		found := checkup{Store: s.flags.Store, Namespace: client.Namespace()}
 		if c.PostRestore {
-			if err := c.restored(ctx, client); err != nil {
+			ended, err := c.restored(ctx, client)
+			if err != nil {
 				return err
 			}
-			found.Restored = true
+			found.Restored, found.Ended = true, ended
 		}
 		if err := found.examine(ctx, client.Store(), client.Namespace()); err != nil {
 			return fmt.Errorf("read the store: %w", err)
@@ -93,16 +94,16 @@ func (c *doctorCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// restored begins a new generation of the namespace.
-func (c *doctorCmd) restored(ctx context.Context, client *weaver.Client) error {
-	res, err := client.Store().Operate(ctx, client.Namespace(), store.Restored{Audit: store.Audit{By: c.who(), Reason: c.Reason}})
+// restored begins a new generation of the namespace and returns how many leases ended.
+func (c *doctorCmd) restored(ctx context.Context, client *weaver.Client) (int, error) {
+	res, err := client.Store().Operate(ctx, client.Namespace(), store.Restored{Audit: store.Audit{By: c.who(), Reason: c.Reason}, EndLeases: true})
 	if err == nil {
 		err = res[0].Err
 	}
 	if err != nil {
-		return fmt.Errorf("begin a new generation of the store: %w", err)
+		return 0, fmt.Errorf("begin a new generation of the store: %w", err)
 	}
-	return nil
+	return res[0].Leases, nil
 }
 
 // writable returns what keeps a store from being written, if it can test that.
@@ -165,11 +166,6 @@ func (f *checkup) count(s *store.Snapshot) {
 func (f *checkup) add(at time.Time, found []store.Violation) {
 	f.At = at
 	for _, v := range found {
-		if f.Restored && v.Invariant == overdueLease {
-			// What ran when the backup was made: as it must be, until a worker is up.
-			f.Overdue = append(f.Overdue, violation(v))
-			continue
-		}
 		f.Violations = append(f.Violations, violation(v))
 	}
 	f.Clean = len(f.Violations) == 0

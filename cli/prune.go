@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,9 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
+// maxDays is the longest age that a time.Duration holds, in whole days.
+const maxDays = int(math.MaxInt64 / (24 * time.Hour))
+
 // age is a flag: a duration that may be in days.
 type age time.Duration
 
@@ -25,11 +29,21 @@ func (a *age) UnmarshalText(b []byte) error {
 	if days, ok := strings.CutSuffix(given, "d"); ok {
 		var n float64
 		n, err = strconv.ParseFloat(days, 64)
-		d = time.Duration(n * 24 * float64(time.Hour))
+		switch {
+		case err != nil:
+		case math.IsNaN(n):
+			err = strconv.ErrSyntax
+		case n < 0:
+			d = -1
+		case n > float64(maxDays):
+			return fmt.Errorf("%s: want at most %dd, which is 292 years", given, maxDays)
+		default:
+			d = time.Duration(n * 24 * float64(time.Hour))
+		}
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("%q is no duration: want for example 30d, 12h or 90m", given)
+		return fmt.Errorf("%q is no duration: want for example 30d, 12h or 90m, at most %dd", given, maxDays)
 	case d < 0:
 		return fmt.Errorf("%s: want 0 or more", given)
 	}

@@ -68,6 +68,10 @@ func (c *taskSignalCmd) Run(ctx context.Context, s *session) error {
 		case err == nil:
 			s.printf("%s\n", got.sentence())
 		}
+		if err == nil && got.State == task.Blocked && got.TakenBy == "" {
+			_, _ = fmt.Fprintf(s.errs, "warning: %s waits for a person, whom a signal does not stand for: `%s` lets it go on (`%s` says for what it waits)\n",
+				id, s.command("task", "unblock", id.String()), s.command("why", id.String()))
+		}
 		if err == nil && len(got.Others) > 0 {
 			names := make([]string, len(got.Others))
 			for i, name := range got.Others {

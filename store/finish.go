@@ -64,6 +64,8 @@ type Finish struct {
 
 	StepsRun       []string // kept with the attempt
 	StepsUnreached []string // kept with the attempt
+
+	Notes map[string]string // kept with the attempt
 }
 
 // Hash identifies the content of a finish: the same attempt reported twice

@@ -201,9 +201,12 @@ type (
 		Task task.ID
 	}
 	// Restored says that the store was restored from a backup: a new
-	// generation makes every lease handed out before worthless (R17).
+	// generation makes every lease handed out before worthless (R17). Tasks that ran
+	// go on when their leases expire, or at once with EndLeases, for when no process
+	// is left that may still run them; that is no crash of them.
 	Restored struct {
 		Audit
+		EndLeases bool
 	}
 )
 
@@ -242,6 +245,9 @@ type CommandResult struct {
 
 	// DeleteJob: how many tasks it had.
 	Deleted int
+
+	// Restored: how many leases it ended (EndLeases).
+	Leases int
 
 	// CancelJob: how many tasks ended at once, were asked to (Asked), had ended before.
 	Cancelled, AskedTasks, AlreadyDone int

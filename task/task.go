@@ -186,6 +186,8 @@ type Attempt struct {
 	// StepsUnreached names completed steps of earlier attempts that this one
 	// never asked for: a renamed or removed step, or a name that changes.
 	StepsUnreached []string `json:"steps_unreached,omitempty"`
+
+	Notes map[string]string `json:"notes,omitempty"` // that its handler or a plug-in kept with it
 }
 
 // Decision is what was chosen after an attempt, and why.

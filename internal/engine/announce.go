@@ -24,7 +24,7 @@ func (c *completer) emitLost(a *Attempt) {
 // event. An end that was written again does not say what it led to: the job is read.
 func (c *completer) emitSettled(a *Attempt, res store.FinishResult, again bool) {
 	id := a.task.JobID
-	if !c.listens() || id.IsZero() || !again && !res.Job.Terminal() && res.Job != task.JobBlocked {
+	if !c.listensToAll() || id.IsZero() || !again && !res.Job.Terminal() && res.Job != task.JobBlocked {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), c.TTL)

@@ -25,6 +25,7 @@ type Attempt struct {
 	lease    task.Lease
 	begun    time.Time // just after the claim
 	now      time.Time // the store's clock at begun
+	waited   time.Duration
 
 	// quarantineLimit is, of a quarantined task, how many of those may run beside
 	// each other, this one included.
@@ -52,6 +53,8 @@ type Attempt struct {
 	mu        sync.Mutex
 	version   int               // code version of the handler that runs
 	handler   string            // its name, after its type if that is not the task's
+	inner     context.Context   // of the innermost handler: see Enter
+	notes     map[string]string // to be kept with the attempt
 	route     string            // why it was chosen
 	idle      sync.Cond         // signalled when inFlight falls to 0
 	journal   map[string]*entry // by step name
@@ -113,7 +116,7 @@ func From(ctx context.Context) (*Attempt, error) {
 func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *Attempt {
 	a := &Attempt{
 		env: e, recorder: recorder, task: c.Task, lease: c.Lease,
-		begun: time.Now(), now: c.Task.StartedAt, quarantineLimit: c.QuarantineLimit, alone: c.Alone,
+		begun: time.Now(), now: c.Task.StartedAt, waited: c.Waited, quarantineLimit: c.QuarantineLimit, alone: c.Alone,
 	}
 	a.idle.L = &a.mu
 	a.events.Store(1) // that of task.started
@@ -275,6 +278,9 @@ func (a *Attempt) headerOf(sequence int64) event.Header {
 
 // Task returns the task as it was claimed.
 func (a *Attempt) Task() *task.Task { return &a.task }
+
+// Waited returns how long the task was due before it was claimed.
+func (a *Attempt) Waited() time.Duration { return a.waited }
 
 // Namespace returns the namespace the engine works in.
 func (a *Attempt) Namespace() string { return a.env.Namespace }

@@ -37,11 +37,15 @@ func (c *Call) record(ctx context.Context, a *Attempt, name string, index int, k
 	if err != nil {
 		return nil, a.failFatally(&KindError{Kind: task.KindValidation, Step: name, Err: fmt.Errorf("call %q: %w", name, err)})
 	}
+	a.injectInto(ctx, children)
 	for {
 		step := a.newStep(name, index, task.KindCall, task.StepWaiting)
 		step.ChildrenLeft, step.ChildrenStored = c.N, stored
 		// Crash here: what is stored is, and the next attempt goes on behind it.
 		res, err := a.record(ctx, store.Record{Step: step, Tasks: children[stored:min(stored+task.MaxCallTasks, c.N)]})
+		if err == nil {
+			a.stored(ctx, children[stored:min(max(res.Step.ChildrenStored, stored), c.N)])
+		}
 		switch {
 		case err != nil:
 			return nil, err

@@ -53,6 +53,9 @@ func (c *completer) complete(a *Attempt, out json.RawMessage, err error) {
 		a.logger().Error("the result of an attempt could not be written", "epoch", a.lease.Epoch, "error", res.Err)
 		return
 	}
+	if res.State == task.Pending && res.Waiting == task.WaitChildren {
+		a.stored(a.innermost(), fin.Children)
+	}
 	logEnd(a, fin, res)
 	c.emitEnd(a, fin, res)
 	c.emitSettled(a, res, again)

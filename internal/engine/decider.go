@@ -171,6 +171,7 @@ func (a *Attempt) decideChildren(c *choice, drafts []task.Draft) error {
 	if err := errors.Join(problems...); err != nil {
 		return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
+	a.injectInto(a.innermost(), c.children)
 	return nil
 }
 

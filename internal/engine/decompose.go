@@ -39,6 +39,7 @@ func (a *Attempt) decompose(fin store.Finish, out json.RawMessage, d *Decompose)
 	if err == nil {
 		err = task.CheckChildren(a.task.Depth, 0, len(children))
 	}
+	a.injectInto(a.innermost(), children)
 	if err != nil {
 		return a.decide(fin, task.OutcomeFailure, &KindError{Kind: task.KindValidation, Err: err}, true)
 	}

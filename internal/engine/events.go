@@ -44,7 +44,7 @@ func (a *Attempt) emit(of func(event.Header) event.Event) {
 	masked := func(h event.Header) event.Event { return a.masked(of(h)) }
 	if a.env.StoreLogs || a.env.StoreEvents {
 		a.env.emit(a.keepEvent(masked))
-	} else if a.env.listens() {
+	} else if a.env.listensToAll() {
 		a.env.emit(masked(a.header()))
 	}
 }

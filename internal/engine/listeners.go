@@ -18,13 +18,21 @@ type Listeners struct {
 
 type listener struct {
 	fn      func(event.Event)
+	coarse  bool // only what begins and ends attempts
 	stopped atomic.Bool
 }
 
 // Add adds a listener. After stop no event is given to it any more; one that it
 // has at that moment it keeps.
-func (l *Listeners) Add(fn func(event.Event)) (stop func()) {
-	added := &listener{fn: fn}
+func (l *Listeners) Add(fn func(event.Event)) (stop func()) { return l.add(&listener{fn: fn}) }
+
+// AddCoarse is Add for the events with which attempts begin and end. The others are
+// not made for it.
+func (l *Listeners) AddCoarse(fn func(event.Event)) (stop func()) {
+	return l.add(&listener{fn: fn, coarse: true})
+}
+
+func (l *Listeners) add(added *listener) (stop func()) {
 	l.replace(func(list []*listener) []*listener { return append(list, added) })
 	return func() {
 		if !added.stopped.Swap(true) {
@@ -53,14 +61,29 @@ func (l *Listeners) all() []*listener {
 	return nil
 }
 
-// listens reports whether events are wanted: without a listener none is made.
+// listens reports whether events of attempts are wanted: without a listener none is made.
 func (e *env) listens() bool { return len(e.Listeners.all()) > 0 }
+
+// listensToAll reports whether the events inside attempts, and those of jobs, are wanted.
+func (e *env) listensToAll() bool {
+	return slices.ContainsFunc(e.Listeners.all(), func(l *listener) bool { return !l.coarse })
+}
+
+// isCoarse reports whether an event is one with which attempts begin and end.
+func isCoarse(ev event.Event) bool {
+	switch ev.(type) {
+	case event.TaskStarted, event.TaskSucceeded, event.TaskFailed, event.TaskRetrying, event.TaskSuspended, event.TaskBlocked,
+		event.TaskCancelled, event.TaskReleased, event.TaskLeaseLost:
+		return true
+	}
+	return false
+}
 
 // emit gives an event to the listeners. Their panics never touch a task, nor
 // another listener.
 func (e *env) emit(ev event.Event) {
 	for _, l := range e.Listeners.all() {
-		if !l.stopped.Load() {
+		if !l.stopped.Load() && (!l.coarse || isCoarse(ev)) {
 			e.call(l, ev)
 		}
 	}

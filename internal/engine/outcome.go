@@ -20,7 +20,7 @@ const maxInternal = 10
 func (a *Attempt) released() store.Finish {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return store.Finish{Lease: a.lease, Outcome: task.OutcomeReleased, Elapsed: time.Since(a.begun), CodeVersion: a.version, Handler: a.handler, RouteReason: a.route, StepsRun: a.stepsRun}
+	return store.Finish{Lease: a.lease, Outcome: task.OutcomeReleased, Elapsed: time.Since(a.begun), CodeVersion: a.version, Handler: a.handler, RouteReason: a.route, StepsRun: a.stepsRun, Notes: a.notesNow()}
 }
 
 // outcome turns what the handler returned into what the store is to write. ok is
@@ -37,6 +37,7 @@ func (a *Attempt) outcome(out json.RawMessage, err error) (fin store.Finish, ok 
 		Progress:    a.progress.take(),
 
 		StepsUnreached: a.unreached(),
+		Notes:          a.notesNow(),
 		Idle:           !a.news,
 	}
 	suspended, wakeAt, waiting, asks, fatal, cancelBy := a.suspended, a.wakeAt, a.waiting, a.question, a.fatal, a.cancelBy

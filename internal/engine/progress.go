@@ -200,7 +200,13 @@ func (a *Attempt) Log(ctx context.Context) *slog.Logger {
 	if step != "" {
 		l = l.With("step", step)
 	}
-	return slog.New(&eventHandler{Handler: l.Handler(), a: a, step: step})
+	h := slog.Handler(&eventHandler{Handler: l.Handler(), a: a, step: step})
+	if a.env.LogAttrs != nil {
+		if attrs := a.env.LogAttrs(ctx); len(attrs) > 0 {
+			h = h.WithAttrs(attrs)
+		}
+	}
+	return slog.New(h)
 }
 
 // eventHandler turns log lines into events on their way to the real handler.
@@ -219,7 +225,7 @@ func (h *eventHandler) Enabled(ctx context.Context, level slog.Level) bool {
 
 // events reports whether lines of a level are events.
 func (h *eventHandler) events(level slog.Level) bool {
-	return level >= slog.LevelInfo && (h.a.env.StoreLogs || h.a.env.listens())
+	return level >= slog.LevelInfo && (h.a.env.StoreLogs || h.a.env.listensToAll())
 }
 
 // Handle implements slog.Handler.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"time"
@@ -178,12 +179,16 @@ func (a *Attempt) Start(ctx context.Context, name string, child task.New) (task.
 		}
 		step := a.newStep(name, index, task.KindStart, task.StepCompleted)
 		step.Value = value
-		res, err := a.record(ctx, store.Record{Step: step, Tasks: []task.New{child}})
+		children := []task.New{child}
+		a.injectInto(ctx, children)
+		res, err := a.record(ctx, store.Record{Step: step, Tasks: children})
 		a.leave()
 		if err != nil {
 			return task.ID{}, err
 		}
-		done = &res.Step
+		if done = &res.Step; bytes.Equal(done.Value, value) { // else an earlier record stored another one
+			a.stored(ctx, children)
+		}
 	}
 	var id task.ID
 	if err := json.Unmarshal(done.Value, &id); err != nil {

@@ -55,6 +55,12 @@ func LeaseLostFailure(worker string, expires, now time.Time) *task.Error {
 	return &task.Error{Kind: task.KindLeaseExpired, Message: text}
 }
 
+// RestoredFailure is the failure message of an attempt whose lease ended because the
+// store was restored.
+func RestoredFailure(worker string) *task.Error {
+	return &task.Error{Kind: task.KindLeaseExpired, Message: fmt.Sprintf("the store was restored from a backup, which ended the lease of worker %q", worker)}
+}
+
 // PoisonFailure is the failure message of a task that lost so many leases in a
 // row.
 func PoisonFailure(losses int) *task.Error {

@@ -86,6 +86,7 @@ func (c *claim) run() {
 		default:
 			c.lease(r)
 			c.handOut(r)
+			c.got[len(c.got)-1].Waited = max(c.now.Sub(d.AvailableAt), 0)
 		}
 	}
 }

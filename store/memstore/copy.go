@@ -64,6 +64,7 @@ func copyJob(j *task.Job) task.Job {
 func copyAttempt(a task.Attempt) task.Attempt {
 	a.Error = copyPtr(a.Error)
 	a.StepsRun, a.StepsUnreached = copyList(a.StepsRun), copyList(a.StepsUnreached)
+	a.Notes = copyMap(a.Notes)
 	return a
 }
 

@@ -96,6 +96,7 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 	a.CodeVersion, a.OutcomeHash = f.CodeVersion, f.Hash()
 	a.Handler, a.RouteReason = f.Handler, f.RouteReason
 	a.StepsRun, a.StepsUnreached = copyList(f.StepsRun), copyList(f.StepsUnreached)
+	a.Notes = copyMap(f.Notes)
 	o.recordAttempt(a, t.Outcome, t.Failure)
 	if decision != nil {
 		o.decisions[r.ID] = append(o.decisions[r.ID], *decision)

@@ -67,8 +67,7 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 	case store.ForgetTask:
 		return o.forgetTask(cmd)
 	case store.Restored:
-		o.restored(cmd)
-		return store.CommandResult{}
+		return store.CommandResult{Leases: o.restored(cmd)}
 	}
 	return store.CommandResult{Err: rules.UnknownCommand(cmd)}
 }
@@ -169,11 +168,17 @@ func (sp *space) unlink(id task.ID) {
 }
 
 // restored begins another life of the store: no lease of the one before is
-// worth anything. The tasks come back as their leases expire.
-func (o *op) restored(cmd store.Restored) {
+// worth anything. The tasks come back as their leases expire, or now; it returns how
+// many do.
+func (o *op) restored(cmd store.Restored) (ended int) {
 	o.note(cmd.Audit, "restored", "")
 	o.generation = newGeneration()
 	for _, r := range o.sorted(func(r *row) bool { return r.State == task.Running }) {
 		o.notice.Cancels = append(o.notice.Cancels, r.ID)
+		if cmd.EndLeases {
+			ended++
+			o.take(r, false, -1, rules.RestoredFailure(r.LeasedBy))
+		}
 	}
+	return ended
 }

@@ -87,10 +87,15 @@ func (o *op) lostLeases(eligible bool) (lost []*row, passedOver bool) {
 // reap takes one lease away and says what becomes of the task (R7).
 func (o *op) reap(r *row, budget int) store.Reaped {
 	stopped := o.seenDead(r.worker) || o.observed(r.worker).Stopped(r.LeaseExpiresAt)
+	return o.take(r, stopped, budget, rules.LeaseLostFailure(r.LeasedBy, r.LeaseExpiresAt, o.now))
+}
+
+// take ends a lease.
+func (o *op) take(r *row, stopped bool, budget int, failure *task.Error) store.Reaped {
 	loss := rules.ResolveLoss(&rules.LostLease{
 		Stopped: stopped, Crashes: r.CrashCount, Alone: r.alone, Cancel: r.cancelRequest(), Deadline: r.DeadlineAt,
 	}, budget, o.now)
-	o.recordAttempt(r.attempt(), loss.Outcome, rules.LeaseLostFailure(r.LeasedBy, r.LeaseExpiresAt, o.now))
+	o.recordAttempt(r.attempt(), loss.Outcome, failure)
 	if loss.Crash {
 		r.CrashCount++
 	}

@@ -42,7 +42,7 @@ func (c *claim) take(d *candidate) error {
 	t.StartedAt, t.UpdatedAt = c.tx.now, c.tx.now
 	c.taken = append(c.taken, store.Claimed{})
 	got := &c.taken[len(c.taken)-1]
-	got.Task = *t
+	got.Task, got.Waited = *t, max(c.tx.now.Sub(conn.Instant(d.due)), 0)
 	if err := c.complete(got, d.payloads); err != nil {
 		return err
 	}

@@ -294,6 +294,7 @@ var attemptColumns = conn.Columns[task.Attempt]{
 		var o outcomeJSON
 		r.JSON(i, &o)
 		a.StepsRun, a.StepsUnreached, a.RouteReason = o.Action.Steps, o.Action.Unreached, o.Action.Route
+		a.Notes = o.Notes
 	}),
 	conn.Col("handler", func(a *task.Attempt, r *conn.Row, i int) { a.Handler = r.Name(i) }),
 	conn.Col("outcome_hash", func(a *task.Attempt, r *conn.Row, i int) { a.OutcomeHash = r.Text(i) }),

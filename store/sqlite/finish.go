@@ -252,14 +252,16 @@ type outcomeJSON struct {
 		Unreached []string `json:"unreached,omitempty"` // recorded earlier, not called this time
 		Route     string   `json:"route,omitempty"`     // why its handler was chosen
 	} `json:"action"`
+	Notes map[string]string `json:"notes,omitempty"`
 }
 
 func stepsRun(fin *store.Finish) ([]byte, error) {
-	if len(fin.StepsRun)+len(fin.StepsUnreached) == 0 && fin.RouteReason == "" {
+	if len(fin.StepsRun)+len(fin.StepsUnreached) == 0 && fin.RouteReason == "" && len(fin.Notes) == 0 {
 		return nil, nil
 	}
 	var o outcomeJSON
 	o.Action.Steps, o.Action.Unreached, o.Action.Route = fin.StepsRun, fin.StepsUnreached, fin.RouteReason
+	o.Notes = fin.Notes
 	return json.Marshal(o)
 }
 

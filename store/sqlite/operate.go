@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"math"
 
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
@@ -134,7 +135,7 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 	case store.ForgetTask:
 		err = o.forgetTask(cmd, got)
 	case store.Restored:
-		err = o.restored(cmd)
+		err = o.restored(cmd, got)
 	default:
 		got.Err = rules.UnknownCommand(cmd)
 	}
@@ -309,8 +310,8 @@ const sqlNewGeneration = `
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES (?1, 'generation', ?2) ON CONFLICT DO UPDATE SET value = excluded.value`
 
 // restored begins another life of the store: no lease of the one before is
-// worth anything. The tasks come back as their leases expire.
-func (o *operation) restored(cmd store.Restored) error {
+// worth anything. The tasks come back as their leases expire, or now.
+func (o *operation) restored(cmd store.Restored, got *store.CommandResult) error {
 	if err := o.note(cmd.Audit, "restored", ""); err != nil {
 		return err
 	}
@@ -322,5 +323,26 @@ func (o *operation) restored(cmd store.Restored) error {
 	o.tx.fx.ChangeGeneration()
 	running, err := o.tx.running()
 	o.tx.fx.Notice.Cancels = append(o.tx.fx.Notice.Cancels, running...)
+	if err == nil && cmd.EndLeases {
+		got.Leases, err = o.endLeases()
+	}
 	return err
+}
+
+// endLeases takes all leases away, in this one transaction: nobody else works in a store
+// that was just restored, and there are no more than its workers had slots, twice.
+func (o *operation) endLeases() (int, error) {
+	rows, err := claimColumns.All(o.tx.stmt(sqlAllClaims).Text(1, o.tx.ns))
+	if err != nil {
+		return 0, err
+	}
+	r := reaping{tx: o.tx, moves: o.moves, req: &store.ReapRequest{CrashBudget: -1, Limit: math.MaxInt}, restored: true}
+	var reaped []store.Reaped
+	for i := range rows {
+		if reaped, err = r.claim(&rows[i], reaped); err != nil {
+			return 0, err
+		}
+	}
+	o.moves = r.moves
+	return len(reaped), nil
 }

@@ -51,6 +51,7 @@ type reaping struct {
 	passedOver bool  // an expired lease was left because it may not
 	soonest    int64 // when the next lease may expire
 	forgotten  []string
+	restored   bool // the store was restored: all leases are over, and none was lost by a crash
 }
 
 func (r *reaping) run() (store.ReapResult, error) {
@@ -154,6 +155,7 @@ func (r *reaping) leases() ([]store.Reaped, error) {
 // claim with living leases is looked at again when the first of them ends.
 func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, error) {
 	_, dead := r.dead[store.WorkerID(c.worker)]
+	over := dead || r.restored
 	again := int64(math.MaxInt64)
 	for i := range c.ids {
 		st := r.tx.stmt(sqlLeaseEnd).Text(1, r.tx.ns).ID(2, &c.ids[i]).Lease(3, &c.lease)
@@ -167,10 +169,10 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 		}
 		switch {
 		case !runs:
-		case expires <= r.tx.mic && !dead && !r.eligible():
+		case expires <= r.tx.mic && !over && !r.eligible():
 			r.passedOver = true
 			again = min(again, expires)
-		case expires > r.tx.mic && !dead, len(reaped) >= r.req.Limit:
+		case expires > r.tx.mic && !over, len(reaped) >= r.req.Limit:
 			again, r.soonest = min(again, expires), min(r.soonest, expires)
 		default:
 			got, err := r.lease(&c.ids[i], c.worker, expires, dead)
@@ -196,7 +198,10 @@ func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (s
 		return store.Reaped{}, err
 	}
 	end := conn.Instant(expires)
-	if !dead {
+	failure := rules.LeaseLostFailure(row.worker, end, r.tx.now)
+	if r.restored {
+		failure = rules.RestoredFailure(row.worker)
+	} else if !dead {
 		w, err := r.tx.worker(store.WorkerID(worker))
 		if err != nil {
 			return store.Reaped{}, err
@@ -212,7 +217,7 @@ func (r *reaping) lease(id *task.ID, worker string, expires int64, dead bool) (s
 			return store.Reaped{}, err
 		}
 	}
-	err = r.moves.revoke(row, &loss.Transition, rules.LeaseLostFailure(row.worker, end, r.tx.now))
+	err = r.moves.revoke(row, &loss.Transition, failure)
 	return store.Reaped{Task: *id, State: loss.State, Crash: loss.Crash}, err
 }
 

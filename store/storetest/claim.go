@@ -29,6 +29,7 @@ var claimCases = []testCase{
 		e.near("StartedAt", c.Task.StartedAt, now)
 		e.near("UpdatedAt", c.Task.UpdatedAt, now)
 		e.nearly("Left", c.TimeLeft, 59*time.Second)
+		e.nearly("Waited", c.Waited, time.Second)
 		e.check(c.Steps == nil && !c.Quarantined, "a first attempt has steps %v and is quarantined: %v", c.Steps, c.Quarantined)
 		want := before
 		want.State, want.ReadyAt, want.AttemptNo, want.Epoch, want.LeaseID = task.Running, time.Time{}, 1, before.Epoch+1, lease

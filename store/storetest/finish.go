@@ -41,6 +41,7 @@ var finishCases = []testCase{
 		f := dead(c)
 		f.CodeVersion, f.StepsRun, f.StepsUnreached = 7, []string{"charge", "mail"}, []string{"renamed"}
 		f.Handler, f.RouteReason = "canary", "rule 1: metadata tenant=t1"
+		f.Notes = map[string]string{"traceparent": "00-a-b-01", "ключ": ""}
 		f.Error = &task.Error{Kind: task.KindPanic, Message: "boom", Code: "E17", Step: "mail", Stack: "goroutine 1"}
 		e.finish(f)
 		h := e.history(id)
@@ -52,7 +53,7 @@ var finishCases = []testCase{
 			TaskID: id, No: 1, Epoch: c.Lease.Epoch, LeaseID: c.Lease.ID, Worker: "A", CodeVersion: 7,
 			StartedAt: a.StartedAt, FinishedAt: a.FinishedAt, Outcome: task.OutcomeFailure, Error: f.Error,
 			OutcomeHash: f.Hash(), StepsRun: f.StepsRun, StepsUnreached: f.StepsUnreached,
-			Handler: f.Handler, RouteReason: f.RouteReason,
+			Handler: f.Handler, RouteReason: f.RouteReason, Notes: f.Notes,
 		})
 		t := e.task(id)
 		e.near("StartedAt of the task", t.StartedAt, a.StartedAt)
@@ -65,11 +66,13 @@ var finishCases = []testCase{
 		fins := finishes(cs, success)
 		fins[0].Handler, fins[0].RouteReason = "canary", "rule 1"
 		fins[1].RouteReason = "no rule"
+		fins[2].Notes = map[string]string{"a": "b"}
 		e.finishOK(fins...)
 		for i, c := range cs {
 			a := e.history(c.Task.ID).Attempts[0]
 			e.equal("the handler", a.Handler, fins[i].Handler)
 			e.equal("the reason", a.RouteReason, fins[i].RouteReason)
+			e.equal("the notes", a.Notes, fins[i].Notes)
 		}
 		e.equal("the attempts of the snapshot", of(e.snap().Attempts, func(a task.Attempt) bool { return a.Handler == "canary" && a.RouteReason == "rule 1" })[0].TaskID, cs[0].Task.ID)
 	}},

@@ -3,6 +3,7 @@ package storetest
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -182,6 +183,27 @@ var finishLeaseCases = []testCase{
 		b := e.b.take(id)
 		e.equal("the generation of the next lease", b.Lease.Generation, after)
 		e.finish(success(b))
+	}},
+	{"R17 a restore ends the leases, if no process is left, and counts no crash", func(e *env) {
+		id, other, child := e.one(), e.one(expires(time.Hour)), e.one()
+		cs := e.a.takeAll(id, other)
+		steps := e.a.take(child)
+		e.record(step(steps, "s", `1`))
+		e.operate(cancelOf(other))
+		got := e.operate(store.Restored{Audit: admin, EndLeases: true})
+		e.equal("leases ended", got.Leases, 3)
+		for i := range cs {
+			e.powerless("a lease that the restore ended", cs[i])
+		}
+		e.equal("the state of what ran", [2]any{e.task(id).State, e.task(id).CrashCount}, [2]any{task.Ready, 0})
+		e.equal("the state of what was asked to end", e.task(other).State, task.Cancelled)
+		a := e.history(id).Attempts[0]
+		e.check(a.Outcome == task.OutcomeLeaseLost && a.Error != nil && strings.Contains(a.Error.Message, "restored"), "the attempt is %+v", a)
+		e.equal("what is left to end", e.operate(store.Restored{Audit: admin, EndLeases: true}).Leases, 0)
+		again := e.b.take(child) // at once, by any worker
+		e.equal("its steps", len(again.Steps), 1)
+		e.finish(success(again))
+		e.finish(success(e.b.take(id)))
 	}},
 	{"R2 one lost lease does not cost the other elements", func(e *env) {
 		ids := e.many(5)

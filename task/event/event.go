@@ -159,7 +159,7 @@ type (
 		task.Progress
 	}
 	// StreamChunk is a piece of the handler's live output (weaver.Emit). It is
-	// emitted and not stored.
+	// emitted, and stored if the engine keeps events (weaver.PersistEvents).
 	StreamChunk struct {
 		Header
 		Stream string `json:"stream"` // which of the handler's streams, for example "stdout"

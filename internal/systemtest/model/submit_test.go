@@ -210,7 +210,7 @@ func (p *pair) operateRest(*rapid.T) {
 			store.RaiseBudget{Audit: a, Job: job, AddAttempts: 3, AddCost: 9})
 	}
 	if p.rarely(10, "restored") {
-		cmds = []store.Command{store.Restored{Audit: a}}
+		cmds = []store.Command{store.Restored{Audit: a, EndLeases: p.rarely(2, "end leases")}}
 	}
 	p.operate(pick(p, cmds, "command"))
 }
