@@ -30,6 +30,9 @@ func NewMemory(codecs ...Codec) *Memory {
 
 var _ Bucket = (*Memory)(nil)
 
+// Codecs returns the codecs that the bucket was opened with; see CodecsOf.
+func (m *Memory) Codecs() []Codec { return m.codecs }
+
 // Put implements Bucket.
 func (m *Memory) Put(ctx context.Context, key string, r io.Reader) error {
 	if err := CheckKey(key); err != nil {
