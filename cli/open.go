@@ -43,9 +43,9 @@ func (s *session) withClient(ctx context.Context, fn func(*weaver.Client) error)
 		if err := st.Ready(ctx); err != nil {
 			return err
 		}
-		c, err := weaver.NewClient(st, weaver.ClientConfig{Namespace: s.flags.Namespace})
+		c, err := s.newClient(st)
 		if err != nil {
-			return badInput("", "--namespace: %w", err)
+			return err
 		}
 		return fn(c)
 	})

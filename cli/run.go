@@ -126,8 +126,8 @@ type pipelineRun struct {
 
 func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver.Handler) error {
 	var err error
-	if r.client, err = weaver.NewClient(st, weaver.ClientConfig{Namespace: r.session.flags.Namespace}); err != nil {
-		return badInput("", "--namespace: %w", err)
+	if r.client, err = r.newClient(st); err != nil {
+		return err
 	}
 	if r.job, err = r.begin(ctx, r.client, r.file, "run", r.flags.pipelineFlags); err != nil {
 		return err
@@ -155,7 +155,11 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	cfg := r.monitorConfig()
 	cfg.Conditions, cfg.Params = conditions, status.Meta[metaParams]
 	r.monitor = monitor.New(cfg, status, needs)
-	r.logs.open(r.session.flags.Store, r.monitor.Logger())
+	codec, err := r.codec()
+	if err != nil {
+		return err
+	}
+	r.logs.open(r.session.flags.Store, r.sealedLogs(codec), r.monitor.Logger())
 	defer r.logs.close()
 	eng, err := weaver.New(st, weaver.Config{
 		Namespace:    r.client.Namespace(),
@@ -169,6 +173,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 		Decider:      r.session.app.Decider,
 		Router:       r.session.app.Router,
 		Plugins:      r.session.app.Plugins,
+		Codec:        codec,
 	})
 	if err != nil {
 		return err

@@ -114,7 +114,7 @@ var importRules = map[string]rule{
 	"builtin":      {ours: join(library, "internal/engine", "internal/group", "internal/template", "internal/text", "internal/value"), libs: []string{xsys}},
 	"ordertask":    {ours: library},
 	"dashboard":    {ours: join(library, "schema", "httpapi")},
-	"cli":          {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/group", "internal/explain", "internal/pipeline", "internal/monitor", "internal/text", "internal/typo", "internal/value"), libs: []string{kong}},
+	"cli":          {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/group", "internal/explain", "internal/pipeline", "internal/monitor", "internal/seal", "internal/text", "internal/typo", "internal/value"), libs: []string{kong}},
 	"cmd/...":      {ours: join(library, "cli", "builtin", "ordertask")},
 	"browser":      {ours: join(join(extensions, adapters...), "dashboard", "internal/group")},
 	"examples/...": {ours: all},

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/codec/aesgcm"
+	"github.com/goweaver/weaver/store"
+)
+
+// codecCmd groups the verbs of keys.
+type codecCmd struct {
+	Key codecKeyCmd `cmd:"" help:"Print a new key, as a line of a key file."`
+}
+
+// Help implements kong.HelpProvider.
+func (codecCmd) Help() string {
+	return "With --codec-key FILE (or WEAVER_CODEC_KEY) the values of tasks are sealed with AES-256-GCM before they are stored, and opened " +
+		"when they are read: inputs, outputs, values of steps, signals, checkpoints, answers, progress messages, events, and the logs of commands. " +
+		"Names, labels, metadata, the parameters of pipelines and the texts of errors stay readable. Every command and worker of the store needs the file.\n\n" +
+		"A key file has a key a line: an ID, a space, and 32 random bytes in base64. The last one seals, all of them open:\n\n" +
+		"  umask 077; weaver codec key k1 > keys    # the first key\n" +
+		"  weaver codec key k2 >> keys              # a new one seals from now on\n\n" +
+		"Without its key a value cannot be read by anybody: keep a copy of the file, apart from the backups of the store."
+}
+
+type codecKeyCmd struct {
+	ID string `arg:"" help:"ID of the key, which stands beside what it seals: letters, digits, '-', '_' and '.'."`
+}
+
+// Run implements the verb.
+func (c *codecKeyCmd) Run(s *session) error {
+	k, err := aesgcm.NewKey(c.ID)
+	if err != nil {
+		return badInput("", "%q: %w", c.ID, err)
+	}
+	if s.json() {
+		return s.writeJSON(map[string]any{"key": c.ID, "line": k.String()})
+	}
+	s.printf("%s\n", k)
+	return nil
+}
+
+// codec returns what seals and opens what is stored: the keys of --codec-key, or that of
+// the program; nil: nothing is sealed.
+func (s *session) codec() (weaver.Codec, error) {
+	if s.flags.CodecKey == "" {
+		return s.app.Codec, nil
+	}
+	if s.sealer != nil {
+		return s.sealer, nil
+	}
+	c, err := aesgcm.Open(s.flags.CodecKey)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, badInput(fmt.Sprintf("`%s` makes one.", s.app.Name+" codec key k1 > "+quote(s.flags.CodecKey)), "--codec-key %s: there is no such file", s.flags.CodecKey)
+	case err != nil:
+		return nil, badInput("", "--codec-key: %w", err)
+	}
+	s.sealer = c
+	return c, nil
+}
+
+// newClient returns a client of a store.
+func (s *session) newClient(st store.Store) (*weaver.Client, error) {
+	codec, err := s.codec()
+	if err != nil {
+		return nil, err
+	}
+	c, err := weaver.NewClient(st, weaver.ClientConfig{Namespace: s.flags.Namespace, Codec: codec})
+	if err != nil {
+		return nil, badInput("", "--namespace: %w", err)
+	}
+	return c, nil
+}
+
+// sealedLogs returns what seals and opens the logs of commands.
+func (s *session) sealedLogs(c weaver.Codec) *logSealer {
+	return &logSealer{codec: c, namespace: s.flags.Namespace}
+}
