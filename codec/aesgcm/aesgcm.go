@@ -16,7 +16,6 @@ package aesgcm
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
@@ -27,9 +26,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/goweaver/weaver/codec"
 )
@@ -64,7 +65,25 @@ type Codec struct {
 var _ codec.Codec = (*Codec)(nil)
 
 // derived are the keys that come of one.
-type derived struct{ nonce, message []byte }
+type derived struct{ nonce, message mac }
+
+// mac is HMAC-SHA-256 with a key. What the key makes of a hash is computed once.
+type mac struct{ ready *sync.Pool }
+
+func newMAC(key []byte) mac {
+	return mac{&sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
+}
+
+func (m mac) sum(parts ...[]byte) (sum [sha256.Size]byte) {
+	h := m.ready.Get().(hash.Hash)
+	h.Reset()
+	for _, p := range parts {
+		h.Write(p)
+	}
+	h.Sum(sum[:0])
+	m.ready.Put(h)
+	return sum
+}
 
 // New returns a codec with keys, of which the last is the newest.
 func New(keys ...Key) (*Codec, error) {
@@ -83,11 +102,12 @@ func New(keys ...Key) (*Codec, error) {
 			return nil, fmt.Errorf("aesgcm: key %q is given twice: give each key its own ID", k.ID)
 		}
 		d := new(derived)
-		for info, to := range map[string]*[]byte{"weaver aesgcm nonce v1": &d.nonce, "weaver aesgcm message v1": &d.message} {
-			var err error
-			if *to, err = hkdf.Key(sha256.New, k.Secret, nil, info, KeySize); err != nil {
+		for info, to := range map[string]*mac{"weaver aesgcm nonce v1": &d.nonce, "weaver aesgcm message v1": &d.message} {
+			key, err := hkdf.Key(sha256.New, k.Secret, nil, info, KeySize)
+			if err != nil {
 				return nil, fmt.Errorf("aesgcm: key %q: %w", k.ID, err)
 			}
+			*to = newMAC(key)
 		}
 		c.keys[k.ID], c.newest = d, k.ID
 	}
@@ -170,7 +190,7 @@ func (c *Codec) Open(s codec.Sealed, place []byte) ([]byte, error) {
 		return nil, err
 	}
 	plain, err := gcm.Open(nil, s.Bytes[:gcm.NonceSize()], s.Bytes[nonceSize:], place)
-	if err != nil || !bytes.Equal(d.nonceOf(plain, place), s.Bytes[:nonceSize]) {
+	if err != nil {
 		return nil, codec.ErrChanged
 	}
 	return plain, nil
@@ -178,19 +198,17 @@ func (c *Codec) Open(s codec.Sealed, place []byte) ([]byte, error) {
 
 // nonceOf returns the 24 bytes of a message.
 func (d *derived) nonceOf(plain, place []byte) []byte {
-	h := hmac.New(sha256.New, d.nonce)
 	// The length first, so that no two messages read the same.
-	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(place))))
-	h.Write(place)
-	h.Write(plain)
-	return h.Sum(nil)[:nonceSize]
+	var size [8]byte
+	binary.BigEndian.PutUint64(size[:], uint64(len(place)))
+	sum := d.nonce.sum(size[:], place, plain)
+	return sum[:nonceSize]
 }
 
 // gcm returns the cipher of a message.
 func (d *derived) gcm(nonce []byte) (cipher.AEAD, error) {
-	h := hmac.New(sha256.New, d.message)
-	h.Write(nonce)
-	block, err := aes.NewCipher(h.Sum(nil))
+	key := d.message.sum(nonce)
+	block, err := aes.NewCipher(key[:])
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,11 @@ func SignalOf(id task.ID, name string) Place {
 
 // bound returns what a codec binds a value to.
 func (s *Sealer) bound(p *Place, of task.ID) []byte {
-	return fmt.Appendf(nil, "weaver value v1\x00%s\x00%s\x00%s\x00%s", s.Namespace, p.Kind, of, p.Name)
+	b := make([]byte, 0, 64+len(s.Namespace)+len(p.Kind)+len(p.Name))
+	b = append(append(b, "weaver value v1\x00"...), s.Namespace...)
+	b = append(append(b, 0), p.Kind...)
+	b = append(append(b, 0), of[:]...)
+	return append(append(b, 0), p.Name...)
 }
 
 // Seal returns what a row is to have of a value. A blob stays as it is: its bytes are
