@@ -16,14 +16,15 @@ import (
 // A store that seals is a store: what depends on values, above all on whether two of
 // them are equal, is as it is without a codec.
 func TestStore(t *testing.T) {
-	times := 20
+	times, share := 20, 0
 	if testing.Short() {
-		times = 2
+		times, share = 2, 3
 	}
 	below := map[store.Store]*memstore.Store{}
 	storetest.Run(t, storetest.Harness{
 		Name:   "sealed memstore",
 		Repeat: times,
+		Share:  share,
 		Open: func(t *testing.T) store.Store {
 			s := memstore.New()
 			c := seal.Store(s, sealer(t, keys(t, "k1")...))
