@@ -202,8 +202,11 @@ func (c *Client) loaded(ctx context.Context, value json.RawMessage) json.RawMess
 	return value
 }
 
-// unloaded returns the error for a value that is in the bucket still.
+// unloaded returns the error for a value that is in the bucket still, or sealed.
 func unloaded(what string, id TaskID, value json.RawMessage) error {
+	if err := stillSealed(what, id, value); err != nil {
+		return err
+	}
 	b, large := task.BlobOf(value)
 	if !large {
 		return nil

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/codec"
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/seal"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -28,6 +30,7 @@ type ClientConfig struct {
 	Namespace   string       // default DefaultNamespace
 	InlineLimit int          // bytes; default DefaultInlineLimit
 	Bucket      Bucket       // keeps inputs over InlineLimit, and has outputs and artifacts; see Config; default none
+	Codec       Codec        // seals values before they are stored, and opens them; see Config; default none
 	Logger      *slog.Logger // default slog.Default()
 	Plugins     []Plugin     // of which a client without an engine uses what they do to enqueues: WrapEnqueue, InjectMetadata, OnStored
 
@@ -40,7 +43,8 @@ type ClientConfig struct {
 // Client enqueues, reads and operates tasks of one namespace. It is safe for
 // concurrent use and holds nothing that must be closed.
 type Client struct {
-	store  store.Store
+	given  store.Store // as the program has it
+	store  store.Store // the same, or one above it that seals what it keeps
 	ns     string
 	limit  int
 	values *engine.Values
@@ -90,6 +94,11 @@ func (cfg ClientConfig) problems(s Store) []error {
 			problems = append(problems, fmt.Errorf("%s is nil", fmt.Sprintf("Plugins[%d]", i)))
 		}
 	}
+	if cfg.Codec != nil {
+		if err := codec.CheckKeyID(cfg.Codec.Newest()); err != nil {
+			problems = append(problems, fmt.Errorf("Codec: its newest key is %.70q: %w", cfg.Codec.Newest(), err))
+		}
+	}
 	if cfg.InlineLimit < 0 {
 		problems = append(problems, fmt.Errorf("InlineLimit is %d: want a number of bytes, or 0 for the default, %d", cfg.InlineLimit, DefaultInlineLimit))
 	}
@@ -114,8 +123,14 @@ func newClient(s Store, cfg ClientConfig) *Client {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	c := &Client{store: s, ns: cfg.Namespace, limit: cfg.InlineLimit, log: cfg.Logger, ids: task.NewIDs(nil), warned: new(sync.Map)}
-	c.values = &engine.Values{Store: s, Namespace: c.ns, Bucket: cfg.Bucket, IDs: c.ids, Limit: c.limit}
+	given := s
+	var sealer *seal.Sealer
+	if cfg.Codec != nil {
+		sealer = &seal.Sealer{Codec: cfg.Codec, Namespace: cfg.Namespace}
+		s = seal.Store(s, sealer)
+	}
+	c := &Client{given: given, store: s, ns: cfg.Namespace, limit: cfg.InlineLimit, log: cfg.Logger, ids: task.NewIDs(nil), warned: new(sync.Map)}
+	c.values = &engine.Values{Store: s, Namespace: c.ns, Bucket: cfg.Bucket, IDs: c.ids, Limit: c.limit, Sealer: sealer}
 	c.redact, _ = redactKeys(cfg.Redact) // its problems were reported
 	c.waits.init(s, cfg.Namespace, cfg.Logger)
 	return c
@@ -124,8 +139,9 @@ func newClient(s Store, cfg ClientConfig) *Client {
 // Namespace returns the namespace the client works in.
 func (c *Client) Namespace() string { return c.ns }
 
-// Store returns the store that the client uses.
-func (c *Client) Store() Store { return c.store }
+// Store returns the store that the client was given. With a Codec the values in it are
+// sealed.
+func (c *Client) Store() Store { return c.given }
 
 // Wake makes an idle engine of this process look for due tasks now: call it
 // after the commit of a transaction given to InTx. Without it the store's own

@@ -36,6 +36,7 @@ type Config struct {
 	Sink         Sink           // receives every event, before the listeners of Plugins and On; default none
 	InlineLimit  int            // bytes; default DefaultInlineLimit
 	Bucket       Bucket         // keeps inputs, outputs and step values over InlineLimit, and artifacts; all programs of a store need the same; default none: such values are refused
+	Codec        Codec          // seals inputs, outputs, step values, signals, checkpoints, progress messages, logs, events and what goes to the bucket before they are stored, and opens them (codec/aesgcm); error texts, names, labels and keys stay readable; all programs of a store need the same; default none
 	CrashBudget  int            // crashes in a row after which a task fails as poison; default 3, −1: never
 	Retain       []Retention    // how long what has ended is kept, by rules that Retain makes; default: for ever
 
@@ -76,7 +77,7 @@ type Engine struct {
 // problem is reported at once: duplicate handlers, expected task types without
 // one, impossible values.
 func New(s Store, cfg Config) (*Engine, error) {
-	cc := ClientConfig{Namespace: cfg.Namespace, InlineLimit: cfg.InlineLimit, Bucket: cfg.Bucket, Logger: cfg.Logger, Redact: cfg.Redact}
+	cc := ClientConfig{Namespace: cfg.Namespace, InlineLimit: cfg.InlineLimit, Bucket: cfg.Bucket, Codec: cfg.Codec, Logger: cfg.Logger, Redact: cfg.Redact}
 	if problems := append(cc.problems(s), cfg.problems()...); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
 	}
@@ -99,7 +100,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
 	cfg.warnUnserved()
 	inner := engine.New(engine.Config{
-		Store:        s,
+		Store:        client.store,
 		Namespace:    client.ns,
 		Handlers:     handlers,
 		Slots:        cfg.Concurrency,

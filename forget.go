@@ -300,7 +300,7 @@ func (f *forgetting) clean(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	s, ok := f.c.store.(store.Scrubber)
+	s, ok := f.c.given.(store.Scrubber)
 	if !ok || f.s.forget.keepFile {
 		return nil
 	}

@@ -48,7 +48,7 @@ func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
 // countJob counts the tasks of a job, one page after the other in a store that does
 // not count itself.
 func (c *Client) countJob(ctx context.Context, id JobID) (counts store.JobCounts, err error) {
-	if s, ok := c.store.(store.JobCounter); ok {
+	if s, ok := c.given.(store.JobCounter); ok {
 		return s.CountJob(ctx, c.ns, id)
 	}
 	for f := (Filter{Job: id, Limit: store.MaxLimit}); ; {

@@ -2,9 +2,11 @@ package weaver
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/goweaver/weaver/internal/seal"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
@@ -144,6 +146,9 @@ func (r *replay) stored(row *store.EventRow, known map[tryOf]bool) (event.Event,
 		if r.Attempts[i].Epoch == epoch {
 			no = r.Attempts[i].No
 		}
+	}
+	if err := seal.Failure(row.Body); err != nil {
+		return nil, fmt.Errorf("event %d of task %s, %s, cannot be read: %w", row.Seq, r.Task.ID, row.Type, err)
 	}
 	ev, err := event.Decode(row.Type, r.header(no, row.At, row.Seq), row.Body)
 	switch done := ev.(type) {

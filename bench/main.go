@@ -7,7 +7,7 @@
 // server are quoted with the figure that was measured for them on a machine of
 // this kind (see quoted).
 //
-//	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,enqueue,claim,pipeline,liveness,waits,events,otel] [-durably] [-cpuprofile FILE]'
+//	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,enqueue,claim,pipeline,liveness,waits,events,otel,codec] [-durably] [-cpuprofile FILE]'
 //
 // Built by hand it needs the linker flag that the Makefile gives it: both
 // SQLite drivers in this program register themselves as "sqlite3", and that
@@ -40,7 +40,7 @@ var quoted = struct {
 func main() {
 	n := flag.Int("n", 50000, "no-op tasks per run; other benchmarks scale from it")
 	runs := flag.Int("runs", 5, "runs of each; the median and the range are reported")
-	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, enqueue, claim, pipeline, liveness, waits, events, otel; default all")
+	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, enqueue, claim, pipeline, liveness, waits, events, otel, codec; default all")
 	npm := flag.Bool("durably", false, "install @coji/durably from npm and run it beside (needs node and npm)")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
@@ -108,6 +108,7 @@ var benchmarks = []struct {
 	{"waits", (*report).waits},
 	{"events", (*report).events},
 	{"otel", (*report).otel},
+	{"codec", (*report).codec},
 }
 
 func run(ctx context.Context, n, runs int, only string, npm bool) error {

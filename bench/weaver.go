@@ -58,8 +58,13 @@ func onStore(ctx context.Context, mode syncMode, f func(db *sqlite.DB) error) (e
 // throughput pre-enqueues n tasks of a type and times an engine with 1,000
 // slots until the last handler's result is durable.
 func throughput(ctx context.Context, n int, mode syncMode, h weaver.Handler, drafts func(i int) weaver.Draft, plugins ...weaver.Plugin) (perSecond float64, err error) {
+	return throughputOf(ctx, n, mode, weaver.Config{Handlers: []weaver.Handler{h}, Plugins: plugins}, drafts)
+}
+
+func throughputOf(ctx context.Context, n int, mode syncMode, cfg weaver.Config, drafts func(i int) weaver.Draft) (perSecond float64, err error) {
+	cfg.Concurrency, cfg.Logger = 1000, quiet
 	err = onStore(ctx, mode, func(db *sqlite.DB) error {
-		eng, err := weaver.New(db, weaver.Config{Handlers: []weaver.Handler{h}, Concurrency: 1000, Logger: quiet, Plugins: plugins})
+		eng, err := weaver.New(db, cfg)
 		if err != nil {
 			return err
 		}

@@ -63,6 +63,9 @@ func (d *Folder) Check() error {
 // Path returns the folder.
 func (d *Folder) Path() string { return d.path }
 
+// Codecs returns the codecs that the folder was opened with; see CodecsOf.
+func (d *Folder) Codecs() []Codec { return d.codecs }
+
 // file returns the place of a key.
 func (d *Folder) file(key string) string {
 	dir, name := path.Split(key)

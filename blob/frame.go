@@ -219,3 +219,13 @@ func (d *decoder) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// CodecsOf returns the codecs of a Bucket that says which it has, by a method Codecs. A
+// caller that encrypts bytes before it puts them applies these first: to encrypted bytes
+// they are of no use.
+func CodecsOf(b Bucket) []Codec {
+	if has, ok := b.(interface{ Codecs() []Codec }); ok {
+		return has.Codecs()
+	}
+	return nil
+}

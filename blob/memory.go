@@ -42,6 +42,9 @@ func (m *Memory) Check() error {
 	return checkCodecs(m.codecs)
 }
 
+// Codecs returns the codecs that the bucket was opened with; see CodecsOf.
+func (m *Memory) Codecs() []Codec { return m.codecs }
+
 // Put implements Bucket.
 func (m *Memory) Put(ctx context.Context, key string, r io.Reader) error {
 	if err := CheckKey(key); err != nil {

@@ -33,6 +33,10 @@ type App struct {
 
 	Plugins []weaver.Plugin // of the same engines
 
+	// Codec seals and opens what is stored, unless --codec-key names another one; default
+	// none.
+	Codec weaver.Codec
+
 	// Deciders are those that decide replay can run by name, beside "default" and
 	// "strict".
 	Deciders map[string]weaver.Decider
@@ -66,7 +70,7 @@ const gcPercent = 400
 
 // Run runs one command line and returns its exit code; see the package
 // comment. Besides args it reads the environment: WEAVER_STORE,
-// WEAVER_NAMESPACE, WEAVER_DELIVERY, WEAVER_BUCKET and NO_COLOR.
+// WEAVER_NAMESPACE, WEAVER_CODEC_KEY, WEAVER_DELIVERY, WEAVER_BUCKET and NO_COLOR.
 func Run(ctx context.Context, app App, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	app = app.withDefaults()
 	if len(args) == 0 { // a question, but not one that was answered
@@ -131,6 +135,7 @@ type grammar struct {
 	Why      whyCmd      `cmd:"" help:"Explain where a task or job stands, and what to do."`
 	Migrate  migrateCmd  `cmd:"" help:"Create or update the store's schema."`
 	Doctor   doctorCmd   `cmd:"" help:"Check that the store keeps its promises."`
+	Codec    codecCmd    `cmd:"" help:"Make keys for what is stored, and change them."`
 	Forget   forgetCmd   `cmd:"" help:"Erase what tasks held and said, and keep that they were."`
 	Backup   backupCmd   `cmd:"" help:"Copy the store into a new file, while workers go on."`
 	HelpOf   helpCmd     `cmd:"" name:"help" help:"Show help, also of a command."`

@@ -56,13 +56,18 @@ func (s *session) bucket(work bool) (weaver.Bucket, error) {
 	return b, nil
 }
 
-// newClient returns a client of an open store. work: it stores tasks, or runs them.
+// newClient returns a client of an open store, with the bucket and the keys. work: it
+// stores tasks, or runs them.
 func (s *session) newClient(st store.Store, work bool) (*weaver.Client, error) {
 	bucket, err := s.bucket(work)
 	if err != nil {
 		return nil, err
 	}
-	c, err := weaver.NewClient(st, weaver.ClientConfig{Namespace: s.flags.Namespace, Bucket: bucket})
+	codec, err := s.codec()
+	if err != nil {
+		return nil, err
+	}
+	c, err := weaver.NewClient(st, weaver.ClientConfig{Namespace: s.flags.Namespace, Bucket: bucket, Codec: codec})
 	if err != nil {
 		return nil, badInput("", "--namespace: %w", err)
 	}

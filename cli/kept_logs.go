@@ -14,10 +14,12 @@ import (
 // folder beside the store, or nowhere when a store has none.
 type keptLogs struct {
 	folder *attemptlog.Folder // nil until open
+	seals  *logSealer         // nil: they are not sealed
 }
 
 // open is called before the engine runs. The first error of writing is logged.
-func (k *keptLogs) open(store string, log *slog.Logger) {
+func (k *keptLogs) open(store string, seals *logSealer, log *slog.Logger) {
+	k.seals = seals
 	dir := logFolder(store)
 	if dir == "" {
 		return
@@ -39,7 +41,8 @@ func (k *keptLogs) writer(info weaver.CurrentInfo) io.WriteCloser {
 	if k.folder == nil {
 		return nil
 	}
-	return k.folder.Writer(attemptlog.Attempt{Job: info.JobID, Task: info.TaskID, No: info.AttemptNo})
+	a := attemptlog.Attempt{Job: info.JobID, Task: info.TaskID, No: info.AttemptNo}
+	return k.seals.writer(a, k.folder.Writer(a))
 }
 
 // has reports whether there is a log of the last attempt of a task.

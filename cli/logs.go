@@ -45,6 +45,11 @@ func (c *logsCmd) Run(ctx context.Context, s *session) error {
 			session: s, flags: c, client: client, folder: attemptlog.New(attemptlog.Config{Dir: dir}),
 			logs: make(map[task.ID]*taskLog),
 		}
+		codec, err := s.codec()
+		if err != nil {
+			return err
+		}
+		v.seals = s.sealedLogs(codec)
 		if err := v.find(ctx); err != nil {
 			return err
 		}
@@ -62,6 +67,7 @@ type logsView struct {
 	flags  *logsCmd
 	client *weaver.Client
 	folder *attemptlog.Folder
+	seals  *logSealer
 
 	job  task.ID // of which all tasks are shown; zero: one task
 	task task.ID

@@ -19,10 +19,10 @@ const followEvery = 200 * time.Millisecond
 // taskLog is how much was shown of a task.
 type taskLog struct {
 	task  *task.Task
-	no    int                // the attempt
-	log   *attemptlog.Reader // nil: not opened, or closed at its end
-	over  bool               // the attempt has ended and is shown wholly
-	found bool               // it has a log
+	no    int           // the attempt
+	log   io.ReadCloser // nil: not opened, or closed at its end
+	over  bool          // the attempt has ended and is shown wholly
+	found bool          // it has a log
 }
 
 // show prints what a task wrote since the last time.
@@ -53,7 +53,7 @@ func (v *logsView) read(t *task.Task, l *taskLog) (err error) {
 		return nil
 	}
 	if l.log == nil {
-		l.log, err = v.folder.Open(attemptlog.Attempt{Job: t.JobID, Task: t.ID, No: l.no})
+		l.log, err = v.open(attemptlog.Attempt{Job: t.JobID, Task: t.ID, No: l.no})
 		l.found = err == nil
 	}
 	if l.found {
@@ -67,6 +67,15 @@ func (v *logsView) read(t *task.Task, l *taskLog) (err error) {
 		return errors.Join(v.out.end(t, l.no), l.close())
 	}
 	return nil
+}
+
+// open opens the log of an attempt; fs.ErrNotExist: there is none.
+func (v *logsView) open(a attemptlog.Attempt) (io.ReadCloser, error) {
+	r, err := v.folder.Open(a)
+	if err != nil {
+		return nil, err
+	}
+	return v.seals.reader(a, r), nil
 }
 
 func (v *logsView) copy(t *task.Task, l *taskLog) error {

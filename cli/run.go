@@ -158,7 +158,11 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	cfg := r.monitorConfig()
 	cfg.Conditions, cfg.Params = conditions, status.Meta[metaParams]
 	r.monitor = monitor.New(cfg, status, needs)
-	r.logs.open(r.session.flags.Store, r.monitor.Logger())
+	codec, err := r.codec()
+	if err != nil {
+		return err
+	}
+	r.logs.open(r.session.flags.Store, r.sealedLogs(codec), r.monitor.Logger())
 	defer r.logs.close()
 	eng, err := weaver.New(st, weaver.Config{
 		Namespace:    r.client.Namespace(),
@@ -173,6 +177,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 		Decider:      r.session.app.Decider,
 		Router:       r.session.app.Router,
 		Plugins:      r.session.app.Plugins,
+		Codec:        codec,
 	})
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ type globals struct {
 	Output    string `short:"o" enum:"text,json" default:"text" placeholder:"FORMAT" help:"How to print: text or json."`
 	NoColor   bool   `help:"No colours, also on a terminal ($$NO_COLOR)."`
 	Delivery  string `env:"WEAVER_DELIVERY" hidden:"" help:"Not built yet."`
+	CodecKey  string `env:"WEAVER_CODEC_KEY" placeholder:"FILE" help:"Keys that seal and open what is stored, see codec --help; default: none."`
 	Bucket    string `env:"WEAVER_BUCKET" placeholder:"dir:PATH" help:"Where large values and artifacts are kept; none: nowhere. Default: the store's file with .blobs behind it."`
 }
 
@@ -42,6 +43,8 @@ type session struct {
 	width    int  // of that screen, in columns; 0: there is none, or it is not known
 	created  bool // the store was not there before
 	named    bool // the store was named by the flag or the variable
+
+	sealer weaver.Codec // of codec, once it was asked for
 }
 
 func newSession(app App, g globals, std streams, out *bytes.Buffer, now time.Time) *session {
@@ -105,6 +108,9 @@ func (s *session) command(args ...string) string {
 	}
 	if s.flags.Namespace != cmp.Or(os.Getenv("WEAVER_NAMESPACE"), weaver.DefaultNamespace) {
 		words = append(words, "--namespace", quote(s.flags.Namespace))
+	}
+	if s.flags.CodecKey != os.Getenv("WEAVER_CODEC_KEY") {
+		words = append(words, "--codec-key", quote(s.flags.CodecKey))
 	}
 	if s.flags.Bucket != os.Getenv("WEAVER_BUCKET") {
 		words = append(words, "--bucket", quote(s.flags.Bucket))

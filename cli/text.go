@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/goweaver/weaver/internal/seal"
 	"github.com/goweaver/weaver/internal/text"
 )
 
@@ -47,6 +48,9 @@ const maxShown = 2000
 
 // jsonText shows a recorded JSON value on one line.
 func jsonText(raw json.RawMessage) string {
+	if err := seal.Failure(raw); err != nil {
+		return fmt.Sprintf("(%v)", err)
+	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, raw); err != nil {
 		b.Reset()

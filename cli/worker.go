@@ -49,7 +49,11 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 		}
 		log := &workLog{w: s.live, clock: s.clock, json: s.json(), output: make(liveOutput)}
 		logger := slog.New(slog.NewTextHandler(s.errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		logs.open(s.flags.Store, logger)
+		codec, err := s.codec()
+		if err != nil {
+			return err
+		}
+		logs.open(s.flags.Store, s.sealedLogs(codec), logger)
 		defer logs.close()
 		eng, err := weaver.New(st, weaver.Config{
 			Namespace:    s.flags.Namespace,
@@ -63,6 +67,7 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 			Decider:      s.app.Decider,
 			Router:       s.app.Router,
 			Plugins:      s.app.Plugins,
+			Codec:        codec,
 		})
 		if err != nil {
 			return badInput("", "%w", err)

@@ -19,8 +19,8 @@ type rule struct {
 // The layers, from the bottom up. A package may import lower ones only.
 var (
 	values     = []string{"task", "task/event"}
-	ports      = join(values, "decide", "store", "delivery", "blob", "order")
-	adapters   = []string{"store/memstore", "store/sqlite", "store/postgres", "delivery/redis", "delivery/kafka", "blob/s3", "blob/zstd"}
+	ports      = join(values, "decide", "store", "delivery", "blob", "order", "codec")
+	adapters   = []string{"store/memstore", "store/sqlite", "store/postgres", "delivery/redis", "delivery/kafka", "blob/s3", "blob/zstd", "codec/aesgcm"}
 	helpers    = []string{"internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify", "internal/clock"}
 	library    = join(ports, ".")
 	extensions = join(library, "schema", "httpapi", "builtin", "ordertask")
@@ -46,12 +46,14 @@ var importRules = map[string]rule{
 	"delivery":   {ours: values},
 	"blob":       {ours: values},
 	"order":      {ours: join(values, "internal/group")},
+	"codec":      {},
 
 	// Conformance suites: their port and the standard library, so that users
 	// who write an adapter can run them.
 	"store/storetest":       {ours: join(values, "store")},
 	"delivery/deliverytest": {ours: join(values, "delivery")},
 	"blob/blobtest":         {ours: join(values, "blob")},
+	"codec/aesgcm":          {ours: []string{"codec"}},
 	"blob/zstd":             {ours: []string{"blob"}, libs: []string{"github.com/klauspost/compress"}},
 	"order/ordertest":       {ours: join(values, "order")},
 
@@ -71,8 +73,9 @@ var importRules = map[string]rule{
 	"internal/clock":      {},
 	"internal/lane":       {ours: join(values, "store")},
 	"internal/notify":     {ours: join(values, "store")},
+	"internal/seal":       {ours: join(values, "store", "blob", "codec", "internal/group")},
 	"internal/redact":     {ours: join(values, "store")},
-	"internal/engine":     {ours: join(ports, "internal/group", "internal/batch", "internal/redact")},
+	"internal/engine":     {ours: join(ports, "internal/group", "internal/batch", "internal/redact", "internal/seal")},
 	"internal/storehook":  {ours: join(values, "store")},
 	"internal/faultstore": {ours: join(values, "store", "internal/storehook")},
 	"internal/guards":     {},
@@ -105,14 +108,14 @@ var importRules = map[string]rule{
 
 	"internal/webtest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/chromedp/chromedp"}},
 
-	".":            {ours: join(ports, "internal/engine", "internal/group", "internal/redact"), libs: []string{ulid}},
+	".":            {ours: join(ports, "internal/engine", "internal/group", "internal/redact", "internal/seal"), libs: []string{ulid}},
 	"weavertest":   {ours: join(library, "store/sqlite", "store/memstore")},
 	"schema":       {ours: library, libs: []string{"github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
 	"httpapi":      {ours: join(library, "schema", "internal/group"), libs: []string{"github.com/prometheus/client_golang"}},
 	"builtin":      {ours: join(library, "internal/engine", "internal/group", "internal/template", "internal/text", "internal/value"), libs: []string{xsys}},
 	"ordertask":    {ours: library},
 	"dashboard":    {ours: join(library, "schema", "httpapi")},
-	"cli":          {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/group", "internal/explain", "internal/pipeline", "internal/monitor", "internal/redact", "internal/text", "internal/typo", "internal/value"), libs: []string{kong}},
+	"cli":          {ours: join(join(extensions, adapters...), "dashboard", "internal/attemptlog", "internal/group", "internal/explain", "internal/pipeline", "internal/monitor", "internal/redact", "internal/seal", "internal/text", "internal/typo", "internal/value"), libs: []string{kong}},
 	"cmd/...":      {ours: join(library, "cli", "builtin", "ordertask")},
 	"browser":      {ours: join(join(extensions, adapters...), "dashboard", "internal/group")},
 	"examples/...": {ours: all},

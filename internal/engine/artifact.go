@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/goweaver/weaver/internal/seal"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -107,10 +108,23 @@ func (a *Attempt) unrecordable(scope context.Context, err error) error {
 // Values returns what keeps and loads long values.
 func (a *Attempt) Values() *Values { return a.env.Values }
 
-// loadInput puts the input itself in the place of the blob that has it.
+// loadInput puts the input itself in the place of the blob that has it. No handler
+// begins while a value of its task cannot be opened: the task waits for a worker with
+// the key, and for a person who lets it go on.
 func (a *Attempt) loadInput() error {
 	if err := Erased("input", &a.task); err != nil { // its retry was that of a task that it needs
 		return err
+	}
+	if err := seal.Failure(a.task.UnblockInput); err != nil {
+		return Unreadable("input given to unblock", "", err)
+	}
+	for _, e := range a.journal {
+		if e.done == nil {
+			continue
+		}
+		if err := seal.Failure(e.done.Value); err != nil {
+			return Unreadable("recorded value of step "+e.done.Name, e.done.Name, err)
+		}
 	}
 	input, err := a.env.Values.Load(a.ctx, a.task.Input)
 	if err != nil {
@@ -132,7 +146,7 @@ func (a *Attempt) Load(ctx context.Context, what string, value json.RawMessage) 
 // replayed is replay of a step whose value may be in the bucket.
 func (a *Attempt) replayed(ctx context.Context, done *task.Step) (json.RawMessage, error) {
 	raw, err := replay(done)
-	if _, large := task.BlobOf(raw); err != nil || !large {
+	if _, large := task.BlobOf(raw); err != nil || !large && !task.IsSealed(raw) {
 		return raw, err
 	}
 	whole, err := a.env.Values.Load(ctx, raw)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goweaver/weaver/internal/seal"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -55,7 +56,11 @@ func (a *Attempt) LoadCheckpoint(ctx context.Context, name string) (json.RawMess
 			return nil, err
 		}
 	}
-	return c.values[name], nil
+	value := c.values[name]
+	if err := seal.Failure(value); err != nil {
+		return nil, a.failFatally(Unreadable(fmt.Sprintf("checkpoint %q", name), InStep(ctx), err))
+	}
+	return value, nil
 }
 
 // readCheckpoints reads what earlier attempts left. It tries again on store errors,

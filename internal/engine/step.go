@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/goweaver/weaver/internal/seal"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
@@ -375,6 +376,9 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 			a.recordedNew()
 		}
 		if !errors.As(err, &storeErr) || storeErr.Kind != task.KindInternal {
+			if sealed := seal.Failure(res.Step.Value); err == nil && sealed != nil { // a signal's
+				return res, a.failFatally(Unreadable("recorded value of step "+res.Step.Name, res.Step.Name, sealed))
+			}
 			if err == nil && res.Asked != "" { // the next heartbeat would say it too
 				a.askCancel(task.KindBudget, "", res.Asked)
 			}

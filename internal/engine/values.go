@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/internal/seal"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -31,7 +32,8 @@ type Values struct {
 	Namespace string
 	Bucket    blob.Bucket // nil: none
 	IDs       *task.IDs
-	Limit     int // the longest value that stays in its row, in bytes
+	Limit     int          // the longest value that stays in its row, in bytes
+	Sealer    *seal.Sealer // of a codec: what is put is sealed; nil: it is not
 }
 
 // Most returns how long a value may be, in bytes.
@@ -60,7 +62,14 @@ func (v *Values) put(ctx context.Context, sum string, size int64, open func() (i
 	if v.Bucket == nil {
 		return task.Blob{}, ErrNoBucket
 	}
-	got, err := v.upload(ctx, store.Upload{ID: v.IDs.New(), SHA256: sum, Size: size})
+	name := sum
+	if v.Sealer != nil {
+		var err error
+		if name, err = v.Sealer.BlobName(sum); err != nil {
+			return task.Blob{}, err
+		}
+	}
+	got, err := v.upload(ctx, store.Upload{ID: v.IDs.New(), SHA256: name, Size: size})
 	if err != nil {
 		return task.Blob{}, fmt.Errorf("announce a blob: %w", err)
 	}
@@ -75,7 +84,11 @@ func (v *Values) put(ctx context.Context, sum string, size int64, open func() (i
 	}
 	// Crash behind it: the same, and the collector deletes the bytes. Bytes that are
 	// not those that were announced are not put.
-	return b, v.Bucket.Put(ctx, v.key(b), &checked{ReadCloser: io.NopCloser(r), of: b, sum: sha256.New(), differs: errChanged})
+	plain := &checked{ReadCloser: io.NopCloser(r), of: task.Blob{ID: b.ID, SHA256: sum, Size: size}, sum: sha256.New(), differs: errChanged}
+	if v.Sealer != nil {
+		return b, v.Sealer.PutBlob(ctx, v.Bucket, v.key(b), b, plain)
+	}
+	return b, v.Bucket.Put(ctx, v.key(b), plain)
 }
 
 var errChanged = errors.New("what was read the second time is not what was read the first time: give a source that does not change")
@@ -147,8 +160,12 @@ func (v *Values) Enqueue(ctx context.Context, sub store.Submission) (got []store
 	}
 }
 
-// Load returns the value itself for what a row holds of it.
+// Load returns the value itself for what a row holds of it. One that is still sealed
+// could not be opened: the error says why.
 func (v *Values) Load(ctx context.Context, value json.RawMessage) (json.RawMessage, error) {
+	if err := seal.Failure(value); err != nil {
+		return nil, err
+	}
 	b, large := task.BlobOf(value)
 	if !large {
 		return value, nil
@@ -171,13 +188,17 @@ func (v *Values) Open(ctx context.Context, b task.Blob) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("blob %v of %d bytes: %w", b.ID, b.Size, ErrNoBucket)
 	}
 	r, err := v.Bucket.Get(ctx, v.key(b))
+	if err == nil && seal.IsBlob(b) {
+		r, err = v.Sealer.OpenBlob(ctx, v.Bucket, b, r)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &checked{ReadCloser: r, of: b, sum: sha256.New(), differs: blob.ErrCorrupt}, nil
 }
 
-// checked compares the bytes of a blob with its hash and size.
+// checked compares the bytes of a blob with its hash and size; those of a sealed one,
+// which were authenticated, with the size.
 type checked struct {
 	io.ReadCloser
 	of      task.Blob
@@ -190,7 +211,7 @@ func (c *checked) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	c.sum.Write(p[:n])
 	c.size += int64(n)
-	if errors.Is(err, io.EOF) && (c.size != c.of.Size || hex.EncodeToString(c.sum.Sum(nil)) != c.of.SHA256) {
+	if errors.Is(err, io.EOF) && (c.size != c.of.Size || !seal.IsBlob(c.of) && hex.EncodeToString(c.sum.Sum(nil)) != c.of.SHA256) {
 		return n, fmt.Errorf("blob %v: %w", c.of.ID, c.differs)
 	}
 	return n, err
@@ -282,11 +303,13 @@ func (v *Values) Sweep(ctx context.Context, unchanged time.Duration) (removed in
 // what is missing, blocks it until a person has looked; the rest is an error of the
 // engine, which is tried again.
 func Unreadable(what, step string, err error) error {
-	err = fmt.Errorf("the %s cannot be read from the bucket: %w", what, err)
-	for _, lasting := range []error{blob.ErrNotFound, blob.ErrCorrupt, blob.ErrCodec, blob.ErrKey, ErrNoBucket} {
-		if errors.Is(err, lasting) {
-			return &Verdict{Kind: Blocked, Err: &KindError{Kind: task.KindDecode, Step: step, Err: err}}
-		}
+	lasting := seal.Lasting(err)
+	for _, of := range []error{blob.ErrNotFound, blob.ErrCorrupt, blob.ErrCodec, blob.ErrKey, ErrNoBucket} {
+		lasting = lasting || errors.Is(err, of)
+	}
+	err = fmt.Errorf("the %s cannot be read: %w", what, err)
+	if lasting {
+		return &Verdict{Kind: Blocked, Err: &KindError{Kind: task.KindDecode, Step: step, Err: err}}
 	}
 	return &KindError{Kind: task.KindInternal, Step: step, Err: err}
 }

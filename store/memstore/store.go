@@ -47,6 +47,7 @@ var (
 	_ store.OrphanReader = (*Store)(nil)
 	_ store.EventReader  = (*Store)(nil)
 	_ store.BlobReader   = (*Store)(nil)
+	_ store.ValueWalker  = (*Store)(nil)
 	_ store.Tx           = (*Tx)(nil)
 )
 

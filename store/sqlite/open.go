@@ -65,6 +65,7 @@ var (
 	_ store.Scanner        = (*DB)(nil)
 	_ store.EdgeReader     = (*DB)(nil)
 	_ store.EventReader    = (*DB)(nil)
+	_ store.ValueWalker    = (*DB)(nil)
 	_ store.JobCounter     = (*DB)(nil)
 	_ store.OrphanReader   = (*DB)(nil)
 	_ store.Scrubber       = (*DB)(nil)

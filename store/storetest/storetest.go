@@ -206,6 +206,9 @@ func suites(t *testing.T, h Harness) []suite {
 		if _, ok := s.(store.EventReader); ok {
 			all = append(all, suite{"Events", eventCases})
 		}
+		if _, ok := s.(store.ValueWalker); ok {
+			all = append(all, suite{"WalkValues", valueWalkCases})
+		}
 		if _, ok := s.(store.OrphanReader); ok {
 			all = append(all, suite{"ReadOrphans", readOrphanCases})
 		}

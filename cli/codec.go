@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/codec/aesgcm"
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+)
+
+// codecCmd groups the verbs of keys.
+type codecCmd struct {
+	Key    codecKeyCmd    `cmd:"" help:"Print a new key, as a line of a key file."`
+	Rewrap codecRewrapCmd `cmd:"" help:"Seal what is stored with the newest key, while workers go on."`
+}
+
+// Help implements kong.HelpProvider.
+func (codecCmd) Help() string {
+	return "With --codec-key FILE (or WEAVER_CODEC_KEY) the values of tasks are sealed with AES-256-GCM before they are stored, and opened " +
+		"when they are read: inputs, outputs, values of steps, signals, checkpoints, answers, progress messages, events, and the logs of commands. " +
+		"Names, labels, metadata, the parameters of pipelines and the texts of errors stay readable. Every command and worker of the store needs the file.\n\n" +
+		"A key file has a key a line: an ID, a space, and 32 random bytes in base64. The last one seals, all of them open:\n\n" +
+		"  umask 077; weaver codec key k1 > keys    # the first key\n" +
+		"  weaver codec key k2 >> keys              # a new one seals from now on\n" +
+		"  weaver codec rewrap                      # what is stored, too\n\n" +
+		"Without its key a value cannot be read by anybody: keep a copy of the file, apart from the backups of the store."
+}
+
+type codecKeyCmd struct {
+	ID string `arg:"" help:"ID of the key, which stands beside what it seals: letters, digits, '-', '_' and '.'."`
+}
+
+// Run implements the verb.
+func (c *codecKeyCmd) Run(s *session) error {
+	k, err := aesgcm.NewKey(c.ID)
+	if err != nil {
+		return badInput("", "%q: %w", c.ID, err)
+	}
+	if s.json() {
+		return s.writeJSON(map[string]any{"key": c.ID, "line": k.String()})
+	}
+	s.printf("%s\n", k)
+	return nil
+}
+
+type codecRewrapCmd struct {
+	Batch int `default:"500" placeholder:"N" help:"Rows that are looked at in one go, at most 1000; default: 500."`
+}
+
+// Help implements kong.HelpProvider.
+func (codecRewrapCmd) Help() string {
+	return "Opens every stored value that another key sealed, and seals it with the last key of the file; values that were stored before there was a key are sealed too. " +
+		"It may be interrupted and started again. An old key can be removed from the file once every worker has the new one, and a rewrap after that found nothing. " +
+		"The logs of commands, which are kept for a while only, stay as they are: `weaver logs` needs the key that sealed them."
+}
+
+// Run implements the verb.
+func (c *codecRewrapCmd) Run(ctx context.Context, s *session) error {
+	if c.Batch < 1 || c.Batch > store.MaxLimit {
+		return badInput("", "--batch %d: want 1 to %d", c.Batch, store.MaxLimit)
+	}
+	key, err := s.codec()
+	if err != nil {
+		return err
+	}
+	if key == nil {
+		return badInput("Name the file of keys with --codec-key or WEAVER_CODEC_KEY.", "there is no key to seal with")
+	}
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		var sum weaver.Rewrapped
+		for {
+			got, err := client.Rewrap(ctx, sum.Next, c.Batch)
+			sum.Values, sum.Blobs, sum.Plain, sum.Failed = sum.Values+got.Values, sum.Blobs+got.Blobs, sum.Plain+got.Plain, sum.Failed+got.Failed
+			if sum.Why == nil {
+				sum.Why = got.Why
+			}
+			if err != nil {
+				return err
+			}
+			if sum.Next = got.Next; sum.Next == "" {
+				break
+			}
+		}
+		if s.json() {
+			if err := s.writeJSON(map[string]any{"key": key.Newest(), "values": sum.Values, "blobs": sum.Blobs, "plain_blobs": sum.Plain, "failed": sum.Failed}); err != nil {
+				return err
+			}
+		} else {
+			s.printf("%s and %s sealed with the key %q.\n", text.Plural(sum.Values, "value"), text.Plural(sum.Blobs, "blob"), key.Newest())
+		}
+		if sum.Failed > 0 {
+			return badInput("Add the missing key to the file, before the last line, and run this again.", "%s not opened: %w", text.Plural(sum.Failed, "value"), sum.Why)
+		}
+		return nil
+	})
+}
+
+// codec returns what seals and opens what is stored: the keys of --codec-key, or that of
+// the program; nil: nothing is sealed.
+func (s *session) codec() (weaver.Codec, error) {
+	if s.flags.CodecKey == "" {
+		return s.app.Codec, nil
+	}
+	if s.sealer != nil {
+		return s.sealer, nil
+	}
+	c, err := aesgcm.Open(s.flags.CodecKey)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, badInput(fmt.Sprintf("`%s` makes one.", s.app.Name+" codec key k1 > "+quote(s.flags.CodecKey)), "--codec-key %s: there is no such file", s.flags.CodecKey)
+	case err != nil:
+		return nil, badInput("", "--codec-key: %w", err)
+	}
+	s.sealer = c
+	return c, nil
+}
+
+// sealedLogs returns what seals and opens the logs of commands.
+func (s *session) sealedLogs(c weaver.Codec) *logSealer {
+	return &logSealer{codec: c, namespace: s.flags.Namespace}
+}

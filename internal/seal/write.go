@@ -1,0 +1,256 @@
+package seal
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Enqueue implements store.Producer.
+func (c *sealed) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.Submission) (got []store.Enqueued, err error) {
+	if sub.Tasks, err = c.s.inputs(sub.Tasks); err != nil {
+		return nil, err
+	}
+	return c.Store.Enqueue(ctx, ns, tx, sub)
+}
+
+// inputs returns tasks with their inputs sealed.
+func (s *Sealer) inputs(tasks []task.New) (_ []task.New, err error) {
+	tasks = slices.Clone(tasks)
+	for i := range tasks {
+		n := &tasks[i]
+		if n.Input, err = s.Seal(InputOf(n.ID, n.Type), n.Input); err != nil {
+			return nil, err
+		}
+	}
+	return tasks, nil
+}
+
+// Operate implements store.Producer.
+func (c *sealed) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
+	below := make([]store.Command, len(cmds))
+	for i, cmd := range cmds {
+		var err error
+		switch cmd := cmd.(type) {
+		case store.UnblockTask:
+			cmd.Input, err = c.s.Seal(Place{Task: cmd.Task, Kind: Unblock}, cmd.Input)
+			below[i] = cmd
+		case store.SendSignal:
+			cmd.Payload, err = c.s.Seal(SignalOf(cmd.Task, cmd.Name), cmd.Payload)
+			below[i] = cmd
+		case store.ReplaceInput:
+			err = c.replace(ctx, ns, &cmd)
+			below[i] = cmd
+		case store.RerunTask:
+			cmd.New.Input, err = c.s.Seal(InputOf(cmd.New.ID, cmd.New.Type), cmd.New.Input)
+			below[i] = cmd
+		default:
+			below[i] = cmd
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	got, err := c.Store.Operate(ctx, ns, below...)
+	if err != nil {
+		return got, err
+	}
+	for i := range got {
+		if sent, ok := cmds[i].(store.SendSignal); ok && errors.Is(got[i].Err, store.ErrConflict) {
+			if again, err := c.sentBefore(ctx, ns, &sent); err != nil {
+				got[i].Err = err
+			} else if again != nil {
+				got[i] = *again
+			}
+		}
+	}
+	return got, nil
+}
+
+// replace makes of a command what it is below: of an input that is the one that was seen,
+// or the new one, the hash and the value that the store has. One that changes between
+// this and the command is refused as any that changed.
+func (c *sealed) replace(ctx context.Context, ns string, cmd *store.ReplaceInput) error {
+	tasks, err := c.Store.Tasks(ctx, ns, cmd.Task)
+	if err != nil || len(tasks) == 0 {
+		return err // the store says that there is none
+	}
+	place := InputOf(cmd.Task, tasks[0].Type)
+	stored := tasks[0].Input
+	is := task.PayloadHash(c.s.Open(place, stored))
+	if cmd.OldHash == is {
+		cmd.OldHash = task.PayloadHash(stored)
+	}
+	if task.PayloadHash(cmd.Input) == is {
+		cmd.Input = stored
+		return nil
+	}
+	cmd.Input, err = c.s.Seal(place, cmd.Input)
+	return err
+}
+
+// sentBefore returns the answer for a signal that was sent before with the same
+// payload, sealed with another key; nil: it had another one.
+func (c *sealed) sentBefore(ctx context.Context, ns string, cmd *store.SendSignal) (*store.CommandResult, error) {
+	h, err := c.History(ctx, ns, cmd.Task)
+	if err != nil {
+		return nil, err
+	}
+	for i := range h.Signals {
+		if g := &h.Signals[i]; g.Name == cmd.Name && g.Key == cmd.Key && bytes.Equal(g.Payload, cmd.Payload) {
+			return &store.CommandResult{State: h.Task.State, Existing: true}, nil
+		}
+	}
+	return nil, nil
+}
+
+// Finish implements store.Worker.
+func (c *sealed) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]store.FinishResult, error) {
+	fins = slices.Clone(fins)
+	for i := range fins {
+		f, err := &fins[i], error(nil)
+		id := f.Lease.Task
+		if f.Output, err = c.s.Seal(Place{Task: id, Kind: Output}, f.Output); err != nil {
+			return nil, err
+		}
+		if f.Children, err = c.s.inputs(f.Children); err != nil {
+			return nil, err
+		}
+		if f.Progress, err = c.s.progress(id, f.Progress); err != nil {
+			return nil, err
+		}
+		if f.Events, err = c.s.events(id, f.Events); err != nil {
+			return nil, err
+		}
+	}
+	return c.Store.Finish(ctx, ns, fins...)
+}
+
+// Record implements store.Worker.
+func (c *sealed) Record(ctx context.Context, ns string, recs ...store.Record) ([]store.RecordResult, error) {
+	answers := make([]store.RecordResult, len(recs))
+	below, at := make([]store.Record, 0, len(recs)), make([]int, 0, len(recs))
+	for i, rec := range recs {
+		switch err := c.s.record(&rec); {
+		case errors.Is(err, errNotJSON):
+			answers[i].Err = err
+		case err != nil:
+			return nil, err
+		default:
+			below, at = append(below, rec), append(at, i)
+		}
+	}
+	if len(below) == 0 {
+		return answers, nil
+	}
+	got, err := c.Store.Record(ctx, ns, below...)
+	if err != nil {
+		return got, err
+	}
+	for n, i := range at {
+		if errors.Is(got[n].Err, store.ErrStepConflict) {
+			if err := c.recordedBefore(ctx, ns, &recs[i], &got[n]); err != nil {
+				return nil, err
+			}
+		}
+		c.s.openStep(recs[i].Lease.Task, &got[n].Step)
+		answers[i] = got[n]
+	}
+	return answers, nil
+}
+
+// record seals the values of a record.
+func (s *Sealer) record(rec *store.Record) (err error) {
+	id := rec.Lease.Task
+	if rec.Step != nil && holdsValue(rec.Step) {
+		step := *rec.Step
+		if step.Value, err = s.Seal(StepOf(id, &step), step.Value); err != nil {
+			return err
+		}
+		rec.Step = &step
+	}
+	if rec.Checkpoint != nil {
+		kept := *rec.Checkpoint
+		if kept.Value, err = s.Seal(Place{Task: id, Kind: Checkpoint, Name: kept.Name}, kept.Value); err != nil {
+			return err
+		}
+		rec.Checkpoint = &kept
+	}
+	if rec.Tasks, err = s.inputs(rec.Tasks); err != nil {
+		return err
+	}
+	if rec.Progress, err = s.progress(id, rec.Progress); err != nil {
+		return err
+	}
+	rec.Events, err = s.events(id, rec.Events)
+	return err
+}
+
+// holdsValue reports whether the value of a step is a handler's. The others are IDs
+// and numbers, which stores write and read themselves.
+func holdsValue(s *task.Step) bool {
+	switch s.Kind {
+	case task.KindStep, task.KindCleanup, task.KindAsk:
+		return true
+	}
+	return false
+}
+
+// recordedBefore looks whether a step that was refused is recorded by the same attempt
+// with the same value, sealed with another key: a rewrap came between two tries of one
+// record. Then it is a repetition.
+func (c *sealed) recordedBefore(ctx context.Context, ns string, rec *store.Record, got *store.RecordResult) error {
+	h, err := c.History(ctx, ns, rec.Lease.Task)
+	if err != nil {
+		return err
+	}
+	for i := range h.Steps {
+		s := &h.Steps[i]
+		if s.Name == rec.Step.Name && s.State == task.StepCompleted && s.AttemptNo == rec.Step.AttemptNo && s.Kind == rec.Step.Kind &&
+			s.Error == nil && rec.Step.Error == nil && bytes.Equal(s.Value, rec.Step.Value) {
+			got.Err, got.Step = nil, *s
+		}
+	}
+	return nil
+}
+
+// progress seals the message of a report, which is text of the handler.
+func (s *Sealer) progress(id task.ID, p *task.Progress) (*task.Progress, error) {
+	if p == nil || p.Message == "" {
+		return p, nil
+	}
+	text, err := json.Marshal(p.Message)
+	if err != nil {
+		return nil, err
+	}
+	value, err := s.Seal(Place{Task: id, Kind: Progress}, text)
+	report := *p
+	report.Message = string(value)
+	return &report, err
+}
+
+// events seals the bodies of rows.
+func (s *Sealer) events(id task.ID, rows []store.EventRow) (_ []store.EventRow, err error) {
+	if len(rows) == 0 {
+		return rows, nil
+	}
+	rows = slices.Clone(rows)
+	for i := range rows {
+		if rows[i].Body, err = s.Seal(rowOf(id, &rows[i]), rows[i].Body); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+func rowOf(id task.ID, r *store.EventRow) Place {
+	if r.Log {
+		return Place{Task: id, Kind: Log, Name: r.Type}
+	}
+	return Place{Task: id, Kind: Event, Name: r.Type}
+}

@@ -1,0 +1,150 @@
+package memstore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// WalkValues implements store.ValueWalker. A kind of values is a stage.
+func (s *Store) WalkValues(ctx context.Context, ns, after string, limit int) (values []store.StoredValue, next string, err error) {
+	at, err := rules.ParseValueCursor(after, valueStages)
+	if err != nil {
+		return nil, "", err
+	}
+	limit = store.PageLimit(limit)
+	err = s.do(ctx, ns, func(o *op) {
+		for _, c := range o.cells() {
+			place := c.cursor()
+			if place.Stage != at.Stage || !valueBefore(at, place) {
+				continue
+			}
+			if len(values) == limit {
+				next = at.String()
+				return
+			}
+			at = place
+			if raw := c.read(); len(raw) > 0 {
+				c.Value = copyRaw(raw)
+				values = append(values, c.StoredValue)
+			}
+		}
+		if at.Stage+1 < valueStages {
+			next = rules.ValueCursor{Stage: at.Stage + 1}.String()
+		}
+	})
+	return values, next, err
+}
+
+// SwapValues implements store.ValueWalker.
+func (s *Store) SwapValues(ctx context.Context, ns string, swaps ...store.ValueSwap) (swapped int, err error) {
+	err = s.do(ctx, ns, func(o *op) {
+		cells := make(map[store.ValueAt]*cell)
+		for _, c := range o.cells() {
+			cells[c.ValueAt] = c
+		}
+		for i := range swaps {
+			c := cells[swaps[i].ValueAt]
+			if c == nil || c.write == nil || len(swaps[i].Old) == 0 || !bytes.Equal(c.read(), swaps[i].Old) {
+				continue
+			}
+			c.write(copyRaw(swaps[i].New))
+			swapped++
+		}
+	})
+	return swapped, err
+}
+
+// cell is where a value is stored.
+type cell struct {
+	store.StoredValue
+	stage int
+	read  func() json.RawMessage
+	write func(json.RawMessage) // nil: it cannot be replaced
+}
+
+func (c *cell) cursor() rules.ValueCursor {
+	return rules.ValueCursor{Stage: c.stage, ID: c.Task, Name: c.Name, No: c.No, Try: c.Try}
+}
+
+// valueStages is how many kinds of cells there are.
+const valueStages = 11
+
+func valueBefore(a, b rules.ValueCursor) bool {
+	return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Name, b.Name), cmp.Compare(a.No, b.No), cmp.Compare(a.Try, b.Try)) < 0
+}
+
+// cells returns all, in the order in which they are walked.
+func (o *op) cells() (all []*cell) {
+	stages := []store.ValueKind{
+		store.ValueInput, store.ValueOutput, store.ValueJoinOutput, store.ValueProgress, store.ValueUnblock, store.ValueStep,
+		store.ValueSignal, store.ValueCheckpoint, store.ValueEvent, store.ValueLog, store.ValueBlob,
+	}
+	add := func(at store.ValueAt, of string, read func() json.RawMessage, write func(json.RawMessage)) *cell {
+		c := &cell{StoredValue: store.StoredValue{ValueAt: at, Of: of}, stage: slices.Index(stages, at.Kind), read: read, write: write}
+		all = append(all, c)
+		return c
+	}
+	raw := func(at store.ValueAt, of string, p *json.RawMessage) *cell {
+		return add(at, of, func() json.RawMessage { return *p }, func(v json.RawMessage) { *p = v })
+	}
+	for id, r := range o.tasks {
+		raw(store.ValueAt{Kind: store.ValueInput, Task: id}, r.Type, &r.Input)
+		raw(store.ValueAt{Kind: store.ValueOutput, Task: id}, r.Type, &r.Output)
+		raw(store.ValueAt{Kind: store.ValueJoinOutput, Task: id}, r.Type, &r.joinOutput)
+		raw(store.ValueAt{Kind: store.ValueUnblock, Task: id}, r.Type, &r.UnblockInput)
+		add(store.ValueAt{Kind: store.ValueProgress, Task: id}, r.Type, func() json.RawMessage {
+			if r.Progress == nil {
+				return nil
+			}
+			report, _ := json.Marshal(r.Progress) // numbers and a text
+			return report
+		}, func(v json.RawMessage) {
+			report := new(task.Progress)
+			if json.Unmarshal(v, report) == nil {
+				r.Progress = report
+			}
+		})
+		for i := range o.steps[id] {
+			s := &o.steps[id][i]
+			raw(store.ValueAt{Kind: store.ValueStep, Task: id, Name: s.Name, No: int64(s.AttemptNo), Try: int64(s.Try)}, s.Signal, &s.Value).StepKind = s.Kind
+		}
+		for i := range o.signals[id] {
+			g := &o.signals[id][i]
+			raw(store.ValueAt{Kind: store.ValueSignal, Task: id, No: int64(g.Seq)}, g.Name, &g.Payload)
+		}
+		for i := range o.checkpoints[id] {
+			c := &o.checkpoints[id][i]
+			raw(store.ValueAt{Kind: store.ValueCheckpoint, Task: id, Name: c.Name}, "", &c.Value)
+		}
+		for i := range o.events[id] {
+			e := &o.events[id][i]
+			kind := store.ValueEvent
+			if e.Log {
+				kind = store.ValueLog
+			}
+			raw(store.ValueAt{Kind: kind, Task: id, No: e.Seq}, e.Type, &e.Body)
+		}
+	}
+	for id, b := range o.blobs {
+		if !b.deleting && o.referred(id) {
+			add(store.ValueAt{Kind: store.ValueBlob, Task: id}, "", b.Blob.Value, nil)
+		}
+	}
+	slices.SortFunc(all, func(a, b *cell) int {
+		if a.stage != b.stage {
+			return a.stage - b.stage
+		}
+		if valueBefore(a.cursor(), b.cursor()) {
+			return -1
+		}
+		return 1
+	})
+	return all
+}

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// ValueWalker is implemented by stores whose values can be replaced where they are
+// stored: what seals values (weaver.Config.Codec) needs it to change its key.
+type ValueWalker interface {
+	// WalkValues returns stored values in the order of their places, and the cursor of
+	// the next page, "" at the end. It reads limit rows at most (0: DefaultLimit, at
+	// most MaxLimit), of which some may have no value and some several: a page may be
+	// empty and have a cursor. Values that are stored meanwhile may be left out. Errors:
+	// ErrBadCursor.
+	WalkValues(ctx context.Context, ns, after string, limit int) (values []StoredValue, next string, err error)
+
+	// SwapValues replaces those values that are still what they were when they were
+	// read, in one transaction, and changes nothing else of their rows. It returns how
+	// many. The swap of a value that has changed, or is gone, does nothing.
+	SwapValues(ctx context.Context, ns string, swaps ...ValueSwap) (swapped int, err error)
+}
+
+// ValueKind is what a stored value is.
+type ValueKind string
+
+// The kinds of stored values, in the order in which they are walked.
+const (
+	ValueInput      ValueKind = "input"
+	ValueOutput     ValueKind = "output"
+	ValueJoinOutput ValueKind = "join_output" // with which the task ends when its children have succeeded
+	ValueProgress   ValueKind = "progress"    // a task.Progress
+	ValueUnblock    ValueKind = "unblock_input"
+	ValueStep       ValueKind = "step"
+	ValueSignal     ValueKind = "signal"
+	ValueCheckpoint ValueKind = "checkpoint"
+	ValueEvent      ValueKind = "event"
+	ValueLog        ValueKind = "log"
+	ValueBlob       ValueKind = "blob" // a task.Blob that something refers to (task.Blob.Value); it cannot be swapped
+)
+
+// ValueAt is the place of a stored value.
+type ValueAt struct {
+	Kind ValueKind
+	Task task.ID // of a blob: its own ID
+	Name string  // of the step or the checkpoint
+	No   int64   // of the attempt that recorded the step; of the signal, the event or the line
+	Try  int64   // of the step
+}
+
+// StoredValue is a value as it is stored.
+type StoredValue struct {
+	ValueAt
+	Of       string        // the type of the task, of an input and an output; the name of the signal; the type of the event
+	StepKind task.StepKind // of a step
+	Value    json.RawMessage
+}
+
+// ValueSwap replaces one value.
+type ValueSwap struct {
+	ValueAt
+	Old, New json.RawMessage
+}
