@@ -2,6 +2,8 @@ package weaver
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -84,7 +86,8 @@ func checkArtifactName(name string) error {
 // its reference belongs into the step's value. Outside of steps it is a step of its
 // own: in a replay the reference that was recorded comes back, and r is not read. r is
 // read twice if it is an io.ReadSeeker, else it goes through a temporary file. Equal
-// bytes are stored once. A name or option that is not possible fails the task.
+// bytes are stored once. A name or option that is not possible fails the task. On a
+// worker without a Config.Bucket the task blocks, with the reason.
 // Errors: ErrNoTask, those of r, those of Step.
 func PutArtifact(ctx context.Context, name string, r io.Reader, opts ...ArtifactOption) (ArtifactRef, error) {
 	a, err := engine.From(ctx)
@@ -113,18 +116,29 @@ func PutArtifact(ctx context.Context, name string, r io.Reader, opts ...Artifact
 
 // OpenArtifact returns, inside a handler, the bytes of an artifact, of this task or
 // another, as a stream that the caller closes. Its last Read returns blob.ErrCorrupt
-// instead of io.EOF if the bytes have changed. An artifact whose bytes are missing
-// blocks the task that returns this error.
+// instead of io.EOF if the bytes have changed. An artifact whose bytes are missing or
+// have changed, and a worker without a bucket, block the task that returns the error.
+// Errors: ErrNoTask, ErrInvalidOption, blob.ErrNotFound, blob.ErrCorrupt, ErrNoBucket.
 func OpenArtifact(ctx context.Context, ref ArtifactRef) (io.ReadCloser, error) {
 	a, err := engine.From(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open artifact %q: %w", ref.Name, err)
 	}
-	r, err := a.Values().Open(ctx, ref.Blob)
-	if err != nil && ctx.Err() == nil {
-		err = engine.Unreadable(fmt.Sprintf("artifact %q", ref.Name), "", err)
+	if err := ref.check(); err != nil {
+		return nil, Permanent(err)
 	}
-	return r, err
+	return a.OpenArtifact(ctx, ref.Name, ref.Blob)
+}
+
+// check refuses a reference that PutArtifact did not make.
+func (ref ArtifactRef) check() error {
+	switch sum, err := hex.DecodeString(ref.Blob.SHA256); {
+	case ref == ArtifactRef{}:
+		return fmt.Errorf("open artifact: %w: the ArtifactRef is empty: take the one that PutArtifact returned, or RefOf", ErrInvalidOption)
+	case ref.Blob.ID.IsZero() || err != nil || len(sum) != sha256.Size || ref.Blob.Size < 0:
+		return fmt.Errorf("open artifact %q: %w: the ArtifactRef has no blob, or one with another form than PutArtifact gives it: %+v", ref.Name, ErrInvalidOption, ref.Blob)
+	}
+	return nil
 }
 
 // Artifacts lists the artifacts of a task, oldest first; ErrNotFound.
@@ -134,8 +148,12 @@ func (c *Client) Artifacts(ctx context.Context, id TaskID) ([]ArtifactInfo, erro
 }
 
 // OpenArtifact returns the bytes of an artifact as a stream that the caller closes; see
-// the function of this name. Errors: ErrNoBucket, blob.ErrNotFound, blob.ErrCorrupt.
+// the function of this name. Errors: ErrInvalidOption, ErrNoBucket, blob.ErrNotFound,
+// blob.ErrCorrupt.
 func (c *Client) OpenArtifact(ctx context.Context, ref ArtifactRef) (io.ReadCloser, error) {
+	if err := ref.check(); err != nil {
+		return nil, err
+	}
 	r, err := c.values.Open(ctx, ref.Blob)
 	if err != nil {
 		return nil, fmt.Errorf("open artifact %q: %w", ref.Name, err)
@@ -143,12 +161,29 @@ func (c *Client) OpenArtifact(ctx context.Context, ref ArtifactRef) (io.ReadClos
 	return r, nil
 }
 
+// CollectOption is an option of CollectArtifacts.
+type CollectOption func(*time.Duration)
+
+// UnusedFor says how long ago an upload must have begun that nothing used since, so that
+// it is taken for one that will never be used; default a day. One that is still under
+// way then is made again by the task that it belongs to.
+func UnusedFor(d time.Duration) CollectOption { return func(to *time.Duration) { *to = max(d, 1) } }
+
 // CollectArtifacts deletes from the bucket what nothing needs any more: artifacts whose
 // time has passed and whose task has ended, values of tasks that were deleted, and
-// uploads that nothing used within a day. It returns how many blobs it deleted. A
-// running engine with a bucket does it every minute. Errors: ErrNoBucket.
-func (c *Client) CollectArtifacts(ctx context.Context) (deleted int, err error) {
-	return c.values.Collect(ctx)
+// uploads that nothing used within a day. It returns how many blobs it deleted. What
+// uploads left whose process died before their end goes too, and is not counted. A
+// running engine with a bucket does the same: the first every minute, the second every
+// hour. Errors: ErrNoBucket.
+func (c *Client) CollectArtifacts(ctx context.Context, opts ...CollectOption) (deleted int, err error) {
+	unused := store.DefaultPending
+	for _, o := range opts {
+		o(&unused)
+	}
+	if deleted, err = c.values.Collect(ctx, unused); err == nil {
+		_, err = c.values.Sweep(ctx, unused)
+	}
+	return deleted, err
 }
 
 // loaded returns the value that a row stands for, or what the row has if it cannot be

@@ -394,16 +394,7 @@ func TestArtifacts(t *testing.T) {
 			}
 		})
 	}
-	subtest(t, "without a bucket fail the task and name the option", func(fx *fixture) {
-		fx.run(typ.Handler(func(ctx context.Context, _ weaver.None) (weaver.ArtifactRef, error) {
-			return weaver.PutArtifact(ctx, "a", strings.NewReader("x"))
-		}))
-		h, err := typ.Enqueue(fx.Context(), fx.client, weaver.None{})
-		if err != nil {
-			fx.Fatal(err)
-		}
-		_, err = h.Wait(fx.Context())
-		wantError(fx, err, nil, "Config.Bucket")
+	subtest(t, "are put by handlers only", func(fx *fixture) {
 		if _, err := weaver.PutArtifact(fx.Context(), "a", strings.NewReader("x")); !errors.Is(err, weaver.ErrNoTask) {
 			fx.Errorf("outside a handler: %v", err)
 		}
@@ -431,16 +422,16 @@ func TestBlobGoneIsPutAgain(t *testing.T) {
 				return
 			}
 			time.Sleep(time.Millisecond)
-			got, err := b.store.CollectBlobs(b.Context(), weaver.DefaultNamespace, store.CollectBlobs{Pending: 1})
-			if err != nil || len(got.Delete) == 0 {
+			got, err := b.store.Collect(b.Context(), weaver.DefaultNamespace, store.CollectRequest{Blobs: &store.CollectBlobs{Pending: 1}})
+			if err != nil || len(got.Blobs.Delete) == 0 {
 				return
 			}
 			lost[method] = true
-			for _, g := range got.Delete {
+			for _, g := range got.Blobs.Delete {
 				if err := b.bucket.Delete(b.Context(), blob.Key(weaver.DefaultNamespace, g.SHA256, g.ID.String())); err != nil {
 					b.Error(err)
 				}
-				if _, err := b.store.CollectBlobs(b.Context(), weaver.DefaultNamespace, store.CollectBlobs{Deleted: []task.ID{g.ID}}); err != nil {
+				if _, err := b.store.Collect(b.Context(), weaver.DefaultNamespace, store.CollectRequest{Blobs: &store.CollectBlobs{Deleted: []task.ID{g.ID}}}); err != nil {
 					b.Error(err)
 				}
 			}

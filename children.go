@@ -134,6 +134,8 @@ func Children(ctx context.Context) ([]Child, error) {
 		at, _ := slices.BinarySearchFunc(needs, t.ID, func(n store.Need, id task.ID) int { return n.ID.Compare(id) })
 		c := Child{ID: t.ID, Node: t.Node, Type: t.Type, Attempt: needs[at].Awaited, State: needs[at].EndedState}
 		switch c.Error = needs[at].EndedError; {
+		case c.State == StateSucceeded && t.Forgotten:
+			return nil, engine.Erased("output", t)
 		case c.State == StateSucceeded:
 			if c.Output, err = a.Load(ctx, "output of "+t.ID.String(), t.Output); err != nil {
 				return nil, err

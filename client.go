@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -28,6 +29,11 @@ type ClientConfig struct {
 	InlineLimit int          // bytes; default DefaultInlineLimit
 	Bucket      Bucket       // keeps inputs over InlineLimit, and has outputs and artifacts; see Config; default none
 	Logger      *slog.Logger // default slog.Default()
+
+	// Redact are keys ("password", "*token*") and paths ("/card/number") of what
+	// readers do not show of the values of tasks that the client enqueues, beside the
+	// fields that have the tag `weaver:"redact"`; see docs/privacy.md. Default none.
+	Redact []string
 }
 
 // Client enqueues, reads and operates tasks of one namespace. It is safe for
@@ -37,6 +43,7 @@ type Client struct {
 	ns     string
 	limit  int
 	values *engine.Values
+	redact []string // patterns of what readers do not show
 	log    *slog.Logger
 	ids    *task.IDs
 	waits  waits
@@ -66,8 +73,17 @@ func (cfg ClientConfig) problems(s Store) []error {
 			problems = append(problems, err)
 		}
 	}
+	_, redactProblems := redactKeys(cfg.Redact)
+	problems = append(problems, redactProblems...)
 	if cfg.InlineLimit < 0 {
 		problems = append(problems, fmt.Errorf("InlineLimit is %d: want a number of bytes, or 0 for the default, %d", cfg.InlineLimit, DefaultInlineLimit))
+	}
+	if cfg.Bucket != nil {
+		if c, ok := cfg.Bucket.(blob.Checker); ok {
+			if err := c.Check(); err != nil {
+				problems = append(problems, fmt.Errorf("Bucket: %w", err))
+			}
+		}
 	}
 	return problems
 }
@@ -85,6 +101,7 @@ func newClient(s Store, cfg ClientConfig) *Client {
 	}
 	c := &Client{store: s, ns: cfg.Namespace, limit: cfg.InlineLimit, log: cfg.Logger, ids: task.NewIDs(nil), warned: new(sync.Map)}
 	c.values = &engine.Values{Store: s, Namespace: c.ns, Bucket: cfg.Bucket, IDs: c.ids, Limit: c.limit}
+	c.redact, _ = redactKeys(cfg.Redact) // its problems were reported
 	c.waits.init(s, cfg.Namespace, cfg.Logger)
 	return c
 }

@@ -39,6 +39,11 @@ type Config struct {
 	CrashBudget  int            // crashes in a row after which a task fails as poison; default 3, −1: never
 	Retain       []Retention    // how long what has ended is kept, by rules that Retain makes; default: for ever
 
+	// Redact are keys ("password", "*token*") and paths ("/card/number") of what is
+	// masked in events, log lines and errors, and of tasks that the engine enqueues also
+	// in what readers show; see ClientConfig. Default none.
+	Redact []string
+
 	// Middleware wraps every handler, that of repairs too (Repair); the first is the outermost. New calls
 	// each once for each handler; none may return nil.
 	Middleware []func(HandlerFunc) HandlerFunc
@@ -71,7 +76,7 @@ type Engine struct {
 // problem is reported at once: duplicate handlers, expected task types without
 // one, impossible values.
 func New(s Store, cfg Config) (*Engine, error) {
-	cc := ClientConfig{Namespace: cfg.Namespace, InlineLimit: cfg.InlineLimit, Bucket: cfg.Bucket, Logger: cfg.Logger}
+	cc := ClientConfig{Namespace: cfg.Namespace, InlineLimit: cfg.InlineLimit, Bucket: cfg.Bucket, Logger: cfg.Logger, Redact: cfg.Redact}
 	if problems := append(cc.problems(s), cfg.problems()...); len(problems) > 0 {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
 	}
@@ -114,6 +119,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 		CrashBudget:  cfg.CrashBudget,
 		Retain:       rulesOf(cfg.Retain),
 		IDs:          client.ids,
+		Redact:       client.redact,
 	})
 	client.wake = inner.Wake
 	client.live = &live{listeners: setup.listeners, logs: !setup.logs, events: !setup.events}
@@ -275,7 +281,7 @@ func (cfg Config) handlers(client *Client, plugins int) (hs []engine.Handler, pr
 		if len(cfg.Middleware) > 0 {
 			run = checkOutput(run)
 		}
-		hs[i] = engine.Handler{Type: h.name, Name: h.variant, CodeVersion: h.version, SchemaVersion: h.schema, Run: engine.HandlerFunc(run), Draft: h.planned(client)}
+		hs[i] = engine.Handler{Type: h.name, Name: h.variant, CodeVersion: h.version, SchemaVersion: h.schema, Redact: h.redact, Run: engine.HandlerFunc(run), Draft: h.planned(client)}
 		if h.repair != nil {
 			hs[i].Repairs, hs[i].Schema = true, h.repair.schema
 		}

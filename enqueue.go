@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/store"
@@ -101,6 +102,7 @@ func (c *Client) toNew(d Draft) (task.New, error) {
 	}
 	n := d.set.task
 	n.ID, n.Type, n.Input = c.ids.New(), d.typeName, d.input
+	n.Redact = slices.Concat(n.Redact, c.redact)
 	return n, nil
 }
 

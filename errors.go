@@ -58,6 +58,8 @@ var (
 	ErrSignalInTx = errors.New("a signal is not sent inside a transaction: it moves the task, which would be locked until that ends; send it with the client after the commit, or enqueue a task that sends it")
 	// ErrValuesDropped: a rule of retention dropped what is asked for (RetainValues).
 	ErrValuesDropped = errors.New("its values were dropped by a rule of retention")
+	// ErrForgotten: what is asked for was erased (Client.Forget).
+	ErrForgotten = engine.ErrForgotten
 	// ErrNoBucket: a value or an artifact is in a bucket, and none is configured.
 	ErrNoBucket = engine.ErrNoBucket
 	// ErrBlobGone: bytes were deleted from the bucket before something could name them.

@@ -20,6 +20,7 @@ type Handler struct {
 	schema  int // the newest schema version of the inputs that it reads
 	repair  *repairer
 	problem string // reported by New
+	redact  []string
 	draft   func(input json.RawMessage, opts ...EnqueueOption) Draft
 }
 
@@ -101,7 +102,7 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 			o.applyHandler(&set)
 		}
 	}
-	h := Handler{name: t.name, variant: set.name, queue: t.set.task.Queue, version: set.version, schema: t.set.task.SchemaVersion, draft: t.WithJSON}
+	h := Handler{name: t.name, variant: set.name, queue: t.set.task.Queue, version: set.version, schema: t.set.task.SchemaVersion, draft: t.WithJSON, redact: t.set.task.Redact}
 	set.checkUpcasts(h.schema)
 	if h.problem = set.problem(t.name); h.problem != "" {
 		return h

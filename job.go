@@ -239,7 +239,7 @@ func (c *Client) WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (Job
 
 // Job reads one job without its tasks; ErrNotFound.
 func (c *Client) Job(ctx context.Context, id JobID) (JobInfo, error) {
-	job, err := c.store.Job(ctx, c.ns, id)
+	job, err := store.JobOf(ctx, c.store, c.ns, id)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return JobInfo{}, fmt.Errorf("job %s in namespace %q: %w", id, c.ns, ErrNotFound)

@@ -23,10 +23,11 @@ type operateSettings struct {
 	addCost     *int64
 	rerun       *rerunSettings // with options of Rerun
 	many        *manySettings  // with options of RetryMany and the like
+	forget      *forgetSettings
 }
 
 // verbOptions says which options, of those that not all verbs have, a verb has.
-type verbOptions struct{ force, ask, seen, rerun, many, add bool }
+type verbOptions struct{ force, ask, seen, rerun, many, add, forget bool }
 
 // problem says what is wrong with options that the verb does not have.
 func (s *operateSettings) problem(has verbOptions) error {
@@ -41,6 +42,7 @@ func (s *operateSettings) problem(has verbOptions) error {
 	refuse(s.seen.Epoch != 0, has.seen, "SeenEpoch is an option of Cancel, Retry, Unblock, RepairInput, Reschedule, RunNow and Delete only")
 	refuse(s.rerun != nil, has.rerun, "RerunInput and RerunWith are options of Rerun and RerunFrom only")
 	refuse(s.many != nil, has.many, "DryRun and OlderThan are options of RetryMany, CancelMany and DeleteMany only")
+	refuse(s.forget != nil, has.forget, "CancelFirst, AlsoForget and KeepFile are options of Forget only")
 	refuse(s.addAttempts != nil || s.addCost != nil, has.add, "AddAttempts and AddCost are options of RetryJob and Retry only")
 	if s.addAttempts != nil && *s.addAttempts < 1 {
 		problems = append(problems, fmt.Errorf("AddAttempts(%d): want 1 or more", *s.addAttempts))

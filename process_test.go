@@ -27,7 +27,11 @@ func TestMain(m *testing.M) {
 	if path == "" {
 		os.Exit(m.Run())
 	}
-	if err := childMain(path); err != nil {
+	main := childMain
+	if os.Getenv(followEnv) != "" {
+		main = followMain
+	}
+	if err := main(path); err != nil {
 		fmt.Fprintln(os.Stderr, "worker:", err)
 		os.Exit(1)
 	}
@@ -95,10 +99,10 @@ type child struct {
 
 // startChild starts a worker process on a database file. It is killed at the
 // end of the test unless it was ended before.
-func startChild(t testing.TB, path string) *child {
+func startChild(t testing.TB, path string, env ...string) *child {
 	t.Helper()
 	c := &child{t: t, cmd: exec.Command(os.Args[0])}
-	c.cmd.Env = append(os.Environ(), childEnv+"="+path)
+	c.cmd.Env = append(append(os.Environ(), childEnv+"="+path), env...)
 	c.cmd.Stderr = os.Stderr
 	stdin, err := c.cmd.StdinPipe()
 	if err != nil {

@@ -38,6 +38,9 @@ func (t *Type[In, Out]) Wait(ctx context.Context, c Waiter, id TaskID, opts ...W
 
 // decodeOutput decodes the output of a task that succeeded.
 func decodeOutput[Out any](info *TaskInfo) (out Out, err error) {
+	if info.Forgotten {
+		return out, fmt.Errorf("the output of task %s: %w", info.ID, ErrForgotten)
+	}
 	if info.ValuesDropped {
 		return out, fmt.Errorf("the output of task %s: %w", info.ID, ErrValuesDropped)
 	}

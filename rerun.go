@@ -144,7 +144,7 @@ func (c *Client) repeated(old *TaskInfo, changes *rerunSettings) (task.New, erro
 		Type: old.Type, Queue: old.Queue, Input: old.Input, SchemaVersion: old.SchemaVersion, Priority: old.Priority,
 		MaxAttempts: old.MaxAttempts, MaxRepairs: old.MaxRepairs, MaxCost: old.MaxCost, MaxNoProgress: old.MaxNoProgress, Backoff: old.Backoff, BackoffMax: old.BackoffMax, Timeout: old.Timeout,
 		CleanupWhenCancelled: old.CleanupWhenCancelled, ConcurrencyKey: old.ConcurrencyKey, ConcurrencyLimit: old.ConcurrencyLimit,
-		Labels: old.Labels, Metadata: old.Metadata,
+		Labels: old.Labels, Metadata: old.Metadata, Redact: old.Redact,
 	}}
 	if !old.DeadlineAt.IsZero() && old.JobID.IsZero() {
 		s.task.ExpireAfter = max(0, old.DeadlineAt.Sub(old.CreatedAt))

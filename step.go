@@ -66,7 +66,11 @@ func Step[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 	if err != nil {
 		return value, fmt.Errorf("step %q: %w", name, err)
 	}
-	raw, err := a.Step(ctx, name, stepOptions(opts), func(ctx context.Context) (json.RawMessage, error) {
+	set := stepOptions(opts)
+	if set.Redact, err = redactStep[T](); err != nil {
+		return value, a.Refuse(fmt.Errorf("step %q: %w", name, err))
+	}
+	raw, err := a.Step(ctx, name, set, func(ctx context.Context) (json.RawMessage, error) {
 		v, err := fn(ctx)
 		if err != nil {
 			return nil, err
@@ -108,7 +112,11 @@ func StepTx[Tx, T any](ctx context.Context, name string, fn func(ctx context.Con
 	if err != nil {
 		return value, fmt.Errorf("step %q: %w", name, err)
 	}
-	raw, err := a.StepTx(ctx, name, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
+	paths, err := redactStep[T]()
+	if err != nil {
+		return value, a.Refuse(fmt.Errorf("step %q: %w", name, err))
+	}
+	raw, err := a.StepTx(ctx, name, paths, func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
 		handle, ok := tx.Handle().(Tx)
 		if !ok {
 			return nil, Permanent(fmt.Errorf("%w: the function wants a %s, this store (%s) gives a %T", ErrTxType, reflect.TypeFor[Tx](), tx.Driver(), tx.Handle()))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/redact"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 	"github.com/goweaver/weaver/task/event"
@@ -193,7 +194,7 @@ func (c *Client) lookAtJob(id JobID, heard *overheard, yield func(event.Event) b
 	subs := map[task.ID]*subscription{}
 	done := map[task.ID]bool{}
 	return func(ctx context.Context) (more, ended bool, err error) {
-		job, err := c.store.Job(ctx, c.ns, id) // before its tasks
+		job, err := store.JobOf(ctx, c.store, c.ns, id) // before its tasks
 		if err != nil {
 			return false, false, err
 		}
@@ -263,6 +264,7 @@ func newSubscription(c *Client, id task.ID, after int64, heard *overheard, yield
 func (s *subscription) look(ctx context.Context) (more, ended bool, err error) {
 	extra := s.heard.take(s.id) // what they follow is in the rows by now
 	h, err := s.c.store.History(ctx, s.c.ns, s.id)
+	redact.History(&h)
 	if err != nil {
 		if errors.Is(err, ErrNotFound) {
 			err = s.c.noTask(s.id)

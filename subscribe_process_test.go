@@ -2,13 +2,17 @@ package weaver_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task/event"
 )
 
@@ -67,8 +71,53 @@ func (h *heard) follow(ctx context.Context, c *weaver.Client, id weaver.TaskID) 
 	}
 }
 
-// Ten subscribers get all events in their order, while one process is killed and
-// another one goes on.
+// followEnv names the task that a process follows which runs nothing.
+const followEnv = "WEAVER_TEST_FOLLOW"
+
+// subscribers are those of one process.
+const subscribers = 5
+
+// followAll has the subscribers of a process follow a task to its end.
+func followAll(ctx context.Context, c *weaver.Client, id weaver.TaskID) []heard {
+	list := make([]heard, subscribers)
+	var wg sync.WaitGroup
+	for i := range list {
+		wg.Go(func() { list[i].follow(ctx, c, id) })
+	}
+	wg.Wait()
+	return list
+}
+
+// String is what a subscriber got in one line; followMain prints it.
+func (h *heard) String() string {
+	sorted := slices.IsSorted(h.all) && len(slices.Compact(slices.Clone(h.all))) == len(h.all)
+	return fmt.Sprintf("events %d, with hash %x, in order %t, numbers of attempts %v, steps %d, error %v", len(h.all), sha256.Sum256(fmt.Append(nil, h.all)), sorted, h.next, h.steps, h.err)
+}
+
+// followMain is a process of subscribers.
+func followMain(path string) error {
+	ctx := context.Background()
+	db, err := sqlite.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	client, err := weaver.NewClient(db, weaver.ClientConfig{})
+	if err != nil {
+		return err
+	}
+	id, err := weaver.ParseID(os.Getenv(followEnv))
+	if err != nil {
+		return err
+	}
+	fmt.Println("follows")
+	for _, h := range followAll(ctx, client, id) {
+		fmt.Println(h.String())
+	}
+	return db.Close()
+}
+
+// Ten subscribers in two processes get all events in their order, while the process
+// that runs the task is killed and another one goes on.
 func TestSubscribeThroughAKill(t *testing.T) {
 	t.Parallel()
 	n := 10_000
@@ -77,7 +126,6 @@ func TestSubscribeThroughAKill(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "weaver.db")
 	db := openFile(t, path)
-	var subscribers [10]heard
 	first := startChild(t, path)
 	first.says("runs")
 	client, err := weaver.NewClient(db, weaver.ClientConfig{})
@@ -88,27 +136,25 @@ func TestSubscribeThroughAKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var wg sync.WaitGroup
-	for i := range subscribers {
-		wg.Go(func() { subscribers[i].follow(t.Context(), client, h.ID()) })
-	}
+	other := startChild(t, path, followEnv+"="+h.ID().String())
+	other.says("follows")
+	here := make(chan []heard)
+	go func() { here <- followAll(t.Context(), client, h.ID()) }()
 	first.says("half")
 	first.kill()
 	second := startChild(t, path)
 	second.says("half")
-	wg.Wait()
+	list := <-here
 	second.end()
-	for i := range subscribers {
-		s := &subscribers[i]
-		if s.err != nil {
-			t.Fatalf("subscriber %d: %v", i, s.err)
-		}
-		if !slices.IsSorted(s.all) || len(slices.Compact(slices.Clone(s.all))) != len(s.all) {
-			t.Errorf("subscriber %d: the numbers are out of order", i)
-		}
-		if s.next[2] != n || s.steps != n/1000 || !slices.Equal(s.all, subscribers[0].all) {
-			t.Errorf("subscriber %d: %d events, %d of %d numbers of the second attempt, %d steps", i, len(s.all), s.next[2], n, s.steps)
-		}
+	want := list[0].String()
+	if s := &list[0]; s.err != nil || s.next[2] != n || s.steps != n/1000 || !strings.Contains(want, "in order true") {
+		t.Fatalf("want %d numbers of the second attempt, got %s", n, want)
 	}
-	t.Logf("%d events, of these %d numbers of the killed process", len(subscribers[0].all), subscribers[0].next[1])
+	for i := range list {
+		if got := list[i].String(); got != want {
+			t.Errorf("subscriber %d: %s\nwant %s", i, got, want)
+		}
+		other.says(want)
+	}
+	t.Log(want)
 }

@@ -39,6 +39,7 @@ func Define[In, Out any](name string, opts ...TypeOption) *Type[In, Out] {
 		panic("weaver.Define: " + err.Error())
 	}
 	t := &Type[In, Out]{name: name, set: defaults()}
+	redactType[In, Out](&t.set)
 	for _, o := range opts {
 		if o == nil {
 			t.set.problem("an option is nil")
@@ -308,6 +309,9 @@ func (t *Type[In, Out]) Output(ctx context.Context, node string) (Out, error) {
 	}
 	if got[0].Type != t.name {
 		return out, fmt.Errorf("%q is a %s, not a %s: %w", node, got[0].Type, t.name, ErrWrongType)
+	}
+	if err := engine.Erased("output", &got[0]); err != nil {
+		return out, fmt.Errorf("%q: %w", node, err)
 	}
 	if got[0].ValuesDropped {
 		return out, fmt.Errorf("the output of %q (%s): %w", node, need.ID, ErrValuesDropped)

@@ -100,7 +100,7 @@ func newUnreadable(s weaver.Store, err error) *unreadable {
 	u := &unreadable{}
 	u.err.Store(&err)
 	u.store = storehook.New(s, &storehook.Hooks{Around: func(ctx context.Context, c *storehook.Call, next func(context.Context) error) error {
-		if c.Method == "Tasks" || c.Method == "Job" {
+		if c.Method == "Tasks" || c.Method == "Jobs" {
 			u.reads.Add(1)
 			if err := u.err.Load(); err != nil {
 				return fmt.Errorf("the test makes it unreadable: %w", *err)

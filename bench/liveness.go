@@ -137,7 +137,7 @@ func underTransactions(ctx context.Context, users int, takes time.Duration) (got
 			return err
 		}
 		ins := make([]int, 1000)
-		for range int(20*livenessWindow.Seconds()) + 10 {
+		for range int(60 * livenessWindow.Seconds()) {
 			if _, err := noopType.EnqueueMany(ctx, eng, ins); err != nil {
 				return err
 			}

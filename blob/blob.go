@@ -62,6 +62,21 @@ type Bucket interface {
 	List(ctx context.Context, prefix string, each func(Info) bool) error
 }
 
+// Checker is implemented by a Bucket that can tell, when a program starts, that it
+// cannot be used.
+type Checker interface {
+	// Check returns what is wrong with how the Bucket was made, and what to do. It
+	// changes nothing.
+	Check() error
+}
+
+// Sweeper is implemented by a Bucket in which a Put whose process died leaves
+// something that List does not show.
+type Sweeper interface {
+	// Sweep removes what was not changed for the time, and returns how many that were.
+	Sweep(ctx context.Context, unchanged time.Duration) (removed int, err error)
+}
+
 // Info describes stored bytes.
 type Info struct {
 	Key      string

@@ -85,8 +85,8 @@ func TestDirTruncated(t *testing.T) {
 				t.Error(cerr)
 			}
 		}
-		if !errors.Is(err, blob.ErrCorrupt) {
-			t.Errorf("a file cut to %d bytes: %v, want ErrCorrupt", keep, err)
+		if !errors.Is(err, blob.ErrCorrupt) || !strings.Contains(err.Error(), file(t, dir, "a")) {
+			t.Errorf("a file cut to %d bytes: %v, want ErrCorrupt that names the file", keep, err)
 		}
 	}
 }

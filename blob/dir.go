@@ -27,7 +27,38 @@ type Folder struct {
 // above it, so that no folder grows with the number of keys.
 func Dir(path string, codecs ...Codec) *Folder { return &Folder{path, codecs} }
 
-var _ Bucket = (*Folder)(nil)
+var (
+	_ Bucket  = (*Folder)(nil)
+	_ Checker = (*Folder)(nil)
+	_ Sweeper = (*Folder)(nil)
+)
+
+// Check implements Checker: the folder need not be there yet.
+func (d *Folder) Check() error {
+	switch {
+	case d == nil:
+		return errors.New("the *blob.Folder is nil: make one with blob.Dir")
+	case d.path == "":
+		return errors.New("blob.Dir was given no path: name a folder")
+	case strings.ContainsRune(d.path, 0):
+		return fmt.Errorf("blob.Dir was given the path %q, which has a NUL: name a folder", d.path)
+	}
+	if err := checkCodecs(d.codecs); err != nil {
+		return err
+	}
+	info, err := os.Stat(d.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // the first Put makes it
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("the folder %s of the bucket cannot be made: a part of its path is a file", d.path)
+	case err != nil:
+		return fmt.Errorf("the folder of the bucket cannot be used: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("%s is a file: name a folder for the bucket", d.path)
+	}
+	return nil
+}
 
 // Path returns the folder.
 func (d *Folder) Path() string { return d.path }
@@ -119,7 +150,7 @@ func (d *Folder) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, d.failure("get", key, err)
 	}
-	return r, nil
+	return &namedReader{r, func(err error) error { return d.failure("read", key, err) }}, nil
 }
 
 // Delete implements Bucket.
@@ -183,8 +214,10 @@ func (d *Folder) failure(verb, key string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrNotExist) && verb == "get":
-		return fmt.Errorf("get blob %s in %s: %w", key, d.path, ErrNotFound)
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("get blob %s: %w: no file %s", key, ErrNotFound, d.file(key))
+	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrCodec):
+		return fmt.Errorf("%s blob %s, the file %s: %w", verb, key, d.file(key), err)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
 		return fmt.Errorf("%s blob %s: %w: %s: free some there, or name another folder: %w", verb, key, ErrFull, d.path, err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s blob %s: this user may not use the folder %s of the bucket: change its owner or its mode: %w", verb, key, d.path, err)

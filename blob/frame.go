@@ -25,6 +25,23 @@ type Codec interface {
 	Reader(r io.Reader) (io.ReadCloser, error)
 }
 
+// checkCodecs reports codecs that no bucket can use.
+func checkCodecs(codecs []Codec) error {
+	seen := make(map[string]bool, len(codecs))
+	for i, c := range codecs {
+		switch {
+		case c == nil:
+			return fmt.Errorf("codec %d of the bucket is nil: leave it out", i)
+		case c.Name() == "" || len(c.Name()) > 255:
+			return fmt.Errorf("codec %d of the bucket has a name of %d bytes: want 1 to 255", i, len(c.Name()))
+		case seen[c.Name()]:
+			return fmt.Errorf("two codecs of the bucket are named %q: give each once", c.Name())
+		}
+		seen[c.Name()] = true
+	}
+	return nil
+}
+
 // The stored form is
 //
 //	"WVBLOB1\n"              what it is, and the version of the form

@@ -3,6 +3,7 @@ package blob
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -28,7 +29,18 @@ func NewMemory(codecs ...Codec) *Memory {
 	return &Memory{codecs: codecs, blobs: make(map[string]kept)}
 }
 
-var _ Bucket = (*Memory)(nil)
+var (
+	_ Bucket  = (*Memory)(nil)
+	_ Checker = (*Memory)(nil)
+)
+
+// Check implements Checker.
+func (m *Memory) Check() error {
+	if m == nil {
+		return errors.New("the *blob.Memory is nil: make one with blob.NewMemory")
+	}
+	return checkCodecs(m.codecs)
+}
 
 // Put implements Bucket.
 func (m *Memory) Put(ctx context.Context, key string, r io.Reader) error {
@@ -59,11 +71,12 @@ func (m *Memory) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	if !ok {
 		return nil, fmt.Errorf("blob %s: %w", key, ErrNotFound)
 	}
+	name := func(err error) error { return fmt.Errorf("blob %s: %w", key, err) }
 	r, err := Decode(ReadStored(ctx, io.NopCloser(bytes.NewReader(k.stored))), m.codecs...)
 	if err != nil {
-		return nil, fmt.Errorf("blob %s: %w", key, err)
+		return nil, name(err)
 	}
-	return r, nil
+	return &namedReader{r, name}, nil
 }
 
 // Delete implements Bucket.

@@ -43,3 +43,17 @@ type storedError struct{ err error }
 
 func (e *storedError) Error() string { return e.err.Error() }
 func (e *storedError) Unwrap() error { return e.err }
+
+// namedReader says in the error of a Read of which blob it is.
+type namedReader struct {
+	io.ReadCloser
+	name func(error) error
+}
+
+func (r *namedReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = r.name(err)
+	}
+	return n, err
+}

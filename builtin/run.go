@@ -51,6 +51,15 @@ type RunInput struct {
 	// there, or was cut, fails the task. Shell has none: pass a value on in Env.
 	Templates bool `json:"templates,omitempty"`
 
+	// Artifacts are patterns of files below Dir, as package path has them: those that
+	// match are kept with the task as artifacts of their path when the command has
+	// succeeded, and with its output. One that matches no file fails the attempt.
+	// They are kept as they are: nothing in them is masked. The worker needs a bucket;
+	// without one the task blocks, and the command is not run.
+	Artifacts []string `json:"artifacts,omitempty"`
+	// ArtifactsOptional are such patterns of files that need not be there.
+	ArtifactsOptional []string `json:"artifacts_optional,omitempty"`
+
 	Dir     string   `json:"dir,omitempty"`     // where it runs; default the worker's directory
 	Timeout Duration `json:"timeout,omitempty"` // of one attempt; default none
 }
@@ -105,6 +114,7 @@ func (in RunInput) Validate() error {
 			complain(`inherit_env[%d] is %q: write a name, the beginning of names as in "AWS_*", or "*"`, i, name)
 		}
 	}
+	problems = append(problems, in.validateArtifacts()...)
 	nul("env_file", in.EnvFile)
 	for i, name := range in.SecretEnv {
 		if problem := checkSecretName(name); problem != "" {
@@ -147,6 +157,11 @@ func (r runner) run(ctx context.Context, in RunInput) (RunOutput, error) {
 	if err != nil {
 		return RunOutput{}, err
 	}
+	if in.keeps() {
+		if out, done, err := in.kept(ctx); done || err != nil {
+			return out, err
+		}
+	}
 	info := weaver.Current(ctx)
 	c, err := newCommand(in, info)
 	if err != nil {
@@ -173,6 +188,9 @@ func (r runner) run(ctx context.Context, in RunInput) (RunOutput, error) {
 		return RunOutput{}, fmt.Errorf("read the output of %s: %w", c.argv[0], err)
 	}
 	if ended.stopped == nil && ended.code == 0 {
+		if in.keeps() {
+			return in.keep(ctx, out.result(limit))
+		}
 		return out.result(limit), nil
 	}
 	failure := &ExitError{Code: ended.code, Signal: ended.signal}

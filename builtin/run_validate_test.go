@@ -33,6 +33,9 @@ func TestRunMistakes(t *testing.T) {
 		"* in the middle":    {builtin.RunInput{Shell: "ls", InheritEnv: []string{"A*B"}}, `inherit_env[0] is "A*B"`},
 		"two *":              {builtin.RunInput{Shell: "ls", InheritEnv: []string{"A**"}}, `inherit_env[0] is "A**"`},
 		"= in a pattern":     {builtin.RunInput{Shell: "ls", InheritEnv: []string{"A=B"}}, `inherit_env[0] is "A=B"`},
+		"a path upwards":     {builtin.RunInput{Shell: "ls", Artifacts: []string{"a", "../b"}}, `artifacts[1] is "../b"`},
+		"an absolute path":   {builtin.RunInput{Shell: "ls", ArtifactsOptional: []string{"/b"}}, `artifacts_optional[0] is "/b"`},
+		"NUL in a pattern":   {builtin.RunInput{Shell: "ls", Artifacts: []string{"a\x00b"}}, "contains a NUL"},
 		"a negative timeout": {builtin.RunInput{Shell: "ls", Timeout: -1}, "timeout is negative"},
 	} {
 		t.Run(name, func(t *testing.T) {

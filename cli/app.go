@@ -116,23 +116,25 @@ type grammar struct {
 	Print   versionFlag `name:"version" help:"Show the version of this program."`
 	Globals globals     `embed:"" group:"global"`
 
-	Run     runCmd     `cmd:"" help:"Run a pipeline from a file, or go on with it."`
-	Submit  submitCmd  `cmd:"" help:"Store a pipeline or a single task for a worker to run."`
-	Check   checkCmd   `cmd:"" help:"Check pipeline files and run nothing, for example in CI."`
-	Graph   graphCmd   `cmd:"" help:"Draw the tasks of a pipeline and what they need."`
-	Worker  workerCmd  `cmd:"" help:"Run the tasks of a store until interrupted."`
-	Task    taskCmd    `cmd:"" help:"List, show and operate tasks."`
-	Job     jobCmd     `cmd:"" help:"List, show, retry and cancel jobs."`
-	Retry   retryCmd   `cmd:"" help:"Start the failed and cancelled tasks of a job again."`
-	Queue   queueCmd   `cmd:"" help:"List, pause and resume queues."`
-	Logs    logsCmd    `cmd:"" help:"Print what the commands of a task or job wrote."`
-	Decide  decideCmd  `cmd:"" help:"Look at what was decided after failures."`
-	Why     whyCmd     `cmd:"" help:"Explain where a task or job stands, and what to do."`
-	Migrate migrateCmd `cmd:"" help:"Create or update the store's schema."`
-	Doctor  doctorCmd  `cmd:"" help:"Check that the store keeps its promises."`
-	Backup  backupCmd  `cmd:"" help:"Copy the store into a new file, while workers go on."`
-	HelpOf  helpCmd    `cmd:"" name:"help" help:"Show help, also of a command."`
-	Version versionCmd `cmd:"" help:"Show the version of this program."`
+	Run      runCmd      `cmd:"" help:"Run a pipeline from a file, or go on with it."`
+	Submit   submitCmd   `cmd:"" help:"Store a pipeline or a single task for a worker to run."`
+	Check    checkCmd    `cmd:"" help:"Check pipeline files and run nothing, for example in CI."`
+	Graph    graphCmd    `cmd:"" help:"Draw the tasks of a pipeline and what they need."`
+	Worker   workerCmd   `cmd:"" help:"Run the tasks of a store until interrupted."`
+	Task     taskCmd     `cmd:"" help:"List, show and operate tasks."`
+	Job      jobCmd      `cmd:"" help:"List, show, retry and cancel jobs."`
+	Retry    retryCmd    `cmd:"" help:"Start the failed and cancelled tasks of a job again."`
+	Queue    queueCmd    `cmd:"" help:"List, pause and resume queues."`
+	Artifact artifactCmd `cmd:"" help:"List and fetch the files that tasks kept, and delete what nothing needs."`
+	Logs     logsCmd     `cmd:"" help:"Print what the commands of a task or job wrote."`
+	Decide   decideCmd   `cmd:"" help:"Look at what was decided after failures."`
+	Why      whyCmd      `cmd:"" help:"Explain where a task or job stands, and what to do."`
+	Migrate  migrateCmd  `cmd:"" help:"Create or update the store's schema."`
+	Doctor   doctorCmd   `cmd:"" help:"Check that the store keeps its promises."`
+	Forget   forgetCmd   `cmd:"" help:"Erase what tasks held and said, and keep that they were."`
+	Backup   backupCmd   `cmd:"" help:"Copy the store into a new file, while workers go on."`
+	HelpOf   helpCmd     `cmd:"" name:"help" help:"Show help, also of a command."`
+	Version  versionCmd  `cmd:"" help:"Show the version of this program."`
 
 	Completion completionCmd `cmd:"" help:"Print a script with which a shell completes command lines."`
 	Complete   completeCmd   `cmd:"" name:"__complete" hidden:""`

@@ -20,7 +20,8 @@ type backupCmd struct {
 // Help is shown by backup --help.
 func (backupCmd) Help() string {
 	return "Writes a copy of the store, as it is at one instant, into a new file, while workers go on. The file is complete when it has its name; " +
-		"until then it is FILE.partial-…, which a backup that was killed leaves behind. The output of commands beside the store is not in it. " +
+		"until then it is FILE.partial-…, which a backup that was killed leaves behind. The output of commands beside the store is not in it, " +
+		"and neither is the bucket with large values and artifacts: copy its folder after the store. " +
 		"To restore it: stop all workers, move the store's file and those beside it (-wal, -shm) away, put the copy in place, and run doctor --post-restore."
 }
 
@@ -29,6 +30,8 @@ type backedUp struct {
 	Store string `json:"store"`
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
+
+	Bucket string `json:"bucket,omitempty"` // the folder that is to be copied now
 }
 
 // Run implements the verb.
@@ -51,12 +54,20 @@ func (c *backupCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
+		// What the copy refers to was put before; what is put from now on does no harm.
+		bucket, err := s.bucketFolder()
+		if err != nil || !isFolder(bucket) {
+			bucket = ""
+		}
 		if s.json() {
-			return s.writeJSON(backedUp{s.flags.Store, c.File, size})
+			return s.writeJSON(backedUp{s.flags.Store, c.File, size, bucket})
 		}
 		s.printf("%s: %.1f MiB, all of %s.\n", c.File, float64(size)/(1<<20), s.flags.Store)
 		if dir := logFolder(s.flags.Store); dir != "" && isFolder(dir) {
 			s.printf("The output of commands, in %s, is not in it.\n", dir)
+		}
+		if bucket != "" {
+			s.printf("Large values and artifacts, in the bucket %s, are not in it: copy that folder now, after the store, and put it back with it.\n", bucket)
 		}
 		return nil
 	})

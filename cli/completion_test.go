@@ -32,7 +32,7 @@ func TestCompleteWords(t *testing.T) {
 		{"run ", ""},          // a file
 		{"why 01K", ""},       // an id
 		{"--nonesuch x ", ""}, // x is no command
-		{"task nonesuch --", "--help --version --store --namespace --output --no-color"},
+		{"task nonesuch --", "--help --version --store --namespace --output --no-color --bucket"},
 		{"__com", ""},
 		{"--deli", ""},
 	} {

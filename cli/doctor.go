@@ -15,13 +15,15 @@ import (
 // doctorCmd is the verb doctor.
 type doctorCmd struct {
 	PostRestore bool `help:"First begin a new generation of the namespace, after it was restored from a backup: leases handed out before become worthless."`
+	Deep        bool `help:"Also read all bytes of the bucket, and compare them with their hashes."`
 	auditFlags
 }
 
 // Help is shown by doctor --help.
 func (doctorCmd) Help() string {
 	return "Doctor reads everything in the namespace, part by part, and checks that it agrees with itself: states with dispatch rows, " +
-		"edges with the tasks they join, keys with who runs, jobs with their tasks. It exits with 1 and lists each violation if it does not agree, " +
+		"edges with the tasks they join, keys with who runs, jobs with their tasks, and large values and artifacts with the bucket: " +
+		"what of it is missing, what of it no task has. It exits with 1 and lists each violation if it does not agree, " +
 		"and with 1 if the store cannot be written to, which it tries; it prints why."
 }
 
@@ -44,6 +46,8 @@ type checkup struct {
 
 	Violations []violation `json:"violations"`
 	Overdue    []violation `json:"overdue_leases,omitempty"` // --post-restore: to be taken back by the next worker
+
+	Bucket *bucketCheckup `json:"bucket,omitempty"`
 }
 
 // violation is a store.Violation with its JSON names.
@@ -68,6 +72,9 @@ func (c *doctorCmd) Run(ctx context.Context, s *session) error {
 		}
 		if err := found.examine(ctx, client.Store(), client.Namespace()); err != nil {
 			return fmt.Errorf("read the store: %w", err)
+		}
+		if err := found.examineBucket(ctx, s, client, c.Deep); err != nil {
+			return fmt.Errorf("look at the bucket: %w", err)
 		}
 		if err := writable(ctx, client.Store()); err != nil {
 			found.Refuses = err.Error()
@@ -177,7 +184,8 @@ func (s *session) printCheckup(f *checkup) {
 	}
 	scope := fmt.Sprintf("%s, %s, %s and %s of namespace %q in %s",
 		text.Plural(f.Tasks, "task"), text.Plural(f.Jobs, "job"), text.Plural(f.Attempts, "attempt"), text.Plural(f.Steps, "step"), f.Namespace, f.Store)
-	if f.Clean {
+	defer s.printBucket(f.Bucket)
+	if len(f.Violations) == 0 {
 		s.printf("%s: %s.\n", s.paint.Paint(text.Green, "No violations"), scope)
 		return
 	}

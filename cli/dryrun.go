@@ -97,9 +97,9 @@ func (s *session) planOver(ctx context.Context, st openedStore, p *plan, f *pipe
 	if err != nil {
 		return err
 	}
-	c, err := weaver.NewClient(st, weaver.ClientConfig{Namespace: s.flags.Namespace})
+	c, err := s.newClient(st, false)
 	if err != nil {
-		return badInput("", "--namespace: %w", err)
+		return err
 	}
 	if err := s.takeParams(ctx, c, f); err != nil {
 		return err

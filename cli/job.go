@@ -110,7 +110,7 @@ func (c *jobShowCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return s.absent(ctx, client, "job", id, err)
 		}
-		tasks, err := client.JobTasks(ctx, id)
+		tasks, err := clientReader{client}.JobTasks(ctx, id)
 		if err != nil {
 			return err
 		}

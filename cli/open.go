@@ -10,15 +10,14 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// checkGlobals refuses what is part of the contract and not built yet.
+// checkGlobals refuses what is part of the contract and not built yet, and what names no
+// bucket.
 func (s *session) checkGlobals() error {
-	switch {
-	case s.flags.Delivery != "":
+	if s.flags.Delivery != "" {
 		return badInput("Leave it out: workers find their tasks in the store itself.", "--delivery (WEAVER_DELIVERY): delivery transports are not built yet")
-	case s.flags.Bucket != "":
-		return badInput("Leave it out: payloads are kept in the store itself.", "--bucket (WEAVER_BUCKET): buckets are not built yet")
 	}
-	return nil
+	_, err := s.bucketFolder()
+	return err
 }
 
 // withStore runs fn with an open store, migrated or not. Only with create it
@@ -43,9 +42,9 @@ func (s *session) withClient(ctx context.Context, fn func(*weaver.Client) error)
 		if err := st.Ready(ctx); err != nil {
 			return err
 		}
-		c, err := weaver.NewClient(st, weaver.ClientConfig{Namespace: s.flags.Namespace})
+		c, err := s.newClient(st, false)
 		if err != nil {
-			return badInput("", "--namespace: %w", err)
+			return err
 		}
 		return fn(c)
 	})

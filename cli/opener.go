@@ -81,7 +81,11 @@ func schemaScript(given string) (string, error) {
 
 // logFolder returns the folder beside a store where the output of its commands
 // is kept, "" for a store of a kind that has none.
-func logFolder(given string) string {
+func logFolder(given string) string { return besideStore(given, ".logs") }
+
+// besideStore returns the path of what belongs to a store and is kept beside it, "" for
+// a store of a kind that has no place.
+func besideStore(given, suffix string) string {
 	path, err := storePath(given)
 	if err != nil {
 		return ""
@@ -89,7 +93,7 @@ func logFolder(given string) string {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target // by whatever name it is opened
 	}
-	return path + ".logs"
+	return path + suffix
 }
 
 // storePlace returns the place of a store that could be opened, for messages.

@@ -125,9 +125,12 @@ type pipelineRun struct {
 }
 
 func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver.Handler) error {
-	var err error
-	if r.client, err = weaver.NewClient(st, weaver.ClientConfig{Namespace: r.session.flags.Namespace}); err != nil {
-		return badInput("", "--namespace: %w", err)
+	bucket, err := r.bucket(true)
+	if err != nil {
+		return err
+	}
+	if r.client, err = r.newClient(st, true); err != nil {
+		return err
 	}
 	if r.job, err = r.begin(ctx, r.client, r.file, "run", r.flags.pipelineFlags); err != nil {
 		return err
@@ -166,6 +169,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 		CrashBudget:  -1, // a person starts each run, and a command cannot take this process with it
 		Logger:       slog.New(engineLog{r.monitor.Logger().Handler(), true}),
 		Sink:         r.monitor,
+		Bucket:       bucket,
 		Decider:      r.session.app.Decider,
 		Router:       r.session.app.Router,
 		Plugins:      r.session.app.Plugins,
@@ -207,7 +211,7 @@ func (r *pipelineRun) past(ctx context.Context, st jobTasks) (map[weaver.TaskID]
 		if t.AttemptNo < 2 {
 			continue
 		}
-		h, err := r.client.History(ctx, t.ID)
+		h, err := clientReader{r.client}.History(ctx, t.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -246,7 +250,7 @@ func (r *pipelineRun) needs(ctx context.Context, st jobTasks) (map[string][]stri
 	}
 	needs, conditions := make(map[string][]string, len(st.Tasks)), make(map[string]task.EdgeKind)
 	for _, t := range st.Tasks {
-		h, err := r.client.History(ctx, t.ID)
+		h, err := clientReader{r.client}.History(ctx, t.ID)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -23,7 +23,7 @@ type globals struct {
 	Output    string `short:"o" enum:"text,json" default:"text" placeholder:"FORMAT" help:"How to print: text or json."`
 	NoColor   bool   `help:"No colours, also on a terminal ($$NO_COLOR)."`
 	Delivery  string `env:"WEAVER_DELIVERY" hidden:"" help:"Not built yet."`
-	Bucket    string `env:"WEAVER_BUCKET" hidden:"" help:"Not built yet."`
+	Bucket    string `env:"WEAVER_BUCKET" placeholder:"dir:PATH" help:"Where large values and artifacts are kept; none: nowhere. Default: the store's file with .blobs behind it."`
 }
 
 // session is one run of the program: what was asked for globally, and where
@@ -105,6 +105,9 @@ func (s *session) command(args ...string) string {
 	}
 	if s.flags.Namespace != cmp.Or(os.Getenv("WEAVER_NAMESPACE"), weaver.DefaultNamespace) {
 		words = append(words, "--namespace", quote(s.flags.Namespace))
+	}
+	if s.flags.Bucket != os.Getenv("WEAVER_BUCKET") {
+		words = append(words, "--bucket", quote(s.flags.Bucket))
 	}
 	for _, a := range args {
 		words = append(words, quote(a))

@@ -122,9 +122,9 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 // withProducer is withWork with a client.
 func (s *session) withProducer(ctx context.Context, fn func(*weaver.Client) error) error {
 	return s.withWork(ctx, func(st store.Store) error {
-		client, err := weaver.NewClient(st, weaver.ClientConfig{Namespace: s.flags.Namespace})
+		client, err := s.newClient(st, true)
 		if err != nil {
-			return badInput("", "--namespace: %w", err)
+			return err
 		}
 		return fn(client)
 	})

@@ -84,7 +84,7 @@ func (c *taskLsCmd) Run(ctx context.Context, s *session) error {
 		}
 		tasks, next, err := fill(f.Limit, f.After, func(limit int, after string) ([]task.Task, string, error) {
 			f.Limit, f.After = limit, after
-			return client.List(ctx, f)
+			return clientReader{client}.List(ctx, f)
 		})
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,7 +49,7 @@ func (c *taskShowCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		h, err := client.History(ctx, id)
+		h, err := clientReader{client}.History(ctx, id)
 		if err != nil {
 			return s.absent(ctx, client, "task", id, err)
 		}
@@ -59,11 +60,12 @@ func (c *taskShowCmd) Run(ctx context.Context, s *session) error {
 			return err
 		}
 		if s.json() {
+			loadValues(ctx, client, &h)
 			v := viewOf(&h)
 			_, v.Gone = s.clock.Gone[id]
 			return s.writeJSON(v)
 		}
-		s.printTask(&h)
+		s.printTask(&h, func(raw json.RawMessage) string { return s.shownValue(ctx, client, raw) })
 		return nil
 	})
 }
@@ -103,7 +105,8 @@ func (s *session) stateField(state, meaning string) {
 
 func (s *session) heading(what string) { s.printf("\n%s\n", s.paint.Paint(text.Bold, what)) }
 
-func (s *session) printTask(h *store.History) {
+// printTask prints a task; value shows its input or output.
+func (s *session) printTask(h *store.History, value func(json.RawMessage) string) {
 	t, c := &h.Task, s.clock
 	s.printf("%s\n\n", s.paint.Paint(text.Bold, fmt.Sprintf("Task %s, of type %s", t.ID, t.Type)))
 	s.stateField(string(t.State), c.TaskState(h))
@@ -161,11 +164,23 @@ func (s *session) printTask(h *store.History) {
 	s.field("created", c.When(t.CreatedAt))
 	s.field("started", c.When(t.StartedAt))
 	s.field("finished", c.When(t.FinishedAt))
-	s.field("input", fmt.Sprintf("%s (schema version %d)", jsonText(t.Input), t.SchemaVersion))
+	s.field("values", valuesGone(t))
+	s.field("input", fmt.Sprintf("%s (schema version %d)", value(t.Input), t.SchemaVersion))
 	s.field("unblock input", jsonText(t.UnblockInput))
-	s.field("output", jsonText(t.Output))
+	s.field("output", value(t.Output))
 	s.printError(t.Error)
 	s.printHistory(h)
+}
+
+// valuesGone says why a task has neither input nor output any more.
+func valuesGone(t *task.Task) string {
+	switch {
+	case t.Forgotten:
+		return "erased: the task was forgotten"
+	case t.ValuesDropped:
+		return "dropped by a rule of retention"
+	}
+	return ""
 }
 
 func (s *session) printError(e *task.Error) {
@@ -266,7 +281,7 @@ func (s *session) stepTable(steps []task.Step) *table {
 	t := newTable("NO", "NAME", "KIND", "STATE", "ATTEMPT", "TRY", "TOOK", "RESULT")
 	for i := range steps {
 		st := &steps[i]
-		result := text.OneLine(text.PlainJSON(string(st.Value)), explain.MaxNote)
+		result := cmp.Or(largeNote(st.Value), text.OneLine(text.PlainJSON(string(st.Value)), explain.MaxNote))
 		switch {
 		case st.Error != nil:
 			result = explain.Failure(&task.Error{Kind: st.Error.Kind, Message: st.Error.Message}, explain.MaxNote) // the row names the step

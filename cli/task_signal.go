@@ -82,7 +82,7 @@ func (c *taskSignalCmd) Run(ctx context.Context, s *session) error {
 
 // send sends the signal and reads what became of it.
 func (c *taskSignalCmd) send(ctx context.Context, client *weaver.Client, payload json.RawMessage, got *signalled) error {
-	before, err := client.History(ctx, got.ID)
+	before, err := clientReader{client}.History(ctx, got.ID)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (c *taskSignalCmd) send(ctx context.Context, client *weaver.Client, payload
 	case err != nil:
 		return err
 	}
-	h, err := client.History(ctx, got.ID)
+	h, err := clientReader{client}.History(ctx, got.ID)
 	if err != nil {
 		return fmt.Errorf("the signal was sent, but its effect cannot be read: %w", err)
 	}

@@ -43,6 +43,10 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	return s.withWork(ctx, func(st store.Store) error {
+		bucket, err := s.bucket(true)
+		if err != nil {
+			return err
+		}
 		log := &workLog{w: s.live, clock: s.clock, json: s.json(), output: make(liveOutput)}
 		logger := slog.New(slog.NewTextHandler(s.errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		logs.open(s.flags.Store, logger)
@@ -55,6 +59,7 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 			DrainTimeout: c.DrainTimeout,
 			Logger:       slog.New(engineLog{Handler: logger.Handler()}),
 			Sink:         log,
+			Bucket:       bucket,
 			Decider:      s.app.Decider,
 			Router:       s.app.Router,
 			Plugins:      s.app.Plugins,

@@ -1,12 +1,19 @@
 package store
 
 import (
+	"context"
+	"math"
 	"time"
 
 	"github.com/goweaver/weaver/task"
 )
 
-// Upload announces bytes that are about to be put into the bucket.
+// Upload is the command that announces bytes before they are put into the bucket, which
+// is before anything refers to them. Bytes that the store knows keep their blob, and so
+// are stored once; the announcement is new all the same. Whatever then names the blob
+// (an input, an output, a step's value, an artifact) makes it live in its own
+// transaction, and keeps it so; it is refused with ErrBlobGone when a collector
+// was faster. Then the caller uploads again, under another ID.
 type Upload struct {
 	ID     task.ID // new: of the blob, unless the store knows these bytes
 	SHA256 string  // of the bytes, in hex
@@ -28,7 +35,13 @@ type NewArtifact struct {
 	TTL         time.Duration // by the store's clock, from now on; 0: none
 }
 
-// CollectBlobs asks which blobs are to be deleted.
+// CollectBlobs asks Collect which blobs are to be deleted. It forgets artifacts whose
+// time has passed and whose task has ended, then claims the blobs to which nothing
+// refers: those that were referred to, at once, the others after Pending. What it has
+// claimed nothing can refer to any more. The answer names what was claimed and not
+// reported as deleted, by any caller: after a crash the bytes are deleted once more. It
+// is right with any number of collectors at once, and moves BlobBite rows of each kind
+// at most.
 type CollectBlobs struct {
 	Pending time.Duration // how long ago a blob was announced that nothing referred to since; DefaultPending
 	Deleted []task.ID     // what an earlier answer named, and whose bytes are deleted now; at most BlobBite
@@ -37,7 +50,7 @@ type CollectBlobs struct {
 // DefaultPending is how long an upload may take.
 const DefaultPending = 24 * time.Hour
 
-// BlobBite is how many blobs, and how many artifacts, one CollectBlobs moves at most.
+// BlobBite is how many blobs, and how many artifacts, one call moves at most.
 const BlobBite = 300
 
 // CollectedBlobs answers CollectBlobs.
@@ -51,4 +64,42 @@ type CollectedBlobs struct {
 type BlobRow struct {
 	task.Blob
 	State task.BlobState
+}
+
+// BlobUse is a blob with what refers to it.
+type BlobUse struct {
+	BlobRow
+	Refs    int           // references; equal values of one kind in one task are one
+	Expired int           // of these: artifacts whose time has passed and whose task has ended
+	Unused  time.Duration // of a pending one: how long ago it was announced last; UsedBefore: it was referred to since
+}
+
+// UsedBefore is the Unused of a blob that was referred to: nothing is about to use it.
+const UsedBefore = time.Duration(math.MaxInt64)
+
+// Collectable reports whether a collector would delete it that takes uploads which were
+// not used for a time for those of processes that died.
+func (u *BlobUse) Collectable(unused time.Duration) bool {
+	switch u.State {
+	case task.BlobDeleting:
+		return true
+	case task.BlobPending:
+		return u.Refs == 0 && u.Unused >= unused
+	}
+	return u.Refs > 0 && u.Refs == u.Expired
+}
+
+// BlobReader is implemented by stores that show their blobs part by part, and find them
+// by ID.
+type BlobReader interface {
+	// Blobs returns up to limit blobs whose IDs come after one, by ID. Fewer: there
+	// are no more.
+	Blobs(ctx context.Context, ns string, after task.ID, limit int) ([]BlobUse, error)
+
+	// Blob returns one blob; ErrNotFound.
+	Blob(ctx context.Context, ns string, id task.ID) (BlobUse, error)
+
+	// Artifact returns an artifact by its ID, the oldest if several tasks have it
+	// (RerunTask); ErrNotFound. It may look at every reference of the namespace.
+	Artifact(ctx context.Context, ns string, id task.ID) (task.Artifact, error)
 }

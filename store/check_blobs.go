@@ -2,12 +2,13 @@ package store
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/goweaver/weaver/task"
 )
 
 // blobs checks that what values and artifacts name is there and stays there, and that
-// nothing else does (I15). What a task ends with when its children have succeeded is
+// nothing else does (I15), which a part does not show (CheckBlob). What a task ends with when its children have succeeded is
 // not in a snapshot, so a blob may stay that nothing seems to name.
 func (c *checker) blobs() {
 	states := make(map[task.ID]task.BlobState, len(c.Blobs))
@@ -45,8 +46,20 @@ func (c *checker) blobs() {
 		names(t, "artifact "+a.Name, a.Blob)
 	}
 	for _, b := range c.Blobs {
-		if b.State == task.BlobLive && !named[b.ID] && !joins {
+		if b.State == task.BlobLive && !named[b.ID] && !joins && !c.partial {
 			c.report("I15", b.ID.String(), "blob %v is live, and nothing names it", b.ID)
 		}
 	}
+}
+
+// CheckBlob checks one blob of a store that shows them (BlobReader): what it is said to be
+// and what refers to it agree (I15).
+func CheckBlob(u *BlobUse) []Violation {
+	switch {
+	case u.State == task.BlobLive && u.Refs == 0:
+		return []Violation{{"I15", u.ID.String(), fmt.Sprintf("blob %v is live, and nothing refers to it: its bytes would stay for ever", u.ID)}}
+	case u.State != task.BlobLive && u.Refs > 0:
+		return []Violation{{"I15", u.ID.String(), fmt.Sprintf("blob %v is %s, and is referred to (%d): a collector would delete bytes that are needed", u.ID, u.State, u.Refs)}}
+	}
+	return nil
 }

@@ -116,7 +116,7 @@ func (c *checker) signals() {
 			c.report("I14", g.TaskID.String(), "a signal is of task %s, which does not exist", g.TaskID)
 			continue
 		}
-		if c.leaving(t) || c.pending[ChoreRow{Kind: ChoreDropValues, Subject: t.ID.String()}] {
+		if c.leaving(t) || c.pending[ChoreRow{Kind: ChoreDropValues, Subject: t.ID.String()}] || c.pending[ChoreRow{Kind: ChoreForget, Subject: t.ID.String()}] {
 			continue
 		}
 		if g.Step == "" {

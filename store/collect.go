@@ -27,6 +27,8 @@ type CollectRequest struct {
 	After string
 	// DryRun counts and changes nothing.
 	DryRun bool
+	// Blobs asks for a bite of the blobs instead, and for nothing else.
+	Blobs *CollectBlobs
 }
 
 // CollectResult is what a bite did.
@@ -37,6 +39,7 @@ type CollectResult struct {
 	Gone    []task.ID // those tasks and jobs
 	Freed   int64     // bytes that were given back to the file system
 	Next    string
+	Blobs   CollectedBlobs // if it was asked for them
 }
 
 // Done reports whether the bite came to the young: the next call begins at the

@@ -7,7 +7,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// Command is an operator's verb: one of the types below.
+// Command is an operator's verb, one of the types below, or an Upload.
 type Command interface{ command() }
 
 // Audit says who acts and why. By is "" when it was not given.
@@ -188,6 +188,18 @@ type (
 		Audit
 		Task task.ID
 	}
+	// ForgetTask erases what a task that has ended was given, made and said: input,
+	// output, metadata, progress, the values of its steps and signals, checkpoints,
+	// events and log lines, its references to blobs (its artifacts among them), and the
+	// texts of its errors and decisions, also where those who waited for it keep them.
+	// The rest stays: IDs, names, keys, labels, states, kinds of errors, times,
+	// attempts and the audit. ErrState: it has not ended, or its children are still
+	// being stored. One that was forgotten before is not changed, nor audited
+	// (Existing). It cannot be retried or rerun.
+	ForgetTask struct {
+		Audit
+		Task task.ID
+	}
 	// Restored says that the store was restored from a backup: a new
 	// generation makes every lease handed out before worthless (R17).
 	Restored struct {
@@ -212,7 +224,9 @@ func (PauseType) command()      {}
 func (ResumeType) command()     {}
 func (PauseTask) command()      {}
 func (ResumeTask) command()     {}
+func (ForgetTask) command()     {}
 func (Restored) command()       {}
+func (Upload) command()         {}
 
 // CommandResult answers one command.
 type CommandResult struct {
@@ -220,9 +234,11 @@ type CommandResult struct {
 	State task.State // of the task afterwards; "" for other commands
 	Asked bool       // CancelTask: it runs, or is due to clean up, and was asked to end
 
-	Existing bool // SendSignal: it was sent before; RerunTask: another task has the idempotency key; ReplaceInput: the task has this input already
+	Existing bool // SendSignal: it was sent before; RerunTask: another task has the idempotency key; ReplaceInput: the task has this input already; ForgetTask: it was forgotten before
 
 	ID task.ID // RerunTask: the new task, or the existing one
+
+	Uploaded Uploaded // Upload
 
 	// DeleteJob: how many tasks it had.
 	Deleted int

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -58,10 +60,27 @@ func PageLimit(limit int) int {
 
 // JobFilter selects jobs; empty fields select all.
 type JobFilter struct {
+	ID     task.ID // only this one, whatever the rest says; see JobOf
 	Name   string
 	States []task.JobState
 	Limit  int
 	After  string // see Filter
+}
+
+// JobOf reads one job. ErrNotFound: it does not exist.
+func JobOf(ctx context.Context, r Reader, ns string, id task.ID) (task.Job, error) {
+	notFound := fmt.Errorf("%w: job %s", ErrNotFound, id)
+	if id.IsZero() {
+		return task.Job{}, notFound
+	}
+	list, _, err := r.Jobs(ctx, ns, JobFilter{ID: id})
+	switch {
+	case err != nil:
+		return task.Job{}, err
+	case len(list) == 0:
+		return task.Job{}, notFound
+	}
+	return list[0], nil
 }
 
 // History is everything recorded about one task.

@@ -32,7 +32,8 @@ type PartOf string
 const (
 	// PartOfTasks has the tasks between two IDs, by ID, and every row that names
 	// a task between them: edges, attempts, decisions, steps, signals, checkpoints,
-	// dispatch rows, waiters and pauses.
+	// dispatch rows, waiters, pauses and artifacts; and the blobs that these tasks
+	// refer to.
 	PartOfTasks PartOf = "tasks"
 	// PartOfJobs has jobs with the sums of their tasks, and of tasks whose job does
 	// not exist ID, JobID and State.
@@ -55,6 +56,7 @@ func CheckPart(p *Part) []Violation {
 	switch p.Of {
 	case PartOfTasks:
 		c.tasks()
+		c.blobs()
 	case PartOfJobs:
 		c.sums = p.Sums
 		c.jobs()

@@ -98,6 +98,8 @@ const (
 	ChoreDecompose ChoreKind = "decompose" // the task that decomposed
 	// ChoreEdges marks the open edges towards a task that has ended.
 	ChoreEdges ChoreKind = "edges" // the task that is needed
+	// ChoreForget erases what is left of the values and texts of a task.
+	ChoreForget ChoreKind = "forget" // the task
 	// ChorePause wakes the keys of a queue that was paused.
 	ChorePause ChoreKind = "pause" // the queue
 	// ChoreEvents deletes what is left of the event rows of a task that was deleted.

@@ -71,15 +71,7 @@ type Producer interface {
 	// ErrReadOnly, ErrFull, ErrUnavailable.
 	Enqueue(ctx context.Context, ns string, tx Tx, sub Submission) ([]Enqueued, error)
 
-	// Upload announces bytes before they are put into the bucket, which is before
-	// anything refers to them. Bytes that the store knows keep their blob, and so are
-	// stored once; the announcement is new all the same. Whatever then names the blob
-	// (an input, an output, a step's value, an artifact) makes it live in its own
-	// transaction, and keeps it so; it is refused with ErrBlobGone when a collector
-	// was faster. Then the caller uploads again, under another ID.
-	Upload(ctx context.Context, ns string, ups ...Upload) ([]Uploaded, error)
-
-	// Operate applies operator commands, each in its own atomic step and
+	// Operate applies commands, each in its own atomic step; those of operators are
 	// audited. Results come in order; a command that cannot be applied has
 	// its error in its result (ErrNotFound, ErrState, ErrChanged) and
 	// changes nothing.
@@ -166,14 +158,6 @@ type Worker interface {
 	// without a row, which has left, did not crash.
 	Reap(ctx context.Context, ns string, req ReapRequest) (ReapResult, error)
 
-	// CollectBlobs forgets artifacts whose time has passed and whose task has ended,
-	// then claims the blobs to which nothing refers: those that were referred to, at
-	// once, the others after req.Pending. What it has claimed nothing can refer to any
-	// more. The answer names what was claimed and not reported as deleted, by any
-	// caller: after a crash the bytes are deleted once more. It is right with any
-	// number of collectors at once, and moves BlobBite rows of each kind at most.
-	CollectBlobs(ctx context.Context, ns string, req CollectBlobs) (CollectedBlobs, error)
-
 	// Collect removes what the rules of req no longer keep, a bite of it: jobs that
 	// have ended, with all their tasks, and tasks outside jobs that have ended, with
 	// their children and with their audit; or it drops values. A task stays as long
@@ -185,7 +169,8 @@ type Worker interface {
 	// It goes by IDs, from the oldest to those that were created too late to be old
 	// enough, and reads 1,000 rows at most beside those that it moves. It is
 	// right with any number of callers at once, each with its own cursor. An error
-	// loses nothing: the same bite may be asked for again. Errors: ErrBadCursor.
+	// loses nothing: the same bite may be asked for again. With req.Blobs set it
+	// collects blobs instead. Errors: ErrBadCursor.
 	Collect(ctx context.Context, ns string, req CollectRequest) (CollectResult, error)
 }
 
@@ -214,9 +199,6 @@ type Reader interface {
 	// Needs returns what a task needs, by the need's ID; nothing for a task that
 	// does not exist. It reads one row for each need.
 	Needs(ctx context.Context, ns string, id task.ID) ([]Need, error)
-
-	// Job returns one job; ErrNotFound.
-	Job(ctx context.Context, ns string, id task.ID) (task.Job, error)
 
 	// Jobs returns jobs newest first and the cursor of the next page; see List.
 	Jobs(ctx context.Context, ns string, f JobFilter) ([]task.Job, string, error)

@@ -52,6 +52,7 @@ type New struct {
 
 	Labels   map[string]string // for filters
 	Metadata map[string]string // for handlers; not filterable
+	Redact   []string          // what readers do not show of its values: patterns of paths, "input/card/number"
 
 	Node         string // name inside its job; "" outside jobs
 	Needs        []Edge // edges to tasks of the same submission
@@ -78,6 +79,10 @@ type Task struct {
 	Join          Join      `json:"join,omitempty"`    // what its last attempt had it wait for, while it does; kept when it ends meanwhile
 
 	ValuesDropped bool `json:"values_dropped,omitempty"` // by a rule of retention: input, output, progress, and the values of steps and signals are gone
+
+	// Forgotten: what the task held and said was erased (weaver.Client.Forget). Then
+	// ValuesDropped is set too.
+	Forgotten bool `json:"forgotten,omitempty"`
 
 	Input         json.RawMessage `json:"input,omitempty"`
 	SchemaVersion int             `json:"schema_version"`
@@ -115,6 +120,7 @@ type Task struct {
 	ConcurrencyLimit int               `json:"concurrency_limit,omitempty"`
 	Labels           map[string]string `json:"labels,omitempty"`
 	Metadata         map[string]string `json:"metadata,omitempty"`
+	Redact           []string          `json:"redact,omitempty"` // what readers do not show of its values
 
 	CancelRequested bool      `json:"cancel_requested,omitempty"` // to end: it runs, is due to clean up, or has ended since
 	CancelKind      ErrorKind `json:"cancel_kind,omitempty"`      // cancelled, deadline, parent_ended, budget or job_budget
@@ -253,6 +259,7 @@ const (
 	KindSignal StepKind = "signal" // its value is the payload of the signal; none: the wait timed out
 	KindCall   StepKind = "call"   // it has no value: its children have what they gave
 	KindRace   StepKind = "race"   // its value is the number of the wait that came first
+	KindEach   StepKind = "each"   // its value says which children ended next
 )
 
 // Step is one recorded try of a step. A completed one is never changed, and its
@@ -272,6 +279,7 @@ type Step struct {
 	StartedAt   time.Time       `json:"started_at"`
 	CompletedAt time.Time       `json:"completed_at,omitzero"` // zero: it waits
 	Cost        int64           `json:"cost,omitempty"`        // micro-units that the try spent
+	Redact      []string        `json:"redact,omitempty"`      // paths in Value that readers do not show
 
 	Signal         string `json:"signal,omitempty"`          // KindSignal: the name of the signal that it waits, or waited, for
 	Children       int    `json:"children,omitempty"`        // KindCall: how many there are in all; the store fills it in

@@ -167,11 +167,6 @@ func (s clientStore) Needs(ctx context.Context, ns string, id weaver.TaskID) ([]
 	return at(ctx, s, func() ([]store.Need, error) { return s.DB.Needs(ctx, ns, id) })
 }
 
-// Job implements store.Reader.
-func (s clientStore) Job(ctx context.Context, ns string, id weaver.JobID) (weaver.JobInfo, error) {
-	return at(ctx, s, func() (weaver.JobInfo, error) { return s.DB.Job(ctx, ns, id) })
-}
-
 // Jobs implements store.Reader.
 func (s clientStore) Jobs(ctx context.Context, ns string, f store.JobFilter) (list []weaver.JobInfo, next string, err error) {
 	s.env.clock.at(ctx, func() { list, next, err = s.DB.Jobs(ctx, ns, f) })

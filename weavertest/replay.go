@@ -247,22 +247,6 @@ func (k *killer) Reap(ctx context.Context, ns string, req store.ReapRequest) (st
 	return k.engineStore.Reap(ctx, ns, req)
 }
 
-// Upload implements store.Producer.
-func (k *killer) Upload(ctx context.Context, ns string, ups ...store.Upload) ([]store.Uploaded, error) {
-	if k.dead() {
-		return nil, errKilled
-	}
-	return k.engineStore.Upload(ctx, ns, ups...)
-}
-
-// CollectBlobs implements store.Worker.
-func (k *killer) CollectBlobs(ctx context.Context, ns string, req store.CollectBlobs) (store.CollectedBlobs, error) {
-	if k.dead() {
-		return store.CollectedBlobs{}, errKilled
-	}
-	return k.engineStore.CollectBlobs(ctx, ns, req)
-}
-
 // Collect implements store.Worker.
 func (k *killer) Collect(ctx context.Context, ns string, req store.CollectRequest) (store.CollectResult, error) {
 	if k.dead() {

@@ -63,7 +63,7 @@ func missing(texts map[string]string, pkg, name, sub string) string {
 		return "there is no such package"
 	}
 	if pkg == "store/storetest" {
-		if !strings.Contains(text, `{"`+name+`", `) || !strings.Contains(text, `{"`+sub+`", func(`) {
+		if !strings.Contains(casesOf(text, name), `{"`+sub+`", func(`) {
 			return "the suite has no such case"
 		}
 		return ""
@@ -81,4 +81,17 @@ func missing(texts map[string]string, pkg, name, sub string) string {
 		return "the package has no such subtest"
 	}
 	return ""
+}
+
+// casesOf returns the table of a suite's cases, of the Go files of store/storetest;
+// "" if there is no such suite.
+func casesOf(text, suite string) string {
+	_, rest, _ := strings.Cut(text, `{"`+suite+`", `)
+	table, _, ok := strings.Cut(rest, "}")
+	if !ok {
+		return ""
+	}
+	_, rest, _ = strings.Cut(text, "var "+table+" = []testCase{\n")
+	cases, _, _ := strings.Cut(rest, "\n}\n")
+	return cases
 }

@@ -339,3 +339,35 @@ func TestUsageIsLost(t *testing.T) {
 		}
 	}
 }
+
+// The logs of a task go with all its attempts, those of other tasks stay, and one that
+// is being written is an error.
+func TestRemoveOf(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f := folder(t, dir, 80, 0)
+	first, other := attempt(), attempt()
+	again := first
+	again.No = 12
+	alone := attemptlog.Attempt{Task: first.Task, No: 3}
+	keep(t, f, first, strings.Repeat("x", 200))
+	keep(t, f, again, "y")
+	keep(t, f, alone, "z")
+	other.Job, other.Task[0] = first.Job, ^other.Task[0]
+	keep(t, f, other, "o")
+	if err := f.RemoveOf(first, alone); err != nil {
+		t.Fatal(err)
+	}
+	if has(f, first) || has(f, again) || has(f, alone) || !has(f, other) {
+		t.Errorf("logs: %v %v %v, of another task %v", has(f, first), has(f, again), has(f, alone), has(f, other))
+	}
+	if err := f.RemoveOf(first); err != nil {
+		t.Errorf("a second time: %v", err)
+	}
+	w := f.Writer(first)
+	write(t, w, "x")
+	if err := f.RemoveOf(first); err == nil || !strings.Contains(err.Error(), "is being written") {
+		t.Errorf("a log that is being written: %v", err)
+	}
+	end(t, w)
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/task"
@@ -234,6 +235,27 @@ func (f *Folder) Remove(ids ...task.ID) error {
 		}
 		if len(ofJob) > 0 {
 			_ = os.Remove(filepath.Join(f.cfg.Dir, id.String())) // fails while it has other logs
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// RemoveOf removes the logs of tasks, all attempts of each. A task that has none is no
+// error; one whose log is being written is.
+func (f *Folder) RemoveOf(tasks ...Attempt) error {
+	var errs []error
+	for _, a := range tasks {
+		list, err := filepath.Glob(strings.TrimSuffix(f.path(a), fmt.Sprint(a.No, firstSuffix)) + "*" + firstSuffix)
+		errs = append(errs, err)
+		for _, first := range list {
+			gone, err := (&attemptFiles{first: first}).remove()
+			if err == nil && !gone {
+				err = fmt.Errorf("%s is being written: try again when its command has ended", first)
+			}
+			errs = append(errs, err)
+		}
+		if len(list) > 0 && a.Job != (task.ID{}) {
+			_ = os.Remove(filepath.Dir(list[0])) // fails while it has other logs
 		}
 	}
 	return errors.Join(errs...)

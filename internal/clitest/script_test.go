@@ -75,12 +75,19 @@ func TestSessions(t *testing.T) {
 	})
 }
 
+// payment is an input of which a field is masked.
+type payment struct {
+	Card string `json:"card" weaver:"redact"`
+	Note string `json:"note"`
+}
+
 // ownHandlers are those of a program that is not the weaver command itself.
 func ownHandlers() []weaver.Handler {
 	greet := weaver.Define[string, string]("acme.demo.greet.v1")
 	fail := weaver.Define[weaver.None, weaver.None]("acme.demo.fail.v1", weaver.NoRetry(), weaver.Queue("fragile"))
 	ship := weaver.Define[string, string]("acme.demo.ship.v1")
 	approved := weaver.DefineSignal[string]("approved")
+	pay := weaver.Define[payment, payment]("acme.demo.pay.v1", weaver.NoRetry())
 	return []weaver.Handler{
 		ship.Handler(func(ctx context.Context, version string) (string, error) {
 			who, _, err := approved.Wait(ctx, "manager", 0)
@@ -89,6 +96,14 @@ func ownHandlers() []weaver.Handler {
 			}
 			outs, err := weaver.CallAll(ctx, "greetings", greet, []string{"1", "2", "3"})
 			return fmt.Sprintf("%s approved by %s: %v", version, who, outs), err
+		}),
+		pay.Handler(func(ctx context.Context, in payment) (payment, error) {
+			weaver.Log(ctx).Info("pays with "+in.Card, "payment", in)
+			got, err := weaver.Step(ctx, "charge", func(context.Context) (payment, error) { return in, nil })
+			if err != nil || got.Note == "refused" {
+				return got, fmt.Errorf("the card %s was refused", got.Card)
+			}
+			return got, nil
 		}),
 		greet.Handler(func(_ context.Context, name string) (string, error) { return "hello " + name, nil }),
 		greet.Handler(func(_ context.Context, name string) (string, error) { return "HELLO " + name, nil }, weaver.HandlerName("loud")),

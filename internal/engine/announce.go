@@ -29,7 +29,7 @@ func (c *completer) emitSettled(a *Attempt, res store.FinishResult, again bool) 
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), c.TTL)
 	defer cancel()
-	job, err := c.Store.Job(ctx, c.Namespace, id)
+	job, err := store.JobOf(ctx, c.Store, c.Namespace, id)
 	if err != nil || !job.State.Terminal() && job.State != task.JobBlocked || !c.settled.first(&job) {
 		return
 	}

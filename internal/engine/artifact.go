@@ -23,7 +23,12 @@ func (a *Attempt) PutArtifact(ctx context.Context, n store.NewArtifact, r io.Rea
 	}
 	b, err := a.env.Values.Stream(ctx, r)
 	if err != nil {
-		return n, a.notPut(ctx, fmt.Errorf("put artifact %q: %w", n.Name, err))
+		err = fmt.Errorf("put artifact %q: %w", n.Name, err)
+		if errors.Is(err, ErrNoBucket) {
+			// Nothing is wrong with the task: it can run on once this worker has a bucket.
+			return n, a.failFatally(&Verdict{Kind: Blocked, Err: err})
+		}
+		return n, a.notPut(ctx, err)
 	}
 	n.ID, n.Blob = a.env.IDs.New(), b
 	a.mu.Lock()
@@ -32,17 +37,58 @@ func (a *Attempt) PutArtifact(ctx context.Context, n store.NewArtifact, r io.Rea
 	return n, nil
 }
 
-// notPut classifies what kept bytes from being put: without a bucket the program is
-// wrong.
-func (a *Attempt) notPut(ctx context.Context, err error) error {
-	var source *sourceError
-	switch {
-	case errors.Is(err, ErrNoBucket):
-		return &KindError{Kind: task.KindValidation, Err: err}
-	case errors.As(err, &source), errors.Is(err, errChanged):
+// NeedBucket blocks the task on a worker without a bucket, before work is done for
+// nothing.
+func (a *Attempt) NeedBucket(what string) error {
+	if a.env.Values.Bucket != nil {
+		return nil
+	}
+	return a.failFatally(&Verdict{Kind: Blocked, Err: fmt.Errorf("%s: %w", what, ErrNoBucket)})
+}
+
+// Recorded reports whether a step of this name is completed already.
+func (a *Attempt) Recorded(name string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.entryOf(name).done != nil
+}
+
+// OpenArtifact returns the bytes of an artifact as a stream.
+func (a *Attempt) OpenArtifact(ctx context.Context, name string, b task.Blob) (io.ReadCloser, error) {
+	r, err := a.env.Values.Open(ctx, b)
+	if err != nil {
+		return nil, unreadableArtifact(ctx, name, err)
+	}
+	return &artifactReader{r, ctx, name}, nil
+}
+
+// artifactReader makes what keeps bytes from being read the end of the attempt that
+// returns it.
+type artifactReader struct {
+	io.ReadCloser
+	ctx  context.Context // with which it was opened
+	name string
+}
+
+func (r *artifactReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = unreadableArtifact(r.ctx, r.name, err)
+	}
+	return n, err
+}
+
+func unreadableArtifact(ctx context.Context, name string, err error) error {
+	if ctx.Err() != nil {
 		return err
 	}
-	if ctx.Err() != nil {
+	return Unreadable(fmt.Sprintf("artifact %q", name), "", err)
+}
+
+// notPut classifies what kept bytes from being put.
+func (a *Attempt) notPut(ctx context.Context, err error) error {
+	var source *sourceError
+	if errors.As(err, &source) || errors.Is(err, errChanged) || ctx.Err() != nil {
 		return err
 	}
 	return &KindError{Kind: task.KindInternal, Err: err}
@@ -63,6 +109,9 @@ func (a *Attempt) Values() *Values { return a.env.Values }
 
 // loadInput puts the input itself in the place of the blob that has it.
 func (a *Attempt) loadInput() error {
+	if err := Erased("input", &a.task); err != nil { // its retry was that of a task that it needs
+		return err
+	}
 	input, err := a.env.Values.Load(a.ctx, a.task.Input)
 	if err != nil {
 		return Unreadable("input", "", err)

@@ -69,6 +69,8 @@ type Attempt struct {
 	cancelBy  cancelAsk
 	progress  progress
 
+	redaction redaction
+
 	checkpoints  checkpoints
 	lastProgress event.Event // of a report that the end of the attempt carries
 

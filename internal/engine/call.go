@@ -60,15 +60,13 @@ func (c *Call) record(ctx context.Context, a *Attempt, name string, index int, k
 func (*Call) over(_ *Attempt, step *task.Step) bool { return step.State == task.StepCompleted }
 func (*Call) reason() task.Waiting                  { return task.WaitChildren }
 
-// check compares a call with the one that is recorded under its name: a handler
-// that asks for another number of children does not get those of that one.
+// check compares a call with the one that is recorded under its name.
 func (c *Call) check(a *Attempt, recorded *task.Step) error {
 	n := recorded.Children
 	if n == c.N {
 		return nil
 	}
-	return a.failFatally(&Verdict{Kind: Blocked, Err: &KindError{Kind: task.KindDecode, Step: recorded.Name, Err: fmt.Errorf(
-		"call %q was recorded with %d inputs and has %d now: a handler that runs again must call the same; take what the inputs depend on from a step, or give the call a new name", recorded.Name, n, c.N)}})
+	return a.otherCall(recorded.Name, n, c.N)
 }
 
 // CallOf returns the children of a call, in their order, once they have ended. It is
@@ -110,11 +108,16 @@ func (a *Attempt) Results(ctx context.Context, step *task.Step, c *Call) ([]Call
 		return nil, err
 	}
 	results, err := a.results(ctx, step.Name, c.N)
+	return results, unreadCall(ctx, step.Name, err)
+}
+
+// unreadCall is the error of an attempt that could not read the children of a call.
+func unreadCall(ctx context.Context, name string, err error) error {
 	var v *Verdict
-	if err != nil && ctx.Err() == nil && !errors.As(err, &v) {
-		err = &KindError{Kind: task.KindInternal, Step: step.Name, Err: fmt.Errorf("read the children of call %q: %w", step.Name, err)}
+	if err == nil || ctx.Err() != nil || errors.As(err, &v) {
+		return err
 	}
-	return results, err
+	return &KindError{Kind: task.KindInternal, Step: name, Err: fmt.Errorf("read the children of call %q: %w", name, err)}
 }
 
 func (a *Attempt) results(ctx context.Context, name string, n int) ([]Called, error) {
@@ -122,9 +125,14 @@ func (a *Attempt) results(ctx context.Context, name string, n int) ([]Called, er
 	if err != nil {
 		return nil, err
 	}
-	results := make([]Called, n)
-	at := make(map[task.ID]int, n)
-	ids := make([]task.ID, 0, n) // of which more than their edges is read
+	return a.called(ctx, name, needs)
+}
+
+// called reads what children gave whose edges are given, in their order.
+func (a *Attempt) called(ctx context.Context, name string, needs []store.Need) ([]Called, error) {
+	results := make([]Called, len(needs))
+	at := make(map[task.ID]int, len(needs))
+	ids := make([]task.ID, 0, len(needs)) // of which more than their edges is read
 	for i, need := range needs {
 		results[i] = Called{ID: need.ID, State: need.EndedState, Error: need.EndedError}
 		at[need.ID] = i
@@ -145,6 +153,8 @@ func (a *Attempt) results(ctx context.Context, name string, n int) ([]Called, er
 		for i := range tasks {
 			t := &tasks[i]
 			switch r := &results[at[t.ID]]; {
+			case r.State == task.Succeeded && t.Forgotten:
+				return nil, Erased("output", t)
 			case r.State == task.Succeeded:
 				if r.Output, err = a.env.Values.Load(ctx, t.Output); err != nil {
 					return nil, Unreadable("output of "+t.ID.String(), name, err)

@@ -15,6 +15,8 @@ const (
 	// fifths of the store's time are left to others, and collectPause at least.
 	collectRest  = 4
 	collectPause = 5 * time.Millisecond
+	// sweepEvery is how often leftovers are looked for in the bucket: it is listed.
+	sweepEvery = time.Hour
 )
 
 // collector removes what the rules of retention no longer keep, from the oldest to
@@ -23,9 +25,10 @@ const (
 // rules or a bucket, every minute: it needs no leader.
 type collector struct {
 	*env
+	swept time.Time // when the bucket was looked through
 }
 
-func newCollector(e *env) *collector { return &collector{e} }
+func newCollector(e *env) *collector { return &collector{env: e} }
 
 func (c *collector) run(ctx context.Context) error {
 	if len(c.Retain) == 0 && c.Values.Bucket == nil {
@@ -47,13 +50,25 @@ func (c *collector) run(ctx context.Context) error {
 
 // collectBlobs deletes bytes, as far as it comes before ctx ends.
 func (c *collector) collectBlobs(ctx context.Context) {
-	n, err := c.Values.Collect(ctx)
+	n, err := c.Values.Collect(ctx, store.DefaultPending)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
 		c.Log.Warn("collect blobs", "error", err)
 	case n > 0:
 		c.Log.Debug("collected blobs", "deleted", n)
+	}
+	if ctx.Err() != nil || time.Since(c.swept) < sweepEvery {
+		return
+	}
+	c.swept = time.Now() // also when it fails: the next hour
+	n, err = c.Values.Sweep(ctx, store.DefaultPending)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		c.Log.Warn("sweep the bucket", "error", err)
+	case n > 0:
+		c.Log.Info("removed what killed uploads left in the bucket", "files", n)
 	}
 }
 

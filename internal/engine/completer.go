@@ -128,7 +128,7 @@ func (c *completer) emitEnd(a *Attempt, fin store.Finish, res store.FinishResult
 	}
 	switch res.State {
 	case task.Succeeded:
-		c.emit(event.TaskSucceeded{Header: h, Output: fin.Output, Duration: d})
+		c.emit(a.masked(event.TaskSucceeded{Header: h, Output: fin.Output, Duration: d}))
 	case task.Failed:
 		if dead := fin.Decision != nil && fin.Decision.Kind == task.DecideMarkDead; te.Kind == task.KindNone || !dead && te.Kind != task.KindInternal {
 			te = c.refused(a)

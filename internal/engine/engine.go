@@ -50,7 +50,8 @@ type Handler struct {
 	Type          string
 	Name          string // among the handlers of the type; "": the one that runs without a Router
 	CodeVersion   int
-	SchemaVersion int // the newest of the inputs that it reads; 0: any
+	SchemaVersion int      // the newest of the inputs that it reads; 0: any
+	Redact        []string // patterns of its task type
 	Run           HandlerFunc
 
 	// Draft makes a task of the type, without an ID, of the draft that a Decider
@@ -88,6 +89,7 @@ type Config struct {
 	CrashBudget  int
 	Retain       []store.Retention // what the collector removes; empty: nothing
 	IDs          *task.IDs
+	Redact       []string // patterns of what nobody but handlers sees, beside those of tasks
 
 	StoreLogs, StoreEvents bool // in the store
 }

@@ -41,10 +41,11 @@ const (
 
 // emit makes an event of the attempt, if it is wanted, and emits it.
 func (a *Attempt) emit(of func(event.Header) event.Event) {
+	masked := func(h event.Header) event.Event { return a.masked(of(h)) }
 	if a.env.StoreLogs || a.env.StoreEvents {
-		a.env.emit(a.keepEvent(of))
+		a.env.emit(a.keepEvent(masked))
 	} else if a.env.listens() {
-		a.env.emit(of(a.header()))
+		a.env.emit(masked(a.header()))
 	}
 }
 

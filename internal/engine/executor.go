@@ -111,8 +111,9 @@ func (x *executor) execute(a *Attempt) {
 		err = loadErr
 		return
 	}
+	a.redacts(&h, a.recorded())
 	if x.listens() {
-		x.emit(event.TaskStarted{Header: a.headerOf(event.FirstSequence(a.lease.Epoch)), Input: a.task.Input})
+		x.emit(a.masked(event.TaskStarted{Header: a.headerOf(event.FirstSequence(a.lease.Epoch)), Input: a.task.Input}))
 	}
 	out, err = a.call(h)
 }

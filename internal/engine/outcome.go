@@ -121,7 +121,7 @@ func (a *Attempt) internal(fin store.Finish, err error) store.Finish {
 
 // taskError is what is recorded of an error.
 func (a *Attempt) taskError(err error) *task.Error {
-	te := &task.Error{Kind: kindOf(err), Message: sanitize(err.Error()), Code: CodeOf(err), Stack: stackOf(err)}
+	te := &task.Error{Kind: kindOf(err), Message: a.hide(sanitize(err.Error())), Code: a.hide(CodeOf(err)), Stack: a.hide(stackOf(err))}
 	var q *question
 	if errors.As(err, &q) {
 		te.Ask = q.name

@@ -83,7 +83,7 @@ func (a *Attempt) Progress(ctx context.Context, p task.Progress) error {
 			return fmt.Errorf("progress: %v of %v: want finite numbers, and a total of 0 when it is unknown", p.Current, p.Total)
 		}
 	}
-	p.Message = sanitize(p.Message)
+	p.Message = a.hide(sanitize(p.Message))
 	a.mu.Lock()
 	switch {
 	case a.over:
@@ -224,6 +224,7 @@ func (h *eventHandler) events(level slog.Level) bool {
 
 // Handle implements slog.Handler.
 func (h *eventHandler) Handle(ctx context.Context, r slog.Record) error {
+	r = h.a.maskRecord(&r)
 	if h.events(r.Level) {
 		h.emit(&r)
 	}
@@ -252,6 +253,11 @@ func (h *eventHandler) emit(r *slog.Record) {
 // WithAttrs implements slog.Handler.
 func (h *eventHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	c := *h
+	masked := make([]slog.Attr, len(attrs))
+	for i := range attrs {
+		masked[i] = h.a.maskAttr(attrs[i])
+	}
+	attrs = masked
 	c.Handler = h.Handler.WithAttrs(attrs)
 	c.attrs = append([]slog.Attr{}, h.attrs...)
 	for _, attr := range attrs {

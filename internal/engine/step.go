@@ -20,6 +20,7 @@ type StepOptions struct {
 	Tries       int           // ≥ 1, inside this attempt
 	Backoff     time.Duration // before the second try; doubles
 	RecordError bool          // the last error is the step's result
+	Redact      []string      // paths in the value that nobody but the handler sees
 }
 
 // DefaultStepBackoff is the pause before a step's second try.
@@ -185,13 +186,14 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 			stepErr = a.env.checkSize("value", len(value))
 		}
 		if stepErr == nil {
-			step.State, step.Value = task.StepCompleted, value
+			step.State, step.Value, step.Redact = task.StepCompleted, value, opts.Redact
+			a.completedStep(&step)
 			_, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed, Artifacts: scope.artifacts})
 			if err != nil {
 				return nil, err
 			}
 			a.emit(func(h event.Header) event.Event {
-				return event.StepCompleted{Header: h, Step: name, Index: index, Output: value, Duration: elapsed}
+				return event.StepCompleted{Header: h, Step: name, Index: index, Output: a.stepOutput(&step), Duration: elapsed}
 			})
 			return value, nil
 		}
@@ -203,7 +205,7 @@ func (a *Attempt) Step(ctx context.Context, name string, opts StepOptions, fn fu
 		over := ctx.Err() != nil // then the context may have caused the error
 		last := try >= opts.Tries || over || isFinal(stepErr)
 		step.State = task.StepFailed
-		step.Error = &task.Error{Kind: se.Kind, Message: se.Message, Code: se.Code, Step: name, Stack: stackOf(stepErr)}
+		step.Error = &task.Error{Kind: se.Kind, Message: se.Message, Code: se.Code, Step: name, Stack: a.hide(stackOf(stepErr))}
 		noResult := over || se.Kind == task.KindValidation || a.noResult(stepErr)
 		if last && opts.RecordError && !noResult {
 			step.State = task.StepCompleted
@@ -302,7 +304,7 @@ func (a *Attempt) recordable(ctx context.Context, err error) bool {
 }
 
 func (a *Attempt) stepError(name string, err error) *task.StepError {
-	se := &task.StepError{Step: name, Kind: kindOf(err), Code: CodeOf(err), Message: sanitize(err.Error()), Err: err}
+	se := &task.StepError{Step: name, Kind: kindOf(err), Code: a.hide(CodeOf(err)), Message: a.hide(sanitize(err.Error())), Err: err}
 	var inner *task.StepError
 	if errors.As(err, &inner) {
 		se.Message = inner.Message
@@ -334,13 +336,14 @@ func (a *Attempt) record(ctx context.Context, rec store.Record) (store.RecordRes
 	if cause := context.Cause(scope); cause != nil && rec.Step != nil && rec.Step.State == task.StepCompleted && isCancel(cause) {
 		return store.RecordResult{}, cause
 	}
-	stored := false
-	done := a.withEvents(&rec)
-	defer func() { done(stored) }()
 	whole, kept := rec, 1
-	if err := a.keepRecord(scope, &rec); err != nil {
+	if err := a.keepRecord(scope, &rec); err != nil { // which may take long: events go on meanwhile
 		return store.RecordResult{}, a.unrecordable(scope, err)
 	}
+	stored := false
+	done := a.withEvents(&rec)
+	whole.Events = rec.Events
+	defer func() { done(stored) }()
 	pause := 50 * time.Millisecond
 	for try := 1; ; try++ {
 		a.mu.Lock()

@@ -14,7 +14,7 @@ import (
 
 // StepTx is Step inside the store's transaction: the value and whatever fn
 // writes through the transaction commit together.
-func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Context, store.Tx) (json.RawMessage, error)) (json.RawMessage, error) {
+func (a *Attempt) StepTx(ctx context.Context, name string, paths []string, fn func(context.Context, store.Tx) (json.RawMessage, error)) (json.RawMessage, error) {
 	st, ok := a.env.Store.(store.StepTxer)
 	if !ok {
 		return nil, a.failFatally(fmt.Errorf("step %q: %w", name, ErrStepTxUnsupported))
@@ -35,7 +35,7 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 	a.rows.inTx.Add(1) // no event may wait for the transaction
 	defer a.rows.inTx.Add(-1)
 	begun := time.Now()
-	step := task.Step{Name: name, Index: index, Kind: task.KindStep, State: task.StepCompleted, AttemptNo: a.task.AttemptNo, Try: 1}
+	step := task.Step{Name: name, Index: index, Kind: task.KindStep, State: task.StepCompleted, AttemptNo: a.task.AttemptNo, Try: 1, Redact: paths}
 	var stepErr error
 	res, err := st.StepTx(ctx, a.env.Namespace, store.Record{Lease: a.lease, Step: &step}, min(5*time.Second, a.env.TTL/3),
 		func(ctx context.Context, tx store.Tx) (json.RawMessage, error) {
@@ -55,8 +55,10 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 	switch {
 	case err == nil:
 		a.recordedNew()
+		done := task.Step{Value: res.Step.Value, Redact: paths}
+		a.completedStep(&done)
 		a.emit(func(h event.Header) event.Event {
-			return event.StepCompleted{Header: h, Step: name, Index: index, Output: res.Step.Value, Duration: elapsed}
+			return event.StepCompleted{Header: h, Step: name, Index: index, Output: a.stepOutput(&done), Duration: elapsed}
 		})
 		return res.Step.Value, nil
 	case stepErr == nil && !ended && !errors.Is(err, store.ErrStepTxTooLong):
@@ -65,7 +67,7 @@ func (a *Attempt) StepTx(ctx context.Context, name string, fn func(context.Conte
 		return nil, err
 	}
 	se := a.stepError(name, err)
-	step.State, step.Error = task.StepFailed, &task.Error{Kind: se.Kind, Message: se.Message, Code: se.Code, Step: name, Stack: stackOf(err)}
+	step.State, step.Error = task.StepFailed, &task.Error{Kind: se.Kind, Message: se.Message, Code: se.Code, Step: name, Stack: a.hide(stackOf(err))}
 	if _, err := a.record(ctx, store.Record{Step: &step, Elapsed: elapsed}); err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // ErrNoBucket: a value or an artifact is kept in a bucket, and none is configured.
-var ErrNoBucket = errors.New("no bucket is configured: set Config.Bucket (ClientConfig.Bucket) to the one that the other programs of this store use")
+var ErrNoBucket = errors.New("no bucket is configured: set Config.Bucket (ClientConfig.Bucket; for a command --bucket) to the one that the other programs of this store use")
 
 // Values keeps bytes in the bucket that are too long for a row of the store. The order
 // is always the same: the store is told of the bytes (Upload), they are put, and then
@@ -65,8 +65,8 @@ func (v *Values) put(ctx context.Context, sum string, size int64, open func() (i
 		return task.Blob{}, fmt.Errorf("announce a blob: %w", err)
 	}
 	// Crash here: nothing names the blob; a collector forgets it.
-	b := got[0].Blob
-	if got[0].Stored && v.whole(ctx, b) {
+	b := got.Blob
+	if got.Stored && v.whole(ctx, b) {
 		return b, nil
 	}
 	r, err := open()
@@ -93,11 +93,14 @@ func (v *Values) whole(ctx context.Context, b task.Blob) bool {
 
 // upload announces bytes. A store that is away for a moment is asked again: a step's
 // value must not be lost to that.
-func (v *Values) upload(ctx context.Context, up store.Upload) (got []store.Uploaded, err error) {
+func (v *Values) upload(ctx context.Context, up store.Upload) (store.Uploaded, error) {
 	for try := 1; ; try++ {
-		got, err = v.Store.Upload(ctx, v.Namespace, up)
-		if err == nil || try == keepTries || ctx.Err() != nil {
-			return got, err
+		got, err := v.Store.Operate(ctx, v.Namespace, up)
+		if err == nil {
+			return got[0].Uploaded, got[0].Err
+		}
+		if try == keepTries || ctx.Err() != nil {
+			return store.Uploaded{}, err
 		}
 		wait(ctx, time.Duration(try)*100*time.Millisecond, nil)
 	}
@@ -237,17 +240,19 @@ type sourceError struct{ error }
 func (e *sourceError) Unwrap() error { return e.error }
 
 // Collect deletes the bytes of blobs that nothing needs, and forgets artifacts whose
-// time has passed: all that there is to be done now. It returns how many blobs it deleted.
-func (v *Values) Collect(ctx context.Context) (deleted int, err error) {
+// time has passed: all that there is to be done now. An upload is not needed when
+// nothing used it for the time. It returns how many blobs it deleted.
+func (v *Values) Collect(ctx context.Context, unused time.Duration) (deleted int, err error) {
 	if v.Bucket == nil {
 		return 0, ErrNoBucket
 	}
-	var req store.CollectBlobs
+	req := store.CollectBlobs{Pending: unused}
 	for {
-		got, err := v.Store.CollectBlobs(ctx, v.Namespace, req)
+		res, err := v.Store.Collect(ctx, v.Namespace, store.CollectRequest{Blobs: &req})
 		if err != nil {
 			return deleted, fmt.Errorf("collect blobs: %w", err)
 		}
+		got := res.Blobs
 		deleted += len(req.Deleted)
 		if len(got.Delete) == 0 && !got.More {
 			return deleted, nil
@@ -261,6 +266,16 @@ func (v *Values) Collect(ctx context.Context) (deleted int, err error) {
 			req.Deleted = append(req.Deleted, b.ID)
 		}
 	}
+}
+
+// Sweep removes what uploads left in the bucket whose process died before their end, if
+// the bucket can hold such a thing.
+func (v *Values) Sweep(ctx context.Context, unchanged time.Duration) (removed int, err error) {
+	s, ok := v.Bucket.(blob.Sweeper)
+	if !ok {
+		return 0, nil
+	}
+	return s.Sweep(ctx, unchanged)
 }
 
 // Unreadable is what becomes of a task for which a value cannot be read: damage, and

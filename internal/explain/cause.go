@@ -238,6 +238,7 @@ func (w *walk) act(h *store.History, depth int) {
 	t := &h.Task
 	id, name, asked := t.ID.String(), Short(t), depth == 1
 	switch {
+	case t.Forgotten: // nothing starts it again
 	case t.State == task.Blocked:
 		if Question(t.Type, t.Error) != "" {
 			w.add(Action{w.Command("task", "unblock", id), "approves " + name + "; with --input " + refusal + " it fails"})

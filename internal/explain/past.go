@@ -212,6 +212,7 @@ var operated = map[string]string{
 	"cancel": "cancelled it", "force_cancel": "cancelled it by force", "retry": "retried it", "unblock": "unblocked it", "reschedule": "rescheduled it", "signal": "sent it a signal",
 	"cancel_job": "cancelled its job", "pause": "paused its queue", "resume": "resumed its queue",
 	"rerun": "reran it", "pause_task": "paused it", "resume_task": "resumed it",
+	"forget": "had it forgotten",
 }
 
 // Operated describes an operator's command.

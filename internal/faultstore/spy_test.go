@@ -49,16 +49,13 @@ func newSpy(ok bool) *spy {
 		List:      answers[store.Filter](s, storehook.Page[task.Task]{Rows: make([]task.Task, 1), Next: "next"}),
 		History:   answers[task.ID](s, store.History{Holders: make([]task.ID, 1)}),
 		Needs:     answers[task.ID](s, make([]store.Need, 1)),
-		Job:       answers[task.ID](s, task.Job{Name: "job"}),
 		Jobs:      answers[store.JobFilter](s, storehook.Page[task.Job]{Rows: make([]task.Job, 1), Next: "next"}),
 		Queues:    answers[storehook.None](s, make([]store.Queue, 1)),
 		Counts:    answers[storehook.None](s, map[task.State]int{task.Ready: 1}),
 		Workers:   answers[storehook.None](s, make([]store.WorkerStatus, 1)),
 		Snapshot:  answers[storehook.None](s, &store.Snapshot{}),
 
-		Upload:       answers[[]store.Upload](s, make([]store.Uploaded, 1)),
-		Collect:      answers[store.CollectRequest](s, store.CollectResult{Tasks: 1}),
-		CollectBlobs: answers[store.CollectBlobs](s, store.CollectedBlobs{Expired: 1}),
+		Collect: answers[store.CollectRequest](s, store.CollectResult{Tasks: 1}),
 	})
 	return s
 }

@@ -200,8 +200,6 @@ func (d *decoder) keys(m *node, of string, l *level, use func(field)) {
 		f := field{e, of}
 		if slices.Contains(l.keys, e.name) {
 			use(f)
-		} else if untilThen, ok := l.later[e.name]; ok {
-			d.r.add(e.at, f.label()+" is not built yet", untilThen)
 		} else {
 			d.r.addSuggesting(e.at, "unknown key "+f.label(), func() string { return adviseKey(e.name, l) })
 		}

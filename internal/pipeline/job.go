@@ -159,6 +159,9 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 			InheritEnv: union(p.InheritEnv, t.InheritEnv),
 			SecretEnv:  union(p.SecretEnv, t.SecretEnv),
 			Dir:        resolve(baseDir, cmp.Or(t.Dir, p.Dir)),
+
+			Artifacts:         t.Artifacts,
+			ArtifactsOptional: t.ArtifactsOptional,
 		}
 		if file := cmp.Or(t.EnvFile, p.EnvFile); file != "" {
 			d.Run.EnvFile = resolve(baseDir, file)

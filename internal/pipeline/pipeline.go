@@ -72,23 +72,25 @@ type Task struct {
 	// all of them are templates: see builtin.RunInput.
 	Templates bool
 
-	from             *Pipeline // of an included task: what it has from its file; nil: the pipeline
-	folder           string    // of an included task: that of its file, from the pipeline's
-	Hook             string    // of the key on: success, failure or done; "": it is no hook
-	Needs            []string
-	If               task.EdgeKind // how it takes the ends of Needs; "": success
-	AllowFailure     bool
-	Retry            Retry
-	Timeout          time.Duration
-	Env              map[string]string
-	InheritEnv       []string
-	EnvFile          string // as written
-	SecretEnv        []string
-	Dir              string // as written
-	Labels           map[string]string
-	ConcurrencyKey   string
-	ConcurrencyLimit int // 0: the default
-	Priority         int // 0: the default
+	from              *Pipeline // of an included task: what it has from its file; nil: the pipeline
+	folder            string    // of an included task: that of its file, from the pipeline's
+	Hook              string    // of the key on: success, failure or done; "": it is no hook
+	Needs             []string
+	If                task.EdgeKind // how it takes the ends of Needs; "": success
+	AllowFailure      bool
+	Retry             Retry
+	Timeout           time.Duration
+	Env               map[string]string
+	InheritEnv        []string
+	EnvFile           string // as written
+	SecretEnv         []string
+	Dir               string // as written
+	Artifacts         []string
+	ArtifactsOptional []string
+	Labels            map[string]string
+	ConcurrencyKey    string
+	ConcurrencyLimit  int // 0: the default
+	Priority          int // 0: the default
 
 	Group       string // of a node, the task of the file; "" for a task that is one node
 	MaxParallel int    // how many nodes of Group run at once; 0: no limit

@@ -129,6 +129,8 @@ func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 		put(o, "env_file", template.Escape(k.EnvFile))
 		put(o, "secret_env", k.SecretEnv)
 		put(o, "dir", template.Escape(k.Dir))
+		put(o, "artifacts", escapeAll(k.Artifacts))
+		put(o, "artifacts_optional", escapeAll(k.ArtifactsOptional))
 		put(o, "labels", values(k.Labels, template.Escape))
 		if k.ConcurrencyKey != "" {
 			shared := object{"key": template.Escape(k.ConcurrencyKey)}
@@ -291,4 +293,12 @@ func sameJSON(t *testing.T, a, b json.RawMessage) bool {
 		return v
 	}
 	return reflect.DeepEqual(read(a), read(b))
+}
+
+func escapeAll(texts []string) []string {
+	var all []string
+	for _, text := range texts {
+		all = append(all, template.Escape(text))
+	}
+	return all
 }

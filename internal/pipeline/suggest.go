@@ -13,7 +13,6 @@ type level struct {
 	name    string            // "a task"
 	keys    []string          // in the order of the documentation
 	example string            // how a key of this level is reached
-	later   map[string]string // keys that are planned, and what to do until then
 	others  map[string]string // what other tools call our keys
 }
 
@@ -53,18 +52,16 @@ var (
 	}
 	taskLevel = &level{
 		name:    "a task",
-		keys:    []string{"description", "run", "http", "approve", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority", "foreach", "foreach_glob", "foreach_from", "matrix", "max_parallel"},
+		keys:    []string{"description", "run", "http", "approve", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional", "labels", "concurrency", "priority", "foreach", "foreach_glob", "foreach_from", "matrix", "max_parallel"},
 		example: "tasks: {build: {KEY: …}}",
-		later: map[string]string{
-			"artifacts": "remove it, and keep files in a directory that the tasks share",
-		},
-		others: taskOthers,
+		others:  taskOthers,
 	}
 	taskOthers = map[string]string{
 		"command": "run", "cmd": "run", "script": "run", "shell": "run", "exec": "run", "args": "run",
 		"depends_on": "needs", "dependson": "needs", "depends": "needs", "dependencies": "needs", "requires": "needs", "after": "needs", "need": "needs",
 		"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "working-directory": "dir", "directory": "dir",
 		"dotenv": "env_file", "envfile": "env_file", "secret": "secret_env", "secrets": "secret_env",
+		"artifact": "artifacts", "outputs": "artifacts", "files": "artifacts", "keep": "artifacts", "results": "artifacts", "optional_artifacts": "artifacts_optional", "artifacts-optional": "artifacts_optional",
 		"retries": "retry", "attempts": "retry", "backoff": "retry", "with": "input", "uses": "type", "payload": "input", "tags": "labels",
 		"when": "if", "condition": "if", "only_if": "if", "run_if": "if", "on": "if", "trigger_rule": "if",
 		"continue_on_error": "allow_failure", "continue-on-error": "allow_failure", "ignore_error": "allow_failure", "ignore_errors": "allow_failure", "ignore_failure": "allow_failure", "allow-failure": "allow_failure", "allowfailure": "allow_failure", "may_fail": "allow_failure", "optional": "allow_failure",
@@ -81,7 +78,7 @@ var (
 	}
 	hookLevel = &level{ // what a task has, without what it waits for
 		name:    "a task of on",
-		keys:    []string{"description", "run", "http", "type", "input", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "labels", "concurrency", "priority"},
+		keys:    []string{"description", "run", "http", "type", "input", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional", "labels", "concurrency", "priority"},
 		example: "on: {failure: {KEY: …}}",
 		others:  taskOthers,
 	}

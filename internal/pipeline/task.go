@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/goweaver/weaver/internal/value"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -104,6 +105,10 @@ func (d *decoder) task(e entry, name string, keys *level) Task {
 			t.SecretEnv = d.secretEnv(f)
 		case "dir":
 			t.Dir = d.dir(f)
+		case "artifacts":
+			t.Artifacts = d.filePatterns(f)
+		case "artifacts_optional":
+			t.ArtifactsOptional = d.filePatterns(f)
 		case "labels":
 			t.Labels = d.labels(f)
 		case "concurrency":
@@ -162,7 +167,7 @@ func (d *decoder) checkWork(e entry, of string, keys *level) {
 	case "http":
 		d.checkUntil(e, of)
 	}
-	for _, key := range []string{"env", "inherit_env", "env_file", "secret_env", "dir"} {
+	for _, key := range commandKeys {
 		if found, ok := e.value.get(key); ok && work != "run" {
 			hint := "remove it"
 			if key == "secret_env" && work == "http" {
@@ -174,6 +179,33 @@ func (d *decoder) checkWork(e entry, of string, keys *level) {
 	if found, ok := e.value.get("input"); ok && work != "type" {
 		d.r.add(found.at, fmt.Sprintf(`"input" of %s is for a task with a type, and the task has %q`, of, work), "remove it; a command takes arguments and env, a request takes json or body")
 	}
+}
+
+// commandKeys are those of tasks that run a command.
+var commandKeys = []string{"env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional"}
+
+// filePatterns reads patterns of files below the command's folder.
+func (d *decoder) filePatterns(f field) (patterns []string) {
+	const example = "[out/*.csv]"
+	switch f.value.kind {
+	case scalar:
+	case list:
+		if len(f.value.items) == 0 {
+			d.r.add(f.spot(), f.label()+" is an empty list", f.example(example))
+		}
+	default:
+		d.wrong(f, "a pattern or a list of patterns", example)
+		return nil
+	}
+	for _, item := range d.nameList(f, example) {
+		item.value = d.final(item.value, "an entry of "+f.label(), atRead)
+		if err := value.CheckPattern(item.value.text); err != nil {
+			d.r.add(item.spot(), fmt.Sprintf("%s in %s is no pattern of files: %v", quote(item.value.text), f.label(), err), f.example(example))
+			continue
+		}
+		patterns = append(patterns, item.value.text)
+	}
+	return patterns
 }
 
 func (d *decoder) run(f field, t *Task) {

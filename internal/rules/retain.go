@@ -97,6 +97,9 @@ func refuseJob(j *task.Job, why string) error {
 
 // CheckValues refuses to repeat a task whose values a rule of retention dropped.
 func CheckValues(t *task.Task) error {
+	if t.Forgotten {
+		return CheckForgotten(t.ID, t.State, true)
+	}
 	if !t.ValuesDropped {
 		return nil
 	}

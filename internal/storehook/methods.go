@@ -23,11 +23,6 @@ func (s *hooked) Enqueue(ctx context.Context, ns string, tx store.Tx, sub store.
 		})
 }
 
-// Upload implements store.Producer.
-func (s *hooked) Upload(ctx context.Context, ns string, ups ...store.Upload) ([]store.Uploaded, error) {
-	return through(ctx, s, "Upload", s.hooks.Upload, ns, ups, batch(store.Store.Upload))
-}
-
 // Operate implements store.Producer.
 func (s *hooked) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
 	return through(ctx, s, "Operate", s.hooks.Operate, ns, cmds, batch(store.Store.Operate))
@@ -70,11 +65,6 @@ func (s *hooked) Reap(ctx context.Context, ns string, req store.ReapRequest) (st
 	return through(ctx, s, "Reap", s.hooks.Reap, ns, req, store.Store.Reap)
 }
 
-// CollectBlobs implements store.Worker.
-func (s *hooked) CollectBlobs(ctx context.Context, ns string, req store.CollectBlobs) (store.CollectedBlobs, error) {
-	return through(ctx, s, "CollectBlobs", s.hooks.CollectBlobs, ns, req, store.Store.CollectBlobs)
-}
-
 // Collect implements store.Worker.
 func (s *hooked) Collect(ctx context.Context, ns string, req store.CollectRequest) (store.CollectResult, error) {
 	return through(ctx, s, "Collect", s.hooks.Collect, ns, req, store.Store.Collect)
@@ -108,11 +98,6 @@ func (s *hooked) History(ctx context.Context, ns string, id task.ID) (store.Hist
 // Needs implements store.Reader.
 func (s *hooked) Needs(ctx context.Context, ns string, id task.ID) ([]store.Need, error) {
 	return through(ctx, s, "Needs", s.hooks.Needs, ns, id, store.Store.Needs)
-}
-
-// Job implements store.Reader.
-func (s *hooked) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) {
-	return through(ctx, s, "Job", s.hooks.Job, ns, id, store.Store.Job)
 }
 
 // Jobs implements store.Reader.
@@ -209,6 +194,16 @@ func paged[A, T any](f func(store.Store, context.Context, string, A) ([]T, strin
 
 func noArgs[R any](f func(store.Store, context.Context, string) (R, error)) func(store.Store, context.Context, string, None) (R, error) {
 	return func(s store.Store, ctx context.Context, ns string, _ None) (R, error) { return f(s, ctx, ns) }
+}
+
+// Scrub implements store.Scrubber: a store below that is none has nothing to do.
+func (s *hooked) Scrub(ctx context.Context, ns string) (store.Scrubbed, error) {
+	return through(ctx, s, "Scrub", nil, ns, None{}, func(below store.Store, ctx context.Context, ns string, _ None) (store.Scrubbed, error) {
+		if b, ok := below.(store.Scrubber); ok {
+			return b.Scrub(ctx, ns)
+		}
+		return store.Scrubbed{}, nil
+	})
 }
 
 // Warnings implements store.Warner: there are none when the store below does not.

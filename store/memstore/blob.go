@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -32,21 +31,16 @@ type ref struct {
 	blob       task.ID
 }
 
-// Upload implements store.Producer.
-func (s *Store) Upload(ctx context.Context, ns string, ups ...store.Upload) ([]store.Uploaded, error) {
-	out := make([]store.Uploaded, len(ups))
-	err := s.do(ctx, ns, func(o *op) {
-		for i, u := range ups {
-			b := o.blobWith(u)
-			if b == nil {
-				b = &blob{Blob: task.Blob(u)}
-				o.blobs[b.ID] = b
-			}
-			out[i] = store.Uploaded{Blob: b.Blob, Stored: o.referred(b.ID)}
-			b.at, b.used = o.now, out[i].Stored
-		}
-	})
-	return out, err
+// upload announces bytes.
+func (o *op) upload(u store.Upload) store.Uploaded {
+	b := o.blobWith(u)
+	if b == nil {
+		b = &blob{Blob: task.Blob(u)}
+		o.blobs[b.ID] = b
+	}
+	got := store.Uploaded{Blob: b.Blob, Stored: o.referred(b.ID)}
+	b.at, b.used = o.now, got.Stored
+	return got
 }
 
 // blobWith returns the blob that has the bytes of an upload.
@@ -128,13 +122,6 @@ func (o *op) addArtifacts(list []store.NewArtifact, step *task.Step) {
 		o.blobs[list[i].Blob.ID].used = true
 	}
 	slices.SortFunc(o.artifacts[step.TaskID], byArtifact)
-}
-
-// CollectBlobs implements store.Worker.
-func (s *Store) CollectBlobs(ctx context.Context, ns string, req store.CollectBlobs) (store.CollectedBlobs, error) {
-	var got store.CollectedBlobs
-	err := s.do(ctx, ns, func(o *op) { got = o.collectBlobs(&req) })
-	return got, err
 }
 
 func (o *op) collectBlobs(req *store.CollectBlobs) (got store.CollectedBlobs) {

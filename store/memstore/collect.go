@@ -14,11 +14,15 @@ import (
 // Collect implements store.Worker. What has to go is found first and removed then,
 // so that a dry run is the first half.
 func (s *Store) Collect(ctx context.Context, ns string, req store.CollectRequest) (store.CollectResult, error) {
+	var res store.CollectResult
+	if req.Blobs != nil {
+		err := s.do(ctx, ns, func(o *op) { res.Blobs = o.collectBlobs(req.Blobs) })
+		return res, err
+	}
 	at, err := rules.ParseCollectCursor(req.After)
 	if err != nil {
 		return store.CollectResult{}, err
 	}
-	var res store.CollectResult
 	err = s.do(ctx, ns, func(o *op) {
 		c := collecting{op: o, req: &req, gone: map[task.ID]bool{}, limit: rules.CollectLimit(req.Limit)}
 		res = c.run(at)

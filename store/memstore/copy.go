@@ -51,6 +51,7 @@ func copyTask(t *task.Task) task.Task {
 	c.Progress = copyPtr(t.Progress)
 	c.Labels = copyMap(t.Labels)
 	c.Metadata = copyMap(t.Metadata)
+	c.Redact = slices.Clone(t.Redact)
 	return c
 }
 
@@ -74,6 +75,7 @@ func copyEdge(e *store.EdgeRow) store.EdgeRow {
 
 func copyStep(s task.Step) task.Step {
 	s.Value = copyRaw(s.Value)
+	s.Redact = slices.Clone(s.Redact)
 	s.Error = copyPtr(s.Error)
 	return s
 }

@@ -128,7 +128,7 @@ func newTask(n *task.New, now time.Time) task.Task {
 		Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout,
 		IdempotencyKey: n.IdempotencyKey, ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit,
 		CleanupWhenCancelled: n.CleanupWhenCancelled, AllowFailure: n.AllowFailure,
-		Labels: copyMap(n.Labels), Metadata: copyMap(n.Metadata),
+		Labels: copyMap(n.Labels), Metadata: copyMap(n.Metadata), Redact: slices.Clone(n.Redact),
 		CreatedAt: n.ID.Time(), UpdatedAt: now,
 	}
 	return t

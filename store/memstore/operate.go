@@ -62,6 +62,10 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 	case store.ResumeQueue:
 		o.resumeLanes(o.paused, cmd.Audit, "resume", cmd.Queue)
 		return store.CommandResult{}
+	case store.Upload:
+		return store.CommandResult{Uploaded: o.upload(cmd)}
+	case store.ForgetTask:
+		return o.forgetTask(cmd)
 	case store.Restored:
 		o.restored(cmd)
 		return store.CommandResult{}

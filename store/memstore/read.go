@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -103,23 +102,6 @@ func (s *Store) Needs(ctx context.Context, ns string, id task.ID) ([]store.Need,
 	return needs, err
 }
 
-// Job implements store.Reader.
-func (s *Store) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) {
-	var job *task.Job
-	err := s.do(ctx, ns, func(o *op) {
-		if j, ok := o.jobs[id]; ok {
-			job = new(copyJob(j))
-		}
-	})
-	switch {
-	case err != nil:
-		return task.Job{}, err
-	case job == nil:
-		return task.Job{}, rules.JobNotFound(id)
-	}
-	return *job, nil
-}
-
 // Jobs implements store.Reader.
 func (s *Store) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.Job, string, error) {
 	before, err := parseCursor(f.After)
@@ -129,6 +111,12 @@ func (s *Store) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.
 	var found []task.Job
 	err = s.do(ctx, ns, func(o *op) {
 		for _, j := range o.jobs {
+			if !f.ID.IsZero() {
+				if f.ID == j.ID {
+					found = append(found, copyJob(j))
+				}
+				continue
+			}
 			if (f.After == "" || j.ID.Compare(before) < 0) &&
 				(f.Name == "" || f.Name == j.Name) &&
 				(len(f.States) == 0 || slices.Contains(f.States, j.State)) {

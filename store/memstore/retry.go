@@ -14,6 +14,9 @@ func (o *op) retry(cmd store.RetryTask) store.CommandResult {
 	if res.Err != nil {
 		return res
 	}
+	if err := rules.CheckForgotten(r.ID, r.State, r.Forgotten); err != nil {
+		return store.CommandResult{State: r.State, Err: err}
+	}
 	if err := rules.CheckRetry(r.ID, r.State, rules.KindOf(r.Error), r.Join, o.needsOf(r)); err != nil {
 		return store.CommandResult{State: r.State, Err: err}
 	}

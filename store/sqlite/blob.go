@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"encoding/json"
 
 	"github.com/goweaver/weaver/internal/rules"
@@ -32,28 +31,6 @@ INSERT INTO weaver_artifacts (namespace, task_id, kind, artifact_id, blob_id, st
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11)
 ON CONFLICT DO NOTHING`
 )
-
-// Upload implements store.Producer.
-// Crash after the commit: a pending row, which a collector deletes.
-func (db *DB) Upload(ctx context.Context, ns string, ups ...store.Upload) ([]store.Uploaded, error) {
-	if len(ups) == 0 {
-		return nil, nil
-	}
-	got := make([]store.Uploaded, len(ups))
-	err := db.write(ctx, ns, len(ups), func(t *tx) error {
-		for i := range ups {
-			var err error
-			if got[i], err = t.upload(&ups[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return got, nil
-}
 
 func (t *tx) upload(u *store.Upload) (got store.Uploaded, err error) {
 	got.Blob = task.Blob(*u)
@@ -188,7 +165,7 @@ var artifactColumns = conn.Columns[task.Artifact]{
 	conn.Col("a.content_type", func(a *task.Artifact, r *conn.Row, i int) { a.ContentType = r.Text(i) }),
 	conn.Col("a.created_at", func(a *task.Artifact, r *conn.Row, i int) { a.CreatedAt = r.Time(i) }),
 	conn.Col("a.expires_at", func(a *task.Artifact, r *conn.Row, i int) { a.ExpiresAt = r.Time(i) }),
-	conn.Col("b.blob_id", func(a *task.Artifact, r *conn.Row, i int) { a.Blob.ID = r.ID(i) }),
+	conn.Col("a.blob_id", func(a *task.Artifact, r *conn.Row, i int) { a.Blob.ID = r.ID(i) }),
 	conn.Col("b.sha256", func(a *task.Artifact, r *conn.Row, i int) { a.Blob.SHA256 = r.Text(i) }),
 	conn.Col("b.size_bytes", func(a *task.Artifact, r *conn.Row, i int) { a.Blob.Size = r.Int(i) }),
 }

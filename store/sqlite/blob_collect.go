@@ -28,12 +28,12 @@ WHERE namespace = ?1 AND state <> 'live' AND touched_at <= ?2 ORDER BY touched_a
 UPDATE weaver_blobs SET state = 'deleting', touched_at = 0 WHERE namespace = ?1 AND blob_id = ?2 AND state = 'pending'`
 )
 
-// CollectBlobs implements store.Worker.
+// collectBlobs is Collect for blobs.
 // Crash after the commit: the next call names the same blobs again.
-func (db *DB) CollectBlobs(ctx context.Context, ns string, req store.CollectBlobs) (store.CollectedBlobs, error) {
-	var got store.CollectedBlobs
+func (db *DB) collectBlobs(ctx context.Context, ns string, req *store.CollectBlobs) (store.CollectResult, error) {
+	var got store.CollectResult
 	err := db.write(ctx, ns, store.BlobBite, func(t *tx) (err error) {
-		got, err = t.collectBlobs(&req)
+		got.Blobs, err = t.collectBlobs(req)
 		return err
 	})
 	return got, err

@@ -86,6 +86,8 @@ func (t *tx) bite(c *chore, got *store.CommandResult) error {
 		err = o.markSome(c)
 	case store.ChorePause, store.ChorePauseType:
 		more, err = o.wakeSome(c)
+	case store.ChoreForget:
+		more, err = o.forgetSome(c)
 	case store.ChoreEvents:
 		more, err = t.dropEvents(&c.id)
 	case store.ChoreRaise:

@@ -236,7 +236,7 @@ func (f *fixture) ends(s store.Store, ns string, sub store.Submission) (ends []s
 			ends = append(ends, fmt.Sprintf("%s %s/%s %d %s", t.Node, t.State, t.Waiting, t.RemainingDeps, t.End().Kind))
 		}
 	}
-	job, err := s.Job(f.Context(), ns, sub.Job.ID)
+	job, err := store.JobOf(f.Context(), s, ns, sub.Job.ID)
 	if err != nil {
 		f.Fatal(err)
 	}

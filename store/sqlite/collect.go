@@ -16,6 +16,9 @@ import (
 // Collect implements store.Worker. A reader looks for what may go, so that the
 // writer is asked only where there is something; there each is looked at again.
 func (db *DB) Collect(ctx context.Context, ns string, req store.CollectRequest) (store.CollectResult, error) {
+	if req.Blobs != nil {
+		return db.collectBlobs(ctx, ns, req.Blobs)
+	}
 	at, err := rules.ParseCollectCursor(req.After)
 	if err != nil {
 		return store.CollectResult{}, err
@@ -52,6 +55,7 @@ type retained struct {
 	of      rules.Retained
 	job     task.ID
 	dropped bool
+	forgot  bool
 }
 
 var (
@@ -74,7 +78,7 @@ var (
 		conn.Col("state", func(c *retained, r *conn.Row, i int) { c.of.State = task.State(r.Name(i)) }),
 		conn.Col("finished_at", func(c *retained, r *conn.Row, i int) { c.of.At = r.Time(i) }),
 		conn.Col("job_id", func(c *retained, r *conn.Row, i int) { c.job = r.ID(i) }),
-		conn.Col("values_dropped", func(c *retained, r *conn.Row, i int) { c.dropped = r.Bool(i) }),
+		conn.Col("values_dropped", func(c *retained, r *conn.Row, i int) { c.dropped, c.forgot = r.Bool(i), r.Int(i) == forgottenValues }),
 	}
 )
 

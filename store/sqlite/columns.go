@@ -38,7 +38,9 @@ var taskColumns = conn.Columns[task.Task]{
 	conn.Col("started_version", func(t *task.Task, r *conn.Row, i int) { t.StartedVersion = int(r.Int(i)) }),
 	conn.Col("input", func(t *task.Task, r *conn.Row, i int) { t.Input = r.Bytes(i) }),
 	conn.Col("schema_version", func(t *task.Task, r *conn.Row, i int) { t.SchemaVersion = int(r.Int(i)) }),
-	conn.Col("values_dropped", func(t *task.Task, r *conn.Row, i int) { t.ValuesDropped = r.Bool(i) }),
+	conn.Col("values_dropped", func(t *task.Task, r *conn.Row, i int) {
+		t.ValuesDropped, t.Forgotten = r.Bool(i), r.Int(i) == forgottenValues
+	}),
 	conn.Col("output", func(t *task.Task, r *conn.Row, i int) { t.Output = r.Bytes(i) }),
 	conn.Col("last_error_json", func(t *task.Task, r *conn.Row, i int) { t.Error = r.Error(i) }),
 	conn.Col("progress", func(t *task.Task, r *conn.Row, i int) { t.Progress = r.Progress(i) }),
@@ -270,6 +272,7 @@ var stepColumns = conn.Columns[task.Step]{
 	conn.Col("started_at", func(s *task.Step, r *conn.Row, i int) { s.StartedAt = r.Time(i) }),
 	conn.Col("completed_at", func(s *task.Step, r *conn.Row, i int) { s.CompletedAt = r.Time(i) }),
 	conn.Col("cost", func(s *task.Step, r *conn.Row, i int) { s.Cost = r.Int(i) }),
+	conn.Col("redact", func(s *task.Step, r *conn.Row, i int) { r.JSON(i, &s.Redact) }),
 	conn.Col("awaits", func(s *task.Step, r *conn.Row, i int) { s.Signal = r.Text(i) }),
 	conn.Col("children", func(s *task.Step, r *conn.Row, i int) { s.Children = int(r.Int(i)) }),
 	conn.Col("children_left", func(s *task.Step, r *conn.Row, i int) { s.ChildrenLeft = int(r.Int(i)) }),

@@ -12,11 +12,11 @@ import (
 // upload announces bytes of which text is part of the hash.
 func (f *fixture) upload(text string) task.Blob {
 	f.Helper()
-	got, err := f.db.Upload(f.Context(), fixNS, store.Upload{ID: f.ids.New(), SHA256: strings.Repeat(text, 64), Size: 1})
+	got, err := f.db.Operate(f.Context(), fixNS, store.Upload{ID: f.ids.New(), SHA256: strings.Repeat(text, 64), Size: 1})
 	if err != nil {
 		f.Fatal(err)
 	}
-	return got[0].Blob
+	return got[0].Uploaded.Blob
 }
 
 // The inputs of children that are not stored yet are in use.
@@ -32,8 +32,8 @@ func TestDraftsKeepTheirBlobs(t *testing.T) {
 		f.Fatalf("Finish: %+v, %v", got, err)
 	}
 	f.db.OnCommit(nil)
-	if got, err := f.db.CollectBlobs(f.Context(), fixNS, store.CollectBlobs{Pending: 1}); err != nil || len(got.Delete) > 0 {
-		t.Errorf("a collector is to delete %v, %v", got.Delete, err)
+	if got, err := f.db.Collect(f.Context(), fixNS, store.CollectRequest{Blobs: &store.CollectBlobs{Pending: 1}}); err != nil || len(got.Blobs.Delete) > 0 {
+		t.Errorf("a collector is to delete %v, %v", got.Blobs.Delete, err)
 	}
 	f.elsewhere().reapChores()
 	if got := f.one("SELECT group_concat(state) FROM weaver_blobs"); got != "live" {

@@ -29,7 +29,7 @@ import (
 
 // DB is an open database. It implements store.Store, store.Notifier,
 // store.StepTxer, store.WaitingClaimer, store.Warner, store.Scanner,
-// store.EdgeReader, store.JobCounter and store.OrphanReader, and is safe for concurrent use.
+// store.EdgeReader, store.JobCounter, store.OrphanReader and store.BlobReader, and is safe for concurrent use.
 type DB struct {
 	path   string // as in messages; ":memory:" in memory
 	name   string // what connections open: a file name without symbolic links, or a URI
@@ -67,6 +67,8 @@ var (
 	_ store.EventReader    = (*DB)(nil)
 	_ store.JobCounter     = (*DB)(nil)
 	_ store.OrphanReader   = (*DB)(nil)
+	_ store.Scrubber       = (*DB)(nil)
+	_ store.BlobReader     = (*DB)(nil)
 )
 
 // Open opens or creates the database in the file path. It does not migrate:

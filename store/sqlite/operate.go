@@ -39,7 +39,7 @@ type commandChore struct {
 // operateSome applies commands in one transaction, as many as it may move rows
 // for, and at least one.
 func (db *DB) operateSome(ctx context.Context, ns string, cmds []store.Command, got []store.CommandResult) (n int, chores []commandChore, err error) {
-	err = db.write(ctx, ns, commit.Heavy, func(t *tx) error {
+	err = db.write(ctx, ns, weightOf(cmds), func(t *tx) error {
 		n, chores = 0, nil
 		for t.moved < rules.MaxMoves && n < len(cmds) {
 			o := operation{tx: t, moves: moves{tx: t}}
@@ -60,6 +60,16 @@ func (db *DB) operateSome(ctx context.Context, ns string, cmds []store.Command, 
 		return nil
 	})
 	return n, chores, err
+}
+
+// weightOf is the weight of commands in a group. Those of operators may move many rows.
+func weightOf(cmds []store.Command) int {
+	for _, c := range cmds {
+		if _, ok := c.(store.Upload); !ok {
+			return commit.Heavy
+		}
+	}
+	return min(len(cmds), rules.MaxMoves)
 }
 
 // operation is one operator command. What it changes, and its audit entry, are
@@ -119,6 +129,10 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 		err = o.pause(sqlPauseQueue, cmd.Audit, "pause", cmd.Queue, store.ChorePause)
 	case store.ResumeQueue:
 		err = o.resume(sqlResumeQueue, cmd.Audit, "resume", cmd.Queue)
+	case store.Upload:
+		got.Uploaded, err = o.tx.upload(&cmd)
+	case store.ForgetTask:
+		err = o.forgetTask(cmd, got)
 	case store.Restored:
 		err = o.restored(cmd)
 	default:

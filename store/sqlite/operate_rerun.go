@@ -16,8 +16,8 @@ const (
 SELECT count(*), min(CASE WHEN kind = 'call' THEN name END) FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND ` + takenOver
 	sqlTakeSteps = `
 INSERT INTO weaver_steps (namespace, task_id, name, attempt_no, try, by_attempt, by_try, step_index, kind, state, value, error_json,
-  wake_at, started_at, completed_at, awaits)
-SELECT namespace, ?4, name, attempt_no, try, 0, by_try, step_index, kind, state, value, error_json, wake_at, started_at, completed_at, awaits
+  wake_at, started_at, completed_at, awaits, redact)
+SELECT namespace, ?4, name, attempt_no, try, 0, by_try, step_index, kind, state, value, error_json, wake_at, started_at, completed_at, awaits, redact
 FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND ` + takenOver
 	sqlRerunOf = `UPDATE weaver_tasks SET rerun_of = ?3, step_count = ?4, plain = 0 WHERE namespace = ?1 AND task_id = ?2`
 )
@@ -40,7 +40,7 @@ func (o *operation) rerun(cmd store.RerunTask, got *store.CommandResult) error {
 	if err != nil {
 		return err
 	}
-	if got.Err = rules.CheckValues(&task.Task{ID: row.id, State: old.of.State, ValuesDropped: old.dropped}); got.Err != nil {
+	if got.Err = rules.CheckValues(&task.Task{ID: row.id, State: old.of.State, ValuesDropped: old.dropped, Forgotten: old.forgot}); got.Err != nil {
 		return nil
 	}
 	st := t.stmt(sqlNeedsOthers).Text(1, t.ns).ID(2, &row.id)

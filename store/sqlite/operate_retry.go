@@ -24,6 +24,13 @@ func (o *operation) retry(cmd store.RetryTask, got *store.CommandResult) error {
 	if err != nil || row == nil {
 		return err
 	}
+	forgotten, err := o.tx.forgotten(&row.id)
+	if err != nil {
+		return err
+	}
+	if got.Err = rules.CheckForgotten(row.id, row.contribution.State, forgotten); got.Err != nil {
+		return nil
+	}
 	needs, err := o.tx.retryNeeds(&row.id)
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -67,22 +66,17 @@ func (db *DB) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
 	return list, err
 }
 
-// Job implements store.Reader.
-func (db *DB) Job(ctx context.Context, ns string, id task.ID) (task.Job, error) {
-	var job *task.Job
-	err := db.read(ctx, ns, func(v *view) (err error) {
-		if job, err = v.job(&id); job == nil {
+// oneJob returns the job with an ID, if there is one.
+func (db *DB) oneJob(ctx context.Context, ns string, id *task.ID) (list []task.Job, err error) {
+	err = db.read(ctx, ns, func(v *view) error {
+		job, err := v.job(id)
+		if job == nil || err != nil {
 			return err
 		}
-		return errors.Join(err, v.unblock(job))
+		list = []task.Job{*job}
+		return v.unblock(&list[0])
 	})
-	switch {
-	case err != nil:
-		return task.Job{}, err
-	case job == nil:
-		return task.Job{}, rules.JobNotFound(id)
-	}
-	return *job, nil
+	return list, err
 }
 
 const sqlJobChore = `
@@ -107,6 +101,10 @@ var sqlJobs = `SELECT ` + jobColumns.List() + ` FROM weaver_jobs WHERE namespace
 
 // Jobs implements store.Reader.
 func (db *DB) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.Job, string, error) {
+	if !f.ID.IsZero() {
+		list, err := db.oneJob(ctx, ns, &f.ID)
+		return list, "", err
+	}
 	before, err := cursor(f.After)
 	if err != nil {
 		return nil, "", err

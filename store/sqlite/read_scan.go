@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -37,6 +38,14 @@ SELECT ` + waiterColumns.List() + ` FROM weaver_conc_waiters INDEXED BY weaver_c
 WHERE namespace = ?1 AND task_id > ?2 AND task_id <= ?3 ORDER BY task_id`
 	sqlScanPaused = `
 SELECT ` + pausedTaskColumns.List() + ` FROM weaver_paused_tasks WHERE namespace = ?1 AND task_id > ?2 AND task_id <= ?3 ORDER BY task_id`
+	sqlScanArtifacts = `
+SELECT ` + artifactColumns.List() + ` FROM weaver_artifacts a
+LEFT JOIN weaver_blobs b ON b.namespace = a.namespace AND b.blob_id = a.blob_id
+WHERE a.namespace = ?1 AND a.task_id > ?2 AND a.task_id <= ?3 AND a.kind = 'artifact'`
+	sqlScanReferred = `
+SELECT b.blob_id, b.sha256, b.size_bytes, b.state FROM weaver_artifacts a
+CROSS JOIN weaver_blobs b ON b.namespace = a.namespace AND b.blob_id = a.blob_id
+WHERE a.namespace = ?1 AND a.task_id > ?2 AND a.task_id <= ?3`
 	sqlScanNeeded = `SELECT ` + neededColumns.List() + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
 	sqlScanJobs   = `SELECT ` + jobColumns.List() + ` FROM weaver_jobs WHERE namespace = ?1 AND job_id > ?2 ORDER BY job_id LIMIT ?3`
@@ -149,6 +158,8 @@ func (db *DB) scanTasks(v *view, p *store.Part, after []byte) (last []byte, err 
 		func() (err error) { p.Dispatch, err = dispatchColumns.All(between(sqlScanDispatch)); return err },
 		func() (err error) { p.Waiters, err = waiterColumns.All(between(sqlScanWaiters)); return err },
 		func() (err error) { p.PausedTasks, err = pausedTaskColumns.All(between(sqlScanPaused)); return err },
+		func() (err error) { p.Artifacts, err = scanArtifacts(between(sqlScanArtifacts)); return err },
+		func() (err error) { p.Blobs, err = scanReferred(between(sqlScanReferred)); return err },
 		func() error { return v.scanNeeded(p) },
 	} {
 		if err := read(); err != nil {
@@ -156,6 +167,20 @@ func (db *DB) scanTasks(v *view, p *store.Part, after []byte) (last []byte, err 
 		}
 	}
 	return last, nil
+}
+
+// scanArtifacts reads artifacts, by task and ID.
+func scanArtifacts(st *conn.Stmt) ([]task.Artifact, error) {
+	all, err := artifactColumns.All(st)
+	slices.SortFunc(all, func(a, b task.Artifact) int { return cmp.Or(a.TaskID.Compare(b.TaskID), a.ID.Compare(b.ID)) })
+	return all, err
+}
+
+// scanReferred reads the blobs that tasks refer to, each once.
+func scanReferred(st *conn.Stmt) ([]store.BlobRow, error) {
+	all, err := blobColumns.All(st)
+	slices.SortFunc(all, func(a, b store.BlobRow) int { return a.ID.Compare(b.ID) })
+	return slices.CompactFunc(all, func(a, b store.BlobRow) bool { return a.ID == b.ID }), err
 }
 
 // scanNeeded reads the ends of the tasks that the part's edges name.

@@ -67,7 +67,7 @@ func readStepsAmong(t *testing.T, jobs int) map[string]int {
 		what string
 		read func(context.Context) error
 	}{
-		{"Job", func(ctx context.Context) error { _, err := f.db.Job(ctx, fixNS, job); return err }},
+		{"Job", func(ctx context.Context) error { _, err := store.JobOf(ctx, f.db, fixNS, job); return err }},
 		{"Needs", func(ctx context.Context) error { _, err := f.db.Needs(ctx, fixNS, needy); return err }},
 		{"History", func(ctx context.Context) error { _, err := f.db.History(ctx, fixNS, needy); return err }},
 		{"Tasks", func(ctx context.Context) error { _, err := f.db.Tasks(ctx, fixNS, needy); return err }},

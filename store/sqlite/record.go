@@ -263,13 +263,19 @@ func (t *tx) undoable(do, then func() error) error {
 
 const sqlInsertStep = `
 INSERT INTO weaver_steps (namespace, task_id, name, attempt_no, try, by_attempt, by_try, step_index, kind, state, value, error_json,
-  wake_at, started_at, completed_at, cost)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+  wake_at, started_at, completed_at, cost, redact)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
 ON CONFLICT DO NOTHING`
 
 // insertStep reports false when the key is taken.
 func (t *tx) insertStep(s *task.Step, keyAttempt, keyTry int) (bool, error) {
-	n, err := t.stmt(sqlInsertStep).Text(1, t.ns).ID(2, &s.TaskID).Text(3, s.Name).Int(4, int64(keyAttempt)).Int(5, int64(keyTry)).
+	st := t.stmt(sqlInsertStep)
+	if len(s.Redact) > 0 {
+		st.JSON(17, s.Redact)
+	} else {
+		st.Null(17)
+	}
+	n, err := st.Text(1, t.ns).ID(2, &s.TaskID).Text(3, s.Name).Int(4, int64(keyAttempt)).Int(5, int64(keyTry)).
 		Int(6, int64(s.AttemptNo)).Int(7, int64(s.Try)).Int(8, int64(s.Index)).Text(9, string(s.Kind)).Text(10, string(s.State)).
 		Bytes(11, s.Value).Error(12, s.Error).Time(13, s.WakeAt).Time(14, s.StartedAt).Time(15, s.CompletedAt).Int(16, s.Cost).Exec()
 	return n > 0, err

@@ -24,7 +24,7 @@ type plainStep struct {
 // of a first attempt, which is what its epoch says.
 func chunkableStep(rec *store.Record) bool {
 	s := rec.Step
-	if s == nil || len(rec.Artifacts) > 0 {
+	if s == nil || len(rec.Artifacts) > 0 || len(s.Redact) > 0 {
 		return false
 	}
 	_, large := task.BlobOf(s.Value)

@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0011 make of an empty database.
+-- What the migrations 0001 to 0012 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -153,7 +153,7 @@ CREATE TABLE weaver_steps (
   error_json   TEXT,
   wake_at      INTEGER,
   started_at   INTEGER NOT NULL,
-  completed_at INTEGER NOT NULL, awaits TEXT, children INTEGER, children_left INTEGER, children_stored INTEGER, cost INTEGER,
+  completed_at INTEGER NOT NULL, awaits TEXT, children INTEGER, children_left INTEGER, children_stored INTEGER, cost INTEGER, redact TEXT,
   PRIMARY KEY (namespace, task_id, name, attempt_no, try)
 ) WITHOUT ROWID;
 

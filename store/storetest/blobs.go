@@ -15,9 +15,9 @@ import (
 func (e *env) upload(text string) store.Uploaded {
 	e.Helper()
 	sum := sha256.Sum256([]byte(text))
-	got, err := e.s.Upload(e.Context(), e.ns, store.Upload{ID: e.newID(), SHA256: hex.EncodeToString(sum[:]), Size: int64(len(text))})
+	got, err := e.s.Operate(e.Context(), e.ns, store.Upload{ID: e.newID(), SHA256: hex.EncodeToString(sum[:]), Size: int64(len(text))})
 	e.require(err == nil && len(got) == 1, "Upload: %v, %d results", err, len(got))
-	return got[0]
+	return got[0].Uploaded
 }
 
 // blob is upload for who needs no more than the blob.
@@ -29,9 +29,9 @@ func (e *env) blob(text string) task.Blob {
 // collect is one bite of a collector.
 func (e *env) collectBlobs(pending time.Duration, deleted ...task.ID) store.CollectedBlobs {
 	e.Helper()
-	got, err := e.s.CollectBlobs(e.Context(), e.ns, store.CollectBlobs{Pending: pending, Deleted: deleted})
-	e.require(err == nil, "CollectBlobs: %v", err)
-	return got
+	got, err := e.s.Collect(e.Context(), e.ns, store.CollectRequest{Blobs: &store.CollectBlobs{Pending: pending, Deleted: deleted}})
+	e.require(err == nil, "Collect: %v", err)
+	return got.Blobs
 }
 
 // collects checks what a collector is to delete.
@@ -65,7 +65,7 @@ func artifact(e *env, name string, b task.Blob, ttl time.Duration) store.NewArti
 func (e *env) gone(text string) task.Blob {
 	e.Helper()
 	b := e.blob(text)
-	e.pass(2 * time.Hour)
+	e.silence(2 * time.Hour)
 	e.collects(b)
 	return b
 }
@@ -257,7 +257,7 @@ var blobCollectCases = []testCase{
 		b := e.blob("bytes")
 		e.silence(23 * time.Hour)
 		e.check(len(e.collectBlobs(0).Delete) == 0, "it was collected after 23 hours")
-		e.pass(2 * time.Hour)
+		e.silence(2 * time.Hour)
 		e.equal("after 25 hours", e.collectBlobs(0).Delete, []task.Blob{b})
 	}},
 	{"what is said to be deleted and is not claimed stays", func(e *env) {
@@ -298,10 +298,10 @@ var blobCollectCases = []testCase{
 		e.record(rec)
 		e.pass(5 * time.Second)
 		e.finish(retry(c, 2*time.Hour))
-		e.pass(time.Hour)
+		e.silence(time.Hour)
 		got := e.collectBlobs(time.Hour)
 		e.check(got.Expired == 0 && len(got.Delete) == 0, "of an unfinished task: %+v", got)
-		e.pass(2 * time.Hour)
+		e.silence(2 * time.Hour)
 		e.succeed(c.Task.ID)
 		got = e.collectBlobs(time.Hour)
 		e.equal("expired", got.Expired, 1)
@@ -316,18 +316,18 @@ var blobCollectCases = []testCase{
 		rec.Artifacts = []store.NewArtifact{artifact(e, "expires", b, time.Minute)}
 		e.record(rec)
 		e.finish(success(c))
-		e.pass(time.Hour)
+		e.silence(time.Hour)
 		e.equal("expired", e.collectBlobs(time.Hour).Expired, 1)
 		e.equal("the state", e.blobState(b), task.BlobLive)
 	}},
 	{"a bite is bounded, and says that there is more", func(e *env) {
-		ups := make([]store.Upload, store.BlobBite+10)
+		ups := make([]store.Command, store.BlobBite+10)
 		for i := range ups {
 			ups[i] = store.Upload{ID: e.newID(), SHA256: e.newID().String(), Size: 1}
 		}
-		_, err := e.s.Upload(e.Context(), e.ns, ups...)
+		_, err := e.s.Operate(e.Context(), e.ns, ups...)
 		e.require(err == nil, "Upload: %v", err)
-		e.pass(2 * time.Hour)
+		e.silence(2 * time.Hour)
 		got := e.collectBlobs(time.Hour)
 		e.check(len(got.Delete) == store.BlobBite && got.More, "the first bite has %d, more %v", len(got.Delete), got.More)
 		next := e.collectBlobs(time.Hour, mapped(got.Delete, func(b task.Blob) task.ID { return b.ID })...)
@@ -336,7 +336,7 @@ var blobCollectCases = []testCase{
 	{"an enqueue and a collector at once: the task has its blob, or is refused", func(e *env) {
 		for range 20 {
 			b := e.blob("bytes")
-			e.pass(2 * time.Hour)
+			e.silence(2 * time.Hour)
 			var err error
 			d := e.draft(valued(b))
 			var got store.CollectedBlobs

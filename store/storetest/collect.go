@@ -229,7 +229,7 @@ var retainEdgeCases = []testCase{
 		got = e.collect(store.Retention{States: []task.State{task.Succeeded}, Age: day})
 		e.check(got.Tasks == 0 && got.Jobs == 1, "the answer is %+v, want a job", got)
 		e.collected(g.all("a", "b", "c")...)
-		_, err := e.s.Job(e.Context(), e.ns, g.sub.Job.ID)
+		_, err := store.JobOf(e.Context(), e.s, e.ns, g.sub.Job.ID)
 		e.wantErr("the job", err, store.ErrNotFound)
 	}},
 	{"a large job goes whole", func(e *env) {

@@ -180,7 +180,7 @@ func (g *graph) all(nodes ...string) []task.ID {
 // read returns the job as readers see it.
 func (g *graph) read() task.Job {
 	g.e.Helper()
-	job, err := g.e.s.Job(g.e.Context(), g.e.ns, g.sub.Job.ID)
+	job, err := store.JobOf(g.e.Context(), g.e.s, g.e.ns, g.sub.Job.ID)
 	g.e.require(err == nil, "Job(%v): %v", g.sub.Job.ID, err)
 	return job
 }

@@ -40,7 +40,7 @@ var enqueueJobCases = []testCase{
 		again.existsAs(first.sub.Job.ID)
 		e.succeed(first.id("a"), first.id("b"))
 		again.existsAs(first.sub.Job.ID)
-		_, err := e.s.Job(e.Context(), e.ns, again.sub.Job.ID)
+		_, err := store.JobOf(e.Context(), e.s, e.ns, again.sub.Job.ID)
 		e.wantErr("Job that was not stored", err, store.ErrNotFound)
 	}},
 	{"the key of a job is its name's, and its namespace's", func(e *env) {

@@ -141,7 +141,7 @@ var jobCases = []testCase{
 		job := &task.NewJob{ID: e.newID(), Name: "plain"}
 		e.submit(store.Submission{Job: job, Tasks: []task.New{n}})
 		e.succeed(n.ID)
-		got, err := e.s.Job(e.Context(), e.ns, job.ID)
+		got, err := store.JobOf(e.Context(), e.s, e.ns, job.ID)
 		e.check(err == nil && got.State == task.JobSucceeded, "the job whose only task succeeded is %+v, %v", got, err)
 	}},
 	{"a diamond runs in its order and counts", func(e *env) {

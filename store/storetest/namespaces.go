@@ -21,7 +21,7 @@ var namespaceCases = []testCase{
 		other.jobsList(store.JobFilter{})
 		e.equal("the queues of another namespace", other.queueList(), map[string]store.Queue{})
 		e.equal("the needs in another namespace", other.needs(g.id("y")), []store.Need(nil))
-		_, err = e.s.Job(e.Context(), other.ns, g.sub.Job.ID)
+		_, err = store.JobOf(e.Context(), e.s, other.ns, g.sub.Job.ID)
 		e.wantErr("Job of another namespace", err, store.ErrNotFound)
 		_, err = e.s.History(e.Context(), other.ns, id)
 		e.wantErr("History of another namespace", err, store.ErrNotFound)

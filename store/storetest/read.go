@@ -76,7 +76,7 @@ var readCases = []testCase{
 	{"Job and History of an id that names none are not found", func(e *env) {
 		g := e.job("a")
 		for _, id := range []task.ID{e.newID(), g.id("a"), {}} {
-			_, err := e.s.Job(e.Context(), e.ns, id)
+			_, err := store.JobOf(e.Context(), e.s, e.ns, id)
 			e.wantErr("Job", err, store.ErrNotFound)
 		}
 		for _, id := range []task.ID{e.newID(), g.sub.Job.ID, {}} {

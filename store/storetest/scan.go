@@ -35,6 +35,8 @@ func (e *env) scanAgrees(snap *store.Snapshot) {
 			all.Checkpoints = append(all.Checkpoints, p.Checkpoints...)
 			all.Dispatch = append(all.Dispatch, p.Dispatch...)
 			all.Waiters = append(all.Waiters, p.Waiters...)
+			all.Artifacts = append(all.Artifacts, p.Artifacts...)
+			all.Blobs = append(all.Blobs, p.Blobs...)
 		case store.PartOfJobs:
 			all.Jobs = append(all.Jobs, p.Jobs...)
 			for _, sum := range p.Sums {
@@ -53,6 +55,8 @@ func (e *env) scanAgrees(snap *store.Snapshot) {
 	slices.SortFunc(all.Waiters, func(a, b store.WaiterRow) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), a.DueAt.Compare(b.DueAt), a.Task.Compare(b.Task))
 	})
+	e.sameReferred(all.Blobs, snap)
+	e.sameRows("artifacts by part", all.Artifacts, snap.Artifacts)
 	e.sameRows("tasks by part", all.Tasks, snap.Tasks)
 	e.sameRows("edges by part", all.Edges, snap.Edges)
 	e.sameRows("attempts by part", all.Attempts, snap.Attempts)
@@ -66,4 +70,33 @@ func (e *env) scanAgrees(snap *store.Snapshot) {
 	e.sameRows("keys by part", all.Keys, snap.Keys)
 	e.equal("waiters with their keys", keys, len(snap.Waiters))
 	e.equal("tasks with their jobs", jobs, len(of(snap.Tasks, func(t task.Task) bool { return !t.JobID.IsZero() })))
+}
+
+// sameReferred expects the parts to have each live blob of the snapshot, and no other:
+// one that several parts refer to once in each. What drafts name is in no part.
+func (e *env) sameReferred(parts []store.BlobRow, snap *store.Snapshot) {
+	e.Helper()
+	rows := make(map[task.ID]store.BlobRow)
+	for _, b := range parts {
+		rows[b.ID] = b
+	}
+	for _, b := range snap.Blobs {
+		got, found := rows[b.ID]
+		e.check(found == (b.State == task.BlobLive) || len(snap.Chores) > 0, "the %s blob %v is in a part: %v", b.State, b.ID, found)
+		e.check(!found || got == b, "a part has the blob %+v, the snapshot %+v", got, b)
+		delete(rows, b.ID)
+	}
+	e.check(len(rows) == 0, "parts have blobs that the snapshot has not: %v", rows)
+	r, ok := e.s.(store.BlobReader)
+	if !ok {
+		return
+	}
+	uses, err := r.Blobs(e.Context(), e.ns, task.ID{}, len(snap.Blobs)+1)
+	e.require(err == nil && len(uses) == len(snap.Blobs), "Blobs: %d of %d, %v", len(uses), len(snap.Blobs), err)
+	for i := range uses {
+		e.equal("a blob that is read by itself", uses[i].BlobRow, snap.Blobs[i])
+		for _, v := range store.CheckBlob(&uses[i]) {
+			e.Errorf("store.CheckBlob: %v", v)
+		}
+	}
 }

@@ -143,6 +143,8 @@ func suites(t *testing.T, h Harness) []suite {
 		{"RetainEdges", retainEdgeCases},
 		{"RetainValues", retainValueCases},
 		{"DeleteJob", deleteJobCases},
+		{"Forget", forgetCases},
+		{"Redact", redactCases},
 		{"Read", readCases},
 		{"ReadWorkers", readWorkerCases},
 		{"ReadCounts", readCountCases},
@@ -206,6 +208,9 @@ func suites(t *testing.T, h Harness) []suite {
 		}
 		if _, ok := s.(store.OrphanReader); ok {
 			all = append(all, suite{"ReadOrphans", readOrphanCases})
+		}
+		if _, ok := s.(store.BlobReader); ok {
+			all = append(all, suite{"ReadBlobs", readBlobCases})
 		}
 	})
 	return all

@@ -19,6 +19,7 @@ type taskOptions struct {
 	Node     string            `json:"node,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
+	Redact   []string          `json:"redact,omitempty"`
 }
 
 // commonOptions are those that many tasks share: all that can be compared, less
@@ -44,7 +45,7 @@ func (c *Conn) PackOptions(n *task.New) (string, error) {
 		Backoff: n.Backoff.Microseconds(), BackoffMax: n.BackoffMax.Microseconds(), Timeout: n.Timeout.Microseconds(),
 		Limit: n.ConcurrencyLimit, Cleanup: n.CleanupWhenCancelled, MaxCost: n.MaxCost, MaxIdle: n.MaxNoProgress,
 	}
-	common := n.Node == "" && len(n.Labels) == 0 && len(n.Metadata) == 0
+	common := n.Node == "" && len(n.Labels) == 0 && len(n.Metadata) == 0 && len(n.Redact) == 0
 	if common && key == usualOptions {
 		return "", nil
 	}
@@ -53,7 +54,7 @@ func (c *Conn) PackOptions(n *task.New) (string, error) {
 			return s, nil
 		}
 	}
-	b, err := json.Marshal(taskOptions{key, n.Node, n.Labels, n.Metadata})
+	b, err := json.Marshal(taskOptions{key, n.Node, n.Labels, n.Metadata, n.Redact})
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +97,7 @@ func (c *Conn) unpackOptions(raw []byte, t *task.Task) error {
 	t.Backoff, t.BackoffMax, t.Timeout = micros(o.Backoff), micros(o.BackoffMax), micros(o.Timeout)
 	t.ConcurrencyLimit, t.CleanupWhenCancelled = o.Limit, o.Cleanup
 	t.MaxCost, t.MaxNoProgress = o.MaxCost, o.MaxIdle
-	t.Node, t.Labels, t.Metadata = o.Node, o.Labels, o.Metadata
+	t.Node, t.Labels, t.Metadata, t.Redact = o.Node, o.Labels, o.Metadata, slices.Clone(o.Redact)
 	return nil
 }
 

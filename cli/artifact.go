@@ -1,0 +1,288 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// artifactCmd groups the verbs of artifacts.
+type artifactCmd struct {
+	Ls  artifactLsCmd  `cmd:"" help:"List the artifacts of a task or job."`
+	Get artifactGetCmd `cmd:"" help:"Write the bytes of an artifact to a file or the standard output."`
+	GC  artifactGCCmd  `cmd:"" name:"gc" help:"Delete from the bucket what nothing needs any more."`
+}
+
+// artifactLsCmd is the verb artifact ls.
+type artifactLsCmd struct {
+	ID string `arg:"" name:"id" help:"The task or job: its id, the beginning of it, a job's name or file, or JOB/TASK."`
+}
+
+// artifactList is what artifact ls prints as JSON.
+type artifactList struct {
+	Artifacts []listedArtifact `json:"artifacts"`
+}
+
+// listedArtifact is an artifact, and the name of its task in the job.
+type listedArtifact struct {
+	task.Artifact
+	Node string `json:"node,omitempty"`
+}
+
+// Run implements the verb.
+func (c *artifactLsCmd) Run(ctx context.Context, s *session) error {
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		id, err := s.resolveOne(ctx, client, wantAny, c.ID)
+		if err != nil {
+			return err
+		}
+		list, err := s.artifactsOf(ctx, client, id)
+		if err != nil {
+			return err
+		}
+		if s.json() {
+			return s.writeJSON(artifactList{orEmpty(list)})
+		}
+		if len(list) == 0 {
+			s.printf("%s has no artifacts.\n", c.ID)
+			return nil
+		}
+		s.list(s.artifactTable(list))
+		return nil
+	})
+}
+
+// artifactsOf reads the artifacts of a task, or of all tasks of a job.
+func (s *session) artifactsOf(ctx context.Context, client *weaver.Client, id task.ID) ([]listedArtifact, error) {
+	t, err := client.Get(ctx, id)
+	tasks := []task.Task{t}
+	if errors.Is(err, store.ErrNotFound) {
+		var job jobTasks
+		if job, err = readJob(ctx, client, id); errors.Is(err, store.ErrNotFound) {
+			return nil, fmt.Errorf("no task and no job %s in namespace %q of %s: %w", id, client.Namespace(), s.flags.Store, store.ErrNotFound)
+		}
+		tasks = job.Tasks
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []listedArtifact
+	for i := range tasks {
+		if tasks[i].StartedAt.IsZero() && tasks[i].State != task.Succeeded { // one that was taken over need not have run
+			continue
+		}
+		own, err := client.Artifacts(ctx, tasks[i].ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range own {
+			list = append(list, listedArtifact{a, tasks[i].Node})
+		}
+	}
+	return list, nil
+}
+
+func (s *session) artifactTable(list []listedArtifact) *table {
+	t := newTable("ID", "TASK", "NAME", "SIZE", "CONTENT TYPE", "CREATED", "EXPIRES")
+	t.gives = []give{{"CREATED", 0}, {"CONTENT TYPE", 0}, {"EXPIRES", 0}, {"TASK", 12}}
+	for _, a := range list {
+		t.add(plain(a.ID.String()), plain(text.OneLine(cmp.Or(a.Node, a.TaskID.String()), explain.MaxNote)), plain(text.OneLine(a.Name, explain.MaxNote)),
+			plain(byteSize(a.Blob.Size)), plain(text.OneLine(a.ContentType, explain.MaxNote)), s.when(a.CreatedAt), s.when(a.ExpiresAt))
+	}
+	return t
+}
+
+// byteSize prints a number of bytes for people.
+func byteSize(n int64) string {
+	units := []string{"KiB", "MiB", "GiB", "TiB"}
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	size, unit := float64(n)/(1<<10), 0
+	for size >= 1023.95 && unit < len(units)-1 {
+		size, unit = size/(1<<10), unit+1
+	}
+	return fmt.Sprintf("%.1f %s", size, units[unit])
+}
+
+// noBucket says that there is no bucket to work on.
+func (s *session) noBucket() error {
+	folder, _ := s.bucketFolder()
+	if folder == "" {
+		return badInput(bucketForms, "--bucket none: there is no bucket")
+	}
+	return badInput("Name the bucket of this store's workers with --bucket or WEAVER_BUCKET.", "there is no bucket: the folder %s is not there", folder)
+}
+
+// artifactGCCmd is the verb artifact gc.
+type artifactGCCmd struct {
+	UnusedFor age  `default:"1d" placeholder:"AGE" help:"How long ago an upload must have begun that nothing used since, to be taken for one of a process that died. Default: 1d."`
+	DryRun    bool `help:"Say how much would go, and change nothing."`
+}
+
+// Help is shown by artifact gc --help.
+func (artifactGCCmd) Help() string {
+	return "Deletes artifacts whose time has passed and whose task has ended, values of tasks that were deleted, and what uploads left " +
+		"whose process died. Nothing that a task has is deleted. `weaver run` and `weaver worker` do the same every minute."
+}
+
+// collected is what artifact gc did, for -o json.
+type collected struct {
+	DryRun bool  `json:"dry_run,omitempty"`
+	Blobs  int   `json:"blobs"`
+	Bytes  int64 `json:"bytes,omitempty"` // of a dry run: before they were compressed
+}
+
+// Run implements the verb.
+func (c *artifactGCCmd) Run(ctx context.Context, s *session) error {
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		// A collector that looks into another folder would forget bytes that stay.
+		folder, err := s.bucketFolder()
+		switch {
+		case err != nil:
+			return err
+		case folder == "" || !isFolder(folder):
+			return s.noBucket()
+		}
+		done := collected{DryRun: c.DryRun}
+		verb := "deleted"
+		if c.DryRun {
+			verb = "would be deleted"
+			err = eachBlob(ctx, client, func(u *store.BlobUse) error {
+				if u.Collectable(max(time.Duration(c.UnusedFor), 1)) {
+					done.Blobs, done.Bytes = done.Blobs+1, done.Bytes+u.Size
+				}
+				return nil
+			})
+		} else {
+			done.Blobs, err = client.CollectArtifacts(ctx, weaver.UnusedFor(time.Duration(c.UnusedFor)))
+		}
+		if s.json() {
+			return errors.Join(err, s.writeJSON(done))
+		}
+		s.printf("%s %s", text.Plural(done.Blobs, "blob"), verb)
+		if done.Bytes > 0 {
+			s.printf(", of %s", byteSize(done.Bytes))
+		}
+		s.printf(".\n")
+		if err != nil {
+			return fmt.Errorf("%w; the same command does the rest", err)
+		}
+		return nil
+	})
+}
+
+// blobPage is how many blobs are read at once.
+const blobPage = 1000
+
+// eachBlob calls fn with every blob of the namespace, page by page.
+func eachBlob(ctx context.Context, client *weaver.Client, fn func(*store.BlobUse) error) error {
+	r, ok := client.Store().(store.BlobReader)
+	if !ok {
+		return badInput("", "this kind of store does not show its blobs")
+	}
+	for after := (task.ID{}); ; {
+		page, err := r.Blobs(ctx, client.Namespace(), after, blobPage)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if err := fn(&page[i]); err != nil {
+				return err
+			}
+		}
+		if len(page) < blobPage {
+			return nil
+		}
+		after = page[len(page)-1].ID
+	}
+}
+
+// sourceOf finds the bytes that an argument of artifact get names: an artifact or a
+// blob by its ID, or TASK/NAME.
+func (s *session) sourceOf(ctx context.Context, client *weaver.Client, arg string) (weaver.ArtifactRef, error) {
+	if id, err := task.ParseID(arg); err == nil {
+		return s.sourceByID(ctx, client, id)
+	}
+	var absent error // a task was found, and not the artifact
+	for i := len(arg) - 2; i > 0; i-- {
+		if arg[i] != '/' {
+			continue
+		}
+		id, err := s.resolveOne(ctx, client, wantTask, arg[:i])
+		if err == nil {
+			var list []task.Artifact
+			if list, err = client.Artifacts(ctx, id); err == nil {
+				if a := artifactNamed(list, arg[i+1:]); a != nil {
+					return weaver.RefOf(*a), nil
+				}
+				if absent == nil {
+					absent = s.noArtifact(arg[:i], arg[i+1:], list)
+				}
+				continue
+			}
+		}
+		if exitCode(err) != exitUsage {
+			return weaver.ArtifactRef{}, err
+		}
+	}
+	if absent == nil {
+		absent = badInput(fmt.Sprintf("Write its id, or TASK/NAME; `%s` lists those of a job or task.", s.command("artifact", "ls", "ID")),
+			"no artifact %q in namespace %q of %s", arg, client.Namespace(), s.flags.Store)
+	}
+	return weaver.ArtifactRef{}, absent
+}
+
+// artifactNamed returns the artifact of a task that has a name or an ID: the latest, if
+// several steps gave it.
+func artifactNamed(list []task.Artifact, name string) *task.Artifact {
+	for i := range slices.Backward(list) {
+		if list[i].Name == name || list[i].ID.String() == strings.ToUpper(name) {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+func (s *session) noArtifact(of, name string, list []task.Artifact) error {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+	}
+	has := "it has none"
+	if len(names) > 0 {
+		has = "it has " + text.OneLine(strings.Join(slices.Compact(names), ", "), explain.MaxMessage)
+	}
+	return badInput("", "task %s has no artifact %q%s; %s", of, name, didYouMean(name, names), has)
+}
+
+// sourceByID finds an artifact, or the bytes of a large value.
+func (s *session) sourceByID(ctx context.Context, client *weaver.Client, id task.ID) (ref weaver.ArtifactRef, err error) {
+	r, ok := client.Store().(store.BlobReader)
+	if !ok {
+		return ref, badInput("", "this kind of store finds no artifact by its id: write TASK/NAME")
+	}
+	blob, err := r.Blob(ctx, client.Namespace(), id)
+	if err == nil {
+		return weaver.ArtifactRef{ID: id, Name: "blob " + id.String(), Blob: blob.Blob}, nil
+	}
+	var a task.Artifact
+	if errors.Is(err, store.ErrNotFound) {
+		a, err = r.Artifact(ctx, client.Namespace(), id)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return ref, badInput(fmt.Sprintf("`%s` lists those of a job or task.", s.command("artifact", "ls", "ID")),
+			"no artifact and no blob %s in namespace %q of %s", id, client.Namespace(), s.flags.Store)
+	}
+	return weaver.RefOf(a), err
+}

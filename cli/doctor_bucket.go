@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// bucketCheckup is what doctor found in the bucket, for -o json.
+type bucketCheckup struct {
+	Folder  string `json:"folder"`         // "": --bucket none, so nothing was looked for
+	Deep    bool   `json:"deep,omitempty"` // all bytes were read and compared with their hash
+	Blobs   int    `json:"blobs"`          // that values and artifacts refer to
+	Bytes   int64  `json:"bytes"`          // of these, before they were compressed
+	Bad     int    `json:"missing_or_damaged"`
+	Unknown int    `json:"files_without_row"`
+
+	// The first of them.
+	Problems     []blobProblem `json:"problems,omitempty"`
+	UnknownFiles []string      `json:"files,omitempty"`
+}
+
+// blobProblem is a blob whose bytes cannot be read.
+type blobProblem struct {
+	ID   task.ID `json:"id"`
+	Text string  `json:"text"`
+}
+
+// maxProblems is how many problems of the bucket are listed.
+const maxProblems = 100
+
+// examineBucket compares the rows of blobs with what refers to them and with the bucket,
+// page by page. A collector may delete blobs meanwhile: what does not agree is looked at
+// once more.
+func (f *checkup) examineBucket(ctx context.Context, s *session, client *weaver.Client, deep bool) error {
+	r, ok := client.Store().(store.BlobReader)
+	if !ok {
+		return nil
+	}
+	folder, err := s.bucketFolder()
+	if err != nil {
+		return err
+	}
+	bucket, err := s.bucket(false)
+	if err != nil {
+		return err
+	}
+	b := &bucketCheckup{Folder: folder, Deep: deep && bucket != nil}
+	err = eachBlob(ctx, client, func(u *store.BlobUse) error {
+		f.add(f.At, store.CheckBlob(u))
+		if u.State != task.BlobLive {
+			return nil
+		}
+		b.Blobs, b.Bytes = b.Blobs+1, b.Bytes+u.Size
+		if folder == "" {
+			return nil
+		}
+		return b.look(ctx, client, r, u, deep)
+	})
+	if err == nil && bucket != nil {
+		err = b.files(ctx, client, r, bucket)
+	}
+	if b.Blobs+b.Unknown > 0 || bucket != nil {
+		f.Bucket = b
+	}
+	f.Clean = f.Clean && b.Bad == 0
+	return err
+}
+
+// look notes a blob whose bytes are missing or damaged.
+func (b *bucketCheckup) look(ctx context.Context, client *weaver.Client, r store.BlobReader, u *store.BlobUse, deep bool) error {
+	err := readBlob(ctx, client, u.Blob, deep)
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if now, rerr := r.Blob(ctx, client.Namespace(), u.ID); errors.Is(rerr, store.ErrNotFound) || rerr == nil && now.State != task.BlobLive {
+		return nil // collected meanwhile
+	} else if rerr != nil {
+		return rerr
+	}
+	if b.Bad++; len(b.Problems) < maxProblems {
+		b.Problems = append(b.Problems, blobProblem{u.ID, err.Error()})
+	}
+	return nil
+}
+
+// readBlob reads the beginning of a blob, which is what shows that it is there, or all.
+func readBlob(ctx context.Context, client *weaver.Client, of task.Blob, deep bool) error {
+	r, err := openValue(ctx, client, of)
+	if err != nil {
+		return err
+	}
+	if deep {
+		_, err = io.Copy(io.Discard, r)
+	}
+	return errors.Join(err, r.Close())
+}
+
+// files notes what is in the bucket and has no row. Bytes come after their row and go
+// before it, so what has none now belongs to no upload that is under way.
+func (b *bucketCheckup) files(ctx context.Context, client *weaver.Client, r store.BlobReader, bucket weaver.Bucket) error {
+	ns := client.Namespace()
+	var failed error
+	err := bucket.List(ctx, path.Dir(blob.Key(ns, "0", "0"))+"/", func(i blob.Info) bool {
+		unknown, err := unknownFile(ctx, r, bucket, ns, i.Key)
+		if failed = err; unknown {
+			if b.Unknown++; len(b.UnknownFiles) < maxProblems {
+				b.UnknownFiles = append(b.UnknownFiles, i.Key)
+			}
+		}
+		return failed == nil
+	})
+	return errors.Join(failed, err)
+}
+
+func unknownFile(ctx context.Context, r store.BlobReader, bucket weaver.Bucket, ns, key string) (bool, error) {
+	_, name, _ := strings.Cut(path.Base(key), "-")
+	id, err := task.ParseID(strings.ToUpper(name))
+	if err != nil {
+		return true, nil
+	}
+	u, err := r.Blob(ctx, ns, id)
+	switch {
+	case err == nil && blob.Key(ns, u.SHA256, id.String()) == key:
+		return false, nil
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		return false, err
+	}
+	got, err := bucket.Get(ctx, key) // or it was deleted meanwhile
+	if err == nil {
+		return true, got.Close()
+	}
+	return !errors.Is(err, blob.ErrNotFound), ctx.Err()
+}
+
+func (s *session) printBucket(b *bucketCheckup) {
+	switch {
+	case b == nil:
+		return
+	case b.Folder == "":
+		s.printf("%s of the store were not looked for: --bucket none.\n", text.Plural(b.Blobs, "blob"))
+		return
+	case b.Bad > 0:
+		s.printf("%s in the bucket %s:\n", s.paint.Paint(text.Red, fmt.Sprintf("%d of %s missing or damaged", b.Bad, text.Plural(b.Blobs, "blob"))), b.Folder)
+		for _, p := range b.Problems {
+			s.printf("%s\n", indent("  ", text.Printable(p.Text)))
+		}
+		s.printf("A task that reads one of them is blocked then. Put the files back from a copy of the bucket, or name the right one with --bucket; `%s` starts such a task again.\n",
+			s.command("task", "unblock", "ID"))
+	case b.Deep:
+		s.printf("Bucket %s: all bytes of %s (%s) are there and unchanged.\n", b.Folder, text.Plural(b.Blobs, "blob"), byteSize(b.Bytes))
+	default:
+		s.printf("Bucket %s: %s (%s) are there; --deep compares their bytes with their hashes.\n", b.Folder, text.Plural(b.Blobs, "blob"), byteSize(b.Bytes))
+	}
+	if b.Unknown > 0 {
+		s.printf("Not in this store: %s of the bucket, left alone. Remove by hand what no other store has:\n", text.Plural(b.Unknown, "file"))
+		for _, key := range b.UnknownFiles {
+			s.printf("  %s\n", text.Printable(key))
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/attemptlog"
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/text"
+)
+
+// forgetCmd is the verb forget.
+type forgetCmd struct {
+	Label    []string `sep:"none" placeholder:"KEY=VALUE" help:"The tasks with all these labels."`
+	Cancel   bool     `help:"Cancel tasks that have not ended. Those that run are asked to end: forget them when they have."`
+	Force    bool     `help:"With --cancel: take the leases of running tasks away, so that they end at once."`
+	KeepFile bool     `help:"Do not write the file of the store anew, for which all others wait: copies in unused parts of it stay."`
+	DryRun   bool     `help:"List the tasks that would be forgotten, and change nothing."`
+	auditFlags
+}
+
+// Help is shown by forget --help.
+func (forgetCmd) Help() string {
+	return "Erases the inputs, outputs, step values, signals, checkpoints, artifacts, log lines, events, metadata and error texts of the tasks with a label, " +
+		"of the children that they waited for, and the output of their commands. That there were such tasks stays: ids, names, keys, labels, states, times, attempts and the audit. " +
+		"Then the file of the store is written anew, so that nothing is left in its unused parts; workers wait meanwhile. Backups are not touched. " +
+		"A command that was interrupted is given once more."
+}
+
+// forgot is what forget did, for -o json.
+type forgot struct {
+	DryRun    bool          `json:"dry_run,omitempty"`
+	Done      int           `json:"done"`
+	Cancelled int           `json:"cancelled,omitempty"`
+	Refused   []manyRefused `json:"refused,omitempty"`
+	Tasks     []manyTask    `json:"tasks,omitempty"`
+	Rewritten int64         `json:"bytes_rewritten,omitempty"`
+	Error     string        `json:"error,omitempty"`
+}
+
+// Run implements the verb.
+func (c *forgetCmd) Run(ctx context.Context, s *session) error {
+	labels, err := parseLabels(c.Label)
+	switch {
+	case err != nil:
+		return err
+	case len(labels) == 0:
+		return badInput("", "--label KEY=VALUE says which tasks are to be forgotten, for example --label subject=42")
+	case c.Force && !c.Cancel:
+		return badInput("", "--force is for --cancel")
+	}
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		opts := append(c.options(), weaver.AlsoForget(s.removeLogsOf))
+		if c.Cancel {
+			opts = append(opts, weaver.CancelFirst())
+		}
+		if c.Force {
+			opts = append(opts, weaver.Force())
+		}
+		if c.KeepFile {
+			opts = append(opts, weaver.KeepFile())
+		}
+		if c.DryRun {
+			opts = append(opts, weaver.DryRun())
+		}
+		ack, err := client.Forget(ctx, labels, opts...)
+		return c.show(s, &ack, err)
+	})
+}
+
+// removeLogsOf removes what commands of tasks wrote. Crash behind it: the tasks are
+// found again.
+func (s *session) removeLogsOf(_ context.Context, tasks []weaver.TaskInfo) error {
+	dir := logFolder(s.flags.Store)
+	if dir == "" {
+		return nil
+	}
+	list := make([]attemptlog.Attempt, len(tasks))
+	for i := range tasks {
+		list[i] = lastAttempt(&tasks[i])
+	}
+	if err := attemptlog.New(attemptlog.Config{Dir: dir}).RemoveOf(list...); err != nil {
+		return fmt.Errorf("remove the output of commands in %s: %w", dir, err)
+	}
+	return nil
+}
+
+// show prints what was done, also when it failed on its way.
+func (c *forgetCmd) show(s *session, ack *weaver.ForgetAck, err error) error {
+	many := weaver.ManyAck{Refused: ack.Refused}
+	if err != nil {
+		err = fmt.Errorf("%w; the same command does the rest", err)
+	}
+	if s.json() {
+		res := forgot{DryRun: c.DryRun, Done: ack.Done, Cancelled: ack.Cancelled, Rewritten: ack.Rewritten}
+		for _, r := range ack.Refused[:min(len(ack.Refused), maxRefusedJSON)] {
+			res.Refused = append(res.Refused, manyRefused{r.ID, r.Err.Error()})
+		}
+		for _, t := range ack.Tasks {
+			res.Tasks = append(res.Tasks, manyTask(t))
+		}
+		if err != nil {
+			res.Error = err.Error()
+		}
+		if jsonErr := s.writeJSON(res); jsonErr != nil {
+			return jsonErr
+		}
+		return manyError(&many, c.DryRun, err)
+	}
+	if len(ack.Tasks) > 0 {
+		t := newTable("ID", "TYPE", "QUEUE", "STATE")
+		for _, m := range ack.Tasks {
+			t.add(plain(m.ID.String()), plain(m.Type), plain(text.OneLine(m.Queue, explain.MaxNote)), painted(string(m.State), text.StateColor(string(m.State))))
+		}
+		s.list(t)
+	}
+	would := ""
+	if c.DryRun {
+		would = " would be"
+	}
+	s.printf("%s%s forgotten", text.Plural(ack.Done, "task"), would)
+	if ack.Cancelled > 0 {
+		s.printf(", of which %d%s cancelled first", ack.Cancelled, would)
+	}
+	if ack.Rewritten > 0 {
+		s.printf("; the file of the store was written anew, %.1f MiB", float64(ack.Rewritten)/(1<<20))
+	}
+	s.printf(".\n")
+	for i, r := range ack.Refused {
+		if i == maxRefused {
+			s.printf("%d more were refused.\n", len(ack.Refused)-i)
+			break
+		}
+		s.printf("Refused: %s\n", text.OneLine(r.Err.Error(), explain.MaxMessage))
+	}
+	return manyError(&many, c.DryRun, err)
+}

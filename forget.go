@@ -1,0 +1,310 @@
+package weaver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// forgetSettings are the options that only Forget has.
+type forgetSettings struct {
+	cancel   bool
+	keepFile bool
+	also     []func(context.Context, []TaskInfo) error
+}
+
+func forgetOption(set func(*forgetSettings)) OperateOption {
+	return operateOption(func(s *operateSettings) {
+		if s.forget == nil {
+			s.forget = new(forgetSettings)
+		}
+		set(s.forget)
+	})
+}
+
+// CancelFirst has Forget cancel tasks that have not ended. Those that run are asked
+// to end, and are among the refused until they have; with Force they end at once.
+func CancelFirst() OperateOption {
+	return forgetOption(func(s *forgetSettings) { s.cancel = true })
+}
+
+// AlsoForget has Forget call fn with tasks that it is about to erase, so that what the
+// program keeps of them elsewhere goes too. An error ends it: those tasks are found
+// again. fn may get a task more than once.
+func AlsoForget(fn func(ctx context.Context, tasks []TaskInfo) error) OperateOption {
+	return forgetOption(func(s *forgetSettings) { s.also = append(s.also, fn) })
+}
+
+// KeepFile has Forget leave the store's file as it is after it has erased what is in
+// its tables: copies that a database left in unused parts of its pages stay until a
+// Forget without this option.
+func KeepFile() OperateOption {
+	return forgetOption(func(s *forgetSettings) { s.keepFile = true })
+}
+
+// ForgetAck says what Forget did.
+type ForgetAck struct {
+	Done      int           // tasks that were forgotten; in a DryRun: that would be
+	Cancelled int           // of these, how many were cancelled for it
+	Refused   []RefusedTask // that stay, and why
+	Tasks     []ManyTask    // in a DryRun: those of Done
+	Blobs     int           // that were deleted from the bucket
+	Rewritten int64         // bytes of the store's file that was written anew; 0: it was not
+}
+
+// forgetPage is how many tasks are looked at together: they come with their inputs.
+const forgetPage = 100
+
+// Forget erases what the tasks with all these labels, and the children that they waited
+// for, were given, made and said: inputs, outputs, metadata, the values of steps and
+// signals, checkpoints, progress, answers, artifacts, log lines and events, and the
+// texts of errors and decisions. What is left says that there was a task, when, in
+// which states and how often it was tried: IDs, names, keys, labels, kinds of errors,
+// times and the audit. To read what was erased is [ErrForgotten], and such a task
+// is not retried. Each task is audited; a second call finds nothing.
+//
+// Tasks that have not ended are refused (ErrState); see CancelFirst. Work goes on
+// meanwhile: it works in small transactions. At the end the bytes are deleted from the
+// client's bucket, unless another task has the same, and a store in a file writes that
+// anew, without the unused parts in which copies may be, while other writers wait
+// (see KeepFile). When it is interrupted, the same call does the rest.
+//
+// Outputs that other tasks made of those of a forgotten one, inputs of tasks that it
+// started (Start), backups, and what handlers wrote elsewhere stay. A label says which
+// tasks are about the same subject, so put an identifier into it, and no secret.
+//
+// Options: DryRun, By, Reason, CancelFirst, Force, AlsoForget, KeepFile. No label:
+// ErrInvalidOption.
+func (c *Client) Forget(ctx context.Context, labels map[string]string, opts ...OperateOption) (ack ForgetAck, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("forget tasks: %w", err)
+		}
+	}()
+	if engine.StepTxOf(ctx) != nil {
+		return ack, ErrNestedTx
+	}
+	f := forgetting{c: c, ack: &ack, seen: make(map[TaskID]error), cancelled: make(map[TaskID]store.CommandResult)}
+	for _, o := range opts {
+		o.applyOperate(&f.s)
+	}
+	if f.s.many != nil && f.s.many.older != 0 {
+		return ack, fmt.Errorf("%w: OlderThan is no option of Forget", ErrInvalidOption)
+	}
+	if err := f.s.problem(verbOptions{many: true, forget: true, force: f.s.forget != nil && f.s.forget.cancel}); err != nil {
+		return ack, err
+	}
+	if len(labels) == 0 {
+		return ack, fmt.Errorf("%w: no label is given: name the tasks to be forgotten by at least one", ErrInvalidOption)
+	}
+	f.dryRun = f.s.many != nil && f.s.many.dryRun
+	if f.s.forget == nil {
+		f.s.forget = new(forgetSettings)
+	}
+	for after := ""; ; {
+		page, next, err := c.List(ctx, Filter{Labels: labels, Limit: forgetPage, After: after})
+		if err != nil {
+			return ack, err
+		}
+		if err := f.cancel(ctx, page); err != nil {
+			return ack, err
+		}
+		for i := range page {
+			if err := f.one(ctx, &page[i]); err != nil {
+				return ack, err
+			}
+		}
+		if err := f.flush(ctx); err != nil {
+			return ack, err
+		}
+		if after = next; next == "" {
+			return ack, f.clean(ctx)
+		}
+	}
+}
+
+// forgetting is one call of Forget.
+type forgetting struct {
+	c      *Client
+	s      operateSettings
+	dryRun bool
+	ack    *ForgetAck
+	seen   map[TaskID]error // tasks that were looked at, with why they stay
+	batch  []TaskInfo       // to be erased; children come before their parents
+
+	cancelled map[TaskID]store.CommandResult // for it
+}
+
+// one looks at a task. Its children are erased before it: afterwards it is not looked
+// at again, and nothing leads to them.
+func (f *forgetting) one(ctx context.Context, t *TaskInfo) error {
+	if _, again := f.seen[t.ID]; again || t.Forgotten {
+		return nil
+	}
+	f.seen[t.ID] = nil
+	stays := f.ended(t)
+	if stays == nil {
+		var err error
+		if stays, err = f.children(ctx, t.ID); err != nil {
+			return err
+		}
+	}
+	if stays != nil {
+		f.seen[t.ID] = stays
+		f.ack.Refused = append(f.ack.Refused, RefusedTask{t.ID, stays})
+		return nil
+	}
+	f.batch = append(f.batch, *t)
+	if len(f.batch) < forgetPage {
+		return nil
+	}
+	return f.flush(ctx)
+}
+
+// cancel cancels the tasks of a list that have not ended, if that is wanted.
+func (f *forgetting) cancel(ctx context.Context, list []TaskInfo) error {
+	if !f.s.forget.cancel || f.dryRun {
+		return nil
+	}
+	var cmds []store.Command
+	var ids []TaskID
+	for i := range list {
+		t := &list[i]
+		if _, again := f.seen[t.ID]; !again && !t.State.Terminal() {
+			ids = append(ids, t.ID)
+			cmds = append(cmds, store.CancelTask{Audit: f.s.audit, Task: t.ID, Force: f.s.force})
+		}
+	}
+	if len(cmds) == 0 {
+		return nil
+	}
+	got, err := f.c.store.Operate(ctx, f.c.ns, cmds...)
+	for i := range got {
+		f.cancelled[ids[i]] = got[i]
+	}
+	return err
+}
+
+// ended says why a task stays that has not ended.
+func (f *forgetting) ended(t *TaskInfo) (stays error) {
+	if t.State.Terminal() {
+		return nil
+	}
+	got, asked := f.cancelled[t.ID]
+	switch {
+	case !f.s.forget.cancel:
+		return fmt.Errorf("task %s is %s, cancel it first: %w", t.ID, t.State, ErrState)
+	case f.dryRun:
+		f.ack.Cancelled++
+		return nil
+	case asked && got.State.Terminal(): // also when it ended a moment before
+		if got.Err == nil {
+			f.ack.Cancelled++
+		}
+		t.State = got.State
+		return nil
+	case asked && got.Err != nil:
+		return got.Err
+	}
+	return fmt.Errorf("task %s was asked to end, forget it when it has: %w", t.ID, ErrState)
+}
+
+// children looks at the children of a task, and says why it stays if one of them does.
+func (f *forgetting) children(ctx context.Context, id TaskID) (stays, err error) {
+	needs, err := f.c.store.Needs(ctx, f.c.ns, id)
+	if err != nil {
+		return nil, err
+	}
+	needs = slices.DeleteFunc(needs, func(n store.Need) bool { return n.Awaited == 0 || n.Kind != task.OnDone })
+	for len(needs) > 0 {
+		some := needs[:min(len(needs), forgetPage)]
+		needs = needs[len(some):]
+		ids := make([]TaskID, len(some))
+		for i := range some {
+			ids[i] = some[i].ID
+		}
+		list, err := f.c.store.Tasks(ctx, f.c.ns, ids...)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.cancel(ctx, list); err != nil {
+			return nil, err
+		}
+		for i := range list {
+			if err := f.one(ctx, &list[i]); err != nil {
+				return nil, err
+			}
+			if f.seen[list[i].ID] != nil {
+				stays = fmt.Errorf("task %s stays until its child %s can be forgotten: %w", id, list[i].ID, ErrState)
+			}
+		}
+	}
+	return stays, nil
+}
+
+// flush erases the tasks of the batch, in its order.
+// Crash here: those that were not erased are found again.
+func (f *forgetting) flush(ctx context.Context) error {
+	batch := f.batch
+	f.batch = nil
+	if len(batch) == 0 {
+		return nil
+	}
+	if f.dryRun {
+		f.ack.Done += len(batch)
+		for i := range batch {
+			t := &batch[i]
+			f.ack.Tasks = append(f.ack.Tasks, ManyTask{t.ID, t.Type, t.Queue, t.State})
+		}
+		return nil
+	}
+	for _, also := range f.s.forget.also {
+		if err := also(ctx, batch); err != nil {
+			return err
+		}
+	}
+	cmds := make([]store.Command, len(batch))
+	for i := range batch {
+		cmds[i] = store.ForgetTask{Audit: f.s.audit, Task: batch[i].ID}
+	}
+	got, err := f.c.store.Operate(ctx, f.c.ns, cmds...)
+	if err != nil {
+		return err
+	}
+	for i := range got {
+		switch {
+		case got[i].Err == nil && !got[i].Existing:
+			f.ack.Done++
+		case got[i].Err != nil && !errors.Is(got[i].Err, ErrNotFound): // deleted meanwhile
+			f.ack.Refused = append(f.ack.Refused, RefusedTask{batch[i].ID, got[i].Err})
+		}
+	}
+	return nil
+}
+
+// clean deletes the bytes to which nothing refers any more, and the copies in the
+// store's files.
+// Crash here: the next call, or a collector, deletes the bytes, and the next call
+// cleans the files.
+func (f *forgetting) clean(ctx context.Context) (err error) {
+	if f.dryRun {
+		return nil
+	}
+	if f.c.hasBucket() {
+		if f.ack.Blobs, err = f.c.values.Collect(ctx, 0); err != nil {
+			return err
+		}
+	}
+	s, ok := f.c.store.(store.Scrubber)
+	if !ok || f.s.forget.keepFile {
+		return nil
+	}
+	did, err := s.Scrub(ctx, f.c.ns)
+	f.ack.Rewritten = did.Bytes
+	return err
+}

@@ -1,0 +1,248 @@
+// Package redact masks parts of recorded values, for everyone but handlers and typed
+// results.
+//
+// What is masked says a list of patterns, which is stored with the task: the store's
+// readers do not have its Go types. A pattern is a path of segments between slashes.
+// The first names what holds the value ("input", "output", "step", "signal",
+// "checkpoint", "answer", "log"), the others are keys of objects, "#" an element of
+// an array, "**" any number of levels. Segments are matched as by path.Match, in
+// whatever case.
+//
+// It changes no stored value. A value that is no JSON is masked whole.
+package redact
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Mask stands in place of what is masked.
+const Mask = "[redacted]"
+
+// everywhere is the first segment of patterns for all values.
+const everywhere = "*"
+
+const (
+	element = "#"    // the segment of an element of an array
+	slash   = "\x1f" // in place of a slash in a key: no * of path.Match matches one
+)
+
+// CheckKey turns what a program writes into a pattern: a key, which is masked at any
+// depth ("password", "*token*"), or a path from the root of a value ("/card/number",
+// "/items/*/secret").
+func CheckKey(key string) (pattern string, err error) {
+	rest := strings.TrimPrefix(key, "/")
+	segments := strings.Split(rest, "/")
+	if slices.Contains(segments, "") {
+		return "", fmt.Errorf("%q: want a key like password or *token*, or a path like /card/number", key)
+	}
+	for _, s := range segments {
+		if _, err := path.Match(s, ""); err != nil {
+			return "", fmt.Errorf("%q: %q is no pattern: %w", key, s, err)
+		}
+	}
+	if rest == key {
+		if len(segments) > 1 {
+			return "", fmt.Errorf("%q: a path begins with a slash: /%s", key, key)
+		}
+		return everywhere + "/**/" + rest, nil
+	}
+	return everywhere + "/" + rest, nil
+}
+
+// Literal is a key as a segment that matches it alone.
+func Literal(key string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "/", slash).Replace(key)
+}
+
+// Rules are patterns. nil has none.
+type Rules struct{ patterns [][]string }
+
+// New returns the rules of lists of patterns; nil: there are none.
+func New(lists ...[]string) *Rules {
+	var r Rules
+	for _, list := range lists {
+		for _, p := range list {
+			r.patterns = append(r.patterns, strings.Split(strings.ToLower(p), "/"))
+		}
+	}
+	if len(r.patterns) == 0 {
+		return nil
+	}
+	return &r
+}
+
+// With returns rules with more patterns.
+func (r *Rules) With(list []string) *Rules {
+	more := New(list)
+	switch {
+	case more == nil:
+		return r
+	case r == nil:
+		return more
+	}
+	return &Rules{slices.Concat(r.patterns, more.patterns)}
+}
+
+// JSON returns a value with what is to be masked masked. of names what holds it.
+func (r *Rules) JSON(of string, value json.RawMessage) json.RawMessage {
+	masked, _ := r.apply(of, value)
+	return masked
+}
+
+// Texts returns the texts and numbers in a value that are to be masked, for Hide.
+func (r *Rules) Texts(of string, value json.RawMessage) []string {
+	_, found := r.apply(of, value)
+	return found
+}
+
+func (r *Rules) apply(of string, value json.RawMessage) (json.RawMessage, []string) {
+	if r == nil || len(value) == 0 {
+		return value, nil
+	}
+	at := advance(r.patterns, of)
+	if len(at) == 0 {
+		return value, nil
+	}
+	m := masker{dec: json.NewDecoder(bytes.NewReader(value))}
+	m.dec.UseNumber()
+	if err := m.value(at); err != nil {
+		return json.RawMessage(`"` + Mask + `"`), nil
+	}
+	if !m.masked {
+		return value, nil
+	}
+	return m.out.Bytes(), m.texts
+}
+
+// Matches reports whether what stands under a key of a value is masked.
+func (r *Rules) Matches(of, key string) bool {
+	return r != nil && accepts(advance(advance(r.patterns, of), key))
+}
+
+// advance returns what is left of patterns behind a segment that they match.
+func advance(patterns [][]string, segment string) (rest [][]string) {
+	segment = strings.ReplaceAll(strings.ToLower(segment), "/", slash)
+	for _, p := range patterns {
+		rest = appendRest(rest, p, segment)
+	}
+	return rest
+}
+
+func appendRest(rest [][]string, p []string, segment string) [][]string {
+	switch {
+	case len(p) == 0:
+		return rest
+	case p[0] == "**":
+		return appendRest(append(rest, p), p[1:], segment)
+	}
+	if ok, err := path.Match(p[0], segment); ok && err == nil {
+		return append(rest, p[1:])
+	}
+	return rest
+}
+
+func accepts(patterns [][]string) bool {
+	return slices.ContainsFunc(patterns, func(p []string) bool { return len(p) == 0 })
+}
+
+// masker rewrites one value.
+type masker struct {
+	dec    *json.Decoder
+	out    bytes.Buffer
+	masked bool
+	texts  []string
+}
+
+func (m *masker) value(at [][]string) error {
+	if len(at) == 0 || accepts(at) {
+		var raw json.RawMessage
+		if err := m.dec.Decode(&raw); err != nil {
+			return err
+		}
+		if len(at) == 0 || string(raw) == "null" {
+			m.out.Write(raw)
+			return nil
+		}
+		m.masked = true
+		m.texts = append(m.texts, leaves(raw)...)
+		return m.write(Mask)
+	}
+	token, err := m.dec.Token()
+	if err != nil {
+		return err
+	}
+	open, isOpen := token.(json.Delim)
+	if !isOpen {
+		return m.write(token)
+	}
+	m.out.WriteByte(byte(open))
+	for n := 0; m.dec.More(); n++ {
+		if n > 0 {
+			m.out.WriteByte(',')
+		}
+		segment := element
+		if open == '{' {
+			key, err := m.dec.Token()
+			if err != nil {
+				return err
+			}
+			segment, _ = key.(string)
+			if err := m.write(segment); err != nil {
+				return err
+			}
+			m.out.WriteByte(':')
+		}
+		if err := m.value(advance(at, segment)); err != nil {
+			return err
+		}
+	}
+	m.out.WriteByte(byte(open) + 2) // ] and } come two behind [ and {
+	_, err = m.dec.Token()
+	return err
+}
+
+// write adds a text, a number, a boolean or null.
+func (m *masker) write(v any) error {
+	enc := json.NewEncoder(&m.out)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	m.out.Truncate(m.out.Len() - 1) // the line break
+	return err
+}
+
+// leaves returns the texts and numbers of a value.
+func leaves(raw json.RawMessage) (texts []string) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			return texts
+		}
+		switch v := token.(type) {
+		case string:
+			texts = append(texts, v)
+		case json.Number:
+			texts = append(texts, v.String())
+		}
+	}
+}
+
+// minText is how many bytes a text has that is masked where it stands in others: a
+// shorter one is found everywhere.
+const minText = 4
+
+// Hide masks texts where they stand in another one.
+func Hide(s string, texts []string) string {
+	for _, t := range texts {
+		if len(t) >= minText {
+			s = strings.ReplaceAll(s, t, Mask)
+		}
+	}
+	return s
+}

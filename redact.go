@@ -1,0 +1,49 @@
+package weaver
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/goweaver/weaver/internal/redact"
+)
+
+// Redacted stands in place of what is masked: fields with the tag `weaver:"redact"`,
+// and what Config.Redact names.
+const Redacted = redact.Mask
+
+// redactType notes which fields of a task type's input and output are tagged.
+func redactType[In, Out any](s *settings) {
+	for _, of := range []struct {
+		what string
+		typ  reflect.Type
+	}{{redact.Input, reflect.TypeFor[In]()}, {redact.Output, reflect.TypeFor[Out]()}} {
+		paths, err := redact.Paths(of.typ)
+		if err != nil {
+			s.problem("%s: %w", of.what, err)
+		}
+		s.task.Redact = append(s.task.Redact, redact.In(of.what, paths)...)
+	}
+}
+
+// redactStep returns the tagged fields of what a step gives. A wrong tag is a mistake
+// of the program, which fails the task.
+func redactStep[T any]() ([]string, error) {
+	paths, err := redact.Paths(reflect.TypeFor[T]())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidOption, err)
+	}
+	return paths, nil
+}
+
+// redactKeys turns Config.Redact into patterns.
+func redactKeys(keys []string) (patterns []string, problems []error) {
+	for _, k := range keys {
+		p, err := redact.CheckKey(k)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("in Redact: %w", err))
+			continue
+		}
+		patterns = append(patterns, p)
+	}
+	return patterns, problems
+}

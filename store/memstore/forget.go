@@ -1,0 +1,44 @@
+package memstore
+
+import (
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+)
+
+// forgetTask erases what a task that has ended was given, made and said.
+func (o *op) forgetTask(cmd store.ForgetTask) store.CommandResult {
+	r, res := o.find(cmd.Task, store.Seen{})
+	if res.Err != nil {
+		return res
+	}
+	if r.Forgotten {
+		return store.CommandResult{State: r.State, Existing: true}
+	}
+	if err := rules.CheckForget(r.ID, r.State, false); err != nil {
+		return store.CommandResult{State: r.State, Err: err}
+	}
+	rules.ForgetTask(&r.Task)
+	r.joinOutput = nil
+	for i := range o.attempts[r.ID] {
+		rules.ForgetAttempt(&o.attempts[r.ID][i])
+	}
+	for i := range o.decisions[r.ID] {
+		d := &o.decisions[r.ID][i]
+		d.Reason = rules.ForgetReason(&d.Reason)
+	}
+	for i := range o.steps[r.ID] {
+		rules.ForgetStep(&o.steps[r.ID][i])
+	}
+	for i := range o.signals[r.ID] {
+		rules.ForgetSignal(&o.signals[r.ID][i])
+	}
+	for _, e := range o.dependents[r.ID] {
+		rules.ForgetEdge(e)
+	}
+	delete(o.refs, r.ID)
+	delete(o.artifacts, r.ID)
+	delete(o.checkpoints, r.ID)
+	delete(o.events, r.ID)
+	o.note(cmd.Audit, "forget", r.ID.String())
+	return store.CommandResult{State: r.State}
+}

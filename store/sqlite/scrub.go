@@ -1,0 +1,119 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
+)
+
+// That the file is to be scrubbed is noted with what was erased, and stays noted
+// until it is done, whatever process does it.
+const (
+	sqlNeedScrub = `
+INSERT INTO weaver_store_meta (namespace, key, value) VALUES (?1, 'scrub', ?2) ON CONFLICT DO UPDATE SET value = excluded.value`
+	sqlScrub     = `SELECT value FROM weaver_store_meta WHERE namespace = '' AND key = 'scrub'`
+	sqlScrubDone = `DELETE FROM weaver_store_meta WHERE namespace = '' AND key = 'scrub' AND value = ?1`
+)
+
+// needScrub notes that erased bytes may be in unused parts of the file.
+func (t *tx) needScrub() error {
+	return t.stmt(sqlNeedScrub).Text(1, "").Text(2, fmt.Sprint(t.mic)).Run()
+}
+
+// Scrub implements store.Scrubber: VACUUM writes the file anew, without its unused
+// parts, and the log is copied and cut down to nothing. Other writers wait meanwhile,
+// in every process; readers go on. It needs twice the file's size on the disk for the
+// time being. A database in memory has no file.
+// Crash here: the note stays, and the next call begins again.
+func (db *DB) Scrub(ctx context.Context, ns string) (store.Scrubbed, error) {
+	var res store.Scrubbed
+	if err := db.finishForgetting(ctx, ns); err != nil {
+		return res, err
+	}
+	var note string
+	err := db.read(ctx, "", func(v *view) error {
+		note = ""
+		st := v.stmt(sqlScrub)
+		if st.One() {
+			note = st.ColText(0)
+		}
+		return st.Done()
+	})
+	if err != nil || note == "" {
+		return res, err
+	}
+	if !db.memory {
+		if err := db.rewrite(ctx); err != nil {
+			return res, fmt.Errorf("scrub %s: %w", db.path, db.translate(err))
+		}
+		if info, err := os.Stat(db.name); err == nil {
+			res.Bytes = info.Size()
+		}
+	}
+	// What was forgotten since has a note of its own.
+	err = db.write(ctx, "", commit.Heavy, func(t *tx) error { return t.stmt(sqlScrubDone).Text(1, note).Run() })
+	res.Done = err == nil
+	return res, err
+}
+
+var sqlForgetChore = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 AND kind = 'forget' ORDER BY subject LIMIT 1`
+
+// finishForgetting works off what ForgetTask left, of a process that has ended, say.
+func (db *DB) finishForgetting(ctx context.Context, ns string) error {
+	next := func(v *view) (*chore, error) { return choreColumns.One(v.stmt(sqlForgetChore).Text(1, v.ns)) }
+	db.finishChores(ctx, ns, func(t *tx) (*chore, error) { return next(&t.view) }, nil)
+	var left *chore
+	err := db.read(ctx, ns, func(v *view) (err error) {
+		left, err = next(v)
+		return err
+	})
+	if err == nil && left != nil {
+		err = fmt.Errorf("task %v is still being forgotten, scrub again: %w", left.id, store.ErrUnavailable)
+	}
+	return err
+}
+
+// rewrite runs VACUUM on a connection of its own, whose temporary file is on the disk,
+// with the lead, so that this process does not wait for itself.
+func (db *DB) rewrite(ctx context.Context) error {
+	if err := db.checkPlace(); err != nil {
+		return err
+	}
+	c, err := db.connect(false)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // what it wrote is committed, or was rolled back
+	if err := c.Script("PRAGMA temp_store=FILE; PRAGMA secure_delete=ON"); err != nil {
+		return err
+	}
+	qerr := db.writer.Exclusive(ctx, func(*conn.Conn) {
+		undo := c.Interruptible(ctx)
+		err = c.Script("VACUUM")
+		undo()
+		if err == nil {
+			err = emptyLog(c)
+		}
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	})
+	return errors.Join(qerr, err)
+}
+
+// emptyLog copies the log into the database and cuts it down to nothing. It waits for
+// readers of old snapshots as long as for a lock.
+func emptyLog(c *conn.Conn) error {
+	_, _, err := c.Raw().WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
+	if err != nil {
+		return fmt.Errorf("empty the log, of which another connection may read an old part: %w", err)
+	}
+	return nil
+}
