@@ -44,7 +44,7 @@ type repairer struct {
 // its result is recorded. Its error is tried again like that of a handler. The input
 // that it returns has the schema version of the task type and is checked as
 // Type.WithJSON checks one, before anything uses it; if it does not fit, the repair has
-// failed. The task then runs again, with its new input or, after a repair that failed,
+// failed. The repair has the labels of the task. The task then runs again, with its new input or, after a repair that failed,
 // to be judged once more: so many repairs as MaxRepairs allows.
 //
 // A task type has one Repair, in the options of one of its handlers. Only workers with
@@ -170,7 +170,7 @@ func (c *Client) replace(ctx context.Context, a *engine.Attempt, r *repairer, in
 	id := a.Task().ID
 	err := c.replaceInput(ctx, input, func(kept json.RawMessage) error {
 		res, err := c.store.Operate(ctx, c.ns, store.ReplaceInput{
-			Audit: store.Audit{By: "repair " + id.String(), Reason: in.Error},
+			Audit: store.Audit{By: "repair " + id.String(), Reason: fmt.Sprintf("repair %d of %d", in.No, in.MaxRepairs)},
 			Task:  in.task, Input: kept, SchemaVersion: r.version, OldHash: in.InputHash, OldSchema: in.Schema, Repair: id,
 		})
 		if err != nil {

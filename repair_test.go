@@ -69,7 +69,7 @@ func TestRepair(t *testing.T) {
 		}))}})
 		var waits []event.TaskSuspended
 		weaver.On(e.Engine, func(ev event.TaskSuspended) { waits = append(waits, ev) })
-		h := enqueue(fx, wrongCharge, wrong)
+		h := enqueue(fx, wrongCharge, wrong, weaver.Label("subject", "42"))
 		equal(fx, "the output", result(fx, h), 7)
 		fx.must(e.stop())
 		equal(fx, "the raw input", string(asked.Raw), `{"cents":"7"}`)
@@ -87,7 +87,8 @@ func TestRepair(t *testing.T) {
 		equal(fx, "its state", repair.State, weaver.StateSucceeded)
 		audit := hist.Audit[0]
 		equal(fx, "the audit", [2]string{audit.Verb, audit.Actor}, [2]string{"repair", "repair " + repair.ID.String()})
-		wantError(fx, errors.New(audit.Reason), nil, task.PayloadHash(json.RawMessage(`{"cents":"7"}`)), task.PayloadHash(json.RawMessage(`{"cents":7}`)), "does not decode")
+		wantError(fx, errors.New(audit.Reason), nil, task.PayloadHash(json.RawMessage(`{"cents":"7"}`)), task.PayloadHash(json.RawMessage(`{"cents":7}`)), "repair 1 of 2; input ")
+		equal(fx, "the label of the repair", repair.Labels["subject"], "42")
 		equal(fx, "waits", len(waits) > 0 && waits[0].Waiting == task.WaitRepair && waits[0].Error != nil, true)
 	})
 

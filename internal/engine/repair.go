@@ -67,7 +67,7 @@ func (a *Attempt) decideRepair(c *choice, in decide.Input, cause error) error {
 	if err != nil {
 		return err
 	}
-	n, err := a.env.newTask(&task.Draft{Type: task.RepairType, Input: input, Priority: t.Priority})
+	n, err := a.env.newTask(&task.Draft{Type: task.RepairType, Input: input, Priority: t.Priority, Labels: t.Labels})
 	if err != nil {
 		return err
 	}
