@@ -15,6 +15,7 @@ import (
 
 	"github.com/goweaver/weaver/blob"
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/internal/seal"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -139,7 +140,7 @@ func OpenArtifact(ctx context.Context, ref ArtifactRef) (io.ReadCloser, error) {
 
 // check refuses a reference that PutArtifact did not make.
 func (ref ArtifactRef) check() error {
-	switch sum, err := hex.DecodeString(ref.Blob.SHA256); {
+	switch sum, err := hex.DecodeString(seal.Hash(ref.Blob)); {
 	case ref == ArtifactRef{}:
 		return fmt.Errorf("open artifact: %w: the ArtifactRef is empty: take the one that PutArtifact returned, or RefOf", ErrInvalidOption)
 	case ref.Blob.ID.IsZero() || err != nil || len(sum) != sha256.Size || ref.Blob.Size < 0:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/codec"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -22,6 +23,7 @@ type bucketCheckup struct {
 	Blobs   int    `json:"blobs"`          // that values and artifacts refer to
 	Bytes   int64  `json:"bytes"`          // of these, before they were compressed
 	Bad     int    `json:"missing_or_damaged"`
+	Sealed  int    `json:"sealed,omitempty"` // with keys that are not here: they are there, and were not read
 	Unknown int    `json:"files_without_row"`
 
 	// The first of them.
@@ -79,8 +81,12 @@ func (f *checkup) examineBucket(ctx context.Context, s *session, client *weaver.
 // look notes a blob whose bytes are missing or damaged.
 func (b *bucketCheckup) look(ctx context.Context, client *weaver.Client, r store.BlobReader, u *store.BlobUse, deep bool) error {
 	err := readBlob(ctx, client, u.Blob, deep)
-	if err == nil || ctx.Err() != nil {
+	switch {
+	case err == nil || ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, codec.ErrNoCodec) || errors.Is(err, codec.ErrNoKey):
+		b.Sealed++
+		return nil
 	}
 	if now, rerr := r.Blob(ctx, client.Namespace(), u.ID); errors.Is(rerr, store.ErrNotFound) || rerr == nil && now.State != task.BlobLive {
 		return nil // collected meanwhile
@@ -123,7 +129,7 @@ func (b *bucketCheckup) files(ctx context.Context, client *weaver.Client, r stor
 }
 
 func unknownFile(ctx context.Context, r store.BlobReader, bucket weaver.Bucket, ns, key string) (bool, error) {
-	_, name, _ := strings.Cut(path.Base(key), "-")
+	name := key[strings.LastIndexByte(key, '-')+1:]
 	id, err := task.ParseID(strings.ToUpper(name))
 	if err != nil {
 		return true, nil
@@ -156,10 +162,13 @@ func (s *session) printBucket(b *bucketCheckup) {
 		}
 		s.printf("A task that reads one of them is blocked then. Put the files back from a copy of the bucket, or name the right one with --bucket; `%s` starts such a task again.\n",
 			s.command("task", "unblock", "ID"))
-	case b.Deep:
+	case b.Deep && b.Sealed == 0:
 		s.printf("Bucket %s: all bytes of %s (%s) are there and unchanged.\n", b.Folder, text.Plural(b.Blobs, "blob"), byteSize(b.Bytes))
 	default:
 		s.printf("Bucket %s: %s (%s) are there; --deep compares their bytes with their hashes.\n", b.Folder, text.Plural(b.Blobs, "blob"), byteSize(b.Bytes))
+	}
+	if b.Sealed > 0 {
+		s.printf("Not read, because their key is not here (--codec-key): %s.\n", text.Plural(b.Sealed, "sealed blob"))
 	}
 	if b.Unknown > 0 {
 		s.printf("Not in this store: %s of the bucket, left alone. Remove by hand what no other store has:\n", text.Plural(b.Unknown, "file"))

@@ -39,6 +39,10 @@ const (
 // IsBlob reports whether the bytes of a blob are sealed.
 func IsBlob(b task.Blob) bool { return strings.HasPrefix(b.SHA256, blobSealed) }
 
+// Hash returns the hash in the name of a blob: of its bytes or, if they are sealed, that
+// of BlobName.
+func Hash(b task.Blob) string { return strings.TrimPrefix(b.SHA256, blobSealed) }
+
 // BlobName returns what a sealed blob has in the place of the hash of its bytes: a hash
 // that cannot be compared with bytes without the key. Equal bytes have the same one as
 // long as the key is the newest, and so are stored once.

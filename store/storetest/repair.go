@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"time"
 
@@ -45,6 +46,9 @@ func (e *env) hasInput(id task.ID, want string) {
 func bound(queues map[string][]string) ask { return func(r *store.ClaimRequest) { r.Bound = queues } }
 
 func maxRepairs(n int) opt { return func(t *task.New) { t.MaxRepairs = n } }
+
+// anyHash is a SHA-256 in hex.
+var anyHash = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
 var repairCases = []testCase{
 	{"an input is repaired by a child, and the task runs again with the new one", func(e *env) {
@@ -111,8 +115,10 @@ var repairCases = []testCase{
 		audit := e.history(id).Audit
 		last := audit[len(audit)-1]
 		e.check(last.Verb == "repair" && last.Actor == admin.By, "the audit says %+v", last)
-		for _, part := range []string{admin.Reason, task.PayloadHash(json.RawMessage(`"x"`)), task.PayloadHash(json.RawMessage(`7`))} {
-			e.contains("the audit", last.Reason, part)
+		e.contains("the audit", last.Reason, admin.Reason)
+		// The hashes are those of the values as rows have them, which may be sealed.
+		if hashes := anyHash.FindAllString(last.Reason, -1); len(hashes) != 2 || hashes[0] == hashes[1] {
+			e.Errorf("the audit %q does not name two inputs", last.Reason)
 		}
 		e.finish(success(e.a.take(id)))
 		e.commandRefused(replaceOf(id, task.ID{}, "", `8`), store.ErrState)
