@@ -59,6 +59,7 @@ func ForgetAttempt(a *task.Attempt) {
 	if a.RouteReason != "" {
 		a.RouteReason = Forgotten
 	}
+	a.Notes = nil
 }
 
 // ForgetTask erases what the row of a task has of values and texts.

@@ -31,7 +31,7 @@ UPDATE weaver_signals SET payload = '' WHERE namespace = ?1 AND task_id = ?2 AND
 
 	sqlForgetAttempts = `
 UPDATE weaver_attempts SET outcome_hash = CASE WHEN outcome_hash IS NOT NULL THEN ?5 END,
-  outcome_json = json_replace(outcome_json, '$.action.route', ?5),
+  outcome_json = json_remove(json_replace(outcome_json, '$.action.route', ?5), '$.notes'),
   error_json = json_remove(json_set(error_json, '$.message', ?5), '$.code', '$.stack')
 WHERE namespace = ?1 AND task_id = ?2 AND attempt_no > ?3 AND attempt_no <= ?4`
 	sqlAttemptsAfter = `

@@ -22,7 +22,7 @@ func wrongWith(f store.Finish) store.Finish {
 	f.Decision.Reason.Text, f.Decision.Reason.Change = "card "+secret, secret
 	f.Decision.Reason.Evidence = map[string]any{"card": secret}
 	f.Decision.Reason.Fallback = secret
-	f.Handler, f.RouteReason, f.StepsRun = "b", secret, []string{"one"}
+	f.Handler, f.RouteReason, f.StepsRun, f.Notes = "b", secret, []string{"one"}, map[string]string{"card": secret}
 	return f
 }
 
