@@ -19,7 +19,7 @@ SELECT task_id, task_type, input, output, progress FROM weaver_tasks WHERE names
 SELECT p.task_id, p.kind, p.data, t.task_type FROM weaver_payloads p CROSS JOIN weaver_tasks t ON t.namespace = p.namespace AND t.task_id = p.task_id
 WHERE p.namespace = ?1 AND (p.task_id, p.kind) > (?2, ?4) ORDER BY p.task_id, p.kind LIMIT ?3`
 	sqlWalkSteps = `
-SELECT task_id, name, attempt_no, try, kind, awaits, value FROM weaver_steps
+SELECT task_id, name, attempt_no, try, kind, awaits, value, by_attempt, by_try FROM weaver_steps
 WHERE namespace = ?1 AND (task_id, name, attempt_no, try) > (?2, ?4, ?5, ?6) ORDER BY task_id, name, attempt_no, try LIMIT ?3`
 	sqlWalkSignals = `
 SELECT task_id, seq, name, payload FROM weaver_signals WHERE namespace = ?1 AND (task_id, seq) > (?2, ?5) ORDER BY task_id, seq LIMIT ?3`
@@ -59,7 +59,7 @@ var walks = []struct {
 	{sqlWalkSteps, 3, func(st *conn.Stmt, at *rules.ValueCursor) []store.StoredValue {
 		at.Name, at.No, at.Try = st.ColText(1), st.ColInt(2), st.ColInt(3)
 		v := walked(store.ValueStep, at, st.ColText(5), st.ColBytes(6))
-		v.StepKind = task.StepKind(st.ColName(4))
+		v.StepKind, v.No, v.Try = task.StepKind(st.ColName(4)), st.ColInt(7), st.ColInt(8) // whose key a completed step does not have
 		return []store.StoredValue{v}
 	}},
 	{sqlWalkSignals, 2, func(st *conn.Stmt, at *rules.ValueCursor) []store.StoredValue {
@@ -146,7 +146,7 @@ const (
 	sqlSwapOutput     = `UPDATE weaver_tasks SET output = ?4 WHERE namespace = ?1 AND task_id = ?2 AND output = ?3`
 	sqlSwapProgress   = `UPDATE weaver_tasks SET progress = ?4 WHERE namespace = ?1 AND task_id = ?2 AND progress = ?3`
 	sqlSwapPayload    = `UPDATE weaver_payloads SET data = ?4 WHERE namespace = ?1 AND task_id = ?2 AND kind = ?5 AND data = ?3`
-	sqlSwapStep       = `UPDATE weaver_steps SET value = ?4 WHERE namespace = ?1 AND task_id = ?2 AND name = ?5 AND attempt_no = ?6 AND try = ?7 AND value = ?3`
+	sqlSwapStep       = `UPDATE weaver_steps SET value = ?4 WHERE namespace = ?1 AND task_id = ?2 AND name = ?5 AND by_attempt = ?6 AND by_try = ?7 AND value = ?3`
 	sqlSwapSignal     = `UPDATE weaver_signals SET payload = ?4 WHERE namespace = ?1 AND task_id = ?2 AND seq = ?5 AND payload = ?3`
 	sqlSwapCheckpoint = `UPDATE weaver_checkpoints SET value = ?4 WHERE namespace = ?1 AND task_id = ?2 AND name = ?5 AND value = ?3`
 	sqlSwapEvent      = `UPDATE weaver_events SET body = ?4 WHERE namespace = ?1 AND task_id = ?2 AND seq = ?5 AND body = ?3`
