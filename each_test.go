@@ -173,7 +173,7 @@ func TestCallEach(t *testing.T) {
 		var got, cause error
 		clean := weaver.Define[int, string]("engine.children.clean.v1", weaver.CleanupWhenCancelled(), weaver.Backoff(time.Hour))
 		fx.run(slowPieces(), clean.Handler(func(ctx context.Context, _ int) (string, error) {
-			defer weaver.Cleanup(ctx, "undo", func(context.Context) error { return nil })
+			defer func() { _ = weaver.Cleanup(ctx, "undo", func(context.Context) error { return nil }) }()
 			for _, err := range weaver.CallEach(ctx, "fan", piece, []int{1}) {
 				if err != nil {
 					got, cause = err, context.Cause(ctx)

@@ -1,15 +1,28 @@
 package weaver
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 
+	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/internal/redact"
 )
 
 // Redacted stands in place of what is masked: fields with the tag `weaver:"redact"`,
 // and what Config.Redact names.
 const Redacted = redact.Mask
+
+// RedactText returns a text in which what the handler of ctx has seen in masked values is
+// masked, as far as Weaver masks it in the texts of errors: for plug-ins, which get
+// errors of steps as they are. Outside a handler the text stays as it is.
+func RedactText(ctx context.Context, text string) string {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return text
+	}
+	return a.HiddenIn(text)
+}
 
 // redactType notes which fields of a task type's input and output are tagged.
 func redactType[In, Out any](s *settings) {

@@ -116,7 +116,7 @@ func (c *Client) repair(ctx context.Context, a *engine.Attempt, r *repairer, in 
 		if err != nil {
 			return nil, err
 		}
-		return r.run(ctx, raw, in)
+		return r.run(ctx, a, raw, in)
 	})
 	if err != nil {
 		if context.Cause(ctx) != nil && !Suspended(err) {
@@ -145,7 +145,8 @@ func (c *Client) unrepaired(ctx context.Context, in *toRepair) (old TaskInfo, do
 }
 
 // run calls the function and checks what it returns.
-func (r *repairer) run(ctx context.Context, raw json.RawMessage, in *toRepair) (json.RawMessage, error) {
+func (r *repairer) run(ctx context.Context, a *engine.Attempt, raw json.RawMessage, in *toRepair) (json.RawMessage, error) {
+	a.HideIn(raw) // from the errors of the function, and of the check
 	input, err := r.fn(ctx, RepairRequest{
 		TaskID: in.task, Type: in.Type, Raw: raw, Error: in.Error, Hint: in.Hint, Schema: r.schema, No: in.No, Most: in.MaxRepairs,
 	})
@@ -155,10 +156,11 @@ func (r *repairer) run(ctx context.Context, raw json.RawMessage, in *toRepair) (
 	wrong := func(err error) error {
 		return Permanent(&engine.KindError{Kind: task.KindValidation, Err: fmt.Errorf("the repaired input of task %s is no %s: %w", in.task, in.Type, err)})
 	}
+	a.HideIn(input)
 	if err := r.check(input); err != nil {
 		return nil, wrong(err)
 	}
-	if task.PayloadHash(input) == in.InputHash && r.version == in.Schema {
+	if bytes.Equal(input, raw) && r.version == in.Schema {
 		return nil, wrong(errors.New("it is the input that was to be repaired"))
 	}
 	return input, nil

@@ -31,7 +31,8 @@ var ErrNotRewrappable = engine.ErrNotRewrappable
 // engines go on. after is Next of the bite before, "" at the beginning. A rewrap that
 // was killed is begun anew: what is sealed with the newest key is passed over. An old
 // key can go once a whole rewrap found nothing to do and nothing that failed, when every
-// program seals with the new key. Errors: ErrNotRewrappable, ErrBadCursor.
+// program seals with the new key. What was sealed before, or was not, stays in unused
+// parts of the store's file until that is written anew: store.Scrubber. Errors: ErrNotRewrappable, ErrBadCursor.
 func (c *Client) Rewrap(ctx context.Context, after string, limit int) (Rewrapped, error) {
 	res, err := c.values.Rewrap(ctx, c.given, after, limit)
 	if err != nil {

@@ -167,5 +167,5 @@ func jobKey(id TaskID, step string) string {
 
 // clientOf is a client for what a handler stores.
 func clientOf(a *engine.Attempt) *Client {
-	return &Client{given: a.Store(), store: a.Store(), ns: a.Namespace(), limit: a.InlineLimit(), ids: a.IDs(), values: a.Values(), inject: a.Inject(), stored: a.Stored()}
+	return &Client{given: a.Store(), store: a.Store(), ns: a.Namespace(), limit: a.InlineLimit(), ids: a.IDs(), values: a.Values(), inject: a.Inject(), stored: a.Stored(), redact: a.Redact()}
 }

@@ -48,7 +48,8 @@ func (c *codecKeyCmd) Run(s *session) error {
 }
 
 type codecRewrapCmd struct {
-	Batch int `default:"500" placeholder:"N" help:"Rows that are looked at in one go, at most 1000; default: 500."`
+	Batch    int  `default:"500" placeholder:"N" help:"Rows that are looked at in one go, at most 1000; default: 500."`
+	KeepFile bool `help:"Do not write the file of the store anew, for which all others wait: copies in unused parts of it stay."`
 }
 
 // Help implements kong.HelpProvider.
@@ -83,6 +84,11 @@ func (c *codecRewrapCmd) Run(ctx context.Context, s *session) error {
 			}
 			if sum.Next = got.Next; sum.Next == "" {
 				break
+			}
+		}
+		if f, ok := client.Store().(store.Scrubber); ok && !c.KeepFile {
+			if _, err := f.Scrub(ctx, client.Namespace()); err != nil {
+				return err
 			}
 		}
 		if s.json() {

@@ -67,7 +67,7 @@ func TestSealedLog(t *testing.T) {
 	var grows bytes.Buffer
 	r := s.reader(of, io.NopCloser(&grows))
 	var got []byte
-	for _, b := range []byte(stored.String()) {
+	for _, b := range stored.Bytes() {
 		grows.WriteByte(b)
 		more, err := io.ReadAll(r)
 		if err != nil {

@@ -51,8 +51,11 @@ func (p *Plugin) suspended(e event.TaskSuspended) {
 	what := end{outcome: task.OutcomeSuspended, waiting: e.Waiting, err: e.Error, duration: e.Duration}
 	if e.Error != nil {
 		what.outcome = task.OutcomeFailure
-		if what.decision = task.DecideDecompose; e.Waiting == task.WaitDeps {
+		switch what.decision = task.DecideDecompose; e.Waiting {
+		case task.WaitDeps:
 			what.decision = task.DecideAddDependency
+		case task.WaitRepair:
+			what.decision = task.DecideRepair
 		}
 	}
 	p.ended(e.Header, what)

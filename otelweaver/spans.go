@@ -66,7 +66,7 @@ func (p *Plugin) wrapEnqueue(next weaver.EnqueueFunc) weaver.EnqueueFunc {
 					span.SetAttributes(keyMessage.String(id), keyTask.String(id))
 				}
 				if err != nil {
-					fail(span, "", err)
+					fail(ctx, span, err)
 				}
 			}
 		})
@@ -215,7 +215,7 @@ func (p *Plugin) wrapStep(next weaver.StepFunc) weaver.StepFunc {
 			p.guard("step", func() {
 				defer span.End()
 				if err != nil && !weaver.Suspended(err) {
-					fail(span, "", err)
+					fail(ctx, span, err)
 				}
 			})
 		}()
@@ -225,11 +225,11 @@ func (p *Plugin) wrapStep(next weaver.StepFunc) weaver.StepFunc {
 
 var errPanicked = errors.New("the function of the step panicked or ended its goroutine")
 
-// fail makes an error the status of a span.
-func fail(span trace.Span, kind string, err error) {
+// fail makes an error the status of a span, masked as in the store if a handler has it.
+func fail(ctx context.Context, span trace.Span, err error) {
+	if text := weaver.RedactText(ctx, err.Error()); text != err.Error() {
+		err = errors.New(text)
+	}
 	span.RecordError(err)
 	span.SetStatus(codes.Error, err.Error())
-	if kind != "" {
-		span.SetAttributes(keyErrorType.String(kind))
-	}
 }

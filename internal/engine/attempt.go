@@ -22,6 +22,7 @@ type Attempt struct {
 	env      *env
 	recorder *recorder
 	task     task.Task
+	inputRow json.RawMessage // the task's input as its row has it: the blob, if it is in the bucket
 	lease    task.Lease
 	begun    time.Time // just after the claim
 	now      time.Time // the store's clock at begun
@@ -115,7 +116,7 @@ func From(ctx context.Context) (*Attempt, error) {
 // call began.
 func newAttempt(e *env, recorder *recorder, c store.Claimed, before time.Time) *Attempt {
 	a := &Attempt{
-		env: e, recorder: recorder, task: c.Task, lease: c.Lease,
+		env: e, recorder: recorder, task: c.Task, inputRow: c.Task.Input, lease: c.Lease,
 		begun: time.Now(), now: c.Task.StartedAt, waited: c.Waited, quarantineLimit: c.QuarantineLimit, alone: c.Alone,
 	}
 	a.idle.L = &a.mu

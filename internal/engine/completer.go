@@ -53,7 +53,7 @@ func (c *completer) complete(a *Attempt, out json.RawMessage, err error) {
 		a.logger().Error("the result of an attempt could not be written", "epoch", a.lease.Epoch, "error", res.Err)
 		return
 	}
-	if res.State == task.Pending && res.Waiting == task.WaitChildren {
+	if res.State == task.Pending && (res.Waiting == task.WaitChildren || res.Waiting == task.WaitRepair) {
 		a.stored(a.innermost(), fin.Children)
 	}
 	logEnd(a, fin, res)

@@ -52,14 +52,23 @@ func (a *Attempt) stored(ctx context.Context, tasks []task.New) {
 	}
 }
 
+// injectInto completes tasks that the attempt is about to store: with what the engine
+// masks, and by plug-ins.
 func (a *Attempt) injectInto(ctx context.Context, tasks []task.New) {
-	if a.env.Inject == nil {
-		return
-	}
 	for i := range tasks {
-		a.env.Inject(ctx, &tasks[i])
+		for _, p := range a.env.Redact {
+			if !slices.Contains(tasks[i].Redact, p) {
+				tasks[i].Redact = append(slices.Clip(tasks[i].Redact), p)
+			}
+		}
+		if a.env.Inject != nil {
+			a.env.Inject(ctx, &tasks[i])
+		}
 	}
 }
+
+// Redact returns the engine's own patterns of what is masked.
+func (a *Attempt) Redact() []string { return a.env.Redact }
 
 // maxNotes is how many notes an attempt may have.
 const maxNotes = 16

@@ -77,6 +77,15 @@ func (a *Attempt) hidden() []string {
 // hide masks a text.
 func (a *Attempt) hide(s string) string { return redact.Hide(s, a.hidden()) }
 
+// HideIn masks in texts, from now on, what is masked in the values of the attempt's
+// steps, as far as this value has it.
+func (a *Attempt) HideIn(value json.RawMessage) {
+	a.hideTexts(a.redaction.rules.Texts(redact.Step, value))
+}
+
+// HiddenIn returns a text as errors and log lines have it.
+func (a *Attempt) HiddenIn(text string) string { return a.hide(text) }
+
 // completedStep notes what the value of a step holds.
 func (a *Attempt) completedStep(s *task.Step) {
 	a.hideTexts(a.redaction.rules.OfStep(s).Texts(redact.Step, s.Value))

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/goweaver/weaver/decide"
+	"github.com/goweaver/weaver/internal/redact"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -61,8 +63,8 @@ func (a *Attempt) decideRepair(c *choice, in decide.Input, cause error) error {
 	t := &a.task
 	known := decide.RepairInput{Task: *t, Error: in.Error, Path: pathOf(cause), Schema: a.env.repairs[t.Type], Before: a.lastRepair()}
 	input, err := json.Marshal(task.Repair{
-		Type: t.Type, InputHash: task.PayloadHash(t.Input), Schema: t.SchemaVersion,
-		Error: in.Error.Message, Path: known.Path, Hint: sanitize(a.hint(known)), No: t.RepairCount + 1, MaxRepairs: t.MaxRepairs,
+		Type: t.Type, InputHash: task.PayloadHash(a.inputRow), Schema: t.SchemaVersion,
+		Error: in.Error.Message, Path: known.Path, Hint: sanitize(a.hide(a.hint(known))), No: t.RepairCount + 1, MaxRepairs: t.MaxRepairs,
 	})
 	if err != nil {
 		return err
@@ -75,8 +77,21 @@ func (a *Attempt) decideRepair(c *choice, in decide.Input, cause error) error {
 	if n.Node = fmt.Sprintf("repair[%d]", t.RepairCount+1); t.Node != "" {
 		n.Node = t.Node + "/" + n.Node
 	}
+	n.Redact = asStep(t.Redact)
 	c.Join, c.children = task.JoinRepair, []task.New{n}
+	a.injectInto(a.innermost(), c.children)
 	return nil
+}
+
+// asStep makes of the patterns of a task those of its repair, of which a step has the
+// new input.
+func asStep(patterns []string) (list []string) {
+	for _, p := range patterns {
+		if rest, ok := strings.CutPrefix(p, redact.Input+"/"); ok {
+			list = append(list, redact.Step+"/"+rest)
+		}
+	}
+	return list
 }
 
 // hint asks the RepairHinter; one that panics is replaced by the default.

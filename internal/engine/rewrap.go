@@ -21,7 +21,7 @@ func (v *Values) Rewrap(ctx context.Context, below store.Store, after string, li
 		return seal.Rewrapped{}, ErrNotRewrappable
 	}
 	return v.Sealer.Rewrap(ctx, w, after, limit, func(ctx context.Context, b task.Blob) (bool, error) {
-		changed, err := v.rewrapBlob(ctx, b)
+		changed, err := v.rewrapBlob(ctx, below, b)
 		for _, of := range []error{blob.ErrNotFound, blob.ErrCorrupt, blob.ErrCodec, ErrNoBucket} {
 			if errors.Is(err, of) {
 				return false, seal.Damaged(err)
@@ -33,7 +33,7 @@ func (v *Values) Rewrap(ctx context.Context, below store.Store, after string, li
 
 // rewrapBlob puts the bytes of a blob again, sealed with the newest key, under the same
 // name: readers see the old or the new ones.
-func (v *Values) rewrapBlob(ctx context.Context, b task.Blob) (changed bool, err error) {
+func (v *Values) rewrapBlob(ctx context.Context, below store.Store, b task.Blob) (changed bool, err error) {
 	if v.Bucket == nil {
 		return false, ErrNoBucket
 	}
@@ -55,9 +55,24 @@ func (v *Values) rewrapBlob(ctx context.Context, b task.Blob) (changed bool, err
 	// A collector may have claimed the blob, and deleted the bytes while they were put:
 	// then the store no longer knows them under this ID, and they go once more. Crash
 	// here, in that moment: bytes stay that nothing names.
-	got, err := v.upload(ctx, store.Upload{ID: v.IDs.New(), SHA256: b.SHA256, Size: b.Size})
-	if err != nil || got.Blob.ID == b.ID {
+	known, err := v.knows(ctx, below, b)
+	if err != nil || known {
 		return true, err
 	}
 	return false, v.Bucket.Delete(ctx, v.key(b))
+}
+
+// knows reports whether the store has a blob that no collector has claimed. A store that
+// cannot be asked is told of an upload, which keeps a blob that nothing needs for a day.
+func (v *Values) knows(ctx context.Context, below store.Store, b task.Blob) (bool, error) {
+	r, ok := below.(store.BlobReader)
+	if !ok {
+		got, err := v.upload(ctx, store.Upload{ID: v.IDs.New(), SHA256: b.SHA256, Size: b.Size})
+		return got.Blob.ID == b.ID, err
+	}
+	row, err := r.Blob(ctx, v.Namespace, b.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return row.State != task.BlobDeleting, err
 }

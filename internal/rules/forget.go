@@ -69,6 +69,16 @@ func ForgetTask(t *task.Task) {
 	t.Progress, t.Metadata, t.Error = nil, nil, ForgetError(t.Error)
 }
 
+// ForgetAudit erases the hashes of inputs from the note of a repair, by which a short
+// input could be guessed. It reports whether it did.
+func ForgetAudit(verb string, reason *string) bool {
+	if verb != RepairVerb || *reason == Forgotten {
+		return false
+	}
+	*reason = Forgotten
+	return true
+}
+
 // ForgetStep erases what a step gave and said.
 func ForgetStep(s *task.Step) { s.Value, s.Error = nil, ForgetError(s.Error) }
 

@@ -67,7 +67,7 @@ func (s *Sealer) PutBlob(ctx context.Context, bucket blob.Bucket, key string, b 
 	encoding.Go("encode a blob", func(context.Context) error {
 		err := blob.Encode(w, plain, blob.CodecsOf(bucket)...)
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = fmt.Errorf("what is put ended with an error: %v", err) // which must not pass for its end
+			err = errors.New("what is put ended with an error: " + err.Error()) // which must not pass for its end
 		}
 		return w.CloseWithError(err) // of nil: the end
 	})

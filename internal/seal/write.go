@@ -61,6 +61,11 @@ func (c *sealed) Operate(ctx context.Context, ns string, cmds ...store.Command) 
 		return got, err
 	}
 	for i := range got {
+		if cmd, ok := cmds[i].(store.ReplaceInput); ok && errors.Is(got[i].Err, store.ErrChanged) {
+			if got[i], err = c.replaceAgain(ctx, ns, cmd, got[i]); err != nil {
+				return nil, err
+			}
+		}
 		if sent, ok := cmds[i].(store.SendSignal); ok && errors.Is(got[i].Err, store.ErrConflict) {
 			if again, err := c.sentBefore(ctx, ns, &sent); err != nil {
 				got[i].Err = err
@@ -73,8 +78,7 @@ func (c *sealed) Operate(ctx context.Context, ns string, cmds ...store.Command) 
 }
 
 // replace makes of a command what it is below: of an input that is the one that was seen,
-// or the new one, the hash and the value that the store has. One that changes between
-// this and the command is refused as any that changed.
+// or the new one, the hash and the value that the store has.
 func (c *sealed) replace(ctx context.Context, ns string, cmd *store.ReplaceInput) error {
 	tasks, err := c.Store.Tasks(ctx, ns, cmd.Task)
 	if err != nil || len(tasks) == 0 {
@@ -92,6 +96,20 @@ func (c *sealed) replace(ctx context.Context, ns string, cmd *store.ReplaceInput
 	}
 	cmd.Input, err = c.s.Seal(place, cmd.Input)
 	return err
+}
+
+// replaceAgain repeats a command that was refused because a rewrap sealed the input with
+// another key between replace and the command. What changed is refused once more.
+func (c *sealed) replaceAgain(ctx context.Context, ns string, cmd store.ReplaceInput, refused store.CommandResult) (store.CommandResult, error) {
+	seen := cmd.OldHash
+	if err := c.replace(ctx, ns, &cmd); err != nil || cmd.OldHash == seen {
+		return refused, err
+	}
+	got, err := c.Store.Operate(ctx, ns, cmd)
+	if err != nil {
+		return refused, err
+	}
+	return got[0], nil
 }
 
 // sentBefore returns the answer for a signal that was sent before with the same

@@ -39,6 +39,11 @@ func (o *op) forgetTask(cmd store.ForgetTask) store.CommandResult {
 	delete(o.artifacts, r.ID)
 	delete(o.checkpoints, r.ID)
 	delete(o.events, r.ID)
+	for i := range o.audit {
+		if e := &o.audit[i]; e.Target == r.ID.String() {
+			rules.ForgetAudit(e.Verb, &e.Reason)
+		}
+	}
 	o.note(cmd.Audit, "forget", r.ID.String())
 	return store.CommandResult{State: r.State}
 }

@@ -25,6 +25,10 @@ UPDATE weaver_tasks SET input = NULL, output = NULL, progress = NULL, has_payloa
   last_error_json = json_remove(json_set(last_error_json, '$.message', ?3), '$.code', '$.stack')
 WHERE namespace = ?1 AND task_id = ?2`
 
+	sqlForgetAudit = `
+UPDATE weaver_audit SET reason = ?3 WHERE namespace = ?1 AND audit_id IN (
+  SELECT audit_id FROM weaver_audit INDEXED BY weaver_audit_by_target WHERE namespace = ?1 AND target = ?2 AND verb = '` + rules.RepairVerb + `' LIMIT ?4)`
+
 	sqlForgetSignals = `
 UPDATE weaver_signals SET payload = '' WHERE namespace = ?1 AND task_id = ?2 AND seq > ?3 AND seq <= ?4`
 	sqlSignalsAfter = `SELECT seq FROM weaver_signals WHERE namespace = ?1 AND task_id = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4`
@@ -113,6 +117,9 @@ func (o *operation) forgetTask(cmd store.ForgetTask, got *store.CommandResult) e
 		return err
 	}
 	if err := t.stmt(sqlDropPayloads).Text(1, t.ns).ID(2, &row.id).Run(); err != nil {
+		return err
+	}
+	if err := t.stmt(sqlForgetAudit).Text(1, t.ns).Text(2, row.id.String()).Text(3, rules.Forgotten).Int(4, int64(rules.MaxMoves)).Run(); err != nil {
 		return err
 	}
 	c := chore{kind: store.ChoreForget, id: row.id}

@@ -160,6 +160,14 @@ func (db *DB) SwapValues(ctx context.Context, ns string, swaps ...store.ValueSwa
 	}
 	err = db.write(ctx, ns, commit.Heavy, func(t *tx) error {
 		swapped = 0
+		undo, err := t.secureDelete()
+		if err != nil {
+			return err
+		}
+		defer undo()
+		if err := t.needScrub(); err != nil {
+			return err
+		}
 		for i := range swaps {
 			n, err := t.swap(&swaps[i])
 			if err != nil {
