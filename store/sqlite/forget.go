@@ -27,7 +27,7 @@ WHERE namespace = ?1 AND task_id = ?2`
 
 	sqlForgetAudit = `
 UPDATE weaver_audit SET reason = ?3 WHERE namespace = ?1 AND audit_id IN (
-  SELECT audit_id FROM weaver_audit INDEXED BY weaver_audit_by_target WHERE namespace = ?1 AND target = ?2 AND verb = '` + rules.RepairVerb + `' LIMIT ?4)`
+  SELECT audit_id FROM weaver_audit INDEXED BY weaver_audit_by_target WHERE namespace = ?1 AND target = ?2 AND verb = 'repair' LIMIT ?4)`
 
 	sqlForgetSignals = `
 UPDATE weaver_signals SET payload = '' WHERE namespace = ?1 AND task_id = ?2 AND seq > ?3 AND seq <= ?4`
