@@ -27,7 +27,9 @@ var bucketCases = []testCase{
 		run: func(fx *fixture) {
 			h := enqueue(fx, typeA, large)
 			succeeds(fx, h, large+"!!")
+			unlock := fx.checker.lock.pass()
 			fx.checker.goes = h.ID()
+			unlock()
 			sleep(fx.ctx, time.Minute)
 			_, err := fx.client.Prune(fx.ctx, []weaver.Retention{weaver.Retain(30 * time.Second)})
 			fx.must(err)
