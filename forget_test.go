@@ -240,7 +240,7 @@ func TestForgetChildren(t *testing.T) {
 	})
 }
 
-// A handler that needs what was forgotten fails, and is told why.
+// A handler that needs what was forgotten fails with ErrForgotten.
 func TestForgottenNeed(t *testing.T) {
 	t.Parallel()
 	subtest(t, "fails its dependent", func(fx *fixture) {

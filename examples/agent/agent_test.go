@@ -143,7 +143,7 @@ func check(t *testing.T, dir string) {
 	}
 }
 
-// What the tokens cost is limited, and why the job ended is told.
+// A budget limits what the tokens cost, and the job ends with that reason.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -17,7 +17,7 @@ type model struct{ pace time.Duration }
 const price = 100
 
 // script is what the model says to a prompt that begins so. Of the plan it gets one
-// number wrong; it gets it right when it is told so.
+// number wrong; it gets it right with the hint of a repair.
 var script = []struct{ prompt, hint, said string }{
 	{"plan: ", "", `[{"name":"rivers","words":5}, {"name":"rocks","words":"five"}]`},
 	{"research: rivers", "", "Rivers carry salt into it."},

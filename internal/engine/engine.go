@@ -85,7 +85,7 @@ type Config struct {
 	Listeners    *Listeners          // may be nil
 	WrapStep     StepFunc            // runs the function of a step by RunStep; nil: nothing wraps it
 	Inject       Inject              // completes tasks that attempts store; may be nil
-	Stored       Stored              // hears of tasks that attempts stored; may be nil
+	Stored       Stored              // is notified of tasks that attempts stored; may be nil
 	LogAttrs     LogAttrs            // may be nil
 	InlineLimit  int
 	Values       *Values // of the same store, namespace and limit

@@ -13,7 +13,7 @@ import (
 // Inject completes a task that is about to be stored, with what ctx carries.
 type Inject func(ctx context.Context, n *task.New)
 
-// Stored hears of tasks that were stored.
+// Stored is notified of tasks that were stored.
 type Stored func(ctx context.Context, tasks []task.New)
 
 // LogAttrs returns what the lines of a logger made with ctx have besides.
@@ -42,7 +42,7 @@ func (a *Attempt) innermost() context.Context {
 // Inject returns what completes the tasks that the attempt stores; nil: nothing does.
 func (a *Attempt) Inject() Inject { return a.env.Inject }
 
-// Stored returns what hears of the tasks that the attempt stored; nil: nothing does.
+// Stored returns what is notified of the tasks that the attempt stored; nil: nothing is.
 func (a *Attempt) Stored() Stored { return a.env.Stored }
 
 // stored says that tasks were stored.

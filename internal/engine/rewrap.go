@@ -62,8 +62,8 @@ func (v *Values) rewrapBlob(ctx context.Context, below store.Store, b task.Blob)
 	return false, v.Bucket.Delete(ctx, v.key(b))
 }
 
-// knows reports whether the store has a blob that no collector has claimed. A store that
-// cannot be asked is told of an upload, which keeps a blob that nothing needs for a day.
+// knows reports whether the store has a blob that no collector has claimed. To a store that
+// is no BlobReader an upload is announced, which keeps a blob that nothing needs for a day.
 func (v *Values) knows(ctx context.Context, below store.Store, b task.Blob) (bool, error) {
 	r, ok := below.(store.BlobReader)
 	if !ok {

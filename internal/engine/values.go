@@ -24,7 +24,7 @@ import (
 var ErrNoBucket = errors.New("no bucket is configured: set Config.Bucket (ClientConfig.Bucket; for a command --bucket) to the one that the other programs of this store use")
 
 // Values keeps bytes in the bucket that are too long for a row of the store. The order
-// is always the same: the store is told of the bytes (Upload), they are put, and then
+// is always the same: the bytes are announced to the store (Upload), they are put, and then
 // the transaction that uses them names them. A crash in between leaves a blob that
 // nothing names, which a collector deletes (Collect).
 type Values struct {
