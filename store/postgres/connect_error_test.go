@@ -107,7 +107,11 @@ func TestConnectTimesOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	src := parse(t, "postgres://app:hidden@"+l.Addr().String()+"/shop?sslmode=disable&connect_timeout=1")
 	_, _, err = src.Connect(t.Context(), false)
 	says(t, err, store.ErrUnavailable, "no answer from "+l.Addr().String()+": check host, port and firewalls")

@@ -32,7 +32,7 @@ func (s *source) explain(err error) error {
 		}
 		return err
 	}
-	kind, advice := s.advise(refused)
+	advice, kind := s.advise(refused)
 	if kind == nil {
 		return fmt.Errorf("%s: %w", s.shown, err)
 	}
@@ -40,30 +40,30 @@ func (s *source) explain(err error) error {
 }
 
 // advise says what an error of the server is to the store, and what to do about it.
-func (s *source) advise(err *pgconn.PgError) (kind error, advice string) {
+func (s *source) advise(err *pgconn.PgError) (advice string, kind error) {
 	user, schema := s.config.User, s.schema
 	switch err.Code {
 	case "42501": // insufficient_privilege
 		if strings.Contains(err.Message, "for database") {
-			return store.ErrReadOnly, fmt.Sprintf("user %q may not create the schema %s: let an administrator run CREATE SCHEMA %s AUTHORIZATION %s, or migrate as another user",
-				user, schema, quoted(schema), quoted(user))
+			return fmt.Sprintf("user %q may not create the schema %s: let an administrator run CREATE SCHEMA %s AUTHORIZATION %s, or migrate as another user",
+				user, schema, quoted(schema), quoted(user)), store.ErrReadOnly
 		}
 		if strings.Contains(err.Message, "for schema") {
-			return store.ErrReadOnly, fmt.Sprintf("user %q may not create tables in the schema %s: migrate as its owner", user, schema)
+			return fmt.Sprintf("user %q may not create tables in the schema %s: migrate as its owner", user, schema), store.ErrReadOnly
 		}
-		return store.ErrReadOnly, fmt.Sprintf("user %q lacks a permission: migrate as the owner of the schema %s, and grant the other users theirs", user, schema)
+		return fmt.Sprintf("user %q lacks a permission: migrate as the owner of the schema %s, and grant the other users theirs", user, schema), store.ErrReadOnly
 	case "42P01", "3F000", "42703": // undefined table, schema, column
-		return store.ErrNotMigrated, migrateAdvice(s.shown)
+		return migrateAdvice(s.shown), store.ErrNotMigrated
 	case "25006": // read_only_sql_transaction
-		return store.ErrReadOnly, "the server is a standby, or default_transaction_read_only is on: name the primary, or switch it off"
+		return "the server is a standby, or default_transaction_read_only is on: name the primary, or switch it off", store.ErrReadOnly
 	case "55P03": // lock_not_available
-		return store.ErrBusy, "a transaction of another program keeps a table locked: end it (pg_stat_activity shows it), and run it again"
+		return "a transaction of another program keeps a table locked: end it (pg_stat_activity shows it), and run it again", store.ErrBusy
 	case "53100": // disk_full
-		return store.ErrFull, "free some space and go on"
+		return "free some space and go on", store.ErrFull
 	case "57P01", "57P02", "57P03":
-		return store.ErrUnavailable, "the server stops or starts: try again"
+		return "the server stops or starts: try again", store.ErrUnavailable
 	}
-	return nil, ""
+	return "", nil
 }
 
 // noUsage is for a user who may not look into the schema. To PostgreSQL what is in
