@@ -21,7 +21,7 @@ var (
 	values     = []string{"task", "task/event"}
 	ports      = join(values, "decide", "store", "delivery", "blob", "order", "codec")
 	adapters   = []string{"store/memstore", "store/sqlite", "store/postgres", "delivery/redis", "delivery/kafka", "blob/s3", "blob/zstd", "codec/aesgcm"}
-	helpers    = []string{"internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify", "internal/clock"}
+	helpers    = []string{"internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify", "internal/clock", "internal/sqlstmt", "internal/sqlstore"}
 	library    = join(ports, ".")
 	extensions = join(library, "schema", "httpapi", "builtin", "ordertask")
 	all        = join(join(extensions, adapters...), "weavertest", "dashboard", "cli")
@@ -58,13 +58,14 @@ var importRules = map[string]rule{
 	"blob/zstd":             {ours: []string{"blob"}, libs: []string{"github.com/klauspost/compress"}},
 	"order/ordertest":       {ours: join(values, "order")},
 
-	"store/memstore":            {ours: join(values, "store", "order", "internal/rules", "internal/notify", "internal/clock")},
-	"store/sqlite":              {ours: join(join(values, helpers...), "store", "order", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
-	"store/sqlite/internal/...": {ours: join(join(values, helpers...), "store", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
-	"store/postgres":            {ours: join(join(values, helpers...), "store", "order"), libs: []string{pgx}},
-	"delivery/redis":            {ours: join(join(values, helpers...), "delivery"), libs: []string{"github.com/redis/rueidis"}},
-	"delivery/kafka":            {ours: join(join(values, helpers...), "delivery"), libs: []string{"github.com/twmb/franz-go"}},
-	"blob/s3":                   {ours: join(join(values, helpers...), "blob"), libs: []string{"github.com/minio/minio-go/v7"}},
+	"store/memstore":              {ours: join(values, "store", "order", "internal/rules", "internal/notify", "internal/clock")},
+	"store/sqlite":                {ours: join(join(values, helpers...), "store", "order", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
+	"store/sqlite/internal/...":   {ours: join(join(values, helpers...), "store", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
+	"store/postgres":              {ours: join(join(values, helpers...), "store", "order", "store/postgres/internal/..."), libs: []string{pgx}},
+	"store/postgres/internal/...": {ours: join(join(values, helpers...), "store", "store/postgres/internal/..."), libs: []string{pgx}},
+	"delivery/redis":              {ours: join(join(values, helpers...), "delivery"), libs: []string{"github.com/redis/rueidis"}},
+	"delivery/kafka":              {ours: join(join(values, helpers...), "delivery"), libs: []string{"github.com/twmb/franz-go"}},
+	"blob/s3":                     {ours: join(join(values, helpers...), "blob"), libs: []string{"github.com/minio/minio-go/v7"}},
 
 	"internal/group":      {},
 	"internal/batch":      {ours: []string{"internal/group"}},
@@ -72,6 +73,8 @@ var importRules = map[string]rule{
 	"internal/rules":      {ours: join(values, "store")},
 	"internal/propagate":  {ours: join(values, "store", "internal/rules")},
 	"internal/clock":      {},
+	"internal/sqlstmt":    {ours: values},
+	"internal/sqlstore":   {ours: join(values, "store", "internal/lane", "internal/propagate", "internal/rules", "internal/sqlstmt")},
 	"internal/lane":       {ours: join(values, "store")},
 	"internal/notify":     {ours: join(values, "store")},
 	"internal/seal":       {ours: join(values, "store", "blob", "codec", "internal/group")},

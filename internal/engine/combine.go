@@ -9,8 +9,10 @@ import (
 )
 
 const (
-	// combinedMax bounds one batched call.
-	combinedMax = 1000
+	// combinedMax bounds one batched call: as many ends, each with the mark of
+	// an edge, are what one transaction of a store moves at most
+	// (rules.MaxMoves), and leave nothing to a chore.
+	combinedMax = 500
 	// splitAfter is how often a call with an element may be refused as a whole
 	// before the batch is split.
 	splitAfter = 3

@@ -39,8 +39,8 @@ var ruleName = regexp.MustCompile(`^(R([1-9]|1[0-8])|W[1-5]|§[346]|NS|IK|L9|I([
 //
 // A paragraph has one or more edits; an edit without a + line removes the
 // text, and lines that follow each other belong together. Without a tests line
-// the package of the first anchor is tested. A line that begins with # is a
-// remark.
+// the package of the first anchor is tested (the verbs in SQL by store/sqlite). A
+// line that begins with # is a remark.
 func parseList(text string) ([]guard, error) {
 	var list []guard
 	var g *guard
@@ -82,6 +82,9 @@ func parseList(text string) ([]guard, error) {
 			return nil, fmt.Errorf("line %d: guard %s has no change", g.line, g.name)
 		} else if len(g.tests) == 0 {
 			pkg, _ := splitAnchor(g.edits[0].anchor)
+			if pkg == "internal/sqlstore" { // its tests are those of the stores
+				pkg = "store/sqlite"
+			}
 			g.tests = []string{pkg}
 		}
 	}

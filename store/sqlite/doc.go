@@ -16,16 +16,12 @@
 //
 // Where to find what:
 //
-//   - The schema: migrations/*.sql; 0001_init.sql is frozen (frozen_test.go);
-//     columns.go has the columns of each row type with where they go.
-//   - A verb of the port: enqueue.go, claim*.go, finish*.go, record*.go,
-//     heartbeat.go, reap.go, operate*.go; read*.go for readers. What follows
-//     from the transitions of a batch: transition.go and propagate.go;
-//     concurrency keys: key.go; statements over many rows: chunk.go.
-//   - What an operation has at hand: tx.go, and view.go for its reading half.
+//   - The verbs of the port, in SQL: package internal/sqlstore. What they need of
+//     this database: database.go.
+//   - The schema: migrations/*.sql; 0001_init.sql is frozen (frozen_test.go).
 //   - Commits, waiting claims, external writes, crashes: internal/commit, whose
-//     comment is the overview. Connections, statements and error codes:
-//     internal/conn. Which lanes have due rows: package internal/lane.
+//     comment is the overview. Connections and error codes: internal/conn;
+//     statements: package internal/sqlstmt. Which lanes have due rows: package internal/lane.
 //   - Transactions of users: userdb.go (the pool), intx.go (enqueues in them),
 //     steptx.go (steps), interrupt.go (their contexts).
 //   - Open, Close and options: open.go, options.go; schema versions and Ready:

@@ -2,11 +2,11 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 )
 
@@ -15,6 +15,9 @@ const SchemaHeader = schemaHeader
 
 // SyncOff never waits for the disk: for tests that do not crash machines.
 const SyncOff = off
+
+// VersionColumns is a generated list in statements.
+var VersionColumns = versionColumns.List()
 
 // Kill drops the lock of a worker, as the end of its process would.
 func (db *DB) Kill(ns string, id store.WorkerID) {
@@ -73,7 +76,7 @@ func (db *DB) Exec(ctx context.Context, sql string) (err error) {
 
 // Write runs fn as an operation of the group commit.
 func (db *DB) Write(ctx context.Context, fn func(exec func(sql string) error) error) error {
-	return db.write(ctx, "test", 1, func(t *tx) error { return fn(t.conn.Script) })
+	return db.commit(ctx, &commit.Op{NS: "test", Weight: 1, Run: func(t *commit.Tx) error { return fn(t.Conn.Script) }})
 }
 
 // ReadSteps returns how many steps the statements of the readers have made since
@@ -125,55 +128,3 @@ func (db *DB) Ephemeral(ctx context.Context, sql string) (found bool, err error)
 	}
 	return found, err
 }
-
-// HotStatements are those that run for every task.
-var HotStatements = map[string]string{
-	"insert task":     sqlInsertTask,
-	"insert dispatch": sqlInsertDispatch,
-	"due of lane":     sqlDueOfLane,
-	"claim task":      sqlClaimTask,
-	"delete dispatch": sqlDeleteDispatch,
-	"insert attempt":  sqlInsertAttempt,
-	"guard":           sqlGuard,
-	"transition":      sqlTransition,
-	"step guard":      sqlStepGuard,
-	"insert step":     sqlInsertStep,
-	"beat":            sqlBeat,
-	"first of lane":   sqlFirstOfLane,
-	"future of lane":  sqlFutureOfLane,
-}
-
-// ChunkStatements write a chunk of rows, by name and number of rows.
-func ChunkStatements() map[string]string {
-	all := make(map[string]string)
-	for name, sqls := range map[string]chunkSQL{
-		"claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "await": sqlAwait, "succeed": sqlSucceed,
-		"insert attempts": sqlInsertAttempts, "steps guard": sqlStepsGuard, "insert steps": sqlInsertSteps, "insert events": sqlInsertEvents, "insert logs": sqlInsertLogs,
-	} {
-		for n, sql := range sqls {
-			all[fmt.Sprint(name, " ", n)] = sql
-		}
-	}
-	return all
-}
-
-// ColumnLists are the generated lists in statements, by their table's name.
-var ColumnLists = map[string]string{
-	"taskColumns": taskColumns.List(), "dependentColumns": dependentColumns.List(), "workerColumns": workerColumns.List(), "retryNeedColumns": retryNeedColumns.List(), "dependentEdges": dependentEdges.List(), "candidateColumns": candidateColumns.List(), "freshColumns": freshColumns.List(),
-	"leaseColumns": leaseColumns.List(), "taskRowColumns": taskRowColumns.List(), "jobColumns": jobColumns.List(),
-	"stepColumns": stepColumns.List(), "attemptColumns": attemptColumns.List(), "decisionColumns": decisionColumns.List(),
-	"auditColumns": auditColumns.List(), "claimColumns": claimColumns.List(), "edgeColumns": edgeColumns.List(),
-	"dispatchColumns": dispatchColumns.List(), "keyColumns": keyColumns.List(), "waiterColumns": waiterColumns.List(),
-	"versionColumns": versionColumns.List(), "choreColumns": choreColumns.List(), "summandColumns": summandColumns.List(),
-	"neededColumns": neededColumns.List(), "signalColumns": signalColumns.List(), "checkpointColumns": checkpointColumns.List(), "eventColumns": eventColumns.List(), "pausedTaskColumns": pausedTaskColumns.List(),
-	"statusColumns": statusColumns.List(), "artifactColumns": artifactColumns.List(), "blobColumns": blobColumns.List(), "retainedJobColumns": retainedJobColumns.List(), "retainedTaskColumns": retainedTaskColumns.List(),
-}
-
-// DeleteStatements remove a task.
-var DeleteStatements = sqlDelete
-
-// LargestChunk is how many rows one statement writes at most.
-var LargestChunk = chunkSizes[0]
-
-// InChunks calls fn with the chunks of rows that statements write.
-func InChunks[T any](rows []T, fn func([]T) error) error { return inChunks(rows, fn) }

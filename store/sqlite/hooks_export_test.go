@@ -9,6 +9,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -17,12 +18,12 @@ func OnSyncFolder(fn func(dir string)) Option { return func(o *options) { o.sync
 
 // Read runs fn in a read transaction.
 func (db *DB) Read(ctx context.Context, fn func(exec func(sql string) error) error) error {
-	return db.read(ctx, "", func(v *view) error { return fn(v.conn.Script) })
+	return db.read(ctx, func(c *conn.Conn) error { return fn(c.Script) })
 }
 
 // InTx runs fn as an operation in a caller's transaction.
 func (db *DB) InTx(ctx context.Context, in store.Tx, fn func(exec func(sql string) error) error) error {
-	return db.inTx(ctx, "test", in, func(t *tx) error { return fn(t.conn.Script) })
+	return db.inTx(ctx, "test", in, func(t *sqlstore.Tx) error { return fn(t.Conn().(*conn.Conn).Script) })
 }
 
 // LanesTook makes believe that the lanes of a namespace, which must have been

@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"github.com/goweaver/weaver/store/sqlite/internal/commit"
-
 	"github.com/ncruces/go-sqlite3"
 
+	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -30,7 +29,7 @@ func (t callerTx) Handle() any { return t.tx }
 // inTx runs fn in a caller's transaction, in a savepoint of its own. No
 // context reaches the statements: an interrupt would roll back the caller's
 // whole transaction, and its next statements would commit by themselves.
-func (db *DB) inTx(ctx context.Context, ns string, in store.Tx, fn func(*tx) error) error {
+func (db *DB) inTx(ctx context.Context, ns string, in store.Tx, fn func(*sqlstore.Tx) error) error {
 	ct, ok := in.(callerTx)
 	if !ok {
 		return fmt.Errorf("%w: it is of %s, this store is sqlite", store.ErrForeignTx, in.Driver())
@@ -45,31 +44,30 @@ func (db *DB) inTx(ctx context.Context, ns string, in store.Tx, fn func(*tx) err
 	if err := db.recognise(ctx, ct.tx); err != nil {
 		return err
 	}
-	if _, err := ct.tx.ExecContext(ctx, sqlElement); err != nil {
+	if _, err := ct.tx.ExecContext(ctx, sqlstore.BeginElement); err != nil {
 		return db.translateTx(err)
 	}
 	err := db.call(ctx, ct.tx, func(u *userConn) error {
 		if u.readOnly {
 			return errReadOnlyTx
 		}
-		now := db.clock.Now()
-		fx := &commit.Effects{NS: ns}
-		err := fn(&tx{view: view{u.conn, ns, &db.clock}, db: db, now: now, mic: now.UnixMicro(), fx: fx})
+		fx := sqlstore.NewEffects(ns, nil)
+		err := fn(sqlstore.NewTx(database{db}, u.conn, &fx, db.clock.Now()))
 		if err == nil && !db.memory {
 			err = db.clock.keep(u.conn)
 		}
 		if err == nil {
-			u.pending = append(u.pending, fx) // here, under database/sql's lock
+			u.pending = append(u.pending, &fx) // here, under database/sql's lock
 		}
 		return err
 	})
 	if err != nil {
 		// When this fails too, the transaction is gone, and its commit will say so.
-		_, _ = ct.tx.ExecContext(ctx, sqlElementUndo)
-		_, _ = ct.tx.ExecContext(ctx, sqlElementRelease)
+		_, _ = ct.tx.ExecContext(ctx, sqlstore.UndoElement)
+		_, _ = ct.tx.ExecContext(ctx, sqlstore.ReleaseElement)
 		return db.translateTx(err)
 	}
-	_, err = ct.tx.ExecContext(ctx, sqlElementRelease)
+	_, err = ct.tx.ExecContext(ctx, sqlstore.ReleaseElement)
 	return db.translateTx(err)
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/goweaver/weaver/internal/sqlstmt"
+	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 
 	"github.com/goweaver/weaver/internal/migrate"
@@ -88,11 +90,11 @@ func (db *DB) Migrate(ctx context.Context) error {
 
 // pending reports whether the schema lacks something.
 func (db *DB) pending(ctx context.Context, known []migrate.Migration) (pending bool, err error) {
-	err = db.read(ctx, "", func(v *view) error {
-		if err := db.checkForeign(v.conn); err != nil {
+	err = db.read(ctx, func(c *conn.Conn) error {
+		if err := db.checkForeign(c); err != nil {
 			return err
 		}
-		applied, err := schema{v.conn, db.path, len(known)}.read()
+		applied, err := schema{c, db.path, len(known)}.read()
 		if errors.Is(db.translate(err), store.ErrNotMigrated) {
 			applied, err = nil, nil // no table: nothing was applied
 		}
@@ -172,11 +174,11 @@ func (s schema) Record(a migrate.Applied) error {
 	return s.conn.Stmt(sqlAddAdditive).Text(1, migrate.AdditiveKey(a.Version)).Text(2, a.Name).Run()
 }
 
-var versionColumns = conn.Columns[migrate.Applied]{
-	conn.Col("version", func(a *migrate.Applied, r *conn.Row, i int) { a.Version = int(r.Int(i)) }),
-	conn.Col("name", func(a *migrate.Applied, r *conn.Row, i int) { a.Name = r.Text(i) }),
-	conn.Col("checksum", func(a *migrate.Applied, r *conn.Row, i int) { a.Checksum = r.Text(i) }),
-	conn.Col("applied_at", func(a *migrate.Applied, r *conn.Row, i int) { a.At = r.Time(i) }),
+var versionColumns = sqlstmt.Columns[migrate.Applied]{
+	sqlstmt.Col("version", func(a *migrate.Applied, r *sqlstmt.Row, i int) { a.Version = int(r.Int(i)) }),
+	sqlstmt.Col("name", func(a *migrate.Applied, r *sqlstmt.Row, i int) { a.Name = r.Text(i) }),
+	sqlstmt.Col("checksum", func(a *migrate.Applied, r *sqlstmt.Row, i int) { a.Checksum = r.Text(i) }),
+	sqlstmt.Col("applied_at", func(a *migrate.Applied, r *sqlstmt.Row, i int) { a.At = r.Time(i) }),
 }
 
 // read returns what weaver_schema_versions records, and of the migrations that this
@@ -203,11 +205,11 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]MigrationStatus, error) {
 		return nil, err
 	}
 	var applied []migrate.Applied
-	err = db.read(ctx, "", func(v *view) error {
-		if err := db.checkForeign(v.conn); err != nil {
+	err = db.read(ctx, func(c *conn.Conn) error {
+		if err := db.checkForeign(c); err != nil {
 			return err
 		}
-		applied, err = schema{v.conn, db.path, len(known)}.read()
+		applied, err = schema{c, db.path, len(known)}.read()
 		if errors.Is(db.translate(err), store.ErrNotMigrated) {
 			err = nil // no table: nothing was applied
 		}
@@ -235,11 +237,11 @@ func (db *DB) Ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = db.read(ctx, "", func(v *view) error {
-		if err := db.checkForeign(v.conn); err != nil {
+	err = db.read(ctx, func(c *conn.Conn) error {
+		if err := db.checkForeign(c); err != nil {
 			return err
 		}
-		applied, err := schema{v.conn, db.path, len(known)}.read()
+		applied, err := schema{c, db.path, len(known)}.read()
 		if err != nil {
 			return err
 		}
@@ -269,12 +271,12 @@ const (
 // database from being written: store.ErrFull, store.ErrReadOnly,
 // store.ErrUnavailable, store.ErrBusy.
 func (db *DB) Writable(ctx context.Context) error {
-	err := db.write(ctx, "", 1, func(t *tx) error {
-		if err := t.stmt(sqlProbe).Run(); err != nil {
+	err := db.commit(ctx, &commit.Op{Weight: 1, Run: func(t *commit.Tx) error {
+		if err := t.Conn.Stmt(sqlProbe).Run(); err != nil {
 			return err
 		}
-		return t.stmt(sqlUnprobe).Run()
-	})
+		return t.Conn.Stmt(sqlUnprobe).Run()
+	}})
 	if err != nil {
 		return fmt.Errorf("check that it can be written: %w", err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs/mvcc" // in-memory databases whose readers do not block the writer
 
 	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 
 	"github.com/goweaver/weaver/internal/notify"
@@ -31,6 +32,8 @@ import (
 // store.StepTxer, store.WaitingClaimer, store.Warner, store.Scanner,
 // store.EdgeReader, store.JobCounter, store.OrphanReader and store.BlobReader, and is safe for concurrent use.
 type DB struct {
+	verbs
+
 	path   string // as in messages; ":memory:" in memory
 	name   string // what connections open: a file name without symbolic links, or a URI
 	place  place  // where the open files are
@@ -161,6 +164,13 @@ func openMemory(ctx context.Context, holds mvcc.Snapshot) (*DB, error) {
 func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	for _, o := range opts {
 		o(&db.opts)
+	}
+	db.verbs = sqlstore.New(database{db})
+	if db.opts.scan > 0 {
+		db.Page = db.opts.scan
+	}
+	if db.opts.looks > 0 {
+		db.Looks = db.opts.looks
 	}
 	db.clock.Shift(db.opts.shift)
 	db.token = rand.Text()

@@ -45,7 +45,7 @@ type options struct {
 }
 
 func defaults() options {
-	return options{sync: Full, busy: 5 * time.Second, syncFolder: syncFolder, logLimit: logLimit, looks: listLooks, scan: scanPage}
+	return options{sync: Full, busy: 5 * time.Second, syncFolder: syncFolder, logLimit: logLimit}
 }
 
 // Synchronous chooses between Full (the default) and Normal.

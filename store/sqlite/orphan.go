@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -69,11 +70,11 @@ func (db *DB) holdersOf(ctx context.Context, ns string, asked []task.ID) (map[ta
 		named[id] = true
 	}
 	var found map[task.ID]holder
-	err := db.read(ctx, ns, func(v *view) error {
+	err := database{db}.Read(ctx, ns, func(v *sqlstore.View) error {
 		found = make(map[task.ID]holder)
-		return v.eachRunning(func(c *claimRow, i int) {
-			if named[c.ids[i]] {
-				found[c.ids[i]] = holder{c.worker, c.lease}
+		return v.EachRunning(func(id task.ID, worker store.WorkerID, lease task.LeaseID) {
+			if named[id] {
+				found[id] = holder{string(worker), lease}
 			}
 		})
 	})

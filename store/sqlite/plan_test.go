@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/goweaver/weaver/store/sqlite"
 )
 
 var update = flag.Bool("update", false, "write testdata/plans.txt and schema.sql anew")
@@ -209,7 +207,15 @@ func lineDiff(held, got string) string {
 func TestHotStatementsUseNoTemporaryTables(t *testing.T) {
 	t.Parallel()
 	db := openFile(t, filepath.Join(t.TempDir(), "w.db"))
-	for name, sql := range sqlite.HotStatements {
+	statements := statements(t)
+	for _, name := range []string{
+		"sqlInsertTask", "sqlInsertDispatch", "sqlDueOfLane", "sqlClaimTask", "sqlDeleteDispatch", "sqlInsertAttempt", "sqlGuard", "sqlTransition",
+		"sqlStepGuard", "sqlInsertStep", "sqlBeat", "sqlFirstOfLane", "sqlFutureOfLane",
+	} {
+		sql := statements[name]
+		if sql == "" {
+			t.Fatalf("there is no statement %s", name)
+		}
 		found, err := db.Ephemeral(t.Context(), sql)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

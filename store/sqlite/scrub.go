@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
+	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
@@ -23,8 +25,8 @@ INSERT INTO weaver_store_meta (namespace, key, value) VALUES (?1, 'scrub', ?2) O
 )
 
 // needScrub notes that erased bytes may be in unused parts of the file.
-func (t *tx) needScrub() error {
-	return t.stmt(sqlNeedScrub).Text(1, "").Text(2, fmt.Sprint(t.mic)).Run()
+func needScrub(c *conn.Conn, now time.Time) error {
+	return c.Stmt(sqlNeedScrub).Text(1, "").Text(2, fmt.Sprint(now.UnixMicro())).Run()
 }
 
 // Scrub implements store.Scrubber: VACUUM writes the file anew, without its unused
@@ -34,13 +36,13 @@ func (t *tx) needScrub() error {
 // Crash here: the note stays, and the next call begins again.
 func (db *DB) Scrub(ctx context.Context, ns string) (store.Scrubbed, error) {
 	var res store.Scrubbed
-	if err := db.finishForgetting(ctx, ns); err != nil {
+	if err := db.FinishForgetting(ctx, ns); err != nil {
 		return res, err
 	}
 	var note string
-	err := db.read(ctx, "", func(v *view) error {
+	err := db.read(ctx, func(c *conn.Conn) error {
 		note = ""
-		st := v.stmt(sqlScrub)
+		st := c.Stmt(sqlScrub)
 		if st.One() {
 			note = st.ColText(0)
 		}
@@ -58,26 +60,11 @@ func (db *DB) Scrub(ctx context.Context, ns string) (store.Scrubbed, error) {
 		}
 	}
 	// What was forgotten since has a note of its own.
-	err = db.write(ctx, "", commit.Heavy, func(t *tx) error { return t.stmt(sqlScrubDone).Text(1, note).Run() })
+	err = db.commit(ctx, &commit.Op{Weight: sqlstore.Heavy, Run: func(t *commit.Tx) error {
+		return t.Conn.Stmt(sqlScrubDone).Text(1, note).Run()
+	}})
 	res.Done = err == nil
 	return res, err
-}
-
-var sqlForgetChore = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 AND kind = 'forget' ORDER BY subject LIMIT 1`
-
-// finishForgetting works off what ForgetTask left, of a process that has ended, say.
-func (db *DB) finishForgetting(ctx context.Context, ns string) error {
-	next := func(v *view) (*chore, error) { return choreColumns.One(v.stmt(sqlForgetChore).Text(1, v.ns)) }
-	db.finishChores(ctx, ns, func(t *tx) (*chore, error) { return next(&t.view) }, nil)
-	var left *chore
-	err := db.read(ctx, ns, func(v *view) (err error) {
-		left, err = next(v)
-		return err
-	})
-	if err == nil && left != nil {
-		err = fmt.Errorf("task %v is still being forgotten, scrub again: %w", left.id, store.ErrUnavailable)
-	}
-	return err
 }
 
 // rewrite runs VACUUM on a connection of its own, whose temporary file is on the disk,

@@ -1,20 +1,21 @@
 package sqlite_test
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// statements returns the SQL statements in the package's own source, by their
+// statements returns the SQL statements in the source of the store, by their
 // names: those of string constants and of concatenations, in variables too.
 func statements(t *testing.T) map[string]string {
 	t.Helper()
@@ -23,6 +24,11 @@ func statements(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	shared, err := filepath.Glob("../../internal/sqlstore/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, shared...)
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
@@ -51,7 +57,7 @@ func statements(t *testing.T) map[string]string {
 			continue
 		}
 		if !ok {
-			t.Errorf("%s: its text is not found in the source; put its generated parts into ColumnLists", name)
+			t.Errorf("%s: its text is not found in the source; put its generated parts into sqlstore.ColumnLists", name)
 		}
 		verb, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 		switch verb {
@@ -59,12 +65,7 @@ func statements(t *testing.T) map[string]string {
 			texts[name] = text
 		}
 	}
-	for name, sql := range sqlite.ChunkStatements() {
-		texts[name] = sql
-	}
-	for i, sql := range sqlite.DeleteStatements {
-		texts[fmt.Sprint("sqlDelete ", i)] = sql
-	}
+	maps.Copy(texts, sqlstore.Chunks())
 	if len(texts) < 100 {
 		t.Fatalf("found %d statements in the source, want the 100 and more that there are", len(texts))
 	}
@@ -72,7 +73,7 @@ func statements(t *testing.T) map[string]string {
 }
 
 // holdsSeveral reports whether a variable holds several statements, which
-// sqlite.ChunkStatements and sqlite.DeleteStatements have.
+// sqlstore.Chunks has.
 func holdsSeveral(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.CallExpr:
@@ -96,7 +97,10 @@ func textOf(exprs map[string]ast.Expr, e ast.Expr) (string, bool) {
 	case *ast.CallExpr: // xColumns.List()
 		if fun, ok := e.Fun.(*ast.SelectorExpr); ok && fun.Sel.Name == "List" {
 			if table, ok := fun.X.(*ast.Ident); ok {
-				list := sqlite.ColumnLists[table.Name]
+				list := sqlstore.ColumnLists[table.Name]
+				if table.Name == "versionColumns" {
+					list = sqlite.VersionColumns
+				}
 				return list, list != ""
 			}
 		}

@@ -9,10 +9,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
-	"github.com/goweaver/weaver/task"
 )
 
 // StepTx implements store.StepTxer. The transaction is one of DB's own
@@ -92,8 +91,8 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 			panic(p) // the user's: the attempt reports it
 		}
 	}()
-	err = db.inTx(ctx, ns, Tx(sqlTx), func(t *tx) (err error) {
-		got.Err, err = t.lost(&rec.Lease)
+	err = db.inTx(ctx, ns, Tx(sqlTx), func(t *sqlstore.Tx) (err error) {
+		got.Err, err = t.Lost(&rec.Lease)
 		return err
 	})
 	if err = cmp.Or(err, got.Err); err != nil {
@@ -113,13 +112,9 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 	step.Value = value
 	rec.Step = &step
 	repeated := false
-	err = db.inTx(ctx, ns, Tx(sqlTx), func(t *tx) error {
-		err := t.record(&rec, &got)
-		repeated = t.repeated
-		if err != nil {
-			return err
-		}
-		return t.settleCosts()
+	err = db.inTx(ctx, ns, Tx(sqlTx), func(t *sqlstore.Tx) (err error) {
+		repeated, err = t.Record(&rec, &got)
+		return err
 	})
 	switch {
 	case err != nil:
@@ -132,24 +127,6 @@ func (db *DB) stepTx(ctx context.Context, ns string, rec store.Record, sqlTx *sq
 		return got, sqlTx.Rollback()
 	}
 	return got, sqlTx.Commit()
-}
-
-const sqlHolds = `SELECT 1 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
-
-// lost says why a lease is not valid any more; nil: it is.
-func (t *tx) lost(l *task.Lease) (lost, err error) {
-	ok, err := t.valid(l)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return rules.LeaseLost(l, rules.LostToRestore), nil
-	}
-	st := t.stmt(sqlHolds).Text(1, t.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID)
-	if !st.One() {
-		lost = rules.LeaseLost(l, rules.LostToAnother)
-	}
-	return lost, st.Done()
 }
 
 // userError keeps what the function returned as it is.

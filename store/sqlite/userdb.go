@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
@@ -97,7 +98,7 @@ type userConn struct {
 	sqlitedriver.Conn
 	db       *DB
 	conn     *conn.Conn
-	pending  []*commit.Effects
+	pending  []*sqlstore.Effects
 	tx       context.Context // of the open transaction; a scope, set by BeginTx
 	end      func()          // gives back the turn of the open transaction; nil: it has none
 	step     *stepGuard      // of the open transaction; nil: it is no StepTx's

@@ -6,13 +6,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 )
 
 // Worker locks. Every worker of a file holds an operating-system lock on a
@@ -185,9 +188,9 @@ func (db *DB) deadWorkers(ctx context.Context, ns string) (deadLocks, error) {
 		return nil, nil
 	}
 	var ids []store.WorkerID
-	err := db.read(ctx, ns, func(v *view) error {
+	err := db.read(ctx, func(c *conn.Conn) error {
 		ids = nil
-		st := v.stmt(sqlWorkerIDs).Text(1, ns)
+		st := c.Stmt(sqlWorkerIDs).Text(1, ns)
 		for st.Next() {
 			ids = append(ids, store.WorkerID(st.ColText(0)))
 		}
@@ -228,8 +231,8 @@ func (db *DB) sweepLocks(ctx context.Context) {
 		return
 	}
 	known := make(map[string]bool)
-	err := db.read(ctx, "", func(v *view) error {
-		st := v.stmt(sqlAllWorkers)
+	err := db.read(ctx, func(c *conn.Conn) error {
+		st := c.Stmt(sqlAllWorkers)
 		for st.Next() {
 			known[db.lockPath(st.ColText(0), store.WorkerID(st.ColText(1)))] = true
 		}
@@ -256,11 +259,27 @@ func (db *DB) sweepLocks(ctx context.Context) {
 	}
 }
 
-// remove deletes the lock file of a worker that was forgotten.
-func (d deadLocks) remove(path string) { _ = os.Remove(path) } // one that remains does no harm
+// dead are workers proven dead, until it is closed.
+type dead struct {
+	db    *DB
+	ns    string
+	locks deadLocks
+}
 
-func (d deadLocks) close() {
-	for _, f := range d {
+// IDs implements sqlstore.Dead.
+func (d dead) IDs() []store.WorkerID { return slices.Collect(maps.Keys(d.locks)) }
+
+// Forget implements sqlstore.Dead: it deletes lock files. One that remains does no
+// harm.
+func (d dead) Forget(ids []store.WorkerID) {
+	for _, id := range ids {
+		_ = os.Remove(d.db.lockPath(d.ns, id))
+	}
+}
+
+// Close implements sqlstore.Dead.
+func (d dead) Close() {
+	for _, f := range d.locks {
 		dropLock(f)
 	}
 }

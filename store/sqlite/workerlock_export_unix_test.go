@@ -27,12 +27,12 @@ func (db *DB) ForkHeld() (fds []int, err error) {
 // ForkWhileReaping takes the locks of dead workers as a reap does, and returns
 // copies of their descriptors when they are given back.
 func (db *DB) ForkWhileReaping(ctx context.Context, ns string) (fds []int, err error) {
-	dead, err := db.deadWorkers(ctx, ns)
+	locks, err := db.deadWorkers(ctx, ns)
 	if err != nil {
 		return nil, err
 	}
-	defer dead.close()
-	for _, f := range dead {
+	defer dead{locks: locks}.Close()
+	for _, f := range locks {
 		if fds, err = dup(fds, f); err != nil {
 			return fds, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goweaver/weaver/internal/batch"
 	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
@@ -116,7 +117,7 @@ func TestClaims(t *testing.T) {
 	inSuite(t, func(s *suite) {
 		lease := task.NewLeaseID()
 		claimed := func(tx *commit.Tx) error {
-			tx.Effects.Claimed(lease, commit.Claim{Tasks: 2, Worker: "w"})
+			tx.Effects.Claimed(lease, sqlstore.Claim{Tasks: 2, Worker: "w"})
 			return nil
 		}
 		var last bool
@@ -294,11 +295,11 @@ func TestWait(t *testing.T) {
 		claim := commit.NewWaitingClaim(ns, func(tx *commit.Tx) error {
 			ran++
 			if gets {
-				tx.Effects.Claimed(task.NewLeaseID(), commit.Claim{Tasks: 1})
+				tx.Effects.Claimed(task.NewLeaseID(), sqlstore.Claim{Tasks: 1})
 			}
 			return add("claimed")(tx)
 		})
-		if err := s.do(func(tx *commit.Tx) error { tx.Effects.Wait(claim); return nil }); err != nil {
+		if err := s.do(func(tx *commit.Tx) error { tx.Wait(claim); return nil }); err != nil {
 			s.Fatal(err)
 		}
 		answered := make(chan bool, 1)
@@ -339,11 +340,11 @@ func TestWakeWhileTaken(t *testing.T) {
 					wake <- struct{}{}
 					time.Sleep(time.Second) // the waiting goroutine hears it meanwhile
 					if commits != nil {
-						tx.Effects.Claimed(task.NewLeaseID(), commit.Claim{Tasks: 1})
+						tx.Effects.Claimed(task.NewLeaseID(), sqlstore.Claim{Tasks: 1})
 					}
 					return nil
 				})
-				if err := s.do(func(tx *commit.Tx) error { tx.Effects.Wait(claim); return nil }); err != nil {
+				if err := s.do(func(tx *commit.Tx) error { tx.Wait(claim); return nil }); err != nil {
 					s.Fatal(err)
 				}
 				answered := make(chan bool, 1)
@@ -380,7 +381,7 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	inSuite(t, func(s *suite) {
 		claim := commit.NewWaitingClaim(ns, func(*commit.Tx) error { return nil })
-		if err := s.do(func(tx *commit.Tx) error { tx.Effects.Wait(claim); return nil }); err != nil {
+		if err := s.do(func(tx *commit.Tx) error { tx.Wait(claim); return nil }); err != nil {
 			s.Fatal(err)
 		}
 		if err := s.w.Close(func() {}); err != nil {

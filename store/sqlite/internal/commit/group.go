@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/internal/batch"
+	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 )
@@ -211,8 +212,8 @@ func (w *Writer) commitTx() error {
 
 // run runs one operation; a panic becomes its error.
 func (w *Writer) run(o *Op) (err error) {
-	o.fx = Effects{NS: o.NS, writer: w}
-	tx := Tx{Conn: w.conn, NS: o.NS, Now: w.cfg.Now(), Effects: &o.fx}
+	o.fx, o.waiting = sqlstore.NewEffects(o.NS, &w.memory), nil
+	tx := Tx{Conn: w.conn, Now: w.cfg.Now(), Effects: &o.fx, op: o}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic in a store operation: %v\n%s", p, debug.Stack())

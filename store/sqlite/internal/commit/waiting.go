@@ -36,7 +36,7 @@ func (c *WaitingClaim) TakenAt() time.Time { return c.takenAt }
 
 // Wait has c wait from the operation's commit on, so that no group between the
 // two is missed.
-func (fx *Effects) Wait(c *WaitingClaim) { fx.waiting = c }
+func (tx *Tx) Wait(c *WaitingClaim) { tx.op.waiting = c }
 
 // Wait waits for a claim to be answered, up to limit, a wake-up, or the end of
 // ctx; then it reports false, and the claim is given up. batch.ErrClosed means
@@ -92,7 +92,7 @@ func (w *Writer) piggyback(ops ...*Op) (claims []*WaitingClaim, ok bool) {
 			w.waiting.putBack(claims...)
 			return nil, false
 		}
-		if err == nil && (len(c.op.fx.claimed) > 0 || c.op.fx.answer) {
+		if err == nil && c.op.fx.Answered() {
 			i++
 			continue
 		}

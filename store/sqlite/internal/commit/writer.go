@@ -10,21 +10,14 @@ import (
 	"github.com/goweaver/weaver/internal/batch"
 	"github.com/goweaver/weaver/internal/group"
 	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 )
 
-const (
-	// MaxWeight is how much one transaction may hold, in rows to be changed. A
-	// claim or a finish of 1,000 tasks takes some 10 to 30 ms.
-	MaxWeight = 2000
-	// Heavy is the weight of an operation that may take as long as a transaction
-	// should: no two of them are in one.
-	Heavy = MaxWeight/2 + 1
-	// minStall is a third of the shortest lease: a shorter wait for the write
-	// lock makes no worker miss its lease.
-	minStall = time.Second / 3
-)
+// minStall is a third of the shortest lease: a shorter wait for the write lock
+// makes no worker miss its lease.
+const minStall = time.Second / 3
 
 // Config is what New needs.
 type Config struct {
@@ -65,10 +58,8 @@ type Writer struct {
 
 	// Used by the leader only.
 	conn        *conn.Conn
-	claims      claims
-	generations map[string]string // by namespace, as of dataVersion
-	restoring   bool              // an operation of this transaction changes one
-	dataVersion int64             // as last seen: it changes when another connection commits
+	memory      sqlstore.Memory // its generations are as of dataVersion
+	dataVersion int64           // as last seen: it changes when another connection commits
 	seenVersion bool
 	external    bool      // another connection committed since the last notice
 	stalled     time.Time // when the write lock was last waited for long …
@@ -78,12 +69,12 @@ type Writer struct {
 // New returns a writer on a connection. External commits are noticed from its
 // return on.
 func New(cfg Config) (*Writer, error) {
-	w := &Writer{cfg: cfg, conn: cfg.Conn, claims: make(claims)}
+	w := &Writer{cfg: cfg, conn: cfg.Conn}
 	w.log.next, w.log.group = checkpointPages, group.New(context.Background())
 	if cfg.Now == nil {
 		w.cfg.Now = store.Now
 	}
-	w.queue = batch.New(MaxWeight, w.commit)
+	w.queue = batch.New(sqlstore.MaxWeight, w.commit)
 	// The hook also switches off SQLite's own checkpoints, which would run
 	// inside COMMIT, before any caller got its answer.
 	w.conn.Raw().WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
@@ -103,15 +94,18 @@ type Op struct {
 	Weight int  // rows to be changed; at least 1 counts
 	Urgent bool // goes before all that are not
 
-	fx Effects // of the last run
+	// Of the last run:
+	fx      sqlstore.Effects
+	waiting *WaitingClaim // the claim found nothing and waits
 }
 
 // Tx is what an operation sees of its transaction.
 type Tx struct {
 	Conn    *conn.Conn
-	NS      string
 	Now     time.Time // the store's clock, taken once per operation
-	Effects *Effects
+	Effects *sqlstore.Effects
+
+	op *Op
 }
 
 // Do has op committed together with what other callers write meanwhile, and
@@ -176,13 +170,10 @@ func (w *Writer) compareVersion() error {
 	}
 	if w.seenVersion && v != w.dataVersion {
 		w.external = true
-		clear(w.generations)
+		w.memory.ForgetGenerations()
 		w.cfg.Lanes.Invalidate()
 	}
-	if w.restoring { // in the transaction before, whether it was committed or not
-		clear(w.generations)
-		w.restoring = false
-	}
+	w.memory.Begun()
 	w.dataVersion, w.seenVersion = v, true
 	return nil
 }

@@ -1,17 +1,9 @@
-// Package conn is a raw SQLite connection with prepared statements, and what
-// belongs to it: parameters, rows, the file layer, a pool for readers, and the
-// meaning of SQLite's error codes.
+// Package conn is a raw SQLite connection with prepared statements (package
+// internal/sqlstmt), and what belongs to it: the file layer, a pool for readers,
+// and the meaning of SQLite's error codes.
 //
-// It knows no tables. database/sql is not in between: its interface values and
-// locks cost more than the statements.
-//
-// What always holds:
-//
-//   - A [Conn] and its statements are used by one goroutine at a time.
-//   - A statement is prepared once per connection. Its bindings stay from one
-//     use to the next, so every parameter must be bound before each use.
-//   - The first error of a statement sticks until it is asked for again, so
-//     that only Exec, Run and Done need to be checked.
+// It knows no tables. What always holds: a [Conn] and its statements are used by
+// one goroutine at a time, and a statement is prepared once per connection.
 package conn
 
 import (
@@ -20,27 +12,20 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
+
+	"github.com/goweaver/weaver/internal/sqlstmt"
 )
 
 // Conn is one raw connection with its prepared statements.
 type Conn struct {
 	raw   *sqlite3.Conn
-	stmts map[string]*Stmt
-	names map[string]string // types, queues, workers: few, in every row
-
-	packed   map[commonOptions]string
-	unpacked map[string]taskOptions
+	stmts map[string]*stmt
+	cache *sqlstmt.Cache
 }
-
-// maxRemembered bounds what a connection remembers of its rows.
-const maxRemembered = 4096
 
 // New wraps a connection.
 func New(raw *sqlite3.Conn) *Conn {
-	return &Conn{
-		raw: raw, stmts: make(map[string]*Stmt), names: make(map[string]string),
-		packed: make(map[commonOptions]string), unpacked: make(map[string]taskOptions),
-	}
+	return &Conn{raw: raw, stmts: make(map[string]*stmt), cache: sqlstmt.NewCache()}
 }
 
 // Config says how Open opens a connection.
@@ -155,19 +140,22 @@ func (c *Conn) Interruptible(ctx context.Context) (undo func()) {
 
 // Stmt returns the prepared statement for sql. It must not be asked for again
 // while its rows are being read.
-func (c *Conn) Stmt(sql string) *Stmt {
+func (c *Conn) Stmt(sql string) *sqlstmt.Stmt {
 	if s := c.stmts[sql]; s != nil {
-		s.err = nil
-		return s
+		return s.handle.Again()
 	}
 	raw, _, err := c.raw.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
 	if err != nil {
-		return &Stmt{conn: c, err: err} // not kept: the schema may come later
+		return sqlstmt.Failed(err) // not kept: the schema may come later
 	}
-	s := &Stmt{conn: c, raw: raw, bound: make([]boundValue, raw.BindCount()+1)}
+	s := &stmt{conn: c.raw, raw: raw}
+	s.handle = sqlstmt.New(s, c.cache)
 	c.stmts[sql] = s
-	return s
+	return s.handle
 }
+
+// Cache returns what the connection remembers of its rows.
+func (c *Conn) Cache() *sqlstmt.Cache { return c.cache }
 
 // Steps returns how many steps the programs of its statements have made since
 // the last call: a measure of how much was read and written that does not depend
@@ -177,20 +165,4 @@ func (c *Conn) Steps() (n int) {
 		n += s.raw.Status(sqlite3.STMTSTATUS_VM_STEP, true)
 	}
 	return n
-}
-
-// intern returns b as a string, the same one for equal bytes.
-func (c *Conn) intern(b []byte) string {
-	if len(b) == 0 {
-		return ""
-	}
-	if s, ok := c.names[string(b)]; ok {
-		return s
-	}
-	if len(c.names) >= maxRemembered {
-		clear(c.names)
-	}
-	s := string(b)
-	c.names[s] = s
-	return s
 }

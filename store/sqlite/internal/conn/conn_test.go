@@ -9,6 +9,7 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
+	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite/internal/conn"
 	"github.com/goweaver/weaver/task"
@@ -44,11 +45,11 @@ type note struct {
 	m    map[string]string
 }
 
-var noteColumns = conn.Columns[note]{
-	conn.Col("id", func(v *note, r *conn.Row, i int) { v.id = r.ID(i) }),
-	conn.Col("n", func(v *note, r *conn.Row, i int) { v.n = r.Int(i) }),
-	conn.Col("text", func(v *note, r *conn.Row, i int) { v.text = r.Text(i) }),
-	conn.Col("map", func(v *note, r *conn.Row, i int) { v.m = r.Map(i) }),
+var noteColumns = sqlstmt.Columns[note]{
+	sqlstmt.Col("id", func(v *note, r *sqlstmt.Row, i int) { v.id = r.ID(i) }),
+	sqlstmt.Col("n", func(v *note, r *sqlstmt.Row, i int) { v.n = r.Int(i) }),
+	sqlstmt.Col("text", func(v *note, r *sqlstmt.Row, i int) { v.text = r.Text(i) }),
+	sqlstmt.Col("map", func(v *note, r *sqlstmt.Row, i int) { v.m = r.Map(i) }),
 }
 
 const sqlInsert = "INSERT INTO notes (id, n, text, map) VALUES (?1, ?2, ?3, ?4)"

@@ -1,280 +1,32 @@
 package conn
 
 import (
-	"encoding/binary"
-	"encoding/json"
-	"time"
-
 	"github.com/ncruces/go-sqlite3"
 
-	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/internal/sqlstmt"
 )
 
-// Stmt is a prepared statement. Parameters count from 1, columns from 0. The
-// first error sticks until the statement is asked for again.
-type Stmt struct {
-	conn  *Conn
-	raw   *sqlite3.Stmt
-	bound []boundValue
-	err   error
-
-	row *Row // the last one that Row returned
+// stmt is a prepared statement as package sqlstmt uses it.
+type stmt struct {
+	conn   *sqlite3.Conn
+	raw    *sqlite3.Stmt
+	handle *sqlstmt.Stmt
 }
 
-// boundValue remembers what a parameter holds: most values of a batch are the
-// same from row to row, and SQLite keeps bindings.
-type boundValue struct {
-	kind uint8
-	i    int64
-	s    string
-	id   [16]byte
-}
+var _ sqlstmt.Driver = (*stmt)(nil)
 
-const (
-	boundUnknown uint8 = iota
-	boundNull
-	boundInt
-	boundText
-	boundID
-)
-
-// Int binds an integer.
-func (s *Stmt) Int(i int, v int64) *Stmt {
-	if s.err != nil {
-		return s
-	}
-	if b := &s.bound[i]; b.kind != boundInt || b.i != v {
-		b.kind, b.i, b.s = boundInt, v, ""
-		s.err = s.raw.BindInt64(i, v)
-	}
-	return s
-}
-
-// Null binds NULL.
-func (s *Stmt) Null(i int) *Stmt {
-	if s.err != nil {
-		return s
-	}
-	if b := &s.bound[i]; b.kind != boundNull {
-		b.kind, b.s = boundNull, ""
-		s.err = s.raw.BindNull(i)
-	}
-	return s
-}
-
-// Text binds a text that is likely to come again.
-func (s *Stmt) Text(i int, v string) *Stmt {
-	if s.err != nil {
-		return s
-	}
-	if b := &s.bound[i]; b.kind != boundText || b.s != v {
-		b.kind, b.s = boundText, v
-		s.err = s.raw.BindText(i, v)
-	}
-	return s
-}
-
-// OrNull binds NULL for the empty string.
-func (s *Stmt) OrNull(i int, v string) *Stmt {
-	if v == "" {
-		return s.Null(i)
-	}
-	return s.Text(i, v)
-}
-
-// Bytes binds text that need not be remembered; NULL when v is empty.
-func (s *Stmt) Bytes(i int, v []byte) *Stmt {
-	if len(v) == 0 {
-		return s.Null(i)
-	}
-	if s.err != nil {
-		return s
-	}
-	s.bound[i].kind = boundUnknown
-	s.err = s.raw.BindRawText(i, v)
-	return s
-}
-
-// Blob binds bytes.
-func (s *Stmt) Blob(i int, v []byte) *Stmt {
-	if s.err != nil {
-		return s
-	}
-	s.bound[i].kind = boundUnknown
-	s.err = s.raw.BindBlob(i, v)
-	return s
-}
-
-// ID binds a task's or job's id.
-func (s *Stmt) ID(i int, v *task.ID) *Stmt { return s.Blob(i, v[:]) }
-
-// IDOrNull binds NULL for the zero ID.
-func (s *Stmt) IDOrNull(i int, v *task.ID) *Stmt {
-	if v.IsZero() {
-		return s.Null(i)
-	}
-	return s.Blob(i, v[:])
-}
-
-// Lease binds a lease id, which is the same for all tasks of a claim.
-func (s *Stmt) Lease(i int, v *task.LeaseID) *Stmt {
-	if s.err != nil {
-		return s
-	}
-	if b := &s.bound[i]; b.kind != boundID || b.id != *v {
-		b.kind, b.s, b.id = boundID, "", *v
-		s.err = s.raw.BindBlob(i, v[:])
-	}
-	return s
-}
-
-// Time binds an instant; NULL for the zero one.
-func (s *Stmt) Time(i int, v time.Time) *Stmt {
-	if v.IsZero() {
-		return s.Null(i)
-	}
-	return s.Int(i, v.UnixMicro())
-}
-
-// Duration binds a duration, in microseconds.
-func (s *Stmt) Duration(i int, v time.Duration) *Stmt { return s.Int(i, v.Microseconds()) }
-
-// Bool binds 0 or 1.
-func (s *Stmt) Bool(i int, v bool) *Stmt {
-	if v {
-		return s.Int(i, 1)
-	}
-	return s.Int(i, 0)
-}
-
-// Strings binds a map as JSON; NULL for an empty one.
-func (s *Stmt) Strings(i int, v map[string]string) *Stmt {
-	if len(v) == 0 {
-		return s.Null(i)
-	}
-	return s.JSON(i, v)
-}
-
-// Error binds a recorded failure as JSON; NULL for none.
-func (s *Stmt) Error(i int, v *task.Error) *Stmt {
-	if v == nil {
-		return s.Null(i)
-	}
-	return s.JSON(i, v)
-}
-
-// Progress binds a report as JSON; NULL for none.
-func (s *Stmt) Progress(i int, v *task.Progress) *Stmt {
-	if v == nil {
-		return s.Null(i)
-	}
-	return s.JSON(i, v)
-}
-
-// JSON binds a value as JSON.
-func (s *Stmt) JSON(i int, v any) *Stmt {
-	if s.err != nil {
-		return s
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		s.err = err
-		return s
-	}
-	return s.Bytes(i, b)
-}
-
-// Exec runs the statement to its end and returns how many rows it changed.
-func (s *Stmt) Exec() (int, error) {
-	if s.err != nil {
-		return 0, s.err
-	}
-	if err := s.raw.Exec(); err != nil {
-		return 0, err
-	}
-	return int(s.conn.raw.Changes()), nil
-}
-
-// Run is Exec without the count.
-func (s *Stmt) Run() error {
-	if s.err != nil {
-		return s.err
-	}
-	return s.raw.Exec()
-}
-
-// Next steps to the next row.
-func (s *Stmt) Next() bool { return s.err == nil && s.raw.Step() }
-
-// Done ends the reading of rows and returns its error. A data-modifying
-// statement has done all its work before its first row.
-func (s *Stmt) Done() error {
-	if s.raw == nil {
-		return s.err
-	}
-	err := s.raw.Err()
-	if rerr := s.raw.Reset(); err == nil {
-		err = rerr
-	}
-	if s.err != nil {
-		return s.err
-	}
-	return err
-}
-
-// Columns returns how many columns its rows have.
-func (s *Stmt) Columns() int { return s.raw.ColumnCount() }
-
-// One steps to the only row and reports whether there is one; done must
-// follow.
-func (s *Stmt) One() bool { return s.Next() }
-
-// ColInt returns an integer column; 0 for NULL.
-func (s *Stmt) ColInt(i int) int64 { return s.raw.ColumnInt64(i) }
-
-// ColBool returns a boolean column; false for NULL.
-func (s *Stmt) ColBool(i int) bool { return s.raw.ColumnInt64(i) != 0 }
-
-// ColText returns a text column.
-func (s *Stmt) ColText(i int) string { return string(s.raw.ColumnRawText(i)) }
-
-// ColName returns a text column that many rows have in common; equal ones are one string.
-func (s *Stmt) ColName(i int) string { return s.conn.intern(s.raw.ColumnRawText(i)) }
-
-// ColBytes returns a copy of a text column; nil for NULL.
-func (s *Stmt) ColBytes(i int) []byte { return append([]byte(nil), s.raw.ColumnRawText(i)...) }
-
-// ColTime returns an instant; the zero one for NULL.
-func (s *Stmt) ColTime(i int) time.Time { return Instant(s.raw.ColumnInt64(i)) }
-
-// ColID returns an id; the zero one for NULL.
-func (s *Stmt) ColID(i int) (id task.ID) {
-	copy(id[:], s.raw.ColumnRawBlob(i))
-	return id
-}
-
-// ColIDs reads ids that were written one after the other.
-func (s *Stmt) ColIDs(i int) []task.ID {
-	return splitIDs(s.raw.ColumnRawBlob(i))
-}
-
-func splitIDs(b []byte) []task.ID {
-	ids := make([]task.ID, len(b)/16)
-	_, _ = binary.Decode(b[:len(ids)*16], binary.BigEndian, ids) // arrays of bytes: only the length could be wrong
-	return ids
-}
-
-// ColOptions sets the fields of t that a column of packed options holds.
-func (s *Stmt) ColOptions(i int, t *task.Task) {
-	if err := s.conn.unpackOptions(s.raw.ColumnRawText(i), t); err != nil && s.err == nil {
-		s.err = err
-	}
-}
-
-// Instant returns an instant as stored, in microseconds; 0 is none.
-func Instant(micros int64) time.Time {
-	if micros == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(micros).UTC()
-}
+func (s *stmt) BindInt(i int, v int64) error      { return s.raw.BindInt64(i, v) }
+func (s *stmt) BindNull(i int) error              { return s.raw.BindNull(i) }
+func (s *stmt) BindText(i int, v string) error    { return s.raw.BindText(i, v) }
+func (s *stmt) BindRawText(i int, v []byte) error { return s.raw.BindRawText(i, v) }
+func (s *stmt) BindBlob(i int, v []byte) error    { return s.raw.BindBlob(i, v) }
+func (s *stmt) Params() int                       { return s.raw.BindCount() }
+func (s *stmt) Columns() int                      { return s.raw.ColumnCount() }
+func (s *stmt) Exec() error                       { return s.raw.Exec() }
+func (s *stmt) Changes() (int, error)             { return int(s.conn.Changes()), nil }
+func (s *stmt) Step() bool                        { return s.raw.Step() }
+func (s *stmt) Err() error                        { return s.raw.Err() }
+func (s *stmt) Reset() error                      { return s.raw.Reset() }
+func (s *stmt) Int(i int) int64                   { return s.raw.ColumnInt64(i) }
+func (s *stmt) Raw(i int) []byte                  { return s.raw.ColumnRawBlob(i) }
+func (s *stmt) Row(vals []any) error              { return s.raw.ColumnsRaw(vals...) }

@@ -1,0 +1,190 @@
+package sqlstore
+
+import (
+	"encoding/json"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/internal/sqlstmt"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Kinds of references in weaver_artifacts: artifacts, and values of steps, beside
+// kindInput and kindOutput.
+const (
+	kindArtifact  = "artifact"
+	kindStepValue = "step"
+	kindDraft     = "draft" // inputs of children that are not stored yet; of their parent
+)
+
+const (
+	sqlKnownBlob = `
+SELECT blob_id, state FROM weaver_blobs INDEXED BY weaver_blobs_by_content
+WHERE namespace = ?1 AND sha256 = ?2 AND size_bytes = ?3 AND state <> 'deleting' LIMIT 1`
+	sqlTouchBlob  = `UPDATE weaver_blobs SET touched_at = ?3 WHERE namespace = ?1 AND blob_id = ?2`
+	sqlInsertBlob = `INSERT INTO weaver_blobs (namespace, blob_id, sha256, size_bytes, state, touched_at) VALUES (?1, ?2, ?3, ?4, 'pending', ?5)`
+
+	sqlBlobState = `SELECT state FROM weaver_blobs WHERE namespace = ?1 AND blob_id = ?2`
+	sqlUseBlob   = `UPDATE weaver_blobs SET state = 'live' WHERE namespace = ?1 AND blob_id = ?2 AND state = 'pending'`
+	sqlRefer     = `
+INSERT INTO weaver_artifacts (namespace, task_id, kind, artifact_id, blob_id, step, attempt_no, created_at, name, content_type, expires_at, collect_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11)
+ON CONFLICT DO NOTHING`
+)
+
+func (t *Tx) upload(u *store.Upload) (got store.Uploaded, err error) {
+	got.Blob = task.Blob(*u)
+	st := t.stmt(sqlKnownBlob).Text(1, t.ns).Text(2, u.SHA256).Int(3, u.Size)
+	known := st.One()
+	if known {
+		got.Blob.ID, got.Stored = st.ColID(0), task.BlobState(st.ColName(1)) == task.BlobLive
+	}
+	if err := st.Done(); err != nil {
+		return got, err
+	}
+	if known {
+		return got, t.stmt(sqlTouchBlob).Text(1, t.ns).ID(2, &got.Blob.ID).Int(3, t.mic).Run()
+	}
+	return got, t.stmt(sqlInsertBlob).Text(1, t.ns).ID(2, &u.ID).Text(3, u.SHA256).Int(4, u.Size).Int(5, t.mic).Run()
+}
+
+// usable returns, as gone, the error for the first of the blobs that nothing can refer
+// to. What it finds usable stays so until the end of the transaction.
+func (t *Tx) usable(blobs []task.Blob) (gone, err error) {
+	for _, b := range blobs {
+		st := t.stmt(sqlBlobState).Text(1, t.ns).ID(2, &b.ID)
+		var state task.BlobState
+		if st.One() {
+			state = task.BlobState(st.ColName(0))
+		}
+		if err := st.Done(); err != nil {
+			return nil, err
+		}
+		if !rules.Usable(state) {
+			return rules.BlobGone(b), nil
+		}
+	}
+	return nil, nil
+}
+
+// refer notes that a value of a task names a blob, if it does.
+func (t *Tx) refer(id *task.ID, kind, step string, value json.RawMessage) error {
+	b, ok := task.BlobOf(value)
+	if !ok {
+		return nil
+	}
+	err := t.stmt(sqlRefer).Text(1, t.ns).ID(2, id).Text(3, kind).ID(4, &b.ID).ID(5, &b.ID).OrNull(6, step).Null(7).Int(8, t.mic).
+		Null(9).Null(10).Null(11).Run()
+	if err != nil {
+		return err
+	}
+	return t.stmt(sqlUseBlob).Text(1, t.ns).ID(2, &b.ID).Run()
+}
+
+const sqlStepValues = `SELECT name, value FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND value IS NOT NULL`
+
+// referSteps notes the blobs that the steps of a task name, which it took over. Equal
+// values of several steps have one reference, so those of the other task do not say all.
+func (t *Tx) referSteps(id *task.ID) error {
+	var steps []task.Step
+	st := t.stmt(sqlStepValues).Text(1, t.ns).ID(2, id)
+	for st.Next() {
+		steps = append(steps, task.Step{Name: st.ColText(0), Value: st.ColBytes(1)})
+	}
+	err := st.Done()
+	for i := 0; i < len(steps) && err == nil; i++ {
+		err = t.refer(id, kindStepValue, steps[i].Name, steps[i].Value)
+	}
+	return err
+}
+
+// addArtifacts records artifacts with their step.
+func (t *Tx) addArtifacts(list []store.NewArtifact, step *task.Step) error {
+	for i := range list {
+		a := rules.Artifact(&list[i], step, t.at)
+		err := t.stmt(sqlRefer).Text(1, t.ns).ID(2, &a.TaskID).Text(3, kindArtifact).ID(4, &a.ID).ID(5, &a.Blob.ID).Text(6, a.Step).
+			Int(7, int64(a.AttemptNo)).Time(8, a.CreatedAt).Text(9, a.Name).OrNull(10, a.ContentType).Time(11, a.ExpiresAt).Run()
+		if err != nil {
+			return err
+		}
+		if err := t.stmt(sqlUseBlob).Text(1, t.ns).ID(2, &a.Blob.ID).Run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	sqlForgetKind = `DELETE FROM weaver_artifacts WHERE namespace = ?1 AND task_id = ?2 AND kind = ?3 RETURNING blob_id`
+	sqlForgetAll  = `DELETE FROM weaver_artifacts WHERE namespace = ?1 AND task_id = ?2 RETURNING blob_id`
+
+	sqlReleaseBlob = `
+UPDATE weaver_blobs SET state = 'pending', touched_at = 0
+WHERE namespace = ?1 AND blob_id = ?2 AND state = 'live'
+  AND NOT EXISTS (SELECT 1 FROM weaver_artifacts a INDEXED BY weaver_artifacts_by_blob WHERE a.namespace = ?1 AND a.blob_id = ?2)`
+
+	sqlTakeRefs = `
+INSERT INTO weaver_artifacts (namespace, task_id, kind, artifact_id, blob_id, step, attempt_no, name, content_type, created_at, expires_at, collect_at)
+SELECT namespace, ?4, kind, artifact_id, blob_id, step, CASE kind WHEN 'artifact' THEN 0 END, name, content_type, created_at, expires_at, collect_at
+FROM weaver_artifacts WHERE namespace = ?1 AND task_id = ?2 AND kind = 'artifact' AND step IN (
+  SELECT name FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND ` + takenOver + `)
+ON CONFLICT DO NOTHING`
+)
+
+// forget removes references that st deletes, and leaves blobs without any to the
+// collector.
+func (t *Tx) forget(st *sqlstmt.Stmt) error {
+	blobs, err := ids(st)
+	if err != nil {
+		return err
+	}
+	for i := range blobs {
+		if err := t.stmt(sqlReleaseBlob).Text(1, t.ns).ID(2, &blobs[i]).Run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetKind removes the reference of a task's input, say.
+func (t *Tx) forgetKind(id *task.ID, kind string) error {
+	return t.forget(t.stmt(sqlForgetKind).Text(1, t.ns).ID(2, id).Text(3, kind))
+}
+
+// forgetBlobs removes all references of a task.
+func (t *Tx) forgetBlobs(id *task.ID) error {
+	return t.forget(t.stmt(sqlForgetAll).Text(1, t.ns).ID(2, id))
+}
+
+var artifactColumns = sqlstmt.Columns[task.Artifact]{
+	sqlstmt.Col("a.artifact_id", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.ID = r.ID(i) }),
+	sqlstmt.Col("a.task_id", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.TaskID = r.ID(i) }),
+	sqlstmt.Col("a.step", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.Step = r.Text(i) }),
+	sqlstmt.Col("a.attempt_no", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.AttemptNo = int(r.Int(i)) }),
+	sqlstmt.Col("a.name", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.Name = r.Text(i) }),
+	sqlstmt.Col("a.content_type", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.ContentType = r.Text(i) }),
+	sqlstmt.Col("a.created_at", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.CreatedAt = r.Time(i) }),
+	sqlstmt.Col("a.expires_at", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.ExpiresAt = r.Time(i) }),
+	sqlstmt.Col("a.blob_id", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.Blob.ID = r.ID(i) }),
+	sqlstmt.Col("b.sha256", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.Blob.SHA256 = r.Text(i) }),
+	sqlstmt.Col("b.size_bytes", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.Blob.Size = r.Int(i) }),
+}
+
+var blobColumns = sqlstmt.Columns[store.BlobRow]{
+	sqlstmt.Col("blob_id", func(b *store.BlobRow, r *sqlstmt.Row, i int) { b.ID = r.ID(i) }),
+	sqlstmt.Col("sha256", func(b *store.BlobRow, r *sqlstmt.Row, i int) { b.SHA256 = r.Text(i) }),
+	sqlstmt.Col("size_bytes", func(b *store.BlobRow, r *sqlstmt.Row, i int) { b.Size = r.Int(i) }),
+	sqlstmt.Col("state", func(b *store.BlobRow, r *sqlstmt.Row, i int) { b.State = task.BlobState(r.Name(i)) }),
+}
+
+var (
+	sqlArtifacts = `
+SELECT ` + artifactColumns.List() + ` FROM weaver_artifacts a
+CROSS JOIN weaver_blobs b ON b.namespace = a.namespace AND b.blob_id = a.blob_id
+WHERE a.namespace = ?1 AND a.task_id = ?2 AND a.kind = 'artifact' ORDER BY a.artifact_id`
+	sqlSnapArtifacts = `
+SELECT ` + artifactColumns.List() + ` FROM weaver_artifacts a
+CROSS JOIN weaver_blobs b ON b.namespace = a.namespace AND b.blob_id = a.blob_id
+WHERE a.namespace = ?1 AND a.kind = 'artifact' ORDER BY a.task_id, a.artifact_id`
+	sqlSnapBlobs = `SELECT ` + blobColumns.List() + ` FROM weaver_blobs WHERE namespace = ?1 ORDER BY blob_id`
+)

@@ -1,0 +1,91 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/goweaver/weaver/internal/sqlstmt"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// The references of a blob are counted by its index: one has few, or it is a value that
+// many tasks have.
+const (
+	blobRefs = `
+(SELECT COUNT(*) FROM weaver_artifacts a INDEXED BY weaver_artifacts_by_blob WHERE a.namespace = b.namespace AND a.blob_id = b.blob_id)`
+	blobExpired = `
+(SELECT COUNT(*) FROM weaver_artifacts a INDEXED BY weaver_artifacts_by_blob
+ CROSS JOIN weaver_tasks t ON t.namespace = a.namespace AND t.task_id = a.task_id
+ WHERE a.namespace = b.namespace AND a.blob_id = b.blob_id AND a.expires_at <= ?3 AND t.finished_at IS NOT NULL)`
+	blobUse = `
+SELECT b.blob_id, b.sha256, b.size_bytes, b.state, b.touched_at,` + blobRefs + `,` + blobExpired + ` FROM weaver_blobs b `
+
+	sqlBlobUses = blobUse + `WHERE b.namespace = ?1 AND b.blob_id > ?2 ORDER BY b.blob_id LIMIT ?4`
+	sqlBlobUse  = blobUse + `WHERE b.namespace = ?1 AND b.blob_id = ?2`
+)
+
+var sqlArtifactByID = `
+SELECT ` + artifactColumns.List() + ` FROM weaver_artifacts a
+CROSS JOIN weaver_blobs b ON b.namespace = a.namespace AND b.blob_id = a.blob_id
+WHERE a.namespace = ?1 AND a.kind = 'artifact' AND a.artifact_id = ?2 ORDER BY a.task_id LIMIT 1`
+
+// Blobs implements store.BlobReader.
+func (s *Store) Blobs(ctx context.Context, ns string, after task.ID, limit int) (uses []store.BlobUse, err error) {
+	err = s.read(ctx, ns, func(v *View) (err error) {
+		uses, err = v.blobUses(v.stmt(sqlBlobUses).Text(1, v.ns).ID(2, &after).Time(3, v.now()).Int(4, int64(max(limit, 0))))
+		return err
+	})
+	return uses, err
+}
+
+// Blob implements store.BlobReader.
+func (s *Store) Blob(ctx context.Context, ns string, id task.ID) (store.BlobUse, error) {
+	var uses []store.BlobUse
+	err := s.read(ctx, ns, func(v *View) (err error) {
+		uses, err = v.blobUses(v.stmt(sqlBlobUse).Text(1, v.ns).ID(2, &id).Time(3, v.now()))
+		return err
+	})
+	switch {
+	case err != nil:
+		return store.BlobUse{}, err
+	case len(uses) == 0:
+		return store.BlobUse{}, fmt.Errorf("blob %s: %w", id, store.ErrNotFound)
+	}
+	return uses[0], nil
+}
+
+func (v *View) blobUses(st *sqlstmt.Stmt) (uses []store.BlobUse, err error) {
+	now := v.now()
+	for st.Next() {
+		var u store.BlobUse
+		blobColumns.Scan(st.Row(), 0, &u.BlobRow)
+		at, touched := st.ColTime(4), st.ColInt(4)
+		u.Refs, u.Expired = int(st.ColInt(5)), int(st.ColInt(6))
+		switch {
+		case u.State != task.BlobPending:
+		case touched == 0:
+			u.Unused = store.UsedBefore
+		default:
+			u.Unused = now.Sub(at)
+		}
+		uses = append(uses, u)
+	}
+	return uses, st.Done()
+}
+
+// Artifact implements store.BlobReader.
+func (s *Store) Artifact(ctx context.Context, ns string, id task.ID) (task.Artifact, error) {
+	var a *task.Artifact
+	err := s.read(ctx, ns, func(v *View) (err error) {
+		a, err = artifactColumns.One(v.stmt(sqlArtifactByID).Text(1, v.ns).ID(2, &id))
+		return err
+	})
+	switch {
+	case err != nil:
+		return task.Artifact{}, err
+	case a == nil:
+		return task.Artifact{}, fmt.Errorf("artifact %s: %w", id, store.ErrNotFound)
+	}
+	return *a, nil
+}

@@ -1,0 +1,239 @@
+package sqlstore
+
+import (
+	"context"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+var (
+	sqlFirstChore  = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 ORDER BY kind, subject LIMIT 1`
+	sqlChoreOf     = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 AND kind = ?2 AND subject = ?3`
+	sqlChoreOfRoot = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 AND (kind = 'revive' OR kind = 'revive_children') AND root = ?2 LIMIT 1`
+)
+
+// finishChores works off the chores that next finds, a transaction for each
+// bite, so that other callers' operations come in between. What it does not
+// finish, because ctx ends or the store fails, is left to reapers: the operation
+// that began it is committed, so there is no error. add, if not nil, gets what
+// each bite did.
+func (s *Store) finishChores(ctx context.Context, ns string, next func(*Tx) (*chore, error), add func(*store.CommandResult)) {
+	for more := true; more; {
+		var got store.CommandResult
+		err := s.write(ctx, ns, Heavy, func(t *Tx) (err error) {
+			got = store.CommandResult{}
+			c, err := next(t)
+			if more = c != nil; err != nil || !more {
+				return err
+			}
+			return t.bite(c, &got)
+		})
+		if err != nil {
+			return
+		}
+		if add != nil {
+			add(&got)
+		}
+	}
+}
+
+// small reports whether there may be many of a kind with little to do each: to mark
+// the edge of a task, to remove a child.
+func (c *chore) small() bool { return c.kind == store.ChoreEdges || c.kind == store.ChoreDeleteTask }
+
+// reapChore does one bite of the first chore, and of more of those of which there may
+// be many: as many as the transaction may move rows for. It reports whether there is
+// more.
+func (t *Tx) reapChore() (more bool, err error) {
+	for bites := 0; ; bites++ {
+		c, err := t.firstChore()
+		if c == nil || err != nil || bites > 0 && (!c.small() || t.moved+bites >= rules.MaxMoves) {
+			return c != nil, err
+		}
+		if err := t.bite(c, new(store.CommandResult)); err != nil {
+			return false, err
+		}
+		if !c.small() {
+			c, err = t.firstChore()
+			return c != nil, err
+		}
+	}
+}
+
+func (t *Tx) firstChore() (*chore, error) {
+	return choreColumns.One(t.stmt(sqlFirstChore).Text(1, t.ns))
+}
+
+// bite does a part of a chore and writes how far it came, or deletes it when it is
+// done. Crash after the commit: another reaper goes on from there.
+func (t *Tx) bite(c *chore, got *store.CommandResult) error {
+	o := operation{tx: t, moves: moves{tx: t}}
+	var more bool
+	var err error
+	switch c.kind {
+	case store.ChoreCancelJob:
+		more, err = o.cancelSome(c, got)
+	case store.ChoreChildren:
+		more, err = o.moves.cancelSomeChildren(c)
+	case store.ChoreDeleteJob, store.ChoreDeleteTask, store.ChoreDropValues:
+		more, err = o.eraseSome(c)
+	case store.ChoreDecompose:
+		more, err = o.moves.storeSomeChildren(c)
+	case store.ChoreEdges:
+		err = o.markSome(c)
+	case store.ChorePause, store.ChorePauseType:
+		more, err = o.wakeSome(c)
+	case store.ChoreForget:
+		more, err = o.forgetSome(c)
+	case store.ChoreEvents:
+		more, err = t.dropEvents(&c.id)
+	case store.ChoreRaise:
+		more, err = o.raiseSome(c)
+	case store.ChoreSpent:
+		more, err = o.moves.spentSome(c)
+	case store.ChoreRevive:
+		more, err = o.reviveSome(c)
+	case store.ChoreReviveChildren:
+		more, err = o.reviveSomeChildren(c)
+	case store.ChoreWakeKey:
+		o.moves.pending.FreeKey(c.name)
+	}
+	if err != nil {
+		return err
+	}
+	if more {
+		err = t.putChore(c)
+	} else {
+		err = t.dropChore(c)
+	}
+	if err != nil {
+		return err
+	}
+	// What it leaves of the same chore is written again here.
+	if err := o.moves.propagate(); err != nil || c.kind != store.ChoreRevive {
+		return err
+	}
+	return o.releaseRoot(c)
+}
+
+const sqlEndOf = `SELECT state, last_error_kind, allow_failure FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+
+// markSome marks further edges towards a task that has ended. One that was
+// retried meanwhile marks them when it ends again.
+func (o *operation) markSome(c *chore) error {
+	st := o.tx.stmt(sqlEndOf).Text(1, o.tx.ns).ID(2, &c.id)
+	if st.One() {
+		end := task.End{State: task.State(st.ColName(0)), Kind: task.ErrorKind(st.ColName(1)), AllowFailure: st.ColBool(2)}
+		if end.State.Terminal() {
+			var after task.ID
+			copy(after[:], c.at)
+			o.moves.pending.EndAfter(c.id, end, after)
+		}
+	}
+	return st.Done()
+}
+
+const sqlNextJobTasks = `
+SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND job_id = ?2 AND task_id > ?3 ORDER BY task_id LIMIT ?4`
+
+// cancelSome ends the next tasks of a job that do not run and asks the others
+// to. Those that it did not reach are neither claimed nor ended for a need
+// meanwhile: none may start, or end otherwise, because another one ended a
+// moment before.
+func (o *operation) cancelSome(c *chore, got *store.CommandResult) (more bool, err error) {
+	t := o.tx
+	limit := max(1, rules.MaxMoves-t.moved)
+	list, err := ids(t.stmt(sqlNextJobTasks).Text(1, t.ns).ID(2, &c.id).Blob(3, []byte(c.at)).Int(4, int64(limit)))
+	if err != nil {
+		return false, err
+	}
+	t.moved += len(list)
+	audit := store.Audit{By: c.by, Reason: c.why}
+	for i := range list {
+		row, err := o.moves.taskRow(&list[i])
+		if err != nil || row == nil {
+			return false, err
+		}
+		if row.contribution.State.Terminal() {
+			got.AlreadyDone++
+			continue
+		}
+		state, err := o.moves.endBy(row, rules.CancelJobKind(row.depth), audit, false)
+		if err != nil {
+			return false, err
+		}
+		if state == task.Cancelled {
+			got.Cancelled++
+		} else {
+			got.AskedTasks++
+		}
+	}
+	o.moves.pending.Recount(c.id)
+	if len(list) > 0 {
+		c.at = string(list[len(list)-1][:])
+	}
+	return len(list) == limit, nil
+}
+
+const (
+	sqlNextKey = `
+SELECT concurrency_key FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_key
+WHERE namespace = ?1 AND concurrency_key > ?2 ORDER BY concurrency_key LIMIT 1`
+	sqlQueueHasKey = `
+SELECT 1 FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_key
+WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 LIMIT 1`
+
+	maxKeysPerBite  = 100 // that are woken; each may move some rows
+	maxProbesPerKey = 10
+)
+
+// wakeSome wakes the next keys that a paused queue or type has dispatch rows of.
+func (o *operation) wakeSome(c *chore) (more bool, err error) {
+	woken := 0
+	for range maxKeysPerBite * maxProbesPerKey {
+		st := o.tx.stmt(sqlNextKey).Text(1, o.tx.ns).Text(2, c.at)
+		found := st.One()
+		if found {
+			c.at = st.ColText(0)
+		}
+		if err := st.Done(); err != nil || !found {
+			return false, err
+		}
+		has, err := o.hasKey(c)
+		if err != nil {
+			return false, err
+		}
+		if has {
+			o.moves.pending.FreeKey(c.at)
+			woken++
+		}
+		if woken == maxKeysPerBite {
+			break
+		}
+	}
+	return true, nil
+}
+
+// hasKey reports whether the queue or type of a chore has dispatch rows of the
+// key at its position. The lanes of a key are found by one probe each.
+func (o *operation) hasKey(c *chore) (bool, error) {
+	if c.kind == store.ChorePause {
+		st := o.tx.stmt(sqlQueueHasKey).Text(1, o.tx.ns).Text(2, c.at).Text(3, c.name)
+		found := st.One()
+		return found, st.Done()
+	}
+	var at keyLane
+	for at.taskType != c.name {
+		st := o.tx.stmt(sqlNextKeyLane).Text(1, o.tx.ns).Text(2, c.at).Text(3, at.queue).Text(4, at.taskType)
+		found := st.One()
+		if found {
+			at = keyLane{st.ColName(0), st.ColName(1)}
+		}
+		if err := st.Done(); err != nil || !found {
+			return false, err
+		}
+	}
+	return true, nil
+}

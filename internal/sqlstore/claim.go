@@ -1,0 +1,307 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Claim implements store.Worker.
+func (s *Store) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
+	if err := CheckClaim(&req); err != nil {
+		return store.ClaimResult{}, err
+	}
+	var got store.ClaimResult
+	err := s.write(ctx, ns, max(1, req.Limit), func(t *Tx) (err error) {
+		got, err = t.Claim(&req)
+		return err
+	})
+	if err != nil {
+		return store.ClaimResult{}, err
+	}
+	return got, nil
+}
+
+// CheckClaim refuses a request that no store can answer.
+func CheckClaim(req *store.ClaimRequest) error {
+	if req.LeaseID.IsZero() {
+		return errors.New("the lease id is zero")
+	}
+	return nil
+}
+
+// Claim makes a claim in a transaction.
+func (t *Tx) Claim(req *store.ClaimRequest) (store.ClaimResult, error) {
+	cl := claim{tx: t, req: req, quarantine: rules.NewQuarantine(req)}
+	return cl.run()
+}
+
+// claim is one claim call.
+type claim struct {
+	tx     *Tx
+	req    *store.ClaimRequest
+	paused map[string]bool // queues
+
+	pausedTypes map[string]bool
+	slots       map[string]int // free ones by queue; nil: no limits
+	quarantine  rules.Quarantine
+	unclaimable map[task.ID]bool // jobs of which no task is claimed before a chore is done
+	taken       []store.Claimed
+	first       map[int][]task.ID // plain ones claimed for the first time, by code version: not yet written
+	keys        map[string]bool   // of the tasks taken
+	looked      int               // due rows that it took, moved or left
+	over        []task.ID         // of these, those that go to the waiters: not yet written
+	fullKeys    map[string]bool   // keys of which that is known
+	stopped     bool              // it looked at as many as it may, and there are more
+	last        store.ClaimPlace  // of the last of so many
+	stale       time.Duration     // there were external writes, whose lanes are read this much later
+}
+
+// run claims what is due. Crash after the commit: the leases expire, or the
+// caller looks them up by its lease id.
+func (c *claim) run() (store.ClaimResult, error) {
+	if err := c.tx.readGeneration(); err != nil {
+		return store.ClaimResult{}, err
+	}
+	if err := c.readPaused(); err != nil {
+		return store.ClaimResult{}, err
+	}
+	var err error
+	if c.unclaimable, err = c.tx.unclaimable(); err != nil {
+		return store.ClaimResult{}, err
+	}
+	if c.stale, err = c.tx.readLanes(); err != nil {
+		return store.ClaimResult{}, err
+	}
+	if c.req.Queues != nil {
+		c.slots = make(map[string]int, len(c.req.Queues))
+		for q, n := range c.req.Queues {
+			c.slots[q] = n
+		}
+	}
+	switch {
+	case c.req.Again:
+		err = c.again()
+	case c.req.IDs != nil:
+		err = c.hinted()
+	default:
+		err = c.scan()
+	}
+	if err == nil {
+		err = c.writeFirst()
+	}
+	if err == nil {
+		err = c.tx.await(c.over)
+	}
+	if err == nil {
+		err = c.tx.wakeKeys(c.keys)
+	}
+	if err == nil && !c.req.Again {
+		err = c.insertClaim()
+	}
+	if err != nil {
+		return store.ClaimResult{}, err
+	}
+	if c.stopped {
+		return c.cutShort(), nil
+	}
+	res := store.ClaimResult{Tasks: c.taken, Now: c.tx.at, Next: -1}
+	if !c.quarantine.Closed() {
+		res.Next, err = c.next()
+	}
+	if res.AloneDue = c.quarantine.PassedOver(); res.AloneDue {
+		c.tx.fx.Answer() // the worker is to learn of it
+	}
+	return res, err
+}
+
+// readPaused reads what is paused; nil maps: nothing.
+func (c *claim) readPaused() error {
+	queues, types, err := c.tx.paused()
+	set := func(names []string) (m map[string]bool) {
+		for _, name := range names {
+			if m == nil {
+				m = make(map[string]bool, len(names))
+			}
+			m[name] = true
+		}
+		return m
+	}
+	c.paused, c.pausedTypes = set(queues), set(types)
+	return err
+}
+
+// serves reports whether the worker asked for a lane that is not paused.
+func (c *claim) serves(k lane.Key) bool {
+	return rules.Lane(c.req, k.Queue, k.Type) && !c.paused[k.Queue] && !c.pausedTypes[k.Type]
+}
+
+// full reports whether the claim may take no further task.
+func (c *claim) full() bool { return len(c.taken) >= c.req.Limit || c.quarantine.Closed() }
+
+var sqlTask = `SELECT ` + taskSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+
+// readRest reads the rest of a candidate's task.
+func (c *claim) readRest(d *candidate) error {
+	if d.fresh {
+		return nil
+	}
+	st := c.tx.stmt(sqlTask).Text(1, c.tx.ns).ID(2, &d.id)
+	if st.One() {
+		d.payloads = scanTask(st.Row(), d.task)
+	}
+	t := d.task
+	d.open = (t.State == task.Pending || t.State == task.Ready) && t.RemainingDeps == 0 && (!t.CancelRequested || t.CleanupWhenCancelled)
+	return st.Done()
+}
+
+// look reports whether the claim may look at one more row, and notes that it
+// does.
+func (c *claim) look(d *candidate) bool {
+	if c.looked == rules.ClaimLooks(c.req.Limit) {
+		c.stopped = true
+		return false
+	}
+	if c.looked++; c.looked == rules.ClaimLooks(c.req.Limit) {
+		c.last = d.place()
+	}
+	return true
+}
+
+// cutShort answers a claim that looked at as many rows as it may. When it left
+// all of them the next claim goes on behind them: they would be all that this
+// one sees again.
+func (c *claim) cutShort() store.ClaimResult {
+	c.tx.fx.Answer()
+	res := store.ClaimResult{Tasks: c.taken, Now: c.tx.at, Stopped: true, AloneDue: c.quarantine.PassedOver()}
+	if len(c.taken) == 0 && len(c.over) == 0 && c.req.IDs == nil {
+		res.Behind = c.last
+	}
+	return res
+}
+
+// try claims a candidate if it may run now. Otherwise its row goes to the
+// waiters of its key, or stays (a deadline, which is the reaper's; too many
+// other quarantined tasks).
+func (c *claim) try(d *candidate) error {
+	if over, err := c.overCap(d); err != nil || over {
+		return err
+	}
+	if err := c.readRest(d); err != nil {
+		return err
+	}
+	switch {
+	case !d.open:
+		// No operation leaves a row to a task that is not claimable; every
+		// claim would meet it again.
+		_, err := c.tx.undispatch(&d.id)
+		return err
+	case !c.mayRun(d.task):
+		return nil
+	}
+	return c.take(d)
+}
+
+// overCap reports whether the key of a candidate has no room; then its row is
+// moved to the waiters. A key that is full stays so for the rest of the claim.
+func (c *claim) overCap(d *candidate) (bool, error) {
+	if d.key == "" {
+		return false, nil
+	}
+	if !c.fullKeys[d.key] {
+		if free, err := c.tx.keyFree(d.key); err != nil || free {
+			return false, err
+		}
+		if c.fullKeys == nil {
+			c.fullKeys = make(map[string]bool)
+		}
+		c.fullKeys[d.key] = true
+	}
+	c.over = append(c.over, d.id)
+	return true, nil
+}
+
+// mayRun reports whether a due task may run now: it is in time (the reaper ends it
+// otherwise), the worker reads its schema version, no chore is at work on its job
+// (which may end it) unless it runs to clean up, and quarantine does not hold it back.
+func (c *claim) mayRun(t *task.Task) bool {
+	return t.SchemaVersion <= rules.NewestSchema(c.req, t.Type) && (t.CancelRequested || !c.unclaimable[t.JobID]) &&
+		rules.InTime(t, c.tx.at) && c.quarantine.HasRoom(t.CrashCount, t.QuarantineLosses)
+}
+
+// complete adds what a handler needs beside the task's row.
+func (c *claim) complete(got *store.Claimed, payloads bool) (err error) {
+	t := &got.Task
+	t.ReadyAt = time.Time{} // as readers see a running task
+	got.Lease = task.Lease{Task: t.ID, Epoch: t.Epoch, ID: t.LeaseID, Generation: c.tx.gen}
+	if got.Quarantined = rules.Quarantined(t.CrashCount); got.Quarantined {
+		got.QuarantineLimit, got.Alone = rules.QuarantineLimit(c.req.Slots, t.QuarantineLosses), rules.Alone(c.req.Slots, t.QuarantineLosses)
+	}
+	if !t.DeadlineAt.IsZero() {
+		got.TimeLeft = t.DeadlineAt.Sub(c.tx.at)
+	}
+	if t.AttemptNo > 1 || t.StepCount > 0 || c.req.Again {
+		if got.Steps, err = c.tx.steps(&t.ID); err != nil {
+			return err
+		}
+	}
+	return c.tx.fetchPayloads(t, payloads)
+}
+
+const sqlInsertClaim = `INSERT INTO weaver_claims (namespace, lease_id, worker_id, check_at, task_ids) VALUES (?1, ?2, ?3, ?4, ?5)`
+
+// insertClaim writes the row by which the reaper finds the leases.
+func (c *claim) insertClaim() error {
+	if len(c.taken) == 0 {
+		return nil
+	}
+	ids := make([]byte, 0, 16*len(c.taken))
+	for i := range c.taken {
+		ids = append(ids, c.taken[i].Task.ID[:]...)
+	}
+	c.tx.fx.Claimed(c.req.LeaseID, Claim{Tasks: len(c.taken), Worker: c.req.Name, StartedAt: c.tx.mic})
+	return c.tx.stmt(sqlInsertClaim).Text(1, c.tx.ns).Lease(2, &c.req.LeaseID).Text(3, string(c.req.Worker)).
+		Int(4, c.expires()).Blob(5, ids).Run()
+}
+
+var (
+	sqlClaimIDs  = `SELECT task_ids FROM weaver_claims WHERE namespace = ?1 AND lease_id = ?2`
+	sqlHeldTasks = `SELECT ` + taskSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 AND lease_id = ?3`
+)
+
+// again returns what an earlier call with the same lease id still holds.
+func (c *claim) again() error {
+	st := c.tx.stmt(sqlClaimIDs).Text(1, c.tx.ns).Lease(2, &c.req.LeaseID)
+	var ids []task.ID
+	if st.One() {
+		ids = st.ColIDs(0)
+	}
+	if err := st.Done(); err != nil {
+		return err
+	}
+	for i := range ids {
+		st := c.tx.stmt(sqlHeldTasks).Text(1, c.tx.ns).ID(2, &ids[i]).Lease(3, &c.req.LeaseID)
+		var got store.Claimed
+		var payloads bool
+		held := st.One()
+		if held {
+			payloads = scanTask(st.Row(), &got.Task)
+		}
+		if err := st.Done(); err != nil {
+			return err
+		}
+		if !held {
+			continue
+		}
+		if err := c.complete(&got, payloads); err != nil {
+			return err
+		}
+		c.taken = append(c.taken, got)
+	}
+	return nil
+}

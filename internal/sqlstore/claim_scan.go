@@ -1,0 +1,313 @@
+package sqlstore
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/internal/sqlstmt"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// sqlDueOfLane passes over tasks of a newer schema than the worker reads: a
+// backlog of them, which a producer that is deployed first makes, holds no older
+// task back.
+var sqlDueOfLane = `
+SELECT ` + candidateSelect + ` FROM weaver_outbox_events o
+CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
+WHERE o.namespace = ?1 AND o.queue = ?2 AND o.task_type = ?3 AND o.priority = ?4 AND o.available_at <= ?5
+  AND (o.available_at, o.task_id) > (?6, ?7) AND t.schema_version <= ?9
+ORDER BY o.available_at, o.task_id LIMIT ?8`
+
+// maxChunk is how many rows of a lane are read at once.
+const maxChunk = 1000
+
+// laneCursor reads the due rows of one lane in order, a chunk at a time: the
+// rows are deleted meanwhile, and no statement may stand open over that.
+type laneCursor struct {
+	state lane.State
+	rows  []candidate
+	tasks []task.Task // of rows
+	at    int
+	ended bool // there is no due row behind those read
+	seen  int64
+	last  [16]byte
+	moved bool
+}
+
+// head returns the next due row, or nil. It reads up to n further ones.
+func (c *claim) head(l *laneCursor, n int) (*candidate, error) {
+	if l.at < len(l.rows) {
+		return &l.rows[l.at], nil
+	}
+	if l.ended {
+		return nil, nil
+	}
+	if cap(l.rows) < n {
+		l.rows, l.tasks = make([]candidate, 0, n), make([]task.Task, n)
+	}
+	l.rows, l.at = l.rows[:0], 0
+	st := c.tx.stmt(sqlDueOfLane).Text(1, c.tx.ns).Text(2, l.state.Queue).Text(3, l.state.Type).Int(4, l.state.Priority).Int(5, c.tx.mic).
+		Int(6, l.seen).Blob(7, l.last[:l.lastLen()]).Int(8, int64(n)).
+		Int(9, int64(rules.NewestSchema(c.req, l.state.Type)))
+	for st.Next() {
+		t := &l.tasks[len(l.rows)]
+		*t = task.Task{}
+		l.rows = append(l.rows, candidate{task: t})
+		scanCandidate(st.Row(), &l.rows[len(l.rows)-1])
+	}
+	if err := st.Done(); err != nil {
+		return nil, err
+	}
+	l.ended = len(l.rows) < n
+	if len(l.rows) == 0 {
+		return nil, nil
+	}
+	end := &l.rows[len(l.rows)-1]
+	l.seen, l.last, l.moved = end.due, end.id, true
+	return &l.rows[0], nil
+}
+
+// lastLen makes the first position come before every row.
+func (l *laneCursor) lastLen() int {
+	if l.moved {
+		return len(l.last)
+	}
+	return 0
+}
+
+// place is where a candidate stands in the order of claims.
+func (d *candidate) place() store.ClaimPlace {
+	return store.ClaimPlace{Priority: int(d.lane.Priority), Due: sqlstmt.Instant(d.due), Task: d.id}
+}
+
+func byPlace(a, b store.ClaimPlace) int {
+	return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.Due.Compare(b.Due), a.Task.Compare(b.Task))
+}
+
+func earlier(a, b *candidate) bool {
+	return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.id[:], b.id[:])) < 0
+}
+
+// scan claims the due rows of the asked lanes: by priority, then by due time
+// and id across the lanes of a priority.
+func (c *claim) scan() error {
+	lanes := c.tx.db.Lanes().Lanes(c.tx.ns, c.serves)
+	for len(lanes) > 0 && !c.full() && !c.stopped {
+		n := 1
+		for n < len(lanes) && lanes[n].Priority == lanes[0].Priority {
+			n++
+		}
+		if int64(c.req.Behind.Priority) <= lanes[0].Priority {
+			if err := c.scanPriority(lanes[:n]); err != nil {
+				return err
+			}
+		}
+		lanes = lanes[n:]
+	}
+	return nil
+}
+
+// scanPriority merges lanes of one priority. They are sorted by their bound.
+func (c *claim) scanPriority(states []lane.State) error {
+	var lanes []*laneCursor
+	for _, s := range states {
+		if s.Bound > c.tx.mic {
+			break // none of the rest has a due row
+		}
+		l := &laneCursor{state: s}
+		if b := &c.req.Behind; int64(b.Priority) == s.Priority {
+			l.seen, l.last, l.moved = b.Due.UnixMicro(), b.Task, true
+		}
+		lanes = append(lanes, l)
+	}
+	for len(lanes) > 0 {
+		if c.full() {
+			return nil
+		}
+		best, err := c.best(&lanes)
+		if err != nil || best == nil {
+			return err
+		}
+		if c.slots != nil && c.slots[best.state.Queue] <= 0 {
+			lanes = slices.DeleteFunc(lanes, func(l *laneCursor) bool { return l.state.Queue == best.state.Queue })
+			continue
+		}
+		if best.at == 0 {
+			c.taken = slices.Grow(c.taken, min(len(best.rows), c.req.Limit-len(c.taken)))
+		}
+		d := &best.rows[best.at]
+		if !c.look(d) {
+			return nil
+		}
+		best.at++
+		if err := c.try(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// best returns the lane with the earliest head and drops the exhausted ones.
+func (c *claim) best(lanes *[]*laneCursor) (*laneCursor, error) {
+	var best *laneCursor
+	var first *candidate
+	chunk := min(c.req.Limit-len(c.taken), maxChunk)
+	if n := len(*lanes); n > 1 {
+		chunk = chunk/n*2 + 1
+	}
+	kept := (*lanes)[:0]
+	for _, l := range *lanes {
+		d, err := c.head(l, chunk)
+		if err != nil {
+			return nil, err
+		}
+		if d == nil {
+			continue
+		}
+		kept = append(kept, l)
+		if first == nil || earlier(d, first) {
+			best, first = l, d
+		}
+	}
+	*lanes = kept
+	return best, nil
+}
+
+var sqlHinted = `
+SELECT ` + candidateSelect + `, t.schema_version FROM weaver_outbox_events o
+CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
+WHERE o.namespace = ?1 AND o.task_id = ?2 AND o.available_at <= ?3`
+
+// hinted claims what hints name, as far as it is due and asked for. Hints come
+// in any order; the claim has the order of all claims.
+func (c *claim) hinted() error {
+	var found []candidate
+	for i := range c.req.IDs {
+		st := c.tx.stmt(sqlHinted).Text(1, c.tx.ns).ID(2, &c.req.IDs[i]).Int(3, c.tx.mic)
+		if st.One() {
+			d := candidate{task: new(task.Task)}
+			scanCandidate(st.Row(), &d)
+			version := st.ColInt(len(candidateColumns) + len(freshColumns))
+			if version <= int64(rules.NewestSchema(c.req, d.lane.Type)) {
+				found = append(found, d)
+			}
+		}
+		if err := st.Done(); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(found, func(a, b candidate) int { return byPlace(a.place(), b.place()) })
+	found = slices.CompactFunc(found, func(a, b candidate) bool { return a.id == b.id })
+	for i := range found {
+		d := &found[i]
+		switch {
+		case !c.serves(d.lane) || c.slots != nil && c.slots[d.lane.Queue] <= 0 || byPlace(d.place(), c.req.Behind) <= 0:
+			continue
+		case c.full() || !c.look(d):
+			return nil
+		}
+		if err := c.try(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	sqlFirstOfLane = `
+SELECT available_at FROM weaver_outbox_events
+WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4
+ORDER BY available_at LIMIT 1`
+
+	sqlFutureOfLane = `
+SELECT available_at FROM weaver_outbox_events
+WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND available_at > ?5
+ORDER BY available_at LIMIT 1`
+)
+
+// next returns how long until it is worth to ask for these lanes again, and
+// notes what it learns about them. Rows that are due and may not run (a
+// quarantined task, a passed deadline, a key that is taken) come back by
+// themselves.
+func (c *claim) next() (time.Duration, error) {
+	lanes := c.tx.db.Lanes().Lanes(c.tx.ns, c.serves)
+	slices.SortFunc(lanes, func(a, b lane.State) int { return cmp.Compare(a.Bound, b.Bound) })
+	soonest, looks := int64(lane.Empty), rules.ClaimLooks(c.req.Limit)
+	if c.stale > 0 {
+		soonest = c.tx.mic + c.stale.Microseconds()
+	}
+	for i := range lanes {
+		l := &lanes[i]
+		if l.Bound > c.tx.mic && l.Bound >= soonest {
+			break // its rows and those of the rest are due later
+		}
+		first, err := c.firstOf(sqlFirstOfLane, l)
+		if err != nil {
+			return 0, err
+		}
+		c.tx.fx.Lanes = append(c.tx.fx.Lanes, l.Saw(first))
+		if first <= c.tx.mic {
+			if could, err := c.couldRun(l, &looks); err != nil || could {
+				return 0, err
+			}
+			if first, err = c.firstOf(sqlFutureOfLane, l); err != nil {
+				return 0, err
+			}
+		}
+		soonest = min(soonest, first)
+	}
+	if soonest == lane.Empty {
+		return -1, nil
+	}
+	return time.Duration(soonest-c.tx.mic) * time.Microsecond, nil
+}
+
+// couldRun reports whether one of a lane's due rows could be claimed but for
+// the limits of this call. When it has looked at so many rows it says that one
+// could: the caller asks again.
+func (c *claim) couldRun(state *lane.State, looks *int) (bool, error) {
+	l := &laneCursor{state: *state}
+	for n := 1; ; n = 16 { // nearly always the first row decides
+		d, err := c.head(l, n)
+		if err != nil || d == nil {
+			return false, err
+		}
+		if *looks == 0 {
+			return true, nil
+		}
+		*looks--
+		l.at++
+		if err := c.readRest(d); err != nil {
+			return false, err
+		}
+		if !d.open || !c.mayRun(d.task) {
+			continue
+		}
+		free := true
+		if d.key != "" {
+			if free, err = c.tx.keyFree(d.key); err != nil {
+				return false, err
+			}
+		}
+		if free {
+			return true, nil
+		}
+	}
+}
+
+func (c *claim) firstOf(sql string, l *lane.State) (int64, error) {
+	st := c.tx.stmt(sql).Text(1, c.tx.ns).Text(2, l.Queue).Text(3, l.Type).Int(4, l.Priority)
+	if sql == sqlFutureOfLane {
+		st.Int(5, c.tx.mic)
+	}
+	first := int64(lane.Empty)
+	if st.One() {
+		first = st.ColInt(0)
+	}
+	return first, st.Done()
+}

@@ -1,0 +1,115 @@
+package sqlstore
+
+import (
+	"fmt"
+
+	"github.com/goweaver/weaver/internal/sqlstmt"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// sqlClaimTask compares the epoch that was read in this transaction: the same
+// row, or an error. A request to end that is on the row is there before the
+// attempt: askedBefore.
+const sqlClaimTask = `
+UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
+  lease_id = ?4, leased_by = ?5, lease_expires_at = ?6, started_at = ?7, updated_at = ?7, started_version = ?8,
+  cancel_requested = CASE WHEN cancel_requested THEN 2 ELSE 0 END
+WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id IS NULL`
+
+// sqlSetIsolated records whether a quarantined task runs alone.
+const sqlSetIsolated = `UPDATE weaver_tasks SET isolated = ?3 WHERE namespace = ?1 AND task_id = ?2`
+
+// take leases a task and deletes its dispatch row.
+func (c *claim) take(d *candidate) error {
+	t := d.task
+	if t.StartedVersion == 0 {
+		t.StartedVersion = c.req.Types[t.Type]
+	}
+	if d.fresh {
+		if c.first == nil {
+			c.first = make(map[int][]task.ID)
+		}
+		c.first[t.StartedVersion] = append(c.first[t.StartedVersion], d.id)
+	} else if err := c.write(&d.id, t.Epoch, t.StartedVersion); err != nil {
+		return err
+	}
+	t.State, t.Waiting = task.Running, task.WaitNone
+	t.AttemptNo++
+	t.Epoch++
+	t.LeaseID, t.LeasedBy, t.LeaseExpiresAt = c.req.LeaseID, c.req.Name, sqlstmt.Instant(c.expires())
+	t.StartedAt, t.UpdatedAt = c.tx.at, c.tx.at
+	c.taken = append(c.taken, store.Claimed{})
+	got := &c.taken[len(c.taken)-1]
+	got.Task, got.Waited = *t, max(c.tx.at.Sub(sqlstmt.Instant(d.due)), 0)
+	if err := c.complete(got, d.payloads); err != nil {
+		return err
+	}
+	if limit, alone := c.quarantine.Add(t.CrashCount, t.QuarantineLosses); limit > 0 {
+		if err := c.tx.stmt(sqlSetIsolated).Text(1, c.tx.ns).ID(2, &d.id).Bool(3, alone).Run(); err != nil {
+			return err
+		}
+	}
+	if c.slots != nil {
+		c.slots[d.lane.Queue]--
+	}
+	if d.key == "" {
+		return nil
+	}
+	if c.keys == nil {
+		c.keys = make(map[string]bool)
+	}
+	c.keys[d.key] = true
+	return c.tx.takeKey(d.key, t.ConcurrencyLimit)
+}
+
+// expires is when the leases of this claim end.
+func (c *claim) expires() int64 { return c.tx.mic + c.req.TTL.Microseconds() }
+
+// write leases one task.
+func (c *claim) write(id *task.ID, epoch int64, version int) error {
+	n, err := c.tx.stmt(sqlClaimTask).Text(1, c.tx.ns).ID(2, id).Int(3, epoch).Lease(4, &c.req.LeaseID).Text(5, c.req.Name).
+		Int(6, c.expires()).Int(7, c.tx.mic).Int(8, int64(version)).Exec()
+	if err == nil && n != 1 {
+		err = fmt.Errorf("task %v changed while it was claimed", *id)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = c.tx.undispatch(id)
+	return err
+}
+
+// sqlClaimMany is sqlClaimTask for a chunk of tasks that were never claimed.
+var sqlClaimMany = newChunkSQL(func(n int) string {
+	return `
+UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
+  lease_id = ?2, leased_by = ?3, lease_expires_at = ?4, started_at = ?5, updated_at = ?5, started_version = ?6
+WHERE namespace = ?1 AND task_id IN (` + params(7, n) + `) AND lease_epoch = 0 AND lease_id IS NULL`
+})
+
+// writeFirst leases the plain tasks that were taken for the first time.
+func (c *claim) writeFirst() error {
+	for version, ids := range c.first {
+		err := inChunks(ids, func(chunk []task.ID) error {
+			st := c.tx.stmt(sqlClaimMany[len(chunk)]).Text(1, c.tx.ns).Lease(2, &c.req.LeaseID).Text(3, c.req.Name).
+				Int(4, c.expires()).Int(5, c.tx.mic).Int(6, int64(version))
+			for i := range chunk {
+				st.ID(7+i, &chunk[i])
+			}
+			n, err := st.Exec()
+			if err == nil && n != len(chunk) {
+				err = fmt.Errorf("%d of %d tasks changed while they were claimed", len(chunk)-n, len(chunk))
+			}
+			if err != nil {
+				return err
+			}
+			return c.tx.undispatchMany(chunk)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package sqlstore
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// A decompose with more children than a transaction moves stores the first of them
+// and keeps the others as drafts, which bites of the chore "decompose" store. The
+// task waits for all of them from the beginning, and its job counts them. Finish
+// works the chore off before it returns; if it is cut short, reapers go on.
+
+// draft is a child that is not stored yet. Its input keeps its text.
+type draft struct {
+	task.New
+	Input []byte
+}
+
+// packDrafts encodes children, as many as a bite stores in one.
+func packDrafts(list []task.New) ([]byte, error) {
+	drafts := make([]draft, len(list))
+	for i := range list {
+		drafts[i] = draft{list[i], list[i].Input}
+		drafts[i].New.Input = nil
+	}
+	b, err := json.Marshal(drafts)
+	if err != nil {
+		return nil, fmt.Errorf("encode children: %w", err)
+	}
+	return b, nil
+}
+
+func unpackDrafts(b []byte) ([]task.New, error) {
+	var drafts []draft
+	if err := json.Unmarshal(b, &drafts); err != nil {
+		return nil, fmt.Errorf("decode children: %w", err)
+	}
+	list := make([]task.New, len(drafts))
+	for i := range drafts {
+		list[i] = drafts[i].New
+		list[i].Input = drafts[i].Input
+	}
+	return list, nil
+}
+
+// bites cuts children into what a transaction stores of them each.
+func bites(list []task.New) (all [][]task.New) {
+	for len(list) > 0 {
+		n := min(len(list), rules.MaxMoves)
+		all = append(all, list[:n])
+		list = list[n:]
+	}
+	return all
+}
+
+// packChildren encodes the children of a decompose but the first bite, before the
+// transaction, where no other caller waits for it.
+func packChildren(fin *store.Finish) (packed [][]byte, err error) {
+	for i, some := range bites(fin.Children) {
+		var b []byte
+		if i > 0 {
+			if b, err = packDrafts(some); err != nil {
+				return nil, err
+			}
+		}
+		packed = append(packed, b)
+	}
+	return packed, nil
+}
+
+const (
+	sqlKeepDrafts = `INSERT INTO weaver_drafts (namespace, task_id, first, children, awaited, drafts) VALUES (?1, ?2, ?3, ?4, ?5, ?6)`
+	sqlNextDrafts = `SELECT first, awaited, drafts FROM weaver_drafts WHERE namespace = ?1 AND task_id = ?2 ORDER BY first LIMIT 1`
+	sqlDropDrafts = `DELETE FROM weaver_drafts WHERE namespace = ?1 AND task_id = ?2 AND first = ?3`
+	sqlUnstored   = `SELECT coalesce(sum(children), 0) FROM weaver_drafts WHERE namespace = ?1 AND task_id = ?2`
+)
+
+// storeChildren stores the children of a decompose that the transaction has room
+// for, and keeps the others.
+func (m *moves) storeChildren(row *leaseRow, p parentRow, r *report) error {
+	t := m.tx
+	first, kept := p.Decomposed, false
+	for i, some := range bites(r.fin.Children) {
+		at := first
+		first += len(some)
+		if i == 0 && m.stored+len(some) <= rules.MaxMoves {
+			m.stored += len(some)
+			if err := m.storeBite(row, p, some, at, row.attemptNo); err != nil {
+				return err
+			}
+			continue
+		}
+		kept = true
+		for j := range some {
+			if err := t.refer(&row.id, kindDraft, "", some[j].Input); err != nil {
+				return err
+			}
+		}
+		b := r.children[i]
+		if b == nil {
+			var err error
+			if b, err = packDrafts(some); err != nil {
+				return err
+			}
+		}
+		err := t.stmt(sqlKeepDrafts).Text(1, t.ns).ID(2, &row.id).Int(3, int64(at)).Int(4, int64(len(some))).Int(5, int64(row.attemptNo)).Bytes(6, b).Run()
+		if err != nil {
+			return err
+		}
+	}
+	m.countChildren(row.job, r.fin.Children)
+	if !kept {
+		return nil
+	}
+	m.unstored = append(m.unstored, row.id)
+	return t.putChore(&chore{kind: store.ChoreDecompose, id: row.id})
+}
+
+// storeBite stores children of a decompose, of which the first has a number, with
+// the edges on which an attempt waits for them.
+func (m *moves) storeBite(row *leaseRow, p parentRow, list []task.New, first, attempt int) error {
+	t := m.tx
+	return m.addChildren(row, p, list, func(n task.New, i int) (task.New, error) {
+		n = rules.ChildOf(n, p.node, first+i, row.mayFail)
+		return n, t.stmt(sqlInsertChildEdge).Text(1, t.ns).ID(2, &row.id).ID(3, &n.ID).Int(4, int64(attempt)).Run()
+	})
+}
+
+// storeSomeChildren stores the next drafts of a task. If it has ended meanwhile, or
+// is to, they end with it.
+func (m *moves) storeSomeChildren(c *chore) (more bool, err error) {
+	t := m.tx
+	row, err := m.taskRow(&c.id)
+	if err != nil || row == nil {
+		return false, err
+	}
+	list, first, attempt, err := t.nextDrafts(&c.id)
+	if err != nil || len(list) == 0 {
+		return false, err
+	}
+	of, err := t.options(&c.id)
+	if err != nil {
+		return false, err
+	}
+	p := parentRow{rules.Parent{Depth: row.depth}, of.Node}
+	t.moved += len(list)
+	if err := m.storeBite(&row.leaseRow, p, list, first, attempt); err != nil {
+		return false, err
+	}
+	if err := t.stmt(sqlDropDrafts).Text(1, t.ns).ID(2, &c.id).Int(3, int64(first)).Run(); err != nil {
+		return false, err
+	}
+	if row.contribution.State.Terminal() || row.asked != notAsked {
+		if err := m.endStored(row, list); err != nil {
+			return false, err
+		}
+	}
+	left, err := t.unstored(&c.id)
+	if err != nil || left > 0 {
+		return left > 0, err
+	}
+	return false, t.forgetKind(&c.id, kindDraft)
+}
+
+// endStored ends children that were stored when their parent had ended, for the
+// reason for which they would have if they had been stored before.
+func (m *moves) endStored(parent *taskRow, list []task.New) error {
+	kind, why := task.KindParentEnded, rules.ParentEnded
+	if parent.contribution.Kind == task.KindBudget && !parent.job.IsZero() {
+		job, err := m.tx.job(&parent.job)
+		if err != nil {
+			return err
+		}
+		if job != nil && !job.ExhaustedAt.IsZero() {
+			kind, why = task.KindJobBudget, rules.JobSpent(job)
+		}
+	}
+	ids := make([]task.ID, len(list))
+	for i := range list {
+		ids[i] = list[i].ID
+	}
+	return m.endEach(ids, kind, why)
+}
+
+// nextDrafts returns the next children of a task to be stored, the number of the
+// first, and the attempt that waits for them.
+func (v *View) nextDrafts(id *task.ID) (list []task.New, first, attempt int, err error) {
+	st := v.stmt(sqlNextDrafts).Text(1, v.ns).ID(2, id)
+	if st.One() {
+		first, attempt = int(st.ColInt(0)), int(st.ColInt(1))
+		list, err = unpackDrafts(st.ColBytes(2))
+	}
+	if done := st.Done(); done != nil {
+		err = done
+	}
+	return list, first, attempt, err
+}
+
+// unstored is how many children of a task are still to be stored.
+func (v *View) unstored(id *task.ID) (n int, err error) {
+	st := v.stmt(sqlUnstored).Text(1, v.ns).ID(2, id)
+	if st.One() {
+		n = int(st.ColInt(0))
+	}
+	return n, st.Done()
+}

@@ -1,0 +1,285 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/internal/lane"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/internal/sqlstmt"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// inlineMax is how long a text may be to stay on its task's row, which every
+// transition rewrites. Longer ones go to weaver_payloads.
+const inlineMax = 512
+
+// Kinds of out-of-line texts in weaver_payloads.
+const (
+	kindInput   = "input"
+	kindOutput  = "output"
+	kindUnblock = "unblock_input"
+	kindFor     = "unblock_for" // what the unblock's input is for
+)
+
+// Enqueue implements store.Producer.
+func (s *Store) Enqueue(ctx context.Context, ns string, in store.Tx, sub store.Submission) ([]store.Enqueued, error) {
+	var got []store.Enqueued
+	run := func(t *Tx) (err error) {
+		got, err = t.enqueue(&sub, task.ID{})
+		return err
+	}
+	var err error
+	if in != nil {
+		if err := rules.CheckCoalesce(&sub); err != nil {
+			return nil, err
+		}
+		err = s.db.InTx(ctx, ns, in, run)
+	} else {
+		err = s.write(ctx, ns, len(sub.Tasks), run)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return got, nil
+}
+
+const sqlInsertJob = `
+INSERT INTO weaver_jobs (namespace, job_id, name, state, budget_json, meta, total, unfinished, movable, failed, succeeded,
+  deadline_at, created_at, updated_at, idempotency_key)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+ON CONFLICT DO NOTHING`
+
+const sqlJobByKey = `SELECT job_id FROM weaver_jobs WHERE namespace = ?1 AND name = ?2 AND idempotency_key = ?3`
+
+// enqueue stores a submission. It only inserts, so that it can run in a
+// caller's transaction without waiting for a row lock.
+// Crash here: nothing was acknowledged; the same call again stores it once.
+func (t *Tx) enqueue(sub *store.Submission, parent task.ID) ([]store.Enqueued, error) {
+	if gone, err := t.usable(rules.TaskBlobs(sub.Tasks)); err != nil || gone != nil {
+		return nil, cmp.Or(err, gone)
+	}
+	in := insertion{tx: t, parent: parent, needed: neededOf(sub.Tasks), dispatch: t.dispatch}
+	if sub.Job != nil {
+		in.job, in.limits = sub.Job.ID, limitsOf(&sub.Job.Budget)
+		in.deadline = rules.JobDeadline(sub.Job.Budget, t.at)
+		fresh, err := t.insertJob(sub, in.deadline)
+		if err != nil {
+			return nil, err
+		}
+		if fresh {
+			t.fx.Notice.Jobs = append(t.fx.Notice.Jobs, in.job)
+		} else if other, err := t.otherJob(sub.Job); err != nil || !other.IsZero() {
+			return slices.Repeat([]store.Enqueued{{Job: other, Disposition: store.DispositionExisting}}, len(sub.Tasks)), err
+		}
+	}
+	got := make([]store.Enqueued, len(sub.Tasks))
+	for i := range sub.Tasks {
+		var err error
+		if got[i], err = in.task(&sub.Tasks[i]); err != nil {
+			return nil, err
+		}
+	}
+	return got, nil
+}
+
+func neededOf(tasks []task.New) map[task.ID]bool {
+	var needed map[task.ID]bool
+	for i := range tasks {
+		for _, e := range tasks[i].Needs {
+			if needed == nil {
+				needed = make(map[task.ID]bool)
+			}
+			needed[e.Needs] = true
+		}
+	}
+	return needed
+}
+
+func (t *Tx) insertJob(sub *store.Submission, deadline time.Time) (fresh bool, err error) {
+	j := sub.Job
+	var c task.JobCounters
+	for i := range sub.Tasks {
+		state, waiting, _ := rules.FirstState(&sub.Tasks[i], t.at)
+		c = c.Add(task.Count(task.End{State: state}, waiting, task.JoinNone, false))
+	}
+	n, err := t.stmt(sqlInsertJob).Text(1, t.ns).ID(2, &j.ID).Text(3, j.Name).Text(4, string(task.JobStateOf(c, false))).
+		JSON(5, j.Budget).Strings(6, j.Meta).
+		Int(7, int64(c.Total)).Int(8, int64(c.Unfinished)).Int(9, int64(c.Movable)).Int(10, int64(c.Failed)).Int(11, int64(c.Succeeded)).
+		Time(12, deadline).Time(13, j.ID.Time()).Int(14, t.mic).OrNull(15, j.IdempotencyKey).Exec()
+	return n > 0, err
+}
+
+// otherJob says why an insert of a job did nothing: another one has its key, or
+// (zero) an earlier try of the same call stored it.
+func (t *Tx) otherJob(j *task.NewJob) (id task.ID, err error) {
+	if j.IdempotencyKey == "" {
+		return id, nil
+	}
+	st := t.stmt(sqlJobByKey).Text(1, t.ns).Text(2, j.Name).Text(3, j.IdempotencyKey)
+	if st.One() {
+		id = st.ColID(0)
+	}
+	if id == j.ID {
+		id = task.ID{}
+	}
+	return id, st.Done()
+}
+
+// insertion stores the tasks of one submission.
+type insertion struct {
+	tx          *Tx
+	job, parent task.ID
+	deadline    time.Time // of the job, or of the parent of children
+	limits      int64     // of the job's budget
+	depth       int       // of children
+	dispatch    func(*dispatched, int64) error
+	needed      map[task.ID]bool
+}
+
+const sqlInsertTask = `
+INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, waiting_reason, ready_at, remaining_deps, plain,
+  needed, has_payloads, input, schema_version, max_attempts, max_repairs, options_json, job_id, parent_task_id, idempotency_key,
+  concurrency_key, deadline_at, created_at, updated_at, open_if_failed, allow_failure, depth, job_limits)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)
+ON CONFLICT DO NOTHING`
+
+func (in *insertion) task(n *task.New) (store.Enqueued, error) {
+	if n.Coalesce {
+		if e, err := in.tx.coalesce(n); err != nil || !e.ID.IsZero() {
+			return e, err
+		}
+	}
+	state, waiting, notBefore := rules.FirstState(n, in.tx.at)
+	deadline := rules.Deadline(n, in.deadline, in.tx.at)
+	options, err := in.tx.conn.Cache().PackOptions(n)
+	if err != nil {
+		return store.Enqueued{}, err
+	}
+	long, needed := len(n.Input) > inlineMax, in.depth > 0 || in.needed[n.ID]
+	st := in.tx.stmt(sqlInsertTask).Text(1, in.tx.ns).ID(2, &n.ID).Text(3, n.Type).Text(4, n.Queue).Int(5, int64(n.Priority)).
+		Text(6, string(state)).OrNull(7, string(waiting)).Time(8, notBefore).Int(9, int64(len(n.Needs))).
+		Bool(10, !long && !needed && in.plain(n, deadline)).Bool(11, needed).Bool(12, long)
+	if long {
+		st.Null(13)
+	} else {
+		st.Bytes(13, n.Input)
+	}
+	st.Int(14, int64(n.SchemaVersion)).Int(15, int64(n.MaxAttempts)).Int(16, int64(n.MaxRepairs)).OrNull(17, options).
+		IDOrNull(18, &in.job).IDOrNull(19, &in.parent).OrNull(20, n.IdempotencyKey).OrNull(21, n.ConcurrencyKey).
+		Time(22, deadline).Int(23, n.ID.Time().UnixMicro()).Int(24, in.tx.mic).Bool(26, n.AllowFailure).Int(27, int64(in.depth)).Int(28, in.limits)
+	changed, err := bindIfFailed(st, 25, rules.FirstWaits(n.Needs)).Exec()
+	if err != nil {
+		return store.Enqueued{}, err
+	}
+	if changed == 0 {
+		return in.existing(n)
+	}
+	if err := in.companions(n, deadline); err != nil {
+		return store.Enqueued{}, err
+	}
+	if waiting != task.WaitDeps {
+		d := dispatched{n.ID, lane.Key{Queue: n.Queue, Type: n.Type, Priority: int64(n.Priority)}, n.ConcurrencyKey}
+		available := in.tx.mic
+		if notBefore.After(in.tx.at) {
+			available = notBefore.UnixMicro()
+		}
+		if err := in.dispatch(&d, available); err != nil {
+			return store.Enqueued{}, err
+		}
+	}
+	return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, nil
+}
+
+// bindIfFailed binds open_if_failed.
+func bindIfFailed(st *sqlstmt.Stmt, i int, w rules.Waits) *sqlstmt.Stmt {
+	if w.IfFailed == rules.NoIfFailed {
+		return st.Null(i)
+	}
+	return st.Int(i, int64(w.IfFailed))
+}
+
+// plain reports whether a task has nothing beside its row and its dispatch row.
+func (in *insertion) plain(n *task.New, deadline time.Time) bool {
+	return in.job.IsZero() && in.parent.IsZero() && n.Node == "" && len(n.Needs) == 0 && deadline.IsZero() &&
+		n.IdempotencyKey == "" && n.ConcurrencyKey == "" && len(n.Labels) == 0 && len(n.Metadata) == 0
+}
+
+const (
+	sqlTaskExists = `SELECT 1 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+	sqlTaskByKey  = `SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND task_type = ?2 AND idempotency_key = ?3`
+)
+
+// existing says why an insert did nothing: an earlier try of the same call
+// stored the task, or its key is taken.
+func (in *insertion) existing(n *task.New) (store.Enqueued, error) {
+	st := in.tx.stmt(sqlTaskExists).Text(1, in.tx.ns).ID(2, &n.ID)
+	again := st.One()
+	if err := st.Done(); err != nil || again {
+		return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, err
+	}
+	st = in.tx.stmt(sqlTaskByKey).Text(1, in.tx.ns).Text(2, n.Type).Text(3, n.IdempotencyKey)
+	var id task.ID
+	if st.One() {
+		id = st.ColID(0)
+	}
+	return store.Enqueued{ID: id, Disposition: store.DispositionExisting}, st.Done()
+}
+
+const (
+	sqlInsertPayload = `INSERT INTO weaver_payloads (namespace, task_id, kind, data) VALUES (?1, ?2, ?3, ?4)`
+	sqlInsertEdge    = `INSERT INTO weaver_task_dependencies (namespace, task_id, depends_on_task_id, kind) VALUES (?1, ?2, ?3, ?4)`
+	sqlInsertTimer   = `INSERT INTO weaver_timers (namespace, due_at, task_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING`
+	sqlInsertLabel   = `INSERT INTO weaver_task_labels (namespace, key, value, task_id) VALUES (?1, ?2, ?3, ?4)`
+)
+
+// companions writes what most tasks do not have.
+func (in *insertion) companions(n *task.New, deadline time.Time) error {
+	if len(n.Input) > inlineMax {
+		if err := in.tx.stmt(sqlInsertPayload).Text(1, in.tx.ns).ID(2, &n.ID).Text(3, kindInput).Bytes(4, n.Input).Run(); err != nil {
+			return err
+		}
+	}
+	if err := in.tx.refer(&n.ID, kindInput, "", n.Input); err != nil {
+		return err
+	}
+	for _, e := range n.Needs {
+		if err := in.tx.stmt(sqlInsertEdge).Text(1, in.tx.ns).ID(2, &n.ID).ID(3, &e.Needs).Text(4, string(e.Kind)).Run(); err != nil {
+			return err
+		}
+	}
+	if !deadline.IsZero() {
+		if err := in.tx.insertTimer(&n.ID, deadline); err != nil {
+			return err
+		}
+	}
+	for k, v := range n.Labels {
+		if err := in.tx.stmt(sqlInsertLabel).Text(1, in.tx.ns).Text(2, k).Text(3, v).ID(4, &n.ID).Run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Tx) insertTimer(id *task.ID, at time.Time) error {
+	t.fx.Notice.DeadlineIn(at.Sub(t.at))
+	return t.stmt(sqlInsertTimer).Text(1, t.ns).Time(2, at).ID(3, id).Run()
+}
+
+const sqlPutPayload = `
+INSERT INTO weaver_payloads (namespace, task_id, kind, data) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT DO UPDATE SET data = excluded.data`
+
+// outOfLine stores a text in weaver_payloads if it is long. It returns what
+// belongs on the task's row, and whether the text was long.
+func (t *Tx) outOfLine(id *task.ID, kind string, text json.RawMessage) (inline json.RawMessage, long bool, err error) {
+	if len(text) <= inlineMax {
+		return text, false, nil
+	}
+	return nil, true, t.stmt(sqlPutPayload).Text(1, t.ns).ID(2, id).Text(3, kind).Bytes(4, text).Run()
+}

@@ -1,0 +1,124 @@
+package sqlstore
+
+import (
+	"context"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/internal/sqlstmt"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// eventColumns are those of the tables of events and of logs.
+var eventColumns = sqlstmt.Columns[store.EventRow]{
+	sqlstmt.Col("seq", func(e *store.EventRow, r *sqlstmt.Row, i int) { e.Seq = r.Int(i) }),
+	sqlstmt.Col("type", func(e *store.EventRow, r *sqlstmt.Row, i int) { e.Type = r.Text(i) }),
+	sqlstmt.Col("at", func(e *store.EventRow, r *sqlstmt.Row, i int) { e.At = r.Time(i) }),
+	sqlstmt.Col("body", func(e *store.EventRow, r *sqlstmt.Row, i int) { e.Body = r.Bytes(i) }),
+}
+
+var (
+	sqlEvents = `SELECT ` + eventColumns.List() + ` FROM weaver_events WHERE namespace = ?1 AND task_id = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4`
+	sqlLogs   = `SELECT ` + eventColumns.List() + ` FROM weaver_logs WHERE namespace = ?1 AND task_id = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4`
+)
+
+// Events implements store.EventReader.
+func (s *Store) Events(ctx context.Context, ns string, id task.ID, after int64, limit int) (rows []store.EventRow, err error) {
+	limit = rules.EventLimit(limit)
+	err = s.read(ctx, ns, func(v *View) error {
+		events, err := eventColumns.All(v.stmt(sqlEvents).Text(1, v.ns).ID(2, &id).Int(3, after).Int(4, int64(limit)))
+		if err != nil {
+			return err
+		}
+		logs, err := eventColumns.All(v.stmt(sqlLogs).Text(1, v.ns).ID(2, &id).Int(3, after).Int(4, int64(limit)))
+		for i := range logs {
+			logs[i].Log = true
+		}
+		rows = rules.MergeEvents(events, logs, limit)
+		return err
+	})
+	return rows, err
+}
+
+// sqlInsertEvents writes a chunk of rows. Those that stand there already were written
+// by an earlier try of the same report.
+var (
+	sqlInsertEvents = newChunkSQL(func(n int) string { return insertEvents("weaver_events", n) })
+	sqlInsertLogs   = newChunkSQL(func(n int) string { return insertEvents("weaver_logs", n) })
+)
+
+func insertEvents(table string, n int) string {
+	return `
+INSERT INTO ` + table + ` (namespace, task_id, seq, type, at, body)
+VALUES ` + repeat(n, ", ", func(i int) string { return "(?1, " + params(2+5*i, 5) + ")" }) + `
+ON CONFLICT DO NOTHING`
+}
+
+// eventOf is an event row of a task.
+type eventOf struct {
+	task *task.ID
+	row  *store.EventRow
+}
+
+// eventRows are those of the reports of a batch that were accepted. They are written
+// after all guards, many with one statement.
+type eventRows struct{ events, logs []eventOf }
+
+// add takes the rows of a report whose guard passed. Crash after the commit: the
+// report is there with its rows.
+func (e *eventRows) add(t *Tx, l *task.Lease, rows []store.EventRow) {
+	if len(rows) == 0 {
+		return
+	}
+	for i := range rows {
+		of := eventOf{&l.Task, &rows[i]}
+		if rows[i].Log {
+			e.logs = append(e.logs, of)
+		} else {
+			e.events = append(e.events, of)
+		}
+	}
+	t.fx.Notice.Events = append(t.fx.Notice.Events, l.Task)
+}
+
+func (e *eventRows) write(t *Tx) error {
+	for _, into := range []struct {
+		rows []eventOf
+		sql  chunkSQL
+	}{{e.events, sqlInsertEvents}, {e.logs, sqlInsertLogs}} {
+		err := inChunks(into.rows, func(chunk []eventOf) error {
+			st := t.stmt(into.sql[len(chunk)]).Text(1, t.ns)
+			for i, of := range chunk {
+				p := 2 + 5*i
+				st.ID(p, of.task).Int(p+1, of.row.Seq).Text(p+2, of.row.Type).Time(p+3, of.row.At).Bytes(p+4, of.row.Body)
+			}
+			return st.Run()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	sqlDropEvents = `
+DELETE FROM weaver_events WHERE namespace = ?1 AND task_id = ?2
+  AND seq <= coalesce((SELECT seq FROM weaver_events WHERE namespace = ?1 AND task_id = ?2 ORDER BY seq LIMIT 1 OFFSET ?3), 9223372036854775807)`
+	sqlDropLogs = `
+DELETE FROM weaver_logs WHERE namespace = ?1 AND task_id = ?2
+  AND seq <= coalesce((SELECT seq FROM weaver_logs WHERE namespace = ?1 AND task_id = ?2 ORDER BY seq LIMIT 1 OFFSET ?3), 9223372036854775807)`
+)
+
+// dropEvents deletes event rows of a task that was deleted, as many as one
+// transaction may, and reports whether there may be more.
+func (t *Tx) dropEvents(id *task.ID) (more bool, err error) {
+	for _, sql := range []string{sqlDropEvents, sqlDropLogs} {
+		n, err := t.stmt(sql).Text(1, t.ns).ID(2, id).Int(3, int64(rules.MaxMoves/2-1)).Exec()
+		if err != nil {
+			return false, err
+		}
+		more = more || n >= rules.MaxMoves/2
+	}
+	return more, nil
+}

@@ -1,0 +1,319 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Finish implements store.Worker.
+func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]store.FinishResult, error) {
+	if len(fins) == 0 {
+		return nil, nil
+	}
+	hashes := make([]string, len(fins)) // here, where no other caller waits for it
+	packed := make([][][]byte, len(fins))
+	for i := range fins {
+		hashes[i] = fins[i].Hash()
+		var err error
+		if packed[i], err = packChildren(&fins[i]); err != nil {
+			return nil, err
+		}
+	}
+	var unstored []task.ID
+	got := make([]store.FinishResult, len(fins))
+	err := s.write(ctx, ns, len(fins)+children(fins), func(t *Tx) error {
+		f := finishing{moves: moves{tx: t}, inOrder: slices.ContainsFunc(fins, func(fin store.Finish) bool { return !fin.DependsOn.IsZero() })}
+		for i := range fins {
+			got[i] = store.FinishResult{}
+			if err := f.add(&report{fin: &fins[i], hash: hashes[i], children: packed[i], got: &got[i]}); err != nil {
+				return err
+			}
+		}
+		if err := f.successes.write(t, f.succeedMany, f.finish); err != nil {
+			return err
+		}
+		if err := f.endDrawn(); err != nil {
+			return err
+		}
+		var events eventRows
+		for i := range fins {
+			if got[i].Err == nil {
+				events.add(t, &fins[i].Lease, fins[i].Events)
+			}
+		}
+		if err := events.write(t); err != nil {
+			return err
+		}
+		// Separate statements, each seeing the ones before: edges after all
+		// guards, so that two needs of one task in one batch both count.
+		unstored = f.moves.unstored
+		if err := f.moves.propagate(); err != nil {
+			return err
+		}
+		f.noteJobs()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range unstored {
+		s.finishChores(ctx, ns, func(t *Tx) (*chore, error) { return t.chore(&chore{kind: store.ChoreDecompose, id: id}) }, nil)
+	}
+	return got, nil
+}
+
+// finishing is one batch of ends.
+type finishing struct {
+	moves     moves
+	successes byClaim[*report] // to be written in chunks
+	drawn     []drawn          // retries that wait until the others are counted
+	again     []*report        // of the same leases
+	inOrder   bool             // one asks for a task that may end in the same batch
+	ended     []*report        // whose guard passed, of tasks of jobs
+}
+
+// noteJobs answers with the states that jobs got by the batch as a whole.
+func (f *finishing) noteJobs() {
+	was := make(map[task.ID]task.JobState, 1)
+	for _, j := range f.moves.jobs {
+		if _, seen := was[j.Job]; !seen {
+			was[j.Job] = j.Was
+		}
+		for _, r := range f.ended {
+			if r.job != j.Job {
+				continue
+			}
+			if r.got.Job = j.State; j.State == was[j.Job] {
+				r.got.Job = ""
+			}
+		}
+	}
+}
+
+// report is one element of the batch.
+type report struct {
+	fin   *store.Finish
+	hash  string
+	steps []byte // outcome_json
+	got   *store.FinishResult
+	job   task.ID // of the task, once the guard passed
+
+	children [][]byte // those of a decompose but the first bite, packed
+}
+
+// add ends one attempt, or keeps it to be ended together with others.
+// Crash after the commit: the caller asks again and R8 answers success.
+func (f *finishing) add(r *report) error {
+	if r.got.Err = rules.CheckFinish(r.fin); r.got.Err != nil {
+		return nil
+	}
+	l := &r.fin.Lease
+	ok, err := f.moves.tx.valid(l)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		r.got.Err = rules.LeaseLost(l, rules.LostToRestore)
+		return nil
+	}
+	if r.got.Err, err = f.moves.tx.usable(rules.FinishBlobs(r.fin)); err != nil || r.got.Err != nil {
+		return err
+	}
+	if r.steps, err = stepsRun(r.fin); err != nil {
+		return err
+	}
+	if !f.inOrder && f.chunkable(r.fin) {
+		f.successes.put(l.ID, r)
+		return nil
+	}
+	return f.finish(r)
+}
+
+// finish ends one attempt. The guard is an UPDATE, never an earlier SELECT, and
+// everything else follows from the row that it accepted (R2).
+func (f *finishing) finish(r *report) error {
+	if f.waits(r) {
+		f.again = append(f.again, r)
+		return nil
+	}
+	t := f.moves.tx
+	row, err := t.guard(r.fin)
+	if err != nil {
+		return err
+	}
+	if row == nil {
+		return t.finishedBefore(r)
+	}
+	to, err := f.moves.resolve(r.fin, row)
+	if err != nil {
+		return err
+	}
+	f.moves.draw(row, &to.Transition)
+	if row.limits&limitsAttempts != 0 && to.Draws() {
+		f.drawn = append(f.drawn, drawn{r, row, to})
+		return nil
+	}
+	return f.write(r, row, &to)
+}
+
+// write writes the end of an attempt whose guard passed.
+func (f *finishing) write(r *report, row *leaseRow, to *resolved) error {
+	t := f.moves.tx
+	to.Idle = rules.IdleAttempts(r.fin, &to.Transition, row.idle)
+	if err := t.writeTransition(row, &to.Transition); err != nil {
+		return err
+	}
+	if err := t.insertAttempt(row, r.fin.CodeVersion, r.fin.Handler, to.Outcome, to.Failure, r.steps, r.hash); err != nil {
+		return err
+	}
+	if to.Decision != nil {
+		if err := t.insertDecision(row, to.Decision); err != nil {
+			return err
+		}
+	}
+	if err := t.endLease(r.fin.Lease.ID); err != nil {
+		return err
+	}
+	r.got.State, r.got.Waiting = to.State, to.Waiting
+	if r.job = row.job; !r.job.IsZero() {
+		f.ended = append(f.ended, r)
+	}
+	if err := f.moves.await(row, r, to); err != nil {
+		return err
+	}
+	return f.moves.afterRunning(row, &to.Transition)
+}
+
+// sqlGuard accepts a lease and changes nothing but progress; sqlLeaseRow then
+// reads the row, which no other connection can change before the commit.
+const sqlGuard = `
+UPDATE weaver_tasks SET progress = coalesce(?5, progress)
+WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
+
+var sqlLeaseRow = `SELECT ` + leaseColumns.List() + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+
+// guard returns the row whose lease a finish has; nil if the lease is lost.
+func (t *Tx) guard(fin *store.Finish) (*leaseRow, error) {
+	l := &fin.Lease
+	n, err := t.stmt(sqlGuard).Text(1, t.ns).ID(2, &l.Task).Int(3, l.Epoch).Lease(4, &l.ID).Progress(5, fin.Progress).Exec()
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	return leaseColumns.One(t.stmt(sqlLeaseRow).Text(1, t.ns).ID(2, &l.Task))
+}
+
+const sqlTransition = `
+UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = CASE WHEN ?5 THEN ?6 ELSE ready_at END,
+  output = ?7, has_payloads = max(has_payloads, ?8),
+  last_error_kind = CASE WHEN ?9 THEN last_error_kind ELSE ?10 END,
+  last_error_json = CASE WHEN ?9 THEN last_error_json ELSE ?11 END,
+  attempt_count = attempt_count + ?12, crash_count = CASE WHEN ?17 THEN 0 ELSE crash_count END,
+  quarantine_losses = CASE WHEN ?17 THEN 0 ELSE quarantine_losses END, internal_count = CASE WHEN ?13 THEN internal_count + 1 ELSE 0 END,
+  idle_attempts = ?18, repair_count = repair_count + ?19, lease_epoch = lease_epoch + ?14, lease_id = NULL, lease_expires_at = NULL, updated_at = ?15, finished_at = ?16
+WHERE namespace = ?1 AND task_id = ?2`
+
+// writeTransition moves the task whose guard passed in this transaction.
+func (t *Tx) writeTransition(row *leaseRow, to *rules.Transition) error {
+	output, long, err := t.outOfLine(&row.id, kindOutput, to.Output)
+	if err == nil {
+		err = t.refer(&row.id, kindOutput, "", to.Output)
+	}
+	if err != nil {
+		return err
+	}
+	failure := to.TaskError()
+	st := t.stmt(sqlTransition).Text(1, t.ns).ID(2, &row.id).Text(3, string(to.State)).OrNull(4, string(to.Waiting)).
+		Bool(5, to.SetReadyAt).Time(6, to.ReadyAt).Bytes(7, output).Bool(8, long).
+		Bool(9, to.KeepError).OrNull(10, string(rules.KindOf(failure))).Error(11, failure).
+		Bool(12, to.CountsAttempt()).Bool(13, to.CountsInternal).Bool(14, to.RaiseEpoch).Int(15, t.mic).Bool(17, to.ResetCrashes).Int(18, int64(to.Idle)).Bool(19, to.CountsRepair)
+	if to.State.Terminal() {
+		st.Int(16, t.mic)
+	} else {
+		st.Null(16)
+	}
+	return st.Run()
+}
+
+const sqlInsertAttempt = `
+INSERT INTO weaver_attempts (namespace, task_id, attempt_no, lease_epoch, lease_id, worker, code_version, started_at, finished_at,
+  outcome_kind, error_kind, error_json, outcome_json, outcome_hash, handler)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)`
+
+// outcomeJSON is what outcome_json holds; the observation is the error's column,
+// or the task's output.
+type outcomeJSON struct {
+	Action struct {
+		Steps     []string `json:"steps,omitempty"`     // that it started
+		Unreached []string `json:"unreached,omitempty"` // recorded earlier, not called this time
+		Route     string   `json:"route,omitempty"`     // why its handler was chosen
+	} `json:"action"`
+	Notes map[string]string `json:"notes,omitempty"`
+}
+
+func stepsRun(fin *store.Finish) ([]byte, error) {
+	if len(fin.StepsRun)+len(fin.StepsUnreached) == 0 && fin.RouteReason == "" && len(fin.Notes) == 0 {
+		return nil, nil
+	}
+	var o outcomeJSON
+	o.Action.Steps, o.Action.Unreached, o.Action.Route = fin.StepsRun, fin.StepsUnreached, fin.RouteReason
+	o.Notes = fin.Notes
+	return json.Marshal(o)
+}
+
+// insertAttempt writes the row of an attempt that ended now.
+func (t *Tx) insertAttempt(row *leaseRow, version int, handler string, o task.Outcome, failure *task.Error, outcome []byte, hash string) error {
+	return t.stmt(sqlInsertAttempt).Text(1, t.ns).ID(2, &row.id).Int(3, int64(row.attemptNo)).Int(4, row.epoch).Lease(5, &row.leaseID).
+		OrNull(6, row.worker).Int(7, int64(version)).Int(8, row.startedAt).Int(9, t.mic).Text(10, string(o)).
+		OrNull(11, string(rules.KindOf(failure))).Error(12, failure).Bytes(13, outcome).OrNull(14, hash).OrNull(15, handler).Run()
+}
+
+const sqlInsertDecision = `
+INSERT INTO weaver_decisions (namespace, task_id, attempt_no, decided_at, decision_kind, next_ready_at, child_task_ids, reason_json)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
+
+func (t *Tx) insertDecision(row *leaseRow, d *task.Decision) error {
+	st := t.stmt(sqlInsertDecision).Text(1, t.ns).ID(2, &row.id).Int(3, int64(row.attemptNo)).Int(4, t.mic).Text(5, string(d.Kind)).
+		Time(6, d.NextReadyAt)
+	if len(d.ChildIDs) > 0 {
+		st.JSON(7, d.ChildIDs)
+	} else {
+		st.Null(7)
+	}
+	return st.JSON(8, d.Reason).Run()
+}
+
+const sqlFinished = `
+SELECT outcome_hash, outcome_kind, error_kind, finished_at, (
+  SELECT d.decision_kind FROM weaver_decisions d WHERE d.namespace = ?1 AND d.task_id = ?2 AND d.attempt_no = a.attempt_no)
+FROM weaver_attempts a WHERE a.namespace = ?1 AND a.task_id = ?2 AND a.lease_id = ?3 AND a.outcome_hash IS NOT NULL`
+
+// finishedBefore answers a finish whose guard accepted nothing (R8): it was made
+// before, or contradicts what was, or lost its lease. Attempts that other
+// parties ended have no hash.
+func (t *Tx) finishedBefore(r *report) error {
+	l := &r.fin.Lease
+	st := t.stmt(sqlFinished).Text(1, t.ns).ID(2, &l.Task).Lease(3, &l.ID)
+	var hash string
+	var was rules.Recorded
+	if st.One() {
+		hash = st.ColText(0)
+		was = rules.Recorded{Outcome: task.Outcome(st.ColName(1)), Kind: task.ErrorKind(st.ColName(2)), At: st.ColTime(3), Decision: task.DecisionKind(st.ColName(4))}
+	}
+	if err := st.Done(); err != nil {
+		return err
+	}
+	switch hash {
+	case "":
+		r.got.Err = rules.LeaseLost(l, rules.LostToAnother)
+	case r.hash:
+		*r.got = rules.ReplayedResult(r.fin, was)
+	default:
+		r.got.Err = rules.Conflicting(l)
+	}
+	return nil
+}

@@ -1,0 +1,347 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"math"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Operate implements store.Producer.
+func (s *Store) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
+	if len(cmds) == 0 {
+		return nil, nil
+	}
+	got := make([]store.CommandResult, len(cmds))
+	for done := 0; done < len(cmds); {
+		n, chores, err := s.operateSome(ctx, ns, cmds[done:], got[done:])
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range chores {
+			s.finishChores(ctx, ns, c.next, c.add)
+		}
+		done += n
+	}
+	return got, nil
+}
+
+// commandChore is what a command leaves to be done, and its result.
+type commandChore struct {
+	next func(*Tx) (*chore, error)
+	add  func(*store.CommandResult)
+}
+
+// operateSome applies commands in one transaction, as many as it may move rows
+// for, and at least one.
+func (s *Store) operateSome(ctx context.Context, ns string, cmds []store.Command, got []store.CommandResult) (n int, chores []commandChore, err error) {
+	err = s.write(ctx, ns, weightOf(cmds), func(t *Tx) error {
+		n, chores = 0, nil
+		for t.moved < rules.MaxMoves && n < len(cmds) {
+			o := operation{tx: t, moves: moves{tx: t}}
+			if err := o.one(cmds[n], &got[n]); err != nil {
+				return err
+			}
+			if o.rest != nil {
+				res := &got[n]
+				chores = append(chores, commandChore{o.rest, func(more *store.CommandResult) {
+					res.Cancelled += more.Cancelled
+					res.AskedTasks += more.AskedTasks
+					res.AlreadyDone += more.AlreadyDone
+				}})
+			}
+			t.moved++
+			n++
+		}
+		return nil
+	})
+	return n, chores, err
+}
+
+// weightOf is the weight of commands in a group. Those of operators may move many rows.
+func weightOf(cmds []store.Command) int {
+	for _, c := range cmds {
+		if _, ok := c.(store.Upload); !ok {
+			return Heavy
+		}
+	}
+	return min(len(cmds), rules.MaxMoves)
+}
+
+// operation is one operator command. What it changes, and its audit entry, are
+// in one transaction.
+type operation struct {
+	tx    *Tx
+	moves moves
+	rest  func(*Tx) (*chore, error) // finds what is left of the command; nil: nothing
+
+	revives bool // a chore brings back children
+}
+
+// leave keeps what is left of a command, and has it worked off before the
+// command returns.
+func (o *operation) leave(c *chore) error {
+	o.rest = func(t *Tx) (*chore, error) { return t.chore(c) }
+	return o.tx.putChore(c)
+}
+
+// one applies a command. Those that cannot be applied find out before they
+// write anything.
+func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
+	*got = store.CommandResult{}
+	var err error
+	switch cmd := cmd.(type) {
+	case store.CancelTask:
+		err = o.cancel(cmd, got)
+	case store.CancelJob:
+		err = o.cancelJob(cmd, got)
+	case store.RetryTask:
+		err = o.retry(cmd, got)
+	case store.UnblockTask:
+		err = o.unblock(cmd, got)
+	case store.ReplaceInput:
+		err = o.replaceInput(cmd, got)
+	case store.RescheduleTask:
+		err = o.reschedule(cmd, got)
+	case store.SendSignal:
+		err = o.sendSignal(cmd, got)
+	case store.DeleteTask:
+		err = o.delete(cmd, got)
+	case store.DeleteJob:
+		err = o.deleteJob(cmd, got)
+	case store.RaiseBudget:
+		err = o.raiseBudget(cmd, got)
+	case store.RerunTask:
+		err = o.rerun(cmd, got)
+	case store.PauseTask:
+		err = o.pauseTask(cmd, got)
+	case store.ResumeTask:
+		err = o.resumeTask(cmd, got)
+	case store.PauseType:
+		err = o.pause(sqlPauseType, cmd.Audit, "pause_type", cmd.Type, store.ChorePauseType)
+	case store.ResumeType:
+		err = o.resume(sqlResumeType, cmd.Audit, "resume_type", cmd.Type)
+	case store.PauseQueue:
+		err = o.pause(sqlPauseQueue, cmd.Audit, "pause", cmd.Queue, store.ChorePause)
+	case store.ResumeQueue:
+		err = o.resume(sqlResumeQueue, cmd.Audit, "resume", cmd.Queue)
+	case store.Upload:
+		got.Uploaded, err = o.tx.upload(&cmd)
+	case store.ForgetTask:
+		err = o.forgetTask(cmd, got)
+	case store.Restored:
+		err = o.restored(cmd, got)
+	default:
+		got.Err = rules.UnknownCommand(cmd)
+	}
+	if err != nil {
+		return err
+	}
+	if err := o.moves.propagate(); err != nil {
+		return err
+	}
+	if c := o.moves.left; c != nil && o.rest == nil {
+		o.rest = func(t *Tx) (*chore, error) { return t.chore(c) }
+	}
+	return nil
+}
+
+const sqlAudit = `
+INSERT INTO weaver_audit (namespace, audit_id, at, actor, verb, target, reason)
+SELECT ?1, coalesce((SELECT audit_id FROM weaver_audit WHERE namespace = ?1 ORDER BY audit_id DESC LIMIT 1), 0) + 1, ?2, ?3, ?4, ?5, ?6`
+
+// note writes the audit entry of a verb.
+func (o *operation) note(a store.Audit, verb, target string) error {
+	return o.tx.stmt(sqlAudit).Text(1, o.tx.ns).Int(2, o.tx.mic).Text(3, a.By).Text(4, verb).Text(5, target).Text(6, a.Reason).Run()
+}
+
+// find returns the task of a command, with its state in got; or nil, with the
+// reason.
+func (o *operation) find(id task.ID, seen store.Seen, got *store.CommandResult) (*taskRow, error) {
+	row, err := o.moves.taskRow(&id)
+	switch {
+	case err != nil:
+		return nil, err
+	case row == nil:
+		got.Err = rules.NotFound(id)
+		return nil, nil
+	}
+	if row.contribution.State.Terminal() {
+		leaving, err := o.tx.leaving(&id, &row.job)
+		if err != nil {
+			return nil, err
+		}
+		if leaving {
+			got.Err = rules.NotFound(id)
+			return nil, nil
+		}
+	}
+	got.State = row.contribution.State
+	if got.Err = rules.CheckSeen(id, seen, row.epoch); got.Err != nil {
+		return nil, nil
+	}
+	return row, nil
+}
+
+// cancel ends a task, or asks its worker to, or lets it clean up.
+func (o *operation) cancel(cmd store.CancelTask, got *store.CommandResult) error {
+	row, err := o.find(cmd.Task, cmd.Seen, got)
+	if err != nil || row == nil {
+		return err
+	}
+	if got.Err = rules.CheckCancel(row.id, row.contribution.State); got.Err != nil {
+		return nil
+	}
+	if err := o.note(cmd.Audit, rules.CancelVerb(cmd.Force), row.id.String()); err != nil {
+		return err
+	}
+	got.State, err = o.moves.endBy(row, task.KindCancelled, cmd.Audit, cmd.Force)
+	got.Asked = got.State != task.Cancelled
+	return err
+}
+
+// endBy ends a task, or asks it to end, by an operator's cancel or because its
+// parent ended or its job's budget is used up (kind). It returns the task's state afterwards.
+func (m *moves) endBy(row *taskRow, kind task.ErrorKind, a store.Audit, force bool) (task.State, error) {
+	switch rules.ResolveEnd(row.unfinished(force)) {
+	case rules.EndAsked:
+		return task.Running, m.ask(row, kind, a)
+	case rules.CleansUp:
+		return task.Ready, m.cleanUp(row, kind, a)
+	case rules.CleanupDue:
+		return row.contribution.State, nil
+	}
+	return task.Cancelled, m.cancelNow(row, kind, a)
+}
+
+// endEach is endBy for those of a list that have not ended.
+func (m *moves) endEach(list []task.ID, kind task.ErrorKind, reason string) error {
+	for i := range list {
+		row, err := m.taskRow(&list[i])
+		if err != nil {
+			return err
+		}
+		if row == nil || row.contribution.State.Terminal() {
+			continue
+		}
+		if _, err := m.endBy(row, kind, store.Audit{Reason: reason}, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const sqlAsk = `
+UPDATE weaver_tasks SET cancel_requested = 1, cancel_kind = ?5, cancel_by = ?3, cancel_reason = ?4
+WHERE namespace = ?1 AND task_id = ?2 AND cancel_requested = 0`
+
+// ask asks a running task to end. The first request stays on record; the
+// deadline need not be watched any more.
+func (m *moves) ask(row *taskRow, kind task.ErrorKind, a store.Audit) error {
+	t := m.tx
+	t.fx.Notice.Cancels = append(t.fx.Notice.Cancels, row.id)
+	if row.asked != notAsked {
+		return nil
+	}
+	if err := t.deleteTimer(&row.id, row.deadline); err != nil {
+		return err
+	}
+	return t.stmt(sqlAsk).Text(1, t.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Text(5, string(kind)).Run()
+}
+
+const sqlCancelledBy = `
+UPDATE weaver_tasks SET cancel_kind = ?5, cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND task_id = ?2`
+
+// cancelNow ends a task as cancelled, taking its lease away if it runs.
+func (m *moves) cancelNow(row *taskRow, kind task.ErrorKind, a store.Audit) error {
+	failure := rules.CancelFailure(rules.CancelRequest{Kind: kind, By: a.By, Reason: a.Reason}, row.deadlineAt())
+	var err error
+	if row.contribution.State == task.Running {
+		to := rules.Transition{State: task.Cancelled, Outcome: task.OutcomeCancelled, Failure: failure}
+		err = m.revoke(row, &to, failure)
+	} else {
+		err = m.end(row, task.Cancelled, failure)
+	}
+	if err != nil {
+		return err
+	}
+	return m.tx.stmt(sqlCancelledBy).Text(1, m.tx.ns).ID(2, &row.id).OrNull(3, a.By).OrNull(4, a.Reason).Text(5, string(kind)).Run()
+}
+
+const sqlCancelJob = `
+UPDATE weaver_jobs SET cancel_requested = 1, cancel_by = ?3, cancel_reason = ?4 WHERE namespace = ?1 AND job_id = ?2 AND cancel_requested = 0`
+
+// cancelJob ends the tasks of a job that do not run and asks the others to. All
+// of them end before their dependents are looked at: none may start, or end for a
+// need, because another one ended a moment before.
+func (o *operation) cancelJob(cmd store.CancelJob, got *store.CommandResult) error {
+	t := o.tx
+	job, err := t.job(&cmd.Job)
+	switch {
+	case err != nil:
+		return err
+	case job == nil:
+		got.Err = rules.JobNotFound(cmd.Job)
+		return nil
+	case job.State.Terminal():
+		got.AlreadyDone = job.Counters.Total
+		return nil
+	}
+	if err := o.note(cmd.Audit, "cancel_job", cmd.Job.String()); err != nil {
+		return err
+	}
+	if err := t.stmt(sqlCancelJob).Text(1, t.ns).ID(2, &cmd.Job).OrNull(3, cmd.By).OrNull(4, cmd.Reason).Run(); err != nil {
+		return err
+	}
+	c := chore{kind: store.ChoreCancelJob, id: cmd.Job, by: cmd.By, why: cmd.Reason}
+	more, err := o.cancelSome(&c, got)
+	if err != nil || !more {
+		return err
+	}
+	return o.leave(&c)
+}
+
+const sqlNewGeneration = `
+INSERT INTO weaver_store_meta (namespace, key, value) VALUES (?1, 'generation', ?2) ON CONFLICT DO UPDATE SET value = excluded.value`
+
+// restored begins another life of the store: no lease of the one before is
+// worth anything. The tasks come back as their leases expire, or now.
+func (o *operation) restored(cmd store.Restored, got *store.CommandResult) error {
+	if err := o.note(cmd.Audit, "restored", ""); err != nil {
+		return err
+	}
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // documented never to fail
+	if err := o.tx.stmt(sqlNewGeneration).Text(1, o.tx.ns).Text(2, hex.EncodeToString(b[:])).Run(); err != nil {
+		return err
+	}
+	o.tx.fx.ChangeGeneration()
+	running, err := o.tx.running()
+	o.tx.fx.Notice.Cancels = append(o.tx.fx.Notice.Cancels, running...)
+	if err == nil && cmd.EndLeases {
+		got.Leases, err = o.endLeases()
+	}
+	return err
+}
+
+// endLeases takes all leases away, in this one transaction: nobody else works in a store
+// that was just restored, and there are no more than its workers had slots, twice.
+func (o *operation) endLeases() (int, error) {
+	rows, err := claimColumns.All(o.tx.stmt(sqlAllClaims).Text(1, o.tx.ns))
+	if err != nil {
+		return 0, err
+	}
+	r := reaping{tx: o.tx, moves: o.moves, req: &store.ReapRequest{CrashBudget: -1, Limit: math.MaxInt}, restored: true}
+	var reaped []store.Reaped
+	for i := range rows {
+		if reaped, err = r.claim(&rows[i], reaped); err != nil {
+			return 0, err
+		}
+	}
+	o.moves = r.moves
+	return len(reaped), nil
+}

@@ -1,0 +1,178 @@
+package sqlstore
+
+import (
+	"github.com/goweaver/weaver/internal/sqlstmt"
+
+	"github.com/goweaver/weaver/internal/propagate"
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+const (
+	sqlAttemptsLeft = `SELECT attempt_count, max_attempts, last_error_json, repair_count, max_repairs FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+	sqlUnblock      = `
+UPDATE weaver_tasks SET state = 'ready', waiting_reason = NULL, updated_at = ?3, attempt_count = ?5, repair_count = ?6, idle_attempts = 0, has_payloads = max(has_payloads, ?4)
+WHERE namespace = ?1 AND task_id = ?2`
+
+	sqlDeletePayload = `DELETE FROM weaver_payloads WHERE namespace = ?1 AND task_id = ?2 AND kind = ?3`
+)
+
+// unblock lets a blocked task go on, with one attempt at least.
+func (o *operation) unblock(cmd store.UnblockTask, got *store.CommandResult) error {
+	row, err := o.find(cmd.Task, cmd.Seen, got)
+	if err != nil || row == nil {
+		return err
+	}
+	t := o.tx
+	attempts, repairs, failure := 0, 0, (*task.Error)(nil)
+	st := t.stmt(sqlAttemptsLeft).Text(1, t.ns).ID(2, &row.id)
+	if st.One() {
+		attempts = rules.UnblockedAttempts(int(st.ColInt(0)), int(st.ColInt(1)))
+		failure = st.Row().Error(2)
+		repairs = rules.UnblockedRepairs(int(st.ColInt(3)), int(st.ColInt(4)))
+	}
+	if err := st.Done(); err != nil {
+		return err
+	}
+	if got.Err = rules.CheckUnblock(&cmd, row.contribution.State, failure); got.Err != nil {
+		return nil
+	}
+	if err := o.note(cmd.Audit, "unblock", row.id.String()); err != nil {
+		return err
+	}
+	for kind, data := range map[string][]byte{kindUnblock: cmd.Input, kindFor: []byte(rules.UnblockFor(&cmd, failure))} {
+		if err := t.replacePayload(&row.id, kind, data); err != nil {
+			return err
+		}
+	}
+	err = t.stmt(sqlUnblock).Text(1, t.ns).ID(2, &row.id).Int(3, t.mic).Bool(4, len(cmd.Input) > 0).Int(5, int64(attempts)).Int(6, int64(repairs)).Run()
+	if err != nil {
+		return err
+	}
+	return o.unblocked(row, got)
+}
+
+// unblocked makes a task claimable whose row says that it is ready.
+func (o *operation) unblocked(row *taskRow, got *store.CommandResult) error {
+	got.State = task.Ready
+	o.moves.pending.Count(row.job, row.contribution, propagate.Unfinished(task.Ready, task.WaitNone))
+	return o.redispatch(row)
+}
+
+// replacePayload puts a text in place of the one before, or of none; an empty
+// one is none.
+func (t *Tx) replacePayload(id *task.ID, kind string, data []byte) error {
+	err := t.stmt(sqlDeletePayload).Text(1, t.ns).ID(2, id).Text(3, kind).Run()
+	if err != nil || len(data) == 0 {
+		return err
+	}
+	return t.stmt(sqlInsertPayload).Text(1, t.ns).ID(2, id).Text(3, kind).Bytes(4, data).Run()
+}
+
+// sqlDelete removes everything about a task but its audit.
+var sqlDelete = []string{
+	`DELETE FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_paused_tasks WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_payloads WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_attempts WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_decisions WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_checkpoints WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_signals WHERE namespace = ?1 AND task_id = ?2 AND seq > 0`,
+	`DELETE FROM weaver_task_dependencies WHERE namespace = ?1 AND task_id = ?2`,
+	`DELETE FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need WHERE namespace = ?1 AND depends_on_task_id = ?2`,
+}
+
+const (
+	sqlWaitsForIt = `
+SELECT task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need
+WHERE namespace = ?1 AND depends_on_task_id = ?2 AND done = 0 ORDER BY task_id LIMIT 1`
+	sqlAwaiter = `
+SELECT d.task_id, p.state FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_by_need
+CROSS JOIN weaver_tasks p ON p.namespace = d.namespace AND p.task_id = d.task_id
+WHERE d.namespace = ?1 AND d.depends_on_task_id = ?2 AND d.awaited > 0 AND p.state <> 'succeeded' ORDER BY d.task_id LIMIT 1`
+	sqlDeleteLabel = `DELETE FROM weaver_task_labels WHERE namespace = ?1 AND key = ?2 AND value = ?3 AND task_id = ?4`
+)
+
+// delete removes a task that ended outside any job.
+func (o *operation) delete(cmd store.DeleteTask, got *store.CommandResult) error {
+	row, err := o.find(cmd.Task, cmd.Seen, got)
+	if err != nil || row == nil {
+		return err
+	}
+	t := o.tx
+	dependent, err := t.firstID(t.stmt(sqlWaitsForIt).Text(1, t.ns).ID(2, &row.id))
+	if err != nil {
+		return err
+	}
+	var by rules.Awaiter
+	st := t.stmt(sqlAwaiter).Text(1, t.ns).ID(2, &row.id)
+	if st.One() {
+		by = rules.Awaiter{ID: st.ColID(0), State: task.State(st.ColName(1))}
+	}
+	if err := st.Done(); err != nil {
+		return err
+	}
+	child, err := t.firstID(t.stmt(sqlOpenChildren).Text(1, t.ns).ID(2, &row.id).Blob(3, nil).Int(4, 1))
+	if err != nil {
+		return err
+	}
+	if child.IsZero() { // else one that is still to be stored
+		list, _, _, err := t.nextDrafts(&row.id)
+		if err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			child = list[0].ID
+		}
+	}
+	if got.Err = rules.CheckDelete(row.id, row.contribution.State, row.job, dependent, by, child); got.Err != nil {
+		return nil
+	}
+	got.State = ""
+	if err := t.deleteLabels(&row.id); err != nil {
+		return err
+	}
+	if err := t.forgetBlobs(&row.id); err != nil {
+		return err
+	}
+	if err := t.uncountOutside(&row.id); err != nil {
+		return err
+	}
+	for _, sql := range sqlDelete {
+		if err := t.stmt(sql).Text(1, t.ns).ID(2, &row.id).Run(); err != nil {
+			return err
+		}
+	}
+	more, err := t.dropEvents(&row.id)
+	if err == nil && more {
+		err = t.putChore(&chore{kind: store.ChoreEvents, id: row.id})
+	}
+	if err != nil {
+		return err
+	}
+	return o.note(cmd.Audit, "delete", row.id.String())
+}
+
+// firstID returns the first id of a list; zero: it is empty.
+func (t *Tx) firstID(st *sqlstmt.Stmt) (id task.ID, err error) {
+	list, err := ids(st)
+	if len(list) > 0 {
+		id = list[0]
+	}
+	return id, err
+}
+
+func (t *Tx) deleteLabels(id *task.ID) error {
+	of, err := t.options(id)
+	if err != nil {
+		return err
+	}
+	for k, v := range of.Labels {
+		if err := t.stmt(sqlDeleteLabel).Text(1, t.ns).Text(2, k).Text(3, v).ID(4, id).Run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

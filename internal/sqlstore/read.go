@@ -1,0 +1,152 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// readChunk is how many tasks one read transaction reads at most.
+const readChunk = 1000
+
+// Tasks implements store.Reader.
+func (s *Store) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Task, error) {
+	var list []task.Task
+	for chunk := range slices.Chunk(ids, readChunk) {
+		err := s.read(ctx, ns, func(v *View) error {
+			now := v.now()
+			for i := range chunk {
+				t, err := v.readTask(&chunk[i], now)
+				if err != nil {
+					return err
+				}
+				if t != nil {
+					list = append(list, *t)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+const sqlQueues = `
+SELECT queue, sum(available_at <= ?2), sum(available_at > ?2), 0, '' FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_lane
+WHERE namespace = ?1 GROUP BY queue
+UNION ALL
+SELECT queue, 0, 0, 1, '' FROM weaver_paused_queues WHERE namespace = ?1
+UNION ALL
+SELECT '', 0, 0, 1, task_type FROM weaver_paused_types WHERE namespace = ?1
+ORDER BY 5, 1`
+
+// Queues implements store.Reader.
+func (s *Store) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
+	var list []store.Queue
+	err := s.read(ctx, ns, func(v *View) error {
+		list = nil
+		st := v.stmt(sqlQueues).Text(1, ns).Int(2, v.now().UnixMicro())
+		for st.Next() {
+			name, taskType := st.ColText(0), st.ColText(4)
+			if len(list) == 0 || list[len(list)-1].Name != name || taskType != "" {
+				list = append(list, store.Queue{Name: name, Type: taskType})
+			}
+			q := &list[len(list)-1]
+			q.Due += int(st.ColInt(1))
+			q.Later += int(st.ColInt(2))
+			q.Paused = q.Paused || st.ColBool(3)
+		}
+		return st.Done()
+	})
+	return list, err
+}
+
+// oneJob returns the job with an ID, if there is one.
+func (s *Store) oneJob(ctx context.Context, ns string, id *task.ID) (list []task.Job, err error) {
+	err = s.read(ctx, ns, func(v *View) error {
+		job, err := v.job(id)
+		if job == nil || err != nil {
+			return err
+		}
+		list = []task.Job{*job}
+		return v.unblock(&list[0])
+	})
+	return list, err
+}
+
+const sqlJobChore = `
+SELECT 1 FROM weaver_chores c CROSS JOIN weaver_tasks t ON t.namespace = c.namespace AND t.task_id = c.subject
+WHERE c.namespace = ?1 AND c.kind IN ('edges', 'revive') AND t.job_id = ?2 LIMIT 1`
+
+// unblock corrects the state of a job that looks blocked while reapers work off
+// what follows from the end of one of its tasks: those that wait for it go on, or
+// end, by themselves.
+func (v *View) unblock(j *task.Job) error {
+	if j.State != task.JobBlocked {
+		return nil
+	}
+	st := v.stmt(sqlJobChore).Text(1, v.ns).ID(2, &j.ID)
+	if st.One() {
+		j.State = task.JobRunning
+	}
+	return st.Done()
+}
+
+var sqlJobs = `SELECT ` + jobColumns.List() + ` FROM weaver_jobs WHERE namespace = ?1 AND job_id < ?2 ORDER BY job_id DESC LIMIT ?3`
+
+// Jobs implements store.Reader.
+func (s *Store) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.Job, string, error) {
+	if !f.ID.IsZero() {
+		list, err := s.oneJob(ctx, ns, &f.ID)
+		return list, "", err
+	}
+	before, err := cursor(f.After)
+	if err != nil {
+		return nil, "", err
+	}
+	limit := store.PageLimit(f.Limit)
+	var list []task.Job
+	for looks, n := s.Looks, limit+1; ; n *= 2 {
+		n = min(n, readChunk, looks)
+		var chunk []task.Job
+		err := s.read(ctx, ns, func(v *View) (err error) {
+			if chunk, err = jobColumns.All(v.stmt(sqlJobs).Text(1, ns).Blob(2, before).Int(3, int64(n))); err != nil {
+				return err
+			}
+			for i := range chunk {
+				err = errors.Join(err, v.unblock(&chunk[i]))
+			}
+			return err
+		})
+		if err != nil {
+			return nil, "", err
+		}
+		for i := range chunk {
+			if !selectsJob(&f, &chunk[i]) {
+				continue
+			}
+			if len(list) == limit {
+				return list, list[limit-1].ID.String(), nil
+			}
+			list = append(list, chunk[i])
+		}
+		if len(chunk) < n {
+			return list, "", nil
+		}
+		last := chunk[n-1].ID
+		if looks -= n; looks <= 0 {
+			return list, last.String(), nil
+		}
+		before = slices.Clone(last[:])
+	}
+}
+
+func selectsJob(f *store.JobFilter, j *task.Job) bool {
+	return (f.Name == "" || f.Name == j.Name) &&
+		(len(f.States) == 0 || slices.Contains(f.States, j.State))
+}

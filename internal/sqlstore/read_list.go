@@ -1,0 +1,198 @@
+package sqlstore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/goweaver/weaver/internal/sqlstmt"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// listLooks is how many rows one page of a list looks at: some 0.1 s if it reads
+// every task.
+const listLooks = 10_000
+
+// newest comes after every id.
+var newest = bytes.Repeat([]byte{0xff}, 17)
+
+// cursor reads where a page begins.
+func cursor(after string) ([]byte, error) {
+	if after == "" {
+		return newest, nil
+	}
+	id, err := task.ParseID(after)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %q did not come from a list", store.ErrBadCursor, after)
+	}
+	return id[:], nil
+}
+
+// Sources of ids, newest first, for lists, with queue and type where they cost
+// nothing. A list takes the narrowest ones that hold every task it asks
+// for; what a source holds too much, the filter drops.
+const (
+	sqlIDsOfLabel = `SELECT task_id FROM weaver_task_labels WHERE namespace = ?1 AND key = ?4 AND value = ?5 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsOfJob   = `SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND job_id = ?4 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsEnded   = `
+SELECT task_id, queue, task_type FROM weaver_tasks INDEXED BY weaver_tasks_by_end
+WHERE namespace = ?1 AND state = ?4 AND (state = 'failed' OR state = 'blocked' OR state = 'cancelled') AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsDispatched = `
+SELECT task_id, queue, task_type FROM weaver_outbox_events WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsWaiting = `
+SELECT task_id FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsParked = `
+SELECT task_id FROM weaver_paused_tasks WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsNeedy = `
+SELECT DISTINCT task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_open
+WHERE namespace = ?1 AND done = 0 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsSuspended = `
+SELECT DISTINCT task_id FROM weaver_steps INDEXED BY weaver_steps_waiting
+WHERE namespace = ?1 AND state = 'waiting' AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsAll = `
+SELECT task_id, queue, task_type FROM weaver_tasks WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+)
+
+// source looks at up to limit tasks that are older than before. It returns those
+// that the filter may select, how many it looked at, and the oldest of them.
+type source func(v *View, f *store.Filter, before []byte, limit int) (ids []task.ID, looked int, oldest task.ID, err error)
+
+func fromSQL(sql string, bind func(st *sqlstmt.Stmt)) source {
+	return func(v *View, f *store.Filter, before []byte, limit int) (ids []task.ID, looked int, oldest task.ID, err error) {
+		st := v.stmt(sql).Text(1, v.ns).Blob(2, before).Int(3, int64(limit))
+		if bind != nil {
+			bind(st)
+		}
+		for ; st.Next(); looked++ {
+			oldest = st.ColID(0)
+			if st.Columns() == 1 || f.Queue == "" && len(f.Types) == 0 || f.OfLane(st.ColName(1), st.ColName(2)) {
+				ids = append(ids, oldest)
+			}
+		}
+		return ids, looked, oldest, st.Done()
+	}
+}
+
+// fromRunning yields running tasks, through the claims that lease them.
+func fromRunning(v *View, _ *store.Filter, before []byte, limit int) (ids []task.ID, looked int, oldest task.ID, err error) {
+	if ids, err = v.running(); err != nil {
+		return nil, 0, oldest, err
+	}
+	ids = slices.DeleteFunc(ids, func(id task.ID) bool { return bytes.Compare(id[:], before) >= 0 })
+	slices.SortFunc(ids, newestFirst)
+	if ids = ids[:min(limit, len(ids))]; len(ids) > 0 {
+		oldest = ids[len(ids)-1]
+	}
+	return ids, len(ids), oldest, nil
+}
+
+func newestFirst(a, b task.ID) int { return b.Compare(a) }
+
+// sources returns where the tasks of a filter are to be looked for.
+func sources(f *store.Filter) []source {
+	if len(f.Labels) > 0 {
+		k := slices.Min(slices.Collect(maps.Keys(f.Labels)))
+		return []source{fromSQL(sqlIDsOfLabel, func(st *sqlstmt.Stmt) { st.Text(4, k).Text(5, f.Labels[k]) })}
+	}
+	if !f.Job.IsZero() {
+		return []source{fromSQL(sqlIDsOfJob, func(st *sqlstmt.Stmt) { st.ID(4, &f.Job) })}
+	}
+	if len(f.States) == 0 || slices.Contains(f.States, task.Succeeded) {
+		return []source{fromSQL(sqlIDsAll, nil)}
+	}
+	var list []source
+	if slices.Contains(f.States, task.Pending) {
+		list = append(list, fromSQL(sqlIDsWaiting, nil), fromSQL(sqlIDsNeedy, nil), fromSQL(sqlIDsSuspended, nil), fromSQL(sqlIDsParked, nil))
+	}
+	if slices.Contains(f.States, task.Pending) || slices.Contains(f.States, task.Ready) {
+		list = append(list, fromSQL(sqlIDsDispatched, nil))
+	}
+	if slices.Contains(f.States, task.Running) {
+		list = append(list, fromRunning)
+	}
+	for _, s := range []task.State{task.Failed, task.Blocked, task.Cancelled} {
+		if slices.Contains(f.States, s) {
+			list = append(list, fromSQL(sqlIDsEnded, func(st *sqlstmt.Stmt) { st.Text(4, string(s)) }))
+		}
+	}
+	return list
+}
+
+// List implements store.Reader. It reads in short transactions, one per chunk
+// of candidates, so that a long search delays no other caller, and ends a page
+// when it has looked at so many that the caller should get its answer.
+func (s *Store) List(ctx context.Context, ns string, f store.Filter) ([]task.Task, string, error) {
+	before, err := cursor(f.After)
+	if err != nil {
+		return nil, "", err
+	}
+	limit := store.PageLimit(f.Limit)
+	q := search{f: &f, from: sources(&f), before: before}
+	looks := s.Looks
+	for chunk := max(limit+1, 64); ; chunk *= 2 {
+		q.limit, q.want = max(1, min(chunk, readChunk, looks/max(1, len(q.from)))), limit+1-len(q.found)
+		if err := s.read(ctx, ns, q.run); err != nil {
+			return nil, "", err
+		}
+		if len(q.found) > limit {
+			return q.found[:limit], q.found[limit-1].ID.String(), nil
+		}
+		if q.floor == nil {
+			return q.found, "", nil
+		}
+		if looks -= q.looked; looks <= 0 {
+			return q.found, q.floor.String(), nil
+		}
+		q.before = slices.Clone(q.floor[:])
+	}
+}
+
+// search looks at the candidates of a list chunk by chunk.
+type search struct {
+	f      *store.Filter
+	from   []source
+	before []byte // the chunk is of older ones
+	limit  int    // how many candidates of each source
+	want   int    // how many more tasks
+
+	found  []task.Task // of all chunks
+	looked int         // candidates of this chunk
+	floor  *task.ID    // older ones were not looked at; nil: there are none
+}
+
+// run looks at one chunk. It may run again only with another one.
+func (s *search) run(v *View) error {
+	s.looked, s.floor = 0, nil
+	var ids []task.ID
+	for _, src := range s.from {
+		got, looked, oldest, err := src(v, s.f, s.before, s.limit)
+		if err != nil {
+			return err
+		}
+		if s.looked += looked; looked == s.limit && (s.floor == nil || oldest.Compare(*s.floor) > 0) {
+			s.floor = &oldest
+		}
+		ids = append(ids, got...)
+	}
+	slices.SortFunc(ids, newestFirst)
+	ids = slices.Compact(ids)
+	now := v.now()
+	for i := range ids {
+		if s.want == 0 || s.floor != nil && ids[i].Compare(*s.floor) < 0 {
+			break
+		}
+		t, err := v.readTask(&ids[i], now)
+		if err != nil {
+			return err
+		}
+		if t != nil && s.f.Selects(t) {
+			s.found = append(s.found, *t)
+			s.want--
+		}
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package sqlstore
+
+import "fmt"
+
+// What follows is for the tests of the stores, which look at every statement of
+// the source: the texts that the source does not spell out.
+
+// ColumnLists are the generated lists in statements, by the names of their tables.
+var ColumnLists = map[string]string{
+	"taskColumns": taskColumns.List(), "dependentColumns": dependentColumns.List(), "workerColumns": workerColumns.List(), "retryNeedColumns": retryNeedColumns.List(), "dependentEdges": dependentEdges.List(), "candidateColumns": candidateColumns.List(), "freshColumns": freshColumns.List(),
+	"leaseColumns": leaseColumns.List(), "taskRowColumns": taskRowColumns.List(), "jobColumns": jobColumns.List(),
+	"stepColumns": stepColumns.List(), "attemptColumns": attemptColumns.List(), "decisionColumns": decisionColumns.List(),
+	"auditColumns": auditColumns.List(), "claimColumns": claimColumns.List(), "edgeColumns": edgeColumns.List(),
+	"dispatchColumns": dispatchColumns.List(), "keyColumns": keyColumns.List(), "waiterColumns": waiterColumns.List(), "choreColumns": choreColumns.List(), "summandColumns": summandColumns.List(),
+	"neededColumns": neededColumns.List(), "signalColumns": signalColumns.List(), "checkpointColumns": checkpointColumns.List(), "eventColumns": eventColumns.List(), "pausedTaskColumns": pausedTaskColumns.List(),
+	"statusColumns": statusColumns.List(), "artifactColumns": artifactColumns.List(), "blobColumns": blobColumns.List(), "retainedJobColumns": retainedJobColumns.List(), "retainedTaskColumns": retainedTaskColumns.List(),
+}
+
+// Chunks returns the statements that write a chunk of rows, by name and number of
+// rows, and those that remove a task.
+func Chunks() map[string]string {
+	all := make(map[string]string)
+	for name, sqls := range map[string]chunkSQL{
+		"claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "await": sqlAwait, "succeed": sqlSucceed,
+		"insert attempts": sqlInsertAttempts, "steps guard": sqlStepsGuard, "insert steps": sqlInsertSteps, "insert events": sqlInsertEvents, "insert logs": sqlInsertLogs,
+	} {
+		for n, sql := range sqls {
+			all[fmt.Sprint(name, " ", n)] = sql
+		}
+	}
+	for i, sql := range sqlDelete {
+		all[fmt.Sprint("sqlDelete ", i)] = sql
+	}
+	return all
+}

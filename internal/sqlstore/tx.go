@@ -1,0 +1,69 @@
+package sqlstore
+
+import (
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/task"
+)
+
+// readGeneration makes t.gen known.
+func (t *Tx) readGeneration() (err error) {
+	if t.gen != "" {
+		return nil
+	}
+	if t.gen = t.fx.Generation(); t.gen != "" {
+		return nil
+	}
+	if t.gen, err = t.generation(); err == nil {
+		t.fx.RememberGeneration(t.gen)
+	}
+	return err
+}
+
+// valid reports whether a lease was granted in this life of the store (R17).
+func (t *Tx) valid(l *task.Lease) (bool, error) {
+	err := t.readGeneration()
+	return l.Generation == t.gen, err
+}
+
+const sqlInsertDispatch = `
+INSERT INTO weaver_outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`
+
+const sqlDeleteDispatch = `DELETE FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = ?2`
+
+// dispatched is what a dispatch row needs to know about its task.
+type dispatched struct {
+	id   task.ID
+	lane lane.Key
+	key  string // concurrency key
+}
+
+// dispatch makes a task claimable from available on (W1): it writes a fresh
+// row. Operations that might find an old one delete it first.
+func (t *Tx) dispatch(d *dispatched, available int64) error {
+	err := t.stmt(sqlInsertDispatch).Text(1, t.ns).ID(2, &d.id).Text(3, d.lane.Queue).Text(4, d.lane.Type).
+		Int(5, d.lane.Priority).Int(6, available).OrNull(7, d.key).Run()
+	if err != nil {
+		return err
+	}
+	t.db.Lanes().Add(t.ns, d.lane, available)
+	t.fx.Notice.Due = true
+	return nil
+}
+
+// undispatch makes a task unclaimable; it reports whether it was claimable.
+func (t *Tx) undispatch(id *task.ID) (bool, error) {
+	n, err := t.stmt(sqlDeleteDispatch).Text(1, t.ns).ID(2, id).Exec()
+	return n > 0, err
+}
+
+const sqlDeleteClaim = `DELETE FROM weaver_claims WHERE namespace = ?1 AND lease_id = ?2`
+
+// endLease notes that a task left running, and deletes its claim's row when it
+// was the last one.
+func (t *Tx) endLease(lease task.LeaseID) error {
+	if !t.fx.Ended(lease) {
+		return nil
+	}
+	return t.stmt(sqlDeleteClaim).Text(1, t.ns).Lease(2, &lease).Run()
+}

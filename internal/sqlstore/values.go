@@ -1,0 +1,216 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/internal/sqlstmt"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// A walk over values goes through one table after the other, each by its primary key.
+const (
+	sqlWalkTasks = `
+SELECT task_id, task_type, input, output, progress FROM weaver_tasks WHERE namespace = ?1 AND task_id > ?2 ORDER BY task_id LIMIT ?3`
+	sqlWalkPayloads = `
+SELECT p.task_id, p.kind, p.data, t.task_type FROM weaver_payloads p CROSS JOIN weaver_tasks t ON t.namespace = p.namespace AND t.task_id = p.task_id
+WHERE p.namespace = ?1 AND (p.task_id, p.kind) > (?2, ?4) ORDER BY p.task_id, p.kind LIMIT ?3`
+	sqlWalkSteps = `
+SELECT task_id, name, attempt_no, try, kind, awaits, value, by_attempt, by_try FROM weaver_steps
+WHERE namespace = ?1 AND (task_id, name, attempt_no, try) > (?2, ?4, ?5, ?6) ORDER BY task_id, name, attempt_no, try LIMIT ?3`
+	sqlWalkSignals = `
+SELECT task_id, seq, name, payload FROM weaver_signals WHERE namespace = ?1 AND (task_id, seq) > (?2, ?5) ORDER BY task_id, seq LIMIT ?3`
+	sqlWalkCheckpoints = `
+SELECT task_id, name, value FROM weaver_checkpoints WHERE namespace = ?1 AND (task_id, name) > (?2, ?4) ORDER BY task_id, name LIMIT ?3`
+	sqlWalkEvents = `
+SELECT task_id, seq, type, body FROM weaver_events WHERE namespace = ?1 AND (task_id, seq) > (?2, ?5) ORDER BY task_id, seq LIMIT ?3`
+	sqlWalkLogs = `
+SELECT task_id, seq, type, body FROM weaver_logs WHERE namespace = ?1 AND (task_id, seq) > (?2, ?5) ORDER BY task_id, seq LIMIT ?3`
+	sqlWalkBlobs = `
+SELECT blob_id, sha256, size_bytes, state FROM weaver_blobs WHERE namespace = ?1 AND blob_id > ?2 ORDER BY blob_id LIMIT ?3`
+)
+
+// walks are the stages. Each reads one row: its place as a cursor, and its values.
+var walks = []struct {
+	sql  string
+	keys int // parameters of the place behind the ID
+	row  func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue
+}{
+	{sqlWalkTasks, 0, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+		of := st.ColText(1)
+		return []store.StoredValue{
+			walked(store.ValueInput, at, of, st.ColBytes(2)),
+			walked(store.ValueOutput, at, of, st.ColBytes(3)),
+			walked(store.ValueProgress, at, of, st.ColBytes(4)),
+		}
+	}},
+	{sqlWalkPayloads, 1, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+		at.Name = st.ColText(1)
+		if at.Name == kindFor { // the name of a question
+			return nil
+		}
+		v := walked(store.ValueKind(at.Name), at, st.ColText(3), st.ColBytes(2))
+		v.Name = ""
+		return []store.StoredValue{v}
+	}},
+	{sqlWalkSteps, 3, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+		at.Name, at.No, at.Try = st.ColText(1), st.ColInt(2), st.ColInt(3)
+		v := walked(store.ValueStep, at, st.ColText(5), st.ColBytes(6))
+		v.StepKind, v.No, v.Try = task.StepKind(st.ColName(4)), st.ColInt(7), st.ColInt(8) // whose key a completed step does not have
+		return []store.StoredValue{v}
+	}},
+	{sqlWalkSignals, 2, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+		at.No = st.ColInt(1)
+		return []store.StoredValue{walked(store.ValueSignal, at, st.ColText(2), st.ColBytes(3))}
+	}},
+	{sqlWalkCheckpoints, 1, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+		at.Name = st.ColText(1)
+		return []store.StoredValue{walked(store.ValueCheckpoint, at, "", st.ColBytes(2))}
+	}},
+	{sqlWalkEvents, 2, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+		at.No = st.ColInt(1)
+		return []store.StoredValue{walked(store.ValueEvent, at, st.ColText(2), st.ColBytes(3))}
+	}},
+	{sqlWalkLogs, 2, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+		at.No = st.ColInt(1)
+		return []store.StoredValue{walked(store.ValueLog, at, st.ColText(2), st.ColBytes(3))}
+	}},
+	{sqlWalkBlobs, 0, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+		if task.BlobState(st.ColName(3)) != task.BlobLive {
+			return nil
+		}
+		b := task.Blob{ID: at.ID, SHA256: st.ColText(1), Size: st.ColInt(2)}
+		return []store.StoredValue{walked(store.ValueBlob, at, "", b.Value())}
+	}},
+}
+
+func walked(kind store.ValueKind, at *rules.ValueCursor, of string, value json.RawMessage) store.StoredValue {
+	return store.StoredValue{ValueAt: store.ValueAt{Kind: kind, Task: at.ID, Name: at.Name, No: at.No, Try: at.Try}, Of: of, Value: value}
+}
+
+// WalkValues implements store.ValueWalker.
+func (s *Store) WalkValues(ctx context.Context, ns, after string, limit int) (values []store.StoredValue, next string, err error) {
+	at, err := rules.ParseValueCursor(after, len(walks))
+	if err != nil {
+		return nil, "", err
+	}
+	limit = store.PageLimit(limit)
+	err = s.read(ctx, ns, func(v *View) (err error) {
+		values, next, err = v.walk(at, limit)
+		return err
+	})
+	return values, next, err
+}
+
+func (v *View) walk(at rules.ValueCursor, limit int) (values []store.StoredValue, next string, err error) {
+	stage := walks[at.Stage]
+	st := v.stmt(stage.sql).Text(1, v.ns).ID(2, &at.ID).Int(3, int64(limit))
+	if stage.keys > 0 {
+		st = st.Text(4, at.Name)
+	}
+	if stage.keys > 1 {
+		st = st.Int(5, at.No)
+	}
+	if stage.keys > 2 {
+		st = st.Int(6, at.Try)
+	}
+	read := 0
+	for st.Next() {
+		read++
+		at = rules.ValueCursor{Stage: at.Stage, ID: st.ColID(0)}
+		for _, value := range stage.row(st, &at) {
+			if len(value.Value) > 0 {
+				values = append(values, value)
+			}
+		}
+	}
+	if err := st.Done(); err != nil {
+		return nil, "", err
+	}
+	switch {
+	case read == limit:
+		next = at.String()
+	case at.Stage+1 < len(walks):
+		next = rules.ValueCursor{Stage: at.Stage + 1}.String()
+	}
+	return values, next, nil
+}
+
+// A value is replaced where it is what it was: Crash behind it, and the same walk
+// passes it over.
+const (
+	sqlSwapInput      = `UPDATE weaver_tasks SET input = ?4 WHERE namespace = ?1 AND task_id = ?2 AND input = ?3`
+	sqlSwapOutput     = `UPDATE weaver_tasks SET output = ?4 WHERE namespace = ?1 AND task_id = ?2 AND output = ?3`
+	sqlSwapProgress   = `UPDATE weaver_tasks SET progress = ?4 WHERE namespace = ?1 AND task_id = ?2 AND progress = ?3`
+	sqlSwapPayload    = `UPDATE weaver_payloads SET data = ?4 WHERE namespace = ?1 AND task_id = ?2 AND kind = ?5 AND data = ?3`
+	sqlSwapStep       = `UPDATE weaver_steps SET value = ?4 WHERE namespace = ?1 AND task_id = ?2 AND name = ?5 AND by_attempt = ?6 AND by_try = ?7 AND value = ?3`
+	sqlSwapSignal     = `UPDATE weaver_signals SET payload = ?4 WHERE namespace = ?1 AND task_id = ?2 AND seq = ?5 AND payload = ?3`
+	sqlSwapCheckpoint = `UPDATE weaver_checkpoints SET value = ?4 WHERE namespace = ?1 AND task_id = ?2 AND name = ?5 AND value = ?3`
+	sqlSwapEvent      = `UPDATE weaver_events SET body = ?4 WHERE namespace = ?1 AND task_id = ?2 AND seq = ?5 AND body = ?3`
+	sqlSwapLog        = `UPDATE weaver_logs SET body = ?4 WHERE namespace = ?1 AND task_id = ?2 AND seq = ?5 AND body = ?3`
+)
+
+// SwapValues implements store.ValueWalker.
+func (s *Store) SwapValues(ctx context.Context, ns string, swaps ...store.ValueSwap) (swapped int, err error) {
+	if len(swaps) == 0 {
+		return 0, nil
+	}
+	err = s.write(ctx, ns, Heavy, func(t *Tx) error {
+		swapped = 0
+		undo, err := t.db.Erase(t)
+		if err != nil {
+			return err
+		}
+		defer undo()
+		for i := range swaps {
+			n, err := t.swap(&swaps[i])
+			if err != nil {
+				return err
+			}
+			swapped += n
+		}
+		return nil
+	})
+	return swapped, err
+}
+
+// swap replaces one value. Inputs and outputs are in the row of their task, or apart.
+func (t *Tx) swap(s *store.ValueSwap) (int, error) {
+	exec := func(sql string, key func(*sqlstmt.Stmt) *sqlstmt.Stmt) (int, error) {
+		return key(t.stmt(sql).Text(1, t.ns).ID(2, &s.Task).Bytes(3, s.Old).Bytes(4, s.New)).Exec()
+	}
+	none := func(st *sqlstmt.Stmt) *sqlstmt.Stmt { return st }
+	name := func(st *sqlstmt.Stmt) *sqlstmt.Stmt { return st.Text(5, s.Name) }
+	no := func(st *sqlstmt.Stmt) *sqlstmt.Stmt { return st.Int(5, s.No) }
+	sql, key := "", none
+	switch s.Kind {
+	case store.ValueInput:
+		sql = sqlSwapInput
+	case store.ValueOutput:
+		sql = sqlSwapOutput
+	case store.ValueProgress:
+		return exec(sqlSwapProgress, none)
+	case store.ValueStep:
+		sql, key = sqlSwapStep, func(st *sqlstmt.Stmt) *sqlstmt.Stmt { return name(st).Int(6, s.No).Int(7, s.Try) }
+	case store.ValueSignal:
+		sql, key = sqlSwapSignal, no
+	case store.ValueCheckpoint:
+		sql, key = sqlSwapCheckpoint, name
+	case store.ValueEvent:
+		sql, key = sqlSwapEvent, no
+	case store.ValueLog:
+		sql, key = sqlSwapLog, no
+	}
+	if sql != "" {
+		if n, err := exec(sql, key); n > 0 || err != nil {
+			return n, err
+		}
+	}
+	switch s.Kind {
+	case store.ValueInput, store.ValueOutput, store.ValueJoinOutput, store.ValueUnblock:
+		return exec(sqlSwapPayload, func(st *sqlstmt.Stmt) *sqlstmt.Stmt { return st.Text(5, string(s.Kind)) })
+	}
+	return 0, nil
+}

@@ -1,0 +1,230 @@
+package sqlstore
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/rules"
+)
+
+// Waking of waiters. A key with room gets as many waiters dispatched as may
+// run, the oldest of all lanes first; then each lane with waiters that has
+// nothing due gets its oldest, so that due rows that no worker takes hold up
+// their own lane only. What is read grows with the lanes of a key, not with its
+// rows: each lane is found by one probe (a loose index scan).
+
+// keyLane is a lane of a key: the priority makes no difference.
+type keyLane struct{ queue, taskType string }
+
+// waiter is the oldest waiter of a lane.
+type waiter struct {
+	dispatched
+	due    int64
+	paused bool // its queue or type
+}
+
+func (w *waiter) keyLane() keyLane { return keyLane{w.lane.Queue, w.lane.Type} }
+
+func olderWaiter(a, b waiter) int {
+	return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.id[:], b.id[:]))
+}
+
+// keyWake is one waking of a key.
+type keyWake struct {
+	*Tx
+	key   string
+	row   keyRow
+	lanes []waiter         // the oldest waiter of each lane that one is left of
+	due   map[keyLane]bool // lanes of which a due row is known
+}
+
+const sqlTidyKey = `
+DELETE FROM weaver_conc_keys WHERE namespace = ?1 AND key = ?2 AND held = 0
+AND NOT EXISTS (SELECT 1 FROM weaver_conc_waiters WHERE namespace = ?1 AND key = ?2)`
+
+// wakeKey moves waiters of a key with room back to dispatch. It follows whatever
+// lowers held, raises the cap, or takes a keyed dispatch row away without
+// claiming it. more reports that there were more lanes than one wake serves
+// (rules.MaxWakes): the key must be woken again.
+func (t *Tx) wakeKey(key string) (more bool, err error) {
+	row, err := t.keyRow(key)
+	if err != nil || !rules.KeyHasRoom(row.held, row.limit) {
+		return false, err
+	}
+	w := keyWake{Tx: t, key: key, row: row, due: make(map[keyLane]bool)}
+	if err := w.readLanes(); err != nil {
+		return false, err
+	}
+	if len(w.lanes) > 0 {
+		if err := w.fill(); err != nil {
+			return false, err
+		}
+		if more, err = w.eachLane(); err != nil {
+			return false, err
+		}
+	}
+	if row.held > 0 {
+		return more, nil
+	}
+	return more, t.stmt(sqlTidyKey).Text(1, t.ns).Text(2, key).Run()
+}
+
+const (
+	selectWaiter = `
+SELECT o.queue, o.task_type, o.due_at, o.task_id, t.priority,
+  ` + lanePaused + ` IS NOT NULL
+FROM weaver_conc_waiters o INDEXED BY weaver_conc_waiters_by_lane
+CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
+WHERE o.namespace = ?1 AND o.key = ?2 AND `
+
+	sqlNextWaiterLane = selectWaiter + `(o.queue, o.task_type, o.due_at) > (?3, ?4, 9223372036854775807)
+ORDER BY o.queue, o.task_type, o.due_at, o.task_id LIMIT 1`
+
+	sqlOldestWaiter = selectWaiter + `o.queue = ?3 AND o.task_type = ?4
+ORDER BY o.due_at, o.task_id LIMIT 1`
+)
+
+// waiter reads the oldest waiter of a lane, or of the next one, by the
+// statement; nil if there is none.
+func (w *keyWake) waiter(sql string, l keyLane) (found *waiter, err error) {
+	st := w.stmt(sql).Text(1, w.ns).Text(2, w.key).Text(3, l.queue).Text(4, l.taskType)
+	if st.One() {
+		found = &waiter{
+			dispatched: dispatched{st.ColID(3), lane.Key{Queue: st.ColName(0), Type: st.ColName(1), Priority: st.ColInt(4)}, w.key},
+			due:        st.ColInt(2), paused: st.ColBool(5),
+		}
+	}
+	return found, st.Done()
+}
+
+// readLanes finds the oldest waiter of each lane.
+func (w *keyWake) readLanes() error {
+	var at keyLane
+	for {
+		next, err := w.waiter(sqlNextWaiterLane, at)
+		if err != nil || next == nil {
+			return err
+		}
+		w.lanes = append(w.lanes, *next)
+		at = next.keyLane()
+	}
+}
+
+// fill moves as many waiters as may run, the oldest first.
+func (w *keyWake) fill() error {
+	room := rules.KeyWakes(w.row.held, 0, w.row.limit)
+	due, err := w.countDue(room)
+	if err != nil {
+		return err
+	}
+	heads := slices.DeleteFunc(slices.Clone(w.lanes), func(h waiter) bool { return h.paused })
+	slices.SortFunc(heads, olderWaiter)
+	for n := rules.KeyWakes(w.row.held, due, w.row.limit); n > 0 && len(heads) > 0; n-- {
+		head := heads[0]
+		heads = heads[1:]
+		if err := w.move(&head); err != nil || n == 1 {
+			return err
+		}
+		next, err := w.waiter(sqlOldestWaiter, head.keyLane())
+		if err != nil {
+			return err
+		}
+		if next != nil {
+			i, _ := slices.BinarySearchFunc(heads, *next, olderWaiter)
+			heads = slices.Insert(heads, i, *next)
+		}
+	}
+	return nil
+}
+
+// eachLane moves the oldest waiter of each lane that has nothing due.
+func (w *keyWake) eachLane() (more bool, err error) {
+	moved := 0
+	for i := range w.lanes {
+		oldest := &w.lanes[i]
+		due := w.due[oldest.keyLane()]
+		if !due {
+			n, err := w.dueOfLane(oldest.keyLane(), 1)
+			if err != nil {
+				return false, err
+			}
+			due = n > 0
+		}
+		if !rules.LaneWakes(w.row.held, w.row.limit, due) {
+			continue
+		}
+		if moved == rules.MaxWakes {
+			return true, nil
+		}
+		moved++
+		if err := w.move(oldest); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// move makes a waiter claimable again, as long due as it was.
+func (w *keyWake) move(m *waiter) error {
+	if err := w.unawait(&m.id); err != nil {
+		return err
+	}
+	w.due[m.keyLane()] = true
+	return w.dispatch(&m.dispatched, m.due)
+}
+
+const (
+	sqlNextKeyLane = `
+SELECT o.queue, o.task_type, o.available_at,
+  ` + lanePaused + ` IS NOT NULL
+FROM weaver_outbox_events o INDEXED BY weaver_outbox_events_by_key
+WHERE o.namespace = ?1 AND o.concurrency_key = ?2 AND (o.queue, o.task_type, o.available_at) > (?3, ?4, 9223372036854775807)
+ORDER BY o.queue, o.task_type, o.available_at LIMIT 1`
+
+	sqlDueOfKeyLane = `
+SELECT 1 FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_key
+WHERE namespace = ?1 AND concurrency_key = ?2 AND queue = ?3 AND task_type = ?4 AND available_at <= ?5 LIMIT ?6`
+)
+
+// countDue counts the due rows of the key in lanes that are not paused, up to
+// limit.
+func (w *keyWake) countDue(limit int) (due int, err error) {
+	var at keyLane
+	for due < limit {
+		st := w.stmt(sqlNextKeyLane).Text(1, w.ns).Text(2, w.key).Text(3, at.queue).Text(4, at.taskType)
+		found, counts := st.One(), false
+		if found {
+			at = keyLane{st.ColName(0), st.ColName(1)}
+			counts = st.ColInt(2) <= w.mic && !st.ColBool(3)
+		}
+		if err := st.Done(); err != nil {
+			return 0, err
+		}
+		if !found {
+			break
+		}
+		if !counts {
+			continue
+		}
+		w.due[at] = true
+		n := 1
+		if limit-due > 1 {
+			if n, err = w.dueOfLane(at, limit-due); err != nil {
+				return 0, err
+			}
+		}
+		due += n
+	}
+	return due, nil
+}
+
+// dueOfLane counts the due rows of the key in one lane, up to limit.
+func (w *keyWake) dueOfLane(l keyLane, limit int) (n int, err error) {
+	st := w.stmt(sqlDueOfKeyLane).Text(1, w.ns).Text(2, w.key).Text(3, l.queue).Text(4, l.taskType).Int(5, w.mic).Int(6, int64(limit))
+	for st.Next() {
+		n++
+	}
+	return n, st.Done()
+}
