@@ -37,11 +37,7 @@ func Migrated(t testing.TB, key string, migrate func(url string) error) string {
 
 // shared is the server of URL. It ends with the program.
 var shared = sync.OnceValues(func() (*server, error) {
-	s, err := newServer(Options{})
-	if err != nil {
-		return nil, err
-	}
-	return s, s.start()
+	return boot(Options{})
 })
 
 // templates has the makers of the databases that Migrated copies, by key.

@@ -86,3 +86,14 @@ func TestBubble(t *testing.T) {
 		want(t, url, "SELECT 1", "1")
 	})
 }
+
+func await(t *testing.T, deadline time.Time, holds func() error) {
+	t.Helper()
+	for err := holds(); err != nil; err = holds() {
+		if time.Now().After(deadline) {
+			t.Error(err)
+			return
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}

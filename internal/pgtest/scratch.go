@@ -20,23 +20,35 @@ import (
 const watchdog = `
 trap '' HUP INT TERM QUIT
 cat >/dev/null
+{
 running=
-for file in "$0"/*/postmaster.pid "$0"/*/pgbouncer.pid; do
+for file in "$0"/*/data/postmaster.pid "$0"/*/pgbouncer.pid; do
 	[ -f "$file" ] && read -r pid <"$file" || continue
-	case "$(readlink "/proc/$pid/cwd" 2>/dev/null)" in
-	"$0"/* | '') kill -CONT "$pid" && kill -QUIT "$pid" && running="$running $pid" ;;
+	case "$(readlink "/proc/$pid/cwd")" in
+	"$0"/* | '') kill -0 "$pid" && running="$running $pid" ;;
 	esac
-done 2>/dev/null
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+done
+for file in /proc/[0-9]*/stat; do # children of a paused server
+	[ -f "$file" ] && read -r child name state parent rest <"$file" || continue
+	case "$running " in *" $parent "*) kill -CONT "$child" ;; esac
+done
+for pid in $running; do
+	kill -CONT "$pid"
+	kill -QUIT "$pid"
+done
+tries=0
+while [ -n "$running" ]; do
+	[ "$tries" -lt 100 ] || kill -KILL $running
+	[ "$tries" -lt 110 ] || break
+	tries=$((tries + 1))
 	left=
 	for pid in $running; do
-		kill -0 "$pid" 2>/dev/null && left="$left $pid"
+		kill -0 "$pid" && left="$left $pid"
 	done
-	[ -n "$left" ] || break
-	sleep 0.5
 	running=$left
+	[ -z "$running" ] || sleep 0.1
 done
-[ -z "$left" ] || kill -KILL $left 2>/dev/null
+} 2>/dev/null
 rm -rf "$0" 2>/dev/null || { sleep 1; rm -rf "$0"; }
 `
 

@@ -143,6 +143,16 @@ func (s *server) start() error {
 	if s.process != nil && s.process.running() {
 		return errors.New("the server runs already")
 	}
+	err := s.launch()
+	// Processes of a server that was killed may take a moment to end.
+	for i := 0; err != nil && strings.Contains(err.Error(), "pre-existing shared memory block") && i < 100; i++ {
+		<-time.After(100 * time.Millisecond)
+		err = s.launch()
+	}
+	return err
+}
+
+func (s *server) launch() error {
 	p, err := launch(s.folder, "log", filepath.Join(s.bin, "postgres"), "-D", s.data)
 	if err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)
