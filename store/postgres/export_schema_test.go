@@ -102,3 +102,6 @@ func (s Source) Ready(ctx context.Context) error {
 
 // MigrationSQL is the schema as a script.
 func MigrationSQL(schema string) string { return migrationSQL(schema) }
+
+// LockKey is the advisory lock of those who migrate a schema.
+func LockKey(schema string) int64 { return lockKey(schema) }

@@ -358,3 +358,48 @@ func TestMigrationSQL(t *testing.T) {
 		t.Errorf("the script makes\n%s\nMigrate makes\n%s", made, want)
 	}
 }
+
+// Through a pooler that gives each transaction another connection nothing is kept
+// from one to the next: neither settings nor locks.
+func TestMigrateThroughAPooler(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pooled := pgtest.Bouncer(t, url, "transaction", "default_pool_size = 2")
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			src := parse(t, with(pooled, "schema=looms"))
+			if err := errors.Join(src.MigrateAs(t.Context(), addsTable, addsMore), src.Ready(t.Context())); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	u := connect(t, url)
+	if got := u.texts("SELECT version || ' ' || name FROM looms.weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != "[1 init 2 later 3 later]" {
+		t.Errorf("recorded %v", got)
+	}
+	if n := u.texts("SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"); n[0] != "0" {
+		t.Errorf("%s advisory locks are left", n[0])
+	}
+}
+
+// The connection breaks, or nothing comes any more: an error, and no half of a
+// migration.
+func TestMigrateIsCut(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	u := connect(t, url)
+	u.exec("SELECT pg_advisory_lock($1)", postgres.LockKey("weaver"))
+	proxy := pgtest.NewProxy(t, url)
+	ended := make(chan error, 1)
+	src := parse(t, proxy.URL())
+	go func() { ended <- src.Migrate(t.Context()) }()
+	u.exec("DO $$BEGIN WHILE NOT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) LOOP PERFORM pg_sleep(0.01); END LOOP; END$$")
+	proxy.Cut()
+	says(t, <-ended, store.ErrUnavailable, src.Shown())
+	u.exec("SELECT pg_advisory_unlock($1)", postgres.LockKey("weaver"))
+	if err := parse(t, url).Migrate(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
