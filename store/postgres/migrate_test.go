@@ -70,7 +70,19 @@ type user struct {
 
 func connect(t testing.TB, url string) *user {
 	t.Helper()
-	c, err := pgx.Connect(t.Context(), url)
+	u := connectTo(t, url)
+	u.exec("SET search_path TO weaver")
+	return u
+}
+
+func connectTo(t testing.TB, url string) *user {
+	t.Helper()
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec // PgBouncer may know no names of statements
+	c, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,9 +91,7 @@ func connect(t testing.TB, url string) *user {
 			t.Error(err)
 		}
 	})
-	u := &user{t, c}
-	u.exec("SET search_path TO weaver")
-	return u
+	return &user{t, c}
 }
 
 func (u *user) exec(sql string, args ...any) {
@@ -159,6 +169,19 @@ WHERE n.nspname NOT IN ('weaver', 'Shop "1"') AND n.nspname NOT LIKE 'pg_toast%'
 	generations := u.texts(`SELECT value FROM weaver.weaver_store_meta WHERE key = 'generation' UNION ALL SELECT value FROM "Shop ""1""".weaver_store_meta WHERE key = 'generation'`)
 	if len(generations) != 2 || len(generations[0]) != 32 || generations[0] == generations[1] {
 		t.Errorf("generations %q", generations)
+	}
+}
+
+// A database without a schema gets all migrations, one after the other.
+func TestMigrateFromNothing(t *testing.T) {
+	t.Parallel()
+	src := parse(t, pgtest.URL(t))
+	if err := src.MigrateAs(t.Context(), addsTable, addsMore, raises); err != nil {
+		t.Fatal(err)
+	}
+	list, err := src.MigrationStatus(t.Context())
+	if err != nil || len(list) != 4 || list[3].AppliedAt.Before(list[0].AppliedAt) {
+		t.Errorf("MigrationStatus = %v, %v", list, err)
 	}
 }
 
@@ -381,6 +404,14 @@ func TestMigrateThroughAPooler(t *testing.T) {
 	}
 	if n := u.texts("SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"); n[0] != "0" {
 		t.Errorf("%s advisory locks are left", n[0])
+	}
+	// Two transactions at once have both connections of the pooler.
+	for range 2 {
+		theirs := connectTo(t, pooled)
+		theirs.exec("BEGIN")
+		if got := theirs.texts("SHOW search_path"); strings.Contains(got[0], "looms") {
+			t.Errorf("others find search_path = %s", got[0])
+		}
 	}
 }
 
