@@ -62,9 +62,9 @@ func (s Source) using(ctx context.Context, f func(m migrator, known []migrate.Mi
 	if err != nil {
 		return err
 	}
-	c, _, err := s.connectChecked(ctx, true)
+	c, err := pgx.ConnectConfig(ctx, s.config.Copy()) // unchecked: what was right then may not be now
 	if err != nil {
-		return err
+		return s.connectError(err)
 	}
 	return errors.Join(f(migrator{c, s.source}, known), closeConn(ctx, c))
 }

@@ -304,6 +304,8 @@ func TestSchemaOfAnAdministrator(t *testing.T) {
 	src := parse(t, pgtest.URL(t))
 	u := connect(t, src.Config().ConnString())
 	u.exec("CREATE SCHEMA weaver")
+	u.exec("CREATE VIEW weaver.statistics AS SELECT 1 AS one")
+	u.exec("ALTER EXTENSION plpgsql ADD VIEW weaver.statistics")
 	u.exec("CREATE TABLE public.orders (id bigint)")
 	if err := src.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
@@ -341,7 +343,8 @@ func TestNoPermission(t *testing.T) {
 	says(t, src.Migrate(t.Context()), store.ErrReadOnly, `may not create the schema weaver`, `CREATE SCHEMA "weaver" AUTHORIZATION "`+role)
 
 	admin.exec("CREATE SCHEMA weaver")
-	for _, err := range []error{src.Migrate(t.Context()), src.Ready(t.Context())} {
+	_, _, refused := src.Connect(t.Context(), true)
+	for _, err := range []error{src.Migrate(t.Context()), src.Ready(t.Context()), refused} {
 		says(t, err, store.ErrUnavailable, `may not look into the schema weaver: GRANT USAGE ON SCHEMA "weaver" TO "`+role)
 	}
 	admin.exec("GRANT USAGE ON SCHEMA weaver TO " + role)
