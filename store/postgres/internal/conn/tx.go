@@ -231,9 +231,10 @@ func (c *Conn) mayHaveCommitted(commit *run, err error) bool {
 	case c.readOnly:
 		return false
 	case errors.As(err, &pg):
-		// An error ends the transaction; a session that is being ended may have
-		// committed before.
-		return c.pg.IsClosed() && (c.failed == nil || c.failed == commit)
+		// An error ends the transaction. That of a session that is lost may come from
+		// a pooler, which does not know; the server itself ends no session between
+		// the commit and its answer.
+		return c.pg.IsClosed() && (c.failed == nil || c.failed == commit) && pg.Routine != "ProcessInterrupts"
 	}
 	return !pgconn.SafeToRetry(err)
 }
