@@ -74,7 +74,7 @@ func (s *Stmt) refuse(i int, err error) error {
 
 // appendInt appends a number in the binary form of a type.
 func appendInt(buf []byte, oid uint32, v int64) ([]byte, error) {
-	fits := true
+	var fits bool
 	switch oid {
 	case oidInt8, oidXID8:
 		return binary.BigEndian.AppendUint64(buf, uint64(v)), nil

@@ -23,8 +23,11 @@ const (
 	codeDeadlock         = "40P01"
 )
 
-// errBroken is what a connection answers once it is lost.
-var errBroken = errors.New("the connection to the server is lost")
+var (
+	// errBroken is what a connection answers once it is lost.
+	errBroken = errors.New("the connection to the server is lost")
+	errSilent = errors.New("no answer")
+)
 
 // meaning is what a SQLSTATE stands for.
 type meaning struct {
@@ -118,7 +121,7 @@ func outdated(pg *pgconn.PgError) bool {
 }
 
 // isLost reports whether err is the loss of a connection on which nothing was
-// committed.
+// committed, and which another one may replace at once.
 func isLost(err error) bool {
 	var pg *pgconn.PgError
 	switch {
@@ -127,5 +130,5 @@ func isLost(err error) bool {
 	case errors.As(err, &pg):
 		return pg.Code == "57P01" || pg.Code == "57P02" || pg.Code == "57P05"
 	}
-	return errors.Is(err, errBroken) && !errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, errBroken) && !errors.Is(err, errSilent)
 }

@@ -209,7 +209,7 @@ func (c *Conn) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: no answer within %v", errBroken, c.RoundTimeout)
+		return fmt.Errorf("%w: %w within %v", errBroken, errSilent, c.RoundTimeout)
 	case errors.Is(err, errBroken):
 		return err
 	case pgconn.SafeToRetry(err):
