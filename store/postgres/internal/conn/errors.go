@@ -27,6 +27,8 @@ var (
 	// errBroken is what a connection answers once it is lost.
 	errBroken = errors.New("the connection to the server is lost")
 	errSilent = errors.New("no answer")
+	// errOutdated: a statement was sent with the types that it had before a migration.
+	errOutdated = errors.New("the tables of a prepared statement have changed: run the transaction again")
 )
 
 // meaning is what a SQLSTATE stands for.
@@ -107,17 +109,21 @@ func Classify(err error) (advice string, kind error) {
 // run again as a whole: a deadlock, a serialization failure, or a prepared statement
 // that the server forgot or whose tables were migrated.
 func Redo(err error) bool {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || errors.Is(err, store.ErrUnknown) {
+	if errors.Is(err, store.ErrUnknown) {
 		return false
 	}
-	return pg.Code == codeSerialization || pg.Code == codeDeadlock || outdated(pg)
+	var pg *pgconn.PgError
+	return outdated(err) || errors.As(err, &pg) && (pg.Code == codeSerialization || pg.Code == codeDeadlock)
 }
 
 // outdated reports whether an error is about the prepared statement, not about what
 // it does.
-func outdated(pg *pgconn.PgError) bool {
-	return pg.Code == codeNoStatement || pg.Code == codeCachedPlan && pg.Routine == "RevalidateCachedQuery"
+func outdated(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code == codeNoStatement || pg.Code == codeCachedPlan && pg.Routine == "RevalidateCachedQuery"
+	}
+	return errors.Is(err, errOutdated)
 }
 
 // isLost reports whether err is the loss of a connection on which nothing was
