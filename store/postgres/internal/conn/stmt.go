@@ -220,7 +220,8 @@ func (s *Stmt) Step() bool {
 	}
 	if s.cur == nil {
 		if len(s.sent) == 0 {
-			if s.err = s.Send(); s.err != nil {
+			if err := s.Send(); err != nil {
+				s.cur, s.err = &run{tx: s.c.tx, done: true, err: err}, err
 				return false
 			}
 		}

@@ -315,3 +315,50 @@ func TestArrays(t *testing.T) {
 		c.Rollback()
 	})
 }
+
+// What a transaction left unread is not read by the next one.
+func TestLeftovers(t *testing.T) {
+	t.Parallel()
+	c := connect(t, database(t), Settings{})
+	const update, sel = "UPDATE counters SET n = ?1", "SELECT n FROM counters WHERE id = 1"
+	begin(t, c)
+	exec(t, c, update, 5)
+	read, sent := statement(t, c, sel), statement(t, c, sel+" AND id > 0")
+	if !read.Step() || read.Int(0) != 5 {
+		t.Errorf("%d: %v", read.Int(0), read.Err())
+	}
+	check(t, sent.Send())
+	c.Rollback()
+	begin(t, c)
+	if n, err := statement(t, c, update).Changes(); n != 0 || err != nil {
+		t.Errorf("%d rows changed: %v", n, err)
+	}
+	for _, s := range []*Stmt{read, sent} {
+		if !s.Step() || s.Int(0) != 0 {
+			t.Errorf("%d: %v", s.Int(0), s.Err())
+		}
+		if s.Step() {
+			t.Error("a second row")
+		}
+		check(t, s.Reset())
+	}
+	exec(t, c, "INSERT INTO counters VALUES (?1, 0)", 1)
+	want(t, c.Flush(), "23505")
+	if read.Step() || read.Err() == nil {
+		t.Error("a failed transaction reads on")
+	}
+	c.Rollback() // without a Reset
+	begin(t, c)
+	if !read.Step() || read.Err() != nil {
+		t.Errorf("an error of the last transaction: %v", read.Err())
+	}
+	check(t, read.Reset())
+	check(t, read.Close())
+	if n := one(t, c, "SELECT count(*) FROM pg_prepared_statements WHERE statement = '"+sel+"'"); n != 0 {
+		t.Errorf("%d names of a statement that was closed", n)
+	}
+	if !read.Step() {
+		t.Error("a closed statement is prepared again:", read.Err())
+	}
+	c.Rollback()
+}
