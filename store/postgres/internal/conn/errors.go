@@ -91,6 +91,8 @@ func Classify(err error) (advice string, kind error) {
 			m = meanings[pg.Code[:2]]
 		}
 		return m.advice, m.kind
+	case errors.Is(err, store.ErrBusy):
+		return "make the pool larger (pool_max_conns), or use fewer callers at once", store.ErrBusy
 	case errors.Is(err, errBroken):
 		return wellAdvice, store.ErrUnavailable
 	case errors.Is(err, context.Canceled):

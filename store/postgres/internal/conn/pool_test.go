@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/goweaver/weaver/internal/pgtest"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -375,6 +376,48 @@ func TestPoolRollsBack(t *testing.T) {
 	if _, err := p.Acquire(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+// Nobody waits for a connection without an end.
+func TestPoolIsInUse(t *testing.T) {
+	t.Parallel()
+	cfg, err := pgxpool.ParseConfig(database(t))
+	check(t, err)
+	cfg.MaxConns = 1
+	p, err := Open(t.Context(), cfg, Settings{RoundTimeout: second})
+	check(t, err)
+	defer p.Close()
+	c, err := p.Acquire(t.Context())
+	check(t, err)
+	defer p.Release(c)
+	_, err = p.Acquire(t.Context())
+	want(t, err, "none of the pool's 1 connections", "1s")
+	if advice, kind := Classify(err); !errors.Is(kind, store.ErrBusy) || advice == "" {
+		t.Errorf("%v is %v: %s", err, kind, advice)
+	}
+}
+
+// A server that is silent while a connection was idle is noticed.
+func TestSilentWhileIdle(t *testing.T) {
+	t.Parallel()
+	proxy := pgtest.NewProxy(t, database(t))
+	p := open(t, proxy.URL(), Settings{RoundTimeout: second})
+	read := func() error {
+		return p.Tx(t.Context(), true, func(c *Conn) error { _, err := c.Now(); return err })
+	}
+	check(t, read())
+	timer := time.NewTimer(1100 * time.Millisecond) // the pool asks a connection that was idle for a second
+	<-timer.C
+	proxy.Swallow(pgtest.Both)
+	start := time.Now()
+	if _, kind := Classify(read()); !errors.Is(kind, store.ErrUnavailable) {
+		t.Errorf("the kind is %v", kind)
+	}
+	if d := time.Since(start); d > 5*second {
+		t.Errorf("it took %v", d)
+	}
+	proxy.Resume()
+	check(t, read())
 }
 
 // Requests work in a bubble of testing/synctest, whose time goes on between them.
