@@ -423,7 +423,7 @@ CREATE TABLE weaver_workers (
   PRIMARY KEY (namespace, worker_id)
 ) WITH (fillfactor=20, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_cost_delay=0);
 
-CREATE OR REPLACE FUNCTION weaver.json_extract(doc text, path text)
+CREATE OR REPLACE FUNCTION json_extract(doc text, path text)
  RETURNS bigint
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE STRICT
@@ -431,7 +431,7 @@ AS $function$
   SELECT (doc::jsonb #>> string_to_array(substr(path, 3), '.'))::bigint $function$
 ;
 
-CREATE OR REPLACE FUNCTION weaver.json_remove(doc text, VARIADIC paths text[])
+CREATE OR REPLACE FUNCTION json_remove(doc text, VARIADIC paths text[])
  RETURNS text
  LANGUAGE plpgsql
  IMMUTABLE PARALLEL SAFE STRICT
@@ -447,7 +447,7 @@ BEGIN
 END $function$
 ;
 
-CREATE OR REPLACE FUNCTION weaver.json_replace(doc text, path text, value text)
+CREATE OR REPLACE FUNCTION json_replace(doc text, path text, value text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE STRICT
@@ -455,7 +455,7 @@ AS $function$
   SELECT jsonb_set(doc::jsonb, string_to_array(substr(path, 3), '.'), to_jsonb(value), false)::text $function$
 ;
 
-CREATE OR REPLACE FUNCTION weaver.json_set(doc text, path text, value bigint)
+CREATE OR REPLACE FUNCTION json_set(doc text, path text, value bigint)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE STRICT
@@ -463,7 +463,7 @@ AS $function$
   SELECT jsonb_set(doc::jsonb, string_to_array(substr(path, 3), '.'), to_jsonb(value))::text $function$
 ;
 
-CREATE OR REPLACE FUNCTION weaver.json_set(doc text, path text, value text)
+CREATE OR REPLACE FUNCTION json_set(doc text, path text, value text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE STRICT

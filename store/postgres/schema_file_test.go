@@ -36,7 +36,7 @@ FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r' ORDE
 
 // sqlFunctions lists the functions, each as it can be made.
 const sqlFunctions = `
-SELECT E'\n' || pg_get_functiondef(oid) || E';\n' FROM pg_proc WHERE pronamespace = $1::regnamespace ORDER BY proname, oid::regprocedure::text`
+SELECT E'\n' || replace(pg_get_functiondef(oid), pronamespace::regnamespace || '.', '') || E';\n' FROM pg_proc WHERE pronamespace = $1::regnamespace ORDER BY proname, oid::regprocedure::text`
 
 // listing is everything in a schema that holds tables, indexes and functions.
 func listing(u *user, schema string) string {
