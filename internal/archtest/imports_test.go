@@ -32,6 +32,7 @@ const (
 	ulid    = "github.com/oklog/ulid/v2"
 	ncruces = "github.com/ncruces/go-sqlite3"
 	xsys    = "golang.org/x/sys"
+	pgx     = "github.com/jackc/pgx/v5"
 	kong    = "github.com/alecthomas/kong"
 	xterm   = "golang.org/x/term"
 )
@@ -60,8 +61,8 @@ var importRules = map[string]rule{
 	"store/memstore":              {ours: join(values, "store", "order", "internal/rules", "internal/notify", "internal/clock")},
 	"store/sqlite":                {ours: join(join(values, helpers...), "store", "order", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
 	"store/sqlite/internal/...":   {ours: join(join(values, helpers...), "store", "store/sqlite/internal/..."), libs: []string{ncruces, xsys}},
-	"store/postgres":              {ours: join(join(values, helpers...), "store", "order", "store/postgres/internal/..."), libs: []string{"github.com/jackc/pgx/v5"}},
-	"store/postgres/internal/...": {ours: join(join(values, helpers...), "store", "store/postgres/internal/..."), libs: []string{"github.com/jackc/pgx/v5"}},
+	"store/postgres":              {ours: join(join(values, helpers...), "store", "order", "store/postgres/internal/..."), libs: []string{pgx}},
+	"store/postgres/internal/...": {ours: join(join(values, helpers...), "store", "store/postgres/internal/..."), libs: []string{pgx}},
 	"delivery/redis":              {ours: join(join(values, helpers...), "delivery"), libs: []string{"github.com/redis/rueidis"}},
 	"delivery/kafka":              {ours: join(join(values, helpers...), "delivery"), libs: []string{"github.com/twmb/franz-go"}},
 	"blob/s3":                     {ours: join(join(values, helpers...), "blob"), libs: []string{"github.com/minio/minio-go/v7"}},
@@ -86,6 +87,7 @@ var importRules = map[string]rule{
 	"internal/mutants":    {ours: []string{"internal/mutants/mutant"}},
 	"internal/archtest":   {},
 	"internal/disktest":   {libs: []string{ncruces}},
+	"internal/pgtest":     {libs: []string{pgx}},
 
 	"internal/mutants/mutant": {},
 

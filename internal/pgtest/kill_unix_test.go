@@ -1,0 +1,125 @@
+//go:build unix
+
+package pgtest_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver/internal/pgtest"
+)
+
+// childVariable makes TestNothingOutlivesTheProgram the program that is killed.
+const childVariable = "WEAVER_PGTEST_CHILD"
+
+// Servers, paused ones too, and PgBouncer end with the program that started
+// them, when that is killed or ends as it should; so do their files.
+func TestNothingOutlivesTheProgram(t *testing.T) {
+	if how := os.Getenv(childVariable); how != "" {
+		url := pgtest.URL(t)
+		paused := pgtest.Start(t, pgtest.Options{})
+		for _, url := range []string{url, paused.URL("postgres")} {
+			data, err := ask(url, "SHOW data_directory")
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Println("pidfile", filepath.Join(data, "postmaster.pid"))
+		}
+		_ = pgtest.Bouncer(t, url, "transaction")
+		paused.Pause()
+		fmt.Println("ready")
+		if how == "kill" {
+			select {}
+		}
+		os.Exit(0) // no cleanup
+	}
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("needs PostgreSQL")
+	}
+	for _, how := range []string{"kill", "exit"} {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestNothingOutlivesTheProgram$")
+		cmd.Env = append(os.Environ(), childVariable+"="+how)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var folders []string
+		lines := bufio.NewScanner(out)
+		for lines.Scan() && lines.Text() != "ready" {
+			if name, ok := strings.CutPrefix(lines.Text(), "pidfile "); ok {
+				folders = append(folders, filepath.Dir(filepath.Dir(name)))
+			}
+		}
+		if len(folders) != 2 {
+			t.Fatalf("%s: %d servers were started, want 2", how, len(folders))
+		}
+		scratch := filepath.Dir(folders[0])
+		pids := pidsIn(t, scratch)
+		if len(pids) != 3 {
+			t.Errorf("%s: processes %v in %s, want two servers and PgBouncer", how, pids, scratch)
+		}
+		if how == "kill" {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+		}
+		_ = cmd.Wait() // it was killed
+		deadline := time.Now().Add(time.Minute)
+		for _, pid := range pids {
+			await(t, deadline, func() error {
+				if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) && !zombie(pid) {
+					return fmt.Errorf("%s: process %d is there", how, pid)
+				}
+				return nil
+			})
+		}
+		await(t, deadline, func() error {
+			if _, err := os.Stat(scratch); !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("%s: %s is there", how, scratch)
+			}
+			return nil
+		})
+	}
+}
+
+// pidsIn returns the processes of the servers in a folder.
+func pidsIn(t *testing.T, scratch string) (pids []int) {
+	for _, pattern := range []string{"*/data/postmaster.pid", "*/pgbouncer.pid"} {
+		files, err := filepath.Glob(filepath.Join(scratch, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, _, _ := strings.Cut(string(text), "\n")
+			pid, err := strconv.Atoi(first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// zombie reports whether a process ended and nobody asked how.
+func zombie(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && strings.Contains(string(text), ") Z ")
+}

@@ -1,0 +1,99 @@
+package pgtest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/goweaver/weaver/internal/pgtest"
+)
+
+// ask runs a statement and returns the first value of its first row.
+func ask(url, sql string) (value string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := pgconn.Connect(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	results, err := conn.Exec(ctx, sql).ReadAll()
+	if err == nil && len(results) > 0 && len(results[0].Rows) > 0 {
+		value = string(results[0].Rows[0][0])
+	}
+	return value, err
+}
+
+func want(t *testing.T, url, sql, want string) {
+	t.Helper()
+	if got, err := ask(url, sql); err != nil || got != want {
+		t.Errorf("%s: %q, %v; want %q", sql, got, err, want)
+	}
+}
+
+func TestURL(t *testing.T) {
+	var first string
+	t.Run("a test", func(t *testing.T) {
+		first = pgtest.URL(t)
+		second := pgtest.URL(t)
+		want(t, first, "CREATE TABLE mine (a int)", "")
+		want(t, second, "SELECT count(*) FROM pg_tables WHERE tablename = 'mine'", "0")
+		want(t, first, "SHOW max_connections", "200")
+		want(t, first, "SHOW fsync", "off")
+		want(t, first, "SHOW server_encoding", "UTF8")
+	})
+	if _, err := ask(first, "SELECT 1"); !isCode(err, "3D000") {
+		t.Errorf("the database after its test: %v, want that it does not exist", err)
+	}
+}
+
+func isCode(err error, code string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == code
+}
+
+func TestMigrated(t *testing.T) {
+	calls := 0
+	migrate := func(url string) error {
+		calls++
+		_, err := ask(url, "CREATE TABLE made (a int); INSERT INTO made VALUES (7)")
+		return err
+	}
+	for range 2 {
+		url := pgtest.Migrated(t, "made", migrate)
+		want(t, url, "SELECT a FROM made", "7")
+		want(t, url, "UPDATE made SET a = 8", "")
+	}
+	if calls != 1 {
+		t.Errorf("migrated %d times, want once", calls)
+	}
+	want(t, pgtest.Migrated(t, "other", func(string) error { return nil }), "SELECT count(*) FROM pg_tables WHERE tablename = 'made'", "0")
+}
+
+// Nothing that is started belongs to the bubble: its time goes on.
+func TestBubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		url := pgtest.Migrated(t, "bubble", func(string) error { return nil })
+		start := time.Now()
+		time.Sleep(time.Hour)
+		if d := time.Since(start); d != time.Hour {
+			t.Errorf("an hour took %v", d)
+		}
+		want(t, url, "SELECT 1", "1")
+	})
+}
+
+func await(t *testing.T, deadline time.Time, holds func() error) {
+	t.Helper()
+	for err := holds(); err != nil; err = holds() {
+		if time.Now().After(deadline) {
+			t.Error(err)
+			return
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}

@@ -1,0 +1,146 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// serverUser is who the servers run as where this program is root, which they refuse.
+const serverUser = "postgres"
+
+// identity returns the user and group of serverUser, or nil when this program is not root.
+func identity() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	u, err := user.Lookup(serverUser)
+	if err != nil {
+		return nil, fmt.Errorf("PostgreSQL refuses to run as root, and the tests run it as user %s: %w; %s", serverUser, err, install)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+// own gives a file or folder to the user of the servers.
+func own(path string) error {
+	id, err := identity()
+	if err != nil || id == nil {
+		return err
+	}
+	return os.Chown(path, int(id.Uid), int(id.Gid))
+}
+
+// attributes starts a process as the user of the servers, in a session of its
+// own, which no interrupt from a terminal reaches.
+func attributes(dieWithUs bool) (*syscall.SysProcAttr, error) {
+	id, err := identity()
+	a := &syscall.SysProcAttr{Setsid: true, Credential: id}
+	if dieWithUs {
+		dieWithParent(a)
+	}
+	return a, err
+}
+
+// interrupt, quit and kill are the signals for a fast and an immediate shutdown, and the end.
+const (
+	interrupt = syscall.SIGINT
+	quit      = syscall.SIGQUIT
+	kill      = syscall.SIGKILL
+)
+
+// signal sends a signal to a process that may be over.
+func signal(pid int, sig syscall.Signal) error {
+	if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("%v to process %d: %w", sig, pid, err)
+	}
+	return nil
+}
+
+// freeze stops a process and its children without an end.
+func freeze(pid int) error {
+	if err := signal(pid, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	// What it forked before it stopped is in the list by now or later; what is in
+	// the list is stopped, and twice does no harm.
+	for range 3 {
+		if err := toChildren(pid, syscall.SIGSTOP); err != nil {
+			return err
+		}
+		<-time.After(time.Millisecond)
+	}
+	return nil
+}
+
+// thaw lets a process and its children go on.
+func thaw(pid int) error {
+	return errors.Join(toChildren(pid, syscall.SIGCONT), signal(pid, syscall.SIGCONT))
+}
+
+// slay ends a process and its children at once.
+func slay(pid int) error {
+	if err := signal(pid, syscall.SIGSTOP); err != nil { // it starts no more children
+		return err
+	}
+	return errors.Join(toChildren(pid, kill), signal(pid, kill))
+}
+
+func toChildren(pid int, sig syscall.Signal) error {
+	pids, err := children(pid)
+	for _, child := range pids {
+		err = errors.Join(err, signal(child, sig))
+	}
+	return err
+}
+
+// children returns the processes that a process started.
+func children(parent int) ([]int, error) {
+	var pids []int
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err == nil && len(stats) > 0 {
+		for _, name := range stats {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				continue // it ended
+			}
+			pid, rest, _ := strings.Cut(string(text), " ")
+			// After the program's name in parentheses come its state and its parent.
+			fields := strings.Fields(rest[strings.LastIndex(rest, ")")+1:])
+			if len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+				if n, err := strconv.Atoi(pid); err == nil {
+					pids = append(pids, n)
+				}
+			}
+		}
+		return pids, nil
+	}
+	out, err := exec.Command("ps", "-axo", "pid=,ppid=").Output()
+	if err != nil {
+		return nil, fmt.Errorf("ps -axo pid=,ppid=: %w", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if fields := strings.Fields(line); len(fields) == 2 && fields[1] == strconv.Itoa(parent) {
+			if n, err := strconv.Atoi(fields[0]); err == nil {
+				pids = append(pids, n)
+			}
+		}
+	}
+	return pids, nil
+}
