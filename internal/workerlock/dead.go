@@ -82,16 +82,26 @@ func (l *Folder) LooksDead(ns string, id store.WorkerID) bool {
 	if l.holds(path) {
 		return false
 	}
+	f, free := l.share(path)
+	if f == nil {
+		return false
+	}
+	dropLock(f)
+	return free
+}
+
+// share opens a file and takes its lock shared, if that is free and the file has its
+// name. nil: there is no file, or one that may not be read.
+func (l *Folder) share(path string) (f *os.File, free bool) {
 	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
 	if err != nil {
-		return false // no file, or one that may not be read: no proof
+		return nil, false
 	}
-	defer dropLock(f)
 	if l.opened != nil {
 		l.opened()
 	}
-	free, err := tryShare(f)
-	return err == nil && free && isAt(f, path)
+	free, err = tryShare(f)
+	return f, err == nil && free && isAt(f, path)
 }
 
 // young is how long a lock file may wait for its worker's row: a worker takes the

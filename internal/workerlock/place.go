@@ -62,12 +62,8 @@ func (l *Folder) Place(ns string, id store.WorkerID) Place {
 // this machine.
 func (l *Folder) DeadAt(ctx context.Context, ns string, places map[store.WorkerID]Place) *Dead {
 	dead := l.newDead(ns)
-	host := bootID()
-	if l == nil || host == "" {
-		return dead
-	}
 	for id, p := range places {
-		if p.Host != host || l.holds(l.Path(ns, id)) {
+		if !l.Here(p) || l.holds(l.Path(ns, id)) {
 			continue
 		}
 		if f := l.takeAt(ctx, ns, id, p); f != nil {
@@ -77,13 +73,19 @@ func (l *Folder) DeadAt(ctx context.Context, ns string, places map[store.WorkerI
 	return dead
 }
 
+// leadsTo reports whether Path leads to a lock file of the worker, and to the one that
+// is meant. Before it is opened: opening a device may do something.
+func (p Place) leadsTo(ns string, id store.WorkerID) bool {
+	if !filepath.IsAbs(p.Path) || filepath.Base(p.Path) != name(ns, id) {
+		return false
+	}
+	info, err := os.Lstat(p.Path)
+	return err == nil && info.Mode().IsRegular() && fileID(info) == p.File
+}
+
 // takeAt takes the lock of a worker where its Place says; nil: that proves nothing.
 func (l *Folder) takeAt(ctx context.Context, ns string, id store.WorkerID, p Place) *os.File {
-	if !filepath.IsAbs(p.Path) || filepath.Base(p.Path) != name(ns, id) {
-		return nil
-	}
-	// Looked at before it is opened: opening a device may do something.
-	if info, err := os.Lstat(p.Path); err != nil || !info.Mode().IsRegular() || fileID(info) != p.File {
+	if !p.leadsTo(ns, id) {
 		return nil
 	}
 	f, err := l.take(ctx, p.Path, 0)
@@ -95,4 +97,22 @@ func (l *Folder) takeAt(ctx context.Context, ns string, id store.WorkerID, p Pla
 		return nil
 	}
 	return f
+}
+
+// Here reports whether a Place is one of this machine. Another process of it may not
+// see the file.
+func (l *Folder) Here(p Place) bool { return l != nil && p.Host != "" && p.Host == bootID() }
+
+// LooksDeadAt is LooksDead for a worker whose lock is where its Place says.
+func (l *Folder) LooksDeadAt(ns string, id store.WorkerID, p Place) bool {
+	if !l.Here(p) || l.holds(l.Path(ns, id)) || !p.leadsTo(ns, id) {
+		return false
+	}
+	f, free := l.share(p.Path)
+	if f == nil {
+		return false
+	}
+	defer dropLock(f)
+	info, err := f.Stat()
+	return free && err == nil && fileID(info) == p.File
 }

@@ -21,9 +21,13 @@ func deadAt(t *testing.T, p Place) bool {
 
 func deadBy(t *testing.T, l *Folder, p Place) bool {
 	t.Helper()
+	looks := l.LooksDeadAt(testNS, "w", p)
 	d := l.DeadAt(t.Context(), testNS, map[store.WorkerID]Place{"w": p})
 	defer d.Close()
-	return len(d.IDs()) == 1
+	if dead := len(d.IDs()) == 1; dead != looks {
+		t.Errorf("a look says %t, a reaper says %t of %+v", looks, dead, p)
+	}
+	return looks
 }
 
 func placeOf(t *testing.T, l *Folder) Place {
