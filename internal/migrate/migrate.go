@@ -23,6 +23,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goweaver/weaver/store"
 )
 
 var (
@@ -52,11 +54,7 @@ type Applied struct {
 }
 
 // Status is one migration, as a database has it.
-type Status struct {
-	Version   int
-	Name      string
-	AppliedAt time.Time // zero: not applied
-}
+type Status = store.MigrationStatus
 
 var fileName = regexp.MustCompile(`^(\d{4})_([a-z0-9_]+)\.sql$`)
 
@@ -102,6 +100,10 @@ func additive(sql string) bool {
 	return strings.TrimRight(first, "\r") == "-- additive"
 }
 
+// AdditiveKey is the key of the row of weaver_store_meta, in no namespace, that says
+// that a migration is additive. The table has been there since the first migration.
+func AdditiveKey(version int) string { return fmt.Sprintf("additive %04d", version) }
+
 // Floor is the last migration that a program has to know: 0 if there is none.
 func Floor(applied []Applied) int {
 	for i := len(applied) - 1; i >= 0; i-- {
@@ -125,6 +127,20 @@ func (e *NewerError) Error() string {
 
 // Unwrap gives the sentinel.
 func (e *NewerError) Unwrap() error { return ErrNewer }
+
+// In is store.ErrNewerSchema in words of its own: which schema the database at a
+// place has, and which one is known.
+func (e *NewerError) In(place string) error {
+	return &newerSchema{fmt.Sprintf("%s has schema %04d; this weaver knows %04d: use the newer weaver", place, e.Has, e.Knows)}
+}
+
+type newerSchema struct{ text string }
+
+// Error implements error.
+func (e *newerSchema) Error() string { return e.text }
+
+// Unwrap gives the sentinel.
+func (e *newerSchema) Unwrap() error { return store.ErrNewerSchema }
 
 // Pending returns what the database lacks, in the order in which to apply it.
 // applied must be sorted by version. A database that has more than the program

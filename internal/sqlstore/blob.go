@@ -20,11 +20,11 @@ const (
 const (
 	sqlKnownBlob = `
 SELECT blob_id, state FROM weaver_blobs INDEXED BY weaver_blobs_by_content
-WHERE namespace = ?1 AND sha256 = ?2 AND size_bytes = ?3 AND state <> 'deleting' LIMIT 1`
+WHERE namespace = ?1 AND sha256 = ?2 AND size_bytes = ?3 AND state <> 'deleting' LIMIT 1 /*lock*/`
 	sqlTouchBlob  = `UPDATE weaver_blobs SET touched_at = ?3 WHERE namespace = ?1 AND blob_id = ?2`
 	sqlInsertBlob = `INSERT INTO weaver_blobs (namespace, blob_id, sha256, size_bytes, state, touched_at) VALUES (?1, ?2, ?3, ?4, 'pending', ?5)`
 
-	sqlBlobState = `SELECT state FROM weaver_blobs WHERE namespace = ?1 AND blob_id = ?2`
+	sqlBlobState = `SELECT state FROM weaver_blobs WHERE namespace = ?1 AND blob_id = ?2 /*lock*/`
 	sqlUseBlob   = `UPDATE weaver_blobs SET state = 'live' WHERE namespace = ?1 AND blob_id = ?2 AND state = 'pending'`
 	sqlRefer     = `
 INSERT INTO weaver_artifacts (namespace, task_id, kind, artifact_id, blob_id, step, attempt_no, created_at, name, content_type, expires_at, collect_at)
@@ -52,12 +52,8 @@ func (t *Tx) upload(u *store.Upload) (got store.Uploaded, err error) {
 // to. What it finds usable stays so until the end of the transaction.
 func (t *Tx) usable(blobs []task.Blob) (gone, err error) {
 	for _, b := range blobs {
-		st := t.stmt(sqlBlobState).Text(1, t.ns).ID(2, &b.ID)
-		var state task.BlobState
-		if st.One() {
-			state = task.BlobState(st.ColName(0))
-		}
-		if err := st.Done(); err != nil {
+		state, err := t.blobState(&b.ID)
+		if err != nil {
 			return nil, err
 		}
 		if !rules.Usable(state) {
@@ -65,6 +61,14 @@ func (t *Tx) usable(blobs []task.Blob) (gone, err error) {
 		}
 	}
 	return nil, nil
+}
+
+func (t *Tx) blobState(id *task.ID) (state task.BlobState, err error) {
+	st := t.stmt(sqlBlobState).Text(1, t.ns).ID(2, id)
+	if st.One() {
+		state = task.BlobState(st.ColName(0))
+	}
+	return state, st.Done()
 }
 
 // refer notes that a value of a task names a blob, if it does.
@@ -139,6 +143,9 @@ func (t *Tx) forget(st *sqlstmt.Stmt) error {
 		return err
 	}
 	for i := range blobs {
+		if _, err := t.blobState(&blobs[i]); err != nil { // which locks it: another task may begin to refer to it
+			return err
+		}
 		if err := t.stmt(sqlReleaseBlob).Text(1, t.ns).ID(2, &blobs[i]).Run(); err != nil {
 			return err
 		}

@@ -114,10 +114,10 @@ WHERE namespace = ?1 AND task_id = ?2 AND state = 'waiting' AND awaits IS NULL`
 
 const (
 	sqlSetCall = `
-UPDATE weaver_steps SET children_left = ?4, state = CASE WHEN ?4 = 0 THEN 'completed' ELSE 'waiting' END, completed_at = CASE WHEN ?4 = 0 THEN ?5 ELSE 0 END
+UPDATE weaver_steps SET children_left = ?4, state = CASE WHEN CAST(?4 AS bigint) = 0 THEN 'completed' ELSE 'waiting' END, completed_at = CASE WHEN CAST(?4 AS bigint) = 0 THEN ?5 ELSE 0 END
 WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0`
 	sqlCountSteps = `
-UPDATE weaver_tasks SET step_count = step_count + ?3, wake_seq = max(0, wake_seq + min(0, ?3)) WHERE namespace = ?1 AND task_id = ?2`
+UPDATE weaver_tasks SET step_count = step_count + ?3, wake_seq = CASE WHEN ?3 >= 0 THEN wake_seq WHEN wake_seq + ?3 > 0 THEN wake_seq + ?3 ELSE 0 END WHERE namespace = ?1 AND task_id = ?2`
 )
 
 // recountCalls has the calls of a task that is retried count their children anew

@@ -22,7 +22,7 @@ var (
 
 const sqlSaveCheckpoint = `
 INSERT INTO weaver_checkpoints (namespace, task_id, name, value, attempt_no, saved_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-ON CONFLICT DO UPDATE SET value = excluded.value, attempt_no = excluded.attempt_no, saved_at = excluded.saved_at`
+ON CONFLICT (namespace, task_id, name) DO UPDATE SET value = excluded.value, attempt_no = excluded.attempt_no, saved_at = excluded.saved_at`
 
 // recordCheckpoint replaces what the task keeps under a name. The guard comes first.
 // Crash after the commit: the same record finds its value there.

@@ -35,7 +35,7 @@ const (
 	kindJoinOutput = "join_output" // of weaver_payloads: what a task ends with when its children have succeeded
 
 	sqlWaitForChildren = `
-UPDATE weaver_tasks SET remaining_deps = ?3, join_kind = ?4, has_payloads = max(has_payloads, ?5) WHERE namespace = ?1 AND task_id = ?2`
+UPDATE weaver_tasks SET remaining_deps = ?3, join_kind = ?4, has_payloads = has_payloads | ?5 WHERE namespace = ?1 AND task_id = ?2`
 	sqlInsertChildEdge = `
 INSERT INTO weaver_task_dependencies (namespace, task_id, depends_on_task_id, kind, awaited) VALUES (?1, ?2, ?3, 'done', ?4)`
 )
@@ -217,7 +217,7 @@ ORDER BY depends_on_task_id LIMIT 1`
 	sqlKeepOutput = `
 INSERT INTO weaver_payloads (namespace, task_id, kind, data)
 SELECT namespace, task_id, 'output', data FROM weaver_payloads WHERE namespace = ?1 AND task_id = ?2 AND kind = 'join_output'
-ON CONFLICT DO UPDATE SET data = excluded.data`
+ON CONFLICT (namespace, task_id, kind) DO UPDATE SET data = excluded.data`
 )
 
 // WrongChildren implements propagate.Ops.

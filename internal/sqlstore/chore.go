@@ -66,7 +66,7 @@ func (v *View) chores() ([]store.ChoreRow, error) {
 const (
 	sqlPutChore = `
 INSERT INTO weaver_chores (namespace, kind, subject, position, root, epoch, actor, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-ON CONFLICT DO UPDATE SET position = excluded.position, root = excluded.root, epoch = excluded.epoch,
+ON CONFLICT (namespace, kind, subject) DO UPDATE SET position = excluded.position, root = excluded.root, epoch = excluded.epoch,
   actor = excluded.actor, reason = excluded.reason`
 	sqlDropChore = `DELETE FROM weaver_chores WHERE namespace = ?1 AND kind = ?2 AND subject = ?3`
 )

@@ -214,7 +214,7 @@ func (c *claim) overCap(d *candidate) (bool, error) {
 		return false, nil
 	}
 	if !c.fullKeys[d.key] {
-		if free, err := c.tx.keyFree(d.key); err != nil || free {
+		if free, err := c.tx.roomUnder(d.key); err != nil || free {
 			return false, err
 		}
 		if c.fullKeys == nil {

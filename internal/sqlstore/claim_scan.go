@@ -21,7 +21,7 @@ SELECT ` + candidateSelect + ` FROM weaver_outbox_events o
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
 WHERE o.namespace = ?1 AND o.queue = ?2 AND o.task_type = ?3 AND o.priority = ?4 AND o.available_at <= ?5
   AND (o.available_at, o.task_id) > (?6, ?7) AND t.schema_version <= ?9
-ORDER BY o.available_at, o.task_id LIMIT ?8`
+ORDER BY o.available_at, o.task_id LIMIT ?8 /*claim o*/`
 
 // maxChunk is how many rows of a lane are read at once.
 const maxChunk = 1000
@@ -181,7 +181,7 @@ func (c *claim) best(lanes *[]*laneCursor) (*laneCursor, error) {
 var sqlHinted = `
 SELECT ` + candidateSelect + `, t.schema_version FROM weaver_outbox_events o
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
-WHERE o.namespace = ?1 AND o.task_id = ?2 AND o.available_at <= ?3`
+WHERE o.namespace = ?1 AND o.task_id = ?2 AND o.available_at <= ?3 /*claim o*/`
 
 // hinted claims what hints name, as far as it is due and asked for. Hints come
 // in any order; the claim has the order of all claims.

@@ -15,7 +15,7 @@ import (
 const sqlClaimTask = `
 UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
   lease_id = ?4, leased_by = ?5, lease_expires_at = ?6, started_at = ?7, updated_at = ?7, started_version = ?8,
-  cancel_requested = CASE WHEN cancel_requested THEN 2 ELSE 0 END
+  cancel_requested = CASE WHEN cancel_requested <> 0 THEN 2 ELSE 0 END
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id IS NULL`
 
 // sqlSetIsolated records whether a quarantined task runs alone.

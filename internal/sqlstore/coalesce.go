@@ -26,7 +26,7 @@ WHERE t.namespace = ?1 AND t.task_type = ?2 AND t.idempotency_key = ?3
   AND NOT EXISTS (SELECT 1 FROM weaver_paused_tasks p WHERE p.namespace = ?1 AND p.task_id = t.task_id)`
 
 	sqlTakeInput = `
-UPDATE weaver_tasks SET input = ?3, schema_version = ?4, has_payloads = has_payloads OR ?5, plain = 0, updated_at = ?6
+UPDATE weaver_tasks SET input = ?3, schema_version = ?4, has_payloads = has_payloads | ?5, plain = 0, updated_at = ?6
 WHERE namespace = ?1 AND task_id = ?2`
 )
 
@@ -39,14 +39,19 @@ func (t *Tx) coalesce(n *task.New) (e store.Enqueued, err error) {
 		return e, err
 	}
 	var id task.ID
-	switch {
-	case n.IdempotencyKey != "":
-		_, id, err = t.unstarted(sqlUnstartedByKey, n.Type, n.IdempotencyKey)
-	case n.ConcurrencyKey != "":
-		id, err = t.oldestUnstarted(n)
-	}
-	if err != nil || id.IsZero() {
-		return e, err
+	for fresh := true; fresh; { // until it is locked as it was read
+		switch {
+		case n.IdempotencyKey != "":
+			_, id, err = t.unstarted(sqlUnstartedByKey, n.Type, n.IdempotencyKey)
+		case n.ConcurrencyKey != "":
+			id, err = t.oldestUnstarted(n)
+		}
+		if err != nil || id.IsZero() {
+			return e, err
+		}
+		if fresh, err = t.db.Tasks(t, id); err != nil {
+			return e, err
+		}
 	}
 	err = t.setInput(&id, n.Input, n.SchemaVersion)
 	return store.Enqueued{ID: id, Disposition: store.DispositionCoalesced}, err

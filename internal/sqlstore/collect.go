@@ -164,6 +164,9 @@ func (c *collecting) oneJob(id *task.ID) error {
 }
 
 func (c *collecting) one(id *task.ID) error {
+	if _, err := c.db.Tasks(c.Tx, *id); err != nil {
+		return err
+	}
 	r, err := retainedTaskColumns.One(c.stmt(sqlRetainedTask).Text(1, c.ns).ID(2, id))
 	if err != nil || r == nil {
 		return err
@@ -196,7 +199,7 @@ func (c *collecting) one(id *task.ID) error {
 
 // sqlReaders are the states of the tasks that need a task, of as many as are looked at.
 const sqlReaders = `
-SELECT coalesce((SELECT u.state = 'succeeded' FROM weaver_tasks u WHERE u.namespace = d.namespace AND u.task_id = d.task_id), 1)
+SELECT coalesce((SELECT CASE WHEN u.state = 'succeeded' THEN 1 ELSE 0 END FROM weaver_tasks u WHERE u.namespace = d.namespace AND u.task_id = d.task_id), 1)
 FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_by_need
 WHERE d.namespace = ?1 AND d.depends_on_task_id = ?2 LIMIT ?3`
 

@@ -97,7 +97,7 @@ var (
 	candidateColumns = sqlstmt.Columns[candidate]{
 		sqlstmt.Col("o.available_at", func(d *candidate, r *sqlstmt.Row, i int) { d.due = r.Int(i) }),
 		sqlstmt.Col("o.task_id", func(d *candidate, r *sqlstmt.Row, i int) { d.id = r.ID(i) }),
-		sqlstmt.Col("t.plain AND t.lease_epoch = 0", func(d *candidate, r *sqlstmt.Row, i int) { d.fresh = r.Bool(i) }),
+		sqlstmt.Col("t.plain = 1 AND t.lease_epoch = 0", func(d *candidate, r *sqlstmt.Row, i int) { d.fresh = r.Bool(i) }),
 		sqlstmt.Col("o.queue", func(d *candidate, r *sqlstmt.Row, i int) { d.lane.Queue = r.Name(i) }),
 		sqlstmt.Col("o.task_type", func(d *candidate, r *sqlstmt.Row, i int) { d.lane.Type = r.Name(i) }),
 		sqlstmt.Col("o.priority", func(d *candidate, r *sqlstmt.Row, i int) { d.lane.Priority = r.Int(i) }),
@@ -182,10 +182,10 @@ var leaseColumns = sqlstmt.Columns[leaseRow]{
 	sqlstmt.Col("job_limits", func(l *leaseRow, r *sqlstmt.Row, i int) { l.limits = r.Int(i) }),
 	sqlstmt.Col("idle_attempts", func(l *leaseRow, r *sqlstmt.Row, i int) { l.idle = int(r.Int(i)) }),
 	sqlstmt.Col("cancel_requested", func(l *leaseRow, r *sqlstmt.Row, i int) { l.asked = cancelRequested(r.Int(i)) }),
-	sqlstmt.Col("CASE WHEN cancel_requested THEN cancel_kind END", func(l *leaseRow, r *sqlstmt.Row, i int) { l.cancelled = task.ErrorKind(r.Name(i)) }),
+	sqlstmt.Col("CASE WHEN cancel_requested <> 0 THEN cancel_kind END", func(l *leaseRow, r *sqlstmt.Row, i int) { l.cancelled = task.ErrorKind(r.Name(i)) }),
 	sqlstmt.Col("cancel_by", func(l *leaseRow, r *sqlstmt.Row, i int) { l.by = r.Text(i) }),
 	sqlstmt.Col("cancel_reason", func(l *leaseRow, r *sqlstmt.Row, i int) { l.reason = r.Text(i) }),
-	sqlstmt.Col("CASE WHEN cancel_requested THEN options_json END", func(l *leaseRow, r *sqlstmt.Row, i int) {
+	sqlstmt.Col("CASE WHEN cancel_requested <> 0 THEN options_json END", func(l *leaseRow, r *sqlstmt.Row, i int) {
 		var t task.Task
 		r.Options(i, &t)
 		l.cleansUp = t.CleanupWhenCancelled

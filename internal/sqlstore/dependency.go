@@ -12,7 +12,7 @@ const (
 	// sqlWaitsForTask goes along the edges that rules.LeadsOn allows.
 	sqlWaitsForTask = `
 WITH RECURSIVE reached(id) AS (
-  SELECT ?2 UNION
+  SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2 UNION
   SELECT d.depends_on_task_id FROM reached r
   CROSS JOIN weaver_tasks t ON t.namespace = ?1 AND t.task_id = r.id
   CROSS JOIN weaver_task_dependencies d INDEXED BY weaver_task_dependencies_open ON d.namespace = ?1 AND d.task_id = r.id AND d.done = 0
@@ -27,7 +27,7 @@ SELECT 1 FROM reached WHERE id = ?3 LIMIT 1`
 	sqlPutAwaited = `
 INSERT INTO weaver_task_dependencies (namespace, task_id, depends_on_task_id, kind, awaited, done, ended_state, ended_kind, ended_code, ended_message)
 VALUES (?1, ?2, ?3, 'success', ?4, ?5, ?6, ?7, ?8, ?9)
-ON CONFLICT DO UPDATE SET kind = excluded.kind, awaited = excluded.awaited, done = excluded.done, ended_state = excluded.ended_state,
+ON CONFLICT (namespace, task_id, depends_on_task_id) DO UPDATE SET kind = excluded.kind, awaited = excluded.awaited, done = excluded.done, ended_state = excluded.ended_state,
   ended_kind = excluded.ended_kind, ended_code = excluded.ended_code, ended_message = excluded.ended_message`
 
 	sqlWaitForDependency = `UPDATE weaver_tasks SET remaining_deps = 1 - ?4, join_kind = ?3 WHERE namespace = ?1 AND task_id = ?2`
@@ -36,6 +36,9 @@ ON CONFLICT DO UPDATE SET kind = excluded.kind, awaited = excluded.awaited, done
 // dependency returns the task that another one asks to wait for.
 func (m *moves) dependency(row *leaseRow, id *task.ID) (d rules.Dependency, err error) {
 	t := m.tx
+	if err := t.db.Graph(t); err != nil { // before the task, whose locks others wait for
+		return d, err
+	}
 	need, err := m.taskRow(id)
 	if err != nil || need == nil {
 		return d, err

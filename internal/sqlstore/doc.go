@@ -16,8 +16,9 @@
 // tested statement by statement, and in a form that PostgreSQL reads after
 // changes of single words (store/postgres/internal/conn). So flags are integers,
 // ON CONFLICT … DO UPDATE names its key, sums of integers are cast, and a
-// statement that reads what the transaction decides on ends with the comment
-// lock, which SQLite has no need of.
+// statement that reads what the transaction decides on ends with a comment that
+// says to lock its rows (lock) or to pass over those that are locked (claim o),
+// for which SQLite has no need. What is locked before it is read is in [Locks].
 //
 // What always holds: an operation is a pure function of its transaction, and may
 // run again. What follows from its commit stands in its [Effects].

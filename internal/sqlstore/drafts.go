@@ -76,7 +76,7 @@ const (
 	sqlKeepDrafts = `INSERT INTO weaver_drafts (namespace, task_id, first, children, awaited, drafts) VALUES (?1, ?2, ?3, ?4, ?5, ?6)`
 	sqlNextDrafts = `SELECT first, awaited, drafts FROM weaver_drafts WHERE namespace = ?1 AND task_id = ?2 ORDER BY first LIMIT 1`
 	sqlDropDrafts = `DELETE FROM weaver_drafts WHERE namespace = ?1 AND task_id = ?2 AND first = ?3`
-	sqlUnstored   = `SELECT coalesce(sum(children), 0) FROM weaver_drafts WHERE namespace = ?1 AND task_id = ?2`
+	sqlUnstored   = `SELECT CAST(coalesce(sum(children), 0) AS bigint) FROM weaver_drafts WHERE namespace = ?1 AND task_id = ?2`
 )
 
 // storeChildren stores the children of a decompose that the transaction has room

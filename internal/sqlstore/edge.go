@@ -11,8 +11,8 @@ const (
 
 	// An edge that is opened has no end, and the epoch for which it is.
 	sqlSetEdge = `
-UPDATE weaver_task_dependencies SET done = ?4, ended_state = CASE WHEN awaited > 0 THEN ?5 END,
-  ended_kind = ?6, ended_code = ?7, ended_message = ?8, opened_epoch = CASE WHEN ?4 THEN opened_epoch WHEN step IS NOT NULL THEN ?9 END
+UPDATE weaver_task_dependencies SET done = CAST(?4 AS bigint), ended_state = CASE WHEN awaited > 0 THEN ?5 END,
+  ended_kind = ?6, ended_code = ?7, ended_message = ?8, opened_epoch = CASE WHEN CAST(?4 AS bigint) <> 0 THEN opened_epoch WHEN step IS NOT NULL THEN ?9 END
 WHERE namespace = ?1 AND task_id = ?2 AND depends_on_task_id = ?3`
 )
 

@@ -273,7 +273,7 @@ func (t *Tx) insertTimer(id *task.ID, at time.Time) error {
 
 const sqlPutPayload = `
 INSERT INTO weaver_payloads (namespace, task_id, kind, data) VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT DO UPDATE SET data = excluded.data`
+ON CONFLICT (namespace, task_id, kind) DO UPDATE SET data = excluded.data`
 
 // outOfLine stores a text in weaver_payloads if it is long. It returns what
 // belongs on the task's row, and whether the text was long.

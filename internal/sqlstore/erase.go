@@ -15,18 +15,18 @@ import (
 const (
 	// sqlRecorded counts the rows of a task in each table, up to a limit.
 	sqlRecorded = `
-SELECT (SELECT count(*) FROM (SELECT 1 FROM weaver_attempts WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3)),
-  (SELECT count(*) FROM (SELECT 1 FROM weaver_decisions WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3)),
-  (SELECT count(*) FROM (SELECT 1 FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3)),
-  (SELECT count(*) FROM (SELECT 1 FROM weaver_signals WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3)),
-  (SELECT count(*) FROM (SELECT 1 FROM weaver_payloads WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3)),
-  (SELECT count(*) FROM (SELECT 1 FROM weaver_paused_tasks WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3)),
-  (SELECT count(*) FROM (SELECT 1 FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need WHERE namespace = ?1 AND depends_on_task_id = ?2 LIMIT ?3)),
-  (SELECT count(*) FROM (SELECT 1 FROM weaver_artifacts WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3)),
-  (SELECT count(*) FROM (SELECT 1 FROM weaver_checkpoints WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3)),
-  (SELECT count(*) FROM (SELECT 1 FROM weaver_events WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3)),
-  (SELECT count(*) FROM (SELECT 1 FROM weaver_logs WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3)),
-  (SELECT count(*) FROM (SELECT 1 FROM weaver_audit INDEXED BY weaver_audit_by_target WHERE namespace = ?1 AND target = ?4 LIMIT ?3))`
+SELECT (SELECT count(*) FROM (SELECT 1 FROM weaver_attempts WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3) a),
+  (SELECT count(*) FROM (SELECT 1 FROM weaver_decisions WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3) b),
+  (SELECT count(*) FROM (SELECT 1 FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3) c),
+  (SELECT count(*) FROM (SELECT 1 FROM weaver_signals WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3) d),
+  (SELECT count(*) FROM (SELECT 1 FROM weaver_payloads WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3) e),
+  (SELECT count(*) FROM (SELECT 1 FROM weaver_paused_tasks WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3) f),
+  (SELECT count(*) FROM (SELECT 1 FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_by_need WHERE namespace = ?1 AND depends_on_task_id = ?2 LIMIT ?3) g),
+  (SELECT count(*) FROM (SELECT 1 FROM weaver_artifacts WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3) h),
+  (SELECT count(*) FROM (SELECT 1 FROM weaver_checkpoints WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3) i),
+  (SELECT count(*) FROM (SELECT 1 FROM weaver_events WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3) j),
+  (SELECT count(*) FROM (SELECT 1 FROM weaver_logs WHERE namespace = ?1 AND task_id = ?2 LIMIT ?3) k),
+  (SELECT count(*) FROM (SELECT 1 FROM weaver_audit INDEXED BY weaver_audit_by_target WHERE namespace = ?1 AND target = ?4 LIMIT ?3) l)`
 
 	sqlEraseAttempts = `
 DELETE FROM weaver_attempts WHERE namespace = ?1 AND task_id = ?2 AND attempt_no IN (
@@ -74,7 +74,7 @@ WHERE namespace = ?1 AND task_id = ?2 ORDER BY depends_on_task_id LIMIT ?3`
 	sqlCountOutside = `
 UPDATE weaver_jobs SET outside = outside + ?4
 WHERE namespace = ?1 AND job_id = (SELECT job_id FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?3)
-AND job_id IS NOT (SELECT job_id FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2)`
+AND job_id IS DISTINCT FROM (SELECT job_id FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2)`
 
 	sqlFreeTaskKey = `UPDATE weaver_tasks SET idempotency_key = NULL WHERE namespace = ?1 AND task_id = ?2 AND idempotency_key IS NOT NULL`
 	sqlFreeJobKey  = `UPDATE weaver_jobs SET idempotency_key = NULL WHERE namespace = ?1 AND job_id = ?2 AND idempotency_key IS NOT NULL`

@@ -28,6 +28,9 @@ func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]
 	got := make([]store.FinishResult, len(fins))
 	err := s.write(ctx, ns, len(fins)+children(fins), func(t *Tx) error {
 		f := finishing{moves: moves{tx: t}, inOrder: slices.ContainsFunc(fins, func(fin store.Finish) bool { return !fin.DependsOn.IsZero() })}
+		if err := f.lock(fins); err != nil {
+			return err
+		}
 		for i := range fins {
 			got[i] = store.FinishResult{}
 			if err := f.add(&report{fin: &fins[i], hash: hashes[i], children: packed[i], got: &got[i]}); err != nil {
@@ -75,6 +78,19 @@ type finishing struct {
 	again     []*report        // of the same leases
 	inOrder   bool             // one asks for a task that may end in the same batch
 	ended     []*report        // whose guard passed, of tasks of jobs
+}
+
+// lock locks the tasks of a batch that are not ended in chunks, whose guard locks
+// them.
+func (f *finishing) lock(fins []store.Finish) error {
+	var ids []task.ID
+	for i := range fins {
+		if f.inOrder || !f.chunkable(&fins[i]) {
+			ids = append(ids, fins[i].Lease.Task)
+		}
+	}
+	_, err := f.moves.tx.db.Tasks(f.moves.tx, ids...)
+	return err
 }
 
 // noteJobs answers with the states that jobs got by the batch as a whole.
@@ -142,6 +158,9 @@ func (f *finishing) finish(r *report) error {
 		return nil
 	}
 	t := f.moves.tx
+	if _, err := t.db.Tasks(t, r.fin.Lease.Task); err != nil {
+		return err
+	}
 	row, err := t.guard(r.fin)
 	if err != nil {
 		return err
@@ -209,7 +228,7 @@ func (t *Tx) guard(fin *store.Finish) (*leaseRow, error) {
 
 const sqlTransition = `
 UPDATE weaver_tasks SET state = ?3, waiting_reason = ?4, ready_at = CASE WHEN ?5 THEN ?6 ELSE ready_at END,
-  output = ?7, has_payloads = max(has_payloads, ?8),
+  output = ?7, has_payloads = has_payloads | ?8,
   last_error_kind = CASE WHEN ?9 THEN last_error_kind ELSE ?10 END,
   last_error_json = CASE WHEN ?9 THEN last_error_json ELSE ?11 END,
   attempt_count = attempt_count + ?12, crash_count = CASE WHEN ?17 THEN 0 ELSE crash_count END,

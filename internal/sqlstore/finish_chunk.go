@@ -30,7 +30,7 @@ var (
 UPDATE weaver_tasks SET state = 'succeeded', output = CASE task_id` + repeat(n, "", func(i int) string {
 			return " WHEN " + params(4+i, 1) + " THEN " + params(4+n+i, 1)
 		}) + ` END, attempt_count = 1, lease_id = NULL, lease_expires_at = NULL, updated_at = ?3, finished_at = ?3
-WHERE namespace = ?1 AND task_id IN (` + params(4, n) + `) AND lease_epoch = 1 AND lease_id = ?2 AND plain`
+WHERE namespace = ?1 AND task_id IN (` + params(4, n) + `) AND lease_epoch = 1 AND lease_id = ?2 AND plain = 1`
 	})
 
 	sqlInsertAttempts = newChunkSQL(func(n int) string {

@@ -12,7 +12,7 @@ import (
 const (
 	sqlSeen = `
 INSERT INTO weaver_workers (namespace, worker_id, name, ttl, last_seen, heartbeats_since) VALUES (?1, ?2, '', ?3, ?4, ?5)
-ON CONFLICT DO UPDATE SET last_seen = excluded.last_seen, heartbeats_since = excluded.heartbeats_since`
+ON CONFLICT (namespace, worker_id) DO UPDATE SET last_seen = excluded.last_seen, heartbeats_since = excluded.heartbeats_since`
 	sqlJoin = `UPDATE weaver_workers SET name = ?3, ttl = ?4, types = ?5 WHERE namespace = ?1 AND worker_id = ?2`
 )
 
@@ -52,7 +52,7 @@ func (s *Store) Leave(ctx context.Context, ns string, id store.WorkerID) error {
 const (
 	// No expiry test: an expired lease that no reaper took may be renewed.
 	sqlBeat = `
-UPDATE weaver_tasks SET lease_expires_at = max(lease_expires_at, ?5)
+UPDATE weaver_tasks SET lease_expires_at = CASE WHEN lease_expires_at > ?5 THEN lease_expires_at ELSE ?5 END
 WHERE namespace = ?1 AND task_id = ?2 AND lease_epoch = ?3 AND lease_id = ?4`
 
 	sqlCancelAsked = `

@@ -13,8 +13,8 @@ import (
 
 const (
 	sqlKey     = `SELECT held, cap FROM weaver_conc_keys WHERE namespace = ?1 AND key = ?2`
-	sqlTakeKey = `INSERT INTO weaver_conc_keys (namespace, key, held, cap) VALUES (?1, ?2, 1, ?3) ON CONFLICT DO UPDATE SET held = held + 1, cap = excluded.cap`
-	sqlDropKey = `UPDATE weaver_conc_keys SET held = max(held - 1, 0) WHERE namespace = ?1 AND key = ?2`
+	sqlTakeKey = `INSERT INTO weaver_conc_keys (namespace, key, held, cap) VALUES (?1, ?2, 1, ?3) ON CONFLICT (namespace, key) DO UPDATE SET held = weaver_conc_keys.held + 1, cap = excluded.cap`
+	sqlDropKey = `UPDATE weaver_conc_keys SET held = CASE WHEN held > 0 THEN held - 1 ELSE 0 END WHERE namespace = ?1 AND key = ?2`
 	// Without INDEXED BY it would look at all waiters of the namespace.
 	sqlDelWaiter = `DELETE FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task WHERE namespace = ?1 AND task_id = ?2`
 )
@@ -33,6 +33,12 @@ func (v *View) keyRow(key string) (k keyRow, err error) {
 // keyFree reports whether one more task may run under a key.
 func (v *View) keyFree(key string) (bool, error) {
 	k, err := v.keyRow(key)
+	return rules.KeyHasRoom(k.held, k.limit), err
+}
+
+// roomUnder is keyFree for one that is about to take the key.
+func (t *Tx) roomUnder(key string) (bool, error) {
+	k, err := t.keyRow(key)
 	return rules.KeyHasRoom(k.held, k.limit), err
 }
 

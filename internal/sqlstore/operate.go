@@ -306,7 +306,7 @@ func (o *operation) cancelJob(cmd store.CancelJob, got *store.CommandResult) err
 }
 
 const sqlNewGeneration = `
-INSERT INTO weaver_store_meta (namespace, key, value) VALUES (?1, 'generation', ?2) ON CONFLICT DO UPDATE SET value = excluded.value`
+INSERT INTO weaver_store_meta (namespace, key, value) VALUES (?1, 'generation', ?2) ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value`
 
 // restored begins another life of the store: no lease of the one before is
 // worth anything. The tasks come back as their leases expire, or now.

@@ -90,7 +90,7 @@ const (
 SELECT max_attempts, coalesce(json_extract(options_json, '$.max_cost'), 0) FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
 
 	sqlRaiseLimits = `
-UPDATE weaver_tasks SET max_attempts = ?3, options_json = CASE WHEN ?4 > 0 THEN json_set(options_json, '$.max_cost', ?4) ELSE options_json END
+UPDATE weaver_tasks SET max_attempts = ?3, options_json = CASE WHEN CAST(?4 AS bigint) > 0 THEN json_set(options_json, '$.max_cost', CAST(?4 AS bigint)) ELSE options_json END
 WHERE namespace = ?1 AND task_id = ?2`
 )
 

@@ -37,7 +37,7 @@ func (s *Store) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Ta
 }
 
 const sqlQueues = `
-SELECT queue, sum(available_at <= ?2), sum(available_at > ?2), 0, '' FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_lane
+SELECT queue, count(*) FILTER (WHERE available_at <= ?2), count(*) FILTER (WHERE available_at > ?2), 0, '' FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_lane
 WHERE namespace = ?1 GROUP BY queue
 UNION ALL
 SELECT queue, 0, 0, 1, '' FROM weaver_paused_queues WHERE namespace = ?1

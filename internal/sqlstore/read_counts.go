@@ -11,7 +11,7 @@ const (
 	// A dispatch row stands for a task that is ready, or pending until later or
 	// while its queue or type is paused.
 	sqlCountDispatched = `
-SELECT coalesce(sum(o.available_at <= ?2 AND q.queue IS NULL AND p.task_type IS NULL), 0), count(*) FROM weaver_outbox_events o INDEXED BY weaver_outbox_events_by_lane
+SELECT count(*) FILTER (WHERE o.available_at <= ?2 AND q.queue IS NULL AND p.task_type IS NULL), count(*) FROM weaver_outbox_events o INDEXED BY weaver_outbox_events_by_lane
 LEFT JOIN weaver_paused_queues q ON q.namespace = o.namespace AND q.queue = o.queue
 LEFT JOIN weaver_paused_types p ON p.namespace = o.namespace AND p.task_type = o.task_type
 WHERE o.namespace = ?1`

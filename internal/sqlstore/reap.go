@@ -160,7 +160,7 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 	dead := slices.Contains(r.dead, store.WorkerID(c.worker))
 	over := dead || r.restored
 	again := int64(math.MaxInt64)
-	for i := range c.ids {
+	for i := 0; i < len(c.ids); i++ {
 		st := r.tx.stmt(sqlLeaseEnd).Text(1, r.tx.ns).ID(2, &c.ids[i]).Lease(3, &c.lease)
 		runs := st.One()
 		var expires int64
@@ -178,6 +178,12 @@ func (r *reaping) claim(c *claimRow, reaped []store.Reaped) ([]store.Reaped, err
 		case expires > r.tx.mic && !over, len(reaped) >= r.req.Limit:
 			again, r.soonest = min(again, expires), min(r.soonest, expires)
 		default:
+			if fresh, err := r.tx.db.Tasks(r.tx, c.ids[i]); err != nil {
+				return nil, err
+			} else if fresh { // it may have been renewed
+				i--
+				continue
+			}
 			got, err := r.lease(&c.ids[i], c.worker, expires, dead)
 			if err != nil {
 				return nil, err
@@ -280,7 +286,7 @@ func (r *reaping) deadline(row *taskRow) error {
 
 const (
 	sqlForget = `
-DELETE FROM weaver_workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * max(ttl, ?4)
+DELETE FROM weaver_workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * CASE WHEN ttl > ?4 THEN ttl ELSE ?4 END
 AND worker_id NOT IN (SELECT worker_id FROM weaver_claims WHERE namespace = ?1) RETURNING worker_id`
 	sqlForgetDead = `
 DELETE FROM weaver_workers WHERE namespace = ?1 AND worker_id = ?2
@@ -323,7 +329,7 @@ func (r *reaping) forgetSilent() error {
 
 var sqlClaimsOfSilent = `
 SELECT ` + claimColumns.List() + ` FROM weaver_claims WHERE namespace = ?1
-AND worker_id IN (SELECT worker_id FROM weaver_workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * max(ttl, ?4))`
+AND worker_id IN (SELECT worker_id FROM weaver_workers WHERE namespace = ?1 AND last_seen < ?2 - ?3 * CASE WHEN ttl > ?4 THEN ttl ELSE ?4 END)`
 
 // tidyClaims deletes what is left over of the claims of silent workers. Rows
 // whose tasks ended through other processes would otherwise look like leases

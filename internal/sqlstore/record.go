@@ -22,6 +22,9 @@ func (s *Store) Record(ctx context.Context, ns string, recs ...store.Record) ([]
 	}
 	got := make([]store.RecordResult, len(recs))
 	err := s.write(ctx, ns, weight, func(t *Tx) error {
+		if err := t.lockSpenders(recs); err != nil {
+			return err
+		}
 		r := recording{tx: t, inOrder: slices.ContainsFunc(recs, func(rec store.Record) bool { return rec.Step != nil && rec.Step.Cost != 0 })}
 		for i := range recs {
 			if err := r.add(&recs[i], &got[i]); err != nil {
@@ -47,6 +50,19 @@ func (s *Store) Record(ctx context.Context, ns string, recs ...store.Record) ([]
 		return nil, err
 	}
 	return got, nil
+}
+
+// lockSpenders locks the tasks whose records change more than their own rows: their
+// jobs count what steps cost, and the ends of children.
+func (t *Tx) lockSpenders(recs []store.Record) error {
+	var ids []task.ID
+	for i := range recs {
+		if s := recs[i].Step; s != nil && (s.Cost != 0 || len(recs[i].Tasks) > 0) {
+			ids = append(ids, recs[i].Lease.Task)
+		}
+	}
+	_, err := t.db.Tasks(t, ids...)
+	return err
 }
 
 // add writes one record of a batch, or keeps it to be written together with

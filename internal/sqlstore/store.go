@@ -34,6 +34,8 @@ func New(db Database) Store { return Store{db: db, Page: scanPage, Looks: listLo
 
 // Database is what a database has to do for the verbs.
 type Database interface {
+	Locks
+
 	// Write runs an operation in a transaction that writes; it may run it more than
 	// once. Errors are those of the port.
 	Write(ctx context.Context, ns string, op Op) error

@@ -55,6 +55,9 @@ var sqlTaskRow = `SELECT ` + taskRowSelect + ` FROM weaver_tasks WHERE namespace
 // taskRow reads a task that is to be changed without its lease; nil if there is
 // none.
 func (m *moves) taskRow(id *task.ID) (*taskRow, error) {
+	if _, err := m.tx.db.Tasks(m.tx, *id); err != nil {
+		return nil, err
+	}
 	st := m.tx.stmt(sqlTaskRow).Text(1, m.tx.ns).ID(2, id)
 	if !st.One() {
 		return nil, st.Done()

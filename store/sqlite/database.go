@@ -20,7 +20,11 @@ type verbs = sqlstore.Store
 const maxReaders = 4
 
 // database is a DB as the verbs use it.
-type database struct{ db *DB }
+type database struct {
+	sqlstore.NoLocks // one transaction writes at a time
+
+	db *DB
+}
 
 var _ sqlstore.Database = database{}
 
@@ -95,7 +99,7 @@ func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest
 	began := time.Now()
 	claimInto := func(got *store.ClaimResult, req store.ClaimRequest) func(*commit.Tx) error {
 		return func(c *commit.Tx) (err error) {
-			*got, err = database{db}.tx(c).Claim(&req)
+			*got, err = database{db: db}.tx(c).Claim(&req)
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ func (db *DB) translate(err error) error {
 	}
 	var newer *migrate.NewerError
 	if errors.As(err, &newer) {
-		return &newerSchema{fmt.Sprintf("%s has schema %04d; this weaver knows %04d: use the newer weaver", db.path, newer.Has, newer.Knows)}
+		return newer.In(db.path)
 	}
 	advice, kind := classify(err)
 	switch {
@@ -48,13 +48,3 @@ func classify(err error) (advice string, kind error) {
 	}
 	return conn.Classify(err)
 }
-
-// newerSchema is store.ErrNewerSchema in words of its own: which schema the file
-// has, and which one is known.
-type newerSchema struct{ text string }
-
-// Error implements error.
-func (e *newerSchema) Error() string { return e.text }
-
-// Unwrap gives the sentinel.
-func (e *newerSchema) Unwrap() error { return store.ErrNewerSchema }

@@ -52,7 +52,7 @@ func (db *DB) inTx(ctx context.Context, ns string, in store.Tx, fn func(*sqlstor
 			return errReadOnlyTx
 		}
 		fx := sqlstore.NewEffects(ns, nil)
-		err := fn(sqlstore.NewTx(database{db}, u.conn, &fx, db.clock.Now()))
+		err := fn(sqlstore.NewTx(database{db: db}, u.conn, &fx, db.clock.Now()))
 		if err == nil && !db.memory {
 			err = db.clock.keep(u.conn)
 		}

@@ -64,9 +64,6 @@ const (
 	sqlAddAdditive = `INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', ?1, ?2)`
 )
 
-// additiveKey is the key of that row.
-func additiveKey(version int) string { return fmt.Sprintf("additive %04d", version) }
-
 const sqlAddVersion = `INSERT INTO weaver_schema_versions (version, name, checksum, applied_at) VALUES (?1, ?2, ?3, ?4)`
 
 // Migrate brings the schema up to this program's version. It is idempotent,
@@ -174,7 +171,7 @@ func (s schema) Record(a migrate.Applied) error {
 	if err != nil || !a.Additive {
 		return err
 	}
-	return s.conn.Stmt(sqlAddAdditive).Text(1, additiveKey(a.Version)).Text(2, a.Name).Run()
+	return s.conn.Stmt(sqlAddAdditive).Text(1, migrate.AdditiveKey(a.Version)).Text(2, a.Name).Run()
 }
 
 var versionColumns = sqlstmt.Columns[migrate.Applied]{
@@ -192,7 +189,7 @@ func (s schema) read() ([]migrate.Applied, error) {
 		return nil, err
 	}
 	for i := s.known; i < len(applied); i++ {
-		st := s.conn.Stmt(sqlAdditive).Text(1, additiveKey(applied[i].Version))
+		st := s.conn.Stmt(sqlAdditive).Text(1, migrate.AdditiveKey(applied[i].Version))
 		applied[i].Additive = st.One()
 		if err := st.Done(); err != nil {
 			return nil, err
@@ -221,11 +218,7 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]MigrationStatus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the schema's version: %w", err)
 	}
-	var list []MigrationStatus
-	for _, s := range migrate.List(known, applied) {
-		list = append(list, MigrationStatus(s))
-	}
-	return list, nil
+	return migrate.List(known, applied), nil
 }
 
 // MigrationSQL returns the whole schema as SQL.

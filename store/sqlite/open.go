@@ -166,7 +166,7 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	for _, o := range opts {
 		o(&db.opts)
 	}
-	db.verbs = sqlstore.New(database{db})
+	db.verbs = sqlstore.New(database{db: db})
 	if db.opts.scan > 0 {
 		db.Page = db.opts.scan
 	}

@@ -60,7 +60,7 @@ func (db *DB) holdersOf(ctx context.Context, ns string, asked []task.ID) (map[ta
 		named[id] = true
 	}
 	var found map[task.ID]holder
-	err := database{db}.Read(ctx, ns, func(v *sqlstore.View) error {
+	err := database{db: db}.Read(ctx, ns, func(v *sqlstore.View) error {
 		found = make(map[task.ID]holder)
 		return v.EachRunning(func(id task.ID, worker store.WorkerID, lease task.LeaseID) {
 			if named[id] {

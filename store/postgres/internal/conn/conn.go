@@ -1,0 +1,220 @@
+package conn
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Mode says how the server is reached.
+type Mode uint8
+
+// Modes. A pooler may give every transaction another session of the server, so
+// through one nothing is kept in a session: no names of statements, no settings.
+const (
+	ModeAuto   Mode = iota // asked of each connection
+	ModeDirect             // a session of the server's own for each connection
+	ModePooled             // through a transaction pooler
+)
+
+// Settings are what all connections of a store have in common. Zero values are the
+// defaults.
+type Settings struct {
+	Schema           string           // of the tables; "weaver"
+	StatementTimeout time.Duration    // the server ends a longer statement; 30 s
+	LockTimeout      time.Duration    // and one that waits longer for a lock; 10 s
+	IdleTimeout      time.Duration    // and a transaction that does nothing for longer; 1 min
+	RoundTimeout     time.Duration    // how long an answer is waited for; the statement's timeout and 15 s
+	Mode             Mode             // how the server is reached
+	Clock            func() time.Time // the time of a transaction; nil asks the server's clock
+	Dial             pgconn.DialFunc  // nil notices a peer that is gone after 30 s
+}
+
+// common is what the connections of a store share.
+type common struct {
+	Settings
+	key       string   // of a Conn among the custom data of a *pgconn.PgConn
+	path      string   // the search_path
+	described sync.Map // a text → its *description
+}
+
+var commons atomic.Int64
+
+func newCommon(s Settings) *common {
+	setDefault(&s.StatementTimeout, 30*time.Second)
+	setDefault(&s.LockTimeout, 10*time.Second)
+	setDefault(&s.IdleTimeout, time.Minute)
+	setDefault(&s.RoundTimeout, s.StatementTimeout+15*time.Second)
+	if s.Schema == "" {
+		s.Schema = "weaver"
+	}
+	if s.Dial == nil {
+		// What the system does about a silent peer by default takes hours.
+		alive := net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
+		s.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAliveConfig: alive}).DialContext
+	}
+	// Without pg_temp at the end, a temporary table would hide ours.
+	path := `"` + strings.ReplaceAll(s.Schema, `"`, `""`) + `", pg_temp`
+	return &common{Settings: s, key: fmt.Sprintf("weaver/%d", commons.Add(1)), path: path}
+}
+
+const dialTimeout = 10 * time.Second
+
+func setDefault(d *time.Duration, v time.Duration) {
+	if *d <= 0 {
+		*d = v
+	}
+}
+
+// adopt sets in a configuration what every connection of our own has.
+func (m *common) adopt(cfg *pgconn.Config) {
+	cfg.DialFunc = m.Dial
+	if cfg.ConnectTimeout <= 0 {
+		cfg.ConnectTimeout = dialTimeout
+	}
+	if cfg.RuntimeParams == nil {
+		cfg.RuntimeParams = make(map[string]string)
+	}
+	cfg.RuntimeParams["client_encoding"] = "UTF8"
+	if cfg.RuntimeParams["application_name"] == "" {
+		cfg.RuntimeParams["application_name"] = "weaver"
+	}
+}
+
+// statementName returns the name of a prepared statement: the same text has the same
+// name, everywhere.
+func (m *common) statementName(sql string) string {
+	sum := sha256.Sum256([]byte(m.Schema + "\x00" + sql))
+	return "w" + hex.EncodeToString(sum[:12])
+}
+
+// Conn is one connection with its prepared statements.
+type Conn struct {
+	*common
+	pg    *pgconn.PgConn
+	lease *pgxpool.Conn // in a pool: what is given back
+	own   bool          // nobody else uses the connection
+	stmts map[string]*Stmt
+
+	asked  bool // how the server is reached
+	direct bool
+	kept   bool // the session has the settings
+
+	ctx    context.Context // of the transaction
+	pipe   *pgconn.Pipeline
+	cancel context.CancelFunc // of pipe's context
+	queue  []*run             // what was sent into pipe
+	size   int                // about how many bytes of pipe are not on their way
+	failed *run               // which run the last round trip failed at
+	rounds int
+
+	txState
+}
+
+// Connect opens a connection of its own.
+func Connect(ctx context.Context, cfg *pgconn.Config, s Settings) (*Conn, error) {
+	m := newCommon(s)
+	cfg = cfg.Copy()
+	m.adopt(cfg)
+	pg, err := pgconn.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := m.of(pg)
+	c.own = true
+	if err := c.settle(ctx); err != nil {
+		_ = c.Close() // the first error has the cause
+		return nil, err
+	}
+	return c, nil
+}
+
+// of returns the Conn of a connection; it stays the same as long as that lives.
+func (m *common) of(pg *pgconn.PgConn) *Conn {
+	if c, ok := pg.CustomData()[m.key].(*Conn); ok {
+		return c
+	}
+	c := &Conn{common: m, pg: pg, ctx: context.Background(), stmts: make(map[string]*Stmt)}
+	pg.CustomData()[m.key] = c
+	return c
+}
+
+// Close closes the connection.
+func (c *Conn) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	return c.pg.Close(ctx)
+}
+
+// PgConn returns the driver's connection. It may be used while nothing is queued: see
+// [Conn.Flush].
+func (c *Conn) PgConn() *pgconn.PgConn { return c.pg }
+
+// Direct reports whether the connection has a session of the server for itself.
+func (c *Conn) Direct() bool { return c.direct }
+
+// Rounds returns how many round trips the connection has made.
+func (c *Conn) Rounds() int { return c.rounds }
+
+// settle asks how the server is reached, once per connection, and gives the session
+// of a connection of our own its settings.
+func (c *Conn) settle(ctx context.Context) error {
+	if c.asked {
+		return nil
+	}
+	direct := c.Mode == ModeDirect
+	if c.Mode == ModeAuto {
+		// A pooler shows its own port to the server, and its clients a process id of
+		// its own making.
+		row, err := c.ask(ctx, "SELECT inet_client_port()::text, pg_backend_pid()::text")
+		if err != nil {
+			return err
+		}
+		_, port, _ := net.SplitHostPort(c.pg.Conn().LocalAddr().String())
+		direct = port != "" && row[0] == port && row[1] == fmt.Sprint(c.pg.PID())
+	}
+	if direct && c.own {
+		sql := "SELECT set_config('idle_in_transaction_session_timeout', $4, false), set_config('jit', 'off', false), " +
+			"set_config('search_path', $1, false), set_config('statement_timeout', $2, false), set_config('lock_timeout', $3, false)"
+		if _, err := c.ask(ctx, sql, c.path, millis(c.StatementTimeout), millis(c.LockTimeout), millis(c.IdleTimeout)); err != nil {
+			return err
+		}
+		c.kept = true
+	}
+	c.asked, c.direct = true, direct
+	return nil
+}
+
+// ask returns the only row of a query, as texts.
+func (c *Conn) ask(ctx context.Context, sql string, args ...string) ([]string, error) {
+	values := make([][]byte, len(args))
+	for i, a := range args {
+		values[i] = []byte(a)
+	}
+	bounded, cancel := context.WithTimeout(ctx, c.RoundTimeout)
+	defer cancel()
+	res := c.pg.ExecParams(bounded, sql, values, nil, nil, nil).Read()
+	if res.Err != nil {
+		return nil, c.explain(ctx, res.Err)
+	}
+	if len(res.Rows) != 1 {
+		return nil, fmt.Errorf("the server answered %d rows instead of one", len(res.Rows))
+	}
+	row := make([]string, len(res.Rows[0]))
+	for i, v := range res.Rows[0] {
+		row[i] = string(v)
+	}
+	return row, nil
+}
+
+// millis is a duration as the server's settings have it; 0 would be no limit.
+func millis(d time.Duration) string { return fmt.Sprint(max(1, d.Milliseconds())) }

@@ -1,0 +1,140 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// ErrClosed is returned by a [Pool] that was closed.
+var ErrClosed = errors.New("no more operations are taken")
+
+// Pool is a pool of connections. Statements stay prepared with the connection.
+type Pool struct {
+	*common
+	pool   *pgxpool.Pool
+	own    bool
+	closed atomic.Bool
+}
+
+// Open returns a pool of its own. It connects when a connection is first needed.
+func Open(ctx context.Context, cfg *pgxpool.Config, s Settings) (*Pool, error) {
+	m := newCommon(s)
+	cfg = cfg.Copy()
+	m.adopt(&cfg.ConnConfig.Config)
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Pool{common: m, pool: pool, own: true}, nil
+}
+
+// Share returns a pool over one of the caller's, whose sessions keep their settings.
+func Share(pool *pgxpool.Pool, s Settings) *Pool { return &Pool{common: newCommon(s), pool: pool} }
+
+// Raw returns the driver's pool.
+func (p *Pool) Raw() *pgxpool.Pool { return p.pool }
+
+// Close ends the taking of connections; a pool of its own waits for those in use and
+// closes them.
+func (p *Pool) Close() {
+	if !p.closed.Swap(true) && p.own {
+		p.pool.Close()
+	}
+}
+
+// Of returns a connection of somebody else, e.g. that of a caller's transaction, for
+// [Conn.Join].
+func (p *Pool) Of(pg *pgconn.PgConn) *Conn { return p.of(pg) }
+
+// Acquire takes a connection out of the pool; Release must follow.
+func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
+	if p.closed.Load() {
+		return nil, ErrClosed
+	}
+	lease, err := p.pool.Acquire(ctx)
+	switch {
+	case err == nil:
+	case p.closed.Load():
+		return nil, ErrClosed
+	case ctx.Err() != nil && p.pool.Stat().AcquiredConns() >= p.pool.Config().MaxConns:
+		return nil, fmt.Errorf("wait for one of the pool's %d connections, all in use: %w", p.pool.Config().MaxConns, context.Cause(ctx))
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	default:
+		return nil, err
+	}
+	c := p.of(lease.Conn().PgConn())
+	c.lease, c.own, c.ctx = lease, p.own, ctx
+	if err := c.settle(ctx); err != nil {
+		p.Release(c)
+		return nil, err
+	}
+	return c, nil
+}
+
+// Release puts a connection back. A transaction that is still open is rolled back.
+func (p *Pool) Release(c *Conn) {
+	lease := c.lease
+	if lease == nil {
+		return
+	}
+	c.Rollback()
+	if c.pipe != nil {
+		_ = c.Flush() // nobody waits for the answer
+	}
+	c.lease, c.ctx = nil, context.Background()
+	lease.Release() // closes it if it is broken or in a transaction
+}
+
+// maxRedo is how often a transaction is run again.
+const maxRedo = 10
+
+// Tx runs fn in a transaction, and again as a whole after a deadlock, a serialization
+// failure, or when the connection turns out to be lost at the first try: fn must
+// not keep what it did before. It commits when fn returns nil.
+func (p *Pool) Tx(ctx context.Context, readOnly bool, fn func(*Conn) error) error {
+	for try := 0; ; try++ {
+		err := p.once(ctx, readOnly, fn)
+		lost := try == 0 && isLost(err)
+		if err == nil || try >= maxRedo || !Redo(err) && !lost {
+			return err
+		}
+		if lost {
+			continue
+		}
+		timer := time.NewTimer(pause(try))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+func (p *Pool) once(ctx context.Context, readOnly bool, fn func(*Conn) error) error {
+	c, err := p.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.Release(c) // rolls back, also after a panic
+	if err := c.Begin(ctx, readOnly); err != nil {
+		return err
+	}
+	if err := fn(c); err != nil {
+		return err
+	}
+	return c.Commit()
+}
+
+// pause is how long to wait before the next try: up to 1 ms, 2 ms, 4 ms … 100 ms.
+func pause(try int) time.Duration {
+	return rand.N(min(time.Millisecond<<try, 100*time.Millisecond))
+}

@@ -1,0 +1,137 @@
+package conn
+
+import (
+	"strings"
+	"sync"
+)
+
+var translated sync.Map // a text for SQLite → the same for PostgreSQL
+
+// Translate returns a statement written for SQLite as PostgreSQL reads it:
+//
+//   - ?1 is $1
+//   - INDEXED BY name and NOT INDEXED are left out
+//   - CROSS JOIN is JOIN
+//   - the comment /*lock*/ is FOR UPDATE, and /*lock o*/ is FOR UPDATE OF o
+//
+// What stands in quotes and in other comments stays as it is.
+func Translate(sql string) string {
+	if t, ok := translated.Load(sql); ok {
+		return t.(string)
+	}
+	t := translate(sql)
+	translated.Store(sql, t)
+	return t
+}
+
+func translate(sql string) string {
+	var b strings.Builder
+	b.Grow(len(sql))
+	for i := 0; i < len(sql); {
+		if n := verbatim(sql[i:]); n > 0 {
+			b.WriteString(lockClause(sql[i : i+n]))
+			i += n
+			continue
+		}
+		switch c := sql[i]; {
+		case c == '?' && i+1 < len(sql) && isDigit(sql[i+1]):
+			b.WriteByte('$')
+			i++
+		case isWord(c):
+			n := 1
+			for i+n < len(sql) && isWord(sql[i+n]) {
+				n++
+			}
+			text, used := word(sql[i:], n)
+			b.WriteString(text)
+			i += used
+		default:
+			b.WriteByte(c)
+			i++
+		}
+	}
+	return b.String()
+}
+
+// word returns what becomes of the word of n bytes that sql begins with, and how
+// much of sql that is.
+func word(sql string, n int) (text string, used int) {
+	switch sql[:n] {
+	case "INDEXED":
+		if by, ok := follows(sql[n:], "BY"); ok {
+			rest := n + by
+			for rest < len(sql) && isSpace(sql[rest]) {
+				rest++
+			}
+			for rest < len(sql) && isWord(sql[rest]) {
+				rest++
+			}
+			return "", rest
+		}
+	case "NOT":
+		if more, ok := follows(sql[n:], "INDEXED"); ok {
+			return "", n + more
+		}
+	case "CROSS":
+		if more, ok := follows(sql[n:], "JOIN"); ok {
+			return "JOIN", n + more
+		}
+	}
+	return sql[:n], n
+}
+
+// follows reports whether the next word of sql is w, and where that ends.
+func follows(sql, w string) (end int, ok bool) {
+	i := 0
+	for i < len(sql) && isSpace(sql[i]) {
+		i++
+	}
+	if i == 0 || !strings.HasPrefix(sql[i:], w) {
+		return 0, false
+	}
+	end = i + len(w)
+	return end, end == len(sql) || !isWord(sql[end])
+}
+
+// verbatim returns how long the quoted text or comment is that sql begins with; 0
+// for neither.
+func verbatim(sql string) int {
+	end := func(after int, mark string) int {
+		if at := strings.Index(sql[after:], mark); at >= 0 {
+			return after + at + len(mark)
+		}
+		return len(sql)
+	}
+	switch {
+	case sql[0] == '\'' || sql[0] == '"': // a doubled quote is two texts in a row
+		return end(1, sql[:1])
+	case strings.HasPrefix(sql, "--"):
+		return end(2, "\n")
+	case strings.HasPrefix(sql, "/*"):
+		return end(2, "*/")
+	}
+	return 0
+}
+
+// lockClause returns the clause that a comment stands for; what is no such comment
+// as it is.
+func lockClause(text string) string {
+	inner, ok := strings.CutPrefix(text, "/*lock")
+	inner, closed := strings.CutSuffix(inner, "*/")
+	if !ok || !closed {
+		return text
+	}
+	switch table := strings.TrimSpace(inner); {
+	case inner == "":
+		return "FOR UPDATE"
+	case inner[0] == ' ' && table != "":
+		return "FOR UPDATE OF " + table
+	}
+	return text
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+func isWord(c byte) bool {
+	return c == '_' || c >= 0x80 || isDigit(c) || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}

@@ -1,0 +1,307 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/goweaver/weaver/store"
+)
+
+// endTimeout is how long the end of a transaction that failed may take.
+const endTimeout = 5 * time.Second
+
+// txState is what a connection knows of its transaction.
+type txState struct {
+	tx       uint64 // counts the transactions
+	open     bool
+	readOnly bool
+	joined   bool     // the transaction is a caller's
+	saved    []string // the settings of a caller's transaction
+	clock    *Stmt
+	now      time.Time
+	err      error // that the transaction failed with
+}
+
+const (
+	sqlClock    = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
+	sqlSettings = "SELECT current_setting('search_path'), current_setting('statement_timeout'), current_setting('lock_timeout')"
+	sqlSet      = "SELECT set_config('search_path', CAST(?1 AS text), true), set_config('statement_timeout', CAST(?2 AS text), true), " +
+		"set_config('lock_timeout', CAST(?3 AS text), true)"
+	sqlIdle = "SELECT set_config('idle_in_transaction_session_timeout', CAST(?1 AS text), true)"
+)
+
+// Use sets the context of statements that run outside of a transaction: what is sent
+// together then commits together.
+func (c *Conn) Use(ctx context.Context) { c.ctx = ctx }
+
+// Begin queues the begin of a transaction, whose statements all end with ctx, and the
+// question for the server's time. Isolation is READ COMMITTED.
+func (c *Conn) Begin(ctx context.Context, readOnly bool) error {
+	if c.open {
+		return errors.New("the connection has an open transaction: end it first")
+	}
+	if err := c.start(ctx); err != nil {
+		return err
+	}
+	c.readOnly = readOnly
+	sql := "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+	if readOnly {
+		sql = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"
+	}
+	_, err := c.control(sql)
+	if err == nil && !c.kept {
+		if err = c.set(c.path, millis(c.StatementTimeout), millis(c.LockTimeout)); err == nil {
+			err = c.exec(sqlIdle, millis(c.IdleTimeout))
+		}
+	}
+	if err == nil {
+		err = c.askTime()
+	}
+	if err != nil {
+		c.Rollback()
+	}
+	return err
+}
+
+// Join makes a transaction that a caller has begun on this connection the current one,
+// with our search_path and timeouts, until Leave.
+func (c *Conn) Join(ctx context.Context) error {
+	switch {
+	case c.open:
+		return errors.New("the connection has an open transaction: end it first")
+	case c.pg.TxStatus() == 'E':
+		return fmt.Errorf("%w: a statement of it failed, so that it can only be rolled back", store.ErrRestartTx)
+	case c.pg.TxStatus() != 'T':
+		return errors.New("the transaction has ended: begin one and use it before it is committed or rolled back")
+	}
+	if err := c.start(ctx); err != nil {
+		return err
+	}
+	c.joined = true
+	err := c.join()
+	if err != nil {
+		c.end()
+	}
+	return err
+}
+
+func (c *Conn) join() error {
+	s, err := c.Statement(sqlSettings)
+	if err == nil {
+		err = s.Send()
+	}
+	if err == nil {
+		err = c.set(c.path, millis(c.StatementTimeout), millis(c.LockTimeout))
+	}
+	if err == nil {
+		err = c.askTime()
+	}
+	if err != nil {
+		return err
+	}
+	if !s.Step() {
+		return errors.Join(errors.New("the server has no settings"), s.Err())
+	}
+	c.saved = []string{string(s.Raw(0)), string(s.Raw(1)), string(s.Raw(2))}
+	return s.Reset()
+}
+
+// Leave ends the use of a caller's transaction, which gets its settings back. It returns
+// the error that the transaction failed with: then it can only be rolled back.
+func (c *Conn) Leave() error {
+	if !c.open || !c.joined {
+		return errors.New("no transaction was joined")
+	}
+	err := c.err
+	if err == nil {
+		if err = c.set(c.saved...); err == nil {
+			err = c.Flush()
+		}
+	}
+	_ = c.Flush() // what is left of an error is not the caller's
+	c.end()
+	return err
+}
+
+func (c *Conn) start(ctx context.Context) error {
+	if err := c.Flush(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if c.pg.IsClosed() {
+		return errBroken
+	}
+	if err := c.settle(ctx); err != nil {
+		return err
+	}
+	c.txState = txState{tx: c.tx + 1, open: true}
+	c.ctx = ctx
+	return nil
+}
+
+func (c *Conn) end() { c.txState = txState{tx: c.tx + 1} }
+
+// set queues the change of the transaction's settings.
+func (c *Conn) set(values ...string) error { return c.exec(sqlSet, values...) }
+
+// exec queues a statement with texts.
+func (c *Conn) exec(sql string, values ...string) error {
+	s, err := c.Statement(sql)
+	for i := 0; err == nil && i < len(values); i++ {
+		err = s.BindText(i+1, values[i])
+	}
+	if err != nil {
+		return err
+	}
+	return s.Exec()
+}
+
+func (c *Conn) askTime() error {
+	if c.Clock != nil {
+		c.now = c.Clock()
+		return nil
+	}
+	s, err := c.Statement(sqlClock)
+	if err != nil {
+		return err
+	}
+	c.clock = s
+	return s.Send()
+}
+
+// Now returns the time that the transaction began at, by the server's clock. It waits
+// for the answer to what is queued before.
+func (c *Conn) Now() (time.Time, error) {
+	if !c.open {
+		return time.Time{}, errors.New("no transaction is open")
+	}
+	if !c.now.IsZero() {
+		return c.now, nil
+	}
+	if !c.clock.Step() {
+		return time.Time{}, errors.Join(errors.New("the server has no time"), c.clock.Err())
+	}
+	c.now = time.UnixMicro(c.clock.Int(0)).UTC()
+	return c.now, c.clock.Reset()
+}
+
+// Commit ends the transaction. The error wraps [store.ErrUnknown] when the server was
+// asked to commit and its answer was lost.
+func (c *Conn) Commit() error {
+	switch {
+	case !c.open || c.joined:
+		return errors.New("no transaction of our own is open")
+	case c.err != nil:
+		err := c.err
+		c.Rollback()
+		return err
+	}
+	r, err := c.control("COMMIT")
+	if err != nil {
+		c.Rollback()
+		return err
+	}
+	err = c.Flush()
+	switch {
+	case r.err == nil && r.tag == "COMMIT": // whatever came after
+		err = nil
+	case err == nil:
+		err = fmt.Errorf("the server answered %s to COMMIT: a statement of the transaction had failed", r.tag)
+	case c.mayHaveCommitted(r, err):
+		err = fmt.Errorf("%w: %w", store.ErrUnknown, err)
+	}
+	if c.pg.TxStatus() != 'I' {
+		c.Rollback()
+	}
+	c.end()
+	return err
+}
+
+// mayHaveCommitted reports whether a round trip that failed may have committed in its
+// last run.
+func (c *Conn) mayHaveCommitted(commit *run, err error) bool {
+	var pg *pgconn.PgError
+	switch {
+	case c.readOnly:
+		return false
+	case errors.As(err, &pg):
+		// An error ends the transaction; a session that is being ended may have
+		// committed before.
+		return c.pg.IsClosed() && (c.failed == nil || c.failed == commit)
+	}
+	return !pgconn.SafeToRetry(err)
+}
+
+// Rollback ends the transaction without a trace, if there is one. If that is not
+// possible, the connection is closed, which does the same.
+func (c *Conn) Rollback() {
+	if !c.open || c.joined {
+		return
+	}
+	defer c.end()
+	if c.pg.IsClosed() {
+		c.drop()
+		return
+	}
+	if c.pipe == nil && c.pg.TxStatus() == 'I' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), endTimeout)
+	defer cancel()
+	c.ctx, c.err = ctx, nil
+	_, err := c.control("ROLLBACK")
+	if err == nil {
+		err = c.Flush()
+	}
+	if err != nil && c.pg.TxStatus() != 'I' && !c.pg.IsClosed() {
+		c.err = nil
+		if _, err = c.control("ROLLBACK"); err == nil { // the first was skipped, after an error
+			err = c.Flush()
+		}
+	}
+	if err != nil && c.pg.TxStatus() != 'I' {
+		_ = c.Close() // the transaction ends with it
+	}
+}
+
+// drop forgets what was queued on a connection that is closed.
+func (c *Conn) drop() {
+	if c.pipe != nil {
+		_ = c.Flush() // fails at once
+	}
+}
+
+// Savepoint queues a savepoint.
+func (c *Conn) Savepoint(name string) error { return c.savepoint("SAVEPOINT ", name) }
+
+// Release queues the end of a savepoint; what came after it stays.
+func (c *Conn) Release(name string) error { return c.savepoint("RELEASE SAVEPOINT ", name) }
+
+// RollbackTo undoes what came after a savepoint, also after an error.
+func (c *Conn) RollbackTo(name string) error {
+	_ = c.Flush() // an error is what is being undone
+	if c.pg.IsClosed() {
+		return errors.Join(c.err, errBroken)
+	}
+	before := c.err
+	c.err = nil
+	err := c.savepoint("ROLLBACK TO SAVEPOINT ", name)
+	if err == nil {
+		err = c.Flush()
+	}
+	if err != nil && before != nil {
+		c.err = before
+	}
+	return err
+}
+
+func (c *Conn) savepoint(sql, name string) error {
+	_, err := c.control(sql + `"` + name + `"`)
+	return err
+}

@@ -1,0 +1,252 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/goweaver/weaver/store"
+)
+
+// An error in the middle of what is queued: nothing after it happens, everyone gets
+// it, and the next transaction is well.
+func TestErrorInThePipeline(t *testing.T) {
+	t.Parallel()
+	url := database(t)
+	modes(t, func(t *testing.T, s Settings) {
+		c := connect(t, url, s)
+		begin(t, c)
+		ins := statement(t, c, "INSERT INTO counters VALUES (?1, 0)")
+		sel := statement(t, c, "SELECT n FROM counters")
+		check(t, sel.Send())
+		for _, id := range []int64{100, 1, 101} { // 1 exists
+			check(t, ins.BindInt(1, id))
+			check(t, ins.Exec())
+		}
+		_, err := ins.Changes()
+		want(t, err, "duplicate key", "23505")
+		if !sel.Step() {
+			t.Error("what was answered before the error is lost:", sel.Err())
+		}
+		want(t, ins.Exec(), "23505")
+		if _, err := c.Statement("SELECT 1"); err == nil {
+			t.Error("a failed transaction goes on")
+		}
+		check(t, sel.Reset())
+		if sel.Step() || sel.Err() == nil {
+			t.Error("a failed transaction reads on")
+		}
+		want(t, c.Commit(), "23505")
+
+		begin(t, c)
+		if n := one(t, c, "SELECT count(*) FROM counters WHERE id >= 100"); n != 0 {
+			t.Errorf("%d rows of a transaction that failed", n)
+		}
+		exec(t, c, "INSERT INTO counters VALUES (?1, 0)", 102)
+		check(t, c.Commit())
+		begin(t, c)
+		exec(t, c, "DELETE FROM counters WHERE id = ?1", 102)
+		if n, err := statement(t, c, "DELETE FROM counters WHERE id = ?1").Changes(); n != 1 || err != nil {
+			t.Errorf("the committed row is not there: %d, %v", n, err)
+		}
+		check(t, c.Commit())
+	})
+}
+
+// The error is found by COMMIT, if nobody asked before.
+func TestCommitFindsTheError(t *testing.T) {
+	t.Parallel()
+	c := connect(t, database(t), Settings{})
+	begin(t, c)
+	exec(t, c, "INSERT INTO counters VALUES (?1, 0)", 1)
+	err := c.Commit()
+	want(t, err, "23505")
+	if errors.Is(err, store.ErrUnknown) {
+		t.Error("the outcome is known:", err)
+	}
+	begin(t, c)
+	check(t, c.Commit())
+	want(t, c.Commit(), "no transaction")
+}
+
+func TestReadOnlyAndTime(t *testing.T) {
+	t.Parallel()
+	c := connect(t, database(t), Settings{})
+	check(t, c.Begin(t.Context(), true))
+	now, err := c.Now()
+	check(t, err)
+	if d := time.Since(now); d < -second || d > 10*second {
+		t.Errorf("the server's time is %v off", d)
+	}
+	exec(t, c, "UPDATE counters SET n = ?1", 1)
+	err = c.Flush()
+	if _, kind := Classify(err); !errors.Is(kind, store.ErrReadOnly) {
+		t.Errorf("%v is %v", err, kind)
+	}
+	c.Rollback()
+
+	fixed := time.Unix(1_700_000_000, 0)
+	c = connect(t, database(t), Settings{Clock: func() time.Time { return fixed }})
+	begin(t, c)
+	if now, err := c.Now(); !now.Equal(fixed) || err != nil {
+		t.Errorf("%v, %v", now, err)
+	}
+	c.Rollback()
+}
+
+func TestSavepoints(t *testing.T) {
+	t.Parallel()
+	c := connect(t, database(t), Settings{})
+	begin(t, c)
+	exec(t, c, "INSERT INTO counters VALUES (?1, 0)", 100)
+	check(t, c.Savepoint("a"))
+	check(t, c.Flush())
+	exec(t, c, "INSERT INTO counters VALUES (?1, 0)", 1)
+	want(t, c.Flush(), "23505")
+	check(t, c.RollbackTo("a"))
+	exec(t, c, "INSERT INTO counters VALUES (?1, 0)", 101)
+	check(t, c.Release("a"))
+	check(t, c.Commit())
+	begin(t, c)
+	if n := one(t, c, "SELECT count(*) FROM counters WHERE id IN (100, 101)"); n != 2 {
+		t.Errorf("%d rows", n)
+	}
+	c.Rollback()
+}
+
+// The settings of a transaction, through a pooler for this transaction only.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	url := database(t)
+	modes(t, func(t *testing.T, s Settings) {
+		s.StatementTimeout, s.LockTimeout = 300*time.Millisecond, 100*time.Millisecond
+		a, b := connect(t, url, s), connect(t, url, s)
+		begin(t, a)
+		s1 := statement(t, a, "SELECT 1 FROM pg_sleep(30)")
+		if s1.Step() {
+			t.Error("a statement without an end")
+		}
+		if _, kind := Classify(s1.Err()); !errors.Is(kind, store.ErrBusy) {
+			t.Errorf("%v is %v", s1.Err(), kind)
+		}
+		a.Rollback()
+		begin(t, a)
+		exec(t, a, "UPDATE counters SET n = 1 WHERE id = ?1", 1)
+		check(t, a.Flush())
+		begin(t, b)
+		exec(t, b, "UPDATE counters SET n = 1 WHERE id = ?1", 1)
+		err := b.Flush()
+		if _, kind := Classify(err); !errors.Is(kind, store.ErrBusy) {
+			t.Errorf("%v is %v", err, kind)
+		}
+		b.Rollback()
+		a.Rollback()
+		path := string(ask(t, b, "SHOW search_path"))
+		if kept := path == `"weaver", pg_temp`; kept != (s.Mode == ModeDirect) {
+			t.Errorf("the session's search_path is %s", path)
+		}
+	})
+}
+
+func ask(t *testing.T, c *Conn, sql string) []byte {
+	t.Helper()
+	res := c.PgConn().ExecParams(t.Context(), sql, nil, nil, nil, nil).Read()
+	check(t, res.Err)
+	return res.Rows[0][0]
+}
+
+// After a migration a statement whose columns changed is prepared again.
+func TestPlanIsOutdated(t *testing.T) {
+	t.Parallel()
+	modes(t, func(t *testing.T, s Settings) {
+		url := database(t)
+		p := open(t, url, s)
+		typeOf := map[bool]string{true: "bigint", false: "integer"}
+		for i := range 3 {
+			admin, err := pgconn.Connect(t.Context(), url)
+			check(t, err)
+			_, err = admin.Exec(t.Context(), "ALTER TABLE weaver.things ALTER COLUMN mid TYPE "+typeOf[i%2 == 1]+"; ALTER TABLE weaver.things ADD COLUMN c"+string(rune('a'+i))+" text").ReadAll()
+			check(t, err)
+			check(t, admin.Close(t.Context()))
+			tries := 0
+			check(t, p.Tx(t.Context(), false, func(c *Conn) error {
+				tries++
+				exec(t, c, "DELETE FROM things WHERE id > ?1", 0)
+				exec(t, c, "INSERT INTO things (id, mid) VALUES (?1, 7)", 1)
+				sel, err := c.Statement("SELECT mid, * FROM things")
+				if err != nil {
+					return err
+				}
+				if !sel.Step() {
+					return sel.Err()
+				}
+				if sel.Int(0) != 7 {
+					t.Errorf("%d was read", sel.Int(0))
+				}
+				return sel.Reset()
+			}))
+			if tries > 2 || i > 0 && s.Mode == ModeDirect && tries != 2 {
+				t.Errorf("%d tries", tries)
+			}
+		}
+	})
+}
+
+// What ends with its context ends at once, and a lost connection answers at once.
+func TestContext(t *testing.T) {
+	t.Parallel()
+	p := open(t, database(t), Settings{})
+	c, err := p.Acquire(t.Context())
+	check(t, err)
+	cause := errors.New("no longer wanted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	check(t, c.Begin(ctx, false))
+	s := statement(t, c, "SELECT 1 FROM pg_sleep(60)")
+	timer := time.AfterFunc(50*time.Millisecond, func() { cancel(cause) })
+	defer timer.Stop()
+	start := time.Now()
+	if s.Step() || !errors.Is(s.Err(), cause) {
+		t.Errorf("the error is %v", s.Err())
+	}
+	if err := c.Commit(); !errors.Is(err, cause) {
+		t.Errorf("the error is %v", err)
+	}
+	err = c.Begin(t.Context(), false)
+	if _, kind := Classify(err); !errors.Is(kind, store.ErrUnavailable) {
+		t.Errorf("%v is %v", err, kind)
+	}
+	p.Release(c)
+	if d := time.Since(start); d > 10*second {
+		t.Errorf("it took %v", d)
+	}
+	c, err = p.Acquire(t.Context())
+	check(t, err)
+	begin(t, c)
+	one(t, c, "SELECT 1")
+	p.Release(c)
+
+	ctx, cancel = context.WithCancelCause(t.Context())
+	cancel(cause)
+	if err := p.Tx(ctx, false, func(*Conn) error { return nil }); !errors.Is(err, cause) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// An answer that does not come is waited for no longer than RoundTimeout.
+func TestRoundTimeout(t *testing.T) {
+	t.Parallel()
+	c := connect(t, database(t), Settings{RoundTimeout: 200 * time.Millisecond})
+	begin(t, c)
+	s := statement(t, c, "SELECT 1 FROM pg_sleep(20)")
+	if s.Step() {
+		t.Error("an answer")
+	}
+	want(t, s.Err(), "no answer within 200ms")
+	if _, kind := Classify(s.Err()); !errors.Is(kind, store.ErrUnavailable) {
+		t.Errorf("%v is %v", s.Err(), kind)
+	}
+	c.Rollback()
+}

@@ -1,0 +1,424 @@
+-- What the migrations 0001 to 0001 make.
+
+CREATE TABLE weaver_artifacts (
+  attempt_no bigint,
+  created_at bigint NOT NULL,
+  expires_at bigint,
+  collect_at bigint,
+  namespace text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  kind text COLLATE "C" NOT NULL,
+  artifact_id bytea NOT NULL,
+  blob_id bytea NOT NULL,
+  step text COLLATE "C",
+  name text COLLATE "C",
+  content_type text COLLATE "C",
+  PRIMARY KEY (namespace, task_id, kind, artifact_id)
+);
+
+CREATE INDEX weaver_artifacts_by_blob ON weaver_artifacts USING btree (namespace, blob_id);
+
+CREATE INDEX weaver_artifacts_expiring ON weaver_artifacts USING btree (namespace, collect_at, task_id, artifact_id) WHERE collect_at IS NOT NULL;
+
+CREATE TABLE weaver_attempts (
+  attempt_no bigint NOT NULL,
+  lease_epoch bigint NOT NULL,
+  code_version bigint NOT NULL,
+  started_at bigint NOT NULL,
+  finished_at bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  lease_id bytea NOT NULL,
+  worker text COLLATE "C",
+  handler text COLLATE "C",
+  outcome_kind text COLLATE "C" NOT NULL,
+  outcome_hash text COLLATE "C",
+  error_kind text COLLATE "C",
+  error_json text COLLATE "C",
+  outcome_json text COLLATE "C",
+  PRIMARY KEY (namespace, task_id, attempt_no)
+);
+
+CREATE TABLE weaver_audit (
+  audit_id bigint NOT NULL,
+  at bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  actor text COLLATE "C" NOT NULL,
+  verb text COLLATE "C" NOT NULL,
+  target text COLLATE "C" NOT NULL,
+  reason text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace, audit_id)
+);
+
+CREATE INDEX weaver_audit_by_target ON weaver_audit USING btree (namespace, target, audit_id);
+
+CREATE TABLE weaver_blobs (
+  size_bytes bigint NOT NULL,
+  touched_at bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  blob_id bytea NOT NULL,
+  sha256 text COLLATE "C" NOT NULL,
+  state text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace, blob_id)
+);
+
+CREATE UNIQUE INDEX weaver_blobs_by_content ON weaver_blobs USING btree (namespace, sha256, size_bytes) WHERE state <> 'deleting'::text;
+
+CREATE INDEX weaver_blobs_unused ON weaver_blobs USING btree (namespace, touched_at, blob_id) WHERE state <> 'live'::text;
+
+CREATE TABLE weaver_checkpoints (
+  attempt_no bigint NOT NULL,
+  saved_at bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  value text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace, task_id, name)
+);
+
+CREATE TABLE weaver_chores (
+  epoch bigint,
+  namespace text COLLATE "C" NOT NULL,
+  kind text COLLATE "C" NOT NULL,
+  subject bytea NOT NULL,
+  position bytea NOT NULL,
+  root bytea,
+  actor text COLLATE "C",
+  reason text COLLATE "C",
+  PRIMARY KEY (namespace, kind, subject)
+);
+
+CREATE TABLE weaver_claims (
+  check_at bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  lease_id bytea NOT NULL,
+  worker_id text COLLATE "C" NOT NULL,
+  task_ids bytea NOT NULL,
+  PRIMARY KEY (namespace, lease_id)
+) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_cost_delay=0);
+
+CREATE INDEX weaver_claims_by_check ON weaver_claims USING btree (namespace, check_at, worker_id);
+
+CREATE TABLE weaver_conc_keys (
+  held bigint NOT NULL,
+  cap bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace, key)
+) WITH (fillfactor=20, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_cost_delay=0);
+
+CREATE TABLE weaver_conc_waiters (
+  due_at bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  queue text COLLATE "C" DEFAULT ''::text NOT NULL,
+  task_type text COLLATE "C" DEFAULT ''::text NOT NULL,
+  PRIMARY KEY (namespace, key, due_at, task_id)
+) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
+
+CREATE INDEX weaver_conc_waiters_by_lane ON weaver_conc_waiters USING btree (namespace, key, queue, task_type, due_at, task_id);
+
+CREATE INDEX weaver_conc_waiters_by_task ON weaver_conc_waiters USING btree (namespace, task_id);
+
+CREATE TABLE weaver_decisions (
+  attempt_no bigint NOT NULL,
+  decided_at bigint NOT NULL,
+  next_ready_at bigint,
+  namespace text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  decision_kind text COLLATE "C" NOT NULL,
+  child_task_ids text COLLATE "C",
+  reason_json text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace, task_id, attempt_no)
+);
+
+CREATE TABLE weaver_drafts (
+  first bigint NOT NULL,
+  children bigint NOT NULL,
+  awaited bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  drafts text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace, task_id, first)
+);
+
+CREATE TABLE weaver_events (
+  seq bigint NOT NULL,
+  at bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  type text COLLATE "C" NOT NULL,
+  body text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace, task_id, seq)
+);
+
+CREATE TABLE weaver_jobs (
+  total bigint NOT NULL,
+  unfinished bigint NOT NULL,
+  movable bigint NOT NULL,
+  failed bigint NOT NULL,
+  succeeded bigint NOT NULL,
+  allowed bigint DEFAULT 0 NOT NULL,
+  attempts_used bigint DEFAULT 0 NOT NULL,
+  cost bigint DEFAULT 0 NOT NULL,
+  outside bigint DEFAULT 0 NOT NULL,
+  deadline_at bigint,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  finished_at bigint,
+  exhausted_at bigint,
+  cancel_requested smallint DEFAULT 0 NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  job_id bytea NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  state text COLLATE "C" NOT NULL,
+  budget_json text COLLATE "C" NOT NULL,
+  meta text COLLATE "C",
+  cancel_by text COLLATE "C",
+  cancel_reason text COLLATE "C",
+  idempotency_key text COLLATE "C",
+  PRIMARY KEY (namespace, job_id)
+) WITH (fillfactor=50, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500);
+
+CREATE UNIQUE INDEX weaver_jobs_by_idempotency_key ON weaver_jobs USING btree (namespace, name, idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+CREATE TABLE weaver_logs (
+  seq bigint NOT NULL,
+  at bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  type text COLLATE "C" NOT NULL,
+  body text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace, task_id, seq)
+);
+
+CREATE TABLE weaver_outbox_events (
+  priority bigint NOT NULL,
+  available_at bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  queue text COLLATE "C" NOT NULL,
+  task_type text COLLATE "C" NOT NULL,
+  concurrency_key text COLLATE "C",
+  PRIMARY KEY (namespace, task_id)
+) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
+
+CREATE INDEX weaver_outbox_events_by_key ON weaver_outbox_events USING btree (namespace, concurrency_key, queue, task_type, available_at) WHERE concurrency_key IS NOT NULL;
+
+CREATE INDEX weaver_outbox_events_by_lane ON weaver_outbox_events USING btree (namespace, queue, task_type, priority, available_at, task_id, concurrency_key);
+
+CREATE TABLE weaver_paused_queues (
+  at bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  queue text COLLATE "C" NOT NULL,
+  actor text COLLATE "C" NOT NULL,
+  reason text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace, queue)
+);
+
+CREATE TABLE weaver_paused_tasks (
+  at bigint NOT NULL,
+  due_at bigint,
+  namespace text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  actor text COLLATE "C" NOT NULL,
+  reason text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace, task_id)
+);
+
+CREATE TABLE weaver_paused_types (
+  at bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  task_type text COLLATE "C" NOT NULL,
+  actor text COLLATE "C" NOT NULL,
+  reason text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace, task_type)
+);
+
+CREATE TABLE weaver_payloads (
+  namespace text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  kind text COLLATE "C" NOT NULL,
+  data text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace, task_id, kind)
+);
+
+CREATE TABLE weaver_schema_versions (
+  version bigint NOT NULL,
+  applied_at bigint NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  checksum text COLLATE "C" NOT NULL,
+  PRIMARY KEY (version)
+);
+
+CREATE TABLE weaver_signals (
+  seq bigint NOT NULL,
+  sent_at bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  actor text COLLATE "C" NOT NULL,
+  step text COLLATE "C",
+  payload text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace, task_id, seq)
+);
+
+CREATE UNIQUE INDEX weaver_signals_by_key ON weaver_signals USING btree (namespace, task_id, name, key);
+
+CREATE INDEX weaver_signals_open ON weaver_signals USING btree (namespace, task_id, name, seq) WHERE step IS NULL;
+
+CREATE TABLE weaver_steps (
+  attempt_no bigint NOT NULL,
+  try bigint NOT NULL,
+  by_attempt bigint NOT NULL,
+  by_try bigint NOT NULL,
+  step_index bigint NOT NULL,
+  started_at bigint NOT NULL,
+  completed_at bigint NOT NULL,
+  wake_at bigint,
+  children bigint,
+  children_left bigint,
+  children_stored bigint,
+  cost bigint,
+  namespace text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  kind text COLLATE "C" NOT NULL,
+  state text COLLATE "C" NOT NULL,
+  awaits text COLLATE "C",
+  value text COLLATE "C",
+  error_json text COLLATE "C",
+  redact text COLLATE "C",
+  PRIMARY KEY (namespace, task_id, name, attempt_no, try)
+);
+
+CREATE INDEX weaver_steps_waiting ON weaver_steps USING btree (namespace, task_id, awaits, step_index) WHERE state = 'waiting'::text;
+
+CREATE TABLE weaver_store_meta (
+  namespace text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  value text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace, key)
+);
+
+CREATE TABLE weaver_task_dependencies (
+  awaited bigint DEFAULT 0 NOT NULL,
+  opened_epoch bigint,
+  done smallint DEFAULT 0 NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  depends_on_task_id bytea NOT NULL,
+  kind text COLLATE "C" NOT NULL,
+  step text COLLATE "C",
+  ended_state text COLLATE "C",
+  ended_kind text COLLATE "C",
+  ended_code text COLLATE "C",
+  ended_message text COLLATE "C",
+  PRIMARY KEY (namespace, task_id, depends_on_task_id)
+);
+
+CREATE INDEX weaver_task_dependencies_by_need ON weaver_task_dependencies USING btree (namespace, depends_on_task_id, task_id);
+
+CREATE INDEX weaver_task_dependencies_open ON weaver_task_dependencies USING btree (namespace, task_id) WHERE done = 0;
+
+CREATE TABLE weaver_task_labels (
+  namespace text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  value text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  PRIMARY KEY (namespace, key, value, task_id)
+);
+
+CREATE TABLE weaver_tasks (
+  priority bigint NOT NULL,
+  lease_epoch bigint DEFAULT 0,
+  attempt_no bigint DEFAULT 0,
+  attempt_count bigint DEFAULT 0,
+  step_count bigint DEFAULT 0,
+  crash_count bigint DEFAULT 0,
+  quarantine_losses bigint DEFAULT 0,
+  internal_count bigint DEFAULT 0,
+  repair_count bigint DEFAULT 0,
+  started_version bigint DEFAULT 0,
+  remaining_deps bigint DEFAULT 0,
+  depth bigint DEFAULT 0,
+  wake_seq bigint DEFAULT 0,
+  calls bigint DEFAULT 0,
+  cost bigint DEFAULT 0,
+  idle_attempts bigint DEFAULT 0,
+  job_limits bigint DEFAULT 0,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  ready_at bigint,
+  lease_expires_at bigint,
+  started_at bigint,
+  finished_at bigint,
+  deadline_at bigint,
+  schema_version bigint,
+  max_attempts bigint,
+  max_repairs bigint,
+  open_if_failed bigint,
+  plain smallint DEFAULT 0,
+  needed smallint DEFAULT 0,
+  isolated smallint DEFAULT 0,
+  has_payloads smallint DEFAULT 0,
+  cancel_requested smallint DEFAULT 0,
+  allow_failure smallint DEFAULT 0,
+  values_dropped smallint DEFAULT 0,
+  namespace text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  task_type text COLLATE "C" NOT NULL,
+  queue text COLLATE "C" NOT NULL,
+  state text COLLATE "C" NOT NULL,
+  lease_id bytea,
+  leased_by text COLLATE "C",
+  waiting_reason text COLLATE "C",
+  join_kind text COLLATE "C",
+  input text COLLATE "C",
+  output text COLLATE "C",
+  last_error_kind text COLLATE "C",
+  last_error_json text COLLATE "C",
+  progress text COLLATE "C",
+  options_json text COLLATE "C",
+  job_id bytea,
+  parent_task_id bytea,
+  rerun_of bytea,
+  idempotency_key text COLLATE "C",
+  concurrency_key text COLLATE "C",
+  cancel_kind text COLLATE "C",
+  cancel_by text COLLATE "C",
+  cancel_reason text COLLATE "C",
+  end_state text COLLATE "C" GENERATED ALWAYS AS (
+CASE
+    WHEN ((state = 'failed'::text) OR (state = 'blocked'::text) OR (state = 'cancelled'::text)) THEN state
+    ELSE NULL::text
+END) STORED,
+  CHECK ((lease_id IS NOT NULL) = (state = 'running'::text)),
+  PRIMARY KEY (namespace, task_id)
+) WITH (fillfactor=45, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=10000, autovacuum_analyze_scale_factor=0.05);
+
+CREATE INDEX weaver_tasks_by_end ON weaver_tasks USING btree (namespace, end_state, task_id) WHERE end_state IS NOT NULL;
+
+CREATE UNIQUE INDEX weaver_tasks_by_idempotency_key ON weaver_tasks USING btree (namespace, task_type, idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+CREATE INDEX weaver_tasks_by_job ON weaver_tasks USING btree (namespace, job_id, task_id) WHERE job_id IS NOT NULL;
+
+CREATE TABLE weaver_timers (
+  due_at bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  PRIMARY KEY (namespace, due_at, task_id)
+);
+
+CREATE TABLE weaver_workers (
+  ttl bigint NOT NULL,
+  last_seen bigint NOT NULL,
+  heartbeats_since bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  worker_id text COLLATE "C" NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  types text COLLATE "C",
+  PRIMARY KEY (namespace, worker_id)
+) WITH (fillfactor=20, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_cost_delay=0);
