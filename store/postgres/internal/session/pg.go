@@ -182,12 +182,8 @@ AND EXISTS (SELECT FROM weaver_claims c WHERE c.namespace = w.namespace AND c.wo
 
 // Look implements Looker: rows first, then locks, in one round trip.
 func (l looker) Look(ctx context.Context, namespaces []string) ([]Seen, error) {
-	names, err := json.Marshal(namespaces)
-	if err != nil {
-		return nil, err
-	}
 	batch := new(pgconn.Batch)
-	batch.ExecParams(sqlLook, [][]byte{names}, nil, nil, nil)
+	batch.ExecParams(sqlLook, [][]byte{[]byte(namesJSON(namespaces))}, nil, nil, nil)
 	batch.ExecParams(sqlLocks, nil, nil, nil, nil)
 	results, err := l.c.conn.ExecBatch(ctx, batch).ReadAll()
 	if err != nil {
@@ -211,6 +207,11 @@ func (l looker) Look(ctx context.Context, namespaces []string) ([]Seen, error) {
 		seen = append(seen, s)
 	}
 	return seen, nil
+}
+
+func namesJSON(names []string) string {
+	text, _ := json.Marshal(names) // strings have no errors
+	return string(text)
 }
 
 // parseSeen reads a row of sqlLook.
