@@ -56,8 +56,12 @@ func (t *Tx) collectBlobs(req *store.CollectBlobs) (got store.CollectedBlobs, er
 	}
 	for i := range rows {
 		if rows[i].State == task.BlobPending {
-			if err := t.stmt(sqlClaimBlob).Text(1, t.ns).ID(2, &rows[i].ID).Run(); err != nil {
+			n, err := t.stmt(sqlClaimBlob).Text(1, t.ns).ID(2, &rows[i].ID).Exec()
+			if err != nil {
 				return got, err
+			}
+			if n == 0 {
+				continue // a transaction that was committed just now uses it
 			}
 		}
 		got.Delete = append(got.Delete, rows[i].Blob)

@@ -76,7 +76,7 @@ const sqlCounts = `EXISTS (SELECT 1 FROM weaver_tasks t WHERE t.namespace = ?1 A
 
 const sqlLowerCall = `
 UPDATE weaver_steps SET children_left = children_left - ?4,
-  state = CASE WHEN children_left = ?4 THEN 'completed' ELSE 'waiting' END, completed_at = CASE WHEN children_left = ?4 THEN ?5 ELSE 0 END
+  state = CASE WHEN children_left = ?4 THEN 'completed' ELSE 'waiting' END, completed_at = CASE WHEN children_left = ?4 THEN CAST(?5 AS bigint) ELSE 0 END
 WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0 AND state = 'waiting' AND ` + sqlCounts + `
 RETURNING state`
 
@@ -114,7 +114,7 @@ WHERE namespace = ?1 AND task_id = ?2 AND state = 'waiting' AND awaits IS NULL`
 
 const (
 	sqlSetCall = `
-UPDATE weaver_steps SET children_left = ?4, state = CASE WHEN CAST(?4 AS bigint) = 0 THEN 'completed' ELSE 'waiting' END, completed_at = CASE WHEN CAST(?4 AS bigint) = 0 THEN ?5 ELSE 0 END
+UPDATE weaver_steps SET children_left = ?4, state = CASE WHEN CAST(?4 AS bigint) = 0 THEN 'completed' ELSE 'waiting' END, completed_at = CASE WHEN CAST(?4 AS bigint) = 0 THEN CAST(?5 AS bigint) ELSE 0 END
 WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0`
 	sqlCountSteps = `
 UPDATE weaver_tasks SET step_count = step_count + ?3, wake_seq = CASE WHEN ?3 >= 0 THEN wake_seq WHEN wake_seq + ?3 > 0 THEN wake_seq + ?3 ELSE 0 END WHERE namespace = ?1 AND task_id = ?2`

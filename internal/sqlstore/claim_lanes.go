@@ -24,6 +24,16 @@ func (t *Tx) readLanes() (wait time.Duration, err error) {
 	if !need {
 		return wait, nil
 	}
+	read, err := t.db.ReadLanes(t)
+	if err != nil {
+		return 0, err
+	}
+	t.db.Lanes().Replace(t.ns, read, start, time.Since(start))
+	return 0, nil
+}
+
+// ReadLanes reads the lanes one after the other.
+func (t *Tx) ReadLanes() (map[lane.Key]int64, error) {
 	read := make(map[lane.Key]int64)
 	var k lane.Key
 	for {
@@ -33,13 +43,8 @@ func (t *Tx) readLanes() (wait time.Duration, err error) {
 			k = lane.Key{Queue: st.ColName(0), Type: st.ColName(1), Priority: st.ColInt(2)}
 			read[k] = st.ColInt(3)
 		}
-		if err := st.Done(); err != nil {
-			return 0, err
-		}
-		if !found {
-			break
+		if err := st.Done(); err != nil || !found {
+			return read, err
 		}
 	}
-	t.db.Lanes().Replace(t.ns, read, start, time.Since(start))
-	return 0, nil
 }

@@ -37,6 +37,9 @@ func (fx *Effects) Answered() bool { return len(fx.claimed) > 0 || fx.answer }
 // what their attempts have in common; and of the store's generations. It only
 // saves work: rows that it misses are deleted by the reaper.
 type Memory struct {
+	// Forgetful keeps no generation: nothing says when another process changes one.
+	Forgetful bool
+
 	mu          sync.Mutex
 	claims      map[claimKey]Claim
 	generations map[string]string // by namespace
@@ -163,7 +166,7 @@ func (fx *Effects) Generation() string {
 // or an operation changes it.
 func (fx *Effects) RememberGeneration(gen string) {
 	m := fx.memory
-	if m == nil {
+	if m == nil || m.Forgetful {
 		return
 	}
 	m.mu.Lock()

@@ -44,8 +44,10 @@ type Database interface {
 	// InTx runs fn in a caller's transaction, in a savepoint of its own.
 	InTx(ctx context.Context, ns string, in store.Tx, fn func(*Tx) error) error
 
-	// Lanes are the lanes with dispatch rows, as far as this process knows them.
+	// Lanes are the lanes with dispatch rows, as far as this process knows them, and
+	// ReadLanes reads them, with the instant before which each has no due row.
 	Lanes() *lane.Cache
+	ReadLanes(t *Tx) (map[lane.Key]int64, error)
 	// Stalled returns when and for how long this process last waited to write, if
 	// that was long enough to make workers miss their leases.
 	Stalled() (until time.Time, waited time.Duration)
@@ -149,8 +151,17 @@ func (t *Tx) Conn() Conn { return t.conn }
 // Now returns the instant of the transaction.
 func (t *Tx) Now() time.Time { return t.at }
 
-// Generation returns the life of the store that leases belong to, if it was read.
-func (t *Tx) Generation() string { return t.gen }
+// Namespace returns the namespace of the transaction.
+func (t *Tx) Namespace() string { return t.ns }
+
+// SetGeneration says which life of the store leases belong to, as SQLGeneration reads
+// it in the same transaction.
+func (t *Tx) SetGeneration(gen string) { t.gen = gen }
+
+// Enqueue stores a submission.
+func (t *Tx) Enqueue(sub *store.Submission) ([]store.Enqueued, error) {
+	return t.enqueue(sub, task.ID{})
+}
 
 // Record writes one record in a transaction that is a caller's, with what it
 // costs. repeated says that its step has the same value already.

@@ -21,24 +21,34 @@ WHERE p.namespace = ?1 AND (p.task_id, p.kind) > (?2, ?4) ORDER BY p.task_id, p.
 SELECT task_id, name, attempt_no, try, kind, awaits, value, by_attempt, by_try FROM weaver_steps
 WHERE namespace = ?1 AND (task_id, name, attempt_no, try) > (?2, ?4, ?5, ?6) ORDER BY task_id, name, attempt_no, try LIMIT ?3`
 	sqlWalkSignals = `
-SELECT task_id, seq, name, payload FROM weaver_signals WHERE namespace = ?1 AND (task_id, seq) > (?2, ?5) ORDER BY task_id, seq LIMIT ?3`
+SELECT task_id, seq, name, payload FROM weaver_signals WHERE namespace = ?1 AND (task_id, seq) > (?2, ?4) ORDER BY task_id, seq LIMIT ?3`
 	sqlWalkCheckpoints = `
 SELECT task_id, name, value FROM weaver_checkpoints WHERE namespace = ?1 AND (task_id, name) > (?2, ?4) ORDER BY task_id, name LIMIT ?3`
 	sqlWalkEvents = `
-SELECT task_id, seq, type, body FROM weaver_events WHERE namespace = ?1 AND (task_id, seq) > (?2, ?5) ORDER BY task_id, seq LIMIT ?3`
+SELECT task_id, seq, type, body FROM weaver_events WHERE namespace = ?1 AND (task_id, seq) > (?2, ?4) ORDER BY task_id, seq LIMIT ?3`
 	sqlWalkLogs = `
-SELECT task_id, seq, type, body FROM weaver_logs WHERE namespace = ?1 AND (task_id, seq) > (?2, ?5) ORDER BY task_id, seq LIMIT ?3`
+SELECT task_id, seq, type, body FROM weaver_logs WHERE namespace = ?1 AND (task_id, seq) > (?2, ?4) ORDER BY task_id, seq LIMIT ?3`
 	sqlWalkBlobs = `
 SELECT blob_id, sha256, size_bytes, state FROM weaver_blobs WHERE namespace = ?1 AND blob_id > ?2 ORDER BY blob_id LIMIT ?3`
 )
 
+// walkKey is what a row's key has behind the ID of its task.
+type walkKey uint8
+
+const (
+	keyTask walkKey = iota // nothing
+	keyName
+	keyNumber
+	keyTry // name, number and try
+)
+
 // walks are the stages. Each reads one row: its place as a cursor, and its values.
 var walks = []struct {
-	sql  string
-	keys int // parameters of the place behind the ID
-	row  func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue
+	sql string
+	key walkKey
+	row func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue
 }{
-	{sqlWalkTasks, 0, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+	{sqlWalkTasks, keyTask, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
 		of := st.ColText(1)
 		return []store.StoredValue{
 			walked(store.ValueInput, at, of, st.ColBytes(2)),
@@ -46,7 +56,7 @@ var walks = []struct {
 			walked(store.ValueProgress, at, of, st.ColBytes(4)),
 		}
 	}},
-	{sqlWalkPayloads, 1, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+	{sqlWalkPayloads, keyName, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
 		at.Name = st.ColText(1)
 		if at.Name == kindFor { // the name of a question
 			return nil
@@ -55,29 +65,29 @@ var walks = []struct {
 		v.Name = ""
 		return []store.StoredValue{v}
 	}},
-	{sqlWalkSteps, 3, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+	{sqlWalkSteps, keyTry, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
 		at.Name, at.No, at.Try = st.ColText(1), st.ColInt(2), st.ColInt(3)
 		v := walked(store.ValueStep, at, st.ColText(5), st.ColBytes(6))
 		v.StepKind, v.No, v.Try = task.StepKind(st.ColName(4)), st.ColInt(7), st.ColInt(8) // whose key a completed step does not have
 		return []store.StoredValue{v}
 	}},
-	{sqlWalkSignals, 2, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+	{sqlWalkSignals, keyNumber, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
 		at.No = st.ColInt(1)
 		return []store.StoredValue{walked(store.ValueSignal, at, st.ColText(2), st.ColBytes(3))}
 	}},
-	{sqlWalkCheckpoints, 1, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+	{sqlWalkCheckpoints, keyName, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
 		at.Name = st.ColText(1)
 		return []store.StoredValue{walked(store.ValueCheckpoint, at, "", st.ColBytes(2))}
 	}},
-	{sqlWalkEvents, 2, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+	{sqlWalkEvents, keyNumber, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
 		at.No = st.ColInt(1)
 		return []store.StoredValue{walked(store.ValueEvent, at, st.ColText(2), st.ColBytes(3))}
 	}},
-	{sqlWalkLogs, 2, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+	{sqlWalkLogs, keyNumber, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
 		at.No = st.ColInt(1)
 		return []store.StoredValue{walked(store.ValueLog, at, st.ColText(2), st.ColBytes(3))}
 	}},
-	{sqlWalkBlobs, 0, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+	{sqlWalkBlobs, keyTask, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
 		if task.BlobState(st.ColName(3)) != task.BlobLive {
 			return nil
 		}
@@ -107,14 +117,13 @@ func (s *Store) WalkValues(ctx context.Context, ns, after string, limit int) (va
 func (v *View) walk(at rules.ValueCursor, limit int) (values []store.StoredValue, next string, err error) {
 	stage := walks[at.Stage]
 	st := v.stmt(stage.sql).Text(1, v.ns).ID(2, &at.ID).Int(3, int64(limit))
-	if stage.keys > 0 {
-		st = st.Text(4, at.Name)
-	}
-	if stage.keys > 1 {
-		st = st.Int(5, at.No)
-	}
-	if stage.keys > 2 {
-		st = st.Int(6, at.Try)
+	switch stage.key {
+	case keyName:
+		st.Text(4, at.Name)
+	case keyNumber:
+		st.Int(4, at.No)
+	case keyTry:
+		st.Text(4, at.Name).Int(5, at.No).Int(6, at.Try)
 	}
 	read := 0
 	for st.Next() {

@@ -119,6 +119,9 @@ func ids(st *sqlstmt.Stmt) ([]task.ID, error) {
 	return ids, st.Done()
 }
 
+// SQLGeneration reads the life of the store that leases of a namespace belong to.
+const SQLGeneration = sqlGeneration
+
 const sqlGeneration = `
 SELECT coalesce((SELECT value FROM weaver_store_meta WHERE namespace = ?1 AND key = 'generation'),
   (SELECT value FROM weaver_store_meta WHERE namespace = '' AND key = 'generation'))`

@@ -34,16 +34,16 @@ type server struct {
 	localPort  int  // of this end
 }
 
-// Older and other servers do not know all that sqlServer asks for. A standby of which
-// the user may not see more than that it is there counts as asynchronous; subscribers
-// of a logical replication are none.
+// Older and other servers do not know all that sqlServer asks for. Standbys count if
+// the session's commits wait for none of them; who subscribes to a logical replication
+// or archives the log is no standby.
 const (
 	sqlProduct = `SELECT version(), current_setting('server_version_num'), current_setting('server_version')`
 	sqlServer  = `
 SELECT current_setting('server_encoding'), current_database()::text, current_user::text,
   current_setting('fsync')::bool, current_setting('synchronous_commit'),
   (SELECT count(*) FROM pg_stat_replication r
-   WHERE coalesce(sync_state, 'async') = 'async' AND coalesce(state, '') <> 'backup' AND coalesce(application_name, '') <> 'pg_receivewal'
+   WHERE coalesce(state, '') <> 'backup' AND coalesce(application_name, '') <> 'pg_receivewal'
      AND NOT EXISTS (SELECT 1 FROM pg_replication_slots l WHERE l.active_pid = r.pid AND l.slot_type = 'logical')
      AND (current_setting('synchronous_standby_names') = '' OR current_setting('synchronous_commit') IN ('local', 'off'))),
   pg_is_in_recovery(), current_setting('transaction_read_only')::bool,
@@ -139,8 +139,8 @@ func (s server) warnings(src *source) (list []store.Warning) {
 	if s.standbys > 0 {
 		list = append(list, store.Warning{
 			Key: "asynchronous standby",
-			Text: "a standby follows the server asynchronously: if it is promoted, the last commits that were acknowledged are lost: " +
-				"name it in synchronous_standby_names, or run `weaver doctor --post-restore` after a promotion",
+			Text: "a standby follows the server, and commits do not wait for it: if it is promoted, the last ones that were acknowledged are lost: " +
+				"name it in synchronous_standby_names (with synchronous_commit on), or run `weaver doctor --post-restore` after a promotion",
 			Attrs: []slog.Attr{where, slog.Int("standbys", s.standbys)},
 		})
 	}

@@ -2,11 +2,7 @@ package postgres_test
 
 import (
 	"context"
-	"io"
-	"net"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -92,31 +88,117 @@ func TestServerThatIsThere(t *testing.T) {
 	says(t, err, store.ErrNotDatabase, "has the encoding SQL_ASCII", "ENCODING 'UTF8' TEMPLATE template0")
 }
 
+// keys lists the warnings about the server of a URL.
+func keys(t *testing.T, url string) (list []string) {
+	t.Helper()
+	src := parse(t, url)
+	c, s, err := src.Connect(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, c)
+	for _, w := range s.Warnings(src) {
+		if !strings.Contains(w.Text, "doctor --post-restore") {
+			t.Errorf("the warning does not say what to do: %s", w.Text)
+		}
+		list = append(list, w.Key)
+	}
+	return list
+}
+
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	warnings := func(url string) (keys string) {
-		src := parse(t, url)
-		c, s, err := src.Connect(t.Context(), true)
-		if err != nil {
-			t.Fatal(err)
+	if got := keys(t, url); len(got) > 0 {
+		t.Errorf("warnings of a good server: %q", got)
+	}
+	if got := keys(t, with(url, "synchronous_commit=off")); len(got) != 1 || got[0] != "synchronous_commit" {
+		t.Errorf("warnings with synchronous_commit off: %q", got)
+	}
+}
+
+// A standby is refused, and warned of where commits do not wait for it.
+func TestStandby(t *testing.T) {
+	t.Parallel()
+	primary := pgtest.Start(t, pgtest.Options{})
+	standby := primary.Standby()
+	u := connect(t, primary.URL("postgres"))
+	u.exec("DO $$BEGIN WHILE NOT EXISTS (SELECT 1 FROM pg_stat_replication WHERE state = 'streaming') LOOP PERFORM pg_stat_clear_snapshot(), pg_sleep(0.01); END LOOP; END$$")
+	if got := keys(t, primary.URL("postgres")); len(got) != 1 || got[0] != "asynchronous standby" {
+		t.Errorf("warnings with a standby: %q", got)
+	}
+	u.exec("CREATE ROLE guest LOGIN")
+	if got := keys(t, strings.Replace(primary.URL("postgres"), "postgres@", "guest@", 1)); len(got) != 1 || got[0] != "asynchronous standby" {
+		t.Errorf("warnings for a user without rights: %q", got)
+	}
+	src := parse(t, standby.URL("postgres"))
+	_, _, err := src.Connect(t.Context(), true)
+	says(t, err, store.ErrReadOnly, src.Shown(), "the server is a standby: name the primary, or all servers with target_session_attrs=read-write")
+
+	// Of several servers the one that can be written is found.
+	both := parse(t, strings.Replace(standby.URL("postgres"), hostOf(standby), hostOf(standby)+","+hostOf(primary), 1))
+	c, _, err := both.Connect(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed(t, c)
+}
+
+// hostOf is the host and port of a server.
+func hostOf(s *pgtest.Server) string {
+	_, rest, _ := strings.Cut(s.URL("postgres"), "@")
+	host, _, _ := strings.Cut(rest, "/")
+	return host
+}
+
+func TestSynchronousStandby(t *testing.T) {
+	t.Parallel()
+	primary := pgtest.Start(t, pgtest.Options{ConfigLines: []string{"synchronous_standby_names = 'walreceiver'"}})
+	primary.Standby()
+	connect(t, primary.URL("postgres")).exec("CREATE TABLE public.waits (n bigint)") // until the standby has it
+	if got := keys(t, primary.URL("postgres")); len(got) > 0 {
+		t.Errorf("warnings with a synchronous standby: %q", got)
+	}
+	if got := keys(t, with(primary.URL("postgres"), "synchronous_commit=local")); len(got) != 1 || got[0] != "asynchronous standby" {
+		t.Errorf("warnings with a standby for which commits do not wait: %q", got)
+	}
+}
+
+// What a user has: fsync, passwords, and a socket.
+func TestServerOfAUser(t *testing.T) {
+	t.Parallel()
+	s := pgtest.Start(t, pgtest.Options{Fsync: true, HBALines: []string{"host all app 127.0.0.1/32 scram-sha-256", "host all locked 127.0.0.1/32 reject"}})
+	u := connect(t, s.URL("postgres"))
+	u.exec("CREATE ROLE app LOGIN PASSWORD 'right'; CREATE ROLE locked LOGIN")
+	as := func(user string) postgres.Source {
+		return parse(t, strings.Replace(s.URL("postgres"), "postgres@", user+"@", 1))
+	}
+	c, _, err := as("app:right").Connect(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed(t, c)
+	for user, want := range map[string]string{
+		"app:hidden": `the password of user "app" is wrong`,
+		"app":        `the password of user "app" is wrong`,
+		"locked":     `the server does not let user "locked" in from here: look at its pg_hba.conf`,
+	} {
+		_, _, err := as(user).Connect(t.Context(), false)
+		says(t, err, store.ErrUnavailable, want)
+		if err != nil && strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%v\nhas the password", err)
 		}
-		defer closed(t, c)
-		for _, w := range s.Warnings(src) {
-			keys += w.Key + ": " + w.Text + "\n"
-		}
-		return keys
 	}
-	if got := warnings(url); got != "" {
-		t.Errorf("warnings of a good server:\n%s", got)
+	socket := parse(t, s.SocketURL("postgres"))
+	c, found, err := socket.Connect(t.Context(), false)
+	if err != nil || found.Direct() {
+		t.Fatalf("by the socket: direct %v, %v", found.Direct(), err)
 	}
-	if got := warnings(with(url, "synchronous_commit=off")); !strings.HasPrefix(got, "synchronous_commit: synchronous_commit is off: ") || !strings.Contains(got, "doctor --post-restore") {
-		t.Errorf("warnings with synchronous_commit off:\n%s", got)
-	}
-	src := parse(t, url)
-	list := postgres.ServerOf(func(_, _, _, _ *string, _, standbys *int, _, _, _, _ *bool) { *standbys = 1 }).Warnings(src)
-	if len(list) != 1 || list[0].Key != "asynchronous standby" || !strings.Contains(list[0].Text, "synchronous_standby_names") {
-		t.Errorf("warnings with a standby: %+v", list)
+	closed(t, c)
+	s.Stop(pgtest.Fast)
+	for _, src := range []postgres.Source{as("app:right"), socket} {
+		_, _, err = src.Connect(t.Context(), false)
+		says(t, err, store.ErrUnavailable, "check that the server runs")
 	}
 }
 
@@ -142,48 +224,13 @@ func TestDirect(t *testing.T) {
 	if !direct(url) {
 		t.Error("a connection to the server itself is not direct")
 	}
-	config := parse(t, url).Config()
-	if direct(strings.Replace(url, net.JoinHostPort(config.Host, port(config)), forward(t, net.JoinHostPort(config.Host, port(config))), 1)) {
+	if direct(pgtest.NewProxy(t, url).URL()) {
 		t.Error("a connection through a proxy is direct")
+	}
+	if direct(pgtest.Bouncer(t, url, "transaction")) {
+		t.Error("a connection through PgBouncer is direct")
 	}
 	if (postgres.Server{}).Direct() {
 		t.Error("a connection over a Unix socket is direct")
 	}
-}
-
-func port(c *pgx.ConnConfig) string { return strconv.Itoa(int(c.Port)) }
-
-// forward is the address of a proxy that passes on one connection.
-func forward(t *testing.T, to string) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-		all.Wait()
-	})
-	pass := func(to, from net.Conn) {
-		_, _ = io.Copy(to, from) // ends with either connection
-		_ = to.Close()
-	}
-	all.Go(func() {
-		from, err := l.Accept()
-		if err != nil {
-			return
-		}
-		there, err := new(net.Dialer).DialContext(t.Context(), "tcp", to)
-		if err != nil {
-			t.Error(err)
-			_ = from.Close()
-			return
-		}
-		all.Go(func() { pass(there, from) })
-		pass(from, there)
-	})
-	return l.Addr().String()
 }

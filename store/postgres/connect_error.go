@@ -95,7 +95,7 @@ func (s *source) unreachable(err error) string {
 	case errors.As(err, &dns) && !dns.IsTimeout:
 		return fmt.Sprintf("the host %s is not known: check its name", dns.Name)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Sprintf("nothing listens at %s: check host and port, and that the server runs and listens there", s.address(err))
+		return fmt.Sprintf("nothing listens at %s: check that the server runs and listens there, and the URL's host and port", s.address(err))
 	case errors.Is(err, syscall.ENOENT):
 		return fmt.Sprintf("there is no socket of a server in %s: check that the server runs, or name a host", s.config.Host)
 	case errors.Is(err, context.DeadlineExceeded), pgconn.Timeout(err), errors.As(err, &op) && op.Timeout():

@@ -63,7 +63,7 @@ func TestConnectErrors(t *testing.T) {
 		address, code, message string
 		want                   string
 	}{
-		"nothing listens":     {address: unused, want: "nothing listens at " + unused + ": check host and port"},
+		"nothing listens":     {address: unused, want: "nothing listens at " + unused + ": check that the server runs"},
 		"unknown host":        {address: "nohost.invalid", want: "the host nohost.invalid is not known: check its name"},
 		"wrong password":      {code: "28P01", message: `password authentication failed for user "app"`, want: `the password of user "app" is wrong, or there is no such user`},
 		"no such user":        {code: "28000", message: `role "app" does not exist`, want: "there is no user \"app\": create it with `createuser app`"},

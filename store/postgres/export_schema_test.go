@@ -62,9 +62,9 @@ func (s Source) using(ctx context.Context, f func(m migrator, known []migrate.Mi
 	if err != nil {
 		return err
 	}
-	c, _, err := s.connectChecked(ctx, true)
+	c, err := pgx.ConnectConfig(ctx, s.config.Copy()) // unchecked: what was right then may not be now
 	if err != nil {
-		return err
+		return s.connectError(err)
 	}
 	return errors.Join(f(migrator{c, s.source}, known), closeConn(ctx, c))
 }
@@ -102,3 +102,6 @@ func (s Source) Ready(ctx context.Context) error {
 
 // MigrationSQL is the schema as a script.
 func MigrationSQL(schema string) string { return migrationSQL(schema) }
+
+// LockKey is the advisory lock of those who migrate a schema.
+func LockKey(schema string) int64 { return lockKey(schema) }

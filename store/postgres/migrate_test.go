@@ -70,7 +70,19 @@ type user struct {
 
 func connect(t testing.TB, url string) *user {
 	t.Helper()
-	c, err := pgx.Connect(t.Context(), url)
+	u := connectTo(t, url)
+	u.exec("SET search_path TO weaver")
+	return u
+}
+
+func connectTo(t testing.TB, url string) *user {
+	t.Helper()
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec // PgBouncer may know no names of statements
+	c, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,9 +91,7 @@ func connect(t testing.TB, url string) *user {
 			t.Error(err)
 		}
 	})
-	u := &user{t, c}
-	u.exec("SET search_path TO weaver")
-	return u
+	return &user{t, c}
 }
 
 func (u *user) exec(sql string, args ...any) {
@@ -159,6 +169,19 @@ WHERE n.nspname NOT IN ('weaver', 'Shop "1"') AND n.nspname NOT LIKE 'pg_toast%'
 	generations := u.texts(`SELECT value FROM weaver.weaver_store_meta WHERE key = 'generation' UNION ALL SELECT value FROM "Shop ""1""".weaver_store_meta WHERE key = 'generation'`)
 	if len(generations) != 2 || len(generations[0]) != 32 || generations[0] == generations[1] {
 		t.Errorf("generations %q", generations)
+	}
+}
+
+// A database without a schema gets all migrations, one after the other.
+func TestMigrateFromNothing(t *testing.T) {
+	t.Parallel()
+	src := parse(t, pgtest.URL(t))
+	if err := src.MigrateAs(t.Context(), addsTable, addsMore, raises); err != nil {
+		t.Fatal(err)
+	}
+	list, err := src.MigrationStatus(t.Context())
+	if err != nil || len(list) != 4 || list[3].AppliedAt.Before(list[0].AppliedAt) {
+		t.Errorf("MigrationStatus = %v, %v", list, err)
 	}
 }
 
@@ -281,6 +304,8 @@ func TestSchemaOfAnAdministrator(t *testing.T) {
 	src := parse(t, pgtest.URL(t))
 	u := connect(t, src.Config().ConnString())
 	u.exec("CREATE SCHEMA weaver")
+	u.exec("CREATE VIEW weaver.statistics AS SELECT 1 AS one")
+	u.exec("ALTER EXTENSION plpgsql ADD VIEW weaver.statistics")
 	u.exec("CREATE TABLE public.orders (id bigint)")
 	if err := src.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
@@ -318,7 +343,8 @@ func TestNoPermission(t *testing.T) {
 	says(t, src.Migrate(t.Context()), store.ErrReadOnly, `may not create the schema weaver`, `CREATE SCHEMA "weaver" AUTHORIZATION "`+role)
 
 	admin.exec("CREATE SCHEMA weaver")
-	for _, err := range []error{src.Migrate(t.Context()), src.Ready(t.Context())} {
+	_, _, refused := src.Connect(t.Context(), true)
+	for _, err := range []error{src.Migrate(t.Context()), src.Ready(t.Context()), refused} {
 		says(t, err, store.ErrUnavailable, `may not look into the schema weaver: GRANT USAGE ON SCHEMA "weaver" TO "`+role)
 	}
 	admin.exec("GRANT USAGE ON SCHEMA weaver TO " + role)
@@ -356,5 +382,58 @@ func TestMigrationSQL(t *testing.T) {
 	u.exec(postgres.MigrationSQL("shop"))
 	if made, want := listing(u, "shop"), listing(u, "weaver"); made != want {
 		t.Errorf("the script makes\n%s\nMigrate makes\n%s", made, want)
+	}
+}
+
+// Through a pooler that gives each transaction another connection nothing is kept
+// from one to the next: neither settings nor locks.
+func TestMigrateThroughAPooler(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pooled := pgtest.Bouncer(t, url, "transaction", "default_pool_size = 2")
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			src := parse(t, with(pooled, "schema=looms"))
+			if err := errors.Join(src.MigrateAs(t.Context(), addsTable, addsMore), src.Ready(t.Context())); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	u := connect(t, url)
+	if got := u.texts("SELECT version || ' ' || name FROM looms.weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != "[1 init 2 later 3 later]" {
+		t.Errorf("recorded %v", got)
+	}
+	if n := u.texts("SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"); n[0] != "0" {
+		t.Errorf("%s advisory locks are left", n[0])
+	}
+	// Two transactions at once have both connections of the pooler.
+	for range 2 {
+		theirs := connectTo(t, pooled)
+		theirs.exec("BEGIN")
+		if got := theirs.texts("SHOW search_path"); strings.Contains(got[0], "looms") {
+			t.Errorf("others find search_path = %s", got[0])
+		}
+	}
+}
+
+// The connection breaks, or nothing comes any more: an error, and no half of a
+// migration.
+func TestMigrateIsCut(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	u := connect(t, url)
+	u.exec("SELECT pg_advisory_lock($1)", postgres.LockKey("weaver"))
+	proxy := pgtest.NewProxy(t, url)
+	ended := make(chan error, 1)
+	src := parse(t, proxy.URL())
+	go func() { ended <- src.Migrate(t.Context()) }()
+	u.exec("DO $$BEGIN WHILE NOT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) LOOP PERFORM pg_sleep(0.01); END LOOP; END$$")
+	proxy.Cut()
+	says(t, <-ended, store.ErrUnavailable, src.Shown())
+	u.exec("SELECT pg_advisory_unlock($1)", postgres.LockKey("weaver"))
+	if err := parse(t, url).Migrate(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // defaultSchema is the schema that holds the tables unless the URL names another.
@@ -24,8 +25,10 @@ const connectTimeout = 10 * time.Second
 // source is a parsed URL.
 type source struct {
 	config *pgx.ConnConfig
-	schema string // of the tables, as it is named in the catalog
-	shown  string // the URL without passwords, for messages
+	pooled *pgxpool.Config // with config; nil of a caller's pool
+	sized  bool            // the URL says how many connections it may have
+	schema string          // of the tables, as it is named in the catalog
+	shown  string          // the URL without passwords, for messages
 }
 
 // parseURL reads a URL as libpq does, postgres://USER:PASSWORD@HOST:PORT/DATABASE,
@@ -39,12 +42,13 @@ func parseURL(raw string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := pgx.ParseConfig(raw)
+	pool, err := pgxpool.ParseConfig(raw)
 	if err != nil {
 		// Not wrapped: the driver's error holds the URL as it was given.
 		return nil, fmt.Errorf("the URL %s is wrong: %s", shown, reason(err, secrets))
 	}
-	s := &source{config: config, schema: defaultSchema, shown: shown}
+	config := pool.ConnConfig
+	s := &source{config: config, pooled: pool, sized: strings.Contains(raw, "pool_max_conns="), schema: defaultSchema, shown: shown}
 	if name, ok := config.RuntimeParams["schema"]; ok {
 		delete(config.RuntimeParams, "schema")
 		s.schema = name

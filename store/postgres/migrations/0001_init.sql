@@ -471,3 +471,28 @@ CREATE TABLE weaver_logs (
   body      text COLLATE "C" NOT NULL,
   PRIMARY KEY (namespace, task_id, seq)
 );
+
+-- Functions that SQLite has: a path is '$.a.b'. NULL stays NULL, and so does what is
+-- not there.
+CREATE FUNCTION json_remove(doc text, VARIADIC paths text[]) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+  j jsonb := doc;
+  p text;
+BEGIN
+  FOREACH p IN ARRAY paths LOOP
+    j := j #- string_to_array(substr(p, 3), '.');
+  END LOOP;
+  RETURN j::text;
+END $$;
+
+CREATE FUNCTION json_set(doc text, path text, value text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+  SELECT jsonb_set(doc::jsonb, string_to_array(substr(path, 3), '.'), to_jsonb(value))::text $$;
+
+CREATE FUNCTION json_set(doc text, path text, value bigint) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+  SELECT jsonb_set(doc::jsonb, string_to_array(substr(path, 3), '.'), to_jsonb(value))::text $$;
+
+CREATE FUNCTION json_replace(doc text, path text, value text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+  SELECT jsonb_set(doc::jsonb, string_to_array(substr(path, 3), '.'), to_jsonb(value), false)::text $$;
+
+CREATE FUNCTION json_extract(doc text, path text) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+  SELECT (doc::jsonb #>> string_to_array(substr(path, 3), '.'))::bigint $$;

@@ -13,6 +13,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/goweaver/weaver/internal/sqlstmt"
 )
 
 // Mode says how the server is reached.
@@ -105,6 +107,9 @@ type Conn struct {
 	own   bool          // nobody else uses the connection
 	stmts map[string]*Stmt
 
+	handles map[string]*sqlstmt.Stmt
+	cache   *sqlstmt.Cache
+
 	asked  bool // how the server is reached
 	direct bool
 	kept   bool // the session has the settings
@@ -143,7 +148,7 @@ func (m *common) of(pg *pgconn.PgConn) *Conn {
 	if c, ok := pg.CustomData()[m.key].(*Conn); ok {
 		return c
 	}
-	c := &Conn{common: m, pg: pg, ctx: context.Background(), stmts: make(map[string]*Stmt)}
+	c := &Conn{common: m, pg: pg, ctx: context.Background(), stmts: make(map[string]*Stmt), handles: make(map[string]*sqlstmt.Stmt), cache: sqlstmt.NewCache()}
 	pg.CustomData()[m.key] = c
 	return c
 }
@@ -158,6 +163,24 @@ func (c *Conn) Close() error {
 // PgConn returns the driver's connection. It may be used while nothing is queued: see
 // [Conn.Flush].
 func (c *Conn) PgConn() *pgconn.PgConn { return c.pg }
+
+// Stmt returns the handle of a statement, which must not be asked for again while its
+// rows are being read. A text that cannot be prepared is an error of its first use.
+func (c *Conn) Stmt(sql string) *sqlstmt.Stmt {
+	raw, err := c.Statement(sql)
+	if err != nil {
+		return sqlstmt.Failed(err)
+	}
+	h := c.handles[sql]
+	if h == nil {
+		h = sqlstmt.New(raw, c.cache)
+		c.handles[sql] = h
+	}
+	return h.Again()
+}
+
+// Cache returns what the connection remembers of its rows.
+func (c *Conn) Cache() *sqlstmt.Cache { return c.cache }
 
 // Direct reports whether the connection has a session of the server for itself.
 func (c *Conn) Direct() bool { return c.direct }

@@ -12,7 +12,8 @@ var translated sync.Map // a text for SQLite → the same for PostgreSQL
 //   - ?1 is $1
 //   - INDEXED BY name and NOT INDEXED are left out
 //   - CROSS JOIN is JOIN
-//   - the comment /*lock*/ is FOR UPDATE, and /*lock o*/ is FOR UPDATE OF o
+//   - the comment /*lock*/ is FOR UPDATE, /*lock o*/ is FOR UPDATE OF o, and
+//     /*claim o*/ is FOR UPDATE OF o SKIP LOCKED
 //
 // What stands in quotes and in other comments stays as it is.
 func Translate(sql string) string {
@@ -116,6 +117,11 @@ func verbatim(sql string) int {
 // lockClause returns the clause that a comment stands for; what is no such comment
 // as it is.
 func lockClause(text string) string {
+	if of, ok := strings.CutPrefix(text, "/*claim "); ok {
+		if table, closed := strings.CutSuffix(of, "*/"); closed {
+			return "FOR UPDATE OF " + table + " SKIP LOCKED"
+		}
+	}
 	inner, ok := strings.CutPrefix(text, "/*lock")
 	inner, closed := strings.CutSuffix(inner, "*/")
 	if !ok || !closed {
@@ -128,6 +134,25 @@ func lockClause(text string) string {
 		return "FOR UPDATE OF " + table
 	}
 	return text
+}
+
+// ParamCount returns how many parameters a translated text has.
+func ParamCount(text string) (n int) {
+	for i := 0; i < len(text); {
+		if skip := verbatim(text[i:]); skip > 0 {
+			i += skip
+			continue
+		}
+		if i++; text[i-1] != '$' {
+			continue
+		}
+		no := 0
+		for ; i < len(text) && isDigit(text[i]); i++ {
+			no = no*10 + int(text[i]-'0')
+		}
+		n = max(n, no)
+	}
+	return n
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -39,7 +39,8 @@ const (
 func (c *Conn) Use(ctx context.Context) { c.ctx = ctx }
 
 // Begin queues the begin of a transaction, whose statements all end with ctx, and the
-// question for the server's time. Isolation is READ COMMITTED.
+// question for the server's time. Isolation is READ COMMITTED; a transaction that only
+// reads sees one state of the database.
 func (c *Conn) Begin(ctx context.Context, readOnly bool) error {
 	if c.open {
 		return errors.New("the connection has an open transaction: end it first")
@@ -50,7 +51,7 @@ func (c *Conn) Begin(ctx context.Context, readOnly bool) error {
 	c.readOnly = readOnly
 	sql := "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 	if readOnly {
-		sql = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"
+		sql = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 	}
 	_, err := c.control(sql)
 	if err == nil && !c.kept {

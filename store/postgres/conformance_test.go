@@ -1,0 +1,56 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/goweaver/weaver/internal/pgtest"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/postgres"
+	"github.com/goweaver/weaver/store/storetest"
+)
+
+// The suite is the specification. Its clock is that of the bubble that each case plays
+// in: the server's would go on by itself.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, storetest.Harness{
+		Name:   "postgres",
+		Repeat: repeat,
+		Open: func(t *testing.T) store.Store {
+			return openURL(t, pgtest.Migrated(t, "weaver", migrateURL), postgres.BubbleClock(), postgres.ScanPage(7))
+		},
+		Second: func(t *testing.T, first store.Store) store.Store {
+			return openURL(t, first.(*postgres.DB).RawURL(), postgres.BubbleClock(), postgres.ScanPage(7))
+		},
+	})
+}
+
+// repeat is how often concurrent cases run here: each has a database of its own.
+const repeat = 10
+
+// migrate makes a database that holds an empty store.
+func migrateURL(url string) error {
+	ctx := context.Background()
+	db, err := postgres.Open(ctx, url, postgres.Unsafe())
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.Migrate(ctx), db.Close())
+}
+
+// openURL opens a store that the end of the test closes.
+func openURL(t *testing.T, url string, opts ...postgres.Option) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), url, append(opts, postgres.Unsafe())...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}

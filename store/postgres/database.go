@@ -1,0 +1,321 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/sqlstore"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/postgres/internal/conn"
+	"github.com/goweaver/weaver/task"
+)
+
+// database is a DB as the verbs use it: one value for each transaction, with what
+// belongs to that.
+type database struct {
+	db     *DB
+	c      *conn.Conn
+	lanes  *lane.Cache      // as the transaction sees them
+	locked map[task.ID]bool // tasks
+	jobs   map[task.ID]bool // that are locked
+	keys   map[string]bool  // that are locked
+}
+
+var _ sqlstore.Database = database{}
+
+// Write implements sqlstore.Database.
+func (d database) Write(ctx context.Context, ns string, op sqlstore.Op) error {
+	var fx sqlstore.Effects
+	err := d.db.pool.Tx(ctx, false, func(c *conn.Conn) error {
+		t, err := d.db.begun(c, ns, &fx, op.Weight)
+		if err != nil {
+			return err
+		}
+		return op.Run(t)
+	})
+	if err != nil {
+		return d.db.translate(err)
+	}
+	d.db.apply(&fx)
+	return nil
+}
+
+// begun returns an operation's transaction. It asks for the time, and for the
+// generation of the store, with the begin of the transaction, in one round trip.
+// Heavy operations of a namespace run one after the other: reapers, chores,
+// collectors and commands of operators, which move many tasks each.
+func (db *DB) begun(c *conn.Conn, ns string, fx *sqlstore.Effects, weight int) (*sqlstore.Tx, error) {
+	if weight >= sqlstore.Heavy {
+		if err := lockAdvisory(c, "heavy", ns); err != nil {
+			return nil, err
+		}
+	}
+	gen, err := c.Statement(sqlstore.SQLGeneration)
+	if err == nil {
+		err = gen.BindText(1, ns)
+	}
+	if err == nil {
+		err = gen.Send()
+	}
+	if err != nil {
+		return nil, err
+	}
+	now, err := c.Now()
+	if err != nil {
+		return nil, err
+	}
+	*fx = sqlstore.NewEffects(ns, &db.memory)
+	t := sqlstore.NewTx(db.database(c), c, fx, now)
+	if gen.Step() {
+		t.SetGeneration(string(gen.Raw(0)))
+	}
+	return t, errors.Join(gen.Err(), gen.Reset())
+}
+
+func (db *DB) database(c *conn.Conn) database {
+	return database{db: db, c: c, lanes: new(lane.Cache), locked: make(map[task.ID]bool), jobs: make(map[task.ID]bool), keys: make(map[string]bool)}
+}
+
+// apply makes the effects of a committed operation known in this process.
+func (db *DB) apply(fx *sqlstore.Effects) {
+	db.memory.Apply(fx)
+	db.listeners.Notify(fx.NS, fx.Notice)
+}
+
+// Read implements sqlstore.Database.
+func (d database) Read(ctx context.Context, ns string, fn func(*sqlstore.View) error) error {
+	err := d.db.pool.Tx(ctx, true, func(c *conn.Conn) error {
+		now, err := c.Now()
+		if err != nil {
+			return err
+		}
+		return fn(sqlstore.NewView(c, ns, func() time.Time { return now }))
+	})
+	return d.db.translate(err)
+}
+
+// Lanes implements sqlstore.Database: each transaction reads those that it needs,
+// because other processes write too.
+func (d database) Lanes() *lane.Cache { return d.lanes }
+
+const (
+	// A loose index scan: one probe for each lane.
+	sqlLanes = `
+WITH RECURSIVE lanes AS (
+  (SELECT queue, task_type, priority, available_at FROM weaver_outbox_events WHERE namespace = ?1
+   ORDER BY queue, task_type, priority, available_at LIMIT 1)
+  UNION ALL
+  SELECT n.queue, n.task_type, n.priority, n.available_at FROM lanes l, LATERAL (
+    SELECT o.queue, o.task_type, o.priority, o.available_at FROM weaver_outbox_events o
+    WHERE o.namespace = ?1 AND (o.queue, o.task_type, o.priority) > (l.queue, l.task_type, l.priority)
+    ORDER BY o.queue, o.task_type, o.priority, o.available_at LIMIT 1) n)
+SELECT queue, task_type, priority, available_at FROM lanes`
+)
+
+// ReadLanes implements sqlstore.Database.
+func (d database) ReadLanes(t *sqlstore.Tx) (map[lane.Key]int64, error) {
+	read := make(map[lane.Key]int64)
+	st := d.c.Stmt(sqlLanes).Text(1, t.Namespace())
+	for st.Next() {
+		read[lane.Key{Queue: st.ColName(0), Type: st.ColName(1), Priority: st.ColInt(2)}] = st.ColInt(3)
+	}
+	return read, st.Done()
+}
+
+// Stalled implements sqlstore.Database: nobody waits for one writer here.
+func (database) Stalled() (until time.Time, waited time.Duration) { return until, 0 }
+
+// nobody is proven dead.
+type nobody struct{}
+
+func (nobody) IDs() []store.WorkerID   { return nil }
+func (nobody) Forget([]store.WorkerID) {}
+func (nobody) Close()                  {}
+
+// Dead implements sqlstore.Database.
+func (database) Dead(context.Context, string) (sqlstore.Dead, error) { return nobody{}, nil }
+
+// Joining implements sqlstore.Database.
+func (database) Joining(context.Context, string, store.WorkerID) error { return nil }
+
+// Joined implements sqlstore.Database.
+func (database) Joined(context.Context) {}
+
+// Left implements sqlstore.Database.
+func (database) Left(string, store.WorkerID) {}
+
+// GiveBack implements sqlstore.Database: PostgreSQL's vacuum does that by itself.
+func (database) GiveBack(context.Context) (freed int64, more bool, err error) { return 0, false, nil }
+
+// Erase implements sqlstore.Database: what a transaction deletes is gone when vacuum
+// has come by, and from the write-ahead log when that was written over.
+func (database) Erase(*sqlstore.Tx) (undo func(), err error) { return func() {}, nil }
+
+const (
+	sqlLocksOfTasks = `SELECT task_id, job_id, concurrency_key FROM weaver_tasks WHERE namespace = ?1 AND task_id = ANY(?2)`
+	sqlLockJobs     = `SELECT 1 FROM weaver_jobs WHERE namespace = ?1 AND job_id = ANY(?2) ORDER BY job_id FOR UPDATE`
+	sqlLockKeys     = `SELECT 1 FROM weaver_conc_keys WHERE namespace = ?1 AND key = ANY(?2) ORDER BY key FOR UPDATE`
+	sqlLockDispatch = `SELECT 1 FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = ANY(?2) ORDER BY task_id FOR UPDATE`
+	sqlLockTasks    = `SELECT 1 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ANY(?2) ORDER BY task_id FOR UPDATE`
+	sqlMakeKey      = `INSERT INTO weaver_conc_keys (namespace, key, held, cap) VALUES (?1, ?2, 0, 1) ON CONFLICT DO NOTHING`
+	sqlAdvisory     = `SELECT pg_advisory_xact_lock(?1)::text`
+)
+
+// Tasks implements sqlstore.Locks: jobs before keys before dispatch rows before tasks,
+// each in the order of their IDs. The jobs and keys of tasks never change.
+func (d database) Tasks(t *sqlstore.Tx, ids ...task.ID) (fresh bool, err error) {
+	var tasks, jobs []task.ID
+	var keys []string
+	for _, id := range ids {
+		if !d.locked[id] {
+			d.locked[id] = true
+			tasks = append(tasks, id)
+		}
+	}
+	if len(tasks) == 0 {
+		return false, nil
+	}
+	ns := t.Namespace()
+	st, err := d.bindIDs(sqlLocksOfTasks, ns, tasks)
+	if err != nil {
+		return false, err
+	}
+	for st.Step() {
+		if job := task.ID(pad(st.Raw(1))); !job.IsZero() && !d.jobs[job] {
+			d.jobs[job] = true
+			jobs = append(jobs, job)
+		}
+		if key := string(st.Raw(2)); key != "" && !d.keys[key] {
+			d.keys[key] = true
+			keys = append(keys, key)
+		}
+	}
+	if err := errors.Join(st.Err(), st.Reset()); err != nil {
+		return false, err
+	}
+	var sent []*conn.Stmt
+	send := func(sql string, list []task.ID) {
+		if err == nil && len(list) > 0 {
+			if st, err = d.bindIDs(sql, ns, list); err == nil {
+				sent, err = append(sent, st), st.Send()
+			}
+		}
+	}
+	send(sqlLockJobs, jobs)
+	if err == nil && len(keys) > 0 {
+		if st, err = d.c.Statement(sqlLockKeys); err == nil {
+			if err = st.BindText(1, ns); err == nil {
+				st.Array(2).Texts(keys)
+				sent, err = append(sent, st), st.Send()
+			}
+		}
+	}
+	send(sqlLockDispatch, tasks)
+	send(sqlLockTasks, tasks)
+	for _, st := range sent {
+		if err == nil {
+			err = finish(st)
+		}
+	}
+	return true, err
+}
+
+// pad makes 16 bytes of an ID that may be NULL.
+func pad(b []byte) (id [16]byte) {
+	copy(id[:], b)
+	return id
+}
+
+// finish reads a statement to its end.
+func finish(st *conn.Stmt) error {
+	for st.Step() {
+	}
+	return errors.Join(st.Err(), st.Reset())
+}
+
+// bindIDs binds a namespace and a list of IDs, sorted.
+func (d database) bindIDs(sql, ns string, ids []task.ID) (*conn.Stmt, error) {
+	st, err := d.c.Statement(sql)
+	if err == nil {
+		err = st.BindText(1, ns)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ids = slices.Clone(ids)
+	slices.SortFunc(ids, task.ID.Compare)
+	list := st.Array(2)
+	for i := range ids {
+		list.Bytes(ids[i][:])
+	}
+	return st, nil
+}
+
+// Job implements sqlstore.Locks.
+func (d database) Job(t *sqlstore.Tx, id *task.ID) error {
+	if d.jobs[*id] {
+		return nil
+	}
+	d.jobs[*id] = true
+	st, err := d.bindIDs(sqlLockJobs, t.Namespace(), []task.ID{*id})
+	if err != nil {
+		return err
+	}
+	return finish(st)
+}
+
+// Key implements sqlstore.Locks.
+func (d database) Key(t *sqlstore.Tx, key string) error {
+	if err := d.c.Stmt(sqlMakeKey).Text(1, t.Namespace()).Text(2, key).Run(); err != nil {
+		return err
+	}
+	if d.keys[key] {
+		return nil
+	}
+	d.keys[key] = true
+	st, err := d.c.Statement(sqlLockKeys)
+	if err == nil {
+		err = st.BindText(1, t.Namespace())
+	}
+	if err != nil {
+		return err
+	}
+	st.Array(2).Text(key)
+	return finish(st)
+}
+
+// Graph implements sqlstore.Locks: of two transactions that add edges, each could
+// close the circle that the other one does not see yet.
+func (d database) Graph(t *sqlstore.Tx) error { return lockAdvisory(d.c, "graph", t.Namespace()) }
+
+// lockAdvisory queues the wait for a lock that stands for something in a namespace,
+// until the end of the transaction.
+func lockAdvisory(c *conn.Conn, what, ns string) error {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "weaver %s %s %s", what, c.Schema, ns) // never fails
+	return c.Stmt(sqlAdvisory).Int(1, int64(h.Sum64())).Run()
+}
+
+// translate turns what the driver says into the errors of the port, with the store's
+// URL and what to do about it.
+func (db *DB) translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, conn.ErrClosed) {
+		return fmt.Errorf("%s: %w", db.src.shown, store.ErrClosed)
+	}
+	advice, kind := conn.Classify(err)
+	switch {
+	case kind == nil:
+		return err
+	case advice == "":
+		return fmt.Errorf("%s: %w: %w", db.src.shown, kind, err)
+	}
+	return fmt.Errorf("%s: %w (%s): %w", db.src.shown, kind, advice, err)
+}

@@ -1,0 +1,16 @@
+package postgres
+
+import "github.com/goweaver/weaver/store"
+
+// Unsafe opens a store on a server that runs with fsync off.
+func Unsafe() Option { return func(o *options) { o.unsafe = true } }
+
+// BubbleClock has a store take the time of this process, which in a bubble of synctest
+// is the bubble's.
+func BubbleClock() Option { return func(o *options) { o.clock = store.Now } }
+
+// ScanPage sets how many tasks, jobs or keys one part of a scan has.
+func ScanPage(n int) Option { return func(o *options) { o.scan = n } }
+
+// RawURL returns the URL that the store was opened with.
+func (db *DB) RawURL() string { return db.src.config.ConnString() }

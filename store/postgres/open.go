@@ -1,0 +1,272 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/goweaver/weaver/internal/batch"
+	"github.com/goweaver/weaver/internal/clock"
+	"github.com/goweaver/weaver/internal/migrate"
+	"github.com/goweaver/weaver/internal/notify"
+	"github.com/goweaver/weaver/internal/sqlstore"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/postgres/internal/conn"
+)
+
+// verbs are the verbs of the port, which the stores in SQL share.
+type verbs = sqlstore.Store
+
+// DB is an open database. It implements store.Store, store.Notifier,
+// store.StepTxer, store.Warner, store.Migrator, store.Scanner, store.EdgeReader,
+// store.EventReader, store.ValueWalker, store.JobCounter and store.BlobReader, and is
+// safe for concurrent use.
+type DB struct {
+	verbs
+
+	src    *source
+	opts   options
+	server server
+	pool   *conn.Pool
+	clock  clock.Clock // never behind an instant that the server said
+
+	memory    sqlstore.Memory
+	listeners notify.Listeners
+	enqueues  *batch.Queue[*enqueueing]
+	closed    atomic.Bool
+
+	userOnce sync.Once
+	user     *sql.DB
+}
+
+var (
+	_ store.Store       = (*DB)(nil)
+	_ store.Notifier    = (*DB)(nil)
+	_ store.StepTxer    = (*DB)(nil)
+	_ store.Warner      = (*DB)(nil)
+	_ store.Migrator    = (*DB)(nil)
+	_ store.Scanner     = (*DB)(nil)
+	_ store.EdgeReader  = (*DB)(nil)
+	_ store.EventReader = (*DB)(nil)
+	_ store.ValueWalker = (*DB)(nil)
+	_ store.JobCounter  = (*DB)(nil)
+	_ store.BlobReader  = (*DB)(nil)
+)
+
+// Option changes how Open and New open a store.
+type Option func(*options)
+
+type options struct {
+	schema string
+	conns  int32
+
+	// Set by tests of this package only.
+	unsafe      bool             // fsync may be off
+	clock       func() time.Time // instead of the server's
+	scan, looks int
+}
+
+// Schema says in which schema of the database the tables are; "weaver" is the
+// default. It goes before the parameter schema of the URL.
+func Schema(name string) Option { return func(o *options) { o.schema = name } }
+
+// MaxConns bounds the connections of a store that Open opens; the default is 10, and
+// the parameter pool_max_conns of the URL goes before it.
+func MaxConns(n int) Option { return func(o *options) { o.conns = int32(min(max(n, 1), 10_000)) } }
+
+// defaultConns is how many connections a store has at most.
+const defaultConns = 10
+
+// Open opens a store in a database of PostgreSQL 13 or later, which the URL names, as
+// in postgres://user:password@host:5432/database. Beside the parameters that libpq
+// knows it may have schema=NAME and pool_max_conns=N. It does not migrate: call
+// Migrate, or let `weaver migrate up` do it.
+//
+// A server that runs with fsync = off is refused: what it acknowledged may be gone
+// after a power failure. Warnings say what else endangers acknowledged commits.
+//
+// Errors: store.ErrUnavailable (no such host, no answer, a wrong password, no such
+// database), store.ErrNotDatabase (too old, not UTF8), store.ErrForeignDatabase,
+// store.ErrReadOnly (a standby). No error has a password in it.
+func Open(ctx context.Context, url string, opts ...Option) (*DB, error) {
+	db := new(DB)
+	for _, o := range opts {
+		o(&db.opts)
+	}
+	src, err := parseURL(url)
+	if err == nil && db.opts.schema != "" {
+		src.schema = db.opts.schema
+		err = checkSchemaName(src.schema)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open postgres: %w", err)
+	}
+	db.src = src
+	first, server, err := src.connectChecked(ctx, db.opts.unsafe)
+	if err != nil {
+		return nil, fmt.Errorf("open postgres: %w", err)
+	}
+	db.server = server
+	if err := closeConn(ctx, first); err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("open postgres: %w", context.Cause(ctx))
+	}
+	cfg := src.pooled.Copy()
+	if cfg.ConnConfig = src.config.Copy(); !src.sized {
+		cfg.MaxConns = cmp.Or(db.opts.conns, defaultConns)
+	}
+	// Not the caller's context: the pool lives on.
+	db.pool, err = conn.Open(context.WithoutCancel(ctx), cfg, db.settings())
+	if err != nil {
+		return nil, fmt.Errorf("open postgres: %w", src.connectError(err))
+	}
+	db.begin()
+	return db, nil
+}
+
+// New opens a store on a pool of the caller, whose settings it does not change, and
+// which Close does not close.
+func New(ctx context.Context, pool *pgxpool.Pool, opts ...Option) (*DB, error) {
+	if pool == nil {
+		return nil, errors.New("open postgres: the pool is nil: give one of pgxpool.New, or use Open")
+	}
+	db := new(DB)
+	for _, o := range opts {
+		o(&db.opts)
+	}
+	var err error
+	if db.src, err = sourceOf(pool.Config().ConnConfig, db.opts.schema); err != nil {
+		return nil, fmt.Errorf("open postgres: %w", err)
+	}
+	err = pool.AcquireFunc(ctx, func(c *pgxpool.Conn) (err error) {
+		if db.server, err = inspect(ctx, c.Conn(), db.src.schema); err != nil {
+			return db.src.explain(err)
+		}
+		return db.server.check(db.src, db.opts.unsafe)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open postgres: %w", db.src.connectError(err))
+	}
+	db.pool = conn.Share(pool, db.settings())
+	db.begin()
+	return db, nil
+}
+
+func (db *DB) settings() conn.Settings {
+	return conn.Settings{Schema: db.src.schema, Clock: db.opts.clock}
+}
+
+func (db *DB) begin() {
+	db.verbs = sqlstore.New(database{db: db})
+	if db.opts.scan > 0 {
+		db.Page = db.opts.scan
+	}
+	if db.opts.looks > 0 {
+		db.Looks = db.opts.looks
+	}
+	db.memory.Forgetful = true
+	db.enqueues = batch.New(sqlstore.MaxWeight, db.enqueueGroup)
+}
+
+// URL returns the URL of the store without its password.
+func (db *DB) URL() string { return db.src.shown }
+
+// Direct reports whether the server is reached directly. Through a pooler, a proxy or
+// a Unix socket nobody knows which session of the server a transaction gets: then
+// there are no notices from other processes, and the death of a worker shows when its
+// leases end.
+func (db *DB) Direct() bool { return db.server.direct() }
+
+// Pool returns the pool of connections, for the program's own tables.
+func (db *DB) Pool() *pgxpool.Pool { return db.pool.Raw() }
+
+// DB returns the same database as database/sql has it, for the program's own tables.
+// It ends with the store.
+func (db *DB) DB() *sql.DB {
+	db.userOnce.Do(func() { db.user = stdlib.OpenDBFromPool(db.pool.Raw()) })
+	return db.user
+}
+
+// Close waits for what is being written and closes the connections. Workers that did
+// not leave look dead from then on.
+func (db *DB) Close() error {
+	db.listeners.Close()
+	var err error
+	db.enqueues.Close(func() {
+		if db.closed.Swap(true) {
+			return
+		}
+		err = db.DB().Close() // opened only now, it is closed for all later callers
+		db.pool.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+// Warnings implements store.Warner: what endangers acknowledged commits.
+func (db *DB) Warnings(context.Context) []store.Warning { return db.server.warnings(db.src) }
+
+// Notify implements store.Notifier. Notices of this process's own commits come at
+// once, but for those of callers' transactions. complete is false.
+func (db *DB) Notify(ns string, fn func(store.Notice)) (stop func(), complete bool) {
+	return db.listeners.Add(ns, fn), false
+}
+
+// Migrate implements store.Migrator: it applies the migrations that are missing.
+// Any number of processes may call it at once.
+func (db *DB) Migrate(ctx context.Context) error {
+	return db.migrating(ctx, func(m migrator, known []migrate.Migration) error { return m.up(ctx, known) })
+}
+
+// MigrationStatus implements store.Migrator.
+func (db *DB) MigrationStatus(ctx context.Context) (list []store.MigrationStatus, err error) {
+	err = db.migrating(ctx, func(m migrator, known []migrate.Migration) error {
+		list, err = m.status(ctx, known)
+		return err
+	})
+	return list, err
+}
+
+// Ready implements store.Migrator.
+func (db *DB) Ready(ctx context.Context) error {
+	return db.migrating(ctx, func(m migrator, known []migrate.Migration) error { return m.ready(ctx, known) })
+}
+
+// MigrationSQL implements store.Migrator.
+func (db *DB) MigrationSQL() string { return migrationSQL(db.src.schema) }
+
+// migrating runs a function with a migrator on a connection of the pool.
+func (db *DB) migrating(ctx context.Context, fn func(m migrator, known []migrate.Migration) error) error {
+	known, err := migrations()
+	if err != nil {
+		return err
+	}
+	if db.closed.Load() {
+		return fmt.Errorf("%s: %w", db.src.shown, store.ErrClosed)
+	}
+	c, err := db.pool.Raw().Acquire(ctx)
+	if err != nil {
+		return db.src.connectError(err)
+	}
+	defer c.Release()
+	return fn(migrator{conn: c.Conn(), src: db.src}, known)
+}
+
+// sourceOf describes the database of a pool.
+func sourceOf(cfg *pgx.ConnConfig, schema string) (*source, error) {
+	if schema == "" {
+		schema = defaultSchema
+	}
+	shown := fmt.Sprintf("postgres://%s@%s:%d/%s", cfg.User, cfg.Host, cfg.Port, cfg.Database)
+	return &source{config: cfg, schema: schema, shown: shown}, checkSchemaName(schema)
+}
