@@ -48,11 +48,12 @@ type Config struct {
 
 // Keeper keeps the session of the workers of a process. It is safe for concurrent use.
 type Keeper struct {
-	cfg   Config
-	turn  chan struct{} // has a value while the connection is used
-	wake  chan struct{} // there may be something to do for run
-	roles *group.Group
-	done  <-chan struct{} // of roles
+	cfg     Config
+	turn    chan struct{} // has a value while the connection is used
+	wake    chan struct{} // there may be something to do for run
+	roles   *group.Group
+	closing func() error    // close, once
+	done    <-chan struct{} // of roles
 
 	mu      sync.Mutex
 	conn    Conn // nil: there is no session
@@ -74,13 +75,16 @@ func New(cfg Config) *Keeper {
 		cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), made: make(chan struct{}),
 		workers: make(map[key]*worker), roles: group.New(context.Background()),
 	}
-	k.done = k.roles.Context().Done()
+	k.done, k.closing = k.roles.Context().Done(), sync.OnceValue(k.close)
 	k.roles.Go("session", k.run)
 	return k
 }
 
-// Close ends the session. Workers that did not leave look dead from then on.
-func (k *Keeper) Close() error {
+// Close ends the session. Workers that did not leave look dead from then on. It may be
+// called again.
+func (k *Keeper) Close() error { return k.closing() }
+
+func (k *Keeper) close() error {
 	k.roles.Cancel(errClosed)
 	err := k.roles.Wait()
 	k.turn <- struct{}{} // for good

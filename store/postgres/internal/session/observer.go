@@ -52,11 +52,12 @@ const (
 
 // Observer finds dead workers. It is safe for concurrent use.
 type Observer struct {
-	cfg   ObserverConfig
-	turn  chan struct{} // has a value while the session is used
-	wake  chan struct{}
-	roles *group.Group
-	done  <-chan struct{} // of roles
+	cfg     ObserverConfig
+	turn    chan struct{} // has a value while the session is used
+	wake    chan struct{}
+	roles   *group.Group
+	closing func() error    // close, once
+	done    <-chan struct{} // of roles
 
 	looker Looker // with the turn
 
@@ -83,7 +84,7 @@ func Observe(cfg ObserverConfig) *Observer {
 		cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		watched: make(map[string]bool), workers: make(map[key]*observed), roles: group.New(context.Background()),
 	}
-	o.done = o.roles.Context().Done()
+	o.done, o.closing = o.roles.Context().Done(), sync.OnceValue(o.close)
 	o.roles.Go("observer", o.run)
 	return o
 }
@@ -102,8 +103,10 @@ func (o *Observer) Watch(ns string) {
 	}
 }
 
-// Close ends the session.
-func (o *Observer) Close() error {
+// Close ends the session. It may be called again.
+func (o *Observer) Close() error { return o.closing() }
+
+func (o *Observer) close() error {
 	o.roles.Cancel(errClosed)
 	err := o.roles.Wait()
 	o.turn <- struct{}{} // for good
