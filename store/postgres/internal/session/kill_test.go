@@ -14,7 +14,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/internal/workerlock"
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
@@ -126,19 +125,6 @@ func TestKilledProcesses(t *testing.T) {
 	})
 }
 
-// tx is a transaction as the verbs have it.
-type tx struct{ *conn.Conn }
-
-func (x tx) Stmt(sql string) *sqlstmt.Stmt {
-	st, err := x.Statement(sql)
-	if err != nil {
-		return sqlstmt.Failed(err)
-	}
-	return sqlstmt.New(st, x.Cache())
-}
-
-func (tx) Cache() *sqlstmt.Cache { return sqlstmt.NewCache() }
-
 // confirm checks that the death of the worker w is confirmed while its row is as it
 // was seen, that a worker that comes back waits for the transaction, and that its
 // death is not confirmed once it was seen.
@@ -163,7 +149,7 @@ func (d *database) confirm(o *session.Observer) {
 		if err := c.Begin(d.Context(), false); err != nil {
 			d.Fatal(err)
 		}
-		ids, err := dead.Confirm(sqlstore.NewTx(nil, tx{c}, &sqlstore.Effects{NS: ns}, time.Now()))
+		ids, err := dead.Confirm(sqlstore.NewTx(nil, c, &sqlstore.Effects{NS: ns}, time.Now()))
 		if err != nil {
 			d.Fatal(err)
 		}
