@@ -111,7 +111,7 @@ func (w *Workers) Join(ctx context.Context, ns string, info *store.WorkerInfo) (
 	}
 	p.Place = w.opts.Folder.Place(ns, info.ID)
 	if w.keeper != nil && info.SessionGrace > 0 {
-		err := w.keeper.Join(ctx, ns, info.ID, info.SessionGrace)
+		err := w.keepSession(ctx, ns, info)
 		switch {
 		case err == nil:
 			p.Grace = info.SessionGrace
@@ -129,6 +129,21 @@ func (w *Workers) Join(ctx context.Context, ns string, info *store.WorkerInfo) (
 	w.mu.Unlock()
 	w.observer.Watch(ns)
 	return p, nil
+}
+
+// joinLimit is how long a worker that joins waits for its session at most.
+const joinLimit = 3 * time.Second
+
+// keepSession makes the session of a worker. It takes half of the time at most: a
+// server that does not answer there may answer elsewhere.
+func (w *Workers) keepSession(ctx context.Context, ns string, info *store.WorkerInfo) error {
+	limit := joinLimit
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return w.keeper.Join(ctx, ns, info.ID, info.SessionGrace)
 }
 
 const sqlProof = `

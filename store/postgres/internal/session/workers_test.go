@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -157,23 +158,30 @@ func TestJoinWithoutProofs(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := server(t, d.url)
-	s.Config.Port = 1
-	w := session.Open(session.Options{
-		Server: s, Rows: d.rows, Announce: announce, Found: func(string) {}, Log: slog.New(slog.DiscardHandler),
-		Folder: workerlock.In(filepath.Join(file, "locks")),
-	})
-	defer func() {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections and answers nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	for what, port := range map[string]int{"refused": 1, "not answered": silent.Addr().(*net.TCPAddr).Port} {
+		s := server(t, d.url)
+		s.Config.Port = uint16(port)
+		w := session.Open(session.Options{
+			Server: s, Rows: d.rows, Announce: announce, Found: func(string) {}, Log: slog.New(slog.DiscardHandler),
+			Folder: workerlock.In(filepath.Join(file, "locks")),
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		p, err := w.Join(ctx, ns, &store.WorkerInfo{ID: "w", SessionGrace: testGrace})
+		if err != nil || p != (session.Proof{}) {
+			t.Errorf("%s: the proof is %+v, %v", what, p, err)
+		}
+		if err := w.BeforeClaim(ctx); err != nil {
+			t.Errorf("%s: before a claim: %v", what, err)
+		}
+		cancel()
 		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
-	p, err := w.Join(t.Context(), ns, &store.WorkerInfo{ID: "w", SessionGrace: testGrace})
-	if err != nil || p != (session.Proof{}) {
-		t.Errorf("the proof is %+v, %v", p, err)
-	}
-	if err := w.BeforeClaim(t.Context()); err != nil {
-		t.Errorf("before a claim: %v", err)
 	}
 }
 
