@@ -29,9 +29,13 @@ run: ## Run the example that needs nothing but Go (examples/stdlib)
 
 # While you work: go test -short ./... runs a part of it, and starts no programs.
 .PHONY: test
-test: ## Run all tests but those of `make e2e`
+test: services ## Run all tests but those of `make e2e`
 	$(GO) test -shuffle=on ./...
 	cd otelweaver && $(GO) test -shuffle=on ./...
+
+.PHONY: services
+services: ## Install what the tests start for themselves, PostgreSQL and PgBouncer, if it is missing
+	@scripts/services.sh
 
 # Left out of `make race`, because they have no goroutines that share anything:
 # pure functions over golden files and tables, the rules of archtest, and the
@@ -39,7 +43,7 @@ test: ## Run all tests but those of `make e2e`
 # in its race size (size_race_test.go), so a new package is in by default.
 NO_RACE := decide internal/archtest internal/pipeline internal/systemtest/model internal/text internal/typo task
 .PHONY: race
-race: ## Run the tests of everything that is concurrent under the race detector, in a smaller size
+race: services ## Run the tests of everything that is concurrent under the race detector, in a smaller size
 	@cc="$$(scripts/cc.sh)"; set -x; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout=30m $(call but,$(NO_RACE)); cd otelweaver; CC="$$cc" CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...
 
 # The same task code runs in a browser tab. Nothing is run here: compiling, and
@@ -51,7 +55,7 @@ wasm: ## Build for the browser (js/wasm)
 	GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -vet=off -run '^$$' -exec true . ./store/sqlite
 
 .PHONY: e2e
-e2e: ## Run the tests that build programs or write much (TestE2E…)
+e2e: services ## Run the tests that build programs or write much (TestE2E…)
 	@GO='$(GO)' scripts/e2e.sh
 
 # What takes long, each by itself: hours on two cores.

@@ -123,3 +123,50 @@ func zombie(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && strings.Contains(string(text), ") Z ")
 }
+
+// A server that was killed leaves no shared memory of the system behind.
+func TestKilledServerLeavesNoSegment(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("needs PostgreSQL")
+	}
+	const list = "/proc/sysvipc/shm"
+	if _, err := os.Stat(list); err != nil {
+		return // only Linux has such a list
+	}
+	var creator string
+	t.Run("a test", func(t *testing.T) {
+		s := pgtest.Start(t, pgtest.Options{})
+		data, err := ask(s.URL("postgres"), "SHOW data_directory")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		creator, _, _ = strings.Cut(string(text), "\n")
+		s.Kill()
+		if !createdSegment(t, list, creator) {
+			t.Error("a server that was killed has no segment")
+		}
+	})
+	if createdSegment(t, list, creator) {
+		t.Error("its segment is left")
+	}
+}
+
+// createdSegment reports whether a process made one of the segments in the list.
+func createdSegment(t *testing.T, list, pid string) bool {
+	text, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		// key, id, permissions, size, process that made it, …
+		if fields := strings.Fields(line); len(fields) > 4 && fields[4] == pid {
+			return true
+		}
+	}
+	return false
+}

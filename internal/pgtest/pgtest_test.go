@@ -3,6 +3,8 @@ package pgtest_test
 import (
 	"context"
 	"errors"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +38,9 @@ func want(t *testing.T, url, sql, want string) {
 }
 
 func TestURL(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs PostgreSQL")
+	}
 	var first string
 	t.Run("a test", func(t *testing.T) {
 		first = pgtest.URL(t)
@@ -72,6 +77,25 @@ func TestMigrated(t *testing.T) {
 		t.Errorf("migrated %d times, want once", calls)
 	}
 	want(t, pgtest.Migrated(t, "other", func(string) error { return nil }), "SELECT count(*) FROM pg_tables WHERE tablename = 'made'", "0")
+}
+
+func TestDatabasesAreMadeTogether(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	for i := range 20 {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			want(t, pgtest.URL(t), "SELECT 1", "1")
+			want(t, pgtest.Migrated(t, "together", func(url string) error {
+				calls.Add(1)
+				_, err := ask(url, "CREATE TABLE made (a int)")
+				return err
+			}), "SELECT count(*) FROM made", "0")
+			if n := calls.Load(); n != 1 {
+				t.Errorf("migrated %d times, want once", n)
+			}
+		})
+	}
 }
 
 // Nothing that is started belongs to the bubble: its time goes on.

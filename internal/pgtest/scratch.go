@@ -52,8 +52,8 @@ done
 rm -rf "$0" 2>/dev/null || { sleep 1; rm -rf "$0"; }
 `
 
-// holdOpen is the pipe that the watchdog reads. It is closed by the system.
-var holdOpen io.WriteCloser
+// holdOpen has the pipe that the watchdog reads. The system closes it.
+var holdOpen []io.Closer
 
 // scratch makes the folder of all that this program starts, and starts the watchdog.
 var scratch = sync.OnceValues(func() (string, error) {
@@ -70,9 +70,11 @@ var scratch = sync.OnceValues(func() (string, error) {
 	if cmd.SysProcAttr, err = attributes(false); err != nil {
 		return "", err
 	}
-	if holdOpen, err = cmd.StdinPipe(); err != nil {
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
 		return "", err
 	}
+	holdOpen = append(holdOpen, pipe)
 	if err := cmd.Start(); err != nil {
 		return "", fmt.Errorf("start what stops the servers of tests: %w", err)
 	}

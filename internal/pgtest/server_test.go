@@ -74,6 +74,24 @@ func TestServerStopsAndStarts(t *testing.T) {
 	}
 }
 
+func TestServe(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("needs PostgreSQL")
+	}
+	url, remove, err := pgtest.Serve(pgtest.Options{Fsync: true, ConfigLines: []string{"shared_buffers = 16MB"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, url, "SHOW shared_buffers", "16MB")
+	if err := remove(); err != nil {
+		t.Error(err)
+	}
+	if _, err := ask(url, "SELECT 1"); err == nil {
+		t.Error("it still answers")
+	}
+}
+
 func TestPause(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t, pgtest.Options{})

@@ -204,3 +204,13 @@ func (s *Server) Promote() {
 		return err
 	})
 }
+
+// Serve is Start for a program that is no test, as the benchmarks: it returns
+// the URL of the server's database postgres and what removes the server.
+func Serve(o Options) (url string, remove func() error, err error) {
+	s, err := boot(o)
+	if err != nil {
+		return "", nil, err
+	}
+	return s.url("postgres"), s.remove, nil
+}

@@ -77,7 +77,7 @@ const (
 INSERT INTO weaver_paused_tasks (namespace, task_id, at, actor, reason, due_at) VALUES (?1, ?2, ?3, ?4, ?5, nullif(CAST(?6 AS bigint), 0))`
 	sqlResumeTask = `DELETE FROM weaver_paused_tasks WHERE namespace = ?1 AND task_id = ?2 RETURNING coalesce(due_at, 0)`
 	sqlAnyPaused  = `SELECT 1 FROM weaver_paused_tasks WHERE namespace = ?1 LIMIT 1`
-	sqlPark       = `UPDATE weaver_paused_tasks SET due_at = nullif(?3, 0) WHERE namespace = ?1 AND task_id = ?2`
+	sqlPark       = `UPDATE weaver_paused_tasks SET due_at = nullif(CAST(?3 AS bigint), 0) WHERE namespace = ?1 AND task_id = ?2`
 )
 
 // pauseTask takes a task's dispatch row away, and all that it would get.

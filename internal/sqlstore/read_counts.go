@@ -36,7 +36,7 @@ WHERE s.namespace = ?1 AND s.state = 'waiting' AND t.state = 'pending' AND t.rea
 
 	sqlCountEnded = `
 SELECT count(*) FROM weaver_tasks INDEXED BY weaver_tasks_by_end
-WHERE namespace = ?1 AND state = ?2 AND (state = 'failed' OR state = 'blocked' OR state = 'cancelled')`
+WHERE namespace = ?1 AND /*end_*/state = ?2 AND (state = 'failed' OR state = 'blocked' OR state = 'cancelled')`
 )
 
 // Counts implements store.Reader. Tasks in each state but succeeded are found

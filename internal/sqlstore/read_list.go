@@ -40,7 +40,7 @@ const (
 	sqlIDsOfJob   = `SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND job_id = ?4 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsEnded   = `
 SELECT task_id, queue, task_type FROM weaver_tasks INDEXED BY weaver_tasks_by_end
-WHERE namespace = ?1 AND state = ?4 AND (state = 'failed' OR state = 'blocked' OR state = 'cancelled') AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+WHERE namespace = ?1 AND /*end_*/state = ?4 AND (state = 'failed' OR state = 'blocked' OR state = 'cancelled') AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsDispatched = `
 SELECT task_id, queue, task_type FROM weaver_outbox_events WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsWaiting = `

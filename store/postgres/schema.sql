@@ -426,3 +426,51 @@ CREATE TABLE weaver_workers (
   lock_file text COLLATE "C" DEFAULT ''::text NOT NULL,
   PRIMARY KEY (namespace, worker_id)
 ) WITH (fillfactor=20, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_cost_delay=0);
+
+CREATE OR REPLACE FUNCTION json_extract(doc text, path text)
+ RETURNS bigint
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+AS $function$
+  SELECT (doc::jsonb #>> string_to_array(substr(path, 3), '.'))::bigint $function$
+;
+
+CREATE OR REPLACE FUNCTION json_remove(doc text, VARIADIC paths text[])
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE STRICT
+AS $function$
+DECLARE
+  j jsonb := doc;
+  p text;
+BEGIN
+  FOREACH p IN ARRAY paths LOOP
+    j := j #- string_to_array(substr(p, 3), '.');
+  END LOOP;
+  RETURN j::text;
+END $function$
+;
+
+CREATE OR REPLACE FUNCTION json_replace(doc text, path text, value text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+AS $function$
+  SELECT jsonb_set(doc::jsonb, string_to_array(substr(path, 3), '.'), to_jsonb(value), false)::text $function$
+;
+
+CREATE OR REPLACE FUNCTION json_set(doc text, path text, value bigint)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+AS $function$
+  SELECT jsonb_set(doc::jsonb, string_to_array(substr(path, 3), '.'), to_jsonb(value))::text $function$
+;
+
+CREATE OR REPLACE FUNCTION json_set(doc text, path text, value text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+AS $function$
+  SELECT jsonb_set(doc::jsonb, string_to_array(substr(path, 3), '.'), to_jsonb(value))::text $function$
+;

@@ -1,9 +1,12 @@
 package conn
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
+	"unicode/utf8"
 )
 
 // How long a buffer may be that a parameter is bound to again, in bytes.
@@ -31,6 +34,7 @@ func (s *Stmt) BindNull(i int) error {
 		return s.refuse(i, err)
 	}
 	s.params[i-1], s.arrays[i-1] = nil, nil
+	delete(s.refused, i)
 	return nil
 }
 
@@ -66,15 +70,24 @@ func (s *Stmt) buffer(i, n, limit int) ([]byte, error) {
 	return make([]byte, 0, n), nil
 }
 
-func (s *Stmt) set(i int, buf []byte) { s.params[i-1], s.kept[i-1], s.arrays[i-1] = buf, buf, nil }
+func (s *Stmt) set(i int, buf []byte) {
+	s.params[i-1], s.kept[i-1], s.arrays[i-1] = buf, buf, nil
+	delete(s.refused, i)
+}
 
+// refuse notes that a value was not bound: the statement does not run with another one.
 func (s *Stmt) refuse(i int, err error) error {
-	return fmt.Errorf("parameter %d: %w, in the statement %s", i, err, s.text)
+	err = fmt.Errorf("parameter %d: %w, in the statement %s", i, err, s.text)
+	if s.refused == nil {
+		s.refused = make(map[int]error)
+	}
+	s.refused[i] = err
+	return err
 }
 
 // appendInt appends a number in the binary form of a type.
 func appendInt(buf []byte, oid uint32, v int64) ([]byte, error) {
-	fits := true
+	var fits bool
 	switch oid {
 	case oidInt8, oidXID8:
 		return binary.BigEndian.AppendUint64(buf, uint64(v)), nil
@@ -93,10 +106,10 @@ func appendInt(buf []byte, oid uint32, v int64) ([]byte, error) {
 	case oidFloat8:
 		return binary.BigEndian.AppendUint64(buf, math.Float64bits(float64(v))), nil
 	default:
-		return nil, fmt.Errorf("a number was given for %s: CAST it in the statement", typeName(oid))
+		return nil, fmt.Errorf("a number was given for %s: CAST it", typeName(oid))
 	}
 	if !fits {
-		return nil, fmt.Errorf("%d is too large for %s: CAST it AS BIGINT in the statement", v, typeName(oid))
+		return nil, fmt.Errorf("%d is too large for %s: CAST it AS BIGINT", v, typeName(oid))
 	}
 	return buf, nil
 }
@@ -109,9 +122,18 @@ func appendBytes[B string | []byte](buf []byte, oid uint32, v B) ([]byte, error)
 	case oid == oidUUID && len(v) != 16:
 		return nil, fmt.Errorf("%d bytes were given for uuid, which has 16", len(v))
 	case !isBytesType(oid):
-		return nil, fmt.Errorf("a text or bytes were given for %s: CAST it in the statement", typeName(oid))
+		return nil, fmt.Errorf("a text or bytes were given for %s: CAST it", typeName(oid))
 	}
-	return append(buf, v...), nil
+	at := len(buf)
+	buf = append(buf, v...)
+	if oid == oidBytea || oid == oidUUID {
+		return buf, nil
+	}
+	// The server's error would end the transaction.
+	if text := buf[at:]; bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) {
+		return nil, errors.New("PostgreSQL stores no text that is not UTF-8 or has a NUL byte: remove what is not text, or encode it")
+	}
+	return buf, nil
 }
 
 // elements are the types of arrays, with those of their elements.
@@ -137,9 +159,9 @@ func (s *Stmt) Array(i int) *Array {
 	a := &Array{}
 	buf, err := s.buffer(i, arrayHeader, maxKeptArray)
 	if err != nil {
-		s.misuse = s.refuse(i, err)
-		return &Array{err: s.misuse}
+		return &Array{err: s.refuse(i, err)}
 	}
+	delete(s.refused, i)
 	elem, ok := elements[s.desc.ParamOIDs[i-1]]
 	if !ok {
 		a.err = s.refuse(i, fmt.Errorf("an array was given for %s: CAST it AS BIGINT[], TEXT[] or BYTEA[]", typeName(s.desc.ParamOIDs[i-1])))

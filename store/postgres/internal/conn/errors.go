@@ -23,8 +23,13 @@ const (
 	codeDeadlock         = "40P01"
 )
 
-// errBroken is what a connection answers once it is lost.
-var errBroken = errors.New("the connection to the server is lost")
+var (
+	// errBroken is what a connection answers once it is lost.
+	errBroken = errors.New("the connection to the server is lost")
+	errSilent = errors.New("no answer")
+	// errOutdated: a statement was sent with the types that it had before a migration.
+	errOutdated = errors.New("the tables of a prepared statement have changed: run the transaction again")
+)
 
 // meaning is what a SQLSTATE stands for.
 type meaning struct {
@@ -86,6 +91,8 @@ func Classify(err error) (advice string, kind error) {
 			m = meanings[pg.Code[:2]]
 		}
 		return m.advice, m.kind
+	case errors.Is(err, store.ErrBusy):
+		return "make the pool larger (pool_max_conns), or use fewer callers at once", store.ErrBusy
 	case errors.Is(err, errBroken):
 		return wellAdvice, store.ErrUnavailable
 	case errors.Is(err, context.Canceled):
@@ -104,21 +111,25 @@ func Classify(err error) (advice string, kind error) {
 // run again as a whole: a deadlock, a serialization failure, or a prepared statement
 // that the server forgot or whose tables were migrated.
 func Redo(err error) bool {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || errors.Is(err, store.ErrUnknown) {
+	if errors.Is(err, store.ErrUnknown) {
 		return false
 	}
-	return pg.Code == codeSerialization || pg.Code == codeDeadlock || outdated(pg)
+	var pg *pgconn.PgError
+	return outdated(err) || errors.As(err, &pg) && (pg.Code == codeSerialization || pg.Code == codeDeadlock)
 }
 
 // outdated reports whether an error is about the prepared statement, not about what
 // it does.
-func outdated(pg *pgconn.PgError) bool {
-	return pg.Code == codeNoStatement || pg.Code == codeCachedPlan && pg.Routine == "RevalidateCachedQuery"
+func outdated(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code == codeNoStatement || pg.Code == codeCachedPlan && pg.Routine == "RevalidateCachedQuery"
+	}
+	return errors.Is(err, errOutdated)
 }
 
 // isLost reports whether err is the loss of a connection on which nothing was
-// committed.
+// committed, and which another one may replace at once.
 func isLost(err error) bool {
 	var pg *pgconn.PgError
 	switch {
@@ -127,5 +138,5 @@ func isLost(err error) bool {
 	case errors.As(err, &pg):
 		return pg.Code == "57P01" || pg.Code == "57P02" || pg.Code == "57P05"
 	}
-	return errors.Is(err, errBroken) && !errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, errBroken) && !errors.Is(err, errSilent)
 }

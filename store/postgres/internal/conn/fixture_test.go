@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -78,9 +79,8 @@ func database(t testing.TB) string {
 		if err != nil {
 			return err
 		}
-		defer c.Close(context.Background()) //nolint:errcheck // the end of a test's database
 		_, err = c.Exec(context.Background(), sqlSchema).ReadAll()
-		return err
+		return errors.Join(err, c.Close(context.Background()))
 	})
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/goweaver/weaver/store"
 )
 
 // ErrClosed is returned by a [Pool] that was closed.
@@ -28,6 +30,7 @@ func Open(ctx context.Context, cfg *pgxpool.Config, s Settings) (*Pool, error) {
 	m := newCommon(s)
 	cfg = cfg.Copy()
 	m.adopt(&cfg.ConnConfig.Config)
+	setDefault(&cfg.PingTimeout, min(m.RoundTimeout/2, 5*time.Second)) // of a connection that was idle
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -53,22 +56,17 @@ func (p *Pool) Close() {
 // [Conn.Join].
 func (p *Pool) Of(pg *pgconn.PgConn) *Conn { return p.of(pg) }
 
-// Acquire takes a connection out of the pool; Release must follow.
+// Acquire takes a connection out of the pool; Release must follow. It waits for one no
+// longer than RoundTimeout.
 func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	if p.closed.Load() {
 		return nil, ErrClosed
 	}
-	lease, err := p.pool.Acquire(ctx)
-	switch {
-	case err == nil:
-	case p.closed.Load():
-		return nil, ErrClosed
-	case ctx.Err() != nil && p.pool.Stat().AcquiredConns() >= p.pool.Config().MaxConns:
-		return nil, fmt.Errorf("wait for one of the pool's %d connections, all in use: %w", p.pool.Config().MaxConns, context.Cause(ctx))
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	default:
-		return nil, err
+	bounded, cancel := context.WithTimeout(ctx, p.RoundTimeout)
+	defer cancel()
+	lease, err := p.pool.Acquire(bounded)
+	if err != nil {
+		return nil, p.refused(ctx, bounded, err)
 	}
 	c := p.of(lease.Conn().PgConn())
 	c.lease, c.own, c.ctx = lease, p.own, ctx
@@ -77,6 +75,25 @@ func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// refused says why there is no connection.
+func (p *Pool) refused(ctx, bounded context.Context, err error) error {
+	all := p.pool.Config().MaxConns
+	used := p.pool.Stat().AcquiredConns() >= all
+	switch {
+	case p.closed.Load():
+		return ErrClosed
+	case ctx.Err() != nil && used:
+		return fmt.Errorf("wait for one of the pool's %d connections, all in use: %w", all, context.Cause(ctx))
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case bounded.Err() != nil && used:
+		return fmt.Errorf("%w: none of the pool's %d connections became free within %v", store.ErrBusy, all, p.RoundTimeout)
+	case bounded.Err() != nil:
+		return fmt.Errorf("%w: %w within %v", errBroken, errSilent, p.RoundTimeout)
+	}
+	return err
 }
 
 // Release puts a connection back. A transaction that is still open is rolled back.

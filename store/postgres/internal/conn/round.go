@@ -126,10 +126,10 @@ func (c *Conn) receive(p *pgconn.Pipeline, queue []*run) error {
 		switch {
 		case synced:
 			return first
-		case err != nil && isAnswer(err): // e.g. of a constraint that is checked at the end
+		case isAnswer(err): // e.g. of a constraint that is checked at the end
 		case err != nil:
 			return first
-		default:
+		case res == nil:
 			return errors.Join(first, errBroken)
 		}
 	}
@@ -144,8 +144,7 @@ func (c *Conn) lost(r *run, err error) {
 	if r.kind == runPrepare {
 		r.stmt.prepared = false
 	}
-	var pg *pgconn.PgError
-	if r == c.failed && r.stmt != nil && errors.As(err, &pg) && outdated(pg) {
+	if r == c.failed && r.stmt != nil && outdated(err) {
 		r.stmt.prepared = false
 		c.described.Delete(r.stmt.text)
 	}
@@ -162,6 +161,9 @@ func (r *run) receive(p *pgconn.Pipeline) error {
 		return nil
 	case *pgconn.StatementDescription:
 		r.desc = res
+		if d := r.stmt.desc; d != nil && !d.sameTypes(res) {
+			return errOutdated // what is queued behind it was sent as d says
+		}
 		return nil
 	case *pgconn.ResultReader:
 		for res.NextRow() {
@@ -204,12 +206,12 @@ func (r *run) explain(err error) error {
 // explain says of an error that is not the server's answer why there is none.
 func (c *Conn) explain(ctx context.Context, err error) error {
 	switch {
-	case isAnswer(err):
+	case isAnswer(err), errors.Is(err, errOutdated):
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: no answer within %v", errBroken, c.RoundTimeout)
+		return fmt.Errorf("%w: %w within %v", errBroken, errSilent, c.RoundTimeout)
 	case errors.Is(err, errBroken):
 		return err
 	case pgconn.SafeToRetry(err):

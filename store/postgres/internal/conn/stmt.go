@@ -2,6 +2,7 @@ package conn
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -16,10 +17,10 @@ type Stmt struct {
 	desc     *description
 	prepared bool // under its name, on this connection
 
-	params [][]byte // as they are sent; nil is NULL
-	kept   [][]byte // what params had last, to be filled again
-	arrays []*Array // parameters that are arrays
-	misuse error    // an array was bound to no parameter
+	params  [][]byte      // as they are sent; nil is NULL
+	kept    [][]byte      // what params had last, to be filled again
+	arrays  []*Array      // parameters that are arrays
+	refused map[int]error // parameters whose last value was refused
 
 	last *run   // of Exec
 	sent []*run // of Send, not begun
@@ -31,6 +32,12 @@ type Stmt struct {
 type description struct {
 	pgconn.StatementDescription
 	columns []uint32 // the types of the columns
+}
+
+// sameTypes reports whether a statement still has the parameters and columns of d.
+func (d *description) sameTypes(now *pgconn.StatementDescription) bool {
+	return slices.Equal(d.ParamOIDs, now.ParamOIDs) && slices.EqualFunc(d.columns, now.Fields,
+		func(oid uint32, f pgconn.FieldDescription) bool { return oid == f.DataTypeOID })
 }
 
 // asBinary are the formats of all parameters and columns.
@@ -83,6 +90,7 @@ func (s *Stmt) describe() error {
 	if err := s.c.Flush(); err != nil { // an error here is not about this statement
 		return err
 	}
+	s.desc = nil
 	r, err := s.sendPrepare(name)
 	if err == nil {
 		err = s.c.Flush()
@@ -126,8 +134,10 @@ func (s *Stmt) queue() (*run, error) {
 	if err := s.c.enter(); err != nil {
 		return nil, err
 	}
-	if err := s.misuse; err != nil {
-		s.misuse = nil
+	for i, err := range s.refused {
+		if i < 1 || i > len(s.params) {
+			delete(s.refused, i) // no other value can be bound to it
+		}
 		return nil, err
 	}
 	size := 0
@@ -210,7 +220,8 @@ func (s *Stmt) Step() bool {
 	}
 	if s.cur == nil {
 		if len(s.sent) == 0 {
-			if s.err = s.Send(); s.err != nil {
+			if err := s.Send(); err != nil {
+				s.cur, s.err = &run{tx: s.c.tx, done: true, err: err}, err
 				return false
 			}
 		}

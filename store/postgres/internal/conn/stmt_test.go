@@ -135,12 +135,31 @@ func TestBindings(t *testing.T) {
 		if n := one(t, c, "SELECT count(*) FROM things WHERE name = 'kept' AND data IS NULL"); n != 3 {
 			t.Errorf("%d rows have the binding", n)
 		}
-		want(t, ins.BindInt(4, 1<<15), "parameter 4", "32768", "smallint", "INSERT INTO things")
-		want(t, ins.BindInt(5, -1<<31-1), "parameter 5", "integer", "CAST it AS BIGINT")
-		want(t, ins.BindInt(2, 1), "parameter 2", "text")
-		want(t, ins.BindText(1, "1"), "parameter 1", "bigint")
-		want(t, ins.BindInt(9, 1), "parameter 9", "there are 8")
-		want(t, ins.BindNull(0), "parameter 0")
+		for i, test := range map[int]struct {
+			bind  func() error
+			texts []string
+		}{
+			4: {func() error { return ins.BindInt(4, 1<<15) }, []string{"parameter 4", "32768", "smallint", "INSERT INTO things"}},
+			5: {func() error { return ins.BindInt(5, -1<<31-1) }, []string{"parameter 5", "integer", "CAST it AS BIGINT"}},
+			2: {func() error { return ins.BindInt(2, 1) }, []string{"parameter 2", "text"}},
+			1: {func() error { return ins.BindText(1, "1") }, []string{"parameter 1", "bigint"}},
+			9: {func() error { return ins.BindInt(9, 1) }, []string{"parameter 9", "there are 8"}},
+			0: {func() error { return ins.BindNull(0) }, []string{"parameter 0"}},
+		} {
+			want(t, test.bind(), test.texts...)
+			want(t, ins.Exec(), test.texts...) // not with what was bound before
+			if i >= 1 && i <= 8 {
+				check(t, ins.BindNull(i))
+			}
+		}
+		for _, text := range []string{"a\x00b", "\xff", "ä"[:1]} {
+			want(t, ins.BindText(2, text), "parameter 2", "UTF-8")
+			want(t, ins.BindRawText(7, []byte(text)), "parameter 7", "UTF-8")
+			check(t, ins.BindBlob(3, []byte(text)))
+			want(t, ins.Exec(), "UTF-8") // not with what was bound before
+			check(t, ins.BindNull(7))
+			check(t, ins.BindText(2, "a text"))
+		}
 		ins.Array(1).Int(1)
 		want(t, ins.Exec(), "parameter 1", "bigint", "BIGINT[]")
 		check(t, ins.BindInt(1, 4))
@@ -295,4 +314,51 @@ func TestArrays(t *testing.T) {
 		want(t, ins.Exec(), "element 2", "smallint")
 		c.Rollback()
 	})
+}
+
+// What a transaction left unread is not read by the next one.
+func TestLeftovers(t *testing.T) {
+	t.Parallel()
+	c := connect(t, database(t), Settings{})
+	const update, sel = "UPDATE counters SET n = ?1", "SELECT n FROM counters WHERE id = 1"
+	begin(t, c)
+	exec(t, c, update, 5)
+	read, sent := statement(t, c, sel), statement(t, c, sel+" AND id > 0")
+	if !read.Step() || read.Int(0) != 5 {
+		t.Errorf("%d: %v", read.Int(0), read.Err())
+	}
+	check(t, sent.Send())
+	c.Rollback()
+	begin(t, c)
+	if n, err := statement(t, c, update).Changes(); n != 0 || err != nil {
+		t.Errorf("%d rows changed: %v", n, err)
+	}
+	for _, s := range []*Stmt{read, sent} {
+		if !s.Step() || s.Int(0) != 0 {
+			t.Errorf("%d: %v", s.Int(0), s.Err())
+		}
+		if s.Step() {
+			t.Error("a second row")
+		}
+		check(t, s.Reset())
+	}
+	exec(t, c, "INSERT INTO counters VALUES (?1, 0)", 1)
+	want(t, c.Flush(), "23505")
+	if read.Step() || read.Err() == nil {
+		t.Error("a failed transaction reads on")
+	}
+	c.Rollback() // without a Reset
+	begin(t, c)
+	if !read.Step() || read.Err() != nil {
+		t.Errorf("an error of the last transaction: %v", read.Err())
+	}
+	check(t, read.Reset())
+	check(t, read.Close())
+	if n := one(t, c, "SELECT count(*) FROM pg_prepared_statements WHERE statement = '"+sel+"'"); n != 0 {
+		t.Errorf("%d names of a statement that was closed", n)
+	}
+	if !read.Step() {
+		t.Error("a closed statement is prepared again:", read.Err())
+	}
+	c.Rollback()
 }

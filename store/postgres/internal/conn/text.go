@@ -15,6 +15,8 @@ var translated sync.Map // a text for SQLite → the same for PostgreSQL
 //   - the comment /*lock*/ is FOR UPDATE, /*lock o*/ is FOR UPDATE OF o, and
 //     /*claim o*/ is FOR UPDATE OF o SKIP LOCKED
 //
+//   - /*end_*/state is end_state, the column that an index has here
+//
 // What stands in quotes and in other comments stays as it is.
 func Translate(sql string) string {
 	if t, ok := translated.Load(sql); ok {
@@ -117,6 +119,9 @@ func verbatim(sql string) int {
 // lockClause returns the clause that a comment stands for; what is no such comment
 // as it is.
 func lockClause(text string) string {
+	if text == "/*end_*/" {
+		return "end_"
+	}
 	if of, ok := strings.CutPrefix(text, "/*claim "); ok {
 		if table, closed := strings.CutSuffix(of, "*/"); closed {
 			return "FOR UPDATE OF " + table + " SKIP LOCKED"

@@ -11,6 +11,10 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
+// ErrEnded: something else than Commit or Rollback ended the transaction; what it did
+// may be there.
+var ErrEnded = errors.New("the transaction was ended by a statement inside it")
+
 // endTimeout is how long the end of a transaction that failed may take.
 const endTimeout = 5 * time.Second
 
@@ -19,6 +23,7 @@ type txState struct {
 	tx       uint64 // counts the transactions
 	open     bool
 	readOnly bool
+	begun    int      // the round trips before it
 	joined   bool     // the transaction is a caller's
 	saved    []string // the settings of a caller's transaction
 	clock    *Stmt
@@ -141,7 +146,7 @@ func (c *Conn) start(ctx context.Context) error {
 	if err := c.settle(ctx); err != nil {
 		return err
 	}
-	c.txState = txState{tx: c.tx + 1, open: true}
+	c.txState = txState{tx: c.tx + 1, open: true, begun: c.rounds}
 	c.ctx = ctx
 	return nil
 }
@@ -193,7 +198,8 @@ func (c *Conn) Now() (time.Time, error) {
 }
 
 // Commit ends the transaction. The error wraps [store.ErrUnknown] when the server was
-// asked to commit and its answer was lost.
+// asked to commit and its answer was lost, and is [ErrEnded] when there is nothing left
+// to commit.
 func (c *Conn) Commit() error {
 	switch {
 	case !c.open || c.joined:
@@ -202,6 +208,9 @@ func (c *Conn) Commit() error {
 		err := c.err
 		c.Rollback()
 		return err
+	case c.rounds > c.begun && c.pg.TxStatus() == 'I' && !c.pg.IsClosed():
+		c.Rollback()
+		return ErrEnded
 	}
 	r, err := c.control("COMMIT")
 	if err != nil {
@@ -232,9 +241,10 @@ func (c *Conn) mayHaveCommitted(commit *run, err error) bool {
 	case c.readOnly:
 		return false
 	case errors.As(err, &pg):
-		// An error ends the transaction; a session that is being ended may have
-		// committed before.
-		return c.pg.IsClosed() && (c.failed == nil || c.failed == commit)
+		// An error ends the transaction. That of a session that is lost may come from
+		// a pooler, which does not know; the server itself ends no session between
+		// the commit and its answer.
+		return c.pg.IsClosed() && (c.failed == nil || c.failed == commit) && pg.Routine != "ProcessInterrupts"
 	}
 	return !pgconn.SafeToRetry(err)
 }

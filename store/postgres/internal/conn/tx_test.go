@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/goweaver/weaver/store"
@@ -193,6 +194,78 @@ func TestPlanIsOutdated(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A connection that prepares a statement as another one has described it before a
+// migration does not read rows as if they had the columns of then.
+func TestDescriptionIsOutdated(t *testing.T) {
+	t.Parallel()
+	p := open(t, database(t), Settings{Mode: ModeDirect})
+	const insert, sel = "INSERT INTO things (id, mid) VALUES (?1, ?2)", "SELECT * FROM things"
+	held, err := p.Acquire(t.Context())
+	check(t, err)
+	defer p.Release(held)
+	begin(t, held)
+	statement(t, held, insert)
+	statement(t, held, sel)
+	check(t, held.Commit())
+	_, err = p.Raw().Exec(t.Context(), "ALTER TABLE weaver.things ALTER COLUMN mid TYPE bigint; ALTER TABLE weaver.things ADD COLUMN more text", pgx.QueryExecModeSimpleProtocol)
+	check(t, err)
+	tries := 0
+	check(t, p.Tx(t.Context(), false, func(c *Conn) error {
+		tries++
+		for id := range int64(3) {
+			exec(t, c, "DELETE FROM things WHERE id = ?1", id)
+			s, err := c.Statement(insert)
+			if err != nil {
+				return err
+			}
+			check(t, s.BindInt(1, id))
+			check(t, s.BindInt(2, 7))
+			if err := s.Exec(); err != nil {
+				return err
+			}
+		}
+		s, err := c.Statement(sel)
+		if err != nil {
+			return err
+		}
+		n := 0
+		for s.Step() {
+			if s.Int(0) != int64(n) || s.Int(4) != 7 || s.Columns() != 9 {
+				t.Errorf("row %d is %d, %d of %d columns", n, s.Int(0), s.Int(4), s.Columns())
+			}
+			n++
+		}
+		if s.Err() == nil && n != 3 {
+			t.Errorf("%d rows", n)
+		}
+		return s.Err()
+	}))
+	if tries < 2 {
+		t.Errorf("%d tries", tries)
+	}
+}
+
+// A transaction that was ended from inside is not taken for committed.
+func TestEndedFromInside(t *testing.T) {
+	t.Parallel()
+	c := connect(t, database(t), Settings{})
+	for _, end := range []string{"COMMIT", "ROLLBACK"} {
+		begin(t, c)
+		exec(t, c, "UPDATE counters SET n = ?1", 1)
+		check(t, c.Flush())
+		_, err := c.PgConn().Exec(t.Context(), end).ReadAll()
+		check(t, err)
+		if err := c.Commit(); !errors.Is(err, ErrEnded) {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	begin(t, c)
+	check(t, c.Flush())
+	_, err := c.PgConn().Exec(t.Context(), "SELECT 1/0").ReadAll()
+	want(t, err, "22012")
+	want(t, c.Commit(), "answered ROLLBACK")
 }
 
 // What ends with its context ends at once, and a lost connection answers at once.
