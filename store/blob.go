@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"time"
 
@@ -33,6 +34,9 @@ type NewArtifact struct {
 	ContentType string
 	Blob        task.Blob
 	TTL         time.Duration // by the store's clock, from now on; 0: none
+
+	// Link is a task.Link in place of Blob: the bytes are elsewhere.
+	Link json.RawMessage
 }
 
 // CollectBlobs asks Collect which blobs are to be deleted. It forgets artifacts whose

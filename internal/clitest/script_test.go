@@ -87,6 +87,7 @@ func ownHandlers() []weaver.Handler {
 	fail := weaver.Define[weaver.None, weaver.None]("acme.demo.fail.v1", weaver.NoRetry(), weaver.Queue("fragile"))
 	ship := weaver.Define[string, string]("acme.demo.ship.v1")
 	approved := weaver.DefineSignal[string]("approved")
+	link := weaver.Define[int64, weaver.ArtifactRef]("acme.demo.link.v1", weaver.NoRetry())
 	pay := weaver.Define[payment, payment]("acme.demo.pay.v1", weaver.NoRetry())
 	return []weaver.Handler{
 		ship.Handler(func(ctx context.Context, version string) (string, error) {
@@ -96,6 +97,9 @@ func ownHandlers() []weaver.Handler {
 			}
 			outs, err := weaver.CallAll(ctx, "greetings", greet, []string{"1", "2", "3"})
 			return fmt.Sprintf("%s approved by %s: %v", version, who, outs), err
+		}),
+		link.Handler(func(ctx context.Context, size int64) (weaver.ArtifactRef, error) {
+			return weaver.LinkArtifact(ctx, "scans/a.pdf", weaver.Link{URL: "https://me:pass@example.com/a.pdf?sig=secret-1", Size: size}, weaver.ContentType("application/pdf"))
 		}),
 		pay.Handler(func(ctx context.Context, in payment) (payment, error) {
 			weaver.Log(ctx).Info("pays with "+in.Card, "payment", in)

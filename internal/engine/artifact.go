@@ -15,12 +15,9 @@ import (
 // PutArtifact keeps what r gives with the step that ctx belongs to: it is recorded
 // when the step is.
 func (a *Attempt) PutArtifact(ctx context.Context, n store.NewArtifact, r io.Reader) (store.NewArtifact, error) {
-	scope, _ := ctx.Value(stepKey{}).(*stepScope)
-	switch {
-	case scope == nil:
-		return n, errors.New("an artifact is kept in a step")
-	case scope.tx != nil:
-		return n, fmt.Errorf("artifact %q: a StepTx holds the store's writer: keep artifacts in a step of their own", n.Name)
+	scope, err := artifactScope(ctx, n.Name)
+	if err != nil {
+		return n, err
 	}
 	b, err := a.env.Values.Stream(ctx, r)
 	if err != nil {
@@ -31,11 +28,37 @@ func (a *Attempt) PutArtifact(ctx context.Context, n store.NewArtifact, r io.Rea
 		}
 		return n, a.notPut(ctx, err)
 	}
-	n.ID, n.Blob = a.env.IDs.New(), b
+	n.Blob = b
+	return a.keepArtifact(scope, n), nil
+}
+
+// KeepLink keeps a link with the step that ctx belongs to, as PutArtifact does bytes.
+func (a *Attempt) KeepLink(ctx context.Context, n store.NewArtifact) (store.NewArtifact, error) {
+	scope, err := artifactScope(ctx, n.Name)
+	if err != nil {
+		return n, err
+	}
+	return a.keepArtifact(scope, n), nil
+}
+
+// artifactScope returns the step with which an artifact is recorded.
+func artifactScope(ctx context.Context, name string) (*stepScope, error) {
+	scope, _ := ctx.Value(stepKey{}).(*stepScope)
+	switch {
+	case scope == nil:
+		return nil, errors.New("an artifact is kept in a step")
+	case scope.tx != nil:
+		return nil, fmt.Errorf("artifact %q: a StepTx holds the store's writer: keep artifacts in a step of their own", name)
+	}
+	return scope, nil
+}
+
+func (a *Attempt) keepArtifact(scope *stepScope, n store.NewArtifact) store.NewArtifact {
+	n.ID = a.env.IDs.New()
 	a.mu.Lock()
 	scope.artifacts = append(scope.artifacts, n)
 	a.mu.Unlock()
-	return n, nil
+	return n
 }
 
 // NeedBucket blocks the task on a worker without a bucket, before work is done for

@@ -68,6 +68,7 @@ func Error(e *task.Error, texts []string) *task.Error {
 // recorded stay so; those of programs without the rules are masked here.
 func History(h *store.History) {
 	r := New(h.Task.Redact)
+	r.artifacts(h.Artifacts)
 	of := make([]*Rules, len(h.Steps))
 	some := r != nil
 	for i := range h.Steps {

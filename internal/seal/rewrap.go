@@ -94,6 +94,8 @@ func (s *Sealer) renew(v *store.StoredValue) (renewed json.RawMessage, changed b
 		p.Kind, p.Name = Event, v.Of
 	case store.ValueLog:
 		p.Kind, p.Name = Log, v.Of
+	case store.ValueLink:
+		p = LinkOf(v.Task, v.Of)
 	case store.ValueProgress:
 		return s.renewProgress(v)
 	default:

@@ -199,6 +199,13 @@ func (s *Sealer) record(rec *store.Record) (err error) {
 		}
 		rec.Checkpoint = &kept
 	}
+	rec.Artifacts = slices.Clone(rec.Artifacts)
+	for i := range rec.Artifacts {
+		a := &rec.Artifacts[i]
+		if a.Link, err = s.Seal(LinkOf(id, a.Name), a.Link); err != nil {
+			return err
+		}
+	}
 	if rec.Tasks, err = s.inputs(rec.Tasks); err != nil {
 		return err
 	}

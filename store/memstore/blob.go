@@ -119,7 +119,9 @@ func byArtifact(a, b task.Artifact) int { return a.ID.Compare(b.ID) }
 func (o *op) addArtifacts(list []store.NewArtifact, step *task.Step) {
 	for i := range list {
 		o.artifacts[step.TaskID] = append(o.artifacts[step.TaskID], rules.Artifact(&list[i], step, o.now))
-		o.blobs[list[i].Blob.ID].used = true
+		if len(list[i].Link) == 0 {
+			o.blobs[list[i].Blob.ID].used = true
+		}
 	}
 	slices.SortFunc(o.artifacts[step.TaskID], byArtifact)
 }

@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0012 make of an empty database.
+-- What the migrations 0001 to 0013 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -338,7 +338,7 @@ CREATE TABLE weaver_artifacts (
   content_type TEXT,
   created_at   INTEGER NOT NULL,
   expires_at   INTEGER,
-  collect_at   INTEGER,
+  collect_at   INTEGER, link TEXT,
   PRIMARY KEY (namespace, task_id, kind, artifact_id)
 ) WITHOUT ROWID;
 
