@@ -86,6 +86,18 @@ func (a *Attempt) OpenArtifact(ctx context.Context, name string, b task.Blob) (i
 	return &artifactReader{r, ctx, name}, nil
 }
 
+// ArtifactsOf returns the artifacts of a task, oldest first.
+func (a *Attempt) ArtifactsOf(ctx context.Context, id task.ID) ([]task.Artifact, error) {
+	h, err := a.env.Store.History(ctx, a.env.Namespace, id)
+	switch {
+	case err == nil || errors.Is(err, store.ErrNotFound):
+		return h.Artifacts, nil
+	case ctx.Err() != nil:
+		return nil, err
+	}
+	return nil, &KindError{Kind: task.KindInternal, Err: fmt.Errorf("read the artifacts of task %s: %w", id, err)}
+}
+
 // artifactReader makes what keeps bytes from being read the end of the attempt that
 // returns it.
 type artifactReader struct {
