@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(unlessShort{m}, map[string]func(){
 		"weaver": func() { cli.Main(cli.App{}) },
 		"acme": func() {
-			cli.Main(cli.App{Name: "acme", Version: "v1.2.3", Handlers: ownHandlers(), Router: byVoice, Deciders: map[string]weaver.Decider{"never": neverAgain}})
+			cli.Main(cli.App{Name: "acme", Version: "v1.2.3", Handlers: ownHandlers(), Router: byVoice, Deciders: map[string]weaver.Decider{"never": neverAgain, "careless": careless}})
 		},
 		"twice": func() { cli.Main(cli.App{Handlers: builtin.Handlers(builtin.Config{})}) },
 	})
@@ -40,6 +40,11 @@ var byVoice = decide.Rules{{Labels: map[string]string{"voice": "loud"}, Handler:
 // neverAgain is a Decider that gives every task up at its first failure.
 var neverAgain = decide.Func(func(decide.Input) decide.Decision {
 	return decide.Decision{Kind: task.DecideMarkDead, Reason: task.Reason{Policy: "never", Version: 1, Text: "never again"}}
+})
+
+// careless is a Decider that says in its reason what the task was given.
+var careless = decide.Func(func(in decide.Input) decide.Decision {
+	return decide.Decision{Kind: task.DecideBlock, Reason: task.Reason{Policy: "careless", Version: 1, Text: "was given " + string(in.Task.Input)}}
 })
 
 type unlessShort struct{ *testing.M }
