@@ -200,6 +200,17 @@ type (
 		Audit
 		Task task.ID
 	}
+	// ExpireInput gives a task that has ended its input without the fields whose time has
+	// passed, if that is still the one that was seen: else ErrChanged. Without Input there
+	// is nothing to replace. Next is when the next field expires, since the input was
+	// stored; 0: none does. ErrState: the task has not ended.
+	ExpireInput struct {
+		Audit
+		Task    task.ID
+		OldHash string          // task.PayloadHash of the input that was seen
+		Input   json.RawMessage // valid JSON, or the blob that has it
+		Next    time.Duration
+	}
 	// Restored says that the store was restored from a backup: a new
 	// generation makes every lease handed out before worthless (R17). Tasks that ran
 	// go on when their leases expire, or at once with EndLeases, for when no process
@@ -228,6 +239,7 @@ func (ResumeType) command()     {}
 func (PauseTask) command()      {}
 func (ResumeTask) command()     {}
 func (ForgetTask) command()     {}
+func (ExpireInput) command()    {}
 func (Restored) command()       {}
 func (Upload) command()         {}
 

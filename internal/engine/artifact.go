@@ -165,6 +165,9 @@ func (a *Attempt) loadInput() error {
 	if err != nil {
 		return Unreadable("input", "", err)
 	}
+	if err := expired(input); err != nil {
+		return err
+	}
 	a.task.Input = input
 	return nil
 }

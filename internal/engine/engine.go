@@ -52,6 +52,7 @@ type Handler struct {
 	CodeVersion   int
 	SchemaVersion int      // the newest of the inputs that it reads; 0: any
 	Redact        []string // patterns of its task type
+	Expires       bool     // fields of its task type's input are stored for a time
 	Run           HandlerFunc
 
 	// Draft makes a task of the type, without an ID, of the draft that a Decider

@@ -133,6 +133,8 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 		got.Uploaded, err = o.tx.upload(&cmd)
 	case store.ForgetTask:
 		err = o.forgetTask(cmd, got)
+	case store.ExpireInput:
+		err = o.expireInput(cmd, got)
 	case store.Restored:
 		err = o.restored(cmd, got)
 	default:

@@ -19,6 +19,10 @@ func (s *Store) Collect(ctx context.Context, ns string, req store.CollectRequest
 		err := s.do(ctx, ns, func(o *op) { res.Blobs = o.collectBlobs(req.Blobs) })
 		return res, err
 	}
+	if req.Expiries {
+		err := s.do(ctx, ns, func(o *op) { res.Expired = o.collectExpiries() })
+		return res, err
+	}
 	at, err := rules.ParseCollectCursor(req.After)
 	if err != nil {
 		return store.CollectResult{}, err

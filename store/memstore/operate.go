@@ -66,6 +66,8 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 		return store.CommandResult{Uploaded: o.upload(cmd)}
 	case store.ForgetTask:
 		return o.forgetTask(cmd)
+	case store.ExpireInput:
+		return o.expireInput(cmd)
 	case store.Restored:
 		return store.CommandResult{Leases: o.restored(cmd)}
 	}
@@ -149,6 +151,7 @@ func (o *op) remove(r *row) {
 	delete(o.steps, r.ID)
 	delete(o.signals, r.ID)
 	delete(o.artifacts, r.ID)
+	delete(o.expiries, r.ID)
 	delete(o.refs, r.ID)
 	delete(o.checkpoints, r.ID)
 	delete(o.events, r.ID)

@@ -144,6 +144,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"RetainValues", retainValueCases},
 		{"DeleteJob", deleteJobCases},
 		{"Forget", forgetCases},
+		{"Expiry", expiryCases},
 		{"Redact", redactCases},
 		{"Read", readCases},
 		{"ReadWorkers", readWorkerCases},
