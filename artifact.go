@@ -238,6 +238,27 @@ func (c *Client) CollectArtifacts(ctx context.Context, opts ...CollectOption) (d
 	return deleted, err
 }
 
+// AcceptBucket makes the Config's bucket the one that has the large values and artifacts
+// of the namespace, after they were moved or copied there. A store remembers the bucket
+// that was put into first, if it can be told from others (blob.Identified: blob.Dir keeps
+// an ID in the folder, which goes with it): a program with another one does not run, and
+// puts and collects nothing (ErrOtherBucket). It returns the bucket's ID and where it is.
+// Errors: ErrNoBucket; ErrInvalidOption: it has no ID.
+func (c *Client) AcceptBucket(ctx context.Context, opts ...OperateOption) (id, place string, err error) {
+	var s operateSettings
+	if err := s.apply(opts); err != nil {
+		return "", "", fmt.Errorf("accept the bucket: %w", err)
+	}
+	b, err := c.values.AcceptBucket(ctx, s.audit)
+	if err == nil && b.ID == "" {
+		err = fmt.Errorf("%w: this kind of bucket cannot be told from others, and none is remembered", ErrInvalidOption)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("accept the bucket: %w", err)
+	}
+	return b.ID, b.Place, nil
+}
+
 // loaded returns the value that a row stands for, or what the row has if it cannot be
 // read.
 func (c *Client) loaded(ctx context.Context, value json.RawMessage) json.RawMessage {

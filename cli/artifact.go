@@ -22,6 +22,8 @@ type artifactCmd struct {
 	Ls  artifactLsCmd  `cmd:"" help:"List the artifacts of a task or job."`
 	Get artifactGetCmd `cmd:"" help:"Write the bytes of an artifact to a file or the standard output; of a link, print its URL."`
 	GC  artifactGCCmd  `cmd:"" name:"gc" help:"Delete from the bucket what nothing needs any more."`
+
+	Accept artifactAcceptCmd `cmd:"" name:"accept-bucket" help:"Say that the blobs are in this bucket from now on, after they were moved."`
 }
 
 // artifactLsCmd is the verb artifact ls.

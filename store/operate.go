@@ -211,6 +211,13 @@ type (
 		Input   json.RawMessage // valid JSON, or the blob that has it
 		Next    time.Duration
 	}
+	// AcceptBucket says which bucket has the blobs of the namespace from now on. With
+	// Check it changes nothing, and is refused with ErrOtherBucket if that is another one.
+	AcceptBucket struct {
+		Audit
+		Bucket Bucket
+		Check  bool
+	}
 	// Restored says that the store was restored from a backup: a new
 	// generation makes every lease handed out before worthless (R17). Tasks that ran
 	// go on when their leases expire, or at once with EndLeases, for when no process
@@ -240,6 +247,7 @@ func (PauseTask) command()      {}
 func (ResumeTask) command()     {}
 func (ForgetTask) command()     {}
 func (ExpireInput) command()    {}
+func (AcceptBucket) command()   {}
 func (Restored) command()       {}
 func (Upload) command()         {}
 

@@ -22,8 +22,8 @@ func (a *Attempt) PutArtifact(ctx context.Context, n store.NewArtifact, r io.Rea
 	b, err := a.env.Values.Stream(ctx, r)
 	if err != nil {
 		err = fmt.Errorf("put artifact %q: %w", n.Name, err)
-		if errors.Is(err, ErrNoBucket) {
-			// Nothing is wrong with the task: it can run on once this worker has a bucket.
+		if errors.Is(err, ErrNoBucket) || errors.Is(err, store.ErrOtherBucket) {
+			// Nothing is wrong with the task: it can run on once this worker has its bucket.
 			return n, a.failFatally(&Verdict{Kind: Blocked, Err: err})
 		}
 		return n, a.notPut(ctx, err)

@@ -204,6 +204,9 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	if err := e.cfg.Store.Ready(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}
+	if err := e.cfg.Values.CheckBucket(ctx); err != nil {
+		return unlessEnded(ctx, err)
+	}
 	if err := env.joinAtStart(ctx); err != nil {
 		_ = env.leave(ctx) // it may have joined all the same; what is left over is forgotten in time
 		return unlessEnded(ctx, fmt.Errorf("join as a worker: %w", err))

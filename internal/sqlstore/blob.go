@@ -33,7 +33,7 @@ ON CONFLICT DO NOTHING`
 )
 
 func (t *Tx) upload(u *store.Upload) (got store.Uploaded, err error) {
-	got.Blob = task.Blob(*u)
+	got.Blob = task.Blob{ID: u.ID, SHA256: u.SHA256, Size: u.Size}
 	st := t.stmt(sqlKnownBlob).Text(1, t.ns).Text(2, u.SHA256).Int(3, u.Size)
 	known := st.One()
 	if known {

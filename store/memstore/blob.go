@@ -35,7 +35,7 @@ type ref struct {
 func (o *op) upload(u store.Upload) store.Uploaded {
 	b := o.blobWith(u)
 	if b == nil {
-		b = &blob{Blob: task.Blob(u)}
+		b = &blob{Blob: task.Blob{ID: u.ID, SHA256: u.SHA256, Size: u.Size}}
 		o.blobs[b.ID] = b
 	}
 	got := store.Uploaded{Blob: b.Blob, Stored: o.referred(b.ID)}

@@ -63,7 +63,20 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 		o.resumeLanes(o.paused, cmd.Audit, "resume", cmd.Queue)
 		return store.CommandResult{}
 	case store.Upload:
+		if err := rules.CheckBucket(o.bucket, cmd.Bucket); err != nil {
+			return store.CommandResult{Err: err}
+		}
+		if o.bucket.ID == "" {
+			o.bucket = cmd.Bucket
+		}
 		return store.CommandResult{Uploaded: o.upload(cmd)}
+	case store.AcceptBucket:
+		if cmd.Check {
+			return store.CommandResult{Err: rules.CheckBucket(o.bucket, cmd.Bucket)}
+		}
+		o.note(cmd.Audit, rules.BucketVerb, "")
+		o.bucket = cmd.Bucket
+		return store.CommandResult{}
 	case store.ForgetTask:
 		return o.forgetTask(cmd)
 	case store.ExpireInput:

@@ -27,6 +27,7 @@ type space struct {
 	checkpoints map[task.ID][]task.Checkpoint // by name
 	artifacts   map[task.ID][]task.Artifact   // by ID
 	expiries    map[task.ID]*expiry
+	bucket      store.Bucket      // that has the blobs
 	refs        map[task.ID][]ref // of values
 	blobs       map[task.ID]*blob
 	events      map[task.ID][]store.EventRow // by number

@@ -145,6 +145,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"DeleteJob", deleteJobCases},
 		{"Forget", forgetCases},
 		{"Expiry", expiryCases},
+		{"Bucket", bucketCases},
 		{"Redact", redactCases},
 		{"Read", readCases},
 		{"ReadWorkers", readWorkerCases},
