@@ -416,8 +416,7 @@ CREATE UNIQUE INDEX weaver_blobs_by_content ON weaver_blobs (namespace, sha256, 
 CREATE INDEX weaver_blobs_unused ON weaver_blobs (namespace, touched_at, blob_id) WHERE state <> 'live';
 
 -- What refers to blobs: artifacts, and inputs, outputs and values of steps, of which
--- artifact_id is the blob's. collect_at is when one that expires is looked at next. An
--- artifact with a link has its own ID as blob_id, which no blob has.
+-- artifact_id is the blob's. collect_at is when one that expires is looked at next.
 CREATE TABLE weaver_artifacts (
   attempt_no   bigint,
   created_at   bigint NOT NULL,
@@ -431,7 +430,6 @@ CREATE TABLE weaver_artifacts (
   step         text COLLATE "C",
   name         text COLLATE "C",
   content_type text COLLATE "C",
-  link         text COLLATE "C",
   PRIMARY KEY (namespace, task_id, kind, artifact_id)
 );
 
@@ -473,17 +471,6 @@ CREATE TABLE weaver_logs (
   body      text COLLATE "C" NOT NULL,
   PRIMARY KEY (namespace, task_id, seq)
 );
-
--- Tasks of whose inputs fields expire: when the input was stored, and when to look next.
-CREATE TABLE weaver_expiries (
-  set_at    bigint NOT NULL,
-  look_at   bigint NOT NULL,
-  namespace text COLLATE "C" NOT NULL,
-  task_id   bytea NOT NULL,
-  PRIMARY KEY (namespace, task_id)
-);
-
-CREATE INDEX weaver_expiries_due ON weaver_expiries (namespace, look_at, task_id);
 
 -- Functions that SQLite has: a path is '$.a.b'. NULL stays NULL, and so does what is
 -- not there.
