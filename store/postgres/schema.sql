@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0001 make.
+-- What the migrations 0001 to 0002 make.
 
 CREATE TABLE weaver_artifacts (
   attempt_no bigint,
