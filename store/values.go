@@ -28,6 +28,7 @@ type ValueKind string
 
 // The kinds of stored values, in the order in which they are walked.
 const (
+	ValueDraft      ValueKind = "draft" // the input of a child that is about to be stored
 	ValueInput      ValueKind = "input"
 	ValueOutput     ValueKind = "output"
 	ValueJoinOutput ValueKind = "join_output" // with which the task ends when its children have succeeded
@@ -46,7 +47,7 @@ const (
 type ValueAt struct {
 	Kind ValueKind
 	Task task.ID // of a blob: its own ID
-	Name string  // of the step or the checkpoint; of a link the artifact's ID
+	Name string  // of the step or the checkpoint; of a link the artifact's ID; of a draft the parent's
 	No   int64   // of the attempt that recorded the step; of the signal, the event or the line
 	Try  int64   // of the step
 }

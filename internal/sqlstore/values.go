@@ -54,6 +54,7 @@ var walks = []struct {
 	key walkKey
 	row func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue
 }{
+	{sqlWalkDrafts, keyNumber, walkDrafts},
 	{sqlWalkTasks, keyTask, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
 		of := st.ColText(1)
 		return []store.StoredValue{
@@ -133,6 +134,9 @@ func (s *Store) WalkValues(ctx context.Context, ns, after string, limit int) (va
 	limit = store.PageLimit(limit)
 	err = s.read(ctx, ns, func(v *View) (err error) {
 		values, next, err = v.walk(at, limit)
+		if err == nil && after == "" && len(values) == 0 { // there are no drafts, as most of the time
+			values, next, err = v.walk(rules.ValueCursor{Stage: 1}, limit)
+		}
 		return err
 	})
 	return values, next, err
@@ -140,6 +144,9 @@ func (s *Store) WalkValues(ctx context.Context, ns, after string, limit int) (va
 
 func (v *View) walk(at rules.ValueCursor, limit int) (values []store.StoredValue, next string, err error) {
 	stage := walks[at.Stage]
+	if stage.sql == sqlWalkDrafts {
+		limit = min(limit, draftsPage)
+	}
 	st := v.stmt(stage.sql).Text(1, v.ns).ID(2, &at.ID).Int(3, int64(limit))
 	switch stage.key {
 	case keyName:
@@ -202,16 +209,25 @@ func (s *Store) SwapValues(ctx context.Context, ns string, swaps ...store.ValueS
 			return err
 		}
 		defer undo()
-		for i := range swaps {
-			n, err := t.swap(&swaps[i])
+		for rest := swaps; len(rest) > 0; {
+			done := max(1, sameDrafts(rest))
+			n, err := t.swapSome(rest[:done])
 			if err != nil {
 				return err
 			}
-			swapped += n
+			swapped, rest = swapped+n, rest[done:]
 		}
 		return nil
 	})
 	return swapped, err
+}
+
+// swapSome replaces one value, or those of one row of drafts.
+func (t *Tx) swapSome(swaps []store.ValueSwap) (int, error) {
+	if swaps[0].Kind == store.ValueDraft {
+		return t.swapDrafts(swaps)
+	}
+	return t.swap(&swaps[0])
 }
 
 // swap replaces one value. Inputs and outputs are in the row of their task, or apart.
