@@ -83,6 +83,13 @@ RETURNING state`
 // LowerCalls implements propagate.Ops.
 func (o ops) LowerCalls(ended []propagate.CallEnds) (woken []propagate.Woken, err error) {
 	t := o.tx
+	callers := make([]task.ID, len(ended))
+	for i := range ended {
+		callers[i] = ended[i].Task
+	}
+	if _, err := t.db.Tasks(t, callers...); err != nil { // one that is being cancelled counts no more
+		return nil, err
+	}
 	for i := range ended {
 		c := &ended[i]
 		st := t.stmt(sqlLowerCall).Text(1, t.ns).ID(2, &c.Task).Text(3, c.Step).Int(4, int64(c.Children)).Int(5, t.mic)

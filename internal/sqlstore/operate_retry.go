@@ -321,7 +321,22 @@ WHERE d.namespace = ?1 AND d.task_id = ?2 AND (d.step IS NULL OR d.done = 0 OR d
 // Reading those of a parent of thousands takes as long as a transaction may: what is
 // to be brought back is left to chores then.
 func (t *Tx) retryNeeds(id *task.ID) ([]rules.Need, error) {
-	needs, err := retryNeedColumns.All(t.stmt(sqlRetryNeeds).Text(1, t.ns).ID(2, id))
+	read := func() ([]rules.Need, error) {
+		return retryNeedColumns.All(t.stmt(sqlRetryNeeds).Text(1, t.ns).ID(2, id))
+	}
+	needs, err := read()
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]task.ID, len(needs))
+	for i := range needs {
+		ids[i] = needs[i].Need
+	}
+	// A need that ends just now would find the edge as it was, and lower nothing.
+	fresh, err := t.db.Tasks(t, ids...)
+	if err == nil && fresh {
+		needs, err = read()
+	}
 	if len(needs) > rules.MaxMoves {
 		t.moved = max(t.moved, rules.MaxMoves)
 	}

@@ -1,6 +1,22 @@
 package postgres
 
-import "github.com/goweaver/weaver/store"
+import (
+	"context"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/postgres/internal/conn"
+)
+
+// Translate returns a statement as PostgreSQL reads it.
+func Translate(sql string) string { return conn.Translate(sql) }
+
+// Prepare has the server read a statement.
+func (db *DB) Prepare(ctx context.Context, sql string) error {
+	return db.pool.Tx(ctx, false, func(c *conn.Conn) error {
+		_, err := c.Statement(sql)
+		return err
+	})
+}
 
 // Unsafe opens a store on a server that runs with fsync off.
 func Unsafe() Option { return func(o *options) { o.unsafe = true } }

@@ -1,115 +1,18 @@
 package sqlite_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"maps"
-	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/goweaver/weaver/internal/sqlstore"
+	"github.com/goweaver/weaver/internal/sqlstore/sqltext"
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
-// statements returns the SQL statements in the source of the store, by their
-// names: those of string constants and of concatenations, in variables too.
+// statements returns the SQL statements of the store, by their names.
 func statements(t *testing.T) map[string]string {
 	t.Helper()
-	exprs := make(map[string]ast.Expr)
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	shared, err := filepath.Glob("../../internal/sqlstore/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files = append(files, shared...)
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			spec, ok := n.(*ast.ValueSpec)
-			if ok && len(spec.Names) == len(spec.Values) {
-				for i, name := range spec.Names {
-					exprs[name.Name] = spec.Values[i]
-				}
-			}
-			return true
-		})
-	}
-	texts := make(map[string]string)
-	for name, expr := range exprs {
-		if !strings.HasPrefix(name, "sql") {
-			continue
-		}
-		text, ok := textOf(exprs, expr)
-		if !ok && holdsSeveral(expr) {
-			continue
-		}
-		if !ok {
-			t.Errorf("%s: its text is not found in the source; put its generated parts into sqlstore.ColumnLists", name)
-		}
-		verb, _, _ := strings.Cut(strings.TrimSpace(text), " ")
-		switch verb {
-		case "SELECT", "INSERT", "UPDATE", "DELETE", "WITH":
-			texts[name] = text
-		}
-	}
-	maps.Copy(texts, sqlstore.Chunks())
-	if len(texts) < 100 {
-		t.Fatalf("found %d statements in the source, want the 100 and more that there are", len(texts))
-	}
-	return texts
-}
-
-// holdsSeveral reports whether a variable holds several statements, which
-// sqlstore.Chunks has.
-func holdsSeveral(e ast.Expr) bool {
-	switch e := e.(type) {
-	case *ast.CallExpr:
-		fun, ok := e.Fun.(*ast.Ident)
-		return ok && fun.Name == "newChunkSQL"
-	case *ast.CompositeLit:
-		return true
-	}
-	return false
-}
-
-func textOf(exprs map[string]ast.Expr, e ast.Expr) (string, bool) {
-	switch e := e.(type) {
-	case *ast.BasicLit:
-		text, err := strconv.Unquote(e.Value)
-		return text, err == nil && e.Kind == token.STRING
-	case *ast.Ident:
-		if of := exprs[e.Name]; of != nil {
-			return textOf(exprs, of)
-		}
-	case *ast.CallExpr: // xColumns.List()
-		if fun, ok := e.Fun.(*ast.SelectorExpr); ok && fun.Sel.Name == "List" {
-			if table, ok := fun.X.(*ast.Ident); ok {
-				list := sqlstore.ColumnLists[table.Name]
-				if table.Name == "versionColumns" {
-					list = sqlite.VersionColumns
-				}
-				return list, list != ""
-			}
-		}
-	case *ast.BinaryExpr:
-		left, ok := textOf(exprs, e.X)
-		right, also := textOf(exprs, e.Y)
-		return left + right, ok && also && e.Op == token.ADD
-	}
-	return "", false
+	return sqltext.All(t, map[string]string{"versionColumns": sqlite.VersionColumns}, ".")
 }
 
 // crossNamespaces are the statements that may touch a table of ours without a
