@@ -1,6 +1,7 @@
 package weaver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ type Config struct {
 	Concurrency  int            // handlers at once; default 10 × GOMAXPROCS
 	Queues       map[string]int // queues to serve, each with its own limit; default every queue
 	Lease        time.Duration  // how long a silent worker keeps its tasks; default 30 s, at least 1 s
+	SessionGrace time.Duration  // PostgreSQL: how long a worker without an answer of its session keeps its tasks; shorter outages end no handler, and another machine takes over what a dead process ran about a second later; default Lease/3, 1 s to Lease
 	Poll         time.Duration  // how often an idle worker looks by itself; default 1 s
 	DrainTimeout time.Duration  // how long Run waits for handlers once its context ended; default 30 s
 	Logger       *slog.Logger   // default slog.Default()
@@ -106,6 +108,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 		Slots:        cfg.Concurrency,
 		Queues:       maps.Clone(cfg.Queues),
 		TTL:          cfg.Lease,
+		SessionGrace: cfg.SessionGrace,
 		Poll:         cfg.Poll,
 		DrainTimeout: cfg.DrainTimeout,
 		Log:          cfg.Logger,
@@ -201,6 +204,9 @@ func (cfg Config) problems() []error {
 	if cfg.Lease != 0 && cfg.Lease < time.Second {
 		complain("Lease is %s: want at least 1s", cfg.Lease)
 	}
+	if lease := cmp.Or(cfg.Lease, DefaultLease); cfg.SessionGrace != 0 && (cfg.SessionGrace < time.Second || cfg.SessionGrace > lease) {
+		complain("SessionGrace is %s: want from 1s to the Lease, %s, or 0 for a third of that", cfg.SessionGrace, lease)
+	}
 	if cfg.CrashBudget < -1 {
 		complain("CrashBudget is %d: want −1 (never), 0 (the default, %d) or more", cfg.CrashBudget, DefaultCrashBudget)
 	}
@@ -240,6 +246,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.Lease == 0 {
 		cfg.Lease = DefaultLease
+	}
+	if cfg.SessionGrace == 0 {
+		cfg.SessionGrace = cfg.Lease / 3
 	}
 	if cfg.Poll == 0 {
 		cfg.Poll = DefaultPoll

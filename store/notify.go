@@ -23,6 +23,7 @@ type Notice struct {
 	Jobs     []task.ID     // jobs whose state may have changed
 	Cancels  []task.ID     // running tasks that were asked to cancel or lost their lease
 	Deadline time.Duration // so long after the notice a deadline passes that was set, of several the soonest; 0: none was set
+	Dead     bool          // workers of other processes were found dead: a reaper may take their leases
 	Chores   bool          // work was left to reapers (ChoreRow)
 	Events   []task.ID     // tasks with new event rows
 	External bool          // another process or a caller's own transaction wrote: anything may have changed

@@ -15,6 +15,10 @@ type WorkerInfo struct {
 	Name  string        `json:"name"` // host:pid, for people
 	TTL   time.Duration `json:"ttl_ns"`
 	Types []string      `json:"task_types"` // that it handles
+
+	// SessionGrace is how long the worker relies on its leases without an answer of
+	// its session (SessionKeeper). Readers do not see it.
+	SessionGrace time.Duration `json:"-"`
 }
 
 // WorkerStatus is a worker as readers see it. One that was forgotten while it

@@ -21,7 +21,7 @@ var (
 	values     = []string{"task", "task/event"}
 	ports      = join(values, "decide", "store", "delivery", "blob", "order", "codec")
 	adapters   = []string{"store/memstore", "store/sqlite", "store/postgres", "delivery/redis", "delivery/kafka", "blob/s3", "blob/zstd", "codec/aesgcm"}
-	helpers    = []string{"internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify", "internal/clock", "internal/sqlstmt", "internal/sqlstore"}
+	helpers    = []string{"internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify", "internal/clock", "internal/workerlock", "internal/sqlstmt", "internal/sqlstore"}
 	library    = join(ports, ".")
 	extensions = join(library, "schema", "httpapi", "builtin", "ordertask")
 	all        = join(join(extensions, adapters...), "weavertest", "dashboard", "cli")
@@ -77,6 +77,7 @@ var importRules = map[string]rule{
 	"internal/sqlstore/sqltext": {ours: []string{"internal/sqlstore"}},
 	"internal/sqlstore":         {ours: join(values, "store", "internal/lane", "internal/propagate", "internal/rules", "internal/sqlstmt")},
 	"internal/lane":             {ours: join(values, "store")},
+	"internal/workerlock":       {ours: join(values, "store")},
 	"internal/notify":           {ours: join(values, "store")},
 	"internal/seal":             {ours: join(values, "store", "blob", "codec", "internal/group")},
 	"internal/redact":           {ours: join(values, "store")},

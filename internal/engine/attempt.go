@@ -170,9 +170,20 @@ func (a *Attempt) extendValidity(before time.Time) {
 	a.validUntil.Store(a.env.offset(before.Add(ttl - ttl/6)))
 }
 
-// validFor returns how long this process may still rely on the lease.
+// validFor returns how long this process may still rely on the lease: no longer than
+// its last renewal allows, and the last answer of the worker's session, if it keeps
+// one. A session that was silent for too long, and answers again, makes no lease valid
+// that was not renewed since: another worker may have it.
 func (a *Attempt) validFor() time.Duration {
-	return time.Duration(a.validUntil.Load() - a.env.offset(time.Now()))
+	e := a.env
+	until := a.validUntil.Load()
+	if s, ok := store.SessionOf(e.Store, e.Namespace, e.worker); ok {
+		if renewed := until - int64(e.TTL-e.TTL/6); renewed < e.offset(s.Since) {
+			return 0
+		}
+		until = min(until, e.offset(s.Last.Add(e.SessionGrace)))
+	}
+	return time.Duration(until - e.offset(time.Now()))
 }
 
 // key identifies the attempt among those that run.

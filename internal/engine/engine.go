@@ -76,6 +76,7 @@ type Config struct {
 	Slots        int
 	Queues       map[string]int // nil: every queue
 	TTL          time.Duration
+	SessionGrace time.Duration // how long leases are relied on without an answer of the worker's session; see store.SessionKeeper
 	Poll         time.Duration
 	DrainTimeout time.Duration
 	Log          *slog.Logger

@@ -36,7 +36,7 @@ func (e *env) offset(t time.Time) int64 { return int64(t.Sub(e.origin)) }
 func (e *env) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(e.TTL/3, time.Second))
 	defer cancel()
-	return e.Store.Join(ctx, e.Namespace, store.WorkerInfo{ID: e.worker, Name: e.name, TTL: e.TTL, Types: e.handled})
+	return e.Store.Join(ctx, e.Namespace, store.WorkerInfo{ID: e.worker, Name: e.name, TTL: e.TTL, Types: e.handled, SessionGrace: e.SessionGrace})
 }
 
 // joinAtStart joins as a worker before anything else is done. While another

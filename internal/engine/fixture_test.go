@@ -127,7 +127,7 @@ func (f *fixture) accept() {
 func (f *fixture) config(run HandlerFunc) Config {
 	return Config{
 		Store: f, Namespace: testNS, Handlers: []Handler{{Type: testType, CodeVersion: 1, Run: run}},
-		Slots: 10, TTL: testTTL, Poll: time.Second, DrainTimeout: time.Second,
+		Slots: 10, TTL: testTTL, SessionGrace: testTTL / 3, Poll: time.Second, DrainTimeout: time.Second,
 		Log: slog.New(slog.DiscardHandler), Decider: decide.Default{}, Router: decide.Direct{},
 		InlineLimit: 1 << 10, CrashBudget: 3, IDs: f.ids,
 	}

@@ -50,6 +50,9 @@ func (r *reaper) notify(n *store.Notice) {
 		r.choresLeft.Add(1)
 		r.lookBy(time.Now())
 	}
+	if n.Dead {
+		r.lookBy(time.Now())
+	}
 	switch {
 	case n.External: // it may have set a deadline
 		r.changed(r.Poll)

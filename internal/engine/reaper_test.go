@@ -102,6 +102,26 @@ func TestReaperLooksAfterAnotherProcessWrote(t *testing.T) {
 	})
 }
 
+// Leases of workers that the store found dead are taken at once.
+func TestReaperLooksWhenWorkersAreDead(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		r := newReaper(f.env(false), newSignal())
+		stop := f.background(r.run)
+		defer stop()
+		f.wantCalls("Reap", 1, "at the start")
+		time.Sleep(time.Second)
+		f.wantCalls("Reap", 0, "a second later")
+		r.notify(&store.Notice{Dead: true})
+		f.wantCalls("Reap", 1, "when workers were found dead")
+		for range 5 {
+			r.notify(&store.Notice{Dead: true})
+		}
+		f.wantCalls("Reap", 0, "at once again")
+		time.Sleep(reapPause)
+		f.wantCalls("Reap", 1, "a moment later")
+	})
+}
+
 // A store without notices is asked as often as for work.
 func TestReaperPolls(t *testing.T) {
 	inBubble(t, func(f *fixture) {

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// validityChecker ends the attempts whose leases could not be renewed in time:
-// the store may give such a lease to another worker soon. It is a role of its
+// validityChecker ends the attempts whose leases could not be renewed in time, or
+// whose worker's session did not answer in time: the store may give such a lease to
+// another worker soon. It is a role of its
 // own because a renewal that hangs must not delay the check.
 type validityChecker struct {
 	*env
@@ -48,7 +49,7 @@ func (v *validityChecker) run(ctx context.Context) error {
 
 // watch makes run check in time an attempt that starts.
 func (v *validityChecker) watch(a *Attempt) {
-	if a.validUntil.Load() < v.next.Load() {
+	if v.offset(time.Now().Add(a.validFor())) < v.next.Load() {
 		v.wake.Set()
 	}
 }

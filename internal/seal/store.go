@@ -85,6 +85,11 @@ func (c *sealed) Warnings(ctx context.Context) []store.Warning {
 	return nil
 }
 
+// Session implements store.SessionKeeper: there is none when the store below keeps none.
+func (c *sealed) Session(ns string, id store.WorkerID) (store.Session, bool) {
+	return store.SessionOf(c.Store, ns, id)
+}
+
 // sealedStepTxer implements store.StepTxer.
 type sealedStepTxer struct {
 	x store.StepTxer

@@ -123,3 +123,21 @@ func TestEqualAcrossKeys(t *testing.T) {
 		t.Error("another value of the step was taken")
 	}
 }
+
+// keeper is a store whose workers have sessions.
+type keeper struct{ store.Store }
+
+func (keeper) Session(_ string, id store.WorkerID) (store.Session, bool) {
+	return store.Session{Last: time.Unix(int64(len(id)), 0)}, true
+}
+
+// An engine whose values are sealed must not rely on leases for longer than others do.
+func TestSessionsOfTheStoreBelow(t *testing.T) {
+	below := memstore.New()
+	if _, ok := store.SessionOf(seal.Store(below, nil), ns, "w"); ok {
+		t.Error("the store below keeps no sessions")
+	}
+	if got, ok := store.SessionOf(seal.Store(keeper{below}, nil), ns, "w"); !ok || !got.Last.Equal(time.Unix(1, 0)) {
+		t.Errorf("the session is %v, %v", got, ok)
+	}
+}

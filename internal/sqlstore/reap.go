@@ -28,6 +28,11 @@ func (s *Store) Reap(ctx context.Context, ns string, req store.ReapRequest) (sto
 	var forgotten []store.WorkerID
 	err = s.write(ctx, ns, Heavy, func(t *Tx) (err error) {
 		r := reaping{tx: t, moves: moves{tx: t}, req: &req, dead: dead.IDs()}
+		if c, ok := dead.(Confirmer); ok {
+			if r.dead, err = c.Confirm(t); err != nil {
+				return err
+			}
+		}
 		got, err = r.run()
 		forgotten = r.forgotten
 		return err

@@ -77,6 +77,14 @@ type Dead interface {
 	Close()
 }
 
+// Confirmer is a Dead whose proofs have to be confirmed in the transaction that uses
+// them.
+type Confirmer interface {
+	// Confirm returns those that are dead, and whose rows stay as they are until the
+	// transaction ends.
+	Confirm(t *Tx) ([]store.WorkerID, error)
+}
+
 // Op is one operation: a pure function of its transaction. It may run more than
 // once, so it sets all its results each time and touches nothing else; what
 // follows from its commit stands in the transaction's Effects.

@@ -213,3 +213,11 @@ func (s *hooked) Warnings(ctx context.Context) []store.Warning {
 	}
 	return nil
 }
+
+// Session implements store.SessionKeeper: there is none when the store below keeps none.
+func (s *hooked) Session(ns string, id store.WorkerID) (store.Session, bool) {
+	if s.hooks.Session != nil { // it has no context that Around could be given
+		return s.hooks.Session(id)
+	}
+	return store.SessionOf(s.below, ns, id)
+}

@@ -40,7 +40,7 @@ type Hook[A, R any] func(ctx context.Context, args A, next func() (R, error)) (R
 // Hooks are what a store asks on the way to the one below. All of them may be
 // nil.
 type Hooks struct {
-	// Around is called for every call but Notify and Warnings. next makes the call, through
+	// Around is called for every call but Notify, Session and Warnings. next makes the call, through
 	// the method's own hook, and returns its error. The caller gets the error
 	// that Around returns; it gets the answer too if that error is nil or wraps
 	// the one that next returned last, and no answer otherwise.
@@ -69,6 +69,8 @@ type Hooks struct {
 
 	StepTx Hook[*StepTx, store.RecordResult]
 	Notify func(fn func(store.Notice), next func(func(store.Notice)) (func(), bool)) (stop func(), complete bool)
+
+	Session func(id store.WorkerID) (store.Session, bool)
 
 	Hide Optional // interfaces of the store below that the returned store lacks
 }

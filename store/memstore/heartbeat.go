@@ -17,7 +17,7 @@ func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 		o.seen(w.ID, w.TTL)
 		known := o.workers[w.ID]
 		known.TTL, known.info, known.joined = w.TTL, w, true
-		known.info.Types = slices.Clone(w.Types)
+		known.info.Types, known.info.SessionGrace = slices.Clone(w.Types), 0
 	})
 }
 

@@ -420,6 +420,10 @@ CREATE TABLE weaver_workers (
   worker_id text COLLATE "C" NOT NULL,
   name text COLLATE "C" NOT NULL,
   types text COLLATE "C",
+  session_grace bigint DEFAULT 0 NOT NULL,
+  lock_host text COLLATE "C" DEFAULT ''::text NOT NULL,
+  lock_path text COLLATE "C" DEFAULT ''::text NOT NULL,
+  lock_file text COLLATE "C" DEFAULT ''::text NOT NULL,
   PRIMARY KEY (namespace, worker_id)
 ) WITH (fillfactor=20, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_cost_delay=0);
 

@@ -77,18 +77,14 @@ func (d database) Stalled() (until time.Time, waited time.Duration) { return d.d
 // Dead implements sqlstore.Database: a worker's lock that is free proves its
 // process dead.
 func (d database) Dead(ctx context.Context, ns string) (sqlstore.Dead, error) {
-	locks, err := d.db.deadWorkers(ctx, ns)
-	if err != nil {
-		return nil, err
-	}
-	return dead{d.db, ns, locks}, nil
+	return d.db.deadWorkers(ctx, ns)
 }
 
 // Joining implements sqlstore.Database. In a file it takes the operating system's
 // lock by which others know that this process lives.
 // Crash after it: a lock file without a row, which a later Join removes.
 func (d database) Joining(ctx context.Context, ns string, id store.WorkerID) error {
-	return d.db.holdLock(ctx, ns, id)
+	return d.db.locks.Hold(ctx, ns, id)
 }
 
 // Joined implements sqlstore.Database.
@@ -96,7 +92,7 @@ func (d database) Joined(ctx context.Context) { d.db.sweepLocks(ctx) }
 
 // Left implements sqlstore.Database: without its row no process asks whether the
 // worker lives.
-func (d database) Left(ns string, id store.WorkerID) { d.db.locks.release(d.db.lockPath(ns, id)) }
+func (d database) Left(ns string, id store.WorkerID) { d.db.locks.Release(ns, id) }
 
 // ClaimOrWait implements store.WaitingClaimer.
 func (db *DB) ClaimOrWait(ctx context.Context, ns string, req store.ClaimRequest, limit time.Duration, wake <-chan struct{}) (store.ClaimResult, error) {

@@ -26,8 +26,9 @@
 //     steptx.go (steps), interrupt.go (their contexts).
 //   - Open, Close and options: open.go, options.go; schema versions and Ready:
 //     migrate.go; errors: errors.go; notifications: notify.go; the locks that
-//     prove workers dead: workerlock.go; the file and its name: file*.go; the
-//     clock that is kept in it: clock.go; what to warn of: warn.go.
+//     prove workers dead: workerlock.go, package internal/workerlock; the file and
+//     its name: file*.go; the clock that is kept in it: clock.go; what to warn of:
+//     warn.go.
 //
 // Several processes may share a file. Opening the same file with another
 // SQLite library inside this process is unsafe: POSIX locks belong to the

@@ -20,23 +20,14 @@ const SyncOff = off
 var VersionColumns = versionColumns.List()
 
 // Kill drops the lock of a worker, as the end of its process would.
-func (db *DB) Kill(ns string, id store.WorkerID) {
-	path := db.lockPath(ns, id)
-	l := &db.locks
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if f := l.held[path]; f != nil {
-		dropLock(f)
-		delete(l.held, path)
-	}
-}
+func (db *DB) Kill(ns string, id store.WorkerID) { db.locks.Drop(ns, id) }
 
 // BeforeLock has fn called between the opening of a lock file and its locking;
 // nil takes it away.
-func (db *DB) BeforeLock(fn func()) { db.locks.opened = fn }
+func (db *DB) BeforeLock(fn func()) { db.locks.BeforeLock(fn) }
 
 // LockPath returns the name of a worker's lock file.
-func (db *DB) LockPath(ns string, id store.WorkerID) string { return db.lockPath(ns, id) }
+func (db *DB) LockPath(ns string, id store.WorkerID) string { return db.locks.Path(ns, id) }
 
 // ShiftClock makes the machine's clock, as this store reads it, jump by d.
 func (db *DB) ShiftClock(d time.Duration) { db.clock.Shift(d) }

@@ -57,3 +57,16 @@ func (db *DB) OnOp(fn func() error) {
 		db.faults.OnOp = func(*conn.Conn) error { return fn() }
 	}
 }
+
+// ReapWith reaps with other proofs of death than locks.
+func (db *DB) ReapWith(ctx context.Context, ns string, req store.ReapRequest, dead sqlstore.Dead) (store.ReapResult, error) {
+	s := sqlstore.New(proven{database{db: db}, dead})
+	return s.Reap(ctx, ns, req)
+}
+
+type proven struct {
+	database
+	dead sqlstore.Dead
+}
+
+func (p proven) Dead(context.Context, string) (sqlstore.Dead, error) { return p.dead, nil }

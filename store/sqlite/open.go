@@ -22,6 +22,7 @@ import (
 
 	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/internal/sqlstore"
+	"github.com/goweaver/weaver/internal/workerlock"
 	"github.com/goweaver/weaver/store/sqlite/internal/commit"
 
 	"github.com/goweaver/weaver/internal/notify"
@@ -47,7 +48,7 @@ type DB struct {
 	lanes   lane.Cache
 	readers *conn.Pool
 	reads   openReads
-	locks   workerLocks
+	locks   *workerlock.Folder // nil: in memory, and where the system has none
 
 	userOnce sync.Once
 	user     *sql.DB
@@ -114,7 +115,7 @@ func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open sqlite: %s: %w: %w", path, store.ErrUnavailable, err)
 	}
-	db := &DB{path: path, name: name, opts: defaults()}
+	db := &DB{path: path, name: name, opts: defaults(), locks: workerlock.In(name + ".workers")}
 	return db.open(ctx, opts)
 }
 
@@ -306,7 +307,7 @@ func (db *DB) Close() error {
 		db.closed.Store(true)
 		user = db.DB().Close() // opened only now, it is closed for all later callers
 		db.readers.Close()
-		db.locks.releaseAll()
+		db.locks.Close()
 		if db.memory {
 			mvcc.Delete(db.name)
 		}

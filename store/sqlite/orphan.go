@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"os"
 
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
@@ -12,21 +11,12 @@ import (
 // Orphans implements store.OrphanReader: a worker's lock that is free proves its
 // process dead, as for a reaper.
 //
-// A look takes the lock shared, for as long as it takes to compare two names, and
-// neither creates nor removes a file. What that does to others:
-//
-//   - A reaper or a joining worker that meets the shared lock tries again
-//     ([lockFile]): it takes nothing for held that is only looked at.
-//   - A worker that lives holds its lock exclusively, so it is never found free. It
-//     has it before it has a row (Join), and a look asks for holders of leases only,
-//     so no worker is found in the moment between the creation of its file and the
-//     locking of it.
-//   - A lock file that lost its name proves nothing, as for a reaper.
-//   - A worker may end its tasks, and its process, between the reading of its
-//     leases and the look. So those that look dead are compared once more with what
-//     is stored.
+// A look writes nothing (workerlock.Folder.LooksDead). It asks for holders of leases
+// only, which had their locks before they had rows. A worker may end its tasks, and
+// its process, between the reading of its leases and the look. So those that look
+// dead are compared once more with what is stored.
 func (db *DB) Orphans(ctx context.Context, ns string, asked ...task.ID) ([]task.ID, error) {
-	if db.memory || !haveLocks || len(asked) == 0 {
+	if db.locks == nil || len(asked) == 0 {
 		return nil, nil
 	}
 	before, err := db.holdersOf(ctx, ns, asked)
@@ -37,7 +27,7 @@ func (db *DB) Orphans(ctx context.Context, ns string, asked ...task.ID) ([]task.
 	some := false
 	for _, h := range before {
 		if _, looked := dead[h.worker]; !looked {
-			dead[h.worker] = db.looksDead(ns, store.WorkerID(h.worker))
+			dead[h.worker] = db.locks.LooksDead(ns, store.WorkerID(h.worker))
 			some = some || dead[h.worker]
 		}
 	}
@@ -79,22 +69,4 @@ func (db *DB) holdersOf(ctx context.Context, ns string, asked []task.ID) (map[ta
 		})
 	})
 	return found, err
-}
-
-// looksDead reports whether a worker's lock is proven free.
-func (db *DB) looksDead(ns string, id store.WorkerID) bool {
-	path := db.lockPath(ns, id)
-	if db.locks.holds(path) {
-		return false
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
-	if err != nil {
-		return false // no file, or one that may not be read: no proof
-	}
-	defer dropLock(f)
-	if db.locks.opened != nil {
-		db.locks.opened()
-	}
-	free, err := tryShare(f)
-	return err == nil && free && isAt(f, path)
 }

@@ -299,6 +299,13 @@ CREATE TABLE weaver_workers (
   worker_id        text COLLATE "C" NOT NULL,
   name             text COLLATE "C" NOT NULL,
   types            text COLLATE "C",   -- the task types that it announces, as a JSON list
+  -- What proves its death: for how long it trusts its leases without an answer of its
+  -- session (0: it keeps none), and its lock on its machine: the boot id, the path, and
+  -- device and inode ('': it has none).
+  session_grace    bigint NOT NULL DEFAULT 0,
+  lock_host        text COLLATE "C" NOT NULL DEFAULT '',
+  lock_path        text COLLATE "C" NOT NULL DEFAULT '',
+  lock_file        text COLLATE "C" NOT NULL DEFAULT '',
   PRIMARY KEY (namespace, worker_id)
 ) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 

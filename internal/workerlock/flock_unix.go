@@ -1,6 +1,6 @@
 //go:build unix && !illumos && !solaris && !aix
 
-package sqlite
+package workerlock
 
 import (
 	"errors"
@@ -37,3 +37,12 @@ func flock(f *os.File, how int) (bool, error) {
 
 // unlock frees the lock of an open file, if that has it.
 func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) } // it goes with the file at the latest
+
+// ownerOf returns the user that owns a file.
+func ownerOf(info os.FileInfo) (uid int, ok bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(st.Uid), true
+}

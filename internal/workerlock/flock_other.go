@@ -1,6 +1,6 @@
 //go:build !unix || illumos || solaris || aix
 
-package sqlite
+package workerlock
 
 import "os"
 
@@ -14,3 +14,5 @@ func tryLock(*os.File) (bool, error) { return false, nil }
 func tryShare(*os.File) (bool, error) { return false, nil }
 
 func unlock(*os.File) {}
+
+func ownerOf(os.FileInfo) (uid int, ok bool) { return 0, false }

@@ -1,0 +1,158 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/goweaver/weaver/internal/pgtest"
+	"github.com/goweaver/weaver/internal/workerlock"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/postgres/internal/session"
+)
+
+const ns = "test"
+
+// database is a migrated database and a connection of the test.
+type database struct {
+	*testing.T
+	url  string
+	conn *pgx.Conn
+}
+
+func newDatabase(t *testing.T) *database {
+	t.Helper()
+	return open(t, pgtest.Migrated(t, "session", migrate))
+}
+
+// migrate makes the tables as the migrations do.
+func migrate(url string) error {
+	files, err := filepath.Glob("../../migrations/*.sql")
+	if err != nil {
+		return err
+	}
+	script := `CREATE SCHEMA IF NOT EXISTS weaver; SET search_path TO weaver, pg_temp;`
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		script += string(text)
+	}
+	ctx := context.Background()
+	c, err := pgconn.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, script).ReadAll()
+	return errors.Join(err, c.Close(ctx))
+}
+
+func open(t *testing.T, url string) *database {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return &database{t, url, c}
+}
+
+func (d *database) exec(sql string, args ...any) {
+	d.Helper()
+	if _, err := d.conn.Exec(d.Context(), sql, args...); err != nil {
+		d.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (d *database) number(sql string, args ...any) (n int64) {
+	d.Helper()
+	if err := d.conn.QueryRow(d.Context(), sql, args...).Scan(&n); err != nil {
+		d.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+// server is how sessions of a URL are made.
+func server(t *testing.T, url string) *session.Server {
+	t.Helper()
+	cfg, err := pgconn.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &session.Server{Config: cfg, Schema: "weaver"}
+}
+
+// joined writes the row of a worker that holds a claim.
+func (d *database) joined(id store.WorkerID, grace time.Duration, p workerlock.Place) {
+	d.Helper()
+	d.exec(`INSERT INTO weaver.weaver_workers (ttl, last_seen, heartbeats_since, namespace, worker_id, name, session_grace, lock_host, lock_path, lock_file)
+VALUES (30000000, 1, 1, $1, $2, '', $3, $4, $5, $6)`, ns, string(id), grace.Microseconds(), p.Host, p.Path, p.File)
+	d.exec(`INSERT INTO weaver.weaver_claims VALUES (1, $1, decode(md5($2), 'hex'), $2, '')`, ns, string(id))
+}
+
+func announce(ctx context.Context, c session.Conn, ns string, id store.WorkerID) error {
+	_, err := c.Raw().ExecParams(ctx, `UPDATE weaver_workers SET last_seen = last_seen + 1 WHERE namespace = $1 AND worker_id = $2`,
+		[][]byte{[]byte(ns), []byte(id)}, nil, nil, nil).Close()
+	return err
+}
+
+func (d *database) keeper(s *session.Server) *session.Keeper {
+	d.Helper()
+	k := session.New(session.Config{Dial: s.Dial, Announce: announce, Log: slog.New(slog.DiscardHandler)})
+	d.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			d.Error(err)
+		}
+	})
+	return k
+}
+
+// observer returns an Observer, and a channel that says when it found something.
+func (d *database) observer(folder *workerlock.Folder) (*session.Observer, chan time.Time) {
+	d.Helper()
+	found := make(chan time.Time, 1)
+	o := session.Observe(session.ObserverConfig{
+		Dial: server(d.T, d.url).Observe, Folder: folder, Log: slog.New(slog.DiscardHandler),
+		Own: func(string, store.WorkerID) bool { return false },
+		Found: func(string) {
+			select {
+			case found <- time.Now():
+			default:
+			}
+		},
+	})
+	d.Cleanup(func() {
+		if err := o.Close(); err != nil {
+			d.Error(err)
+		}
+	})
+	o.Watch(ns)
+	return o, found
+}
+
+// locks returns how many advisory locks the database's sessions hold.
+func (d *database) locks() int64 {
+	d.Helper()
+	return d.number(`SELECT count(*) FROM pg_locks l JOIN pg_database b ON b.oid = l.database WHERE locktype = 'advisory' AND datname = current_database()`)
+}
+
+// until waits for a condition.
+func (d *database) until(what string, ok func() bool) time.Duration {
+	d.Helper()
+	began := time.Now()
+	for !ok() {
+		if time.Since(began) > 30*time.Second {
+			d.Fatalf("%s: not within 30 s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return time.Since(began)
+}

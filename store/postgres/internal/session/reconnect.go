@@ -1,0 +1,182 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/internal/group"
+)
+
+// run asks the session while leases are held, and makes it again when it was lost.
+func (k *Keeper) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		k.mu.Lock()
+		workers, conn := len(k.workers), k.conn
+		due := time.Duration(-1)
+		if time.Now().Before(k.until) {
+			due = max(0, k.interval()-time.Since(k.last))
+		}
+		k.mu.Unlock()
+		switch {
+		case workers == 0:
+			wait(k.done, -1, k.wake)
+		case conn == nil:
+			k.reconnect(ctx)
+		case due != 0:
+			wait(k.done, due, k.wake)
+		default:
+			_ = k.ask(ctx, ctx) // it is lost, and the next round makes it again
+		}
+	}
+	return nil
+}
+
+// needed reports whether a session has to be made.
+func (k *Keeper) needed() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.conn == nil && len(k.workers) > 0
+}
+
+// reconnect makes the session again, however long that takes.
+func (k *Keeper) reconnect(ctx context.Context) {
+	began := time.Now()
+	for pause := firstPause; ctx.Err() == nil && k.needed(); pause = min(2*pause, maxPause) {
+		conn := k.dial(ctx)
+		if conn == nil {
+			return
+		}
+		err := k.replace(ctx, conn)
+		if err == nil {
+			k.cfg.Log.Info("the session with the database is back", "after", time.Since(began).Round(time.Millisecond))
+			return
+		}
+		if ctx.Err() == nil {
+			k.cfg.Log.Warn("make the session with the database again", "error", err)
+		}
+		wait(k.done, pause, nil)
+	}
+}
+
+// replace makes conn the session, unless a worker that joined made one meanwhile.
+func (k *Keeper) replace(ctx context.Context, conn Conn) error {
+	if err := k.use(ctx); err != nil {
+		conn.Close()
+		return err
+	}
+	defer k.leave()
+	if !k.needed() {
+		conn.Close()
+		return nil
+	}
+	limit, cancel := context.WithTimeout(ctx, max(k.grace()/2, time.Second))
+	defer cancel()
+	return k.establish(limit, conn)
+}
+
+// establish makes conn the session: it takes the locks of all workers and then notes
+// that they are seen. No answer counts before that: see the package comment. The
+// connection is in use.
+func (k *Keeper) establish(ctx context.Context, conn Conn) error {
+	k.mu.Lock()
+	before := k.before
+	workers := make([]key, 0, len(k.workers))
+	for w := range k.workers {
+		workers = append(workers, w)
+	}
+	k.mu.Unlock()
+	for _, w := range workers {
+		if err := conn.Lock(ctx, w.lock(), before); err != nil {
+			conn.Close()
+			return fmt.Errorf("lock worker %s: %w", w.id, err)
+		}
+	}
+	asked := time.Now()
+	for _, w := range workers {
+		if err := k.cfg.Announce(ctx, conn, w.ns, w.id); err != nil {
+			conn.Close()
+			return fmt.Errorf("announce worker %s: %w", w.id, err)
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	for _, w := range k.workers {
+		if silence(k.last, now) > w.grace {
+			w.since = now
+		}
+	}
+	k.conn, k.before, k.last = conn, conn.PID(), asked
+	close(k.made)
+	k.made = make(chan struct{})
+	return nil
+}
+
+// silence returns how long it is from the last answer to now, by the clock that says
+// more: the monotonic one stands still while the machine sleeps.
+func silence(last, now time.Time) time.Duration {
+	return max(now.Sub(last), now.Round(0).Sub(last.Round(0)))
+}
+
+const (
+	firstPause = 50 * time.Millisecond
+	maxPause   = time.Second
+)
+
+// dial connects, however long that takes; nil: no session is needed any more. Two
+// tries go on beside each other: quick ones, so that a server that can be reached
+// again is reached at once, and patient ones, for servers that are far away.
+func (k *Keeper) dial(ctx context.Context) Conn {
+	tries := group.New(ctx)
+	found := make(chan Conn)
+	k.mu.Lock()
+	grace, made := k.shortest(), k.made
+	k.mu.Unlock()
+	reported := make(chan struct{}, 1) // one error is enough
+	for _, limit := range []time.Duration{max(grace/20, 200*time.Millisecond), max(grace, 10*time.Second)} {
+		tries.Go("connect", func(ctx context.Context) error {
+			for pause := firstPause; ctx.Err() == nil && k.needed(); pause = min(2*pause, maxPause) {
+				try, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no connection within %s", limit))
+				conn, err := k.cfg.Dial(try)
+				slow := try.Err() != nil
+				cancel()
+				if err == nil {
+					select {
+					case found <- conn:
+					case <-ctx.Done():
+						conn.Close()
+					}
+					return nil
+				}
+				if ctx.Err() == nil && !slow {
+					select {
+					case reported <- struct{}{}:
+						k.cfg.Log.Warn("connect the session with the database", "error", err)
+					default:
+					}
+				}
+				if errors.Is(err, ErrNotDirect) {
+					pause = maxPause
+				}
+				if !slow {
+					wait(ctx.Done(), min(pause, limit), nil)
+				}
+			}
+			return nil
+		})
+	}
+	ended := make(chan struct{})
+	ends := group.New(ctx)
+	ends.Go("tries", func(context.Context) error { defer close(ended); return tries.Wait() })
+	var conn Conn
+	select {
+	case conn = <-found:
+	case <-ended:
+	case <-made: // by a worker that joined
+	}
+	tries.Cancel(errClosed)
+	_ = ends.Wait() // they return no errors
+	return conn
+}

@@ -1,0 +1,248 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/goweaver/weaver/internal/sqlstore"
+	"github.com/goweaver/weaver/internal/workerlock"
+	"github.com/goweaver/weaver/store"
+)
+
+// Options are what Workers need.
+type Options struct {
+	// Server makes sessions; nil: through a pooler, there are none.
+	Server *Server
+	// Rows runs a statement with text parameters, on any connection, and returns the
+	// rows as texts.
+	Rows func(ctx context.Context, sql string, params ...string) ([][][]byte, error)
+	// Announce notes a worker as seen; see Config.
+	Announce func(ctx context.Context, c Conn, ns string, id store.WorkerID) error
+	// Found is told of namespaces with dead workers; see ObserverConfig.
+	Found  func(ns string)
+	Folder *workerlock.Folder // see OpenFolder; may be nil
+	Log    *slog.Logger
+}
+
+// Workers proves that workers are dead: those of this process to others, and others to
+// this process.
+type Workers struct {
+	opts     Options
+	keeper   *Keeper // nil: no sessions
+	observer *Observer
+
+	mu   sync.Mutex
+	mine map[key]bool
+}
+
+// OpenFolder returns the folder for the worker locks of a store, which is named by its
+// generation: below dir, or where all programs of this user look ("").
+func OpenFolder(dir, generation string) (*workerlock.Folder, error) {
+	if !workerlock.Supported {
+		return nil, nil
+	}
+	if dir == "" {
+		dir = workerlock.DefaultDir()
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("folder for worker locks: %w", err)
+	}
+	if err := workerlock.MakePrivate(dir); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(generation))
+	return workerlock.In(filepath.Join(dir, hex.EncodeToString(sum[:8]))), nil
+}
+
+// Open returns Workers, which must be closed.
+func Open(o Options) *Workers {
+	w := &Workers{opts: o, mine: make(map[key]bool)}
+	dial := func(context.Context) (Looker, error) { return rowsLooker{o.Rows}, nil }
+	if o.Server != nil {
+		w.keeper = New(Config{Dial: o.Server.Dial, Announce: o.Announce, Log: o.Log})
+		dial = o.Server.Observe
+	}
+	w.observer = Observe(ObserverConfig{Dial: dial, Own: w.own, Found: o.Found, Folder: o.Folder, Log: o.Log})
+	return w
+}
+
+// Close ends the sessions and drops the locks. Workers that did not leave look dead from
+// then on.
+func (w *Workers) Close() error {
+	err := w.observer.Close()
+	if w.keeper != nil {
+		err = errors.Join(err, w.keeper.Close())
+	}
+	w.opts.Folder.Close()
+	return err
+}
+
+func (w *Workers) own(ns string, id store.WorkerID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.mine[key{ns, id}]
+}
+
+// Proof is what a worker's row says of what proves its death.
+type Proof struct {
+	Grace time.Duration // 0: it keeps no session
+	Place workerlock.Place
+}
+
+// Join takes the locks of a worker, before its row is written. It may be called again.
+// Without a session, or a lock of this machine, the worker's death is found later.
+// store.ErrConflict: another process has joined as this worker.
+func (w *Workers) Join(ctx context.Context, ns string, info *store.WorkerInfo) (Proof, error) {
+	var p Proof
+	err := w.opts.Folder.Hold(ctx, ns, info.ID)
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		return p, err
+	case err != nil:
+		w.opts.Log.Warn("hold the lock of this worker on this machine: its death is found later", "error", err)
+	}
+	p.Place = w.opts.Folder.Place(ns, info.ID)
+	if w.keeper != nil && info.SessionGrace > 0 {
+		err := w.keepSession(ctx, ns, info)
+		switch {
+		case err == nil:
+			p.Grace = info.SessionGrace
+		case errors.Is(err, ErrHeld):
+			w.opts.Folder.Release(ns, info.ID)
+			return Proof{}, fmt.Errorf("%w: %w", store.ErrConflict, err)
+		case ctx.Err() != nil:
+			return Proof{}, err
+		default:
+			w.opts.Log.Warn("keep a session for this worker: its death is found on its machine only, or when its leases expire", "error", err)
+		}
+	}
+	w.mu.Lock()
+	w.mine[key{ns, info.ID}] = true
+	w.mu.Unlock()
+	w.observer.Watch(ns)
+	return p, nil
+}
+
+// joinLimit is how long a worker that joins waits for its session at most.
+const joinLimit = 3 * time.Second
+
+// keepSession makes the session of a worker. It takes half of the time at most: a
+// server that does not answer there may answer elsewhere.
+func (w *Workers) keepSession(ctx context.Context, ns string, info *store.WorkerInfo) error {
+	limit := joinLimit
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return w.keeper.Join(ctx, ns, info.ID, info.SessionGrace)
+}
+
+const sqlProof = `
+UPDATE weaver_workers SET session_grace = ?3, lock_host = ?4, lock_path = ?5, lock_file = ?6 WHERE namespace = ?1 AND worker_id = ?2`
+
+// Write writes what Join returned into the worker's row, in the transaction that writes
+// that.
+func (p *Proof) Write(t *sqlstore.Tx, ns string, id store.WorkerID) error {
+	return t.Conn().Stmt(sqlProof).Text(1, ns).Text(2, string(id)).Duration(3, p.Grace).
+		Text(4, p.Place.Host).Text(5, p.Place.Path).Text(6, p.Place.File).Run()
+}
+
+// The paths of all workers, of whatever namespace and machine.
+const sqlPaths = `SELECT lock_path FROM weaver_workers WHERE lock_path <> ''`
+
+// Joined removes lock files that prove nothing, after a worker got its row.
+func (w *Workers) Joined(ctx context.Context) {
+	if w.opts.Folder == nil {
+		return
+	}
+	rows, err := w.opts.Rows(ctx, sqlPaths)
+	if err != nil {
+		return // the next one does it
+	}
+	known := make(map[string]bool, len(rows))
+	for _, r := range rows {
+		known[string(r[0])] = true
+	}
+	w.opts.Folder.Sweep(ctx, known)
+}
+
+// Left gives the locks of a worker back, after its row has gone: until then its free
+// locks would be taken for its death.
+func (w *Workers) Left(ctx context.Context, ns string, id store.WorkerID) {
+	if w.keeper != nil {
+		w.keeper.Leave(ctx, ns, id)
+	}
+	w.opts.Folder.Release(ns, id)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.mine, key{ns, id})
+}
+
+// Session implements store.SessionKeeper.
+func (w *Workers) Session(ns string, id store.WorkerID) (store.Session, bool) {
+	if w.keeper == nil {
+		return store.Session{}, false
+	}
+	return w.keeper.Session(ns, id)
+}
+
+// BeforeClaim returns when leases that are granted now can be relied on; see Ready.
+func (w *Workers) BeforeClaim(ctx context.Context) error {
+	if w.keeper == nil {
+		return nil
+	}
+	return w.keeper.Ready(ctx)
+}
+
+// Leased says that leases may be held for d from now on, after each claim and each
+// heartbeat with leases.
+func (w *Workers) Leased(d time.Duration) {
+	if w.keeper != nil {
+		w.keeper.Leased(d)
+	}
+}
+
+// Heartbeat runs fn on the connection of the session. ErrDown: there is none at the
+// moment, or none at all; fn then has to run elsewhere.
+func (w *Workers) Heartbeat(ctx context.Context, ns string, id store.WorkerID, fn func(ctx context.Context, c Conn) error) error {
+	if _, ok := w.Session(ns, id); !ok {
+		return ErrDown
+	}
+	return w.keeper.Run(ctx, fn)
+}
+
+// Dead returns the workers of a namespace that are dead; see Observer.
+func (w *Workers) Dead(ctx context.Context, ns string) *Dead { return w.observer.Dead(ctx, ns) }
+
+// rowsLooker looks at locks of this machine only, on any connections.
+type rowsLooker struct {
+	rows func(ctx context.Context, sql string, params ...string) ([][][]byte, error)
+}
+
+// Look implements Looker.
+func (l rowsLooker) Look(ctx context.Context, namespaces []string) ([]Seen, error) {
+	rows, err := l.rows(ctx, sqlLook, namesJSON(namespaces))
+	if err != nil {
+		return nil, err
+	}
+	seen := make([]Seen, len(rows))
+	for i, r := range rows {
+		if seen[i], err = parseSeen(r); err != nil {
+			return nil, err
+		}
+		seen[i].Grace = 0 // what other sessions hold cannot be compared from look to look
+	}
+	return seen, nil
+}
+
+// Close implements Looker.
+func (rowsLooker) Close() {}
