@@ -62,21 +62,23 @@ func (db *DB) enqueueAll(ctx context.Context, ops []*batch.Op[*enqueueing]) erro
 	var effects map[string]*sqlstore.Effects
 	err := db.pool.Tx(ctx, false, func(c *conn.Conn) error {
 		effects = make(map[string]*sqlstore.Effects)
-		txs := make(map[string]*sqlstore.Tx)
-		for _, o := range ops {
-			e := o.Do
-			t := txs[e.ns]
-			if t == nil {
-				fx := new(sqlstore.Effects)
-				var err error
-				if t, err = db.begun(c, e.ns, fx, 0); err != nil {
-					return err
-				}
-				txs[e.ns], effects[e.ns] = t, fx
-			}
-			var err error
-			if e.got, err = t.Enqueue(e.sub); err != nil {
+		for ns, of := range byNamespace(ops) {
+			fx := new(sqlstore.Effects)
+			t, err := db.begun(c, ns, fx, 0)
+			if err != nil {
 				return err
+			}
+			effects[ns] = fx
+			subs := make([]*store.Submission, len(of))
+			for i, e := range of {
+				subs[i] = e.sub
+			}
+			got, err := t.EnqueueAll(subs...)
+			if err != nil {
+				return err
+			}
+			for i, e := range of {
+				e.got = got[i]
 			}
 		}
 		return nil
@@ -88,4 +90,12 @@ func (db *DB) enqueueAll(ctx context.Context, ops []*batch.Op[*enqueueing]) erro
 		db.apply(fx)
 	}
 	return nil
+}
+
+func byNamespace(ops []*batch.Op[*enqueueing]) map[string][]*enqueueing {
+	of := make(map[string][]*enqueueing, 1)
+	for _, o := range ops {
+		of[o.Do.ns] = append(of[o.Do.ns], o.Do)
+	}
+	return of
 }
