@@ -2,7 +2,11 @@ package sqlstore
 
 import (
 	"encoding/json"
+	"time"
 
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/internal/sqlstmt"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -75,6 +79,58 @@ func (a *alikes) put(kind *Alike, row AlikeTask) {
 		a.kinds, a.rows = append(a.kinds, *kind), append(a.rows, nil)
 	}
 	a.rows[i] = append(a.rows[i], row)
+}
+
+// Alikes are new tasks of a namespace, by what they have in common.
+type Alikes struct{ alikes }
+
+// Immediate puts the tasks of a submission to those that are stored together, if all of
+// them can be, and nothing about them but their time depends on when that is.
+func (a *Alikes) Immediate(c *sqlstmt.Cache, sub *store.Submission) (bool, error) {
+	if sub.Job != nil {
+		return false, nil
+	}
+	for i := range sub.Tasks {
+		n := &sub.Tasks[i]
+		if n.Coalesce || !n.At.IsZero() || n.Delay > 0 || n.ExpireAfter > 0 || !alike(n) {
+			return false, nil
+		}
+	}
+	var in insertion
+	for i := range sub.Tasks {
+		n := &sub.Tasks[i]
+		options, err := c.PackOptions(n)
+		if err != nil {
+			return false, err
+		}
+		kind := Alike{State: string(task.Ready), Options: options, Plain: in.plain(n, time.Time{})}
+		kind.describe(n)
+		a.put(&kind, AlikeTask{n.ID, n.Input})
+	}
+	return true, nil
+}
+
+// Each calls fn with each kind of tasks.
+func (a *Alikes) Each(fn func(kind *Alike, rows []AlikeTask) error) error {
+	for i := range a.kinds {
+		if err := fn(&a.kinds[i], a.rows[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alike reports whether a task that has no deadline can be stored together with others.
+func alike(n *task.New) bool {
+	_, blob := task.BlobOf(n.Input)
+	return !blob && len(n.Input) <= inlineMax && n.IdempotencyKey == "" && len(n.Needs)+len(n.Labels) == 0
+}
+
+// describe sets what a task itself says.
+func (a *Alike) describe(n *task.New) {
+	a.Type, a.Queue, a.Priority, a.Key = n.Type, n.Queue, int64(n.Priority), n.ConcurrencyKey
+	a.SchemaVersion, a.MaxAttempts, a.MaxRepairs = int64(n.SchemaVersion), int64(n.MaxAttempts), int64(n.MaxRepairs)
+	a.AllowFailure = n.AllowFailure
 }
 
 // flush stores the new tasks that were put together.
@@ -156,4 +212,24 @@ func (r *recording) insertAll(one func(plainStep) error) error {
 		}
 	}
 	return nil
+}
+
+// PlainSteps reports whether records are values of steps of first attempts, and nothing
+// else, each of another task, all with leases of one claim.
+func PlainSteps(recs []store.Record) bool {
+	for i := range recs {
+		rec := &recs[i]
+		if !chunkableStep(rec) || len(rec.Events) > 0 || rec.Step.Cost != 0 || rules.CheckRecord(rec) != nil {
+			return false
+		}
+		if l, first := &rec.Lease, &recs[0].Lease; l.ID != first.ID || l.Generation != first.Generation {
+			return false
+		}
+		for j := range i {
+			if recs[j].Lease.Task == rec.Lease.Task {
+				return false
+			}
+		}
+	}
+	return len(recs) > 0
 }

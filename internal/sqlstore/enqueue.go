@@ -172,14 +172,12 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 		return store.Enqueued{}, err
 	}
 	long, needed := len(n.Input) > inlineMax, in.depth > 0 || in.needed[n.ID]
-	if in.together && !long && deadline.IsZero() && n.IdempotencyKey == "" && len(n.Needs)+len(n.Labels) == 0 {
-		if _, blob := task.BlobOf(n.Input); !blob {
-			in.alike(n, &Alike{
-				State: string(state), Waiting: string(waiting), Options: options,
-				Plain: !needed && in.plain(n, deadline), Needed: needed,
-			}, notBefore)
-			return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, nil
-		}
+	if in.together && deadline.IsZero() && alike(n) {
+		in.alike(n, &Alike{
+			State: string(state), Waiting: string(waiting), Options: options,
+			Plain: !needed && in.plain(n, deadline), Needed: needed,
+		}, notBefore)
+		return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, nil
 	}
 	st := in.tx.stmt(sqlInsertTask).Text(1, in.tx.ns).ID(2, &n.ID).Text(3, n.Type).Text(4, n.Queue).Int(5, int64(n.Priority)).
 		Text(6, string(state)).OrNull(7, string(waiting)).Time(8, notBefore).Int(9, int64(len(n.Needs))).
@@ -222,12 +220,11 @@ func (t *Tx) available(notBefore time.Time) int64 {
 // alike puts a task to those that are stored together.
 func (in *insertion) alike(n *task.New, a *Alike, notBefore time.Time) {
 	t := in.tx
-	a.Type, a.Queue, a.Priority, a.Key = n.Type, n.Queue, int64(n.Priority), n.ConcurrencyKey
+	a.describe(n)
 	if a.Available = t.available(notBefore); !notBefore.IsZero() {
 		a.ReadyAt = notBefore.UnixMicro()
 	}
-	a.SchemaVersion, a.MaxAttempts, a.MaxRepairs = int64(n.SchemaVersion), int64(n.MaxAttempts), int64(n.MaxRepairs)
-	a.Job, a.Parent, a.Depth, a.Limits, a.AllowFailure = in.job, in.parent, int64(in.depth), in.limits, n.AllowFailure
+	a.Job, a.Parent, a.Depth, a.Limits = in.job, in.parent, int64(in.depth), in.limits
 	t.alike.put(a, AlikeTask{n.ID, n.Input})
 	t.db.Lanes().Add(t.ns, lane.Key{Queue: n.Queue, Type: n.Type, Priority: int64(n.Priority)}, a.Available)
 	t.fx.Notice.Due = true

@@ -14,19 +14,22 @@ var _ sqlstore.Bulk = database{}
 // Statements over arrays. Where one writes two tables, what it writes to the second
 // comes from the rows that it wrote to the first.
 const (
+	// The time of the server, unless a test has one of its own.
+	sqlTime = `clk AS MATERIALIZED (SELECT coalesce(CAST(?12 AS bigint), CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)) AS now)`
+
 	sqlInsertAlike = `
-WITH added AS (
+WITH ` + sqlTime + `, added AS (
   INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, waiting_reason, ready_at, plain, needed, input,
     schema_version, max_attempts, max_repairs, options_json, job_id, parent_task_id, concurrency_key, created_at, updated_at,
     allow_failure, depth, job_limits)
   SELECT CAST(?1 AS text), u.id, CAST(?5 AS text), CAST(?6 AS text), CAST(?7 AS bigint), CAST(?8 AS text), CAST(?9 AS text),
-    CAST(?10 AS bigint), CAST(?11 AS smallint), CAST(?12 AS smallint), u.input, CAST(?13 AS bigint), CAST(?14 AS bigint), CAST(?15 AS bigint),
-    CAST(?16 AS text), CAST(?17 AS bytea), CAST(?18 AS bytea), CAST(?19 AS text), u.created, CAST(?20 AS bigint),
+    CAST(?10 AS bigint), CAST(?11 AS smallint), CAST(?20 AS smallint), u.input, CAST(?13 AS bigint), CAST(?14 AS bigint), CAST(?15 AS bigint),
+    CAST(?16 AS text), CAST(?17 AS bytea), CAST(?18 AS bytea), CAST(?19 AS text), u.created, clk.now,
     CAST(?21 AS smallint), CAST(?22 AS bigint), CAST(?23 AS bigint)
-  FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS text[]), CAST(?4 AS bigint[])) AS u(id, input, created)
+  FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS text[]), CAST(?4 AS bigint[])) AS u(id, input, created), clk
   ON CONFLICT DO NOTHING RETURNING task_id)
 INSERT INTO weaver_outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key)
-SELECT CAST(?1 AS text), task_id, CAST(?6 AS text), CAST(?5 AS text), CAST(?7 AS bigint), CAST(?24 AS bigint), CAST(?19 AS text) FROM added`
+SELECT CAST(?1 AS text), task_id, CAST(?6 AS text), CAST(?5 AS text), CAST(?7 AS bigint), coalesce(CAST(?24 AS bigint), clk.now), CAST(?19 AS text) FROM added, clk`
 
 	sqlClaimAll = `
 WITH gone AS (DELETE FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = ANY(CAST(?2 AS bytea[])))
@@ -63,7 +66,13 @@ ON CONFLICT DO NOTHING`
 
 // InsertAlike implements sqlstore.Bulk.
 func (d database) InsertAlike(t *sqlstore.Tx, a *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
-	st, err := d.c.Statement(sqlInsertAlike)
+	return insertAlike(d.c, t.Namespace(), t.Now().UnixMicro(), a, rows)
+}
+
+// insertAlike stores new tasks at an instant; 0: when the server does it, which is
+// also when they are available.
+func insertAlike(c *conn.Conn, ns string, now int64, a *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
+	st, err := c.Statement(sqlInsertAlike)
 	if err != nil {
 		return err
 	}
@@ -73,17 +82,11 @@ func (d database) InsertAlike(t *sqlstore.Tx, a *sqlstore.Alike, rows []sqlstore
 		orNull(inputs, rows[i].Input)
 		created.Int(rows[i].ID.Time().UnixMicro())
 	}
-	now := t.Now().UnixMicro()
 	b := binder{st: st}
-	b.text(1, t.Namespace()).text(5, a.Type).text(6, a.Queue).int(7, a.Priority).text(8, a.State).orNull(9, a.Waiting)
-	if a.ReadyAt == 0 {
-		b.null(10)
-	} else {
-		b.int(10, a.ReadyAt)
-	}
-	b.bool(11, a.Plain).bool(12, a.Needed).int(13, a.SchemaVersion).int(14, a.MaxAttempts).int(15, a.MaxRepairs).
-		orNull(16, a.Options).idOrNull(17, &a.Job).idOrNull(18, &a.Parent).orNull(19, a.Key).int(20, now).
-		bool(21, a.AllowFailure).int(22, a.Depth).int(23, a.Limits).int(24, a.Available)
+	b.text(1, ns).text(5, a.Type).text(6, a.Queue).int(7, a.Priority).text(8, a.State).orNull(9, a.Waiting)
+	b.intOrNull(10, a.ReadyAt).bool(11, a.Plain).bool(20, a.Needed).int(13, a.SchemaVersion).int(14, a.MaxAttempts).int(15, a.MaxRepairs).
+		orNull(16, a.Options).idOrNull(17, &a.Job).idOrNull(18, &a.Parent).orNull(19, a.Key).intOrNull(12, now).
+		bool(21, a.AllowFailure).int(22, a.Depth).int(23, a.Limits).intOrNull(24, a.Available)
 	return errors.Join(b.err, st.Exec())
 }
 
@@ -199,6 +202,13 @@ func (b *binder) bool(i int, v bool) *binder {
 		return b.int(i, 1)
 	}
 	return b.int(i, 0)
+}
+
+func (b *binder) intOrNull(i int, v int64) *binder {
+	if v == 0 {
+		return b.null(i)
+	}
+	return b.int(i, v)
 }
 
 func (b *binder) orNull(i int, v string) *binder {

@@ -29,6 +29,7 @@ type txState struct {
 	clock    *Stmt
 	now      time.Time
 	err      error // that the transaction failed with
+	after    func() error
 }
 
 const (
@@ -229,9 +230,17 @@ func (c *Conn) Commit() error {
 	if c.pg.TxStatus() != 'I' {
 		c.Rollback()
 	}
+	if err == nil && c.after != nil {
+		err = c.after()
+	}
 	c.end()
 	return err
 }
+
+// AfterCommit has fn called when the transaction is committed. It may read the rows of
+// statements that were sent and not read before: then the whole transaction is one
+// round trip.
+func (c *Conn) AfterCommit(fn func() error) { c.after = fn }
 
 // mayHaveCommitted reports whether a round trip that failed may have committed in its
 // last run.
