@@ -87,7 +87,7 @@ func insertAlike(c *conn.Conn, ns string, now int64, a *sqlstore.Alike, rows []s
 	b.intOrNull(10, a.ReadyAt).bool(11, a.Plain).bool(20, a.Needed).int(13, a.SchemaVersion).int(14, a.MaxAttempts).int(15, a.MaxRepairs).
 		orNull(16, a.Options).idOrNull(17, &a.Job).idOrNull(18, &a.Parent).orNull(19, a.Key).intOrNull(12, now).
 		bool(21, a.AllowFailure).int(22, a.Depth).int(23, a.Limits).intOrNull(24, a.Available)
-	return errors.Join(b.err, st.Exec())
+	return b.exec()
 }
 
 // ClaimFirst implements sqlstore.Bulk.
@@ -102,7 +102,7 @@ func (d database) ClaimFirst(t *sqlstore.Tx, l *sqlstore.FirstLease, ids []task.
 	}
 	b := binder{st: st}
 	b.text(1, t.Namespace()).blob(3, l.ID[:]).text(4, l.Name).int(5, l.Expires).int(6, t.Now().UnixMicro()).int(7, int64(l.Version))
-	if err := errors.Join(b.err, st.Exec()); err != nil {
+	if err := b.exec(); err != nil {
 		return 0, err
 	}
 	return st.Changes()
@@ -164,7 +164,7 @@ func (d database) InsertSteps(t *sqlstore.Tx, lease *task.LeaseID, steps []*task
 	}
 	b := binder{st: st}
 	b.text(1, t.Namespace()).blob(8, lease[:]).int(9, t.Now().UnixMicro())
-	if err := errors.Join(b.err, st.Exec()); err != nil {
+	if err := b.exec(); err != nil {
 		return 0, err
 	}
 	return st.Changes()
@@ -190,6 +190,22 @@ func (b *binder) bound(err error) *binder {
 		b.err = err
 	}
 	return b
+}
+
+// send queues the statement if all was bound.
+func (b *binder) send() error {
+	if b.err != nil {
+		return b.err
+	}
+	return b.st.Send()
+}
+
+// exec is send for a statement without rows.
+func (b *binder) exec() error {
+	if b.err != nil {
+		return b.err
+	}
+	return b.st.Exec()
 }
 
 func (b *binder) int(i int, v int64) *binder   { return b.bound(b.st.BindInt(i, v)) }

@@ -109,16 +109,17 @@ func (db *DB) enqueueNow(ctx context.Context, ops []*batch.Op[*enqueueing]) (don
 		}
 		all[ns] = a
 	}
-	err = db.pool.Tx(ctx, false, func(c *conn.Conn) error {
-		at, err := given(c)
+	err = db.pool.Alone(ctx, func(c *conn.Conn) error {
 		for ns, a := range all {
+			err := a.Each(func(kind *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
+				return insertAlike(c, ns, given(c), kind, rows)
+			})
 			if err != nil {
 				return err
 			}
-			err = a.Each(func(kind *sqlstore.Alike, rows []sqlstore.AlikeTask) error { return insertAlike(c, ns, at, kind, rows) })
 		}
-		return err
-	})
+		return nil
+	}, nil)
 	if err != nil {
 		return false, err
 	}
@@ -137,12 +138,11 @@ func (db *DB) enqueueNow(ctx context.Context, ops []*batch.Op[*enqueueing]) (don
 }
 
 // given returns the time that a test gives the store; 0: the server says it.
-func given(c *conn.Conn) (int64, error) {
+func given(c *conn.Conn) int64 {
 	if c.Clock == nil {
-		return 0, nil
+		return 0
 	}
-	now, err := c.Now()
-	return now.UnixMicro(), err
+	return c.Clock().UnixMicro()
 }
 
 func byNamespace(ops []*batch.Op[*enqueueing]) map[string][]*enqueueing {

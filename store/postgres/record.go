@@ -39,7 +39,16 @@ func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]st
 		return db.verbs.Record(ctx, ns, recs...)
 	}
 	var now int64
-	err := db.pool.Tx(ctx, false, func(c *conn.Conn) error { return recordNow(c, ns, recs, &now) })
+	var st *conn.Stmt
+	err := db.pool.Alone(ctx, func(c *conn.Conn) (err error) {
+		st, err = recordNow(c, ns, recs)
+		return err
+	}, func() error {
+		if st.Step() {
+			now = st.Int(0)
+		}
+		return errors.Join(st.Err(), st.Reset())
+	})
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "22P02" || pg.Code == "23505") { // nothing is written; whose fault it is shows one by one
 		return db.verbs.Record(ctx, ns, recs...)
@@ -54,11 +63,11 @@ func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]st
 	return got, nil
 }
 
-// recordNow queues the steps and sets now when they are committed.
-func recordNow(c *conn.Conn, ns string, recs []store.Record, now *int64) error {
+// recordNow queues the steps. It answers with the time.
+func recordNow(c *conn.Conn, ns string, recs []store.Record) (*conn.Stmt, error) {
 	st, err := c.Statement(sqlRecordNow)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ids, names, tries, indexes, values, errs, elapsed := st.Array(2), st.Array(3), st.Array(4), st.Array(5), st.Array(6), st.Array(7), st.Array(10)
 	for i := range recs {
@@ -71,29 +80,16 @@ func recordNow(c *conn.Conn, ns string, recs []store.Record, now *int64) error {
 		var failure []byte
 		if s.Error != nil {
 			if failure, err = json.Marshal(s.Error); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		orNull(errs, failure)
 		elapsed.Int(micros(&recs[i]))
 	}
-	at, err := given(c)
-	if err != nil {
-		return err
-	}
 	l := &recs[0].Lease
 	b := binder{st: st}
-	b.text(1, ns).blob(8, l.ID[:]).text(9, l.Generation).int(11, int64(len(recs))).intOrNull(12, at)
-	if err := errors.Join(b.err, st.Send()); err != nil {
-		return err
-	}
-	c.AfterCommit(func() error {
-		if st.Step() {
-			*now = st.Int(0)
-		}
-		return errors.Join(st.Err(), st.Reset())
-	})
-	return nil
+	b.text(1, ns).blob(8, l.ID[:]).text(9, l.Generation).int(11, int64(len(recs))).intOrNull(12, given(c))
+	return st, b.send()
 }
 
 // micros is how long before its end a step is stored to have begun.
