@@ -16,6 +16,16 @@ type Notifier interface {
 	Notify(ns string, fn func(Notice)) (stop func(), complete bool)
 }
 
+// Awaiter is implemented by stores that look for all who wait with one query, instead
+// of one for each.
+type Awaiter interface {
+	// Await calls fn, as Notify does, with notices in ns, and within a second or so with
+	// one of each task and job of ids that has ended or is blocked, whoever wrote that,
+	// until stop returns. ids must not call the store. ok is false when the store cannot
+	// do it: then nothing was begun.
+	Await(ns string, ids func() []task.ID, fn func(Notice)) (stop func(), ok bool)
+}
+
 // Notice names what may have changed.
 type Notice struct {
 	Due      bool          // dispatch rows that are due, or are due earlier than before
