@@ -19,10 +19,11 @@ type Notifier interface {
 // Awaiter is implemented by stores that look for all who wait with one query, instead
 // of one for each.
 type Awaiter interface {
-	// Await calls fn, as Notify does, with notices in ns, and within a second or so with
-	// one of each task and job of ids that has ended or is blocked, whoever wrote that,
-	// until stop returns. ids must not call the store. ok is false when the store cannot
-	// do it: then nothing was begun.
+	// Await calls fn, as Notify does, with notices in ns until stop returns. Each second
+	// or so, whoever wrote what, they name in Tasks those of ids, which are of tasks and
+	// jobs, that ended, are blocked or do not exist, and all of them while the store
+	// cannot look. ids must not call the store. ok is false when the store cannot do
+	// it: then nothing was begun.
 	Await(ns string, ids func() []task.ID, fn func(Notice)) (stop func(), ok bool)
 }
 

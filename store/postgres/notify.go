@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -82,18 +83,19 @@ SELECT 0, task_id, 0::bigint FROM weaver_tasks WHERE namespace = ?1 AND task_id 
 UNION ALL
 SELECT 1, task_id, 0 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ANY(?2) AND state = 'running' AND cancel_requested <> 0
 UNION ALL
-SELECT 2, task_id, 0 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ANY(?3) AND state IN ('succeeded', 'failed', 'cancelled', 'blocked')
+SELECT 2, task_id, 0 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ANY(?3) AND state NOT IN ('succeeded', 'failed', 'cancelled', 'blocked')
 UNION ALL
-SELECT 3, job_id, 0 FROM weaver_jobs WHERE namespace = ?1 AND job_id = ANY(?3) AND state IN ('succeeded', 'failed', 'cancelled', 'blocked')
+SELECT 2, job_id, 0 FROM weaver_jobs WHERE namespace = ?1 AND job_id = ANY(?3) AND state NOT IN ('succeeded', 'failed', 'cancelled', 'blocked')
 UNION ALL
-(SELECT 4, NULL, due_at FROM weaver_timers WHERE namespace = ?1 ORDER BY due_at LIMIT 1)
+(SELECT 3, NULL, due_at FROM weaver_timers WHERE namespace = ?1 ORDER BY due_at LIMIT 1)
 UNION ALL
-(SELECT 5, NULL, 0 FROM weaver_chores WHERE namespace = ?1 LIMIT 1)`
+(SELECT 4, NULL, 0 FROM weaver_chores WHERE namespace = ?1 LIMIT 1)`
 
 // look finds what changed of what this process waits for.
 func (db *DB) look(ctx context.Context, ns string, w notices.Wanted) (found notices.Found, err error) {
 	err = db.pool.Tx(ctx, true, func(c *conn.Conn) error {
 		found = notices.Found{}
+		open := make(map[task.ID]bool, len(w.Awaited))
 		now, err := c.Now()
 		if err != nil {
 			return err
@@ -115,16 +117,15 @@ func (db *DB) look(ctx context.Context, ns string, w notices.Wanted) (found noti
 			case 1:
 				found.Cancels = append(found.Cancels, id)
 			case 2:
-				found.Tasks = append(found.Tasks, id)
+				open[id] = true
 			case 3:
-				found.Jobs = append(found.Jobs, id)
-			case 4:
 				found.Due = time.UnixMicro(st.Int(2))
 				found.In = found.Due.Sub(now)
-			case 5:
+			case 4:
 				found.Chores = true
 			}
 		}
+		found.Over = slices.DeleteFunc(slices.Clone(w.Awaited), func(id task.ID) bool { return open[id] })
 		return finish(st)
 	})
 	return found, db.translate(err)

@@ -56,7 +56,7 @@ func (n *Notices) lookAt(ctx context.Context, ns string) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil && len(w.Awaited) > 0:
-		n.cfg.Listeners.Notify(ns, store.Notice{Tasks: w.Awaited, Jobs: w.Awaited}) // they see by themselves that the store is away
+		n.cfg.Listeners.Notify(ns, store.Notice{Tasks: w.Awaited}) // they see by themselves that the store is away
 	case err == nil:
 		n.cfg.Listeners.Notify(ns, n.noticeOf(ns, &found))
 	}
@@ -86,7 +86,7 @@ func (n *Notices) noticeOf(ns string, found *Found) store.Notice {
 			delete(s.running, id)
 		}
 	}
-	notice := store.Notice{Cancels: found.Cancels, Tasks: found.Tasks, Jobs: found.Jobs, Chores: found.Chores}
+	notice := store.Notice{Cancels: found.Cancels, Tasks: found.Over, Chores: found.Chores}
 	if !found.Due.IsZero() && !found.Due.Equal(s.deadline) {
 		notice.DeadlineIn(found.In)
 	}

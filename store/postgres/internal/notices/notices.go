@@ -40,8 +40,7 @@ type Wanted struct {
 type Found struct {
 	Cancels []task.ID     // running tasks that were asked to cancel
 	Stopped []task.ID     // tasks that do not run any more
-	Tasks   []task.ID     // awaited tasks that ended or blocked
-	Jobs    []task.ID     // awaited jobs that ended or blocked
+	Over    []task.ID     // awaited tasks and jobs that ended, are blocked or do not exist
 	Due     time.Time     // the soonest deadline; zero: none is set
 	In      time.Duration // so long until then
 	Chores  bool          // work is left to reapers
