@@ -51,6 +51,9 @@ const (
 	tellEvery = 50 * time.Millisecond
 	// sayEvery is how long after its row was written a worker writes it again.
 	sayEvery = time.Second
+	// sayAgain is how often an idle worker writes it all the same: its row may have been
+	// made anew.
+	sayAgain = 30 * time.Second
 	// lookEvery is how often a process looks by itself.
 	lookEvery = time.Second
 	// keepFor is how long the session listens when nobody wants it any more: somebody
@@ -308,6 +311,8 @@ func (w *worker) change() (idle bool, at time.Time) {
 		return false, later(busyAt, w.wrote.Add(sayEvery))
 	case !w.says && w.idle && w.since.IsZero():
 		return true, w.wrote.Add(sayEvery)
+	case w.says:
+		return true, w.wrote.Add(sayAgain)
 	}
 	return w.says, time.Time{}
 }

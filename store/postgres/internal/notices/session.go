@@ -250,7 +250,7 @@ func (s *session) run(ctx context.Context, sql string, args ...any) (rows int64,
 }
 
 const sqlSay = `
-UPDATE weaver_workers SET idle_since = CASE WHEN $3 THEN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint END
+UPDATE weaver_workers SET idle_since = CASE WHEN $3 THEN coalesce(idle_since, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) END
 WHERE namespace = $1 AND worker_id = $2`
 
 // write writes the rows of workers.
@@ -260,20 +260,28 @@ func (s *session) write(ctx context.Context, rows []row) error {
 		if err != nil {
 			return err
 		}
-		if n == 0 {
-			continue // it has no row yet: again in a while
-		}
-		s.n.mu.Lock()
-		if w := s.n.of(r.ns).workers[r.id]; w != nil {
-			w.says = r.idle
-			w.idle = w.idle && r.idle
-		}
-		s.n.mu.Unlock()
-		if r.idle {
+		if s.n.said(&r, n > 0) {
 			s.n.cfg.Listeners.Notify(r.ns, store.Notice{Due: true})
 		}
 	}
 	return nil
+}
+
+// said notes what the row of a worker says now; there may be none. It reports whether
+// the worker is to look once more.
+func (n *Notices) said(r *row, written bool) (look bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	w := n.of(r.ns).workers[r.id]
+	if w == nil {
+		return false
+	}
+	before := w.says
+	w.says = r.idle && written
+	if written && !r.idle {
+		w.idle = w.since.IsZero() // else it found nothing meanwhile
+	}
+	return w.says && !before
 }
 
 // An exclusive lock that cannot be had says that another session holds it, shared.
