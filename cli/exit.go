@@ -113,7 +113,8 @@ func advice(command func(args ...string) string, err error) string {
 func advises(err error, advice string) bool {
 	_, command, found := strings.Cut(advice, "`")
 	command, _, _ = strings.Cut(command, "`")
-	return found && strings.Contains(err.Error(), "`"+command+"`")
+	return found && (strings.Contains(err.Error(), "`"+command+"`") ||
+		strings.HasPrefix(command, "weaver ") && strings.HasSuffix(command, " migrate up") && strings.Contains(err.Error(), "`weaver migrate up "))
 }
 
 // errSilent ends a verb whose output says everything.

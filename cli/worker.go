@@ -53,7 +53,7 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		logs.open(s.flags.Store, s.sealedLogs(codec), logger)
+		logs.open(s.logFolder(), s.sealedLogs(codec), logger)
 		defer logs.close()
 		eng, err := weaver.New(st, weaver.Config{
 			Namespace:    s.flags.Namespace,
@@ -79,9 +79,13 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 		slices.Sort(names)
 		names = slices.Compact(names) // of a type with several handlers
 		if s.created {
-			log.say("there was no store: %s is new, and no task waits in it yet", storePlace(s.flags.Store))
+			log.say("there was no store: %s is new, and no task waits in it yet", s.storePlace())
 		}
-		log.say("worker on %s, namespace %q, %s: %s", s.flags.Store, s.flags.Namespace, text.Plural(c.slots(), "slot"), strings.Join(names, ", "))
+		link := ""
+		if l, ok := st.(linked); ok {
+			link = " (" + linkOf(l.Direct()) + ")"
+		}
+		log.say("worker on %s%s, namespace %q, %s: %s", s.store(), link, s.flags.Namespace, text.Plural(c.slots(), "slot"), strings.Join(names, ", "))
 		err = c.work(ctx, eng, log)
 		log.say("worker stopped: %s", log.summary())
 		if err == nil && c.UntilIdle && log.unsuccessful() {
