@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -55,6 +56,50 @@ func TestPostgresSessions(t *testing.T) {
 		ts.Check(execute(ts.Getenv("PG"), args...))
 	}
 	t.Run("sessions", func(t *testing.T) { testscript.Run(t, p) })
+}
+
+// The quick start on PostgreSQL: the worker of a job is killed with -9 in the middle of
+// it, and a second one goes on from there. Nothing that had succeeded runs again.
+func TestPostgresWorkerIsKilled(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Start(t, pgtest.Options{Fsync: true}).Database()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "nightly.yaml"), `name: nightly
+tasks:
+  fetch:  {run: "echo fetch >>ledger"}
+  clean:  {run: "echo clean >>ledger; echo up; while ! test -f go; do sleep 0.05; done", needs: [fetch], retry: {max_attempts: 2}}
+  report: {run: "echo report >>ledger", needs: [clean]}
+`)
+	weaver := func(args ...string) *process { return start(t, dir, append([]string{"--store", url}, args...)...) }
+	for _, args := range [][]string{{"migrate", "up"}, {"submit", "nightly.yaml"}} {
+		if p := weaver(args...); p.end() != 0 {
+			t.Fatalf("%v:\n%s%s", args, p.stdout.String(), p.stderr.String())
+		}
+	}
+	first := weaver("worker")
+	first.await("clean| up")
+	first.signal(syscall.SIGKILL)
+	first.end()
+	write(t, filepath.Join(dir, "go"), "")
+	second := weaver("worker", "-o", "json")
+	for _, node := range []string{"clean", "report"} {
+		if line := second.await(`"event":"task.succeeded"`); field(line, "node") != node {
+			t.Fatalf("%s succeeded, want %s", line, node)
+		}
+	}
+	second.signal(syscall.SIGTERM)
+	if code := second.end(); code != 0 {
+		t.Errorf("the second worker: exit code %d\n%s", code, second.stderr.String())
+	}
+	if got, want := read(t, filepath.Join(dir, "ledger")), "fetch\nclean\nclean\nreport\n"; got != want {
+		t.Errorf("the ledger is %q, want %q", got, want)
+	}
+	show := weaver("job", "show", "nightly")
+	show.end()
+	show.says("succeeded")
+	if p := weaver("doctor"); p.end() != 0 {
+		t.Errorf("doctor:\n%s", p.stdout.String())
+	}
 }
 
 // as is the URL of a database for another user.
