@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,12 +14,14 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// The bounds behind which Health raises an alarm.
-const (
-	longTransaction = 5 * time.Minute
-	manyDeadRows    = 50_000 // and more than there are living ones
-	longDue         = 5 * time.Minute
-)
+// bounds are those behind which Health raises an alarm.
+type bounds struct {
+	transaction time.Duration // how long one may last
+	dead        int64         // rows of a table, if it has fewer living ones
+	due         time.Duration // how long a task may wait for a worker
+}
+
+var defaultBounds = bounds{transaction: 5 * time.Minute, dead: 50_000, due: 5 * time.Minute}
 
 const (
 	// Transactions of which the snapshot or the ID is held, the oldest first. What
@@ -61,7 +64,7 @@ func (db *DB) Health(ctx context.Context, ns string) (figures []slog.Attr, alarm
 		return nil, nil, db.src.connectError(err)
 	}
 	defer c.Release()
-	h := health{ctx: ctx, db: db, conn: c.Conn(), figures: figures}
+	h := health{ctx: ctx, db: db, conn: c.Conn(), bounds: cmp.Or(db.opts.bounds, defaultBounds), figures: figures}
 	for _, look := range []func() error{h.transactions, h.slots, h.deadRows, func() error { return h.due(ns) }} {
 		if err := look(); err != nil {
 			return nil, nil, fmt.Errorf("read the server's figures: %w", db.src.explain(err))
@@ -75,6 +78,7 @@ type health struct {
 	ctx     context.Context
 	db      *DB
 	conn    *pgx.Conn
+	bounds  bounds
 	figures []slog.Attr
 	alarms  []store.Warning
 }
@@ -92,7 +96,7 @@ func (h *health) transactions() error {
 	}
 	age := (time.Duration(micros) * time.Microsecond).Round(time.Second)
 	h.figures = append(h.figures, slog.Duration("oldest_transaction", age))
-	if err == nil && age > longTransaction {
+	if err == nil && age > h.bounds.transaction {
 		h.alarm("transaction", fmt.Sprintf("%s of %s has been in a transaction for %s: until it ends rows that are dead cannot be removed, and claims get slower: end it, or pg_terminate_backend", what, who, age),
 			slog.Duration("age", age))
 	}
@@ -112,7 +116,7 @@ func (h *health) slots() error {
 }
 
 func (h *health) deadRows() error {
-	rows, err := h.conn.Query(h.ctx, sqlDeadRows, pgx.QueryExecModeExec, h.db.src.schema, manyDeadRows)
+	rows, err := h.conn.Query(h.ctx, sqlDeadRows, pgx.QueryExecModeExec, h.db.src.schema, h.bounds.dead)
 	if err != nil {
 		return err
 	}
@@ -131,7 +135,7 @@ func (h *health) due(ns string) error {
 	err := h.conn.QueryRow(h.ctx, fmt.Sprintf(sqlOldestDue, quoted(h.db.src.schema)), pgx.QueryExecModeExec, ns).Scan(&micros)
 	age := max(0, time.Duration(micros)*time.Microsecond).Round(time.Second)
 	h.figures = append(h.figures, slog.Duration("oldest_due", age))
-	if err == nil && age > longDue {
+	if err == nil && age > h.bounds.due {
 		h.alarm("due", fmt.Sprintf("a task has been due for %s and its queue is not paused, but no worker has started it: start workers, or more of them, that serve its queue and type", age), slog.Duration("age", age))
 	}
 	return err
