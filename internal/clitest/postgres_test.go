@@ -2,6 +2,7 @@ package clitest_test
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"path"
 	"path/filepath"
@@ -78,6 +79,9 @@ tasks:
 	}
 	first := weaver("worker")
 	first.await("clean| up")
+	ls := weaver("worker", "ls")
+	ls.end()
+	ls.says(fmt.Sprintf(":%d ", first.cmd.Process.Pid), " runs 1 ", " (20", "weaver.exec.run.v1")
 	first.signal(syscall.SIGKILL)
 	first.end()
 	write(t, filepath.Join(dir, "go"), "")
