@@ -144,6 +144,8 @@ func suites(t *testing.T, h Harness) []suite {
 		{"RetainValues", retainValueCases},
 		{"DeleteJob", deleteJobCases},
 		{"Forget", forgetCases},
+		{"Expiry", expiryCases},
+		{"Bucket", bucketCases},
 		{"Redact", redactCases},
 		{"Read", readCases},
 		{"ReadWorkers", readWorkerCases},
