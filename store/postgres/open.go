@@ -18,6 +18,7 @@ import (
 	"github.com/goweaver/weaver/internal/clock"
 	"github.com/goweaver/weaver/internal/migrate"
 	"github.com/goweaver/weaver/internal/notify"
+	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
@@ -42,6 +43,7 @@ type DB struct {
 	memory    sqlstore.Memory
 	listeners notify.Listeners
 	enqueues  *batch.Queue[*enqueueing]
+	packed    *sqlstmt.Cache // of the leader of enqueues
 	closed    atomic.Bool
 
 	userOnce sync.Once
@@ -174,6 +176,7 @@ func (db *DB) begin() {
 		db.Looks = db.opts.looks
 	}
 	db.memory.Forgetful = true
+	db.packed = sqlstmt.NewCache()
 	db.enqueues = batch.New(sqlstore.MaxWeight, db.enqueueGroup)
 }
 
