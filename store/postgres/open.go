@@ -79,6 +79,7 @@ type options struct {
 	unsafe      bool             // fsync may be off
 	clock       func() time.Time // instead of the server's
 	scan, looks int
+	bounds      bounds // of alarms
 }
 
 // Schema says in which schema of the database the tables are; "weaver" is the
