@@ -123,6 +123,9 @@ func (p *Pool) Tx(ctx context.Context, readOnly bool, fn func(*Conn) error) erro
 		if err == nil || try >= maxRedo || !Redo(err) && !lost {
 			return err
 		}
+		if p.Redone != nil {
+			p.Redone(err)
+		}
 		if lost {
 			continue
 		}
