@@ -19,7 +19,7 @@ func TestConformance(t *testing.T) {
 		Name:   "postgres",
 		Repeat: repeat,
 		Open: func(t *testing.T) store.Store {
-			return openURL(t, pgtest.Migrated(t, "weaver", migrateURL), postgres.BubbleClock(), postgres.ScanPage(7))
+			return openURL(t, pgtest.Reused(t, "weaver", migrateURL, truncate), postgres.BubbleClock(), postgres.ScanPage(7))
 		},
 		Second: func(t *testing.T, first store.Store) store.Store {
 			return openURL(t, first.(*postgres.DB).RawURL(), postgres.BubbleClock(), postgres.ScanPage(7))
@@ -34,6 +34,9 @@ func TestConformance(t *testing.T) {
 
 // repeat is how often concurrent cases run here: each has a database of its own.
 const repeat = 10
+
+// truncate empties a store.
+func truncate(url string) error { return pgtest.Truncate(url, "weaver") }
 
 // migrate makes a database that holds an empty store.
 func migrateURL(url string) error {

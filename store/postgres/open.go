@@ -18,6 +18,7 @@ import (
 	"github.com/goweaver/weaver/internal/clock"
 	"github.com/goweaver/weaver/internal/migrate"
 	"github.com/goweaver/weaver/internal/notify"
+	"github.com/goweaver/weaver/internal/pgharness"
 	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
@@ -76,9 +77,10 @@ type options struct {
 	conns    int32
 	silentTx bool // callers' transactions carry no notices
 
-	// Set by tests of this package only.
+	// Set by tests only.
 	unsafe      bool             // fsync may be off
 	clock       func() time.Time // instead of the server's
+	redone      func(err error)  // before a transaction runs again
 	scan, looks int
 	bounds      bounds // of alarms
 }
@@ -109,6 +111,9 @@ func Open(ctx context.Context, url string, opts ...Option) (*DB, error) {
 	db := new(DB)
 	for _, o := range opts {
 		o(&db.opts)
+	}
+	if h := pgharness.Of(ctx); h.FsyncOff {
+		db.opts.unsafe, db.opts.clock, db.opts.scan, db.opts.redone = true, h.Clock, h.ScanPage, h.Redone
 	}
 	src, err := parseURL(url)
 	if err == nil && db.opts.schema != "" {
@@ -169,7 +174,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, opts ...Option) (*DB, error) {
 }
 
 func (db *DB) settings() conn.Settings {
-	return conn.Settings{Schema: db.src.schema, Clock: db.opts.clock}
+	return conn.Settings{Schema: db.src.schema, Clock: db.opts.clock, Redone: db.opts.redone}
 }
 
 func (db *DB) begin() {
