@@ -30,6 +30,9 @@ type Bulk interface {
 	// Succeed ends plain first attempts of a claim well, and writes the rows of the
 	// attempts. It returns those that the guard accepted; nil: all.
 	Succeed(t *Tx, lease *task.LeaseID, c *Claim, ends []Success) (accepted map[task.ID]bool, err error)
+	// Beat extends leases to an instant. A row that somebody has locked is not waited
+	// for: the answer is to ask again, unless the lease is gone.
+	Beat(t *Tx, leases []task.Lease, until int64) ([]store.Beat, error)
 	// InsertSteps passes the guard of first attempts of a claim, none of which was
 	// asked to cancel, and inserts one completed step of each. It returns how many.
 	InsertSteps(t *Tx, lease *task.LeaseID, steps []*task.Step) (int, error)

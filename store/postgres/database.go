@@ -32,7 +32,11 @@ var _ sqlstore.Database = database{}
 func (d database) Write(ctx context.Context, ns string, op sqlstore.Op) error {
 	var fx sqlstore.Effects
 	err := d.db.pool.Tx(ctx, false, func(c *conn.Conn) error {
-		t, err := d.db.begun(c, ns, &fx, op.Weight)
+		weight := op.Weight
+		if op.Urgent {
+			weight = 0 // it waits for no heavy one
+		}
+		t, err := d.db.begun(c, ns, &fx, weight)
 		if err != nil {
 			return err
 		}
