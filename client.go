@@ -335,7 +335,8 @@ func (c *Client) ResumeQueue(ctx context.Context, queue string, opts ...OperateO
 }
 
 // PauseType keeps the tasks of a type from being started, in whatever queues they
-// wait; running ones go on. A name that no task type can have: ErrInvalidOption.
+// wait, and repairs of their inputs, by pausing their queue; running ones go on. A name
+// that no task type can have: ErrInvalidOption.
 func (c *Client) PauseType(ctx context.Context, name string, opts ...OperateOption) error {
 	return c.operateType(ctx, "pause type", name, opts, func(s operateSettings) store.Command {
 		return store.PauseType{Audit: s.audit, Type: name}

@@ -241,7 +241,7 @@ func bindIfFailed(st *sqlstmt.Stmt, i int, w rules.Waits) *sqlstmt.Stmt {
 // plain reports whether a task has nothing beside its row and its dispatch row.
 func (in *insertion) plain(n *task.New, deadline time.Time) bool {
 	return in.job.IsZero() && in.parent.IsZero() && n.Node == "" && len(n.Needs) == 0 && deadline.IsZero() &&
-		n.IdempotencyKey == "" && n.ConcurrencyKey == "" && len(n.Labels) == 0 && len(n.Metadata) == 0
+		n.IdempotencyKey == "" && n.ConcurrencyKey == "" && len(n.Labels) == 0 && len(n.Metadata) == 0 && len(n.Expire) == 0
 }
 
 const (
@@ -280,6 +280,9 @@ func (in *insertion) companions(n *task.New, deadline time.Time) error {
 		}
 	}
 	if err := in.tx.refer(&n.ID, kindInput, "", n.Input); err != nil {
+		return err
+	}
+	if err := in.tx.watchExpiry(&n.ID, n.Expire); err != nil {
 		return err
 	}
 	for _, e := range n.Needs {

@@ -154,6 +154,9 @@ func (t *Tx) Conn() Conn { return t.conn }
 // Now returns the instant of the transaction.
 func (t *Tx) Now() time.Time { return t.at }
 
+// Effects returns what follows from the transaction once it is committed.
+func (t *Tx) Effects() *Effects { return t.fx }
+
 // Namespace returns the namespace of the transaction.
 func (t *Tx) Namespace() string { return t.ns }
 
