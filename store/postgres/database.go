@@ -94,8 +94,8 @@ func ask(c *conn.Conn, sql, ns string) (*conn.Stmt, error) {
 
 var claimReads = append([]string{sqlLanes}, sqlstore.ClaimReads...)
 
-// Claim implements store.Worker.
-func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (got store.ClaimResult, err error) {
+// claim claims what is due.
+func (db *DB) claim(ctx context.Context, ns string, req store.ClaimRequest) (got store.ClaimResult, err error) {
 	if err := sqlstore.CheckClaim(&req); err != nil {
 		return store.ClaimResult{}, err
 	}
