@@ -27,6 +27,14 @@ type Awaiter interface {
 	Await(ns string, ids func() []task.ID, fn func(Notice)) (stop func(), ok bool)
 }
 
+// Waker is implemented by stores that do not learn by themselves when a caller's
+// transaction was committed.
+type Waker interface {
+	// Wake tells all users of a namespace, of other processes too, that there may be
+	// work. It does not wait for that.
+	Wake(ns string)
+}
+
 // Notice names what may have changed.
 type Notice struct {
 	Due      bool          // dispatch rows that are due, or are due earlier than before

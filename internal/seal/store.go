@@ -99,6 +99,13 @@ func (c *sealed) Await(ns string, ids func() []task.ID, fn func(store.Notice)) (
 	return nil, false
 }
 
+// Wake implements store.Waker, for any store below.
+func (c *sealed) Wake(ns string) {
+	if w, ok := c.Store.(store.Waker); ok {
+		w.Wake(ns)
+	}
+}
+
 // sealedStepTxer implements store.StepTxer.
 type sealedStepTxer struct {
 	x store.StepTxer

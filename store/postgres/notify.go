@@ -18,7 +18,7 @@ import (
 // NotifyInTx says whether callers' transactions with enqueues tell other processes with
 // their commit: one of 50 ms does, by NOTIFY, which makes the database's commits with one
 // wait for each other. The default is true. Without it idle workers find such tasks with
-// their next look, or when Client.Wake tells those of this process.
+// their next look, or when Client.Wake tells them.
 func NotifyInTx(on bool) Option { return func(o *options) { o.silentTx = !on } }
 
 // Notify implements store.Notifier. Notices of this process's own commits come at once,
@@ -32,6 +32,13 @@ func (db *DB) Notify(ns string, fn func(store.Notice)) (stop func(), complete bo
 // Await implements store.Awaiter.
 func (db *DB) Await(ns string, ids func() []task.ID, fn func(store.Notice)) (stop func(), ok bool) {
 	return db.notices.Await(ns, ids, fn), true
+}
+
+// Wake implements store.Waker.
+func (db *DB) Wake(ns string) {
+	due := store.Notice{Due: true}
+	db.listeners.Notify(ns, due)
+	db.notices.Committed(ns, &due)
 }
 
 // openNotices makes the notices of a store that is being opened.

@@ -28,7 +28,7 @@ import (
 // verbs are the verbs of the port, which the stores in SQL share.
 type verbs = sqlstore.Store
 
-// DB is an open database. It implements store.Store, store.Notifier, store.Awaiter,
+// DB is an open database. It implements store.Store, store.Notifier, store.Awaiter, store.Waker,
 // store.StepTxer, store.Warner, store.Migrator, store.Scanner, store.EdgeReader,
 // store.EventReader, store.ValueWalker, store.JobCounter and store.BlobReader, and is
 // safe for concurrent use.
@@ -56,6 +56,7 @@ var (
 	_ store.Store       = (*DB)(nil)
 	_ store.Notifier    = (*DB)(nil)
 	_ store.Awaiter     = (*DB)(nil)
+	_ store.Waker       = (*DB)(nil)
 	_ store.StepTxer    = (*DB)(nil)
 	_ store.Warner      = (*DB)(nil)
 	_ store.Migrator    = (*DB)(nil)
