@@ -72,7 +72,7 @@ func (s *session) artifactsOf(ctx context.Context, client *weaver.Client, id tas
 	if errors.Is(err, store.ErrNotFound) {
 		var job jobTasks
 		if job, err = readJob(ctx, client, id); errors.Is(err, store.ErrNotFound) {
-			return nil, fmt.Errorf("no task and no job %s in namespace %q of %s: %w", id, client.Namespace(), s.flags.Store, store.ErrNotFound)
+			return nil, fmt.Errorf("no task and no job %s in namespace %q of %s: %w", id, client.Namespace(), s.store(), store.ErrNotFound)
 		}
 		tasks = job.Tasks
 	}
@@ -134,6 +134,9 @@ func byteSize(n int64) string {
 // noBucket says that there is no bucket to work on.
 func (s *session) noBucket() error {
 	folder, _ := s.bucketFolder()
+	if folder == "" && s.flags.Bucket == "" {
+		return badInput(bucketForms+" Workers on several machines need a folder that all of them see.", "there is no bucket: %s has none unless one is named", s.store())
+	}
 	if folder == "" {
 		return badInput(bucketForms, "--bucket none: there is no bucket")
 	}
@@ -254,7 +257,7 @@ func (s *session) sourceOf(ctx context.Context, client *weaver.Client, arg strin
 	}
 	if absent == nil {
 		absent = badInput(fmt.Sprintf("Write its id, or TASK/NAME; `%s` lists those of a job or task.", s.command("artifact", "ls", "ID")),
-			"no artifact %q in namespace %q of %s", arg, client.Namespace(), s.flags.Store)
+			"no artifact %q in namespace %q of %s", arg, client.Namespace(), s.store())
 	}
 	return weaver.ArtifactRef{}, absent
 }
@@ -298,7 +301,7 @@ func (s *session) sourceByID(ctx context.Context, client *weaver.Client, id task
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return ref, badInput(fmt.Sprintf("`%s` lists those of a job or task.", s.command("artifact", "ls", "ID")),
-			"no artifact and no blob %s in namespace %q of %s", id, client.Namespace(), s.flags.Store)
+			"no artifact and no blob %s in namespace %q of %s", id, client.Namespace(), s.store())
 	}
 	if err == nil && len(a.LinkValue) > 0 { // as it is stored: the client opens it
 		var list []task.Artifact

@@ -60,8 +60,13 @@ func (m unlessShort) Run() int {
 
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
+	testscript.Run(t, sessions("testdata", func(*testscript.Env) error { return nil }))
+}
+
+// sessions are those of a folder. setup is called for each of them.
+func sessions(dir string, setup func(*testscript.Env) error) testscript.Params {
+	return testscript.Params{
+		Dir: dir,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails": fails,
 			"seed":  seed,
@@ -73,11 +78,11 @@ func TestSessions(t *testing.T) {
 			env.Setenv("TZ", "UTC")
 			env.Setenv("USER", "tester")
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each of the many programs ends a second late
-			return nil
+			return setup(env)
 		},
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
-	})
+	}
 }
 
 // payment is an input of which a field is masked.

@@ -24,6 +24,11 @@ func TestConformance(t *testing.T) {
 		Second: func(t *testing.T, first store.Store) store.Store {
 			return openURL(t, first.(*postgres.DB).RawURL(), postgres.BubbleClock(), postgres.ScanPage(7))
 		},
+		// A connection that listens keeps the time of a bubble from going on.
+		Live: func(t *testing.T) (first, second store.Store) {
+			url := pgtest.Migrated(t, "weaver", migrateURL)
+			return openURL(t, url), openURL(t, url)
+		},
 	})
 }
 

@@ -427,6 +427,7 @@ CREATE TABLE weaver_workers (
   ttl bigint NOT NULL,
   last_seen bigint NOT NULL,
   heartbeats_since bigint NOT NULL,
+  idle_since bigint,
   namespace text COLLATE "C" NOT NULL,
   worker_id text COLLATE "C" NOT NULL,
   name text COLLATE "C" NOT NULL,

@@ -145,8 +145,36 @@ const maxRedo = 10
 // failure, or when the connection turns out to be lost at the first try: fn must
 // not keep what it did before. It commits when fn returns nil.
 func (p *Pool) Tx(ctx context.Context, readOnly bool, fn func(*Conn) error) error {
+	return p.redone(ctx, func() error { return p.once(ctx, readOnly, fn) })
+}
+
+// Alone has what queue sends committed in one round trip, and then calls read for the
+// rows. queue waits for no answer, and is called again as fn of [Pool.Tx] is.
+func (p *Pool) Alone(ctx context.Context, queue func(*Conn) error, read func() error) error {
+	return p.redone(ctx, func() error {
+		c, err := p.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer p.Release(c)
+		if c.kept {
+			return c.alone(ctx, queue, read)
+		}
+		if err := c.Begin(ctx, false); err != nil {
+			return err
+		}
+		if err := queue(c); err != nil {
+			return err
+		}
+		c.after = read
+		return c.Commit()
+	})
+}
+
+// redone runs a transaction, and again as long as that helps.
+func (p *Pool) redone(ctx context.Context, once func() error) error {
 	for try := 0; ; try++ {
-		err := p.once(ctx, readOnly, fn)
+		err := once()
 		lost := try == 0 && isLost(err)
 		if err == nil || try >= maxRedo || !Redo(err) && !lost {
 			return err
