@@ -134,7 +134,7 @@ func (a *Alikes) Each(fn func(kind *Alike, rows []AlikeTask) error) error {
 // alike reports whether a task that has no deadline can be stored together with others.
 func alike(n *task.New) bool {
 	_, blob := task.BlobOf(n.Input)
-	return !blob && len(n.Input) <= inlineMax && n.IdempotencyKey == "" && len(n.Needs)+len(n.Labels) == 0
+	return !blob && len(n.Input) <= inlineMax && n.IdempotencyKey == "" && !n.Coalesce && len(n.Needs)+len(n.Labels)+len(n.Expire) == 0
 }
 
 // describe sets what a task itself says.
