@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/goweaver/weaver/internal/batch"
-	"github.com/goweaver/weaver/internal/clock"
 	"github.com/goweaver/weaver/internal/migrate"
 	"github.com/goweaver/weaver/internal/notify"
 	"github.com/goweaver/weaver/internal/pgharness"
@@ -40,7 +39,6 @@ type DB struct {
 	opts   options
 	server server
 	pool   *conn.Pool
-	clock  clock.Clock // never behind an instant that the server said
 
 	memory    sqlstore.Memory
 	listeners notify.Listeners

@@ -1,3 +1,5 @@
+//go:build unix
+
 package session_test
 
 import (
@@ -52,7 +54,6 @@ func (d *database) start(dir string) *child {
 	return nil
 }
 
-const testGrace = time.Second
 
 func (c *child) kill() { _ = c.Process.Kill(); _ = c.Wait() }
 

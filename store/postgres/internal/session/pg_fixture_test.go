@@ -27,6 +27,9 @@ type database struct {
 	conn *pgx.Conn
 }
 
+// testGrace is the SessionGrace of workers.
+const testGrace = time.Second
+
 func newDatabase(t *testing.T) *database {
 	t.Helper()
 	return open(t, pgtest.Migrated(t, "session", migrate))
