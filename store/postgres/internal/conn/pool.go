@@ -117,13 +117,34 @@ const maxRedo = 10
 // failure, or when the connection turns out to be lost at the first try: fn must
 // not keep what it did before. It commits when fn returns nil.
 func (p *Pool) Tx(ctx context.Context, readOnly bool, fn func(*Conn) error) error {
+	return redo(ctx, func(try int) (again bool, err error) {
+		err = p.once(ctx, readOnly, fn)
+		return try == 0 && isLost(err), err
+	})
+}
+
+// TxOn is Tx, on a connection of the caller's that is in no transaction and that nobody
+// else uses meanwhile. When that is lost the transaction is not run again.
+func (p *Pool) TxOn(ctx context.Context, pg *pgconn.PgConn, fn func(*Conn) error) error {
+	if p.closed.Load() {
+		return ErrClosed
+	}
+	c := p.of(pg)
+	return redo(ctx, func(int) (again bool, err error) {
+		defer c.Rollback() // also after a panic
+		return false, c.run(ctx, false, fn)
+	})
+}
+
+// redo runs once until it succeeds or fails for good. again says that it may run again
+// at once.
+func redo(ctx context.Context, once func(try int) (again bool, err error)) error {
 	for try := 0; ; try++ {
-		err := p.once(ctx, readOnly, fn)
-		lost := try == 0 && isLost(err)
-		if err == nil || try >= maxRedo || !Redo(err) && !lost {
+		again, err := once(try)
+		if err == nil || try >= maxRedo || !Redo(err) && !again {
 			return err
 		}
-		if lost {
+		if again {
 			continue
 		}
 		timer := time.NewTimer(pause(try))
@@ -142,6 +163,11 @@ func (p *Pool) once(ctx context.Context, readOnly bool, fn func(*Conn) error) er
 		return err
 	}
 	defer p.Release(c) // rolls back, also after a panic
+	return c.run(ctx, readOnly, fn)
+}
+
+// run runs fn in a transaction, which is left open when that fails.
+func (c *Conn) run(ctx context.Context, readOnly bool, fn func(*Conn) error) error {
 	if err := c.Begin(ctx, readOnly); err != nil {
 		return err
 	}

@@ -10,8 +10,11 @@ var translated sync.Map // a text for SQLite → the same for PostgreSQL
 // Translate returns a statement written for SQLite as PostgreSQL reads it:
 //
 //   - ?1 is $1
+//
 //   - INDEXED BY name and NOT INDEXED are left out
+//
 //   - CROSS JOIN is JOIN
+//
 //   - the comment /*lock*/ is FOR UPDATE, /*lock o*/ is FOR UPDATE OF o, and
 //     /*claim o*/ is FOR UPDATE OF o SKIP LOCKED
 //

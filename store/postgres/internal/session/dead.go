@@ -22,7 +22,11 @@ type Dead struct {
 // no error: then there are fewer proofs.
 func (o *Observer) Dead(ctx context.Context, ns string) *Dead {
 	o.Watch(ns)
-	current := o.look(ctx, freshLook)
+	fresh := freshLook
+	if o.cfg.Asked {
+		fresh = 0
+	}
+	current := o.look(ctx, fresh)
 	places, sessions := make(map[store.WorkerID]workerlock.Place), make(map[store.WorkerID]int64)
 	o.mu.Lock()
 	for w, s := range o.workers {

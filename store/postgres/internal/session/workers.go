@@ -28,6 +28,7 @@ type Options struct {
 	// Found is told of namespaces with dead workers; see ObserverConfig.
 	Found  func(ns string)
 	Folder *workerlock.Folder // see OpenFolder; may be nil
+	Asked  bool               // see ObserverConfig
 	Log    *slog.Logger
 }
 
@@ -70,7 +71,7 @@ func Open(o Options) *Workers {
 		w.keeper = New(Config{Dial: o.Server.Dial, Announce: o.Announce, Log: o.Log})
 		dial = o.Server.Observe
 	}
-	w.observer = Observe(ObserverConfig{Dial: dial, Own: w.own, Found: o.Found, Folder: o.Folder, Log: o.Log})
+	w.observer = Observe(ObserverConfig{Dial: dial, Own: w.own, Found: o.Found, Folder: o.Folder, Asked: o.Asked, Log: o.Log})
 	return w
 }
 
@@ -187,6 +188,18 @@ func (w *Workers) Left(ctx context.Context, ns string, id store.WorkerID) {
 	delete(w.mine, key{ns, id})
 }
 
+// Kill makes the process of a worker look dead on this machine. For tests.
+func (w *Workers) Kill(id store.WorkerID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k := range w.mine {
+		if k.id == id {
+			w.opts.Folder.Drop(k.ns, id)
+			delete(w.mine, k)
+		}
+	}
+}
+
 // Session implements store.SessionKeeper.
 func (w *Workers) Session(ns string, id store.WorkerID) (store.Session, bool) {
 	if w.keeper == nil {
@@ -222,6 +235,43 @@ func (w *Workers) Heartbeat(ctx context.Context, ns string, id store.WorkerID, f
 
 // Dead returns the workers of a namespace that are dead; see Observer.
 func (w *Workers) Dead(ctx context.Context, ns string) *Dead { return w.observer.Dead(ctx, ns) }
+
+// LooksDead returns which workers' locks of this machine look free. It writes nothing.
+func (w *Workers) LooksDead(ctx context.Context, ns string, workers []store.WorkerID) (map[store.WorkerID]bool, error) {
+	return looksDead(ctx, w.opts.Rows, w.opts.Folder, ns, workers)
+}
+
+// Visitor is what a process without workers sees.
+type Visitor struct {
+	Rows func(ctx context.Context, sql string, params ...string) ([][][]byte, error) // see Options
+}
+
+// LooksDead is Workers.LooksDead.
+func (v Visitor) LooksDead(ctx context.Context, ns string, workers []store.WorkerID) (map[store.WorkerID]bool, error) {
+	return looksDead(ctx, v.Rows, workerlock.In(""), ns, workers)
+}
+
+func looksDead(ctx context.Context, rows func(ctx context.Context, sql string, params ...string) ([][][]byte, error), folder *workerlock.Folder, ns string, workers []store.WorkerID) (map[store.WorkerID]bool, error) {
+	asked := make(map[store.WorkerID]bool, len(workers))
+	for _, id := range workers {
+		asked[id] = true
+	}
+	found, err := rows(ctx, sqlLook, namesJSON([]string{ns}))
+	if err != nil {
+		return nil, err
+	}
+	dead := make(map[store.WorkerID]bool)
+	for _, r := range found {
+		s, err := parseSeen(r)
+		if err != nil {
+			return nil, err
+		}
+		if asked[s.ID] && folder.LooksDeadAt(ns, s.ID, s.Place) {
+			dead[s.ID] = true
+		}
+	}
+	return dead, nil
+}
 
 // rowsLooker looks at locks of this machine only, on any connections.
 type rowsLooker struct {
