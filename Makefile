@@ -83,8 +83,8 @@ soak-storm: ## 200 processes killed in the middle of work
 soak-layers: ## A job of 10,000 tasks in 100 layers, its worker killed ten times
 	WEAVER_LAYERS=full WEAVER_STORM_SEED=$(if $(filter-out 0,$(SEED)),$(SEED),1) $(GO) test ./internal/systemtest/soak -run '^TestLayers$$' -v -timeout=1h
 
-soak-death: ## 300 workers on PostgreSQL killed: how long until others go on
-	WEAVER_DEATH=100 $(GO) test ./store/postgres -run '^TestKilledWorkers$$' -v -timeout=1h
+soak-death: ## 300 workers on PostgreSQL killed: how long until others go on; outages, partitions, failover
+	WEAVER_DEATH=full $(GO) test ./store/postgres -run '^TestDeath$$' -v -timeout=1h
 
 soak-long: ## Twenty minutes of mixed load: goroutines, files, memory, log
 	WEAVER_SOAK=20m $(GO) test ./internal/systemtest/soak -run '^TestLongRun$$' -v -timeout=1h

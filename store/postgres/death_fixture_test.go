@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +20,34 @@ import (
 	"github.com/goweaver/weaver/store/postgres"
 	"github.com/goweaver/weaver/task"
 )
+
+// full says that everything is played in full size (`make soak-death`).
+var full = os.Getenv("WEAVER_DEATH") != ""
+
+// together runs subtests at once: they wait more than they work, so that the limit of
+// parallel tests does not count for them.
+func together(t *testing.T, n int, test func(i int) (string, func(t *testing.T))) {
+	t.Helper()
+	var all sync.WaitGroup
+	defer all.Wait()
+	for i := range n {
+		name, fn := test(i)
+		all.Go(func() { t.Run(name, fn) })
+	}
+}
+
+// inTurn is together in a short run, and one after the other in a full one, whose
+// figures others would distort.
+func inTurn(t *testing.T, n int, test func(i int) (string, func(t *testing.T))) {
+	t.Helper()
+	if !full {
+		together(t, n, test)
+		return
+	}
+	for i := range n {
+		t.Run(test(i))
+	}
+}
 
 // process says how a process of these tests works.
 type process struct {
@@ -232,7 +261,7 @@ func TestProcess(t *testing.T) {
 				return "", context.Cause(ctx)
 			case <-time.After(200 * time.Millisecond):
 			}
-			if n < 0 && i == 30 {
+			if n < 0 && i == 15 {
 				return "done", nil
 			}
 		}
