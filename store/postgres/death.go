@@ -149,7 +149,7 @@ func (db *DB) lives(ctx context.Context, ns string) (*session.Workers, error) {
 		}
 	}
 	w := session.Open(session.Options{
-		Server: p.server, Rows: db.rows, Announce: db.announce, Folder: folder, Asked: db.opts.clock != nil, Log: db.logger(),
+		Server: p.server, Rows: db.rows, Announce: db.announce, Withdraw: db.withdraw, Folder: folder, Asked: db.opts.clock != nil, Log: db.logger(),
 		Found: func(ns string) { db.listeners.Notify(ns, store.Notice{Dead: true}) },
 	})
 	p.workers.Store(w)
@@ -173,10 +173,23 @@ func (db *DB) rows(ctx context.Context, sql string, params ...string) (rows [][]
 	return rows, err
 }
 
-// announce notes a worker as seen, on the connection of its session.
-func (db *DB) announce(ctx context.Context, c session.Conn, ns string, id store.WorkerID) error {
-	return database{db: db, on: c.Raw()}.Write(ctx, ns, sqlstore.Op{Weight: 1, Urgent: true, Run: func(t *sqlstore.Tx) error {
-		return t.Announce(id)
+// announce writes a worker's promise, on the connection of its session.
+func (db *DB) announce(ctx context.Context, c session.Conn, ns string, id store.WorkerID, p session.Promise) error {
+	return db.seen(ctx, c.Raw(), ns, id, func(t *sqlstore.Tx) error { return p.Write(t, ns, id) })
+}
+
+// withdraw withdraws a worker's promise, on a connection of the pool.
+func (db *DB) withdraw(ctx context.Context, ns string, id store.WorkerID, withdrawals int) error {
+	return db.seen(ctx, nil, ns, id, func(t *sqlstore.Tx) error { return session.WriteWithdrawal(t, ns, id, withdrawals) })
+}
+
+// seen notes a worker as seen, with what write writes.
+func (db *DB) seen(ctx context.Context, on *pgconn.PgConn, ns string, id store.WorkerID, write func(t *sqlstore.Tx) error) error {
+	return database{db: db, on: on}.Write(ctx, ns, sqlstore.Op{Weight: 1, Urgent: true, Run: func(t *sqlstore.Tx) error {
+		if err := t.Announce(id); err != nil {
+			return err
+		}
+		return write(t)
 	}})
 }
 

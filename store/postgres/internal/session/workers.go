@@ -24,7 +24,9 @@ type Options struct {
 	// rows as texts.
 	Rows func(ctx context.Context, sql string, params ...string) ([][][]byte, error)
 	// Announce notes a worker as seen; see Config.
-	Announce func(ctx context.Context, c Conn, ns string, id store.WorkerID) error
+	Announce func(ctx context.Context, c Conn, ns string, id store.WorkerID, p Promise) error
+	// Withdraw withdraws its promise; see Config.
+	Withdraw func(ctx context.Context, ns string, id store.WorkerID, withdrawals int) error
 	// Found is told of namespaces with dead workers; see ObserverConfig.
 	Found  func(ns string)
 	Folder *workerlock.Folder // see OpenFolder; may be nil
@@ -68,7 +70,7 @@ func Open(o Options) *Workers {
 	w := &Workers{opts: o, mine: make(map[key]bool)}
 	dial := func(context.Context) (Looker, error) { return rowsLooker{o.Rows}, nil }
 	if o.Server != nil {
-		w.keeper = New(Config{Dial: o.Server.Dial, Announce: o.Announce, Log: o.Log})
+		w.keeper = New(Config{Dial: o.Server.Dial, Announce: o.Announce, Withdraw: o.Withdraw, Log: o.Log})
 		dial = o.Server.Observe
 	}
 	w.observer = Observe(ObserverConfig{Dial: dial, Own: w.own, Found: o.Found, Folder: o.Folder, Asked: o.Asked, Log: o.Log})
@@ -94,7 +96,7 @@ func (w *Workers) own(ns string, id store.WorkerID) bool {
 
 // Proof is what a worker's row says of what proves its death.
 type Proof struct {
-	Grace time.Duration // 0: it keeps no session
+	Promise
 	Place workerlock.Place
 }
 
@@ -115,7 +117,7 @@ func (w *Workers) Join(ctx context.Context, ns string, info *store.WorkerInfo) (
 		err := w.keepSession(ctx, ns, info)
 		switch {
 		case err == nil:
-			p.Grace = info.SessionGrace
+			p.Promise = w.keeper.promise(ns, info.ID)
 		case errors.Is(err, ErrHeld):
 			w.opts.Folder.Release(ns, info.ID)
 			return Proof{}, fmt.Errorf("%w: %w", store.ErrConflict, err)
@@ -148,13 +150,32 @@ func (w *Workers) keepSession(ctx context.Context, ns string, info *store.Worker
 }
 
 const sqlProof = `
-UPDATE weaver_workers SET session_grace = ?3, lock_host = ?4, lock_path = ?5, lock_file = ?6 WHERE namespace = ?1 AND worker_id = ?2`
+UPDATE weaver_workers SET lock_host = ?3, lock_path = ?4, lock_file = ?5 WHERE namespace = ?1 AND worker_id = ?2`
 
 // Write writes what Join returned into the worker's row, in the transaction that writes
 // that.
 func (p *Proof) Write(t *sqlstore.Tx, ns string, id store.WorkerID) error {
-	return t.Conn().Stmt(sqlProof).Text(1, ns).Text(2, string(id)).Duration(3, p.Grace).
-		Text(4, p.Place.Host).Text(5, p.Place.Path).Text(6, p.Place.File).Run()
+	err := t.Conn().Stmt(sqlProof).Text(1, ns).Text(2, string(id)).Text(3, p.Place.Host).Text(4, p.Place.Path).Text(5, p.Place.File).Run()
+	if err != nil || p.Grace <= 0 {
+		return err
+	}
+	return p.Promise.Write(t, ns, id)
+}
+
+// A grace below 0 counts the withdrawals.
+const (
+	sqlPromise  = `UPDATE weaver_workers SET session_grace = ?3 WHERE namespace = ?1 AND worker_id = ?2 AND session_grace >= ?4`
+	sqlWithdraw = `UPDATE weaver_workers SET session_grace = ?3 WHERE namespace = ?1 AND worker_id = ?2`
+)
+
+// Write writes a promise into a worker's row, unless it was withdrawn meanwhile.
+func (p Promise) Write(t *sqlstore.Tx, ns string, id store.WorkerID) error {
+	return t.Conn().Stmt(sqlPromise).Text(1, ns).Text(2, string(id)).Duration(3, p.Grace).Int(4, -int64(p.Withdrawals)).Run()
+}
+
+// WriteWithdrawal writes into a worker's row that its promise is withdrawn.
+func WriteWithdrawal(t *sqlstore.Tx, ns string, id store.WorkerID, withdrawals int) error {
+	return t.Conn().Stmt(sqlWithdraw).Text(1, ns).Text(2, string(id)).Int(3, -int64(withdrawals)).Run()
 }
 
 // The paths of all workers, of whatever namespace and machine.

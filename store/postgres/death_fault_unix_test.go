@@ -1,3 +1,5 @@
+//go:build unix
+
 package postgres_test
 
 import (
@@ -375,6 +377,40 @@ WHERE l.locktype = 'advisory' AND a.state = 'idle' AND d.datname = current_datab
 	h.kept()
 }
 
+// A process whose direct way to the server is lost for long works on without it.
+func testLostDirectWay(t *testing.T) {
+	p := newProcess(t, pgtest.Migrated(t, "weaver", migrateURL), 3*time.Second, time.Second)
+	proxy := pgtest.NewProxy(t, p.URL)
+	p.Direct = proxy.URL()
+	h := p.hold(t)
+	close(h.finish)
+	h.innocent(t, h.db, h.id)
+	proxy.Swallow(pgtest.Both)
+	proxy.CutServer()
+	began := time.Now()
+	p.innocent(t, h.db, p.enqueue(t, h.db, 2))
+	if took := time.Since(began); took < 5*time.Second || took > 12*time.Second {
+		t.Errorf("it worked again after %s, want 5 s and a little", took)
+	}
+	var grace int
+	row := func() int {
+		if err := askDirectly(t, p.URL).QueryRow(t.Context(), `SELECT session_grace FROM weaver.weaver_workers`).Scan(&grace); err != nil {
+			t.Fatal(err)
+		}
+		return grace
+	}
+	if n := row(); n >= 0 {
+		t.Errorf("its row promises an answer each %d µs", n)
+	}
+	proxy.Resume()
+	for began := time.Now(); row() <= 0; pause(100 * time.Millisecond) {
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("the session is not promised again within 10 s")
+		}
+	}
+	p.innocent(t, h.db, p.enqueue(t, h.db, 3))
+}
+
 // TestDeath plays who is found dead, and who is not, in processes and on networks that
 // fail; `make soak-death` plays it in full.
 func TestDeath(t *testing.T) {
@@ -391,6 +427,7 @@ func TestDeath(t *testing.T) {
 		{"server restarts", testServerRestarts},
 		{"long outages", testLongOutages},
 		{"pooler", testPooler},
+		{"lost direct way", testLostDirectWay},
 	}
 	inTurn(t, len(tests), func(i int) (string, func(t *testing.T)) { return tests[i].name, tests[i].fn })
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 package session_test
 
 import (
@@ -51,8 +53,6 @@ func (d *database) start(dir string) *child {
 	d.Fatal("the child did not join")
 	return nil
 }
-
-const testGrace = time.Second
 
 func (c *child) kill() { _ = c.Process.Kill(); _ = c.Wait() }
 
