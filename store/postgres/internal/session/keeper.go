@@ -240,7 +240,7 @@ func (k *Keeper) Leased(d time.Duration) {
 	}
 }
 
-// readyWait is how long Ready waits for a session that is being made again.
+// readyWait is how long Ready waits for a session that is being made again, at most.
 const readyWait = 2 * time.Second
 
 // Ready returns when the session answered a moment ago, so that leases that are
@@ -248,7 +248,7 @@ const readyWait = 2 * time.Second
 // keep no session, it does nothing.
 func (k *Keeper) Ready(ctx context.Context) error {
 	caller := ctx
-	ctx, cancel := context.WithTimeoutCause(ctx, readyWait, ErrDown)
+	ctx, cancel := context.WithTimeoutCause(ctx, part(ctx, readyWait), ErrDown)
 	defer cancel()
 	for {
 		k.mu.Lock()

@@ -3,7 +3,9 @@ package session
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -67,6 +69,33 @@ func TestWorksWithoutASession(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		if d, _ := k.silent(t, now); d < 4*time.Second {
 			t.Errorf("a session that does not answer was silent for %s", d)
+		}
+	})
+}
+
+// A reaper whose look hangs has time left for what expired.
+func TestALookThatHangsLeavesTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := Observe(ObserverConfig{
+			Dial: func(ctx context.Context) (Looker, error) {
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			},
+			Own: func(string, store.WorkerID) bool { return false }, Found: func(string) {}, Log: slog.New(slog.DiscardHandler),
+		})
+		defer func() {
+			if err := o.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		for _, limit := range []time.Duration{time.Second, 3 * time.Second} {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			dead := o.Dead(ctx, testNS)
+			if len(dead.IDs()) > 0 || ctx.Err() != nil {
+				t.Errorf("after a look that hangs, of %s: %v", limit, ctx.Err())
+			}
+			dead.Close()
+			cancel()
 		}
 	})
 }

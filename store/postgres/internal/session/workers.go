@@ -140,11 +140,7 @@ const joinLimit = 3 * time.Second
 // keepSession makes the session of a worker. It takes half of the time at most: a
 // server that does not answer there may answer elsewhere.
 func (w *Workers) keepSession(ctx context.Context, ns string, info *store.WorkerInfo) error {
-	limit := joinLimit
-	if end, ok := ctx.Deadline(); ok {
-		limit = min(limit, time.Until(end)/2)
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, part(ctx, joinLimit))
 	defer cancel()
 	return w.keeper.Join(ctx, ns, info.ID, info.SessionGrace)
 }
