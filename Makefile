@@ -59,7 +59,7 @@ e2e: services ## Run the tests that build programs or write much (TestE2E…)
 	@GO='$(GO)' scripts/e2e.sh
 
 # What takes long, each by itself: hours on two cores.
-SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-death soak-long soak-race soak-guards
+SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-death soak-long soak-race soak-guards soak-model-postgres soak-crossing
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); or one of soak-NAME
 
@@ -67,6 +67,12 @@ soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); 
 SEED ?= 0
 soak-model: ## 20,000 sequences of 100 operations on the model and on SQLite
 	$(GO) test ./internal/systemtest/model -run '^TestModel$$' -rapid.seed=$(SEED) -rapid.checks=20000 -rapid.steps=100 -timeout=4h
+
+soak-model-postgres: services ## 2,000 sequences of 100 operations on the model and on PostgreSQL
+	$(GO) test ./internal/systemtest/model -run '^TestModelOnPostgres$$' -rapid.seed=$(SEED) -rapid.checks=2000 -rapid.steps=100 -timeout=4h
+
+soak-crossing: services ## Ten minutes of processes that write the same tasks on PostgreSQL at once
+	WEAVER_CROSSING=10m $(GO) test ./internal/systemtest/crossing -run '^TestCrossing$$' -v -timeout=1h
 
 soak-sweep: ## Every fault at every store call of every case, alone and in pairs
 	WEAVER_SWEEP=full $(GO) test ./internal/systemtest/sweep -run Sweep -v -timeout=6h

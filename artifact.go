@@ -32,15 +32,19 @@ type ArtifactRef struct {
 	ID          task.ID   `json:"artifact_id"`
 	Name        string    `json:"name"`
 	ContentType string    `json:"content_type,omitempty"`
-	Blob        task.Blob `json:"blob"`
+	Blob        task.Blob `json:"blob,omitzero"`
+	Link        Link      `json:"link,omitzero"` // of LinkArtifact, in place of Blob
 }
+
+// Link says where the bytes of an artifact are that no bucket has.
+type Link = task.Link
 
 // RefOf returns what OpenArtifact wants for an artifact of a list.
 func RefOf(a ArtifactInfo) ArtifactRef {
-	return ArtifactRef{ID: a.ID, Name: a.Name, ContentType: a.ContentType, Blob: a.Blob}
+	return ArtifactRef{ID: a.ID, Name: a.Name, ContentType: a.ContentType, Blob: a.Blob, Link: a.Link()}
 }
 
-// ArtifactOption is an option of PutArtifact.
+// ArtifactOption is an option of PutArtifact and LinkArtifact.
 type ArtifactOption func(*store.NewArtifact) error
 
 // TTL lets an artifact go after d, by the store's clock, but not before its task has
@@ -96,18 +100,9 @@ func PutArtifact(ctx context.Context, name string, r io.Reader, opts ...Artifact
 	if err != nil {
 		return ArtifactRef{}, fmt.Errorf("put artifact %q: %w", name, err)
 	}
-	n := store.NewArtifact{Name: name}
-	err = checkArtifactName(name)
+	n, err := newArtifact(name, opts)
 	if err == nil && r == nil {
 		err = fmt.Errorf("%w: artifact %q: the reader is nil", ErrInvalidOption, name)
-	}
-	for _, o := range opts {
-		if o == nil {
-			o = func(*store.NewArtifact) error { return errors.New("an option is nil") }
-		}
-		if oerr := o(&n); err == nil && oerr != nil {
-			err = fmt.Errorf("%w: artifact %q: %w", ErrInvalidOption, name, oerr)
-		}
 	}
 	if err != nil {
 		return ArtifactRef{}, Permanent(err)
@@ -122,10 +117,57 @@ func PutArtifact(ctx context.Context, name string, r io.Reader, opts ...Artifact
 	return Step(ctx, "artifact "+name, put)
 }
 
+// newArtifact is an artifact as its name and options say.
+func newArtifact(name string, opts []ArtifactOption) (store.NewArtifact, error) {
+	n := store.NewArtifact{Name: name}
+	err := checkArtifactName(name)
+	for _, o := range opts {
+		if o == nil {
+			o = func(*store.NewArtifact) error { return errors.New("an option is nil") }
+		}
+		if oerr := o(&n); err == nil && oerr != nil {
+			err = fmt.Errorf("%w: artifact %q: %w", ErrInvalidOption, name, oerr)
+		}
+	}
+	return n, err
+}
+
+// LinkArtifact keeps with the task, under a name, where bytes are that are elsewhere:
+// no bucket is needed, and nothing is fetched. The rest is as with PutArtifact: it is
+// listed, may have a TTL, is part of the step around it or a step of its own, and goes
+// with its task. The URL is masked wherever a value is shown, and lists of artifacts
+// show it without user, query and fragment. A link that is not possible fails the task.
+// Errors: ErrNoTask, those of Step.
+func LinkArtifact(ctx context.Context, name string, to Link, opts ...ArtifactOption) (ArtifactRef, error) {
+	a, err := engine.From(ctx)
+	if err != nil {
+		return ArtifactRef{}, fmt.Errorf("link artifact %q: %w", name, err)
+	}
+	n, err := newArtifact(name, opts)
+	if err == nil {
+		if err = to.Check(); err != nil {
+			err = fmt.Errorf("%w: artifact %q: %w", ErrInvalidOption, name, err)
+		}
+	}
+	if err != nil {
+		return ArtifactRef{}, Permanent(err)
+	}
+	n.Link = to.Value()
+	link := func(ctx context.Context) (ArtifactRef, error) {
+		got, err := a.KeepLink(ctx, n)
+		return ArtifactRef{ID: got.ID, Name: got.Name, ContentType: got.ContentType, Link: to}, err
+	}
+	if engine.InStep(ctx) != "" {
+		return link(ctx)
+	}
+	return Step(ctx, "artifact "+name, link)
+}
+
 // OpenArtifact returns, inside a handler, the bytes of an artifact, of this task or
 // another, as a stream that the caller closes. Its last Read returns blob.ErrCorrupt
 // instead of io.EOF if the bytes have changed. An artifact whose bytes are missing or
 // have changed, and a worker without a bucket, block the task that returns the error.
+// A link is not followed: ErrInvalidOption.
 // Errors: ErrNoTask, ErrInvalidOption, blob.ErrNotFound, blob.ErrCorrupt, ErrNoBucket.
 func OpenArtifact(ctx context.Context, ref ArtifactRef) (io.ReadCloser, error) {
 	a, err := engine.From(ctx)
@@ -143,6 +185,8 @@ func (ref ArtifactRef) check() error {
 	switch sum, err := hex.DecodeString(seal.Hash(ref.Blob)); {
 	case ref == ArtifactRef{}:
 		return fmt.Errorf("open artifact: %w: the ArtifactRef is empty: take the one that PutArtifact returned, or RefOf", ErrInvalidOption)
+	case ref.Link != Link{}:
+		return fmt.Errorf("open artifact %q: %w: it is a link, and its bytes are elsewhere: fetch them from its Link.URL", ref.Name, ErrInvalidOption)
 	case ref.Blob.ID.IsZero() || err != nil || len(sum) != sha256.Size || ref.Blob.Size < 0:
 		return fmt.Errorf("open artifact %q: %w: the ArtifactRef has no blob, or one with another form than PutArtifact gives it: %+v", ref.Name, ErrInvalidOption, ref.Blob)
 	}
@@ -192,6 +236,27 @@ func (c *Client) CollectArtifacts(ctx context.Context, opts ...CollectOption) (d
 		_, err = c.values.Sweep(ctx, unused)
 	}
 	return deleted, err
+}
+
+// AcceptBucket makes the Config's bucket the one that has the large values and artifacts
+// of the namespace, after they were moved or copied there. A store remembers the bucket
+// that was put into first, if it can be told from others (blob.Identified: blob.Dir keeps
+// an ID in the folder, which goes with it): a program with another one does not run, and
+// puts and collects nothing (ErrOtherBucket). It returns the bucket's ID and where it is.
+// Errors: ErrNoBucket; ErrInvalidOption: it has no ID.
+func (c *Client) AcceptBucket(ctx context.Context, opts ...OperateOption) (id, place string, err error) {
+	var s operateSettings
+	if err := s.apply(opts); err != nil {
+		return "", "", fmt.Errorf("accept the bucket: %w", err)
+	}
+	b, err := c.values.AcceptBucket(ctx, s.audit)
+	if err == nil && b.ID == "" {
+		err = fmt.Errorf("%w: this kind of bucket cannot be told from others, and none is remembered", ErrInvalidOption)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("accept the bucket: %w", err)
+	}
+	return b.ID, b.Place, nil
 }
 
 // loaded returns the value that a row stands for, or what the row has if it cannot be

@@ -143,10 +143,14 @@ func (c *Client) Namespace() string { return c.ns }
 // sealed.
 func (c *Client) Store() Store { return c.given }
 
-// Wake makes an idle engine of this process look for due tasks now: call it
-// after the commit of a transaction given to InTx. Without it the store's own
-// notices and the poll find the tasks a little later.
+// Wake makes an idle engine of this process look for due tasks now, and on
+// PostgreSQL those of other processes: call it after the commit of a transaction
+// given to InTx. Without it the store's own notices and the poll find the tasks a
+// little later.
 func (c *Client) Wake() {
+	if w, ok := c.store.(store.Waker); ok {
+		w.Wake(c.ns)
+	}
 	if c.wake != nil {
 		c.wake()
 	}
@@ -335,7 +339,8 @@ func (c *Client) ResumeQueue(ctx context.Context, queue string, opts ...OperateO
 }
 
 // PauseType keeps the tasks of a type from being started, in whatever queues they
-// wait; running ones go on. A name that no task type can have: ErrInvalidOption.
+// wait, and repairs of their inputs, by pausing their queue; running ones go on. A name
+// that no task type can have: ErrInvalidOption.
 func (c *Client) PauseType(ctx context.Context, name string, opts ...OperateOption) error {
 	return c.operateType(ctx, "pause type", name, opts, func(s operateSettings) store.Command {
 		return store.PauseType{Audit: s.audit, Type: name}

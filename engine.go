@@ -298,7 +298,7 @@ func (cfg Config) handlers(client *Client, plugins int) (hs []engine.Handler, pr
 		if len(cfg.Middleware) > 0 {
 			run = checkOutput(run)
 		}
-		hs[i] = engine.Handler{Type: h.name, Name: h.variant, CodeVersion: h.version, SchemaVersion: h.schema, Redact: h.redact, Run: engine.HandlerFunc(run), Draft: h.planned(client)}
+		hs[i] = engine.Handler{Type: h.name, Name: h.variant, CodeVersion: h.version, SchemaVersion: h.schema, Redact: h.redact, Expires: h.expires, Run: engine.HandlerFunc(run), Draft: h.planned(client)}
 		if h.repair != nil {
 			hs[i].Repairs, hs[i].Schema = true, h.repair.schema
 		}

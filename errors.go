@@ -64,6 +64,9 @@ var (
 	ErrNoBucket = engine.ErrNoBucket
 	// ErrBlobGone: bytes were deleted from the bucket before something could name them.
 	ErrBlobGone = store.ErrBlobGone
+	// ErrOtherBucket: the bucket is not the one that has the namespace's blobs; see
+	// Client.AcceptBucket.
+	ErrOtherBucket = store.ErrOtherBucket
 	// ErrBadCursor: the cursor did not come from a list.
 	ErrBadCursor = store.ErrBadCursor
 	// ErrBlocked: the task that is waited for needs a person.

@@ -51,6 +51,9 @@ func confidences() []weaver.Handler {
 		if _, err := weaver.PutArtifact(ctx, "card.txt", strings.NewReader(long("artifact "))); err != nil {
 			return "", err
 		}
+		if _, err := weaver.LinkArtifact(ctx, "card.url", weaver.Link{URL: "https://example.com/" + secret}); err != nil {
+			return "", err
+		}
 		if _, _, err := cardSignal.Wait(ctx, "wait", time.Hour); err != nil {
 			return "", err
 		}

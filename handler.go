@@ -21,6 +21,7 @@ type Handler struct {
 	repair  *repairer
 	problem string // reported by New
 	redact  []string
+	expires bool // fields of the input are stored for a time
 	draft   func(input json.RawMessage, opts ...EnqueueOption) Draft
 }
 
@@ -102,7 +103,7 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 			o.applyHandler(&set)
 		}
 	}
-	h := Handler{name: t.name, variant: set.name, queue: t.set.task.Queue, version: set.version, schema: t.set.task.SchemaVersion, draft: t.WithJSON, redact: t.set.task.Redact}
+	h := Handler{name: t.name, variant: set.name, queue: t.set.task.Queue, version: set.version, schema: t.set.task.SchemaVersion, draft: t.WithJSON, redact: t.set.task.Redact, expires: len(t.set.task.Expire) > 0}
 	set.checkUpcasts(h.schema)
 	if h.problem = set.problem(t.name); h.problem != "" {
 		return h

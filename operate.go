@@ -8,6 +8,7 @@ import (
 
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
 
 // OperateOption is an option of Cancel, Retry and the other verbs.
@@ -142,7 +143,7 @@ func (c *Client) operate(ctx context.Context, what string, opts []OperateOption,
 	if err := s.problem(optionsOf(cmd)); err != nil {
 		return store.CommandResult{}, fmt.Errorf("%s: %w", what, err)
 	}
-	res, err := c.store.Operate(ctx, c.ns, cmd)
+	res, err := c.store.Operate(ctx, c.ns, withRepairs(cmd)...)
 	if err != nil {
 		return store.CommandResult{}, fmt.Errorf("%s: %w", what, err)
 	}
@@ -152,4 +153,16 @@ func (c *Client) operate(ctx context.Context, what string, opts []OperateOption,
 		return store.CommandResult{}, fmt.Errorf("%s: %w", verb, err)
 	}
 	return res[0], nil
+}
+
+// withRepairs adds to a pause of a type that of the queue in which the repairs of its
+// inputs wait.
+func withRepairs(cmd store.Command) []store.Command {
+	switch cmd := cmd.(type) {
+	case store.PauseType:
+		return []store.Command{cmd, store.PauseQueue{Audit: cmd.Audit, Queue: task.RepairQueue(cmd.Type)}}
+	case store.ResumeType:
+		return []store.Command{cmd, store.ResumeQueue{Audit: cmd.Audit, Queue: task.RepairQueue(cmd.Type)}}
+	}
+	return []store.Command{cmd}
 }

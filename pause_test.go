@@ -2,6 +2,8 @@ package weaver_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -25,6 +27,26 @@ func TestPause(t *testing.T) {
 		equal(fx, "what is paused", got.Pause, weaver.PausedType)
 		fx.must(fx.client.ResumeType(fx.Context(), typ.Name()))
 		equal(fx, "after the resume", result(fx, h), "a")
+	})
+
+	subtest(t, "a paused type has its inputs repaired when it is resumed", func(fx *fixture) {
+		repairs := 0
+		fx.start(fx.store, weaver.Config{Handlers: []weaver.Handler{repairType.Handler(cents, weaver.Repair(func(ctx context.Context, r weaver.RepairRequest) (json.RawMessage, error) {
+			if repairs++; repairs == 1 {
+				return nil, weaver.RetryAfter(time.Minute, errors.New("later"))
+			}
+			return toInt(ctx, r)
+		}))}})
+		h := enqueue(fx, wrongCharge, map[string]any{"cents": "7"})
+		time.Sleep(time.Second)
+		equal(fx, "repairs", repairs, 1)
+		fx.must(fx.client.PauseType(fx.Context(), repairName, weaver.By("ops")))
+		time.Sleep(time.Hour)
+		equal(fx, "repairs while the type is paused", repairs, 1)
+		equal(fx, "what is paused", fx.repairsOf(h.ID())[0].Pause, weaver.PausedQueue)
+		fx.must(fx.client.ResumeType(fx.Context(), repairName))
+		equal(fx, "after the resume", result(fx, h), 7)
+		equal(fx, "repairs", repairs, 2)
 	})
 
 	subtest(t, "a paused task waits alone, and one that runs is paused afterwards", func(fx *fixture) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/internal/redact"
+	"github.com/goweaver/weaver/task"
 )
 
 // Redacted stands in place of what is masked: fields with the tag `weaver:"redact"`,
@@ -35,13 +36,28 @@ func redactType[In, Out any](s *settings) {
 			s.problem("%s: %w", of.what, err)
 		}
 		s.task.Redact = append(s.task.Redact, redact.In(of.what, paths)...)
+		expire, _ := redact.Expiries(of.typ) // the same error
+		switch {
+		case of.what == redact.Input:
+			s.task.Expire = expire
+		case len(expire) > 0:
+			s.problem("output: %w", errExpires(expire))
+		}
 	}
+}
+
+// errExpires refuses the tag where it does nothing.
+func errExpires(list []task.Expiry) error {
+	return fmt.Errorf("the field %s has the tag weaver:%q, which holds for inputs alone: use a type without it", list[0].Path, "expire="+list[0].After.String())
 }
 
 // redactStep returns the tagged fields of what a step gives. A wrong tag is a mistake
 // of the program, which fails the task.
 func redactStep[T any]() ([]string, error) {
 	paths, err := redact.Paths(reflect.TypeFor[T]())
+	if expire, _ := redact.Expiries(reflect.TypeFor[T]()); err == nil && len(expire) > 0 {
+		err = errExpires(expire)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidOption, err)
 	}

@@ -144,7 +144,7 @@ func (c *Client) repeated(old *TaskInfo, changes *rerunSettings) (task.New, erro
 		Type: old.Type, Queue: old.Queue, Input: old.Input, SchemaVersion: old.SchemaVersion, Priority: old.Priority,
 		MaxAttempts: old.MaxAttempts, MaxRepairs: old.MaxRepairs, MaxCost: old.MaxCost, MaxNoProgress: old.MaxNoProgress, Backoff: old.Backoff, BackoffMax: old.BackoffMax, Timeout: old.Timeout,
 		CleanupWhenCancelled: old.CleanupWhenCancelled, ConcurrencyKey: old.ConcurrencyKey, ConcurrencyLimit: old.ConcurrencyLimit,
-		Labels: old.Labels, Metadata: old.Metadata, Redact: old.Redact,
+		Labels: old.Labels, Metadata: old.Metadata, Redact: old.Redact, Expire: old.Expire,
 	}}
 	if !old.DeadlineAt.IsZero() && old.JobID.IsZero() {
 		s.task.ExpireAfter = max(0, old.DeadlineAt.Sub(old.CreatedAt))
@@ -168,6 +168,9 @@ func (c *Client) repeated(old *TaskInfo, changes *rerunSettings) (task.New, erro
 			}
 			o.applyEnqueue(&s)
 		}
+	}
+	if task.HasExpired(s.task.Input) {
+		return task.New{}, fmt.Errorf("%w: fields of its input have expired: give the new task another one with RerunInput (weaver task rerun --input)", ErrState)
 	}
 	if s.task.Coalesce {
 		s.problem("Coalesce: a rerun is a task of its own")

@@ -98,7 +98,7 @@ func sealedTest(t *testing.T, name string, fn func(s *sealedFixture)) {
 // marks are what a story puts into each kind of value: none may be found in a file.
 var marks = []string{
 	"mark-input", "mark-output", "mark-step", "mark-steptx", "mark-checkpoint", "mark-signal", "mark-unused-signal", "mark-answer",
-	"mark-log-line", "mark-log-attribute", "mark-chunk", "mark-progress", "mark-artifact", "mark-large-input", "mark-large-step", "mark-child", "mark-rerun",
+	"mark-log-line", "mark-log-attribute", "mark-chunk", "mark-progress", "mark-artifact", "mark-large-input", "mark-large-step", "mark-child", "mark-rerun", "mark-link",
 }
 
 var (
@@ -140,6 +140,9 @@ func tellStory(s *sealedFixture) {
 				return "", err
 			}
 			if _, err := weaver.PutArtifact(ctx, "report", io.MultiReader(strings.NewReader("mark-artifact"))); err != nil {
+				return "", err
+			}
+			if _, err := weaver.LinkArtifact(ctx, "scan", weaver.Link{URL: "https://example.com/scan?sig=mark-link"}); err != nil {
 				return "", err
 			}
 			if out, err := weaver.Call(ctx, "sub", markedChild, "mark-child"); err != nil || out != "mark-child" {
@@ -235,13 +238,14 @@ func TestSealedReads(t *testing.T) {
 		h := s.history(first.ID)
 		var values []string
 		for _, step := range h.Steps {
-			if step.Kind != task.KindCall && step.Name != "large" && step.Name != "artifact report" {
+			if step.Kind != task.KindCall && step.Name != "large" && step.Name != "artifact report" && step.Name != "artifact scan" {
 				values = append(values, string(step.Value))
 			}
 		}
 		equal(fx, "steps", strings.Join(values, " "), `"mark-step" "mark-steptx" 1 "mark-signal" "mark-answer"`)
 		equal(fx, "signals", string(h.Signals[0].Payload)+string(h.Signals[1].Payload), `"mark-signal""mark-unused-signal"`)
 		equal(fx, "checkpoint", string(h.Checkpoints[0].Value), `"mark-checkpoint"`)
+		equal(fx, "the link", h.Artifacts[1].Link().URL, "https://example.com/scan?sig=mark-link")
 		equal(fx, "size of the artifact", h.Artifacts[0].Blob.Size, int64(len("mark-artifact")))
 		var text []byte
 		for ev, err := range s.client.Subscribe(fx.Context(), weaver.EventFilter{TaskID: first.ID}) {

@@ -69,7 +69,7 @@ func TestSessionGrace(t *testing.T) {
 	// run starts a handler that ends with its context, or after a minute, and returns
 	// once it runs. why tells, when the task is over, for what and when its context
 	// ended.
-	run := func(fx *fixture, f *faults, cfg weaver.Config) (h *weaver.Handle[string], why func() (error, time.Duration)) {
+	run := func(fx *fixture, f *faults, cfg weaver.Config) (h *weaver.Handle[string], why func() (time.Duration, error)) {
 		running := make(chan struct{}, 2)
 		var cause error
 		var ended time.Duration
@@ -90,7 +90,7 @@ func TestSessionGrace(t *testing.T) {
 		fx.runConfig(f.store, cfg)
 		h = enqueue(fx, typ, "")
 		<-running
-		return h, func() (error, time.Duration) { return cause, ended }
+		return h, func() (time.Duration, error) { return ended, cause }
 	}
 
 	subtest(t, "a shorter outage ends no handler", func(fx *fixture) {
@@ -103,7 +103,7 @@ func TestSessionGrace(t *testing.T) {
 			s.mend(false)
 		}
 		if got := result(fx, h); got != "ok" {
-			cause, _ := why()
+			_, cause := why()
 			fx.Errorf("the handler was ended for %v", cause)
 		}
 		equal(fx, "the announced grace", fmt.Sprint(s.granted[0]), "10s")
@@ -125,7 +125,7 @@ func TestSessionGrace(t *testing.T) {
 			f.cut()
 			time.AfterFunc(c.want+time.Second, func() { s.mend(true); f.mend() })
 			equal(fx, "output", result(fx, h), "again")
-			cause, ended := why()
+			ended, cause := why()
 			if !errors.Is(cause, weaver.ErrLeaseUncertain) {
 				fx.Errorf("the handler was ended for %v, want ErrLeaseUncertain", cause)
 			}
@@ -170,7 +170,7 @@ func TestSessionGrace(t *testing.T) {
 		time.Sleep(15 * time.Second) // renewed
 		synctest.Wait()
 		if got := result(fx, h); got != "ok" {
-			cause, ended := why()
+			ended, cause := why()
 			fx.Errorf("the handler was ended for %v after %s", cause, ended)
 		}
 	})

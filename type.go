@@ -269,7 +269,7 @@ func (t *Type[In, Out]) typed(info TaskInfo) TypedTask[In, Out] {
 	tt := TypedTask[In, Out]{TaskInfo: info}
 	if err := unloaded("input", info.ID, info.Input); err != nil {
 		tt.DecodeError = err
-	} else if err := json.Unmarshal(info.Input, &tt.Input); err != nil {
+	} else if err := json.Unmarshal(task.WithoutExpired(info.Input), &tt.Input); err != nil {
 		tt.DecodeError = fmt.Errorf("the input of task %s no longer decodes: %w", info.ID, err)
 	}
 	if err := unloaded("output", info.ID, info.Output); err != nil {

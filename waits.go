@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ const waitPoll = time.Second
 // with the store only while there are any.
 type waits struct {
 	notifier store.Notifier // nil: poll only
+	awaiter  store.Awaiter  // nil: each waiter polls
 	ns       string
 	log      *slog.Logger
 
@@ -29,7 +31,7 @@ type waits struct {
 	listening sync.Mutex
 	waiters   int
 	stop      func()
-	complete  bool
+	complete  bool // no waiter has to poll
 
 	mu   sync.Mutex
 	byID map[task.ID][]chan struct{}
@@ -39,6 +41,7 @@ func (w *waits) init(s store.Store, ns string, log *slog.Logger) {
 	w.ns, w.log = ns, log
 	w.byID = make(map[task.ID][]chan struct{})
 	w.notifier, _ = s.(store.Notifier)
+	w.awaiter, _ = s.(store.Awaiter)
 }
 
 // until calls check until it is done: once now, and again whenever the task
@@ -95,10 +98,29 @@ func (w *waits) add(id task.ID) (changed chan struct{}, complete bool) {
 	w.listening.Lock()
 	defer w.listening.Unlock()
 	w.waiters++
-	if w.waiters == 1 && w.notifier != nil {
-		w.stop, w.complete = w.notifier.Notify(w.ns, w.notice)
+	if w.waiters == 1 {
+		w.listen()
 	}
 	return changed, w.complete
+}
+
+// listen registers with the store.
+func (w *waits) listen() {
+	if w.awaiter != nil {
+		if w.stop, w.complete = w.awaiter.Await(w.ns, w.ids, w.notice); w.complete {
+			return
+		}
+	}
+	if w.notifier != nil {
+		w.stop, w.complete = w.notifier.Notify(w.ns, w.notice)
+	}
+}
+
+// ids returns what is waited for.
+func (w *waits) ids() []task.ID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.byID))
 }
 
 func (w *waits) remove(id task.ID, changed chan struct{}) {

@@ -18,12 +18,12 @@ func sealedNoop(ctx context.Context, n int) (float64, error) {
 		return 0, err
 	}
 	h := noopType.Handler(func(context.Context, int) (weaver.None, error) { return weaver.None{}, nil })
-	return throughputOf(ctx, n, full, weaver.Config{Handlers: []weaver.Handler{h}, Codec: c}, func(i int) weaver.Draft { return noopType.With(i) })
+	return throughputOf(ctx, n, inFile(full), weaver.Config{Handlers: []weaver.Handler{h}, Codec: c}, func(i int) weaver.Draft { return noopType.With(i) })
 }
 
 func (r *report) codec(ctx context.Context) error {
 	f, err := r.measure(
-		func() (float64, error) { return noop(ctx, r.n, full) },
+		func() (float64, error) { return noop(ctx, r.n, inFile(full)) },
 		func() (float64, error) { return sealedNoop(ctx, r.n) },
 	)
 	if err != nil {

@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
-	"github.com/goweaver/weaver/task"
 )
 
 // claimSize is how many tasks each measured claim takes.
@@ -38,31 +34,10 @@ func claims(ctx context.Context, finished int) (micros float64, err error) {
 	return micros, err
 }
 
-func claimsOn(ctx context.Context, db *sqlite.DB, eng *weaver.Engine) (float64, error) {
-	const ns, worker = "default", "bench"
-	if err := db.Join(ctx, ns, store.WorkerInfo{ID: worker, Name: worker, TTL: time.Minute}); err != nil {
+func claimsOn(ctx context.Context, db store.Store, eng *weaver.Engine) (float64, error) {
+	took, err := claimTimes(ctx, db, eng)
+	if err != nil {
 		return 0, err
 	}
-	const rounds = 400
-	if _, err := noopType.EnqueueMany(ctx, eng, make([]int, rounds*claimSize)); err != nil {
-		return 0, err
-	}
-	var took []time.Duration
-	for range rounds {
-		req := store.ClaimRequest{
-			Worker: worker, Name: worker, LeaseID: task.NewLeaseID(), TTL: time.Minute, Limit: claimSize, Slots: claimSize,
-			Types: map[string]int{noopType.Name(): 1},
-		}
-		begin := time.Now()
-		got, err := db.Claim(ctx, ns, req)
-		if err != nil {
-			return 0, err
-		}
-		took = append(took, time.Since(begin))
-		if len(got.Tasks) != claimSize {
-			return 0, fmt.Errorf("a claim took %d tasks, want %d", len(got.Tasks), claimSize)
-		}
-	}
-	slices.Sort(took)
 	return float64(took[len(took)/2].Nanoseconds()) / 1000, nil
 }

@@ -3,11 +3,12 @@
 //
 // Every Weaver figure is with what users get: attempts recorded, and
 // synchronous=FULL unless the row says NORMAL. backlite runs in this program,
-// @coji/durably is installed from npm when -durably is given; peers that need a
-// server are quoted with the figure that was measured for them on a machine of
+// @coji/durably is installed from npm when -durably is given; River runs in this
+// program beside Weaver, each in a database of its own on a PostgreSQL server that
+// is started for that; other peers that need a server are quoted with the figure that was measured for them on a machine of
 // this kind (see quoted).
 //
-//	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,enqueue,claim,pipeline,liveness,waits,events,otel,codec] [-durably] [-cpuprofile FILE]'
+//	make bench BENCH='[-n 50000] [-runs 5] [-only noop,step,seq,idle,enqueue,claim,pipeline,liveness,waits,events,otel,codec,pgnoop,pgenqueue,pgidle,pgsteps,pgclaim] [-durably] [-cpuprofile FILE]'
 //
 // Built by hand it needs the linker flag that the Makefile gives it: both
 // SQLite drivers in this program register themselves as "sqlite3", and that
@@ -16,6 +17,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -40,7 +42,7 @@ var quoted = struct {
 func main() {
 	n := flag.Int("n", 50000, "no-op tasks per run; other benchmarks scale from it")
 	runs := flag.Int("runs", 5, "runs of each; the median and the range are reported")
-	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, enqueue, claim, pipeline, liveness, waits, events, otel, codec; default all")
+	only := flag.String("only", "", "comma-separated: noop, step, seq, idle, enqueue, claim, pipeline, liveness, waits, events, otel, codec, pgnoop, pgenqueue, pgidle, pgsteps, pgclaim; default all")
 	npm := flag.Bool("durably", false, "install @coji/durably from npm and run it beside (needs node and npm)")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
@@ -87,6 +89,7 @@ func human(v float64) string {
 type report struct {
 	n, runs int
 	durably *durably // nil: quoted
+	pg      *server  // nil until it is needed
 	w       *tabwriter.Writer
 }
 
@@ -109,19 +112,28 @@ var benchmarks = []struct {
 	{"events", (*report).events},
 	{"otel", (*report).otel},
 	{"codec", (*report).codec},
+	{"pgnoop", (*report).pgNoop},
+	{"pgenqueue", (*report).pgEnqueue},
+	{"pgidle", (*report).pgIdle},
+	{"pgsteps", (*report).pgSteps},
+	{"pgclaim", (*report).pgClaim},
 }
 
-func run(ctx context.Context, n, runs int, only string, npm bool) error {
+func run(ctx context.Context, n, runs int, only string, npm bool) (err error) {
 	fmt.Printf("%s %s/%s, %d CPUs, %d runs each: median (range)\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runs)
 	r := &report{n: n, runs: runs, w: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
 	defer func() { _ = r.w.Flush() }() // a table on stdout
 	if npm {
-		var err error
 		if r.durably, err = newDurably(ctx); err != nil {
 			return err
 		}
 		defer r.durably.remove()
 	}
+	defer func() {
+		if r.pg != nil {
+			err = errors.Join(err, r.pg.remove())
+		}
+	}()
 	r.row("benchmark", "Weaver", "peer", "ratio")
 	for _, b := range benchmarks {
 		if only != "" && !slices.Contains(strings.Split(only, ","), b.name) {
@@ -168,9 +180,9 @@ func (r *report) besides(ctx context.Context, what string, n int, asQuoted float
 
 func (r *report) noop(ctx context.Context) error {
 	f, err := r.measure(
-		func() (float64, error) { return noop(ctx, r.n, full) },
+		func() (float64, error) { return noop(ctx, r.n, inFile(full)) },
 		func() (float64, error) { return backliteNoop(ctx, r.n) },
-		func() (float64, error) { return noop(ctx, r.n, normal) },
+		func() (float64, error) { return noop(ctx, r.n, inFile(normal)) },
 	)
 	if err != nil {
 		return err
@@ -193,12 +205,12 @@ func (r *report) step(ctx context.Context) error {
 
 func (r *report) sequential(ctx context.Context) error {
 	n := max(r.n/10, 100)
-	f, peer, name, err := r.besides(ctx, "seq", 1000, quoted.durablySequential, func() (float64, error) { return sequential(ctx, n, full) })
+	f, peer, name, err := r.besides(ctx, "seq", 1000, quoted.durablySequential, func() (float64, error) { return sequential(ctx, n, inFile(full)) })
 	if err != nil {
 		return err
 	}
 	r.row("sequential steps/s of one task, FULL", f.String(), name, ratio(f.median()/peer))
-	fs, err := r.measure(func() (float64, error) { return sequential(ctx, n, normal) })
+	fs, err := r.measure(func() (float64, error) { return sequential(ctx, n, inFile(normal)) })
 	if err != nil {
 		return err
 	}
@@ -210,7 +222,7 @@ func (r *report) sequential(ctx context.Context) error {
 func (r *report) idle(ctx context.Context) error {
 	var p50, p99, peer figure
 	for range r.runs {
-		lat, err := idle(ctx, 300, full)
+		lat, err := idle(ctx, 300, inFile(full))
 		if err != nil {
 			return err
 		}
@@ -231,9 +243,9 @@ func (r *report) idle(ctx context.Context) error {
 
 func (r *report) enqueue(ctx context.Context) error {
 	f, err := r.measure(
-		func() (float64, error) { return enqueueSingle(ctx, r.n/10, 1, full) },
-		func() (float64, error) { return enqueueSingle(ctx, r.n/2, 64, full) },
-		func() (float64, error) { return enqueueBatch(ctx, r.n, full) },
+		func() (float64, error) { return enqueueSingle(ctx, r.n/10, 1, inFile(full)) },
+		func() (float64, error) { return enqueueSingle(ctx, r.n/2, 64, inFile(full)) },
+		func() (float64, error) { return enqueueBatch(ctx, r.n, 1000, inFile(full)) },
 	)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func (r *report) waits(ctx context.Context) error {
 	r.row(fmt.Sprintf("children/s of calls with %d, FULL", callChildren), f[0].String(), "single tasks "+f[1].String(), ratio(f[0].median()/f[1].median()))
 	f, err = r.measure(
 		func() (float64, error) { return p50(signals(ctx, 300)) },
-		func() (float64, error) { return p50(idle(ctx, 300, full)) },
+		func() (float64, error) { return p50(idle(ctx, 300, inFile(full))) },
 	)
 	if err != nil {
 		return err

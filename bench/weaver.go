@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
 )
 
@@ -55,15 +56,25 @@ func onStore(ctx context.Context, mode syncMode, f func(db *sqlite.DB) error) (e
 	return f(db)
 }
 
+// place opens a fresh store of some kind, runs f, and removes it.
+type place func(ctx context.Context, f func(db store.Store) error) error
+
+// inFile is a file store.
+func inFile(mode syncMode) place {
+	return func(ctx context.Context, f func(db store.Store) error) error {
+		return onStore(ctx, mode, func(db *sqlite.DB) error { return f(db) })
+	}
+}
+
 // throughput pre-enqueues n tasks of a type and times an engine with 1,000
 // slots until the last handler's result is durable.
 func throughput(ctx context.Context, n int, mode syncMode, h weaver.Handler, drafts func(i int) weaver.Draft, plugins ...weaver.Plugin) (perSecond float64, err error) {
-	return throughputOf(ctx, n, mode, weaver.Config{Handlers: []weaver.Handler{h}, Plugins: plugins}, drafts)
+	return throughputOf(ctx, n, inFile(mode), weaver.Config{Handlers: []weaver.Handler{h}, Plugins: plugins}, drafts)
 }
 
-func throughputOf(ctx context.Context, n int, mode syncMode, cfg weaver.Config, drafts func(i int) weaver.Draft) (perSecond float64, err error) {
+func throughputOf(ctx context.Context, n int, in place, cfg weaver.Config, drafts func(i int) weaver.Draft) (perSecond float64, err error) {
 	cfg.Concurrency, cfg.Logger = 1000, quiet
-	err = onStore(ctx, mode, func(db *sqlite.DB) error {
+	err = in(ctx, func(db store.Store) error {
 		eng, err := weaver.New(db, cfg)
 		if err != nil {
 			return err
@@ -94,9 +105,9 @@ func throughputOf(ctx context.Context, n int, mode syncMode, cfg weaver.Config, 
 	return perSecond, err
 }
 
-func noop(ctx context.Context, n int, mode syncMode) (float64, error) {
+func noop(ctx context.Context, n int, in place) (float64, error) {
 	h := noopType.Handler(func(context.Context, int) (weaver.None, error) { return weaver.None{}, nil })
-	return throughput(ctx, n, mode, h, func(i int) weaver.Draft { return noopType.With(i) })
+	return throughputOf(ctx, n, in, weaver.Config{Handlers: []weaver.Handler{h}}, func(i int) weaver.Draft { return noopType.With(i) })
 }
 
 func oneStep(ctx context.Context, n int, mode syncMode) (float64, error) {
@@ -107,7 +118,7 @@ func oneStep(ctx context.Context, n int, mode syncMode) (float64, error) {
 }
 
 // sequential times one task with n steps after each other.
-func sequential(ctx context.Context, n int, mode syncMode) (perSecond float64, err error) {
+func sequential(ctx context.Context, n int, in place) (perSecond float64, err error) {
 	var took time.Duration
 	h := seqType.Handler(func(ctx context.Context, n int) (int, error) {
 		begin := time.Now()
@@ -122,7 +133,7 @@ func sequential(ctx context.Context, n int, mode syncMode) (perSecond float64, e
 		took = time.Since(begin)
 		return sum, nil
 	})
-	err = onStore(ctx, mode, func(db *sqlite.DB) error {
+	err = in(ctx, func(db store.Store) error {
 		eng, err := weaver.New(db, weaver.Config{Handlers: []weaver.Handler{h}, Logger: quiet})
 		if err != nil {
 			return err
@@ -136,13 +147,13 @@ func sequential(ctx context.Context, n int, mode syncMode) (perSecond float64, e
 }
 
 // idle measures single enqueues into an idle engine until their handler runs.
-func idle(ctx context.Context, n int, mode syncMode) (lat []time.Duration, err error) {
+func idle(ctx context.Context, n int, in place) (lat []time.Duration, err error) {
 	begun := make(chan time.Time, 1)
 	h := noopType.Handler(func(context.Context, int) (weaver.None, error) {
 		begun <- time.Now()
 		return weaver.None{}, nil
 	})
-	err = onStore(ctx, mode, func(db *sqlite.DB) error {
+	err = in(ctx, func(db store.Store) error {
 		eng, err := weaver.New(db, weaver.Config{Handlers: []weaver.Handler{h}, Logger: quiet})
 		if err != nil {
 			return err
@@ -173,8 +184,8 @@ func background(ctx context.Context, eng *weaver.Engine) (stop func() error) {
 }
 
 // enqueueSingle times n enqueues of one task each from some goroutines.
-func enqueueSingle(ctx context.Context, n, goroutines int, mode syncMode) (perSecond float64, err error) {
-	err = onStore(ctx, mode, func(db *sqlite.DB) error {
+func enqueueSingle(ctx context.Context, n, goroutines int, in place) (perSecond float64, err error) {
+	err = in(ctx, func(db store.Store) error {
 		client, err := weaver.NewClient(db, weaver.ClientConfig{Logger: quiet})
 		if err != nil {
 			return err
@@ -201,13 +212,13 @@ func enqueueSingle(ctx context.Context, n, goroutines int, mode syncMode) (perSe
 	return perSecond, err
 }
 
-func enqueueBatch(ctx context.Context, n int, mode syncMode) (perSecond float64, err error) {
-	err = onStore(ctx, mode, func(db *sqlite.DB) error {
+func enqueueBatch(ctx context.Context, n, size int, in place) (perSecond float64, err error) {
+	err = in(ctx, func(db store.Store) error {
 		client, err := weaver.NewClient(db, weaver.ClientConfig{Logger: quiet})
 		if err != nil {
 			return err
 		}
-		ins := make([]int, 1000)
+		ins := make([]int, size)
 		begin := time.Now()
 		for done := 0; done < n; done += len(ins) {
 			if _, err := noopType.EnqueueMany(ctx, client, ins); err != nil {

@@ -44,8 +44,10 @@ type RunInput struct {
 
 	// Templates says that Argv and the values of Env have values of tasks that
 	// this one needs: {{.tasks.NAME.stdout}}, stderr and exit_code of a command
-	// (of one that failed, exit_code), body and status of a request, and of any
-	// task a part of its JSON as {{.tasks.NAME.json.items[0].id}}. NAME is a need's
+	// (of one that failed, exit_code), body and status of a request, of any task a
+	// part of its JSON as {{.tasks.NAME.json.items[0].id}}, and as
+	// {{.tasks.NAME.artifacts["out/a.csv"]}} the path of a copy of a file that it kept,
+	// which is there until the command has ended (of a link, its URL). NAME is a need's
 	// name in the job; {{.tasks["a b"].stdout}} has any. {{"{{"}} stands for two
 	// braces. They are filled in when an attempt begins; a value that is not
 	// there, or was cut, fails the task. Shell has none: pass a value on in Env.
@@ -59,6 +61,9 @@ type RunInput struct {
 	Artifacts []string `json:"artifacts,omitempty"`
 	// ArtifactsOptional are such patterns of files that need not be there.
 	ArtifactsOptional []string `json:"artifacts_optional,omitempty"`
+	// ArtifactsTTL lets them go after a time, but not before the task has ended;
+	// default none: they stay as long as the task.
+	ArtifactsTTL Duration `json:"artifacts_ttl,omitempty"`
 
 	Dir     string   `json:"dir,omitempty"`     // where it runs; default the worker's directory
 	Timeout Duration `json:"timeout,omitempty"` // of one attempt; default none
@@ -153,14 +158,16 @@ func (r runner) run(ctx context.Context, in RunInput) (RunOutput, error) {
 	if ctx.Err() != nil {
 		return RunOutput{}, context.Cause(ctx)
 	}
-	in, err := in.filled(ctx)
-	if err != nil {
-		return RunOutput{}, err
-	}
 	if in.keeps() {
 		if out, done, err := in.kept(ctx); done || err != nil {
 			return out, err
 		}
+	}
+	files := handed{}
+	defer files.remove()
+	in, err := in.filled(ctx, &files)
+	if err != nil {
+		return RunOutput{}, err
 	}
 	info := weaver.Current(ctx)
 	c, err := newCommand(in, info)

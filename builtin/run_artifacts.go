@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/engine"
@@ -36,6 +37,12 @@ func (in *RunInput) validateArtifacts() (problems []error) {
 				problems = append(problems, fmt.Errorf("%s[%d] is %q: %w", list.key, i, p, err))
 			}
 		}
+	}
+	switch {
+	case in.ArtifactsTTL < 0:
+		problems = append(problems, errors.New("artifacts_ttl is negative"))
+	case in.ArtifactsTTL > 0 && !in.keeps():
+		problems = append(problems, errors.New("artifacts_ttl is given, and neither artifacts nor artifacts_optional: write which files are kept"))
 	}
 	return problems
 }
@@ -65,7 +72,7 @@ func (in *RunInput) keep(ctx context.Context, out RunOutput) (RunOutput, error) 
 	}
 	kept, err := weaver.Step(ctx, artifactsStep, func(ctx context.Context) (RunOutput, error) {
 		for _, name := range names {
-			if err := putFile(ctx, dir, name); err != nil {
+			if err := in.putFile(ctx, dir, name); err != nil {
 				return out, err
 			}
 		}
@@ -86,12 +93,16 @@ func folderOf(dir string) string {
 	return dir
 }
 
-func putFile(ctx context.Context, dir fs.FS, name string) error {
+func (in *RunInput) putFile(ctx context.Context, dir fs.FS, name string) error {
 	f, err := dir.Open(name)
 	if err != nil {
 		return err
 	}
-	_, err = weaver.PutArtifact(ctx, name, f)
+	var opts []weaver.ArtifactOption
+	if in.ArtifactsTTL > 0 {
+		opts = append(opts, weaver.TTL(time.Duration(in.ArtifactsTTL)))
+	}
+	_, err = weaver.PutArtifact(ctx, name, f, opts...)
 	return errors.Join(err, f.Close())
 }
 

@@ -54,7 +54,7 @@ func newShop(t testing.TB, cfg weaver.Config) *shop {
 			next.Emit(e)
 		}
 	})
-	cfg.Handlers = builtin.Handlers(builtin.Config{})
+	cfg.Handlers = append(cfg.Handlers, builtin.Handlers(builtin.Config{})...)
 	if s.Engine, err = weaver.New(db, cfg); err != nil {
 		t.Fatal(err)
 	}

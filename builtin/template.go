@@ -19,11 +19,11 @@ const maxArgument = 128<<10 - 1
 func (in RunInput) texts() value.Texts { return value.Texts{Args: in.Argv, Env: in.Env} }
 
 // filled returns the input with the values of needs in place of their names.
-func (in RunInput) filled(ctx context.Context) (RunInput, error) {
+func (in RunInput) filled(ctx context.Context, files *handed) (RunInput, error) {
 	if !in.Templates {
 		return in, nil
 	}
-	texts, err := in.texts().Fill(needed(ctx))
+	texts, err := in.texts().Fill(files.find(ctx, needed(ctx)))
 	if err != nil {
 		return in, unfilled("run a command", err)
 	}

@@ -124,7 +124,7 @@ type grammar struct {
 	Submit   submitCmd   `cmd:"" help:"Store a pipeline or a single task for a worker to run."`
 	Check    checkCmd    `cmd:"" help:"Check pipeline files and run nothing, for example in CI."`
 	Graph    graphCmd    `cmd:"" help:"Draw the tasks of a pipeline and what they need."`
-	Worker   workerCmd   `cmd:"" help:"Run the tasks of a store until interrupted."`
+	Worker   workerCmd   `cmd:"" help:"Run the tasks of a store until interrupted, or list who does."`
 	Task     taskCmd     `cmd:"" help:"List, show and operate tasks."`
 	Job      jobCmd      `cmd:"" help:"List, show, retry and cancel jobs."`
 	Retry    retryCmd    `cmd:"" help:"Start the failed and cancelled tasks of a job again."`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/explain"
+	redaction "github.com/goweaver/weaver/internal/redact"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -19,8 +20,10 @@ import (
 // artifactCmd groups the verbs of artifacts.
 type artifactCmd struct {
 	Ls  artifactLsCmd  `cmd:"" help:"List the artifacts of a task or job."`
-	Get artifactGetCmd `cmd:"" help:"Write the bytes of an artifact to a file or the standard output."`
+	Get artifactGetCmd `cmd:"" help:"Write the bytes of an artifact to a file or the standard output; of a link, print its URL."`
 	GC  artifactGCCmd  `cmd:"" name:"gc" help:"Delete from the bucket what nothing needs any more."`
+
+	Accept artifactAcceptCmd `cmd:"" name:"accept-bucket" help:"Say that the blobs are in this bucket from now on, after they were moved."`
 }
 
 // artifactLsCmd is the verb artifact ls.
@@ -69,7 +72,7 @@ func (s *session) artifactsOf(ctx context.Context, client *weaver.Client, id tas
 	if errors.Is(err, store.ErrNotFound) {
 		var job jobTasks
 		if job, err = readJob(ctx, client, id); errors.Is(err, store.ErrNotFound) {
-			return nil, fmt.Errorf("no task and no job %s in namespace %q of %s: %w", id, client.Namespace(), s.flags.Store, store.ErrNotFound)
+			return nil, fmt.Errorf("no task and no job %s in namespace %q of %s: %w", id, client.Namespace(), s.store(), store.ErrNotFound)
 		}
 		tasks = job.Tasks
 	}
@@ -85,6 +88,7 @@ func (s *session) artifactsOf(ctx context.Context, client *weaver.Client, id tas
 		if err != nil {
 			return nil, err
 		}
+		redaction.Artifacts(tasks[i].Redact, own)
 		for _, a := range own {
 			list = append(list, listedArtifact{a, tasks[i].Node})
 		}
@@ -93,11 +97,23 @@ func (s *session) artifactsOf(ctx context.Context, client *weaver.Client, id tas
 }
 
 func (s *session) artifactTable(list []listedArtifact) *table {
-	t := newTable("ID", "TASK", "NAME", "SIZE", "CONTENT TYPE", "CREATED", "EXPIRES")
+	columns := []string{"ID", "TASK", "NAME", "SIZE", "CONTENT TYPE", "CREATED", "EXPIRES"}
+	linked := slices.ContainsFunc(list, func(a listedArtifact) bool { return len(a.LinkValue) > 0 })
+	if linked {
+		columns = append(columns, "LINK")
+	}
+	t := newTable(columns...)
 	t.gives = []give{{"CREATED", 0}, {"CONTENT TYPE", 0}, {"EXPIRES", 0}, {"TASK", 12}}
-	for _, a := range list {
-		t.add(plain(a.ID.String()), plain(text.OneLine(cmp.Or(a.Node, a.TaskID.String()), explain.MaxNote)), plain(text.OneLine(a.Name, explain.MaxNote)),
-			plain(byteSize(a.Blob.Size)), plain(text.OneLine(a.ContentType, explain.MaxNote)), s.when(a.CreatedAt), s.when(a.ExpiresAt))
+	for i := range list {
+		a := &list[i]
+		row := []cell{
+			plain(a.ID.String()), plain(text.OneLine(cmp.Or(a.Node, a.TaskID.String()), explain.MaxNote)), plain(text.OneLine(a.Name, explain.MaxNote)),
+			plain(artifactSize(&a.Artifact)), plain(text.OneLine(a.ContentType, explain.MaxNote)), s.when(a.CreatedAt), s.when(a.ExpiresAt),
+		}
+		if linked {
+			row = append(row, plain(linkText(&a.Artifact)))
+		}
+		t.add(row...)
 	}
 	return t
 }
@@ -118,6 +134,9 @@ func byteSize(n int64) string {
 // noBucket says that there is no bucket to work on.
 func (s *session) noBucket() error {
 	folder, _ := s.bucketFolder()
+	if folder == "" && s.flags.Bucket == "" {
+		return badInput(bucketForms+" Workers on several machines need a folder that all of them see.", "there is no bucket: %s has none unless one is named", s.store())
+	}
 	if folder == "" {
 		return badInput(bucketForms, "--bucket none: there is no bucket")
 	}
@@ -224,7 +243,7 @@ func (s *session) sourceOf(ctx context.Context, client *weaver.Client, arg strin
 			var list []task.Artifact
 			if list, err = client.Artifacts(ctx, id); err == nil {
 				if a := artifactNamed(list, arg[i+1:]); a != nil {
-					return weaver.RefOf(*a), nil
+					return refOf(a)
 				}
 				if absent == nil {
 					absent = s.noArtifact(arg[:i], arg[i+1:], list)
@@ -238,7 +257,7 @@ func (s *session) sourceOf(ctx context.Context, client *weaver.Client, arg strin
 	}
 	if absent == nil {
 		absent = badInput(fmt.Sprintf("Write its id, or TASK/NAME; `%s` lists those of a job or task.", s.command("artifact", "ls", "ID")),
-			"no artifact %q in namespace %q of %s", arg, client.Namespace(), s.flags.Store)
+			"no artifact %q in namespace %q of %s", arg, client.Namespace(), s.store())
 	}
 	return weaver.ArtifactRef{}, absent
 }
@@ -282,7 +301,18 @@ func (s *session) sourceByID(ctx context.Context, client *weaver.Client, id task
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return ref, badInput(fmt.Sprintf("`%s` lists those of a job or task.", s.command("artifact", "ls", "ID")),
-			"no artifact and no blob %s in namespace %q of %s", id, client.Namespace(), s.flags.Store)
+			"no artifact and no blob %s in namespace %q of %s", id, client.Namespace(), s.store())
 	}
-	return weaver.RefOf(a), err
+	if err == nil && len(a.LinkValue) > 0 { // as it is stored: the client opens it
+		var list []task.Artifact
+		if list, err = client.Artifacts(ctx, a.TaskID); err == nil {
+			if opened := artifactNamed(list, id.String()); opened != nil {
+				a = *opened
+			}
+		}
+	}
+	if err != nil {
+		return ref, err
+	}
+	return refOf(&a)
 }

@@ -23,7 +23,8 @@ type artifactGetCmd struct {
 // Help is shown by artifact get --help.
 func (artifactGetCmd) Help() string {
 	return "Writes the bytes as a stream and compares them with their hash. A file has its name once they are complete and right; " +
-		"to the standard output they go before that is known: the exit code is 1 if they have changed."
+		"to the standard output they go before that is known: the exit code is 1 if they have changed. " +
+		"Of a link the URL is printed whole; nothing is fetched."
 }
 
 // gotArtifact is what artifact get did, for -o json.
@@ -37,16 +38,19 @@ type gotArtifact struct {
 
 // Run implements the verb.
 func (c *artifactGetCmd) Run(ctx context.Context, s *session) error {
-	switch {
-	case c.To == "" && s.json():
-		return badInput("The standard output has the bytes then; -o json says what was written to a file.", "artifact get -o json needs --to FILE")
-	case c.To == "" && c.Force:
+	if c.To == "" && c.Force {
 		return badInput("", "--force is for --to FILE")
 	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
 		ref, err := s.sourceOf(ctx, client, c.Artifact)
 		if err != nil {
 			return err
+		}
+		switch {
+		case ref.Link != weaver.Link{}:
+			return c.link(s, &ref)
+		case c.To == "" && s.json():
+			return badInput("The standard output has the bytes then; -o json says what was written to a file.", "artifact get -o json needs --to FILE")
 		}
 		if c.To != "" && !c.Force {
 			if _, err := os.Lstat(c.To); err == nil {

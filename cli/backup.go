@@ -22,7 +22,7 @@ func (backupCmd) Help() string {
 	return "Writes a copy of the store, as it is at one instant, into a new file, while workers go on. The file is complete when it has its name; " +
 		"until then it is FILE.partial-…, which a backup that was killed leaves behind. The output of commands beside the store is not in it, " +
 		"and neither is the bucket with large values and artifacts: copy its folder after the store. " +
-		"To restore it: stop all workers, move the store's file and those beside it (-wal, -shm) away, put the copy in place, and run doctor --post-restore."
+		"A PostgreSQL store is copied with pg_dump or by its server's own backups. To restore a file: stop all workers, move the store's file and those beside it (-wal, -shm) away, put the copy in place, and run doctor --post-restore."
 }
 
 // backedUp is what backup did, for -o json.
@@ -36,13 +36,16 @@ type backedUp struct {
 
 // Run implements the verb.
 func (c *backupCmd) Run(ctx context.Context, s *session) error {
+	if p, err := placeOf(s.flags.Store); err == nil && p.backupAdvice(c.File) != "" {
+		return badInput(p.backupAdvice(c.File), "%s is copied by its database, not by this command", p.shown())
+	}
 	return s.withStore(ctx, false, func(st openedStore) error {
 		if err := st.Ready(ctx); err != nil && !errors.Is(err, store.ErrNotMigrated) {
 			return err
 		}
 		b, ok := st.(backuper)
 		if !ok {
-			return badInput("Use what its database has for that.", "%s makes no backups by itself", s.flags.Store)
+			return badInput("Use what its database has for that.", "%s makes no backups by itself", s.store())
 		}
 		if dir := filepath.Dir(c.File); !isFolder(dir) {
 			return badInput("Create it first.", "the folder %s is not there", dir)
@@ -60,10 +63,10 @@ func (c *backupCmd) Run(ctx context.Context, s *session) error {
 			bucket = ""
 		}
 		if s.json() {
-			return s.writeJSON(backedUp{s.flags.Store, c.File, size, bucket})
+			return s.writeJSON(backedUp{s.store(), c.File, size, bucket})
 		}
-		s.printf("%s: %.1f MiB, all of %s.\n", c.File, float64(size)/(1<<20), s.flags.Store)
-		if dir := logFolder(s.flags.Store); dir != "" && isFolder(dir) {
+		s.printf("%s: %.1f MiB, all of %s.\n", c.File, float64(size)/(1<<20), s.store())
+		if dir := s.logFolder(); dir != "" && isFolder(dir) {
 			s.printf("The output of commands, in %s, is not in it.\n", dir)
 		}
 		if bucket != "" {

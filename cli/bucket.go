@@ -21,7 +21,11 @@ func (s *session) bucketFolder() (string, error) {
 	scheme, rest, found := strings.Cut(given, ":")
 	switch {
 	case given == "":
-		return besideStore(s.flags.Store, ".blobs"), nil
+		p, err := placeOf(s.flags.Store)
+		if err != nil {
+			return "", nil // who opens the store says so
+		}
+		return p.blobs(), nil
 	case given == "none":
 		return "", nil
 	case !found && harmless(given):

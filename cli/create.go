@@ -9,7 +9,7 @@ import (
 	"github.com/goweaver/weaver/store"
 )
 
-// withWork runs fn with a store that work can be put into. One that does not
+// withWork runs fn with a store that work can be put into. A file that does not
 // exist is created: to run a pipeline is not to ask for a store, but for work
 // that survives. A store with an older schema is not touched.
 func (s *session) withWork(ctx context.Context, fn func(store.Store) error) error {
@@ -28,6 +28,9 @@ func (s *session) withWork(ctx context.Context, fn func(store.Store) error) erro
 // migrateNew gives an empty store its schema. For one that has a part of it,
 // which only `migrate up` completes, it returns notReady.
 func (s *session) migrateNew(ctx context.Context, m store.Migrator, notReady error) error {
+	if p, err := placeOf(s.flags.Store); err != nil || !p.madeByWork() {
+		return errors.Join(err, notReady)
+	}
 	list, err := m.MigrationStatus(ctx)
 	if err != nil {
 		return err
@@ -36,7 +39,7 @@ func (s *session) migrateNew(ctx context.Context, m store.Migrator, notReady err
 		return notReady
 	}
 	if err := m.Migrate(ctx); err != nil {
-		return fmt.Errorf("create the store %s: %w", s.flags.Store, err)
+		return fmt.Errorf("create the store %s: %w", s.store(), err)
 	}
 	s.created = true
 	return nil

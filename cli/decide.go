@@ -11,6 +11,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/decide"
 	"github.com/goweaver/weaver/internal/explain"
+	redaction "github.com/goweaver/weaver/internal/redact"
 	"github.com/goweaver/weaver/internal/text"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -120,6 +121,7 @@ func (c *decideReplayCmd) replay(ctx context.Context, client *weaver.Client, d w
 	if err != nil {
 		return err
 	}
+	secrets := redaction.Secrets(&h) // the Decider is asked with the values as they are
 	for i := range h.Decisions {
 		made := &h.Decisions[i]
 		if c.Since > 0 && made.At.Before(now.Add(-c.Since)) {
@@ -139,6 +141,8 @@ func (c *decideReplayCmd) replay(ctx context.Context, client *weaver.Client, d w
 				TaskID: t.ID, Type: t.Type, AttemptNo: made.AttemptNo, Was: made.Kind, WasReason: made.Reason.Text,
 				Would: would.Kind, Delay: would.Delay, Reason: would.Reason.Text, Differs: differs,
 			})
+			shown := &out.Differences[len(out.Differences)-1]
+			shown.WasReason, shown.Reason, shown.Differs = redaction.Hide(shown.WasReason, secrets), redaction.Hide(shown.Reason, secrets), redaction.Hide(shown.Differs, secrets)
 		}
 	}
 	return nil

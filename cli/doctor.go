@@ -24,7 +24,8 @@ func (doctorCmd) Help() string {
 	return "Doctor reads everything in the namespace, part by part, and checks that it agrees with itself: states with dispatch rows, " +
 		"edges with the tasks they join, keys with who runs, jobs with their tasks, and large values and artifacts with the bucket: " +
 		"what of it is missing, what of it no task has. It exits with 1 and lists each violation if it does not agree, " +
-		"and with 1 if the store cannot be written to, which it tries; it prints why."
+		"and with 1 if the store cannot be written to, which it tries; it prints why. It warns of what endangers the store or slows it down: " +
+		"settings with which a server loses acknowledged commits, transactions and replication slots that keep dead rows from being removed, tables of mostly dead rows, due tasks that nobody starts."
 }
 
 // checkup is what doctor found, for -o json.
@@ -48,6 +49,9 @@ type checkup struct {
 	Violations []violation `json:"violations"`
 
 	Bucket *bucketCheckup `json:"bucket,omitempty"`
+
+	Server   map[string]any `json:"server,omitempty"`   // figures of the server, when the store has one
+	Warnings []warning      `json:"warnings,omitempty"` // what endangers the store, or slows it down
 }
 
 // violation is a store.Violation with its JSON names.
@@ -57,13 +61,19 @@ type violation struct {
 	Text      string `json:"text"`
 }
 
+// warning is a store.Warning with its JSON names.
+type warning struct {
+	Key  string `json:"key"`
+	Text string `json:"text"`
+}
+
 // overdueLease is the invariant that only a worker that is up can keep.
 const overdueLease = "I8"
 
 // Run implements the verb.
 func (c *doctorCmd) Run(ctx context.Context, s *session) error {
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		found := checkup{Store: s.flags.Store, Namespace: client.Namespace()}
+		found := checkup{Store: s.store(), Namespace: client.Namespace()}
 		if c.PostRestore {
 			ended, err := c.restored(ctx, client)
 			if err != nil {
@@ -76,6 +86,9 @@ func (c *doctorCmd) Run(ctx context.Context, s *session) error {
 		}
 		if err := found.examineBucket(ctx, s, client, c.Deep); err != nil {
 			return fmt.Errorf("look at the bucket: %w", err)
+		}
+		if err := found.examineServer(ctx, client.Store(), client.Namespace()); err != nil {
+			return err
 		}
 		if err := writable(ctx, client.Store()); err != nil {
 			found.Refuses = err.Error()
@@ -180,6 +193,7 @@ func (s *session) printCheckup(f *checkup) {
 	}
 	scope := fmt.Sprintf("%s, %s, %s and %s of namespace %q in %s",
 		text.Plural(f.Tasks, "task"), text.Plural(f.Jobs, "job"), text.Plural(f.Attempts, "attempt"), text.Plural(f.Steps, "step"), f.Namespace, f.Store)
+	s.printServer(f)
 	defer s.printBucket(f.Bucket)
 	if len(f.Violations) == 0 {
 		s.printf("%s: %s.\n", s.paint.Paint(text.Green, "No violations"), scope)

@@ -63,7 +63,7 @@ type plannedTask struct {
 // dryRun prints what a run of a file would do. It changes nothing: no store is
 // created, no schema updated.
 func (s *session) dryRun(ctx context.Context, f *pipelineFile, flags pipelineFlags) error {
-	p := &plan{Name: f.Name, File: f.given, Store: s.flags.Store, Action: planCreate, Warnings: fileMistakes(f.Warnings.Problems)}
+	p := &plan{Name: f.Name, File: f.given, Store: s.store(), Action: planCreate, Warnings: fileMistakes(f.Warnings.Problems)}
 	err := s.withStore(ctx, false, func(st openedStore) error { return s.planOver(ctx, st, p, f, flags) })
 	if errors.Is(err, errNoStore) {
 		p.NewStore, err = true, nil
@@ -88,7 +88,7 @@ func (s *session) dryRun(ctx context.Context, f *pipelineFile, flags pipelineFla
 // planOver looks for the unfinished job of the file, as begin does.
 func (s *session) planOver(ctx context.Context, st openedStore, p *plan, f *pipelineFile, flags pipelineFlags) error {
 	err := st.Ready(ctx)
-	if errors.Is(err, store.ErrNotMigrated) {
+	if where, perr := placeOf(s.flags.Store); perr == nil && where.madeByWork() && errors.Is(err, store.ErrNotMigrated) {
 		list, lerr := st.MigrationStatus(ctx)
 		if lerr == nil && !slices.ContainsFunc(list, func(m store.MigrationStatus) bool { return !isPending(m) }) {
 			return nil // a run would give it its schema

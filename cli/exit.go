@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -52,8 +53,14 @@ func usageError(app App, err error) error {
 			help = cmd.FullPath() + " --help"
 		}
 	}
+	if said := urlPassword.ReplaceAllString(err.Error(), "${1}xxxxx@"); said != err.Error() {
+		err = errors.New(said)
+	}
 	return badInput(fmt.Sprintf("Run `%s` for what can be written.", help), "%w", err)
 }
+
+// urlPassword finds the password of a URL that stands where no store is named.
+var urlPassword = regexp.MustCompile(`([A-Za-z]+://[^\s:@/]*:)\S*@`)
 
 // storeErrors are those after which another command line would not help.
 var storeErrors = []error{
@@ -113,7 +120,8 @@ func advice(command func(args ...string) string, err error) string {
 func advises(err error, advice string) bool {
 	_, command, found := strings.Cut(advice, "`")
 	command, _, _ = strings.Cut(command, "`")
-	return found && strings.Contains(err.Error(), "`"+command+"`")
+	return found && (strings.Contains(err.Error(), "`"+command+"`") ||
+		strings.HasPrefix(command, "weaver ") && strings.HasSuffix(command, " migrate up") && strings.Contains(err.Error(), "`weaver migrate up "))
 }
 
 // errSilent ends a verb whose output says everything.

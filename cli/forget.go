@@ -72,7 +72,7 @@ func (c *forgetCmd) Run(ctx context.Context, s *session) error {
 // removeLogsOf removes what commands of tasks wrote. Crash behind it: the tasks are
 // found again.
 func (s *session) removeLogsOf(_ context.Context, tasks []weaver.TaskInfo) error {
-	dir := logFolder(s.flags.Store)
+	dir := s.logFolder()
 	if dir == "" {
 		return nil
 	}

@@ -64,6 +64,11 @@ func FuzzStoreURL(f *testing.F) {
 				t.Errorf("%q: exit code %d, %s", withSecret, code, stderr.String())
 			}
 			checkText(t, withSecret, stderr.String())
+			shown, err := cli.ShownStore(withSecret)
+			stderr.Reset()
+			if err != nil && cli.Report(&stderr, err) != 2 || strings.Contains(shown+stderr.String(), secret) {
+				t.Errorf("%q is shown as %q, %s", withSecret, shown, stderr.String())
+			}
 		}
 	})
 }

@@ -65,7 +65,7 @@ func (c *jobLsCmd) Run(ctx context.Context, s *session) error {
 			if len(states) > 0 || c.Name != "" {
 				match = " match"
 			}
-			s.printf("No jobs%s in namespace %q of %s.\n", match, client.Namespace(), s.flags.Store)
+			s.printf("No jobs%s in namespace %q of %s.\n", match, client.Namespace(), s.store())
 			return nil
 		}
 		s.list(s.jobTable(jobs))

@@ -11,16 +11,15 @@ import (
 )
 
 // keptLogs is where a run or a worker keeps the output of its commands: in a
-// folder beside the store, or nowhere when a store has none.
+// folder beside the store or of the user, or nowhere when there is none.
 type keptLogs struct {
 	folder *attemptlog.Folder // nil until open
 	seals  *logSealer         // nil: they are not sealed
 }
 
-// open is called before the engine runs. The first error of writing is logged.
-func (k *keptLogs) open(store string, seals *logSealer, log *slog.Logger) {
+// open is called before the engine runs, with the folder, "" for none. The first error of writing is logged.
+func (k *keptLogs) open(dir string, seals *logSealer, log *slog.Logger) {
 	k.seals = seals
-	dir := logFolder(store)
 	if dir == "" {
 		return
 	}

@@ -27,7 +27,7 @@ func (logsCmd) Help() string {
 		"the lines and chunks of all its attempts, if its engine stores them (weaver.PersistLogs, weaver.PersistEvents). Of a task it prints the bytes as they are; " +
 		"of a job the lines of all its tasks, with their names, and without what would act on a terminal. " +
 		"With -o json each piece of output is a JSON object on a line of its own; its text is UTF-8, and the times are not known. " +
-		"The output is kept beside the store of the machine where the command ran, in the folder STORE.logs: " +
+		"The output is kept on the machine where the command ran: in the folder STORE.logs beside the store's file, or for PostgreSQL in one below $XDG_STATE_HOME/weaver (~/.local/state/weaver), for each database: " +
 		"of an attempt at most 64 MiB, its beginning and its end, and of all about 1 GiB, the newest."
 }
 
@@ -37,9 +37,9 @@ func (c *logsCmd) Run(ctx context.Context, s *session) error {
 		return badInput("", "--attempt %d: attempts are numbered from 1", c.Attempt)
 	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		dir := logFolder(s.flags.Store)
+		dir := s.logFolder()
 		if dir == "" {
-			return badInput("", "beside a store of this kind no output is kept")
+			return badInput("Set HOME or XDG_STATE_HOME.", "there is no folder where this machine keeps the output of commands")
 		}
 		v := &logsView{
 			session: s, flags: c, client: client, folder: attemptlog.New(attemptlog.Config{Dir: dir}),

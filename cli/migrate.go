@@ -49,14 +49,14 @@ func (migrateUpCmd) Run(ctx context.Context, s *session) error {
 		}
 		applied := migrationsOf(before, isPending)
 		if s.json() {
-			return s.writeJSON(map[string]any{"store": s.flags.Store, "applied": applied})
+			return s.writeJSON(map[string]any{"store": s.store(), "applied": applied})
 		}
 		if len(applied) == 0 {
-			s.printf("%s is up to date: %s.\n", s.flags.Store, text.Plural(len(before), "migration"))
+			s.printf("%s is up to date: %s.\n", s.store(), text.Plural(len(before), "migration"))
 			return nil
 		}
 		for _, m := range applied {
-			s.printf("%s: applied %04d_%s\n", s.flags.Store, m.Version, m.Name)
+			s.printf("%s: applied %04d_%s\n", s.store(), m.Version, m.Name)
 		}
 		return nil
 	})
@@ -73,7 +73,7 @@ func (migrateStatusCmd) Run(ctx context.Context, s *session) error {
 		}
 		if s.json() {
 			return s.writeJSON(map[string]any{
-				"store":      s.flags.Store,
+				"store":      s.store(),
 				"migrations": migrationsOf(list, func(store.MigrationStatus) bool { return true }),
 				"pending":    len(migrationsOf(list, isPending)),
 			})
@@ -98,10 +98,11 @@ type migratePrintCmd struct{}
 
 // Run implements the verb.
 func (migratePrintCmd) Run(_ context.Context, s *session) error {
-	sql, err := schemaScript(s.flags.Store)
+	p, err := placeOf(s.flags.Store)
 	if err != nil {
 		return err
 	}
+	sql := p.schema()
 	if s.json() {
 		return s.writeJSON(map[string]any{"sql": sql})
 	}

@@ -304,5 +304,5 @@ func (r *resolver) byName(ctx context.Context, want target, arg string) (task.ID
 			"%q is a job (%s), not a task", arg, job.ID)
 	}
 	return task.ID{}, badInput(advice(r.command, store.ErrNotFound), "no %s %q in namespace %q of %s: looked for %s%s",
-		want, arg, r.client.Namespace(), r.flags.Store, want.forms(), didYouMean(arg, jobs.names))
+		want, arg, r.client.Namespace(), r.store(), want.forms(), didYouMean(arg, jobs.names))
 }

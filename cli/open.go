@@ -26,7 +26,11 @@ func (s *session) withStore(ctx context.Context, create bool, fn func(openedStor
 	if err := s.checkGlobals(); err != nil {
 		return err
 	}
-	st, err := openStore(ctx, s.flags.Store, create)
+	p, err := placeOf(s.flags.Store)
+	if err != nil {
+		return err
+	}
+	st, err := p.open(ctx, create)
 	if errors.Is(err, errNoStore) {
 		return badStore(fmt.Sprintf("Name the store with --store or WEAVER_STORE; `%s` creates this one.", s.command("migrate", "up")), "%w", err)
 	}
@@ -62,5 +66,5 @@ func (s *session) absent(ctx context.Context, c *weaver.Client, kind string, id 
 	if _, jerr := c.Job(ctx, id); jerr == nil && kind == "task" {
 		return badInput(fmt.Sprintf("`%s` shows it.", s.command("job", "show", id.String())), "%s is a job, not a task", id)
 	}
-	return fmt.Errorf("no %s %s in namespace %q of %s: %w", kind, id, c.Namespace(), s.flags.Store, store.ErrNotFound)
+	return fmt.Errorf("no %s %s in namespace %q of %s: %w", kind, id, c.Namespace(), s.store(), store.ErrNotFound)
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"log/slog"
 	"strings"
 
 	"github.com/goweaver/weaver/store"
@@ -15,7 +13,7 @@ import (
 )
 
 // openedStore is what the verbs need of a store of any kind. One may also be a
-// writeProber.
+// writeProber, a backuper or a monitored.
 type openedStore interface {
 	store.Store
 	store.Migrator
@@ -38,85 +36,95 @@ type backuper interface {
 	Backup(ctx context.Context, path string) (int64, error)
 }
 
-var errBackupExists = sqlite.ErrExists
+// monitored is implemented by stores on a server.
+type monitored interface {
+	// Health returns the server's figures for a namespace, and what an operator
+	// should know of them beside store.Warner's warnings.
+	Health(ctx context.Context, ns string) (figures []slog.Attr, alarms []store.Warning, err error)
+}
 
-var (
-	_ openedStore = (*sqlite.DB)(nil)
-	_ writeProber = (*sqlite.DB)(nil)
-	_ backuper    = (*sqlite.DB)(nil)
-)
+// linked is implemented by stores on a server.
+type linked interface {
+	// Direct reports whether nothing stands between this process and the server.
+	Direct() bool
+}
+
+var errBackupExists = sqlite.ErrExists
 
 // errNoStore says that a store's file does not exist.
 var errNoStore = errors.New("no file")
 
-// openStore opens the store that a URL names, migrated or not. Only with
-// create it makes one that does not exist; else that is errNoStore. This file
-// alone knows which kinds of stores there are.
-func openStore(ctx context.Context, given string, create bool) (openedStore, error) {
-	path, err := storePath(given)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(path); err != nil && (!create || !errors.Is(err, fs.ErrNotExist)) {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("the store %s is not there: %w %s", given, errNoStore, path)
+// place is a store that --store names, of whatever kind. Until it is opened nothing is
+// looked at.
+type place interface {
+	// open opens the store, migrated or not. Only with create it makes one that
+	// does not exist; else that is errNoStore.
+	open(ctx context.Context, create bool) (openedStore, error)
+	// shown is how messages name it: as it was given, without passwords.
+	shown() string
+	// full is shown so that it means the same in any folder.
+	full() string
+	// schema is the schema as a script.
+	schema() string
+	// logs is the folder where this machine keeps the output of commands, "" for none.
+	logs() string
+	// blobs is the folder where large values and artifacts are kept by default, "" for
+	// none.
+	blobs() string
+	// madeByWork reports whether the verbs that do work give an empty store its schema.
+	// Else only `migrate up` does.
+	madeByWork() bool
+	// backupAdvice is how the store is copied if it is no backuper.
+	backupAdvice(file string) string
+}
+
+// placeOf returns the place that a store URL names. This file and those of its kinds,
+// opener_*.go, alone know which kinds of stores there are.
+func placeOf(given string) (place, error) {
+	switch scheme, _, _ := strings.Cut(given, ":"); scheme {
+	case "postgres", "postgresql":
+		return postgresPlace(given)
+	default:
+		path, err := storePath(given)
+		if err != nil {
+			return nil, err
 		}
-		return nil, badStore("Check the permissions of the file and its folder.", "the store %s cannot be read: %w", given, err)
+		return sqliteFile{given: given, path: path}, nil
 	}
-	db, err := sqlite.Open(ctx, path)
-	if err != nil {
-		return nil, err // not the nil *DB: the interface would not be nil
-	}
-	return db, nil
 }
 
-// schemaScript returns the schema of the kind of store that a URL names, as a
-// script. The store itself is not opened.
-func schemaScript(given string) (string, error) {
-	if _, err := storePath(given); err != nil {
-		return "", err
+// store returns how messages name the store.
+func (s *session) store() string {
+	if p, err := placeOf(s.flags.Store); err == nil {
+		return p.shown()
 	}
-	return new(sqlite.DB).MigrationSQL(), nil
+	return redact(s.flags.Store)
 }
 
-// logFolder returns the folder beside a store where the output of its commands
-// is kept, "" for a store of a kind that has none.
-func logFolder(given string) string { return besideStore(given, ".logs") }
+// storePlace returns the place of the store, for messages: store in any folder.
+func (s *session) storePlace() string {
+	if p, err := placeOf(s.flags.Store); err == nil {
+		return p.full()
+	}
+	return redact(s.flags.Store)
+}
 
-// besideStore returns the path of what belongs to a store and is kept beside it, "" for
-// a store of a kind that has no place.
-func besideStore(given, suffix string) string {
-	path, err := storePath(given)
+// logFolder returns the folder where this machine keeps the output of the commands of
+// the store, "" if there is none.
+func (s *session) logFolder() string {
+	p, err := placeOf(s.flags.Store)
 	if err != nil {
 		return ""
 	}
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // by whatever name it is opened
-	}
-	return path + suffix
+	return p.logs()
 }
 
-// storePlace returns the place of a store that could be opened, for messages.
-func storePlace(given string) string {
-	path, err := storePath(given)
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
-	if err != nil {
-		return given
-	}
-	return path
-}
+const storeForms = "Write --store sqlite:PATH, for example --store sqlite:weaver.db, or --store postgres://USER@HOST/DATABASE, or set WEAVER_STORE."
 
-const storeForms = "Write --store sqlite:PATH, for example --store sqlite:weaver.db, or set WEAVER_STORE."
-
-// storePath returns the file that a store URL names.
+// storePath returns the file that the URL of a store names, which is none of PostgreSQL.
 func storePath(given string) (string, error) {
 	scheme, rest, found := strings.Cut(given, ":")
 	switch {
-	case scheme == "postgres" || scheme == "postgresql":
-		// The URL itself may hold a password.
-		return "", badInput(storeForms, "--store %s://…: PostgreSQL is not built yet", scheme)
 	case !found && harmless(given):
 		return "", badInput(fmt.Sprintf("Did you mean --store sqlite:%s?", given), "--store %q is no store: it does not say of which kind", given)
 	case !found:

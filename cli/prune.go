@@ -137,7 +137,7 @@ func (s *session) prune(ctx context.Context, client *weaver.Client, req store.Co
 
 // removeLogs removes what commands of tasks and jobs wrote.
 func (s *session) removeLogs(ids ...task.ID) error {
-	dir := logFolder(s.flags.Store)
+	dir := s.logFolder()
 	if dir == "" || len(ids) == 0 {
 		return nil
 	}

@@ -32,7 +32,7 @@ func (queueLsCmd) Run(ctx context.Context, s *session) error {
 			return s.writeJSON(map[string]any{"queues": orEmpty(queues)})
 		}
 		if len(queues) == 0 {
-			s.printf("No task waits in a queue of namespace %q of %s, and none is paused.\n", client.Namespace(), s.flags.Store)
+			s.printf("No task waits in a queue of namespace %q of %s, and none is paused.\n", client.Namespace(), s.store())
 			return nil
 		}
 		t := newTable("QUEUE", "DUE", "LATER", "STATE")

@@ -162,7 +162,7 @@ func (r *pipelineRun) run(ctx context.Context, st store.Store, handlers []weaver
 	if err != nil {
 		return err
 	}
-	r.logs.open(r.session.flags.Store, r.sealedLogs(codec), r.monitor.Logger())
+	r.logs.open(r.logFolder(), r.sealedLogs(codec), r.monitor.Logger())
 	defer r.logs.close()
 	eng, err := weaver.New(st, weaver.Config{
 		Namespace:    r.client.Namespace(),
@@ -227,7 +227,7 @@ func (r *pipelineRun) past(ctx context.Context, st jobTasks) (map[weaver.TaskID]
 
 func (r *pipelineRun) monitorConfig() monitor.Config {
 	cfg := monitor.Config{
-		Out: r.live, Store: storePlace(r.session.flags.Store), Namespace: r.client.Namespace(),
+		Out: r.live, Store: r.storePlace(), Namespace: r.client.Namespace(),
 		Format: monitor.Lines, Color: r.paint.On, Zone: r.clock.Zone, Logs: r.logsOf, Unblock: r.unblocks,
 	}
 	switch {
@@ -281,9 +281,9 @@ func (r *pipelineRun) queues(st jobTasks) map[string]int {
 func (r *pipelineRun) greet(st jobTasks) {
 	c, title := st.Counters, title(st.Name, st.Meta[metaParams])
 	if r.created {
-		r.monitor.Note("%s: the store is new", storePlace(r.session.flags.Store))
+		r.monitor.Note("%s: the store is new", r.storePlace())
 	} else {
-		r.monitor.Note("%s", storePlace(r.session.flags.Store))
+		r.monitor.Note("%s", r.storePlace())
 	}
 	switch {
 	case r.job.resumed:

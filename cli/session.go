@@ -18,13 +18,13 @@ import (
 
 // globals are the flags of every verb.
 type globals struct {
-	Store     string `env:"WEAVER_STORE" placeholder:"sqlite:PATH" help:"Where tasks are kept. Default: the nearest weaver.db upwards from the pipeline's folder, or from this one."`
+	Store     string `env:"WEAVER_STORE" placeholder:"URL" help:"Where tasks are kept: sqlite:PATH or postgres://USER@HOST/DATABASE. Default: the nearest weaver.db upwards from the pipeline's folder, or from this one."`
 	Namespace string `env:"WEAVER_NAMESPACE" default:"default" placeholder:"NAME" help:"Environment in the store; default: default"`
 	Output    string `short:"o" enum:"text,json" default:"text" placeholder:"FORMAT" help:"How to print: text or json."`
 	NoColor   bool   `help:"No colours, also on a terminal ($$NO_COLOR)."`
 	Delivery  string `env:"WEAVER_DELIVERY" hidden:"" help:"Not built yet."`
 	CodecKey  string `env:"WEAVER_CODEC_KEY" placeholder:"FILE" help:"Keys that seal and open what is stored, see codec --help; default: none."`
-	Bucket    string `env:"WEAVER_BUCKET" placeholder:"dir:PATH" help:"Where large values and artifacts are kept; none: nowhere. Default: the store's file with .blobs behind it."`
+	Bucket    string `env:"WEAVER_BUCKET" placeholder:"dir:PATH" help:"Where large values and artifacts are kept; none: nowhere. Default: the store's file with .blobs behind it; none for PostgreSQL, whose workers may be on several machines."`
 }
 
 // session is one run of the program: what was asked for globally, and where
@@ -104,7 +104,7 @@ func (s *session) command(args ...string) string {
 	words := []string{s.app.Name}
 	ofFile := !s.named && storeOfArgs(args) == s.flags.Store // it is found again
 	if !ofFile && s.flags.Store != cmp.Or(os.Getenv("WEAVER_STORE"), defaultStore(".")) {
-		words = append(words, "--store", quote(s.flags.Store))
+		words = append(words, "--store", quote(s.store()))
 	}
 	if s.flags.Namespace != cmp.Or(os.Getenv("WEAVER_NAMESPACE"), weaver.DefaultNamespace) {
 		words = append(words, "--namespace", quote(s.flags.Namespace))

@@ -90,7 +90,7 @@ func (c *submitCmd) Run(ctx context.Context, s *session) error {
 		}
 		got := submitted{
 			JobID: st.id.String(), Name: file.Name, Disposition: "created",
-			Store: storePlace(s.flags.Store), Warnings: fileMistakes(file.Warnings.Problems),
+			Store: s.storePlace(), Warnings: fileMistakes(file.Warnings.Problems),
 			Params: json.RawMessage(file.ParamsJSON()),
 		}
 		if st.resumed {
@@ -192,7 +192,7 @@ func (c *submitCmd) submitTask(ctx context.Context, s *session) error {
 		case err != nil:
 			return err
 		}
-		res := submitted{TaskID: got[0].ID.String(), Type: c.What, Disposition: string(got[0].Disposition), Store: storePlace(s.flags.Store)}
+		res := submitted{TaskID: got[0].ID.String(), Type: c.What, Disposition: string(got[0].Disposition), Store: s.storePlace()}
 		if s.json() {
 			return s.writeJSON(res)
 		}

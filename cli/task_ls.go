@@ -93,7 +93,7 @@ func (c *taskLsCmd) Run(ctx context.Context, s *session) error {
 			return s.writeJSON(taskPage{orEmpty(tasks), next})
 		}
 		if len(tasks) == 0 {
-			s.printf("No tasks%s in namespace %q of %s.\n", c.described(), client.Namespace(), s.flags.Store)
+			s.printf("No tasks%s in namespace %q of %s.\n", c.described(), client.Namespace(), s.store())
 			return nil
 		}
 		if err := s.findGone(ctx, clientReader{client}, s.clock, pointers(tasks)...); err != nil {

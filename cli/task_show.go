@@ -31,6 +31,7 @@ type taskView struct {
 	Signals   []task.Signal   `json:"signals,omitempty"`
 
 	Checkpoints []task.Checkpoint  `json:"checkpoints,omitempty"`
+	Artifacts   []task.Artifact    `json:"artifacts,omitempty"`
 	Needs       []store.Need       `json:"needs,omitempty"`
 	Dependents  []store.Need       `json:"dependents,omitempty"`
 	Audit       []store.AuditEntry `json:"audit,omitempty"`
@@ -72,7 +73,7 @@ func (c *taskShowCmd) Run(ctx context.Context, s *session) error {
 
 func viewOf(h *store.History) taskView {
 	return taskView{
-		Task: h.Task, Attempts: orEmpty(h.Attempts), Decisions: orEmpty(h.Decisions), Steps: orEmpty(h.Steps), Signals: h.Signals, Checkpoints: h.Checkpoints,
+		Task: h.Task, Attempts: orEmpty(h.Attempts), Decisions: orEmpty(h.Decisions), Steps: orEmpty(h.Steps), Signals: h.Signals, Checkpoints: h.Checkpoints, Artifacts: h.Artifacts,
 		Needs: h.Needs, Dependents: h.Dependents, Audit: h.Audit, Holders: h.Holders, Ahead: h.Ahead,
 		TaskPause: h.TaskPause, TypePause: h.TypePause, QueuePause: h.QueuePause,
 	}
@@ -203,6 +204,11 @@ func (s *session) printHistory(h *store.History) {
 	s.section("Decisions", s.decisionTable(h.Decisions))
 	s.section("Steps", s.stepTable(h.Steps))
 	s.section("Checkpoints", s.checkpointTable(h.Checkpoints))
+	artifacts := make([]listedArtifact, len(h.Artifacts))
+	for i := range artifacts {
+		artifacts[i] = listedArtifact{h.Artifacts[i], h.Task.Node}
+	}
+	s.section("Artifacts", s.artifactTable(artifacts))
 	s.section("Signals", s.signalTable(h.Signals))
 	s.section("Needs", s.needTable(h.Needs))
 	s.section("Needed by", s.needTable(h.Dependents))

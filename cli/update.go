@@ -169,7 +169,7 @@ func (s *session) nothing(f *pipelineFile, st start) error {
 	if u := st.update; u != nil && u.of != (weaver.JobID{}) {
 		return s.unchanged(f, u)
 	}
-	empty := emptyJob{Event: "job.empty", Name: f.Name, Store: storePlace(s.flags.Store)}
+	empty := emptyJob{Event: "job.empty", Name: f.Name, Store: s.storePlace()}
 	if st.ended != nil {
 		empty.Cancelled = st.ended.ID.String()
 	}
@@ -200,7 +200,7 @@ func (s *session) unchanged(f *pipelineFile, u *update) error {
 	if s.json() {
 		enc := json.NewEncoder(s.out)
 		enc.SetEscapeHTML(false)
-		return enc.Encode(unchangedJob{"job.unchanged", u.of, f.Name, storePlace(s.flags.Store), len(u.Kept), u.Gone})
+		return enc.Encode(unchangedJob{"job.unchanged", u.of, f.Name, s.storePlace(), len(u.Kept), u.Gone})
 	}
 	s.printf("%s: nothing changed since job %s, and what it has to do is done: nothing to run\n", f.Name, u.of)
 	for _, line := range u.goneNote() {

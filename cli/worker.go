@@ -21,15 +21,21 @@ import (
 	"github.com/goweaver/weaver/task/event"
 )
 
+// workerCmd is the verb worker, whose flags stand before or behind start.
 type workerCmd struct {
+	Start workerStartCmd `cmd:"" default:"1" help:"Run the tasks of a store until interrupted; start can be left out."`
+	Ls    workerLsCmd    `cmd:"" help:"List the workers of a store, of any machine."`
+
 	Handlers  []string `placeholder:"SET" complete:"app,builtin" help:"Which task types to run: app (those of this program), builtin (commands and URLs), or both. Default: app when this program has any, else builtin."`
 	Queue     []string `placeholder:"NAME[=N]" help:"Serve this queue only, at most N tasks of it at once; may be repeated. Default: every queue."`
 	UntilIdle bool     `help:"End when nothing is due or running any more; what is due later stays. The exit code is 1 when a task ended failed or blocked."`
 	workFlags
 }
 
+type workerStartCmd struct{}
+
 // Run implements the verb.
-func (c *workerCmd) Run(ctx context.Context, s *session) error {
+func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -53,7 +59,7 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		logs.open(s.flags.Store, s.sealedLogs(codec), logger)
+		logs.open(s.logFolder(), s.sealedLogs(codec), logger)
 		defer logs.close()
 		eng, err := weaver.New(st, weaver.Config{
 			Namespace:    s.flags.Namespace,
@@ -79,9 +85,13 @@ func (c *workerCmd) Run(ctx context.Context, s *session) error {
 		slices.Sort(names)
 		names = slices.Compact(names) // of a type with several handlers
 		if s.created {
-			log.say("there was no store: %s is new, and no task waits in it yet", storePlace(s.flags.Store))
+			log.say("there was no store: %s is new, and no task waits in it yet", s.storePlace())
 		}
-		log.say("worker on %s, namespace %q, %s: %s", s.flags.Store, s.flags.Namespace, text.Plural(c.slots(), "slot"), strings.Join(names, ", "))
+		link := ""
+		if l, ok := st.(linked); ok {
+			link = " (" + linkOf(l.Direct()) + ")"
+		}
+		log.say("worker on %s%s, namespace %q, %s: %s", s.store(), link, s.flags.Namespace, text.Plural(c.slots(), "slot"), strings.Join(names, ", "))
 		err = c.work(ctx, eng, log)
 		log.say("worker stopped: %s", log.summary())
 		if err == nil && c.UntilIdle && log.unsuccessful() {

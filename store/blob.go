@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"time"
 
@@ -14,10 +15,19 @@ import (
 // (an input, an output, a step's value, an artifact) makes it live in its own
 // transaction, and keeps it so; it is refused with ErrBlobGone when a collector
 // was faster. Then the caller uploads again, under another ID.
+// The first Upload with a Bucket says which one has the blobs of the namespace; another
+// is refused with ErrOtherBucket, until AcceptBucket.
 type Upload struct {
 	ID     task.ID // new: of the blob, unless the store knows these bytes
 	SHA256 string  // of the bytes, in hex
 	Size   int64
+	Bucket Bucket // into which they are put
+}
+
+// Bucket names a bucket. The zero Bucket is one that cannot be told from others.
+type Bucket struct {
+	ID    string `json:"id"`    // "": it has none yet
+	Place string `json:"place"` // for people: where it is
 }
 
 // Uploaded answers an Upload.
@@ -33,6 +43,9 @@ type NewArtifact struct {
 	ContentType string
 	Blob        task.Blob
 	TTL         time.Duration // by the store's clock, from now on; 0: none
+
+	// Link is a task.Link in place of Blob: the bytes are elsewhere.
+	Link json.RawMessage
 }
 
 // CollectBlobs asks Collect which blobs are to be deleted. It forgets artifacts whose
@@ -45,6 +58,7 @@ type NewArtifact struct {
 type CollectBlobs struct {
 	Pending time.Duration // how long ago a blob was announced that nothing referred to since; DefaultPending
 	Deleted []task.ID     // what an earlier answer named, and whose bytes are deleted now; at most BlobBite
+	Bucket  Bucket        // from which they are deleted; one that is not that of the namespace: ErrOtherBucket
 }
 
 // DefaultPending is how long an upload may take.

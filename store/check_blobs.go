@@ -43,7 +43,9 @@ func (c *checker) blobs() {
 			c.report("I15", a.ID.String(), "artifact %v is of the task %v, which does not exist", a.ID, a.TaskID)
 			continue
 		}
-		names(t, "artifact "+a.Name, a.Blob)
+		if len(a.LinkValue) == 0 {
+			names(t, "artifact "+a.Name, a.Blob)
+		}
 	}
 	for _, b := range c.Blobs {
 		if b.State == task.BlobLive && !named[b.ID] && !joins && !c.partial {

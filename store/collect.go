@@ -29,6 +29,19 @@ type CollectRequest struct {
 	DryRun bool
 	// Blobs asks for a bite of the blobs instead, and for nothing else.
 	Blobs *CollectBlobs
+	// Expiries asks for inputs with fields whose time has passed instead, and for nothing
+	// else: of up to ExpiryBite tasks that have ended. What is named is not named again
+	// for some minutes, in which the caller gives the command ExpireInput.
+	Expiries bool
+}
+
+// ExpiryBite is of how many tasks fields expire in one call at most.
+const ExpiryBite = 100
+
+// DueExpiry is a task of whose input fields have expired.
+type DueExpiry struct {
+	Task    task.ID
+	Elapsed time.Duration // since its input was stored
 }
 
 // CollectResult is what a bite did.
@@ -40,6 +53,7 @@ type CollectResult struct {
 	Freed   int64     // bytes that were given back to the file system
 	Next    string
 	Blobs   CollectedBlobs // if it was asked for them
+	Expired []DueExpiry    // the same
 }
 
 // Done reports whether the bite came to the young: the next call begins at the

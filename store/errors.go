@@ -19,6 +19,9 @@ var (
 	// ErrBlobGone: the blob that a value or an artifact names is being deleted, or was.
 	// Nothing was stored; upload the bytes again.
 	ErrBlobGone = errors.New("the blob is gone")
+	// ErrOtherBucket: the blobs of the namespace are in another bucket than the one that
+	// was named. Nothing was stored.
+	ErrOtherBucket = errors.New("this is another bucket")
 	// ErrStepTxTooLong: the step's transaction was rolled back.
 	ErrStepTxTooLong = errors.New("the step's transaction took too long and was rolled back")
 	// ErrStepTxEnded: the function of a StepTx committed or rolled back the

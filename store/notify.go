@@ -16,6 +16,25 @@ type Notifier interface {
 	Notify(ns string, fn func(Notice)) (stop func(), complete bool)
 }
 
+// Awaiter is implemented by stores that look for all who wait with one query, instead
+// of one for each.
+type Awaiter interface {
+	// Await calls fn, as Notify does, with notices in ns until stop returns. Each second
+	// or so, whoever wrote what, they name in Tasks those of ids, which are of tasks and
+	// jobs, that ended, are blocked or do not exist, and all of them while the store
+	// cannot look. ids must not call the store. ok is false when the store cannot do
+	// it: then nothing was begun.
+	Await(ns string, ids func() []task.ID, fn func(Notice)) (stop func(), ok bool)
+}
+
+// Waker is implemented by stores that do not learn by themselves when a caller's
+// transaction was committed.
+type Waker interface {
+	// Wake tells all users of a namespace, of other processes too, that there may be
+	// work. It does not wait for that.
+	Wake(ns string)
+}
+
 // Notice names what may have changed.
 type Notice struct {
 	Due      bool          // dispatch rows that are due, or are due earlier than before

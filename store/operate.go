@@ -200,6 +200,24 @@ type (
 		Audit
 		Task task.ID
 	}
+	// ExpireInput gives a task that has ended its input without the fields whose time has
+	// passed, if that is still the one that was seen: else ErrChanged. Without Input there
+	// is nothing to replace. Next is when the next field expires, since the input was
+	// stored; 0: none does. ErrState: the task has not ended.
+	ExpireInput struct {
+		Audit
+		Task    task.ID
+		OldHash string          // task.PayloadHash of the input that was seen
+		Input   json.RawMessage // valid JSON, or the blob that has it
+		Next    time.Duration
+	}
+	// AcceptBucket says which bucket has the blobs of the namespace from now on. With
+	// Check it changes nothing, and is refused with ErrOtherBucket if that is another one.
+	AcceptBucket struct {
+		Audit
+		Bucket Bucket
+		Check  bool
+	}
 	// Restored says that the store was restored from a backup: a new
 	// generation makes every lease handed out before worthless (R17). Tasks that ran
 	// go on when their leases expire, or at once with EndLeases, for when no process
@@ -228,6 +246,8 @@ func (ResumeType) command()     {}
 func (PauseTask) command()      {}
 func (ResumeTask) command()     {}
 func (ForgetTask) command()     {}
+func (ExpireInput) command()    {}
+func (AcceptBucket) command()   {}
 func (Restored) command()       {}
 func (Upload) command()         {}
 

@@ -28,6 +28,7 @@ type ValueKind string
 
 // The kinds of stored values, in the order in which they are walked.
 const (
+	ValueDraft      ValueKind = "draft" // the input of a child that is about to be stored
 	ValueInput      ValueKind = "input"
 	ValueOutput     ValueKind = "output"
 	ValueJoinOutput ValueKind = "join_output" // with which the task ends when its children have succeeded
@@ -38,6 +39,7 @@ const (
 	ValueCheckpoint ValueKind = "checkpoint"
 	ValueEvent      ValueKind = "event"
 	ValueLog        ValueKind = "log"
+	ValueLink       ValueKind = "link" // of an artifact
 	ValueBlob       ValueKind = "blob" // a task.Blob that something refers to (task.Blob.Value); it cannot be swapped
 )
 
@@ -45,7 +47,7 @@ const (
 type ValueAt struct {
 	Kind ValueKind
 	Task task.ID // of a blob: its own ID
-	Name string  // of the step or the checkpoint
+	Name string  // of the step or the checkpoint; of a link the artifact's ID; of a draft the parent's
 	No   int64   // of the attempt that recorded the step; of the signal, the event or the line
 	Try  int64   // of the step
 }
@@ -53,7 +55,7 @@ type ValueAt struct {
 // StoredValue is a value as it is stored.
 type StoredValue struct {
 	ValueAt
-	Of       string        // the type of the task, of an input and an output; the name of the signal; the type of the event
+	Of       string        // the type of the task, of an input and an output; the name of the signal or of the link; the type of the event
 	StepKind task.StepKind // of a step
 	Value    json.RawMessage
 }

@@ -36,7 +36,7 @@ func BlobOf(value json.RawMessage) (Blob, bool) {
 	return b, err == nil
 }
 
-// Artifact is a blob that a handler kept under a name.
+// Artifact is a blob that a handler kept under a name, or a link.
 type Artifact struct {
 	ID          ID        `json:"artifact_id"`
 	TaskID      ID        `json:"task_id"`
@@ -44,9 +44,11 @@ type Artifact struct {
 	AttemptNo   int       `json:"attempt_no"`
 	Name        string    `json:"name"`
 	ContentType string    `json:"content_type,omitempty"`
-	Blob        Blob      `json:"blob"`
+	Blob        Blob      `json:"blob,omitzero"` // none of a link
 	CreatedAt   time.Time `json:"created_at"`
 	ExpiresAt   time.Time `json:"expires_at,omitzero"` // once its task has ended it goes then; zero: it stays as long as its task
+
+	LinkValue json.RawMessage `json:"link,omitempty"` // of a link (Link): as a row has it, which may be sealed
 }
 
 // BlobState says what is known of the bytes of a blob.

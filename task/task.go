@@ -53,6 +53,7 @@ type New struct {
 	Labels   map[string]string // for filters
 	Metadata map[string]string // for handlers; not filterable
 	Redact   []string          // what readers do not show of its values: patterns of paths, "input/card/number"
+	Expire   []Expiry          // fields of its input that are stored for a time
 
 	Node         string // name inside its job; "" outside jobs
 	Needs        []Edge // edges to tasks of the same submission
@@ -121,6 +122,7 @@ type Task struct {
 	Labels           map[string]string `json:"labels,omitempty"`
 	Metadata         map[string]string `json:"metadata,omitempty"`
 	Redact           []string          `json:"redact,omitempty"` // what readers do not show of its values
+	Expire           []Expiry          `json:"expire,omitempty"` // fields of its input that are stored for a time
 
 	CancelRequested bool      `json:"cancel_requested,omitempty"` // to end: it runs, is due to clean up, or has ended since
 	CancelKind      ErrorKind `json:"cancel_kind,omitempty"`      // cancelled, deadline, parent_ended, budget or job_budget

@@ -21,7 +21,7 @@ var (
 	values     = []string{"task", "task/event"}
 	ports      = join(values, "decide", "store", "delivery", "blob", "order", "codec")
 	adapters   = []string{"store/memstore", "store/sqlite", "store/postgres", "delivery/redis", "delivery/kafka", "blob/s3", "blob/zstd", "codec/aesgcm"}
-	helpers    = []string{"internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify", "internal/clock", "internal/workerlock", "internal/sqlstmt", "internal/sqlstore"}
+	helpers    = []string{"internal/group", "internal/batch", "internal/migrate", "internal/rules", "internal/propagate", "internal/lane", "internal/notify", "internal/clock", "internal/workerlock", "internal/sqlstmt", "internal/sqlstore", "internal/pgharness"}
 	library    = join(ports, ".")
 	extensions = join(library, "schema", "httpapi", "builtin", "ordertask")
 	all        = join(join(extensions, adapters...), "weavertest", "dashboard", "cli")
@@ -76,6 +76,7 @@ var importRules = map[string]rule{
 	"internal/sqlstmt":          {ours: values},
 	"internal/sqlstore/sqltext": {ours: []string{"internal/sqlstore"}},
 	"internal/sqlstore":         {ours: join(values, "store", "internal/lane", "internal/propagate", "internal/rules", "internal/sqlstmt")},
+	"internal/pgharness":        {},
 	"internal/lane":             {ours: join(values, "store")},
 	"internal/workerlock":       {ours: join(values, "store")},
 	"internal/notify":           {ours: join(values, "store")},
@@ -97,7 +98,7 @@ var importRules = map[string]rule{
 		ours:     join(all, "internal/..."),
 		testLibs: []string{"pgregory.net/rapid", "github.com/anishathalye/porcupine", "go.uber.org/goleak"},
 	},
-	"internal/clitest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/rogpeppe/go-internal", "github.com/creack/pty"}},
+	"internal/clitest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/rogpeppe/go-internal", "github.com/creack/pty", pgx}},
 	"internal/pipeline": {
 		ours:     join(library, "builtin", "internal/template", "internal/text", "internal/typo", "internal/value"),
 		libs:     []string{"github.com/goccy/go-yaml"},

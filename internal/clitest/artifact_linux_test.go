@@ -168,10 +168,11 @@ func watch(t *testing.T, dir string, what uint32) (happens func()) {
 	}
 }
 
+// filesBelow lists the files of a folder but the ID of a bucket.
 func filesBelow(t *testing.T, dir string) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() {
+		if err == nil && !e.IsDir() && e.Name() != ".bucket-id" {
 			files = append(files, path)
 		}
 		return err

@@ -47,7 +47,7 @@ func startProgram(t *testing.T, dir, name string, args ...string) *process {
 	heedSignals()
 	p := &process{T: t, cmd: exec.Command(name, args...)}
 	p.cmd.Dir = dir
-	p.cmd.Env = append(os.Environ(), "WEAVER_STORE=", "WEAVER_NAMESPACE=", "WEAVER_BUCKET=", "TZ=UTC", "GORACE=atexit_sleep_ms=0")
+	p.cmd.Env = append(os.Environ(), "WEAVER_STORE=", "WEAVER_NAMESPACE=", "WEAVER_BUCKET=", "XDG_STATE_HOME="+filepath.Join(dir, "state"), "TZ=UTC", "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stderr = &p.stderr
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(unlessShort{m}, map[string]func(){
 		"weaver": func() { cli.Main(cli.App{}) },
 		"acme": func() {
-			cli.Main(cli.App{Name: "acme", Version: "v1.2.3", Handlers: ownHandlers(), Router: byVoice, Deciders: map[string]weaver.Decider{"never": neverAgain}})
+			cli.Main(cli.App{Name: "acme", Version: "v1.2.3", Handlers: ownHandlers(), Router: byVoice, Deciders: map[string]weaver.Decider{"never": neverAgain, "careless": careless}})
 		},
 		"twice": func() { cli.Main(cli.App{Handlers: builtin.Handlers(builtin.Config{})}) },
 	})
@@ -40,6 +40,11 @@ var byVoice = decide.Rules{{Labels: map[string]string{"voice": "loud"}, Handler:
 // neverAgain is a Decider that gives every task up at its first failure.
 var neverAgain = decide.Func(func(decide.Input) decide.Decision {
 	return decide.Decision{Kind: task.DecideMarkDead, Reason: task.Reason{Policy: "never", Version: 1, Text: "never again"}}
+})
+
+// careless is a Decider that says in its reason what the task was given.
+var careless = decide.Func(func(in decide.Input) decide.Decision {
+	return decide.Decision{Kind: task.DecideBlock, Reason: task.Reason{Policy: "careless", Version: 1, Text: "was given " + string(in.Task.Input)}}
 })
 
 type unlessShort struct{ *testing.M }
@@ -55,8 +60,13 @@ func (m unlessShort) Run() int {
 
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
+	testscript.Run(t, sessions("testdata", func(*testscript.Env) error { return nil }))
+}
+
+// sessions are those of a folder. setup is called for each of them.
+func sessions(dir string, setup func(*testscript.Env) error) testscript.Params {
+	return testscript.Params{
+		Dir: dir,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails": fails,
 			"seed":  seed,
@@ -68,11 +78,11 @@ func TestSessions(t *testing.T) {
 			env.Setenv("TZ", "UTC")
 			env.Setenv("USER", "tester")
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each of the many programs ends a second late
-			return nil
+			return setup(env)
 		},
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
-	})
+	}
 }
 
 // payment is an input of which a field is masked.
@@ -87,6 +97,7 @@ func ownHandlers() []weaver.Handler {
 	fail := weaver.Define[weaver.None, weaver.None]("acme.demo.fail.v1", weaver.NoRetry(), weaver.Queue("fragile"))
 	ship := weaver.Define[string, string]("acme.demo.ship.v1")
 	approved := weaver.DefineSignal[string]("approved")
+	link := weaver.Define[int64, weaver.ArtifactRef]("acme.demo.link.v1", weaver.NoRetry())
 	pay := weaver.Define[payment, payment]("acme.demo.pay.v1", weaver.NoRetry())
 	return []weaver.Handler{
 		ship.Handler(func(ctx context.Context, version string) (string, error) {
@@ -96,6 +107,9 @@ func ownHandlers() []weaver.Handler {
 			}
 			outs, err := weaver.CallAll(ctx, "greetings", greet, []string{"1", "2", "3"})
 			return fmt.Sprintf("%s approved by %s: %v", version, who, outs), err
+		}),
+		link.Handler(func(ctx context.Context, size int64) (weaver.ArtifactRef, error) {
+			return weaver.LinkArtifact(ctx, "scans/a.pdf", weaver.Link{URL: "https://me:pass@example.com/a.pdf?sig=secret-1", Size: size}, weaver.ContentType("application/pdf"))
 		}),
 		pay.Handler(func(ctx context.Context, in payment) (payment, error) {
 			weaver.Log(ctx).Info("pays with "+in.Card, "payment", in)

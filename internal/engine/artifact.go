@@ -15,27 +15,50 @@ import (
 // PutArtifact keeps what r gives with the step that ctx belongs to: it is recorded
 // when the step is.
 func (a *Attempt) PutArtifact(ctx context.Context, n store.NewArtifact, r io.Reader) (store.NewArtifact, error) {
-	scope, _ := ctx.Value(stepKey{}).(*stepScope)
-	switch {
-	case scope == nil:
-		return n, errors.New("an artifact is kept in a step")
-	case scope.tx != nil:
-		return n, fmt.Errorf("artifact %q: a StepTx holds the store's writer: keep artifacts in a step of their own", n.Name)
+	scope, err := artifactScope(ctx, n.Name)
+	if err != nil {
+		return n, err
 	}
 	b, err := a.env.Values.Stream(ctx, r)
 	if err != nil {
 		err = fmt.Errorf("put artifact %q: %w", n.Name, err)
-		if errors.Is(err, ErrNoBucket) {
-			// Nothing is wrong with the task: it can run on once this worker has a bucket.
+		if errors.Is(err, ErrNoBucket) || errors.Is(err, store.ErrOtherBucket) {
+			// Nothing is wrong with the task: it can run on once this worker has its bucket.
 			return n, a.failFatally(&Verdict{Kind: Blocked, Err: err})
 		}
 		return n, a.notPut(ctx, err)
 	}
-	n.ID, n.Blob = a.env.IDs.New(), b
+	n.Blob = b
+	return a.keepArtifact(scope, n), nil
+}
+
+// KeepLink keeps a link with the step that ctx belongs to, as PutArtifact does bytes.
+func (a *Attempt) KeepLink(ctx context.Context, n store.NewArtifact) (store.NewArtifact, error) {
+	scope, err := artifactScope(ctx, n.Name)
+	if err != nil {
+		return n, err
+	}
+	return a.keepArtifact(scope, n), nil
+}
+
+// artifactScope returns the step with which an artifact is recorded.
+func artifactScope(ctx context.Context, name string) (*stepScope, error) {
+	scope, _ := ctx.Value(stepKey{}).(*stepScope)
+	switch {
+	case scope == nil:
+		return nil, errors.New("an artifact is kept in a step")
+	case scope.tx != nil:
+		return nil, fmt.Errorf("artifact %q: a StepTx holds the store's writer: keep artifacts in a step of their own", name)
+	}
+	return scope, nil
+}
+
+func (a *Attempt) keepArtifact(scope *stepScope, n store.NewArtifact) store.NewArtifact {
+	n.ID = a.env.IDs.New()
 	a.mu.Lock()
 	scope.artifacts = append(scope.artifacts, n)
 	a.mu.Unlock()
-	return n, nil
+	return n
 }
 
 // NeedBucket blocks the task on a worker without a bucket, before work is done for
@@ -61,6 +84,18 @@ func (a *Attempt) OpenArtifact(ctx context.Context, name string, b task.Blob) (i
 		return nil, unreadableArtifact(ctx, name, err)
 	}
 	return &artifactReader{r, ctx, name}, nil
+}
+
+// ArtifactsOf returns the artifacts of a task, oldest first.
+func (a *Attempt) ArtifactsOf(ctx context.Context, id task.ID) ([]task.Artifact, error) {
+	h, err := a.env.Store.History(ctx, a.env.Namespace, id)
+	switch {
+	case err == nil || errors.Is(err, store.ErrNotFound):
+		return h.Artifacts, nil
+	case ctx.Err() != nil:
+		return nil, err
+	}
+	return nil, &KindError{Kind: task.KindInternal, Err: fmt.Errorf("read the artifacts of task %s: %w", id, err)}
 }
 
 // artifactReader makes what keeps bytes from being read the end of the attempt that
@@ -129,6 +164,9 @@ func (a *Attempt) loadInput() error {
 	input, err := a.env.Values.Load(a.ctx, a.task.Input)
 	if err != nil {
 		return Unreadable("input", "", err)
+	}
+	if err := expired(input); err != nil {
+		return err
 	}
 	a.task.Input = input
 	return nil

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/store"
@@ -21,8 +22,8 @@ const (
 
 // collector removes what the rules of retention no longer keep, from the oldest to
 // what is too young, in bites, and then what is left in the bucket: uploads that
-// nothing used, and bytes that nothing names any more. It runs on every engine that has
-// rules or a bucket, every minute: it needs no leader.
+// nothing used, and bytes that nothing names any more. Fields of inputs go before both.
+// It runs on every engine that has rules, a bucket, or a type with such fields, every minute: it needs no leader.
 type collector struct {
 	*env
 	swept time.Time // when the bucket was looked through
@@ -31,7 +32,7 @@ type collector struct {
 func newCollector(e *env) *collector { return &collector{env: e} }
 
 func (c *collector) run(ctx context.Context) error {
-	if len(c.Retain) == 0 && c.Values.Bucket == nil {
+	if len(c.Retain) == 0 && c.Values.Bucket == nil && !slices.ContainsFunc(c.Handlers, func(h Handler) bool { return h.Expires }) {
 		return nil
 	}
 	for {
@@ -39,12 +40,25 @@ func (c *collector) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		c.expire(ctx)
 		if len(c.Retain) > 0 {
 			c.collect(ctx)
 		}
 		if c.Values.Bucket != nil {
 			c.collectBlobs(ctx)
 		}
+	}
+}
+
+// expire erases fields of inputs whose time has passed.
+func (c *collector) expire(ctx context.Context) {
+	n, err := c.Values.Expire(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		c.Log.Warn("expire fields of inputs", "error", err)
+	case n > 0:
+		c.Log.Info("erased fields of inputs whose time has passed", "tasks", n)
 	}
 }
 

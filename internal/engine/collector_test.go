@@ -50,7 +50,7 @@ func TestCollector(t *testing.T) {
 			return store.CollectResult{}, nil
 		}}
 		var log logged
-		e := &env{Config: Config{Store: s, Namespace: testNS, TTL: testTTL, Values: &Values{}, Log: slog.New(slog.NewTextHandler(&log, nil)), Retain: []store.Retention{{Age: time.Hour}}}}
+		e := &env{Config: Config{Store: s, Namespace: testNS, TTL: testTTL, Values: &Values{Store: f.Store, Namespace: testNS}, Log: slog.New(slog.NewTextHandler(&log, nil)), Retain: []store.Retention{{Age: time.Hour}}}}
 		ctx, stop := context.WithCancel(f.Context())
 		done := make(chan error)
 		go func() { done <- newCollector(e).run(ctx) }()

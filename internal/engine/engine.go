@@ -52,6 +52,7 @@ type Handler struct {
 	CodeVersion   int
 	SchemaVersion int      // the newest of the inputs that it reads; 0: any
 	Redact        []string // patterns of its task type
+	Expires       bool     // fields of its task type's input are stored for a time
 	Run           HandlerFunc
 
 	// Draft makes a task of the type, without an ID, of the draft that a Decider
@@ -201,6 +202,9 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 
 	env := &env{Config: e.cfg, worker: e.worker, name: e.name, schemas: e.schemas, drafts: e.drafts, repairs: e.repairs, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.queues())}
 	if err := e.cfg.Store.Ready(ctx); err != nil {
+		return unlessEnded(ctx, err)
+	}
+	if err := e.cfg.Values.CheckBucket(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}
 	if err := env.joinAtStart(ctx); err != nil {

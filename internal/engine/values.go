@@ -69,7 +69,11 @@ func (v *Values) put(ctx context.Context, sum string, size int64, open func() (i
 			return task.Blob{}, err
 		}
 	}
-	got, err := v.upload(ctx, store.Upload{ID: v.IDs.New(), SHA256: name, Size: size})
+	in, err := v.identity(ctx, true)
+	if err != nil {
+		return task.Blob{}, err
+	}
+	got, err := v.upload(ctx, store.Upload{ID: v.IDs.New(), SHA256: name, Size: size, Bucket: in})
 	if err != nil {
 		return task.Blob{}, fmt.Errorf("announce a blob: %w", err)
 	}
@@ -89,6 +93,45 @@ func (v *Values) put(ctx context.Context, sum string, size int64, open func() (i
 		return b, v.Sealer.PutBlob(ctx, v.Bucket, v.key(b), b, plain)
 	}
 	return b, v.Bucket.Put(ctx, v.key(b), plain)
+}
+
+// identity returns which bucket it is; the zero one: that cannot be said of it.
+func (v *Values) identity(ctx context.Context, create bool) (b store.Bucket, err error) {
+	i, ok := v.Bucket.(blob.Identified)
+	if !ok {
+		return b, nil
+	}
+	b.ID, b.Place, err = i.Identity(ctx, create)
+	return b, err
+}
+
+// CheckBucket returns an error if the blobs of the namespace are in another bucket.
+func (v *Values) CheckBucket(ctx context.Context) error {
+	b, err := v.identity(ctx, false)
+	if err != nil || b == (store.Bucket{}) {
+		return err
+	}
+	got, err := v.Store.Operate(ctx, v.Namespace, store.AcceptBucket{Bucket: b, Check: true})
+	if err != nil {
+		return fmt.Errorf("check the bucket: %w", err)
+	}
+	return got[0].Err
+}
+
+// AcceptBucket makes the bucket the one that has the blobs of the namespace.
+func (v *Values) AcceptBucket(ctx context.Context, by store.Audit) (store.Bucket, error) {
+	if v.Bucket == nil {
+		return store.Bucket{}, ErrNoBucket
+	}
+	b, err := v.identity(ctx, true)
+	if err != nil || b == (store.Bucket{}) {
+		return b, err
+	}
+	got, err := v.Store.Operate(ctx, v.Namespace, store.AcceptBucket{Audit: by, Bucket: b})
+	if err == nil {
+		err = got[0].Err
+	}
+	return b, err
 }
 
 var errChanged = errors.New("what was read the second time is not what was read the first time: give a source that does not change")
@@ -267,7 +310,11 @@ func (v *Values) Collect(ctx context.Context, unused time.Duration) (deleted int
 	if v.Bucket == nil {
 		return 0, ErrNoBucket
 	}
-	req := store.CollectBlobs{Pending: unused}
+	from, err := v.identity(ctx, false)
+	if err != nil {
+		return 0, fmt.Errorf("collect blobs: %w", err)
+	}
+	req := store.CollectBlobs{Pending: unused, Bucket: from}
 	for {
 		res, err := v.Store.Collect(ctx, v.Namespace, store.CollectRequest{Blobs: &req})
 		if err != nil {

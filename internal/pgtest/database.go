@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // URL returns the URL of a fresh database, which is dropped at the end of the
@@ -23,16 +27,113 @@ func URL(t testing.TB) string {
 // for each key, and the database is copied. It must close its connections.
 func Migrated(t testing.TB, key string, migrate func(url string) error) string {
 	t.Helper()
-	return fresh(t, func(s *server) (string, error) {
-		templates.Lock()
-		made := templates.of[key]
-		if made == nil {
-			made = sync.OnceValues(func() (string, error) { return newTemplate(s, key, migrate) })
-			templates.of[key] = made
+	return fresh(t, func(s *server) (string, error) { return template(s, key, migrate) })
+}
+
+// template returns the name of the database that those of a key are copies of.
+func template(s *server, key string, migrate func(url string) error) (string, error) {
+	templates.Lock()
+	made := templates.of[key]
+	if made == nil {
+		made = sync.OnceValues(func() (string, error) { return newTemplate(s, key, migrate) })
+		templates.of[key] = made
+	}
+	templates.Unlock()
+	return made()
+}
+
+// Reused is like Migrated, but the database may be one that an earlier test of this
+// program had: then clean was called with its URL, which must take out of it
+// whatever the test put into it. That is much faster than a copy.
+func Reused(t testing.TB, key string, migrate, clean func(url string) error) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs PostgreSQL")
+	}
+	var url string
+	var err error
+	outside(func() { url, err = reuse(key, migrate) })
+	if err != nil {
+		t.Fatalf("a database for the test: %v", err)
+	}
+	t.Cleanup(func() {
+		var err error
+		outside(func() { err = clean(url) })
+		if err != nil {
+			t.Errorf("clean the test's database: %v", err)
+			return
 		}
-		templates.Unlock()
-		return made()
+		idle.Lock()
+		defer idle.Unlock()
+		idle.of[key] = append(idle.of[key], url)
 	})
+	return url
+}
+
+// Truncate empties the tables of a store in a schema of a database, and drops those of
+// users. What the migrations wrote stays.
+func Truncate(url, schema string) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := pgconn.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	_, err = conn.Exec(ctx, strings.ReplaceAll(sqlTruncate, "SCHEMA", "'"+strings.ReplaceAll(schema, "'", "''")+"'")).ReadAll()
+	return err
+}
+
+// A table that is empty is left alone: that is most of the time.
+const sqlTruncate = `
+DO $$
+DECLARE
+  tables text[];
+  name text;
+  filled bool;
+BEGIN
+  FOR name IN SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
+  WHERE schemaname = SCHEMA AND tablename NOT IN ('weaver_store_meta', 'weaver_schema_versions') LOOP
+    EXECUTE 'SELECT EXISTS (SELECT FROM ' || name || ')' INTO filled;
+    IF filled THEN
+      tables := tables || name;
+    END IF;
+  END LOOP;
+  IF tables IS NOT NULL THEN
+    EXECUTE 'TRUNCATE ' || array_to_string(tables, ', ');
+  END IF;
+  EXECUTE format('DELETE FROM %I.weaver_store_meta WHERE namespace <> %L', SCHEMA, '');
+  FOR name IN SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
+  WHERE schemaname NOT IN (SCHEMA, 'pg_catalog', 'information_schema') LOOP
+    EXECUTE 'DROP TABLE ' || name || ' CASCADE';
+  END LOOP;
+END $$`
+
+// idle has the databases that Reused made and nobody uses, by key.
+var idle = struct {
+	sync.Mutex
+	of map[string][]string
+}{of: make(map[string][]string)}
+
+func reuse(key string, migrate func(url string) error) (string, error) {
+	idle.Lock()
+	if n := len(idle.of[key]); n > 0 {
+		url := idle.of[key][n-1]
+		idle.of[key] = idle.of[key][:n-1]
+		idle.Unlock()
+		return url, nil
+	}
+	idle.Unlock()
+	s, err := shared()
+	if err != nil {
+		return "", err
+	}
+	from, err := template(s, key, migrate)
+	if err != nil {
+		return "", err
+	}
+	name, err := s.create(from)
+	return s.url(name), err
 }
 
 // shared is the server of URL. It ends with the program.

@@ -121,3 +121,38 @@ func await(t *testing.T, deadline time.Time, holds func() error) {
 		<-time.After(10 * time.Millisecond)
 	}
 }
+
+// A database that is used again has nothing of the test before.
+func TestReused(t *testing.T) {
+	const tables = "CREATE SCHEMA s; CREATE TABLE s.weaver_store_meta (namespace text, a int); CREATE TABLE s.weaver_schema_versions (a int); " +
+		"CREATE TABLE s.x (a int); CREATE TABLE s.y (a int); INSERT INTO s.weaver_store_meta VALUES ('', 1); INSERT INTO s.weaver_schema_versions VALUES (1)"
+	migrate := func(url string) error {
+		_, err := ask(url, tables)
+		return err
+	}
+	clean := func(url string) error { return pgtest.Truncate(url, "s") }
+	var first string
+	for range 2 {
+		t.Run("a test", func(t *testing.T) {
+			url := pgtest.Reused(t, "reused", migrate, clean)
+			if first == "" {
+				first = url
+			}
+			if other := pgtest.Reused(t, "reused", migrate, clean); other == url {
+				t.Errorf("two tests got %s", url)
+			}
+			for name, rows := range map[string]string{"s.weaver_store_meta": "1", "s.weaver_schema_versions": "1", "s.x": "0", "s.y": "0"} {
+				want(t, url, "SELECT count(*) FROM "+name, rows)
+			}
+			want(t, url, "SELECT count(*) FROM pg_tables WHERE tablename = 'mine'", "0")
+			want(t, url, "INSERT INTO s.weaver_store_meta VALUES ('n', 2); INSERT INTO s.x VALUES (1); CREATE TABLE mine (a int)", "")
+		})
+	}
+	var again string
+	t.Run("another test", func(t *testing.T) {
+		again = pgtest.Reused(t, "reused", migrate, clean)
+		if other := pgtest.Reused(t, "reused", migrate, clean); first != again && first != other {
+			t.Errorf("the databases are %s and %s, want %s again", again, other, first)
+		}
+	})
+}

@@ -162,6 +162,7 @@ func (p *Pipeline) definition(t *Task, baseDir string) definition {
 
 			Artifacts:         t.Artifacts,
 			ArtifactsOptional: t.ArtifactsOptional,
+			ArtifactsTTL:      builtin.Duration(t.ArtifactsTTL),
 		}
 		if file := cmp.Or(t.EnvFile, p.EnvFile); file != "" {
 			d.Run.EnvFile = resolve(baseDir, file)

@@ -87,6 +87,7 @@ type Task struct {
 	Dir               string // as written
 	Artifacts         []string
 	ArtifactsOptional []string
+	ArtifactsTTL      time.Duration
 	Labels            map[string]string
 	ConcurrencyKey    string
 	ConcurrencyLimit  int // 0: the default

@@ -131,6 +131,7 @@ func rewrite(t *testing.T, p *pipeline.Pipeline) []byte {
 		put(o, "dir", template.Escape(k.Dir))
 		put(o, "artifacts", escapeAll(k.Artifacts))
 		put(o, "artifacts_optional", escapeAll(k.ArtifactsOptional))
+		length(o, "artifacts_ttl", k.ArtifactsTTL)
 		put(o, "labels", values(k.Labels, template.Escape))
 		if k.ConcurrencyKey != "" {
 			shared := object{"key": template.Escape(k.ConcurrencyKey)}

@@ -71,6 +71,8 @@ var onlyParse = map[string]string{
 	"foreach-glob-dir":      "templates",
 	"foreach-from":          "needs",
 	"foreach-from-item":     "templates",
+	"artifacts-of-needs":    "templates",
+	"artifacts-alone":       "templates",
 }
 
 func TestSchema(t *testing.T) {

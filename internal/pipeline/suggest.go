@@ -52,7 +52,7 @@ var (
 	}
 	taskLevel = &level{
 		name:    "a task",
-		keys:    []string{"description", "run", "http", "approve", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional", "labels", "concurrency", "priority", "foreach", "foreach_glob", "foreach_from", "matrix", "max_parallel"},
+		keys:    []string{"description", "run", "http", "approve", "type", "input", "needs", "if", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional", "artifacts_ttl", "labels", "concurrency", "priority", "foreach", "foreach_glob", "foreach_from", "matrix", "max_parallel"},
 		example: "tasks: {build: {KEY: …}}",
 		others:  taskOthers,
 	}
@@ -61,7 +61,7 @@ var (
 		"depends_on": "needs", "dependson": "needs", "depends": "needs", "dependencies": "needs", "requires": "needs", "after": "needs", "need": "needs",
 		"environment": "env", "cwd": "dir", "workdir": "dir", "working_dir": "dir", "working_directory": "dir", "working-directory": "dir", "directory": "dir",
 		"dotenv": "env_file", "envfile": "env_file", "secret": "secret_env", "secrets": "secret_env",
-		"artifact": "artifacts", "outputs": "artifacts", "files": "artifacts", "keep": "artifacts", "results": "artifacts", "optional_artifacts": "artifacts_optional", "artifacts-optional": "artifacts_optional",
+		"artifact": "artifacts", "outputs": "artifacts", "files": "artifacts", "keep": "artifacts", "results": "artifacts", "optional_artifacts": "artifacts_optional", "artifacts-optional": "artifacts_optional", "ttl": "artifacts_ttl", "artifact_ttl": "artifacts_ttl", "expire_in": "artifacts_ttl", "retention": "artifacts_ttl", "retention-days": "artifacts_ttl",
 		"retries": "retry", "attempts": "retry", "backoff": "retry", "with": "input", "uses": "type", "payload": "input", "tags": "labels",
 		"when": "if", "condition": "if", "only_if": "if", "run_if": "if", "on": "if", "trigger_rule": "if",
 		"continue_on_error": "allow_failure", "continue-on-error": "allow_failure", "ignore_error": "allow_failure", "ignore_errors": "allow_failure", "ignore_failure": "allow_failure", "allow-failure": "allow_failure", "allowfailure": "allow_failure", "may_fail": "allow_failure", "optional": "allow_failure",
@@ -78,7 +78,7 @@ var (
 	}
 	hookLevel = &level{ // what a task has, without what it waits for
 		name:    "a task of on",
-		keys:    []string{"description", "run", "http", "type", "input", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional", "labels", "concurrency", "priority"},
+		keys:    []string{"description", "run", "http", "type", "input", "allow_failure", "retry", "timeout", "env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional", "artifacts_ttl", "labels", "concurrency", "priority"},
 		example: "on: {failure: {KEY: …}}",
 		others:  taskOthers,
 	}

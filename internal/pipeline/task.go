@@ -109,6 +109,8 @@ func (d *decoder) task(e entry, name string, keys *level) Task {
 			t.Artifacts = d.filePatterns(f)
 		case "artifacts_optional":
 			t.ArtifactsOptional = d.filePatterns(f)
+		case "artifacts_ttl":
+			t.ArtifactsTTL = d.duration(f, "720h")
 		case "labels":
 			t.Labels = d.labels(f)
 		case "concurrency":
@@ -182,7 +184,7 @@ func (d *decoder) checkWork(e entry, of string, keys *level) {
 }
 
 // commandKeys are those of tasks that run a command.
-var commandKeys = []string{"env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional"}
+var commandKeys = []string{"env", "inherit_env", "env_file", "secret_env", "dir", "artifacts", "artifacts_optional", "artifacts_ttl"}
 
 // filePatterns reads patterns of files below the command's folder.
 func (d *decoder) filePatterns(f field) (patterns []string) {

@@ -188,6 +188,8 @@ func (d *decoder) checkUse(u *use, need *Task) {
 	case need.kind().Check(u.path) != nil:
 		wrong := need.kind().Check(u.path)
 		d.r.add(u.at, u.of+": "+wrong.Problem, wrong.Hint)
+	case need.kind() == value.Command && value.File(u.path) != "" && !need.mayKeep(value.File(u.path)):
+		d.r.add(u.at, fmt.Sprintf("%s: task %s keeps no file %s", u.of, quote(need.Name), quote(value.File(u.path))), "name it in its artifacts, as in artifacts: "+cut(value.File(u.path)))
 	case failed && !value.Survives(u.path):
 		hint := "let that task write a file, and read it"
 		if need.kind() == value.Command {
@@ -195,6 +197,14 @@ func (d *decoder) checkUse(u *use, need *Task) {
 		}
 		d.r.add(u.at, fmt.Sprintf("%s: task %s runs when what it needs failed, and a task that failed keeps no .%s", u.named(), quote(u.task), u.path[2]), hint)
 	}
+}
+
+// mayKeep reports whether a pattern of a command matches a file.
+func (t *Task) mayKeep(file string) bool {
+	return slices.ContainsFunc(slices.Concat(t.Artifacts, t.ArtifactsOptional), func(pattern string) bool {
+		ok, err := path.Match(pattern, file)
+		return ok && err == nil
+	})
 }
 
 // notNeeded reports a value of a task that is no need.

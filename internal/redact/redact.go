@@ -18,6 +18,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/goweaver/weaver/task"
 )
 
 // Mask stands in place of what is masked.
@@ -119,6 +121,18 @@ func (r *Rules) apply(of string, value json.RawMessage) (json.RawMessage, []stri
 	return m.out.Bytes(), m.texts
 }
 
+// Expire returns a value in which a mark stands in place of what the rules say, and
+// whether there was something. One that is no JSON is an error.
+func (r *Rules) Expire(of string, value, mark json.RawMessage) (json.RawMessage, bool, error) {
+	at := advance(r.patterns, of)
+	m := masker{dec: json.NewDecoder(bytes.NewReader(value)), mark: mark}
+	m.dec.UseNumber()
+	if err := m.value(at); err != nil {
+		return nil, false, err
+	}
+	return m.out.Bytes(), m.masked, nil
+}
+
 // Matches reports whether what stands under a key of a value is masked.
 func (r *Rules) Matches(of, key string) bool {
 	return r != nil && accepts(advance(advance(r.patterns, of), key))
@@ -153,6 +167,7 @@ func accepts(patterns [][]string) bool {
 // masker rewrites one value.
 type masker struct {
 	dec    *json.Decoder
+	mark   json.RawMessage // in place of what is found; nil: Mask
 	out    bytes.Buffer
 	masked bool
 	texts  []string
@@ -168,7 +183,15 @@ func (m *masker) value(at [][]string) error {
 			m.out.Write(raw)
 			return nil
 		}
+		if m.mark != nil && task.IsExpired(raw) {
+			m.out.Write(raw) // before
+			return nil
+		}
 		m.masked = true
+		if m.mark != nil {
+			m.out.Write(m.mark)
+			return nil
+		}
 		m.texts = append(m.texts, leaves(raw)...)
 		return m.write(Mask)
 	}

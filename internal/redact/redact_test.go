@@ -33,6 +33,32 @@ type order struct {
 	Skip  card             `json:"-"`
 }
 
+type partOfItself struct {
+	A    string `weaver:"expire=1h"`
+	Next *partOfItself
+}
+
+func TestExpire(t *testing.T) {
+	t.Parallel()
+	mark := task.Expired(time.Unix(0, 0))
+	in := json.RawMessage(`{"a":[{"b":1.50,"c":"<x>"},{"b":null}],"d":` + string(mark) + `}`)
+	got, changed, err := redact.New([]string{"input/a/#/b"}).Expire("input", in, mark)
+	want := `{"a":[{"b":` + string(mark) + `,"c":"<x>"},{"b":null}],"d":` + string(mark) + `}`
+	if err != nil || !changed || string(got) != want {
+		t.Errorf("Expire = %s, %t, %v\nwant     %s", got, changed, err, want)
+	}
+	again, changed, err := redact.New([]string{"input/a/#/b", "input/d"}).Expire("input", got, task.Expired(time.Now()))
+	if err != nil || changed || string(again) != want {
+		t.Errorf("a second time: %s, %t, %v", again, changed, err)
+	}
+	if plain := task.WithoutExpired(got); string(plain) != `{"a":[{"b":null,"c":"<x>"},{"b":null}],"d":null}` || !json.Valid(plain) {
+		t.Errorf("without what expired: %s", plain)
+	}
+	if _, _, err := redact.New([]string{"input/a"}).Expire("input", json.RawMessage(`{`), mark); err == nil {
+		t.Error("what is no JSON has no error")
+	}
+}
+
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	got, err := redact.Paths(reflect.TypeFor[[]order]())
@@ -41,6 +67,16 @@ func TestPaths(t *testing.T) {
 	}
 	if slices.Sort(want); err != nil || !slices.Equal(got, want) {
 		t.Errorf("Paths = %q, %v\nwant    %q", got, err, want)
+	}
+	type kept struct {
+		Card *struct {
+			No string `weaver:"redact,expire=1h"`
+		} `json:"card"`
+		All []string `weaver:"expire=90m"`
+	}
+	expire, err := redact.Expiries(reflect.TypeFor[[]kept]())
+	if want := []task.Expiry{{Path: "#/card/No", After: time.Hour}, {Path: "#/All", After: 90 * time.Minute}}; err != nil || !slices.Equal(expire, want) {
+		t.Errorf("Expiries = %v, %v, want %v", expire, err, want)
 	}
 	for _, plain := range []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[time.Time](), reflect.TypeFor[any](), nil} {
 		if got, err := redact.Paths(plain); got != nil || err != nil {
@@ -53,6 +89,13 @@ func TestPaths(t *testing.T) {
 		}](),
 		"not encoded by itself": reflect.TypeFor[struct {
 			a string `weaver:"redact"`
+		}](),
+		"a part of itself": reflect.TypeFor[partOfItself](),
+		`"redact,soon"`: reflect.TypeFor[struct {
+			A string `weaver:"redact,soon"`
+		}](),
+		`"expire=-1h"`: reflect.TypeFor[struct {
+			A string `weaver:"expire=-1h"`
 		}](),
 		"base of": reflect.TypeFor[struct {
 			base `weaver:"redact"`

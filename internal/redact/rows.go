@@ -64,25 +64,41 @@ func Error(e *task.Error, texts []string) *task.Error {
 	return &masked
 }
 
-// History masks what readers show of a task. Texts that were masked when they were
-// recorded stay so; those of programs without the rules are masked here.
-func History(h *store.History) {
-	r := New(h.Task.Redact)
-	of := make([]*Rules, len(h.Steps))
-	some := r != nil
+// Secrets returns the texts and numbers of a task that are to be masked, for Hide.
+func Secrets(h *store.History) []string {
+	_, texts, _ := New(h.Task.Redact).ofHistory(h)
+	return texts
+}
+
+// ofHistory returns the rules of each step, and the texts that are to be masked; some:
+// there are rules.
+func (r *Rules) ofHistory(h *store.History) (of []*Rules, texts []string, some bool) {
+	of, some = make([]*Rules, len(h.Steps)), r != nil
 	for i := range h.Steps {
 		of[i] = r.OfStep(&h.Steps[i])
 		some = some || of[i] != nil
 	}
 	if !some {
-		return
+		return of, nil, false
 	}
-	texts := r.taskTexts(&h.Task)
+	texts = r.taskTexts(&h.Task)
 	for i := range h.Steps {
 		texts = append(texts, of[i].Texts(Step, h.Steps[i].Value)...)
 	}
 	for i := range h.Signals {
 		texts = append(texts, r.Texts(Signal, h.Signals[i].Payload)...)
+	}
+	return of, texts, true
+}
+
+// History masks what readers show of a task. Texts that were masked when they were
+// recorded stay so; those of programs without the rules are masked here.
+func History(h *store.History) {
+	r := New(h.Task.Redact)
+	r.artifacts(h.Artifacts)
+	of, texts, some := r.ofHistory(h)
+	if !some {
+		return
 	}
 	r.maskTask(&h.Task, texts)
 	for i := range h.Steps {

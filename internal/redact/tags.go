@@ -6,15 +6,19 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/goweaver/weaver/task"
 )
 
-// Tag is the key of the field tags: `weaver:"redact"`.
+// Tag is the key of the field tags: `weaver:"redact"`, `weaver:"expire=720h"`, or both.
 const Tag = "weaver"
 
 // tagged is what is known of a type.
 type tagged struct {
-	paths []string
-	err   error
+	paths  []string
+	expire []task.Expiry
+	err    error
 }
 
 var types sync.Map // reflect.Type → tagged
@@ -23,11 +27,23 @@ var types sync.Map // reflect.Type → tagged
 // "card/number", "items/#/secret". Error: a tag that says something else, or that
 // stands where it does nothing.
 func Paths(t reflect.Type) ([]string, error) {
+	known := ofType(t)
+	return known.paths, known.err
+}
+
+// Expiries returns the fields of a type that are stored for a time, by their paths below
+// the value; see Paths.
+func Expiries(t reflect.Type) ([]task.Expiry, error) {
+	known := ofType(t)
+	return known.expire, known.err
+}
+
+func ofType(t reflect.Type) tagged {
 	if t == nil {
-		return nil, nil
+		return tagged{}
 	}
 	if known, ok := types.Load(t); ok {
-		return known.(tagged).paths, known.(tagged).err
+		return known.(tagged)
 	}
 	w := walk{}
 	err := w.of(t, nil)
@@ -36,8 +52,9 @@ func Paths(t reflect.Type) ([]string, error) {
 	if err == nil && len(w.paths) == 0 {
 		w.paths = nil
 	}
-	types.Store(t, tagged{w.paths, err})
-	return w.paths, err
+	known := tagged{w.paths, w.expire, err}
+	types.Store(t, known)
+	return known
 }
 
 // In puts what holds a value before paths.
@@ -50,8 +67,9 @@ func In(of string, paths []string) []string {
 }
 
 type walk struct {
-	paths []string
-	on    []reflect.Type // structs that the path leads through
+	paths  []string
+	expire []task.Expiry
+	on     []reflect.Type // structs that the path leads through
 }
 
 func (w *walk) of(t reflect.Type, at []string) error {
@@ -81,19 +99,24 @@ func (w *walk) of(t reflect.Type, at []string) error {
 func (w *walk) fields(t reflect.Type, at []string) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
-		masked, err := fieldTag(t, &f)
+		masked, expire, err := fieldTag(t, &f)
 		if err != nil {
 			return err
 		}
 		name, inline, skip := jsonName(&f)
 		switch {
-		case masked && (skip || inline):
-			return fmt.Errorf("the field %s of %s has the tag %s:%q and is not encoded by itself: put the tag on fields that are", f.Name, t, Tag, "redact")
+		case (masked || expire > 0) && (skip || inline):
+			return fmt.Errorf("the field %s of %s has the tag %s:%q and is not encoded by itself: put the tag on fields that are", f.Name, t, Tag, f.Tag.Get(Tag))
 		case skip:
 		case inline:
 			if err := w.of(f.Type, at); err != nil {
 				return err
 			}
+		case expire > 0:
+			w.expire = append(w.expire, task.Expiry{Path: strings.Join(append(slices.Clone(at), Literal(name)), "/"), After: expire})
+		}
+		switch {
+		case skip, inline:
 		case masked:
 			w.paths = append(w.paths, strings.Join(append(slices.Clone(at), Literal(name)), "/"))
 		default:
@@ -116,7 +139,10 @@ func taggedNames(t reflect.Type, seen map[reflect.Type]bool) (names []string, er
 	seen[t] = true
 	for i := range t.NumField() {
 		f := t.Field(i)
-		masked, err := fieldTag(t, &f)
+		masked, expire, err := fieldTag(t, &f)
+		if err == nil && expire > 0 {
+			err = fmt.Errorf("the field %s of %s has the tag %s:%q, and the type is a part of itself: put the tag on a field that holds the whole", f.Name, t, Tag, f.Tag.Get(Tag))
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -135,16 +161,27 @@ func taggedNames(t reflect.Type, seen map[reflect.Type]bool) (names []string, er
 	return names, nil
 }
 
-// fieldTag reports whether a field is to be masked.
-func fieldTag(t reflect.Type, f *reflect.StructField) (bool, error) {
+// fieldTag reports whether a field is to be masked, and for how long it is stored; 0: as
+// long as its task.
+func fieldTag(t reflect.Type, f *reflect.StructField) (masked bool, expire time.Duration, err error) {
 	tag, has := f.Tag.Lookup(Tag)
 	if !has {
-		return false, nil
+		return false, 0, nil
 	}
-	if tag != "redact" {
-		return false, fmt.Errorf("the field %s of %s has the tag %s:%q: want %[3]s:%[5]q", f.Name, t, Tag, tag, "redact")
+	for part := range strings.SplitSeq(tag, ",") {
+		after, expires := strings.CutPrefix(part, "expire=")
+		switch {
+		case part == "redact" && !masked:
+			masked = true
+			continue
+		case expires && expire == 0:
+			if expire, err = time.ParseDuration(after); err == nil && expire > 0 {
+				continue
+			}
+		}
+		return false, 0, fmt.Errorf("the field %s of %s has the tag %s:%q: want %[3]s:%[5]q, %[3]s:%[6]q or %[3]s:%[7]q", f.Name, t, Tag, tag, "redact", "expire=720h", "redact,expire=720h")
 	}
-	return true, nil
+	return masked, expire, nil
 }
 
 // jsonName is the name under which a field is encoded. inline: its own fields are, in

@@ -24,7 +24,9 @@ func RecordBlobs(rec *store.Record) []task.Blob {
 		blobs = appendBlob(blobs, rec.Step.Value)
 	}
 	for i := range rec.Artifacts {
-		blobs = append(blobs, rec.Artifacts[i].Blob)
+		if len(rec.Artifacts[i].Link) == 0 {
+			blobs = append(blobs, rec.Artifacts[i].Blob)
+		}
 	}
 	return blobs
 }
@@ -62,7 +64,7 @@ func PendingFor(req *store.CollectBlobs) time.Duration {
 func Artifact(a *store.NewArtifact, step *task.Step, now time.Time) task.Artifact {
 	stored := task.Artifact{
 		ID: a.ID, TaskID: step.TaskID, Step: step.Name, AttemptNo: step.AttemptNo,
-		Name: a.Name, ContentType: a.ContentType, Blob: a.Blob, CreatedAt: now,
+		Name: a.Name, ContentType: a.ContentType, Blob: a.Blob, LinkValue: a.Link, CreatedAt: now,
 	}
 	if a.TTL > 0 {
 		stored.ExpiresAt = Instant(now.Add(a.TTL))

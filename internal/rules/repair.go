@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -76,6 +77,7 @@ func RepairNotNeeded() *task.Error {
 }
 
 // ReplaceBlobs are the blobs that a command names.
-func ReplaceBlobs(cmd *store.ReplaceInput) []task.Blob {
-	return appendBlob(nil, cmd.Input)
-}
+func ReplaceBlobs(cmd *store.ReplaceInput) []task.Blob { return InputBlobs(cmd.Input) }
+
+// InputBlobs returns the blob that an input names.
+func InputBlobs(input json.RawMessage) []task.Blob { return appendBlob(nil, input) }

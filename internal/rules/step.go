@@ -16,6 +16,11 @@ func CheckRecord(rec *store.Record) error {
 	if err := checkEvents(&rec.Lease, rec.Events); err != nil {
 		return err
 	}
+	for i := range rec.Artifacts {
+		if a := &rec.Artifacts[i]; len(a.Link) > 0 && (!json.Valid(a.Link) || a.Blob != task.Blob{}) {
+			return fmt.Errorf("record for task %v: the artifact %q is a link that is not JSON, or has a blob too", rec.Lease.Task, a.Name)
+		}
+	}
 	switch {
 	case len(rec.Artifacts) > 0 && (rec.Step == nil || rec.Step.State != task.StepCompleted || IsWait(rec)):
 		return fmt.Errorf("record for task %v: artifacts are recorded with a completed step, and there is none", rec.Lease.Task)

@@ -45,6 +45,7 @@ func (c *sealed) History(ctx context.Context, ns string, id task.ID) (store.Hist
 	c.s.openSteps(id, h.Steps)
 	c.s.openSignals(h.Signals)
 	c.s.openCheckpoints(h.Checkpoints)
+	c.s.openArtifacts(h.Artifacts)
 	return h, err
 }
 
@@ -73,6 +74,7 @@ func (c *sealed) Snapshot(ctx context.Context, ns string) (*store.Snapshot, erro
 	}
 	c.s.openSignals(snap.Signals)
 	c.s.openCheckpoints(snap.Checkpoints)
+	c.s.openArtifacts(snap.Artifacts)
 	return snap, nil
 }
 
@@ -87,6 +89,13 @@ func (s *Sealer) openCheckpoints(kept []task.Checkpoint) {
 	for i := range kept {
 		k := &kept[i]
 		k.Value = s.Open(Place{Task: k.TaskID, Kind: Checkpoint, Name: k.Name}, k.Value)
+	}
+}
+
+func (s *Sealer) openArtifacts(list []task.Artifact) {
+	for i := range list {
+		a := &list[i]
+		a.LinkValue = s.Open(LinkOf(a.TaskID, a.Name), a.LinkValue)
 	}
 }
 

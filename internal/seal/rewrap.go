@@ -74,7 +74,7 @@ func Damaged(err error) error { return fmt.Errorf("%w: %w", errDamaged, err) }
 func (s *Sealer) renew(v *store.StoredValue) (renewed json.RawMessage, changed bool, err error) {
 	p := Place{Task: v.Task}
 	switch v.Kind {
-	case store.ValueInput:
+	case store.ValueInput, store.ValueDraft:
 		p = InputOf(v.Task, v.Of)
 	case store.ValueOutput, store.ValueJoinOutput:
 		p.Kind = Output
@@ -94,6 +94,8 @@ func (s *Sealer) renew(v *store.StoredValue) (renewed json.RawMessage, changed b
 		p.Kind, p.Name = Event, v.Of
 	case store.ValueLog:
 		p.Kind, p.Name = Log, v.Of
+	case store.ValueLink:
+		p = LinkOf(v.Task, v.Of)
 	case store.ValueProgress:
 		return s.renewProgress(v)
 	default:

@@ -31,7 +31,7 @@ type Sealer struct {
 type Place struct {
 	Task task.ID // that has the value
 	Kind Kind
-	Name string // of the task's type, the step, the signal or the checkpoint
+	Name string // of the task's type, the step, the signal, the checkpoint or the artifact
 	Any  bool   // the value may have been sealed for another task
 }
 
@@ -50,6 +50,7 @@ const (
 	Progress   Kind = "progress"
 	Event      Kind = "event"
 	Log        Kind = "log"
+	Link       Kind = "link"
 )
 
 // InputOf is the place of a task's input.
@@ -68,6 +69,11 @@ func StepOf(id task.ID, s *task.Step) Place {
 // SignalOf is the place of a signal's payload.
 func SignalOf(id task.ID, name string) Place {
 	return Place{Task: id, Kind: Signal, Name: name, Any: true}
+}
+
+// LinkOf is the place of an artifact's link.
+func LinkOf(id task.ID, name string) Place {
+	return Place{Task: id, Kind: Link, Name: name, Any: true}
 }
 
 // bound returns what a codec binds a value to.

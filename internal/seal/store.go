@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
 
 // sealed is a store above another one, which has values sealed and opened on the way.
@@ -88,6 +89,21 @@ func (c *sealed) Warnings(ctx context.Context) []store.Warning {
 // Session implements store.SessionKeeper: there is none when the store below keeps none.
 func (c *sealed) Session(ns string, id store.WorkerID) (store.Session, bool) {
 	return store.SessionOf(c.Store, ns, id)
+}
+
+// Await implements store.Awaiter: the store below may not do it.
+func (c *sealed) Await(ns string, ids func() []task.ID, fn func(store.Notice)) (stop func(), ok bool) {
+	if a, is := c.Store.(store.Awaiter); is {
+		return a.Await(ns, ids, fn)
+	}
+	return nil, false
+}
+
+// Wake implements store.Waker, for any store below.
+func (c *sealed) Wake(ns string) {
+	if w, ok := c.Store.(store.Waker); ok {
+		w.Wake(ns)
+	}
 }
 
 // sealedStepTxer implements store.StepTxer.

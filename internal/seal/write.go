@@ -46,6 +46,9 @@ func (c *sealed) Operate(ctx context.Context, ns string, cmds ...store.Command) 
 		case store.ReplaceInput:
 			err = c.replace(ctx, ns, &cmd)
 			below[i] = cmd
+		case store.ExpireInput:
+			err = c.expire(ctx, ns, &cmd)
+			below[i] = cmd
 		case store.RerunTask:
 			cmd.New.Input, err = c.s.Seal(InputOf(cmd.New.ID, cmd.New.Type), cmd.New.Input)
 			below[i] = cmd
@@ -93,6 +96,20 @@ func (c *sealed) replace(ctx context.Context, ns string, cmd *store.ReplaceInput
 	if task.PayloadHash(cmd.Input) == is {
 		cmd.Input = stored
 		return nil
+	}
+	cmd.Input, err = c.s.Seal(place, cmd.Input)
+	return err
+}
+
+// expire makes of a command what it is below; see replace.
+func (c *sealed) expire(ctx context.Context, ns string, cmd *store.ExpireInput) error {
+	tasks, err := c.Store.Tasks(ctx, ns, cmd.Task)
+	if err != nil || len(tasks) == 0 || len(cmd.Input) == 0 {
+		return err
+	}
+	place, stored := InputOf(cmd.Task, tasks[0].Type), tasks[0].Input
+	if cmd.OldHash == task.PayloadHash(c.s.Open(place, stored)) {
+		cmd.OldHash = task.PayloadHash(stored)
 	}
 	cmd.Input, err = c.s.Seal(place, cmd.Input)
 	return err
@@ -198,6 +215,13 @@ func (s *Sealer) record(rec *store.Record) (err error) {
 			return err
 		}
 		rec.Checkpoint = &kept
+	}
+	rec.Artifacts = slices.Clone(rec.Artifacts)
+	for i := range rec.Artifacts {
+		a := &rec.Artifacts[i]
+		if a.Link, err = s.Seal(LinkOf(id, a.Name), a.Link); err != nil {
+			return err
+		}
 	}
 	if rec.Tasks, err = s.inputs(rec.Tasks); err != nil {
 		return err

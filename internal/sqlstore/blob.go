@@ -27,13 +27,13 @@ WHERE namespace = ?1 AND sha256 = ?2 AND size_bytes = ?3 AND state <> 'deleting'
 	sqlBlobState = `SELECT state FROM weaver_blobs WHERE namespace = ?1 AND blob_id = ?2 /*lock*/`
 	sqlUseBlob   = `UPDATE weaver_blobs SET state = 'live' WHERE namespace = ?1 AND blob_id = ?2 AND state = 'pending'`
 	sqlRefer     = `
-INSERT INTO weaver_artifacts (namespace, task_id, kind, artifact_id, blob_id, step, attempt_no, created_at, name, content_type, expires_at, collect_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11)
+INSERT INTO weaver_artifacts (namespace, task_id, kind, artifact_id, blob_id, step, attempt_no, created_at, name, content_type, expires_at, collect_at, link)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?12)
 ON CONFLICT DO NOTHING`
 )
 
 func (t *Tx) upload(u *store.Upload) (got store.Uploaded, err error) {
-	got.Blob = task.Blob(*u)
+	got.Blob = task.Blob{ID: u.ID, SHA256: u.SHA256, Size: u.Size}
 	st := t.stmt(sqlKnownBlob).Text(1, t.ns).Text(2, u.SHA256).Int(3, u.Size)
 	known := st.One()
 	if known {
@@ -78,7 +78,7 @@ func (t *Tx) refer(id *task.ID, kind, step string, value json.RawMessage) error 
 		return nil
 	}
 	err := t.stmt(sqlRefer).Text(1, t.ns).ID(2, id).Text(3, kind).ID(4, &b.ID).ID(5, &b.ID).OrNull(6, step).Null(7).Int(8, t.mic).
-		Null(9).Null(10).Null(11).Run()
+		Null(9).Null(10).Null(11).Null(12).Run()
 	if err != nil {
 		return err
 	}
@@ -106,12 +106,20 @@ func (t *Tx) referSteps(id *task.ID) error {
 func (t *Tx) addArtifacts(list []store.NewArtifact, step *task.Step) error {
 	for i := range list {
 		a := rules.Artifact(&list[i], step, t.at)
-		err := t.stmt(sqlRefer).Text(1, t.ns).ID(2, &a.TaskID).Text(3, kindArtifact).ID(4, &a.ID).ID(5, &a.Blob.ID).Text(6, a.Step).
-			Int(7, int64(a.AttemptNo)).Time(8, a.CreatedAt).Text(9, a.Name).OrNull(10, a.ContentType).Time(11, a.ExpiresAt).Run()
+		link := len(a.LinkValue) > 0
+		blobID := a.Blob.ID
+		if link {
+			blobID = a.ID // which no blob has
+		}
+		err := t.stmt(sqlRefer).Text(1, t.ns).ID(2, &a.TaskID).Text(3, kindArtifact).ID(4, &a.ID).ID(5, &blobID).Text(6, a.Step).
+			Int(7, int64(a.AttemptNo)).Time(8, a.CreatedAt).Text(9, a.Name).OrNull(10, a.ContentType).Time(11, a.ExpiresAt).Bytes(12, a.LinkValue).Run()
 		if err != nil {
 			return err
 		}
-		if err := t.stmt(sqlUseBlob).Text(1, t.ns).ID(2, &a.Blob.ID).Run(); err != nil {
+		if link {
+			continue
+		}
+		if err := t.stmt(sqlUseBlob).Text(1, t.ns).ID(2, &blobID).Run(); err != nil {
 			return err
 		}
 	}
@@ -128,8 +136,8 @@ WHERE namespace = ?1 AND blob_id = ?2 AND state = 'live'
   AND NOT EXISTS (SELECT 1 FROM weaver_artifacts a INDEXED BY weaver_artifacts_by_blob WHERE a.namespace = ?1 AND a.blob_id = ?2)`
 
 	sqlTakeRefs = `
-INSERT INTO weaver_artifacts (namespace, task_id, kind, artifact_id, blob_id, step, attempt_no, name, content_type, created_at, expires_at, collect_at)
-SELECT namespace, ?4, kind, artifact_id, blob_id, step, CASE kind WHEN 'artifact' THEN 0 END, name, content_type, created_at, expires_at, collect_at
+INSERT INTO weaver_artifacts (namespace, task_id, kind, artifact_id, blob_id, step, attempt_no, name, content_type, created_at, expires_at, collect_at, link)
+SELECT namespace, ?4, kind, artifact_id, blob_id, step, CASE kind WHEN 'artifact' THEN 0 END, name, content_type, created_at, expires_at, collect_at, link
 FROM weaver_artifacts WHERE namespace = ?1 AND task_id = ?2 AND kind = 'artifact' AND step IN (
   SELECT name FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND ` + takenOver + `)
 ON CONFLICT DO NOTHING`
@@ -172,7 +180,8 @@ var artifactColumns = sqlstmt.Columns[task.Artifact]{
 	sqlstmt.Col("a.content_type", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.ContentType = r.Text(i) }),
 	sqlstmt.Col("a.created_at", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.CreatedAt = r.Time(i) }),
 	sqlstmt.Col("a.expires_at", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.ExpiresAt = r.Time(i) }),
-	sqlstmt.Col("a.blob_id", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.Blob.ID = r.ID(i) }),
+	sqlstmt.Col("a.link", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.LinkValue = r.Bytes(i) }),
+	sqlstmt.Col("b.blob_id", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.Blob.ID = r.ID(i) }),
 	sqlstmt.Col("b.sha256", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.Blob.SHA256 = r.Text(i) }),
 	sqlstmt.Col("b.size_bytes", func(a *task.Artifact, r *sqlstmt.Row, i int) { a.Blob.Size = r.Int(i) }),
 }
@@ -187,11 +196,11 @@ var blobColumns = sqlstmt.Columns[store.BlobRow]{
 var (
 	sqlArtifacts = `
 SELECT ` + artifactColumns.List() + ` FROM weaver_artifacts a
-CROSS JOIN weaver_blobs b ON b.namespace = a.namespace AND b.blob_id = a.blob_id
+LEFT JOIN weaver_blobs b ON b.namespace = a.namespace AND b.blob_id = a.blob_id
 WHERE a.namespace = ?1 AND a.task_id = ?2 AND a.kind = 'artifact' ORDER BY a.artifact_id`
 	sqlSnapArtifacts = `
 SELECT ` + artifactColumns.List() + ` FROM weaver_artifacts a
-CROSS JOIN weaver_blobs b ON b.namespace = a.namespace AND b.blob_id = a.blob_id
+LEFT JOIN weaver_blobs b ON b.namespace = a.namespace AND b.blob_id = a.blob_id
 WHERE a.namespace = ?1 AND a.kind = 'artifact' ORDER BY a.task_id, a.artifact_id`
 	sqlSnapBlobs = `SELECT ` + blobColumns.List() + ` FROM weaver_blobs WHERE namespace = ?1 ORDER BY blob_id`
 )

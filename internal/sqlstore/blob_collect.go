@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/goweaver/weaver/internal/rules"
@@ -32,11 +33,15 @@ UPDATE weaver_blobs SET state = 'deleting', touched_at = 0 WHERE namespace = ?1 
 // Crash after the commit: the next call names the same blobs again.
 func (s *Store) collectBlobs(ctx context.Context, ns string, req *store.CollectBlobs) (store.CollectResult, error) {
 	var got store.CollectResult
+	var other error
 	err := s.write(ctx, ns, store.BlobBite, func(t *Tx) (err error) {
+		if _, other, err = t.checkBucket(req.Bucket); other != nil || err != nil {
+			return err
+		}
 		got.Blobs, err = t.collectBlobs(req)
 		return err
 	})
-	return got, err
+	return got, cmp.Or(err, other)
 }
 
 func (t *Tx) collectBlobs(req *store.CollectBlobs) (got store.CollectedBlobs, err error) {

@@ -27,7 +27,7 @@ SELECT b.blob_id, b.sha256, b.size_bytes, b.state, b.touched_at,` + blobRefs + `
 
 var sqlArtifactByID = `
 SELECT ` + artifactColumns.List() + ` FROM weaver_artifacts a
-CROSS JOIN weaver_blobs b ON b.namespace = a.namespace AND b.blob_id = a.blob_id
+LEFT JOIN weaver_blobs b ON b.namespace = a.namespace AND b.blob_id = a.blob_id
 WHERE a.namespace = ?1 AND a.kind = 'artifact' AND a.artifact_id = ?2 ORDER BY a.task_id LIMIT 1`
 
 // Blobs implements store.BlobReader.

@@ -92,6 +92,16 @@ WHERE namespace = ?1 AND task_id IN (` + params(7, n) + `) AND lease_epoch = 0 A
 // writeFirst leases the plain tasks that were taken for the first time.
 func (c *claim) writeFirst() error {
 	for version, ids := range c.first {
+		if b := c.tx.bulk; b != nil {
+			n, err := b.ClaimFirst(c.tx, &FirstLease{c.req.LeaseID, c.req.Name, c.expires(), version}, ids)
+			if err == nil && n != len(ids) {
+				err = fmt.Errorf("%d of %d tasks changed while they were claimed", len(ids)-n, len(ids))
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		err := inChunks(ids, func(chunk []task.ID) error {
 			st := c.tx.stmt(sqlClaimMany[len(chunk)]).Text(1, c.tx.ns).Lease(2, &c.req.LeaseID).Text(3, c.req.Name).
 				Int(4, c.expires()).Int(5, c.tx.mic).Int(6, int64(version))

@@ -53,7 +53,9 @@ func (t *Tx) coalesce(n *task.New) (e store.Enqueued, err error) {
 			return e, err
 		}
 	}
-	err = t.setInput(&id, n.Input, n.SchemaVersion)
+	if err = t.setInput(&id, n.Input, n.SchemaVersion); err == nil {
+		err = t.watchExpiry(&id, n.Expire)
+	}
 	return store.Enqueued{ID: id, Disposition: store.DispositionCoalesced}, err
 }
 

@@ -17,6 +17,9 @@ func (s *Store) Collect(ctx context.Context, ns string, req store.CollectRequest
 	if req.Blobs != nil {
 		return s.collectBlobs(ctx, ns, req.Blobs)
 	}
+	if req.Expiries {
+		return s.collectExpiries(ctx, ns)
+	}
 	at, err := rules.ParseCollectCursor(req.After)
 	if err != nil {
 		return store.CollectResult{}, err

@@ -61,10 +61,19 @@ const sqlJobByKey = `SELECT job_id FROM weaver_jobs WHERE namespace = ?1 AND nam
 // caller's transaction without waiting for a row lock.
 // Crash here: nothing was acknowledged; the same call again stores it once.
 func (t *Tx) enqueue(sub *store.Submission, parent task.ID) ([]store.Enqueued, error) {
+	got, err := t.put(sub, parent)
+	if err == nil {
+		err = t.flush()
+	}
+	return got, err
+}
+
+// put stores a submission, but for tasks that flush stores together.
+func (t *Tx) put(sub *store.Submission, parent task.ID) ([]store.Enqueued, error) {
 	if gone, err := t.usable(rules.TaskBlobs(sub.Tasks)); err != nil || gone != nil {
 		return nil, cmp.Or(err, gone)
 	}
-	in := insertion{tx: t, parent: parent, needed: neededOf(sub.Tasks), dispatch: t.dispatch}
+	in := insertion{tx: t, parent: parent, needed: neededOf(sub.Tasks), dispatch: t.dispatch, together: t.bulk != nil}
 	if sub.Job != nil {
 		in.job, in.limits = sub.Job.ID, limitsOf(&sub.Job.Budget)
 		in.deadline = rules.JobDeadline(sub.Job.Budget, t.at)
@@ -140,6 +149,7 @@ type insertion struct {
 	depth       int       // of children
 	dispatch    func(*dispatched, int64) error
 	needed      map[task.ID]bool
+	together    bool // tasks that are alike are stored together
 }
 
 const sqlInsertTask = `
@@ -162,6 +172,13 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 		return store.Enqueued{}, err
 	}
 	long, needed := len(n.Input) > inlineMax, in.depth > 0 || in.needed[n.ID]
+	if in.together && deadline.IsZero() && alike(n) {
+		in.alike(n, &Alike{
+			State: string(state), Waiting: string(waiting), Options: options,
+			Plain: !needed && in.plain(n, deadline), Needed: needed,
+		}, notBefore)
+		return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, nil
+	}
 	st := in.tx.stmt(sqlInsertTask).Text(1, in.tx.ns).ID(2, &n.ID).Text(3, n.Type).Text(4, n.Queue).Int(5, int64(n.Priority)).
 		Text(6, string(state)).OrNull(7, string(waiting)).Time(8, notBefore).Int(9, int64(len(n.Needs))).
 		Bool(10, !long && !needed && in.plain(n, deadline)).Bool(11, needed).Bool(12, long)
@@ -185,15 +202,32 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 	}
 	if waiting != task.WaitDeps {
 		d := dispatched{n.ID, lane.Key{Queue: n.Queue, Type: n.Type, Priority: int64(n.Priority)}, n.ConcurrencyKey}
-		available := in.tx.mic
-		if notBefore.After(in.tx.at) {
-			available = notBefore.UnixMicro()
-		}
-		if err := in.dispatch(&d, available); err != nil {
+		if err := in.dispatch(&d, in.tx.available(notBefore)); err != nil {
 			return store.Enqueued{}, err
 		}
 	}
 	return store.Enqueued{ID: n.ID, Disposition: store.DispositionCreated}, nil
+}
+
+// available is when a task is claimable that does not start before an instant.
+func (t *Tx) available(notBefore time.Time) int64 {
+	if notBefore.After(t.at) {
+		return notBefore.UnixMicro()
+	}
+	return t.mic
+}
+
+// alike puts a task to those that are stored together.
+func (in *insertion) alike(n *task.New, a *Alike, notBefore time.Time) {
+	t := in.tx
+	a.describe(n)
+	if a.Available = t.available(notBefore); !notBefore.IsZero() {
+		a.ReadyAt = notBefore.UnixMicro()
+	}
+	a.Job, a.Parent, a.Depth, a.Limits = in.job, in.parent, int64(in.depth), in.limits
+	t.alike.put(a, AlikeTask{n.ID, n.Input})
+	t.db.Lanes().Add(t.ns, lane.Key{Queue: n.Queue, Type: n.Type, Priority: int64(n.Priority)}, a.Available)
+	t.fx.Notice.Due = true
 }
 
 // bindIfFailed binds open_if_failed.
@@ -207,7 +241,7 @@ func bindIfFailed(st *sqlstmt.Stmt, i int, w rules.Waits) *sqlstmt.Stmt {
 // plain reports whether a task has nothing beside its row and its dispatch row.
 func (in *insertion) plain(n *task.New, deadline time.Time) bool {
 	return in.job.IsZero() && in.parent.IsZero() && n.Node == "" && len(n.Needs) == 0 && deadline.IsZero() &&
-		n.IdempotencyKey == "" && n.ConcurrencyKey == "" && len(n.Labels) == 0 && len(n.Metadata) == 0
+		n.IdempotencyKey == "" && n.ConcurrencyKey == "" && len(n.Labels) == 0 && len(n.Metadata) == 0 && len(n.Expire) == 0
 }
 
 const (
@@ -246,6 +280,9 @@ func (in *insertion) companions(n *task.New, deadline time.Time) error {
 		}
 	}
 	if err := in.tx.refer(&n.ID, kindInput, "", n.Input); err != nil {
+		return err
+	}
+	if err := in.tx.watchExpiry(&n.ID, n.Expire); err != nil {
 		return err
 	}
 	for _, e := range n.Needs {

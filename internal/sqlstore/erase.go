@@ -179,6 +179,9 @@ func (e *eraser) rows(id *task.ID, inJob bool) (done bool, err error) {
 		return false, err
 	}
 	e.room--
+	if err := e.stmt(sqlExpiryDone).Text(1, e.ns).ID(2, id).Run(); err != nil {
+		return false, err
+	}
 	return true, e.stmt(sqlEraseTask).Text(1, e.ns).ID(2, id).Run()
 }
 

@@ -37,7 +37,11 @@ func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]
 				return err
 			}
 		}
-		if err := f.successes.write(t, f.succeedMany, f.finish); err != nil {
+		succeed := f.succeedAll
+		if t.bulk == nil {
+			succeed = func() error { return f.successes.write(t, f.succeedMany, f.finish) }
+		}
+		if err := succeed(); err != nil {
 			return err
 		}
 		if err := f.endDrawn(); err != nil {

@@ -65,11 +65,17 @@ func (f *finishing) succeedMany(chunk []*report) (bool, error) {
 		return false, err
 	}
 	for _, r := range chunk {
-		r.got.State = task.Succeeded
-		t.fx.Notice.Tasks = append(t.fx.Notice.Tasks, r.fin.Lease.Task)
-		if err := t.endLease(*lease); err != nil {
+		if err := f.succeeded(r); err != nil {
 			return false, err
 		}
 	}
 	return true, nil
+}
+
+// succeeded notes the end of a plain task that is written.
+func (f *finishing) succeeded(r *report) error {
+	t := f.moves.tx
+	r.got.State = task.Succeeded
+	t.fx.Notice.Tasks = append(t.fx.Notice.Tasks, r.fin.Lease.Task)
+	return t.endLease(r.fin.Lease.ID)
 }

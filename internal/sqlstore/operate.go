@@ -130,9 +130,15 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 	case store.ResumeQueue:
 		err = o.resume(sqlResumeQueue, cmd.Audit, "resume", cmd.Queue)
 	case store.Upload:
-		got.Uploaded, err = o.tx.upload(&cmd)
+		if got.Err, err = o.tx.useBucket(cmd.Bucket); got.Err == nil && err == nil {
+			got.Uploaded, err = o.tx.upload(&cmd)
+		}
+	case store.AcceptBucket:
+		err = o.acceptBucket(cmd, got)
 	case store.ForgetTask:
 		err = o.forgetTask(cmd, got)
+	case store.ExpireInput:
+		err = o.expireInput(cmd, got)
 	case store.Restored:
 		err = o.restored(cmd, got)
 	default:

@@ -43,6 +43,9 @@ func (o *operation) replaceInput(cmd store.ReplaceInput, got *store.CommandResul
 	if err := t.setInput(&row.id, cmd.Input, cmd.SchemaVersion); err != nil {
 		return err
 	}
+	if err := t.watchExpiry(&row.id, of.Expire); err != nil {
+		return err
+	}
 	byHand := cmd.Repair.IsZero()
 	if err := t.stmt(sqlReplaced).Text(1, t.ns).ID(2, &row.id).Bool(3, byHand).Run(); err != nil {
 		return err

@@ -31,7 +31,13 @@ func (s *Store) Record(ctx context.Context, ns string, recs ...store.Record) ([]
 				return err
 			}
 		}
-		err := r.steps.write(t, r.insertSteps, func(s plainStep) error { return t.recordCompleted(s.rec, s.got) })
+		one := func(s plainStep) error { return t.recordCompleted(s.rec, s.got) }
+		var err error
+		if t.bulk != nil {
+			err = r.insertAll(one)
+		} else {
+			err = r.steps.write(t, r.insertSteps, one)
+		}
 		if err != nil {
 			return err
 		}

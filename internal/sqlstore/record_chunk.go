@@ -20,6 +20,9 @@ type plainStep struct {
 	got *store.RecordResult
 }
 
+// store sets what is stored.
+func (s plainStep) store(t *Tx) { s.got.Step = rules.StoredStep(s.rec, 1, t.at) }
+
 // chunkableStep reports whether a record is the value of a step and nothing else,
 // of a first attempt, which is what its epoch says.
 func chunkableStep(rec *store.Record) bool {
@@ -69,7 +72,7 @@ func (r *recording) insertSteps(chunk []plainStep) (bool, error) {
 	st = t.stmt(sqlInsertSteps[n]).Text(1, t.ns).Time(2, t.at)
 	for i := range chunk {
 		s, p := &chunk[i].got.Step, 3+7*i
-		*s = rules.StoredStep(chunk[i].rec, 1, t.at)
+		chunk[i].store(t)
 		st.ID(p, &s.TaskID).Text(p+1, s.Name).Int(p+2, int64(s.Try)).Int(p+3, int64(s.Index)).
 			Bytes(p+4, s.Value).Error(p+5, s.Error).Time(p+6, s.StartedAt)
 	}

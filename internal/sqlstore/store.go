@@ -137,13 +137,16 @@ type Tx struct {
 	fx  *Effects
 
 	moved    int    // rows that were moved beside those that the caller named
+	bulk     Bulk   // nil: tasks are written in chunks
+	alike    alikes // new tasks that are not stored yet
 	costs    *moves // that steps spent, of their jobs; nil: none
 	repeated bool   // the step to be recorded has the same value already
 }
 
 // NewTx returns an operation's transaction at an instant of the store's clock.
 func NewTx(db Database, conn Conn, fx *Effects, at time.Time) *Tx {
-	return &Tx{View: View{conn, fx.NS, func() time.Time { return at }}, db: db, at: at, mic: at.UnixMicro(), fx: fx}
+	bulk, _ := db.(Bulk)
+	return &Tx{View: View{conn, fx.NS, func() time.Time { return at }}, db: db, bulk: bulk, at: at, mic: at.UnixMicro(), fx: fx}
 }
 
 // Conn returns the connection of the transaction.
@@ -151,6 +154,9 @@ func (t *Tx) Conn() Conn { return t.conn }
 
 // Now returns the instant of the transaction.
 func (t *Tx) Now() time.Time { return t.at }
+
+// Effects returns what follows from the transaction once it is committed.
+func (t *Tx) Effects() *Effects { return t.fx }
 
 // Namespace returns the namespace of the transaction.
 func (t *Tx) Namespace() string { return t.ns }
@@ -162,6 +168,17 @@ func (t *Tx) SetGeneration(gen string) { t.gen = gen }
 // Enqueue stores a submission.
 func (t *Tx) Enqueue(sub *store.Submission) ([]store.Enqueued, error) {
 	return t.enqueue(sub, task.ID{})
+}
+
+// EnqueueAll stores several submissions.
+func (t *Tx) EnqueueAll(subs ...*store.Submission) (got [][]store.Enqueued, err error) {
+	got = make([][]store.Enqueued, len(subs))
+	for i, sub := range subs {
+		if got[i], err = t.put(sub, task.ID{}); err != nil {
+			return nil, err
+		}
+	}
+	return got, t.flush()
 }
 
 // Record writes one record in a transaction that is a caller's, with what it

@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/internal/sqlstmt"
@@ -28,6 +30,9 @@ SELECT task_id, name, value FROM weaver_checkpoints WHERE namespace = ?1 AND (ta
 SELECT task_id, seq, type, body FROM weaver_events WHERE namespace = ?1 AND (task_id, seq) > (?2, ?4) ORDER BY task_id, seq LIMIT ?3`
 	sqlWalkLogs = `
 SELECT task_id, seq, type, body FROM weaver_logs WHERE namespace = ?1 AND (task_id, seq) > (?2, ?4) ORDER BY task_id, seq LIMIT ?3`
+	sqlWalkLinks = `
+SELECT task_id, kind, artifact_id, name, link FROM weaver_artifacts
+WHERE namespace = ?1 AND (task_id, kind, artifact_id) > (?2, ?4, ?5) ORDER BY task_id, kind, artifact_id LIMIT ?3`
 	sqlWalkBlobs = `
 SELECT blob_id, sha256, size_bytes, state FROM weaver_blobs WHERE namespace = ?1 AND blob_id > ?2 ORDER BY blob_id LIMIT ?3`
 )
@@ -40,6 +45,7 @@ const (
 	keyName
 	keyNumber
 	keyTry // name, number and try
+	keyRef // the kind and the ID of a reference, which are the name of the cursor (bindRef)
 )
 
 // walks are the stages. Each reads one row: its place as a cursor, and its values.
@@ -48,6 +54,7 @@ var walks = []struct {
 	key walkKey
 	row func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue
 }{
+	{sqlWalkDrafts, keyNumber, walkDrafts},
 	{sqlWalkTasks, keyTask, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
 		of := st.ColText(1)
 		return []store.StoredValue{
@@ -87,6 +94,12 @@ var walks = []struct {
 		at.No = st.ColInt(1)
 		return []store.StoredValue{walked(store.ValueLog, at, st.ColText(2), st.ColBytes(3))}
 	}},
+	{sqlWalkLinks, keyRef, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
+		id := st.ColID(2)
+		v := walked(store.ValueLink, at, st.ColText(3), st.ColBytes(4))
+		v.Name, at.Name = id.String(), st.ColText(1)+"/"+id.String()
+		return []store.StoredValue{v}
+	}},
 	{sqlWalkBlobs, keyTask, func(st *sqlstmt.Stmt, at *rules.ValueCursor) []store.StoredValue {
 		if task.BlobState(st.ColName(3)) != task.BlobLive {
 			return nil
@@ -94,6 +107,18 @@ var walks = []struct {
 		b := task.Blob{ID: at.ID, SHA256: st.ColText(1), Size: st.ColInt(2)}
 		return []store.StoredValue{walked(store.ValueBlob, at, "", b.Value())}
 	}},
+}
+
+// bindRef binds the place of a reference.
+func bindRef(st *sqlstmt.Stmt, name string) (*sqlstmt.Stmt, error) {
+	var id task.ID
+	kind, text, found := strings.Cut(name, "/")
+	if found {
+		if err := id.UnmarshalText([]byte(text)); err != nil {
+			return nil, fmt.Errorf("%w: %q names no reference", store.ErrBadCursor, name)
+		}
+	}
+	return st.Text(4, kind).ID(5, &id), nil
 }
 
 func walked(kind store.ValueKind, at *rules.ValueCursor, of string, value json.RawMessage) store.StoredValue {
@@ -109,6 +134,9 @@ func (s *Store) WalkValues(ctx context.Context, ns, after string, limit int) (va
 	limit = store.PageLimit(limit)
 	err = s.read(ctx, ns, func(v *View) (err error) {
 		values, next, err = v.walk(at, limit)
+		if err == nil && after == "" && len(values) == 0 { // there are no drafts, as most of the time
+			values, next, err = v.walk(rules.ValueCursor{Stage: 1}, limit)
+		}
 		return err
 	})
 	return values, next, err
@@ -116,6 +144,9 @@ func (s *Store) WalkValues(ctx context.Context, ns, after string, limit int) (va
 
 func (v *View) walk(at rules.ValueCursor, limit int) (values []store.StoredValue, next string, err error) {
 	stage := walks[at.Stage]
+	if stage.sql == sqlWalkDrafts {
+		limit = min(limit, draftsPage)
+	}
 	st := v.stmt(stage.sql).Text(1, v.ns).ID(2, &at.ID).Int(3, int64(limit))
 	switch stage.key {
 	case keyName:
@@ -124,6 +155,10 @@ func (v *View) walk(at rules.ValueCursor, limit int) (values []store.StoredValue
 		st.Int(4, at.No)
 	case keyTry:
 		st.Text(4, at.Name).Int(5, at.No).Int(6, at.Try)
+	case keyRef:
+		if st, err = bindRef(st, at.Name); err != nil {
+			return nil, "", err
+		}
 	}
 	read := 0
 	for st.Next() {
@@ -158,6 +193,7 @@ const (
 	sqlSwapSignal     = `UPDATE weaver_signals SET payload = ?4 WHERE namespace = ?1 AND task_id = ?2 AND seq = ?5 AND payload = ?3`
 	sqlSwapCheckpoint = `UPDATE weaver_checkpoints SET value = ?4 WHERE namespace = ?1 AND task_id = ?2 AND name = ?5 AND value = ?3`
 	sqlSwapEvent      = `UPDATE weaver_events SET body = ?4 WHERE namespace = ?1 AND task_id = ?2 AND seq = ?5 AND body = ?3`
+	sqlSwapLink       = `UPDATE weaver_artifacts SET link = ?4 WHERE namespace = ?1 AND task_id = ?2 AND kind = 'artifact' AND artifact_id = ?5 AND link = ?3`
 	sqlSwapLog        = `UPDATE weaver_logs SET body = ?4 WHERE namespace = ?1 AND task_id = ?2 AND seq = ?5 AND body = ?3`
 )
 
@@ -173,16 +209,25 @@ func (s *Store) SwapValues(ctx context.Context, ns string, swaps ...store.ValueS
 			return err
 		}
 		defer undo()
-		for i := range swaps {
-			n, err := t.swap(&swaps[i])
+		for rest := swaps; len(rest) > 0; {
+			done := max(1, sameDrafts(rest))
+			n, err := t.swapSome(rest[:done])
 			if err != nil {
 				return err
 			}
-			swapped += n
+			swapped, rest = swapped+n, rest[done:]
 		}
 		return nil
 	})
 	return swapped, err
+}
+
+// swapSome replaces one value, or those of one row of drafts.
+func (t *Tx) swapSome(swaps []store.ValueSwap) (int, error) {
+	if swaps[0].Kind == store.ValueDraft {
+		return t.swapDrafts(swaps)
+	}
+	return t.swap(&swaps[0])
 }
 
 // swap replaces one value. Inputs and outputs are in the row of their task, or apart.
@@ -211,6 +256,12 @@ func (t *Tx) swap(s *store.ValueSwap) (int, error) {
 		sql, key = sqlSwapEvent, no
 	case store.ValueLog:
 		sql, key = sqlSwapLog, no
+	case store.ValueLink:
+		var id task.ID
+		if id.UnmarshalText([]byte(s.Name)) != nil {
+			return 0, nil
+		}
+		return exec(sqlSwapLink, func(st *sqlstmt.Stmt) *sqlstmt.Stmt { return st.ID(5, &id) })
 	}
 	if sql != "" {
 		if n, err := exec(sql, key); n > 0 || err != nil {

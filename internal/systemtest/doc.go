@@ -2,6 +2,7 @@
 // independent check of what happened. Each has a package of its own:
 //
 //   - model compares random operations on a store with package memstore.
+//   - crossing has many processes write the same tasks of one PostgreSQL at once.
 //   - linearizability checks concurrent histories of store calls.
 //   - sweep injects a fault at every store call of real engine work.
 //   - simulation runs several engines in an order that one seed chooses.

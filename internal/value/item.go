@@ -87,6 +87,9 @@ func (t Texts) CheckForeach() []error {
 		if p[0] == Item {
 			return checkItem(p)
 		}
+		if File(p) != "" {
+			return &Problem{fmt.Sprintf("%s is the path of a file, which a node of a foreach_from cannot be given", p), "let a task that needs this one unpack the file, or read it, and put out what the nodes need"}
+		}
 		return CheckPath(p)
 	})
 }

@@ -3,6 +3,7 @@ package value
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -20,11 +21,14 @@ type Output struct {
 	State task.State
 	Error string          // of a task that failed
 	Raw   json.RawMessage // the output, of a task that succeeded
+
+	ID   task.ID
+	File func(name string) (path string, err error) // makes a copy of a file that the task kept; nil: there is none to be had here
 }
 
 // OutputOf is the output of a stored task.
 func OutputOf(t *task.Task) *Output {
-	o := &Output{Task: t.Node, Kind: KindOf(t.Type), State: t.State, Raw: t.Output}
+	o := &Output{Task: t.Node, Kind: KindOf(t.Type), State: t.State, Raw: t.Output, ID: t.ID}
 	if t.Error != nil {
 		o.Error = t.Error.Message
 	}
@@ -91,6 +95,9 @@ func (o *Output) get(p template.Path) (found, error) {
 		}
 		return wrong("%s", o.missing(p))
 	}
+	if name := File(p); name != "" {
+		return o.file(p, name)
+	}
 	if o.Kind == Other {
 		return o.part(p, o.Raw)
 	}
@@ -125,6 +132,23 @@ func (o *Output) get(p template.Path) (found, error) {
 		text = strings.TrimRight(text, "\n") // as the shell's $(…)
 	}
 	return found{text: text}, nil
+}
+
+// file returns the path of a copy of a file that the task kept.
+func (o *Output) file(p template.Path, name string) (found, error) {
+	if o.File == nil {
+		return found{}, &Error{p, "a file can be given to a command only"}
+	}
+	path, err := o.File(name)
+	if wrong := (*Error)(nil); errors.As(err, &wrong) && wrong.Path == nil {
+		err = &Error{p, wrong.Why}
+	}
+	return found{text: path}, err
+}
+
+// later is the path by which a worker finds a file of a task that is none of the needs.
+func (o *Output) later(p template.Path) template.Path {
+	return template.Path{Root, o.ID.String(), artifacts, p[3]}
 }
 
 var exitStatus = regexp.MustCompile(`^exit status ([0-9]+)\b`)

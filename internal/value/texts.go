@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/goweaver/weaver/internal/template"
+	"github.com/goweaver/weaver/task"
 )
 
 // Texts are the texts of a command or request in which values may stand.
@@ -37,7 +38,11 @@ func (t Texts) check(path func(template.Path) *Problem) []error {
 			return "", nil
 		}
 		for _, p := range parsed.Paths() {
-			if problem := path(p); problem != nil {
+			problem := path(p)
+			if problem == nil && File(p) != "" && !strings.HasPrefix(where, "argv") && !strings.HasPrefix(where, "env") {
+				problem = &Problem{fmt.Sprintf("%s is the path of a file, which a command can be given, and no request", p), "write a command that sends it, as in run: [curl, --upload-file, …]"}
+			}
+			if problem != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", where, problem))
 			}
 		}
@@ -205,8 +210,20 @@ func (f filler) get(p template.Path) (v found, known bool, err error) {
 		}
 		return found{}, false, nil
 	}
+	if f.some && File(p) != "" && o.State == task.Succeeded {
+		return found{}, false, nil // the worker makes the copy
+	}
 	v, err = o.get(p)
 	return v, true, err
+}
+
+// kept returns the task whose file a path names, where the worker is to find it by its
+// ID.
+func (f filler) kept(p template.Path) (*Output, error) {
+	if File(p) == "" {
+		return nil, nil
+	}
+	return f.find(p[1])
 }
 
 func (f filler) text(at place, text string) (string, error) {
@@ -228,7 +245,13 @@ func (f filler) text(at place, text string) (string, error) {
 		case err != nil:
 			return "", err
 		case !known:
-			b.WriteString(part.Path.String())
+			path := part.Path
+			if o, err := f.kept(path); err != nil {
+				return "", err
+			} else if o != nil {
+				path = o.later(path)
+			}
+			b.WriteString(path.String())
 			continue
 		case at == inHeader && strings.ContainsFunc(v.text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
 			return "", &Error{part.Path, "it has a line end or another control character, which no header can have: " + excerpt(v.text)}

@@ -45,16 +45,18 @@ const (
 	status   = "status"
 	body     = "body"
 	asJSON   = "json"
+
+	artifacts = "artifacts" // paths of copies of files that were kept, for commands
 )
 
 func (k Kind) members() []string {
 	switch k {
 	case Command:
-		return []string{stdout, stderr, exitCode, asJSON}
+		return []string{stdout, stderr, exitCode, asJSON, artifacts}
 	case Request:
 		return []string{body, status, asJSON}
 	}
-	return []string{asJSON}
+	return []string{asJSON, artifacts}
 }
 
 // instead is what may be meant by a value that a kind does not have; "": any.
@@ -84,7 +86,11 @@ func CheckPath(p template.Path) *Problem {
 		return &Problem{fmt.Sprintf("%s names no task", p), "write for example " + example}
 	case len(p) == 2:
 		return &Problem{fmt.Sprintf("%s does not say which value of the task", p), fmt.Sprintf("write for example %s, or %s", with(p, stdout), with(p, asJSON))}
-	case p[2] != asJSON && len(p) > 3:
+	case p[2] == artifacts && len(p) == 3:
+		return &Problem{fmt.Sprintf("%s does not say which file", p), "write for example " + with(p, "out/a.csv")}
+	case p[2] == artifacts && len(p) > 4:
+		return &Problem{fmt.Sprintf("%s goes on behind the name of a file", p), "write the whole name in quotes, as in " + with(p[:3], "out/a.csv")}
+	case p[2] != asJSON && p[2] != artifacts && len(p) > 3:
 		return &Problem{fmt.Sprintf("%s goes on behind .%s, which has no parts", p, p[2]), "write " + with(p[:2], slices.Concat([]string{asJSON}, p[3:])...) + " for a part of JSON"}
 	}
 	return nil
@@ -103,11 +109,23 @@ func (k Kind) Check(p template.Path) *Problem {
 	if k.instead(p[2]) == "" {
 		var all []string
 		for _, m := range k.members() {
+			if m == artifacts {
+				all = append(all, with(p[:2], m, "out/a.csv"))
+				continue
+			}
 			all = append(all, with(p[:2], m))
 		}
 		hint = "its values are " + strings.Join(all, ", ")
 	}
 	return &Problem{fmt.Sprintf("%s does not exist: task %q is %s", p, p[1], k), hint}
+}
+
+// File returns which file of its task a path names; "": it names none.
+func File(p template.Path) string {
+	if len(p) == 4 && p[0] == Root && p[2] == artifacts {
+		return p[3]
+	}
+	return ""
 }
 
 // Survives reports whether a task that failed still has the value.

@@ -35,7 +35,7 @@ type ref struct {
 func (o *op) upload(u store.Upload) store.Uploaded {
 	b := o.blobWith(u)
 	if b == nil {
-		b = &blob{Blob: task.Blob(u)}
+		b = &blob{Blob: task.Blob{ID: u.ID, SHA256: u.SHA256, Size: u.Size}}
 		o.blobs[b.ID] = b
 	}
 	got := store.Uploaded{Blob: b.Blob, Stored: o.referred(b.ID)}
@@ -119,7 +119,9 @@ func byArtifact(a, b task.Artifact) int { return a.ID.Compare(b.ID) }
 func (o *op) addArtifacts(list []store.NewArtifact, step *task.Step) {
 	for i := range list {
 		o.artifacts[step.TaskID] = append(o.artifacts[step.TaskID], rules.Artifact(&list[i], step, o.now))
-		o.blobs[list[i].Blob.ID].used = true
+		if len(list[i].Link) == 0 {
+			o.blobs[list[i].Blob.ID].used = true
+		}
 	}
 	slices.SortFunc(o.artifacts[step.TaskID], byArtifact)
 }

@@ -24,6 +24,7 @@ func (o *op) takesInput(n *task.New, existing task.ID) *row {
 	}
 	if found != nil {
 		o.setInput(found, n.Input, n.SchemaVersion)
+		o.watchExpiry(found, n.Expire)
 	}
 	return found
 }

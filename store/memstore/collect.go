@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -16,7 +17,16 @@ import (
 func (s *Store) Collect(ctx context.Context, ns string, req store.CollectRequest) (store.CollectResult, error) {
 	var res store.CollectResult
 	if req.Blobs != nil {
-		err := s.do(ctx, ns, func(o *op) { res.Blobs = o.collectBlobs(req.Blobs) })
+		var other error
+		err := s.do(ctx, ns, func(o *op) {
+			if other = rules.CheckBucket(o.bucket, req.Blobs.Bucket); other == nil {
+				res.Blobs = o.collectBlobs(req.Blobs)
+			}
+		})
+		return res, cmp.Or(err, other)
+	}
+	if req.Expiries {
+		err := s.do(ctx, ns, func(o *op) { res.Expired = o.collectExpiries() })
 		return res, err
 	}
 	at, err := rules.ParseCollectCursor(req.After)

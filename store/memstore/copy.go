@@ -52,6 +52,7 @@ func copyTask(t *task.Task) task.Task {
 	c.Labels = copyMap(t.Labels)
 	c.Metadata = copyMap(t.Metadata)
 	c.Redact = slices.Clone(t.Redact)
+	c.Expire = slices.Clone(t.Expire)
 	return c
 }
 

@@ -105,6 +105,7 @@ func (o *op) place(r *row, n *task.New) {
 	o.watch(r)
 	o.tasks[r.ID] = r
 	o.refer(r.ID, refInput, "", r.Input)
+	o.watchExpiry(r, r.Expire)
 	if r.IdempotencyKey != "" {
 		o.idempotent[idempotency{r.Type, r.IdempotencyKey}] = r.ID
 	}
@@ -128,7 +129,7 @@ func newTask(n *task.New, now time.Time) task.Task {
 		Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout,
 		IdempotencyKey: n.IdempotencyKey, ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit,
 		CleanupWhenCancelled: n.CleanupWhenCancelled, AllowFailure: n.AllowFailure,
-		Labels: copyMap(n.Labels), Metadata: copyMap(n.Metadata), Redact: slices.Clone(n.Redact),
+		Labels: copyMap(n.Labels), Metadata: copyMap(n.Metadata), Redact: slices.Clone(n.Redact), Expire: slices.Clone(n.Expire),
 		CreatedAt: n.ID.Time(), UpdatedAt: now,
 	}
 	return t

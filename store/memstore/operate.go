@@ -63,9 +63,24 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 		o.resumeLanes(o.paused, cmd.Audit, "resume", cmd.Queue)
 		return store.CommandResult{}
 	case store.Upload:
+		if err := rules.CheckBucket(o.bucket, cmd.Bucket); err != nil {
+			return store.CommandResult{Err: err}
+		}
+		if o.bucket.ID == "" {
+			o.bucket = cmd.Bucket
+		}
 		return store.CommandResult{Uploaded: o.upload(cmd)}
+	case store.AcceptBucket:
+		if cmd.Check {
+			return store.CommandResult{Err: rules.CheckBucket(o.bucket, cmd.Bucket)}
+		}
+		o.note(cmd.Audit, rules.BucketVerb, "")
+		o.bucket = cmd.Bucket
+		return store.CommandResult{}
 	case store.ForgetTask:
 		return o.forgetTask(cmd)
+	case store.ExpireInput:
+		return o.expireInput(cmd)
 	case store.Restored:
 		return store.CommandResult{Leases: o.restored(cmd)}
 	}
@@ -149,6 +164,7 @@ func (o *op) remove(r *row) {
 	delete(o.steps, r.ID)
 	delete(o.signals, r.ID)
 	delete(o.artifacts, r.ID)
+	delete(o.expiries, r.ID)
 	delete(o.refs, r.ID)
 	delete(o.checkpoints, r.ID)
 	delete(o.events, r.ID)

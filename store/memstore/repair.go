@@ -20,6 +20,7 @@ func (o *op) replaceInput(cmd store.ReplaceInput) store.CommandResult {
 		return res
 	}
 	o.setInput(r, cmd.Input, cmd.SchemaVersion)
+	o.watchExpiry(r, r.Expire)
 	r.IdleAttempts = 0
 	o.note(rules.RepairNote(&cmd, was), rules.RepairVerb, r.ID.String())
 	if !cmd.Repair.IsZero() {

@@ -26,7 +26,9 @@ type space struct {
 	signals     map[task.ID][]task.Signal     // oldest first
 	checkpoints map[task.ID][]task.Checkpoint // by name
 	artifacts   map[task.ID][]task.Artifact   // by ID
-	refs        map[task.ID][]ref             // of values
+	expiries    map[task.ID]*expiry
+	bucket      store.Bucket      // that has the blobs
+	refs        map[task.ID][]ref // of values
 	blobs       map[task.ID]*blob
 	events      map[task.ID][]store.EventRow // by number
 	dispatch    map[task.ID]store.DispatchRow
@@ -78,6 +80,7 @@ func newSpace() *space {
 		signals:     map[task.ID][]task.Signal{},
 		checkpoints: map[task.ID][]task.Checkpoint{},
 		artifacts:   map[task.ID][]task.Artifact{},
+		expiries:    map[task.ID]*expiry{},
 		refs:        map[task.ID][]ref{},
 		blobs:       map[task.ID]*blob{},
 		events:      map[task.ID][]store.EventRow{},

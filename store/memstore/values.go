@@ -74,7 +74,7 @@ func (c *cell) cursor() rules.ValueCursor {
 }
 
 // valueStages is how many kinds of cells there are.
-const valueStages = 11
+const valueStages = 12
 
 func valueBefore(a, b rules.ValueCursor) bool {
 	return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Name, b.Name), cmp.Compare(a.No, b.No), cmp.Compare(a.Try, b.Try)) < 0
@@ -84,7 +84,7 @@ func valueBefore(a, b rules.ValueCursor) bool {
 func (o *op) cells() (all []*cell) {
 	stages := []store.ValueKind{
 		store.ValueInput, store.ValueOutput, store.ValueJoinOutput, store.ValueProgress, store.ValueUnblock, store.ValueStep,
-		store.ValueSignal, store.ValueCheckpoint, store.ValueEvent, store.ValueLog, store.ValueBlob,
+		store.ValueSignal, store.ValueCheckpoint, store.ValueEvent, store.ValueLog, store.ValueLink, store.ValueBlob,
 	}
 	add := func(at store.ValueAt, of string, read func() json.RawMessage, write func(json.RawMessage)) *cell {
 		c := &cell{StoredValue: store.StoredValue{ValueAt: at, Of: of}, stage: slices.Index(stages, at.Kind), read: read, write: write}
@@ -122,6 +122,10 @@ func (o *op) cells() (all []*cell) {
 		for i := range o.checkpoints[id] {
 			c := &o.checkpoints[id][i]
 			raw(store.ValueAt{Kind: store.ValueCheckpoint, Task: id, Name: c.Name}, "", &c.Value)
+		}
+		for i := range o.artifacts[id] {
+			a := &o.artifacts[id][i]
+			raw(store.ValueAt{Kind: store.ValueLink, Task: id, Name: a.ID.String()}, a.Name, &a.LinkValue)
 		}
 		for i := range o.events[id] {
 			e := &o.events[id][i]

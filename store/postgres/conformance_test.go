@@ -22,16 +22,24 @@ func TestConformance(t *testing.T) {
 		Repeat: repeat,
 		Kill:   func(_ *testing.T, s store.Store, w store.WorkerID) { s.(*postgres.DB).Kill(w) },
 		Open: func(t *testing.T) store.Store {
-			return openURL(t, pgtest.Migrated(t, "weaver", migrateURL), postgres.BubbleClock(), postgres.ScanPage(7), postgres.LockFolder(locks))
+			return openURL(t, pgtest.Reused(t, "weaver", migrateURL, truncate), postgres.BubbleClock(), postgres.ScanPage(7), postgres.LockFolder(locks))
 		},
 		Second: func(t *testing.T, first store.Store) store.Store {
 			return openURL(t, first.(*postgres.DB).RawURL(), postgres.BubbleClock(), postgres.ScanPage(7), postgres.LockFolder(locks))
+		},
+		// A connection that listens keeps the time of a bubble from going on.
+		Live: func(t *testing.T) (first, second store.Store) {
+			url := pgtest.Migrated(t, "weaver", migrateURL)
+			return openURL(t, url), openURL(t, url)
 		},
 	})
 }
 
 // repeat is how often concurrent cases run here: each has a database of its own.
 const repeat = 10
+
+// truncate empties a store.
+func truncate(url string) error { return pgtest.Truncate(url, "weaver") }
 
 // migrate makes a database that holds an empty store.
 func migrateURL(url string) error {

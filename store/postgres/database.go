@@ -94,6 +94,7 @@ func (db *DB) database(c *conn.Conn) database {
 func (db *DB) apply(fx *sqlstore.Effects) {
 	db.memory.Apply(fx)
 	db.listeners.Notify(fx.NS, fx.Notice)
+	db.notices.Committed(fx.NS, &fx.Notice)
 }
 
 // Read implements sqlstore.Database.

@@ -258,9 +258,9 @@ func (db *DB) Session(ns string, id store.WorkerID) (store.Session, bool) {
 	return store.Session{}, false
 }
 
-// Claim implements store.Worker. A process with a session claims nothing while that does
-// not answer: it could not rely on the leases.
-func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
+// relied claims leases that can be relied on: a process with a session claims nothing
+// while that does not answer.
+func (db *DB) relied(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
 	w := db.proofs.workers.Load()
 	if w == nil {
 		return db.verbs.Claim(ctx, ns, req)

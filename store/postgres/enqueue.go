@@ -59,24 +59,29 @@ func (db *DB) enqueueAll(ctx context.Context, ops []*batch.Op[*enqueueing]) erro
 	if len(ops) == 1 {
 		ctx = context.WithoutCancel(ops[0].Do.ctx)
 	}
+	if done, err := db.enqueueNow(ctx, ops); done || err != nil {
+		return db.translate(err)
+	}
 	var effects map[string]*sqlstore.Effects
 	err := db.pool.Tx(ctx, false, func(c *conn.Conn) error {
 		effects = make(map[string]*sqlstore.Effects)
-		txs := make(map[string]*sqlstore.Tx)
-		for _, o := range ops {
-			e := o.Do
-			t := txs[e.ns]
-			if t == nil {
-				fx := new(sqlstore.Effects)
-				var err error
-				if t, err = db.begun(c, e.ns, fx, 0); err != nil {
-					return err
-				}
-				txs[e.ns], effects[e.ns] = t, fx
-			}
-			var err error
-			if e.got, err = t.Enqueue(e.sub); err != nil {
+		for ns, of := range byNamespace(ops) {
+			fx := new(sqlstore.Effects)
+			t, err := db.begun(c, ns, fx, 0)
+			if err != nil {
 				return err
+			}
+			effects[ns] = fx
+			subs := make([]*store.Submission, len(of))
+			for i, e := range of {
+				subs[i] = e.sub
+			}
+			got, err := t.EnqueueAll(subs...)
+			if err != nil {
+				return err
+			}
+			for i, e := range of {
+				e.got = got[i]
 			}
 		}
 		return nil
@@ -88,4 +93,62 @@ func (db *DB) enqueueAll(ctx context.Context, ops []*batch.Op[*enqueueing]) erro
 		db.apply(fx)
 	}
 	return nil
+}
+
+// enqueueNow stores submissions in one round trip if nothing has to be known before. It
+// reports whether it did.
+func (db *DB) enqueueNow(ctx context.Context, ops []*batch.Op[*enqueueing]) (done bool, err error) {
+	of := byNamespace(ops)
+	all := make(map[string]*sqlstore.Alikes, len(of))
+	for ns, list := range of {
+		a := new(sqlstore.Alikes)
+		for _, e := range list {
+			if now, err := a.Immediate(db.packed, e.sub); err != nil || !now {
+				return false, err
+			}
+		}
+		all[ns] = a
+	}
+	err = db.pool.Alone(ctx, func(c *conn.Conn) error {
+		for ns, a := range all {
+			err := a.Each(func(kind *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
+				return insertAlike(c, ns, given(c), kind, rows)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil)
+	if err != nil {
+		return false, err
+	}
+	for ns, list := range of {
+		for _, e := range list {
+			e.got = make([]store.Enqueued, len(e.sub.Tasks))
+			for i := range e.sub.Tasks {
+				e.got[i] = store.Enqueued{ID: e.sub.Tasks[i].ID, Disposition: store.DispositionCreated}
+			}
+		}
+		fx := sqlstore.NewEffects(ns, &db.memory)
+		fx.Notice.Due = true
+		db.apply(&fx)
+	}
+	return true, nil
+}
+
+// given returns the time that a test gives the store; 0: the server says it.
+func given(c *conn.Conn) int64 {
+	if c.Clock == nil {
+		return 0
+	}
+	return c.Clock().UnixMicro()
+}
+
+func byNamespace(ops []*batch.Op[*enqueueing]) map[string][]*enqueueing {
+	of := make(map[string][]*enqueueing, 1)
+	for _, o := range ops {
+		of[o.Do.ns] = append(of[o.Do.ns], o.Do)
+	}
+	return of
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
@@ -36,3 +37,8 @@ func ScanPage(n int) Option { return func(o *options) { o.scan = n } }
 
 // RawURL returns the URL that the store was opened with.
 func (db *DB) RawURL() string { return db.src.config.ConnString() }
+
+// AlarmAt lowers the bounds of Health.
+func AlarmAt(transaction, due time.Duration, dead int64) Option {
+	return func(o *options) { o.bounds = bounds{transaction, dead, due} }
+}

@@ -39,17 +39,27 @@ func (t callerSQLTx) Handle() any { return t.tx }
 
 // InTx implements sqlstore.Database.
 func (d database) InTx(ctx context.Context, ns string, in store.Tx, fn func(*sqlstore.Tx) error) error {
+	due := false
+	fn = announcing(&due, fn)
 	switch in := in.(type) {
 	case callerTx:
 		if in.tx == nil {
 			return fmt.Errorf("%w: the transaction is nil", store.ErrForeignTx)
 		}
-		return d.db.translate(d.db.inTx(ctx, ns, in.tx, fn))
+		err := d.db.inTx(ctx, ns, in.tx, fn)
+		if err == nil && due {
+			err = d.db.notifyIn(ctx, ns, in.tx)
+		}
+		return d.db.translate(err)
 	case callerSQLTx:
 		if in.tx == nil {
 			return fmt.Errorf("%w: the transaction is nil", store.ErrForeignTx)
 		}
-		return d.db.translate(d.db.inSQLTx(ctx, ns, in.tx, fn))
+		err := d.db.inSQLTx(ctx, ns, in.tx, fn)
+		if err == nil && due {
+			err = d.db.notifyInSQL(ctx, ns, in.tx)
+		}
+		return d.db.translate(err)
 	}
 	return fmt.Errorf("%w: it is of %s, this store is postgres", store.ErrForeignTx, in.Driver())
 }

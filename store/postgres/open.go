@@ -19,15 +19,18 @@ import (
 	"github.com/goweaver/weaver/internal/clock"
 	"github.com/goweaver/weaver/internal/migrate"
 	"github.com/goweaver/weaver/internal/notify"
+	"github.com/goweaver/weaver/internal/pgharness"
+	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
+	"github.com/goweaver/weaver/store/postgres/internal/notices"
 )
 
 // verbs are the verbs of the port, which the stores in SQL share.
 type verbs = sqlstore.Store
 
-// DB is an open database. It implements store.Store, store.Notifier,
+// DB is an open database. It implements store.Store, store.Notifier, store.Awaiter, store.Waker,
 // store.StepTxer, store.Warner, store.Migrator, store.Scanner, store.EdgeReader,
 // store.EventReader, store.ValueWalker, store.JobCounter, store.BlobReader,
 // store.OrphanReader and store.SessionKeeper, and is safe for concurrent use.
@@ -42,8 +45,10 @@ type DB struct {
 
 	memory    sqlstore.Memory
 	listeners notify.Listeners
+	notices   *notices.Notices
 	enqueues  *batch.Queue[*enqueueing]
 	proofs    proofs
+	packed    *sqlstmt.Cache // of the leader of enqueues
 	closed    atomic.Bool
 
 	userOnce sync.Once
@@ -53,6 +58,8 @@ type DB struct {
 var (
 	_ store.Store         = (*DB)(nil)
 	_ store.Notifier      = (*DB)(nil)
+	_ store.Awaiter       = (*DB)(nil)
+	_ store.Waker         = (*DB)(nil)
 	_ store.StepTxer      = (*DB)(nil)
 	_ store.Warner        = (*DB)(nil)
 	_ store.Migrator      = (*DB)(nil)
@@ -72,15 +79,18 @@ type Option func(*options)
 type options struct {
 	schema     string
 	conns      int32
+	silentTx   bool // callers' transactions carry no notices
 	lockFolder string
 	directURL  string
 	log        *slog.Logger
 
-	// Set by tests of this package only.
+	// Set by tests only.
 	unsafe      bool             // fsync may be off
 	clock       func() time.Time // instead of the server's
+	redone      func(err error)  // before a transaction runs again
 	scan, looks int
-	elsewhere   bool // no lock of this machine is seen
+	elsewhere   bool   // no lock of this machine is seen
+	bounds      bounds // of alarms
 }
 
 // Schema says in which schema of the database the tables are; "weaver" is the
@@ -109,6 +119,9 @@ func Open(ctx context.Context, url string, opts ...Option) (*DB, error) {
 	db := new(DB)
 	for _, o := range opts {
 		o(&db.opts)
+	}
+	if h := pgharness.Of(ctx); h.FsyncOff {
+		db.opts.unsafe, db.opts.clock, db.opts.scan, db.opts.redone = true, h.Clock, h.ScanPage, h.Redone
 	}
 	src, err := parseURL(url)
 	if err == nil && db.opts.schema != "" {
@@ -175,7 +188,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, opts ...Option) (*DB, error) {
 }
 
 func (db *DB) settings() conn.Settings {
-	return conn.Settings{Schema: db.src.schema, Clock: db.opts.clock}
+	return conn.Settings{Schema: db.src.schema, Clock: db.opts.clock, Redone: db.opts.redone}
 }
 
 func (db *DB) begin() {
@@ -187,6 +200,8 @@ func (db *DB) begin() {
 		db.Looks = db.opts.looks
 	}
 	db.memory.Forgetful = true
+	db.packed = sqlstmt.NewCache()
+	db.openNotices()
 	db.enqueues = batch.New(sqlstore.MaxWeight, db.enqueueGroup)
 }
 
@@ -219,6 +234,7 @@ func (db *DB) Close() error {
 			return
 		}
 		err = db.proofs.close()
+		db.notices.Close()
 		err = errors.Join(err, db.DB().Close()) // opened only now, it is closed for all later callers
 		db.pool.Close()
 	})
@@ -230,12 +246,6 @@ func (db *DB) Close() error {
 
 // Warnings implements store.Warner: what endangers acknowledged commits.
 func (db *DB) Warnings(context.Context) []store.Warning { return db.server.warnings(db.src) }
-
-// Notify implements store.Notifier. Notices of this process's own commits come at
-// once, but for those of callers' transactions. complete is false.
-func (db *DB) Notify(ns string, fn func(store.Notice)) (stop func(), complete bool) {
-	return db.listeners.Add(ns, fn), false
-}
 
 // Migrate implements store.Migrator: it applies the migrations that are missing.
 // Any number of processes may call it at once.

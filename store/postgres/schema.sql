@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0001 make.
+-- What the migrations 0001 to 0002 make.
 
 CREATE TABLE weaver_artifacts (
   attempt_no bigint,
@@ -13,6 +13,7 @@ CREATE TABLE weaver_artifacts (
   step text COLLATE "C",
   name text COLLATE "C",
   content_type text COLLATE "C",
+  link text COLLATE "C",
   PRIMARY KEY (namespace, task_id, kind, artifact_id)
 );
 
@@ -152,6 +153,16 @@ CREATE TABLE weaver_events (
   body text COLLATE "C" NOT NULL,
   PRIMARY KEY (namespace, task_id, seq)
 );
+
+CREATE TABLE weaver_expiries (
+  set_at bigint NOT NULL,
+  look_at bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  task_id bytea NOT NULL,
+  PRIMARY KEY (namespace, task_id)
+);
+
+CREATE INDEX weaver_expiries_due ON weaver_expiries USING btree (namespace, look_at, task_id);
 
 CREATE TABLE weaver_jobs (
   total bigint NOT NULL,
@@ -416,6 +427,7 @@ CREATE TABLE weaver_workers (
   ttl bigint NOT NULL,
   last_seen bigint NOT NULL,
   heartbeats_since bigint NOT NULL,
+  idle_since bigint,
   namespace text COLLATE "C" NOT NULL,
   worker_id text COLLATE "C" NOT NULL,
   name text COLLATE "C" NOT NULL,

@@ -141,7 +141,7 @@ func plainSQL(sql string) string {
 // onlyHere are differences that are meant.
 var onlyHere = map[string]bool{
 	"weaver_schema_versions": true, "weaver_tasks.end_state": true, "weaver_tasks_by_end": true,
-	"weaver_workers.session_grace": true, "weaver_workers.lock_host": true, "weaver_workers.lock_path": true, "weaver_workers.lock_file": true,
+	"weaver_workers.idle_since": true, "weaver_workers.session_grace": true, "weaver_workers.lock_host": true, "weaver_workers.lock_path": true, "weaver_workers.lock_file": true,
 }
 
 // Every table, column, key and index of the SQLite store is here too, with a fitting

@@ -57,8 +57,8 @@ func (db *DB) inSQLTx(ctx context.Context, ns string, tx *sql.Tx, fn func(*sqlst
 }
 
 // callers is the database of a transaction of database/sql, in which only new rows are
-// written.
-type callers struct{ database }
+// written, one by one.
+type callers struct{ sqlstore.Database }
 
 // Tasks implements sqlstore.Locks.
 func (callers) Tasks(*sqlstore.Tx, ...task.ID) (fresh bool, err error) { return false, nil }

@@ -38,6 +38,8 @@ var wide = map[string]string{
 
 	"sqlRecorded": "the rows of one task, up to a limit",
 
+	"sqlArtifacts": "the artifacts of one task, each with its blob if it has one",
+
 	"sqlQueues": "counts the due tasks of each queue, in a read",
 
 	"sqlWaitsForTask": "the tasks that one waits for, through others: those that it reached are scanned",

@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0012 make of an empty database.
+-- What the migrations 0001 to 0014 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -338,7 +338,7 @@ CREATE TABLE weaver_artifacts (
   content_type TEXT,
   created_at   INTEGER NOT NULL,
   expires_at   INTEGER,
-  collect_at   INTEGER,
+  collect_at   INTEGER, link TEXT,
   PRIMARY KEY (namespace, task_id, kind, artifact_id)
 ) WITHOUT ROWID;
 
@@ -375,5 +375,15 @@ CREATE TABLE weaver_logs (
   body      TEXT NOT NULL,
   PRIMARY KEY (namespace, task_id, seq)
 ) WITHOUT ROWID;
+
+CREATE TABLE weaver_expiries (
+  namespace TEXT NOT NULL,
+  task_id   BLOB NOT NULL,
+  set_at    INTEGER NOT NULL,
+  look_at   INTEGER NOT NULL,
+  PRIMARY KEY (namespace, task_id)
+) WITHOUT ROWID;
+
+CREATE INDEX weaver_expiries_due ON weaver_expiries (namespace, look_at, task_id);
 
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));

@@ -139,6 +139,41 @@ var blobCases = []testCase{
 		e.equal("the artifacts of the snapshot", e.snap().Artifacts, list)
 		e.finish(success(c))
 	}},
+	{"a link is an artifact without a blob, which its task's rerun has too, and goes in its time", func(e *env) {
+		c := e.a.take(e.one())
+		rec := step(c, "s", `1`)
+		link := task.Link{URL: "https://example.com/a.csv?sig=1", Size: 7}.Value()
+		rec.Artifacts = []store.NewArtifact{{ID: e.newID(), Name: "a.csv", Link: link, TTL: time.Minute}, artifact(e, "b.csv", e.blob("b"), 0)}
+		e.record(rec)
+		e.record(rec) // the reply was lost
+		list := e.history(c.Task.ID).Artifacts
+		e.require(len(list) == 2, "%d artifacts", len(list))
+		e.equal("the link", list[0], task.Artifact{
+			ID: rec.Artifacts[0].ID, TaskID: c.Task.ID, Step: "s", AttemptNo: 1, Name: "a.csv", LinkValue: link,
+			CreatedAt: list[0].CreatedAt, ExpiresAt: list[0].ExpiresAt,
+		})
+		e.equal("its URL", list[0].Link().URL, "https://example.com/a.csv?sig=1")
+		e.equal("the artifacts of the snapshot", e.snap().Artifacts, list)
+		e.finish(success(c))
+		again := e.draft()
+		e.command(store.RerunTask{Audit: admin, Task: c.Task.ID, New: again, StepsBelow: 1})
+		e.remember(again.ID)
+		e.equal("the link of the rerun", e.history(again.ID).Artifacts[0].Link().Size, int64(7))
+		e.silence(2 * time.Minute)
+		e.equal("artifacts whose time has passed", e.collectBlobs(time.Hour).Expired, 1)
+		e.equal("artifacts that stay", len(e.history(c.Task.ID).Artifacts), 1)
+		e.check(len(e.history(again.ID).Artifacts) == 2, "a task that has not ended lost its link")
+	}},
+	{"a link with a blob, or that is no JSON, is refused", func(e *env) {
+		c := e.a.take(e.one())
+		rec := step(c, "s", `1`)
+		for _, a := range []store.NewArtifact{{Link: []byte(`{}`), Blob: e.blob("b")}, {Link: []byte(`{`)}} {
+			a.ID, a.Name = e.newID(), "a"
+			rec.Artifacts = []store.NewArtifact{a}
+			e.check(e.recordAll(rec)[0].Err != nil, "%+v was recorded", a)
+		}
+		e.finish(success(c))
+	}},
 	{"a step that is not recorded records no artifacts", func(e *env) {
 		b := e.blob("a,b")
 		c := e.a.take(e.one())

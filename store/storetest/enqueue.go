@@ -24,6 +24,7 @@ var enqueueCases = []testCase{
 		labelled := base
 		labelled.ID, labelled.IdempotencyKey = e.newID(), "order-1"
 		labelled.Redact = []string{"input/card/number", "*/**/*token*"}
+		labelled.Expire = []task.Expiry{{Path: "card/number", After: time.Hour}}
 		labelled.Labels, labelled.Metadata = map[string]string{"team": "a", "empty": ""}, map[string]string{"trace": "x=y", "ключ": "значение"}
 		e.enqueue(e.draft()) // its options are the usual ones
 		for _, n := range []task.New{base, labelled} {
@@ -37,7 +38,7 @@ var enqueueCases = []testCase{
 				ID: n.ID, Type: n.Type, Queue: n.Queue, Priority: n.Priority, State: task.Pending, Waiting: task.WaitDelay,
 				Input: n.Input, SchemaVersion: n.SchemaVersion, MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs,
 				Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout, CleanupWhenCancelled: true, AllowFailure: true, IdempotencyKey: n.IdempotencyKey,
-				ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit, Labels: n.Labels, Metadata: n.Metadata, Redact: n.Redact,
+				ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit, Labels: n.Labels, Metadata: n.Metadata, Redact: n.Redact, Expire: n.Expire,
 				ReadyAt: got.ReadyAt, DeadlineAt: got.DeadlineAt, CreatedAt: n.ID.Time(), UpdatedAt: got.UpdatedAt, Epoch: got.Epoch,
 			}
 			e.equal("the task", got, want)

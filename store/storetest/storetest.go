@@ -49,6 +49,10 @@ type Harness struct {
 	// would have it, closed by t.Cleanup. Nil: first serves as the second too.
 	Second func(t *testing.T, first store.Store) store.Store
 
+	// Live returns two handles on a fresh store in real time, outside of a bubble, for a
+	// kind whose handles do not hear of each other in one. Nil: they do.
+	Live func(t *testing.T) (first, second store.Store)
+
 	// Kill makes the process of worker w, which joined through s, look dead at
 	// once. Nil: in this kind of store only an expired lease shows it.
 	Kill func(t *testing.T, s store.Store, w store.WorkerID)
@@ -90,6 +94,10 @@ func Run(t *testing.T, h Harness) {
 					continue
 				}
 				t.Run(c.name, func(t *testing.T) {
+					if s.name == betweenHandles && h.Live != nil {
+						playLive(t, h, c)
+						return
+					}
 					synctest.Test(t, func(t *testing.T) {
 						e := newEnv(t, h)
 						c.run(e)
@@ -100,6 +108,20 @@ func Run(t *testing.T, h Harness) {
 		})
 	}
 }
+
+// playLive plays a case in real time.
+func playLive(t *testing.T, h Harness, c testCase) {
+	first, second := h.Live(t)
+	h.Open = func(*testing.T) store.Store { return first }
+	h.Second = func(*testing.T, store.Store) store.Store { return second }
+	e := newEnv(t, h)
+	e.realTime = true
+	c.run(e)
+	e.verify()
+}
+
+// betweenHandles is the topic of what one handle hears of another.
+const betweenHandles = "NotifyOthers"
 
 // suites returns the topics that stores of this kind have to pass: all, less
 // those of the optional interfaces that they do not implement.
@@ -144,6 +166,8 @@ func suites(t *testing.T, h Harness) []suite {
 		{"RetainValues", retainValueCases},
 		{"DeleteJob", deleteJobCases},
 		{"Forget", forgetCases},
+		{"Expiry", expiryCases},
+		{"Bucket", bucketCases},
 		{"Redact", redactCases},
 		{"Read", readCases},
 		{"ReadWorkers", readWorkerCases},
@@ -195,7 +219,7 @@ func suites(t *testing.T, h Harness) []suite {
 			all = append(all, suite{"StepTx", stepTxCases}, suite{"StepTxJob", stepTxJobCases})
 		}
 		if _, ok := s.(store.Notifier); ok {
-			all = append(all, suite{"Notify", notifyCases})
+			all = append(all, suite{"Notify", notifyCases}, suite{betweenHandles, notifyOtherCases})
 		}
 		if _, ok := s.(store.JobCounter); ok {
 			all = append(all, suite{"CountJob", countJobCases})

@@ -42,6 +42,7 @@ func withValues(e *env) (first, second task.ID) {
 	c, d := e.a.take(first), e.a.take(second)
 	rec := step(c, "s", `"step"`)
 	rec.Events = eventRows(e, 1, 2, 3)
+	rec.Artifacts = []store.NewArtifact{{ID: e.newID(), Name: "l.csv", Link: json.RawMessage(`"link"`)}}
 	e.record(rec)
 	e.record(try(c, "t", 1))
 	e.record(checkpoint(c, "cursor", `"checkpoint"`))
@@ -68,6 +69,7 @@ var valueWalkCases = []testCase{
 			"0 progress  0 0 " + of + `: {"current":1,"message":"half"}`, "1 unblock_input  0 0 " + of + `: "answer"`,
 			`0 step s 1 1 : "step"`, `1 signal  1 0 go: "one"`, `1 signal  2 0 go: "two"`, `0 checkpoint cursor 0 0 : "checkpoint"`,
 			`0 event  1 0 step.started: {"n":1}`, `0 event  2 0 step.started: {"n":2}`, `0 log  3 0 log.written: {"n":3}`,
+			"0 link " + e.history(first).Artifacts[0].ID.String() + ` 0 0 l.csv: "link"`,
 		}
 		slices.Sort(want)
 		for _, page := range []int{1, 2, 3, 0, 5000} {

@@ -14,7 +14,7 @@ import (
 )
 
 // modelNames name the stores in messages.
-var modelNames = [2]string{"memstore", "sqlite"}
+var modelNames = [2]string{"memstore", "sql"}
 
 // ask puts the same question to both stores, compares the answers, and
 // returns the model's.
@@ -99,14 +99,14 @@ func difference(path string, a, b reflect.Value) string {
 		return errorsDiffer(path, x, y)
 	case a.Type() == timeType:
 		if x, y := a.Interface().(time.Time), b.Interface().(time.Time); !x.Equal(y) || x.Location() != y.Location() {
-			return fmt.Sprintf("%s:\n  memstore %v\n  sqlite   %v", path, x, y)
+			return fmt.Sprintf("%s:\n  memstore %v\n  sql      %v", path, x, y)
 		}
 		return ""
 	}
 	switch a.Kind() {
 	case reflect.Interface, reflect.Pointer:
 		if a.IsNil() != b.IsNil() {
-			return fmt.Sprintf("%s:\n  memstore %+v\n  sqlite   %+v", path, a, b)
+			return fmt.Sprintf("%s:\n  memstore %+v\n  sql      %+v", path, a, b)
 		}
 		return difference(path, a.Elem(), b.Elem())
 	case reflect.Struct:
@@ -121,14 +121,14 @@ func difference(path string, a, b reflect.Value) string {
 	}
 	empty := a.Kind() == reflect.Map && a.Len()+b.Len() == 0
 	if x, y := a.Interface(), b.Interface(); !empty && !reflect.DeepEqual(x, y) {
-		return fmt.Sprintf("%s:\n  memstore %+v\n  sqlite   %+v", path, x, y)
+		return fmt.Sprintf("%s:\n  memstore %+v\n  sql      %+v", path, x, y)
 	}
 	return ""
 }
 
 func errorsDiffer(path string, x, y error) string {
 	if (x == nil) != (y == nil) || x != nil && (sentinel(x) != sentinel(y) || sentinel(x) == "") {
-		return fmt.Sprintf("%s:\n  memstore %v\n  sqlite   %v", path, x, y)
+		return fmt.Sprintf("%s:\n  memstore %v\n  sql      %v", path, x, y)
 	}
 	return ""
 }
@@ -136,7 +136,7 @@ func errorsDiffer(path string, x, y error) string {
 func listsDiffer(path string, a, b reflect.Value) string {
 	if a.Type().Elem().Kind() == reflect.Uint8 { // JSON
 		if x, y := string(a.Bytes()), string(b.Bytes()); x != y {
-			return fmt.Sprintf("%s:\n  memstore %s\n  sqlite   %s", path, x, y)
+			return fmt.Sprintf("%s:\n  memstore %s\n  sql      %s", path, x, y)
 		}
 		return ""
 	}
@@ -146,7 +146,7 @@ func listsDiffer(path string, a, b reflect.Value) string {
 		}
 	}
 	if a.Len() != b.Len() {
-		return fmt.Sprintf("%s: %d and %d elements:\n  memstore %+v\n  sqlite   %+v", path, a.Len(), b.Len(), a, b)
+		return fmt.Sprintf("%s: %d and %d elements:\n  memstore %+v\n  sql      %+v", path, a.Len(), b.Len(), a, b)
 	}
 	return ""
 }

@@ -51,7 +51,7 @@ func TestModel(t *testing.T) {
 	unlessGiven(t, "rapid.steps", strconv.Itoa(modelSteps))
 	unlessGiven(t, "rapid.seed", "1")          // the same sequences each time: chance is for the soak
 	unlessGiven(t, "rapid.nofailfile", "true") // the seed is enough, and leaves no file in the tree
-	rapid.Check(t, func(t *rapid.T) { rapid.SyncTest(t, runSequence) })
+	rapid.Check(t, func(t *rapid.T) { rapid.SyncTest(t, func(t *rapid.T) { runSequence(t, "") }) })
 }
 
 // unlessGiven sets a flag for this test, unless the command line or the
@@ -72,10 +72,12 @@ func unlessGiven(t *testing.T, name, value string) {
 	t.Cleanup(func() { _ = f.Value.Set(before) }) // a value it had
 }
 
-// runSequence is one sequence.
-func runSequence(t *rapid.T) {
-	p := &pair{T: t, mem: memstore.New(), generations: map[string]string{}, workers: []store.WorkerID{"reaper", "ann", "bob"}}
-	if p.rarely(3, "on a file") {
+// runSequence is one sequence, on SQLite or on the PostgreSQL of a URL.
+func runSequence(t *rapid.T, url string) {
+	p := &pair{T: t, mem: memstore.New(), url: url, generations: map[string]string{}, workers: []store.WorkerID{"reaper", "ann", "bob"}}
+	if url != "" {
+		p.first, p.second = p.open(), p.open()
+	} else if p.rarely(3, "on a file") {
 		dir, err := os.MkdirTemp("", "weaver-model")
 		if err != nil {
 			t.Fatal(err)
@@ -137,9 +139,18 @@ const namespace = "model"
 // modelTTL is that of most leases.
 const modelTTL = 3 * time.Second
 
-// open opens the database under test: the file, or a new one in memory.
-func (p *pair) open() *sqlite.DB {
+// database is one under test.
+type database interface {
+	store.Store
+	Close() error
+}
+
+// open opens the database under test: PostgreSQL, the file, or a new one in memory.
+func (p *pair) open() database {
 	p.Helper()
+	if p.url != "" {
+		return p.openPostgres()
+	}
 	db, err := sqlite.OpenMemory(p.Context())
 	if p.path != "" {
 		db, err = sqlite.Open(p.Context(), p.path, sqlite.Synchronous(sqlite.Normal))
@@ -153,7 +164,7 @@ func (p *pair) open() *sqlite.DB {
 	return db
 }
 
-func (p *pair) shut(db *sqlite.DB) {
+func (p *pair) shut(db database) {
 	p.Helper()
 	if err := db.Close(); err != nil {
 		p.Errorf("Close: %v", err)
@@ -164,10 +175,11 @@ func (p *pair) shut(db *sqlite.DB) {
 type pair struct {
 	*rapid.T
 	mem    *memstore.Store
-	first  *sqlite.DB
-	second *sqlite.DB // another process's, of the same file; nil in memory
-	path   string     // of the file; "" in memory
-	asked  int        // questions so far: every third one goes to the second handle
+	first  database
+	second database // another process's, of the same file or server; nil in memory
+	path   string   // of the file; "" in memory
+	url    string   // of the database on PostgreSQL; "" on SQLite
+	asked  int      // questions so far: every third one goes to the second handle
 
 	// workers are joined from the start. The first one is the reaper, which
 	// claims, too; the last one is of the second process.

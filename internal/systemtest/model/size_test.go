@@ -4,3 +4,6 @@ package model_test
 
 // modelChecks is how many sequences TestModel runs.
 const modelChecks = 300
+
+// postgresChecks is the same on PostgreSQL, where each takes ten times as long.
+const postgresChecks = 8

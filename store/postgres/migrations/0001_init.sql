@@ -295,6 +295,7 @@ CREATE TABLE weaver_workers (
   ttl              bigint NOT NULL,
   last_seen        bigint NOT NULL,
   heartbeats_since bigint NOT NULL,    -- the worker missed no heartbeat since then
+  idle_since       bigint,             -- it wants to be told of work since then; NULL: it has some
   namespace        text COLLATE "C" NOT NULL,
   worker_id        text COLLATE "C" NOT NULL,
   name             text COLLATE "C" NOT NULL,

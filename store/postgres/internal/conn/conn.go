@@ -38,6 +38,7 @@ type Settings struct {
 	RoundTimeout     time.Duration    // how long an answer is waited for; the statement's timeout and 15 s
 	Mode             Mode             // how the server is reached
 	Clock            func() time.Time // the time of a transaction; nil asks the server's clock
+	Redone           func(err error)  // is told why a transaction runs again; may be nil
 	Dial             pgconn.DialFunc  // nil notices a peer that is gone after 30 s
 }
 
@@ -167,7 +168,7 @@ func (c *Conn) PgConn() *pgconn.PgConn { return c.pg }
 // Stmt returns the handle of a statement, which must not be asked for again while its
 // rows are being read. A text that cannot be prepared is an error of its first use.
 func (c *Conn) Stmt(sql string) *sqlstmt.Stmt {
-	raw, err := c.Statement(sql)
+	raw, err := c.statement(sql)
 	if err != nil {
 		return sqlstmt.Failed(err)
 	}

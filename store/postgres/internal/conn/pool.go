@@ -117,10 +117,7 @@ const maxRedo = 10
 // failure, or when the connection turns out to be lost at the first try: fn must
 // not keep what it did before. It commits when fn returns nil.
 func (p *Pool) Tx(ctx context.Context, readOnly bool, fn func(*Conn) error) error {
-	return redo(ctx, func(try int) (again bool, err error) {
-		err = p.once(ctx, readOnly, fn)
-		return try == 0 && isLost(err), err
-	})
+	return p.redone(ctx, func() error { return p.once(ctx, readOnly, fn) })
 }
 
 // TxOn is Tx, on a connection of the caller's that is in no transaction and that nobody
@@ -130,21 +127,47 @@ func (p *Pool) TxOn(ctx context.Context, pg *pgconn.PgConn, fn func(*Conn) error
 		return ErrClosed
 	}
 	c := p.of(pg)
-	return redo(ctx, func(int) (again bool, err error) {
+	return p.redone(ctx, func() error {
 		defer c.Rollback() // also after a panic
-		return false, c.run(ctx, false, fn)
+		return c.run(ctx, false, fn)
 	})
 }
 
-// redo runs once until it succeeds or fails for good. again says that it may run again
-// at once.
-func redo(ctx context.Context, once func(try int) (again bool, err error)) error {
-	for try := 0; ; try++ {
-		again, err := once(try)
-		if err == nil || try >= maxRedo || !Redo(err) && !again {
+// Alone has what queue sends committed in one round trip, and then calls read for the
+// rows. queue waits for no answer, and is called again as fn of [Pool.Tx] is.
+func (p *Pool) Alone(ctx context.Context, queue func(*Conn) error, read func() error) error {
+	return p.redone(ctx, func() error {
+		c, err := p.Acquire(ctx)
+		if err != nil {
 			return err
 		}
-		if again {
+		defer p.Release(c)
+		if c.kept {
+			return c.alone(ctx, queue, read)
+		}
+		if err := c.Begin(ctx, false); err != nil {
+			return err
+		}
+		if err := queue(c); err != nil {
+			return err
+		}
+		c.after = read
+		return c.Commit()
+	})
+}
+
+// redone runs a transaction, and again as long as that helps.
+func (p *Pool) redone(ctx context.Context, once func() error) error {
+	for try := 0; ; try++ {
+		err := once()
+		lost := try == 0 && isLost(err)
+		if err == nil || try >= maxRedo || !Redo(err) && !lost {
+			return err
+		}
+		if p.Redone != nil {
+			p.Redone(err)
+		}
+		if lost {
 			continue
 		}
 		timer := time.NewTimer(pause(try))

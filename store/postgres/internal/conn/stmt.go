@@ -44,8 +44,14 @@ func (d *description) sameTypes(now *pgconn.StatementDescription) bool {
 var asBinary = []int16{1}
 
 // Statement returns the prepared statement of a text, which [Translate] translates.
-// A text that no connection has met before costs a round trip.
+// A text that no connection has met before costs a round trip. What the caller binds,
+// the text's handle (see Stmt) does not know: it binds everything again.
 func (c *Conn) Statement(sql string) (*Stmt, error) {
+	delete(c.handles, sql)
+	return c.statement(sql)
+}
+
+func (c *Conn) statement(sql string) (*Stmt, error) {
 	s := c.stmts[sql]
 	if s == nil {
 		s = &Stmt{c: c, text: Translate(sql)}

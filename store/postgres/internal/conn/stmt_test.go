@@ -362,3 +362,30 @@ func TestLeftovers(t *testing.T) {
 	}
 	c.Rollback()
 }
+
+// A handle, which skips the binding of what it bound before, knows nothing of what was
+// bound beside it.
+func TestStatementBesideItsHandle(t *testing.T) {
+	t.Parallel()
+	c := connect(t, database(t), Settings{})
+	begin(t, c)
+	const sql = "SELECT CAST(?1 AS text)"
+	ask := func() string {
+		h := c.Stmt(sql).Text(1, "mine")
+		got := ""
+		if h.One() {
+			got = h.ColText(0)
+		}
+		check(t, h.Done())
+		return got
+	}
+	_ = ask()
+	raw := statement(t, c, sql)
+	check(t, raw.BindText(1, "another"))
+	for raw.Step() {
+	}
+	check(t, raw.Reset())
+	if got := ask(); got != "mine" {
+		t.Errorf("a handle that bound %q sent %q", "mine", got)
+	}
+}

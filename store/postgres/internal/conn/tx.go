@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -28,7 +29,8 @@ type txState struct {
 	saved    []string // the settings of a caller's transaction
 	clock    *Stmt
 	now      time.Time
-	err      error // that the transaction failed with
+	err      error        // that the transaction failed with
+	after    func() error // is called when it is committed
 }
 
 const (
@@ -229,8 +231,43 @@ func (c *Conn) Commit() error {
 	if c.pg.TxStatus() != 'I' {
 		c.Rollback()
 	}
+	if err == nil && c.after != nil {
+		err = c.after()
+	}
 	c.end()
 	return err
+}
+
+// alone commits what queue sends without a BEGIN: what is sent up to the end of a round
+// trip is one transaction. The session has our settings.
+func (c *Conn) alone(ctx context.Context, queue func(*Conn) error, read func() error) error {
+	if err := c.start(ctx); err != nil {
+		return err
+	}
+	c.open = false // nothing to be rolled back is ever left
+	err := queue(c)
+	if err != nil || len(c.queue) == 0 {
+		c.discard()
+		return err
+	}
+	last := c.queue[len(c.queue)-1]
+	if err = c.Flush(); err != nil && c.mayHaveCommitted(last, err) {
+		err = fmt.Errorf("%w: %w", store.ErrUnknown, err)
+	}
+	if err == nil && read != nil {
+		err = read()
+	}
+	c.end()
+	return err
+}
+
+// discard gives up statements that were queued; the connection is lost with them.
+func (c *Conn) discard() {
+	if slices.ContainsFunc(c.queue, func(r *run) bool { return r.kind == runStatement }) {
+		_ = c.Close() // the server never sees the end of it
+		c.drop()
+	}
+	c.end()
 }
 
 // mayHaveCommitted reports whether a round trip that failed may have committed in its

@@ -1,0 +1,88 @@
+package blob
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Identified is implemented by a Bucket that can be told from others, wherever its
+// bytes are moved: a store remembers which one has its blobs.
+type Identified interface {
+	// Identity returns the bucket's ID, and where it is, for people. With create one
+	// that has none yet gets one; without, its ID is "".
+	Identity(ctx context.Context, create bool) (id, place string, err error)
+}
+
+var _ Identified = (*Folder)(nil)
+
+// Identity implements Identified: the ID is in a file of the folder, which goes with it
+// when it is moved or copied.
+func (d *Folder) Identity(_ context.Context, create bool) (id, place string, err error) {
+	place = d.path
+	if abs, aerr := filepath.Abs(d.path); aerr == nil {
+		place = abs
+	}
+	if id, err = d.identity(); id != "" || err != nil || !create {
+		return id, place, err
+	}
+	if err = d.makeIdentity(); err == nil {
+		id, err = d.identity() // of whoever was first
+	}
+	return id, place, err
+}
+
+func (d *Folder) identityFile() string { return filepath.Join(d.path, "id.d", ".bucket-id") }
+
+// identity reads the ID; "": there is none.
+func (d *Folder) identity() (string, error) {
+	b, err := os.ReadFile(d.identityFile())
+	switch id := strings.TrimSpace(string(b)); {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read the ID of the bucket: %w", err)
+	case len(id) < 16 || len(id) > 64 || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", fmt.Errorf("the file %s should hold the ID of the bucket, and is damaged: restore it from a backup, or delete it and accept the bucket anew", d.identityFile())
+	default:
+		return id, nil
+	}
+}
+
+// makeIdentity writes an ID, unless another process was faster.
+// Crash before the link: the file stays until Sweep.
+func (d *Folder) makeIdentity() (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write the ID of the bucket: %w", err)
+		}
+	}()
+	place := d.identityFile()
+	if err := makeFolders(filepath.Dir(place)); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(place), tempPrefix+"*")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(rand.Text() + "\n")
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		if err = os.Link(f.Name(), place); errors.Is(err, fs.ErrExist) {
+			err = nil
+		} else if err != nil { // a file system without links
+			return os.Rename(f.Name(), place)
+		}
+	}
+	if err = errors.Join(err, os.Remove(f.Name())); err == nil {
+		err = syncFolder(filepath.Dir(place))
+	}
+	return err
+}

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/goweaver/weaver"
+)
+
+// artifactAcceptCmd is the verb artifact accept-bucket.
+type artifactAcceptCmd struct {
+	auditFlags
+}
+
+// Help is shown by artifact accept-bucket --help.
+func (artifactAcceptCmd) Help() string {
+	return "A store remembers the bucket that was used first, by an ID in its folder, and programs with another one are refused: they " +
+		"would look for values where they are not. A folder that is moved or copied whole keeps its ID."
+}
+
+// acceptedBucket is what artifact accept-bucket did, for -o json.
+type acceptedBucket struct {
+	ID    string `json:"id"`
+	Place string `json:"place"`
+}
+
+// Run implements the verb.
+func (c *artifactAcceptCmd) Run(ctx context.Context, s *session) error {
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		folder, err := s.bucketFolder()
+		switch {
+		case err != nil:
+			return err
+		case folder == "" || !isFolder(folder):
+			return s.noBucket()
+		}
+		id, place, err := client.AcceptBucket(ctx, c.options()...)
+		if err != nil {
+			return err
+		}
+		if s.json() {
+			return s.writeJSON(acceptedBucket{id, place})
+		}
+		s.printf("The blobs of namespace %q are in the bucket %s at %s now.\n", client.Namespace(), id, place)
+		return nil
+	})
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/text"
+)
+
+type workerLsCmd struct{}
+
+// Help is shown by worker ls --help.
+func (workerLsCmd) Help() string {
+	return "The name of a worker is HOST:PID. One whose process died is listed for a while: it is not seen any more."
+}
+
+// Run implements the verb.
+func (workerLsCmd) Run(ctx context.Context, s *session) error {
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		workers, err := client.Workers(ctx)
+		if err != nil {
+			return err
+		}
+		if s.json() {
+			return s.writeJSON(map[string]any{"workers": orEmpty(workers)})
+		}
+		if len(workers) == 0 {
+			s.printf("No worker of namespace %q of %s runs.\n", client.Namespace(), s.store())
+			return nil
+		}
+		t := newTable("NAME", "STATE", "LAST SEEN", "TYPES")
+		t.gives = []give{{"TYPES", 20}}
+		for i := range workers {
+			w := &workers[i]
+			state := plain("idle")
+			switch {
+			case s.clock.Now.Sub(w.LastSeen) > w.TTL:
+				state = painted("silent", text.Yellow)
+			case w.Running > 0:
+				state = plain(fmt.Sprintf("runs %d", w.Running))
+			}
+			t.add(plain(text.OneLine(w.Name, explain.MaxNote)), state, s.when(w.LastSeen), plain(text.OneLine(strings.Join(w.Types, ", "), explain.MaxNote)))
+		}
+		s.list(t)
+		return nil
+	})
+}

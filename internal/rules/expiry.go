@@ -1,0 +1,23 @@
+package rules
+
+import (
+	"fmt"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// ExpiryVerb is the verb of ExpireInput in the audit.
+const ExpiryVerb = "expire"
+
+// CheckExpire refuses to erase fields of a task that may still run, or whose input is
+// another one by now.
+func CheckExpire(cmd *store.ExpireInput, s task.State, hash string) error {
+	switch {
+	case !s.Terminal():
+		return refuse(cmd.Task, s, "fields of its input expire once it has ended")
+	case len(cmd.Input) > 0 && hash != cmd.OldHash:
+		return fmt.Errorf("task %v: %w: its input is not the one that was seen", cmd.Task, store.ErrChanged)
+	}
+	return nil
+}

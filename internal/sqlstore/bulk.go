@@ -1,0 +1,235 @@
+package sqlstore
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/internal/sqlstmt"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Bulk is a Database with statements of its own for what happens alike to many tasks,
+// each for any number of them. The others write chunks.
+type Bulk interface {
+	// InsertAlike stores new tasks with their dispatch rows; those that are stored
+	// already stay as they are.
+	InsertAlike(t *Tx, a *Alike, rows []AlikeTask) error
+	// ClaimFirst leases tasks that are leased for the first time, and deletes their
+	// dispatch rows. It returns how many.
+	ClaimFirst(t *Tx, l *FirstLease, ids []task.ID) (int, error)
+	// Succeed ends plain first attempts of a claim well, and writes the rows of the
+	// attempts. It returns those that the guard accepted; nil: all.
+	Succeed(t *Tx, lease *task.LeaseID, c *Claim, ends []Success) (accepted map[task.ID]bool, err error)
+	// InsertSteps passes the guard of first attempts of a claim, none of which was
+	// asked to cancel, and inserts one completed step of each. It returns how many.
+	InsertSteps(t *Tx, lease *task.LeaseID, steps []*task.Step) (int, error)
+}
+
+// Alike is what new tasks have in common that are stored by one statement. They have
+// neither needs nor labels nor a deadline nor a key of idempotency nor a long input.
+type Alike struct {
+	Type, Queue, State, Waiting, Options, Key string
+	Priority, ReadyAt, Available              int64 // ReadyAt: 0 is none
+	SchemaVersion, MaxAttempts, MaxRepairs    int64
+	Depth, Limits                             int64
+	Job, Parent                               task.ID
+	Plain, Needed, AllowFailure               bool
+}
+
+// AlikeTask is one of them.
+type AlikeTask struct {
+	ID    task.ID
+	Input json.RawMessage
+}
+
+// FirstLease is what the leases of a claim have in common.
+type FirstLease struct {
+	ID      task.LeaseID
+	Name    string // of the worker
+	Expires int64
+	Version int // of the code
+}
+
+// Success is the good end of an attempt.
+type Success struct {
+	Task    task.ID
+	Output  json.RawMessage
+	Version int
+	Outcome []byte // outcome_json
+	Hash    string
+}
+
+// alikes are new tasks that are not stored yet, in the order of their kinds.
+type alikes struct {
+	of    map[Alike]int
+	kinds []Alike
+	rows  [][]AlikeTask
+}
+
+func (a *alikes) put(kind *Alike, row AlikeTask) {
+	i, ok := a.of[*kind]
+	if !ok {
+		if a.of == nil {
+			a.of = make(map[Alike]int)
+		}
+		i = len(a.kinds)
+		a.of[*kind] = i
+		a.kinds, a.rows = append(a.kinds, *kind), append(a.rows, nil)
+	}
+	a.rows[i] = append(a.rows[i], row)
+}
+
+// Alikes are new tasks of a namespace, by what they have in common.
+type Alikes struct{ alikes }
+
+// Immediate puts the tasks of a submission to those that are stored together, if all of
+// them can be, and nothing about them but their time depends on when that is.
+func (a *Alikes) Immediate(c *sqlstmt.Cache, sub *store.Submission) (bool, error) {
+	if sub.Job != nil {
+		return false, nil
+	}
+	for i := range sub.Tasks {
+		n := &sub.Tasks[i]
+		if n.Coalesce || !n.At.IsZero() || n.Delay > 0 || n.ExpireAfter > 0 || !alike(n) {
+			return false, nil
+		}
+	}
+	var in insertion
+	for i := range sub.Tasks {
+		n := &sub.Tasks[i]
+		options, err := c.PackOptions(n)
+		if err != nil {
+			return false, err
+		}
+		kind := Alike{State: string(task.Ready), Options: options, Plain: in.plain(n, time.Time{})}
+		kind.describe(n)
+		a.put(&kind, AlikeTask{n.ID, n.Input})
+	}
+	return true, nil
+}
+
+// Each calls fn with each kind of tasks.
+func (a *Alikes) Each(fn func(kind *Alike, rows []AlikeTask) error) error {
+	for i := range a.kinds {
+		if err := fn(&a.kinds[i], a.rows[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alike reports whether a task that has no deadline can be stored together with others.
+func alike(n *task.New) bool {
+	_, blob := task.BlobOf(n.Input)
+	return !blob && len(n.Input) <= inlineMax && n.IdempotencyKey == "" && len(n.Needs)+len(n.Labels) == 0
+}
+
+// describe sets what a task itself says.
+func (a *Alike) describe(n *task.New) {
+	a.Type, a.Queue, a.Priority, a.Key = n.Type, n.Queue, int64(n.Priority), n.ConcurrencyKey
+	a.SchemaVersion, a.MaxAttempts, a.MaxRepairs = int64(n.SchemaVersion), int64(n.MaxAttempts), int64(n.MaxRepairs)
+	a.AllowFailure = n.AllowFailure
+}
+
+// flush stores the new tasks that were put together.
+func (t *Tx) flush() error {
+	for i := range t.alike.kinds {
+		if err := t.bulk.InsertAlike(t, &t.alike.kinds[i], t.alike.rows[i]); err != nil {
+			return err
+		}
+	}
+	t.alike = alikes{}
+	return nil
+}
+
+// succeedAll ends the plain attempts of a batch in one statement for each claim. Those
+// whose guard did not pass are ended by themselves, which finds out why.
+func (f *finishing) succeedAll() error {
+	t := f.moves.tx
+	for _, lease := range f.successes.order {
+		rows := f.successes.rows[lease]
+		claim, _ := t.fx.Claim(lease)
+		ends := make([]Success, 0, len(rows))
+		first := make(map[task.ID]*report, len(rows)) // a task may be reported twice
+		for _, r := range rows {
+			if id := r.fin.Lease.Task; first[id] == nil {
+				first[id] = r
+				ends = append(ends, Success{id, r.fin.Output, r.fin.CodeVersion, r.steps, r.hash})
+			}
+		}
+		accepted, err := t.bulk.Succeed(t, &lease, &claim, ends)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if id := r.fin.Lease.Task; first[id] == r && (accepted == nil || accepted[id]) {
+				err = f.succeeded(r)
+			} else {
+				err = f.finish(r)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// insertAll writes the steps of a batch in one statement for each claim.
+func (r *recording) insertAll(one func(plainStep) error) error {
+	t := r.tx
+	for _, lease := range r.steps.order {
+		rows := r.steps.rows[lease]
+		seen := make(map[task.ID]bool, len(rows))
+		steps, rest := make([]*task.Step, 0, len(rows)), rows[len(rows):]
+		first := rows[:0:0]
+		for _, s := range rows {
+			if id := s.rec.Lease.Task; seen[id] {
+				rest = append(rest, s)
+			} else {
+				seen[id] = true
+				s.store(t)
+				first, steps = append(first, s), append(steps, &s.got.Step)
+			}
+		}
+		err := t.undoable(func() error {
+			n, err := t.bulk.InsertSteps(t, &lease, steps)
+			if err == nil && n != len(steps) {
+				err = errUndo
+			}
+			return err
+		}, func() error {
+			rest = append(first, rest...)
+			return nil
+		})
+		for i := 0; err == nil && i < len(rest); i++ {
+			err = one(rest[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PlainSteps reports whether records are values of steps of first attempts, and nothing
+// else, each of another task, all with leases of one claim.
+func PlainSteps(recs []store.Record) bool {
+	for i := range recs {
+		rec := &recs[i]
+		if !chunkableStep(rec) || len(rec.Events) > 0 || rec.Step.Cost != 0 || rules.CheckRecord(rec) != nil {
+			return false
+		}
+		if l, first := &rec.Lease, &recs[0].Lease; l.ID != first.ID || l.Generation != first.Generation {
+			return false
+		}
+		for j := range i {
+			if recs[j].Lease.Task == rec.Lease.Task {
+				return false
+			}
+		}
+	}
+	return len(recs) > 0
+}

@@ -1,0 +1,242 @@
+package postgres
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/goweaver/weaver/internal/sqlstore"
+	"github.com/goweaver/weaver/store/postgres/internal/conn"
+	"github.com/goweaver/weaver/task"
+)
+
+var _ sqlstore.Bulk = database{}
+
+// Statements over arrays. Where one writes two tables, what it writes to the second
+// comes from the rows that it wrote to the first.
+const (
+	// The time of the server, unless a test has one of its own.
+	sqlTime = `clk AS MATERIALIZED (SELECT coalesce(CAST(?12 AS bigint), CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)) AS now)`
+
+	sqlInsertAlike = `
+WITH ` + sqlTime + `, added AS (
+  INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state, waiting_reason, ready_at, plain, needed, input,
+    schema_version, max_attempts, max_repairs, options_json, job_id, parent_task_id, concurrency_key, created_at, updated_at,
+    allow_failure, depth, job_limits)
+  SELECT CAST(?1 AS text), u.id, CAST(?5 AS text), CAST(?6 AS text), CAST(?7 AS bigint), CAST(?8 AS text), CAST(?9 AS text),
+    CAST(?10 AS bigint), CAST(?11 AS smallint), CAST(?20 AS smallint), u.input, CAST(?13 AS bigint), CAST(?14 AS bigint), CAST(?15 AS bigint),
+    CAST(?16 AS text), CAST(?17 AS bytea), CAST(?18 AS bytea), CAST(?19 AS text), u.created, clk.now,
+    CAST(?21 AS smallint), CAST(?22 AS bigint), CAST(?23 AS bigint)
+  FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS text[]), CAST(?4 AS bigint[])) AS u(id, input, created), clk
+  ON CONFLICT DO NOTHING RETURNING task_id)
+INSERT INTO weaver_outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key)
+SELECT CAST(?1 AS text), task_id, CAST(?6 AS text), CAST(?5 AS text), CAST(?7 AS bigint), coalesce(CAST(?24 AS bigint), clk.now), CAST(?19 AS text) FROM added, clk`
+
+	sqlClaimAll = `
+WITH gone AS (DELETE FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = ANY(CAST(?2 AS bytea[])))
+UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
+  lease_id = ?3, leased_by = ?4, lease_expires_at = ?5, started_at = ?6, updated_at = ?6, started_version = ?7
+WHERE namespace = ?1 AND task_id = ANY(CAST(?2 AS bytea[])) AND lease_epoch = 0 AND lease_id IS NULL`
+
+	// It answers with the IDs that the guard accepted, one after the other.
+	sqlSucceedAll = `
+WITH ok AS (
+  UPDATE weaver_tasks t SET state = 'succeeded', output = u.output, attempt_count = 1, lease_id = NULL, lease_expires_at = NULL,
+    updated_at = ?8, finished_at = ?8
+  FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS text[]), CAST(?4 AS bigint[]), CAST(?5 AS text[]), CAST(?6 AS text[])) AS u(id, output, version, outcome, hash)
+  WHERE t.namespace = ?1 AND t.task_id = u.id AND t.lease_epoch = 1 AND t.lease_id = ?7 AND t.plain = 1
+  RETURNING t.task_id, u.version, u.outcome, u.hash),
+ended AS (
+  INSERT INTO weaver_attempts (namespace, lease_id, worker, started_at, finished_at, attempt_no, lease_epoch, outcome_kind,
+    task_id, code_version, outcome_json, outcome_hash)
+  SELECT CAST(?1 AS text), CAST(?7 AS bytea), CAST(?9 AS text), CAST(?10 AS bigint), CAST(?8 AS bigint), 1, 1, 'success', task_id, version, outcome, hash FROM ok)
+SELECT string_agg(task_id, CAST('' AS bytea)) FROM ok`
+
+	sqlInsertStepsAll = `
+WITH ok AS (
+  UPDATE weaver_tasks SET step_count = step_count + 1
+  WHERE namespace = ?1 AND task_id = ANY(CAST(?2 AS bytea[])) AND lease_epoch = 1 AND lease_id = ?8 AND cancel_requested = 0
+  RETURNING task_id)
+INSERT INTO weaver_steps (namespace, completed_at, attempt_no, try, by_attempt, kind, state, task_id, name, by_try, step_index, value, error_json, started_at)
+SELECT CAST(?1 AS text), CAST(?9 AS bigint), 0, 0, 1, 'step', 'completed', u.id, u.name, u.by_try, u.step_index, u.value, u.error, u.started_at
+FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS text[]), CAST(?4 AS bigint[]), CAST(?5 AS bigint[]), CAST(?6 AS text[]), CAST(?7 AS text[]),
+  CAST(?10 AS bigint[])) AS u(id, name, by_try, step_index, value, error, started_at)
+WHERE u.id IN (SELECT task_id FROM ok)
+ON CONFLICT DO NOTHING`
+)
+
+// InsertAlike implements sqlstore.Bulk.
+func (d database) InsertAlike(t *sqlstore.Tx, a *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
+	return insertAlike(d.c, t.Namespace(), t.Now().UnixMicro(), a, rows)
+}
+
+// insertAlike stores new tasks at an instant; 0: when the server does it, which is
+// also when they are available.
+func insertAlike(c *conn.Conn, ns string, now int64, a *sqlstore.Alike, rows []sqlstore.AlikeTask) error {
+	st, err := c.Statement(sqlInsertAlike)
+	if err != nil {
+		return err
+	}
+	ids, inputs, created := st.Array(2), st.Array(3), st.Array(4)
+	for i := range rows {
+		ids.Bytes(rows[i].ID[:])
+		orNull(inputs, rows[i].Input)
+		created.Int(rows[i].ID.Time().UnixMicro())
+	}
+	b := binder{st: st}
+	b.text(1, ns).text(5, a.Type).text(6, a.Queue).int(7, a.Priority).text(8, a.State).orNull(9, a.Waiting)
+	b.intOrNull(10, a.ReadyAt).bool(11, a.Plain).bool(20, a.Needed).int(13, a.SchemaVersion).int(14, a.MaxAttempts).int(15, a.MaxRepairs).
+		orNull(16, a.Options).idOrNull(17, &a.Job).idOrNull(18, &a.Parent).orNull(19, a.Key).intOrNull(12, now).
+		bool(21, a.AllowFailure).int(22, a.Depth).int(23, a.Limits).intOrNull(24, a.Available)
+	return b.exec()
+}
+
+// ClaimFirst implements sqlstore.Bulk.
+func (d database) ClaimFirst(t *sqlstore.Tx, l *sqlstore.FirstLease, ids []task.ID) (int, error) {
+	st, err := d.c.Statement(sqlClaimAll)
+	if err != nil {
+		return 0, err
+	}
+	list := st.Array(2)
+	for i := range ids {
+		list.Bytes(ids[i][:])
+	}
+	b := binder{st: st}
+	b.text(1, t.Namespace()).blob(3, l.ID[:]).text(4, l.Name).int(5, l.Expires).int(6, t.Now().UnixMicro()).int(7, int64(l.Version))
+	if err := b.exec(); err != nil {
+		return 0, err
+	}
+	return st.Changes()
+}
+
+// Succeed implements sqlstore.Bulk.
+func (d database) Succeed(t *sqlstore.Tx, lease *task.LeaseID, c *sqlstore.Claim, ends []sqlstore.Success) (map[task.ID]bool, error) {
+	st, err := d.c.Statement(sqlSucceedAll)
+	if err != nil {
+		return nil, err
+	}
+	ids, outputs, versions, outcomes, hashes := st.Array(2), st.Array(3), st.Array(4), st.Array(5), st.Array(6)
+	for i := range ends {
+		e := &ends[i]
+		ids.Bytes(e.Task[:])
+		orNull(outputs, e.Output)
+		versions.Int(int64(e.Version))
+		orNull(outcomes, e.Outcome)
+		hashes.Text(e.Hash)
+	}
+	b := binder{st: st}
+	b.text(1, t.Namespace()).blob(7, lease[:]).int(8, t.Now().UnixMicro()).orNull(9, c.Worker).int(10, c.StartedAt)
+	if b.err != nil {
+		return nil, b.err
+	}
+	var accepted map[task.ID]bool
+	if st.Step() {
+		if list := st.Raw(0); len(list) != len(ends)*len(task.ID{}) {
+			accepted = make(map[task.ID]bool, len(ends))
+			for ; len(list) > 0; list = list[len(task.ID{}):] {
+				accepted[task.ID(list[:len(task.ID{})])] = true
+			}
+		}
+	}
+	return accepted, errors.Join(st.Err(), st.Reset())
+}
+
+// InsertSteps implements sqlstore.Bulk.
+func (d database) InsertSteps(t *sqlstore.Tx, lease *task.LeaseID, steps []*task.Step) (int, error) {
+	st, err := d.c.Statement(sqlInsertStepsAll)
+	if err != nil {
+		return 0, err
+	}
+	ids, names, tries, indexes, values, errs, started := st.Array(2), st.Array(3), st.Array(4), st.Array(5), st.Array(6), st.Array(7), st.Array(10)
+	for _, s := range steps {
+		ids.Bytes(s.TaskID[:])
+		names.Text(s.Name)
+		tries.Int(int64(s.Try))
+		indexes.Int(int64(s.Index))
+		orNull(values, s.Value)
+		var failure []byte
+		if s.Error != nil {
+			if failure, err = json.Marshal(s.Error); err != nil {
+				return 0, err
+			}
+		}
+		orNull(errs, failure)
+		started.Int(s.StartedAt.UnixMicro())
+	}
+	b := binder{st: st}
+	b.text(1, t.Namespace()).blob(8, lease[:]).int(9, t.Now().UnixMicro())
+	if err := b.exec(); err != nil {
+		return 0, err
+	}
+	return st.Changes()
+}
+
+// orNull appends a text, or NULL for none.
+func orNull(a *conn.Array, v []byte) {
+	if len(v) == 0 {
+		a.Null()
+	} else {
+		a.Bytes(v)
+	}
+}
+
+// binder binds parameters until one is refused.
+type binder struct {
+	st  *conn.Stmt
+	err error
+}
+
+func (b *binder) bound(err error) *binder {
+	if b.err == nil {
+		b.err = err
+	}
+	return b
+}
+
+// send queues the statement if all was bound.
+func (b *binder) send() error {
+	if b.err != nil {
+		return b.err
+	}
+	return b.st.Send()
+}
+
+// exec is send for a statement without rows.
+func (b *binder) exec() error {
+	if b.err != nil {
+		return b.err
+	}
+	return b.st.Exec()
+}
+
+func (b *binder) int(i int, v int64) *binder   { return b.bound(b.st.BindInt(i, v)) }
+func (b *binder) text(i int, v string) *binder { return b.bound(b.st.BindText(i, v)) }
+func (b *binder) blob(i int, v []byte) *binder { return b.bound(b.st.BindBlob(i, v)) }
+func (b *binder) null(i int) *binder           { return b.bound(b.st.BindNull(i)) }
+
+func (b *binder) bool(i int, v bool) *binder {
+	if v {
+		return b.int(i, 1)
+	}
+	return b.int(i, 0)
+}
+
+func (b *binder) intOrNull(i int, v int64) *binder {
+	if v == 0 {
+		return b.null(i)
+	}
+	return b.int(i, v)
+}
+
+func (b *binder) orNull(i int, v string) *binder {
+	if v == "" {
+		return b.null(i)
+	}
+	return b.text(i, v)
+}
+
+func (b *binder) idOrNull(i int, v *task.ID) *binder {
+	if v.IsZero() {
+		return b.null(i)
+	}
+	return b.blob(i, v[:])
+}

@@ -1,0 +1,99 @@
+package notices
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Channel returns the name of the channel of a namespace in a schema.
+func Channel(schema, ns string) string {
+	sum := sha256.Sum256([]byte(schema + "\x00" + ns))
+	return "weaver_" + hex.EncodeToString(sum[:16])
+}
+
+// lockOf is the advisory lock that processes hold, shared, whose callers wait for tasks
+// or jobs of a namespace.
+func lockOf(schema, ns string) int64 {
+	sum := sha256.Sum256([]byte("weaver awaits\x00" + schema + "\x00" + ns))
+	return int64(binary.BigEndian.Uint64(sum[:8]))
+}
+
+// news is what is to be told.
+type news struct {
+	due     bool
+	cancels ids
+	tasks   ids
+	jobs    ids
+}
+
+// ids are some IDs, and whether there were more.
+type ids struct {
+	list []task.ID
+	more bool
+}
+
+func (l *ids) add(list []task.ID) {
+	free := maxIDs - len(l.list)
+	l.more = l.more || len(list) > free
+	l.list = append(l.list, list[:min(free, len(list))]...)
+}
+
+func (n *news) empty() bool {
+	return !n.due && len(n.cancels.list)+len(n.tasks.list)+len(n.jobs.list) == 0
+}
+
+func (n *news) add(got *store.Notice) {
+	n.due = n.due || got.Due
+	n.cancels.add(got.Cancels)
+	n.tasks.add(got.Tasks)
+	n.jobs.add(got.Jobs)
+}
+
+// message is what a notice says. One that says that something is due is empty.
+type message struct {
+	Due     bool      `json:"due,omitempty"`
+	Cancels []task.ID `json:"cancels,omitempty"`
+	Tasks   []task.ID `json:"tasks,omitempty"`
+	Jobs    []task.ID `json:"jobs,omitempty"`
+	More    bool      `json:"more,omitempty"` // than it can name
+}
+
+// payloads returns what is told to those who wait for work only, and to those who wait
+// for tasks and jobs too.
+func (n *news) payloads() (short, full string) {
+	m := message{Due: n.due, Cancels: n.cancels.list, More: n.cancels.more}
+	short = m.String()
+	rest := maxIDs - len(m.Cancels)
+	m.Tasks = n.tasks.list[:min(rest, len(n.tasks.list))]
+	rest -= len(m.Tasks)
+	m.Jobs = n.jobs.list[:min(rest, len(n.jobs.list))]
+	m.More = m.More || n.tasks.more || n.jobs.more || len(m.Tasks) < len(n.tasks.list) || len(m.Jobs) < len(n.jobs.list)
+	return short, m.String()
+}
+
+// String is the payload.
+func (m *message) String() string {
+	if len(m.Cancels)+len(m.Tasks)+len(m.Jobs) == 0 && !m.More {
+		return ""
+	}
+	text, _ := json.Marshal(m) // IDs and booleans: it does not fail
+	return string(text)
+}
+
+// notice returns what a payload says. What cannot be read was sent by another version
+// of this program.
+func notice(payload string) store.Notice {
+	if payload == "" {
+		return store.Notice{Due: true}
+	}
+	var m message
+	if err := json.Unmarshal([]byte(payload), &m); err != nil {
+		return store.Notice{External: true}
+	}
+	return store.Notice{Due: m.Due, Cancels: m.Cancels, Tasks: m.Tasks, Jobs: m.Jobs, External: m.More}
+}

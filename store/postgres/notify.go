@@ -1,0 +1,174 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/goweaver/weaver/internal/sqlstore"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/postgres/internal/conn"
+	"github.com/goweaver/weaver/store/postgres/internal/notices"
+	"github.com/goweaver/weaver/task"
+)
+
+// NotifyInTx says whether callers' transactions with enqueues tell other processes with
+// their commit: one of 50 ms does, by NOTIFY, which makes the database's commits with one
+// wait for each other. The default is true. Without it idle workers find such tasks with
+// their next look, or when Client.Wake tells them.
+func NotifyInTx(on bool) Option { return func(o *options) { o.silentTx = !on } }
+
+// Notify implements store.Notifier. Notices of this process's own commits come at once,
+// those of other processes and of callers' transactions within some 50 ms where the
+// server is reached directly; once a second the store looks for what may have been
+// missed. complete is false.
+func (db *DB) Notify(ns string, fn func(store.Notice)) (stop func(), complete bool) {
+	return db.notices.Listen(ns, fn), false
+}
+
+// Await implements store.Awaiter.
+func (db *DB) Await(ns string, ids func() []task.ID, fn func(store.Notice)) (stop func(), ok bool) {
+	return db.notices.Await(ns, ids, fn), true
+}
+
+// Wake implements store.Waker.
+func (db *DB) Wake(ns string) {
+	due := store.Notice{Due: true}
+	db.listeners.Notify(ns, due)
+	db.notices.Committed(ns, &due)
+}
+
+// openNotices makes the notices of a store that is being opened.
+func (db *DB) openNotices() {
+	cfg := notices.Config{Schema: db.src.schema, Look: db.look, Listeners: &db.listeners}
+	// Time stands still in a bubble of synctest while a connection listens there.
+	if db.Direct() && db.opts.clock == nil {
+		cfg.Dial = db.src.dialDirect
+	}
+	db.notices = notices.New(cfg)
+}
+
+// dialDirect makes a connection of its own that ends at a server which can be written.
+func (src *source) dialDirect(ctx context.Context) (*pgx.Conn, error) {
+	c, s, err := src.connectChecked(ctx, true)
+	if err == nil && !s.direct() {
+		_ = closeConn(ctx, c)
+		return nil, notices.ErrNotDirect
+	}
+	return c, err
+}
+
+// Claim implements store.Worker.
+func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
+	res, err := db.relied(ctx, ns, req)
+	if err == nil {
+		db.notices.Claimed(ns, &req, &res)
+	}
+	return res, err
+}
+
+// Finish implements store.Worker.
+func (db *DB) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]store.FinishResult, error) {
+	res, err := db.verbs.Finish(ctx, ns, fins...)
+	if err == nil {
+		db.notices.Finished(ns, fins)
+	}
+	return res, err
+}
+
+// Leave implements store.Worker.
+func (db *DB) Leave(ctx context.Context, ns string, id store.WorkerID) error {
+	db.notices.Left(ns, id)
+	return db.verbs.Leave(ctx, ns, id)
+}
+
+const sqlLook = `
+SELECT 0, task_id, 0::bigint FROM weaver_tasks WHERE namespace = ?1 AND task_id = ANY(?2) AND state <> 'running'
+UNION ALL
+SELECT 1, task_id, 0 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ANY(?2) AND state = 'running' AND cancel_requested <> 0
+UNION ALL
+SELECT 2, task_id, 0 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ANY(?3) AND state NOT IN ('succeeded', 'failed', 'cancelled', 'blocked')
+UNION ALL
+SELECT 2, job_id, 0 FROM weaver_jobs WHERE namespace = ?1 AND job_id = ANY(?3) AND state NOT IN ('succeeded', 'failed', 'cancelled', 'blocked')
+UNION ALL
+(SELECT 3, NULL, due_at FROM weaver_timers WHERE namespace = ?1 ORDER BY due_at LIMIT 1)
+UNION ALL
+(SELECT 4, NULL, 0 FROM weaver_chores WHERE namespace = ?1 LIMIT 1)`
+
+// look finds what changed of what this process waits for.
+func (db *DB) look(ctx context.Context, ns string, w notices.Wanted) (found notices.Found, err error) {
+	err = db.pool.Tx(ctx, true, func(c *conn.Conn) error {
+		found = notices.Found{}
+		open := make(map[task.ID]bool, len(w.Awaited))
+		now, err := c.Now()
+		if err != nil {
+			return err
+		}
+		d := db.database(c)
+		st, err := d.bindIDs(sqlLook, ns, w.Running)
+		if err != nil {
+			return err
+		}
+		awaited := st.Array(3)
+		for i := range w.Awaited {
+			awaited.Bytes(w.Awaited[i][:])
+		}
+		for st.Step() {
+			id := task.ID(pad(st.Raw(1)))
+			switch st.Int(0) {
+			case 0:
+				found.Stopped = append(found.Stopped, id)
+			case 1:
+				found.Cancels = append(found.Cancels, id)
+			case 2:
+				open[id] = true
+			case 3:
+				found.Due = time.UnixMicro(st.Int(2))
+				found.In = found.Due.Sub(now)
+			case 4:
+				found.Chores = true
+			}
+		}
+		found.Over = slices.DeleteFunc(slices.Clone(w.Awaited), func(id task.ID) bool { return open[id] })
+		return finish(st)
+	})
+	return found, db.translate(err)
+}
+
+const sqlNotify = `SELECT pg_notify($1, '')`
+
+// notifyInTx has a caller's transaction tell of what became due in it.
+func (db *DB) notifyInTx(ns string, tell func(sql, channel string) error) error {
+	if db.opts.silentTx || !db.notices.InTx(ns) {
+		return nil
+	}
+	return tell(sqlNotify, notices.Channel(db.src.schema, ns))
+}
+
+// notifyIn is notifyInTx for a transaction of pgx.
+func (db *DB) notifyIn(ctx context.Context, ns string, tx pgx.Tx) error {
+	return db.notifyInTx(ns, func(sql, channel string) error {
+		_, err := tx.Exec(ctx, sql, pgx.QueryExecModeExec, channel)
+		return err
+	})
+}
+
+// notifyInSQL is notifyInTx for a transaction of database/sql.
+func (db *DB) notifyInSQL(ctx context.Context, ns string, tx *sql.Tx) error {
+	return db.notifyInTx(ns, func(sql, channel string) error {
+		_, err := tx.ExecContext(ctx, sql, channel)
+		return err
+	})
+}
+
+// announcing runs fn and reports whether something became due in it.
+func announcing(due *bool, fn func(*sqlstore.Tx) error) func(*sqlstore.Tx) error {
+	return func(t *sqlstore.Tx) error {
+		err := fn(t)
+		*due = err == nil && t.Effects().Notice.Due
+		return err
+	}
+}

@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/internal/sqlstore"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/postgres/internal/conn"
+)
+
+// sqlRecordNow writes steps all or not at all: when the guard does not accept one of
+// them, the text that is no number is the error that ends the transaction.
+const sqlRecordNow = `
+WITH ` + sqlTime + `, ok AS (
+  UPDATE weaver_tasks SET step_count = step_count + 1
+  WHERE namespace = ?1 AND task_id = ANY(CAST(?2 AS bytea[])) AND lease_epoch = 1 AND lease_id = ?8 AND cancel_requested = 0
+    AND CAST(?9 AS text) = coalesce((SELECT value FROM weaver_store_meta WHERE namespace = ?1 AND key = 'generation'),
+      (SELECT value FROM weaver_store_meta WHERE namespace = '' AND key = 'generation'))
+  RETURNING task_id),
+added AS (
+  INSERT INTO weaver_steps (namespace, completed_at, attempt_no, try, by_attempt, kind, state, task_id, name, by_try, step_index, value, error_json, started_at)
+  SELECT CAST(?1 AS text), clk.now, 0, 0, 1, 'step', 'completed', u.id, u.name, u.by_try, u.step_index, u.value, u.error, clk.now - u.elapsed
+  FROM unnest(CAST(?2 AS bytea[]), CAST(?3 AS text[]), CAST(?4 AS bigint[]), CAST(?5 AS bigint[]), CAST(?6 AS text[]), CAST(?7 AS text[]),
+    CAST(?10 AS bigint[])) AS u(id, name, by_try, step_index, value, error, elapsed), clk
+  WHERE u.id IN (SELECT task_id FROM ok)
+  RETURNING 1)
+SELECT now, CAST(CASE WHEN (SELECT count(*) FROM added) = CAST(?11 AS bigint) THEN '1' ELSE 'weaver records these steps one by one' END AS bigint) FROM clk`
+
+// Record implements store.Worker. The values of steps of first attempts are one round
+// trip.
+func (db *DB) Record(ctx context.Context, ns string, recs ...store.Record) ([]store.RecordResult, error) {
+	if !sqlstore.PlainSteps(recs) {
+		return db.verbs.Record(ctx, ns, recs...)
+	}
+	var now int64
+	var st *conn.Stmt
+	err := db.pool.Alone(ctx, func(c *conn.Conn) (err error) {
+		st, err = recordNow(c, ns, recs)
+		return err
+	}, func() error {
+		if st.Step() {
+			now = st.Int(0)
+		}
+		return errors.Join(st.Err(), st.Reset())
+	})
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code == "22P02" || pg.Code == "23505") { // nothing is written; whose fault it is shows one by one
+		return db.verbs.Record(ctx, ns, recs...)
+	}
+	if err != nil {
+		return nil, db.translate(err)
+	}
+	got := make([]store.RecordResult, len(recs))
+	for i := range recs {
+		got[i].Step = rules.StoredStep(&recs[i], 1, time.UnixMicro(now).UTC())
+	}
+	return got, nil
+}
+
+// recordNow queues the steps. It answers with the time.
+func recordNow(c *conn.Conn, ns string, recs []store.Record) (*conn.Stmt, error) {
+	st, err := c.Statement(sqlRecordNow)
+	if err != nil {
+		return nil, err
+	}
+	ids, names, tries, indexes, values, errs, elapsed := st.Array(2), st.Array(3), st.Array(4), st.Array(5), st.Array(6), st.Array(7), st.Array(10)
+	for i := range recs {
+		s := recs[i].Step
+		ids.Bytes(recs[i].Lease.Task[:])
+		names.Text(s.Name)
+		tries.Int(int64(s.Try))
+		indexes.Int(int64(s.Index))
+		orNull(values, s.Value)
+		var failure []byte
+		if s.Error != nil {
+			if failure, err = json.Marshal(s.Error); err != nil {
+				return nil, err
+			}
+		}
+		orNull(errs, failure)
+		elapsed.Int(micros(&recs[i]))
+	}
+	l := &recs[0].Lease
+	b := binder{st: st}
+	b.text(1, ns).blob(8, l.ID[:]).text(9, l.Generation).int(11, int64(len(recs))).intOrNull(12, given(c))
+	return st, b.send()
+}
+
+// micros is how long before its end a step is stored to have begun.
+func micros(rec *store.Record) int64 {
+	end := time.Unix(0, 0).UTC().AddDate(1, 0, 0)
+	step := rules.StoredStep(rec, 1, end)
+	return end.UnixMicro() - step.StartedAt.UnixMicro()
+}
