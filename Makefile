@@ -74,7 +74,7 @@ soak-model-postgres: services ## 2,000 sequences of 100 operations on the model 
 soak-crossing: services ## Ten minutes of processes that write the same tasks on PostgreSQL at once
 	WEAVER_CROSSING=10m $(GO) test ./internal/systemtest/crossing -run '^TestCrossing$$' -v -timeout=1h
 
-soak-sweep: ## Every fault at every store call of every case, alone and in pairs
+soak-sweep: services ## Every fault at every store call of every case, alone and in pairs
 	WEAVER_SWEEP=full $(GO) test ./internal/systemtest/sweep -run Sweep -v -timeout=6h
 
 soak-simulation: ## 20,000 seeds of the deterministic simulation

@@ -2,8 +2,10 @@ package sqlstore
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
+	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/store"
@@ -16,12 +18,21 @@ type Bulk interface {
 	// InsertAlike stores new tasks with their dispatch rows; those that are stored
 	// already stay as they are.
 	InsertAlike(t *Tx, a *Alike, rows []AlikeTask) error
+	// ClaimLane looks at the n first due rows of a lane that nobody else has locked. It
+	// leases the tasks of these that are plain, of a schema that the worker reads, and
+	// never were leased, and deletes their dispatch rows. The statement answers with all
+	// rows that it looked at (available_at, task_id, and six columns of no meaning), and
+	// then with the tasks (-1, task_id, freshColumns).
+	ClaimLane(t *Tx, l *FirstLease, k *lane.Key, schema, n int) *sqlstmt.Stmt
 	// ClaimFirst leases tasks that are leased for the first time, and deletes their
 	// dispatch rows. It returns how many.
 	ClaimFirst(t *Tx, l *FirstLease, ids []task.ID) (int, error)
 	// Succeed ends plain first attempts of a claim well, and writes the rows of the
 	// attempts. It returns those that the guard accepted; nil: all.
 	Succeed(t *Tx, lease *task.LeaseID, c *Claim, ends []Success) (accepted map[task.ID]bool, err error)
+	// Beat extends leases to an instant. A row that somebody has locked is not waited
+	// for: the answer is to ask again, unless the lease is gone.
+	Beat(t *Tx, leases []task.Lease, until int64) ([]store.Beat, error)
 	// InsertSteps passes the guard of first attempts of a claim, none of which was
 	// asked to cancel, and inserts one completed step of each. It returns how many.
 	InsertSteps(t *Tx, lease *task.LeaseID, steps []*task.Step) (int, error)
@@ -123,7 +134,7 @@ func (a *Alikes) Each(fn func(kind *Alike, rows []AlikeTask) error) error {
 // alike reports whether a task that has no deadline can be stored together with others.
 func alike(n *task.New) bool {
 	_, blob := task.BlobOf(n.Input)
-	return !blob && len(n.Input) <= inlineMax && n.IdempotencyKey == "" && len(n.Needs)+len(n.Labels) == 0
+	return !blob && len(n.Input) <= inlineMax && n.IdempotencyKey == "" && !n.Coalesce && len(n.Needs)+len(n.Labels)+len(n.Expire) == 0
 }
 
 // describe sets what a task itself says.
@@ -142,6 +153,73 @@ func (t *Tx) flush() error {
 	}
 	t.alike = alikes{}
 	return nil
+}
+
+// ClaimReads are the statements whose answers a claim always needs. Their only parameter
+// is the namespace.
+var ClaimReads = []string{sqlPaused, sqlUnclaimable}
+
+// claimLane claims due tasks of the only lane of a priority, which begins at its head,
+// if all that it looks at are to be leased for the first time: others are looked at one
+// by one, in their order. It reports whether the lane has no other due rows.
+func (c *claim) claimLane(s *lane.State) (exhausted bool, err error) {
+	n := min(c.req.Limit-len(c.taken), maxChunk)
+	if c.slots != nil {
+		n = min(n, c.slots[s.Queue])
+	}
+	if n <= 0 || c.full() || c.tx.fx.Mixed(s.Key) {
+		return false, nil
+	}
+	var due []candidate
+	undone := false
+	err = c.tx.undoable(func() error {
+		var alike bool
+		if due, alike, err = c.claimHead(s, n); err == nil && !alike {
+			err = errUndo
+		}
+		return err
+	}, func() error {
+		c.tx.fx.NoteMixed(s.Key)
+		undone = true
+		return nil
+	})
+	if err != nil || undone {
+		return false, err
+	}
+	c.taken = slices.Grow(c.taken, len(due))
+	for i := range due {
+		c.looked++
+		if err := c.leased(&due[i]); err != nil {
+			return false, err
+		}
+	}
+	return len(due) < n, nil
+}
+
+// claimHead leases the tasks of the n first due rows of a lane. alike is false when not
+// all of them could be: then nothing of it must stay.
+func (c *claim) claimHead(s *lane.State, n int) (due []candidate, alike bool, err error) {
+	version := c.req.Types[s.Type]
+	l := FirstLease{c.req.LeaseID, c.req.Name, c.expires(), version}
+	st := c.tx.bulk.ClaimLane(c.tx, &l, &s.Key, rules.NewestSchema(c.req, s.Type), n)
+	due = make([]candidate, 0, n)
+	tasks := make([]task.Task, n)
+	at := make(map[task.ID]int, n)
+	left := 0
+	for st.Next() {
+		available, id := st.ColInt(0), st.ColID(1)
+		if available >= 0 {
+			at[id] = len(due)
+			due = append(due, candidate{dispatched: dispatched{id: id, lane: s.Key}, due: available, task: &tasks[len(due)]})
+			left++
+			continue
+		}
+		left--
+		t := due[at[id]].task
+		t.ID, t.Type, t.Queue, t.Priority, t.StartedVersion = id, s.Type, s.Queue, int(s.Priority), version
+		freshColumns.Scan(st.Row(), 2, t)
+	}
+	return due, left == 0, st.Done()
 }
 
 // succeedAll ends the plain attempts of a batch in one statement for each claim. Those

@@ -35,6 +35,12 @@ func (c *claim) take(d *candidate) error {
 	} else if err := c.write(&d.id, t.Epoch, t.StartedVersion); err != nil {
 		return err
 	}
+	return c.leased(d)
+}
+
+// leased notes a task whose lease is written, or is to be with those of others.
+func (c *claim) leased(d *candidate) error {
+	t := d.task
 	t.State, t.Waiting = task.Running, task.WaitNone
 	t.AttemptNo++
 	t.Epoch++

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"sync"
+	"time"
 
 	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/store"
@@ -43,13 +44,43 @@ type Memory struct {
 	mu          sync.Mutex
 	claims      map[claimKey]Claim
 	generations map[string]string // by namespace
-	restoring   bool              // an operation of the open transaction changes one
+	mixed       map[mixedKey]time.Time
+	restoring   bool // an operation of the open transaction changes one
 }
 
 // claimKey names a claim: ids are unique in a namespace.
 type claimKey struct {
 	ns    string
 	lease task.LeaseID
+}
+
+// mixedKey names a lane of a namespace.
+type mixedKey struct {
+	ns  string
+	key lane.Key
+}
+
+// mixedFor is how long a lane is taken to have due rows of tasks that were leased before.
+const mixedFor = time.Second
+
+// Mixed reports whether a claim met such a row at the head of a lane lately.
+func (fx *Effects) Mixed(k lane.Key) bool {
+	m := fx.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at, ok := m.mixed[mixedKey{fx.NS, k}]
+	return ok && time.Since(at) < mixedFor
+}
+
+// NoteMixed remembers that a claim met one.
+func (fx *Effects) NoteMixed(k lane.Key) {
+	m := fx.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mixed == nil || len(m.mixed) >= maxClaims {
+		m.mixed = make(map[mixedKey]time.Time)
+	}
+	m.mixed[mixedKey{fx.NS, k}] = time.Now()
 }
 
 // Claim is what the tasks of one claim call have in common.

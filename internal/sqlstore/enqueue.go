@@ -161,6 +161,9 @@ ON CONFLICT DO NOTHING`
 
 func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 	if n.Coalesce {
+		if err := in.tx.flush(); err != nil { // it may find a task of the same submission
+			return store.Enqueued{}, err
+		}
 		if e, err := in.tx.coalesce(n); err != nil || !e.ID.IsZero() {
 			return e, err
 		}

@@ -72,6 +72,9 @@ func (s *Store) Heartbeat(ctx context.Context, ns string, req store.HeartbeatReq
 		if err := t.seen(req.Worker, req.TTL); err != nil {
 			return err
 		}
+		if t.bulk != nil {
+			return t.beatAll(req.Leases, t.mic+req.TTL.Microseconds(), beats)
+		}
 		for i := range req.Leases {
 			var err error
 			if beats[i], err = t.beat(&req.Leases[i], t.mic+req.TTL.Microseconds()); err != nil {
@@ -111,6 +114,29 @@ func (t *Tx) Announce(id store.WorkerID) error {
 		seen.LastSeen = seen.LastSeen.Add(time.Microsecond)
 	}
 	return t.stmt(sqlSeen).Text(1, t.ns).Text(2, string(id)).Duration(3, seen.TTL).Time(4, seen.LastSeen).Time(5, seen.Since).Run()
+}
+
+// beatAll extends leases in one statement, and waits for no row that is locked.
+func (t *Tx) beatAll(leases []task.Lease, until int64, beats []store.Beat) error {
+	var ours []task.Lease
+	var at []int
+	for i := range leases {
+		ok, err := t.valid(&leases[i])
+		if err != nil {
+			return err
+		}
+		if beats[i] = (store.Beat{Lost: !ok}); ok {
+			ours, at = append(ours, leases[i]), append(at, i)
+		}
+	}
+	if len(ours) == 0 {
+		return nil
+	}
+	got, err := t.bulk.Beat(t, ours, until)
+	for i := range got {
+		beats[at[i]] = got[i]
+	}
+	return err
 }
 
 func (t *Tx) beat(l *task.Lease, until int64) (store.Beat, error) {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/goweaver/weaver/internal/lane"
+	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
 	"github.com/goweaver/weaver/task"
@@ -30,6 +32,24 @@ WITH ` + sqlTime + `, added AS (
   ON CONFLICT DO NOTHING RETURNING task_id)
 INSERT INTO weaver_outbox_events (namespace, task_id, queue, task_type, priority, available_at, concurrency_key)
 SELECT CAST(?1 AS text), task_id, CAST(?6 AS text), CAST(?5 AS text), CAST(?7 AS bigint), coalesce(CAST(?24 AS bigint), clk.now), CAST(?19 AS text) FROM added, clk`
+
+	sqlClaimLane = `
+WITH due AS MATERIALIZED (
+  SELECT task_id, available_at FROM weaver_outbox_events
+  WHERE namespace = ?1 AND queue = ?2 AND task_type = ?3 AND priority = ?4 AND available_at <= ?5
+  ORDER BY available_at, task_id LIMIT CAST(?6 AS bigint) FOR UPDATE SKIP LOCKED),
+ids AS MATERIALIZED (SELECT ARRAY(SELECT task_id FROM due) AS list),
+leased AS (
+  UPDATE weaver_tasks SET state = 'running', waiting_reason = NULL, attempt_no = attempt_no + 1, lease_epoch = lease_epoch + 1,
+    lease_id = ?7, leased_by = ?8, lease_expires_at = ?9, started_at = ?5, updated_at = ?5, started_version = ?10
+  WHERE namespace = ?1 AND task_id = ANY(CAST((SELECT list FROM ids) AS bytea[])) AND lease_epoch = 0 AND lease_id IS NULL
+    AND plain = 1 AND schema_version <= ?11
+  RETURNING task_id, input, schema_version, max_attempts, max_repairs, options_json, created_at),
+gone AS (
+  DELETE FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = ANY(CAST(ARRAY(SELECT task_id FROM leased) AS bytea[])))
+SELECT available_at, task_id, CAST(NULL AS text), CAST(0 AS bigint), CAST(0 AS bigint), CAST(0 AS bigint), CAST(NULL AS text), CAST(0 AS bigint) FROM due
+UNION ALL
+SELECT CAST(-1 AS bigint), task_id, input, schema_version, max_attempts, max_repairs, options_json, created_at FROM leased`
 
 	sqlClaimAll = `
 WITH gone AS (DELETE FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = ANY(CAST(?2 AS bytea[])))
@@ -88,6 +108,12 @@ func insertAlike(c *conn.Conn, ns string, now int64, a *sqlstore.Alike, rows []s
 		orNull(16, a.Options).idOrNull(17, &a.Job).idOrNull(18, &a.Parent).orNull(19, a.Key).intOrNull(12, now).
 		bool(21, a.AllowFailure).int(22, a.Depth).int(23, a.Limits).intOrNull(24, a.Available)
 	return b.exec()
+}
+
+// ClaimLane implements sqlstore.Bulk.
+func (d database) ClaimLane(t *sqlstore.Tx, l *sqlstore.FirstLease, k *lane.Key, schema, n int) *sqlstmt.Stmt {
+	return d.c.Stmt(sqlClaimLane).Text(1, t.Namespace()).Text(2, k.Queue).Text(3, k.Type).Int(4, k.Priority).Int(5, t.Now().UnixMicro()).
+		Int(6, int64(n)).Lease(7, &l.ID).Text(8, l.Name).Int(9, l.Expires).Int(10, int64(l.Version)).Int(11, int64(schema))
 }
 
 // ClaimFirst implements sqlstore.Bulk.

@@ -35,7 +35,11 @@ var _ sqlstore.Database = database{}
 func (d database) Write(ctx context.Context, ns string, op sqlstore.Op) error {
 	var fx sqlstore.Effects
 	run := func(c *conn.Conn) error {
-		t, err := d.db.begun(c, ns, &fx, op.Weight)
+		weight := op.Weight
+		if op.Urgent {
+			weight = 0 // it waits for no heavy one
+		}
+		t, err := d.db.begun(c, ns, &fx, weight)
 		if err != nil {
 			return err
 		}
@@ -55,21 +59,19 @@ func (d database) Write(ctx context.Context, ns string, op sqlstore.Op) error {
 }
 
 // begun returns an operation's transaction. It asks for the time, and for the
-// generation of the store, with the begin of the transaction, in one round trip.
+// generation of the store, with the begin of the transaction, in one round trip,
+// and what statements over the namespace alone answer whose texts it gets.
 // Heavy operations of a namespace run one after the other: reapers, chores,
 // collectors and commands of operators, which move many tasks each.
-func (db *DB) begun(c *conn.Conn, ns string, fx *sqlstore.Effects, weight int) (*sqlstore.Tx, error) {
+func (db *DB) begun(c *conn.Conn, ns string, fx *sqlstore.Effects, weight int, more ...string) (*sqlstore.Tx, error) {
 	if weight >= sqlstore.Heavy {
 		if err := lockAdvisory(c, "heavy", ns); err != nil {
 			return nil, err
 		}
 	}
-	gen, err := c.Statement(sqlstore.SQLGeneration)
-	if err == nil {
-		err = gen.BindText(1, ns)
-	}
-	if err == nil {
-		err = gen.Send()
+	gen, err := ask(c, sqlstore.SQLGeneration, ns)
+	for i := 0; err == nil && i < len(more); i++ {
+		_, err = ask(c, more[i], ns)
 	}
 	if err != nil {
 		return nil, err
@@ -84,6 +86,41 @@ func (db *DB) begun(c *conn.Conn, ns string, fx *sqlstore.Effects, weight int) (
 		t.SetGeneration(string(gen.Raw(0)))
 	}
 	return t, errors.Join(gen.Err(), gen.Reset())
+}
+
+// ask sends a statement whose only parameter is the namespace. Who runs it in the same
+// transaction gets this answer.
+func ask(c *conn.Conn, sql, ns string) (*conn.Stmt, error) {
+	if err := c.Stmt(sql).Text(1, ns).Done(); err != nil { // by the handle, which remembers what is bound
+		return nil, err
+	}
+	st, err := c.Statement(sql)
+	if err == nil {
+		err = st.Send()
+	}
+	return st, err
+}
+
+var claimReads = append([]string{sqlLanes}, sqlstore.ClaimReads...)
+
+// claim claims what is due.
+func (db *DB) claim(ctx context.Context, ns string, req store.ClaimRequest) (got store.ClaimResult, err error) {
+	if err := sqlstore.CheckClaim(&req); err != nil {
+		return store.ClaimResult{}, err
+	}
+	var fx sqlstore.Effects
+	err = db.pool.Tx(ctx, false, func(c *conn.Conn) error {
+		t, err := db.begun(c, ns, &fx, 0, claimReads...)
+		if err == nil {
+			got, err = t.Claim(&req)
+		}
+		return err
+	})
+	if err != nil {
+		return store.ClaimResult{}, db.translate(err)
+	}
+	db.apply(&fx)
+	return got, nil
 }
 
 func (db *DB) database(c *conn.Conn) database {

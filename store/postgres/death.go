@@ -263,12 +263,12 @@ func (db *DB) Session(ns string, id store.WorkerID) (store.Session, bool) {
 func (db *DB) relied(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
 	w := db.proofs.workers.Load()
 	if w == nil {
-		return db.verbs.Claim(ctx, ns, req)
+		return db.claim(ctx, ns, req)
 	}
 	if err := w.BeforeClaim(ctx); err != nil {
 		return store.ClaimResult{}, db.sessionError(err)
 	}
-	got, err := db.verbs.Claim(ctx, ns, req)
+	got, err := db.claim(ctx, ns, req)
 	if err != nil || len(got.Tasks) > 0 { // of an error nobody knows
 		w.Leased(req.TTL)
 	}

@@ -42,7 +42,7 @@ SELECT what, who, age FROM (
 SELECT relname::text, n_dead_tup, n_live_tup FROM pg_stat_all_tables
 WHERE schemaname = $1 AND relname LIKE 'weaver\_%' AND n_dead_tup > $2 AND n_dead_tup > n_live_tup ORDER BY n_dead_tup DESC`
 
-	sqlOldestDue = `
+	oldestDue = `
 SELECT coalesce((extract(epoch FROM clock_timestamp()) * 1000000)::bigint - min(available_at), 0)
 FROM %[1]s.weaver_outbox_events o WHERE namespace = $1
   AND NOT EXISTS (SELECT 1 FROM %[1]s.weaver_paused_queues p WHERE p.namespace = o.namespace AND p.queue = o.queue)
@@ -132,7 +132,7 @@ func (h *health) deadRows() error {
 
 func (h *health) due(ns string) error {
 	var micros int64
-	err := h.conn.QueryRow(h.ctx, fmt.Sprintf(sqlOldestDue, quoted(h.db.src.schema)), pgx.QueryExecModeExec, ns).Scan(&micros)
+	err := h.conn.QueryRow(h.ctx, fmt.Sprintf(oldestDue, quoted(h.db.src.schema)), pgx.QueryExecModeExec, ns).Scan(&micros)
 	age := max(0, time.Duration(micros)*time.Microsecond).Round(time.Second)
 	h.figures = append(h.figures, slog.Duration("oldest_due", age))
 	if err == nil && age > h.bounds.due {

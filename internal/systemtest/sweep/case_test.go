@@ -9,7 +9,6 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/faultstore"
 	"github.com/goweaver/weaver/store/memstore"
-	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -93,23 +92,26 @@ func stepTx(ctx context.Context, name string, fn func(ctx context.Context, inser
 			return "", err
 		}
 		return fn(ctx, func(row string) error {
-			_, err := tx.ExecContext(ctx, "INSERT INTO sweep (name) VALUES (?)", row)
+			_, err := tx.ExecContext(ctx, processOf(ctx).fx.kind.insert, row)
 			return err
 		})
 	})
 }
 
+// userDB is a store with tables of the user in the same database.
+type userDB interface{ DB() *sql.DB }
+
 // table makes the user's table.
 func (fx *fixture) table() {
-	if db, ok := fx.backend.observer.(*sqlite.DB); ok {
-		_, err := db.DB().ExecContext(fx.ctx, "CREATE TABLE sweep (name TEXT PRIMARY KEY)")
+	if db, ok := fx.backend.observer.(userDB); ok {
+		_, err := db.DB().ExecContext(fx.ctx, "CREATE TABLE IF NOT EXISTS sweep (name TEXT PRIMARY KEY)")
 		fx.must(err)
 	}
 }
 
 // rows checks what is in the user's table.
 func (fx *fixture) rows(want ...string) {
-	db, ok := fx.backend.observer.(*sqlite.DB)
+	db, ok := fx.backend.observer.(userDB)
 	if !ok {
 		return
 	}

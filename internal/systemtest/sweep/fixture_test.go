@@ -2,6 +2,7 @@ package sweep_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,11 +24,14 @@ import (
 
 // storeKind is a kind of store.
 type storeKind struct {
-	name  string
-	sql   bool
-	file  bool
-	limit time.Duration // of virtual time for one run; what takes longer hangs
-	build func(fx *fixture) backend
+	name   string
+	sql    bool
+	file   bool // a part of the cases will do
+	server bool
+	limit  time.Duration // of virtual time for one run; what takes longer hangs
+	insert string        // a row into the user's table
+	tx     func(tx *sql.Tx) store.Tx
+	build  func(fx *fixture) backend
 }
 
 // backend is a store that outlives processes.
@@ -52,7 +56,7 @@ var storeKinds = []storeKind{
 			close: func() {},
 		}
 	}},
-	{name: "sqlite memory", sql: true, limit: 3 * time.Minute, build: func(fx *fixture) backend {
+	{name: "sqlite memory", sql: true, limit: 3 * time.Minute, insert: sqliteInsert, tx: sqlite.Tx, build: func(fx *fixture) backend {
 		db, err := sqlite.OpenMemory(fx.ctx)
 		fx.migrate(db, err)
 		return backend{
@@ -62,7 +66,7 @@ var storeKinds = []storeKind{
 			close:      func() { fx.must(db.Close()) },
 		}
 	}},
-	{name: "sqlite file", sql: true, file: true, limit: 3 * time.Minute, build: func(fx *fixture) backend {
+	{name: "sqlite file", sql: true, file: true, limit: 3 * time.Minute, insert: sqliteInsert, tx: sqlite.Tx, build: func(fx *fixture) backend {
 		path := filepath.Join(fx.TempDir(), "weaver.db")
 		var all []*sqlite.DB
 		open := func() store.Store {
@@ -84,7 +88,10 @@ var storeKinds = []storeKind{
 			},
 		}
 	}},
+	onPostgres,
 }
+
+const sqliteInsert = "INSERT INTO sweep (name) VALUES (?)"
 
 // fixture is what one run of a case uses: a store, processes that start, stop
 // and die, and a caller that repeats its requests until it gets an answer.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store"
-	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -199,11 +198,11 @@ func (fx *fixture) enqueueTx(name string) *weaver.Handle[string] {
 	for {
 		p, err := fx.living(fx.ctx)
 		fx.must(err)
-		tx, err := p.base.(*sqlite.DB).DB().BeginTx(fx.ctx, nil)
+		tx, err := p.base.(userDB).DB().BeginTx(fx.ctx, nil)
 		fx.must(err)
-		_, err = tx.ExecContext(fx.ctx, "INSERT INTO sweep (name) VALUES (?)", name)
+		_, err = tx.ExecContext(fx.ctx, fx.kind.insert, name)
 		fx.must(err)
-		h, err := typeA.Enqueue(fx.ctx, p.engine.InTx(sqlite.Tx(tx)), name)
+		h, err := typeA.Enqueue(fx.ctx, p.engine.InTx(fx.kind.tx(tx)), name)
 		if err != nil {
 			if !injected(err) {
 				fx.fatal("Enqueue: %v", err)

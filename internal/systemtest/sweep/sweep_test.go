@@ -42,7 +42,7 @@ type testCase struct {
 
 func (tc *testCase) runsOn(kind storeKind) bool {
 	if kind.file {
-		return tc.onFile
+		return tc.onFile || kind.server && (full || tc.onlySQL)
 	}
 	return kind.sql || !tc.onlySQL
 }
@@ -67,6 +67,9 @@ func known(tc *testCase, c faultstore.Call, f faultstore.Fault) *knownFailure {
 	}
 	return nil
 }
+
+// full asks for all cases and points.
+var full = os.Getenv("WEAVER_SWEEP") == "full"
 
 // totals are what a sweep covered.
 type totals struct {
@@ -101,14 +104,13 @@ type totals struct {
 //
 // TestSweepTwoFaults does the same with two faults in one run.
 func TestSweep(t *testing.T) {
-	full := os.Getenv("WEAVER_SWEEP") == "full"
 	totals := &totals{methods: map[string]bool{}}
 	want := 0
 	t.Run("on", func(t *testing.T) { // ends when its parallel parts have
 		for _, kind := range storeKinds {
 			for i := range testCases {
 				tc := &testCases[i]
-				if !tc.runsOn(kind) {
+				if !tc.runsOn(kind) || kind.server && testing.Short() {
 					continue
 				}
 				want++

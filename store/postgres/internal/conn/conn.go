@@ -192,11 +192,14 @@ func (c *Conn) Rounds() int { return c.rounds }
 // settle asks how the server is reached, once per connection, and gives the session
 // of a connection of our own its settings.
 func (c *Conn) settle(ctx context.Context) error {
-	if c.asked {
+	mine := c.own && c.pg.TxStatus() == 'I' // in a user's transaction they would end with it
+	if c.asked && (c.kept || !c.direct || !mine) {
 		return nil
 	}
 	direct := c.Mode == ModeDirect
-	if c.Mode == ModeAuto {
+	if c.asked { // a user had it since
+		direct = c.direct
+	} else if c.Mode == ModeAuto {
 		// A pooler shows its own port to the server, and its clients a process id of
 		// its own making.
 		row, err := c.ask(ctx, "SELECT inet_client_port()::text, pg_backend_pid()::text")
@@ -206,7 +209,7 @@ func (c *Conn) settle(ctx context.Context) error {
 		_, port, _ := net.SplitHostPort(c.pg.Conn().LocalAddr().String())
 		direct = port != "" && row[0] == port && row[1] == fmt.Sprint(c.pg.PID())
 	}
-	if direct && c.own {
+	if direct && mine {
 		sql := "SELECT set_config('idle_in_transaction_session_timeout', $4, false), set_config('jit', 'off', false), " +
 			"set_config('search_path', $1, false), set_config('statement_timeout', $2, false), set_config('lock_timeout', $3, false)"
 		if _, err := c.ask(ctx, sql, c.path, millis(c.StatementTimeout), millis(c.LockTimeout), millis(c.IdleTimeout)); err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -31,11 +32,38 @@ func Open(ctx context.Context, cfg *pgxpool.Config, s Settings) (*Pool, error) {
 	cfg = cfg.Copy()
 	m.adopt(&cfg.ConnConfig.Config)
 	setDefault(&cfg.PingTimeout, min(m.RoundTimeout/2, 5*time.Second)) // of a connection that was idle
+	before := cfg.PrepareConn
+	cfg.PrepareConn = func(ctx context.Context, pg *pgx.Conn) (bool, error) {
+		if ctx.Value(ours{}) == nil {
+			if err := m.unsettle(ctx, pg.PgConn()); err != nil {
+				return false, err
+			}
+		}
+		if before == nil {
+			return true, nil
+		}
+		return before(ctx, pg)
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	return &Pool{common: m, pool: pool, own: true}, nil
+}
+
+// ours marks the context of those who take a connection for statements of this package.
+type ours struct{}
+
+// unsettle takes our settings from the session of a connection that somebody else gets:
+// tables of a program are not looked for among ours.
+func (m *common) unsettle(ctx context.Context, pg *pgconn.PgConn) error {
+	c, ok := pg.CustomData()[m.key].(*Conn)
+	if !ok || !c.kept {
+		return nil
+	}
+	c.kept = false
+	_, err := pg.Exec(ctx, "RESET ALL").ReadAll()
+	return err
 }
 
 // Share returns a pool over one of the caller's, whose sessions keep their settings.
@@ -64,7 +92,7 @@ func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, p.RoundTimeout)
 	defer cancel()
-	lease, err := p.pool.Acquire(bounded)
+	lease, err := p.pool.Acquire(context.WithValue(bounded, ours{}, true))
 	if err != nil {
 		return nil, p.refused(ctx, bounded, err)
 	}

@@ -447,3 +447,27 @@ func TestBubble(t *testing.T) {
 		}))
 	})
 }
+
+// Who takes a connection out of the pool for himself gets a session without our
+// settings, however often the pool used it, and the pool gets it back with them.
+func TestUsersOfThePool(t *testing.T) {
+	t.Parallel()
+	p := open(t, database(t), Settings{Mode: ModeDirect})
+	asked := "SELECT current_setting('search_path') || ' ' || current_setting('statement_timeout')"
+	for range 2 {
+		var path string
+		check(t, p.Tx(t.Context(), false, func(c *Conn) error {
+			st := c.Stmt(asked)
+			for st.Next() {
+				path = st.ColText(0)
+			}
+			return st.Done()
+		}))
+		if want := p.path + " 30s"; path != want {
+			t.Errorf("our session has %s, want %s", path, want)
+		}
+		if err := p.Raw().QueryRow(t.Context(), asked).Scan(&path); err != nil || path != `"$user", public 0` {
+			t.Errorf("a user's session has %s: %v", path, err)
+		}
+	}
+}
