@@ -46,6 +46,8 @@ func TestListeners(t *testing.T) {
 
 	ls.Notify("ns", store.Notice{Due: true})
 	l.want(t, "a", "b")
+	ls.Notify("ns", store.Notice{Dead: true})
+	l.want(t, "a", "b")
 	ls.Notify("ns", store.Notice{})
 	l.want(t)
 	ls.NotifyAll(store.Notice{External: true})

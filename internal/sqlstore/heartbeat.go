@@ -20,14 +20,19 @@ ON CONFLICT (namespace, worker_id) DO UPDATE SET last_seen = excluded.last_seen,
 // lock by which others know that this process lives.
 // Crash between the two: a lock file without a row, which a later Join removes.
 func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
-	if err := s.db.Joining(ctx, ns, w.ID); err != nil {
+	written, err := s.db.Joining(ctx, ns, &w)
+	if err != nil {
 		return err
 	}
-	err := s.write(ctx, ns, 1, func(t *Tx) error {
+	err = s.write(ctx, ns, 1, func(t *Tx) error {
 		if err := t.seen(w.ID, w.TTL); err != nil {
 			return err
 		}
-		return t.stmt(sqlJoin).Text(1, ns).Text(2, string(w.ID)).Text(3, w.Name).Duration(4, w.TTL).JSON(5, w.Types).Run()
+		err := t.stmt(sqlJoin).Text(1, ns).Text(2, string(w.ID)).Text(3, w.Name).Duration(4, w.TTL).JSON(5, w.Types).Run()
+		if err == nil && written != nil {
+			err = written(t)
+		}
+		return err
 	})
 	if err == nil {
 		s.db.Joined(ctx)
@@ -94,6 +99,20 @@ func (t *Tx) seen(id store.WorkerID, ttl time.Duration) error {
 		w = &rules.Worker{TTL: ttl}
 	}
 	seen := w.Seen(ttl, t.at)
+	return t.stmt(sqlSeen).Text(1, t.ns).Text(2, string(id)).Duration(3, seen.TTL).Time(4, seen.LastSeen).Time(5, seen.Since).Run()
+}
+
+// Announce notes a sign of life of a worker that has a row, and changes LastSeen for
+// sure: who looked at the row before sees that.
+func (t *Tx) Announce(id store.WorkerID) error {
+	w, err := t.worker(id)
+	if err != nil || w == nil {
+		return err
+	}
+	seen := w.Seen(w.TTL, t.at)
+	if seen.LastSeen.Equal(w.LastSeen) {
+		seen.LastSeen = seen.LastSeen.Add(time.Microsecond)
+	}
 	return t.stmt(sqlSeen).Text(1, t.ns).Text(2, string(id)).Duration(3, seen.TTL).Time(4, seen.LastSeen).Time(5, seen.Since).Run()
 }
 

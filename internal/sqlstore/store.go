@@ -54,8 +54,9 @@ type Database interface {
 	// Dead proves what workers' processes are dead. It runs outside of transactions.
 	Dead(ctx context.Context, ns string) (Dead, error)
 	// Joining runs before a worker gets its row, Joined after that, and Left after its
-	// row has gone.
-	Joining(ctx context.Context, ns string, id store.WorkerID) error
+	// row has gone. written, if it is not nil, runs in the transaction that writes the
+	// row, after that.
+	Joining(ctx context.Context, ns string, w *store.WorkerInfo) (written func(*Tx) error, err error)
 	Joined(ctx context.Context)
 	Left(ns string, id store.WorkerID)
 

@@ -105,11 +105,6 @@ func (v *View) eachRunning(use func(c *claimRow, i int)) error {
 	return nil
 }
 
-// EachRunning calls use for every running task of a namespace, with who leased it.
-func (v *View) EachRunning(use func(id task.ID, worker store.WorkerID, lease task.LeaseID)) error {
-	return v.eachRunning(func(c *claimRow, i int) { use(c.ids[i], store.WorkerID(c.worker), c.lease) })
-}
-
 // ids reads a column of ids.
 func ids(st *sqlstmt.Stmt) ([]task.ID, error) {
 	var ids []task.ID

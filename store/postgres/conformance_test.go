@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"testing"
 
 	"github.com/goweaver/weaver/internal/pgtest"
@@ -15,14 +16,16 @@ import (
 // in: the server's would go on by itself.
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	locks := filepath.Join(t.TempDir(), "workers")
 	storetest.Run(t, storetest.Harness{
 		Name:   "postgres",
 		Repeat: repeat,
+		Kill:   func(_ *testing.T, s store.Store, w store.WorkerID) { s.(*postgres.DB).Kill(w) },
 		Open: func(t *testing.T) store.Store {
-			return openURL(t, pgtest.Reused(t, "weaver", migrateURL, truncate), postgres.BubbleClock(), postgres.ScanPage(7))
+			return openURL(t, pgtest.Reused(t, "weaver", migrateURL, truncate), postgres.BubbleClock(), postgres.ScanPage(7), postgres.LockFolder(locks))
 		},
 		Second: func(t *testing.T, first store.Store) store.Store {
-			return openURL(t, first.(*postgres.DB).RawURL(), postgres.BubbleClock(), postgres.ScanPage(7))
+			return openURL(t, first.(*postgres.DB).RawURL(), postgres.BubbleClock(), postgres.ScanPage(7), postgres.LockFolder(locks))
 		},
 		// A connection that listens keeps the time of a bubble from going on.
 		Live: func(t *testing.T) (first, second store.Store) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/goweaver/weaver/internal/lane"
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/store"
@@ -24,6 +26,7 @@ type database struct {
 	locked map[task.ID]bool // tasks
 	jobs   map[task.ID]bool // that are locked
 	keys   map[string]bool  // that are locked
+	on     *pgconn.PgConn   // which connection to write on; nil: one of the pool
 }
 
 var _ sqlstore.Database = database{}
@@ -31,7 +34,7 @@ var _ sqlstore.Database = database{}
 // Write implements sqlstore.Database.
 func (d database) Write(ctx context.Context, ns string, op sqlstore.Op) error {
 	var fx sqlstore.Effects
-	err := d.db.pool.Tx(ctx, false, func(c *conn.Conn) error {
+	run := func(c *conn.Conn) error {
 		weight := op.Weight
 		if op.Urgent {
 			weight = 0 // it waits for no heavy one
@@ -41,7 +44,13 @@ func (d database) Write(ctx context.Context, ns string, op sqlstore.Op) error {
 			return err
 		}
 		return op.Run(t)
-	})
+	}
+	var err error
+	if d.on != nil {
+		err = d.db.pool.TxOn(ctx, d.on, run)
+	} else {
+		err = d.db.pool.Tx(ctx, false, run)
+	}
 	if err != nil {
 		return d.db.translate(err)
 	}
@@ -167,25 +176,6 @@ func (d database) ReadLanes(t *sqlstore.Tx) (map[lane.Key]int64, error) {
 
 // Stalled implements sqlstore.Database: nobody waits for one writer here.
 func (database) Stalled() (until time.Time, waited time.Duration) { return until, 0 }
-
-// nobody is proven dead.
-type nobody struct{}
-
-func (nobody) IDs() []store.WorkerID   { return nil }
-func (nobody) Forget([]store.WorkerID) {}
-func (nobody) Close()                  {}
-
-// Dead implements sqlstore.Database.
-func (database) Dead(context.Context, string) (sqlstore.Dead, error) { return nobody{}, nil }
-
-// Joining implements sqlstore.Database.
-func (database) Joining(context.Context, string, store.WorkerID) error { return nil }
-
-// Joined implements sqlstore.Database.
-func (database) Joined(context.Context) {}
-
-// Left implements sqlstore.Database.
-func (database) Left(string, store.WorkerID) {}
 
 // GiveBack implements sqlstore.Database: PostgreSQL's vacuum does that by itself.
 func (database) GiveBack(context.Context) (freed int64, more bool, err error) { return 0, false, nil }

@@ -26,6 +26,12 @@ func Unsafe() Option { return func(o *options) { o.unsafe = true } }
 // is the bubble's.
 func BubbleClock() Option { return func(o *options) { o.clock = store.Now } }
 
+// OtherMachine opens a store as a process does that sees no lock of this machine.
+func OtherMachine() Option { return func(o *options) { o.elsewhere = true } }
+
+// Kill makes the process of a worker that joined through db look dead.
+func (db *DB) Kill(id store.WorkerID) { db.proofs.workers.Load().Kill(id) }
+
 // ScanPage sets how many tasks, jobs or keys one part of a scan has.
 func ScanPage(n int) Option { return func(o *options) { o.scan = n } }
 

@@ -63,7 +63,7 @@ func (src *source) dialDirect(ctx context.Context) (*pgx.Conn, error) {
 
 // Claim implements store.Worker.
 func (db *DB) Claim(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
-	res, err := db.claim(ctx, ns, req)
+	res, err := db.relied(ctx, ns, req)
 	if err == nil {
 		db.notices.Claimed(ns, &req, &res)
 	}

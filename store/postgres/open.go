@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,8 +31,8 @@ type verbs = sqlstore.Store
 
 // DB is an open database. It implements store.Store, store.Notifier, store.Awaiter, store.Waker,
 // store.StepTxer, store.Warner, store.Migrator, store.Scanner, store.EdgeReader,
-// store.EventReader, store.ValueWalker, store.JobCounter and store.BlobReader, and is
-// safe for concurrent use.
+// store.EventReader, store.ValueWalker, store.JobCounter, store.BlobReader,
+// store.OrphanReader and store.SessionKeeper, and is safe for concurrent use.
 type DB struct {
 	verbs
 
@@ -44,6 +45,7 @@ type DB struct {
 	listeners notify.Listeners
 	notices   *notices.Notices
 	enqueues  *batch.Queue[*enqueueing]
+	proofs    proofs
 	packed    *sqlstmt.Cache // of the leader of enqueues
 	closed    atomic.Bool
 
@@ -52,34 +54,40 @@ type DB struct {
 }
 
 var (
-	_ store.Store       = (*DB)(nil)
-	_ store.Notifier    = (*DB)(nil)
-	_ store.Awaiter     = (*DB)(nil)
-	_ store.Waker       = (*DB)(nil)
-	_ store.StepTxer    = (*DB)(nil)
-	_ store.Warner      = (*DB)(nil)
-	_ store.Migrator    = (*DB)(nil)
-	_ store.Scanner     = (*DB)(nil)
-	_ store.EdgeReader  = (*DB)(nil)
-	_ store.EventReader = (*DB)(nil)
-	_ store.ValueWalker = (*DB)(nil)
-	_ store.JobCounter  = (*DB)(nil)
-	_ store.BlobReader  = (*DB)(nil)
+	_ store.Store         = (*DB)(nil)
+	_ store.Notifier      = (*DB)(nil)
+	_ store.Awaiter       = (*DB)(nil)
+	_ store.Waker         = (*DB)(nil)
+	_ store.StepTxer      = (*DB)(nil)
+	_ store.Warner        = (*DB)(nil)
+	_ store.Migrator      = (*DB)(nil)
+	_ store.Scanner       = (*DB)(nil)
+	_ store.EdgeReader    = (*DB)(nil)
+	_ store.EventReader   = (*DB)(nil)
+	_ store.ValueWalker   = (*DB)(nil)
+	_ store.JobCounter    = (*DB)(nil)
+	_ store.BlobReader    = (*DB)(nil)
+	_ store.OrphanReader  = (*DB)(nil)
+	_ store.SessionKeeper = (*DB)(nil)
 )
 
 // Option changes how Open and New open a store.
 type Option func(*options)
 
 type options struct {
-	schema   string
-	conns    int32
-	silentTx bool // callers' transactions carry no notices
+	schema     string
+	conns      int32
+	silentTx   bool // callers' transactions carry no notices
+	lockFolder string
+	directURL  string
+	log        *slog.Logger
 
 	// Set by tests only.
 	unsafe      bool             // fsync may be off
 	clock       func() time.Time // instead of the server's
 	redone      func(err error)  // before a transaction runs again
 	scan, looks int
+	elsewhere   bool   // no lock of this machine is seen
 	bounds      bounds // of alarms
 }
 
@@ -127,6 +135,9 @@ func Open(ctx context.Context, url string, opts ...Option) (*DB, error) {
 		return nil, fmt.Errorf("open postgres: %w", err)
 	}
 	db.server = server
+	if err := db.sessions(ctx); err != nil {
+		return nil, fmt.Errorf("open postgres: %w", errors.Join(err, closeConn(ctx, first)))
+	}
 	if err := closeConn(ctx, first); err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("open postgres: %w", context.Cause(ctx))
 	}
@@ -165,6 +176,9 @@ func New(ctx context.Context, pool *pgxpool.Pool, opts ...Option) (*DB, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open postgres: %w", db.src.connectError(err))
+	}
+	if err := db.sessions(ctx); err != nil {
+		return nil, fmt.Errorf("open postgres: %w", err)
 	}
 	db.pool = conn.Share(pool, db.settings())
 	db.begin()
@@ -217,8 +231,9 @@ func (db *DB) Close() error {
 		if db.closed.Swap(true) {
 			return
 		}
+		err = db.proofs.close()
 		db.notices.Close()
-		err = db.DB().Close() // opened only now, it is closed for all later callers
+		err = errors.Join(err, db.DB().Close()) // opened only now, it is closed for all later callers
 		db.pool.Close()
 	})
 	if err != nil {

@@ -83,8 +83,8 @@ func (d database) Dead(ctx context.Context, ns string) (sqlstore.Dead, error) {
 // Joining implements sqlstore.Database. In a file it takes the operating system's
 // lock by which others know that this process lives.
 // Crash after it: a lock file without a row, which a later Join removes.
-func (d database) Joining(ctx context.Context, ns string, id store.WorkerID) error {
-	return d.db.locks.Hold(ctx, ns, id)
+func (d database) Joining(ctx context.Context, ns string, w *store.WorkerInfo) (written func(*sqlstore.Tx) error, err error) {
+	return nil, d.db.locks.Hold(ctx, ns, w.ID)
 }
 
 // Joined implements sqlstore.Database.

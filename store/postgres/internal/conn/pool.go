@@ -148,6 +148,19 @@ func (p *Pool) Tx(ctx context.Context, readOnly bool, fn func(*Conn) error) erro
 	return p.redone(ctx, func() error { return p.once(ctx, readOnly, fn) })
 }
 
+// TxOn is Tx, on a connection of the caller's that is in no transaction and that nobody
+// else uses meanwhile. When that is lost the transaction is not run again.
+func (p *Pool) TxOn(ctx context.Context, pg *pgconn.PgConn, fn func(*Conn) error) error {
+	if p.closed.Load() {
+		return ErrClosed
+	}
+	c := p.of(pg)
+	return p.redone(ctx, func() error {
+		defer c.Rollback() // also after a panic
+		return c.run(ctx, false, fn)
+	})
+}
+
 // Alone has what queue sends committed in one round trip, and then calls read for the
 // rows. queue waits for no answer, and is called again as fn of [Pool.Tx] is.
 func (p *Pool) Alone(ctx context.Context, queue func(*Conn) error, read func() error) error {
@@ -201,6 +214,11 @@ func (p *Pool) once(ctx context.Context, readOnly bool, fn func(*Conn) error) er
 		return err
 	}
 	defer p.Release(c) // rolls back, also after a panic
+	return c.run(ctx, readOnly, fn)
+}
+
+// run runs fn in a transaction, which is left open when that fails.
+func (c *Conn) run(ctx context.Context, readOnly bool, fn func(*Conn) error) error {
 	if err := c.Begin(ctx, readOnly); err != nil {
 		return err
 	}

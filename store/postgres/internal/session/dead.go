@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/goweaver/weaver/internal/sqlstore"
 	"github.com/goweaver/weaver/internal/workerlock"
@@ -18,11 +19,20 @@ type Dead struct {
 	sessions         map[store.WorkerID]int64 // by their sessions, with LastSeen of their rows
 }
 
+// lookWait is how long a reaper waits for a look at most: it has more to do.
+const lookWait = time.Second
+
 // Dead looks again, and returns the dead workers of a namespace. That a look fails is
 // no error: then there are fewer proofs.
 func (o *Observer) Dead(ctx context.Context, ns string) *Dead {
 	o.Watch(ns)
-	current := o.look(ctx, freshLook)
+	fresh := freshLook
+	if o.cfg.Asked {
+		fresh = 0
+	}
+	looking, cancel := context.WithTimeout(ctx, part(ctx, lookWait))
+	current := o.look(looking, fresh)
+	cancel()
 	places, sessions := make(map[store.WorkerID]workerlock.Place), make(map[store.WorkerID]int64)
 	o.mu.Lock()
 	for w, s := range o.workers {

@@ -30,6 +30,7 @@
 package session
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -66,6 +67,15 @@ type key struct {
 func (k key) lock() int64 {
 	sum := sha256.Sum256([]byte(k.ns + "\x00" + string(k.id)))
 	return int64(binary.BigEndian.Uint64(sum[:8]))
+}
+
+// part returns how long something may take that ctx has more to do after: limit, and
+// half of its time, at most.
+func part(ctx context.Context, limit time.Duration) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		return min(limit, time.Until(end)/2)
+	}
+	return limit
 }
 
 // wait waits for d (< 0: without an end), a wake-up or the end of done.

@@ -39,11 +39,21 @@ type Conn interface {
 type Config struct {
 	// Dial makes a session. ErrNotDirect: there can be none.
 	Dial func(ctx context.Context) (Conn, error)
-	// Announce notes in the row of a worker that it is seen now, which must change
-	// last_seen, in a transaction of its own. It is called in every session but the
-	// first, once that holds the lock.
-	Announce func(ctx context.Context, c Conn, ns string, id store.WorkerID) error
+	// Announce writes a promise into the row of a worker, and that it is seen now, which must
+	// change last_seen, in a transaction of its own. It is called in every session but
+	// the first, once that holds the lock.
+	Announce func(ctx context.Context, c Conn, ns string, id store.WorkerID, p Promise) error
+	// Withdraw is the same on another connection, for a worker that keeps no session
+	// for now; no promise with fewer withdrawals may be written later. May be nil.
+	Withdraw func(ctx context.Context, ns string, id store.WorkerID, withdrawals int) error
 	Log      *slog.Logger
+}
+
+// Promise is what a worker says in its row of its session. One that was withdrawn may
+// still be on its way, in a session that was given up: it has fewer withdrawals.
+type Promise struct {
+	Grace       time.Duration // 0: there is no session
+	Withdrawals int           // before it
 }
 
 // Keeper keeps the session of the workers of a process. It is safe for concurrent use.
@@ -55,13 +65,16 @@ type Keeper struct {
 	closing func() error    // close, once
 	done    <-chan struct{} // of roles
 
-	mu      sync.Mutex
-	conn    Conn // nil: there is no session
-	before  uint32
-	last    time.Time // when the last request that was answered was sent
-	workers map[key]*worker
-	until   time.Time     // leases may be held until then
-	made    chan struct{} // closed, and made anew, when there is a session again
+	mu          sync.Mutex
+	conn        Conn // nil: there is no session
+	before      uint32
+	last        time.Time // when the last request that was answered was sent
+	down        time.Time // since when there is no session; zero: there is one
+	plain       bool      // no worker relies on a session, see withdraw
+	withdrawals int
+	workers     map[key]*worker
+	until       time.Time     // leases may be held until then
+	made        chan struct{} // closed, and made anew, when there is a session again
 }
 
 type worker struct {
@@ -191,6 +204,17 @@ func (k *Keeper) Leave(ctx context.Context, ns string, id store.WorkerID) {
 	}
 }
 
+// promise returns what a worker can say of its session now.
+func (k *Keeper) promise(ns string, id store.WorkerID) Promise {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	w := k.workers[key{ns, id}]
+	if w == nil || k.conn == nil {
+		return Promise{}
+	}
+	return Promise{w.grace, k.withdrawals}
+}
+
 // Session implements store.SessionKeeper.
 func (k *Keeper) Session(ns string, id store.WorkerID) (store.Session, bool) {
 	k.mu.Lock()
@@ -198,6 +222,9 @@ func (k *Keeper) Session(ns string, id store.WorkerID) (store.Session, bool) {
 	w := k.workers[key{ns, id}]
 	if w == nil {
 		return store.Session{}, false
+	}
+	if k.plain {
+		return store.Session{Last: time.Now(), Since: w.since}, true
 	}
 	return store.Session{Last: k.last, Since: w.since}, true
 }
@@ -213,17 +240,19 @@ func (k *Keeper) Leased(d time.Duration) {
 	}
 }
 
-// readyWait is how long Ready waits for a session that is being made again.
+// readyWait is how long Ready waits for a session that is being made again, at most.
 const readyWait = 2 * time.Second
 
 // Ready returns when the session answered a moment ago, so that leases that are
-// granted now can be relied on. ErrDown: it does not. Without workers it does nothing.
+// granted now can be relied on. ErrDown: it does not. Without workers, and while they
+// keep no session, it does nothing.
 func (k *Keeper) Ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyWait, ErrDown)
+	caller := ctx
+	ctx, cancel := context.WithTimeoutCause(ctx, part(ctx, readyWait), ErrDown)
 	defer cancel()
 	for {
 		k.mu.Lock()
-		none, made := len(k.workers) == 0, k.made
+		none, made := len(k.workers) == 0 || k.plain, k.made
 		k.mu.Unlock()
 		if none {
 			return nil
@@ -236,7 +265,7 @@ func (k *Keeper) Ready(ctx context.Context) error {
 		select {
 		case <-made:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return k.withdraw(caller, context.Cause(ctx))
 		case <-k.done:
 			return store.ErrClosed
 		}
@@ -316,7 +345,7 @@ func (k *Keeper) lost(conn Conn, err error) {
 	k.mu.Lock()
 	mine := k.conn == conn
 	if mine {
-		k.conn = nil
+		k.conn, k.down = nil, time.Now()
 	}
 	k.mu.Unlock()
 	if mine {

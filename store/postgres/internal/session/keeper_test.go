@@ -119,7 +119,7 @@ func (s *server) dial(ctx context.Context) (Conn, error) {
 	return c, nil
 }
 
-func (s *server) note(_ context.Context, _ Conn, ns string, id store.WorkerID) error {
+func (s *server) note(_ context.Context, _ Conn, ns string, id store.WorkerID, _ Promise) error {
 	if s.announce != nil {
 		s.announce()
 	}

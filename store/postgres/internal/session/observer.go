@@ -39,6 +39,7 @@ type ObserverConfig struct {
 	// not block.
 	Found  func(ns string)
 	Folder *workerlock.Folder // for locks of this machine; may be nil
+	Asked  bool               // it looks only when Dead is called
 	Log    *slog.Logger
 }
 
@@ -85,7 +86,9 @@ func Observe(cfg ObserverConfig) *Observer {
 		watched: make(map[string]bool), workers: make(map[key]*observed), roles: group.New(context.Background()),
 	}
 	o.done, o.closing = o.roles.Context().Done(), sync.OnceValue(o.close)
-	o.roles.Go("observer", o.run)
+	if !cfg.Asked {
+		o.roles.Go("observer", o.run)
+	}
 	return o
 }
 

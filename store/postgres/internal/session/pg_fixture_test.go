@@ -20,15 +20,14 @@ import (
 
 const ns = "test"
 
+const testGrace = time.Second
+
 // database is a migrated database and a connection of the test.
 type database struct {
 	*testing.T
 	url  string
 	conn *pgx.Conn
 }
-
-// testGrace is the SessionGrace of workers.
-const testGrace = time.Second
 
 func newDatabase(t *testing.T) *database {
 	t.Helper()
@@ -101,7 +100,7 @@ VALUES (30000000, 1, 1, $1, $2, '', $3, $4, $5, $6)`, ns, string(id), grace.Micr
 	d.exec(`INSERT INTO weaver.weaver_claims VALUES (1, $1, decode(md5($2), 'hex'), $2, '')`, ns, string(id))
 }
 
-func announce(ctx context.Context, c session.Conn, ns string, id store.WorkerID) error {
+func announce(ctx context.Context, c session.Conn, ns string, id store.WorkerID, _ session.Promise) error {
 	_, err := c.Raw().ExecParams(ctx, `UPDATE weaver_workers SET last_seen = last_seen + 1 WHERE namespace = $1 AND worker_id = $2`,
 		[][]byte{[]byte(ns), []byte(id)}, nil, nil, nil).Close()
 	return err

@@ -82,37 +82,94 @@ func (k *Keeper) replace(ctx context.Context, conn Conn) error {
 func (k *Keeper) establish(ctx context.Context, conn Conn) error {
 	k.mu.Lock()
 	before := k.before
-	workers := make([]key, 0, len(k.workers))
-	for w := range k.workers {
-		workers = append(workers, w)
+	workers := make(map[key]time.Duration, len(k.workers))
+	for w, s := range k.workers {
+		workers[w] = s.grace
+	}
+	plain, withdrawals := k.plain, k.withdrawals
+	if plain { // from now on they rely on a session again; their rows say so later
+		k.plain, k.last = false, time.Now()
 	}
 	k.mu.Unlock()
-	for _, w := range workers {
+	for w := range workers {
 		if err := conn.Lock(ctx, w.lock(), before); err != nil {
 			conn.Close()
+			k.mu.Lock()
+			k.plain = plain // no row says otherwise
+			k.mu.Unlock()
 			return fmt.Errorf("lock worker %s: %w", w.id, err)
 		}
 	}
 	asked := time.Now()
-	for _, w := range workers {
-		if err := k.cfg.Announce(ctx, conn, w.ns, w.id); err != nil {
+	for w, grace := range workers {
+		if err := k.cfg.Announce(ctx, conn, w.ns, w.id, Promise{grace, withdrawals}); err != nil {
 			conn.Close()
 			return fmt.Errorf("announce worker %s: %w", w.id, err)
 		}
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := time.Now()
+	k.distrust(time.Now())
+	k.conn, k.before, k.last, k.down = conn, conn.PID(), asked, time.Time{}
+	close(k.made)
+	k.made = make(chan struct{})
+	return nil
+}
+
+// distrust ends the trust in the leases of workers whose session was silent for longer
+// than their grace; the mutex is held.
+func (k *Keeper) distrust(now time.Time) {
 	for _, w := range k.workers {
 		if silence(k.last, now) > w.grace {
 			w.since = now
 		}
 	}
-	k.conn, k.before, k.last = conn, conn.PID(), asked
-	close(k.made)
-	k.made = make(chan struct{})
+}
+
+// withdraw lets the workers work without a session when none could be made for long
+// although the database can be reached: their leases then last until they expire, and
+// their deaths are found then. why is returned when that is not so. Their rows say it
+// before they rely on it; what others concluded before that ends with Since.
+func (k *Keeper) withdraw(ctx context.Context, why error) error {
+	k.mu.Lock()
+	away := k.conn == nil && !k.down.IsZero() && time.Since(k.down) >= max(2*k.shortest(), leastAway)
+	k.mu.Unlock()
+	if !away || k.cfg.Withdraw == nil || !errors.Is(why, ErrDown) {
+		return why
+	}
+	if err := k.use(ctx); err != nil {
+		return err
+	}
+	defer k.leave()
+	k.mu.Lock()
+	away = k.conn == nil && !k.plain
+	workers := make([]key, 0, len(k.workers))
+	for w := range k.workers {
+		workers = append(workers, w)
+	}
+	if away {
+		k.withdrawals++
+	}
+	withdrawals := k.withdrawals
+	k.mu.Unlock()
+	if !away {
+		return nil
+	}
+	for _, w := range workers {
+		if err := k.cfg.Withdraw(ctx, w.ns, w.id, withdrawals); err != nil {
+			return fmt.Errorf("%w: %w", why, err)
+		}
+	}
+	k.mu.Lock()
+	k.distrust(time.Now())
+	k.plain = true
+	k.mu.Unlock()
+	k.cfg.Log.Warn("no session with the database can be made: workers go on without one, so that their deaths are found only on their machine, or when their leases expire")
 	return nil
 }
+
+// leastAway is how long a session has to be away before workers go on without one.
+const leastAway = 5 * time.Second
 
 // silence returns how long it is from the last answer to now, by the clock that says
 // more: the monotonic one stands still while the machine sleeps.

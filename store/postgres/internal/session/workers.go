@@ -24,10 +24,13 @@ type Options struct {
 	// rows as texts.
 	Rows func(ctx context.Context, sql string, params ...string) ([][][]byte, error)
 	// Announce notes a worker as seen; see Config.
-	Announce func(ctx context.Context, c Conn, ns string, id store.WorkerID) error
+	Announce func(ctx context.Context, c Conn, ns string, id store.WorkerID, p Promise) error
+	// Withdraw withdraws its promise; see Config.
+	Withdraw func(ctx context.Context, ns string, id store.WorkerID, withdrawals int) error
 	// Found is told of namespaces with dead workers; see ObserverConfig.
 	Found  func(ns string)
 	Folder *workerlock.Folder // see OpenFolder; may be nil
+	Asked  bool               // see ObserverConfig
 	Log    *slog.Logger
 }
 
@@ -67,10 +70,10 @@ func Open(o Options) *Workers {
 	w := &Workers{opts: o, mine: make(map[key]bool)}
 	dial := func(context.Context) (Looker, error) { return rowsLooker{o.Rows}, nil }
 	if o.Server != nil {
-		w.keeper = New(Config{Dial: o.Server.Dial, Announce: o.Announce, Log: o.Log})
+		w.keeper = New(Config{Dial: o.Server.Dial, Announce: o.Announce, Withdraw: o.Withdraw, Log: o.Log})
 		dial = o.Server.Observe
 	}
-	w.observer = Observe(ObserverConfig{Dial: dial, Own: w.own, Found: o.Found, Folder: o.Folder, Log: o.Log})
+	w.observer = Observe(ObserverConfig{Dial: dial, Own: w.own, Found: o.Found, Folder: o.Folder, Asked: o.Asked, Log: o.Log})
 	return w
 }
 
@@ -93,7 +96,7 @@ func (w *Workers) own(ns string, id store.WorkerID) bool {
 
 // Proof is what a worker's row says of what proves its death.
 type Proof struct {
-	Grace time.Duration // 0: it keeps no session
+	Promise
 	Place workerlock.Place
 }
 
@@ -114,7 +117,7 @@ func (w *Workers) Join(ctx context.Context, ns string, info *store.WorkerInfo) (
 		err := w.keepSession(ctx, ns, info)
 		switch {
 		case err == nil:
-			p.Grace = info.SessionGrace
+			p.Promise = w.keeper.promise(ns, info.ID)
 		case errors.Is(err, ErrHeld):
 			w.opts.Folder.Release(ns, info.ID)
 			return Proof{}, fmt.Errorf("%w: %w", store.ErrConflict, err)
@@ -137,23 +140,38 @@ const joinLimit = 3 * time.Second
 // keepSession makes the session of a worker. It takes half of the time at most: a
 // server that does not answer there may answer elsewhere.
 func (w *Workers) keepSession(ctx context.Context, ns string, info *store.WorkerInfo) error {
-	limit := joinLimit
-	if end, ok := ctx.Deadline(); ok {
-		limit = min(limit, time.Until(end)/2)
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, part(ctx, joinLimit))
 	defer cancel()
 	return w.keeper.Join(ctx, ns, info.ID, info.SessionGrace)
 }
 
 const sqlProof = `
-UPDATE weaver_workers SET session_grace = ?3, lock_host = ?4, lock_path = ?5, lock_file = ?6 WHERE namespace = ?1 AND worker_id = ?2`
+UPDATE weaver_workers SET lock_host = ?3, lock_path = ?4, lock_file = ?5 WHERE namespace = ?1 AND worker_id = ?2`
 
 // Write writes what Join returned into the worker's row, in the transaction that writes
 // that.
 func (p *Proof) Write(t *sqlstore.Tx, ns string, id store.WorkerID) error {
-	return t.Conn().Stmt(sqlProof).Text(1, ns).Text(2, string(id)).Duration(3, p.Grace).
-		Text(4, p.Place.Host).Text(5, p.Place.Path).Text(6, p.Place.File).Run()
+	err := t.Conn().Stmt(sqlProof).Text(1, ns).Text(2, string(id)).Text(3, p.Place.Host).Text(4, p.Place.Path).Text(5, p.Place.File).Run()
+	if err != nil || p.Grace <= 0 {
+		return err
+	}
+	return p.Promise.Write(t, ns, id)
+}
+
+// A grace below 0 counts the withdrawals.
+const (
+	sqlPromise  = `UPDATE weaver_workers SET session_grace = ?3 WHERE namespace = ?1 AND worker_id = ?2 AND session_grace >= ?4`
+	sqlWithdraw = `UPDATE weaver_workers SET session_grace = ?3 WHERE namespace = ?1 AND worker_id = ?2`
+)
+
+// Write writes a promise into a worker's row, unless it was withdrawn meanwhile.
+func (p Promise) Write(t *sqlstore.Tx, ns string, id store.WorkerID) error {
+	return t.Conn().Stmt(sqlPromise).Text(1, ns).Text(2, string(id)).Duration(3, p.Grace).Int(4, -int64(p.Withdrawals)).Run()
+}
+
+// WriteWithdrawal writes into a worker's row that its promise is withdrawn.
+func WriteWithdrawal(t *sqlstore.Tx, ns string, id store.WorkerID, withdrawals int) error {
+	return t.Conn().Stmt(sqlWithdraw).Text(1, ns).Text(2, string(id)).Int(3, -int64(withdrawals)).Run()
 }
 
 // The paths of all workers, of whatever namespace and machine.
@@ -185,6 +203,18 @@ func (w *Workers) Left(ctx context.Context, ns string, id store.WorkerID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.mine, key{ns, id})
+}
+
+// Kill makes the process of a worker look dead on this machine. For tests.
+func (w *Workers) Kill(id store.WorkerID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k := range w.mine {
+		if k.id == id {
+			w.opts.Folder.Drop(k.ns, id)
+			delete(w.mine, k)
+		}
+	}
 }
 
 // Session implements store.SessionKeeper.
@@ -222,6 +252,43 @@ func (w *Workers) Heartbeat(ctx context.Context, ns string, id store.WorkerID, f
 
 // Dead returns the workers of a namespace that are dead; see Observer.
 func (w *Workers) Dead(ctx context.Context, ns string) *Dead { return w.observer.Dead(ctx, ns) }
+
+// LooksDead returns which workers' locks of this machine look free. It writes nothing.
+func (w *Workers) LooksDead(ctx context.Context, ns string, workers []store.WorkerID) (map[store.WorkerID]bool, error) {
+	return looksDead(ctx, w.opts.Rows, w.opts.Folder, ns, workers)
+}
+
+// Visitor is what a process without workers sees.
+type Visitor struct {
+	Rows func(ctx context.Context, sql string, params ...string) ([][][]byte, error) // see Options
+}
+
+// LooksDead is Workers.LooksDead.
+func (v Visitor) LooksDead(ctx context.Context, ns string, workers []store.WorkerID) (map[store.WorkerID]bool, error) {
+	return looksDead(ctx, v.Rows, workerlock.In(""), ns, workers)
+}
+
+func looksDead(ctx context.Context, rows func(ctx context.Context, sql string, params ...string) ([][][]byte, error), folder *workerlock.Folder, ns string, workers []store.WorkerID) (map[store.WorkerID]bool, error) {
+	asked := make(map[store.WorkerID]bool, len(workers))
+	for _, id := range workers {
+		asked[id] = true
+	}
+	found, err := rows(ctx, sqlLook, namesJSON([]string{ns}))
+	if err != nil {
+		return nil, err
+	}
+	dead := make(map[store.WorkerID]bool)
+	for _, r := range found {
+		s, err := parseSeen(r)
+		if err != nil {
+			return nil, err
+		}
+		if asked[s.ID] && folder.LooksDeadAt(ns, s.ID, s.Place) {
+			dead[s.ID] = true
+		}
+	}
+	return dead, nil
+}
 
 // rowsLooker looks at locks of this machine only, on any connections.
 type rowsLooker struct {

@@ -54,7 +54,6 @@ func (d *database) start(dir string) *child {
 	return nil
 }
 
-
 func (c *child) kill() { _ = c.Process.Kill(); _ = c.Wait() }
 
 func (c *child) signal(s syscall.Signal) {

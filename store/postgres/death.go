@@ -1,0 +1,310 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/goweaver/weaver/internal/sqlstore"
+	"github.com/goweaver/weaver/internal/workerlock"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/postgres/internal/conn"
+	"github.com/goweaver/weaver/store/postgres/internal/session"
+	"github.com/goweaver/weaver/task"
+)
+
+// LockFolder says in which folder of this machine the workers of this process hold the
+// locks by which other processes of the machine see at once that they died. It is made
+// if it is missing, and this user alone may be able to write to it. The default is
+// $XDG_RUNTIME_DIR/weaver, /run/weaver for root, or else a folder of this user below
+// the one for temporary files.
+func LockFolder(dir string) Option { return func(o *options) { o.lockFolder = dir } }
+
+// DirectURL names a way to the same database that goes through no pooler, for the one
+// session that proves that this process lives, where the store's own URL is that of a
+// pooler. What it leads to is taken for the server itself.
+func DirectURL(url string) Option { return func(o *options) { o.directURL = url } }
+
+// Logger is told when the session of this process is lost and made again; the default
+// is slog.Default().
+func Logger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
+
+// proofs is what proves which workers are dead.
+type proofs struct {
+	server *session.Server // nil: there are no sessions
+
+	mu      sync.Mutex // of the opening and the closing
+	closed  bool
+	workers atomic.Pointer[session.Workers] // nil: nobody joined, and nobody asked
+}
+
+func (p *proofs) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if w := p.workers.Load(); w != nil {
+		return w.Close()
+	}
+	return nil
+}
+
+func (db *DB) logger() *slog.Logger {
+	return cmp.Or(db.opts.log, slog.Default()).With("store", db.src.shown)
+}
+
+// sessions finds out how sessions of the server are made, and whether the folder for
+// locks can be used that the program names.
+func (db *DB) sessions(ctx context.Context) error {
+	if db.opts.lockFolder != "" {
+		if err := workerlock.MakePrivate(db.opts.lockFolder); err != nil {
+			return err
+		}
+	}
+	s := &session.Server{Config: &db.src.config.Config, Schema: db.src.schema}
+	switch {
+	case db.opts.directURL != "":
+		direct, err := parseURL(db.opts.directURL)
+		if err != nil {
+			return fmt.Errorf("DirectURL: %w", err)
+		}
+		if err := db.sameServer(ctx, direct); err != nil {
+			return fmt.Errorf("DirectURL: %w", err)
+		}
+		s.Config, s.Named = &direct.config.Config, true
+	case !db.server.direct() || db.opts.clock != nil:
+		return nil
+	}
+	db.proofs.server = s
+	return nil
+}
+
+// sqlWhich tells databases of all servers from each other.
+const sqlWhich = `
+SELECT oid::text || ' ' || (SELECT system_identifier FROM pg_control_system())::text FROM pg_database WHERE datname = current_database()`
+
+// sameServer refuses a URL that leads to another database. A way that cannot be gone at
+// the moment is no reason not to work.
+func (db *DB) sameServer(ctx context.Context, direct *source) error {
+	var which [2]string
+	for i, src := range []*source{db.src, direct} {
+		cfg := src.config.Config.Copy()
+		c, err := pgconn.ConnectConfig(ctx, cfg)
+		if err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			db.logger().Warn("the direct way to the server cannot be gone", "error", src.connectError(err))
+			return nil
+		}
+		r := c.ExecParams(ctx, sqlWhich, nil, nil, nil, nil).Read()
+		_ = c.Close(ctx) // nothing is left to do on it
+		if r.Err != nil || len(r.Rows) != 1 {
+			return src.explain(r.Err)
+		}
+		which[i] = string(r.Rows[0][0])
+	}
+	if which[0] != which[1] {
+		return fmt.Errorf("%s leads to another database than %s: name a direct way to the same one", direct.shown, db.src.shown)
+	}
+	return nil
+}
+
+// lives returns what proves who lives. It begins when it is first needed: the
+// generation of the store names the folder of its locks.
+func (db *DB) lives(ctx context.Context, ns string) (*session.Workers, error) {
+	if w := db.proofs.workers.Load(); w != nil {
+		return w, nil
+	}
+	var generation string
+	err := db.pool.Tx(ctx, true, func(c *conn.Conn) error {
+		st := c.Stmt(sqlstore.SQLGeneration).Text(1, ns)
+		if st.One() {
+			generation = st.ColText(0)
+		}
+		return st.Done()
+	})
+	if err != nil {
+		return nil, db.translate(err)
+	}
+	p := &db.proofs
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.workers.Load(); w != nil {
+		return w, nil
+	}
+	if p.closed {
+		return nil, db.translate(conn.ErrClosed)
+	}
+	var folder *workerlock.Folder
+	if !db.opts.elsewhere {
+		if folder, err = session.OpenFolder(db.opts.lockFolder, generation); err != nil {
+			db.logger().Warn("no locks of this machine: other processes of it find the death of this one later", "error", err)
+		}
+	}
+	w := session.Open(session.Options{
+		Server: p.server, Rows: db.rows, Announce: db.announce, Withdraw: db.withdraw, Folder: folder, Asked: db.opts.clock != nil, Log: db.logger(),
+		Found: func(ns string) { db.listeners.Notify(ns, store.Notice{Dead: true}) },
+	})
+	p.workers.Store(w)
+	return w, nil
+}
+
+// rows runs a statement that reads, on a connection of the pool.
+func (db *DB) rows(ctx context.Context, sql string, params ...string) (rows [][][]byte, err error) {
+	values := make([][]byte, len(params))
+	for i, p := range params {
+		values[i] = []byte(p)
+	}
+	err = db.pool.Tx(ctx, true, func(c *conn.Conn) error {
+		if err := c.Flush(); err != nil {
+			return err
+		}
+		r := c.PgConn().ExecParams(ctx, sql, values, nil, nil, nil).Read()
+		rows = r.Rows
+		return r.Err
+	})
+	return rows, err
+}
+
+// announce writes a worker's promise, on the connection of its session.
+func (db *DB) announce(ctx context.Context, c session.Conn, ns string, id store.WorkerID, p session.Promise) error {
+	return db.seen(ctx, c.Raw(), ns, id, func(t *sqlstore.Tx) error { return p.Write(t, ns, id) })
+}
+
+// withdraw withdraws a worker's promise, on a connection of the pool.
+func (db *DB) withdraw(ctx context.Context, ns string, id store.WorkerID, withdrawals int) error {
+	return db.seen(ctx, nil, ns, id, func(t *sqlstore.Tx) error { return session.WriteWithdrawal(t, ns, id, withdrawals) })
+}
+
+// seen notes a worker as seen, with what write writes.
+func (db *DB) seen(ctx context.Context, on *pgconn.PgConn, ns string, id store.WorkerID, write func(t *sqlstore.Tx) error) error {
+	return database{db: db, on: on}.Write(ctx, ns, sqlstore.Op{Weight: 1, Urgent: true, Run: func(t *sqlstore.Tx) error {
+		if err := t.Announce(id); err != nil {
+			return err
+		}
+		return write(t)
+	}})
+}
+
+// Joining implements sqlstore.Database.
+// Crash after it: locks without a row, which nobody asks for.
+func (d database) Joining(ctx context.Context, ns string, info *store.WorkerInfo) (written func(*sqlstore.Tx) error, err error) {
+	w, err := d.db.lives(ctx, ns)
+	if err != nil {
+		return nil, err
+	}
+	proof, err := w.Join(ctx, ns, info)
+	if err != nil {
+		return nil, d.db.sessionError(err)
+	}
+	return func(t *sqlstore.Tx) error { return proof.Write(t, ns, info.ID) }, nil
+}
+
+// Joined implements sqlstore.Database.
+func (d database) Joined(ctx context.Context) {
+	if w := d.db.proofs.workers.Load(); w != nil {
+		w.Joined(ctx)
+	}
+}
+
+// leaveLimit is how long the lock of a worker that left may take to be given back.
+const leaveLimit = 2 * time.Second
+
+// Left implements sqlstore.Database.
+func (d database) Left(ns string, id store.WorkerID) {
+	if w := d.db.proofs.workers.Load(); w != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
+		defer cancel()
+		w.Left(ctx, ns, id)
+	}
+}
+
+// Dead implements sqlstore.Database.
+func (d database) Dead(ctx context.Context, ns string) (sqlstore.Dead, error) {
+	w, err := d.db.lives(ctx, ns)
+	if err != nil {
+		return nil, err
+	}
+	return w.Dead(ctx, ns), nil
+}
+
+// Orphans implements store.OrphanReader: a worker's lock on this machine that is free
+// proves its process dead. Those of other machines are found by reapers only.
+func (db *DB) Orphans(ctx context.Context, ns string, asked ...task.ID) ([]task.ID, error) {
+	looks := session.Visitor{Rows: db.rows}.LooksDead
+	if w := db.proofs.workers.Load(); w != nil {
+		looks = w.LooksDead
+	} else if db.opts.elsewhere {
+		return nil, nil
+	}
+	return sqlstore.Orphans(ctx, database{db: db}, ns, asked, func(workers []store.WorkerID) (map[store.WorkerID]bool, error) {
+		dead, err := looks(ctx, ns, workers)
+		return dead, db.translate(err)
+	})
+}
+
+// Session implements store.SessionKeeper.
+func (db *DB) Session(ns string, id store.WorkerID) (store.Session, bool) {
+	if w := db.proofs.workers.Load(); w != nil {
+		return w.Session(ns, id)
+	}
+	return store.Session{}, false
+}
+
+// relied claims leases that can be relied on: a process with a session claims nothing
+// while that does not answer.
+func (db *DB) relied(ctx context.Context, ns string, req store.ClaimRequest) (store.ClaimResult, error) {
+	w := db.proofs.workers.Load()
+	if w == nil {
+		return db.claim(ctx, ns, req)
+	}
+	if err := w.BeforeClaim(ctx); err != nil {
+		return store.ClaimResult{}, db.sessionError(err)
+	}
+	got, err := db.claim(ctx, ns, req)
+	if err != nil || len(got.Tasks) > 0 { // of an error nobody knows
+		w.Leased(req.TTL)
+	}
+	return got, err
+}
+
+// Heartbeat implements store.Worker. It goes over the session of the worker, where it
+// waits for no connection of the pool; without one, over the pool.
+func (db *DB) Heartbeat(ctx context.Context, ns string, req store.HeartbeatRequest) (beats []store.Beat, err error) {
+	w := db.proofs.workers.Load()
+	if w == nil {
+		return db.verbs.Heartbeat(ctx, ns, req)
+	}
+	if len(req.Leases) > 0 {
+		w.Leased(req.TTL)
+	}
+	lost := false
+	err = w.Heartbeat(ctx, ns, req.Worker, func(ctx context.Context, c session.Conn) (err error) {
+		own := sqlstore.New(database{db: db, on: c.Raw()})
+		beats, err = own.Heartbeat(ctx, ns, req)
+		lost = c.Broken()
+		return err
+	})
+	if err == nil || ctx.Err() != nil || !lost && !errors.Is(err, session.ErrDown) {
+		return beats, db.sessionError(err)
+	}
+	return db.verbs.Heartbeat(ctx, ns, req)
+}
+
+// sessionError translates an error of a session.
+func (db *DB) sessionError(err error) error {
+	switch {
+	case errors.Is(err, session.ErrDown):
+		return fmt.Errorf("%s: %w: %w", db.src.shown, store.ErrUnavailable, err)
+	case errors.Is(err, store.ErrClosed):
+		return db.translate(conn.ErrClosed)
+	}
+	return err
+}

@@ -1,0 +1,102 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver/internal/pgtest"
+)
+
+// killed measures how long after the kill of a process another one goes on with its
+// task.
+func killed(t *testing.T, victim, other process, n int) time.Duration {
+	t.Helper()
+	db := other.db(t)
+	id := victim.enqueue(t, db, n)
+	v := victim.start(t)
+	v.says("begun")
+	went := make(chan time.Time, 10)
+	stop := other.run(t, db, func(context.Context, int) (string, error) {
+		went <- time.Now()
+		return "done", nil
+	})
+	defer stop()
+	pause(2*time.Second + time.Duration(n*137%1000)*time.Millisecond) // the lock was seen held
+	if len(went) > 0 {
+		t.Fatal("the lease of a worker that lives was taken")
+	}
+	at := time.Now()
+	v.kill()
+	var after time.Duration
+	select {
+	case then := <-went:
+		after = then.Sub(at)
+	case <-time.After(time.Minute):
+		t.Fatal("nobody goes on with the task of a process that was killed")
+	}
+	if got := other.succeeded(t, db, id); got.AttemptNo != 2 {
+		t.Errorf("it succeeded in attempt %d", got.AttemptNo)
+	}
+	return after
+}
+
+// How long it may take until another process goes on.
+var kills = []struct {
+	name       string
+	ttl, grace time.Duration
+	elsewhere  bool
+	most       time.Duration
+}{
+	{"on the same machine", 30 * time.Second, 0, false, time.Second},
+	{"on another machine", 30 * time.Second, 0, true, 12 * time.Second},
+	{"on another machine, with a short grace", 30 * time.Second, 3 * time.Second, true, 5 * time.Second},
+}
+
+// A process that is killed is found dead, and others go on with its tasks. `make
+// soak-death` kills 100 each.
+func testKilled(t *testing.T) {
+	count, beside := 1, 1
+	if full {
+		count, beside = 100, 10
+	}
+	url := pgtest.Migrated(t, "weaver", migrateURL)
+	locks := filepath.Join(t.TempDir(), "workers")
+	inTurn(t, len(kills), func(i int) (string, func(t *testing.T)) {
+		k := kills[i]
+		return k.name, func(t *testing.T) {
+			var mu sync.Mutex
+			var all []time.Duration
+			together(t, beside, func(j int) (string, func(t *testing.T)) {
+				return fmt.Sprint(j), func(t *testing.T) {
+					victim := process{URL: url, NS: fmt.Sprintf("kill-%d-%d", i, j), Locks: locks, TTL: k.ttl, Grace: k.grace}
+					other := victim
+					other.Elsewhere = k.elsewhere
+					for n := range count / beside {
+						t.Run("kill", func(t *testing.T) {
+							took := killed(t, victim, other, n*beside+j)
+							mu.Lock()
+							defer mu.Unlock()
+							all = append(all, took)
+						})
+					}
+				}
+			})
+			slices.Sort(all)
+			if len(all) == 0 {
+				t.Fatal("no kill was measured")
+			}
+			most := all[len(all)-1]
+			t.Logf("%d kills: median %s, 99 of 100 %s, most %s", len(all), all[len(all)/2].Round(time.Millisecond), all[(len(all)*99-1)/100].Round(time.Millisecond), most.Round(time.Millisecond))
+			if most > k.most {
+				t.Errorf("another process went on %s after the kill, want %s at most", most, k.most)
+			}
+		}
+	})
+}
