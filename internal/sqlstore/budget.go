@@ -286,6 +286,9 @@ func (o *operation) raiseSome(c *chore) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if _, err := t.db.Tasks(t, list...); err != nil {
+		return false, err
+	}
 	for i := range list {
 		if i > 0 && t.moved >= rules.MaxMoves {
 			return true, nil

@@ -150,6 +150,9 @@ func (o *operation) cancelSome(c *chore, got *store.CommandResult) (more bool, e
 		return false, err
 	}
 	t.moved += len(list)
+	if _, err := t.db.Tasks(t, list...); err != nil {
+		return false, err
+	}
 	audit := store.Audit{By: c.by, Reason: c.why}
 	for i := range list {
 		row, err := o.moves.taskRow(&list[i])

@@ -226,6 +226,9 @@ func (m *moves) endBy(row *taskRow, kind task.ErrorKind, a store.Audit, force bo
 
 // endEach is endBy for those of a list that have not ended.
 func (m *moves) endEach(list []task.ID, kind task.ErrorKind, reason string) error {
+	if _, err := m.tx.db.Tasks(m.tx, list...); err != nil {
+		return err
+	}
 	for i := range list {
 		row, err := m.taskRow(&list[i])
 		if err != nil {

@@ -328,12 +328,14 @@ func (t *Tx) retryNeeds(id *task.ID) ([]rules.Need, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]task.ID, len(needs))
-	for i := range needs {
-		ids[i] = needs[i].Need
-	}
 	// A need that ends just now would find the edge as it was, and lower nothing.
-	fresh, err := t.db.Tasks(t, ids...)
+	var open []task.ID
+	for i := range needs {
+		if !needs[i].End.State.Terminal() {
+			open = append(open, needs[i].Need)
+		}
+	}
+	fresh, err := t.db.Tasks(t, open...)
 	if err == nil && fresh {
 		needs, err = read()
 	}

@@ -52,6 +52,13 @@ func (o *operation) reviveSomeChildren(c *chore) (more bool, err error) {
 		return false, err
 	}
 	t.moved += len(list)
+	children := make([]task.ID, len(list))
+	for i := range list {
+		children[i] = list[i].Need
+	}
+	if _, err := t.db.Tasks(t, children...); err != nil {
+		return false, err
+	}
 	for i := range list {
 		if err := o.reviveChild(&list[i], join, c); err != nil {
 			return false, err

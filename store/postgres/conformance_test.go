@@ -3,6 +3,8 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path"
 	"path/filepath"
 	"testing"
 
@@ -16,27 +18,39 @@ import (
 // in: the server's would go on by itself.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	locks := filepath.Join(t.TempDir(), "workers")
-	storetest.Run(t, storetest.Harness{
+	locks := t.TempDir()
+	// The databases are copies of one, whose workers have the same IDs.
+	open := func(t *testing.T, url string) *postgres.DB {
+		return openURL(t, url, postgres.BubbleClock(), postgres.ScanPage(7), postgres.LockFolder(filepath.Join(locks, path.Base(url))))
+	}
+	h := storetest.Harness{
 		Name:   "postgres",
 		Repeat: repeat,
+		Share:  parts,
 		Kill:   func(_ *testing.T, s store.Store, w store.WorkerID) { s.(*postgres.DB).Kill(w) },
 		Open: func(t *testing.T) store.Store {
-			return openURL(t, pgtest.Reused(t, "weaver", migrateURL, truncate), postgres.BubbleClock(), postgres.ScanPage(7), postgres.LockFolder(locks))
+			return open(t, pgtest.Reused(t, "weaver", migrateURL, truncate))
 		},
 		Second: func(t *testing.T, first store.Store) store.Store {
-			return openURL(t, first.(*postgres.DB).RawURL(), postgres.BubbleClock(), postgres.ScanPage(7), postgres.LockFolder(locks))
+			return open(t, first.(*postgres.DB).RawURL())
 		},
 		// A connection that listens keeps the time of a bubble from going on.
 		Live: func(t *testing.T) (first, second store.Store) {
 			url := pgtest.Migrated(t, "weaver", migrateURL)
 			return openURL(t, url), openURL(t, url)
 		},
-	})
+	}
+	for h.Part = range played {
+		part := h
+		t.Run(fmt.Sprint("part ", h.Part), func(t *testing.T) {
+			t.Parallel()
+			storetest.Run(t, part)
+		})
+	}
 }
 
-// repeat is how often concurrent cases run here: each has a database of its own.
-const repeat = 10
+// parts are played beside each other.
+const parts = 4
 
 // truncate empties a store.
 func truncate(url string) error { return pgtest.Truncate(url, "weaver") }

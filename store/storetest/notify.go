@@ -76,11 +76,17 @@ var notifyCases = []testCase{
 		set := func(what string, want time.Duration, do func()) {
 			e.Helper()
 			got := l.during(do)
-			e.check(got.Deadline <= want && got.Deadline > want-2*slack, "%s: the deadline announced is %v away, want %v", what, got.Deadline, want)
+			least := want - 2*slack
+			if e.h.Live != nil { // a look that comes by may announce an earlier one
+				least = 0
+			}
+			e.check(got.Deadline <= want && got.Deadline > least, "%s: the deadline announced is %v away, want %v", what, got.Deadline, want)
 		}
 		none := func(what string, do func()) {
 			e.Helper()
-			e.equal(what+": the deadline announced", l.during(do).Deadline, time.Duration(0))
+			if got := l.during(do); e.h.Live == nil {
+				e.equal(what+": the deadline announced", got.Deadline, time.Duration(0))
+			}
 		}
 		none("an enqueue without", func() { e.one() })
 		set("an enqueue", time.Second, func() { e.one(expires(time.Second)) })

@@ -66,7 +66,8 @@ type Harness struct {
 
 	// Share plays one case in so many, always the same ones: for a quick look
 	// while one works. 0: all, which alone shows that a store may be used.
-	Share int
+	// Part says which one of so many.
+	Share, Part int
 }
 
 // testCase is one statement about stores, and what shows it on an empty store.
@@ -90,7 +91,7 @@ func Run(t *testing.T, h Harness) {
 	for _, s := range suites(t, h) {
 		t.Run(s.name, func(t *testing.T) {
 			for _, c := range s.cases {
-				if n++; h.Share > 1 && n%h.Share != 0 {
+				if n++; h.Share > 1 && n%h.Share != h.Part {
 					continue
 				}
 				t.Run(c.name, func(t *testing.T) {
