@@ -100,7 +100,9 @@ func (p process) run(t *testing.T, db *postgres.DB, fn func(ctx context.Context,
 		}
 		stopped = true
 		cancel()
-		<-ended // it may say that a handler did not end
+		if err := <-ended; err != nil {
+			slog.Info("an engine of the test ended", "error", err)
+		}
 	}
 	t.Cleanup(stop)
 	return stop
