@@ -9,9 +9,9 @@ import (
 )
 
 var (
-	sqlFirstChore  = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 ORDER BY kind, subject LIMIT 1`
-	sqlChoreOf     = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 AND kind = ?2 AND subject = ?3`
-	sqlChoreOfRoot = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 AND (kind = 'revive' OR kind = 'revive_children') AND root = ?2 LIMIT 1`
+	sqlFirstChore  = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 ORDER BY kind, subject LIMIT 1 /*lock*/`
+	sqlChoreOf     = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 AND kind = ?2 AND subject = ?3 /*lock*/`
+	sqlChoreOfRoot = `SELECT ` + choreColumns.List() + ` FROM weaver_chores WHERE namespace = ?1 AND (kind = 'revive' OR kind = 'revive_children') AND root = ?2 LIMIT 1 /*lock*/`
 )
 
 // finishChores works off the chores that next finds, a transaction for each

@@ -144,14 +144,18 @@ func (c *claim) serves(k lane.Key) bool {
 // full reports whether the claim may take no further task.
 func (c *claim) full() bool { return len(c.taken) >= c.req.Limit || c.quarantine.Closed() }
 
-var sqlTask = `SELECT ` + taskSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+var (
+	sqlTask      = `SELECT ` + taskSelect + ` FROM weaver_tasks WHERE namespace = ?1 AND task_id = ?2`
+	sqlTakenTask = sqlTask + ` /*lock*/`
+)
 
-// readRest reads the rest of a candidate's task.
-func (c *claim) readRest(d *candidate) error {
+// readRest reads the rest of a candidate's task, by sqlTask, or by sqlTakenTask if it is
+// about to be taken: then nobody gives it another input meanwhile.
+func (c *claim) readRest(d *candidate, sql string) error {
 	if d.fresh {
 		return nil
 	}
-	st := c.tx.stmt(sqlTask).Text(1, c.tx.ns).ID(2, &d.id)
+	st := c.tx.stmt(sql).Text(1, c.tx.ns).ID(2, &d.id)
 	if st.One() {
 		d.payloads = scanTask(st.Row(), d.task)
 	}
@@ -192,7 +196,7 @@ func (c *claim) try(d *candidate) error {
 	if over, err := c.overCap(d); err != nil || over {
 		return err
 	}
-	if err := c.readRest(d); err != nil {
+	if err := c.readRest(d, sqlTakenTask); err != nil {
 		return err
 	}
 	switch {

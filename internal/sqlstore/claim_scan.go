@@ -287,7 +287,7 @@ func (c *claim) couldRun(state *lane.State, looks *int) (bool, error) {
 		}
 		*looks--
 		l.at++
-		if err := c.readRest(d); err != nil {
+		if err := c.readRest(d, sqlTask); err != nil {
 			return false, err
 		}
 		if !d.open || !c.mayRun(d.task) {

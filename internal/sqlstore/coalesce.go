@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 
 	"github.com/goweaver/weaver/internal/rules"
 	"github.com/goweaver/weaver/store"
@@ -36,6 +37,10 @@ func (t *Tx) coalesce(n *task.New) (e store.Enqueued, err error) {
 	st := t.stmt(sqlTaskExists).Text(1, t.ns).ID(2, &n.ID)
 	again := st.One() // an earlier try of this call stored it
 	if err := st.Done(); err != nil || again {
+		return e, err
+	}
+	// Of two that find none, one would store its input beside that of the other.
+	if err := t.db.Name(t, fmt.Sprintf("coalesce %q %q %q %q", n.Type, n.Queue, n.IdempotencyKey, n.ConcurrencyKey)); err != nil {
 		return e, err
 	}
 	var id task.ID

@@ -198,6 +198,11 @@ func (in *insertion) task(n *task.New) (store.Enqueued, error) {
 		return store.Enqueued{}, err
 	}
 	if changed == 0 {
+		if n.Coalesce { // with one that was committed while this one waited for it
+			if e, err := in.tx.coalesce(n); err != nil || !e.ID.IsZero() {
+				return e, err
+			}
+		}
 		return in.existing(n)
 	}
 	if err := in.companions(n, deadline); err != nil {

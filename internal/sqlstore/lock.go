@@ -18,6 +18,8 @@ type Locks interface {
 	Job(t *Tx, id *task.ID) error
 	// Key locks a concurrency key, also one that has no row yet.
 	Key(t *Tx, key string) error
+	// Name locks a name, which stands for what does not exist yet.
+	Name(t *Tx, name string) error
 	// Graph lets no other transaction add edges between tasks that exist.
 	Graph(t *Tx) error
 }
@@ -33,6 +35,9 @@ func (NoLocks) Job(*Tx, *task.ID) error { return nil }
 
 // Key implements Locks.
 func (NoLocks) Key(*Tx, string) error { return nil }
+
+// Name implements Locks.
+func (NoLocks) Name(*Tx, string) error { return nil }
 
 // Graph implements Locks.
 func (NoLocks) Graph(*Tx) error { return nil }

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -191,6 +192,23 @@ func (t *Tx) nameStarted(rec *store.Record, step *task.Step) error {
 	return nil
 }
 
+const sqlSetStarted = `
+UPDATE weaver_steps SET value = ?4 WHERE namespace = ?1 AND task_id = ?2 AND name = ?3 AND attempt_no = 0 AND try = 0`
+
+// renameStarted corrects the value of a step whose task another transaction has
+// stored since nameStarted looked, under the same key.
+func (t *Tx) renameStarted(rec *store.Record, got *store.RecordResult) error {
+	if !rules.StartsByKey(rec) || len(got.Enqueued) != 1 || got.Enqueued[0].ID.IsZero() {
+		return nil
+	}
+	value := rules.StartedValue(got.Enqueued[0].ID)
+	if bytes.Equal(value, got.Step.Value) {
+		return nil
+	}
+	got.Step.Value = value
+	return t.stmt(sqlSetStarted).Text(1, t.ns).ID(2, &rec.Lease.Task).Text(3, got.Step.Name).Bytes(4, value).Run()
+}
+
 // sqlStepGuard accepts a lease and counts the step that is about to be
 // inserted. A completed step sets the crashes before it back.
 const sqlStepGuard = `
@@ -241,8 +259,10 @@ func (t *Tx) recordCompleted(rec *store.Record, got *store.RecordResult) error {
 		if err := t.spend(got); err != nil || len(rec.Tasks) == 0 {
 			return err
 		}
-		got.Enqueued, err = t.enqueue(&store.Submission{Tasks: rec.Tasks}, l.Task)
-		return err
+		if got.Enqueued, err = t.enqueue(&store.Submission{Tasks: rec.Tasks}, l.Task); err != nil {
+			return err
+		}
+		return t.renameStarted(rec, got)
 	}, func() error {
 		if rec.Progress == nil || got.Err != nil && !errors.Is(got.Err, store.ErrCancelRequested) {
 			return nil

@@ -184,6 +184,9 @@ func (t *Tx) EnqueueAll(subs ...*store.Submission) (got [][]store.Enqueued, err 
 // Record writes one record in a transaction that is a caller's, with what it
 // costs. repeated says that its step has the same value already.
 func (t *Tx) Record(rec *store.Record, got *store.RecordResult) (repeated bool, err error) {
+	if err = t.lockSpenders([]store.Record{*rec}); err != nil {
+		return false, err
+	}
 	if err = t.record(rec, got); err == nil {
 		err = t.settleCosts()
 	}

@@ -187,7 +187,7 @@ func (database) Erase(*sqlstore.Tx) (undo func(), err error) { return func() {},
 const (
 	sqlLocksOfTasks = `SELECT task_id, job_id, concurrency_key FROM weaver_tasks WHERE namespace = ?1 AND task_id = ANY(?2)`
 	sqlLockJobs     = `SELECT 1 FROM weaver_jobs WHERE namespace = ?1 AND job_id = ANY(?2) ORDER BY job_id FOR UPDATE`
-	sqlLockKeys     = `SELECT 1 FROM weaver_conc_keys WHERE namespace = ?1 AND key = ANY(?2) ORDER BY key FOR UPDATE`
+	sqlLockKeys     = `SELECT key FROM weaver_conc_keys WHERE namespace = ?1 AND key = ANY(?2) ORDER BY key FOR UPDATE`
 	sqlLockDispatch = `SELECT 1 FROM weaver_outbox_events WHERE namespace = ?1 AND task_id = ANY(?2) ORDER BY task_id FOR UPDATE`
 	sqlLockTasks    = `SELECT 1 FROM weaver_tasks WHERE namespace = ?1 AND task_id = ANY(?2) ORDER BY task_id FOR UPDATE`
 	sqlMakeKey      = `INSERT INTO weaver_conc_keys (namespace, key, held, cap) VALUES (?1, ?2, 0, 1) ON CONFLICT DO NOTHING`
@@ -218,8 +218,7 @@ func (d database) Tasks(t *sqlstore.Tx, ids ...task.ID) (fresh bool, err error) 
 			d.jobs[job] = true
 			jobs = append(jobs, job)
 		}
-		if key := string(st.Raw(2)); key != "" && !d.keys[key] {
-			d.keys[key] = true
+		if key := string(st.Raw(2)); key != "" && !d.keys[key] && !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}
 	}
@@ -227,6 +226,7 @@ func (d database) Tasks(t *sqlstore.Tx, ids ...task.ID) (fresh bool, err error) 
 		return false, err
 	}
 	var sent []*conn.Stmt
+	var ofKeys *conn.Stmt
 	send := func(sql string, list []task.ID) {
 		if err == nil && len(list) > 0 {
 			if st, err = d.bindIDs(sql, ns, list); err == nil {
@@ -236,15 +236,15 @@ func (d database) Tasks(t *sqlstore.Tx, ids ...task.ID) (fresh bool, err error) 
 	}
 	send(sqlLockJobs, jobs)
 	if err == nil && len(keys) > 0 {
-		if st, err = d.c.Statement(sqlLockKeys); err == nil {
-			if err = st.BindText(1, ns); err == nil {
-				st.Array(2).Texts(keys)
-				sent, err = append(sent, st), st.Send()
-			}
+		if ofKeys, err = d.bindKeys(ns, keys...); err == nil {
+			err = ofKeys.Send()
 		}
 	}
 	send(sqlLockDispatch, tasks)
 	send(sqlLockTasks, tasks)
+	if err == nil && ofKeys != nil {
+		err = d.lockedKeys(ofKeys)
+	}
 	for _, st := range sent {
 		if err == nil {
 			err = finish(st)
@@ -299,22 +299,44 @@ func (d database) Job(t *sqlstore.Tx, id *task.ID) error {
 
 // Key implements sqlstore.Locks.
 func (d database) Key(t *sqlstore.Tx, key string) error {
-	if err := d.c.Stmt(sqlMakeKey).Text(1, t.Namespace()).Text(2, key).Run(); err != nil {
-		return err
+	for !d.keys[key] { // the row may be deleted while it is waited for
+		if err := d.c.Stmt(sqlMakeKey).Text(1, t.Namespace()).Text(2, key).Run(); err != nil {
+			return err
+		}
+		st, err := d.bindKeys(t.Namespace(), key)
+		if err == nil {
+			err = d.lockedKeys(st)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if d.keys[key] {
-		return nil
-	}
-	d.keys[key] = true
+	return nil
+}
+
+// bindKeys binds a namespace and keys that are to be locked.
+func (d database) bindKeys(ns string, keys ...string) (*conn.Stmt, error) {
 	st, err := d.c.Statement(sqlLockKeys)
 	if err == nil {
-		err = st.BindText(1, t.Namespace())
+		err = st.BindText(1, ns)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		st.Array(2).Texts(keys)
 	}
-	st.Array(2).Text(key)
-	return finish(st)
+	return st, err
+}
+
+// lockedKeys notes the keys that a statement locked: those that have a row.
+func (d database) lockedKeys(st *conn.Stmt) error {
+	for st.Step() {
+		d.keys[string(st.Raw(0))] = true
+	}
+	return errors.Join(st.Err(), st.Reset())
+}
+
+// Name implements sqlstore.Locks.
+func (d database) Name(t *sqlstore.Tx, name string) error {
+	return lockAdvisory(d.c, "name "+name, t.Namespace())
 }
 
 // Graph implements sqlstore.Locks: of two transactions that add edges, each could

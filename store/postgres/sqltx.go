@@ -69,6 +69,9 @@ func (callers) Job(*sqlstore.Tx, *task.ID) error { return nil }
 // Key implements sqlstore.Locks.
 func (callers) Key(*sqlstore.Tx, string) error { return nil }
 
+// Name implements sqlstore.Locks.
+func (callers) Name(*sqlstore.Tx, string) error { return nil }
+
 // Graph implements sqlstore.Locks.
 func (callers) Graph(*sqlstore.Tx) error { return nil }
 

@@ -104,6 +104,8 @@ type userError struct{ error }
 func (db *DB) stepTxError(ctx, limited context.Context, limit time.Duration, err error) error {
 	var user userError
 	switch {
+	case errors.Is(err, store.ErrUnknown): // it may be committed, whatever ended meanwhile
+		return db.translate(err)
 	case ctx.Err() == nil && limited.Err() != nil:
 		return fmt.Errorf("%w (limit %v): inside of it use its transaction and InStepTx", store.ErrStepTxTooLong, limit)
 	case errors.As(err, &user):
