@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,23 +31,23 @@ func TestPause(t *testing.T) {
 	})
 
 	subtest(t, "a paused type has its inputs repaired when it is resumed", func(fx *fixture) {
-		repairs := 0
+		var repairs atomic.Int32
 		fx.start(fx.store, weaver.Config{Handlers: []weaver.Handler{repairType.Handler(cents, weaver.Repair(func(ctx context.Context, r weaver.RepairRequest) (json.RawMessage, error) {
-			if repairs++; repairs == 1 {
+			if repairs.Add(1) == 1 {
 				return nil, weaver.RetryAfter(time.Minute, errors.New("later"))
 			}
 			return toInt(ctx, r)
 		}))}})
 		h := enqueue(fx, wrongCharge, map[string]any{"cents": "7"})
 		time.Sleep(time.Second)
-		equal(fx, "repairs", repairs, 1)
+		equal(fx, "repairs", repairs.Load(), 1)
 		fx.must(fx.client.PauseType(fx.Context(), repairName, weaver.By("ops")))
 		time.Sleep(time.Hour)
-		equal(fx, "repairs while the type is paused", repairs, 1)
+		equal(fx, "repairs while the type is paused", repairs.Load(), 1)
 		equal(fx, "what is paused", fx.repairsOf(h.ID())[0].Pause, weaver.PausedQueue)
 		fx.must(fx.client.ResumeType(fx.Context(), repairName))
 		equal(fx, "after the resume", result(fx, h), 7)
-		equal(fx, "repairs", repairs, 2)
+		equal(fx, "repairs", repairs.Load(), 2)
 	})
 
 	subtest(t, "a paused task waits alone, and one that runs is paused afterwards", func(fx *fixture) {

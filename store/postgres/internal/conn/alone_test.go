@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 	"testing"
 
 	"github.com/goweaver/weaver/store"
@@ -76,10 +77,10 @@ func TestAlone(t *testing.T) {
 func TestLostAlone(t *testing.T) {
 	t.Parallel()
 	for where, unknown := range map[string]bool{"write": false, "read": true} {
-		cuts := 0
+		var cuts atomic.Int32
 		p := open(t, database(t), Settings{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := new(net.Dialer).DialContext(ctx, network, addr)
-			if cuts++; cuts > 1 {
+			if cuts.Add(1) > 1 {
 				return c, err
 			}
 			return &cutter{Conn: c, when: []byte{0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 4, 0xd2}, where: where}, err

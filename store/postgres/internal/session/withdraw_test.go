@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,9 +17,9 @@ import (
 func TestWorksWithoutASession(t *testing.T) {
 	keeping(t, func(t *testing.T, s *server, k *Keeper) {
 		var said []int
-		reachable := false
+		var reachable atomic.Bool
 		k.cfg.Withdraw = func(_ context.Context, _ string, _ store.WorkerID, withdrawals int) error {
-			if !reachable {
+			if !reachable.Load() {
 				return errCut
 			}
 			said = append(said, withdrawals)
@@ -33,10 +34,12 @@ func TestWorksWithoutASession(t *testing.T) {
 		s.swallow(true)
 		k.Leased(time.Hour)
 		time.Sleep(15 * time.Second)
+		synctest.Wait()
 		if err := k.Ready(t.Context()); !errors.Is(err, ErrDown) || len(said) > 0 {
 			t.Fatalf("after 15 s: %v, withdrawn %v", err, said)
 		}
 		time.Sleep(15 * time.Second)
+		synctest.Wait()
 		before := time.Now()
 		if err := k.Ready(t.Context()); !errors.Is(err, ErrDown) || !errors.Is(err, errCut) {
 			t.Fatalf("while the row cannot be written: %v", err)
@@ -44,11 +47,12 @@ func TestWorksWithoutASession(t *testing.T) {
 		if d, _ := k.silent(t, before); d < testGrace {
 			t.Errorf("it is trusted before the row says it: %s", d)
 		}
-		reachable = true
+		reachable.Store(true)
 		if err := k.Ready(t.Context()); err != nil || len(said) != 1 || said[0] != 2 {
 			t.Fatalf("after 30 s: %v, withdrawn %v", err, said)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		d, trusted := k.silent(t, before)
 		if _, later := k.silent(t, time.Now()); d != 0 || trusted || !later {
 			t.Errorf("without a session: silent for %s, leases of before trusted %t, later ones %t", d, trusted, later)
@@ -59,6 +63,7 @@ func TestWorksWithoutASession(t *testing.T) {
 		now := time.Now()
 		s.swallow(false)
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if len(promised) != 1 || promised[0] != (Promise{testGrace, 2}) {
 			t.Errorf("promised %v", promised)
 		}
@@ -67,6 +72,7 @@ func TestWorksWithoutASession(t *testing.T) {
 		}
 		s.swallow(true)
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if d, _ := k.silent(t, now); d < 4*time.Second {
 			t.Errorf("a session that does not answer was silent for %s", d)
 		}
