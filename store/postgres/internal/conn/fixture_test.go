@@ -15,28 +15,6 @@ import (
 	"github.com/goweaver/weaver/internal/pgtest"
 )
 
-// driver is what a statement is for those who use it for any database.
-type driver interface {
-	BindInt(i int, v int64) error
-	BindNull(i int) error
-	BindText(i int, v string) error
-	BindRawText(i int, v []byte) error
-	BindBlob(i int, v []byte) error
-	Params() int
-	Columns() int
-	Exec() error
-	Changes() (int, error)
-	Step() bool
-	Err() error
-	Reset() error
-	Int(i int) int64
-	Raw(i int) []byte
-	Row(vals []any) error
-	Close() error
-}
-
-var _ driver = (*Stmt)(nil)
-
 // wire counts what is written to the server, and can be cut.
 type wire struct {
 	net.Conn
