@@ -164,6 +164,9 @@ var notWord = regexp.MustCompile(`[^A-Za-z0-9]+`)
 // schemaName names a type: Page[…/httpapi.Task] is PageTask, task.Error is Error.
 func schemaName(t reflect.Type) string {
 	name := t.Name()
+	if name == "" {
+		return ""
+	}
 	base, of, generic := strings.Cut(name, "[")
 	if generic {
 		name = base + of[strings.LastIndexAny(of, "./")+1:]
