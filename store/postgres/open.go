@@ -87,8 +87,9 @@ type options struct {
 	clock       func() time.Time // instead of the server's
 	redone      func(err error)  // before a transaction runs again
 	scan, looks int
-	elsewhere   bool   // no lock of this machine is seen
-	bounds      bounds // of alarms
+	plansLast   time.Duration // how long a connection keeps plans
+	elsewhere   bool          // no lock of this machine is seen
+	bounds      bounds        // of alarms
 }
 
 // Schema says in which schema of the database the tables are; "weaver" is the
@@ -186,7 +187,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, opts ...Option) (*DB, error) {
 }
 
 func (db *DB) settings() conn.Settings {
-	return conn.Settings{Schema: db.src.schema, Clock: db.opts.clock, Redone: db.opts.redone}
+	return conn.Settings{Schema: db.src.schema, Clock: db.opts.clock, Redone: db.opts.redone, PlansLast: db.opts.plansLast}
 }
 
 func (db *DB) begin() {
