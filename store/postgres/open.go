@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,6 +90,7 @@ type options struct {
 	scan, looks int
 	plansLast   time.Duration // how long a connection keeps plans
 	elsewhere   bool          // no lock of this machine is seen
+	later       []string      // texts of migrations that this program knows beside its own
 	bounds      bounds        // of alarms
 }
 
@@ -283,6 +285,10 @@ func (db *DB) migrating(ctx context.Context, fn func(m migrator, known []migrate
 		return db.src.connectError(err)
 	}
 	defer c.Release()
+	known = slices.Clone(known)
+	for _, text := range db.opts.later {
+		known = append(known, migrate.Parse(len(known)+1, "later", []byte(text)))
+	}
 	return fn(migrator{conn: c.Conn(), src: db.src}, known)
 }
 
