@@ -117,7 +117,29 @@ func check(t *testing.T, db *postgres.DB, ns string) {
 	for _, v := range store.Check(s) {
 		if v.Invariant != "I8" { // that reapers come in time is not what is tested
 			t.Errorf("%s: store.Check: %v", ns, v)
+			explain(t, db, ns, v.Text)
 		}
+	}
+}
+
+// explain logs the histories of the tasks that a violation names.
+func explain(t *testing.T, db *postgres.DB, ns, text string) {
+	t.Helper()
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ' ' || r == ',' }) {
+		id, err := task.ParseID(word)
+		if err != nil {
+			continue
+		}
+		h, err := db.History(t.Context(), ns, id)
+		if err != nil {
+			t.Errorf("History: %v", err)
+			continue
+		}
+		list, err := json.Marshal(h)
+		if err != nil {
+			t.Error(err)
+		}
+		t.Logf("%s: %s", id, list)
 	}
 }
 
