@@ -49,6 +49,13 @@ func TestClaimPassesLocked(t *testing.T) {
 		if took := time.Since(begun); got[0].Task.ID != ids[1] || took > 5*time.Second {
 			t.Errorf("%s: it claimed %v after %v, want %v at once", name, got[0].Task.ID, took, ids[1])
 		}
+		// Who has the other one may give it back.
+		res, err := w.db.Claim(t.Context(), planNS, store.ClaimRequest{
+			Worker: "w", Name: "host:1", LeaseID: task.NewLeaseID(), TTL: workTTL, Limit: 1, Slots: 10, Types: map[string]int{workType: 1},
+		})
+		if err != nil || len(res.Tasks) > 0 || res.Next <= 0 || res.Next > 100*time.Millisecond {
+			t.Errorf("%s: a claim of what is locked answers %d tasks, next in %v, %v; want none, next soon", name, len(res.Tasks), res.Next, err)
+		}
 		w.ok(tx.Rollback(t.Context()))
 		w.succeed(append(got, w.claimWork(1)...)...)
 	}
