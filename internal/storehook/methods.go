@@ -151,6 +151,22 @@ func (n notifier) Notify(ns string, fn func(store.Notice)) (stop func(), complet
 	return next(fn)
 }
 
+// Await implements store.Awaiter, unless the test hides notices or makes them itself: the
+// store below may not do it.
+func (s *hooked) Await(ns string, ids func() []task.ID, fn func(store.Notice)) (stop func(), ok bool) {
+	if a, is := s.below.(store.Awaiter); is && s.hooks.Notify == nil && s.hooks.Hide&Notifier == 0 {
+		return a.Await(ns, ids, fn)
+	}
+	return nil, false
+}
+
+// Wake implements store.Waker, for any store below.
+func (s *hooked) Wake(ns string) {
+	if w, ok := s.below.(store.Waker); ok {
+		w.Wake(ns)
+	}
+}
+
 type stepTxer struct{ s *hooked }
 
 // StepTx implements store.StepTxer.
