@@ -313,7 +313,9 @@ func (s *awaiting) Wake(ns string) { s.called = append(s.called, "Wake "+ns) }
 // or makes its own gets those alone.
 func TestAwaitAndWakeAreForwarded(t *testing.T) {
 	t.Parallel()
-	own := func(fn func(store.Notice), next func(func(store.Notice)) (func(), bool)) (func(), bool) { return next(fn) }
+	own := func(fn func(store.Notice), next func(func(store.Notice)) (func(), bool)) (func(), bool) {
+		return next(fn)
+	}
 	for _, c := range []struct {
 		hooks storehook.Hooks
 		want  []string

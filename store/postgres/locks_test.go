@@ -104,6 +104,11 @@ func TestLocksFirst(t *testing.T) {
 				w.finish(store.Finish{Lease: got[0].Lease, Outcome: task.OutcomeAddDependency, DependsOn: got[1].Task.ID})
 			}
 		}},
+		{"tasks that coalesce", lockAdvisory, "%pg_advisory_xact_lock%", func() (any, func()) {
+			return advisory(fmt.Sprintf("name coalesce %q %q %q %q", workType, workQueue, "", "new")), func() {
+				w.enqueue(1, func(n *task.New) { n.ConcurrencyKey, n.ConcurrencyLimit, n.Coalesce = "new", 1, true })
+			}
+		}},
 		{"commands that move many tasks", lockAdvisory, "%pg_advisory_xact_lock%", func() (any, func()) {
 			return advisory("heavy"), cancel(ready())
 		}},

@@ -42,6 +42,9 @@ var hot = []string{
 // testdata/plans.txt.
 func TestPlans(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("needs PostgreSQL")
+	}
 	names := make(map[string]string)
 	for name, sql := range sqltext.All(t, nil, ".") {
 		sql = postgres.Translate(sql)
