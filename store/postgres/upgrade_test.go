@@ -82,7 +82,8 @@ func (p upgrading) start(t *testing.T) (ended <-chan error, stop func()) {
 	stop = func() { _ = in.Close() } // a second time does nothing
 	t.Cleanup(func() {
 		stop()
-		<-end
+		for range end { // it is closed then
+		}
 	})
 	return end, stop
 }
