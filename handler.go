@@ -29,6 +29,10 @@ type Handler struct {
 // Name returns the name of the handler's task type.
 func (h Handler) Name() string { return h.name }
 
+// Variant returns its own name among the handlers of the type (HandlerName), "" for the
+// one that runs tasks unless a Router chooses another one.
+func (h Handler) Variant() string { return h.variant }
+
 // Queue returns the queue of the handler's task type: where its tasks wait
 // unless an enqueue says otherwise.
 func (h Handler) Queue() string { return h.queue }
