@@ -32,12 +32,12 @@ func byName(handlers []weaver.Handler) map[string]weaver.Handler {
 type unknownTypes struct {
 	session   *session
 	force     bool
-	announced func() (map[string]bool, error)
+	announced func() (map[string]weaver.TypeInfo, error)
 	err       error // of the store, which could not be asked
 }
 
 func (s *session) unknownTypes(ctx context.Context, force bool) *unknownTypes {
-	return &unknownTypes{session: s, force: force, announced: sync.OnceValues(func() (map[string]bool, error) { return s.announced(ctx) })}
+	return &unknownTypes{session: s, force: force, announced: sync.OnceValues(func() (map[string]weaver.TypeInfo, error) { return s.announced(ctx) })}
 }
 
 // problem says what is wrong with a type, and what to do: "" if it is forced, or
@@ -47,7 +47,10 @@ func (u *unknownTypes) problem(typeName string) (problem, hint string) {
 		return "", ""
 	}
 	of, err := u.announced()
-	if u.err = err; err != nil || of[typeName] {
+	if u.err = err; err != nil {
+		return "", ""
+	}
+	if _, known := of[typeName]; known {
 		return "", ""
 	}
 	known := slices.Sorted(maps.Keys(u.session.types()))
@@ -58,9 +61,19 @@ func (u *unknownTypes) problem(typeName string) (problem, hint string) {
 		"use the program that defines it, start a worker that handles it, or store it unchecked with --force-unknown-type"
 }
 
-// announced are the task types that workers of the store handle.
-func (s *session) announced(ctx context.Context) (map[string]bool, error) {
-	types := make(map[string]bool)
+// info returns what was announced of a type that is no problem; its Name is "" if nothing
+// but the name is known.
+func (u *unknownTypes) info(typeName string) weaver.TypeInfo {
+	if u.force {
+		return weaver.TypeInfo{}
+	}
+	of, _ := u.announced() // problem reported the error
+	return of[typeName]
+}
+
+// announced are the task types that workers of the store handle or have announced.
+func (s *session) announced(ctx context.Context) (map[string]weaver.TypeInfo, error) {
+	types := make(map[string]weaver.TypeInfo)
 	err := s.withStore(ctx, false, func(st openedStore) error {
 		if err := st.Ready(ctx); err != nil {
 			return err
@@ -68,8 +81,15 @@ func (s *session) announced(ctx context.Context) (map[string]bool, error) {
 		workers, err := st.Workers(ctx, s.flags.Namespace)
 		for _, w := range workers {
 			for _, name := range w.Types {
-				types[name] = true
+				types[name] = weaver.TypeInfo{}
 			}
+		}
+		if err != nil {
+			return err
+		}
+		infos, err := store.TypesOf(ctx, st, s.flags.Namespace)
+		for _, t := range infos {
+			types[t.Name] = t
 		}
 		return err
 	})
