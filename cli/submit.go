@@ -240,14 +240,17 @@ func (c *submitCmd) draft(ctx context.Context, s *session, input json.RawMessage
 		return h.Draft(input, opts...), nil
 	}
 	unknown := s.unknownTypes(ctx, c.ForceUnknownType)
-	problem, hint := unknown.problem(c.What)
+	info := unknown.info(c.What)
+	problem, hint := "", ""
+	if info.Name == "" && unknown.err == nil {
+		problem, hint = unknown.problem(c.What)
+	}
 	switch {
 	case unknown.err != nil:
 		return weaver.Draft{}, unknown.err
 	case problem != "":
 		return weaver.Draft{}, badInput(sentence(hint), "submit: %s is a task type %s", c.What, problem)
-	}
-	if info := unknown.info(c.What); info.Name != "" {
+	case info.Name != "":
 		return announcedDraft(info, input, opts)
 	}
 	return weaver.NewDraft(c.What, input, opts...), nil
