@@ -51,7 +51,8 @@ type Config struct {
 	// each once for each handler; none may return nil.
 	Middleware []func(HandlerFunc) HandlerFunc
 
-	// Plugins extend the engine; New installs them in their order. What they wrap
+	// Plugins extend the engine, for example schema.Plugin(), which announces the task types
+	// to programs that do not have them; New installs them in their order. What they wrap
 	// lies outside of Middleware, and what the first wraps outside of all.
 	Plugins []Plugin
 }
