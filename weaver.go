@@ -74,6 +74,8 @@ type (
 	StepInfo = task.Step
 	// QueueInfo is a queue as readers see it.
 	QueueInfo = store.Queue
+	// TaskDefaults are the options that tasks of a type have unless an enqueue says otherwise.
+	TaskDefaults = store.TypeDefaults
 	// WorkerInfo is an engine that runs, as readers see it.
 	WorkerInfo = store.WorkerStatus
 	// Budget limits a job.

@@ -140,3 +140,14 @@ func CompleteWords(words ...string) []string {
 
 // GlobFiles is globFiles.
 func GlobFiles(dir, pattern string) ([]string, error) { return globFiles(dir, pattern) }
+
+// Parse reads the words of a command line and runs nothing.
+func Parse(words ...string) error {
+	var g grammar
+	parser, err := newParser(App{}.withDefaults(), &g, new(bytes.Buffer))
+	if err != nil {
+		return err
+	}
+	_, err = parser.Parse(words)
+	return err
+}

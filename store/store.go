@@ -4,7 +4,7 @@
 //
 // A Store is three interfaces: Producer (tasks come in, operators act),
 // Worker (leases, attempts, steps) and Reader (what people see), plus the
-// optional WaitingClaimer, Notifier, StepTxer, EdgeReader, JobCounter, OrphanReader and SessionKeeper. The rules that their comments
+// optional WaitingClaimer, Notifier, StepTxer, EdgeReader, JobCounter, OrphanReader, TypeReader and SessionKeeper. The rules that their comments
 // cite (R for leases, W for dispatch) are explained in docs/leases.md; package
 // storetest is their executable form, and package memstore their smallest
 // implementation.

@@ -178,6 +178,11 @@ func (s clientStore) Queues(ctx context.Context, ns string) ([]store.Queue, erro
 	return at(ctx, s, func() ([]store.Queue, error) { return s.DB.Queues(ctx, ns) })
 }
 
+// Types implements store.TypeReader.
+func (s clientStore) Types(ctx context.Context, ns string, names ...string) ([]store.AnnouncedType, error) {
+	return at(ctx, s, func() ([]store.AnnouncedType, error) { return s.DB.Types(ctx, ns, names...) })
+}
+
 // Snapshot implements store.Reader.
 func (s clientStore) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	return at(ctx, s, func() (*store.Snapshot, error) { return s.DB.Snapshot(ctx, ns) })

@@ -118,7 +118,7 @@ var importRules = map[string]rule{
 
 	".":            {ours: join(ports, "internal/engine", "internal/group", "internal/redact", "internal/seal"), libs: []string{ulid}},
 	"weavertest":   {ours: join(library, "store/sqlite", "store/memstore")},
-	"schema":       {ours: library, libs: []string{"github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}},
+	"schema":       {ours: library, libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"httpapi":      {ours: join(library, "schema", "internal/group"), libs: []string{"github.com/prometheus/client_golang"}},
 	"builtin":      {ours: join(library, "internal/engine", "internal/group", "internal/template", "internal/text", "internal/value"), libs: []string{xsys}},
 	"ordertask":    {ours: library},

@@ -97,6 +97,8 @@ type Config struct {
 	Redact       []string // patterns of what nobody but handlers sees, beside those of tasks
 
 	StoreLogs, StoreEvents bool // in the store
+
+	AtStart []func(context.Context) error // called before the first claim; one that fails is called again later
 }
 
 // Engine runs handlers for one namespace of one store.
@@ -266,6 +268,9 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	// A role that failed ends the run: leases must not be taken unrenewed.
 	defer context.AfterFunc(roles.Context(), func() { stopClaiming(context.Cause(roles.Context())) })()
 
+	if failed := env.atStart(stop, e.cfg.AtStart); len(failed) > 0 {
+		roles.Go("start", env.startLater(failed))
+	}
 	claimErr := claimer.run(stop)
 	drainErr := drain.run(grace)
 	roles.Cancel(ErrDraining)

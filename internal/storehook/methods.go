@@ -142,6 +142,13 @@ func (s *hooked) Events(ctx context.Context, ns string, id task.ID, after int64,
 	})
 }
 
+// Types implements store.TypeReader. A store below that is none knows no type.
+func (s *hooked) Types(ctx context.Context, ns string, names ...string) ([]store.AnnouncedType, error) {
+	return through(ctx, s, "Types", nil, ns, names, func(below store.Store, ctx context.Context, ns string, names []string) ([]store.AnnouncedType, error) {
+		return store.TypesOf(ctx, below, ns, names...)
+	})
+}
+
 // Notify implements store.Notifier.
 func (n notifier) Notify(ns string, fn func(store.Notice)) (stop func(), complete bool) {
 	next := func(fn func(store.Notice)) (func(), bool) { return n.s.below.(store.Notifier).Notify(ns, fn) }

@@ -81,6 +81,8 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 		return o.forgetTask(cmd)
 	case store.ExpireInput:
 		return o.expireInput(cmd)
+	case store.AnnounceTypes:
+		return o.announce(cmd)
 	case store.Restored:
 		return store.CommandResult{Leases: o.restored(cmd)}
 	}

@@ -209,6 +209,7 @@ func (o *op) snapshot() *store.Snapshot {
 		Now: o.now, Generation: o.generation,
 		Audit:  copyList(o.audit),
 		Paused: slices.Sorted(maps.Keys(o.paused)), PausedTypes: slices.Sorted(maps.Keys(o.pausedType)), PausedTasks: o.pausedTasks(),
+		Types: o.announced(nil),
 	}
 	for _, r := range o.sorted(func(*row) bool { return true }) {
 		snap.Tasks = append(snap.Tasks, copyTask(&r.Task))

@@ -46,6 +46,7 @@ var (
 	_ store.JobCounter   = (*Store)(nil)
 	_ store.OrphanReader = (*Store)(nil)
 	_ store.EventReader  = (*Store)(nil)
+	_ store.TypeReader   = (*Store)(nil)
 	_ store.BlobReader   = (*Store)(nil)
 	_ store.ValueWalker  = (*Store)(nil)
 	_ store.Tx           = (*Tx)(nil)

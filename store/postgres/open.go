@@ -33,7 +33,7 @@ type verbs = sqlstore.Store
 // DB is an open database. It implements store.Store, store.Notifier, store.Awaiter, store.Waker,
 // store.StepTxer, store.Warner, store.Migrator, store.Scanner, store.EdgeReader,
 // store.EventReader, store.ValueWalker, store.JobCounter, store.BlobReader,
-// store.OrphanReader and store.SessionKeeper, and is safe for concurrent use.
+// store.OrphanReader, store.TypeReader and store.SessionKeeper, and is safe for concurrent use.
 type DB struct {
 	verbs
 
@@ -68,6 +68,7 @@ var (
 	_ store.ValueWalker   = (*DB)(nil)
 	_ store.JobCounter    = (*DB)(nil)
 	_ store.BlobReader    = (*DB)(nil)
+	_ store.TypeReader    = (*DB)(nil)
 	_ store.OrphanReader  = (*DB)(nil)
 	_ store.SessionKeeper = (*DB)(nil)
 )

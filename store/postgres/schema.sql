@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0002 make.
+-- What the migrations 0001 to 0003 make.
 
 CREATE TABLE weaver_artifacts (
   attempt_no bigint,
@@ -421,6 +421,18 @@ CREATE TABLE weaver_timers (
   namespace text COLLATE "C" NOT NULL,
   task_id bytea NOT NULL,
   PRIMARY KEY (namespace, due_at, task_id)
+);
+
+CREATE TABLE weaver_types (
+  schema_version bigint NOT NULL,
+  code_version bigint NOT NULL,
+  announced_at bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  task_type text COLLATE "C" NOT NULL,
+  digest text COLLATE "C" NOT NULL,
+  announced_by text COLLATE "C" NOT NULL,
+  body text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace, task_type)
 );
 
 CREATE TABLE weaver_workers (

@@ -63,5 +63,7 @@ SELECT ns, id, 'q' || (i % 10), 'acme.test.t' || (i % 20) || '.v1', 1 + i % 9, i
 	`INSERT INTO weaver_workers (namespace, worker_id, name, ttl, last_seen, heartbeats_since) SELECT ns, 'w' || i, 'host:' || i, 30000000, 4e15, 4e15 FROM x WHERE i % 100 = 1`,
 	`INSERT INTO weaver_paused_queues (namespace, queue, at, actor, reason) SELECT ns, 'paused ' || i, i, 'ann', '' FROM x WHERE i % 100 = 1`,
 	`INSERT INTO weaver_audit (namespace, audit_id, at, actor, verb, target, reason) SELECT ns, i, i, 'ann', 'cancel', 'task ' || (i % 10000), '' FROM x`,
+	`INSERT INTO weaver_types (namespace, task_type, schema_version, code_version, digest, announced_at, announced_by, body)
+SELECT ns, 'acme.test.t' || i || '.v1', 1, 1, i, i, 'w' || i, '{}' FROM x WHERE i % 100 = 1`,
 	`INSERT INTO weaver_store_meta (namespace, key, value) SELECT ns, 'key ' || i, '' FROM x WHERE i % 100 = 1`,
 }

@@ -31,7 +31,7 @@ import (
 
 // DB is an open database. It implements store.Store, store.Notifier,
 // store.StepTxer, store.WaitingClaimer, store.Warner, store.Scanner,
-// store.EdgeReader, store.JobCounter, store.OrphanReader and store.BlobReader, and is safe for concurrent use.
+// store.EdgeReader, store.JobCounter, store.OrphanReader, store.TypeReader and store.BlobReader, and is safe for concurrent use.
 type DB struct {
 	verbs
 
@@ -71,6 +71,7 @@ var (
 	_ store.EventReader    = (*DB)(nil)
 	_ store.ValueWalker    = (*DB)(nil)
 	_ store.JobCounter     = (*DB)(nil)
+	_ store.TypeReader     = (*DB)(nil)
 	_ store.OrphanReader   = (*DB)(nil)
 	_ store.Scrubber       = (*DB)(nil)
 	_ store.BlobReader     = (*DB)(nil)

@@ -45,6 +45,7 @@ var wide = map[string]string{
 	"sqlWaitsForTask": "the tasks that one waits for, through others: those that it reached are scanned",
 
 	"sqlWorkers":         "a row per worker",
+	"sqlTypes":           "a row per announced type, in a read",
 	"sqlCountTasksOfJob": "the tasks of one job, in a read",
 
 	"sqlCountDispatched": "counts, in a read", "sqlCountWaiters": "counts, in a read", "sqlCountNeedy": "counts, in a read", "sqlCountSuspended": "counts, in a read",

@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0014 make of an empty database.
+-- What the migrations 0001 to 0015 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -385,5 +385,17 @@ CREATE TABLE weaver_expiries (
 ) WITHOUT ROWID;
 
 CREATE INDEX weaver_expiries_due ON weaver_expiries (namespace, look_at, task_id);
+
+CREATE TABLE weaver_types (
+  namespace      TEXT NOT NULL,
+  task_type      TEXT NOT NULL,
+  schema_version INTEGER NOT NULL,
+  code_version   INTEGER NOT NULL,
+  digest         TEXT NOT NULL,
+  announced_at   INTEGER NOT NULL,
+  announced_by   TEXT NOT NULL,
+  body           TEXT NOT NULL,
+  PRIMARY KEY (namespace, task_type)
+);
 
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));
