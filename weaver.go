@@ -76,6 +76,14 @@ type (
 	QueueInfo = store.Queue
 	// WorkerInfo is an engine that runs, as readers see it.
 	WorkerInfo = store.WorkerStatus
+	// Overview is what a namespace holds.
+	Overview = store.Overview
+	// OverviewRequest asks for parts of an overview.
+	OverviewRequest = store.OverviewRequest
+	// Counts says how many tasks there are.
+	Counts = store.Counts
+	// Count is a number of tasks, up to 10,000.
+	Count = store.Count
 	// Budget limits a job.
 	Budget = task.Budget
 	// Filter selects tasks for List.
@@ -117,6 +125,13 @@ const (
 	JobSucceeded = task.JobSucceeded
 	JobFailed    = task.JobFailed
 	JobCancelled = task.JobCancelled
+)
+
+// The parts of an overview.
+const (
+	OverviewCounts  = store.OverviewCounts
+	OverviewQueues  = store.OverviewQueues
+	OverviewWorkers = store.OverviewWorkers
 )
 
 // What of a task is paused: TaskInfo.Pause.

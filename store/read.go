@@ -134,13 +134,3 @@ type AuditEntry struct {
 	Target string    `json:"target"`
 	Reason string    `json:"reason,omitempty"`
 }
-
-// Queue is one queue with dispatch rows or a pause; or a task type that is paused,
-// in whatever queues its tasks are, which has a Type and no Name.
-type Queue struct {
-	Name   string `json:"queue"`
-	Type   string `json:"task_type,omitempty"`
-	Due    int    `json:"due"`    // claimable now
-	Later  int    `json:"later"`  // claimable later
-	Paused bool   `json:"paused"` // by an operator
-}

@@ -203,18 +203,10 @@ type Reader interface {
 	// Jobs returns jobs newest first and the cursor of the next page; see List.
 	Jobs(ctx context.Context, ns string, f JobFilter) ([]task.Job, string, error)
 
-	// Queues returns the queues that hold dispatch rows or are paused, by name, and
-	// then the task types that are paused.
-	Queues(ctx context.Context, ns string) ([]Queue, error)
-
-	// Counts returns how many tasks are in each state, also those in which none are,
-	// but for succeeded: nothing waits for those, and to count them is to read all. It reads a row for
-	// each task that it counts.
-	Counts(ctx context.Context, ns string) (map[task.State]int, error)
-
-	// Workers returns the workers that have joined and not left, by ID. One whose
-	// process died is among them until it is forgotten: see LastSeen.
-	Workers(ctx context.Context, ns string) ([]WorkerStatus, error)
+	// Overview returns the parts of an overview that req asks for, of one state of the
+	// store; but whether workers are dead is looked up afterwards. What it reads is
+	// bounded by MaxCount for each state, type and queue, and by the workers.
+	Overview(ctx context.Context, ns string, req OverviewRequest) (Overview, error)
 
 	// Snapshot returns every row of the namespace as one consistent view,
 	// for Check and for tests that compare stores.

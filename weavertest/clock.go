@@ -173,9 +173,9 @@ func (s clientStore) Jobs(ctx context.Context, ns string, f store.JobFilter) (li
 	return list, next, err
 }
 
-// Queues implements store.Reader.
-func (s clientStore) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
-	return at(ctx, s, func() ([]store.Queue, error) { return s.DB.Queues(ctx, ns) })
+// Overview implements store.Reader.
+func (s clientStore) Overview(ctx context.Context, ns string, req store.OverviewRequest) (store.Overview, error) {
+	return at(ctx, s, func() (store.Overview, error) { return s.DB.Overview(ctx, ns, req) })
 }
 
 // Snapshot implements store.Reader.

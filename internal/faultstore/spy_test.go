@@ -50,9 +50,7 @@ func newSpy(ok bool) *spy {
 		History:   answers[task.ID](s, store.History{Holders: make([]task.ID, 1)}),
 		Needs:     answers[task.ID](s, make([]store.Need, 1)),
 		Jobs:      answers[store.JobFilter](s, storehook.Page[task.Job]{Rows: make([]task.Job, 1), Next: "next"}),
-		Queues:    answers[storehook.None](s, make([]store.Queue, 1)),
-		Counts:    answers[storehook.None](s, map[task.State]int{task.Ready: 1}),
-		Workers:   answers[storehook.None](s, make([]store.WorkerStatus, 1)),
+		Overview:  answers[store.OverviewRequest](s, store.Overview{Queues: make([]store.Queue, 1)}),
 		Snapshot:  answers[storehook.None](s, &store.Snapshot{}),
 
 		Collect: answers[store.CollectRequest](s, store.CollectResult{Tasks: 1}),

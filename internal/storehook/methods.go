@@ -106,19 +106,9 @@ func (s *hooked) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task
 	return p.Rows, p.Next, err
 }
 
-// Queues implements store.Reader.
-func (s *hooked) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
-	return through(ctx, s, "Queues", s.hooks.Queues, ns, None{}, noArgs(store.Store.Queues))
-}
-
-// Counts implements store.Reader.
-func (s *hooked) Counts(ctx context.Context, ns string) (map[task.State]int, error) {
-	return through(ctx, s, "Counts", s.hooks.Counts, ns, None{}, noArgs(store.Store.Counts))
-}
-
-// Workers implements store.Reader.
-func (s *hooked) Workers(ctx context.Context, ns string) ([]store.WorkerStatus, error) {
-	return through(ctx, s, "Workers", s.hooks.Workers, ns, None{}, noArgs(store.Store.Workers))
+// Overview implements store.Reader.
+func (s *hooked) Overview(ctx context.Context, ns string, req store.OverviewRequest) (store.Overview, error) {
+	return through(ctx, s, "Overview", s.hooks.Overview, ns, req, store.Store.Overview)
 }
 
 // Snapshot implements store.Reader.

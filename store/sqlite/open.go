@@ -173,6 +173,9 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	if db.opts.looks > 0 {
 		db.Looks = db.opts.looks
 	}
+	if db.opts.counted > 0 {
+		db.Counted = db.opts.counted
+	}
 	db.clock.Shift(db.opts.shift)
 	db.token = rand.Text()
 	db.readers = conn.NewPool(maxReaders, func() (*conn.Conn, error) { return db.connect(true) })

@@ -171,6 +171,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"Bucket", bucketCases},
 		{"Redact", redactCases},
 		{"Read", readCases},
+		{"ReadQueues", readQueueCases},
 		{"ReadWorkers", readWorkerCases},
 		{"ReadCounts", readCountCases},
 		{"List", listCases},

@@ -271,12 +271,12 @@ var workCases = []testCase{
 			}
 			qs, err := fx.client.Queues(fx.ctx)
 			fx.must(err)
-			if len(qs) != 1 || qs[0].Name != "slow" || qs[0].Later != 1 {
+			if len(qs) != 1 || qs[0].Name != "slow" || qs[0].Later.N != 1 {
 				fx.errorf("the queues are %+v", qs)
 			}
 			counts, err := fx.client.Counts(fx.ctx)
 			fx.must(err)
-			if counts[weaver.StatePending] != 1 || counts[weaver.StateFailed] != 0 {
+			if counts.States[weaver.StatePending].N != 1 || counts.States[weaver.StateFailed].N != 0 || counts.Types[typeA.Name()].N != len(hs)+1 {
 				fx.errorf("the counts are %v", counts)
 			}
 			workers, err := fx.client.Workers(fx.ctx)
