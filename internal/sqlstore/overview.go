@@ -136,7 +136,7 @@ WITH RECURSIVE queues(queue) AS (
 )
 SELECT q.queue, (SELECT count(*) FROM (SELECT 1 FROM weaver_outbox_events o INDEXED BY weaver_outbox_events_by_lane WHERE o.namespace = ?1 AND o.queue = q.queue LIMIT ?2) d),
   (SELECT count(*) FROM (SELECT o.available_at FROM weaver_outbox_events o INDEXED BY weaver_outbox_events_by_lane WHERE o.namespace = ?1 AND o.queue = q.queue LIMIT ?2) d WHERE d.available_at <= ?4),
-  (SELECT min(d.available_at) FROM (SELECT o.available_at FROM weaver_outbox_events o INDEXED BY weaver_outbox_events_by_lane WHERE o.namespace = ?1 AND o.queue = q.queue LIMIT ?2) d)
+  (SELECT d.available_at FROM (SELECT o.available_at FROM weaver_outbox_events o INDEXED BY weaver_outbox_events_by_lane WHERE o.namespace = ?1 AND o.queue = q.queue LIMIT ?2) d ORDER BY d.available_at LIMIT 1)
 FROM queues q WHERE q.queue IS NOT NULL LIMIT ?3`
 
 	// sqlNextOfQueue finds the lane of a queue after the given one; see sqlNextLane.

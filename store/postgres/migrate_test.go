@@ -206,7 +206,7 @@ func TestMigrateAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	u := connect(t, src.Config().ConnString())
-	if got := u.texts("SELECT version || ' ' || name FROM weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != "[1 init 2 links_and_expiries 3 later 4 later]" {
+	if got := u.texts("SELECT version || ' ' || name FROM weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != "[1 init 2 links_and_expiries 3 overview 4 later 5 later]" {
 		t.Errorf("recorded %v", got)
 	}
 	if n := u.texts("SELECT count(*)::text FROM weaver_store_meta WHERE key = 'generation'"); n[0] != "1" {
@@ -233,7 +233,7 @@ func TestSchemaFloor(t *testing.T) {
 			t.Errorf("beside %d additive migrations: %v", len(sql), err)
 		}
 		list, err := src.MigrationStatus(t.Context())
-		if err != nil || len(list) != 2+len(sql) || list[2].Name != "later" || list[2].AppliedAt.IsZero() {
+		if err != nil || len(list) != 3+len(sql) || list[3].Name != "later" || list[2].AppliedAt.IsZero() {
 			t.Errorf("MigrationStatus = %v, %v; want the unknown migrations too", list, err)
 		}
 	}
@@ -241,7 +241,7 @@ func TestSchemaFloor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, err := range []error{src.Ready(t.Context()), src.Migrate(t.Context())} {
-		says(t, err, store.ErrNewerSchema, src.Shown(), "has schema 0005; this weaver knows 0002: use the newer weaver")
+		says(t, err, store.ErrNewerSchema, src.Shown(), "has schema 0006; this weaver knows 0003: use the newer weaver")
 	}
 }
 
@@ -402,7 +402,7 @@ func TestMigrateThroughAPooler(t *testing.T) {
 	}
 	all.Wait()
 	u := connect(t, url)
-	if got := u.texts("SELECT version || ' ' || name FROM looms.weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != "[1 init 2 links_and_expiries 3 later 4 later]" {
+	if got := u.texts("SELECT version || ' ' || name FROM looms.weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != "[1 init 2 links_and_expiries 3 overview 4 later 5 later]" {
 		t.Errorf("recorded %v", got)
 	}
 	if n := u.texts("SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"); n[0] != "0" {
