@@ -88,3 +88,25 @@ func (c *Client) Workers(ctx context.Context) ([]WorkerInfo, error) {
 	}
 	return o.Workers, nil
 }
+
+// Graph returns the tasks of a job with the edges between them: a page of up to 10,000
+// tasks, the oldest first; with its Next as After the next page follows. ErrNotFound,
+// ErrBadCursor.
+func (c *Client) Graph(ctx context.Context, req GraphRequest) (Graph, error) {
+	g, err := c.store.Graph(ctx, c.ns, req)
+	if err != nil {
+		return Graph{}, fmt.Errorf("read the graph of job %s: %w", req.Job, err)
+	}
+	return g, nil
+}
+
+// Audit returns what operators did, newest first, and the cursor of the next page, ""
+// at the end. A page may have fewer entries than asked for while there are more.
+// ErrBadCursor.
+func (c *Client) Audit(ctx context.Context, f AuditFilter) ([]AuditEntry, string, error) {
+	list, next, err := c.store.Audit(ctx, c.ns, f)
+	if err != nil {
+		return nil, "", fmt.Errorf("read the audit: %w", err)
+	}
+	return list, next, nil
+}

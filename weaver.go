@@ -84,6 +84,14 @@ type (
 	Counts = store.Counts
 	// Count is a number of tasks, up to 10,000.
 	Count = store.Count
+	// Graph is the tasks of a job and the edges between them, or a page of that.
+	Graph = store.Graph
+	// GraphRequest asks for the graph of a job.
+	GraphRequest = store.GraphRequest
+	// AuditEntry records what an operator did.
+	AuditEntry = store.AuditEntry
+	// AuditFilter selects entries of the audit.
+	AuditFilter = store.AuditFilter
 	// Budget limits a job.
 	Budget = task.Budget
 	// Filter selects tasks for List.

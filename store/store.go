@@ -4,7 +4,7 @@
 //
 // A Store is three interfaces: Producer (tasks come in, operators act),
 // Worker (leases, attempts, steps) and Reader (what people see), plus the
-// optional WaitingClaimer, Notifier, StepTxer, EdgeReader, JobCounter, OrphanReader and SessionKeeper. The rules that their comments
+// optional WaitingClaimer, Notifier, StepTxer, JobCounter, OrphanReader and SessionKeeper. The rules that their comments
 // cite (R for leases, W for dispatch) are explained in docs/leases.md; package
 // storetest is their executable form, and package memstore their smallest
 // implementation.
@@ -207,6 +207,16 @@ type Reader interface {
 	// store; but whether workers are dead is looked up afterwards. What it reads is
 	// bounded by MaxCount for each state, type and queue, and by the workers.
 	Overview(ctx context.Context, ns string, req OverviewRequest) (Overview, error)
+
+	// Graph returns the tasks of a job with the edges between them, the oldest first: a
+	// page that is one state of the store. A page may hold fewer nodes than asked for
+	// while its Next says that there are more. Errors: ErrNotFound, ErrBadCursor.
+	Graph(ctx context.Context, ns string, req GraphRequest) (Graph, error)
+
+	// Audit returns what operators did, newest first, and the cursor of the next page,
+	// "" at the end; see List. An entry has its place when it is written, so that a page
+	// is right whatever others do meanwhile. ErrBadCursor.
+	Audit(ctx context.Context, ns string, f AuditFilter) ([]AuditEntry, string, error)
 
 	// Snapshot returns every row of the namespace as one consistent view,
 	// for Check and for tests that compare stores.

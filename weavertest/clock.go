@@ -178,6 +178,17 @@ func (s clientStore) Overview(ctx context.Context, ns string, req store.Overview
 	return at(ctx, s, func() (store.Overview, error) { return s.DB.Overview(ctx, ns, req) })
 }
 
+// Graph implements store.Reader.
+func (s clientStore) Graph(ctx context.Context, ns string, req store.GraphRequest) (store.Graph, error) {
+	return at(ctx, s, func() (store.Graph, error) { return s.DB.Graph(ctx, ns, req) })
+}
+
+// Audit implements store.Reader.
+func (s clientStore) Audit(ctx context.Context, ns string, f store.AuditFilter) (list []store.AuditEntry, next string, err error) {
+	s.env.clock.at(ctx, func() { list, next, err = s.DB.Audit(ctx, ns, f) })
+	return list, next, err
+}
+
 // Snapshot implements store.Reader.
 func (s clientStore) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	return at(ctx, s, func() (*store.Snapshot, error) { return s.DB.Snapshot(ctx, ns) })

@@ -51,6 +51,8 @@ func newSpy(ok bool) *spy {
 		Needs:     answers[task.ID](s, make([]store.Need, 1)),
 		Jobs:      answers[store.JobFilter](s, storehook.Page[task.Job]{Rows: make([]task.Job, 1), Next: "next"}),
 		Overview:  answers[store.OverviewRequest](s, store.Overview{Queues: make([]store.Queue, 1)}),
+		Graph:     answers[store.GraphRequest](s, store.Graph{Next: "next"}),
+		Audit:     answers[store.AuditFilter](s, storehook.Page[store.AuditEntry]{Rows: make([]store.AuditEntry, 1), Next: "next"}),
 		Snapshot:  answers[storehook.None](s, &store.Snapshot{}),
 
 		Collect: answers[store.CollectRequest](s, store.CollectResult{Tasks: 1}),

@@ -111,6 +111,17 @@ func (s *hooked) Overview(ctx context.Context, ns string, req store.OverviewRequ
 	return through(ctx, s, "Overview", s.hooks.Overview, ns, req, store.Store.Overview)
 }
 
+// Graph implements store.Reader.
+func (s *hooked) Graph(ctx context.Context, ns string, req store.GraphRequest) (store.Graph, error) {
+	return through(ctx, s, "Graph", s.hooks.Graph, ns, req, store.Store.Graph)
+}
+
+// Audit implements store.Reader.
+func (s *hooked) Audit(ctx context.Context, ns string, f store.AuditFilter) ([]store.AuditEntry, string, error) {
+	p, err := through(ctx, s, "Audit", s.hooks.Audit, ns, f, paged(store.Store.Audit))
+	return p.Rows, p.Next, err
+}
+
 // Snapshot implements store.Reader.
 func (s *hooked) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	return through(ctx, s, "Snapshot", s.hooks.Snapshot, ns, None{}, noArgs(store.Store.Snapshot))

@@ -63,6 +63,8 @@ type Hooks struct {
 	Needs     Hook[task.ID, []store.Need]
 	Jobs      Hook[store.JobFilter, Page[task.Job]]
 	Overview  Hook[store.OverviewRequest, store.Overview]
+	Graph     Hook[store.GraphRequest, store.Graph]
+	Audit     Hook[store.AuditFilter, Page[store.AuditEntry]]
 	Snapshot  Hook[None, *store.Snapshot]
 
 	StepTx Hook[*StepTx, store.RecordResult]

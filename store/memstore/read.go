@@ -66,19 +66,6 @@ func page[T any](rows []T, limit int, id func(T) task.ID) ([]T, string) {
 	return rows, id(rows[size-1]).String()
 }
 
-// Edges implements store.EdgeReader.
-func (s *Store) Edges(ctx context.Context, ns string, job task.ID) ([]store.EdgeRow, error) {
-	var edges []store.EdgeRow
-	err := s.do(ctx, ns, func(o *op) {
-		for _, r := range o.sorted(func(r *row) bool { return r.JobID == job && !job.IsZero() }) {
-			for _, e := range o.needs[r.ID] {
-				edges = append(edges, copyEdge(e))
-			}
-		}
-	})
-	return edges, err
-}
-
 // CountJob implements store.JobCounter.
 func (s *Store) CountJob(ctx context.Context, ns string, job task.ID) (counts store.JobCounts, err error) {
 	err = s.do(ctx, ns, func(o *op) {

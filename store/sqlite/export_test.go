@@ -44,6 +44,9 @@ func ListLooks(n int) Option { return func(o *options) { o.looks = n } }
 // CountTo sets how far an overview counts.
 func CountTo(n int) Option { return func(o *options) { o.counted = n } }
 
+// GraphEdges sets how many edges a page of a graph has.
+func GraphEdges(n int) Option { return func(o *options) { o.graphEdges = n } }
+
 // OldFile makes new files as earlier versions made them: they keep free pages.
 func OldFile() Option { return func(o *options) { o.old = true } }
 

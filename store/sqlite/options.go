@@ -39,6 +39,7 @@ type options struct {
 	scan       int    // tasks, jobs or keys in one part of a scan
 	looks      int    // rows that one page of a list looks at
 	counted    int    // how far an overview counts
+	graphEdges int    // edges of a page of a graph
 	logLimit   int    // bytes
 	vfs        string // SQLite's file layer, "" for the operating system's
 	syncFolder func(dir string)

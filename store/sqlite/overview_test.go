@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/goweaver/weaver/store"
@@ -76,5 +77,65 @@ func TestOverviewCountsTheRest(t *testing.T) {
 	f.fail(f.enqueue(1)[0])
 	if got := succeeded(); got != (store.Count{More: true}) {
 		t.Errorf("behind more that failed than are counted: %v, want at least 0", got)
+	}
+}
+
+// A page of a graph ends before it has too many edges, and has at least one node; all
+// pages are the graph.
+func TestAPageOfAGraphHasABoundedNumberOfEdges(t *testing.T) {
+	t.Parallel()
+	f := fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.GraphEdges(3)))
+	sub := f.drafts(5)
+	sub.Job = &task.NewJob{ID: f.ids.New(), Name: "dense"}
+	for i := range sub.Tasks {
+		sub.Tasks[i].Node = string(rune('a' + i))
+		for _, need := range sub.Tasks[:i] {
+			sub.Tasks[i].Needs = append(sub.Tasks[i].Needs, task.Edge{Needs: need.ID, Kind: task.OnSuccess})
+		}
+	}
+	if err := f.submit(t.Context(), sub); err != nil {
+		t.Fatal(err)
+	}
+	var pages []string
+	edges := 0
+	for req := (store.GraphRequest{Job: sub.Job.ID}); len(pages) == 0 || req.After != ""; {
+		g, err := f.db.Graph(t.Context(), fixNS, req)
+		if err != nil || len(g.Nodes) == 0 || len(pages) > 5 {
+			t.Fatalf("page %d: %+v, %v", len(pages), g, err)
+		}
+		page := ""
+		for _, n := range g.Nodes {
+			page += n.Node
+		}
+		for _, e := range g.Edges {
+			if e.To.Compare(g.Nodes[0].ID) < 0 || e.To.Compare(g.Nodes[len(g.Nodes)-1].ID) > 0 {
+				t.Errorf("page %q has the edge %+v of another one", page, e)
+			}
+		}
+		pages, edges, req.After = append(pages, page), edges+len(g.Edges), g.Next
+	}
+	if want := []string{"abc", "d", "e"}; !slices.Equal(pages, want) || edges != 10 {
+		t.Errorf("the pages are %q with %d edges, want %q with 10", pages, edges, want)
+	}
+}
+
+// A page of the audit looks at a bounded number of entries, however few match.
+func TestAPageOfTheAuditLooksAtABoundedNumberOfEntries(t *testing.T) {
+	t.Parallel()
+	f := fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.ListLooks(10)))
+	for i := range 25 {
+		by := "ann"
+		if i == 3 {
+			by = "bob"
+		}
+		f.operate(store.PauseQueue{Audit: store.Audit{By: by}, Queue: "x"})
+	}
+	filter := store.AuditFilter{Actor: "bob"}
+	for page, want := range []int{0, 0, 1} {
+		list, next, err := f.db.Audit(t.Context(), fixNS, filter)
+		if err != nil || len(list) != want || (next == "") != (page == 2) {
+			t.Fatalf("page %d: %+v, next %q, %v; want %d", page, list, next, err, want)
+		}
+		filter.After = next
 	}
 }

@@ -79,6 +79,7 @@ var sorts = map[string]string{
 	"sqlOurTables": "a row per table",
 
 	"sqlCountTasksOfJob": "groups the tasks of one job, in a read",
+	"sqlEdgesOfNodes":    "the needs of one task at a time",
 	"sqlQueueDepths":     "a bounded number of rows of a queue, in a read",
 	"sqlRunning":         "groups a bounded number of tasks, in a read",
 

@@ -298,6 +298,14 @@ var workCases = []testCase{
 				fx.errorf("the snapshot has %d tasks", len(snap.Tasks))
 			}
 			fx.must(fx.client.Cancel(fx.ctx, later.ID()))
+			audit, _, err := fx.client.Audit(fx.ctx, weaver.AuditFilter{Target: later.ID().String()})
+			fx.must(err)
+			if len(audit) == 0 || audit[0].Verb != "cancel" {
+				fx.errorf("the audit is %+v", audit)
+			}
+			if _, err := fx.client.Graph(fx.ctx, weaver.GraphRequest{Job: later.ID()}); !errors.Is(err, weaver.ErrNotFound) {
+				fx.errorf("the graph of a task: %v, want ErrNotFound", err)
+			}
 		},
 	},
 	{
