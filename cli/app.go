@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/build"
 )
 
 // App is a command line program. The zero value is the weaver command.
@@ -47,7 +48,7 @@ func (a App) withDefaults() App {
 		a.Name = "weaver"
 	}
 	if a.Version == "" {
-		a.Version = buildVersion()
+		a.Version = build.Version()
 	}
 	return a
 }

@@ -81,9 +81,6 @@ func Fill(limit int, after string, read func(limit int, after string) ([]int, st
 	return fill(limit, after, read)
 }
 
-// VersionOf is what a build's information says of its version.
-var VersionOf = versionOf
-
 // IDRange returns the ids that a beginning covers, and the cursor of a list of
 // them; "" where it is the beginning of none.
 func IDRange(beginning string) (from, to, cursor string) {

@@ -85,8 +85,8 @@ func (s *session) announced(ctx context.Context) (announced, error) {
 		if err := st.Ready(ctx); err != nil {
 			return err
 		}
-		workers, err := st.Workers(ctx, s.flags.Namespace)
-		for _, w := range workers {
+		o, err := st.Overview(ctx, s.flags.Namespace, store.OverviewRequest{Parts: store.OverviewWorkers})
+		for _, w := range o.Workers {
 			for _, name := range w.Types {
 				types.handled[name] = true
 			}

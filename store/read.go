@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/goweaver/weaver/task"
 )
@@ -124,23 +123,4 @@ type Need struct {
 // End is how the task at the other end of the edge ended, or that it has not.
 func (n *Need) End() task.End {
 	return task.End{State: n.State, Kind: n.ErrorKind, AllowFailure: n.AllowFailure}
-}
-
-// AuditEntry records one operator verb.
-type AuditEntry struct {
-	At     time.Time `json:"at"`
-	Actor  string    `json:"actor"`
-	Verb   string    `json:"verb"`
-	Target string    `json:"target"`
-	Reason string    `json:"reason,omitempty"`
-}
-
-// Queue is one queue with dispatch rows or a pause; or a task type that is paused,
-// in whatever queues its tasks are, which has a Type and no Name.
-type Queue struct {
-	Name   string `json:"queue"`
-	Type   string `json:"task_type,omitempty"`
-	Due    int    `json:"due"`    // claimable now
-	Later  int    `json:"later"`  // claimable later
-	Paused bool   `json:"paused"` // by an operator
 }

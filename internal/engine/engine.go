@@ -110,7 +110,8 @@ type Engine struct {
 	drafts   map[string]func(*task.Draft) (task.New, error)
 	repairs  map[string]json.RawMessage // the schema of the inputs that are repaired here, by task type
 	worker   store.WorkerID
-	name     string
+	host     string
+	name     string // host:pid
 
 	mu      sync.Mutex
 	active  bool     // Run was called
@@ -150,11 +151,11 @@ func New(cfg Config) *Engine {
 			e.schemas[h.Type] = h.SchemaVersion
 		}
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
+	var err error
+	if e.host, err = os.Hostname(); err != nil {
+		e.host = "unknown"
 	}
-	e.name = fmt.Sprintf("%s:%d", host, os.Getpid())
+	e.name = fmt.Sprintf("%s:%d", e.host, os.Getpid())
 	return e
 }
 
@@ -202,7 +203,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	}
 	defer e.end()
 
-	env := &env{Config: e.cfg, worker: e.worker, name: e.name, schemas: e.schemas, drafts: e.drafts, repairs: e.repairs, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.queues())}
+	env := &env{Config: e.cfg, worker: e.worker, name: e.name, host: e.host, schemas: e.schemas, drafts: e.drafts, repairs: e.repairs, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.queues())}
 	if err := e.cfg.Store.Ready(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}

@@ -106,19 +106,20 @@ func (s *hooked) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task
 	return p.Rows, p.Next, err
 }
 
-// Queues implements store.Reader.
-func (s *hooked) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
-	return through(ctx, s, "Queues", s.hooks.Queues, ns, None{}, noArgs(store.Store.Queues))
+// Overview implements store.Reader.
+func (s *hooked) Overview(ctx context.Context, ns string, req store.OverviewRequest) (store.Overview, error) {
+	return through(ctx, s, "Overview", s.hooks.Overview, ns, req, store.Store.Overview)
 }
 
-// Counts implements store.Reader.
-func (s *hooked) Counts(ctx context.Context, ns string) (map[task.State]int, error) {
-	return through(ctx, s, "Counts", s.hooks.Counts, ns, None{}, noArgs(store.Store.Counts))
+// Graph implements store.Reader.
+func (s *hooked) Graph(ctx context.Context, ns string, req store.GraphRequest) (store.Graph, error) {
+	return through(ctx, s, "Graph", s.hooks.Graph, ns, req, store.Store.Graph)
 }
 
-// Workers implements store.Reader.
-func (s *hooked) Workers(ctx context.Context, ns string) ([]store.WorkerStatus, error) {
-	return through(ctx, s, "Workers", s.hooks.Workers, ns, None{}, noArgs(store.Store.Workers))
+// Audit implements store.Reader.
+func (s *hooked) Audit(ctx context.Context, ns string, f store.AuditFilter) ([]store.AuditEntry, string, error) {
+	p, err := through(ctx, s, "Audit", s.hooks.Audit, ns, f, paged(store.Store.Audit))
+	return p.Rows, p.Next, err
 }
 
 // Snapshot implements store.Reader.

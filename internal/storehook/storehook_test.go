@@ -163,8 +163,8 @@ func TestAroundDecidesWhatTheCallerGets(t *testing.T) {
 	t.Parallel()
 	other := errors.New("another error")
 	answered := storehook.New(nil, &storehook.Hooks{
-		Queues: func(context.Context, storehook.None, func() ([]store.Queue, error)) ([]store.Queue, error) {
-			return make([]store.Queue, 1), nil
+		Overview: func(context.Context, store.OverviewRequest, func() (store.Overview, error)) (store.Overview, error) {
+			return store.Overview{Queues: make([]store.Queue, 1)}, nil
 		},
 		Tasks: func(context.Context, []task.ID, func() ([]task.Task, error)) ([]task.Task, error) {
 			return make([]task.Task, 1), errSpy
@@ -191,8 +191,8 @@ func TestAroundDecidesWhatTheCallerGets(t *testing.T) {
 		}, true, true, nil},
 	} {
 		s := storehook.New(answered, &storehook.Hooks{Around: c.around})
-		qs, _ := s.Queues(t.Context(), "ns")
-		if got := len(qs) == 1; got != c.queues {
+		o, _ := s.Overview(t.Context(), "ns", store.OverviewRequest{})
+		if got := len(o.Queues) == 1; got != c.queues {
 			t.Errorf("%s: the answer of a call that succeeds came: %v", name, got)
 		}
 		ts, err := s.Tasks(t.Context(), "ns")

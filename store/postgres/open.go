@@ -31,7 +31,7 @@ import (
 type verbs = sqlstore.Store
 
 // DB is an open database. It implements store.Store, store.Notifier, store.Awaiter, store.Waker,
-// store.StepTxer, store.Warner, store.Migrator, store.Scanner, store.EdgeReader,
+// store.StepTxer, store.Warner, store.Migrator, store.Scanner,
 // store.EventReader, store.ValueWalker, store.JobCounter, store.BlobReader,
 // store.OrphanReader, store.TypeReader and store.SessionKeeper, and is safe for concurrent use.
 type DB struct {
@@ -63,7 +63,6 @@ var (
 	_ store.Warner        = (*DB)(nil)
 	_ store.Migrator      = (*DB)(nil)
 	_ store.Scanner       = (*DB)(nil)
-	_ store.EdgeReader    = (*DB)(nil)
 	_ store.EventReader   = (*DB)(nil)
 	_ store.ValueWalker   = (*DB)(nil)
 	_ store.JobCounter    = (*DB)(nil)

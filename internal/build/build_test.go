@@ -1,10 +1,10 @@
-package cli_test
+package build_test
 
 import (
 	"runtime/debug"
 	"testing"
 
-	"github.com/goweaver/weaver/cli"
+	"github.com/goweaver/weaver/internal/build"
 )
 
 func TestVersionOf(t *testing.T) {
@@ -25,7 +25,7 @@ func TestVersionOf(t *testing.T) {
 			"(devel) 1a2b of 2026-11-20T12:00:00Z, modified",
 		},
 	} {
-		if got := cli.VersionOf(&debug.BuildInfo{Main: debug.Module{Version: tt.version}, Settings: tt.vcs}); got != tt.want {
+		if got := build.VersionOf(&debug.BuildInfo{Main: debug.Module{Version: tt.version}, Settings: tt.vcs}); got != tt.want {
 			t.Errorf("%q, %v: got %q, want %q", tt.version, tt.vcs, got, tt.want)
 		}
 	}
