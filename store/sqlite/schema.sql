@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0014 make of an empty database.
+-- What the migrations 0001 to 0015 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -385,5 +385,7 @@ CREATE TABLE weaver_expiries (
 ) WITHOUT ROWID;
 
 CREATE INDEX weaver_expiries_due ON weaver_expiries (namespace, look_at, task_id);
+
+CREATE INDEX weaver_tasks_by_parent ON weaver_tasks (namespace, parent_task_id, task_id) WHERE parent_task_id IS NOT NULL;
 
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));
