@@ -45,10 +45,13 @@ type SearchPage struct {
 // read as Get does. Errors: those of List.
 func (c *Client) Search(ctx context.Context, q Query) (SearchPage, error) {
 	page, err := c.searchOne(ctx, &q)
-	if err != nil {
-		return SearchPage{}, fmt.Errorf("search tasks: %w", err)
+	switch {
+	case err == nil:
+		return page, nil
+	case q.Exact():
+		return SearchPage{}, fmt.Errorf("list tasks: %w", err)
 	}
-	return page, nil
+	return SearchPage{}, fmt.Errorf("search tasks: %w", err)
 }
 
 func (c *Client) searchOne(ctx context.Context, q *Query) (SearchPage, error) {

@@ -263,7 +263,7 @@ func TestSearch(t *testing.T) {
 			fx.Errorf("%#v", q)
 		}
 		_, err = fx.client.Search(fx.Context(), weaver.Query{Filter: weaver.Filter{States: []weaver.State{"odd"}}})
-		wantError(fx, err, weaver.ErrInvalidOption, "search tasks: ")
+		wantError(fx, err, weaver.ErrInvalidOption, "list tasks: ")
 		bad := fx.query("word")
 		bad.Filter.After = "odd"
 		_, err = fx.client.Search(fx.Context(), bad)

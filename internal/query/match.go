@@ -54,9 +54,13 @@ func (c *term) stands(t *task.Task) bool {
 	if e := t.Error; e != nil {
 		texts = append(texts, e.Message, e.Code, e.Step)
 	}
-	word := strings.ToLower(c.values[0].text)
-	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(strings.ToLower(s), word) })
+	word := folded(c.values[0].text)
+	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(folded(s), word) })
 }
+
+// folded is a text as words are compared: in lower case, with one space for many, line
+// breaks included.
+func folded(s string) string { return strings.Join(strings.Fields(strings.ToLower(s)), " ") }
 
 // NeedsValues reports which values of a task must be there before Values can tell.
 // Texts of errors are masked with what the values hide.

@@ -106,7 +106,7 @@ func (p *parser) term() (term, error) {
 		if err == nil {
 			err = p.ended(from)
 		}
-		if err == nil && word == "" {
+		if err == nil && strings.TrimSpace(word) == "" {
 			err = p.wrong(from, "there is nothing between the quotes")
 		}
 		if err != nil {

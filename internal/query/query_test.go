@@ -76,7 +76,7 @@ func TestMatch(t *testing.T) {
 	of := task.Task{
 		Queue: "billing", Node: "sum", IdempotencyKey: "evt-456", ConcurrencyKey: "acct 7", ParentID: id, JobID: id,
 		Labels: map[string]string{"team": "pay", "none": ""},
-		Error:  &task.Error{Kind: task.KindHandler, Message: "No such Card: 4711", Code: "E_CARD", Step: "charge"},
+		Error:  &task.Error{Kind: task.KindHandler, Message: "No such\nCard: 4711", Code: "E_CARD", Step: "charge"},
 		Input:  json.RawMessage(`{"order":{"id":42,"f":42.0,"e":1e3,"s":"42","t":true,"n":null,"l":[ ],"a.b":"ü\"x","":"empty"},"items":[{"id":1},{"id":2}],"k":"a,b"}`),
 		Output: json.RawMessage(` "a b" `),
 	}
@@ -88,7 +88,7 @@ func TestMatch(t *testing.T) {
 		"parent:" + someID + "," + other: true, "parent:" + other + "," + other: false,
 		"job:" + other + "," + someID: true,
 		"label.team=ops,pay":          true, "label.team=ops,dev": false, `label.gone=a,""`: false, `label.none=a,""`: true,
-		`"such card"`: true, "SUCH": true, `"card such"`: false, "e_card": true, "charge": true, "evt-4": true, "sum": true, "acct": true,
+		`"such card"`: true, `"step  such	card"`: false, `" such	card: "`: true, "SUCH": true, `"card such"`: false, "e_card": true, "charge": true, "evt-4": true, "sum": true, "acct": true,
 		"no such": true, "no other": false, "billing": false,
 		"input.order.id=42": true, `input.order.id="42"`: false, "input.order.id=42.0": false, "input.order.id=41,42": true,
 		"input.order.f=42.0": true, "input.order.f=42": false, "input.order.e=1e3": true, "input.order.e=1000": false,
@@ -172,6 +172,7 @@ func TestMistakes(t *testing.T) {
 		`"a\n"`:                          `column 3: a backslash in quotes stands before`,
 		`"a\`:                            `column 3: a backslash`,
 		`""`:                             `column 1: there is nothing between the quotes`,
+		`"	 "`:                           `column 1: there is nothing between the quotes`,
 		`queue:""`:                       `column 7: queue is never empty`,
 		"queue:a x queue:b":              `column 11: queue: stands in column 1 already: several values stand behind one, with commas`,
 		`label.a=1 label."a"=2`:          `column 11: label."a"= stands in column 1 already`,
