@@ -84,6 +84,7 @@ var importRules = map[string]rule{
 	"internal/seal":             {ours: join(values, "store", "blob", "codec", "internal/group")},
 	"internal/redact":           {ours: join(values, "store")},
 	"internal/engine":           {ours: join(ports, "internal/build", "internal/group", "internal/batch", "internal/redact", "internal/seal")},
+	"internal/query":            {ours: join(values, "store", "internal/typo")},
 	"internal/storehook":        {ours: join(values, "store")},
 	"internal/faultstore":       {ours: join(values, "store", "internal/storehook")},
 	"internal/guards":           {},
@@ -117,7 +118,7 @@ var importRules = map[string]rule{
 
 	"internal/webtest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/chromedp/chromedp"}},
 
-	".":            {ours: join(ports, "internal/engine", "internal/group", "internal/redact", "internal/seal"), libs: []string{ulid}},
+	".":            {ours: join(ports, "internal/engine", "internal/group", "internal/query", "internal/redact", "internal/seal"), libs: []string{ulid}},
 	"weavertest":   {ours: join(library, "store/sqlite", "store/memstore")},
 	"schema":       {ours: library, libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"httpapi":      {ours: join(library, "schema", "internal/group"), libs: []string{"github.com/prometheus/client_golang"}},

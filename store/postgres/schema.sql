@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0004 make.
+-- What the migrations 0001 to 0005 make.
 
 CREATE TABLE weaver_artifacts (
   attempt_no bigint,
@@ -417,6 +417,8 @@ CREATE UNIQUE INDEX weaver_tasks_by_idempotency_key ON weaver_tasks USING btree 
 CREATE INDEX weaver_tasks_by_job ON weaver_tasks USING btree (namespace, job_id, task_id) WHERE job_id IS NOT NULL;
 
 CREATE INDEX weaver_tasks_by_lane ON weaver_tasks USING btree (namespace, task_type, queue, task_id);
+
+CREATE INDEX weaver_tasks_by_parent ON weaver_tasks USING btree (namespace, parent_task_id, task_id) WHERE parent_task_id IS NOT NULL;
 
 CREATE TABLE weaver_timers (
   due_at bigint NOT NULL,

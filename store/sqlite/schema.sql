@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0016 make of an empty database.
+-- What the migrations 0001 to 0017 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -399,5 +399,7 @@ CREATE TABLE weaver_types (
 );
 
 CREATE INDEX weaver_tasks_by_lane ON weaver_tasks (namespace, task_type, queue, task_id);
+
+CREATE INDEX weaver_tasks_by_parent ON weaver_tasks (namespace, parent_task_id, task_id) WHERE parent_task_id IS NOT NULL;
 
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));

@@ -177,6 +177,7 @@ func suites(t *testing.T, h Harness) []suite {
 		{"ReadWorkers", readWorkerCases},
 		{"ReadCounts", readCountCases},
 		{"List", listCases},
+		{"ListFilters", listFilterCases},
 		{"Keys", keyCases},
 		{"KeysWake", keyWakeCases},
 		{"KeysLanes", keyLaneCases},
