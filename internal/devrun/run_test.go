@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// written is how many lines a program writes: more than are read at once, and less than
+// a pipe holds.
+const written = 4000
+
 // help is what the programs do. Each holds a connection for as long as it lives.
 func help(name string) {
 	conn, err := net.Dial("tcp", os.Getenv("WITNESS"))
@@ -63,7 +67,7 @@ func help(name string) {
 		}
 		panic(err)
 	case "writer": // writes much, and ends in the middle of a line
-		for i := range 20000 {
+		for i := range written {
 			fmt.Println("line", i)
 		}
 		fmt.Print("the tail")
@@ -361,13 +365,37 @@ func TestNothingIsLeft(t *testing.T) {
 	})
 }
 
+// gate is a screen that takes nothing until it is opened.
+type gate struct {
+	*screen
+	open chan struct{}
+}
+
+func (g gate) Write(p []byte) (int, error) {
+	<-g.open
+	return g.screen.Write(p)
+}
+
+// What a program wrote is printed, although it is gone by then.
 func TestTail(t *testing.T) {
 	t.Parallel()
 	w := newWitness(t)
-	r := start(t, devrun.Config{Dir: t.TempDir(), Command: os.Args[:1], Env: w.env("writer")})
-	r.next(t, "app   | the tail")
-	r.next(t, "dev   | the program exited with code 0")
-	if n := strings.Count(r.text(), "app   | line "); n != 20000 {
-		t.Errorf("%d lines, want 20000", n)
+	g := gate{&screen{more: make(chan struct{})}, make(chan struct{})}
+	r, err := devrun.New(devrun.Config{Dir: t.TempDir(), Command: os.Args[:1], Env: w.env("writer"), Output: devrun.NewOutput(g)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	w.gone(t, 1)
+	close(g.open)
+	g.next(t, "app   | the tail")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if n := strings.Count(g.text(), "app   | line "); n != written {
+		t.Errorf("%d lines, want %d", n, written)
 	}
 }
