@@ -101,7 +101,7 @@ var importRules = map[string]rule{
 		ours:     join(all, "internal/..."),
 		testLibs: []string{"pgregory.net/rapid", "github.com/anishathalye/porcupine", "go.uber.org/goleak"},
 	},
-	"internal/clitest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/rogpeppe/go-internal", "github.com/creack/pty", pgx}},
+	"internal/clitest": {ours: join(all, "internal/..."), testLibs: []string{"github.com/rogpeppe/go-internal", "github.com/creack/pty", "github.com/modelcontextprotocol/go-sdk", pgx}},
 	"internal/pipeline": {
 		ours:     join(library, "builtin", "internal/template", "internal/text", "internal/typo", "internal/value"),
 		libs:     []string{"github.com/goccy/go-yaml"},
