@@ -44,7 +44,7 @@ func newPlan(dir string, command []string) (plan, error) {
 	}
 	switch {
 	case len(rest) == 0:
-		return plan{}, fmt.Errorf("%s names no package: add it, for example go run .", strings.Join(command, " "))
+		return plan{}, fmt.Errorf("%s names no package: add it, for example go run ./cmd/app", strings.Join(command, " "))
 	case packages == 0 && strings.Contains(rest[0], "@"):
 		return asIs, nil // of another module, in a fixed version
 	case packages == 0:

@@ -39,7 +39,7 @@ func help(name string) {
 	if err != nil {
 		panic(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	switch name {
 	case "stubborn": // ignores what asks it to end
 		signal.Ignore(syscall.SIGTERM, os.Interrupt)
