@@ -1,6 +1,6 @@
 //go:build unix && !linux && !aix
 
-package builtin
+package procgroup
 
 import "syscall"
 
@@ -9,10 +9,10 @@ func processAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: tr
 
 // awaitLeader leaves the waiting to reap: waitid is not to be had everywhere,
 // and returns too early on darwin (go.dev/issue/19314).
-func (p *process) awaitLeader() bool { return false }
+func (p *Process) awaitLeader() bool { return false }
 
-func (p *process) leaderEnded() bool { return false }
+func (p *Process) leaderEnded() bool { return false }
 
 // lives says true: a group of zombies, which only their parent or process 1
 // can reap, counts until killedLimit.
-func (p *process) lives() bool { return true }
+func (p *Process) lives() bool { return true }

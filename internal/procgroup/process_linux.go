@@ -1,4 +1,4 @@
-package builtin
+package procgroup
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ func processAttr() *syscall.SysProcAttr {
 
 // awaitLeader returns when the leader has ended, and does not reap it. It
 // reports false where the system cannot wait like that.
-func (p *process) awaitLeader() bool {
+func (p *Process) awaitLeader() bool {
 	for {
 		var info unix.Siginfo
 		err := unix.Waitid(unix.P_PID, p.leader.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil)
@@ -30,7 +30,7 @@ func (p *process) awaitLeader() bool {
 }
 
 // leaderEnded looks whether the leader has ended.
-func (p *process) leaderEnded() bool {
+func (p *Process) leaderEnded() bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, p.leader.Pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
 	return err == nil && info.Signo != 0
@@ -40,7 +40,7 @@ func (p *process) leaderEnded() bool {
 // Orphans that ended are reaped by process 1, which takes its time in some
 // containers, or never does it; the kernel does not distinguish them. The
 // processes are looked through only for a command that left some behind.
-func (p *process) lives() bool {
+func (p *Process) lives() bool {
 	if p.member != 0 && groupState(strconv.Itoa(p.member), p.leader.Pid) == alive {
 		return true
 	}

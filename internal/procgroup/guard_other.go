@@ -1,6 +1,6 @@
 //go:build !unix || aix
 
-package builtin
+package procgroup
 
 // seat is a place in a table that only Unix has.
 type seat struct{}

@@ -1,32 +1,32 @@
-package builtin
+// Package procgroup starts a program as the leader of a process group of its own, and
+// ends the group: SIGTERM first, SIGKILL when its time is up. What a leader that ended
+// left in its group is ended, too.
+//
+// When this process is killed, its groups are: see guard_unix.go. A process that made a
+// session or group of its own is not followed. Windows has no such groups: only the
+// leader is ended there, without being asked.
+package procgroup
 
 import (
-	"errors"
 	"os"
 	"sync"
 	"time"
-
-	"github.com/goweaver/weaver"
 )
 
-// How long what gets SIGTERM may go on before it gets SIGKILL.
-var (
-	cancelGrace   = 10 * time.Second       // after a cancel, a deadline, a timeout; a variable for tests
-	drainGrace    = time.Second            // the engine waits no more than 2 s
-	leftoverGrace = 500 * time.Millisecond // for what a command left in its group
-)
+// leftoverGrace is how long what a leader left in its group may go on after SIGTERM.
+const leftoverGrace = 500 * time.Millisecond
 
 // killedLimit is how long the members of a killed group may take to go: one
 // that hangs in the kernel, or that is not reaped, is not waited for for ever.
 const killedLimit = time.Second
 
-// process is a command that runs. On Unix it is a process group; on other systems
+// Process is a program that runs. On Unix it is a process group; on other systems
 // only its leader can be ended.
 //
 // Nothing is signalled after it is gone, when its id may be another's: for
 // that reason the leader is reaped under mu, where awaitLeader can see its end
 // and leave it a zombie.
-type process struct {
+type Process struct {
 	leader *os.Process
 	seat   seat // of its group in the guard's table
 	zombie bool // the leader has ended, and its id is still taken
@@ -41,18 +41,30 @@ type process struct {
 	member  int // of the group, seen alive; for remains
 }
 
-func startProcess(c command, out *output) (*process, error) {
+// Program says what to start.
+type Program struct {
+	Path           string // of the file, found
+	Argv, Env      []string
+	Dir            string   // in which it runs; "" means that of this process
+	Stdout, Stderr *os.File // writing ends; they stay the caller's to close
+}
+
+// Start starts a program; its standard input is empty. The caller calls Await and then
+// Clear, and has locked its goroutine to its thread until Await has returned: on Linux
+// the leader is killed when the thread that started it ends (PR_SET_PDEATHSIG), and the
+// Go runtime ends threads when a goroutine dies that is locked to one, which any code of
+// this process may do. It costs no thread more, as waiting takes one anyway.
+func Start(what Program) (*Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer shut(null)
-	defer out.closeWriters() // only the command holds them: its end is the end of the output
 	readyGuard()
-	leader, err := os.StartProcess(c.path, c.argv, &os.ProcAttr{
-		Dir:   c.dir,
-		Env:   c.env,
-		Files: []*os.File{null, out.stdout.w, out.stderr.w},
+	leader, err := os.StartProcess(what.Path, what.Argv, &os.ProcAttr{
+		Dir:   what.Dir,
+		Env:   what.Env,
+		Files: []*os.File{null, what.Stdout, what.Stderr},
 		Sys:   processAttr(),
 	})
 	if err != nil {
@@ -60,29 +72,30 @@ func startProcess(c command, out *output) (*process, error) {
 	}
 	// Crash here: the leader is killed by its parent-death signal, and has had
 	// no time to start others.
-	return &process{leader: leader, seat: guardGroup(leader.Pid)}, nil
+	return &Process{leader: leader, seat: guardGroup(leader.Pid)}, nil
 }
 
-// graceOf returns how long a command may go on whose attempt ended.
-func graceOf(cause error) time.Duration {
-	switch {
-	case errors.Is(cause, weaver.ErrLeaseLost), errors.Is(cause, weaver.ErrLeaseUncertain):
-		return 0 // another worker may have begun
-	case errors.Is(cause, weaver.ErrDraining):
-		return drainGrace
-	}
-	return cancelGrace
-}
+// Pid returns the process id of the leader, which is the id of the group.
+func (p *Process) Pid() int { return p.leader.Pid }
 
-// end asks the group to end, and kills it when it does not.
-func (p *process) end(cause error) {
-	grace := graceOf(cause)
+// Await returns when the leader has ended, on systems that can wait for that without
+// reaping it; elsewhere at once. What remains of the group is for Clear.
+func (p *Process) Await() { p.zombie = p.awaitLeader() }
+
+// Stopped returns the cause for which a running leader was ended, nil if it ended by
+// itself. It may be called when Clear has returned.
+func (p *Process) Stopped() error { return p.stopped }
+
+// End asks the group to end, and kills it when it has not after grace; at once if that is
+// 0. It may be called several times, from several goroutines; a later call may shorten
+// the time of an earlier one.
+func (p *Process) End(cause error, grace time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.vanished() {
 		return
 	}
-	if !p.ended && !p.leaderEnded() {
+	if p.stopped == nil && !p.ended && !p.leaderEnded() {
 		p.stopped = cause
 	}
 	if at := time.Now().Add(grace); !p.ended || at.Before(p.killAt) {
@@ -104,10 +117,10 @@ func (p *process) end(cause error) {
 
 // vanished reports whether no process of the group is there to signal. The caller holds
 // mu.
-func (p *process) vanished() bool { return p.gone || p.ended && !p.remains() }
+func (p *Process) vanished() bool { return p.gone || p.ended && !p.remains() }
 
-// clear reaps the leader, which has ended, and ends what remains of its group.
-func (p *process) clear() (*os.ProcessState, error) {
+// Clear reaps the leader, which has ended, and ends what remains of its group.
+func (p *Process) Clear() (*os.ProcessState, error) {
 	state, err := p.reap()
 	for pause := time.Millisecond; !p.cleared(); pause = min(2*pause, 50*time.Millisecond) {
 		<-time.After(pause)
@@ -116,7 +129,7 @@ func (p *process) clear() (*os.ProcessState, error) {
 }
 
 // reap makes the leader's id free, unless others are in its group.
-func (p *process) reap() (*os.ProcessState, error) {
+func (p *Process) reap() (*os.ProcessState, error) {
 	if !p.zombie {
 		// Waiting and reaping are one here, and cannot be done under mu: just
 		// after it a signal may go to a group that does not exist any more.
@@ -134,7 +147,7 @@ func (p *process) reap() (*os.ProcessState, error) {
 }
 
 // leaderIsGone notes that only others can remain in the group. The caller holds mu.
-func (p *process) leaderIsGone() {
+func (p *Process) leaderIsGone() {
 	p.ended = true
 	// A process id is not given out while a group has it, and this follows the
 	// reaping within microseconds: either the group still has members, or the
@@ -148,7 +161,7 @@ func (p *process) leaderIsGone() {
 
 // ask asks the group to end, unless it was asked, and reports whether there
 // is one. The caller holds mu.
-func (p *process) ask() bool {
+func (p *Process) ask() bool {
 	if p.asked {
 		return p.remains()
 	}
@@ -157,7 +170,7 @@ func (p *process) ask() bool {
 }
 
 // cleared looks whether the group is empty, and kills it when its time is up.
-func (p *process) cleared() bool {
+func (p *Process) cleared() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.gone {
@@ -178,10 +191,19 @@ func (p *process) cleared() bool {
 }
 
 // leave forgets the group. The caller holds mu.
-func (p *process) leave() {
+func (p *Process) leave() {
 	p.gone = true
 	p.seat.leave()
 	if p.killer != nil {
 		p.killer.Stop()
+	}
+}
+
+// shut closes files whose contents do not matter any more.
+func shut(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
 	}
 }

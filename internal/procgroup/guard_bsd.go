@@ -1,6 +1,6 @@
 //go:build unix && !linux && !aix
 
-package builtin
+package procgroup
 
 import "os"
 

@@ -1,6 +1,6 @@
 //go:build unix && !aix
 
-package builtin
+package procgroup
 
 import (
 	"errors"

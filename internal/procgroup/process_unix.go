@@ -1,6 +1,6 @@
 //go:build unix && !aix
 
-package builtin
+package procgroup
 
 import (
 	"errors"
@@ -9,15 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// relativeToDir: the kernel resolves the program's path after it has changed
-// to the command's directory.
-const relativeToDir = true
-
-var alwaysInherited = []string{"PATH", "HOME", "LANG"}
-
 // terminate asks the group to end and reports whether there is one. A stopped
 // process has to be continued to receive it.
-func (p *process) terminate() bool {
+func (p *Process) terminate() bool {
 	if !p.signal(syscall.SIGTERM) {
 		return false
 	}
@@ -25,10 +19,10 @@ func (p *process) terminate() bool {
 	return true
 }
 
-func (p *process) kill() { p.signal(syscall.SIGKILL) }
+func (p *Process) kill() { p.signal(syscall.SIGKILL) }
 
 // remains reports whether the group, whose leader was reaped, has members.
-func (p *process) remains() bool {
+func (p *Process) remains() bool {
 	// Orphans become children of this process when it is the first of a
 	// container, or a subreaper. No other process reaps them then.
 	for {
@@ -45,6 +39,6 @@ func (p *process) remains() bool {
 
 // signal reports whether the group has members. Members that may not be signalled
 // (set-user-id programs) count: they are.
-func (p *process) signal(s syscall.Signal) bool {
+func (p *Process) signal(s syscall.Signal) bool {
 	return !errors.Is(syscall.Kill(-p.leader.Pid, s), syscall.ESRCH)
 }
