@@ -23,7 +23,7 @@ const (
 
 func (t tools) addReads(s *mcp.Server) {
 	hints := &mcp.ToolAnnotations{ReadOnlyHint: true}
-	add(s, "counts", "How many tasks are in each state. Those that succeeded are not counted.", hints, t.counts)
+	add(s, "counts", "How many tasks there are by state, by type and by queue: n of them, or at least n where more is true.", hints, t.counts)
 	add(s, "list_tasks", "Lists tasks, newest first, with filters.", hints, t.list)
 	add(s, "show_task", "Shows one task: its state, attempts, decisions and steps.", hints, t.show)
 	add(s, "why", "Explains where a task or job stands, what it waits for, and what lets it go on. The commands that it names are those of the weaver program; the tools retry, cancel and unblock do the same, where they are.", hints, t.why)

@@ -131,7 +131,7 @@ func TestReads(t *testing.T) {
 		want  string
 		wrong bool
 	}{
-		{"counts", nil, `"failed":1`, false},
+		{"counts", nil, `"failed":{"n":1}`, false},
 		{"list_tasks", map[string]any{"states": []string{"failed"}}, id.String(), false},
 		{"list_tasks", map[string]any{"states": []string{"ready"}}, `"items":[]`, false},
 		{"list_tasks", map[string]any{"states": []string{"broken"}}, `"broken" is no state; the states are`, true},
