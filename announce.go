@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
 )
 
 // TypeInfo is what is known of a task type without its Go types: what workers
@@ -98,28 +99,13 @@ func DraftOf(t TypeInfo, input json.RawMessage, opts ...EnqueueOption) Draft {
 
 // defaultOptions are the options that defaults of another program stand for: they are
 // checked like those of an enqueue. What has its zero value was not said.
-func defaultOptions(of *store.TypeDefaults) (opts []EnqueueOption) {
-	add := func(given bool, o EnqueueOption) {
-		if given {
-			opts = append(opts, o)
-		}
-	}
-	add(of.Queue != "", Queue(of.Queue))
-	add(of.Priority != 0, Priority(of.Priority))
-	add(of.MaxAttempts != 0, MaxAttempts(of.MaxAttempts))
-	add(of.MaxNoProgress != 0, MaxNoProgress(of.MaxNoProgress))
-	add(of.MaxCost != 0, MaxCost(of.MaxCost))
-	add(of.Backoff != 0, Backoff(of.Backoff))
-	add(of.BackoffMax != 0, BackoffMax(of.BackoffMax))
-	add(of.Timeout != 0, Timeout(of.Timeout))
-	add(of.ExpireAfter != 0, ExpireAfter(of.ExpireAfter))
-	for k, v := range of.Labels {
-		add(true, Label(k, v))
-	}
-	for k, v := range of.Metadata {
-		add(true, Metadata(k, v))
-	}
-	return opts
+func defaultOptions(of *store.TypeDefaults) []EnqueueOption {
+	return plainOptions(&task.Draft{
+		Queue: of.Queue, Priority: of.Priority, ExpireAfter: of.ExpireAfter,
+		MaxAttempts: of.MaxAttempts, MaxNoProgress: of.MaxNoProgress, MaxCost: of.MaxCost,
+		Backoff: of.Backoff, BackoffMax: of.BackoffMax, Timeout: of.Timeout,
+		Labels: of.Labels, Metadata: of.Metadata,
+	})
 }
 
 // maxAnnounced is how many types one command announces.

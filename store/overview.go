@@ -64,7 +64,7 @@ type Overview struct {
 // the states, types and queues that are counted.
 type Counts struct {
 	// States has every state. What succeeded is the rest, when all others are
-	// counted; of a million that failed nobody knows the rest: it is {0, true}.
+	// counted; of a million that failed the rest is not known: it is {0, true}.
 	States map[task.State]Count `json:"states"`
 	Types  map[string]Count     `json:"task_types,omitempty"` // of all states
 	Queues map[string]Count     `json:"queues,omitempty"`     // of all states

@@ -42,7 +42,7 @@ const (
 
 	defaultDrain = 10 * time.Second
 	defaultPoll  = 500 * time.Millisecond
-	buildGrace   = time.Second // for a build that nobody waits for any more
+	buildGrace   = time.Second // for a build whose result is no longer wanted
 )
 
 // A program that ends by itself so soon is not started again at once, however often

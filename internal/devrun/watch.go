@@ -36,7 +36,7 @@ const (
 	testSuffix = "_test.go"
 )
 
-// run sends the changed files, until ctx ends. What changes while nobody receives is
+// run sends the changed files, until ctx ends. What changes while no receiver is there is
 // part of the next message.
 func (w *watcher) run(ctx context.Context, changes chan<- []string) error {
 	for {

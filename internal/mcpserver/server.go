@@ -105,7 +105,7 @@ func explained(err error) error {
 	}{
 		{weaver.ErrNotFound, "list_tasks lists what is there"},
 		{weaver.ErrState, "why tells where the task stands and what can be done"},
-		{weaver.ErrChanged, "somebody else changed the task: look at it again with show_task"},
+		{weaver.ErrChanged, "the task was changed meanwhile: look at it again with show_task"},
 	} {
 		if errors.Is(err, known.err) {
 			return fmt.Errorf("%w: %s", err, known.what)

@@ -264,7 +264,7 @@ func (c *claim) next() (time.Duration, error) {
 			if could, err := c.couldRun(l, sqlDueOfLane, &looks); err != nil || could {
 				return 0, err
 			}
-			if c.tx.db.Passes() { // a row that another claim has may be given back, and nobody says so
+			if c.tx.db.Passes() { // a row that another claim has may be given back, without a notice
 				if could, err := c.couldRun(l, sqlLookDue, &looks); err != nil {
 					return 0, err
 				} else if could {

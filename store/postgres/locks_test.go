@@ -34,7 +34,7 @@ func (w *planWork) locking(sql string, args ...any) pgx.Tx {
 	return tx
 }
 
-// A claim takes what it can get, and waits for nobody who has one of the rows.
+// A claim takes what it can get, and waits for no transaction that has one of the rows.
 func TestClaimPassesLocked(t *testing.T) {
 	t.Parallel()
 	w := lockWork(t)

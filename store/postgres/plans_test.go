@@ -43,7 +43,7 @@ var hot = []string{
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("needs PostgreSQL")
+		t.Skip("make test runs this: it needs PostgreSQL")
 	}
 	names := make(map[string]string)
 	for name, sql := range sqltext.All(t, nil, ".") {

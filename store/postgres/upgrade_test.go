@@ -142,7 +142,7 @@ func (p upgrading) work(ctx context.Context, n int) (int, error) {
 }
 
 // Programs of three ages meet in one database, at work all the time. An additive
-// migration stops nobody: the old program and the new one share the tasks. One that
+// migration stops no program: the old one and the new one share the tasks. One that
 // raises the floor has the older ones drain and stop, with an error that says why. No
 // task is lost, none takes a step twice, and none counts a failure.
 func TestUpgradeUnderLoad(t *testing.T) {
