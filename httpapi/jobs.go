@@ -148,21 +148,16 @@ func (c *call) jobTasks() error {
 	if err != nil {
 		return err
 	}
-	f, err := c.filter()
+	q, err := c.query()
 	if err != nil {
 		return err
 	}
-	f.Job = id
 	ctx, cancel := c.context()
 	defer cancel()
 	if _, err := c.api.client.Job(ctx, id); err != nil {
 		return err
 	}
-	list, next, err := c.api.client.List(ctx, f)
-	if err != nil {
-		return err
-	}
-	return c.write(http.StatusOK, Page[Task]{showRows(list), next})
+	return c.search(ctx, q.And(weaver.Filter{Job: id}))
 }
 
 // JobResult is how a job ended, or where it stands.

@@ -31,6 +31,9 @@ type ProblemError struct {
 	Parameter string `json:"parameter,omitempty"` // of the path, the query or the headers
 	Column    int    `json:"column,omitempty"`    // in the parameter's value, from 1
 	Detail    string `json:"detail"`
+
+	Meant string   `json:"meant,omitempty"` // the word that was probably meant
+	Words []string `json:"words,omitempty"` // that could stand there
 }
 
 // ProblemBase begins the types of problems; docs/problems.md has a section for each.
@@ -102,13 +105,20 @@ var httpProblems = []problemKind{
 	wrongMedia, misdirected, invalidBody, unknownType, tooManyFailures, tooManyStreams, internal, timedOut, stopping,
 }
 
+// Problems of sentinels that are made here, too.
+var (
+	invalidInput = problemKind{weaver.ErrInvalidInput, "invalid-input", http.StatusUnprocessableEntity, "The input was refused.", 0}
+	invalidQuery = problemKind{weaver.ErrInvalidQuery, "invalid-query", http.StatusBadRequest, "The query cannot be read.", 0}
+)
+
 // sentinels says what each error of the packages below is over HTTP. Of an error that
 // is several of them the first one counts.
 var sentinels = []problemKind{
 	{weaver.ErrInvalidJob, "invalid-job", 422, "The job has mistakes.", 0},
 	{weaver.ErrInvalidOption, "invalid-option", 422, "An option has an impossible value.", 0},
 	{weaver.ErrTooLarge, "payload-too-large", 413, "A value is over the limit.", 0},
-	{weaver.ErrInvalidInput, "invalid-input", 422, "The input was refused.", 0},
+	invalidInput,
+	invalidQuery,
 	{weaver.ErrBadCursor, "bad-cursor", 400, "The cursor did not come from a list.", 0},
 	{weaver.ErrNotFound, "not-found", 404, "There is no such task or job.", 0},
 	{weaver.ErrNoSuchNode, "no-such-node", 404, "The job has no task of this name.", 0},

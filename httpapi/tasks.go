@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/redact"
@@ -13,7 +14,30 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// filter reads the parameters that select tasks.
+// query reads the parameters that select tasks: those that a field of Filter is for, and
+// q, which may say the same and more. All must hold.
+func (c *call) query() (weaver.Query, error) {
+	f, err := c.filter()
+	if err != nil {
+		return weaver.Query{}, err
+	}
+	text := c.get("q")
+	if len(text) > c.api.cfg.MaxQuery {
+		return weaver.Query{}, badParam("q", "it has %d bytes: at most %d are read", len(text), c.api.cfg.MaxQuery)
+	}
+	q, err := weaver.ParseQuery(text, time.Now())
+	var wrong *weaver.QueryError
+	if errors.As(err, &wrong) {
+		p := invalidQuery.of("%s", err)
+		p.Errors = []ProblemError{{Parameter: "q", Column: wrong.Column, Detail: wrong.What, Meant: wrong.Meant, Words: wrong.Words}}
+		return q, p
+	} else if err != nil {
+		return q, err
+	}
+	return q.And(f), nil
+}
+
+// filter reads the parameters that a field of Filter is for.
 func (c *call) filter() (f weaver.Filter, err error) {
 	for _, s := range c.list("state") {
 		if !task.State(s).Valid() {
@@ -21,34 +45,56 @@ func (c *call) filter() (f weaver.Filter, err error) {
 		}
 		f.States = append(f.States, task.State(s))
 	}
-	for _, t := range c.list("type") {
-		if err := task.CheckTypeName(t); err != nil {
-			return f, badParam("type", "%s", err)
-		}
-		f.Types = append(f.Types, t)
+	f.Types, f.Queue, f.After = c.list("type"), c.get("queue"), c.get("after")
+	if f.Job, err = c.idParam("job"); err != nil {
+		return f, err
 	}
-	f.Queue, f.After = c.get("queue"), c.get("after")
-	if text := c.get("job"); text != "" {
-		if f.Job, err = task.ParseID(text); err != nil {
-			return f, badParam("job", "%s", err)
-		}
+	if f.Parent, err = c.idParam("parent"); err != nil {
+		return f, err
 	}
 	f.Limit, err = c.limit(store.MaxLimit)
 	return f, err
 }
 
+// idParam reads an id from the query, the zero one if it was not given.
+func (c *call) idParam(name string) (id task.ID, err error) {
+	text := c.get(name)
+	if text == "" {
+		return id, nil
+	}
+	if id, err = task.ParseID(text); err != nil {
+		return id, badParam(name, "%s", err)
+	}
+	return id, nil
+}
+
+// Found is a page of tasks, newest first. A query about what no index knows is looked for
+// in a bounded number of tasks: a page may have few items, or none, and still have a next.
+type Found struct {
+	Items      []Task  `json:"items"`
+	Scanned    int     `json:"scanned"`              // tasks that were looked at
+	OldestSeen task.ID `json:"oldest_seen,omitzero"` // how far that came: nothing newer that matches was left out
+	Unread     int     `json:"unread,omitempty"`     // tasks whose values could not be read: they do not match
+	Next       string  `json:"next,omitempty"`       // as ?after= of the next page; left out at the end
+}
+
+// search answers with the tasks that a query asks for.
+func (c *call) search(ctx context.Context, q weaver.Query) error {
+	page, err := c.api.client.Search(ctx, q)
+	if err != nil {
+		return err
+	}
+	return c.write(http.StatusOK, Found{showRows(page.Items), page.Scanned, page.OldestSeen, page.Unread, page.Next})
+}
+
 func (c *call) listTasks() error {
-	f, err := c.filter()
+	q, err := c.query()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	list, next, err := c.api.client.List(ctx, f)
-	if err != nil {
-		return err
-	}
-	return c.write(http.StatusOK, Page[Task]{showRows(list), next})
+	return c.search(ctx, q)
 }
 
 // getTask answers with a task, with ?wait= when it has ended, is blocked, or the time is

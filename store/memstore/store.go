@@ -42,7 +42,6 @@ var (
 	_ store.Store        = (*Store)(nil)
 	_ store.Notifier     = (*Store)(nil)
 	_ store.StepTxer     = (*Store)(nil)
-	_ store.EdgeReader   = (*Store)(nil)
 	_ store.JobCounter   = (*Store)(nil)
 	_ store.OrphanReader = (*Store)(nil)
 	_ store.EventReader  = (*Store)(nil)

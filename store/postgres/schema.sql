@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0003 make.
+-- What the migrations 0001 to 0005 make.
 
 CREATE TABLE weaver_artifacts (
   attempt_no bigint,
@@ -416,6 +416,10 @@ CREATE UNIQUE INDEX weaver_tasks_by_idempotency_key ON weaver_tasks USING btree 
 
 CREATE INDEX weaver_tasks_by_job ON weaver_tasks USING btree (namespace, job_id, task_id) WHERE job_id IS NOT NULL;
 
+CREATE INDEX weaver_tasks_by_lane ON weaver_tasks USING btree (namespace, task_type, queue, task_id);
+
+CREATE INDEX weaver_tasks_by_parent ON weaver_tasks USING btree (namespace, parent_task_id, task_id) WHERE parent_task_id IS NOT NULL;
+
 CREATE TABLE weaver_timers (
   due_at bigint NOT NULL,
   namespace text COLLATE "C" NOT NULL,
@@ -448,6 +452,7 @@ CREATE TABLE weaver_workers (
   lock_host text COLLATE "C" DEFAULT ''::text NOT NULL,
   lock_path text COLLATE "C" DEFAULT ''::text NOT NULL,
   lock_file text COLLATE "C" DEFAULT ''::text NOT NULL,
+  announced text COLLATE "C",
   PRIMARY KEY (namespace, worker_id)
 ) WITH (fillfactor=20, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_cost_delay=0);
 

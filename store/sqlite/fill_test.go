@@ -13,16 +13,20 @@ import (
 // may be called once.
 func (f *fixture) fill(n int) {
 	f.Helper()
-	script := "PRAGMA cache_size = -400000; BEGIN IMMEDIATE;" + fmt.Sprintf(fillRows, n, fillNS, fillID("i"), fillID("i - 1"), fillID("i / 100")) +
-		strings.Join(fillSQL, ";\n") + "; COMMIT; DROP TABLE temp.x"
-	if err := f.db.Exec(f.Context(), script); err != nil {
+	if err := f.db.Exec(f.Context(), "PRAGMA cache_size = -400000;"+fillScript(0, n, fillSQL)); err != nil {
 		f.Fatalf("fill: %v", err)
 	}
 }
 
+// fillScript runs inserts from x, of the n rows that come after some.
+func fillScript(after, n int, inserts []string) string {
+	return "BEGIN IMMEDIATE;" + fmt.Sprintf(fillRows, after+1, after+n, fillNS, fillID("i"), fillID("i - 1"), fillID("i / 100")) +
+		strings.Join(inserts, ";\n") + "; COMMIT; DROP TABLE temp.x"
+}
+
 const (
 	fillRows = `
-CREATE TEMP TABLE x AS WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < %d)
+CREATE TEMP TABLE x AS WITH RECURSIVE r(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM r WHERE i < %d)
 SELECT i, %s ns, %s id, %s before, %s job FROM r;`
 
 	fillNS = `CASE WHEN i % 10 = 0 THEN 'acme-prod' ELSE '` + fixNS + `' END`
