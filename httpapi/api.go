@@ -137,9 +137,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // recovered answers for a handler that panicked.
 func (a *API) recovered(w http.ResponseWriter, r *http.Request) {
 	p := recover()
+	err, _ := p.(error)
 	switch {
 	case p == nil:
-	case p == http.ErrAbortHandler:
+	case errors.Is(err, http.ErrAbortHandler):
 		panic(p)
 	default:
 		a.log.ErrorContext(r.Context(), "a request made its handler panic", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))

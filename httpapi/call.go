@@ -154,18 +154,6 @@ func (c *call) span(name string, most time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
-// flag reads a parameter that is true or false.
-func (c *call) flag(name string) (bool, error) {
-	switch text := c.get(name); text {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
-	default:
-		return false, badParam(name, "%q: want true or false", text)
-	}
-}
-
 // acceptable refuses a request that accepts none of what the route answers with.
 func (c *call) acceptable() error {
 	accept := c.r.Header.Values("Accept")
