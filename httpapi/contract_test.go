@@ -130,6 +130,29 @@ func TestLoginOperations(t *testing.T) {
 	s.post("/logout", nil).want(http.StatusNoContent)
 }
 
+func TestDocumentIsValid(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, serverOptions{direct: true})
+	s.no(httpcontract.Valid(s.get("/openapi.json").body))
+	for name, mistake := range map[string]func(doc map[string]any){
+		"a field that is none":      func(doc map[string]any) { at(doc, "paths", "/v1/me", "get")["operationID"] = "x" },
+		"no version":                func(doc map[string]any) { delete(doc, "openapi") },
+		"a schema that is none":     func(doc map[string]any) { at(doc, "components", "schemas", "Me")["type"] = "text" },
+		"a reference to nothing":    func(doc map[string]any) { delete(at(doc, "components", "schemas"), "Attempt") },
+		"one id for two operations": func(doc map[string]any) { at(doc, "paths", "/v1/me", "get")["operationId"] = "getTask" },
+		"a parameter of no path":    func(doc map[string]any) { delete(at(doc, "paths", "/v1/tasks/{id}", "get"), "parameters") },
+	} {
+		var doc map[string]any
+		s.get("/openapi.json").into(&doc)
+		mistake(doc)
+		raw, err := json.Marshal(doc)
+		s.no(err)
+		if httpcontract.Valid(raw) == nil {
+			t.Errorf("%s: the document is taken for valid", name)
+		}
+	}
+}
+
 // Whatever a route may answer with, the contract is what sees it: a document that
 // declares less than the API does is found out.
 func TestContractSeesWhatIsNotDeclared(t *testing.T) {

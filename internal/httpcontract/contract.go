@@ -100,6 +100,9 @@ func (c *Contract) operation(r *http.Request) (path, method, id string) {
 	return path, method, text(object(c.doc, "paths", path, method), "operationId")
 }
 
+// pointerEscaper writes a key into a JSON pointer of a URL.
+var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
+
 // validate checks a value against the schema at a place of the document.
 func (c *Contract) validate(body []byte, at ...string) error {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
@@ -108,7 +111,7 @@ func (c *Contract) validate(body []byte, at ...string) error {
 	}
 	pointer := "#"
 	for _, part := range at {
-		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(part)
+		pointer += "/" + pointerEscaper.Replace(part)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
