@@ -24,7 +24,8 @@ type StatsKeeper interface {
 
 	// ReadStats adds up the rows of the slots that begin in a span of time, by step and
 	// by the fields that are asked for, in that order. It reads at most StatsLooks rows,
-	// and those of whole slots: Next says where to go on.
+	// and those of whole slots: Next says where to go on. Errors: ErrStatsQuery, also for
+	// a slot with more rows.
 	ReadStats(ctx context.Context, ns string, q StatsQuery) (StatsPage, error)
 
 	// MergeStats makes a bite of old rows coarser, or removes it if it is older than

@@ -3,7 +3,6 @@ package rules
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -79,19 +78,17 @@ const maxStatSteps = 20_000
 func CheckStatsQuery(q *store.StatsQuery) error {
 	switch {
 	case q.From.IsZero() || q.To.IsZero() || !q.From.Before(q.To):
-		return fmt.Errorf("read statistics: from %v to %v: want a beginning before the end", q.From, q.To)
+		return fmt.Errorf("%w: from %v to %v: want a beginning before the end", store.ErrStatsQuery, q.From, q.To)
 	case q.Step < 0 || q.Step%store.StatsSlot != 0:
-		return fmt.Errorf("read statistics: the step is %v: want a multiple of %v, or 0 for one sum", q.Step, store.StatsSlot)
+		return fmt.Errorf("%w: the step is %v: want a multiple of %v, or 0 for one sum", store.ErrStatsQuery, q.Step, store.StatsSlot)
 	case q.Step > 0 && q.To.Sub(q.From)/q.Step >= maxStatSteps:
-		return fmt.Errorf("read statistics: more than %d steps of %v from %v to %v: want a longer step or a shorter span", maxStatSteps, q.Step, q.From, q.To)
-	case q.Step == 0 && q.To.Sub(q.From) == math.MaxInt64:
-		return fmt.Errorf("read statistics: from %v to %v: want a shorter span", q.From, q.To)
+		return fmt.Errorf("%w: more than %d steps of %v from %v to %v: want a longer step or a shorter span", store.ErrStatsQuery, maxStatSteps, q.Step, q.From, q.To)
 	}
 	for _, by := range q.By {
 		switch by {
 		case store.ByType, store.ByQueue, store.ByOutcome, store.ByErrorKind, store.ByWorker:
 		default:
-			return fmt.Errorf("read statistics: by %q: want %s, %s, %s, %s or %s", by, store.ByType, store.ByQueue, store.ByOutcome, store.ByErrorKind, store.ByWorker)
+			return fmt.Errorf("%w: by %q: want %s, %s, %s, %s or %s", store.ErrStatsQuery, by, store.ByType, store.ByQueue, store.ByOutcome, store.ByErrorKind, store.ByWorker)
 		}
 	}
 	return nil
@@ -108,8 +105,11 @@ func NewStatFold(q store.StatsQuery) *StatFold {
 	return &StatFold{q, make(map[store.StatKey]*store.StatRow)}
 }
 
-// Add adds a row.
+// Add adds a row, unless the query asks for another type or queue.
 func (f *StatFold) Add(r *store.StatRow) {
+	if f.q.Type != "" && r.Type != f.q.Type || f.q.Queue != "" && r.Queue != f.q.Queue {
+		return
+	}
 	key := store.StatKey{Slot: f.q.From.UTC()}
 	if f.q.Step > 0 {
 		key.Slot = SlotOf(r.Slot, f.q.Step)

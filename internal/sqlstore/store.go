@@ -24,13 +24,14 @@ const (
 type Store struct {
 	db Database
 
-	// Page is how many tasks, jobs or keys one part of a scan has, and Looks how
-	// many rows one page of a list looks at. Only tests change them.
-	Page, Looks int
+	// Page is how many tasks, jobs or keys one part of a scan has, Looks how many rows
+	// one page of a list looks at, and StatsLooks one of statistics. Only tests change
+	// them.
+	Page, Looks, StatsLooks int
 }
 
 // New returns a store over a database.
-func New(db Database) Store { return Store{db: db, Page: scanPage, Looks: listLooks} }
+func New(db Database) Store { return Store{db: db, Page: scanPage, Looks: listLooks, StatsLooks: store.StatsLooks} }
 
 // Database is what a database has to do for the verbs.
 type Database interface {

@@ -39,6 +39,7 @@ type space struct {
 	pausedTask  map[task.ID]*pausedTask
 	audit       []store.AuditEntry
 	workers     map[store.WorkerID]*worker
+	stats       stats
 }
 
 // row is a stored task. Its ReadyAt is the instant before which it was asked
@@ -91,6 +92,7 @@ func newSpace() *space {
 		pausedType:  map[string]store.AuditEntry{},
 		pausedTask:  map[task.ID]*pausedTask{},
 		workers:     map[store.WorkerID]*worker{},
+		stats:       stats{},
 	}
 }
 

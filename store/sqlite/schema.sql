@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0014 make of an empty database.
+-- What the migrations 0001 to 0015 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -385,5 +385,20 @@ CREATE TABLE weaver_expiries (
 ) WITHOUT ROWID;
 
 CREATE INDEX weaver_expiries_due ON weaver_expiries (namespace, look_at, task_id);
+
+CREATE TABLE weaver_stats (
+  namespace  TEXT NOT NULL,
+  width      INTEGER NOT NULL,
+  slot       INTEGER NOT NULL,
+  worker     TEXT NOT NULL,
+  task_type  TEXT NOT NULL,
+  queue      TEXT NOT NULL,
+  outcome    TEXT NOT NULL,
+  error_kind TEXT NOT NULL,
+  attempts   INTEGER NOT NULL,
+  run_times  BLOB NOT NULL,
+  wait_times BLOB NOT NULL,
+  PRIMARY KEY (namespace, width, slot, worker, task_type, queue, outcome, error_kind)
+) WITHOUT ROWID;
 
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));

@@ -237,6 +237,9 @@ func suites(t *testing.T, h Harness) []suite {
 		if _, ok := s.(store.OrphanReader); ok {
 			all = append(all, suite{"ReadOrphans", readOrphanCases})
 		}
+		if _, ok := s.(store.StatsKeeper); ok {
+			all = append(all, suite{"Stats", statCases}, suite{"StatsMerge", statMergeCases})
+		}
 		if _, ok := s.(store.BlobReader); ok {
 			all = append(all, suite{"ReadBlobs", readBlobCases})
 		}
