@@ -64,6 +64,13 @@ type StatKey struct {
 	ErrorKind task.ErrorKind // "": it has no error
 }
 
+// SlotOf returns the beginning of the slot of a width that an instant is in: widths are
+// counted from 1970.
+func SlotOf(at time.Time, width time.Duration) time.Time {
+	us, w := at.UnixMicro(), width.Microseconds()
+	return time.UnixMicro(us - (us%w+w)%w).UTC()
+}
+
 // Compare orders keys by slot and then by the other fields.
 func (k *StatKey) Compare(other *StatKey) int {
 	return cmp.Or(k.Slot.Compare(other.Slot), cmp.Compare(k.Worker, other.Worker), cmp.Compare(k.Type, other.Type),

@@ -65,6 +65,7 @@ func (c *claimer) run(ctx context.Context) error {
 		case err != nil:
 			continue // claim has waited and logged
 		}
+		c.stats.setClock(res.Now)
 		before, behind = before.Add(res.Waited), res.Behind
 		c.executor.start(res.Tasks, before)
 		if res.AloneDue {

@@ -56,6 +56,7 @@ func (c *completer) complete(a *Attempt, out json.RawMessage, err error) {
 	if res.State == task.Pending && (res.Waiting == task.WaitChildren || res.Waiting == task.WaitRepair) {
 		a.stored(a.innermost(), fin.Children)
 	}
+	c.stats.count(a, &fin)
 	logEnd(a, fin, res)
 	c.emitEnd(a, fin, res)
 	c.emitSettled(a, res, again)

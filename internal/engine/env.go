@@ -26,6 +26,7 @@ type env struct {
 	complete  bool                                           // the store's notices miss nothing: no polling
 	unnoticed bool                                           // the store gives no notices
 	slots     *slots
+	stats     *stats // nil: the store keeps none
 }
 
 // offset returns an instant as an offset from the origin.

@@ -130,6 +130,7 @@ func (r *reaper) reap(ctx context.Context) time.Duration {
 		if len(res.Reaped) > 0 {
 			r.logReaped(res.Reaped)
 			r.emitReaped(ctx, res.Reaped)
+			r.countReaped(ctx, res.Reaped)
 		}
 		if res.Chores {
 			r.choresLeft.CompareAndSwap(0, 1)

@@ -29,7 +29,7 @@ func CheckStats(rows []store.StatRow) error {
 	}
 	for i := range rows {
 		switch r := &rows[i]; {
-		case !r.Slot.Equal(SlotOf(r.Slot, store.StatsSlot)):
+		case !r.Slot.Equal(store.SlotOf(r.Slot, store.StatsSlot)):
 			return fmt.Errorf("write statistics: row %d is of a slot at %v: want a multiple of %v", i, r.Slot, store.StatsSlot)
 		case r.Count < 0:
 			return fmt.Errorf("write statistics: row %d counts %d attempts", i, r.Count)
@@ -40,13 +40,6 @@ func CheckStats(rows []store.StatRow) error {
 
 // StatLate reports whether a slot began so long ago that it is not written any more.
 func StatLate(slot, now time.Time) bool { return slot.Before(now.Add(-store.StatsLate)) }
-
-// SlotOf returns the beginning of the slot of a width that an instant is in, counted
-// from 1970.
-func SlotOf(at time.Time, width time.Duration) time.Time {
-	us, w := at.UnixMicro(), width.Microseconds()
-	return time.UnixMicro(us - (us%w+w)%w).UTC()
-}
 
 // StatsDropBefore returns the instant before which slots are removed; zero: none is.
 func StatsDropBefore(keep time.Duration, now time.Time) time.Time {
@@ -59,7 +52,7 @@ func StatsDropBefore(keep time.Duration, now time.Time) time.Time {
 // MergeBefore returns the instant before which slots of a level become part of the
 // next one: the beginning of one of its slots, so that none is cut in two.
 func (l StatLevel) MergeBefore(into time.Duration, now time.Time) time.Time {
-	return SlotOf(now.Add(-l.After), into)
+	return store.SlotOf(now.Add(-l.After), into)
 }
 
 // MergedStats adds up rows for slots of a width, without their workers.
@@ -112,7 +105,7 @@ func (f *StatFold) Add(r *store.StatRow) {
 	}
 	key := store.StatKey{Slot: f.q.From.UTC()}
 	if f.q.Step > 0 {
-		key.Slot = SlotOf(r.Slot, f.q.Step)
+		key.Slot = store.SlotOf(r.Slot, f.q.Step)
 	}
 	for _, by := range f.q.By {
 		switch by {

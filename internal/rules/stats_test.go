@@ -28,7 +28,7 @@ func TestSlotOf(t *testing.T) {
 		{"1969-12-31T23:59:59Z", time.Minute, "1969-12-31T23:59:00Z"},
 		{"1970-01-01T00:00:00Z", time.Hour, "1970-01-01T00:00:00Z"},
 	} {
-		if got := rules.SlotOf(at(c.at), c.width); got != at(c.want) {
+		if got := store.SlotOf(at(c.at), c.width); got != at(c.want) {
 			t.Errorf("the slot of %v with %s is %v, want %s", c.width, c.at, got, c.want)
 		}
 	}

@@ -31,7 +31,9 @@ type Store struct {
 }
 
 // New returns a store over a database.
-func New(db Database) Store { return Store{db: db, Page: scanPage, Looks: listLooks, StatsLooks: store.StatsLooks} }
+func New(db Database) Store {
+	return Store{db: db, Page: scanPage, Looks: listLooks, StatsLooks: store.StatsLooks}
+}
 
 // Database is what a database has to do for the verbs.
 type Database interface {
