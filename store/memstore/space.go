@@ -38,6 +38,7 @@ type space struct {
 	pausedType  map[string]store.AuditEntry // by task type
 	pausedTask  map[task.ID]*pausedTask
 	audit       []store.AuditEntry
+	types       map[string]store.AnnouncedType
 	workers     map[store.WorkerID]*worker
 	stats       stats
 }
@@ -93,6 +94,7 @@ func newSpace() *space {
 		pausedTask:  map[task.ID]*pausedTask{},
 		workers:     map[store.WorkerID]*worker{},
 		stats:       stats{},
+		types:       map[string]store.AnnouncedType{},
 	}
 }
 

@@ -116,27 +116,10 @@ func (u *user) texts(sql string, args ...any) []string {
 	return list
 }
 
-// recorded is what a schema with all migrations, and with more of these names, has
-// recorded.
-func recorded(t *testing.T, more ...string) (list []string) {
-	t.Helper()
-	known, err := migrate.Load(os.DirFS("."), "migrations")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range known {
-		list = append(list, fmt.Sprint(m.Version, " ", m.Name))
-	}
-	for _, name := range more {
-		list = append(list, fmt.Sprint(len(list)+1, " ", name))
-	}
-	return list
-}
-
 func TestMigrateAgain(t *testing.T) {
 	t.Parallel()
 	src := parse(t, pgtest.URL(t))
-	says(t, src.Ready(t.Context()), store.ErrNotMigrated, fmt.Sprintf("%[1]d of %[1]d migrations are missing", len(recorded(t))), "run `weaver migrate up --store 'postgres://")
+	says(t, src.Ready(t.Context()), store.ErrNotMigrated, fmt.Sprintf("%d of %[1]d migrations are missing", len(versions(t))), "run `weaver migrate up --store 'postgres://")
 	before, err := src.MigrationStatus(t.Context())
 	if err != nil || len(before) == 0 || !before[0].AppliedAt.IsZero() || before[0].Name != "init" {
 		t.Errorf("MigrationStatus of an empty database: %v, %v", before, err)
@@ -198,7 +181,7 @@ func TestMigrateFromNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := src.MigrationStatus(t.Context())
-	if err != nil || len(list) != len(recorded(t))+3 || list[len(list)-1].AppliedAt.Before(list[0].AppliedAt) {
+	if err != nil || len(list) != len(versions(t))+3 || list[len(list)-1].AppliedAt.Before(list[0].AppliedAt) {
 		t.Errorf("MigrationStatus = %v, %v", list, err)
 	}
 }
@@ -224,12 +207,29 @@ func TestMigrateAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	u := connect(t, src.Config().ConnString())
-	if got := u.texts("SELECT version || ' ' || name FROM weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != fmt.Sprint(recorded(t, "later", "later")) {
+	if got := u.texts("SELECT version || ' ' || name FROM weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != fmt.Sprint(versions(t, "later", "later")) {
 		t.Errorf("recorded %v", got)
 	}
 	if n := u.texts("SELECT count(*)::text FROM weaver_store_meta WHERE key = 'generation'"); n[0] != "1" {
 		t.Errorf("%s generations", n[0])
 	}
+}
+
+// versions are the migrations of this program, and what comes after them, as they are
+// recorded.
+func versions(t *testing.T, more ...string) (all []string) {
+	t.Helper()
+	known, err := migrate.Load(os.DirFS("."), "migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range known {
+		all = append(all, fmt.Sprintf("%d %s", m.Version, m.Name))
+	}
+	for _, name := range more {
+		all = append(all, fmt.Sprintf("%d %s", len(all)+1, name))
+	}
+	return all
 }
 
 const (
@@ -243,7 +243,7 @@ const (
 func TestSchemaFloor(t *testing.T) {
 	t.Parallel()
 	src, _ := migrated(t)
-	known := len(recorded(t))
+	known := len(versions(t))
 	for _, sql := range [][]string{{addsTable}, {addsTable, addsMore}} {
 		if err := src.MigrateAs(t.Context(), sql...); err != nil {
 			t.Fatal(err)
@@ -277,8 +277,8 @@ func TestMigrationFails(t *testing.T) {
 	t.Parallel()
 	src, u := migrated(t)
 	err := src.MigrateAs(t.Context(), addsTable, "CREATE TABLE weaver_broken (n bigint); SELECT 1/0;")
-	says(t, err, nil, src.Shown(), fmt.Sprintf("migration %04d_later", len(recorded(t))+2), "division by zero")
-	if got := u.texts("SELECT version::text FROM weaver_schema_versions ORDER BY version"); len(got) != len(recorded(t))+1 {
+	says(t, err, nil, src.Shown(), fmt.Sprintf("migration %04d_later", len(versions(t))+2), "division by zero")
+	if got := u.texts("SELECT version || ' ' || name FROM weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != fmt.Sprint(versions(t, "later")) {
 		t.Errorf("recorded %v", got)
 	}
 	if got := u.texts("SELECT coalesce(to_regclass('weaver.weaver_broken')::text, 'none')"); got[0] != "none" {
@@ -421,7 +421,7 @@ func TestMigrateThroughAPooler(t *testing.T) {
 	}
 	all.Wait()
 	u := connect(t, url)
-	if got := u.texts("SELECT version || ' ' || name FROM looms.weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != fmt.Sprint(recorded(t, "later", "later")) {
+	if got := u.texts("SELECT version || ' ' || name FROM looms.weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != fmt.Sprint(versions(t, "later", "later")) {
 		t.Errorf("recorded %v", got)
 	}
 	if n := u.texts("SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"); n[0] != "0" {
