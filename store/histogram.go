@@ -104,6 +104,24 @@ func (h Histogram) Quantile(q float64) time.Duration {
 	return 0
 }
 
+// Mean returns the mean of the durations that were counted, as the middles of their
+// buckets tell it; 0 if there are none.
+func (h Histogram) Mean() time.Duration {
+	var n, sum float64
+	for i, c := range h.counts {
+		low, width := bucketRange(i)
+		n += float64(c)
+		sum += float64(c) * (float64(low) + float64((width / 2).Truncate(time.Microsecond)))
+	}
+	switch {
+	case n == 0:
+		return 0
+	case sum/n >= math.MaxInt64:
+		return math.MaxInt64
+	}
+	return time.Duration(sum / n).Truncate(time.Microsecond)
+}
+
 // Clone returns a copy that shares nothing with h.
 func (h Histogram) Clone() Histogram { return Histogram{slices.Clone(h.counts)} }
 

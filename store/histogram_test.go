@@ -116,6 +116,27 @@ func TestHistogramForm(t *testing.T) {
 	}
 }
 
+func TestHistogramMean(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewSource(5))
+	for i := 1; i < 200; i++ {
+		all := durations(r, i)
+		var sum float64
+		for _, d := range all {
+			sum += max(0, float64(d)) / float64(len(all))
+		}
+		if got := histogramOf(all).Mean(); math.Abs(float64(got)-sum) > sum/8+float64(2*time.Microsecond) {
+			t.Fatalf("the mean of %v is %v, want %v", all, got, time.Duration(sum))
+		}
+	}
+	if got := (store.Histogram{}).Mean(); got != 0 {
+		t.Errorf("the mean of nothing is %v", got)
+	}
+	if got := histogramOf([]time.Duration{math.MaxInt64, math.MaxInt64}).Mean(); got < math.MaxInt64-math.MaxInt64/8 {
+		t.Errorf("the mean of the longest is %v", got)
+	}
+}
+
 func FuzzHistogram(f *testing.F) {
 	f.Add([]byte{1, 1, 0, 1})
 	f.Fuzz(func(t *testing.T, raw []byte) {

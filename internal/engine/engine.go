@@ -96,6 +96,7 @@ type Config struct {
 	Retain       []store.Retention // what the collector removes; empty: nothing
 	IDs          *task.IDs
 	KeepStats    time.Duration // how long statistics are kept; 0: store.StatsKept, < 0: for ever
+	NoStats      bool          // count nothing; what others count is still made coarser
 	Redact       []string      // patterns of what nobody but handlers sees, beside those of tasks
 
 	StoreLogs, StoreEvents bool // in the store
@@ -143,6 +144,9 @@ func New(cfg Config) *Engine {
 		worker:   store.WorkerID(cfg.IDs.New().String()),
 	}
 	e.stats = newStats(cfg.Store, cfg.Namespace, e.worker)
+	if e.stats != nil {
+		e.stats.off = cfg.NoStats
+	}
 	for _, h := range cfg.Handlers {
 		e.handlers[handlerKey{h.Type, h.Name}] = h
 		if _, known := e.types[h.Type]; !known || h.Name == "" {

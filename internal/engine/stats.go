@@ -43,6 +43,7 @@ type stats struct {
 	keeper store.StatsKeeper
 	ns     string
 	worker store.WorkerID
+	off    bool // nothing is counted, nor written
 	shards [statShards]statShard
 	ahead  atomic.Int64 // by how much the store's clock is ahead of this machine's
 
@@ -103,7 +104,7 @@ func newStats(s store.Store, ns string, worker store.WorkerID) *stats {
 
 // count counts an attempt whose end is durable.
 func (c *stats) count(a *Attempt, fin *store.Finish) {
-	if c == nil {
+	if c == nil || c.off {
 		return
 	}
 	key := statKey{typ: a.task.Type, queue: a.task.Queue, outcome: fin.Outcome}
@@ -166,7 +167,7 @@ func newStatWriter(e *env) *statWriter {
 }
 
 func (w *statWriter) run(ctx context.Context) error {
-	if w.stats == nil {
+	if w.stats == nil || w.stats.off {
 		return nil
 	}
 	for ctx.Err() == nil {
@@ -276,7 +277,7 @@ func (c *stats) forget() (lost int64) {
 // countReaped counts the attempts whose leases were taken away. What cannot be read is
 // not counted.
 func (r *reaper) countReaped(ctx context.Context, reaped []store.Reaped) {
-	if r.stats == nil || len(reaped) == 0 {
+	if r.stats == nil || r.stats.off || len(reaped) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.TTL)
