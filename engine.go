@@ -127,6 +127,7 @@ func New(s Store, cfg Config) (*Engine, error) {
 		Inject:       client.inject,
 		Stored:       client.stored,
 		LogAttrs:     setup.logAttrs(client.log),
+		StoreCall:    setup.storeCall(client.log),
 		StoreLogs:    setup.logs,
 		StoreEvents:  setup.events,
 		InlineLimit:  client.limit,

@@ -102,6 +102,7 @@ func (c *collector) collect(ctx context.Context) {
 		call, cancel := context.WithTimeout(ctx, c.TTL)
 		got, err := c.Store.Collect(call, c.Namespace, req)
 		cancel()
+		c.called("collect", start, err)
 		if err != nil {
 			if ctx.Err() == nil {
 				c.Log.Warn("collect", "error", err)

@@ -108,7 +108,9 @@ func (c *completer) givesUp(err error, pause time.Duration) bool {
 func (c *completer) write(fins []store.Finish) ([]store.FinishResult, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), max(c.TTL, 10*time.Second))
 	defer cancel()
+	began := time.Now()
 	res, err := c.Store.Finish(ctx, c.Namespace, fins...)
+	c.called("finish", began, err)
 	if err != nil {
 		c.Log.Warn("write the results of attempts", "attempts", len(fins), "error", err)
 	}

@@ -101,6 +101,8 @@ type Config struct {
 
 	StoreLogs, StoreEvents bool // in the store
 
+	StoreCall func(op string, took time.Duration, err error) // told of each call of the store by a role; nil: nothing is
+
 	AtStart []func(context.Context) error // called before the first claim; one that fails is called again later
 }
 

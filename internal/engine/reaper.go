@@ -120,10 +120,12 @@ func (r *reaper) reap(ctx context.Context) time.Duration {
 	for {
 		left := r.choresLeft.Load()
 		call, cancel := context.WithTimeout(ctx, r.TTL)
+		began := time.Now()
 		res, err := r.Store.Reap(call, r.Namespace, store.ReapRequest{
 			Worker: r.worker, TTL: r.TTL, CrashBudget: r.CrashBudget, Limit: reapLimit,
 		})
 		cancel()
+		r.called("reap", began, err)
 		if err != nil {
 			return r.retryAfter(ctx, err)
 		}

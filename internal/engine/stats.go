@@ -223,7 +223,10 @@ func (w *statWriter) write(ctx context.Context, part []*store.StatRow) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
-	return w.stats.keeper.WriteStats(ctx, w.Namespace, rows...)
+	began := time.Now()
+	err := w.stats.keeper.WriteStats(ctx, w.Namespace, rows...)
+	w.called("write_stats", began, err)
+	return err
 }
 
 // gather adds what was counted to the slot that was under way while it was, by the
