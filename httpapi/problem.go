@@ -124,6 +124,7 @@ var sentinels = []problemKind{
 	{weaver.ErrTooLarge, "payload-too-large", 413, "A value is over the limit.", 0},
 	invalidInput,
 	invalidQuery,
+	{store.ErrStatsQuery, "invalid-stats-query", 400, "These statistics cannot be asked for.", 0},
 	{weaver.ErrBadCursor, "bad-cursor", 400, "The cursor did not come from a list.", 0},
 	{weaver.ErrNotFound, "not-found", 404, "There is no such task or job.", 0},
 	{weaver.ErrNoSuchNode, "no-such-node", 404, "The job has no task of this name.", 0},
