@@ -32,3 +32,12 @@ func Problems() (list []ProblemInfo) {
 	}
 	return list
 }
+
+// PasswordLine is NewPassword with few rounds.
+func PasswordLine(name, access, password string, rounds int) string {
+	line, err := newPassword(name, access, password, rounds)
+	if err != nil {
+		panic(err)
+	}
+	return line
+}

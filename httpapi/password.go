@@ -120,14 +120,21 @@ func parsePassword(fields []string) (line passwordLine, err error) {
 
 // NewPassword makes the line of the file for a name and its password.
 func NewPassword(name string, access Access, password string) (line string, err error) {
+	return newPassword(name, access.String(), password, passwordRounds)
+}
+
+func newPassword(name, access, password string, rounds int) (line string, err error) {
+	if len(strings.Fields(name)) != 1 || strings.HasPrefix(name, "#") {
+		return "", fmt.Errorf("%q is no name: want one word that does not begin with #", name)
+	}
 	salt := make([]byte, 16)
 	_, _ = rand.Read(salt) // it never fails
-	hash, err := pbkdf2.Key(sha256.New, password, salt, passwordRounds, sha256.Size)
+	hash, err := pbkdf2.Key(sha256.New, password, salt, rounds, sha256.Size)
 	if err != nil {
 		return "", err
 	}
 	enc := base64.RawURLEncoding
-	return fmt.Sprintf("%s %s %s$%d$%s$%s", name, access, passwordScheme, passwordRounds, enc.EncodeToString(salt), enc.EncodeToString(hash)), nil
+	return fmt.Sprintf("%s %s %s$%d$%s$%s", name, access, passwordScheme, rounds, enc.EncodeToString(salt), enc.EncodeToString(hash)), nil
 }
 
 // Authorize takes `Authorization: Basic …`. A password is derived once; after ten wrong
