@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/goweaver/weaver"
 )
 
@@ -39,6 +41,11 @@ type Config struct {
 	MaxStreamsPerPrincipal int           // of one name. Default 200
 	StreamTimeout          time.Duration // for a client of a stream to read what was sent; then it is cut. Default 10 s
 
+	// Metrics is what GET /metrics answers with: for example a registry that has
+	// NewStoreMetrics, NewMetrics and the collectors of the process. Default NewStoreMetrics
+	// alone.
+	Metrics prometheus.Gatherer
+
 	Logger *slog.Logger // failures of the server. Default slog.Default()
 }
 
@@ -62,6 +69,9 @@ func (cfg Config) withDefaults() (Config, error) {
 	orDefault(&problems, "StreamTimeout", &cfg.StreamTimeout, 10*time.Second)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = storeMetrics(&cfg)
 	}
 	if len(problems) > 0 {
 		return cfg, fmt.Errorf("%w: %w", weaver.ErrConfig, errors.Join(problems...))
