@@ -33,11 +33,11 @@ type BulkResult struct {
 	States  map[task.State]int `json:"states,omitempty"`  // in a dry run: how many of done are in which state
 	Samples []BulkSample       `json:"samples,omitempty"` // in a dry run: the first 20 of them
 
-	Scanned int     `json:"scanned"`          // tasks that were looked at
-	Unread  int     `json:"unread"`           // tasks whose values could not be read: they are not selected
-	Newest  task.ID `json:"newest,omitzero"`  // the newest task that was selected: as newest it fixes what another request is for
-	Next    string  `json:"next,omitempty"`   // left out: this was the end
-	Trouble string `json:"trouble,omitempty"` // why it ended early
+	Scanned int     `json:"scanned"`           // tasks that were looked at
+	Unread  int     `json:"unread"`            // tasks whose values could not be read: they are not selected
+	Newest  task.ID `json:"newest,omitzero"`   // the newest task that was selected: as newest it fixes what another request is for
+	Next    string  `json:"next,omitempty"`    // left out: this was the end
+	Trouble string  `json:"trouble,omitempty"` // why it ended early
 }
 
 // RefusedTask is a task that a verb could not change, and why.

@@ -178,4 +178,3 @@ func (c *call) operateNamed(do func(ctx context.Context, name string, opts []wea
 	c.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
-
