@@ -26,6 +26,7 @@ var (
 		query("limit", "integer", "The most rows of the page: 1 to 1,000; default 50."),
 		query("after", "string", "The cursor `next` of the page before, or any id: what is older than that."),
 	}
+	whyParams    = []param{query("depth", "integer", "Over how many tasks to follow needs towards the root cause: 1 to 100; default 10.")}
 	filterParams = slices.Concat([]param{
 		query("q", "string", "A query: all of its terms must hold, and so must the other parameters."),
 		query("state", "string", "Only tasks in this state; several with commas.").repeated(),
@@ -60,6 +61,7 @@ func (a *API) taskRoutes() []route {
 		of("steps", "listSteps", "The steps of a task.", Read, ok[List[task.Step]]("All of them."), part(func(h *store.History) []task.Step { return h.Steps })),
 		of("artifacts", "listTaskArtifacts", "The artifacts of a task.", Read, ok[List[task.Artifact]]("All of them."), part(func(h *store.History) []task.Artifact { return h.Artifacts })),
 		of("needs", "listNeeds", "What a task needs, its children among it.", Read, ok[List[store.Need]]("All of them."), part(func(h *store.History) []store.Need { return h.Needs })),
+		{method: get, pattern: "/v1/tasks/{id}/why", id: "explainTask", summary: "Explain where a task stands, what it waits for and what lets it go on.", access: Read, params: whyParams, answers: ok[Explanation]("The explanation."), handle: (*call).taskWhy},
 		of("payloads/{what}", "getPayload", "The input, output or unblock_input of a task.", Read|Payloads, ok[Value]("The value, masked as the task says."), (*call).payload),
 		of("payloads/steps/{name}", "getStepPayload", "What a step gave.", Read|Payloads, ok[Value]("The value, masked as the step says."), (*call).stepPayload),
 	}
@@ -92,6 +94,7 @@ func (a *API) jobRoutes() []route {
 		{method: get, pattern: "/v1/jobs/{id}", id: "getJob", summary: "Read a job, the numbers of its tasks and what it waits for.", access: Read, answers: ok[weaver.JobStatus]("The job."), handle: (*call).getJob},
 		{method: get, pattern: "/v1/jobs/{id}/tasks", id: "listJobTasks", summary: "List the tasks of a job.", access: Read, params: filterParams, answers: ok[Found]("A page."), handle: (*call).jobTasks},
 		{method: get, pattern: "/v1/jobs/{id}/result", id: "getJobResult", summary: "How a job ended, or where it stands.", access: Read, answers: ok[JobResult]("Its tasks by how they ended."), handle: (*call).jobResult},
+		{method: get, pattern: "/v1/jobs/{id}/why", id: "explainJob", summary: "Explain where a job stands, what holds it up and what lets it go on.", access: Read, params: whyParams, answers: ok[Explanation]("The explanation."), handle: (*call).jobWhy},
 		{method: post, pattern: "/v1/jobs/{id}/cancel", id: "cancelJob", summary: "Cancel all unfinished tasks of a job.", access: Operate, body: typeOf[verbRequest](), answers: ok[CancelAck]("What that did."), handle: (*call).cancelJob},
 		{method: post, pattern: "/v1/jobs/{id}/retry", id: "retryJob", summary: "Retry every failed or cancelled task of a job.", access: Operate, body: typeOf[retryRequest](), answers: ok[RetryAck]("What that did."), handle: (*call).retryJob},
 	}
