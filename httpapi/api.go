@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
 )
 
 // Config configures an API. The zero value of each field but the first two works.
@@ -36,6 +38,11 @@ type Config struct {
 	Timeout     time.Duration // for an answer to be made and written. Default 30 s; a wait adds its own
 	MaxWait     time.Duration // of ?wait=. Default 60 s
 	MaxQuery    int           // bytes of q. Default 2 KiB
+
+	// CommandLogs opens what the command of an attempt of a task wrote, which
+	// fs.ErrNotExist says is not kept here. Default nil: /v1/tasks/{id}/logs has the
+	// lines that engines store (weaver.PersistLogs) only.
+	CommandLogs func(t *task.Task, attempt int) (io.ReadCloser, error)
 
 	MaxStreams             int           // that are open at a time. Default 1,000
 	MaxStreamsPerPrincipal int           // of one name. Default 200
