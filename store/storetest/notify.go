@@ -83,7 +83,9 @@ var notifyCases = []testCase{
 		changed("a claim", func() { c = e.a.take(id) })
 		changed("a step", func() { e.record(start(c, "s", e.draft())) })
 		changed("a pause", func() { e.operate(pauseOf("other")) })
-		changed("a worker that joins", func() { e.check(e.s.Join(e.Context(), e.ns, store.WorkerInfo{ID: "new", Name: "new", TTL: time.Minute}) == nil, "Join") })
+		changed("a worker that joins", func() {
+			e.check(e.s.Join(e.Context(), e.ns, store.WorkerInfo{ID: "new", Name: "new", TTL: time.Minute}) == nil, "Join")
+		})
 		changed("a worker that leaves", func() { e.check(e.s.Leave(e.Context(), e.ns, "new") == nil, "Leave") })
 		if got := l.during(func() { e.a.getsNothing(only(id)) }); !e.realTime {
 			e.check(!got.Changed, "a claim that found nothing was announced: %+v", got)
