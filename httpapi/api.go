@@ -37,6 +37,7 @@ type Config struct {
 
 	MaxStreams             int           // that are open at a time. Default 1,000
 	MaxStreamsPerPrincipal int           // of one name. Default 200
+	MaxTopics              int           // that one stream watches. Default 20
 	StreamTimeout          time.Duration // for a client of a stream to read what was sent; then it is cut. Default 10 s
 
 	Logger *slog.Logger // failures of the server. Default slog.Default()
@@ -59,6 +60,7 @@ func (cfg Config) withDefaults() (Config, error) {
 	orDefault(&problems, "MaxQuery", &cfg.MaxQuery, 2<<10)
 	orDefault(&problems, "MaxStreams", &cfg.MaxStreams, 1000)
 	orDefault(&problems, "MaxStreamsPerPrincipal", &cfg.MaxStreamsPerPrincipal, 200)
+	orDefault(&problems, "MaxTopics", &cfg.MaxTopics, 20)
 	orDefault(&problems, "StreamTimeout", &cfg.StreamTimeout, 10*time.Second)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -92,6 +94,7 @@ type API struct {
 	spec   []byte // /openapi.json
 
 	streams streams
+	hub     *hub
 
 	ctx  context.Context // ends when the API stops
 	stop context.CancelCauseFunc
@@ -103,7 +106,7 @@ func New(cfg Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), types: &types{client: cfg.Client}}
+	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), types: &types{client: cfg.Client}, hub: newHub(&cfg)}
 	for _, o := range cfg.TrustedOrigins {
 		if err := a.origin.AddTrustedOrigin(o); err != nil {
 			return nil, fmt.Errorf("%w: TrustedOrigins: %w", weaver.ErrConfig, err)

@@ -26,15 +26,34 @@ func (c *call) query() (weaver.Query, error) {
 		return weaver.Query{}, badParam("q", "it has %d bytes: at most %d are read", len(text), c.api.cfg.MaxQuery)
 	}
 	q, err := weaver.ParseQuery(text, time.Now())
-	var wrong *weaver.QueryError
-	if errors.As(err, &wrong) {
-		p := invalidQuery.of("%s", err)
-		p.Errors = []ProblemError{{Parameter: "q", Column: wrong.Column, Detail: wrong.What, Meant: wrong.Meant, Words: wrong.Words}}
-		return q, p
-	} else if err != nil {
+	if err != nil {
+		return q, queryProblem("q", 0, err)
+	}
+	if err := c.mayAsk(&q); err != nil {
 		return q, err
 	}
 	return q.And(f), nil
+}
+
+// queryProblem says what is wrong with a query, which stands in a parameter behind so many
+// characters.
+func queryProblem(parameter string, behind int, err error) error {
+	var wrong *weaver.QueryError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	p := invalidQuery.of("%s", err)
+	p.Errors = []ProblemError{{Parameter: parameter, Column: behind + wrong.Column, Detail: wrong.What, Meant: wrong.Meant, Words: wrong.Words}}
+	return p
+}
+
+// mayAsk refuses a query about values to principals that may not read them: what matches
+// would tell.
+func (c *call) mayAsk(q *weaver.Query) error {
+	if q.AsksForValues() && !c.who.Access.Has(Payloads) {
+		return forbidden.of("A query about input or output needs the access %s, and %q has %s.", Payloads, c.who.Name, c.who.Access)
+	}
+	return nil
 }
 
 // filter reads the parameters that a field of Filter is for.
