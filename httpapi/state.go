@@ -161,10 +161,10 @@ func (c *cursor) append(b []byte, class, most int) (longer []byte, full bool) {
 	// A snapshot that does not fit goes on with deltas, so that it ends.
 	whole := c.sent == nil || c.failed != nil || c.done != nil && len(removed)+changed > len(st.rows)
 	if whole {
+		longer = append(longer, `,"snapshot":true`...)
 		if len(st.rows) > 0 && len(longer)+len(st.rows[0].shown[class]) > most {
 			return b, true
 		}
-		longer = append(longer, `,"snapshot":true`...)
 		c.sent, c.place, removed = make(map[string]uint64, len(st.rows)), 0, nil
 	}
 	gone, rows := 0, 0
