@@ -233,7 +233,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 		method = http.MethodGet
 	}
 	rt := methods[method]
-	if rt == nil || rt.stream && r.Method == http.MethodHead {
+	if rt == nil {
 		p := wrongMethod.of("%s has no %s: it has %s.", r.URL.Path, r.Method, allowed(methods))
 		p.allow = allowed(methods)
 		writeProblem(w, p)
