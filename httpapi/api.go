@@ -122,16 +122,20 @@ func (a *API) Stop() { a.stop(errStopping) }
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.recovered(w, r)
-	h := w.Header()
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-store")
+	secure(w.Header())
 	if p := a.admit(r); p != nil {
 		writeProblem(w, p)
 		return
 	}
 	a.mux.ServeHTTP(w, r)
+}
+
+// secure sets the headers that every answer has.
+func secure(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
 }
 
 // recovered answers for a handler that panicked.
@@ -186,11 +190,8 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 
 // serve does the checks that all routes share, then calls the route's handler.
 func (c *call) serve() error {
-	if err := c.authorize(); err != nil {
+	if err := c.guarded(); err != nil {
 		return err
-	}
-	if err := c.api.origin.Check(c.r); err != nil {
-		return crossOrigin.of("%s: send it from a page of this server, or from a program.", err)
 	}
 	if err := c.acceptable(); err != nil {
 		return err
@@ -203,6 +204,17 @@ func (c *call) serve() error {
 		_ = rc.SetWriteDeadline(time.Now().Add(c.api.cfg.Timeout + c.api.cfg.MaxWait)) // a recorder of a test has none
 	}
 	return c.route.handle(c)
+}
+
+// guarded checks who sent the request, and from where.
+func (c *call) guarded() error {
+	if err := c.authorize(); err != nil {
+		return err
+	}
+	if err := c.api.origin.Check(c.r); err != nil {
+		return crossOrigin.of("%s: send it from a page of this server, or from a program.", err)
+	}
+	return nil
 }
 
 // authorize finds out who sent the request, and whether it may.

@@ -93,7 +93,7 @@ func ReadTokens(r io.Reader, opts ...TokensOption) (*Tokens, error) {
 		problems = append(problems, err)
 	}
 	if len(problems) == 0 && len(t.list) == 0 {
-		problems = append(problems, errors.New("there is no token: `weaver token NAME ACCESS` makes a line"))
+		problems = append(problems, errors.New("there is no token: `weaver token new NAME --access ACCESS` makes a line"))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
