@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,11 +69,13 @@ func (c *devCmd) Run(ctx context.Context, s *session) error {
 	return s.withWork(ctx, func(st store.Store) error {
 		logs, tasks, dev := new(keptLogs), sourceWriter{out, "tasks"}, sourceWriter{out, "dev"}
 		defer logs.close()
-		p := process{log: s.workLog(), door: door, drain: c.DrainTimeout}
-		p.log.w, p.log.bare = tasks, true
+		say := func(format string, args ...any) { out.Print("dev", fmt.Sprintf(format, args...)) }
+		p := process{say: say, door: door, drain: c.DrainTimeout}
+		log := s.workLog()
+		log.w, log.bare = tasks, true
 		handlers := appOver(work.builtins(logs), s.app.Handlers)
 		var err error
-		if p.eng, err = s.newEngine(st, engineParts{handlers: handlers, flags: work, log: p.log, logs: logs, errs: dev}); err != nil {
+		if p.eng, err = s.newEngine(st, engineParts{handlers: handlers, flags: work, log: log, logs: logs, errs: dev}); err != nil {
 			return err
 		}
 		if err := door.open(s, p.eng.Client, dev); err != nil {
@@ -82,20 +85,20 @@ func (c *devCmd) Run(ctx context.Context, s *session) error {
 		if s.created {
 			is = "is new"
 		}
-		out.Print("dev", "the store "+is+": "+s.storePlace())
-		out.Print("dev", "open "+door.url()+"openapi.json#token="+token)
-		out.Print("dev", "or   curl -H 'Authorization: Bearer "+token+"' "+door.url()+"v1/tasks")
+		say("the store %s: %s", is, s.storePlace())
+		say("open %sopenapi.json#token=%s", door.url(), token)
+		say("or   curl -H 'Authorization: Bearer %s' %sv1/tasks", token, door.url())
+		say("%s for %s", text.Plural(work.slots(), "slot"), strings.Join(namesOf(handlers), ", "))
 		if runner != nil {
 			p.more = append(p.more, part{"program", func(drain, now context.Context) error {
 				defer context.AfterFunc(now, runner.StopNow)()
 				return runner.Run(drain)
 			}})
 		} else {
-			out.Print("dev", "no program is run: add one, for example "+s.app.Name+" dev -- go run ./cmd/app")
+			say("no program is run: add one, for example %s dev -- go run ./cmd/app", s.app.Name)
 		}
-		out.Print("dev", text.Plural(work.slots(), "slot")+" for "+strings.Join(namesOf(handlers), ", "))
 		err = p.run(ctx)
-		out.Print("dev", "stopped; the tasks are in "+s.storePlace()+", and the next start goes on with them")
+		say("stopped; the tasks are in %s, and the next start goes on with them", s.storePlace())
 		return err
 	})
 }

@@ -75,14 +75,15 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 		defer door.close()
 	}
 	return s.withWork(ctx, func(st store.Store) error {
-		p := process{log: s.workLog(), door: door, drain: c.DrainTimeout}
+		log := s.workLog()
+		p := process{say: log.say, door: door, drain: c.DrainTimeout}
 		defer logs.close()
 		client, err := s.newClient(st, true)
 		if err != nil {
 			return err
 		}
 		if roles[roleWorker] || roles[roleReaper] || roles[roleCollector] {
-			if p.eng, err = s.newEngine(st, engineParts{handlers: handlers, queues: queues, flags: &c.workFlags, log: p.log, logs: logs, errs: s.errs}); err != nil {
+			if p.eng, err = s.newEngine(st, engineParts{handlers: handlers, queues: queues, flags: &c.workFlags, log: log, logs: logs, errs: s.errs}); err != nil {
 				return err
 			}
 			client = p.eng.Client
@@ -93,11 +94,14 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 			}
 		}
 		if s.created {
-			p.log.say("there was no store: %s is new, and no task waits in it yet", s.storePlace())
+			p.say("there was no store: %s is new, and no task waits in it yet", s.storePlace())
+		}
+		if door != nil {
+			log.serving(door.url())
 		}
 		c.greet(s, &p, roles, handlers)
 		err = p.run(ctx)
-		p.log.say("server stopped")
+		p.say("server stopped")
 		return err
 	})
 }
@@ -111,16 +115,15 @@ func (c *serveCmd) greet(s *session, p *process, roles map[string]bool, handlers
 		}
 	}
 	if p.door != nil {
-		p.log.serving(p.door.url())
-		p.log.say("serving %s from %s, namespace %q: %s", p.door.url(), s.store(), s.flags.Namespace, strings.Join(names, ", "))
+		p.say("serving %s from %s, namespace %q: %s", p.door.url(), s.store(), s.flags.Namespace, strings.Join(names, ", "))
 	} else {
-		p.log.say("%s of %s, namespace %q", strings.Join(names, ", "), s.store(), s.flags.Namespace)
+		p.say("%s of %s, namespace %q", strings.Join(names, ", "), s.store(), s.flags.Namespace)
 	}
 	if roles[roleWorker] {
-		p.log.say("%s: %s", text.Plural(c.slots(), "slot"), strings.Join(namesOf(handlers), ", "))
+		p.say("%s: %s", text.Plural(c.slots(), "slot"), strings.Join(namesOf(handlers), ", "))
 	}
 	if p.door != nil && p.door.who.open {
-		p.log.say("without credentials everybody on this machine may do everything: --token-file says who may do what")
+		p.say("without credentials everybody on this machine may do everything: --token-file says who may do what")
 	}
 }
 
@@ -167,7 +170,7 @@ func badAddr(addr string, err error) error {
 
 // process is what serve and dev run side by side. What is nil is left out.
 type process struct {
-	log   *workLog
+	say   func(format string, args ...any)
 	door  *door
 	eng   *weaver.Engine
 	drain time.Duration
@@ -186,10 +189,10 @@ func (p *process) run(ctx context.Context) error {
 	g := group.New(context.WithoutCancel(ctx))
 	asked, stopListening := listen(ctx, g.Go)
 	stopNote := context.AfterFunc(asked.drain, func() {
-		p.log.say("stopping: what runs may end within %s; interrupt again to stop it now", text.Setting(p.drain))
+		p.say("stopping: what runs may end within %s; interrupt again to stop it now", text.Setting(p.drain))
 	})
 	stopNow := context.AfterFunc(asked.now, func() {
-		p.log.say("stopping now")
+		p.say("stopping now")
 		if p.eng != nil {
 			p.eng.StopNow()
 		}
