@@ -78,6 +78,7 @@ func (c *devCmd) Run(ctx context.Context, s *session) error {
 		if p.eng, err = s.newEngine(st, engineParts{handlers: handlers, flags: work, log: log, logs: logs, errs: dev}); err != nil {
 			return err
 		}
+		announce(ctx, p.eng)
 		if err := door.open(s, p.eng.Client, dev); err != nil {
 			return err
 		}

@@ -86,6 +86,7 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 			if p.eng, err = s.newEngine(st, engineParts{handlers: handlers, queues: queues, flags: &c.workFlags, log: log, logs: logs, errs: s.errs}); err != nil {
 				return err
 			}
+			announce(ctx, p.eng)
 			client = p.eng.Client
 		}
 		if door != nil {

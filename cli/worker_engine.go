@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"slices"
@@ -52,6 +53,18 @@ func (s *session) newEngine(st store.Store, p engineParts) (*weaver.Engine, erro
 		return nil, badInput("", "%w", err)
 	}
 	return eng, nil
+}
+
+// announce describes the types of an engine before it runs, for who asks at once. What
+// cannot be written now the engine writes when it runs.
+func announce(ctx context.Context, eng *weaver.Engine) {
+	var types []weaver.AnyType
+	for _, h := range eng.Handlers() {
+		if h.Variant() == "" { // another handler of its type may be the one that counts
+			types = append(types, h.Type())
+		}
+	}
+	_ = schema.Announce(ctx, eng, types...)
 }
 
 // warnings returns a logger for what goes wrong while a verb runs.
