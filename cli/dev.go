@@ -75,7 +75,7 @@ func (c *devCmd) Run(ctx context.Context, s *session) error {
 		log.w, log.bare = tasks, true
 		handlers := appOver(work.builtins(logs), s.app.Handlers)
 		var err error
-		if p.eng, err = s.newEngine(st, engineParts{handlers: handlers, flags: work, log: log, logs: logs, errs: dev}); err != nil {
+		if p.eng, err = s.newEngine(st, engineParts{handlers: handlers, flags: work, log: log, logs: logs, errs: dev, door: door}); err != nil {
 			return err
 		}
 		announce(ctx, p.eng)

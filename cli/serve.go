@@ -83,7 +83,7 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 			return err
 		}
 		if roles[roleWorker] || roles[roleReaper] || roles[roleCollector] {
-			if p.eng, err = s.newEngine(st, engineParts{handlers: handlers, queues: queues, flags: &c.workFlags, log: log, logs: logs, errs: s.errs}); err != nil {
+			if p.eng, err = s.newEngine(st, engineParts{handlers: handlers, queues: queues, flags: &c.workFlags, log: log, logs: logs, errs: s.errs, door: door}); err != nil {
 				return err
 			}
 			announce(ctx, p.eng)

@@ -13,9 +13,14 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/internal/attemptlog"
 	"github.com/goweaver/weaver/internal/group"
+	"github.com/goweaver/weaver/task"
 )
 
 // credentials say who may do what over HTTP.
@@ -58,12 +63,7 @@ func loadCredentials(tokenFile, passwordFile, cookieKeyFile string) (who credent
 	}
 	switch {
 	case who.tokens != nil && passwords != nil:
-		who.authorize = func(r *http.Request) (httpapi.Principal, error) {
-			if _, _, basic := r.BasicAuth(); basic {
-				return passwords.Authorize(r)
-			}
-			return who.tokens.Authorize(r)
-		}
+		who.authorize = httpapi.AnyOf(who.tokens.Authorize, passwords.Authorize)
 	case who.tokens != nil:
 		who.authorize = who.tokens.Authorize
 	case passwords != nil:
@@ -88,6 +88,7 @@ type door struct {
 	who      credentials
 	listener net.Listener
 	server   *http.Server
+	metrics  *httpapi.Metrics // of the process's engine, whose plug-in it is
 }
 
 // listenOn begins to listen; who connects waits until open and serve.
@@ -99,7 +100,7 @@ func listenOn(addr string, who credentials) (*door, error) {
 	if err != nil {
 		return nil, badInput("Another port may be free; port 0 is any free one.", "--addr %s: %w", addr, err)
 	}
-	return &door{who: who, listener: l}, nil
+	return &door{who: who, listener: l, metrics: httpapi.NewMetrics()}, nil
 }
 
 // close stops listening, also if serve was not called.
@@ -108,7 +109,6 @@ func (d *door) close() { _ = d.listener.Close() } // serve has closed it already
 // The limits of connections; those of requests are the API's.
 const (
 	headerTimeout  = 5 * time.Second
-	bodyTimeout    = 30 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
 )
@@ -116,18 +116,26 @@ const (
 // open makes the API of a client, with the tools of mcp beside it.
 func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 	logger := warnings(errs)
+	logs, err := s.commandLogs()
+	if err != nil {
+		return err
+	}
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(d.metrics, httpapi.NewStoreMetrics(client, logger), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	api, err := httpapi.New(httpapi.Config{
 		Client:       client,
 		Authorize:    d.who.authorize,
 		Login:        d.who.tokens,
 		AllowedHosts: d.who.hosts,
+		CommandLogs:  logs,
+		Metrics:      metrics,
 		Logger:       logger,
 	})
 	if err != nil {
 		return badInput("", "%w", err)
 	}
 	d.server = &http.Server{
-		Handler:           unlessSlow(beside(api, s.mcpHandler(api, client))),
+		Handler:           beside(api, s.mcpHandler(api, client)),
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
@@ -137,14 +145,25 @@ func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 	return nil
 }
 
-// unlessSlow gives each body a time to come in, also one that nobody reads.
-func unlessSlow(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Body != http.NoBody {
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // every connection of net/http has one
+// commandLogs opens what commands wrote on this machine; nil: it keeps nothing.
+func (s *session) commandLogs() (func(t *task.Task, attempt int) (io.ReadCloser, error), error) {
+	dir := s.logFolder()
+	if dir == "" {
+		return nil, nil
+	}
+	codec, err := s.codec()
+	if err != nil {
+		return nil, err
+	}
+	folder, seals := attemptlog.New(attemptlog.Config{Dir: dir}), s.sealedLogs(codec)
+	return func(t *task.Task, attempt int) (io.ReadCloser, error) {
+		of := attemptlog.Attempt{Job: t.JobID, Task: t.ID, No: attempt}
+		r, err := folder.Open(of)
+		if err != nil {
+			return nil, err
 		}
-		h.ServeHTTP(w, r)
-	})
+		return seals.reader(of, r), nil
+	}, nil
 }
 
 // beside serves the tools at /mcp, and the API everywhere else. A ServeMux would redirect

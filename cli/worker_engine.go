@@ -21,6 +21,7 @@ type engineParts struct {
 	log      *workLog
 	logs     *keptLogs // opened by newEngine; the caller closes it
 	errs     io.Writer
+	door     *door // which shows its metrics; nil: there is none
 }
 
 // newEngine returns an engine for the tasks of a store, which announces its types.
@@ -35,6 +36,10 @@ func (s *session) newEngine(st store.Store, p engineParts) (*weaver.Engine, erro
 	}
 	logger := warnings(p.errs)
 	p.logs.open(s.logFolder(), s.sealedLogs(codec), logger)
+	plugins := append(slices.Clip(s.app.Plugins), schema.Plugin())
+	if p.door != nil {
+		plugins = append(plugins, p.door.metrics)
+	}
 	eng, err := weaver.New(st, weaver.Config{
 		Namespace:    s.flags.Namespace,
 		Handlers:     p.handlers,
@@ -46,7 +51,7 @@ func (s *session) newEngine(st store.Store, p engineParts) (*weaver.Engine, erro
 		Bucket:       bucket,
 		Decider:      s.app.Decider,
 		Router:       s.app.Router,
-		Plugins:      append(slices.Clip(s.app.Plugins), schema.Plugin()),
+		Plugins:      plugins,
 		Codec:        codec,
 	})
 	if err != nil {

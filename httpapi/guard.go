@@ -9,13 +9,24 @@ import "net/http"
 func (a *API) Guard(name string, access Access, h func(http.ResponseWriter, *http.Request, Principal)) http.Handler {
 	rt := &route{id: name, access: access}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer a.recovered(w, r)
-		secure(w.Header())
-		c := &call{api: a, w: w, r: r, route: rt}
+		out := a.begin(w, r)
+		defer a.recovered(out, r)
+		c := &call{api: a, w: out, r: r, route: rt}
 		if err := c.guarded(); err != nil {
 			c.fail(err)
 			return
 		}
-		h(w, r, c.who)
+		h(out, r, c.who)
 	})
+}
+
+// guarded checks who sent the request, and from where.
+func (c *call) guarded() error {
+	if err := c.authorize(); err != nil {
+		return err
+	}
+	if err := c.api.origin.Check(c.r); err != nil {
+		return crossOrigin.of("%s: send it from a page of this server, or from a program.", err)
+	}
+	return nil
 }

@@ -216,6 +216,7 @@ func TestServeCredentials(t *testing.T) {
 		{"wv_wrong", "v1/tasks", nil, 401},
 		{"", "healthz", nil, 200},
 		{reader, "v1/tasks", nil, 200},
+		{reader, "metrics", nil, 200},
 		{reader, "v1/tasks", []string{shellTask("true")}, 403},
 		{submitter, "v1/tasks", nil, 403},
 		{submitter, "v1/tasks", []string{shellTask("true")}, 201},
@@ -227,6 +228,10 @@ func TestServeCredentials(t *testing.T) {
 		if status, body := request(t, url+c.path, c.token, c.body...); status != c.want {
 			t.Errorf("%s with %.10q: %d %s, want %d", c.path, c.token, status, body, c.want)
 		}
+	}
+
+	if _, body := request(t, url+"metrics", reader); !strings.Contains(body, "weaver_steps_total") || !strings.Contains(body, "weaver_workers") || !strings.Contains(body, "go_goroutines") {
+		t.Errorf("metrics:\n%s", body)
 	}
 
 	// A browser: a name and a password, or a login, which outlives the server.
