@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -21,39 +22,38 @@ func (c *call) query() (weaver.Query, error) {
 	if err != nil {
 		return weaver.Query{}, err
 	}
-	text := c.get("q")
-	if len(text) > c.api.cfg.MaxQuery {
-		return weaver.Query{}, badParam("q", "it has %d bytes: at most %d are read", len(text), c.api.cfg.MaxQuery)
-	}
-	q, err := weaver.ParseQuery(text, time.Now())
-	if err != nil {
-		return q, queryProblem("q", 0, err)
-	}
-	if err := c.mayAsk(&q); err != nil {
-		return q, err
+	q, p := c.parseQuery(c.get("q"))
+	if p != nil {
+		p.Errors[0].Parameter = "q"
+		return q, p
 	}
 	return q.And(f), nil
 }
 
-// queryProblem says what is wrong with a query, which stands in a parameter behind so many
-// characters.
-func queryProblem(parameter string, behind int, err error) error {
-	var wrong *weaver.QueryError
-	if !errors.As(err, &wrong) {
-		return err
+// parseQuery reads the text of a query. What is wrong with it is the only one of the
+// problem's Errors: the caller says where the text stood.
+func (c *call) parseQuery(text string) (weaver.Query, *Problem) {
+	if len(text) > c.api.cfg.MaxQuery {
+		p := invalidQuery.of("The query is too long.")
+		p.Errors = []ProblemError{{Detail: fmt.Sprintf("it has %d bytes: at most %d are read", len(text), c.api.cfg.MaxQuery)}}
+		return weaver.Query{}, p
+	}
+	q, err := weaver.ParseQuery(text, time.Now())
+	switch {
+	case err == nil && q.AsksForValues() && !c.who.Access.Has(Payloads): // what matches would tell
+		p := forbidden.of("A query about input or output needs the access %s, and %q has %s.", Payloads, c.who.Name, c.who.Access)
+		p.Errors = []ProblemError{{Detail: "it asks for values"}}
+		return q, p
+	case err == nil:
+		return q, nil
 	}
 	p := invalidQuery.of("%s", err)
-	p.Errors = []ProblemError{{Parameter: parameter, Column: behind + wrong.Column, Detail: wrong.What, Meant: wrong.Meant, Words: wrong.Words}}
-	return p
-}
-
-// mayAsk refuses a query about values to principals that may not read them: what matches
-// would tell.
-func (c *call) mayAsk(q *weaver.Query) error {
-	if q.AsksForValues() && !c.who.Access.Has(Payloads) {
-		return forbidden.of("A query about input or output needs the access %s, and %q has %s.", Payloads, c.who.Name, c.who.Access)
+	p.Errors = []ProblemError{{Detail: err.Error()}}
+	var wrong *weaver.QueryError
+	if errors.As(err, &wrong) {
+		p.Errors[0] = ProblemError{Column: wrong.Column, Detail: wrong.What, Meant: wrong.Meant, Words: wrong.Words}
 	}
-	return nil
+	return q, p
 }
 
 // filter reads the parameters that a field of Filter is for.

@@ -147,14 +147,15 @@ func checkTopicID(_ *call, arg string, _ int) error {
 }
 
 func checkTopicQuery(c *call, arg string, behind int) error {
-	if len(arg) > c.api.cfg.MaxQuery {
-		return badParam("topic", "the query has %d bytes: at most %d are read", len(arg), c.api.cfg.MaxQuery)
+	_, p := c.parseQuery(arg)
+	if p == nil {
+		return nil
 	}
-	q, err := weaver.ParseQuery(arg, time.Now())
-	if err != nil {
-		return queryProblem("topic", behind, err)
+	at := &p.Errors[0]
+	if at.Parameter = "topic"; at.Column > 0 {
+		at.Column += behind
 	}
-	return c.mayAsk(&q)
+	return p
 }
 
 // each reads topics one after the other.
