@@ -262,10 +262,6 @@ func (c *call) serve() error {
 	if err := c.checkQuery(); err != nil {
 		return err
 	}
-	if c.route.stream && c.r.Method == http.MethodHead {
-		c.streamHeaders()
-		return nil
-	}
 	if !c.route.stream {
 		rc := http.NewResponseController(c.w)
 		_ = rc.SetWriteDeadline(time.Now().Add(c.api.cfg.Timeout + c.api.cfg.MaxWait)) // a recorder of a test has none
