@@ -50,7 +50,7 @@ func (c *call) parseQuery(text string) (weaver.Query, *Problem) {
 	case err != nil:
 		return q, wrong(invalidQuery, err.Error(), ProblemError{Detail: err.Error()})
 	case q.AsksForValues() && !c.who.Access.Has(Payloads):
-		return q, wrong(forbidden, fmt.Sprintf("A query about input or output needs the access %s, and %q has %s.", Payloads, c.who.Name, c.who.Access), ProblemError{Detail: "it asks about values"})
+		return q, wrong(forbidden, fmt.Sprintf("A query about input or output needs the access %s, and %q has %s.", Payloads, c.who.Name, c.who.Access), ProblemError{Detail: "it asks for values"})
 	}
 	return q, nil
 }
