@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,7 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
 )
 
 // Config configures an API. The zero value of each field but the first two works.
@@ -35,9 +39,19 @@ type Config struct {
 	MaxWait     time.Duration // of ?wait=. Default 60 s
 	MaxQuery    int           // bytes of q. Default 2 KiB
 
+	// CommandLogs opens what the command of an attempt of a task wrote, which
+	// fs.ErrNotExist says is not kept here. Default nil: /v1/tasks/{id}/logs has the
+	// lines that engines store (weaver.PersistLogs) only.
+	CommandLogs func(t *task.Task, attempt int) (io.ReadCloser, error)
+
 	MaxStreams             int           // that are open at a time. Default 1,000
 	MaxStreamsPerPrincipal int           // of one name. Default 200
 	StreamTimeout          time.Duration // for a client of a stream to read what was sent; then it is cut. Default 10 s
+
+	// Metrics is what GET /metrics answers with: for example a registry that has
+	// NewStoreMetrics, NewMetrics and the collectors of the process. Default NewStoreMetrics
+	// alone.
+	Metrics prometheus.Gatherer
 
 	Logger *slog.Logger // failures of the server. Default slog.Default()
 }
@@ -62,6 +76,9 @@ func (cfg Config) withDefaults() (Config, error) {
 	orDefault(&problems, "StreamTimeout", &cfg.StreamTimeout, 10*time.Second)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = storeMetrics(&cfg)
 	}
 	if len(problems) > 0 {
 		return cfg, fmt.Errorf("%w: %w", weaver.ErrConfig, errors.Join(problems...))

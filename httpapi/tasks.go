@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -21,20 +22,33 @@ func (c *call) query() (weaver.Query, error) {
 	if err != nil {
 		return weaver.Query{}, err
 	}
-	text := c.get("q")
-	if len(text) > c.api.cfg.MaxQuery {
-		return weaver.Query{}, badParam("q", "it has %d bytes: at most %d are read", len(text), c.api.cfg.MaxQuery)
-	}
-	q, err := weaver.ParseQuery(text, time.Now())
-	var wrong *weaver.QueryError
-	if errors.As(err, &wrong) {
-		p := invalidQuery.of("%s", err)
-		p.Errors = []ProblemError{{Parameter: "q", Column: wrong.Column, Detail: wrong.What, Meant: wrong.Meant, Words: wrong.Words}}
+	q, p := c.parseQuery(c.get("q"))
+	if p != nil {
+		p.Errors[0].Parameter = "q"
 		return q, p
-	} else if err != nil {
-		return q, err
 	}
 	return q.And(f), nil
+}
+
+// parseQuery reads the text of a query. What is wrong with it is the only one of the
+// problem's Errors: the caller says where the text stood.
+func (c *call) parseQuery(text string) (weaver.Query, *Problem) {
+	if len(text) > c.api.cfg.MaxQuery {
+		p := invalidQuery.of("The query is too long.")
+		p.Errors = []ProblemError{{Detail: fmt.Sprintf("it has %d bytes: at most %d are read", len(text), c.api.cfg.MaxQuery)}}
+		return weaver.Query{}, p
+	}
+	q, err := weaver.ParseQuery(text, time.Now())
+	if err == nil {
+		return q, nil
+	}
+	p := invalidQuery.of("%s", err)
+	p.Errors = []ProblemError{{Detail: err.Error()}}
+	var wrong *weaver.QueryError
+	if errors.As(err, &wrong) {
+		p.Errors[0] = ProblemError{Column: wrong.Column, Detail: wrong.What, Meant: wrong.Meant, Words: wrong.Words}
+	}
+	return q, p
 }
 
 // filter reads the parameters that a field of Filter is for.
