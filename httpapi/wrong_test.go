@@ -59,7 +59,7 @@ func TestWrongInput(t *testing.T) {
 			{"GET", "/v1/tasks?q=%zz", "", nil, 400, "bad-query", "", ""},
 			{"GET", "/v1/tasks?q=stat:failed", "", nil, 400, "invalid-query", "q", "stat"},
 			{"GET", "/v1/tasks?q=state:failed+%22a", "", nil, 400, "invalid-query", "q", ""},
-			{"GET", "/v1/tasks?q=" + long, "", nil, 400, "bad-query", "q", "at most 2048"},
+			{"GET", "/v1/tasks?q=" + long, "", nil, 400, "invalid-query", "q", "at most 2048"},
 			{"GET", "/v1/tasks?q=" + strings.Repeat("x", 20<<10), "", nil, 414, "url-too-long", "", ""},
 			{"GET", "/v1/tasks?state=done", "", nil, 400, "bad-query", "state", "succeeded"},
 			{"GET", "/v1/tasks?job=x", "", nil, 400, "bad-query", "job", ""},
