@@ -85,6 +85,34 @@ func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
 	}
 }
 
+// So it is for what is served beside the API; and a body has a limit there, too.
+func TestGuardedBody(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, serverOptions{direct: true, config: func(cfg *httpapi.Config) { cfg.BodyTimeout, cfg.MaxInput = 100*time.Millisecond, 100 }})
+	ended := make(chan error, 1)
+	listening := httptest.NewServer(s.api.Guard("tools", httpapi.Read, func(_ http.ResponseWriter, r *http.Request, who httpapi.Principal) {
+		_, err := io.ReadAll(r.Body)
+		select {
+		case <-time.After(300 * time.Millisecond):
+		case <-r.Context().Done():
+			err = errors.Join(err, r.Context().Err())
+		}
+		if who.Name != "ann" {
+			err = errors.Join(err, errors.New("it is not ann"))
+		}
+		ended <- err
+	}))
+	t.Cleanup(listening.Close)
+	for body, want := range map[string]string{"short": "", strings.Repeat("x", 101): "http: request body too large"} {
+		res, err := listening.Client().Post(listening.URL, "application/json", strings.NewReader(body))
+		s.no(err)
+		s.no(res.Body.Close())
+		if err := <-ended; (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("a body of %d bytes ended with %v, want %q", len(body), err, want)
+		}
+	}
+}
+
 // Nothing of a body is read before it is known who sends it, from where, and what for.
 func TestBodyIsReadLast(t *testing.T) {
 	t.Parallel()
