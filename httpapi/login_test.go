@@ -97,7 +97,7 @@ func TestCookies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := []string{"ann read " + hashOf("ann's"), "ann full " + hashOf("ann's other"), "bob full " + hashOf("bob's")}
 		serve := func(key string, lines ...string) *server {
-			tokens, err := httpapi.ReadTokens(strings.NewReader(strings.Join(lines, "\n")), httpapi.CookieKey([]byte(key)))
+			tokens, err := httpapi.ReadTokens(strings.NewReader(strings.Join(lines, "\n")), httpapi.CookieKey([]byte(strings.Repeat(key, 32))))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,6 +194,11 @@ func TestFilesOfCredentials(t *testing.T) {
 	}
 	if _, err := httpapi.NewPassword("two words", httpapi.Read, "x"); err == nil {
 		t.Error("a name of two words makes a line")
+	}
+	for _, key := range []string{"", "short"} {
+		if _, err := httpapi.ReadTokens(strings.NewReader("a read "+hash), httpapi.CookieKey([]byte(key))); err == nil || !strings.Contains(err.Error(), "want at least 32") {
+			t.Errorf("a key of %d bytes: %v", len(key), err)
+		}
 	}
 	token, made := httpapi.NewToken("ci", httpapi.Submit)
 	tokens := tokensOf(t, "\ufeff"+made+"\r")

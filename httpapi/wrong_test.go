@@ -86,6 +86,7 @@ func TestWrongInput(t *testing.T) {
 			{"POST", "/v1/tasks", draft, []string{"Content-Type", "text/plain"}, 415, "unsupported-media-type", "", "text/plain"},
 			{"POST", "/v1/tasks", draft, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "unsupported-media-type", "", ""},
 			{"POST", "/v1/tasks", draft, []string{"Content-Encoding", "gzip"}, 415, "unsupported-media-type", "", "gzip"},
+			{"POST", task + "/pause", "{\"reason\":\"\xff\"}", nil, 400, "bad-request", "", "not UTF-8"},
 			{"POST", "/v1/tasks", "{", nil, 400, "bad-request", "#", "ends too soon"},
 			{"POST", "/v1/tasks", draft + "{}", nil, 400, "bad-request", "#", "something follows"},
 			{"POST", "/v1/tasks", "null", nil, 422, "invalid-body", "#", "want an object"},
