@@ -386,7 +386,7 @@ func (c *Client) operateType(ctx context.Context, what, name string, opts []Oper
 // tasks: ErrState.
 func (c *Client) PauseTask(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "pause task "+id.String(), opts, func(s operateSettings) store.Command {
-		return store.PauseTask{Audit: s.audit, Task: id}
+		return store.PauseTask{Audit: s.audit, Seen: s.seen, Task: id}
 	})
 	return err
 }
@@ -394,7 +394,7 @@ func (c *Client) PauseTask(ctx context.Context, id TaskID, opts ...OperateOption
 // ResumeTask ends the pause of a task, which is due when it would have been.
 func (c *Client) ResumeTask(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "resume task "+id.String(), opts, func(s operateSettings) store.Command {
-		return store.ResumeTask{Audit: s.audit, Task: id}
+		return store.ResumeTask{Audit: s.audit, Seen: s.seen, Task: id}
 	})
 	return err
 }
