@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/task"
 )
@@ -46,6 +48,11 @@ type Config struct {
 	MaxStreamsPerPrincipal int           // of one name. Default 200
 	StreamTimeout          time.Duration // for a client of a stream to read what was sent; then it is cut. Default 10 s
 
+	// Metrics is what GET /metrics answers with: for example a registry that has
+	// NewStoreMetrics, NewMetrics and the collectors of the process. Default NewStoreMetrics
+	// alone.
+	Metrics prometheus.Gatherer
+
 	Logger *slog.Logger // failures of the server. Default slog.Default()
 }
 
@@ -69,6 +76,9 @@ func (cfg Config) withDefaults() (Config, error) {
 	orDefault(&problems, "StreamTimeout", &cfg.StreamTimeout, 10*time.Second)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = storeMetrics(&cfg)
 	}
 	if len(problems) > 0 {
 		return cfg, fmt.Errorf("%w: %w", weaver.ErrConfig, errors.Join(problems...))
@@ -137,7 +147,12 @@ func (a *API) Stop() { a.stop(errStopping) }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer a.recovered(w, r)
+	out := &writer{ResponseWriter: w}
+	w = out
+	defer a.recovered(out, r)
+	if r.ContentLength != 0 { // also one that is not read: the server looks for the next request behind it
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.cfg.BodyTimeout)) // a recorder of a test has none
+	}
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
@@ -151,7 +166,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // recovered answers for a handler that panicked.
-func (a *API) recovered(w http.ResponseWriter, r *http.Request) {
+func (a *API) recovered(w *writer, r *http.Request) {
 	p := recover()
 	err, _ := p.(error)
 	switch {
@@ -160,9 +175,31 @@ func (a *API) recovered(w http.ResponseWriter, r *http.Request) {
 		panic(p)
 	default:
 		a.panicked(r, p)
+		if w.begun {
+			panic(http.ErrAbortHandler)
+		}
 		writeProblem(w, internal.of("The server's log says what happened."))
 	}
 }
+
+// writer knows whether an answer has begun, so that nothing else is written into it.
+type writer struct {
+	http.ResponseWriter
+	begun bool
+}
+
+func (w *writer) WriteHeader(status int) {
+	w.begun = w.begun || status >= 200
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	w.begun = true
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // panicked logs a panic, from where it is recovered.
 func (a *API) panicked(r *http.Request, p any) {
@@ -175,7 +212,7 @@ const maxURL = 16 << 10
 // admit refuses requests whatever they ask for.
 func (a *API) admit(r *http.Request) *Problem {
 	if len(r.URL.RawQuery)+len(r.URL.Path) > maxURL {
-		return &Problem{Type: ProblemBase + badRequest.name, Title: badRequest.title, Status: http.StatusRequestURITooLong, Detail: fmt.Sprintf("The path and query have more than %d bytes.", maxURL)}
+		return urlTooLong.of("They have more than %d bytes.", maxURL)
 	}
 	if at := r.URL.EscapedPath(); path.Clean(at) != at {
 		return noRoute.of("%q is no path of this API: /openapi.json lists them. A path has no empty parts, no dots and no slash at its end.", at)
@@ -193,7 +230,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 		method = http.MethodGet
 	}
 	rt := methods[method]
-	if rt == nil {
+	if rt == nil || rt.stream && r.Method == http.MethodHead {
 		p := wrongMethod.of("%s has no %s: it has %s.", r.URL.Path, r.Method, allowed(methods))
 		p.allow = allowed(methods)
 		writeProblem(w, p)
@@ -209,6 +246,9 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 func (c *call) serve() error {
 	if err := c.authorize(); err != nil {
 		return err
+	}
+	if c.route.body == nil && c.r.ContentLength != 0 {
+		return badRequest.of("%s takes no body.", c.route.id)
 	}
 	if err := c.api.origin.Check(c.r); err != nil {
 		return crossOrigin.of("%s: send it from a page of this server, or from a program.", err)
@@ -228,38 +268,6 @@ func (c *call) serve() error {
 		_ = rc.SetWriteDeadline(time.Now().Add(c.api.cfg.Timeout + c.api.cfg.MaxWait)) // a recorder of a test has none
 	}
 	return c.route.handle(c)
-}
-
-// authorize finds out who sent the request, and whether it may.
-func (c *call) authorize() error {
-	if c.route.public {
-		return nil
-	}
-	addr := addressOf(c.r)
-	who, err := c.api.cfg.Authorize(c.r)
-	switch {
-	case errors.Is(err, ErrUnauthorized):
-		if c.r.Header.Get("Authorization") != "" || len(c.r.CookiesNamed(cookieName)) > 0 {
-			if c.api.fails.add(addr) {
-				return tooManyFailures.of("Wait a minute, and look at the token.")
-			}
-			return unauthorized.of("The credentials are wrong or no longer good.")
-		}
-		return unauthorized.of("Send the header `Authorization: Bearer TOKEN`.")
-	case err != nil:
-		var p *Problem
-		if errors.As(err, &p) {
-			return p
-		}
-		return fmt.Errorf("authorize: %w", err)
-	}
-	if who.open && !c.api.hostAllowed(c.r.Host) {
-		return misdirected.of("The host %q is not served without credentials: use localhost, or add it to the allowed hosts.", c.r.Host)
-	}
-	if c.who = who; !who.Access.Has(c.route.access) {
-		return forbidden.of("%s needs the access %s, and %q has %s.", c.route.id, c.route.access, who.Name, who.Access)
-	}
-	return nil
 }
 
 // hostAllowed reports whether the Host of a request may be what it is.
@@ -295,16 +303,10 @@ func (c *call) fail(err error) {
 	if p.Status == http.StatusConflict && c.conditional && errors.Is(err, weaver.ErrChanged) {
 		p = preconditionBad.of("%s", err)
 	}
-	writeProblem(c.w, p)
-}
-
-// addressOf is where a request comes from, without a port.
-func addressOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
+	if w, is := c.w.(*writer); is && w.begun {
+		panic(http.ErrAbortHandler) // the client sees that it was cut
 	}
-	return host
+	writeProblem(c.w, p)
 }
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }

@@ -92,11 +92,14 @@ func (r *route) statuses() []int {
 	if !r.public {
 		list = append(list, 401, 403, 429)
 	}
+	if len(r.names()) > 0 {
+		list = append(list, 410) // what is looked for was dropped
+	}
 	if r.changes() {
-		list = append(list, 403, 409, 412, 507)
+		list = append(list, 403, 409, 412, 422, 507)
 	}
 	if r.body != nil {
-		list = append(list, 408, 413, 415, 422)
+		list = append(list, 408, 413, 415)
 	}
 	if strings.Contains(r.pattern, "{id}") {
 		list = append(list, 410) // it was erased
@@ -122,9 +125,9 @@ func byPattern(routes []route) map[string]map[string]*route {
 // allowed lists the methods of a path, as the header Allow has them.
 func allowed(methods map[string]*route) string {
 	var list []string
-	for m := range methods {
+	for m, r := range methods {
 		list = append(list, m)
-		if m == http.MethodGet {
+		if m == http.MethodGet && !r.stream {
 			list = append(list, http.MethodHead)
 		}
 	}

@@ -125,6 +125,7 @@ func (a *API) serverRoutes() []route {
 		{method: get, pattern: "/v1/me", id: "getMe", summary: "Who the server takes you for.", answers: ok[Me]("You."), handle: (*call).me},
 		{method: get, pattern: "/healthz", id: "getHealth", summary: "Whether the process answers.", public: true, answers: ok[Health]("It does."), handle: (*call).healthz},
 		{method: get, pattern: "/readyz", id: "getReady", summary: "Whether the store can be used.", public: true, answers: ok[Health]("It can."), handle: (*call).readyz},
+		{method: get, pattern: "/metrics", id: "getMetrics", summary: "Metrics in the text format of Prometheus.", access: Read, answers: []answer{{status: 200, media: "text/plain", headers: []string{"Vary"}, summary: "The metrics."}}, handle: (*call).metrics},
 		{method: get, pattern: "/openapi.json", id: "getDocument", summary: "This document.", public: true, answers: ok[map[string]any]("The document."), handle: (*call).openapi},
 		{method: post, pattern: "/login", id: "login", summary: "Turn a token into a cookie for a browser.", public: true, body: typeOf[loginRequest](), answers: ok[Me]("You are logged in.", "Set-Cookie"), fails: []int{401, 429}, handle: (*call).login},
 		{method: post, pattern: "/logout", id: "logout", summary: "Forget the cookie.", public: true, answers: []answer{{status: 204, summary: "It is forgotten.", headers: []string{"Set-Cookie"}}}, handle: (*call).logout},
