@@ -41,9 +41,13 @@ func (c *call) artifact() error {
 	if a.LinkValue != nil {
 		return noRoute.of("The artifact is a link, whose bytes are elsewhere: /v1/tasks/%s/artifacts says where.", of)
 	}
-	ctx, stop := c.downloading()
-	defer stop()
-	r, err := c.api.client.OpenArtifact(ctx, weaver.RefOf(*a))
+	media := anyMedia
+	if _, _, err := mime.ParseMediaType(a.ContentType); err == nil {
+		media = a.ContentType
+	}
+	out := c.download(media)
+	defer out.close()
+	r, err := c.api.client.OpenArtifact(out.ctx, weaver.RefOf(*a))
 	if errors.Is(err, blob.ErrNotFound) {
 		return fmt.Errorf("%w: %w", weaver.ErrBlobGone, err)
 	}
@@ -51,14 +55,9 @@ func (c *call) artifact() error {
 		return err
 	}
 	defer func() { _ = r.Close() }() // its last Read says what is wrong with it
-	media := anyMedia
-	if _, _, err := mime.ParseMediaType(a.ContentType); err == nil {
-		media = a.ContentType
-	}
 	h := c.w.Header()
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(a.Name)}))
 	h.Set("Content-Length", strconv.FormatInt(a.Blob.Size, 10))
-	out := c.download(media)
 	if c.r.Method == http.MethodHead {
 		_, err := out.Write(nil)
 		return err
@@ -66,11 +65,11 @@ func (c *call) artifact() error {
 	// Its last Read says whether the bytes are those that were stored, so their end waits
 	// for that: a client never takes changed bytes for the whole.
 	held := &lastHeld{w: out}
-	if err := copyUntil(ctx, held, r); err != nil {
-		return out.broken(c, err)
+	if err := copyUntil(out.ctx, held, r); err != nil {
+		return out.broken(err)
 	}
 	if err := held.release(); err != nil {
-		return out.broken(c, err)
+		return out.broken(err)
 	}
 	return nil
 }

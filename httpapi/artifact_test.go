@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/blob"
@@ -128,4 +129,61 @@ func TestArtifactWithoutBucket(t *testing.T) {
 	s, of, _, list := artifacts(t, "x")
 	bare := newServer(t, serverOptions{store: s.store})
 	bare.get("/v1/artifacts/"+list[1].ID.String()+"?task="+of.String()).problem(http.StatusServiceUnavailable, "no-bucket")
+}
+
+// A client that reads nothing is cut after StreamTimeout, and one that reads slowly when
+// the API stops.
+func TestArtifactIsCut(t *testing.T) {
+	t.Parallel()
+	content := strings.Repeat("0123456789abcdef", 4<<20) // more than sockets hold
+	for name, cut := range map[string]func(*server){
+		"timeout": func(*server) {},
+		"stop":    func(s *server) { s.api.Stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			made, of, folder, list := artifacts(t, content)
+			bucket := closes{blob.Dir(folder), make(chan struct{}, 1)}
+			client, err := weaver.NewClient(made.store, weaver.ClientConfig{Bucket: bucket})
+			made.no(err)
+			s := newServer(t, serverOptions{store: made.store, config: func(c *httpapi.Config) {
+				if c.Client = client; name == "timeout" {
+					c.StreamTimeout = 50 * time.Millisecond
+				}
+			}})
+			res, err := http.Get(s.url + "/v1/artifacts/" + list[1].ID.String() + "?task=" + of.String())
+			s.no(err)
+			defer func() { _ = res.Body.Close() }()
+			cut(s)
+			select {
+			case <-bucket.closed:
+			case <-time.After(8 * time.Second): // less than StreamTimeout
+				t.Fatal("the answer goes on")
+			}
+			if n, err := io.Copy(io.Discard, res.Body); err == nil {
+				t.Errorf("all %d bytes came", n)
+			}
+		})
+	}
+}
+
+// closes is a bucket that tells when a stream of it was closed.
+type closes struct {
+	blob.Bucket
+	closed chan struct{}
+}
+
+func (c closes) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	r, err := c.Bucket.Get(ctx, key)
+	return closesOf{r, c.closed}, err
+}
+
+type closesOf struct {
+	io.ReadCloser
+	closed chan struct{}
+}
+
+func (c closesOf) Close() error {
+	c.closed <- struct{}{}
+	return c.ReadCloser.Close()
 }

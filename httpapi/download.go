@@ -6,36 +6,55 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 )
 
 // download is an answer of any length: it may take as long as its client goes on
-// reading. Its status is 200 with the first write.
+// reading, and ends when the API stops. Its status is 200 with the first write.
 type download struct {
+	ctx   context.Context
 	c     *call
 	rc    *http.ResponseController
 	media string
 	begun bool
+	end   context.CancelCauseFunc
+
+	forget   func() bool // the API's stop does not matter any more
+	deadline sync.Mutex  // held while the deadline of writes is set
+	over     bool        // it may not be set any more
 }
 
-// download makes the answer of a media type.
+// download makes the answer of a media type. Its close must be called.
 func (c *call) download(media string) *download {
-	return &download{c: c, rc: http.NewResponseController(c.w), media: media}
+	d := &download{c: c, rc: http.NewResponseController(c.w), media: media}
+	d.ctx, d.end = context.WithCancelCause(c.r.Context())
+	d.forget = context.AfterFunc(c.api.ctx, func() { d.cut(errStopping) })
+	return d
 }
 
-// downloading is the context of a download: it ends with the client, and when the API
-// stops.
-func (c *call) downloading() (context.Context, context.CancelFunc) {
-	ctx, end := context.WithCancelCause(c.r.Context())
-	stop := context.AfterFunc(c.api.ctx, func() { end(errStopping) })
-	return ctx, func() {
-		stop()
-		end(nil)
+// cut ends the answer at once, also a write that waits for the client.
+func (d *download) cut(why error) {
+	d.deadline.Lock()
+	defer d.deadline.Unlock()
+	if d.end(why); !d.over {
+		_ = d.rc.SetWriteDeadline(time.Unix(1, 0))
 	}
+}
+
+func (d *download) close() {
+	d.deadline.Lock()
+	defer d.deadline.Unlock()
+	d.over = true
+	d.forget()
+	d.end(nil)
 }
 
 // Write implements io.Writer.
 func (d *download) Write(p []byte) (int, error) {
+	if err := d.until(time.Now().Add(d.c.api.cfg.StreamTimeout)); err != nil {
+		return 0, err
+	}
 	if !d.begun {
 		d.begun = true
 		d.c.w.Header().Set("Content-Type", d.media)
@@ -44,13 +63,24 @@ func (d *download) Write(p []byte) (int, error) {
 	if d.c.r.Method == http.MethodHead {
 		return len(p), nil
 	}
-	_ = d.rc.SetWriteDeadline(time.Now().Add(d.c.api.cfg.StreamTimeout)) // a recorder of a test has none
 	return d.c.w.Write(p)
+}
+
+// until sets the deadline of the next write, unless the answer has been cut.
+func (d *download) until(t time.Time) error {
+	d.deadline.Lock()
+	defer d.deadline.Unlock()
+	if d.ctx.Err() != nil {
+		return context.Cause(d.ctx)
+	}
+	_ = d.rc.SetWriteDeadline(t) // a recorder of a test has none
+	return nil
 }
 
 // broken ends an answer with an error: as a problem, or by breaking the connection once
 // some of it was sent.
-func (d *download) broken(c *call, err error) error {
+func (d *download) broken(err error) error {
+	c := d.c
 	if !d.begun {
 		return err
 	}

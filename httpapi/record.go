@@ -89,14 +89,13 @@ func (c *call) logs() error {
 		return err
 	}
 	out := c.download("text/plain; charset=utf-8")
+	defer out.close()
 	var w io.Writer = out
 	var end *tailOf
 	if tail > 0 {
 		end = &tailOf{most: tail}
 		w = end
 	}
-	ctx, cancel = c.downloading()
-	defer cancel()
 	no := attempt
 	if no == 0 {
 		no = t.AttemptNo
@@ -106,16 +105,16 @@ func (c *call) logs() error {
 		switch r, err := open(&t, no); {
 		case err == nil:
 			found = true
-			if err := errors.Join(copyUntil(ctx, w, r), r.Close()); err != nil {
-				return out.broken(c, err)
+			if err := errors.Join(copyUntil(out.ctx, w, r), r.Close()); err != nil {
+				return out.broken(err)
 			}
 		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		}
 	}
 	if !found {
-		if found, err = c.storedLines(ctx, w, t.ID, attempt); err != nil {
-			return out.broken(c, err)
+		if found, err = c.storedLines(out.ctx, w, t.ID, attempt); err != nil {
+			return out.broken(err)
 		}
 	}
 	if !found {
@@ -127,7 +126,7 @@ func (c *call) logs() error {
 		_, err = out.Write(nil)
 	}
 	if err != nil {
-		return out.broken(c, err)
+		return out.broken(err)
 	}
 	return nil
 }
