@@ -46,6 +46,7 @@ type Config struct {
 
 	MaxStreams             int           // that are open at a time. Default 1,000
 	MaxStreamsPerPrincipal int           // of one name. Default 200
+	MaxTopics              int           // that one stream watches. Default 20
 	StreamTimeout          time.Duration // for a client of a stream to read what was sent; then it is cut. Default 10 s
 
 	// Metrics is what GET /metrics answers with: for example a registry that has
@@ -73,6 +74,7 @@ func (cfg Config) withDefaults() (Config, error) {
 	orDefault(&problems, "MaxQuery", &cfg.MaxQuery, 2<<10)
 	orDefault(&problems, "MaxStreams", &cfg.MaxStreams, 1000)
 	orDefault(&problems, "MaxStreamsPerPrincipal", &cfg.MaxStreamsPerPrincipal, 200)
+	orDefault(&problems, "MaxTopics", &cfg.MaxTopics, 20)
 	orDefault(&problems, "StreamTimeout", &cfg.StreamTimeout, 10*time.Second)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -109,6 +111,7 @@ type API struct {
 	spec   []byte // /openapi.json
 
 	streams streams
+	hub     *hub
 
 	ctx  context.Context // ends when the API stops
 	stop context.CancelCauseFunc
@@ -120,7 +123,7 @@ func New(cfg Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), types: &types{client: cfg.Client}}
+	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), types: &types{client: cfg.Client}, hub: newHub(&cfg)}
 	for _, o := range cfg.TrustedOrigins {
 		if err := a.origin.AddTrustedOrigin(o); err != nil {
 			return nil, fmt.Errorf("%w: TrustedOrigins: %w", weaver.ErrConfig, err)
@@ -147,22 +150,29 @@ func (a *API) Stop() { a.stop(errStopping) }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	out := &writer{ResponseWriter: w}
+	out := a.begin(w, r)
 	w = out
 	defer a.recovered(out, r)
-	if r.ContentLength != 0 { // also one that is not read: the server looks for the next request behind it
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.cfg.BodyTimeout)) // a recorder of a test has none
-	}
-	h := w.Header()
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-store")
 	if p := a.admit(r); p != nil {
 		writeProblem(w, p)
 		return
 	}
 	a.mux.ServeHTTP(w, r)
+}
+
+// begin gives the body of a request a time to come in, and its answer the headers that
+// every one has.
+func (a *API) begin(w http.ResponseWriter, r *http.Request) *writer {
+	out := &writer{ResponseWriter: w}
+	if r.ContentLength != 0 { // also one that is not read: the server looks for the next request behind it
+		_ = http.NewResponseController(out).SetReadDeadline(time.Now().Add(a.cfg.BodyTimeout)) // a recorder of a test has none
+	}
+	h := out.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	return out
 }
 
 // recovered answers for a handler that panicked.
@@ -230,7 +240,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 		method = http.MethodGet
 	}
 	rt := methods[method]
-	if rt == nil || rt.stream && r.Method == http.MethodHead {
+	if rt == nil {
 		p := wrongMethod.of("%s has no %s: it has %s.", r.URL.Path, r.Method, allowed(methods))
 		p.allow = allowed(methods)
 		writeProblem(w, p)
@@ -244,14 +254,11 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 
 // serve does the checks that all routes share, then calls the route's handler.
 func (c *call) serve() error {
-	if err := c.authorize(); err != nil {
+	if err := c.guarded(); err != nil {
 		return err
 	}
 	if c.route.body == nil && c.r.ContentLength != 0 {
 		return badRequest.of("%s takes no body.", c.route.id)
-	}
-	if err := c.api.origin.Check(c.r); err != nil {
-		return crossOrigin.of("%s: send it from a page of this server, or from a program.", err)
 	}
 	if err := c.acceptable(); err != nil {
 		return err

@@ -94,7 +94,7 @@ func ReadTokens(r io.Reader, opts ...TokensOption) (*Tokens, error) {
 		problems = append(problems, fmt.Errorf("line %d: %w", no+1, err))
 	}
 	if len(problems) == 0 && len(t.list) == 0 {
-		problems = append(problems, errors.New("there is no token: `weaver token NAME ACCESS` makes a line"))
+		problems = append(problems, errors.New("there is no token: `weaver token new NAME --access ACCESS` makes a line"))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
