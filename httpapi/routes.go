@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"net/http"
 	"reflect"
 	"slices"
@@ -62,6 +63,10 @@ func (a *API) taskRoutes() []route {
 		of("artifacts", "listTaskArtifacts", "The artifacts of a task.", Read, ok[List[task.Artifact]]("All of them."), part(func(h *store.History) []task.Artifact { return h.Artifacts })),
 		of("needs", "listNeeds", "What a task needs, its children among it.", Read, ok[List[store.Need]]("All of them."), part(func(h *store.History) []store.Need { return h.Needs })),
 		{method: get, pattern: "/v1/tasks/{id}/why", id: "explainTask", summary: "Explain where a task stands, what it waits for and what lets it go on.", access: Read, params: whyParams, answers: ok[Explanation]("The explanation."), handle: (*call).taskWhy},
+		{method: get, pattern: "/v1/tasks/{id}/children", id: "listChildren", summary: "List the tasks that a task stored, newest first, without their values.", access: Read, params: slices.DeleteFunc(slices.Clone(filterParams), func(p param) bool { return p.name == "parent" }), answers: ok[Found]("A page."), handle: (*call).taskChildren},
+		{method: get, pattern: "/v1/artifacts/{id}", id: "getArtifact", summary: "Read the bytes of an artifact, whole: there are no ranges.", access: Read | Payloads, params: []param{query("task", "string", "The task that has it: as listTaskArtifacts says.").needed()}, answers: []answer{{status: 200, media: anyMedia, headers: []string{"Content-Disposition"}, summary: "The bytes, of the Content-Type that the artifact has."}}, handle: (*call).artifact},
+		{method: get, pattern: "/v1/tasks/{id}/events", id: "listTaskEvents", summary: "What happened to a task, the oldest first: what weaver run -o json prints of it.", access: Read, params: []param{query("limit", "integer", "About how many events the page has: 1 to 1,000; default 100."), query("after", "string", "The cursor `next` of the page before, or the sequence of an event.")}, answers: ok[Page[json.RawMessage]]("A page."), handle: (*call).taskEvents},
+		{method: get, pattern: "/v1/tasks/{id}/logs", id: "getLogs", summary: "What a task wrote: of a command what one attempt wrote, of another task the lines that its engine stored.", access: Read | Payloads, params: []param{query("attempt", "integer", "Of this attempt. Default: of a command the last one, of another task all."), query("tail", "integer", "Only so many bytes of its end, from the beginning of a line: at most 1 MiB.")}, answers: []answer{{status: 200, media: "text/plain", summary: "What it wrote, as it is."}}, handle: (*call).logs},
 		of("payloads/{what}", "getPayload", "The input, output or unblock_input of a task.", Read|Payloads, ok[Value]("The value, masked as the task says."), (*call).payload),
 		of("payloads/steps/{name}", "getStepPayload", "What a step gave.", Read|Payloads, ok[Value]("The value, masked as the step says."), (*call).stepPayload),
 	}
@@ -94,6 +99,9 @@ func (a *API) jobRoutes() []route {
 		{method: get, pattern: "/v1/jobs/{id}", id: "getJob", summary: "Read a job, the numbers of its tasks and what it waits for.", access: Read, answers: ok[weaver.JobStatus]("The job."), handle: (*call).getJob},
 		{method: get, pattern: "/v1/jobs/{id}/tasks", id: "listJobTasks", summary: "List the tasks of a job.", access: Read, params: filterParams, answers: ok[Found]("A page."), handle: (*call).jobTasks},
 		{method: get, pattern: "/v1/jobs/{id}/result", id: "getJobResult", summary: "How a job ended, or where it stands.", access: Read, answers: ok[JobResult]("Its tasks by how they ended."), handle: (*call).jobResult},
+		{method: get, pattern: "/v1/jobs/{id}/graph", id: "getJobGraph", summary: "The tasks of a job, the oldest first, and what they need.", access: Read, params: []param{query("limit", "integer", "The most tasks of the page: 1 to 10,000, the default."), query("after", "string", "The cursor `next` of the page before.")}, answers: ok[weaver.Graph]("A page."), handle: (*call).jobGraph},
+		{method: get, pattern: "/v1/jobs/{id}/timeline", id: "getJobTimeline", summary: "The attempts of the tasks of a job, the oldest tasks first.", access: Read, params: []param{query("limit", "integer", "Of how many tasks, also of those that have not begun: 1 to 200; default 50."), query("after", "string", "The cursor `next` of the page before.")}, answers: ok[Timeline]("A page."), handle: (*call).jobTimeline},
+		{method: del, pattern: "/v1/jobs/{id}", id: "deleteJob", summary: "Delete an ended job, its tasks and their records.", access: Operate, answers: ok[DeletedJob]("It is gone."), handle: (*call).deleteJob},
 		{method: get, pattern: "/v1/jobs/{id}/why", id: "explainJob", summary: "Explain where a job stands, what holds it up and what lets it go on.", access: Read, params: whyParams, answers: ok[Explanation]("The explanation."), handle: (*call).jobWhy},
 		{method: post, pattern: "/v1/jobs/{id}/cancel", id: "cancelJob", summary: "Cancel all unfinished tasks of a job.", access: Operate, body: typeOf[verbRequest](), answers: ok[CancelAck]("What that did."), handle: (*call).cancelJob},
 		{method: post, pattern: "/v1/jobs/{id}/retry", id: "retryJob", summary: "Retry every failed or cancelled task of a job.", access: Operate, body: typeOf[retryRequest](), answers: ok[RetryAck]("What that did."), handle: (*call).retryJob},
