@@ -35,6 +35,10 @@ type Config struct {
 	MaxWait     time.Duration // of ?wait=. Default 60 s
 	MaxQuery    int           // bytes of q. Default 2 KiB
 
+	MaxStreams             int           // that are open at a time. Default 1,000
+	MaxStreamsPerPrincipal int           // of one name. Default 200
+	StreamTimeout          time.Duration // for a client of a stream to read what was sent; then it is cut. Default 10 s
+
 	Logger *slog.Logger // failures of the server. Default slog.Default()
 }
 
@@ -53,6 +57,9 @@ func (cfg Config) withDefaults() (Config, error) {
 	orDefault(&problems, "Timeout", &cfg.Timeout, 30*time.Second)
 	orDefault(&problems, "MaxWait", &cfg.MaxWait, 60*time.Second)
 	orDefault(&problems, "MaxQuery", &cfg.MaxQuery, 2<<10)
+	orDefault(&problems, "MaxStreams", &cfg.MaxStreams, 1000)
+	orDefault(&problems, "MaxStreamsPerPrincipal", &cfg.MaxStreamsPerPrincipal, 200)
+	orDefault(&problems, "StreamTimeout", &cfg.StreamTimeout, 10*time.Second)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
@@ -83,6 +90,8 @@ type API struct {
 	fails  *failures
 	types  *types
 	spec   []byte // /openapi.json
+
+	streams streams
 
 	ctx  context.Context // ends when the API stops
 	stop context.CancelCauseFunc
@@ -143,9 +152,14 @@ func (a *API) recovered(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, http.ErrAbortHandler):
 		panic(p)
 	default:
-		a.log.ErrorContext(r.Context(), "a request made its handler panic", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+		a.panicked(r, p)
 		writeProblem(w, internal.of("The server's log says what happened."))
 	}
+}
+
+// panicked logs a panic, from where it is recovered.
+func (a *API) panicked(r *http.Request, p any) {
+	a.log.ErrorContext(r.Context(), "a request made its handler panic", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 }
 
 // maxURL is how long the path and query of a request may be.
@@ -197,6 +211,10 @@ func (c *call) serve() error {
 	}
 	if err := c.checkQuery(); err != nil {
 		return err
+	}
+	if c.route.stream && c.r.Method == http.MethodHead {
+		c.streamHeaders()
+		return nil
 	}
 	if !c.route.stream {
 		rc := http.NewResponseController(c.w)
