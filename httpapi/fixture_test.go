@@ -304,7 +304,14 @@ func (s *server) stateOf(id weaver.TaskID) weaver.State {
 // handlerTransport serves requests without a network.
 type handlerTransport struct{ handler http.Handler }
 
-func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t handlerTransport) RoundTrip(r *http.Request) (res *http.Response, err error) {
+	defer func() {
+		if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
+			err = http.ErrAbortHandler
+		} else if p != nil {
+			panic(p)
+		}
+	}()
 	in := r.Clone(r.Context())
 	in.RequestURI, in.RemoteAddr = r.URL.RequestURI(), "127.0.0.1:1"
 	if in.Host == "" {
@@ -315,7 +322,7 @@ func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	rec := httptest.NewRecorder()
 	t.handler.ServeHTTP(rec, in)
-	res := rec.Result()
+	res = rec.Result()
 	res.Request = r
 	return res, nil
 }
