@@ -40,6 +40,9 @@ var (
 	ErrChanged = errors.New("the task has changed meanwhile")
 	// ErrBadCursor: the cursor did not come from a list.
 	ErrBadCursor = errors.New("bad cursor")
+	// ErrStatsQuery: the span, the step or a field of a query of statistics is impossible,
+	// or it asks for too much; the message says what.
+	ErrStatsQuery = errors.New("no such statistics can be asked for")
 	// ErrForeignTx: the transaction belongs to another driver or database.
 	ErrForeignTx = errors.New("the transaction belongs to another database driver")
 	// ErrRestartTx: the caller's transaction cannot go on; begin it again.

@@ -23,16 +23,20 @@ const (
 // collector removes what the rules of retention no longer keep, from the oldest to
 // what is too young, in bites, and then what is left in the bucket: uploads that
 // nothing used, and bytes that nothing names any more. Fields of inputs go before both.
-// It runs on every engine that has rules, a bucket, or a type with such fields, every minute: it needs no leader.
+// It runs on every engine that has rules, a bucket, or a type with such fields, every
+// minute: it needs no leader. On every engine whose store keeps statistics it makes old
+// ones coarser.
 type collector struct {
 	*env
-	swept time.Time // when the bucket was looked through
+	swept  time.Time // when the bucket was looked through
+	merged time.Time // when statistics were
 }
 
 func newCollector(e *env) *collector { return &collector{env: e} }
 
 func (c *collector) run(ctx context.Context) error {
-	if len(c.Retain) == 0 && c.Values.Bucket == nil && !slices.ContainsFunc(c.Handlers, func(h Handler) bool { return h.Expires }) {
+	expires := len(c.Retain) > 0 || c.Values.Bucket != nil || slices.ContainsFunc(c.Handlers, func(h Handler) bool { return h.Expires })
+	if !expires && c.stats == nil {
 		return nil
 	}
 	for {
@@ -40,13 +44,16 @@ func (c *collector) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		c.expire(ctx)
+		if expires {
+			c.expire(ctx)
+		}
 		if len(c.Retain) > 0 {
 			c.collect(ctx)
 		}
 		if c.Values.Bucket != nil {
 			c.collectBlobs(ctx)
 		}
+		c.mergeStats(ctx)
 	}
 }
 
@@ -95,6 +102,7 @@ func (c *collector) collect(ctx context.Context) {
 		call, cancel := context.WithTimeout(ctx, c.TTL)
 		got, err := c.Store.Collect(call, c.Namespace, req)
 		cancel()
+		c.called("collect", start, err)
 		if err != nil {
 			if ctx.Err() == nil {
 				c.Log.Warn("collect", "error", err)
