@@ -60,7 +60,7 @@ func jobDraftOf(job *task.NewJob, tasks []task.New) JobDraft {
 	return d
 }
 
-func jobPath(id weaver.JobID, part string) string { return "/v1/jobs/" + id.String() + part }
+func jobPath(id weaver.JobID, part string) string { return "/v1/jobs/" + idPart(id) + part }
 
 // Job reads one job without its tasks; ErrNotFound.
 func (c *Client) Job(ctx context.Context, id weaver.JobID) (weaver.JobInfo, error) {

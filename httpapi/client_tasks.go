@@ -147,7 +147,15 @@ func (c *Client) getTask(ctx context.Context, id weaver.TaskID, q url.Values, po
 }
 
 func taskPath(id weaver.TaskID, parts ...string) string {
-	return "/v1/tasks/" + strings.Join(append([]string{id.String()}, parts...), "/")
+	return "/v1/tasks/" + strings.Join(append([]string{idPart(id)}, parts...), "/")
+}
+
+// idPart is an id in a path, in which the zero one is no empty part.
+func idPart(id task.ID) string {
+	if id.IsZero() {
+		return strings.Repeat("0", 26)
+	}
+	return id.String()
 }
 
 // List reads tasks newest first, and the cursor of the next page, "" at the end. Rows

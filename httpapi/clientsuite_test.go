@@ -236,6 +236,8 @@ func TestClientsWait(t *testing.T) {
 		s.is(err, weaver.ErrInvalidOption)
 		_, err = s.c.Wait(ctx, weaver.TaskID{7})
 		s.is(err, weaver.ErrNotFound)
+		_, err = s.c.Wait(ctx, weaver.TaskID{})
+		s.is(err, weaver.ErrNotFound)
 	})
 }
 
@@ -344,7 +346,7 @@ func TestClientsVerbs(t *testing.T) {
 		}
 		h, err := s.c.History(ctx, bad.ID())
 		s.no(err)
-		if a := h.Audit; len(a) != 1 || a[0].Reason != "the card works" || len(h.Attempts) != 1 || h.Task.ID != bad.ID() {
+		if a := h.Audit; len(a) != 1 || !strings.HasSuffix(a[0].Reason, "the card works") || len(h.Attempts) != 1 || h.Task.ID != bad.ID() {
 			s.Errorf("the history: %+v", h)
 		}
 
@@ -596,7 +598,7 @@ func TestClientWithLessAccess(t *testing.T) {
 		t.Errorf("the output is %+v", out)
 	}
 	for _, o := range []httpapi.ClientOption{httpapi.Token("wrong"), httpapi.BasicAuth("ann", "secret")} {
-		if _, err = s.over(o).Get(ctx, h.ID()); !errors.As(err, &p) || p.Status != http.StatusUnauthorized || strings.Contains(err.Error(), "secret") {
+		if _, err = s.over(o, httpapi.HTTPClient(new(http.Client))).Get(ctx, h.ID()); !errors.As(err, &p) || p.Status != http.StatusUnauthorized || strings.Contains(err.Error(), "secret") {
 			t.Errorf("with wrong credentials: %v", err)
 		}
 	}

@@ -306,9 +306,8 @@ type handlerTransport struct{ handler http.Handler }
 
 func (t handlerTransport) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	defer func() {
-		if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
-			err = http.ErrAbortHandler
-		} else if p != nil {
+		p := recover()
+		if err, _ = p.(error); p != nil && !errors.Is(err, http.ErrAbortHandler) {
 			panic(p)
 		}
 	}()

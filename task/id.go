@@ -136,6 +136,16 @@ func (id LeaseID) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (id LeaseID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
+// UnmarshalText implements encoding.TextUnmarshaler. Empty text is the zero value.
+func (id *LeaseID) UnmarshalText(b []byte) error {
+	var read LeaseID
+	if n, err := hex.Decode(read[:], b[:min(len(b), 2*len(read))]); err != nil || len(b) > 0 && (n != len(read) || len(b) != 2*len(read)) {
+		return fmt.Errorf("%.40q is no lease id: want %d hexadecimal digits", b, 2*len(read))
+	}
+	*id = read
+	return nil
+}
+
 // Lease is the right to run one attempt of a task. Epoch gives order and is
 // shown to handlers; ID gives uniqueness; Generation names the life of the
 // store that granted it (it changes when a store is restored from a backup).

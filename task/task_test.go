@@ -120,6 +120,18 @@ func TestIDText(t *testing.T) {
 			t.Errorf("ParseID(%q): %v", bad, err)
 		}
 	}
+	for _, id := range []task.LeaseID{{}, {1, 2, 255}, task.NewLeaseID()} {
+		text, err := id.MarshalText()
+		back := task.LeaseID{9}
+		if err != nil || back.UnmarshalText(text) != nil || back != id {
+			t.Errorf("%q is read as %q", text, back)
+		}
+	}
+	for _, wrong := range []string{"a", "zz", "0102", strings.Repeat("0", 31), strings.Repeat("0", 34), strings.Repeat("g", 32)} {
+		if id := (task.LeaseID{9}); id.UnmarshalText([]byte(wrong)) == nil || id != (task.LeaseID{9}) {
+			t.Errorf("%q is read as %q", wrong, id)
+		}
+	}
 	if a, b := task.NewLeaseID(), task.NewLeaseID(); a == b {
 		t.Error("two lease ids are equal")
 	}
