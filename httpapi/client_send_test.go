@@ -26,9 +26,6 @@ type transport struct {
 }
 
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if _, err := io.Copy(io.Discard, r.Body); err != nil {
-		return nil, err
-	}
 	return t.answer(t.sent.Add(1), r)
 }
 
@@ -289,18 +286,19 @@ func (w waits) Get(_ context.Context, id weaver.TaskID) (weaver.TaskInfo, error)
 // A wait of a client whose requests have a limit asks for less.
 func TestClientWaitWithATimeout(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, serverOptions{})
+	s := newServer(t, serverOptions{}) // with a network: whose waits are those of the http.Client
 	own := *s.http
 	own.Timeout = time.Second
-	c := s.over(httpapi.HTTPClient(&own))
+	log := new(lockedBuffer)
+	c := s.over(httpapi.HTTPClient(&own), httpapi.Logger(slog.New(slog.NewTextHandler(log, nil))))
 	h, err := charge.Enqueue(t.Context(), c, chargeIn{Order: "x"})
 	s.no(err)
 	ran := s.later(1500*time.Millisecond, func() { s.run() })
 	out, err := h.Wait(t.Context())
 	ran()
 	s.no(err)
-	if out.Receipt != "r-x" {
-		t.Errorf("%+v", out)
+	if out.Receipt != "r-x" || log.String() != "" {
+		t.Errorf("%+v, the log: %s", out, log)
 	}
 }
 
