@@ -290,7 +290,7 @@ func TestClientWaitWithATimeout(t *testing.T) {
 	own := *s.http
 	own.Timeout = time.Second
 	log := new(lockedBuffer)
-	c := s.over(httpapi.HTTPClient(&own), httpapi.Logger(slog.New(slog.NewTextHandler(log, nil))))
+	c := s.over(httpapi.Tries(1), httpapi.HTTPClient(&own), httpapi.Logger(slog.New(slog.NewTextHandler(log, nil))))
 	h, err := charge.Enqueue(t.Context(), c, chargeIn{Order: "x"})
 	s.no(err)
 	ran := s.later(1500*time.Millisecond, func() { s.run() })

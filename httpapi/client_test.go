@@ -74,7 +74,7 @@ func TestClientOverHTTP(t *testing.T) {
 		ended := s.later(20*time.Second, func() { s.no(s.client.Cancel(ctx, ask.ID())) })
 		_, err = s.over(httpapi.HTTPClient(&http.Client{Transport: counted})).Wait(ctx, ask.ID(), weaver.WaitThroughBlocked())
 		ended()
-		if n := counted.sent.Load(); err == nil || n > 8 {
+		if n := counted.sent.Load(); err == nil || n > 12 {
 			t.Errorf("a wait through a block: %v, asked %d times", err, n)
 		}
 		drafts := make([]weaver.Draft, 1001)

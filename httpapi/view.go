@@ -31,11 +31,14 @@ func etag(epoch int64, updated time.Time) string {
 	return fmt.Sprintf(`"%d-%d"`, epoch, updated.UnixMicro())
 }
 
-// task shows one task.
-func (c *call) showTask(t task.Task) Task {
+// showTask shows one task.
+func (c *call) showTask(t task.Task) Task { return showTask(t, c.who.Access) }
+
+// showTask shows one task to principals with an access.
+func showTask(t task.Task, to Access) Task {
 	redact.Task(&t)
 	v := Task{Task: t}
-	if !c.who.Access.Has(Payloads) {
+	if !to.Has(Payloads) {
 		v.PayloadsHidden = t.Input != nil || t.Output != nil || t.UnblockInput != nil
 		v.Input, v.Output, v.UnblockInput = nil, nil, nil
 	}

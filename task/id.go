@@ -136,11 +136,15 @@ func (id LeaseID) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (id LeaseID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler. Empty text is the zero value.
-func (id *LeaseID) UnmarshalText(b []byte) error {
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String writes.
+func (id *LeaseID) UnmarshalText(text []byte) error {
 	var read LeaseID
-	if n, err := hex.Decode(read[:], b[:min(len(b), 2*len(read))]); err != nil || len(b) > 0 && (n != len(read) || len(b) != 2*len(read)) {
-		return fmt.Errorf("%.40q is no lease id: want %d hexadecimal digits", b, 2*len(read))
+	if len(text) == 0 {
+		*id = read
+		return nil
+	}
+	if n, err := hex.Decode(read[:], text[:min(len(text), 2*len(read))]); err != nil || n != len(read) || len(text) != 2*n {
+		return fmt.Errorf("%.40q is no lease id: want %d hexadecimal characters", text, 2*len(read))
 	}
 	*id = read
 	return nil
