@@ -36,6 +36,12 @@ type anyClient interface {
 	Delete(ctx context.Context, id weaver.TaskID, opts ...weaver.OperateOption) error
 	Rerun(ctx context.Context, id weaver.TaskID, opts ...weaver.OperateOption) (weaver.Enqueued, error)
 	RerunFrom(ctx context.Context, id weaver.TaskID, step string, opts ...weaver.OperateOption) (weaver.Enqueued, error)
+	PauseType(ctx context.Context, name string, opts ...weaver.OperateOption) error
+	ResumeType(ctx context.Context, name string, opts ...weaver.OperateOption) error
+	Counts(ctx context.Context) (weaver.Counts, error)
+	Queues(ctx context.Context) ([]weaver.QueueInfo, error)
+	Workers(ctx context.Context) ([]weaver.WorkerInfo, error)
+	Audit(ctx context.Context, f weaver.AuditFilter) ([]weaver.AuditEntry, string, error)
 	PauseQueue(ctx context.Context, queue string, opts ...weaver.OperateOption) error
 	ResumeQueue(ctx context.Context, queue string, opts ...weaver.OperateOption) error
 	Job(ctx context.Context, id weaver.JobID) (weaver.JobInfo, error)

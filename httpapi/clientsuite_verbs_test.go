@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/httpapi"
 )
 
 func TestClientsVerbs(t *testing.T) {
@@ -203,5 +204,65 @@ func TestClientsJobs(t *testing.T) {
 		s.is(err, weaver.ErrNotFound)
 		_, err = s.c.CancelJob(ctx, ask.ID(), weaver.Force())
 		s.is(err, weaver.ErrInvalidOption)
+	})
+}
+
+// What is read of the server as a whole is what is in the store.
+func TestClientsOverview(t *testing.T) {
+	t.Parallel()
+	onClients(t, func(s *suite) {
+		ctx := s.Context()
+		done := s.charge("x")
+		s.run()
+		s.charge("later", weaver.Delay(time.Hour))
+		s.no(s.c.PauseQueue(ctx, "a/b c", weaver.Reason("a test")))
+		s.no(s.c.PauseType(ctx, charge.Name()))
+		s.is(s.c.PauseType(ctx, "odd"), weaver.ErrInvalidOption)
+
+		counts, err := s.c.Counts(ctx)
+		s.no(err)
+		queues, err := s.c.Queues(ctx)
+		s.no(err)
+		workers, err := s.c.Workers(ctx)
+		s.no(err)
+		entries, next, err := s.c.Audit(ctx, weaver.AuditFilter{Target: "a/b c"})
+		s.no(err)
+		if len(entries) != 1 || entries[0].Reason != "a test" || next != "" {
+			s.Errorf("the audit: %+v, %q", entries, next)
+		}
+		wantCounts, err := s.client.Counts(ctx)
+		s.no(err)
+		wantQueues, err := s.client.Queues(ctx)
+		s.no(err)
+		wantWorkers, err := s.client.Workers(ctx)
+		s.no(err)
+		for what, pair := range map[string][2]any{"counts": {counts, wantCounts}, "queues": {queues, wantQueues}, "workers": {workers, wantWorkers}} {
+			if got, want := text(pair[0]), text(pair[1]); got != want && got+want != "[]null" {
+				s.Errorf("the %s are %s, want %s", what, got, want)
+			}
+		}
+		s.no(s.c.ResumeQueue(ctx, "a/b c"))
+		s.no(s.c.ResumeType(ctx, charge.Name()))
+		_, _, err = s.c.Audit(ctx, weaver.AuditFilter{After: "odd"})
+		s.is(err, weaver.ErrBadCursor)
+
+		over := s.over()
+		types, err := over.Types(ctx)
+		s.no(err)
+		one, err := over.Type(ctx, charge.Name())
+		s.no(err)
+		if len(types) != 1 || types[0].Name != charge.Name() || types[0].Input != nil || one.Input == nil || one.Paused {
+			s.Errorf("the types are %+v, one is %+v", types, one)
+		}
+		if _, err = over.Type(ctx, "acme.mail.send.v1"); err == nil {
+			s.Error("a type that was not announced is read")
+		}
+		dry, err := over.Bulk(ctx, httpapi.BulkRequest{Verb: weaver.BulkDelete, Q: "state:succeeded", DryRun: true})
+		s.no(err)
+		wet, err := over.Bulk(ctx, httpapi.BulkRequest{Verb: weaver.BulkDelete, Q: "state:succeeded", Newest: dry.Newest.String()})
+		s.no(err)
+		if dry.Done != 1 || len(dry.Samples) != 1 || dry.Samples[0].ID != done.ID() || wet.Done != 1 {
+			s.Errorf("the dry run %+v, the real one %+v", dry, wet)
+		}
 	})
 }
