@@ -73,8 +73,8 @@ func (c *Client) send(ctx context.Context, r request, v any) error {
 		if !t.again || t.maybe && !r.safe || try >= c.tries || pause > mostPause || ctx.Err() != nil {
 			return t.final(&r)
 		}
-		if err := sleep(ctx, pause+rand.N(pause/2)); err != nil {
-			return t.final(&r)
+		if ended := sleep(ctx, pause+rand.N(pause/2)); ended != nil {
+			return fmt.Errorf("%w; the last try: %w", ended, t.final(&r))
 		}
 	}
 }

@@ -224,6 +224,18 @@ func TestClientErrors(t *testing.T) {
 			if _, err = client.Get(ctx, task.ID{1}); !errors.Is(err, cause) || errors.Is(err, weaver.ErrUnknown) || tr.sent.Load() != 1 {
 				t.Errorf("afterwards: %v, %d sent", err, tr.sent.Load())
 			}
+			busy := &transport{answer: func(int32, *http.Request) (*http.Response, error) {
+				return problem("store-busy", 503, "Retry-After", "5"), nil
+			}}
+			between, err := httpapi.NewClient("http://weaver.test", httpapi.HTTPClient(&http.Client{Transport: busy}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel = context.WithTimeoutCause(t.Context(), time.Second, cause)
+			defer cancel()
+			if _, err = charge.Enqueue(ctx, between, chargeIn{}); !errors.Is(err, cause) || !errors.Is(err, weaver.ErrBusy) || errors.Is(err, weaver.ErrUnknown) {
+				t.Errorf("between two tries: %v", err)
+			}
 			// A server that does not answer does not hold up a read for ever.
 			began := time.Now()
 			if _, err = client.Get(t.Context(), task.ID{1}); !errors.Is(err, weaver.ErrUnavailable) || time.Since(began) > 6*time.Minute {
