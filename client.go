@@ -201,7 +201,10 @@ func (c *Client) List(ctx context.Context, f Filter) ([]TaskInfo, string, error)
 	return ts, next, nil
 }
 
-// checkFilter says what of a filter no task can have.
+// CheckFilter says what of a filter no task can have: ErrInvalidOption. List and Search
+// do it themselves.
+func CheckFilter(f Filter) error { return checkFilter(&f) }
+
 func checkFilter(f *Filter) error {
 	for _, s := range f.States {
 		if !s.Valid() {

@@ -88,7 +88,7 @@ var (
 	noRoute         = problemKind{nil, "no-route", http.StatusNotFound, "Nothing is at this path.", 0}
 	wrongMethod     = problemKind{nil, "method-not-allowed", http.StatusMethodNotAllowed, "The path does not have this method.", 0}
 	notAcceptable   = problemKind{nil, "not-acceptable", http.StatusNotAcceptable, "The answer cannot be given in what the request accepts.", 0}
-	preconditionBad = problemKind{nil, "precondition-failed", http.StatusPreconditionFailed, "The task has changed since it was read.", 0}
+	preconditionBad = problemKind{weaver.ErrChanged, "precondition-failed", http.StatusPreconditionFailed, "The task has changed since it was read.", 0}
 	bodyTooSlow     = problemKind{nil, "body-timeout", http.StatusRequestTimeout, "The body did not come in time.", 0}
 	bodyTooLarge    = problemKind{nil, "body-too-large", http.StatusRequestEntityTooLarge, "The body is too large.", 0}
 	urlTooLong      = problemKind{nil, "url-too-long", http.StatusRequestURITooLong, "The path and query are too long.", 0}
