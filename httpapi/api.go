@@ -46,6 +46,7 @@ type Config struct {
 
 	MaxStreams             int           // that are open at a time. Default 1,000
 	MaxStreamsPerPrincipal int           // of one name. Default 200
+	MaxTopics              int           // that one stream watches. Default 20
 	StreamTimeout          time.Duration // for a client of a stream to read what was sent; then it is cut. Default 10 s
 
 	// Metrics is what GET /metrics answers with: for example a registry that has
@@ -73,6 +74,7 @@ func (cfg Config) withDefaults() (Config, error) {
 	orDefault(&problems, "MaxQuery", &cfg.MaxQuery, 2<<10)
 	orDefault(&problems, "MaxStreams", &cfg.MaxStreams, 1000)
 	orDefault(&problems, "MaxStreamsPerPrincipal", &cfg.MaxStreamsPerPrincipal, 200)
+	orDefault(&problems, "MaxTopics", &cfg.MaxTopics, 20)
 	orDefault(&problems, "StreamTimeout", &cfg.StreamTimeout, 10*time.Second)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -109,6 +111,7 @@ type API struct {
 	spec   []byte // /openapi.json
 
 	streams streams
+	hub     *hub
 
 	ctx  context.Context // ends when the API stops
 	stop context.CancelCauseFunc
@@ -120,7 +123,7 @@ func New(cfg Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), types: &types{client: cfg.Client}}
+	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), types: &types{client: cfg.Client}, hub: newHub(&cfg)}
 	for _, o := range cfg.TrustedOrigins {
 		if err := a.origin.AddTrustedOrigin(o); err != nil {
 			return nil, fmt.Errorf("%w: TrustedOrigins: %w", weaver.ErrConfig, err)
@@ -237,7 +240,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 		method = http.MethodGet
 	}
 	rt := methods[method]
-	if rt == nil || rt.stream && r.Method == http.MethodHead {
+	if rt == nil {
 		p := wrongMethod.of("%s has no %s: it has %s.", r.URL.Path, r.Method, allowed(methods))
 		p.allow = allowed(methods)
 		writeProblem(w, p)

@@ -115,9 +115,9 @@ func byPattern(routes []route) map[string]map[string]*route {
 // allowed lists the methods of a path, as the header Allow has them.
 func allowed(methods map[string]*route) string {
 	var list []string
-	for m, r := range methods {
+	for m := range methods {
 		list = append(list, m)
-		if m == http.MethodGet && !r.stream {
+		if m == http.MethodGet {
 			list = append(list, http.MethodHead)
 		}
 	}
