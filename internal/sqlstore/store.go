@@ -35,6 +35,7 @@ func New(db Database) Store { return Store{db: db, Page: scanPage, Looks: listLo
 // Database is what a database has to do for the verbs.
 type Database interface {
 	Locks
+	Feeds
 
 	// Write runs an operation in a transaction that writes; it may run it more than
 	// once. Errors are those of the port.

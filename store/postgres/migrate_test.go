@@ -118,7 +118,7 @@ func (u *user) texts(sql string, args ...any) []string {
 func TestMigrateAgain(t *testing.T) {
 	t.Parallel()
 	src := parse(t, pgtest.URL(t))
-	says(t, src.Ready(t.Context()), store.ErrNotMigrated, "2 of 2 migrations are missing", "run `weaver migrate up --store 'postgres://")
+	says(t, src.Ready(t.Context()), store.ErrNotMigrated, "3 of 3 migrations are missing", "run `weaver migrate up --store 'postgres://")
 	before, err := src.MigrationStatus(t.Context())
 	if err != nil || len(before) == 0 || !before[0].AppliedAt.IsZero() || before[0].Name != "init" {
 		t.Errorf("MigrationStatus of an empty database: %v, %v", before, err)
@@ -180,7 +180,7 @@ func TestMigrateFromNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := src.MigrationStatus(t.Context())
-	if err != nil || len(list) != 5 || list[4].AppliedAt.Before(list[0].AppliedAt) {
+	if err != nil || len(list) != 6 || list[5].AppliedAt.Before(list[0].AppliedAt) {
 		t.Errorf("MigrationStatus = %v, %v", list, err)
 	}
 }
@@ -206,7 +206,7 @@ func TestMigrateAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	u := connect(t, src.Config().ConnString())
-	if got := u.texts("SELECT version || ' ' || name FROM weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != "[1 init 2 links_and_expiries 3 later 4 later]" {
+	if got := u.texts("SELECT version || ' ' || name FROM weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != "[1 init 2 links_and_expiries 3 feed 4 later 5 later]" {
 		t.Errorf("recorded %v", got)
 	}
 	if n := u.texts("SELECT count(*)::text FROM weaver_store_meta WHERE key = 'generation'"); n[0] != "1" {
@@ -233,7 +233,7 @@ func TestSchemaFloor(t *testing.T) {
 			t.Errorf("beside %d additive migrations: %v", len(sql), err)
 		}
 		list, err := src.MigrationStatus(t.Context())
-		if err != nil || len(list) != 2+len(sql) || list[2].Name != "later" || list[2].AppliedAt.IsZero() {
+		if err != nil || len(list) != 3+len(sql) || list[3].Name != "later" || list[2].AppliedAt.IsZero() {
 			t.Errorf("MigrationStatus = %v, %v; want the unknown migrations too", list, err)
 		}
 	}
@@ -241,7 +241,7 @@ func TestSchemaFloor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, err := range []error{src.Ready(t.Context()), src.Migrate(t.Context())} {
-		says(t, err, store.ErrNewerSchema, src.Shown(), "has schema 0005; this weaver knows 0002: use the newer weaver")
+		says(t, err, store.ErrNewerSchema, src.Shown(), "has schema 0006; this weaver knows 0003: use the newer weaver")
 	}
 }
 
@@ -258,8 +258,8 @@ func TestMigrationFails(t *testing.T) {
 	t.Parallel()
 	src, u := migrated(t)
 	err := src.MigrateAs(t.Context(), addsTable, "CREATE TABLE weaver_broken (n bigint); SELECT 1/0;")
-	says(t, err, nil, src.Shown(), "migration 0004_later", "division by zero")
-	if got := u.texts("SELECT version::text FROM weaver_schema_versions ORDER BY 1"); fmt.Sprint(got) != "[1 2 3]" {
+	says(t, err, nil, src.Shown(), "migration 0005_later", "division by zero")
+	if got := u.texts("SELECT version::text FROM weaver_schema_versions ORDER BY 1"); fmt.Sprint(got) != "[1 2 3 4]" {
 		t.Errorf("recorded %v", got)
 	}
 	if got := u.texts("SELECT coalesce(to_regclass('weaver.weaver_broken')::text, 'none')"); got[0] != "none" {
@@ -402,7 +402,7 @@ func TestMigrateThroughAPooler(t *testing.T) {
 	}
 	all.Wait()
 	u := connect(t, url)
-	if got := u.texts("SELECT version || ' ' || name FROM looms.weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != "[1 init 2 links_and_expiries 3 later 4 later]" {
+	if got := u.texts("SELECT version || ' ' || name FROM looms.weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != "[1 init 2 links_and_expiries 3 feed 4 later 5 later]" {
 		t.Errorf("recorded %v", got)
 	}
 	if n := u.texts("SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"); n[0] != "0" {

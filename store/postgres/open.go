@@ -31,7 +31,7 @@ type verbs = sqlstore.Store
 
 // DB is an open database. It implements store.Store, store.Notifier, store.Awaiter, store.Waker,
 // store.StepTxer, store.Warner, store.Migrator, store.Scanner, store.EdgeReader,
-// store.EventReader, store.ValueWalker, store.JobCounter, store.BlobReader,
+// store.EventReader, store.EventFeed, store.ValueWalker, store.JobCounter, store.BlobReader,
 // store.OrphanReader and store.SessionKeeper, and is safe for concurrent use.
 type DB struct {
 	verbs
@@ -46,6 +46,7 @@ type DB struct {
 	notices   *notices.Notices
 	enqueues  *batch.Queue[*enqueueing]
 	proofs    proofs
+	feed      feedHorizon
 	packed    *sqlstmt.Cache // of the leader of enqueues
 	closed    atomic.Bool
 
@@ -64,6 +65,7 @@ var (
 	_ store.Scanner       = (*DB)(nil)
 	_ store.EdgeReader    = (*DB)(nil)
 	_ store.EventReader   = (*DB)(nil)
+	_ store.EventFeed     = (*DB)(nil)
 	_ store.ValueWalker   = (*DB)(nil)
 	_ store.JobCounter    = (*DB)(nil)
 	_ store.BlobReader    = (*DB)(nil)

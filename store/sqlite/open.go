@@ -69,6 +69,7 @@ var (
 	_ store.Scanner        = (*DB)(nil)
 	_ store.EdgeReader     = (*DB)(nil)
 	_ store.EventReader    = (*DB)(nil)
+	_ store.EventFeed      = (*DB)(nil)
 	_ store.ValueWalker    = (*DB)(nil)
 	_ store.JobCounter     = (*DB)(nil)
 	_ store.OrphanReader   = (*DB)(nil)

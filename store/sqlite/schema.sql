@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0014 make of an empty database.
+-- What the migrations 0001 to 0015 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -385,5 +385,31 @@ CREATE TABLE weaver_expiries (
 ) WITHOUT ROWID;
 
 CREATE INDEX weaver_expiries_due ON weaver_expiries (namespace, look_at, task_id);
+
+CREATE TABLE weaver_feeds (
+  namespace TEXT NOT NULL,
+  keep      INTEGER NOT NULL,
+  pruned    INTEGER NOT NULL,
+  PRIMARY KEY (namespace)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_feed (
+  namespace  TEXT NOT NULL,
+  pos        INTEGER NOT NULL,
+  kind       TEXT NOT NULL,
+  at         INTEGER NOT NULL,
+  size       INTEGER NOT NULL DEFAULT 0,  -- bytes of what it quotes
+  task_id    BLOB,
+  job_id     BLOB,
+  task_type  TEXT,
+  queue      TEXT,
+  attempt_no INTEGER,
+  epoch      INTEGER,                     -- of the lease
+  seq        INTEGER,                     -- of a row of weaver_events or weaver_logs
+  state      TEXT,
+  waiting    TEXT,
+  name       TEXT,                        -- outcome of an attempt, type of an event
+  PRIMARY KEY (namespace, pos)
+) WITHOUT ROWID;
 
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));
