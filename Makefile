@@ -86,8 +86,8 @@ soak-disk: ## Every write and sync of the disk faults, every power cut
 soak-storm: ## 200 processes killed in the middle of work
 	WEAVER_STORM=full $(GO) test ./internal/systemtest/soak -run '^TestKillStorm$$' -v -timeout=1h
 
-soak-layers: ## A job of 10,000 tasks in 100 layers, its worker killed ten times
-	WEAVER_LAYERS=full WEAVER_STORM_SEED=$(if $(filter-out 0,$(SEED)),$(SEED),1) $(GO) test ./internal/systemtest/soak -run '^TestLayers$$' -v -timeout=1h
+soak-layers: services ## A job of 10,000 tasks in 100 layers, its worker killed ten times, on SQLite and on PostgreSQL
+	WEAVER_LAYERS=full WEAVER_STORM_SEED=$(if $(filter-out 0,$(SEED)),$(SEED),1) $(GO) test ./internal/systemtest/soak -run '^TestLayers' -v -timeout=1h
 
 soak-death: ## 300 workers on PostgreSQL killed: how long until others go on; outages, partitions, failover
 	WEAVER_DEATH=full $(GO) test ./store/postgres -run '^TestDeath$$' -v -timeout=1h

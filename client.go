@@ -188,19 +188,37 @@ func (c *Client) noTask(id TaskID) error {
 // end. Inputs and outputs that are in the bucket are not read from there: Get does it.
 // A page takes a bounded time: among many tasks of which few match it may
 // hold fewer than Limit, also none, and still have a cursor to go on with. A
-// state that does not exist: ErrInvalidOption; a cursor that came from
-// no list: ErrBadCursor.
+// state, a reason to wait or a kind of error that does not exist: ErrInvalidOption; a
+// cursor that came from no list: ErrBadCursor.
 func (c *Client) List(ctx context.Context, f Filter) ([]TaskInfo, string, error) {
-	for _, s := range f.States {
-		if !s.Valid() {
-			return nil, "", fmt.Errorf("list tasks: %w: %q is no state; the states are %v", ErrInvalidOption, s, task.States())
-		}
+	if err := checkFilter(&f); err != nil {
+		return nil, "", fmt.Errorf("list tasks: %w", err)
 	}
 	ts, next, err := c.store.List(ctx, c.ns, f)
 	if err != nil {
 		return nil, "", fmt.Errorf("list tasks: %w", err)
 	}
 	return ts, next, nil
+}
+
+// checkFilter says what of a filter no task can have.
+func checkFilter(f *Filter) error {
+	for _, s := range f.States {
+		if !s.Valid() {
+			return fmt.Errorf("%w: %q is no state; the states are %v", ErrInvalidOption, s, task.States())
+		}
+	}
+	for _, w := range f.Waiting {
+		if w != task.WaitNone && !slices.Contains(task.Waitings(), w) {
+			return fmt.Errorf("%w: no task waits for %q; what there is: %v", ErrInvalidOption, w, task.Waitings())
+		}
+	}
+	for _, k := range f.ErrorKinds {
+		if k != task.KindNone && !slices.Contains(task.ErrorKinds(), k) {
+			return fmt.Errorf("%w: %q is no kind of error; the kinds are %v", ErrInvalidOption, k, task.ErrorKinds())
+		}
+	}
+	return nil
 }
 
 // History reads everything recorded about a task; ErrNotFound.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
 )
 
 func TestGetAndList(t *testing.T) {
@@ -138,6 +139,10 @@ func TestListsRefuseUnknownStates(t *testing.T) {
 	inBubble(t, func(fx *fixture) {
 		_, _, err := fx.client.List(fx.Context(), weaver.Filter{States: []weaver.State{"done"}})
 		wantError(fx, err, weaver.ErrInvalidOption, "list tasks", `"done"`, "succeeded")
+		_, _, err = fx.client.List(fx.Context(), weaver.Filter{Waiting: []task.Waiting{"", "answer"}})
+		wantError(fx, err, weaver.ErrInvalidOption, "list tasks", `"answer"`, "signal")
+		_, _, err = fx.client.List(fx.Context(), weaver.Filter{ErrorKinds: []task.ErrorKind{"", "time_out"}})
+		wantError(fx, err, weaver.ErrInvalidOption, "list tasks", `"time_out"`, "timeout")
 		_, _, err = fx.client.Jobs(fx.Context(), weaver.JobFilter{States: []weaver.JobState{weaver.JobRunning, "ready"}})
 		wantError(fx, err, weaver.ErrInvalidOption, "list jobs", `"ready"`, "succeeded")
 		for _, s := range []weaver.JobState{weaver.JobRunning, weaver.JobBlocked, weaver.JobSucceeded, weaver.JobFailed, weaver.JobCancelled} {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
-	"github.com/goweaver/weaver/store"
 )
 
 func TestTaskStates(t *testing.T) {
@@ -152,9 +151,9 @@ func TestOperatorTextsAreChecked(t *testing.T) {
 		wantError(fx, fx.client.ResumeQueue(fx.Context(), ""), weaver.ErrInvalidOption, "the name is empty")
 		fx.wantState(h.ID(), weaver.StateReady)
 		equal(fx, "audit", len(fx.history(h.ID()).Audit), 0)
-		queues, err := fx.store.Queues(fx.Context(), fx.client.Namespace())
+		queues, err := fx.client.Queues(fx.Context())
 		fx.must(err)
-		equal(fx, "the queue is paused", slices.ContainsFunc(queues, func(q store.Queue) bool { return q.Paused }), false)
+		equal(fx, "the queue is paused", slices.ContainsFunc(queues, func(q weaver.QueueInfo) bool { return q.Paused }), false)
 	})
 }
 

@@ -51,7 +51,8 @@ type Config struct {
 	// each once for each handler; none may return nil.
 	Middleware []func(HandlerFunc) HandlerFunc
 
-	// Plugins extend the engine; New installs them in their order. What they wrap
+	// Plugins extend the engine, for example schema.Plugin(), which announces the task types
+	// to programs that do not have them; New installs them in their order. What they wrap
 	// lies outside of Middleware, and what the first wraps outside of all.
 	Plugins []Plugin
 }
@@ -73,6 +74,7 @@ type Engine struct {
 	listeners *engine.Listeners
 	types     []string       // that it handles
 	queues    map[string]int // that it serves; nil: all
+	handlers  []Handler      // as they were given
 }
 
 // New checks the configuration and returns an Engine; Run starts it. Every
@@ -101,7 +103,9 @@ func New(s Store, cfg Config) (*Engine, error) {
 	}
 	cfg = cfg.withDefaults()
 	cfg.warnUnserved()
-	inner := engine.New(engine.Config{
+	eng := &Engine{Client: client, listeners: setup.listeners, types: cfg.types(), queues: maps.Clone(cfg.Queues), handlers: slices.Clone(cfg.Handlers)}
+	eng.inner = engine.New(engine.Config{
+		AtStart:      setup.atStart(eng),
 		Store:        client.store,
 		Namespace:    client.ns,
 		Handlers:     handlers,
@@ -129,9 +133,9 @@ func New(s Store, cfg Config) (*Engine, error) {
 		IDs:          client.ids,
 		Redact:       client.redact,
 	})
-	client.wake = inner.Wake
+	client.wake = eng.inner.Wake
 	client.live = &live{listeners: setup.listeners, logs: !setup.logs, events: !setup.events}
-	return &Engine{Client: client, inner: inner, listeners: setup.listeners, types: cfg.types(), queues: maps.Clone(cfg.Queues)}, nil
+	return eng, nil
 }
 
 // Run executes tasks until ctx ends and then drains: it claims nothing more,

@@ -69,6 +69,8 @@ var (
 	ErrOtherBucket = store.ErrOtherBucket
 	// ErrBadCursor: the cursor did not come from a list.
 	ErrBadCursor = store.ErrBadCursor
+	// ErrInvalidQuery: the text is no query; QueryError says where and why.
+	ErrInvalidQuery = errors.New("invalid query")
 	// ErrBlocked: the task that is waited for needs a person.
 	ErrBlocked = errors.New("the task is blocked")
 	// ErrUnbound: a handle of a transaction that the client cannot see the end of.

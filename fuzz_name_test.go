@@ -190,13 +190,13 @@ func FuzzOperatorTexts(f *testing.F) {
 			if err := c.PauseQueue(t.Context(), queue, weaver.By(by), weaver.Reason(reason)); err != nil {
 				t.Fatalf("%s: pause %q: %v", name, queue, err)
 			}
-			if qs, err := c.Store().Queues(t.Context(), c.Namespace()); err != nil || len(qs) != 1 || qs[0].Name != queue || !qs[0].Paused {
+			if qs, err := c.Queues(t.Context()); err != nil || len(qs) != 1 || qs[0].Name != queue || !qs[0].Paused {
 				t.Errorf("%s: paused %q, and the queues are %+v, %v", name, queue, qs, err)
 			}
 			if err := c.ResumeQueue(t.Context(), queue); err != nil {
 				t.Fatalf("%s: resume %q: %v", name, queue, err)
 			}
-			if qs, err := c.Store().Queues(t.Context(), c.Namespace()); err != nil || len(qs) != 0 {
+			if qs, err := c.Queues(t.Context()); err != nil || len(qs) != 0 {
 				t.Errorf("%s: resumed %q, and the queues are %+v, %v", name, queue, qs, err)
 			}
 		}

@@ -22,11 +22,16 @@ type Handler struct {
 	problem string // reported by New
 	redact  []string
 	expires bool // fields of the input are stored for a time
+	of      AnyType
 	draft   func(input json.RawMessage, opts ...EnqueueOption) Draft
 }
 
 // Name returns the name of the handler's task type.
 func (h Handler) Name() string { return h.name }
+
+// Variant returns its own name among the handlers of the type (HandlerName), "" for the
+// one that runs tasks unless a Router chooses another one.
+func (h Handler) Variant() string { return h.variant }
 
 // Queue returns the queue of the handler's task type: where its tasks wait
 // unless an enqueue says otherwise.
@@ -103,7 +108,7 @@ func (t *Type[In, Out]) Handler(fn func(ctx context.Context, in In) (Out, error)
 			o.applyHandler(&set)
 		}
 	}
-	h := Handler{name: t.name, variant: set.name, queue: t.set.task.Queue, version: set.version, schema: t.set.task.SchemaVersion, draft: t.WithJSON, redact: t.set.task.Redact, expires: len(t.set.task.Expire) > 0}
+	h := Handler{name: t.name, variant: set.name, queue: t.set.task.Queue, version: set.version, schema: t.set.task.SchemaVersion, of: t, draft: t.WithJSON, redact: t.set.task.Redact, expires: len(t.set.task.Expire) > 0}
 	set.checkUpcasts(h.schema)
 	if h.problem = set.problem(t.name); h.problem != "" {
 		return h

@@ -39,7 +39,7 @@ func (c *Client) JobStatus(ctx context.Context, id JobID) (JobStatus, error) {
 	b := bottleneck{JobCounts: counts, job: &st.JobInfo, now: time.Now()}
 	if len(counts.Lanes) > 0 {
 		// Without the workers it cannot say that one is missing; the rest stands.
-		b.workers, b.workersErr = c.store.Workers(ctx, c.ns)
+		b.workers, b.workersErr = c.Workers(ctx)
 	}
 	st.Bottleneck = b.String()
 	return st, nil
@@ -137,7 +137,7 @@ const maxLanes = 3
 // served reports whether a worker that was seen of late handles the lane's type.
 func (b *bottleneck) served(l *store.LaneCount) bool {
 	return b.workersErr != nil || slices.ContainsFunc(b.workers, func(w store.WorkerStatus) bool {
-		return slices.Contains(w.Types, l.Type) && b.now.Sub(w.LastSeen) <= w.TTL
+		return slices.Contains(w.Types, l.Type) && !w.Silent && !w.Dead
 	})
 }
 

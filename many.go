@@ -2,7 +2,6 @@ package weaver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -77,55 +76,19 @@ type RefusedTask struct {
 // ErrInvalidOption. Filter.Limit is the size of a page; an empty filter selects
 // every task.
 func (c *Client) RetryMany(ctx context.Context, f Filter, opts ...OperateOption) (ManyAck, error) {
-	return c.many(ctx, f, opts, &manyVerb{
-		name: "retry", states: []State{StateFailed, StateCancelled},
-		command: func(s *operateSettings, id TaskID) store.Command { return store.RetryTask{Audit: s.audit, Task: id} },
-		done:    func(r *store.CommandResult) bool { return r.State != StateFailed && r.State != StateCancelled },
-		foresee: (*foresight).retry,
-		twice:   true,
-	})
+	return c.many(ctx, f, opts, retryVerb())
 }
 
 // CancelMany cancels the tasks that a filter selects and that have not ended; see
 // Cancel, and RetryMany for the rest. It has the option Force, too.
 func (c *Client) CancelMany(ctx context.Context, f Filter, opts ...OperateOption) (ManyAck, error) {
-	return c.many(ctx, f, opts, &manyVerb{
-		name: "cancel", states: []State{StatePending, StateReady, StateRunning, StateBlocked}, force: true,
-		command: func(s *operateSettings, id TaskID) store.Command {
-			return store.CancelTask{Audit: s.audit, Task: id, Force: s.force}
-		},
-		done: func(r *store.CommandResult) bool { return r.State.Terminal() },
-	})
+	return c.many(ctx, f, opts, cancelVerb())
 }
 
 // DeleteMany deletes the tasks that a filter selects, that have ended and that
 // belong to no job; see Delete, and RetryMany for the rest.
 func (c *Client) DeleteMany(ctx context.Context, f Filter, opts ...OperateOption) (ManyAck, error) {
-	return c.many(ctx, f, opts, &manyVerb{
-		name: "delete", states: []State{StateSucceeded, StateFailed, StateCancelled},
-		command: func(s *operateSettings, id TaskID) store.Command { return store.DeleteTask{Audit: s.audit, Task: id} },
-		done:    func(r *store.CommandResult) bool { return errors.Is(r.Err, ErrNotFound) },
-		twice:   true, // the children of a task that is deleted too
-		foresee: (*foresight).delete,
-		refuse: func(t *TaskInfo) error {
-			if t.JobID.IsZero() {
-				return nil
-			}
-			return fmt.Errorf("task %s belongs to job %s, whose tasks stay with it: %w", t.ID, t.JobID, ErrState)
-		},
-	})
-}
-
-// manyVerb is a verb of many tasks.
-type manyVerb struct {
-	name    string
-	states  []State // in which a task can be changed
-	force   bool    // it has the option
-	command func(*operateSettings, TaskID) store.Command
-	done    func(*store.CommandResult) bool                                          // whether a task that was refused is as the verb would have it
-	refuse  func(*TaskInfo) error                                                    // what is known to be refused; nil: nothing
-	foresee func(f *foresight, ctx context.Context, h *History) (refused, err error) // the same, in a dry run and from more of the task
-	twice   bool                                                                     // what is refused is tried once more
+	return c.many(ctx, f, opts, deleteVerb())
 }
 
 func (c *Client) many(ctx context.Context, f Filter, opts []OperateOption, v *manyVerb) (ack ManyAck, err error) {
@@ -147,13 +110,8 @@ func (c *Client) many(ctx context.Context, f Filter, opts []OperateOption, v *ma
 	if s.many == nil {
 		s.many = new(manySettings)
 	}
-	for _, state := range f.States {
-		if !slices.Contains(v.states, state) {
-			return ack, fmt.Errorf("%w: a task that is %s cannot be changed so; the states are %v", ErrInvalidOption, state, v.states)
-		}
-	}
-	if len(f.States) == 0 {
-		f.States = v.states
+	if err := v.narrow(&f); err != nil {
+		return ack, err
 	}
 	if f.Limit <= 0 {
 		f.Limit = store.MaxLimit

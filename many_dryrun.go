@@ -17,7 +17,21 @@ const maxForeseen = 1000
 type foresight struct {
 	client   *Client
 	selected map[TaskID]bool
+	also     func(context.Context, TaskID) (bool, error) // whether a task is selected that is not known to be; nil: it is not
 	spent    map[JobID]error
+}
+
+// selects reports whether the verb is for a task, too.
+func (f *foresight) selects(ctx context.Context, id TaskID) (bool, error) {
+	selected, known := f.selected[id]
+	if known || f.also == nil {
+		return selected, nil
+	}
+	selected, err := f.also(ctx, id)
+	if err == nil {
+		f.selected[id] = selected
+	}
+	return selected, err
 }
 
 // foresee moves the tasks of a dry run that the verb would refuse to Refused, as far
@@ -79,14 +93,18 @@ func (f *foresight) retry(ctx context.Context, h *History) (refused, err error) 
 			return fmt.Errorf("task %s is %s: %w", t.ID, t.State, why), nil
 		}
 	}
-	if n := f.obstacle(h.Needs); n != nil {
+	n, err := f.obstacle(ctx, h.Needs)
+	if err != nil {
+		return nil, err
+	}
+	if n != nil {
 		return fmt.Errorf("task %s is %s, and of its needs task %s is %s: %w", t.ID, t.State, cmp.Or(n.Node, n.ID.String()), n.State, ErrState), nil
 	}
 	return nil, nil
 }
 
 // obstacle is a need for which a task cannot run; nil: there is none.
-func (f *foresight) obstacle(needs []store.Need) *store.Need {
+func (f *foresight) obstacle(ctx context.Context, needs []store.Need) (*store.Need, error) {
 	var onFailed *store.Need
 	for i := range needs {
 		n := &needs[i]
@@ -94,17 +112,23 @@ func (f *foresight) obstacle(needs []store.Need) *store.Need {
 			continue
 		}
 		holds, ended := n.Kind.Holds(n.End())
-		could := !ended || holds || f.selected[n.ID]
+		could := !ended || holds
+		if !could {
+			var err error
+			if could, err = f.selects(ctx, n.ID); err != nil {
+				return nil, err
+			}
+		}
 		switch {
 		case n.Kind != task.OnFailed && !could:
-			return n
+			return n, nil
 		case n.Kind == task.OnFailed && could:
-			return f.obstacle(withoutFailed(needs))
+			return f.obstacle(ctx, withoutFailed(needs))
 		case n.Kind == task.OnFailed:
 			onFailed = n
 		}
 	}
-	return onFailed
+	return onFailed, nil
 }
 
 // withoutFailed are the needs whose failure a task does not run for.

@@ -15,6 +15,8 @@ import (
 type settings struct {
 	task task.New // without what the enqueue itself gives it: ID, type, input, needs
 	errs []error
+
+	description string // of the type
 }
 
 func defaults() settings {

@@ -42,6 +42,7 @@ type Setup struct {
 	injects   []func(context.Context) map[string]string
 	attrs     []func(context.Context) []slog.Attr
 	stores    []func(ctx context.Context, typ, queue string)
+	starts    []func(context.Context, *Engine) error
 	problems  []error
 
 	logs, events bool // are stored
@@ -128,11 +129,29 @@ func (s *Setup) LogAttrs(fn func(ctx context.Context) []slog.Attr) {
 	}
 }
 
+// OnStart calls fn when a Run of the engine begins, before the first task is claimed:
+// for what a worker does once, such as announcing its task types. It has 10 s. If it
+// fails, or panics, that is logged, tasks run all the same, and it is called again every
+// 30 s until it succeeds. Clients have no start.
+func (s *Setup) OnStart(fn func(ctx context.Context, e *Engine) error) {
+	if s.given("OnStart", fn == nil) {
+		s.starts = append(s.starts, fn)
+	}
+}
+
 func (s *Setup) given(what string, missing bool) bool {
 	if missing {
 		s.problems = append(s.problems, fmt.Errorf("%s: the function is nil", what))
 	}
 	return !missing
+}
+
+// atStart are the functions of OnStart for an engine.
+func (s *Setup) atStart(e *Engine) (fns []func(context.Context) error) {
+	for _, fn := range s.starts {
+		fns = append(fns, func(ctx context.Context) error { return fn(ctx, e) })
+	}
+	return fns
 }
 
 // install asks the plug-ins what they do.

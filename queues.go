@@ -47,35 +47,66 @@ func (e *Engine) warnNodes(j *Job) {
 	}
 }
 
-// Queues returns the queues in which tasks wait to be started, or that are
-// paused: how many tasks of each are due, and how many are due later. Task types
-// that are paused come last; they have a Type and no Name.
+// Overview returns what the namespace holds: the parts that req asks for, in one read
+// of bounded size.
+func (c *Client) Overview(ctx context.Context, req OverviewRequest) (Overview, error) {
+	o, err := c.store.Overview(ctx, c.ns, req)
+	if err != nil {
+		return Overview{}, fmt.Errorf("read the overview: %w", err)
+	}
+	return o, nil
+}
+
+// Queues returns the queues in which tasks wait to be started or run, or that are
+// paused: how many tasks of each are due, since when, how many are due later, and who
+// paused it. Task types that are paused come last; they have a Type and no Name.
 func (c *Client) Queues(ctx context.Context) ([]QueueInfo, error) {
-	queues, err := c.store.Queues(ctx, c.ns)
+	o, err := c.store.Overview(ctx, c.ns, OverviewRequest{Parts: OverviewQueues})
 	if err != nil {
 		return nil, fmt.Errorf("list queues: %w", err)
 	}
-	return queues, nil
+	return o.Queues, nil
 }
 
-// Counts returns how many tasks are in each state, 0 too. Those that succeeded are
-// not counted, because nothing waits for them and the store would have to read them
-// all; what it reads is a row for each task that it counts.
-func (c *Client) Counts(ctx context.Context) (map[State]int, error) {
-	counts, err := c.store.Counts(ctx, c.ns)
+// Counts returns how many tasks are in each state, and of each type and queue: exact up
+// to 10,000, and then at least so many.
+func (c *Client) Counts(ctx context.Context) (Counts, error) {
+	o, err := c.store.Overview(ctx, c.ns, OverviewRequest{Parts: OverviewCounts})
 	if err != nil {
-		return nil, fmt.Errorf("count tasks: %w", err)
+		return Counts{}, fmt.Errorf("count tasks: %w", err)
 	}
-	return counts, nil
+	return o.Counts, nil
 }
 
-// Workers returns the engines that run, with the task types that they handle and
-// how many tasks each of them runs. One whose process died is among them for a
-// while: its LastSeen does not move.
+// Workers returns the engines that run, with what they announced and how many tasks
+// each of them runs. One whose process died is among them for a while: it is Dead,
+// where that is known, or else Silent.
 func (c *Client) Workers(ctx context.Context) ([]WorkerInfo, error) {
-	workers, err := c.store.Workers(ctx, c.ns)
+	o, err := c.store.Overview(ctx, c.ns, OverviewRequest{Parts: OverviewWorkers})
 	if err != nil {
 		return nil, fmt.Errorf("list workers: %w", err)
 	}
-	return workers, nil
+	return o.Workers, nil
+}
+
+// Graph returns the tasks of a job with the edges between them: a page of up to 10,000
+// tasks, the oldest first; with its Next as After the next page follows. ErrNotFound,
+// ErrBadCursor.
+func (c *Client) Graph(ctx context.Context, req GraphRequest) (Graph, error) {
+	g, err := c.store.Graph(ctx, c.ns, req)
+	if err != nil {
+		return Graph{}, fmt.Errorf("read the graph of job %s: %w", req.Job, err)
+	}
+	return g, nil
+}
+
+// Audit returns what operators did, newest first, and the cursor of the next page, ""
+// at the end. A page may have fewer entries than asked for while there are more.
+// ErrBadCursor.
+func (c *Client) Audit(ctx context.Context, f AuditFilter) ([]AuditEntry, string, error) {
+	list, next, err := c.store.Audit(ctx, c.ns, f)
+	if err != nil {
+		return nil, "", fmt.Errorf("read the audit: %w", err)
+	}
+	return list, next, nil
 }

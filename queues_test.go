@@ -2,6 +2,7 @@ package weaver_test
 
 import (
 	"context"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,19 +27,25 @@ func TestQueuesCountsWorkers(t *testing.T) {
 
 			queues, err := fx.client.Queues(fx.Context())
 			fx.must(err)
-			want := []weaver.QueueInfo{{Name: "billing", Due: 2}, {Name: "idle", Paused: true}, {Name: "night", Later: 1}}
+			one := weaver.Count{N: 1}
+			want := []weaver.QueueInfo{{Name: "billing", Due: weaver.Count{N: 2}, Running: one}, {Name: "idle", Paused: true}, {Name: "night", Later: one}}
 			equal(fx, "the number of queues", len(queues), len(want))
 			for i := range min(len(queues), len(want)) {
-				equal(fx, "queue", queues[i], want[i])
+				got := queues[i]
+				if got.Paused != (got.Pause != nil) || got.OldestDue.IsZero() != (got.Due.N == 0) {
+					fx.Errorf("the queue is %+v", got)
+				}
+				got.Pause, got.OldestDue = nil, time.Time{}
+				equal(fx, "queue", got, want[i])
 			}
 			counts, err := fx.client.Counts(fx.Context())
 			fx.must(err)
-			for state, n := range map[weaver.State]int{weaver.StateRunning: 1, weaver.StateReady: 2, weaver.StatePending: 1, weaver.StateFailed: 0} {
-				equal(fx, "tasks that are "+string(state), counts[state], n)
+			for state, n := range map[weaver.State]int{weaver.StateSucceeded: 0, weaver.StateRunning: 1, weaver.StateReady: 2, weaver.StatePending: 1, weaver.StateFailed: 0} {
+				equal(fx, "tasks that are "+string(state), counts.States[state], weaver.Count{N: n})
 			}
 			workers, err := fx.client.Workers(fx.Context())
 			fx.must(err)
-			if len(workers) != 1 || workers[0].Running != 1 || len(workers[0].Types) != 1 || workers[0].Types[0] != typ.Name() || workers[0].Name == "" || workers[0].LastSeen.IsZero() {
+			if len(workers) != 1 || workers[0].Running.N != 1 || len(workers[0].Types) != 1 || workers[0].Types[0] != typ.Name() || workers[0].Name == "" || workers[0].Host == "" || workers[0].PID != os.Getpid() || workers[0].Version == "" || workers[0].Slots != 1 || workers[0].Queues != nil || workers[0].LastSeen.IsZero() {
 				fx.Errorf("the workers are %+v", workers)
 			}
 			eng.StopNow()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/store"
@@ -27,6 +28,10 @@ type Type[In, Out any] struct {
 type AnyType interface {
 	// Name returns the task type's name.
 	Name() string
+	// Info returns what the definition says of the task type.
+	Info() TypeInfo
+	// Payloads returns the Go types of its input and output.
+	Payloads() (in, out reflect.Type)
 	anyType()
 }
 

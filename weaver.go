@@ -74,8 +74,26 @@ type (
 	StepInfo = task.Step
 	// QueueInfo is a queue as readers see it.
 	QueueInfo = store.Queue
+	// TaskDefaults are the options that tasks of a type have unless an enqueue says otherwise.
+	TaskDefaults = store.TypeDefaults
 	// WorkerInfo is an engine that runs, as readers see it.
 	WorkerInfo = store.WorkerStatus
+	// Overview is what a namespace holds.
+	Overview = store.Overview
+	// OverviewRequest asks for parts of an overview.
+	OverviewRequest = store.OverviewRequest
+	// Counts says how many tasks there are.
+	Counts = store.Counts
+	// Count is a number of tasks, up to 10,000.
+	Count = store.Count
+	// Graph is the tasks of a job and the edges between them, or a page of that.
+	Graph = store.Graph
+	// GraphRequest asks for the graph of a job.
+	GraphRequest = store.GraphRequest
+	// AuditEntry records what an operator did.
+	AuditEntry = store.AuditEntry
+	// AuditFilter selects entries of the audit.
+	AuditFilter = store.AuditFilter
 	// Budget limits a job.
 	Budget = task.Budget
 	// Filter selects tasks for List.
@@ -117,6 +135,13 @@ const (
 	JobSucceeded = task.JobSucceeded
 	JobFailed    = task.JobFailed
 	JobCancelled = task.JobCancelled
+)
+
+// The parts of an overview.
+const (
+	OverviewCounts  = store.OverviewCounts
+	OverviewQueues  = store.OverviewQueues
+	OverviewWorkers = store.OverviewWorkers
 )
 
 // What of a task is paused: TaskInfo.Pause.

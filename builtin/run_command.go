@@ -12,8 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/procgroup"
 )
 
 // command is what is needed to start a process.
@@ -57,12 +59,12 @@ func (c command) run(ctx context.Context, out *output) (exit, error) {
 	if err != nil {
 		return exit{}, c.mask.failure(c.explain(err))
 	}
-	state, err := p.clear()
+	state, err := p.Clear()
 	forget()
 	if err != nil {
 		return exit{}, fmt.Errorf("wait for %s: %w", c.argv[0], err)
 	}
-	how := exit{code: state.ExitCode(), stopped: p.stopped}
+	how := exit{code: state.ExitCode(), stopped: p.Stopped()}
 	if s, ok := state.Sys().(syscall.WaitStatus); ok && s.Signaled() {
 		how.signal = s.Signal().String()
 	}
@@ -71,15 +73,11 @@ func (c command) run(ctx context.Context, out *output) (exit, error) {
 
 // lead starts the command and returns when its leader has ended. From then on
 // until forget the end of ctx still ends the rest of the group.
-func (c command) lead(ctx context.Context, out *output) (p *process, forget func(), err error) {
-	// The leader is killed when the thread that forked it ends
-	// (PR_SET_PDEATHSIG). The Go runtime ends threads when a goroutine dies
-	// that is locked to one, which any code of the program may do: this thread
-	// is kept for it until the leader has ended. It costs no thread more, as
-	// waiting takes one anyway.
-	runtime.LockOSThread()
+func (c command) lead(ctx context.Context, out *output) (p *procgroup.Process, forget func(), err error) {
+	runtime.LockOSThread() // see procgroup.Start
 	defer runtime.UnlockOSThread()
-	p, err = startProcess(c, out)
+	p, err = procgroup.Start(procgroup.Program{Path: c.path, Argv: c.argv, Env: c.env, Dir: c.dir, Stdout: out.stdout.w, Stderr: out.stderr.w})
+	out.closeWriters() // only the command holds them: its end is the end of the output
 	if err != nil {
 		return nil, nil, err
 	}
@@ -87,14 +85,32 @@ func (c command) lead(ctx context.Context, out *output) (p *process, forget func
 	ended := make(chan struct{})
 	unwatch := context.AfterFunc(ctx, func() {
 		defer close(ended)
-		p.end(context.Cause(ctx))
+		cause := context.Cause(ctx)
+		p.End(cause, graceOf(cause))
 	})
-	p.zombie = p.awaitLeader()
+	p.Await()
 	return p, func() {
 		if !unwatch() {
 			<-ended
 		}
 	}, nil
+}
+
+// How long a command that gets SIGTERM may go on before it gets SIGKILL.
+var (
+	cancelGrace = 10 * time.Second // after a cancel, a deadline, a timeout; a variable for tests
+	drainGrace  = time.Second      // the engine waits no more than 2 s
+)
+
+// graceOf returns how long a command may go on whose attempt ended.
+func graceOf(cause error) time.Duration {
+	switch {
+	case errors.Is(cause, weaver.ErrLeaseLost), errors.Is(cause, weaver.ErrLeaseUncertain):
+		return 0 // another worker may have begun
+	case errors.Is(cause, weaver.ErrDraining):
+		return drainGrace
+	}
+	return cancelGrace
 }
 
 // find returns the path of a program. Relative directories in PATH are those

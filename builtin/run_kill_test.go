@@ -15,6 +15,7 @@ import (
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/internal/procgroup"
 	"github.com/goweaver/weaver/store/sqlite"
 	"github.com/goweaver/weaver/task/event"
 )
@@ -62,14 +63,18 @@ func helpWorker(arg string) error {
 		}
 	}
 	if w.Fell {
-		builtin.EndGuard()
+		if err := procgroup.EndGuard(); err != nil {
+			return err
+		}
 	}
 	if _, err := builtin.Run.Enqueue(ctx, eng, w.Second); err != nil {
 		return err
 	}
 	<-said
 	if w.Falls {
-		builtin.EndGuard()
+		if err := procgroup.EndGuard(); err != nil {
+			return err
+		}
 	}
 	fmt.Println("runs")
 	if w.Ends {
@@ -165,15 +170,15 @@ func TestRunGuardForgets(t *testing.T) {
 	s := newShop(t, weaver.Config{})
 	for range 3 {
 		s.run(builtin.RunInput{Shell: "sleep 1000 & echo done"})
-		if groups := builtin.Guarded(); len(groups) > 0 {
-			t.Errorf("the guard would end the groups %q", groups)
+		if groups, err := procgroup.Guarded(); err != nil || len(groups) > 0 {
+			t.Errorf("the guard would end the groups %q, %v", groups, err)
 		}
 	}
 	w := newWitness(t)
 	h := s.enqueue(w.shell("echo $$; " + forever))
 	s.says(h.ID(), "ready")
 	pid, _, _ := strings.Cut(s.live(h.ID(), "stdout")[0], "\n")
-	if groups := builtin.Guarded(); len(groups) != 1 || strings.TrimSpace(groups[0]) != pid {
-		t.Errorf("the guard would end the groups %q, want %s", groups, pid)
+	if groups, err := procgroup.Guarded(); err != nil || len(groups) != 1 || strings.TrimSpace(groups[0]) != pid {
+		t.Errorf("the guard would end the groups %q, %v; want %s", groups, err, pid)
 	}
 }

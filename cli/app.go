@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/build"
 )
 
 // App is a command line program. The zero value is the weaver command.
@@ -47,7 +48,7 @@ func (a App) withDefaults() App {
 		a.Name = "weaver"
 	}
 	if a.Version == "" {
-		a.Version = buildVersion()
+		a.Version = build.Version()
 	}
 	return a
 }
@@ -138,6 +139,7 @@ type grammar struct {
 	Codec    codecCmd    `cmd:"" help:"Make keys for what is stored, and change them."`
 	Forget   forgetCmd   `cmd:"" help:"Erase what tasks held and said, and keep that they were."`
 	Backup   backupCmd   `cmd:"" help:"Copy the store into a new file, while workers go on."`
+	MCP      mcpCmd      `cmd:"" name:"mcp" help:"Let a program that speaks MCP read the store, and operate it if that is allowed."`
 	HelpOf   helpCmd     `cmd:"" name:"help" help:"Show help, also of a command."`
 	Version  versionCmd  `cmd:"" help:"Show the version of this program."`
 

@@ -25,7 +25,7 @@ func (doctorCmd) Help() string {
 		"edges with the tasks they join, keys with who runs, jobs with their tasks, and large values and artifacts with the bucket: " +
 		"what of it is missing, what of it no task has. It exits with 1 and lists each violation if it does not agree, " +
 		"and with 1 if the store cannot be written to, which it tries; it prints why. It warns of what endangers the store or slows it down: " +
-		"settings with which a server loses acknowledged commits, transactions and replication slots that keep dead rows from being removed, tables of mostly dead rows, due tasks that nobody starts."
+		"settings with which a server loses acknowledged commits, transactions and replication slots that keep dead rows from being removed, tables of mostly dead rows, due tasks that nobody starts, pauses that hold due tasks up, workers that are dead or silent while they hold leases."
 }
 
 // checkup is what doctor found, for -o json.
@@ -88,6 +88,9 @@ func (c *doctorCmd) Run(ctx context.Context, s *session) error {
 			return fmt.Errorf("look at the bucket: %w", err)
 		}
 		if err := found.examineServer(ctx, client.Store(), client.Namespace()); err != nil {
+			return err
+		}
+		if err := found.examineOverview(ctx, s, client); err != nil {
 			return err
 		}
 		if err := writable(ctx, client.Store()); err != nil {

@@ -28,14 +28,13 @@ func ExampleRun() {
 
 	fmt.Println(acme(io.Discard, "migrate", "up"))
 	fmt.Println(acme(os.Stdout, "queue", "pause", "billing", "--force-unknown-queue", "--by", "ops", "--reason", "the bank is down"))
-	fmt.Println(acme(os.Stdout, "queue", "ls"))
+	fmt.Println(acme(os.Stdout, "queue", "resume", "billing"))
 	fmt.Println(acme(os.Stdout, "task", "ls", "--state", "done"))
 	// Output:
 	// 0
 	// Queue "billing" is paused: its tasks are not started; running ones go on.
 	// 0
-	// QUEUE    DUE  LATER  STATE
-	// billing  0    0      paused
+	// Queue "billing" runs again.
 	// 0
 	// acme: --state "done" is no state (did you mean succeeded?); the states are pending, ready, running, succeeded, failed, cancelled, blocked
 	// 2

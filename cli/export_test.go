@@ -81,9 +81,6 @@ func Fill(limit int, after string, read func(limit int, after string) ([]int, st
 	return fill(limit, after, read)
 }
 
-// VersionOf is what a build's information says of its version.
-var VersionOf = versionOf
-
 // IDRange returns the ids that a beginning covers, and the cursor of a list of
 // them; "" where it is the beginning of none.
 func IDRange(beginning string) (from, to, cursor string) {
@@ -140,3 +137,14 @@ func CompleteWords(words ...string) []string {
 
 // GlobFiles is globFiles.
 func GlobFiles(dir, pattern string) ([]string, error) { return globFiles(dir, pattern) }
+
+// Parse reads the words of a command line and runs nothing.
+func Parse(words ...string) error {
+	var g grammar
+	parser, err := newParser(App{}.withDefaults(), &g, new(bytes.Buffer))
+	if err != nil {
+		return err
+	}
+	_, err = parser.Parse(words)
+	return err
+}

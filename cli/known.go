@@ -20,19 +20,26 @@ type reader interface {
 	Job(context.Context, weaver.JobID) (weaver.JobInfo, error)
 	JobStatus(context.Context, weaver.JobID) (weaver.JobStatus, error)
 	JobTasks(context.Context, weaver.JobID) ([]weaver.TaskInfo, error)
-	Edges(context.Context, weaver.JobID) ([]store.EdgeRow, error)
+	Edges(context.Context, weaver.JobID) ([]store.GraphEdge, error)
 	Orphans(context.Context, ...weaver.TaskID) ([]weaver.TaskID, error)
 }
 
-// clientReader is a client with the optional reads of its store, which are empty
-// where the store has none.
+// clientReader is a client with all edges of a job, and with the dead workers' tasks
+// where its store knows them.
 type clientReader struct{ *weaver.Client }
 
-func (c clientReader) Edges(ctx context.Context, job weaver.JobID) ([]store.EdgeRow, error) {
-	if r, ok := c.Store().(store.EdgeReader); ok {
-		return r.Edges(ctx, c.Namespace(), job)
+// Edges returns the edges of the tasks of a job.
+func (c clientReader) Edges(ctx context.Context, job weaver.JobID) (edges []store.GraphEdge, err error) {
+	for req := (weaver.GraphRequest{Job: job}); ; {
+		g, err := c.Graph(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		edges = append(edges, g.Edges...)
+		if req.After = g.Next; req.After == "" {
+			return edges, nil
+		}
 	}
-	return nil, nil
 }
 
 func (c clientReader) Orphans(ctx context.Context, ids ...weaver.TaskID) ([]weaver.TaskID, error) {

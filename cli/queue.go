@@ -14,7 +14,7 @@ import (
 
 // queueCmd groups the verbs of queues.
 type queueCmd struct {
-	Ls     queueLsCmd     `cmd:"" help:"List queues with waiting tasks or a pause."`
+	Ls     queueLsCmd     `cmd:"" help:"List queues with waiting or running tasks, or a pause."`
 	Pause  queuePauseCmd  `cmd:"" help:"Keep tasks of these queues or types from starting."`
 	Resume queueResumeCmd `cmd:"" help:"End a pause."`
 }
@@ -32,21 +32,23 @@ func (queueLsCmd) Run(ctx context.Context, s *session) error {
 			return s.writeJSON(map[string]any{"queues": orEmpty(queues)})
 		}
 		if len(queues) == 0 {
-			s.printf("No task waits in a queue of namespace %q of %s, and none is paused.\n", client.Namespace(), s.store())
+			s.printf("No task waits or runs in a queue of namespace %q of %s, and none is paused.\n", client.Namespace(), s.store())
 			return nil
 		}
-		t := newTable("QUEUE", "DUE", "LATER", "STATE")
-		t.gives = []give{{"QUEUE", 20}}
-		for _, q := range queues {
+		t := newTable("QUEUE", "DUE", "OLDEST DUE", "LATER", "RUNNING", "STATE", "SINCE", "BY", "REASON")
+		t.gives = []give{{"QUEUE", 20}, {"REASON", 12}}
+		for i := range queues {
+			q := &queues[i]
+			name := text.OneLine(q.Name, explain.MaxNote)
 			if q.Type != "" {
-				t.add(plain("type "+q.Type), plain("-"), plain("-"), painted("paused", text.Yellow))
-				continue
+				name = "type " + q.Type
 			}
-			state := plain("open")
-			if q.Paused {
-				state = painted("paused", text.Yellow)
+			state, since, by, reason := plain("open"), cell{}, "", ""
+			if p := q.Pause; p != nil {
+				state, since, by, reason = painted("paused", text.Yellow), s.when(p.At), p.Actor, p.Reason
 			}
-			t.add(plain(text.OneLine(q.Name, explain.MaxNote)), plain(fmt.Sprint(q.Due)), plain(fmt.Sprint(q.Later)), state)
+			t.add(plain(name), plain(q.Due.String()), s.when(q.OldestDue), plain(q.Later.String()), plain(q.Running.String()), state,
+				since, plain(text.OneLine(by, explain.MaxNote)), plain(text.OneLine(reason, explain.MaxNote)))
 		}
 		s.list(t)
 		return nil
@@ -111,9 +113,9 @@ func (s *session) switchQueues(ctx context.Context, verb string, names switchFla
 	}
 	pause := verb == "pause"
 	return s.withClient(ctx, func(client *weaver.Client) error {
-		before, err := client.Store().Queues(ctx, client.Namespace())
+		before, err := client.Queues(ctx)
 		if err != nil {
-			return fmt.Errorf("list queues: %w", err)
+			return err
 		}
 		if !unknown {
 			if err := s.checkQueues(ctx, client, names.Queues, before); err != nil {

@@ -37,3 +37,10 @@ func (c clientReader) History(ctx context.Context, id weaver.TaskID) (weaver.His
 	redaction.History(&h)
 	return h, err
 }
+
+// Search reads tasks as they are shown.
+func (c clientReader) Search(ctx context.Context, q weaver.Query) (weaver.SearchPage, error) {
+	page, err := c.Client.Search(ctx, q)
+	redaction.Tasks(page.Items)
+	return page, err
+}

@@ -29,8 +29,8 @@ func notAgain(ctx context.Context, client *weaver.Client, before *jobTasks) ([]s
 	}
 	ran := make(map[task.ID]bool)
 	for _, e := range edges {
-		if e.Kind != task.OnSuccess && e.Awaited == 0 && back[e.Needs] {
-			ran[e.Task] = true
+		if e.Kind != task.OnSuccess && e.Awaited == 0 && back[e.From] {
+			ran[e.To] = true
 		}
 	}
 	var names []string

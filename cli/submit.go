@@ -14,6 +14,7 @@ import (
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/internal/pipeline"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/schema"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -239,14 +240,33 @@ func (c *submitCmd) draft(ctx context.Context, s *session, input json.RawMessage
 		return h.Draft(input, opts...), nil
 	}
 	unknown := s.unknownTypes(ctx, c.ForceUnknownType)
-	problem, hint := unknown.problem(c.What)
+	info := unknown.info(c.What)
+	problem, hint := "", ""
+	if info.Name == "" && unknown.err == nil {
+		problem, hint = unknown.problem(c.What)
+	}
 	switch {
 	case unknown.err != nil:
 		return weaver.Draft{}, unknown.err
 	case problem != "":
 		return weaver.Draft{}, badInput(sentence(hint), "submit: %s is a task type %s", c.What, problem)
+	case info.Name != "":
+		return announcedDraft(info, input, opts)
 	}
 	return weaver.NewDraft(c.What, input, opts...), nil
+}
+
+// announcedDraft is a task of a type that workers announced, with its options, if its
+// input keeps the schema of the type.
+func announcedDraft(info weaver.TypeInfo, input json.RawMessage, opts []weaver.EnqueueOption) (weaver.Draft, error) {
+	inputs, err := schema.Compile(info.Input)
+	if err != nil {
+		return weaver.Draft{}, badInput("Submit it with --force-unknown-type, which checks nothing.", "submit: the schema that %s announced for %s cannot be used: %w", info.AnnouncedBy, info.Name, err)
+	}
+	if err := inputs.Validate(input); err != nil {
+		return weaver.Draft{}, badInput("", "submit: the input is not one of %s, as its workers announced it: %w", info.Name, err)
+	}
+	return weaver.DraftOf(info, input, opts...), nil
 }
 
 // sentence makes a hint an advice.

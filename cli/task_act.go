@@ -26,7 +26,7 @@ type taskRetryCmd struct {
 func (taskRetryCmd) Help() string {
 	return "A retried task has all its attempts ahead again; its recorded steps stay and do not run again. " +
 		"Its job and the tasks that were cancelled because of it revive with it. Flags select many tasks instead of ids: " +
-		"--dry-run lists them, --yes retries them."
+		"--dry-run lists them, --yes retries them." + queryHelp
 }
 
 // Run implements the verb.
@@ -41,7 +41,7 @@ func (c *taskRetryCmd) Run(ctx context.Context, s *session) error {
 	if len(c.IDs) == 0 && (c.AddAttempts != 0 || c.AddCost != 0) {
 		return badInput("", "--add-attempts and --add-cost are for tasks that are named by ids")
 	}
-	if each, err := s.manyOrEach(ctx, "retry", "retried", c.IDs, &c.manyFlags, c.options(), (*weaver.Client).RetryMany); !each {
+	if each, err := s.manyOrEach(ctx, manyVerb{verb: "retry", past: "retried", audit: c.auditFlags, do: (*weaver.Client).RetryMany}, c.IDs, &c.manyFlags); !each {
 		return err
 	}
 	return s.operate(ctx, "retry", c.IDs, func(client *weaver.Client, id task.ID) error {
@@ -59,7 +59,7 @@ type taskCancelCmd struct {
 // Help is shown by task cancel --help.
 func (taskCancelCmd) Help() string {
 	return "A task that does not run ends at once. A running one is asked: the context of its handler ends, and it is cancelled " +
-		"unless the handler still returns success. Flags select many tasks instead of ids: --dry-run lists them, --yes cancels them."
+		"unless the handler still returns success. Flags select many tasks instead of ids: --dry-run lists them, --yes cancels them." + queryHelp
 }
 
 // Run implements the verb.
@@ -68,7 +68,7 @@ func (c *taskCancelCmd) Run(ctx context.Context, s *session) error {
 	if c.Force {
 		opts = append(opts, weaver.Force())
 	}
-	if each, err := s.manyOrEach(ctx, "cancel", "cancelled", c.IDs, &c.manyFlags, opts, (*weaver.Client).CancelMany); !each {
+	if each, err := s.manyOrEach(ctx, manyVerb{verb: "cancel", past: "cancelled", audit: c.auditFlags, force: c.Force, do: (*weaver.Client).CancelMany}, c.IDs, &c.manyFlags); !each {
 		return err
 	}
 	return s.operate(ctx, "cancel", c.IDs, func(client *weaver.Client, id task.ID) error {
@@ -77,20 +77,28 @@ func (c *taskCancelCmd) Run(ctx context.Context, s *session) error {
 }
 
 type taskUnblockCmd struct {
-	IDs   []string `arg:"" name:"id" help:"Blocked tasks: ids, their beginnings, or JOB/TASK."`
+	IDs   []string `arg:"" optional:"" name:"id" help:"Blocked tasks: ids, their beginnings, or JOB/TASK."`
 	Input string   `placeholder:"JSON|FILE|-" help:"An answer for the handler (weaver.Ask, weaver.UnblockInput): JSON, a file that holds it, or - for the standard input."`
 	Ask   string   `placeholder:"NAME" help:"Only if the task waits with this question (weaver.Ask): an answer that comes twice is not taken for that to the next one."`
+	manyFlags
 	auditFlags
 }
 
 // Help is shown by task unblock --help.
 func (taskUnblockCmd) Help() string {
 	return "A task that waits for an approval (approve in a pipeline) is approved without --input. " +
-		"--input '{\"approved\": false, \"reason\": \"…\"}' refuses it, and it fails; any other value approves and is kept as its output."
+		"--input '{\"approved\": false, \"reason\": \"…\"}' refuses it, and it fails; any other value approves and is kept as its output. " +
+		"Flags select many tasks instead of ids, which wait for no answer: --dry-run lists them, --yes unblocks them." + queryHelp
 }
 
 // Run implements the verb.
 func (c *taskUnblockCmd) Run(ctx context.Context, s *session) error {
+	if len(c.IDs) == 0 && (c.Input != "" || c.Ask != "") {
+		return badInput("", "--input and --ask are for tasks that are named by ids")
+	}
+	if each, err := s.manyOrEach(ctx, manyVerb{verb: "unblock", past: "unblocked", audit: c.auditFlags}, c.IDs, &c.manyFlags); !each {
+		return err
+	}
 	raw, err := readInput(c.Input, s.stdin)
 	if err != nil {
 		return err
@@ -156,12 +164,12 @@ type taskDeleteCmd struct {
 // Help is shown by task delete --help.
 func (taskDeleteCmd) Help() string {
 	return "The task, its attempts, decisions and steps are gone, and its idempotency key is free again. The audit keeps that it was deleted. " +
-		"Flags select many tasks instead of ids: --dry-run lists them, --yes deletes them."
+		"Flags select many tasks instead of ids: --dry-run lists them, --yes deletes them." + queryHelp
 }
 
 // Run implements the verb.
 func (c *taskDeleteCmd) Run(ctx context.Context, s *session) error {
-	if each, err := s.manyOrEach(ctx, "delete", "deleted", c.IDs, &c.manyFlags, c.options(), (*weaver.Client).DeleteMany); !each {
+	if each, err := s.manyOrEach(ctx, manyVerb{verb: "delete", past: "deleted", audit: c.auditFlags, do: (*weaver.Client).DeleteMany}, c.IDs, &c.manyFlags); !each {
 		return err
 	}
 	return s.operate(ctx, "delete", c.IDs, func(client *weaver.Client, id task.ID) error {

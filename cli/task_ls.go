@@ -37,8 +37,12 @@ type taskLsCmd struct {
 	Queue string   `placeholder:"NAME" help:"Only tasks of this queue."`
 	Job   string   `placeholder:"JOB" help:"Only tasks of this job: its id, the beginning of it, its name (the latest), or its file."`
 	Label []string `sep:"none" placeholder:"KEY=VALUE" help:"Only tasks with all these labels."`
+	Q     string   `placeholder:"QUERY" help:"Only tasks that this asks for, as 'state:failed created>-2h \"no such card\"'."`
 	pageFlags
 }
+
+// Help is shown by task ls --help.
+func (taskLsCmd) Help() string { return "With several flags all of them hold." + queryHelp }
 
 // taskPage is what task ls prints as JSON.
 type taskPage struct {
@@ -71,6 +75,10 @@ func (c *taskLsCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	q, err := parseQuery(c.Q)
+	if err != nil {
+		return err
+	}
 	return s.withClient(ctx, func(client *weaver.Client) error {
 		if f.Job, err = c.job(ctx, s, client); err != nil {
 			return err
@@ -82,10 +90,7 @@ func (c *taskLsCmd) Run(ctx context.Context, s *session) error {
 			}
 			s.clock.OfJob = &j
 		}
-		tasks, next, err := fill(f.Limit, f.After, func(limit int, after string) ([]task.Task, string, error) {
-			f.Limit, f.After = limit, after
-			return clientReader{client}.List(ctx, f)
-		})
+		tasks, next, err := s.searched(ctx, client, q.And(f))
 		if err != nil {
 			return err
 		}
@@ -125,7 +130,7 @@ func (c *taskLsCmd) job(ctx context.Context, s *session, client *weaver.Client) 
 
 // described says that a filter was in use.
 func (c *taskLsCmd) described() string {
-	if len(c.State)+len(c.Type)+len(c.Label) > 0 || c.Queue != "" || c.Job != "" {
+	if len(c.State)+len(c.Type)+len(c.Label) > 0 || c.Queue != "" || c.Job != "" || c.Q != "" {
 		return " match"
 	}
 	return ""

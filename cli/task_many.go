@@ -20,6 +20,8 @@ type manyFlags struct {
 	Queue     string        `placeholder:"NAME" help:"All tasks of this queue."`
 	Job       string        `placeholder:"JOB" help:"All tasks of this job."`
 	Label     []string      `sep:"none" placeholder:"KEY=VALUE" help:"All tasks with all these labels."`
+	Q         string        `placeholder:"QUERY" help:"All tasks that this asks for, as 'state:failed created>-2h \"no such card\"'."`
+	Newest    string        `placeholder:"ID" help:"With --q: no task that was enqueued later than this one."`
 	OlderThan time.Duration `placeholder:"DURATION" help:"Of those, only tasks that ended, or were enqueued if they have not ended, at least that long ago."`
 	All       bool          `help:"All tasks that the verb can change."`
 	DryRun    bool          `help:"List the tasks that would be changed, and change none."`
@@ -28,11 +30,18 @@ type manyFlags struct {
 
 // selects reports whether any flag selects tasks.
 func (f *manyFlags) selects() bool {
-	return f.All || len(f.State) > 0 || len(f.Type) > 0 || f.Queue != "" || f.Job != "" || len(f.Label) > 0 || f.OlderThan != 0
+	return f.All || len(f.State) > 0 || len(f.Type) > 0 || f.Queue != "" || f.Job != "" || len(f.Label) > 0 || f.OlderThan != 0 || f.Q != ""
 }
 
-// verbOfMany is the verb of a client for many tasks.
-type verbOfMany func(*weaver.Client, context.Context, weaver.Filter, ...weaver.OperateOption) (weaver.ManyAck, error)
+// manyVerb is a verb of many tasks.
+type manyVerb struct {
+	verb, past string
+	audit      auditFlags
+	force      bool
+
+	// do is the client's verb for a filter. nil: there is none, and it is Bulk.
+	do func(*weaver.Client, context.Context, weaver.Filter, ...weaver.OperateOption) (weaver.ManyAck, error)
+}
 
 // manyResult is what a verb of many tasks prints as JSON.
 type manyResult struct {
@@ -43,9 +52,13 @@ type manyResult struct {
 	AlreadyDone int           `json:"already_done,omitempty"`
 	Refused     []manyRefused `json:"refused,omitempty"` // the first thousand
 	RefusedMore int           `json:"refused_more,omitempty"`
-	Tasks       []manyTask    `json:"tasks,omitempty"`
+	Tasks       []manyTask    `json:"tasks,omitempty"` // with a query the newest 20
 	Error       string        `json:"error,omitempty"`
 	After       string        `json:"after,omitempty"` // after an error: how far it came
+
+	// In a dry run of a query.
+	States map[task.State]int `json:"states,omitempty"`
+	Newest task.ID            `json:"newest,omitzero"`
 }
 
 type manyTask struct {
@@ -68,14 +81,16 @@ const (
 
 // manyOrEach applies a verb to the tasks that flags select, or reports that ids
 // name them (each).
-func (s *session) manyOrEach(ctx context.Context, verb, past string, ids []string, f *manyFlags, opts []weaver.OperateOption, do verbOfMany) (each bool, err error) {
+func (s *session) manyOrEach(ctx context.Context, v manyVerb, ids []string, f *manyFlags) (each bool, err error) {
 	switch {
-	case len(ids) > 0 && (f.selects() || f.DryRun || f.Yes):
+	case len(ids) > 0 && (f.selects() || f.DryRun || f.Yes || f.Newest != ""):
 		return false, badInput("", "tasks are named by ids, or selected by flags, and not both")
 	case len(ids) > 0:
 		return true, nil
 	case !f.selects():
-		return false, badInput("--all selects all tasks that the verb can change.", "expected \"<id> ...\", or flags that select tasks: --state, --type, --queue, --job, --label, --older-than")
+		return false, badInput("--all selects all tasks that the verb can change.", "expected \"<id> ...\", or flags that select tasks: --state, --type, --queue, --job, --label, --older-than, --q")
+	case f.Newest != "" && f.Q == "":
+		return false, badInput("", "--newest is for --q")
 	case f.OlderThan < 0:
 		return false, badInput("", "--older-than %s: want 0 or more", f.OlderThan)
 	}
@@ -84,20 +99,27 @@ func (s *session) manyOrEach(ctx context.Context, verb, past string, ids []strin
 		if err != nil {
 			return err
 		}
+		if f.Q != "" || v.do == nil {
+			return s.bulk(ctx, client, &v, f, filter)
+		}
+		opts := v.audit.options()
+		if v.force {
+			opts = append(opts, weaver.Force())
+		}
 		if f.OlderThan > 0 {
 			opts = append(opts, weaver.OlderThan(f.OlderThan))
 		}
 		if !f.Yes || f.DryRun {
 			opts = append(opts, weaver.DryRun())
 		}
-		ack, err := do(client, ctx, filter, opts...)
+		ack, err := v.do(client, ctx, filter, opts...)
 		if errors.Is(err, weaver.ErrInvalidOption) {
 			return err
 		}
 		if err == nil && !f.Yes && !f.DryRun {
-			return badInput("--dry-run lists them.", "%s would be %s; nothing was done without --yes", text.Plural(ack.Done, "task"), past)
+			return badInput("--dry-run lists them.", "%s would be %s; nothing was done without --yes", text.Plural(ack.Done, "task"), v.past)
 		}
-		return s.showMany(verb, past, f.DryRun, &ack, err)
+		return s.showMany(v.verb, v.past, f.DryRun, &bulkResult{ManyAck: ack}, err)
 	})
 }
 
@@ -113,7 +135,8 @@ func (f *manyFlags) filter(ctx context.Context, s *session, client *weaver.Clien
 }
 
 // showMany prints what a verb did, also when it failed on its way.
-func (s *session) showMany(verb, past string, dryRun bool, ack *weaver.ManyAck, err error) error {
+func (s *session) showMany(verb, past string, dryRun bool, all *bulkResult, err error) error {
+	ack := &all.ManyAck
 	if s.json() {
 		res := manyResult{Verb: verb, DryRun: dryRun, Done: ack.Done, Asked: ack.Asked, AlreadyDone: ack.AlreadyDone}
 		for _, r := range ack.Refused[:min(len(ack.Refused), maxRefusedJSON)] {
@@ -125,6 +148,9 @@ func (s *session) showMany(verb, past string, dryRun bool, ack *weaver.ManyAck, 
 		}
 		if err != nil {
 			res.Error, res.After = err.Error(), ack.After
+		}
+		if len(all.states) > 0 {
+			res.States, res.Newest = all.states, all.newest
 		}
 		if jsonErr := s.writeJSON(res); jsonErr != nil {
 			return jsonErr
@@ -138,11 +164,18 @@ func (s *session) showMany(verb, past string, dryRun bool, ack *weaver.ManyAck, 
 		}
 		s.list(t)
 	}
+	if more := ack.Done - len(ack.Tasks); len(all.states) > 0 && more > 0 {
+		s.printf("… and %d more.\n", more)
+	}
 	would, refused := "", "Refused"
 	if dryRun {
 		would, refused = " would be", "Would be refused"
 	}
-	s.printf("%s%s %s.", text.Plural(ack.Done, "task"), would, past)
+	s.printf("%s%s %s", text.Plural(ack.Done, "task"), would, past)
+	if len(all.states) > 0 {
+		s.printf(" (%s). --newest %s leaves out what comes later", counted(all.states), all.newest)
+	}
+	s.printf(".")
 	if ack.Asked > 0 {
 		s.printf(" %d of them run, or clean up, and were asked to end.", ack.Asked)
 	}

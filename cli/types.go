@@ -32,12 +32,12 @@ func byName(handlers []weaver.Handler) map[string]weaver.Handler {
 type unknownTypes struct {
 	session   *session
 	force     bool
-	announced func() (map[string]bool, error)
+	announced func() (announced, error)
 	err       error // of the store, which could not be asked
 }
 
 func (s *session) unknownTypes(ctx context.Context, force bool) *unknownTypes {
-	return &unknownTypes{session: s, force: force, announced: sync.OnceValues(func() (map[string]bool, error) { return s.announced(ctx) })}
+	return &unknownTypes{session: s, force: force, announced: sync.OnceValues(func() (announced, error) { return s.announced(ctx) })}
 }
 
 // problem says what is wrong with a type, and what to do: "" if it is forced, or
@@ -47,34 +47,61 @@ func (u *unknownTypes) problem(typeName string) (problem, hint string) {
 		return "", ""
 	}
 	of, err := u.announced()
-	if u.err = err; err != nil || of[typeName] {
+	if u.err = err; err != nil || of.handled[typeName] {
 		return "", ""
 	}
 	known := slices.Sorted(maps.Keys(u.session.types()))
-	for name := range of {
-		known = append(known, name)
+	known = slices.AppendSeq(known, maps.Keys(of.handled))
+	for name := range of.described {
+		if name != typeName { // a worker that has left handled it
+			known = append(known, name)
+		}
 	}
 	return "which neither this program knows nor a worker of the store" + didYouMean(typeName, known),
 		"use the program that defines it, start a worker that handles it, or store it unchecked with --force-unknown-type"
 }
 
-// announced are the task types that workers of the store handle.
-func (s *session) announced(ctx context.Context) (map[string]bool, error) {
-	types := make(map[string]bool)
+// info returns how workers of the store described a type, those that have left too; its
+// Name is "" if none did. The caller looks at err.
+func (u *unknownTypes) info(typeName string) weaver.TypeInfo {
+	if u.force {
+		return weaver.TypeInfo{}
+	}
+	of, err := u.announced()
+	u.err = err
+	return of.described[typeName]
+}
+
+// announced are the task types that workers of the store handle, and those that they
+// described.
+type announced struct {
+	handled   map[string]bool
+	described map[string]weaver.TypeInfo
+}
+
+func (s *session) announced(ctx context.Context) (announced, error) {
+	types := announced{make(map[string]bool), make(map[string]weaver.TypeInfo)}
 	err := s.withStore(ctx, false, func(st openedStore) error {
 		if err := st.Ready(ctx); err != nil {
 			return err
 		}
-		workers, err := st.Workers(ctx, s.flags.Namespace)
-		for _, w := range workers {
+		o, err := st.Overview(ctx, s.flags.Namespace, store.OverviewRequest{Parts: store.OverviewWorkers})
+		for _, w := range o.Workers {
 			for _, name := range w.Types {
-				types[name] = true
+				types.handled[name] = true
 			}
+		}
+		if err != nil {
+			return err
+		}
+		infos, err := store.TypesOf(ctx, st, s.flags.Namespace)
+		for _, t := range infos {
+			types.described[t.Name] = t
 		}
 		return err
 	})
 	if errors.Is(err, errNoStore) || errors.Is(err, store.ErrNotMigrated) {
-		return nil, nil // a store that does not exist has no workers
+		return announced{}, nil // a store that does not exist has no workers
 	}
 	return types, err
 }

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,5 +60,53 @@ func TestSubmitTypesThatAWorkerAnnounced(t *testing.T) {
 	}
 	if code, stderr := submit("acme.far.away.v1", "--namespace", "other"); code != 2 {
 		t.Errorf("in another namespace: exit code %d, %s", code, stderr)
+	}
+}
+
+// What a worker announced of its types when it ran checks the inputs of programs that do
+// not have them, and gives their tasks its options.
+func TestSubmitByTheSchemaThatAWorkerAnnounced(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "weaver.db")
+	type order struct {
+		ID int64 `json:"id"`
+	}
+	app := cli.App{Handlers: []weaver.Handler{
+		weaver.Define[order, weaver.None]("acme.far.pack.v1", weaver.Queue("packing"), weaver.MaxAttempts(9), weaver.SchemaVersion(2)).
+			Handler(func(context.Context, order) (weaver.None, error) { return weaver.None{}, nil }),
+	}}
+	exec := func(app cli.App, args ...string) (code int, stdout, stderr string) {
+		var out, errs bytes.Buffer
+		code = cli.Run(t.Context(), app, append([]string{"--store", "sqlite:" + path}, args...), strings.NewReader(""), &out, &errs)
+		return code, out.String(), errs.String()
+	}
+	if code, _, stderr := exec(app, "worker", "--until-idle"); code != 0 {
+		t.Fatalf("worker: exit code %d, %s", code, stderr)
+	}
+	submit := func(args ...string) (code int, stdout, stderr string) {
+		return exec(cli.App{}, append([]string{"submit", "acme.far.pack.v1"}, args...)...)
+	}
+	for input, want := range map[string]string{
+		`{"id":"seven"}`: "the input is not one of acme.far.pack.v1, as its workers announced it: /id: it is a string, want an integer",
+		`{"di":7}`:       `/di: the field is not known; there are "id"`,
+	} {
+		if code, _, stderr := submit(input); code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("submit %s: exit code %d, %s, want %q", input, code, stderr, want)
+		}
+	}
+	if code, _, stderr := submit(`{"di":7}`, "--force-unknown-type", "--queue", "forced"); code != 0 {
+		t.Errorf("submit unchecked: exit code %d, %s", code, stderr)
+	}
+	if code, _, stderr := submit(`{"id":9007199254740993}`, "--priority", "2"); code != 0 {
+		t.Errorf("submit: exit code %d, %s", code, stderr)
+	}
+	code, list, stderr := exec(cli.App{}, "task", "ls", "--queue", "packing", "-o", "json")
+	for _, want := range []string{`"max_attempts": 9`, `"schema_version": 2`, `"priority": 2`} {
+		if code != 0 || !strings.Contains(list, want) {
+			t.Errorf("task ls: exit code %d, %s%s, want %s", code, list, stderr, want)
+		}
+	}
+	if code, _, stderr := exec(cli.App{}, "submit", "acme.far.pakc.v1"); code != 2 || !strings.Contains(stderr, "did you mean acme.far.pack.v1?") {
+		t.Errorf("a typo: exit code %d, %s", code, stderr)
 	}
 }

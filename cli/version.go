@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 )
 
 type versionCmd struct{}
@@ -23,42 +22,4 @@ const versionVar = "version_line"
 
 func versionLine(app App) string {
 	return fmt.Sprintf("%s %s (%s, %s/%s)", app.Name, app.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-// buildVersion is what the go command recorded of the main module.
-func buildVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(unknown version)"
-	}
-	return versionOf(info)
-}
-
-// versionOf is the main module's version; where that has none, as in a build from
-// a checkout, the revision, if the go command knew it.
-func versionOf(info *debug.BuildInfo) string {
-	const none = "(devel)"
-	switch info.Main.Version {
-	case none:
-	case "":
-		return "(unknown version)"
-	default:
-		return info.Main.Version
-	}
-	vcs := make(map[string]string)
-	for _, s := range info.Settings {
-		vcs[s.Key] = s.Value
-	}
-	revision := vcs["vcs.revision"]
-	if revision == "" {
-		return none
-	}
-	version := none + " " + revision[:min(len(revision), 12)]
-	if at := vcs["vcs.time"]; at != "" {
-		version += " of " + at
-	}
-	if vcs["vcs.modified"] == "true" {
-		version += ", modified"
-	}
-	return version
 }

@@ -50,11 +50,11 @@ func (b *histories) Job(_ context.Context, want task.ID) (weaver.JobInfo, error)
 	return weaver.JobInfo{ID: want, Meta: map[string]string{"weaver.file": "/srv/nightly.yaml"}}, nil
 }
 
-func (b *histories) Edges(_ context.Context, job task.ID) (edges []store.EdgeRow, _ error) {
+func (b *histories) Edges(_ context.Context, job task.ID) (edges []store.GraphEdge, _ error) {
 	for _, h := range b.tasks {
 		for _, n := range h.Needs {
 			if h.Task.JobID == job {
-				edges = append(edges, store.EdgeRow{Task: h.Task.ID, Needs: n.ID, Kind: n.Kind, Done: n.Done})
+				edges = append(edges, store.GraphEdge{To: h.Task.ID, From: n.ID, Kind: n.Kind, Decided: n.Done})
 			}
 		}
 	}

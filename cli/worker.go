@@ -17,6 +17,7 @@ import (
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/group"
 	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/schema"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task/event"
 )
@@ -72,7 +73,7 @@ func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {
 			Bucket:       bucket,
 			Decider:      s.app.Decider,
 			Router:       s.app.Router,
-			Plugins:      s.app.Plugins,
+			Plugins:      append(slices.Clip(s.app.Plugins), schema.Plugin()),
 			Codec:        codec,
 		})
 		if err != nil {

@@ -14,7 +14,8 @@ type workerLsCmd struct{}
 
 // Help is shown by worker ls --help.
 func (workerLsCmd) Help() string {
-	return "The name of a worker is HOST:PID. One whose process died is listed for a while: it is not seen any more."
+	return "The name of a worker is HOST:PID. One whose process died is listed for a while: it is dead, where this machine can see that, or else silent. " +
+		"SLOTS are those that are taken and those that it has. A worker of PostgreSQL whose connection is pooled, and not direct, is known to be dead on its own machine only."
 }
 
 // Run implements the verb.
@@ -31,18 +32,25 @@ func (workerLsCmd) Run(ctx context.Context, s *session) error {
 			s.printf("No worker of namespace %q of %s runs.\n", client.Namespace(), s.store())
 			return nil
 		}
-		t := newTable("NAME", "STATE", "LAST SEEN", "TYPES")
+		t := newTable("NAME", "STATE", "SLOTS", "CONNECTION", "LAST SEEN", "TYPES")
 		t.gives = []give{{"TYPES", 20}}
 		for i := range workers {
 			w := &workers[i]
 			state := plain("idle")
 			switch {
-			case s.clock.Now.Sub(w.LastSeen) > w.TTL:
+			case w.Dead:
+				state = painted("dead", text.Red)
+			case w.Silent:
 				state = painted("silent", text.Yellow)
-			case w.Running > 0:
-				state = plain(fmt.Sprintf("runs %d", w.Running))
+			case w.Running.N > 0:
+				state = plain("runs " + w.Running.String())
 			}
-			t.add(plain(text.OneLine(w.Name, explain.MaxNote)), state, s.when(w.LastSeen), plain(text.OneLine(strings.Join(w.Types, ", "), explain.MaxNote)))
+			slots := "-"
+			if w.Slots > 0 {
+				slots = fmt.Sprintf("%s/%d", w.Running, w.Slots)
+			}
+			t.add(plain(text.OneLine(w.Name, explain.MaxNote)), state, plain(slots), plain(string(w.Connection)),
+				s.when(w.LastSeen), plain(text.OneLine(strings.Join(w.Types, ", "), explain.MaxNote)))
 		}
 		s.list(t)
 		return nil

@@ -91,7 +91,7 @@ func (p *Plugin) ObserveQueues(client *weaver.Client) (stop func() error, err er
 		return nil, fmt.Errorf("observe the queues: %w", p.problem)
 	}
 	gauge, err := p.meter.Int64ObservableGauge("weaver.queue.depth", metric.WithUnit("{task}"),
-		metric.WithDescription("Tasks that wait in a queue: due, or due later."))
+		metric.WithDescription("Tasks that wait in a queue: due, or due later; up to 10,000."))
 	if err != nil {
 		return nil, fmt.Errorf("observe the queues: %w", err)
 	}
@@ -102,9 +102,9 @@ func (p *Plugin) ObserveQueues(client *weaver.Client) (stop func() error, err er
 			return err
 		}
 		for _, q := range queues {
-			if q.Name != "" {
-				o.ObserveInt64(gauge, int64(q.Due), metric.WithAttributes(keyNamespace.String(client.Namespace()), keyQueue.String(q.Name), keyDue.String("now")))
-				o.ObserveInt64(gauge, int64(q.Later), metric.WithAttributes(keyNamespace.String(client.Namespace()), keyQueue.String(q.Name), keyDue.String("later")))
+			if q.Type == "" {
+				o.ObserveInt64(gauge, int64(q.Due.N), metric.WithAttributes(keyNamespace.String(client.Namespace()), keyQueue.String(q.Name), keyDue.String("now")))
+				o.ObserveInt64(gauge, int64(q.Later.N), metric.WithAttributes(keyNamespace.String(client.Namespace()), keyQueue.String(q.Name), keyDue.String("later")))
 			}
 		}
 		return nil

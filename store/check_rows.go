@@ -15,7 +15,7 @@ import (
 // started. A task that waits for needs whose failure it runs for waits for all of
 // them until the first went wrong; one that has started waits for none of them.
 func (c *checker) needs(t *task.Task) {
-	waits := t.State == task.Pending && t.Waiting == task.WaitDeps
+	waits := t.State == task.Pending && t.Waiting == task.WaitDeps && t.Join == task.JoinNone // one with a join has started
 	startable := t.AttemptNo == 0 && (t.State == task.Pending || t.State == task.Ready)
 	cancelling := c.pending[ChoreRow{Kind: ChoreCancelJob, Subject: t.JobID.String()}]
 	open, ifFailed, wrong := 0, 0, !waits && !startable

@@ -14,7 +14,8 @@ var (
 	// ErrCancelRequested: the task is to be cancelled; the value was not stored.
 	ErrCancelRequested = errors.New("the task is being cancelled")
 	// ErrLimit: the task has as many children, or signals that no wait took, as it may
-	// have, or is too deep below others. Nothing was stored.
+	// have, or is too deep below others; or what describes a task type is too large.
+	// Nothing was stored.
 	ErrLimit = errors.New("over a limit")
 	// ErrBlobGone: the blob that a value or an artifact names is being deleted, or was.
 	// Nothing was stored; upload the bytes again.

@@ -218,6 +218,16 @@ type (
 		Bucket Bucket
 		Check  bool
 	}
+	// AnnounceTypes describes task types to programs that do not have their Go types
+	// (TypeReader). Of a type that was announced before, what is announced now replaces
+	// that; not if its schema version is lower, as of an old worker beside new ones. A
+	// code version of 0 keeps the one that is known. What is known already changes
+	// nothing, AnnouncedAt and AnnouncedBy neither (Existing: nothing changed at all).
+	// It is not audited. ErrLimit: a schema or description is too large.
+	AnnounceTypes struct {
+		By    string // the worker, or who else announces them
+		Types []AnnouncedType
+	}
 	// Restored says that the store was restored from a backup: a new
 	// generation makes every lease handed out before worthless (R17). Tasks that ran
 	// go on when their leases expire, or at once with EndLeases, for when no process
@@ -249,6 +259,7 @@ func (ForgetTask) command()     {}
 func (ExpireInput) command()    {}
 func (AcceptBucket) command()   {}
 func (Restored) command()       {}
+func (AnnounceTypes) command()  {}
 func (Upload) command()         {}
 
 // CommandResult answers one command.
@@ -257,7 +268,7 @@ type CommandResult struct {
 	State task.State // of the task afterwards; "" for other commands
 	Asked bool       // CancelTask: it runs, or is due to clean up, and was asked to end
 
-	Existing bool // SendSignal: it was sent before; RerunTask: another task has the idempotency key; ReplaceInput: the task has this input already; ForgetTask: it was forgotten before
+	Existing bool // SendSignal: it was sent before; RerunTask: another task has the idempotency key; ReplaceInput: the task has this input already; ForgetTask: it was forgotten before; AnnounceTypes: all of it was known
 
 	ID task.ID // RerunTask: the new task, or the existing one
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver/task"
@@ -11,13 +12,20 @@ import (
 
 // Filter selects tasks; empty fields select all.
 type Filter struct {
-	States []task.State      // any of them
-	Types  []string          // any of them
-	Queue  string            // this one
-	Job    task.ID           // of this job
-	Labels map[string]string // all of them
-	Limit  int               // 0: 50; at most 1,000
-	After  string            // cursor of the page before, or any id: what is older than that
+	States     []task.State      // any of them
+	Types      []string          // any of them; one that ends in ".*" is every type that begins as it does: "acme.billing.*"
+	Queue      string            // this one
+	Job        task.ID           // of this job
+	Parent     task.ID           // children of this task, and tasks that its steps started
+	Labels     map[string]string // all of them
+	Waiting    []task.Waiting    // that wait for any of them
+	ErrorKinds []task.ErrorKind  // whose last error (task.Task.Error) is of any of them
+
+	CreatedAfter  time.Time // enqueued then or later
+	CreatedBefore time.Time // enqueued earlier, and not at that instant
+
+	Limit int    // 0: 50; at most 1,000
+	After string // cursor of the page before, or any id: what is older than that
 }
 
 // Selects reports whether the filter asks for a task. Its page (Limit, After)
@@ -25,7 +33,13 @@ type Filter struct {
 func (f *Filter) Selects(t *task.Task) bool {
 	if len(f.States) > 0 && !slices.Contains(f.States, t.State) ||
 		!f.OfLane(t.Queue, t.Type) ||
-		!f.Job.IsZero() && f.Job != t.JobID {
+		!f.Job.IsZero() && f.Job != t.JobID ||
+		!f.Parent.IsZero() && f.Parent != t.ParentID ||
+		len(f.Waiting) > 0 && !slices.Contains(f.Waiting, t.Waiting) ||
+		len(f.ErrorKinds) > 0 && !slices.Contains(f.ErrorKinds, t.End().Kind) {
+		return false
+	}
+	if from, to := f.Created(); t.ID.Compare(from) < 0 || to != nil && t.ID.Compare(*to) >= 0 {
 		return false
 	}
 	for k, v := range f.Labels {
@@ -38,7 +52,33 @@ func (f *Filter) Selects(t *task.Task) bool {
 
 // OfLane reports whether the filter may ask for tasks of a queue and type.
 func (f *Filter) OfLane(queue, taskType string) bool {
-	return (f.Queue == "" || f.Queue == queue) && (len(f.Types) == 0 || slices.Contains(f.Types, taskType))
+	return (f.Queue == "" || f.Queue == queue) && (len(f.Types) == 0 || slices.ContainsFunc(f.Types, func(want string) bool { return OfType(want, taskType) }))
+}
+
+// OfType reports whether a type is the one that a Filter names, or one of those: see
+// Filter.Types.
+func OfType(want, taskType string) bool {
+	if begin, ok := strings.CutSuffix(want, "*"); ok && strings.HasSuffix(begin, ".") {
+		return strings.HasPrefix(taskType, begin)
+	}
+	return want == taskType
+}
+
+// Created is CreatedAfter and CreatedBefore as a range of ids, which have the time in
+// them: from is in it, to is not; nil: it has no end.
+func (f *Filter) Created() (from task.ID, to *task.ID) {
+	if !f.CreatedAfter.IsZero() {
+		var ok bool
+		if from, ok = task.FirstID(f.CreatedAfter); !ok {
+			return from, &task.ID{} // later than any id
+		}
+	}
+	if !f.CreatedBefore.IsZero() {
+		if end, ok := task.FirstID(f.CreatedBefore); ok {
+			to = &end
+		}
+	}
+	return from, to
 }
 
 // Page sizes of List and Jobs.
@@ -124,23 +164,4 @@ type Need struct {
 // End is how the task at the other end of the edge ended, or that it has not.
 func (n *Need) End() task.End {
 	return task.End{State: n.State, Kind: n.ErrorKind, AllowFailure: n.AllowFailure}
-}
-
-// AuditEntry records one operator verb.
-type AuditEntry struct {
-	At     time.Time `json:"at"`
-	Actor  string    `json:"actor"`
-	Verb   string    `json:"verb"`
-	Target string    `json:"target"`
-	Reason string    `json:"reason,omitempty"`
-}
-
-// Queue is one queue with dispatch rows or a pause; or a task type that is paused,
-// in whatever queues its tasks are, which has a Type and no Name.
-type Queue struct {
-	Name   string `json:"queue"`
-	Type   string `json:"task_type,omitempty"`
-	Due    int    `json:"due"`    // claimable now
-	Later  int    `json:"later"`  // claimable later
-	Paused bool   `json:"paused"` // by an operator
 }

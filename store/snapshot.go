@@ -30,6 +30,7 @@ type Snapshot struct {
 	PausedTasks []PausedTask
 	Chores      []ChoreRow
 	Checkpoints []task.Checkpoint
+	Types       []AnnouncedType
 }
 
 // EdgeRow is one stored edge.

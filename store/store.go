@@ -4,7 +4,7 @@
 //
 // A Store is three interfaces: Producer (tasks come in, operators act),
 // Worker (leases, attempts, steps) and Reader (what people see), plus the
-// optional WaitingClaimer, Notifier, StepTxer, EdgeReader, JobCounter, OrphanReader and SessionKeeper. The rules that their comments
+// optional WaitingClaimer, Notifier, StepTxer, JobCounter, OrphanReader, TypeReader and SessionKeeper. The rules that their comments
 // cite (R for leases, W for dispatch) are explained in docs/leases.md; package
 // storetest is their executable form, and package memstore their smallest
 // implementation.
@@ -203,18 +203,20 @@ type Reader interface {
 	// Jobs returns jobs newest first and the cursor of the next page; see List.
 	Jobs(ctx context.Context, ns string, f JobFilter) ([]task.Job, string, error)
 
-	// Queues returns the queues that hold dispatch rows or are paused, by name, and
-	// then the task types that are paused.
-	Queues(ctx context.Context, ns string) ([]Queue, error)
+	// Overview returns the parts of an overview that req asks for, of one state of the
+	// store; but whether workers are dead is looked up afterwards. What it reads is
+	// bounded by MaxCount for each state, type and queue, and by the workers.
+	Overview(ctx context.Context, ns string, req OverviewRequest) (Overview, error)
 
-	// Counts returns how many tasks are in each state, also those in which none are,
-	// but for succeeded: nothing waits for those, and to count them is to read all. It reads a row for
-	// each task that it counts.
-	Counts(ctx context.Context, ns string) (map[task.State]int, error)
+	// Graph returns the tasks of a job with the edges between them, the oldest first: a
+	// page that is one state of the store. A page may hold fewer nodes than asked for
+	// while its Next says that there are more. Errors: ErrNotFound, ErrBadCursor.
+	Graph(ctx context.Context, ns string, req GraphRequest) (Graph, error)
 
-	// Workers returns the workers that have joined and not left, by ID. One whose
-	// process died is among them until it is forgotten: see LastSeen.
-	Workers(ctx context.Context, ns string) ([]WorkerStatus, error)
+	// Audit returns what operators did, newest first, and the cursor of the next page,
+	// "" at the end; see List. An entry has its place when it is written, so that a page
+	// is right whatever others do meanwhile. ErrBadCursor.
+	Audit(ctx context.Context, ns string, f AuditFilter) ([]AuditEntry, string, error)
 
 	// Snapshot returns every row of the namespace as one consistent view,
 	// for Check and for tests that compare stores.

@@ -15,18 +15,42 @@ type WorkerInfo struct {
 	Name  string        `json:"name"` // host:pid, for people
 	TTL   time.Duration `json:"ttl_ns"`
 	Types []string      `json:"task_types"` // that it handles
+	Announcement
 
 	// SessionGrace is how long the worker relies on its leases without an answer of
 	// its session (SessionKeeper). Readers do not see it.
 	SessionGrace time.Duration `json:"-"`
 }
 
+// Announcement is what a worker says of itself for people; all of it may be missing.
+type Announcement struct {
+	Host       string     `json:"host,omitempty"`
+	PID        int        `json:"pid,omitempty"`
+	Version    string     `json:"version,omitempty"` // of its program
+	Queues     []string   `json:"queues,omitempty"`  // that it serves; none: all in which tasks of its types wait
+	Slots      int        `json:"slots,omitempty"`   // how many tasks it runs at once
+	Connection Connection `json:"connection,omitempty"`
+}
+
+// Connection is what leads from a worker to a database server. The store says so, not
+// the worker.
+type Connection string
+
+// Kinds of connections. A store without a server has none.
+const (
+	ConnectionDirect Connection = "direct" // to the server itself
+	ConnectionPooled Connection = "pooled" // through a pooler, a proxy or a socket that may lead to one: its death is found on its own machine only, or when its leases expire
+)
+
 // WorkerStatus is a worker as readers see it. One that was forgotten while it
 // was silent and is heard of again has neither Name nor Types until it joins.
 type WorkerStatus struct {
 	WorkerInfo
-	LastSeen time.Time `json:"last_seen"` // its last Join or Heartbeat
-	Running  int       `json:"running"`   // tasks that it holds leases of
+	LastSeen  time.Time `json:"last_seen"`           // its last Join or Heartbeat
+	Running   Count     `json:"running"`             // tasks that it holds leases of, each of which takes a slot
+	Silent    bool      `json:"silent,omitempty"`    // it was not seen for its TTL
+	Dead      bool      `json:"dead,omitempty"`      // its process is known to have ended
+	IdleSince time.Time `json:"idle_since,omitzero"` // since when it finds nothing to claim, where the store knows
 }
 
 // HeartbeatRequest extends leases.

@@ -39,6 +39,26 @@ func (id ID) IsZero() bool { return id == ID{} }
 // Time returns the instant of creation, to the millisecond.
 func (id ID) Time() time.Time { return ulid.Time(ulid.ULID(id).Time()).UTC() }
 
+// FirstID returns the first id that can be made at an instant or later: every id
+// whose Time is earlier comes before it. false: no id is as late.
+func FirstID(at time.Time) (ID, bool) {
+	if at.Before(time.UnixMilli(0)) {
+		return ID{}, true
+	}
+	if at.After(ulid.Time(ulid.MaxTime())) {
+		return ID{}, false
+	}
+	ms := ulid.Timestamp(at)
+	if ulid.Time(ms).Before(at) {
+		ms++
+	}
+	var id ulid.ULID
+	if err := id.SetTime(ms); err != nil {
+		return ID{}, false
+	}
+	return ID(id), true
+}
+
 // Compare orders ids by creation: -1, 0 or +1.
 func (id ID) Compare(other ID) int { return ulid.ULID(id).Compare(ulid.ULID(other)) }
 

@@ -72,6 +72,14 @@ const (
 	WaitPaused      Waiting = "paused"
 )
 
+// Waitings lists every reason to wait but WaitNone.
+func Waitings() []Waiting {
+	return []Waiting{
+		WaitDelay, WaitDeps, WaitRetry, WaitRepair, WaitManual, WaitBudget, WaitDeadline, WaitSleep, WaitSignal, WaitChildren,
+		WaitConcurrency, WaitRate, WaitPaused,
+	}
+}
+
 // ErrorKind classifies why a task or an attempt ended badly.
 type ErrorKind string
 
@@ -92,6 +100,14 @@ const (
 	KindPoison           ErrorKind = "poison"
 	KindInternal         ErrorKind = "internal"
 )
+
+// ErrorKinds lists every kind but KindNone.
+func ErrorKinds() []ErrorKind {
+	return []ErrorKind{
+		KindHandler, KindPanic, KindTimeout, KindDecode, KindValidation, KindBudget, KindDeadline, KindCancelled, KindLeaseExpired,
+		KindDependencyFailed, KindNotNeeded, KindPoison, KindInternal,
+	}
+}
 
 // Outcome is what an attempt reported.
 type Outcome string

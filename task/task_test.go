@@ -296,3 +296,28 @@ func TestCheckChildren(t *testing.T) {
 		}
 	}
 }
+
+func TestFirstID(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678_000_000, time.UTC)
+	first, ok := task.FirstID(at)
+	if !ok || !first.Time().Equal(at) || first.String()[10:] != "0000000000000000" {
+		t.Errorf("the first id of %v is %v, %t", at, first, ok)
+	}
+	if next, _ := task.FirstID(at.Add(1)); !next.Time().Equal(at.Add(time.Millisecond)) {
+		t.Errorf("the first id after %v has the time %v", at, next.Time())
+	}
+	for _, early := range []time.Time{time.UnixMilli(0), time.UnixMilli(-1), time.Date(1, 2, 1, 0, 0, 0, 0, time.UTC), time.Date(-9999, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		if id, ok := task.FirstID(early); !ok || !id.IsZero() {
+			t.Errorf("the first id of %v is %v, %t", early, id, ok)
+		}
+	}
+	last, _ := task.ParseID("7ZZZZZZZZZZZZZZZZZZZZZZZZZ")
+	if id, ok := task.FirstID(last.Time()); !ok || !id.Time().Equal(last.Time()) {
+		t.Errorf("the first id of %v is %v, %t", last.Time(), id, ok)
+	}
+	for _, late := range []time.Time{last.Time().Add(1), time.Date(99999, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		if id, ok := task.FirstID(late); ok {
+			t.Errorf("the first id of %v is %v", late, id)
+		}
+	}
+}

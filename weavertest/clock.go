@@ -173,9 +173,25 @@ func (s clientStore) Jobs(ctx context.Context, ns string, f store.JobFilter) (li
 	return list, next, err
 }
 
-// Queues implements store.Reader.
-func (s clientStore) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
-	return at(ctx, s, func() ([]store.Queue, error) { return s.DB.Queues(ctx, ns) })
+// Overview implements store.Reader.
+func (s clientStore) Overview(ctx context.Context, ns string, req store.OverviewRequest) (store.Overview, error) {
+	return at(ctx, s, func() (store.Overview, error) { return s.DB.Overview(ctx, ns, req) })
+}
+
+// Graph implements store.Reader.
+func (s clientStore) Graph(ctx context.Context, ns string, req store.GraphRequest) (store.Graph, error) {
+	return at(ctx, s, func() (store.Graph, error) { return s.DB.Graph(ctx, ns, req) })
+}
+
+// Audit implements store.Reader.
+func (s clientStore) Audit(ctx context.Context, ns string, f store.AuditFilter) (list []store.AuditEntry, next string, err error) {
+	s.env.clock.at(ctx, func() { list, next, err = s.DB.Audit(ctx, ns, f) })
+	return list, next, err
+}
+
+// Types implements store.TypeReader.
+func (s clientStore) Types(ctx context.Context, ns string, names ...string) ([]store.AnnouncedType, error) {
+	return at(ctx, s, func() ([]store.AnnouncedType, error) { return s.DB.Types(ctx, ns, names...) })
 }
 
 // Snapshot implements store.Reader.

@@ -164,6 +164,9 @@ const maxLines = 500
 func TestFileLength(t *testing.T) {
 	t.Parallel()
 	for _, f := range files(t) {
+		if path.Base(f.path) == "schema.sql" {
+			continue // a test writes it, of the migrations
+		}
 		if n := strings.Count(f.text, "\n"); n > maxLines {
 			t.Errorf("%s has %d lines: split it by role; think about it at 400, %d is the limit", f.path, n, maxLines)
 		}

@@ -84,6 +84,11 @@ func sum(context.Context, weaver.None) (string, error) { return "summed", nil }
 // seeds are the contents of the store that a session can begin with; each
 // returns the ids that become variables of the session.
 var seeds = map[string]func(*fixture) map[string]task.ID{
+	"thousand": func(w *fixture) map[string]task.ID { // and more than a page
+		hs, err := okType.EnqueueMany(w.ctx, w.client, make([]int, 1050), weaver.Label("lot", "big"))
+		w.check(err)
+		return w.one("NEWEST", hs[len(hs)-1].ID(), nil)
+	},
 	"ready": func(w *fixture) map[string]task.ID {
 		h, err := okType.Enqueue(w.ctx, w.client, 21, weaver.Label("team", "pay"), weaver.Metadata("tenant", "t1"), weaver.Priority(2))
 		return w.one("READY", h.ID(), err)

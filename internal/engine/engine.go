@@ -97,6 +97,8 @@ type Config struct {
 	Redact       []string // patterns of what nobody but handlers sees, beside those of tasks
 
 	StoreLogs, StoreEvents bool // in the store
+
+	AtStart []func(context.Context) error // called before the first claim; one that fails is called again later
 }
 
 // Engine runs handlers for one namespace of one store.
@@ -108,7 +110,8 @@ type Engine struct {
 	drafts   map[string]func(*task.Draft) (task.New, error)
 	repairs  map[string]json.RawMessage // the schema of the inputs that are repaired here, by task type
 	worker   store.WorkerID
-	name     string
+	host     string
+	name     string // host:pid
 
 	mu      sync.Mutex
 	active  bool     // Run was called
@@ -148,11 +151,11 @@ func New(cfg Config) *Engine {
 			e.schemas[h.Type] = h.SchemaVersion
 		}
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
+	var err error
+	if e.host, err = os.Hostname(); err != nil {
+		e.host = "unknown"
 	}
-	e.name = fmt.Sprintf("%s:%d", host, os.Getpid())
+	e.name = fmt.Sprintf("%s:%d", e.host, os.Getpid())
 	return e
 }
 
@@ -200,7 +203,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	}
 	defer e.end()
 
-	env := &env{Config: e.cfg, worker: e.worker, name: e.name, schemas: e.schemas, drafts: e.drafts, repairs: e.repairs, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.queues())}
+	env := &env{Config: e.cfg, worker: e.worker, name: e.name, host: e.host, schemas: e.schemas, drafts: e.drafts, repairs: e.repairs, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.queues())}
 	if err := e.cfg.Store.Ready(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}
@@ -266,6 +269,9 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	// A role that failed ends the run: leases must not be taken unrenewed.
 	defer context.AfterFunc(roles.Context(), func() { stopClaiming(context.Cause(roles.Context())) })()
 
+	if failed := env.atStart(stop, e.cfg.AtStart); len(failed) > 0 {
+		roles.Go("start", env.startLater(failed))
+	}
 	claimErr := claimer.run(stop)
 	drainErr := drain.run(grace)
 	roles.Cancel(ErrDraining)

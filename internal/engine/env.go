@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"slices"
 	"time"
 
+	"github.com/goweaver/weaver/internal/build"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -17,6 +21,7 @@ type env struct {
 	Config
 	worker    store.WorkerID
 	name      string
+	host      string
 	handled   []string                                       // task types, sorted
 	schemas   map[string]int                                 // the newest schema version that is read, by task type
 	drafts    map[string]func(*task.Draft) (task.New, error) // Handler.Draft by task type
@@ -36,7 +41,10 @@ func (e *env) offset(t time.Time) int64 { return int64(t.Sub(e.origin)) }
 func (e *env) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(e.TTL/3, time.Second))
 	defer cancel()
-	return e.Store.Join(ctx, e.Namespace, store.WorkerInfo{ID: e.worker, Name: e.name, TTL: e.TTL, Types: e.handled, SessionGrace: e.SessionGrace})
+	return e.Store.Join(ctx, e.Namespace, store.WorkerInfo{
+		ID: e.worker, Name: e.name, TTL: e.TTL, Types: e.handled, SessionGrace: e.SessionGrace,
+		Announcement: store.Announcement{Host: e.host, PID: os.Getpid(), Version: build.Version(), Queues: slices.Sorted(maps.Keys(e.Queues)), Slots: e.Slots},
+	})
 }
 
 // joinAtStart joins as a worker before anything else is done. While another

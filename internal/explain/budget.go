@@ -64,27 +64,31 @@ func (c Clock) budgetNote(j *task.Job) string {
 // RaiseArgs are the arguments of the command that raises the budget of a job by what
 // it needs to go on; nil: it lacks nothing.
 func RaiseArgs(j *task.Job) []string {
-	args := []string{"job", "retry", j.ID.String()}
-	if j.AttemptsUsedUp() {
-		args = append(args, "--add-attempts", fmt.Sprint(max(1, j.AttemptsUsed-j.Budget.MaxTotalAttempts+1, j.Counters.Total-j.Counters.Succeeded)))
+	if a := raise(j, ""); a.Args != (Args{}) {
+		return a.CLI()
 	}
-	if j.CostUsedUp() {
-		args = append(args, "--add-cost", fmt.Sprint(j.Cost-j.Budget.MaxCost+max(j.Budget.MaxCost/2, 1)))
-	}
-	if len(args) == 3 {
-		return nil
-	}
-	return args
+	return nil
 }
 
-// retryArgs are the arguments of the command that retries a task, with more cost for
-// one that spent more than its own limit.
-func retryArgs(t *task.Task) []string {
-	args := []string{"task", "retry"}
-	if kindOf(t) == task.KindBudget && t.MaxCost > 0 && t.Cost > t.MaxCost {
-		args = append(args, "--add-cost", fmt.Sprint(t.Cost-t.MaxCost+max(t.MaxCost/2, 1)))
+// raise is the action that raises the budget of a job by what it needs to go on.
+func raise(j *task.Job, effect string) Action {
+	a := Action{Verb: VerbRetry, Target: Target{TargetJob, j.ID.String()}, Effect: effect}
+	if j.AttemptsUsedUp() {
+		a.Args.AddAttempts = max(1, int64(j.AttemptsUsed-j.Budget.MaxTotalAttempts+1), int64(j.Counters.Total-j.Counters.Succeeded))
 	}
-	return append(args, t.ID.String())
+	if j.CostUsedUp() {
+		a.Args.AddCost = j.Cost - j.Budget.MaxCost + max(j.Budget.MaxCost/2, 1)
+	}
+	return a
+}
+
+// retryArgs are what the retry of a task is given: more cost for one that spent more
+// than its own limit.
+func retryArgs(t *task.Task) (args Args) {
+	if kindOf(t) == task.KindBudget && t.MaxCost > 0 && t.Cost > t.MaxCost {
+		args.AddCost = t.Cost - t.MaxCost + max(t.MaxCost/2, 1)
+	}
+	return args
 }
 
 // spentByJob reports whether a task ended because its job's budget is used up, and not

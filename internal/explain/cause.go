@@ -193,7 +193,7 @@ func (w *walk) holders(h *store.History, subject string) []Cause {
 			Sentence: fmt.Sprintf("The key is held by %s, which %s; %s runs when it leaves, after those that were due earlier.",
 				Label(&holder.Task), w.TaskState(holder), waiter),
 		})
-		w.add(Action{w.Command("why", id.String()), "tells why the holder has not ended"})
+		w.add(on(id, VerbWhy, "tells why the holder has not ended"))
 		if w.overdue(holder) || w.gone(&holder.Task) != "" {
 			w.act(holder, 2)
 		}
@@ -210,7 +210,7 @@ func (w *walk) ahead(h *store.History, waiter string) Cause {
 	if first == nil { // not read yet, or deleted between the two reads, or about to be woken
 		return Cause{Kind: CauseKey, Sentence: fmt.Sprintf("The key has room: %s becomes ready in a moment.", waiter)}
 	}
-	w.add(Action{w.Command("why", h.Ahead.String()), "tells why the task that comes first has not started"})
+	w.add(on(h.Ahead, VerbWhy, "tells why the task that comes first has not started"))
 	return Cause{
 		Kind: CauseKey, TaskID: h.Ahead, State: first.Task.State,
 		Sentence: text.Stop(fmt.Sprintf("The key has room. A task of the same type in the same queue comes first, %s, which %s", Label(&first.Task), w.TaskState(first))),
@@ -236,28 +236,28 @@ func (w *walk) pause(h *store.History) []Cause {
 // one that is the root of its wait.
 func (w *walk) act(h *store.History, depth int) {
 	t := &h.Task
-	id, name, asked := t.ID.String(), Short(t), depth == 1
+	name, asked := Short(t), depth == 1
 	switch {
 	case t.Forgotten: // nothing starts it again
 	case t.State == task.Blocked:
 		if Question(t.Type, t.Error) != "" {
-			w.add(Action{w.Command("task", "unblock", id), "approves " + name + "; with --input " + refusal + " it fails"})
+			w.add(on(t.ID, VerbUnblock, "approves "+name+"; with --input "+refusal+" it fails"))
 		} else if t.Error != nil && t.Error.Ask != "" {
-			w.add(Action{w.Command("task", "unblock", "--ask", t.Error.Ask, id), "asks " + name + " again; with --input that is the answer to this question, and it goes on"})
+			w.add(on(t.ID, VerbUnblock, "asks "+name+" again; with --input that is the answer to this question, and it goes on").with(Args{Ask: t.Error.Ask}))
 		} else if kindOf(t) == task.KindDecode && t.Error.Step == "" {
-			w.add(Action{w.Command("task", "repair", id, "--input", "FILE"), "gives " + name + " another input, and it goes on"})
-			w.add(Action{w.Command("task", "unblock", id), "runs " + name + " again with the input that it has, once its program can read it"})
+			w.add(on(t.ID, VerbRepair, "gives "+name+" another input, and it goes on").needsInput())
+			w.add(on(t.ID, VerbUnblock, "runs "+name+" again with the input that it has, once its program can read it"))
 		} else if from := RerunFrom(h); from != "" {
-			w.add(Action{w.Command("task", "rerun", id, "--from", from), fmt.Sprintf("enqueues a new task that runs %q and what follows anew, outside of a job", text.OneLine(from, MaxNote))})
-			w.add(Action{w.Command("task", "unblock", id), "lets " + name + " go on, once its program can read what is recorded"})
+			w.add(on(t.ID, VerbRerun, fmt.Sprintf("enqueues a new task that runs %q and what follows anew, outside of a job", text.OneLine(from, MaxNote))).with(Args{From: from}))
+			w.add(on(t.ID, VerbUnblock, "lets "+name+" go on, once its program can read what is recorded"))
 		} else {
-			w.add(Action{w.Command("task", "unblock", id), "lets " + name + " go on; --input gives its handler an answer"})
+			w.add(on(t.ID, VerbUnblock, "lets "+name+" go on; --input gives its handler an answer"))
 		}
 		if asked {
-			w.add(Action{w.Command("task", "cancel", id), "gives " + name + " up, and with it what needs it"})
+			w.add(on(t.ID, VerbCancel, "gives "+name+" up, and with it what needs it"))
 		}
 	case t.State.Terminal() && spentByJob(t) && w.OfJob != nil && w.OfJob.BudgetUsedUp():
-		w.add(Action{w.Command(RaiseArgs(w.OfJob)...), "raises the budget of its job and goes on with what had ended for it"})
+		w.add(raise(w.OfJob, "raises the budget of its job and goes on with what had ended for it"))
 	case t.State == task.Failed, t.State == task.Cancelled && kindOf(t) != task.KindNotNeeded:
 		effect := "starts " + name + " again with all its attempts ahead; recorded steps stay"
 		if slices.ContainsFunc(h.Steps, func(s task.Step) bool { return s.Kind == task.KindCleanup && s.State == task.StepCompleted }) {
@@ -266,30 +266,32 @@ func (w *walk) act(h *store.History, depth int) {
 		if slices.ContainsFunc(h.Dependents, func(n store.Need) bool { return n.State == task.Cancelled }) {
 			effect += ", and what was cancelled because of it revives"
 		}
-		w.add(Action{w.Command(retryArgs(t)...), effect})
+		w.add(on(t.ID, VerbRetry, effect).with(retryArgs(t)))
 	case w.gone(t) != "":
-		w.add(Action{w.Gone[t.ID][0], "takes " + name + " over at once"})
+		a := on(t.ID, VerbRun, "takes "+name+" over at once")
+		a.Command = w.Gone[t.ID][0]
+		w.add(a)
 		if asked {
-			w.add(Action{w.Command("task", "cancel", "--force", id), "gives " + name + " up"})
+			w.add(on(t.ID, VerbCancel, "gives "+name+" up").with(Args{Force: true}))
 		}
 	case t.State == task.Running && (t.CancelRequested || w.overdue(h)):
-		w.add(Action{w.Command("task", "cancel", "--force", id), "takes the lease of " + name + " away and ends it at once, whatever its handler does"})
+		w.add(on(t.ID, VerbCancel, "takes the lease of "+name+" away and ends it at once, whatever its handler does").with(Args{Force: true}))
 	case t.CancelRequested && !t.State.Terminal() && asked:
-		w.add(Action{w.Command("task", "cancel", "--force", id), "ends " + name + " at once, without its cleanup"})
+		w.add(on(t.ID, VerbCancel, "ends "+name+" at once, without its cleanup").with(Args{Force: true}))
 	case t.State == task.Running && asked:
-		w.add(Action{w.Command("task", "cancel", id), "asks " + name + " to end"})
+		w.add(on(t.ID, VerbCancel, "asks "+name+" to end"))
 	case t.State == task.Pending && t.Waiting == task.WaitRepair && asked:
-		w.add(Action{w.Command("task", "repair", id, "--input", "FILE"), "gives " + name + " another input at once"})
+		w.add(on(t.ID, VerbRepair, "gives "+name+" another input at once").needsInput())
 	case t.State == task.Pending && asked && waitsForTime(t.Waiting):
-		w.add(Action{w.Command("task", "reschedule", "--now", id), "starts " + name + " now; --in and --at start it at another time"})
+		w.add(on(t.ID, VerbReschedule, "starts "+name+" now; --in and --at start it at another time"))
 	case t.State == task.Pending && t.Waiting == task.WaitPaused:
 		switch t.Pause {
 		case task.PauseTask:
-			w.add(Action{w.Command("task", "resume", id), "lets " + name + " run"})
+			w.add(on(t.ID, VerbResume, "lets "+name+" run"))
 		case task.PauseType:
-			w.add(Action{w.Command("queue", "resume", "--type", t.Type), "lets the tasks of the type run"})
+			w.add(Action{Verb: VerbResume, Target: Target{TargetType, t.Type}, Effect: "lets the tasks of the type run"})
 		default:
-			w.add(Action{w.Command("queue", "resume", t.Queue), "lets the tasks of the queue run"})
+			w.add(Action{Verb: VerbResume, Target: Target{TargetQueue, t.Queue}, Effect: "lets the tasks of the queue run"})
 		}
 	}
 }
@@ -316,7 +318,7 @@ func waitsForTime(why task.Waiting) bool {
 
 // add adds an action once.
 func (w *walk) add(a Action) {
-	if !slices.Contains(w.actions, a) {
+	if a = w.shown(a); !slices.Contains(w.actions, a) {
 		w.actions = append(w.actions, a)
 	}
 }

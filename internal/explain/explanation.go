@@ -67,12 +67,6 @@ const (
 	CauseMore  CauseKind = "more"  // causes that are only counted
 )
 
-// Action is a command that changes where a task stands.
-type Action struct {
-	Command string `json:"command"`
-	Effect  string `json:"effect"`
-}
-
 // Known are histories that the caller has read, by task. A nil history is
 // that of a task that no longer exists.
 type Known map[task.ID]*store.History

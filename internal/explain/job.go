@@ -30,12 +30,12 @@ func (e *Explainer) Job(j *task.Job, tasks []task.Task, known Known) (x *Explana
 		x.Because = append(x.Because, w.jobTask(t))
 	}
 	x.Actions = w.actions
-	if raise := RaiseArgs(j); raise != nil && j.State.Terminal() && j.State != task.JobSucceeded {
-		x.Actions = append([]Action{{e.Command(raise...), "raises the budget and goes on with what had ended for it"}},
-			slices.DeleteFunc(x.Actions, func(a Action) bool { return strings.HasPrefix(a.Command, e.Command("task", "retry")) })...)
+	if RaiseArgs(j) != nil && j.State.Terminal() && j.State != task.JobSucceeded {
+		x.Actions = append([]Action{e.shown(raise(j, "raises the budget and goes on with what had ended for it"))},
+			slices.DeleteFunc(x.Actions, func(a Action) bool { return a.Verb == VerbRetry && a.Target.Kind == TargetTask })...)
 	}
 	if !j.State.Terminal() && !j.CancelRequested {
-		x.Actions = append(x.Actions, Action{e.Command("job", "cancel", j.ID.String()), "gives the whole job up"})
+		x.Actions = append(x.Actions, e.shown(Action{Verb: VerbCancel, Target: Target{TargetJob, j.ID.String()}, Effect: "gives the whole job up"}))
 	}
 	return x, w.missing
 }

@@ -16,7 +16,7 @@ import (
 // result is the shortest way there, from a need of t to the root; nil: t needs
 // nothing that holds it. Of several roots it is the one that most wants a person.
 // tasks and edges are those of t's job.
-func RootOf(t *task.Task, tasks []task.Task, edges []store.EdgeRow) []*task.Task {
+func RootOf(t *task.Task, tasks []task.Task, edges []store.GraphEdge) []*task.Task {
 	if !held(t) {
 		return nil
 	}
@@ -24,16 +24,16 @@ func RootOf(t *task.Task, tasks []task.Task, edges []store.EdgeRow) []*task.Task
 	for i := range tasks {
 		byID[tasks[i].ID] = &tasks[i]
 	}
-	needs := make(map[task.ID][]store.EdgeRow, len(tasks))
+	needs := make(map[task.ID][]store.GraphEdge, len(tasks))
 	for _, e := range edges {
-		needs[e.Task] = append(needs[e.Task], e)
+		needs[e.To] = append(needs[e.To], e)
 	}
 	from := map[task.ID]*task.Task{t.ID: nil} // who led to a task
 	var root *task.Task
 	for next := []*task.Task{t}; len(next) > 0; next = next[1:] {
 		last, at := true, next[0]
 		for _, e := range needs[at.ID] {
-			n := byID[e.Needs]
+			n := byID[e.From]
 			if n == nil || !holds(at, e, n) {
 				continue
 			}
@@ -68,13 +68,13 @@ func held(t *task.Task) bool {
 
 // holds reports whether an edge of a task is one that it waits for, or was
 // cancelled for.
-func holds(t *task.Task, e store.EdgeRow, need *task.Task) bool {
+func holds(t *task.Task, e store.GraphEdge, need *task.Task) bool {
 	switch {
 	case !held(t):
 		return false
 	case t.State == task.Pending:
 		called := t.Waiting == task.WaitChildren && t.Join == task.JoinNone
-		return !e.Done && called == (e.Step != "")
+		return !e.Decided && called == (e.Step != "")
 	case t.State == task.Failed: // for a child
 		return e.Awaited > 0 && e.Step == "" && need.State.Terminal() && need.State != task.Succeeded
 	}

@@ -30,11 +30,11 @@ func waitsFor(i byte, n store.History) store.History {
 }
 
 // edgesOf are the edges and tasks of histories.
-func edgesOf(hs []store.History) (tasks []task.Task, edges []store.EdgeRow) {
+func edgesOf(hs []store.History) (tasks []task.Task, edges []store.GraphEdge) {
 	for _, h := range hs {
 		tasks = append(tasks, h.Task)
 		for _, n := range h.Needs {
-			edges = append(edges, store.EdgeRow{Task: h.Task.ID, Needs: n.ID, Kind: n.Kind, Done: n.Done})
+			edges = append(edges, store.GraphEdge{To: h.Task.ID, From: n.ID, Kind: n.Kind, Decided: n.Done})
 		}
 	}
 	return tasks, edges

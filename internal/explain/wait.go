@@ -75,10 +75,10 @@ func openCalled(h *store.History) func(store.Need) bool {
 
 // signal adds how to send the signals that a task waits for.
 func (w *walk) signal(h *store.History) {
-	id, name := h.Task.ID.String(), Short(&h.Task)
+	name := Short(&h.Task)
 	for _, st := range openWaits(h) {
 		if st.Kind == task.KindSignal {
-			w.add(Action{w.Command("task", "signal", id, st.Signal, "JSON"), "sends the signal to " + name + "; JSON is what it says"})
+			w.add(on(h.Task.ID, VerbSignal, "sends the signal to "+name+"; JSON is what it says").with(Args{Name: st.Signal}).needsInput())
 		}
 	}
 }

@@ -113,10 +113,10 @@ func TestAPlanIsAskedOncePerCall(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := p.Store().Queues(t.Context(), "ns"); err != nil {
+	if _, err := p.Store().Overview(t.Context(), "ns", store.OverviewRequest{}); err != nil {
 		t.Error(err)
 	}
-	want := []faultstore.Call{{N: 1, Method: "Ready", Nth: 1}, {N: 2, Method: "Ready", Nth: 2}, {N: 3, Method: "Queues", Nth: 1}}
+	want := []faultstore.Call{{N: 1, Method: "Ready", Nth: 1}, {N: 2, Method: "Ready", Nth: 2}, {N: 3, Method: "Overview", Nth: 1}}
 	if !slices.Equal(asked, want) || !slices.Equal(p.Calls(), want) || len(p.Struck()) != 0 {
 		t.Errorf("the plan was asked about %v, recorded %v, struck %v; want %v and nothing struck", asked, p.Calls(), p.Struck(), want)
 	}

@@ -50,9 +50,9 @@ func newSpy(ok bool) *spy {
 		History:   answers[task.ID](s, store.History{Holders: make([]task.ID, 1)}),
 		Needs:     answers[task.ID](s, make([]store.Need, 1)),
 		Jobs:      answers[store.JobFilter](s, storehook.Page[task.Job]{Rows: make([]task.Job, 1), Next: "next"}),
-		Queues:    answers[storehook.None](s, make([]store.Queue, 1)),
-		Counts:    answers[storehook.None](s, map[task.State]int{task.Ready: 1}),
-		Workers:   answers[storehook.None](s, make([]store.WorkerStatus, 1)),
+		Overview:  answers[store.OverviewRequest](s, store.Overview{Queues: make([]store.Queue, 1)}),
+		Graph:     answers[store.GraphRequest](s, store.Graph{Next: "next"}),
+		Audit:     answers[store.AuditFilter](s, storehook.Page[store.AuditEntry]{Rows: make([]store.AuditEntry, 1), Next: "next"}),
 		Snapshot:  answers[storehook.None](s, &store.Snapshot{}),
 
 		Collect: answers[store.CollectRequest](s, store.CollectResult{Tasks: 1}),

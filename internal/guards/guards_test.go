@@ -35,7 +35,6 @@ func TestAnchors(t *testing.T) {
 var without = map[string]string{
 	"R11": "the ledger of orders is not built",
 	"R14": "a property of several processes: internal/systemtest/soak runs them",
-	"R15": "one writer at a time: SQLite has no order of locks",
 	"W4":  "there is no broker to publish to",
 	"I5":  "the ledger of orders is not built",
 }
@@ -90,13 +89,13 @@ func TestMatches(t *testing.T) {
 
 func TestParseList(t *testing.T) {
 	t.Parallel()
-	got, err := parseList("# a remark\n\nR2 W1 a.b: goes wrong\n@ x/y.f\n- a\n- b\n+ c\n- d\n@ z.sql\n- e\n+ f\n+ g\ntests p q\n")
+	got, err := parseList("# a remark\n\nR2 W1 a.b: goes wrong\n@ x/y.f\n- a\n- b\n+ c\n- d\n@ z.sql\n- e\n+ f\n+ g\ntests p q\nrun TestX|TestY\n")
 	if err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
 	g := got[0]
 	edits := []edit{{"x/y.f", "a\nb", "c"}, {"x/y.f", "d", ""}, {"z.sql", "e", "f\ng"}}
-	if !slices.Equal(g.edits, edits) || g.name != "a.b" || !slices.Equal(g.tests, []string{"p", "q"}) || len(g.rules) != 2 {
+	if !slices.Equal(g.edits, edits) || g.name != "a.b" || !slices.Equal(g.tests, []string{"p", "q"}) || g.run != "TestX|TestY" || len(g.rules) != 2 {
 		t.Errorf("read %+v", g)
 	}
 	for _, bad := range []string{"R2 a", "R99 a: b", "R2 a: b", "R2 a: b\n- c", "R2 a: b\n@ x\n+ c", "R2 a: b\n@ x\nwhy"} {

@@ -16,6 +16,7 @@ type guard struct {
 	why   string // what goes wrong without it
 	edits []edit
 	tests []string // the packages of which at least one test must fail
+	run   string   // which tests of them; "": all
 }
 
 // edit replaces a piece of one declaration.
@@ -36,10 +37,12 @@ var ruleName = regexp.MustCompile(`^(R([1-9]|1[0-8])|W[1-5]|§[346]|NS|IK|L9|I([
 //	- AND lease_epoch = ?3
 //	+ AND (lease_epoch = ?3 OR 1=1)
 //	tests store/sqlite .
+//	run TestConformance/Finish
 //
 // A paragraph has one or more edits; an edit without a + line removes the
 // text, and lines that follow each other belong together. Without a tests line
 // the package of the first anchor is tested (the verbs in SQL by store/sqlite). A
+// run line says which tests of the packages: those of all would take too long. A
 // line that begins with # is a remark.
 func parseList(text string) ([]guard, error) {
 	var list []guard
@@ -72,8 +75,10 @@ func parseList(text string) ([]guard, error) {
 			e.new = strings.TrimPrefix(e.new+"\n"+rest, "\n")
 		case mark == "tests":
 			g.tests = strings.Fields(rest)
+		case mark == "run":
+			g.run = rest
 		default:
-			return nil, fmt.Errorf("line %d: want @, -, + or tests, not %q", i+1, line)
+			return nil, fmt.Errorf("line %d: want @, -, +, tests or run, not %q", i+1, line)
 		}
 		last = mark
 	}

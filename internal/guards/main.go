@@ -1,7 +1,7 @@
 // Command guards shows that each rule of leases, dispatch and fencing has tests
 // that fail when its guard is removed.
 //
-// guards.txt lists the guards: the rule, the declaration that holds the guard,
+// guards.txt and postgres.txt list the guards: the rule, the declaration that holds the guard,
 // and the change that takes it out. The command takes them out one at a time, in
 // an overlay for the go command, so that the tree is not touched, and runs the
 // tests of the packages that the entry names:
@@ -34,7 +34,13 @@ import (
 )
 
 //go:embed guards.txt
-var list string
+var listed string
+
+//go:embed postgres.txt
+var onPostgres string
+
+// list has all entries.
+var list = listed + "\n" + onPostgres
 
 func main() {
 	if err := run(context.Background(), os.Stdout, os.Args[1:]); err != nil {
@@ -144,10 +150,10 @@ func (b *bench) try(ctx context.Context, g *guard) (verdict, string) {
 		return wrong, err.Error()
 	}
 	for _, size := range b.sizes {
-		if out, err := b.test(ctx, g.tests, size); err != nil {
+		if out, err := b.test(ctx, g, size); err != nil {
 			return wrong, fmt.Sprintf("the tests fail with the guard in place: %v\n%s", err, out)
 		}
-		out, err := b.test(ctx, g.tests, size, "-overlay="+overlay)
+		out, err := b.test(ctx, g, size, "-overlay="+overlay)
 		if v, by := outcome(out, err); v != survived {
 			return v, by
 		}
@@ -175,9 +181,12 @@ func outcome(out string, err error) (verdict, string) {
 	return killed, "by " + name
 }
 
-func (b *bench) test(ctx context.Context, packages []string, more ...string) (string, error) {
+func (b *bench) test(ctx context.Context, g *guard, more ...string) (string, error) {
 	args := append(append([]string{"test"}, b.flags...), more...)
-	for _, p := range packages {
+	if g.run != "" {
+		args = append(args, "-run="+g.run)
+	}
+	for _, p := range g.tests {
 		args = append(args, "./"+p)
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)

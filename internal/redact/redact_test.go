@@ -188,3 +188,27 @@ func TestHistory(t *testing.T) {
 		t.Errorf("the task is %+v", tasks[0])
 	}
 }
+
+// forest, chain and shelf are parts of themselves, two of them without a struct.
+type (
+	forest []forest
+	chain  map[string]*chain
+	shelf  []struct {
+		Kids   shelf  `json:"kids"`
+		Woods  forest `json:"woods"`
+		Secret string `json:"secret" weaver:"redact"`
+	}
+)
+
+func TestPathsOfListsOfThemselves(t *testing.T) {
+	t.Parallel()
+	for typ, want := range map[reflect.Type][]string{
+		reflect.TypeFor[forest](): nil,
+		reflect.TypeFor[chain]():  nil,
+		reflect.TypeFor[shelf]():  {"#/kids/#/**/secret", "#/secret"},
+	} {
+		if got, err := redact.Paths(typ); err != nil || !slices.Equal(got, want) {
+			t.Errorf("Paths of %s = %q, %v, want %q", typ, got, err, want)
+		}
+	}
+}

@@ -70,9 +70,23 @@ type walk struct {
 	paths  []string
 	expire []task.Expiry
 	on     []reflect.Type // structs that the path leads through
+	lists  []reflect.Type // and what else, since the last of them: a slice may be one of itself
 }
 
 func (w *walk) of(t reflect.Type, at []string) error {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		if slices.Contains(w.lists, t) {
+			return nil
+		}
+		outer := w.lists
+		w.lists = append(slices.Clip(outer), t)
+		defer func() { w.lists = outer }()
+	case reflect.Struct:
+		outer := w.lists
+		w.lists = nil
+		defer func() { w.lists = outer }()
+	}
 	switch t.Kind() {
 	case reflect.Pointer:
 		return w.of(t.Elem(), at)
@@ -131,6 +145,10 @@ func (w *walk) fields(t reflect.Type, at []string) error {
 // taggedNames returns the names of what is tagged anywhere in a type.
 func taggedNames(t reflect.Type, seen map[reflect.Type]bool) (names []string, err error) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
+		if seen[t] {
+			return nil, nil
+		}
+		seen[t] = true
 		t = t.Elem()
 	}
 	if t.Kind() != reflect.Struct || seen[t] {

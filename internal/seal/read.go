@@ -49,6 +49,11 @@ func (c *sealed) History(ctx context.Context, ns string, id task.ID) (store.Hist
 	return h, err
 }
 
+// Types implements store.TypeReader: schemas are not sealed.
+func (c *sealed) Types(ctx context.Context, ns string, names ...string) ([]store.AnnouncedType, error) {
+	return store.TypesOf(ctx, c.Store, ns, names...)
+}
+
 // Events implements store.EventReader.
 func (c *sealed) Events(ctx context.Context, ns string, id task.ID, after int64, limit int) ([]store.EventRow, error) {
 	reader, ok := c.Store.(store.EventReader)

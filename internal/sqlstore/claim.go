@@ -150,7 +150,7 @@ var (
 )
 
 // readRest reads the rest of a candidate's task, by sqlTask, or by sqlTakenTask if it is
-// about to be taken: then nobody gives it another input meanwhile.
+// about to be taken: then no other transaction gives it another input meanwhile.
 func (c *claim) readRest(d *candidate, sql string) error {
 	if d.fresh {
 		return nil

@@ -16,12 +16,15 @@ import (
 // sqlDueOfLane passes over tasks of a newer schema than the worker reads: a
 // backlog of them, which a producer that is deployed first makes, holds no older
 // task back.
-var sqlDueOfLane = `
+var sqlDueOfLane = sqlLookDue + ` /*claim o*/`
+
+// sqlLookDue is the same with the rows that others have locked.
+var sqlLookDue = `
 SELECT ` + candidateSelect + ` FROM weaver_outbox_events o
 CROSS JOIN weaver_tasks t ON t.namespace = o.namespace AND t.task_id = o.task_id
 WHERE o.namespace = ?1 AND o.queue = ?2 AND o.task_type = ?3 AND o.priority = ?4 AND o.available_at <= ?5
   AND (o.available_at, o.task_id) > (?6, ?7) AND t.schema_version <= ?9
-ORDER BY o.available_at, o.task_id LIMIT ?8 /*claim o*/`
+ORDER BY o.available_at, o.task_id LIMIT ?8`
 
 // maxChunk is how many rows of a lane are read at once.
 const maxChunk = 1000
@@ -37,6 +40,7 @@ type laneCursor struct {
 	seen  int64
 	last  [16]byte
 	moved bool
+	sql   string // that reads them
 }
 
 // head returns the next due row, or nil. It reads up to n further ones.
@@ -51,7 +55,7 @@ func (c *claim) head(l *laneCursor, n int) (*candidate, error) {
 		l.rows, l.tasks = make([]candidate, 0, n), make([]task.Task, n)
 	}
 	l.rows, l.at = l.rows[:0], 0
-	st := c.tx.stmt(sqlDueOfLane).Text(1, c.tx.ns).Text(2, l.state.Queue).Text(3, l.state.Type).Int(4, l.state.Priority).Int(5, c.tx.mic).
+	st := c.tx.stmt(cmp.Or(l.sql, sqlDueOfLane)).Text(1, c.tx.ns).Text(2, l.state.Queue).Text(3, l.state.Type).Int(4, l.state.Priority).Int(5, c.tx.mic).
 		Int(6, l.seen).Blob(7, l.last[:l.lastLen()]).Int(8, int64(n)).
 		Int(9, int64(rules.NewestSchema(c.req, l.state.Type)))
 	for st.Next() {
@@ -257,8 +261,15 @@ func (c *claim) next() (time.Duration, error) {
 		}
 		c.tx.fx.Lanes = append(c.tx.fx.Lanes, l.Saw(first))
 		if first <= c.tx.mic {
-			if could, err := c.couldRun(l, &looks); err != nil || could {
+			if could, err := c.couldRun(l, sqlDueOfLane, &looks); err != nil || could {
 				return 0, err
+			}
+			if c.tx.db.Passes() { // a row that another claim has may be given back, without a notice
+				if could, err := c.couldRun(l, sqlLookDue, &looks); err != nil {
+					return 0, err
+				} else if could {
+					soonest = min(soonest, c.tx.mic+lockedFor.Microseconds())
+				}
 			}
 			if first, err = c.firstOf(sqlFutureOfLane, l); err != nil {
 				return 0, err
@@ -272,11 +283,14 @@ func (c *claim) next() (time.Duration, error) {
 	return time.Duration(soonest-c.tx.mic) * time.Microsecond, nil
 }
 
-// couldRun reports whether one of a lane's due rows could be claimed but for
-// the limits of this call. When it has looked at so many rows it says that one
+// lockedFor is after how long a claim asks again for a row that another one has locked.
+const lockedFor = 20 * time.Millisecond
+
+// couldRun reports whether one of a lane's due rows, as a statement reads them, could be
+// claimed but for the limits of this call. When it has looked at so many rows it says that one
 // could: the caller asks again.
-func (c *claim) couldRun(state *lane.State, looks *int) (bool, error) {
-	l := &laneCursor{state: *state}
+func (c *claim) couldRun(state *lane.State, sql string, looks *int) (bool, error) {
+	l := &laneCursor{state: *state, sql: sql}
 	for n := 1; ; n = 16 { // nearly always the first row decides
 		d, err := c.head(l, n)
 		if err != nil || d == nil {

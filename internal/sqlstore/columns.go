@@ -311,6 +311,7 @@ var decisionColumns = sqlstmt.Columns[task.Decision]{
 }
 
 var auditColumns = sqlstmt.Columns[store.AuditEntry]{
+	sqlstmt.Col("audit_id", func(e *store.AuditEntry, r *sqlstmt.Row, i int) { e.ID = r.Int(i) }),
 	sqlstmt.Col("at", func(e *store.AuditEntry, r *sqlstmt.Row, i int) { e.At = r.Time(i) }),
 	sqlstmt.Col("actor", func(e *store.AuditEntry, r *sqlstmt.Row, i int) { e.Actor = r.Text(i) }),
 	sqlstmt.Col("verb", func(e *store.AuditEntry, r *sqlstmt.Row, i int) { e.Verb = r.Text(i) }),

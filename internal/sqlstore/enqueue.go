@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -159,7 +160,21 @@ INSERT INTO weaver_tasks (namespace, task_id, task_type, queue, priority, state,
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)
 ON CONFLICT DO NOTHING`
 
-func (in *insertion) task(n *task.New) (store.Enqueued, error) {
+// task stores a task, or finds the one that has its key. Where others write too, that
+// one may be deleted between the two.
+func (in *insertion) task(n *task.New) (e store.Enqueued, err error) {
+	for range maxTries {
+		if e, err = in.once(n); err != nil || !e.ID.IsZero() {
+			return e, err
+		}
+	}
+	return e, fmt.Errorf("%w: a task with the idempotency key %q is stored and deleted again and again", store.ErrBusy, n.IdempotencyKey)
+}
+
+// maxTries is how often a task is stored whose key is taken and free by turns.
+const maxTries = 10
+
+func (in *insertion) once(n *task.New) (store.Enqueued, error) {
 	if n.Coalesce {
 		if err := in.tx.flush(); err != nil { // it may find a task of the same submission
 			return store.Enqueued{}, err
@@ -258,7 +273,7 @@ const (
 )
 
 // existing says why an insert did nothing: an earlier try of the same call
-// stored the task, or its key is taken.
+// stored the task, or its key is taken. A zero ID: by a task that is deleted since.
 func (in *insertion) existing(n *task.New) (store.Enqueued, error) {
 	st := in.tx.stmt(sqlTaskExists).Text(1, in.tx.ns).ID(2, &n.ID)
 	again := st.One()

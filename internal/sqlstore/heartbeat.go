@@ -13,13 +13,14 @@ const (
 	sqlSeen = `
 INSERT INTO weaver_workers (namespace, worker_id, name, ttl, last_seen, heartbeats_since) VALUES (?1, ?2, '', ?3, ?4, ?5)
 ON CONFLICT (namespace, worker_id) DO UPDATE SET last_seen = excluded.last_seen, heartbeats_since = excluded.heartbeats_since`
-	sqlJoin = `UPDATE weaver_workers SET name = ?3, ttl = ?4, types = ?5 WHERE namespace = ?1 AND worker_id = ?2`
+	sqlJoin = `UPDATE weaver_workers SET name = ?3, ttl = ?4, types = ?5, announced = ?6 WHERE namespace = ?1 AND worker_id = ?2`
 )
 
 // Join implements store.Worker. In a file it also takes the operating system's
 // lock by which others know that this process lives.
 // Crash between the two: a lock file without a row, which a later Join removes.
 func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
+	w.Connection = ""
 	written, err := s.db.Joining(ctx, ns, &w)
 	if err != nil {
 		return err
@@ -28,7 +29,7 @@ func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 		if err := t.seen(w.ID, w.TTL); err != nil {
 			return err
 		}
-		err := t.stmt(sqlJoin).Text(1, ns).Text(2, string(w.ID)).Text(3, w.Name).Duration(4, w.TTL).JSON(5, w.Types).Run()
+		err := t.stmt(sqlJoin).Text(1, ns).Text(2, string(w.ID)).Text(3, w.Name).Duration(4, w.TTL).JSON(5, w.Types).JSON(6, w.Announcement).Run()
 		if err == nil && written != nil {
 			err = written(t)
 		}

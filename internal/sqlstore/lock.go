@@ -22,6 +22,8 @@ type Locks interface {
 	Name(t *Tx, name string) error
 	// Graph lets no other transaction add edges between tasks that exist.
 	Graph(t *Tx) error
+	// Passes reports whether claims pass over rows that others have locked.
+	Passes() bool
 }
 
 // NoLocks are those of a database that one transaction writes at a time.
@@ -41,6 +43,9 @@ func (NoLocks) Name(*Tx, string) error { return nil }
 
 // Graph implements Locks.
 func (NoLocks) Graph(*Tx) error { return nil }
+
+// Passes implements Locks.
+func (NoLocks) Passes() bool { return false }
 
 // job locks and reads a job; nil if there is none.
 func (t *Tx) job(id *task.ID) (*task.Job, error) {

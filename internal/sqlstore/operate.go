@@ -139,6 +139,8 @@ func (o *operation) one(cmd store.Command, got *store.CommandResult) error {
 		err = o.forgetTask(cmd, got)
 	case store.ExpireInput:
 		err = o.expireInput(cmd, got)
+	case store.AnnounceTypes:
+		err = o.announce(cmd, got)
 	case store.Restored:
 		err = o.restored(cmd, got)
 	default:

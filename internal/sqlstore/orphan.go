@@ -8,11 +8,11 @@ import (
 )
 
 // Orphans returns which of the tasks run under leases of workers that look dead, in
-// their order. looks says which workers do, and writes nothing.
+// their order.
 //
 // A worker may end its tasks, and its process, between the reading of its leases and
 // the look. So those that look dead are compared once more with what is stored.
-func Orphans(ctx context.Context, db Database, ns string, asked []task.ID, looks func(workers []store.WorkerID) (map[store.WorkerID]bool, error)) ([]task.ID, error) {
+func Orphans(ctx context.Context, db Database, ns string, asked []task.ID) ([]task.ID, error) {
 	if len(asked) == 0 {
 		return nil, nil
 	}
@@ -28,7 +28,7 @@ func Orphans(ctx context.Context, db Database, ns string, asked []task.ID, looks
 			workers = append(workers, h.worker)
 		}
 	}
-	dead, err := looks(workers)
+	dead, err := db.LooksDead(ctx, ns, workers)
 	if err != nil || len(dead) == 0 {
 		return nil, err
 	}

@@ -36,36 +36,6 @@ func (s *Store) Tasks(ctx context.Context, ns string, ids ...task.ID) ([]task.Ta
 	return list, nil
 }
 
-const sqlQueues = `
-SELECT queue, count(*) FILTER (WHERE available_at <= ?2), count(*) FILTER (WHERE available_at > ?2), 0, '' FROM weaver_outbox_events INDEXED BY weaver_outbox_events_by_lane
-WHERE namespace = ?1 GROUP BY queue
-UNION ALL
-SELECT queue, 0, 0, 1, '' FROM weaver_paused_queues WHERE namespace = ?1
-UNION ALL
-SELECT '', 0, 0, 1, task_type FROM weaver_paused_types WHERE namespace = ?1
-ORDER BY 5, 1`
-
-// Queues implements store.Reader.
-func (s *Store) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
-	var list []store.Queue
-	err := s.read(ctx, ns, func(v *View) error {
-		list = nil
-		st := v.stmt(sqlQueues).Text(1, ns).Int(2, v.now().UnixMicro())
-		for st.Next() {
-			name, taskType := st.ColText(0), st.ColText(4)
-			if len(list) == 0 || list[len(list)-1].Name != name || taskType != "" {
-				list = append(list, store.Queue{Name: name, Type: taskType})
-			}
-			q := &list[len(list)-1]
-			q.Due += int(st.ColInt(1))
-			q.Later += int(st.ColInt(2))
-			q.Paused = q.Paused || st.ColBool(3)
-		}
-		return st.Done()
-	})
-	return list, err
-}
-
 // oneJob returns the job with an ID, if there is one.
 func (s *Store) oneJob(ctx context.Context, ns string, id *task.ID) (list []task.Job, err error) {
 	err = s.read(ctx, ns, func(v *View) error {

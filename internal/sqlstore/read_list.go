@@ -36,25 +36,29 @@ func cursor(after string) ([]byte, error) {
 // nothing. A list takes the narrowest ones that hold every task it asks
 // for; what a source holds too much, the filter drops.
 const (
-	sqlIDsOfLabel = `SELECT task_id FROM weaver_task_labels WHERE namespace = ?1 AND key = ?4 AND value = ?5 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
-	sqlIDsOfJob   = `SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND job_id = ?4 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
-	sqlIDsEnded   = `
-SELECT task_id, queue, task_type FROM weaver_tasks INDEXED BY weaver_tasks_by_end
-WHERE namespace = ?1 AND /*end_*/state = ?4 AND (state = 'failed' OR state = 'blocked' OR state = 'cancelled') AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsOfLabel = `
+SELECT task_id FROM weaver_task_labels WHERE namespace = ?1 AND key = ?5 AND value = ?6 AND task_id < ?2 AND task_id >= ?4 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsOfJob = `
+SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND job_id = ?5 AND task_id < ?2 AND task_id >= ?4 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsOfParent = `
+SELECT task_id FROM weaver_tasks WHERE namespace = ?1 AND parent_task_id = ?5 AND task_id < ?2 AND task_id >= ?4 ORDER BY task_id DESC LIMIT ?3`
+	sqlIDsEnded = `
+SELECT task_id, queue, task_type, last_error_kind FROM weaver_tasks INDEXED BY weaver_tasks_by_end
+WHERE namespace = ?1 AND /*end_*/state = ?5 AND (state = 'failed' OR state = 'blocked' OR state = 'cancelled') AND task_id < ?2 AND task_id >= ?4 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsDispatched = `
-SELECT task_id, queue, task_type FROM weaver_outbox_events WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+SELECT task_id, queue, task_type FROM weaver_outbox_events WHERE namespace = ?1 AND task_id < ?2 AND task_id >= ?4 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsWaiting = `
-SELECT task_id FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+SELECT task_id FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task WHERE namespace = ?1 AND task_id < ?2 AND task_id >= ?4 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsParked = `
-SELECT task_id FROM weaver_paused_tasks WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+SELECT task_id FROM weaver_paused_tasks WHERE namespace = ?1 AND task_id < ?2 AND task_id >= ?4 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsNeedy = `
 SELECT DISTINCT task_id FROM weaver_task_dependencies INDEXED BY weaver_task_dependencies_open
-WHERE namespace = ?1 AND done = 0 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+WHERE namespace = ?1 AND done = 0 AND task_id < ?2 AND task_id >= ?4 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsSuspended = `
 SELECT DISTINCT task_id FROM weaver_steps INDEXED BY weaver_steps_waiting
-WHERE namespace = ?1 AND state = 'waiting' AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+WHERE namespace = ?1 AND state = 'waiting' AND task_id < ?2 AND task_id >= ?4 ORDER BY task_id DESC LIMIT ?3`
 	sqlIDsAll = `
-SELECT task_id, queue, task_type FROM weaver_tasks WHERE namespace = ?1 AND task_id < ?2 ORDER BY task_id DESC LIMIT ?3`
+SELECT task_id, queue, task_type FROM weaver_tasks WHERE namespace = ?1 AND task_id < ?2 AND task_id >= ?4 ORDER BY task_id DESC LIMIT ?3`
 )
 
 // source looks at up to limit tasks that are older than before. It returns those
@@ -63,26 +67,30 @@ type source func(v *View, f *store.Filter, before []byte, limit int) (ids []task
 
 func fromSQL(sql string, bind func(st *sqlstmt.Stmt)) source {
 	return func(v *View, f *store.Filter, before []byte, limit int) (ids []task.ID, looked int, oldest task.ID, err error) {
-		st := v.stmt(sql).Text(1, v.ns).Blob(2, before).Int(3, int64(limit))
+		from, _ := f.Created()
+		st := v.stmt(sql).Text(1, v.ns).Blob(2, before).Int(3, int64(limit)).ID(4, &from)
 		if bind != nil {
 			bind(st)
 		}
 		for ; st.Next(); looked++ {
 			oldest = st.ColID(0)
-			if st.Columns() == 1 || f.Queue == "" && len(f.Types) == 0 || f.OfLane(st.ColName(1), st.ColName(2)) {
-				ids = append(ids, oldest)
+			if n := st.Columns(); n > 1 && (f.Queue != "" || len(f.Types) > 0) && !f.OfLane(st.ColName(1), st.ColName(2)) ||
+				n > 3 && len(f.ErrorKinds) > 0 && !slices.Contains(f.ErrorKinds, task.ErrorKind(st.ColName(3))) {
+				continue
 			}
+			ids = append(ids, oldest)
 		}
 		return ids, looked, oldest, st.Done()
 	}
 }
 
 // fromRunning yields running tasks, through the claims that lease them.
-func fromRunning(v *View, _ *store.Filter, before []byte, limit int) (ids []task.ID, looked int, oldest task.ID, err error) {
+func fromRunning(v *View, f *store.Filter, before []byte, limit int) (ids []task.ID, looked int, oldest task.ID, err error) {
 	if ids, err = v.running(); err != nil {
 		return nil, 0, oldest, err
 	}
-	ids = slices.DeleteFunc(ids, func(id task.ID) bool { return bytes.Compare(id[:], before) >= 0 })
+	from, _ := f.Created()
+	ids = slices.DeleteFunc(ids, func(id task.ID) bool { return bytes.Compare(id[:], before) >= 0 || id.Compare(from) < 0 })
 	slices.SortFunc(ids, newestFirst)
 	if ids = ids[:min(limit, len(ids))]; len(ids) > 0 {
 		oldest = ids[len(ids)-1]
@@ -96,30 +104,84 @@ func newestFirst(a, b task.ID) int { return b.Compare(a) }
 func sources(f *store.Filter) []source {
 	if len(f.Labels) > 0 {
 		k := slices.Min(slices.Collect(maps.Keys(f.Labels)))
-		return []source{fromSQL(sqlIDsOfLabel, func(st *sqlstmt.Stmt) { st.Text(4, k).Text(5, f.Labels[k]) })}
+		return []source{fromSQL(sqlIDsOfLabel, func(st *sqlstmt.Stmt) { st.Text(5, k).Text(6, f.Labels[k]) })}
+	}
+	if !f.Parent.IsZero() {
+		return []source{fromSQL(sqlIDsOfParent, func(st *sqlstmt.Stmt) { st.ID(5, &f.Parent) })}
 	}
 	if !f.Job.IsZero() {
-		return []source{fromSQL(sqlIDsOfJob, func(st *sqlstmt.Stmt) { st.ID(4, &f.Job) })}
+		return []source{fromSQL(sqlIDsOfJob, func(st *sqlstmt.Stmt) { st.ID(5, &f.Job) })}
 	}
-	if len(f.States) == 0 || slices.Contains(f.States, task.Succeeded) {
+	states := statesOf(f)
+	if slices.Contains(states, task.Succeeded) {
 		return []source{fromSQL(sqlIDsAll, nil)}
 	}
 	var list []source
-	if slices.Contains(f.States, task.Pending) {
-		list = append(list, fromSQL(sqlIDsWaiting, nil), fromSQL(sqlIDsNeedy, nil), fromSQL(sqlIDsSuspended, nil), fromSQL(sqlIDsParked, nil))
-	}
-	if slices.Contains(f.States, task.Pending) || slices.Contains(f.States, task.Ready) {
+	if slices.Contains(states, task.Pending) {
+		list = fromPending(f)
+	} else if slices.Contains(states, task.Ready) {
 		list = append(list, fromSQL(sqlIDsDispatched, nil))
 	}
-	if slices.Contains(f.States, task.Running) {
+	if slices.Contains(states, task.Running) {
 		list = append(list, fromRunning)
 	}
 	for _, s := range []task.State{task.Failed, task.Blocked, task.Cancelled} {
-		if slices.Contains(f.States, s) {
-			list = append(list, fromSQL(sqlIDsEnded, func(st *sqlstmt.Stmt) { st.Text(4, string(s)) }))
+		if slices.Contains(states, s) {
+			list = append(list, fromSQL(sqlIDsEnded, func(st *sqlstmt.Stmt) { st.Text(5, string(s)) }))
 		}
 	}
 	return list
+}
+
+// statesOf are the states that a task can have that the filter selects: of those that
+// it asks for, those in which a task waits, or has an error.
+func statesOf(f *store.Filter) []task.State {
+	states := slices.Clone(f.States)
+	if len(states) == 0 {
+		states = task.States()
+	}
+	without := func(drop ...task.State) {
+		states = slices.DeleteFunc(states, func(s task.State) bool { return slices.Contains(drop, s) })
+	}
+	if len(f.ErrorKinds) > 0 && !slices.Contains(f.ErrorKinds, task.KindNone) {
+		without(task.Succeeded)
+	}
+	if len(f.Waiting) > 0 && !slices.Contains(f.Waiting, task.WaitNone) {
+		without(task.Ready, task.Running, task.Succeeded, task.Failed, task.Cancelled)
+	}
+	return states
+}
+
+// fromPending returns where pending tasks are, and ready ones if there is no matter
+// what they wait for.
+func fromPending(f *store.Filter) (list []source) {
+	waits := func(reasons ...task.Waiting) bool {
+		return len(f.Waiting) == 0 || slices.Contains(f.Waiting, task.WaitNone) ||
+			slices.ContainsFunc(reasons, func(w task.Waiting) bool { return slices.Contains(f.Waiting, w) })
+	}
+	if waits(task.WaitConcurrency) {
+		list = append(list, fromSQL(sqlIDsWaiting, nil))
+	}
+	if waits(task.WaitDeps, task.WaitChildren, task.WaitRepair) {
+		list = append(list, fromSQL(sqlIDsNeedy, nil))
+	}
+	if waits(task.WaitSignal, task.WaitChildren) {
+		list = append(list, fromSQL(sqlIDsSuspended, nil))
+	}
+	if waits(task.WaitPaused) {
+		list = append(list, fromSQL(sqlIDsParked, nil))
+	}
+	only := func(w task.Waiting) bool { // waits for nothing that comes by itself
+		return w == task.WaitConcurrency || w == task.WaitDeps || w == task.WaitRepair
+	}
+	if len(f.Waiting) == 0 || !allOf(f.Waiting, only) {
+		list = append(list, fromSQL(sqlIDsDispatched, nil))
+	}
+	return list
+}
+
+func allOf[T any](list []T, is func(T) bool) bool {
+	return !slices.ContainsFunc(list, func(v T) bool { return !is(v) })
 }
 
 // List implements store.Reader. It reads in short transactions, one per chunk
@@ -129,6 +191,9 @@ func (s *Store) List(ctx context.Context, ns string, f store.Filter) ([]task.Tas
 	before, err := cursor(f.After)
 	if err != nil {
 		return nil, "", err
+	}
+	if _, to := f.Created(); to != nil && bytes.Compare(to[:], before) < 0 {
+		before = to[:]
 	}
 	limit := store.PageLimit(f.Limit)
 	q := search{f: &f, from: sources(&f), before: before}

@@ -24,13 +24,16 @@ const (
 type Store struct {
 	db Database
 
-	// Page is how many tasks, jobs or keys one part of a scan has, and Looks how
-	// many rows one page of a list looks at. Only tests change them.
-	Page, Looks int
+	// Page is how many tasks, jobs or keys one part of a scan has, Looks how many rows
+	// one page of a list looks at, Counted how far an overview counts, and GraphEdges
+	// how many edges a page of a graph has. Only tests change them.
+	Page, Looks, Counted, GraphEdges int
 }
 
 // New returns a store over a database.
-func New(db Database) Store { return Store{db: db, Page: scanPage, Looks: listLooks} }
+func New(db Database) Store {
+	return Store{db: db, Page: scanPage, Looks: listLooks, Counted: store.MaxCount, GraphEdges: maxGraphEdges}
+}
 
 // Database is what a database has to do for the verbs.
 type Database interface {
@@ -54,7 +57,10 @@ type Database interface {
 	Stalled() (until time.Time, waited time.Duration)
 	// Dead proves what workers' processes are dead. It runs outside of transactions.
 	Dead(ctx context.Context, ns string) (Dead, error)
-	// Joining runs before a worker gets its row, Joined after that, and Left after its
+	// LooksDead returns which workers' processes are proven dead. It runs outside of
+	// transactions, and writes nothing.
+	LooksDead(ctx context.Context, ns string, workers []store.WorkerID) (map[store.WorkerID]bool, error)
+	// Joining runs before a worker gets its row, and may set its Connection, Joined after that, and Left after its
 	// row has gone. written, if it is not nil, runs in the transaction that writes the
 	// row, after that.
 	Joining(ctx context.Context, ns string, w *store.WorkerInfo) (written func(*Tx) error, err error)
@@ -151,7 +157,7 @@ func NewTx(db Database, conn Conn, fx *Effects, at time.Time) *Tx {
 }
 
 // Conn returns the connection of the transaction.
-func (t *Tx) Conn() Conn { return t.conn }
+func (v *View) Conn() Conn { return v.conn }
 
 // Now returns the instant of the transaction.
 func (t *Tx) Now() time.Time { return t.at }
@@ -160,7 +166,7 @@ func (t *Tx) Now() time.Time { return t.at }
 func (t *Tx) Effects() *Effects { return t.fx }
 
 // Namespace returns the namespace of the transaction.
-func (t *Tx) Namespace() string { return t.ns }
+func (v *View) Namespace() string { return v.ns }
 
 // SetGeneration says which life of the store leases belong to, as SQLGeneration reads
 // it in the same transaction.

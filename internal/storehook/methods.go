@@ -106,19 +106,20 @@ func (s *hooked) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task
 	return p.Rows, p.Next, err
 }
 
-// Queues implements store.Reader.
-func (s *hooked) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
-	return through(ctx, s, "Queues", s.hooks.Queues, ns, None{}, noArgs(store.Store.Queues))
+// Overview implements store.Reader.
+func (s *hooked) Overview(ctx context.Context, ns string, req store.OverviewRequest) (store.Overview, error) {
+	return through(ctx, s, "Overview", s.hooks.Overview, ns, req, store.Store.Overview)
 }
 
-// Counts implements store.Reader.
-func (s *hooked) Counts(ctx context.Context, ns string) (map[task.State]int, error) {
-	return through(ctx, s, "Counts", s.hooks.Counts, ns, None{}, noArgs(store.Store.Counts))
+// Graph implements store.Reader.
+func (s *hooked) Graph(ctx context.Context, ns string, req store.GraphRequest) (store.Graph, error) {
+	return through(ctx, s, "Graph", s.hooks.Graph, ns, req, store.Store.Graph)
 }
 
-// Workers implements store.Reader.
-func (s *hooked) Workers(ctx context.Context, ns string) ([]store.WorkerStatus, error) {
-	return through(ctx, s, "Workers", s.hooks.Workers, ns, None{}, noArgs(store.Store.Workers))
+// Audit implements store.Reader.
+func (s *hooked) Audit(ctx context.Context, ns string, f store.AuditFilter) ([]store.AuditEntry, string, error) {
+	p, err := through(ctx, s, "Audit", s.hooks.Audit, ns, f, paged(store.Store.Audit))
+	return p.Rows, p.Next, err
 }
 
 // Snapshot implements store.Reader.
@@ -142,6 +143,13 @@ func (s *hooked) Events(ctx context.Context, ns string, id task.ID, after int64,
 	})
 }
 
+// Types implements store.TypeReader. A store below that is none knows no type.
+func (s *hooked) Types(ctx context.Context, ns string, names ...string) ([]store.AnnouncedType, error) {
+	return through(ctx, s, "Types", nil, ns, names, func(below store.Store, ctx context.Context, ns string, names []string) ([]store.AnnouncedType, error) {
+		return store.TypesOf(ctx, below, ns, names...)
+	})
+}
+
 // Notify implements store.Notifier.
 func (n notifier) Notify(ns string, fn func(store.Notice)) (stop func(), complete bool) {
 	next := func(fn func(store.Notice)) (func(), bool) { return n.s.below.(store.Notifier).Notify(ns, fn) }
@@ -149,6 +157,22 @@ func (n notifier) Notify(ns string, fn func(store.Notice)) (stop func(), complet
 		return n.s.hooks.Notify(fn, next)
 	}
 	return next(fn)
+}
+
+// Await implements store.Awaiter, unless the test hides notices or makes them itself: the
+// store below may not do it.
+func (s *hooked) Await(ns string, ids func() []task.ID, fn func(store.Notice)) (stop func(), ok bool) {
+	if a, is := s.below.(store.Awaiter); is && s.hooks.Notify == nil && s.hooks.Hide&Notifier == 0 {
+		return a.Await(ns, ids, fn)
+	}
+	return nil, false
+}
+
+// Wake implements store.Waker, for any store below.
+func (s *hooked) Wake(ns string) {
+	if w, ok := s.below.(store.Waker); ok {
+		w.Wake(ns)
+	}
 }
 
 type stepTxer struct{ s *hooked }

@@ -62,9 +62,9 @@ type Hooks struct {
 	History   Hook[task.ID, store.History]
 	Needs     Hook[task.ID, []store.Need]
 	Jobs      Hook[store.JobFilter, Page[task.Job]]
-	Queues    Hook[None, []store.Queue]
-	Counts    Hook[None, map[task.State]int]
-	Workers   Hook[None, []store.WorkerStatus]
+	Overview  Hook[store.OverviewRequest, store.Overview]
+	Graph     Hook[store.GraphRequest, store.Graph]
+	Audit     Hook[store.AuditFilter, Page[store.AuditEntry]]
 	Snapshot  Hook[None, *store.Snapshot]
 
 	StepTx Hook[*StepTx, store.RecordResult]

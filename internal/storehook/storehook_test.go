@@ -163,8 +163,8 @@ func TestAroundDecidesWhatTheCallerGets(t *testing.T) {
 	t.Parallel()
 	other := errors.New("another error")
 	answered := storehook.New(nil, &storehook.Hooks{
-		Queues: func(context.Context, storehook.None, func() ([]store.Queue, error)) ([]store.Queue, error) {
-			return make([]store.Queue, 1), nil
+		Overview: func(context.Context, store.OverviewRequest, func() (store.Overview, error)) (store.Overview, error) {
+			return store.Overview{Queues: make([]store.Queue, 1)}, nil
 		},
 		Tasks: func(context.Context, []task.ID, func() ([]task.Task, error)) ([]task.Task, error) {
 			return make([]task.Task, 1), errSpy
@@ -191,8 +191,8 @@ func TestAroundDecidesWhatTheCallerGets(t *testing.T) {
 		}, true, true, nil},
 	} {
 		s := storehook.New(answered, &storehook.Hooks{Around: c.around})
-		qs, _ := s.Queues(t.Context(), "ns")
-		if got := len(qs) == 1; got != c.queues {
+		o, _ := s.Overview(t.Context(), "ns", store.OverviewRequest{})
+		if got := len(o.Queues) == 1; got != c.queues {
 			t.Errorf("%s: the answer of a call that succeeds came: %v", name, got)
 		}
 		ts, err := s.Tasks(t.Context(), "ns")
@@ -292,6 +292,54 @@ func TestOptionalMethodsAreForwarded(t *testing.T) {
 	if want := []string{"Notify", "Claim", "StepTx"}; !reflect.DeepEqual(called, want) {
 		t.Errorf("the hooks called are %v, want %v", called, want)
 	}
+}
+
+// awaiting is a store that looks for all who wait, and that has to be woken.
+type awaiting struct {
+	*memstore.Store
+	called []string
+}
+
+// Await implements store.Awaiter.
+func (s *awaiting) Await(ns string, _ func() []task.ID, _ func(store.Notice)) (stop func(), ok bool) {
+	s.called = append(s.called, "Await "+ns)
+	return func() {}, true
+}
+
+// Wake implements store.Waker.
+func (s *awaiting) Wake(ns string) { s.called = append(s.called, "Wake "+ns) }
+
+// Who waits, and who wakes others, reaches the store below; a test that hides notices
+// or makes its own gets those alone.
+func TestAwaitAndWakeAreForwarded(t *testing.T) {
+	t.Parallel()
+	own := func(fn func(store.Notice), next func(func(store.Notice)) (func(), bool)) (func(), bool) {
+		return next(fn)
+	}
+	for _, c := range []struct {
+		hooks storehook.Hooks
+		want  []string
+	}{
+		{storehook.Hooks{}, []string{"Await ns", "Wake ns"}},
+		{storehook.Hooks{Hide: storehook.Notifier}, []string{"Wake ns"}},
+		{storehook.Hooks{Notify: own}, []string{"Wake ns"}},
+	} {
+		below := &awaiting{Store: memstore.New()}
+		s := storehook.New(below, &c.hooks)
+		_, ok := s.(store.Awaiter).Await("ns", nil, nil)
+		if want := len(c.want) == 2; ok != want {
+			t.Errorf("Await answers %v, want %v", ok, want)
+		}
+		s.(store.Waker).Wake("ns")
+		if !reflect.DeepEqual(below.called, c.want) {
+			t.Errorf("called %v, want %v", below.called, c.want)
+		}
+	}
+	s := storehook.New(memstore.New(), &storehook.Hooks{})
+	if _, ok := s.(store.Awaiter).Await("ns", nil, nil); ok {
+		t.Error("a store that cannot look does")
+	}
+	s.(store.Waker).Wake("ns") // does nothing
 }
 
 // warning is a store that warns.

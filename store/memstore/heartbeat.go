@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/goweaver/weaver/internal/rules"
@@ -17,7 +16,8 @@ func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 		o.seen(w.ID, w.TTL)
 		known := o.workers[w.ID]
 		known.TTL, known.info, known.joined = w.TTL, w, true
-		known.info.Types, known.info.SessionGrace = slices.Clone(w.Types), 0
+		known.info.Types, known.info.Queues = copyList(w.Types), copyList(w.Queues)
+		known.info.SessionGrace, known.info.Connection = 0, ""
 	})
 }
 

@@ -81,16 +81,22 @@ func (o *op) operate(cmd store.Command) store.CommandResult {
 		return o.forgetTask(cmd)
 	case store.ExpireInput:
 		return o.expireInput(cmd)
+	case store.AnnounceTypes:
+		return o.announce(cmd)
 	case store.Restored:
 		return store.CommandResult{Leases: o.restored(cmd)}
 	}
 	return store.CommandResult{Err: rules.UnknownCommand(cmd)}
 }
 
-// note writes the audit entry of a verb.
+// note writes the audit entry of a verb, and returns it as a pause has it.
 func (o *op) note(a store.Audit, verb, target string) store.AuditEntry {
 	e := store.AuditEntry{At: o.now, Actor: a.By, Verb: verb, Target: target, Reason: a.Reason}
-	o.audit = append(o.audit, e)
+	entry := e
+	if entry.ID = 1; len(o.audit) > 0 {
+		entry.ID = o.audit[len(o.audit)-1].ID + 1
+	}
+	o.audit = append(o.audit, entry)
 	return e
 }
 

@@ -66,19 +66,6 @@ func page[T any](rows []T, limit int, id func(T) task.ID) ([]T, string) {
 	return rows, id(rows[size-1]).String()
 }
 
-// Edges implements store.EdgeReader.
-func (s *Store) Edges(ctx context.Context, ns string, job task.ID) ([]store.EdgeRow, error) {
-	var edges []store.EdgeRow
-	err := s.do(ctx, ns, func(o *op) {
-		for _, r := range o.sorted(func(r *row) bool { return r.JobID == job && !job.IsZero() }) {
-			for _, e := range o.needs[r.ID] {
-				edges = append(edges, copyEdge(e))
-			}
-		}
-	})
-	return edges, err
-}
-
 // CountJob implements store.JobCounter.
 func (s *Store) CountJob(ctx context.Context, ns string, job task.ID) (counts store.JobCounts, err error) {
 	err = s.do(ctx, ns, func(o *op) {
@@ -128,75 +115,6 @@ func (s *Store) Jobs(ctx context.Context, ns string, f store.JobFilter) ([]task.
 	return out, next, err
 }
 
-// Queues implements store.Reader.
-func (s *Store) Queues(ctx context.Context, ns string) ([]store.Queue, error) {
-	var out []store.Queue
-	err := s.do(ctx, ns, func(o *op) {
-		queues := map[string]store.Queue{}
-		for _, d := range o.dispatch {
-			q := queues[d.Queue]
-			if d.AvailableAt.After(o.now) {
-				q.Later++
-			} else {
-				q.Due++
-			}
-			queues[d.Queue] = q
-		}
-		for name := range o.paused {
-			q := queues[name]
-			q.Paused = true
-			queues[name] = q
-		}
-		for _, name := range slices.Sorted(maps.Keys(queues)) {
-			q := queues[name]
-			q.Name = name
-			out = append(out, q)
-		}
-		for _, name := range slices.Sorted(maps.Keys(o.pausedType)) {
-			out = append(out, store.Queue{Type: name, Paused: true})
-		}
-	})
-	return out, err
-}
-
-// Counts implements store.Reader.
-func (s *Store) Counts(ctx context.Context, ns string) (map[task.State]int, error) {
-	counts := map[task.State]int{}
-	for _, state := range task.States() {
-		if state != task.Succeeded {
-			counts[state] = 0
-		}
-	}
-	err := s.do(ctx, ns, func(o *op) {
-		for _, r := range o.tasks {
-			if t := o.derived(r, o.now); t.State != task.Succeeded {
-				counts[t.State]++
-			}
-		}
-	})
-	return counts, err
-}
-
-// Workers implements store.Reader.
-func (s *Store) Workers(ctx context.Context, ns string) ([]store.WorkerStatus, error) {
-	var out []store.WorkerStatus
-	err := s.do(ctx, ns, func(o *op) {
-		running := map[store.WorkerID]int{}
-		for _, r := range o.tasks {
-			if r.State == task.Running {
-				running[r.worker]++
-			}
-		}
-		for _, id := range slices.Sorted(maps.Keys(o.workers)) {
-			w := o.workers[id]
-			status := store.WorkerStatus{WorkerInfo: w.info, LastSeen: w.LastSeen, Running: running[id]}
-			status.ID, status.TTL, status.Types = id, w.TTL, slices.Clone(w.info.Types)
-			out = append(out, status)
-		}
-	})
-	return out, err
-}
-
 // Snapshot implements store.Reader.
 func (s *Store) Snapshot(ctx context.Context, ns string) (*store.Snapshot, error) {
 	var snap *store.Snapshot
@@ -209,6 +127,7 @@ func (o *op) snapshot() *store.Snapshot {
 		Now: o.now, Generation: o.generation,
 		Audit:  copyList(o.audit),
 		Paused: slices.Sorted(maps.Keys(o.paused)), PausedTypes: slices.Sorted(maps.Keys(o.pausedType)), PausedTasks: o.pausedTasks(),
+		Types: o.announced(nil),
 	}
 	for _, r := range o.sorted(func(*row) bool { return true }) {
 		snap.Tasks = append(snap.Tasks, copyTask(&r.Task))

@@ -38,6 +38,7 @@ type space struct {
 	pausedType  map[string]store.AuditEntry // by task type
 	pausedTask  map[task.ID]*pausedTask
 	audit       []store.AuditEntry
+	types       map[string]store.AnnouncedType
 	workers     map[store.WorkerID]*worker
 }
 
@@ -91,6 +92,7 @@ func newSpace() *space {
 		pausedType:  map[string]store.AuditEntry{},
 		pausedTask:  map[task.ID]*pausedTask{},
 		workers:     map[store.WorkerID]*worker{},
+		types:       map[string]store.AnnouncedType{},
 	}
 }
 

@@ -343,6 +343,9 @@ func (d database) Name(t *sqlstore.Tx, name string) error {
 // close the circle that the other one does not see yet.
 func (d database) Graph(t *sqlstore.Tx) error { return lockAdvisory(d.c, "graph", t.Namespace()) }
 
+// Passes implements sqlstore.Locks.
+func (database) Passes() bool { return true }
+
 // lockAdvisory queues the wait for a lock that stands for something in a namespace,
 // until the end of the transaction.
 func lockAdvisory(c *conn.Conn, what, ns string) error {

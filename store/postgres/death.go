@@ -204,6 +204,10 @@ func (d database) Joining(ctx context.Context, ns string, info *store.WorkerInfo
 	if err != nil {
 		return nil, d.db.sessionError(err)
 	}
+	info.Connection = store.ConnectionPooled
+	if d.db.server.direct() || d.db.opts.directURL != "" {
+		info.Connection = store.ConnectionDirect
+	}
 	return func(t *sqlstore.Tx) error { return proof.Write(t, ns, info.ID) }, nil
 }
 
@@ -238,16 +242,34 @@ func (d database) Dead(ctx context.Context, ns string) (sqlstore.Dead, error) {
 // Orphans implements store.OrphanReader: a worker's lock on this machine that is free
 // proves its process dead. Those of other machines are found by reapers only.
 func (db *DB) Orphans(ctx context.Context, ns string, asked ...task.ID) ([]task.ID, error) {
-	looks := session.Visitor{Rows: db.rows}.LooksDead
-	if w := db.proofs.workers.Load(); w != nil {
-		looks = w.LooksDead
-	} else if db.opts.elsewhere {
+	if db.opts.elsewhere && db.proofs.workers.Load() == nil {
 		return nil, nil
 	}
-	return sqlstore.Orphans(ctx, database{db: db}, ns, asked, func(workers []store.WorkerID) (map[store.WorkerID]bool, error) {
-		dead, err := looks(ctx, ns, workers)
-		return dead, db.translate(err)
-	})
+	return sqlstore.Orphans(ctx, database{db: db}, ns, asked)
+}
+
+// LooksDead implements sqlstore.Database.
+func (d database) LooksDead(ctx context.Context, ns string, workers []store.WorkerID) (map[store.WorkerID]bool, error) {
+	looks := session.Visitor{Rows: d.db.rows}.LooksDead
+	if w := d.db.proofs.workers.Load(); w != nil {
+		looks = w.LooksDead
+	} else if d.db.opts.elsewhere {
+		return nil, nil
+	}
+	dead, err := looks(ctx, ns, workers)
+	return dead, d.db.translate(err)
+}
+
+const sqlIdle = `SELECT worker_id, idle_since FROM weaver_workers WHERE namespace = ?1 AND idle_since IS NOT NULL`
+
+// Idle implements sqlstore.Idler.
+func (database) Idle(v *sqlstore.View) (map[store.WorkerID]time.Time, error) {
+	idle := make(map[store.WorkerID]time.Time)
+	st := v.Conn().Stmt(sqlIdle).Text(1, v.Namespace())
+	for st.Next() {
+		idle[store.WorkerID(st.ColText(0))] = st.ColTime(1)
+	}
+	return idle, st.Done()
 }
 
 // Session implements store.SessionKeeper.

@@ -35,6 +35,12 @@ func (db *DB) Kill(id store.WorkerID) { db.proofs.workers.Load().Kill(id) }
 // ScanPage sets how many tasks, jobs or keys one part of a scan has.
 func ScanPage(n int) Option { return func(o *options) { o.scan = n } }
 
+// PlansLast sets how long a connection keeps the plans of its statements.
+func PlansLast(d time.Duration) Option { return func(o *options) { o.plansLast = d } }
+
+// Later opens a store as a later program does, whose further migrations have these texts.
+func Later(sql ...string) Option { return func(o *options) { o.later = sql } }
+
 // RawURL returns the URL that the store was opened with.
 func (db *DB) RawURL() string { return db.src.config.ConnString() }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/goweaver/weaver/task"
 )
 
-// The row of a concurrency key comes and goes with its holders. Whoever meets it just
+// The row of a concurrency key comes and goes with its holders. A transaction that meets it just
 // then takes it for what it is: no two tasks run under a key of one, and none waits for
 // a place that is free.
 func TestKeyRowsComeAndGo(t *testing.T) {

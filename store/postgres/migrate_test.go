@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -118,7 +119,7 @@ func (u *user) texts(sql string, args ...any) []string {
 func TestMigrateAgain(t *testing.T) {
 	t.Parallel()
 	src := parse(t, pgtest.URL(t))
-	says(t, src.Ready(t.Context()), store.ErrNotMigrated, "3 of 3 migrations are missing", "run `weaver migrate up --store 'postgres://")
+	says(t, src.Ready(t.Context()), store.ErrNotMigrated, fmt.Sprintf("%d of %[1]d migrations are missing", len(versions(t))), "run `weaver migrate up --store 'postgres://")
 	before, err := src.MigrationStatus(t.Context())
 	if err != nil || len(before) == 0 || !before[0].AppliedAt.IsZero() || before[0].Name != "init" {
 		t.Errorf("MigrationStatus of an empty database: %v, %v", before, err)
@@ -180,7 +181,7 @@ func TestMigrateFromNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := src.MigrationStatus(t.Context())
-	if err != nil || len(list) != 6 || list[5].AppliedAt.Before(list[0].AppliedAt) {
+	if err != nil || len(list) != len(versions(t))+3 || list[len(list)-1].AppliedAt.Before(list[0].AppliedAt) {
 		t.Errorf("MigrationStatus = %v, %v", list, err)
 	}
 }
@@ -206,12 +207,29 @@ func TestMigrateAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	u := connect(t, src.Config().ConnString())
-	if got := u.texts("SELECT version || ' ' || name FROM weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != "[1 init 2 links_and_expiries 3 feed 4 later 5 later]" {
+	if got := u.texts("SELECT version || ' ' || name FROM weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != fmt.Sprint(versions(t, "later", "later")) {
 		t.Errorf("recorded %v", got)
 	}
 	if n := u.texts("SELECT count(*)::text FROM weaver_store_meta WHERE key = 'generation'"); n[0] != "1" {
 		t.Errorf("%s generations", n[0])
 	}
+}
+
+// versions are the migrations of this program, and what comes after them, as they are
+// recorded.
+func versions(t *testing.T, more ...string) (all []string) {
+	t.Helper()
+	known, err := migrate.Load(os.DirFS("."), "migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range known {
+		all = append(all, fmt.Sprintf("%d %s", m.Version, m.Name))
+	}
+	for _, name := range more {
+		all = append(all, fmt.Sprintf("%d %s", len(all)+1, name))
+	}
+	return all
 }
 
 const (
@@ -225,6 +243,7 @@ const (
 func TestSchemaFloor(t *testing.T) {
 	t.Parallel()
 	src, _ := migrated(t)
+	known := len(versions(t))
 	for _, sql := range [][]string{{addsTable}, {addsTable, addsMore}} {
 		if err := src.MigrateAs(t.Context(), sql...); err != nil {
 			t.Fatal(err)
@@ -233,7 +252,7 @@ func TestSchemaFloor(t *testing.T) {
 			t.Errorf("beside %d additive migrations: %v", len(sql), err)
 		}
 		list, err := src.MigrationStatus(t.Context())
-		if err != nil || len(list) != 3+len(sql) || list[3].Name != "later" || list[2].AppliedAt.IsZero() {
+		if err != nil || len(list) != known+len(sql) || list[known].Name != "later" || list[known].AppliedAt.IsZero() {
 			t.Errorf("MigrationStatus = %v, %v; want the unknown migrations too", list, err)
 		}
 	}
@@ -241,7 +260,7 @@ func TestSchemaFloor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, err := range []error{src.Ready(t.Context()), src.Migrate(t.Context())} {
-		says(t, err, store.ErrNewerSchema, src.Shown(), "has schema 0006; this weaver knows 0003: use the newer weaver")
+		says(t, err, store.ErrNewerSchema, src.Shown(), fmt.Sprintf("has schema %04d; this weaver knows %04d: use the newer weaver", known+3, known))
 	}
 }
 
@@ -258,8 +277,8 @@ func TestMigrationFails(t *testing.T) {
 	t.Parallel()
 	src, u := migrated(t)
 	err := src.MigrateAs(t.Context(), addsTable, "CREATE TABLE weaver_broken (n bigint); SELECT 1/0;")
-	says(t, err, nil, src.Shown(), "migration 0005_later", "division by zero")
-	if got := u.texts("SELECT version::text FROM weaver_schema_versions ORDER BY 1"); fmt.Sprint(got) != "[1 2 3 4]" {
+	says(t, err, nil, src.Shown(), fmt.Sprintf("migration %04d_later", len(versions(t))+2), "division by zero")
+	if got := u.texts("SELECT version || ' ' || name FROM weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != fmt.Sprint(versions(t, "later")) {
 		t.Errorf("recorded %v", got)
 	}
 	if got := u.texts("SELECT coalesce(to_regclass('weaver.weaver_broken')::text, 'none')"); got[0] != "none" {
@@ -402,7 +421,7 @@ func TestMigrateThroughAPooler(t *testing.T) {
 	}
 	all.Wait()
 	u := connect(t, url)
-	if got := u.texts("SELECT version || ' ' || name FROM looms.weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != "[1 init 2 links_and_expiries 3 feed 4 later 5 later]" {
+	if got := u.texts("SELECT version || ' ' || name FROM looms.weaver_schema_versions ORDER BY version"); fmt.Sprint(got) != fmt.Sprint(versions(t, "later", "later")) {
 		t.Errorf("recorded %v", got)
 	}
 	if n := u.texts("SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"); n[0] != "0" {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,9 +31,9 @@ import (
 type verbs = sqlstore.Store
 
 // DB is an open database. It implements store.Store, store.Notifier, store.Awaiter, store.Waker,
-// store.StepTxer, store.Warner, store.Migrator, store.Scanner, store.EdgeReader,
+// store.StepTxer, store.Warner, store.Migrator, store.Scanner,
 // store.EventReader, store.EventFeed, store.ValueWalker, store.JobCounter, store.BlobReader,
-// store.OrphanReader and store.SessionKeeper, and is safe for concurrent use.
+// store.OrphanReader, store.TypeReader and store.SessionKeeper, and is safe for concurrent use.
 type DB struct {
 	verbs
 
@@ -63,12 +64,12 @@ var (
 	_ store.Warner        = (*DB)(nil)
 	_ store.Migrator      = (*DB)(nil)
 	_ store.Scanner       = (*DB)(nil)
-	_ store.EdgeReader    = (*DB)(nil)
 	_ store.EventReader   = (*DB)(nil)
 	_ store.EventFeed     = (*DB)(nil)
 	_ store.ValueWalker   = (*DB)(nil)
 	_ store.JobCounter    = (*DB)(nil)
 	_ store.BlobReader    = (*DB)(nil)
+	_ store.TypeReader    = (*DB)(nil)
 	_ store.OrphanReader  = (*DB)(nil)
 	_ store.SessionKeeper = (*DB)(nil)
 )
@@ -89,8 +90,10 @@ type options struct {
 	clock       func() time.Time // instead of the server's
 	redone      func(err error)  // before a transaction runs again
 	scan, looks int
-	elsewhere   bool   // no lock of this machine is seen
-	bounds      bounds // of alarms
+	plansLast   time.Duration // how long a connection keeps plans
+	elsewhere   bool          // no lock of this machine is seen
+	later       []string      // texts of migrations that this program knows beside its own
+	bounds      bounds        // of alarms
 }
 
 // Schema says in which schema of the database the tables are; "weaver" is the
@@ -188,7 +191,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, opts ...Option) (*DB, error) {
 }
 
 func (db *DB) settings() conn.Settings {
-	return conn.Settings{Schema: db.src.schema, Clock: db.opts.clock, Redone: db.opts.redone}
+	return conn.Settings{Schema: db.src.schema, Clock: db.opts.clock, Redone: db.opts.redone, PlansLast: db.opts.plansLast}
 }
 
 func (db *DB) begin() {
@@ -284,6 +287,10 @@ func (db *DB) migrating(ctx context.Context, fn func(m migrator, known []migrate
 		return db.src.connectError(err)
 	}
 	defer c.Release()
+	known = slices.Clone(known)
+	for _, text := range db.opts.later {
+		known = append(known, migrate.Parse(len(known)+1, "later", []byte(text)))
+	}
 	return fn(migrator{conn: c.Conn(), src: db.src}, known)
 }
 

@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0003 make.
+-- What the migrations 0001 to 0006 make.
 
 CREATE TABLE weaver_artifacts (
   attempt_no bigint,
@@ -442,11 +442,27 @@ CREATE UNIQUE INDEX weaver_tasks_by_idempotency_key ON weaver_tasks USING btree 
 
 CREATE INDEX weaver_tasks_by_job ON weaver_tasks USING btree (namespace, job_id, task_id) WHERE job_id IS NOT NULL;
 
+CREATE INDEX weaver_tasks_by_lane ON weaver_tasks USING btree (namespace, task_type, queue, task_id);
+
+CREATE INDEX weaver_tasks_by_parent ON weaver_tasks USING btree (namespace, parent_task_id, task_id) WHERE parent_task_id IS NOT NULL;
+
 CREATE TABLE weaver_timers (
   due_at bigint NOT NULL,
   namespace text COLLATE "C" NOT NULL,
   task_id bytea NOT NULL,
   PRIMARY KEY (namespace, due_at, task_id)
+);
+
+CREATE TABLE weaver_types (
+  schema_version bigint NOT NULL,
+  code_version bigint NOT NULL,
+  announced_at bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  task_type text COLLATE "C" NOT NULL,
+  digest text COLLATE "C" NOT NULL,
+  announced_by text COLLATE "C" NOT NULL,
+  body text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace, task_type)
 );
 
 CREATE TABLE weaver_workers (
@@ -462,6 +478,7 @@ CREATE TABLE weaver_workers (
   lock_host text COLLATE "C" DEFAULT ''::text NOT NULL,
   lock_path text COLLATE "C" DEFAULT ''::text NOT NULL,
   lock_file text COLLATE "C" DEFAULT ''::text NOT NULL,
+  announced text COLLATE "C",
   PRIMARY KEY (namespace, worker_id)
 ) WITH (fillfactor=20, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_cost_delay=0);
 

@@ -75,6 +75,9 @@ func (callers) Name(*sqlstore.Tx, string) error { return nil }
 // Graph implements sqlstore.Locks.
 func (callers) Graph(*sqlstore.Tx) error { return nil }
 
+// Passes implements sqlstore.Locks.
+func (callers) Passes() bool { return true }
+
 // sqlConn is a caller's transaction as the verbs use a connection.
 type sqlConn struct {
 	ctx   context.Context

@@ -41,6 +41,12 @@ func LogLimit(bytes int) Option { return func(o *options) { o.logLimit = bytes }
 // ListLooks sets how many rows one page of a list looks at.
 func ListLooks(n int) Option { return func(o *options) { o.looks = n } }
 
+// CountTo sets how far an overview counts.
+func CountTo(n int) Option { return func(o *options) { o.counted = n } }
+
+// GraphEdges sets how many edges a page of a graph has.
+func GraphEdges(n int) Option { return func(o *options) { o.graphEdges = n } }
+
 // OldFile makes new files as earlier versions made them: they keep free pages.
 func OldFile() Option { return func(o *options) { o.old = true } }
 

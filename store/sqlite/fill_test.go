@@ -13,16 +13,20 @@ import (
 // may be called once.
 func (f *fixture) fill(n int) {
 	f.Helper()
-	script := "PRAGMA cache_size = -400000; BEGIN IMMEDIATE;" + fmt.Sprintf(fillRows, n, fillNS, fillID("i"), fillID("i - 1"), fillID("i / 100")) +
-		strings.Join(fillSQL, ";\n") + "; COMMIT; DROP TABLE temp.x"
-	if err := f.db.Exec(f.Context(), script); err != nil {
+	if err := f.db.Exec(f.Context(), "PRAGMA cache_size = -400000;"+fillScript(0, n, fillSQL)); err != nil {
 		f.Fatalf("fill: %v", err)
 	}
 }
 
+// fillScript runs inserts from x, of the n rows that come after some.
+func fillScript(after, n int, inserts []string) string {
+	return "BEGIN IMMEDIATE;" + fmt.Sprintf(fillRows, after+1, after+n, fillNS, fillID("i"), fillID("i - 1"), fillID("i / 100")) +
+		strings.Join(inserts, ";\n") + "; COMMIT; DROP TABLE temp.x"
+}
+
 const (
 	fillRows = `
-CREATE TEMP TABLE x AS WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < %d)
+CREATE TEMP TABLE x AS WITH RECURSIVE r(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM r WHERE i < %d)
 SELECT i, %s ns, %s id, %s before, %s job FROM r;`
 
 	fillNS = `CASE WHEN i % 10 = 0 THEN 'acme-prod' ELSE '` + fixNS + `' END`
@@ -63,5 +67,7 @@ SELECT ns, id, 'q' || (i % 10), 'acme.test.t' || (i % 20) || '.v1', 1 + i % 9, i
 	`INSERT INTO weaver_workers (namespace, worker_id, name, ttl, last_seen, heartbeats_since) SELECT ns, 'w' || i, 'host:' || i, 30000000, 4e15, 4e15 FROM x WHERE i % 100 = 1`,
 	`INSERT INTO weaver_paused_queues (namespace, queue, at, actor, reason) SELECT ns, 'paused ' || i, i, 'ann', '' FROM x WHERE i % 100 = 1`,
 	`INSERT INTO weaver_audit (namespace, audit_id, at, actor, verb, target, reason) SELECT ns, i, i, 'ann', 'cancel', 'task ' || (i % 10000), '' FROM x`,
+	`INSERT INTO weaver_types (namespace, task_type, schema_version, code_version, digest, announced_at, announced_by, body)
+SELECT ns, 'acme.test.t' || i || '.v1', 1, 1, i, i, 'w' || i, '{}' FROM x WHERE i % 100 = 1`,
 	`INSERT INTO weaver_store_meta (namespace, key, value) SELECT ns, 'key ' || i, '' FROM x WHERE i % 100 = 1`,
 }

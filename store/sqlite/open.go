@@ -31,7 +31,7 @@ import (
 
 // DB is an open database. It implements store.Store, store.Notifier,
 // store.StepTxer, store.WaitingClaimer, store.Warner, store.Scanner,
-// store.EdgeReader, store.JobCounter, store.OrphanReader and store.BlobReader, and is safe for concurrent use.
+// store.JobCounter, store.OrphanReader, store.TypeReader and store.BlobReader, and is safe for concurrent use.
 type DB struct {
 	verbs
 
@@ -67,11 +67,11 @@ var (
 	_ store.WaitingClaimer = (*DB)(nil)
 	_ store.Warner         = (*DB)(nil)
 	_ store.Scanner        = (*DB)(nil)
-	_ store.EdgeReader     = (*DB)(nil)
 	_ store.EventReader    = (*DB)(nil)
 	_ store.EventFeed      = (*DB)(nil)
 	_ store.ValueWalker    = (*DB)(nil)
 	_ store.JobCounter     = (*DB)(nil)
+	_ store.TypeReader     = (*DB)(nil)
 	_ store.OrphanReader   = (*DB)(nil)
 	_ store.Scrubber       = (*DB)(nil)
 	_ store.BlobReader     = (*DB)(nil)
@@ -173,6 +173,12 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	}
 	if db.opts.looks > 0 {
 		db.Looks = db.opts.looks
+	}
+	if db.opts.counted > 0 {
+		db.Counted = db.opts.counted
+	}
+	if db.opts.graphEdges > 0 {
+		db.GraphEdges = db.opts.graphEdges
 	}
 	db.clock.Shift(db.opts.shift)
 	db.token = rand.Text()

@@ -38,6 +38,8 @@ type options struct {
 	old        bool   // new files keep their free pages, as those of earlier versions
 	scan       int    // tasks, jobs or keys in one part of a scan
 	looks      int    // rows that one page of a list looks at
+	counted    int    // how far an overview counts
+	graphEdges int    // edges of a page of a graph
 	logLimit   int    // bytes
 	vfs        string // SQLite's file layer, "" for the operating system's
 	syncFolder func(dir string)

@@ -14,13 +14,19 @@ func (db *DB) Orphans(ctx context.Context, ns string, asked ...task.ID) ([]task.
 	if db.locks == nil {
 		return nil, nil
 	}
-	return sqlstore.Orphans(ctx, database{db: db}, ns, asked, func(workers []store.WorkerID) (map[store.WorkerID]bool, error) {
-		dead := make(map[store.WorkerID]bool)
-		for _, id := range workers {
-			if db.locks.LooksDead(ns, id) {
-				dead[id] = true
-			}
-		}
+	return sqlstore.Orphans(ctx, database{db: db}, ns, asked)
+}
+
+// LooksDead implements sqlstore.Database.
+func (d database) LooksDead(_ context.Context, ns string, workers []store.WorkerID) (map[store.WorkerID]bool, error) {
+	dead := make(map[store.WorkerID]bool)
+	if d.db.locks == nil {
 		return dead, nil
-	})
+	}
+	for _, id := range workers {
+		if d.db.locks.LooksDead(ns, id) {
+			dead[id] = true
+		}
+	}
+	return dead, nil
 }

@@ -34,13 +34,9 @@ var wide = map[string]string{
 	"sqlUnstartedDue":     "100 rows of a lane and key, which it reads first",
 	"sqlUnstartedWaiting": "100 rows of a lane and key, which it reads first",
 
-	"sqlCountParked": "a row per paused task, in a read",
-
 	"sqlRecorded": "the rows of one task, up to a limit",
 
 	"sqlArtifacts": "the artifacts of one task, each with its blob if it has one",
-
-	"sqlQueues": "counts the due tasks of each queue, in a read",
 
 	"feed quotes 1": "a row by its keys", "feed quotes 8": "up to 8 rows by their keys", "feed quotes 32": "up to 32 rows by their keys",
 	"sqlLastInFeed": "the two rows that say how far a feed is",
@@ -49,10 +45,25 @@ var wide = map[string]string{
 
 	"sqlWaitsForTask": "the tasks that one waits for, through others: those that it reached are scanned",
 
-	"sqlWorkers":         "a row per worker",
-	"sqlCountTasksOfJob": "the tasks of one job, in a read",
+	"sqlWorkers":     "a row per worker",
+	"sqlTypes":       "a row per announced type, in a read",
+	"sqlQueuePauses": "a row per paused queue",
+	"sqlTypePauses":  "a row per paused type",
 
-	"sqlCountDispatched": "counts, in a read", "sqlCountWaiters": "counts, in a read", "sqlCountNeedy": "counts, in a read", "sqlCountSuspended": "counts, in a read",
+	"sqlRunning":        bounded,
+	"sqlQueueDepths":    bounded,
+	"sqlCountDue":       bounded,
+	"sqlCountLater":     bounded,
+	"sqlCountAll":       bounded,
+	"sqlCountEnded":     bounded,
+	"sqlCountLanes":     bounded,
+	"sqlCountNeedy":     bounded,
+	"sqlCountOldest":    bounded,
+	"sqlCountParked":    bounded,
+	"sqlCountSuspended": bounded,
+	"sqlCountWaiters":   bounded,
+
+	"sqlCountTasksOfJob": "the tasks of one job, in a read",
 
 	"sqlSnapTasks": snapshot, "sqlSnapJobs": snapshot, "sqlSnapEdges": snapshot, "sqlSnapAttempts": snapshot, "sqlSnapDecisions": snapshot,
 	"sqlSnapSteps": snapshot, "sqlSnapSignals": snapshot, "sqlSnapDispatch": snapshot, "sqlSnapKeys": snapshot, "sqlSnapWaiters": snapshot, "sqlSnapAudit": snapshot, "sqlSnapChores": snapshot, "sqlSnapPaused": snapshot, "sqlSnapCheckpts": snapshot, "sqlSnapArtifacts": snapshot, "sqlSnapBlobs": snapshot,
@@ -61,6 +72,10 @@ var wide = map[string]string{
 	"sqlScanJobSum": "the tasks of a thousand jobs",
 }
 
+// bounded is why counts of an overview may scan: each has a limit, or jumps from one
+// name to the next.
+const bounded = "a bounded number of rows of an index, in a read"
+
 const part = "the rows of a thousand tasks"
 
 const snapshot = "a snapshot is the whole namespace"
@@ -68,9 +83,11 @@ const snapshot = "a snapshot is the whole namespace"
 // sorts are the statements that sort what they found, each with why.
 var sorts = map[string]string{
 	"sqlOurTables": "a row per table",
-	"sqlQueues":    "a row per queue",
 
 	"sqlCountTasksOfJob": "groups the tasks of one job, in a read",
+	"sqlEdgesOfNodes":    "the needs of one task at a time",
+	"sqlQueueDepths":     "a bounded number of rows of a queue, in a read",
+	"sqlRunning":         "groups a bounded number of tasks, in a read",
 
 	"sqlSteps":     "the steps of one task",
 	"sqlSnapSteps": "the steps of one task at a time",

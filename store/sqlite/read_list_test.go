@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/sqlite"
@@ -126,5 +127,32 @@ func (f *fixture) pages(filter store.Filter) (all []task.ID, pages int) {
 			f.Fatal(fmt.Sprint("a cursor came twice: ", next))
 		}
 		seen[next] = true
+	}
+}
+
+// A range of the time of the enqueue costs what is in it: neither newer nor older tasks
+// are looked at.
+func TestARangeOfTimeIsOfIDs(t *testing.T) {
+	t.Parallel()
+	const looks = 100
+	f := fixtureOn(t, openFile(t, filepath.Join(t.TempDir(), "w.db"), sqlite.ListLooks(looks)))
+	from := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	sub := f.drafts(3000)
+	for i := range sub.Tasks {
+		sub.Tasks[i].ID, _ = task.FirstID(from.Add(time.Duration(i) * time.Second))
+	}
+	if err := f.submit(t.Context(), sub); err != nil {
+		t.Fatal(err)
+	}
+	for what, filter := range map[string]store.Filter{
+		"all":       {},
+		"ready":     {States: []task.State{task.Ready}},
+		"of a type": {Types: []string{sub.Tasks[0].Type}},
+	} {
+		filter.CreatedAfter, filter.CreatedBefore = from.Add(1500*time.Second), from.Add(1510*time.Second)
+		got, next, err := f.db.List(t.Context(), fixNS, filter)
+		if err != nil || next != "" || len(got) != 10 || got[9].ID != sub.Tasks[1500].ID {
+			t.Errorf("%s in ten seconds: %d tasks, cursor %q, %v; want the ten in one page", what, len(got), next, err)
+		}
 	}
 }

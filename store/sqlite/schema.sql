@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0015 make of an empty database.
+-- What the migrations 0001 to 0018 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -220,7 +220,7 @@ CREATE TABLE weaver_workers (
   name             TEXT NOT NULL,
   ttl              INTEGER NOT NULL,
   last_seen        INTEGER NOT NULL,
-  heartbeats_since INTEGER NOT NULL, types TEXT,   -- the worker missed no heartbeat since then
+  heartbeats_since INTEGER NOT NULL, types TEXT, announced TEXT,   -- the worker missed no heartbeat since then
   PRIMARY KEY (namespace, worker_id)
 ) WITHOUT ROWID;
 
@@ -385,6 +385,22 @@ CREATE TABLE weaver_expiries (
 ) WITHOUT ROWID;
 
 CREATE INDEX weaver_expiries_due ON weaver_expiries (namespace, look_at, task_id);
+
+CREATE TABLE weaver_types (
+  namespace      TEXT NOT NULL,
+  task_type      TEXT NOT NULL,
+  schema_version INTEGER NOT NULL,
+  code_version   INTEGER NOT NULL,
+  digest         TEXT NOT NULL,
+  announced_at   INTEGER NOT NULL,
+  announced_by   TEXT NOT NULL,
+  body           TEXT NOT NULL,
+  PRIMARY KEY (namespace, task_type)
+);
+
+CREATE INDEX weaver_tasks_by_lane ON weaver_tasks (namespace, task_type, queue, task_id);
+
+CREATE INDEX weaver_tasks_by_parent ON weaver_tasks (namespace, parent_task_id, task_id) WHERE parent_task_id IS NOT NULL;
 
 CREATE TABLE weaver_feeds (
   namespace TEXT NOT NULL,

@@ -62,6 +62,18 @@ var dependencyCases = []testCase{
 		e.operate(retryOf(before))
 		e.succeed(before, a)
 	}},
+	{"it has started: the retry of a need that it had leaves it as it is", func(e *env) {
+		g := e.job("need", "a: *need")
+		e.fail(g.id("need"))
+		other := e.one()
+		e.asksFor(g.id("a"), other)
+		e.operate(retryOf(g.id("need")))
+		e.equal("RemainingDeps", e.is(g.id("a"), task.Pending, task.WaitDeps).RemainingDeps, 1)
+		e.verify()
+		e.succeed(other)
+		e.due(g.id("a"))
+		e.succeed(g.id("need"), g.id("a"))
+	}},
 	{"it cannot wait for itself, for what waits for it, or for what is not there", func(e *env) {
 		a, b, c := e.one(), e.one(), e.one()
 		e.asksFor(a, b)

@@ -66,7 +66,8 @@ var operateCases = []testCase{
 		e.check(last.Verb == "restored" && last.Actor == admin.By, "the last entry is %+v, want restored", last)
 		for i, w := range want {
 			e.check(!got[i].At.IsZero() && (i == 0 || !got[i].At.Before(got[i-1].At)), "entry %d is of %v", i, got[i].At)
-			got[i].At = time.Time{}
+			e.equal("the id of an entry", got[i].ID, int64(i+1))
+			got[i].At, got[i].ID = time.Time{}, 0
 			e.equal("an audit entry", got[i], w)
 		}
 		audit := e.history(asked).Audit

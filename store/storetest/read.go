@@ -125,16 +125,16 @@ var readCases = []testCase{
 		e.job("a", "b: a")
 		e.operate(pauseOf("empty"))
 		e.equal("the queues", e.queueList(), map[string]store.Queue{
-			"x": {Name: "x", Due: 5, Later: 4}, "y": {Name: "y", Later: 2},
-			task.DefaultQueue: {Name: task.DefaultQueue, Due: 1}, "empty": {Name: "empty", Paused: true},
+			"x": {Name: "x", Due: n(5), Later: n(4)}, "y": {Name: "y", Later: n(2)},
+			task.DefaultQueue: {Name: task.DefaultQueue, Due: n(1)}, "empty": {Name: "empty", Paused: true},
 		})
 		e.pass(2 * time.Second)
 		e.a.claim(queues(map[string]int{"x": 1}))
 		got := e.queueList()
-		e.equal("queue x", got["x"], store.Queue{Name: "x", Due: 4, Later: 4})
-		e.equal("queue y", got["y"], store.Queue{Name: "y", Due: 2})
+		e.equal("queue x", got["x"], store.Queue{Name: "x", Due: n(4), Later: n(4), Running: n(1)})
+		e.equal("queue y", got["y"], store.Queue{Name: "y", Due: n(2)})
 	}},
-	{"a queue without rows or pause is not listed", func(e *env) {
+	{"a queue without rows, running tasks or pause is not listed", func(e *env) {
 		id := e.one(queue("x"))
 		e.succeed(id)
 		e.operate(pauseOf("y"))
@@ -205,17 +205,4 @@ func (e *env) needs(id task.ID) []store.Need {
 	got, err := e.s.Needs(e.Context(), e.ns, id)
 	e.require(err == nil, "Needs of %v: %v", id, err)
 	return got
-}
-
-// queueList reads the queues by name.
-func (e *env) queueList() map[string]store.Queue {
-	e.Helper()
-	list, err := e.s.Queues(e.Context(), e.ns)
-	e.require(err == nil, "Queues: %v", err)
-	byName := map[string]store.Queue{}
-	for _, q := range list {
-		byName[q.Name] = q
-	}
-	e.check(len(byName) == len(list), "a queue is listed twice: %v", list)
-	return byName
 }

@@ -18,20 +18,42 @@ var readWorkerCases = []testCase{
 		e.near("LastSeen", got.LastSeen, seen)
 		got.LastSeen = time.Time{}
 		e.equal("the worker", got, store.WorkerStatus{
-			WorkerInfo: store.WorkerInfo{ID: w.id, Name: "host:7", TTL: ttl, Types: []string{alpha, beta}},
+			WorkerInfo: store.WorkerInfo{ID: w.id, Name: "host:7", TTL: ttl, Types: []string{alpha, beta}, Announcement: e.announced(announcement)},
 		})
 		all := e.allWorkers()
 		e.check(len(all) == 4 && slices.IsSortedFunc(all, func(a, b store.WorkerStatus) int { return strings.Compare(string(a.ID), string(b.ID)) }),
 			"the workers are %+v, want the suite's three and %s, by id", all, w.id)
+	}},
+	{"a worker that was not seen for its TTL is silent", func(e *env) {
+		w := e.stranger("quiet")
+		e.announce(w, "host:7", alpha)
+		e.pass(ttl)
+		e.check(!e.workerOf(w).Silent, "seen a TTL ago it is silent: %+v", e.workerOf(w))
+		e.pass(time.Second)
+		e.check(e.workerOf(w).Silent, "after its TTL it is not silent: %+v", e.workerOf(w))
+		w.beat()
+		e.check(!e.workerOf(w).Silent, "after a heartbeat it is silent: %+v", e.workerOf(w))
+	}},
+	{"a worker whose process is known to have ended is dead", func(e *env) {
+		w := e.worker("mortal")
+		w.take(e.one())
+		e.check(!e.workerOf(w).Dead, "it is dead before its end: %+v", e.workerOf(w))
+		seen := w.die()
+		got := e.workerOf(w)
+		e.check(got.Dead == seen && got.Running == n(1), "the worker is %+v, and its end can be seen: %t", got, seen)
+		e.check(!e.workerOf(e.a).Dead, "another worker is dead: %+v", e.workerOf(e.a))
 	}},
 	{"a worker that joins again announces anew", func(e *env) {
 		w := e.stranger("again")
 		e.announce(w, "old", alpha, beta)
 		e.announce(w, "new", beta)
 		got := e.workerOf(w)
+		e.equal("what it announced", got.Announcement, e.announced(announcement))
 		e.check(got.Name == "new" && slices.Equal(got.Types, []string{beta}), "the worker is %+v", got)
 		e.announce(w, "none")
 		e.equal("the number of types", len(e.workerOf(w).Types), 0)
+		w.join(ttl)
+		e.equal("what it announces no more", e.workerOf(w).Announcement, e.announced(store.Announcement{}))
 	}},
 	{"a heartbeat is a sign of life and changes no announcement", func(e *env) {
 		w := e.stranger("beats")
@@ -46,10 +68,10 @@ var readWorkerCases = []testCase{
 		cs := e.a.takeAll(e.many(3)...)
 		b := e.b.take(e.one())
 		e.finish(success(cs[0]))
-		e.equal("tasks that A runs", e.workerOf(e.a).Running, 2)
-		e.equal("tasks that B runs", e.workerOf(e.b).Running, 1)
+		e.equal("tasks that A runs", e.workerOf(e.a).Running, n(2))
+		e.equal("tasks that B runs", e.workerOf(e.b).Running, n(1))
 		e.finish(retry(b, 0))
-		e.equal("tasks that B runs in the end", e.workerOf(e.b).Running, 0)
+		e.equal("tasks that B runs in the end", e.workerOf(e.b).Running, n(0))
 	}},
 	{"a worker that left is not listed, nor one of another namespace", func(e *env) {
 		w := e.stranger("leaves")
@@ -64,15 +86,25 @@ var readWorkerCases = []testCase{
 // announce joins a worker with its name and task types.
 func (e *env) announce(w *worker, name string, types ...string) {
 	e.Helper()
-	err := e.s.Join(e.Context(), e.ns, store.WorkerInfo{ID: w.id, Name: name, TTL: ttl, Types: types})
+	err := e.s.Join(e.Context(), e.ns, store.WorkerInfo{ID: w.id, Name: name, TTL: ttl, Types: types, Announcement: announcement})
 	e.require(err == nil, "Join of %s: %v", w.id, err)
+}
+
+// announcement is what workers of the suite say of themselves. The connection is not
+// theirs to say.
+var announcement = store.Announcement{Host: "host", PID: 7, Version: "v1.2.3", Queues: []string{"mail", "work"}, Slots: 16, Connection: "theirs"}
+
+// announced is an announcement as it is read: with the connection that the store found
+// for the suite's workers.
+func (e *env) announced(a store.Announcement) store.Announcement {
+	a.Connection = e.workerOf(e.a).Connection
+	e.check(a.Connection == "" || a.Connection == store.ConnectionDirect || a.Connection == store.ConnectionPooled, "the connection is %q", a.Connection)
+	return a
 }
 
 func (e *env) allWorkers() []store.WorkerStatus {
 	e.Helper()
-	all, err := e.s.Workers(e.Context(), e.ns)
-	e.require(err == nil, "Workers: %v", err)
-	return all
+	return e.overview(store.OverviewWorkers).Workers
 }
 
 // workerOf returns the status of one worker.

@@ -14,7 +14,7 @@
 //     run step by step, the concurrent ones many times over with real
 //     goroutines. Run them with -race.
 //   - Nothing is skipped, unless Harness.Share asks for a part. Cases of an optional interface (store.StepTxer,
-//     store.Notifier, store.WaitingClaimer, store.EdgeReader, store.JobCounter, store.OrphanReader) belong to the suite of the stores
+//     store.Notifier, store.WaitingClaimer, store.JobCounter, store.OrphanReader, store.TypeReader) belong to the suite of the stores
 //     that implement it.
 //
 // Instants and durations are compared to the microsecond where they are handed
@@ -171,9 +171,13 @@ func suites(t *testing.T, h Harness) []suite {
 		{"Bucket", bucketCases},
 		{"Redact", redactCases},
 		{"Read", readCases},
+		{"ReadQueues", readQueueCases},
+		{"ReadGraph", readGraphCases},
+		{"ReadAudit", readAuditCases},
 		{"ReadWorkers", readWorkerCases},
 		{"ReadCounts", readCountCases},
 		{"List", listCases},
+		{"ListFilters", listFilterCases},
 		{"Keys", keyCases},
 		{"KeysWake", keyWakeCases},
 		{"KeysLanes", keyLaneCases},
@@ -225,9 +229,6 @@ func suites(t *testing.T, h Harness) []suite {
 		if _, ok := s.(store.JobCounter); ok {
 			all = append(all, suite{"CountJob", countJobCases})
 		}
-		if _, ok := s.(store.EdgeReader); ok {
-			all = append(all, suite{"ReadGraph", readGraphCases})
-		}
 		if _, ok := s.(store.EventReader); ok {
 			all = append(all, suite{"Events", eventCases})
 		}
@@ -239,6 +240,9 @@ func suites(t *testing.T, h Harness) []suite {
 		}
 		if _, ok := s.(store.OrphanReader); ok {
 			all = append(all, suite{"ReadOrphans", readOrphanCases})
+		}
+		if _, ok := s.(store.TypeReader); ok {
+			all = append(all, suite{"Types", typeCases})
 		}
 		if _, ok := s.(store.BlobReader); ok {
 			all = append(all, suite{"ReadBlobs", readBlobCases})

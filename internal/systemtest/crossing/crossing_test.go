@@ -1,14 +1,15 @@
 package crossing_test
 
 import (
-	"context"
+	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
-	"slices"
-	"sync"
-	"sync/atomic"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,21 +21,14 @@ import (
 )
 
 const (
-	handles = 4 // each has its own connections and its own memory
-	writers = 3 // of each
-	round   = 1500 * time.Millisecond
-	ttl     = time.Second
+	processes = 16
+	round     = 1500 * time.Millisecond
 )
 
-// What a writer may be told without anything being wrong: another one was first.
-var expected = []error{
-	store.ErrLeaseLost, store.ErrConflict, store.ErrStepConflict, store.ErrCancelRequested,
-	store.ErrNotFound, store.ErrState, store.ErrLimit,
-}
-
-// TestCrossing has twelve writers claim, finish, cancel, retry, pause, delete and reap
+// TestCrossing has sixteen processes claim, finish, cancel, retry, pause, delete and reap
 // the same tasks at random, and give running tasks more dependencies, in rounds. After
-// each one store.Check finds nothing wrong. WEAVER_CROSSING is how long it takes.
+// each one store.Check finds nothing wrong. The server finds deadlocks, and nobody is
+// told of one: all are run again. WEAVER_CROSSING is how long it takes.
 func TestCrossing(t *testing.T) {
 	t.Parallel()
 	total := 3 * round
@@ -44,8 +38,7 @@ func TestCrossing(t *testing.T) {
 			t.Fatalf("WEAVER_CROSSING: %v: give a duration, as in 10m", err)
 		}
 	}
-	var redone, calls atomic.Int64
-	ctx := pgharness.With(t.Context(), pgharness.Settings{FsyncOff: true, Redone: func(error) { redone.Add(1) }})
+	ctx := pgharness.With(t.Context(), pgharness.Settings{FsyncOff: true})
 	url := pgtest.Migrated(t, "crossing", func(url string) error {
 		db, err := postgres.Open(ctx, url)
 		if err != nil {
@@ -53,268 +46,156 @@ func TestCrossing(t *testing.T) {
 		}
 		return errors.Join(db.Migrate(ctx), db.Close())
 	})
-	var dbs []*postgres.DB
-	for range handles {
-		db, err := postgres.Open(ctx, url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		dbs = append(dbs, db)
-		t.Cleanup(func() {
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+	db, err := postgres.Open(ctx, url)
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var writers []*process
+	for i := range processes {
+		writers = append(writers, start(t, url, i))
+	}
+	var all done
 	start := time.Now()
 	for n := 0; time.Since(start) < total && !t.Failed(); n++ {
 		seed := rand.Uint64()
 		r := &crossing{T: t, ns: fmt.Sprint("round", n), ids: task.NewIDs(nil)}
 		for range 4 {
-			r.enqueue(rand.New(rand.NewPCG(seed, 0)), dbs[0])
+			r.enqueue(rand.New(rand.NewPCG(seed, 0)), db)
 		}
-		var wg sync.WaitGroup
-		end := time.Now().Add(round)
-		for i := range handles * writers {
-			w := &writer{crossing: r, db: dbs[i%handles], id: store.WorkerID(fmt.Sprint("w", i)), rnd: rand.New(rand.NewPCG(seed, uint64(i)))}
-			wg.Go(func() {
-				for time.Now().Before(end) && !t.Failed() {
-					w.act()
-					calls.Add(1)
-				}
-			})
+		for i, p := range writers {
+			p.send(t, order{r.ns, seed, i})
 		}
-		wg.Wait()
-		r.check(dbs[0])
-	}
-	t.Logf("%d calls, %d of them run again", calls.Load(), redone.Load())
-	if calls.Load() < 100 {
-		t.Errorf("%d calls in %v: nothing crossed", calls.Load(), total)
-	}
-}
-
-// crossing is one round, in a namespace of its own.
-type crossing struct {
-	*testing.T
-	ns string
-
-	mu    sync.Mutex
-	ids   *task.IDs
-	tasks []task.ID
-	jobs  []task.ID
-}
-
-func (r *crossing) newID() task.ID {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ids.New()
-}
-
-// any draws one of the tasks or jobs.
-func (r *crossing) any(rnd *rand.Rand, list *[]task.ID) task.ID {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return (*list)[rnd.IntN(len(*list))]
-}
-
-// fine reports an error that no race explains.
-func (r *crossing) fine(what string, err error) {
-	if err != nil && !slices.ContainsFunc(expected, func(e error) bool { return errors.Is(err, e) }) {
-		r.Errorf("%s in %s: %v", what, r.ns, err)
-	}
-}
-
-func (r *crossing) draft(rnd *rand.Rand) task.New {
-	n := task.New{
-		ID: r.newID(), Type: "acme.crossing.v1", Queue: fmt.Sprint("q", rnd.IntN(2)), Input: []byte(`1`), SchemaVersion: 1,
-		Priority: task.DefaultPriority, MaxAttempts: 1000, MaxRepairs: task.DefaultMaxRepairs,
-		Backoff: task.DefaultBackoff, BackoffMax: task.DefaultBackoffMax,
-	}
-	if rnd.IntN(3) == 0 {
-		n.ConcurrencyKey, n.ConcurrencyLimit = fmt.Sprint("key", rnd.IntN(3)), 1+rnd.IntN(2)
-	}
-	return n
-}
-
-// enqueue submits a job whose nodes need one another at random, or single tasks.
-func (r *crossing) enqueue(rnd *rand.Rand, db *postgres.DB) {
-	var sub store.Submission
-	if rnd.IntN(4) > 0 {
-		sub.Job = &task.NewJob{ID: r.newID(), Name: "crossing"}
-	}
-	for i := range 4 + rnd.IntN(5) {
-		n := r.draft(rnd)
-		if sub.Job != nil {
-			n.Node, n.AllowFailure = fmt.Sprint("n", i), rnd.IntN(4) == 0
-			for j := range i {
-				if rnd.IntN(3) == 0 {
-					kind := []task.EdgeKind{task.OnSuccess, task.OnFailed, task.OnDone}[rnd.IntN(3)]
-					n.Needs = append(n.Needs, task.Edge{Needs: sub.Tasks[j].ID, Kind: kind})
-				}
+		for _, p := range writers {
+			d := p.answer(t)
+			if d.Failed {
+				t.Errorf("a process failed in %s", r.ns)
 			}
+			all.Calls, all.Redone, all.Deadlocks = all.Calls+d.Calls, all.Redone+d.Redone, all.Deadlocks+d.Deadlocks
 		}
-		sub.Tasks = append(sub.Tasks, n)
+		check(t, db, r.ns)
 	}
-	_, err := db.Enqueue(r.Context(), r.ns, nil, sub)
-	r.fine("Enqueue", err)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, n := range sub.Tasks {
-		r.tasks = append(r.tasks, n.ID)
+	found := 0 // the server tells a little later
+	if err := db.Pool().QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&found); err != nil {
+		t.Error(err)
 	}
-	if sub.Job != nil {
-		r.jobs = append(r.jobs, sub.Job.ID)
-	} else if len(r.jobs) == 0 {
-		r.jobs = append(r.jobs, task.ID{1}) // none
+	t.Logf("%d calls of %d processes, %d of them run again, %d after a deadlock; the server found %d", all.Calls, processes, all.Redone, all.Deadlocks, found)
+	if all.Calls < 100 {
+		t.Errorf("%d calls in %v: nothing crossed", all.Calls, total)
+	}
+	if !t.Failed() && all.Deadlocks < found {
+		t.Errorf("%d calls were run again after a deadlock, want all %d that the server found", all.Deadlocks, found)
 	}
 }
 
 // check finds what is wrong with the rows, once nobody writes.
-func (r *crossing) check(db *postgres.DB) {
-	s, err := db.Snapshot(context.WithoutCancel(r.Context()), r.ns)
+func check(t *testing.T, db *postgres.DB, ns string) {
+	t.Helper()
+	s, err := db.Snapshot(t.Context(), ns)
 	if err != nil {
-		r.Fatal(err)
+		t.Fatal(err)
 	}
 	for _, v := range store.Check(s) {
 		if v.Invariant != "I8" { // that reapers come in time is not what is tested
-			r.Errorf("%s: store.Check: %v", r.ns, v)
+			t.Errorf("%s: store.Check: %v", ns, v)
+			explain(t, db, ns, v.Text)
 		}
 	}
 }
 
-// writer is one goroutine of a process.
-type writer struct {
-	*crossing
-	db   *postgres.DB
-	id   store.WorkerID
-	rnd  *rand.Rand
-	held []store.Claimed
-}
-
-// act makes one call.
-func (w *writer) act() {
-	ctx := w.Context()
-	switch w.rnd.IntN(20) {
-	case 0:
-		w.enqueue(w.rnd, w.db)
-	case 1, 2, 3, 4, 5:
-		got, err := w.db.Claim(ctx, w.ns, store.ClaimRequest{
-			Worker: w.id, Name: string(w.id), LeaseID: task.NewLeaseID(), TTL: ttl, Limit: 1 + w.rnd.IntN(4),
-			Types: map[string]int{"acme.crossing.v1": 1}, Slots: 8,
-		})
-		w.fine("Claim", err)
-		w.held = append(w.held, got.Tasks...)
-	case 6, 7, 8, 9, 10, 11:
-		w.finish()
-	case 12:
-		var leases []task.Lease
-		for _, c := range w.held {
-			leases = append(leases, c.Lease)
+// explain logs the histories of the tasks that a violation names.
+func explain(t *testing.T, db *postgres.DB, ns, text string) {
+	t.Helper()
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ' ' || r == ',' }) {
+		id, err := task.ParseID(word)
+		if err != nil {
+			continue
 		}
-		_, err := w.db.Heartbeat(ctx, w.ns, store.HeartbeatRequest{Worker: w.id, TTL: ttl, Leases: leases})
-		w.fine("Heartbeat", err)
-	case 13:
-		_, err := w.db.Reap(ctx, w.ns, store.ReapRequest{Worker: w.id, TTL: ttl, CrashBudget: 5})
-		w.fine("Reap", err)
-	case 14:
-		w.record()
-	default:
-		w.operate()
+		h, err := db.History(t.Context(), ns, id)
+		if err != nil {
+			t.Errorf("History: %v", err)
+			continue
+		}
+		list, err := json.Marshal(h)
+		if err != nil {
+			t.Error(err)
+		}
+		t.Logf("%s: %s", id, list)
 	}
 }
 
-// finish ends up to three attempts in one call.
-func (w *writer) finish() {
-	var fins []store.Finish
-	for range min(1+w.rnd.IntN(3), len(w.held)) {
-		i := w.rnd.IntN(len(w.held))
-		fins = append(fins, w.ending(w.held[i].Lease))
-		w.held = slices.Delete(w.held, i, i+1)
+// order is what a process is to play next.
+type order struct {
+	NS   string
+	Seed uint64
+	No   int // of the process
+}
+
+// done is what a process has played.
+type done struct {
+	Calls, Redone, Deadlocks int
+	Failed                   bool // it says why at its end
+}
+
+// process is a writer in a process of its own.
+type process struct {
+	in   io.Writer
+	out  *bufio.Reader
+	says *strings.Builder
+}
+
+const childEnv = "WEAVER_CROSSING_PROCESS"
+
+// doneMark begins the lines of answers.
+const doneMark = "done: "
+
+func start(t *testing.T, url string, no int) *process {
+	t.Helper()
+	p := &process{says: new(strings.Builder)}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestProcess$", "-test.timeout=2h")
+	cmd.Env = append(os.Environ(), childEnv+"="+url)
+	cmd.Stderr = p.says
+	in, err1 := cmd.StdinPipe() // its end is that of the process
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		t.Fatal(err)
 	}
-	// A task may have been claimed twice, after it was lost.
-	seen := map[task.ID]bool{}
-	fins = slices.DeleteFunc(fins, func(f store.Finish) bool {
-		was := seen[f.Lease.Task]
-		seen[f.Lease.Task] = true
-		return was
+	p.in, p.out = in, bufio.NewReader(out)
+	t.Cleanup(func() {
+		_ = in.Close()
+		rest, _ := io.ReadAll(p.out)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("process %d: %v\n%s%s", no, err, rest, p.says)
+		}
 	})
-	if len(fins) == 0 {
-		return
-	}
-	got, err := w.db.Finish(w.Context(), w.ns, fins...)
-	w.fine("Finish", err)
-	for _, r := range got {
-		w.fine("Finish", r.Err)
+	return p
+}
+
+func (p *process) send(t *testing.T, o order) {
+	t.Helper()
+	if err := json.NewEncoder(p.in).Encode(o); err != nil {
+		t.Fatal(err)
 	}
 }
 
-func (w *writer) ending(l task.Lease) store.Finish {
-	f := store.Finish{Lease: l, Elapsed: time.Millisecond, CodeVersion: 1}
-	decide := func(k task.DecisionKind) {
-		f.Outcome, f.Error = task.OutcomeFailure, &task.Error{Kind: task.KindHandler, Message: "no luck"}
-		f.Decision = &task.Decision{Kind: k, Reason: task.Reason{Policy: "test", Version: 1, Text: "the test says so"}}
-	}
-	switch w.rnd.IntN(10) {
-	default:
-		f.Outcome, f.Output = task.OutcomeSuccess, []byte(`"done"`)
-	case 4:
-		decide(task.DecideRetry)
-	case 5:
-		decide(task.DecideMarkDead)
-	case 6:
-		decide(task.DecideBlock)
-	case 7, 8:
-		f.Outcome, f.DependsOn = task.OutcomeAddDependency, w.any(w.rnd, &w.tasks)
-	case 9:
-		f.Outcome, f.Join = task.OutcomeDecompose, []task.Join{task.JoinRerun, task.JoinComplete}[w.rnd.IntN(2)]
-		for range 1 + w.rnd.IntN(3) {
-			f.Children = append(f.Children, w.draft(w.rnd))
+// answer waits for the end of what was sent.
+func (p *process) answer(t *testing.T) (d done) {
+	t.Helper()
+	for {
+		line, err := p.out.ReadString('\n')
+		if err != nil {
+			t.Fatalf("a process ended: %v", err)
 		}
-	}
-	return f
-}
-
-// record writes a step of an attempt that runs.
-func (w *writer) record() {
-	if len(w.held) == 0 {
-		return
-	}
-	rec := store.Record{Lease: w.held[w.rnd.IntN(len(w.held))].Lease, Step: &task.Step{
-		Name: "s", Kind: task.KindStep, State: task.StepCompleted, Try: 1, Value: []byte(`1`),
-	}}
-	got, err := w.db.Record(w.Context(), w.ns, rec)
-	w.fine("Record", err)
-	for _, r := range got {
-		w.fine("Record", r.Err)
-	}
-}
-
-// operate makes one to three commands.
-func (w *writer) operate() {
-	var cmds []store.Command
-	for range 1 + w.rnd.IntN(3) {
-		id, q := w.any(w.rnd, &w.tasks), fmt.Sprint("q", w.rnd.IntN(2))
-		list := []store.Command{
-			store.RetryTask{Task: id},
-			store.RetryTask{Task: id},
-			store.UnblockTask{Task: id},
-			store.CancelTask{Task: id},
-			store.CancelTask{Task: id, Force: true},
-			store.RescheduleTask{Task: id},
-			store.PauseTask{Task: id},
-			store.ResumeTask{Task: id},
-			store.ResumeTask{Task: id},
-			store.PauseQueue{Queue: q},
-			store.ResumeQueue{Queue: q},
-			store.ResumeQueue{Queue: q},
-			store.CancelJob{Job: w.any(w.rnd, &w.jobs)},
-			store.DeleteTask{Task: id},
+		if text, ok := strings.CutPrefix(line, doneMark); ok {
+			if err := json.Unmarshal([]byte(text), &d); err != nil {
+				t.Fatal(err)
+			}
+			return d
 		}
-		cmds = append(cmds, list[w.rnd.IntN(len(list))])
-	}
-	got, err := w.db.Operate(w.Context(), w.ns, cmds...)
-	w.fine("Operate", err)
-	for _, r := range got {
-		w.fine("Operate", r.Err)
+		t.Errorf("a process says %s", line)
 	}
 }

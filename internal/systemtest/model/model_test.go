@@ -2,7 +2,6 @@ package model_test
 
 import (
 	"flag"
-	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -261,10 +260,9 @@ func (p *pair) check(*rapid.T) {
 	ask(p, "Tasks", func(_ int, s store.Store) ([]task.Task, error) {
 		return s.Tasks(p.Context(), namespace, ids...)
 	})
-	ask(p, "Counts", func(_ int, s store.Store) (map[task.State]int, error) {
-		counts, err := s.Counts(p.Context(), namespace)
-		maps.DeleteFunc(counts, func(_ task.State, n int) bool { return n == 0 })
-		return counts, err
+	ask(p, "Overview", func(_ int, s store.Store) (store.Overview, error) {
+		o, err := s.Overview(p.Context(), namespace, store.OverviewRequest{Parts: store.OverviewCounts | store.OverviewQueues})
+		o.At = time.Time{}
+		return o, err
 	})
-	ask(p, "Queues", func(_ int, s store.Store) ([]store.Queue, error) { return s.Queues(p.Context(), namespace) })
 }

@@ -45,15 +45,25 @@ func TestLayers(t *testing.T) {
 		t.Skip("make test runs this")
 	}
 	t.Parallel()
-	size, seed := sizeOfLayers(t), seedOfStorm(t)
+	playLayers(t, childConfig{Dir: t.TempDir()}, sizeOfLayers(t))
+}
+
+// playLayers submits a job to the store that o names and has it worked off.
+func playLayers(t *testing.T, o childConfig, size layersSize) {
+	t.Helper()
+	seed := seedOfStorm(t)
+	o.Role, o.Seed = "layers", seed
 	nodes := layeredJob(seed, size.layers, size.width)
 	want, wantJob := layerEnds(seed, nodes)
-	dir := t.TempDir()
-	db, err := openDatabase(t.Context(), dir)
+	db, err := openLayers(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	client, err := weaver.NewClient(db, weaver.ClientConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +74,9 @@ func TestLayers(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	killed := killLayers(ctx, t, client, h.ID(), dir, size.kills)
-	last := startProcess(t, childConfig{Role: "layers", Dir: dir, Life: size.kills + 1, Seed: seed})
+	killed := killLayers(ctx, t, client, h.ID(), o, size.kills)
+	o.Life = size.kills + 1
+	last := startProcess(t, o)
 	if _, err := h.Wait(ctx); err != nil && ctx.Err() != nil {
 		t.Fatalf("the job does not end: %v", err)
 	}
@@ -108,6 +119,20 @@ func TestLayers(t *testing.T) {
 	t.Logf("seed %d: %d tasks, %v, %d kills", seed, len(tasks), states, killed)
 }
 
+// layersStore is what a layered job is in.
+type layersStore interface {
+	store.Store
+	Close() error
+}
+
+// openLayers opens the store that a process is given: PostgreSQL if there is a URL.
+func openLayers(ctx context.Context, o childConfig) (layersStore, error) {
+	if o.URL == "" {
+		return openDatabase(ctx, o.Dir)
+	}
+	return openPostgres(ctx, o)
+}
+
 // draftLayers is the job to submit.
 func draftLayers(nodes []layerNode) *weaver.Job {
 	job := weaver.NewJob("layers")
@@ -131,13 +156,14 @@ func draftLayers(nodes []layerNode) *weaver.Job {
 
 // killLayers starts workers and kills each, at moments between the first and the last
 // end of a task. It returns how many it killed.
-func killLayers(ctx context.Context, t *testing.T, client *weaver.Client, id weaver.JobID, dir string, kills int) int {
+func killLayers(ctx context.Context, t *testing.T, client *weaver.Client, id weaver.JobID, o childConfig, kills int) int {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seedOfStorm(t), 1))
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	for life := 1; life <= kills; life++ {
-		p := startProcess(t, childConfig{Role: "layers", Dir: dir, Life: life, Seed: seedOfStorm(t)})
+		o.Life = life
+		p := startProcess(t, o)
 		for {
 			job, err := client.Job(ctx, id)
 			if err != nil {
@@ -174,7 +200,7 @@ var errByChance = errors.New("it failed, as the seed has it")
 
 // runLayers is a worker of a layered job: it works until ctx ends.
 func runLayers(ctx context.Context, o childConfig) error {
-	db, err := openDatabase(ctx, o.Dir)
+	db, err := openLayers(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -196,7 +196,7 @@ func (s *soak) read(ctx context.Context) error {
 	if _, _, err := s.jobs.Jobs(ctx, weaver.JobFilter{Limit: 3}); err != nil {
 		return err
 	}
-	_, err := s.second.Queues(ctx, weaver.DefaultNamespace)
+	_, err := s.second.Overview(ctx, weaver.DefaultNamespace, weaver.OverviewRequest{Parts: weaver.OverviewQueues})
 	return err
 }
 

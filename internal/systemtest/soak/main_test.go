@@ -58,6 +58,7 @@ type childConfig struct {
 	Nodes int           // producer: of the job
 
 	Seed   uint64 // layers: of the job
+	URL    string // layers: of the database, if that is PostgreSQL
 	Visits int    // how many transactions of the user each of its visitors makes
 }
 

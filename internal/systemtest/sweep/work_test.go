@@ -271,12 +271,12 @@ var workCases = []testCase{
 			}
 			qs, err := fx.client.Queues(fx.ctx)
 			fx.must(err)
-			if len(qs) != 1 || qs[0].Name != "slow" || qs[0].Later != 1 {
+			if len(qs) != 1 || qs[0].Name != "slow" || qs[0].Later.N != 1 {
 				fx.errorf("the queues are %+v", qs)
 			}
 			counts, err := fx.client.Counts(fx.ctx)
 			fx.must(err)
-			if counts[weaver.StatePending] != 1 || counts[weaver.StateFailed] != 0 {
+			if counts.States[weaver.StatePending].N != 1 || counts.States[weaver.StateFailed].N != 0 || counts.Types[typeA.Name()].N != len(hs)+1 {
 				fx.errorf("the counts are %v", counts)
 			}
 			workers, err := fx.client.Workers(fx.ctx)
@@ -298,6 +298,14 @@ var workCases = []testCase{
 				fx.errorf("the snapshot has %d tasks", len(snap.Tasks))
 			}
 			fx.must(fx.client.Cancel(fx.ctx, later.ID()))
+			audit, _, err := fx.client.Audit(fx.ctx, weaver.AuditFilter{Target: later.ID().String()})
+			fx.must(err)
+			if len(audit) == 0 || audit[0].Verb != "cancel" {
+				fx.errorf("the audit is %+v", audit)
+			}
+			if _, err := fx.client.Graph(fx.ctx, weaver.GraphRequest{Job: later.ID()}); !errors.Is(err, weaver.ErrNotFound) {
+				fx.errorf("the graph of a task: %v, want ErrNotFound", err)
+			}
 		},
 	},
 	{

@@ -37,6 +37,7 @@ type Settings struct {
 	IdleTimeout      time.Duration    // and a transaction that does nothing for longer; 1 min
 	RoundTimeout     time.Duration    // how long an answer is waited for; the statement's timeout and 15 s
 	Mode             Mode             // how the server is reached
+	PlansLast        time.Duration    // how long a session keeps the plans of its statements; 5 s
 	Clock            func() time.Time // the time of a transaction; nil asks the server's clock
 	Redone           func(err error)  // is told why a transaction runs again; may be nil
 	Dial             pgconn.DialFunc  // nil notices a peer that is gone after 30 s
@@ -56,6 +57,7 @@ func newCommon(s Settings) *common {
 	setDefault(&s.StatementTimeout, 30*time.Second)
 	setDefault(&s.LockTimeout, 10*time.Second)
 	setDefault(&s.IdleTimeout, time.Minute)
+	setDefault(&s.PlansLast, plansLast)
 	setDefault(&s.RoundTimeout, s.StatementTimeout+15*time.Second)
 	if s.Schema == "" {
 		s.Schema = "weaver"
@@ -114,6 +116,8 @@ type Conn struct {
 	asked  bool // how the server is reached
 	direct bool
 	kept   bool // the session has the settings
+
+	planned time.Time // since when it keeps plans
 
 	ctx    context.Context // of the transaction
 	pipe   *pgconn.Pipeline
@@ -210,7 +214,7 @@ func (c *Conn) settle(ctx context.Context) error {
 		direct = port != "" && row[0] == port && row[1] == fmt.Sprint(c.pg.PID())
 	}
 	if direct && mine {
-		sql := "SELECT set_config('idle_in_transaction_session_timeout', $4, false), set_config('jit', 'off', false), " +
+		sql := "SELECT set_config('idle_in_transaction_session_timeout', $4, false), set_config('jit', 'off', false), " + setPlanner() + ", " +
 			"set_config('search_path', $1, false), set_config('statement_timeout', $2, false), set_config('lock_timeout', $3, false)"
 		if _, err := c.ask(ctx, sql, c.path, millis(c.StatementTimeout), millis(c.LockTimeout), millis(c.IdleTimeout)); err != nil {
 			return err

@@ -224,6 +224,9 @@ func TestJoin(t *testing.T) {
 			if _, err := c.Now(); err != nil {
 				t.Error(err)
 			}
+			if plans := ask(t, c, "SHOW plan_cache_mode"); string(plans) != "force_generic_plan" {
+				t.Errorf("plans are made by %s", plans)
+			}
 			if n := one(t, c, "SELECT count(*) FROM counters"); n != int64(10+round) {
 				t.Errorf("%d rows: the caller's table is read", n)
 			}
@@ -235,11 +238,11 @@ func TestJoin(t *testing.T) {
 				t.Error("the statements of a connection are lost")
 			}
 
-			var path, timeout string
+			var path, timeout, plans string
 			var n int
-			check(t, tx.QueryRow(ctx, "SELECT current_setting('search_path'), current_setting('statement_timeout'), (SELECT count(*) FROM weaver.counters)").Scan(&path, &timeout, &n))
-			if path != "public, weaver" || timeout != "12345ms" || n != 11+round {
-				t.Errorf("%s, %s, %d", path, timeout, n)
+			check(t, tx.QueryRow(ctx, "SELECT current_setting('search_path'), current_setting('statement_timeout'), current_setting('plan_cache_mode'), (SELECT count(*) FROM weaver.counters)").Scan(&path, &timeout, &plans, &n))
+			if path != "public, weaver" || timeout != "12345ms" || plans != "auto" || n != 11+round {
+				t.Errorf("%s, %s, %s, %d", path, timeout, plans, n)
 			}
 			check(t, tx.Commit(ctx))
 			want(t, c.Join(ctx), "has ended")
@@ -453,7 +456,7 @@ func TestBubble(t *testing.T) {
 func TestUsersOfThePool(t *testing.T) {
 	t.Parallel()
 	p := open(t, database(t), Settings{Mode: ModeDirect})
-	asked := "SELECT current_setting('search_path') || ' ' || current_setting('statement_timeout')"
+	asked := "SELECT current_setting('search_path') || ' ' || current_setting('statement_timeout') || ' ' || current_setting('plan_cache_mode')"
 	for range 2 {
 		var path string
 		check(t, p.Tx(t.Context(), false, func(c *Conn) error {
@@ -463,10 +466,10 @@ func TestUsersOfThePool(t *testing.T) {
 			}
 			return st.Done()
 		}))
-		if want := p.path + " 30s"; path != want {
+		if want := p.path + " 30s force_generic_plan"; path != want {
 			t.Errorf("our session has %s, want %s", path, want)
 		}
-		if err := p.Raw().QueryRow(t.Context(), asked).Scan(&path); err != nil || path != `"$user", public 0` {
+		if err := p.Raw().QueryRow(t.Context(), asked).Scan(&path); err != nil || path != `"$user", public 0 auto` {
 			t.Errorf("a user's session has %s: %v", path, err)
 		}
 	}

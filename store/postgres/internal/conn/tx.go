@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -34,12 +35,25 @@ type txState struct {
 }
 
 const (
-	sqlClock    = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
-	sqlSettings = "SELECT current_setting('search_path'), current_setting('statement_timeout'), current_setting('lock_timeout')"
-	sqlSet      = "SELECT set_config('search_path', CAST(?1 AS text), true), set_config('statement_timeout', CAST(?2 AS text), true), " +
-		"set_config('lock_timeout', CAST(?3 AS text), true)"
-	sqlIdle = "SELECT set_config('idle_in_transaction_session_timeout', CAST(?1 AS text), true)"
+	sqlClock = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
+	sqlIdle  = "SELECT set_config('idle_in_transaction_session_timeout', CAST(?1 AS text), true)"
 )
+
+// A transaction's settings, and what they are before.
+var sqlSet, sqlSettings = settings()
+
+func settings() (set, read string) {
+	names := []string{"search_path", "statement_timeout", "lock_timeout"}
+	for _, p := range planner {
+		names = append(names, p.name)
+	}
+	var sets, reads []string
+	for i, name := range names {
+		sets = append(sets, fmt.Sprintf("set_config('%s', CAST(?%d AS text), true)", name, i+1))
+		reads = append(reads, fmt.Sprintf("current_setting('%s')", name))
+	}
+	return "SELECT " + strings.Join(sets, ", "), "SELECT " + strings.Join(reads, ", ")
+}
 
 // Use sets the context of statements that run outside of a transaction: what is sent
 // together then commits together.
@@ -61,8 +75,11 @@ func (c *Conn) Begin(ctx context.Context, readOnly bool) error {
 		sql = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 	}
 	_, err := c.control(sql)
+	if err == nil {
+		err = c.replan()
+	}
 	if err == nil && !c.kept {
-		if err = c.set(c.path, millis(c.StatementTimeout), millis(c.LockTimeout)); err == nil {
+		if err = c.setOurs(); err == nil {
 			err = c.exec(sqlIdle, millis(c.IdleTimeout))
 		}
 	}
@@ -103,7 +120,7 @@ func (c *Conn) join() error {
 		err = s.Send()
 	}
 	if err == nil {
-		err = c.set(c.path, millis(c.StatementTimeout), millis(c.LockTimeout))
+		err = c.setOurs()
 	}
 	if err == nil {
 		err = c.askTime()
@@ -114,7 +131,9 @@ func (c *Conn) join() error {
 	if !s.Step() {
 		return errors.Join(errors.New("the server has no settings"), s.Err())
 	}
-	c.saved = []string{string(s.Raw(0)), string(s.Raw(1)), string(s.Raw(2))}
+	for i := range 3 + len(planner) {
+		c.saved = append(c.saved, string(s.Raw(i)))
+	}
 	return s.Reset()
 }
 
@@ -157,6 +176,15 @@ func (c *Conn) end() { c.txState = txState{tx: c.tx + 1} }
 
 // set queues the change of the transaction's settings.
 func (c *Conn) set(values ...string) error { return c.exec(sqlSet, values...) }
+
+// setOurs queues the change to our settings.
+func (c *Conn) setOurs() error {
+	values := []string{c.path, millis(c.StatementTimeout), millis(c.LockTimeout)}
+	for _, p := range planner {
+		values = append(values, p.value)
+	}
+	return c.set(values...)
+}
 
 // exec queues a statement with texts.
 func (c *Conn) exec(sql string, values ...string) error {
@@ -245,7 +273,10 @@ func (c *Conn) alone(ctx context.Context, queue func(*Conn) error, read func() e
 		return err
 	}
 	c.open = false // nothing to be rolled back is ever left
-	err := queue(c)
+	err := c.replan()
+	if err == nil {
+		err = queue(c)
+	}
 	if err != nil || len(c.queue) == 0 {
 		c.discard()
 		return err

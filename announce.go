@@ -1,0 +1,149 @@
+package weaver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// TypeInfo is what is known of a task type without its Go types: what workers
+// announced (Client.Types, package schema), or what a definition says of itself.
+type TypeInfo = store.AnnouncedType
+
+// Description says what tasks of a type do, for people and programs that list task
+// types; at most 4 KiB.
+func Description(text string) TypeOption {
+	return typeOption(func(s *settings) {
+		if err := checkText("Description", text); err != nil {
+			s.errs = append(s.errs, err)
+			return
+		}
+		if len(text) > store.MaxTypeText {
+			s.problem("Description: it has %d bytes, want at most %d", len(text), store.MaxTypeText)
+		}
+		s.description = text
+	})
+}
+
+type typeOption func(*settings)
+
+func (o typeOption) applyType(s *settings) { o(s) }
+
+// Info returns what the definition says: the name, the schema version and the options
+// of tasks. Package schema adds the JSON Schemas.
+func (t *Type[In, Out]) Info() TypeInfo {
+	n := &t.set.task
+	return TypeInfo{
+		Name: t.name, SchemaVersion: n.SchemaVersion, Description: t.set.description,
+		Redact: slices.Clone(n.Redact), Expire: slices.Clone(n.Expire),
+		Defaults: store.TypeDefaults{
+			Queue: n.Queue, Priority: n.Priority, MaxAttempts: n.MaxAttempts, MaxRepairs: n.MaxRepairs, MaxNoProgress: n.MaxNoProgress, MaxCost: n.MaxCost,
+			Backoff: n.Backoff, BackoffMax: n.BackoffMax, Timeout: n.Timeout, ExpireAfter: n.ExpireAfter, CleanupWhenCancelled: n.CleanupWhenCancelled,
+			Labels: maps.Clone(n.Labels), Metadata: maps.Clone(n.Metadata),
+		},
+	}
+}
+
+// Payloads returns the Go types of input and output.
+func (t *Type[In, Out]) Payloads() (in, out reflect.Type) {
+	return reflect.TypeFor[In](), reflect.TypeFor[Out]()
+}
+
+// Type returns the task type that the handler is for, whose Info has the handler's code
+// version; nil if the handler is empty.
+func (h Handler) Type() AnyType {
+	if h.of == nil {
+		return nil
+	}
+	return handledType{h.of, h.version}
+}
+
+// handledType is a type with the version of a handler.
+type handledType struct {
+	AnyType
+	version int
+}
+
+// Info implements AnyType.
+func (t handledType) Info() TypeInfo {
+	info := t.AnyType.Info()
+	info.CodeVersion = t.version
+	return info
+}
+
+// Handlers returns the handlers that the engine was made with.
+func (e *Engine) Handlers() []Handler { return slices.Clone(e.handlers) }
+
+// DraftOf makes a draft of a task type that is only known by what was announced of it,
+// with encoded input, which is not checked against its schema (package schema does
+// that). It has the options that the type has by default; opts come after those.
+func DraftOf(t TypeInfo, input json.RawMessage, opts ...EnqueueOption) Draft {
+	d := NewDraft(t.Name, input)
+	if d.err != nil {
+		return d
+	}
+	n, of := &d.set.task, &t.Defaults
+	n.SchemaVersion = max(t.SchemaVersion, 1)
+	n.Redact, n.Expire = slices.Clone(t.Redact), slices.Clone(t.Expire)
+	n.MaxRepairs, n.CleanupWhenCancelled = max(of.MaxRepairs, 0), of.CleanupWhenCancelled
+	d.apply(append(defaultOptions(of), opts...))
+	return d
+}
+
+// defaultOptions are the options that defaults of another program stand for: they are
+// checked like those of an enqueue. What has its zero value was not said.
+func defaultOptions(of *store.TypeDefaults) []EnqueueOption {
+	return plainOptions(&task.Draft{
+		Queue: of.Queue, Priority: of.Priority, ExpireAfter: of.ExpireAfter,
+		MaxAttempts: of.MaxAttempts, MaxNoProgress: of.MaxNoProgress, MaxCost: of.MaxCost,
+		Backoff: of.Backoff, BackoffMax: of.BackoffMax, Timeout: of.Timeout,
+		Labels: of.Labels, Metadata: of.Metadata,
+	})
+}
+
+// maxAnnounced is how many types one command announces.
+const maxAnnounced = 20
+
+// AnnounceTypes describes task types in the store, for programs that do not have their
+// Go types; package schema does it with their JSON Schemas. What is known already
+// changes nothing, and what a newer schema version of a type says stays. Errors: what is
+// wrong with a type, ErrLimit.
+func (c *Client) AnnounceTypes(ctx context.Context, types ...TypeInfo) error {
+	by := announcer()
+	for some := range slices.Chunk(types, maxAnnounced) {
+		got, err := c.store.Operate(ctx, c.ns, store.AnnounceTypes{By: by, Types: some})
+		if err != nil {
+			return fmt.Errorf("announce task types: %w", err)
+		}
+		if got[0].Err != nil {
+			return got[0].Err
+		}
+	}
+	return nil
+}
+
+// announcer is who announces types.
+func announcer() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+}
+
+// Types returns the task types of these names that were announced, or all of them
+// without one, by name. A name that was not announced is left out.
+func (c *Client) Types(ctx context.Context, names ...string) ([]TypeInfo, error) {
+	types, err := store.TypesOf(ctx, c.store, c.ns, names...)
+	if err != nil {
+		return nil, fmt.Errorf("read the announced task types: %w", err)
+	}
+	return types, nil
+}

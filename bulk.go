@@ -1,0 +1,276 @@
+package weaver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// BulkVerb is what Bulk does to tasks.
+type BulkVerb string
+
+// The verbs of Bulk: those of one task. An unblock gives no input, and is refused by tasks
+// that wait for an answer (Ask).
+const (
+	BulkRetry   BulkVerb = "retry"
+	BulkCancel  BulkVerb = "cancel"
+	BulkDelete  BulkVerb = "delete"
+	BulkUnblock BulkVerb = "unblock"
+)
+
+// BulkVerbs lists the verbs of Bulk.
+func BulkVerbs() []BulkVerb { return []BulkVerb{BulkRetry, BulkCancel, BulkDelete, BulkUnblock} }
+
+var bulkVerbs = map[BulkVerb]func() *manyVerb{
+	BulkRetry: retryVerb, BulkCancel: cancelVerb, BulkDelete: deleteVerb, BulkUnblock: unblockVerb,
+}
+
+// MaxBulk is how many tasks one call of Bulk changes at most.
+const MaxBulk = store.MaxLimit
+
+const (
+	bulkBatch   = 100 // tasks that are changed at once
+	bulkTries   = 3   // for a task that changes meanwhile
+	bulkSamples = 20
+)
+
+// BulkRequest says which tasks Bulk changes, and how. It has either a Query or IDs.
+type BulkRequest struct {
+	Verb  BulkVerb
+	Query *Query   // of what it asks for, what the verb can change, newest first; its Limit does not count
+	IDs   []TaskID // these, at most 1,000
+
+	Newest    TaskID        // with a Query: no task that was enqueued later; zero: any
+	OlderThan time.Duration // with a Query: see OlderThan
+	After     string        // Next of the call before
+	Limit     int           // the most tasks; 0: 1,000, which is the most
+
+	DryRun     bool // change nothing
+	Force      bool // BulkCancel: see Force
+	By, Reason string
+}
+
+// BulkResult says what a call of Bulk did.
+type BulkResult struct {
+	Done        int           // tasks that it changed; in a dry run: that it would
+	Asked       int           // BulkCancel: of these, those that run, or clean up, and were asked to end
+	AlreadyDone int           // that the query selects no more, or that are as the verb would have them, by now
+	Refused     []RefusedTask // that it could not change; in a dry run: as far as that is known before
+
+	Scanned int // tasks that were looked at
+	Unread  int // see SearchPage
+
+	States  map[State]int // in a dry run: how many of Done are in which state
+	Samples []ManyTask    // in a dry run: the first 20 of them
+
+	// Newest is the newest task that was selected, or that of the request: as Newest of
+	// another call it fixes what that one is for.
+	Newest TaskID
+
+	Next string // After for the next call to go on; "": this one came to the end
+}
+
+// Bulk changes, or with DryRun looks at, up to 1,000 tasks within about two seconds: call
+// it again with Next until that is "". Each task is changed by itself, and audited; one
+// that has changed since it was selected is changed only if it is selected still.
+// What others need may come after them, in a later call: then they are refused, and
+// either brought back with what they need or to be tried again, by IDs.
+//
+// When it returns an error, what was done stays done, and the result says how far it
+// came. Errors: ErrInvalidOption, ErrBadCursor, ErrNestedTx and those of the store.
+func (c *Client) Bulk(ctx context.Context, req BulkRequest) (BulkResult, error) {
+	b := bulk{c: c, req: &req}
+	err := b.run(ctx)
+	if err != nil {
+		err = fmt.Errorf("%s tasks: %w", req.Verb, err)
+	}
+	return b.res, err
+}
+
+// bulk is one call of Bulk.
+type bulk struct {
+	c     *Client
+	req   *BulkRequest
+	res   BulkResult
+	verb  *manyVerb
+	query *Query // nil: of ids
+	set   operateSettings
+	sight foresight
+	until time.Time
+	again []TaskID // that the store refused
+}
+
+func (b *bulk) run(ctx context.Context) error {
+	if err := b.check(ctx); err != nil {
+		return err
+	}
+	b.res.Next, b.res.Newest = b.req.After, b.req.Newest
+	b.sight = foresight{client: b.c, selected: make(map[TaskID]bool), spent: make(map[JobID]error)}
+	if b.query == nil {
+		b.until = time.Now().Add(searchTime)
+		return b.byID(ctx)
+	}
+	release, err := b.query.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	b.until = time.Now().Add(searchTime)
+	return b.byQuery(ctx)
+}
+
+// check says what is wrong with a request, and completes it.
+func (b *bulk) check(ctx context.Context) error {
+	if engine.StepTxOf(ctx) != nil {
+		return ErrNestedTx
+	}
+	verb, known := bulkVerbs[b.req.Verb]
+	if !known {
+		return fmt.Errorf("%w: %q is no verb of Bulk; the verbs are %v", ErrInvalidOption, b.req.Verb, BulkVerbs())
+	}
+	b.verb = verb()
+	b.set.audit = store.Audit{By: b.req.By, Reason: b.req.Reason}
+	b.set.force = b.req.Force
+	if err := b.set.problem(verbOptions{force: b.verb.force}); err != nil {
+		return err
+	}
+	if b.req.Limit == 0 {
+		b.req.Limit = MaxBulk
+	}
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{ErrInvalidOption}, args...)...)
+	}
+	switch byQuery := b.req.Query != nil; {
+	case b.req.Limit < 0 || b.req.Limit > MaxBulk:
+		return wrong("Limit is %d: want 1 to %d, or 0 for that", b.req.Limit, MaxBulk)
+	case byQuery == (b.req.IDs != nil):
+		return wrong("want either a Query or IDs")
+	case !byQuery && len(b.req.IDs) > MaxBulk:
+		return wrong("%d IDs: at most %d", len(b.req.IDs), MaxBulk)
+	case !byQuery && (!b.req.Newest.IsZero() || b.req.OlderThan != 0):
+		return wrong("Newest and OlderThan are for a Query")
+	case b.req.OlderThan < 0:
+		return wrong("OlderThan is %s: want 0 or more", b.req.OlderThan)
+	case !byQuery:
+		return nil
+	}
+	q := *b.req.Query
+	if b.req.After != "" {
+		q.Filter.After = b.req.After
+	}
+	b.query = &q
+	if err := checkFilter(&q.Filter); err != nil {
+		return err
+	}
+	if err := b.verb.narrow(&q.Filter); err != nil || q.none {
+		return err
+	}
+	return b.upToNewest()
+}
+
+// upToNewest has the query begin at Newest, unless it is beyond that already.
+func (b *bulk) upToNewest() error {
+	if b.req.Newest.IsZero() {
+		return nil
+	}
+	next := b.req.Newest // the cursor of a page is newer than the page
+	for i := len(next) - 1; i >= 0; i-- {
+		if next[i]++; next[i] != 0 {
+			break
+		}
+	}
+	f := &b.query.Filter
+	if f.After != "" {
+		after, err := task.ParseID(f.After)
+		if err != nil {
+			return fmt.Errorf("%w: %q did not come from a list", ErrBadCursor, f.After)
+		}
+		if after.Compare(next) <= 0 {
+			return nil
+		}
+	}
+	if !next.IsZero() {
+		f.After = next.String()
+	}
+	return nil
+}
+
+func (b *bulk) byQuery(ctx context.Context) error {
+	b.sight.also = b.selectsID
+	young := time.Now().Add(-b.req.OlderThan)
+	q := *b.query
+	for left := b.req.Limit; left > 0; {
+		q.Filter.Limit = min(left, bulkBatch)
+		page, err := b.c.search(ctx, &q, b.until)
+		if err != nil {
+			return err
+		}
+		b.res.Scanned, b.res.Unread = b.res.Scanned+page.Scanned, b.res.Unread+page.Unread
+		if b.res.Newest.IsZero() && len(page.Items) > 0 {
+			b.res.Newest = page.Items[0].ID
+		}
+		left -= len(page.Items)
+		tasks := slices.DeleteFunc(page.Items, func(t TaskInfo) bool { return b.req.OlderThan > 0 && lastOf(&t).After(young) })
+		stopped, err := b.each(ctx, tasks)
+		if err != nil {
+			return err
+		}
+		if stopped != "" {
+			b.res.Next = stopped
+			break
+		}
+		b.res.Next, q.Filter.After = page.Next, page.Next
+		if page.Next == "" || b.over() {
+			break
+		}
+	}
+	return b.twice(ctx)
+}
+
+func (b *bulk) byID(ctx context.Context) error {
+	ids := make([]TaskID, 0, len(b.req.IDs))
+	for _, id := range b.req.IDs {
+		if _, twice := b.sight.selected[id]; !twice {
+			b.sight.selected[id] = true
+			ids = append(ids, id)
+		}
+	}
+	if b.req.After != "" {
+		i := slices.IndexFunc(ids, func(id TaskID) bool { return id.String() == b.req.After })
+		if i < 0 {
+			return fmt.Errorf("%w: %q is none of the IDs", ErrBadCursor, b.req.After)
+		}
+		ids = ids[i+1:]
+	}
+	for left := b.req.Limit; left > 0 && len(ids) > 0; {
+		n := min(left, len(ids), bulkBatch)
+		tasks, err := b.known(ctx, ids[:n])
+		if err != nil {
+			return err
+		}
+		b.res.Scanned += n
+		stopped, err := b.each(ctx, tasks)
+		if err != nil {
+			return err
+		}
+		b.res.Next = ids[n-1].String()
+		if stopped != "" {
+			b.res.Next = stopped
+			return nil
+		}
+		if ids, left = ids[n:], left-n; b.over() {
+			break
+		}
+	}
+	if len(ids) == 0 {
+		b.res.Next = ""
+	}
+	return b.twice(ctx)
+}
+
+func (b *bulk) over() bool { return !time.Now().Before(b.until) }

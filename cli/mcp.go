@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/explain"
+	"github.com/goweaver/weaver/internal/mcpserver"
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/task"
+)
+
+// mcpCmd is the verb mcp.
+type mcpCmd struct {
+	AllowWrites  bool `help:"Also offer the tools enqueue, retry, cancel and unblock. Default: tools that read."`
+	ShowPayloads bool `help:"Also show inputs, outputs, values of steps, and logs, masked as their tasks say. Default: hidden."`
+}
+
+// Help is shown by mcp --help.
+func (mcpCmd) Help() string {
+	return "It speaks the Model Context Protocol on the standard input and output, for a client that starts it, and ends with its input. " +
+		"The tools list and show tasks, explain where they stand and print their logs. What they change is in the audit as done by mcp."
+}
+
+// Run implements the verb.
+func (c *mcpCmd) Run(ctx context.Context, s *session) error {
+	return s.withClient(ctx, func(client *weaver.Client) error {
+		srv, err := mcpserver.New(mcpserver.Config{
+			Version:      s.app.Version,
+			Client:       client,
+			Why:          s.whyText,
+			Logs:         s.logsText,
+			Types:        s.typeNames,
+			Draft:        s.mcpDraft,
+			AllowWrites:  c.AllowWrites,
+			ShowPayloads: c.ShowPayloads,
+		})
+		if err != nil {
+			return err
+		}
+		err = mcpserver.Serve(ctx, srv, s.stdin, s.live)
+		if errors.Is(err, io.EOF) || ctx.Err() != nil {
+			return nil // the client is gone, or a person ended it
+		}
+		return err
+	})
+}
+
+// maxAnswer is how much of what a verb prints is kept, the end of it.
+const maxAnswer = 1 << 20
+
+// tailWriter keeps the end of what is written.
+type tailWriter struct{ kept bytes.Buffer }
+
+// Write implements io.Writer.
+func (w *tailWriter) Write(p []byte) (int, error) {
+	w.kept.Write(p)
+	if more := w.kept.Len() - maxAnswer; more > 0 {
+		w.kept.Next(more)
+	}
+	return len(p), nil
+}
+
+// inner returns a session for one verb whose text becomes the answer of a tool.
+func (s *session) inner() (*session, *tailWriter) {
+	in, live := *s, new(tailWriter)
+	in.out, in.live, in.errs, in.stdin = new(bytes.Buffer), live, io.Discard, strings.NewReader("")
+	in.flags.Output, in.paint, in.terminal, in.width = "text", text.Painter{}, false, 0
+	in.clock = explain.Clock{Now: time.Now(), Zone: s.clock.Zone, Gone: make(map[task.ID][]string)}
+	return &in, live
+}
+
+// advised adds the advice of a verb to its error.
+func (s *session) advised(err error) error {
+	if err == nil || errors.Is(err, errSilent) {
+		return nil
+	}
+	if what := advice(s.command, err); what != "" {
+		return fmt.Errorf("%w. %s", err, what)
+	}
+	return err
+}
+
+func (s *session) whyText(ctx context.Context, id task.ID) (string, error) {
+	in, _ := s.inner()
+	err := (&whyCmd{ID: id.String(), Depth: 10}).Run(ctx, in)
+	return in.out.String(), s.advised(err)
+}
+
+func (s *session) logsText(ctx context.Context, id task.ID, attempt int) (string, error) {
+	in, live := s.inner()
+	err := (&logsCmd{What: id.String(), Attempt: attempt}).Run(ctx, in)
+	return text.Printable(in.out.String() + live.kept.String()), s.advised(err)
+}
+
+// typeNames are the types that can be enqueued: those that this program knows, and those
+// that workers of the store handle.
+func (s *session) typeNames(ctx context.Context) ([]string, error) {
+	of, err := s.announced(ctx)
+	if err != nil {
+		return nil, s.advised(err)
+	}
+	all := make(map[string]bool)
+	maps.Copy(all, of.handled)
+	for name := range of.described {
+		all[name] = true
+	}
+	for name := range s.types() {
+		all[name] = true
+	}
+	return slices.Sorted(maps.Keys(all)), nil
+}
+
+func (s *session) mcpDraft(ctx context.Context, typeName string, input json.RawMessage, opts ...weaver.EnqueueOption) (weaver.Draft, error) {
+	if err := task.CheckTypeName(typeName); err != nil {
+		return weaver.Draft{}, fmt.Errorf("%w: list_types lists those that there are", err)
+	}
+	draft, err := (&submitCmd{What: typeName}).draft(ctx, s, input, opts)
+	return draft, s.advised(err)
+}

@@ -1,0 +1,108 @@
+package clitest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/goweaver/weaver/builtin"
+	"github.com/goweaver/weaver/task"
+)
+
+// documented is the program that docs/mcp.md tells clients to start.
+func documented(t *testing.T) (args []string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/mcp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	snippet := regexp.MustCompile("(?s)```json\n(.*?)```").FindSubmatch(page)
+	if snippet == nil {
+		t.Fatal("docs/mcp.md has no JSON")
+	}
+	var doc struct {
+		Servers map[string]struct {
+			Command string   `json:"command"`
+			Args    []string `json:"args"`
+		} `json:"mcpServers"`
+	}
+	if err := json.Unmarshal(snippet[1], &doc); err != nil {
+		t.Fatal(err)
+	}
+	s := doc.Servers["weaver"]
+	if s.Command != "weaver" || len(s.Args) != 3 || s.Args[0] != "mcp" || s.Args[1] != "--store" {
+		t.Fatalf("docs/mcp.md starts %q %q", s.Command, s.Args)
+	}
+	return s.Args
+}
+
+// A client starts the command as docs/mcp.md says, and uses its tools.
+func TestMCP(t *testing.T) {
+	t.Parallel()
+	dir, weaver := t.TempDir(), program(t)
+	args := documented(t)
+	args[2] = "sqlite:" + filepath.Join(dir, "weaver.db")
+	if out, err := exec.Command(weaver, "--store", args[2], "migrate", "up").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	cmd := exec.Command(weaver, append(args, "--allow-writes", "--show-payloads")...)
+	cmd.Env = append(os.Environ(), "WEAVER_NAMESPACE=", "WEAVER_BUCKET=", "XDG_STATE_HOME="+filepath.Join(dir, "state"))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(tool string, args map[string]any) string {
+		t.Helper()
+		res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+		if err != nil {
+			t.Fatalf("%s: %v", tool, err)
+		}
+		return res.Content[0].(*mcp.TextContent).Text
+	}
+	var got struct {
+		ID task.ID `json:"id"`
+	}
+	answer := call("enqueue", map[string]any{"type": builtin.Run.Name(), "input": map[string]any{"shell": "echo it runs; exit 3"}, "idempotency_key": "k"})
+	if err := json.Unmarshal([]byte(answer), &got); err != nil {
+		t.Fatalf("%s: %v", answer, err)
+	}
+	one := map[string]any{"id": got.ID.String()}
+	if out, err := exec.Command(weaver, "--store", args[2], "worker", "--until-idle").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	for tool, want := range map[string]string{
+		"counts": `"pending":{"n":1}`, "list_tasks": got.ID.String(), "why": "exit", "logs": "it runs", "list_types": builtin.Run.Name(), "show_task": "echo it runs",
+	} {
+		args := one
+		if tool == "counts" || tool == "list_tasks" || tool == "list_types" {
+			args = nil
+		}
+		if answer := call(tool, args); !strings.Contains(answer, want) {
+			t.Errorf("%s: %s, want %q", tool, answer, want)
+		}
+	}
+	if answer := call("enqueue", map[string]any{"type": "acme.demo.greet.v1"}); !strings.Contains(answer, "neither this program knows nor a worker") {
+		t.Errorf("enqueue of an unknown type: %s", answer)
+	}
+	if answer := call("cancel", map[string]any{"id": got.ID.String(), "reason": "enough"}); !strings.Contains(answer, `"state":"cancelled"`) {
+		t.Errorf("cancel: %s", answer)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = cs.Wait() // its end, which the signal asked for
+	_ = cs.Close()
+	if stderr.Len() > 0 {
+		t.Errorf("it wrote %s", stderr.String())
+	}
+}

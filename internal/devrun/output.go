@@ -1,0 +1,88 @@
+package devrun
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// maxLine is the most bytes of a line that is printed as one; longer ones are cut into
+// several.
+const maxLine = 16 << 10
+
+// Output writes lines of several sources to one writer, each when it is complete. Its
+// methods may be called from several goroutines.
+type Output struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// NewOutput returns an Output that calls w.Write once per line. An error of w is ignored:
+// a program goes on when its screen is gone.
+func NewOutput(w io.Writer) *Output { return &Output{w: w} }
+
+// Print writes the lines of a text, each behind the name of its source.
+func (o *Output) Print(source, text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		_, _ = fmt.Fprintf(o.w, "%-5s | %s\n", source, strings.TrimSuffix(line, "\r"))
+	}
+}
+
+// splitter prints what a program writes, as soon as a line is complete.
+type splitter struct {
+	out    *Output
+	source string
+	line   []byte // that is not complete
+}
+
+func (s *splitter) write(data []byte) {
+	for len(data) > 0 {
+		part, rest, complete := data, []byte(nil), false
+		for i, c := range data {
+			if c == '\n' {
+				part, rest, complete = data[:i], data[i+1:], true
+				break
+			}
+		}
+		s.line = append(s.line, part...)
+		for len(s.line) > maxLine {
+			cut := runeBoundary(s.line[:maxLine])
+			s.out.Print(s.source, string(s.line[:cut]))
+			s.line = append(s.line[:0], s.line[cut:]...)
+		}
+		if complete {
+			s.flush()
+		}
+		data = rest
+	}
+}
+
+// flush prints the line as it is.
+func (s *splitter) flush() {
+	s.out.Print(s.source, string(s.line))
+	s.line = s.line[:0]
+}
+
+// end prints a last line that was not ended.
+func (s *splitter) end() {
+	if len(s.line) > 0 {
+		s.flush()
+	}
+}
+
+// runeBoundary returns how much of b can be printed without a character being cut in two.
+func runeBoundary(b []byte) int {
+	for i := 1; i < utf8.UTFMax; i++ {
+		if c := b[len(b)-i]; utf8.RuneStart(c) {
+			if !utf8.FullRune(b[len(b)-i:]) {
+				return len(b) - i
+			}
+			break
+		}
+	}
+	return len(b)
+}

@@ -1,0 +1,165 @@
+package explain
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// Verb is what an action does to its target.
+type Verb string
+
+// The verbs of actions.
+const (
+	VerbCancel     Verb = "cancel"     // ArgForce
+	VerbRepair     Verb = "repair"     // needs the input
+	VerbRerun      Verb = "rerun"      // ArgFrom
+	VerbReschedule Verb = "reschedule" // to now
+	VerbResume     Verb = "resume"
+	VerbRetry      Verb = "retry"   // ArgAddAttempts, ArgAddCost
+	VerbRun        Verb = "run"     // start a worker that takes the task over: no door but the command line can
+	VerbSignal     Verb = "signal"  // ArgName; needs the payload
+	VerbUnblock    Verb = "unblock" // ArgAsk
+	VerbWhy        Verb = "why"     // explain another task
+)
+
+// TargetKind says what an action is about.
+type TargetKind string
+
+// The kinds of targets.
+const (
+	TargetTask  TargetKind = "task"
+	TargetJob   TargetKind = "job"
+	TargetQueue TargetKind = "queue"
+	TargetType  TargetKind = "type"
+)
+
+// Target is what an action is about: the ID of a task or job, or the name of a queue or
+// task type.
+type Target struct {
+	Kind TargetKind `json:"kind"`
+	ID   string     `json:"id"`
+}
+
+// Args are what a verb is given, beside its target; its zero value is none.
+type Args struct {
+	Force       bool   `json:"force,omitempty"`
+	Ask         string `json:"ask,omitempty"`  // the question that is answered
+	From        string `json:"from,omitempty"` // a step
+	Name        string `json:"name,omitempty"` // of a signal
+	AddAttempts int64  `json:"add_attempts,omitempty"`
+	AddCost     int64  `json:"add_cost,omitempty"` // micro-units
+}
+
+// Action is what a person can do about where a task or job stands. A door renders it:
+// CLI as the arguments of a command, HTTP as a request, a page as a button.
+type Action struct {
+	Verb       Verb   `json:"verb"`
+	Target     Target `json:"target"`
+	NeedsInput bool   `json:"needs_input,omitempty"` // it cannot be done without a JSON value that a person gives
+	Args       Args   `json:"args,omitzero"`
+
+	Command string `json:"command"` // the whole command line
+	Effect  string `json:"effect"`
+}
+
+// on is an action on a task.
+func on(t task.ID, verb Verb, effect string) Action {
+	return Action{Verb: verb, Target: Target{TargetTask, t.String()}, Effect: effect}
+}
+
+func (a Action) with(args Args) Action {
+	a.Args = args
+	return a
+}
+
+func (a Action) needsInput() Action {
+	a.NeedsInput = true
+	return a
+}
+
+// shown returns an action with its command line.
+func (e *Explainer) shown(a Action) Action {
+	if args := a.CLI(); args != nil {
+		a.Command = e.Command(args...)
+	}
+	return a
+}
+
+// CLI returns the arguments of the command that does it, nil if Command alone says it.
+func (a Action) CLI() []string {
+	id := a.Target.ID
+	switch a.Verb {
+	case VerbRun:
+		return nil
+	case VerbWhy:
+		return []string{"why", id}
+	case VerbResume:
+		switch a.Target.Kind {
+		case TargetQueue:
+			return append([]string{"queue", "resume"}, plain(id)...)
+		case TargetType:
+			return []string{"queue", "resume", "--type", id}
+		}
+	case VerbSignal:
+		return append([]string{"task", "signal", id}, append(plain(a.Args.Name), "JSON")...)
+	case VerbRepair:
+		return []string{"task", "repair", id, "--input", "FILE"}
+	case VerbRerun:
+		return append([]string{"task", "rerun", id}, flag("--from", a.Args.From)...)
+	}
+	args := []string{string(a.Target.Kind), string(a.Verb)}
+	if a.Target.Kind == TargetJob { // the flags come last
+		args = append(args, id)
+	}
+	if a.Verb == VerbReschedule {
+		args = append(args, "--now")
+	}
+	if a.Args.Force {
+		args = append(args, "--force")
+	}
+	if a.Args.Ask != "" {
+		args = append(args, flag("--ask", a.Args.Ask)...)
+	}
+	if n := a.Args.AddAttempts; n != 0 {
+		args = append(args, "--add-attempts", strconv.FormatInt(n, 10))
+	}
+	if n := a.Args.AddCost; n != 0 {
+		args = append(args, "--add-cost", strconv.FormatInt(n, 10))
+	}
+	if a.Target.Kind != TargetJob {
+		args = append(args, id)
+	}
+	return args
+}
+
+// plain are the words for an argument, which may look like a flag.
+func plain(value string) []string {
+	if strings.HasPrefix(value, "-") {
+		return []string{"--", value}
+	}
+	return []string{value}
+}
+
+// flag are the words for a flag, whose value may look like another one.
+func flag(name, value string) []string {
+	if strings.HasPrefix(value, "-") {
+		return []string{name + "=" + value}
+	}
+	return []string{name, value}
+}
+
+// HTTP returns the request that does it, below the root of the API; Args are its body. An
+// action that a server cannot do has none: "", "".
+func (a Action) HTTP() (method, path string) {
+	base := map[TargetKind]string{TargetTask: "/v1/tasks/", TargetJob: "/v1/jobs/", TargetQueue: "/v1/queues/", TargetType: "/v1/types/"}[a.Target.Kind] + url.PathEscape(a.Target.ID) + "/"
+	switch a.Verb {
+	case VerbRun:
+		return "", ""
+	case VerbWhy:
+		return "GET", base + "why"
+	}
+	return "POST", base + string(a.Verb)
+}

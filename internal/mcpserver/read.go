@@ -1,0 +1,264 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/redact"
+	"github.com/goweaver/weaver/task"
+)
+
+const (
+	defaultRows = 20
+	maxRows     = 100
+	maxHistory  = 50 // attempts, decisions and steps of show_task, the last ones
+	maxMessage  = 500
+)
+
+func (t tools) addReads(s *mcp.Server) {
+	hints := &mcp.ToolAnnotations{ReadOnlyHint: true}
+	add(s, "counts", "How many tasks there are by state, by type and by queue: n of them, or at least n where more is true.", hints, t.counts)
+	add(s, "list_tasks", "Lists tasks, newest first, with filters.", hints, t.list)
+	add(s, "show_task", "Shows one task: its state, attempts, decisions and steps.", hints, t.show)
+	add(s, "why", "Explains where a task or job stands, what it waits for, and what lets it go on. The commands that it names are those of the weaver program; the tools retry, cancel and unblock do the same, where they are.", hints, t.why)
+	add(s, "logs", "What the commands of a task wrote, or its log lines if its engine stores them; the end of it when it is long.", hints, t.logs)
+	add(s, "list_types", "Lists the task types that can be enqueued.", hints, t.types)
+}
+
+type none struct{}
+
+func (t tools) counts(ctx context.Context, _ none) (string, error) {
+	counts, err := t.Client.Counts(ctx)
+	if err != nil {
+		return "", err
+	}
+	return text(counts)
+}
+
+type listInput struct {
+	States []string          `json:"states,omitempty" jsonschema:"any of: pending, ready, running, succeeded, failed, cancelled, blocked"`
+	Types  []string          `json:"types,omitempty" jsonschema:"any of these task types"`
+	Queue  string            `json:"queue,omitempty" jsonschema:"tasks of this queue"`
+	Job    string            `json:"job,omitempty" jsonschema:"tasks of the job with this id"`
+	Labels map[string]string `json:"labels,omitempty" jsonschema:"tasks that have all these labels"`
+	Limit  int               `json:"limit,omitempty" jsonschema:"how many at most, 1 to 100; default 20"`
+	After  string            `json:"after,omitempty" jsonschema:"go on where a page before ended: its next"`
+}
+
+// row is a task in a list.
+type row struct {
+	ID      task.ID      `json:"id"`
+	Type    string       `json:"type"`
+	State   task.State   `json:"state"`
+	Waiting task.Waiting `json:"waiting,omitempty"`
+	Node    string       `json:"node,omitempty"`
+	Job     task.ID      `json:"job,omitzero"`
+	Queue   string       `json:"queue"`
+	Attempt int          `json:"attempt"`
+	Created time.Time    `json:"created"`
+	Error   string       `json:"error,omitempty"`
+}
+
+func rowOf(t *task.Task) row {
+	return row{t.ID, t.Type, t.State, t.Waiting, t.Node, t.JobID, t.Queue, t.AttemptNo, t.CreatedAt, said(t.Error)}
+}
+
+func said(e *task.Error) string {
+	if e == nil {
+		return ""
+	}
+	return short(string(e.Kind)+": "+e.Message, maxMessage)
+}
+
+type page struct {
+	Items []row  `json:"items"`
+	Next  string `json:"next,omitempty"` // give it as after to go on
+}
+
+func (t tools) list(ctx context.Context, in listInput) (string, error) {
+	f := weaver.Filter{Types: in.Types, Queue: in.Queue, Labels: in.Labels, Limit: in.Limit, After: in.After}
+	switch {
+	case in.Limit == 0:
+		f.Limit = defaultRows
+	case in.Limit < 0 || in.Limit > maxRows:
+		return "", fmt.Errorf("limit %d: want 1 to %d; next goes on behind them", in.Limit, maxRows)
+	}
+	for _, name := range in.States {
+		state := task.State(name)
+		if !slices.Contains(task.States(), state) {
+			return "", fmt.Errorf("%q is no state; the states are %v", short(name, 64), task.States())
+		}
+		f.States = append(f.States, state)
+	}
+	if in.Job != "" {
+		id, err := parseID(in.Job)
+		if err != nil {
+			return "", err
+		}
+		f.Job = id
+	}
+	list, next, err := t.Client.List(ctx, f)
+	if err != nil {
+		return "", err
+	}
+	redact.Tasks(list)
+	p := page{Items: make([]row, len(list)), Next: next}
+	for i := range list {
+		p.Items[i] = rowOf(&list[i])
+	}
+	return text(p)
+}
+
+type idInput struct {
+	ID string `json:"id" jsonschema:"the id of the task"`
+}
+
+// view is what show_task shows: named fields only, so that no value is among them that
+// was not meant to be.
+type view struct {
+	row
+	Priority    int               `json:"priority"`
+	Parent      task.ID           `json:"parent,omitzero"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Attempts    int               `json:"attempts_counted"`
+	MaxAttempts int               `json:"max_attempts"`
+	ReadyAt     time.Time         `json:"ready_at,omitzero"`
+	Deadline    time.Time         `json:"deadline,omitzero"`
+	Started     time.Time         `json:"started,omitzero"`
+	Finished    time.Time         `json:"finished,omitzero"`
+	Worker      string            `json:"worker,omitempty"`
+	History     []attempt         `json:"attempts,omitempty"`
+	Decisions   []decision        `json:"decisions,omitempty"`
+	Steps       []step            `json:"steps,omitempty"`
+	Input       string            `json:"input,omitempty"`
+	Output      string            `json:"output,omitempty"`
+	Note        string            `json:"note,omitempty"` // what was left out
+}
+
+type attempt struct {
+	No       int          `json:"no"`
+	Started  time.Time    `json:"started"`
+	Finished time.Time    `json:"finished,omitzero"`
+	Outcome  task.Outcome `json:"outcome,omitempty"`
+	Error    string       `json:"error,omitempty"`
+}
+
+type decision struct {
+	After int               `json:"after_attempt"`
+	Kind  task.DecisionKind `json:"kind"`
+	Due   time.Time         `json:"due,omitzero"`
+	Why   string            `json:"why"`
+}
+
+type step struct {
+	Name  string         `json:"name"`
+	Kind  task.StepKind  `json:"kind"`
+	State task.StepState `json:"state"`
+	Error string         `json:"error,omitempty"`
+	Value string         `json:"value,omitempty"`
+}
+
+func (t tools) show(ctx context.Context, in idInput) (string, error) {
+	id, err := parseID(in.ID)
+	if err != nil {
+		return "", err
+	}
+	h, err := t.Client.History(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	redact.History(&h)
+	of := &h.Task
+	v := view{
+		row: rowOf(of), Priority: of.Priority, Parent: of.ParentID, Labels: of.Labels, Attempts: of.AttemptCount, MaxAttempts: of.MaxAttempts,
+		ReadyAt: of.ReadyAt, Deadline: of.DeadlineAt, Started: of.StartedAt, Finished: of.FinishedAt, Worker: of.LeasedBy,
+		Input: t.value(of.Input), Output: t.value(of.Output),
+	}
+	left := max(0, len(h.Attempts)-maxHistory) + max(0, len(h.Decisions)-maxHistory) + max(0, len(h.Steps)-maxHistory)
+	for _, a := range last(h.Attempts) {
+		v.History = append(v.History, attempt{a.No, a.StartedAt, a.FinishedAt, a.Outcome, said(a.Error)})
+	}
+	for _, d := range last(h.Decisions) {
+		v.Decisions = append(v.Decisions, decision{d.AttemptNo, d.Kind, d.NextReadyAt, short(d.Reason.Text, maxMessage)})
+	}
+	for _, s := range last(h.Steps) {
+		v.Steps = append(v.Steps, step{s.Name, s.Kind, s.State, said(s.Error), t.value(s.Value)})
+	}
+	if !t.ShowPayloads {
+		v.Note = "values are hidden: the server was started without --show-payloads. "
+	}
+	if left > 0 {
+		v.Note += fmt.Sprintf("%d earlier attempts, decisions and steps are left out: `weaver task show %s` prints them all.", left, id)
+	}
+	answer, err := text(v)
+	if err != nil || len(answer) <= maxText {
+		return answer, err
+	}
+	for i := range v.Steps {
+		v.Steps[i].Value = ""
+	}
+	v.Note += fmt.Sprintf(" The values of steps are left out, the answer would be too long: `weaver task show %s -o json` prints them.", id)
+	return text(v)
+}
+
+// last returns the end of a list.
+func last[T any](list []T) []T { return list[max(0, len(list)-maxHistory):] }
+
+// value is a value as it may be shown.
+func (t tools) value(raw json.RawMessage) string {
+	if !t.ShowPayloads {
+		return ""
+	}
+	return short(string(raw), maxValue)
+}
+
+func (t tools) why(ctx context.Context, in idInput) (string, error) {
+	id, err := parseID(in.ID)
+	if err != nil {
+		return "", err
+	}
+	answer, err := t.Why(ctx, id)
+	return short(answer, maxText), err
+}
+
+type logsInput struct {
+	ID      string `json:"id" jsonschema:"the id of the task"`
+	Attempt int    `json:"attempt,omitempty" jsonschema:"what this attempt wrote; default the last one"`
+}
+
+func (t tools) logs(ctx context.Context, in logsInput) (string, error) {
+	id, err := parseID(in.ID)
+	switch {
+	case err != nil:
+		return "", err
+	case in.Attempt < 0:
+		return "", fmt.Errorf("attempt %d: attempts are numbered from 1", in.Attempt)
+	case !t.ShowPayloads:
+		return "", fmt.Errorf("logs may hold values, which are hidden here: start the server with --show-payloads, or read them with `weaver logs %s`", id)
+	}
+	answer, err := t.Logs(ctx, id, in.Attempt)
+	if err != nil {
+		return "", err
+	}
+	if n := len(answer) - maxText; n > 0 {
+		for n < len(answer) && answer[n-1] != '\n' {
+			n++
+		}
+		answer = fmt.Sprintf("(%d bytes before this are left out: `weaver logs %s` prints them)\n%s", n, id, answer[n:])
+	}
+	return answer, nil
+}
+
+func (t tools) types(ctx context.Context, _ none) (string, error) {
+	names, err := t.Types(ctx)
+	if err != nil {
+		return "", err
+	}
+	return text(map[string][]string{"types": names})
+}

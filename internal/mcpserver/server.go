@@ -1,0 +1,155 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
+)
+
+// Config says what a server does, and for whom.
+type Config struct {
+	Version string         // of the program, for clients
+	Client  *weaver.Client // required
+
+	// Why explains where a task or job stands; Logs returns what the commands of a task
+	// wrote, 0 meaning its last attempt. Types lists the task types that may be enqueued,
+	// and Draft makes a task of one. Their errors say what to do. Required.
+	Why   func(ctx context.Context, id task.ID) (string, error)
+	Logs  func(ctx context.Context, id task.ID, attempt int) (string, error)
+	Types func(ctx context.Context) ([]string, error)
+	Draft func(ctx context.Context, typeName string, input json.RawMessage, opts ...weaver.EnqueueOption) (weaver.Draft, error)
+
+	AllowWrites  bool   // there are tools that change something
+	ShowPayloads bool   // values and logs are shown
+	Actor        string // in the audit; default "mcp"
+}
+
+// maxText is the most bytes of an answer, and of a value in it.
+const (
+	maxText  = 64 << 10
+	maxValue = 4 << 10
+)
+
+const instructions = "Tools for the tasks of a Weaver store. Begin with counts and list_tasks; why explains one task or job, and what lets it go on."
+
+// New returns a server with the tools that a Config allows.
+func New(c Config) (*mcp.Server, error) {
+	if c.Client == nil || c.Why == nil || c.Logs == nil || c.Types == nil || c.Draft == nil {
+		return nil, errors.New("an MCP server needs Client, Why, Logs, Types and Draft")
+	}
+	c.Actor = cmp.Or(c.Actor, "mcp")
+	s := mcp.NewServer(&mcp.Implementation{Name: "weaver", Version: c.Version}, &mcp.ServerOptions{Instructions: instructions})
+	t := tools{c}
+	t.addReads(s)
+	if c.AllowWrites {
+		t.addWrites(s)
+	}
+	return s, nil
+}
+
+// ErrDenied is what an access decision returns for a request that may do nothing.
+var ErrDenied = errors.New("access denied")
+
+// Handler serves the protocol over HTTP. Each request is decided upon by itself: access
+// returns the Config for the one who sent it, or an error, and there are no sessions that
+// another one could take over. ErrDenied is answered by 401, other errors by 503.
+func Handler(access func(*http.Request) (Config, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := access(r)
+		var s *mcp.Server
+		if err == nil {
+			s, err = New(c)
+		}
+		switch {
+		case errors.Is(err, ErrDenied):
+			http.Error(w, "access denied: send a token that may read", http.StatusUnauthorized)
+		case err != nil:
+			http.Error(w, "the server cannot answer now: try again later", http.StatusServiceUnavailable)
+		default:
+			opts := &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}
+			mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, opts).ServeHTTP(w, r)
+		}
+	})
+}
+
+// tools are the tools of one server.
+type tools struct{ Config }
+
+// add adds a tool whose answer is text.
+func add[In any](s *mcp.Server, name, about string, hints *mcp.ToolAnnotations, do func(context.Context, In) (string, error)) {
+	mcp.AddTool(s, &mcp.Tool{Name: name, Description: about, Annotations: hints}, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
+		said, err := do(ctx, in)
+		if err != nil {
+			return nil, nil, explained(err)
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: said}}}, nil, nil
+	})
+}
+
+// explained adds to an error what to do about it.
+func explained(err error) error {
+	for _, known := range []struct {
+		err  error
+		what string
+	}{
+		{weaver.ErrNotFound, "list_tasks lists what is there"},
+		{weaver.ErrState, "why tells where the task stands and what can be done"},
+		{weaver.ErrChanged, "the task was changed meanwhile: look at it again with show_task"},
+	} {
+		if errors.Is(err, known.err) {
+			return fmt.Errorf("%w: %s", err, known.what)
+		}
+	}
+	return err
+}
+
+func parseID(id string) (task.ID, error) {
+	got, err := task.ParseID(strings.TrimSpace(id))
+	if err != nil {
+		return got, fmt.Errorf("id %q is no id of a task: give all 26 characters of it, as list_tasks prints them", short(id, 64))
+	}
+	return got, nil
+}
+
+// short cuts a text that is longer than limit bytes, between characters.
+func short(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return fmt.Sprintf("%s… (%d bytes more)", s[:limit], len(s)-limit)
+}
+
+// text writes an answer as JSON.
+func text(v any) (string, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("write the answer: %w", err)
+	}
+	return string(raw), nil
+}
+
+// Serve speaks the protocol over a pair of streams until in ends, or ctx does. What
+// goes wrong in it is logged; nothing but the protocol is written to out.
+func Serve(ctx context.Context, s *mcp.Server, in io.Reader, out io.Writer) error {
+	return s.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: keepOpen{out}})
+}
+
+// keepOpen is a stream that is not this package's to close.
+type keepOpen struct{ io.Writer }
+
+// Close implements io.Closer.
+func (keepOpen) Close() error { return nil }

@@ -1,0 +1,244 @@
+package mcpserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/mcpserver"
+	"github.com/goweaver/weaver/store/memstore"
+	"github.com/goweaver/weaver/task"
+)
+
+type card struct {
+	Number string `json:"number" weaver:"redact"`
+	Note   string `json:"note"`
+}
+
+var pay = weaver.Define[card, weaver.None]("acme.bank.pay.v1", weaver.NoRetry())
+
+// config has a store with one task, which failed.
+func config(t *testing.T) (mcpserver.Config, task.ID) {
+	t.Helper()
+	st := memstore.New()
+	eng, err := weaver.New(st, weaver.Config{Handlers: []weaver.Handler{pay.Handler(func(_ context.Context, c card) (weaver.None, error) {
+		return weaver.None{}, errors.New("the bank is closed")
+	})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := pay.Enqueue(t.Context(), eng, card{"4111", "visible"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := eng.RunUntilIdle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return mcpserver.Config{
+		Client: eng.Client,
+		Why:    func(_ context.Context, id task.ID) (string, error) { return "because of " + id.String(), nil },
+		Logs: func(context.Context, task.ID, int) (string, error) {
+			return strings.Repeat("an early line\n", 10_000) + "the last line\n", nil
+		},
+		Types: func(context.Context) ([]string, error) { return []string{pay.Name()}, nil },
+		Draft: func(_ context.Context, name string, input json.RawMessage, opts ...weaver.EnqueueOption) (weaver.Draft, error) {
+			if name != pay.Name() {
+				return weaver.Draft{}, fmt.Errorf("%s is no task type: list_types lists them", name)
+			}
+			return pay.WithJSON(input, opts...), nil
+		},
+	}, h.ID()
+}
+
+func connect(t *testing.T, c mcpserver.Config) *mcp.ClientSession {
+	t.Helper()
+	s, err := mcpserver.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, there := mcp.NewInMemoryTransports()
+	if _, err := s.Connect(t.Context(), there, nil); err != nil {
+		t.Fatal(err)
+	}
+	return dial(t, here)
+}
+
+func dial(t *testing.T, to mcp.Transport) *mcp.ClientSession {
+	t.Helper()
+	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), to, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cs.Close() })
+	return cs
+}
+
+// call returns what a tool answers, and whether that is an error.
+func call(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]any) (string, bool) {
+	t.Helper()
+	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		t.Fatalf("%s: %v", tool, err)
+	}
+	return res.Content[0].(*mcp.TextContent).Text, res.IsError
+}
+
+func names(t *testing.T, cs *mcp.ClientSession) []string {
+	t.Helper()
+	list, err := cs.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, tool := range list.Tools {
+		got = append(got, tool.Name)
+	}
+	slices.Sort(got)
+	return got
+}
+
+var reads = []string{"counts", "list_tasks", "list_types", "logs", "show_task", "why"}
+
+func TestReadOnlyByDefault(t *testing.T) {
+	t.Parallel()
+	c, id := config(t)
+	cs := connect(t, c)
+	if got := names(t, cs); !slices.Equal(got, reads) {
+		t.Errorf("tools %q, want %q", got, reads)
+	}
+	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "retry", Arguments: map[string]any{"id": id.String(), "reason": "x"}}); err == nil {
+		t.Error("retry is there")
+	}
+}
+
+func TestReads(t *testing.T) {
+	t.Parallel()
+	c, id := config(t)
+	cs := connect(t, c)
+	one := map[string]any{"id": id.String()}
+	for _, x := range []struct {
+		tool  string
+		args  map[string]any
+		want  string
+		wrong bool
+	}{
+		{"counts", nil, `"failed":{"n":1}`, false},
+		{"list_tasks", map[string]any{"states": []string{"failed"}}, id.String(), false},
+		{"list_tasks", map[string]any{"states": []string{"ready"}}, `"items":[]`, false},
+		{"list_tasks", map[string]any{"states": []string{"broken"}}, `"broken" is no state; the states are`, true},
+		{"list_tasks", map[string]any{"limit": 101}, "limit 101: want 1 to 100", true},
+		{"list_tasks", map[string]any{"limit": -1}, "limit -1: want 1 to 100", true},
+		{"list_tasks", map[string]any{"after": "nonsense"}, "cursor", true},
+		{"show_task", one, "the bank is closed", false},
+		{"show_task", map[string]any{"id": "nonsense"}, `id "nonsense" is no id of a task`, true},
+		{"show_task", map[string]any{"id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "list_tasks lists what is there", true},
+		{"why", one, "because of " + id.String(), false},
+		{"list_types", nil, pay.Name(), false},
+		{"logs", one, "start the server with --show-payloads", true},
+	} {
+		if got, wrong := call(t, cs, x.tool, x.args); wrong != x.wrong || !strings.Contains(got, x.want) {
+			t.Errorf("%s %v: %s, error %t; want %q", x.tool, x.args, got, wrong, x.want)
+		}
+	}
+}
+
+func TestPayloads(t *testing.T) {
+	t.Parallel()
+	c, id := config(t)
+	one := map[string]any{"id": id.String()}
+	for _, tool := range []string{"show_task", "list_tasks"} {
+		args := one
+		if tool == "list_tasks" {
+			args = nil
+		}
+		if got, _ := call(t, connect(t, c), tool, args); strings.Contains(got, "visible") || strings.Contains(got, "4111") {
+			t.Errorf("%s shows values: %s", tool, got)
+		}
+	}
+	c.ShowPayloads = true
+	cs := connect(t, c)
+	if got, _ := call(t, cs, "show_task", one); !strings.Contains(got, "visible") || strings.Contains(got, "4111") {
+		t.Errorf("with payloads: %s", got)
+	}
+	got, _ := call(t, cs, "logs", one)
+	if len(got) > 65<<10 || !strings.HasSuffix(got, "the last line\n") || !strings.Contains(got, "bytes before this are left out: `weaver logs") {
+		t.Errorf("logs of %d bytes begin %.100q", len(got), got)
+	}
+}
+
+func TestWrites(t *testing.T) {
+	t.Parallel()
+	c, id := config(t)
+	c.AllowWrites = true
+	cs := connect(t, c)
+	if got, wrong := call(t, cs, "retry", map[string]any{"id": id.String(), "reason": ""}); !wrong || !strings.Contains(got, "say why") {
+		t.Errorf("without a reason: %s", got)
+	}
+	if got, wrong := call(t, cs, "retry", map[string]any{"id": id.String(), "reason": "it is open"}); wrong || !strings.Contains(got, `"state":"ready"`) {
+		t.Errorf("retry: %s", got)
+	}
+	if got, wrong := call(t, cs, "unblock", map[string]any{"id": id.String(), "reason": "x", "input": true}); !wrong || !strings.Contains(got, "why tells where the task stands") {
+		t.Errorf("unblock: %s", got)
+	}
+	if got, wrong := call(t, cs, "cancel", map[string]any{"id": id.String(), "reason": "no"}); wrong || !strings.Contains(got, `"state":"cancelled"`) {
+		t.Errorf("cancel: %s", got)
+	}
+	h, err := c.Client.History(t.Context(), id)
+	if err != nil || len(h.Audit) != 2 || h.Audit[0].Actor != "mcp" || h.Audit[1].Actor != "mcp" {
+		t.Errorf("audit %+v, %v", h.Audit, err)
+	}
+	in := map[string]any{"type": pay.Name(), "input": map[string]any{"note": "new"}, "idempotency_key": "k"}
+	for _, want := range []string{"created", "existing"} {
+		if got, wrong := call(t, cs, "enqueue", in); wrong || !strings.Contains(got, want) {
+			t.Errorf("enqueue: %s, want %s", got, want)
+		}
+	}
+	if got, wrong := call(t, cs, "enqueue", map[string]any{"type": "acme.bank.other.v1"}); !wrong || !strings.Contains(got, "list_types lists them") {
+		t.Errorf("enqueue: %s", got)
+	}
+}
+
+// Over HTTP each request is decided upon by itself.
+func TestHandler(t *testing.T) {
+	t.Parallel()
+	c, _ := config(t)
+	srv := httptest.NewServer(mcpserver.Handler(func(r *http.Request) (mcpserver.Config, error) {
+		switch r.URL.Path {
+		case "/write":
+			c := c
+			c.AllowWrites = true
+			return c, nil
+		case "/read":
+			return c, nil
+		case "/down":
+			return c, errors.New("secret detail")
+		}
+		return mcpserver.Config{}, fmt.Errorf("no token: %w", mcpserver.ErrDenied)
+	}))
+	t.Cleanup(srv.Close)
+	if got := names(t, dial(t, &mcp.StreamableClientTransport{Endpoint: srv.URL + "/read"})); !slices.Equal(got, reads) {
+		t.Errorf("read: %q", got)
+	}
+	if got := names(t, dial(t, &mcp.StreamableClientTransport{Endpoint: srv.URL + "/write"})); len(got) != len(reads)+4 {
+		t.Errorf("write: %q", got)
+	}
+	for path, want := range map[string]int{"/none": http.StatusUnauthorized, "/down": http.StatusServiceUnavailable} {
+		res, err := http.Post(srv.URL+path, "application/json", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, res.StatusCode, want)
+		}
+		_ = res.Body.Close()
+	}
+}

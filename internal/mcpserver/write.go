@@ -1,0 +1,85 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
+)
+
+func (t tools) addWrites(s *mcp.Server) {
+	safe := false
+	add(s, "enqueue", "Stores a task of a type, for a worker to run. With an idempotency key it is stored once, however often this is called.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.enqueue)
+	add(s, "retry", "Starts a failed or cancelled task again, with all its attempts; its recorded steps stay and do not run again.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.retry)
+	add(s, "cancel", "Cancels a task that has not ended. A running one is asked to end.", nil, t.cancel)
+	add(s, "unblock", "Lets a blocked task go on, with an answer for its handler if it asked for one.", nil, t.unblock)
+}
+
+type enqueueInput struct {
+	Type           string `json:"type" jsonschema:"the task type; list_types lists them"`
+	Input          any    `json:"input,omitempty" jsonschema:"the input, any JSON value; default null"`
+	IdempotencyKey string `json:"idempotency_key,omitempty" jsonschema:"store it once per key"`
+}
+
+func (t tools) enqueue(ctx context.Context, in enqueueInput) (string, error) {
+	raw, err := json.Marshal(in.Input)
+	if err != nil {
+		return "", err
+	}
+	var opts []weaver.EnqueueOption
+	if in.IdempotencyKey != "" {
+		opts = append(opts, weaver.IdempotencyKey(in.IdempotencyKey))
+	}
+	draft, err := t.Draft(ctx, in.Type, raw, opts...)
+	if err != nil {
+		return "", err
+	}
+	got, err := t.Client.EnqueueTasks(ctx, draft)
+	if err != nil {
+		return "", err
+	}
+	return text(map[string]string{"id": got[0].ID.String(), "disposition": string(got[0].Disposition)})
+}
+
+type operateInput struct {
+	ID     string `json:"id" jsonschema:"the id of the task"`
+	Reason string `json:"reason" jsonschema:"why; kept in the audit"`
+}
+
+// operate applies a verb and returns the task afterwards.
+func (t tools) operate(ctx context.Context, in operateInput, do func(task.ID, ...weaver.OperateOption) error) (string, error) {
+	id, err := parseID(in.ID)
+	if err != nil {
+		return "", err
+	}
+	if in.Reason == "" {
+		return "", errors.New("reason is empty: say why, for the audit")
+	}
+	if err := do(id, weaver.By(t.Actor), weaver.Reason(in.Reason)); err != nil {
+		return "", err
+	}
+	return t.show(ctx, idInput{in.ID})
+}
+
+func (t tools) retry(ctx context.Context, in operateInput) (string, error) {
+	return t.operate(ctx, in, func(id task.ID, opts ...weaver.OperateOption) error { return t.Client.Retry(ctx, id, opts...) })
+}
+
+func (t tools) cancel(ctx context.Context, in operateInput) (string, error) {
+	return t.operate(ctx, in, func(id task.ID, opts ...weaver.OperateOption) error { return t.Client.Cancel(ctx, id, opts...) })
+}
+
+type unblockInput struct {
+	operateInput
+	Input any `json:"input,omitempty" jsonschema:"the answer, any JSON value; default none"`
+}
+
+func (t tools) unblock(ctx context.Context, in unblockInput) (string, error) {
+	return t.operate(ctx, in.operateInput, func(id task.ID, opts ...weaver.OperateOption) error {
+		return t.Client.Unblock(ctx, id, in.Input, opts...)
+	})
+}

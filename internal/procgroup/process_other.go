@@ -1,0 +1,24 @@
+//go:build !unix || aix
+
+package procgroup
+
+import "syscall"
+
+func processAttr() *syscall.SysProcAttr { return nil }
+
+func (p *Process) awaitLeader() bool { return false }
+
+func (p *Process) leaderEnded() bool { return false }
+
+// terminate ends the leader: there is no polite way, and there are no groups.
+func (p *Process) terminate() bool {
+	if p.ended {
+		return false
+	}
+	p.kill()
+	return true
+}
+
+func (p *Process) kill() { _ = p.leader.Kill() } // it may have ended
+
+func (p *Process) remains() bool { return false }

@@ -1,0 +1,162 @@
+package sqlstore
+
+import (
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Tasks are counted by rows of their own that say where they stand, a bounded number of
+// them for each. A count with a limit of one more than what it counts to knows whether
+// that is all.
+const (
+	sqlCountParked = `SELECT count(*), count(due_at) FROM (SELECT due_at FROM weaver_paused_tasks WHERE namespace = ?1 LIMIT ?2) p`
+
+	sqlCountWaiters = `
+SELECT count(*) FROM (SELECT 1 FROM weaver_conc_waiters INDEXED BY weaver_conc_waiters_by_task WHERE namespace = ?1 LIMIT ?2) w`
+
+	// A cancelled task may have open needs as well, and so may one that waits for
+	// something else since a failure started it. Each may have any number of them.
+	sqlCountNeedy = `
+WITH RECURSIVE needy(task_id) AS (
+  SELECT (SELECT d.task_id FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_open WHERE d.namespace = ?1 AND d.done = 0 ORDER BY d.task_id LIMIT 1)
+  UNION ALL
+  SELECT (SELECT d.task_id FROM weaver_task_dependencies d INDEXED BY weaver_task_dependencies_open
+    WHERE d.namespace = ?1 AND d.done = 0 AND d.task_id > n.task_id ORDER BY d.task_id LIMIT 1)
+  FROM needy n WHERE n.task_id IS NOT NULL
+)
+SELECT count(*), count(*) FILTER (WHERE t.state = 'pending' AND (t.waiting_reason = 'deps' OR t.waiting_reason IN ('children', 'repair') AND t.join_kind IS NOT NULL))
+FROM (SELECT task_id FROM needy WHERE task_id IS NOT NULL LIMIT ?2) n CROSS JOIN weaver_tasks t ON t.namespace = ?1 AND t.task_id = n.task_id`
+
+	// What is suspended without a time has a wait, and no dispatch row.
+	sqlCountSuspended = `
+WITH RECURSIVE waiting(task_id) AS (
+  SELECT (SELECT s.task_id FROM weaver_steps s INDEXED BY weaver_steps_waiting WHERE s.namespace = ?1 AND s.state = 'waiting' ORDER BY s.task_id LIMIT 1)
+  UNION ALL
+  SELECT (SELECT s.task_id FROM weaver_steps s INDEXED BY weaver_steps_waiting
+    WHERE s.namespace = ?1 AND s.state = 'waiting' AND s.task_id > w.task_id ORDER BY s.task_id LIMIT 1)
+  FROM waiting w WHERE w.task_id IS NOT NULL
+)
+SELECT count(*), count(*) FILTER (WHERE t.state = 'pending' AND t.ready_at IS NULL AND t.join_kind IS NULL AND (t.waiting_reason = 'signal' OR t.waiting_reason = 'children'))
+FROM (SELECT task_id FROM waiting WHERE task_id IS NOT NULL LIMIT ?2) w CROSS JOIN weaver_tasks t ON t.namespace = ?1 AND t.task_id = w.task_id`
+
+	sqlCountEnded = `
+SELECT count(*) FROM (SELECT 1 FROM weaver_tasks INDEXED BY weaver_tasks_by_end
+  WHERE namespace = ?1 AND /*end_*/state = ?2 AND (state = 'failed' OR state = 'blocked' OR state = 'cancelled') LIMIT ?3) t`
+
+	// No index says which tasks succeeded: it would be written with every finish.
+	sqlCountOldest = `
+SELECT count(*), count(*) FILTER (WHERE t.state = 'succeeded') FROM (SELECT state FROM weaver_tasks WHERE namespace = ?1 ORDER BY task_id LIMIT ?2) t`
+
+	sqlCountAll = `SELECT count(*) FROM (SELECT 1 FROM weaver_tasks INDEXED BY weaver_tasks_by_lane WHERE namespace = ?1 LIMIT ?2) t`
+
+	// sqlCountLanes finds queues of types by jumping from one to the next.
+	sqlCountLanes = `
+WITH RECURSIVE kinds(kind) AS (
+  SELECT (SELECT t.task_type FROM weaver_tasks t INDEXED BY weaver_tasks_by_lane WHERE t.namespace = ?1 ORDER BY t.task_type LIMIT 1)
+  UNION ALL
+  SELECT (SELECT t.task_type FROM weaver_tasks t INDEXED BY weaver_tasks_by_lane WHERE t.namespace = ?1 AND t.task_type > k.kind ORDER BY t.task_type LIMIT 1)
+  FROM kinds k WHERE k.kind IS NOT NULL
+), lanes(kind, queue) AS (
+  SELECT k.kind, (SELECT t.queue FROM weaver_tasks t INDEXED BY weaver_tasks_by_lane WHERE t.namespace = ?1 AND t.task_type = k.kind ORDER BY t.queue LIMIT 1)
+  FROM kinds k WHERE k.kind IS NOT NULL
+  UNION ALL
+  SELECT l.kind, (SELECT t.queue FROM weaver_tasks t INDEXED BY weaver_tasks_by_lane
+    WHERE t.namespace = ?1 AND t.task_type = l.kind AND t.queue > l.queue ORDER BY t.queue LIMIT 1)
+  FROM lanes l WHERE l.queue IS NOT NULL
+)
+SELECT l.kind, l.queue, (SELECT count(*) FROM (SELECT 1 FROM weaver_tasks t INDEXED BY weaver_tasks_by_lane
+  WHERE t.namespace = ?1 AND t.task_type = l.kind AND t.queue = l.queue LIMIT ?2) d)
+FROM lanes l WHERE l.queue IS NOT NULL LIMIT ?3`
+)
+
+// looks is how many rows are looked at for a count, of which not all count.
+func (r *reader) looks() int64 { return 2 * int64(r.cap) }
+
+// counts counts the tasks.
+func (r *reader) counts() (store.Counts, error) {
+	c := store.Counts{States: make(map[task.State]store.Count), Types: make(map[string]store.Count), Queues: make(map[string]store.Count)}
+	running := r.count(int64(r.runs.total()))
+	running.More = running.More || r.runs.more
+	c.States[task.Running] = running
+	var ready, pending store.Count
+	for i := range r.due {
+		d := &r.due[i]
+		if r.pausedQueues[d.queue] || r.pausedTypes[d.kind] {
+			pending = pending.Plus(r.count(int64(d.due)))
+		} else {
+			ready = ready.Plus(r.count(int64(d.due)))
+		}
+		pending = pending.Plus(r.count(int64(d.later)))
+	}
+	ready.More, pending.More = ready.More || r.lanesCut, pending.More || r.lanesCut
+	waiters, _, err := one(r.stmt(sqlCountWaiters).Text(1, r.ns).Int(2, int64(r.cap)+1))
+	if err != nil {
+		return c, err
+	}
+	pending = pending.Plus(r.count(waiters))
+	for _, sql := range []string{sqlCountParked, sqlCountNeedy, sqlCountSuspended} {
+		looked, n, err := one(r.stmt(sql).Text(1, r.ns).Int(2, r.looks()))
+		if err != nil {
+			return c, err
+		}
+		some := r.count(n)
+		some.More = some.More || looked == r.looks()
+		pending = pending.Plus(some)
+	}
+	c.States[task.Ready], c.States[task.Pending] = r.atMost(ready), r.atMost(pending)
+	for _, state := range []task.State{task.Failed, task.Blocked, task.Cancelled} {
+		n, _, err := one(r.stmt(sqlCountEnded).Text(1, r.ns).Text(2, string(state)).Int(3, int64(r.cap)+1))
+		if err != nil {
+			return c, err
+		}
+		c.States[state] = r.count(n)
+	}
+	if c.States[task.Succeeded], err = r.succeeded(c.States); err != nil {
+		return c, err
+	}
+	return c, r.countLanes(&c)
+}
+
+// atMost is a sum of counts as a count.
+func (r *reader) atMost(c store.Count) store.Count {
+	sum := r.count(int64(c.N))
+	sum.More = sum.More || c.More
+	return sum
+}
+
+// succeeded counts the tasks that succeeded: among the oldest ones, or as what is left
+// of all when the others are known.
+func (r *reader) succeeded(others map[task.State]store.Count) (store.Count, error) {
+	looked, found, err := one(r.stmt(sqlCountOldest).Text(1, r.ns).Int(2, r.looks()))
+	if err != nil || looked < r.looks() || found > int64(r.cap) {
+		return r.count(found), err
+	}
+	var sum store.Count
+	n := 0
+	for _, o := range others {
+		sum.More = sum.More || o.More
+		n += o.N
+	}
+	if sum.More {
+		return store.Count{N: int(found), More: true}, nil
+	}
+	all, _, err := one(r.stmt(sqlCountAll).Text(1, r.ns).Int(2, int64(n+r.cap)+1))
+	return r.count(max(all-int64(n), found)), err
+}
+
+// countLanes counts the tasks of each type and queue.
+func (r *reader) countLanes(c *store.Counts) error {
+	st := r.stmt(sqlCountLanes).Text(1, r.ns).Int(2, int64(r.cap)+1).Int(3, store.MaxCount+1)
+	lanes := 0
+	for ; st.Next(); lanes++ {
+		kind, queue, n := st.ColText(0), st.ColText(1), r.count(st.ColInt(2))
+		c.Types[kind], c.Queues[queue] = r.atMost(c.Types[kind].Plus(n)), r.atMost(c.Queues[queue].Plus(n))
+	}
+	if c.More = lanes > store.MaxCount; c.More {
+		for name, n := range c.Queues { // a queue may have tasks of other types
+			n.More = true
+			c.Queues[name] = n
+		}
+	}
+	return st.Done()
+}

@@ -1,0 +1,92 @@
+package weaver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/goweaver/weaver/store"
+)
+
+// manyVerb is a verb of many tasks.
+type manyVerb struct {
+	name    string
+	states  []State // in which a task can be changed
+	force   bool    // it has the option
+	command func(*operateSettings, TaskID) store.Command
+	done    func(*store.CommandResult) bool                                          // whether a task that was refused is as the verb would have it
+	refuse  func(*TaskInfo) error                                                    // what is known to be refused; nil: nothing
+	foresee func(f *foresight, ctx context.Context, h *History) (refused, err error) // the same, in a dry run and from more of the task
+	twice   bool                                                                     // what is refused is tried once more
+}
+
+// narrow makes a filter select only tasks that the verb can change.
+func (v *manyVerb) narrow(f *Filter) error {
+	for _, state := range f.States {
+		if !slices.Contains(v.states, state) {
+			return fmt.Errorf("%w: a task that is %s cannot be changed so; the states are %v", ErrInvalidOption, state, v.states)
+		}
+	}
+	if len(f.States) == 0 {
+		f.States = v.states
+	}
+	return nil
+}
+
+func retryVerb() *manyVerb {
+	return &manyVerb{
+		name: "retry", states: []State{StateFailed, StateCancelled},
+		command: func(s *operateSettings, id TaskID) store.Command {
+			return store.RetryTask{Audit: s.audit, Seen: s.seen, Task: id}
+		},
+		done:    func(r *store.CommandResult) bool { return r.State != StateFailed && r.State != StateCancelled },
+		foresee: (*foresight).retry,
+		twice:   true,
+	}
+}
+
+func cancelVerb() *manyVerb {
+	return &manyVerb{
+		name: "cancel", states: []State{StatePending, StateReady, StateRunning, StateBlocked}, force: true,
+		command: func(s *operateSettings, id TaskID) store.Command {
+			return store.CancelTask{Audit: s.audit, Seen: s.seen, Task: id, Force: s.force}
+		},
+		done: func(r *store.CommandResult) bool { return r.State.Terminal() },
+	}
+}
+
+func deleteVerb() *manyVerb {
+	return &manyVerb{
+		name: "delete", states: []State{StateSucceeded, StateFailed, StateCancelled},
+		command: func(s *operateSettings, id TaskID) store.Command {
+			return store.DeleteTask{Audit: s.audit, Seen: s.seen, Task: id}
+		},
+		done:    func(r *store.CommandResult) bool { return errors.Is(r.Err, ErrNotFound) },
+		twice:   true, // the children of a task that is deleted too
+		foresee: (*foresight).delete,
+		refuse: func(t *TaskInfo) error {
+			if t.JobID.IsZero() {
+				return nil
+			}
+			return fmt.Errorf("task %s belongs to job %s, whose tasks stay with it: %w", t.ID, t.JobID, ErrState)
+		},
+	}
+}
+
+// unblockVerb lets tasks go on that wait for no answer.
+func unblockVerb() *manyVerb {
+	return &manyVerb{
+		name: "unblock", states: []State{StateBlocked},
+		command: func(s *operateSettings, id TaskID) store.Command {
+			return store.UnblockTask{Audit: s.audit, Seen: s.seen, Task: id}
+		},
+		done: func(r *store.CommandResult) bool { return r.Err != nil && r.State != "" && r.State != StateBlocked },
+		refuse: func(t *TaskInfo) error {
+			if t.Error == nil || t.Error.Ask == "" {
+				return nil
+			}
+			return fmt.Errorf("task %s waits for an answer to %q: it is unblocked by itself, with that: %w", t.ID, t.Error.Ask, ErrState)
+		},
+	}
+}

@@ -1,0 +1,243 @@
+package schema
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// Error says what is wrong with a value.
+type Error struct {
+	Problems []Problem // at least one, in the order of their pointers
+}
+
+// Problem is one thing that is wrong. It does not repeat values, which may be secret.
+type Problem struct {
+	Pointer string `json:"pointer"` // where, as of RFC 6901; "": the whole value
+	Detail  string `json:"detail"`
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	texts := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		texts[i] = cmp.Or(p.Pointer, "the whole value") + ": " + p.Detail
+	}
+	return strings.Join(texts, "; ")
+}
+
+// maxProblems is how many problems of a value are told.
+const maxProblems = 100
+
+func (s *Schema) problems(wrong *jsonschema.ValidationError) []Problem {
+	var all []Problem
+	s.gather(wrong, func(p Problem) { all = append(all, p) })
+	slices.SortStableFunc(all, func(a, b Problem) int {
+		return cmp.Or(strings.Compare(a.Pointer, b.Pointer), strings.Compare(a.Detail, b.Detail))
+	})
+	all = slices.Compact(all)
+	if len(all) > maxProblems {
+		all = all[:maxProblems]
+	}
+	return all
+}
+
+// gather calls add for the problems at the leaves. Alternatives, of which a value needs to
+// fit one, are one problem.
+func (s *Schema) gather(e *jsonschema.ValidationError, add func(Problem)) {
+	at := pointer(e.InstanceLocation)
+	switch k := e.ErrorKind.(type) {
+	case *kind.AnyOf, *kind.OneOf:
+		if one, ok := k.(*kind.OneOf); ok && len(one.Subschemas) > 0 {
+			add(Problem{at, "it fits several alternatives of which it may fit one only"})
+			return
+		}
+		var inner []string
+		for _, c := range e.Causes {
+			s.gather(c, func(p Problem) {
+				if p.Pointer != at {
+					p.Detail = p.Pointer + " " + p.Detail
+				}
+				inner = append(inner, p.Detail)
+			})
+		}
+		slices.Sort(inner)
+		add(Problem{at, "it fits none of the alternatives: " + strings.Join(slices.Compact(inner), ", or ")})
+		return
+	case *kind.AdditionalProperties:
+		for _, name := range k.Properties {
+			add(Problem{at + "/" + escape(name), "the field is not known; " + s.known(e.SchemaURL)})
+		}
+		return
+	case *kind.Required:
+		for _, name := range k.Missing {
+			add(Problem{at, fmt.Sprintf("the field %q is missing", name)})
+		}
+		return
+	}
+	if len(e.Causes) > 0 {
+		for _, c := range e.Causes {
+			s.gather(c, add)
+		}
+		return
+	}
+	add(Problem{at, detail(e.ErrorKind)})
+}
+
+// detail says what is wrong at one place.
+func detail(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.Type:
+		return fmt.Sprintf("it is %s, want %s", typeWords(k.Got), wanted(k.Want))
+	case *kind.Enum:
+		return "it is none of " + values(k.Want)
+	case *kind.Const:
+		return "want " + values([]any{k.Want})
+	case *kind.Format:
+		return fmt.Sprintf("it does not have the format %s", k.Want)
+	case *kind.FalseSchema:
+		return "nothing is allowed here"
+	case *kind.Not:
+		return "it is what is not allowed here"
+	case *kind.Minimum:
+		return "it is less than " + number(k.Want)
+	case *kind.Maximum:
+		return "it is more than " + number(k.Want)
+	case *kind.ExclusiveMinimum:
+		return "want more than " + number(k.Want)
+	case *kind.ExclusiveMaximum:
+		return "want less than " + number(k.Want)
+	case *kind.MultipleOf:
+		return "it is no multiple of " + number(k.Want)
+	case *kind.MinLength:
+		return fmt.Sprintf("it has %d characters, want at least %d", k.Got, k.Want)
+	case *kind.MaxLength:
+		return fmt.Sprintf("it has %d characters, want at most %d", k.Got, k.Want)
+	case *kind.MinItems:
+		return fmt.Sprintf("it has %d items, want at least %d", k.Got, k.Want)
+	case *kind.MaxItems:
+		return fmt.Sprintf("it has %d items, want at most %d", k.Got, k.Want)
+	case *kind.MinProperties:
+		return fmt.Sprintf("it has %d fields, want at least %d", k.Got, k.Want)
+	case *kind.MaxProperties:
+		return fmt.Sprintf("it has %d fields, want at most %d", k.Got, k.Want)
+	case *kind.AdditionalItems:
+		return fmt.Sprintf("it has %d items too many", k.Count)
+	case *kind.UniqueItems:
+		return fmt.Sprintf("the items %d and %d are equal", k.Duplicates[0], k.Duplicates[1])
+	case *kind.Pattern:
+		return "it does not match the pattern " + k.Want
+	case *kind.ContentEncoding:
+		return "it is not encoded as " + k.Want
+	case *kind.Dependency:
+		return fmt.Sprintf("beside the field %q, %s is missing", k.Prop, quoted(k.Missing))
+	case *kind.DependentRequired:
+		return fmt.Sprintf("beside the field %q, %s is missing", k.Prop, quoted(k.Missing))
+	case *kind.PropertyNames:
+		return fmt.Sprintf("a field may not have the name %q", k.Property)
+	}
+	return "it does not keep the rule " + strings.Join(k.KeywordPath(), "/")
+}
+
+// typeWords names a JSON type.
+func typeWords(t string) string {
+	switch t {
+	case "null":
+		return "null"
+	case "integer", "array", "object":
+		return "an " + t
+	}
+	return "a " + t
+}
+
+// wanted names the JSON types that are allowed, null only if nothing else is.
+func wanted(types []string) string {
+	var words []string
+	for _, t := range types {
+		if t != "null" || len(types) == 1 {
+			words = append(words, typeWords(t))
+		}
+	}
+	return strings.Join(words, " or ")
+}
+
+func number(r *big.Rat) string {
+	if r.IsInt() {
+		return r.Num().String()
+	}
+	f, _ := r.Float64()
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
+
+func values(of []any) string {
+	texts := make([]string, 0, len(of))
+	for _, v := range of {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			continue // it came from JSON
+		}
+		texts = append(texts, string(raw))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func quoted(names []string) string {
+	texts := make([]string, len(names))
+	for i, n := range names {
+		texts[i] = strconv.Quote(n)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// maxKnown is how many fields are named to one that is not known.
+const maxKnown = 20
+
+// known names the fields of the object at a place of the schema.
+func (s *Schema) known(url string) string {
+	_, fragment, _ := strings.Cut(url, "#")
+	at := s.doc
+	for token := range strings.SplitSeq(strings.Trim(fragment, "/"), "/") {
+		switch v := at.(type) {
+		case map[string]any:
+			if token != "" {
+				at = v[strings.NewReplacer("~1", "/", "~0", "~").Replace(token)]
+			}
+		case []any:
+			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(v) {
+				at = v[i]
+			}
+		}
+	}
+	object, _ := at.(map[string]any)
+	fields, _ := object["properties"].(map[string]any)
+	names := slices.Sorted(maps.Keys(fields))
+	switch more := len(names) - maxKnown; {
+	case len(names) == 0:
+		return "there are none here"
+	case more > 0:
+		return fmt.Sprintf("there are %s and %d more", quoted(names[:maxKnown]), more)
+	}
+	return "there are " + quoted(names)
+}
+
+// pointer writes a path as of RFC 6901.
+func pointer(path []string) string {
+	var b strings.Builder
+	for _, token := range path {
+		b.WriteByte('/')
+		b.WriteString(escape(token))
+	}
+	return b.String()
+}
+
+func escape(token string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(token)
+}

@@ -1,0 +1,191 @@
+package weaver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goweaver/weaver/internal/redact"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Bounds of a search for what no index knows.
+const (
+	searchTime  = 2 * time.Second
+	maxSearches = 4   // at a time in a process
+	searchRows  = 200 // of a page that is looked through
+)
+
+// SearchPage is what a Search has found.
+type SearchPage struct {
+	Items []TaskInfo // newest first; of large inputs and outputs what List has
+
+	// Scanned is how many tasks were looked at, of those that the Filter selects, and
+	// OldestSeen how far the search came: no task that matches and that is newer was
+	// left out. Zero: it came to no task.
+	Scanned    int
+	OldestSeen TaskID
+
+	// Unread is how many of them had an input or output that is asked about and that
+	// could not be read (it is sealed with a key that the client lacks, or the bucket did
+	// not give it): they do not match.
+	Unread int
+
+	Next string // Filter.After for the same query to go on; "": there are no more
+}
+
+// Search reads the tasks that a query asks for, newest first. If its Filter says all of
+// it, this is one List. What else it asks for is looked for in the tasks that the
+// Filter selects, for at most two seconds: a page may hold fewer than
+// Limit, also none, and still have Next. Four such searches run at a time in a
+// process; another one waits until ctx ends. Inputs and outputs that are asked about are
+// read as Get does. Errors: those of List.
+func (c *Client) Search(ctx context.Context, q Query) (SearchPage, error) {
+	page, err := c.searchOne(ctx, &q)
+	switch {
+	case err == nil:
+		return page, nil
+	case q.Exact():
+		return SearchPage{}, fmt.Errorf("list tasks: %w", err)
+	}
+	return SearchPage{}, fmt.Errorf("search tasks: %w", err)
+}
+
+func (c *Client) searchOne(ctx context.Context, q *Query) (SearchPage, error) {
+	if err := checkFilter(&q.Filter); err != nil {
+		return SearchPage{}, err
+	}
+	release, err := q.turn(ctx)
+	if err != nil {
+		return SearchPage{}, err
+	}
+	defer release()
+	return c.search(ctx, q, time.Now().Add(searchTime))
+}
+
+// searches holds a place for each search that runs.
+var searches = make(chan struct{}, maxSearches)
+
+// turn waits until a search may run.
+func (q *Query) turn(ctx context.Context) (release func(), err error) {
+	if q.Exact() || q.none {
+		return func() {}, nil
+	}
+	select {
+	case searches <- struct{}{}:
+		return func() { <-searches }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%d other searches run in this process: %w", maxSearches, context.Cause(ctx))
+	}
+}
+
+// search reads one page. It ends a little after the given time, and has looked at one
+// task at least.
+func (c *Client) search(ctx context.Context, q *Query, until time.Time) (page SearchPage, err error) {
+	f := q.Filter
+	if q.none {
+		return page, nil
+	}
+	if q.Exact() {
+		page.Items, page.Next, err = c.store.List(ctx, c.ns, f)
+		if page.Scanned = len(page.Items); page.Scanned > 0 {
+			page.OldestSeen = page.Items[page.Scanned-1].ID
+		}
+		return page, errors.Join(err, page.seen())
+	}
+	want := store.PageLimit(f.Limit)
+	f.Limit = searchRows
+	for {
+		rows, next, err := c.store.List(ctx, c.ns, f)
+		if err != nil {
+			return page, err
+		}
+		for i := range rows {
+			t := &rows[i]
+			end := until
+			if page.Scanned == 0 {
+				end = later(until, time.Now().Add(searchTime/2)) // so that the next call begins with another one
+			}
+			found, read := c.matches(ctx, q, t, end)
+			if err := ctx.Err(); err != nil {
+				return page, err
+			}
+			if !read && page.Scanned > 0 && !time.Now().Before(until) {
+				page.Next = page.OldestSeen.String() // the next call reads it
+				return page, nil
+			}
+			page.Scanned, page.OldestSeen = page.Scanned+1, t.ID
+			if !read {
+				page.Unread++
+			}
+			if found {
+				page.Items = append(page.Items, *t)
+			}
+			if len(page.Items) == want && (next != "" || i < len(rows)-1) {
+				page.Next = t.ID.String()
+				return page, nil
+			}
+		}
+		if page.Next = next; next == "" || len(page.Items) == want || !time.Now().Before(until) {
+			return page, page.seen()
+		}
+		f.After = next
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// seen notes how far a list came that has more.
+func (p *SearchPage) seen() error {
+	if p.Next == "" {
+		return nil
+	}
+	id, err := task.ParseID(p.Next)
+	if err != nil {
+		return fmt.Errorf("the cursor of the store: %w", err)
+	}
+	p.OldestSeen = id
+	return nil
+}
+
+// matches reports whether a task that the Filter selects is what the query asks for. Not
+// read: a value that it asks about could not be read, by a given time.
+func (c *Client) matches(ctx context.Context, q *Query, t *TaskInfo, until time.Time) (found, read bool) {
+	for i := range q.also {
+		if !q.also[i].Selects(t) {
+			return false, true
+		}
+	}
+	if q.rest == nil {
+		return true, true
+	}
+	if !q.rest.Row(t) {
+		return false, true
+	}
+	input, output := q.rest.NeedsValues(t)
+	if !input && !output {
+		return true, true
+	}
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	whole := *t
+	load := func(v *json.RawMessage) bool {
+		loaded, err := c.values.Load(ctx, *v)
+		*v = loaded
+		return err == nil
+	}
+	if input && !load(&whole.Input) || output && !load(&whole.Output) || input && output && !load(&whole.UnblockInput) {
+		return false, false
+	}
+	shown := whole
+	redact.Task(&shown)
+	return q.rest.Values(&whole, &shown), true
+}

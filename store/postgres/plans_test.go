@@ -1,0 +1,251 @@
+package postgres_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/goweaver/weaver/internal/pgtest"
+	"github.com/goweaver/weaver/internal/sqlstore/sqltext"
+	"github.com/goweaver/weaver/store/postgres"
+	"github.com/goweaver/weaver/task"
+)
+
+const (
+	planRows  = 10_000 // of each table; all of them are in the sample of ANALYZE
+	plansLast = 300 * time.Millisecond
+	mostRows  = 3_000 // that one statement may look at
+)
+
+var goldenPlans = filepath.Join("testdata", "plans.txt")
+
+// hot are statements whose plans must be seen.
+var hot = []string{
+	"sqlInsertAlike", "sqlClaimLane", "sqlDueOfLane", "sqlSucceedAll", "sqlRecordNow", "sqlBeatAll", "sqlGuard", "sqlTransition", "sqlLanes",
+	"sqlLockTasks", "sqlLockJobs", "sqlLockKeys", "sqlLockDispatch", "sqlInsertClaim", "sqlClaimTask", "sqlInsertAttempt",
+}
+
+// No statement that usual calls run looks at many rows, be it in a table or in an index,
+// whatever is in the database, whatever the server knows of it, and whatever was there
+// when the connection made its plans. Their plans in a full database are those in
+// testdata/plans.txt.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("make test runs this: it needs PostgreSQL")
+	}
+	names := make(map[string]string)
+	for name, sql := range sqltext.All(t, nil, ".") {
+		sql = postgres.Translate(sql)
+		if was := names[sql]; was == "" || name < was {
+			names[sql] = name
+		}
+	}
+	all := &plans{names: names, of: make(map[string]map[string]bool), seen: make(map[string]bool)}
+	t.Run("in", func(t *testing.T) {
+		for i := range fills {
+			t.Run(fills[i].name, func(t *testing.T) {
+				t.Parallel()
+				all.collect(t, i)
+			})
+		}
+	})
+	for _, name := range hot {
+		if !all.seen[name] {
+			t.Errorf("%s was not run: the work has to run every hot statement", name)
+		}
+	}
+	if t.Failed() || all.version != 15 {
+		return // others plan otherwise
+	}
+	got := all.text()
+	if *update {
+		if err := os.WriteFile(goldenPlans, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, err := os.ReadFile(goldenPlans)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(held) != got {
+		t.Errorf("plans differ from %s. If the new ones are right, run go test ./store/postgres -run TestPlans -update\n%s", goldenPlans, firstDiff(string(held), got))
+	}
+}
+
+// firstDiff shows where two texts differ first.
+func firstDiff(held, got string) string {
+	a, b := strings.Split(held, "\n\n"), strings.Split(got, "\n\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return "held:\n" + a[i] + "\ngot:\n" + b[i]
+		}
+	}
+	return fmt.Sprintf("%d statements, and %d", len(a), len(b))
+}
+
+// plans are what the server reports of statements.
+type plans struct {
+	names map[string]string // by text
+
+	mu      sync.Mutex
+	version int                        // of the server
+	seen    map[string]bool            // statements
+	of      map[string]map[string]bool // statement → its shapes in a full database
+}
+
+// collect has the work done in a state of the database.
+func (p *plans) collect(t *testing.T, i int) {
+	state := fills[i]
+	url := pgtest.Migrated(t, "weaver", migrateURL)
+	u := connect(t, url)
+	u.stayUnanalyzed()
+	if !state.late {
+		u.fill(planRows, state.sql)
+	}
+	if version, err := strconv.Atoi(u.texts("SELECT (current_setting('server_version_num')::int / 10000)::text")[0]); err == nil && state.name == fullState {
+		p.version = version
+	}
+	if state.analyze {
+		u.exec("ANALYZE")
+	}
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"session_preload_libraries": "auto_explain", "auto_explain.log_min_duration": "0", "auto_explain.log_level": "notice",
+		"auto_explain.log_format": "json", "auto_explain.log_analyze": "on", "auto_explain.log_timing": "off", "client_min_messages": "notice",
+	} {
+		cfg.ConnConfig.RuntimeParams[name] = value
+	}
+	cfg.MaxConns = 1 // a connection keeps its plans
+	cfg.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { p.notice(t, state.name, n.Message) }
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	var last time.Duration // the default
+	if state.late {
+		last = plansLast
+	}
+	db, err := postgres.New(t.Context(), pool, postgres.Unsafe(), postgres.LockFolder(t.TempDir()), postgres.PlansLast(last))
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := &planWork{TB: t, db: db, ids: task.NewIDs(nil)}
+	work.run()
+	if state.late {
+		u.fill(planRows, state.sql)
+		<-time.After(plansLast)
+		work.run()
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// node is one of a plan, as the server writes it.
+type node struct {
+	Kind      string  `json:"Node Type"`
+	Operation string  `json:"Operation"`
+	Table     string  `json:"Relation Name"`
+	Index     string  `json:"Index Name"`
+	Cond      string  `json:"Index Cond"`
+	Rows      float64 `json:"Actual Rows"`
+	Loops     float64 `json:"Actual Loops"`
+	Filtered  float64 `json:"Rows Removed by Filter"`
+	Rechecked float64 `json:"Rows Removed by Index Recheck"`
+	Plans     []node  `json:"Plans"`
+}
+
+// notice reads what auto_explain says.
+func (p *plans) notice(t *testing.T, state, text string) {
+	_, text, ok := strings.Cut(text, "plan:\n")
+	if !ok {
+		return
+	}
+	var report struct {
+		Text string `json:"Query Text"`
+		Plan node
+	}
+	if err := json.Unmarshal([]byte(text), &report); err != nil {
+		t.Errorf("%v: %s", err, text)
+		return
+	}
+	var shape strings.Builder
+	if touched := report.Plan.write(&shape, 1); !touched {
+		return
+	}
+	name := p.names[report.Text]
+	if name == "" {
+		return // of the connection, or of a test
+	}
+	if n := report.Plan.looked(); n > mostRows {
+		t.Errorf("%s, %s: looks at %.0f rows\n%s", name, state, n, shape.String())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen[name] = true
+	if state != fullState {
+		return
+	}
+	if p.of[name] == nil {
+		p.of[name] = make(map[string]bool)
+	}
+	p.of[name][shape.String()] = true
+}
+
+// write writes the shape of a plan, and reports whether it has a table that grows.
+func (n *node) write(b *strings.Builder, depth int) (touched bool) {
+	fmt.Fprint(b, strings.Repeat("  ", depth), n.Kind)
+	if n.Operation != "" && n.Kind == "ModifyTable" {
+		fmt.Fprint(b, " ", n.Operation)
+	}
+	if n.Index != "" {
+		fmt.Fprint(b, " using ", n.Index)
+	}
+	if n.Table != "" {
+		fmt.Fprint(b, " on ", n.Table)
+		touched = strings.HasPrefix(n.Table, "weaver_") && !small(n.Table)
+	}
+	fmt.Fprintln(b)
+	for i := range n.Plans {
+		touched = n.Plans[i].write(b, depth+1) || touched
+	}
+	return touched
+}
+
+// looked is how many rows of tables and indexes a plan looked at.
+func (n *node) looked() (rows float64) {
+	if n.Index != "" || n.Table != "" && n.Kind != "ModifyTable" {
+		rows = (n.Rows + n.Filtered + n.Rechecked) * n.Loops
+	}
+	for i := range n.Plans {
+		rows += n.Plans[i].looked()
+	}
+	return rows
+}
+
+// text lists the plans of each statement.
+func (p *plans) text() string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(p.of)) {
+		for _, shape := range slices.Sorted(maps.Keys(p.of[name])) {
+			list = append(list, name+"\n"+strings.TrimRight(shape, "\n"))
+		}
+	}
+	return strings.Join(list, "\n\n") + "\n"
+}

@@ -1,0 +1,267 @@
+package postgres_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/postgres"
+	"github.com/goweaver/weaver/task"
+)
+
+// planWork makes a worker's and a caller's usual calls.
+type planWork struct {
+	testing.TB
+	db  *postgres.DB
+	ids *task.IDs
+}
+
+const (
+	workType  = "acme.work.v1" // its tasks are the only ones of their type
+	workQueue = "work"
+	workTTL   = 30 * time.Second
+)
+
+func (w *planWork) draft(change ...func(*task.New)) task.New {
+	n := task.New{
+		ID: w.ids.New(), Type: workType, Queue: workQueue, Input: json.RawMessage(`1`), SchemaVersion: 1,
+		Priority: task.DefaultPriority, MaxAttempts: 10, MaxRepairs: task.DefaultMaxRepairs, Backoff: task.DefaultBackoff, BackoffMax: task.DefaultBackoffMax,
+	}
+	for _, c := range change {
+		c(&n)
+	}
+	return n
+}
+
+func (w *planWork) enqueue(n int, change ...func(*task.New)) []task.ID {
+	var sub store.Submission
+	var ids []task.ID
+	for range n {
+		sub.Tasks = append(sub.Tasks, w.draft(change...))
+		ids = append(ids, sub.Tasks[len(sub.Tasks)-1].ID)
+	}
+	w.submit(sub)
+	return ids
+}
+
+func (w *planWork) submit(sub store.Submission) {
+	if _, err := w.db.Enqueue(w.Context(), planNS, nil, sub); err != nil {
+		w.Fatalf("Enqueue: %v", err)
+	}
+}
+
+func (w *planWork) claim(limit int, types ...string) []store.Claimed {
+	req := store.ClaimRequest{Worker: "w", Name: "host:1", LeaseID: task.NewLeaseID(), TTL: workTTL, Limit: limit, Slots: 1000, Types: make(map[string]int)}
+	for _, typ := range types {
+		req.Types[typ] = 1
+	}
+	return w.claimBy(req)
+}
+
+func (w *planWork) claimBy(req store.ClaimRequest) []store.Claimed {
+	got, err := w.db.Claim(w.Context(), planNS, req)
+	if err != nil {
+		w.Fatalf("Claim: %v", err)
+	}
+	return got.Tasks
+}
+
+// claimWork claims what there is of the work.
+func (w *planWork) claimWork(want int) []store.Claimed {
+	got := w.claim(100, workType)
+	if len(got) != want {
+		w.Fatalf("claimed %d tasks, want %d", len(got), want)
+	}
+	return got
+}
+
+func (w *planWork) finish(fins ...store.Finish) {
+	got, err := w.db.Finish(w.Context(), planNS, fins...)
+	if err != nil {
+		w.Fatalf("Finish: %v", err)
+	}
+	for _, r := range got {
+		if r.Err != nil {
+			w.Fatalf("Finish: %v", r.Err)
+		}
+	}
+}
+
+func (w *planWork) succeed(claimed ...store.Claimed) {
+	var fins []store.Finish
+	for _, c := range claimed {
+		fins = append(fins, store.Finish{Lease: c.Lease, Outcome: task.OutcomeSuccess, Output: json.RawMessage(`1`), CodeVersion: 1})
+	}
+	w.finish(fins...)
+}
+
+// fail ends an attempt by a decision.
+func failed(c store.Claimed, kind task.DecisionKind) store.Finish {
+	return store.Finish{
+		Lease: c.Lease, Outcome: task.OutcomeFailure, Error: &task.Error{Kind: task.KindHandler, Message: "no luck"}, CodeVersion: 1,
+		Decision: &task.Decision{Kind: kind, Reason: task.Reason{Policy: "test", Version: 1, Text: "the test says so"}},
+	}
+}
+
+func (w *planWork) record(rec store.Record) store.RecordResult {
+	got, err := w.db.Record(w.Context(), planNS, rec)
+	if err != nil || got[0].Err != nil {
+		w.Fatalf("Record: %v %v", err, got)
+	}
+	return got[0]
+}
+
+func (w *planWork) operate(cmds ...store.Command) {
+	got, err := w.db.Operate(w.Context(), planNS, cmds...)
+	if err != nil {
+		w.Fatalf("Operate: %v", err)
+	}
+	for i, r := range got {
+		if r.Err != nil {
+			w.Fatalf("Operate %T: %v", cmds[i], r.Err)
+		}
+	}
+}
+
+func step(c store.Claimed, name string, index int) store.Record {
+	return store.Record{Lease: c.Lease, Step: &task.Step{Name: name, Index: index, Kind: task.KindStep, State: task.StepCompleted, Try: 1, Value: json.RawMessage(`1`)}}
+}
+
+// run calls all of it once.
+func (w *planWork) run() {
+	ctx := w.Context()
+	if err := w.db.Join(ctx, planNS, store.WorkerInfo{ID: "w", Name: "host:1", TTL: workTTL}); err != nil {
+		w.Fatal(err)
+	}
+	w.plain()
+	w.jobs()
+	w.waits()
+	w.commands()
+	if _, err := w.db.Reap(ctx, planNS, store.ReapRequest{Worker: "w", TTL: workTTL, CrashBudget: 5}); err != nil {
+		w.Fatalf("Reap: %v", err)
+	}
+	w.reads()
+}
+
+// plain is the life of tasks without dependents, and of those with a key.
+func (w *planWork) plain() {
+	w.succeed(w.claim(100, planType)...) // of a lane with many
+	w.enqueue(1)
+	w.enqueue(50)
+	w.enqueue(1, func(n *task.New) { n.Delay = time.Hour })
+	got := w.claimWork(51)
+	var leases []task.Lease
+	for _, c := range got {
+		leases = append(leases, c.Lease)
+	}
+	w.record(step(got[0], "a", 0))
+	if _, err := w.db.Record(w.Context(), planNS, step(got[1], "a", 0), step(got[2], "a", 0)); err != nil {
+		w.Fatal(err)
+	}
+	w.record(store.Record{Lease: got[0].Lease, Checkpoint: &task.Checkpoint{Name: "cursor", Value: json.RawMessage(`7`)}})
+	beats, err := w.db.Heartbeat(w.Context(), planNS, store.HeartbeatRequest{Worker: "w", TTL: workTTL, Leases: leases})
+	if err != nil || beats[0].Lost {
+		w.Fatalf("Heartbeat: %v %v", err, beats)
+	}
+	w.succeed(got[:1]...)
+	w.succeed(got[5:]...)
+	w.finish(failed(got[1], task.DecideRetry), failed(got[2], task.DecideMarkDead))
+	w.finish(failed(got[3], task.DecideBlock), store.Finish{Lease: got[4].Lease, Outcome: task.OutcomeReleased})
+	again := w.claimWork(2)
+	w.record(step(again[0], "b", 1))
+	w.succeed(again...)
+
+	ids := w.enqueue(4, func(n *task.New) { n.ConcurrencyKey, n.ConcurrencyLimit = "one", 1 })
+	for range ids {
+		w.succeed(w.claimWork(1)...)
+	}
+	ids = w.enqueue(1, func(n *task.New) { n.IdempotencyKey = "once" })
+	w.enqueue(1, func(n *task.New) { n.IdempotencyKey = "once" })
+	req := store.ClaimRequest{Worker: "w", Name: "host:1", LeaseID: task.NewLeaseID(), TTL: workTTL, Limit: 1, Slots: 1000, Types: map[string]int{workType: 1}, IDs: ids}
+	w.succeed(w.claimBy(req)...)
+	req.Again = true
+	w.claimBy(req)
+}
+
+// jobs is a job whose tasks need one another, with a child and a need that comes late.
+func (w *planWork) jobs() {
+	job := task.NewJob{ID: w.ids.New(), Name: "plans"}
+	root := w.draft()
+	sub := store.Submission{Job: &job, Tasks: []task.New{root}}
+	for range 3 {
+		n := w.draft()
+		n.Needs = []task.Edge{{Needs: root.ID, Kind: task.OnSuccess}}
+		sub.Tasks = append(sub.Tasks, n)
+	}
+	n := w.draft()
+	n.Needs = []task.Edge{{Needs: root.ID, Kind: task.OnFailed}}
+	sub.Tasks = append(sub.Tasks, n)
+	for i := range sub.Tasks {
+		sub.Tasks[i].Node = "n" + string(rune('a'+i))
+	}
+	w.submit(sub)
+	w.succeed(w.claimWork(1)...)
+	got := w.claimWork(3)
+	w.succeed(got[0])
+	w.finish(store.Finish{Lease: got[1].Lease, Outcome: task.OutcomeDecompose, Join: task.JoinComplete, Children: []task.New{w.draft(), w.draft()}})
+	w.succeed(w.claimWork(2)...)
+	w.finish(store.Finish{Lease: got[2].Lease, Outcome: task.OutcomeAddDependency, DependsOn: got[1].Task.ID})
+	w.succeed(w.claimWork(1)...)
+	if jobs, _, err := w.db.Jobs(w.Context(), planNS, store.JobFilter{ID: job.ID}); err != nil || jobs[0].State != task.JobSucceeded {
+		w.Fatalf("Jobs: %v %v", err, jobs)
+	}
+}
+
+// waits is a task that sleeps and waits for a signal.
+func (w *planWork) waits() {
+	ids := w.enqueue(2)
+	got := w.claimWork(2)
+	slept := w.record(store.Record{
+		Lease: got[0].Lease, Sleep: time.Hour,
+		Step: &task.Step{Name: "nap", Kind: task.KindSleep, State: task.StepCompleted, Try: 1},
+	})
+	w.finish(store.Finish{Lease: got[0].Lease, Outcome: task.OutcomeSuspended, Waiting: task.WaitSleep, WakeAt: slept.Step.WakeAt})
+	w.record(store.Record{Lease: got[1].Lease, Step: &task.Step{Name: "go", Kind: task.KindSignal, State: task.StepWaiting, Signal: "go", Try: 1}})
+	w.finish(store.Finish{Lease: got[1].Lease, Outcome: task.OutcomeSuspended, Waiting: task.WaitSignal, WakeSeq: got[1].Task.WakeSeq})
+	w.operate(store.SendSignal{Task: got[1].Task.ID, Name: "go", Key: "k", Payload: json.RawMessage(`1`)})
+	woken := w.claimWork(1)
+	w.succeed(woken...)
+	w.operate(store.CancelTask{Task: ids[0]}, store.DeleteTask{Task: ids[1]})
+}
+
+// commands are those of operators.
+func (w *planWork) commands() {
+	ids := w.enqueue(3)
+	w.operate(store.PauseTask{Task: ids[0]}, store.ResumeTask{Task: ids[0]}, store.RescheduleTask{Task: ids[0], At: time.Now().Add(time.Hour)}, store.CancelTask{Task: ids[0]})
+	w.operate(store.PauseQueue{Queue: workQueue}, store.ResumeQueue{Queue: workQueue})
+	got := w.claimWork(2)
+	w.finish(failed(got[0], task.DecideMarkDead), failed(got[1], task.DecideBlock))
+	w.operate(store.RetryTask{Task: got[0].Task.ID}, store.UnblockTask{Task: got[1].Task.ID})
+	got = w.claimWork(2)
+	w.operate(store.CancelTask{Task: got[0].Task.ID})
+	w.succeed(got...)
+}
+
+// reads are those of every page of the interface.
+func (w *planWork) reads() {
+	ctx := w.Context()
+	id := w.enqueue(1)[0]
+	_, err := w.db.Tasks(ctx, planNS, id)
+	w.ok(err)
+	_, err = w.db.History(ctx, planNS, id)
+	w.ok(err)
+	_, err = w.db.Needs(ctx, planNS, id)
+	w.ok(err)
+	for _, f := range []store.Filter{{}, {States: []task.State{task.Failed}}} {
+		_, _, err = w.db.List(ctx, planNS, f)
+		w.ok(err)
+	}
+	w.succeed(w.claimWork(1)...)
+}
+
+func (w *planWork) ok(err error) {
+	if err != nil {
+		w.Fatal(err)
+	}
+}
