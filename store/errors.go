@@ -40,6 +40,8 @@ var (
 	ErrChanged = errors.New("the task has changed meanwhile")
 	// ErrBadCursor: the cursor did not come from a list.
 	ErrBadCursor = errors.New("bad cursor")
+	// ErrNoFeed: no feed of events is kept, or the store cannot keep one.
+	ErrNoFeed = errors.New("no feed of events is kept")
 	// ErrForeignTx: the transaction belongs to another driver or database.
 	ErrForeignTx = errors.New("the transaction belongs to another database driver")
 	// ErrRestartTx: the caller's transaction cannot go on; begin it again.

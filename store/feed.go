@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -30,6 +31,15 @@ type EventFeed interface {
 	// PruneFeed removes some hundred rows that are older than the feed keeps them, if
 	// there are any, and reports whether there may be more.
 	PruneFeed(ctx context.Context, ns string) (more bool, err error)
+}
+
+// FeedOf returns the feed of a store, or an error that says that it cannot keep one.
+func FeedOf(s Store) (EventFeed, error) {
+	feed, ok := s.(EventFeed)
+	if !ok {
+		return nil, fmt.Errorf("this store cannot keep one (%T is no store.EventFeed): %w", s, ErrNoFeed)
+	}
+	return feed, nil
 }
 
 const (

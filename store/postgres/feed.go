@@ -20,7 +20,7 @@ SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'weaver\_feed\_%' AND tgfoid I
   SELECT oid FROM pg_proc WHERE pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = CAST('weaver_feed' AS regclass)))`
 	sqlFeedWait = `SELECT set_config('lock_timeout', ?1, true)`
 	sqlSkipFeed = `SELECT nextval('weaver_feed_pos')`
-	sqlFeedLast = `SELECT last_value FROM weaver_feed_pos`
+	sqlFeedLast = `SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM weaver_feed_pos`
 	sqlSnapshot = `
 SELECT CAST(CAST(pg_snapshot_xmin(s) AS text) AS bigint), CAST(CAST(pg_snapshot_xmax(s) AS text) AS bigint)
 FROM (SELECT pg_current_snapshot() AS s) AS now`

@@ -29,7 +29,7 @@ CREATE TRIGGER IF NOT EXISTS weaver_feed_attempt AFTER INSERT ON weaver_attempts
   JOIN weaver_tasks t ON t.namespace = NEW.namespace AND t.task_id = NEW.task_id
   WHERE f.namespace = NEW.namespace AND f.keep > 0;
   INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, waiting)
-  SELECT NEW.namespace, max(f.pruned, coalesce((SELECT pos FROM weaver_feed WHERE namespace = NEW.namespace ORDER BY pos DESC LIMIT 1), 0)) + 1, 'over', NEW.finished_at, NEW.task_id, t.job_id, t.task_type, t.queue, NEW.attempt_no, NEW.lease_epoch, t.state, t.waiting_reason
+  SELECT NEW.namespace, max(f.pruned, coalesce((SELECT pos FROM weaver_feed WHERE namespace = NEW.namespace ORDER BY pos DESC LIMIT 1), 0)) + 1, 'over', NEW.finished_at, NEW.task_id, t.job_id, t.task_type, t.queue, NEW.attempt_no, t.lease_epoch, t.state, t.waiting_reason
   FROM weaver_feeds f
   JOIN weaver_tasks t ON t.namespace = NEW.namespace AND t.task_id = NEW.task_id
   WHERE f.namespace = NEW.namespace AND f.keep > 0

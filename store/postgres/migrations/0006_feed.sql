@@ -67,7 +67,7 @@ BEGIN
   JOIN weaver_feeds f ON f.namespace = n.namespace
   WHERE f.keep > 0;
   INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, waiting)
-  SELECT n.namespace, nextval('weaver_feed_pos'), 'over', n.finished_at, n.task_id, t.job_id, t.task_type, t.queue, n.attempt_no, n.lease_epoch, t.state, t.waiting_reason
+  SELECT n.namespace, nextval('weaver_feed_pos'), 'over', n.finished_at, n.task_id, t.job_id, t.task_type, t.queue, n.attempt_no, t.lease_epoch, t.state, t.waiting_reason
   FROM added n
   JOIN weaver_tasks t ON t.namespace = n.namespace AND t.task_id = n.task_id
   JOIN weaver_feeds f ON f.namespace = n.namespace
