@@ -59,7 +59,7 @@ e2e: services ## Run the tests that build programs or write much (TestE2E…)
 	@GO='$(GO)' scripts/e2e.sh
 
 # What takes long, each by itself: hours on two cores.
-SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-death soak-long soak-race soak-guards soak-model-postgres soak-crossing
+SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-death soak-long soak-race soak-guards soak-model-postgres soak-crossing
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); or one of soak-NAME
 
@@ -88,6 +88,9 @@ soak-storm: ## 200 processes killed in the middle of work
 
 soak-layers: services ## A job of 10,000 tasks in 100 layers, its worker killed ten times, on SQLite and on PostgreSQL
 	WEAVER_LAYERS=full WEAVER_STORM_SEED=$(if $(filter-out 0,$(SEED)),$(SEED),1) $(GO) test ./internal/systemtest/soak -run '^TestLayers' -v -timeout=1h
+
+soak-bulk: ## 100,000 failed tasks retried by a query, the process that does it killed ten times
+	WEAVER_BULK=full $(GO) test ./internal/systemtest/soak -run '^TestBulkRetryThroughKills$$' -v -timeout=1h
 
 soak-death: ## 300 workers on PostgreSQL killed: how long until others go on; outages, partitions, failover
 	WEAVER_DEATH=full $(GO) test ./store/postgres -run '^TestDeath$$' -v -timeout=1h

@@ -123,6 +123,9 @@ func (b *bulk) change(ctx context.Context, tasks []TaskInfo) error {
 			set := b.set
 			if b.query != nil {
 				set.seen.Epoch = tasks[i].Epoch
+				if t := &tasks[i]; t.State.Terminal() || t.State == StateBlocked { // others change by themselves
+					set.seen.UpdatedAt = t.UpdatedAt
+				}
 			}
 			cmds[i] = b.verb.command(&set, tasks[i].ID)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goweaver/weaver/decide"
 	"github.com/goweaver/weaver/internal/engine"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -40,6 +41,8 @@ type Config struct {
 	Bucket       Bucket         // keeps inputs, outputs and step values over InlineLimit, and artifacts; all programs of a store need the same; default none: such values are refused
 	Codec        Codec          // seals inputs, outputs, step values, signals, checkpoints, progress messages, logs, events and what goes to the bucket before they are stored, and opens them (codec/aesgcm); error texts, names, labels and keys stay readable; all programs of a store need the same; default none
 	CrashBudget  int            // crashes in a row after which a task fails as poison; default 3, −1: never
+	KeepStats    time.Duration  // how long statistics of attempts are kept, of the whole namespace (Client.Stats); default 90 days, at least 1 h; Forever: no end
+	NoStats      bool           // count no attempts for statistics; default false
 	Retain       []Retention    // how long what has ended is kept, by rules that Retain makes; default: for ever
 
 	// Redact are keys ("password", "*token*") and paths ("/card/number") of what is
@@ -124,12 +127,15 @@ func New(s Store, cfg Config) (*Engine, error) {
 		Inject:       client.inject,
 		Stored:       client.stored,
 		LogAttrs:     setup.logAttrs(client.log),
+		StoreCall:    setup.storeCall(client.log),
 		StoreLogs:    setup.logs,
 		StoreEvents:  setup.events,
 		InlineLimit:  client.limit,
 		Values:       client.values,
 		CrashBudget:  cfg.CrashBudget,
 		Retain:       rulesOf(cfg.Retain),
+		KeepStats:    cfg.KeepStats,
+		NoStats:      cfg.NoStats,
 		IDs:          client.ids,
 		Redact:       client.redact,
 	})
@@ -210,6 +216,9 @@ func (cfg Config) problems() []error {
 	}
 	if lease := cmp.Or(cfg.Lease, DefaultLease); cfg.SessionGrace != 0 && (cfg.SessionGrace < time.Second || cfg.SessionGrace > lease) {
 		complain("SessionGrace is %s: want from 1s to the Lease, %s, or 0 for a third of that", cfg.SessionGrace, lease)
+	}
+	if cfg.KeepStats != 0 && cfg.KeepStats != Forever && cfg.KeepStats < time.Hour {
+		complain("KeepStats is %s: want at least 1h, 0 for the default, %d days, or Forever", cfg.KeepStats, store.StatsKept/(24*time.Hour))
 	}
 	if cfg.CrashBudget < -1 {
 		complain("CrashBudget is %d: want −1 (never), 0 (the default, %d) or more", cfg.CrashBudget, DefaultCrashBudget)

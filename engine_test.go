@@ -63,9 +63,10 @@ func TestNewRefusesInvalidQueuesAndMiddleware(t *testing.T) {
 		cfg   weaver.Config
 		words []string
 	}{
-		"a queue without a name": {weaver.Config{Queues: map[string]int{"": 1}}, []string{"Queues", "the name is empty"}},
-		"a queue with a NUL":     {weaver.Config{Queues: map[string]int{"a\x00": 1}}, []string{"Queues", "NUL"}},
-		"a queue that is long":   {weaver.Config{Queues: map[string]int{strings.Repeat("q", 256): 1}}, []string{"Queues", "256 bytes"}},
+		"a queue without a name":       {weaver.Config{Queues: map[string]int{"": 1}}, []string{"Queues", "the name is empty"}},
+		"a queue with a NUL":           {weaver.Config{Queues: map[string]int{"a\x00": 1}}, []string{"Queues", "NUL"}},
+		"a queue that is long":         {weaver.Config{Queues: map[string]int{strings.Repeat("q", 256): 1}}, []string{"Queues", "256 bytes"}},
+		"statistics kept for a minute": {weaver.Config{KeepStats: time.Minute}, []string{"KeepStats is 1m0s: want at least 1h, 0 for the default, 90 days, or Forever"}},
 		"middleware that returns nil": {
 			weaver.Config{Handlers: []weaver.Handler{run}, Middleware: []func(weaver.HandlerFunc) weaver.HandlerFunc{same, none, same}},
 			[]string{"Middleware[1] returned nil", typ.Name(), "return the handler itself"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/store"
@@ -40,7 +41,7 @@ func (s *operateSettings) problem(has verbOptions) error {
 	}
 	refuse(s.force, has.force, "Force is an option of Cancel and CancelMany only")
 	refuse(s.ask != "", has.ask, "ForAsk is an option of Unblock only")
-	refuse(s.seen.Epoch != 0, has.seen, "SeenEpoch is an option of Cancel, Retry, Unblock, RepairInput, Reschedule, RunNow and Delete only")
+	refuse(s.seen != (store.Seen{}), has.seen, "SeenEpoch and SeenVersion are options of the verbs of one task only")
 	refuse(s.rerun != nil, has.rerun, "RerunInput and RerunWith are options of Rerun and RerunFrom only")
 	refuse(s.many != nil, has.many, "DryRun and OlderThan are options of RetryMany, CancelMany and DeleteMany only")
 	refuse(s.forget != nil, has.forget, "CancelFirst, AlsoForget and KeepFile are options of Forget only")
@@ -69,10 +70,10 @@ func optionsOf(cmd store.Command) (has verbOptions) {
 		has.seen, has.ask = true, true
 	case store.RetryTask:
 		has.seen, has.add = true, true
-	case store.RescheduleTask, store.DeleteTask:
+	case store.RescheduleTask, store.DeleteTask, store.SendSignal, store.PauseTask, store.ResumeTask:
 		has.seen = true
 	case store.RerunTask:
-		has.rerun = true
+		has.seen, has.rerun = true, true
 	case store.RaiseBudget:
 		has.add = true
 	}
@@ -100,12 +101,18 @@ func Force() OperateOption {
 	return operateOption(func(s *operateSettings) { s.force = true })
 }
 
-// SeenEpoch makes Cancel, Retry, Unblock, RepairInput, Reschedule and Delete act only on the task that
-// was seen: when its epoch (TaskInfo.Epoch) is another one by now, which it is
+// SeenEpoch makes a verb of one task act only on the task that was seen: when its epoch (TaskInfo.Epoch) is another one by now, which it is
 // after every claim and every operator's verb that moved it, nothing changes
 // and the answer is [ErrChanged].
 func SeenEpoch(epoch int64) OperateOption {
-	return operateOption(func(s *operateSettings) { s.seen = store.Seen{Epoch: epoch} })
+	return operateOption(func(s *operateSettings) { s.seen.Epoch = epoch })
+}
+
+// SeenVersion is SeenEpoch that also looks at when the task changed last
+// (TaskInfo.UpdatedAt): whatever changed it since, a step or a heartbeat's progress
+// among them, the answer is [ErrChanged].
+func SeenVersion(epoch int64, updatedAt time.Time) OperateOption {
+	return operateOption(func(s *operateSettings) { s.seen = store.Seen{Epoch: epoch, UpdatedAt: updatedAt} })
 }
 
 // added is what AddAttempts and AddCost say.

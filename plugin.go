@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/goweaver/weaver/internal/engine"
 	"github.com/goweaver/weaver/store"
@@ -43,6 +44,7 @@ type Setup struct {
 	attrs     []func(context.Context) []slog.Attr
 	stores    []func(ctx context.Context, typ, queue string)
 	starts    []func(context.Context, *Engine) error
+	calls     []func(op string, took time.Duration, err error)
 	problems  []error
 
 	logs, events bool // are stored
@@ -139,6 +141,16 @@ func (s *Setup) OnStart(fn func(ctx context.Context, e *Engine) error) {
 	}
 }
 
+// OnStoreCall calls fn after each call of the store by which the engine works, with how
+// long that took: join, claim, heartbeat, record, finish, reap, collect and write_stats.
+// claim_or_wait is a claim that waits for work. Calls of clients and handlers are not
+// among them. fn is on the way of every task: it must be quick. A panic of it is logged.
+func (s *Setup) OnStoreCall(fn func(op string, took time.Duration, err error)) {
+	if s.given("OnStoreCall", fn == nil) {
+		s.calls = append(s.calls, fn)
+	}
+}
+
 func (s *Setup) given(what string, missing bool) bool {
 	if missing {
 		s.problems = append(s.problems, fmt.Errorf("%s: the function is nil", what))
@@ -152,6 +164,21 @@ func (s *Setup) atStart(e *Engine) (fns []func(context.Context) error) {
 		fns = append(fns, func(ctx context.Context) error { return fn(ctx, e) })
 	}
 	return fns
+}
+
+// storeCall calls the functions of OnStoreCall; nil: no plug-in asks for them.
+func (s *Setup) storeCall(log *slog.Logger) func(op string, took time.Duration, err error) {
+	if len(s.calls) == 0 {
+		return nil
+	}
+	return func(op string, took time.Duration, err error) {
+		for _, fn := range s.calls {
+			guarded(log, "OnStoreCall", context.Background(), func(context.Context) (none None) {
+				fn(op, took, err)
+				return none
+			})
+		}
+	}
 }
 
 // install asks the plug-ins what they do.

@@ -90,6 +90,8 @@ type (
 	Graph = store.Graph
 	// GraphRequest asks for the graph of a job.
 	GraphRequest = store.GraphRequest
+	// StatsBy names what rows of statistics are told apart by.
+	StatsBy = store.StatBy
 	// AuditEntry records what an operator did.
 	AuditEntry = store.AuditEntry
 	// AuditFilter selects entries of the audit.
@@ -142,6 +144,16 @@ const (
 	OverviewCounts  = store.OverviewCounts
 	OverviewQueues  = store.OverviewQueues
 	OverviewWorkers = store.OverviewWorkers
+)
+
+// What rows of statistics are told apart by: the type and queue of the task, how the
+// attempt ended, the kind of its error, and the worker, which is kept for an hour.
+const (
+	StatsByType      = store.ByType
+	StatsByQueue     = store.ByQueue
+	StatsByOutcome   = store.ByOutcome
+	StatsByErrorKind = store.ByErrorKind
+	StatsByWorker    = store.ByWorker
 )
 
 // What of a task is paused: TaskInfo.Pause.

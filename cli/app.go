@@ -130,6 +130,7 @@ type grammar struct {
 	Job      jobCmd      `cmd:"" help:"List, show, retry and cancel jobs."`
 	Retry    retryCmd    `cmd:"" help:"Start the failed and cancelled tasks of a job again."`
 	Queue    queueCmd    `cmd:"" help:"List, pause and resume queues."`
+	Stats    statsCmd    `cmd:"" help:"Say how many attempts ended how, and how long they ran and waited."`
 	Artifact artifactCmd `cmd:"" help:"List and fetch the files that tasks kept, and delete what nothing needs."`
 	Logs     logsCmd     `cmd:"" help:"Print what the commands of a task or job wrote."`
 	Decide   decideCmd   `cmd:"" help:"Look at what was decided after failures."`

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/jsonfields"
 	"github.com/goweaver/weaver/store"
 )
 
@@ -208,9 +209,9 @@ func (d *describer) dictionary(t reflect.Type) node {
 
 func (d *describer) object(t reflect.Type) node {
 	properties := make(node)
-	for _, f := range fieldsOf(t) {
-		of := d.of(f.typ)
-		if elem := f.typ; f.quoted {
+	for _, f := range jsonfields.Of(t) {
+		of := d.of(f.Type)
+		if elem := f.Type; f.Quoted {
 			if elem.Kind() == reflect.Pointer {
 				elem = elem.Elem()
 			}
@@ -218,7 +219,7 @@ func (d *describer) object(t reflect.Type) node {
 				of = or("string")
 			}
 		}
-		for part := range strings.SplitSeq(f.tag.Get("weaver"), ",") {
+		for part := range strings.SplitSeq(f.Tag.Get("weaver"), ",") {
 			after, expires := strings.CutPrefix(part, "expire=")
 			switch {
 			case part == "redact":
@@ -227,7 +228,7 @@ func (d *describer) object(t reflect.Type) node {
 				of[Expires] = after
 			}
 		}
-		properties[f.name] = of
+		properties[f.Name] = of
 	}
 	n := or("object")
 	n["additionalProperties"] = false

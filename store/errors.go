@@ -42,6 +42,9 @@ var (
 	ErrBadCursor = errors.New("bad cursor")
 	// ErrNoFeed: no feed of events is kept, or the store cannot keep one.
 	ErrNoFeed = errors.New("no feed of events is kept")
+	// ErrStatsQuery: the span, the step or a field of a query of statistics is impossible,
+	// or it asks for too much; the message says what.
+	ErrStatsQuery = errors.New("no such statistics can be asked for")
 	// ErrForeignTx: the transaction belongs to another driver or database.
 	ErrForeignTx = errors.New("the transaction belongs to another database driver")
 	// ErrRestartTx: the caller's transaction cannot go on; begin it again.

@@ -21,6 +21,10 @@ type Seen struct {
 	// Epoch is the lease epoch that was seen; 0: whatever it is now. A command
 	// whose task has another epoch by now changes nothing: ErrChanged.
 	Epoch int64
+
+	// UpdatedAt is when it had changed last when it was seen; zero: whenever that was.
+	// A command whose task has changed since changes nothing: ErrChanged.
+	UpdatedAt time.Time
 }
 
 type (
@@ -84,6 +88,7 @@ type (
 	// task.MaxSignals signals already that no wait took.
 	SendSignal struct {
 		Audit
+		Seen
 		Task    task.ID
 		Name    string
 		Key     string          // not empty
@@ -159,6 +164,7 @@ type (
 	// The same command with the same New.ID again changes nothing.
 	RerunTask struct {
 		Audit
+		Seen
 		Task       task.ID
 		New        task.New // outside jobs, without needs
 		StepsBelow int
@@ -181,11 +187,13 @@ type (
 	// idempotent.
 	PauseTask struct {
 		Audit
+		Seen
 		Task task.ID
 	}
 	// ResumeTask ends a pause. The task is due when it would have been.
 	ResumeTask struct {
 		Audit
+		Seen
 		Task task.ID
 	}
 	// ForgetTask erases what a task that has ended was given, made and said: input,

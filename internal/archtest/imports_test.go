@@ -95,6 +95,7 @@ var importRules = map[string]rule{
 	"internal/archtest":         {},
 	"internal/disktest":         {libs: []string{ncruces}},
 	"internal/pgtest":           {libs: []string{pgx}},
+	"internal/httpcontract":     {libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 
 	"internal/mutants/mutant": {},
 
@@ -109,11 +110,12 @@ var importRules = map[string]rule{
 		libs:     []string{"github.com/goccy/go-yaml"},
 		testLibs: []string{"github.com/santhosh-tekuri/jsonschema/v6"},
 	},
-	"internal/explain": {ours: join(values, "store", "internal/text")},
-	"internal/monitor": {ours: join(library, "internal/explain", "internal/group", "internal/text"), libs: []string{"github.com/rivo/uniseg", xterm}},
-	"internal/text":    {ours: values, libs: []string{"github.com/rivo/uniseg"}},
-	"internal/typo":    {},
-	"internal/value":   {ours: []string{"task", "internal/template"}},
+	"internal/explain":    {ours: join(values, "store", "internal/text")},
+	"internal/monitor":    {ours: join(library, "internal/explain", "internal/group", "internal/text"), libs: []string{"github.com/rivo/uniseg", xterm}},
+	"internal/text":       {ours: values, libs: []string{"github.com/rivo/uniseg"}},
+	"internal/typo":       {},
+	"internal/jsonfields": {},
+	"internal/value":      {ours: []string{"task", "internal/template"}},
 
 	"internal/template": {},
 
@@ -123,8 +125,8 @@ var importRules = map[string]rule{
 
 	".":            {ours: join(ports, "internal/engine", "internal/group", "internal/query", "internal/redact", "internal/seal"), libs: []string{ulid}},
 	"weavertest":   {ours: join(library, "store/sqlite", "store/memstore")},
-	"schema":       {ours: library, libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
-	"httpapi":      {ours: join(library, "schema", "internal/group"), libs: []string{"github.com/prometheus/client_golang"}},
+	"schema":       {ours: join(library, "internal/jsonfields"), libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
+	"httpapi":      {ours: join(library, "schema", "internal/explain", "internal/group", "internal/jsonfields", "internal/redact", "internal/typo"), libs: []string{"github.com/prometheus/client_golang"}},
 	"builtin":      {ours: join(library, "internal/engine", "internal/group", "internal/procgroup", "internal/template", "internal/text", "internal/value")},
 	"ordertask":    {ours: library},
 	"dashboard":    {ours: join(library, "schema", "httpapi")},

@@ -17,6 +17,7 @@ var suites = map[string]string{
 	"delivery/deliverytest": "conformance suite of transports",
 	"blob/blobtest":         "conformance suite of buckets",
 	"order/ordertest":       "conformance suite of order stores",
+	"internal/httpcontract": "holds an API to its document in tests",
 	"internal/pgtest":       "servers for tests",
 	"weavertest":            "runs inside users' tests, in a bubble",
 }

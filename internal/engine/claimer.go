@@ -65,6 +65,7 @@ func (c *claimer) run(ctx context.Context) error {
 		case err != nil:
 			continue // claim has waited and logged
 		}
+		c.stats.setClock(res.Now)
 		before, behind = before.Add(res.Waited), res.Behind
 		c.executor.start(res.Tasks, before)
 		if res.AloneDue {
@@ -158,8 +159,13 @@ var errNothingClaimed = errors.New("the claim whose answer was lost got nothing"
 
 // ask calls the store once, and lets it wait for up to hold if it can.
 func (c *claimer) ask(ctx context.Context, req store.ClaimRequest, hold time.Duration) (store.ClaimResult, error) {
+	began := time.Now()
 	if w, ok := c.Store.(store.WaitingClaimer); ok && hold > 0 && !req.Again {
-		return w.ClaimOrWait(ctx, c.Namespace, req, hold, c.wake.C())
+		res, err := w.ClaimOrWait(ctx, c.Namespace, req, hold, c.wake.C())
+		c.called("claim_or_wait", began, err)
+		return res, err
 	}
-	return c.Store.Claim(ctx, c.Namespace, req)
+	res, err := c.Store.Claim(ctx, c.Namespace, req)
+	c.called("claim", began, err)
+	return res, err
 }

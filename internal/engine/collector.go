@@ -27,13 +27,16 @@ const (
 // collector removes what the rules of retention no longer keep, from the oldest to
 // what is too young, in bites, and then what is left in the bucket: uploads that
 // nothing used, and bytes that nothing names any more. Fields of inputs go before both.
-// It runs on every engine that has rules, a bucket, or a type with such fields, every minute: it needs no leader.
-// So it does for a feed of events, which it shortens.
+// It runs on every engine that has rules, a bucket, or a type with such fields, every
+// minute: it needs no leader. On every engine whose store keeps statistics it makes old
+// ones coarser, and it shortens the feed of events, if one is kept.
 type collector struct {
 	*env
-	swept time.Time       // when the bucket was looked through
-	feed  store.EventFeed // nil: the store keeps none
-	fed   bool            // there was one when it was looked for
+	swept  time.Time       // when the bucket was looked through
+	merged time.Time       // when statistics were
+	feed   store.EventFeed // nil: the store keeps none
+	looked time.Time       // for a feed
+	fed    bool            // there was one
 }
 
 func newCollector(e *env) *collector {
@@ -43,32 +46,32 @@ func newCollector(e *env) *collector {
 }
 
 func (c *collector) run(ctx context.Context) error {
-	idle := len(c.Retain) == 0 && c.Values.Bucket == nil && !slices.ContainsFunc(c.Handlers, func(h Handler) bool { return h.Expires })
+	expires := len(c.Retain) > 0 || c.Values.Bucket != nil || slices.ContainsFunc(c.Handlers, func(h Handler) bool { return h.Expires })
 	every := collectEvery // the first time, even if there is only a feed
 	for {
-		if idle && c.feed == nil {
+		if !expires && c.stats == nil && c.feed == nil {
 			return nil
 		}
 		wait(ctx, every*9/10+rand.N(every/5), nil)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if c.feed != nil {
+		if c.feed != nil && (c.fed || time.Since(c.looked) >= feedEvery*4/5) {
 			c.shorten(ctx)
 		}
-		if every = collectEvery; idle {
-			if !c.fed {
-				every = feedEvery
-			}
-			continue
+		if every = collectEvery; !expires && c.stats == nil && !c.fed {
+			every = feedEvery
 		}
-		c.expire(ctx)
+		if expires {
+			c.expire(ctx)
+		}
 		if len(c.Retain) > 0 {
 			c.collect(ctx)
 		}
 		if c.Values.Bucket != nil {
 			c.collectBlobs(ctx)
 		}
+		c.mergeStats(ctx)
 	}
 }
 
@@ -86,6 +89,7 @@ func (c *collector) expire(ctx context.Context) {
 
 // shorten removes events that are older than the feed keeps them.
 func (c *collector) shorten(ctx context.Context) {
+	c.looked = time.Now()
 	state, err := c.feed.Feed(ctx, c.Namespace)
 	if errors.Is(err, store.ErrNoFeed) {
 		c.feed, c.fed = nil, false
@@ -139,6 +143,7 @@ func (c *collector) collect(ctx context.Context) {
 		call, cancel := context.WithTimeout(ctx, c.TTL)
 		got, err := c.Store.Collect(call, c.Namespace, req)
 		cancel()
+		c.called("collect", start, err)
 		if err != nil {
 			if ctx.Err() == nil {
 				c.Log.Warn("collect", "error", err)

@@ -56,6 +56,7 @@ func (c *completer) complete(a *Attempt, out json.RawMessage, err error) {
 	if res.State == task.Pending && (res.Waiting == task.WaitChildren || res.Waiting == task.WaitRepair) {
 		a.stored(a.innermost(), fin.Children)
 	}
+	c.stats.count(a, &fin)
 	logEnd(a, fin, res)
 	c.emitEnd(a, fin, res)
 	c.emitSettled(a, res, again)
@@ -107,7 +108,9 @@ func (c *completer) givesUp(err error, pause time.Duration) bool {
 func (c *completer) write(fins []store.Finish) ([]store.FinishResult, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), max(c.TTL, 10*time.Second))
 	defer cancel()
+	began := time.Now()
 	res, err := c.Store.Finish(ctx, c.Namespace, fins...)
+	c.called("finish", began, err)
 	if err != nil {
 		c.Log.Warn("write the results of attempts", "attempts", len(fins), "error", err)
 	}

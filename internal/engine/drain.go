@@ -50,6 +50,7 @@ func (d *drain) run(grace context.Context) error {
 		if res, again := d.completer.finish(fin); res.Err != nil {
 			d.Log.Warn("release the lease of a handler that does not return", "task_id", a.task.ID, "error", res.Err)
 		} else {
+			d.stats.count(a, &fin)
 			d.completer.emitEnd(a, fin, res)
 			d.completer.emitSettled(a, res, again)
 		}

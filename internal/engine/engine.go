@@ -9,6 +9,7 @@
 //     time;
 //   - the reaper takes expired leases away;
 //   - the collector deletes from the bucket what nothing needs any more;
+//   - the statistics writer stores how many attempts ended how (stats);
 //   - the watcher logs what the store warns of, and ends the claiming when its
 //     schema is newer than this program;
 //   - the drain ends the attempts when the engine stops.
@@ -94,9 +95,13 @@ type Config struct {
 	CrashBudget  int
 	Retain       []store.Retention // what the collector removes; empty: nothing
 	IDs          *task.IDs
-	Redact       []string // patterns of what nobody but handlers sees, beside those of tasks
+	KeepStats    time.Duration // how long statistics are kept; 0: store.StatsKept, < 0: for ever
+	NoStats      bool          // count nothing; what others count is still made coarser
+	Redact       []string      // patterns of what nobody but handlers sees, beside those of tasks
 
 	StoreLogs, StoreEvents bool // in the store
+
+	StoreCall func(op string, took time.Duration, err error) // told of each call of the store by a role; nil: nothing is
 
 	AtStart []func(context.Context) error // called before the first claim; one that fails is called again later
 }
@@ -112,6 +117,7 @@ type Engine struct {
 	worker   store.WorkerID
 	host     string
 	name     string // host:pid
+	stats    *stats
 
 	mu      sync.Mutex
 	active  bool     // Run was called
@@ -138,6 +144,10 @@ func New(cfg Config) *Engine {
 		drafts:   make(map[string]func(*task.Draft) (task.New, error), len(cfg.Handlers)),
 		repairs:  make(map[string]json.RawMessage),
 		worker:   store.WorkerID(cfg.IDs.New().String()),
+	}
+	e.stats = newStats(cfg.Store, cfg.Namespace, e.worker)
+	if e.stats != nil {
+		e.stats.off = cfg.NoStats
 	}
 	for _, h := range cfg.Handlers {
 		e.handlers[handlerKey{h.Type, h.Name}] = h
@@ -203,7 +213,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	}
 	defer e.end()
 
-	env := &env{Config: e.cfg, worker: e.worker, name: e.name, host: e.host, schemas: e.schemas, drafts: e.drafts, repairs: e.repairs, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.queues())}
+	env := &env{Config: e.cfg, worker: e.worker, name: e.name, host: e.host, schemas: e.schemas, drafts: e.drafts, repairs: e.repairs, handled: slices.Sorted(maps.Keys(e.types)), origin: time.Now(), slots: newSlots(e.cfg.Slots, e.queues()), stats: e.stats}
 	if err := e.cfg.Store.Ready(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}
@@ -238,6 +248,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	claimer := newClaimer(env, e.types, untilIdle, due, executor, heartbeater, reaper)
 	watcher := newWatcher(env, stopClaiming)
 	drain := newDrain(env, executor, completer, hardStop)
+	statWriter := newStatWriter(env)
 
 	if n, ok := e.cfg.Store.(store.Notifier); ok {
 		// Called after commits, possibly on a goroutine that holds the store's
@@ -266,6 +277,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	roles.Go("reaper", reaper.run)
 	roles.Go("watcher", watcher.run)
 	roles.Go("collector", newCollector(env).run)
+	roles.Go("statistics", statWriter.run)
 	// A role that failed ends the run: leases must not be taken unrenewed.
 	defer context.AfterFunc(roles.Context(), func() { stopClaiming(context.Cause(roles.Context())) })()
 
@@ -277,6 +289,7 @@ func (e *Engine) run(ctx context.Context, untilIdle bool) error {
 	roles.Cancel(ErrDraining)
 	rolesErr := roles.Wait() // before what they left is read
 	err := errors.Join(claimErr, watcher.newer, drainErr, rolesErr)
+	statWriter.flush(context.WithoutCancel(ctx))
 	left := env.leave(ctx)
 	if errors.Is(err, store.ErrClosed) && errors.Is(left, store.ErrClosed) {
 		return err // which says so

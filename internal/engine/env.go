@@ -31,20 +31,31 @@ type env struct {
 	complete  bool                                           // the store's notices miss nothing: no polling
 	unnoticed bool                                           // the store gives no notices
 	slots     *slots
+	stats     *stats // nil: the store keeps none
 }
 
 // offset returns an instant as an offset from the origin.
 func (e *env) offset(t time.Time) int64 { return int64(t.Sub(e.origin)) }
+
+// called tells the plug-ins of a call of the store that began then.
+func (e *env) called(op string, began time.Time, err error) {
+	if e.StoreCall != nil {
+		e.StoreCall(op, time.Since(began), err)
+	}
+}
 
 // join makes this worker known to the store. It has a limit: while it hangs,
 // no lease is renewed and none is reaped.
 func (e *env) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(e.TTL/3, time.Second))
 	defer cancel()
-	return e.Store.Join(ctx, e.Namespace, store.WorkerInfo{
+	began := time.Now()
+	err := e.Store.Join(ctx, e.Namespace, store.WorkerInfo{
 		ID: e.worker, Name: e.name, TTL: e.TTL, Types: e.handled, SessionGrace: e.SessionGrace,
 		Announcement: store.Announcement{Host: e.host, PID: os.Getpid(), Version: build.Version(), Queues: slices.Sorted(maps.Keys(e.Queues)), Slots: e.Slots},
 	})
+	e.called("join", began, err)
+	return err
 }
 
 // joinAtStart joins as a worker before anything else is done. While another

@@ -131,6 +131,7 @@ func (h *heartbeater) beat(ctx context.Context) bool {
 	// they are valid.
 	call, cancel := context.WithTimeout(ctx, h.TTL/3)
 	beats, err := h.Store.Heartbeat(call, h.Namespace, req)
+	h.called("heartbeat", before, err)
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {

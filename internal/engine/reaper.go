@@ -120,16 +120,19 @@ func (r *reaper) reap(ctx context.Context) time.Duration {
 	for {
 		left := r.choresLeft.Load()
 		call, cancel := context.WithTimeout(ctx, r.TTL)
+		began := time.Now()
 		res, err := r.Store.Reap(call, r.Namespace, store.ReapRequest{
 			Worker: r.worker, TTL: r.TTL, CrashBudget: r.CrashBudget, Limit: reapLimit,
 		})
 		cancel()
+		r.called("reap", began, err)
 		if err != nil {
 			return r.retryAfter(ctx, err)
 		}
 		if len(res.Reaped) > 0 {
 			r.logReaped(res.Reaped)
 			r.emitReaped(ctx, res.Reaped)
+			r.countReaped(ctx, res.Reaped)
 		}
 		if res.Chores {
 			r.choresLeft.CompareAndSwap(0, 1)

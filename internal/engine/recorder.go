@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/goweaver/weaver/store"
 )
@@ -33,5 +34,8 @@ func (r *recorder) record(rec store.Record, try int) store.RecordResult {
 func (r *recorder) write(recs []store.Record) ([]store.RecordResult, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.work), r.TTL)
 	defer cancel()
-	return r.Store.Record(ctx, r.Namespace, recs...)
+	began := time.Now()
+	res, err := r.Store.Record(ctx, r.Namespace, recs...)
+	r.called("record", began, err)
+	return res, err
 }

@@ -10,11 +10,14 @@ import (
 
 // CheckSeen compares the version of a task that an operator saw with the one
 // that is stored (R16): [store.ErrChanged].
-func CheckSeen(id task.ID, seen store.Seen, epoch int64) error {
-	if seen.Epoch == 0 || seen.Epoch == epoch {
-		return nil
+func CheckSeen(id task.ID, seen store.Seen, epoch int64, updatedAt time.Time) error {
+	switch {
+	case seen.Epoch != 0 && seen.Epoch != epoch:
+		return fmt.Errorf("task %v has epoch %d, not %d: %w", id, epoch, seen.Epoch, store.ErrChanged)
+	case !seen.UpdatedAt.IsZero() && !seen.UpdatedAt.Equal(updatedAt):
+		return fmt.Errorf("task %v changed at %s, after it was seen: %w", id, updatedAt.UTC().Format(time.RFC3339Nano), store.ErrChanged)
 	}
-	return fmt.Errorf("task %v has epoch %d, not %d: %w", id, epoch, seen.Epoch, store.ErrChanged)
+	return nil
 }
 
 // NotFound is the error for a task that does not exist: [store.ErrNotFound].

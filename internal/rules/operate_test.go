@@ -115,8 +115,13 @@ func TestUnblockFor(t *testing.T) {
 func TestCheckSeen(t *testing.T) {
 	t.Parallel()
 	for seen, want := range map[int64]error{0: nil, 7: nil, 6: store.ErrChanged, 8: store.ErrChanged} {
-		if err := rules.CheckSeen(task.ID{}, store.Seen{Epoch: seen}, 7); !errors.Is(err, want) || (err == nil) != (want == nil) {
+		if err := rules.CheckSeen(task.ID{}, store.Seen{Epoch: seen}, 7, time.Unix(5, 0)); !errors.Is(err, want) || (err == nil) != (want == nil) {
 			t.Errorf("seen %d of 7: %v", seen, err)
+		}
+	}
+	for at, want := range map[time.Time]error{{}: nil, time.Unix(5, 0).UTC(): nil, time.Unix(4, 0): store.ErrChanged, time.Unix(5, 1000): store.ErrChanged} {
+		if err := rules.CheckSeen(task.ID{}, store.Seen{Epoch: 7, UpdatedAt: at}, 7, time.Unix(5, 0)); !errors.Is(err, want) || (err == nil) != (want == nil) {
+			t.Errorf("seen when it had changed at %v: %v", at, err)
 		}
 	}
 }

@@ -91,6 +91,9 @@ func (c *sealed) Session(ns string, id store.WorkerID) (store.Session, bool) {
 	return store.SessionOf(c.Store, ns, id)
 }
 
+// Stats is what keeps the statistics of the store below, which have no values.
+func (c *sealed) Stats() (store.StatsKeeper, bool) { return store.StatsOf(c.Store) }
+
 // Await implements store.Awaiter: the store below may not do it.
 func (c *sealed) Await(ns string, ids func() []task.ID, fn func(store.Notice)) (stop func(), ok bool) {
 	if a, is := c.Store.(store.Awaiter); is {

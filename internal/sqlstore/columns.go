@@ -202,6 +202,7 @@ type taskRow struct {
 	isolated      bool
 	node          string
 	cost, maxCost int64
+	updatedAt     int64
 }
 
 // taskRowColumns follow leaseColumns.
@@ -215,6 +216,7 @@ var (
 		sqlstmt.Col("crash_count", func(w *taskRow, r *sqlstmt.Row, i int) { w.crashes = int(r.Int(i)) }),
 		sqlstmt.Col("depth", func(w *taskRow, r *sqlstmt.Row, i int) { w.depth = int(r.Int(i)) }),
 		sqlstmt.Col("cost", func(w *taskRow, r *sqlstmt.Row, i int) { w.cost = r.Int(i) }),
+		sqlstmt.Col("updated_at", func(w *taskRow, r *sqlstmt.Row, i int) { w.updatedAt = r.Int(i) }),
 		sqlstmt.Col("isolated", func(w *taskRow, r *sqlstmt.Row, i int) { w.isolated = r.Bool(i) }),
 		sqlstmt.Col("options_json", func(w *taskRow, r *sqlstmt.Row, i int) {
 			var t task.Task

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/goweaver/weaver/internal/rules"
+	"github.com/goweaver/weaver/internal/sqlstmt"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
 )
@@ -189,7 +190,7 @@ func (o *operation) find(id task.ID, seen store.Seen, got *store.CommandResult) 
 		}
 	}
 	got.State = row.contribution.State
-	if got.Err = rules.CheckSeen(id, seen, row.epoch); got.Err != nil {
+	if got.Err = rules.CheckSeen(id, seen, row.epoch, sqlstmt.Instant(row.updatedAt)); got.Err != nil {
 		return nil, nil
 	}
 	return row, nil

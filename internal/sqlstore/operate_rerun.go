@@ -25,7 +25,7 @@ FROM weaver_steps WHERE namespace = ?1 AND task_id = ?2 AND ` + takenOver
 // rerun stores a new task that repeats another one.
 // Crash after the commit: the same command finds the new task by its ID.
 func (o *operation) rerun(cmd store.RerunTask, got *store.CommandResult) error {
-	row, err := o.find(cmd.Task, store.Seen{}, got)
+	row, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || row == nil {
 		return err
 	}

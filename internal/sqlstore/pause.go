@@ -82,7 +82,7 @@ INSERT INTO weaver_paused_tasks (namespace, task_id, at, actor, reason, due_at) 
 
 // pauseTask takes a task's dispatch row away, and all that it would get.
 func (o *operation) pauseTask(cmd store.PauseTask, got *store.CommandResult) error {
-	row, err := o.find(cmd.Task, store.Seen{}, got)
+	row, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || row == nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (o *operation) pauseTask(cmd store.PauseTask, got *store.CommandResult) err
 
 // resumeTask gives a task the dispatch row that it would have.
 func (o *operation) resumeTask(cmd store.ResumeTask, got *store.CommandResult) error {
-	row, err := o.find(cmd.Task, store.Seen{}, got)
+	row, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || row == nil {
 		return err
 	}

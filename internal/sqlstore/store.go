@@ -25,14 +25,15 @@ type Store struct {
 	db Database
 
 	// Page is how many tasks, jobs or keys one part of a scan has, Looks how many rows
-	// one page of a list looks at, Counted how far an overview counts, and GraphEdges
-	// how many edges a page of a graph has. Only tests change them.
-	Page, Looks, Counted, GraphEdges int
+	// one page of a list looks at, StatsLooks one of statistics, Counted how far an
+	// overview counts, and GraphEdges how many edges a page of a graph has. Only tests
+	// change them.
+	Page, Looks, StatsLooks, Counted, GraphEdges int
 }
 
 // New returns a store over a database.
 func New(db Database) Store {
-	return Store{db: db, Page: scanPage, Looks: listLooks, Counted: store.MaxCount, GraphEdges: maxGraphEdges}
+	return Store{db: db, Page: scanPage, Looks: listLooks, StatsLooks: store.StatsLooks, Counted: store.MaxCount, GraphEdges: maxGraphEdges}
 }
 
 // Database is what a database has to do for the verbs.

@@ -14,7 +14,7 @@ var ColumnLists = map[string]string{
 	"dispatchColumns": dispatchColumns.List(), "keyColumns": keyColumns.List(), "waiterColumns": waiterColumns.List(), "choreColumns": choreColumns.List(), "summandColumns": summandColumns.List(),
 	"neededColumns": neededColumns.List(), "signalColumns": signalColumns.List(), "checkpointColumns": checkpointColumns.List(), "eventColumns": eventColumns.List(), "feedColumns": feedColumns.List(), "pausedTaskColumns": pausedTaskColumns.List(),
 	"statusColumns": statusColumns.List(), "artifactColumns": artifactColumns.List(), "blobColumns": blobColumns.List(), "retainedJobColumns": retainedJobColumns.List(), "retainedTaskColumns": retainedTaskColumns.List(),
-	"typeColumns": typeColumns.List(),
+	"typeColumns": typeColumns.List(), "statColumns": statColumns.List(),
 }
 
 // Chunks returns the statements that write a chunk of rows, by name and number of

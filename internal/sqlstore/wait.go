@@ -162,7 +162,7 @@ func (o *operation) sendSignal(cmd store.SendSignal, got *store.CommandResult) e
 	if got.Err = rules.CheckSignal(&cmd); got.Err != nil {
 		return nil
 	}
-	row, err := o.find(cmd.Task, store.Seen{}, got)
+	row, err := o.find(cmd.Task, cmd.Seen, got)
 	if err != nil || row == nil {
 		return err
 	}

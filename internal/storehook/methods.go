@@ -245,3 +245,42 @@ func (s *hooked) Session(ns string, id store.WorkerID) (store.Session, bool) {
 	}
 	return store.SessionOf(s.below, ns, id)
 }
+
+// Stats is what keeps the statistics of the store below, if that does. Their calls pass
+// Around.
+func (s *hooked) Stats() (store.StatsKeeper, bool) {
+	if _, ok := store.StatsOf(s.below); !ok {
+		return nil, false
+	}
+	return statsKeeper{s}, true
+}
+
+type statsKeeper struct{ s *hooked }
+
+// keeperOf is that of the store that Around named.
+func keeperOf(below store.Store) store.StatsKeeper {
+	keeper, _ := store.StatsOf(below)
+	return keeper
+}
+
+// WriteStats implements store.StatsKeeper.
+func (k statsKeeper) WriteStats(ctx context.Context, ns string, rows ...store.StatRow) error {
+	_, err := through(ctx, k.s, "WriteStats", nil, ns, rows, func(below store.Store, ctx context.Context, ns string, rows []store.StatRow) (None, error) {
+		return None{}, keeperOf(below).WriteStats(ctx, ns, rows...)
+	})
+	return err
+}
+
+// ReadStats implements store.StatsKeeper.
+func (k statsKeeper) ReadStats(ctx context.Context, ns string, q store.StatsQuery) (store.StatsPage, error) {
+	return through(ctx, k.s, "ReadStats", nil, ns, q, func(below store.Store, ctx context.Context, ns string, q store.StatsQuery) (store.StatsPage, error) {
+		return keeperOf(below).ReadStats(ctx, ns, q)
+	})
+}
+
+// MergeStats implements store.StatsKeeper.
+func (k statsKeeper) MergeStats(ctx context.Context, ns string, keep time.Duration) (store.StatsMerged, error) {
+	return through(ctx, k.s, "MergeStats", nil, ns, keep, func(below store.Store, ctx context.Context, ns string, keep time.Duration) (store.StatsMerged, error) {
+		return keeperOf(below).MergeStats(ctx, ns, keep)
+	})
+}

@@ -357,3 +357,37 @@ func TestWarningsAreForwarded(t *testing.T) {
 		}
 	}
 }
+
+// Statistics go to the store below by way of Around, and are not there without one that
+// keeps them.
+func TestStatsAreForwarded(t *testing.T) {
+	t.Parallel()
+	var calls []string
+	below := memstore.New()
+	keeper, ok := store.StatsOf(storehook.New(storehook.New(below, &storehook.Hooks{}), &storehook.Hooks{
+		Around: func(ctx context.Context, c *storehook.Call, next func(context.Context) error) error {
+			calls = append(calls, c.Method)
+			return next(ctx)
+		},
+	}))
+	if !ok {
+		t.Fatal("the statistics of a memstore are lost")
+	}
+	slot := time.Now().UTC().Truncate(store.StatsSlot)
+	if err := keeper.WriteStats(t.Context(), "ns", store.StatRow{StatKey: store.StatKey{Slot: slot}, Count: 3}); err != nil {
+		t.Fatal(err)
+	}
+	page, err := keeper.ReadStats(t.Context(), "ns", store.StatsQuery{From: slot, To: slot.Add(time.Minute)})
+	if err != nil || len(page.Rows) != 1 || page.Rows[0].Count != 3 {
+		t.Errorf("ReadStats: %+v, %v", page, err)
+	}
+	if got, err := keeper.MergeStats(t.Context(), "ns", 0); err != nil || got != (store.StatsMerged{}) {
+		t.Errorf("MergeStats: %+v, %v", got, err)
+	}
+	if want := []string{"WriteStats", "ReadStats", "MergeStats"}; !reflect.DeepEqual(calls, want) {
+		t.Errorf("Around saw %v, want %v", calls, want)
+	}
+	if _, ok := store.StatsOf(storehook.New(struct{ store.Store }{below}, &storehook.Hooks{})); ok {
+		t.Error("a store that keeps no statistics has some")
+	}
+}

@@ -106,7 +106,7 @@ func (o *op) find(id task.ID, seen store.Seen) (*row, store.CommandResult) {
 	if !ok {
 		return nil, store.CommandResult{Err: rules.NotFound(id)}
 	}
-	return r, store.CommandResult{State: r.State, Err: rules.CheckSeen(id, seen, r.Epoch)}
+	return r, store.CommandResult{State: r.State, Err: rules.CheckSeen(id, seen, r.Epoch, r.UpdatedAt)}
 }
 
 // unblock lets a blocked task go on, with one attempt at least.

@@ -52,7 +52,7 @@ func (o *op) resumeLanes(paused map[string]store.AuditEntry, a store.Audit, verb
 
 // pauseTask takes a task's dispatch row away, and all that it would get.
 func (o *op) pauseTask(cmd store.PauseTask) store.CommandResult {
-	r, res := o.find(cmd.Task, store.Seen{})
+	r, res := o.find(cmd.Task, cmd.Seen)
 	if res.Err != nil {
 		return res
 	}
@@ -76,7 +76,7 @@ func (o *op) pauseTask(cmd store.PauseTask) store.CommandResult {
 
 // resumeTask gives a task the dispatch row that it would have.
 func (o *op) resumeTask(cmd store.ResumeTask) store.CommandResult {
-	r, res := o.find(cmd.Task, store.Seen{})
+	r, res := o.find(cmd.Task, cmd.Seen)
 	if res.Err != nil {
 		return res
 	}

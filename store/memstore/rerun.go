@@ -8,7 +8,7 @@ import (
 
 // rerun stores a new task that repeats another one.
 func (o *op) rerun(cmd store.RerunTask) store.CommandResult {
-	r, res := o.find(cmd.Task, store.Seen{})
+	r, res := o.find(cmd.Task, cmd.Seen)
 	if res.Err != nil {
 		return res
 	}

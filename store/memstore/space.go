@@ -41,6 +41,7 @@ type space struct {
 	audit       []store.AuditEntry
 	types       map[string]store.AnnouncedType
 	workers     map[store.WorkerID]*worker
+	stats       stats
 }
 
 // row is a stored task. Its ReadyAt is the instant before which it was asked
@@ -93,6 +94,7 @@ func newSpace() *space {
 		pausedType:  map[string]store.AuditEntry{},
 		pausedTask:  map[task.ID]*pausedTask{},
 		workers:     map[store.WorkerID]*worker{},
+		stats:       stats{},
 		types:       map[string]store.AnnouncedType{},
 	}
 }

@@ -49,6 +49,7 @@ var (
 	_ store.TypeReader   = (*Store)(nil)
 	_ store.BlobReader   = (*Store)(nil)
 	_ store.ValueWalker  = (*Store)(nil)
+	_ store.StatsKeeper  = (*Store)(nil)
 	_ store.Tx           = (*Tx)(nil)
 )
 

@@ -72,7 +72,7 @@ func (o *op) sendSignal(cmd store.SendSignal) store.CommandResult {
 	if err := rules.CheckSignal(&cmd); err != nil {
 		return store.CommandResult{Err: err}
 	}
-	r, res := o.find(cmd.Task, store.Seen{})
+	r, res := o.find(cmd.Task, cmd.Seen)
 	if res.Err != nil {
 		return res
 	}

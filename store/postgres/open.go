@@ -32,7 +32,7 @@ type verbs = sqlstore.Store
 
 // DB is an open database. It implements store.Store, store.Notifier, store.Awaiter, store.Waker,
 // store.StepTxer, store.Warner, store.Migrator, store.Scanner,
-// store.EventReader, store.EventFeed, store.ValueWalker, store.JobCounter, store.BlobReader,
+// store.EventReader, store.EventFeed, store.ValueWalker, store.JobCounter, store.BlobReader, store.StatsKeeper,
 // store.OrphanReader, store.TypeReader and store.SessionKeeper, and is safe for concurrent use.
 type DB struct {
 	verbs
@@ -68,6 +68,7 @@ var (
 	_ store.EventFeed     = (*DB)(nil)
 	_ store.ValueWalker   = (*DB)(nil)
 	_ store.JobCounter    = (*DB)(nil)
+	_ store.StatsKeeper   = (*DB)(nil)
 	_ store.BlobReader    = (*DB)(nil)
 	_ store.TypeReader    = (*DB)(nil)
 	_ store.OrphanReader  = (*DB)(nil)
@@ -197,7 +198,7 @@ func (db *DB) settings() conn.Settings {
 func (db *DB) begin() {
 	db.verbs = sqlstore.New(database{db: db})
 	if db.opts.scan > 0 {
-		db.Page = db.opts.scan
+		db.Page, db.StatsLooks = db.opts.scan, db.opts.scan
 	}
 	if db.opts.looks > 0 {
 		db.Looks = db.opts.looks

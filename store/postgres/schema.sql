@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0006 make.
+-- What the migrations 0001 to 0007 make.
 
 CREATE TABLE weaver_artifacts (
   attempt_no bigint,
@@ -305,6 +305,21 @@ CREATE TABLE weaver_signals (
 CREATE UNIQUE INDEX weaver_signals_by_key ON weaver_signals USING btree (namespace, task_id, name, key);
 
 CREATE INDEX weaver_signals_open ON weaver_signals USING btree (namespace, task_id, name, seq) WHERE step IS NULL;
+
+CREATE TABLE weaver_stats (
+  width bigint NOT NULL,
+  slot bigint NOT NULL,
+  attempts bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  worker text COLLATE "C" NOT NULL,
+  task_type text COLLATE "C" NOT NULL,
+  queue text COLLATE "C" NOT NULL,
+  outcome text COLLATE "C" NOT NULL,
+  error_kind text COLLATE "C" NOT NULL,
+  run_times bytea NOT NULL,
+  wait_times bytea NOT NULL,
+  PRIMARY KEY (namespace, width, slot, worker, task_type, queue, outcome, error_kind)
+);
 
 CREATE TABLE weaver_steps (
   attempt_no bigint NOT NULL,

@@ -31,7 +31,7 @@ import (
 
 // DB is an open database. It implements store.Store, store.Notifier,
 // store.StepTxer, store.WaitingClaimer, store.Warner, store.Scanner,
-// store.JobCounter, store.OrphanReader, store.TypeReader and store.BlobReader, and is safe for concurrent use.
+// store.JobCounter, store.StatsKeeper, store.OrphanReader, store.TypeReader and store.BlobReader, and is safe for concurrent use.
 type DB struct {
 	verbs
 
@@ -71,6 +71,7 @@ var (
 	_ store.EventFeed      = (*DB)(nil)
 	_ store.ValueWalker    = (*DB)(nil)
 	_ store.JobCounter     = (*DB)(nil)
+	_ store.StatsKeeper    = (*DB)(nil)
 	_ store.TypeReader     = (*DB)(nil)
 	_ store.OrphanReader   = (*DB)(nil)
 	_ store.Scrubber       = (*DB)(nil)
@@ -169,7 +170,7 @@ func (db *DB) open(ctx context.Context, opts []Option) (*DB, error) {
 	}
 	db.verbs = sqlstore.New(database{db: db})
 	if db.opts.scan > 0 {
-		db.Page = db.opts.scan
+		db.Page, db.StatsLooks = db.opts.scan, db.opts.scan
 	}
 	if db.opts.looks > 0 {
 		db.Looks = db.opts.looks

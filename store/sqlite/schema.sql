@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0018 make of an empty database.
+-- What the migrations 0001 to 0019 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -401,6 +401,21 @@ CREATE TABLE weaver_types (
 CREATE INDEX weaver_tasks_by_lane ON weaver_tasks (namespace, task_type, queue, task_id);
 
 CREATE INDEX weaver_tasks_by_parent ON weaver_tasks (namespace, parent_task_id, task_id) WHERE parent_task_id IS NOT NULL;
+
+CREATE TABLE weaver_stats (
+  namespace  TEXT NOT NULL,
+  width      INTEGER NOT NULL,
+  slot       INTEGER NOT NULL,
+  worker     TEXT NOT NULL,
+  task_type  TEXT NOT NULL,
+  queue      TEXT NOT NULL,
+  outcome    TEXT NOT NULL,
+  error_kind TEXT NOT NULL,
+  attempts   INTEGER NOT NULL,
+  run_times  BLOB NOT NULL,
+  wait_times BLOB NOT NULL,
+  PRIMARY KEY (namespace, width, slot, worker, task_type, queue, outcome, error_kind)
+) WITHOUT ROWID;
 
 CREATE TABLE weaver_feeds (
   namespace TEXT NOT NULL,

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -249,6 +250,14 @@ var operateSeenCases = []testCase{
 			}
 		}
 	}},
+	{"R16 a command on a task that changed since it was seen changes nothing", func(e *env) {
+		for _, c := range seenCommands {
+			id := c.reach(e)
+			now := e.task(id)
+			e.commandRefused(c.cmd(id, store.Seen{Epoch: now.Epoch, UpdatedAt: now.UpdatedAt.Add(-time.Microsecond)}), store.ErrChanged)
+			e.operate(c.cmd(id, store.Seen{Epoch: now.Epoch, UpdatedAt: now.UpdatedAt}))
+		}
+	}},
 	{"R16 a command on a task that another worker claimed since changes nothing", func(e *env) {
 		id := e.one()
 		e.finish(retry(e.a.take(id), 0))
@@ -293,6 +302,12 @@ var seenCommands = []struct {
 	}},
 	{ranOnce(success), func(id task.ID, seen store.Seen) store.Command {
 		return store.DeleteTask{Audit: admin, Seen: seen, Task: id}
+	}},
+	{runs, func(id task.ID, seen store.Seen) store.Command {
+		return store.SendSignal{Audit: admin, Seen: seen, Task: id, Name: "n", Key: "k", Payload: json.RawMessage("1")}
+	}},
+	{runs, func(id task.ID, seen store.Seen) store.Command {
+		return store.PauseTask{Audit: admin, Seen: seen, Task: id}
 	}},
 }
 

@@ -241,6 +241,9 @@ func suites(t *testing.T, h Harness) []suite {
 		if _, ok := s.(store.OrphanReader); ok {
 			all = append(all, suite{"ReadOrphans", readOrphanCases})
 		}
+		if _, ok := s.(store.StatsKeeper); ok {
+			all = append(all, suite{"Stats", statCases}, suite{"StatsMerge", statMergeCases})
+		}
 		if _, ok := s.(store.TypeReader); ok {
 			all = append(all, suite{"Types", typeCases})
 		}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/goweaver/weaver"
 )
 
 // childEnv makes this test binary a worker or a producer. It holds the
@@ -49,17 +51,18 @@ func endedByItself(stderr string) bool {
 
 // childConfig is what a process is given.
 type childConfig struct {
-	Role  string        // worker, producer, or layers: a worker of a layered job
+	Role  string        // worker, producer, layers: a worker of a layered job, or bulk
 	Dir   string        // where everything is
 	Life  int           // its number; process ids may come back
 	Plan  plan          // how it helps to kill it
 	Pause time.Duration // the longest a step function takes
-	Tasks int           // producer: how many there are to be in the end
+	Tasks int           // producer: how many there are to be in the end; bulk: in a call
 	Nodes int           // producer: of the job
 
-	Seed   uint64 // layers: of the job
-	URL    string // layers: of the database, if that is PostgreSQL
-	Visits int    // how many transactions of the user each of its visitors makes
+	Seed   uint64        // layers: of the job
+	URL    string        // layers: of the database, if that is PostgreSQL
+	Newest weaver.TaskID // bulk: no task that came later
+	Visits int           // how many transactions of the user each of its visitors makes
 }
 
 // plan is how a process helps to kill it at the right moment.
@@ -105,6 +108,8 @@ func childMain(raw string) error {
 			stop()
 		}()
 		return runLayers(ctx, o)
+	case "bulk":
+		return runBulk(ctx, o)
 	case "producer":
 		return runProducer(ctx, o, os.Stdin)
 	}

@@ -1,4 +1,6 @@
-package schema
+// Package jsonfields tells the fields of a struct as encoding/json sees them. Schemas of
+// task types and of the HTTP API are made from that.
+package jsonfields
 
 import (
 	"cmp"
@@ -8,26 +10,28 @@ import (
 	"unicode"
 )
 
-// field is a field of a struct as encoding/json sees it.
-type field struct {
-	name   string
-	typ    reflect.Type
-	tag    reflect.StructTag
+// Field is a field of a struct as encoding/json sees it.
+type Field struct {
+	Name     string
+	Type     reflect.Type
+	Tag      reflect.StructTag
+	Quoted   bool // its value is encoded inside a string
+	Optional bool // a value that says nothing is left out: omitempty or omitzero
+
 	tagged bool // its name comes from a tag
-	quoted bool // its value is encoded inside a string
 	depth  int  // how many embedded structs it lies in
 	order  []int
 }
 
-// fieldsOf returns the fields that encoding/json writes and reads of a struct, in their
+// Of returns the fields that encoding/json writes and reads of a struct, in their
 // order: those of embedded structs are its own, of two with one name the one that is
 // embedded less deeply counts, then the one whose tag says so, else none of them.
-func fieldsOf(t reflect.Type) []field {
-	byName := make(map[string][]field)
-	collect(t, nil, nil, func(f field) { byName[f.name] = append(byName[f.name], f) })
-	var fields []field
+func Of(t reflect.Type) []Field {
+	byName := make(map[string][]Field)
+	collect(t, nil, nil, func(f Field) { byName[f.Name] = append(byName[f.Name], f) })
+	var fields []Field
 	for _, same := range byName {
-		slices.SortStableFunc(same, func(a, b field) int {
+		slices.SortStableFunc(same, func(a, b Field) int {
 			if c := cmp.Compare(a.depth, b.depth); c != 0 {
 				return c
 			}
@@ -44,13 +48,13 @@ func fieldsOf(t reflect.Type) []field {
 		}
 		fields = append(fields, same[0])
 	}
-	slices.SortFunc(fields, func(a, b field) int { return slices.Compare(a.order, b.order) })
+	slices.SortFunc(fields, func(a, b Field) int { return slices.Compare(a.order, b.order) })
 	return fields
 }
 
 // collect calls add for each candidate. on are the structs around t, which are not
 // entered again: what they have lies less deep.
-func collect(t reflect.Type, on []reflect.Type, at []int, add func(field)) {
+func collect(t reflect.Type, on []reflect.Type, at []int, add func(Field)) {
 	if slices.Contains(on, t) {
 		return
 	}
@@ -78,9 +82,11 @@ func collect(t reflect.Type, on []reflect.Type, at []int, add func(field)) {
 		if !inner && !f.IsExported() {
 			continue
 		}
-		add(field{
-			name: cmp.Or(name, f.Name), typ: f.Type, tag: f.Tag, tagged: name != "", depth: len(on), order: order,
-			quoted: slices.Contains(strings.Split(opts, ","), "string") && quotable(elem),
+		words := strings.Split(opts, ",")
+		add(Field{
+			Name: cmp.Or(name, f.Name), Type: f.Type, Tag: f.Tag, tagged: name != "", depth: len(on), order: order,
+			Quoted:   slices.Contains(words, "string") && quotable(elem),
+			Optional: slices.Contains(words, "omitempty") || slices.Contains(words, "omitzero"),
 		})
 	}
 }

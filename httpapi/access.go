@@ -1,0 +1,94 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// Access says what a principal may do: any of the constants, added up.
+type Access uint8
+
+// What a principal may do.
+const (
+	// Submit enqueues tasks and submits jobs, and reads nothing.
+	Submit Access = 1 << iota
+	// Read reads tasks, jobs and all that is recorded about them, without values.
+	Read
+	// Payloads reads values too: inputs, outputs, what steps gave, artifacts, logs.
+	Payloads
+	// Operate retries, cancels, unblocks, pauses and deletes.
+	Operate
+
+	// Full is all of them.
+	Full = Submit | Read | Payloads | Operate
+)
+
+var accessNames = []string{"submit", "read", "payloads", "operate"}
+
+// Has reports whether a holds all of want.
+func (a Access) Has(want Access) bool { return a&want == want }
+
+// String lists what a allows: "read,payloads"; "none" for 0.
+func (a Access) String() string {
+	var names []string
+	for i, name := range accessNames {
+		if a&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ",")
+}
+
+// ParseAccess reads what String writes, and "full". Payloads and operate mean read, too:
+// a principal that may change a task may see it.
+func ParseAccess(s string) (Access, error) {
+	var a Access
+	for name := range strings.SplitSeq(s, ",") {
+		switch strings.TrimSpace(name) {
+		case "submit":
+			a |= Submit
+		case "read":
+			a |= Read
+		case "payloads":
+			a |= Payloads | Read
+		case "operate":
+			a |= Operate | Read
+		case "full":
+			a |= Full
+		default:
+			return 0, fmt.Errorf("%q is no access: want one or more of %s, or full, with commas between them", name, strings.Join(accessNames, ", "))
+		}
+	}
+	return a, nil
+}
+
+// Principal is who sent a request.
+type Principal struct {
+	Name   string // the actor of what it does, in the audit
+	Access Access
+
+	open bool // nobody proved anything: the Host is looked at
+}
+
+// ErrUnauthorized is what an Authorize returns for a request without credentials, or
+// with wrong ones: 401. Any other error is logged, and answered with 503.
+var ErrUnauthorized = errors.New("no valid credentials")
+
+// Authorizer decides who sent a request, which it must not change, and whose body it
+// must not read.
+type Authorizer func(*http.Request) (Principal, error)
+
+// Open takes every request for one of the principal: for a program whose middleware has
+// decided already, and for a server on the loopback interface. As nothing proves who
+// sent a request, a page of another site might send it under a name that leads to
+// this address: unless Config.AllowedHosts says otherwise the Host of a request must
+// be localhost or a loopback address (421).
+func Open(p Principal) Authorizer {
+	p.open = true
+	return func(*http.Request) (Principal, error) { return p, nil }
+}

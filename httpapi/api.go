@@ -1,0 +1,303 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path"
+	"reflect"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+)
+
+// Config configures an API. The zero value of each field but the first two works.
+type Config struct {
+	Client    *weaver.Client // what it serves; must be set
+	Authorize Authorizer     // who sent a request: Tokens.Authorize, Passwords.Authorize, Open, or a function of the program; must be set
+
+	// Login makes POST /login turn one of these tokens into a cookie for a browser.
+	// Default none: there is no such path.
+	Login *Tokens
+
+	AllowedHosts   []string // further values of Host that an Open API answers, without a port; "*" is any. Default none
+	TrustedOrigins []string // origins, as "https://ops.example.com", whose pages may send what changes something. Default none: the API's own
+
+	MaxBody     int64         // bytes of a request's body. Default 1 MiB
+	MaxInput    int64         // bytes of a body that has inputs of tasks. Default 8 MiB
+	BodyTimeout time.Duration // for the body of a request to come. Default 30 s
+	Timeout     time.Duration // for an answer to be made and written. Default 30 s; a wait adds its own
+	MaxWait     time.Duration // of ?wait=. Default 60 s
+	MaxQuery    int           // bytes of q. Default 2 KiB
+
+	MaxStreams             int           // that are open at a time. Default 1,000
+	MaxStreamsPerPrincipal int           // of one name. Default 200
+	StreamTimeout          time.Duration // for a client of a stream to read what was sent; then it is cut. Default 10 s
+
+	Logger *slog.Logger // failures of the server. Default slog.Default()
+}
+
+// withDefaults returns the configuration that is used, and what is wrong with it.
+func (cfg Config) withDefaults() (Config, error) {
+	var problems []error
+	if cfg.Client == nil {
+		problems = append(problems, errors.New("the Client is nil: give it the one of weaver.NewClient, or an engine's"))
+	}
+	if cfg.Authorize == nil {
+		problems = append(problems, errors.New("Authorize is nil: use the Authorize of LoadTokens or LoadPasswords, or Open if your middleware has decided already who may come here"))
+	}
+	orDefault(&problems, "MaxBody", &cfg.MaxBody, 1<<20)
+	orDefault(&problems, "MaxInput", &cfg.MaxInput, 8<<20)
+	orDefault(&problems, "BodyTimeout", &cfg.BodyTimeout, 30*time.Second)
+	orDefault(&problems, "Timeout", &cfg.Timeout, 30*time.Second)
+	orDefault(&problems, "MaxWait", &cfg.MaxWait, 60*time.Second)
+	orDefault(&problems, "MaxQuery", &cfg.MaxQuery, 2<<10)
+	orDefault(&problems, "MaxStreams", &cfg.MaxStreams, 1000)
+	orDefault(&problems, "MaxStreamsPerPrincipal", &cfg.MaxStreamsPerPrincipal, 200)
+	orDefault(&problems, "StreamTimeout", &cfg.StreamTimeout, 10*time.Second)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if len(problems) > 0 {
+		return cfg, fmt.Errorf("%w: %w", weaver.ErrConfig, errors.Join(problems...))
+	}
+	return cfg, nil
+}
+
+func orDefault[N int | int64 | time.Duration](problems *[]error, name string, v *N, otherwise N) {
+	switch {
+	case *v < 0:
+		*problems = append(*problems, fmt.Errorf("%s is %v: want more than 0, or 0 for the default, %v", name, *v, otherwise))
+	case *v == 0:
+		*v = otherwise
+	}
+}
+
+// API is the handler. Mount it under any path with http.StripPrefix; all its links are
+// relative.
+type API struct {
+	cfg    Config
+	log    *slog.Logger
+	client *weaver.Client
+	mux    *http.ServeMux
+	origin *http.CrossOriginProtection
+	paths  map[string]map[string]*route // by pattern, by method
+	fails  *failures
+	types  *types
+	spec   []byte // /openapi.json
+
+	streams streams
+
+	ctx  context.Context // ends when the API stops
+	stop context.CancelCauseFunc
+}
+
+// New returns an API. It opens nothing and starts nothing: Stop ends its streams.
+func New(cfg Config) (*API, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), types: &types{client: cfg.Client}}
+	for _, o := range cfg.TrustedOrigins {
+		if err := a.origin.AddTrustedOrigin(o); err != nil {
+			return nil, fmt.Errorf("%w: TrustedOrigins: %w", weaver.ErrConfig, err)
+		}
+	}
+	a.ctx, a.stop = context.WithCancelCause(context.Background())
+	list := a.routes()
+	a.paths = byPattern(list)
+	for pattern, methods := range a.paths {
+		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, methods) })
+	}
+	if a.spec, err = document(list); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// errStopping ends what still runs when the API stops.
+var errStopping = errors.New("the server stops")
+
+// Stop ends the streams and waits that are open, which an http.Server's Shutdown would
+// wait for, and refuses new ones.
+func (a *API) Stop() { a.stop(errStopping) }
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer a.recovered(w, r)
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	if p := a.admit(r); p != nil {
+		writeProblem(w, p)
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
+
+// recovered answers for a handler that panicked.
+func (a *API) recovered(w http.ResponseWriter, r *http.Request) {
+	p := recover()
+	err, _ := p.(error)
+	switch {
+	case p == nil:
+	case errors.Is(err, http.ErrAbortHandler):
+		panic(p)
+	default:
+		a.panicked(r, p)
+		writeProblem(w, internal.of("The server's log says what happened."))
+	}
+}
+
+// panicked logs a panic, from where it is recovered.
+func (a *API) panicked(r *http.Request, p any) {
+	a.log.ErrorContext(r.Context(), "a request made its handler panic", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+}
+
+// maxURL is how long the path and query of a request may be.
+const maxURL = 16 << 10
+
+// admit refuses requests whatever they ask for.
+func (a *API) admit(r *http.Request) *Problem {
+	if len(r.URL.RawQuery)+len(r.URL.Path) > maxURL {
+		return &Problem{Type: ProblemBase + badRequest.name, Title: badRequest.title, Status: http.StatusRequestURITooLong, Detail: fmt.Sprintf("The path and query have more than %d bytes.", maxURL)}
+	}
+	if at := r.URL.EscapedPath(); path.Clean(at) != at {
+		return noRoute.of("%q is no path of this API: /openapi.json lists them. A path has no empty parts, no dots and no slash at its end.", at)
+	}
+	if _, pattern := a.mux.Handler(r); pattern == "" {
+		return noRoute.of("%q is no path of this API: /openapi.json lists them.", r.URL.Path)
+	}
+	return nil
+}
+
+// dispatch serves a path.
+func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[string]*route) {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	rt := methods[method]
+	if rt == nil {
+		p := wrongMethod.of("%s has no %s: it has %s.", r.URL.Path, r.Method, allowed(methods))
+		p.allow = allowed(methods)
+		writeProblem(w, p)
+		return
+	}
+	c := &call{api: a, w: w, r: r, route: rt}
+	if err := c.serve(); err != nil {
+		c.fail(err)
+	}
+}
+
+// serve does the checks that all routes share, then calls the route's handler.
+func (c *call) serve() error {
+	if err := c.authorize(); err != nil {
+		return err
+	}
+	if err := c.api.origin.Check(c.r); err != nil {
+		return crossOrigin.of("%s: send it from a page of this server, or from a program.", err)
+	}
+	if err := c.acceptable(); err != nil {
+		return err
+	}
+	if err := c.checkQuery(); err != nil {
+		return err
+	}
+	if c.route.stream && c.r.Method == http.MethodHead {
+		c.streamHeaders()
+		return nil
+	}
+	if !c.route.stream {
+		rc := http.NewResponseController(c.w)
+		_ = rc.SetWriteDeadline(time.Now().Add(c.api.cfg.Timeout + c.api.cfg.MaxWait)) // a recorder of a test has none
+	}
+	return c.route.handle(c)
+}
+
+// authorize finds out who sent the request, and whether it may.
+func (c *call) authorize() error {
+	if c.route.public {
+		return nil
+	}
+	addr := addressOf(c.r)
+	who, err := c.api.cfg.Authorize(c.r)
+	switch {
+	case errors.Is(err, ErrUnauthorized):
+		if c.r.Header.Get("Authorization") != "" || len(c.r.CookiesNamed(cookieName)) > 0 {
+			if c.api.fails.add(addr) {
+				return tooManyFailures.of("Wait a minute, and look at the token.")
+			}
+			return unauthorized.of("The credentials are wrong or no longer good.")
+		}
+		return unauthorized.of("Send the header `Authorization: Bearer TOKEN`.")
+	case err != nil:
+		var p *Problem
+		if errors.As(err, &p) {
+			return p
+		}
+		return fmt.Errorf("authorize: %w", err)
+	}
+	if who.open && !c.api.hostAllowed(c.r.Host) {
+		return misdirected.of("The host %q is not served without credentials: use localhost, or add it to the allowed hosts.", c.r.Host)
+	}
+	if c.who = who; !who.Access.Has(c.route.access) {
+		return forbidden.of("%s needs the access %s, and %q has %s.", c.route.id, c.route.access, who.Name, who.Access)
+	}
+	return nil
+}
+
+// hostAllowed reports whether the Host of a request may be what it is.
+func (a *API) hostAllowed(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.ToLower(strings.Trim(name, "[]"))
+	if name == "localhost" {
+		return true
+	}
+	if ip := net.ParseIP(name); ip != nil && ip.IsLoopback() {
+		return true
+	}
+	for _, h := range a.cfg.AllowedHosts {
+		if h == "*" || strings.EqualFold(h, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// fail answers with an error.
+func (c *call) fail(err error) {
+	if c.r.Context().Err() != nil {
+		panic(http.ErrAbortHandler) // the client has gone: nothing to answer
+	}
+	p, known := problemOf(err)
+	if !known {
+		c.api.log.ErrorContext(c.r.Context(), "a request failed", "operation", c.route.id, "path", c.r.URL.Path, "error", err)
+	}
+	if p.Status == http.StatusConflict && c.conditional && errors.Is(err, weaver.ErrChanged) {
+		p = preconditionBad.of("%s", err)
+	}
+	writeProblem(c.w, p)
+}
+
+// addressOf is where a request comes from, without a port.
+func addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }

@@ -1,0 +1,171 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// decodeBody decodes JSON strictly: no key twice, no unknown field, nothing behind the
+// value. The problem says where the mistake is.
+func decodeBody(raw []byte, v any) error {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return badRequest.of("The body is empty: want a JSON object.")
+	}
+	if at, err := checkKeys(raw); err != nil {
+		return bodyProblem(badRequest, at, err.Error())
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(v)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong):
+		return bodyProblem(invalidBody, pointerOf(wrong.Field), fmt.Sprintf("want %s, and it is a JSON %s", wanted(wrong), wrong.Value))
+	}
+	text := strings.TrimPrefix(err.Error(), "json: ")
+	if name, found := strings.CutPrefix(text, "unknown field "); found {
+		if plain, err := strconv.Unquote(name); err == nil {
+			name = plain
+		}
+		return bodyProblem(invalidBody, "", fmt.Sprintf("there is no field %q", name))
+	}
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return bodyProblem(invalidBody, "", text)
+}
+
+// bodyProblem is a problem with one place of the body.
+func bodyProblem(k problemKind, pointer, detail string) *Problem {
+	p := k.of("The body is wrong.")
+	p.Errors = []ProblemError{{Pointer: "#" + pointer, Detail: detail}}
+	return p
+}
+
+// wanted says what a field takes.
+func wanted(e *json.UnmarshalTypeError) string {
+	switch name := e.Type.String(); name {
+	case "string", "bool":
+		return "a " + name
+	case "int", "int64":
+		return "a whole number"
+	case "json.RawMessage":
+		return "JSON"
+	default:
+		switch e.Type.Kind().String() {
+		case "struct", "map":
+			return "an object"
+		case "slice":
+			return "an array"
+		case "string":
+			return "a string"
+		}
+		return name
+	}
+}
+
+// pointerOf makes a JSON pointer of the names that encoding/json gives: "tasks.name".
+func pointerOf(field string) string {
+	if field == "" {
+		return ""
+	}
+	var b strings.Builder
+	for part := range strings.SplitSeq(field, ".") {
+		b.WriteString("/" + escapePointer(part))
+	}
+	return b.String()
+}
+
+var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
+
+func escapePointer(s string) string { return pointerEscaper.Replace(s) }
+
+// maxDepth is how deep the JSON of a body may nest.
+const maxDepth = 1000
+
+// checkKeys looks at JSON as a whole: its syntax, keys that an object has twice, and
+// what follows the value.
+func checkKeys(raw []byte) (at string, err error) {
+	type level struct {
+		object bool
+		key    bool // the next token is one
+		name   string
+		index  int
+		seen   map[string]bool
+	}
+	var stack []level
+	where := func() string {
+		var b strings.Builder
+		for _, l := range stack {
+			if l.object && !l.key {
+				b.WriteString("/" + escapePointer(l.name))
+			} else if !l.object {
+				fmt.Fprintf(&b, "/%d", l.index)
+			}
+		}
+		return b.String()
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	for {
+		tok, err := dec.Token()
+		switch {
+		case errors.Is(err, io.EOF) && len(stack) == 0:
+			return "", nil
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return where(), errors.New("the JSON ends too soon")
+		case err != nil:
+			return where(), fmt.Errorf("it is not JSON: %s (byte %d)", strings.TrimPrefix(err.Error(), "json: "), dec.InputOffset())
+		}
+		top := len(stack) - 1
+		if d, isDelim := tok.(json.Delim); isDelim {
+			switch d {
+			case '{', '[':
+				if len(stack) == maxDepth {
+					return where(), fmt.Errorf("it is nested deeper than %d levels", maxDepth)
+				}
+				stack = append(stack, level{object: d == '{', key: d == '{'})
+				continue
+			default:
+				stack = stack[:top]
+				top--
+			}
+		} else if top >= 0 && stack[top].object && stack[top].key {
+			name, _ := tok.(string)
+			l := &stack[top]
+			if l.seen[name] {
+				return where(), fmt.Errorf("the key %q is there twice", name)
+			}
+			if l.seen == nil {
+				l.seen = make(map[string]bool)
+			}
+			l.seen[name], l.name, l.key = true, name, false
+			continue
+		}
+		// A value has ended.
+		switch {
+		case top < 0:
+			if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+				return "", errors.New("something follows the JSON value")
+			}
+			return "", nil
+		case stack[top].object:
+			stack[top].key = true
+		default:
+			stack[top].index++
+		}
+	}
+}
+
+// urlQuery reads the query strictly.
+func urlQuery(r *http.Request) (url.Values, error) { return url.ParseQuery(r.URL.RawQuery) }

@@ -1,0 +1,245 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/typo"
+	"github.com/goweaver/weaver/task"
+)
+
+// call is one request.
+type call struct {
+	api         *API
+	w           http.ResponseWriter
+	r           *http.Request
+	route       *route
+	who         Principal
+	conditional bool // it has an If-Match
+}
+
+// context returns the request's context, which also ends when the API stops.
+func (c *call) context() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(c.r.Context(), c.api.cfg.Timeout)
+	return ctx, cancel
+}
+
+// write answers with JSON.
+func (c *call) write(status int, v any) error {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	c.w.Header().Set("Content-Type", "application/json")
+	c.w.Header().Set("Content-Length", strconv.Itoa(buf.Len()))
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(buf.Bytes()) // the client is gone: nobody to tell
+	return nil
+}
+
+// path returns a parameter of the path.
+func (c *call) path(name string) string { return c.r.PathValue(name) }
+
+// id reads the parameter id of the path. What is no id names nothing that is here.
+func (c *call) id() (task.ID, error) {
+	id, err := task.ParseID(c.path("id"))
+	if err != nil {
+		p := noRoute.of("There is nothing with this id.")
+		p.Errors = []ProblemError{{Parameter: "id", Detail: err.Error()}}
+		return id, p
+	}
+	return id, nil
+}
+
+// badParam is a problem with one parameter.
+func badParam(name, format string, args ...any) error {
+	p := badQuery.of("The parameter %s is wrong.", name)
+	p.Errors = []ProblemError{{Parameter: name, Detail: fmt.Sprintf(format, args...)}}
+	return p
+}
+
+// checkQuery refuses parameters that the route does not have, and repeated ones.
+func (c *call) checkQuery() error {
+	values, err := urlQuery(c.r)
+	if err != nil {
+		return badQuery.of("The query cannot be read: %s.", err)
+	}
+	var known []string
+	for _, p := range c.route.params {
+		if p.in == "query" {
+			known = append(known, p.name)
+		}
+	}
+	for name, list := range values {
+		i := slices.IndexFunc(c.route.params, func(p param) bool { return p.in == "query" && p.name == name })
+		switch {
+		case i < 0 && len(known) == 0:
+			return badParam(name, "%s takes no parameters", c.route.id)
+		case i < 0:
+			hint := ""
+			if near := nearest(name, known); near != "" {
+				hint = fmt.Sprintf(" (did you mean %s?)", near)
+			}
+			return badParam(name, "there is no such parameter%s; there are %s", hint, strings.Join(known, ", "))
+		case len(list) > 1 && !c.route.params[i].many:
+			return badParam(name, "it is given %d times", len(list))
+		}
+	}
+	return nil
+}
+
+// nearest returns the word that was meant, "" if none is near.
+func nearest(word string, known []string) (best string) {
+	least := 3
+	for _, k := range known {
+		if d := typo.Distance(word, k, 2); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// get returns a parameter of the query, "" if it was not given.
+func (c *call) get(name string) string { return c.r.URL.Query().Get(name) }
+
+// list returns a parameter that is repeated, or has commas.
+func (c *call) list(name string) (all []string) {
+	for _, v := range c.r.URL.Query()[name] {
+		for part := range strings.SplitSeq(v, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				all = append(all, part)
+			}
+		}
+	}
+	return all
+}
+
+// limit reads the size of a page.
+func (c *call) limit(most int) (int, error) {
+	text := c.get("limit")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, badParam("limit", "%q: want a number from 1 to %d", text, most)
+	}
+	return n, nil
+}
+
+// span reads a duration.
+func (c *call) span(name string, most time.Duration) (time.Duration, error) {
+	text := c.get(name)
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > most {
+		return 0, badParam(name, "%q: want a duration like 30s, at most %s", text, most)
+	}
+	return d, nil
+}
+
+// acceptable refuses a request that accepts none of what the route answers with.
+func (c *call) acceptable() error {
+	accept := c.r.Header.Values("Accept")
+	if len(accept) == 0 {
+		return nil
+	}
+	var media []string
+	for _, a := range c.route.answers {
+		media = append(media, a.mediaType())
+	}
+	for _, line := range accept {
+		for part := range strings.SplitSeq(line, ",") {
+			kind, params, err := mime.ParseMediaType(part)
+			if err != nil || params["q"] == "0" {
+				continue
+			}
+			if kind == "*/*" || slices.ContainsFunc(media, func(m string) bool { return accepts(kind, m) }) {
+				return nil
+			}
+		}
+	}
+	return notAcceptable.of("%s answers with %s.", c.route.id, strings.Join(slices.Compact(media), " or "))
+}
+
+func accepts(kind, media string) bool {
+	if media == anyMedia {
+		return true
+	}
+	group, all := strings.CutSuffix(kind, "/*")
+	return kind == media || all && strings.HasPrefix(media, group+"/")
+}
+
+// anyMedia is the media type of an answer that is what it is.
+const anyMedia = "application/octet-stream"
+
+func (a *answer) mediaType() string {
+	if a.media == "" {
+		return "application/json"
+	}
+	return a.media
+}
+
+// decode reads the body into v, which must be of the route's type. A body that is
+// left out is read as {} where the route allows it.
+func (c *call) decode(v any) error {
+	r := c.r
+	most := c.route.maxBody
+	if most == 0 {
+		most = c.api.cfg.MaxBody
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return wrongMedia.of("The body must have the Content-Type application/json, and has %q.", r.Header.Get("Content-Type"))
+	}
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return wrongMedia.of("The body has the Content-Encoding %q: send it as it is.", enc)
+	}
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(c.api.cfg.BodyTimeout)) // a recorder of a test has none
+	raw, err := io.ReadAll(http.MaxBytesReader(c.w, r.Body, most))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return bodyTooLarge.of("The body has more than %d bytes.", most)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.w.Header().Set("Connection", "close")
+		p := badRequest.of("The body did not come within %s.", c.api.cfg.BodyTimeout)
+		p.Status = http.StatusRequestTimeout
+		return p
+	case err != nil:
+		return badRequest.of("The body ended too soon: %s.", err)
+	}
+	return decodeBody(raw, v)
+}
+
+// decodeOptional is decode for a body that may be left out.
+func (c *call) decodeOptional(v any) error {
+	if c.r.ContentLength == 0 && c.r.Header.Get("Content-Type") == "" {
+		return nil
+	}
+	return c.decode(v)
+}
+
+// operator are the options that every verb has: who did it, and why.
+func (c *call) operator(reason string) (opts []weaver.OperateOption) {
+	opts = append(opts, weaver.By(c.who.Name))
+	if reason != "" {
+		opts = append(opts, weaver.Reason(reason))
+	}
+	return opts
+}

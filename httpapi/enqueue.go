@@ -1,0 +1,187 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
+)
+
+// Span is a duration as JSON: a string as time.ParseDuration reads it, "1h30m".
+type Span time.Duration
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Span) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *Span) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is no duration: want one like 90s or 1h30m", text)
+	}
+	*d = Span(v)
+	return nil
+}
+
+// Draft is a task that is to be enqueued. What is left out is as its type says.
+type Draft struct {
+	Type          string          `json:"task_type"`
+	Input         json.RawMessage `json:"input"`
+	SchemaVersion int             `json:"schema_version,omitempty"` // of the input; 0: the one that was announced
+
+	IdempotencyKey   string            `json:"idempotency_key,omitempty"`
+	Coalesce         bool              `json:"coalesce,omitempty"`
+	ConcurrencyKey   string            `json:"concurrency_key,omitempty"`
+	ConcurrencyLimit int               `json:"concurrency_limit,omitempty"` // 0: 1
+	Queue            string            `json:"queue,omitempty"`
+	Priority         int               `json:"priority,omitempty"` // 1 first to 9 last
+	Delay            Span              `json:"delay,omitempty"`
+	At               time.Time         `json:"at,omitzero"`
+	ExpireAfter      Span              `json:"expire_after,omitempty"`
+	MaxAttempts      int               `json:"max_attempts,omitempty"`
+	MaxCost          int64             `json:"max_cost,omitempty"` // micro-units
+	Backoff          Span              `json:"backoff,omitempty"`
+	BackoffMax       Span              `json:"backoff_max,omitempty"`
+	Timeout          Span              `json:"timeout,omitempty"`
+	Labels           map[string]string `json:"labels,omitempty"`
+	Metadata         map[string]string `json:"metadata,omitempty"`
+}
+
+// options are what the draft says.
+func (d *Draft) options() (opts []weaver.EnqueueOption) {
+	add := func(given bool, o func() weaver.EnqueueOption) {
+		if given {
+			opts = append(opts, o())
+		}
+	}
+	add(d.IdempotencyKey != "", func() weaver.EnqueueOption { return weaver.IdempotencyKey(d.IdempotencyKey) })
+	add(d.ConcurrencyKey != "" || d.ConcurrencyLimit != 0, func() weaver.EnqueueOption {
+		return weaver.ConcurrencyKey(d.ConcurrencyKey, max(d.ConcurrencyLimit, 1))
+	})
+	add(d.Coalesce, weaver.Coalesce)
+	add(d.Queue != "", func() weaver.EnqueueOption { return weaver.Queue(d.Queue) })
+	add(d.Priority != 0, func() weaver.EnqueueOption { return weaver.Priority(d.Priority) })
+	add(d.Delay != 0, func() weaver.EnqueueOption { return weaver.Delay(time.Duration(d.Delay)) })
+	add(!d.At.IsZero(), func() weaver.EnqueueOption { return weaver.At(d.At) })
+	add(d.ExpireAfter != 0, func() weaver.EnqueueOption { return weaver.ExpireAfter(time.Duration(d.ExpireAfter)) })
+	add(d.MaxAttempts != 0, func() weaver.EnqueueOption { return weaver.MaxAttempts(d.MaxAttempts) })
+	add(d.MaxCost != 0, func() weaver.EnqueueOption { return weaver.MaxCost(d.MaxCost) })
+	add(d.Backoff != 0, func() weaver.EnqueueOption { return weaver.Backoff(time.Duration(d.Backoff)) })
+	add(d.BackoffMax != 0, func() weaver.EnqueueOption { return weaver.BackoffMax(time.Duration(d.BackoffMax)) })
+	add(d.Timeout != 0, func() weaver.EnqueueOption { return weaver.Timeout(time.Duration(d.Timeout)) })
+	for k, v := range d.Labels {
+		opts = append(opts, weaver.Label(k, v))
+	}
+	for k, v := range d.Metadata {
+		opts = append(opts, weaver.Metadata(k, v))
+	}
+	return opts
+}
+
+// draft makes the draft that is enqueued; pointer is where in the body it stands.
+func (c *call) draft(ctx context.Context, d *Draft, pointer string) (weaver.Draft, error) {
+	if err := task.CheckTypeName(d.Type); err != nil {
+		return weaver.Draft{}, bodyProblem(invalidBody, pointer+"/task_type", err.Error())
+	}
+	if d.Input == nil {
+		d.Input = json.RawMessage("null")
+	}
+	made, err := c.api.types.draft(ctx, d, pointer)
+	if err != nil {
+		return made, err
+	}
+	return made, made.Err()
+}
+
+// Enqueued answers one draft.
+type Enqueued struct {
+	ID          weaver.TaskID      `json:"id"`
+	Type        string             `json:"task_type"`
+	Disposition weaver.Disposition `json:"disposition"` // created, existing or coalesced
+}
+
+// enqueued answers with a task that was made, or existed.
+func (c *call) enqueued(location string, got weaver.Enqueued) error {
+	c.w.Header().Set("Location", location)
+	status := http.StatusOK
+	if got.Disposition == weaver.DispositionCreated {
+		status = http.StatusCreated
+	}
+	return c.write(status, Enqueued{ID: got.ID, Type: got.Type, Disposition: got.Disposition})
+}
+
+// enqueueTask stores one task. The header Idempotency-Key is its key.
+func (c *call) enqueueTask() error {
+	var body Draft
+	if err := c.decode(&body); err != nil {
+		return err
+	}
+	if key := c.r.Header.Get("Idempotency-Key"); key != "" {
+		if body.IdempotencyKey != "" && body.IdempotencyKey != key {
+			return bodyProblem(invalidBody, "/idempotency_key", "it is another one than the header Idempotency-Key has: leave one of them out")
+		}
+		body.IdempotencyKey = key
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	d, err := c.draft(ctx, &body, "")
+	if err != nil {
+		return err
+	}
+	got, err := c.api.client.EnqueueTasks(ctx, d)
+	if err != nil {
+		return err
+	}
+	return c.enqueued("tasks/"+got[0].ID.String(), got[0])
+}
+
+// batchRequest is several tasks, which are stored together or not at all.
+type batchRequest struct {
+	Tasks []Draft `json:"tasks"`
+}
+
+const maxBatch = 1000
+
+func (c *call) enqueueBatch() error {
+	var body batchRequest
+	if err := c.decode(&body); err != nil {
+		return err
+	}
+	if n := len(body.Tasks); n == 0 || n > maxBatch {
+		return bodyProblem(invalidBody, "/tasks", fmt.Sprintf("it has %d tasks: want 1 to %d", n, maxBatch))
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	drafts := make([]weaver.Draft, len(body.Tasks))
+	for i := range body.Tasks {
+		at := fmt.Sprintf("/tasks/%d", i)
+		d, err := c.draft(ctx, &body.Tasks[i], at)
+		if err != nil {
+			return within(err, at)
+		}
+		drafts[i] = d
+	}
+	got, err := c.api.client.EnqueueTasks(ctx, drafts...)
+	if err != nil {
+		return err
+	}
+	list := make([]Enqueued, len(got))
+	for i, e := range got {
+		list[i] = Enqueued{ID: e.ID, Type: e.Type, Disposition: e.Disposition}
+	}
+	return c.write(http.StatusCreated, List[Enqueued]{list})
+}
+
+// within names the part of the body that an error is about, if it does not itself.
+func within(err error, pointer string) error {
+	p, known := problemOf(err)
+	if !known || len(p.Errors) > 0 {
+		return err
+	}
+	p.Errors = []ProblemError{{Pointer: "#" + pointer, Detail: p.Detail}}
+	return p
+}

@@ -1,0 +1,69 @@
+package httpapi_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/goweaver/weaver/httpapi"
+)
+
+// TestMain fails when all tests ran and an operation of the document succeeded in none
+// of them.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if code == 0 && allTests() {
+		if missing := exercised.Missing(); len(missing) > 0 {
+			fmt.Fprintf(os.Stderr, "FAIL: no test has these operations succeed: %s\n", strings.Join(missing, ", "))
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// allTests reports whether the flags leave no test out.
+func allTests() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.list", "test.bench", "test.fuzz"} {
+		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// lockedBuffer is a bytes.Buffer for several goroutines.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
+}
+
+func hashOf(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+func tokensOf(t *testing.T, lines ...string) *httpapi.Tokens {
+	t.Helper()
+	tokens, err := httpapi.ReadTokens(strings.NewReader(strings.Join(lines, "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tokens
+}

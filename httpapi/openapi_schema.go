@@ -1,0 +1,127 @@
+package httpapi
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver/internal/jsonfields"
+	"github.com/goweaver/weaver/task"
+)
+
+// node is a part of the document.
+type node map[string]any
+
+// describer makes the schemas of requests and answers. Structs with a name are components
+// of the document. A field is required unless it is left out when it says nothing; package
+// schema, which describes what workers take, has no required fields.
+type describer struct {
+	schemas map[string]node
+	names   map[reflect.Type]string
+}
+
+// known are the types whose JSON is not what their Go form suggests.
+var known = map[reflect.Type]node{
+	typeOf[time.Time]():       {"type": "string", "format": "date-time"},
+	typeOf[time.Duration]():   {"type": "integer", "description": "nanoseconds"},
+	typeOf[Span]():            {"type": "string", "description": "a duration like 90s or 1h30m"},
+	typeOf[json.RawMessage](): {"description": "any JSON"},
+	typeOf[task.State]():      {"type": "string", "enum": task.States()},
+}
+
+var (
+	marshaler     = reflect.TypeFor[json.Marshaler]()
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// of describes a type.
+func (d *describer) of(t reflect.Type) node {
+	switch n := known[t]; {
+	case n != nil:
+		return n
+	case t.Implements(marshaler):
+		return node{} // what its methods make: anything
+	case t.Implements(textMarshaler) && t.Kind() != reflect.Interface:
+		return node{"type": "string"}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return d.of(t.Elem())
+	case reflect.String:
+		return node{"type": "string"}
+	case reflect.Bool:
+		return node{"type": "boolean"}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return node{"type": "integer"}
+	case reflect.Float32, reflect.Float64:
+		return node{"type": "number"}
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return node{"type": "string", "contentEncoding": "base64"}
+		}
+		return node{"type": "array", "items": d.of(t.Elem())}
+	case reflect.Map:
+		return node{"type": "object", "additionalProperties": d.of(t.Elem())}
+	case reflect.Struct:
+		if t.Name() == "" {
+			return d.object(t)
+		}
+		return d.component(t)
+	}
+	return node{} // an interface: anything
+}
+
+// component describes a struct once, and returns a reference to that.
+func (d *describer) component(t reflect.Type) node {
+	name, described := d.names[t]
+	if !described {
+		name = d.nameOf(t)
+		d.names[t] = name
+		d.schemas[name] = nil // the name is taken
+		d.schemas[name] = d.object(t)
+	}
+	return node{"$ref": "#/components/schemas/" + name}
+}
+
+func (d *describer) object(t reflect.Type) node {
+	properties, required := make(node), []string{}
+	for _, f := range jsonfields.Of(t) {
+		of := d.of(f.Type)
+		if !f.Optional {
+			required = append(required, f.Name)
+			if f.Type.Kind() == reflect.Pointer {
+				of = node{"anyOf": []any{of, node{"type": "null"}}}
+			}
+		}
+		properties[f.Name] = of
+	}
+	n := node{"type": "object", "properties": properties}
+	if len(required) > 0 {
+		n["required"] = required
+	}
+	return n
+}
+
+var notWord = regexp.MustCompile(`[^A-Za-z0-9]+`)
+
+// nameOf names a type: Page[…/httpapi.Task] is PageTask, and of two types with one name
+// the second is Task2.
+func (d *describer) nameOf(t reflect.Type) string {
+	base, of, generic := strings.Cut(t.Name(), "[")
+	if generic {
+		base += of[strings.LastIndexAny(of, "./")+1:]
+	}
+	base = notWord.ReplaceAllString(base, "")
+	base = strings.ToUpper(base[:1]) + base[1:]
+	name := base
+	for i := 2; ; i++ {
+		if _, taken := d.schemas[name]; !taken {
+			return name
+		}
+		name = fmt.Sprint(base, i)
+	}
+}

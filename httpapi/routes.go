@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"net/http"
+	"reflect"
+	"slices"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+const (
+	get  = http.MethodGet
+	post = http.MethodPost
+	del  = http.MethodDelete
+)
+
+// Parameters that several routes have.
+var (
+	ifMatch        = param{name: "If-Match", in: "header", typ: "string", summary: "The ETag with which the task was read: if it has changed since, nothing happens (412)."}
+	idempotencyKey = param{name: "Idempotency-Key", in: "header", typ: "string", summary: "The idempotency key: what has it already is returned."}
+	reason         = func(b *verbRequest) string { return b.Reason }
+
+	pageParams = []param{
+		query("limit", "integer", "The most rows of the page: 1 to 1,000; default 50."),
+		query("after", "string", "The cursor `next` of the page before, or any id: what is older than that."),
+	}
+	filterParams = slices.Concat([]param{
+		query("q", "string", "A query: all of its terms must hold, and so must the other parameters."),
+		query("state", "string", "Only tasks in this state; several with commas.").repeated(),
+		query("type", "string", "Only tasks of this type, or of all that begin as in acme.billing.*; several with commas.").repeated(),
+		query("queue", "string", "Only tasks of this queue."),
+		query("parent", "string", "Only children of this task."),
+	}, pageParams)
+)
+
+// routes are all operations of the API, in the order of the document.
+func (a *API) routes() []route {
+	list := slices.Concat(a.taskRoutes(), a.taskVerbs(), a.jobRoutes(), a.serverRoutes())
+	if a.cfg.Login == nil {
+		list = slices.DeleteFunc(list, func(r route) bool { return r.id == "login" || r.id == "logout" })
+	}
+	return list
+}
+
+func (a *API) taskRoutes() []route {
+	of := func(name, id, summary string, access Access, answers []answer, handle func(*call) error) route {
+		return route{method: get, pattern: "/v1/tasks/{id}/" + name, id: id, summary: summary, access: access, answers: answers, handle: handle}
+	}
+	return []route{
+		{method: post, pattern: "/v1/tasks", id: "enqueueTask", summary: "Enqueue a task.", access: Submit, params: []param{idempotencyKey}, body: typeOf[Draft](), maxBody: a.cfg.MaxInput, answers: created[Enqueued]("The task is durable."), handle: (*call).enqueueTask},
+		{method: post, pattern: "/v1/tasks/batch", id: "enqueueTasks", summary: "Enqueue several tasks, all or none.", access: Submit, body: typeOf[batchRequest](), maxBody: a.cfg.MaxInput, answers: []answer{{status: 201, typ: typeOf[List[Enqueued]](), summary: "The tasks are durable; in the order of the request."}}, handle: (*call).enqueueBatch},
+		{method: get, pattern: "/v1/tasks", id: "listTasks", summary: "List tasks, newest first, without their values.", access: Read, params: slices.Concat(filterParams, []param{query("job", "string", "Only tasks of this job.")}), answers: ok[Found]("A page."), handle: (*call).listTasks},
+		{method: get, pattern: "/v1/tasks/{id}", id: "getTask", summary: "Read a task; with ?wait= when it has ended, is blocked, or the time is up.", access: Read, params: []param{query("wait", "string", "How long to wait, as 30s; at most 60s.")}, answers: ok[Task]("The task.", "ETag"), handle: (*call).getTask},
+		of("history", "getTaskHistory", "Everything recorded about a task but events and logs.", Read, ok[History]("The history.", "ETag"), (*call).taskHistory),
+		of("attempts", "listAttempts", "The attempts of a task, by number.", Read, ok[List[task.Attempt]]("All of them."), part(func(h *store.History) []task.Attempt { return h.Attempts })),
+		of("decisions", "listDecisions", "What was decided after the attempts of a task.", Read, ok[List[task.Decision]]("All of them."), part(func(h *store.History) []task.Decision { return h.Decisions })),
+		of("steps", "listSteps", "The steps of a task.", Read, ok[List[task.Step]]("All of them."), part(func(h *store.History) []task.Step { return h.Steps })),
+		of("artifacts", "listTaskArtifacts", "The artifacts of a task.", Read, ok[List[task.Artifact]]("All of them."), part(func(h *store.History) []task.Artifact { return h.Artifacts })),
+		of("needs", "listNeeds", "What a task needs, its children among it.", Read, ok[List[store.Need]]("All of them."), part(func(h *store.History) []store.Need { return h.Needs })),
+		of("payloads/{what}", "getPayload", "The input, output or unblock_input of a task.", Read|Payloads, ok[Value]("The value, masked as the task says."), (*call).payload),
+		of("payloads/steps/{name}", "getStepPayload", "What a step gave.", Read|Payloads, ok[Value]("The value, masked as the step says."), (*call).stepPayload),
+	}
+}
+
+func (a *API) taskVerbs() []route {
+	of := func(name, id, summary string, body reflect.Type, handle func(*call) error) route {
+		return route{method: post, pattern: "/v1/tasks/{id}/" + name, id: id, summary: summary, access: Operate, params: []param{ifMatch}, body: body, answers: ok[Task]("The task as it is then.", "ETag"), handle: handle}
+	}
+	rerun := of("rerun", "rerunTask", "Repeat a task as a new one.", typeOf[rerunRequest](), (*call).rerunTask)
+	rerun.answers = created[Enqueued]("The new task.")
+	return []route{
+		of("cancel", "cancelTask", "Cancel a task.", typeOf[cancelRequest](), verb(func(b *cancelRequest) string { return b.Reason }, cancelTask)),
+		of("retry", "retryTask", "Start a failed or cancelled task again.", typeOf[retryRequest](), verb(func(b *retryRequest) string { return b.Reason }, retryTask)),
+		rerun,
+		of("unblock", "unblockTask", "Let a blocked task go on.", typeOf[unblockRequest](), verb(func(b *unblockRequest) string { return b.Reason }, unblockTask)),
+		of("signal", "signalTask", "Send a task a signal.", typeOf[signalRequest](), verb(func(b *signalRequest) string { return b.Reason }, signalTask)),
+		of("repair", "repairTask", "Give a task that cannot read its input another one.", typeOf[repairRequest](), verb(func(b *repairRequest) string { return b.Reason }, repairTask)),
+		of("reschedule", "rescheduleTask", "Start a task that waits for a time now, or at another time.", typeOf[rescheduleRequest](), verb(func(b *rescheduleRequest) string { return b.Reason }, rescheduleTask)),
+		of("pause", "pauseTask", "Keep a task from starting until it is resumed.", typeOf[verbRequest](), verb(reason, pauseTask)),
+		of("resume", "resumeTask", "End the pause of a task.", typeOf[verbRequest](), verb(reason, resumeTask)),
+		{method: del, pattern: "/v1/tasks/{id}", id: "deleteTask", summary: "Delete an ended task outside jobs, and its records.", access: Operate, params: []param{ifMatch}, answers: []answer{{status: 204, summary: "It is gone."}}, handle: (*call).deleteTask},
+	}
+}
+
+func (a *API) jobRoutes() []route {
+	return []route{
+		{method: post, pattern: "/v1/jobs", id: "submitJob", summary: "Submit a job.", access: Submit, params: []param{idempotencyKey}, body: typeOf[JobDraft](), maxBody: a.cfg.MaxInput, answers: created[Submitted]("The job is durable."), handle: (*call).submitJob},
+		{method: get, pattern: "/v1/jobs", id: "listJobs", summary: "List jobs, newest first.", access: Read, params: slices.Concat([]param{query("state", "string", "Only jobs in this state; several with commas.").repeated(), query("name", "string", "Only jobs of this name.")}, pageParams), answers: ok[Page[weaver.JobInfo]]("A page."), handle: (*call).listJobs},
+		{method: get, pattern: "/v1/jobs/{id}", id: "getJob", summary: "Read a job, the numbers of its tasks and what it waits for.", access: Read, answers: ok[weaver.JobStatus]("The job."), handle: (*call).getJob},
+		{method: get, pattern: "/v1/jobs/{id}/tasks", id: "listJobTasks", summary: "List the tasks of a job.", access: Read, params: filterParams, answers: ok[Found]("A page."), handle: (*call).jobTasks},
+		{method: get, pattern: "/v1/jobs/{id}/result", id: "getJobResult", summary: "How a job ended, or where it stands.", access: Read, answers: ok[JobResult]("Its tasks by how they ended."), handle: (*call).jobResult},
+		{method: post, pattern: "/v1/jobs/{id}/cancel", id: "cancelJob", summary: "Cancel all unfinished tasks of a job.", access: Operate, body: typeOf[verbRequest](), answers: ok[CancelAck]("What that did."), handle: (*call).cancelJob},
+		{method: post, pattern: "/v1/jobs/{id}/retry", id: "retryJob", summary: "Retry every failed or cancelled task of a job.", access: Operate, body: typeOf[retryRequest](), answers: ok[RetryAck]("What that did."), handle: (*call).retryJob},
+	}
+}
+
+func (a *API) serverRoutes() []route {
+	none := []answer{{status: 204, summary: "It is done."}}
+	return []route{
+		{method: post, pattern: "/v1/queues/{name}/pause", id: "pauseQueue", summary: "Keep the tasks of a queue from starting.", access: Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).pauseQueue},
+		{method: post, pattern: "/v1/queues/{name}/resume", id: "resumeQueue", summary: "End the pause of a queue.", access: Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).resumeQueue},
+		{method: get, pattern: "/v1/me", id: "getMe", summary: "Who the server takes you for.", answers: ok[Me]("You."), handle: (*call).me},
+		{method: get, pattern: "/healthz", id: "getHealth", summary: "Whether the process answers.", public: true, answers: ok[Health]("It does."), handle: (*call).healthz},
+		{method: get, pattern: "/readyz", id: "getReady", summary: "Whether the store can be used.", public: true, answers: ok[Health]("It can."), handle: (*call).readyz},
+		{method: get, pattern: "/openapi.json", id: "getDocument", summary: "This document.", public: true, answers: ok[map[string]any]("The document."), handle: (*call).openapi},
+		{method: post, pattern: "/login", id: "login", summary: "Turn a token into a cookie for a browser.", public: true, body: typeOf[loginRequest](), answers: ok[Me]("You are logged in.", "Set-Cookie"), fails: []int{401, 429}, handle: (*call).login},
+		{method: post, pattern: "/logout", id: "logout", summary: "Forget the cookie.", public: true, answers: []answer{{status: 204, summary: "It is forgotten.", headers: []string{"Set-Cookie"}}}, handle: (*call).logout},
+	}
+}

@@ -1,0 +1,68 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Health says that the process answers.
+type Health struct {
+	Status string `json:"status"`
+}
+
+func (c *call) healthz() error { return c.write(http.StatusOK, Health{"ok"}) }
+
+// readyz answers whether the store can be used.
+func (c *call) readyz() error {
+	if c.api.ctx.Err() != nil {
+		return stopping.of("The server stops.")
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), 5*time.Second)
+	defer cancel()
+	if err := c.api.client.Store().Ready(ctx); err != nil {
+		return err
+	}
+	return c.write(http.StatusOK, Health{"ready"})
+}
+
+// Features says what this server has.
+type Features struct {
+	Namespace string          `json:"namespace"`
+	Features  map[string]bool `json:"features"`
+}
+
+// openapi answers with the document.
+func (c *call) openapi() error {
+	c.w.Header().Set("Content-Type", "application/json")
+	_, _ = c.w.Write(c.api.spec)
+	return nil
+}
+
+type pauseRequest = verbRequest
+
+func (c *call) pauseQueue() error {
+	return c.operateQueue(func(ctx context.Context, name, reason string) error {
+		return c.api.client.PauseQueue(ctx, name, c.operator(reason)...)
+	})
+}
+
+func (c *call) resumeQueue() error {
+	return c.operateQueue(func(ctx context.Context, name, reason string) error {
+		return c.api.client.ResumeQueue(ctx, name, c.operator(reason)...)
+	})
+}
+
+func (c *call) operateQueue(do func(ctx context.Context, name, reason string) error) error {
+	var body pauseRequest
+	if err := c.decodeOptional(&body); err != nil {
+		return err
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	if err := do(ctx, c.path("name"), body.Reason); err != nil {
+		return err
+	}
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}

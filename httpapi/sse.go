@@ -1,0 +1,207 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Streams are answers of server-sent events that have no end of their own. One ends when
+// its client goes or reads nothing for Config.StreamTimeout, and when the API stops.
+
+const (
+	heartbeat   = 15 * time.Second // after so long without a frame a comment is sent
+	streamRetry = 2000             // milliseconds until a browser connects again
+	eventStream = "text/event-stream"
+)
+
+// errEnded ends what a stream has begun.
+var errEnded = errors.New("the stream has ended")
+
+// stream is one open stream. Its methods may be called by several goroutines.
+type stream struct {
+	ctx  context.Context // ends with the stream
+	end  context.CancelCauseFunc
+	w    http.ResponseWriter
+	rc   *http.ResponseController
+	most time.Duration // for a write
+
+	writing sync.Mutex // held during a write
+	over    bool       // nothing may be written any more
+	failed  bool       // a write did
+	beat    *time.Timer
+
+	deadline sync.Mutex // held while the deadline of writes is set
+}
+
+// stream answers with a stream, which run writes to. It returns when run has: an error of
+// run, while the client is still there, is the stream's last frame.
+func (c *call) stream(run func(*stream) error) error {
+	release, err := c.api.streams.take(&c.api.cfg, c.who.Name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if c.api.ctx.Err() != nil {
+		return stopping.of("The server stops.")
+	}
+	s := &stream{w: c.w, rc: http.NewResponseController(c.w), most: c.api.cfg.StreamTimeout}
+	s.ctx, s.end = context.WithCancelCause(c.r.Context())
+	defer s.end(nil)
+	defer context.AfterFunc(c.api.ctx, func() { s.cut(errStopping) })()
+	c.streamHeaders()
+	if err := s.open(); err != nil {
+		c.w.Header().Del("X-Accel-Buffering")
+		return err
+	}
+	defer s.close()
+	defer func() {
+		if p := recover(); p != nil {
+			c.api.panicked(c.r, p)
+			panic(http.ErrAbortHandler) // a problem cannot be answered any more
+		}
+	}()
+	if err := run(s); err != nil && s.ctx.Err() == nil {
+		p, known := problemOf(err)
+		if !known {
+			c.api.log.ErrorContext(s.ctx, "a stream failed", "operation", c.route.id, "path", c.r.URL.Path, "error", err)
+		}
+		if f, err := frame("error", "", p); err == nil {
+			_ = s.send(f) // the client has gone: nobody to tell
+		}
+	}
+	return nil
+}
+
+// streamHeaders sets the headers of a stream.
+func (c *call) streamHeaders() {
+	h := c.w.Header()
+	h.Set("Content-Type", eventStream)
+	h.Set("Cache-Control", "no-store, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+}
+
+// frame makes one event of a stream. An id of "" leaves that of the event before.
+func frame(event, id string, v any) ([]byte, error) {
+	var data bytes.Buffer
+	enc := json.NewEncoder(&data)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode a frame: %w", err)
+	}
+	return appendFrame(nil, event, id, data.Bytes()), nil
+}
+
+// appendFrame adds an event whose data is JSON, which has no line breaks but at its end.
+func appendFrame(b []byte, event, id string, data []byte) []byte {
+	b = append(append(b, "event: "...), event...)
+	if id != "" {
+		b = append(append(b, "\nid: "...), id...)
+	}
+	b = append(append(b, "\ndata: "...), bytes.TrimRight(data, "\n")...)
+	return append(b, "\n\n"...)
+}
+
+// open begins the answer, and the heartbeat.
+func (s *stream) open() error {
+	s.until(time.Now().Add(s.most))
+	if err := s.rc.Flush(); errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("streams need an http.ResponseWriter that can be flushed, and what stands between the server and the API hides that it can: %w", err)
+	}
+	s.writing.Lock()
+	s.beat = time.AfterFunc(heartbeat, func() { _ = s.send([]byte(":\n\n")) }) // an error ends the stream
+	s.writing.Unlock()
+	_ = s.send(fmt.Appendf(nil, "retry: %d\n\n", streamRetry)) // an error ends the stream
+	return nil
+}
+
+// send writes frames to the client. After an error the stream is over.
+func (s *stream) send(frames []byte) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.over || s.ctx.Err() != nil {
+		return context.Cause(s.ctx)
+	}
+	s.beat.Reset(heartbeat)
+	s.until(time.Now().Add(s.most))
+	_, err := s.w.Write(frames)
+	if err == nil {
+		err = s.rc.Flush()
+	}
+	if err != nil { // the client has gone, or read nothing for too long
+		s.failed = true
+		s.end(err)
+		return err
+	}
+	s.until(time.Time{}) // HTTP/2 would reset the stream at the deadline
+	return nil
+}
+
+// until sets the deadline of writes, unless the stream has been cut.
+func (s *stream) until(t time.Time) {
+	s.deadline.Lock()
+	defer s.deadline.Unlock()
+	if s.ctx.Err() == nil {
+		_ = s.rc.SetWriteDeadline(t) // a recorder of a test has none
+	}
+}
+
+// cut ends the stream at once, also a write that waits for the client.
+func (s *stream) cut(why error) {
+	s.deadline.Lock()
+	defer s.deadline.Unlock()
+	if s.ctx.Err() == nil {
+		s.end(why)
+		_ = s.rc.SetWriteDeadline(time.Unix(1, 0))
+	}
+}
+
+// close ends the writing. The stream does nothing more when it has returned.
+func (s *stream) close() {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.over = true
+	s.beat.Stop()
+	s.deadline.Lock()
+	defer s.deadline.Unlock()
+	if s.end(errEnded); !s.failed {
+		_ = s.rc.SetWriteDeadline(time.Now().Add(time.Second)) // for the end of the answer
+	}
+}
+
+// streams counts what is open.
+type streams struct {
+	mu     sync.Mutex
+	all    int
+	byName map[string]int // by the principal's name
+}
+
+// take counts one more, until release is called.
+func (s *streams) take(cfg *Config, name string) (release func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.all >= cfg.MaxStreams:
+		return nil, tooManyStreams.of("%d streams are open here, as many as may be. Close some, or watch several topics with one.", s.all)
+	case s.byName[name] >= cfg.MaxStreamsPerPrincipal:
+		return nil, tooManyStreams.of("%q has %d streams open, as many as may be. Close some, or watch several topics with one.", name, s.byName[name])
+	}
+	if s.byName == nil {
+		s.byName = make(map[string]int)
+	}
+	s.all++
+	s.byName[name]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.all--
+		if s.byName[name]--; s.byName[name] == 0 {
+			delete(s.byName, name)
+		}
+	}, nil
+}

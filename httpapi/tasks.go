@@ -1,0 +1,259 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/redact"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// query reads the parameters that select tasks: those that a field of Filter is for, and
+// q, which may say the same and more. All must hold.
+func (c *call) query() (weaver.Query, error) {
+	f, err := c.filter()
+	if err != nil {
+		return weaver.Query{}, err
+	}
+	text := c.get("q")
+	if len(text) > c.api.cfg.MaxQuery {
+		return weaver.Query{}, badParam("q", "it has %d bytes: at most %d are read", len(text), c.api.cfg.MaxQuery)
+	}
+	q, err := weaver.ParseQuery(text, time.Now())
+	var wrong *weaver.QueryError
+	if errors.As(err, &wrong) {
+		p := invalidQuery.of("%s", err)
+		p.Errors = []ProblemError{{Parameter: "q", Column: wrong.Column, Detail: wrong.What, Meant: wrong.Meant, Words: wrong.Words}}
+		return q, p
+	} else if err != nil {
+		return q, err
+	}
+	return q.And(f), nil
+}
+
+// filter reads the parameters that a field of Filter is for.
+func (c *call) filter() (f weaver.Filter, err error) {
+	for _, s := range c.list("state") {
+		if !task.State(s).Valid() {
+			return f, badParam("state", "%q is no state; the states are %v", s, task.States())
+		}
+		f.States = append(f.States, task.State(s))
+	}
+	f.Types, f.Queue, f.After = c.list("type"), c.get("queue"), c.get("after")
+	if f.Job, err = c.idParam("job"); err != nil {
+		return f, err
+	}
+	if f.Parent, err = c.idParam("parent"); err != nil {
+		return f, err
+	}
+	f.Limit, err = c.limit(store.MaxLimit)
+	return f, err
+}
+
+// idParam reads an id from the query, the zero one if it was not given.
+func (c *call) idParam(name string) (id task.ID, err error) {
+	text := c.get(name)
+	if text == "" {
+		return id, nil
+	}
+	if id, err = task.ParseID(text); err != nil {
+		return id, badParam(name, "%s", err)
+	}
+	return id, nil
+}
+
+// Found is a page of tasks, newest first. A query about what no index knows is looked for
+// in a bounded number of tasks: a page may have few items, or none, and still have a next.
+type Found struct {
+	Items      []Task  `json:"items"`
+	Scanned    int     `json:"scanned"`              // tasks that were looked at
+	OldestSeen task.ID `json:"oldest_seen,omitzero"` // how far that came: nothing newer that matches was left out
+	Unread     int     `json:"unread,omitempty"`     // tasks whose values could not be read: they do not match
+	Next       string  `json:"next,omitempty"`       // as ?after= of the next page; left out at the end
+}
+
+// search answers with the tasks that a query asks for.
+func (c *call) search(ctx context.Context, q weaver.Query) error {
+	page, err := c.api.client.Search(ctx, q)
+	if err != nil {
+		return err
+	}
+	return c.write(http.StatusOK, Found{showRows(page.Items), page.Scanned, page.OldestSeen, page.Unread, page.Next})
+}
+
+func (c *call) listTasks() error {
+	q, err := c.query()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	return c.search(ctx, q)
+}
+
+// getTask answers with a task, with ?wait= when it has ended, is blocked, or the time is
+// up.
+func (c *call) getTask() error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	wait, err := c.span("wait", c.api.cfg.MaxWait)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		ctx, cancel := context.WithTimeout(c.r.Context(), wait)
+		stop := context.AfterFunc(c.api.ctx, cancel)
+		_, err := c.api.client.Wait(ctx, id)
+		stop()
+		cancel()
+		if errors.Is(err, weaver.ErrNotFound) {
+			return err
+		}
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	t, err := c.api.client.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("ETag", etagOf(&t))
+	return c.write(http.StatusOK, c.showTask(t))
+}
+
+// history reads what is recorded about the task of the path, as it may be shown.
+func (c *call) history() (h store.History, err error) {
+	id, err := c.id()
+	if err != nil {
+		return h, err
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	if h, err = c.api.client.History(ctx, id); err == nil {
+		c.showHistory(&h)
+	}
+	return h, err
+}
+
+// History is all that is recorded about a task but its events, logs and values.
+type History struct {
+	Task      Task            `json:"task"`
+	Attempts  []task.Attempt  `json:"attempts"`
+	Decisions []task.Decision `json:"decisions"`
+	Steps     []task.Step     `json:"steps"`
+	Signals   []task.Signal   `json:"signals"`
+
+	Checkpoints []task.Checkpoint  `json:"checkpoints"`
+	Artifacts   []task.Artifact    `json:"artifacts"`
+	Needs       []store.Need       `json:"needs"`
+	Dependents  []store.Need       `json:"dependents"`
+	Audit       []store.AuditEntry `json:"audit"`
+	Holders     []task.ID          `json:"key_holders,omitempty"`
+	Ahead       task.ID            `json:"key_ahead,omitzero"`
+	TaskPause   *store.AuditEntry  `json:"task_pause,omitempty"`
+	TypePause   *store.AuditEntry  `json:"type_pause,omitempty"`
+	QueuePause  *store.AuditEntry  `json:"queue_pause,omitempty"`
+}
+
+func (c *call) taskHistory() error {
+	h, err := c.history()
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("ETag", etagOf(&h.Task))
+	return c.write(http.StatusOK, History{
+		Task: Task{Task: h.Task, PayloadsHidden: !c.who.Access.Has(Payloads)}, Attempts: listOf(h.Attempts).Items, Decisions: listOf(h.Decisions).Items,
+		Steps: listOf(h.Steps).Items, Signals: listOf(h.Signals).Items, Checkpoints: listOf(h.Checkpoints).Items, Artifacts: listOf(h.Artifacts).Items,
+		Needs: listOf(h.Needs).Items, Dependents: listOf(h.Dependents).Items, Audit: listOf(h.Audit).Items, Holders: h.Holders, Ahead: h.Ahead,
+		TaskPause: h.TaskPause, TypePause: h.TypePause, QueuePause: h.QueuePause,
+	})
+}
+
+// part makes the handler of one list of the history.
+func part[T any](of func(*store.History) []T) func(*call) error {
+	return func(c *call) error {
+		h, err := c.history()
+		if err != nil {
+			return err
+		}
+		return c.write(http.StatusOK, listOf(of(&h)))
+	}
+}
+
+// payload answers with a value of the task.
+func (c *call) payload() error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	t, err := c.api.client.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if t.ValuesDropped {
+		return gone(&t)
+	}
+	redact.Task(&t)
+	var v json.RawMessage
+	switch what := c.path("what"); what {
+	case "input":
+		v = t.Input
+	case "output":
+		v = t.Output
+	case "unblock_input":
+		v = t.UnblockInput
+	default:
+		return noRoute.of("A task has no value %q: want input, output or unblock_input.", what)
+	}
+	if v == nil {
+		return noRoute.of("The task has no %s.", c.path("what"))
+	}
+	return c.write(http.StatusOK, Value{v})
+}
+
+// gone says why a task has no values any more.
+func gone(t *task.Task) error {
+	if t.Forgotten {
+		return weaver.ErrForgotten
+	}
+	return weaver.ErrValuesDropped
+}
+
+// stepPayload answers with what a step gave.
+func (c *call) stepPayload() error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	h, err := c.api.client.History(ctx, id)
+	if err != nil {
+		return err
+	}
+	if h.Task.ValuesDropped {
+		return gone(&h.Task)
+	}
+	i := slices.IndexFunc(h.Steps, func(s task.Step) bool { return s.Name == c.path("name") && s.State == task.StepCompleted })
+	if i < 0 {
+		return weaver.ErrNoSuchStep
+	}
+	if err := c.load(ctx, &h.Steps[i].Value); err != nil {
+		return err
+	}
+	redact.History(&h)
+	v := h.Steps[i].Value
+	if v == nil {
+		v = json.RawMessage("null")
+	}
+	return c.write(http.StatusOK, Value{v})
+}

@@ -1,0 +1,189 @@
+package httpapi
+
+import (
+	"bufio"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Tokens are the tokens of a file, of which it has the SHA-256 only: one line for each,
+//
+//	ci submit 5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5
+//
+// with the name of the principal, its access (ParseAccess), and the hash in hexadecimal
+// digits. A line that begins with # is a comment.
+//
+// A token is long and random (NewToken), so its hash is all that protects it.
+type Tokens struct {
+	list []tokenLine
+	key  []byte // with the hash of a token it signs that token's cookies
+}
+
+type tokenLine struct {
+	Principal
+	hash [sha256.Size]byte
+}
+
+// TokensOption is an option of LoadTokens and ReadTokens.
+type TokensOption func(*Tokens)
+
+// CookieKey signs the cookies of /login, with the token that each was made for. Several
+// servers behind one address need the same key. Default: a random one, so that a
+// restart of the server ends its logins.
+func CookieKey(key []byte) TokensOption { return func(t *Tokens) { t.key = key } }
+
+// LoadTokens reads a file of tokens.
+func LoadTokens(file string, opts ...TokensOption) (*Tokens, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the tokens: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	t, err := ReadTokens(f, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return t, nil
+}
+
+// ReadTokens reads what LoadTokens reads from a file. The error has all mistakes, each
+// with its line; it repeats nothing that may be a token.
+func ReadTokens(r io.Reader, opts ...TokensOption) (*Tokens, error) {
+	t := new(Tokens)
+	for _, o := range opts {
+		o(t)
+	}
+	if t.key == nil {
+		t.key = make([]byte, 32)
+		_, _ = rand.Read(t.key) // it never fails
+	}
+	var problems []error
+	lines := bufio.NewScanner(r)
+	seen := make(map[[sha256.Size]byte]int)
+	for no := 1; lines.Scan(); no++ {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		line, err := parseToken(fields)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("line %d: %w", no, err))
+			continue
+		}
+		if first := seen[line.hash]; first != 0 {
+			problems = append(problems, fmt.Errorf("line %d: its token is that of line %d", no, first))
+			continue
+		}
+		seen[line.hash] = no
+		t.list = append(t.list, line)
+	}
+	if err := lines.Err(); err != nil {
+		problems = append(problems, err)
+	}
+	if len(problems) == 0 && len(t.list) == 0 {
+		problems = append(problems, errors.New("there is no token: `weaver token NAME ACCESS` makes a line"))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func parseToken(fields []string) (line tokenLine, err error) {
+	if len(fields) != 3 {
+		return line, fmt.Errorf("it has %d words: want a name, an access and the SHA-256 of the token", len(fields))
+	}
+	if line.Access, err = ParseAccess(fields[1]); err != nil {
+		return line, err
+	}
+	hash, err := hex.DecodeString(fields[2])
+	if err != nil || len(hash) != sha256.Size {
+		return line, fmt.Errorf("the third word is no SHA-256: want %d hexadecimal digits, not the token itself", 2*sha256.Size)
+	}
+	line.Name = fields[0]
+	copy(line.hash[:], hash)
+	return line, nil
+}
+
+// NewToken makes a token and the line of the file for it.
+func NewToken(name string, access Access) (token, line string) {
+	raw := make([]byte, 32)
+	_, _ = rand.Read(raw) // it never fails
+	token = "wv_" + base64.RawURLEncoding.EncodeToString(raw)
+	hash := sha256.Sum256([]byte(token))
+	return token, fmt.Sprintf("%s %s %s", name, access, hex.EncodeToString(hash[:]))
+}
+
+// find returns the principal of a token. It takes the same time whatever the token.
+func (t *Tokens) find(token string) (line *tokenLine) {
+	hash := sha256.Sum256([]byte(token))
+	for i := range t.list {
+		if subtle.ConstantTimeCompare(hash[:], t.list[i].hash[:]) == 1 {
+			line = &t.list[i]
+		}
+	}
+	return line
+}
+
+// Authorize takes `Authorization: Bearer TOKEN`, and the cookie of /login.
+func (t *Tokens) Authorize(r *http.Request) (Principal, error) {
+	if header := r.Header.Get("Authorization"); header != "" {
+		kind, token, _ := strings.Cut(header, " ")
+		if line := t.find(strings.TrimSpace(token)); line != nil && strings.EqualFold(kind, "Bearer") {
+			return line.Principal, nil
+		}
+		return Principal{}, ErrUnauthorized
+	}
+	for _, c := range r.CookiesNamed(cookieName) {
+		if line := t.ofCookie(c.Value, time.Now()); line != nil {
+			return line.Principal, nil
+		}
+	}
+	return Principal{}, ErrUnauthorized
+}
+
+// The cookie of a login: the name of the principal, when it ends, and a signature by
+// which it ends with its token, too.
+const (
+	cookieName = "weaver_login"
+	cookieLife = 12 * time.Hour
+)
+
+func (t *Tokens) sign(line *tokenLine, until int64) []byte {
+	m := hmac.New(sha256.New, t.key)
+	m.Write(line.hash[:])
+	_, _ = fmt.Fprintf(m, "%d %s", until, line.Name)
+	return m.Sum(nil)
+}
+
+func (t *Tokens) cookie(line *tokenLine, now time.Time) string {
+	until := now.Add(cookieLife).Unix()
+	return fmt.Sprintf("%d.%s", until, base64.RawURLEncoding.EncodeToString(t.sign(line, until)))
+}
+
+func (t *Tokens) ofCookie(value string, now time.Time) (found *tokenLine) {
+	end, mac, _ := strings.Cut(value, ".")
+	until, err := strconv.ParseInt(end, 10, 64)
+	given, err2 := base64.RawURLEncoding.DecodeString(mac)
+	if err != nil || err2 != nil || now.Unix() >= until {
+		return nil
+	}
+	for i := range t.list {
+		if hmac.Equal(given, t.sign(&t.list[i], until)) {
+			found = &t.list[i]
+		}
+	}
+	return found
+}

@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/schema"
+)
+
+// types are the announced task types, by which drafts of other programs are checked.
+type types struct {
+	client *weaver.Client
+
+	mu    sync.Mutex
+	known map[string]*knownType
+}
+
+type knownType struct {
+	weaver.TypeInfo
+	input *schema.Schema
+	read  time.Time
+}
+
+const (
+	typeFresh  = 5 * time.Second // how long what was read of a type is used
+	typesKnown = 10_000          // how many are remembered
+)
+
+// find returns an announced type; nil: none of this name was announced.
+func (t *types) find(ctx context.Context, name string) (*knownType, error) {
+	t.mu.Lock()
+	k := t.known[name]
+	t.mu.Unlock()
+	if k != nil && time.Since(k.read) < typeFresh {
+		return k, nil
+	}
+	list, err := t.client.Types(ctx, name)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	found := &knownType{TypeInfo: list[0], read: time.Now()}
+	if found.input, err = schema.Compile(found.Input); err != nil {
+		return nil, fmt.Errorf("the task type %s was announced with an input schema that cannot be used: %w", name, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.known == nil || len(t.known) >= typesKnown {
+		t.known = make(map[string]*knownType)
+	}
+	t.known[name] = found
+	return found, nil
+}
+
+// draft makes the draft of a task of an announced type, whose schema allows the input.
+// pointer is where in the body it stands.
+func (t *types) draft(ctx context.Context, d *Draft, pointer string) (weaver.Draft, error) {
+	typ, err := t.find(ctx, d.Type)
+	if err != nil {
+		return weaver.Draft{}, err
+	}
+	if typ == nil {
+		p := unknownType.of("No worker has announced the task type %s in the namespace %q: start one that handles it, then send this again.", d.Type, t.client.Namespace())
+		p.Errors = []ProblemError{{Pointer: "#" + pointer + "/task_type", Detail: "it was not announced"}}
+		return weaver.Draft{}, p
+	}
+	if d.SchemaVersion != 0 && d.SchemaVersion != typ.SchemaVersion {
+		return weaver.Draft{}, bodyProblem(invalidBody, pointer+"/schema_version", fmt.Sprintf("it is %d, and %s was announced with %d", d.SchemaVersion, d.Type, typ.SchemaVersion))
+	}
+	var wrong *schema.Error
+	switch err := typ.input.Validate(d.Input); {
+	case errors.As(err, &wrong):
+		p := invalidInput.of("The schema of %s does not allow the input: /v1/types/%s has it.", d.Type, d.Type)
+		for _, m := range wrong.Problems {
+			p.Errors = append(p.Errors, ProblemError{Pointer: "#" + pointer + "/input" + m.Pointer, Detail: m.Detail})
+		}
+		return weaver.Draft{}, p
+	case err != nil:
+		return weaver.Draft{}, err
+	}
+	return weaver.DraftOf(typ.TypeInfo, d.Input, d.options()...), nil
+}

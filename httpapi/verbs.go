@@ -1,0 +1,233 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
+)
+
+// verbRequest is what all verbs take.
+type verbRequest struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+type cancelRequest struct {
+	verbRequest
+	Force bool `json:"force,omitempty"`
+}
+
+type retryRequest struct {
+	verbRequest
+	AddAttempts int   `json:"add_attempts,omitempty"`
+	AddCost     int64 `json:"add_cost,omitempty"` // micro-units
+}
+
+type rerunRequest struct {
+	verbRequest
+	From           string          `json:"from,omitempty"`  // a step: those before it keep their values
+	Input          json.RawMessage `json:"input,omitempty"` // instead of the task's own
+	IdempotencyKey string          `json:"idempotency_key,omitempty"`
+}
+
+type unblockRequest struct {
+	verbRequest
+	Input json.RawMessage `json:"input,omitempty"`
+	Ask   string          `json:"ask,omitempty"` // only if it waits with this question
+}
+
+type signalRequest struct {
+	verbRequest
+	Name    string          `json:"name"`
+	Key     string          `json:"key"`
+	Payload json.RawMessage `json:"payload"`
+}
+
+type repairRequest struct {
+	verbRequest
+	Input json.RawMessage `json:"input"`
+}
+
+type rescheduleRequest struct {
+	verbRequest
+	At time.Time `json:"at,omitzero"` // left out: now
+}
+
+// seen reads If-Match into options.
+func (c *call) seen(ctx context.Context, id task.ID, opts []weaver.OperateOption) ([]weaver.OperateOption, error) {
+	text := c.r.Header.Get("If-Match")
+	if text == "" || text == "*" {
+		return opts, nil
+	}
+	c.conditional = true
+	wrong := preconditionBad.of("If-Match is %.80q: want the ETag with which the task was read.", text)
+	epoch, at, found := strings.Cut(strings.Trim(text, `"`), "-")
+	n, err := strconv.ParseInt(epoch, 10, 64)
+	micro, err2 := strconv.ParseInt(at, 10, 64)
+	if !found || err != nil || err2 != nil {
+		return nil, wrong
+	}
+	return append(opts, weaver.SeenVersion(n, time.UnixMicro(micro))), nil
+}
+
+// verb makes the handler of a verb of one task. It answers with the task as it is then.
+func verb[B any](reason func(*B) string, do func(ctx context.Context, c *call, id task.ID, b *B, opts []weaver.OperateOption) error) func(*call) error {
+	return func(c *call) error {
+		id, err := c.id()
+		if err != nil {
+			return err
+		}
+		var body B
+		if err := c.decodeOptional(&body); err != nil {
+			return err
+		}
+		ctx, cancel := c.context()
+		defer cancel()
+		opts, err := c.seen(ctx, id, c.operator(reason(&body)))
+		if err != nil {
+			return err
+		}
+		if err := do(ctx, c, id, &body, opts); err != nil {
+			return err
+		}
+		t, err := c.api.client.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		c.w.Header().Set("ETag", etagOf(&t))
+		return c.write(http.StatusOK, c.showTask(t))
+	}
+}
+
+func cancelTask(ctx context.Context, c *call, id task.ID, b *cancelRequest, opts []weaver.OperateOption) error {
+	if b.Force {
+		opts = append(opts, weaver.Force())
+	}
+	return c.api.client.Cancel(ctx, id, opts...)
+}
+
+func retryTask(ctx context.Context, c *call, id task.ID, b *retryRequest, opts []weaver.OperateOption) error {
+	if b.AddAttempts != 0 {
+		opts = append(opts, weaver.AddAttempts(b.AddAttempts))
+	}
+	if b.AddCost != 0 {
+		opts = append(opts, weaver.AddCost(b.AddCost))
+	}
+	return c.api.client.Retry(ctx, id, opts...)
+}
+
+func unblockTask(ctx context.Context, c *call, id task.ID, b *unblockRequest, opts []weaver.OperateOption) error {
+	if b.Ask != "" {
+		opts = append(opts, weaver.ForAsk(b.Ask))
+	}
+	var input any
+	if b.Input != nil {
+		input = b.Input
+	}
+	return c.api.client.Unblock(ctx, id, input, opts...)
+}
+
+func signalTask(ctx context.Context, c *call, id task.ID, b *signalRequest, opts []weaver.OperateOption) error {
+	if b.Payload == nil {
+		return bodyProblem(invalidBody, "/payload", "it is left out: want JSON, null if the signal says nothing")
+	}
+	return c.api.client.SendSignal(ctx, id, b.Name, b.Key, b.Payload, opts...)
+}
+
+func repairTask(ctx context.Context, c *call, id task.ID, b *repairRequest, opts []weaver.OperateOption) error {
+	if b.Input == nil {
+		return bodyProblem(invalidBody, "/input", "it is left out: want the new input")
+	}
+	return c.api.client.RepairInput(ctx, id, b.Input, opts...)
+}
+
+func rescheduleTask(ctx context.Context, c *call, id task.ID, b *rescheduleRequest, opts []weaver.OperateOption) error {
+	if b.At.IsZero() {
+		return c.api.client.RunNow(ctx, id, opts...)
+	}
+	return c.api.client.Reschedule(ctx, id, b.At, opts...)
+}
+
+func pauseTask(ctx context.Context, c *call, id task.ID, _ *verbRequest, opts []weaver.OperateOption) error {
+	return c.api.client.PauseTask(ctx, id, opts...)
+}
+
+func resumeTask(ctx context.Context, c *call, id task.ID, _ *verbRequest, opts []weaver.OperateOption) error {
+	return c.api.client.ResumeTask(ctx, id, opts...)
+}
+
+// rerunTask answers with the task that is made.
+func (c *call) rerunTask() error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	var body rerunRequest
+	if err := c.decodeOptional(&body); err != nil {
+		return err
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	opts, err := c.seen(ctx, id, c.operator(body.Reason))
+	if err != nil {
+		return err
+	}
+	if body.Input != nil {
+		opts = append(opts, weaver.RerunInput(body.Input))
+	}
+	if body.IdempotencyKey != "" {
+		opts = append(opts, weaver.RerunWith(weaver.IdempotencyKey(body.IdempotencyKey)))
+	}
+	var got weaver.Enqueued
+	if body.From == "" {
+		got, err = c.api.client.Rerun(ctx, id, opts...)
+	} else {
+		got, err = c.api.client.RerunFrom(ctx, id, body.From, opts...)
+	}
+	if err != nil {
+		return err
+	}
+	return c.enqueued("../"+got.ID.String(), got)
+}
+
+func (c *call) deleteTask() error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	opts, err := c.seen(ctx, id, c.operator(""))
+	if err != nil {
+		return err
+	}
+	if err := c.api.client.Delete(ctx, id, opts...); err != nil {
+		return err
+	}
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// load puts a value that is in the bucket in the place of its reference.
+func (c *call) load(ctx context.Context, v *json.RawMessage) error {
+	b, large := task.BlobOf(*v)
+	if !large {
+		return nil
+	}
+	r, err := c.api.client.OpenArtifact(ctx, weaver.ArtifactRef{ID: b.ID, Name: "blob " + b.ID.String(), Blob: b})
+	if err != nil {
+		return err
+	}
+	whole, err := io.ReadAll(r)
+	if err2 := r.Close(); err == nil {
+		err = err2
+	}
+	*v = whole
+	return err
+}

@@ -1,0 +1,90 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/goweaver/weaver/internal/redact"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// What an answer shows of tasks goes through the functions of this file: they mask what
+// the tasks say (docs/privacy.md), and leave out values for principals without the
+// access [Payloads].
+
+// Task is a task as the API shows it.
+type Task struct {
+	task.Task
+
+	// PayloadsHidden: it has values, which the principal may not read.
+	PayloadsHidden bool `json:"payloads_hidden,omitempty"`
+}
+
+// ETag names the version of a task, for If-Match.
+func etagOf(t *task.Task) string {
+	return fmt.Sprintf(`"%d-%d"`, t.Epoch, t.UpdatedAt.UnixMicro())
+}
+
+// task shows one task.
+func (c *call) showTask(t task.Task) Task {
+	redact.Task(&t)
+	v := Task{Task: t}
+	if !c.who.Access.Has(Payloads) {
+		v.PayloadsHidden = t.Input != nil || t.Output != nil || t.UnblockInput != nil
+		v.Input, v.Output, v.UnblockInput = nil, nil, nil
+	}
+	return v
+}
+
+// showRows shows tasks of a list, which have no values.
+func showRows(list []task.Task) []Task {
+	redact.Tasks(list)
+	rows := make([]Task, len(list))
+	for i := range list {
+		list[i].Input, list[i].Output, list[i].UnblockInput = nil, nil, nil
+		rows[i].Task = list[i]
+	}
+	return rows
+}
+
+// history masks what is recorded about a task, and hides values.
+func (c *call) showHistory(h *store.History) {
+	redact.History(h)
+	if c.who.Access.Has(Payloads) {
+		return
+	}
+	h.Task.Input, h.Task.Output, h.Task.UnblockInput = nil, nil, nil
+	for i := range h.Steps {
+		h.Steps[i].Value = nil
+	}
+	for i := range h.Signals {
+		h.Signals[i].Payload = nil
+	}
+	for i := range h.Checkpoints {
+		h.Checkpoints[i].Value = nil
+	}
+}
+
+// Page is one page of a list, newest first.
+type Page[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next,omitempty"` // as ?after= of the next page; left out at the end
+}
+
+// List is all of something.
+type List[T any] struct {
+	Items []T `json:"items"`
+}
+
+func listOf[T any](items []T) List[T] {
+	if items == nil {
+		items = []T{}
+	}
+	return List[T]{items}
+}
+
+// Value is a value of a task.
+type Value struct {
+	Value json.RawMessage `json:"value"`
+}
