@@ -101,6 +101,7 @@ func (a *API) serverRoutes() []route {
 	return []route{
 		{method: post, pattern: "/v1/queues/{name}/pause", id: "pauseQueue", summary: "Keep the tasks of a queue from starting.", access: Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).pauseQueue},
 		{method: post, pattern: "/v1/queues/{name}/resume", id: "resumeQueue", summary: "End the pause of a queue.", access: Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).resumeQueue},
+		{method: get, pattern: "/v1/events", id: "followEvents", summary: "Follow what happens: server-sent events, each once, those of a task in order. An event `message` has a JSON object in data; `gap` says that events between two ids are not kept; `error` is the problem with which the stream ends. The id is the cursor.", access: Read, params: eventParams, answers: []answer{{status: 200, media: eventStream, headers: []string{"X-Accel-Buffering"}, summary: "A stream without an end of its own."}}, stream: true, handle: (*call).events},
 		{method: get, pattern: "/v1/me", id: "getMe", summary: "Who the server takes you for.", answers: ok[Me]("You."), handle: (*call).me},
 		{method: get, pattern: "/healthz", id: "getHealth", summary: "Whether the process answers.", public: true, answers: ok[Health]("It does."), handle: (*call).healthz},
 		{method: get, pattern: "/readyz", id: "getReady", summary: "Whether the store can be used.", public: true, answers: ok[Health]("It can."), handle: (*call).readyz},
