@@ -196,6 +196,7 @@ func (db *DB) settings() conn.Settings {
 }
 
 func (db *DB) begin() {
+	db.feed.turn = make(chan struct{}, 1)
 	db.verbs = sqlstore.New(database{db: db})
 	if db.opts.scan > 0 {
 		db.Page, db.StatsLooks = db.opts.scan, db.opts.scan
