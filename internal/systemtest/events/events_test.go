@@ -33,6 +33,9 @@ func sizeOf(t *testing.T) size {
 	t.Helper()
 	switch text := os.Getenv("WEAVER_EVENTS"); text {
 	case "":
+		if testing.Short() {
+			return size{events: 1500, readers: 20, cuts: 20, kills: 3, limit: 5 * time.Minute}
+		}
 		return size{events: 5000, readers: 50, cuts: 20, kills: 3, limit: 5 * time.Minute}
 	case "full":
 		return size{events: 100_000, readers: 50, cuts: 20, kills: 3, limit: 50 * time.Minute}
@@ -51,6 +54,9 @@ func TestEventsThroughKills(t *testing.T) {
 }
 
 func TestEventsThroughKillsOnPostgres(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs this")
+	}
 	t.Parallel()
 	run(t, pgtest.Migrated(t, "events", func(url string) error {
 		ctx := pgharness.With(context.Background(), pgharness.Settings{FsyncOff: true})
@@ -102,6 +108,7 @@ func run(t *testing.T, at string, size size) {
 		reading.Go(func() { r.run(ctx) })
 	}
 
+	began := time.Now()
 	tasks := size.events / 3
 	if err := enqueue(ctx, client, tasks); err != nil {
 		t.Fatal(err)
@@ -110,11 +117,14 @@ func run(t *testing.T, at string, size size) {
 		for first(readers) < int64((n+1)*size.events/(size.kills+1)) && ctx.Err() == nil {
 			wait(ctx, 5*time.Millisecond)
 		}
+		t.Logf("kill %d after %s", n+1, time.Since(began).Round(time.Millisecond))
 		api.kill()
 		worker.kill()
 		api, worker = start(t, served), start(t, works)
 	}
+	t.Logf("all were killed after %s", time.Since(began).Round(time.Millisecond))
 	truth := settled(ctx, t, client, tasks)
+	t.Logf("all succeeded after %s", time.Since(began).Round(time.Millisecond))
 	if _, err := end.Enqueue(ctx, client, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +140,7 @@ func run(t *testing.T, at string, size size) {
 			t.Errorf("reader %d has %d cuts left", r.no, len(r.cuts))
 		}
 	}
-	t.Logf("%d events of %d tasks, %d readers", len(want), tasks, len(readers))
+	t.Logf("%d events of %d tasks, %d readers, %s", len(want), tasks, len(readers), time.Since(began).Round(time.Millisecond))
 }
 
 // first is how many events the readers have seen, the one that is furthest.

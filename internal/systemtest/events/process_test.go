@@ -87,7 +87,7 @@ var (
 
 func work(ctx context.Context, db database, _ orders) error {
 	eng, err := weaver.New(db, weaver.Config{
-		Concurrency: 50, Logger: slog.New(slog.DiscardHandler), Plugins: []weaver.Plugin{weaver.PersistLogs()},
+		Concurrency: 50, Lease: 2 * time.Second, Logger: slog.New(slog.DiscardHandler), Plugins: []weaver.Plugin{weaver.PersistLogs()},
 		Handlers: []weaver.Handler{ping.Handler(func(ctx context.Context, n int) (int, error) {
 			if n%10 == 0 {
 				weaver.Log(ctx).Info("a tenth of the tasks says so", "n", n)
