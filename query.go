@@ -73,6 +73,10 @@ func ParseQuery(text string, now time.Time) (Query, error) {
 // List.
 func (q Query) Exact() bool { return q.rest == nil && len(q.also) == 0 && !q.none }
 
+// AsksForValues reports whether the query asks for what inputs or outputs have: who may not
+// read them could find them out by what matches.
+func (q Query) AsksForValues() bool { return q.rest != nil && q.rest.AsksForValues() }
+
 // And returns a query for those of q's tasks that a filter selects, too. Limit and After
 // are the filter's, unless it has none.
 func (q Query) And(f Filter) Query {

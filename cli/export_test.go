@@ -23,7 +23,7 @@ func Why(ctx context.Context, r Reader, now time.Time, depth int, id task.ID) (s
 	var out bytes.Buffer
 	s := newSession(App{}.withDefaults(), globals{}, streams{}, &out, now)
 	s.clock.Zone = time.UTC
-	x, err := s.explainID(ctx, r, explain.Explainer{Clock: s.clock, Command: s.command, Depth: depth}, id)
+	x, err := s.explains(r).Explain(ctx, explain.Explainer{Clock: s.clock, Command: s.command, Depth: depth}, id)
 	if err != nil {
 		return "", nil, err
 	}

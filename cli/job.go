@@ -110,11 +110,11 @@ func (c *jobShowCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return s.absent(ctx, client, "job", id, err)
 		}
-		tasks, err := clientReader{client}.JobTasks(ctx, id)
+		tasks, err := masked(client).JobTasks(ctx, id)
 		if err != nil {
 			return err
 		}
-		if err := s.findGone(ctx, clientReader{client}, s.clock, pointers(tasks)...); err != nil {
+		if err := s.explains(masked(client)).FindGone(ctx, s.clock, pointers(tasks)...); err != nil {
 			return err
 		}
 		s.clock.OfJob = &st.JobInfo

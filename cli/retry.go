@@ -198,7 +198,7 @@ func needing(ctx context.Context, client *weaver.Client, tasks []task.Task, firs
 		}
 		delete(byID, t.ID)
 		found = append(found, *t)
-		h, err := clientReader{client}.History(ctx, t.ID)
+		h, err := masked(client).History(ctx, t.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,7 @@ import (
 // (if: failed, if: done, on), and succeeded, while a retry brings those others back:
 // they do not run again. before is the job as it was before the retry.
 func notAgain(ctx context.Context, client *weaver.Client, before *jobTasks) ([]string, error) {
-	edges, err := clientReader{client}.Edges(ctx, before.ID)
+	edges, err := masked(client).Edges(ctx, before.ID)
 	if err != nil || len(edges) == 0 {
 		return nil, err
 	}

@@ -216,7 +216,7 @@ func (r *pipelineRun) past(ctx context.Context, st jobTasks) (map[weaver.TaskID]
 		if t.AttemptNo < 2 {
 			continue
 		}
-		h, err := clientReader{r.client}.History(ctx, t.ID)
+		h, err := masked(r.client).History(ctx, t.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -255,7 +255,7 @@ func (r *pipelineRun) needs(ctx context.Context, st jobTasks) (map[string][]stri
 	}
 	needs, conditions := make(map[string][]string, len(st.Tasks)), make(map[string]task.EdgeKind)
 	for _, t := range st.Tasks {
-		h, err := clientReader{r.client}.History(ctx, t.ID)
+		h, err := masked(r.client).History(ctx, t.ID)
 		if err != nil {
 			return nil, nil, err
 		}

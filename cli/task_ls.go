@@ -101,7 +101,7 @@ func (c *taskLsCmd) Run(ctx context.Context, s *session) error {
 			s.printf("No tasks%s in namespace %q of %s.\n", c.described(), client.Namespace(), s.store())
 			return nil
 		}
-		if err := s.findGone(ctx, clientReader{client}, s.clock, pointers(tasks)...); err != nil {
+		if err := s.explains(masked(client)).FindGone(ctx, s.clock, pointers(tasks)...); err != nil {
 			return err
 		}
 		s.list(s.taskTable(tasks))

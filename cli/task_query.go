@@ -33,7 +33,7 @@ func (s *session) searched(ctx context.Context, client *weaver.Client, q weaver.
 	unread := 0
 	tasks, next, err := fill(q.Filter.Limit, q.Filter.After, func(limit int, after string) ([]task.Task, string, error) {
 		q.Filter.Limit, q.Filter.After = limit, after
-		page, err := clientReader{client}.Search(ctx, q)
+		page, err := masked(client).Search(ctx, q)
 		unread += page.Unread
 		return page.Items, page.Next, err
 	})

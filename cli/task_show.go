@@ -50,14 +50,14 @@ func (c *taskShowCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		h, err := clientReader{client}.History(ctx, id)
+		h, err := masked(client).History(ctx, id)
 		if err != nil {
 			return s.absent(ctx, client, "task", id, err)
 		}
-		if s.clock.OfJob, err = jobOf(ctx, clientReader{client}, &h.Task); err != nil {
+		if s.clock.OfJob, err = s.explains(masked(client)).JobOf(ctx, &h.Task); err != nil {
 			return err
 		}
-		if err := s.findGone(ctx, clientReader{client}, s.clock, &h.Task); err != nil {
+		if err := s.explains(masked(client)).FindGone(ctx, s.clock, &h.Task); err != nil {
 			return err
 		}
 		if s.json() {

@@ -86,7 +86,7 @@ func (c *taskSignalCmd) Run(ctx context.Context, s *session) error {
 
 // send sends the signal and reads what became of it.
 func (c *taskSignalCmd) send(ctx context.Context, client *weaver.Client, payload json.RawMessage, got *signalled) error {
-	before, err := clientReader{client}.History(ctx, got.ID)
+	before, err := masked(client).History(ctx, got.ID)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *taskSignalCmd) send(ctx context.Context, client *weaver.Client, payload
 	case err != nil:
 		return err
 	}
-	h, err := clientReader{client}.History(ctx, got.ID)
+	h, err := masked(client).History(ctx, got.ID)
 	if err != nil {
 		return fmt.Errorf("the signal was sent, but its effect cannot be read: %w", err)
 	}

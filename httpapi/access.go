@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -91,4 +92,82 @@ type Authorizer func(*http.Request) (Principal, error)
 func Open(p Principal) Authorizer {
 	p.open = true
 	return func(*http.Request) (Principal, error) { return p, nil }
+}
+
+// AnyOf takes what one of several authorizers does, which are asked in their order: a
+// server with tokens and with passwords.
+func AnyOf(list ...Authorizer) Authorizer {
+	return func(r *http.Request) (Principal, error) {
+		var challenges []string
+		for _, authorize := range list {
+			who, err := authorize(r)
+			if !errors.Is(err, ErrUnauthorized) {
+				return who, err
+			}
+			if c := challengeOf(err); !slices.Contains(challenges, c) {
+				challenges = append(challenges, c)
+			}
+		}
+		return Principal{}, &challenge{strings.Join(challenges, ", ")}
+	}
+}
+
+// challenge is an ErrUnauthorized that says how to send credentials.
+type challenge struct{ header string }
+
+func (*challenge) Error() string { return ErrUnauthorized.Error() }
+func (*challenge) Unwrap() error { return ErrUnauthorized }
+
+const (
+	bearerChallenge = `Bearer realm="weaver"`
+	basicChallenge  = `Basic realm="weaver", charset="UTF-8"`
+)
+
+// challengeOf is the header of an ErrUnauthorized.
+func challengeOf(err error) string {
+	if c, says := errors.AsType[*challenge](err); says {
+		return c.header
+	}
+	return bearerChallenge
+}
+
+// authorize finds out who sent the request, and whether it may.
+func (c *call) authorize() error {
+	if c.route.public {
+		return nil
+	}
+	who, err := c.api.cfg.Authorize(c.r)
+	switch {
+	case errors.Is(err, ErrUnauthorized):
+		return c.unauthorized(err)
+	case err != nil:
+		if p, is := errors.AsType[*Problem](err); is {
+			return p
+		}
+		c.api.log.ErrorContext(c.r.Context(), "Authorize failed", "operation", c.route.id, "error", err)
+		return undecided.of("Try again; the server's log says what happened.")
+	case who.open && !c.api.hostAllowed(c.r.Host):
+		return misdirected.of("The host %q is not served without credentials: use localhost, or add it to the allowed hosts.", c.r.Host)
+	}
+	if c.who = who; !who.Access.Has(c.route.access) {
+		return forbidden.of("%s needs the access %s, and %q has %s.", c.route.id, c.route.access, who.Name, who.Access)
+	}
+	return nil
+}
+
+// unauthorized answers for a request without credentials, or with wrong ones. A cookie is
+// no guess at a token: one that has ended comes with everything that a page asks for.
+func (c *call) unauthorized(err error) error {
+	p := unauthorized.of("Send the header Authorization.")
+	switch {
+	case c.r.Header.Get("Authorization") != "":
+		if !c.api.fails.take(addressOf(c.r)) {
+			return waitAMinute()
+		}
+		p = unauthorized.of("The credentials are wrong or no longer good.")
+	case len(c.r.CookiesNamed(cookieName)) > 0:
+		p = unauthorized.of("The login has ended: log in again.")
+	}
+	p.challenge = challengeOf(err)
+	return p
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,7 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
 )
 
 // Config configures an API. The zero value of each field but the first two works.
@@ -35,9 +39,20 @@ type Config struct {
 	MaxWait     time.Duration // of ?wait=. Default 60 s
 	MaxQuery    int           // bytes of q. Default 2 KiB
 
+	// CommandLogs opens what the command of an attempt of a task wrote, which
+	// fs.ErrNotExist says is not kept here. Default nil: /v1/tasks/{id}/logs has the
+	// lines that engines store (weaver.PersistLogs) only.
+	CommandLogs func(t *task.Task, attempt int) (io.ReadCloser, error)
+
 	MaxStreams             int           // that are open at a time. Default 1,000
 	MaxStreamsPerPrincipal int           // of one name. Default 200
+	MaxTopics              int           // that one stream watches. Default 20
 	StreamTimeout          time.Duration // for a client of a stream to read what was sent; then it is cut. Default 10 s
+
+	// Metrics is what GET /metrics answers with: for example a registry that has
+	// NewStoreMetrics, NewMetrics and the collectors of the process. Default NewStoreMetrics
+	// alone.
+	Metrics prometheus.Gatherer
 
 	Logger *slog.Logger // failures of the server. Default slog.Default()
 }
@@ -59,9 +74,13 @@ func (cfg Config) withDefaults() (Config, error) {
 	orDefault(&problems, "MaxQuery", &cfg.MaxQuery, 2<<10)
 	orDefault(&problems, "MaxStreams", &cfg.MaxStreams, 1000)
 	orDefault(&problems, "MaxStreamsPerPrincipal", &cfg.MaxStreamsPerPrincipal, 200)
+	orDefault(&problems, "MaxTopics", &cfg.MaxTopics, 20)
 	orDefault(&problems, "StreamTimeout", &cfg.StreamTimeout, 10*time.Second)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = storeMetrics(&cfg)
 	}
 	if len(problems) > 0 {
 		return cfg, fmt.Errorf("%w: %w", weaver.ErrConfig, errors.Join(problems...))
@@ -92,6 +111,7 @@ type API struct {
 	spec   []byte // /openapi.json
 
 	streams streams
+	hub     *hub
 
 	ctx  context.Context // ends when the API stops
 	stop context.CancelCauseFunc
@@ -103,7 +123,7 @@ func New(cfg Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), types: &types{client: cfg.Client}}
+	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), types: &types{client: cfg.Client}, hub: newHub(&cfg)}
 	for _, o := range cfg.TrustedOrigins {
 		if err := a.origin.AddTrustedOrigin(o); err != nil {
 			return nil, fmt.Errorf("%w: TrustedOrigins: %w", weaver.ErrConfig, err)
@@ -130,12 +150,9 @@ func (a *API) Stop() { a.stop(errStopping) }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer a.recovered(w, r)
-	h := w.Header()
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-store")
+	out := a.begin(w, r)
+	w = out
+	defer a.recovered(out, r)
 	if p := a.admit(r); p != nil {
 		writeProblem(w, p)
 		return
@@ -143,8 +160,23 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mux.ServeHTTP(w, r)
 }
 
+// begin gives the body of a request a time to come in, and its answer the headers that
+// every one has.
+func (a *API) begin(w http.ResponseWriter, r *http.Request) *writer {
+	out := &writer{ResponseWriter: w}
+	if r.ContentLength != 0 { // also one that is not read: the server looks for the next request behind it
+		_ = http.NewResponseController(out).SetReadDeadline(time.Now().Add(a.cfg.BodyTimeout)) // a recorder of a test has none
+	}
+	h := out.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	return out
+}
+
 // recovered answers for a handler that panicked.
-func (a *API) recovered(w http.ResponseWriter, r *http.Request) {
+func (a *API) recovered(w *writer, r *http.Request) {
 	p := recover()
 	err, _ := p.(error)
 	switch {
@@ -153,9 +185,31 @@ func (a *API) recovered(w http.ResponseWriter, r *http.Request) {
 		panic(p)
 	default:
 		a.panicked(r, p)
+		if w.begun {
+			panic(http.ErrAbortHandler)
+		}
 		writeProblem(w, internal.of("The server's log says what happened."))
 	}
 }
+
+// writer knows whether an answer has begun, so that nothing else is written into it.
+type writer struct {
+	http.ResponseWriter
+	begun bool
+}
+
+func (w *writer) WriteHeader(status int) {
+	w.begun = w.begun || status >= 200
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	w.begun = true
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // panicked logs a panic, from where it is recovered.
 func (a *API) panicked(r *http.Request, p any) {
@@ -168,7 +222,7 @@ const maxURL = 16 << 10
 // admit refuses requests whatever they ask for.
 func (a *API) admit(r *http.Request) *Problem {
 	if len(r.URL.RawQuery)+len(r.URL.Path) > maxURL {
-		return &Problem{Type: ProblemBase + badRequest.name, Title: badRequest.title, Status: http.StatusRequestURITooLong, Detail: fmt.Sprintf("The path and query have more than %d bytes.", maxURL)}
+		return urlTooLong.of("They have more than %d bytes.", maxURL)
 	}
 	if at := r.URL.EscapedPath(); path.Clean(at) != at {
 		return noRoute.of("%q is no path of this API: /openapi.json lists them. A path has no empty parts, no dots and no slash at its end.", at)
@@ -200,11 +254,11 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 
 // serve does the checks that all routes share, then calls the route's handler.
 func (c *call) serve() error {
-	if err := c.authorize(); err != nil {
+	if err := c.guarded(); err != nil {
 		return err
 	}
-	if err := c.api.origin.Check(c.r); err != nil {
-		return crossOrigin.of("%s: send it from a page of this server, or from a program.", err)
+	if c.route.body == nil && c.r.ContentLength != 0 {
+		return badRequest.of("%s takes no body.", c.route.id)
 	}
 	if err := c.acceptable(); err != nil {
 		return err
@@ -221,38 +275,6 @@ func (c *call) serve() error {
 		_ = rc.SetWriteDeadline(time.Now().Add(c.api.cfg.Timeout + c.api.cfg.MaxWait)) // a recorder of a test has none
 	}
 	return c.route.handle(c)
-}
-
-// authorize finds out who sent the request, and whether it may.
-func (c *call) authorize() error {
-	if c.route.public {
-		return nil
-	}
-	addr := addressOf(c.r)
-	who, err := c.api.cfg.Authorize(c.r)
-	switch {
-	case errors.Is(err, ErrUnauthorized):
-		if c.r.Header.Get("Authorization") != "" || len(c.r.CookiesNamed(cookieName)) > 0 {
-			if c.api.fails.add(addr) {
-				return tooManyFailures.of("Wait a minute, and look at the token.")
-			}
-			return unauthorized.of("The credentials are wrong or no longer good.")
-		}
-		return unauthorized.of("Send the header `Authorization: Bearer TOKEN`.")
-	case err != nil:
-		var p *Problem
-		if errors.As(err, &p) {
-			return p
-		}
-		return fmt.Errorf("authorize: %w", err)
-	}
-	if who.open && !c.api.hostAllowed(c.r.Host) {
-		return misdirected.of("The host %q is not served without credentials: use localhost, or add it to the allowed hosts.", c.r.Host)
-	}
-	if c.who = who; !who.Access.Has(c.route.access) {
-		return forbidden.of("%s needs the access %s, and %q has %s.", c.route.id, c.route.access, who.Name, who.Access)
-	}
-	return nil
 }
 
 // hostAllowed reports whether the Host of a request may be what it is.
@@ -288,16 +310,10 @@ func (c *call) fail(err error) {
 	if p.Status == http.StatusConflict && c.conditional && errors.Is(err, weaver.ErrChanged) {
 		p = preconditionBad.of("%s", err)
 	}
-	writeProblem(c.w, p)
-}
-
-// addressOf is where a request comes from, without a port.
-func addressOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
+	if w, is := c.w.(*writer); is && w.begun {
+		panic(http.ErrAbortHandler) // the client sees that it was cut
 	}
-	return host
+	writeProblem(c.w, p)
 }
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }

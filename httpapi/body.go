@@ -8,7 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
+	"reflect"
 	"strings"
 )
 
@@ -21,9 +21,10 @@ func decodeBody(raw []byte, v any) error {
 	if at, err := checkKeys(raw); err != nil {
 		return bodyProblem(badRequest, at, err.Error())
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(v)
+	if err := checkNames(raw, reflect.TypeOf(v).Elem(), ""); err != nil {
+		return err
+	}
+	err := json.Unmarshal(raw, v)
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case err == nil:
@@ -31,18 +32,11 @@ func decodeBody(raw []byte, v any) error {
 	case errors.As(err, &wrong):
 		return bodyProblem(invalidBody, pointerOf(wrong.Field), fmt.Sprintf("want %s, and it is a JSON %s", wanted(wrong), wrong.Value))
 	}
-	text := strings.TrimPrefix(err.Error(), "json: ")
-	if name, found := strings.CutPrefix(text, "unknown field "); found {
-		if plain, err := strconv.Unquote(name); err == nil {
-			name = plain
-		}
-		return bodyProblem(invalidBody, "", fmt.Sprintf("there is no field %q", name))
-	}
 	var p *Problem
 	if errors.As(err, &p) {
 		return p
 	}
-	return bodyProblem(invalidBody, "", text)
+	return bodyProblem(invalidBody, "", strings.TrimPrefix(err.Error(), "json: "))
 }
 
 // bodyProblem is a problem with one place of the body.

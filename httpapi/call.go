@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -156,34 +157,43 @@ func (c *call) span(name string, most time.Duration) (time.Duration, error) {
 
 // acceptable refuses a request that accepts none of what the route answers with.
 func (c *call) acceptable() error {
-	accept := c.r.Header.Values("Accept")
-	if len(accept) == 0 {
-		return nil
-	}
+	accept := strings.Join(c.r.Header.Values("Accept"), ",")
 	var media []string
 	for _, a := range c.route.answers {
-		media = append(media, a.mediaType())
-	}
-	for _, line := range accept {
-		for part := range strings.SplitSeq(line, ",") {
-			kind, params, err := mime.ParseMediaType(part)
-			if err != nil || params["q"] == "0" {
-				continue
-			}
-			if kind == "*/*" || slices.ContainsFunc(media, func(m string) bool { return accepts(kind, m) }) {
-				return nil
-			}
+		if a.typ != nil || a.media != "" {
+			media = append(media, a.mediaType())
 		}
+	}
+	if strings.TrimSpace(accept) == "" || len(media) == 0 || slices.ContainsFunc(media, func(m string) bool { return accepts(accept, m) }) {
+		return nil
 	}
 	return notAcceptable.of("%s answers with %s.", c.route.id, strings.Join(slices.Compact(media), " or "))
 }
 
-func accepts(kind, media string) bool {
-	if media == anyMedia {
-		return true
+// accepts reports whether a header Accept allows a media type: of its parts that name it
+// the one that says most counts.
+func accepts(accept, media string) (yes bool) {
+	group, _, _ := strings.Cut(media, "/")
+	best := 0
+	for part := range strings.SplitSeq(accept, ",") {
+		kind, params, err := mime.ParseMediaType(part)
+		if err != nil {
+			continue
+		}
+		says := 0
+		switch {
+		case kind == media:
+			says = 3
+		case kind == group+"/*":
+			says = 2
+		case kind == "*/*", media == anyMedia:
+			says = 1
+		}
+		if q, err := strconv.ParseFloat(cmp.Or(params["q"], "1"), 64); says > best && err == nil {
+			best, yes = says, q > 0
+		}
 	}
-	group, all := strings.CutSuffix(kind, "/*")
-	return kind == media || all && strings.HasPrefix(media, group+"/")
+	return yes
 }
 
 // anyMedia is the media type of an answer that is what it is.
@@ -210,7 +220,6 @@ func (c *call) decode(v any) error {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return wrongMedia.of("The body has the Content-Encoding %q: send it as it is.", enc)
 	}
-	_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(c.api.cfg.BodyTimeout)) // a recorder of a test has none
 	raw, err := io.ReadAll(http.MaxBytesReader(c.w, r.Body, most))
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -218,12 +227,12 @@ func (c *call) decode(v any) error {
 		return bodyTooLarge.of("The body has more than %d bytes.", most)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.w.Header().Set("Connection", "close")
-		p := badRequest.of("The body did not come within %s.", c.api.cfg.BodyTimeout)
-		p.Status = http.StatusRequestTimeout
-		return p
+		return bodyTooSlow.of("It did not come within %s.", c.api.cfg.BodyTimeout)
 	case err != nil:
 		return badRequest.of("The body ended too soon: %s.", err)
 	}
+	// The deadline is the body's: a connection that is watched for its end must outlive it.
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
 	return decodeBody(raw, v)
 }
 

@@ -135,12 +135,12 @@ func TestDocumentIsValid(t *testing.T) {
 	s := newServer(t, serverOptions{direct: true})
 	s.no(httpcontract.Valid(s.get("/openapi.json").body))
 	for name, mistake := range map[string]func(doc map[string]any){
-		"a field that is none":      func(doc map[string]any) { at(doc, "paths", "/v1/me", "get")["operationID"] = "x" },
+		"a field that is none":      func(doc map[string]any) { member(doc, "paths", "/v1/me", "get")["operationID"] = "x" },
 		"no version":                func(doc map[string]any) { delete(doc, "openapi") },
-		"a schema that is none":     func(doc map[string]any) { at(doc, "components", "schemas", "Me")["type"] = "text" },
-		"a reference to nothing":    func(doc map[string]any) { delete(at(doc, "components", "schemas"), "Attempt") },
-		"one id for two operations": func(doc map[string]any) { at(doc, "paths", "/v1/me", "get")["operationId"] = "getTask" },
-		"a parameter of no path":    func(doc map[string]any) { delete(at(doc, "paths", "/v1/tasks/{id}", "get"), "parameters") },
+		"a schema that is none":     func(doc map[string]any) { member(doc, "components", "schemas", "Me")["type"] = "text" },
+		"a reference to nothing":    func(doc map[string]any) { delete(member(doc, "components", "schemas"), "Attempt") },
+		"one id for two operations": func(doc map[string]any) { member(doc, "paths", "/v1/me", "get")["operationId"] = "getTask" },
+		"a parameter of no path":    func(doc map[string]any) { delete(member(doc, "paths", "/v1/tasks/{id}", "get"), "parameters") },
 	} {
 		var doc map[string]any
 		s.get("/openapi.json").into(&doc)
@@ -160,22 +160,22 @@ func TestContractSeesWhatIsNotDeclared(t *testing.T) {
 	s := newServer(t, serverOptions{direct: true})
 	s.enqueue()
 	for name, change := range map[string]func(operation map[string]any){
-		"status": func(op map[string]any) { delete(at(op, "responses"), "200") },
+		"status": func(op map[string]any) { delete(member(op, "responses"), "200") },
 		"media": func(op map[string]any) {
-			at(op, "responses", "200")["content"] = map[string]any{"text/plain": map[string]any{}}
+			member(op, "responses", "200")["content"] = map[string]any{"text/plain": map[string]any{}}
 		},
-		"body":      func(op map[string]any) { at(op, "responses", "200")["content"] = nil },
-		"header":    func(op map[string]any) { delete(at(op, "responses", "200"), "headers") },
+		"body":      func(op map[string]any) { member(op, "responses", "200")["content"] = nil },
+		"header":    func(op map[string]any) { delete(member(op, "responses", "200"), "headers") },
 		"parameter": func(op map[string]any) { delete(op, "parameters") },
 		"property": func(op map[string]any) {
-			at(op, "responses", "200", "content", "application/json")["schema"] = map[string]any{"type": "object", "properties": map[string]any{}}
+			member(op, "responses", "200", "content", "application/json")["schema"] = map[string]any{"type": "object", "properties": map[string]any{}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var doc map[string]any
 			s.get("/openapi.json").into(&doc)
-			change(at(doc, "paths", "/v1/tasks/{id}", "get"))
+			change(member(doc, "paths", "/v1/tasks/{id}", "get"))
 			raw, err := json.Marshal(doc)
 			s.no(err)
 			found := s.held(t, raw, "/v1/tasks/"+s.enqueue().String()+"?wait=1ms")
@@ -186,8 +186,8 @@ func TestContractSeesWhatIsNotDeclared(t *testing.T) {
 	}
 }
 
-// at returns the object at a path of keys.
-func at(n map[string]any, keys ...string) map[string]any {
+// member returns the object at a path of keys.
+func member(n map[string]any, keys ...string) map[string]any {
 	for _, key := range keys {
 		n, _ = n[key].(map[string]any)
 	}

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -34,16 +33,14 @@ func (c *call) me() error { return c.write(http.StatusOK, meOf(c.who)) }
 // login turns a token into a cookie.
 func (c *call) login() error {
 	var body loginRequest
-	addr := addressOf(c.r)
-	if c.api.fails.over(addr) {
-		return tooManyFailures.of("Wait a minute, and look at the token.")
-	}
 	if err := c.decode(&body); err != nil {
 		return err
 	}
 	line := c.api.cfg.Login.find(body.Token)
 	if line == nil {
-		c.api.fails.add(addr)
+		if !c.api.fails.take(addressOf(c.r)) {
+			return waitAMinute()
+		}
 		return unauthorized.of("There is no such token.")
 	}
 	c.setCookie(c.api.cfg.Login.cookie(line, time.Now()), int(cookieLife/time.Second))
@@ -60,7 +57,8 @@ func (c *call) logout() error {
 func (c *call) setCookie(value string, age int) {
 	http.SetCookie(c.w, &http.Cookie{
 		Name: cookieName, Value: value, Path: c.mountedAt(), MaxAge: age,
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: c.r.TLS != nil,
+		HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: c.r.TLS != nil || c.r.Header.Get("X-Forwarded-Proto") == "https", // who lies to us about it loses a cookie
 	})
 }
 
@@ -75,45 +73,4 @@ func (c *call) mountedAt() string {
 		return "/"
 	}
 	return at
-}
-
-// maxFailures is how many wrong credentials an address may send in a minute.
-const maxFailures = 10
-
-// failures counts wrong credentials by address.
-type failures struct {
-	mu   sync.Mutex
-	from map[string]failed
-}
-
-type failed struct {
-	n     int
-	since time.Time
-}
-
-func newFailures() *failures { return &failures{from: make(map[string]failed)} }
-
-// add counts one, and reports whether that is too many.
-func (f *failures) add(addr string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now := time.Now()
-	if len(f.from) >= 10_000 { // an attacker with many addresses makes it forget, not grow
-		clear(f.from)
-	}
-	of := f.from[addr]
-	if now.Sub(of.since) >= time.Minute {
-		of = failed{since: now}
-	}
-	of.n++
-	f.from[addr] = of
-	return of.n > maxFailures
-}
-
-// over reports whether an address has used up its tries.
-func (f *failures) over(addr string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	of := f.from[addr]
-	return of.n >= maxFailures && time.Since(of.since) < time.Minute
 }

@@ -1,14 +1,20 @@
 package httpapi_test
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"flag"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/goweaver/weaver/httpapi"
 )
@@ -66,4 +72,36 @@ func tokensOf(t *testing.T, lines ...string) *httpapi.Tokens {
 		t.Fatal(err)
 	}
 	return tokens
+}
+
+// raw sends a request as it is written, and returns the head of the answer.
+func (s *server) raw(request string) *http.Response {
+	s.Helper()
+	u, err := url.Parse(s.url)
+	s.no(err)
+	conn, err := net.Dial("tcp", u.Host)
+	s.no(err)
+	defer func() { _ = conn.Close() }()
+	s.no(conn.SetDeadline(time.Now().Add(20 * time.Second)))
+	_, err = io.WriteString(conn, request)
+	s.no(err)
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	s.no(err)
+	_, _ = io.Copy(io.Discard, res.Body)
+	s.no(res.Body.Close())
+	return res
+}
+
+// resolve follows a relative link.
+func resolve(t *testing.T, from, link string) string {
+	t.Helper()
+	base, err := url.Parse(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := base.Parse(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to.String()
 }

@@ -84,13 +84,30 @@ func (d *describer) operation(r *route, problem node) node {
 		responses[strconv.Itoa(a.status)] = content
 	}
 	for _, status := range r.statuses() {
-		responses[strconv.Itoa(status)] = node{
+		failure := node{
 			"description": http.StatusText(status),
 			"content":     node{"application/problem+json": node{"schema": problem}},
 		}
+		if header, summary := problemHeader(status); header != "" {
+			failure["headers"] = node{header: node{"description": summary, "schema": node{"type": "string"}}}
+		}
+		responses[strconv.Itoa(status)] = failure
 	}
 	op["responses"] = responses
 	return op
+}
+
+// problemHeader is the header that problems of a status have, and what it says.
+func problemHeader(status int) (name, summary string) {
+	switch status {
+	case http.StatusUnauthorized:
+		return "WWW-Authenticate", "How to send credentials."
+	case http.StatusMethodNotAllowed:
+		return "Allow", "The methods of the path."
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusInsufficientStorage:
+		return "Retry-After", "Seconds after which to try again; left out where that would not help."
+	}
+	return "", ""
 }
 
 func (d *describer) parameter(p *param) node {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,8 +28,12 @@ type Passwords struct {
 	list map[string]passwordLine
 	key  []byte // of known
 
+	fails *failures
+	busy  chan struct{} // one for each derivation at a time
+	most  int           // rounds of any line
+
 	mu    sync.Mutex
-	known map[string]string // by name: of a password that was right, so that a request costs no derivation
+	known map[string][]byte // by name: of a password that was right, so that a request costs no derivation
 }
 
 type passwordLine struct {
@@ -58,27 +63,29 @@ func LoadPasswords(file string) (*Passwords, error) {
 
 // ReadPasswords reads what LoadPasswords reads from a file.
 func ReadPasswords(r io.Reader) (*Passwords, error) {
-	p := &Passwords{list: make(map[string]passwordLine), key: make([]byte, 32), known: make(map[string]string)}
+	p := &Passwords{list: make(map[string]passwordLine), key: make([]byte, 32), known: make(map[string][]byte), fails: newFailures(), busy: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 	_, _ = rand.Read(p.key) // it never fails
 	var problems []error
-	lines := bufio.NewScanner(r)
-	for no := 1; lines.Scan(); no++ {
-		fields := strings.Fields(lines.Text())
+	seen := make(map[string]int)
+	lines, no := bufio.NewScanner(r), 0
+	for lines.Scan() {
+		no++
+		fields := strings.Fields(strings.TrimPrefix(lines.Text(), "\ufeff")) // which some editors begin a file with
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}
 		line, err := parsePassword(fields)
-		if _, twice := p.list[line.Name]; err == nil && twice {
-			err = fmt.Errorf("the name %q is there twice", line.Name)
+		if first := seen[line.Name]; err == nil && first != 0 {
+			err = fmt.Errorf("its name is that of line %d", first)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("line %d: %w", no, err))
 			continue
 		}
-		p.list[line.Name] = line
+		p.list[line.Name], seen[line.Name], p.most = line, no, max(p.most, line.rounds)
 	}
 	if err := lines.Err(); err != nil {
-		problems = append(problems, err)
+		problems = append(problems, fmt.Errorf("line %d: %w", no+1, err))
 	}
 	if len(problems) == 0 && len(p.list) == 0 {
 		problems = append(problems, errors.New("there is no password"))
@@ -93,8 +100,8 @@ func parsePassword(fields []string) (line passwordLine, err error) {
 	if len(fields) != 3 {
 		return line, fmt.Errorf("it has %d words: want a name, an access and the hash of the password", len(fields))
 	}
-	if line.Access, err = ParseAccess(fields[1]); err != nil {
-		return line, err
+	if line.Access, err = ParseAccess(fields[1]); err != nil { // which repeats the word, and that may be a secret in the wrong place
+		return line, fmt.Errorf("the second word is no access: want one or more of %s, or full, with commas between them", strings.Join(accessNames, ", "))
 	}
 	parts := strings.Split(fields[2], "$")
 	wrong := fmt.Errorf("the third word is no hash of a password: want %s$ROUNDS$SALT$HASH", passwordScheme)
@@ -113,44 +120,73 @@ func parsePassword(fields []string) (line passwordLine, err error) {
 
 // NewPassword makes the line of the file for a name and its password.
 func NewPassword(name string, access Access, password string) (line string, err error) {
+	return newPassword(name, access.String(), password, passwordRounds)
+}
+
+func newPassword(name, access, password string, rounds int) (line string, err error) {
+	if len(strings.Fields(name)) != 1 || strings.HasPrefix(name, "#") {
+		return "", fmt.Errorf("%q is no name: want one word that does not begin with #", name)
+	}
 	salt := make([]byte, 16)
 	_, _ = rand.Read(salt) // it never fails
-	hash, err := pbkdf2.Key(sha256.New, password, salt, passwordRounds, sha256.Size)
+	hash, err := pbkdf2.Key(sha256.New, password, salt, rounds, sha256.Size)
 	if err != nil {
 		return "", err
 	}
 	enc := base64.RawURLEncoding
-	return fmt.Sprintf("%s %s %s$%d$%s$%s", name, access, passwordScheme, passwordRounds, enc.EncodeToString(salt), enc.EncodeToString(hash)), nil
+	return fmt.Sprintf("%s %s %s$%d$%s$%s", name, access, passwordScheme, rounds, enc.EncodeToString(salt), enc.EncodeToString(hash)), nil
 }
 
-// Authorize takes `Authorization: Basic …`.
+// Authorize takes `Authorization: Basic …`. A password is derived once; after ten wrong
+// ones of an address in a minute, none of it is until the minute ends.
 func (p *Passwords) Authorize(r *http.Request) (Principal, error) {
 	name, password, given := r.BasicAuth()
 	if !given {
-		return Principal{}, ErrUnauthorized
-	}
-	line, exists := p.list[name]
-	if !exists { // as long as a wrong password takes
-		line = passwordLine{rounds: passwordRounds, salt: make([]byte, 16), hash: make([]byte, sha256.Size)}
+		return Principal{}, &challenge{basicChallenge}
 	}
 	m := hmac.New(sha256.New, p.key)
 	_, _ = m.Write([]byte(password))
-	digest := string(m.Sum(nil))
-	p.mu.Lock()
-	right := exists && hmac.Equal([]byte(p.known[name]), []byte(digest))
-	p.mu.Unlock()
-	if right {
-		return line.Principal, nil
+	digest := m.Sum(nil)
+	if p.knows(name, digest) {
+		return p.list[name].Principal, nil
+	}
+	addr := addressOf(r)
+	if p.fails.over(addr) {
+		return Principal{}, waitAMinute()
+	}
+	select {
+	case p.busy <- struct{}{}:
+		defer func() { <-p.busy }()
+	case <-r.Context().Done():
+		return Principal{}, r.Context().Err()
+	}
+	if p.knows(name, digest) { // by a request that came at the same time
+		return p.list[name].Principal, nil
+	}
+	if !p.fails.take(addr) {
+		return Principal{}, waitAMinute()
+	}
+	line, exists := p.list[name]
+	if !exists { // as long as a wrong password takes
+		line = passwordLine{rounds: p.most, salt: make([]byte, 16), hash: make([]byte, sha256.Size)}
 	}
 	hash, err := pbkdf2.Key(sha256.New, password, line.salt, line.rounds, sha256.Size)
 	if err != nil {
 		return Principal{}, err
 	}
-	if !exists || !hmac.Equal(hash, line.hash) {
-		return Principal{}, ErrUnauthorized
+	if right := hmac.Equal(hash, line.hash); !right || !exists {
+		return Principal{}, &challenge{basicChallenge}
 	}
+	p.fails.giveBack(addr)
 	p.mu.Lock()
 	p.known[name] = digest
 	p.mu.Unlock()
 	return line.Principal, nil
+}
+
+// knows reports whether a password was found to be right already.
+func (p *Passwords) knows(name string, digest []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return hmac.Equal(p.known[name], digest)
 }

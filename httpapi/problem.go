@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,7 @@ type Problem struct {
 
 	retryAfter int
 	allow      string
+	challenge  string // of a 401; "" is that of tokens
 }
 
 // ProblemError is one mistake of a request.
@@ -87,13 +89,16 @@ var (
 	wrongMethod     = problemKind{nil, "method-not-allowed", http.StatusMethodNotAllowed, "The path does not have this method.", 0}
 	notAcceptable   = problemKind{nil, "not-acceptable", http.StatusNotAcceptable, "The answer cannot be given in what the request accepts.", 0}
 	preconditionBad = problemKind{nil, "precondition-failed", http.StatusPreconditionFailed, "The task has changed since it was read.", 0}
+	bodyTooSlow     = problemKind{nil, "body-timeout", http.StatusRequestTimeout, "The body did not come in time.", 0}
 	bodyTooLarge    = problemKind{nil, "body-too-large", http.StatusRequestEntityTooLarge, "The body is too large.", 0}
+	urlTooLong      = problemKind{nil, "url-too-long", http.StatusRequestURITooLong, "The path and query are too long.", 0}
 	wrongMedia      = problemKind{nil, "unsupported-media-type", http.StatusUnsupportedMediaType, "The body is of the wrong kind.", 0}
 	misdirected     = problemKind{nil, "misdirected", http.StatusMisdirectedRequest, "This host is not served here.", 0}
 	invalidBody     = problemKind{nil, "invalid-body", http.StatusUnprocessableEntity, "The body says something impossible.", 0}
 	unknownType     = problemKind{nil, "unknown-type", http.StatusUnprocessableEntity, "No worker has announced this task type.", 0}
 	tooManyFailures = problemKind{nil, "too-many-failed-logins", http.StatusTooManyRequests, "Too many wrong credentials came from this address.", 60}
 	tooManyStreams  = problemKind{nil, "too-many-streams", http.StatusTooManyRequests, "Too many streams are open.", 5}
+	undecided       = problemKind{nil, "access-undecided", http.StatusServiceUnavailable, "What decides about access failed.", 5}
 	internal        = problemKind{nil, "internal", http.StatusInternalServerError, "The server failed.", 0}
 	timedOut        = problemKind{nil, "timed-out", http.StatusServiceUnavailable, "The answer took too long.", 1}
 	stopping        = problemKind{nil, "stopping", http.StatusServiceUnavailable, "The server stops.", 1}
@@ -101,8 +106,8 @@ var (
 
 // httpProblems lists them, for the reference page.
 var httpProblems = []problemKind{
-	badRequest, badQuery, unauthorized, forbidden, crossOrigin, noRoute, wrongMethod, notAcceptable, preconditionBad, bodyTooLarge,
-	wrongMedia, misdirected, invalidBody, unknownType, tooManyFailures, tooManyStreams, internal, timedOut, stopping,
+	badRequest, badQuery, unauthorized, forbidden, crossOrigin, noRoute, wrongMethod, notAcceptable, preconditionBad, bodyTooSlow, bodyTooLarge, urlTooLong,
+	wrongMedia, misdirected, invalidBody, unknownType, tooManyFailures, tooManyStreams, undecided, internal, timedOut, stopping,
 }
 
 // Problems of sentinels that are made here, too.
@@ -119,6 +124,7 @@ var sentinels = []problemKind{
 	{weaver.ErrTooLarge, "payload-too-large", 413, "A value is over the limit.", 0},
 	invalidInput,
 	invalidQuery,
+	{store.ErrStatsQuery, "invalid-stats-query", 400, "These statistics cannot be asked for.", 0},
 	{weaver.ErrBadCursor, "bad-cursor", 400, "The cursor did not come from a list.", 0},
 	{weaver.ErrNotFound, "not-found", 404, "There is no such task or job.", 0},
 	{weaver.ErrNoSuchNode, "no-such-node", 404, "The job has no task of this name.", 0},
@@ -194,7 +200,7 @@ func writeProblem(w http.ResponseWriter, p *Problem) {
 		h.Set("Allow", p.allow)
 	}
 	if p.Status == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", `Bearer realm="weaver"`)
+		h.Set("WWW-Authenticate", cmp.Or(p.challenge, bearerChallenge))
 	}
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // the client is gone: nobody to tell

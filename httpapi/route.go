@@ -85,11 +85,14 @@ func (r *route) statuses() []int {
 	if !r.public {
 		list = append(list, 401, 403, 429)
 	}
+	if len(r.names()) > 0 {
+		list = append(list, 410) // what is looked for was dropped
+	}
 	if r.changes() {
-		list = append(list, 403, 409, 412, 507)
+		list = append(list, 403, 409, 412, 422, 507)
 	}
 	if r.body != nil {
-		list = append(list, 408, 413, 415, 422)
+		list = append(list, 408, 413, 415)
 	}
 	list = append(list, r.fails...)
 	slices.Sort(list)

@@ -26,6 +26,7 @@ var (
 		query("limit", "integer", "The most rows of the page: 1 to 1,000; default 50."),
 		query("after", "string", "The cursor `next` of the page before, or any id: what is older than that."),
 	}
+	whyParams    = []param{query("depth", "integer", "Over how many tasks to follow needs towards the root cause: 1 to 100; default 10.")}
 	filterParams = slices.Concat([]param{
 		query("q", "string", "A query: all of its terms must hold, and so must the other parameters."),
 		query("state", "string", "Only tasks in this state; several with commas.").repeated(),
@@ -51,6 +52,7 @@ func (a *API) taskRoutes() []route {
 	return []route{
 		{method: post, pattern: "/v1/tasks", id: "enqueueTask", summary: "Enqueue a task.", access: Submit, params: []param{idempotencyKey}, body: typeOf[Draft](), maxBody: a.cfg.MaxInput, answers: created[Enqueued]("The task is durable."), handle: (*call).enqueueTask},
 		{method: post, pattern: "/v1/tasks/batch", id: "enqueueTasks", summary: "Enqueue several tasks, all or none.", access: Submit, body: typeOf[batchRequest](), maxBody: a.cfg.MaxInput, answers: []answer{{status: 201, typ: typeOf[List[Enqueued]](), summary: "The tasks are durable; in the order of the request."}}, handle: (*call).enqueueBatch},
+		{method: post, pattern: "/v1/tasks/bulk", id: "changeTasks", summary: "Retry, cancel, delete or unblock up to 1,000 tasks, or in a dry run tell what that would do; next goes on.", access: Operate, body: typeOf[BulkRequest](), answers: ok[BulkResult]("What was done."), handle: (*call).bulk},
 		{method: get, pattern: "/v1/tasks", id: "listTasks", summary: "List tasks, newest first, without their values.", access: Read, params: slices.Concat(filterParams, []param{query("job", "string", "Only tasks of this job.")}), answers: ok[Found]("A page."), handle: (*call).listTasks},
 		{method: get, pattern: "/v1/tasks/{id}", id: "getTask", summary: "Read a task; with ?wait= when it has ended, is blocked, or the time is up.", access: Read, params: []param{query("wait", "string", "How long to wait, as 30s; at most 60s.")}, answers: ok[Task]("The task.", "ETag"), handle: (*call).getTask},
 		of("history", "getTaskHistory", "Everything recorded about a task but events and logs.", Read, ok[History]("The history.", "ETag"), (*call).taskHistory),
@@ -59,6 +61,7 @@ func (a *API) taskRoutes() []route {
 		of("steps", "listSteps", "The steps of a task.", Read, ok[List[task.Step]]("All of them."), part(func(h *store.History) []task.Step { return h.Steps })),
 		of("artifacts", "listTaskArtifacts", "The artifacts of a task.", Read, ok[List[task.Artifact]]("All of them."), part(func(h *store.History) []task.Artifact { return h.Artifacts })),
 		of("needs", "listNeeds", "What a task needs, its children among it.", Read, ok[List[store.Need]]("All of them."), part(func(h *store.History) []store.Need { return h.Needs })),
+		{method: get, pattern: "/v1/tasks/{id}/why", id: "explainTask", summary: "Explain where a task stands, what it waits for and what lets it go on.", access: Read, params: whyParams, answers: ok[Explanation]("The explanation."), handle: (*call).taskWhy},
 		of("payloads/{what}", "getPayload", "The input, output or unblock_input of a task.", Read|Payloads, ok[Value]("The value, masked as the task says."), (*call).payload),
 		of("payloads/steps/{name}", "getStepPayload", "What a step gave.", Read|Payloads, ok[Value]("The value, masked as the step says."), (*call).stepPayload),
 	}
@@ -91,6 +94,7 @@ func (a *API) jobRoutes() []route {
 		{method: get, pattern: "/v1/jobs/{id}", id: "getJob", summary: "Read a job, the numbers of its tasks and what it waits for.", access: Read, answers: ok[weaver.JobStatus]("The job."), handle: (*call).getJob},
 		{method: get, pattern: "/v1/jobs/{id}/tasks", id: "listJobTasks", summary: "List the tasks of a job.", access: Read, params: filterParams, answers: ok[Found]("A page."), handle: (*call).jobTasks},
 		{method: get, pattern: "/v1/jobs/{id}/result", id: "getJobResult", summary: "How a job ended, or where it stands.", access: Read, answers: ok[JobResult]("Its tasks by how they ended."), handle: (*call).jobResult},
+		{method: get, pattern: "/v1/jobs/{id}/why", id: "explainJob", summary: "Explain where a job stands, what holds it up and what lets it go on.", access: Read, params: whyParams, answers: ok[Explanation]("The explanation."), handle: (*call).jobWhy},
 		{method: post, pattern: "/v1/jobs/{id}/cancel", id: "cancelJob", summary: "Cancel all unfinished tasks of a job.", access: Operate, body: typeOf[verbRequest](), answers: ok[CancelAck]("What that did."), handle: (*call).cancelJob},
 		{method: post, pattern: "/v1/jobs/{id}/retry", id: "retryJob", summary: "Retry every failed or cancelled task of a job.", access: Operate, body: typeOf[retryRequest](), answers: ok[RetryAck]("What that did."), handle: (*call).retryJob},
 	}
@@ -99,12 +103,23 @@ func (a *API) jobRoutes() []route {
 func (a *API) serverRoutes() []route {
 	none := []answer{{status: 204, summary: "It is done."}}
 	return []route{
+		{method: get, pattern: "/v1/counts", id: "getCounts", summary: "How many tasks there are by state, type and queue: exact up to 10,000.", access: Read, answers: ok[Counts]("The numbers."), handle: (*call).counts},
+		{method: get, pattern: "/v1/queues", id: "listQueues", summary: "List the queues in which tasks wait or run, or that are paused; then the task types that are.", access: Read, answers: ok[List[weaver.QueueInfo]]("All of them."), handle: (*call).queues},
+		{method: get, pattern: "/v1/workers", id: "listWorkers", summary: "List the workers, those that died of late among them.", access: Read, answers: ok[List[weaver.WorkerInfo]]("All of them."), handle: (*call).workers},
+		{method: get, pattern: "/v1/types", id: "listTypes", summary: "List the task types that workers announced, without their schemas.", access: Read, answers: ok[List[TaskType]]("All of them."), handle: (*call).listTypes},
+		{method: get, pattern: "/v1/types/{name}", id: "getType", summary: "Read what workers announced of a task type: its schemas, its defaults, and who said so.", access: Read, answers: ok[TaskType]("The type."), handle: (*call).getType},
+		{method: post, pattern: "/v1/types/{name}/pause", id: "pauseType", summary: "Keep the tasks of a type from starting.", access: Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).pauseType},
+		{method: post, pattern: "/v1/types/{name}/resume", id: "resumeType", summary: "End the pause of a type.", access: Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).resumeType},
+		{method: get, pattern: "/v1/audit", id: "listAudit", summary: "List what operators did, newest first. A page may have fewer entries than asked for, or none, and still have a next.", access: Read, params: slices.Concat([]param{query("target", "string", "Only of this task, job, queue or type."), query("actor", "string", "Only by this one."), query("verb", "string", "Only this verb.")}, pageParams), answers: ok[Page[weaver.AuditEntry]]("A page."), handle: (*call).audit},
+		{method: get, pattern: "/v1/features", id: "getFeatures", summary: "What this server has, and in which namespace.", answers: ok[Features]("What it has is true."), handle: (*call).features},
 		{method: post, pattern: "/v1/queues/{name}/pause", id: "pauseQueue", summary: "Keep the tasks of a queue from starting.", access: Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).pauseQueue},
 		{method: post, pattern: "/v1/queues/{name}/resume", id: "resumeQueue", summary: "End the pause of a queue.", access: Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).resumeQueue},
 		{method: get, pattern: "/v1/events", id: "followEvents", summary: "Follow what happens: server-sent events, each once, those of a task in order. An event `message` has a JSON object in data; `gap` says that events between two ids are not kept; `error` is the problem with which the stream ends. The id is the cursor.", access: Read, params: eventParams, answers: []answer{{status: 200, media: eventStream, headers: []string{"X-Accel-Buffering"}, summary: "A stream without an end of its own."}}, stream: true, handle: (*call).events},
 		{method: get, pattern: "/v1/me", id: "getMe", summary: "Who the server takes you for.", answers: ok[Me]("You."), handle: (*call).me},
+		{method: get, pattern: "/v1/watch", id: "watch", summary: "Follow what topics show, as server-sent events: `update` and `error`, each of which is a Frame.", access: Read, params: []param{query("topic", "string", "What to watch: task:ID, job:ID, tasks:QUERY (the first page), counts, queues, workers, inbox (what waits for a person) or stats (the last hour); at most 20.").repeated()}, answers: streamOf[Frame]("What there is, then what changes."), stream: true, handle: (*call).watch},
 		{method: get, pattern: "/healthz", id: "getHealth", summary: "Whether the process answers.", public: true, answers: ok[Health]("It does."), handle: (*call).healthz},
 		{method: get, pattern: "/readyz", id: "getReady", summary: "Whether the store can be used.", public: true, answers: ok[Health]("It can."), handle: (*call).readyz},
+		{method: get, pattern: "/metrics", id: "getMetrics", summary: "Metrics in the text format of Prometheus.", access: Read, answers: []answer{{status: 200, media: "text/plain", headers: []string{"Vary"}, summary: "The metrics."}}, handle: (*call).metrics},
 		{method: get, pattern: "/openapi.json", id: "getDocument", summary: "This document.", public: true, answers: ok[map[string]any]("The document."), handle: (*call).openapi},
 		{method: post, pattern: "/login", id: "login", summary: "Turn a token into a cookie for a browser.", public: true, body: typeOf[loginRequest](), answers: ok[Me]("You are logged in.", "Set-Cookie"), fails: []int{401, 429}, handle: (*call).login},
 		{method: post, pattern: "/logout", id: "logout", summary: "Forget the cookie.", public: true, answers: []answer{{status: 204, summary: "It is forgotten.", headers: []string{"Set-Cookie"}}}, handle: (*call).logout},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/goweaver/weaver"
 )
 
 // Health says that the process answers.
@@ -42,27 +44,13 @@ func (c *call) openapi() error {
 type pauseRequest = verbRequest
 
 func (c *call) pauseQueue() error {
-	return c.operateQueue(func(ctx context.Context, name, reason string) error {
-		return c.api.client.PauseQueue(ctx, name, c.operator(reason)...)
+	return c.operateNamed(func(ctx context.Context, name string, opts []weaver.OperateOption) error {
+		return c.api.client.PauseQueue(ctx, name, opts...)
 	})
 }
 
 func (c *call) resumeQueue() error {
-	return c.operateQueue(func(ctx context.Context, name, reason string) error {
-		return c.api.client.ResumeQueue(ctx, name, c.operator(reason)...)
+	return c.operateNamed(func(ctx context.Context, name string, opts []weaver.OperateOption) error {
+		return c.api.client.ResumeQueue(ctx, name, opts...)
 	})
-}
-
-func (c *call) operateQueue(do func(ctx context.Context, name, reason string) error) error {
-	var body pauseRequest
-	if err := c.decodeOptional(&body); err != nil {
-		return err
-	}
-	ctx, cancel := c.context()
-	defer cancel()
-	if err := do(ctx, c.path("name"), body.Reason); err != nil {
-		return err
-	}
-	c.w.WriteHeader(http.StatusNoContent)
-	return nil
 }

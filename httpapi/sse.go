@@ -86,6 +86,11 @@ func (c *call) streamHeaders() {
 	h.Set("X-Accel-Buffering", "no")
 }
 
+// streamOf is the success of a stream whose events have JSON of a type.
+func streamOf[T any](summary string) []answer {
+	return []answer{{status: http.StatusOK, media: eventStream, typ: typeOf[T](), headers: []string{"X-Accel-Buffering"}, summary: summary}}
+}
+
 // frame makes one event of a stream. An id of "" leaves that of the event before.
 func frame(event, id string, v any) ([]byte, error) {
 	var data bytes.Buffer

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -21,20 +22,37 @@ func (c *call) query() (weaver.Query, error) {
 	if err != nil {
 		return weaver.Query{}, err
 	}
-	text := c.get("q")
-	if len(text) > c.api.cfg.MaxQuery {
-		return weaver.Query{}, badParam("q", "it has %d bytes: at most %d are read", len(text), c.api.cfg.MaxQuery)
-	}
-	q, err := weaver.ParseQuery(text, time.Now())
-	var wrong *weaver.QueryError
-	if errors.As(err, &wrong) {
-		p := invalidQuery.of("%s", err)
-		p.Errors = []ProblemError{{Parameter: "q", Column: wrong.Column, Detail: wrong.What, Meant: wrong.Meant, Words: wrong.Words}}
+	q, p := c.parseQuery(c.get("q"))
+	if p != nil {
+		p.Errors[0].Parameter = "q"
 		return q, p
-	} else if err != nil {
-		return q, err
 	}
 	return q.And(f), nil
+}
+
+// parseQuery reads the text of a query. What is wrong with it is the only one of the
+// problem's Errors: the caller says where the text stood. A query about values is refused
+// to principals that may not read them: what matches would tell.
+func (c *call) parseQuery(text string) (weaver.Query, *Problem) {
+	wrong := func(k problemKind, title string, e ProblemError) *Problem {
+		p := k.of("%s", title)
+		p.Errors = []ProblemError{e}
+		return p
+	}
+	if len(text) > c.api.cfg.MaxQuery {
+		return weaver.Query{}, wrong(invalidQuery, "The query is too long.", ProblemError{Detail: fmt.Sprintf("it has %d bytes: at most %d are read", len(text), c.api.cfg.MaxQuery)})
+	}
+	q, err := weaver.ParseQuery(text, time.Now())
+	var mistake *weaver.QueryError
+	switch {
+	case errors.As(err, &mistake):
+		return q, wrong(invalidQuery, err.Error(), ProblemError{Column: mistake.Column, Detail: mistake.What, Meant: mistake.Meant, Words: mistake.Words})
+	case err != nil:
+		return q, wrong(invalidQuery, err.Error(), ProblemError{Detail: err.Error()})
+	case q.AsksForValues() && !c.who.Access.Has(Payloads):
+		return q, wrong(forbidden, fmt.Sprintf("A query about input or output needs the access %s, and %q has %s.", Payloads, c.who.Name, c.who.Access), ProblemError{Detail: "it asks about values"})
+	}
+	return q, nil
 }
 
 // filter reads the parameters that a field of Filter is for.

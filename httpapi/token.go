@@ -70,10 +70,11 @@ func ReadTokens(r io.Reader, opts ...TokensOption) (*Tokens, error) {
 		_, _ = rand.Read(t.key) // it never fails
 	}
 	var problems []error
-	lines := bufio.NewScanner(r)
+	lines, no := bufio.NewScanner(r), 0
 	seen := make(map[[sha256.Size]byte]int)
-	for no := 1; lines.Scan(); no++ {
-		fields := strings.Fields(lines.Text())
+	for lines.Scan() {
+		no++
+		fields := strings.Fields(strings.TrimPrefix(lines.Text(), "\ufeff")) // which some editors begin a file with
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}
@@ -90,10 +91,10 @@ func ReadTokens(r io.Reader, opts ...TokensOption) (*Tokens, error) {
 		t.list = append(t.list, line)
 	}
 	if err := lines.Err(); err != nil {
-		problems = append(problems, err)
+		problems = append(problems, fmt.Errorf("line %d: %w", no+1, err))
 	}
 	if len(problems) == 0 && len(t.list) == 0 {
-		problems = append(problems, errors.New("there is no token: `weaver token NAME ACCESS` makes a line"))
+		problems = append(problems, errors.New("there is no token: `weaver token new NAME --access ACCESS` makes a line"))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
@@ -105,8 +106,8 @@ func parseToken(fields []string) (line tokenLine, err error) {
 	if len(fields) != 3 {
 		return line, fmt.Errorf("it has %d words: want a name, an access and the SHA-256 of the token", len(fields))
 	}
-	if line.Access, err = ParseAccess(fields[1]); err != nil {
-		return line, err
+	if line.Access, err = ParseAccess(fields[1]); err != nil { // which repeats the word, and that may be a secret in the wrong place
+		return line, fmt.Errorf("the second word is no access: want one or more of %s, or full, with commas between them", strings.Join(accessNames, ", "))
 	}
 	hash, err := hex.DecodeString(fields[2])
 	if err != nil || len(hash) != sha256.Size {

@@ -45,7 +45,7 @@ type unblockRequest struct {
 type signalRequest struct {
 	verbRequest
 	Name    string          `json:"name"`
-	Key     string          `json:"key"`
+	Key     string          `json:"key,omitempty"` // sent again under its key it has no other effect; left out: a new one
 	Payload json.RawMessage `json:"payload"`
 }
 
@@ -136,6 +136,9 @@ func unblockTask(ctx context.Context, c *call, id task.ID, b *unblockRequest, op
 func signalTask(ctx context.Context, c *call, id task.ID, b *signalRequest, opts []weaver.OperateOption) error {
 	if b.Payload == nil {
 		return bodyProblem(invalidBody, "/payload", "it is left out: want JSON, null if the signal says nothing")
+	}
+	if b.Key == "" {
+		b.Key = task.NewIDs(nil).New().String()
 	}
 	return c.api.client.SendSignal(ctx, id, b.Name, b.Key, b.Payload, opts...)
 }

@@ -27,11 +27,14 @@ func etagOf(t *task.Task) string {
 	return fmt.Sprintf(`"%d-%d"`, t.Epoch, t.UpdatedAt.UnixMicro())
 }
 
-// task shows one task.
-func (c *call) showTask(t task.Task) Task {
+// showTask shows one task.
+func (c *call) showTask(t task.Task) Task { return showTask(t, c.who.Access) }
+
+// showTask shows one task to principals with an access.
+func showTask(t task.Task, to Access) Task {
 	redact.Task(&t)
 	v := Task{Task: t}
-	if !c.who.Access.Has(Payloads) {
+	if !to.Has(Payloads) {
 		v.PayloadsHidden = t.Input != nil || t.Output != nil || t.UnblockInput != nil
 		v.Input, v.Output, v.UnblockInput = nil, nil, nil
 	}

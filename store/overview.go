@@ -69,6 +69,7 @@ type Counts struct {
 	Types  map[string]Count     `json:"task_types,omitempty"` // of all states
 	Queues map[string]Count     `json:"queues,omitempty"`     // of all states
 	More   bool                 `json:"more,omitempty"`       // Types and Queues are not all
+	Chores Count                `json:"chores"`               // what of earlier commands is not done yet, as the cancel of a large job: work of the reaper
 }
 
 // Queue is one queue with dispatch rows, running tasks or a pause; or a task type that

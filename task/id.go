@@ -136,6 +136,20 @@ func (id LeaseID) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (id LeaseID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String writes.
+func (id *LeaseID) UnmarshalText(text []byte) error {
+	var read LeaseID
+	if len(text) == 0 {
+		*id = read
+		return nil
+	}
+	if n, err := hex.Decode(read[:], text[:min(len(text), 2*len(read))]); err != nil || n != len(read) || len(text) != 2*n {
+		return fmt.Errorf("%.40q is no lease id: want %d hexadecimal characters", text, 2*len(read))
+	}
+	*id = read
+	return nil
+}
+
 // Lease is the right to run one attempt of a task. Epoch gives order and is
 // shown to handlers; ID gives uniqueness; Generation names the life of the
 // store that granted it (it changes when a store is restored from a backup).

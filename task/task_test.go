@@ -321,3 +321,22 @@ func TestFirstID(t *testing.T) {
 		}
 	}
 }
+
+func TestLeaseIDText(t *testing.T) {
+	t.Parallel()
+	for _, id := range []task.LeaseID{{}, {1}, task.NewLeaseID()} {
+		text, err := id.MarshalText()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := task.LeaseID{9}
+		if err := got.UnmarshalText(text); err != nil || got != id {
+			t.Errorf("%q is read as %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"0", "zz", "0g", task.LeaseID{1}.String() + "00", task.LeaseID{1}.String() + "0", task.LeaseID{1}.String()[1:]} {
+		if got := (task.LeaseID{}); got.UnmarshalText([]byte(text)) == nil {
+			t.Errorf("%q is read as %v", text, got)
+		}
+	}
+}

@@ -163,3 +163,15 @@ func (a Action) HTTP() (method, path string) {
 	}
 	return "POST", base + string(a.Verb)
 }
+
+// InputName returns under which name the value that a person gives belongs into the body
+// of that request, "" if there is none.
+func (a Action) InputName() string {
+	switch {
+	case !a.NeedsInput:
+		return ""
+	case a.Verb == VerbSignal:
+		return "payload"
+	}
+	return "input"
+}

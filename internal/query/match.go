@@ -80,6 +80,11 @@ func (q *Query) NeedsValues(t *task.Task) (input, output bool) {
 	return input, output
 }
 
+// AsksForValues reports whether a term is about inputs or outputs.
+func (q *Query) AsksForValues() bool {
+	return slices.ContainsFunc(q.terms, func(t term) bool { return t.field == fieldInput || t.field == fieldOutput })
+}
+
 // Values reports whether a task of which Row holds matches. shown is the same task as
 // readers see it: what is hidden there is not looked at.
 func (q *Query) Values(t, shown *task.Task) bool {

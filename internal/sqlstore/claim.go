@@ -268,6 +268,7 @@ func (c *claim) insertClaim() error {
 	for i := range c.taken {
 		ids = append(ids, c.taken[i].Task.ID[:]...)
 	}
+	c.tx.fx.Notice.Changed = true
 	c.tx.fx.Claimed(c.req.LeaseID, Claim{Tasks: len(c.taken), Worker: c.req.Name, StartedAt: c.tx.mic})
 	return c.tx.stmt(sqlInsertClaim).Text(1, c.tx.ns).Lease(2, &c.req.LeaseID).Text(3, string(c.req.Worker)).
 		Int(4, c.expires()).Blob(5, ids).Run()

@@ -38,6 +38,7 @@ func (s *Store) Collect(ctx context.Context, ns string, req store.CollectRequest
 		return res, err
 	}
 	err = s.write(ctx, ns, Heavy, func(t *Tx) error {
+		t.fx.Notice.Changed = true
 		res = store.CollectResult{Next: behind.String()}
 		limit := rules.CollectLimit(req.Limit)
 		c := collecting{eraser: eraser{Tx: t, room: limit + rules.MaxMoves}, req: &req, res: &res}

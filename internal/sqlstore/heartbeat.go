@@ -26,6 +26,7 @@ func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 		return err
 	}
 	err = s.write(ctx, ns, 1, func(t *Tx) error {
+		t.fx.Notice.Changed = true
 		if err := t.seen(w.ID, w.TTL); err != nil {
 			return err
 		}
@@ -46,6 +47,7 @@ const sqlLeave = `DELETE FROM weaver_workers WHERE namespace = ?1 AND worker_id 
 // Leave implements store.Worker.
 func (s *Store) Leave(ctx context.Context, ns string, id store.WorkerID) error {
 	err := s.write(ctx, ns, 1, func(t *Tx) error {
+		t.fx.Notice.Changed = true
 		return t.stmt(sqlLeave).Text(1, ns).Text(2, string(id)).Run()
 	})
 	if err == nil {

@@ -42,6 +42,7 @@ type commandChore struct {
 func (s *Store) operateSome(ctx context.Context, ns string, cmds []store.Command, got []store.CommandResult) (n int, chores []commandChore, err error) {
 	err = s.write(ctx, ns, weightOf(cmds), func(t *Tx) error {
 		n, chores = 0, nil
+		t.fx.Notice.Changed = true
 		for t.moved < rules.MaxMoves && n < len(cmds) {
 			o := operation{tx: t, moves: moves{tx: t}}
 			if err := o.one(cmds[n], &got[n]); err != nil {

@@ -49,6 +49,8 @@ SELECT count(*), count(*) FILTER (WHERE t.state = 'succeeded') FROM (SELECT stat
 
 	sqlCountAll = `SELECT count(*) FROM (SELECT 1 FROM weaver_tasks INDEXED BY weaver_tasks_by_lane WHERE namespace = ?1 LIMIT ?2) t`
 
+	sqlCountChores = `SELECT count(*) FROM (SELECT 1 FROM weaver_chores WHERE namespace = ?1 LIMIT ?2) c`
+
 	// sqlCountLanes finds queues of types by jumping from one to the next.
 	sqlCountLanes = `
 WITH RECURSIVE kinds(kind) AS (
@@ -114,6 +116,11 @@ func (r *reader) counts() (store.Counts, error) {
 	if c.States[task.Succeeded], err = r.succeeded(c.States); err != nil {
 		return c, err
 	}
+	chores, _, err := one(r.stmt(sqlCountChores).Text(1, r.ns).Int(2, int64(r.cap)+1))
+	if err != nil {
+		return c, err
+	}
+	c.Chores = r.count(chores)
 	return c, r.countLanes(&c)
 }
 

@@ -45,6 +45,7 @@ func (s *Store) Record(ctx context.Context, ns string, recs ...store.Record) ([]
 		var events eventRows
 		for i := range recs {
 			if got[i].Err == nil {
+				t.fx.Notice.Changed = true
 				events.add(t, &recs[i].Lease, recs[i].Events)
 			}
 		}

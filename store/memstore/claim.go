@@ -135,6 +135,7 @@ func (c *claim) mayRun(r *row) bool {
 // lease gives a task away (R1, R3).
 func (c *claim) lease(r *row) {
 	delete(c.dispatch, r.ID)
+	c.notice.Changed = true
 	r.AttemptNo++
 	r.Epoch++
 	c.move(r, task.Running, task.WaitNone, r.Error)

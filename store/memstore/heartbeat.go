@@ -13,6 +13,7 @@ import (
 func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 	return s.do(ctx, ns, func(o *op) {
 		delete(o.dead, w.ID)
+		o.notice.Changed = true
 		o.seen(w.ID, w.TTL)
 		known := o.workers[w.ID]
 		known.TTL, known.info, known.joined = w.TTL, w, true
@@ -23,7 +24,10 @@ func (s *Store) Join(ctx context.Context, ns string, w store.WorkerInfo) error {
 
 // Leave implements store.Worker.
 func (s *Store) Leave(ctx context.Context, ns string, id store.WorkerID) error {
-	return s.do(ctx, ns, func(o *op) { delete(o.workers, id) })
+	return s.do(ctx, ns, func(o *op) {
+		delete(o.workers, id)
+		o.notice.Changed = true
+	})
 }
 
 // Heartbeat implements store.Worker.

@@ -16,6 +16,7 @@ func (s *Store) Record(ctx context.Context, ns string, recs ...store.Record) ([]
 	err := s.do(ctx, ns, func(o *op) {
 		for i := range recs {
 			if out[i] = o.record(&recs[i]); out[i].Err == nil {
+				o.notice.Changed = true
 				o.addEvents(recs[i].Lease, recs[i].Events)
 			}
 		}

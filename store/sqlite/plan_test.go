@@ -59,6 +59,7 @@ var wide = map[string]string{
 	"sqlCountLanes":     bounded,
 	"sqlCountNeedy":     bounded,
 	"sqlCountOldest":    bounded,
+	"sqlCountChores":    bounded,
 	"sqlCountParked":    bounded,
 	"sqlCountSuspended": bounded,
 	"sqlCountWaiters":   bounded,

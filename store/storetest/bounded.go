@@ -23,6 +23,20 @@ var boundedCases = []testCase{
 		e.finishChores()
 		g.counts(task.JobFailed, fanned+1, 0, 0, fanned+1, 0)
 	}},
+	{"what is not done yet is counted", func(e *env) {
+		chores := func() int {
+			o, err := e.s.Overview(e.Context(), e.ns, store.OverviewRequest{Parts: store.OverviewCounts})
+			e.require(err == nil, "Overview: %v", err)
+			return o.Counts.Chores.N
+		}
+		e.equal("the chores at first", chores(), 0)
+		g := e.job(fan("need", "d: need")...)
+		e.fail(g.id("need"))
+		for n := chores(); e.reap().Chores; n = chores() {
+			e.check(n > 0, "the reaper has chores, and the overview counts none")
+		}
+		e.equal("the chores at last", chores(), 0)
+	}},
 	{"a job is not blocked while its tasks are about to end", func(e *env) {
 		g := e.job(fan("need", "d: need")...)
 		e.fail(g.id("need"))

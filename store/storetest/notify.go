@@ -71,6 +71,26 @@ var notifyCases = []testCase{
 		c := e.worker("doomed").take(id)
 		ended("poison", id, func() { e.expire(c) })
 	}},
+	{"what nothing waits for is announced too", func(e *env) {
+		l := e.listen()
+		changed := func(what string, do func()) {
+			e.Helper()
+			got := l.during(do)
+			e.check(got.Changed, "%s was not announced: %+v", what, got)
+		}
+		id := e.one()
+		var c store.Claimed
+		changed("a claim", func() { c = e.a.take(id) })
+		changed("a step", func() { e.record(start(c, "s", e.draft())) })
+		changed("a pause", func() { e.operate(pauseOf("other")) })
+		changed("a worker that joins", func() {
+			e.check(e.s.Join(e.Context(), e.ns, store.WorkerInfo{ID: "new", Name: "new", TTL: time.Minute}) == nil, "Join")
+		})
+		changed("a worker that leaves", func() { e.check(e.s.Leave(e.Context(), e.ns, "new") == nil, "Leave") })
+		if got := l.during(func() { e.a.getsNothing(only(id)) }); !e.realTime {
+			e.check(!got.Changed, "a claim that found nothing was announced: %+v", got)
+		}
+	}},
 	{"a deadline is announced, of several the soonest", func(e *env) {
 		l := e.listen()
 		set := func(what string, want time.Duration, do func()) {
@@ -253,6 +273,7 @@ func (r *listener) during(do func()) store.Notice {
 	for _, n := range r.all {
 		sum.Due = sum.Due || n.Due
 		sum.External = sum.External || n.External
+		sum.Changed = sum.Changed || n.Changed
 		if n.Deadline > 0 {
 			sum.DeadlineIn(n.Deadline)
 		}

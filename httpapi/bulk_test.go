@@ -1,0 +1,119 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+var workerInfo = store.WorkerInfo{ID: "w", Name: "here:1", TTL: time.Minute, Types: []string{"acme.billing.charge.v1"}}
+
+// bulk sends one request of a verb of many tasks.
+func (s *server) bulk(body any) (res httpapi.BulkResult) {
+	s.Helper()
+	s.post("/v1/tasks/bulk", body).want(http.StatusOK).into(&res)
+	return res
+}
+
+// A dry run tells what would be done and fixes the set; the calls that follow do that,
+// page by page, and are audited by the principal's name.
+func TestBulk(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, store weaver.Store) {
+		s := newServer(t, serverOptions{store: store})
+		var bad []weaver.TaskID
+		for range 5 {
+			bad = append(bad, s.enqueue(order("bad")))
+		}
+		done := s.enqueue()
+		s.run()
+
+		dry := s.bulk(httpapi.BulkRequest{Verb: weaver.BulkRetry, Q: "state:failed type:acme.billing.*", DryRun: true})
+		if dry.Done != 5 || dry.States[task.Failed] != 5 || len(dry.Samples) != 5 || dry.Samples[0].ID != bad[4] || dry.Newest != bad[4] || dry.Next != "" {
+			t.Fatalf("the dry run: %+v", dry)
+		}
+		if s.stateOf(bad[0]) != weaver.StateFailed {
+			t.Fatal("a dry run changed a task")
+		}
+		late := s.enqueue(order("bad"))
+		s.run()
+
+		req := httpapi.BulkRequest{Verb: weaver.BulkRetry, Q: "state:failed", Newest: dry.Newest.String(), Reason: "the bank is back", Limit: 2}
+		total, calls := 0, 0
+		for {
+			res := s.bulk(req)
+			total, calls = total+res.Done, calls+1
+			if req.Next = res.Next; res.Next == "" {
+				break
+			}
+		}
+		if total != 5 || calls < 3 {
+			t.Errorf("%d tasks were retried in %d calls, want 5 in 3 or more", total, calls)
+		}
+		for _, id := range bad {
+			if got := s.stateOf(id); got != weaver.StateReady {
+				t.Errorf("a task is %s after its retry", got)
+			}
+		}
+		if got := s.stateOf(late); got != weaver.StateFailed {
+			t.Errorf("a task that is newer than newest is %s", got)
+		}
+		var audit httpapi.Page[weaver.AuditEntry]
+		s.get("/v1/audit?verb=retry").into(&audit)
+		if len(audit.Items) != 5 || audit.Items[0].Actor != "ann" || audit.Items[0].Reason != "the bank is back" {
+			t.Errorf("the audit: %+v", audit.Items)
+		}
+
+		some := s.bulk(httpapi.BulkRequest{Verb: weaver.BulkCancel, IDs: []string{bad[0].String(), done.String(), task.NewIDs(nil).New().String()}})
+		if some.Done != 1 || some.Done+some.AlreadyDone+len(some.Refused) != 3 {
+			t.Errorf("of three ids: %+v", some)
+		}
+		refused := s.bulk(httpapi.BulkRequest{Verb: weaver.BulkUnblock, IDs: []string{late.String()}})
+		if len(refused.Refused) != 1 || refused.Refused[0].ID != late || refused.Refused[0].Problem.Type != httpapi.ProblemBase+"state" {
+			raw, _ := json.Marshal(refused)
+			t.Errorf("the unblock of a failed task: %s", raw)
+		}
+	})
+}
+
+func TestBulkRefuses(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, serverOptions{direct: true})
+	id := s.enqueue().String()
+	many := strings.Repeat(`"`+id+`",`, 1001)
+	for body, at := range map[string]string{
+		`{}`:                                                  "#/verb",
+		`{"verb":"explode","q":"x"}`:                          "#/verb",
+		`{"verb":"retry"}`:                                    "#/q",
+		`{"verb":"retry","q":""}`:                             "#/q",
+		`{"verb":"retry","ids":["a"]}`:                        "#/ids/0",
+		`{"verb":"retry","q":"x","ids":[]}`:                   "#/ids",
+		`{"verb":"retry","q":"x","limit":-1}`:                 "#/limit",
+		`{"verb":"retry","q":"x","limit":1000000000}`:         "#/limit",
+		`{"verb":"retry","q":"x","force":true}`:               "#/force",
+		`{"verb":"retry","q":"x","newest":"x"}`:               "#/newest",
+		`{"verb":"retry","ids":[],"newest":"` + id + `"}`:     "#/newest",
+		`{"verb":"retry","ids":[` + many[:len(many)-1] + `]}`: "#/ids",
+	} {
+		if p := s.post("/v1/tasks/bulk", body).problem(http.StatusUnprocessableEntity, "invalid-body"); len(p.Errors) != 1 || p.Errors[0].Pointer != at {
+			t.Errorf("%.80s: %+v, want a mistake at %s", body, p.Errors, at)
+		}
+	}
+	for q, column := range map[string]int{"state:failed colour:red": 14, `state:failed \"x`: 14, strings.Repeat("a", 3<<10): 0} {
+		p := s.post("/v1/tasks/bulk", fmt.Sprintf(`{"verb":"retry","q":"%s"}`, q)).problem(http.StatusBadRequest, "invalid-query")
+		if len(p.Errors) != 1 || p.Errors[0].Pointer != "#/q" || p.Errors[0].Column != column {
+			t.Errorf("q %.40s: %+v, want column %d", q, p.Errors, column)
+		}
+	}
+	s.post("/v1/tasks/bulk", `{"verb":"retry","q":"x","next":"y"}`).problem(http.StatusBadRequest, "bad-cursor")
+	s.post("/v1/tasks/bulk", `{"verb":"delete","q":"state:running"}`).problem(http.StatusUnprocessableEntity, "invalid-option")
+	s.get("/v1/tasks/bulk").problem(http.StatusMethodNotAllowed, "method-not-allowed")
+}

@@ -1,0 +1,43 @@
+package httpapi
+
+import "slices"
+
+// RouteInfo is a row of the table of routes.
+type RouteInfo struct {
+	Method, Pattern, ID string
+	Access              Access
+	Public, Stream      bool
+	Body                bool // it takes one
+}
+
+// Routes returns the table of routes, for tests that hold for each of them.
+func (a *API) Routes() (list []RouteInfo) {
+	for _, r := range a.routes() {
+		list = append(list, RouteInfo{r.method, r.pattern, r.id, r.access, r.public, r.stream, r.body != nil})
+	}
+	return list
+}
+
+// ProblemInfo is a type of problem.
+type ProblemInfo struct {
+	Name, Title string
+	Status      int
+	Sentinel    error // nil: a problem of HTTP alone
+}
+
+// Problems returns all types of problems.
+func Problems() (list []ProblemInfo) {
+	for _, k := range slices.Concat(httpProblems, sentinels) {
+		list = append(list, ProblemInfo{k.name, k.title, k.status, k.sentinel})
+	}
+	return list
+}
+
+// PasswordLine is NewPassword with few rounds.
+func PasswordLine(name, access, password string, rounds int) string {
+	line, err := newPassword(name, access, password, rounds)
+	if err != nil {
+		panic(err)
+	}
+	return line
+}

@@ -1,0 +1,32 @@
+package httpapi
+
+import "net/http"
+
+// Guard puts another handler under the API's authorization: h is called for requests of
+// principals with the access, which it is told, and which another site's page did not
+// send. name is what problems call it. All other requests are answered as the API's
+// own are. What h allows beyond the access is its own to decide.
+func (a *API) Guard(name string, access Access, h func(http.ResponseWriter, *http.Request, Principal)) http.Handler {
+	rt := &route{id: name, access: access}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		out := a.begin(w, r)
+		defer a.recovered(out, r)
+		c := &call{api: a, w: out, r: r, route: rt}
+		if err := c.guarded(); err != nil {
+			c.fail(err)
+			return
+		}
+		h(out, r, c.who)
+	})
+}
+
+// guarded checks who sent the request, and from where.
+func (c *call) guarded() error {
+	if err := c.authorize(); err != nil {
+		return err
+	}
+	if err := c.api.origin.Check(c.r); err != nil {
+		return crossOrigin.of("%s: send it from a page of this server, or from a program.", err)
+	}
+	return nil
+}

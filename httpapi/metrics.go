@@ -1,0 +1,215 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// Metrics are metrics of the engines of this process, whose plug-in it is:
+//
+//	metrics := httpapi.NewMetrics()
+//	eng, err := weaver.New(db, weaver.Config{Plugins: []weaver.Plugin{metrics}, …})
+//	registry.MustRegister(metrics, httpapi.NewStoreMetrics(eng.Client, nil))
+//	api, err := httpapi.New(httpapi.Config{Client: eng.Client, Metrics: registry, …})
+//
+// They are:
+//
+//   - weaver_attempts_total{type,outcome,error_kind}: attempts that ended here, and those
+//     of other workers whose leases this process took over (lease_lost).
+//   - weaver_attempt_seconds: how long attempts ran.
+//   - weaver_claim_latency_seconds: for how long tasks were due before they began.
+//   - weaver_steps_total: runs of functions of steps, each try for itself.
+//   - weaver_leases_lost_total{why}: leases that this process took over ("taken", or
+//     "crash" if that counts against the crash budget), and leases of its own attempts that
+//     were gone when these ended ("dropped").
+//   - weaver_store_op_seconds{op}: the engine's calls of the store; see
+//     weaver.Setup.OnStoreCall.
+//
+// The label type has the task types with a handler in the engines, and "(other)".
+type Metrics struct {
+	attempts *prometheus.CounterVec
+	lost     *prometheus.CounterVec
+	steps    prometheus.Counter
+	ran      prometheus.Histogram
+	latency  prometheus.Histogram
+	ops      *prometheus.HistogramVec
+
+	mu    sync.RWMutex
+	types map[string]bool // with a handler
+}
+
+// NewMetrics returns metrics of engines, at 0.
+func NewMetrics() *Metrics {
+	seconds := []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
+	m := &Metrics{
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weaver_attempts_total", Help: "Attempts that ended."}, []string{"type", "outcome", "error_kind"}),
+		lost:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weaver_leases_lost_total", Help: "Leases that were taken over, or gone."}, []string{"why"}),
+		steps:    prometheus.NewCounter(prometheus.CounterOpts{Name: "weaver_steps_total", Help: "Runs of functions of steps."}),
+		ran:      prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weaver_attempt_seconds", Help: "How long attempts ran.", Buckets: seconds}),
+		latency:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weaver_claim_latency_seconds", Help: "How long tasks were due before they began.", Buckets: seconds}),
+		ops: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "weaver_store_op_seconds", Help: "How long the engine's calls of the store took.",
+			Buckets: []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
+		}, []string{"op"}),
+		types: make(map[string]bool),
+	}
+	for _, why := range []string{lostTaken, lostCrash, lostDropped} {
+		m.lost.WithLabelValues(why)
+	}
+	return m
+}
+
+// Why leases were lost.
+const (
+	lostTaken   = "taken"
+	lostCrash   = "crash"
+	lostDropped = "dropped"
+)
+
+// Install implements weaver.Plugin.
+func (m *Metrics) Install(s *weaver.Setup) error {
+	if m == nil || m.types == nil {
+		return errors.New("the metrics are empty: make them with NewMetrics")
+	}
+	s.OnStart(m.start)
+	s.OnAttempt(m.onEvent)
+	s.OnStoreCall(func(op string, took time.Duration, _ error) { m.ops.WithLabelValues(op).Observe(took.Seconds()) })
+	s.WrapHandler(func(next weaver.HandlerFunc) weaver.HandlerFunc {
+		return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+			m.latency.Observe(weaver.Current(ctx).Waited.Seconds())
+			return next(ctx, input)
+		}
+	})
+	s.WrapStep(func(next weaver.StepFunc) weaver.StepFunc {
+		return func(ctx context.Context, name string) (json.RawMessage, error) {
+			m.steps.Inc()
+			return next(ctx, name)
+		}
+	})
+	return nil
+}
+
+func (m *Metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.attempts, m.lost, m.steps, m.ran, m.latency, m.ops}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.collectors() {
+		c.Describe(ch)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range m.collectors() {
+		c.Collect(ch)
+	}
+}
+
+// start learns the task types of an engine before it claims tasks.
+func (m *Metrics) start(_ context.Context, e *weaver.Engine) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range e.Handlers() {
+		m.types[t.Name()] = true
+	}
+	return nil
+}
+
+// typeLabel is the type, if an engine has a handler of it.
+func (m *Metrics) typeLabel(name string) string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.types[name] {
+		return name
+	}
+	return otherLabel
+}
+
+var errorKinds = task.ErrorKinds()
+
+// onEvent counts the end of an attempt.
+func (m *Metrics) onEvent(ev event.Event) {
+	switch e := ev.(type) {
+	case event.TaskSucceeded:
+		m.ended(e.Header, task.OutcomeSuccess, nil, e.Duration)
+	case event.TaskFailed:
+		m.ended(e.Header, task.OutcomeFailure, &e.Error, e.Duration)
+	case event.TaskRetrying:
+		m.ended(e.Header, task.OutcomeFailure, &e.Error, e.Duration)
+	case event.TaskBlocked:
+		m.ended(e.Header, task.OutcomeBlocked, &e.Error, e.Duration)
+	case event.TaskSuspended:
+		outcome := task.OutcomeSuspended
+		if e.Error != nil {
+			outcome = task.OutcomeFailure
+		}
+		m.ended(e.Header, outcome, e.Error, e.Duration)
+	case event.TaskCancelled:
+		m.ended(e.Header, task.OutcomeCancelled, &e.Error, e.Duration)
+	case event.TaskReleased:
+		m.ended(e.Header, task.OutcomeReleased, nil, e.Duration)
+	case event.TaskLeaseLost:
+		m.leaseLost(&e)
+	}
+}
+
+func (m *Metrics) ended(h event.Header, outcome task.Outcome, err *task.Error, took time.Duration) {
+	kind := ""
+	if err != nil {
+		if kind = string(err.Kind); !slices.Contains(errorKinds, err.Kind) {
+			kind = otherLabel
+		}
+	}
+	m.attempts.WithLabelValues(m.typeLabel(h.TaskType), string(outcome), kind).Inc()
+	m.ran.Observe(took.Seconds())
+}
+
+// leaseLost counts a lease. The worker that had it and the process that took it over both
+// say so; the attempt is counted once, as the second one has it.
+func (m *Metrics) leaseLost(e *event.TaskLeaseLost) {
+	why := lostTaken
+	switch {
+	case e.State == "":
+		m.lost.WithLabelValues(lostDropped).Inc()
+		return
+	case e.Crash:
+		why = lostCrash
+	}
+	m.lost.WithLabelValues(why).Inc()
+	m.attempts.WithLabelValues(m.typeLabel(e.TaskType), string(task.OutcomeLeaseLost), string(task.KindLeaseExpired)).Inc()
+}
+
+// storeMetrics is what GET /metrics answers with unless the program says otherwise.
+func storeMetrics(cfg *Config) prometheus.Gatherer {
+	r := prometheus.NewRegistry()
+	r.MustRegister(NewStoreMetrics(cfg.Client, cfg.Logger))
+	return r
+}
+
+// metrics answers GET /metrics in the text format of Prometheus.
+func (c *call) metrics() error {
+	got, err := c.api.cfg.Metrics.Gather()
+	if err != nil {
+		return fmt.Errorf("gather the metrics: %w", err)
+	}
+	r := c.r.Clone(c.r.Context())
+	r.Header.Set("Accept", "text/plain") // the format that the document names
+	promhttp.HandlerFor(prometheus.GathererFunc(given(got)), promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(c.w, r)
+	return nil
+}
+
+func given[T any](v T) func() (T, error) { return func() (T, error) { return v, nil } }

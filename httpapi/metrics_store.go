@@ -1,0 +1,166 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/goweaver/weaver"
+)
+
+const (
+	// metricsFor is how long what was read of the store is given again: readers that come
+	// often, or several, cost it nothing.
+	metricsFor = 5 * time.Second
+	// metricsLimit is how long it is waited for.
+	metricsLimit = 10 * time.Second
+	// maxMetricQueues is how many queues have series of their own.
+	maxMetricQueues = 500
+	// otherLabel stands for what has none.
+	otherLabel = "(other)"
+)
+
+// StoreMetrics are metrics of what a store holds, whoever works on it:
+//
+//   - weaver_tasks{state,queue}: tasks, each in one series. Those that are ready and
+//     those that run are told apart by queue, the others have the queue "". Of each there are
+//     10,000 at most: more are not counted.
+//   - weaver_dispatch_oldest_seconds{queue}: for how long the first of the tasks that are
+//     due is due; 0 if none is.
+//   - weaver_workers{state}: workers that are idle, running, silent or dead.
+//   - weaver_chores: deferred work of verbs, such as the cancel of a large job, that is
+//     not done yet.
+//   - weaver_store_up: 1 if the store could be read; if it is 0 the others are missing.
+//
+// They are read once for each scrape, but at most every 5 seconds. Of the queues over 500
+// the rest is "(other)". One process of a store is enough.
+//
+// Two of them, for two namespaces, need labels of their own in one registry:
+// prometheus.WrapCollectorWith.
+type StoreMetrics struct {
+	client *weaver.Client
+	log    *slog.Logger
+
+	mu   sync.Mutex
+	at   time.Time
+	last weaver.Overview
+	err  error
+}
+
+// NewStoreMetrics returns metrics of the store and namespace of a client. log gets the
+// failures to read it; nil is slog.Default().
+func NewStoreMetrics(client *weaver.Client, log *slog.Logger) *StoreMetrics {
+	if log == nil {
+		log = slog.Default()
+	}
+	return &StoreMetrics{client: client, log: log}
+}
+
+var (
+	descTasks   = prometheus.NewDesc("weaver_tasks", "Tasks by state; those that are ready or run also by queue. Each series ends at 10000.", []string{"state", "queue"}, nil)
+	descOldest  = prometheus.NewDesc("weaver_dispatch_oldest_seconds", "For how long the first task that is due in a queue is due.", []string{"queue"}, nil)
+	descWorkers = prometheus.NewDesc("weaver_workers", "Workers by what they do.", []string{"state"}, nil)
+	descChores  = prometheus.NewDesc("weaver_chores", "Deferred work of verbs that is not done yet.", nil, nil)
+	descUp      = prometheus.NewDesc("weaver_store_up", "Whether the store could be read.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (m *StoreMetrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descTasks, descOldest, descWorkers, descChores, descUp} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *StoreMetrics) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	o, err := m.read()
+	if err != nil {
+		gauge(descUp, 0)
+		return
+	}
+	gauge(descUp, 1)
+	gauge(descChores, float64(o.Counts.Chores.N))
+	for state, n := range o.Counts.States {
+		if state != weaver.StateReady && state != weaver.StateRunning {
+			gauge(descTasks, float64(n.N), string(state), "")
+		}
+	}
+	for name, q := range byQueue(&o) {
+		gauge(descTasks, float64(q.ready), string(weaver.StateReady), name)
+		gauge(descTasks, float64(q.running), string(weaver.StateRunning), name)
+		gauge(descOldest, q.oldest.Seconds(), name)
+	}
+	workers := map[string]int{"idle": 0, "running": 0, "silent": 0, "dead": 0}
+	for i := range o.Workers {
+		workers[workerState(&o.Workers[i])]++
+	}
+	for state, n := range workers {
+		gauge(descWorkers, float64(n), state)
+	}
+}
+
+// queueMetrics are those of a queue.
+type queueMetrics struct {
+	ready, running int
+	oldest         time.Duration
+}
+
+// byQueue returns the metrics of the queues. One that is paused has tasks that are due
+// and not ready.
+func byQueue(o *weaver.Overview) map[string]queueMetrics {
+	all := make(map[string]queueMetrics)
+	for i := range o.Queues {
+		q := &o.Queues[i]
+		if q.Type != "" {
+			continue // of a task type that is paused: the tasks are in queues
+		}
+		name := q.Name
+		if len(all) >= maxMetricQueues {
+			name = otherLabel
+		}
+		sum := all[name]
+		if !q.Paused {
+			sum.ready += q.Due.N
+		}
+		sum.running += q.Running.N
+		if q.Due.N > 0 && !q.OldestDue.IsZero() {
+			sum.oldest = max(sum.oldest, o.At.Sub(q.OldestDue))
+		}
+		all[name] = sum
+	}
+	return all
+}
+
+func workerState(w *weaver.WorkerInfo) string {
+	switch {
+	case w.Dead:
+		return "dead"
+	case w.Silent:
+		return "silent"
+	case w.Running.N > 0:
+		return "running"
+	}
+	return "idle"
+}
+
+// read returns what the store holds, or held a moment ago.
+func (m *StoreMetrics) read() (weaver.Overview, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.at.IsZero() && time.Since(m.at) < metricsFor {
+		return m.last, m.err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), metricsLimit)
+	defer cancel()
+	m.last, m.err = m.client.Overview(ctx, weaver.OverviewRequest{Parts: weaver.OverviewCounts | weaver.OverviewQueues | weaver.OverviewWorkers})
+	if m.at = time.Now(); m.err != nil {
+		m.log.Warn("read the store for its metrics", "error", m.err)
+	}
+	return m.last, m.err
+}

@@ -1,0 +1,180 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// Counts says how many tasks there are.
+type Counts struct {
+	At time.Time `json:"at"` // by the store's clock
+	store.Counts
+}
+
+func (c *call) counts() error {
+	o, err := c.overview(weaver.OverviewCounts)
+	if err != nil {
+		return err
+	}
+	return c.write(http.StatusOK, Counts{o.At, o.Counts})
+}
+
+// overview reads parts of what the namespace holds.
+func (c *call) overview(parts store.OverviewParts) (weaver.Overview, error) {
+	ctx, cancel := c.context()
+	defer cancel()
+	return c.api.client.Overview(ctx, weaver.OverviewRequest{Parts: parts})
+}
+
+func (c *call) queues() error {
+	o, err := c.overview(weaver.OverviewQueues)
+	if err != nil {
+		return err
+	}
+	return c.write(http.StatusOK, listOf(o.Queues))
+}
+
+func (c *call) workers() error {
+	o, err := c.overview(weaver.OverviewWorkers)
+	if err != nil {
+		return err
+	}
+	for i := range o.Workers { // [] and not null
+		o.Workers[i].Types = listOf(o.Workers[i].Types).Items
+	}
+	return c.write(http.StatusOK, listOf(o.Workers))
+}
+
+// TaskType is a task type that workers announced.
+type TaskType struct {
+	weaver.TypeInfo
+	Workers int                `json:"workers"`         // that handle it, and were seen of late
+	Paused  bool               `json:"paused"`          // by an operator
+	Pause   *weaver.AuditEntry `json:"pause,omitempty"` // who paused it, when and why
+}
+
+// listTypes lists the announced types without their schemas, which may be large.
+func (c *call) listTypes() error {
+	list, err := c.announced()
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		list[i].Input, list[i].Output = nil, nil
+	}
+	return c.write(http.StatusOK, listOf(list))
+}
+
+func (c *call) getType() error {
+	name := c.path("name")
+	if err := task.CheckTypeName(name); err != nil {
+		p := noRoute.of("There is no task type of this name.")
+		p.Errors = []ProblemError{{Parameter: "name", Detail: err.Error()}}
+		return p
+	}
+	list, err := c.announced(name)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return noRoute.of("No worker has announced the task type %s in the namespace %q: /v1/types lists those that were.", name, c.api.client.Namespace())
+	}
+	return c.write(http.StatusOK, list[0])
+}
+
+// announced reads what was announced of these types, or of all without one, and what
+// becomes of their tasks now.
+func (c *call) announced(names ...string) ([]TaskType, error) {
+	ctx, cancel := c.context()
+	defer cancel()
+	types, err := c.api.client.Types(ctx, names...)
+	if err != nil || len(types) == 0 {
+		return nil, err
+	}
+	o, err := c.api.client.Overview(ctx, weaver.OverviewRequest{Parts: weaver.OverviewQueues | weaver.OverviewWorkers})
+	if err != nil {
+		return nil, err
+	}
+	handled := make(map[string]int)
+	for i := range o.Workers {
+		if w := &o.Workers[i]; !w.Dead && !w.Silent {
+			for _, name := range w.Types {
+				handled[name]++
+			}
+		}
+	}
+	list := make([]TaskType, len(types))
+	for i, t := range types {
+		list[i] = TaskType{TypeInfo: t, Workers: handled[t.Name]}
+		if at := slices.IndexFunc(o.Queues, func(q weaver.QueueInfo) bool { return q.Type == t.Name }); at >= 0 {
+			list[i].Paused, list[i].Pause = o.Queues[at].Paused, o.Queues[at].Pause
+		}
+	}
+	return list, nil
+}
+
+func (c *call) pauseType() error {
+	return c.operateNamed(func(ctx context.Context, name string, opts []weaver.OperateOption) error {
+		return c.api.client.PauseType(ctx, name, opts...)
+	})
+}
+
+func (c *call) resumeType() error {
+	return c.operateNamed(func(ctx context.Context, name string, opts []weaver.OperateOption) error {
+		return c.api.client.ResumeType(ctx, name, opts...)
+	})
+}
+
+// audit lists what operators did, newest first.
+func (c *call) audit() (err error) {
+	f := weaver.AuditFilter{Target: c.get("target"), Actor: c.get("actor"), Verb: c.get("verb"), After: c.get("after")}
+	if f.Limit, err = c.limit(store.MaxLimit); err != nil {
+		return err
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	list, next, err := c.api.client.Audit(ctx, f)
+	if err != nil {
+		return err
+	}
+	return c.write(http.StatusOK, Page[weaver.AuditEntry]{listOf(list).Items, next})
+}
+
+// featurePaths are features that are there when a path is.
+var featurePaths = map[string]string{
+	"bulk": "/v1/tasks/bulk", "events": "/v1/events", "explanations": "/v1/tasks/{id}/why", "graph": "/v1/jobs/{id}/graph", "login": "/login",
+	"metrics": "/metrics", "schedules": "/v1/schedules", "stats": "/v1/stats", "watch": "/v1/watch",
+}
+
+// features says what this server has. What it does not have is false.
+func (c *call) features() error {
+	f := Features{Namespace: c.api.client.Namespace(), Features: make(map[string]bool)}
+	for name, path := range featurePaths {
+		f.Features[name] = c.api.paths[path] != nil
+	}
+	_, f.Features["types"] = c.api.client.Store().(store.TypeReader)
+	_, f.Features["recorded_events"] = c.api.client.Store().(store.EventReader)
+	f.Features["command_logs"] = c.api.cfg.CommandLogs != nil
+	return c.write(http.StatusOK, f)
+}
+
+// operateNamed makes a verb of what the path names.
+func (c *call) operateNamed(do func(ctx context.Context, name string, opts []weaver.OperateOption) error) error {
+	var body pauseRequest
+	if err := c.decodeOptional(&body); err != nil {
+		return err
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	if err := do(ctx, c.path("name"), c.operator(body.Reason)); err != nil {
+		return err
+	}
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}

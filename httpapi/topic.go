@@ -1,0 +1,292 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task"
+)
+
+// How often a topic is computed at most.
+const (
+	rowEvery  = 250 * time.Millisecond // of rows by id
+	pageEvery = time.Second            // of pages and counts
+)
+
+// topicKind is one kind of what can be watched.
+type topicKind struct {
+	name  string
+	arg   string // what follows the name and a colon, for people; "": nothing does
+	every time.Duration
+	timed bool // it changes as time passes, too
+	most  int  // topics that one read computes; 0: one
+
+	// check says what is wrong with what follows the name, or with its being asked by
+	// the principal of the call; behind is how many characters are before it.
+	check func(c *call, arg string, behind int) error
+	// read computes topics: one view for each argument.
+	read func(ctx context.Context, c *weaver.Client, args []string) []view
+}
+
+// topicKinds are what can be watched.
+var topicKinds = []topicKind{
+	{name: "task", arg: "ID", every: rowEvery, most: 500, check: checkTopicID, read: readTasks},
+	{name: "job", arg: "ID", every: rowEvery, check: checkTopicID, read: each(readJob)},
+	{name: "tasks", arg: "QUERY", every: pageEvery, check: checkTopicQuery, read: each(readQuery)},
+	{name: "counts", every: pageEvery, read: each(readCounts)},
+	{name: "queues", every: pageEvery, timed: true, read: each(readQueues)},
+	{name: "workers", every: pageEvery, timed: true, read: each(readWorkers)},
+	{name: "inbox", every: pageEvery, read: each(readInbox)},
+	{name: "stats", every: pageEvery, timed: true, read: each(readStats)},
+}
+
+// view is what a read of a topic gave.
+type view struct {
+	rows []viewRow // in the order in which they are shown
+	next string    // the cursor of the page behind these rows
+	err  error     // then there is nothing else
+}
+
+// viewRow is one row of a view. What is shown depends on the access.
+type viewRow struct {
+	id    string // unique in the topic
+	plain any    // to principals without the access payloads
+	full  any    // to those with it; nil: the same
+}
+
+// String is how a topic of the kind is written.
+func (k *topicKind) String() string {
+	if k.arg == "" {
+		return k.name
+	}
+	return k.name + ":" + k.arg
+}
+
+// topicTexts are how topics are written.
+func topicTexts() (list []string) {
+	for i := range topicKinds {
+		list = append(list, topicKinds[i].String())
+	}
+	return list
+}
+
+// kindOf finds the kind of a topic, and what follows its name.
+func kindOf(topic string) (k *topicKind, arg string, err error) {
+	name, arg, colon := strings.Cut(topic, ":")
+	i := slices.IndexFunc(topicKinds, func(k topicKind) bool { return k.name == name })
+	switch {
+	case i < 0:
+		var names []string
+		for i := range topicKinds {
+			names = append(names, topicKinds[i].name)
+		}
+		hint := ""
+		if near := nearest(name, names); near != "" {
+			hint = fmt.Sprintf(" (did you mean %s?)", near)
+		}
+		return nil, "", badTopic(topic, "there is no such topic%s; there are %s", hint, strings.Join(topicTexts(), ", "))
+	case (topicKinds[i].arg == "") == colon:
+		return nil, "", badTopic(topic, "it is written %s", &topicKinds[i])
+	}
+	return &topicKinds[i], arg, nil
+}
+
+// badTopic is a problem with one topic.
+func badTopic(topic, format string, args ...any) error {
+	if len(topic) > 100 {
+		topic = strings.ToValidUTF8(topic[:100], "") + "…"
+	}
+	return badParam("topic", "%q: "+format, append([]any{topic}, args...)...)
+}
+
+// topicsOf reads the topics that are asked for.
+func (c *call) topicsOf() (list []topicName, err error) {
+	asked := c.r.URL.Query()["topic"]
+	switch {
+	case len(asked) == 0:
+		return nil, badParam("topic", "none is given; there are %s", strings.Join(topicTexts(), ", "))
+	case len(asked) > c.api.cfg.MaxTopics:
+		return nil, badParam("topic", "there are %d: one stream has at most %d", len(asked), c.api.cfg.MaxTopics)
+	}
+	for _, text := range asked {
+		k, arg, err := kindOf(text)
+		if err != nil {
+			return nil, err
+		}
+		if k.check != nil {
+			if err := k.check(c, arg, utf8.RuneCountInString(k.name)+1); err != nil {
+				return nil, err
+			}
+		}
+		if name := (topicName{text, k, arg}); !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list, nil
+}
+
+// topicName is a topic that exists.
+type topicName struct {
+	text string
+	kind *topicKind
+	arg  string
+}
+
+func checkTopicID(_ *call, arg string, _ int) error {
+	if _, err := task.ParseID(arg); err != nil {
+		return badTopic(arg, "%s", err)
+	}
+	return nil
+}
+
+func checkTopicQuery(c *call, arg string, behind int) error {
+	_, p := c.parseQuery(arg)
+	if p == nil {
+		return nil
+	}
+	p.Errors[0].Parameter = "topic"
+	if p.Errors[0].Column > 0 {
+		p.Errors[0].Column += behind
+	}
+	return p
+}
+
+// each reads topics one after the other.
+func each(read func(ctx context.Context, c *weaver.Client, arg string) view) func(context.Context, *weaver.Client, []string) []view {
+	return func(ctx context.Context, c *weaver.Client, args []string) []view {
+		views := make([]view, len(args))
+		for i, arg := range args {
+			views[i] = read(ctx, c, arg)
+		}
+		return views
+	}
+}
+
+func readTasks(ctx context.Context, c *weaver.Client, args []string) []view {
+	views := make([]view, len(args))
+	ids := make([]task.ID, len(args))
+	for i, arg := range args {
+		ids[i], views[i].err = task.ParseID(arg)
+	}
+	list, err := c.GetMany(ctx, ids...)
+	found := make(map[task.ID]task.Task, len(list))
+	for i := range list {
+		found[list[i].ID] = list[i]
+	}
+	for i, id := range ids {
+		switch t, exists := found[id]; {
+		case err != nil:
+			views[i].err = err
+		case !exists:
+			views[i].err = fmt.Errorf("task %s in namespace %q: %w", id, c.Namespace(), weaver.ErrNotFound)
+		default:
+			views[i].rows = []viewRow{{id: id.String(), plain: showTask(t, Read), full: showTask(t, Read|Payloads)}}
+		}
+	}
+	return views
+}
+
+func readJob(ctx context.Context, c *weaver.Client, arg string) view {
+	id, err := task.ParseID(arg)
+	if err != nil {
+		return view{err: err}
+	}
+	job, err := c.Job(ctx, id)
+	if err != nil {
+		return view{err: err}
+	}
+	return view{rows: []viewRow{{id: arg, plain: job}}}
+}
+
+// readQuery reads the first page of a query, whose times that are relative count from now.
+func readQuery(ctx context.Context, c *weaver.Client, arg string) view {
+	q, err := weaver.ParseQuery(arg, time.Now())
+	if err != nil {
+		return view{err: err}
+	}
+	return readPage(ctx, c, q)
+}
+
+// readInbox reads what waits for a person.
+func readInbox(ctx context.Context, c *weaver.Client, _ string) view {
+	return readPage(ctx, c, weaver.Query{Filter: weaver.Filter{States: []weaver.State{weaver.StateBlocked}}})
+}
+
+func readPage(ctx context.Context, c *weaver.Client, q weaver.Query) view {
+	page, err := c.Search(ctx, q)
+	if err != nil {
+		return view{err: err}
+	}
+	return view{next: page.Next, rows: rowsOf(showRows(page.Items), func(t *Task) string { return t.ID.String() })}
+}
+
+// rowsOf makes rows of what all principals may see.
+func rowsOf[T any](list []T, id func(*T) string) []viewRow {
+	rows := make([]viewRow, len(list))
+	for i := range list {
+		rows[i] = viewRow{id: id(&list[i]), plain: list[i]}
+	}
+	return rows
+}
+
+// readCounts makes a row of each state, type and queue.
+func readCounts(ctx context.Context, c *weaver.Client, _ string) view {
+	counts, err := c.Counts(ctx)
+	if err != nil {
+		return view{err: err}
+	}
+	var v view
+	for _, s := range task.States() {
+		v.rows = append(v.rows, viewRow{id: "state:" + string(s), plain: counts.States[s]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(counts.Types)) {
+		v.rows = append(v.rows, viewRow{id: "type:" + name, plain: counts.Types[name]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(counts.Queues)) {
+		v.rows = append(v.rows, viewRow{id: "queue:" + name, plain: counts.Queues[name]})
+	}
+	return v
+}
+
+func readQueues(ctx context.Context, c *weaver.Client, _ string) view {
+	list, err := c.Queues(ctx)
+	if err != nil {
+		return view{err: err}
+	}
+	return view{rows: rowsOf(list, func(q *weaver.QueueInfo) string {
+		if q.Type != "" {
+			return "type:" + q.Type
+		}
+		return "queue:" + q.Name
+	})}
+}
+
+func readWorkers(ctx context.Context, c *weaver.Client, _ string) view {
+	list, err := c.Workers(ctx)
+	if err != nil {
+		return view{err: err}
+	}
+	return view{rows: rowsOf(list, func(w *weaver.WorkerInfo) string { return string(w.ID) })}
+}
+
+// readStats reads the last hour, a row for each minute and outcome.
+func readStats(ctx context.Context, c *weaver.Client, _ string) view {
+	now := time.Now()
+	stats, err := c.Stats(ctx, weaver.StatsRequest{From: now.Add(-time.Hour), To: now, Step: time.Minute, By: []weaver.StatsBy{weaver.StatsByOutcome}})
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return view{err: noRoute.of("The store keeps no statistics.")}
+	case err != nil:
+		return view{err: err}
+	}
+	return view{rows: rowsOf(stats.Rows, func(r *weaver.StatsRow) string {
+		return r.From.UTC().Format(time.RFC3339) + " " + string(r.Outcome)
+	})}
+}
