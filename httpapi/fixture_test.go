@@ -308,7 +308,13 @@ func (s *server) stateOf(id weaver.TaskID) weaver.State {
 // handlerTransport serves requests without a network.
 type handlerTransport struct{ handler http.Handler }
 
-func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t handlerTransport) RoundTrip(r *http.Request) (res *http.Response, err error) {
+	defer func() {
+		p := recover()
+		if err, _ = p.(error); p != nil && !errors.Is(err, http.ErrAbortHandler) {
+			panic(p)
+		}
+	}()
 	in := r.Clone(r.Context())
 	in.RequestURI, in.RemoteAddr = r.URL.RequestURI(), "127.0.0.1:1"
 	if in.Host == "" {
@@ -319,7 +325,7 @@ func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	rec := httptest.NewRecorder()
 	t.handler.ServeHTTP(rec, in)
-	res := rec.Result()
+	res = rec.Result()
 	res.Request = r
 	return res, nil
 }
