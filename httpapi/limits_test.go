@@ -178,13 +178,13 @@ func TestPanic(t *testing.T) {
 			t.Errorf("the handler ended with %v", p)
 		}
 	}()
-	s.api.ServeHTTP(failing{httptest.NewRecorder()}, httptest.NewRequest(http.MethodGet, "/healthz", http.NoBody))
+	s.api.ServeHTTP(unwritable{httptest.NewRecorder()}, httptest.NewRequest(http.MethodGet, "/healthz", http.NoBody))
 }
 
-// failing is an answer that cannot be written.
-type failing struct{ *httptest.ResponseRecorder }
+// unwritable is an answer that cannot be written.
+type unwritable struct{ *httptest.ResponseRecorder }
 
-func (failing) Write([]byte) (int, error) { panic("while it is written") }
+func (unwritable) Write([]byte) (int, error) { panic("while it is written") }
 
 // A store that is away is a problem that may be tried again, and then works.
 func TestStoreGone(t *testing.T) {
