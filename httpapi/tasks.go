@@ -51,7 +51,7 @@ func (c *call) parseQuery(text string) (weaver.Query, *Problem) {
 	case err != nil:
 		return q, wrong(invalidQuery, err.Error(), ProblemError{Detail: err.Error()})
 	case q.AsksForValues() && !c.who.Access.Has(Payloads):
-		return q, wrong(forbidden, fmt.Sprintf("A query about input or output needs the access %s, and %q has %s.", Payloads, c.who.Name, c.who.Access), ProblemError{Detail: "it asks about values"})
+		return q, wrong(forbidden, fmt.Sprintf("A query about input or output needs the access %s, and %q has %s.", Payloads, c.who.Name, c.who.Access), ProblemError{Detail: "it asks for values"})
 	}
 	return q, nil
 }
@@ -87,10 +87,10 @@ func (c *call) filter() (f weaver.Filter, err error) {
 		}
 		f.Labels[key] = value
 	}
-	if f.CreatedAfter, err = c.instant("created_after"); err != nil {
+	if f.CreatedAfter, err = c.timeParam("created_after"); err != nil {
 		return f, err
 	}
-	if f.CreatedBefore, err = c.instant("created_before"); err != nil {
+	if f.CreatedBefore, err = c.timeParam("created_before"); err != nil {
 		return f, err
 	}
 	if f.Job, err = c.idParam("job"); err != nil {
@@ -103,8 +103,8 @@ func (c *call) filter() (f weaver.Filter, err error) {
 	return f, err
 }
 
-// instant reads a time from the query, the zero one if it was not given.
-func (c *call) instant(name string) (at time.Time, err error) {
+// timeParam reads a time from the query, the zero one if it was not given.
+func (c *call) timeParam(name string) (at time.Time, err error) {
 	text := c.get(name)
 	if text == "" {
 		return at, nil
