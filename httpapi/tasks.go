@@ -87,10 +87,10 @@ func (c *call) filter() (f weaver.Filter, err error) {
 		}
 		f.Labels[key] = value
 	}
-	if f.CreatedAfter, err = c.timeParam("created_after"); err != nil {
+	if f.CreatedAfter, err = c.instant("created_after"); err != nil {
 		return f, err
 	}
-	if f.CreatedBefore, err = c.timeParam("created_before"); err != nil {
+	if f.CreatedBefore, err = c.instant("created_before"); err != nil {
 		return f, err
 	}
 	if f.Job, err = c.idParam("job"); err != nil {
@@ -101,18 +101,6 @@ func (c *call) filter() (f weaver.Filter, err error) {
 	}
 	f.Limit, err = c.limit(store.MaxLimit)
 	return f, err
-}
-
-// timeParam reads a time from the query, the zero one if it was not given.
-func (c *call) timeParam(name string) (at time.Time, err error) {
-	text := c.get(name)
-	if text == "" {
-		return at, nil
-	}
-	if at, err = time.Parse(time.RFC3339, text); err != nil {
-		return at, badParam(name, "%q: want a time like 2026-01-02T03:04:05Z", text)
-	}
-	return at, nil
 }
 
 // wait does what ?wait= asks for: it returns when the time is up, or done has ended.
