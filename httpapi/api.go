@@ -296,7 +296,7 @@ func (a *API) hostAllowed(host string) bool {
 
 // fail answers with an error.
 func (c *call) fail(err error) {
-	if c.r.Context().Err() != nil {
+	if _, made := errors.AsType[*Problem](err); !made && c.r.Context().Err() != nil { // which a body that does not come ends, too
 		panic(http.ErrAbortHandler) // the client has gone: nothing to answer
 	}
 	p, known := problemOf(err)

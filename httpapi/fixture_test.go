@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
@@ -60,6 +61,8 @@ type serverOptions struct {
 	mount  string                // a path, as /weaver
 	direct bool                  // without a network: for bubbles of synctest. Streams and deadlines of connections do not work
 	config func(*httpapi.Config) // changes the configuration
+
+	timeout time.Duration // of a request's body; 0: the default
 }
 
 // newServer starts an API, and announces the type charge.
@@ -78,6 +81,7 @@ func newServer(t *testing.T, o serverOptions) *server {
 		Login:  tokensOf(t, "ann full "+hashOf("ann's token")),
 		Logger: slog.New(slog.NewTextHandler(s.log, nil)),
 	}
+	cfg.BodyTimeout = o.timeout
 	if o.config != nil {
 		o.config(&cfg)
 	}
