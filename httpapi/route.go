@@ -125,9 +125,9 @@ func byPattern(routes []route) map[string]map[string]*route {
 // allowed lists the methods of a path, as the header Allow has them.
 func allowed(methods map[string]*route) string {
 	var list []string
-	for m := range methods {
+	for m, r := range methods {
 		list = append(list, m)
-		if m == http.MethodGet {
+		if m == http.MethodGet && !r.stream {
 			list = append(list, http.MethodHead)
 		}
 	}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/goweaver/weaver/internal/redact"
 	"github.com/goweaver/weaver/store"
@@ -24,7 +25,11 @@ type Task struct {
 
 // ETag names the version of a task, for If-Match.
 func etagOf(t *task.Task) string {
-	return fmt.Sprintf(`"%d-%d"`, t.Epoch, t.UpdatedAt.UnixMicro())
+	return etag(t.Epoch, t.UpdatedAt)
+}
+
+func etag(epoch int64, updated time.Time) string {
+	return fmt.Sprintf(`"%d-%d"`, epoch, updated.UnixMicro())
 }
 
 // showTask shows one task.

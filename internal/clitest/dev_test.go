@@ -117,7 +117,11 @@ func TestDevDrains(t *testing.T) {
 echo "up with $WEAVER_STORE $WEAVER_NAMESPACE"
 while :; do sleep 0.05; done
 `)
-	write(t, filepath.Join(dir, "conf.yaml"), "") // an argument of the program: no pipeline
+	conf := filepath.Join(dir, "sub", "conf.yaml") // an argument of the program, no pipeline with a store beside it
+	if err := os.Mkdir(filepath.Dir(conf), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, conf, "")
 	p := start(t, dir, "dev", "--addr", "127.0.0.1:0", "--namespace", "mine", "--", "sh", "app.sh", "sub/conf.yaml")
 	p.await("app   | up with sqlite:" + filepath.Join(dir, "weaver.db") + " mine")
 	write(t, filepath.Join(dir, "x.go"), "package x\n")
