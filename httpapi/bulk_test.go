@@ -121,13 +121,13 @@ func TestBulkRefuses(t *testing.T) {
 	s.get("/v1/tasks/bulk").problem(http.StatusMethodNotAllowed, "method-not-allowed")
 }
 
-// failing is a store that fails when it has done so many commands more.
-type failing struct {
+// failsAfter is a store that fails when it has done so many commands more.
+type failsAfter struct {
 	*memstore.Store
 	left atomic.Int64
 }
 
-func (f *failing) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
+func (f *failsAfter) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
 	if f.left.Add(-int64(len(cmds))) < 0 {
 		return nil, fmt.Errorf("%w: the network is down", weaver.ErrUnavailable)
 	}
@@ -137,7 +137,7 @@ func (f *failing) Operate(ctx context.Context, ns string, cmds ...store.Command)
 // What was done before the store failed is told, and the next call goes on behind it.
 func TestBulkTellsWhatWasDone(t *testing.T) {
 	t.Parallel()
-	db := &failing{Store: memstore.New()}
+	db := &failsAfter{Store: memstore.New()}
 	db.left.Store(1000)
 	s := newServer(t, serverOptions{store: db, direct: true})
 	var drafts []weaver.Draft
