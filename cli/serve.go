@@ -16,12 +16,13 @@ import (
 
 // serveCmd is the verb serve.
 type serveCmd struct {
-	Addr          string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen; port 0 is any free one. Another host than the loopback interface needs a file of tokens or passwords. Default: 127.0.0.1:8080."`
-	TokenFile     string   `placeholder:"FILE" help:"Who may do what: lines that token new prints. Default: everybody on this machine may do everything."`
-	PasswordFile  string   `placeholder:"FILE" help:"Names with passwords for basic authentication, beside tokens or instead of them: lines that token password prints."`
-	CookieKeyFile string   `placeholder:"FILE" help:"What signs the cookies of browsers: at least 32 bytes, the same for all servers behind one address. Default: random, so that a restart ends their logins."`
-	AllowedHost   []string `placeholder:"HOST" help:"A further name in the header Host that is answered without credentials, * for any; may be repeated. Default: names of the loopback interface."`
-	Roles         []string `default:"api,reaper,collector" placeholder:"ROLE" complete:"api,worker,reaper,collector" help:"What this process does: api (HTTP), worker (run tasks), reaper (take over from dead workers, end what is late), collector (delete what nothing needs). A worker is a reaper and collector too, and these two come together. Default: api,reaper,collector."`
+	Addr          string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen; port 0 is any free one. Another host than the loopback interface needs a file of tokens or passwords. Default: 127.0.0.1:8080."`
+	TokenFile     string        `placeholder:"FILE" help:"Who may do what: lines that token new prints. Default: everybody on this machine may do everything."`
+	PasswordFile  string        `placeholder:"FILE" help:"Names with passwords for basic authentication, beside tokens or instead of them: lines that token password prints."`
+	CookieKeyFile string        `placeholder:"FILE" help:"What signs the cookies of browsers: at least 32 bytes, the same for all servers behind one address. Default: random, so that a restart ends their logins."`
+	AllowedHost   []string      `placeholder:"HOST" help:"A further name in the header Host that is answered without credentials, * for any; may be repeated. Default: names of the loopback interface."`
+	Roles         []string      `default:"api,reaper,collector" placeholder:"ROLE" complete:"api,worker,reaper,collector" help:"What this process does: api (HTTP), worker (run tasks), reaper (take over from dead workers, end what is late), collector (delete what nothing needs). A worker is a reaper and collector too, and these two come together. Default: api,reaper,collector."`
+	KeepEvents    time.Duration `default:"168h" placeholder:"DURATION" help:"For how long the store keeps what happens, so that /v1/events can be followed: 1m or more; 0 leaves it as it is. Default: 168h, a week."`
 	workerFlags
 	workFlags
 }
@@ -50,6 +51,9 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 	}
 	if err := c.check(); err != nil {
 		return err
+	}
+	if c.KeepEvents != 0 && c.KeepEvents < store.MinFeedKeep {
+		return badInput("", "--keep-events %s: want %s or more, or 0 to leave it as it is", c.KeepEvents, store.MinFeedKeep)
 	}
 	logs, handlers := new(keptLogs), []weaver.Handler(nil)
 	if roles[roleWorker] {
@@ -93,6 +97,7 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 			if err := door.open(s, client, s.errs); err != nil {
 				return err
 			}
+			keepEvents(ctx, client, c.KeepEvents, p.say)
 		}
 		if s.created {
 			p.say("there was no store: %s is new, and no task waits in it yet", s.storePlace())
@@ -105,6 +110,16 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 		p.say("server stopped")
 		return err
 	})
+}
+
+// keepEvents has the store keep events. A server that may not begin it serves the rest.
+func keepEvents(ctx context.Context, client *weaver.Client, keep time.Duration, say func(string, ...any)) {
+	if keep == 0 {
+		return
+	}
+	if err := client.KeepEvents(ctx, keep); err != nil {
+		say("/v1/events cannot be followed: %v", err)
+	}
 }
 
 // greet says what runs.

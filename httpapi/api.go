@@ -240,7 +240,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 		method = http.MethodGet
 	}
 	rt := methods[method]
-	if rt == nil {
+	if rt == nil || rt.stream && r.Method == http.MethodHead {
 		p := wrongMethod.of("%s has no %s: it has %s.", r.URL.Path, r.Method, allowed(methods))
 		p.allow = allowed(methods)
 		writeProblem(w, p)
@@ -265,10 +265,6 @@ func (c *call) serve() error {
 	}
 	if err := c.checkQuery(); err != nil {
 		return err
-	}
-	if c.route.stream && c.r.Method == http.MethodHead {
-		c.streamHeaders()
-		return nil
 	}
 	if !c.route.stream {
 		rc := http.NewResponseController(c.w)
@@ -300,7 +296,7 @@ func (a *API) hostAllowed(host string) bool {
 
 // fail answers with an error.
 func (c *call) fail(err error) {
-	if c.r.Context().Err() != nil {
+	if _, made := errors.AsType[*Problem](err); !made && c.r.Context().Err() != nil { // which a body that does not come ends, too
 		panic(http.ErrAbortHandler) // the client has gone: nothing to answer
 	}
 	p, known := problemOf(err)

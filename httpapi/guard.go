@@ -1,6 +1,11 @@
 package httpapi
 
-import "net/http"
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
 
 // Guard puts another handler under the API's authorization: h is called for requests of
 // principals with the access, which it is told, and which another site's page did not
@@ -16,8 +21,27 @@ func (a *API) Guard(name string, access Access, h func(http.ResponseWriter, *htt
 			c.fail(err)
 			return
 		}
+		if r.ContentLength != 0 {
+			r = r.WithContext(r.Context())
+			r.Body = &guardedBody{http.MaxBytesReader(out, r.Body, a.cfg.MaxInput), http.NewResponseController(out)}
+		}
 		h(out, r, c.who)
 	})
+}
+
+// guardedBody ends the deadline of a body with it: a connection that is watched for its
+// end must outlive that.
+type guardedBody struct {
+	io.ReadCloser
+	of *http.ResponseController
+}
+
+func (b *guardedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.of.SetReadDeadline(time.Time{}) // a recorder of a test has none
+	}
+	return n, err
 }
 
 // guarded checks who sent the request, and from where.

@@ -151,9 +151,9 @@ func checkTopicQuery(c *call, arg string, behind int) error {
 	if p == nil {
 		return nil
 	}
-	p.Errors[0].Parameter = "topic"
-	if p.Errors[0].Column > 0 {
-		p.Errors[0].Column += behind
+	at := &p.Errors[0]
+	if at.Parameter = "topic"; at.Column > 0 {
+		at.Column += behind
 	}
 	return p
 }

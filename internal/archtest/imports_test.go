@@ -127,7 +127,7 @@ var importRules = map[string]rule{
 	".":            {ours: join(ports, "internal/engine", "internal/group", "internal/query", "internal/redact", "internal/seal"), libs: []string{ulid}},
 	"weavertest":   {ours: join(library, "store/sqlite", "store/memstore")},
 	"schema":       {ours: join(library, "internal/jsonfields"), libs: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
-	"httpapi":      {ours: join(library, "schema", "internal/explain", "internal/explainread", "internal/group", "internal/jsonfields", "internal/redact", "internal/typo"), libs: []string{"github.com/prometheus/client_golang"}},
+	"httpapi":      {ours: join(library, "schema", "internal/explain", "internal/explainread", "internal/group", "internal/jsonfields", "internal/redact", "internal/text", "internal/typo"), libs: []string{"github.com/prometheus/client_golang"}},
 	"builtin":      {ours: join(library, "internal/engine", "internal/group", "internal/procgroup", "internal/template", "internal/text", "internal/value")},
 	"ordertask":    {ours: library},
 	"dashboard":    {ours: join(library, "schema", "httpapi")},

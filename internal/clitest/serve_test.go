@@ -1,6 +1,7 @@
 package clitest_test
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -92,6 +93,35 @@ func TestServeKilled(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	p.says("without credentials everybody on this machine may do everything")
+}
+
+// A server has events kept, and sends them.
+func TestServeEvents(t *testing.T) {
+	t.Parallel()
+	p, url := serving(t, t.TempDir(), "--roles", "api,worker", "--keep-events", "1h")
+	id := submitted(t, url, "", "true")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"v1/events?after=0&task="+id, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	var names []string
+	for scan := bufio.NewScanner(res.Body); len(names) < 3 && scan.Scan(); {
+		if name := regexp.MustCompile(`^data: {"event":"(task\.\w+)"`).FindStringSubmatch(scan.Text()); name != nil {
+			names = append(names, name[1])
+		}
+	}
+	if fmt.Sprint(names) != "[task.enqueued task.started task.succeeded]" {
+		t.Errorf("%s: the stream says %q", res.Status, names)
+	}
+	p.signal(syscall.SIGTERM)
+	if code := p.end(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
 }
 
 // After one signal requests and tasks that are under way may end, nothing new is let in.

@@ -68,6 +68,7 @@ var (
 	_ store.Warner         = (*DB)(nil)
 	_ store.Scanner        = (*DB)(nil)
 	_ store.EventReader    = (*DB)(nil)
+	_ store.EventFeed      = (*DB)(nil)
 	_ store.ValueWalker    = (*DB)(nil)
 	_ store.JobCounter     = (*DB)(nil)
 	_ store.StatsKeeper    = (*DB)(nil)

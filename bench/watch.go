@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/store/sqlite"
+)
+
+// Watch: what live views cost the engine whose process serves them.
+
+const (
+	watchStreams = 100
+	watchTasks   = 10 // of the views are of one task each
+)
+
+// watchViews are the other ones.
+var watchViews = []string{
+	"counts", "queues", "workers", "inbox", "stats", "tasks:", "tasks:state:ready", "tasks:state:running", "tasks:state:failed", "tasks:type:bench.load.*",
+}
+
+func (r *report) watch(ctx context.Context) error {
+	var told atomic.Int64
+	n := 4 * r.n
+	f, err := r.measure(
+		func() (float64, error) { return beside(ctx, n, 0, &told) },
+		func() (float64, error) { return beside(ctx, n, watchStreams, &told) },
+	)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("no-op tasks/s beside %d streams on %d views, FULL", watchStreams, watchTasks+len(watchViews))
+	r.row(what, f[1].String(), "no streams "+f[0].String(), ratio(f[1].median()/f[0].median()))
+	r.row("  read from the streams, MB per run", human(float64(told.Load())/1e6/float64(r.runs)), "", "")
+	return nil
+}
+
+// beside runs n no-op tasks beside streams that are read over the loopback interface.
+func beside(ctx context.Context, n, streams int, told *atomic.Int64) (perSecond float64, err error) {
+	err = onStore(ctx, full, func(db *sqlite.DB) error {
+		h := noopType.Handler(func(context.Context, int) (weaver.None, error) { return weaver.None{}, nil })
+		eng, err := weaver.New(db, weaver.Config{Handlers: []weaver.Handler{h}, Concurrency: 1000, Logger: quiet})
+		if err != nil {
+			return err
+		}
+		views := watchViews
+		for i := 0; i < n; {
+			var batch []weaver.Draft
+			for ; i < n && len(batch) < 1000; i++ {
+				batch = append(batch, noopType.With(i))
+			}
+			got, err := eng.EnqueueTasks(ctx, batch...)
+			if err != nil {
+				return err
+			}
+			if len(views) == len(watchViews) {
+				for _, t := range got[:watchTasks] {
+					views = append(views, "task:"+t.ID.String())
+				}
+			}
+		}
+		stop, err := readStreams(ctx, eng.Client, views, streams, told)
+		if err != nil {
+			return err
+		}
+		begin := time.Now()
+		err = eng.RunUntilIdle(ctx)
+		perSecond = float64(n) / time.Since(begin).Seconds()
+		return errors.Join(err, stop())
+	})
+	return perSecond, err
+}
+
+// readStreams serves the API, and reads streams of it, a view each, until stop.
+func readStreams(ctx context.Context, c *weaver.Client, views []string, n int, told *atomic.Int64) (stop func() error, err error) {
+	api, err := httpapi.New(httpapi.Config{Client: c, Authorize: httpapi.Open(httpapi.Principal{Name: "bench", Access: httpapi.Full}), Logger: quiet})
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	srv := &http.Server{Handler: api}
+	go func() { _ = srv.Serve(l) }()
+	ctx, cancel := context.WithCancel(ctx)
+	var readers sync.WaitGroup
+	stop = func() error {
+		cancel()
+		api.Stop()
+		err := srv.Close()
+		readers.Wait()
+		return err
+	}
+	for i := range n {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/v1/watch?topic=%s", l.Addr(), url.QueryEscape(views[i%len(views)])), http.NoBody)
+		if err != nil {
+			return nil, errors.Join(err, stop())
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err == nil && res.StatusCode != http.StatusOK {
+			err = errors.Join(errors.New(res.Status), res.Body.Close())
+		}
+		if err != nil {
+			return nil, errors.Join(err, stop())
+		}
+		readers.Go(func() {
+			defer func() { _ = res.Body.Close() }()
+			read, _ := io.Copy(io.Discard, res.Body) // until it is cut
+			told.Add(read)
+		})
+	}
+	return stop, nil
+}
