@@ -51,16 +51,3 @@ func (c *call) stats() (err error) {
 	}
 	return c.write(http.StatusOK, got)
 }
-
-// instant reads a time, zero if it was not given.
-func (c *call) instant(name string) (time.Time, error) {
-	text := c.get(name)
-	if text == "" {
-		return time.Time{}, nil
-	}
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return at, badParam(name, "%q: want a time like 2026-01-31T09:30:00Z", text)
-	}
-	return at, nil
-}
