@@ -161,7 +161,7 @@ func (c *serveCmd) roles() (map[string]bool, error) {
 
 // credentials returns who may do what. An address that other machines reach needs some.
 func (c *serveCmd) credentials(s *session) (credentials, error) {
-	who, err := loadCredentials(c.TokenFile, c.PasswordFile, c.CookieKeyFile)
+	who, err := s.loadCredentials(c.TokenFile, c.PasswordFile, c.CookieKeyFile)
 	if err != nil {
 		return who, err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -35,7 +34,7 @@ type credentials struct {
 const minCookieKey = 32
 
 // loadCredentials reads the files that were named; "" is none.
-func loadCredentials(tokenFile, passwordFile, cookieKeyFile string) (who credentials, err error) {
+func (s *session) loadCredentials(tokenFile, passwordFile, cookieKeyFile string) (who credentials, err error) {
 	var opts []httpapi.TokensOption
 	if cookieKeyFile != "" {
 		if tokenFile == "" {
@@ -52,13 +51,13 @@ func loadCredentials(tokenFile, passwordFile, cookieKeyFile string) (who credent
 	}
 	if tokenFile != "" {
 		if who.tokens, err = httpapi.LoadTokens(tokenFile, opts...); err != nil {
-			return who, badCredentials("--token-file", "token new NAME --access ACCESS --token-file "+quote(tokenFile), err)
+			return who, s.badCredentials("--token-file", "token new NAME --access ACCESS --token-file "+quote(tokenFile), err)
 		}
 	}
 	var passwords *httpapi.Passwords
 	if passwordFile != "" {
 		if passwords, err = httpapi.LoadPasswords(passwordFile); err != nil {
-			return who, badCredentials("--password-file", "token password NAME --access ACCESS >> "+quote(passwordFile), err)
+			return who, s.badCredentials("--password-file", "token password NAME --access ACCESS >> "+quote(passwordFile), err)
 		}
 	}
 	switch {
@@ -75,12 +74,8 @@ func loadCredentials(tokenFile, passwordFile, cookieKeyFile string) (who credent
 	return who, nil
 }
 
-func badCredentials(flag, verb string, err error) error {
-	advice := "A line has a name, an access and a hash."
-	if errors.Is(err, fs.ErrNotExist) {
-		advice = "`weaver " + verb + "` makes a line."
-	}
-	return badInput(advice, "%s: %w", flag, err)
+func (s *session) badCredentials(flag, verb string, err error) error {
+	return badInput("A line has a name, an access and a hash: `"+s.app.Name+" "+verb+"` makes one.", "%s: %w", flag, err)
 }
 
 // door is the HTTP server of a verb.
