@@ -212,8 +212,8 @@ func TestWatchSnapshotThenChanges(t *testing.T) {
 		}
 		w.until(one, ids[0], `"state":"cancelled"`)
 		w.until("counts", "state:ready", `{"n":1}`)
-		if len(w.shown[ready]) != 1 || w.shown[ready][ids[1]] == nil {
-			t.Errorf("the tasks that are ready are %v", w.shown[ready])
+		for len(w.shown[ready]) != 1 || w.shown[ready][ids[1]] == nil {
+			w.next()
 		}
 
 		// A claim is told, too: nothing waits for it but who watches.
@@ -686,6 +686,34 @@ func TestWatchPolls(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWatchRests: what takes long to read is read less often.
+func TestWatchRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls []time.Time
+		below := storehook.New(memstore.New(), &storehook.Hooks{List: func(_ context.Context, _ store.Filter, next func() (storehook.Page[task.Task], error)) (storehook.Page[task.Task], error) {
+			calls = append(calls, time.Now())
+			time.Sleep(200 * time.Millisecond)
+			return next()
+		}})
+		a := testAPI(t, below, nil)
+		w := watch(t, servePipes(t, a).client(t), "tasks:")
+		go func() { _, _ = io.Copy(io.Discard, w.stream.Body) }()
+		for begin := time.Now(); time.Since(begin) < 21*time.Second; time.Sleep(10 * time.Millisecond) {
+			enqueueWatched(t, a, map[string]string{})
+		}
+		a.Stop()
+		synctest.Wait()
+		for i := 1; i < len(calls); i++ {
+			if d := calls[i].Sub(calls[i-1]); d < 4200*time.Millisecond || d > 4300*time.Millisecond {
+				t.Errorf("the page was read again after %s", d)
+			}
+		}
+		if len(calls) < 5 {
+			t.Errorf("the page was read %d times", len(calls))
+		}
+	})
 }
 
 // TestWatchPrivacy: values are shown to principals who may read them, masked as the task
