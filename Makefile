@@ -59,7 +59,7 @@ e2e: services ## Run the tests that build programs or write much (TestE2E…)
 	@GO='$(GO)' scripts/e2e.sh
 
 # What takes long, each by itself: hours on two cores.
-SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-death soak-long soak-race soak-guards soak-model-postgres soak-crossing
+SOAKS := soak-model soak-sweep soak-simulation soak-disk soak-storm soak-layers soak-bulk soak-events soak-death soak-long soak-race soak-guards soak-model-postgres soak-crossing
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## Run everything in full size, for hours (docs/reliability.md); or one of soak-NAME
 
@@ -91,6 +91,9 @@ soak-layers: services ## A job of 10,000 tasks in 100 layers, its worker killed 
 
 soak-bulk: ## 100,000 failed tasks retried by a query, the process that does it killed ten times
 	WEAVER_BULK=full $(GO) test ./internal/systemtest/soak -run '^TestBulkRetryThroughKills$$' -v -timeout=1h
+
+soak-events: services ## 100,000 events, 50 readers that are cut 20 times, their server killed, on SQLite and on PostgreSQL
+	WEAVER_EVENTS=full $(GO) test ./internal/systemtest/events -v -timeout=3h
 
 soak-death: ## 300 workers on PostgreSQL killed: how long until others go on; outages, partitions, failover
 	WEAVER_DEATH=full $(GO) test ./store/postgres -run '^TestDeath$$' -v -timeout=1h

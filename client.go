@@ -52,6 +52,7 @@ type Client struct {
 	log    *slog.Logger
 	ids    *task.IDs
 	waits  waits
+	tail   tail               // of the feed of events
 	warned *sync.Map          // task types of which an enqueue without key was warned about
 	wake   func()             // of the engine that embeds this client
 	known  map[string]Handler // of that engine, by task type
@@ -133,6 +134,7 @@ func newClient(s Store, cfg ClientConfig) *Client {
 	c.values = &engine.Values{Store: s, Namespace: c.ns, Bucket: cfg.Bucket, IDs: c.ids, Limit: c.limit, Sealer: sealer}
 	c.redact, _ = redactKeys(cfg.Redact) // its problems were reported
 	c.waits.init(s, cfg.Namespace, cfg.Logger)
+	c.tail.init(s, cfg.Namespace)
 	return c
 }
 
@@ -201,7 +203,10 @@ func (c *Client) List(ctx context.Context, f Filter) ([]TaskInfo, string, error)
 	return ts, next, nil
 }
 
-// checkFilter says what of a filter no task can have.
+// CheckFilter says what of a filter no task can have: ErrInvalidOption. List and Search
+// do it themselves.
+func CheckFilter(f Filter) error { return checkFilter(&f) }
+
 func checkFilter(f *Filter) error {
 	for _, s := range f.States {
 		if !s.Valid() {
@@ -386,7 +391,7 @@ func (c *Client) operateType(ctx context.Context, what, name string, opts []Oper
 // tasks: ErrState.
 func (c *Client) PauseTask(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "pause task "+id.String(), opts, func(s operateSettings) store.Command {
-		return store.PauseTask{Audit: s.audit, Task: id}
+		return store.PauseTask{Audit: s.audit, Seen: s.seen, Task: id}
 	})
 	return err
 }
@@ -394,7 +399,7 @@ func (c *Client) PauseTask(ctx context.Context, id TaskID, opts ...OperateOption
 // ResumeTask ends the pause of a task, which is due when it would have been.
 func (c *Client) ResumeTask(ctx context.Context, id TaskID, opts ...OperateOption) error {
 	_, err := c.operate(ctx, "resume task "+id.String(), opts, func(s operateSettings) store.Command {
-		return store.ResumeTask{Audit: s.audit, Task: id}
+		return store.ResumeTask{Audit: s.audit, Seen: s.seen, Task: id}
 	})
 	return err
 }

@@ -106,17 +106,14 @@ func (c *Client) put(ctx context.Context, tx store.Tx, sub store.Submission) ([]
 // toNew turns a draft into the task to be stored, with an id, or returns what
 // is wrong with the draft.
 func (c *Client) toNew(d Draft) (task.New, error) {
-	if d.err != nil {
-		return task.New{}, d.err
-	}
-	if d.typeName == "" {
-		return task.New{}, fmt.Errorf("%w: the draft is empty: make drafts with a task type's With", ErrInvalidInput)
+	n, err := d.task()
+	if err != nil {
+		return task.New{}, err
 	}
 	if err := c.checkInput(d.typeName, len(d.input)); err != nil {
 		return task.New{}, err
 	}
-	n := d.set.task
-	n.ID, n.Type, n.Input = c.ids.New(), d.typeName, d.input
+	n.ID = c.ids.New()
 	n.Redact = slices.Concat(n.Redact, c.redact)
 	return n, nil
 }

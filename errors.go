@@ -69,6 +69,8 @@ var (
 	ErrOtherBucket = store.ErrOtherBucket
 	// ErrBadCursor: the cursor did not come from a list.
 	ErrBadCursor = store.ErrBadCursor
+	// ErrNoFeed: no events of all tasks are kept: see Client.KeepEvents.
+	ErrNoFeed = store.ErrNoFeed
 	// ErrInvalidQuery: the text is no query; QueryError says where and why.
 	ErrInvalidQuery = errors.New("invalid query")
 	// ErrBlocked: the task that is waited for needs a person.

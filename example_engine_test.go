@@ -307,3 +307,28 @@ func ExampleVerifySuccess() {
 	fmt.Println(errors.As(err, &te), te.Message)
 	// Output: true verify the output: a sum of -1
 }
+
+// How many attempts ended how, and how long they took.
+func ExampleClient_Stats() {
+	ctx, db := context.Background(), memory()
+	defer db.Close()
+	client := must(weaver.NewClient(db, weaver.ClientConfig{}))
+	mail := weaver.Define[string, weaver.None]("example.stats.mail.v1", weaver.MaxAttempts(1))
+	for _, to := range []string{"ann", "bob", ""} {
+		must(mail.Enqueue(ctx, client, to))
+	}
+	work(ctx, db, mail.Handler(func(_ context.Context, to string) (weaver.None, error) {
+		if to == "" {
+			return weaver.None{}, errors.New("no address")
+		}
+		return weaver.None{}, nil
+	}))
+
+	got := must(client.Stats(ctx, weaver.StatsRequest{By: []weaver.StatsBy{weaver.StatsByType, weaver.StatsByOutcome}}))
+	for _, r := range got.Rows {
+		fmt.Println(r.Type, r.Outcome, r.Count)
+	}
+	// Output:
+	// example.stats.mail.v1 failure 1
+	// example.stats.mail.v1 success 2
+}

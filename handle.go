@@ -10,18 +10,15 @@ import (
 // Handle is an enqueued task whose output is an Out.
 type Handle[Out any] struct {
 	got    Enqueued
-	client *Client // nil: made inside a transaction
+	client Waiter // nil: made inside a transaction
 }
 
-// bound is implemented by enqueuers that can read back what they stored.
-type bound interface{ self() *Client }
-
-func (c *Client) self() *Client { return c }
-
+// newHandle binds a handle to the enqueuer if that is a Waiter, too: what it stored can
+// be read back.
 func newHandle[Out any](e Enqueuer, got Enqueued) *Handle[Out] {
 	h := &Handle[Out]{got: got}
-	if b, ok := e.(bound); ok {
-		h.client = b.self()
+	if w, ok := e.(Waiter); ok {
+		h.client = w
 	}
 	return h
 }
@@ -42,28 +39,16 @@ func (h *Handle[Out]) Get(ctx context.Context) (TaskInfo, error) {
 }
 
 // WaitOption is an option of Wait.
-type WaitOption interface{ applyWait(*waitSettings) }
+type WaitOption interface{ applyWait(*WaitSettings) }
 
-type waitSettings struct{ throughBlocked bool }
+type waitOption func(*WaitSettings)
 
-func (s *waitSettings) apply(opts []WaitOption) error {
-	for _, o := range opts {
-		if o == nil {
-			return fmt.Errorf("wait: %w: an option is nil", ErrInvalidOption)
-		}
-		o.applyWait(s)
-	}
-	return nil
-}
-
-type waitOption func(*waitSettings)
-
-func (o waitOption) applyWait(s *waitSettings) { o(s) }
+func (o waitOption) applyWait(s *WaitSettings) { o(s) }
 
 // WaitThroughBlocked lets Wait go on while the task is blocked, until it was
 // unblocked and ended.
 func WaitThroughBlocked() WaitOption {
-	return waitOption(func(s *waitSettings) { s.throughBlocked = true })
+	return waitOption(func(s *WaitSettings) { s.ThroughBlocked = true })
 }
 
 // Wait returns the task's output when it succeeded, in whichever process. It
@@ -76,7 +61,7 @@ func (h *Handle[Out]) Wait(ctx context.Context, opts ...WaitOption) (Out, error)
 	if h.client == nil {
 		return out, ErrUnbound
 	}
-	info, err := h.client.wait(ctx, h.got.ID, opts)
+	info, err := h.client.Wait(ctx, h.got.ID, opts...)
 	if err != nil {
 		return out, err
 	}
@@ -86,39 +71,22 @@ func (h *Handle[Out]) Wait(ctx context.Context, opts ...WaitOption) (Out, error)
 // Wait waits for a task that is known by its id only; see Handle.Wait. The
 // output is in the returned task, encoded.
 func (c *Client) Wait(ctx context.Context, id TaskID, opts ...WaitOption) (TaskInfo, error) {
-	return c.wait(ctx, id, opts)
-}
-
-func (c *Client) wait(ctx context.Context, id TaskID, opts []WaitOption) (TaskInfo, error) {
-	var s waitSettings
-	if err := s.apply(opts); err != nil {
+	s, err := ReadWaitOptions(opts...)
+	if err != nil {
 		return TaskInfo{}, err
 	}
 	var info TaskInfo
-	err := c.waits.until(ctx, id, func(ctx context.Context) (done bool, err error) {
-		info, err = c.get(ctx, id)
-		if err != nil {
+	err = c.waits.until(ctx, id, func(ctx context.Context) (over bool, err error) {
+		if info, err = c.get(ctx, id); err != nil {
 			return false, err
 		}
-		switch info.State {
-		case task.Succeeded:
-			if info.Output, err = c.values.Load(ctx, info.Output); err != nil {
-				return true, fmt.Errorf("the output of task %s cannot be read: %w", id, err)
-			}
-			return true, nil
-		case task.Failed, task.Cancelled:
-			return true, taskError(&info)
-		case task.Blocked:
-			if s.throughBlocked {
-				return false, nil
-			}
-			text := string(info.Waiting)
-			if info.Error != nil {
-				text = info.Error.Message
-			}
-			return true, fmt.Errorf("task %s (%s): %w: %s", id, info.Type, ErrBlocked, text)
+		if over, err = s.Task(&info); err != nil || info.State != task.Succeeded {
+			return over, err
 		}
-		return false, nil
+		if info.Output, err = c.values.Load(ctx, info.Output); err != nil {
+			return true, fmt.Errorf("the output of task %s cannot be read: %w", id, err)
+		}
+		return true, nil
 	})
 	return info, err
 }

@@ -133,21 +133,22 @@ func (j *Job) Add(name string, d Draft, opts ...NodeOption) *Node {
 	return n
 }
 
-func (c *Client) submission(j *Job, more ...error) (store.Submission, error) {
+// submission is what is stored of a job, made with ids of its own.
+func (j *Job) submission(ids *task.IDs, toNew func(Draft) (task.New, error), set *submitSettings) (store.Submission, error) {
 	if j == nil {
 		return store.Submission{}, fmt.Errorf("%w: it is nil: make jobs with NewJob", ErrInvalidJob)
 	}
-	problems := append(slices.Clone(j.problems), more...)
+	problems := slices.Concat(j.problems, set.errs)
 	if len(j.nodes) == 0 {
 		problems = append(problems, errors.New("the job is empty: Add at least one task"))
 	}
 	sub := store.Submission{
-		Job:   &task.NewJob{ID: c.ids.New(), Name: j.name, Budget: j.budget, Meta: maps.Clone(j.meta)},
+		Job:   &task.NewJob{ID: ids.New(), Name: j.name, Budget: j.budget, Meta: maps.Clone(j.meta), IdempotencyKey: set.key},
 		Tasks: make([]task.New, len(j.nodes)),
 	}
-	ids := make(map[string]task.ID, len(j.nodes))
+	byNode := make(map[string]task.ID, len(j.nodes))
 	for i, n := range j.nodes {
-		t, err := c.toNew(n.draft)
+		t, err := toNew(n.draft)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%q: %w", n.name, err))
 			continue
@@ -155,7 +156,7 @@ func (c *Client) submission(j *Job, more ...error) (store.Submission, error) {
 		t.Node = n.name
 		j.budget.Tighten(&t)
 		sub.Tasks[i] = t
-		ids[n.name] = t.ID
+		byNode[n.name] = t.ID
 	}
 
 	order := make([]string, 0, len(j.nodes))
@@ -176,7 +177,7 @@ func (c *Client) submission(j *Job, more ...error) (store.Submission, error) {
 			}
 			seen[nd.name] = nd.kind
 			graph[n.name] = append(graph[n.name], nd.name)
-			sub.Tasks[i].Needs = append(sub.Tasks[i].Needs, task.Edge{Needs: ids[nd.name], Kind: nd.kind})
+			sub.Tasks[i].Needs = append(sub.Tasks[i].Needs, task.Edge{Needs: byNode[nd.name], Kind: nd.kind})
 		}
 	}
 	cycle := task.FindCycle(order, graph)
@@ -193,7 +194,18 @@ func (c *Client) submission(j *Job, more ...error) (store.Submission, error) {
 type JobHandle struct {
 	id          JobID
 	disposition Disposition
-	client      *Client // nil: made inside a transaction
+	client      JobWaiter // nil: made inside a transaction
+}
+
+// JobWaiter waits for jobs: a Client or an Engine.
+type JobWaiter interface {
+	WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (JobResult, error)
+}
+
+// BindJob returns the handle of a job that was submitted, for a [Submitter] that is not
+// made of a Client. Without a JobWaiter (nil) its Wait returns ErrUnbound.
+func BindJob(c JobWaiter, id JobID, d Disposition) *JobHandle {
+	return &JobHandle{id: id, disposition: d, client: c}
 }
 
 // ID returns the job's id.
@@ -215,12 +227,12 @@ func (h *JobHandle) Wait(ctx context.Context, opts ...WaitOption) (JobResult, er
 
 // WaitJob is JobHandle.Wait for a job that is known by its id only.
 func (c *Client) WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (JobResult, error) {
-	var s waitSettings
-	if err := s.apply(opts); err != nil {
+	s, err := ReadWaitOptions(opts...)
+	if err != nil {
 		return JobResult{}, err
 	}
 	var res JobResult
-	err := c.waits.until(ctx, id, func(ctx context.Context) (bool, error) {
+	err = c.waits.until(ctx, id, func(ctx context.Context) (bool, error) {
 		job, err := c.Job(ctx, id)
 		if err != nil || !job.State.Terminal() && job.State != JobBlocked {
 			return false, err
@@ -228,11 +240,7 @@ func (c *Client) WaitJob(ctx context.Context, id JobID, opts ...WaitOption) (Job
 		if res, err = c.JobResult(ctx, id); err != nil {
 			return false, err
 		}
-		// Read after the job, which may have been unblocked or retried since.
-		if res.State == JobBlocked && !s.throughBlocked {
-			return true, fmt.Errorf("job %s (%s): %w: %s", id, res.Name, ErrBlocked, res.firstReason())
-		}
-		return res.State.Terminal(), nil
+		return s.Job(&res) // read after the job, which may have been unblocked or retried since
 	})
 	return res, err
 }

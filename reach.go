@@ -72,7 +72,7 @@ func (t *Type[In, Out]) JobOutput(ctx context.Context, c Reader, job JobID, node
 	case info.State != task.Succeeded:
 		return none, fmt.Errorf("%q of job %s is %s: %w", node, job, info.State, ErrNotSucceeded)
 	}
-	if _, large := task.BlobOf(info.Output); large {
+	if _, large := task.BlobOf(info.Output); large || len(info.Output) == 0 { // a list over HTTP has no values
 		if info, err = c.Get(ctx, info.ID); err != nil {
 			return none, err
 		}

@@ -34,7 +34,7 @@ func TestE2EReadmeProgram(t *testing.T) {
 	}
 	for _, when := range []string{"first", "second"} {
 		run := exec.CommandContext(t.Context(), binary)
-		run.Dir = dir
+		run.Dir, run.Env = dir, append(os.Environ(), "WEAVER_STORE=")
 		out, err := run.CombinedOutput()
 		if want := "hello Ada, you are number 42 <nil>\n"; err != nil || string(out) != want {
 			t.Errorf("the %s run: %v, it printed %q, want %q", when, err, out, want)

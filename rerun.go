@@ -126,7 +126,7 @@ func (c *Client) rerun(ctx context.Context, id TaskID, below int, opts []Operate
 	}
 	n = kept[0]
 	res, err := c.operate(ctx, "rerun task "+id.String(), opts, func(s operateSettings) store.Command {
-		return store.RerunTask{Audit: s.audit, Task: id, New: n, StepsBelow: below}
+		return store.RerunTask{Audit: s.audit, Seen: s.seen, Task: id, New: n, StepsBelow: below}
 	})
 	if err != nil {
 		return Enqueued{}, err

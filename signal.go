@@ -111,7 +111,7 @@ func (c *Client) SendSignal(ctx context.Context, id TaskID, name, key string, pa
 		if audit.Reason = name; s.audit.Reason != "" {
 			audit.Reason += ": " + s.audit.Reason
 		}
-		return store.SendSignal{Audit: audit, Task: id, Name: name, Key: key, Payload: compact.Bytes()}
+		return store.SendSignal{Audit: audit, Seen: s.seen, Task: id, Name: name, Key: key, Payload: compact.Bytes()}
 	})
 	return err
 }

@@ -19,6 +19,17 @@ type submitSettings struct {
 	errs []error
 }
 
+func readSubmitOptions(opts []SubmitOption) (set submitSettings) {
+	for _, o := range opts {
+		if o == nil {
+			set.errs = append(set.errs, errors.New("an option is nil"))
+			continue
+		}
+		o.applySubmit(&set)
+	}
+	return set
+}
+
 // KeyOption is an IdempotencyKey: of an enqueue, or of a Submit.
 type KeyOption interface {
 	EnqueueOption
@@ -93,19 +104,11 @@ func (noStepTx) Submit(context.Context, *Job, ...SubmitOption) (*JobHandle, erro
 }
 
 func (c *Client) submit(ctx context.Context, tx store.Tx, j *Job, opts []SubmitOption) (*JobHandle, error) {
-	var set submitSettings
-	for _, o := range opts {
-		if o == nil {
-			set.errs = append(set.errs, errors.New("an option is nil"))
-			continue
-		}
-		o.applySubmit(&set)
-	}
-	sub, err := c.submission(j, set.errs...)
+	set := readSubmitOptions(opts)
+	sub, err := j.submission(c.ids, c.toNew, &set)
 	if err != nil {
 		return nil, err
 	}
-	sub.Job.IdempotencyKey = set.key
 	c.injectInto(ctx, sub.Tasks)
 	if tx == nil && set.key == "" {
 		c.warnUnkeyedJob(ctx, j.name)

@@ -272,6 +272,10 @@ func (t *Type[In, Out]) List(ctx context.Context, c Reader, f Filter) ([]TypedTa
 
 func (t *Type[In, Out]) typed(info TaskInfo) TypedTask[In, Out] {
 	tt := TypedTask[In, Out]{TaskInfo: info}
+	if err := unread(&info); err != nil {
+		tt.DecodeError = err
+		return tt
+	}
 	if err := unloaded("input", info.ID, info.Input); err != nil {
 		tt.DecodeError = err
 	} else if err := json.Unmarshal(task.WithoutExpired(info.Input), &tt.Input); err != nil {
@@ -285,6 +289,15 @@ func (t *Type[In, Out]) typed(info TaskInfo) TypedTask[In, Out] {
 		}
 	}
 	return tt
+}
+
+// unread returns the error for a task that was read without its values. What is in the
+// store has an input, unless that was dropped.
+func unread(info *TaskInfo) error {
+	if len(info.Input) > 0 || info.ValuesDropped {
+		return nil
+	}
+	return fmt.Errorf("the values of task %s were not read: over HTTP a list has none, for which there is Get, and credentials without the access payloads see none", info.ID)
 }
 
 // Output returns, inside a handler of a job's task, the output of a task that

@@ -126,6 +126,9 @@ type grammar struct {
 	Check    checkCmd    `cmd:"" help:"Check pipeline files and run nothing, for example in CI."`
 	Graph    graphCmd    `cmd:"" help:"Draw the tasks of a pipeline and what they need."`
 	Worker   workerCmd   `cmd:"" help:"Run the tasks of a store until interrupted, or list who does."`
+	Serve    serveCmd    `cmd:"" help:"Serve the store over HTTP until interrupted."`
+	Dev      devCmd      `cmd:"" help:"Serve a store, run its tasks and your program, and restart that when it changes."`
+	Token    tokenCmd    `cmd:"" help:"Make tokens and passwords for serve."`
 	Task     taskCmd     `cmd:"" help:"List, show and operate tasks."`
 	Job      jobCmd      `cmd:"" help:"List, show, retry and cancel jobs."`
 	Retry    retryCmd    `cmd:"" help:"Start the failed and cancelled tasks of a job again."`

@@ -4,9 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/builtin"
@@ -54,29 +51,12 @@ func (v *logsView) stored(ctx context.Context) (shown bool, err error) {
 
 // storedLines are the lines that show an event; none: it belongs to no log.
 func (v *logsView) storedLines(enc *event.Encoder, ev event.Event) (lines []string) {
-	h := ev.Head()
-	at := h.At.In(v.clock.Zone).Format("2006-01-02 15:04:05.000")
-	switch ev := ev.(type) {
-	case event.LogWritten:
-		if v.json() {
-			break
-		}
-		said := []string{at, ev.Level.String()}
-		if ev.Step != "" {
-			said = append(said, ev.Step+":")
-		}
-		said = append(said, ev.Message)
-		for _, key := range slices.Sorted(maps.Keys(ev.Data)) {
-			said = append(said, fmt.Sprintf("%s=%v", key, ev.Data[key]))
-		}
-		return []string{text.Printable(strings.Join(said, " "))}
-	case event.StreamChunk:
-		if v.json() {
-			break
-		}
-		return []string{text.Printable(fmt.Sprintf("%s %s| %v", at, ev.Stream, ev.Data))}
-	default:
+	line, ok := text.LogLine(ev, v.clock.Zone)
+	switch {
+	case !ok:
 		return nil
+	case !v.json():
+		return []string{line}
 	}
 	for _, line := range enc.Lines(ev) {
 		lines = append(lines, text.PlainJSON(line))

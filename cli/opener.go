@@ -64,6 +64,8 @@ type place interface {
 	shown() string
 	// full is shown so that it means the same in any folder.
 	full() string
+	// url is the store as WEAVER_STORE names it, in any folder, with its password.
+	url() string
 	// schema is the schema as a script.
 	schema() string
 	// logs is the folder where this machine keeps the output of commands, "" for none.

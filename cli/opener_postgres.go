@@ -22,7 +22,7 @@ var (
 
 // postgresDatabase is a store in a database of PostgreSQL.
 type postgresDatabase struct {
-	url string // with its password: it is printed nowhere
+	given string // with its password: it is printed nowhere
 	postgres.Location
 }
 
@@ -36,7 +36,7 @@ func postgresPlace(given string) (place, error) {
 
 // open implements place. A database is never created.
 func (p postgresDatabase) open(ctx context.Context, _ bool) (openedStore, error) {
-	db, err := postgres.Open(ctx, p.url)
+	db, err := postgres.Open(ctx, p.given)
 	if err != nil {
 		return nil, err // not the nil *DB: the interface would not be nil
 	}
@@ -48,6 +48,9 @@ func (p postgresDatabase) shown() string { return p.String() }
 
 // full implements place.
 func (p postgresDatabase) full() string { return p.String() }
+
+// url implements place.
+func (p postgresDatabase) url() string { return p.given }
 
 // schema implements place.
 func (p postgresDatabase) schema() string { return p.MigrationSQL() }

@@ -45,10 +45,13 @@ func (f sqliteFile) shown() string { return f.given }
 func (f sqliteFile) full() string {
 	path, err := filepath.Abs(f.path)
 	if err != nil {
-		return f.given
+		return f.path
 	}
 	return path
 }
+
+// url implements place.
+func (f sqliteFile) url() string { return "sqlite:" + f.full() }
 
 // schema implements place.
 func (sqliteFile) schema() string { return new(sqlite.DB).MigrationSQL() }

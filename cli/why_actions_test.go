@@ -84,6 +84,9 @@ func request(t *testing.T, api http.Handler, a *explain.Action, method, path str
 		if err == nil {
 			err = json.Unmarshal(raw, &fields)
 		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		if name := a.InputName(); name != "" {
 			fields[name] = map[string]string{"a": "b"}
 		}

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -17,7 +14,6 @@ import (
 	"github.com/goweaver/weaver/internal/explain"
 	"github.com/goweaver/weaver/internal/group"
 	"github.com/goweaver/weaver/internal/text"
-	"github.com/goweaver/weaver/schema"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task/event"
 )
@@ -27,10 +23,15 @@ type workerCmd struct {
 	Start workerStartCmd `cmd:"" default:"1" help:"Run the tasks of a store until interrupted; start can be left out."`
 	Ls    workerLsCmd    `cmd:"" help:"List the workers of a store, of any machine."`
 
-	Handlers  []string `placeholder:"SET" complete:"app,builtin" help:"Which task types to run: app (those of this program), builtin (commands and URLs), or both. Default: app when this program has any, else builtin."`
-	Queue     []string `placeholder:"NAME[=N]" help:"Serve this queue only, at most N tasks of it at once; may be repeated. Default: every queue."`
-	UntilIdle bool     `help:"End when nothing is due or running any more; what is due later stays. The exit code is 1 when a task ended failed or blocked."`
+	workerFlags
+	UntilIdle bool `help:"End when nothing is due or running any more; what is due later stays. The exit code is 1 when a task ended failed or blocked."`
 	workFlags
+}
+
+// workerFlags are those of the verbs that run whatever tasks are in the store.
+type workerFlags struct {
+	Handlers []string `placeholder:"SET" complete:"app,builtin" help:"Which task types to run: app (those of this program), builtin (commands and URLs), or both. Default: app when this program has any, else builtin."`
+	Queue    []string `placeholder:"NAME[=N]" help:"Serve this queue only, at most N tasks of it at once; may be repeated. Default: every queue."`
 }
 
 type workerStartCmd struct{}
@@ -41,50 +42,21 @@ func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {
 		return err
 	}
 	logs := new(keptLogs)
-	handlers, err := c.handlers(s, logs)
+	handlers, err := c.handlers(s, &c.workFlags, logs)
 	if err != nil {
 		return err
 	}
-	queues, err := c.queues()
+	queues, err := c.queues(c.slots())
 	if err != nil {
 		return err
 	}
 	return s.withWork(ctx, func(st store.Store) error {
-		bucket, err := s.bucket(true)
-		if err != nil {
-			return err
-		}
-		log := &workLog{w: s.live, clock: s.clock, json: s.json(), output: make(liveOutput)}
-		logger := slog.New(slog.NewTextHandler(s.errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		codec, err := s.codec()
-		if err != nil {
-			return err
-		}
-		logs.open(s.logFolder(), s.sealedLogs(codec), logger)
+		log := s.workLog()
 		defer logs.close()
-		eng, err := weaver.New(st, weaver.Config{
-			Namespace:    s.flags.Namespace,
-			Handlers:     handlers,
-			Concurrency:  c.slots(),
-			Queues:       queues,
-			DrainTimeout: c.DrainTimeout,
-			Logger:       slog.New(engineLog{Handler: logger.Handler()}),
-			Sink:         log,
-			Bucket:       bucket,
-			Decider:      s.app.Decider,
-			Router:       s.app.Router,
-			Plugins:      append(slices.Clip(s.app.Plugins), schema.Plugin()),
-			Codec:        codec,
-		})
+		eng, err := s.newEngine(st, engineParts{handlers: handlers, queues: queues, flags: &c.workFlags, log: log, logs: logs, errs: s.errs})
 		if err != nil {
-			return badInput("", "%w", err)
+			return err
 		}
-		names := make([]string, len(handlers))
-		for i, h := range handlers {
-			names[i] = h.Name()
-		}
-		slices.Sort(names)
-		names = slices.Compact(names) // of a type with several handlers
 		if s.created {
 			log.say("there was no store: %s is new, and no task waits in it yet", s.storePlace())
 		}
@@ -92,7 +64,7 @@ func (workerStartCmd) Run(ctx context.Context, s *session, c *workerCmd) error {
 		if l, ok := st.(linked); ok {
 			link = " (" + linkOf(l.Direct()) + ")"
 		}
-		log.say("worker on %s%s, namespace %q, %s: %s", s.store(), link, s.flags.Namespace, text.Plural(c.slots(), "slot"), strings.Join(names, ", "))
+		log.say("worker on %s%s, namespace %q, %s: %s", s.store(), link, s.flags.Namespace, text.Plural(c.slots(), "slot"), strings.Join(namesOf(handlers), ", "))
 		err = c.work(ctx, eng, log)
 		log.say("worker stopped: %s", log.summary())
 		if err == nil && c.UntilIdle && log.unsuccessful() {
@@ -128,59 +100,6 @@ func (c *workerCmd) work(ctx context.Context, eng *weaver.Engine, log *workLog) 
 	return errors.Join(err, g.Wait())
 }
 
-// handlers are those that --handlers asks for.
-func (c *workerCmd) handlers(s *session, logs *keptLogs) ([]weaver.Handler, error) {
-	sets := c.Handlers
-	if len(sets) == 0 {
-		sets = []string{"builtin"}
-		if len(s.app.Handlers) > 0 {
-			sets = []string{"app"}
-		}
-	}
-	var app, builtins []weaver.Handler
-	for _, set := range sets {
-		switch set {
-		case "app":
-			if len(s.app.Handlers) == 0 {
-				return nil, badInput("Use --handlers builtin, or a program of your own that gives its handlers to cli.Main.", "--handlers app: %s has no task types of its own", s.app.Name)
-			}
-			app = s.app.Handlers
-		case "builtin":
-			builtins = c.builtins(logs)
-		default:
-			known := []string{"app", "builtin"}
-			return nil, badInput("", "--handlers %q is not known%s; the sets are %s", set, didYouMean(set, known), join(known))
-		}
-	}
-	return appOver(builtins, app), nil
-}
-
-// queues are those that --queue names; nil means every queue.
-func (c *workerCmd) queues() (map[string]int, error) {
-	if len(c.Queue) == 0 {
-		return nil, nil
-	}
-	queues := make(map[string]int, len(c.Queue))
-	for _, arg := range c.Queue {
-		name, limit, limited := strings.Cut(arg, "=")
-		n := c.slots()
-		if limited {
-			var err error
-			if n, err = strconv.Atoi(limit); err != nil || n < 1 {
-				return nil, badInput("", "--queue %q: want NAME or NAME=N with N at least 1, for example --queue billing=4", arg)
-			}
-		}
-		switch _, twice := queues[name]; {
-		case name == "":
-			return nil, badInput("", "--queue %q: the name is empty", arg)
-		case twice:
-			return nil, badInput("", "--queue %s is given twice", name)
-		}
-		queues[name] = n
-	}
-	return queues, nil
-}
-
 // workLog prints what a worker does: a line for each start and end of an
 // attempt and for each line that a command writes, or with -o json each event
 // as an object.
@@ -188,6 +107,7 @@ type workLog struct {
 	w     io.Writer
 	clock explain.Clock
 	json  bool
+	bare  bool // without the time
 
 	mu                         sync.Mutex
 	encoder                    event.Encoder
@@ -196,6 +116,10 @@ type workLog struct {
 	retrying                   int // failed, with another attempt to come
 	allowed                    int // failed, which the job allows
 	blocked, cancelled         int
+}
+
+func (s *session) workLog() *workLog {
+	return &workLog{w: s.live, clock: s.clock, json: s.json(), output: make(liveOutput)}
 }
 
 // say prints a line about the worker itself; -o json has none.
@@ -208,10 +132,23 @@ func (l *workLog) say(format string, args ...any) {
 	l.line(time.Now(), fmt.Sprintf(format, args...))
 }
 
+// serving prints where a server listens, for programs: -o json only.
+func (l *workLog) serving(url string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.json {
+		_, _ = fmt.Fprintf(l.w, "{\"serving\":%q}\n", url) // as in line
+	}
+}
+
 // line prints a line. Its error is dropped: a reader that went away keeps no
 // task from running.
 func (l *workLog) line(at time.Time, said string) {
-	_, _ = fmt.Fprintf(l.w, "%s %s\n", at.In(l.clock.Zone).Format(time.DateTime), text.Printable(said))
+	when := ""
+	if !l.bare {
+		when = at.In(l.clock.Zone).Format(time.DateTime) + " "
+	}
+	_, _ = io.WriteString(l.w, when+text.Printable(said)+"\n")
 }
 
 // Emit implements weaver.Sink.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goweaver/weaver/httpapi"
 )
@@ -81,6 +82,9 @@ func TestAccessOfEveryRoute(t *testing.T) {
 	t.Parallel()
 	s, callers := credentials(t, serverOptions{direct: true})
 	open := newServer(t, serverOptions{direct: true})
+	for _, at := range []*server{s, open} {
+		s.no(at.client.KeepEvents(t.Context(), time.Hour))
+	}
 	for _, r := range s.api.Routes() {
 		if r.ID == "login" {
 			continue // TestLoginOperations, TestLogins

@@ -150,22 +150,29 @@ func (a *API) Stop() { a.stop(errStopping) }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	out := &writer{ResponseWriter: w}
+	out := a.begin(w, r)
 	w = out
 	defer a.recovered(out, r)
-	if r.ContentLength != 0 { // also one that is not read: the server looks for the next request behind it
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.cfg.BodyTimeout)) // a recorder of a test has none
-	}
-	h := w.Header()
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-store")
 	if p := a.admit(r); p != nil {
 		writeProblem(w, p)
 		return
 	}
 	a.mux.ServeHTTP(w, r)
+}
+
+// begin gives the body of a request a time to come in, and its answer the headers that
+// every one has.
+func (a *API) begin(w http.ResponseWriter, r *http.Request) *writer {
+	out := &writer{ResponseWriter: w}
+	if r.ContentLength != 0 { // also one that is not read: the server looks for the next request behind it
+		_ = http.NewResponseController(out).SetReadDeadline(time.Now().Add(a.cfg.BodyTimeout)) // a recorder of a test has none
+	}
+	h := out.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	return out
 }
 
 // recovered answers for a handler that panicked.
@@ -247,14 +254,11 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 
 // serve does the checks that all routes share, then calls the route's handler.
 func (c *call) serve() error {
-	if err := c.authorize(); err != nil {
+	if err := c.guarded(); err != nil {
 		return err
 	}
 	if c.route.body == nil && c.r.ContentLength != 0 {
 		return badRequest.of("%s takes no body.", c.route.id)
-	}
-	if err := c.api.origin.Check(c.r); err != nil {
-		return crossOrigin.of("%s: send it from a page of this server, or from a program.", err)
 	}
 	if err := c.acceptable(); err != nil {
 		return err
@@ -292,7 +296,7 @@ func (a *API) hostAllowed(host string) bool {
 
 // fail answers with an error.
 func (c *call) fail(err error) {
-	if c.r.Context().Err() != nil {
+	if _, made := errors.AsType[*Problem](err); !made && c.r.Context().Err() != nil { // which a body that does not come ends, too
 		panic(http.ErrAbortHandler) // the client has gone: nothing to answer
 	}
 	p, known := problemOf(err)

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 )
 
 // decodeBody decodes JSON strictly: no key twice, no unknown field, nothing behind the
@@ -17,6 +18,9 @@ import (
 func decodeBody(raw []byte, v any) error {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return badRequest.of("The body is empty: want a JSON object.")
+	}
+	if !utf8.Valid(raw) { // encoding/json would replace what is not
+		return badRequest.of("The body is not UTF-8.")
 	}
 	if at, err := checkKeys(raw); err != nil {
 		return bodyProblem(badRequest, at, err.Error())

@@ -1,16 +1,19 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
 	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/memstore"
 	"github.com/goweaver/weaver/task"
 )
 
@@ -27,8 +30,8 @@ func (s *server) bulk(body any) (res httpapi.BulkResult) {
 // page by page, and are audited by the principal's name.
 func TestBulk(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, store weaver.Store) {
-		s := newServer(t, serverOptions{store: store})
+	onStores(t, func(t *testing.T, db weaver.Store) {
+		s := newServer(t, serverOptions{store: db})
 		var bad []weaver.TaskID
 		for range 5 {
 			bad = append(bad, s.enqueue(order("bad")))
@@ -116,4 +119,43 @@ func TestBulkRefuses(t *testing.T) {
 	s.post("/v1/tasks/bulk", `{"verb":"retry","q":"x","next":"y"}`).problem(http.StatusBadRequest, "bad-cursor")
 	s.post("/v1/tasks/bulk", `{"verb":"delete","q":"state:running"}`).problem(http.StatusUnprocessableEntity, "invalid-option")
 	s.get("/v1/tasks/bulk").problem(http.StatusMethodNotAllowed, "method-not-allowed")
+}
+
+// failing is a store that fails when it has done so many commands more.
+type failing struct {
+	*memstore.Store
+	left atomic.Int64
+}
+
+func (f *failing) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
+	if f.left.Add(-int64(len(cmds))) < 0 {
+		return nil, fmt.Errorf("%w: the network is down", weaver.ErrUnavailable)
+	}
+	return f.Store.Operate(ctx, ns, cmds...)
+}
+
+// What was done before the store failed is told, and the next call goes on behind it.
+func TestBulkTellsWhatWasDone(t *testing.T) {
+	t.Parallel()
+	db := &failing{Store: memstore.New()}
+	db.left.Store(1000)
+	s := newServer(t, serverOptions{store: db, direct: true})
+	var drafts []weaver.Draft
+	for range 250 {
+		drafts = append(drafts, charge.With(chargeIn{Order: "o"}))
+	}
+	_, err := s.client.EnqueueTasks(t.Context(), drafts...)
+	s.no(err)
+	req := httpapi.BulkRequest{Verb: weaver.BulkCancel, Q: "state:ready"}
+	db.left.Store(120)
+	res := s.bulk(req)
+	if res.Done != 100 || res.Next == "" || !strings.Contains(res.Trouble, "the network is down") {
+		t.Fatalf("cut off in the middle: %+v", res)
+	}
+	req.Next = res.Next
+	s.post("/v1/tasks/bulk", req).problem(http.StatusServiceUnavailable, "store-unavailable")
+	db.left.Store(1000)
+	if res := s.bulk(req); res.Done != 150 || res.Next != "" || res.Trouble != "" {
+		t.Errorf("the rest: %+v", res)
+	}
 }

@@ -33,6 +33,15 @@ type Draft struct {
 	Input         json.RawMessage `json:"input"`
 	SchemaVersion int             `json:"schema_version,omitempty"` // of the input; 0: the one that was announced
 
+	DraftOptions
+
+	Exact  bool          `json:"exact,omitempty"`  // what is left out is 0 or none, whatever the type says
+	Redact []string      `json:"redact,omitempty"` // what is not shown of its values, beside what the type says: input/card/number
+	Expire []ExpiryDraft `json:"expire,omitempty"` // fields of the input that are stored for a time, beside those of the type
+}
+
+// DraftOptions are the options of a task.
+type DraftOptions struct {
 	IdempotencyKey   string            `json:"idempotency_key,omitempty"`
 	Coalesce         bool              `json:"coalesce,omitempty"`
 	ConcurrencyKey   string            `json:"concurrency_key,omitempty"`
@@ -44,15 +53,25 @@ type Draft struct {
 	ExpireAfter      Span              `json:"expire_after,omitempty"`
 	MaxAttempts      int               `json:"max_attempts,omitempty"`
 	MaxCost          int64             `json:"max_cost,omitempty"` // micro-units
+	MaxRepairs       int               `json:"max_repairs,omitempty"`
+	MaxNoProgress    int               `json:"max_no_progress,omitempty"` // attempts in a row that record nothing new
 	Backoff          Span              `json:"backoff,omitempty"`
 	BackoffMax       Span              `json:"backoff_max,omitempty"`
 	Timeout          Span              `json:"timeout,omitempty"`
 	Labels           map[string]string `json:"labels,omitempty"`
 	Metadata         map[string]string `json:"metadata,omitempty"`
+
+	CleanupWhenCancelled bool `json:"cleanup_when_cancelled,omitempty"` // it runs once more when it is cancelled while it waits
 }
 
-// options are what the draft says.
-func (d *Draft) options() (opts []weaver.EnqueueOption) {
+// ExpiryDraft says for how long a field of an input is stored after the task has ended.
+type ExpiryDraft struct {
+	Path  string `json:"path"` // below the input: card/number
+	After Span   `json:"after"`
+}
+
+// options are what is said.
+func (d *DraftOptions) options() (opts []weaver.EnqueueOption) {
 	add := func(given bool, o func() weaver.EnqueueOption) {
 		if given {
 			opts = append(opts, o())
@@ -69,6 +88,9 @@ func (d *Draft) options() (opts []weaver.EnqueueOption) {
 	add(!d.At.IsZero(), func() weaver.EnqueueOption { return weaver.At(d.At) })
 	add(d.ExpireAfter != 0, func() weaver.EnqueueOption { return weaver.ExpireAfter(time.Duration(d.ExpireAfter)) })
 	add(d.MaxAttempts != 0, func() weaver.EnqueueOption { return weaver.MaxAttempts(d.MaxAttempts) })
+	add(d.MaxRepairs != 0, func() weaver.EnqueueOption { return weaver.MaxRepairs(d.MaxRepairs) })
+	add(d.MaxNoProgress != 0, func() weaver.EnqueueOption { return weaver.MaxNoProgress(d.MaxNoProgress) })
+	add(d.CleanupWhenCancelled, func() weaver.EnqueueOption { return weaver.CleanupWhenCancelled() })
 	add(d.MaxCost != 0, func() weaver.EnqueueOption { return weaver.MaxCost(d.MaxCost) })
 	add(d.Backoff != 0, func() weaver.EnqueueOption { return weaver.Backoff(time.Duration(d.Backoff)) })
 	add(d.BackoffMax != 0, func() weaver.EnqueueOption { return weaver.BackoffMax(time.Duration(d.BackoffMax)) })

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
@@ -60,6 +61,8 @@ type serverOptions struct {
 	mount  string                // a path, as /weaver
 	direct bool                  // without a network: for bubbles of synctest. Streams and deadlines of connections do not work
 	config func(*httpapi.Config) // changes the configuration
+
+	timeout time.Duration // of a request's body; 0: the default
 }
 
 // newServer starts an API, and announces the type charge.
@@ -78,6 +81,7 @@ func newServer(t *testing.T, o serverOptions) *server {
 		Login:  tokensOf(t, "ann full "+hashOf("ann's token")),
 		Logger: slog.New(slog.NewTextHandler(s.log, nil)),
 	}
+	cfg.BodyTimeout = o.timeout
 	if o.config != nil {
 		o.config(&cfg)
 	}
@@ -304,7 +308,13 @@ func (s *server) stateOf(id weaver.TaskID) weaver.State {
 // handlerTransport serves requests without a network.
 type handlerTransport struct{ handler http.Handler }
 
-func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t handlerTransport) RoundTrip(r *http.Request) (res *http.Response, err error) {
+	defer func() {
+		p := recover()
+		if err, _ = p.(error); p != nil && !errors.Is(err, http.ErrAbortHandler) {
+			panic(p)
+		}
+	}()
 	in := r.Clone(r.Context())
 	in.RequestURI, in.RemoteAddr = r.URL.RequestURI(), "127.0.0.1:1"
 	if in.Host == "" {
@@ -315,7 +325,7 @@ func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	rec := httptest.NewRecorder()
 	t.handler.ServeHTTP(rec, in)
-	res := rec.Result()
+	res = rec.Result()
 	res.Request = r
 	return res, nil
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -130,6 +131,13 @@ func (c *call) listJobs() (err error) {
 
 func (c *call) getJob() error {
 	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	err = c.wait(func(ctx context.Context, opts ...weaver.WaitOption) error {
+		_, err := c.api.client.WaitJob(ctx, id, opts...)
+		return err
+	})
 	if err != nil {
 		return err
 	}

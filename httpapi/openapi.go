@@ -118,5 +118,9 @@ func (d *describer) parameter(p *param) node {
 	if p.many {
 		s = node{"type": "array", "items": s}
 	}
-	return node{"name": p.name, "in": p.in, "description": p.summary, "schema": s}
+	n := node{"name": p.name, "in": p.in, "description": p.summary, "schema": s}
+	if p.must {
+		n["required"] = true
+	}
+	return n
 }

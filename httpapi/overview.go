@@ -149,7 +149,7 @@ func (c *call) audit() (err error) {
 // featurePaths are features that are there when a path is.
 var featurePaths = map[string]string{
 	"bulk": "/v1/tasks/bulk", "events": "/v1/events", "explanations": "/v1/tasks/{id}/why", "graph": "/v1/jobs/{id}/graph", "login": "/login",
-	"metrics": "/metrics", "schedules": "/v1/schedules", "stats": "/v1/stats", "watch": "/v1/watch",
+	"metrics": "/metrics", "schedules": "/v1/schedules", "watch": "/v1/watch",
 }
 
 // features says what this server has. What it does not have is false.
@@ -158,6 +158,7 @@ func (c *call) features() error {
 	for name, path := range featurePaths {
 		f.Features[name] = c.api.paths[path] != nil
 	}
+	_, f.Features["stats"] = store.StatsOf(c.api.client.Store())
 	_, f.Features["types"] = c.api.client.Store().(store.TypeReader)
 	_, f.Features["recorded_events"] = c.api.client.Store().(store.EventReader)
 	f.Features["command_logs"] = c.api.cfg.CommandLogs != nil

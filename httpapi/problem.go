@@ -88,7 +88,7 @@ var (
 	noRoute         = problemKind{nil, "no-route", http.StatusNotFound, "Nothing is at this path.", 0}
 	wrongMethod     = problemKind{nil, "method-not-allowed", http.StatusMethodNotAllowed, "The path does not have this method.", 0}
 	notAcceptable   = problemKind{nil, "not-acceptable", http.StatusNotAcceptable, "The answer cannot be given in what the request accepts.", 0}
-	preconditionBad = problemKind{nil, "precondition-failed", http.StatusPreconditionFailed, "The task has changed since it was read.", 0}
+	preconditionBad = problemKind{weaver.ErrChanged, "precondition-failed", http.StatusPreconditionFailed, "The task has changed since it was read.", 0}
 	bodyTooSlow     = problemKind{nil, "body-timeout", http.StatusRequestTimeout, "The body did not come in time.", 0}
 	bodyTooLarge    = problemKind{nil, "body-too-large", http.StatusRequestEntityTooLarge, "The body is too large.", 0}
 	urlTooLong      = problemKind{nil, "url-too-long", http.StatusRequestURITooLong, "The path and query are too long.", 0}
@@ -140,6 +140,7 @@ var sentinels = []problemKind{
 	{weaver.ErrBlocked, "blocked", 409, "The task is blocked.", 0},
 	{weaver.ErrNotSucceeded, "not-succeeded", 409, "The task has not succeeded.", 0},
 	{weaver.ErrWrongType, "wrong-type", 409, "The task is of another type.", 0},
+	{weaver.ErrNoFeed, "no-events", 503, "No events are kept.", 0},
 	{weaver.ErrUnknown, "unknown-outcome", 503, "It is not known whether it was done.", 1},
 	{weaver.ErrBusy, "store-busy", 503, "The store is locked by another writer.", 1},
 	{weaver.ErrFull, "store-full", 507, "No space is left for the store.", 60},

@@ -40,6 +40,7 @@ type param struct {
 	in      string // path, query or header
 	typ     string // string, integer, boolean, or date-time
 	many    bool   // it may be repeated
+	must    bool   // it cannot be left out
 	summary string
 }
 
@@ -51,6 +52,12 @@ func query(name, typ, summary string) param {
 // repeated is a parameter that may come more than once.
 func (p param) repeated() param {
 	p.many = true
+	return p
+}
+
+// needed is a parameter that cannot be left out.
+func (p param) needed() param {
+	p.must = true
 	return p
 }
 
@@ -93,6 +100,9 @@ func (r *route) statuses() []int {
 	}
 	if r.body != nil {
 		list = append(list, 408, 413, 415)
+	}
+	if strings.Contains(r.pattern, "{id}") {
+		list = append(list, 410) // it was erased
 	}
 	list = append(list, r.fails...)
 	slices.Sort(list)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"net/http"
 	"reflect"
 	"slices"
@@ -26,6 +27,10 @@ var (
 		query("limit", "integer", "The most rows of the page: 1 to 1,000; default 50."),
 		query("after", "string", "The cursor `next` of the page before, or any id: what is older than that."),
 	}
+	waitParams = []param{
+		query("wait", "string", "How long to wait, as 30s; at most 60s."),
+		query("through_blocked", "boolean", "With wait: go on waiting while it is blocked."),
+	}
 	whyParams    = []param{query("depth", "integer", "Over how many tasks to follow needs towards the root cause: 1 to 100; default 10.")}
 	filterParams = slices.Concat([]param{
 		query("q", "string", "A query: all of its terms must hold, and so must the other parameters."),
@@ -33,6 +38,11 @@ var (
 		query("type", "string", "Only tasks of this type, or of all that begin as in acme.billing.*; several with commas.").repeated(),
 		query("queue", "string", "Only tasks of this queue."),
 		query("parent", "string", "Only children of this task."),
+		query("label", "string", "Only tasks with this label, as team=pay; repeated: with all of them.").repeated(),
+		query("waiting", "string", "Only tasks that wait for this; several with commas.").repeated(),
+		query("error", "string", "Only tasks whose last error is of this kind; several with commas.").repeated(),
+		query("created_after", "date-time", "Only tasks that were enqueued then or later."),
+		query("created_before", "date-time", "Only tasks that were enqueued earlier."),
 	}, pageParams)
 )
 
@@ -54,7 +64,7 @@ func (a *API) taskRoutes() []route {
 		{method: post, pattern: "/v1/tasks/batch", id: "enqueueTasks", summary: "Enqueue several tasks, all or none.", access: Submit, body: typeOf[batchRequest](), maxBody: a.cfg.MaxInput, answers: []answer{{status: 201, typ: typeOf[List[Enqueued]](), summary: "The tasks are durable; in the order of the request."}}, handle: (*call).enqueueBatch},
 		{method: post, pattern: "/v1/tasks/bulk", id: "changeTasks", summary: "Retry, cancel, delete or unblock up to 1,000 tasks, or in a dry run tell what that would do; next goes on.", access: Operate, body: typeOf[BulkRequest](), answers: ok[BulkResult]("What was done."), handle: (*call).bulk},
 		{method: get, pattern: "/v1/tasks", id: "listTasks", summary: "List tasks, newest first, without their values.", access: Read, params: slices.Concat(filterParams, []param{query("job", "string", "Only tasks of this job.")}), answers: ok[Found]("A page."), handle: (*call).listTasks},
-		{method: get, pattern: "/v1/tasks/{id}", id: "getTask", summary: "Read a task; with ?wait= when it has ended, is blocked, or the time is up.", access: Read, params: []param{query("wait", "string", "How long to wait, as 30s; at most 60s.")}, answers: ok[Task]("The task.", "ETag"), handle: (*call).getTask},
+		{method: get, pattern: "/v1/tasks/{id}", id: "getTask", summary: "Read a task; with ?wait= when it has ended, is blocked, or the time is up.", access: Read, params: waitParams, answers: ok[Task]("The task.", "ETag"), handle: (*call).getTask},
 		of("history", "getTaskHistory", "Everything recorded about a task but events and logs.", Read, ok[History]("The history.", "ETag"), (*call).taskHistory),
 		of("attempts", "listAttempts", "The attempts of a task, by number.", Read, ok[List[task.Attempt]]("All of them."), part(func(h *store.History) []task.Attempt { return h.Attempts })),
 		of("decisions", "listDecisions", "What was decided after the attempts of a task.", Read, ok[List[task.Decision]]("All of them."), part(func(h *store.History) []task.Decision { return h.Decisions })),
@@ -62,6 +72,10 @@ func (a *API) taskRoutes() []route {
 		of("artifacts", "listTaskArtifacts", "The artifacts of a task.", Read, ok[List[task.Artifact]]("All of them."), part(func(h *store.History) []task.Artifact { return h.Artifacts })),
 		of("needs", "listNeeds", "What a task needs, its children among it.", Read, ok[List[store.Need]]("All of them."), part(func(h *store.History) []store.Need { return h.Needs })),
 		{method: get, pattern: "/v1/tasks/{id}/why", id: "explainTask", summary: "Explain where a task stands, what it waits for and what lets it go on.", access: Read, params: whyParams, answers: ok[Explanation]("The explanation."), handle: (*call).taskWhy},
+		{method: get, pattern: "/v1/tasks/{id}/children", id: "listChildren", summary: "List the tasks that a task stored, newest first, without their values.", access: Read, params: slices.DeleteFunc(slices.Clone(filterParams), func(p param) bool { return p.name == "parent" }), answers: ok[Found]("A page."), handle: (*call).taskChildren},
+		{method: get, pattern: "/v1/artifacts/{id}", id: "getArtifact", summary: "Read the bytes of an artifact, whole: there are no ranges.", access: Read | Payloads, params: []param{query("task", "string", "The task that has it: as listTaskArtifacts says.").needed()}, answers: []answer{{status: 200, media: anyMedia, headers: []string{"Content-Disposition"}, summary: "The bytes, of the Content-Type that the artifact has."}}, handle: (*call).artifact},
+		{method: get, pattern: "/v1/tasks/{id}/events", id: "listTaskEvents", summary: "What happened to a task, the oldest first: what weaver run -o json prints of it.", access: Read, params: []param{query("limit", "integer", "About how many events the page has: 1 to 1,000; default 100."), query("after", "string", "The cursor `next` of the page before, or the sequence of an event.")}, answers: ok[Page[json.RawMessage]]("A page."), handle: (*call).taskEvents},
+		{method: get, pattern: "/v1/tasks/{id}/logs", id: "getLogs", summary: "What a task wrote: of a command what one attempt wrote, of another task the lines that its engine stored.", access: Read | Payloads, params: []param{query("attempt", "integer", "Of this attempt. Default: of a command the last one, of another task all."), query("tail", "integer", "Only so many bytes of its end, from the beginning of a line: at most 1 MiB.")}, answers: []answer{{status: 200, media: "text/plain", summary: "What it wrote, as it is."}}, handle: (*call).logs},
 		of("payloads/{what}", "getPayload", "The input, output or unblock_input of a task.", Read|Payloads, ok[Value]("The value, masked as the task says."), (*call).payload),
 		of("payloads/steps/{name}", "getStepPayload", "What a step gave.", Read|Payloads, ok[Value]("The value, masked as the step says."), (*call).stepPayload),
 	}
@@ -83,7 +97,7 @@ func (a *API) taskVerbs() []route {
 		of("reschedule", "rescheduleTask", "Start a task that waits for a time now, or at another time.", typeOf[rescheduleRequest](), verb(func(b *rescheduleRequest) string { return b.Reason }, rescheduleTask)),
 		of("pause", "pauseTask", "Keep a task from starting until it is resumed.", typeOf[verbRequest](), verb(reason, pauseTask)),
 		of("resume", "resumeTask", "End the pause of a task.", typeOf[verbRequest](), verb(reason, resumeTask)),
-		{method: del, pattern: "/v1/tasks/{id}", id: "deleteTask", summary: "Delete an ended task outside jobs, and its records.", access: Operate, params: []param{ifMatch}, answers: []answer{{status: 204, summary: "It is gone."}}, handle: (*call).deleteTask},
+		{method: del, pattern: "/v1/tasks/{id}", id: "deleteTask", summary: "Delete an ended task outside jobs, and its records.", access: Operate, params: []param{ifMatch, query("reason", "string", "Why, for the audit.")}, answers: []answer{{status: 204, summary: "It is gone."}}, handle: (*call).deleteTask},
 	}
 }
 
@@ -91,9 +105,12 @@ func (a *API) jobRoutes() []route {
 	return []route{
 		{method: post, pattern: "/v1/jobs", id: "submitJob", summary: "Submit a job.", access: Submit, params: []param{idempotencyKey}, body: typeOf[JobDraft](), maxBody: a.cfg.MaxInput, answers: created[Submitted]("The job is durable."), handle: (*call).submitJob},
 		{method: get, pattern: "/v1/jobs", id: "listJobs", summary: "List jobs, newest first.", access: Read, params: slices.Concat([]param{query("state", "string", "Only jobs in this state; several with commas.").repeated(), query("name", "string", "Only jobs of this name.")}, pageParams), answers: ok[Page[weaver.JobInfo]]("A page."), handle: (*call).listJobs},
-		{method: get, pattern: "/v1/jobs/{id}", id: "getJob", summary: "Read a job, the numbers of its tasks and what it waits for.", access: Read, answers: ok[weaver.JobStatus]("The job."), handle: (*call).getJob},
+		{method: get, pattern: "/v1/jobs/{id}", id: "getJob", summary: "Read a job, the numbers of its tasks and what it waits for; with ?wait= when it has ended, is blocked, or the time is up.", access: Read, params: waitParams, answers: ok[weaver.JobStatus]("The job."), handle: (*call).getJob},
 		{method: get, pattern: "/v1/jobs/{id}/tasks", id: "listJobTasks", summary: "List the tasks of a job.", access: Read, params: filterParams, answers: ok[Found]("A page."), handle: (*call).jobTasks},
 		{method: get, pattern: "/v1/jobs/{id}/result", id: "getJobResult", summary: "How a job ended, or where it stands.", access: Read, answers: ok[JobResult]("Its tasks by how they ended."), handle: (*call).jobResult},
+		{method: get, pattern: "/v1/jobs/{id}/graph", id: "getJobGraph", summary: "The tasks of a job, the oldest first, and what they need.", access: Read, params: []param{query("limit", "integer", "The most tasks of the page: 1 to 10,000, the default."), query("after", "string", "The cursor `next` of the page before.")}, answers: ok[weaver.Graph]("A page."), handle: (*call).jobGraph},
+		{method: get, pattern: "/v1/jobs/{id}/timeline", id: "getJobTimeline", summary: "The attempts of the tasks of a job, the oldest tasks first.", access: Read, params: []param{query("limit", "integer", "Of how many tasks, also of those that have not begun: 1 to 200; default 50."), query("after", "string", "The cursor `next` of the page before.")}, answers: ok[Timeline]("A page."), handle: (*call).jobTimeline},
+		{method: del, pattern: "/v1/jobs/{id}", id: "deleteJob", summary: "Delete an ended job, its tasks and their records.", access: Operate, answers: ok[DeletedJob]("It is gone."), handle: (*call).deleteJob},
 		{method: get, pattern: "/v1/jobs/{id}/why", id: "explainJob", summary: "Explain where a job stands, what holds it up and what lets it go on.", access: Read, params: whyParams, answers: ok[Explanation]("The explanation."), handle: (*call).jobWhy},
 		{method: post, pattern: "/v1/jobs/{id}/cancel", id: "cancelJob", summary: "Cancel all unfinished tasks of a job.", access: Operate, body: typeOf[verbRequest](), answers: ok[CancelAck]("What that did."), handle: (*call).cancelJob},
 		{method: post, pattern: "/v1/jobs/{id}/retry", id: "retryJob", summary: "Retry every failed or cancelled task of a job.", access: Operate, body: typeOf[retryRequest](), answers: ok[RetryAck]("What that did."), handle: (*call).retryJob},
@@ -114,10 +131,12 @@ func (a *API) serverRoutes() []route {
 		{method: get, pattern: "/v1/features", id: "getFeatures", summary: "What this server has, and in which namespace.", answers: ok[Features]("What it has is true."), handle: (*call).features},
 		{method: post, pattern: "/v1/queues/{name}/pause", id: "pauseQueue", summary: "Keep the tasks of a queue from starting.", access: Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).pauseQueue},
 		{method: post, pattern: "/v1/queues/{name}/resume", id: "resumeQueue", summary: "End the pause of a queue.", access: Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).resumeQueue},
+		{method: get, pattern: "/v1/events", id: "followEvents", summary: "Follow what happens: server-sent events, each once, those of a task in order. An event `message` has a JSON object in data; `gap` says that events between two ids are not kept; `error` is the problem with which the stream ends. The id is the cursor.", access: Read, params: eventParams, answers: []answer{{status: 200, media: eventStream, headers: []string{"X-Accel-Buffering"}, summary: "A stream without an end of its own."}}, stream: true, handle: (*call).events},
 		{method: get, pattern: "/v1/me", id: "getMe", summary: "Who the server takes you for.", answers: ok[Me]("You."), handle: (*call).me},
 		{method: get, pattern: "/v1/watch", id: "watch", summary: "Follow what topics show, as server-sent events: `update` and `error`, each of which is a Frame.", access: Read, params: []param{query("topic", "string", "What to watch: task:ID, job:ID, tasks:QUERY (the first page), counts, queues, workers, inbox (what waits for a person) or stats (the last hour); at most 20.").repeated()}, answers: streamOf[Frame]("What there is, then what changes."), stream: true, handle: (*call).watch},
 		{method: get, pattern: "/healthz", id: "getHealth", summary: "Whether the process answers.", public: true, answers: ok[Health]("It does."), handle: (*call).healthz},
 		{method: get, pattern: "/readyz", id: "getReady", summary: "Whether the store can be used.", public: true, answers: ok[Health]("It can."), handle: (*call).readyz},
+		{method: get, pattern: "/v1/stats", id: "getStats", summary: "Count the attempts that ended, with how long they ran and waited.", access: Read, params: statsParams, answers: ok[weaver.Stats]("At most 10,000 rows."), handle: (*call).stats},
 		{method: get, pattern: "/metrics", id: "getMetrics", summary: "Metrics in the text format of Prometheus.", access: Read, answers: []answer{{status: 200, media: "text/plain", headers: []string{"Vary"}, summary: "The metrics."}}, handle: (*call).metrics},
 		{method: get, pattern: "/openapi.json", id: "getDocument", summary: "This document.", public: true, answers: ok[map[string]any]("The document."), handle: (*call).openapi},
 		{method: post, pattern: "/login", id: "login", summary: "Turn a token into a cookie for a browser.", public: true, body: typeOf[loginRequest](), answers: ok[Me]("You are logged in.", "Set-Cookie"), fails: []int{401, 429}, handle: (*call).login},

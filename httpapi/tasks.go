@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goweaver/weaver"
@@ -31,29 +32,28 @@ func (c *call) query() (weaver.Query, error) {
 }
 
 // parseQuery reads the text of a query. What is wrong with it is the only one of the
-// problem's Errors: the caller says where the text stood.
+// problem's Errors: the caller says where the text stood. A query about values is refused
+// to principals that may not read them: what matches would tell.
 func (c *call) parseQuery(text string) (weaver.Query, *Problem) {
+	wrong := func(k problemKind, title string, e ProblemError) *Problem {
+		p := k.of("%s", title)
+		p.Errors = []ProblemError{e}
+		return p
+	}
 	if len(text) > c.api.cfg.MaxQuery {
-		p := invalidQuery.of("The query is too long.")
-		p.Errors = []ProblemError{{Detail: fmt.Sprintf("it has %d bytes: at most %d are read", len(text), c.api.cfg.MaxQuery)}}
-		return weaver.Query{}, p
+		return weaver.Query{}, wrong(invalidQuery, "The query is too long.", ProblemError{Detail: fmt.Sprintf("it has %d bytes: at most %d are read", len(text), c.api.cfg.MaxQuery)})
 	}
 	q, err := weaver.ParseQuery(text, time.Now())
+	var mistake *weaver.QueryError
 	switch {
-	case err == nil && q.AsksForValues() && !c.who.Access.Has(Payloads): // what matches would tell
-		p := forbidden.of("A query about input or output needs the access %s, and %q has %s.", Payloads, c.who.Name, c.who.Access)
-		p.Errors = []ProblemError{{Detail: "it asks for values"}}
-		return q, p
-	case err == nil:
-		return q, nil
+	case errors.As(err, &mistake):
+		return q, wrong(invalidQuery, err.Error(), ProblemError{Column: mistake.Column, Detail: mistake.What, Meant: mistake.Meant, Words: mistake.Words})
+	case err != nil:
+		return q, wrong(invalidQuery, err.Error(), ProblemError{Detail: err.Error()})
+	case q.AsksForValues() && !c.who.Access.Has(Payloads):
+		return q, wrong(forbidden, fmt.Sprintf("A query about input or output needs the access %s, and %q has %s.", Payloads, c.who.Name, c.who.Access), ProblemError{Detail: "it asks for values"})
 	}
-	p := invalidQuery.of("%s", err)
-	p.Errors = []ProblemError{{Detail: err.Error()}}
-	var wrong *weaver.QueryError
-	if errors.As(err, &wrong) {
-		p.Errors[0] = ProblemError{Column: wrong.Column, Detail: wrong.What, Meant: wrong.Meant, Words: wrong.Words}
-	}
-	return q, p
+	return q, nil
 }
 
 // filter reads the parameters that a field of Filter is for.
@@ -65,6 +65,34 @@ func (c *call) filter() (f weaver.Filter, err error) {
 		f.States = append(f.States, task.State(s))
 	}
 	f.Types, f.Queue, f.After = c.list("type"), c.get("queue"), c.get("after")
+	for _, w := range c.list("waiting") {
+		if !slices.Contains(task.Waitings(), task.Waiting(w)) {
+			return f, badParam("waiting", "no task waits for %q; what there is: %v", w, task.Waitings())
+		}
+		f.Waiting = append(f.Waiting, task.Waiting(w))
+	}
+	for _, k := range c.list("error") {
+		if !slices.Contains(task.ErrorKinds(), task.ErrorKind(k)) {
+			return f, badParam("error", "%q is no kind of error; the kinds are %v", k, task.ErrorKinds())
+		}
+		f.ErrorKinds = append(f.ErrorKinds, task.ErrorKind(k))
+	}
+	for _, text := range c.r.URL.Query()["label"] {
+		key, value, found := strings.Cut(text, "=")
+		if has, again := f.Labels[key]; !found || key == "" || again && has != value {
+			return f, badParam("label", "%q: want KEY=VALUE, and each key once", text)
+		}
+		if f.Labels == nil {
+			f.Labels = make(map[string]string)
+		}
+		f.Labels[key] = value
+	}
+	if f.CreatedAfter, err = c.instant("created_after"); err != nil {
+		return f, err
+	}
+	if f.CreatedBefore, err = c.instant("created_before"); err != nil {
+		return f, err
+	}
 	if f.Job, err = c.idParam("job"); err != nil {
 		return f, err
 	}
@@ -73,6 +101,45 @@ func (c *call) filter() (f weaver.Filter, err error) {
 	}
 	f.Limit, err = c.limit(store.MaxLimit)
 	return f, err
+}
+
+// instant reads a time from the query, the zero one if it was not given.
+func (c *call) instant(name string) (at time.Time, err error) {
+	text := c.get(name)
+	if text == "" {
+		return at, nil
+	}
+	if at, err = time.Parse(time.RFC3339, text); err != nil {
+		return at, badParam(name, "%q: want a time like 2026-01-02T03:04:05Z", text)
+	}
+	return at, nil
+}
+
+// wait does what ?wait= asks for: it returns when the time is up, or done has ended.
+func (c *call) wait(done func(ctx context.Context, opts ...weaver.WaitOption) error) error {
+	wait, err := c.span("wait", c.api.cfg.MaxWait)
+	if err != nil {
+		return err
+	}
+	var opts []weaver.WaitOption
+	switch text := c.get("through_blocked"); text {
+	case "", "false":
+	case "true":
+		opts = append(opts, weaver.WaitThroughBlocked())
+	default:
+		return badParam("through_blocked", "%q: want true or false", text)
+	}
+	if wait == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), wait)
+	defer cancel()
+	stop := context.AfterFunc(c.api.ctx, cancel)
+	defer stop()
+	if err := done(ctx, opts...); errors.Is(err, weaver.ErrNotFound) {
+		return err
+	}
+	return nil // what there is to say is read then
 }
 
 // idParam reads an id from the query, the zero one if it was not given.
@@ -123,19 +190,12 @@ func (c *call) getTask() error {
 	if err != nil {
 		return err
 	}
-	wait, err := c.span("wait", c.api.cfg.MaxWait)
+	err = c.wait(func(ctx context.Context, opts ...weaver.WaitOption) error {
+		_, err := c.api.client.Wait(ctx, id, opts...)
+		return err
+	})
 	if err != nil {
 		return err
-	}
-	if wait > 0 {
-		ctx, cancel := context.WithTimeout(c.r.Context(), wait)
-		stop := context.AfterFunc(c.api.ctx, cancel)
-		_, err := c.api.client.Wait(ctx, id)
-		stop()
-		cancel()
-		if errors.Is(err, weaver.ErrNotFound) {
-			return err
-		}
 	}
 	ctx, cancel := c.context()
 	defer cancel()

@@ -41,7 +41,7 @@ type TokensOption func(*Tokens)
 
 // CookieKey signs the cookies of /login, with the token that each was made for. Several
 // servers behind one address need the same key. Default: a random one, so that a
-// restart of the server ends its logins.
+// restart of the server ends its logins. It has at least 32 bytes.
 func CookieKey(key []byte) TokensOption { return func(t *Tokens) { t.key = key } }
 
 // LoadTokens reads a file of tokens.
@@ -70,6 +70,9 @@ func ReadTokens(r io.Reader, opts ...TokensOption) (*Tokens, error) {
 		_, _ = rand.Read(t.key) // it never fails
 	}
 	var problems []error
+	if len(t.key) < minKey {
+		problems = append(problems, fmt.Errorf("the key of cookies has %d bytes: want at least %d", len(t.key), minKey))
+	}
 	lines, no := bufio.NewScanner(r), 0
 	seen := make(map[[sha256.Size]byte]int)
 	for lines.Scan() {
@@ -94,7 +97,7 @@ func ReadTokens(r io.Reader, opts ...TokensOption) (*Tokens, error) {
 		problems = append(problems, fmt.Errorf("line %d: %w", no+1, err))
 	}
 	if len(problems) == 0 && len(t.list) == 0 {
-		problems = append(problems, errors.New("there is no token: `weaver token NAME ACCESS` makes a line"))
+		problems = append(problems, errors.New("there is no token: `weaver token new NAME --access ACCESS` makes a line"))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
@@ -127,6 +130,10 @@ func NewToken(name string, access Access) (token, line string) {
 	return token, fmt.Sprintf("%s %s %s", name, access, hex.EncodeToString(hash[:]))
 }
 
+// minKey is how many bytes a key of cookies has at least: who guesses it, and reads the
+// file, can make any cookie.
+const minKey = 32
+
 // find returns the principal of a token. It takes the same time whatever the token.
 func (t *Tokens) find(token string) (line *tokenLine) {
 	hash := sha256.Sum256([]byte(token))
@@ -147,7 +154,10 @@ func (t *Tokens) Authorize(r *http.Request) (Principal, error) {
 		}
 		return Principal{}, ErrUnauthorized
 	}
-	for _, c := range r.CookiesNamed(cookieName) {
+	for i, c := range r.CookiesNamed(cookieName) {
+		if i == maxCookies {
+			break
+		}
 		if line := t.ofCookie(c.Value, time.Now()); line != nil {
 			return line.Principal, nil
 		}
@@ -160,6 +170,7 @@ func (t *Tokens) Authorize(r *http.Request) (Principal, error) {
 const (
 	cookieName = "weaver_login"
 	cookieLife = 12 * time.Hour
+	maxCookies = 4 // that are looked at: a browser sends those of other mount paths, too
 )
 
 func (t *Tokens) sign(line *tokenLine, until int64) []byte {

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/schema"
+	"github.com/goweaver/weaver/task"
 )
 
 // types are the announced task types, by which drafts of other programs are checked.
@@ -81,5 +85,52 @@ func (t *types) draft(ctx context.Context, d *Draft, pointer string) (weaver.Dra
 	case err != nil:
 		return weaver.Draft{}, err
 	}
-	return weaver.DraftOf(typ.TypeInfo, d.Input, d.options()...), nil
+	info := typ.TypeInfo
+	if err := d.hide(&info, pointer); err != nil {
+		return weaver.Draft{}, err
+	}
+	if d.Exact {
+		info.Defaults = weaver.TaskDefaults{}
+	}
+	return weaver.DraftOf(info, d.Input, d.options()...), nil
+}
+
+const (
+	mostHidden = 100 // patterns of a draft
+	maxPattern = 255 // bytes of one
+)
+
+// hide adds what the draft says of its values to what the type does.
+func (d *Draft) hide(info *weaver.TypeInfo, pointer string) error {
+	check := func(at, pattern string) error {
+		if pattern == "" || len(pattern) > maxPattern || !utf8.ValidString(pattern) || strings.ContainsRune(pattern, 0) {
+			return bodyProblem(invalidBody, at, fmt.Sprintf("want a path like input/card/number, of at most %d bytes", maxPattern))
+		}
+		return nil
+	}
+	if len(d.Redact) > mostHidden || len(d.Expire) > mostHidden {
+		return bodyProblem(invalidBody, pointer, fmt.Sprintf("redact and expire have more than %d paths", mostHidden))
+	}
+	info.Redact, info.Expire = slices.Clone(info.Redact), slices.Clone(info.Expire)
+	for i, p := range d.Redact {
+		if err := check(fmt.Sprintf("%s/redact/%d", pointer, i), p); err != nil {
+			return err
+		}
+		if !slices.Contains(info.Redact, p) {
+			info.Redact = append(info.Redact, p)
+		}
+	}
+	for i, e := range d.Expire {
+		at := fmt.Sprintf("%s/expire/%d", pointer, i)
+		if err := check(at+"/path", e.Path); err != nil {
+			return err
+		}
+		if e.After <= 0 {
+			return bodyProblem(invalidBody, at+"/after", "want a positive duration like 720h")
+		}
+		if x := (task.Expiry{Path: e.Path, After: time.Duration(e.After)}); !slices.Contains(info.Expire, x) {
+			info.Expire = append(info.Expire, x)
+		}
+	}
+	return nil
 }

@@ -34,6 +34,7 @@ type rerunRequest struct {
 	From           string          `json:"from,omitempty"`  // a step: those before it keep their values
 	Input          json.RawMessage `json:"input,omitempty"` // instead of the task's own
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
+	With           *DraftOptions   `json:"with,omitempty"` // options instead of the task's own
 }
 
 type unblockRequest struct {
@@ -69,6 +70,9 @@ func (c *call) seen(ctx context.Context, id task.ID, opts []weaver.OperateOption
 	wrong := preconditionBad.of("If-Match is %.80q: want the ETag with which the task was read.", text)
 	epoch, at, found := strings.Cut(strings.Trim(text, `"`), "-")
 	n, err := strconv.ParseInt(epoch, 10, 64)
+	if !found && err == nil && n > 0 {
+		return append(opts, weaver.SeenEpoch(n)), nil
+	}
 	micro, err2 := strconv.ParseInt(at, 10, 64)
 	if !found || err != nil || err2 != nil {
 		return nil, wrong
@@ -184,6 +188,9 @@ func (c *call) rerunTask() error {
 	if body.Input != nil {
 		opts = append(opts, weaver.RerunInput(body.Input))
 	}
+	if body.With != nil {
+		opts = append(opts, weaver.RerunWith(body.With.options()...))
+	}
 	if body.IdempotencyKey != "" {
 		opts = append(opts, weaver.RerunWith(weaver.IdempotencyKey(body.IdempotencyKey)))
 	}
@@ -206,7 +213,7 @@ func (c *call) deleteTask() error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	opts, err := c.seen(ctx, id, c.operator(""))
+	opts, err := c.seen(ctx, id, c.operator(c.get("reason")))
 	if err != nil {
 		return err
 	}

@@ -3,10 +3,12 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/goweaver/weaver/internal/redact"
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
 )
 
 // What an answer shows of tasks goes through the functions of this file: they mask what
@@ -23,7 +25,11 @@ type Task struct {
 
 // ETag names the version of a task, for If-Match.
 func etagOf(t *task.Task) string {
-	return fmt.Sprintf(`"%d-%d"`, t.Epoch, t.UpdatedAt.UnixMicro())
+	return etag(t.Epoch, t.UpdatedAt)
+}
+
+func etag(epoch int64, updated time.Time) string {
+	return fmt.Sprintf(`"%d-%d"`, epoch, updated.UnixMicro())
 }
 
 // showTask shows one task.
@@ -90,4 +96,33 @@ func listOf[T any](items []T) List[T] {
 // Value is a value of a task.
 type Value struct {
 	Value json.RawMessage `json:"value"`
+}
+
+// showEvent hides what handlers put into an event: values, attributes of log lines,
+// chunks of output.
+func (c *call) showEvent(ev event.Event) (shown event.Event, hidden bool) {
+	if c.who.Access.Has(Payloads) {
+		return ev, false
+	}
+	switch ev := ev.(type) {
+	case event.TaskEnqueued:
+		hidden, ev.Input = ev.Input != nil, nil
+		return ev, hidden
+	case event.TaskStarted:
+		hidden, ev.Input = ev.Input != nil, nil
+		return ev, hidden
+	case event.TaskSucceeded:
+		hidden, ev.Output = ev.Output != nil, nil
+		return ev, hidden
+	case event.StepCompleted:
+		hidden, ev.Output = ev.Output != nil, nil
+		return ev, hidden
+	case event.LogWritten:
+		hidden, ev.Data = ev.Data != nil, nil
+		return ev, hidden
+	case event.StreamChunk:
+		hidden, ev.Data = ev.Data != nil, nil
+		return ev, hidden
+	}
+	return ev, false
 }

@@ -40,6 +40,8 @@ var (
 	ErrChanged = errors.New("the task has changed meanwhile")
 	// ErrBadCursor: the cursor did not come from a list.
 	ErrBadCursor = errors.New("bad cursor")
+	// ErrNoFeed: no feed of events is kept, or the store cannot keep one.
+	ErrNoFeed = errors.New("no feed of events is kept")
 	// ErrStatsQuery: the span, the step or a field of a query of statistics is impossible,
 	// or it asks for too much; the message says what.
 	ErrStatsQuery = errors.New("no such statistics can be asked for")

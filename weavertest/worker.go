@@ -76,6 +76,7 @@ type engineStore struct {
 	store.Notifier
 	store.StepTxer
 	store.EventReader
+	store.EventFeed
 }
 
-func (e *Env) engineStore() engineStore { return engineStore{e.db, e.db, e.db, e.db} }
+func (e *Env) engineStore() engineStore { return engineStore{e.db, e.db, e.db, e.db, e.db} }

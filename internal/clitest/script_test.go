@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 		"acme": func() {
 			cli.Main(cli.App{Name: "acme", Version: "v1.2.3", Handlers: ownHandlers(), Router: byVoice, Deciders: map[string]weaver.Decider{"never": neverAgain, "careless": careless}})
 		},
+		"curl":  curl,
+		"jq":    jq,
 		"twice": func() { cli.Main(cli.App{Handlers: builtin.Handlers(builtin.Config{})}) },
 	})
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -18,6 +19,9 @@ const (
 	collectPause = 5 * time.Millisecond
 	// sweepEvery is how often leftovers are looked for in the bucket: it is listed.
 	sweepEvery = time.Hour
+	// feedEvery is how often an engine with nothing else to collect looks whether there
+	// is a feed of events by now.
+	feedEvery = time.Hour
 )
 
 // collector removes what the rules of retention no longer keep, from the oldest to
@@ -25,24 +29,38 @@ const (
 // nothing used, and bytes that nothing names any more. Fields of inputs go before both.
 // It runs on every engine that has rules, a bucket, or a type with such fields, every
 // minute: it needs no leader. On every engine whose store keeps statistics it makes old
-// ones coarser.
+// ones coarser, and it shortens the feed of events, if one is kept.
 type collector struct {
 	*env
-	swept  time.Time // when the bucket was looked through
-	merged time.Time // when statistics were
+	swept  time.Time       // when the bucket was looked through
+	merged time.Time       // when statistics were
+	feed   store.EventFeed // nil: the store keeps none
+	looked time.Time       // for a feed
+	fed    bool            // there was one
 }
 
-func newCollector(e *env) *collector { return &collector{env: e} }
+func newCollector(e *env) *collector {
+	c := &collector{env: e}
+	c.feed, _ = e.Store.(store.EventFeed)
+	return c
+}
 
 func (c *collector) run(ctx context.Context) error {
 	expires := len(c.Retain) > 0 || c.Values.Bucket != nil || slices.ContainsFunc(c.Handlers, func(h Handler) bool { return h.Expires })
-	if !expires && c.stats == nil {
-		return nil
-	}
+	every := collectEvery // the first time, even if there is only a feed
 	for {
-		wait(ctx, collectEvery*9/10+rand.N(collectEvery/5), nil)
+		if !expires && c.stats == nil && c.feed == nil {
+			return nil
+		}
+		wait(ctx, every*9/10+rand.N(every/5), nil)
 		if ctx.Err() != nil {
 			return nil
+		}
+		if c.feed != nil && (c.fed || time.Since(c.looked) >= feedEvery*4/5) {
+			c.shorten(ctx)
+		}
+		if every = collectEvery; !expires && c.stats == nil && !c.fed {
+			every = feedEvery
 		}
 		if expires {
 			c.expire(ctx)
@@ -66,6 +84,29 @@ func (c *collector) expire(ctx context.Context) {
 		c.Log.Warn("expire fields of inputs", "error", err)
 	case n > 0:
 		c.Log.Info("erased fields of inputs whose time has passed", "tasks", n)
+	}
+}
+
+// shorten removes events that are older than the feed keeps them.
+func (c *collector) shorten(ctx context.Context) {
+	c.looked = time.Now()
+	state, err := c.feed.Feed(ctx, c.Namespace)
+	if errors.Is(err, store.ErrNoFeed) {
+		c.feed, c.fed = nil, false
+		return
+	}
+	c.fed = err == nil && (state.On || state.Kept < state.Last)
+	for more := c.fed; more && ctx.Err() == nil; {
+		start := time.Now()
+		call, cancel := context.WithTimeout(ctx, c.TTL)
+		more, err = c.feed.PruneFeed(call, c.Namespace)
+		cancel()
+		if more {
+			wait(ctx, max(collectPause, collectRest*time.Since(start)), nil)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		c.Log.Warn("remove old events", "error", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,13 +83,68 @@ func TestCollector(t *testing.T) {
 	})
 }
 
-// An engine without rules removes nothing.
+// An engine without rules removes nothing, where no feed can be kept.
 func TestCollectorWithoutRules(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
-		e := &env{Config: Config{Store: f.Store, Values: &Values{}}}
+		e := &env{Config: Config{Store: struct{ store.Store }{f.Store}, Values: &Values{}}}
 		if err := newCollector(e).run(f.Context()); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// An engine shortens the feed of events, also one that begins later; without a feed it
+// looks once an hour.
+func TestCollectorShortensTheFeed(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		s := &looked{EventFeed: f.Store}
+		e := &env{Config: Config{Store: struct {
+			store.Store
+			store.EventFeed
+		}{f.Store, s}, Namespace: testNS, TTL: testTTL, Values: &Values{}, Log: slog.New(slog.DiscardHandler)}}
+		ctx, stop := context.WithCancel(f.Context())
+		done := make(chan error)
+		go func() { done <- newCollector(e).run(ctx) }()
+		time.Sleep(10*time.Hour + time.Minute)
+		if n := s.looks.Load(); n < 9 || n > 12 {
+			t.Errorf("it looked %d times for a feed in 10 hours", n)
+		}
+		if err := s.KeepFeed(ctx, testNS, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour) // until it has seen the feed
+		last := func() (kept, newest int64) {
+			state, err := s.EventFeed.Feed(ctx, testNS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return state.Kept, state.Newest
+		}
+		f.enqueue(700)
+		time.Sleep(58 * time.Minute)
+		if kept, newest := last(); kept != 0 || newest != 700 {
+			t.Errorf("after 58 minutes events up to %d of %d are gone", kept, newest)
+		}
+		time.Sleep(5 * time.Minute)
+		if kept, newest := last(); kept != 700 || newest != 700 {
+			t.Errorf("after an hour events up to %d of %d are gone", kept, newest)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// looked counts how often it is asked for the feed.
+type looked struct {
+	store.EventFeed
+	looks atomic.Int64
+}
+
+func (l *looked) Feed(ctx context.Context, ns string) (store.FeedState, error) {
+	l.looks.Add(1)
+	return l.EventFeed.Feed(ctx, ns)
 }

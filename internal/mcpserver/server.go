@@ -63,7 +63,8 @@ var ErrDenied = errors.New("access denied")
 
 // Handler serves the protocol over HTTP. Each request is decided upon by itself: access
 // returns the Config for the one who sent it, or an error, and there are no sessions that
-// another one could take over. ErrDenied is answered by 401, other errors by 503.
+// another one could take over. ErrDenied is answered by 401, other errors by 503. The Host
+// of a request is access's to look at, too.
 func Handler(access func(*http.Request) (Config, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := access(r)
@@ -77,7 +78,7 @@ func Handler(access func(*http.Request) (Config, error)) http.Handler {
 		case err != nil:
 			http.Error(w, "the server cannot answer now: try again later", http.StatusServiceUnavailable)
 		default:
-			opts := &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}
+			opts := &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, DisableLocalhostProtection: true}
 			mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, opts).ServeHTTP(w, r)
 		}
 	})

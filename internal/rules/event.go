@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/task"
@@ -28,6 +29,22 @@ func MergeEvents(a, b []store.EventRow, limit int) []store.EventRow {
 func EventLimit(asked int) int {
 	if asked <= 0 || asked > store.MaxEvents {
 		return store.MaxEvents
+	}
+	return asked
+}
+
+// CheckFeedKeep refuses a time for which no feed keeps its rows.
+func CheckFeedKeep(keep time.Duration) error {
+	if keep != 0 && keep < store.MinFeedKeep {
+		return fmt.Errorf("a feed cannot keep events for %v: want %v or more, or 0 for no feed", keep, store.MinFeedKeep)
+	}
+	return nil
+}
+
+// FeedLimit is how many rows a page of a feed has.
+func FeedLimit(asked int) int {
+	if asked <= 0 || asked > store.MaxFeedRows {
+		return store.MaxFeedRows
 	}
 	return asked
 }

@@ -81,6 +81,30 @@ func (e *eventRows) add(t *Tx, l *task.Lease, rows []store.EventRow) {
 	t.fx.Notice.Events = append(t.fx.Notice.Events, l.Task)
 }
 
+// writeEvents writes the rows of reports that will be accepted, before the attempts end:
+// a feed tells them in that order. Nobody else changes their tasks meanwhile.
+func (f *finishing) writeEvents(fins []store.Finish) error {
+	t := f.moves.tx
+	var events eventRows
+	for i := range fins {
+		fin := &fins[i]
+		if len(fin.Events) == 0 || rules.CheckFinish(fin) != nil {
+			continue
+		}
+		gone, err := t.usable(rules.FinishBlobs(fin))
+		if err == nil && gone == nil {
+			gone, err = t.Lost(&fin.Lease)
+		}
+		if err != nil {
+			return err
+		}
+		if gone == nil {
+			events.add(t, &fin.Lease, fin.Events)
+		}
+	}
+	return events.write(t)
+}
+
 func (e *eventRows) write(t *Tx) error {
 	for _, into := range []struct {
 		rows []eventOf

@@ -31,6 +31,9 @@ func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]
 		if err := f.lock(fins); err != nil {
 			return err
 		}
+		if err := f.writeEvents(fins); err != nil {
+			return err
+		}
 		for i := range fins {
 			got[i] = store.FinishResult{}
 			if err := f.add(&report{fin: &fins[i], hash: hashes[i], children: packed[i], got: &got[i]}); err != nil {
@@ -45,15 +48,6 @@ func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]
 			return err
 		}
 		if err := f.endDrawn(); err != nil {
-			return err
-		}
-		var events eventRows
-		for i := range fins {
-			if got[i].Err == nil {
-				events.add(t, &fins[i].Lease, fins[i].Events)
-			}
-		}
-		if err := events.write(t); err != nil {
 			return err
 		}
 		// Separate statements, each seeing the ones before: edges after all
@@ -89,7 +83,7 @@ type finishing struct {
 func (f *finishing) lock(fins []store.Finish) error {
 	var ids []task.ID
 	for i := range fins {
-		if f.inOrder || !f.chunkable(&fins[i]) {
+		if f.inOrder || len(fins[i].Events) > 0 || !f.chunkable(&fins[i]) {
 			ids = append(ids, fins[i].Lease.Task)
 		}
 	}

@@ -39,6 +39,7 @@ func New(db Database) Store {
 // Database is what a database has to do for the verbs.
 type Database interface {
 	Locks
+	Feeds
 
 	// Write runs an operation in a transaction that writes; it may run it more than
 	// once. Errors are those of the port.

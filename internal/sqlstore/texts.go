@@ -12,7 +12,7 @@ var ColumnLists = map[string]string{
 	"stepColumns": stepColumns.List(), "attemptColumns": attemptColumns.List(), "decisionColumns": decisionColumns.List(),
 	"auditColumns": auditColumns.List(), "claimColumns": claimColumns.List(), "edgeColumns": edgeColumns.List(),
 	"dispatchColumns": dispatchColumns.List(), "keyColumns": keyColumns.List(), "waiterColumns": waiterColumns.List(), "choreColumns": choreColumns.List(), "summandColumns": summandColumns.List(),
-	"neededColumns": neededColumns.List(), "signalColumns": signalColumns.List(), "checkpointColumns": checkpointColumns.List(), "eventColumns": eventColumns.List(), "pausedTaskColumns": pausedTaskColumns.List(),
+	"neededColumns": neededColumns.List(), "signalColumns": signalColumns.List(), "checkpointColumns": checkpointColumns.List(), "eventColumns": eventColumns.List(), "feedColumns": feedColumns.List(), "pausedTaskColumns": pausedTaskColumns.List(),
 	"statusColumns": statusColumns.List(), "artifactColumns": artifactColumns.List(), "blobColumns": blobColumns.List(), "retainedJobColumns": retainedJobColumns.List(), "retainedTaskColumns": retainedTaskColumns.List(),
 	"typeColumns": typeColumns.List(), "statColumns": statColumns.List(),
 }
@@ -23,7 +23,7 @@ func Chunks() map[string]string {
 	all := make(map[string]string)
 	for name, sqls := range map[string]chunkSQL{
 		"claim many": sqlClaimMany, "undispatch many": sqlUndispatchMany, "await": sqlAwait, "succeed": sqlSucceed,
-		"insert attempts": sqlInsertAttempts, "steps guard": sqlStepsGuard, "insert steps": sqlInsertSteps, "insert events": sqlInsertEvents, "insert logs": sqlInsertLogs,
+		"insert attempts": sqlInsertAttempts, "steps guard": sqlStepsGuard, "insert steps": sqlInsertSteps, "insert events": sqlInsertEvents, "insert logs": sqlInsertLogs, "feed quotes": sqlFeedQuotes,
 	} {
 		for n, sql := range sqls {
 			all[fmt.Sprint(name, " ", n)] = sql

@@ -114,6 +114,7 @@ func (o *op) place(r *row, n *task.New) {
 	}
 	r.RemainingDeps = len(n.Needs)
 	r.State, r.Waiting, r.ReadyAt = rules.FirstState(n, o.now)
+	o.tell(r.told(store.FeedEnqueued))
 	o.count(r, task.JobCounters{}, r.counted(r.Waiting))
 	if r.RemainingDeps == 0 {
 		o.makeReady(r, r.ReadyAt, task.WaitDelay, nil)

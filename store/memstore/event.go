@@ -21,15 +21,17 @@ func (s *Store) Events(ctx context.Context, ns string, id task.ID, after int64, 
 	return rows, err
 }
 
-// addEvents keeps the rows of a report that was accepted.
+// addEvents keeps the rows of a report that is accepted.
 func (o *op) addEvents(l task.Lease, rows []store.EventRow) {
-	if _, ok := o.tasks[l.Task]; !ok || len(rows) == 0 {
+	r, ok := o.tasks[l.Task]
+	if !ok || len(rows) == 0 {
 		return
 	}
 	kept := o.events[l.Task]
 	for _, row := range rows {
 		if i, taken := slices.BinarySearchFunc(kept, row.Seq, bySeq); !taken {
 			kept = slices.Insert(kept, i, copyEvent(row))
+			o.tellEvent(r, &row)
 		}
 	}
 	o.events[l.Task] = kept

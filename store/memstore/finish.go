@@ -34,11 +34,6 @@ func (s *Store) Finish(ctx context.Context, ns string, fins ...store.Finish) ([]
 		}
 		o.propagate()
 		o.noteJobs(fins, out)
-		for i := range fins {
-			if out[i].Err == nil {
-				o.addEvents(fins[i].Lease, fins[i].Events)
-			}
-		}
 	})
 	return out, err
 }
@@ -92,6 +87,7 @@ func (o *op) finish(f *store.Finish) store.FinishResult {
 	if err != nil {
 		return store.FinishResult{Err: err}
 	}
+	o.addEvents(f.Lease, f.Events)
 	a := r.attempt()
 	a.CodeVersion, a.OutcomeHash = f.CodeVersion, f.Hash()
 	a.Handler, a.RouteReason = f.Handler, f.RouteReason

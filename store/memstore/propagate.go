@@ -12,9 +12,10 @@ import (
 
 // move gives a task another state and moves its job's counters with it.
 func (o *op) move(r *row, to task.State, why task.Waiting, err *task.Error) {
-	before := r.counted(r.Waiting)
+	before, from := r.counted(r.Waiting), r.State
 	r.State, r.Waiting, r.Error = to, why, err
 	r.UpdatedAt = o.now
+	o.tellMove(r, from)
 	o.count(r, before, r.counted(why))
 }
 

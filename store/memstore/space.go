@@ -31,6 +31,7 @@ type space struct {
 	refs        map[task.ID][]ref // of values
 	blobs       map[task.ID]*blob
 	events      map[task.ID][]store.EventRow // by number
+	feed        feed
 	dispatch    map[task.ID]store.DispatchRow
 	keys        map[string]*store.KeyRow
 	waiters     map[task.ID]store.WaiterRow

@@ -45,6 +45,7 @@ var (
 	_ store.JobCounter   = (*Store)(nil)
 	_ store.OrphanReader = (*Store)(nil)
 	_ store.EventReader  = (*Store)(nil)
+	_ store.EventFeed    = (*Store)(nil)
 	_ store.TypeReader   = (*Store)(nil)
 	_ store.BlobReader   = (*Store)(nil)
 	_ store.ValueWalker  = (*Store)(nil)
@@ -112,6 +113,7 @@ func (s *Store) locked(ns string, fn func(o *op)) store.Notice {
 
 // result is the notice of the operation.
 func (o *op) result() store.Notice {
+	o.tellJobs()
 	n := o.notice
 	for j, was := range o.jobWas {
 		if j.State != was {

@@ -32,7 +32,7 @@ type verbs = sqlstore.Store
 
 // DB is an open database. It implements store.Store, store.Notifier, store.Awaiter, store.Waker,
 // store.StepTxer, store.Warner, store.Migrator, store.Scanner,
-// store.EventReader, store.ValueWalker, store.JobCounter, store.BlobReader, store.StatsKeeper,
+// store.EventReader, store.EventFeed, store.ValueWalker, store.JobCounter, store.BlobReader, store.StatsKeeper,
 // store.OrphanReader, store.TypeReader and store.SessionKeeper, and is safe for concurrent use.
 type DB struct {
 	verbs
@@ -47,6 +47,7 @@ type DB struct {
 	notices   *notices.Notices
 	enqueues  *batch.Queue[*enqueueing]
 	proofs    proofs
+	feed      feedHorizon
 	packed    *sqlstmt.Cache // of the leader of enqueues
 	closed    atomic.Bool
 
@@ -64,6 +65,7 @@ var (
 	_ store.Migrator      = (*DB)(nil)
 	_ store.Scanner       = (*DB)(nil)
 	_ store.EventReader   = (*DB)(nil)
+	_ store.EventFeed     = (*DB)(nil)
 	_ store.ValueWalker   = (*DB)(nil)
 	_ store.JobCounter    = (*DB)(nil)
 	_ store.StatsKeeper   = (*DB)(nil)
@@ -194,6 +196,7 @@ func (db *DB) settings() conn.Settings {
 }
 
 func (db *DB) begin() {
+	db.feed.turn = make(chan struct{}, 1)
 	db.verbs = sqlstore.New(database{db: db})
 	if db.opts.scan > 0 {
 		db.Page, db.StatsLooks = db.opts.scan, db.opts.scan

@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0006 make.
+-- What the migrations 0001 to 0007 make.
 
 CREATE TABLE weaver_artifacts (
   attempt_no bigint,
@@ -163,6 +163,32 @@ CREATE TABLE weaver_expiries (
 );
 
 CREATE INDEX weaver_expiries_due ON weaver_expiries USING btree (namespace, look_at, task_id);
+
+CREATE TABLE weaver_feed (
+  pos bigint NOT NULL,
+  at bigint NOT NULL,
+  size bigint DEFAULT 0 NOT NULL,
+  attempt_no bigint,
+  epoch bigint,
+  seq bigint,
+  namespace text COLLATE "C" NOT NULL,
+  kind text COLLATE "C" NOT NULL,
+  task_id bytea,
+  job_id bytea,
+  task_type text COLLATE "C",
+  queue text COLLATE "C",
+  state text COLLATE "C",
+  waiting text COLLATE "C",
+  name text COLLATE "C",
+  PRIMARY KEY (namespace, pos)
+);
+
+CREATE TABLE weaver_feeds (
+  keep bigint NOT NULL,
+  pruned bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  PRIMARY KEY (namespace)
+);
 
 CREATE TABLE weaver_jobs (
   total bigint NOT NULL,
@@ -471,6 +497,8 @@ CREATE TABLE weaver_workers (
   PRIMARY KEY (namespace, worker_id)
 ) WITH (fillfactor=20, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_cost_delay=0);
 
+CREATE SEQUENCE weaver_feed_pos;
+
 CREATE OR REPLACE FUNCTION json_extract(doc text, path text)
  RETURNS bigint
  LANGUAGE sql
@@ -517,4 +545,99 @@ CREATE OR REPLACE FUNCTION json_set(doc text, path text, value text)
  IMMUTABLE PARALLEL SAFE STRICT
 AS $function$
   SELECT jsonb_set(doc::jsonb, string_to_array(substr(path, 3), '.'), to_jsonb(value))::text $function$
+;
+
+CREATE OR REPLACE FUNCTION weaver_feed_attempt()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, waiting, name, size)
+  SELECT n.namespace, nextval('weaver_feed_pos'), 'ended', n.finished_at, n.task_id, t.job_id, t.task_type, t.queue, n.attempt_no, n.lease_epoch, t.state, t.waiting_reason, n.outcome_kind, coalesce(octet_length(n.error_json), 0)
+  FROM added n
+  JOIN weaver_tasks t ON t.namespace = n.namespace AND t.task_id = n.task_id
+  JOIN weaver_feeds f ON f.namespace = n.namespace
+  WHERE f.keep > 0;
+  INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, waiting)
+  SELECT n.namespace, nextval('weaver_feed_pos'), 'over', n.finished_at, n.task_id, t.job_id, t.task_type, t.queue, n.attempt_no, t.lease_epoch, t.state, t.waiting_reason
+  FROM added n
+  JOIN weaver_tasks t ON t.namespace = n.namespace AND t.task_id = n.task_id
+  JOIN weaver_feeds f ON f.namespace = n.namespace
+  WHERE f.keep > 0 AND n.outcome_kind IN ('lease_lost', 'released') AND t.state IN ('succeeded', 'failed', 'cancelled', 'blocked');
+  RETURN NULL;
+END $function$
+;
+
+CREATE OR REPLACE FUNCTION weaver_feed_enqueued()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, waiting)
+  SELECT n.namespace, nextval('weaver_feed_pos'), 'enqueued', n.updated_at, n.task_id, n.job_id, n.task_type, n.queue, n.attempt_no, n.lease_epoch, n.state, n.waiting_reason
+  FROM (SELECT * FROM added ORDER BY task_id) n
+  JOIN weaver_feeds f ON f.namespace = n.namespace
+  WHERE f.keep > 0;
+  INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, waiting)
+  SELECT n.namespace, nextval('weaver_feed_pos'), 'over', n.updated_at, n.task_id, n.job_id, n.task_type, n.queue, n.attempt_no, n.lease_epoch, n.state, n.waiting_reason
+  FROM (SELECT * FROM added ORDER BY task_id) n
+  JOIN weaver_feeds f ON f.namespace = n.namespace
+  WHERE f.keep > 0 AND n.state IN ('succeeded', 'failed', 'cancelled', 'blocked');
+  RETURN NULL;
+END $function$
+;
+
+CREATE OR REPLACE FUNCTION weaver_feed_event()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, seq, name, size)
+  SELECT n.namespace, nextval('weaver_feed_pos'), 'event', n.at, n.task_id, t.job_id, t.task_type, t.queue, t.attempt_no, t.lease_epoch, t.state, n.seq, n.type, octet_length(n.body)
+  FROM (SELECT * FROM added ORDER BY task_id, seq) n
+  JOIN weaver_tasks t ON t.namespace = n.namespace AND t.task_id = n.task_id
+  JOIN weaver_feeds f ON f.namespace = n.namespace
+  WHERE f.keep > 0;
+  RETURN NULL;
+END $function$
+;
+
+CREATE OR REPLACE FUNCTION weaver_feed_log()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, seq, name, size)
+  SELECT n.namespace, nextval('weaver_feed_pos'), 'log', n.at, n.task_id, t.job_id, t.task_type, t.queue, t.attempt_no, t.lease_epoch, t.state, n.seq, n.type, octet_length(n.body)
+  FROM (SELECT * FROM added ORDER BY task_id, seq) n
+  JOIN weaver_tasks t ON t.namespace = n.namespace AND t.task_id = n.task_id
+  JOIN weaver_feeds f ON f.namespace = n.namespace
+  WHERE f.keep > 0;
+  RETURN NULL;
+END $function$
+;
+
+CREATE OR REPLACE FUNCTION weaver_feed_settled()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO weaver_feed (namespace, pos, kind, at, job_id, state)
+  SELECT NEW.namespace, nextval('weaver_feed_pos'), 'settled', NEW.updated_at, NEW.job_id, NEW.state
+  FROM weaver_feeds f WHERE f.namespace = NEW.namespace AND f.keep > 0;
+  RETURN NULL;
+END $function$
+;
+
+CREATE OR REPLACE FUNCTION weaver_feed_state()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, waiting)
+  SELECT NEW.namespace, nextval('weaver_feed_pos'), CASE NEW.state WHEN 'running' THEN 'started' WHEN 'pending' THEN 'reopened' WHEN 'ready' THEN 'reopened' ELSE 'over' END,
+    NEW.updated_at, NEW.task_id, NEW.job_id, NEW.task_type, NEW.queue, NEW.attempt_no, NEW.lease_epoch, NEW.state, NEW.waiting_reason
+  FROM weaver_feeds f WHERE f.namespace = NEW.namespace AND f.keep > 0;
+  RETURN NULL;
+END $function$
 ;

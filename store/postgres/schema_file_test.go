@@ -34,6 +34,9 @@ SELECT E'\nCREATE TABLE ' || c.relname || E' (\n' || (
     FROM pg_index i WHERE i.indrelid = c.oid AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = i.indexrelid)), '')
 FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r' ORDER BY c.relname`
 
+// sqlSequences lists the sequences.
+const sqlSequences = `SELECT E'\nCREATE SEQUENCE ' || relname || E';\n' FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'S' ORDER BY relname`
+
 // sqlFunctions lists the functions, each as it can be made.
 const sqlFunctions = `
 SELECT E'\n' || replace(pg_get_functiondef(oid), pronamespace::regnamespace || '.', '') || E';\n' FROM pg_proc WHERE pronamespace = $1::regnamespace ORDER BY proname, oid::regprocedure::text`
@@ -44,12 +47,12 @@ func listing(u *user, schema string) string {
 	u.exec("SET search_path TO " + schema) // names of it are not qualified then
 	defer u.exec("SET search_path TO weaver")
 	if others := u.texts(`
-SELECT 'relation ' || relname FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind NOT IN ('r', 'i')
+SELECT 'relation ' || relname FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind NOT IN ('r', 'i', 'S')
 UNION ALL SELECT 'trigger ' || tgname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace = $1::regnamespace
 UNION ALL SELECT 'type ' || typname FROM pg_type WHERE typnamespace = $1::regnamespace AND typtype NOT IN ('c', 'b')`, schema); len(others) > 0 {
 		u.Errorf("the listing leaves out %q: extend it", others)
 	}
-	return strings.Join(append(u.texts(sqlListing, schema), u.texts(sqlFunctions, schema)...), "")
+	return strings.Join(slices.Concat(u.texts(sqlListing, schema), u.texts(sqlSequences, schema), u.texts(sqlFunctions, schema)), "")
 }
 
 // schema.sql is what the migrations make, for people and for tests to read.

@@ -68,6 +68,7 @@ var (
 	_ store.Warner         = (*DB)(nil)
 	_ store.Scanner        = (*DB)(nil)
 	_ store.EventReader    = (*DB)(nil)
+	_ store.EventFeed      = (*DB)(nil)
 	_ store.ValueWalker    = (*DB)(nil)
 	_ store.JobCounter     = (*DB)(nil)
 	_ store.StatsKeeper    = (*DB)(nil)
@@ -78,7 +79,8 @@ var (
 )
 
 // Open opens or creates the database in the file path. It does not migrate:
-// call Migrate, or let `weaver migrate up` do it.
+// call Migrate, or let `weaver migrate up` do it. A path may be written as the command
+// has it, in WEAVER_STORE for example: sqlite:PATH.
 //
 // Symbolic links are followed once, now. A new file, its log and its locks can
 // be read by their owner only; a log has the mode of the file otherwise. When
@@ -90,6 +92,10 @@ var (
 // store.ErrBusy, store.ErrUnavailable (the folder does not exist, or the file
 // has several hard links).
 func Open(ctx context.Context, path string, opts ...Option) (*DB, error) {
+	path = strings.TrimPrefix(path, "sqlite:")
+	if strings.HasPrefix(path, "postgres://") || strings.HasPrefix(path, "postgresql://") {
+		return nil, fmt.Errorf("open sqlite: the name is that of a PostgreSQL database: open it with package store/postgres")
+	}
 	if path == "" {
 		return nil, fmt.Errorf("open sqlite: no file name given: name a file, or use OpenMemory")
 	}

@@ -38,6 +38,11 @@ var wide = map[string]string{
 
 	"sqlArtifacts": "the artifacts of one task, each with its blob if it has one",
 
+	"feed quotes 1": "a row by its keys", "feed quotes 8": "up to 8 rows by their keys", "feed quotes 32": "up to 32 rows by their keys",
+	"sqlLastInFeed": "the two rows that say how far a feed is",
+	"sqlPruned":     "the row of a namespace",
+	"sqlPruneFeed":  "the first rows of a feed, which were counted before",
+
 	"sqlWaitsForTask": "the tasks that one waits for, through others: those that it reached are scanned",
 
 	"sqlWorkers":     "a row per worker",

@@ -1,4 +1,4 @@
--- What the migrations 0001 to 0018 make of an empty database.
+-- What the migrations 0001 to 0019 make of an empty database.
 
 CREATE TABLE weaver_store_meta (
   namespace TEXT NOT NULL,   -- '' for what holds in all namespaces
@@ -415,6 +415,32 @@ CREATE TABLE weaver_stats (
   run_times  BLOB NOT NULL,
   wait_times BLOB NOT NULL,
   PRIMARY KEY (namespace, width, slot, worker, task_type, queue, outcome, error_kind)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_feeds (
+  namespace TEXT NOT NULL,
+  keep      INTEGER NOT NULL,
+  pruned    INTEGER NOT NULL,
+  PRIMARY KEY (namespace)
+) WITHOUT ROWID;
+
+CREATE TABLE weaver_feed (
+  namespace  TEXT NOT NULL,
+  pos        INTEGER NOT NULL,
+  kind       TEXT NOT NULL,
+  at         INTEGER NOT NULL,
+  size       INTEGER NOT NULL DEFAULT 0,  -- bytes of what it quotes
+  task_id    BLOB,
+  job_id     BLOB,
+  task_type  TEXT,
+  queue      TEXT,
+  attempt_no INTEGER,
+  epoch      INTEGER,                     -- of the lease
+  seq        INTEGER,                     -- of a row of weaver_events or weaver_logs
+  state      TEXT,
+  waiting    TEXT,
+  name       TEXT,                        -- outcome of an attempt, type of an event
+  PRIMARY KEY (namespace, pos)
 ) WITHOUT ROWID;
 
 INSERT INTO weaver_store_meta (namespace, key, value) VALUES ('', 'generation', lower(hex(randomblob(16))));

@@ -232,6 +232,9 @@ func suites(t *testing.T, h Harness) []suite {
 		if _, ok := s.(store.EventReader); ok {
 			all = append(all, suite{"Events", eventCases})
 		}
+		if _, ok := s.(store.EventFeed); ok {
+			all = append(all, suite{"Feed", feedCases})
+		}
 		if _, ok := s.(store.ValueWalker); ok {
 			all = append(all, suite{"WalkValues", valueWalkCases})
 		}

@@ -51,6 +51,7 @@ func TestEncodeEveryEvent(t *testing.T) {
 		want string
 	}{
 		{event.TaskStarted{Header: h, Input: json.RawMessage(`[1, 2]`)}, `{"event":"task.started",` + task1 + `,"input":[1,2]}`},
+		{event.TaskReopened{Header: h}, `{"event":"task.reopened",` + task1 + `}`},
 		{event.TaskSucceeded{Header: h, Output: json.RawMessage(`{}`), Duration: 1}, `{"event":"task.succeeded",` + task1 + `,"output":{},"duration_ns":1}`},
 		{event.TaskFailed{Header: h, Error: e}, `{"event":"task.failed",` + task1 + `,` + fail + `,"duration_ns":0}`},
 		{event.TaskRetrying{Header: h, Error: e, Delay: 2}, `{"event":"task.retrying",` + task1 + `,` + fail + `,"delay_ns":2,"duration_ns":0}`},

@@ -62,6 +62,9 @@ type (
 		Queue string          `json:"queue"`
 		Input json.RawMessage `json:"input,omitempty"`
 	}
+	// TaskReopened says that a task which had ended, or was blocked, may run again.
+	// Readers derive it (Client.Events); engines do not emit it.
+	TaskReopened struct{ Header }
 	// TaskStarted follows the commit of the claim.
 	TaskStarted struct {
 		Header
@@ -177,6 +180,9 @@ type (
 
 // Type implements Event.
 func (TaskEnqueued) Type() string { return "task.enqueued" }
+
+// Type implements Event.
+func (TaskReopened) Type() string { return "task.reopened" }
 
 // Type implements Event.
 func (TaskStarted) Type() string { return "task.started" }

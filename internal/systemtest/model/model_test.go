@@ -94,6 +94,9 @@ func runSequence(t *rapid.T, url string) {
 		}
 	})
 	p.snapshots()
+	if p.fed = p.rarely(2, "with a feed"); p.fed {
+		p.keepFeed()
+	}
 	for _, w := range p.workers {
 		p.join(w)
 	}
@@ -183,7 +186,8 @@ type pair struct {
 	// workers are joined from the start. The first one is the reaper, which
 	// claims, too; the last one is of the second process.
 	workers []store.WorkerID
-	dead    int // processes
+	dead    int  // processes
+	fed     bool // both keep a feed
 
 	// generations maps those of the model to those of the other store: each
 	// store draws its own. All leases kept here are the model's.
@@ -265,4 +269,7 @@ func (p *pair) check(*rapid.T) {
 		o.At = time.Time{}
 		return o, err
 	})
+	if p.fed {
+		p.compareFeeds()
+	}
 }

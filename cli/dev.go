@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/internal/devrun"
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+)
+
+// devCmd is the verb dev.
+type devCmd struct {
+	Program []string `arg:"" optional:"" name:"program" help:"Your program and its arguments, behind --; it is started with WEAVER_STORE set, and again when a .go file of its module changes."`
+
+	Addr             string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the HTTP API listens; port 0 is any free one. Default: 127.0.0.1:8080."`
+	Slots            *int          `placeholder:"N" help:"How many builtin tasks run at once. Default: the number of processors, at least 4."`
+	DrainTimeout     time.Duration `default:"10s" placeholder:"DURATION" help:"How long your program and running tasks may go on when they are to end; default 10s."`
+	NoPrivateNetwork bool          `help:"Let http tasks reach public addresses only."`
+}
+
+// Help is shown by dev --help.
+func (devCmd) Help() string {
+	return "One command for the machine of a developer: it makes the store if there is none, serves its HTTP API under a new token, runs the builtin task types, and runs your program, " +
+		"whose output it prints. The program opens the store that WEAVER_STORE names (store/sqlite and store/postgres take that as it is). When a .go file changes it is built; if that works " +
+		"the old one gets SIGTERM and the time to drain, and the new one goes on with the tasks where they were.\n\n" +
+		"  weaver dev -- go run ./cmd/app"
+}
+
+// Run implements the verb.
+func (c *devCmd) Run(ctx context.Context, s *session) error {
+	if !s.named {
+		s.flags.Store = defaultStore(".") // whatever files the program's arguments name
+	}
+	if s.json() {
+		return badInput("`"+s.app.Name+" serve -o json` and `"+s.app.Name+" worker -o json` print for programs.", "dev prints lines for people")
+	}
+	work := &workFlags{Slots: c.Slots, DrainTimeout: c.DrainTimeout, NoPrivateNetwork: c.NoPrivateNetwork}
+	if err := work.check(); err != nil {
+		return err
+	}
+	out := devrun.NewOutput(s.live)
+	var runner *devrun.Runner
+	if len(c.Program) > 0 {
+		env, err := s.programEnv()
+		if err != nil {
+			return err
+		}
+		if runner, err = devrun.New(devrun.Config{Command: c.Program, Env: env, Output: out, DrainTimeout: c.DrainTimeout}); err != nil {
+			return badInput("", "%w", err)
+		}
+	}
+	token, line := httpapi.NewToken("dev", httpapi.Full)
+	tokens, err := httpapi.ReadTokens(strings.NewReader(line))
+	if err != nil {
+		return err
+	}
+	door, err := listenOn(c.Addr, credentials{authorize: tokens.Authorize, tokens: tokens})
+	if err != nil {
+		return err
+	}
+	defer door.close()
+	return s.withWork(ctx, func(st store.Store) error {
+		logs, tasks, dev := new(keptLogs), sourceWriter{out, "tasks"}, sourceWriter{out, "dev"}
+		defer logs.close()
+		say := func(format string, args ...any) { out.Print("dev", fmt.Sprintf(format, args...)) }
+		p := process{say: say, door: door, drain: c.DrainTimeout}
+		log := s.workLog()
+		log.w, log.bare = tasks, true
+		handlers := appOver(work.builtins(logs), s.app.Handlers)
+		var err error
+		if p.eng, err = s.newEngine(st, engineParts{handlers: handlers, flags: work, log: log, logs: logs, errs: dev, door: door}); err != nil {
+			return err
+		}
+		announce(ctx, p.eng)
+		if err := door.open(s, p.eng.Client, dev); err != nil {
+			return err
+		}
+		keepEvents(ctx, p.eng.Client, weaver.EventsKept, say)
+		is := "is"
+		if s.created {
+			is = "is new"
+		}
+		say("the store %s: %s", is, s.storePlace())
+		say("open %sopenapi.json#token=%s", door.url(), token)
+		say("or   curl -H 'Authorization: Bearer %s' %sv1/tasks", token, door.url())
+		say("%s for %s", text.Plural(work.slots(), "slot"), strings.Join(namesOf(handlers), ", "))
+		if runner != nil {
+			p.more = append(p.more, part{"program", func(drain, now context.Context) error {
+				defer context.AfterFunc(now, runner.StopNow)()
+				return runner.Run(drain)
+			}})
+		} else {
+			say("no program is run: add one, for example %s dev -- go run ./cmd/app", s.app.Name)
+		}
+		err = p.run(ctx)
+		say("stopped; the tasks are in %s, and the next start goes on with them", s.storePlace())
+		return err
+	})
+}
+
+// sourceWriter writes lines as those of a source.
+type sourceWriter struct {
+	out    *devrun.Output
+	source string
+}
+
+// Write implements io.Writer. It is called with whole lines.
+func (w sourceWriter) Write(p []byte) (int, error) {
+	w.out.Print(w.source, string(p))
+	return len(p), nil
+}
+
+// programEnv returns the environment in which a program, wherever it runs, finds what
+// this one uses.
+func (s *session) programEnv() ([]string, error) {
+	p, err := placeOf(s.flags.Store)
+	if err != nil {
+		return nil, err
+	}
+	env := append(os.Environ(), "WEAVER_NAMESPACE="+s.flags.Namespace)
+	abs := func(path string) string {
+		full, failed := filepath.Abs(path)
+		err = errors.Join(err, failed)
+		return full
+	}
+	env = append(env, "WEAVER_STORE="+p.url())
+	if s.flags.CodecKey != "" {
+		env = append(env, "WEAVER_CODEC_KEY="+abs(s.flags.CodecKey))
+	}
+	if folder, found := strings.CutPrefix(s.flags.Bucket, "dir:"); found {
+		env = append(env, "WEAVER_BUCKET=dir:"+abs(folder))
+	}
+	return env, err
+}

@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/internal/group"
+	"github.com/goweaver/weaver/internal/text"
+	"github.com/goweaver/weaver/store"
+)
+
+// serveCmd is the verb serve.
+type serveCmd struct {
+	Addr          string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen; port 0 is any free one. Another host than the loopback interface needs a file of tokens or passwords. Default: 127.0.0.1:8080."`
+	TokenFile     string        `placeholder:"FILE" help:"Who may do what: lines that token new prints. Default: everybody on this machine may do everything."`
+	PasswordFile  string        `placeholder:"FILE" help:"Names with passwords for basic authentication, beside tokens or instead of them: lines that token password prints."`
+	CookieKeyFile string        `placeholder:"FILE" help:"What signs the cookies of browsers: at least 32 bytes, the same for all servers behind one address. Default: random, so that a restart ends their logins."`
+	AllowedHost   []string      `placeholder:"HOST" help:"A further name in the header Host that is answered without credentials, * for any; may be repeated. Default: names of the loopback interface."`
+	Roles         []string      `default:"api,reaper,collector" placeholder:"ROLE" complete:"api,worker,reaper,collector" help:"What this process does: api (HTTP), worker (run tasks), reaper (take over from dead workers, end what is late), collector (delete what nothing needs). A worker is a reaper and collector too, and these two come together. Default: api,reaper,collector."`
+	KeepEvents    time.Duration `default:"168h" placeholder:"DURATION" help:"For how long the store keeps what happens, so that /v1/events can be followed: 1m or more; 0 leaves it as it is. Default: 168h, a week."`
+	workerFlags
+	workFlags
+}
+
+// Help is shown by serve --help.
+func (serveCmd) Help() string {
+	return "It serves the HTTP API of the store, and the tools of `mcp` at /mcp, until interrupted; docs/http.md is the guide, /openapi.json the reference. " +
+		"Whoever may submit tasks may run commands on the workers of type builtin: give the role worker to a process that takes them from people you trust.\n\n" +
+		"  weaver token new ci --access submit,read --token-file tokens\n" +
+		"  weaver serve --addr :8080 --token-file tokens"
+}
+
+// The roles of a process.
+const (
+	roleAPI       = "api"
+	roleWorker    = "worker"
+	roleReaper    = "reaper"
+	roleCollector = "collector"
+)
+
+// Run implements the verb.
+func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
+	roles, err := c.roles()
+	if err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	if c.KeepEvents != 0 && c.KeepEvents < store.MinFeedKeep {
+		return badInput("", "--keep-events %s: want %s or more, or 0 to leave it as it is", c.KeepEvents, store.MinFeedKeep)
+	}
+	logs, handlers := new(keptLogs), []weaver.Handler(nil)
+	if roles[roleWorker] {
+		if handlers, err = c.handlers(s, &c.workFlags, logs); err != nil {
+			return err
+		}
+	} else if len(c.Handlers) > 0 || len(c.Queue) > 0 {
+		return badInput("Add worker to --roles.", "--handlers and --queue are for the role worker")
+	}
+	queues, err := c.queues(c.slots())
+	if err != nil {
+		return err
+	}
+	var door *door
+	if roles[roleAPI] {
+		who, err := c.credentials(s)
+		if err != nil {
+			return err
+		}
+		if door, err = listenOn(c.Addr, who); err != nil {
+			return err
+		}
+		defer door.close()
+	}
+	return s.withWork(ctx, func(st store.Store) error {
+		log := s.workLog()
+		p := process{say: log.say, door: door, drain: c.DrainTimeout}
+		defer logs.close()
+		client, err := s.newClient(st, true)
+		if err != nil {
+			return err
+		}
+		if roles[roleWorker] || roles[roleReaper] || roles[roleCollector] {
+			if p.eng, err = s.newEngine(st, engineParts{handlers: handlers, queues: queues, flags: &c.workFlags, log: log, logs: logs, errs: s.errs, door: door}); err != nil {
+				return err
+			}
+			announce(ctx, p.eng)
+			client = p.eng.Client
+		}
+		if door != nil {
+			if err := door.open(s, client, s.errs); err != nil {
+				return err
+			}
+			keepEvents(ctx, client, c.KeepEvents, p.say)
+		}
+		if s.created {
+			p.say("there was no store: %s is new, and no task waits in it yet", s.storePlace())
+		}
+		if door != nil {
+			log.serving(door.url())
+		}
+		c.greet(s, &p, roles, handlers)
+		err = p.run(ctx)
+		p.say("server stopped")
+		return err
+	})
+}
+
+// keepEvents has the store keep events. A server that may not begin it serves the rest.
+func keepEvents(ctx context.Context, client *weaver.Client, keep time.Duration, say func(string, ...any)) {
+	if keep == 0 {
+		return
+	}
+	if err := client.KeepEvents(ctx, keep); err != nil {
+		say("/v1/events cannot be followed: %v", err)
+	}
+}
+
+// greet says what runs.
+func (c *serveCmd) greet(s *session, p *process, roles map[string]bool, handlers []weaver.Handler) {
+	var names []string
+	for _, r := range []string{roleAPI, roleWorker, roleReaper, roleCollector} {
+		if roles[r] {
+			names = append(names, r)
+		}
+	}
+	if p.door != nil {
+		p.say("serving %s from %s, namespace %q: %s", p.door.url(), s.store(), s.flags.Namespace, strings.Join(names, ", "))
+	} else {
+		p.say("%s of %s, namespace %q", strings.Join(names, ", "), s.store(), s.flags.Namespace)
+	}
+	if roles[roleWorker] {
+		p.say("%s: %s", text.Plural(c.slots(), "slot"), strings.Join(namesOf(handlers), ", "))
+	}
+	if p.door != nil && p.door.who.open {
+		p.say("without credentials everybody on this machine may do everything: --token-file says who may do what")
+	}
+}
+
+// roles reads --roles.
+func (c *serveCmd) roles() (map[string]bool, error) {
+	known := []string{roleAPI, roleWorker, roleReaper, roleCollector}
+	roles := make(map[string]bool, len(known))
+	for _, r := range c.Roles {
+		if r = strings.TrimSpace(r); !slices.Contains(known, r) {
+			return nil, badInput("", "--roles %q is not known%s; the roles are %s", r, didYouMean(r, known), join(known))
+		}
+		roles[r] = true
+	}
+	if len(roles) == 0 {
+		return nil, badInput("", "--roles names none; the roles are %s", join(known))
+	}
+	return roles, nil
+}
+
+// credentials returns who may do what. An address that other machines reach needs some.
+func (c *serveCmd) credentials(s *session) (credentials, error) {
+	who, err := loadCredentials(c.TokenFile, c.PasswordFile, c.CookieKeyFile)
+	if err != nil {
+		return who, err
+	}
+	if who.hosts = c.AllowedHost; !who.open {
+		return who, nil
+	}
+	host, _, err := net.SplitHostPort(c.Addr)
+	if err != nil {
+		return who, badAddr(c.Addr, err)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return who, badInput(
+			"Listen on 127.0.0.1, or say who may do what: `"+s.app.Name+" token new NAME --access read --token-file tokens` makes a token and its line, and --token-file tokens has them looked at.",
+			"--addr %s: other machines reach it, and there are no credentials", c.Addr)
+	}
+	return who, nil
+}
+
+func badAddr(addr string, err error) error {
+	return badInput("Write HOST:PORT, for example 127.0.0.1:8080; port 0 is any free one.", "--addr %q: %w", addr, err)
+}
+
+// process is what serve and dev run side by side. What is nil is left out.
+type process struct {
+	say   func(format string, args ...any)
+	door  *door
+	eng   *weaver.Engine
+	drain time.Duration
+	more  []part
+}
+
+// part is one of the things that a process runs. run returns after drain has ended; now
+// ends when it must not wait any more.
+type part struct {
+	name string
+	run  func(drain, now context.Context) error
+}
+
+// run returns when all parts have ended: after an interrupt, or because one failed.
+func (p *process) run(ctx context.Context) error {
+	g := group.New(context.WithoutCancel(ctx))
+	asked, stopListening := listen(ctx, g.Go)
+	stopNote := context.AfterFunc(asked.drain, func() {
+		p.say("stopping: what runs may end within %s; interrupt again to stop it now", text.Setting(p.drain))
+	})
+	stopNow := context.AfterFunc(asked.now, func() {
+		p.say("stopping now")
+		if p.eng != nil {
+			p.eng.StopNow()
+		}
+	})
+	parts := group.New(asked.drain)
+	if p.eng != nil {
+		parts.Go("engine", p.eng.Run)
+		parts.Go("questions", func(ctx context.Context) error { return expireWhile(ctx, p.eng.Client) })
+	}
+	if p.door != nil {
+		parts.Go("http", func(ctx context.Context) error { return p.door.serve(ctx, asked.now, p.drain) })
+	}
+	for _, m := range p.more {
+		parts.Go(m.name, func(ctx context.Context) error { return m.run(ctx, asked.now) })
+	}
+	err := parts.Wait()
+	stopNote()
+	stopNow()
+	stopListening()
+	return errors.Join(err, g.Wait())
+}

@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/internal/attemptlog"
+	"github.com/goweaver/weaver/internal/group"
+	"github.com/goweaver/weaver/task"
+)
+
+// credentials say who may do what over HTTP.
+type credentials struct {
+	authorize httpapi.Authorizer
+	tokens    *httpapi.Tokens // for logins; nil: there are none
+	open      bool            // nothing is asked for
+	hosts     []string        // that are answered then
+}
+
+// minCookieKey is how many bytes a key of cookies has at least.
+const minCookieKey = 32
+
+// loadCredentials reads the files that were named; "" is none.
+func loadCredentials(tokenFile, passwordFile, cookieKeyFile string) (who credentials, err error) {
+	var opts []httpapi.TokensOption
+	if cookieKeyFile != "" {
+		if tokenFile == "" {
+			return who, badInput("Name one with --token-file.", "--cookie-key-file signs logins with tokens, and there is no file of tokens")
+		}
+		key, err := os.ReadFile(cookieKeyFile)
+		if err != nil {
+			return who, badInput("", "--cookie-key-file: %w", err)
+		}
+		if key = bytes.TrimSpace(key); len(key) < minCookieKey {
+			return who, badInput("`head -c 32 /dev/urandom | base64` prints one.", "--cookie-key-file %s has %d bytes: want at least %d", cookieKeyFile, len(key), minCookieKey)
+		}
+		opts = append(opts, httpapi.CookieKey(key))
+	}
+	if tokenFile != "" {
+		if who.tokens, err = httpapi.LoadTokens(tokenFile, opts...); err != nil {
+			return who, badCredentials("--token-file", "token new NAME --access ACCESS --token-file "+quote(tokenFile), err)
+		}
+	}
+	var passwords *httpapi.Passwords
+	if passwordFile != "" {
+		if passwords, err = httpapi.LoadPasswords(passwordFile); err != nil {
+			return who, badCredentials("--password-file", "token password NAME --access ACCESS >> "+quote(passwordFile), err)
+		}
+	}
+	switch {
+	case who.tokens != nil && passwords != nil:
+		who.authorize = httpapi.AnyOf(who.tokens.Authorize, passwords.Authorize)
+	case who.tokens != nil:
+		who.authorize = who.tokens.Authorize
+	case passwords != nil:
+		who.authorize = passwords.Authorize
+	default:
+		who.open = true
+		who.authorize = httpapi.Open(httpapi.Principal{Name: "local", Access: httpapi.Full})
+	}
+	return who, nil
+}
+
+func badCredentials(flag, verb string, err error) error {
+	advice := "A line has a name, an access and a hash."
+	if errors.Is(err, fs.ErrNotExist) {
+		advice = "`weaver " + verb + "` makes a line."
+	}
+	return badInput(advice, "%s: %w", flag, err)
+}
+
+// door is the HTTP server of a verb.
+type door struct {
+	who      credentials
+	listener net.Listener
+	server   *http.Server
+	metrics  *httpapi.Metrics // of the process's engine, whose plug-in it is
+}
+
+// listenOn begins to listen; who connects waits until open and serve.
+func listenOn(addr string, who credentials) (*door, error) {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return nil, badAddr(addr, err)
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, badInput("Another port may be free; port 0 is any free one.", "--addr %s: %w", addr, err)
+	}
+	return &door{who: who, listener: l, metrics: httpapi.NewMetrics()}, nil
+}
+
+// close stops listening, also if serve was not called.
+func (d *door) close() { _ = d.listener.Close() } // serve has closed it already, or nothing came
+
+// The limits of connections; those of requests are the API's.
+const (
+	headerTimeout  = 5 * time.Second
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 64 << 10
+)
+
+// open makes the API of a client, with the tools of mcp beside it.
+func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
+	logger := warnings(errs)
+	logs, err := s.commandLogs()
+	if err != nil {
+		return err
+	}
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(d.metrics, httpapi.NewStoreMetrics(client, logger), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	api, err := httpapi.New(httpapi.Config{
+		Client:       client,
+		Authorize:    d.who.authorize,
+		Login:        d.who.tokens,
+		AllowedHosts: d.who.hosts,
+		CommandLogs:  logs,
+		Metrics:      metrics,
+		Logger:       logger,
+	})
+	if err != nil {
+		return badInput("", "%w", err)
+	}
+	d.server = &http.Server{
+		Handler:           beside(api, s.mcpHandler(api, client)),
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug), // what clients do wrong
+	}
+	d.server.RegisterOnShutdown(api.Stop)
+	return nil
+}
+
+// commandLogs opens what commands wrote on this machine; nil: it keeps nothing.
+func (s *session) commandLogs() (func(t *task.Task, attempt int) (io.ReadCloser, error), error) {
+	dir := s.logFolder()
+	if dir == "" {
+		return nil, nil
+	}
+	codec, err := s.codec()
+	if err != nil {
+		return nil, err
+	}
+	folder, seals := attemptlog.New(attemptlog.Config{Dir: dir}), s.sealedLogs(codec)
+	return func(t *task.Task, attempt int) (io.ReadCloser, error) {
+		of := attemptlog.Attempt{Job: t.JobID, Task: t.ID, No: attempt}
+		r, err := folder.Open(of)
+		if err != nil {
+			return nil, err
+		}
+		return seals.reader(of, r), nil
+	}, nil
+}
+
+// beside serves the tools at /mcp, and the API everywhere else. A ServeMux would redirect
+// what is no clean path, which the API refuses.
+func beside(api, tools http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.EscapedPath() == "/mcp" {
+			tools.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
+}
+
+// url is where the server is found on this machine.
+func (d *door) url() string {
+	addr, _ := d.listener.Addr().(*net.TCPAddr) // listenOn asked for tcp
+	host := addr.IP.String()
+	if addr.IP.IsUnspecified() {
+		host = "localhost"
+	}
+	return "http://" + net.JoinHostPort(host, fmt.Sprint(addr.Port)) + "/"
+}
+
+// serve answers until ctx ends, then lets the requests that are under way end, for so
+// long as drain or until now ends.
+func (d *door) serve(ctx, now context.Context, drain time.Duration) error {
+	g := group.New(context.WithoutCancel(ctx))
+	g.Go("accept", func(context.Context) error {
+		if err := d.server.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	select {
+	case <-ctx.Done():
+	case <-g.Context().Done(): // it failed
+	}
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	defer context.AfterFunc(now, cancel)()
+	if err := d.server.Shutdown(limit); err != nil {
+		_ = d.server.Close() // what is left is cut
+	}
+	return g.Wait()
+}

@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"net/http"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/httpapi"
+	"github.com/goweaver/weaver/internal/mcpserver"
+)
+
+// maxMCP is how many bytes a message of an MCP client may have.
+const maxMCP = 8 << 20
+
+// mcpHandler serves the tools of the verb mcp over HTTP, each principal those that its
+// access allows.
+func (s *session) mcpHandler(api *httpapi.API, client *weaver.Client) http.Handler {
+	return api.Guard("mcp", httpapi.Read, func(w http.ResponseWriter, r *http.Request, who httpapi.Principal) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxMCP)
+		mcpserver.Handler(func(*http.Request) (mcpserver.Config, error) {
+			return mcpserver.Config{
+				Version:      s.app.Version,
+				Client:       client,
+				Why:          s.whyText,
+				Logs:         s.logsText,
+				Types:        s.typeNames,
+				Draft:        s.mcpDraft,
+				AllowWrites:  who.Access.Has(httpapi.Operate | httpapi.Submit),
+				ShowPayloads: who.Access.Has(httpapi.Payloads),
+				Actor:        who.Name,
+			}, nil
+		}).ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode"
+
+	"github.com/goweaver/weaver/httpapi"
+)
+
+// tokenCmd groups the verbs of credentials.
+type tokenCmd struct {
+	New      tokenNewCmd      `cmd:"" help:"Print a new token, and its line for the file of serve."`
+	Password tokenPasswordCmd `cmd:"" help:"Print the line for a name and the password on the standard input."`
+}
+
+// Help implements kong.HelpProvider.
+func (tokenCmd) Help() string {
+	return "Who uses a server is known by a token, or by a name and a password. The files of `serve` hold hashes: " +
+		"a token is printed once, and cannot be read from them. A line that is removed counts until the server is started again.\n\n" +
+		"  weaver token new ci --access submit,read --token-file tokens\n" +
+		"  weaver token password ann --access read,operate >> passwords"
+}
+
+// accessFlag says what a principal may do.
+type accessFlag struct {
+	Name   string `arg:"" help:"Who it is for: the actor of what is done with it, in the audit."`
+	Access string `required:"" placeholder:"ACCESS" help:"What it allows: one or more of submit, read, payloads and operate, with commas, or full. Payloads and operate include read."`
+}
+
+func (a *accessFlag) parse() (httpapi.Access, error) {
+	if a.Name == "" || strings.HasPrefix(a.Name, "#") || strings.ContainsFunc(a.Name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return 0, badInput("", "the name %q: want one word that does not begin with #", a.Name)
+	}
+	access, err := httpapi.ParseAccess(a.Access)
+	if err != nil {
+		return 0, badInput("", "--access: %w", err)
+	}
+	return access, nil
+}
+
+type tokenNewCmd struct {
+	accessFlag
+	TokenFile string `placeholder:"FILE" help:"Add the line to this file, which is made if it is not there, and print the token alone."`
+}
+
+// Run implements the verb.
+func (c *tokenNewCmd) Run(s *session) error {
+	access, err := c.parse()
+	if err != nil {
+		return err
+	}
+	token, line := httpapi.NewToken(c.Name, access)
+	if c.TokenFile != "" {
+		if err := appendLine(c.TokenFile, line); err != nil {
+			return badInput("", "--token-file: %w", err)
+		}
+	}
+	switch {
+	case s.json():
+		return s.writeJSON(map[string]any{"name": c.Name, "access": access.String(), "token": token, "line": line})
+	case c.TokenFile != "":
+		s.printf("%s\n", token)
+	default:
+		s.printf("token: %s\nline:  %s\n", token, line)
+	}
+	return nil
+}
+
+// appendLine adds a line to the end of a file, behind a line that was not ended.
+func appendLine(file, line string) (err error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if size := info.Size(); info.Mode().IsRegular() && size > 0 {
+		last := make([]byte, 1)
+		if _, err := f.ReadAt(last, size-1); err != nil {
+			return err
+		}
+		if last[0] != '\n' {
+			line = "\n" + line
+		}
+	}
+	_, err = f.WriteString(line + "\n")
+	return err
+}
+
+type tokenPasswordCmd struct{ accessFlag }
+
+// maxPassword is how many bytes a password may have.
+const maxPassword = 1024
+
+// Run implements the verb.
+func (c *tokenPasswordCmd) Run(s *session) error {
+	access, err := c.parse()
+	if err != nil {
+		return err
+	}
+	password, err := bufio.NewReader(io.LimitReader(s.stdin, maxPassword+2)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the password: %w", err)
+	}
+	password = strings.TrimRight(password, "\r\n")
+	if n := len(password); n < 8 || n > maxPassword {
+		return badInput("", "the password on the standard input has %d bytes: want 8 to %d, in one line", n, maxPassword)
+	}
+	line, err := httpapi.NewPassword(c.Name, access, password)
+	if err != nil {
+		return err
+	}
+	if s.json() {
+		return s.writeJSON(map[string]any{"name": c.Name, "access": access.String(), "line": line})
+	}
+	s.printf("%s\n", line)
+	return nil
+}

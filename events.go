@@ -1,0 +1,254 @@
+package weaver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// EventsKept is for how long KeepEvents is asked to keep events by programs that do not
+// ask their users.
+const EventsKept = 7 * 24 * time.Hour
+
+// OldestEvent is the cursor of a reader that wants all events that are still kept.
+const OldestEvent = "0"
+
+// KeepEvents has the store keep what happens in the namespace from now on, for so long
+// after it happened, a minute at least, so that Events and EventPage can read it: of all
+// tasks and jobs, whichever process moves them. It is a property of the store, so one
+// call is enough for all processes, and another one changes the time. 0 ends it: what
+// was kept goes, and followers end with ErrNoFeed. Engines that run remove what is older
+// (they look once a minute, and within an hour learn that events are kept).
+//
+// Of steps, progress, output and logs there is what engines store (PersistEvents,
+// PersistLogs). A store that keeps events writes a row more for each move of a task; one
+// that does not pays nothing. On PostgreSQL the first call needs the rights of the
+// tables' owner, as migrations do. See docs/adr/0042.
+func (c *Client) KeepEvents(ctx context.Context, keep time.Duration) error {
+	feed, err := store.FeedOf(c.store)
+	if err == nil {
+		if keep < 0 || keep > 0 && keep < store.MinFeedKeep {
+			err = fmt.Errorf("%w: %v: want %v or more, or 0 to keep none", ErrInvalidOption, keep, store.MinFeedKeep)
+		} else {
+			err = feed.KeepFeed(ctx, c.ns, keep)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("keep events: %w", err)
+	}
+	return nil
+}
+
+// EventsRequest says which events a reader wants: those that fit all that it names.
+type EventsRequest struct {
+	After string // the cursor of the last event that the reader has; "": what happens from now on; OldestEvent: all that is kept
+
+	Task  TaskID
+	Job   JobID    // its own events, and those of its tasks
+	Queue string   // of tasks
+	Types []string // of tasks, any of them; "acme.billing.*" is all that begin so
+	Names []string // of events, any of them: "task.failed", "step.*"
+
+	Limit int           // of EventPage; 0: 500, which is the most
+	Wait  time.Duration // of EventPage: for so long, if nothing is there; 0: it answers at once
+}
+
+// FeedEvent is an event with its cursor, or a gap.
+type FeedEvent struct {
+	Cursor  string      // a reader that resumes behind it gets what comes next
+	Event   event.Event // nil for a gap
+	Queue   string      // of the task
+	Problem string      // why the event has its header only: what it said was sealed with another key, or is erased
+	Gap     *EventGap   // nil for an event
+}
+
+// EventGap says that events are not kept any more, or were not while none were kept:
+// what lay behind the cursor From, up to To, which a reader never gets.
+type EventGap struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// EventPage is what EventPage reads.
+type EventPage struct {
+	Events []FeedEvent
+	Next   string // the cursor for the next page; beyond the last event if what follows was looked at and does not fit
+	Newest string // the cursor of the newest event of all
+	More   bool   // there is more already
+}
+
+// Events follows what happens in the namespace: each event once, those of a task in
+// their order. A reader that is cut goes on with the Cursor of the last event that it
+// has. Those of a task and of its steps, progress, output and logs have the numbers that
+// Subscribe gives them, but not its values: inputs and outputs are not among them.
+//
+// Where events behind the reader are gone it is given a gap, and goes on behind it. A
+// slow reader delays nobody, and has one page of 500 events in memory at most. Events
+// looks when the store says that something was written (Notifier), otherwise four times
+// a second; all followers of a client share that look. On PostgreSQL a transaction that
+// goes on for long, of any database of the server, holds events back until it ends.
+//
+// The error, if there is one, comes last: ErrNoFeed, ErrBadCursor, ErrInvalidOption, the
+// cause of ctx, or a store that is closed; while the store cannot be reached Events
+// waits.
+func (c *Client) Events(ctx context.Context, req EventsRequest) iter.Seq2[FeedEvent, error] {
+	return func(yield func(FeedEvent, error) bool) {
+		defer c.tail.join()()
+		warned := false
+		for {
+			page, err := c.eventPage(ctx, &req)
+			if err == nil {
+				for _, ev := range page.Events {
+					if !yield(ev, nil) {
+						return
+					}
+				}
+				if req.After = page.Next; !page.More {
+					err = c.tail.await(ctx, page.Next)
+				}
+			}
+			switch away := errors.Is(err, ErrUnavailable) || errors.Is(err, ErrBusy); {
+			case ctx.Err() != nil:
+				yield(FeedEvent{}, fmt.Errorf("events: %w", context.Cause(ctx)))
+				return
+			case away:
+				if !warned {
+					c.log.Warn("the store cannot be read; the events go on later", "error", err)
+					warned = true
+				}
+				pauseFor(ctx, waitPoll)
+			case err != nil:
+				yield(FeedEvent{}, fmt.Errorf("events: %w", err))
+				return
+			}
+		}
+	}
+}
+
+// EventPage reads a page of events, for programs that pass them on: at once, or within
+// Wait. It has no event if nothing is there that fits, and goes on at Next in any case.
+// Its errors are those of Events, and that the store cannot be reached.
+func (c *Client) EventPage(ctx context.Context, req EventsRequest) (EventPage, error) {
+	page, err := c.eventsWithin(ctx, &req)
+	if err != nil {
+		return EventPage{}, fmt.Errorf("read events: %w", err)
+	}
+	return page, nil
+}
+
+// eventsWithin looks until something is there, or time is up.
+func (c *Client) eventsWithin(ctx context.Context, req *EventsRequest) (EventPage, error) {
+	if req.Wait <= 0 {
+		return c.eventPage(ctx, req)
+	}
+	defer c.tail.join()()
+	limited, cancel := context.WithTimeoutCause(ctx, req.Wait, errWaited)
+	defer cancel()
+	for {
+		page, err := c.eventPage(ctx, req)
+		if err != nil || len(page.Events) > 0 {
+			return page, err
+		}
+		if !page.More {
+			err = c.tail.await(limited, page.Next)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return page, context.Cause(ctx)
+		case limited.Err() != nil:
+			return page, nil
+		case err != nil:
+			return page, err
+		}
+		req.After = page.Next
+	}
+}
+
+// errWaited: EventPage has waited for as long as it may.
+var errWaited = errors.New("waited long enough")
+
+func (req *EventsRequest) check() error {
+	switch {
+	case req.Limit < 0 || req.Limit > store.MaxFeedRows:
+		return fmt.Errorf("%w: Limit is %d: want 1 to %d, or 0 for %[3]d", ErrInvalidOption, req.Limit, store.MaxFeedRows)
+	case slices.Contains(req.Types, "") || slices.Contains(req.Names, ""):
+		return fmt.Errorf("%w: Types and Names name something each", ErrInvalidOption)
+	}
+	return nil
+}
+
+// eventPage reads a page, now.
+func (c *Client) eventPage(ctx context.Context, req *EventsRequest) (EventPage, error) {
+	feed, err := store.FeedOf(c.store)
+	if err == nil {
+		err = req.check()
+	}
+	if err != nil {
+		return EventPage{}, err
+	}
+	if req.After == "" {
+		return c.newestEvent(ctx, feed)
+	}
+	after, err := eventPosition(req.After)
+	if err != nil {
+		return EventPage{}, err
+	}
+	got, err := feed.FeedPage(ctx, c.ns, store.FeedRequest{
+		After: after, Task: req.Task, Job: req.Job, Queue: req.Queue, Types: req.Types, Names: req.Names, Limit: req.Limit,
+	})
+	if err == nil && !got.On {
+		err = noFeed(c.ns)
+	}
+	if err == nil && after > got.Last {
+		err = fmt.Errorf("%w: %q of the events is from the future, the newest is %q: it is of another namespace or store, or of one that was restored from a backup; begin without a cursor", ErrBadCursor, req.After, eventCursor(got.Last))
+	}
+	if err == nil {
+		err = c.maskFeed(ctx, got.Rows)
+	}
+	if err != nil {
+		return EventPage{}, err
+	}
+	page := EventPage{Next: eventCursor(got.Next), Newest: eventCursor(got.Newest), More: got.More}
+	if after < got.Kept {
+		gap := &EventGap{From: req.After, To: eventCursor(got.Kept)}
+		page.Events = append(page.Events, FeedEvent{Cursor: gap.To, Gap: gap})
+	}
+	for i := range got.Rows {
+		if ev, known := c.feedEvent(&got.Rows[i]); known {
+			page.Events = append(page.Events, ev)
+		}
+	}
+	return page, nil
+}
+
+// newestEvent is the page of a reader that begins now.
+func (c *Client) newestEvent(ctx context.Context, feed store.EventFeed) (EventPage, error) {
+	state, err := feed.Feed(ctx, c.ns)
+	if err == nil && !state.On {
+		err = noFeed(c.ns)
+	}
+	newest := eventCursor(state.Newest)
+	return EventPage{Next: newest, Newest: newest}, err
+}
+
+func noFeed(ns string) error {
+	return fmt.Errorf("%w in the namespace %q: Client.KeepEvents begins it", ErrNoFeed, ns)
+}
+
+func eventCursor(pos int64) string { return strconv.FormatInt(pos, 10) }
+
+// eventPosition reads a cursor.
+func eventPosition(cursor string) (int64, error) {
+	pos, err := strconv.ParseInt(cursor, 10, 64)
+	if err != nil || pos < 0 || eventCursor(pos) != cursor {
+		return 0, fmt.Errorf("%w: %.70q of the events: want the cursor of an event, %q for all that are kept, or none for what happens from now on", ErrBadCursor, cursor, OldestEvent)
+	}
+	return pos, nil
+}

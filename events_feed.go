@@ -1,0 +1,130 @@
+package weaver
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/goweaver/weaver/internal/redact"
+	"github.com/goweaver/weaver/internal/seal"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// maskFeed masks in errors what readers do not show of their tasks' values. Lines,
+// chunks and progress were masked when they were recorded.
+func (c *Client) maskFeed(ctx context.Context, rows []store.FeedRow) error {
+	var ids []task.ID
+	seen := map[task.ID]bool{}
+	for i := range rows {
+		if r := &rows[i]; r.Error != nil && len(r.Redact) > 0 && !seen[r.Task] {
+			seen[r.Task] = true
+			ids = append(ids, r.Task)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	tasks, err := c.store.Tasks(ctx, c.ns, ids...)
+	if err != nil {
+		return err
+	}
+	texts := make(map[task.ID][]string, len(tasks))
+	for i := range tasks {
+		texts[tasks[i].ID] = redact.Secrets(&store.History{Task: tasks[i]})
+	}
+	for i := range rows {
+		if r := &rows[i]; len(r.Redact) > 0 {
+			r.Error = redact.Error(r.Error, texts[r.Task])
+		}
+	}
+	return nil
+}
+
+// feedEvent makes the event of a row. known is false for one of a newer program, which
+// is left out.
+func (c *Client) feedEvent(row *store.FeedRow) (ev FeedEvent, known bool) {
+	ev = FeedEvent{Cursor: eventCursor(row.Pos), Queue: row.Queue}
+	h := event.Header{
+		At: row.At, Namespace: c.ns, TaskID: row.Task, TaskType: row.Type, JobID: row.Job, Node: row.Node, AttemptNo: row.AttemptNo,
+	}
+	var err error
+	switch row.Kind {
+	case store.FeedSettled:
+		ev.Event = event.JobSettled{
+			JobHeader: event.JobHeader{At: row.At, Namespace: c.ns, JobID: row.Job, Name: row.JobName},
+			State:     task.JobState(row.State), Counters: row.Counters, Duration: max(0, row.At.Sub(row.StartedAt)),
+		}
+		if row.StartedAt.IsZero() {
+			ev.Problem = "the job was deleted"
+		}
+	case store.FeedEvent, store.FeedLog:
+		h.Sequence = row.Event.Seq
+		ev.Event, ev.Problem, err = storedEvent(h, &row.Event)
+	default:
+		ev.Event = lifeEvent(h, row)
+	}
+	return ev, err == nil && ev.Event != nil
+}
+
+// storedEvent makes the event of an event row, with its header only if the rest cannot
+// be read.
+func storedEvent(h event.Header, row *store.EventRow) (ev event.Event, problem string, err error) {
+	body := row.Body
+	if len(body) == 0 {
+		body, problem = json.RawMessage(`{}`), "what it said is erased"
+	} else if err := seal.Failure(body); err != nil {
+		body, problem = json.RawMessage(`{}`), "what it said cannot be read: "+err.Error()
+	}
+	ev, err = event.Decode(row.Type, h, body)
+	return ev, problem, err
+}
+
+// lifeEvent makes the event of a row about a task itself, with the number that
+// Subscribe gives it. nil: a newer program wrote the row.
+func lifeEvent(h event.Header, row *store.FeedRow) event.Event {
+	if row.Kind != store.FeedEnqueued && row.Kind != store.FeedStarted {
+		h.Sequence = event.LastSequence(row.Epoch)
+	}
+	var te task.Error
+	if row.Error != nil {
+		te = *row.Error
+	}
+	var took time.Duration
+	if !row.StartedAt.IsZero() {
+		took = max(0, row.At.Sub(row.StartedAt))
+	}
+	if row.Kind == store.FeedOver {
+		h.AttemptNo, h.Sequence = 0, event.SequenceWithoutLease(row.Epoch, 1)
+	}
+	switch row.Name {
+	case "task.enqueued":
+		h.Sequence = event.FirstSequence(0)
+		return event.TaskEnqueued{Header: h, Queue: row.Queue}
+	case "task.started":
+		h.Sequence = event.FirstSequence(row.Epoch)
+		return event.TaskStarted{Header: h}
+	case "task.reopened":
+		h.Sequence = 0 // it is no event of an attempt
+		return event.TaskReopened{Header: h}
+	case "task.succeeded":
+		return event.TaskSucceeded{Header: h, Duration: took}
+	case "task.failed":
+		return event.TaskFailed{Header: h, Error: te, Allowed: row.AllowFailure, Duration: took}
+	case "task.cancelled":
+		return event.TaskCancelled{Header: h, Error: te, Duration: took}
+	case "task.blocked":
+		return event.TaskBlocked{Header: h, Error: te, Duration: took}
+	case "task.released":
+		return event.TaskReleased{Header: h, Duration: took}
+	case "task.suspended":
+		return event.TaskSuspended{Header: h, Waiting: row.Waiting, WakeAt: row.NextReadyAt, Error: row.Error, Duration: took}
+	case "task.retrying":
+		return event.TaskRetrying{Header: h, Error: te, Delay: max(0, row.NextReadyAt.Sub(row.At)), Duration: took}
+	case "task.lease_lost":
+		h.Sequence = event.SequenceWithoutLease(row.Epoch, 0)
+		return event.TaskLeaseLost{Header: h, State: task.State(row.State), Duration: took}
+	}
+	return nil
+}

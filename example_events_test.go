@@ -1,0 +1,54 @@
+package weaver_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store/memstore"
+)
+
+// A reader that was cut goes on behind the last event that it has.
+func ExampleClient_Events() {
+	ctx := context.Background()
+	db := memstore.New()
+	client, err := weaver.NewClient(db, weaver.ClientConfig{})
+	if err != nil {
+		panic(err)
+	}
+	if err := client.KeepEvents(ctx, weaver.EventsKept); err != nil {
+		panic(err)
+	}
+	mail := weaver.Define[string, weaver.None]("acme.mail.send.v1")
+	if _, err := mail.Enqueue(ctx, client, "ann@example.com"); err != nil {
+		panic(err)
+	}
+	eng, err := weaver.New(db, weaver.Config{Logger: slog.New(slog.DiscardHandler), Handlers: []weaver.Handler{
+		mail.Handler(func(context.Context, string) (weaver.None, error) { return weaver.None{}, nil }),
+	}})
+	if err != nil {
+		panic(err)
+	}
+	if err := eng.RunUntilIdle(ctx); err != nil {
+		panic(err)
+	}
+
+	cursor := weaver.OldestEvent // keep it with what you make of the events
+	for n := range 2 {
+		for ev, err := range client.Events(ctx, weaver.EventsRequest{After: cursor}) {
+			if err != nil {
+				panic(err)
+			}
+			fmt.Println(n, ev.Event.Type())
+			cursor = ev.Cursor
+			if ev.Event.Type() == "task.started" || ev.Event.Type() == "task.succeeded" {
+				break // cut
+			}
+		}
+	}
+	// Output:
+	// 0 task.enqueued
+	// 0 task.started
+	// 1 task.succeeded
+}

@@ -1,0 +1,75 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/blob"
+	"github.com/goweaver/weaver/task"
+)
+
+// artifact answers with the bytes of an artifact of a task.
+func (c *call) artifact() error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	of, err := c.idParam("task")
+	switch {
+	case err != nil:
+		return err
+	case of.IsZero():
+		return badParam("task", "it is left out: want the id of the task that has the artifact")
+	}
+	reading, cancel := c.context()
+	defer cancel()
+	list, err := c.api.client.Artifacts(reading, of)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(a task.Artifact) bool { return a.ID == id })
+	if i < 0 {
+		return noRoute.of("The task has no artifact with this id.")
+	}
+	a := &list[i]
+	if a.LinkValue != nil {
+		return noRoute.of("The artifact is a link, whose bytes are elsewhere: /v1/tasks/%s/artifacts says where.", of)
+	}
+	media := anyMedia
+	if _, _, err := mime.ParseMediaType(a.ContentType); err == nil {
+		media = a.ContentType
+	}
+	out := c.download(media)
+	defer out.close()
+	r, err := c.api.client.OpenArtifact(out.ctx, weaver.RefOf(*a))
+	if errors.Is(err, blob.ErrNotFound) {
+		return fmt.Errorf("%w: %w", weaver.ErrBlobGone, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }() // its last Read says what is wrong with it
+	h := c.w.Header()
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(a.Name)}))
+	h.Set("Content-Length", strconv.FormatInt(a.Blob.Size, 10))
+	if c.r.Method == http.MethodHead {
+		_, err := out.Write(nil)
+		return err
+	}
+	// Its last Read says whether the bytes are those that were stored, so their end waits
+	// for that: a client never takes changed bytes for the whole.
+	held := &lastHeld{w: out}
+	if err := copyUntil(out.ctx, held, r); err != nil {
+		return out.broken(err)
+	}
+	if err := held.release(); err != nil {
+		return out.broken(err)
+	}
+	return nil
+}

@@ -1,0 +1,322 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// EnqueueTasks implements weaver.Enqueuer. It takes up to 1,000 drafts.
+func (c *Client) EnqueueTasks(ctx context.Context, drafts ...weaver.Draft) ([]weaver.Enqueued, error) {
+	if len(drafts) == 0 {
+		return nil, nil
+	}
+	if len(drafts) > maxBatch {
+		return nil, fmt.Errorf("enqueue: %w: %d drafts: over HTTP at most %d are enqueued at once", weaver.ErrTooLarge, len(drafts), maxBatch)
+	}
+	bodies := make([]Draft, len(drafts))
+	keyed := true
+	var problems []error
+	for i, d := range drafts {
+		n, err := d.Task()
+		if err != nil {
+			if len(drafts) > 1 {
+				err = fmt.Errorf("draft %d: %w", i, err)
+			}
+			problems = append(problems, err)
+		}
+		bodies[i] = draftOf(&n)
+		keyed = keyed && n.IdempotencyKey != ""
+	}
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("enqueue: nothing was stored: %w", errors.Join(problems...))
+	}
+	r := request{method: http.MethodPost, path: "/v1/tasks", body: bodies[0], safe: keyed}
+	var got List[Enqueued]
+	if len(drafts) == 1 {
+		got.Items = make([]Enqueued, 1)
+		if err := c.send(ctx, r, &got.Items[0]); err != nil {
+			return nil, err
+		}
+	} else {
+		r.path, r.body = "/v1/tasks/batch", batchRequest{bodies}
+		if err := c.send(ctx, r, &got); err != nil {
+			return nil, err
+		}
+	}
+	if len(got.Items) != len(drafts) {
+		return nil, fmt.Errorf("%w: the answer names %d tasks, and %d were sent", weaver.ErrUnknown, len(got.Items), len(drafts))
+	}
+	out := make([]weaver.Enqueued, len(drafts))
+	for i, e := range got.Items {
+		out[i] = weaver.Enqueued{ID: e.ID, Type: e.Type, Disposition: e.Disposition}
+	}
+	return out, nil
+}
+
+// draftOf says all that a task is to be.
+func draftOf(n *task.New) Draft {
+	d := Draft{
+		Type: n.Type, Input: n.Input, SchemaVersion: n.SchemaVersion, Exact: true,
+		Redact:       n.Redact,
+		DraftOptions: draftOptionsOf(n),
+	}
+	for _, e := range n.Expire {
+		d.Expire = append(d.Expire, ExpiryDraft{e.Path, Span(e.After)})
+	}
+	return d
+}
+
+func draftOptionsOf(n *task.New) DraftOptions {
+	return DraftOptions{
+		IdempotencyKey: n.IdempotencyKey, Coalesce: n.Coalesce, ConcurrencyKey: n.ConcurrencyKey, ConcurrencyLimit: n.ConcurrencyLimit,
+		Queue: n.Queue, Priority: n.Priority, Delay: Span(n.Delay), At: n.At, ExpireAfter: Span(n.ExpireAfter),
+		MaxAttempts: n.MaxAttempts, MaxCost: n.MaxCost, MaxRepairs: n.MaxRepairs, MaxNoProgress: n.MaxNoProgress,
+		Backoff: Span(n.Backoff), BackoffMax: Span(n.BackoffMax), Timeout: Span(n.Timeout), CleanupWhenCancelled: n.CleanupWhenCancelled,
+		Labels: n.Labels, Metadata: n.Metadata,
+	}
+}
+
+// optionsOf says what options change of a task that is known to the server alone; nil:
+// nothing.
+func optionsOf(opts []weaver.EnqueueOption) (*DraftOptions, error) {
+	if len(opts) == 0 {
+		return nil, nil
+	}
+	on := func(before ...weaver.EnqueueOption) (task.New, error) {
+		return weaver.NewDraft("weaver.http.options.v1", []byte("null"), append(before, opts...)...).Task()
+	}
+	n, err := on()
+	if err != nil {
+		return nil, err
+	}
+	// With these in every option before, an option that is the same in both was given.
+	other, err := on(weaver.Queue("-"), weaver.Priority(n.Priority%9+1), weaver.MaxAttempts(n.MaxAttempts+1), weaver.MaxCost(n.MaxCost+1), weaver.MaxRepairs(n.MaxRepairs+1),
+		weaver.MaxNoProgress(n.MaxNoProgress+1), weaver.Backoff(n.Backoff+1), weaver.BackoffMax(n.BackoffMax+1), weaver.Timeout(n.Timeout+time.Second), weaver.SchemaVersion(n.SchemaVersion+1))
+	if err != nil {
+		return nil, err
+	}
+	var problems []error
+	cannot := func(given bool, what string) {
+		if given {
+			problems = append(problems, fmt.Errorf("%w: %s cannot be given to a rerun over HTTP", weaver.ErrInvalidOption, what))
+		}
+	}
+	cannot(n.SchemaVersion == other.SchemaVersion, "SchemaVersion")
+	cannot(n.MaxCost == other.MaxCost && n.MaxCost == 0, "MaxCost(0)")
+	cannot(n.MaxRepairs == other.MaxRepairs && n.MaxRepairs == 0, "MaxRepairs(0)")
+	cannot(n.Timeout == other.Timeout && n.Timeout == 0, "Timeout(0)")
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	d := draftOptionsOf(&n)
+	unless(n.Queue == other.Queue, &d.Queue)
+	unless(n.Priority == other.Priority, &d.Priority)
+	unless(n.MaxAttempts == other.MaxAttempts, &d.MaxAttempts)
+	unless(n.MaxRepairs == other.MaxRepairs, &d.MaxRepairs)
+	unless(n.Backoff == other.Backoff, &d.Backoff)
+	unless(n.BackoffMax == other.BackoffMax, &d.BackoffMax)
+	return &d, nil
+}
+
+// unless leaves a default out that was not given.
+func unless[T any](given bool, v *T) {
+	if !given {
+		*v = *new(T)
+	}
+}
+
+// Get reads one task; ErrNotFound.
+func (c *Client) Get(ctx context.Context, id weaver.TaskID) (weaver.TaskInfo, error) {
+	t, err := c.getTask(ctx, id, nil, 0)
+	return t.Task, err
+}
+
+func (c *Client) getTask(ctx context.Context, id weaver.TaskID, q url.Values, poll time.Duration) (t Task, err error) {
+	err = c.send(ctx, request{method: http.MethodGet, path: taskPath(id), query: q, poll: poll}, &t)
+	return t, err
+}
+
+func taskPath(id weaver.TaskID, parts ...string) string {
+	return "/v1/tasks/" + strings.Join(append([]string{idPart(id)}, parts...), "/")
+}
+
+// idPart is an id in a path, in which the zero one is no empty part.
+func idPart(id task.ID) string {
+	if id.IsZero() {
+		return strings.Repeat("0", 26)
+	}
+	return id.String()
+}
+
+// List reads tasks newest first, and the cursor of the next page, "" at the end. Rows
+// have no inputs and outputs: Get reads them. Errors: those of weaver.Client.List.
+func (c *Client) List(ctx context.Context, f weaver.Filter) ([]weaver.TaskInfo, string, error) {
+	page, err := c.Search(ctx, "", f)
+	return page.Items, page.Next, err
+}
+
+// Search reads the tasks that a query asks for, newest first, as weaver.ParseQuery reads
+// it and weaver.Client.Search looks for them; "" asks for all. Those of the filter's
+// conditions must hold, too. Rows have no inputs and outputs. ErrInvalidQuery is a *Problem
+// that says where the mistake is (Problem.Errors).
+func (c *Client) Search(ctx context.Context, query string, f weaver.Filter) (weaver.SearchPage, error) {
+	return c.search(ctx, "/v1/tasks", query, f)
+}
+
+func (c *Client) search(ctx context.Context, path, query string, f weaver.Filter) (weaver.SearchPage, error) {
+	if err := weaver.CheckFilter(f); err != nil {
+		return weaver.SearchPage{}, fmt.Errorf("list tasks: %w", err)
+	}
+	q := filterQuery(&f)
+	if query != "" {
+		q.Set("q", query)
+	}
+	var found Found
+	if err := c.send(ctx, request{method: http.MethodGet, path: path, query: q}, &found); err != nil {
+		return weaver.SearchPage{}, err
+	}
+	page := weaver.SearchPage{Items: make([]weaver.TaskInfo, len(found.Items)), Scanned: found.Scanned, OldestSeen: found.OldestSeen, Unread: found.Unread, Next: found.Next}
+	for i := range found.Items {
+		page.Items[i] = found.Items[i].Task
+	}
+	return page, nil
+}
+
+// filterQuery makes parameters of a filter.
+func filterQuery(f *weaver.Filter) url.Values {
+	q := pageQuery(f.Limit, f.After)
+	set := func(name, value string, given bool) {
+		if given {
+			q.Set(name, value)
+		}
+	}
+	addAll(q, "state", f.States)
+	addAll(q, "type", f.Types)
+	addAll(q, "waiting", f.Waiting)
+	addAll(q, "error", f.ErrorKinds)
+	set("queue", f.Queue, f.Queue != "")
+	set("job", f.Job.String(), !f.Job.IsZero())
+	set("parent", f.Parent.String(), !f.Parent.IsZero())
+	set("created_after", f.CreatedAfter.Format(time.RFC3339Nano), !f.CreatedAfter.IsZero())
+	set("created_before", f.CreatedBefore.Format(time.RFC3339Nano), !f.CreatedBefore.IsZero())
+	for k, v := range f.Labels {
+		q.Add("label", k+"="+v)
+	}
+	return q
+}
+
+func addAll[S ~string](q url.Values, name string, values []S) {
+	for _, v := range values {
+		q.Add(name, string(v))
+	}
+}
+
+// pageQuery makes parameters of a page.
+func pageQuery(limit int, after string) url.Values {
+	q := make(url.Values)
+	if limit > 0 {
+		q.Set("limit", strconv.Itoa(min(limit, store.MaxLimit)))
+	}
+	if after != "" {
+		q.Set("after", after)
+	}
+	return q
+}
+
+// History reads all that is recorded about a task but its events and logs; ErrNotFound.
+func (c *Client) History(ctx context.Context, id weaver.TaskID) (weaver.History, error) {
+	var h History
+	if err := c.send(ctx, request{method: http.MethodGet, path: taskPath(id, "history")}, &h); err != nil {
+		return weaver.History{}, err
+	}
+	return weaver.History{
+		Task: h.Task.Task, Attempts: h.Attempts, Decisions: h.Decisions, Steps: h.Steps, Signals: h.Signals,
+		Checkpoints: h.Checkpoints, Artifacts: h.Artifacts, Needs: h.Needs, Dependents: h.Dependents, Audit: h.Audit,
+		Holders: h.Holders, Ahead: h.Ahead, TaskPause: h.TaskPause, TypePause: h.TypePause, QueuePause: h.QueuePause,
+	}, nil
+}
+
+// Wait waits for a task, whatever process runs it, and returns it with its output; see
+// weaver.Handle.Wait. A server that is away or busy for a while does not end it: give ctx
+// a limit if something else should happen then.
+func (c *Client) Wait(ctx context.Context, id weaver.TaskID, opts ...weaver.WaitOption) (weaver.TaskInfo, error) {
+	s, err := weaver.ReadWaitOptions(opts...)
+	if err != nil {
+		return weaver.TaskInfo{}, err
+	}
+	var t Task
+	err = c.until(ctx, id, s, func(q url.Values, poll time.Duration) (over bool, err error) {
+		if t, err = c.getTask(ctx, id, q, poll); err != nil {
+			return false, err
+		}
+		over, err = s.Task(&t.Task)
+		if over && err == nil && t.PayloadsHidden {
+			err = fmt.Errorf("task %s succeeded, and its output is not shown: these credentials have no access payloads", id)
+		}
+		return over, err
+	})
+	return t.Task, err
+}
+
+// until asks until a task or job has ended: look gives the server a time to answer in.
+func (c *Client) until(ctx context.Context, id task.ID, s weaver.WaitSettings, look func(q url.Values, poll time.Duration) (over bool, err error)) error {
+	poll := maxLongPoll
+	if t := c.http.Timeout; t > 0 {
+		poll = min(poll, t/2)
+	}
+	warned := false
+	for failed := 0; ; {
+		q := make(url.Values)
+		if poll > 0 {
+			q.Set("wait", poll.String())
+		}
+		if s.ThroughBlocked {
+			q.Set("through_blocked", "true")
+		}
+		began := time.Now()
+		over, err := look(q, poll)
+		switch {
+		case over:
+			return err
+		case err == nil:
+			failed = 0
+			if early := max(poll, time.Second) - time.Since(began); early > 0 { // the server stops, or says so at once
+				if err := sleep(ctx, min(early, time.Second)); err != nil {
+					return err
+				}
+			}
+			continue
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w; the last look: %w", context.Cause(ctx), err)
+		case poll > 0 && refusedWait(err):
+			poll = (poll / 2).Truncate(time.Second)
+			continue
+		case !passing(err):
+			return err
+		}
+		if !warned {
+			c.log.Warn("the server cannot be read; the wait goes on", "id", id, "error", err)
+			warned = true
+		}
+		if ended := sleep(ctx, min(firstPause<<min(failed, 6), 5*time.Second)); ended != nil {
+			return fmt.Errorf("%w; the last look: %w", ended, err)
+		}
+		failed++
+	}
+}
+
+// refusedWait reports whether a server does not wait that long (Config.MaxWait).
+func refusedWait(err error) bool {
+	var p *Problem
+	return errors.As(err, &p) && p.Status == http.StatusBadRequest && len(p.Errors) == 1 && p.Errors[0].Parameter == "wait"
+}

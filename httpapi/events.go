@@ -1,0 +1,134 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/task/event"
+)
+
+// maxEventFrames is about how many bytes of frames are written at once. A client has
+// Config.StreamTimeout to read them.
+const maxEventFrames = 16 << 10
+
+// eventsWait is how long one look waits for events. Then the client is told where it is,
+// if it moved past some that do not fit.
+const eventsWait = 10 * time.Second
+
+var eventParams = []param{
+	query("after", "string", "The id of the last event that was read: what comes behind it. 0: all that are kept. Default: what happens from now on."),
+	{name: "Last-Event-ID", in: "header", typ: "string", summary: "What a browser sends that connects again; it goes before after."},
+	query("task", "string", "Only events of this task."),
+	query("job", "string", "Only events of this job and of its tasks."),
+	query("queue", "string", "Only events of tasks of this queue."),
+	query("type", "string", "Only events of tasks of this type, or of all that begin as in acme.billing.*; several with commas.").repeated(),
+	query("name", "string", "Only events of this name, as task.failed, or step.* for all that begin so; several with commas.").repeated(),
+}
+
+// events streams what happens, from a cursor on. One page is read when the one before is
+// written: nothing waits for a client that is slow.
+func (c *call) events() error {
+	req, err := c.eventsRequest()
+	if err != nil {
+		return err
+	}
+	page, err := c.api.client.EventPage(c.r.Context(), req) // so that a problem is one
+	if err != nil {
+		return c.eventsProblem(err)
+	}
+	return c.stream(func(s *stream) error {
+		at := req.After
+		for {
+			if err := c.sendEvents(s, &page, &at); err != nil {
+				return err
+			}
+			req.After, req.Wait = page.Next, eventsWait
+			if page, err = c.api.client.EventPage(s.ctx, req); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// eventsRequest reads what the client wants.
+func (c *call) eventsRequest() (req weaver.EventsRequest, err error) {
+	req = weaver.EventsRequest{After: c.get("after"), Queue: c.get("queue"), Types: c.list("type"), Names: c.list("name")}
+	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
+		req.After = last
+	}
+	if req.Task, err = c.idParam("task"); err != nil {
+		return req, err
+	}
+	req.Job, err = c.idParam("job")
+	return req, err
+}
+
+// eventsProblem names the parameter that has a bad cursor.
+func (c *call) eventsProblem(err error) error {
+	if !errors.Is(err, weaver.ErrBadCursor) {
+		return err
+	}
+	p, _ := problemOf(err)
+	name := "after"
+	if c.r.Header.Get("Last-Event-ID") != "" {
+		name = "Last-Event-ID"
+	}
+	p.Errors = []ProblemError{{Parameter: name, Detail: "it is not the id of an event of this stream"}}
+	return p
+}
+
+// sendEvents writes a page, and where it ends if that is beyond its last event: at is
+// the id that the client has.
+func (c *call) sendEvents(s *stream, page *weaver.EventPage, at *string) error {
+	var frames []byte
+	for i := range page.Events {
+		var err error
+		if frames, err = c.appendEvent(frames, &page.Events[i]); err != nil {
+			return err
+		}
+		*at = page.Events[i].Cursor
+		if len(frames) >= maxEventFrames {
+			if err := s.send(frames); err != nil {
+				return err
+			}
+			frames = frames[:0]
+		}
+	}
+	if *at != page.Next && !page.More { // a frame without data: it says where to go on, and is no event
+		*at = page.Next
+		frames = fmt.Appendf(frames, "id: %s\n\n", page.Next)
+	}
+	if len(frames) == 0 {
+		return nil
+	}
+	return s.send(frames)
+}
+
+// appendEvent adds the frame of an event or gap.
+func (c *call) appendEvent(frames []byte, ev *weaver.FeedEvent) ([]byte, error) {
+	if ev.Gap != nil {
+		f, err := frame("gap", ev.Cursor, ev.Gap)
+		return append(frames, f...), err
+	}
+	shown, hidden := c.showEvent(ev.Event)
+	line := strings.Join(new(event.Encoder).Lines(shown), "")
+	if line == "" {
+		return frames, nil // a chunk that is part of a character
+	}
+	line = strings.TrimSuffix(line, "}")
+	if hidden {
+		line += `,"payloads_hidden":true`
+	}
+	if ev.Problem != "" {
+		text, err := json.Marshal(ev.Problem)
+		if err != nil {
+			return frames, err
+		}
+		line += `,"problem":` + string(text)
+	}
+	return appendFrame(frames, "message", ev.Cursor, []byte(line+"}")), nil
+}

@@ -1,0 +1,56 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Guard puts another handler under the API's authorization: h is called for requests of
+// principals with the access, which it is told, and which another site's page did not
+// send. name is what problems call it. All other requests are answered as the API's
+// own are. What h allows beyond the access is its own to decide.
+func (a *API) Guard(name string, access Access, h func(http.ResponseWriter, *http.Request, Principal)) http.Handler {
+	rt := &route{id: name, access: access}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		out := a.begin(w, r)
+		defer a.recovered(out, r)
+		c := &call{api: a, w: out, r: r, route: rt}
+		if err := c.guarded(); err != nil {
+			c.fail(err)
+			return
+		}
+		if r.ContentLength != 0 {
+			r = r.WithContext(r.Context())
+			r.Body = &guardedBody{http.MaxBytesReader(out, r.Body, a.cfg.MaxInput), http.NewResponseController(out)}
+		}
+		h(out, r, c.who)
+	})
+}
+
+// guardedBody ends the deadline of a body with it: a connection that is watched for its
+// end must outlive that.
+type guardedBody struct {
+	io.ReadCloser
+	of *http.ResponseController
+}
+
+func (b *guardedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.of.SetReadDeadline(time.Time{}) // a recorder of a test has none
+	}
+	return n, err
+}
+
+// guarded checks who sent the request, and from where.
+func (c *call) guarded() error {
+	if err := c.authorize(); err != nil {
+		return err
+	}
+	if err := c.api.origin.Check(c.r); err != nil {
+		return crossOrigin.of("%s: send it from a page of this server, or from a program.", err)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/httpapi"
+)
+
+// What a task type redacts, and an input that everyone with payloads may see.
+const (
+	redacted = "4111-SECRET"
+	plain    = "order-PLAIN"
+)
+
+// A redacted field is in no answer, frame, error or line of the log, whoever asks; a value
+// is in none for who may not read values.
+func TestNoAnswerLeaks(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, serverOptions{store: onSQLite(t), direct: true})
+	input := fmt.Sprintf(`{"order":%q,"amount":5,"card":%q}`, plain, redacted)
+	declined := weaver.Define[chargeIn, chargeOut]("acme.billing.declined.v1", weaver.MaxAttempts(1))
+	handler := declined.Handler(func(_ context.Context, in chargeIn) (chargeOut, error) {
+		return chargeOut{}, errors.New("the bank refused " + in.Card)
+	})
+	s.no(s.client.AnnounceTypes(t.Context(), declined.Info()))
+	var ids []string
+	for _, typ := range []string{"acme.billing.charge.v1", "acme.billing.declined.v1"} {
+		a := s.post("/v1/tasks", fmt.Sprintf(`{"task_type":%q,"input":%s}`, typ, input)).want(http.StatusCreated)
+		ids = append(ids, strings.TrimPrefix(a.header.Get("Location"), "tasks/"))
+	}
+	a := s.post("/v1/jobs", fmt.Sprintf(`{"name":"x","tasks":[{"node":"n","task_type":"acme.billing.declined.v1","input":%s}]}`, input)).want(http.StatusCreated)
+	job := strings.TrimPrefix(a.header.Get("Location"), "jobs/")
+	s.run(handler)
+
+	reader := newServer(t, serverOptions{store: s.store, direct: true, config: func(cfg *httpapi.Config) {
+		cfg.Authorize = httpapi.Open(httpapi.Principal{Name: "reader", Access: httpapi.Read | httpapi.Operate})
+	}})
+	answers := 0
+	for _, r := range s.api.Routes() {
+		for _, id := range append(ids, job) {
+			if r.Method != http.MethodGet || strings.HasPrefix(r.Pattern, "/v1/jobs/{id}") != (id == job) && strings.Contains(r.Pattern, "{id}") {
+				continue
+			}
+			path := strings.NewReplacer("{id}", id, "{what}", "input", "{name}", "pay").Replace(r.Pattern)
+			if r.ID == "watch" {
+				path += "?topic=tasks:&topic=counts&topic=" + map[bool]string{true: "job:", false: "task:"}[id == job] + id
+			}
+			for _, at := range []*server{s, reader} {
+				status, body := at.read(path)
+				if status == http.StatusOK {
+					answers++
+				}
+				if strings.Contains(body, redacted) {
+					t.Errorf("GET %s shows what is redacted: %s", path, body)
+				}
+				if at == reader && strings.Contains(body, plain) {
+					t.Errorf("GET %s shows a value without the access to values: %s", path, body)
+				}
+			}
+		}
+	}
+	if answers < 40 {
+		t.Errorf("only %d answers were looked at", answers)
+	}
+	if _, body := s.read("/v1/tasks/" + ids[0] + "/payloads/input"); !strings.Contains(body, plain) || !strings.Contains(body, "[redacted]") {
+		t.Errorf("the input is shown as %s", body)
+	}
+	for _, wrong := range []string{
+		fmt.Sprintf(`{"order":5,"amount":5,"card":%q}`, redacted), fmt.Sprintf(`{"order":"1","amount":5,"card":{%q:1}}`, redacted), fmt.Sprintf(`{"order":"1","amount":5,"card":[%q]}`, redacted),
+	} {
+		if a := s.post("/v1/tasks", fmt.Sprintf(`{"task_type":"acme.billing.charge.v1","input":%s}`, wrong)); strings.Contains(string(a.body), redacted) || a.status != http.StatusUnprocessableEntity {
+			t.Errorf("the problem of a wrong input is %d %s", a.status, a.body)
+		}
+	}
+	if log := s.log.String() + reader.log.String(); strings.Contains(log, redacted) {
+		t.Errorf("the log has it: %s", log)
+	}
+}
+
+// read returns an answer, or what a stream begins with.
+func (s *server) read(path string) (status int, body string) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 200*time.Millisecond)
+	defer cancel()
+	rec := httptest.NewRecorder()
+	s.api.ServeHTTP(rec, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1"+strings.ReplaceAll(path, " ", "%20"), http.NoBody))
+	return rec.Code, rec.Body.String()
+}

@@ -1,0 +1,53 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/goweaver/weaver"
+)
+
+var statsParams = []param{
+	query("from", "date-time", "Attempts that ended since then; default an hour before `to`. Rounded down to a multiple of the step."),
+	query("to", "date-time", "Attempts that ended before that; default now."),
+	query("step", "string", "The span of a row, as 1m: rounded up to a multiple of 10s, of 1m when `from` is over an hour ago, of 1h when it is over a week ago. Default: all of it is one."),
+	query("by", "string", "What rows are told apart by: type, queue, outcome, error_kind, worker; several with commas.").repeated(),
+	query("type", "string", "Only attempts of tasks of this type."),
+	query("queue", "string", "Only attempts of tasks of this queue."),
+}
+
+// stats answers with statistics of attempts.
+func (c *call) stats() (err error) {
+	req := weaver.StatsRequest{Type: c.get("type"), Queue: c.get("queue")}
+	if req.From, err = c.instant("from"); err != nil {
+		return err
+	}
+	if req.To, err = c.instant("to"); err != nil {
+		return err
+	}
+	if text := c.get("step"); text != "" {
+		if req.Step, err = time.ParseDuration(text); err != nil || req.Step <= 0 {
+			return badParam("step", "%q: want a duration like 10s, 5m or 1h", text)
+		}
+	}
+	for _, by := range c.list("by") {
+		if !slices.Contains(weaver.StatsBys(), weaver.StatsBy(by)) {
+			return badParam("by", "%q: want of %v", by, weaver.StatsBys())
+		}
+		req.By = append(req.By, weaver.StatsBy(by))
+	}
+	ctx, cancel := c.context()
+	defer cancel()
+	got, err := c.api.client.Stats(ctx, req)
+	switch {
+	case errors.Is(err, weaver.ErrInvalidOption):
+		return badQuery.of("%s", err)
+	case errors.Is(err, errors.ErrUnsupported):
+		return noRoute.of("The store of this server keeps no statistics.")
+	case err != nil:
+		return err
+	}
+	return c.write(http.StatusOK, got)
+}

@@ -1,0 +1,155 @@
+package clitest_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// devModule makes a folder with the README's program, changed by pairs of old and new
+// text, as a module that uses this repository.
+func devModule(t *testing.T, change ...string) (dir string) {
+	t.Helper()
+	repo, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(read(t, filepath.Join(repo, "README.md")), "```go\n")
+	program, _, closed := strings.Cut(rest, "```\n")
+	if !found || !closed {
+		t.Fatal("README.md has no Go program")
+	}
+	for i := 0; i < len(change); i += 2 {
+		if strings.Count(program, change[i]) != 1 {
+			t.Fatalf("the program of README.md has %q %d times, want once:\n%s", change[i], strings.Count(program, change[i]), program)
+		}
+		program = strings.Replace(program, change[i], change[i+1], 1)
+	}
+	dir = t.TempDir()
+	write(t, filepath.Join(dir, "main.go"), program)
+	mod := strings.Replace(read(t, filepath.Join(repo, "go.mod")), "module github.com/goweaver/weaver", "module example.com/app", 1)
+	write(t, filepath.Join(dir, "go.mod"), mod+"\nrequire github.com/goweaver/weaver v0.0.0\n\nreplace github.com/goweaver/weaver => "+repo+"\n")
+	write(t, filepath.Join(dir, "go.sum"), read(t, filepath.Join(repo, "go.sum")))
+	return dir
+}
+
+// devStart starts `weaver dev` for the program of a folder, and returns where its API is,
+// and the token for it.
+func devStart(t *testing.T, dir string) (p *process, url, token string) {
+	t.Helper()
+	p = start(t, dir, "dev", "--addr", "127.0.0.1:0", "--", "go", "run", ".")
+	said := regexp.MustCompile(`(http://\S+/)openapi\.json#token=(\S+)`).FindStringSubmatch(p.await("#token="))
+	if said == nil {
+		t.Fatal("no URL with a token")
+	}
+	return p, said[1], said[2]
+}
+
+// The README's program under `weaver dev`: its handler is edited while a task sleeps
+// between two steps, and the task goes on in the new code. Killed and started again, dev
+// finds everything.
+func TestE2EDev(t *testing.T) {
+	if os.Getenv("WEAVER_E2E") == "" {
+		t.Skip("make e2e runs this")
+	}
+	t.Parallel()
+	const old = `id, err := weaver.Step(ctx, "reserve-id", func(ctx context.Context) (int, error) { return 42, nil }) // runs once, ever`
+	const asleep = `id, err := weaver.Step(ctx, "reserve-id", func(ctx context.Context) (int, error) { fmt.Println("step one"); return 42, nil })
+	if err == nil {
+		err = weaver.Sleep(ctx, "pause", 15*time.Second)
+	}
+	if err != nil {
+		return "", err
+	}
+	fmt.Println("the old code goes on")`
+	dir := devModule(t,
+		old, asleep,
+		`	"os"`+"\n", `	"os"`+"\n	\"time\"\n",
+		"check(eng.RunUntilIdle(ctx)) // a service calls eng.Run(ctx) instead", "go func() { check(eng.Run(ctx)) }()",
+	)
+	p, url, token := devStart(t, dir)
+	p.await("app   | step one")
+	main := filepath.Join(dir, "main.go")
+	write(t, main, strings.ReplaceAll(strings.ReplaceAll(read(t, main), "the old code goes on", "the new code goes on"), "step one", "step one again"))
+	p.await("main.go changed; building .")
+	p.await("app   | the new code goes on")
+	p.await("app   | hello Ada, you are number 42 <nil>")
+
+	// The API knows it, and nobody without the token.
+	if status, body := request(t, url+"v1/tasks?q=type:acme.demo.greet.v1", token); status != http.StatusOK || !strings.Contains(body, `"state":"succeeded"`) || !strings.Contains(body, `"step_count":2`) {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, _ := request(t, url+"v1/tasks", ""); status != http.StatusUnauthorized {
+		t.Errorf("without the token: %d", status)
+	}
+	p.signal(syscall.SIGKILL)
+	p.end()
+	if all := p.stdout.String(); strings.Contains(all, "step one again") || strings.Contains(all, "old code goes on") {
+		t.Errorf("what was done is done again:\n%s", all)
+	}
+
+	p, url, token = devStart(t, dir)
+	p.await("app   | hello Ada, you are number 42 <nil>") // the key finds the finished task
+	if status, body := request(t, url+"v1/tasks", token); status != http.StatusOK || strings.Count(body, `"id"`) != 1 {
+		t.Errorf("the second start: %d %s", status, body)
+	}
+	p.signal(syscall.SIGINT)
+	if code := p.end(); code != 0 {
+		t.Errorf("exit code %d:\n%s%s", code, p.stdout.String(), p.stderr.String())
+	}
+	p.says("stopping: ", "stopped; the tasks are in "+filepath.Join(dir, "weaver.db"))
+	if strings.Contains(p.stdout.String(), "step one") {
+		t.Errorf("it ran again:\n%s", p.stdout.String())
+	}
+}
+
+// The program gets the time to drain before the new one starts, and what it prints last
+// is printed.
+func TestDevDrains(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "app.sh"), `trap 'echo drained; exit 0' TERM
+echo "up with $WEAVER_STORE $WEAVER_NAMESPACE"
+while :; do sleep 0.05; done
+`)
+	conf := filepath.Join(dir, "sub", "conf.yaml") // an argument of the program, no pipeline with a store beside it
+	if err := os.Mkdir(filepath.Dir(conf), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, conf, "")
+	p := start(t, dir, "dev", "--addr", "127.0.0.1:0", "--namespace", "mine", "--", "sh", "app.sh", "sub/conf.yaml")
+	p.await("app   | up with sqlite:" + filepath.Join(dir, "weaver.db") + " mine")
+	write(t, filepath.Join(dir, "x.go"), "package x\n")
+	p.await("x.go changed")
+	p.await("app   | drained")
+	p.await("app   | up with ")
+	p.signal(syscall.SIGTERM)
+	if code := p.end(); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, p.stdout.String())
+	}
+	if n := strings.Count(p.stdout.String(), "| drained"); n != 2 {
+		t.Errorf("it drained %d times, want twice:\n%s", n, p.stdout.String())
+	}
+}
+
+// A program that does not end is killed by the second interrupt.
+func TestDevStopsNow(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "app.sh"), "trap 'echo no' TERM\necho up\nwhile :; do sleep 0.05; done\n")
+	p := start(t, dir, "dev", "--addr", "127.0.0.1:0", "--drain-timeout", "1h", "--", "sh", "app.sh")
+	p.await("app   | up")
+	p.signal(syscall.SIGINT)
+	p.await("app   | no")
+	<-time.After(500 * time.Millisecond) // sooner, it would be taken for the first one
+	p.signal(syscall.SIGINT)
+	if code := p.end(); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, p.stdout.String())
+	}
+	p.says("stopping: what runs may end within 1h; interrupt again to stop it now", "stopping now")
+}

@@ -1,0 +1,59 @@
+package model_test
+
+import (
+	"time"
+
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/task"
+)
+
+// feedKeep is for how long both stores keep a feed.
+const feedKeep = 1000 * time.Hour
+
+// keepFeed begins the feeds of both stores.
+func (p *pair) keepFeed() {
+	p.Helper()
+	for i, s := range p.stores() {
+		if err := s.(store.EventFeed).KeepFeed(p.Context(), namespace, feedKeep); err != nil {
+			p.Fatalf("KeepFeed of store %d: %v", i, err)
+		}
+	}
+}
+
+// told is the feed of a store by task and job. Between tasks stores are free in the order.
+type told map[task.ID][]store.FeedRow
+
+// compareFeeds compares what both feeds tell of each task and job.
+func (p *pair) compareFeeds() {
+	p.Helper()
+	var feeds [2]told
+	for i, s := range p.stores() {
+		feeds[i] = told{}
+		for _, row := range p.feed(i, s.(store.EventFeed)) {
+			row.Pos = 0
+			of := row.Task
+			if of.IsZero() {
+				of = row.Job
+			}
+			feeds[i][of] = append(feeds[i][of], row)
+		}
+	}
+	p.same("the feed", feeds[0], feeds[1])
+}
+
+// feed reads a whole feed.
+func (p *pair) feed(i int, s store.EventFeed) (rows []store.FeedRow) {
+	p.Helper()
+	for req := (store.FeedRequest{}); ; {
+		page, err := s.FeedPage(p.Context(), namespace, req)
+		if err != nil {
+			p.Fatalf("FeedPage of store %d: %v", i, err)
+		}
+		rows = append(rows, page.Rows...)
+		req.After = page.Next
+		if !page.More && page.Newest == page.Last {
+			return rows
+		}
+		time.Sleep(time.Millisecond) // a transaction of another test goes on
+	}
+}

@@ -1,0 +1,175 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/goweaver/weaver/task"
+)
+
+// EventFeed is implemented by stores that can keep a feed of all that happens in a
+// namespace: to tasks, to jobs, and what attempts store of their steps, progress, output
+// and logs. A row is written in the transaction of what it tells, whoever makes that, so
+// that it is there if and only if that is, and once. A namespace without a feed
+// pays nothing for it.
+//
+// The rows of a namespace have positions, positive and rising. A reader that asks for
+// what is behind a position, and goes on at [FeedPage].Next, sees each row once: none
+// comes later with a lower position. Those of one task are in the order in which
+// it happened. Positions mean nothing in another namespace.
+type EventFeed interface {
+	// KeepFeed has what happens from now on kept for a time, at least MinFeedKeep. It
+	// changes the time if there is a feed. 0 ends the feed; PruneFeed then removes
+	// its rows. What happens between the end and a new begin is a gap.
+	KeepFeed(ctx context.Context, ns string, keep time.Duration) error
+	// Feed says how far the feed is.
+	Feed(ctx context.Context, ns string) (FeedState, error)
+	// FeedPage reads what is behind a position.
+	FeedPage(ctx context.Context, ns string, req FeedRequest) (FeedPage, error)
+	// PruneFeed removes some hundred rows that are older than the feed keeps them, if
+	// there are any, and reports whether there may be more.
+	PruneFeed(ctx context.Context, ns string) (more bool, err error)
+}
+
+// FeedOf returns the feed of a store, or an error that says that it cannot keep one.
+func FeedOf(s Store) (EventFeed, error) {
+	feed, ok := s.(EventFeed)
+	if !ok {
+		return nil, fmt.Errorf("this store cannot keep one (%T is no store.EventFeed): %w", s, ErrNoFeed)
+	}
+	return feed, nil
+}
+
+const (
+	// MinFeedKeep is the shortest time for which a feed keeps rows.
+	MinFeedKeep = time.Minute
+	// MaxFeedRows is how many rows a page of a feed has at most.
+	MaxFeedRows = 500
+	// MaxFeedLooks is how many rows one page looks at.
+	MaxFeedLooks = 2000
+	// MaxFeedBytes is how many bytes what the rows of a page quote has at most; a row
+	// alone may have more.
+	MaxFeedBytes = 256 << 10
+)
+
+// FeedState is how far a feed is.
+type FeedState struct {
+	On     bool
+	Kept   int64 // rows up to here are gone
+	Newest int64 // all rows up to here can be read
+	Last   int64 // the highest position that was given away; rows up to it may be about to be committed
+}
+
+// FeedRequest asks for a page of a feed. Of a filter all must hold.
+type FeedRequest struct {
+	After int64 // a position; one below Kept is like Kept
+	Task  task.ID
+	Job   task.ID  // also what happens to its tasks
+	Queue string   // of tasks
+	Types []string // of tasks, any of them; "acme.*" stands for all that begin with "acme."
+	Names []string // of events, any of them: "task.failed"
+	Limit int      // at most MaxFeedRows; 0: that
+}
+
+// FeedPage is a page of a feed. A page may be empty although there is more: it looks at
+// MaxFeedLooks rows at most.
+type FeedPage struct {
+	FeedState
+	Rows []FeedRow
+	Next int64 // where to go on, at least After
+	More bool  // there is more already
+}
+
+// FeedKind is what a row of a feed tells.
+type FeedKind string
+
+// The kinds of rows.
+const (
+	FeedEnqueued FeedKind = "enqueued" // the task was stored
+	FeedStarted  FeedKind = "started"  // it was claimed
+	FeedEnded    FeedKind = "ended"    // an attempt ended, with Outcome; the task then got State
+	FeedOver     FeedKind = "over"     // the task ended or was blocked by others than its attempt
+	FeedReopened FeedKind = "reopened" // it had ended or was blocked, and may run again
+	FeedSettled  FeedKind = "settled"  // the job ended
+	FeedEvent    FeedKind = "event"    // an event row
+	FeedLog      FeedKind = "log"      // a line of the log
+)
+
+// FeedRow is a row of a feed. What it quotes (from Node on) is read from the rows
+// of task, attempt and job, and missing when these are gone.
+type FeedRow struct {
+	Pos       int64
+	Kind      FeedKind
+	Name      string // of the event: FeedName
+	At        time.Time
+	Task      task.ID // zero: the row is of a job
+	Job       task.ID
+	Type      string
+	Queue     string
+	AttemptNo int
+	Epoch     int64 // of the lease
+	State     string
+	Waiting   task.Waiting
+	Outcome   task.Outcome
+
+	Node         string
+	AllowFailure bool
+	Redact       []string    // what readers do not show of the task's values
+	Error        *task.Error // of the attempt, or of the task that is over
+	StartedAt    time.Time   // of the attempt, or when the job was created
+	NextReadyAt  time.Time   // of a retry
+	JobName      string
+	Counters     task.JobCounters
+	Event        EventRow
+}
+
+// FeedName is the name of the event that a row tells; that of an event row is its
+// own type.
+func FeedName(kind FeedKind, state string, waiting task.Waiting, outcome task.Outcome) string {
+	switch kind {
+	case FeedStarted:
+		return "task.started"
+	case FeedReopened:
+		return "task.reopened"
+	case FeedSettled:
+		return "job.settled"
+	case FeedEnded:
+		switch outcome {
+		case task.OutcomeLeaseLost:
+			return "task.lease_lost"
+		case task.OutcomeReleased:
+			return "task.released"
+		}
+	case FeedOver:
+	default:
+		return "task.enqueued"
+	}
+	switch s := task.State(state); {
+	case s.Terminal() || s == task.Blocked:
+		return "task." + state
+	case outcome == task.OutcomeSuspended, outcome == task.OutcomeDecompose, outcome == task.OutcomeAddDependency:
+		return "task.suspended"
+	}
+	switch waiting {
+	case task.WaitChildren, task.WaitDeps, task.WaitRepair, task.WaitSignal:
+		return "task.suspended" // decided after a failure
+	}
+	return "task.retrying"
+}
+
+// Passes reports whether a row is one that the request asks for.
+func (r *FeedRequest) Passes(row *FeedRow) bool {
+	return (r.Task.IsZero() || row.Task == r.Task) && (r.Job.IsZero() || row.Job == r.Job) &&
+		(r.Queue == "" || row.Queue == r.Queue) && oneOf(r.Types, row.Type) && oneOf(r.Names, row.Name)
+}
+
+func oneOf(list []string, name string) bool {
+	for _, want := range list {
+		if prefix, open := strings.CutSuffix(want, "*"); want == name || open && strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return len(list) == 0
+}

@@ -1,0 +1,138 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/goweaver/weaver/internal/sqlstore"
+	"github.com/goweaver/weaver/store/postgres/internal/conn"
+)
+
+//go:embed feed.sql
+var feedSQL string
+
+const (
+	sqlFeedTriggers = `
+SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'weaver\_feed\_%' AND tgfoid IN (
+  SELECT oid FROM pg_proc WHERE pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = CAST('weaver_feed' AS regclass)))`
+	sqlFeedWait = `SELECT set_config('lock_timeout', ?1, true)`
+	sqlSkipFeed = `SELECT nextval('weaver_feed_pos')`
+	sqlFeedLast = `SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM weaver_feed_pos`
+	sqlFeedNow  = `SELECT CAST(CAST(pg_current_xact_id() AS text) AS bigint)`
+	sqlSnapshot = `SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)`
+)
+
+// MakeFeed implements sqlstore.Feeds. It needs the rights of the tables' owner, as
+// migrations do, and waits for the transactions that write to them.
+func (d database) MakeFeed(t *sqlstore.Tx) error {
+	if err := lockAdvisory(d.c, "feed triggers", ""); err != nil {
+		return err
+	}
+	want := strings.Split(feedSQL, "\n---\n")[1:]
+	st := t.Conn().Stmt(sqlFeedTriggers)
+	made := st.One() && st.ColInt(0) == int64(len(want))
+	if err := st.Done(); err != nil || made {
+		return err
+	}
+	if err := t.Conn().Stmt(sqlFeedWait).Text(1, fmt.Sprint(ddlWait.Milliseconds())).Done(); err != nil {
+		return err
+	}
+	for _, sql := range want {
+		if err := t.Conn().Stmt(sql).Run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SkipFeed implements sqlstore.Feeds.
+func (database) SkipFeed(t *sqlstore.Tx) (pos int64, err error) {
+	st := t.Conn().Stmt(sqlSkipFeed)
+	if st.One() {
+		pos = st.ColInt(0)
+	}
+	return pos, st.Done()
+}
+
+// feedHorizon is up to which position of the feeds all transactions have ended.
+//
+// Positions are drawn from a sequence in the middle of transactions, so one may be
+// committed after a higher one. A transaction that drew a position had an ID
+// before. So those that drew what was given away up to now have lower IDs than one that
+// is drawn later (the end of a snapshot may be lower: it is behind the last transaction
+// that has ended, not the last that began). Once all transactions below it have
+// ended, all positions up to there are decided.
+type feedHorizon struct {
+	begun atomic.Int64  // looks
+	turn  chan struct{} // holds one token, of the caller that looks; it owns what follows
+
+	ended   int64      // the last look that succeeded
+	waiting []feedMark // for transactions to end, by position
+	all     int64
+	last    int64
+}
+
+type feedMark struct{ last, before int64 }
+
+// maxFeedMarks bounds what is remembered while a transaction goes on for long.
+const maxFeedMarks = 64
+
+// FeedHorizon implements sqlstore.Feeds. Callers that ask at the same time share a look,
+// which begins after they asked.
+func (d database) FeedHorizon(ctx context.Context) (all, last int64, ok bool, err error) {
+	h := &d.db.feed
+	asked := h.begun.Load()
+	select {
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
+	case <-ctx.Done():
+		return 0, 0, false, context.Cause(ctx)
+	}
+	if h.ended <= asked {
+		look := h.begun.Add(1)
+		if err := h.look(func(sql string) (n int64, err error) {
+			err = d.db.pool.Tx(ctx, sql != sqlFeedNow, func(c *conn.Conn) error {
+				st := c.Stmt(sql)
+				if st.One() {
+					n = st.ColInt(0)
+				}
+				return st.Done()
+			})
+			return n, err
+		}); err != nil {
+			return 0, 0, false, d.db.translate(err)
+		}
+		h.ended = look
+	}
+	return min(h.all, h.last), h.last, true, nil
+}
+
+// look looks once more. Each read is a transaction of its own, after the one before.
+func (h *feedHorizon) look(read func(sql string) (int64, error)) error {
+	last, err := read(sqlFeedLast)
+	if err != nil {
+		return err
+	}
+	if h.last = last; last <= h.all {
+		return nil
+	}
+	if n := len(h.waiting); n < maxFeedMarks && (n == 0 || last > h.waiting[n-1].last) {
+		now, err := read(sqlFeedNow)
+		if err != nil {
+			return err
+		}
+		h.waiting = append(h.waiting, feedMark{last, now})
+	}
+	oldest, err := read(sqlSnapshot)
+	if err != nil {
+		return err
+	}
+	for len(h.waiting) > 0 && h.waiting[0].before <= oldest {
+		h.all = h.waiting[0].last
+		h.waiting = h.waiting[1:]
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver/internal/pgtest"
+	"github.com/goweaver/weaver/store"
+	"github.com/goweaver/weaver/store/postgres"
+	"github.com/goweaver/weaver/task"
+)
+
+// feedReader reads a feed on and on.
+type feedReader struct {
+	*testing.T
+	db    *postgres.DB
+	after int64
+	seen  map[task.ID]int
+}
+
+// read reads what is there now.
+func (r *feedReader) read() {
+	r.Helper()
+	for {
+		page, err := r.db.FeedPage(r.Context(), "ns", store.FeedRequest{After: r.after, Limit: 3})
+		if err != nil {
+			r.Fatal(err)
+		}
+		for _, row := range page.Rows {
+			if row.Pos <= r.after {
+				r.Errorf("the row %d comes behind %d", row.Pos, r.after)
+			}
+			r.seen[row.Task]++
+		}
+		if r.after = page.Next; !page.More {
+			return
+		}
+	}
+}
+
+// until reads until so many rows were seen.
+func (r *feedReader) until(n int) {
+	r.Helper()
+	for end := time.Now().Add(time.Minute); len(r.seen) < n; pass(time.Millisecond) {
+		if r.read(); time.Now().After(end) {
+			r.Fatalf("%d of %d rows are there after a minute", len(r.seen), n)
+		}
+	}
+	for id, n := range r.seen {
+		if n != 1 {
+			r.Errorf("the row of %s came %d times", id, n)
+		}
+	}
+}
+
+// A transaction that drew a position holds the feed back until it ends: a reader misses
+// no row whose transaction is committed after one with a higher position.
+func TestFeedOfCrossingTransactions(t *testing.T) {
+	t.Parallel()
+	db := openURL(t, pgtest.Migrated(t, "weaver", migrateURL))
+	if err := db.KeepFeed(t.Context(), "ns", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	state, err := db.Feed(t.Context(), "ns")
+	if err != nil || state != (store.FeedState{On: true}) {
+		t.Fatalf("before the first row the feed is %+v, %v", state, err)
+	}
+	ids := task.NewIDs(nil)
+	enqueue := func(ctx context.Context, tx store.Tx) task.ID {
+		t.Helper()
+		id := ids.New()
+		if _, err := db.Enqueue(ctx, "ns", tx, store.Submission{Tasks: []task.New{{ID: id, Type: "a.b.c.v1", Queue: "q", MaxAttempts: 1}}}); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	reader := &feedReader{T: t, db: db, seen: map[task.ID]int{}}
+	want := 0
+	for round, others := range []int{0, 5, 5, 0, 0, 1} { // that are committed meanwhile
+		commits := round%3 < 2
+		slow, err := db.Pool().Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		enqueue(t.Context(), postgres.Tx(slow))
+		for range others {
+			enqueue(t.Context(), nil)
+		}
+		for range 3 {
+			reader.read()
+		}
+		if len(reader.seen) != want {
+			t.Errorf("round %d: %d rows are there while a transaction with a lower position goes on, want %d", round, len(reader.seen), want)
+		}
+		want += others
+		if commits {
+			want++
+			err = slow.Commit(t.Context())
+		} else {
+			err = slow.Rollback(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader.until(want)
+	}
+	if state, err := db.Feed(t.Context(), "ns"); err != nil || state.Newest > state.Last {
+		t.Errorf("in the end the feed is %+v, %v", state, err)
+	}
+	fresh := &feedReader{T: t, db: openURL(t, db.RawURL()), seen: map[task.ID]int{}}
+	fresh.until(want)
+	if fmt.Sprint(fresh.seen) != fmt.Sprint(reader.seen) {
+		t.Error("a reader that begins later sees other rows")
+	}
+}
