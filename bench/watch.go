@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/goweaver/weaver"
@@ -32,21 +33,27 @@ var watchViews = []string{
 func (r *report) watch(ctx context.Context) error {
 	var told atomic.Int64
 	n := 4 * r.n
-	f, err := r.measure(
-		func() (float64, error) { return beside(ctx, n, 0, &told) },
-		func() (float64, error) { return beside(ctx, n, watchStreams, &told) },
-	)
+	var used [2]figure // of the processors, in seconds
+	run := func(i, streams int) func() (float64, error) {
+		return func() (float64, error) {
+			perSecond, cpu, err := beside(ctx, n, streams, &told)
+			used[i] = append(used[i], cpu.Seconds())
+			return perSecond, err
+		}
+	}
+	f, err := r.measure(run(0, 0), run(1, watchStreams))
 	if err != nil {
 		return err
 	}
 	what := fmt.Sprintf("no-op tasks/s beside %d streams on %d views, FULL", watchStreams, watchTasks+len(watchViews))
 	r.row(what, f[1].String(), "no streams "+f[0].String(), ratio(f[1].median()/f[0].median()))
+	r.row("  tasks per second of a processor, the readers' among it", human(float64(n)/used[1].median()), "no streams "+human(float64(n)/used[0].median()), ratio(used[0].median()/used[1].median()))
 	r.row("  read from the streams, MB per run", human(float64(told.Load())/1e6/float64(r.runs)), "", "")
 	return nil
 }
 
 // beside runs n no-op tasks beside streams that are read over the loopback interface.
-func beside(ctx context.Context, n, streams int, told *atomic.Int64) (perSecond float64, err error) {
+func beside(ctx context.Context, n, streams int, told *atomic.Int64) (perSecond float64, cpu time.Duration, err error) {
 	err = onStore(ctx, full, func(db *sqlite.DB) error {
 		h := noopType.Handler(func(context.Context, int) (weaver.None, error) { return weaver.None{}, nil })
 		eng, err := weaver.New(db, weaver.Config{Handlers: []weaver.Handler{h}, Concurrency: 1000, Logger: quiet})
@@ -73,12 +80,22 @@ func beside(ctx context.Context, n, streams int, told *atomic.Int64) (perSecond 
 		if err != nil {
 			return err
 		}
-		begin := time.Now()
+		begin, usedBefore := time.Now(), processors()
 		err = eng.RunUntilIdle(ctx)
+		cpu = processors() - usedBefore
 		perSecond = float64(n) / time.Since(begin).Seconds()
 		return errors.Join(err, stop())
 	})
-	return perSecond, err
+	return perSecond, cpu, err
+}
+
+// processors is how long this process has used them.
+func processors() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // readStreams serves the API, and reads streams of it, a view each, until stop.

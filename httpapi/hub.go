@@ -18,7 +18,8 @@ import (
 const (
 	hubPause = 20 * time.Millisecond // between two looks for what is to be read
 	hubReads = 4                     // at a time
-	hubShare = 4                     // a topic rests for so many times as long as its read took
+	hubShare = 20                    // a page rests for so many times as long as its read took, but no longer than
+	hubRest  = 10 * time.Second
 
 	hubTimeout = 10 * time.Second // of a read
 
@@ -231,14 +232,16 @@ func (h *hub) read(list []*topic, now time.Time, changes uint64) bool {
 // publish leaves new states in topics that were read.
 func (h *hub) publish(list []*topic, states []*state, began time.Time) {
 	ended := time.Now()
-	rest := ended.Add(hubShare * ended.Sub(began))
+	rest := ended.Add(min(hubShare*ended.Sub(began), hubRest))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reading--
 	for i, t := range list {
 		st, was := states[i], t.state.Load()
 		t.busy = false
-		t.next = later(began.Add(t.kind.every), rest)
+		if t.next = began.Add(t.kind.every); t.kind.every == pageEvery {
+			t.next = later(t.next, rest)
+		}
 		t.poll = time.Time{}
 		switch {
 		case st.away():

@@ -1,0 +1,46 @@
+package weaver_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/store/memstore"
+)
+
+func TestGetMany(t *testing.T) {
+	t.Parallel()
+	c, err := weaver.NewClient(memstore.New(), weaver.ClientConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := weaver.NewClient(c.Store(), weaver.ClientConfig{Namespace: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	typ := weaver.Define[int, weaver.None]("acme.many.read.v1")
+	var ids []weaver.TaskID
+	for _, in := range []*weaver.Client{c, c, other} {
+		h, err := typ.Enqueue(t.Context(), in, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, h.ID())
+	}
+	got, err := c.GetMany(t.Context(), ids...)
+	if err != nil || len(got) != 2 || string(got[0].Input) != "1" {
+		t.Errorf("GetMany of two tasks, and one of another namespace: %+v, %v", got, err)
+	}
+}
+
+func TestQueryAsksForValues(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"": false, "state:failed key:a words": false, "input.a=1": true, `"words" output.a.b="x"`: true,
+	} {
+		q, err := weaver.ParseQuery(text, time.Now())
+		if err != nil || q.AsksForValues() != want {
+			t.Errorf("%q asks for values: %v (%v), want %v", text, q.AsksForValues(), err, want)
+		}
+	}
+}
