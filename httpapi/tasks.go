@@ -103,6 +103,18 @@ func (c *call) filter() (f weaver.Filter, err error) {
 	return f, err
 }
 
+// instant reads a time from the query, the zero one if it was not given.
+func (c *call) instant(name string) (at time.Time, err error) {
+	text := c.get(name)
+	if text == "" {
+		return at, nil
+	}
+	if at, err = time.Parse(time.RFC3339, text); err != nil {
+		return at, badParam(name, "%q: want a time like 2026-01-02T03:04:05Z", text)
+	}
+	return at, nil
+}
+
 // wait does what ?wait= asks for: it returns when the time is up, or done has ended.
 func (c *call) wait(done func(ctx context.Context, opts ...weaver.WaitOption) error) error {
 	wait, err := c.span("wait", c.api.cfg.MaxWait)
