@@ -134,7 +134,8 @@ func (s *server) knock(r httpapi.RouteInfo, c caller) (status int, endless bool)
 	rec := &cutAtHeader{ResponseRecorder: httptest.NewRecorder(), cut: cancel}
 	func() {
 		defer func() {
-			if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // it is that value
+			p := recover()
+			if err, _ := p.(error); p != nil && !errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
 		}()

@@ -174,7 +174,8 @@ func TestPanic(t *testing.T) {
 		t.Errorf("the log is %s", log)
 	}
 	defer func() {
-		if p := recover(); p != http.ErrAbortHandler { //nolint:errorlint // it is that value
+		p := recover()
+		if err, _ := p.(error); !errors.Is(err, http.ErrAbortHandler) {
 			t.Errorf("the handler ended with %v", p)
 		}
 	}()

@@ -98,8 +98,8 @@ type Value struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// showEvent hides what handlers put into an event: values, attributes of log lines,
-// chunks of output.
+// showEvent hides what handlers put into an event: values, lines of logs, chunks of
+// output. What is meant for people stays: errors, progress.
 func (c *call) showEvent(ev event.Event) (shown event.Event, hidden bool) {
 	if c.who.Access.Has(Payloads) {
 		return ev, false
@@ -118,8 +118,8 @@ func (c *call) showEvent(ev event.Event) (shown event.Event, hidden bool) {
 		hidden, ev.Output = ev.Output != nil, nil
 		return ev, hidden
 	case event.LogWritten:
-		hidden, ev.Data = ev.Data != nil, nil
-		return ev, hidden
+		ev.Message, ev.Data = "", nil
+		return ev, true
 	case event.StreamChunk:
 		hidden, ev.Data = ev.Data != nil, nil
 		return ev, hidden
