@@ -61,8 +61,14 @@ type eventOf struct {
 }
 
 // eventRows are those of the reports of a batch that were accepted. They are written
-// after all guards, many with one statement.
-type eventRows struct{ events, logs []eventOf }
+// after all guards, many with one statement: wave after wave, in each of which events come
+// before lines of logs, so that a feed has those of a task in their order.
+type eventRows struct {
+	waves []eventWave
+	logs  map[task.ID]int // in which wave the last line of a task's logs is
+}
+
+type eventWave struct{ events, logs []eventOf }
 
 // add takes the rows of a report whose guard passed. Crash after the commit: the
 // report is there with its rows.
@@ -70,13 +76,26 @@ func (e *eventRows) add(t *Tx, l *task.Lease, rows []store.EventRow) {
 	if len(rows) == 0 {
 		return
 	}
+	at, logged := e.logs[l.Task]
 	for i := range rows {
-		of := eventOf{&l.Task, &rows[i]}
-		if rows[i].Log {
-			e.logs = append(e.logs, of)
-		} else {
-			e.events = append(e.events, of)
+		if logged && !rows[i].Log {
+			at++
 		}
+		if logged = rows[i].Log; at == len(e.waves) {
+			e.waves = append(e.waves, eventWave{})
+		}
+		w, of := &e.waves[at], eventOf{&l.Task, &rows[i]}
+		if rows[i].Log {
+			w.logs = append(w.logs, of)
+		} else {
+			w.events = append(w.events, of)
+		}
+	}
+	if logged || at > 0 {
+		if e.logs == nil {
+			e.logs = make(map[task.ID]int)
+		}
+		e.logs[l.Task] = at
 	}
 	t.fx.Notice.Events = append(t.fx.Notice.Events, l.Task)
 }
@@ -106,10 +125,19 @@ func (f *finishing) writeEvents(fins []store.Finish) error {
 }
 
 func (e *eventRows) write(t *Tx) error {
+	for i := range e.waves {
+		if err := e.waves[i].write(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *eventWave) write(t *Tx) error {
 	for _, into := range []struct {
 		rows []eventOf
 		sql  chunkSQL
-	}{{e.events, sqlInsertEvents}, {e.logs, sqlInsertLogs}} {
+	}{{w.events, sqlInsertEvents}, {w.logs, sqlInsertLogs}} {
 		err := inChunks(into.rows, func(chunk []eventOf) error {
 			st := t.stmt(into.sql[len(chunk)]).Text(1, t.ns)
 			for i, of := range chunk {

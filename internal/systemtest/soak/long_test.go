@@ -190,11 +190,11 @@ func (s *soak) sizeOf(suffix string) int64 {
 }
 
 // rows counts all that is stored in the namespace where tasks are deleted.
-// Workers are its engines, not its tasks, and come and go.
+// Workers are its engines, not its tasks, and come and go; statistics and the audit stay.
 func (s *soak) rows() int64 {
 	s.Helper()
 	names, err := s.db.DB().QueryContext(s.Context(),
-		"SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c ON c.name = 'namespace' WHERE m.type = 'table' AND m.name NOT IN ('weaver_audit', 'weaver_workers')")
+		"SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c ON c.name = 'namespace' WHERE m.type = 'table' AND m.name NOT IN ('weaver_audit', 'weaver_stats', 'weaver_workers')")
 	s.must(err)
 	defer names.Close()
 	var parts []string
