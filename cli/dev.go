@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/httpapi"
 	"github.com/goweaver/weaver/internal/devrun"
 	"github.com/goweaver/weaver/internal/text"
@@ -83,7 +82,7 @@ func (c *devCmd) Run(ctx context.Context, s *session) error {
 		if err := door.open(s, p.eng.Client, dev); err != nil {
 			return err
 		}
-		keepEvents(ctx, p.eng.Client, weaver.EventsKept, say)
+		keepEvents(ctx, p.eng.Client, nil, say)
 		is := "is"
 		if s.created {
 			is = "is new"

@@ -16,13 +16,13 @@ import (
 
 // serveCmd is the verb serve.
 type serveCmd struct {
-	Addr          string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen; port 0 is any free one. Another host than the loopback interface needs a file of tokens or passwords. Default: 127.0.0.1:8080."`
-	TokenFile     string        `placeholder:"FILE" help:"Who may do what: lines that token new prints. Default: everybody on this machine may do everything."`
-	PasswordFile  string        `placeholder:"FILE" help:"Names with passwords for basic authentication, beside tokens or instead of them: lines that token password prints."`
-	CookieKeyFile string        `placeholder:"FILE" help:"What signs the cookies of browsers: at least 32 bytes, the same for all servers behind one address. Default: random, so that a restart ends their logins."`
-	AllowedHost   []string      `placeholder:"HOST" help:"A further name in the header Host that is answered without credentials, * for any; may be repeated. Default: names of the loopback interface."`
-	Roles         []string      `default:"api,reaper,collector" placeholder:"ROLE" complete:"api,worker,reaper,collector" help:"What this process does: api (HTTP), worker (run tasks), reaper (take over from dead workers, end what is late), collector (delete what nothing needs). A worker is a reaper and collector too, and these two come together. Default: api,reaper,collector."`
-	KeepEvents    time.Duration `default:"168h" placeholder:"DURATION" help:"For how long the store keeps what happens, so that /v1/events can be followed: 1m or more; 0 leaves it as it is. Default: 168h, a week."`
+	Addr          string         `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen; port 0 is any free one. Another host than the loopback interface needs a file of tokens or passwords. Default: 127.0.0.1:8080."`
+	TokenFile     string         `placeholder:"FILE" help:"Who may do what: lines that token new prints. Default: everybody on this machine may do everything."`
+	PasswordFile  string         `placeholder:"FILE" help:"Names with passwords for basic authentication, beside tokens or instead of them: lines that token password prints."`
+	CookieKeyFile string         `placeholder:"FILE" help:"What signs the cookies of browsers: at least 32 bytes, the same for all servers behind one address. Default: random, so that a restart ends their logins."`
+	AllowedHost   []string       `placeholder:"HOST" help:"A further name in the header Host that is answered without credentials, * for any; may be repeated. Default: names of the loopback interface."`
+	Roles         []string       `default:"api,reaper,collector" placeholder:"ROLE" complete:"api,worker,reaper,collector" help:"What this process does: api (HTTP), worker (run tasks), reaper (take over from dead workers, end what is late), collector (delete what nothing needs). A worker is a reaper and collector too, and these two come together. Default: api,reaper,collector."`
+	KeepEvents    *time.Duration `placeholder:"DURATION" help:"For how long the store keeps what happens, so that /v1/events can be followed: 1m or more; 0 leaves it as it is. Default: a week, if the store keeps nothing yet."`
 	workerFlags
 	workFlags
 }
@@ -52,8 +52,8 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if c.KeepEvents != 0 && c.KeepEvents < store.MinFeedKeep {
-		return badInput("", "--keep-events %s: want %s or more, or 0 to leave it as it is", c.KeepEvents, store.MinFeedKeep)
+	if k := c.KeepEvents; k != nil && *k != 0 && *k < store.MinFeedKeep {
+		return badInput("", "--keep-events %s: want %s or more, or 0 to leave it as it is", *c.KeepEvents, store.MinFeedKeep)
 	}
 	logs, handlers := new(keptLogs), []weaver.Handler(nil)
 	if roles[roleWorker] {
@@ -112,12 +112,18 @@ func (c *serveCmd) Run(ctx context.Context, s *session) (err error) {
 	})
 }
 
-// keepEvents has the store keep events. A server that may not begin it serves the rest.
-func keepEvents(ctx context.Context, client *weaver.Client, keep time.Duration, say func(string, ...any)) {
-	if keep == 0 {
-		return
+// keepEvents has the store keep events: for so long, or, without a time, for a week if it
+// keeps none yet. A server that may not begin it serves the rest.
+func keepEvents(ctx context.Context, client *weaver.Client, keep *time.Duration, say func(string, ...any)) {
+	var err error
+	if keep == nil {
+		if _, err = client.EventPage(ctx, weaver.EventsRequest{Limit: 1}); errors.Is(err, weaver.ErrNoFeed) {
+			err = client.KeepEvents(ctx, weaver.EventsKept)
+		}
+	} else if *keep != 0 {
+		err = client.KeepEvents(ctx, *keep)
 	}
-	if err := client.KeepEvents(ctx, keep); err != nil {
+	if err != nil {
 		say("/v1/events cannot be followed: %v", err)
 	}
 }
