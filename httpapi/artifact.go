@@ -35,11 +35,11 @@ func (c *call) artifact() error {
 	}
 	i := slices.IndexFunc(list, func(a task.Artifact) bool { return a.ID == id })
 	if i < 0 {
-		return noRoute.of("The task has no artifact with this id.")
+		return notFound.of("The task has no artifact with this id.")
 	}
 	a := &list[i]
 	if a.LinkValue != nil {
-		return noRoute.of("The artifact is a link, whose bytes are elsewhere: /v1/tasks/%s/artifacts says where.", of)
+		return notFound.of("The artifact is a link, whose bytes are elsewhere: /v1/tasks/%s/artifacts says where.", of)
 	}
 	media := anyMedia
 	if _, _, err := mime.ParseMediaType(a.ContentType); err == nil {

@@ -72,13 +72,13 @@ func TestArtifact(t *testing.T) {
 		t.Errorf("HEAD: %d bytes, %v", len(head.body), head.header)
 	}
 	a = s.get("/v1/artifacts/" + link + "?task=" + of.String())
-	if a.problem(http.StatusNotFound, "no-route"); strings.Contains(string(a.body), "token") {
+	if a.problem(http.StatusNotFound, "not-found"); strings.Contains(string(a.body), "token") {
 		t.Errorf("the link is shown: %s", a.body)
 	}
 	s.get("/v1/artifacts/"+html).problem(http.StatusBadRequest, "bad-query")
-	s.get("/v1/artifacts/"+of.String()+"?task="+of.String()).problem(http.StatusNotFound, "no-route")
+	s.get("/v1/artifacts/"+of.String()+"?task="+of.String()).problem(http.StatusNotFound, "not-found")
 	s.get("/v1/artifacts/"+html+"?task="+task.NewIDs(nil).New().String()).problem(http.StatusNotFound, "not-found")
-	s.get("/v1/artifacts/x?task="+of.String()).problem(http.StatusNotFound, "no-route")
+	s.get("/v1/artifacts/x?task="+of.String()).problem(http.StatusNotFound, "not-found")
 }
 
 // Bytes that have changed or are gone are not taken for the artifact.

@@ -25,22 +25,13 @@ func decodeBody(raw []byte, v any) error {
 	if at, err := checkKeys(raw); err != nil {
 		return bodyProblem(badRequest, at, err.Error())
 	}
-	if err := checkNames(raw, reflect.TypeOf(v).Elem(), ""); err != nil {
+	if err := checkFields(raw, reflect.TypeOf(v).Elem(), ""); err != nil {
 		return err
 	}
-	err := json.Unmarshal(raw, v)
-	var wrong *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &wrong):
-		return bodyProblem(invalidBody, pointerOf(wrong.Field), fmt.Sprintf("want %s, and it is a JSON %s", wanted(wrong), wrong.Value))
+	if err := json.Unmarshal(raw, v); err != nil {
+		return bodyProblem(invalidBody, "", strings.TrimPrefix(err.Error(), "json: "))
 	}
-	var p *Problem
-	if errors.As(err, &p) {
-		return p
-	}
-	return bodyProblem(invalidBody, "", strings.TrimPrefix(err.Error(), "json: "))
+	return nil
 }
 
 // bodyProblem is a problem with one place of the body.
@@ -48,40 +39,6 @@ func bodyProblem(k problemKind, pointer, detail string) *Problem {
 	p := k.of("The body is wrong.")
 	p.Errors = []ProblemError{{Pointer: "#" + pointer, Detail: detail}}
 	return p
-}
-
-// wanted says what a field takes.
-func wanted(e *json.UnmarshalTypeError) string {
-	switch name := e.Type.String(); name {
-	case "string", "bool":
-		return "a " + name
-	case "int", "int64":
-		return "a whole number"
-	case "json.RawMessage":
-		return "JSON"
-	default:
-		switch e.Type.Kind().String() {
-		case "struct", "map":
-			return "an object"
-		case "slice":
-			return "an array"
-		case "string":
-			return "a string"
-		}
-		return name
-	}
-}
-
-// pointerOf makes a JSON pointer of the names that encoding/json gives: "tasks.name".
-func pointerOf(field string) string {
-	if field == "" {
-		return ""
-	}
-	var b strings.Builder
-	for part := range strings.SplitSeq(field, ".") {
-		b.WriteString("/" + escapePointer(part))
-	}
-	return b.String()
 }
 
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")

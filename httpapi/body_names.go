@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,31 +13,31 @@ import (
 	"github.com/goweaver/weaver/internal/jsonfields"
 )
 
-// checkNames refuses names that are no fields of a type, and what is no object where one
-// is wanted. encoding/json takes names in any case, so that an object could have one field
-// twice.
-func checkNames(raw json.RawMessage, t reflect.Type, at string) error {
+// checkFields refuses names that are no fields of a type, and values that fields do not
+// take. It says where, which encoding/json does not in lists and of types that decode
+// themselves; and that takes names in any case, so that an object could have one field twice.
+func checkFields(raw json.RawMessage, t reflect.Type, at string) error {
 	if t.Kind() == reflect.Slice && hasNames(t.Elem()) {
 		var list []json.RawMessage
 		if json.Unmarshal(raw, &list) != nil {
-			return nil // decodeBody says what it is
+			return checkValue(raw, t, at)
 		}
 		for i, item := range list {
-			if err := checkNames(item, t.Elem(), fmt.Sprintf("%s/%d", at, i)); err != nil {
+			if err := checkFields(item, t.Elem(), fmt.Sprintf("%s/%d", at, i)); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	if !hasNames(t) {
-		return nil
+		return checkValue(raw, t, at)
 	}
 	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
 		return bodyProblem(invalidBody, at, "want an object, and it is a JSON null")
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(raw, &object) != nil {
-		return nil
+		return checkValue(raw, t, at)
 	}
 	fields := jsonfields.Of(t)
 	for name, value := range object {
@@ -44,11 +45,49 @@ func checkNames(raw json.RawMessage, t reflect.Type, at string) error {
 		if i < 0 {
 			return bodyProblem(invalidBody, at+"/"+escapePointer(name), noField(name, fields))
 		}
-		if err := checkNames(value, fields[i].Type, at+"/"+escapePointer(name)); err != nil {
+		if err := checkFields(value, fields[i].Type, at+"/"+escapePointer(name)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// checkValue refuses JSON that a type does not take.
+func checkValue(raw json.RawMessage, t reflect.Type, at string) error {
+	err := json.Unmarshal(raw, reflect.New(t).Interface())
+	var wrong *json.UnmarshalTypeError
+	var p *Problem
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong):
+		return bodyProblem(invalidBody, at, fmt.Sprintf("want %s, and it is a JSON %s", wanted(t), wrong.Value))
+	case errors.As(err, &p):
+		return p
+	}
+	return bodyProblem(invalidBody, at, strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// wanted says what a field takes.
+func wanted(t reflect.Type) string {
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		return "a string"
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Slice:
+		return "an array of the right values"
+	case reflect.Map:
+		return "an object of the right values"
+	case reflect.Struct:
+		return "an object"
+	}
+	return t.String()
 }
 
 // noField says that there is no field of a name, and which there are.

@@ -59,7 +59,7 @@ func (c *call) path(name string) string { return c.r.PathValue(name) }
 func (c *call) id() (task.ID, error) {
 	id, err := task.ParseID(c.path("id"))
 	if err != nil {
-		p := noRoute.of("There is nothing with this id.")
+		p := notFound.of("There is nothing with this id.")
 		p.Errors = []ProblemError{{Parameter: "id", Detail: err.Error()}}
 		return id, p
 	}

@@ -74,7 +74,7 @@ func (c *call) listTypes() error {
 func (c *call) getType() error {
 	name := c.path("name")
 	if err := task.CheckTypeName(name); err != nil {
-		p := noRoute.of("There is no task type of this name.")
+		p := notFound.of("There is no task type of this name.")
 		p.Errors = []ProblemError{{Parameter: "name", Detail: err.Error()}}
 		return p
 	}
@@ -83,7 +83,7 @@ func (c *call) getType() error {
 		return err
 	}
 	if len(list) == 0 {
-		return noRoute.of("No worker has announced the task type %s in the namespace %q: /v1/types lists those that were.", name, c.api.client.Namespace())
+		return notFound.of("No worker has announced the task type %s in the namespace %q: /v1/types lists those that were.", name, c.api.client.Namespace())
 	}
 	return c.write(http.StatusOK, list[0])
 }

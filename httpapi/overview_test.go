@@ -53,8 +53,8 @@ func TestOverview(t *testing.T) {
 		if s.get("/v1/types/acme.billing.charge.v1").into(&one); one.Paused || one.Pause != nil {
 			t.Errorf("after its pause the type is %+v", one)
 		}
-		s.get("/v1/types/acme.other.v1").problem(http.StatusNotFound, "no-route")
-		s.get("/v1/types/UPPER").problem(http.StatusNotFound, "no-route")
+		s.get("/v1/types/acme.other.v1").problem(http.StatusNotFound, "not-found")
+		s.get("/v1/types/UPPER").problem(http.StatusNotFound, "not-found")
 	})
 }
 

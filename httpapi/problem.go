@@ -113,6 +113,7 @@ var httpProblems = []problemKind{
 // Problems of sentinels that are made here, too.
 var (
 	invalidInput = problemKind{weaver.ErrInvalidInput, "invalid-input", http.StatusUnprocessableEntity, "The input was refused.", 0}
+	notFound     = problemKind{weaver.ErrNotFound, "not-found", http.StatusNotFound, "There is nothing of this kind.", 0}
 	invalidQuery = problemKind{weaver.ErrInvalidQuery, "invalid-query", http.StatusBadRequest, "The query cannot be read.", 0}
 )
 
@@ -126,7 +127,7 @@ var sentinels = []problemKind{
 	invalidQuery,
 	{store.ErrStatsQuery, "invalid-stats-query", 400, "These statistics cannot be asked for.", 0},
 	{weaver.ErrBadCursor, "bad-cursor", 400, "The cursor did not come from a list.", 0},
-	{weaver.ErrNotFound, "not-found", 404, "There is no such task or job.", 0},
+	notFound,
 	{weaver.ErrNoSuchNode, "no-such-node", 404, "The job has no task of this name.", 0},
 	{weaver.ErrNoSuchStep, "no-such-step", 404, "The task recorded no such step.", 0},
 	{weaver.ErrNoSuchNeed, "no-such-need", 404, "The task has no such need.", 0},

@@ -118,7 +118,7 @@ func (c *call) logs() error {
 		}
 	}
 	if !found {
-		return noRoute.of("Nothing is kept here of what the task wrote: it wrote nothing, its engine does not store lines (weaver.PersistLogs), or its command ran where another folder keeps them.")
+		return notFound.of("Nothing is kept here of what the task wrote: it wrote nothing, its engine does not store lines (weaver.PersistLogs), or its command ran where another folder keeps them.")
 	}
 	if end != nil {
 		_, err = out.Write(end.bytes())

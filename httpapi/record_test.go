@@ -123,11 +123,11 @@ func TestStoredLogs(t *testing.T) {
 		if tail := s.get(fmt.Sprintf("%s?attempt=1&tail=%d", at, len(lines[1])+5)).want(http.StatusOK); string(tail.body) != lines[1]+"\n" {
 			t.Errorf("the end: %q", tail.body)
 		}
-		s.get(at+"?attempt=2").problem(http.StatusNotFound, "no-route")
+		s.get(at+"?attempt=2").problem(http.StatusNotFound, "not-found")
 		for _, query := range []string{"attempt=0", "attempt=x", "tail=0", "tail=-1", "tail=1048577"} {
 			s.get(at+"?"+query).problem(http.StatusBadRequest, "bad-query")
 		}
-		s.get("/v1/tasks/"+s.enqueue().String()+"/logs").problem(http.StatusNotFound, "no-route")
+		s.get("/v1/tasks/"+s.enqueue().String()+"/logs").problem(http.StatusNotFound, "not-found")
 		s.get("/v1/tasks/"+task.NewIDs(nil).New().String()+"/logs").problem(http.StatusNotFound, "not-found")
 	})
 }
@@ -161,7 +161,7 @@ func TestCommandLogs(t *testing.T) {
 	}})
 	command = s.enqueue(order("bad"))
 	at := "/v1/tasks/" + command.String() + "/logs"
-	s.get(at).problem(http.StatusNotFound, "no-route") // it has not begun
+	s.get(at).problem(http.StatusNotFound, "not-found") // it has not begun
 	s.run()
 	s.verb(command, "retry", `{}`, weaver.StateReady)
 	s.run()
@@ -171,7 +171,7 @@ func TestCommandLogs(t *testing.T) {
 	if a := s.get(at + "?attempt=1").want(http.StatusOK); string(a.body) != written(1) {
 		t.Errorf("the first attempt: %q", a.body)
 	}
-	s.get(at+"?attempt=3").problem(http.StatusNotFound, "no-route")
+	s.get(at+"?attempt=3").problem(http.StatusNotFound, "not-found")
 	if !s.features()["command_logs"] {
 		t.Error("the features do not tell of the logs")
 	}

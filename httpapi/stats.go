@@ -45,7 +45,7 @@ func (c *call) stats() (err error) {
 	case errors.Is(err, weaver.ErrInvalidOption):
 		return badQuery.of("%s", err)
 	case errors.Is(err, errors.ErrUnsupported):
-		return noRoute.of("The store of this server keeps no statistics.")
+		return notFound.of("The store of this server keeps no statistics.")
 	case err != nil:
 		return err
 	}

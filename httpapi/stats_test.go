@@ -48,7 +48,7 @@ func TestStats(t *testing.T) {
 		}
 
 		bare := newServer(t, serverOptions{direct: true, store: struct{ weaver.Store }{memstore.New()}})
-		bare.get("/v1/stats").problem(http.StatusNotFound, "no-route")
+		bare.get("/v1/stats").problem(http.StatusNotFound, "not-found")
 		for srv, want := range map[*server]bool{s: true, bare: false} {
 			var f struct{ Features map[string]bool }
 			if srv.get("/v1/features").want(http.StatusOK).into(&f); f.Features["stats"] != want || !f.Features["metrics"] {

@@ -291,10 +291,10 @@ func (c *call) payload() error {
 	case "unblock_input":
 		v = t.UnblockInput
 	default:
-		return noRoute.of("A task has no value %q: want input, output or unblock_input.", what)
+		return notFound.of("A task has no value %q: want input, output or unblock_input.", what)
 	}
 	if v == nil {
-		return noRoute.of("The task has no %s.", c.path("what"))
+		return notFound.of("The task has no %s.", c.path("what"))
 	}
 	return c.write(http.StatusOK, Value{v})
 }

@@ -282,7 +282,7 @@ func readStats(ctx context.Context, c *weaver.Client, _ string) view {
 	stats, err := c.Stats(ctx, weaver.StatsRequest{From: now.Add(-time.Hour), To: now, Step: time.Minute, By: []weaver.StatsBy{weaver.StatsByOutcome}})
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		return view{err: noRoute.of("The store keeps no statistics.")}
+		return view{err: notFound.of("The store keeps no statistics.")}
 	case err != nil:
 		return view{err: err}
 	}

@@ -67,7 +67,7 @@ func (t *types) draft(ctx context.Context, d *Draft, pointer string) (weaver.Dra
 		return weaver.Draft{}, err
 	}
 	if typ == nil {
-		p := unknownType.of("No worker has announced the task type %s in the namespace %q: start one that handles it, then send this again.", d.Type, t.client.Namespace())
+		p := unknownType.of("No worker has announced the task type %s in the namespace %q: start one that handles it, and announces it (schema.Plugin), then send this again.", d.Type, t.client.Namespace())
 		p.Errors = []ProblemError{{Pointer: "#" + pointer + "/task_type", Detail: "it was not announced"}}
 		return weaver.Draft{}, p
 	}

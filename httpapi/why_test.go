@@ -127,7 +127,7 @@ func TestWhyRefuses(t *testing.T) {
 	for _, depth := range []string{"0", "-1", "101", "x", "1e3"} {
 		s.get("/v1/tasks/"+id+"/why?depth="+depth).problem(http.StatusBadRequest, "bad-query")
 	}
-	s.get("/v1/tasks/x/why").problem(http.StatusNotFound, "no-route")
+	s.get("/v1/tasks/x/why").problem(http.StatusNotFound, "not-found")
 	for _, kind := range []string{"tasks", "jobs"} {
 		s.get("/v1/"+kind+"/"+task.NewIDs(nil).New().String()+"/why").problem(http.StatusNotFound, "not-found")
 	}
