@@ -54,7 +54,7 @@ func (c *Client) feedEvent(row *store.FeedRow) (ev FeedEvent, known bool) {
 	case store.FeedSettled:
 		ev.Event = event.JobSettled{
 			JobHeader: event.JobHeader{At: row.At, Namespace: c.ns, JobID: row.Job, Name: row.JobName},
-			State:     task.JobState(row.State), Counters: row.Counters, Duration: max(0, row.At.Sub(row.StartedAt)),
+			State:     task.JobState(row.State), Counters: row.Counters, Duration: took(row),
 		}
 		if row.StartedAt.IsZero() {
 			ev.Problem = "the job was deleted"
@@ -63,7 +63,10 @@ func (c *Client) feedEvent(row *store.FeedRow) (ev FeedEvent, known bool) {
 		h.Sequence = row.Event.Seq
 		ev.Event, ev.Problem, err = storedEvent(h, &row.Event)
 	default:
-		ev.Event = lifeEvent(h, row)
+		ev.Event, ev.Problem = lifeEvent(h, row), unquoted(row)
+	}
+	if row.Gone {
+		ev.Problem = "the task was deleted"
 	}
 	return ev, err == nil && ev.Event != nil
 }
@@ -81,6 +84,26 @@ func storedEvent(h event.Header, row *store.EventRow) (ev event.Event, problem s
 	return ev, problem, err
 }
 
+// took is how long the attempt or the job took; 0 if that is not known any more.
+func took(row *store.FeedRow) time.Duration {
+	if row.StartedAt.IsZero() {
+		return 0
+	}
+	return max(0, row.At.Sub(row.StartedAt))
+}
+
+// unquoted says why the event of a row about a task itself lacks something; "": it
+// lacks nothing.
+func unquoted(row *store.FeedRow) string {
+	switch {
+	case row.Kind == store.FeedEnded && row.StartedAt.IsZero():
+		return "the attempt was deleted"
+	case row.Kind == store.FeedOver && row.Error == nil && row.State != string(task.Succeeded):
+		return "why it ended is not kept: the task has changed since"
+	}
+	return ""
+}
+
 // lifeEvent makes the event of a row about a task itself, with the number that
 // Subscribe gives it. nil: a newer program wrote the row.
 func lifeEvent(h event.Header, row *store.FeedRow) event.Event {
@@ -90,10 +113,6 @@ func lifeEvent(h event.Header, row *store.FeedRow) event.Event {
 	var te task.Error
 	if row.Error != nil {
 		te = *row.Error
-	}
-	var took time.Duration
-	if !row.StartedAt.IsZero() {
-		took = max(0, row.At.Sub(row.StartedAt))
 	}
 	if row.Kind == store.FeedOver {
 		h.AttemptNo, h.Sequence = 0, event.SequenceWithoutLease(row.Epoch, 1)
@@ -109,22 +128,22 @@ func lifeEvent(h event.Header, row *store.FeedRow) event.Event {
 		h.Sequence = 0 // it is no event of an attempt
 		return event.TaskReopened{Header: h}
 	case "task.succeeded":
-		return event.TaskSucceeded{Header: h, Duration: took}
+		return event.TaskSucceeded{Header: h, Duration: took(row)}
 	case "task.failed":
-		return event.TaskFailed{Header: h, Error: te, Allowed: row.AllowFailure, Duration: took}
+		return event.TaskFailed{Header: h, Error: te, Allowed: row.AllowFailure, Duration: took(row)}
 	case "task.cancelled":
-		return event.TaskCancelled{Header: h, Error: te, Duration: took}
+		return event.TaskCancelled{Header: h, Error: te, Duration: took(row)}
 	case "task.blocked":
-		return event.TaskBlocked{Header: h, Error: te, Duration: took}
+		return event.TaskBlocked{Header: h, Error: te, Duration: took(row)}
 	case "task.released":
-		return event.TaskReleased{Header: h, Duration: took}
+		return event.TaskReleased{Header: h, Duration: took(row)}
 	case "task.suspended":
-		return event.TaskSuspended{Header: h, Waiting: row.Waiting, WakeAt: row.NextReadyAt, Error: row.Error, Duration: took}
+		return event.TaskSuspended{Header: h, Waiting: row.Waiting, WakeAt: row.NextReadyAt, Error: row.Error, Duration: took(row)}
 	case "task.retrying":
-		return event.TaskRetrying{Header: h, Error: te, Delay: max(0, row.NextReadyAt.Sub(row.At)), Duration: took}
+		return event.TaskRetrying{Header: h, Error: te, Delay: max(0, row.NextReadyAt.Sub(row.At)), Duration: took(row)}
 	case "task.lease_lost":
 		h.Sequence = event.SequenceWithoutLease(row.Epoch, 0)
-		return event.TaskLeaseLost{Header: h, State: task.State(row.State), Duration: took}
+		return event.TaskLeaseLost{Header: h, State: task.State(row.State), Duration: took(row)}
 	}
 	return nil
 }

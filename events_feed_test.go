@@ -284,6 +284,57 @@ func TestEventPageWaits(t *testing.T) {
 	})
 }
 
+// What events quoted of a task that was deleted is not there any more, and they say so;
+// so does the end of a task that has gone on since.
+func TestEventsOfWhatIsGone(t *testing.T) {
+	typ := weaver.Define[int, int]("engine.feed.gone.v1", weaver.MaxAttempts(1))
+	inBubble(t, func(fx *fixture) {
+		keepEvents(fx)
+		j := weaver.NewJob("one")
+		j.Add("a", typ.With(1))
+		deleted, again, job := enqueue(fx, typ, 1), enqueue(fx, typ, 2), submit(fx, j)
+		fx.must(fx.client.Cancel(fx.Context(), again.ID(), weaver.Reason("not now")))
+		fx.idle(typ.Handler(func(ctx context.Context, _ int) (int, error) {
+			time.Sleep(time.Second)
+			return 0, weaver.Do(ctx, "charge", func(context.Context) error { return weaver.Permanent(errors.New("the card is refused")) })
+		}))
+		read := func(req weaver.EventsRequest) (list []string) {
+			req.After = weaver.OldestEvent
+			for _, ev := range fx.page(req).Events {
+				line := strings.Join(new(event.Encoder).Lines(ev.Event), "")
+				if ev.Problem != "" {
+					line = event.Partial(ev.Event)
+				}
+				var of struct {
+					Event    string         `json:"event"`
+					Error    map[string]any `json:"error"`
+					Duration *int           `json:"duration_ns"`
+					Counters any            `json:"counters"`
+				}
+				fx.must(json.Unmarshal([]byte(line), &of))
+				list = append(list, fmt.Sprint(of.Event, " ", of.Error != nil, of.Duration != nil, of.Counters != nil, " ", ev.Problem))
+			}
+			return list
+		}
+		failed := weaver.EventsRequest{Task: deleted.ID(), Names: []string{"task.failed"}}
+		cancelled := weaver.EventsRequest{Task: again.ID(), Names: []string{"task.cancelled"}}
+		settled := weaver.EventsRequest{Job: job.ID(), Names: []string{"job.settled"}}
+		equal(fx, "before", fmt.Sprint(read(failed), read(cancelled), read(settled)), "[task.failed true true false ] [task.cancelled true true false ] [job.settled false true true ]")
+		fx.must(fx.client.Delete(fx.Context(), deleted.ID()))
+		fx.must(fx.client.Retry(fx.Context(), again.ID()))
+		_, err := fx.client.DeleteJob(fx.Context(), job.ID())
+		fx.must(err)
+		const gone = "the task was deleted"
+		equal(fx, "after", fmt.Sprint(read(failed), read(cancelled), read(settled)),
+			"[task.failed false false false "+gone+"] [task.cancelled false false false why it ended is not kept: the task has changed since] [job.settled false false false the job was deleted]")
+		for _, line := range read(weaver.EventsRequest{Task: deleted.ID()}) {
+			if !strings.HasSuffix(line, " false false false "+gone) {
+				fx.Errorf("an event of a task that was deleted: %s", line)
+			}
+		}
+	})
+}
+
 // What events say is sealed as it is elsewhere, masked, and gone when it is forgotten.
 func TestEventsKeepSecrets(t *testing.T) {
 	type order struct {

@@ -115,7 +115,12 @@ func (c *call) appendEvent(frames []byte, ev *weaver.FeedEvent) ([]byte, error) 
 		return append(frames, f...), err
 	}
 	shown, hidden := c.showEvent(ev.Event)
-	line := strings.Join(new(event.Encoder).Lines(shown), "")
+	line := ""
+	if ev.Problem != "" {
+		line = event.Partial(shown)
+	} else {
+		line = strings.Join(new(event.Encoder).Lines(shown), "")
+	}
 	if line == "" {
 		return frames, nil // a chunk that is part of a character
 	}

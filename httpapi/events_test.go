@@ -151,6 +151,28 @@ func TestEvents(t *testing.T) {
 	})
 }
 
+// An event of a task that was deleted says so, and makes nothing up for what is gone.
+func TestEventsOfDeletedTasks(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, store weaver.Store) {
+		s := newServer(t, serverOptions{store: store})
+		s.no(s.client.KeepEvents(t.Context(), time.Hour))
+		id := s.enqueue(order("bad"))
+		s.run()
+		before := s.follow("?after=0&name=task.failed").next()
+		if e, _ := before.data["error"].(map[string]any); e["message"] == "" || before.data["duration_ns"] == nil || before.data["problem"] != nil {
+			t.Errorf("before, the event is %+v", before)
+		}
+		s.no(s.client.Delete(t.Context(), id))
+		after := s.follow("?after=0&name=task.failed").next()
+		_, failure := after.data["error"]
+		_, took := after.data["duration_ns"]
+		if failure || took || after.id != before.id || after.data["problem"] != "the task was deleted" || after.data["task_id"] != id.String() || after.data["timestamp"] != before.data["timestamp"] {
+			t.Errorf("when the task is deleted, the event is %+v", after)
+		}
+	})
+}
+
 // Without the access payloads, what handlers put into events is hidden.
 func TestEventsHidePayloads(t *testing.T) {
 	t.Parallel()

@@ -114,6 +114,7 @@ type FeedRow struct {
 	Waiting   task.Waiting
 	Outcome   task.Outcome
 
+	Gone         bool // the task was deleted
 	Node         string
 	AllowFailure bool
 	Redact       []string    // what readers do not show of the task's values

@@ -89,6 +89,9 @@ func (r *Row) Int(i int) int64 {
 	return v
 }
 
+// Null reports whether it is NULL.
+func (r *Row) Null(i int) bool { return r.vals[i] == nil }
+
 // Bool returns a boolean; false for NULL.
 func (r *Row) Bool(i int) bool { return r.Int(i) != 0 }
 

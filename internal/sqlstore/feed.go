@@ -166,7 +166,7 @@ SELECT ` + feedColumns.List() + ` FROM weaver_feed WHERE namespace = ?1 AND pos 
 	// What a chunk of rows quotes. The end of a task is quoted while it lasts.
 	sqlFeedQuotes = newChunkSQL(func(n int) string {
 		return `
-SELECT f.pos, t.options_json, t.allow_failure, coalesce(a.started_at, j.created_at),
+SELECT f.pos, t.options_json, CASE WHEN t.task_id IS NOT NULL THEN coalesce(t.allow_failure, 0) END, coalesce(a.started_at, j.created_at),
   coalesce(a.error_json, CASE WHEN f.kind = 'over' AND t.state = f.state AND t.updated_at = f.at THEN t.last_error_json END),
   d.next_ready_at, coalesce(e.body, l.body), j.name, j.total, j.unfinished, j.movable, j.failed, j.allowed, j.succeeded
 FROM weaver_feed f
@@ -233,6 +233,7 @@ func (v *View) quote(rows []store.FeedRow) error {
 		for st.Next() {
 			r := st.Row()
 			row := at[r.Int(0)]
+			row.Gone = row.Kind != store.FeedSettled && r.Null(2)
 			var t task.Task
 			if len(r.Raw(1)) > 0 {
 				r.Options(1, &t)

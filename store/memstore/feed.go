@@ -162,7 +162,7 @@ func (o *op) quote(row *store.FeedRow) {
 		return
 	}
 	r := o.tasks[row.Task]
-	if r == nil {
+	if row.Gone = r == nil; row.Gone {
 		return
 	}
 	row.Node, row.AllowFailure, row.Redact = r.Node, r.AllowFailure, slices.Clone(r.Redact)

@@ -102,6 +102,25 @@ var feedCases = []testCase{
 		over, _ := e.feedAfter(store.FeedRequest{Task: j.id("b"), Names: []string{"task.cancelled"}})
 		e.require(len(over) == 1 && over[0].Error != nil, "the end of what waited: %+v", over)
 	}},
+	{"rows of a task that was deleted say so", func(e *env) {
+		e.keepFeed(time.Hour)
+		id, stays, again := e.one(), e.one(), e.one()
+		e.operate(cancelOf(again))
+		e.pass(time.Second)
+		e.operate(retryOf(again))
+		fin := dead(e.a.take(id))
+		fin.Events = eventRows(e, 1)
+		e.finish(fin)
+		e.operate(deleteOf(id))
+		rows, _ := e.feedAfter(store.FeedRequest{})
+		for _, row := range rows {
+			e.equal(row.Name+" of a task that is gone", row.Gone, row.Task == id)
+			e.check(row.Task != id || row.Error == nil && row.StartedAt.IsZero() && row.Event.Body == nil, "quotes of what was deleted: %+v", row)
+			e.check(row.Kind != store.FeedOver || row.Error == nil, "the end of a task that has gone on: %+v", row)
+		}
+		e.equal("of one that is gone", e.feedOf(id), "[task.enqueued task.started step.started task.failed]")
+		e.equal("of one that stays", e.feedOf(stays), "[task.enqueued]")
+	}},
 	{"pages go on where they ended, and filters hold", func(e *env) {
 		e.keepFeed(time.Hour)
 		ids := e.many(5, queue("a"), typed("acme.one.v1"))

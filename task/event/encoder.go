@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -47,6 +49,38 @@ func (e *Encoder) Lines(ev Event) []string {
 		}
 	}
 	return append(lines, encode(ev))
+}
+
+// Partial returns the object for an event of which some is not known any more: that of
+// an [Encoder], without the fields that are zero.
+func Partial(ev Event) string {
+	line, err := appendKnown(fmt.Appendf(nil, `{"event":%q`, ev.Type()), reflect.ValueOf(Plain(ev)))
+	if err != nil {
+		return encode(ev)
+	}
+	return string(append(line, '}'))
+}
+
+func appendKnown(line []byte, of reflect.Value) ([]byte, error) {
+	for f, v := range of.Fields() {
+		if v.IsZero() {
+			continue
+		}
+		if f.Anonymous {
+			var err error
+			if line, err = appendKnown(line, v); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		raw, err := marshal(v.Interface())
+		if err != nil {
+			return nil, err
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		line = append(fmt.Appendf(line, ",%q:", name), raw...)
+	}
+	return line, nil
 }
 
 func (e *Encoder) whole(chunk StreamChunk) (StreamChunk, bool) {

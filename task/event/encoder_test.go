@@ -34,6 +34,27 @@ func object(t *testing.T, line string) map[string]any {
 	return o
 }
 
+func TestPartialLeavesOutWhatIsZero(t *testing.T) {
+	t.Parallel()
+	h := event.Header{Namespace: "default", AttemptNo: 2}
+	for _, tc := range []struct {
+		ev   event.Event
+		want string
+	}{
+		{event.TaskFailed{Header: h}, `{"event":"task.failed","namespace":"default","attempt_no":2}`},
+		{event.TaskFailed{Header: h, Error: task.Error{Kind: task.KindPanic, Message: "<b>"}}, `{"event":"task.failed","namespace":"default","attempt_no":2,"error":{"kind":"panic","message":"<b>"}}`},
+		{event.TaskSuspended{Header: h, Waiting: task.WaitDeps}, `{"event":"task.suspended","namespace":"default","attempt_no":2,"waiting_reason":"deps"}`},
+		{event.Progress{Header: h}, `{"event":"progress","namespace":"default","attempt_no":2}`},
+		{event.JobSettled{JobHeader: event.JobHeader{Namespace: "default"}, State: task.JobFailed}, `{"event":"job.settled","namespace":"default","state":"failed"}`},
+		{event.StreamChunk{Header: h, Data: math.Inf(1)}, `{"event":"stream.chunk","namespace":"default","attempt_no":2,"data":"+Inf"}`},
+	} {
+		if got := event.Partial(tc.ev); got != tc.want {
+			t.Errorf("got  %s\nwant %s", got, tc.want)
+		}
+		object(t, event.Partial(tc.ev))
+	}
+}
+
 func TestEncodeEveryEvent(t *testing.T) {
 	t.Parallel()
 	h := head("a")
