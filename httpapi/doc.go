@@ -18,5 +18,7 @@
 //   - Values of tasks are shown to principals with the access [Payloads] only, and
 //     masked as the tasks say (docs/privacy.md) for all of them.
 //
-// It keeps nothing itself: any number of processes may serve one store.
+// It keeps nothing itself: any number of processes may serve one store. GET /v1/events
+// needs a store that keeps events: a program that mounts the API begins that with
+// [weaver.Client.KeepEvents], as weaver serve does by itself.
 package httpapi

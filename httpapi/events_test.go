@@ -93,7 +93,7 @@ func TestEvents(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store weaver.Store) {
 		s := newServer(t, serverOptions{store: store})
-		s.get("/v1/events").problem(http.StatusServiceUnavailable, "no-events")
+		s.get("/v1/events").problem(http.StatusConflict, "no-events")
 		s.no(s.client.KeepEvents(t.Context(), time.Hour))
 		now := s.follow("")
 		first := s.enqueue()

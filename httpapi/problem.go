@@ -141,7 +141,7 @@ var sentinels = []problemKind{
 	{weaver.ErrBlocked, "blocked", 409, "The task is blocked.", 0},
 	{weaver.ErrNotSucceeded, "not-succeeded", 409, "The task has not succeeded.", 0},
 	{weaver.ErrWrongType, "wrong-type", 409, "The task is of another type.", 0},
-	{weaver.ErrNoFeed, "no-events", 503, "No events are kept.", 0},
+	{weaver.ErrNoFeed, "no-events", 409, "No events are kept.", 0},
 	{weaver.ErrUnknown, "unknown-outcome", 503, "It is not known whether it was done.", 1},
 	{weaver.ErrBusy, "store-busy", 503, "The store is locked by another writer.", 1},
 	{weaver.ErrFull, "store-full", 507, "No space is left for the store.", 60},
