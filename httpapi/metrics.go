@@ -35,7 +35,7 @@ import (
 //     "crash" if that counts against the crash budget), and leases of its own attempts that
 //     were gone when these ended ("dropped").
 //   - weaver_store_op_seconds{op}: the engine's calls of the store; see
-//     weaver.Setup.OnStoreCall.
+//     weaver.Setup.OnStoreCall. claim_or_wait is left out: mostly it waits for work.
 //
 // The label type has the task types with a handler in the engines, and "(other)".
 type Metrics struct {
@@ -71,6 +71,10 @@ func NewMetrics() *Metrics {
 	return m
 }
 
+// waitingOp is the call of the store whose time says how idle the engine is, and nothing
+// of the store.
+const waitingOp = "claim_or_wait"
+
 // Why leases were lost.
 const (
 	lostTaken   = "taken"
@@ -85,7 +89,11 @@ func (m *Metrics) Install(s *weaver.Setup) error {
 	}
 	s.OnStart(m.start)
 	s.OnAttempt(m.onEvent)
-	s.OnStoreCall(func(op string, took time.Duration, _ error) { m.ops.WithLabelValues(op).Observe(took.Seconds()) })
+	s.OnStoreCall(func(op string, took time.Duration, _ error) {
+		if op != waitingOp {
+			m.ops.WithLabelValues(op).Observe(took.Seconds())
+		}
+	})
 	s.WrapHandler(func(next weaver.HandlerFunc) weaver.HandlerFunc {
 		return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 			m.latency.Observe(weaver.Current(ctx).Waited.Seconds())

@@ -256,6 +256,42 @@ weaver_steps_total 4
 	})
 }
 
+// A claim that waits for work says nothing of how quick the store is.
+func TestMetricsLeaveOutIdleness(t *testing.T) {
+	t.Parallel()
+	s, m := newServer(t, serverOptions{store: onSQLite(t)}), httpapi.NewMetrics()
+	run := weaver.Define[string, int]("acme.metrics.idle.v1")
+	waited := make(chan time.Duration, 100)
+	spy := weaver.PluginFunc(func(setup *weaver.Setup) error { // told after the metrics
+		setup.OnStoreCall(func(op string, took time.Duration, _ error) {
+			if op == "claim_or_wait" {
+				waited <- took
+			}
+		})
+		return nil
+	})
+	eng, err := weaver.New(s.store, weaver.Config{
+		Plugins: []weaver.Plugin{m, spy}, Logger: slog.New(slog.DiscardHandler),
+		Handlers: []weaver.Handler{run.Handler(func(context.Context, string) (int, error) { return 1, nil })},
+	})
+	s.no(err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- eng.Run(ctx) }()
+	h, err := run.Enqueue(ctx, s.client, "x")
+	s.no(err)
+	_, err = s.client.Wait(ctx, h.ID())
+	s.no(err)
+	cancel()
+	s.no(<-done)
+	if len(waited) == 0 {
+		t.Error("no claim waited for work")
+	}
+	if text := scrape(t, m); strings.Contains(text, "claim_or_wait") || !strings.Contains(text, `weaver_store_op_seconds_count{op="finish"} 1`) {
+		t.Errorf("the metrics are\n%s", text)
+	}
+}
+
 // A lease that is taken over is counted, and its type named only if it has a handler.
 func TestMetricsOfLostLeases(t *testing.T) {
 	t.Parallel()
