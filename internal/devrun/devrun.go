@@ -96,14 +96,11 @@ func (r *Runner) StopNow() { r.stop.Do(func() { close(r.now) }) }
 // Run runs the program until ctx ends, then lets it drain. It is to be called once. That
 // the program fails is printed and no error.
 func (r *Runner) Run(ctx context.Context) (err error) {
-	temp, err := os.MkdirTemp(lookup(r.config.Env, "GOTMPDIR"), "weaver-dev-")
+	temp, remove, err := r.makeBuilds()
 	if err != nil {
 		return fmt.Errorf("make a folder for builds: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
-	if temp, err = filepath.Abs(temp); err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, remove()) }()
 	root, deep := r.plan.root()
 	w := &watcher{root: root, deep: deep, poll: r.config.Poll}
 	w.seen = w.scan() // before the first build: what changes during it is noticed

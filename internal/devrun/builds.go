@@ -1,0 +1,87 @@
+package devrun
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The builds of a Run are in a folder that has the file buildsLock, which its process
+// keeps locked. By that the next Run knows the folders of processes that were killed.
+const (
+	buildsPrefix = "weaver-dev-"
+	buildsLock   = "lock"
+)
+
+// makeBuilds makes the folder for builds, and removes those that are left over. remove
+// removes it.
+func (r *Runner) makeBuilds() (path string, remove func() error, err error) {
+	parent, err := filepath.Abs(cmp.Or(lookup(r.config.Env, "GOTMPDIR"), os.TempDir()))
+	if err != nil {
+		return "", nil, err
+	}
+	sweepBuilds(parent)
+	if path, err = os.MkdirTemp(parent, buildsPrefix); err != nil {
+		return "", nil, err
+	}
+	unlock, err := lockBuilds(path)
+	if err != nil { // it works without, but nobody removes what is left over
+		unlock = func() error { return nil }
+	}
+	return path, func() error { return errors.Join(unlock(), os.RemoveAll(path)) }, nil
+}
+
+// lockBuilds makes the lock file of a folder. It has its name when it is locked, so that
+// nobody finds it free.
+func lockBuilds(path string) (unlock func() error, err error) {
+	f, err := os.CreateTemp(path, buildsLock)
+	if err != nil {
+		return nil, err
+	}
+	locked, err := tryLock(f)
+	if locked && err == nil {
+		err = os.Rename(f.Name(), filepath.Join(path, buildsLock))
+	}
+	if !locked || err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	return f.Close, nil
+}
+
+// sweepBuilds removes what processes left over that were killed. What it cannot remove
+// stays until the next time.
+func sweepBuilds(parent string) {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.IsDir() && strings.HasPrefix(e.Name(), buildsPrefix) && ours(info) {
+			sweepBuild(filepath.Join(parent, e.Name()))
+		}
+	}
+}
+
+// sweepBuild removes a folder whose lock is free. One without a lock is being made, or
+// of a program that has none.
+func sweepBuild(path string) {
+	name := filepath.Join(path, buildsLock)
+	info, err := os.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return
+	}
+	defer func() { _ = f.Close() }()
+	free, err := tryLock(f)
+	if err != nil || !free {
+		return
+	}
+	if now, err := os.Lstat(name); err == nil && os.SameFile(now, info) {
+		_ = os.RemoveAll(path)
+	}
+}
