@@ -11,7 +11,7 @@ type AuditEntry struct {
 	ID     int64     `json:"id,omitempty"` // in the order in which they were written; 0: of a pause, not of the audit
 	At     time.Time `json:"at"`
 	Actor  string    `json:"actor"`
-	Verb   string    `json:"verb"`
+	Verb   string    `json:"verb"` // as "retry"; of a queue "pause" and "resume", of a type "pause_type", of a task "pause_task", …
 	Target string    `json:"target"`
 	Reason string    `json:"reason,omitempty"`
 }
