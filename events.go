@@ -65,7 +65,7 @@ type FeedEvent struct {
 	Cursor  string      // a reader that resumes behind it gets what comes next
 	Event   event.Event // nil for a gap
 	Queue   string      // of the task
-	Problem string      // why the event has its header only: what it said was sealed with another key, or is erased
+	Problem string      // why the event lacks what it said: that was sealed with another key, is erased, or has changed since
 	Gap     *EventGap   // nil for an event
 }
 

@@ -121,7 +121,7 @@ type FeedRow struct {
 	StartedAt    time.Time   // of the attempt, or when the job was created
 	NextReadyAt  time.Time   // of a retry
 	JobName      string
-	Counters     task.JobCounters
+	Counters     task.JobCounters // of the job when it ended; zero if it has changed since
 	Event        EventRow
 }
 
