@@ -126,9 +126,11 @@ type FeedRow struct {
 }
 
 // FeedName is the name of the event that a row tells; that of an event row is its
-// own type.
+// own type. "": a newer program wrote the row.
 func FeedName(kind FeedKind, state string, waiting task.Waiting, outcome task.Outcome) string {
 	switch kind {
+	case FeedEnqueued:
+		return "task.enqueued"
 	case FeedStarted:
 		return "task.started"
 	case FeedReopened:
@@ -144,7 +146,7 @@ func FeedName(kind FeedKind, state string, waiting task.Waiting, outcome task.Ou
 		}
 	case FeedOver:
 	default:
-		return "task.enqueued"
+		return ""
 	}
 	switch s := task.State(state); {
 	case s.Terminal() || s == task.Blocked:
