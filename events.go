@@ -90,7 +90,7 @@ type EventPage struct {
 // Subscribe gives them, but not its values: inputs and outputs are not among them.
 //
 // Where events behind the reader are gone it is given a gap, and goes on behind it. A
-// slow reader delays nobody, and has one page of 500 events in memory at most. Events
+// slow reader delays no other, and has one page of 500 events in memory at most. Events
 // looks when the store says that something was written (Notifier), otherwise four times
 // a second; all followers of a client share that look. On PostgreSQL a transaction that
 // goes on for long, of any database of the server, holds events back until it ends.

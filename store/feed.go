@@ -11,8 +11,8 @@ import (
 
 // EventFeed is implemented by stores that can keep a feed of all that happens in a
 // namespace: to tasks, to jobs, and what attempts store of their steps, progress, output
-// and logs. A row is written in the transaction of what it tells, whoever makes that, so
-// that it is there if and only if that is, and once. A namespace without a feed
+// and logs. A row is written in the transaction of what it tells, whichever program makes
+// that, so that it is there if and only if that is, and once. A namespace without a feed
 // pays nothing for it.
 //
 // The rows of a namespace have positions, positive and rising. A reader that asks for
