@@ -65,7 +65,7 @@ type FeedEvent struct {
 	Cursor  string      // a reader that resumes behind it gets what comes next
 	Event   event.Event // nil for a gap
 	Queue   string      // of the task
-	Problem string      // why the event has its header only: what it said was sealed with another key, or is erased
+	Problem string      // why the event lacks what it said: that was sealed with another key, is erased, or has changed since
 	Gap     *EventGap   // nil for an event
 }
 
@@ -90,7 +90,7 @@ type EventPage struct {
 // Subscribe gives them, but not its values: inputs and outputs are not among them.
 //
 // Where events behind the reader are gone it is given a gap, and goes on behind it. A
-// slow reader delays nobody, and has one page of 500 events in memory at most. Events
+// slow reader delays no other, and has one page of 500 events in memory at most. Events
 // looks when the store says that something was written (Notifier), otherwise four times
 // a second; all followers of a client share that look. On PostgreSQL a transaction that
 // goes on for long, of any database of the server, holds events back until it ends.

@@ -27,7 +27,7 @@ type Reader struct {
 	Source
 
 	// TakeOver returns the command lines that go on with a task of a job, nil: of none,
-	// whose worker's process is dead.
+	// whose worker's process is dead. Without it dead workers are not looked for.
 	TakeOver func(job *task.Job) []string
 }
 
@@ -178,7 +178,8 @@ func (r Reader) JobOf(ctx context.Context, t *task.Task) (*task.Job, error) {
 	return &j, err
 }
 
-// FindGone adds those of the tasks to c.Gone whose worker is known to be dead.
+// FindGone adds those of the tasks to c.Gone whose worker is known to be dead, with what
+// TakeOver says.
 func (r Reader) FindGone(ctx context.Context, c explain.Clock, tasks ...*task.Task) error {
 	byID := make(map[task.ID]*task.Task)
 	var running []task.ID
@@ -188,7 +189,7 @@ func (r Reader) FindGone(ctx context.Context, c explain.Clock, tasks ...*task.Ta
 			running = append(running, t.ID)
 		}
 	}
-	if len(running) == 0 {
+	if len(running) == 0 || r.TakeOver == nil {
 		return nil
 	}
 	orphans, err := r.Orphans(ctx, running...)

@@ -163,12 +163,13 @@ var (
 	sqlFeedRows = `
 SELECT ` + feedColumns.List() + ` FROM weaver_feed WHERE namespace = ?1 AND pos > ?2 AND pos <= ?3 ORDER BY pos LIMIT ?4`
 
-	// What a chunk of rows quotes. The end of a task is quoted while it lasts.
+	// What a chunk of rows quotes. The ends of tasks and jobs are quoted while they last.
 	sqlFeedQuotes = newChunkSQL(func(n int) string {
 		return `
 SELECT f.pos, t.options_json, t.allow_failure, coalesce(a.started_at, j.created_at),
   coalesce(a.error_json, CASE WHEN f.kind = 'over' AND t.state = f.state AND t.updated_at = f.at THEN t.last_error_json END),
-  d.next_ready_at, coalesce(e.body, l.body), j.name, j.total, j.unfinished, j.movable, j.failed, j.allowed, j.succeeded
+  d.next_ready_at, coalesce(e.body, l.body), j.name,
+  CASE WHEN j.state = f.state AND j.updated_at = f.at THEN 1 ELSE 0 END, j.total, j.unfinished, j.movable, j.failed, j.allowed, j.succeeded
 FROM weaver_feed f
 LEFT JOIN weaver_tasks t ON t.namespace = f.namespace AND t.task_id = f.task_id
 LEFT JOIN weaver_attempts a ON f.kind = 'ended' AND a.namespace = f.namespace AND a.task_id = f.task_id AND a.attempt_no = f.attempt_no
@@ -240,9 +241,11 @@ func (v *View) quote(rows []store.FeedRow) error {
 			row.Node, row.Redact, row.AllowFailure = t.Node, t.Redact, r.Bool(2)
 			row.StartedAt, row.Error, row.NextReadyAt, row.Event.Body = r.Time(3), r.Error(4), r.Time(5), r.Bytes(6)
 			row.JobName = r.Text(7)
-			row.Counters = task.JobCounters{
-				Total: int(r.Int(8)), Unfinished: int(r.Int(9)), Movable: int(r.Int(10)),
-				Failed: int(r.Int(11)), Allowed: int(r.Int(12)), Succeeded: int(r.Int(13)),
+			if r.Bool(8) {
+				row.Counters = task.JobCounters{
+					Total: int(r.Int(9)), Unfinished: int(r.Int(10)), Movable: int(r.Int(11)),
+					Failed: int(r.Int(12)), Allowed: int(r.Int(13)), Succeeded: int(r.Int(14)),
+				}
 			}
 		}
 		return st.Done()
@@ -274,7 +277,8 @@ func (s *Store) PruneFeed(ctx context.Context, ns string) (more bool, err error)
 	})
 }
 
-// oldFeed returns up to where the first rows are no longer kept.
+// oldFeed returns up to where the first rows are no longer kept: an old row behind a
+// young one stays, whichever clock made it so.
 func (v *View) oldFeed(state store.FeedState) (cut int64, more bool, err error) {
 	f, err := v.feed()
 	if err != nil {
@@ -285,14 +289,14 @@ func (v *View) oldFeed(state store.FeedState) (cut int64, more bool, err error) 
 		before = v.now().UnixMicro() - f.keep
 	}
 	n := 0
-	var last int64
 	st := v.stmt(sqlOldFeed).Text(1, v.ns).Int(2, int64(rules.MaxMoves))
 	for st.Next() {
-		n++
-		last = st.ColInt(0)
-		if last <= state.Newest && (st.ColInt(1) < before || last <= f.pruned) {
-			cut = last
+		pos := st.ColInt(0)
+		if pos > state.Newest || pos > f.pruned && st.ColInt(1) >= before {
+			break
 		}
+		cut = pos
+		n++
 	}
-	return cut, n == rules.MaxMoves && cut == last, st.Done()
+	return cut, n == rules.MaxMoves, st.Done()
 }
