@@ -15,8 +15,10 @@ import (
 // Feeds is what a database does for the feed of a namespace. Its rows are written by
 // triggers of the database.
 type Feeds interface {
-	// MakeFeed makes the triggers if there are none.
-	MakeFeed(t *Tx) error
+	// MakeFeed makes the triggers that are not there, for all namespaces, in transactions
+	// of its own. They do nothing for a namespace without a row of weaver_feeds. Errors
+	// are those of the port.
+	MakeFeed(ctx context.Context, ns string) error
 	// FeedHorizon returns up to which position all rows are committed, or never will be,
 	// and the highest that was given away. ok is false where positions are given away
 	// in the order of commits: then both are the position of the newest row.
@@ -31,7 +33,8 @@ SELECT keep, pruned, (SELECT pos FROM weaver_feed WHERE namespace = ?1 ORDER BY 
 FROM weaver_feeds WHERE namespace = ?1`
 	sqlPutFeed = `
 INSERT INTO weaver_feeds (namespace, keep, pruned) VALUES (?1, ?2, ?3)
-ON CONFLICT (namespace) DO UPDATE SET keep = excluded.keep, pruned = excluded.pruned`
+ON CONFLICT (namespace) DO UPDATE SET keep = excluded.keep,
+  pruned = CASE WHEN excluded.pruned > weaver_feeds.pruned THEN excluded.pruned ELSE weaver_feeds.pruned END`
 )
 
 // feed is a row of weaver_feeds, and where the feed ends.
@@ -105,19 +108,19 @@ func (s *Store) KeepFeed(ctx context.Context, ns string, keep time.Duration) err
 	if err != nil || was.keep == keep.Microseconds() {
 		return err
 	}
+	if was.keep == 0 {
+		if err := s.db.MakeFeed(ctx, ns); err != nil { // before the row, which has them write
+			return fmt.Errorf("begin the feed of events: %w", err)
+		}
+	}
 	return s.write(ctx, ns, Heavy, func(t *Tx) error {
 		f, err := t.feed()
 		if err != nil {
 			return err
 		}
-		if keep > 0 && f.keep == 0 {
-			if err := t.db.MakeFeed(t); err != nil {
-				return fmt.Errorf("begin the feed of events: %w", err)
-			}
-			if f.exists { // what happened meanwhile is not there, and readers learn of it
-				if f.pruned, err = t.db.SkipFeed(t); err != nil {
-					return err
-				}
+		if keep > 0 && f.keep == 0 && f.exists { // what happened meanwhile is not there, and readers learn of it
+			if f.pruned, err = t.db.SkipFeed(t); err != nil {
+				return err
 			}
 		}
 		return t.stmt(sqlPutFeed).Text(1, t.ns).Int(2, keep.Microseconds()).Int(3, f.pruned).Run()
