@@ -21,7 +21,8 @@ const (
 	Read
 	// Payloads reads values too: inputs, outputs, what steps gave, artifacts, logs.
 	Payloads
-	// Operate retries, cancels, unblocks, pauses and deletes.
+	// Operate retries, cancels, unblocks, pauses and deletes, with Read: its answers show
+	// tasks. Another input or other options for a task take Submit, too.
 	Operate
 
 	// Full is all of them.
