@@ -107,6 +107,7 @@ type API struct {
 	origin *http.CrossOriginProtection
 	paths  map[string]map[string]*route // by pattern, by method
 	fails  *failures
+	quiet  quiet // what is logged of a store that is away
 	types  *types
 	spec   []byte // /openapi.json
 
@@ -299,10 +300,7 @@ func (c *call) fail(err error) {
 	if _, made := errors.AsType[*Problem](err); !made && c.r.Context().Err() != nil { // which a body that does not come ends, too
 		panic(http.ErrAbortHandler) // the client has gone: nothing to answer
 	}
-	p, known := problemOf(err)
-	if !known {
-		c.api.log.ErrorContext(c.r.Context(), "a request failed", "operation", c.route.id, "path", c.r.URL.Path, "error", err)
-	}
+	p := c.problem(err, "a request failed")
 	if p.Status == http.StatusConflict && c.conditional && errors.Is(err, weaver.ErrChanged) {
 		p = preconditionBad.of("%s", err)
 	}
