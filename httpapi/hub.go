@@ -57,13 +57,15 @@ type hub struct {
 
 	mu      sync.Mutex
 	topics  map[string]*topic
-	reading int           // reads under way
+	order   uint64 // of the topic that came last
+	reading reading
 	poll    time.Duration // of topics that only notices change; 0: not at all
 }
 
 // topic is one topic that is watched.
 type topic struct {
 	topicName
+	order uint64                // in which the topics came
 	state atomic.Pointer[state] // nil: not read yet
 
 	// Guarded by hub.mu:
@@ -91,8 +93,10 @@ func (h *hub) watch(names []topicName) *watcher {
 	for _, name := range names {
 		t := h.topics[name.text]
 		if t == nil {
-			t = &topic{topicName: name, watchers: make(map[*watcher]bool)}
-			t.poll = time.Now()
+			h.order++
+			t = &topic{topicName: name, order: h.order, watchers: make(map[*watcher]bool)}
+			t.next = time.Now()
+			t.poll = t.next
 			h.topics[name.text] = t
 		}
 		t.watchers[w] = true
@@ -184,10 +188,10 @@ func (h *hub) begin() (wait time.Duration) {
 	defer h.mu.Unlock()
 	now, changes := time.Now(), h.changes.Load()
 	wait = time.Hour
-	together := make(map[*topicKind][]*topic)
+	var due []dueTopic
 	for _, t := range h.topics {
-		if t.busy {
-			continue // its end wakes the one who looks
+		if t.busy || !h.reading.room(t.lane()) {
+			continue // the end of a read wakes the one who looks
 		}
 		at := t.next
 		if t.seen == changes {
@@ -200,12 +204,9 @@ func (h *hub) begin() (wait time.Duration) {
 			wait = min(wait, left)
 			continue
 		}
-		together[t.kind] = append(together[t.kind], t)
-		if list := together[t.kind]; len(list) >= max(t.kind.most, 1) && h.read(list, now, changes) {
-			delete(together, t.kind)
-		}
+		due = append(due, dueTopic{t, at})
 	}
-	for _, list := range together {
+	for _, list := range batches(due) {
 		h.read(list, now, changes)
 	}
 	return wait
@@ -213,11 +214,11 @@ func (h *hub) begin() (wait time.Duration) {
 
 // read begins to read topics of one kind, unless too much is being read: then the end
 // of that wakes the one who looks. It is called with mu held.
-func (h *hub) read(list []*topic, now time.Time, changes uint64) bool {
-	if h.reading >= hubReads {
-		return false
+func (h *hub) read(list []*topic, now time.Time, changes uint64) {
+	if !h.reading.room(list[0].lane()) {
+		return
 	}
-	h.reading++
+	h.reading[list[0].lane()]++
 	for _, t := range list {
 		t.busy, t.seen = true, changes
 	}
@@ -226,7 +227,6 @@ func (h *hub) read(list []*topic, now time.Time, changes uint64) bool {
 		h.publish(list, states, now)
 		return nil
 	})
-	return true
 }
 
 // publish leaves new states in topics that were read.
@@ -235,7 +235,7 @@ func (h *hub) publish(list []*topic, states []*state, began time.Time) {
 	rest := ended.Add(min(hubShare*ended.Sub(began), hubRest))
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.reading--
+	h.reading[list[0].lane()]--
 	for i, t := range list {
 		st, was := states[i], t.state.Load()
 		t.busy = false

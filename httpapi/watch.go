@@ -45,6 +45,11 @@ func (c *call) watch() error {
 	if err != nil {
 		return err
 	}
+	release, err := c.api.searching.take(&c.api.cfg, c.who.Name, topics)
+	if err != nil {
+		return err
+	}
+	defer release()
 	class := shownPlain
 	if c.who.Access.Has(Payloads) {
 		class = shownFull
