@@ -70,6 +70,7 @@ type topic struct {
 
 	// Guarded by hub.mu:
 	watchers map[*watcher]bool
+	full     int       // watchers that may see values
 	busy     bool      // it is being read
 	seen     uint64    // changes when it was read last
 	next     time.Time // when it may be read, if something changed
@@ -80,14 +81,14 @@ func newHub(cfg *Config) *hub {
 	return &hub{client: cfg.Client, log: cfg.Logger, timeout: min(cfg.Timeout, hubTimeout), topics: make(map[string]*topic), wake: make(chan struct{}, 1)}
 }
 
-// watch begins to watch topics, until the watcher is closed.
-func (h *hub) watch(names []topicName) *watcher {
+// watch begins to watch topics, in one of the forms of rows, until the watcher is closed.
+func (h *hub) watch(names []topicName, class int) *watcher {
 	h.life.Lock()
 	defer h.life.Unlock()
 	if h.watchers++; h.watchers == 1 {
 		h.start()
 	}
-	w := &watcher{hub: h, wake: make(chan struct{}, 1)}
+	w := &watcher{hub: h, class: class, wake: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, name := range names {
@@ -100,6 +101,10 @@ func (h *hub) watch(names []topicName) *watcher {
 			h.topics[name.text] = t
 		}
 		t.watchers[w] = true
+		if class == shownFull {
+			t.full++
+			t.reform()
+		}
 		w.cursors = append(w.cursors, &cursor{topic: t})
 	}
 	h.nudge()
@@ -111,15 +116,29 @@ func (w *watcher) close() {
 	h := w.hub
 	h.mu.Lock()
 	for _, c := range w.cursors {
-		if delete(c.topic.watchers, w); len(c.topic.watchers) == 0 {
-			delete(h.topics, c.topic.text)
+		t := c.topic
+		if delete(t.watchers, w); len(t.watchers) == 0 {
+			delete(h.topics, t.text)
+		}
+		if w.class == shownFull {
+			t.full--
+			t.reform()
 		}
 	}
+	h.nudge()
 	h.mu.Unlock()
 	h.life.Lock()
 	defer h.life.Unlock()
 	if h.watchers--; h.watchers == 0 {
 		h.end()
+	}
+}
+
+// reform has the topic read again if those who watch may see values that it lacks, or it
+// has some that none of them may see. It is called with hub.mu held.
+func (t *topic) reform() {
+	if st := t.state.Load(); t.kind.full && st != nil && st.problem == nil && st.full != (t.full > 0) {
+		t.poll = t.next
 	}
 }
 
@@ -252,10 +271,11 @@ func (h *hub) publish(list []*topic, states []*state, began time.Time) {
 		case t.kind.timed:
 			t.poll = later(t.next, ended.Add(hubPoll))
 		}
+		t.state.Store(st)
+		t.reform()
 		if st == was {
 			continue
 		}
-		t.state.Store(st)
 		for w := range t.watchers {
 			select {
 			case w.wake <- struct{}{}:
@@ -275,10 +295,16 @@ func (h *hub) compute(ctx context.Context, list []*topic) []*state {
 	ctx, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
 	views := h.views(ctx, list[0].kind, args)
+	full := make([]bool, len(list))
+	h.mu.Lock()
+	for i, t := range list {
+		full[i] = t.kind.full && t.full > 0
+	}
+	h.mu.Unlock()
 	states := make([]*state, len(list))
 	for i, t := range list {
 		was := t.state.Load()
-		st := h.shown(&views[i], was)
+		st := h.shown(&views[i], was, full[i])
 		if st.problem != nil && st.unknown && (was == nil || !was.unknown) && ctx.Err() == nil {
 			h.log.Error("a live view cannot be read", "topic", t.text, "error", views[i].err)
 		}

@@ -27,6 +27,7 @@ type topicKind struct {
 	every time.Duration
 	timed bool // it changes as time passes, too
 	most  int  // topics that one read computes; 0: one
+	full  bool // rows have a form with values
 
 	// check says what is wrong with what follows the name, or with its being asked by
 	// the principal of the call; behind is how many characters are before it. It notes
@@ -38,7 +39,7 @@ type topicKind struct {
 
 // topicKinds are what can be watched.
 var topicKinds = []topicKind{
-	{name: "task", arg: "ID", every: rowEvery, most: 500, check: checkTopicID, read: readTasks},
+	{name: "task", arg: "ID", every: rowEvery, most: 500, full: true, check: checkTopicID, read: readTasks},
 	{name: "job", arg: "ID", every: rowEvery, check: checkTopicID, read: each(readJob)},
 	{name: "tasks", arg: "QUERY", every: pageEvery, check: checkTopicQuery, read: each(readQuery)},
 	{name: "counts", every: pageEvery, read: each(readCounts)},
@@ -59,7 +60,7 @@ type view struct {
 type viewRow struct {
 	id    string // unique in the topic
 	plain any    // to principals without the access payloads
-	full  any    // to those with it; nil: the same
+	full  any    // to those with it, in kinds that have it; nil: the same
 }
 
 // String is how a topic of the kind is written.
