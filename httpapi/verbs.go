@@ -111,7 +111,7 @@ func verb[B any](reason func(*B) string, do func(ctx context.Context, c *call, i
 		if err := do(ctx, c, id, &body, opts); err != nil {
 			return err
 		}
-		t, err := c.api.client.Get(ctx, id)
+		t, err := c.task(ctx, id)
 		if err != nil {
 			return err
 		}
