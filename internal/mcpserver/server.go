@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -89,13 +90,32 @@ type tools struct{ Config }
 
 // add adds a tool whose answer is text.
 func add[In any](s *mcp.Server, name, about string, hints *mcp.ToolAnnotations, do func(context.Context, In) (string, error)) {
-	mcp.AddTool(s, &mcp.Tool{Name: name, Description: about, Annotations: hints}, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
+	mcp.AddTool(s, &mcp.Tool{Name: name, Description: about, Annotations: hints}, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
+		if err := exact(req.Params.Arguments, &in); err != nil {
+			return nil, nil, err
+		}
 		said, err := do(ctx, in)
 		if err != nil {
 			return nil, nil, explained(err)
 		}
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: said}}}, nil, nil
 	})
+}
+
+// exact reads the arguments of a tool, which the library has checked, once more: in what
+// it makes of them a number of a value has the digits that a float64 keeps.
+func exact[In any](args json.RawMessage, in *In) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var read In
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.UseNumber()
+	if err := d.Decode(&read); err != nil {
+		return fmt.Errorf("the arguments cannot be read: %w", err)
+	}
+	*in = read
+	return nil
 }
 
 // explained adds to an error what to do about it.

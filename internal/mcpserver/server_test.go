@@ -242,3 +242,48 @@ func TestHandler(t *testing.T) {
 		_ = res.Body.Close()
 	}
 }
+
+// Numbers reach the store as they were sent: not as what a float64 keeps of them.
+func TestNumbersStayWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	c, _ := config(t)
+	c.AllowWrites = true
+	ask := weaver.Define[json.RawMessage, weaver.None]("acme.bank.ask.v1")
+	c.Draft = func(_ context.Context, _ string, input json.RawMessage, opts ...weaver.EnqueueOption) (weaver.Draft, error) {
+		return ask.WithJSON(input, opts...), nil
+	}
+	st := memstore.New()
+	eng, err := weaver.New(st, weaver.Config{Handlers: []weaver.Handler{ask.Handler(func(context.Context, json.RawMessage) (weaver.None, error) {
+		return weaver.None{}, weaver.Blocked("look at it")
+	})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Client = eng.Client
+	cs := connect(t, c)
+	send := func(tool, args string) string {
+		t.Helper()
+		res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(args)})
+		if err != nil || res.IsError {
+			t.Fatalf("%s %s: %+v, %v", tool, args, res, err)
+		}
+		return res.Content[0].(*mcp.TextContent).Text
+	}
+	const value = `{"a":[12345678901234567890,-9007199254740993],"b":0.1000000000000000055511151231257827,"c":1.0}`
+	var got struct{ ID string }
+	if err := json.Unmarshal([]byte(send("enqueue", `{"type":"acme.bank.ask.v1","input":`+value+`}`)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if err := eng.RunUntilIdle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	send("unblock", `{"id":"`+got.ID+`","reason":"seen","input":`+value+`}`)
+	id, err := task.ParseID(got.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, err := c.Client.Get(t.Context(), id)
+	if err != nil || string(is.Input) != value || string(is.UnblockInput) != value {
+		t.Errorf("of %s are left the input %s and the answer %s (%v)", value, is.Input, is.UnblockInput, err)
+	}
+}
