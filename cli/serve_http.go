@@ -130,7 +130,7 @@ func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 		return badInput("", "%w", err)
 	}
 	d.server = &http.Server{
-		Handler:           beside(api, s.mcpHandler(api, client)),
+		Handler:           beside(api, s.mcpHandler(api, client, logger)),
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
