@@ -90,6 +90,9 @@ func (c *devCmd) Run(ctx context.Context, s *session) error {
 		say("the store %s: %s", is, s.storePlace())
 		say("open %sopenapi.json#token=%s", door.url(), token)
 		say("or   curl -H 'Authorization: Bearer %s' %sv1/tasks", token, door.url())
+		if !door.loopback() {
+			say("--addr %s: other machines reach it over plain HTTP, and whoever has the token can run commands here; 127.0.0.1 is for this machine alone", c.Addr)
+		}
 		say("%s for %s", text.Plural(work.slots(), "slot"), strings.Join(namesOf(handlers), ", "))
 		if runner != nil {
 			p.more = append(p.more, part{"program", func(drain, now context.Context) error {

@@ -43,6 +43,7 @@ func (c *mcpCmd) Run(ctx context.Context, s *session) error {
 			Draft:        s.mcpDraft,
 			AllowWrites:  c.AllowWrites,
 			ShowPayloads: c.ShowPayloads,
+			Logger:       warnings(s.errs),
 		})
 		if err != nil {
 			return err
@@ -84,8 +85,12 @@ func (s *session) advised(err error) error {
 	if err == nil || errors.Is(err, errSilent) {
 		return nil
 	}
+	usage := exitCode(err) == exitUsage
 	if what := advice(s.command, err); what != "" {
-		return fmt.Errorf("%w. %s", err, what)
+		err = fmt.Errorf("%w. %s", err, what)
+	}
+	if usage { // it is about what was asked for
+		return mcpserver.Said(err)
 	}
 	return err
 }
@@ -122,7 +127,7 @@ func (s *session) typeNames(ctx context.Context) ([]string, error) {
 
 func (s *session) mcpDraft(ctx context.Context, typeName string, input json.RawMessage, opts ...weaver.EnqueueOption) (weaver.Draft, error) {
 	if err := task.CheckTypeName(typeName); err != nil {
-		return weaver.Draft{}, fmt.Errorf("%w: list_types lists those that there are", err)
+		return weaver.Draft{}, mcpserver.Said(fmt.Errorf("%w: list_types lists those that there are", err))
 	}
 	draft, err := (&submitCmd{What: typeName}).draft(ctx, s, input, opts)
 	return draft, s.advised(err)

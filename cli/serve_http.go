@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -88,14 +89,35 @@ type door struct {
 
 // listenOn begins to listen; who connects waits until open and serve.
 func listenOn(addr string, who credentials) (*door, error) {
-	if _, _, err := net.SplitHostPort(addr); err != nil {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
 		return nil, badAddr(addr, err)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return nil, badAddr(addr, fmt.Errorf("%q is no port: want a number from 0 to 65535", port))
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, badInput("Another port may be free; port 0 is any free one.", "--addr %s: %w", addr, err)
+		return nil, badInput(listenAdvice(err), "--addr %s: %w", addr, err)
 	}
 	return &door{who: who, listener: l, metrics: httpapi.NewMetrics()}, nil
+}
+
+// listenAdvice says what to do when an address cannot be listened on.
+func listenAdvice(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "Another port may be free; port 0 is any free one."
+	case errors.Is(err, syscall.EACCES):
+		return "Ports below 1024 may need rights of their own: 8080 does not."
+	}
+	return "Write an address of this machine: 127.0.0.1 for programs on it alone, 0.0.0.0 for all its addresses."
+}
+
+// loopback reports whether only programs of this machine reach the server.
+func (d *door) loopback() bool {
+	addr, ok := d.listener.Addr().(*net.TCPAddr)
+	return ok && addr.IP.IsLoopback()
 }
 
 // close stops listening, also if serve was not called.
@@ -130,7 +152,7 @@ func (d *door) open(s *session, client *weaver.Client, errs io.Writer) error {
 		return badInput("", "%w", err)
 	}
 	d.server = &http.Server{
-		Handler:           beside(api, s.mcpHandler(api, client)),
+		Handler:           beside(api, s.mcpHandler(api, client, logger)),
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"log/slog"
 	"net/http"
 
 	"github.com/goweaver/weaver"
@@ -13,7 +14,7 @@ const maxMCP = 8 << 20
 
 // mcpHandler serves the tools of the verb mcp over HTTP, each principal those that its
 // access allows.
-func (s *session) mcpHandler(api *httpapi.API, client *weaver.Client) http.Handler {
+func (s *session) mcpHandler(api *httpapi.API, client *weaver.Client, logger *slog.Logger) http.Handler {
 	return api.Guard("mcp", httpapi.Read, func(w http.ResponseWriter, r *http.Request, who httpapi.Principal) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxMCP)
 		mcpserver.Handler(func(*http.Request) (mcpserver.Config, error) {
@@ -27,6 +28,7 @@ func (s *session) mcpHandler(api *httpapi.API, client *weaver.Client) http.Handl
 				AllowWrites:  who.Access.Has(httpapi.Operate | httpapi.Submit),
 				ShowPayloads: who.Access.Has(httpapi.Payloads),
 				Actor:        who.Name,
+				Logger:       logger,
 			}, nil
 		}).ServeHTTP(w, r)
 	})

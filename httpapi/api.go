@@ -273,6 +273,9 @@ func (c *call) serve() error {
 	if err := c.checkQuery(); err != nil {
 		return err
 	}
+	if err := c.checkHeaders(); err != nil {
+		return err
+	}
 	if !c.route.stream {
 		rc := http.NewResponseController(c.w)
 		_ = rc.SetWriteDeadline(time.Now().Add(c.api.cfg.Timeout + c.api.cfg.MaxWait)) // a recorder of a test has none

@@ -246,6 +246,32 @@ func (c *call) decodeOptional(v any) error {
 	return c.decode(v)
 }
 
+// checkHeaders refuses the headers with which a request asks for more safety, where the
+// route would ignore them.
+func (c *call) checkHeaders() error {
+	for _, name := range []string{"Idempotency-Key", "If-Match"} {
+		if len(c.r.Header.Values(name)) > 0 && !slices.ContainsFunc(c.route.params, func(p param) bool { return p.in == "header" && p.name == name }) {
+			p := badQuery.of("%s takes no header %s: without it this would be done as if it were not there.", c.route.id, name)
+			p.Errors = []ProblemError{{Parameter: name, Detail: "leave it out"}}
+			return p
+		}
+	}
+	return nil
+}
+
+// keyOf puts the header Idempotency-Key into the key of a body, which may have the same.
+func (c *call) keyOf(key *string) error {
+	given := c.r.Header.Get("Idempotency-Key")
+	if given == "" {
+		return nil
+	}
+	if *key != "" && *key != given {
+		return bodyProblem(invalidBody, "/idempotency_key", "it is another one than the header Idempotency-Key has: leave one of them out")
+	}
+	*key = given
+	return nil
+}
+
 // operator are the options that every verb has: who did it, and why.
 func (c *call) operator(reason string) (opts []weaver.OperateOption) {
 	opts = append(opts, weaver.By(c.who.Name))

@@ -142,11 +142,8 @@ func (c *call) enqueueTask() error {
 	if err := c.decode(&body); err != nil {
 		return err
 	}
-	if key := c.r.Header.Get("Idempotency-Key"); key != "" {
-		if body.IdempotencyKey != "" && body.IdempotencyKey != key {
-			return bodyProblem(invalidBody, "/idempotency_key", "it is another one than the header Idempotency-Key has: leave one of them out")
-		}
-		body.IdempotencyKey = key
+	if err := c.keyOf(&body.IdempotencyKey); err != nil {
+		return err
 	}
 	ctx, cancel := c.context()
 	defer cancel()

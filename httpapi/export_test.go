@@ -8,12 +8,19 @@ type RouteInfo struct {
 	Access              Access
 	Public, Stream      bool
 	Body                bool // it takes one
+	Headers             []string
 }
 
 // Routes returns the table of routes, for tests that hold for each of them.
 func (a *API) Routes() (list []RouteInfo) {
 	for _, r := range a.routes() {
-		list = append(list, RouteInfo{r.method, r.pattern, r.id, r.access, r.public, r.stream, r.body != nil})
+		info := RouteInfo{r.method, r.pattern, r.id, r.access, r.public, r.stream, r.body != nil, nil}
+		for _, p := range r.params {
+			if p.in == "header" {
+				info.Headers = append(info.Headers, p.name)
+			}
+		}
+		list = append(list, info)
 	}
 	return list
 }

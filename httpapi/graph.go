@@ -21,7 +21,7 @@ func (c *call) taskChildren() error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	if _, err := c.api.client.Get(ctx, id); err != nil {
+	if _, err := taskRow(ctx, c.api.client, id); err != nil {
 		return err
 	}
 	return c.search(ctx, q.And(weaver.Filter{Parent: id}))

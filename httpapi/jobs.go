@@ -55,11 +55,8 @@ func (c *call) submitJob() error {
 	if err := c.decode(&body); err != nil {
 		return err
 	}
-	if key := c.r.Header.Get("Idempotency-Key"); key != "" {
-		if body.IdempotencyKey != "" && body.IdempotencyKey != key {
-			return bodyProblem(invalidBody, "/idempotency_key", "it is another one than the header Idempotency-Key has: leave one of them out")
-		}
-		body.IdempotencyKey = key
+	if err := c.keyOf(&body.IdempotencyKey); err != nil {
+		return err
 	}
 	b := body.Budget
 	j := weaver.NewJob(body.Name, weaver.Budget{

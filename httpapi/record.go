@@ -83,7 +83,7 @@ func (c *call) logs() error {
 		return err
 	}
 	ctx, cancel := c.context()
-	t, err := c.api.client.Get(ctx, id)
+	t, err := taskRow(ctx, c.api.client, id)
 	cancel()
 	if err != nil {
 		return err

@@ -86,6 +86,7 @@ func (a *API) taskVerbs() []route {
 		return route{method: post, pattern: "/v1/tasks/{id}/" + name, id: id, summary: summary, access: Read | Operate, params: []param{ifMatch}, body: body, answers: ok[Task]("The task as it is then.", "ETag"), handle: handle}
 	}
 	rerun := of("rerun", "rerunTask", "Repeat a task as a new one.", typeOf[rerunRequest](), (*call).rerunTask)
+	rerun.params = []param{ifMatch, idempotencyKey}
 	rerun.more = "with input, or with options in with, submit, too"
 	repair := of("repair", "repairTask", "Give a task that cannot read its input another one.", typeOf[repairRequest](), verb(func(b *repairRequest) string { return b.Reason }, repairTask))
 	repair.access |= Submit

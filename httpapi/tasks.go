@@ -199,7 +199,7 @@ func (c *call) getTask() error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	t, err := c.api.client.Get(ctx, id)
+	t, err := c.task(ctx, id)
 	if err != nil {
 		return err
 	}

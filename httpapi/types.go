@@ -87,18 +87,15 @@ func (k *knownType) check(input json.RawMessage, pointer string) error {
 
 // newInput checks the input that a task gets in the place of its own.
 func (t *types) newInput(ctx context.Context, id task.ID, input json.RawMessage) error {
-	list, err := t.client.GetMany(ctx, id)
+	old, err := taskRow(ctx, t.client, id)
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 {
-		return notFound.of("There is no task %s.", id)
-	}
-	typ, err := t.announced(ctx, list[0].Type, "/input")
+	typ, err := t.announced(ctx, old.Type, "/input")
 	if err != nil {
 		return err
 	}
-	if of := list[0].SchemaVersion; of != typ.SchemaVersion {
+	if of := old.SchemaVersion; of != typ.SchemaVersion {
 		return bodyProblem(invalidBody, "/input", fmt.Sprintf("the task's inputs are of schema version %d, and %s was announced with %d, whose schema does not say what is right here: enqueue a new task, or do it with an engine that has the handler", of, typ.Name, typ.SchemaVersion))
 	}
 	return typ.check(input, "/input")

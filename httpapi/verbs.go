@@ -111,7 +111,7 @@ func verb[B any](reason func(*B) string, do func(ctx context.Context, c *call, i
 		if err := do(ctx, c, id, &body, opts); err != nil {
 			return err
 		}
-		t, err := c.api.client.Get(ctx, id)
+		t, err := c.task(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -183,6 +183,21 @@ func resumeTask(ctx context.Context, c *call, id task.ID, _ *verbRequest, opts [
 	return c.api.client.ResumeTask(ctx, id, opts...)
 }
 
+// rerunKey reads the key of the new task, which can stand in three places.
+func (c *call) rerunKey(b *rerunRequest) error {
+	if err := c.keyOf(&b.IdempotencyKey); err != nil {
+		return err
+	}
+	if b.With == nil || b.With.IdempotencyKey == "" {
+		return nil
+	}
+	if b.IdempotencyKey != "" && b.IdempotencyKey != b.With.IdempotencyKey {
+		return bodyProblem(invalidBody, "/with/idempotency_key", "the request has another one, too: leave one of them out")
+	}
+	b.IdempotencyKey = b.With.IdempotencyKey
+	return nil
+}
+
 // rerunTask answers with the task that is made.
 func (c *call) rerunTask() error {
 	id, err := c.id()
@@ -195,6 +210,9 @@ func (c *call) rerunTask() error {
 	}
 	if body.another() && !c.who.Access.Has(Submit) {
 		return forbidden.of("A rerun with another input or other options needs the access %s, too, and %q has %s: leave out input and with.", Submit, c.who.Name, c.who.Access)
+	}
+	if err := c.rerunKey(&body); err != nil {
+		return err
 	}
 	ctx, cancel := c.context()
 	defer cancel()

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,4 +101,49 @@ func TestOperateAloneReadsNothing(t *testing.T) {
 	if verbs < 15 {
 		t.Errorf("only %d routes are for operators", verbs)
 	}
+}
+
+// A header that asks for more safety is obeyed, or refused.
+func TestSafetyHeaders(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, serverOptions{direct: true})
+	id := s.enqueue().String()
+	obeyed := map[string]int{}
+	for _, r := range s.api.Routes() {
+		for _, name := range []string{"Idempotency-Key", "If-Match"} {
+			if slices.Contains(r.Headers, name) {
+				obeyed[name]++
+				continue
+			}
+			p := s.do(r.Method, probe(r), nil, name, `"1-1"`).problem(http.StatusBadRequest, "bad-query")
+			if len(p.Errors) != 1 || p.Errors[0].Parameter != name {
+				t.Errorf("%s with %s: %+v", r.ID, name, p)
+			}
+		}
+	}
+	if obeyed["Idempotency-Key"] != 3 || obeyed["If-Match"] != 10 {
+		t.Errorf("the headers are taken by %v routes", obeyed)
+	}
+	s.post("/v1/tasks/batch", `{"tasks":[`+draft+`]}`, "Idempotency-Key", "k").problem(http.StatusBadRequest, "bad-query")
+	var list httpapi.Found
+	if s.get("/v1/tasks").into(&list); len(list.Items) != 1 {
+		t.Errorf("what was refused made %d tasks", len(list.Items)-1)
+	}
+
+	again := "/v1/tasks/" + id + "/rerun"
+	for i, body := range []any{nil, `{"idempotency_key":"k"}`, `{"with":{"idempotency_key":"k"}}`, `{"idempotency_key":"k","with":{"idempotency_key":"k"}}`} {
+		if a := s.post(again, body, "Idempotency-Key", "k"); a.status != map[bool]int{true: http.StatusCreated, false: http.StatusOK}[i == 0] {
+			t.Errorf("rerun %d under the key: %d %s", i, a.status, a.body)
+		}
+	}
+	for body, at := range map[string]string{
+		`{"idempotency_key":"l"}`:                                "#/idempotency_key",
+		`{"with":{"idempotency_key":"l"}}`:                       "#/with/idempotency_key",
+		`{"idempotency_key":"k","with":{"idempotency_key":"l"}}`: "#/with/idempotency_key",
+	} {
+		if p := s.post(again, body, "Idempotency-Key", "k").problem(http.StatusUnprocessableEntity, "invalid-body"); p.Errors[0].Pointer != at {
+			t.Errorf("rerun with %s: %+v", body, p.Errors)
+		}
+	}
+	s.post(again, `{"idempotency_key":"l","with":{"idempotency_key":"m"}}`).problem(http.StatusUnprocessableEntity, "invalid-body")
 }

@@ -153,3 +153,35 @@ func TestDevStopsNow(t *testing.T) {
 	}
 	p.says("stopping: what runs may end within 1h; interrupt again to stop it now", "stopping now")
 }
+
+// An address that cannot be listened on is told for what it is, and one that other
+// machines reach has a warning.
+func TestDevAddress(t *testing.T) {
+	t.Parallel()
+	for addr, says := range map[string][]string{
+		"127.0.0.1:99999":         {`"99999" is no port: want a number from 0 to 65535`, "Write HOST:PORT"},
+		"127.0.0.1:-1":            {`"-1" is no port`},
+		"nosuchhost.invalid:80":   {"nosuchhost.invalid", "an address of this machine: 127.0.0.1"},
+		"192.0.2.1:0":             {"192.0.2.1", "an address of this machine: 127.0.0.1"},
+		"127.0.0.1":               {"missing port", "Write HOST:PORT"},
+		"127.0.0.1:nosuchservice": {`"nosuchservice" is no port`},
+	} {
+		p := start(t, t.TempDir(), "dev", "--addr", addr)
+		if code := p.end(); code != 2 {
+			t.Errorf("--addr %s: exit code %d", addr, code)
+		}
+		if p.says(says...); strings.Contains(p.stderr.String(), "Another port") {
+			t.Errorf("--addr %s: %s", addr, p.stderr.String())
+		}
+	}
+	const warning = "--addr 0.0.0.0:0: other machines reach it over plain HTTP, and whoever has the token can run commands here"
+	for addr, want := range map[string]bool{"0.0.0.0:0": true, "127.0.0.1:0": false, "localhost:0": false} {
+		p := start(t, t.TempDir(), "dev", "--addr", addr)
+		p.await("no program is run")
+		p.signal(syscall.SIGTERM)
+		p.end()
+		if strings.Contains(p.stdout.String(), warning) != want {
+			t.Errorf("--addr %s: the warning is wanted (%t):\n%s", addr, want, p.stdout.String())
+		}
+	}
+}

@@ -23,12 +23,12 @@ const (
 
 func (t tools) addReads(s *mcp.Server) {
 	hints := &mcp.ToolAnnotations{ReadOnlyHint: true}
-	add(s, "counts", "How many tasks there are by state, by type and by queue: n of them, or at least n where more is true.", hints, t.counts)
-	add(s, "list_tasks", "Lists tasks, newest first, with filters.", hints, t.list)
-	add(s, "show_task", "Shows one task: its state, attempts, decisions and steps.", hints, t.show)
-	add(s, "why", "Explains where a task or job stands, what it waits for, and what lets it go on. The commands that it names are those of the weaver program; the tools retry, cancel and unblock do the same, where they are.", hints, t.why)
-	add(s, "logs", "What the commands of a task wrote, or its log lines if its engine stores them; the end of it when it is long.", hints, t.logs)
-	add(s, "list_types", "Lists the task types that can be enqueued.", hints, t.types)
+	add(t, s, "counts", "How many tasks there are by state, by type and by queue: n of them, or at least n where more is true.", hints, t.counts)
+	add(t, s, "list_tasks", "Lists tasks, newest first, with filters.", hints, t.list)
+	add(t, s, "show_task", "Shows one task: its state, attempts, decisions and steps.", hints, t.show)
+	add(t, s, "why", "Explains where a task or job stands, what it waits for, and what lets it go on. The commands that it names are those of the weaver program; the tools retry, cancel and unblock do the same, where they are.", hints, t.why)
+	add(t, s, "logs", "What the commands of a task wrote, or its log lines if its engine stores them; the end of it when it is long.", hints, t.logs)
+	add(t, s, "list_types", "Lists the task types that can be enqueued.", hints, t.types)
 }
 
 type none struct{}
@@ -87,12 +87,12 @@ func (t tools) list(ctx context.Context, in listInput) (string, error) {
 	case in.Limit == 0:
 		f.Limit = defaultRows
 	case in.Limit < 0 || in.Limit > maxRows:
-		return "", fmt.Errorf("limit %d: want 1 to %d; next goes on behind them", in.Limit, maxRows)
+		return "", say("limit %d: want 1 to %d; next goes on behind them", in.Limit, maxRows)
 	}
 	for _, name := range in.States {
 		state := task.State(name)
 		if !slices.Contains(task.States(), state) {
-			return "", fmt.Errorf("%q is no state; the states are %v", short(name, 64), task.States())
+			return "", say("%q is no state; the states are %v", short(name, 64), task.States())
 		}
 		f.States = append(f.States, state)
 	}
@@ -238,9 +238,9 @@ func (t tools) logs(ctx context.Context, in logsInput) (string, error) {
 	case err != nil:
 		return "", err
 	case in.Attempt < 0:
-		return "", fmt.Errorf("attempt %d: attempts are numbered from 1", in.Attempt)
+		return "", say("attempt %d: attempts are numbered from 1", in.Attempt)
 	case !t.ShowPayloads:
-		return "", fmt.Errorf("logs may hold values, which are hidden here: start the server with --show-payloads, or read them with `weaver logs %s`", id)
+		return "", say("logs may hold values, which are hidden here: start the server with --show-payloads, or read them with `weaver logs %s`", id)
 	}
 	answer, err := t.Logs(ctx, id, in.Attempt)
 	if err != nil {

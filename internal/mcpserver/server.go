@@ -1,12 +1,14 @@
 package mcpserver
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -24,7 +26,8 @@ type Config struct {
 
 	// Why explains where a task or job stands; Logs returns what the commands of a task
 	// wrote, 0 meaning its last attempt. Types lists the task types that may be enqueued,
-	// and Draft makes a task of one. Their errors say what to do. Required.
+	// and Draft makes a task of one. Of their errors those of Said, and those of package
+	// weaver that a caller can avoid, are shown. Required.
 	Why   func(ctx context.Context, id task.ID) (string, error)
 	Logs  func(ctx context.Context, id task.ID, attempt int) (string, error)
 	Types func(ctx context.Context) ([]string, error)
@@ -33,6 +36,8 @@ type Config struct {
 	AllowWrites  bool   // there are tools that change something
 	ShowPayloads bool   // values and logs are shown
 	Actor        string // in the audit; default "mcp"
+
+	Logger *slog.Logger // failures, which are not shown as they are; default slog.Default()
 }
 
 // maxText is the most bytes of an answer, and of a value in it.
@@ -48,7 +53,7 @@ func New(c Config) (*mcp.Server, error) {
 	if c.Client == nil || c.Why == nil || c.Logs == nil || c.Types == nil || c.Draft == nil {
 		return nil, errors.New("an MCP server needs Client, Why, Logs, Types and Draft")
 	}
-	c.Actor = cmp.Or(c.Actor, "mcp")
+	c.Actor, c.Logger = cmp.Or(c.Actor, "mcp"), cmp.Or(c.Logger, slog.Default())
 	s := mcp.NewServer(&mcp.Implementation{Name: "weaver", Version: c.Version}, &mcp.ServerOptions{Instructions: instructions})
 	t := tools{c}
 	t.addReads(s)
@@ -88,37 +93,39 @@ func Handler(access func(*http.Request) (Config, error)) http.Handler {
 type tools struct{ Config }
 
 // add adds a tool whose answer is text.
-func add[In any](s *mcp.Server, name, about string, hints *mcp.ToolAnnotations, do func(context.Context, In) (string, error)) {
-	mcp.AddTool(s, &mcp.Tool{Name: name, Description: about, Annotations: hints}, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
-		said, err := do(ctx, in)
-		if err != nil {
-			return nil, nil, explained(err)
+func add[In any](t tools, s *mcp.Server, name, about string, hints *mcp.ToolAnnotations, do func(context.Context, In) (string, error)) {
+	mcp.AddTool(s, &mcp.Tool{Name: name, Description: about, Annotations: hints}, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
+		if err := exact(req.Params.Arguments, &in); err != nil {
+			return nil, nil, err
 		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: said}}}, nil, nil
+		answer, err := do(ctx, in)
+		if err != nil {
+			return nil, nil, t.explained(ctx, name, err)
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer}}}, nil, nil
 	})
 }
 
-// explained adds to an error what to do about it.
-func explained(err error) error {
-	for _, known := range []struct {
-		err  error
-		what string
-	}{
-		{weaver.ErrNotFound, "list_tasks lists what is there"},
-		{weaver.ErrState, "why tells where the task stands and what can be done"},
-		{weaver.ErrChanged, "the task was changed meanwhile: look at it again with show_task"},
-	} {
-		if errors.Is(err, known.err) {
-			return fmt.Errorf("%w: %s", err, known.what)
-		}
+// exact reads the arguments of a tool, which the library has checked, once more: in what
+// it makes of them a number of a value has the digits that a float64 keeps.
+func exact[In any](args json.RawMessage, in *In) error {
+	if len(args) == 0 {
+		return nil
 	}
-	return err
+	var read In
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.UseNumber()
+	if err := d.Decode(&read); err != nil {
+		return say("the arguments cannot be read: %w", err)
+	}
+	*in = read
+	return nil
 }
 
 func parseID(id string) (task.ID, error) {
 	got, err := task.ParseID(strings.TrimSpace(id))
 	if err != nil {
-		return got, fmt.Errorf("id %q is no id of a task: give all 26 characters of it, as list_tasks prints them", short(id, 64))
+		return got, say("id %q is no id of a task: give all 26 characters of it, as list_tasks prints them", short(id, 64))
 	}
 	return got, nil
 }

@@ -1,10 +1,12 @@
 package mcpserver_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -52,7 +54,7 @@ func config(t *testing.T) (mcpserver.Config, task.ID) {
 		Types: func(context.Context) ([]string, error) { return []string{pay.Name()}, nil },
 		Draft: func(_ context.Context, name string, input json.RawMessage, opts ...weaver.EnqueueOption) (weaver.Draft, error) {
 			if name != pay.Name() {
-				return weaver.Draft{}, fmt.Errorf("%s is no task type: list_types lists them", name)
+				return weaver.Draft{}, mcpserver.Said(fmt.Errorf("%s is no task type: list_types lists them", name))
 			}
 			return pay.WithJSON(input, opts...), nil
 		},
@@ -240,5 +242,81 @@ func TestHandler(t *testing.T) {
 			t.Errorf("%s: %d, want %d", path, res.StatusCode, want)
 		}
 		_ = res.Body.Close()
+	}
+}
+
+// Numbers reach the store as they were sent: not as what a float64 keeps of them.
+func TestNumbersStayWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	c, _ := config(t)
+	c.AllowWrites = true
+	ask := weaver.Define[json.RawMessage, weaver.None]("acme.bank.ask.v1")
+	c.Draft = func(_ context.Context, _ string, input json.RawMessage, opts ...weaver.EnqueueOption) (weaver.Draft, error) {
+		return ask.WithJSON(input, opts...), nil
+	}
+	st := memstore.New()
+	eng, err := weaver.New(st, weaver.Config{Handlers: []weaver.Handler{ask.Handler(func(context.Context, json.RawMessage) (weaver.None, error) {
+		return weaver.None{}, weaver.Blocked("look at it")
+	})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Client = eng.Client
+	cs := connect(t, c)
+	send := func(tool, args string) string {
+		t.Helper()
+		res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(args)})
+		if err != nil || res.IsError {
+			t.Fatalf("%s %s: %+v, %v", tool, args, res, err)
+		}
+		return res.Content[0].(*mcp.TextContent).Text
+	}
+	const value = `{"a":[12345678901234567890,-9007199254740993],"b":0.1000000000000000055511151231257827,"c":1.0}`
+	var got struct{ ID string }
+	if err := json.Unmarshal([]byte(send("enqueue", `{"type":"acme.bank.ask.v1","input":`+value+`}`)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if err := eng.RunUntilIdle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	send("unblock", `{"id":"`+got.ID+`","reason":"seen","input":`+value+`}`)
+	id, err := task.ParseID(got.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, err := c.Client.Get(t.Context(), id)
+	if err != nil || string(is.Input) != value || string(is.UnblockInput) != value {
+		t.Errorf("of %s are left the input %s and the answer %s (%v)", value, is.Input, is.UnblockInput, err)
+	}
+}
+
+// What the server met is told by its name, if it has one, and logged: it may name folders
+// and hosts.
+func TestFailuresAreNotShown(t *testing.T) {
+	t.Parallel()
+	c, id := config(t)
+	var log bytes.Buffer
+	c.Logger, c.AllowWrites = slog.New(slog.NewTextHandler(&log, nil)), true
+	var fails error
+	c.Why = func(context.Context, task.ID) (string, error) { return "", fails }
+	cs := connect(t, c)
+	for _, x := range []struct {
+		err    error
+		want   string
+		hidden bool
+	}{
+		{errors.New("open /srv/secret.db: SQL logic error"), "the server failed: its log says what happened", true},
+		{fmt.Errorf("dial secret@db: %w", weaver.ErrUnavailable), weaver.ErrUnavailable.Error() + ": the server's log says more", true},
+		{mcpserver.Said(fmt.Errorf("dial secret@db: %w", weaver.ErrFull)), weaver.ErrFull.Error(), true},
+		{fmt.Errorf("job secret: %w", weaver.ErrNotFound), "job secret: ", false},
+		{fmt.Errorf("input secret: %w", weaver.ErrTooLarge), "input secret: ", false},
+		{fmt.Errorf("why: %w", mcpserver.Said(errors.New("ask for secret"))), "why: ask for secret", false},
+	} {
+		log.Reset()
+		fails = x.err
+		got, wrong := call(t, cs, "why", map[string]any{"id": id.String()})
+		if !wrong || !strings.Contains(got, x.want) || strings.Contains(got, "secret") == x.hidden || strings.Contains(log.String(), "secret") != x.hidden {
+			t.Errorf("%v: answered with %q, logged %q", x.err, got, log.String())
+		}
 	}
 }

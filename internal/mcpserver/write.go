@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -13,10 +12,10 @@ import (
 
 func (t tools) addWrites(s *mcp.Server) {
 	safe := false
-	add(s, "enqueue", "Stores a task of a type, for a worker to run. With an idempotency key it is stored once, however often this is called.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.enqueue)
-	add(s, "retry", "Starts a failed or cancelled task again, with all its attempts; its recorded steps stay and do not run again.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.retry)
-	add(s, "cancel", "Cancels a task that has not ended. A running one is asked to end.", nil, t.cancel)
-	add(s, "unblock", "Lets a blocked task go on, with an answer for its handler if it asked for one.", nil, t.unblock)
+	add(t, s, "enqueue", "Stores a task of a type, for a worker to run. With an idempotency key it is stored once, however often this is called.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.enqueue)
+	add(t, s, "retry", "Starts a failed or cancelled task again, with all its attempts; its recorded steps stay and do not run again.", &mcp.ToolAnnotations{DestructiveHint: &safe}, t.retry)
+	add(t, s, "cancel", "Cancels a task that has not ended. A running one is asked to end.", nil, t.cancel)
+	add(t, s, "unblock", "Lets a blocked task go on, with an answer for its handler if it asked for one.", nil, t.unblock)
 }
 
 type enqueueInput struct {
@@ -57,7 +56,7 @@ func (t tools) operate(ctx context.Context, in operateInput, do func(task.ID, ..
 		return "", err
 	}
 	if in.Reason == "" {
-		return "", errors.New("reason is empty: say why, for the audit")
+		return "", say("reason is empty: say why, for the audit")
 	}
 	if err := do(id, weaver.By(t.Actor), weaver.Reason(in.Reason)); err != nil {
 		return "", err

@@ -1,0 +1,72 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/goweaver/weaver"
+)
+
+// shown is an error that says to whoever called a tool what is wrong, and nothing else.
+type shown struct{ error }
+
+func (s shown) Unwrap() error { return s.error }
+
+// Said marks an error whose text is for whoever called a tool.
+func Said(err error) error { return shown{err} }
+
+func say(format string, args ...any) error { return shown{fmt.Errorf(format, args...)} }
+
+// failures are errors of the store. Their texts may name folders, hosts and users: what
+// is shown is the name of the error alone.
+var failures = []error{
+	weaver.ErrUnavailable, weaver.ErrBusy, weaver.ErrFull, weaver.ErrReadOnly, weaver.ErrNotMigrated, weaver.ErrNewerSchema,
+	weaver.ErrNotDatabase, weaver.ErrForeignDatabase, weaver.ErrUnknown, weaver.ErrClosed, weaver.ErrNoBucket, weaver.ErrOtherBucket,
+}
+
+// mistakes are errors that a caller can avoid, with what to do about them.
+var mistakes = []struct {
+	err  error
+	what string
+}{
+	{weaver.ErrNotFound, "list_tasks lists what is there"},
+	{weaver.ErrState, "why tells where the task stands and what can be done"},
+	{weaver.ErrChanged, "the task was changed meanwhile: look at it again with show_task"},
+	{weaver.ErrInvalidInput, ""},
+	{weaver.ErrInvalidOption, ""},
+	{weaver.ErrInvalidQuery, ""},
+	{weaver.ErrBadCursor, ""},
+	{weaver.ErrTooLarge, ""},
+	{weaver.ErrLimit, ""},
+	{weaver.ErrConflict, ""},
+	{weaver.ErrForgotten, ""},
+	{weaver.ErrValuesDropped, ""},
+	{weaver.ErrBlobGone, ""},
+}
+
+// explained is the error as a tool answers it, with what to do. What is unknown is
+// logged, and not shown.
+func (t tools) explained(ctx context.Context, tool string, err error) error {
+	is := func(target error) bool { return errors.Is(err, target) }
+	for _, failure := range failures {
+		if is(failure) {
+			t.Logger.ErrorContext(ctx, "a tool failed", "tool", tool, "error", err)
+			return fmt.Errorf("%w: the server's log says more; look before you do it again", failure)
+		}
+	}
+	for _, known := range mistakes {
+		switch {
+		case !is(known.err):
+		case known.what == "":
+			return err
+		default:
+			return fmt.Errorf("%w: %s", err, known.what)
+		}
+	}
+	if _, ok := errors.AsType[shown](err); ok {
+		return err
+	}
+	t.Logger.ErrorContext(ctx, "a tool failed", "tool", tool, "error", err)
+	return errors.New("the server failed: its log says what happened; look before you do it again")
+}
