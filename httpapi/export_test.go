@@ -41,3 +41,16 @@ func PasswordLine(name, access, password string, rounds int) string {
 	}
 	return line
 }
+
+// HoldLargeInputs takes the turns of all large inputs.
+func (a *API) HoldLargeInputs() (release func()) {
+	turns := a.types.turns.large
+	for range cap(turns) {
+		turns <- struct{}{}
+	}
+	return func() {
+		for range cap(turns) {
+			<-turns
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 // types are the announced task types, by which drafts of other programs are checked.
 type types struct {
 	client *weaver.Client
+	turns  *checkTurns
 
 	mu    sync.Mutex
 	known map[string]*knownType
@@ -25,7 +26,7 @@ type types struct {
 
 type knownType struct {
 	weaver.TypeInfo
-	input *schema.Schema
+	input *inputSchema
 	read  time.Time
 }
 
@@ -47,9 +48,11 @@ func (t *types) find(ctx context.Context, name string) (*knownType, error) {
 		return nil, err
 	}
 	found := &knownType{TypeInfo: list[0], read: time.Now()}
-	if found.input, err = schema.Compile(found.Input); err != nil {
+	compiled, err := schema.Compile(found.Input)
+	if err != nil {
 		return nil, fmt.Errorf("the task type %s was announced with an input schema that cannot be used: %w", name, err)
 	}
+	found.input = &inputSchema{compiled, name, t.turns}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known == nil || len(t.known) >= typesKnown {
@@ -75,7 +78,7 @@ func (t *types) draft(ctx context.Context, d *Draft, pointer string) (weaver.Dra
 		return weaver.Draft{}, bodyProblem(invalidBody, pointer+"/schema_version", fmt.Sprintf("it is %d, and %s was announced with %d", d.SchemaVersion, d.Type, typ.SchemaVersion))
 	}
 	var wrong *schema.Error
-	switch err := typ.input.Validate(d.Input); {
+	switch err := typ.input.Validate(ctx, d.Input); {
 	case errors.As(err, &wrong):
 		p := invalidInput.of("The schema of %s does not allow the input: /v1/types/%s has it.", d.Type, d.Type)
 		for _, m := range wrong.Problems {
