@@ -160,12 +160,14 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mux.ServeHTTP(w, r)
 }
 
-// begin gives the body of a request a time to come in, and its answer the headers that
-// every one has.
+// begin gives the body of a request a time to come in, and its answer a time to be written
+// and the headers that every one has. What takes longer sets another time for its answer.
 func (a *API) begin(w http.ResponseWriter, r *http.Request) *writer {
 	out := &writer{ResponseWriter: w}
+	rc, now := http.NewResponseController(out), time.Now() // a recorder of a test has no deadlines
+	_ = rc.SetWriteDeadline(now.Add(a.cfg.BodyTimeout + a.cfg.Timeout))
 	if r.ContentLength != 0 { // also one that is not read: the server looks for the next request behind it
-		_ = http.NewResponseController(out).SetReadDeadline(time.Now().Add(a.cfg.BodyTimeout)) // a recorder of a test has none
+		_ = rc.SetReadDeadline(now.Add(a.cfg.BodyTimeout))
 	}
 	h := out.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -268,7 +270,7 @@ func (c *call) serve() error {
 	}
 	if !c.route.stream {
 		rc := http.NewResponseController(c.w)
-		_ = rc.SetWriteDeadline(time.Now().Add(c.api.cfg.Timeout + c.api.cfg.MaxWait)) // a recorder of a test has none
+		_ = rc.SetWriteDeadline(time.Now().Add(c.api.cfg.BodyTimeout + c.api.cfg.Timeout + c.api.cfg.MaxWait)) // a recorder of a test has none
 	}
 	return c.route.handle(c)
 }
