@@ -115,6 +115,9 @@ type API struct {
 
 	ctx  context.Context // ends when the API stops
 	stop context.CancelCauseFunc
+
+	over  context.Context // ends grace later: what is not answered then is not
+	grace time.Duration
 }
 
 // New returns an API. It opens nothing and starts nothing: Stop ends its streams.
@@ -130,6 +133,9 @@ func New(cfg Config) (*API, error) {
 		}
 	}
 	a.ctx, a.stop = context.WithCancelCause(context.Background())
+	over, end := context.WithCancelCause(context.Background())
+	a.over, a.grace = over, stopGrace
+	context.AfterFunc(a.ctx, func() { time.AfterFunc(a.grace, func() { end(errStopping) }) })
 	list := a.routes()
 	a.paths = byPattern(list)
 	for pattern, methods := range a.paths {
@@ -144,8 +150,11 @@ func New(cfg Config) (*API, error) {
 // errStopping ends what still runs when the API stops.
 var errStopping = errors.New("the server stops")
 
+// stopGrace is how long requests that are under way may go on when the API stops.
+const stopGrace = 5 * time.Second
+
 // Stop ends the streams and waits that are open, which an http.Server's Shutdown would
-// wait for, and refuses new ones.
+// wait for, and refuses new ones. Five seconds later it ends all other requests, too.
 func (a *API) Stop() { a.stop(errStopping) }
 
 // ServeHTTP implements http.Handler.
@@ -301,7 +310,7 @@ func (c *call) fail(err error) {
 	if _, made := errors.AsType[*Problem](err); !made && c.r.Context().Err() != nil { // which a body that does not come ends, too
 		panic(http.ErrAbortHandler) // the client has gone: nothing to answer
 	}
-	p, known := problemOf(err)
+	p, known := c.problemOf(err)
 	if !known {
 		c.api.log.ErrorContext(c.r.Context(), "a request failed", "operation", c.route.id, "path", c.r.URL.Path, "error", err)
 	}
@@ -312,6 +321,16 @@ func (c *call) fail(err error) {
 		panic(http.ErrAbortHandler) // the client sees that it was cut
 	}
 	writeProblem(c.w, p)
+}
+
+// problemOf is problemOf for an error of this request, which the API's stop may have ended.
+func (c *call) problemOf(err error) (p *Problem, known bool) {
+	_, made := errors.AsType[*Problem](err)
+	stopped := errors.Is(err, errStopping) || c.api.over.Err() != nil && errors.Is(err, context.Canceled)
+	if stopped && !made && !errors.Is(err, weaver.ErrUnknown) {
+		return stopping.of("The server stopped before this was done. Try again."), true
+	}
+	return problemOf(err)
 }
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }

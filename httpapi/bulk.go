@@ -114,7 +114,7 @@ func (c *call) bulk() error {
 	res, err := c.api.client.Bulk(ctx, req)
 	answer := showBulk(&res)
 	if err != nil {
-		p, known := problemOf(err)
+		p, known := c.problemOf(err)
 		if req.DryRun || res.Next == "" || res.Next == req.After || errors.Is(err, weaver.ErrInvalidOption) {
 			if known && res.Done > 0 && !req.DryRun {
 				p.Detail += fmt.Sprintf(" Before that %d tasks were changed.", res.Done)

@@ -1,6 +1,9 @@
 package httpapi
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // RouteInfo is a row of the table of routes.
 type RouteInfo struct {
@@ -53,4 +56,10 @@ func (a *API) HoldLargeInputs() (release func()) {
 			<-turns
 		}
 	}
+}
+
+// StopWithin is Stop with another time for what is under way.
+func (a *API) StopWithin(grace time.Duration) {
+	a.grace = grace
+	a.Stop()
 }

@@ -11,7 +11,7 @@ import (
 // principals with the access, which it is told, and which another site's page did not
 // send. name is what problems call it. All other requests are answered as the API's
 // own are. What h allows beyond the access is its own to decide. The context of its requests
-// ends after Config.Timeout, and when the API stops.
+// ends after Config.Timeout, and soon after the API has stopped.
 func (a *API) Guard(name string, access Access, h func(http.ResponseWriter, *http.Request, Principal)) http.Handler {
 	rt := &route{id: name, access: access}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
