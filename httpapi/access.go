@@ -21,7 +21,8 @@ const (
 	Read
 	// Payloads reads values too: inputs, outputs, what steps gave, artifacts, logs.
 	Payloads
-	// Operate retries, cancels, unblocks, pauses and deletes.
+	// Operate retries, cancels, unblocks, pauses and deletes, with Read: its answers show
+	// tasks. Another input or other options for a task take Submit, too.
 	Operate
 
 	// Full is all of them.
@@ -136,7 +137,7 @@ func challengeOf(err error) string {
 // authorize finds out who sent the request, and whether it may.
 func (c *call) authorize() error {
 	if c.route.public {
-		return nil
+		return c.publicHost()
 	}
 	who, err := c.api.cfg.Authorize(c.r)
 	switch {
@@ -149,12 +150,36 @@ func (c *call) authorize() error {
 		c.api.log.ErrorContext(c.r.Context(), "Authorize failed", "operation", c.route.id, "error", err)
 		return undecided.of("Try again; the server's log says what happened.")
 	case who.open && !c.api.hostAllowed(c.r.Host):
-		return misdirected.of("The host %q is not served without credentials: use localhost, or add it to the allowed hosts.", c.r.Host)
+		return c.misdirected()
 	}
 	if c.who = who; !who.Access.Has(c.route.access) {
 		return forbidden.of("%s needs the access %s, and %q has %s.", c.route.id, c.route.access, who.Name, who.Access)
 	}
 	return nil
+}
+
+// misdirected answers for a Host that an Open API does not have.
+func (c *call) misdirected() error {
+	return misdirected.of("The host %q is not served without credentials: use localhost, or add it to the allowed hosts.", c.r.Host)
+}
+
+// publicHost refuses a Host that an Open API does not have, for a route that everybody
+// may use. Whether the API is an open one only its Authorize knows: it is asked first
+// about a request without credentials, which costs nothing.
+func (c *call) publicHost() error {
+	if c.api.hostAllowed(c.r.Host) {
+		return nil
+	}
+	bare := c.r.Clone(c.r.Context())
+	bare.Header.Del("Authorization")
+	bare.Header.Del("Cookie")
+	bare.Body = http.NoBody
+	for _, r := range []*http.Request{bare, c.r} {
+		if who, err := c.api.cfg.Authorize(r); err != nil || !who.open {
+			return nil
+		}
+	}
+	return c.misdirected()
 }
 
 // unauthorized answers for a request without credentials, or with wrong ones. A cookie is

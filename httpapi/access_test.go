@@ -207,6 +207,17 @@ func TestHostWithoutCredentials(t *testing.T) {
 	s := newServer(t, serverOptions{direct: true})
 	allowed := newServer(t, serverOptions{direct: true, config: func(cfg *httpapi.Config) { cfg.AllowedHosts = []string{"ops.example"} }})
 	closed, callers := credentials(t, serverOptions{direct: true})
+	for _, r := range s.api.Routes() {
+		if r.Public {
+			s.do(r.Method, r.Pattern, nil, "Host", "evil.example").problem(http.StatusMisdirectedRequest, "misdirected")
+			allowed.do(r.Method, r.Pattern, nil, "Host", "evil.example").problem(http.StatusMisdirectedRequest, "misdirected")
+			if a := closed.do(r.Method, r.Pattern, nil, "Host", "evil.example"); a.status == http.StatusMisdirectedRequest {
+				t.Errorf("%s: a server with credentials looks at the Host", a.asked)
+			}
+		}
+	}
+	s.get("/readyz", "Host", "localhost:80").want(http.StatusOK)
+	allowed.get("/readyz", "Host", "ops.example").want(http.StatusOK)
 	for _, host := range []string{"evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "192.0.2.1", "[2001:db8::1]:80", "ops.example", "", "localhost:80:80"} {
 		if a := s.get("/v1/tasks", "Host", host); host != "" {
 			a.problem(http.StatusMisdirectedRequest, "misdirected")

@@ -49,6 +49,10 @@ type Config struct {
 	MaxTopics              int           // that one stream watches. Default 20
 	StreamTimeout          time.Duration // for a client of a stream to read what was sent; then it is cut. Default 10 s
 
+	// MaxSearchesPerPrincipal is how many different topics tasks:QUERY the streams of one
+	// name watch, of those that ask for what no index knows. Default 20.
+	MaxSearchesPerPrincipal int
+
 	// Metrics is what GET /metrics answers with: for example a registry that has
 	// NewStoreMetrics, NewMetrics and the collectors of the process. Default NewStoreMetrics
 	// alone.
@@ -75,6 +79,7 @@ func (cfg Config) withDefaults() (Config, error) {
 	orDefault(&problems, "MaxStreams", &cfg.MaxStreams, 1000)
 	orDefault(&problems, "MaxStreamsPerPrincipal", &cfg.MaxStreamsPerPrincipal, 200)
 	orDefault(&problems, "MaxTopics", &cfg.MaxTopics, 20)
+	orDefault(&problems, "MaxSearchesPerPrincipal", &cfg.MaxSearchesPerPrincipal, 20)
 	orDefault(&problems, "StreamTimeout", &cfg.StreamTimeout, 10*time.Second)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -107,11 +112,13 @@ type API struct {
 	origin *http.CrossOriginProtection
 	paths  map[string]map[string]*route // by pattern, by method
 	fails  *failures
+	quiet  quiet // what is logged of a store that is away
 	types  *types
 	spec   []byte // /openapi.json
 
-	streams streams
-	hub     *hub
+	streams   streams
+	searching searching
+	hub       *hub
 
 	ctx  context.Context // ends when the API stops
 	stop context.CancelCauseFunc
@@ -310,10 +317,7 @@ func (c *call) fail(err error) {
 	if _, made := errors.AsType[*Problem](err); !made && c.r.Context().Err() != nil { // which a body that does not come ends, too
 		panic(http.ErrAbortHandler) // the client has gone: nothing to answer
 	}
-	p, known := c.problemOf(err)
-	if !known {
-		c.api.log.ErrorContext(c.r.Context(), "a request failed", "operation", c.route.id, "path", c.r.URL.Path, "error", err)
-	}
+	p := c.problem(err, "a request failed")
 	if p.Status == http.StatusConflict && c.conditional && errors.Is(err, weaver.ErrChanged) {
 		p = preconditionBad.of("%s", err)
 	}
@@ -321,16 +325,6 @@ func (c *call) fail(err error) {
 		panic(http.ErrAbortHandler) // the client sees that it was cut
 	}
 	writeProblem(c.w, p)
-}
-
-// problemOf is problemOf for an error of this request, which the API's stop may have ended.
-func (c *call) problemOf(err error) (p *Problem, known bool) {
-	_, made := errors.AsType[*Problem](err)
-	stopped := errors.Is(err, errStopping) || c.api.over.Err() != nil && errors.Is(err, context.Canceled)
-	if stopped && !made && !errors.Is(err, weaver.ErrUnknown) {
-		return stopping.of("The server stopped before this was done. Try again."), true
-	}
-	return problemOf(err)
 }
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }

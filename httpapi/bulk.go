@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -112,33 +113,29 @@ func (c *call) bulk() error {
 	ctx, cancel := c.context()
 	defer cancel()
 	res, err := c.api.client.Bulk(ctx, req)
-	answer := showBulk(&res)
+	answer := c.showBulk(&res)
 	if err != nil {
-		p, known := c.problemOf(err)
 		if req.DryRun || res.Next == "" || res.Next == req.After || errors.Is(err, weaver.ErrInvalidOption) {
-			if known && res.Done > 0 && !req.DryRun {
-				p.Detail += fmt.Sprintf(" Before that %d tasks were changed.", res.Done)
+			if res.Done > 0 && !req.DryRun && c.r.Context().Err() == nil {
+				p := c.problem(err, "a verb of many tasks ended early")
+				p.Detail = fmt.Sprintf("%s Before that %d tasks were changed.", cmp.Or(p.Detail, p.Title), res.Done)
 				return p
 			}
 			return err
 		}
 		// What was done is told, and the next request goes on behind it.
-		if !known {
-			c.api.log.ErrorContext(ctx, "a verb of many tasks ended early", "verb", req.Verb, "done", res.Done, "error", err)
-		}
-		answer.Trouble = p.Detail
+		answer.Trouble = c.problem(err, "a verb of many tasks ended early").Error()
 	}
 	return c.write(http.StatusOK, answer)
 }
 
-func showBulk(r *weaver.BulkResult) BulkResult {
+func (c *call) showBulk(r *weaver.BulkResult) BulkResult {
 	b := BulkResult{
 		Done: r.Done, Asked: r.Asked, AlreadyDone: r.AlreadyDone, Refused: make([]RefusedTask, len(r.Refused)),
 		States: r.States, Scanned: r.Scanned, Unread: r.Unread, Newest: r.Newest, Next: r.Next,
 	}
 	for i, refused := range r.Refused {
-		p, _ := problemOf(refused.Err)
-		b.Refused[i] = RefusedTask{refused.ID, p}
+		b.Refused[i] = RefusedTask{refused.ID, c.problem(refused.Err, "a verb failed for a task")}
 	}
 	for _, s := range r.Samples {
 		b.Samples = append(b.Samples, BulkSample{s.ID, s.Type, s.Queue, s.State})

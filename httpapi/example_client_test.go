@@ -82,5 +82,5 @@ func ExampleNewClient() {
 	// Hello, Ann <nil>
 	// true there is no name
 	// true
-	// cancelTask needs the access operate, and "producer" has submit,read,payloads.
+	// cancelTask needs the access read,operate, and "producer" has submit,read,payloads.
 }

@@ -92,7 +92,7 @@ func newServer(t *testing.T, o serverOptions) *server {
 		handler = http.StripPrefix(o.mount, handler)
 	}
 	document := httptest.NewRecorder()
-	s.api.ServeHTTP(document, httptest.NewRequest(http.MethodGet, "/openapi.json", http.NoBody))
+	s.api.ServeHTTP(document, httptest.NewRequest(http.MethodGet, "http://localhost/openapi.json", http.NoBody))
 	s.contract, err = httpcontract.Read(document.Body.Bytes())
 	s.no(err)
 	exercised.Expect(s.contract)

@@ -204,26 +204,29 @@ func (c *call) jobResult() error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	res, err := c.api.client.JobResult(ctx, id)
+	job, err := c.api.client.Job(ctx, id)
 	if err != nil {
 		return err
 	}
-	tasks, err := c.api.client.JobTasks(ctx, id)
-	if err != nil {
-		return err
-	}
-	masked := make(map[task.ID]*task.Task, len(tasks))
-	redact.Tasks(tasks)
-	for i := range tasks {
-		masked[tasks[i].ID] = &tasks[i]
+	res := weaver.JobResult{ID: id, Name: job.Name, State: job.State}
+	for f := (weaver.Filter{Job: id, Limit: 200}); ; { // values are not held, however many tasks there are
+		page, next, err := c.api.client.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		redact.Tasks(page)
+		for i := range page {
+			page[i].Output = nil
+			res.Add(&page[i])
+		}
+		if f.After = next; next == "" {
+			break
+		}
 	}
 	show := func(list []weaver.JobTask) []JobTask {
 		out := make([]JobTask, len(list))
-		for i, t := range list {
-			out[i] = JobTask{ID: t.ID, Node: t.Name, Type: t.Type, State: t.State, Kind: t.Kind, Reason: t.Reason, Attempts: t.Attempts, Allowed: t.Allowed}
-			if m := masked[t.ID]; m != nil && m.Error != nil && len(m.Redact) > 0 {
-				out[i].Reason = m.Error.Message
-			}
+		for i, t := range slices.Backward(list) { // lists begin with the newest
+			out[len(list)-1-i] = JobTask{ID: t.ID, Node: t.Name, Type: t.Type, State: t.State, Kind: t.Kind, Reason: t.Reason, Attempts: t.Attempts, Allowed: t.Allowed}
 		}
 		return out
 	}

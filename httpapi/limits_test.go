@@ -179,7 +179,7 @@ func TestPanic(t *testing.T) {
 			t.Errorf("the handler ended with %v", p)
 		}
 	}()
-	s.api.ServeHTTP(unwritable{httptest.NewRecorder()}, httptest.NewRequest(http.MethodGet, "/healthz", http.NoBody))
+	s.api.ServeHTTP(unwritable{httptest.NewRecorder()}, httptest.NewRequest(http.MethodGet, "http://localhost/healthz", http.NoBody))
 }
 
 // unwritable is an answer that cannot be written.
@@ -193,17 +193,23 @@ func TestStoreGone(t *testing.T) {
 	away := true
 	hooks := &storehook.Hooks{Around: func(ctx context.Context, c *storehook.Call, next func(context.Context) error) error {
 		if away && c.Method != "Types" && c.Method != "Operate" {
-			return errors.Join(store.ErrUnavailable, errors.New("the test cut it"))
+			return errors.Join(store.ErrUnavailable, errors.New("dial postgres://weaver@db.secret:5432/x: refused"))
 		}
 		return next(ctx)
 	}}
 	s := newServer(t, serverOptions{store: storehook.New(memstore.New(), hooks), direct: true})
 	for _, path := range []string{"/readyz", "/v1/tasks", "/v1/jobs", "/v1/tasks/01ARZ3NDEKTSV4RRFFQ69G5FAV"} {
 		a := s.get(path)
-		a.problem(http.StatusServiceUnavailable, "store-unavailable")
+		p := a.problem(http.StatusServiceUnavailable, "store-unavailable")
+		if p.Detail != "" || strings.Contains(string(a.body), "secret") || p.Title != "The store cannot be reached." {
+			t.Errorf("%s: %s tells what the store is", path, a.body)
+		}
 		if a.header.Get("Retry-After") != "2" {
 			t.Errorf("%s: Retry-After is %q", path, a.header.Get("Retry-After"))
 		}
+	}
+	if n := strings.Count(s.log.String(), "db.secret"); n != 1 {
+		t.Errorf("four failures in one second have %d lines in the log, want 1:\n%s", n, s.log)
 	}
 	s.get("/healthz").want(http.StatusOK)
 	away = false

@@ -50,6 +50,9 @@ func (d *describer) operation(r *route, problem node) node {
 	if !r.public {
 		op["security"] = []any{node{"token": []any{}}, node{"password": []any{}}, node{"cookie": []any{}}}
 		op["description"] = "Access: " + r.access.String() + "."
+		if r.more != "" {
+			op["description"] = "Access: " + r.access.String() + "; " + r.more + "."
+		}
 	}
 	var params []any
 	for _, name := range r.names() {

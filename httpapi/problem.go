@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/goweaver/weaver"
 	"github.com/goweaver/weaver/store"
@@ -98,6 +100,7 @@ var (
 	unknownType     = problemKind{nil, "unknown-type", http.StatusUnprocessableEntity, "No worker has announced this task type.", 0}
 	tooManyFailures = problemKind{nil, "too-many-failed-logins", http.StatusTooManyRequests, "Too many wrong credentials came from this address.", 60}
 	tooManyStreams  = problemKind{nil, "too-many-streams", http.StatusTooManyRequests, "Too many streams are open.", 5}
+	tooManySearches = problemKind{nil, "too-many-searches", http.StatusTooManyRequests, "Too many searches are watched.", 5}
 	undecided       = problemKind{nil, "access-undecided", http.StatusServiceUnavailable, "What decides about access failed.", 5}
 	internal        = problemKind{nil, "internal", http.StatusInternalServerError, "The server failed.", 0}
 	timedOut        = problemKind{nil, "timed-out", http.StatusServiceUnavailable, "The answer took too long.", 1}
@@ -107,7 +110,7 @@ var (
 // httpProblems lists them, for the reference page.
 var httpProblems = []problemKind{
 	badRequest, badQuery, unauthorized, forbidden, crossOrigin, noRoute, wrongMethod, notAcceptable, preconditionBad, bodyTooSlow, bodyTooLarge, urlTooLong,
-	wrongMedia, misdirected, invalidBody, unknownType, tooManyFailures, tooManyStreams, undecided, internal, timedOut, stopping,
+	wrongMedia, misdirected, invalidBody, unknownType, tooManyFailures, tooManyStreams, tooManySearches, undecided, internal, timedOut, stopping,
 }
 
 // Problems of sentinels that are made here, too.
@@ -170,13 +173,18 @@ func kindOfType(uri string) (problemKind, bool) {
 }
 
 // problemOf turns an error into the problem that is answered. known is false when it
-// is the server's own failure, whose text is logged and not shown.
+// is a failure of the server or of what it uses, whose text (it may name folders, hosts
+// and users) is logged and not shown.
 func problemOf(err error) (p *Problem, known bool) {
 	if errors.As(err, &p) {
 		return p, true
 	}
 	for _, k := range sentinels {
-		if errors.Is(err, k.sentinel) {
+		switch {
+		case !errors.Is(err, k.sentinel):
+		case k.status >= 500:
+			return k.of(""), false
+		default:
 			return k.of("%s", err), true
 		}
 	}
@@ -184,6 +192,49 @@ func problemOf(err error) (p *Problem, known bool) {
 		return timedOut.of("The server stopped waiting for the store. Try again."), true
 	}
 	return internal.of("The server's log says what happened."), false
+}
+
+// problem is problemOf for an answer: it logs what is not shown, and knows when the API's
+// stop has ended the request.
+func (c *call) problem(err error, what string) *Problem {
+	_, made := errors.AsType[*Problem](err)
+	stopped := errors.Is(err, errStopping) || c.api.over.Err() != nil && errors.Is(err, context.Canceled)
+	if stopped && !made && !errors.Is(err, weaver.ErrUnknown) {
+		return stopping.of("The server stopped before this was done. Try again.")
+	}
+	p, known := problemOf(err)
+	if !known {
+		c.api.failed(c.r.Context(), p, what, "operation", c.route.id, "path", c.r.URL.Path, "error", err)
+	}
+	return p
+}
+
+// failed logs a failure that is answered with p. While a store is away every request
+// would: of what has a problem of its own one line a second is logged.
+func (a *API) failed(ctx context.Context, p *Problem, what string, attrs ...any) {
+	if p.Status != http.StatusInternalServerError && !a.quiet.take(p.Type) {
+		return
+	}
+	a.log.ErrorContext(ctx, what, attrs...)
+}
+
+// quiet lets each of some names pass once a second.
+type quiet struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+func (q *quiet) take(name string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if at, known := q.last[name]; known && time.Since(at) < time.Second {
+		return false
+	}
+	if q.last == nil {
+		q.last = make(map[string]time.Time)
+	}
+	q.last[name] = time.Now()
+	return true
 }
 
 // writeProblem answers with a problem.

@@ -15,6 +15,7 @@ type route struct {
 	id      string // of the operation in the document
 	summary string
 	access  Access // all of it is needed; 0 with public: nothing is
+	more    string // access that some requests need beside it, for the document
 	public  bool   // also without credentials
 	params  []param
 	body    reflect.Type // nil: it takes none

@@ -62,7 +62,7 @@ func (a *API) taskRoutes() []route {
 	return []route{
 		{method: post, pattern: "/v1/tasks", id: "enqueueTask", summary: "Enqueue a task.", access: Submit, params: []param{idempotencyKey}, body: typeOf[Draft](), maxBody: a.cfg.MaxInput, answers: created[Enqueued]("The task is durable."), handle: (*call).enqueueTask},
 		{method: post, pattern: "/v1/tasks/batch", id: "enqueueTasks", summary: "Enqueue several tasks, all or none.", access: Submit, body: typeOf[batchRequest](), maxBody: a.cfg.MaxInput, answers: []answer{{status: 201, typ: typeOf[List[Enqueued]](), summary: "The tasks are durable; in the order of the request."}}, handle: (*call).enqueueBatch},
-		{method: post, pattern: "/v1/tasks/bulk", id: "changeTasks", summary: "Retry, cancel, delete or unblock up to 1,000 tasks, or in a dry run tell what that would do; next goes on.", access: Operate, body: typeOf[BulkRequest](), answers: ok[BulkResult]("What was done."), handle: (*call).bulk},
+		{method: post, pattern: "/v1/tasks/bulk", id: "changeTasks", summary: "Retry, cancel, delete or unblock up to 1,000 tasks, or in a dry run tell what that would do; next goes on.", access: Read | Operate, body: typeOf[BulkRequest](), answers: ok[BulkResult]("What was done."), handle: (*call).bulk},
 		{method: get, pattern: "/v1/tasks", id: "listTasks", summary: "List tasks, newest first, without their values.", access: Read, params: slices.Concat(filterParams, []param{query("job", "string", "Only tasks of this job.")}), answers: ok[Found]("A page."), handle: (*call).listTasks},
 		{method: get, pattern: "/v1/tasks/{id}", id: "getTask", summary: "Read a task; with ?wait= when it has ended, is blocked, or the time is up.", access: Read, params: waitParams, answers: ok[Task]("The task.", "ETag"), handle: (*call).getTask},
 		of("history", "getTaskHistory", "Everything recorded about a task but events and logs.", Read, ok[History]("The history.", "ETag"), (*call).taskHistory),
@@ -83,9 +83,12 @@ func (a *API) taskRoutes() []route {
 
 func (a *API) taskVerbs() []route {
 	of := func(name, id, summary string, body reflect.Type, handle func(*call) error) route {
-		return route{method: post, pattern: "/v1/tasks/{id}/" + name, id: id, summary: summary, access: Operate, params: []param{ifMatch}, body: body, answers: ok[Task]("The task as it is then.", "ETag"), handle: handle}
+		return route{method: post, pattern: "/v1/tasks/{id}/" + name, id: id, summary: summary, access: Read | Operate, params: []param{ifMatch}, body: body, answers: ok[Task]("The task as it is then.", "ETag"), handle: handle}
 	}
 	rerun := of("rerun", "rerunTask", "Repeat a task as a new one.", typeOf[rerunRequest](), (*call).rerunTask)
+	rerun.more = "with input, or with options in with, submit, too"
+	repair := of("repair", "repairTask", "Give a task that cannot read its input another one.", typeOf[repairRequest](), verb(func(b *repairRequest) string { return b.Reason }, repairTask))
+	repair.access |= Submit
 	rerun.answers = created[Enqueued]("The new task.")
 	return []route{
 		of("cancel", "cancelTask", "Cancel a task.", typeOf[cancelRequest](), verb(func(b *cancelRequest) string { return b.Reason }, cancelTask)),
@@ -93,11 +96,11 @@ func (a *API) taskVerbs() []route {
 		rerun,
 		of("unblock", "unblockTask", "Let a blocked task go on.", typeOf[unblockRequest](), verb(func(b *unblockRequest) string { return b.Reason }, unblockTask)),
 		of("signal", "signalTask", "Send a task a signal.", typeOf[signalRequest](), verb(func(b *signalRequest) string { return b.Reason }, signalTask)),
-		of("repair", "repairTask", "Give a task that cannot read its input another one.", typeOf[repairRequest](), verb(func(b *repairRequest) string { return b.Reason }, repairTask)),
+		repair,
 		of("reschedule", "rescheduleTask", "Start a task that waits for a time now, or at another time.", typeOf[rescheduleRequest](), verb(func(b *rescheduleRequest) string { return b.Reason }, rescheduleTask)),
 		of("pause", "pauseTask", "Keep a task from starting until it is resumed.", typeOf[verbRequest](), verb(reason, pauseTask)),
 		of("resume", "resumeTask", "End the pause of a task.", typeOf[verbRequest](), verb(reason, resumeTask)),
-		{method: del, pattern: "/v1/tasks/{id}", id: "deleteTask", summary: "Delete an ended task outside jobs, and its records.", access: Operate, params: []param{ifMatch, query("reason", "string", "Why, for the audit.")}, answers: []answer{{status: 204, summary: "It is gone."}}, handle: (*call).deleteTask},
+		{method: del, pattern: "/v1/tasks/{id}", id: "deleteTask", summary: "Delete an ended task outside jobs, and its records.", access: Read | Operate, params: []param{ifMatch, query("reason", "string", "Why, for the audit.")}, answers: []answer{{status: 204, summary: "It is gone."}}, handle: (*call).deleteTask},
 	}
 }
 
@@ -110,10 +113,10 @@ func (a *API) jobRoutes() []route {
 		{method: get, pattern: "/v1/jobs/{id}/result", id: "getJobResult", summary: "How a job ended, or where it stands.", access: Read, answers: ok[JobResult]("Its tasks by how they ended."), handle: (*call).jobResult},
 		{method: get, pattern: "/v1/jobs/{id}/graph", id: "getJobGraph", summary: "The tasks of a job, the oldest first, and what they need.", access: Read, params: []param{query("limit", "integer", "The most tasks of the page: 1 to 10,000, the default."), query("after", "string", "The cursor `next` of the page before.")}, answers: ok[weaver.Graph]("A page."), handle: (*call).jobGraph},
 		{method: get, pattern: "/v1/jobs/{id}/timeline", id: "getJobTimeline", summary: "The attempts of the tasks of a job, the oldest tasks first.", access: Read, params: []param{query("limit", "integer", "Of how many tasks, also of those that have not begun: 1 to 200; default 50."), query("after", "string", "The cursor `next` of the page before.")}, answers: ok[Timeline]("A page."), handle: (*call).jobTimeline},
-		{method: del, pattern: "/v1/jobs/{id}", id: "deleteJob", summary: "Delete an ended job, its tasks and their records.", access: Operate, answers: ok[DeletedJob]("It is gone."), handle: (*call).deleteJob},
+		{method: del, pattern: "/v1/jobs/{id}", id: "deleteJob", summary: "Delete an ended job, its tasks and their records.", access: Read | Operate, answers: ok[DeletedJob]("It is gone."), handle: (*call).deleteJob},
 		{method: get, pattern: "/v1/jobs/{id}/why", id: "explainJob", summary: "Explain where a job stands, what holds it up and what lets it go on.", access: Read, params: whyParams, answers: ok[Explanation]("The explanation."), handle: (*call).jobWhy},
-		{method: post, pattern: "/v1/jobs/{id}/cancel", id: "cancelJob", summary: "Cancel all unfinished tasks of a job.", access: Operate, body: typeOf[verbRequest](), answers: ok[CancelAck]("What that did."), handle: (*call).cancelJob},
-		{method: post, pattern: "/v1/jobs/{id}/retry", id: "retryJob", summary: "Retry every failed or cancelled task of a job.", access: Operate, body: typeOf[retryRequest](), answers: ok[RetryAck]("What that did."), handle: (*call).retryJob},
+		{method: post, pattern: "/v1/jobs/{id}/cancel", id: "cancelJob", summary: "Cancel all unfinished tasks of a job.", access: Read | Operate, body: typeOf[verbRequest](), answers: ok[CancelAck]("What that did."), handle: (*call).cancelJob},
+		{method: post, pattern: "/v1/jobs/{id}/retry", id: "retryJob", summary: "Retry every failed or cancelled task of a job.", access: Read | Operate, body: typeOf[retryRequest](), answers: ok[RetryAck]("What that did."), handle: (*call).retryJob},
 	}
 }
 
@@ -125,12 +128,12 @@ func (a *API) serverRoutes() []route {
 		{method: get, pattern: "/v1/workers", id: "listWorkers", summary: "List the workers, those that died of late among them.", access: Read, answers: ok[List[weaver.WorkerInfo]]("All of them."), handle: (*call).workers},
 		{method: get, pattern: "/v1/types", id: "listTypes", summary: "List the task types that workers announced, without their schemas.", access: Read, answers: ok[List[TaskType]]("All of them."), handle: (*call).listTypes},
 		{method: get, pattern: "/v1/types/{name}", id: "getType", summary: "Read what workers announced of a task type: its schemas, its defaults, and who said so.", access: Read, answers: ok[TaskType]("The type."), handle: (*call).getType},
-		{method: post, pattern: "/v1/types/{name}/pause", id: "pauseType", summary: "Keep the tasks of a type from starting.", access: Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).pauseType},
-		{method: post, pattern: "/v1/types/{name}/resume", id: "resumeType", summary: "End the pause of a type.", access: Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).resumeType},
+		{method: post, pattern: "/v1/types/{name}/pause", id: "pauseType", summary: "Keep the tasks of a type from starting.", access: Read | Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).pauseType},
+		{method: post, pattern: "/v1/types/{name}/resume", id: "resumeType", summary: "End the pause of a type.", access: Read | Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).resumeType},
 		{method: get, pattern: "/v1/audit", id: "listAudit", summary: "List what operators did, newest first. A page may have fewer entries than asked for, or none, and still have a next.", access: Read, params: slices.Concat([]param{query("target", "string", "Only of this task, job, queue or type."), query("actor", "string", "Only by this one."), query("verb", "string", "Only this verb.")}, pageParams), answers: ok[Page[weaver.AuditEntry]]("A page."), handle: (*call).audit},
 		{method: get, pattern: "/v1/features", id: "getFeatures", summary: "What this server has, and in which namespace.", answers: ok[Features]("What it has is true."), handle: (*call).features},
-		{method: post, pattern: "/v1/queues/{name}/pause", id: "pauseQueue", summary: "Keep the tasks of a queue from starting.", access: Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).pauseQueue},
-		{method: post, pattern: "/v1/queues/{name}/resume", id: "resumeQueue", summary: "End the pause of a queue.", access: Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).resumeQueue},
+		{method: post, pattern: "/v1/queues/{name}/pause", id: "pauseQueue", summary: "Keep the tasks of a queue from starting.", access: Read | Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).pauseQueue},
+		{method: post, pattern: "/v1/queues/{name}/resume", id: "resumeQueue", summary: "End the pause of a queue.", access: Read | Operate, body: typeOf[pauseRequest](), answers: none, handle: (*call).resumeQueue},
 		{method: get, pattern: "/v1/events", id: "followEvents", summary: "Follow what happens: server-sent events, each once, those of a task in order. An event `message` has a JSON object in data; `gap` says that events between two ids are not kept; `error` is the problem with which the stream ends. The id is the cursor.", access: Read, params: eventParams, answers: []answer{{status: 200, media: eventStream, headers: []string{"X-Accel-Buffering"}, summary: "A stream without an end of its own."}}, stream: true, handle: (*call).events},
 		{method: get, pattern: "/v1/me", id: "getMe", summary: "Who the server takes you for.", answers: ok[Me]("You."), handle: (*call).me},
 		{method: get, pattern: "/v1/watch", id: "watch", summary: "Follow what topics show, as server-sent events: `update` and `error`, each of which is a Frame.", access: Read, params: []param{query("topic", "string", "What to watch: task:ID, job:ID, tasks:QUERY (the first page), counts, queues, workers, inbox (what waits for a person) or stats (the last hour); at most 20.").repeated()}, answers: streamOf[Frame]("What there is, then what changes."), stream: true, handle: (*call).watch},

@@ -67,11 +67,7 @@ func (c *call) stream(run func(*stream) error) error {
 		}
 	}()
 	if err := run(s); err != nil && s.ctx.Err() == nil {
-		p, known := problemOf(err)
-		if !known {
-			c.api.log.ErrorContext(s.ctx, "a stream failed", "operation", c.route.id, "path", c.r.URL.Path, "error", err)
-		}
-		if f, err := frame("error", "", p); err == nil {
+		if f, err := frame("error", "", c.problem(err, "a stream failed")); err == nil {
 			_ = s.send(f) // the client has gone: nobody to tell
 		}
 	}

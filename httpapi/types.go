@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -62,30 +64,65 @@ func (t *types) find(ctx context.Context, name string) (*knownType, error) {
 	return found, nil
 }
 
+// announced is find for a type that must be; pointer is what in the body asks for it.
+func (t *types) announced(ctx context.Context, name, pointer string) (*knownType, error) {
+	typ, err := t.find(ctx, name)
+	if err == nil && typ == nil {
+		p := unknownType.of("No worker has announced the task type %s in the namespace %q: start one that handles it, and announces it (schema.Plugin), then send this again.", name, t.client.Namespace())
+		p.Errors = []ProblemError{{Pointer: "#" + pointer, Detail: "it was not announced"}}
+		return nil, p
+	}
+	return typ, err
+}
+
+// check refuses an input that the type's schema does not allow.
+func (k *knownType) check(ctx context.Context, input json.RawMessage, pointer string) error {
+	err := k.input.Validate(ctx, input)
+	wrong, is := errors.AsType[*schema.Error](err)
+	if !is {
+		return err
+	}
+	p := invalidInput.of("The schema of %s does not allow the input: /v1/types/%s has it.", k.Name, k.Name)
+	for _, m := range wrong.Problems {
+		p.Errors = append(p.Errors, ProblemError{Pointer: "#" + pointer + m.Pointer, Detail: m.Detail})
+	}
+	return p
+}
+
+// newInput checks the input that a task gets in the place of its own.
+func (t *types) newInput(ctx context.Context, id task.ID, input json.RawMessage) error {
+	list, err := t.client.GetMany(ctx, id)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return notFound.of("There is no task %s.", id)
+	}
+	typ, err := t.announced(ctx, list[0].Type, "/input")
+	if err != nil {
+		return err
+	}
+	if of := list[0].SchemaVersion; of != typ.SchemaVersion {
+		return bodyProblem(invalidBody, "/input", fmt.Sprintf("the task's inputs are of schema version %d, and %s was announced with %d, whose schema does not say what is right here: enqueue a new task, or do it with an engine that has the handler", of, typ.Name, typ.SchemaVersion))
+	}
+	var stored bytes.Buffer // a repair stores it without spaces: that is what the store must take
+	if json.Compact(&stored, input) == nil {
+		input = stored.Bytes()
+	}
+	return typ.check(ctx, input, "/input")
+}
+
 // draft makes the draft of a task of an announced type, whose schema allows the input.
 // pointer is where in the body it stands.
 func (t *types) draft(ctx context.Context, d *Draft, pointer string) (weaver.Draft, error) {
-	typ, err := t.find(ctx, d.Type)
+	typ, err := t.announced(ctx, d.Type, pointer+"/task_type")
 	if err != nil {
 		return weaver.Draft{}, err
-	}
-	if typ == nil {
-		p := unknownType.of("No worker has announced the task type %s in the namespace %q: start one that handles it, and announces it (schema.Plugin), then send this again.", d.Type, t.client.Namespace())
-		p.Errors = []ProblemError{{Pointer: "#" + pointer + "/task_type", Detail: "it was not announced"}}
-		return weaver.Draft{}, p
 	}
 	if d.SchemaVersion != 0 && d.SchemaVersion != typ.SchemaVersion {
 		return weaver.Draft{}, bodyProblem(invalidBody, pointer+"/schema_version", fmt.Sprintf("it is %d, and %s was announced with %d", d.SchemaVersion, d.Type, typ.SchemaVersion))
 	}
-	var wrong *schema.Error
-	switch err := typ.input.Validate(ctx, d.Input); {
-	case errors.As(err, &wrong):
-		p := invalidInput.of("The schema of %s does not allow the input: /v1/types/%s has it.", d.Type, d.Type)
-		for _, m := range wrong.Problems {
-			p.Errors = append(p.Errors, ProblemError{Pointer: "#" + pointer + "/input" + m.Pointer, Detail: m.Detail})
-		}
-		return weaver.Draft{}, p
-	case err != nil:
+	if err := typ.check(ctx, d.Input, pointer+"/input"); err != nil {
 		return weaver.Draft{}, err
 	}
 	info := typ.TypeInfo

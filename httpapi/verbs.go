@@ -37,6 +37,17 @@ type rerunRequest struct {
 	With           *DraftOptions   `json:"with,omitempty"` // options instead of the task's own
 }
 
+// another reports whether the new task is to be another one than the one that is
+// repeated. A key makes it none.
+func (r *rerunRequest) another() bool {
+	if r.Input != nil || r.With == nil {
+		return r.Input != nil
+	}
+	with := *r.With
+	with.IdempotencyKey = ""
+	return len(with.options()) > 0
+}
+
 type unblockRequest struct {
 	verbRequest
 	Input json.RawMessage `json:"input,omitempty"`
@@ -151,6 +162,9 @@ func repairTask(ctx context.Context, c *call, id task.ID, b *repairRequest, opts
 	if b.Input == nil {
 		return bodyProblem(invalidBody, "/input", "it is left out: want the new input")
 	}
+	if err := c.api.types.newInput(ctx, id, b.Input); err != nil {
+		return err
+	}
 	return c.api.client.RepairInput(ctx, id, b.Input, opts...)
 }
 
@@ -179,6 +193,9 @@ func (c *call) rerunTask() error {
 	if err := c.decodeOptional(&body); err != nil {
 		return err
 	}
+	if body.another() && !c.who.Access.Has(Submit) {
+		return forbidden.of("A rerun with another input or other options needs the access %s, too, and %q has %s: leave out input and with.", Submit, c.who.Name, c.who.Access)
+	}
 	ctx, cancel := c.context()
 	defer cancel()
 	opts, err := c.seen(ctx, id, c.operator(body.Reason))
@@ -186,6 +203,9 @@ func (c *call) rerunTask() error {
 		return err
 	}
 	if body.Input != nil {
+		if err := c.api.types.newInput(ctx, id, body.Input); err != nil {
+			return err
+		}
 		opts = append(opts, weaver.RerunInput(body.Input))
 	}
 	if body.With != nil {

@@ -1,0 +1,103 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/goweaver/weaver"
+	"github.com/goweaver/weaver/httpapi"
+)
+
+// byHeader takes a request for one of the access that its header As lists, without one
+// for full access. It adds nothing to it, as ParseAccess does.
+func byHeader(cfg *httpapi.Config) {
+	cfg.Authorize = func(r *http.Request) (httpapi.Principal, error) {
+		who := httpapi.Principal{Name: "ann", Access: httpapi.Full}
+		if list := r.Header.Get("As"); list != "" {
+			who.Access = 0
+			for name := range strings.SplitSeq(list, ",") {
+				who.Access |= map[string]httpapi.Access{"submit": httpapi.Submit, "read": httpapi.Read, "payloads": httpapi.Payloads, "operate": httpapi.Operate}[name]
+			}
+		}
+		return who, nil
+	}
+}
+
+// What a verb gives a task that an enqueue would needs the same access, and goes through
+// the same schema.
+func TestNewInputOfVerbs(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, serverOptions{direct: true, config: byHeader})
+	operator, both := []string{"As", "read,operate"}, []string{"As", "submit,read,operate"}
+	id := s.enqueue(order("ask"))
+	s.run()
+	task := "/v1/tasks/" + id.String()
+	const right, wrong = `{"input":{"order":"2","amount":2}}`, `{"input":{"order":"2","amount":"2"}}`
+
+	for path, body := range map[string]string{task + "/rerun": right, task + "/repair": right} {
+		if p := s.post(path, body, operator...).problem(http.StatusForbidden, "forbidden"); !strings.Contains(p.Detail, "submit") {
+			t.Errorf("%s: %s", path, p.Detail)
+		}
+	}
+	for _, body := range []string{`{"input":null}`, `{"with":{"queue":"other"}}`, `{"with":{"labels":{"a":"b"}}}`, `{"from":"pay","with":{"priority":1}}`} {
+		s.post(task+"/rerun", body, operator...).problem(http.StatusForbidden, "forbidden")
+	}
+	for i, body := range []any{nil, `{}`, `{"reason":"again"}`, `{"from":"pay"}`, `{"idempotency_key":"k"}`, `{"with":{"idempotency_key":"l"}}`, `{"with":{}}`} {
+		if s.post(task+"/rerun", body, operator...); s.post(task+"/rerun", body, operator...).status >= 300 {
+			t.Errorf("rerun %d with %v is refused", i, body)
+		}
+	}
+
+	var before, after httpapi.Found
+	s.get("/v1/tasks").into(&before)
+	for _, verb := range []string{"/rerun", "/repair"} {
+		if p := s.post(task+verb, wrong, both...).problem(http.StatusUnprocessableEntity, "invalid-input"); len(p.Errors) != 1 || p.Errors[0].Pointer != "#/input/amount" {
+			t.Errorf("%s with a wrong input: %+v", verb, p)
+		}
+		s.post("/v1/tasks/01ARZ3NDEKTSV4RRFFQ69G5FAV"+verb, right, both...).problem(http.StatusNotFound, "not-found")
+	}
+	if s.get("/v1/tasks").into(&after); len(after.Items) != len(before.Items) || s.stateOf(id) != weaver.StateBlocked {
+		t.Errorf("what was refused changed %d tasks to %d, the task is %s", len(before.Items), len(after.Items), s.stateOf(id))
+	}
+	s.post(task+"/rerun", right, both...).want(http.StatusCreated)
+	s.post(task+"/repair", right, both...).want(http.StatusOK)
+
+	// A type or version that nobody announced has no schema.
+	got, err := s.client.EnqueueTasks(t.Context(), weaver.NewDraft("acme.billing.none.v1", json.RawMessage("{}")), weaver.NewDraft("acme.billing.charge.v1", json.RawMessage("{}"), weaver.SchemaVersion(9)))
+	s.no(err)
+	for i, want := range []string{"unknown-type", "invalid-body"} {
+		for _, verb := range []string{"/rerun", "/repair"} {
+			if p := s.post("/v1/tasks/"+got[i].ID.String()+verb, right).problem(http.StatusUnprocessableEntity, want); len(p.Errors) != 1 || p.Errors[0].Pointer != "#/input" {
+				t.Errorf("%s of %s: %+v", verb, got[i].Type, p)
+			}
+		}
+	}
+	if document := string(s.get("/openapi.json").body); !strings.Contains(document, "Access: submit,read,operate.") || !strings.Contains(document, "with options in with, submit, too.") {
+		t.Error("the document does not say what access rerun and repair need")
+	}
+}
+
+// A principal that may operate and not read, as a program's Authorize can say, learns
+// nothing by what a verb answers: it has no verbs.
+func TestOperateAloneReadsNothing(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, serverOptions{direct: true, config: byHeader})
+	id := s.enqueue().String()
+	verbs := 0
+	for _, r := range s.api.Routes() {
+		if !r.Access.Has(httpapi.Operate) {
+			continue
+		}
+		verbs++
+		var body any
+		if r.ID == "changeTasks" {
+			body = httpapi.BulkRequest{Verb: weaver.BulkCancel, Q: "state:ready", DryRun: true}
+		}
+		s.do(r.Method, strings.NewReplacer("{id}", id, "{name}", "billing").Replace(r.Pattern), body, "As", "submit,operate").problem(http.StatusForbidden, "forbidden")
+	}
+	if verbs < 15 {
+		t.Errorf("only %d routes are for operators", verbs)
+	}
+}
