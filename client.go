@@ -421,6 +421,12 @@ func (c *Client) checkSize(what string, size int) error {
 	return nil
 }
 
+// CheckInputSize returns what enqueueing a task of a type with an input of so many bytes
+// would say of that: ErrTooLarge, or nil. Programs that check inputs do it first.
+func (c *Client) CheckInputSize(taskType string, size int) error {
+	return c.checkInput(taskType, size)
+}
+
 // checkInput refuses an input that can be kept neither in its row nor in the bucket.
 func (c *Client) checkInput(taskType string, size int) error {
 	if size > c.limit && !c.hasBucket() {

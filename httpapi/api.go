@@ -122,6 +122,9 @@ type API struct {
 
 	ctx  context.Context // ends when the API stops
 	stop context.CancelCauseFunc
+
+	over  context.Context // ends grace later: what is not answered then is not
+	grace time.Duration
 }
 
 // New returns an API. It opens nothing and starts nothing: Stop ends its streams.
@@ -130,13 +133,16 @@ func New(cfg Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), types: &types{client: cfg.Client}, hub: newHub(&cfg)}
+	a := &API{cfg: cfg, log: cfg.Logger, client: cfg.Client, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), fails: newFailures(), types: &types{client: cfg.Client, turns: newCheckTurns(cfg.Client)}, hub: newHub(&cfg)}
 	for _, o := range cfg.TrustedOrigins {
 		if err := a.origin.AddTrustedOrigin(o); err != nil {
 			return nil, fmt.Errorf("%w: TrustedOrigins: %w", weaver.ErrConfig, err)
 		}
 	}
 	a.ctx, a.stop = context.WithCancelCause(context.Background())
+	over, end := context.WithCancelCause(context.Background())
+	a.over, a.grace = over, stopGrace
+	context.AfterFunc(a.ctx, func() { time.AfterFunc(a.grace, func() { end(errStopping) }) })
 	list := a.routes()
 	a.paths = byPattern(list)
 	for pattern, methods := range a.paths {
@@ -151,8 +157,11 @@ func New(cfg Config) (*API, error) {
 // errStopping ends what still runs when the API stops.
 var errStopping = errors.New("the server stops")
 
+// stopGrace is how long requests that are under way may go on when the API stops.
+const stopGrace = 5 * time.Second
+
 // Stop ends the streams and waits that are open, which an http.Server's Shutdown would
-// wait for, and refuses new ones.
+// wait for, and refuses new ones. Five seconds later it ends all other requests, too.
 func (a *API) Stop() { a.stop(errStopping) }
 
 // ServeHTTP implements http.Handler.
@@ -167,12 +176,14 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mux.ServeHTTP(w, r)
 }
 
-// begin gives the body of a request a time to come in, and its answer the headers that
-// every one has.
+// begin gives the body of a request a time to come in, and its answer a time to be written
+// and the headers that every one has. What takes longer sets another time for its answer.
 func (a *API) begin(w http.ResponseWriter, r *http.Request) *writer {
 	out := &writer{ResponseWriter: w}
+	rc, now := http.NewResponseController(out), time.Now() // a recorder of a test has no deadlines
+	_ = rc.SetWriteDeadline(now.Add(a.cfg.BodyTimeout + a.cfg.Timeout))
 	if r.ContentLength != 0 { // also one that is not read: the server looks for the next request behind it
-		_ = http.NewResponseController(out).SetReadDeadline(time.Now().Add(a.cfg.BodyTimeout)) // a recorder of a test has none
+		_ = rc.SetReadDeadline(now.Add(a.cfg.BodyTimeout))
 	}
 	h := out.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -278,7 +289,7 @@ func (c *call) serve() error {
 	}
 	if !c.route.stream {
 		rc := http.NewResponseController(c.w)
-		_ = rc.SetWriteDeadline(time.Now().Add(c.api.cfg.Timeout + c.api.cfg.MaxWait)) // a recorder of a test has none
+		_ = rc.SetWriteDeadline(time.Now().Add(c.api.cfg.BodyTimeout + c.api.cfg.Timeout + c.api.cfg.MaxWait)) // a recorder of a test has none
 	}
 	return c.route.handle(c)
 }

@@ -159,3 +159,27 @@ func TestBulkTellsWhatWasDone(t *testing.T) {
 		t.Errorf("the rest: %+v", res)
 	}
 }
+
+// A time that a program has not set does not stand for all tasks.
+func TestTimeThatIsNotSet(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, serverOptions{direct: true})
+	id := s.enqueue()
+	for _, verb := range []string{"cancel", "delete"} {
+		p := s.post("/v1/tasks/bulk", `{"verb":"`+verb+`","q":"created<0001-01-01T00:00:00Z"}`).problem(http.StatusBadRequest, "invalid-query")
+		if len(p.Errors) != 1 || p.Errors[0].Pointer != "#/q" || p.Errors[0].Column != 9 || !strings.Contains(p.Errors[0].Detail, "before 1970") {
+			t.Errorf("%s: %+v", verb, p)
+		}
+	}
+	for _, name := range []string{"created_after", "created_before"} {
+		p := s.get("/v1/tasks?"+name+"=0001-01-01T00:00:00Z").problem(http.StatusBadRequest, "bad-query")
+		if !strings.Contains(p.Error(), "before 1970: is it a time that was not set?") {
+			t.Errorf("%s: %v", name, p)
+		}
+	}
+	var found httpapi.Found
+	s.get("/v1/tasks?created_after=1970-01-01T00:00:00Z").want(http.StatusOK).into(&found)
+	if len(found.Items) != 1 || s.stateOf(id) != "ready" {
+		t.Errorf("%d tasks, and that is %s", len(found.Items), s.stateOf(id))
+	}
+}

@@ -31,10 +31,17 @@ type call struct {
 	conditional bool // it has an If-Match
 }
 
-// context returns the request's context, which also ends when the API stops.
+// context returns the request's context, which also ends after Config.Timeout, and soon
+// after the API has stopped: errStopping is the cause then.
 func (c *call) context() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(c.r.Context(), c.api.cfg.Timeout)
-	return ctx, cancel
+	limited, cancel := context.WithTimeout(c.r.Context(), c.api.cfg.Timeout)
+	ctx, end := context.WithCancelCause(limited)
+	forget := context.AfterFunc(c.api.over, func() { end(errStopping) })
+	return ctx, func() {
+		forget()
+		end(nil)
+		cancel()
+	}
 }
 
 // write answers with JSON.

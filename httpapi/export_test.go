@@ -1,6 +1,9 @@
 package httpapi
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // RouteInfo is a row of the table of routes.
 type RouteInfo struct {
@@ -47,4 +50,23 @@ func PasswordLine(name, access, password string, rounds int) string {
 		panic(err)
 	}
 	return line
+}
+
+// HoldLargeInputs takes the turns of all large inputs.
+func (a *API) HoldLargeInputs() (release func()) {
+	turns := a.types.turns.large
+	for range cap(turns) {
+		turns <- struct{}{}
+	}
+	return func() {
+		for range cap(turns) {
+			<-turns
+		}
+	}
+}
+
+// StopWithin is Stop with another time for what is under way.
+func (a *API) StopWithin(grace time.Duration) {
+	a.grace = grace
+	a.Stop()
 }

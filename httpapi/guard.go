@@ -10,7 +10,8 @@ import (
 // Guard puts another handler under the API's authorization: h is called for requests of
 // principals with the access, which it is told, and which another site's page did not
 // send. name is what problems call it. All other requests are answered as the API's
-// own are. What h allows beyond the access is its own to decide.
+// own are. What h allows beyond the access is its own to decide. The context of its requests
+// ends after Config.Timeout, and soon after the API has stopped.
 func (a *API) Guard(name string, access Access, h func(http.ResponseWriter, *http.Request, Principal)) http.Handler {
 	rt := &route{id: name, access: access}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -21,8 +22,10 @@ func (a *API) Guard(name string, access Access, h func(http.ResponseWriter, *htt
 			c.fail(err)
 			return
 		}
+		ctx, cancel := c.context()
+		defer cancel()
+		r = r.WithContext(ctx)
 		if r.ContentLength != 0 {
-			r = r.WithContext(r.Context())
 			r.Body = &guardedBody{http.MaxBytesReader(out, r.Body, a.cfg.MaxInput), http.NewResponseController(out)}
 		}
 		h(out, r, c.who)

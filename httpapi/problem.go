@@ -194,8 +194,14 @@ func problemOf(err error) (p *Problem, known bool) {
 	return internal.of("The server's log says what happened."), false
 }
 
-// problem is problemOf for an answer: it logs what is not shown.
+// problem is problemOf for an answer: it logs what is not shown, and knows when the API's
+// stop has ended the request.
 func (c *call) problem(err error, what string) *Problem {
+	_, made := errors.AsType[*Problem](err)
+	stopped := errors.Is(err, errStopping) || c.api.over.Err() != nil && errors.Is(err, context.Canceled)
+	if stopped && !made && !errors.Is(err, weaver.ErrUnknown) {
+		return stopping.of("The server stopped before this was done. Try again.")
+	}
 	p, known := problemOf(err)
 	if !known {
 		c.api.failed(c.r.Context(), p, what, "operation", c.route.id, "path", c.r.URL.Path, "error", err)

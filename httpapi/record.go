@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -74,7 +75,7 @@ func (c *call) logs() error {
 	if err != nil {
 		return err
 	}
-	attempt, err := c.number("attempt", 1, 1<<31)
+	attempt, err := c.number("attempt", 1, math.MaxInt32)
 	if err != nil {
 		return err
 	}

@@ -112,6 +112,9 @@ func (c *call) instant(name string) (at time.Time, err error) {
 	if at, err = time.Parse(time.RFC3339, text); err != nil {
 		return at, badParam(name, "%q: want a time like 2026-01-02T03:04:05Z", text)
 	}
+	if at.Before(time.Unix(0, 0)) { // the zero time would be none
+		return at, badParam(name, "%q is before 1970: is it a time that was not set?", text)
+	}
 	return at, nil
 }
 

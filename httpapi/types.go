@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 // types are the announced task types, by which drafts of other programs are checked.
 type types struct {
 	client *weaver.Client
+	turns  *checkTurns
 
 	mu    sync.Mutex
 	known map[string]*knownType
@@ -26,7 +28,7 @@ type types struct {
 
 type knownType struct {
 	weaver.TypeInfo
-	input *schema.Schema
+	input *inputSchema
 	read  time.Time
 }
 
@@ -48,9 +50,11 @@ func (t *types) find(ctx context.Context, name string) (*knownType, error) {
 		return nil, err
 	}
 	found := &knownType{TypeInfo: list[0], read: time.Now()}
-	if found.input, err = schema.Compile(found.Input); err != nil {
+	compiled, err := schema.Compile(found.Input)
+	if err != nil {
 		return nil, fmt.Errorf("the task type %s was announced with an input schema that cannot be used: %w", name, err)
 	}
+	found.input = &inputSchema{compiled, name, t.turns}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known == nil || len(t.known) >= typesKnown {
@@ -72,8 +76,8 @@ func (t *types) announced(ctx context.Context, name, pointer string) (*knownType
 }
 
 // check refuses an input that the type's schema does not allow.
-func (k *knownType) check(input json.RawMessage, pointer string) error {
-	err := k.input.Validate(input)
+func (k *knownType) check(ctx context.Context, input json.RawMessage, pointer string) error {
+	err := k.input.Validate(ctx, input)
 	wrong, is := errors.AsType[*schema.Error](err)
 	if !is {
 		return err
@@ -98,7 +102,11 @@ func (t *types) newInput(ctx context.Context, id task.ID, input json.RawMessage)
 	if of := old.SchemaVersion; of != typ.SchemaVersion {
 		return bodyProblem(invalidBody, "/input", fmt.Sprintf("the task's inputs are of schema version %d, and %s was announced with %d, whose schema does not say what is right here: enqueue a new task, or do it with an engine that has the handler", of, typ.Name, typ.SchemaVersion))
 	}
-	return typ.check(input, "/input")
+	var stored bytes.Buffer // a repair stores it without spaces: that is what the store must take
+	if json.Compact(&stored, input) == nil {
+		input = stored.Bytes()
+	}
+	return typ.check(ctx, input, "/input")
 }
 
 // draft makes the draft of a task of an announced type, whose schema allows the input.
@@ -111,7 +119,7 @@ func (t *types) draft(ctx context.Context, d *Draft, pointer string) (weaver.Dra
 	if d.SchemaVersion != 0 && d.SchemaVersion != typ.SchemaVersion {
 		return weaver.Draft{}, bodyProblem(invalidBody, pointer+"/schema_version", fmt.Sprintf("it is %d, and %s was announced with %d", d.SchemaVersion, d.Type, typ.SchemaVersion))
 	}
-	if err := typ.check(d.Input, pointer+"/input"); err != nil {
+	if err := typ.check(ctx, d.Input, pointer+"/input"); err != nil {
 		return weaver.Draft{}, err
 	}
 	info := typ.TypeInfo

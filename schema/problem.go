@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -34,62 +35,99 @@ func (e *Error) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// maxProblems is how many problems of a value are told.
-const maxProblems = 100
+const (
+	maxProblems = 100     // of a value that are told
+	maxPointer  = 4 << 10 // bytes of a pointer: what lies deeper is told of what is around it
+)
 
 func (s *Schema) problems(wrong *jsonschema.ValidationError) []Problem {
-	var all []Problem
-	s.gather(wrong, func(p Problem) { all = append(all, p) })
-	slices.SortStableFunc(all, func(a, b Problem) int {
-		return cmp.Or(strings.Compare(a.Pointer, b.Pointer), strings.Compare(a.Detail, b.Detail))
-	})
-	all = slices.Compact(all)
-	if len(all) > maxProblems {
-		all = all[:maxProblems]
-	}
-	return all
+	var told first
+	s.gather(wrong, &told)
+	return told.list
 }
 
-// gather calls add for the problems at the leaves. Alternatives, of which a value needs to
-// fit one, are one problem.
-func (s *Schema) gather(e *jsonschema.ValidationError, add func(Problem)) {
+// first are the first problems of a value, in their order and each once. A large value has
+// as many as it has elements: what is said of one is only made if it is told.
+type first struct{ list []Problem }
+
+func (f *first) add(at string, detail func() string) {
+	full := len(f.list) == maxProblems
+	if full && at > f.list[maxProblems-1].Pointer {
+		return
+	}
+	p := Problem{at, detail()}
+	i, again := slices.BinarySearchFunc(f.list, p, func(a, b Problem) int {
+		return cmp.Or(strings.Compare(a.Pointer, b.Pointer), strings.Compare(a.Detail, b.Detail))
+	})
+	if again || i == maxProblems {
+		return
+	}
+	if full {
+		f.list = f.list[:maxProblems-1]
+	}
+	f.list = slices.Insert(f.list, i, p)
+}
+
+// gather adds the problems at the leaves. Alternatives, of which a value needs to fit one,
+// are one problem.
+func (s *Schema) gather(e *jsonschema.ValidationError, to *first) {
 	at := pointer(e.InstanceLocation)
 	switch k := e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
 		if one, ok := k.(*kind.OneOf); ok && len(one.Subschemas) > 0 {
-			add(Problem{at, "it fits several alternatives of which it may fit one only"})
+			to.add(at, func() string { return "it fits several alternatives of which it may fit one only" })
 			return
 		}
-		var inner []string
-		for _, c := range e.Causes {
-			s.gather(c, func(p Problem) {
-				if p.Pointer != at {
-					p.Detail = p.Pointer + " " + p.Detail
-				}
-				inner = append(inner, p.Detail)
-			})
-		}
-		slices.Sort(inner)
-		add(Problem{at, "it fits none of the alternatives: " + strings.Join(slices.Compact(inner), ", or ")})
+		to.add(at, func() string { return s.alternatives(e, at) })
 		return
 	case *kind.AdditionalProperties:
+		known := sync.OnceValue(func() string { return s.known(e.SchemaURL) })
 		for _, name := range k.Properties {
-			add(Problem{at + "/" + escape(name), "the field is not known; " + s.known(e.SchemaURL)})
+			to.add(pointer(append(slices.Clip(e.InstanceLocation), name)), func() string { return "the field is not known; " + known() })
 		}
 		return
 	case *kind.Required:
 		for _, name := range k.Missing {
-			add(Problem{at, fmt.Sprintf("the field %q is missing", name)})
+			to.add(at, func() string { return fmt.Sprintf("the field %q is missing", name) })
 		}
 		return
 	}
 	if len(e.Causes) > 0 {
 		for _, c := range e.Causes {
-			s.gather(c, add)
+			s.gather(c, to)
 		}
 		return
 	}
-	add(Problem{at, detail(e.ErrorKind)})
+	to.add(at, func() string { return detail(e.ErrorKind) })
+}
+
+const (
+	maxAlternatives = 20      // reasons that are told why a value fits none
+	maxDetail       = 4 << 10 // bytes of them
+)
+
+// alternatives says why a value fits none.
+func (s *Schema) alternatives(e *jsonschema.ValidationError, at string) string {
+	var told first
+	for _, c := range e.Causes {
+		s.gather(c, &told)
+	}
+	var inner []string
+	for _, p := range told.list {
+		if p.Pointer != at {
+			p.Detail = p.Pointer + " " + p.Detail
+		}
+		inner = append(inner, p.Detail)
+	}
+	slices.Sort(inner)
+	inner = slices.Compact(inner)
+	all := strings.Join(inner[:min(len(inner), maxAlternatives)], ", or ")
+	if len(all) > maxDetail {
+		all = strings.ToValidUTF8(all[:maxDetail], "")
+	} else if len(inner) <= maxAlternatives {
+		return "it fits none of the alternatives: " + all
+	}
+	return "it fits none of the alternatives: " + all + ", and more"
 }
 
 // detail says what is wrong at one place.
@@ -142,7 +180,7 @@ func detail(k jsonschema.ErrorKind) string {
 	case *kind.DependentRequired:
 		return fmt.Sprintf("beside the field %q, %s is missing", k.Prop, quoted(k.Missing))
 	case *kind.PropertyNames:
-		return fmt.Sprintf("a field may not have the name %q", k.Property)
+		return fmt.Sprintf("a field may not have the name %.100q", k.Property)
 	}
 	return "it does not keep the rule " + strings.Join(k.KeywordPath(), "/")
 }
@@ -228,16 +266,18 @@ func (s *Schema) known(url string) string {
 	return "there are " + quoted(names)
 }
 
-// pointer writes a path as of RFC 6901.
+// pointer writes a path as of RFC 6901, or the beginning of a long one.
 func pointer(path []string) string {
 	var b strings.Builder
 	for _, token := range path {
+		token = escaper.Replace(token)
+		if b.Len()+1+len(token) > maxPointer {
+			break
+		}
 		b.WriteByte('/')
-		b.WriteString(escape(token))
+		b.WriteString(token)
 	}
 	return b.String()
 }
 
-func escape(token string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(token)
-}
+var escaper = strings.NewReplacer("~", "~0", "/", "~1")

@@ -312,6 +312,9 @@ func checkTime(p *parser, at int, v *value) *Mistake {
 	if !ok {
 		return p.wrong(at, "%.40q is no time: want 2026-01-02T03:04:05Z, 2026-01-02 (UTC), or a time ago: -2h, -90m, -7d", v.text)
 	}
+	if when.Before(time.Unix(0, 0)) { // a time that a program left unset: the zero time would select every task
+		return p.wrong(at, "%.40q is before 1970, and nothing was enqueued then: is it a time that was not set?", v.text)
+	}
 	v.text = when.UTC().Format(time.RFC3339Nano)
 	return nil
 }
@@ -328,6 +331,5 @@ func (p *parser) instant(text string) (time.Time, bool) {
 		return when, true
 	}
 	when, err := time.Parse(time.RFC3339Nano, text)
-	year := when.UTC().Year()
-	return when, err == nil && year >= 0 && year <= 9999
+	return when, err == nil && when.UTC().Year() <= 9999
 }

@@ -48,6 +48,7 @@ func TestFilter(t *testing.T) {
 		"parent:" + someID:               {Parent: id},
 		"job:" + strings.ToLower(someID): {Job: id},
 		"created>-2h created<2026-01-10": {CreatedAfter: now.Add(-2 * time.Hour), CreatedBefore: time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)},
+		"created>1970-01-01":             {CreatedAfter: time.Unix(0, 0).UTC()},
 		"created<2026-01-02T03:04:05+01:00 created>-7d": {CreatedAfter: now.AddDate(0, 0, -7), CreatedBefore: time.Date(2026, 1, 2, 2, 4, 5, 0, time.UTC)},
 	} {
 		q, err := query.Parse(text, now)
@@ -162,6 +163,11 @@ func TestMistakes(t *testing.T) {
 		"created:-2h":                    `column 8: want created>-2h or created<`,
 		"created>-1h,-2h":                `column 12: created has one value`,
 		"created>-999999d":               `column 9: "-999999d" is no time`,
+		"created<0001-01-01T00:00:00Z":   `column 9: "0001-01-01T00:00:00Z" is before 1970, and nothing was enqueued then: is it a time that was not set?`,
+		"created<0000-12-31":             `column 9: "0000-12-31" is before 1970`,
+		"x created>1969-12-31T23:59:59Z": `column 11: "1969-12-31T23:59:59Z" is before 1970`,
+		"created>1970-01-01T00:59+01:00": `column 9: "1970-01-01T00:59+01:00" is no time`,
+		"created>-36500d":                `column 9: "-36500d" is before 1970`,
 		"created>-1h created>-2h":        `column 13: created> stands in column 1 already: one of them`,
 		"parent:abc":                     `column 8: "abc" is no id: want its 26 characters`,
 		"job:00000000000000000000000000": `column 5: `,
