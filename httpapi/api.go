@@ -49,6 +49,10 @@ type Config struct {
 	MaxTopics              int           // that one stream watches. Default 20
 	StreamTimeout          time.Duration // for a client of a stream to read what was sent; then it is cut. Default 10 s
 
+	// MaxStreamAge ends each stream at that age or up to a tenth before, so that who may
+	// not come any more goes: the client connects again, and goes on. Default 1 h.
+	MaxStreamAge time.Duration
+
 	// MaxSearchesPerPrincipal is how many different topics tasks:QUERY the streams of one
 	// name watch, of those that ask for what no index knows. Default 20.
 	MaxSearchesPerPrincipal int
@@ -80,6 +84,7 @@ func (cfg Config) withDefaults() (Config, error) {
 	orDefault(&problems, "MaxStreamsPerPrincipal", &cfg.MaxStreamsPerPrincipal, 200)
 	orDefault(&problems, "MaxTopics", &cfg.MaxTopics, 20)
 	orDefault(&problems, "MaxSearchesPerPrincipal", &cfg.MaxSearchesPerPrincipal, 20)
+	orDefault(&problems, "MaxStreamAge", &cfg.MaxStreamAge, time.Hour)
 	orDefault(&problems, "StreamTimeout", &cfg.StreamTimeout, 10*time.Second)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()

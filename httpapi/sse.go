@@ -6,13 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
 )
 
 // Streams are answers of server-sent events that have no end of their own. One ends when
-// its client goes or reads nothing for Config.StreamTimeout, and when the API stops.
+// its client goes or reads nothing for Config.StreamTimeout, when it is as old as
+// Config.MaxStreamAge has it, and when the API stops.
 
 const (
 	heartbeat   = 15 * time.Second // after so long without a frame a comment is sent
@@ -22,6 +24,9 @@ const (
 
 // errEnded ends what a stream has begun.
 var errEnded = errors.New("the stream has ended")
+
+// errOld ends a stream whose client is to connect again.
+var errOld = errors.New("the stream is old")
 
 // stream is one open stream. Its methods may be called by several goroutines.
 type stream struct {
@@ -60,6 +65,8 @@ func (c *call) stream(run func(*stream) error) error {
 		return err
 	}
 	defer s.close()
+	age := c.api.cfg.MaxStreamAge
+	defer time.AfterFunc(age-rand.N(age/10+1), s.retire).Stop() // not all that began together
 	defer func() {
 		if p := recover(); p != nil {
 			c.api.panicked(c.r, p)
@@ -164,6 +171,13 @@ func (s *stream) cut(why error) {
 		s.end(why)
 		_ = s.rc.SetWriteDeadline(time.Unix(1, 0))
 	}
+}
+
+// retire ends the stream after the write that is under way.
+func (s *stream) retire() {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.end(errOld)
 }
 
 // close ends the writing. The stream does nothing more when it has returned.
