@@ -47,7 +47,7 @@ type stream struct {
 // stream answers with a stream, which run writes to. It returns when run has: an error of
 // run, while the client is still there, is the stream's last frame.
 func (c *call) stream(run func(*stream) error) error {
-	release, err := c.api.streams.take(&c.api.cfg, c.who.Name)
+	release, err := c.api.streams.take(c.api.cfg.streamLimits(), c.who.Name)
 	if err != nil {
 		return err
 	}
@@ -191,36 +191,4 @@ func (s *stream) close() {
 	if s.end(errEnded); !s.failed {
 		_ = s.rc.SetWriteDeadline(time.Now().Add(time.Second)) // for the end of the answer
 	}
-}
-
-// streams counts what is open.
-type streams struct {
-	mu     sync.Mutex
-	all    int
-	byName map[string]int // by the principal's name
-}
-
-// take counts one more, until release is called.
-func (s *streams) take(cfg *Config, name string) (release func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.all >= cfg.MaxStreams:
-		return nil, tooManyStreams.of("%d streams are open here, as many as may be. Close some, or watch several topics with one.", s.all)
-	case s.byName[name] >= cfg.MaxStreamsPerPrincipal:
-		return nil, tooManyStreams.of("%q has %d streams open, as many as may be. Close some, or watch several topics with one.", name, s.byName[name])
-	}
-	if s.byName == nil {
-		s.byName = make(map[string]int)
-	}
-	s.all++
-	s.byName[name]++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.all--
-		if s.byName[name]--; s.byName[name] == 0 {
-			delete(s.byName, name)
-		}
-	}, nil
 }
