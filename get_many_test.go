@@ -42,6 +42,19 @@ func TestGetMany(t *testing.T) {
 	}
 }
 
+func TestQueryRelative(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"": false, "state:failed word": false, "created>2026-01-02": false, "created<2026-01-02T03:04:05Z": false, `"created>-1h"`: false,
+		"created>-1h": true, "created<-2d": true, "state:failed created>2026-01-02 created<-90m word": true, "created>-0s": true,
+	} {
+		q, err := weaver.ParseQuery(text, time.Now())
+		if err != nil || q.Relative() != want || q.And(weaver.Filter{Queue: "x"}).Relative() != want {
+			t.Errorf("%q has a time ago: %v (%v), want %v", text, q.Relative(), err, want)
+		}
+	}
+}
+
 func TestQueryAsksForValues(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{

@@ -17,6 +17,8 @@ type Query struct {
 	rest *query.Query // what the Filter does not say; nil: nothing
 	also []Filter     // that hold, too
 	none bool         // no task can match
+
+	relative bool // a time is counted from now
 }
 
 // QueryError says why a text is no query. It wraps ErrInvalidQuery.
@@ -62,7 +64,7 @@ func ParseQuery(text string, now time.Time) (Query, error) {
 		}
 		return Query{}, err
 	}
-	q := Query{Filter: parsed.Filter()}
+	q := Query{Filter: parsed.Filter(), relative: query.Relative(text, now)}
 	if !parsed.Exact() {
 		q.rest = &parsed
 	}
@@ -76,6 +78,10 @@ func (q Query) Exact() bool { return q.rest == nil && len(q.also) == 0 && !q.non
 // AsksForValues reports whether the query asks for what inputs or outputs have: who may not
 // read them could find them out by what matches.
 func (q Query) AsksForValues() bool { return q.rest != nil && q.rest.AsksForValues() }
+
+// Relative reports whether the text of the query had a time ago (created>-2h): read again
+// later, it asks for other tasks.
+func (q Query) Relative() bool { return q.relative }
 
 // And returns a query for those of q's tasks that a filter selects, too. Limit and After
 // are the filter's, unless it has none.

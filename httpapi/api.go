@@ -44,10 +44,17 @@ type Config struct {
 	// lines that engines store (weaver.PersistLogs) only.
 	CommandLogs func(t *task.Task, attempt int) (io.ReadCloser, error)
 
-	MaxStreams             int           // that are open at a time. Default 1,000
-	MaxStreamsPerPrincipal int           // of one name. Default 200
-	MaxTopics              int           // that one stream watches. Default 20
-	StreamTimeout          time.Duration // for a client of a stream to read what was sent; then it is cut. Default 10 s
+	MaxStreams                  int // that are open at a time. Default 1,000
+	MaxStreamsPerPrincipal      int // of one name. Default 200
+	MaxLongRequests             int // that wait (?wait=) or download, at a time. Default 1,000
+	MaxLongRequestsPerPrincipal int // of one name. Default 200
+
+	MaxTopics     int           // that one stream watches. Default 20
+	StreamTimeout time.Duration // for a client of a stream to read what was sent; then it is cut. Default 10 s
+
+	// MaxStreamAge ends each stream at that age or up to a tenth before, so that who may
+	// not come any more goes: the client connects again, and goes on. Default 1 h.
+	MaxStreamAge time.Duration
 
 	// MaxSearchesPerPrincipal is how many different topics tasks:QUERY the streams of one
 	// name watch, of those that ask for what no index knows. Default 20.
@@ -78,8 +85,11 @@ func (cfg Config) withDefaults() (Config, error) {
 	orDefault(&problems, "MaxQuery", &cfg.MaxQuery, 2<<10)
 	orDefault(&problems, "MaxStreams", &cfg.MaxStreams, 1000)
 	orDefault(&problems, "MaxStreamsPerPrincipal", &cfg.MaxStreamsPerPrincipal, 200)
+	orDefault(&problems, "MaxLongRequests", &cfg.MaxLongRequests, 1000)
+	orDefault(&problems, "MaxLongRequestsPerPrincipal", &cfg.MaxLongRequestsPerPrincipal, 200)
 	orDefault(&problems, "MaxTopics", &cfg.MaxTopics, 20)
 	orDefault(&problems, "MaxSearchesPerPrincipal", &cfg.MaxSearchesPerPrincipal, 20)
+	orDefault(&problems, "MaxStreamAge", &cfg.MaxStreamAge, time.Hour)
 	orDefault(&problems, "StreamTimeout", &cfg.StreamTimeout, 10*time.Second)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -116,7 +126,8 @@ type API struct {
 	types  *types
 	spec   []byte // /openapi.json
 
-	streams   streams
+	streams   opened
+	long      opened // waits and downloads
 	searching searching
 	hub       *hub
 

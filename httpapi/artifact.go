@@ -45,7 +45,10 @@ func (c *call) artifact() error {
 	if _, _, err := mime.ParseMediaType(a.ContentType); err == nil {
 		media = a.ContentType
 	}
-	out := c.download(media)
+	out, err := c.download(media)
+	if err != nil {
+		return err
+	}
 	defer out.close()
 	r, err := c.api.client.OpenArtifact(out.ctx, weaver.RefOf(*a))
 	if errors.Is(err, blob.ErrNotFound) {

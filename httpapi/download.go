@@ -20,17 +20,23 @@ type download struct {
 	begun bool
 	end   context.CancelCauseFunc
 
+	release  func()      // it counts no more
 	forget   func() bool // the API's stop does not matter any more
 	deadline sync.Mutex  // held while the deadline of writes is set
 	over     bool        // it may not be set any more
 }
 
-// download makes the answer of a media type. Its close must be called.
-func (c *call) download(media string) *download {
-	d := &download{c: c, rc: http.NewResponseController(c.w), media: media}
+// download makes the answer of a media type, unless too many are open. Its close must be
+// called.
+func (c *call) download(media string) (*download, error) {
+	release, err := c.api.long.take(c.api.cfg.longLimits(), c.who.Name)
+	if err != nil {
+		return nil, err
+	}
+	d := &download{c: c, rc: http.NewResponseController(c.w), media: media, release: release}
 	d.ctx, d.end = context.WithCancelCause(c.r.Context())
 	d.forget = context.AfterFunc(c.api.ctx, func() { d.cut(errStopping) })
-	return d
+	return d, nil
 }
 
 // cut ends the answer at once, also a write that waits for the client.
@@ -48,6 +54,7 @@ func (d *download) close() {
 	d.over = true
 	d.forget()
 	d.end(nil)
+	d.release()
 }
 
 // Write implements io.Writer.

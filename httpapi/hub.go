@@ -268,7 +268,7 @@ func (h *hub) publish(list []*topic, states []*state, began time.Time) {
 			t.poll = t.next
 		case h.poll > 0:
 			t.poll = later(t.next, ended.Add(h.poll))
-		case t.kind.timed:
+		case t.timed:
 			t.poll = later(t.next, ended.Add(hubPoll))
 		}
 		t.state.Store(st)

@@ -89,7 +89,10 @@ func (c *call) logs() error {
 	if err != nil {
 		return err
 	}
-	out := c.download("text/plain; charset=utf-8")
+	out, err := c.download("text/plain; charset=utf-8")
+	if err != nil {
+		return err
+	}
 	defer out.close()
 	var w io.Writer = out
 	var end *tailOf

@@ -6,13 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
 )
 
 // Streams are answers of server-sent events that have no end of their own. One ends when
-// its client goes or reads nothing for Config.StreamTimeout, and when the API stops.
+// its client goes or reads nothing for Config.StreamTimeout, when it is as old as
+// Config.MaxStreamAge has it, and when the API stops.
 
 const (
 	heartbeat   = 15 * time.Second // after so long without a frame a comment is sent
@@ -22,6 +24,9 @@ const (
 
 // errEnded ends what a stream has begun.
 var errEnded = errors.New("the stream has ended")
+
+// errOld ends a stream whose client is to connect again.
+var errOld = errors.New("the stream is old")
 
 // stream is one open stream. Its methods may be called by several goroutines.
 type stream struct {
@@ -42,7 +47,7 @@ type stream struct {
 // stream answers with a stream, which run writes to. It returns when run has: an error of
 // run, while the client is still there, is the stream's last frame.
 func (c *call) stream(run func(*stream) error) error {
-	release, err := c.api.streams.take(&c.api.cfg, c.who.Name)
+	release, err := c.api.streams.take(c.api.cfg.streamLimits(), c.who.Name)
 	if err != nil {
 		return err
 	}
@@ -60,6 +65,8 @@ func (c *call) stream(run func(*stream) error) error {
 		return err
 	}
 	defer s.close()
+	age := c.api.cfg.MaxStreamAge
+	defer time.AfterFunc(age-rand.N(age/10+1), s.retire).Stop() // not all that began together
 	defer func() {
 		if p := recover(); p != nil {
 			c.api.panicked(c.r, p)
@@ -162,6 +169,13 @@ func (s *stream) cut(why error) {
 	}
 }
 
+// retire ends the stream after the write that is under way.
+func (s *stream) retire() {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.end(errOld)
+}
+
 // close ends the writing. The stream does nothing more when it has returned.
 func (s *stream) close() {
 	s.writing.Lock()
@@ -173,36 +187,4 @@ func (s *stream) close() {
 	if s.end(errEnded); !s.failed {
 		_ = s.rc.SetWriteDeadline(time.Now().Add(time.Second)) // for the end of the answer
 	}
-}
-
-// streams counts what is open.
-type streams struct {
-	mu     sync.Mutex
-	all    int
-	byName map[string]int // by the principal's name
-}
-
-// take counts one more, until release is called.
-func (s *streams) take(cfg *Config, name string) (release func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.all >= cfg.MaxStreams:
-		return nil, tooManyStreams.of("%d streams are open here, as many as may be. Close some, or watch several topics with one.", s.all)
-	case s.byName[name] >= cfg.MaxStreamsPerPrincipal:
-		return nil, tooManyStreams.of("%q has %d streams open, as many as may be. Close some, or watch several topics with one.", name, s.byName[name])
-	}
-	if s.byName == nil {
-		s.byName = make(map[string]int)
-	}
-	s.all++
-	s.byName[name]++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.all--
-		if s.byName[name]--; s.byName[name] == 0 {
-			delete(s.byName, name)
-		}
-	}, nil
 }

@@ -213,6 +213,9 @@ func (c *cursor) append(b []byte, class, most int) (longer []byte, full bool) {
 	if full && gone+rows == 0 {
 		return b, true
 	}
+	if whole && rows == 0 {
+		longer = append(longer, `,"rows":[]`...)
+	}
 	if c.failed, c.done = nil, st; full {
 		longer, c.done = append(longer, `,"more":true`...), nil
 	}

@@ -135,6 +135,11 @@ func (c *call) wait(done func(ctx context.Context, opts ...weaver.WaitOption) er
 	if wait == 0 {
 		return nil
 	}
+	release, err := c.api.long.take(c.api.cfg.longLimits(), c.who.Name)
+	if err != nil {
+		return err
+	}
+	defer release()
 	ctx, cancel := context.WithTimeout(c.r.Context(), wait)
 	defer cancel()
 	stop := context.AfterFunc(c.api.ctx, cancel)

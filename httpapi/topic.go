@@ -122,7 +122,7 @@ func (c *call) topicsOf() (list []topicName, err error) {
 		if err != nil {
 			return nil, err
 		}
-		name := topicName{text: text, kind: k, arg: arg}
+		name := topicName{text: text, kind: k, arg: arg, timed: k.timed}
 		if k.check != nil {
 			if err := k.check(c, &name, utf8.RuneCountInString(k.name)+1); err != nil {
 				return nil, err
@@ -142,6 +142,7 @@ type topicName struct {
 	arg  string
 
 	search bool // it asks for what no index knows
+	timed  bool // it changes as time passes, too
 }
 
 func checkTopicID(_ *call, t *topicName, _ int) error {
@@ -153,7 +154,8 @@ func checkTopicID(_ *call, t *topicName, _ int) error {
 
 func checkTopicQuery(c *call, t *topicName, behind int) error {
 	q, p := c.parseQuery(t.arg)
-	if t.search = !q.Exact(); p == nil {
+	t.search, t.timed = !q.Exact(), q.Relative()
+	if p == nil {
 		return nil
 	}
 	at := &p.Errors[0]

@@ -125,6 +125,45 @@ func TestWatchSlowTopics(t *testing.T) {
 	}
 }
 
+// TestWatchRelativeTimes: rows whose time is over go, also when nothing else happens; a
+// snapshot without rows has the empty list.
+func TestWatchRelativeTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := countCalls(memstore.New())
+		a := testAPI(t, s.Store, nil)
+		id := enqueueWatched(t, a, map[string]string{})[0]
+		c := servePipes(t, a).client(t)
+		begun := time.Now()
+		topic := "tasks:created>-1m"
+		w := watch(t, c, topic)
+		w.until(topic, id, "ready")
+		for len(w.shown[topic]) > 0 {
+			w.next()
+		}
+		if d := time.Since(begun); d < time.Minute || d > time.Minute+hubPoll+pageEvery {
+			t.Errorf("the row went after %s", d)
+		}
+		_ = w.stream.Body.Close()
+		empty := connect(t, c, watchPath("inbox", "tasks:created>2000-01-02"))
+		empty.next() // retry
+		for texts := ""; ; {
+			f, _ := empty.next()
+			if f.Comment {
+				t.Fatalf("the snapshots are %s", texts)
+			}
+			if texts += f.Data; strings.Count(texts, `"snapshot":true,"rows":[]}`) == 2 {
+				break
+			}
+		}
+		s.take()
+		go func() { _, _ = io.Copy(io.Discard, empty.Body) }()
+		time.Sleep(time.Minute)
+		if calls := s.take(); len(calls) > 0 {
+			t.Errorf("without a time ago there were reads: %v", calls)
+		}
+	})
+}
+
 // TestWatchSearchLimit: a principal watches so many different searches, in all its streams.
 func TestWatchSearchLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ type TopicUpdate struct {
 	Topic    string   `json:"topic"`              // as it was asked for
 	Snapshot bool     `json:"snapshot,omitempty"` // what the client has of the topic is to be forgotten
 	Removed  []string `json:"removed,omitempty"`  // ids of rows that are gone
-	Rows     []Row    `json:"rows,omitempty"`     // that are new or changed. Lists of tasks are sorted by id, the newest first, others by id
+	Rows     []Row    `json:"rows,omitempty"`     // that are new or changed; of a snapshot all, [] if there are none. Lists of tasks are sorted by id, the newest first, others by id
 	More     bool     `json:"more,omitempty"`     // not all fit: the next frames have the rest
 	LeftOut  int      `json:"left_out,omitempty"` // so many rows beyond the first 1,000 are not shown
 	Next     string   `json:"next,omitempty"`     // of a page of tasks: the cursor behind it; left out at the end

@@ -78,6 +78,16 @@ func (q *Query) Exact() bool {
 	return true
 }
 
+// Relative reports whether a query's text has a time that is counted from now.
+func Relative(text string, now time.Time) bool {
+	q, err := Parse(text, now)
+	if err != nil {
+		return false
+	}
+	then, err := Parse(text, now.Add(time.Second))
+	return err == nil && q.String() != then.String()
+}
+
 // indexed reports whether a store.Filter says the same as the term.
 func (t *term) indexed() bool {
 	switch t.field {
