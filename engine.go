@@ -41,7 +41,7 @@ type Config struct {
 	Bucket       Bucket         // keeps inputs, outputs and step values over InlineLimit, and artifacts; all programs of a store need the same; default none: such values are refused
 	Codec        Codec          // seals inputs, outputs, step values, signals, checkpoints, progress messages, logs, events and what goes to the bucket before they are stored, and opens them (codec/aesgcm); error texts, names, labels and keys stay readable; all programs of a store need the same; default none
 	CrashBudget  int            // crashes in a row after which a task fails as poison; default 3, −1: never
-	KeepStats    time.Duration  // how long statistics of attempts are kept, of the whole namespace (Client.Stats); default 90 days, at least 1 h; Forever: no end
+	KeepStats    time.Duration  // how long statistics of attempts are kept, of the whole namespace (Client.Stats): the shortest time of its engines holds, so give all the same; default 90 days, at least 1 h; Forever: no end
 	NoStats      bool           // count no attempts for statistics; default false
 	Retain       []Retention    // how long what has ended is kept, by rules that Retain makes; default: for ever
 

@@ -30,7 +30,13 @@ const OldestEvent = "0"
 // Of steps, progress, output and logs there is what engines store (PersistEvents,
 // PersistLogs). A store that keeps events writes a row more for each move of a task; one
 // that does not pays nothing. On PostgreSQL the first call needs the rights of the
-// tables' owner, as migrations do. See docs/adr/0042.
+// tables' owner, as migrations do (else the error is store.ErrReadOnly); others may change
+// the time, end it and begin it again. It waits up to 5 s for transactions that write to a
+// table (store.ErrBusy: call it again).
+//
+// On PostgreSQL events that are kept from now on may lack what transactions do that are
+// open now. While programs of an older version run beside newer ones, the events that
+// their attempts report with their end come after the event of that end. See docs/adr/0042.
 func (c *Client) KeepEvents(ctx context.Context, keep time.Duration) error {
 	feed, err := store.FeedOf(c.store)
 	if err == nil {
@@ -65,7 +71,7 @@ type FeedEvent struct {
 	Cursor  string      // a reader that resumes behind it gets what comes next
 	Event   event.Event // nil for a gap
 	Queue   string      // of the task
-	Problem string      // why the event has its header only: what it said was sealed with another key, or is erased
+	Problem string      // why the event lacks what it said: that was sealed with another key, is erased, or has changed since
 	Gap     *EventGap   // nil for an event
 }
 
@@ -90,7 +96,7 @@ type EventPage struct {
 // Subscribe gives them, but not its values: inputs and outputs are not among them.
 //
 // Where events behind the reader are gone it is given a gap, and goes on behind it. A
-// slow reader delays nobody, and has one page of 500 events in memory at most. Events
+// slow reader delays no other, and has one page of 500 events in memory at most. Events
 // looks when the store says that something was written (Notifier), otherwise four times
 // a second; all followers of a client share that look. On PostgreSQL a transaction that
 // goes on for long, of any database of the server, holds events back until it ends.

@@ -56,8 +56,11 @@ func (c *Client) feedEvent(row *store.FeedRow) (ev FeedEvent, known bool) {
 			JobHeader: event.JobHeader{At: row.At, Namespace: c.ns, JobID: row.Job, Name: row.JobName},
 			State:     task.JobState(row.State), Counters: row.Counters, Duration: max(0, row.At.Sub(row.StartedAt)),
 		}
-		if row.StartedAt.IsZero() {
+		switch {
+		case row.StartedAt.IsZero():
 			ev.Problem = "the job was deleted"
+		case row.Counters.Total == 0:
+			ev.Problem = "the job has changed since: the counters of then are not known"
 		}
 	case store.FeedEvent, store.FeedLog:
 		h.Sequence = row.Event.Seq

@@ -107,6 +107,11 @@ func TestEventsFollows(t *testing.T) {
 		equal(fx, "events", fmt.Sprint(namesOf(page.Events)), "[task.enqueued task.cancelled job.settled]")
 		settled := page.Events[2].Event.(event.JobSettled)
 		equal(fx, "the job", fmt.Sprint(settled.Name, " ", settled.State, " ", settled.Counters.Total), "one cancelled 1")
+		fx.must(fx.client.Retry(fx.Context(), page.Events[0].Event.Head().TaskID))
+		page = fx.page(weaver.EventsRequest{After: weaver.OldestEvent, Job: h.ID(), Names: []string{"job.settled"}})
+		settled = page.Events[0].Event.(event.JobSettled)
+		equal(fx, "the job that was retried since", fmt.Sprint(settled.Name, " ", settled.State, " ", settled.Counters.Total), "one cancelled 0")
+		equal(fx, "its problem", page.Events[0].Problem, "the job has changed since: the counters of then are not known")
 
 		lone := enqueue(fx, typ, "x")
 		fx.idle(typ.Handler(func(context.Context, string) (string, error) { return "", weaver.Permanent(errors.New("no")) }))

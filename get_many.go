@@ -3,12 +3,17 @@ package weaver
 import (
 	"context"
 	"fmt"
+
+	"github.com/goweaver/weaver/store"
 )
 
-// GetMany reads tasks by ID, at most 1,000, in no particular order; those that do not
-// exist are left out. Unlike Get it reads no inputs and outputs from the bucket: what
+// GetMany reads tasks by ID, at most 1,000 (else ErrInvalidOption), in no particular
+// order; those that do not exist are left out. Unlike Get it reads no inputs and outputs from the bucket: what
 // stands for them stays (a JSON object with the key "$weaver").
 func (c *Client) GetMany(ctx context.Context, ids ...TaskID) ([]TaskInfo, error) {
+	if len(ids) > store.MaxLimit {
+		return nil, fmt.Errorf("%w: get %d tasks: want %d at most: ask for them in parts", ErrInvalidOption, len(ids), store.MaxLimit)
+	}
 	list, err := c.store.Tasks(ctx, c.ns, ids...)
 	if err != nil {
 		return nil, fmt.Errorf("get %d tasks: %w", len(ids), err)

@@ -1,6 +1,8 @@
 package weaver_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,6 +32,13 @@ func TestGetMany(t *testing.T) {
 	got, err := c.GetMany(t.Context(), ids...)
 	if err != nil || len(got) != 2 || string(got[0].Input) != "1" {
 		t.Errorf("GetMany of two tasks, and one of another namespace: %+v, %v", got, err)
+	}
+	many := slices.Repeat(ids[:1], 1000)
+	if got, err = c.GetMany(t.Context(), many...); err != nil || len(got) == 0 {
+		t.Errorf("GetMany of 1,000: %d tasks, %v", len(got), err)
+	}
+	if got, err = c.GetMany(t.Context(), append(many, ids[1])...); !errors.Is(err, weaver.ErrInvalidOption) || got != nil {
+		t.Errorf("GetMany of 1,001: %d tasks, %v; want %v", len(got), err, weaver.ErrInvalidOption)
 	}
 }
 

@@ -330,24 +330,29 @@ func (c *Client) JobResult(ctx context.Context, id JobID) (JobResult, error) {
 	}
 	res := JobResult{ID: id, Name: job.Name, State: job.State}
 	for i := range tasks {
-		t := &tasks[i]
-		jt := JobTask{ID: t.ID, Name: t.Node, Type: t.Type, State: t.State, Attempts: t.AttemptCount, Allowed: t.End().Allowed()}
-		if t.Error != nil && t.State != task.Succeeded {
-			jt.Kind, jt.Reason = t.Error.Kind, t.Error.Message
-		} else if t.Waiting != "" {
-			jt.Reason = "waits: " + string(t.Waiting)
-		}
-		switch t.State {
-		case task.Succeeded:
-			jt.Output = c.loaded(ctx, t.Output)
-			res.Completed = append(res.Completed, jt)
-		case task.Failed:
-			res.Failed = append(res.Failed, jt)
-		default:
-			res.Incomplete = append(res.Incomplete, jt)
-		}
+		tasks[i].Output = c.loaded(ctx, tasks[i].Output)
+		res.Add(&tasks[i])
 	}
 	return res, nil
+}
+
+// Add adds a task to the group in which it belongs.
+func (r *JobResult) Add(t *TaskInfo) {
+	jt := JobTask{ID: t.ID, Name: t.Node, Type: t.Type, State: t.State, Attempts: t.AttemptCount, Allowed: t.End().Allowed()}
+	if t.Error != nil && t.State != task.Succeeded {
+		jt.Kind, jt.Reason = t.Error.Kind, t.Error.Message
+	} else if t.Waiting != "" {
+		jt.Reason = "waits: " + string(t.Waiting)
+	}
+	switch t.State {
+	case task.Succeeded:
+		jt.Output = t.Output
+		r.Completed = append(r.Completed, jt)
+	case task.Failed:
+		r.Failed = append(r.Failed, jt)
+	default:
+		r.Incomplete = append(r.Incomplete, jt)
+	}
 }
 
 func (r JobResult) firstReason() string {

@@ -101,16 +101,17 @@ func Force() OperateOption {
 	return operateOption(func(s *operateSettings) { s.force = true })
 }
 
-// SeenEpoch makes a verb of one task act only on the task that was seen: when its epoch (TaskInfo.Epoch) is another one by now, which it is
-// after every claim and every operator's verb that moved it, nothing changes
-// and the answer is [ErrChanged].
+// SeenEpoch makes a verb of one task act only on the task that was seen: when its epoch
+// (TaskInfo.Epoch) is another one by now, which it is after every claim and every
+// operator's verb that moved it, nothing changes and the answer is [ErrChanged].
 func SeenEpoch(epoch int64) OperateOption {
 	return operateOption(func(s *operateSettings) { s.seen.Epoch = epoch })
 }
 
-// SeenVersion is SeenEpoch that also looks at when the task changed last
-// (TaskInfo.UpdatedAt): whatever changed it since, a step or a heartbeat's progress
-// among them, the answer is [ErrChanged].
+// SeenVersion is SeenEpoch that also looks at TaskInfo.UpdatedAt: when the task has moved
+// since, or has another input or due time, the answer is [ErrChanged]. Steps, progress
+// and logs, signals that it did not wait for, a request that it end, a pause and a resume
+// are no such change.
 func SeenVersion(epoch int64, updatedAt time.Time) OperateOption {
 	return operateOption(func(s *operateSettings) { s.seen = store.Seen{Epoch: epoch, UpdatedAt: updatedAt} })
 }

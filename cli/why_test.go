@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,8 +43,14 @@ func (b *histories) History(_ context.Context, want task.ID) (weaver.History, er
 	return weaver.History{}, fmt.Errorf("task %s: %w", want, store.ErrNotFound)
 }
 
-func (b *histories) List(context.Context, weaver.Filter) ([]weaver.TaskInfo, string, error) {
-	return nil, "", nil
+// List reads the tasks of a job, newest first.
+func (b *histories) List(_ context.Context, f weaver.Filter) (tasks []weaver.TaskInfo, _ string, _ error) {
+	for _, h := range slices.Backward(b.tasks) {
+		if !f.Job.IsZero() && h.Task.JobID == f.Job {
+			tasks = append(tasks, h.Task)
+		}
+	}
+	return tasks, "", nil
 }
 
 func (b *histories) Job(_ context.Context, want task.ID) (weaver.JobInfo, error) {
@@ -70,21 +77,12 @@ func (b *histories) Orphans(_ context.Context, ids ...task.ID) (orphans []task.I
 	return orphans, nil
 }
 
-func (b *histories) JobStatus(ctx context.Context, want task.ID) (weaver.JobStatus, error) {
+func (b *histories) JobStatus(_ context.Context, want task.ID) (weaver.JobStatus, error) {
 	st := weaver.JobStatus{JobInfo: weaver.JobInfo{ID: want, State: task.JobRunning}}
-	if tasks, _ := b.JobTasks(ctx, want); len(tasks) == 0 {
+	if !slices.ContainsFunc(b.tasks, func(h weaver.History) bool { return h.Task.JobID == want }) {
 		return st, fmt.Errorf("job %s: %w", want, store.ErrNotFound)
 	}
 	return st, nil
-}
-
-func (b *histories) JobTasks(_ context.Context, want task.ID) (tasks []task.Task, _ error) {
-	for _, h := range b.tasks {
-		if h.Task.JobID == want {
-			tasks = append(tasks, h.Task)
-		}
-	}
-	return tasks, nil
 }
 
 // waiting is a task that needs others.

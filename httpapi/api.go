@@ -49,6 +49,10 @@ type Config struct {
 	MaxTopics              int           // that one stream watches. Default 20
 	StreamTimeout          time.Duration // for a client of a stream to read what was sent; then it is cut. Default 10 s
 
+	// MaxSearchesPerPrincipal is how many different topics tasks:QUERY the streams of one
+	// name watch, of those that ask for what no index knows. Default 20.
+	MaxSearchesPerPrincipal int
+
 	// Metrics is what GET /metrics answers with: for example a registry that has
 	// NewStoreMetrics, NewMetrics and the collectors of the process. Default NewStoreMetrics
 	// alone.
@@ -75,6 +79,7 @@ func (cfg Config) withDefaults() (Config, error) {
 	orDefault(&problems, "MaxStreams", &cfg.MaxStreams, 1000)
 	orDefault(&problems, "MaxStreamsPerPrincipal", &cfg.MaxStreamsPerPrincipal, 200)
 	orDefault(&problems, "MaxTopics", &cfg.MaxTopics, 20)
+	orDefault(&problems, "MaxSearchesPerPrincipal", &cfg.MaxSearchesPerPrincipal, 20)
 	orDefault(&problems, "StreamTimeout", &cfg.StreamTimeout, 10*time.Second)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -111,8 +116,9 @@ type API struct {
 	types  *types
 	spec   []byte // /openapi.json
 
-	streams streams
-	hub     *hub
+	streams   streams
+	searching searching
+	hub       *hub
 
 	ctx  context.Context // ends when the API stops
 	stop context.CancelCauseFunc

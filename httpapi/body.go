@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,17 +16,22 @@ import (
 
 // decodeBody decodes JSON strictly: no key twice, no unknown field, nothing behind the
 // value. The problem says where the mistake is.
-func decodeBody(raw []byte, v any) error {
+func decodeBody(ctx context.Context, raw []byte, v any) error {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return badRequest.of("The body is empty: want a JSON object.")
 	}
 	if !utf8.Valid(raw) { // encoding/json would replace what is not
 		return badRequest.of("The body is not UTF-8.")
 	}
-	if at, err := checkKeys(raw); err != nil {
+	check := &bodyCheck{ctx: ctx}
+	at, err := check.keys(raw)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
 		return bodyProblem(badRequest, at, err.Error())
 	}
-	if err := checkFields(raw, reflect.TypeOf(v).Elem(), ""); err != nil {
+	if err := check.fields(raw, reflect.TypeOf(v).Elem(), ""); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(raw, v); err != nil {
@@ -48,9 +54,23 @@ func escapePointer(s string) string { return pointerEscaper.Replace(s) }
 // maxDepth is how deep the JSON of a body may nest.
 const maxDepth = 1000
 
-// checkKeys looks at JSON as a whole: its syntax, keys that an object has twice, and
-// what follows the value.
-func checkKeys(raw []byte) (at string, err error) {
+// bodyCheck looks at a body before it is decoded, until its context ends.
+type bodyCheck struct {
+	ctx   context.Context
+	looks int
+}
+
+// ended returns the context's error, which it looks at now and then.
+func (b *bodyCheck) ended() error {
+	if b.looks++; b.looks%1024 != 0 {
+		return nil
+	}
+	return b.ctx.Err()
+}
+
+// keys looks at JSON as a whole: its syntax, keys that an object has twice, and what
+// follows the value.
+func (b *bodyCheck) keys(raw []byte) (at string, err error) {
 	type level struct {
 		object bool
 		key    bool // the next token is one
@@ -73,6 +93,9 @@ func checkKeys(raw []byte) (at string, err error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	for {
+		if err := b.ended(); err != nil {
+			return "", err
+		}
 		tok, err := dec.Token()
 		switch {
 		case errors.Is(err, io.EOF) && len(stack) == 0:

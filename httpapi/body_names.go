@@ -8,22 +8,28 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/goweaver/weaver/internal/jsonfields"
 )
 
-// checkFields refuses names that are no fields of a type, and values that fields do not
-// take. It says where, which encoding/json does not in lists and of types that decode
-// themselves; and that takes names in any case, so that an object could have one field twice.
-func checkFields(raw json.RawMessage, t reflect.Type, at string) error {
+// fields refuses names that are no fields of a type, lists that are too long, and values
+// that fields do not take. It says where, which encoding/json does not in lists and of types
+// that decode themselves; and that takes names in any case, so that an object could have one
+// field twice.
+func (b *bodyCheck) fields(raw json.RawMessage, t reflect.Type, at string) error {
+	if err := b.ended(); err != nil {
+		return err
+	}
 	if t.Kind() == reflect.Slice && hasNames(t.Elem()) {
 		var list []json.RawMessage
 		if json.Unmarshal(raw, &list) != nil {
 			return checkValue(raw, t, at)
 		}
 		for i, item := range list {
-			if err := checkFields(item, t.Elem(), fmt.Sprintf("%s/%d", at, i)); err != nil {
+			if err := b.fields(item, t.Elem(), fmt.Sprintf("%s/%d", at, i)); err != nil {
 				return err
 			}
 		}
@@ -39,17 +45,87 @@ func checkFields(raw json.RawMessage, t reflect.Type, at string) error {
 	if json.Unmarshal(raw, &object) != nil {
 		return checkValue(raw, t, at)
 	}
-	fields := jsonfields.Of(t)
+	known := bodyFieldsOf(t)
 	for name, value := range object {
-		i := slices.IndexFunc(fields, func(f jsonfields.Field) bool { return f.Name == name })
+		i := slices.IndexFunc(known, func(f bodyField) bool { return f.Name == name })
 		if i < 0 {
-			return bodyProblem(invalidBody, at+"/"+escapePointer(name), noField(name, fields))
+			return bodyProblem(invalidBody, at+"/"+escapePointer(name), noField(name, known))
 		}
-		if err := checkFields(value, fields[i].Type, at+"/"+escapePointer(name)); err != nil {
+		f, at := &known[i], at+"/"+escapePointer(name)
+		if n := elements(value); f.most > 0 && n > f.most { // before they are decoded
+			return bodyProblem(invalidBody, at, fmt.Sprintf("it has %d elements: at most %d are taken", n, f.most))
+		}
+		if err := b.fields(value, f.Type, at); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// bodyField is a field of a body.
+type bodyField struct {
+	jsonfields.Field
+	most int // elements of its list or map; 0: it is another type
+}
+
+// maxElements is how many elements a list or a map of a body has at most whose tag `max`
+// does not say it.
+const maxElements = 1000
+
+var bodyFields sync.Map // []bodyField by reflect.Type
+
+// bodyFieldsOf returns the fields of a struct, which are looked up once.
+func bodyFieldsOf(t reflect.Type) []bodyField {
+	if known, found := bodyFields.Load(t); found {
+		list, _ := known.([]bodyField)
+		return list
+	}
+	var list []bodyField
+	for _, f := range jsonfields.Of(t) {
+		list = append(list, bodyField{f, mostElements(f)})
+	}
+	bodyFields.Store(t, list)
+	return list
+}
+
+// mostElements is how many elements a field of a body may have; 0: it has none, or any
+// number, as inputs do.
+func mostElements(f jsonfields.Field) int {
+	if n, err := strconv.Atoi(f.Tag.Get("max")); err == nil {
+		return n
+	}
+	if k := f.Type.Kind(); k == reflect.Map || k == reflect.Slice && f.Type.Elem().Kind() != reflect.Uint8 {
+		return maxElements
+	}
+	return 0
+}
+
+// elements counts the elements of a list or an object without decoding them. raw is JSON
+// without a mistake.
+func elements(raw json.RawMessage) (n int) {
+	depth := 0
+	for i := 0; i < len(raw); i++ {
+		c := raw[i]
+		if c == ' ' || c == '\t' || c == '\n' || c == '\r' {
+			continue
+		}
+		if depth == 1 && (c == ',' || n == 0 && c != ']' && c != '}') {
+			n++
+		}
+		switch c {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		case '"':
+			for i++; i < len(raw) && raw[i] != '"'; i++ {
+				if raw[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // checkValue refuses JSON that a type does not take.
@@ -91,7 +167,7 @@ func wanted(t reflect.Type) string {
 }
 
 // noField says that there is no field of a name, and which there are.
-func noField(name string, fields []jsonfields.Field) string {
+func noField(name string, fields []bodyField) string {
 	var known []string
 	for _, f := range fields {
 		known = append(known, f.Name)

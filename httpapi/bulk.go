@@ -13,12 +13,12 @@ import (
 
 // BulkRequest says which tasks are changed, and how: those of q, or ids.
 type BulkRequest struct {
-	Verb   weaver.BulkVerb `json:"verb"`             // retry, cancel, delete or unblock
-	Q      string          `json:"q,omitempty"`      // of what it selects, what the verb can change, newest first
-	IDs    []string        `json:"ids,omitempty"`    // at most 1,000
-	Newest string          `json:"newest,omitempty"` // with q: no task that was enqueued after this one
-	Next   string          `json:"next,omitempty"`   // that of the answer before
-	Limit  int             `json:"limit,omitempty"`  // the most tasks; 0: 1,000, which is the most
+	Verb   weaver.BulkVerb `json:"verb"`                     // retry, cancel, delete or unblock
+	Q      string          `json:"q,omitempty"`              // of what it selects, what the verb can change, newest first
+	IDs    []string        `json:"ids,omitempty" max:"1000"` // at most 1,000
+	Newest string          `json:"newest,omitempty"`         // with q: no task that was enqueued after this one
+	Next   string          `json:"next,omitempty"`           // that of the answer before
+	Limit  int             `json:"limit,omitempty"`          // the most tasks; 0: 1,000, which is the most
 	Reason string          `json:"reason,omitempty"`
 	DryRun bool            `json:"dry_run,omitempty"` // change nothing
 	Force  bool            `json:"force,omitempty"`   // cancel: running ones end at once

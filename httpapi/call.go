@@ -233,7 +233,9 @@ func (c *call) decode(v any) error {
 	}
 	// The deadline is the body's: a connection that is watched for its end must outlive it.
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
-	return decodeBody(raw, v)
+	ctx, cancel := c.context()
+	defer cancel()
+	return decodeBody(ctx, raw, v)
 }
 
 // decodeOptional is decode for a body that may be left out.

@@ -35,9 +35,9 @@ type Draft struct {
 
 	DraftOptions
 
-	Exact  bool          `json:"exact,omitempty"`  // what is left out is 0 or none, whatever the type says
-	Redact []string      `json:"redact,omitempty"` // what is not shown of its values, beside what the type says: input/card/number
-	Expire []ExpiryDraft `json:"expire,omitempty"` // fields of the input that are stored for a time, beside those of the type
+	Exact  bool          `json:"exact,omitempty"`            // what is left out is 0 or none, whatever the type says
+	Redact []string      `json:"redact,omitempty" max:"100"` // what is not shown of its values, beside what the type says: input/card/number
+	Expire []ExpiryDraft `json:"expire,omitempty" max:"100"` // fields of the input that are stored for a time, beside those of the type
 }
 
 // DraftOptions are the options of a task.
@@ -160,10 +160,10 @@ func (c *call) enqueueTask() error {
 
 // batchRequest is several tasks, which are stored together or not at all.
 type batchRequest struct {
-	Tasks []Draft `json:"tasks"`
+	Tasks []Draft `json:"tasks" max:"1000"`
 }
 
-const maxBatch = 1000
+const maxBatch = 1000 // as the tag says
 
 func (c *call) enqueueBatch() error {
 	var body batchRequest

@@ -57,17 +57,20 @@ type hub struct {
 
 	mu      sync.Mutex
 	topics  map[string]*topic
-	reading int           // reads under way
+	order   uint64 // of the topic that came last
+	reading reading
 	poll    time.Duration // of topics that only notices change; 0: not at all
 }
 
 // topic is one topic that is watched.
 type topic struct {
 	topicName
+	order uint64                // in which the topics came
 	state atomic.Pointer[state] // nil: not read yet
 
 	// Guarded by hub.mu:
 	watchers map[*watcher]bool
+	full     int       // watchers that may see values
 	busy     bool      // it is being read
 	seen     uint64    // changes when it was read last
 	next     time.Time // when it may be read, if something changed
@@ -78,24 +81,30 @@ func newHub(cfg *Config) *hub {
 	return &hub{client: cfg.Client, log: cfg.Logger, timeout: min(cfg.Timeout, hubTimeout), topics: make(map[string]*topic), wake: make(chan struct{}, 1)}
 }
 
-// watch begins to watch topics, until the watcher is closed.
-func (h *hub) watch(names []topicName) *watcher {
+// watch begins to watch topics, in one of the forms of rows, until the watcher is closed.
+func (h *hub) watch(names []topicName, class int) *watcher {
 	h.life.Lock()
 	defer h.life.Unlock()
 	if h.watchers++; h.watchers == 1 {
 		h.start()
 	}
-	w := &watcher{hub: h, wake: make(chan struct{}, 1)}
+	w := &watcher{hub: h, class: class, wake: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, name := range names {
 		t := h.topics[name.text]
 		if t == nil {
-			t = &topic{topicName: name, watchers: make(map[*watcher]bool)}
-			t.poll = time.Now()
+			h.order++
+			t = &topic{topicName: name, order: h.order, watchers: make(map[*watcher]bool)}
+			t.next = time.Now()
+			t.poll = t.next
 			h.topics[name.text] = t
 		}
 		t.watchers[w] = true
+		if class == shownFull {
+			t.full++
+			t.reform()
+		}
 		w.cursors = append(w.cursors, &cursor{topic: t})
 	}
 	h.nudge()
@@ -107,15 +116,29 @@ func (w *watcher) close() {
 	h := w.hub
 	h.mu.Lock()
 	for _, c := range w.cursors {
-		if delete(c.topic.watchers, w); len(c.topic.watchers) == 0 {
-			delete(h.topics, c.topic.text)
+		t := c.topic
+		if delete(t.watchers, w); len(t.watchers) == 0 {
+			delete(h.topics, t.text)
+		}
+		if w.class == shownFull {
+			t.full--
+			t.reform()
 		}
 	}
+	h.nudge()
 	h.mu.Unlock()
 	h.life.Lock()
 	defer h.life.Unlock()
 	if h.watchers--; h.watchers == 0 {
 		h.end()
+	}
+}
+
+// reform has the topic read again if those who watch may see values that it lacks, or it
+// has some that none of them may see. It is called with hub.mu held.
+func (t *topic) reform() {
+	if st := t.state.Load(); t.kind.full && st != nil && st.problem == nil && st.full != (t.full > 0) {
+		t.poll = t.next
 	}
 }
 
@@ -184,10 +207,10 @@ func (h *hub) begin() (wait time.Duration) {
 	defer h.mu.Unlock()
 	now, changes := time.Now(), h.changes.Load()
 	wait = time.Hour
-	together := make(map[*topicKind][]*topic)
+	var due []dueTopic
 	for _, t := range h.topics {
-		if t.busy {
-			continue // its end wakes the one who looks
+		if t.busy || !h.reading.room(t.lane()) {
+			continue // the end of a read wakes the one who looks
 		}
 		at := t.next
 		if t.seen == changes {
@@ -200,12 +223,9 @@ func (h *hub) begin() (wait time.Duration) {
 			wait = min(wait, left)
 			continue
 		}
-		together[t.kind] = append(together[t.kind], t)
-		if list := together[t.kind]; len(list) >= max(t.kind.most, 1) && h.read(list, now, changes) {
-			delete(together, t.kind)
-		}
+		due = append(due, dueTopic{t, at})
 	}
-	for _, list := range together {
+	for _, list := range batches(due) {
 		h.read(list, now, changes)
 	}
 	return wait
@@ -213,11 +233,11 @@ func (h *hub) begin() (wait time.Duration) {
 
 // read begins to read topics of one kind, unless too much is being read: then the end
 // of that wakes the one who looks. It is called with mu held.
-func (h *hub) read(list []*topic, now time.Time, changes uint64) bool {
-	if h.reading >= hubReads {
-		return false
+func (h *hub) read(list []*topic, now time.Time, changes uint64) {
+	if !h.reading.room(list[0].lane()) {
+		return
 	}
-	h.reading++
+	h.reading[list[0].lane()]++
 	for _, t := range list {
 		t.busy, t.seen = true, changes
 	}
@@ -226,7 +246,6 @@ func (h *hub) read(list []*topic, now time.Time, changes uint64) bool {
 		h.publish(list, states, now)
 		return nil
 	})
-	return true
 }
 
 // publish leaves new states in topics that were read.
@@ -235,7 +254,7 @@ func (h *hub) publish(list []*topic, states []*state, began time.Time) {
 	rest := ended.Add(min(hubShare*ended.Sub(began), hubRest))
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.reading--
+	h.reading[list[0].lane()]--
 	for i, t := range list {
 		st, was := states[i], t.state.Load()
 		t.busy = false
@@ -252,10 +271,11 @@ func (h *hub) publish(list []*topic, states []*state, began time.Time) {
 		case t.kind.timed:
 			t.poll = later(t.next, ended.Add(hubPoll))
 		}
+		t.state.Store(st)
+		t.reform()
 		if st == was {
 			continue
 		}
-		t.state.Store(st)
 		for w := range t.watchers {
 			select {
 			case w.wake <- struct{}{}:
@@ -275,10 +295,16 @@ func (h *hub) compute(ctx context.Context, list []*topic) []*state {
 	ctx, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
 	views := h.views(ctx, list[0].kind, args)
+	full := make([]bool, len(list))
+	h.mu.Lock()
+	for i, t := range list {
+		full[i] = t.kind.full && t.full > 0
+	}
+	h.mu.Unlock()
 	states := make([]*state, len(list))
 	for i, t := range list {
 		was := t.state.Load()
-		st := h.shown(&views[i], was)
+		st := h.shown(&views[i], was, full[i])
 		if st.problem != nil && st.unknown && (was == nil || !was.unknown) && ctx.Err() == nil {
 			h.log.Error("a live view cannot be read", "topic", t.text, "error", views[i].err)
 		}

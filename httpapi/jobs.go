@@ -19,7 +19,7 @@ type JobDraft struct {
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
 	Budget         BudgetDraft       `json:"budget,omitzero"`
 	Metadata       map[string]string `json:"metadata,omitempty"`
-	Tasks          []NodeDraft       `json:"tasks"`
+	Tasks          []NodeDraft       `json:"tasks" max:"10000"`
 }
 
 // BudgetDraft limits a job; 0: without limit.
@@ -36,9 +36,9 @@ type BudgetDraft struct {
 type NodeDraft struct {
 	Node string `json:"node"` // its name in the job
 	Draft
-	Needs        []string `json:"needs,omitempty"`     // nodes that must succeed
-	IfFailed     []string `json:"if_failed,omitempty"` // it runs when one of these fails
-	IfDone       []string `json:"if_done,omitempty"`   // it runs when these have ended
+	Needs        []string `json:"needs,omitempty" max:"10000"`     // nodes that must succeed
+	IfFailed     []string `json:"if_failed,omitempty" max:"10000"` // it runs when one of these fails
+	IfDone       []string `json:"if_done,omitempty" max:"10000"`   // it runs when these have ended
 	AllowFailure bool     `json:"allow_failure,omitempty"`
 }
 
@@ -47,6 +47,8 @@ type Submitted struct {
 	ID          weaver.JobID       `json:"id"`
 	Disposition weaver.Disposition `json:"disposition"` // created or existing
 }
+
+const maxNeeds = 200_000 // of all tasks of a job
 
 func (c *call) submitJob() error {
 	var body JobDraft
@@ -66,9 +68,13 @@ func (c *call) submitJob() error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
+	needs := 0
 	for i := range body.Tasks {
 		n := &body.Tasks[i]
 		at := fmt.Sprintf("/tasks/%d", i)
+		if needs += len(n.Needs) + len(n.IfFailed) + len(n.IfDone); needs > maxNeeds {
+			return bodyProblem(invalidBody, at, fmt.Sprintf("up to here the tasks have %d needs: at most %d are taken. Put a task between two groups that need each other", needs, maxNeeds))
+		}
 		d, err := c.draft(ctx, &n.Draft, at)
 		if err != nil {
 			return within(err, at)
@@ -195,26 +201,29 @@ func (c *call) jobResult() error {
 	}
 	ctx, cancel := c.context()
 	defer cancel()
-	res, err := c.api.client.JobResult(ctx, id)
+	job, err := c.api.client.Job(ctx, id)
 	if err != nil {
 		return err
 	}
-	tasks, err := c.api.client.JobTasks(ctx, id)
-	if err != nil {
-		return err
-	}
-	masked := make(map[task.ID]*task.Task, len(tasks))
-	redact.Tasks(tasks)
-	for i := range tasks {
-		masked[tasks[i].ID] = &tasks[i]
+	res := weaver.JobResult{ID: id, Name: job.Name, State: job.State}
+	for f := (weaver.Filter{Job: id, Limit: 200}); ; { // values are not held, however many tasks there are
+		page, next, err := c.api.client.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		redact.Tasks(page)
+		for i := range page {
+			page[i].Output = nil
+			res.Add(&page[i])
+		}
+		if f.After = next; next == "" {
+			break
+		}
 	}
 	show := func(list []weaver.JobTask) []JobTask {
 		out := make([]JobTask, len(list))
-		for i, t := range list {
-			out[i] = JobTask{ID: t.ID, Node: t.Name, Type: t.Type, State: t.State, Kind: t.Kind, Reason: t.Reason, Attempts: t.Attempts, Allowed: t.Allowed}
-			if m := masked[t.ID]; m != nil && m.Error != nil && len(m.Redact) > 0 {
-				out[i].Reason = m.Error.Message
-			}
+		for i, t := range slices.Backward(list) { // lists begin with the newest
+			out[len(list)-1-i] = JobTask{ID: t.ID, Node: t.Name, Type: t.Type, State: t.State, Kind: t.Kind, Reason: t.Reason, Attempts: t.Attempts, Allowed: t.Allowed}
 		}
 		return out
 	}

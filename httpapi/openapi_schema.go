@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"strings"
@@ -91,6 +92,10 @@ func (d *describer) object(t reflect.Type) node {
 	properties, required := make(node), []string{}
 	for _, f := range jsonfields.Of(t) {
 		of := d.of(f.Type)
+		if most := f.Tag.Get("max"); most != "" {
+			of = maps.Clone(of)
+			of["maxItems"] = json.RawMessage(most)
+		}
 		if !f.Optional {
 			required = append(required, f.Name)
 			if f.Type.Kind() == reflect.Pointer {

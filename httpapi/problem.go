@@ -100,6 +100,7 @@ var (
 	unknownType     = problemKind{nil, "unknown-type", http.StatusUnprocessableEntity, "No worker has announced this task type.", 0}
 	tooManyFailures = problemKind{nil, "too-many-failed-logins", http.StatusTooManyRequests, "Too many wrong credentials came from this address.", 60}
 	tooManyStreams  = problemKind{nil, "too-many-streams", http.StatusTooManyRequests, "Too many streams are open.", 5}
+	tooManySearches = problemKind{nil, "too-many-searches", http.StatusTooManyRequests, "Too many searches are watched.", 5}
 	undecided       = problemKind{nil, "access-undecided", http.StatusServiceUnavailable, "What decides about access failed.", 5}
 	internal        = problemKind{nil, "internal", http.StatusInternalServerError, "The server failed.", 0}
 	timedOut        = problemKind{nil, "timed-out", http.StatusServiceUnavailable, "The answer took too long.", 1}
@@ -109,7 +110,7 @@ var (
 // httpProblems lists them, for the reference page.
 var httpProblems = []problemKind{
 	badRequest, badQuery, unauthorized, forbidden, crossOrigin, noRoute, wrongMethod, notAcceptable, preconditionBad, bodyTooSlow, bodyTooLarge, urlTooLong,
-	wrongMedia, misdirected, invalidBody, unknownType, tooManyFailures, tooManyStreams, undecided, internal, timedOut, stopping,
+	wrongMedia, misdirected, invalidBody, unknownType, tooManyFailures, tooManyStreams, tooManySearches, undecided, internal, timedOut, stopping,
 }
 
 // Problems of sentinels that are made here, too.

@@ -20,6 +20,8 @@ type state struct {
 	at      map[string]int // the places of rows, by id
 	next    string         // the cursor of what follows
 	leftOut int            // rows beyond maxTopicRows
+	full    bool           // rows have a form with values, if the kind of the topic has
+	version uint64         // changes with what is shown
 
 	problem *Problem // of the last read: then the rest is of the read before
 	unknown bool     // the problem is a failure of the server
@@ -28,8 +30,8 @@ type state struct {
 // stateRow is one row, as it is sent. The bytes are a Row.
 type stateRow struct {
 	id    string
-	rev   uint64 // changes with the row
-	shown [2][]byte
+	rev   uint64    // changes with the row
+	shown [2][]byte // the full form is there if state.full is set, or is the plain one
 }
 
 // Which of stateRow.shown a principal gets.
@@ -41,12 +43,13 @@ const (
 // away reports whether the topic could not be read, and should be tried again.
 func (s *state) away() bool { return s.problem != nil && s.problem.Status >= 500 }
 
-// shown makes the state of a view; was is the one before, or nil.
-func (h *hub) shown(v *view, was *state) *state {
+// shown makes the state of a view, with the full forms of rows if somebody who watches may
+// see them; was is the one before, or nil.
+func (h *hub) shown(v *view, was *state, full bool) *state {
 	if v.err != nil {
 		return failing(v.err, was)
 	}
-	st := &state{next: v.next, at: make(map[string]int, len(v.rows))}
+	st := &state{next: v.next, full: full, at: make(map[string]int, len(v.rows))}
 	if st.leftOut = max(0, len(v.rows)-maxTopicRows); st.leftOut > 0 {
 		v.rows = v.rows[:maxTopicRows]
 	}
@@ -54,17 +57,26 @@ func (h *hub) shown(v *view, was *state) *state {
 	st.rows = make([]stateRow, len(v.rows))
 	for i := range v.rows {
 		row := &st.rows[i]
-		*row = shownRow(&v.rows[i])
+		*row = shownRow(&v.rows[i], full)
 		st.at[row.id] = i
-		if old := was.row(row.id); old != nil && bytes.Equal(old.shown[shownPlain], row.shown[shownPlain]) && bytes.Equal(old.shown[shownFull], row.shown[shownFull]) {
-			*row = *old
-		} else {
+		old := was.row(row.id)
+		switch {
+		case old == nil, !bytes.Equal(old.shown[shownPlain], row.shown[shownPlain]), full && was.full && !bytes.Equal(old.shown[shownFull], row.shown[shownFull]):
 			row.rev, same = h.revs.Add(1), false
+		case full == was.full:
+			*row = *old
+		default: // who has seen the plain form has seen all of it, and nobody has seen the other
+			row.rev = old.rev
 		}
 		same = same && was.rows[i].id == row.id
 	}
-	if same {
+	switch {
+	case same && full == was.full:
 		return was
+	case same:
+		st.version = was.version
+	default:
+		st.version = h.revs.Add(1)
 	}
 	return st
 }
@@ -77,7 +89,7 @@ func failing(err error, was *state) *state {
 	}
 	st := &state{problem: p, unknown: !known}
 	if was != nil {
-		st.rows, st.at, st.next, st.leftOut = was.rows, was.at, was.next, was.leftOut
+		st.rows, st.at, st.next, st.leftOut, st.full, st.version = was.rows, was.at, was.next, was.leftOut, was.full, was.version
 	}
 	return st
 }
@@ -93,10 +105,13 @@ func (s *state) row(id string) *stateRow {
 	return nil
 }
 
-func shownRow(v *viewRow) stateRow {
+func shownRow(v *viewRow, full bool) stateRow {
 	row := stateRow{id: v.id}
 	row.shown[shownPlain] = renderRow(v.id, v.plain)
-	if row.shown[shownFull] = row.shown[shownPlain]; v.full != nil {
+	switch {
+	case v.full == nil:
+		row.shown[shownFull] = row.shown[shownPlain]
+	case full:
 		row.shown[shownFull] = renderRow(v.id, v.full)
 	}
 	return row
@@ -152,8 +167,11 @@ func (c *cursor) problem() *Problem {
 // with it.
 func (c *cursor) append(b []byte, class, most int) (longer []byte, full bool) {
 	st := c.topic.state.Load()
-	if st == nil || st.problem != nil || st == c.done {
+	switch {
+	case st == nil, st.problem != nil, c.done != nil && c.done.version == st.version:
 		return b, false
+	case class == shownFull && !st.full && c.topic.kind.full:
+		return b, false // it is being read again, for this watcher
 	}
 	most -= 1 << 10 // for what follows the rows
 	longer = appendText(append(b, `{"topic":`...), c.topic.text)

@@ -27,17 +27,19 @@ type topicKind struct {
 	every time.Duration
 	timed bool // it changes as time passes, too
 	most  int  // topics that one read computes; 0: one
+	full  bool // rows have a form with values
 
 	// check says what is wrong with what follows the name, or with its being asked by
-	// the principal of the call; behind is how many characters are before it.
-	check func(c *call, arg string, behind int) error
+	// the principal of the call; behind is how many characters are before it. It notes
+	// what else is to be known of the topic.
+	check func(c *call, t *topicName, behind int) error
 	// read computes topics: one view for each argument.
 	read func(ctx context.Context, c *weaver.Client, args []string) []view
 }
 
 // topicKinds are what can be watched.
 var topicKinds = []topicKind{
-	{name: "task", arg: "ID", every: rowEvery, most: 500, check: checkTopicID, read: readTasks},
+	{name: "task", arg: "ID", every: rowEvery, most: 500, full: true, check: checkTopicID, read: readTasks},
 	{name: "job", arg: "ID", every: rowEvery, check: checkTopicID, read: each(readJob)},
 	{name: "tasks", arg: "QUERY", every: pageEvery, check: checkTopicQuery, read: each(readQuery)},
 	{name: "counts", every: pageEvery, read: each(readCounts)},
@@ -58,7 +60,7 @@ type view struct {
 type viewRow struct {
 	id    string // unique in the topic
 	plain any    // to principals without the access payloads
-	full  any    // to those with it; nil: the same
+	full  any    // to those with it, in kinds that have it; nil: the same
 }
 
 // String is how a topic of the kind is written.
@@ -120,12 +122,13 @@ func (c *call) topicsOf() (list []topicName, err error) {
 		if err != nil {
 			return nil, err
 		}
+		name := topicName{text: text, kind: k, arg: arg}
 		if k.check != nil {
-			if err := k.check(c, arg, utf8.RuneCountInString(k.name)+1); err != nil {
+			if err := k.check(c, &name, utf8.RuneCountInString(k.name)+1); err != nil {
 				return nil, err
 			}
 		}
-		if name := (topicName{text, k, arg}); !slices.Contains(list, name) {
+		if !slices.Contains(list, name) {
 			list = append(list, name)
 		}
 	}
@@ -137,18 +140,20 @@ type topicName struct {
 	text string
 	kind *topicKind
 	arg  string
+
+	search bool // it asks for what no index knows
 }
 
-func checkTopicID(_ *call, arg string, _ int) error {
-	if _, err := task.ParseID(arg); err != nil {
-		return badTopic(arg, "%s", err)
+func checkTopicID(_ *call, t *topicName, _ int) error {
+	if _, err := task.ParseID(t.arg); err != nil {
+		return badTopic(t.arg, "%s", err)
 	}
 	return nil
 }
 
-func checkTopicQuery(c *call, arg string, behind int) error {
-	_, p := c.parseQuery(arg)
-	if p == nil {
+func checkTopicQuery(c *call, t *topicName, behind int) error {
+	q, p := c.parseQuery(t.arg)
+	if t.search = !q.Exact(); p == nil {
 		return nil
 	}
 	at := &p.Errors[0]

@@ -45,17 +45,22 @@ func (c *call) watch() error {
 	if err != nil {
 		return err
 	}
+	release, err := c.api.searching.take(&c.api.cfg, c.who.Name, topics)
+	if err != nil {
+		return err
+	}
+	defer release()
 	class := shownPlain
 	if c.who.Access.Has(Payloads) {
 		class = shownFull
 	}
 	return c.stream(func(s *stream) error {
-		w := c.api.hub.watch(topics)
+		w := c.api.hub.watch(topics, class)
 		defer w.close()
 		pause := time.NewTimer(0)
 		defer pause.Stop()
 		for {
-			f, err := w.frame(class)
+			f, err := w.frame()
 			if err != nil {
 				return err
 			}
@@ -92,6 +97,7 @@ func await(ctx context.Context, wake <-chan struct{}, timer *time.Timer) error {
 // watcher is one stream that watches topics.
 type watcher struct {
 	hub     *hub
+	class   int           // which form of rows it gets
 	wake    chan struct{} // a topic has a new state
 	cursors []*cursor
 	turn    int // the cursor that comes first in the next frame
@@ -99,7 +105,7 @@ type watcher struct {
 
 // frame makes the next frame, nil if there is nothing to say. Problems have frames of
 // their own.
-func (w *watcher) frame(class int) ([]byte, error) {
+func (w *watcher) frame() ([]byte, error) {
 	at := time.Now().UnixMilli()
 	failing := Frame{At: at}
 	for _, c := range w.cursors {
@@ -120,7 +126,7 @@ func (w *watcher) frame(class int) ([]byte, error) {
 		if len(b) > begin {
 			comma = ","
 		}
-		longer, full := w.cursors[i].append(append(b, comma...), class, maxFrame-head)
+		longer, full := w.cursors[i].append(append(b, comma...), w.class, maxFrame-head)
 		if len(longer) > len(b)+len(comma) {
 			b = longer
 		}

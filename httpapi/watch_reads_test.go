@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -343,8 +344,10 @@ func TestWatchPrivacy(t *testing.T) {
 			t.Fatal(err)
 		}
 		id := h.ID().String()
+		var opened []*watching
 		for _, access := range []Access{Read, Read | Payloads, Read, Full} {
 			w := open(access, "task:"+id)
+			opened = append(opened, w)
 			w.until("task:"+id, id, `"state":"ready"`)
 			row := string(w.shown["task:"+id][id])
 			if strings.Contains(row, "4111") {
@@ -354,8 +357,50 @@ func TestWatchPrivacy(t *testing.T) {
 				t.Errorf("%s sees %s", access, row)
 			}
 		}
+		// Values are not even made for those who may not see them.
+		topic := "task:" + id
+		has := func() bool {
+			st := a.hub.topics[topic].state.Load()
+			return strings.Contains(fmt.Sprintf("%s", st.rows[0].shown), "Eve")
+		}
+		leave := func(w *watching) {
+			_ = w.stream.Body.Close()
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !has() {
+			t.Error("a topic that is watched with the access payloads has no values")
+		}
+		for _, w := range opened[1:] {
+			leave(w)
+		}
+		if has() {
+			t.Error("a topic has values that nobody may see")
+		}
+		var frames atomic.Int32
+		go func() {
+			for event, _ := opened[0].next(); event != ""; event, _ = opened[0].next() {
+				frames.Add(1)
+			}
+		}()
+		again := open(Full, topic)
+		begun := time.Now()
+		again.until(topic, id, "Eve")
+		if d := time.Since(begun); d > rowEvery+2*hubPause {
+			t.Errorf("values came after %s", d)
+		}
+		leave(again)
+		if n := frames.Load(); n > 0 || has() {
+			t.Errorf("who may not see values got %d frames while they came and went", n)
+		}
+		cancel(t, a, id)
+		time.Sleep(time.Second)
+		if n := frames.Load(); n != 1 || has() {
+			t.Errorf("then a change came in %d frames", n)
+		}
 		w := open(Full, "tasks:")
-		w.until("tasks:", id, `"state":"ready"`)
+		w.until("tasks:", id, `"state":"cancelled"`)
 		if row := string(w.shown["tasks:"][id]); strings.Contains(row, "4111") || strings.Contains(row, "Eve") {
 			t.Errorf("a page shows %s", row)
 		}

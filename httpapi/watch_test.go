@@ -182,8 +182,8 @@ func TestWatchLargePage(t *testing.T) {
 	w := &watcher{cursors: []*cursor{c}}
 	has := map[string]bool{}
 	for n := range 20 {
-		c.topic.state.Store(h.shown(fill(), c.topic.state.Load()))
-		f, err := w.frame(shownPlain)
+		c.topic.state.Store(h.shown(fill(), c.topic.state.Load(), false))
+		f, err := w.frame()
 		if err != nil || len(f) > maxFrame {
 			t.Fatalf("frame %d has %d bytes (%v)", n, len(f), err)
 		}
@@ -200,11 +200,11 @@ func TestWatchLargePage(t *testing.T) {
 		t.Errorf("%d of %d rows were ever told", len(has), len(rows))
 	}
 	for n := 0; c.done == nil; n++ {
-		if _, err := w.frame(shownPlain); err != nil || n > 5 {
+		if _, err := w.frame(); err != nil || n > 5 {
 			t.Fatal("what does not change any more is not told in a few frames")
 		}
 	}
-	if f, err := w.frame(shownPlain); f != nil || err != nil {
+	if f, err := w.frame(); f != nil || err != nil {
 		t.Errorf("there is more to tell: %s (%v)", f, err)
 	}
 }
@@ -217,8 +217,9 @@ func TestWatchSlowReader(t *testing.T) {
 		slow := watch(t, srv.client(t), "tasks:")
 		w := watch(t, srv.client(t), "tasks:")
 		w.next()
-		stop := make(chan bool)
+		stop, stopped := make(chan bool), make(chan bool)
 		go func() {
+			defer close(stopped)
 			for {
 				select {
 				case <-stop:
@@ -235,6 +236,7 @@ func TestWatchSlowReader(t *testing.T) {
 			}
 		}
 		close(stop)
+		<-stopped
 		a.streams.mu.Lock()
 		open := a.streams.all
 		a.streams.mu.Unlock()

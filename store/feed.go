@@ -11,8 +11,8 @@ import (
 
 // EventFeed is implemented by stores that can keep a feed of all that happens in a
 // namespace: to tasks, to jobs, and what attempts store of their steps, progress, output
-// and logs. A row is written in the transaction of what it tells, whoever makes that, so
-// that it is there if and only if that is, and once. A namespace without a feed
+// and logs. A row is written in the transaction of what it tells, whichever program makes
+// that, so that it is there if and only if that is, and once. A namespace without a feed
 // pays nothing for it.
 //
 // The rows of a namespace have positions, positive and rising. A reader that asks for
@@ -121,14 +121,16 @@ type FeedRow struct {
 	StartedAt    time.Time   // of the attempt, or when the job was created
 	NextReadyAt  time.Time   // of a retry
 	JobName      string
-	Counters     task.JobCounters
+	Counters     task.JobCounters // of the job when it ended; zero if it has changed since
 	Event        EventRow
 }
 
 // FeedName is the name of the event that a row tells; that of an event row is its
-// own type.
+// own type. "": a newer program wrote the row.
 func FeedName(kind FeedKind, state string, waiting task.Waiting, outcome task.Outcome) string {
 	switch kind {
+	case FeedEnqueued:
+		return "task.enqueued"
 	case FeedStarted:
 		return "task.started"
 	case FeedReopened:
@@ -144,7 +146,7 @@ func FeedName(kind FeedKind, state string, waiting task.Waiting, outcome task.Ou
 		}
 	case FeedOver:
 	default:
-		return "task.enqueued"
+		return ""
 	}
 	switch s := task.State(state); {
 	case s.Terminal() || s == task.Blocked:

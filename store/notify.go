@@ -45,7 +45,7 @@ type Notice struct {
 	Dead     bool          // workers of other processes were found dead: a reaper may take their leases
 	Chores   bool          // work was left to reapers (ChoreRow)
 	Events   []task.ID     // tasks with new event rows
-	Changed  bool          // tasks, jobs, workers or pauses changed in another way: tasks were claimed, a step or progress was recorded, an operator or the collector did something
+	Changed  bool          // tasks, jobs, workers or pauses changed in another way: tasks were claimed, a step or progress was recorded, an operator or the collector changed something (not: a command that was refused or applied before, a dry run)
 	External bool          // another process or a caller's own transaction wrote: anything may have changed
 }
 

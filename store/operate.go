@@ -22,8 +22,10 @@ type Seen struct {
 	// whose task has another epoch by now changes nothing: ErrChanged.
 	Epoch int64
 
-	// UpdatedAt is when it had changed last when it was seen; zero: whenever that was.
-	// A command whose task has changed since changes nothing: ErrChanged.
+	// UpdatedAt is the task's when it was seen; zero: whatever it is now. A command whose
+	// task has moved since, or got another input or due time, changes nothing:
+	// ErrChanged. Steps, progress, logs, signals that it did not wait for, a request that
+	// it end, a pause and a resume are no such change.
 	UpdatedAt time.Time
 }
 

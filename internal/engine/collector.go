@@ -35,7 +35,7 @@ type collector struct {
 	swept  time.Time       // when the bucket was looked through
 	merged time.Time       // when statistics were
 	feed   store.EventFeed // nil: the store keeps none
-	looked time.Time       // for a feed
+	looked time.Time       // for a feed, and saw whether there is one
 	fed    bool            // there was one
 }
 
@@ -59,7 +59,7 @@ func (c *collector) run(ctx context.Context) error {
 		if c.feed != nil && (c.fed || time.Since(c.looked) >= feedEvery*4/5) {
 			c.shorten(ctx)
 		}
-		if every = collectEvery; !expires && c.stats == nil && !c.fed {
+		if every = collectEvery; !expires && c.stats == nil && !c.fed && !c.looked.IsZero() {
 			every = feedEvery
 		}
 		if expires {
@@ -89,14 +89,17 @@ func (c *collector) expire(ctx context.Context) {
 
 // shorten removes events that are older than the feed keeps them.
 func (c *collector) shorten(ctx context.Context) {
-	c.looked = time.Now()
-	state, err := c.feed.Feed(ctx, c.Namespace)
-	if errors.Is(err, store.ErrNoFeed) {
+	call, cancel := context.WithTimeout(ctx, c.TTL)
+	state, err := c.feed.Feed(call, c.Namespace)
+	cancel()
+	switch {
+	case errors.Is(err, store.ErrNoFeed):
 		c.feed, c.fed = nil, false
 		return
+	case err == nil:
+		c.looked, c.fed = time.Now(), state.On || state.Kept < state.Last
 	}
-	c.fed = err == nil && (state.On || state.Kept < state.Last)
-	for more := c.fed; more && ctx.Err() == nil; {
+	for more := err == nil && c.fed; more && ctx.Err() == nil; {
 		start := time.Now()
 		call, cancel := context.WithTimeout(ctx, c.TTL)
 		more, err = c.feed.PruneFeed(call, c.Namespace)

@@ -138,13 +138,50 @@ func TestCollectorShortensTheFeed(t *testing.T) {
 	})
 }
 
-// looked counts how often it is asked for the feed.
+// looked counts how often it is asked for the feed, of which some calls fail.
 type looked struct {
 	store.EventFeed
-	looks atomic.Int64
+	looks, fails atomic.Int64
 }
 
 func (l *looked) Feed(ctx context.Context, ns string) (store.FeedState, error) {
 	l.looks.Add(1)
+	if _, limited := ctx.Deadline(); !limited {
+		return store.FeedState{}, errors.New("a call without an end")
+	}
+	if l.fails.Add(-1) >= 0 {
+		return store.FeedState{}, store.ErrUnavailable
+	}
 	return l.EventFeed.Feed(ctx, ns)
+}
+
+// A look that fails does not end the looks for an hour.
+func TestCollectorLooksAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		s := &looked{EventFeed: f.Store}
+		s.fails.Store(2) // before it knows of the feed
+		if err := s.KeepFeed(f.Context(), testNS, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		e := &env{Config: Config{Store: struct {
+			store.Store
+			store.EventFeed
+		}{f.Store, s}, Namespace: testNS, TTL: testTTL, Values: &Values{}, Log: slog.New(slog.DiscardHandler)}}
+		ctx, stop := context.WithCancel(f.Context())
+		done := make(chan error)
+		go func() { done <- newCollector(e).run(ctx) }()
+		for _, when := range []string{"at first", "later"} {
+			f.enqueue(3)
+			time.Sleep(5 * time.Minute)
+			if state, err := s.EventFeed.Feed(ctx, testNS); err != nil || state.Kept != state.Newest {
+				t.Errorf("%s, after errors, events up to %d of %d are gone (%v), want all", when, state.Kept, state.Newest, err)
+			}
+			s.fails.Store(1)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }

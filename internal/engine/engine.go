@@ -95,9 +95,9 @@ type Config struct {
 	CrashBudget  int
 	Retain       []store.Retention // what the collector removes; empty: nothing
 	IDs          *task.IDs
-	KeepStats    time.Duration // how long statistics are kept; 0: store.StatsKept, < 0: for ever
+	KeepStats    time.Duration // how long statistics are kept, the shortest of all engines; 0: store.StatsKept, < 0: for ever
 	NoStats      bool          // count nothing; what others count is still made coarser
-	Redact       []string      // patterns of what nobody but handlers sees, beside those of tasks
+	Redact       []string      // patterns of what only handlers see, beside those of tasks
 
 	StoreLogs, StoreEvents bool // in the store
 

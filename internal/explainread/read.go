@@ -18,7 +18,6 @@ type Source interface {
 	List(context.Context, weaver.Filter) ([]weaver.TaskInfo, string, error)
 	Job(context.Context, weaver.JobID) (weaver.JobInfo, error)
 	JobStatus(context.Context, weaver.JobID) (weaver.JobStatus, error)
-	JobTasks(context.Context, weaver.JobID) ([]weaver.TaskInfo, error)
 	Edges(context.Context, weaver.JobID) ([]store.GraphEdge, error)
 	Orphans(context.Context, ...weaver.TaskID) ([]weaver.TaskID, error)
 }
@@ -28,7 +27,7 @@ type Reader struct {
 	Source
 
 	// TakeOver returns the command lines that go on with a task of a job, nil: of none,
-	// whose worker's process is dead.
+	// whose worker's process is dead. Without it dead workers are not looked for.
 	TakeOver func(job *task.Job) []string
 }
 
@@ -80,7 +79,7 @@ func (r Reader) ExplainJob(ctx context.Context, e explain.Explainer, id task.ID)
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := r.JobTasks(ctx, id)
+	tasks, err := r.jobTasks(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -143,11 +142,30 @@ func (r Reader) rootOf(ctx context.Context, t *task.Task) ([]*task.Task, error) 
 	if err != nil || len(edges) == 0 {
 		return nil, err
 	}
-	tasks, err := r.JobTasks(ctx, t.JobID)
+	tasks, err := r.jobTasks(ctx, t.JobID)
 	if err != nil {
 		return nil, err
 	}
 	return explain.RootOf(t, tasks, edges), nil
+}
+
+// jobTasks reads all tasks of a job, in the order of their creation, without their values:
+// no explanation has them, and together they may be large.
+func (r Reader) jobTasks(ctx context.Context, id task.ID) (all []task.Task, err error) {
+	for f := (weaver.Filter{Job: id, Limit: 200}); ; {
+		page, next, err := r.List(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			page[i].Input, page[i].Output, page[i].UnblockInput = nil, nil, nil
+		}
+		all = append(all, page...)
+		if f.After = next; next == "" {
+			slices.Reverse(all)
+			return all, nil
+		}
+	}
 }
 
 // JobOf returns the job of a task that its deadline may have ended; nil for other
@@ -160,7 +178,8 @@ func (r Reader) JobOf(ctx context.Context, t *task.Task) (*task.Job, error) {
 	return &j, err
 }
 
-// FindGone adds those of the tasks to c.Gone whose worker is known to be dead.
+// FindGone adds those of the tasks to c.Gone whose worker is known to be dead, with what
+// TakeOver says.
 func (r Reader) FindGone(ctx context.Context, c explain.Clock, tasks ...*task.Task) error {
 	byID := make(map[task.ID]*task.Task)
 	var running []task.ID
@@ -170,7 +189,7 @@ func (r Reader) FindGone(ctx context.Context, c explain.Clock, tasks ...*task.Ta
 			running = append(running, t.ID)
 		}
 	}
-	if len(running) == 0 {
+	if len(running) == 0 || r.TakeOver == nil {
 		return nil
 	}
 	orphans, err := r.Orphans(ctx, running...)

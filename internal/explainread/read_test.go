@@ -67,6 +67,10 @@ func TestTakeOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	quiet := explainread.Reader{Source: r.Source}
+	if _, err := quiet.Explain(t.Context(), e, tasks[0].ID); err != nil {
+		t.Errorf("without TakeOver: %v", err)
+	}
 	for _, id := range []task.ID{tasks[0].ID, h.ID()} {
 		x, err := r.Explain(t.Context(), e, id)
 		if err != nil {

@@ -285,3 +285,15 @@ func Revive(t *Revived, now time.Time) Revival {
 	}
 	return r
 }
+
+// Changes reports whether a command changed what [store.Notice].Changed tells of.
+// Commands that are refused, or were applied before, change nothing.
+func Changes(cmd store.Command, res *store.CommandResult) bool {
+	switch cmd := cmd.(type) {
+	case store.Upload:
+		return false
+	case store.AcceptBucket:
+		return res.Err == nil && !cmd.Check
+	}
+	return res.Err == nil && !res.Existing
+}

@@ -158,3 +158,8 @@ func ParseCollectCursor(s string) (CollectCursor, error) {
 	}
 	return c, nil
 }
+
+// CollectChanges reports whether a bite changed what [store.Notice].Changed tells of.
+func CollectChanges(req *store.CollectRequest, res *store.CollectResult) bool {
+	return !req.DryRun && res.Tasks+res.Jobs+res.Dropped > 0
+}

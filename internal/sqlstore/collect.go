@@ -38,13 +38,14 @@ func (s *Store) Collect(ctx context.Context, ns string, req store.CollectRequest
 		return res, err
 	}
 	err = s.write(ctx, ns, Heavy, func(t *Tx) error {
-		t.fx.Notice.Changed = true
 		res = store.CollectResult{Next: behind.String()}
 		limit := rules.CollectLimit(req.Limit)
 		c := collecting{eraser: eraser{Tx: t, room: limit + rules.MaxMoves}, req: &req, res: &res}
 		run := func() error { return c.run(at.Stage, list) }
 		if !req.DryRun {
-			return run()
+			err := run()
+			t.fx.Notice.Changed = rules.CollectChanges(&req, &res)
+			return err
 		}
 		return t.undoable(func() error { return cmp.Or(run(), errUndo) }, nil)
 	})

@@ -15,8 +15,10 @@ import (
 // Feeds is what a database does for the feed of a namespace. Its rows are written by
 // triggers of the database.
 type Feeds interface {
-	// MakeFeed makes the triggers if there are none.
-	MakeFeed(t *Tx) error
+	// MakeFeed makes the triggers that are not there, for all namespaces, in transactions
+	// of its own. They do nothing for a namespace without a row of weaver_feeds. Errors
+	// are those of the port.
+	MakeFeed(ctx context.Context, ns string) error
 	// FeedHorizon returns up to which position all rows are committed, or never will be,
 	// and the highest that was given away. ok is false where positions are given away
 	// in the order of commits: then both are the position of the newest row.
@@ -31,7 +33,8 @@ SELECT keep, pruned, (SELECT pos FROM weaver_feed WHERE namespace = ?1 ORDER BY 
 FROM weaver_feeds WHERE namespace = ?1`
 	sqlPutFeed = `
 INSERT INTO weaver_feeds (namespace, keep, pruned) VALUES (?1, ?2, ?3)
-ON CONFLICT (namespace) DO UPDATE SET keep = excluded.keep, pruned = excluded.pruned`
+ON CONFLICT (namespace) DO UPDATE SET keep = excluded.keep,
+  pruned = CASE WHEN excluded.pruned > weaver_feeds.pruned THEN excluded.pruned ELSE weaver_feeds.pruned END`
 )
 
 // feed is a row of weaver_feeds, and where the feed ends.
@@ -105,19 +108,19 @@ func (s *Store) KeepFeed(ctx context.Context, ns string, keep time.Duration) err
 	if err != nil || was.keep == keep.Microseconds() {
 		return err
 	}
+	if was.keep == 0 {
+		if err := s.db.MakeFeed(ctx, ns); err != nil { // before the row, which has them write
+			return fmt.Errorf("begin the feed of events: %w", err)
+		}
+	}
 	return s.write(ctx, ns, Heavy, func(t *Tx) error {
 		f, err := t.feed()
 		if err != nil {
 			return err
 		}
-		if keep > 0 && f.keep == 0 {
-			if err := t.db.MakeFeed(t); err != nil {
-				return fmt.Errorf("begin the feed of events: %w", err)
-			}
-			if f.exists { // what happened meanwhile is not there, and readers learn of it
-				if f.pruned, err = t.db.SkipFeed(t); err != nil {
-					return err
-				}
+		if keep > 0 && f.keep == 0 && f.exists { // what happened meanwhile is not there, and readers learn of it
+			if f.pruned, err = t.db.SkipFeed(t); err != nil {
+				return err
 			}
 		}
 		return t.stmt(sqlPutFeed).Text(1, t.ns).Int(2, keep.Microseconds()).Int(3, f.pruned).Run()
@@ -163,12 +166,13 @@ var (
 	sqlFeedRows = `
 SELECT ` + feedColumns.List() + ` FROM weaver_feed WHERE namespace = ?1 AND pos > ?2 AND pos <= ?3 ORDER BY pos LIMIT ?4`
 
-	// What a chunk of rows quotes. The end of a task is quoted while it lasts.
+	// What a chunk of rows quotes. The ends of tasks and jobs are quoted while they last.
 	sqlFeedQuotes = newChunkSQL(func(n int) string {
 		return `
 SELECT f.pos, t.options_json, t.allow_failure, coalesce(a.started_at, j.created_at),
   coalesce(a.error_json, CASE WHEN f.kind = 'over' AND t.state = f.state AND t.updated_at = f.at THEN t.last_error_json END),
-  d.next_ready_at, coalesce(e.body, l.body), j.name, j.total, j.unfinished, j.movable, j.failed, j.allowed, j.succeeded
+  d.next_ready_at, coalesce(e.body, l.body), j.name,
+  CASE WHEN j.state = f.state AND j.updated_at = f.at THEN 1 ELSE 0 END, j.total, j.unfinished, j.movable, j.failed, j.allowed, j.succeeded
 FROM weaver_feed f
 LEFT JOIN weaver_tasks t ON t.namespace = f.namespace AND t.task_id = f.task_id
 LEFT JOIN weaver_attempts a ON f.kind = 'ended' AND a.namespace = f.namespace AND a.task_id = f.task_id AND a.attempt_no = f.attempt_no
@@ -240,9 +244,11 @@ func (v *View) quote(rows []store.FeedRow) error {
 			row.Node, row.Redact, row.AllowFailure = t.Node, t.Redact, r.Bool(2)
 			row.StartedAt, row.Error, row.NextReadyAt, row.Event.Body = r.Time(3), r.Error(4), r.Time(5), r.Bytes(6)
 			row.JobName = r.Text(7)
-			row.Counters = task.JobCounters{
-				Total: int(r.Int(8)), Unfinished: int(r.Int(9)), Movable: int(r.Int(10)),
-				Failed: int(r.Int(11)), Allowed: int(r.Int(12)), Succeeded: int(r.Int(13)),
+			if r.Bool(8) {
+				row.Counters = task.JobCounters{
+					Total: int(r.Int(9)), Unfinished: int(r.Int(10)), Movable: int(r.Int(11)),
+					Failed: int(r.Int(12)), Allowed: int(r.Int(13)), Succeeded: int(r.Int(14)),
+				}
 			}
 		}
 		return st.Done()
@@ -274,7 +280,8 @@ func (s *Store) PruneFeed(ctx context.Context, ns string) (more bool, err error)
 	})
 }
 
-// oldFeed returns up to where the first rows are no longer kept.
+// oldFeed returns up to where the first rows are no longer kept: an old row behind a
+// young one stays, whichever clock made it so.
 func (v *View) oldFeed(state store.FeedState) (cut int64, more bool, err error) {
 	f, err := v.feed()
 	if err != nil {
@@ -285,14 +292,14 @@ func (v *View) oldFeed(state store.FeedState) (cut int64, more bool, err error) 
 		before = v.now().UnixMicro() - f.keep
 	}
 	n := 0
-	var last int64
 	st := v.stmt(sqlOldFeed).Text(1, v.ns).Int(2, int64(rules.MaxMoves))
 	for st.Next() {
-		n++
-		last = st.ColInt(0)
-		if last <= state.Newest && (st.ColInt(1) < before || last <= f.pruned) {
-			cut = last
+		pos := st.ColInt(0)
+		if pos > state.Newest || pos > f.pruned && st.ColInt(1) >= before {
+			break
 		}
+		cut = pos
+		n++
 	}
-	return cut, n == rules.MaxMoves && cut == last, st.Done()
+	return cut, n == rules.MaxMoves, st.Done()
 }

@@ -42,12 +42,12 @@ type commandChore struct {
 func (s *Store) operateSome(ctx context.Context, ns string, cmds []store.Command, got []store.CommandResult) (n int, chores []commandChore, err error) {
 	err = s.write(ctx, ns, weightOf(cmds), func(t *Tx) error {
 		n, chores = 0, nil
-		t.fx.Notice.Changed = true
 		for t.moved < rules.MaxMoves && n < len(cmds) {
 			o := operation{tx: t, moves: moves{tx: t}}
 			if err := o.one(cmds[n], &got[n]); err != nil {
 				return err
 			}
+			t.fx.Notice.Changed = t.fx.Notice.Changed || rules.Changes(cmds[n], &got[n])
 			if o.rest != nil {
 				res := &got[n]
 				chores = append(chores, commandChore{o.rest, func(more *store.CommandResult) {

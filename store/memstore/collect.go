@@ -36,7 +36,7 @@ func (s *Store) Collect(ctx context.Context, ns string, req store.CollectRequest
 	err = s.do(ctx, ns, func(o *op) {
 		c := collecting{op: o, req: &req, gone: map[task.ID]bool{}, limit: rules.CollectLimit(req.Limit)}
 		res = c.run(at)
-		o.notice.Changed = len(c.gone) > 0
+		o.notice.Changed = rules.CollectChanges(&req, &res)
 	})
 	return res, err
 }

@@ -157,7 +157,10 @@ func byPos(row store.FeedRow, pos int64) int { return cmp.Compare(row.Pos, pos) 
 func (o *op) quote(row *store.FeedRow) {
 	if row.Kind == store.FeedSettled {
 		if j := o.jobs[row.Job]; j != nil {
-			row.JobName, row.Counters, row.StartedAt = j.Name, j.Counters, j.CreatedAt
+			row.JobName, row.StartedAt = j.Name, j.CreatedAt
+			if string(j.State) == row.State && j.UpdatedAt.Equal(row.At) {
+				row.Counters = j.Counters
+			}
 		}
 		return
 	}

@@ -13,9 +13,9 @@ import (
 func (s *Store) Operate(ctx context.Context, ns string, cmds ...store.Command) ([]store.CommandResult, error) {
 	out := make([]store.CommandResult, len(cmds))
 	err := s.do(ctx, ns, func(o *op) {
-		o.notice.Changed = true
 		for i, cmd := range cmds {
 			out[i] = o.operate(cmd)
+			o.notice.Changed = o.notice.Changed || rules.Changes(cmd, &out[i])
 			o.propagate()
 		}
 	})

@@ -3,11 +3,15 @@ package postgres
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/goweaver/weaver/internal/sqlstore"
+	"github.com/goweaver/weaver/store"
 	"github.com/goweaver/weaver/store/postgres/internal/conn"
 )
 
@@ -15,37 +19,52 @@ import (
 var feedSQL string
 
 const (
-	sqlFeedTriggers = `
-SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'weaver\_feed\_%' AND tgfoid IN (
+	sqlFeedTrigger = `
+SELECT 1 FROM pg_trigger WHERE tgname = ?1 AND tgfoid IN (
   SELECT oid FROM pg_proc WHERE pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = CAST('weaver_feed' AS regclass)))`
 	sqlFeedWait = `SELECT set_config('lock_timeout', ?1, true)`
-	sqlSkipFeed = `SELECT nextval('weaver_feed_pos')`
-	sqlFeedLast = `SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM weaver_feed_pos`
+	sqlSkipFeed = `SELECT weaver_feed_skip()`
+	sqlFeedLast = `SELECT weaver_feed_last()`
 	sqlFeedNow  = `SELECT CAST(CAST(pg_current_xact_id() AS text) AS bigint)`
 	sqlSnapshot = `SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)`
 )
 
 // MakeFeed implements sqlstore.Feeds. It needs the rights of the tables' owner, as
-// migrations do, and waits for the transactions that write to them.
-func (d database) MakeFeed(t *sqlstore.Tx) error {
-	if err := lockAdvisory(d.c, "feed triggers", ""); err != nil {
-		return err
-	}
-	want := strings.Split(feedSQL, "\n---\n")[1:]
-	st := t.Conn().Stmt(sqlFeedTriggers)
-	made := st.One() && st.ColInt(0) == int64(len(want))
-	if err := st.Done(); err != nil || made {
-		return err
-	}
-	if err := t.Conn().Stmt(sqlFeedWait).Text(1, fmt.Sprint(ddlWait.Milliseconds())).Done(); err != nil {
-		return err
-	}
-	for _, sql := range want {
-		if err := t.Conn().Stmt(sql).Run(); err != nil {
-			return err
+// migrations do. Each trigger is made in a transaction of its own, which waits for those
+// that write to its table: one that holds a table and waits for the next would
+// deadlock with them.
+// Crash here: the triggers that were made do nothing, and the next call makes the others.
+func (d database) MakeFeed(ctx context.Context, _ string) error {
+	for _, sql := range strings.Split(feedSQL, "\n---\n")[1:] {
+		err := d.db.pool.Tx(ctx, false, func(c *conn.Conn) error { return makeTrigger(c, sql) })
+		var refused *pgconn.PgError
+		if errors.As(err, &refused) && refused.Code == "42501" { // insufficient_privilege
+			return &refusal{kind: store.ErrReadOnly, cause: err, text: fmt.Sprintf(
+				"%s: user %q may not make the triggers that write it (%s): begin it once as the owner of the tables, who ran `weaver migrate up`; then this user may change it",
+				d.db.src.shown, d.db.src.config.User, refused.Message)}
+		}
+		if err != nil {
+			return d.db.translate(err)
 		}
 	}
 	return nil
+}
+
+// makeTrigger makes a trigger if it is not there.
+func makeTrigger(c *conn.Conn, sql string) error {
+	if err := lockAdvisory(c, "feed triggers", ""); err != nil {
+		return err
+	}
+	name := strings.Fields(sql)[2] // CREATE TRIGGER name
+	st := c.Stmt(sqlFeedTrigger).Text(1, name)
+	made := st.One()
+	if err := st.Done(); err != nil || made {
+		return err
+	}
+	if err := c.Stmt(sqlFeedWait).Text(1, fmt.Sprint(ddlWait.Milliseconds())).Done(); err != nil {
+		return err
+	}
+	return c.Stmt(sql).Run()
 }
 
 // SkipFeed implements sqlstore.Feeds.
@@ -115,6 +134,9 @@ func (h *feedHorizon) look(read func(sql string) (int64, error)) error {
 	last, err := read(sqlFeedLast)
 	if err != nil {
 		return err
+	}
+	if last < h.last { // another server took over, or a backup was restored
+		h.all, h.waiting = 0, nil
 	}
 	if h.last = last; last <= h.all {
 		return nil

@@ -16,6 +16,7 @@ import (
 type feedReader struct {
 	*testing.T
 	db    *postgres.DB
+	ns    string
 	after int64
 	seen  map[task.ID]int
 }
@@ -24,7 +25,7 @@ type feedReader struct {
 func (r *feedReader) read() {
 	r.Helper()
 	for {
-		page, err := r.db.FeedPage(r.Context(), "ns", store.FeedRequest{After: r.after, Limit: 3})
+		page, err := r.db.FeedPage(r.Context(), r.ns, store.FeedRequest{After: r.after, Limit: 3})
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -76,7 +77,7 @@ func TestFeedOfCrossingTransactions(t *testing.T) {
 		}
 		return id
 	}
-	reader := &feedReader{T: t, db: db, seen: map[task.ID]int{}}
+	reader := &feedReader{T: t, db: db, ns: "ns", seen: map[task.ID]int{}}
 	want := 0
 	for round, others := range []int{0, 5, 5, 0, 0, 1} { // that are committed meanwhile
 		commits := round%3 < 2
@@ -109,7 +110,7 @@ func TestFeedOfCrossingTransactions(t *testing.T) {
 	if state, err := db.Feed(t.Context(), "ns"); err != nil || state.Newest > state.Last {
 		t.Errorf("in the end the feed is %+v, %v", state, err)
 	}
-	fresh := &feedReader{T: t, db: openURL(t, db.RawURL()), seen: map[task.ID]int{}}
+	fresh := &feedReader{T: t, db: openURL(t, db.RawURL()), ns: "ns", seen: map[task.ID]int{}}
 	fresh.until(want)
 	if fmt.Sprint(fresh.seen) != fmt.Sprint(reader.seen) {
 		t.Error("a reader that begins later sees other rows")

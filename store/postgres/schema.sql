@@ -550,6 +550,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION weaver_feed_attempt()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'weaver', 'pg_temp'
 AS $function$
 BEGIN
   INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, waiting, name, size)
@@ -571,6 +573,8 @@ END $function$
 CREATE OR REPLACE FUNCTION weaver_feed_enqueued()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'weaver', 'pg_temp'
 AS $function$
 BEGIN
   INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, waiting)
@@ -590,6 +594,8 @@ END $function$
 CREATE OR REPLACE FUNCTION weaver_feed_event()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'weaver', 'pg_temp'
 AS $function$
 BEGIN
   INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, seq, name, size)
@@ -602,9 +608,22 @@ BEGIN
 END $function$
 ;
 
+CREATE OR REPLACE FUNCTION weaver_feed_last()
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'weaver', 'pg_temp'
+AS $function$
+BEGIN
+  RETURN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM weaver_feed_pos);
+END $function$
+;
+
 CREATE OR REPLACE FUNCTION weaver_feed_log()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'weaver', 'pg_temp'
 AS $function$
 BEGIN
   INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, seq, name, size)
@@ -620,6 +639,8 @@ END $function$
 CREATE OR REPLACE FUNCTION weaver_feed_settled()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'weaver', 'pg_temp'
 AS $function$
 BEGIN
   INSERT INTO weaver_feed (namespace, pos, kind, at, job_id, state)
@@ -629,9 +650,22 @@ BEGIN
 END $function$
 ;
 
+CREATE OR REPLACE FUNCTION weaver_feed_skip()
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'weaver', 'pg_temp'
+AS $function$
+BEGIN
+  RETURN nextval('weaver_feed_pos');
+END $function$
+;
+
 CREATE OR REPLACE FUNCTION weaver_feed_state()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'weaver', 'pg_temp'
 AS $function$
 BEGIN
   INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, waiting)

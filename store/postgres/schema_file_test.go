@@ -37,9 +37,10 @@ FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r' ORDE
 // sqlSequences lists the sequences.
 const sqlSequences = `SELECT E'\nCREATE SEQUENCE ' || relname || E';\n' FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'S' ORDER BY relname`
 
-// sqlFunctions lists the functions, each as it can be made.
+// sqlFunctions lists the functions, each as it can be made in the schema weaver.
 const sqlFunctions = `
-SELECT E'\n' || replace(pg_get_functiondef(oid), pronamespace::regnamespace || '.', '') || E';\n' FROM pg_proc WHERE pronamespace = $1::regnamespace ORDER BY proname, oid::regprocedure::text`
+SELECT E'\n' || replace(replace(pg_get_functiondef(oid), pronamespace::regnamespace || '.', ''),
+  'SET search_path TO ''' || pronamespace::regnamespace || ''', ''pg_temp''', 'SET search_path TO ''weaver'', ''pg_temp''') || E';\n' FROM pg_proc WHERE pronamespace = $1::regnamespace ORDER BY proname, oid::regprocedure::text`
 
 // listing is everything in a schema that holds tables, indexes and functions.
 func listing(u *user, schema string) string {

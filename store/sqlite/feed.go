@@ -13,13 +13,15 @@ var feedSQL string
 
 // MakeFeed implements sqlstore.Feeds. The triggers are of the file, so they write the
 // rows of every process.
-func (database) MakeFeed(t *sqlstore.Tx) error {
-	for _, sql := range strings.Split(feedSQL, "\n---\n")[1:] {
-		if err := t.Conn().Stmt(sql).Run(); err != nil {
-			return err
+func (d database) MakeFeed(ctx context.Context, ns string) error {
+	return d.Write(ctx, ns, sqlstore.Op{Weight: sqlstore.Heavy, Run: func(t *sqlstore.Tx) error {
+		for _, sql := range strings.Split(feedSQL, "\n---\n")[1:] {
+			if err := t.Conn().Stmt(sql).Run(); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	}})
 }
 
 // FeedHorizon implements sqlstore.Feeds: one transaction writes at a time.

@@ -56,10 +56,10 @@ var feedCases = []testCase{
 		e.keepFeed(time.Hour)
 		well := e.one(queue("q"))
 		fin := success(e.a.take(well))
-		fin.Events = eventRows(e, 1, 2, 3)
+		fin.Events = eventRows(e, 1, 2, 3, 4, 6, 7)
 		e.finish(fin)
 		e.finish(fin) // its answer was lost
-		e.equal("of one that succeeds", e.feedOf(well), "[task.enqueued task.started step.started step.started log.written task.succeeded]")
+		e.equal("of one that succeeds", e.feedOf(well), "[task.enqueued task.started step.started step.started log.written step.started log.written step.started task.succeeded]")
 
 		retried := e.one()
 		e.finish(retry(e.a.take(retried), time.Second))
@@ -101,6 +101,27 @@ var feedCases = []testCase{
 		e.equal("attempt", failed[0].AttemptNo, 1)
 		over, _ := e.feedAfter(store.FeedRequest{Task: j.id("b"), Names: []string{"task.cancelled"}})
 		e.require(len(over) == 1 && over[0].Error != nil, "the end of what waited: %+v", over)
+	}},
+	{"the counters of a job that has changed since are not told", func(e *env) {
+		e.keepFeed(time.Hour)
+		j := e.job("a")
+		e.fail(j.id("a"))
+		ends := func(want ...string) {
+			e.Helper()
+			rows, _ := e.feedAfter(store.FeedRequest{Names: []string{"job.settled"}})
+			e.equal("ends of the job", fmt.Sprint(mapped(rows, func(r store.FeedRow) string {
+				return fmt.Sprintf("%s %d/%d of %d", r.State, r.Counters.Failed, r.Counters.Succeeded, r.Counters.Total)
+			})), fmt.Sprint(want))
+			for _, r := range rows {
+				e.equal("the job's begin", r.StartedAt, j.read().CreatedAt)
+			}
+		}
+		ends("failed 1/0 of 1")
+		e.pass(time.Second)
+		e.operate(retryOf(j.id("a")))
+		ends("failed 0/0 of 0")
+		e.succeed(j.id("a"))
+		ends("failed 0/0 of 0", "succeeded 0/1 of 1")
 	}},
 	{"pages go on where they ended, and filters hold", func(e *env) {
 		e.keepFeed(time.Hour)
@@ -154,5 +175,24 @@ var feedCases = []testCase{
 		e.equal("kept", e.feed().Kept, first)
 		rows, _ := e.feedAfter(store.FeedRequest{})
 		e.require(len(rows) == 1 && rows[0].Task == id, "rows that are kept: %+v", rows)
+	}},
+	{"an old row behind a young one stays", func(e *env) {
+		e.keepFeed(time.Minute)
+		id := e.one()
+		fin := success(e.a.take(id))
+		fin.Events = eventRows(e, 1, 2)
+		for i := range fin.Events { // a worker whose clock is slow
+			fin.Events[i].At = fin.Events[i].At.Add(-time.Hour)
+		}
+		e.finish(fin)
+		more, err := e.s.(store.EventFeed).PruneFeed(e.Context(), e.ns)
+		e.check(err == nil && !more, "PruneFeed: %v, %v", more, err)
+		e.equal("kept", e.feed().Kept, int64(0))
+		e.equal("of the task", e.feedOf(id), "[task.enqueued task.started step.started step.started task.succeeded]")
+		e.pass(2 * time.Minute)
+		if more, err = e.s.(store.EventFeed).PruneFeed(e.Context(), e.ns); err != nil || more {
+			e.Errorf("PruneFeed: %v, %v", more, err)
+		}
+		e.equal("of the task, later", e.feedOf(id), "[]")
 	}},
 }

@@ -193,6 +193,42 @@ var notifyCases = []testCase{
 		quiet("a refused finish", func() { e.finishRefused(success(forged), store.ErrLeaseLost) })
 		quiet("a refused retry", func() { e.commandRefused(retryOf(id), store.ErrState) })
 	}},
+	{"a command or a collection that changes nothing is not announced", func(e *env) {
+		tells := func(what string, want bool, do func()) {
+			e.Helper()
+			l := e.listen()
+			defer l.stop() // days go by faster where none listens
+			got := l.during(do)
+			e.check(got.Changed == want, "%s announced %+v, want Changed %v", what, got, want)
+		}
+		id := e.one()
+		tells("a refused retry", false, func() { e.commandRefused(retryOf(id), store.ErrState) })
+		tells("a cancel of no task", false, func() { e.commandRefused(cancelOf(e.draft().ID), store.ErrNotFound) })
+		tells("a signal", true, func() { e.operate(signalOf(id, "s", "k", `1`)) })
+		tells("a signal that was sent before", false, func() { e.operate(signalOf(id, "s", "k", `1`)) })
+		tells("a question for the bucket", false, func() { e.operate(store.AcceptBucket{Check: true}) })
+		tells("one command of two", true, func() {
+			got, err := e.s.Operate(e.Context(), e.ns, retryOf(id), pauseOf("other"))
+			e.check(err == nil && len(got) == 2 && got[0].Err != nil && got[1].Err == nil, "Operate: %+v, %v", got, err)
+		})
+		e.succeed(id)
+
+		collect := func(retain store.Retention, dry bool) func() {
+			return func() { e.collectWith(store.CollectRequest{Retain: []store.Retention{retain}, DryRun: dry}) }
+		}
+		tells("a collection of what is young", false, collect(afterDays(1), false))
+		e.silence(2 * day)
+		tells("a dry run", false, collect(afterDays(1), true))
+		tells("a collection of values", true, collect(valuesAfter(1), false))
+		tells("a collection", true, collect(afterDays(1), false))
+		e.collected(id)
+
+		needed := e.one()
+		e.succeed(needed)
+		e.asksFor(e.one(), needed)
+		e.silence(2 * day)
+		tells("a collection of what another task needs", false, collect(afterDays(1), false))
+	}},
 	{"another namespace is not announced", func(e *env) {
 		other := e.in(otherNamespace)
 		l := e.listen()

@@ -258,6 +258,22 @@ var operateSeenCases = []testCase{
 			e.operate(c.cmd(id, store.Seen{Epoch: now.Epoch, UpdatedAt: now.UpdatedAt}))
 		}
 	}},
+	{"R16 what a task's version does not have", func(e *env) {
+		id := e.one()
+		same := func(what string, do func()) {
+			e.Helper()
+			seen := e.task(id).UpdatedAt
+			e.pass(time.Second)
+			do()
+			e.equal("UpdatedAt after "+what, e.task(id).UpdatedAt, seen)
+		}
+		same("a pause", func() { e.operate(pauseTaskOf(id)) })
+		same("a resume", func() { e.operate(store.ResumeTask{Audit: admin, Task: id}) })
+		same("a signal", func() { e.operate(signalOf(id, "s", "k", `1`)) })
+		c := e.a.take(id)
+		same("a step", func() { e.record(step(c, "one", `1`)) })
+		same("a request that it end", func() { e.operate(cancelOf(id)) })
+	}},
 	{"R16 a command on a task that another worker claimed since changes nothing", func(e *env) {
 		id := e.one()
 		e.finish(retry(e.a.take(id), 0))

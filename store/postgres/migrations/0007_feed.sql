@@ -15,6 +15,18 @@ CREATE TABLE weaver_feeds (
 -- happened.
 CREATE SEQUENCE weaver_feed_pos;
 
+-- The functions run as the owner of the tables, so that those who only work need no
+-- right to the sequence; and in this schema, whatever the search_path of the session is.
+CREATE FUNCTION weaver_feed_last() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+  RETURN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM weaver_feed_pos);
+END $$;
+
+CREATE FUNCTION weaver_feed_skip() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+  RETURN nextval('weaver_feed_pos');
+END $$;
+
 CREATE TABLE weaver_feed (
   pos        bigint NOT NULL,
   at         bigint NOT NULL,
@@ -34,7 +46,7 @@ CREATE TABLE weaver_feed (
   PRIMARY KEY (namespace, pos)
 );
 
-CREATE FUNCTION weaver_feed_enqueued() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION weaver_feed_enqueued() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
   INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, waiting)
   SELECT n.namespace, nextval('weaver_feed_pos'), 'enqueued', n.updated_at, n.task_id, n.job_id, n.task_type, n.queue, n.attempt_no, n.lease_epoch, n.state, n.waiting_reason
@@ -49,7 +61,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE FUNCTION weaver_feed_state() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION weaver_feed_state() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
   INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, waiting)
   SELECT NEW.namespace, nextval('weaver_feed_pos'), CASE NEW.state WHEN 'running' THEN 'started' WHEN 'pending' THEN 'reopened' WHEN 'ready' THEN 'reopened' ELSE 'over' END,
@@ -58,7 +70,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE FUNCTION weaver_feed_attempt() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION weaver_feed_attempt() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
   INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, waiting, name, size)
   SELECT n.namespace, nextval('weaver_feed_pos'), 'ended', n.finished_at, n.task_id, t.job_id, t.task_type, t.queue, n.attempt_no, n.lease_epoch, t.state, t.waiting_reason, n.outcome_kind, coalesce(octet_length(n.error_json), 0)
@@ -75,7 +87,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE FUNCTION weaver_feed_event() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION weaver_feed_event() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
   INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, seq, name, size)
   SELECT n.namespace, nextval('weaver_feed_pos'), 'event', n.at, n.task_id, t.job_id, t.task_type, t.queue, t.attempt_no, t.lease_epoch, t.state, n.seq, n.type, octet_length(n.body)
@@ -86,7 +98,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE FUNCTION weaver_feed_log() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION weaver_feed_log() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
   INSERT INTO weaver_feed (namespace, pos, kind, at, task_id, job_id, task_type, queue, attempt_no, epoch, state, seq, name, size)
   SELECT n.namespace, nextval('weaver_feed_pos'), 'log', n.at, n.task_id, t.job_id, t.task_type, t.queue, t.attempt_no, t.lease_epoch, t.state, n.seq, n.type, octet_length(n.body)
@@ -97,10 +109,14 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE FUNCTION weaver_feed_settled() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION weaver_feed_settled() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
   INSERT INTO weaver_feed (namespace, pos, kind, at, job_id, state)
   SELECT NEW.namespace, nextval('weaver_feed_pos'), 'settled', NEW.updated_at, NEW.job_id, NEW.state
   FROM weaver_feeds f WHERE f.namespace = NEW.namespace AND f.keep > 0;
   RETURN NULL;
 END $$;
+
+-- Nobody else makes triggers of these; the other two are for all who may use the schema.
+REVOKE EXECUTE ON FUNCTION weaver_feed_enqueued(), weaver_feed_state(), weaver_feed_attempt(), weaver_feed_event(), weaver_feed_log(), weaver_feed_settled() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION weaver_feed_last(), weaver_feed_skip() TO PUBLIC;

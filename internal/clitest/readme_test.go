@@ -1,0 +1,61 @@
+package clitest_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The section "Over HTTP" of the README is run as it is there, behind the README's
+// program, which then does the task that curl submitted. Only the port is another one.
+func TestE2EReadmeHTTP(t *testing.T) {
+	if os.Getenv("WEAVER_E2E") == "" {
+		t.Skip("make e2e runs this")
+	}
+	t.Parallel()
+	_, section, found := strings.Cut(read(t, "../../README.md"), "\n## Over HTTP\n")
+	block := regexp.MustCompile("(?s)```sh\n(.*?)```").FindStringSubmatch(section)
+	if !found || block == nil {
+		t.Fatal("README.md has no commands over HTTP")
+	}
+	const base, serve = "http://127.0.0.1:8080", "weaver serve "
+	var token, server, submit string
+	for line := range strings.Lines(block[1]) {
+		switch line = strings.TrimSuffix(line, "\n"); {
+		case strings.HasPrefix(line, "TOKEN="):
+			token = line
+		case strings.HasPrefix(line, serve):
+			command, _, background := strings.Cut(line, " &")
+			if !background {
+				t.Fatalf("the server is not started in the background: %s", line)
+			}
+			server = strings.Replace(command, serve, serve+"--addr 127.0.0.1:0 ", 1)
+		case strings.Contains(line, base+"/"):
+			submit = strings.ReplaceAll(line, base, "$URL")
+		default:
+			t.Fatalf("not understood: %s", line)
+		}
+	}
+	dir := devModule(t)
+	write(t, filepath.Join(dir, "section.sh"), `set -eu
+go build -o app .
+./app
+`+token+`
+`+server+` >serve.out 2>&1 &
+SERVER=$!
+until grep -q 'serving http' serve.out; do sleep 0.05; kill -0 $SERVER || { cat serve.out; exit 1; }; done
+URL=$(sed -n 's|.*serving \(http://[^ ]*\)/ .*|\1|p' serve.out)
+`+submit+` >answer
+cat answer
+echo; echo again; ./app
+curl -H "Authorization: Bearer $TOKEN" "$URL/v1/tasks/$(jq -r .id answer)?wait=30s"
+kill $SERVER; wait $SERVER
+`)
+	p := startProgram(t, dir, "sh", "section.sh")
+	if code := p.end(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	p.says("hello Ada, you are number 42 <nil>", `"task_type":"acme.demo.greet.v1","disposition":"created"`, "again", `"state":"succeeded"`)
+}
