@@ -217,8 +217,9 @@ func TestWatchSlowReader(t *testing.T) {
 		slow := watch(t, srv.client(t), "tasks:")
 		w := watch(t, srv.client(t), "tasks:")
 		w.next()
-		stop := make(chan bool)
+		stop, stopped := make(chan bool), make(chan bool)
 		go func() {
+			defer close(stopped)
 			for {
 				select {
 				case <-stop:
@@ -235,6 +236,7 @@ func TestWatchSlowReader(t *testing.T) {
 			}
 		}
 		close(stop)
+		<-stopped
 		a.streams.mu.Lock()
 		open := a.streams.all
 		a.streams.mu.Unlock()
