@@ -36,7 +36,9 @@ func (c *call) events() error {
 	if err != nil {
 		return err
 	}
-	page, err := c.api.client.EventPage(c.r.Context(), req) // so that a problem is one
+	ctx, cancel := c.context()
+	page, err := c.api.client.EventPage(ctx, req) // so that a problem is one
+	cancel()
 	if err != nil {
 		return c.eventsProblem(err)
 	}
