@@ -254,9 +254,12 @@ func (c *call) decodeOptional(v any) error {
 }
 
 // checkHeaders refuses the headers with which a request asks for more safety, where the
-// route would ignore them.
+// route would ignore them. To repeat what makes nothing new needs no key.
 func (c *call) checkHeaders() error {
 	for _, name := range []string{"Idempotency-Key", "If-Match"} {
+		if name == "Idempotency-Key" && !c.route.creates() {
+			continue
+		}
 		if len(c.r.Header.Values(name)) > 0 && !slices.ContainsFunc(c.route.params, func(p param) bool { return p.in == "header" && p.name == name }) {
 			p := badQuery.of("%s takes no header %s: without it this would be done as if it were not there.", c.route.id, name)
 			p.Errors = []ProblemError{{Parameter: name, Detail: "leave it out"}}
@@ -267,13 +270,14 @@ func (c *call) checkHeaders() error {
 }
 
 // keyOf puts the header Idempotency-Key into the key of a body, which may have the same.
-func (c *call) keyOf(key *string) error {
+// pointer is where in the body it stands.
+func (c *call) keyOf(key *string, pointer string) error {
 	given := c.r.Header.Get("Idempotency-Key")
 	if given == "" {
 		return nil
 	}
 	if *key != "" && *key != given {
-		return bodyProblem(invalidBody, "/idempotency_key", "it is another one than the header Idempotency-Key has: leave one of them out")
+		return bodyProblem(invalidBody, pointer, "it is another one than the header Idempotency-Key has: leave one of them out")
 	}
 	*key = given
 	return nil

@@ -142,7 +142,7 @@ func (c *call) enqueueTask() error {
 	if err := c.decode(&body); err != nil {
 		return err
 	}
-	if err := c.keyOf(&body.IdempotencyKey); err != nil {
+	if err := c.keyOf(&body.IdempotencyKey, "/idempotency_key"); err != nil {
 		return err
 	}
 	ctx, cancel := c.context()

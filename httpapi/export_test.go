@@ -11,13 +11,14 @@ type RouteInfo struct {
 	Access              Access
 	Public, Stream      bool
 	Body                bool // it takes one
+	Creates             bool // something new
 	Headers             []string
 }
 
 // Routes returns the table of routes, for tests that hold for each of them.
 func (a *API) Routes() (list []RouteInfo) {
 	for _, r := range a.routes() {
-		info := RouteInfo{r.method, r.pattern, r.id, r.access, r.public, r.stream, r.body != nil, nil}
+		info := RouteInfo{r.method, r.pattern, r.id, r.access, r.public, r.stream, r.body != nil, r.creates(), nil}
 		for _, p := range r.params {
 			if p.in == "header" {
 				info.Headers = append(info.Headers, p.name)

@@ -55,7 +55,7 @@ func (c *call) submitJob() error {
 	if err := c.decode(&body); err != nil {
 		return err
 	}
-	if err := c.keyOf(&body.IdempotencyKey); err != nil {
+	if err := c.keyOf(&body.IdempotencyKey, "/idempotency_key"); err != nil {
 		return err
 	}
 	b := body.Budget

@@ -87,6 +87,11 @@ func (r *route) names() (names []string) {
 // changes reports whether the route changes anything.
 func (r *route) changes() bool { return r.method != http.MethodGet }
 
+// creates reports whether the route makes something new.
+func (r *route) creates() bool {
+	return slices.ContainsFunc(r.answers, func(a answer) bool { return a.status == http.StatusCreated })
+}
+
 // commonFails are the statuses of problems that any route may answer with.
 func (r *route) statuses() []int {
 	list := []int{400, 404, 405, 406, 414, 421, 500, 503}

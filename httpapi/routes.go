@@ -91,12 +91,14 @@ func (a *API) taskVerbs() []route {
 	repair := of("repair", "repairTask", "Give a task that cannot read its input another one.", typeOf[repairRequest](), verb(func(b *repairRequest) string { return b.Reason }, repairTask))
 	repair.access |= Submit
 	rerun.answers = created[Enqueued]("The new task.")
+	signal := of("signal", "signalTask", "Send a task a signal.", typeOf[signalRequest](), verb(func(b *signalRequest) string { return b.Reason }, signalTask))
+	signal.params = append(signal.params, idempotencyKey)
 	return []route{
 		of("cancel", "cancelTask", "Cancel a task.", typeOf[cancelRequest](), verb(func(b *cancelRequest) string { return b.Reason }, cancelTask)),
 		of("retry", "retryTask", "Start a failed or cancelled task again.", typeOf[retryRequest](), verb(func(b *retryRequest) string { return b.Reason }, retryTask)),
 		rerun,
 		of("unblock", "unblockTask", "Let a blocked task go on.", typeOf[unblockRequest](), verb(func(b *unblockRequest) string { return b.Reason }, unblockTask)),
-		of("signal", "signalTask", "Send a task a signal.", typeOf[signalRequest](), verb(func(b *signalRequest) string { return b.Reason }, signalTask)),
+		signal,
 		repair,
 		of("reschedule", "rescheduleTask", "Start a task that waits for a time now, or at another time.", typeOf[rescheduleRequest](), verb(func(b *rescheduleRequest) string { return b.Reason }, rescheduleTask)),
 		of("pause", "pauseTask", "Keep a task from starting until it is resumed.", typeOf[verbRequest](), verb(reason, pauseTask)),

@@ -152,6 +152,9 @@ func signalTask(ctx context.Context, c *call, id task.ID, b *signalRequest, opts
 	if b.Payload == nil {
 		return bodyProblem(invalidBody, "/payload", "it is left out: want JSON, null if the signal says nothing")
 	}
+	if err := c.keyOf(&b.Key, "/key"); err != nil {
+		return err
+	}
 	if b.Key == "" {
 		b.Key = task.NewIDs(nil).New().String()
 	}
@@ -185,7 +188,7 @@ func resumeTask(ctx context.Context, c *call, id task.ID, _ *verbRequest, opts [
 
 // rerunKey reads the key of the new task, which can stand in three places.
 func (c *call) rerunKey(b *rerunRequest) error {
-	if err := c.keyOf(&b.IdempotencyKey); err != nil {
+	if err := c.keyOf(&b.IdempotencyKey, "/idempotency_key"); err != nil {
 		return err
 	}
 	if b.With == nil || b.With.IdempotencyKey == "" {

@@ -107,7 +107,8 @@ func TestOperateAloneReadsNothing(t *testing.T) {
 func TestSafetyHeaders(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, serverOptions{direct: true})
-	id := s.enqueue().String()
+	created := s.enqueue()
+	id := created.String()
 	obeyed := map[string]int{}
 	for _, r := range s.api.Routes() {
 		for _, name := range []string{"Idempotency-Key", "If-Match"} {
@@ -115,14 +116,25 @@ func TestSafetyHeaders(t *testing.T) {
 				obeyed[name]++
 				continue
 			}
+			if name == "Idempotency-Key" && !r.Creates {
+				continue // a repetition makes nothing new
+			}
 			p := s.do(r.Method, probe(r), nil, name, `"1-1"`).problem(http.StatusBadRequest, "bad-query")
 			if len(p.Errors) != 1 || p.Errors[0].Parameter != name {
 				t.Errorf("%s with %s: %+v", r.ID, name, p)
 			}
 		}
 	}
-	if obeyed["Idempotency-Key"] != 3 || obeyed["If-Match"] != 10 {
+	if obeyed["Idempotency-Key"] != 4 || obeyed["If-Match"] != 10 {
 		t.Errorf("the headers are taken by %v routes", obeyed)
+	}
+	s.post("/v1/tasks/"+id+"/pause", nil, "Idempotency-Key", "k").want(http.StatusOK)
+	s.post("/v1/tasks/"+id+"/resume", nil, "Idempotency-Key", "k").want(http.StatusOK)
+	for range 2 {
+		s.post("/v1/tasks/"+id+"/signal", `{"name":"paid","payload":1}`, "Idempotency-Key", "k").want(http.StatusOK)
+	}
+	if h, err := s.client.History(t.Context(), created); err != nil || len(h.Signals) != 1 {
+		t.Errorf("a signal that was sent twice under one key: %v, %+v", err, h.Signals)
 	}
 	s.post("/v1/tasks/batch", `{"tasks":[`+draft+`]}`, "Idempotency-Key", "k").problem(http.StatusBadRequest, "bad-query")
 	var list httpapi.Found
