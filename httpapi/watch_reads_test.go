@@ -305,6 +305,7 @@ func TestWatchRests(t *testing.T) {
 		}
 		a.Stop()
 		time.Sleep(time.Second) // for the read that does not heed its context
+		synctest.Wait()
 		for i := 1; i < len(calls); i++ {
 			if d := calls[i].Sub(calls[i-1]); d < 4200*time.Millisecond || d > 4300*time.Millisecond {
 				t.Errorf("the page was read again after %s", d)
