@@ -33,7 +33,7 @@ func sizeOf(t *testing.T) size {
 	t.Helper()
 	switch text := os.Getenv("WEAVER_EVENTS"); text {
 	case "":
-		if testing.Short() {
+		if testing.Short() || raced {
 			return size{events: 1500, readers: 20, cuts: 20, kills: 3, limit: 5 * time.Minute}
 		}
 		return size{events: 5000, readers: 50, cuts: 20, kills: 3, limit: 5 * time.Minute}
